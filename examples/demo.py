@@ -301,7 +301,8 @@ class Demo:
         """Until all pipes are closed. The last trainer is stopped for a moment, so that the others
         certainly are in the middle of an all-reduce with it, and then it is killed."""
         victim = self.trainers[-1]
-        kill_step = self.options.steps * 2 // 5 // 10 * 10 + 2
+        # just after the trainers have looked for newcomers (every 50 steps), not while they do
+        kill_step = self.options.steps * 2 // 5 // 50 * 50 + 2
         kill_time = None
         self.display = Display(self.trainers, self.options.steps)
         while self.selector.get_map():
@@ -395,8 +396,8 @@ def parse_options():
     parser.add_argument("--limit", type=int, default=120,
                         help="seconds after which it has failed, default %(default)s")
     options = parser.parse_args()
-    if options.steps < 50:
-        parser.error("--steps: at least 50, so that there is a middle to kill a trainer in")
+    if options.steps < 150:
+        parser.error("--steps: at least 150, so that there is a middle to kill a trainer in")
     return options
 
 

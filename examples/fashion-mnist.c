@@ -28,7 +28,7 @@ enum {
 	HIDDEN = 256,
 	CLASSES = 10,
 	TEST_BATCH = 500,
-	ADMIT_EVERY = 10, /* steps between looks for newcomers */
+	ADMIT_EVERY = 50, /* steps between looks for newcomers */
 	TAG_GRADIENT = 1,
 	TAG_STATE = 2,
 };

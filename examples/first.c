@@ -17,6 +17,14 @@ static void must(pcclResult_t result, const char *what)
 	}
 }
 
+static int peers(const pcclComm_t *comm)
+{
+	int n;
+
+	must(pcclGetAttribute(comm, PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE, &n), "ask");
+	return n;
+}
+
 int main(int argc, char **argv)
 {
 	const char *master = argc > 1 ? argv[1] : getenv("PCCL_MASTER");
@@ -28,7 +36,6 @@ int main(int argc, char **argv)
 	pcclResult_t result;
 	pcclReduceInfo_t info;
 	pcclComm_t *comm;
-	int peers;
 
 	if (sscanf(master ? master : "127.0.0.1:48148", "%hhu.%hhu.%hhu.%hhu:%hu", &ip[0], &ip[1],
 		    &ip[2], &ip[3], &params.master_address.port) != 5) {
@@ -38,8 +45,7 @@ int main(int argc, char **argv)
 	must(pcclInit(), "init");
 	must(pcclCreateCommunicator(&params, &comm), "create");
 	must(pcclConnect(comm), "connect");
-	while (must(pcclGetAttribute(comm, PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE, &peers), "ask"),
-		peers < 2) {
+	while (peers(comm) < 2) {
 		usleep(100000);
 		must(pcclUpdateTopology(comm), "let others in");
 	}

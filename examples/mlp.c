@@ -130,6 +130,7 @@ static float softmax_error(float *row, int outputs, int label, float scale)
 			top = row[c];
 	for (int c = 0; c < outputs; c++)
 		sum += expf(row[c] - top);
+	/* cppcheck-suppress invalidFunctionArg ; the sum has a term of 1 */
 	loss = logf(sum) - (row[label] - top);
 	for (int c = 0; c < outputs; c++)
 		row[c] = (expf(row[c] - top) / sum - (c == label ? 1.0f : 0.0f)) * scale;

@@ -119,6 +119,7 @@ static void check_error_strings(void)
 /* NULL where something must be is refused, not followed. */
 static void check_null(void)
 {
+	static const ccoip_socket_address_t nowhere;
 	const pcclResult_t refused[] = {
 		api.get_build_info(NULL),
 		api.mem_alloc(1, NULL),
@@ -132,7 +133,7 @@ static void check_null(void)
 		api.all_reduce(NULL, NULL, NULL, NULL, NULL),
 		api.all_reduce_async(NULL, NULL, NULL, NULL, NULL),
 		api.await_async_reduce(NULL, NULL),
-		api.create_master((ccoip_socket_address_t){0}, NULL),
+		api.create_master(nowhere, NULL),
 		api.run_master(NULL),
 		api.interrupt_master(NULL),
 		api.master_await_termination(NULL),

@@ -242,7 +242,8 @@ class Demo:
         port = int(self.hosts.master.rsplit(":", 1)[1])
         listening = re.compile(rf":{port:04X} [0-9A-F]+:0000 0A ")
         master = self.spawn("master", "master", [
-            self.build / "ccoip-masterd/ccoip-masterd", "--listen", self.hosts.master])
+            self.build / "ccoip-masterd/ccoip-masterd", "--listen", self.hosts.master,
+            "--admin-socket", self.folder / "master.admin"])
         self.daemons["ccoip-masterd"] = master
         self.await_text("ccoip-masterd", master, ("tcp", "tcp6"), listening.search)
         for host in ("a", "b"):

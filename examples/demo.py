@@ -388,7 +388,7 @@ class Demo:
 def parse_options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build", help="folder with the built daemons and examples")
-    parser.add_argument("--steps", type=int, default=3000, help="default %(default)s")
+    parser.add_argument("--steps", type=int, default=2000, help="default %(default)s")
     parser.add_argument("--batch", type=int, default=128,
                         help="images per step and trainer, default %(default)s")
     parser.add_argument("--data", help="folder of the images")

@@ -11,7 +11,7 @@ set -eu
 export LC_ALL=C
 cd "${1:-.}"
 
-pure='libccm libagt libwire'
+pure='libcommon-pure libwire libccm libagt'
 support='libcommon'
 allowed='mem(cpy|move|set|cmp|chr|rchr|mem)|explicit_bzero'
 allowed+='|str(len|nlen|cmp|ncmp|chr|rchr|chrnul|str|spn|cspn|pbrk)|stpcpy'

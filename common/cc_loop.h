@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The event loop of both daemons: the only file that knows libevent is cc_loop.c. Everything here
+ * The event loop of both daemons: only cc_loop.c and cc_conn.c know libevent. Everything here
  * belongs to the thread that runs the loop. Callbacks may close, free or stop
  * anything, including the object that called them.
  */
@@ -37,7 +37,7 @@ void cc_timer_free(struct cc_timer *t);
 /* Calls fn when the signal arrives, in the loop. For the life of the loop. 0 or CC_ERR_*. */
 int cc_loop_signal(struct cc_loop *l, int signo, void (*fn)(void *arg, int signo), void *arg);
 
-/* Calls fn once at the end of the current iteration, after all callbacks that are due: for batching. */
+/* Calls fn once after the callbacks that are due in this iteration: for batching. 0 or CC_ERR_NOMEM. */
 int cc_loop_defer(struct cc_loop *l, void (*fn)(void *arg), void *arg);
 
 /* Accepts connections on a listening socket (TCP or AF_UNIX, owned from now on). fn owns fd, which
@@ -55,6 +55,7 @@ struct cc_conn_ops {
 	void (*on_connected)(void *arg); /* only for cc_conn_connect */
 	long (*on_data)(void *arg, const uint8_t *buf, size_t len);
 	void (*on_closed)(void *arg, int err, const char *text);
+	void (*on_flushed)(void *arg); /* may be NULL: all that was queued has been written */
 };
 
 /* Takes over a connected socket. */
@@ -69,7 +70,10 @@ void cc_conn_set_limits(struct cc_conn *c, size_t max_in, size_t max_out);
 void cc_conn_set_idle_timeout(struct cc_conn *c, uint32_t ms);
 /* Closes after what is queued has been written, at most 2 s; no callback follows. */
 void cc_conn_close(struct cc_conn *c);
-/* Gives the descriptor back (what was queued must have been written) and frees the rest. */
+/* Nothing more is read from the socket: what comes next is for whoever gets the descriptor. */
+void cc_conn_stop_reading(struct cc_conn *c);
+/* Gives the descriptor back (what was queued must have been written) and frees the rest. Input that
+ * was read and not consumed is lost, see cc_conn_stop_reading. */
 int cc_conn_detach(struct cc_conn *c);
 bool cc_conn_flushed(const struct cc_conn *c);
 /* Peer and local address of a TCP connection; 0 or CC_ERR_*. */

@@ -94,10 +94,16 @@ enum shm_result_mode {
 };
 
 /*
- * wait is the futex word. A waiter stores SHM_WAIT_SLEEPING before it sleeps; whoever changes state
- * or flags exchanges it with SHM_WAIT_AWAKE and wakes it if it was sleeping.
+ * wait is the futex word. A waiter stores one of the sleeping values, looks at state (and flags) once
+ * more, and sleeps. Whoever changes state exchanges it with SHM_WAIT_AWAKE and wakes the waiter if it
+ * was asleep; whoever sets a segment flag does so only for SHM_WAIT_SEGMENTS. Stores and loads on
+ * both sides are sequentially consistent.
  */
-enum shm_wait { SHM_WAIT_AWAKE = 0, SHM_WAIT_SLEEPING = 1 };
+enum shm_wait {
+	SHM_WAIT_AWAKE = 0,
+	SHM_WAIT_SEGMENTS = 1, /* asleep until a segment flag or the state changes */
+	SHM_WAIT_DONE = 2,     /* asleep until the state changes */
+};
 
 struct shm_slot {
 	/* input side, staged operations: S writes, A reads */

@@ -2,11 +2,9 @@
  *
  * Sealed memory and futex words, between two mappings and two threads.
  */
-#include <check.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -15,6 +13,7 @@
 #include "common/cc_err.h"
 #include "common/cc_futex.h"
 #include "common/cc_shm.h"
+#include "tests/common/testlib.h"
 
 START_TEST(both_mappings_show_the_same_memory)
 {
@@ -142,8 +141,6 @@ int main(void)
 {
 	Suite *suite = suite_create("shm");
 	TCase *tc = tcase_create("shm");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tc, both_mappings_show_the_same_memory);
 	tcase_add_test(tc, size_is_sealed_and_rounded_to_pages);
@@ -152,9 +149,5 @@ int main(void)
 	tcase_add_test(tc, wait_returns_at_once_or_in_time);
 	tcase_add_test(tc, wakes_across_mappings);
 	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? 0 : 1;
+	return tl_run(suite);
 }

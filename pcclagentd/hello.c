@@ -81,8 +81,11 @@ void in_link_free(struct run *r, struct in_link *l)
 
 void in_link_broken(struct run *r, struct in_link *l, const char *text)
 {
-	struct agt_event ev = {
-		.type = AGT_EV_LINK_DOWN, .run = r->id, .peer = l->peer, .text = text};
+	struct agt_event ev = {.type = AGT_EV_LINK_DOWN,
+		.run = r->id,
+		.peer = l->peer,
+		.inbound = true,
+		.text = text};
 
 	in_link_free(r, l);
 	agentd_feed(r->d, &ev);

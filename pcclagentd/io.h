@@ -26,11 +26,12 @@
 #include "common/cc_log.h"
 #include "common/cc_loop.h"
 #include "common/cc_sys.h"
-#include "libpccl-shim/include/pccl.h"
+
 #include "pcclagentd/agentd.h"
 #include "pcclagentd/core/agt.h"
 #include "pcclagentd/engine.h"
 #include "proto/shm_queue.h"
+#include "proto/wire_codes.h"
 #include "proto/wire_link.h"
 #include "proto/wire_local.h"
 #include "proto/wire_master.h"
@@ -256,7 +257,7 @@ void comm_free_all(struct agentd *d);
 
 struct account *account_get(struct agentd *d, uint32_t uid);
 void account_put(struct agentd *d, struct account *a); /* forgets it when it is empty */
-/* pcclSuccess, or another code and a sentence in text[WL_TEXT_MAX]. */
+/* WIRE_SUCCESS, or another code and a sentence in text[WL_TEXT_MAX]. */
 uint32_t region_alloc(struct agentd *d, struct session *s, uint64_t size, struct region **ret,
 	int *ret_fd, char *text);
 uint32_t region_free(struct agentd *d, const struct session *s, uint64_t id, char *text);
@@ -274,7 +275,7 @@ void region_drop_result(struct agentd *d, struct region *r, bool empty);
 
 /* ---- result.c ---- */
 
-/* A region of at least `need` bytes for a transfer of these members. pcclSuccess, or another code and
+/* A region of at least `need` bytes for a transfer of these members. WIRE_SUCCESS, or another code and
  * a sentence in text. */
 uint32_t result_take(struct agentd *d, uint32_t group, uint64_t need, const struct xfer *x,
 	struct result **ret, char *text);

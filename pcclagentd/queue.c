@@ -71,19 +71,19 @@ static const char *check_operand(struct agentd *d, const struct comm *c, const c
 	return NULL;
 }
 
-/* NULL, or the sentence for pcclInvalidArgument. */
+/* NULL, or the sentence for WIRE_INVALID_ARGUMENT. */
 static const char *check_entry(struct agentd *d, const struct comm *c, const struct shm_sqe *e,
 	struct region **in, struct region **out, char *text)
 {
 	uint64_t bytes;
 	const char *bad;
 
-	if (e->dtype > pcclDouble) {
-		snprintf(text, SHM_TEXT, "data type: %" PRIu32 " is not one of 0 to %d", e->dtype,
-			(int)pcclDouble);
+	bytes = krn_dtype_size((enum krn_dtype)e->dtype);
+	if (bytes == 0) {
+		snprintf(text, SHM_TEXT, "data type: %" PRIu32 " is none of the %d pcclDataType_t",
+			e->dtype, (int)KRN_DTYPE_COUNT);
 		return text;
 	}
-	bytes = krn_dtype_size((enum krn_dtype)e->dtype);
 	if (e->count > OPERAND_MAX / bytes) {
 		snprintf(text, SHM_TEXT, "count: %" PRIu64 " elements are more than 2^48 bytes",
 			e->count);
@@ -119,7 +119,7 @@ static void submit(struct agentd *d, struct comm *c, const struct shm_sqe *e)
 	atomic_store_explicit(&comm_slot(c, e->slot)->mode, SHM_RESULT_NONE, memory_order_relaxed);
 	ev.text = check_entry(d, c, e, &in, &out, text);
 	if (ev.text) {
-		ev.code = pcclInvalidArgument;
+		ev.code = WIRE_INVALID_ARGUMENT;
 	} else {
 		s->in = region_ref(in);
 		s->out = out ? region_ref(out) : NULL;
@@ -138,7 +138,7 @@ static bool take_entry(struct agentd *d, struct comm *c)
 	atomic_thread_fence(memory_order_seq_cst);
 	atomic_store_explicit(&sq_of(c)->head, ++c->head, memory_order_release);
 	if (e.slot >= SHM_SLOTS || c->slot[e.slot].busy) {
-		session_drop(d, c->session, pcclInvalidArgument,
+		session_drop(d, c->session, WIRE_INVALID_ARGUMENT,
 			"malformed submission: slot %" PRIu32 " %s", e.slot,
 			e.slot >= SHM_SLOTS ? "does not exist" : "is in use");
 		return false;
@@ -160,7 +160,7 @@ static void drain(struct comm *c)
 		if (tail == c->head)
 			goto out;
 		if (tail - c->head > SHM_SLOTS) {
-			session_drop(d, c->session, pcclInvalidArgument,
+			session_drop(d, c->session, WIRE_INVALID_ARGUMENT,
 				"malformed submission ring: %" PRIu32 " entries, it holds %u",
 				tail - c->head, SHM_SLOTS);
 			goto out;
@@ -243,7 +243,7 @@ void comm_open(struct agentd *d, uint32_t session, uint32_t id, struct wl_reply 
 		.data_bell = -1};
 	if (make_comm(d, c, &fds[0]) < 0) {
 		free(c);
-		session_drop(d, session, pcclOutOfMemory,
+		session_drop(d, session, WIRE_OUT_OF_MEMORY,
 			"the agent has no memory or descriptors for another communicator");
 		return;
 	}

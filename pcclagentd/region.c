@@ -57,7 +57,7 @@ static uint32_t charge(struct agentd *d, struct account *a, uint64_t more, char 
 		more <= d->cfg.mem_total && d->mem_used <= d->cfg.mem_total - more) {
 		a->bytes += more;
 		d->mem_used += more;
-		return pcclSuccess;
+		return WIRE_SUCCESS;
 	}
 	if (more > d->cfg.mem_per_user || a->bytes > d->cfg.mem_per_user - more)
 		snprintf(text, WL_TEXT_MAX,
@@ -69,7 +69,7 @@ static uint32_t charge(struct agentd *d, struct account *a, uint64_t more, char 
 			"the agent's shared memory limit (mem_total) is %s and %s are in use by "
 			"all users: %s more are not possible",
 			mib(d->cfg.mem_total, limit), mib(d->mem_used, used), mib(more, asked));
-	return pcclOutOfMemory;
+	return WIRE_OUT_OF_MEMORY;
 }
 
 static void discharge(struct agentd *d, uint32_t uid, uint64_t bytes, uint32_t regions)
@@ -90,7 +90,7 @@ static uint32_t make(struct agentd *d, uint32_t uid, uint64_t size, uint64_t byt
 	struct account *a = account_get(d, uid);
 	struct region *r = NULL;
 	void *map;
-	uint32_t code = pcclOutOfMemory;
+	uint32_t code = WIRE_OUT_OF_MEMORY;
 	int fd;
 
 	if (a->regions >= REGIONS_PER_USER || d->n_regions >= REGIONS_MAX) {
@@ -101,13 +101,13 @@ static uint32_t make(struct agentd *d, uint32_t uid, uint64_t size, uint64_t byt
 		goto err;
 	}
 	code = charge(d, a, bytes, text);
-	if (code != pcclSuccess)
+	if (code != WIRE_SUCCESS)
 		goto err;
 	r = calloc(1, sizeof *r);
 	if (!r || cc_shm_create("pccl-region", (size_t)size, &fd, &map) < 0) {
 		snprintf(text, WL_TEXT_MAX, "the agent could not get %" PRIu64 " bytes: %s", size,
 			strerror(errno));
-		code = pcclOutOfMemory;
+		code = WIRE_OUT_OF_MEMORY;
 		a->bytes -= bytes;
 		d->mem_used -= bytes;
 		goto err;
@@ -123,7 +123,7 @@ static uint32_t make(struct agentd *d, uint32_t uid, uint64_t size, uint64_t byt
 	HASH_ADD(hh, d->regions, id, sizeof r->id, r);
 	*ret = r;
 	*ret_fd = fd;
-	return pcclSuccess;
+	return WIRE_SUCCESS;
 err:
 	free(r);
 	account_put(d, a);
@@ -155,15 +155,15 @@ uint32_t region_alloc(struct agentd *d, struct session *s, uint64_t size, struct
 	if (size == 0 || size > REGION_SIZE_MAX) {
 		snprintf(text, WL_TEXT_MAX, "a region of %" PRIu64 " bytes: must be 1 .. 2^48",
 			size);
-		return pcclInvalidArgument;
+		return WIRE_INVALID_ARGUMENT;
 	}
 	size = whole_pages(size);
 	code = make(d, s->uid, size, size, ret, ret_fd, text);
-	if (code != pcclSuccess)
+	if (code != WIRE_SUCCESS)
 		return code;
 	(*ret)->session = s->id;
 	DL_APPEND(s->regions, *ret);
-	return pcclSuccess;
+	return WIRE_SUCCESS;
 }
 
 uint32_t region_free(struct agentd *d, const struct session *s, uint64_t id, char *text)
@@ -173,17 +173,17 @@ uint32_t region_free(struct agentd *d, const struct session *s, uint64_t id, cha
 
 	if (!r || r->session != s->id) {
 		snprintf(text, WL_TEXT_MAX, "this process has no memory region %" PRIu64, id);
-		return pcclInvalidArgument;
+		return WIRE_INVALID_ARGUMENT;
 	}
 	if (r->refs > 0) {
 		snprintf(text, WL_TEXT_MAX,
 			"the memory is in use by an operation in flight; await it first");
-		return pcclInvalidUsage;
+		return WIRE_INVALID_USAGE;
 	}
 	HASH_FIND(hh, d->sessions, &r->session, sizeof r->session, owner);
 	DL_DELETE(owner->regions, r);
 	destroy(d, r);
-	return pcclSuccess;
+	return WIRE_SUCCESS;
 }
 
 struct region *region_find(const struct agentd *d, uint64_t id)
@@ -228,7 +228,7 @@ uint32_t region_new_result(struct agentd *d, uint32_t uid, uint64_t size, uint64
 	int fd;
 
 	code = make(d, uid, size, bytes, ret, &fd, text);
-	if (code == pcclSuccess)
+	if (code == WIRE_SUCCESS)
 		(*ret)->fd = fd;
 	return code;
 }
@@ -238,9 +238,9 @@ uint32_t region_charge(struct agentd *d, struct region *r, uint64_t bytes, char 
 	uint32_t code;
 
 	if (bytes <= r->charged)
-		return pcclSuccess;
+		return WIRE_SUCCESS;
 	code = charge(d, account_get(d, r->uid), bytes - r->charged, text);
-	if (code == pcclSuccess)
+	if (code == WIRE_SUCCESS)
 		r->charged = bytes;
 	return code;
 }

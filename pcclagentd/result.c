@@ -122,26 +122,26 @@ static uint32_t make(struct agentd *d, uint32_t group, uint64_t need, const stru
 	res->group = group;
 	res->size_class = size_class(need);
 	code = region_new_result(d, uid, res->size_class, need, &res->region, text);
-	if (code == pcclOutOfMemory && drop_idle(d))
+	if (code == WIRE_OUT_OF_MEMORY && drop_idle(d))
 		code = region_new_result(d, uid, res->size_class, need, &res->region, text);
-	if (code != pcclSuccess) {
+	if (code != WIRE_SUCCESS) {
 		free(res);
 		return code;
 	}
 	DL_APPEND(d->results, res);
 	*ret = res;
-	return pcclSuccess;
+	return WIRE_SUCCESS;
 }
 
 uint32_t result_take(struct agentd *d, uint32_t group, uint64_t need, const struct xfer *x,
 	struct result **ret, char *text)
 {
 	struct result *res = find_idle(d, group, size_class(need), x);
-	uint32_t code = pcclSuccess;
+	uint32_t code = WIRE_SUCCESS;
 
-	if (!res || region_charge(d, res->region, need, text) != pcclSuccess)
+	if (!res || region_charge(d, res->region, need, text) != WIRE_SUCCESS)
 		code = make(d, group, need, x, &res, text);
-	if (code != pcclSuccess)
+	if (code != WIRE_SUCCESS)
 		return code;
 	res->state = RESULT_BUSY;
 	res->n_holders = x->n_members;
@@ -150,7 +150,7 @@ uint32_t result_take(struct agentd *d, uint32_t group, uint64_t need, const stru
 		res->holders[i].comm->refs++;
 	}
 	*ret = res;
-	return pcclSuccess;
+	return WIRE_SUCCESS;
 }
 
 void result_give_back(struct result *res)

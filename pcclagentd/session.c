@@ -131,9 +131,9 @@ void session_reply(
 		return;
 	err = put(s, r, fds, n_fds);
 	if (err == CC_ERR_LIMIT)
-		session_drop(d, session, pcclInvalidUsage, "it does not read its replies");
+		session_drop(d, session, WIRE_INVALID_USAGE, "it does not read its replies");
 	else if (err < 0 && err != CC_ERR_EOF)
-		session_drop(d, session, pcclInternalError, "sending a reply failed: %s",
+		session_drop(d, session, WIRE_INTERNAL_ERROR, "sending a reply failed: %s",
 			err == CC_ERR_IO ? strerror(errno) : cc_err_str(err));
 }
 
@@ -151,19 +151,19 @@ static bool handle_hello(struct agentd *d, struct session *s, const struct wl_re
 	uint32_t id = s->id;
 
 	if (s->greeted) {
-		session_drop(d, id, pcclInvalidUsage, "a second hello");
+		session_drop(d, id, WIRE_INVALID_USAGE, "a second hello");
 		return false;
 	}
 	agentd_copy_text(s->name, sizeof s->name, q->name);
 	if (q->version_min > WL_VERSION_MAX || q->version_max < WL_VERSION_MIN) {
-		r.code = pcclVersionMismatch;
+		r.code = WIRE_VERSION_MISMATCH;
 		snprintf(r.text, sizeof r.text,
 			"the library speaks versions %" PRIu32 " to %" PRIu32 " of the agent's "
 			"protocol, this agent %u to %u; install matching releases",
 			q->version_min, q->version_max, WL_VERSION_MIN, WL_VERSION_MAX);
 		discard_input(s->fd);
 		(void)put(s, &r, NULL, 0);
-		session_drop(d, id, pcclVersionMismatch, "%s", r.text);
+		session_drop(d, id, WIRE_VERSION_MISMATCH, "%s", r.text);
 		return false;
 	}
 	r.version = q->version_max < WL_VERSION_MAX ? q->version_max : WL_VERSION_MAX;
@@ -195,7 +195,7 @@ static void handle_region(struct agentd *d, struct session *s, const struct wl_r
 			region = res->region;
 			break;
 		}
-		r.code = pcclInvalidUsage;
+		r.code = WIRE_INVALID_USAGE;
 		snprintf(r.text, sizeof r.text,
 			"no operation of this process has its result in region %" PRIu64,
 			q->region);
@@ -220,7 +220,7 @@ static bool handle(struct agentd *d, uint32_t id, const struct wl_request *q)
 	if (q->type == WL_HELLO)
 		return handle_hello(d, s, q);
 	if (!s->greeted) {
-		session_drop(d, id, pcclInvalidUsage, "a request before the hello");
+		session_drop(d, id, WIRE_INVALID_USAGE, "a request before the hello");
 		return false;
 	}
 	switch (q->type) {
@@ -259,7 +259,7 @@ static bool receive(struct agentd *d, uint32_t id)
 		why = "a packet is too long";
 	else if (wire_local_get_request(buf, (size_t)n, &q, &why) == 0)
 		return handle(d, id, &q);
-	session_drop(d, id, pcclInvalidArgument, "malformed packet: %s", why);
+	session_drop(d, id, WIRE_INVALID_ARGUMENT, "malformed packet: %s", why);
 	return false;
 }
 
@@ -326,7 +326,7 @@ static bool may_come_in(struct agentd *d, const struct account *a, uint32_t uid)
 static void refuse(struct agentd *d, int fd)
 {
 	struct session s = {.fd = fd};
-	struct wl_reply bye = {.code = pcclOutOfMemory};
+	struct wl_reply bye = {.code = WIRE_OUT_OF_MEMORY};
 
 	snprintf(bye.text, sizeof bye.text,
 		"too many processes are connected to the agent; the limit per user is %" PRIu32,
@@ -370,7 +370,7 @@ static void on_accept(void *arg, int fd)
 	if (s->pidfd >= 0)
 		s->pid_watch = cc_watch_new(d->loop, s->pidfd, false, on_pid_gone, s);
 	if (!s->watch)
-		session_drop(d, s->id, pcclInternalError, "the agent cannot watch the socket");
+		session_drop(d, s->id, WIRE_INTERNAL_ERROR, "the agent cannot watch the socket");
 }
 
 int session_listen(struct agentd *d)
@@ -387,7 +387,7 @@ void session_tick(struct agentd *d, uint64_t now)
 	HASH_ITER(hh, d->sessions, s, tmp)
 	{
 		if (!s->greeted && now - s->opened_ns > HELLO_NS)
-			session_drop(d, s->id, pcclTimeout, "no hello within 5 s");
+			session_drop(d, s->id, WIRE_TIMEOUT, "no hello within 5 s");
 	}
 }
 
@@ -396,7 +396,7 @@ void session_goodbye_all(struct agentd *d, const char *why)
 {
 	while (d->sessions) {
 		struct session *s = d->sessions;
-		struct wl_reply bye = {.code = pcclAgentUnavailable};
+		struct wl_reply bye = {.code = WIRE_AGENT_UNAVAILABLE};
 
 		agentd_copy_text(bye.text, sizeof bye.text, why);
 		discard_input(s->fd);

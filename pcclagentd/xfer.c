@@ -38,7 +38,7 @@ static uint32_t add_members(struct xfer *x, const struct agt_xfer *t, char *text
 		snprintf(text, WL_TEXT_MAX,
 			"%" PRIu32 " peers of one group on one host; the agent combines at most %d",
 			t->n_members, ENG_MEMBERS_MAX);
-		return pcclInvalidUsage;
+		return WIRE_INVALID_USAGE;
 	}
 	for (uint32_t i = 0; i < t->n_members; i++) {
 		const struct agt_member *m = &t->members[i];
@@ -47,7 +47,7 @@ static uint32_t add_members(struct xfer *x, const struct agt_xfer *t, char *text
 
 		if (!c || m->slot >= SHM_SLOTS || !c->slot[m->slot].in) {
 			snprintf(text, WL_TEXT_MAX, "a process of this host is gone");
-			return pcclRankConnectionLost;
+			return WIRE_RANK_CONNECTION_LOST;
 		}
 		s = &c->slot[m->slot];
 		c->refs++;
@@ -56,10 +56,10 @@ static uint32_t add_members(struct xfer *x, const struct agt_xfer *t, char *text
 			.out = s->out ? region_ref(s->out) : NULL};
 		if (comm_use_engine(c, r) < 0) {
 			snprintf(text, WL_TEXT_MAX, "the agent cannot watch a doorbell");
-			return pcclInternalError;
+			return WIRE_INTERNAL_ERROR;
 		}
 	}
-	return pcclSuccess;
+	return WIRE_SUCCESS;
 }
 
 static uint32_t make_spec(struct xfer *x, const struct agt_xfer *t, struct eng_xfer_spec *spec,
@@ -80,19 +80,19 @@ static uint32_t make_spec(struct xfer *x, const struct agt_xfer *t, struct eng_x
 	if (cc_plan_init(&spec->plan, p->count, esize, t->hosts, t->segment_max) < 0) {
 		snprintf(text, WL_TEXT_MAX, "the operation is too large: %" PRIu64 " elements",
 			p->count);
-		return pcclInvalidArgument;
+		return WIRE_INVALID_ARGUMENT;
 	}
 	if (t->hosts > 1) {
 		spec->tx_link = out_link_number(x->run, &t->next);
 		if (spec->tx_link == 0) {
 			snprintf(text, WL_TEXT_MAX, "the link to the next host is down");
-			return pcclRankConnectionLost;
+			return WIRE_RANK_CONNECTION_LOST;
 		}
 	}
 	x->tx_link = spec->tx_link;
 	x->bytes = p->count * esize;
 	*ret_flags_off = (x->bytes + FLAGS_ALIGN - 1) / FLAGS_ALIGN * FLAGS_ALIGN;
-	return pcclSuccess;
+	return WIRE_SUCCESS;
 }
 
 static void fill_members(struct xfer *x, const struct agt_xfer *t, struct eng_xfer_spec *spec)
@@ -138,12 +138,12 @@ static uint32_t start(struct xfer *x, const struct agt_xfer *t, char *text)
 	uint64_t flags_off = 0;
 	uint32_t code = add_members(x, t, text);
 
-	if (code == pcclSuccess)
+	if (code == WIRE_SUCCESS)
 		code = make_spec(x, t, &spec, &flags_off, text);
-	if (code == pcclSuccess)
+	if (code == WIRE_SUCCESS)
 		code = result_take(
 			x->run->d, t->group, flags_off + spec.plan.n_segs, x, &x->result, text);
-	if (code != pcclSuccess)
+	if (code != WIRE_SUCCESS)
 		return code;
 	area = x->result->region;
 	spec.area = area->map;
@@ -153,10 +153,22 @@ static uint32_t start(struct xfer *x, const struct agt_xfer *t, char *text)
 	announce(x, t, flags_off, spec.direct != NULL);
 	if (eng_start(x->run->eng, &spec) < 0) {
 		snprintf(text, WL_TEXT_MAX, "the agent's engine did not take the operation");
-		return pcclInternalError;
+		return WIRE_INTERNAL_ERROR;
 	}
 	x->started = true;
-	return pcclSuccess;
+	return WIRE_SUCCESS;
+}
+
+static void tell_failed(
+	const struct xfer *x, const struct agt_xfer *t, uint32_t code, const char *text)
+{
+	struct run *r = x->run;
+	struct agt_event ev = {
+		.type = AGT_EV_XFER_DONE, .run = r->id, .seq = t->seq, .code = code, .text = text};
+
+	if (t->hosts > 1 && out_link_number(r, &t->next) == 0)
+		ev.peer = t->next;
+	agentd_feed(r->d, &ev);
 }
 
 void xfer_start(struct run *r, const struct agt_xfer *t)
@@ -171,18 +183,19 @@ void xfer_start(struct run *r, const struct agt_xfer *t)
 	x->run = r;
 	HASH_ADD(hh, r->xfers, seq, sizeof x->seq, x);
 	code = start(x, t, text);
-	if (code != pcclSuccess)
-		tell(r, AGT_EV_XFER_DONE, t->seq, code, text);
+	if (code != WIRE_SUCCESS)
+		tell_failed(x, t, code, text);
 }
 
 void xfer_cancel(struct run *r, uint64_t seq)
 {
+	struct agt_event ev = {.type = AGT_EV_XFER_CANCELLED, .run = r->id, .seq = seq};
 	struct xfer *x = find(r, seq);
 
 	if (x && x->started && !x->finished)
 		eng_cancel(r->eng, seq);
 	else
-		tell(r, AGT_EV_XFER_CANCELLED, seq, pcclSuccess, NULL);
+		agentd_feed(r->d, &ev);
 }
 
 static void destroy(struct xfer *x)

@@ -21,14 +21,6 @@ static struct xfer *find(const struct run *r, uint64_t seq)
 	return x;
 }
 
-static void tell(
-	struct run *r, enum agt_event_type type, uint64_t seq, uint32_t code, const char *text)
-{
-	struct agt_event ev = {.type = type, .run = r->id, .seq = seq, .code = code, .text = text};
-
-	agentd_feed(r->d, &ev);
-}
-
 /* The members' slots and operands, referenced until the transfer is freed. */
 static uint32_t add_members(struct xfer *x, const struct agt_xfer *t, char *text)
 {

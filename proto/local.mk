@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 
 wire_generated = \
-	proto/ccoip.pb-c.c proto/ccoip.pb-c.h
+	proto/ccoip.pb-c.c proto/ccoip.pb-c.h \
+	proto/local.pb-c.c proto/local.pb-c.h
 
 # Whoever links libwire.la adds $(PROTOBUF_C_LIBS), except the shim, which has its own copy inside.
 noinst_LTLIBRARIES += proto/libwire-generated.la proto/libwire.la
@@ -14,7 +15,8 @@ proto_libwire_la_SOURCES = \
 	proto/wire_arena.c proto/wire_arena.h \
 	proto/wire_bytes.h \
 	proto/wire_frame.c proto/wire_frame.h \
-	proto/wire_link.h \
+	proto/wire_link.c proto/wire_link.h \
+	proto/wire_local.c proto/wire_local.h \
 	proto/wire_master.c proto/wire_master.h \
 	proto/wire_master_decode.c \
 	proto/wire_master_encode.c \
@@ -27,4 +29,4 @@ $(proto_libwire_la_OBJECTS): $(wire_generated)
 
 BUILT_SOURCES += $(wire_generated)
 CLEANFILES += $(wire_generated)
-EXTRA_DIST += proto/ccoip.proto
+EXTRA_DIST += proto/ccoip.proto proto/local.proto

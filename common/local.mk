@@ -11,7 +11,9 @@ common_libcommon_pure_la_SOURCES = \
 # System calls, but no event loop: what the shim may have besides.
 noinst_LTLIBRARIES += common/libcommon-sys.la
 common_libcommon_sys_la_SOURCES = \
+	common/cc_futex.c common/cc_futex.h \
 	common/cc_log.c common/cc_log.h \
+	common/cc_shm.c common/cc_shm.h \
 	common/cc_spsc.h \
 	common/cc_sys.c common/cc_sys.h
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 
+include pcclagentd/core/local.mk
+
 # All but main.c, so that tests can be the daemon.
 noinst_LTLIBRARIES += pcclagentd/libpcclagentd.la
 pcclagentd_libpcclagentd_la_SOURCES = \

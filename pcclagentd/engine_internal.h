@@ -31,14 +31,15 @@ struct eng_xfer {
 	_Atomic uint32_t next_local; /* hosts == 1: first segment nobody has claimed */
 	_Atomic bool waits_local;
 	_Atomic uint64_t tx_bytes, rx_bytes;
-	uint8_t *seg_state;             /* R: enum eng_seg_state */
-	uint32_t *deferred;             /* R: arrived partial sums that wait for local input */
-	uint32_t n_deferred;            /* R */
-	struct eng_xfer *rx_next;       /* R: bucket chain */
-	uint32_t origin_next;           /* T: segments of the first chunk that have been taken */
-	struct eng_xfer *tx_next;       /* T: list of active transfers */
-	uint32_t cap_segs;              /* L: what the arrays can hold */
-	uint32_t acks_awaited;          /* L: threads that still know this object */
+	_Atomic uint8_t *leaving; /* T sets 1 when it begins to send a segment's partial sum */
+	uint8_t *seg_state;       /* R: enum eng_seg_state */
+	uint32_t *deferred;       /* R: arrived partial sums that wait for local input */
+	uint32_t n_deferred;      /* R */
+	struct eng_xfer *rx_next; /* R: bucket chain */
+	uint32_t origin_next;     /* T: segments of the first chunk that have been taken */
+	struct eng_xfer *tx_next; /* T: list of active transfers */
+	uint32_t cap_segs;        /* L: what the arrays can hold */
+	uint32_t acks_awaited;    /* L: threads that still know this object */
 	bool cancelled, done, released; /* L */
 	struct eng_xfer *next;          /* L: list of all, or of the free */
 };

@@ -144,6 +144,8 @@ static const char *check_segment(const struct eng_xfer *x, const struct wlk_data
 			return "result of a chunk that is computed here";
 		if (x->seg_state[d->seg] & ENG_SEG_FINAL)
 			return "result received twice";
+		if (!atomic_load_explicit(&x->leaving[d->seg], memory_order_acquire))
+			return "result of a sum that has not left here";
 	}
 	return NULL;
 }

@@ -24,6 +24,7 @@ void eng_xfer_free(struct eng_xfer *x)
 	if (!x)
 		return;
 	cc_spsc_destroy(&x->forward);
+	free((void *)x->leaving);
 	free(x->seg_state);
 	free(x->deferred);
 	free(x);
@@ -36,13 +37,15 @@ static int grow(struct eng_xfer *x, uint32_t segs)
 	while (cap < segs)
 		cap *= 2;
 	cc_spsc_destroy(&x->forward);
+	free((void *)x->leaving);
 	free(x->seg_state);
 	free(x->deferred);
 	x->cap_segs = 0;
+	x->leaving = malloc(cap);
 	x->seg_state = malloc(cap);
 	x->deferred = malloc(cap * sizeof *x->deferred);
 	/* Every segment is forwarded at most once per phase. */
-	if (!cc_spsc_init(&x->forward, 2 * cap) || !x->seg_state || !x->deferred)
+	if (!cc_spsc_init(&x->forward, 2 * cap) || !x->leaving || !x->seg_state || !x->deferred)
 		return CC_ERR_NOMEM;
 	x->cap_segs = cap;
 	return 0;
@@ -78,6 +81,7 @@ int eng_xfer_setup(struct eng_xfer *x, const struct eng_xfer_spec *spec)
 		return CC_ERR_LIMIT;
 	if (segs > x->cap_segs && grow(x, segs) < 0)
 		return CC_ERR_NOMEM;
+	memset((void *)x->leaving, 0, segs);
 	memset(x->seg_state, 0, segs);
 	/* The previous transfer may have been cancelled with entries left. */
 	for (uint64_t v; cc_spsc_pop(&x->forward, &v);)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Real engines of several hosts in one process, joined by loopback TCP streams: every transfer's
- * result is compared with one computed here from the same operands. Integer types, so that the order
- * of additions does not matter and the comparison is exact.
+ * result is compared with one computed here from the same operands. Integer types, so that the
+ * order of additions does not matter and the comparison is exact.
  */
 #include <check.h>
 #include <netinet/in.h>
@@ -19,7 +19,7 @@
 
 #define HOSTS_MAX   4u
 #define MEMBERS_MAX 3u
-#define WAIT_MS	    20000
+#define WAIT_MS     20000
 
 struct host {
 	struct eng *e;
@@ -51,8 +51,7 @@ static uint64_t rng(void)
 
 static void tcp_pair(int pair[2])
 {
-	struct sockaddr_in a = { .sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t len = sizeof a;
 	int l = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -110,7 +109,7 @@ static void net_down(struct net *n)
 
 static bool wait_event(struct host *h, struct eng_event *ev, int ms)
 {
-	struct pollfd p = { .fd = h->event_fd, .events = POLLIN };
+	struct pollfd p = {.fd = h->event_fd, .events = POLLIN};
 	uint64_t v;
 
 	for (;;) {
@@ -155,8 +154,15 @@ static uint64_t expected(const struct net *n, const struct op *o, uint64_t i, ui
 static void start_one(struct net *n, const struct op *o, uint32_t pos, uint32_t world)
 {
 	struct host *h = &n->h[pos];
-	struct eng_xfer_spec s = { .seq = o->seq, .tag = 77, .epoch = 3, .group = 5,
-		.dtype = KRN_U32, .op = o->op, .pos = pos, .world = world, .tx_link = 1 };
+	struct eng_xfer_spec s = {.seq = o->seq,
+		.tag = 77,
+		.epoch = 3,
+		.group = 5,
+		.dtype = KRN_U32,
+		.op = o->op,
+		.pos = pos,
+		.world = world,
+		.tx_link = 1};
 
 	ck_assert_int_eq(cc_plan_init(&s.plan, o->count, 4, n->hosts, o->segment_max), 0);
 	s.segment_max = (uint32_t)o->segment_max;
@@ -165,9 +171,10 @@ static void start_one(struct net *n, const struct op *o, uint32_t pos, uint32_t 
 	s.direct = o->direct ? h->direct : NULL;
 	s.n_members = h->n_members;
 	for (uint32_t m = 0; m < h->n_members; m++)
-		s.members[m] = (struct eng_member){ .in = h->in[m], .slot = &h->slot[m],
+		s.members[m] = (struct eng_member){.in = h->in[m],
+			.slot = &h->slot[m],
 			.staged = o->staged,
-			.in_start = cc_plan_first_byte(&s.plan, pos + m) };
+			.in_start = cc_plan_first_byte(&s.plan, pos + m)};
 	ck_assert_int_eq(eng_start(h->e, &s), 0);
 }
 
@@ -264,9 +271,8 @@ static void run_op(struct net *n, const struct op *o)
 		ck_assert_uint_eq(ev.seq, o->seq);
 		ck_assert_mem_eq(o->direct ? h->direct : h->area, want, o->count * 4);
 		if (o->in_place) /* the undo copy is the operand */
-			ck_assert_int_eq(cc_plan_init(&plan, o->count, 4, n->hosts,
-						 o->segment_max),
-				0);
+			ck_assert_int_eq(
+				cc_plan_init(&plan, o->count, 4, n->hosts, o->segment_max), 0);
 		eng_release(h->e, o->seq);
 	}
 	free(want);
@@ -275,7 +281,7 @@ static void run_op(struct net *n, const struct op *o)
 
 START_TEST(all_shapes)
 {
-	static const uint64_t counts[] = { 1, 2, 3, 7, 1000, 4099, 65537, 300007 };
+	static const uint64_t counts[] = {1, 2, 3, 7, 1000, 4099, 65537, 300007};
 	struct net n;
 	uint64_t seq = 0;
 
@@ -284,10 +290,13 @@ START_TEST(all_shapes)
 	for (uint32_t members = 1; members <= MEMBERS_MAX; members++) {
 		for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
 			for (unsigned mode = 0; mode < 4; mode++) {
-				struct op o = { .seq = ++seq, .count = counts[c],
-					.op = mode == 1 ? KRN_MAX : mode == 2 ? KRN_AVG : KRN_SUM,
+				struct op o = {.seq = ++seq,
+					.count = counts[c],
+					.op = mode == 1   ? KRN_MAX
+					      : mode == 2 ? KRN_AVG
+							  : KRN_SUM,
 					.staged = mode & 1,
-					.segment_max = c & 1 ? 16384 : CC_PLAN_SEGMENT_MAX };
+					.segment_max = c & 1 ? 16384 : CC_PLAN_SEGMENT_MAX};
 
 				for (uint32_t h = 0; h < n.hosts; h++)
 					n.h[h].n_members = 1 + (members + h) % MEMBERS_MAX;
@@ -310,9 +319,12 @@ START_TEST(direct_output)
 		n.h[h].n_members = 1;
 	for (uint64_t count = 1; count < 200000; count = count * 3 + 1) {
 		for (unsigned in_place = 0; in_place < 2; in_place++) {
-			struct op o = { .seq = ++seq, .count = count, .op = KRN_AVG,
-				.direct = true, .in_place = in_place,
-				.segment_max = 16384 };
+			struct op o = {.seq = ++seq,
+				.count = count,
+				.op = KRN_AVG,
+				.direct = true,
+				.in_place = in_place,
+				.segment_max = 16384};
 
 			run_op(&n, &o);
 		}
@@ -326,21 +338,25 @@ static bool all_bytes(const uint8_t *p, uint8_t value, uint64_t n)
 	return n == 0 || (p[0] == value && memcmp(p, p + 1, n - 1) == 0);
 }
 
-/* Cancelled in the middle: the threads let go, the streams stay usable, and what was direct output can
- * be restored from the area by the flags. */
+/* Cancelled in the middle: the threads let go, the streams stay usable, and what was direct output
+ * can be restored from the area by the flags. */
 START_TEST(cancel_then_go_on)
 {
 	struct net n;
-	struct op o = { .count = 2000003, .op = KRN_SUM, .direct = true,
-		.segment_max = CC_PLAN_SEGMENT_MAX };
+	struct op o = {.count = 2000003,
+		.op = KRN_SUM,
+		.direct = true,
+		.segment_max = CC_PLAN_SEGMENT_MAX};
 
 	rng_state = (uint64_t)_i + 7;
 	net_up(&n, 3, 2);
 	for (uint32_t h = 0; h < n.hosts; h++)
 		n.h[h].n_members = 1;
 	for (unsigned round = 1; round <= 20; round++) {
-		struct op small = { .seq = 2 * round, .count = 5000, .op = KRN_SUM,
-			.segment_max = CC_PLAN_SEGMENT_MAX };
+		struct op small = {.seq = 2 * round,
+			.count = 5000,
+			.op = KRN_SUM,
+			.segment_max = CC_PLAN_SEGMENT_MAX};
 
 		o.seq = 2 * round - 1;
 		prepare(&n, &o);
@@ -378,8 +394,8 @@ END_TEST
 START_TEST(early_segments_wait)
 {
 	struct net n;
-	struct op o = { .seq = 1, .count = 100000, .op = KRN_SUM,
-		.segment_max = CC_PLAN_SEGMENT_MAX };
+	struct op o = {
+		.seq = 1, .count = 100000, .op = KRN_SUM, .segment_max = CC_PLAN_SEGMENT_MAX};
 	struct eng_event ev;
 
 	net_up(&n, 2, 2);
@@ -405,8 +421,7 @@ START_TEST(garbage_breaks_only_its_link)
 {
 	struct net n;
 	struct eng_event ev;
-	struct op o = { .seq = 1, .count = 1000, .op = KRN_SUM,
-		.segment_max = CC_PLAN_SEGMENT_MAX };
+	struct op o = {.seq = 1, .count = 1000, .op = KRN_SUM, .segment_max = CC_PLAN_SEGMENT_MAX};
 
 	net_up(&n, 2, 1);
 	n.h[0].n_members = n.h[1].n_members = 1;
@@ -434,8 +449,11 @@ END_TEST
 START_TEST(forged_segments_are_refused)
 {
 	struct net n;
-	struct op o = { .seq = 9, .count = 100000, .op = KRN_SUM, .staged = true,
-		.segment_max = CC_PLAN_SEGMENT_MAX };
+	struct op o = {.seq = 9,
+		.count = 100000,
+		.op = KRN_SUM,
+		.staged = true,
+		.segment_max = CC_PLAN_SEGMENT_MAX};
 	struct cc_plan plan;
 
 	net_up(&n, 2, 1);
@@ -446,8 +464,14 @@ START_TEST(forged_segments_are_refused)
 	for (unsigned i = 0; i < 8; i++) {
 		uint32_t seg = 1 * plan.segs_per_chunk; /* a chunk that position 0 receives */
 		struct cc_span span = cc_plan_segment(&plan, seg);
-		struct wlk_data d = { .phase = WLK_REDUCE, .group = 5, .epoch = 3, .seq = 9,
-			.tag = 77, .seg = seg, .len = (uint32_t)span.len, .offset = span.off };
+		struct wlk_data d = {.phase = WLK_REDUCE,
+			.group = 5,
+			.epoch = 3,
+			.seq = 9,
+			.tag = 77,
+			.seg = seg,
+			.len = (uint32_t)span.len,
+			.offset = span.off};
 		uint8_t hdr[WLK_DATA_SIZE];
 		struct eng_event ev;
 		int pair[2];
@@ -488,9 +512,15 @@ START_TEST(many_in_flight)
 {
 	enum { OPS = 16 };
 	struct net n;
-	struct eng_xfer_spec s = { .tag = 77, .epoch = 3, .group = 5, .dtype = KRN_U32,
-		.op = KRN_SUM, .world = 3, .tx_link = 1, .n_members = 1,
-		.segment_max = CC_PLAN_SEGMENT_MAX };
+	struct eng_xfer_spec s = {.tag = 77,
+		.epoch = 3,
+		.group = 5,
+		.dtype = KRN_U32,
+		.op = KRN_SUM,
+		.world = 3,
+		.tx_link = 1,
+		.n_members = 1,
+		.segment_max = CC_PLAN_SEGMENT_MAX};
 	static uint32_t in[3][OPS][50000], out[3][OPS][50000];
 	static _Atomic uint8_t flags[3][OPS][256];
 	struct shm_slot slot;
@@ -508,8 +538,8 @@ START_TEST(many_in_flight)
 			s.pos = h;
 			s.area = (uint8_t *)out[h][o];
 			s.flags = flags[h][o];
-			s.members[0] = (struct eng_member){ .in = (uint8_t *)in[h][o],
-				.slot = &slot };
+			s.members[0] =
+				(struct eng_member){.in = (uint8_t *)in[h][o], .slot = &slot};
 			ck_assert_int_eq(cc_plan_init(&s.plan, 50000, 4, 3, s.segment_max), 0);
 			ck_assert_int_eq(eng_start(n.h[h].e, &s), 0);
 		}

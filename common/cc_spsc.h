@@ -73,4 +73,11 @@ static inline bool cc_spsc_pop(struct cc_spsc *q, uint64_t *ret)
 	return true;
 }
 
+/* For the consumer. */
+static inline bool cc_spsc_empty(struct cc_spsc *q)
+{
+	return atomic_load_explicit(&q->head, memory_order_relaxed) ==
+		atomic_load_explicit(&q->tail, memory_order_acquire);
+}
+
 #endif

@@ -105,8 +105,7 @@ AC_DEFUN([PCCL_COMPILER_FLAGS], [
 	WARN_CFLAGS= HARDEN_CFLAGS= HARDEN_CPPFLAGS= HARDEN_LDFLAGS= SANITIZE_CFLAGS= FUZZ_LDFLAGS=
 	PCCL_ADD_CFLAGS([WARN_CFLAGS], [-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wvla
 		-Wmissing-prototypes -Wstrict-prototypes -Wold-style-definition -Wformat=2 -Wundef
-		-Wpointer-arith -Wwrite-strings -Wlogical-op
-		-Wno-gnu-zero-variadic-macro-arguments])
+		-Wpointer-arith -Wwrite-strings -Wlogical-op])
 	AS_IF([test "$enable_werror" != no], [WARN_CFLAGS="$WARN_CFLAGS -Werror"])
 
 	AS_IF([test "$enable_asan" != no], [SANITIZE_CFLAGS="-fsanitize=address"])

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The data path of one run: an RX and a TX thread that own its p2p streams, reduce, and forward. The
- * event loop
- * starts and cancels transfers and hands streams over; everything crosses by single-producer
- * single-consumer rings and an eventfd. The threads never allocate, lock or call the loop.
+ * The data path of one run: an RX and a TX thread that own its p2p streams, reduce, and forward.
+ * The event loop starts and cancels transfers and hands streams over; everything crosses by
+ * single-producer single-consumer rings and an eventfd. The threads never allocate, lock or call
+ * the loop.
  *
  * All functions are called by the loop thread.
  */
@@ -32,8 +32,8 @@ int eng_bell_add(struct eng *e, int fd);
 void eng_bell_remove(struct eng *e, int fd);
 
 /*
- * Streams after their hello. The engine owns fd from now on (also on failure). `link` names the pool
- * that a stream belongs to: a number chosen by the caller, never reused, one direction only.
+ * Streams after their hello. The engine owns fd from now on (also on failure). `link` names the
+ * pool that a stream belongs to: a number chosen by the caller, never reused, one direction only.
  * 0 or CC_ERR_*.
  */
 int eng_add_tx_stream(struct eng *e, uint32_t link, int fd);
@@ -42,10 +42,10 @@ int eng_add_rx_stream(struct eng *e, uint32_t link, int fd);
 void eng_drop_link(struct eng *e, uint32_t link);
 
 struct eng_member {
-	const uint8_t *in;	 /* the operand, mapped here */
-	uint64_t in_start;	 /* copying order, see shm_sqe */
-	struct shm_slot *slot;	 /* progress, wake-ups; in the communicator's queue pair */
-	bool staged;		 /* false: all of `in` is there already */
+	const uint8_t *in;     /* the operand, mapped here */
+	uint64_t in_start;     /* copying order, see shm_sqe */
+	struct shm_slot *slot; /* progress, wake-ups; in the communicator's queue pair */
+	bool staged;           /* false: all of `in` is there already */
 };
 
 #define ENG_MEMBERS_MAX 64
@@ -58,17 +58,17 @@ struct eng_xfer_spec {
 	struct cc_plan plan;
 	uint32_t segment_max;
 	uint32_t pos;
-	uint32_t world;	   /* divisor of an average */
-	uint32_t tx_link;  /* to next; unused when plan.hosts == 1 */
-	uint8_t *area;	   /* count * esize bytes: partial sums and the result, or the undo copies */
+	uint32_t world;   /* divisor of an average */
+	uint32_t tx_link; /* to next; unused when plan.hosts == 1 */
+	uint8_t *area;    /* count * esize bytes: partial sums and the result, or the undo copies */
 	_Atomic uint8_t *flags; /* plan.n_segs bytes, zero: see shm_result_mode */
-	uint8_t *direct;   /* NULL, or the only member's registered output (SHM_RESULT_UNDO) */
-	uint32_t n_members; /* 1 .. ENG_MEMBERS_MAX, in rank order */
+	uint8_t *direct;        /* NULL, or the only member's registered output (SHM_RESULT_UNDO) */
+	uint32_t n_members;     /* 1 .. ENG_MEMBERS_MAX, in rank order */
 	struct eng_member members[ENG_MEMBERS_MAX];
 };
 
-/* Memory in the spec must stay mapped until ENG_XFER_DONE (ok) or ENG_XFER_CANCELLED has been taken.
- * The spec is copied. 0 or CC_ERR_NOMEM/CC_ERR_EXIST. */
+/* Memory in the spec must stay mapped until ENG_XFER_DONE (ok) or ENG_XFER_CANCELLED has been
+ * taken. The spec is copied. 0 or CC_ERR_NOMEM/CC_ERR_EXIST. */
 int eng_start(struct eng *e, const struct eng_xfer_spec *spec);
 /* Ends a transfer whatever its progress; ENG_XFER_CANCELLED follows. A transfer that is done, also
  * when its event has not been taken yet, is cancelled all the same. */
@@ -93,7 +93,8 @@ struct eng_event {
 /* True and *ret filled while there are events. */
 bool eng_next_event(struct eng *e, struct eng_event *ret);
 
-/* Progress of a running transfer for pcclctl: final segments, and what it waits for (static text). */
+/* Progress of a running transfer for pcclctl: final segments, and what it waits for (static text).
+ */
 struct eng_progress {
 	uint32_t segs_done, segs;
 	uint64_t tx_bytes, rx_bytes;

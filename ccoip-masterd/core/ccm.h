@@ -27,8 +27,15 @@
  *   parameters and no round is in progress; is done when every agent in it has reported success; is
  *   aborted for all otherwise. Unequal parameters abort it with pcclInvalidArgument naming the
  *   field and both values; nobody is kicked.
+ *   Votes with unequal parameters are collected like others, so that all callers get the same answer.
  * - A message that the peer's state does not allow is a protocol violation: the peer (or, where no
- *   peer is named, the connection) is kicked with a sentence that says which.
+ *   peer is named, the connection) is kicked with a sentence that says which. Messages that were on
+ *   their way when the master changed its mind are not: reports of old rounds and operations, and
+ *   peers that are unknown (kicked a moment ago), are passed over.
+ * - An agent's id belongs to the connection that joined first under it; a second connection of the
+ *   same agent is greeted but may not join.
+ * - Silence is measured between ticks: when the ticks themselves stopped for longer than half of
+ *   timeout_ms (the master was suspended), all bounds start again.
  */
 #ifndef CCM_H
 #define CCM_H
@@ -58,7 +65,8 @@ struct ccm_config {
 	uint32_t timeout_ms;	   /* default 3000: silence of an agent */
 	uint32_t round_timeout_ms; /* default 5000 */
 	uint32_t segment_max;	   /* bytes */
-	uint32_t max_peers;	   /* P8: joins beyond are refused; default 65536 */
+	uint32_t max_peers;	   /* joins beyond are refused; default 65536 */
+	uint32_t log_level;	   /* LOG actions above it are not made; 0: CCM_LOG_INFO */
 };
 
 enum ccm_event_type {
@@ -76,6 +84,7 @@ struct ccm_event {
 	const char *text;
 };
 
+/* After CLOSE the core has forgotten the connection: events of it are ignored. */
 enum ccm_action_type { CCM_ACT_SEND = 1, CCM_ACT_CLOSE, CCM_ACT_LOG };
 enum ccm_log_level { CCM_LOG_ERR = 3, CCM_LOG_WARNING = 4, CCM_LOG_NOTICE = 5, CCM_LOG_INFO = 6,
 	CCM_LOG_DEBUG = 7 };

@@ -316,7 +316,7 @@ PCCL_EXPORT pcclResult_t pcclInit(void);
 /* Tells what the library was built with. Works before pcclInit. Any thread. */
 PCCL_EXPORT pcclResult_t pcclGetBuildInfo(pcclBuildInfo_t *info);
 
-/* The release of the library in use, such as "1.0.0". Static storage. Any thread, any time. */
+/* The release of the library in use, such as "0.1.0". Static storage. Any thread, any time. */
 PCCL_EXPORT const char *pcclGetVersion(void);
 
 /*

@@ -57,7 +57,8 @@ enum agt_event_type {
 	AGT_EV_MASTER_MSG,  /* run, msg (stays owned by the caller) */
 	AGT_EV_LINK_UP,	    /* run, peer (agent): all streams of the outbound link are up */
 	AGT_EV_LINK_FAILED, /* run, peer, text: could not be opened */
-	AGT_EV_LINK_DOWN,   /* run, peer, text: an established link, in or out, broke */
+	AGT_EV_LINK_DOWN,   /* run, peer, text: an established link broke: the one to peer, or, with
+			     * inbound, the one from it */
 	AGT_EV_XFER_DONE,   /* run, seq, code == 0: all here is final and sent; else failed, text */
 	AGT_EV_XFER_CANCELLED, /* run, seq: no thread uses it any more */
 	AGT_EV_TICK,	       /* at least every 100 ms */
@@ -70,7 +71,8 @@ struct agt_event {
 	const char *name;
 	const struct wl_request *request;
 	struct cc_id id;   /* REQUEST: fresh random bytes */
-	struct cc_id peer; /* LINK_*: the other agent */
+	struct cc_id peer; /* LINK_*: the other agent; XFER_DONE: who seems at fault, or zero */
+	bool inbound;	   /* LINK_DOWN */
 	const struct shm_sqe *sqe;
 	const struct wm_msg *msg;
 	uint64_t seq;
@@ -87,13 +89,16 @@ enum agt_action_type {
 	AGT_ACT_COMPLETE,    /* comm, slot, done: publish the completion and wake */
 	AGT_ACT_MASTER_OPEN, /* run, addr: connect */
 	AGT_ACT_MASTER_SEND, /* run, msg (owned by the action list) */
-	AGT_ACT_MASTER_CLOSE, /* run: no event follows any more */
+	AGT_ACT_MASTER_CLOSE, /* run: once, also after MASTER_DOWN: the run is over. What was sent goes
+			       * out first. Its links go with its last transfer; nothing but
+			       * XFER_CANCELLED may follow */
 	AGT_ACT_RUN_READY,    /* run, id, key: accept inbound links of this run from now on */
 	AGT_ACT_LINK_OPEN,    /* run, endpoint, n_streams; answered by LINK_UP or LINK_FAILED */
-	AGT_ACT_LINK_CLOSE,   /* run, endpoint.agent: outbound link */
+	AGT_ACT_LINK_CLOSE,   /* run, endpoint.agent: outbound link, open or opening, if there is one;
+			       * no event of it follows any more */
 	AGT_ACT_XFER_START,   /* run, xfer */
-	AGT_ACT_XFER_CANCEL,  /* run, xfer.seq; answered by XFER_CANCELLED */
-	AGT_ACT_XFER_FREE,    /* run, xfer.seq: after DONE or CANCELLED: give its memory back */
+	AGT_ACT_XFER_CANCEL,  /* run, xfer.seq; answered by XFER_CANCELLED, also after XFER_DONE */
+	AGT_ACT_XFER_FREE,    /* run, xfer.seq: after DONE (ok) or CANCELLED: give its memory back */
 	AGT_ACT_LOG,	      /* level (as in syslog), text */
 };
 
@@ -111,6 +116,9 @@ struct agt_done {
 	uint64_t tx_bytes, rx_bytes;
 	char text[SHM_TEXT];
 };
+
+/* Peers of one group of a run on one host: what a transfer takes. A connect beyond is refused. */
+#define AGT_MEMBERS_MAX 64u
 
 /* A local contribution to a transfer, in rank order. */
 struct agt_member {

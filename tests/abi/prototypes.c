@@ -106,11 +106,57 @@ static void check_error_strings(void)
 	for (size_t i = 0; i < n; i++) {
 		const char *text = api.get_error_string(codes[i]);
 
-		check(text != NULL && text[0] != '\0', "a result code has no text");
+		if (text == NULL || text[0] == '\0') {
+			check(false, "a result code has no text");
+			continue;
+		}
 		for (size_t j = 0; j < i; j++)
 			check(strcmp(text, api.get_error_string(codes[j])) != 0,
 				"two result codes have the same text");
 	}
+}
+
+/* NULL where something must be is refused, not followed. */
+static void check_null(void)
+{
+	static const ccoip_socket_address_t nowhere;
+	const pcclResult_t refused[] = {
+		api.get_build_info(NULL),
+		api.mem_alloc(1, NULL),
+		api.create_communicator(NULL, NULL),
+		api.destroy_communicator(NULL),
+		api.connect(NULL),
+		api.get_attribute(NULL, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, NULL),
+		api.update_topology(NULL),
+		api.are_peers_pending(NULL, NULL),
+		api.are_new_peers_pending(NULL, NULL),
+		api.all_reduce(NULL, NULL, NULL, NULL, NULL),
+		api.all_reduce_async(NULL, NULL, NULL, NULL, NULL),
+		api.await_async_reduce(NULL, NULL),
+		api.create_master(nowhere, NULL),
+		api.run_master(NULL),
+		api.interrupt_master(NULL),
+		api.master_await_termination(NULL),
+		api.destroy_master(NULL),
+	};
+
+	for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+		check(refused[i] == pcclInvalidArgument, "a function takes NULL");
+	check(api.mem_free(NULL) == pcclSuccess, "pcclMemFree does not take NULL");
+}
+
+/* The functions that this release does not have say so. */
+static void check_missing(void)
+{
+	check(api.optimize_topology(NULL) != pcclSuccess, "pcclOptimizeTopology succeeds");
+	check(api.get_last_error()[0] != '\0', "pcclOptimizeTopology has no sentence");
+	check(api.all_reduce_multiple(NULL, 0, NULL, NULL, 1) != pcclSuccess,
+		"pcclAllReduceMultipleWithRetry succeeds");
+	check(api.get_last_error()[0] != '\0', "pcclAllReduceMultipleWithRetry has no sentence");
+	check(api.synchronize_shared_state(NULL, NULL,
+		      PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR, NULL) != pcclSuccess,
+		"pcclSynchronizeSharedState succeeds");
+	check(api.get_last_error()[0] != '\0', "pcclSynchronizeSharedState has no sentence");
 }
 
 int main(void)
@@ -128,5 +174,7 @@ int main(void)
 	check(api.get_last_error()[0] == '\0', "pcclGetLastError is not empty after success");
 	check(api.init() == pcclSuccess, "a second pcclInit fails");
 	check_error_strings();
+	check_null();
+	check_missing();
 	return failures != 0;
 }

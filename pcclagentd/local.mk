@@ -2,20 +2,15 @@
 
 include pcclagentd/core/local.mk
 
-# The data path, by itself for its tests.
-noinst_LTLIBRARIES += pcclagentd/libengine.la
-pcclagentd_libengine_la_SOURCES = \
-	pcclagentd/engine.c pcclagentd/engine.h pcclagentd/engine_internal.h \
-	pcclagentd/engine_rx.c \
-	pcclagentd/engine_tx.c \
-	pcclagentd/engine_xfer.c
-pcclagentd_libengine_la_LIBADD = libkrn.la proto/libwire.la common/libcommon.la
-
 # All but main.c, so that tests can be the daemon.
 noinst_LTLIBRARIES += pcclagentd/libpcclagentd.la
 pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/admin.c \
 	pcclagentd/agentd.c pcclagentd/agentd.h \
+	pcclagentd/engine.c pcclagentd/engine.h pcclagentd/engine_internal.h \
+	pcclagentd/engine_rx.c \
+	pcclagentd/engine_tx.c \
+	pcclagentd/engine_xfer.c \
 	pcclagentd/hello.c \
 	pcclagentd/io.h \
 	pcclagentd/link.c \
@@ -26,8 +21,8 @@ pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/run.c \
 	pcclagentd/session.c \
 	pcclagentd/xfer.c
-pcclagentd_libpcclagentd_la_LIBADD = pcclagentd/core/libagt.la pcclagentd/libengine.la \
-	libkrn.la proto/libwire.la common/libcommon.la $(INIH_LIBS) $(PROTOBUF_C_LIBS)
+pcclagentd_libpcclagentd_la_LIBADD = libagt.la libkrn.la \
+	proto/libwire.la common/libcommon.la $(INIH_LIBS) $(PROTOBUF_C_LIBS)
 
 sbin_PROGRAMS += pcclagentd/pcclagentd
 pcclagentd_pcclagentd_SOURCES = pcclagentd/main.c

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Construction, events in, and what is settled at the end of each step.
+ */
+#include <stdlib.h>
+
+#include "ccoip-masterd/core/ccm_internal.h"
+
+static uint32_t or_default(uint32_t v, uint32_t def)
+{
+	return v ? v : def;
+}
+
+struct ccm *ccm_new(const struct ccm_config *cfg)
+{
+	struct ccm *m = calloc(1, sizeof *m);
+
+	if (!m)
+		return NULL;
+	m->cfg = *cfg;
+	m->cfg.heartbeat_ms = or_default(cfg->heartbeat_ms, 1000);
+	m->cfg.timeout_ms = or_default(cfg->timeout_ms, 3000);
+	m->cfg.round_timeout_ms = or_default(cfg->round_timeout_ms, 5000);
+	m->cfg.max_peers = or_default(cfg->max_peers, 65536);
+	m->cfg.log_level = or_default(cfg->log_level, CCM_LOG_INFO);
+	return m;
+}
+
+static void free_agents(struct ccm *m)
+{
+	struct ccm_agent *a, *tmp;
+
+	HASH_CLEAR(hh_id, m->by_id);
+	HASH_ITER (hh, m->agents, a, tmp) {
+		HASH_DELETE(hh, m->agents, a);
+		free(a->failures);
+		free(a);
+	}
+	while ((a = m->dead) != NULL) { /* a step that ran out of memory did not bury them */
+		m->dead = a->next_dead;
+		free(a->failures);
+		free(a);
+	}
+}
+
+void ccm_free(struct ccm *m)
+{
+	struct ccm_group *g, *g_tmp;
+	struct ccm_seat *s, *s_tmp;
+	struct ccm_peer *p, *p_tmp;
+	struct ccm_pair *x, *x_tmp;
+	struct ccm_op *o, *o_tmp;
+
+	if (!m)
+		return;
+	HASH_CLEAR(hh_seq, m->started);
+	HASH_ITER (hh, m->ops, o, o_tmp) {
+		HASH_DELETE(hh, m->ops, o);
+		ccm_op_free(o);
+	}
+	HASH_ITER (hh, m->peers, p, p_tmp) {
+		HASH_DELETE(hh, m->peers, p);
+		free(p);
+	}
+	HASH_ITER (hh, m->seats, s, s_tmp) {
+		HASH_DELETE(hh, m->seats, s);
+		free(s);
+	}
+	HASH_ITER (hh, m->groups, g, g_tmp)
+		ccm_group_free(m, g);
+	HASH_ITER (hh, m->pairs, x, x_tmp) {
+		HASH_DELETE(hh, m->pairs, x);
+		free(x);
+	}
+	free_agents(m);
+	wire_master_clear(&m->scratch.msg);
+	free(m);
+}
+
+static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg)
+{
+	switch (msg->type) {
+	case WM_HELLO:
+		ccm_agent_hello(m, a, &msg->u.hello);
+		break;
+	case WM_JOIN:
+		ccm_member_join(m, a, &msg->u.join);
+		break;
+	case WM_LEAVE:
+		ccm_member_leave(m, a, &msg->u.leave);
+		break;
+	case WM_TOPO_VOTE:
+		ccm_vote_topology(m, a, &msg->u.peer.peer);
+		break;
+	case WM_PENDING_VOTE:
+		ccm_vote_pending(m, a, &msg->u.peer.peer);
+		break;
+	case WM_OP_VOTE:
+		ccm_op_vote(m, a, &msg->u.op_vote);
+		break;
+	case WM_OP_REPORT:
+		ccm_op_report(m, a, &msg->u.op_report);
+		break;
+	case WM_ROUND_REPORT:
+		ccm_round_report(m, a, &msg->u.round_report);
+		break;
+	case WM_HEARTBEAT:
+		break;
+	case WM_REFUSE: /* the agent's last words */
+		ccm_close(m, a->conn, "the agent said goodbye");
+		ccm_agent_lost(m, a, msg->u.refuse.text);
+		break;
+	default:
+		ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
+			"protocol violation: a message of type %d, which only a master sends",
+			(int)msg->type);
+		break;
+	}
+}
+
+static void message(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg)
+{
+	a->heard_ns = m->now;
+	if (a->greeted || msg->type == WM_HELLO || msg->type == WM_REFUSE)
+		dispatch(m, a, msg);
+	else
+		ccm_agent_kick(m, a, WIRE_MASTER_CONNECTION_FAILED,
+			"protocol violation: the first message must be a hello");
+}
+
+void ccm_settle(struct ccm *m)
+{
+	do {
+		ccm_loss_announce(m);
+		ccm_reap(m);
+	} while (ccm_round_settle(m));
+	ccm_pending_settle(m);
+	ccm_op_settle(m);
+}
+
+int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct ccm_actions *out)
+{
+	struct ccm_agent *a = ev->conn ? ccm_agent_find(m, ev->conn) : NULL;
+
+	if (m->oom)
+		return CC_ERR_NOMEM;
+	m->out = out;
+	if (now_ns > m->now)
+		m->now = now_ns;
+	switch (ev->type) {
+	case CCM_EV_OPEN:
+		ccm_agent_open(m, ev);
+		break;
+	case CCM_EV_CLOSED:
+		if (a)
+			ccm_agent_lost(m, a, ev->text);
+		break;
+	case CCM_EV_MSG:
+		if (a)
+			message(m, a, ev->msg);
+		break;
+	case CCM_EV_TICK:
+		ccm_agent_tick(m);
+		ccm_round_tick(m);
+		break;
+	}
+	ccm_settle(m);
+	m->out = NULL;
+	return m->oom ? CC_ERR_NOMEM : 0;
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Connections: hello, silence, the end; how an agent is reached.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ccoip-masterd/core/ccm_internal.h"
+
+struct ccm_agent *ccm_agent_find(const struct ccm *m, uint32_t conn)
+{
+	struct ccm_agent *a;
+
+	HASH_FIND(hh, m->agents, &conn, sizeof conn, a);
+	return a;
+}
+
+void ccm_agent_open(struct ccm *m, const struct ccm_event *ev)
+{
+	struct ccm_agent *a;
+
+	if (ccm_agent_find(m, ev->conn)) {
+		ccm_log(m, CCM_LOG_ERR, "connection number %u was opened twice", ev->conn);
+		return;
+	}
+	a = ccm_calloc(m, 1, sizeof *a);
+	if (!a)
+		return;
+	a->conn = ev->conn;
+	a->no = ++m->last_agent;
+	a->from = ev->addr;
+	a->heard_ns = m->now;
+	HASH_ADD(hh, m->agents, conn, sizeof a->conn, a);
+	if (a->unhashed) {
+		m->oom = true;
+		free(a);
+	}
+}
+
+/* "host (1.2.3.4:5)" or, before the hello, "1.2.3.4:5" */
+static const char *agent_label(const struct ccm_agent *a, char *buf, size_t size)
+{
+	char addr[CC_ADDR_STR_SIZE];
+
+	(void)cc_addr_str(&a->from, addr);
+	if (a->greeted)
+		ccm_print(buf, size, "%s (%s)", a->hello.name, addr);
+	else
+		ccm_print(buf, size, "%s", addr);
+	return buf;
+}
+
+/* Unlinks a; ccm_reap frees it. Its peers must be gone. */
+static void agent_bury(struct ccm *m, struct ccm_agent *a)
+{
+	HASH_DELETE(hh, m->agents, a);
+	if (a->claimed)
+		HASH_DELETE(hh_id, m->by_id, a);
+	ccm_pairs_forget(m, a->no);
+	a->claimed = false;
+	a->dead = true;
+	a->next_dead = m->dead;
+	m->dead = a;
+}
+
+static void remove_peers(struct ccm *m, struct ccm_agent *a, const char *why)
+{
+	struct ccm_seat *s;
+	struct ccm_peer *p, *next;
+
+	DL_FOREACH2 (a->seats, s, next_a)
+		DL_FOREACH_SAFE (s->peers, p, next)
+			ccm_peer_remove(m, p, why);
+}
+
+void ccm_agent_lost(struct ccm *m, struct ccm_agent *a, const char *text)
+{
+	char label[2 * WM_NAME_MAX], why[WM_TEXT_MAX], clean[WM_TEXT_MAX];
+
+	ccm_copy(clean, sizeof clean, text ? text : "connection closed");
+	ccm_log(m, a->n_accepted ? CCM_LOG_WARNING : CCM_LOG_INFO, "agent %s, %u peers: %s",
+		agent_label(a, label, sizeof label), a->n_peers, clean);
+	ccm_print(why, sizeof why, "its agent is gone: %s", clean);
+	remove_peers(m, a, why);
+	agent_bury(m, a);
+}
+
+static void refuse(struct ccm *m, struct ccm_agent *a, uint32_t code, const char *text)
+{
+	struct wm_refuse *r = &ccm_send(m, a, WM_REFUSE)->u.refuse;
+
+	r->version_min = WM_VERSION_MIN;
+	r->version_max = WM_VERSION_MAX;
+	r->code = code;
+	ccm_print(r->text, sizeof r->text, "%s", text);
+	ccm_close(m, a->conn, text);
+}
+
+void ccm_agent_kick(struct ccm *m, struct ccm_agent *a, uint32_t code, const char *fmt, ...)
+{
+	char label[2 * WM_NAME_MAX], text[WM_TEXT_MAX];
+	struct ccm_peer *p, *next;
+	struct ccm_seat *s;
+	va_list ap;
+
+	if (a->dead)
+		return;
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	ccm_log(m, CCM_LOG_WARNING, "agent %s is turned away: %s",
+		agent_label(a, label, sizeof label), text);
+	DL_FOREACH2 (a->seats, s, next_a)
+		DL_FOREACH_SAFE (s->peers, p, next)
+			ccm_peer_kick(m, p, code, "%s", text);
+	refuse(m, a, code, text);
+	agent_bury(m, a);
+}
+
+void ccm_agent_hello(struct ccm *m, struct ccm_agent *a, const struct wm_hello *h)
+{
+	struct wm_hello_ack *ack;
+	char label[2 * WM_NAME_MAX];
+
+	if (a->greeted) {
+		ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
+			"protocol violation: a second hello on one connection");
+		return;
+	}
+	if (h->version_min > WM_VERSION_MAX || h->version_max < WM_VERSION_MIN ||
+		h->version_min > h->version_max) {
+		ccm_agent_kick(m, a, WIRE_VERSION_MISMATCH,
+			"protocol versions do not overlap: agent speaks %u to %u, this master %u to %u",
+			h->version_min, h->version_max, WM_VERSION_MIN, WM_VERSION_MAX);
+		return;
+	}
+	a->hello = *h;
+	ccm_copy(a->hello.name, sizeof a->hello.name, h->name);
+	a->greeted = true;
+	ack = &ccm_send(m, a, WM_HELLO_ACK)->u.hello_ack;
+	ack->version = h->version_max < WM_VERSION_MAX ? h->version_max : WM_VERSION_MAX;
+	ack->run = m->cfg.run;
+	ack->run_key = m->cfg.run_key;
+	ack->heartbeat_ms = m->cfg.heartbeat_ms;
+	ack->timeout_ms = m->cfg.timeout_ms;
+	ack->segment_max = m->cfg.segment_max;
+	ccm_log(m, CCM_LOG_INFO, "agent %s connected", agent_label(a, label, sizeof label));
+}
+
+static void check_silence(struct ccm *m)
+{
+	struct ccm_agent *a, *tmp;
+
+	HASH_ITER (hh, m->agents, a, tmp) {
+		if (ccm_age(m->now, a->heard_ns) <= m->cfg.timeout_ms * CCM_NS_PER_MS)
+			continue;
+		if (a->greeted)
+			ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
+				"nothing was heard from the agent on %s for %u ms", a->hello.name,
+				m->cfg.timeout_ms);
+		else
+			ccm_agent_kick(m, a, WIRE_MASTER_CONNECTION_FAILED,
+				"no hello came within %u ms", m->cfg.timeout_ms);
+	}
+}
+
+/* The process was suspended: what the agents sent meanwhile has not been read yet. */
+static void forgive_pause(struct ccm *m)
+{
+	struct ccm_agent *a;
+
+	ccm_log(m, CCM_LOG_WARNING, "the master was suspended for %.1f s: all bounds start again",
+		(double)ccm_age(m->now, m->tick_ns) / 1e9);
+	for (a = m->agents; a; a = a->hh.next)
+		a->heard_ns = m->now;
+	m->round.since_ns = m->now;
+}
+
+void ccm_agent_tick(struct ccm *m)
+{
+	struct ccm_agent *a;
+
+	if (m->tick_ns && ccm_age(m->now, m->tick_ns) > m->cfg.timeout_ms * CCM_NS_PER_MS / 2)
+		forgive_pause(m);
+	m->tick_ns = m->now;
+	check_silence(m);
+	if (m->beat_ns && ccm_age(m->now, m->beat_ns) < m->cfg.heartbeat_ms * CCM_NS_PER_MS)
+		return;
+	m->beat_ns = m->now;
+	for (a = m->agents; a; a = a->hh.next)
+		if (a->greeted)
+			(void)ccm_send(m, a, WM_HEARTBEAT);
+}
+
+static void add_addr(struct wm_endpoint *e, const struct cc_addr *addr, uint16_t port)
+{
+	struct cc_addr x = *addr;
+	uint32_t i;
+
+	x.port = port;
+	for (i = 0; i < e->n_addrs; i++)
+		if (cc_addr_eq(&e->addrs[i], &x))
+			return;
+	if (e->n_addrs < WM_ADDRS_MAX && x.family && !cc_addr_is_any(&x))
+		e->addrs[e->n_addrs++] = x;
+}
+
+void ccm_agent_endpoint(const struct ccm_agent *a, const struct ccm_agent *to,
+	struct wm_endpoint *ret)
+{
+	const struct wm_hello *h = &a->hello;
+	bool advertised = h->advertised && h->n_addrs > 0;
+	uint32_t i;
+
+	*ret = (struct wm_endpoint){.agent = h->agent, .port = h->port_p2p};
+	ccm_print(ret->name, sizeof ret->name, "%s", h->name);
+	if (!advertised && !cc_addr_is_loopback(&a->from))
+		add_addr(ret, &a->from, h->port_p2p);
+	if (!advertised && cc_addr_is_loopback(&a->from)) {
+		ret->at_master = true;
+		if (cc_addr_is_loopback(&to->from))
+			add_addr(ret, &a->from, h->port_p2p);
+	}
+	for (i = 0; i < h->n_addrs && i < WM_ADDRS_MAX; i++)
+		add_addr(ret, &h->addrs[i],
+			advertised && h->addrs[i].port ? h->addrs[i].port : h->port_p2p);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The invariants: counters against recounts, states against flags, rings, operations. For tests and
+ * the simulator; costs as much as there is state.
+ */
+#include "ccoip-masterd/core/ccm_internal.h"
+
+#define REQUIRE(cond, text)                                                                        \
+	do {                                                                                       \
+		if (!(cond))                                                                       \
+			return text;                                                               \
+	} while (0)
+
+struct counts {
+	uint32_t peers, accepted, topo, pending;
+};
+
+static const char *check_peer(const struct ccm *m, const struct ccm_peer *p)
+{
+	const struct ccm_op *o;
+	uint32_t voted = 0, running = 0;
+
+	REQUIRE(ccm_peer_find(m, &p->id) == p, "a peer is not found by its id");
+	REQUIRE(p->state == ccm_peer_state(m, p), "a peer's state does not follow from its flags");
+	REQUIRE(p->phase == CCM_PEER_ACCEPTED ||
+			(!p->topo_voted && !p->pending_voted && p->n_ops == 0),
+		"a registered peer has voted");
+	DL_FOREACH (p->seat->group->ops, o) {
+		if (!ccm_op_voted(o, p))
+			continue;
+		voted++;
+		running += o->seq != 0;
+	}
+	REQUIRE(p->n_ops == voted, "a peer's count of operations is wrong");
+	REQUIRE(p->n_running == running, "a peer's count of running operations is wrong");
+	REQUIRE(!p->topo_voted || running == 0, "a topology vote with an operation running");
+	if (ccm_in_round(m, p->round))
+		REQUIRE(m->round.accept || p->phase == CCM_PEER_ACCEPTED,
+			"a registered peer is in a rewiring round");
+	else if (m->round.active)
+		REQUIRE(p->phase == CCM_PEER_REGISTERED, "an accepted peer is not in the round");
+	return NULL;
+}
+
+static const char *check_seat(const struct ccm *m, const struct ccm_seat *s, struct counts *ret)
+{
+	const struct ccm_peer *p;
+	uint32_t candidates = 0;
+	const char *bad;
+	struct counts c = {0};
+
+	REQUIRE(ccm_seat_find(m, s->agent->no, s->group->id) == s, "a seat is not found");
+	DL_FOREACH (s->peers, p) {
+		REQUIRE(p->seat == s, "a peer is on another seat");
+		REQUIRE(p->phase == CCM_PEER_REGISTERED || c.accepted == c.peers,
+			"a registered peer comes before an accepted one");
+		c.peers++;
+		c.accepted += p->phase == CCM_PEER_ACCEPTED;
+		c.topo += p->topo_voted;
+		c.pending += p->pending_voted;
+		candidates += ccm_in_round(m, p->round);
+		bad = check_peer(m, p);
+		if (bad)
+			return bad;
+	}
+	REQUIRE(c.peers > 0, "a seat without peers");
+	REQUIRE(s->n_peers == c.peers, "a seat's count of peers is wrong");
+	REQUIRE(s->n_accepted == c.accepted, "a seat's count of accepted peers is wrong");
+	if (m->round.active)
+		REQUIRE(candidates == 0 || candidates == s->n_candidates,
+			"a seat's count of candidates is wrong");
+	REQUIRE(c.accepted == 0 ||
+			(s->pos < s->group->n_ring && s->group->ring[s->pos] == s),
+		"a seat with accepted peers is not at its place in the ring");
+	REQUIRE(s->agent->claimed, "a seat of an agent that does not hold its id");
+	ret->peers += c.peers;
+	ret->accepted += c.accepted;
+	ret->topo += c.topo;
+	ret->pending += c.pending;
+	return NULL;
+}
+
+static const char *check_op(const struct ccm *m, const struct ccm_op *o)
+{
+	uint32_t i, votes = 0, voters = 0, reported = 0, bits = 0, n;
+	const struct ccm_group *g = o->group;
+	const struct ccm_peer *p;
+
+	for (i = 0; i < o->n_parts; i++) {
+		if (!o->parts[i].seat)
+			continue;
+		REQUIRE(o->parts[i].seat->group == g, "an operation has a seat of another group");
+		REQUIRE(o->parts[i].seat->slot == i, "an operation's seat is in a wrong place");
+		n = 0;
+		DL_FOREACH (o->parts[i].seat->peers, p)
+			n += ccm_op_voted(o, p);
+		REQUIRE(n == o->parts[i].n_votes && n > 0, "a seat's count of votes is wrong");
+		votes += n;
+		voters++;
+		reported += o->parts[i].reported;
+	}
+	for (i = 0; i < o->n_words; i++)
+		bits += (uint32_t)__builtin_popcountll(o->voted[i]);
+	REQUIRE(votes == o->n_votes && bits == votes, "an operation's count of votes is wrong");
+	REQUIRE(voters == o->n_voters, "an operation's count of voters is wrong");
+	REQUIRE(reported == o->n_reported, "an operation's count of reports is wrong");
+	REQUIRE(g->n_accepted > 1, "an operation in a group of one");
+	REQUIRE((o->seq != 0) == (o->state != CCM_VOTE_INITIATE_COLLECTIVE_COMMS),
+		"an operation's state and its number disagree");
+	REQUIRE(o->seq <= m->last_seq, "an operation from the future");
+	REQUIRE(o->seq == 0 || (votes == g->n_accepted && !o->conflict),
+		"an operation runs without everybody's vote");
+	REQUIRE(o->state != CCM_VOTE_COMPLETE_COLLECTIVE_COMMS || reported > 0,
+		"an operation is complete without a report");
+	REQUIRE(o->seq == 0 || reported < voters, "an operation that all reported is not done");
+	REQUIRE(o->seq != 0 || votes < g->n_accepted || o->ready,
+		"an operation with all votes waits for nothing");
+	REQUIRE(!o->ready || m->round.active || g->n_topo > 0, "a ready operation was not started");
+	REQUIRE(!o->ready || votes == g->n_accepted, "an operation is ready without all votes");
+	return NULL;
+}
+
+static const char *check_group(const struct ccm *m, const struct ccm_group *g, struct counts *all)
+{
+	const struct ccm_seat *s;
+	const struct ccm_op *o;
+	struct counts c = {0};
+	uint32_t seats = 0, ring = 0;
+	const char *bad;
+
+	REQUIRE(!g->lost && !g->failed, "a group's mark was left");
+	DL_FOREACH2 (g->seats, s, next_g) {
+		REQUIRE(s->group == g, "a seat is in another group");
+		seats++;
+		ring += s->n_accepted > 0;
+		bad = check_seat(m, s, &c);
+		if (bad)
+			return bad;
+	}
+	DL_FOREACH (g->ops, o) {
+		bad = check_op(m, o);
+		if (bad)
+			return bad;
+	}
+	REQUIRE(seats > 0 && seats == g->n_seats, "a group's count of seats is wrong");
+	REQUIRE(ring == g->n_ring, "a ring has a wrong number of seats");
+	REQUIRE(c.peers == g->n_peers, "a group's count of peers is wrong");
+	REQUIRE(c.accepted == g->n_accepted, "a group's count of accepted peers is wrong");
+	REQUIRE(c.topo == g->n_topo, "a group's count of topology votes is wrong");
+	REQUIRE(g->peer_slots.n - g->peer_slots.n_free == c.accepted, "peer slots were lost");
+	REQUIRE(g->seat_slots.n - g->seat_slots.n_free == seats, "seat slots were lost");
+	all->peers += c.peers;
+	all->accepted += c.accepted;
+	all->topo += c.topo;
+	all->pending += c.pending;
+	return NULL;
+}
+
+static const char *check_agents(const struct ccm *m)
+{
+	uint32_t seats = 0, claimed = 0, in_round = 0, reported = 0, peers, accepted, n;
+	const struct ccm_agent *a;
+	const struct ccm_seat *s;
+
+	for (a = m->agents; a; a = a->hh.next) {
+		peers = accepted = n = 0;
+		DL_FOREACH2 (a->seats, s, next_a) {
+			n++;
+			peers += s->n_peers;
+			accepted += s->n_accepted;
+		}
+		REQUIRE(!a->dead, "a dead agent is still listed");
+		REQUIRE(a->greeted || n == 0, "an agent has seats without a hello");
+		REQUIRE(n == a->n_seats, "an agent's count of seats is wrong");
+		REQUIRE(peers == a->n_peers, "an agent's count of peers is wrong");
+		REQUIRE(accepted == a->n_accepted, "an agent's count of accepted peers is wrong");
+		seats += n;
+		claimed += a->claimed;
+		in_round += ccm_in_round(m, a->round);
+		reported += ccm_in_round(m, a->round) && a->reported;
+	}
+	REQUIRE(seats == HASH_COUNT(m->seats), "seats are not with their agents");
+	REQUIRE(claimed == HASH_CNT(hh_id, m->by_id), "agents are not found by their ids");
+	if (m->round.active) {
+		REQUIRE(in_round == m->round.n_agents, "a round's count of agents is wrong");
+		REQUIRE(reported == m->round.n_reported, "a round's count of reports is wrong");
+		REQUIRE(in_round > 0 && reported < in_round, "a round waits for nobody");
+	}
+	return NULL;
+}
+
+static const char *check_run(const struct ccm *m)
+{
+	const struct ccm_pair *x;
+	const struct ccm_agent *a;
+	uint32_t known;
+
+	REQUIRE(!m->reap && !m->dead && !m->lost, "something was left unsettled");
+	REQUIRE(!m->round.active || !m->round.stale, "a stale round goes on");
+	REQUIRE(m->round.active || !m->rewire || m->n_accepted == 0, "no round rewires the ring");
+	REQUIRE(m->round.active || m->n_accepted > 0 || m->n_registered == 0,
+		"the first peers are not admitted");
+	REQUIRE(m->round.active || m->n_topo == 0 || m->n_topo < m->n_accepted,
+		"a complete topology vote has no consequence");
+	REQUIRE(m->n_pending == 0 || m->n_pending < m->n_accepted,
+		"a complete pending vote has no answer");
+	for (x = m->pairs; x; x = x->hh.next) {
+		known = 0;
+		for (a = m->agents; a; a = a->hh.next)
+			known += a->n_accepted > 0 &&
+				(a->no == x->key.from || a->no == x->key.to);
+		REQUIRE(known == 2, "a failed pair of agents that are not both members");
+	}
+	return NULL;
+}
+
+const char *ccm_check(const struct ccm *m)
+{
+	const struct ccm_group *g;
+	struct counts c = {0};
+	const char *bad;
+
+	REQUIRE(!m->broken, m->broken);
+	for (g = m->groups; g; g = g->hh.next) {
+		bad = check_group(m, g, &c);
+		if (bad)
+			return bad;
+	}
+	REQUIRE(c.peers == HASH_COUNT(m->peers), "peers are not with their groups");
+	REQUIRE(c.accepted == m->n_accepted, "the count of accepted peers is wrong");
+	REQUIRE(c.peers - c.accepted == m->n_registered, "the count of registered peers is wrong");
+	REQUIRE(c.topo == m->n_topo, "the count of topology votes is wrong");
+	REQUIRE(c.pending == m->n_pending, "the count of pending votes is wrong");
+	bad = check_agents(m);
+	return bad ? bad : check_run(m);
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The master core's own structures. Nobody outside ccoip-masterd/core includes this.
+ *
+ *   ccm.c           construction, events in, what is settled at the end of each step
+ *   ccm_action.c    actions out, text
+ *   ccm_state.c     named states; the only writer of them
+ *   ccm_agent.c     connections: hello, silence, the end; how an agent is reached
+ *   ccm_member.c    peers, seats and groups: join, leave, kick, what a loss means
+ *   ccm_vote.c      topology and pending votes, world sizes
+ *   ccm_round.c     connection rounds up to the commit
+ *   ccm_verdict.c   rounds that failed: who goes, which pairs are avoided
+ *   ccm_ring.c      ring orders that avoid failed pairs
+ *   ccm_op.c        operations
+ *   ccm_view.c      looking inside
+ *   ccm_check.c     the invariants
+ *
+ * A *seat* is one agent's place in one group. Handlers change the state and leave marks (lost
+ * groups, a stale round, ...); ccm_settle draws the conclusions in one fixed order: new world,
+ * aborts, rounds, votes, operations. What is gone is unlinked at once and freed by ccm_reap, after
+ * the aborts that still name it.
+ *
+ * Cost: a message costs O(1) plus the agents and peers that it has consequences for; nothing scans
+ * all peers but commits, which are theirs. Iteration is in the order of arrival (uthash keeps it).
+ */
+#ifndef CCM_INTERNAL_H
+#define CCM_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HASH_NONFATAL_OOM	 1
+#define uthash_nonfatal_oom(obj) ((obj)->unhashed = true)
+#include <uthash.h>
+#include <utlist.h>
+
+#include "ccoip-masterd/core/ccm.h"
+#include "common/cc_err.h"
+#include "proto/wire_codes.h"
+
+#define CCM_NS_PER_MS	    UINT64_C(1000000)
+#define CCM_AGENT_PEERS_MAX 16384u /* of one connection: its ROUND fits into a frame */
+#define CCM_PEER_OPS_MAX    256u   /* votes outstanding of one peer */
+#define CCM_REORDERS_MAX    3u	   /* ring orders tried before somebody has to go */
+#define CCM_RING_STEPS	    100000u
+
+struct ccm_agent;
+struct ccm_seat;
+struct ccm_group;
+struct ccm_op;
+
+struct ccm_agent {
+	uint32_t conn;
+	uint64_t no; /* never used again */
+	struct cc_addr from;
+	bool greeted; /* hello is valid */
+	bool claimed; /* holds its agent id: in ccm->by_id */
+	bool dead;    /* waits for ccm_reap */
+	uint64_t heard_ns;
+	struct wm_hello hello;
+	struct ccm_seat *seats;
+	uint32_t n_seats, n_peers, n_accepted;
+	/* the last round it was part of */
+	uint64_t round;
+	bool reported;
+	uint32_t n_failures;
+	struct wm_failure *failures;
+	uint32_t blame_from, blame_to; /* only within ccm_verdict.c */
+	bool unhashed;
+	UT_hash_handle hh; /* by conn, in ccm->agents */
+	UT_hash_handle hh_id;
+	struct ccm_agent *next_dead;
+};
+
+struct ccm_seat_key {
+	uint64_t agent_no, group;
+};
+
+struct ccm_peer {
+	struct cc_id id;
+	struct ccm_seat *seat;
+	char name[WM_NAME_MAX];
+	uint32_t pid, pool_size;
+	enum ccm_connection_phase phase;
+	enum ccm_connection_state state; /* written by ccm_state.c only */
+	uint64_t state_since;
+	uint64_t round;	      /* the last round it was a candidate of */
+	uint32_t slot;	      /* ACCEPTED: its bit in the operations of the group */
+	bool topo_voted, pending_voted;
+	uint32_t n_ops;	      /* operations it has voted for */
+	uint32_t n_running;   /* of them, started */
+	bool unhashed;
+	UT_hash_handle hh;
+	struct ccm_peer *prev, *next; /* in seat->peers: accepted ones first, each by joining */
+};
+
+struct ccm_seat {
+	struct ccm_seat_key key;
+	struct ccm_agent *agent;
+	struct ccm_group *group;
+	struct ccm_peer *peers;
+	uint32_t n_peers, n_accepted;
+	uint32_t n_candidates; /* of the round in progress */
+	uint32_t slot;	       /* its part in the operations of the group */
+	uint32_t pos;	       /* in group->ring, when n_accepted > 0 */
+	uint32_t next_pos;     /* in group->next_ring, when n_candidates > 0 */
+	uint32_t blame_from, blame_to;
+	bool doomed; /* only within ccm_verdict.c: its registered peers are to be kicked */
+	char doom[WM_TEXT_MAX];
+	struct ccm_seat *next_doomed;
+	bool reaping;
+	struct ccm_seat *next_reap;
+	bool unhashed;
+	UT_hash_handle hh;
+	struct ccm_seat *prev_a, *next_a; /* in agent->seats */
+	struct ccm_seat *prev_g, *next_g; /* in group->seats */
+};
+
+/* Small numbers, lowest reused first; giving one back never needs memory. */
+struct ccm_slots {
+	uint32_t n; /* handed out so far, free ones included */
+	uint32_t *free, n_free, cap;
+};
+
+struct ccm_group {
+	uint32_t id;
+	struct ccm_seat *seats; /* in the order of their first peers: the preferred ring */
+	uint32_t n_seats, n_peers, n_accepted, n_topo;
+	struct ccm_seat **ring; /* in force: seats with accepted peers */
+	uint32_t n_ring;
+	struct ccm_seat **next_ring; /* of the round in progress */
+	uint32_t n_next, next_pool;
+	struct ccm_op *ops;
+	struct ccm_slots peer_slots, seat_slots;
+	bool failed; /* only within ccm_verdict.c */
+	bool lost;   /* an accepted peer is gone, its operations are not aborted yet */
+	uint32_t n_lost;
+	char loss[WM_TEXT_MAX];
+	struct ccm_group *next_lost;
+	bool unhashed;
+	UT_hash_handle hh;
+};
+
+struct ccm_op_key {
+	uint64_t group, tag;
+};
+
+struct ccm_part { /* one seat's share of an operation */
+	struct ccm_seat *seat; /* NULL: has not voted */
+	uint32_t n_votes;
+	bool reported;
+};
+
+struct ccm_op {
+	struct ccm_op_key key;
+	struct ccm_group *group;
+	enum ccm_collective_state state; /* written by ccm_state.c only */
+	uint64_t seq;			 /* 0 until it starts */
+	uint64_t born_ns;
+	struct wm_op_params params; /* of the first vote */
+	bool conflict;		    /* a vote differed: text says how */
+	char text[WM_TEXT_MAX];
+	uint32_t n_votes;
+	uint64_t *voted; /* bit per peer slot */
+	uint32_t n_words;
+	struct ccm_part *parts; /* by seat slot */
+	uint32_t n_parts;	/* length of parts */
+	uint32_t n_voters;	/* parts with votes */
+	uint32_t n_reported;
+	bool ready; /* all votes are here, a round or a topology vote is in the way */
+	bool unhashed;
+	UT_hash_handle hh; /* by key, in ccm->ops */
+	UT_hash_handle hh_seq;
+	struct ccm_op *prev, *next;   /* in group->ops */
+	struct ccm_op *prev_r, *next_r; /* in ccm->ready */
+};
+
+struct ccm_pair_key {
+	uint64_t from, to; /* agent numbers */
+};
+
+/* `from` could not open its link to `to`. Both were members when it happened. */
+struct ccm_pair {
+	struct ccm_pair_key key;
+	char text[WM_TEXT_MAX];
+	bool unhashed;
+	UT_hash_handle hh;
+};
+
+struct ccm_round {
+	bool active, accept;
+	bool stale;  /* a candidate is gone: to be begun again */
+	bool rewire; /* what ccm->rewire was when it began */
+	uint64_t since_ns;
+	uint32_t n_agents, n_reported;
+};
+
+struct ccm {
+	struct ccm_config cfg;
+	struct ccm_agent *agents; /* by connection */
+	struct ccm_agent *by_id;  /* those that joined */
+	struct ccm_peer *peers;
+	struct ccm_group *groups;
+	struct ccm_seat *seats;
+	struct ccm_op *ops;	/* by key */
+	struct ccm_op *started; /* by seq */
+	struct ccm_op *ready;
+	struct ccm_pair *pairs;
+	uint64_t last_agent, last_round, last_seq, epoch;
+	uint32_t n_registered, n_accepted, n_topo, n_pending;
+	uint64_t topo_since, pending_since, registered_since; /* when the count left 0 */
+	struct ccm_round round;
+	bool rewire;  /* links or rings are to be checked by a round */
+	bool changed; /* accepted members are gone since the last commit */
+	uint32_t reorders;
+	struct ccm_group *lost;
+	struct ccm_seat *reap;
+	struct ccm_agent *dead;
+	uint64_t tick_ns, beat_ns;
+	uint64_t joins, losses, kicks, ops_started, ops_done, ops_aborted, rounds;
+	const char *broken; /* a transition that must not be */
+	/* during a step */
+	uint64_t now;
+	struct ccm_actions *out;
+	bool oom;		   /* sticks */
+	struct ccm_action scratch; /* takes what found no memory or no living agent */
+};
+
+/* ccm.c */
+void ccm_settle(struct ccm *m);
+static inline uint64_t ccm_age(uint64_t now, uint64_t since)
+{
+	return now > since ? now - since : 0;
+}
+
+/* ccm_action.c. Never NULL; valid until the next action. What the message points to: malloc'd. */
+struct wm_msg *ccm_send(struct ccm *m, const struct ccm_agent *a, enum wm_type type);
+void ccm_close(struct ccm *m, uint32_t conn, const char *text);
+bool ccm_logs(const struct ccm *m, uint32_t level);
+__attribute__((format(printf, 3, 4))) void ccm_log(struct ccm *m, uint32_t level, const char *fmt,
+	...);
+/* Prints and cuts. */
+__attribute__((format(printf, 3, 4))) void ccm_print(char *dst, size_t size, const char *fmt, ...);
+/* Appends. */
+__attribute__((format(printf, 3, 4))) void ccm_append(char *dst, size_t size, const char *fmt, ...);
+/* Copies what another host sent: control characters become '?'. */
+void ccm_copy(char *dst, size_t size, const char *src);
+/* calloc(n ? n : 1, size); NULL sets m->oom. */
+void *ccm_calloc(struct ccm *m, size_t n, size_t size);
+
+/* ccm_state.c */
+void ccm_peer_refresh(struct ccm *m, struct ccm_peer *p);
+void ccm_op_set_state(struct ccm *m, struct ccm_op *o, enum ccm_collective_state s);
+/* The state that follows from the flags. */
+enum ccm_connection_state ccm_peer_state(const struct ccm *m, const struct ccm_peer *p);
+
+/* ccm_agent.c */
+struct ccm_agent *ccm_agent_find(const struct ccm *m, uint32_t conn);
+void ccm_agent_open(struct ccm *m, const struct ccm_event *ev);
+void ccm_agent_hello(struct ccm *m, struct ccm_agent *a, const struct wm_hello *h);
+/* The connection is gone. */
+void ccm_agent_lost(struct ccm *m, struct ccm_agent *a, const char *text);
+/* Its peers are kicked, it gets the reason and is closed. */
+__attribute__((format(printf, 4, 5))) void ccm_agent_kick(struct ccm *m, struct ccm_agent *a,
+	uint32_t code, const char *fmt, ...);
+void ccm_agent_tick(struct ccm *m);
+/* How `to` reaches a. */
+void ccm_agent_endpoint(const struct ccm_agent *a, const struct ccm_agent *to,
+	struct wm_endpoint *ret);
+
+/* ccm_member.c */
+struct ccm_peer *ccm_peer_find(const struct ccm *m, const struct cc_id *id);
+/* The peer that a names. NULL when it is unknown (pass over the message) or somebody else's (then a
+ * has been kicked: look at a->dead). */
+struct ccm_peer *ccm_peer_of(struct ccm *m, struct ccm_agent *a, const struct cc_id *id,
+	const char *what);
+struct ccm_seat *ccm_seat_find(const struct ccm *m, uint64_t agent_no, uint32_t group);
+void ccm_member_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j);
+void ccm_member_leave(struct ccm *m, struct ccm_agent *a, const struct wm_leave *l);
+__attribute__((format(printf, 4, 5))) void ccm_peer_kick(struct ccm *m, struct ccm_peer *p,
+	uint32_t code, const char *fmt, ...);
+/* A violation: kicks with "protocol violation: ...". */
+__attribute__((format(printf, 3, 4))) void ccm_peer_violation(struct ccm *m, struct ccm_peer *p,
+	const char *fmt, ...);
+/* Unlinks and frees p; why: a clause for those who lose it. */
+void ccm_peer_remove(struct ccm *m, struct ccm_peer *p, const char *why);
+/* REGISTERED -> ACCEPTED. */
+void ccm_peer_accept(struct ccm *m, struct ccm_peer *p);
+/* "name@host pid 12" */
+const char *ccm_peer_label(const struct ccm_peer *p, char buf[3 * WM_NAME_MAX]);
+void ccm_loss_announce(struct ccm *m);
+void ccm_reap(struct ccm *m);
+void ccm_group_free(struct ccm *m, struct ccm_group *g);
+/* UINT32_MAX without memory. */
+uint32_t ccm_slot_get(struct ccm *m, struct ccm_slots *s);
+void ccm_slot_put(struct ccm_slots *s, uint32_t slot);
+
+/* ccm_vote.c */
+void ccm_vote_topology(struct ccm *m, struct ccm_agent *a, const struct cc_id *peer);
+void ccm_vote_pending(struct ccm *m, struct ccm_agent *a, const struct cc_id *peer);
+bool ccm_topology_agreed(const struct ccm *m);
+void ccm_pending_settle(struct ccm *m);
+void ccm_world_totals(const struct ccm *m, struct wm_world *ret);
+/* Fills in what a's own groups are; totals from ccm_world_totals. */
+void ccm_world_own(struct ccm *m, const struct ccm_agent *a, struct wm_world *w);
+
+/* ccm_round.c */
+void ccm_round_report(struct ccm *m, struct ccm_agent *a, const struct wm_round_report *r);
+void ccm_round_tick(struct ccm *m);
+/* True: look again. */
+bool ccm_round_settle(struct ccm *m);
+static inline bool ccm_in_round(const struct ccm *m, uint64_t round)
+{
+	return m->round.active && round == m->last_round;
+}
+
+/* ccm_verdict.c: the round has failures; removes peers or records pairs. */
+void ccm_round_judge(struct ccm *m);
+/* No ring of g is possible: kicks the seat that is most at fault. */
+void ccm_group_judge(struct ccm *m, struct ccm_group *g);
+
+/* ccm_ring.c */
+void ccm_pair_add(struct ccm *m, uint64_t from, uint64_t to, const char *text);
+void ccm_pairs_forget(struct ccm *m, uint64_t agent_no);
+/* Puts the seats of v into ret so that no link of the ring is a failed pair, as near to the given
+ * order as the search finds. False: there is none. */
+bool ccm_ring_order(struct ccm *m, struct ccm_seat **v, uint32_t n, struct ccm_seat **ret);
+
+/* ccm_op.c */
+void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v);
+void ccm_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_op_report *r);
+void ccm_group_abort(struct ccm *m, struct ccm_group *g, uint32_t code, const char *text);
+/* Starts what was ready and has nothing in its way any more. */
+void ccm_op_settle(struct ccm *m);
+bool ccm_op_voted(const struct ccm_op *o, const struct ccm_peer *p);
+void ccm_op_free(struct ccm_op *o);
+
+#endif

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Peers, seats and groups: join, leave, kick, and what a loss means.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ccoip-masterd/core/ccm_internal.h"
+
+struct ccm_peer *ccm_peer_find(const struct ccm *m, const struct cc_id *id)
+{
+	struct ccm_peer *p;
+
+	HASH_FIND(hh, m->peers, id, sizeof *id, p);
+	return p;
+}
+
+struct ccm_peer *ccm_peer_of(struct ccm *m, struct ccm_agent *a, const struct cc_id *id,
+	const char *what)
+{
+	struct ccm_peer *p = ccm_peer_find(m, id);
+	char brief[CC_ID_SHORT_SIZE];
+
+	if (!p) {
+		ccm_log(m, CCM_LOG_DEBUG, "%s of unknown peer %s passed over", what,
+			cc_id_short(id, brief));
+		return NULL;
+	}
+	if (p->seat->agent == a)
+		return p;
+	ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
+		"protocol violation: %s in the name of another agent's peer %s", what,
+		cc_id_short(id, brief));
+	return NULL;
+}
+
+struct ccm_seat *ccm_seat_find(const struct ccm *m, uint64_t agent_no, uint32_t group)
+{
+	struct ccm_seat_key key = {agent_no, group};
+	struct ccm_seat *s;
+
+	HASH_FIND(hh, m->seats, &key, sizeof key, s);
+	return s;
+}
+
+const char *ccm_peer_label(const struct ccm_peer *p, char buf[3 * WM_NAME_MAX])
+{
+	ccm_print(buf, (size_t)3 * WM_NAME_MAX, "%s@%s pid %u", p->name, p->seat->agent->hello.name,
+		p->pid);
+	return buf;
+}
+
+uint32_t ccm_slot_get(struct ccm *m, struct ccm_slots *s)
+{
+	uint32_t cap, *v;
+
+	if (s->n_free > 0)
+		return s->free[--s->n_free];
+	if (s->n == s->cap) {
+		cap = s->cap ? 2 * s->cap : 8;
+		v = realloc(s->free, cap * sizeof *v);
+		if (!v) {
+			m->oom = true;
+			return UINT32_MAX;
+		}
+		s->free = v;
+		s->cap = cap;
+	}
+	return s->n++;
+}
+
+void ccm_slot_put(struct ccm_slots *s, uint32_t slot)
+{
+	s->free[s->n_free++] = slot;
+}
+
+static struct ccm_group *group_get(struct ccm *m, uint32_t id)
+{
+	struct ccm_group *g;
+
+	HASH_FIND(hh, m->groups, &id, sizeof id, g);
+	if (g)
+		return g;
+	g = ccm_calloc(m, 1, sizeof *g);
+	if (!g)
+		return NULL;
+	g->id = id;
+	HASH_ADD(hh, m->groups, id, sizeof g->id, g);
+	if (g->unhashed) {
+		m->oom = true;
+		free(g);
+		return NULL;
+	}
+	return g;
+}
+
+void ccm_group_free(struct ccm *m, struct ccm_group *g)
+{
+	HASH_DELETE(hh, m->groups, g);
+	free(g->ring);
+	free(g->next_ring);
+	free(g->peer_slots.free);
+	free(g->seat_slots.free);
+	free(g);
+}
+
+static struct ccm_seat *seat_get(struct ccm *m, struct ccm_agent *a, uint32_t group)
+{
+	struct ccm_seat *s = ccm_seat_find(m, a->no, group);
+	struct ccm_group *g;
+
+	if (s)
+		return s;
+	g = group_get(m, group);
+	if (!g)
+		return NULL;
+	s = ccm_calloc(m, 1, sizeof *s);
+	if (!s)
+		goto err_group;
+	s->key = (struct ccm_seat_key){a->no, group};
+	s->slot = ccm_slot_get(m, &g->seat_slots);
+	if (m->oom)
+		goto err_seat;
+	HASH_ADD(hh, m->seats, key, sizeof s->key, s);
+	if (s->unhashed)
+		goto err_slot;
+	s->agent = a;
+	s->group = g;
+	DL_APPEND2(a->seats, s, prev_a, next_a);
+	DL_APPEND2(g->seats, s, prev_g, next_g);
+	a->n_seats++;
+	g->n_seats++;
+	return s;
+err_slot:
+	m->oom = true;
+	ccm_slot_put(&g->seat_slots, s->slot);
+err_seat:
+	free(s);
+err_group:
+	if (g->n_seats == 0)
+		ccm_group_free(m, g);
+	return NULL;
+}
+
+static void seat_free(struct ccm *m, struct ccm_seat *s)
+{
+	struct ccm_group *g = s->group;
+
+	HASH_DELETE(hh, m->seats, s);
+	DL_DELETE2(s->agent->seats, s, prev_a, next_a);
+	DL_DELETE2(g->seats, s, prev_g, next_g);
+	s->agent->n_seats--;
+	g->n_seats--;
+	ccm_slot_put(&g->seat_slots, s->slot);
+	free(s);
+	if (g->n_seats == 0)
+		ccm_group_free(m, g);
+}
+
+/* Why a join cannot be: NULL, or the sentence in buf. */
+static const char *join_objection(const struct ccm *m, const struct ccm_agent *a,
+	const struct wm_join *j, char *buf, size_t size)
+{
+	const struct ccm_seat *s = ccm_seat_find(m, a->no, j->group);
+	struct ccm_agent *other;
+
+	HASH_FIND(hh_id, m->by_id, &a->hello.agent, sizeof a->hello.agent, other);
+	if (other && other != a)
+		ccm_print(buf, size, "the agent on %s takes part by another connection already: "
+			"name the master by one address on this host, or try again in %u ms",
+			a->hello.name, m->cfg.timeout_ms);
+	else if (m->n_registered + m->n_accepted >= m->cfg.max_peers)
+		ccm_print(buf, size, "the run is full: it has %u peers, its limit",
+			m->cfg.max_peers);
+	else if (a->n_peers >= CCM_AGENT_PEERS_MAX)
+		ccm_print(buf, size, "the agent on %s has %u peers in the run, the limit",
+			a->hello.name, CCM_AGENT_PEERS_MAX);
+	else if (s && s->n_peers >= WM_PEERS_MAX)
+		ccm_print(buf, size, "the agent on %s has %u peers in group %u, the limit",
+			a->hello.name, WM_PEERS_MAX, j->group);
+	else if (!s && a->n_seats >= WM_RINGS_MAX)
+		ccm_print(buf, size, "the agent on %s has peers in %u groups, the limit",
+			a->hello.name, WM_RINGS_MAX);
+	else
+		return NULL;
+	return buf;
+}
+
+static void refuse_join(struct ccm *m, struct ccm_agent *a, const struct cc_id *peer,
+	const char *text)
+{
+	struct wm_kick *k = &ccm_send(m, a, WM_KICK)->u.kick;
+
+	k->peer = *peer;
+	k->code = WIRE_INVALID_USAGE;
+	ccm_print(k->text, sizeof k->text, "%s", text);
+	ccm_log(m, CCM_LOG_WARNING, "a peer on %s may not join: %s", a->hello.name, text);
+}
+
+static void claim(struct ccm *m, struct ccm_agent *a)
+{
+	if (a->claimed)
+		return;
+	HASH_ADD(hh_id, m->by_id, hello.agent, sizeof a->hello.agent, a);
+	a->claimed = !a->unhashed;
+	m->oom |= a->unhashed;
+}
+
+void ccm_member_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j)
+{
+	char text[WM_TEXT_MAX], label[3 * WM_NAME_MAX];
+	struct ccm_peer *p = ccm_peer_find(m, &j->peer);
+	struct ccm_seat *s;
+
+	if (p && p->seat->agent == a) {
+		ccm_peer_violation(m, p, "it joined a second time");
+		return;
+	}
+	if (p) {
+		refuse_join(m, a, &j->peer, "the peer id is in use by another agent's peer");
+		return;
+	}
+	if (join_objection(m, a, j, text, sizeof text)) {
+		refuse_join(m, a, &j->peer, text);
+		return;
+	}
+	claim(m, a);
+	s = m->oom ? NULL : seat_get(m, a, j->group);
+	p = s ? ccm_calloc(m, 1, sizeof *p) : NULL;
+	if (!p)
+		return;
+	p->id = j->peer;
+	p->seat = s;
+	p->pid = j->pid;
+	p->pool_size = j->pool_size;
+	p->state_since = m->now;
+	ccm_copy(p->name, sizeof p->name, j->name);
+	HASH_ADD(hh, m->peers, id, sizeof p->id, p);
+	if (p->unhashed) {
+		m->oom = true;
+		free(p);
+		return;
+	}
+	DL_APPEND(s->peers, p);
+	s->n_peers++;
+	s->group->n_peers++;
+	a->n_peers++;
+	m->joins++;
+	if (m->n_registered++ == 0)
+		m->registered_since = m->now;
+	ccm_log(m, CCM_LOG_INFO, "%s registered in group %u", ccm_peer_label(p, label), j->group);
+}
+
+void ccm_member_leave(struct ccm *m, struct ccm_agent *a, const struct wm_leave *l)
+{
+	struct ccm_peer *p = ccm_peer_of(m, a, &l->peer, "a leave");
+	const char *why = l->kind == WM_LEAVE_CLEAN ? "it left the run" : "its process died";
+	char label[3 * WM_NAME_MAX];
+
+	if (!p)
+		return;
+	ccm_log(m, l->kind == WM_LEAVE_CLEAN ? CCM_LOG_INFO : CCM_LOG_WARNING, "%s, group %u: %s",
+		ccm_peer_label(p, label), p->seat->group->id, why);
+	ccm_peer_remove(m, p, why);
+}
+
+static void peer_kick_text(struct ccm *m, struct ccm_peer *p, uint32_t code, const char *text)
+{
+	struct wm_kick *k = &ccm_send(m, p->seat->agent, WM_KICK)->u.kick;
+	char label[3 * WM_NAME_MAX], why[WM_TEXT_MAX];
+
+	k->peer = p->id;
+	k->code = code;
+	ccm_print(k->text, sizeof k->text, "%s", text);
+	m->kicks++;
+	ccm_log(m, CCM_LOG_WARNING, "%s, group %u, is kicked: %s", ccm_peer_label(p, label),
+		p->seat->group->id, text);
+	ccm_print(why, sizeof why, "it was kicked: %s", text);
+	ccm_peer_remove(m, p, why);
+}
+
+void ccm_peer_kick(struct ccm *m, struct ccm_peer *p, uint32_t code, const char *fmt, ...)
+{
+	char text[WM_TEXT_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	peer_kick_text(m, p, code, text);
+}
+
+void ccm_peer_violation(struct ccm *m, struct ccm_peer *p, const char *fmt, ...)
+{
+	char what[WM_TEXT_MAX], text[WM_TEXT_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(what, sizeof what, fmt, ap);
+	va_end(ap);
+	ccm_print(text, sizeof text, "protocol violation: %s (%s, %s)", what,
+		ccm_phase_name(p->phase), ccm_state_name(p->state));
+	peer_kick_text(m, p, WIRE_RANK_CONNECTION_LOST, text);
+}
+
+/* Takes s out of the ring in force. */
+static void ring_remove(struct ccm_group *g, const struct ccm_seat *s)
+{
+	uint32_t i;
+
+	g->n_ring--;
+	for (i = s->pos; i < g->n_ring; i++) {
+		g->ring[i] = g->ring[i + 1];
+		g->ring[i]->pos = i;
+	}
+}
+
+static void accepted_lost(struct ccm *m, struct ccm_peer *p, const char *why)
+{
+	struct ccm_seat *s = p->seat;
+	struct ccm_group *g = s->group;
+	char label[3 * WM_NAME_MAX];
+
+	s->n_accepted--;
+	s->agent->n_accepted--;
+	g->n_accepted--;
+	m->n_accepted--;
+	ccm_slot_put(&g->peer_slots, p->slot);
+	if (s->n_accepted == 0)
+		ring_remove(g, s);
+	ccm_pairs_forget(m, s->agent->no);
+	if (!g->lost) {
+		g->lost = true;
+		g->n_lost = 0;
+		g->next_lost = m->lost;
+		m->lost = g;
+		ccm_print(g->loss, sizeof g->loss, "lost %s of group %u: %s",
+			ccm_peer_label(p, label), g->id, why);
+	}
+	g->n_lost++;
+	m->losses++;
+	m->changed = true;
+	m->rewire = true;
+}
+
+void ccm_peer_remove(struct ccm *m, struct ccm_peer *p, const char *why)
+{
+	struct ccm_seat *s = p->seat;
+	struct ccm_group *g = s->group;
+
+	if (p->topo_voted) {
+		m->n_topo--;
+		g->n_topo--;
+	}
+	if (p->pending_voted)
+		m->n_pending--;
+	if (ccm_in_round(m, p->round)) {
+		m->round.stale = true;
+		s->n_candidates--;
+	}
+	if (p->phase == CCM_PEER_ACCEPTED)
+		accepted_lost(m, p, why);
+	else
+		m->n_registered--;
+	HASH_DELETE(hh, m->peers, p);
+	DL_DELETE(s->peers, p);
+	free(p);
+	g->n_peers--;
+	s->agent->n_peers--;
+	if (--s->n_peers == 0 && !s->reaping) {
+		s->reaping = true;
+		s->next_reap = m->reap;
+		m->reap = s;
+	}
+}
+
+void ccm_peer_accept(struct ccm *m, struct ccm_peer *p)
+{
+	struct ccm_seat *s = p->seat;
+	struct ccm_group *g = s->group;
+	char label[3 * WM_NAME_MAX];
+
+	p->slot = ccm_slot_get(m, &g->peer_slots);
+	if (m->oom)
+		return;
+	p->phase = CCM_PEER_ACCEPTED;
+	s->n_accepted++;
+	s->agent->n_accepted++;
+	g->n_accepted++;
+	m->n_accepted++;
+	m->n_registered--;
+	ccm_pairs_forget(m, s->agent->no);
+	ccm_log(m, CCM_LOG_INFO, "%s is accepted in group %u", ccm_peer_label(p, label), g->id);
+}
+
+void ccm_loss_announce(struct ccm *m)
+{
+	struct wm_world totals, *w;
+	struct ccm_agent *a;
+	struct ccm_group *g;
+	char text[WM_TEXT_MAX];
+
+	if (!m->lost)
+		return;
+	ccm_world_totals(m, &totals);
+	for (a = m->agents; a; a = a->hh.next) {
+		if (a->n_accepted == 0)
+			continue;
+		w = &ccm_send(m, a, WM_WORLD)->u.world;
+		*w = totals;
+		ccm_world_own(m, a, w);
+	}
+	while ((g = m->lost) != NULL) {
+		m->lost = g->next_lost;
+		g->lost = false;
+		if (g->n_lost > 1)
+			ccm_print(text, sizeof text, "%.*s (and %u more)", WM_TEXT_MAX - 32, g->loss,
+				g->n_lost - 1);
+		else
+			ccm_print(text, sizeof text, "%s", g->loss);
+		ccm_group_abort(m, g, WIRE_RANK_CONNECTION_LOST, text);
+	}
+}
+
+void ccm_reap(struct ccm *m)
+{
+	struct ccm_seat *s;
+	struct ccm_agent *a;
+
+	while ((s = m->reap) != NULL) {
+		m->reap = s->next_reap;
+		s->reaping = false;
+		if (s->n_peers == 0)
+			seat_free(m, s);
+	}
+	while ((a = m->dead) != NULL) {
+		m->dead = a->next_dead;
+		free(a->failures);
+		free(a);
+	}
+}

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Operations: votes, start, reports, the end.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "ccoip-masterd/core/ccm_internal.h"
+
+bool ccm_op_voted(const struct ccm_op *o, const struct ccm_peer *p)
+{
+	return p->phase == CCM_PEER_ACCEPTED && p->slot / 64 < o->n_words &&
+		(o->voted[p->slot / 64] >> (p->slot % 64) & 1);
+}
+
+void ccm_op_free(struct ccm_op *o)
+{
+	free(o->voted);
+	free(o->parts);
+	free(o);
+}
+
+/* The group's largest slots may have grown since the operation was made. */
+static bool make_room(struct ccm *m, struct ccm_op *o)
+{
+	uint32_t words = o->group->peer_slots.n / 64 + 1, parts = o->group->seat_slots.n, i;
+	struct ccm_part *p;
+	uint64_t *w;
+
+	if (words > o->n_words) {
+		w = realloc(o->voted, words * sizeof *w);
+		if (!w)
+			goto err_oom;
+		for (i = o->n_words; i < words; i++)
+			w[i] = 0;
+		o->voted = w;
+		o->n_words = words;
+	}
+	if (parts > o->n_parts) {
+		p = realloc(o->parts, parts * sizeof *p);
+		if (!p)
+			goto err_oom;
+		for (i = o->n_parts; i < parts; i++)
+			p[i] = (struct ccm_part){0};
+		o->parts = p;
+		o->n_parts = parts;
+	}
+	return true;
+err_oom:
+	m->oom = true;
+	return false;
+}
+
+static struct ccm_op *op_get(struct ccm *m, struct ccm_group *g, const struct wm_op_vote *v)
+{
+	struct ccm_op_key key = {g->id, v->tag};
+	struct ccm_op *o;
+
+	HASH_FIND(hh, m->ops, &key, sizeof key, o);
+	if (o)
+		return make_room(m, o) ? o : NULL;
+	o = ccm_calloc(m, 1, sizeof *o);
+	if (!o)
+		return NULL;
+	o->key = key;
+	o->group = g;
+	o->born_ns = m->now;
+	o->params = v->params;
+	if (!make_room(m, o))
+		goto err_free;
+	HASH_ADD(hh, m->ops, key, sizeof o->key, o);
+	if (o->unhashed)
+		goto err_free;
+	DL_APPEND(g->ops, o);
+	return o;
+err_free:
+	m->oom = true;
+	ccm_op_free(o);
+	return NULL;
+}
+
+/* Lets go of the voters, then of o. */
+static void op_end(struct ccm *m, struct ccm_op *o)
+{
+	struct ccm_peer *p;
+	uint32_t i;
+
+	HASH_DELETE(hh, m->ops, o);
+	if (o->seq)
+		HASH_DELETE(hh_seq, m->started, o);
+	if (o->ready)
+		DL_DELETE2(m->ready, o, prev_r, next_r);
+	DL_DELETE(o->group->ops, o);
+	for (i = 0; i < o->n_parts; i++) {
+		if (!o->parts[i].seat)
+			continue;
+		DL_FOREACH (o->parts[i].seat->peers, p) {
+			if (!ccm_op_voted(o, p))
+				continue;
+			p->n_ops--;
+			p->n_running -= o->seq != 0;
+			ccm_peer_refresh(m, p);
+		}
+	}
+	ccm_op_free(o);
+}
+
+static void op_abort(struct ccm *m, struct ccm_op *o, uint32_t code, const char *text)
+{
+	struct wm_op_abort *x;
+	uint32_t i;
+
+	for (i = 0; i < o->n_parts; i++) {
+		if (!o->parts[i].seat || o->parts[i].seat->agent->dead)
+			continue;
+		x = &ccm_send(m, o->parts[i].seat->agent, WM_OP_ABORT)->u.op_abort;
+		x->group = o->group->id;
+		x->tag = o->key.tag;
+		x->seq = o->seq;
+		x->code = code;
+		ccm_print(x->text, sizeof x->text, "%s", text);
+	}
+	ccm_log(m, CCM_LOG_INFO, "group %u tag %" PRIu64 " seq %" PRIu64 " is aborted: %s",
+		o->group->id, o->key.tag, o->seq, text);
+	m->ops_aborted++;
+	op_end(m, o);
+}
+
+void ccm_group_abort(struct ccm *m, struct ccm_group *g, uint32_t code, const char *text)
+{
+	while (g->ops)
+		op_abort(m, g->ops, code, text);
+}
+
+static void op_start(struct ccm *m, struct ccm_op *o)
+{
+	struct wm_op_start *x;
+	struct ccm_peer *p;
+	uint32_t i;
+
+	o->seq = ++m->last_seq;
+	HASH_ADD(hh_seq, m->started, seq, sizeof o->seq, o);
+	if (o->unhashed) {
+		o->seq = 0;
+		m->oom = true;
+		return;
+	}
+	ccm_op_set_state(m, o, CCM_PERFORM_COLLECTIVE_COMMS);
+	m->ops_started++;
+	for (i = 0; i < o->n_parts; i++) {
+		if (!o->parts[i].seat)
+			continue;
+		x = &ccm_send(m, o->parts[i].seat->agent, WM_OP_START)->u.op_start;
+		x->group = o->group->id;
+		x->tag = o->key.tag;
+		x->seq = o->seq;
+		x->epoch = m->epoch;
+		DL_FOREACH (o->parts[i].seat->peers, p) {
+			if (!ccm_op_voted(o, p))
+				continue;
+			p->n_running++;
+			ccm_peer_refresh(m, p);
+		}
+	}
+}
+
+static bool may_start(const struct ccm *m, const struct ccm_group *g)
+{
+	return !m->round.active && !m->rewire && g->n_topo == 0;
+}
+
+/* Looks whether o has all its votes, and what follows. May free o. */
+static void op_evaluate(struct ccm *m, struct ccm_op *o)
+{
+	struct ccm_group *g = o->group;
+	bool complete = o->n_votes == g->n_accepted && !g->lost && o->seq == 0;
+
+	if (complete && o->conflict) {
+		op_abort(m, o, WIRE_INVALID_ARGUMENT, o->text);
+		return;
+	}
+	if (o->ready)
+		DL_DELETE2(m->ready, o, prev_r, next_r);
+	o->ready = complete && !may_start(m, g);
+	if (o->ready)
+		DL_APPEND2(m->ready, o, prev_r, next_r);
+	else if (complete)
+		op_start(m, o);
+}
+
+void ccm_op_settle(struct ccm *m)
+{
+	struct ccm_op *o, *tmp;
+
+	if (m->round.active || m->rewire)
+		return;
+	DL_FOREACH_SAFE2 (m->ready, o, tmp, next_r)
+		if (may_start(m, o->group) && !m->oom)
+			op_evaluate(m, o);
+}
+
+/* Names the first field that differs. */
+static void note_conflict(struct ccm_op *o, const struct wm_op_params *q, const char *who)
+{
+	const struct wm_op_params *p = &o->params;
+	const struct {
+		const char *name;
+		uint64_t first, other;
+	} f[] = {
+		{"count", p->count, q->count},
+		{"data type", p->dtype, q->dtype},
+		{"operator", p->op, q->op},
+		{"quantization algorithm", p->quant_algo, q->quant_algo},
+		{"quantized data type", p->quant_dtype, q->quant_dtype},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof f / sizeof f[0]; i++) {
+		if (o->conflict || f[i].first == f[i].other)
+			continue;
+		o->conflict = true;
+		ccm_print(o->text, sizeof o->text,
+			"the peers of group %u disagree on tag %" PRIu64 ": %s is %" PRIu64
+			" for those who called first, %" PRIu64 " for %s",
+			o->group->id, o->key.tag, f[i].name, f[i].first, f[i].other, who);
+	}
+}
+
+static void count_vote(struct ccm_op *o, struct ccm_peer *p, const struct wm_op_params *params)
+{
+	struct ccm_part *part = &o->parts[p->seat->slot];
+	char label[3 * WM_NAME_MAX];
+
+	if (!part->seat) {
+		part->seat = p->seat;
+		o->n_voters++;
+	}
+	part->n_votes++;
+	o->n_votes++;
+	o->voted[p->slot / 64] |= UINT64_C(1) << (p->slot % 64);
+	p->n_ops++;
+	if (!o->conflict)
+		note_conflict(o, params, ccm_peer_label(p, label));
+}
+
+/* Why p must not vote; NULL when it may. */
+static const char *vote_objection(const struct ccm_peer *p, const struct wm_op_vote *v,
+	const struct ccm_op *o)
+{
+	if (p->phase != CCM_PEER_ACCEPTED)
+		return "before it was accepted";
+	if (p->seat->group->id != v->group)
+		return "of a group that it is not in";
+	if (o && (o->seq != 0 || ccm_op_voted(o, p)))
+		return "that it has voted for already";
+	if (p->n_ops >= CCM_PEER_OPS_MAX)
+		return "with too many operations outstanding";
+	return NULL;
+}
+
+static void refuse_alone(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
+{
+	struct wm_op_abort *x = &ccm_send(m, a, WM_OP_ABORT)->u.op_abort;
+
+	x->group = v->group;
+	x->tag = v->tag;
+	x->code = WIRE_TOO_FEW_PEERS;
+	ccm_print(x->text, sizeof x->text, "group %u has no other peer now", v->group);
+}
+
+void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
+{
+	struct ccm_op_key key = {v->group, v->tag};
+	struct ccm_op *o = NULL;
+	struct ccm_peer *p;
+	const char *why;
+	uint32_t i;
+
+	HASH_FIND(hh, m->ops, &key, sizeof key, o);
+	for (i = 0; i < v->n_peers && !m->oom; i++) {
+		p = ccm_peer_of(m, a, &v->peers[i], "an operation's vote");
+		if (a->dead)
+			return;
+		if (!p)
+			continue;
+		why = vote_objection(p, v, o);
+		if (why) {
+			ccm_peer_violation(m, p, "it voted for an operation (group %u, tag %" PRIu64
+				") %s", v->group, v->tag, why);
+			continue;
+		}
+		if (p->seat->group->n_accepted < 2) {
+			refuse_alone(m, a, v);
+			return;
+		}
+		o = op_get(m, p->seat->group, v);
+		if (o)
+			count_vote(o, p, &v->params);
+	}
+	if (o && !m->oom)
+		op_evaluate(m, o);
+}
+
+static void op_done(struct ccm *m, struct ccm_op *o)
+{
+	uint32_t i;
+
+	for (i = 0; i < o->n_parts; i++)
+		if (o->parts[i].seat)
+			ccm_send(m, o->parts[i].seat->agent, WM_OP_DONE)->u.op_done.seq = o->seq;
+	m->ops_done++;
+	op_end(m, o);
+}
+
+static void report_failed(struct ccm *m, struct ccm_agent *a, struct ccm_op *o,
+	const struct wm_op_report *r)
+{
+	char text[WM_TEXT_MAX], said[WM_TEXT_MAX];
+	struct ccm_agent *suspect = NULL;
+
+	if (!cc_id_is_zero(&r->suspect))
+		HASH_FIND(hh_id, m->by_id, &r->suspect, sizeof r->suspect, suspect);
+	ccm_copy(said, sizeof said, r->text);
+	ccm_print(text, sizeof text, "host %s reports a failure%s%s: %s", a->hello.name,
+		suspect ? " with host " : "", suspect ? suspect->hello.name : "", said);
+	op_abort(m, o, WIRE_RANK_CONNECTION_LOST, text);
+	m->rewire = true;
+}
+
+void ccm_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_op_report *r)
+{
+	struct ccm_part *part;
+	struct ccm_seat *s;
+	struct ccm_op *o;
+
+	if (r->seq == 0 || r->seq > m->last_seq) {
+		ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
+			"protocol violation: a report on operation %" PRIu64 ", which never started",
+			r->seq);
+		return;
+	}
+	HASH_FIND(hh_seq, m->started, &r->seq, sizeof r->seq, o);
+	if (!o)
+		return;
+	s = ccm_seat_find(m, a->no, o->group->id);
+	part = s && s->slot < o->n_parts && o->parts[s->slot].seat ? &o->parts[s->slot] : NULL;
+	if (!part || part->reported) {
+		ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
+			"protocol violation: %s on operation %" PRIu64,
+			part ? "a second report" : "an unasked report", r->seq);
+		return;
+	}
+	part->reported = true;
+	if (!r->ok) {
+		report_failed(m, a, o, r);
+		return;
+	}
+	if (o->n_reported++ == 0)
+		ccm_op_set_state(m, o, CCM_VOTE_COMPLETE_COLLECTIVE_COMMS);
+	if (o->n_reported == o->n_voters)
+		op_done(m, o);
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Connection rounds: candidates, rings, reports, the commit.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ccoip-masterd/core/ccm_internal.h"
+
+static bool is_candidate(const struct ccm_peer *p, bool accept)
+{
+	return accept || p->phase == CCM_PEER_ACCEPTED;
+}
+
+/* Puts g's candidate seats into g->next_ring. False: they fit no ring. */
+static bool plan_ring(struct ccm *m, struct ccm_group *g, bool accept)
+{
+	struct ccm_seat *s, **v;
+	uint32_t i, n = 0;
+	bool ok;
+
+	free(g->next_ring);
+	g->n_next = 0;
+	g->next_ring = ccm_calloc(m, g->n_seats, sizeof *g->next_ring);
+	v = ccm_calloc(m, g->n_seats, sizeof *v);
+	if (!v || !g->next_ring) {
+		free(v);
+		return true;
+	}
+	DL_FOREACH2 (g->seats, s, next_g) {
+		s->n_candidates = accept ? s->n_peers : s->n_accepted;
+		if (s->n_candidates > 0)
+			v[n++] = s;
+	}
+	ok = ccm_ring_order(m, v, n, g->next_ring);
+	free(v);
+	if (!ok)
+		return m->oom;
+	for (i = 0; i < n; i++)
+		g->next_ring[i]->next_pos = i;
+	g->n_next = n;
+	return true;
+}
+
+/* Streams of each link of g: what the most demanding candidate asked for. */
+static uint32_t group_pool(const struct ccm_group *g, bool accept)
+{
+	struct ccm_peer *p;
+	uint32_t i, pool = 1;
+
+	for (i = 0; i < g->n_next; i++)
+		DL_FOREACH (g->next_ring[i]->peers, p)
+			if (is_candidate(p, accept) && p->pool_size > pool)
+				pool = p->pool_size;
+	return pool > WM_POOL_MAX ? WM_POOL_MAX : pool;
+}
+
+static void fill_ring(struct ccm *m, const struct ccm_seat *s, bool accept, struct wm_ring *r)
+{
+	const struct ccm_group *g = s->group;
+	struct ccm_agent *next, *prev;
+	struct ccm_peer *p;
+
+	*r = (struct wm_ring){.group = g->id, .hosts = g->n_next, .pos = s->next_pos};
+	if (g->n_next > 1) {
+		next = g->next_ring[(s->next_pos + 1) % g->n_next]->agent;
+		prev = g->next_ring[(s->next_pos + g->n_next - 1) % g->n_next]->agent;
+		ccm_agent_endpoint(next, s->agent, &r->next);
+		r->prev = prev->hello.agent;
+	}
+	r->members = ccm_calloc(m, s->n_candidates, sizeof *r->members);
+	if (!r->members)
+		return;
+	DL_FOREACH (s->peers, p)
+		if (is_candidate(p, accept))
+			r->members[r->n_members++] = p->id;
+}
+
+/* The rings are planned. */
+static void send_round(struct ccm *m, struct ccm_agent *a)
+{
+	struct wm_round *w = &ccm_send(m, a, WM_ROUND)->u.round;
+	struct ccm_seat *s;
+
+	w->round = m->last_round;
+	w->accept = m->round.accept;
+	w->rings = ccm_calloc(m, a->n_seats, sizeof *w->rings);
+	if (!w->rings)
+		return;
+	DL_FOREACH2 (a->seats, s, next_a) {
+		if (s->n_candidates == 0)
+			continue;
+		fill_ring(m, s, m->round.accept, &w->rings[w->n_rings]);
+		w->rings[w->n_rings++].pool_size = s->group->next_pool;
+	}
+	a->round = m->last_round;
+	a->reported = false;
+	a->n_failures = 0;
+	m->round.n_agents++;
+}
+
+static void round_start(struct ccm *m, bool accept)
+{
+	struct ccm_agent *a;
+	struct ccm_peer *p;
+
+	m->round = (struct ccm_round){.active = true, .accept = accept, .rewire = m->rewire,
+		.since_ns = m->now};
+	m->rewire = false;
+	m->last_round++;
+	m->rounds++;
+	for (p = m->peers; p; p = p->hh.next) {
+		if (!is_candidate(p, accept))
+			continue;
+		p->round = m->last_round;
+		ccm_peer_refresh(m, p);
+	}
+	for (a = m->agents; a; a = a->hh.next)
+		if (accept ? a->n_peers > 0 : a->n_accepted > 0)
+			send_round(m, a);
+	ccm_log(m, CCM_LOG_INFO, "round %llu: %s %u peers of %u agents",
+		(unsigned long long)m->last_round, accept ? "admitting" : "rewiring",
+		m->n_accepted + (accept ? m->n_registered : 0), m->round.n_agents);
+}
+
+/* True: somebody had to go first, look again. */
+static bool round_begin(struct ccm *m, bool accept)
+{
+	struct ccm_group *g;
+
+	for (g = m->groups; g && !m->oom; g = g->hh.next) {
+		if (!plan_ring(m, g, accept)) {
+			ccm_group_judge(m, g);
+			return true;
+		}
+		g->next_pool = group_pool(g, accept);
+	}
+	if (m->oom)
+		return false;
+	round_start(m, accept);
+	return false;
+}
+
+/* Ends the round without a commit. */
+static void round_drop(struct ccm *m)
+{
+	struct ccm_peer *p;
+
+	m->round.active = false;
+	m->rewire = m->rewire || m->round.rewire;
+	for (p = m->peers; p; p = p->hh.next)
+		if (p->round == m->last_round)
+			ccm_peer_refresh(m, p);
+}
+
+static void send_commits(struct ccm *m, bool accept, uint64_t round)
+{
+	struct wm_world totals;
+	struct wm_commit *c;
+	struct ccm_agent *a;
+
+	ccm_world_totals(m, &totals);
+	for (a = m->agents; a; a = a->hh.next) {
+		if (a->n_accepted == 0)
+			continue;
+		c = &ccm_send(m, a, WM_COMMIT)->u.commit;
+		c->round = round;
+		c->epoch = m->epoch;
+		c->accept = accept;
+		c->world = totals;
+		ccm_world_own(m, a, &c->world);
+	}
+}
+
+/* The vote is answered: everybody may vote anew. */
+static void clear_votes(struct ccm *m)
+{
+	struct ccm_group *g;
+	struct ccm_peer *p;
+
+	for (p = m->peers; p; p = p->hh.next) {
+		p->topo_voted = false;
+		ccm_peer_refresh(m, p);
+	}
+	for (g = m->groups; g; g = g->hh.next)
+		g->n_topo = 0;
+	m->n_topo = 0;
+}
+
+/* Puts the planned ring of g in force; was it another one? */
+static bool adopt_ring(struct ccm_group *g)
+{
+	bool same = g->n_ring == g->n_next &&
+		memcmp(g->ring, g->next_ring, g->n_next * sizeof(struct ccm_seat *)) == 0;
+	uint32_t i;
+
+	free(g->ring);
+	g->ring = g->next_ring;
+	g->n_ring = g->n_next;
+	g->next_ring = NULL;
+	g->n_next = 0;
+	for (i = 0; i < g->n_ring; i++)
+		g->ring[i]->pos = i;
+	return !same;
+}
+
+static void round_commit(struct ccm *m)
+{
+	bool changed = m->changed, accept = m->round.accept;
+	struct ccm_group *g;
+	struct ccm_peer *p;
+
+	m->round.active = false;
+	for (p = m->peers; p; p = p->hh.next) {
+		if (p->round != m->last_round)
+			continue;
+		if (p->phase == CCM_PEER_REGISTERED) {
+			ccm_peer_accept(m, p);
+			changed = true;
+		}
+		if (!accept)
+			ccm_peer_refresh(m, p);
+	}
+	for (g = m->groups; g; g = g->hh.next)
+		if (g->n_next > 0 && adopt_ring(g))
+			changed = true;
+	if (accept)
+		clear_votes(m);
+	m->changed = false;
+	m->reorders = 0;
+	m->epoch += changed;
+	ccm_log(m, CCM_LOG_INFO, "round %llu is committed: epoch %llu, %u peers",
+		(unsigned long long)m->last_round, (unsigned long long)m->epoch, m->n_accepted);
+	send_commits(m, accept, m->last_round);
+}
+
+/* A topology vote that finds nothing to do. */
+static void commit_unchanged(struct ccm *m)
+{
+	clear_votes(m);
+	send_commits(m, true, ++m->last_round);
+}
+
+static bool round_failed(const struct ccm *m)
+{
+	struct ccm_agent *a;
+
+	for (a = m->agents; a; a = a->hh.next)
+		if (a->round == m->last_round && a->n_failures > 0)
+			return true;
+	return false;
+}
+
+bool ccm_round_settle(struct ccm *m)
+{
+	bool accept;
+
+	if (m->oom)
+		return false;
+	if (m->round.active && m->round.stale)
+		round_drop(m);
+	if (m->round.active) {
+		if (m->round.n_reported < m->round.n_agents)
+			return false;
+		if (!round_failed(m)) {
+			round_commit(m);
+			return true;
+		}
+		ccm_round_judge(m);
+		round_drop(m);
+		return true;
+	}
+	accept = ccm_topology_agreed(m);
+	if (m->n_accepted == 0)
+		m->rewire = false;
+	if (accept && m->n_registered == 0 && !m->rewire) {
+		commit_unchanged(m);
+		return false;
+	}
+	return (accept || m->rewire) && round_begin(m, accept);
+}
+
+/* Is `id` the next host of a in some ring of this round? */
+static bool is_next(const struct ccm_agent *a, const struct cc_id *id)
+{
+	const struct ccm_agent *next;
+	struct ccm_seat *s;
+
+	DL_FOREACH2 (a->seats, s, next_a) {
+		if (s->n_candidates == 0 || s->group->n_next < 2)
+			continue;
+		next = s->group->next_ring[(s->next_pos + 1) % s->group->n_next]->agent;
+		if (cc_id_eq(&next->hello.agent, id))
+			return true;
+	}
+	return false;
+}
+
+static void keep_failures(struct ccm *m, struct ccm_agent *a, const struct wm_round_report *r)
+{
+	uint32_t i;
+
+	free(a->failures);
+	a->failures = ccm_calloc(m, r->n_failures, sizeof *a->failures);
+	for (i = 0; a->failures && i < r->n_failures; i++) {
+		a->failures[i].agent = r->failures[i].agent;
+		ccm_copy(a->failures[i].text, sizeof a->failures[i].text, r->failures[i].text);
+	}
+	a->n_failures = i;
+}
+
+void ccm_round_report(struct ccm *m, struct ccm_agent *a, const struct wm_round_report *r)
+{
+	uint32_t i;
+
+	if (r->round > m->last_round) {
+		ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
+			"protocol violation: a report on round %llu, which has not begun",
+			(unsigned long long)r->round);
+		return;
+	}
+	if (!m->round.active || r->round < m->last_round)
+		return;
+	if (a->round != m->last_round || a->reported) {
+		ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
+			"protocol violation: %s on round %llu",
+			a->round == m->last_round ? "a second report" : "an unasked report",
+			(unsigned long long)r->round);
+		return;
+	}
+	for (i = 0; i < r->n_failures; i++) {
+		if (is_next(a, &r->failures[i].agent))
+			continue;
+		ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
+			"protocol violation: a failure to reach an agent that is not next in any "
+			"ring of round %llu", (unsigned long long)r->round);
+		return;
+	}
+	a->reported = true;
+	m->round.n_reported++;
+	keep_failures(m, a, r);
+}
+
+void ccm_round_tick(struct ccm *m)
+{
+	struct ccm_agent *a, *tmp;
+
+	if (!m->round.active || m->round.stale ||
+		ccm_age(m->now, m->round.since_ns) <= m->cfg.round_timeout_ms * CCM_NS_PER_MS)
+		return;
+	HASH_ITER (hh, m->agents, a, tmp)
+		if (a->round == m->last_round && !a->reported)
+			ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_FAILED,
+				"the agent on %s did not report on connection round %llu within %u ms",
+				a->hello.name, (unsigned long long)m->last_round,
+				m->cfg.round_timeout_ms);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Rounds that failed: which newcomers are kicked, which pairs of old members are avoided from now
+ * on, and who goes when no ring is left.
+ */
+#include "ccoip-masterd/core/ccm_internal.h"
+
+/* The reason for both sides. The agent's own words come last: they may be cut. */
+static void write_reason(char *dst, size_t size, const char *from, const char *to, const char *text)
+{
+	ccm_print(dst, size,
+		"host %s could not reach host %s: open the p2p port or set --advertise "
+		"(PCCL_ADVERTISE) on host %s; %s says: %s",
+		from, to, to, from, text);
+}
+
+static struct ccm_agent *agent_by_id(const struct ccm *m, const struct cc_id *id)
+{
+	struct ccm_agent *a;
+
+	HASH_FIND(hh_id, m->by_id, id, sizeof *id, a);
+	return a;
+}
+
+static void count_blame(struct ccm *m)
+{
+	struct ccm_agent *a, *to;
+	uint32_t i;
+
+	for (a = m->agents; a; a = a->hh.next)
+		a->blame_from = a->blame_to = 0;
+	for (a = m->agents; a; a = a->hh.next) {
+		if (a->round != m->last_round)
+			continue;
+		for (i = 0; i < a->n_failures; i++) {
+			to = agent_by_id(m, &a->failures[i].agent);
+			if (!to)
+				continue;
+			a->blame_from++;
+			to->blame_to++;
+		}
+	}
+}
+
+/* Of the link s -> t: the newcomer that is to blame, or NULL when both are old members. */
+static struct ccm_seat *newcomer_at_fault(struct ccm_seat *s, struct ccm_seat *t)
+{
+	const struct ccm_agent *a = s->agent, *b = t->agent;
+
+	if (s->n_accepted > 0 && t->n_accepted > 0)
+		return NULL;
+	if (s->n_accepted > 0)
+		return t;
+	if (t->n_accepted > 0)
+		return s;
+	return a->blame_from + a->blame_to > b->blame_from + b->blame_to ? s : t;
+}
+
+/* s could not open its link in the ring. */
+static void judge_link(struct ccm *m, struct ccm_seat *s, const char *text, struct ccm_seat **doomed)
+{
+	struct ccm_group *g = s->group;
+	struct ccm_seat *t = g->next_ring[(s->next_pos + 1) % g->n_next];
+	struct ccm_seat *victim = newcomer_at_fault(s, t);
+	char reason[WM_TEXT_MAX];
+
+	write_reason(reason, sizeof reason, s->agent->hello.name, t->agent->hello.name, text);
+	if (!victim) {
+		ccm_log(m, CCM_LOG_WARNING, "round %llu, group %u: %s",
+			(unsigned long long)m->last_round, g->id, reason);
+		ccm_pair_add(m, s->agent->no, t->agent->no, reason);
+		g->failed = true;
+		m->rewire = true;
+	} else if (!victim->doomed) {
+		victim->doomed = true;
+		ccm_print(victim->doom, sizeof victim->doom, "%s", reason);
+		victim->next_doomed = *doomed;
+		*doomed = victim;
+	}
+}
+
+static void judge_agent(struct ccm *m, struct ccm_agent *a, struct ccm_seat **doomed)
+{
+	const struct ccm_agent *next;
+	struct ccm_seat *s;
+	uint32_t i;
+
+	DL_FOREACH2 (a->seats, s, next_a) {
+		if (s->n_candidates == 0 || s->group->n_next < 2)
+			continue;
+		next = s->group->next_ring[(s->next_pos + 1) % s->group->n_next]->agent;
+		for (i = 0; i < a->n_failures; i++) {
+			if (!cc_id_eq(&next->hello.agent, &a->failures[i].agent))
+				continue;
+			judge_link(m, s, a->failures[i].text, doomed);
+			break;
+		}
+	}
+}
+
+static void kick_seat(struct ccm *m, struct ccm_seat *s, const char *text)
+{
+	struct ccm_peer *p, *next;
+
+	DL_FOREACH_SAFE (s->peers, p, next)
+		ccm_peer_kick(m, p, p->phase == CCM_PEER_ACCEPTED ? WIRE_RANK_CONNECTION_LOST
+								  : WIRE_RANK_CONNECTION_FAILED,
+			"%s", text);
+}
+
+void ccm_round_judge(struct ccm *m)
+{
+	struct ccm_seat *doomed = NULL;
+	struct ccm_agent *a;
+	struct ccm_group *g;
+	bool failed = false;
+
+	count_blame(m);
+	for (a = m->agents; a; a = a->hh.next)
+		if (a->round == m->last_round && a->n_failures > 0)
+			judge_agent(m, a, &doomed);
+	for (; doomed; doomed = doomed->next_doomed) {
+		doomed->doomed = false;
+		kick_seat(m, doomed, doomed->doom);
+	}
+	for (g = m->groups; g; g = g->hh.next)
+		failed = failed || g->failed;
+	m->reorders += failed;
+	for (g = m->groups; g; g = g->hh.next) {
+		if (g->failed && m->reorders > CCM_REORDERS_MAX)
+			ccm_group_judge(m, g);
+		g->failed = false;
+	}
+}
+
+static bool is_worse(const struct ccm_seat *s, const struct ccm_seat *than)
+{
+	uint32_t x = s->blame_from + s->blame_to, y;
+
+	if (!than)
+		return x > 0;
+	y = than->blame_from + than->blame_to;
+	return x > y || (x == y && s->blame_to >= than->blame_to);
+}
+
+void ccm_group_judge(struct ccm *m, struct ccm_group *g)
+{
+	struct ccm_seat *s, *t, *worst = NULL;
+	char reason[WM_TEXT_MAX] = "";
+	struct ccm_pair *p;
+
+	DL_FOREACH2 (g->seats, s, next_g)
+		s->blame_from = s->blame_to = 0;
+	for (p = m->pairs; p; p = p->hh.next) {
+		s = ccm_seat_find(m, p->key.from, g->id);
+		t = ccm_seat_find(m, p->key.to, g->id);
+		if (!s || !t)
+			continue;
+		s->blame_from++;
+		t->blame_to++;
+	}
+	DL_FOREACH2 (g->seats, s, next_g)
+		if (is_worse(s, worst))
+			worst = s;
+	for (p = m->pairs; worst && p && !reason[0]; p = p->hh.next)
+		if (p->key.from == worst->key.agent_no || p->key.to == worst->key.agent_no)
+			ccm_print(reason, sizeof reason, "no ring of group %u is possible: %s",
+				g->id, p->text);
+	if (worst)
+		kick_seat(m, worst, reason);
+}

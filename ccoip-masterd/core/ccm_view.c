@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Looking inside: status, peers, operations, and what everybody waits for.
+ */
+#include "ccoip-masterd/core/ccm_internal.h"
+
+#define NAMES_MAX 6u /* of those that are awaited */
+
+/* A sentence that lists names until there are enough. */
+struct names {
+	char *text;
+	size_t size;
+	uint32_t n;
+};
+
+static void names_add(struct names *x, const char *name)
+{
+	if (x->n < NAMES_MAX)
+		ccm_append(x->text, x->size, "%s%s", x->n ? ", " : "", name);
+	else if (x->n == NAMES_MAX)
+		ccm_append(x->text, x->size, ", ...");
+	x->n++;
+}
+
+static void name_voters(const struct ccm *m, struct names *x, bool topology)
+{
+	char label[3 * WM_NAME_MAX];
+	struct ccm_peer *p;
+
+	for (p = m->peers; p && x->n <= NAMES_MAX; p = p->hh.next)
+		if (p->phase == CCM_PEER_ACCEPTED && !(topology ? p->topo_voted : p->pending_voted))
+			names_add(x, ccm_peer_label(p, label));
+}
+
+static void name_reporters(const struct ccm *m, struct names *x)
+{
+	struct ccm_agent *a;
+
+	for (a = m->agents; a && x->n <= NAMES_MAX; a = a->hh.next)
+		if (a->round == m->last_round && !a->reported)
+			names_add(x, a->hello.name);
+}
+
+static double seconds(uint64_t now_ns, uint64_t since)
+{
+	return (double)ccm_age(now_ns, since) / 1e9;
+}
+
+static void write_waiting(const struct ccm *m, uint64_t now, char *text, size_t size)
+{
+	struct names x = {text, size, 0};
+
+	if (m->round.active) {
+		ccm_print(text, size,
+			"waiting for %u of %u agents to report on connection round %llu for %.1f s: ",
+			m->round.n_agents - m->round.n_reported, m->round.n_agents,
+			(unsigned long long)m->last_round, seconds(now, m->round.since_ns));
+		name_reporters(m, &x);
+	} else if (m->n_topo > 0 || (m->n_registered > 0 && m->n_pending == 0)) {
+		ccm_print(text, size,
+			"waiting for %u of %u peers to vote on the topology for %.1f s: ",
+			m->n_accepted - m->n_topo, m->n_accepted,
+			seconds(now, m->n_topo > 0 ? m->topo_since : m->registered_since));
+		name_voters(m, &x, true);
+	} else if (m->n_pending > 0) {
+		ccm_print(text, size,
+			"waiting for %u of %u peers to ask for pending peers for %.1f s: ",
+			m->n_accepted - m->n_pending, m->n_accepted,
+			seconds(now, m->pending_since));
+		name_voters(m, &x, false);
+	}
+}
+
+void ccm_get_status(const struct ccm *m, uint64_t now_ns, struct ccm_status *ret)
+{
+	struct ccm_agent *a;
+
+	*ret = (struct ccm_status){
+		.run = m->cfg.run,
+		.epoch = m->epoch,
+		.round = m->last_round,
+		.last_seq = m->last_seq,
+		.round_active = m->round.active,
+		.round_accepts = m->round.active && m->round.accept,
+		.registered = m->n_registered,
+		.accepted = m->n_accepted,
+		.groups = HASH_COUNT(m->groups),
+		.joins = m->joins,
+		.losses = m->losses,
+		.kicks = m->kicks,
+		.ops_started = m->ops_started,
+		.ops_done = m->ops_done,
+		.ops_aborted = m->ops_aborted,
+		.rounds = m->rounds,
+	};
+	for (a = m->agents; a; a = a->hh.next)
+		ret->agents += a->greeted;
+	write_waiting(m, now_ns, ret->waiting, sizeof ret->waiting);
+}
+
+static void show_peer(const struct ccm_peer *p, int rank, uint64_t now_ns,
+	void (*fn)(void *arg, const struct ccm_peer_info *p), void *arg)
+{
+	const struct ccm_agent *a = p->seat->agent;
+	struct ccm_peer_info info = {
+		.peer = p->id,
+		.agent = a->hello.agent,
+		.addr = a->from,
+		.group = p->seat->group->id,
+		.pid = p->pid,
+		.ops = p->n_ops,
+		.rank = rank,
+		.phase = p->phase,
+		.state = p->state,
+		.state_ns = ccm_age(now_ns, p->state_since),
+	};
+
+	ccm_print(info.name, sizeof info.name, "%s", p->name);
+	ccm_print(info.host, sizeof info.host, "%s", a->hello.name);
+	fn(arg, &info);
+}
+
+void ccm_each_peer(const struct ccm *m, uint64_t now_ns,
+	void (*fn)(void *arg, const struct ccm_peer_info *p), void *arg)
+{
+	struct ccm_group *g;
+	struct ccm_seat *s;
+	struct ccm_peer *p;
+	uint32_t i;
+	int rank;
+
+	for (g = m->groups; g; g = g->hh.next) {
+		rank = 0;
+		for (i = 0; i < g->n_ring; i++)
+			DL_FOREACH (g->ring[i]->peers, p)
+				if (p->phase == CCM_PEER_ACCEPTED)
+					show_peer(p, rank++, now_ns, fn, arg);
+		DL_FOREACH2 (g->seats, s, next_g)
+			DL_FOREACH (s->peers, p)
+				if (p->phase == CCM_PEER_REGISTERED)
+					show_peer(p, -1, now_ns, fn, arg);
+	}
+}
+
+/* By pcclDataType_t. */
+static uint64_t type_size(uint32_t dtype)
+{
+	static const uint8_t size[] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
+
+	return dtype < sizeof size ? size[dtype] : 0;
+}
+
+static void name_op_awaited(const struct ccm *m, const struct ccm_op *o, struct names *x)
+{
+	char label[3 * WM_NAME_MAX];
+	struct ccm_seat *s;
+	struct ccm_peer *p;
+	uint32_t i;
+
+	if (o->ready) {
+		names_add(x, m->round.active ? "the connection round" : "the topology vote");
+		return;
+	}
+	for (i = 0; o->seq && i < o->n_parts; i++)
+		if (o->parts[i].seat && !o->parts[i].reported)
+			names_add(x, o->parts[i].seat->agent->hello.name);
+	if (o->seq)
+		return;
+	DL_FOREACH2 (o->group->seats, s, next_g)
+		DL_FOREACH (s->peers, p)
+			if (p->phase == CCM_PEER_ACCEPTED && !ccm_op_voted(o, p) &&
+				x->n <= NAMES_MAX)
+				names_add(x, ccm_peer_label(p, label));
+}
+
+void ccm_each_op(const struct ccm *m, uint64_t now_ns,
+	void (*fn)(void *arg, const struct ccm_op_info *o), void *arg)
+{
+	struct ccm_group *g;
+	struct ccm_op *o;
+
+	for (g = m->groups; g; g = g->hh.next) {
+		DL_FOREACH (g->ops, o) {
+			struct ccm_op_info info = {
+				.group = g->id,
+				.tag = o->key.tag,
+				.seq = o->seq,
+				.age_ns = ccm_age(now_ns, o->born_ns),
+				.bytes = o->params.count * type_size(o->params.dtype),
+				.state = o->state,
+				.params = o->params,
+				.votes = o->n_votes,
+				.world = g->n_accepted,
+			};
+			struct names x = {info.awaited, sizeof info.awaited, 0};
+
+			name_op_awaited(m, o, &x);
+			fn(arg, &info);
+		}
+	}
+}

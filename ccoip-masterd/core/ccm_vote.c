@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Topology and pending votes, and the world sizes that go with commits and losses.
+ */
+#include "ccoip-masterd/core/ccm_internal.h"
+
+void ccm_vote_topology(struct ccm *m, struct ccm_agent *a, const struct cc_id *peer)
+{
+	struct ccm_peer *p = ccm_peer_of(m, a, peer, "a topology vote");
+
+	if (!p)
+		return;
+	if (p->phase != CCM_PEER_ACCEPTED) {
+		ccm_peer_violation(m, p, "it voted on the topology before it was accepted");
+	} else if (p->topo_voted) {
+		ccm_peer_violation(m, p, "it voted on the topology twice");
+	} else if (p->n_ops > 0) {
+		ccm_peer_violation(m, p, "it voted on the topology with %u operations outstanding",
+			p->n_ops);
+	} else {
+		p->topo_voted = true;
+		p->seat->group->n_topo++;
+		if (m->n_topo++ == 0)
+			m->topo_since = m->now;
+		ccm_peer_refresh(m, p);
+	}
+}
+
+bool ccm_topology_agreed(const struct ccm *m)
+{
+	if (m->n_accepted == 0)
+		return m->n_registered > 0;
+	return m->n_topo == m->n_accepted;
+}
+
+void ccm_vote_pending(struct ccm *m, struct ccm_agent *a, const struct cc_id *peer)
+{
+	struct ccm_peer *p = ccm_peer_of(m, a, peer, "a pending vote");
+
+	if (!p)
+		return;
+	if (p->phase != CCM_PEER_ACCEPTED) {
+		ccm_peer_violation(m, p, "it asked for pending peers before it was accepted");
+	} else if (p->pending_voted) {
+		ccm_peer_violation(m, p, "it asked for pending peers twice");
+	} else {
+		p->pending_voted = true;
+		if (m->n_pending++ == 0)
+			m->pending_since = m->now;
+	}
+}
+
+void ccm_pending_settle(struct ccm *m)
+{
+	struct ccm_agent *a;
+	struct ccm_peer *p;
+
+	if (m->n_pending == 0 || m->n_pending < m->n_accepted)
+		return;
+	for (a = m->agents; a; a = a->hh.next)
+		if (a->n_accepted > 0)
+			ccm_send(m, a, WM_PENDING_ANSWER)->u.pending_answer.pending =
+				m->n_registered > 0;
+	for (p = m->peers; p; p = p->hh.next)
+		p->pending_voted = false;
+	m->n_pending = 0;
+}
+
+void ccm_world_totals(const struct ccm *m, struct wm_world *ret)
+{
+	struct ccm_group *g;
+
+	*ret = (struct wm_world){.global = m->n_accepted};
+	for (g = m->groups; g; g = g->hh.next) {
+		if (g->n_accepted == 0)
+			continue;
+		ret->groups++;
+		if (g->n_accepted > ret->largest)
+			ret->largest = g->n_accepted;
+	}
+}
+
+void ccm_world_own(struct ccm *m, const struct ccm_agent *a, struct wm_world *w)
+{
+	struct ccm_seat *s;
+
+	w->n = 0;
+	w->own = ccm_calloc(m, a->n_seats, sizeof *w->own);
+	if (!w->own)
+		return;
+	DL_FOREACH2 (a->seats, s, next_a)
+		if (s->n_accepted > 0)
+			w->own[w->n++] = (struct wm_group_world){s->group->id, s->group->n_accepted};
+}

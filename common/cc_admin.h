@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The server side of an admin socket, the same in both daemons: accepts, decodes requests, encodes
+ * replies. Loop thread.
+ */
+#ifndef CC_ADMIN_H
+#define CC_ADMIN_H
+
+#include "common/cc_loop.h"
+#include "proto/wire_admin.h"
+
+struct cc_admin;
+
+/* fn fills the tables of a reply (version, daemon and software are set already). Only root, the
+ * daemon's own user, and the group that may open the socket get here. fd: a listening AF_UNIX stream
+ * socket, owned from now on. */
+struct cc_admin *cc_admin_new(struct cc_loop *l, int fd, const char *daemon,
+	void (*fn)(void *arg, enum wa_verb verb, struct wa_reply *reply), void *arg);
+void cc_admin_free(struct cc_admin *a);
+
+#endif

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Buffered streams of cc_loop.h over bufferevents. With cc_loop.c, the only code that knows
+ * libevent.
+ */
+#include "common/cc_loop.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/cc_err.h"
+#include "common/cc_loop_internal.h"
+
+#define DEFAULT_MAX_OUT ((size_t)16 << 20)
+#define DEFAULT_MAX_IN  ((size_t)4 << 20)
+
+static const struct timeval close_linger = {2, 0};
+
+struct cc_conn {
+	struct bufferevent *bev; /* NULL once closed */
+	const struct cc_conn_ops *ops;
+	void *arg;
+	size_t max_in, max_out;
+	unsigned in_callback; /* freed by the outermost callback */
+	bool connecting;
+	bool lingering; /* closed by the owner, output still to be written */
+	bool dead;      /* free when no callback runs */
+};
+
+static void release_if_dead(struct cc_conn *c)
+{
+	if (c->dead && c->in_callback == 0)
+		free(c);
+}
+
+/* Closes the socket now. No callback follows. */
+static void drop(struct cc_conn *c)
+{
+	int fd;
+
+	if (!c->bev)
+		return;
+	fd = bufferevent_getfd(c->bev);
+	bufferevent_free(c->bev);
+	c->bev = NULL;
+	c->dead = true;
+	if (fd >= 0)
+		close(fd);
+}
+
+static void fail(struct cc_conn *c, int err, const char *text)
+{
+	bool tell = !c->lingering;
+
+	drop(c);
+	if (tell && c->ops->on_closed)
+		c->ops->on_closed(c->arg, err, text);
+}
+
+static void consume(struct cc_conn *c)
+{
+	while (c->bev && !c->lingering) {
+		struct evbuffer *in = bufferevent_get_input(c->bev);
+		size_t len = evbuffer_get_length(in);
+		long used;
+
+		if (len == 0)
+			return;
+		used = c->ops->on_data(c->arg, evbuffer_pullup(in, -1), len);
+		if (!c->bev || c->lingering)
+			return;
+		if (used < 0) {
+			fail(c, (int)used, cc_err_str((int)used));
+			return;
+		}
+		evbuffer_drain(in, (size_t)used);
+		if (used == 0) {
+			if (len >= c->max_in)
+				fail(c, CC_ERR_LIMIT, "too much unconsumed input");
+			return;
+		}
+	}
+}
+
+static void on_read(struct bufferevent *bev, void *arg)
+{
+	struct cc_conn *c = arg;
+
+	(void)bev;
+	c->in_callback++;
+	consume(c);
+	c->in_callback--;
+	release_if_dead(c);
+}
+
+/* Called when the output buffer has become empty. */
+static void on_write(struct bufferevent *bev, void *arg)
+{
+	struct cc_conn *c = arg;
+
+	(void)bev;
+	c->in_callback++;
+	if (c->lingering)
+		drop(c);
+	else if (c->ops->on_flushed && !c->connecting)
+		c->ops->on_flushed(c->arg);
+	c->in_callback--;
+	release_if_dead(c);
+}
+
+static void connected(struct cc_conn *c)
+{
+	c->connecting = false;
+	bufferevent_set_timeouts(c->bev, NULL, NULL);
+	bufferevent_enable(c->bev, EV_READ);
+	if (c->ops->on_connected)
+		c->ops->on_connected(c->arg);
+}
+
+static void on_event(struct bufferevent *bev, short what, void *arg)
+{
+	struct cc_conn *c = arg;
+	int e = EVUTIL_SOCKET_ERROR();
+
+	(void)bev;
+	c->in_callback++;
+	if (what & BEV_EVENT_CONNECTED) {
+		if (!c->lingering)
+			connected(c);
+	} else if (what & BEV_EVENT_TIMEOUT) {
+		fail(c, CC_ERR_TIMEOUT, c->connecting ? "connecting timed out" : "timed out");
+	} else if (what & BEV_EVENT_EOF) {
+		consume(c);
+		if (c->bev)
+			fail(c, CC_ERR_EOF, "closed by the other side");
+	} else {
+		fail(c, CC_ERR_IO, e ? strerror(e) : "connection failed");
+	}
+	c->in_callback--;
+	release_if_dead(c);
+}
+
+static struct cc_conn *conn_new(struct cc_loop *l, int fd, const struct cc_conn_ops *ops, void *arg)
+{
+	struct cc_conn *c = calloc(1, sizeof *c);
+
+	if (!c)
+		return NULL;
+	*c = (struct cc_conn){
+		.ops = ops, .arg = arg, .max_in = DEFAULT_MAX_IN, .max_out = DEFAULT_MAX_OUT};
+	c->bev = bufferevent_socket_new(cc_loop_base(l), fd, BEV_OPT_DEFER_CALLBACKS);
+	if (!c->bev) {
+		free(c);
+		return NULL;
+	}
+	bufferevent_setcb(c->bev, on_read, on_write, on_event, c);
+	return c;
+}
+
+struct cc_conn *cc_conn_new(struct cc_loop *l, int fd, const struct cc_conn_ops *ops, void *arg)
+{
+	struct cc_conn *c;
+	int one = 1;
+
+	/* Fails on AF_UNIX, where there is nothing to switch off. */
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	c = evutil_make_socket_nonblocking(fd) < 0 ? NULL : conn_new(l, fd, ops, arg);
+	if (!c) {
+		close(fd);
+		return NULL;
+	}
+	bufferevent_enable(c->bev, EV_READ | EV_WRITE);
+	return c;
+}
+
+struct cc_conn *cc_conn_connect(struct cc_loop *l, const struct cc_addr *to, uint32_t timeout_ms,
+	const struct cc_conn_ops *ops, void *arg)
+{
+	struct timeval tv = cc_loop_from_ms(timeout_ms);
+	struct sockaddr_storage ss;
+	unsigned len = cc_addr_to_sockaddr(to, &ss);
+	struct cc_conn *c;
+	int one = 1;
+	int fd = socket(ss.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return NULL;
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	c = conn_new(l, fd, ops, arg);
+	if (!c) {
+		close(fd);
+		return NULL;
+	}
+	c->connecting = true;
+	bufferevent_set_timeouts(c->bev, NULL, &tv);
+	bufferevent_enable(c->bev, EV_WRITE);
+	/* An immediate failure is told by a deferred on_event, like a later one. */
+	if (bufferevent_socket_connect(c->bev, (struct sockaddr *)&ss, (int)len) < 0)
+		bufferevent_trigger_event(c->bev, BEV_EVENT_ERROR, BEV_OPT_DEFER_CALLBACKS);
+	return c;
+}
+
+int cc_conn_send(struct cc_conn *c, const void *buf, size_t len)
+{
+	struct evbuffer *out;
+
+	if (!c->bev || c->lingering)
+		return CC_ERR_STATE;
+	out = bufferevent_get_output(c->bev);
+	if (evbuffer_get_length(out) + len > c->max_out)
+		return CC_ERR_LIMIT;
+	return evbuffer_add(out, buf, len) < 0 ? CC_ERR_NOMEM : 0;
+}
+
+void cc_conn_set_limits(struct cc_conn *c, size_t max_in, size_t max_out)
+{
+	c->max_in = max_in;
+	c->max_out = max_out;
+}
+
+void cc_conn_set_idle_timeout(struct cc_conn *c, uint32_t ms)
+{
+	struct timeval tv = cc_loop_from_ms(ms);
+
+	if (c->bev)
+		bufferevent_set_timeouts(c->bev, ms ? &tv : NULL, NULL);
+}
+
+void cc_conn_close(struct cc_conn *c)
+{
+	if (c->bev && !c->connecting && evbuffer_get_length(bufferevent_get_output(c->bev)) > 0) {
+		c->lingering = true;
+		bufferevent_disable(c->bev, EV_READ);
+		bufferevent_set_timeouts(c->bev, NULL, &close_linger);
+		return;
+	}
+	drop(c);
+	release_if_dead(c);
+}
+
+void cc_conn_stop_reading(struct cc_conn *c)
+{
+	if (c->bev)
+		bufferevent_disable(c->bev, EV_READ);
+}
+
+int cc_conn_detach(struct cc_conn *c)
+{
+	int fd = bufferevent_getfd(c->bev);
+
+	bufferevent_setfd(c->bev, -1);
+	bufferevent_free(c->bev);
+	c->bev = NULL;
+	c->dead = true;
+	release_if_dead(c);
+	return fd;
+}
+
+bool cc_conn_flushed(const struct cc_conn *c)
+{
+	return evbuffer_get_length(bufferevent_get_output(c->bev)) == 0;
+}
+
+static int addr_of(const struct cc_conn *c,
+	int (*get)(int, struct sockaddr *restrict, socklen_t *restrict), struct cc_addr *ret)
+{
+	struct sockaddr_storage ss;
+	socklen_t len = sizeof ss;
+
+	if (!c->bev || get(bufferevent_getfd(c->bev), (struct sockaddr *)&ss, &len) < 0)
+		return CC_ERR_IO;
+	return cc_addr_from_sockaddr((struct sockaddr *)&ss, ret);
+}
+
+int cc_conn_peer_addr(const struct cc_conn *c, struct cc_addr *ret)
+{
+	return addr_of(c, getpeername, ret);
+}
+
+int cc_conn_local_addr(const struct cc_conn *c, struct cc_addr *ret)
+{
+	return addr_of(c, getsockname, ret);
+}

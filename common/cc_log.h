@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Log lines of the daemons: to standard error with a syslog priority prefix when run by systemd, with
+ * the level's name otherwise. Thread-safe: one write per line.
+ */
+#ifndef CC_LOG_H
+#define CC_LOG_H
+
+enum cc_log_level {
+	CC_LOG_ERR = 3,
+	CC_LOG_WARNING = 4,
+	CC_LOG_NOTICE = 5,
+	CC_LOG_INFO = 6,
+	CC_LOG_DEBUG = 7,
+};
+
+/* Lines above the level are dropped. Default CC_LOG_INFO. */
+void cc_log_set_level(int level);
+/* "err", "warning", "notice", "info", "debug" -> level, or -1. */
+int cc_log_parse_level(const char *name);
+__attribute__((format(printf, 2, 3))) void cc_log(int level, const char *fmt, ...);
+
+#endif

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Loop, watches, timers, signals and listeners of cc_loop.h. With cc_conn.c, the only code that
+ * knows libevent.
+ */
+#include "common/cc_loop.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <event2/listener.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cc_err.h"
+#include "common/cc_log.h"
+#include "common/cc_loop_internal.h"
+
+#define MAX_SIGNALS 8
+
+struct cc_loop {
+	struct event_base *base;
+	struct event *signals[MAX_SIGNALS];
+	struct signal_arg *signal_args[MAX_SIGNALS];
+	unsigned n_signals;
+};
+
+struct signal_arg {
+	void (*fn)(void *arg, int signo);
+	void *arg;
+};
+
+struct cc_loop *cc_loop_new(void)
+{
+	struct cc_loop *l = calloc(1, sizeof *l);
+	struct event_config *cfg = event_config_new();
+
+	if (!l || !cfg)
+		goto err;
+	event_config_require_features(cfg, EV_FEATURE_ET);
+	event_config_set_flag(cfg, EVENT_BASE_FLAG_NOLOCK);
+	l->base = event_base_new_with_config(cfg);
+	if (!l->base)
+		goto err;
+	event_config_free(cfg);
+	return l;
+err:
+	if (cfg)
+		event_config_free(cfg);
+	free(l);
+	return NULL;
+}
+
+struct event_base *cc_loop_base(struct cc_loop *l)
+{
+	return l->base;
+}
+
+void cc_loop_free(struct cc_loop *l)
+{
+	if (!l)
+		return;
+	for (unsigned i = 0; i < l->n_signals; i++) {
+		event_free(l->signals[i]);
+		free(l->signal_args[i]);
+	}
+	event_base_free(l->base);
+	free(l);
+}
+
+int cc_loop_run(struct cc_loop *l)
+{
+	return event_base_loop(l->base, EVLOOP_NO_EXIT_ON_EMPTY) < 0 ? CC_ERR_IO : 0;
+}
+
+void cc_loop_stop(struct cc_loop *l)
+{
+	event_base_loopbreak(l->base);
+}
+
+static void on_signal(evutil_socket_t signo, short what, void *arg)
+{
+	const struct signal_arg *s = arg;
+
+	(void)what;
+	s->fn(s->arg, (int)signo);
+}
+
+int cc_loop_signal(struct cc_loop *l, int signo, void (*fn)(void *arg, int signo), void *arg)
+{
+	struct signal_arg *s;
+	struct event *ev;
+
+	if (l->n_signals == MAX_SIGNALS)
+		return CC_ERR_LIMIT;
+	s = malloc(sizeof *s);
+	if (!s)
+		return CC_ERR_NOMEM;
+	*s = (struct signal_arg){fn, arg};
+	ev = evsignal_new(l->base, signo, on_signal, s);
+	if (!ev || event_add(ev, NULL) < 0) {
+		if (ev)
+			event_free(ev);
+		free(s);
+		return CC_ERR_NOMEM;
+	}
+	l->signals[l->n_signals] = ev;
+	l->signal_args[l->n_signals++] = s;
+	return 0;
+}
+
+struct deferred {
+	void (*fn)(void *arg);
+	void *arg;
+};
+
+static void on_deferred(evutil_socket_t fd, short what, void *arg)
+{
+	struct deferred d = *(struct deferred *)arg;
+
+	(void)fd;
+	(void)what;
+	free(arg);
+	d.fn(d.arg);
+}
+
+int cc_loop_defer(struct cc_loop *l, void (*fn)(void *arg), void *arg)
+{
+	static const struct timeval now;
+	struct deferred *d = malloc(sizeof *d);
+
+	if (!d)
+		return CC_ERR_NOMEM;
+	*d = (struct deferred){fn, arg};
+	if (event_base_once(l->base, -1, EV_TIMEOUT, on_deferred, d, &now) < 0) {
+		free(d);
+		return CC_ERR_NOMEM;
+	}
+	return 0;
+}
+
+/* ---- watches and timers ---- */
+
+struct cc_watch {
+	struct event *ev;
+	void (*fn)(void *arg);
+	void *arg;
+};
+
+static void on_watch(evutil_socket_t fd, short what, void *arg)
+{
+	const struct cc_watch *w = arg;
+
+	(void)fd;
+	(void)what;
+	w->fn(w->arg);
+}
+
+struct cc_watch *cc_watch_new(
+	struct cc_loop *l, int fd, bool edge, void (*fn)(void *arg), void *arg)
+{
+	struct cc_watch *w = malloc(sizeof *w);
+	short what = (short)(EV_READ | EV_PERSIST | (edge ? EV_ET : 0));
+
+	if (!w)
+		return NULL;
+	*w = (struct cc_watch){.fn = fn, .arg = arg};
+	w->ev = event_new(l->base, fd, what, on_watch, w);
+	if (!w->ev || event_add(w->ev, NULL) < 0) {
+		cc_watch_free(w);
+		return NULL;
+	}
+	return w;
+}
+
+void cc_watch_free(struct cc_watch *w)
+{
+	if (!w)
+		return;
+	if (w->ev)
+		event_free(w->ev);
+	free(w);
+}
+
+struct cc_timer {
+	struct event *ev;
+	void (*fn)(void *arg);
+	void *arg;
+};
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	const struct cc_timer *t = arg;
+
+	(void)fd;
+	(void)what;
+	t->fn(t->arg);
+}
+
+struct cc_timer *cc_timer_new(
+	struct cc_loop *l, uint32_t interval_ms, void (*fn)(void *arg), void *arg)
+{
+	struct cc_timer *t = malloc(sizeof *t);
+	struct timeval tv = cc_loop_from_ms(interval_ms);
+
+	if (!t)
+		return NULL;
+	*t = (struct cc_timer){.fn = fn, .arg = arg};
+	t->ev = event_new(l->base, -1, EV_PERSIST, on_timer, t);
+	if (!t->ev || event_add(t->ev, &tv) < 0) {
+		cc_timer_free(t);
+		return NULL;
+	}
+	return t;
+}
+
+void cc_timer_free(struct cc_timer *t)
+{
+	if (!t)
+		return;
+	if (t->ev)
+		event_free(t->ev);
+	free(t);
+}
+
+/* ---- listeners ---- */
+
+struct cc_listener {
+	struct cc_loop *loop;
+	struct evconnlistener *lev;
+	struct event *resume;
+	bool warned;
+	void (*fn)(void *arg, int fd);
+	void *arg;
+};
+
+static void on_accept(
+	struct evconnlistener *lev, evutil_socket_t fd, struct sockaddr *sa, int len, void *arg)
+{
+	const struct cc_listener *x = arg;
+
+	(void)lev;
+	(void)sa;
+	(void)len;
+	x->fn(x->arg, (int)fd);
+}
+
+static void on_resume(evutil_socket_t fd, short what, void *arg)
+{
+	struct cc_listener *x = arg;
+
+	(void)fd;
+	(void)what;
+	evconnlistener_enable(x->lev);
+}
+
+/* Out of descriptors or memory: the waiting connection would wake us again at once. */
+static void on_accept_error(struct evconnlistener *lev, void *arg)
+{
+	static const struct timeval pause = {1, 0};
+	struct cc_listener *x = arg;
+
+	if (!x->warned)
+		cc_log(CC_LOG_WARNING, "accept: %s; pausing for a second", strerror(errno));
+	x->warned = true;
+	evconnlistener_disable(lev);
+	event_add(x->resume, &pause);
+}
+
+struct cc_listener *cc_listener_new(
+	struct cc_loop *l, int fd, void (*fn)(void *arg, int fd), void *arg)
+{
+	struct cc_listener *x = calloc(1, sizeof *x);
+
+	if (!x)
+		goto err;
+	*x = (struct cc_listener){.loop = l, .fn = fn, .arg = arg};
+	x->resume = evtimer_new(l->base, on_resume, x);
+	if (!x->resume || evutil_make_socket_nonblocking(fd) < 0)
+		goto err;
+	/* A backlog of 0 keeps the socket's own listen() call. */
+	x->lev = evconnlistener_new(
+		l->base, on_accept, x, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
+	if (!x->lev)
+		goto err;
+	evconnlistener_set_error_cb(x->lev, on_accept_error);
+	return x;
+err:
+	if (x && x->resume)
+		event_free(x->resume);
+	free(x);
+	close(fd);
+	return NULL;
+}
+
+void cc_listener_free(struct cc_listener *x)
+{
+	if (!x)
+		return;
+	evconnlistener_free(x->lev);
+	event_free(x->resume);
+	free(x);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The event loop of both daemons: only cc_loop.c and cc_conn.c know libevent. Everything here
+ * belongs to the thread that runs the loop. Callbacks may close, free or stop
+ * anything, including the object that called them.
+ */
+#ifndef CC_LOOP_H
+#define CC_LOOP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/cc_addr.h"
+
+struct cc_loop;
+struct cc_watch;
+struct cc_timer;
+struct cc_conn;
+struct cc_listener;
+
+struct cc_loop *cc_loop_new(void);
+void cc_loop_free(struct cc_loop *l);
+/* Runs until cc_loop_stop. 0 or CC_ERR_IO. */
+int cc_loop_run(struct cc_loop *l);
+void cc_loop_stop(struct cc_loop *l);
+
+/* Calls fn whenever fd is readable, or, with edge, once per new readiness (the fd is not read here). */
+struct cc_watch *cc_watch_new(struct cc_loop *l, int fd, bool edge, void (*fn)(void *arg), void *arg);
+void cc_watch_free(struct cc_watch *w); /* does not close fd; NULL is fine */
+
+/* Calls fn every interval_ms until freed. */
+struct cc_timer *cc_timer_new(struct cc_loop *l, uint32_t interval_ms, void (*fn)(void *arg),
+	void *arg);
+void cc_timer_free(struct cc_timer *t);
+
+/* Calls fn when the signal arrives, in the loop. For the life of the loop. 0 or CC_ERR_*. */
+int cc_loop_signal(struct cc_loop *l, int signo, void (*fn)(void *arg, int signo), void *arg);
+
+/* Calls fn once after the callbacks that are due in this iteration: for batching. 0 or CC_ERR_NOMEM. */
+int cc_loop_defer(struct cc_loop *l, void (*fn)(void *arg), void *arg);
+
+/* Accepts connections on a listening socket (TCP or AF_UNIX, owned from now on). fn owns fd, which
+ * is non-blocking and close-on-exec. Runs out of descriptors: pauses for a second, logs once. */
+struct cc_listener *cc_listener_new(struct cc_loop *l, int fd, void (*fn)(void *arg, int fd),
+	void *arg);
+void cc_listener_free(struct cc_listener *x);
+
+/*
+ * A buffered byte stream. on_data gets everything that has arrived and not been consumed; it returns
+ * how many bytes it consumed, or a negative enum cc_err to have the connection closed with that
+ * reason. on_closed is called once, last, unless the owner closed it first.
+ */
+struct cc_conn_ops {
+	void (*on_connected)(void *arg); /* only for cc_conn_connect */
+	long (*on_data)(void *arg, const uint8_t *buf, size_t len);
+	void (*on_closed)(void *arg, int err, const char *text);
+	void (*on_flushed)(void *arg); /* may be NULL: all that was queued has been written */
+};
+
+/* Takes over a connected socket. */
+struct cc_conn *cc_conn_new(struct cc_loop *l, int fd, const struct cc_conn_ops *ops, void *arg);
+/* Starts connecting; on_connected or on_closed follows (never before this returns). TCP_NODELAY. */
+struct cc_conn *cc_conn_connect(struct cc_loop *l, const struct cc_addr *to, uint32_t timeout_ms,
+	const struct cc_conn_ops *ops, void *arg);
+/* Copies and queues. More than max_out queued bytes (default 16 MiB): closed with CC_ERR_LIMIT. */
+int cc_conn_send(struct cc_conn *c, const void *buf, size_t len);
+void cc_conn_set_limits(struct cc_conn *c, size_t max_in, size_t max_out);
+/* No data within this time after now closes the connection with CC_ERR_TIMEOUT; 0: no limit. */
+void cc_conn_set_idle_timeout(struct cc_conn *c, uint32_t ms);
+/* Closes after what is queued has been written, at most 2 s; no callback follows. */
+void cc_conn_close(struct cc_conn *c);
+/* Nothing more is read from the socket: what comes next is for whoever gets the descriptor. */
+void cc_conn_stop_reading(struct cc_conn *c);
+/* Gives the descriptor back (what was queued must have been written) and frees the rest. Input that
+ * was read and not consumed is lost, see cc_conn_stop_reading. */
+int cc_conn_detach(struct cc_conn *c);
+bool cc_conn_flushed(const struct cc_conn *c);
+/* Peer and local address of a TCP connection; 0 or CC_ERR_*. */
+int cc_conn_peer_addr(const struct cc_conn *c, struct cc_addr *ret);
+int cc_conn_local_addr(const struct cc_conn *c, struct cc_addr *ret);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Sealed anonymous memory that can be handed to another process.
+ */
+#ifndef CC_SHM_H
+#define CC_SHM_H
+
+#include <stddef.h>
+
+/* The maker's side: memfd of exactly size bytes (rounded up to pages), seals
+ * F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, mapped read-write. 0 or CC_ERR_IO/CC_ERR_NOMEM. */
+int cc_shm_create(const char *name, size_t size, int *ret_fd, void **ret_map);
+/* The receiver's side: checks seals and that the size is at least `size`, maps `size` bytes. fd stays
+ * open and owned by the caller. */
+int cc_shm_map(int fd, size_t size, void **ret_map);
+void cc_shm_unmap(void *map, size_t size);
+
+#endif

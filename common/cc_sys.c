@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+#include "common/cc_sys.h"
+
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/cc_err.h"
+
+#define LISTEN_BACKLOG 1024
+
+uint64_t cc_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+void cc_random_id(struct cc_id *ret)
+{
+	/* 16 bytes are never short once the pool is initialised; without randomness there is no
+	 * safe way on. */
+	if (getrandom(ret->b, sizeof ret->b, 0) != (ssize_t)sizeof ret->b)
+		abort();
+}
+
+static int close_keep_errno(int fd, int err)
+{
+	int saved = errno;
+
+	close(fd);
+	errno = saved;
+	return err;
+}
+
+static int try_listen_tcp(struct cc_addr *addr)
+{
+	struct sockaddr_storage ss;
+	socklen_t len = cc_addr_to_sockaddr(addr, &ss);
+	int one = 1, zero = 0;
+	int fd = socket(ss.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return CC_ERR_IO;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+	if (ss.ss_family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, cc_addr_is_any(addr) ? &zero : &one,
+			sizeof one);
+	if (bind(fd, (struct sockaddr *)&ss, len) < 0 || listen(fd, LISTEN_BACKLOG) < 0)
+		return close_keep_errno(fd, errno == EADDRINUSE ? CC_ERR_EXIST : CC_ERR_IO);
+	len = sizeof ss;
+	if (getsockname(fd, (struct sockaddr *)&ss, &len) < 0)
+		return close_keep_errno(fd, CC_ERR_IO);
+	if (ss.ss_family == AF_INET6)
+		addr->port = ntohs(((struct sockaddr_in6 *)&ss)->sin6_port);
+	else
+		addr->port = ntohs(((struct sockaddr_in *)&ss)->sin_port);
+	return fd;
+}
+
+int cc_listen_tcp(struct cc_addr *addr, unsigned bump)
+{
+	for (;;) {
+		int fd = try_listen_tcp(addr);
+
+		if (fd != CC_ERR_EXIST || bump == 0 || addr->port == 0 || addr->port == UINT16_MAX)
+			return fd;
+		addr->port++;
+		bump--;
+	}
+}
+
+static int unix_sockaddr(const char *path, struct sockaddr_un *sun)
+{
+	memset(sun, 0, sizeof *sun);
+	sun->sun_family = AF_UNIX;
+	if (strlen(path) >= sizeof sun->sun_path) {
+		errno = ENAMETOOLONG;
+		return CC_ERR_INVAL;
+	}
+	memcpy(sun->sun_path, path, strlen(path));
+	return 0;
+}
+
+int cc_connect_unix(const char *path, int type)
+{
+	struct sockaddr_un sun;
+	int fd, err = unix_sockaddr(path, &sun);
+
+	if (err < 0)
+		return err;
+	fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return CC_ERR_IO;
+	if (connect(fd, (struct sockaddr *)&sun, sizeof sun) < 0)
+		return close_keep_errno(fd, errno == ENOENT ? CC_ERR_NOENT : CC_ERR_IO);
+	return fd;
+}
+
+/* Removes a socket file that nobody listens on. */
+static int remove_stale(const char *path, int type)
+{
+	struct stat st;
+	int fd;
+
+	if (lstat(path, &st) < 0 || !S_ISSOCK(st.st_mode))
+		return CC_ERR_EXIST;
+	fd = cc_connect_unix(path, type);
+	if (fd >= 0) {
+		close(fd);
+		return CC_ERR_EXIST;
+	}
+	if (errno != ECONNREFUSED)
+		return CC_ERR_EXIST;
+	return unlink(path) < 0 ? CC_ERR_IO : 0;
+}
+
+int cc_listen_unix(const char *path, int type, unsigned mode)
+{
+	struct sockaddr_un sun;
+	int fd, err = unix_sockaddr(path, &sun);
+
+	if (err < 0)
+		return err;
+	fd = socket(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return CC_ERR_IO;
+	if (bind(fd, (struct sockaddr *)&sun, sizeof sun) < 0) {
+		if (errno != EADDRINUSE)
+			return close_keep_errno(fd, CC_ERR_IO);
+		err = remove_stale(path, type);
+		if (err < 0)
+			return close_keep_errno(fd, err);
+		if (bind(fd, (struct sockaddr *)&sun, sizeof sun) < 0)
+			return close_keep_errno(fd, CC_ERR_IO);
+	}
+	if (chmod(path, (mode_t)mode) < 0 || listen(fd, LISTEN_BACKLOG) < 0)
+		return close_keep_errno(fd, CC_ERR_IO);
+	return fd;
+}
+
+unsigned cc_interface_addrs(struct cc_addr *ret, unsigned max)
+{
+	struct ifaddrs *all, *i;
+	unsigned n = 0;
+
+	if (getifaddrs(&all) < 0)
+		return 0;
+	/* IPv4 first: where both exist it is the one more often reachable between sites. */
+	for (int family = AF_INET;; family = AF_INET6) {
+		for (i = all; i && n < max; i = i->ifa_next) {
+			if (!i->ifa_addr || i->ifa_addr->sa_family != family ||
+				!(i->ifa_flags & IFF_UP) || (i->ifa_flags & IFF_LOOPBACK))
+				continue;
+			if (family == AF_INET6 &&
+				IN6_IS_ADDR_LINKLOCAL(
+					&((struct sockaddr_in6 *)(void *)i->ifa_addr)->sin6_addr))
+				continue;
+			if (cc_addr_from_sockaddr(i->ifa_addr, &ret[n]) == 0) {
+				ret[n].port = 0;
+				n++;
+			}
+		}
+		if (family == AF_INET6)
+			break;
+	}
+	freeifaddrs(all);
+	return n;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Small system helpers: clock, random bytes, sockets.
+ */
+#ifndef CC_SYS_H
+#define CC_SYS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/cc_addr.h"
+#include "common/cc_id.h"
+
+/* CLOCK_MONOTONIC. */
+uint64_t cc_now_ns(void);
+void cc_random_id(struct cc_id *ret);
+
+/* A listening TCP socket, non-blocking, close-on-exec, SO_REUSEADDR; IPv6 "any" is dual-stack. When
+ * the port is taken the next higher is tried, at most `bump` times (0: this port only; port 0: any).
+ * *addr gets the port. Returns the descriptor or a negative enum cc_err. */
+int cc_listen_tcp(struct cc_addr *addr, unsigned bump);
+/* A listening AF_UNIX socket of this type (SOCK_STREAM, SOCK_SEQPACKET). A stale socket file, on
+ * which nobody listens, is replaced; a live one is CC_ERR_EXIST. mode as for chmod. */
+int cc_listen_unix(const char *path, int type, unsigned mode);
+/* Connects (blocking) to an AF_UNIX socket. Descriptor or a negative enum cc_err (errno kept). */
+int cc_connect_unix(const char *path, int type);
+/* Addresses of the interfaces that are up, global and site scope first, no loopback, no link-local.
+ * Returns how many were written. */
+unsigned cc_interface_addrs(struct cc_addr *ret, unsigned max);
+
+#endif

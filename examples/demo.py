@@ -1,0 +1,436 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Four trainers on two hosts train a network together; one of them is killed on the way.
+
+The hosts are network namespaces joined by a bridge (as root), or two agents on loopback. Everything
+is started from a build folder and is gone in the end, however this program ends. Exit status 0: the
+test accuracy is reached, the weights of all survivors are bit-identical, and the loss of a trainer
+cost each survivor at most one repeated call.
+"""
+
+import argparse
+import ctypes
+import os
+import pathlib
+import re
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+TRAINERS_PER_HOST = 2
+WANTED_ACCURACY = 0.85
+MASTER_PORT = 48148
+PREFIX = "pccldemo"  # of the names of network namespaces: PREFIX-PID-HOST
+
+
+class Failed(Exception):
+    """The demonstration did not work; the text says why."""
+
+
+class Stopped(Exception):
+    """A signal asked this program to end."""
+
+
+def die_with_parent():
+    """In a child: the kernel kills it when this program is killed."""
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
+def ip(*args):
+    done = subprocess.run(["ip", *args], capture_output=True, text=True, timeout=20, check=False)
+    if done.returncode != 0:
+        raise OSError(f"ip {' '.join(args)}: {done.stderr.strip()}")
+
+
+class Loopback:
+    """Both hosts are this one; each daemon takes free ports."""
+
+    title = "two agents on loopback"
+    agent_options = ["--p2p-port", "0", "--shared-state-port", "0", "--benchmark-port", "0"]
+
+    def __init__(self):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.master = f"127.0.0.1:{probe.getsockname()[1]}"
+
+    def command(self, _host, args):
+        return args
+
+    def close(self):
+        pass
+
+
+class Namespaces:
+    """Each host is a network namespace; so is the master's, where the bridge between them lies."""
+
+    title = "two hosts in network namespaces"
+    agent_options = []
+    hosts = {"master": "10.83.0.1", "a": "10.83.0.2", "b": "10.83.0.3"}
+
+    def __init__(self):
+        self.master = f"{self.hosts['master']}:{MASTER_PORT}"
+        self.remove_left_over()
+        try:
+            self.build()
+        except BaseException:
+            self.close()
+            raise
+
+    @staticmethod
+    def name(host):
+        return f"{PREFIX}-{os.getpid()}-{host}"
+
+    def build(self):
+        middle = self.name("master")
+        for host in self.hosts:
+            ip("netns", "add", self.name(host))
+            ip("-n", self.name(host), "link", "set", "lo", "up")
+        ip("-n", middle, "link", "add", "bridge", "type", "bridge")
+        ip("-n", middle, "link", "set", "bridge", "up")
+        ip("-n", middle, "addr", "add", self.hosts["master"] + "/24", "dev", "bridge")
+        for host in ("a", "b"):
+            ip("-n", middle, "link", "add", f"to-{host}", "type", "veth",
+               "peer", "name", "eth0", "netns", self.name(host))
+            ip("-n", middle, "link", "set", f"to-{host}", "master", "bridge", "up")
+            ip("-n", self.name(host), "addr", "add", self.hosts[host] + "/24", "dev", "eth0")
+            ip("-n", self.name(host), "link", "set", "eth0", "up")
+
+    def command(self, host, args):
+        return ["ip", "netns", "exec", self.name(host), *args]
+
+    def close(self):
+        for host in self.hosts:
+            if os.path.exists(f"/run/netns/{self.name(host)}"):
+                ip("netns", "del", self.name(host))
+
+    @staticmethod
+    def remove_left_over():
+        """Namespaces of earlier runs that could not clean up, because they were killed."""
+        folder = pathlib.Path("/run/netns")
+        for path in folder.glob(f"{PREFIX}-*") if folder.is_dir() else ():
+            owner = re.fullmatch(PREFIX + r"-(\d+)-\w+", path.name)
+            if owner and not os.path.exists(f"/proc/{owner[1]}"):
+                ip("netns", "del", path.name)
+
+
+def make_hosts(want_namespaces):
+    if want_namespaces and os.geteuid() == 0 and shutil.which("ip"):
+        try:
+            return Namespaces()
+        except OSError as error:
+            print(f"no network namespaces here ({error})")
+    return Loopback()
+
+
+class Trainer:
+    """One training process and what it has reported so far."""
+
+    def __init__(self, number, host):
+        self.number, self.host = number, host
+        self.process = None
+        self.pipe = -1
+        self.pending = b""
+        self.step, self.loss, self.world, self.rate, self.retries = 0, 0.0, 0, 0.0, 0
+        self.result = None  # the fields of the last line
+        self.state = "starting"
+
+    def take(self, data):
+        """Takes bytes of the report; lines are complete or kept for later."""
+        *lines, self.pending = (self.pending + data).split(b"\n")
+        for line in lines:
+            words = line.decode().split()
+            if words[0] == "result":
+                self.result = dict(word.split("=", 1) for word in words[1:])
+                self.retries = int(self.result["retries"])
+                self.state = "done"
+            else:
+                self.step, self.loss, self.world = int(words[0]), float(words[1]), int(words[2])
+                self.rate, self.retries = float(words[3]), int(words[4])
+                self.state = "training"
+
+    def row(self):
+        return (f"  {self.number:>7}  {self.host:<4}  {self.process.pid:>7}  {self.step:>6}"
+                f"  {self.loss:>8.4f}  {self.world:>5}  {self.rate:>8.1f}  {self.retries:>7}"
+                f"  {self.state}")
+
+
+class Display:
+    """A table that is redrawn in place on a terminal, and a line now and then elsewhere."""
+
+    HEAD = "  trainer  host      pid    step      loss  world      MB/s  retries  state"
+
+    def __init__(self, trainers, steps):
+        self.trainers, self.steps = trainers, steps
+        self.live = sys.stdout.isatty()
+        self.drawn = 0  # lines on the terminal to draw over
+        self.next_time = 0.0
+        self.next_step = 1
+
+    def say(self, text):
+        """A line that stays."""
+        self.wipe()
+        print(text, flush=True)
+
+    def wipe(self):
+        if self.drawn:
+            print(f"\x1b[{self.drawn}A\x1b[J", end="")
+            self.drawn = 0
+
+    def update(self, last=False):
+        step = max(t.step for t in self.trainers)
+        if self.live and (last or time.monotonic() >= self.next_time):
+            width = 50
+            done = width * step // self.steps
+            lines = [self.HEAD, *(t.row() for t in self.trainers),
+                     f"  [{'#' * done}{'-' * (width - done)}] step {step} of {self.steps}"]
+            self.wipe()
+            print("\n".join(lines), flush=True)
+            self.drawn = 0 if last else len(lines)
+            self.next_time = time.monotonic() + 0.1
+        elif not self.live and (last or step >= self.next_step):
+            self.next_step = step - step % (self.steps // 15 or 1) + (self.steps // 15 or 1)
+            if last:
+                print("\n".join([self.HEAD, *(t.row() for t in self.trainers)]), flush=True)
+            else:
+                first = max((t for t in self.trainers), key=lambda t: t.step)
+                print(f"  step {step:>5}  loss {first.loss:.4f}  world {first.world}"
+                      f"  {first.rate:8.1f} MB/s  retries {first.retries}", flush=True)
+
+
+class Demo:
+    def __init__(self, options):
+        self.options = options
+        self.build = pathlib.Path(options.build).resolve()
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix=PREFIX + "-"))
+        self.hosts = None
+        self.daemons = {}  # name -> process
+        self.trainers = []
+        self.logs = []
+        self.display = None
+        self.selector = selectors.DefaultSelector()
+
+    # ------------------------------------------------------------------ starting
+
+    def spawn(self, name, host, args, keep=(), **environment):
+        log = self.folder / f"{name}.log"
+        self.logs.append(log)
+        with open(log, "wb") as out:
+            return subprocess.Popen(
+                self.hosts.command(host, [str(a) for a in args]), stdin=subprocess.DEVNULL,
+                stdout=out, stderr=out, pass_fds=keep, preexec_fn=die_with_parent,
+                env={**os.environ, **environment, "XDG_RUNTIME_DIR": str(self.folder)})
+
+    def await_text(self, name, process, path, found):
+        """Waits until a file of /proc says that a daemon listens: no connection disturbs it."""
+        while process.poll() is None:
+            for file in path:
+                try:
+                    if found(pathlib.Path(f"/proc/{process.pid}/net/{file}").read_text("ascii")):
+                        return
+                except OSError:
+                    pass  # the process has just ended
+            time.sleep(0.02)
+        raise Failed(f"{name} ended at once, with status {process.returncode}")
+
+    def start_daemons(self):
+        port = int(self.hosts.master.rsplit(":", 1)[1])
+        listening = re.compile(rf":{port:04X} [0-9A-F]+:0000 0A ")
+        master = self.spawn("master", "master", [
+            self.build / "ccoip-masterd/ccoip-masterd", "--listen", self.hosts.master,
+            "--admin-socket", self.folder / "master.admin"])
+        self.daemons["ccoip-masterd"] = master
+        self.await_text("ccoip-masterd", master, ("tcp", "tcp6"), listening.search)
+        for host in ("a", "b"):
+            path = self.agent_socket(host)
+            agent = self.spawn(f"agent-{host}", host, [
+                self.build / "pcclagentd/pcclagentd", "--socket", path,
+                *self.hosts.agent_options])
+            self.daemons[f"pcclagentd of host {host}"] = agent
+            bound = re.compile(rf" 00010000 .* {re.escape(str(path))}$", re.M)
+            self.await_text("pcclagentd", agent, ("unix",), bound.search)
+
+    def agent_socket(self, host):
+        return self.folder / f"agent-{host}.sock"
+
+    def start_trainers(self):
+        program = self.build / "examples/fashion-mnist"
+        # tells whether it can run at all, and makes libtool's wrapper relink only once
+        check = subprocess.run([program, "--help"], capture_output=True, timeout=60, check=False)
+        if check.returncode != 0:
+            raise Failed(f"{program} does not run: {check.stderr.decode().strip()}")
+        for number in range(2 * TRAINERS_PER_HOST):
+            trainer = Trainer(number, "ab"[number // TRAINERS_PER_HOST])
+            trainer.pipe, write_end = os.pipe()
+            trainer.process = self.spawn(f"trainer-{number}", trainer.host, [
+                program, "--master", self.hosts.master, "--id", number,
+                "--wait-for", 2 * TRAINERS_PER_HOST, "--report", f"/dev/fd/{write_end}",
+                "--steps", self.options.steps, "--batch", self.options.batch,
+                *(["--data", self.options.data] if self.options.data else [])],
+                keep=(write_end,), PCCL_AGENT_SOCKET=str(self.agent_socket(trainer.host)))
+            os.close(write_end)
+            self.trainers.append(trainer)
+            self.selector.register(trainer.pipe, selectors.EVENT_READ, trainer)
+
+    # ------------------------------------------------------------------ watching
+
+    def read_reports(self, timeout):
+        for key, _ in self.selector.select(timeout):
+            trainer = key.data
+            data = os.read(trainer.pipe, 65536)
+            trainer.take(data)
+            if not data:
+                self.selector.unregister(trainer.pipe)
+                os.close(trainer.pipe)
+                trainer.pipe = -1
+
+    def check_running(self, victim):
+        for name, process in self.daemons.items():
+            if process.poll() is not None:
+                raise Failed(f"{name} has ended, with status {process.returncode}")
+        for trainer in self.trainers:
+            if trainer is not victim and trainer.process.poll() not in (None, 0):
+                raise Failed(f"trainer {trainer.number} has ended, with status "
+                             f"{trainer.process.returncode}")
+
+    def train(self):
+        """Until all pipes are closed. The last trainer is stopped for a moment, so that the others
+        certainly are in the middle of an all-reduce with it, and then it is killed."""
+        victim = self.trainers[-1]
+        # just after the trainers have looked for newcomers (every 50 steps), not while they do
+        kill_step = self.options.steps * 2 // 5 // 50 * 50 + 2
+        kill_time = None
+        self.display = Display(self.trainers, self.options.steps)
+        while self.selector.get_map():
+            self.read_reports(0.05)
+            self.check_running(victim)
+            if kill_time is None and victim.step >= kill_step:
+                victim.process.send_signal(signal.SIGSTOP)
+                kill_time = time.monotonic() + 0.3
+            elif kill_time and victim.state != "killed" and time.monotonic() >= kill_time:
+                victim.process.kill()
+                victim.state = "killed"
+                self.display.say(f"  trainer {victim.number} (pid {victim.process.pid}) gets "
+                                 f"SIGKILL in step {victim.step + 1}")
+            self.display.update()
+        self.display.update(last=True)
+        for trainer in self.trainers:
+            trainer.process.wait()
+        self.check_running(victim)
+        return victim
+
+    # ------------------------------------------------------------------ the end
+
+    def judge(self, victim):
+        """Prints what was reached; true if all of it was."""
+        survivors = [t for t in self.trainers if t is not victim]
+        for trainer in survivors:
+            if trainer.result is None:
+                raise Failed(f"trainer {trainer.number} ended without a result")
+        accuracy = min(float(t.result["accuracy"]) for t in survivors)
+        hashes = {t.result["hash"] for t in survivors}
+        retries = [t.retries for t in survivors]
+        verdicts = [
+            (accuracy >= WANTED_ACCURACY,
+             f"test accuracy {100 * accuracy:.2f} % (wanted: {100 * WANTED_ACCURACY:.0f} %)"),
+            (len(hashes) == 1, "weights bit-identical on all survivors"),
+            (victim.process.returncode == -signal.SIGKILL and max(retries) == 1,
+             f"one trainer killed; calls repeated by the survivors: "
+             f"{', '.join(map(str, retries))} (wanted: one, at most one each)"),
+        ]
+        print()
+        for trainer in survivors:
+            print(f"  trainer {trainer.number}: weights have hash {trainer.result['hash']}")
+        for good, text in verdicts:
+            print(f"  {'ok    ' if good else 'FAILED'}  {text}")
+        return all(good for good, _ in verdicts)
+
+    def print_logs(self):
+        for log in self.logs:
+            lines = log.read_text("utf-8", "replace").splitlines()
+            if lines:
+                print(f"--- the end of {log.name}", *lines[-15:], sep="\n")
+
+    def close(self):
+        """Ends and removes all that was started. Must not be interrupted."""
+        for trainer in self.trainers:
+            trainer.process.kill()
+            trainer.process.wait()
+        for process in self.daemons.values():
+            process.terminate()
+        for process in self.daemons.values():
+            try:
+                process.wait(2)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        if self.hosts:
+            self.hosts.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def run(self):
+        began = time.monotonic()
+        self.hosts = make_hosts(not self.options.loopback)
+        print(f"{self.hosts.title}, {TRAINERS_PER_HOST} trainers on each; "
+              f"{self.options.steps} steps", flush=True)
+        self.start_daemons()
+        self.start_trainers()
+        good = self.judge(self.train())
+        print(f"  {time.monotonic() - began:.1f} s")
+        return good
+
+
+def parse_options():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("build", help="folder with the built daemons and examples")
+    parser.add_argument("--steps", type=int, default=2000, help="default %(default)s")
+    parser.add_argument("--batch", type=int, default=128,
+                        help="images per step and trainer, default %(default)s")
+    parser.add_argument("--data", help="folder of the images")
+    parser.add_argument("--loopback", action="store_true",
+                        help="no network namespaces, even if they could be had")
+    parser.add_argument("--limit", type=int, default=120,
+                        help="seconds after which it has failed, default %(default)s")
+    options = parser.parse_args()
+    if options.steps < 150:
+        parser.error("--steps: at least 150, so that there is a middle to kill a trainer in")
+    return options
+
+
+def on_signal(number, _frame):
+    if number == signal.SIGALRM:
+        raise Failed("not done within the time limit")
+    raise Stopped(signal.Signals(number).name)
+
+
+def main():
+    options = parse_options()
+    signals = (signal.SIGALRM, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    demo = Demo(options)
+    try:
+        for number in signals:
+            signal.signal(number, on_signal)
+        signal.alarm(options.limit)
+        return 0 if demo.run() else 1
+    except Failed as error:
+        if demo.display:
+            demo.display.update(last=True)
+        print(f"FAILED: {error}")
+        demo.print_logs()
+        return 1
+    except Stopped as error:
+        print(f"ended by {error}")
+        return 130
+    finally:
+        for number in signals:
+            signal.signal(number, signal.SIG_IGN)
+        demo.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Data-parallel training that survives the loss of trainers and takes newcomers in.
+ *
+ * Every trainer computes the gradient of a minibatch of its own, all of them average their
+ * gradients with one pcclAllReduce, and each applies the average to its own copy of the weights.
+ * Everybody starts from the same weights and adds the same bits, so the copies stay identical: the
+ * hash in the last line is the same for all.
+ *
+ * What a training program has to do about failure is in three places, all_reduce, share_state and
+ * train: calls that lost a peer are repeated; whoever was let in is given the state; and a trainer
+ * that is left alone waits for company.
+ */
+#include "dataset.h"
+#include "mlp.h"
+#include "options.h"
+
+#include <math.h>
+#include <pccl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	PIXELS = 28 * 28,
+	HIDDEN = 256,
+	CLASSES = 10,
+	TEST_BATCH = 500,
+	ADMIT_EVERY = 50, /* steps between looks for newcomers */
+	TAG_GRADIENT = 1,
+	TAG_STATE = 2,
+};
+
+static const float MOMENTUM = 0.9f;
+
+/* What a run knows, as one block of floats that can be reduced at once. */
+struct state {
+	float *block;    /* memory shared with the agent, holds the following */
+	float *weights;  /* mlp_size(net) */
+	float *velocity; /* as many */
+	float *step;     /* steps done; -INFINITY: this trainer has not got the state yet */
+	size_t count;    /* floats in the block */
+};
+
+struct trainer {
+	struct options opt;
+	struct dataset images;
+	struct mlp net;
+	pcclComm_t *comm;
+	struct state state;
+	float *gradient; /* of the weights, and the loss as the last element; shared too */
+	float *x;        /* the minibatch: images and labels */
+	uint8_t *y;
+	FILE *report;
+	unsigned world;   /* trainers whose gradients were in the last average */
+	unsigned retries; /* calls that had to be repeated because a trainer was lost */
+};
+
+__attribute__((noreturn, format(printf, 1, 2))) static void die(const char *format, ...)
+{
+	va_list args;
+
+	fputs("fashion-mnist: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	exit(1);
+}
+
+static void must(pcclResult_t result, const char *what)
+{
+	if (result != pcclSuccess)
+		die("%s: %s", what, pcclGetLastError());
+}
+
+static void *shared_floats(size_t count)
+{
+	void *memory;
+
+	must(pcclMemAlloc(count * sizeof(float), &memory), "allocating");
+	return memory;
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/*
+ * Reduces in place, with whoever is there. When a peer is lost the buffer is as it was before the
+ * call, so the same call is made again, with the others. False: nobody else is left.
+ */
+static bool all_reduce(struct trainer *t, float *buffer, size_t count, pcclRedOp_t op, uint64_t tag)
+{
+	const pcclReduceDescriptor_t descriptor = {
+		.count = count,
+		.op = op,
+		.tag = tag,
+		.src_descriptor.datatype = pcclFloat,
+	};
+	pcclReduceInfo_t info;
+	pcclResult_t result;
+
+	while ((result = pcclAllReduce(buffer, buffer, &descriptor, t->comm, &info)) ==
+		pcclRankConnectionLost)
+		t->retries++;
+	if (result == pcclTooFewPeers)
+		return false;
+	must(result, "all-reduce");
+	t->world = info.local_world_size;
+	return true;
+}
+
+/*
+ * Everybody calls this after newcomers were let in, and newcomers call it first of all. Who has no
+ * state brings minus infinity everywhere; the others have equal bits; the maximum is the state.
+ */
+static bool share_state(struct trainer *t)
+{
+	return all_reduce(t, t->state.block, t->state.count, pcclMax, TAG_STATE);
+}
+
+static bool has_state(const struct trainer *t)
+{
+	return *t->state.step >= 0.0f;
+}
+
+/* Lets everybody in who is waiting. All trainers of the run call it together. */
+static void update_topology(struct trainer *t)
+{
+	pcclResult_t result;
+
+	while ((result = pcclUpdateTopology(t->comm)) == pcclUpdateTopologyFailed)
+		;
+	must(result, "updating the topology");
+}
+
+/* Waits until there are enough trainers, or there is a run in progress to take part in. */
+static void gather(struct trainer *t, unsigned enough)
+{
+	bool company = share_state(t);
+
+	while (!company || (t->world < enough && !has_state(t))) {
+		usleep(50000);
+		update_topology(t);
+		company = share_state(t);
+	}
+	if (has_state(t))
+		return;
+	mlp_init(&t->net, t->opt.seed, t->state.weights);
+	for (size_t i = 0; i < mlp_size(&t->net); i++)
+		t->state.velocity[i] = 0.0f;
+	*t->state.step = 0.0f;
+}
+
+static void admit_newcomers(struct trainer *t)
+{
+	bool pending;
+
+	must(pcclArePeersPending(t->comm, &pending), "asking for newcomers");
+	if (!pending)
+		return;
+	update_topology(t);
+	share_state(t);
+}
+
+/* Draws this trainer's minibatch of a step: a function of seed, trainer and step alone. */
+static void draw_minibatch(struct trainer *t, uint64_t step)
+{
+	const uint64_t stream = mlp_random(mlp_random(t->opt.seed, t->opt.id), step);
+
+	for (unsigned i = 0; i < t->opt.batch; i++) {
+		const size_t pick = mlp_random(stream, i) % t->images.count;
+
+		dataset_image(&t->images, pick, t->x + (size_t)i * PIXELS);
+		t->y[i] = t->images.labels[pick];
+	}
+}
+
+/* Stochastic gradient descent with momentum, from nothing but what all trainers have in common. */
+static void apply_gradient(struct trainer *t)
+{
+	struct state *s = &t->state;
+
+	for (size_t i = 0; i < mlp_size(&t->net); i++) {
+		s->velocity[i] = MOMENTUM * s->velocity[i] - t->opt.rate * t->gradient[i];
+		s->weights[i] += s->velocity[i];
+	}
+	*s->step += 1.0f;
+}
+
+static void train(struct trainer *t)
+{
+	const size_t count = mlp_size(&t->net) + 1;
+	const double megabytes = (double)(count * sizeof(float)) * 1e-6;
+
+	while (*t->state.step < (float)t->opt.steps) {
+		const uint64_t step = (uint64_t)*t->state.step;
+		double began;
+
+		draw_minibatch(t, step);
+		t->gradient[count - 1] = mlp_gradient(
+			&t->net, t->state.weights, t->x, t->y, (int)t->opt.batch, t->gradient);
+		began = now();
+		if (!all_reduce(t, t->gradient, count, pcclAvg, TAG_GRADIENT)) {
+			gather(t, 2);
+			continue;
+		}
+		fprintf(t->report, "%llu %.4f %u %.1f %u\n", (unsigned long long)step + 1,
+			(double)t->gradient[count - 1], t->world, megabytes / (now() - began),
+			t->retries);
+		fflush(t->report);
+		apply_gradient(t);
+		if ((step + 1) % ADMIT_EVERY == 0 && step + 1 < t->opt.steps)
+			admit_newcomers(t);
+	}
+}
+
+static double test_accuracy(struct trainer *t)
+{
+	float *x = calloc((size_t)TEST_BATCH * PIXELS, sizeof *x);
+	struct dataset test;
+	int correct = 0;
+	double accuracy;
+
+	if (!x || dataset_open(&test, t->opt.data, "t10k") != 0 || test.pixels != PIXELS)
+		die("the test images cannot be read");
+	for (size_t at = 0; at < test.count; at += TEST_BATCH) {
+		const size_t left = test.count - at;
+		const int n = left < TEST_BATCH ? (int)left : TEST_BATCH;
+
+		for (int i = 0; i < n; i++)
+			dataset_image(&test, at + (size_t)i, x + (size_t)i * PIXELS);
+		correct += mlp_correct(&t->net, t->state.weights, x, test.labels + at, n);
+	}
+	accuracy = (double)correct / (double)test.count;
+	dataset_close(&test);
+	free(x);
+	return accuracy;
+}
+
+/* FNV-1a, 64 bits: equal weights have equal hashes, one different bit gives another. */
+static uint64_t hash_weights(const struct trainer *t)
+{
+	const unsigned char *bytes = (const unsigned char *)t->state.weights;
+	const size_t size = mlp_size(&t->net) * sizeof(float);
+	uint64_t hash = 0xcbf29ce484222325u;
+
+	for (size_t i = 0; i < size; i++)
+		hash = (hash ^ bytes[i]) * 0x100000001b3u;
+	return hash;
+}
+
+static void open_training_set(struct trainer *t)
+{
+	if (dataset_open(&t->images, t->opt.data, "train") != 0)
+		die("the training images cannot be read");
+	if (t->images.pixels != PIXELS)
+		die("the images have %zu pixels instead of %d", t->images.pixels, PIXELS);
+	for (size_t i = 0; i < t->images.count; i++)
+		if (t->images.labels[i] >= CLASSES)
+			die("image %zu has the label %d", i, t->images.labels[i]);
+}
+
+static void allocate(struct trainer *t)
+{
+	const int batch = t->opt.batch > TEST_BATCH ? (int)t->opt.batch : TEST_BATCH;
+	struct state *s = &t->state;
+	size_t weights;
+
+	t->x = calloc((size_t)t->opt.batch * PIXELS, sizeof *t->x);
+	t->y = calloc(t->opt.batch, sizeof *t->y);
+	if (!t->x || !t->y || mlp_open(&t->net, PIXELS, HIDDEN, CLASSES, batch) != 0)
+		die("out of memory");
+	weights = mlp_size(&t->net);
+	t->gradient = shared_floats(weights + 1);
+	s->count = 2 * weights + 1;
+	s->block = shared_floats(s->count);
+	s->weights = s->block;
+	s->velocity = s->block + weights;
+	s->step = s->block + 2 * weights;
+	for (size_t i = 0; i < s->count; i++)
+		s->block[i] = -INFINITY;
+}
+
+static void release(struct trainer *t)
+{
+	must(pcclMemFree(t->state.block), "freeing");
+	must(pcclMemFree(t->gradient), "freeing");
+	mlp_close(&t->net);
+	dataset_close(&t->images);
+	free(t->x);
+	free(t->y);
+	if (t->report != stdout)
+		fclose(t->report);
+}
+
+/* The BLAS library's own threads would only get into the way of the other trainers' work. */
+extern void openblas_set_num_threads(int n) __attribute__((weak));
+
+int main(int argc, char **argv)
+{
+	struct trainer t = {0};
+
+	options_parse(&t.opt, argc, argv);
+	if (openblas_set_num_threads)
+		openblas_set_num_threads(1);
+	t.report = t.opt.report ? fopen(t.opt.report, "w") : stdout;
+	if (!t.report)
+		die("%s cannot be written", t.opt.report);
+	open_training_set(&t);
+
+	must(pcclInit(), "init");
+	allocate(&t);
+	must(pcclCreateCommunicator(&t.opt.params, &t.comm), "creating a communicator");
+	must(pcclConnect(t.comm), "connecting");
+	gather(&t, t.opt.wait_for);
+	train(&t);
+	must(pcclDestroyCommunicator(t.comm), "leaving");
+
+	fprintf(t.report, "result id=%u accuracy=%.4f hash=%016llx retries=%u world=%u\n", t.opt.id,
+		test_accuracy(&t), (unsigned long long)hash_weights(&t), t.retries, t.world);
+	release(&t);
+	return 0;
+}

@@ -1,0 +1,600 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Collective communication over TCP for training jobs whose members come and go.
+ *
+ * A *peer* is a connected communicator. All peers that connected to one master form a *run*; those
+ * with the same peer group number reduce and synchronize among themselves. Peers may join, leave
+ * and die at any time: the others are told by a result code and repeat the call that failed.
+ *
+ *	pcclInit();
+ *	pcclCreateCommunicator(&params, &comm);
+ *	pcclConnect(comm);                            waits until the run lets this peer in
+ *	while (training) {
+ *		pcclUpdateTopology(comm);             lets newcomers in, drops the dead
+ *		compute(gradients);
+ *		while (pcclAllReduce(gradients, gradients, &desc, comm, NULL) ==
+ *			pcclRankConnectionLost)
+ *			;                             buffers are as before: call again
+ *		apply(gradients);
+ *	}
+ *	pcclDestroyCommunicator(comm);
+ *
+ * Network traffic is the business of the host's agent, pcclagentd. The library talks to it over a
+ * local socket and shared memory. Environment: PCCL_AGENT_SOCKET names the agent's socket when it
+ * is not the system's; without an agent a private one is started for this user, unless
+ * PCCL_AGENT_AUTOSPAWN is 0.
+ *
+ * Results. Every function that can fail returns a pcclResult_t. Outputs are written on success
+ * only, unless a function says otherwise. pcclGetLastError tells in a sentence what went wrong and
+ * what to do about it. These codes may come from any function and are not repeated below:
+ *	pcclNotInitialized     pcclInit has not succeeded in this process
+ *	pcclInvalidArgument    a pointer that must not be NULL is NULL, or a value is out of range
+ *	pcclInternalError      neither the caller nor the network is at fault; please report it
+ *	pcclOutOfMemory        memory is exhausted, or the agent's limit for this user is reached
+ *	pcclAgentUnavailable   the agent cannot be reached (see the code's description)
+ *
+ * Threads. A communicator belongs to the thread that called pcclConnect on it, its main thread;
+ * calls from other threads are refused with pcclInvalidUsage, with the exceptions named at
+ * pcclAllReduceAsync, pcclArePeersPending and pcclDestroyCommunicator. Different communicators of
+ * one process are independent of each other and may be used by different threads at the same time.
+ * Functions that take no communicator may be called by any thread. A process made by fork() must
+ * not use its parent's communicators or memory of pcclMemAlloc; it may call pcclInit and have its
+ * own.
+ *
+ * Values, names and layouts are those of the PCCL 1.0 binary interface, extended but never changed.
+ */
+#ifndef PCCL_H
+#define PCCL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ccoip.h"
+#include "ccoip_inet.h"
+
+/* Marks the functions that the shared library exports. */
+#ifndef PCCL_EXPORT
+#define PCCL_EXPORT __attribute__((visibility("default")))
+#endif
+
+/* Marks pointers that may be NULL. All others must not be. For readers; it has no effect. */
+#ifndef PCCL_NULLABLE
+#define PCCL_NULLABLE
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------------- results */
+
+/* What became of a call, and what to do about it. */
+typedef enum pcclResult_t {
+	pcclSuccess = 0,
+	/* Call pcclInit first. */
+	pcclNotInitialized = 1,
+	/* A fault that the caller cannot mend, or a function that this release does not have yet.
+	 * pcclGetLastError says which. Nothing was changed. */
+	pcclInternalError = 2,
+	/* An argument is wrong; or the peers of a group called one operation (one tag) with
+	 * different counts, types or operators. Correct the program. */
+	pcclInvalidArgument = 3,
+	/* The call is not allowed now: not connected, removed from the run, connected already,
+	 * wrong thread, memory in use, refused by the master. Correct the program, or do as
+	 * pcclGetLastError says; a peer that was removed may call pcclConnect. */
+	pcclInvalidUsage = 4,
+	/* The peer group has fewer than two peers. Call pcclUpdateTopology until others have
+	 * joined, then repeat the step. */
+	pcclTooFewPeers = 5,
+	/* The master cannot be reached, or was lost for longer than the grace time. Call
+	 * pcclConnect again, later or with another communicator for another address. */
+	pcclMasterConnectionFailed = 6,
+	/* This host could not be connected with another peer's host. Check addresses and
+	 * firewalls, call pcclConnect again. */
+	pcclRankConnectionFailed = 7,
+	/* A peer of the group died or left during the call, or this peer was removed from the run.
+	 * Buffers are as before the call. Repeat the call. If it was this peer that was removed,
+	 * the repeated call returns pcclInvalidUsage and pcclGetLastError gives the reason. */
+	pcclRankConnectionLost = 8,
+	/* No peer of the group has shared state to offer. */
+	pcclNoSharedStateAvailable = 9,
+	/* Operations started with pcclAllReduceAsync are outstanding; nothing was changed. Await
+	 * them and call again. */
+	pcclPendingAsyncOps = 10,
+	/* Peers could not be connected as the vote decided. Call pcclUpdateTopology again. */
+	pcclUpdateTopologyFailed = 11,
+	/* The topology could not be improved or established. Call pcclOptimizeTopology again. */
+	pcclTopologyOptimizationFailed = 12,
+
+	/* The codes below are extensions of the 1.0 set. */
+
+	/* No agent answers at PCCL_AGENT_SOCKET (or the system's socket) and none could be started,
+	 * or the agent went away and did not come back. Start pcclagentd, or correct the variable.
+	 * Communicators and memory stay valid and the call may be repeated. */
+	pcclAgentUnavailable = 64,
+	/* Library, agent and master do not share a protocol version; pcclGetLastError names both.
+	 * Install matching releases. */
+	pcclVersionMismatch = 65,
+	/* The agent or the master does not let this user or host in. */
+	pcclPermissionDenied = 66,
+	/* A bound on waiting that was set by configuration or environment was reached. The call may
+	 * be repeated. */
+	pcclTimeout = 67,
+	/* Memory is exhausted, or the agent's limit for this user is reached. Free some, use
+	 * smaller operations, or raise the limit. */
+	pcclOutOfMemory = 68,
+
+	pcclSystemError = pcclInternalError /* an older name */
+} pcclResult_t;
+
+/* --------------------------------------------------------------------------- types */
+
+/*
+ * Element types. These are the values of the released 1.0 library, which programs, bindings and
+ * wheels are built with. An older listing without the half types had pcclFloat = 8 and
+ * pcclDouble = 9; it must not be used.
+ */
+typedef enum pcclDataType_t {
+	pcclUint8 = 0,
+	pcclInt8 = 1,
+	pcclInt16 = 2,
+	pcclUint16 = 3,
+	pcclUint32 = 4,
+	pcclInt32 = 5,
+	pcclUint64 = 6,
+	pcclInt64 = 7,
+	pcclFloat16 = 8,  /* IEEE 754 binary16 */
+	pcclBFloat16 = 9, /* the upper half of a binary32 */
+	pcclFloat = 10,   /* IEEE 754 binary32 */
+	pcclDouble = 11   /* IEEE 754 binary64 */
+} pcclDataType_t;
+
+/* Where a tensor lies. */
+typedef enum pcclDeviceType_t {
+	pcclDeviceCpu = 0,
+	pcclDeviceCuda = 1 /* refused when pcclBuildInfo_t says that there is no support */
+} pcclDeviceType_t;
+
+/* How elements are combined. All peers get the same bits, whatever the number of peers. */
+typedef enum pcclRedOp_t {
+	pcclSum = 0, /* integers wrap around */
+	pcclAvg = 1, /* the sum, divided once by the number of peers whose data is in it */
+	pcclProd = 2,
+	pcclMax = 3,
+	pcclMin = 4
+} pcclRedOp_t;
+
+/* What pcclGetAttribute can be asked. */
+typedef enum pcclAttribute_t {
+	PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE = 1,        /* accepted peers of the run */
+	PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE = 2,    /* accepted peers of this one's group */
+	PCCL_ATTRIBUTE_NUM_DISTINCT_PEER_GROUPS = 3, /* groups with at least one accepted peer */
+	PCCL_ATTRIBUTE_LARGEST_PEER_GROUP_WORLD_SIZE = 4 /* accepted peers of the largest group */
+} pcclAttribute_t;
+
+/* The part that a peer takes in a synchronization of shared state. */
+typedef enum pcclSharedStateSyncStrategy_t {
+	/* Whatever most peers have is given to all. If one peer says this, all must. */
+	PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR = 0,
+	/* This peer's contents are known to be wrong: they are never sent, never elected. */
+	PCCL_SHARED_STATE_SYNC_STRATEGY_RECEIVE_ONLY = 1,
+	/* This peer's contents are right: they are never overwritten. Peers that say so must agree
+	 * with each other; one that would have to receive is removed from the run. */
+	PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY = 2
+} pcclSharedStateSyncStrategy_t;
+
+/* What the sender knows about the distribution of its values; a hint for quantization. */
+typedef enum pcclDistributionHint_t {
+	pcclDistributionNone = 0,
+	pcclDistributionNormal = 1,
+	pcclDistributionUniform = 2,
+
+	PCCL_DISTRIBUTION_HINT_NONE = pcclDistributionNone, /* the same, by their older names */
+	PCCL_NORMAL_DISTRIBUTION_HINT = pcclDistributionNormal,
+	PCCL_UNIFORM_DISTRIBUTION_HINT = pcclDistributionUniform
+} pcclDistributionHint_t;
+
+/*
+ * How values are compressed on the network. This release carries out pcclQuantNone; the others are
+ * refused with pcclInternalError. Values from 64 are reserved for extensions of this library.
+ */
+typedef enum pcclQuantizationAlgorithm_t {
+	pcclQuantNone = 0,
+	pcclQuantMinMax = 1,
+	pcclQuantZeroPointScale = 2
+} pcclQuantizationAlgorithm_t;
+
+/* A communicator: one peer's place in a run. Made by pcclCreateCommunicator. */
+typedef struct pcclComm_t pcclComm_t;
+
+/* Reserved; no function of this release uses it. */
+typedef struct pcclRankInfo_t pcclRankInfo_t;
+
+/* A master that this process runs. Made by pcclCreateMaster. */
+typedef struct pcclMasterInstanceState_t pcclMasterInstance_t;
+
+/* The identifier that the master gave to a peer. */
+typedef struct pcclRankUuid_t {
+	uint8_t data[16];
+} pcclRankUuid_t;
+
+/* What the library was built with. */
+typedef struct pcclBuildInfo_t {
+	bool has_cuda_support; /* tensors may lie in the memory of a CUDA device */
+} pcclBuildInfo_t;
+
+/* How a communicator is to be made. */
+typedef struct pcclCommCreateParams_t {
+	/* Where the master listens. */
+	ccoip_socket_address_t master_address;
+	/* Peers with equal numbers reduce and synchronize among themselves. 0 if there is only one
+	 * group. */
+	uint32_t peer_group;
+	/* TCP streams per link to another host. One operation uses all of them, so a few help on
+	 * long links. 0 means 1. */
+	uint32_t p2p_connection_pool_size;
+} pcclCommCreateParams_t;
+
+/* What an all-reduce did. */
+typedef struct pcclReduceInfo_t {
+	uint32_t local_world_size; /* peers of the group whose data is in the result */
+	uint64_t tx_bytes;         /* payload that this host sent for the operation, bytes */
+	uint64_t rx_bytes;         /* payload that this host received for it, bytes; both are 0 when
+				    * all peers of the group run on one host */
+} pcclReduceInfo_t;
+
+/* What the operand is. */
+typedef struct pcclReduceOperandDescriptor_t {
+	pcclDataType_t datatype; /* of the elements of both buffers */
+	pcclDistributionHint_t distribution_hint;
+} pcclReduceOperandDescriptor_t;
+
+/* How the operand is compressed on its way. {0} for not at all. */
+typedef struct pcclQuantizationOptions_t {
+	pcclDataType_t quantized_datatype; /* type on the network; ignored with pcclQuantNone */
+	pcclQuantizationAlgorithm_t algorithm;
+} pcclQuantizationOptions_t;
+
+/* One all-reduce. All peers of the group must give the same values, the hint excepted. */
+typedef struct pcclReduceDescriptor_t {
+	size_t count; /* elements in each of the two buffers; at least 1 */
+	pcclRedOp_t op;
+	uint64_t tag; /* names the operation; peers meet by it, and it must differ from the tags of
+		       * all operations in flight on this communicator */
+	pcclReduceOperandDescriptor_t src_descriptor;
+	pcclQuantizationOptions_t quantization_options;
+} pcclReduceDescriptor_t;
+
+/* One of several all-reduces. */
+typedef struct pcclReduceSingleDescriptor_t {
+	void *sendbuf; /* as the arguments of pcclAllReduce */
+	void *recvbuf;
+	pcclReduceDescriptor_t descriptor;
+} pcclReduceSingleDescriptor_t;
+
+typedef pcclReduceSingleDescriptor_t pcclReduceOpDescriptor_t; /* an older name */
+
+/* An operation in flight. A plain value: it may be copied, and there is nothing to free. */
+typedef struct pcclAsyncReduceOp_t {
+	pcclComm_t *comm; /* the communicator that it was started on */
+	uint64_t tag;     /* the tag that it was started with */
+} pcclAsyncReduceOp_t;
+
+/* One tensor of the shared state. Everything it points to stays the caller's. */
+typedef struct pcclTensorInfo_t {
+	const char *name; /* key, NUL-terminated, unique within the state, at most 1,024 bytes */
+	void *data;       /* count elements */
+	size_t count;     /* elements */
+	pcclDataType_t datatype;
+	pcclDeviceType_t device_type;
+	bool allow_content_inequality; /* the contents need not be equal on all peers */
+} pcclTensorInfo_t;
+
+/* The shared state of one peer. */
+typedef struct pcclSharedState_t {
+	uint64_t revision; /* one more than at the last synchronization */
+	size_t count;      /* tensors in infos */
+	pcclTensorInfo_t *infos;
+} pcclSharedState_t;
+
+/* What a synchronization moved: bytes of tensor contents alone. */
+typedef struct pcclSharedStateSyncInfo_t {
+	uint64_t tx_bytes;
+	uint64_t rx_bytes;
+} pcclSharedStateSyncInfo_t;
+
+/* ------------------------------------------------------------------ library, errors */
+
+/*
+ * Makes the library ready. Must be called once per process before anything else; more calls do
+ * nothing. Opens no connection. Any thread.
+ * Returns pcclSuccess or pcclInternalError (the operating system refused something basic).
+ */
+PCCL_EXPORT pcclResult_t pcclInit(void);
+
+/* Tells what the library was built with. Works before pcclInit. Any thread. */
+PCCL_EXPORT pcclResult_t pcclGetBuildInfo(pcclBuildInfo_t *info);
+
+/* The release of the library in use, such as "0.1.0". Static storage. Any thread, any time. */
+PCCL_EXPORT const char *pcclGetVersion(void);
+
+/*
+ * A short description of a result code. Static storage, never NULL: a number that is no code gives
+ * a text that says so. Any thread, any time.
+ */
+PCCL_EXPORT const char *pcclGetErrorString(pcclResult_t result);
+
+/*
+ * A sentence about this thread's last call of a pccl function: what failed and what to do about
+ * it; the empty string if it succeeded. Never NULL. The text is the library's and is valid until
+ * this thread's next call of a function that returns pcclResult_t. Any thread, any time.
+ */
+PCCL_EXPORT const char *pcclGetLastError(void);
+
+/* --------------------------------------------------------------------------- memory */
+
+/*
+ * Allocates memory that is shared with the agent. An all-reduce whose buffers lie in such memory,
+ * anywhere in it, is carried out without copying between the process and the agent; any other
+ * memory works too and is copied.
+ *
+ * size: bytes, at least 1.
+ * ptr_out: receives the address, aligned to a page; the memory is zero-filled. It is the caller's
+ * until pcclMemFree. It counts against the agent's limit for this user.
+ *
+ * Any thread. Errors: those of every function (at the top of this file).
+ */
+PCCL_EXPORT pcclResult_t pcclMemAlloc(size_t size, void **ptr_out);
+
+/*
+ * Frees memory of pcclMemAlloc; NULL is allowed and does nothing. Any thread.
+ *
+ * pcclInvalidArgument  ptr did not come from pcclMemAlloc, or was freed before
+ * pcclInvalidUsage     an operation in flight uses the memory: await it first
+ */
+PCCL_EXPORT pcclResult_t pcclMemFree(void *PCCL_NULLABLE ptr);
+
+/* --------------------------------------------------------------------- communicators */
+
+/*
+ * Makes a communicator. Does not connect it: no network, no waiting. Any thread.
+ *
+ * params: read during the call only.
+ * comm_out: receives the communicator, to be destroyed with pcclDestroyCommunicator.
+ */
+PCCL_EXPORT pcclResult_t pcclCreateCommunicator(
+	const pcclCommCreateParams_t *params, pcclComm_t **comm_out);
+
+/*
+ * Leaves the run, if connected, and frees the communicator. Blocks until everything that belongs to
+ * it has ended; operations in flight are given up and their buffers are the caller's again, with
+ * the contents they had before. Other peers see pcclRankConnectionLost where they were waiting for
+ * this one. The pointer is invalid afterwards, whatever is returned. Any thread, provided that no
+ * other call on the communicator is under way.
+ */
+PCCL_EXPORT pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator);
+
+/*
+ * Joins the run of the master named at creation, and makes the calling thread the communicator's
+ * main thread. The first peer of a fresh run is accepted at once; a later one waits, without
+ * bound unless one is configured, until the accepted peers call pcclUpdateTopology.
+ *
+ * pcclMasterConnectionFailed  no master answers at the address
+ * pcclRankConnectionFailed    the peers of the run and this one could not be connected
+ * pcclInvalidUsage            connected already, or the master refused this peer
+ * pcclVersionMismatch, pcclPermissionDenied, pcclTimeout
+ * After a failure the communicator is as before and pcclConnect may be called again.
+ */
+PCCL_EXPORT pcclResult_t pcclConnect(pcclComm_t *communicator);
+
+/*
+ * Reads an attribute as of the last call on this communicator. Every call that involves other peers
+ * may change the values. Does not block. A thread that awaits operations sees values as of its
+ * last await.
+ *
+ * pcclInvalidUsage  not connected
+ */
+PCCL_EXPORT pcclResult_t pcclGetAttribute(
+	const pcclComm_t *communicator, pcclAttribute_t attribute, int *p_attribute_out);
+
+/* -------------------------------------------------------------------------- topology */
+
+/*
+ * Votes to let waiting newcomers in, and has peers that are gone removed from the ring. Blocks
+ * until all accepted peers of the run, of every group, have called it; then all return together.
+ * Typically called once per training step, at a place that all peers come to. Main thread.
+ *
+ * pcclPendingAsyncOps       await outstanding operations first; no vote was given
+ * pcclUpdateTopologyFailed  newcomers or new neighbours could not be connected: call again
+ * pcclInvalidUsage          not connected, or this peer was removed from the run earlier
+ * pcclRankConnectionLost    this peer was removed from the run during the call
+ * pcclMasterConnectionFailed
+ */
+PCCL_EXPORT pcclResult_t pcclUpdateTopology(pcclComm_t *communicator);
+
+/*
+ * Asks whether newcomers are waiting, in which case pcclUpdateTopology should be called soon; all
+ * peers get the same answer. Blocks until all accepted peers have called it. May be called by the
+ * main thread while another thread has operations in flight. A peer that begins to wait just after
+ * the answer is seen by the next call.
+ *
+ * peers_pending_out: receives the answer.
+ *
+ * pcclInvalidUsage  not connected
+ * pcclRankConnectionLost, pcclMasterConnectionFailed: as pcclUpdateTopology
+ */
+PCCL_EXPORT pcclResult_t pcclArePeersPending(
+	const pcclComm_t *communicator, bool *peers_pending_out);
+
+/* The same function by its older name. */
+PCCL_EXPORT pcclResult_t pcclAreNewPeersPending(
+	const pcclComm_t *communicator, bool *new_peers_pending_out);
+
+/*
+ * Has the links between peers measured where that is missing, and the ring put in a better order.
+ * Lets no newcomers in. Blocks until all accepted peers have called it and adopted the order.
+ * Main thread.
+ *
+ * Not in this release: returns pcclInternalError and changes nothing.
+ *
+ * pcclInvalidUsage                fewer than two peers in the run, or not connected
+ * pcclPendingAsyncOps             await outstanding operations first
+ * pcclTopologyOptimizationFailed  call again
+ */
+PCCL_EXPORT pcclResult_t pcclOptimizeTopology(const pcclComm_t *communicator);
+
+/* ----------------------------------------------------------------- collective operations */
+
+/*
+ * Combines the buffers of all peers of the group, element by element, and gives the same result,
+ * bit for bit, to all. Blocks until all have the result, or the operation has failed for all. Main
+ * thread.
+ *
+ * sendbuff: descriptor->count elements of this peer, naturally aligned. Never written, unless it is
+ * also recvbuff.
+ * recvbuff: receives the result, as many elements. Equal to sendbuff to reduce in place, otherwise
+ * the two must not overlap.
+ * descriptor: read during the call only.
+ * reduce_info_out: NULL, or receives what was done. Written on success only.
+ *
+ * If the call fails, both buffers have the contents they had before it.
+ *
+ * pcclTooFewPeers         alone in the group: pcclUpdateTopology until others have joined
+ * pcclRankConnectionLost  a peer was lost: call again, with the same arguments; the ring is smaller
+ *                         then
+ * pcclInvalidArgument     also: an operation with this tag is in flight, or the peers gave
+ *                         different counts, types or operators for it (all of them get this code)
+ * pcclInvalidUsage        not connected, or this peer was removed from the run earlier
+ * pcclInternalError       also: quantization is not in this release
+ * pcclMasterConnectionFailed
+ */
+PCCL_EXPORT pcclResult_t pcclAllReduce(const void *sendbuff, void *recvbuff,
+	const pcclReduceDescriptor_t *descriptor, const pcclComm_t *communicator,
+	pcclReduceInfo_t *PCCL_NULLABLE reduce_info_out);
+
+/*
+ * Starts an all-reduce and returns at once. Arguments are those of pcclAllReduce. The buffers must
+ * neither be written nor freed, and recvbuff not read, until pcclAwaitAsyncReduce has returned for
+ * the operation. Peers may start their operations in different orders.
+ *
+ * reduce_handle_out: receives the handle to await. Each operation that was started must be awaited,
+ * once.
+ *
+ * Threads: a thread other than the main one may start operations, and then awaits them itself; the
+ * main thread makes no call on the communicator meanwhile, except pcclArePeersPending.
+ *
+ * Errors are those of pcclAllReduce, here or when awaiting; a lost peer is usually seen there.
+ * pcclInvalidUsage  also: 64 operations are in flight on this communicator already
+ */
+PCCL_EXPORT pcclResult_t pcclAllReduceAsync(const void *sendbuff, void *recvbuff,
+	const pcclReduceDescriptor_t *descriptor, const pcclComm_t *communicator,
+	pcclAsyncReduceOp_t *reduce_handle_out);
+
+/*
+ * Waits until an operation has ended. Must be called by the thread that started it. The handle is
+ * used up, whatever is returned. Outputs and errors are those of pcclAllReduce; when one of several
+ * operations is lost, await all of them before repeating any.
+ *
+ * pcclInvalidArgument  also: no such operation is in flight
+ */
+PCCL_EXPORT pcclResult_t pcclAwaitAsyncReduce(
+	const pcclAsyncReduceOp_t *reduce_handle, pcclReduceInfo_t *PCCL_NULLABLE reduce_info_out);
+
+/*
+ * Carries out several all-reduces at the same time and repeats those that fail because a peer was
+ * lost, until all have succeeded. Operations may have been done with different numbers of peers
+ * if some were lost on the way. Main thread.
+ *
+ * Not in this release: returns pcclInternalError and changes nothing.
+ *
+ * descriptors: count of them, with distinct tags; read during the call only.
+ * reduce_info_out: NULL, or receives the bytes of all operations together and the number of peers
+ * at the end.
+ * max_in_flight: operations under way at the same time, at least 1.
+ *
+ * pcclTooFewPeers  this peer is alone in its group; some operations may have been completed
+ */
+PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescriptor_t *descriptors,
+	size_t count, const pcclComm_t *communicator,
+	pcclReduceInfo_t *PCCL_NULLABLE reduce_info_out, int max_in_flight);
+
+/* ---------------------------------------------------------------------- shared state */
+
+/*
+ * Makes the shared state equal on all peers of the group: compares it by hashes, elects what most
+ * peers have, and sends it to those that differ, straight into their tensors. Blocks until all
+ * peers of the group have called it and are equal. Main thread.
+ *
+ * Not in this release: returns pcclInternalError and changes nothing.
+ *
+ * shared_state: revision must be one more than at the last synchronization of the group, where the
+ * first one may have any. A peer behind that is brought up to date and its revision is set to the
+ * group's. Tensors are the caller's and must not be touched during the call.
+ * strategy: the part that this peer takes.
+ * sync_info_out: NULL, or receives the bytes that were moved.
+ *
+ * pcclInvalidUsage     refused: a revision ahead of the group's, tensors that differ in name, type
+ *                      or size, or a strategy that cannot be honoured; the peer was removed
+ * pcclPendingAsyncOps  await outstanding operations first
+ * pcclNoSharedStateAvailable, pcclRankConnectionLost, pcclMasterConnectionFailed
+ */
+PCCL_EXPORT pcclResult_t pcclSynchronizeSharedState(const pcclComm_t *communicator,
+	pcclSharedState_t *shared_state, pcclSharedStateSyncStrategy_t strategy,
+	pcclSharedStateSyncInfo_t *PCCL_NULLABLE sync_info_out);
+
+/* ---------------------------------------------------------------------------- master */
+
+/*
+ * A master of one's own, for tests and small runs; ccoip-masterd is the same as a program. It runs
+ * as a child process on a socket that this process opened. The order of calls is create, run,
+ * interrupt, await termination, destroy. Any thread.
+ */
+
+/*
+ * Opens the listening socket.
+ *
+ * listen_address: the local address and port; 0.0.0.0 or :: for all of the host.
+ * p_master_handle_out: receives the handle, to be freed with pcclDestroyMaster.
+ *
+ * pcclInvalidUsage  the address is in use, or not one of this host
+ */
+PCCL_EXPORT pcclResult_t pcclCreateMaster(
+	ccoip_socket_address_t listen_address, pcclMasterInstance_t **p_master_handle_out);
+
+/*
+ * Starts the master and returns; peers can connect from now on.
+ *
+ * pcclInvalidArgument  it is running already, or has been
+ * pcclInternalError    the program ccoip-masterd cannot be started
+ */
+PCCL_EXPORT pcclResult_t pcclRunMaster(pcclMasterInstance_t *master_instance);
+
+/*
+ * Asks the master to end. Returns at once; pcclMasterAwaitTermination waits for the end. May be
+ * called from a signal handler.
+ *
+ * pcclInvalidArgument  it is not running
+ */
+PCCL_EXPORT pcclResult_t pcclInterruptMaster(pcclMasterInstance_t *master_instance);
+
+/*
+ * Blocks until the master has ended: it was interrupted, or died by itself.
+ *
+ * pcclInvalidArgument  it was never started
+ */
+PCCL_EXPORT pcclResult_t pcclMasterAwaitTermination(pcclMasterInstance_t *master_instance);
+
+/*
+ * Frees the handle, which is invalid afterwards.
+ *
+ * pcclInvalidUsage  the master has been started and pcclMasterAwaitTermination has not returned;
+ *                   the handle stays valid
+ */
+PCCL_EXPORT pcclResult_t pcclDestroyMaster(pcclMasterInstance_t *master_instance);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The data path of one run: an RX and a TX thread that own its p2p streams, reduce, and forward.
+ * The event loop starts and cancels transfers and hands streams over; everything crosses by
+ * single-producer single-consumer rings and an eventfd. The threads never allocate, lock or call
+ * the loop.
+ *
+ * All functions are called by the loop thread.
+ */
+#ifndef ENGINE_H
+#define ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/cc_id.h"
+#include "common/cc_plan.h"
+#include "kernels/krn.h"
+#include "proto/shm_queue.h"
+
+struct eng;
+
+/* event_fd (owned by the caller) is written when eng_next_event has something. NULL + errno. */
+struct eng *eng_new(int event_fd);
+/* Stops and joins the threads, closes all streams. Transfers must have been freed before. */
+void eng_free(struct eng *e);
+
+/* Watches a communicator's data doorbell (edge-triggered, never read, stays owned by the
+ * caller, who removes it before closing it). 0 or CC_ERR_*. */
+int eng_bell_add(struct eng *e, int fd);
+void eng_bell_remove(struct eng *e, int fd);
+
+/*
+ * Streams after their hello. The engine owns fd from now on (also on failure). `link` names the
+ * pool that a stream belongs to: a number chosen by the caller, never reused, one direction only.
+ * 0 or CC_ERR_*.
+ */
+int eng_add_tx_stream(struct eng *e, uint32_t link, int fd);
+int eng_add_rx_stream(struct eng *e, uint32_t link, int fd);
+/* Closes the streams of a link. Transfers that still need it must have been cancelled. */
+void eng_drop_link(struct eng *e, uint32_t link);
+
+struct eng_member {
+	const uint8_t *in;     /* the operand, mapped here */
+	uint64_t in_start;     /* copying order, see shm_sqe */
+	struct shm_slot *slot; /* progress, wake-ups; in the communicator's queue pair */
+	bool staged;           /* false: all of `in` is there already */
+};
+
+#define ENG_MEMBERS_MAX 64
+
+struct eng_xfer_spec {
+	uint64_t seq, tag, epoch;
+	uint32_t group;
+	enum krn_dtype dtype;
+	enum krn_op op;
+	struct cc_plan plan;
+	uint32_t segment_max;
+	uint32_t pos;
+	uint32_t world;   /* divisor of an average */
+	uint32_t tx_link; /* to next; unused when plan.hosts == 1 */
+	uint8_t *area;    /* count * esize bytes: partial sums and the result, or the undo copies */
+	_Atomic uint8_t *flags; /* plan.n_segs bytes, zero: see shm_result_mode */
+	uint8_t *direct;        /* NULL, or the only member's registered output (SHM_RESULT_UNDO) */
+	uint32_t n_members;     /* 1 .. ENG_MEMBERS_MAX, in rank order */
+	struct eng_member members[ENG_MEMBERS_MAX];
+};
+
+/* Memory in the spec must stay mapped until ENG_XFER_DONE (ok) or ENG_XFER_CANCELLED has been
+ * taken. The spec is copied. 0 or CC_ERR_NOMEM/CC_ERR_EXIST. */
+int eng_start(struct eng *e, const struct eng_xfer_spec *spec);
+/* Ends a transfer whatever its progress; ENG_XFER_CANCELLED follows. A transfer that is done, also
+ * when its event has not been taken yet, is cancelled all the same. */
+void eng_cancel(struct eng *e, uint64_t seq);
+/* Forgets a transfer after its last event. */
+void eng_release(struct eng *e, uint64_t seq);
+
+enum eng_event_type {
+	ENG_XFER_DONE = 1,  /* all segments here are final and all that was to be sent is sent */
+	ENG_XFER_CANCELLED, /* no thread uses its memory any more */
+	ENG_LINK_BROKEN,    /* link, text; its streams are closed; once per link */
+};
+
+struct eng_event {
+	enum eng_event_type type;
+	uint64_t seq;
+	uint32_t link;
+	uint64_t tx_bytes, rx_bytes; /* headers and payload on sockets, of this transfer */
+	char text[128];
+};
+
+/* True and *ret filled while there are events. */
+bool eng_next_event(struct eng *e, struct eng_event *ret);
+
+/* Progress of a running transfer for pcclctl: final segments, and what it waits for (static text).
+ */
+struct eng_progress {
+	uint32_t segs_done, segs;
+	uint64_t tx_bytes, rx_bytes;
+	bool waits_local; /* for a local process to copy its operand in */
+};
+bool eng_get_progress(struct eng *e, uint64_t seq, struct eng_progress *ret);
+
+#endif

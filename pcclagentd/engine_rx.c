@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The RX thread: takes segments from the streams, adds local data to partial sums, passes them to
+ * the TX thread. A partial sum is received where the result will stand later, so there is no buffer
+ * to run out of, and nothing can wait in a circle.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "common/cc_err.h"
+#include "common/cc_sys.h"
+#include "pcclagentd/engine_internal.h"
+
+/* Bytes taken from one stream before the next has its turn. */
+#define RX_BUDGET ((size_t)1 << 20)
+/* A header whose transfer is not known here yet: its start is on the way from the master. */
+#define PARK_MAX_NS 30000000000ull
+
+static struct eng_xfer **bucket_of(struct eng *e, uint64_t seq)
+{
+	return &e->buckets[seq % ENG_BUCKETS];
+}
+
+static struct eng_xfer *find(struct eng *e, uint64_t seq)
+{
+	struct eng_xfer *x = *bucket_of(e, seq);
+
+	while (x && x->spec.seq != seq)
+		x = x->rx_next;
+	return x;
+}
+
+static void pass_on(struct eng *e, struct eng_xfer *x, uint32_t seg, enum wlk_phase phase)
+{
+	/* Sized for every segment in both phases: never full. */
+	cc_spsc_push(&x->forward, eng_forward(seg, phase));
+	eng_wake(&e->tx);
+}
+
+/* Saves what the caller's output holds before it is overwritten. */
+static void save_undo(const struct eng_xfer *x, uint32_t seg, struct cc_span span)
+{
+	memcpy(x->spec.area + span.off, x->spec.direct + span.off, span.len);
+	atomic_store_explicit(&x->spec.flags[seg], 1, memory_order_release);
+}
+
+/* The partial sum in the area and the local operands make the final value. */
+static void finish_sum(struct eng_thread *t, struct eng_xfer *x, uint32_t seg, struct cc_span span)
+{
+	const struct eng_xfer_spec *s = &x->spec;
+	uint8_t *area = s->area + span.off;
+	uint8_t *out = s->direct ? t->scratch : area;
+
+	eng_xfer_combine(x, span, out, area);
+	if (s->op == KRN_AVG)
+		krn_divide(s->dtype, out, span.len / s->plan.esize, s->world);
+	if (s->direct) {
+		save_undo(x, seg, span);
+		memcpy(s->direct + span.off, out, span.len);
+	}
+	x->seg_state[seg] |= ENG_SEG_FINAL;
+	pass_on(t->e, x, seg, WLK_GATHER);
+	eng_xfer_publish(t, x, seg);
+}
+
+/* False: local input is not there yet. */
+static bool reduce(struct eng_thread *t, struct eng_xfer *x, uint32_t seg)
+{
+	struct cc_span span = cc_plan_segment(&x->spec.plan, seg);
+	uint8_t *area = x->spec.area + span.off;
+
+	if (!eng_xfer_ready(x, span))
+		return false;
+	if (cc_plan_is_owner(&x->spec.plan, seg / x->spec.plan.segs_per_chunk, x->spec.pos)) {
+		finish_sum(t, x, seg, span);
+	} else {
+		eng_xfer_combine(x, span, area, area);
+		pass_on(t->e, x, seg, WLK_REDUCE);
+	}
+	return true;
+}
+
+static void segment_arrived(struct eng_thread *t, struct eng_stream *s)
+{
+	struct eng_xfer *x = s->xfer;
+	uint32_t chunk = s->seg / x->spec.plan.segs_per_chunk;
+
+	s->xfer = NULL;
+	if (s->phase == WLK_REDUCE) {
+		if (!reduce(t, x, s->seg)) {
+			x->deferred[x->n_deferred++] = s->seg;
+			t->e->have_deferred = true;
+		}
+		return;
+	}
+	if (cc_plan_forwards_result(&x->spec.plan, chunk, x->spec.pos))
+		pass_on(t->e, x, s->seg, WLK_GATHER);
+	eng_xfer_publish(t, x, s->seg);
+}
+
+static void retry_deferred(struct eng_thread *t)
+{
+	struct eng *e = t->e;
+
+	e->have_deferred = false;
+	for (unsigned b = 0; b < ENG_BUCKETS; b++) {
+		for (struct eng_xfer *x = e->buckets[b]; x; x = x->rx_next) {
+			uint32_t kept = 0;
+
+			for (uint32_t i = 0; i < x->n_deferred; i++)
+				if (!reduce(t, x, x->deferred[i]))
+					x->deferred[kept++] = x->deferred[i];
+			x->n_deferred = kept;
+			e->have_deferred |= kept > 0;
+		}
+	}
+}
+
+/* NULL, or why this segment cannot be what the plan says comes here. */
+static const char *check_segment(const struct eng_xfer *x, const struct wlk_data *d)
+{
+	const struct cc_plan *p = &x->spec.plan;
+	struct cc_span span;
+	uint32_t chunk;
+
+	if (d->tag != x->spec.tag || d->group != x->spec.group || d->epoch != x->spec.epoch)
+		return "segment of another operation under this sequence number";
+	if (d->seg >= p->n_segs)
+		return "segment number past the end of the operation";
+	span = cc_plan_segment(p, d->seg);
+	if (d->offset != span.off || d->len != span.len)
+		return "segment offset or length is not what the plan says";
+	chunk = d->seg / p->segs_per_chunk;
+	if (d->phase == WLK_REDUCE) {
+		if (p->hosts < 2 || cc_plan_reduce_hop(p, chunk, x->spec.pos) < 0)
+			return "partial sum of a chunk that starts here";
+		if (x->seg_state[d->seg])
+			return "partial sum received twice";
+	} else {
+		if (cc_plan_is_owner(p, chunk, x->spec.pos))
+			return "result of a chunk that is computed here";
+		if (x->seg_state[d->seg] & ENG_SEG_FINAL)
+			return "result received twice";
+		if (!atomic_load_explicit(&x->leaving[d->seg], memory_order_acquire))
+			return "result of a sum that has not left here";
+	}
+	return NULL;
+}
+
+static void set_parked(struct eng_thread *t, struct eng_stream *s, bool parked)
+{
+	struct epoll_event ev = {.events = parked ? 0 : EPOLLIN, .data.ptr = s};
+
+	if (s->parked == parked)
+		return;
+	epoll_ctl(t->epfd, EPOLL_CTL_MOD, s->fd, &ev);
+	s->parked = parked;
+	s->parked_ns = parked ? cc_now_ns() : 0;
+	t->e->n_parked += parked ? 1u : -1u;
+}
+
+/* A whole header is there. NULL or why the stream must end. */
+static const char *begin_segment(struct eng_thread *t, struct eng_stream *s)
+{
+	struct wlk_data d;
+	struct eng_xfer *x;
+	const char *why;
+
+	if (wlk_data_get(s->hdr, &d, &why) < 0)
+		return why;
+	x = find(t->e, d.seq);
+	if (!x && d.seq > t->e->last_seq) {
+		set_parked(t, s, true);
+		return NULL;
+	}
+	set_parked(t, s, false);
+	s->busy = true;
+	s->left = d.len;
+	s->seg = d.seg;
+	s->phase = d.phase;
+	s->xfer = x;
+	if (!x)
+		return NULL; /* stale: read and dropped */
+	why = check_segment(x, &d);
+	if (why) {
+		s->xfer = NULL;
+		return why;
+	}
+	s->data = x->spec.area + d.offset;
+	if (d.phase == WLK_REDUCE) {
+		x->seg_state[d.seg] |= ENG_SEG_REDUCED;
+	} else {
+		x->seg_state[d.seg] |= ENG_SEG_FINAL;
+		if (x->spec.direct) {
+			save_undo(x, d.seg, (struct cc_span){d.offset, d.len});
+			s->data = x->spec.direct + d.offset;
+		}
+	}
+	atomic_fetch_add_explicit(&x->rx_bytes, WLK_DATA_SIZE, memory_order_relaxed);
+	return NULL;
+}
+
+/* > 0: bytes; 0: nothing there now; < 0: the stream is over, *why says how. */
+static ssize_t receive(struct eng_stream *s, void *buf, size_t len, const char **why)
+{
+	ssize_t n = recv(s->fd, buf, len, MSG_DONTWAIT);
+
+	if (n > 0)
+		return n;
+	if (n == 0) {
+		*why = "closed by the other agent";
+		return -1;
+	}
+	if (errno == EAGAIN || errno == EINTR)
+		return 0;
+	*why = strerror(errno);
+	return -1;
+}
+
+static ssize_t receive_payload(struct eng_thread *t, struct eng_stream *s, const char **why)
+{
+	size_t len = s->left;
+	ssize_t n;
+
+	if (!s->xfer) {
+		if (len > t->scratch_size)
+			len = t->scratch_size;
+		n = receive(s, t->scratch, len, why);
+	} else {
+		n = receive(s, s->data, len, why);
+	}
+	if (n <= 0)
+		return n;
+	s->left -= (uint32_t)n;
+	if (s->xfer) {
+		s->data += n;
+		atomic_fetch_add_explicit(&s->xfer->rx_bytes, (uint64_t)n, memory_order_relaxed);
+	}
+	if (s->left == 0) {
+		s->busy = false;
+		s->hdr_done = 0;
+		if (s->xfer)
+			segment_arrived(t, s);
+	}
+	return n;
+}
+
+static ssize_t receive_header(struct eng_thread *t, struct eng_stream *s, const char **why)
+{
+	ssize_t n = receive(s, s->hdr + s->hdr_done, WLK_DATA_SIZE - s->hdr_done, why);
+
+	if (n <= 0)
+		return n;
+	s->hdr_done += (uint32_t)n;
+	if (s->hdr_done == WLK_DATA_SIZE) {
+		*why = begin_segment(t, s);
+		if (*why)
+			return -1;
+	}
+	return n;
+}
+
+static void on_readable(struct eng_thread *t, struct eng_stream *s, uint32_t events)
+{
+	const char *why = NULL;
+	size_t budget = RX_BUDGET;
+
+	if (s->parked) {
+		/* Only hang-ups are reported while the stream is parked. */
+		if (events & (EPOLLERR | EPOLLHUP))
+			eng_break_link(t, s->link, "closed by the other agent");
+		return;
+	}
+	while (budget > 0 && !s->parked) {
+		ssize_t n = s->busy ? receive_payload(t, s, &why) : receive_header(t, s, &why);
+
+		if (n < 0) {
+			eng_break_link(t, s->link, why);
+			return;
+		}
+		if (n == 0)
+			return;
+		budget = (size_t)n < budget ? budget - (size_t)n : 0;
+	}
+}
+
+static void start(struct eng *e, struct eng_xfer *x)
+{
+	struct eng_xfer **b = bucket_of(e, x->spec.seq);
+
+	e->rx_local += x->spec.plan.hosts == 1;
+	x->rx_next = *b;
+	*b = x;
+	if (x->spec.seq > e->last_seq)
+		e->last_seq = x->spec.seq;
+}
+
+static void forget(struct eng_thread *t, struct eng_xfer *x)
+{
+	struct eng_xfer **p = bucket_of(t->e, x->spec.seq);
+
+	while (*p != x)
+		p = &(*p)->rx_next;
+	*p = x->rx_next;
+	t->e->rx_local -= x->spec.plan.hosts == 1;
+	for (struct eng_stream *s = t->streams; s; s = s->next)
+		if (s->xfer == x)
+			s->xfer = NULL; /* the rest is read and dropped */
+	eng_notify(t, eng_pack_ptr(x, ENG_NOTE_ACK), x->cancelled);
+}
+
+static void add_stream(struct eng_thread *t, struct eng_stream *s)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = s};
+
+	s->next = t->streams;
+	t->streams = s;
+	if (epoll_ctl(t->epfd, EPOLL_CTL_ADD, s->fd, &ev) < 0)
+		eng_break_link(t, s->link, strerror(errno));
+}
+
+/* Headers that came before their transfer was started here, and the ones that never will be. */
+static void unpark(struct eng_thread *t)
+{
+	uint64_t now = cc_now_ns();
+	struct eng_stream *s, *next;
+
+	for (s = t->streams; s; s = next) {
+		const char *why = NULL;
+
+		next = s->next;
+		if (!s->parked)
+			continue;
+		if (now - s->parked_ns > PARK_MAX_NS)
+			why = "segment of an operation that never started here";
+		else
+			why = begin_segment(t, s);
+		if (why) {
+			eng_break_link(t, s->link, why);
+			next = t->streams; /* the list has changed: look at all of it again */
+		}
+	}
+}
+
+static bool run_commands(struct eng_thread *t)
+{
+	bool any = false;
+	uint64_t c;
+
+	while (cc_spsc_pop(&t->commands, &c)) {
+		any = true;
+		switch ((enum eng_command)eng_tag(c)) {
+		case ENG_CMD_START:
+			start(t->e, eng_ptr(c));
+			break;
+		case ENG_CMD_FORGET:
+			forget(t, eng_ptr(c));
+			break;
+		case ENG_CMD_STREAM:
+			add_stream(t, eng_ptr(c));
+			break;
+		case ENG_CMD_DROP:
+			eng_close_link(t, (uint32_t)(c >> ENG_TAG_BITS));
+			break;
+		case ENG_CMD_QUIT:
+			t->quit = true;
+			break;
+		}
+	}
+	return any;
+}
+
+static bool reduce_local(struct eng_thread *t)
+{
+	bool any = false;
+
+	for (unsigned b = 0; b < ENG_BUCKETS && t->e->rx_local > 0; b++)
+		for (struct eng_xfer *x = t->e->buckets[b]; x; x = x->rx_next)
+			if (x->spec.plan.hosts == 1)
+				any |= eng_xfer_reduce_local(t, x);
+	return any;
+}
+
+void *eng_rx_main(void *thread)
+{
+	struct eng_thread *t = thread;
+
+	while (!t->quit) {
+		bool busy = run_commands(t);
+
+		if (t->e->n_parked > 0)
+			unpark(t);
+		if (t->e->have_deferred)
+			retry_deferred(t);
+		busy |= reduce_local(t);
+		if (busy) {
+			eng_thread_wait(t, 0, on_readable);
+			continue;
+		}
+		atomic_store(&t->sleeping, true);
+		atomic_thread_fence(memory_order_seq_cst);
+		if (cc_spsc_empty(&t->commands))
+			eng_thread_wait(t, t->e->n_parked > 0 ? 1000 : -1, on_readable);
+		else
+			atomic_store(&t->sleeping, false);
+	}
+	return NULL;
+}

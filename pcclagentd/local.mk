@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: MIT
+
+# All but main.c, so that tests can be the daemon.
+noinst_LTLIBRARIES += pcclagentd/libpcclagentd.la
+pcclagentd_libpcclagentd_la_SOURCES = \
+	pcclagentd/admin.c \
+	pcclagentd/agentd.c pcclagentd/agentd.h \
+	pcclagentd/engine.h \
+	pcclagentd/hello.c \
+	pcclagentd/io.h \
+	pcclagentd/link.c \
+	pcclagentd/options.c pcclagentd/options.h \
+	pcclagentd/queue.c \
+	pcclagentd/region.c \
+	pcclagentd/result.c \
+	pcclagentd/run.c \
+	pcclagentd/session.c \
+	pcclagentd/xfer.c
+pcclagentd_libpcclagentd_la_LIBADD = pcclagentd/core/libagt.la kernels/libkrn.la \
+	proto/libwire.la common/libcommon.la $(INIH_LIBS) $(PROTOBUF_C_LIBS)
+
+sbin_PROGRAMS += pcclagentd/pcclagentd
+pcclagentd_pcclagentd_SOURCES = pcclagentd/main.c
+pcclagentd_pcclagentd_LDADD = pcclagentd/libpcclagentd.la $(SYSTEMD_LIBS)

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The queue pair of one communicator: a memfd made and sealed by the agent, mapped by both.
+ *
+ *   0            struct shm_header    written once by the agent
+ *   SHM_SQ_OFF   struct shm_sq        head and tail of the submission ring, own cache lines
+ *   SHM_ATTR_OFF struct shm_attr      written by the agent: world sizes, ring position, kick
+ *   SHM_SQE_OFF  struct shm_sqe[SHM_SLOTS]   the ring: entry n is sqe[n % SHM_SLOTS]
+ *   SHM_SLOT_OFF struct shm_slot[SHM_SLOTS]  one per operation in flight: progress and completion
+ *
+ * An operation is submitted under a slot number that the shim chose among the slots it knows to be
+ * free; its completion comes back in that same slot, so a waiter waits on its own futex word and
+ * nobody has to sort completions. Offsets and region numbers only, no pointers.
+ *
+ * Trust: the agent copies an entry out before it looks at it, keeps its own head, and never reads
+ * back a word that it wrote. The shim trusts nothing here with its own memory safety: offsets and
+ * sizes are checked against its own mappings.
+ *
+ * Who writes what is said per field: S shim, A agent. Waking the shim: the futex word of a slot.
+ * Waking the agent: two eventfds of this communicator, the submission doorbell (the event loop) and
+ * the data doorbell (the RX/TX threads, see in_want). The agent watches them edge-triggered and
+ * never reads them: whoever holds an eventfd could drain it or make it blocking.
+ */
+#ifndef SHM_QUEUE_H
+#define SHM_QUEUE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define SHM_MAGIC   0x51504350u /* "PCPQ" */
+#define SHM_VERSION 1u
+#define SHM_SLOTS   64u /* operations in flight of one communicator */
+#define SHM_TEXT    256u
+#define SHM_LINE    64
+
+struct shm_header {
+	uint32_t magic;
+	uint32_t version;
+	uint32_t slots; /* SHM_SLOTS */
+	uint32_t size;	/* of the whole memfd, bytes */
+};
+
+struct shm_sq {
+	_Alignas(SHM_LINE) _Atomic uint32_t tail; /* S: entries submitted so far */
+	_Alignas(SHM_LINE) _Atomic uint32_t head; /* A: entries copied out so far */
+};
+
+enum shm_comm_state {
+	SHM_COMM_NEW = 0, /* not connected (also after a failed connect) */
+	SHM_COMM_CONNECTED = 1,
+	SHM_COMM_LOST = 2, /* kicked, or the master is gone: code and text say why */
+};
+
+struct shm_attr {
+	_Alignas(SHM_LINE) _Atomic uint32_t version; /* A: odd while the agent writes (seqlock) */
+	_Atomic uint32_t state;			     /* enum shm_comm_state */
+	_Atomic uint32_t global_world, group_world, groups, largest_group;
+	_Atomic uint32_t hosts, pos; /* ring of the group: a hint for the copying order */
+	_Atomic uint32_t code;	     /* pcclResult_t when LOST */
+	char text[SHM_TEXT];	     /* when LOST */
+};
+
+enum shm_sqe_flags {
+	SHM_SQE_IN_REGISTERED = 1u << 0, /* in_region is complete at submission: no watermark */
+	SHM_SQE_OUT_REGISTERED = 1u << 1, /* the agent may write results into out_region and keeps
+					   * the old contents in the result region (SHM_RESULT_UNDO) */
+};
+
+struct shm_sqe { /* S writes, A copies out */
+	uint32_t slot;
+	uint32_t flags;
+	uint64_t tag;
+	uint64_t count;
+	uint32_t dtype, op, src_hint, quant_algo, quant_dtype;
+	uint32_t reserved;	      /* 0 */
+	uint64_t in_region, in_off;   /* operand: registered or staging region of this session */
+	uint64_t in_start;	      /* copying order: bytes [in_start, end) then [0, in_start) */
+	uint64_t out_region, out_off; /* with SHM_SQE_OUT_REGISTERED */
+	uint64_t pad[5];
+};
+_Static_assert(sizeof(struct shm_sqe) == 128, "shm_sqe layout");
+
+enum shm_slot_state {
+	SHM_SLOT_FREE = 0,    /* S */
+	SHM_SLOT_PENDING = 1, /* S: submitted; A owns the completion fields */
+	SHM_SLOT_DONE = 2,    /* A: completion fields are valid; S may take the slot back */
+};
+
+enum shm_result_mode {
+	SHM_RESULT_NONE = 0,
+	SHM_RESULT_AREA = 1, /* the result lies in the result region; flag i: segment i is final */
+	SHM_RESULT_UNDO = 2, /* the result lies in out_region; flag i: segment i's old contents lie
+			      * in the result region and out_region may be overwritten there */
+};
+
+/*
+ * wait is the futex word. A waiter stores one of the sleeping values, looks at state (and flags) once
+ * more, and sleeps. Whoever changes state exchanges it with SHM_WAIT_AWAKE and wakes the waiter if it
+ * was asleep; whoever sets a segment flag does so only for SHM_WAIT_SEGMENTS. Stores and loads on
+ * both sides are sequentially consistent.
+ */
+enum shm_wait {
+	SHM_WAIT_AWAKE = 0,
+	SHM_WAIT_SEGMENTS = 1, /* asleep until a segment flag or the state changes */
+	SHM_WAIT_DONE = 2,     /* asleep until the state changes */
+};
+
+struct shm_slot {
+	/* input side, staged operations: S writes, A reads */
+	_Alignas(SHM_LINE) _Atomic uint64_t in_done; /* bytes copied in the order of in_start */
+	_Atomic uint32_t in_want; /* A sets 1 when it waits for in_done; S exchanges with 0 and
+				   * rings the data doorbell */
+	/* output side: A writes, S reads */
+	_Alignas(SHM_LINE) _Atomic uint32_t state; /* enum shm_slot_state */
+	_Atomic uint32_t wait;			   /* enum shm_wait, the futex word */
+	_Atomic uint32_t mode; /* enum shm_result_mode; valid when not NONE, also before DONE */
+	uint32_t hosts;	       /* for cc_plan_init, written before mode */
+	uint32_t segment_max;
+	uint32_t flags_off_lo, flags_off_hi; /* of the segment flags (uint8_t each) in the region */
+	uint32_t local_world;		     /* completion: peers whose data is in the result */
+	uint64_t result_region, result_off;
+	uint64_t tx_bytes, rx_bytes; /* completion: this operation on this host's sockets */
+	uint32_t code;		     /* completion: pcclResult_t */
+	char text[SHM_TEXT];
+};
+
+#define SHM_SQ_OFF   256u
+#define SHM_ATTR_OFF 512u
+#define SHM_SQE_OFF  1024u
+#define SHM_SLOT_OFF (SHM_SQE_OFF + SHM_SLOTS * (uint32_t)sizeof(struct shm_sqe))
+#define SHM_SIZE     (SHM_SLOT_OFF + SHM_SLOTS * (uint32_t)sizeof(struct shm_slot))
+
+_Static_assert(sizeof(struct shm_header) <= SHM_SQ_OFF, "shm_header");
+_Static_assert(SHM_SQ_OFF + sizeof(struct shm_sq) <= SHM_ATTR_OFF, "shm_sq");
+_Static_assert(SHM_ATTR_OFF + sizeof(struct shm_attr) <= SHM_SQE_OFF, "shm_attr");
+_Static_assert(SHM_SLOT_OFF % SHM_LINE == 0, "slots start on a cache line");
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What pcclctl asks of an agent or a master, and tables as the answer. protobuf (proto/admin.proto)
+ * inside the framing of wire_frame.h over an AF_UNIX stream. The daemon decides on names and columns,
+ * pcclctl prints what comes: a new column needs no change here. Pure.
+ */
+#ifndef WIRE_ADMIN_H
+#define WIRE_ADMIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define WA_VERSION_MIN 1u
+#define WA_VERSION_MAX 1u
+#define WA_COLS_MAX    24u
+#define WA_ROWS_MAX    100000u
+#define WA_TEXT_MAX    512u
+
+enum wa_verb { WA_STATUS = 1, WA_PEERS = 2, WA_OPS = 3 };
+
+struct wa_request {
+	uint32_t version_min, version_max;
+	enum wa_verb verb;
+};
+
+/* How a number is printed for people; JSON carries the plain number under the column's name. */
+enum wa_kind {
+	WA_KIND_TEXT = 1,
+	WA_KIND_COUNT = 2,
+	WA_KIND_BYTES = 3,
+	WA_KIND_NS = 4, /* duration, nanoseconds */
+	WA_KIND_BOOL = 5,
+};
+
+struct wa_cell {
+	uint64_t number;
+	char *text; /* only for WA_KIND_TEXT, owned */
+};
+
+struct wa_table {
+	char name[32];	/* "peers": the JSON key */
+	uint32_t n_cols;
+	struct {
+		char name[32]; /* lower_case, the JSON key */
+		enum wa_kind kind;
+	} col[WA_COLS_MAX];
+	uint32_t n_rows;
+	struct wa_cell *cells; /* n_rows * n_cols, row after row, owned */
+	uint32_t cap_rows;
+};
+
+struct wa_reply {
+	uint32_t version_min, version_max; /* of the answering side */
+	uint32_t version;		   /* chosen; 0: refused, error says why */
+	char daemon[32];		   /* "pcclagentd" or "ccoip-masterd" */
+	char software[32];		   /* its version */
+	char error[WA_TEXT_MAX];	   /* "" or why there is no answer */
+	uint32_t n_tables;
+	struct wa_table *tables; /* owned */
+};
+
+/* Builds a reply: a table, its columns, then rows cell by cell. Errors (memory) are remembered and
+ * returned by wire_admin_encode_reply. */
+struct wa_table *wa_table_add(struct wa_reply *r, const char *name);
+void wa_col_add(struct wa_table *t, const char *name, enum wa_kind kind);
+void wa_row_add(struct wa_table *t);
+void wa_set_number(struct wa_table *t, uint32_t col, uint64_t v); /* in the last row */
+__attribute__((format(printf, 3, 4))) void wa_set_text(struct wa_table *t, uint32_t col,
+	const char *fmt, ...);
+void wa_reply_clear(struct wa_reply *r);
+
+/* One whole frame each, malloc'd, owned by the caller. */
+int wire_admin_encode_request(const struct wa_request *q, uint8_t **ret, size_t *ret_len);
+int wire_admin_encode_reply(const struct wa_reply *r, uint8_t **ret, size_t *ret_len);
+/* One frame's payload each. */
+int wire_admin_decode_request(const uint8_t *p, size_t len, struct wa_request *ret,
+	const char **why);
+int wire_admin_decode_reply(const uint8_t *p, size_t len, struct wa_reply *ret, const char **why);
+
+#endif

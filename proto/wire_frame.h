@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The one framing of the byte streams that carry protobuf (master <-> agent, admin). Pure.
+ *
+ *   0       4        6        8        12
+ *   +-------+--------+--------+--------+---------...
+ *   | magic | version| kind   | length | payload
+ *   +-------+--------+--------+--------+---------...
+ *   all little endian; magic "PCCF"; version of the framing, 1; kind: enum wire_kind;
+ *   length of the payload in bytes, at most WIRE_FRAME_MAX
+ */
+#ifndef WIRE_FRAME_H
+#define WIRE_FRAME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define WIRE_FRAME_MAGIC   0x46434350u
+#define WIRE_FRAME_VERSION 1u
+#define WIRE_FRAME_HDR	   12u
+#define WIRE_FRAME_MAX	   (1u << 20)
+
+enum wire_kind { WIRE_KIND_MASTER = 1, WIRE_KIND_ADMIN = 2 };
+
+/* Writes a header for a payload of len bytes (<= WIRE_FRAME_MAX). */
+void wire_frame_put(uint8_t hdr[WIRE_FRAME_HDR], enum wire_kind kind, uint32_t len);
+/*
+ * Looks at the first bytes of a stream. Returns the payload length (>= 0) when a whole header is
+ * there and is valid, whether or not the payload has arrived; CC_ERR_AGAIN when more header bytes
+ * are needed (an invalid magic is refused from its first wrong byte on); CC_ERR_VERSION when the
+ * framing version differs; CC_ERR_LIMIT for a length over the limit; CC_ERR_PROTO otherwise.
+ */
+int wire_frame_peek(const uint8_t *buf, size_t len, enum wire_kind kind);
+
+#endif

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Messages between agents and the master, as plain structs. Decoders have checked every limit that
+ * is named here before any logic sees a message. The bytes are protobuf (proto/ccoip.proto) inside
+ * the framing of wire_frame.h; proto/PROTOCOL.md tells the conversation. Pure.
+ */
+#ifndef WIRE_MASTER_H
+#define WIRE_MASTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/cc_addr.h"
+#include "common/cc_id.h"
+
+#define WM_VERSION_MIN	  1u
+#define WM_VERSION_MAX	  1u
+#define WM_NAME_MAX	  64   /* host or program name, with NUL */
+#define WM_TEXT_MAX	  384  /* reasons, with NUL */
+#define WM_ADDRS_MAX	  8    /* addresses of one agent */
+#define WM_PEERS_MAX	  1024 /* peers of one group on one host */
+#define WM_RINGS_MAX	  1024 /* groups present on one host */
+#define WM_FAILURES_MAX	  64
+#define WM_POOL_MAX	  64   /* streams of one link */
+
+enum wm_type {
+	/* agent to master */
+	WM_HELLO = 1,
+	WM_JOIN = 2,
+	WM_LEAVE = 3,
+	WM_TOPO_VOTE = 4,
+	WM_PENDING_VOTE = 5,
+	WM_OP_VOTE = 6,
+	WM_OP_REPORT = 7,
+	WM_ROUND_REPORT = 8,
+	WM_HEARTBEAT = 9, /* both directions */
+	/* master to agent */
+	WM_HELLO_ACK = 32,
+	WM_REFUSE = 33,
+	WM_ROUND = 34,
+	WM_COMMIT = 35,
+	WM_WORLD = 36,
+	WM_OP_START = 37,
+	WM_OP_ABORT = 38,
+	WM_OP_DONE = 39,
+	WM_PENDING_ANSWER = 40,
+	WM_KICK = 41,
+};
+
+/* First message of an agent on a connection. When its versions do not overlap with ours, only they are
+ * decoded and the rest is zero: the receiver refuses it and names both. */
+struct wm_hello {
+	uint32_t version_min, version_max;
+	uint64_t features;
+	struct cc_id agent; /* random, for the life of the agent process */
+	char name[WM_NAME_MAX];
+	bool advertised; /* addrs were set by the operator; otherwise they are interface addresses */
+	uint32_t n_addrs;
+	struct cc_addr addrs[WM_ADDRS_MAX]; /* port 0: the ports below count */
+	uint16_t port_p2p, port_shared_state, port_benchmark;
+};
+
+struct wm_hello_ack {
+	uint32_t version;
+	uint64_t features;
+	struct cc_id run;     /* random, for the life of the run */
+	struct cc_id run_key; /* secret of the run: agents present it to each other */
+	uint32_t heartbeat_ms; /* send a heartbeat this often */
+	uint32_t timeout_ms;   /* silence for this long is death */
+	uint32_t segment_max;  /* bytes, for cc_plan_init */
+};
+
+/* The master's (or agent's) last words; the connection is closed after it. */
+struct wm_refuse {
+	uint32_t version_min, version_max; /* of the refusing side */
+	uint32_t code;			   /* a pcclResult_t */
+	char text[WM_TEXT_MAX];
+};
+
+/* pcclConnect: a peer becomes PEER_REGISTERED. The answer is a COMMIT in whose ring it is a member,
+ * or a KICK. */
+struct wm_join {
+	struct cc_id peer; /* random, new for each pcclConnect */
+	uint32_t group;
+	uint32_t pool_size; /* 1 .. WM_POOL_MAX streams per link */
+	uint32_t pid;
+	char name[WM_NAME_MAX];
+};
+
+enum wm_leave_kind { WM_LEAVE_CLEAN = 0, WM_LEAVE_DIED = 1 };
+
+struct wm_leave {
+	struct cc_id peer;
+	uint32_t kind; /* enum wm_leave_kind */
+};
+
+struct wm_peer { /* WM_TOPO_VOTE, WM_PENDING_VOTE */
+	struct cc_id peer;
+};
+
+/* What must agree between all peers of one operation. */
+struct wm_op_params {
+	uint64_t count;
+	uint32_t dtype;	      /* pcclDataType_t, checked */
+	uint32_t op;	      /* pcclRedOp_t, checked */
+	uint32_t quant_algo;  /* pcclQuantizationAlgorithm_t */
+	uint32_t quant_dtype; /* pcclDataType_t */
+};
+
+/* Votes of co-located peers with equal parameters, merged by their agent. */
+struct wm_op_vote {
+	uint32_t group;
+	uint64_t tag;
+	struct wm_op_params params;
+	uint32_t n_peers; /* 1 .. WM_PEERS_MAX */
+	struct cc_id *peers;
+};
+
+/* One agent's completion vote for all its members of an operation. */
+struct wm_op_report {
+	uint64_t seq;
+	bool ok;
+	struct cc_id suspect; /* agent that seems at fault, or zero */
+	char text[WM_TEXT_MAX];
+};
+
+struct wm_failure {
+	struct cc_id agent; /* could not be reached */
+	char text[WM_TEXT_MAX];
+};
+
+struct wm_round_report {
+	uint64_t round;
+	uint32_t n_failures; /* 0: all links of this round are up */
+	struct wm_failure *failures;
+};
+
+/* How an agent can be reached. addrs are in the order to try, ports filled in. */
+struct wm_endpoint {
+	struct cc_id agent;
+	char name[WM_NAME_MAX];
+	bool at_master; /* it reached the master through loopback: try the address under which you
+			 * reached the master, with this endpoint's port, before addrs */
+	uint16_t port;	/* p2p */
+	uint32_t n_addrs;
+	struct cc_addr addrs[WM_ADDRS_MAX];
+};
+
+/* The ring of one group as seen by one agent. */
+struct wm_ring {
+	uint32_t group;
+	uint32_t hosts;	    /* agents in the ring */
+	uint32_t pos;	    /* 0 .. hosts - 1, of the receiving agent */
+	uint32_t pool_size; /* streams of the link to next: the same number on all hosts */
+	struct wm_endpoint next; /* meaningless when hosts == 1 */
+	struct cc_id prev;	 /* agent; zero when hosts == 1 */
+	uint32_t n_members;	 /* local peers in this group, in rank order */
+	struct cc_id *members;
+};
+
+/* Prepare these rings: open missing links, then send a ROUND_REPORT. Replaces an unfinished round. */
+struct wm_round {
+	uint64_t round;
+	bool accept; /* newcomers are among the members (a topology vote), else a rewire */
+	uint32_t n_rings;
+	struct wm_ring *rings; /* every group that the receiving agent has members in */
+};
+
+struct wm_group_world {
+	uint32_t group;
+	uint32_t world; /* accepted peers */
+};
+
+/* Numbers behind pcclGetAttribute, exact at the moment of sending. */
+struct wm_world {
+	uint32_t global;
+	uint32_t groups;  /* distinct peer groups */
+	uint32_t largest; /* peers in the largest group */
+	uint32_t n;
+	struct wm_group_world *own; /* groups of the receiving agent */
+};
+
+/* The rings of this round are in force. With accept, every local topology vote and every join of a
+ * member is answered with success. A COMMIT without a preceding ROUND of the same number keeps the
+ * rings (a vote with nothing to change). */
+struct wm_commit {
+	uint64_t round;
+	uint64_t epoch; /* grows by at least 1 with every change of members or rings */
+	bool accept;
+	struct wm_world world;
+};
+
+struct wm_op_start {
+	uint32_t group;
+	uint64_t tag;
+	uint64_t seq; /* grows over the whole run: the name of this attempt */
+	uint64_t epoch;
+};
+
+struct wm_op_abort {
+	uint32_t group;
+	uint64_t tag;
+	uint64_t seq; /* 0: had not started */
+	uint32_t code; /* a pcclResult_t for the callers */
+	char text[WM_TEXT_MAX];
+};
+
+struct wm_op_done {
+	uint64_t seq;
+};
+
+/* Answers all local peers that wait in pcclArePeersPending. */
+struct wm_pending_answer {
+	bool pending;
+};
+
+struct wm_kick {
+	struct cc_id peer;
+	uint32_t code; /* a pcclResult_t for calls in flight and later ones */
+	char text[WM_TEXT_MAX];
+};
+
+struct wm_msg {
+	enum wm_type type;
+	union {
+		struct wm_hello hello;
+		struct wm_join join;
+		struct wm_leave leave;
+		struct wm_peer peer; /* TOPO_VOTE, PENDING_VOTE */
+		struct wm_op_vote op_vote;
+		struct wm_op_report op_report;
+		struct wm_round_report round_report;
+		struct wm_hello_ack hello_ack;
+		struct wm_refuse refuse;
+		struct wm_round round;
+		struct wm_commit commit;
+		struct wm_world world;
+		struct wm_op_start op_start;
+		struct wm_op_abort op_abort;
+		struct wm_op_done op_done;
+		struct wm_pending_answer pending_answer;
+		struct wm_kick kick;
+	} u;
+};
+
+/* Appends one whole frame (header and payload) for m. *ret is malloc'd and owned by the caller. */
+int wire_master_encode(const struct wm_msg *m, uint8_t **ret, size_t *ret_len);
+/* Decodes one frame's payload. On success *ret owns memory: wire_master_clear. On failure: a
+ * negative enum cc_err, *ret untouched, and *why (static text) names the field and the limit. */
+int wire_master_decode(const uint8_t *payload, size_t len, struct wm_msg *ret, const char **why);
+/* Frees what m owns and makes it empty. */
+void wire_master_clear(struct wm_msg *m);
+const char *wire_master_type_name(enum wm_type t);
+
+#endif

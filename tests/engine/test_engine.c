@@ -1,0 +1,586 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Real engines of several hosts in one process, joined by loopback TCP streams: every transfer's
+ * result is compared with one computed here from the same operands. Integer types, so that the
+ * order of additions does not matter and the comparison is exact.
+ */
+#include <check.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/cc_err.h"
+#include "pcclagentd/engine.h"
+#include "proto/wire_link.h"
+
+#define HOSTS_MAX   4u
+#define MEMBERS_MAX 3u
+#define WAIT_MS     20000
+
+struct host {
+	struct eng *e;
+	int event_fd;
+	uint32_t n_members;
+	int bell[MEMBERS_MAX];
+	struct shm_slot slot[MEMBERS_MAX];
+	uint8_t *in[MEMBERS_MAX];
+	uint8_t *area, *direct;
+	_Atomic uint8_t *flags;
+};
+
+struct net {
+	uint32_t hosts, streams;
+	uint64_t tx_link; /* every host's outbound link has this number + 1, inbound + 2 */
+	struct host h[HOSTS_MAX];
+};
+
+static uint64_t rng_state;
+
+static uint64_t rng(void)
+{
+	uint64_t z = (rng_state += 0x9e3779b97f4a7c15u);
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 31);
+}
+
+static void tcp_pair(int pair[2])
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof a;
+	int l = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	ck_assert_int_ge(l, 0);
+	ck_assert_int_eq(bind(l, (struct sockaddr *)&a, sizeof a), 0);
+	ck_assert_int_eq(listen(l, 1), 0);
+	ck_assert_int_eq(getsockname(l, (struct sockaddr *)&a, &len), 0);
+	pair[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ck_assert_int_eq(connect(pair[0], (struct sockaddr *)&a, sizeof a), 0);
+	pair[1] = accept(l, NULL, NULL);
+	ck_assert_int_ge(pair[1], 0);
+	close(l);
+}
+
+static void net_up(struct net *n, uint32_t hosts, uint32_t streams)
+{
+	memset(n, 0, sizeof *n);
+	n->hosts = hosts;
+	n->streams = streams;
+	for (uint32_t i = 0; i < hosts; i++) {
+		struct host *h = &n->h[i];
+
+		h->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+		h->e = eng_new(h->event_fd);
+		ck_assert_ptr_nonnull(h->e);
+		for (uint32_t m = 0; m < MEMBERS_MAX; m++) {
+			h->bell[m] = eventfd(0, EFD_CLOEXEC);
+			ck_assert_int_eq(eng_bell_add(h->e, h->bell[m]), 0);
+		}
+	}
+	for (uint32_t i = 0; hosts > 1 && i < hosts; i++) {
+		for (uint32_t s = 0; s < streams; s++) {
+			int pair[2];
+
+			tcp_pair(pair);
+			ck_assert_int_eq(eng_add_tx_stream(n->h[i].e, 1, pair[0]), 0);
+			ck_assert_int_eq(eng_add_rx_stream(n->h[(i + 1) % hosts].e, 2, pair[1]), 0);
+		}
+	}
+}
+
+static void net_down(struct net *n)
+{
+	for (uint32_t i = 0; i < n->hosts; i++) {
+		struct host *h = &n->h[i];
+
+		for (uint32_t m = 0; m < MEMBERS_MAX; m++) {
+			eng_bell_remove(h->e, h->bell[m]);
+			close(h->bell[m]);
+		}
+		eng_free(h->e);
+		close(h->event_fd);
+	}
+}
+
+static bool wait_event(struct host *h, struct eng_event *ev, int ms)
+{
+	struct pollfd p = {.fd = h->event_fd, .events = POLLIN};
+	uint64_t v;
+
+	for (;;) {
+		if (eng_next_event(h->e, ev))
+			return true;
+		if (poll(&p, 1, ms) != 1)
+			return false;
+		ck_assert_int_eq(read(h->event_fd, &v, sizeof v), sizeof v);
+	}
+}
+
+struct op {
+	uint64_t seq;
+	enum krn_op op;
+	uint64_t count;
+	bool staged, direct, in_place;
+	size_t segment_max;
+};
+
+static uint64_t expected(const struct net *n, const struct op *o, uint64_t i, uint32_t world)
+{
+	uint32_t acc = 0;
+	bool first = true;
+
+	for (uint32_t h = 0; h < n->hosts; h++) {
+		for (uint32_t m = 0; m < n->h[h].n_members; m++) {
+			uint32_t v;
+
+			memcpy(&v, n->h[h].in[m] + 4 * i, 4);
+			if (first)
+				acc = v;
+			else if (o->op == KRN_MAX)
+				acc = v > acc ? v : acc;
+			else
+				acc += v;
+			first = false;
+		}
+	}
+	return o->op == KRN_AVG ? acc / world : acc;
+}
+
+static void start_one(struct net *n, const struct op *o, uint32_t pos, uint32_t world)
+{
+	struct host *h = &n->h[pos];
+	struct eng_xfer_spec s = {.seq = o->seq,
+		.tag = 77,
+		.epoch = 3,
+		.group = 5,
+		.dtype = KRN_U32,
+		.op = o->op,
+		.pos = pos,
+		.world = world,
+		.tx_link = 1};
+
+	ck_assert_int_eq(cc_plan_init(&s.plan, o->count, 4, n->hosts, o->segment_max), 0);
+	s.segment_max = (uint32_t)o->segment_max;
+	s.area = h->area;
+	s.flags = h->flags;
+	s.direct = o->direct ? h->direct : NULL;
+	s.n_members = h->n_members;
+	for (uint32_t m = 0; m < h->n_members; m++)
+		s.members[m] = (struct eng_member){.in = h->in[m],
+			.slot = &h->slot[m],
+			.staged = o->staged,
+			.in_start = cc_plan_first_byte(&s.plan, pos + m)};
+	ck_assert_int_eq(eng_start(h->e, &s), 0);
+}
+
+/* What a shim does while it copies the operand in: publish, look, ring. */
+static void feed(struct net *n, const struct op *o)
+{
+	uint64_t bytes = o->count * 4, one = 1;
+
+	for (uint64_t done = 0; done < bytes;) {
+		done = done + 40000 < bytes ? done + 40000 : bytes;
+		for (uint32_t i = 0; i < n->hosts; i++) {
+			for (uint32_t m = 0; m < n->h[i].n_members; m++) {
+				struct shm_slot *slot = &n->h[i].slot[m];
+
+				atomic_store(&slot->in_done, done);
+				if (atomic_exchange(&slot->in_want, 0))
+					ck_assert_int_eq(write(n->h[i].bell[m], &one, 8), 8);
+			}
+		}
+	}
+}
+
+static void prepare(struct net *n, const struct op *o)
+{
+	uint64_t bytes = o->count * 4;
+
+	for (uint32_t i = 0; i < n->hosts; i++) {
+		struct host *h = &n->h[i];
+
+		h->area = malloc(bytes);
+		h->flags = calloc(o->count + 64, 1);
+		h->direct = NULL;
+		for (uint32_t m = 0; m < h->n_members; m++) {
+			memset(&h->slot[m], 0, sizeof h->slot[m]);
+			h->in[m] = malloc(bytes);
+			for (uint64_t k = 0; k < o->count; k++) {
+				uint32_t v = (uint32_t)rng();
+
+				memcpy(h->in[m] + 4 * k, &v, 4);
+			}
+		}
+		if (o->direct) {
+			h->direct = malloc(bytes);
+			memset(h->direct, 0xab, bytes);
+		}
+	}
+}
+
+static void cleanup(struct net *n)
+{
+	for (uint32_t i = 0; i < n->hosts; i++) {
+		free(n->h[i].area);
+		free((void *)n->h[i].flags);
+		free(n->h[i].direct);
+		for (uint32_t m = 0; m < n->h[i].n_members; m++)
+			free(n->h[i].in[m]);
+	}
+}
+
+static void run_op(struct net *n, const struct op *o)
+{
+	uint32_t world = 0;
+	uint8_t *want = malloc(o->count * 4);
+
+	prepare(n, o);
+	for (uint32_t i = 0; i < n->hosts; i++)
+		world += n->h[i].n_members;
+	for (uint64_t k = 0; k < o->count; k++) {
+		uint32_t v = (uint32_t)expected(n, o, k, world);
+
+		memcpy(want + 4 * k, &v, 4);
+	}
+	/* In place: the output is the only member's operand. */
+	if (o->in_place)
+		for (uint32_t i = 0; i < n->hosts; i++)
+			memcpy(n->h[i].direct, n->h[i].in[0], o->count * 4);
+	for (uint32_t i = 0; i < n->hosts; i++) {
+		uint8_t *in = n->h[i].in[0];
+
+		if (o->in_place)
+			n->h[i].in[0] = n->h[i].direct;
+		start_one(n, o, i, world);
+		n->h[i].in[0] = in;
+	}
+	if (o->staged)
+		feed(n, o);
+	for (uint32_t i = 0; i < n->hosts; i++) {
+		struct host *h = &n->h[i];
+		struct eng_event ev;
+		struct cc_plan plan;
+
+		ck_assert_msg(wait_event(h, &ev, WAIT_MS), "host %u: no end of the transfer", i);
+		ck_assert_int_eq(ev.type, ENG_XFER_DONE);
+		ck_assert_uint_eq(ev.seq, o->seq);
+		ck_assert_mem_eq(o->direct ? h->direct : h->area, want, o->count * 4);
+		if (o->in_place) /* the undo copy is the operand */
+			ck_assert_int_eq(
+				cc_plan_init(&plan, o->count, 4, n->hosts, o->segment_max), 0);
+		eng_release(h->e, o->seq);
+	}
+	free(want);
+	cleanup(n);
+}
+
+START_TEST(all_shapes)
+{
+	static const uint64_t counts[] = {1, 2, 3, 7, 1000, 4099, 65537, 300007};
+	struct net n;
+	uint64_t seq = 0;
+
+	rng_state = (uint64_t)_i + 1;
+	net_up(&n, (uint32_t)_i % HOSTS_MAX + 1, _i < 8 ? 1 : 5);
+	for (uint32_t members = 1; members <= MEMBERS_MAX; members++) {
+		for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+			for (unsigned mode = 0; mode < 4; mode++) {
+				struct op o = {.seq = ++seq,
+					.count = counts[c],
+					.op = mode == 1   ? KRN_MAX
+					      : mode == 2 ? KRN_AVG
+							  : KRN_SUM,
+					.staged = mode & 1,
+					.segment_max = c & 1 ? 16384 : CC_PLAN_SEGMENT_MAX};
+
+				for (uint32_t h = 0; h < n.hosts; h++)
+					n.h[h].n_members = 1 + (members + h) % MEMBERS_MAX;
+				run_op(&n, &o);
+			}
+		}
+	}
+	net_down(&n);
+}
+END_TEST
+
+START_TEST(direct_output)
+{
+	struct net n;
+	uint64_t seq = 0;
+
+	rng_state = (uint64_t)_i + 99;
+	net_up(&n, (uint32_t)_i + 2, 3);
+	for (uint32_t h = 0; h < n.hosts; h++)
+		n.h[h].n_members = 1;
+	for (uint64_t count = 1; count < 200000; count = count * 3 + 1) {
+		for (unsigned in_place = 0; in_place < 2; in_place++) {
+			struct op o = {.seq = ++seq,
+				.count = count,
+				.op = KRN_AVG,
+				.direct = true,
+				.in_place = in_place,
+				.segment_max = 16384};
+
+			run_op(&n, &o);
+		}
+	}
+	net_down(&n);
+}
+END_TEST
+
+static bool all_bytes(const uint8_t *p, uint8_t value, uint64_t n)
+{
+	return n == 0 || (p[0] == value && memcmp(p, p + 1, n - 1) == 0);
+}
+
+/* Cancelled in the middle: the threads let go, the streams stay usable, and what was direct output
+ * can be restored from the area by the flags. */
+START_TEST(cancel_then_go_on)
+{
+	struct net n;
+	struct op o = {.count = 2000003,
+		.op = KRN_SUM,
+		.direct = true,
+		.segment_max = CC_PLAN_SEGMENT_MAX};
+
+	rng_state = (uint64_t)_i + 7;
+	net_up(&n, 3, 2);
+	for (uint32_t h = 0; h < n.hosts; h++)
+		n.h[h].n_members = 1;
+	for (unsigned round = 1; round <= 20; round++) {
+		struct op small = {.seq = 2 * round,
+			.count = 5000,
+			.op = KRN_SUM,
+			.segment_max = CC_PLAN_SEGMENT_MAX};
+
+		o.seq = 2 * round - 1;
+		prepare(&n, &o);
+		for (uint32_t h = 0; h < n.hosts; h++)
+			start_one(&n, &o, h, 3);
+		for (uint64_t spin = rng() % 3000000; spin > 0; spin--)
+			atomic_signal_fence(memory_order_seq_cst);
+		for (uint32_t h = 0; h < n.hosts; h++)
+			eng_cancel(n.h[h].e, o.seq);
+		for (uint32_t h = 0; h < n.hosts; h++) {
+			struct eng_event ev;
+			struct cc_plan plan;
+
+			ck_assert(wait_event(&n.h[h], &ev, WAIT_MS));
+			ck_assert(ev.type == ENG_XFER_CANCELLED);
+			cc_plan_init(&plan, o.count, 4, n.hosts, o.segment_max);
+			for (uint32_t s = 0; s < plan.n_segs; s++) {
+				struct cc_span span = cc_plan_segment(&plan, s);
+
+				if (n.h[h].flags[s])
+					memcpy(n.h[h].direct + span.off, n.h[h].area + span.off,
+						span.len);
+			}
+			ck_assert(all_bytes(n.h[h].direct, 0xab, o.count * 4));
+			eng_release(n.h[h].e, o.seq);
+		}
+		cleanup(&n);
+		run_op(&n, &small);
+	}
+	net_down(&n);
+}
+END_TEST
+
+/* A host that starts late must neither lose the early segments nor break the stream. */
+START_TEST(early_segments_wait)
+{
+	struct net n;
+	struct op o = {
+		.seq = 1, .count = 100000, .op = KRN_SUM, .segment_max = CC_PLAN_SEGMENT_MAX};
+	struct eng_event ev;
+
+	net_up(&n, 2, 2);
+	n.h[0].n_members = n.h[1].n_members = 1;
+	prepare(&n, &o);
+	start_one(&n, &o, 0, 2);
+	ck_assert(!wait_event(&n.h[0], &ev, 50));
+	ck_assert(!wait_event(&n.h[1], &ev, 50));
+	start_one(&n, &o, 1, 2);
+	for (uint32_t h = 0; h < 2; h++) {
+		ck_assert(wait_event(&n.h[h], &ev, WAIT_MS));
+		ck_assert_int_eq(ev.type, ENG_XFER_DONE);
+		eng_release(n.h[h].e, 1);
+	}
+	ck_assert_mem_eq(n.h[0].area, n.h[1].area, o.count * 4);
+	cleanup(&n);
+	net_down(&n);
+}
+END_TEST
+
+/* Bytes that are no segment, cut anywhere, break their link with a reason and nothing else. */
+START_TEST(garbage_breaks_only_its_link)
+{
+	struct net n;
+	struct eng_event ev;
+	struct op o = {.seq = 1, .count = 1000, .op = KRN_SUM, .segment_max = CC_PLAN_SEGMENT_MAX};
+
+	net_up(&n, 2, 1);
+	n.h[0].n_members = n.h[1].n_members = 1;
+	for (uint32_t len = 0; len < 2 * WLK_DATA_SIZE; len++) {
+		uint8_t junk[2 * WLK_DATA_SIZE];
+		int pair[2];
+
+		for (uint32_t i = 0; i < len; i++)
+			junk[i] = (uint8_t)rng();
+		tcp_pair(pair);
+		ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 100 + len, pair[1]), 0);
+		ck_assert_int_eq(send(pair[0], junk, len, 0), len);
+		close(pair[0]);
+		ck_assert(wait_event(&n.h[0], &ev, WAIT_MS));
+		ck_assert_int_eq(ev.type, ENG_LINK_BROKEN);
+		ck_assert_uint_eq(ev.link, 100 + len);
+		ck_assert_str_ne(ev.text, "");
+	}
+	run_op(&n, &o);
+	net_down(&n);
+}
+END_TEST
+
+/* Forged segments: right sequence number, everything else wrong in turn. */
+START_TEST(forged_segments_are_refused)
+{
+	struct net n;
+	struct op o = {.seq = 9,
+		.count = 100000,
+		.op = KRN_SUM,
+		.staged = true,
+		.segment_max = CC_PLAN_SEGMENT_MAX};
+	struct cc_plan plan;
+
+	net_up(&n, 2, 1);
+	n.h[0].n_members = n.h[1].n_members = 1;
+	prepare(&n, &o);
+	start_one(&n, &o, 0, 2);
+	ck_assert_int_eq(cc_plan_init(&plan, o.count, 4, 2, o.segment_max), 0);
+	for (unsigned i = 0; i < 8; i++) {
+		uint32_t seg = 1 * plan.segs_per_chunk; /* a chunk that position 0 receives */
+		struct cc_span span = cc_plan_segment(&plan, seg);
+		struct wlk_data d = {.phase = WLK_REDUCE,
+			.group = 5,
+			.epoch = 3,
+			.seq = 9,
+			.tag = 77,
+			.seg = seg,
+			.len = (uint32_t)span.len,
+			.offset = span.off};
+		uint8_t hdr[WLK_DATA_SIZE];
+		struct eng_event ev;
+		int pair[2];
+
+		d.tag += i == 0;
+		d.group += i == 1;
+		d.epoch += i == 2;
+		d.seg = i == 3 ? plan.n_segs : i == 4 ? 0 : d.seg;
+		d.len -= i == 5;
+		d.offset += i == 6 ? 4 : 0;
+		if (i == 7)
+			d.phase = WLK_GATHER; /* computed here */
+		wlk_data_put(hdr, &d);
+		tcp_pair(pair);
+		ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 200 + i, pair[1]), 0);
+		ck_assert_int_eq(send(pair[0], hdr, sizeof hdr, 0), sizeof hdr);
+		ck_assert_msg(wait_event(&n.h[0], &ev, WAIT_MS), "forgery %u went through", i);
+		ck_assert_int_eq(ev.type, ENG_LINK_BROKEN);
+		close(pair[0]);
+	}
+	start_one(&n, &o, 1, 2);
+	feed(&n, &o);
+	for (uint32_t h = 0; h < 2; h++) {
+		struct eng_event ev;
+
+		ck_assert(wait_event(&n.h[h], &ev, WAIT_MS));
+		ck_assert_int_eq(ev.type, ENG_XFER_DONE);
+		eng_release(n.h[h].e, 9);
+	}
+	ck_assert_mem_eq(n.h[0].area, n.h[1].area, o.count * 4);
+	cleanup(&n);
+	net_down(&n);
+}
+END_TEST
+
+/* Many at once, and the hosts start them at different times (always in the master's order). */
+START_TEST(many_in_flight)
+{
+	enum { OPS = 16 };
+	struct net n;
+	struct eng_xfer_spec s = {.tag = 77,
+		.epoch = 3,
+		.group = 5,
+		.dtype = KRN_U32,
+		.op = KRN_SUM,
+		.world = 3,
+		.tx_link = 1,
+		.n_members = 1,
+		.segment_max = CC_PLAN_SEGMENT_MAX};
+	static uint32_t in[3][OPS][50000], out[3][OPS][50000];
+	static _Atomic uint8_t flags[3][OPS][256];
+	struct shm_slot slot;
+	uint64_t wrong = 0;
+
+	memset(&slot, 0, sizeof slot);
+	net_up(&n, 3, 4);
+	for (uint32_t h = 0; h < 3; h++)
+		for (uint32_t o = 0; o < OPS; o++)
+			for (uint32_t k = 0; k < 50000; k++)
+				in[h][o][k] = (uint32_t)rng();
+	for (uint32_t h = 0; h < 3; h++) {
+		for (uint32_t o = 0; o < OPS; o++) {
+			s.seq = o + 1;
+			s.pos = h;
+			s.area = (uint8_t *)out[h][o];
+			s.flags = flags[h][o];
+			s.members[0] =
+				(struct eng_member){.in = (uint8_t *)in[h][o], .slot = &slot};
+			ck_assert_int_eq(cc_plan_init(&s.plan, 50000, 4, 3, s.segment_max), 0);
+			ck_assert_int_eq(eng_start(n.h[h].e, &s), 0);
+		}
+	}
+	for (uint32_t h = 0; h < 3; h++) {
+		for (uint32_t o = 0; o < OPS; o++) {
+			struct eng_event ev;
+
+			ck_assert(wait_event(&n.h[h], &ev, WAIT_MS));
+			ck_assert_int_eq(ev.type, ENG_XFER_DONE);
+			eng_release(n.h[h].e, ev.seq);
+		}
+	}
+	for (uint32_t h = 0; h < 3; h++)
+		for (uint32_t o = 0; o < OPS; o++)
+			for (uint32_t k = 0; k < 50000; k++)
+				wrong += out[h][o][k] != in[0][o][k] + in[1][o][k] + in[2][o][k];
+	ck_assert_uint_eq(wrong, 0);
+	net_down(&n);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("engine");
+	TCase *tc = tcase_create("transfers");
+	SRunner *r;
+	int failed;
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_loop_test(tc, all_shapes, 0, 12);
+	tcase_add_loop_test(tc, direct_output, 0, 3);
+	tcase_add_loop_test(tc, cancel_then_go_on, 0, 3);
+	tcase_add_test(tc, early_segments_wait);
+	tcase_add_test(tc, garbage_breaks_only_its_link);
+	tcase_add_test(tc, forged_segments_are_refused);
+	tcase_add_test(tc, many_in_flight);
+	suite_add_tcase(s, tc);
+	r = srunner_create(s);
+	srunner_run_all(r, CK_ENV);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed != 0;
+}

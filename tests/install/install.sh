@@ -1,0 +1,153 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+#
+# Installs a build into an empty folder, builds the first program of the README against what lies
+# there with nothing but pkg-config, and runs two of them under the installed master and agent. One
+# line per check, "ok" or "FAIL"; the exit status is 0 if all are ok.
+#
+# usage: install.sh BUILD-FOLDER   (from the source folder)
+set -u
+
+build=$(cd "$1" && pwd) || exit 1
+work=$(mktemp -d "${TMPDIR:-/tmp}/pccl-install.XXXXXX") || exit 1
+root=$work/root
+prefix=$(sed -n 's/^prefix = //p' "$build/Makefile")
+failed=0
+started=()
+
+clean_up()
+{
+	for pid in "${started[@]}"; do
+		kill -KILL "$pid" 2>/dev/null
+	done
+	rm -rf "$work"
+}
+trap clean_up EXIT
+trap 'exit 1' HUP INT TERM
+
+# check WHAT COMMAND...: one line, and what the command said if it failed
+check()
+{
+	local what=$1
+
+	shift
+	if "$@" >"$work/said" 2>&1; then
+		echo "ok - $what"
+	else
+		echo "FAIL - $what"
+		sed 's/^/    /' "$work/said"
+		failed=1
+	fi
+}
+
+# until_true SECONDS COMMAND...
+until_true()
+{
+	local end=$((SECONDS + $1))
+
+	shift
+	until "$@" 2>/dev/null; do
+		[ "$SECONDS" -lt "$end" ] || return 1
+		sleep 0.05
+	done
+}
+
+installed()
+{
+	local f
+
+	for f in include/{pccl,ccoip,ccoip_inet}.h lib/libpccl-shim.so.1 lib/libpccl-shim.so \
+		lib/libpccl.so lib/pkgconfig/{libpccl-shim,pccl}.pc \
+		sbin/{pcclagentd,ccoip-masterd} bin/pcclctl \
+		share/man/man1/pcclctl.1 share/man/man8/{pcclagentd,ccoip-masterd}.8 \
+		share/man/man5/{pccl-agent,ccoip-masterd}.conf.5 \
+		share/bash-completion/completions/{pcclctl,pcclagentd,ccoip-masterd}; do
+		[ -s "$root$prefix/$f" ] || { echo "$f is missing"; return 1; }
+	done
+}
+
+no_build_paths()
+{
+	! grep -rIlF -e "$build" "$root" &&
+		! readelf -d "$root$prefix"/*bin/* "$root$prefix"/lib/*.so.1 | grep -E "R(UN)?PATH"
+}
+
+flags()
+{
+	PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_LIBDIR=$root$prefix/lib/pkgconfig \
+		"${PKG_CONFIG:-pkg-config}" --cflags --libs "$1"
+}
+
+# compile PACKAGE
+compile()
+{
+	# shellcheck disable=SC2046 # flags are words
+	"${CC:-cc}" -Wall -Wextra -Werror -o "$work/first-$1" examples/first.c $(flags "$1")
+}
+
+listens()
+{
+	(: <"/dev/tcp/127.0.0.1/$1")
+}
+
+ends_well()
+{
+	kill -TERM "$1" || return 1
+	# shellcheck disable=SC2016 # for the inner shell
+	timeout 10 bash -c 'while kill -0 "$1" 2>/dev/null; do sleep 0.05; done' _ "$1" || return 1
+	wait "$1"
+}
+
+adds_up()
+{
+	wait "$1" || { cat "$2"; return 1; }
+	grep -Fx 'sum over 2 peers: 2 4 6 8' "$2" || { cat "$2"; return 1; }
+}
+
+check 'make install DESTDIR=' make -C "$build" install DESTDIR="$root"
+check 'everything is there' installed
+check 'no path of the build folder in it' no_build_paths
+check 'first.c compiles with libpccl-shim.pc' compile libpccl-shim
+check 'first.c compiles with pccl.pc' compile pccl
+for program in sbin/pcclagentd sbin/ccoip-masterd bin/pcclctl; do
+	check "${program##*/} --version" "$root$prefix/$program" --version
+	check "${program##*/} --help" "$root$prefix/$program" --help
+done
+
+port=$(python3 -c 'import socket
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+print(s.getsockname()[1])')
+"$root$prefix/sbin/ccoip-masterd" --listen "127.0.0.1:$port" --admin-socket "$work/master.admin" \
+	2>"$work/master.log" &
+master=$!
+"$root$prefix/sbin/pcclagentd" --socket "$work/agent" 2>"$work/agent.log" &
+agent=$!
+started=("$master" "$agent")
+check 'the master listens' until_true 10 listens "$port"
+check 'the agent listens' until_true 10 test -S "$work/agent"
+
+export PCCL_AGENT_SOCKET=$work/agent LD_LIBRARY_PATH=$root$prefix/lib
+timeout 60 "$work/first-libpccl-shim" "127.0.0.1:$port" >"$work/one" 2>&1 &
+one=$!
+timeout 60 "$work/first-pccl" "127.0.0.1:$port" >"$work/two" 2>&1 &
+two=$!
+check 'first peer' adds_up "$one" "$work/one"
+check 'second peer' adds_up "$two" "$work/two"
+
+check 'pcclctl asks the agent' \
+	"$root$prefix/bin/pcclctl" --agent "$work/agent.admin" status
+check 'pcclctl asks the master' \
+	"$root$prefix/bin/pcclctl" --json --master "$work/master.admin" peers
+check 'the agent ends on SIGTERM' ends_well "$agent"
+check 'the master ends on SIGTERM' ends_well "$master"
+started=()
+if [ "$failed" -ne 0 ]; then
+	sed 's/^/    master: /' "$work/master.log"
+	sed 's/^/    agent: /' "$work/agent.log"
+fi
+
+check 'make uninstall' make -C "$build" uninstall DESTDIR="$root"
+left=$(find "$root" ! -type d)
+check 'nothing is left' test -z "$left"
+exit "$failed"

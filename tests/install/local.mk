@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+EXTRA_DIST += tests/install/README.md tests/install/install.sh

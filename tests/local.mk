@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: MIT
+
+include tests/common/local.mk
+include tests/proto/local.mk
+include tests/kernels/local.mk
+include tests/master/local.mk
+include tests/agent/local.mk
+include tests/shim/local.mk
+include tests/ctl/local.mk
+include tests/abi/local.mk
+include tests/e2e/local.mk
+include tests/fuzz/local.mk
+include tests/pure/local.mk
+include tests/install/local.mk

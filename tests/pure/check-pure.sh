@@ -1,0 +1,93 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+#
+# The cores and the codecs are plain functions over plain structs: what they refer to outside
+# themselves must be on the list below (no descriptor, clock, thread, environment, random source),
+# and they keep no state of their own in writable variables. What they use of libcommon is held to
+# the same rules, function file by function file.
+#
+# usage: check-pure.sh [BUILD-FOLDER]
+set -eu
+export LC_ALL=C
+cd "${1:-.}"
+
+pure='libcommon-pure libwire libccm libagt'
+support='libcommon'
+allowed='mem(cpy|move|set|cmp|chr|rchr|mem)|explicit_bzero'
+allowed+='|str(len|nlen|cmp|ncmp|chr|rchr|chrnul|str|spn|cspn|pbrk)|stpcpy'
+allowed+='|strto(l|ul|ll|ull|d|f)|v?snprintf|(v?snprintf|mem(cpy|move|set)|stpcpy)_chk'
+allowed+='|malloc|calloc|realloc|reallocarray|aligned_alloc|free|qsort|bsearch'
+allowed+='|inet_(pton|ntop)|errno_location|assert_fail|abort|stack_chk_fail|ctype_b_loc'
+allowed+='|(floor|ceil|trunc|round|fabs|fmin|fmax|sqrt|exp|log|log2|pow)f?'
+allowed+='|protobuf_c_[a-z_0-9]+|_GLOBAL_OFFSET_TABLE_'
+
+find_library()
+{
+	find . -name "$1.a" -path '*/.libs/*' | head -n 1
+}
+
+# One line per symbol: role object class section symbol
+symbols()
+{
+	"${NM:-nm}" -A -f sysv "$2" 2>/dev/null | awk -F'|' -v role="$1" '
+		NF >= 7 {
+			n = split($1, part, ":"); gsub(/ /, "", part[n])
+			gsub(/ /, "", $3); gsub(/ /, "", $7)
+			print role, part[1] ":" part[n - 1], $3, $7, part[n]
+		}'
+}
+
+missing=0
+list=$(mktemp)
+trap 'rm -f "$list"' EXIT
+for name in $pure $support; do
+	library=$(find_library "$name")
+	if [ -z "$library" ]; then
+		echo "$name.a has not been built"
+		missing=1
+		continue
+	fi
+	case " $pure " in
+	*" $name "*) symbols pure "$library" ;;
+	*) symbols support "$library" ;;
+	esac >>"$list"
+done
+[ "$missing" -eq 0 ] || exit 1
+
+awk -v allowed="^(__)?(isoc99_)?($allowed)$" '
+	$3 ~ /^[UwW]$/ && $4 == "*UND*" { needs[$2] = needs[$2] " " $5; next }
+	$3 ~ /^[TRDBVWGSCuidb]$/ && !($5 in home) { home[$5] = $2 }
+	$3 ~ /^[bBdDCsSgG]$/ && $4 !~ /^\.data\.rel\.ro/ && $5 !~ /^\.|^DW\.ref/ {
+		state[$2] = state[$2] " " $5
+	}
+	{ role[$2] = $1 }
+	function check(object, via,    names, n, i) {
+		if (object in seen)
+			return
+		seen[object] = 1
+		objects++
+		if (object in state) {
+			printf "%s%s: writable variables:%s\n", object, via, state[object]
+			bad++
+		}
+		n = split(needs[object], names, " ")
+		for (i = 1; i <= n; i++) {
+			if (names[i] in home)
+				check(home[names[i]], via == "" ? ", used by " object : via)
+			else if (names[i] !~ allowed) {
+				printf "%s%s: refers to %s\n", object, via, names[i]
+				bad++
+			}
+		}
+	}
+	END {
+		for (object in role)
+			if (role[object] == "pure")
+				check(object, "")
+		if (!objects) {
+			print "no objects in the pure libraries"
+			bad++
+		}
+		printf "%d objects looked at, %d violations\n", objects, bad
+		exit bad > 0
+	}' "$list"

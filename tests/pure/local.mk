@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: MIT
+# Sanitizers add calls of their own.
+if !SANITIZED
+TESTS += tests/pure/check-pure.sh
+endif
+EXTRA_DIST += tests/pure/README.md tests/pure/check-pure.sh

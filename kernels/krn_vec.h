@@ -105,21 +105,17 @@ DEFINE_FLOAT_KEY(bf16, 16, KRN_INF_BF16, KRN_NAN_BF16)
 DEFINE_FLOAT_KEY(f32, 32, KRN_INF_F32, KRN_NAN_F32)
 DEFINE_FLOAT_KEY(f64, 64, KRN_INF_F64, KRN_NAN_F64)
 
-INLINE vf32 f32_down(vf32 f)
-{
-	const vi32 quiet = (vi32){0} + (int32_t)KRN_NAN_F32;
-	vi32 is_nan = (vi32)(f != f);
-
-	return (vf32)SELECT(is_nan, quiet, (vi32)f);
-}
-
-INLINE vf64 f64_down(vf64 d)
-{
-	const vi64 quiet = (vi64){0} + (int64_t)KRN_NAN_F64;
-	vi64 is_nan = (vi64)(d != d);
-
-	return (vf64)SELECT(is_nan, quiet, (vi64)d);
-}
+/* What an arithmetic result becomes: itself, or the one NaN. Only NaN differs from itself. */
+#define DEFINE_FLOAT_DOWN(type, bits, nan)                                                         \
+	INLINE v##type type##_down(v##type f)                                                      \
+	{                                                                                          \
+		const vi##bits quiet = (vi##bits){0} + (int##bits##_t)(nan);                       \
+		vi##bits is_nan = (vi##bits)(f != f);                                              \
+                                                                                                   \
+		return (v##type)SELECT(is_nan, quiet, (vi##bits)f);                                \
+	}
+DEFINE_FLOAT_DOWN(f32, 32, KRN_NAN_F32)
+DEFINE_FLOAT_DOWN(f64, 64, KRN_NAN_F64)
 
 INLINE struct vbf16 bf16_up(vu32 x)
 {

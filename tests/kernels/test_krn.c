@@ -14,7 +14,7 @@
 #include "tests/kernels/krn_ref.h"
 
 #define MAX_SOURCES 9
-#define GUARD       64
+#define GUARD       ((size_t)64)
 #define GUARD_BYTE  0xa5
 
 /* ck_assert tells the parent process of each success: too slow for what is asked so often. */
@@ -25,7 +25,7 @@
 	} while (0)
 
 #define FOR_EACH_ISA(isa)                                                                          \
-	for (enum krn_isa isa = KRN_ISA_SCALAR; isa < KRN_ISA_COUNT; isa++)                        \
+	for (enum krn_isa isa = KRN_ISA_SCALAR; (isa) < KRN_ISA_COUNT; (isa)++)                    \
 		if (krn_isa_supported(isa))
 
 /* Sources, and what krn_reduce must make of them: a prefix of it for each shorter count. */

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: MIT
 
+include pcclagentd/core/local.mk
+
 # All but main.c, so that tests can be the daemon.
 noinst_LTLIBRARIES += pcclagentd/libpcclagentd.la
 pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/admin.c \
 	pcclagentd/agentd.c pcclagentd/agentd.h \
-	pcclagentd/engine.h \
+	pcclagentd/engine.c pcclagentd/engine.h pcclagentd/engine_internal.h \
+	pcclagentd/engine_rx.c \
+	pcclagentd/engine_tx.c \
+	pcclagentd/engine_xfer.c \
 	pcclagentd/hello.c \
 	pcclagentd/io.h \
 	pcclagentd/link.c \
@@ -16,7 +21,7 @@ pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/run.c \
 	pcclagentd/session.c \
 	pcclagentd/xfer.c
-pcclagentd_libpcclagentd_la_LIBADD = pcclagentd/core/libagt.la kernels/libkrn.la \
+pcclagentd_libpcclagentd_la_LIBADD = libagt.la libkrn.la \
 	proto/libwire.la common/libcommon.la $(INIH_LIBS) $(PROTOBUF_C_LIBS)
 
 sbin_PROGRAMS += pcclagentd/pcclagentd

@@ -29,20 +29,24 @@ void agt_free(struct agt *a)
 
 	if (!a)
 		return;
-	HASH_ITER(hh, a->runs, r, next_run) {
+	HASH_ITER(hh, a->runs, r, next_run)
+	{
 		struct agt_group *g, *next;
 
-		HASH_ITER(hh, r->groups, g, next) {
+		HASH_ITER(hh, r->groups, g, next)
+		{
 			g->users = 0;
 			agt_group_put(r, g);
 		}
 		agt_run_free(a, r);
 	}
-	HASH_ITER(hh, a->comms, c, next_comm) {
+	HASH_ITER(hh, a->comms, c, next_comm)
+	{
 		HASH_DELETE(hh, a->comms, c);
 		free(c);
 	}
-	HASH_ITER(hh, a->sessions, s, next_session) {
+	HASH_ITER(hh, a->sessions, s, next_session)
+	{
 		HASH_DELETE(hh, a->sessions, s);
 		free(s);
 	}
@@ -106,7 +110,7 @@ int agt_step(struct agt *a, const struct agt_event *ev, uint64_t now_ns, struct 
 	a->out = out;
 	dispatch(a, ev);
 	HASH_ITER(hh, a->runs, r, next)
-		agt_run_settle(a, r);
+	agt_run_settle(a, r);
 	a->out = NULL;
 	return a->err;
 }

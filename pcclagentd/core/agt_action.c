@@ -76,8 +76,8 @@ struct wm_msg *agt_send(struct agt *a, struct agt_run *r, enum wm_type type)
 	return &x->u.msg;
 }
 
-void agt_reply(struct agt *a, const struct agt_comm *c, uint32_t req_id, uint32_t code,
-	const char *text)
+void agt_reply(
+	struct agt *a, const struct agt_comm *c, uint32_t req_id, uint32_t code, const char *text)
 {
 	struct agt_action *x = agt_emit(a, AGT_ACT_REPLY);
 

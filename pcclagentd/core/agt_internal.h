@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HASH_NONFATAL_OOM 1
+#define HASH_NONFATAL_OOM        1
 #define uthash_nonfatal_oom(obj) ((obj)->unhashed = true)
 #include <uthash.h>
 #include <utlist.h>
@@ -28,20 +28,20 @@
 #include "pcclagentd/core/agt.h"
 #include "proto/wire_codes.h"
 
-#define AGT_NS_PER_MS	   1000000u
-#define AGT_MAX_COMMS	   1024u
-#define AGT_CONNECT_MS	   10000u
-#define AGT_HEARTBEAT_MIN  10u /* ms; what the master asks for is kept within reason */
-#define AGT_TIMEOUT_MIN	   100u
-#define AGT_OPERAND_MAX	   ((uint64_t)1 << 48) /* bytes */
-#define AGT_ALIASES_MAX	   8u
+#define AGT_NS_PER_MS     1000000u
+#define AGT_MAX_COMMS     1024u
+#define AGT_CONNECT_MS    10000u
+#define AGT_HEARTBEAT_MIN 10u /* ms; what the master asks for is kept within reason */
+#define AGT_TIMEOUT_MIN   100u
+#define AGT_OPERAND_MAX   ((uint64_t)1 << 48) /* bytes */
+#define AGT_ALIASES_MAX   8u
 
 enum agt_comm_state {
 	AGT_COMM_NEW = 0,    /* not connected */
 	AGT_COMM_JOINING,    /* waits for its run to reach the master */
 	AGT_COMM_REGISTERED, /* WM_JOIN sent */
 	AGT_COMM_ACCEPTED,
-	AGT_COMM_LOST,	  /* was accepted; kicked, or the master is gone */
+	AGT_COMM_LOST,    /* was accepted; kicked, or the master is gone */
 	AGT_COMM_LEAVING, /* to be destroyed when its last operation has ended */
 	AGT_COMM_STATES,
 };
@@ -87,7 +87,7 @@ struct agt_op_member {
 	uint32_t comm_id;
 	struct cc_id peer;
 	uint32_t rank;
-	bool out; /* left the run or was kicked; counts on until the operation ends */
+	bool out;               /* left the run or was kicked; counts on until the operation ends */
 	struct agt_verdict own; /* of a member that is out */
 	struct shm_sqe sqe;
 };
@@ -106,9 +106,9 @@ struct agt_op {
 	uint64_t seq; /* 0 until WM_OP_START */
 	uint64_t epoch;
 	uint64_t born_ns;
-	bool spoiled; /* a member left after its vote: it must not start */
-	bool xfer;    /* the engine has it */
-	bool ok;      /* REPORTED: what was reported */
+	bool spoiled;               /* a member left after its vote: it must not start */
+	bool xfer;                  /* the engine has it */
+	bool ok;                    /* REPORTED: what was reported */
 	struct agt_verdict verdict; /* CANCELLING: for members that are not out */
 	uint32_t world;
 	struct cc_id next, prev;
@@ -116,17 +116,17 @@ struct agt_op {
 	uint32_t n, cap;
 	struct agt_op_member *members;
 	bool unhashed;
-	UT_hash_handle hh_key; /* in run->collecting or run->active */
-	UT_hash_handle hh_seq; /* in run->started */
+	UT_hash_handle hh_key;            /* in run->collecting or run->active */
+	UT_hash_handle hh_seq;            /* in run->started */
 	struct agt_op *prev_op, *next_op; /* in run->ops */
 };
 
 /* A peer group of a run with local peers. */
 struct agt_group {
 	uint32_t group;
-	uint32_t users;	   /* comms joining, registered, accepted */
+	uint32_t users;    /* comms joining, registered, accepted */
 	uint32_t accepted; /* of them */
-	uint32_t world;	   /* accepted peers everywhere */
+	uint32_t world;    /* accepted peers everywhere */
 	bool has_ring;
 	struct wm_ring ring; /* in force; owns its members */
 	bool unhashed;
@@ -169,7 +169,7 @@ struct agt_run {
 	uint64_t epoch, last_seq;
 	struct agt_op *ops;
 	struct agt_op *collecting, *active; /* by key */
-	struct agt_op *started;		    /* by seq */
+	struct agt_op *started;             /* by seq */
 	bool check_votes; /* a local membership changed: collecting operations may be complete */
 	bool check_links; /* some links may be out of use */
 	bool unhashed;
@@ -183,10 +183,10 @@ struct agt_comm {
 	uint32_t group, pool_size;
 	enum agt_comm_state state;
 	struct cc_id peer;
-	uint32_t rank;	     /* among the local members of its ring */
+	uint32_t rank;       /* among the local members of its ring */
 	struct agt_run *run; /* JOINING, REGISTERED, ACCEPTED */
-	bool joined;	     /* the master knows the peer */
-	bool counted;	     /* in grp->accepted */
+	bool joined;         /* the master knows the peer */
+	bool counted;        /* in grp->accepted */
 	struct agt_group *grp;
 	uint32_t wait; /* enum wl_type of the request that waits, 0: none */
 	uint32_t wait_req;
@@ -197,7 +197,7 @@ struct agt_comm {
 	uint32_t n_ops;
 	bool unhashed;
 	UT_hash_handle hh;
-	struct agt_comm *prev, *next;	  /* in session->comms */
+	struct agt_comm *prev, *next;     /* in session->comms */
 	struct agt_comm *prev_r, *next_r; /* in run->comms */
 };
 
@@ -212,7 +212,7 @@ struct agt {
 	/* during a step */
 	uint64_t now;
 	struct agt_actions *out;
-	int err;		   /* CC_ERR_NOMEM sticks */
+	int err;                   /* CC_ERR_NOMEM sticks */
 	struct agt_action scratch; /* takes what found no memory */
 };
 
@@ -220,19 +220,24 @@ struct agt {
 struct agt_action *agt_emit(struct agt *a, enum agt_action_type type);
 /* The message is empty but for its type; what it points to must be malloc'd. */
 struct wm_msg *agt_send(struct agt *a, struct agt_run *r, enum wm_type type);
-void agt_reply(struct agt *a, const struct agt_comm *c, uint32_t req_id, uint32_t code,
-	const char *text);
+void agt_reply(
+	struct agt *a, const struct agt_comm *c, uint32_t req_id, uint32_t code, const char *text);
 void agt_complete(struct agt *a, uint32_t comm, uint32_t slot, const struct agt_done *done);
-__attribute__((format(printf, 3, 4))) void agt_log(struct agt *a, uint32_t level, const char *fmt,
-	...);
+__attribute__((format(printf, 3, 4))) void agt_log(
+	struct agt *a, uint32_t level, const char *fmt, ...);
 void agt_no_memory(struct agt *a);
 /* Copies text and cuts it; never NULL-safe in dst. */
 void agt_copy_text(char *dst, size_t size, const char *text);
-__attribute__((format(printf, 3, 4))) void agt_verdict_set(struct agt_verdict *v, uint32_t code,
-	const char *fmt, ...);
+__attribute__((format(printf, 3, 4))) void agt_verdict_set(
+	struct agt_verdict *v, uint32_t code, const char *fmt, ...);
 
-enum agt_level { AGT_LOG_ERR = 3, AGT_LOG_WARNING = 4, AGT_LOG_NOTICE = 5, AGT_LOG_INFO = 6,
-	AGT_LOG_DEBUG = 7 };
+enum agt_level {
+	AGT_LOG_ERR = 3,
+	AGT_LOG_WARNING = 4,
+	AGT_LOG_NOTICE = 5,
+	AGT_LOG_INFO = 6,
+	AGT_LOG_DEBUG = 7
+};
 
 /* agt_state.c */
 void agt_comm_set_state(struct agt *a, struct agt_comm *c, enum agt_comm_state s);
@@ -262,15 +267,15 @@ struct agt_run *agt_run_find(struct agt *a, uint32_t id);
 /* c, in state NEW or LOST, joins the run of its master's address. */
 void agt_run_join(struct agt *a, struct agt_comm *c);
 enum agt_exit {
-	AGT_EXIT_CLEAN,	 /* destroyed by its process: WM_LEAVE */
-	AGT_EXIT_DIED,	 /* its process is gone: WM_LEAVE */
+	AGT_EXIT_CLEAN,  /* destroyed by its process: WM_LEAVE */
+	AGT_EXIT_DIED,   /* its process is gone: WM_LEAVE */
 	AGT_EXIT_KICKED, /* by the master */
-	AGT_EXIT_DOWN,	 /* the master is gone */
+	AGT_EXIT_DOWN,   /* the master is gone */
 };
 /* Takes c out of its run. Its operations end with *v; the state of c is the caller's to set
  * before. */
-void agt_run_detach(struct agt *a, struct agt_comm *c, enum agt_exit how,
-	const struct agt_verdict *v);
+void agt_run_detach(
+	struct agt *a, struct agt_comm *c, enum agt_exit how, const struct agt_verdict *v);
 void agt_run_master_up(struct agt *a, const struct agt_event *ev);
 void agt_run_master_down(struct agt *a, const struct agt_event *ev);
 void agt_run_master_msg(struct agt *a, const struct agt_event *ev);
@@ -312,8 +317,8 @@ int agt_op_add(struct agt *a, struct agt_op *o, struct agt_comm *c, const struct
 /* Ends o: completes its members, with success when v is NULL, and frees it. */
 void agt_op_end(struct agt *a, struct agt_op *o, const struct agt_verdict *v);
 /* c is not part of the run any more. */
-void agt_op_drop_comm(struct agt *a, struct agt_comm *c, enum agt_exit how,
-	const struct agt_verdict *v);
+void agt_op_drop_comm(
+	struct agt *a, struct agt_comm *c, enum agt_exit how, const struct agt_verdict *v);
 void agt_op_start(struct agt *a, struct agt_run *r, const struct wm_op_start *m);
 void agt_op_abort(struct agt *a, struct agt_run *r, const struct wm_op_abort *m);
 void agt_op_done(struct agt *a, struct agt_run *r, const struct wm_op_done *m);

@@ -11,7 +11,7 @@
 
 struct agt_op *agt_op_find(struct agt_op *head, uint32_t group, uint64_t tag)
 {
-	struct agt_op_key key = { .tag = tag, .group = group };
+	struct agt_op_key key = {.tag = tag, .group = group};
 	struct agt_op *o;
 
 	HASH_FIND(hh_key, head, &key, sizeof key, o);
@@ -93,7 +93,7 @@ void agt_op_free(struct agt_op *o)
 static void member_complete(struct agt *a, const struct agt_op *o, const struct agt_op_member *m,
 	const struct agt_verdict *v)
 {
-	struct agt_done done = { .code = WIRE_SUCCESS };
+	struct agt_done done = {.code = WIRE_SUCCESS};
 	struct agt_comm *c = m->comm;
 
 	if (!c)
@@ -174,10 +174,10 @@ static uint32_t members_in(const struct agt_op *o)
 }
 
 /* c leaves an operation that has no transfer: nothing holds it back. */
-static void drop_now(struct agt *a, struct agt_op *o, uint32_t i, enum agt_exit how,
-	const struct agt_verdict *v)
+static void drop_now(
+	struct agt *a, struct agt_op *o, uint32_t i, enum agt_exit how, const struct agt_verdict *v)
 {
-	static const struct agt_verdict nobody = { .code = WIRE_RANK_CONNECTION_LOST };
+	static const struct agt_verdict nobody = {.code = WIRE_RANK_CONNECTION_LOST};
 	struct agt_op_member m = o->members[i];
 
 	memmove(&o->members[i], &o->members[i + 1], (o->n - i - 1) * sizeof m);
@@ -209,8 +209,8 @@ static void drop_member(struct agt *a, struct agt_op *o, struct agt_comm *c, enu
 	}
 }
 
-void agt_op_drop_comm(struct agt *a, struct agt_comm *c, enum agt_exit how,
-	const struct agt_verdict *v)
+void agt_op_drop_comm(
+	struct agt *a, struct agt_comm *c, enum agt_exit how, const struct agt_verdict *v)
 {
 	struct agt_op *mine[SHM_SLOTS];
 	uint32_t i;
@@ -252,8 +252,8 @@ static int by_rank(const void *x, const void *y)
 }
 
 /* NULL, or why o cannot start here now. *suspect: who is to blame for it. */
-static const char *cannot_start(struct agt_op *o, const struct agt_group *g,
-	const struct cc_id **suspect)
+static const char *cannot_start(
+	struct agt_op *o, const struct agt_group *g, const struct cc_id **suspect)
 {
 	struct wm_op_params first = agt_sqe_params(&o->members[0].sqe);
 	uint32_t i;
@@ -379,7 +379,8 @@ void agt_op_done(struct agt *a, struct agt_run *r, const struct wm_op_done *m)
 	if (o->state == AGT_OP_CANCELLING)
 		return; /* all its members have left */
 	if (o->state != AGT_OP_REPORTED || !o->ok) {
-		agt_run_violation(a, r, "OP_DONE of an operation that this host did not report as done");
+		agt_run_violation(
+			a, r, "OP_DONE of an operation that this host did not report as done");
 		return;
 	}
 	agt_op_end(a, o, NULL);
@@ -420,9 +421,11 @@ void agt_op_link_down(struct agt *a, struct agt_run *r, const struct agt_event *
 	char why[WM_TEXT_MAX], peer[CC_ID_SHORT_SIZE];
 	struct agt_op *o;
 
-	(void)snprintf(why, sizeof why, "the link %s agent %s broke: %s", ev->inbound ? "from" : "to",
-		cc_id_short(&ev->peer, peer), ev->text ? ev->text : "closed");
-	DL_FOREACH2(r->ops, o, next_op) {
+	(void)snprintf(why, sizeof why, "the link %s agent %s broke: %s",
+		ev->inbound ? "from" : "to", cc_id_short(&ev->peer, peer),
+		ev->text ? ev->text : "closed");
+	DL_FOREACH2(r->ops, o, next_op)
+	{
 		const struct cc_id *neighbour = ev->inbound ? &o->prev : &o->next;
 
 		if (o->state == AGT_OP_RUNNING && cc_id_eq(neighbour, &ev->peer))

@@ -126,8 +126,8 @@ bool agt_link_is_up(struct agt_run *r, const struct cc_id *peer)
 	return l && l->state == AGT_LINK_UP;
 }
 
-static void link_emit(struct agt *a, const struct agt_run *r, const struct agt_link *l,
-	enum agt_action_type type)
+static void link_emit(
+	struct agt *a, const struct agt_run *r, const struct agt_link *l, enum agt_action_type type)
 {
 	struct agt_action *x = agt_emit(a, type);
 
@@ -149,8 +149,8 @@ static bool link_carries_xfer(const struct agt_run *r, const struct cc_id *peer)
 	const struct agt_op *o;
 
 	DL_FOREACH2(r->ops, o, next_op)
-		if (o->xfer && cc_id_eq(&o->next, peer))
-			return true;
+	if (o->xfer && cc_id_eq(&o->next, peer))
+		return true;
 	return false;
 }
 
@@ -187,7 +187,8 @@ static struct agt_link *link_new(struct agt *a, struct agt_run *r, const struct 
 }
 
 /* A link that is up serves as it is, unless it has too few streams and nothing flows through it. */
-static void link_want(struct agt *a, struct agt_run *r, const struct wm_endpoint *to, uint32_t streams)
+static void link_want(
+	struct agt *a, struct agt_run *r, const struct wm_endpoint *to, uint32_t streams)
 {
 	struct agt_link *l = link_find(r, &to->agent);
 
@@ -246,7 +247,8 @@ static void round_report(struct agt *a, struct agt_run *r)
 	m->round = rd->number;
 	if (rd->ok)
 		return;
-	m->failures = calloc(failed < WM_FAILURES_MAX ? failed : WM_FAILURES_MAX, sizeof *m->failures);
+	m->failures =
+		calloc(failed < WM_FAILURES_MAX ? failed : WM_FAILURES_MAX, sizeof *m->failures);
 	if (!m->failures) {
 		agt_no_memory(a);
 		return;
@@ -322,7 +324,8 @@ static bool admit(struct agt *a, struct agt_run *r, bool accept)
 {
 	struct agt_comm *c;
 
-	DL_FOREACH2(r->comms, c, next_r) {
+	DL_FOREACH2(r->comms, c, next_r)
+	{
 		int rank = c->grp->has_ring ? ring_rank(&c->grp->ring, &c->peer) : -1;
 
 		if (c->state == AGT_COMM_ACCEPTED && rank < 0)
@@ -360,7 +363,8 @@ void agt_round_commit(struct agt *a, struct agt_run *r, const struct wm_commit *
 	agt_world_set(a, r, &m->world);
 	if (!m->accept)
 		return;
-	DL_FOREACH2(r->comms, c, next_r) {
+	DL_FOREACH2(r->comms, c, next_r)
+	{
 		if (c->state == AGT_COMM_ACCEPTED &&
 			(c->wait == WL_COMM_CONNECT || c->wait == WL_UPDATE_TOPOLOGY))
 			agt_comm_answer(a, c, WIRE_SUCCESS, "");
@@ -384,8 +388,8 @@ void agt_world_set(struct agt *a, struct agt_run *r, const struct wm_world *w)
 			g->world = w->own[i].world;
 	}
 	DL_FOREACH2(r->comms, c, next_r)
-		if (c->state == AGT_COMM_ACCEPTED)
-			agt_comm_publish(a, c);
+	if (c->state == AGT_COMM_ACCEPTED)
+		agt_comm_publish(a, c);
 	r->check_votes = true;
 }
 
@@ -444,7 +448,8 @@ void agt_links_sweep(struct agt *a, struct agt_run *r)
 	struct agt_link *l, *next;
 
 	r->check_links = false;
-	HASH_ITER(hh, r->links, l, next) {
+	HASH_ITER(hh, r->links, l, next)
+	{
 		if (agt_link_is_used(r, &l->peer))
 			continue;
 		if (l->state != AGT_LINK_FAILED)
@@ -458,7 +463,8 @@ void agt_links_free(struct agt_run *r)
 {
 	struct agt_link *l, *next;
 
-	HASH_ITER(hh, r->links, l, next) {
+	HASH_ITER(hh, r->links, l, next)
+	{
 		HASH_DELETE(hh, r->links, l);
 		free(l);
 	}

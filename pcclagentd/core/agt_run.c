@@ -102,7 +102,8 @@ static void attach(struct agt *a, struct agt_comm *c, struct agt_run *r)
 	}
 	if (g->users >= AGT_MEMBERS_MAX) {
 		connect_failed(a, c, WIRE_INVALID_USAGE,
-			"peer group %u has %u peers on this host, the limit: use another group or host",
+			"peer group %u has %u peers on this host, the limit: use another group or "
+			"host",
 			c->group, AGT_MEMBERS_MAX);
 		return;
 	}
@@ -160,8 +161,8 @@ static void unlink_comm(struct agt_comm *c)
 	c->counted = false;
 }
 
-void agt_run_detach(struct agt *a, struct agt_comm *c, enum agt_exit how,
-	const struct agt_verdict *v)
+void agt_run_detach(
+	struct agt *a, struct agt_comm *c, enum agt_exit how, const struct agt_verdict *v)
 {
 	struct agt_run *r = c->run;
 	struct wm_msg *m;
@@ -178,8 +179,8 @@ void agt_run_detach(struct agt *a, struct agt_comm *c, enum agt_exit how,
 }
 
 /* The master put c out, or is gone: what waits on c ends with *v. */
-static void comm_lost(struct agt *a, struct agt_comm *c, enum agt_exit how,
-	const struct agt_verdict *v)
+static void comm_lost(
+	struct agt *a, struct agt_comm *c, enum agt_exit how, const struct agt_verdict *v)
 {
 	bool was_accepted = c->state == AGT_COMM_ACCEPTED;
 
@@ -201,7 +202,7 @@ static void run_over(struct agt *a, struct agt_run *r, const struct agt_verdict 
 
 	agt_run_set_state(a, r, AGT_RUN_OVER);
 	DL_FOREACH_SAFE2(r->comms, c, next, next_r)
-		comm_lost(a, c, AGT_EXIT_DOWN, v);
+	comm_lost(a, c, AGT_EXIT_DOWN, v);
 	agt_round_clear(&r->round);
 	agt_emit(a, AGT_ACT_MASTER_CLOSE)->run = r->id;
 }
@@ -214,7 +215,8 @@ void agt_run_violation(struct agt *a, struct agt_run *r, const char *what)
 	(void)cc_addr_str(&r->addr, addr);
 	agt_log(a, AGT_LOG_ERR, "master %s broke the protocol: %s", addr, what);
 	agt_verdict_set(&v, WIRE_MASTER_CONNECTION_FAILED,
-		"the master at %s broke the protocol (%s): see the logs of agent and master", addr, what);
+		"the master at %s broke the protocol (%s): see the logs of agent and master", addr,
+		what);
 	run_over(a, r, &v);
 }
 
@@ -227,10 +229,12 @@ static void run_down(struct agt *a, struct agt_run *r, const char *why)
 	(void)cc_addr_str(&r->addr, addr);
 	if (r->state == AGT_RUN_UP)
 		agt_verdict_set(&v, WIRE_MASTER_CONNECTION_FAILED,
-			"lost the master at %s (%s): call pcclConnect again when it is back", addr, why);
+			"lost the master at %s (%s): call pcclConnect again when it is back", addr,
+			why);
 	else
 		agt_verdict_set(&v, WIRE_MASTER_CONNECTION_FAILED,
-			"cannot reach the master at %s (%s): is ccoip-masterd running there?", addr, why);
+			"cannot reach the master at %s (%s): is ccoip-masterd running there?", addr,
+			why);
 	agt_log(a, AGT_LOG_WARNING, "%s", v.text);
 	run_over(a, r, &v);
 }
@@ -275,7 +279,8 @@ void agt_run_tick(struct agt *a, struct agt_run *r)
 
 		if (a->now - r->since_ns < limit)
 			return;
-		(void)snprintf(why, sizeof why, "no answer within %u ms", a->cfg.connect_timeout_ms);
+		(void)snprintf(
+			why, sizeof why, "no answer within %u ms", a->cfg.connect_timeout_ms);
 		run_down(a, r, why);
 		return;
 	}
@@ -293,7 +298,8 @@ static void merge_into(struct agt *a, struct agt_run *from, struct agt_run *to)
 {
 	struct agt_comm *c, *next;
 
-	DL_FOREACH_SAFE2(from->comms, c, next, next_r) {
+	DL_FOREACH_SAFE2(from->comms, c, next, next_r)
+	{
 		unlink_comm(c);
 		attach(a, c, to);
 	}
@@ -325,13 +331,14 @@ static void got_hello_ack(struct agt *a, struct agt_run *r, const struct wm_hell
 	r->timeout_ms = m->timeout_ms < AGT_TIMEOUT_MIN ? AGT_TIMEOUT_MIN : m->timeout_ms;
 	r->segment_max = m->segment_max;
 	agt_run_set_state(a, r, AGT_RUN_UP);
-	agt_log(a, AGT_LOG_NOTICE, "master %s: connected, run %u", cc_addr_str(&r->addr, addr), r->id);
+	agt_log(a, AGT_LOG_NOTICE, "master %s: connected, run %u", cc_addr_str(&r->addr, addr),
+		r->id);
 	x = agt_emit(a, AGT_ACT_RUN_READY);
 	x->run = r->id;
 	x->id = m->run;
 	x->key = m->run_key;
 	DL_FOREACH2(r->comms, c, next_r)
-		send_join(a, c);
+	send_join(a, c);
 }
 
 static void got_refuse(struct agt *a, struct agt_run *r, const struct wm_refuse *m)
@@ -342,12 +349,14 @@ static void got_refuse(struct agt *a, struct agt_run *r, const struct wm_refuse 
 	(void)cc_addr_str(&r->addr, addr);
 	if (m->code == WIRE_SUCCESS || m->code == WIRE_VERSION_MISMATCH)
 		agt_verdict_set(&v, WIRE_VERSION_MISMATCH,
-			"the master at %s speaks protocol versions %u to %u, this agent %u to %u: update "
+			"the master at %s speaks protocol versions %u to %u, this agent %u to %u: "
+			"update "
 			"the older one%s%s",
 			addr, m->version_min, m->version_max, WM_VERSION_MIN, WM_VERSION_MAX,
 			m->text[0] ? "; it says: " : "", m->text);
 	else
-		agt_verdict_set(&v, m->code, "the master at %s refused this host: %s", addr, m->text);
+		agt_verdict_set(
+			&v, m->code, "the master at %s refused this host: %s", addr, m->text);
 	agt_log(a, AGT_LOG_WARNING, "%s", v.text);
 	run_over(a, r, &v);
 }
@@ -358,14 +367,14 @@ static void got_kick(struct agt *a, struct agt_run *r, const struct wm_kick *m)
 	struct agt_verdict v;
 
 	DL_FOREACH2(r->comms, c, next_r)
-		if (c->joined && cc_id_eq(&c->peer, &m->peer))
-			break;
+	if (c->joined && cc_id_eq(&c->peer, &m->peer))
+		break;
 	if (!c)
 		return; /* it has left meanwhile */
 	v.code = m->code;
 	if (v.code == WIRE_SUCCESS)
-		v.code = c->state == AGT_COMM_ACCEPTED ? WIRE_RANK_CONNECTION_LOST :
-							 WIRE_RANK_CONNECTION_FAILED;
+		v.code = c->state == AGT_COMM_ACCEPTED ? WIRE_RANK_CONNECTION_LOST
+						       : WIRE_RANK_CONNECTION_FAILED;
 	agt_copy_text(v.text, sizeof v.text,
 		m->text[0] ? m->text : "the master put this peer out of the run without a reason");
 	comm_lost(a, c, AGT_EXIT_KICKED, &v);
@@ -376,7 +385,8 @@ static void got_pending_answer(struct agt *a, struct agt_run *r, const struct wm
 	struct agt_comm *c;
 	struct agt_action *x;
 
-	DL_FOREACH2(r->comms, c, next_r) {
+	DL_FOREACH2(r->comms, c, next_r)
+	{
 		if (c->wait != WL_ARE_PENDING)
 			continue;
 		c->wait = 0;
@@ -451,7 +461,7 @@ void agt_run_settle(struct agt *a, struct agt_run *r)
 	while (r->check_votes && r->state == AGT_RUN_UP) {
 		r->check_votes = false;
 		DL_FOREACH_SAFE2(r->ops, o, next, next_op)
-			agt_op_try_vote(a, o);
+		agt_op_try_vote(a, o);
 	}
 	if (r->state != AGT_RUN_OVER && r->n_comms == 0) {
 		agt_run_set_state(a, r, AGT_RUN_OVER);
@@ -468,7 +478,7 @@ void agt_run_free(struct agt *a, struct agt_run *r)
 	struct agt_op *o, *next_op;
 
 	DL_FOREACH_SAFE2(r->ops, o, next_op, next_op)
-		agt_op_free(o);
+	agt_op_free(o);
 	agt_round_clear(&r->round);
 	agt_links_free(r);
 	HASH_DELETE(hh, a->runs, r);

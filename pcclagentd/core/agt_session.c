@@ -63,7 +63,8 @@ void agt_session_closed(struct agt *a, const struct agt_event *ev)
 
 	if (!s)
 		return;
-	DL_FOREACH_SAFE(s->comms, c, next) {
+	DL_FOREACH_SAFE(s->comms, c, next)
+	{
 		bool was_in = c->run != NULL;
 
 		c->wait = 0;
@@ -123,7 +124,7 @@ void agt_comm_answer(struct agt *a, struct agt_comm *c, uint32_t code, const cha
 
 void agt_comm_finish(struct agt *a, struct agt_comm *c)
 {
-	struct agt_comm reply_to = { .id = c->id, .session = c->session };
+	struct agt_comm reply_to = {.id = c->id, .session = c->session};
 	uint32_t req_id = c->wait_req;
 
 	agt_comm_free(a, c);
@@ -165,20 +166,22 @@ static uint32_t comms_of_user(const struct agt *a, uint32_t uid)
 static uint32_t check_create(const struct agt *a, const struct agt_session *s,
 	const struct wl_request *q, char *text, size_t size)
 {
-	if ((q->master.family != CC_INET4 && q->master.family != CC_INET6) ||
-		q->master.port == 0 || cc_addr_is_any(&q->master)) {
-		(void)snprintf(text, size, "master_address: not the address and port of a master; give "
+	if ((q->master.family != CC_INET4 && q->master.family != CC_INET6) || q->master.port == 0 ||
+		cc_addr_is_any(&q->master)) {
+		(void)snprintf(text, size,
+			"master_address: not the address and port of a master; give "
 			"those on which ccoip-masterd listens");
 		return WIRE_INVALID_ARGUMENT;
 	}
 	if (q->pool_size > WM_POOL_MAX) {
-		(void)snprintf(text, size,
-			"p2p_connection_pool_size: %u is above the limit of %u", q->pool_size, WM_POOL_MAX);
+		(void)snprintf(text, size, "p2p_connection_pool_size: %u is above the limit of %u",
+			q->pool_size, WM_POOL_MAX);
 		return WIRE_INVALID_ARGUMENT;
 	}
 	if (comms_of_user(a, s->uid) >= a->cfg.max_comms_per_uid) {
 		(void)snprintf(text, size,
-			"this user has %u communicators, the limit of one user on this host: destroy some "
+			"this user has %u communicators, the limit of one user on this host: "
+			"destroy some "
 			"that are not needed",
 			a->cfg.max_comms_per_uid);
 		return WIRE_OUT_OF_MEMORY;
@@ -235,12 +238,13 @@ static void comm_create(struct agt *a, struct agt_session *s, const struct wl_re
 	x->u.reply.comm = c->id;
 }
 
-static void comm_connect(struct agt *a, struct agt_comm *c, const struct wl_request *q,
-	const struct cc_id *id)
+static void comm_connect(
+	struct agt *a, struct agt_comm *c, const struct wl_request *q, const struct cc_id *id)
 {
 	if (c->state == AGT_COMM_ACCEPTED) {
 		agt_reply(a, c, q->req_id, WIRE_INVALID_USAGE,
-			"the communicator is connected already: create another one for a second peer");
+			"the communicator is connected already: create another one for a second "
+			"peer");
 		return;
 	}
 	agt_comm_set_state(a, c, AGT_COMM_JOINING);
@@ -256,7 +260,8 @@ static void comm_destroy(struct agt *a, struct agt_comm *c, const struct wl_requ
 	uint32_t waiting = c->wait, req_id = c->wait_req;
 
 	agt_verdict_set(&v, WIRE_INVALID_USAGE,
-		"the communicator was destroyed while this call was in progress: await all operations "
+		"the communicator was destroyed while this call was in progress: await all "
+		"operations "
 		"before pcclDestroyCommunicator");
 	c->wait = 0;
 	if (waiting)
@@ -321,8 +326,8 @@ static void comm_request(struct agt *a, struct agt_session *s, const struct agt_
 	char text[WL_TEXT_MAX];
 
 	if (!c || c->session != s) {
-		(void)snprintf(text, sizeof text,
-			"communicator %u does not exist in this process", q->comm);
+		(void)snprintf(text, sizeof text, "communicator %u does not exist in this process",
+			q->comm);
 		refuse_request(a, s, q, WIRE_INVALID_ARGUMENT, text);
 		return;
 	}
@@ -361,7 +366,8 @@ void agt_request(struct agt *a, const struct agt_event *ev)
 		comm_request(a, s, ev);
 		break;
 	default:
-		refuse_request(a, s, q, WIRE_INVALID_ARGUMENT, "this agent does not know the request");
+		refuse_request(
+			a, s, q, WIRE_INVALID_ARGUMENT, "this agent does not know the request");
 		break;
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * States with names and the transitions that are allowed. A transition that is not is remembered for
- * agt_check: it is a bug of this core, whatever came in.
+ * States with names and the transitions that are allowed. A transition that is not is remembered
+ * for agt_check: it is a bug of this core, whatever came in.
  */
 #include "pcclagentd/core/agt_internal.h"
 
@@ -77,8 +77,8 @@ void agt_run_set_state(struct agt *a, struct agt_run *r, enum agt_run_state s)
 
 	if (!(run_next[r->state] & TO(s)))
 		a->broken = "a run made a transition that is not allowed";
-	agt_log(a, AGT_LOG_DEBUG, "run %u, master %s: %s -> %s", r->id,
-		cc_addr_str(&r->addr, addr), run_names[r->state], run_names[s]);
+	agt_log(a, AGT_LOG_DEBUG, "run %u, master %s: %s -> %s", r->id, cc_addr_str(&r->addr, addr),
+		run_names[r->state], run_names[s]);
 	r->state = s;
 	r->since_ns = a->now;
 }

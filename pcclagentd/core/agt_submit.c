@@ -10,9 +10,9 @@
 #include "pcclagentd/core/agt_internal.h"
 
 /* By pcclDataType_t. */
-static const uint8_t dtype_sizes[] = { 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8 };
+static const uint8_t dtype_sizes[] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
 #define N_DTYPES ((uint32_t)sizeof dtype_sizes)
-#define N_OPS	 5u
+#define N_OPS    5u
 
 uint32_t agt_dtype_size(uint32_t dtype)
 {
@@ -22,8 +22,7 @@ uint32_t agt_dtype_size(uint32_t dtype)
 struct wm_op_params agt_sqe_params(const struct shm_sqe *s)
 {
 	return (struct wm_op_params){
-		.count = s->count, .dtype = s->dtype, .op = s->op, .quant_algo = s->quant_algo
-	};
+		.count = s->count, .dtype = s->dtype, .op = s->op, .quant_algo = s->quant_algo};
 }
 
 bool agt_params_equal(const struct wm_op_params *x, const struct wm_op_params *y)
@@ -61,7 +60,8 @@ static void check_fields(const struct shm_sqe *s, struct agt_verdict *v)
 			s->count, size);
 	else if (s->in_start > s->count * size || s->in_start % size)
 		agt_verdict_set(v, WIRE_INVALID_ARGUMENT,
-			"copying order: it starts at byte %" PRIu64 ", outside the operand or between "
+			"copying order: it starts at byte %" PRIu64
+			", outside the operand or between "
 			"elements",
 			s->in_start);
 }
@@ -80,14 +80,15 @@ static bool tag_in_flight(const struct agt_comm *c, uint64_t tag)
 static void too_few(struct agt_verdict *v, uint32_t group, uint32_t world)
 {
 	agt_verdict_set(v, WIRE_TOO_FEW_PEERS,
-		"peer group %u has %u member%s; an all-reduce needs two: call pcclUpdateTopology until "
+		"peer group %u has %u member%s; an all-reduce needs two: call pcclUpdateTopology "
+		"until "
 		"the world size is 2 or more",
 		group, world, world == 1 ? "" : "s");
 }
 
 /* v->code stays 0 when the submission is in order. */
-static void check_submission(const struct agt_comm *c, const struct agt_event *ev,
-	struct agt_verdict *v)
+static void check_submission(
+	const struct agt_comm *c, const struct agt_event *ev, struct agt_verdict *v)
 {
 	const struct shm_sqe *s = ev->sqe;
 
@@ -102,7 +103,8 @@ static void check_submission(const struct agt_comm *c, const struct agt_event *e
 	}
 	if (c->wait == WL_UPDATE_TOPOLOGY) {
 		agt_verdict_set(v, WIRE_INVALID_USAGE,
-			"pcclUpdateTopology is in progress on this communicator: start operations after it");
+			"pcclUpdateTopology is in progress on this communicator: start operations "
+			"after it");
 		return;
 	}
 	if (ev->code) {
@@ -114,7 +116,8 @@ static void check_submission(const struct agt_comm *c, const struct agt_event *e
 		return;
 	if (tag_in_flight(c, s->tag))
 		agt_verdict_set(v, WIRE_INVALID_ARGUMENT,
-			"tag %" PRIu64 " is in flight on this communicator: await that operation or use "
+			"tag %" PRIu64
+			" is in flight on this communicator: await that operation or use "
 			"another tag",
 			s->tag);
 	else if (c->grp->world < 2)
@@ -125,8 +128,8 @@ void agt_submit(struct agt *a, const struct agt_event *ev)
 {
 	struct agt_comm *c = agt_comm_find(a, ev->comm);
 	const struct shm_sqe *s = ev->sqe;
-	struct agt_verdict v = { .code = WIRE_SUCCESS };
-	struct agt_done done = { .code = WIRE_SUCCESS };
+	struct agt_verdict v = {.code = WIRE_SUCCESS};
+	struct agt_done done = {.code = WIRE_SUCCESS};
 	struct agt_op *o;
 
 	if (!c || !s)

@@ -5,19 +5,19 @@
 
 struct cc_id fx_id(unsigned n)
 {
-	struct cc_id id = { .b = { (uint8_t)n, (uint8_t)(n >> 8), 0xee } };
+	struct cc_id id = {.b = {(uint8_t)n, (uint8_t)(n >> 8), 0xee}};
 
 	return id;
 }
 
 struct cc_addr fx_addr(unsigned n)
 {
-	return (struct cc_addr){ .family = CC_INET4, .ip = { 10, 0, 0, (uint8_t)n }, .port = 48148 };
+	return (struct cc_addr){.family = CC_INET4, .ip = {10, 0, 0, (uint8_t)n}, .port = 48148};
 }
 
 struct fx *fx_new(void)
 {
-	struct agt_config cfg = { .agent = fx_id(99), .name = "testhost", .max_comms_per_uid = 16 };
+	struct agt_config cfg = {.agent = fx_id(99), .name = "testhost", .max_comms_per_uid = 16};
 	struct fx *f = calloc(1, sizeof *f);
 
 	ck_assert_ptr_nonnull(f);
@@ -104,8 +104,7 @@ void fx_expect_reply(const struct fx *f, uint32_t code, const char *text)
 	ck_assert_int_eq(code == 0, x->u.reply.text[0] == '\0');
 }
 
-void fx_expect_done(
-	const struct fx *f, uint32_t n, uint32_t comm, uint32_t code, const char *text)
+void fx_expect_done(const struct fx *f, uint32_t n, uint32_t comm, uint32_t code, const char *text)
 {
 	const struct agt_action *x = fx_get(f, AGT_ACT_COMPLETE, n);
 
@@ -117,7 +116,7 @@ void fx_expect_done(
 
 void fx_session(struct fx *f, uint32_t session, uint32_t uid)
 {
-	struct agt_event ev = { .type = AGT_EV_SESSION_OPEN, .session = session, .uid = uid };
+	struct agt_event ev = {.type = AGT_EV_SESSION_OPEN, .session = session, .uid = uid};
 
 	ev.pid = 1000 + session;
 	ev.name = "trainer";
@@ -126,14 +125,14 @@ void fx_session(struct fx *f, uint32_t session, uint32_t uid)
 
 void fx_session_closed(struct fx *f, uint32_t session)
 {
-	struct agt_event ev = { .type = AGT_EV_SESSION_CLOSED, .session = session };
+	struct agt_event ev = {.type = AGT_EV_SESSION_CLOSED, .session = session};
 
 	fx_step(f, &ev);
 }
 
 static void send_request(struct fx *f, uint32_t session, struct wl_request *q, struct cc_id id)
 {
-	struct agt_event ev = { .type = AGT_EV_REQUEST, .session = session, .request = q, .id = id };
+	struct agt_event ev = {.type = AGT_EV_REQUEST, .session = session, .request = q, .id = id};
 
 	q->req_id = ++f->req_id;
 	fx_step(f, &ev);
@@ -141,14 +140,14 @@ static void send_request(struct fx *f, uint32_t session, struct wl_request *q, s
 
 void fx_request(struct fx *f, uint32_t session, uint32_t comm, enum wl_type type)
 {
-	struct wl_request q = { .type = type, .comm = comm };
+	struct wl_request q = {.type = type, .comm = comm};
 
 	send_request(f, session, &q, fx_id(50));
 }
 
 uint32_t fx_create(struct fx *f, uint32_t session, uint32_t group, unsigned master)
 {
-	struct wl_request q = { .type = WL_COMM_CREATE, .group = group, .pool_size = 2 };
+	struct wl_request q = {.type = WL_COMM_CREATE, .group = group, .pool_size = 2};
 
 	q.master = fx_addr(master);
 	send_request(f, session, &q, fx_id(0));
@@ -158,28 +157,28 @@ uint32_t fx_create(struct fx *f, uint32_t session, uint32_t group, unsigned mast
 
 void fx_connect(struct fx *f, uint32_t session, uint32_t comm, unsigned peer)
 {
-	struct wl_request q = { .type = WL_COMM_CONNECT, .comm = comm };
+	struct wl_request q = {.type = WL_COMM_CONNECT, .comm = comm};
 
 	send_request(f, session, &q, fx_id(peer));
 }
 
 void fx_event(struct fx *f, enum agt_event_type type, uint32_t run, const char *text)
 {
-	struct agt_event ev = { .type = type, .run = run, .text = text };
+	struct agt_event ev = {.type = type, .run = run, .text = text};
 
 	fx_step(f, &ev);
 }
 
 void fx_from_master(struct fx *f, uint32_t run, const struct wm_msg *m)
 {
-	struct agt_event ev = { .type = AGT_EV_MASTER_MSG, .run = run, .msg = m };
+	struct agt_event ev = {.type = AGT_EV_MASTER_MSG, .run = run, .msg = m};
 
 	fx_step(f, &ev);
 }
 
 void fx_master_up(struct fx *f, uint32_t run)
 {
-	struct wm_msg m = { .type = WM_HELLO_ACK };
+	struct wm_msg m = {.type = WM_HELLO_ACK};
 
 	fx_event(f, AGT_EV_MASTER_UP, run, NULL);
 	ck_assert_uint_eq(fx_sent(f, WM_HELLO), 1);
@@ -195,9 +194,9 @@ void fx_master_up(struct fx *f, uint32_t run)
 void fx_round(struct fx *f, uint32_t run, uint64_t round, bool accept, const struct fx_ring *v,
 	unsigned n)
 {
-	struct wm_ring rings[8] = { 0 };
+	struct wm_ring rings[8] = {0};
 	struct cc_id members[8][8];
-	struct wm_msg m = { .type = WM_ROUND };
+	struct wm_msg m = {.type = WM_ROUND};
 	unsigned i, j;
 
 	for (i = 0; i < n; i++) {
@@ -222,8 +221,8 @@ void fx_round(struct fx *f, uint32_t run, uint64_t round, bool accept, const str
 	fx_from_master(f, run, &m);
 }
 
-static void fill_world(struct wm_world *w, struct wm_group_world *own, const struct fx_ring *v,
-	unsigned n)
+static void fill_world(
+	struct wm_world *w, struct wm_group_world *own, const struct fx_ring *v, unsigned n)
 {
 	unsigned i;
 
@@ -242,7 +241,7 @@ static void fill_world(struct wm_world *w, struct wm_group_world *own, const str
 void fx_commit(struct fx *f, uint32_t run, uint64_t round, bool accept, const struct fx_ring *v,
 	unsigned n)
 {
-	struct wm_msg m = { .type = WM_COMMIT };
+	struct wm_msg m = {.type = WM_COMMIT};
 	struct wm_group_world own[8];
 
 	m.u.commit.round = round;
@@ -254,7 +253,7 @@ void fx_commit(struct fx *f, uint32_t run, uint64_t round, bool accept, const st
 
 void fx_world(struct fx *f, uint32_t run, const struct fx_ring *v, unsigned n)
 {
-	struct wm_msg m = { .type = WM_WORLD };
+	struct wm_msg m = {.type = WM_WORLD};
 	struct wm_group_world own[8];
 
 	fill_world(&m.u.world, own, v, n);
@@ -263,7 +262,7 @@ void fx_world(struct fx *f, uint32_t run, const struct fx_ring *v, unsigned n)
 
 void fx_link(struct fx *f, enum agt_event_type type, uint32_t run, unsigned peer, bool inbound)
 {
-	struct agt_event ev = { .type = type, .run = run, .inbound = inbound, .text = "it broke" };
+	struct agt_event ev = {.type = type, .run = run, .inbound = inbound, .text = "it broke"};
 
 	ev.peer = fx_id(peer);
 	fx_step(f, &ev);
@@ -281,41 +280,42 @@ void fx_accept(struct fx *f, uint32_t run, uint64_t round, const struct fx_ring 
 
 void fx_submit(struct fx *f, uint32_t comm, uint32_t slot, uint64_t tag, uint64_t count)
 {
-	struct shm_sqe s = { .slot = slot, .tag = tag, .count = count, .dtype = 10 };
-	struct agt_event ev = { .type = AGT_EV_SUBMIT, .comm = comm, .sqe = &s };
+	struct shm_sqe s = {.slot = slot, .tag = tag, .count = count, .dtype = 10};
+	struct agt_event ev = {.type = AGT_EV_SUBMIT, .comm = comm, .sqe = &s};
 
 	fx_step(f, &ev);
 }
 
 void fx_op_start(struct fx *f, uint32_t run, uint32_t group, uint64_t tag, uint64_t seq)
 {
-	struct wm_msg m = { .type = WM_OP_START };
+	struct wm_msg m = {.type = WM_OP_START};
 
-	m.u.op_start = (struct wm_op_start){ .group = group, .tag = tag, .seq = seq, .epoch = 9 };
+	m.u.op_start = (struct wm_op_start){.group = group, .tag = tag, .seq = seq, .epoch = 9};
 	fx_from_master(f, run, &m);
 }
 
 void fx_op_abort(struct fx *f, uint32_t run, uint32_t group, uint64_t tag, uint64_t seq)
 {
-	struct wm_msg m = { .type = WM_OP_ABORT };
+	struct wm_msg m = {.type = WM_OP_ABORT};
 
-	m.u.op_abort = (struct wm_op_abort){
-		.group = group, .tag = tag, .seq = seq, .code = WIRE_RANK_CONNECTION_LOST,
-		.text = "peer 12 died: try again"
-	};
+	m.u.op_abort = (struct wm_op_abort){.group = group,
+		.tag = tag,
+		.seq = seq,
+		.code = WIRE_RANK_CONNECTION_LOST,
+		.text = "peer 12 died: try again"};
 	fx_from_master(f, run, &m);
 }
 
 void fx_op_done(struct fx *f, uint32_t run, uint64_t seq)
 {
-	struct wm_msg m = { .type = WM_OP_DONE, .u.op_done.seq = seq };
+	struct wm_msg m = {.type = WM_OP_DONE, .u.op_done.seq = seq};
 
 	fx_from_master(f, run, &m);
 }
 
 void fx_xfer(struct fx *f, enum agt_event_type type, uint32_t run, uint64_t seq, uint32_t code)
 {
-	struct agt_event ev = { .type = type, .run = run, .seq = seq, .code = code };
+	struct agt_event ev = {.type = type, .run = run, .seq = seq, .code = code};
 
 	ev.tx_bytes = 111;
 	ev.rx_bytes = 222;
@@ -325,7 +325,7 @@ void fx_xfer(struct fx *f, enum agt_event_type type, uint32_t run, uint64_t seq,
 
 void fx_group(struct fx *f, unsigned n, uint32_t hosts, uint32_t *comms)
 {
-	struct fx_ring ring = { .group = 7, .hosts = hosts, .world = n + hosts - 1, .n = n };
+	struct fx_ring ring = {.group = 7, .hosts = hosts, .world = n + hosts - 1, .n = n};
 	unsigned s;
 
 	for (s = 1; s <= n; s++) {

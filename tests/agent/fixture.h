@@ -36,8 +36,7 @@ const struct wm_msg *fx_msg(const struct fx *f, enum wm_type type, uint32_t n);
 size_t fx_index(const struct fx *f, enum agt_action_type type, uint32_t n);
 /* The one reply (completion) of the last step has this code and this in its text. */
 void fx_expect_reply(const struct fx *f, uint32_t code, const char *text);
-void fx_expect_done(
-	const struct fx *f, uint32_t n, uint32_t comm, uint32_t code, const char *text);
+void fx_expect_done(const struct fx *f, uint32_t n, uint32_t comm, uint32_t code, const char *text);
 
 struct cc_id fx_id(unsigned n);
 struct cc_addr fx_addr(unsigned n); /* 10.0.0.n:48148 */

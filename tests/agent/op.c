@@ -93,7 +93,7 @@ END_TEST
 
 static void submit_bad(struct shm_sqe s, const char *field)
 {
-	struct agt_event ev = { .type = AGT_EV_SUBMIT, .comm = comms[0], .sqe = &s };
+	struct agt_event ev = {.type = AGT_EV_SUBMIT, .comm = comms[0], .sqe = &s};
 
 	fx_step(f, &ev);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1);
@@ -102,7 +102,7 @@ static void submit_bad(struct shm_sqe s, const char *field)
 
 START_TEST(fields_out_of_range_are_named)
 {
-	const struct shm_sqe good = { .slot = 2, .tag = 1, .count = 100, .dtype = 11, .op = 4 };
+	const struct shm_sqe good = {.slot = 2, .tag = 1, .count = 100, .dtype = 11, .op = 4};
 	struct agt_status st;
 	struct shm_sqe s;
 
@@ -125,8 +125,8 @@ END_TEST
 
 START_TEST(what_the_caller_found_bad_is_completed_with_its_words)
 {
-	struct shm_sqe s = { .slot = 2, .count = 1 };
-	struct agt_event ev = { .type = AGT_EV_SUBMIT, .sqe = &s, .code = WIRE_INVALID_ARGUMENT };
+	struct shm_sqe s = {.slot = 2, .count = 1};
+	struct agt_event ev = {.type = AGT_EV_SUBMIT, .sqe = &s, .code = WIRE_INVALID_ARGUMENT};
 
 	fx_group(f, 1, 2, comms);
 	ev.comm = comms[0];
@@ -166,7 +166,7 @@ END_TEST
 
 START_TEST(a_group_of_one_is_too_few)
 {
-	struct fx_ring ring = { .group = 7, .hosts = 2, .world = 1, .n = 2, .members = { 1, 2 } };
+	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 1, .n = 2, .members = {1, 2}};
 
 	fx_group(f, 1, 1, comms);
 	fx_submit(f, comms[0], 0, 5, 8);
@@ -261,7 +261,7 @@ END_TEST
 
 START_TEST(abort_without_code_is_not_success)
 {
-	struct wm_msg m = { .type = WM_OP_ABORT, .u.op_abort = { .group = 7, .tag = 5 } };
+	struct wm_msg m = {.type = WM_OP_ABORT, .u.op_abort = {.group = 7, .tag = 5}};
 
 	fx_group(f, 1, 2, comms);
 	fx_submit(f, comms[0], 0, 5, 8);

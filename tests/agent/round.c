@@ -29,10 +29,10 @@ static void two_groups(void)
 }
 
 static const struct fx_ring groups[2] = {
-	{ .group = 7, .hosts = 2, .world = 2, .n = 1, .members = { 1 } },
-	{ .group = 8, .hosts = 3, .world = 3, .n = 1, .members = { 2 } },
+	{.group = 7, .hosts = 2, .world = 2, .n = 1, .members = {1}},
+	{.group = 8, .hosts = 3, .world = 3, .n = 1, .members = {2}},
 };
-static const struct fx_ring alone = { .group = 7, .hosts = 1, .world = 1, .n = 1, .members = { 1 } };
+static const struct fx_ring alone = {.group = 7, .hosts = 1, .world = 1, .n = 1, .members = {1}};
 
 START_TEST(rings_share_links_with_the_most_streams)
 {
@@ -105,7 +105,7 @@ END_TEST
 
 START_TEST(links_close_when_no_ring_uses_them)
 {
-	struct fx_ring here = { .group = 7, .hosts = 1, .world = 2, .n = 1, .members = { 1 } };
+	struct fx_ring here = {.group = 7, .hosts = 1, .world = 2, .n = 1, .members = {1}};
 
 	fx_group(f, 1, 2, comms);
 	fx_round(f, 1, 2, false, &here, 1);
@@ -118,7 +118,7 @@ END_TEST
 
 START_TEST(a_transfer_keeps_its_link)
 {
-	struct fx_ring here = { .group = 7, .hosts = 1, .world = 2, .n = 1, .members = { 1 } };
+	struct fx_ring here = {.group = 7, .hosts = 1, .world = 2, .n = 1, .members = {1}};
 
 	fx_group(f, 1, 2, comms);
 	fx_submit(f, comms[0], 0, 1, 8);
@@ -135,7 +135,7 @@ END_TEST
 
 START_TEST(a_commit_without_round_keeps_the_rings)
 {
-	struct fx_ring ring = { .group = 7, .hosts = 2, .world = 2, .n = 1, .members = { 1 } };
+	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 2, .n = 1, .members = {1}};
 
 	fx_group(f, 1, 2, comms);
 	fx_request(f, 1, comms[0], WL_UPDATE_TOPOLOGY);
@@ -154,7 +154,7 @@ END_TEST
 
 START_TEST(world_is_published_when_it_changes)
 {
-	struct fx_ring ring = { .group = 7, .hosts = 2, .world = 3, .n = 2, .members = { 1, 2 } };
+	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 3, .n = 2, .members = {1, 2}};
 
 	fx_group(f, 2, 2, comms);
 	fx_world(f, 1, &ring, 1);
@@ -168,7 +168,7 @@ END_TEST
 
 START_TEST(a_commit_must_not_forget_an_accepted_peer)
 {
-	struct fx_ring ring = { .group = 7, .hosts = 1, .world = 2, .n = 1, .members = { 2 } };
+	struct fx_ring ring = {.group = 7, .hosts = 1, .world = 2, .n = 1, .members = {2}};
 
 	fx_group(f, 2, 1, comms);
 	fx_round(f, 1, 2, false, &ring, 1);
@@ -179,7 +179,7 @@ END_TEST
 
 START_TEST(a_link_that_breaks_is_opened_again_by_a_round)
 {
-	struct fx_ring ring = { .group = 7, .hosts = 2, .world = 2, .n = 1, .members = { 1 } };
+	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 2, .n = 1, .members = {1}};
 
 	fx_group(f, 1, 2, comms);
 	fx_link(f, AGT_EV_LINK_DOWN, 1, 100, true); /* the one from there: not ours */
@@ -198,17 +198,17 @@ END_TEST
 
 START_TEST(a_link_that_breaks_in_an_unfinished_round_is_opened_again)
 {
-	struct cc_id members[2] = { fx_id(1), fx_id(2) };
+	struct cc_id members[2] = {fx_id(1), fx_id(2)};
 	struct wm_ring rings[2] = {
-		{ .group = 7, .hosts = 2, .pool_size = 1, .n_members = 1, .members = &members[0] },
-		{ .group = 8, .hosts = 2, .pool_size = 1, .n_members = 1, .members = &members[1] },
+		{.group = 7, .hosts = 2, .pool_size = 1, .n_members = 1, .members = &members[0]},
+		{.group = 8, .hosts = 2, .pool_size = 1, .n_members = 1, .members = &members[1]},
 	};
-	struct wm_msg m = { .type = WM_ROUND };
+	struct wm_msg m = {.type = WM_ROUND};
 
 	two_groups();
 	rings[0].next.agent = rings[0].prev = fx_id(100);
 	rings[1].next.agent = rings[1].prev = fx_id(102);
-	m.u.round = (struct wm_round){ .round = 1, .accept = true, .n_rings = 2, .rings = rings };
+	m.u.round = (struct wm_round){.round = 1, .accept = true, .n_rings = 2, .rings = rings};
 	fx_from_master(f, 1, &m);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_OPEN), 2);
 	fx_link(f, AGT_EV_LINK_UP, 1, 100, false);
@@ -224,8 +224,8 @@ END_TEST
 START_TEST(more_streams_mean_a_new_link)
 {
 	struct fx_ring rings[2] = {
-		{ .group = 7, .hosts = 2, .world = 2, .n = 1, .members = { 1 } },
-		{ .group = 8, .hosts = 2, .world = 2, .n = 1, .members = { 2 } },
+		{.group = 7, .hosts = 2, .world = 2, .n = 1, .members = {1}},
+		{.group = 8, .hosts = 2, .world = 2, .n = 1, .members = {2}},
 	};
 	uint32_t c;
 
@@ -245,13 +245,13 @@ END_TEST
 
 START_TEST(impossible_rings_end_the_run)
 {
-	struct wm_ring rings[2] = { 0 };
-	struct wm_msg m = { .type = WM_ROUND };
+	struct wm_ring rings[2] = {0};
+	struct wm_msg m = {.type = WM_ROUND};
 
 	fx_group(f, 1, 2, comms);
 	m.u.round.n_rings = 1;
 	m.u.round.rings = rings;
-	rings[0] = (struct wm_ring){ .group = 7, .hosts = 2, .pool_size = 1 };
+	rings[0] = (struct wm_ring){.group = 7, .hosts = 2, .pool_size = 1};
 	rings[0].next.agent = fx_id(100);
 	rings[0].prev = fx_id(100);
 	switch (_i) {

@@ -24,7 +24,7 @@ static void advance(uint64_t ms)
 
 static void kick(uint32_t run, unsigned peer, uint32_t code, const char *text)
 {
-	struct wm_msg m = { .type = WM_KICK };
+	struct wm_msg m = {.type = WM_KICK};
 
 	m.u.kick.peer = fx_id(peer);
 	m.u.kick.code = code;
@@ -64,8 +64,8 @@ END_TEST
 
 START_TEST(connect_answers_when_the_ring_lists_the_peer)
 {
-	struct fx_ring first = { .group = 7, .hosts = 1, .world = 1, .n = 1, .members = { 1 } };
-	struct fx_ring both = { .group = 7, .hosts = 1, .world = 2, .n = 2, .members = { 1, 2 } };
+	struct fx_ring first = {.group = 7, .hosts = 1, .world = 1, .n = 1, .members = {1}};
+	struct fx_ring both = {.group = 7, .hosts = 1, .world = 2, .n = 2, .members = {1, 2}};
 	uint32_t c1, c2;
 
 	fx_session(f, 1, 1000);
@@ -138,7 +138,7 @@ END_TEST
 
 START_TEST(a_refusal_reaches_the_caller)
 {
-	struct wm_msg m = { .type = WM_REFUSE };
+	struct wm_msg m = {.type = WM_REFUSE};
 	uint32_t comm;
 
 	fx_session(f, 1, 1000);
@@ -205,7 +205,7 @@ END_TEST
 
 START_TEST(hearts_beat_and_silence_is_death)
 {
-	struct wm_msg beat = { .type = WM_HEARTBEAT };
+	struct wm_msg beat = {.type = WM_HEARTBEAT};
 	uint32_t comms[1], i;
 
 	fx_group(f, 1, 2, comms);
@@ -223,8 +223,7 @@ START_TEST(hearts_beat_and_silence_is_death)
 	advance(1);
 	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "silent for 3000 ms");
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
-	ck_assert_uint_eq(
-		fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.code, WIRE_MASTER_CONNECTION_FAILED);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.code, WIRE_MASTER_CONNECTION_FAILED);
 }
 END_TEST
 
@@ -248,7 +247,7 @@ END_TEST
 
 START_TEST(two_addresses_of_one_master_are_one_run)
 {
-	struct wm_msg m = { .type = WM_HELLO_ACK };
+	struct wm_msg m = {.type = WM_HELLO_ACK};
 	uint32_t comms[1], other, third;
 
 	fx_group(f, 1, 1, comms);
@@ -272,7 +271,7 @@ END_TEST
 
 START_TEST(pending_answer_reaches_all_that_asked)
 {
-	struct wm_msg m = { .type = WM_PENDING_ANSWER, .u.pending_answer.pending = true };
+	struct wm_msg m = {.type = WM_PENDING_ANSWER, .u.pending_answer.pending = true};
 	uint32_t comms[3];
 
 	fx_group(f, 3, 1, comms);
@@ -311,7 +310,7 @@ END_TEST
 /* Whatever the master should not send ends the run, and only the run. */
 static struct wm_msg violation(int i)
 {
-	struct wm_msg m = { .type = WM_HELLO };
+	struct wm_msg m = {.type = WM_HELLO};
 
 	switch (i) {
 	case 1:
@@ -351,7 +350,7 @@ END_TEST
 
 START_TEST(a_master_greets_first)
 {
-	struct wm_msg m = { .type = WM_WORLD };
+	struct wm_msg m = {.type = WM_WORLD};
 	uint32_t comm;
 
 	fx_session(f, 1, 1000);

@@ -19,8 +19,8 @@ static void teardown(void)
 
 static void create(const struct cc_addr *master, uint32_t pool)
 {
-	struct wl_request q = { .type = WL_COMM_CREATE, .req_id = ++f->req_id, .master = *master };
-	struct agt_event ev = { .type = AGT_EV_REQUEST, .session = 1, .request = &q };
+	struct wl_request q = {.type = WL_COMM_CREATE, .req_id = ++f->req_id, .master = *master};
+	struct agt_event ev = {.type = AGT_EV_REQUEST, .session = 1, .request = &q};
 
 	q.pool_size = pool;
 	fx_step(f, &ev);
@@ -49,7 +49,7 @@ START_TEST(create_refuses_bad_parameters)
 	master.port = 0;
 	create(&master, 1);
 	fx_expect_reply(f, WIRE_INVALID_ARGUMENT, "master_address");
-	master = (struct cc_addr){ .family = CC_INET4, .port = 48148 };
+	master = (struct cc_addr){.family = CC_INET4, .port = 48148};
 	create(&master, 1);
 	fx_expect_reply(f, WIRE_INVALID_ARGUMENT, "master_address");
 	master.family = 9;

@@ -94,7 +94,7 @@ END_TEST
 /* Not even a vote has gone out from here, and still the waiting caller is told of the loss. */
 START_TEST(a_loss_ends_what_is_being_collected)
 {
-	struct fx_ring world = {.group = 7, .hosts = 2, .world = 3, .n = 2, .members = {1, 2}};
+	struct fx_ring world = {.group = 7, .hosts = 1, .world = 2, .n = 2, .members = {1, 2}};
 
 	fx_group(f, 2, 2, comms);
 	fx_submit(f, comms[0], 0, 5, 8);
@@ -186,20 +186,10 @@ END_TEST
 
 START_TEST(a_group_of_one_is_too_few)
 {
-	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 1, .n = 2, .members = {1, 2}};
-
 	fx_group(f, 1, 1, comms);
 	fx_submit(f, comms[0], 0, 5, 8);
 	fx_expect_done(f, 0, comms[0], WIRE_TOO_FEW_PEERS,
 		"peer group 7 has 1 member; an all-reduce needs two: call pcclUpdateTopology");
-	fx_free(f);
-	f = fx_new();
-	/* it becomes one while local members are still missing */
-	fx_group(f, 2, 2, comms);
-	fx_submit(f, comms[0], 0, 5, 8);
-	ck_assert_uint_eq(f->acts.n, 0);
-	fx_world(f, 1, &ring, 1);
-	fx_expect_done(f, 0, comms[0], WIRE_TOO_FEW_PEERS, "peer group 7 has 1 member");
 }
 END_TEST
 

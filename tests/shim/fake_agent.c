@@ -118,6 +118,8 @@ static void close_conn(struct fake *f, int conn)
 {
 	if (f->conns[conn] < 0)
 		return;
+	/* The thread may be polling it, which would keep it open for a moment. */
+	shutdown(f->conns[conn], SHUT_RDWR);
 	close(f->conns[conn]);
 	f->conns[conn] = -1;
 	f->n_conns--;
@@ -507,6 +509,14 @@ void fake_attrs(struct fake *f, enum shm_comm_state state, uint32_t world, uint3
 	pthread_mutex_lock(&f->lock);
 	MUST(f->n_comms > 0);
 	write_attrs(attr_of(&f->comms[f->n_comms - 1]), state, world, hosts, pos, text);
+	pthread_mutex_unlock(&f->lock);
+}
+
+void fake_break_attrs(struct fake *f)
+{
+	pthread_mutex_lock(&f->lock);
+	MUST(f->n_comms > 0);
+	atomic_fetch_add(&attr_of(&f->comms[f->n_comms - 1])->version, 1);
 	pthread_mutex_unlock(&f->lock);
 }
 

@@ -56,6 +56,8 @@ unsigned fake_accepted(struct fake *f); /* connections so far */
 /* Writes the attributes of the comm that was created last. */
 void fake_attrs(struct fake *f, enum shm_comm_state state, uint32_t world, uint32_t hosts,
 	uint32_t pos, const char *text);
+/* Leaves them as if the agent had died in the middle of writing. */
+void fake_break_attrs(struct fake *f);
 
 /* An operation. */
 struct fake_op {

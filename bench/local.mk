@@ -1,1 +1,5 @@
 # SPDX-License-Identifier: MIT
+
+noinst_PROGRAMS += bench/krn_bench
+bench_krn_bench_SOURCES = bench/krn_bench.c
+bench_krn_bench_LDADD = libkrn.la

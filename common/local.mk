@@ -1,1 +1,25 @@
 # SPDX-License-Identifier: MIT
+
+# Pure code: no input or output, clock, thread or environment. The cores link this one alone.
+noinst_LTLIBRARIES += common/libcommon-pure.la
+common_libcommon_pure_la_SOURCES = \
+	common/cc_addr.c common/cc_addr.h \
+	common/cc_err.c common/cc_err.h \
+	common/cc_id.c common/cc_id.h \
+	common/cc_plan.c common/cc_plan.h
+
+# System calls, but no event loop: what the shim may have besides.
+noinst_LTLIBRARIES += common/libcommon-sys.la
+common_libcommon_sys_la_SOURCES = \
+	common/cc_futex.c common/cc_futex.h \
+	common/cc_log.c common/cc_log.h \
+	common/cc_shm.c common/cc_shm.h \
+	common/cc_spsc.h \
+	common/cc_sys.c common/cc_sys.h
+
+# All of it, for the daemons.
+noinst_LTLIBRARIES += common/libcommon.la
+common_libcommon_la_SOURCES = \
+	common/cc_conn.c \
+	common/cc_loop.c common/cc_loop.h common/cc_loop_internal.h
+common_libcommon_la_LIBADD = common/libcommon-pure.la common/libcommon-sys.la $(LIBEVENT_LIBS)

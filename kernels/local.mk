@@ -1,1 +1,24 @@
 # SPDX-License-Identifier: MIT
+
+# -ffp-contract=off: a fused multiply-add would round differently from one CPU to the next.
+KRN_CFLAGS = $(AM_CFLAGS) -ffp-contract=off
+
+noinst_LTLIBRARIES += libkrn.la
+noinst_HEADERS += kernels/krn.h kernels/krn_half.h kernels/krn_impl.h kernels/krn_vec.h
+libkrn_la_SOURCES = kernels/krn.c kernels/krn_scalar.c
+libkrn_la_CFLAGS = $(KRN_CFLAGS)
+libkrn_la_LIBADD =
+
+# One library per instruction set, for its own flags: nothing else may be compiled with them.
+if ARCH_X86_64
+noinst_LTLIBRARIES += libkrn_avx2.la libkrn_avx512.la
+libkrn_avx2_la_SOURCES = kernels/krn_avx2.c
+libkrn_avx2_la_CFLAGS = $(KRN_CFLAGS) -mavx2 -mf16c
+libkrn_avx512_la_SOURCES = kernels/krn_avx512.c
+libkrn_avx512_la_CFLAGS = $(KRN_CFLAGS) -mavx512f -mavx512bw -mavx512dq -mavx512vl
+libkrn_la_LIBADD += libkrn_avx2.la libkrn_avx512.la
+endif
+
+if ARCH_AARCH64
+libkrn_la_SOURCES += kernels/krn_neon.c
+endif

@@ -1,1 +1,31 @@
 # SPDX-License-Identifier: MIT
+
+include_HEADERS += \
+	libpccl-shim/include/ccoip.h \
+	libpccl-shim/include/ccoip_inet.h \
+	libpccl-shim/include/pccl.h
+
+lib_LTLIBRARIES += libpccl-shim/libpccl-shim.la
+libpccl_shim_libpccl_shim_la_SOURCES = \
+	libpccl-shim/abi_asserts.c \
+	libpccl-shim/address.c libpccl-shim/address.h \
+	libpccl-shim/await.c \
+	libpccl-shim/comm.c libpccl-shim/comm.h \
+	libpccl-shim/error.c libpccl-shim/error.h \
+	libpccl-shim/later.c \
+	libpccl-shim/lib.c libpccl-shim/lib.h \
+	libpccl-shim/master.c \
+	libpccl-shim/program.c libpccl-shim/program.h \
+	libpccl-shim/reduce.c libpccl-shim/reduce.h \
+	libpccl-shim/region.c libpccl-shim/region.h \
+	libpccl-shim/session.c libpccl-shim/session.h \
+	libpccl-shim/spawn.c libpccl-shim/spawn.h \
+	libpccl-shim/staging.c
+libpccl_shim_libpccl_shim_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/libpccl-shim/include
+libpccl_shim_libpccl_shim_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
+libpccl_shim_libpccl_shim_la_LDFLAGS = $(SHIM_LINK_FLAGS)
+libpccl_shim_libpccl_shim_la_LIBADD = proto/libwire.la common/libcommon-pure.la \
+	common/libcommon-sys.la
+EXTRA_libpccl_shim_libpccl_shim_la_DEPENDENCIES = libpccl-shim/libpccl-shim.map
+
+EXTRA_DIST += libpccl-shim/libpccl-shim.map

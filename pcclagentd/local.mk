@@ -1,1 +1,29 @@
 # SPDX-License-Identifier: MIT
+
+include pcclagentd/core/local.mk
+
+# All but main.c, so that tests can be the daemon.
+noinst_LTLIBRARIES += pcclagentd/libpcclagentd.la
+pcclagentd_libpcclagentd_la_SOURCES = \
+	pcclagentd/admin.c \
+	pcclagentd/agentd.c pcclagentd/agentd.h \
+	pcclagentd/engine.c pcclagentd/engine.h pcclagentd/engine_internal.h \
+	pcclagentd/engine_rx.c \
+	pcclagentd/engine_tx.c \
+	pcclagentd/engine_xfer.c \
+	pcclagentd/hello.c \
+	pcclagentd/io.h \
+	pcclagentd/link.c \
+	pcclagentd/options.c pcclagentd/options.h \
+	pcclagentd/queue.c \
+	pcclagentd/region.c \
+	pcclagentd/result.c \
+	pcclagentd/run.c \
+	pcclagentd/session.c \
+	pcclagentd/xfer.c
+pcclagentd_libpcclagentd_la_LIBADD = libagt.la libkrn.la \
+	proto/libwire.la common/libcommon.la $(INIH_LIBS) $(PROTOBUF_C_LIBS)
+
+sbin_PROGRAMS += pcclagentd/pcclagentd
+pcclagentd_pcclagentd_SOURCES = pcclagentd/main.c
+pcclagentd_pcclagentd_LDADD = pcclagentd/libpcclagentd.la $(SYSTEMD_LIBS)

@@ -1,1 +1,35 @@
 # SPDX-License-Identifier: MIT
+
+wire_generated = \
+	proto/admin.pb-c.c proto/admin.pb-c.h \
+	proto/ccoip.pb-c.c proto/ccoip.pb-c.h \
+	proto/local.pb-c.c proto/local.pb-c.h
+
+# Whoever links libwire.la adds $(PROTOBUF_C_LIBS), except the shim, which has its own copy inside.
+noinst_LTLIBRARIES += proto/libwire-generated.la proto/libwire.la
+nodist_proto_libwire_generated_la_SOURCES = $(wire_generated)
+proto_libwire_generated_la_SOURCES =
+proto_libwire_generated_la_CFLAGS = $(GENERATED_CFLAGS)
+
+proto_libwire_la_SOURCES = \
+	proto/shm_queue.h \
+	proto/wire_admin.c proto/wire_admin.h \
+	proto/wire_admin_decode.c \
+	proto/wire_arena.c proto/wire_arena.h \
+	proto/wire_bytes.h \
+	proto/wire_frame.c proto/wire_frame.h \
+	proto/wire_link.c proto/wire_link.h \
+	proto/wire_local.c proto/wire_local.h \
+	proto/wire_master.c proto/wire_master.h \
+	proto/wire_master_decode.c \
+	proto/wire_master_encode.c \
+	proto/wire_pb.c proto/wire_pb.h \
+	proto/wire_text.c proto/wire_text.h
+proto_libwire_la_LIBADD = proto/libwire-generated.la
+
+# Also for targets that do not pass by BUILT_SOURCES.
+$(proto_libwire_la_OBJECTS): $(wire_generated)
+
+BUILT_SOURCES += $(wire_generated)
+CLEANFILES += $(wire_generated)
+EXTRA_DIST += proto/admin.proto proto/ccoip.proto proto/local.proto

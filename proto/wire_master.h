@@ -48,7 +48,8 @@ enum wm_type {
 	WM_KICK = 41,
 };
 
-/* First message of an agent on a connection. */
+/* First message of an agent on a connection. When its versions do not overlap with ours, only they are
+ * decoded and the rest is zero: the receiver refuses it and names both. */
 struct wm_hello {
 	uint32_t version_min, version_max;
 	uint64_t features;

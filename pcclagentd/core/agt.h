@@ -6,26 +6,27 @@
  * A *session* is one process's connection. A *comm* is a communicator of a session. A *run* is one
  * master that comms of this host take part in (shared by all sessions that name the same address);
  * it lives while a comm uses it. An *op* is one (group, tag) of a run on this host: it collects the
- * submissions of all local accepted peers of the group, votes, runs as one transfer (*xfer*, named by
- * the master's seq) and completes all of them alike.
+ * submissions of all local accepted peers of the group, votes, runs as one transfer (*xfer*, named
+ * by the master's seq) and completes all of them alike.
  *
  * Rules kept here:
  * - Local votes of a group and tag are merged: WM_OP_VOTE goes out when every local member of the
- *   group has submitted; members that submitted with other parameters vote by themselves, so that the
- *   master names the disagreement.
+ *   group has submitted; members that submitted with other parameters vote by themselves, so that
+ *   the master names the disagreement.
  * - A submission is refused at once (AGT_ACT_COMPLETE) when the comm is not connected
- *   (pcclInvalidUsage), its group's world is below 2 (pcclTooFewPeers), the tag is in flight on this
- *   comm, or a field is out of range (pcclInvalidArgument, the sentence names field and limit).
- * - WM_OP_START starts the transfer; AGT_EV_XFER_DONE is reported to the master; WM_OP_DONE completes
- *   with success. Any other end cancels the transfer first (AGT_ACT_XFER_CANCEL, then
+ *   (pcclInvalidUsage), its group's world is below 2 (pcclTooFewPeers), the tag is in flight on
+ *   this comm, or a field is out of range (pcclInvalidArgument, the sentence names the
+ *   field and the limit).
+ * - WM_OP_START starts the transfer; AGT_EV_XFER_DONE is reported to the master; WM_OP_DONE
+ *   completes with success. Any other end cancels the transfer first (AGT_ACT_XFER_CANCEL, then
  *   AGT_EV_XFER_CANCELLED) and completes after that: no thread touches the memory any more.
  * - A session that closes takes its comms with it: WM_LEAVE with WM_LEAVE_DIED; a transfer that its
  *   memory is part of goes on until the master aborts it.
  * - When the master is gone or kicks a peer: its calls and operations end with
  *   pcclMasterConnectionFailed or the kick's code and text; the comm can be connected again.
- * - Rounds: links to the `next` of each ring are opened if missing; the report goes out when all are
- *   up or failed; WM_COMMIT puts the rings in force; links that no ring in force, no round and no
- *   transfer uses are closed.
+ * - Rounds: links to the `next` of each ring are opened if missing; the report goes out when all
+ *   are up or failed; WM_COMMIT puts the rings in force; links that no ring in force, no round and
+ *   no transfer uses are closed.
  */
 #ifndef AGT_H
 #define AGT_H
@@ -41,26 +42,27 @@ struct agt_config {
 	uint32_t n_addrs;
 	struct cc_addr addrs[WM_ADDRS_MAX];
 	uint16_t port_p2p, port_shared_state, port_benchmark;
-	uint32_t max_comms_per_uid; /* P8; default 1024 */
+	uint32_t max_comms_per_uid;  /* P8; default 1024 */
 	uint32_t connect_timeout_ms; /* to reach a master; default 10000 */
 };
 
 enum agt_event_type {
 	AGT_EV_SESSION_OPEN = 1, /* session, uid, pid, name (after a good hello) */
 	AGT_EV_SESSION_CLOSED,
-	AGT_EV_REQUEST,	 /* request: COMM_CREATE, _CONNECT, _DESTROY, UPDATE_TOPOLOGY, ARE_PENDING;
-			  * id: fresh random bytes */
-	AGT_EV_SUBMIT,	 /* comm, sqe: slot < SHM_SLOTS, regions already resolved by the caller;
-			  * code != 0: the caller found it bad: complete it with code and text */
-	AGT_EV_MASTER_UP, /* run: TCP connection made; from: address that we reached the master at */
+	AGT_EV_REQUEST,   /* request: COMM_CREATE, _CONNECT, _DESTROY, UPDATE_TOPOLOGY, ARE_PENDING;
+			   * id: fresh random bytes */
+	AGT_EV_SUBMIT,    /* comm, sqe: slot < SHM_SLOTS, regions already resolved by the caller;
+			   * code != 0: the caller found it bad: complete it with code and text */
+	AGT_EV_MASTER_UP, /* run: TCP connection made */
 	AGT_EV_MASTER_DOWN, /* run, text; also when it could not be made */
 	AGT_EV_MASTER_MSG,  /* run, msg (stays owned by the caller) */
-	AGT_EV_LINK_UP,	    /* run, peer (agent): all streams of the outbound link are up */
+	AGT_EV_LINK_UP,     /* run, peer (agent): all streams of the outbound link are up */
 	AGT_EV_LINK_FAILED, /* run, peer, text: could not be opened */
-	AGT_EV_LINK_DOWN,   /* run, peer, text: an established link, in or out, broke */
+	AGT_EV_LINK_DOWN,   /* run, peer, text: an established link broke: the one to peer, or, with
+			     * inbound, the one from it */
 	AGT_EV_XFER_DONE,   /* run, seq, code == 0: all here is final and sent; else failed, text */
 	AGT_EV_XFER_CANCELLED, /* run, seq: no thread uses it any more */
-	AGT_EV_TICK,	       /* at least every 100 ms */
+	AGT_EV_TICK,           /* at least every 100 ms */
 };
 
 struct agt_event {
@@ -70,31 +72,35 @@ struct agt_event {
 	const char *name;
 	const struct wl_request *request;
 	struct cc_id id;   /* REQUEST: fresh random bytes */
-	struct cc_id peer; /* LINK_*: the other agent */
+	struct cc_id peer; /* LINK_*: the other agent; XFER_DONE: who seems at fault, or zero */
+	bool inbound;      /* LINK_DOWN */
 	const struct shm_sqe *sqe;
 	const struct wm_msg *msg;
 	uint64_t seq;
 	uint64_t tx_bytes, rx_bytes; /* XFER_DONE */
-	uint32_t code;		     /* pcclResult_t */
+	uint32_t code;               /* pcclResult_t */
 	const char *text;
 };
 
 enum agt_action_type {
-	AGT_ACT_REPLY = 1,   /* session, reply */
-	AGT_ACT_COMM_OPEN,   /* session, comm: make its queue pair, then send reply with its fds */
-	AGT_ACT_COMM_CLOSE,  /* comm: drop the queue pair; transfers keep what they use */
-	AGT_ACT_ATTRS,	     /* comm, attrs: publish */
-	AGT_ACT_COMPLETE,    /* comm, slot, done: publish the completion and wake */
-	AGT_ACT_MASTER_OPEN, /* run, addr: connect */
-	AGT_ACT_MASTER_SEND, /* run, msg (owned by the action list) */
-	AGT_ACT_MASTER_CLOSE, /* run: no event follows any more */
+	AGT_ACT_REPLY = 1,    /* session, reply */
+	AGT_ACT_COMM_OPEN,    /* session, comm: make its queue pair, then send reply with its fds */
+	AGT_ACT_COMM_CLOSE,   /* comm: drop the queue pair; transfers keep what they use */
+	AGT_ACT_ATTRS,        /* comm, attrs: publish */
+	AGT_ACT_COMPLETE,     /* comm, slot, done: publish the completion and wake */
+	AGT_ACT_MASTER_OPEN,  /* run, addr: connect */
+	AGT_ACT_MASTER_SEND,  /* run, msg (owned by the action list) */
+	AGT_ACT_MASTER_CLOSE, /* run: once, also after MASTER_DOWN: the run is over. What was sent
+			       * goes out first. Its links go with its last transfer; nothing but
+			       * XFER_CANCELLED may follow */
 	AGT_ACT_RUN_READY,    /* run, id, key: accept inbound links of this run from now on */
 	AGT_ACT_LINK_OPEN,    /* run, endpoint, n_streams; answered by LINK_UP or LINK_FAILED */
-	AGT_ACT_LINK_CLOSE,   /* run, endpoint.agent: outbound link */
-	AGT_ACT_XFER_START,   /* run, xfer */
-	AGT_ACT_XFER_CANCEL,  /* run, xfer.seq; answered by XFER_CANCELLED */
-	AGT_ACT_XFER_FREE,    /* run, xfer.seq: after DONE or CANCELLED: give its memory back */
-	AGT_ACT_LOG,	      /* level (as in syslog), text */
+	AGT_ACT_LINK_CLOSE, /* run, endpoint.agent: outbound link, open or opening, if there is one;
+			     * no event of it follows any more */
+	AGT_ACT_XFER_START, /* run, xfer */
+	AGT_ACT_XFER_CANCEL, /* run, xfer.seq; answered by XFER_CANCELLED, also after XFER_DONE */
+	AGT_ACT_XFER_FREE,   /* run, xfer.seq: after DONE (ok) or CANCELLED: give its memory back */
+	AGT_ACT_LOG,         /* level (as in syslog), text */
 };
 
 struct agt_attrs {
@@ -111,6 +117,9 @@ struct agt_done {
 	uint64_t tx_bytes, rx_bytes;
 	char text[SHM_TEXT];
 };
+
+/* Peers of one group of a run on one host: what a transfer takes. A connect beyond is refused. */
+#define AGT_MEMBERS_MAX 64u
 
 /* A local contribution to a transfer, in rank order. */
 struct agt_member {

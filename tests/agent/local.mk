@@ -1,1 +1,17 @@
 # SPDX-License-Identifier: MIT
+
+check_PROGRAMS += tests/agent/test_agent
+TESTS += tests/agent/test_agent
+tests_agent_test_agent_SOURCES = \
+	tests/agent/end.c \
+	tests/agent/fixture.c tests/agent/fixture.h \
+	tests/agent/main.c \
+	tests/agent/op.c \
+	tests/agent/random.c \
+	tests/agent/round.c \
+	tests/agent/run.c \
+	tests/agent/session.c
+tests_agent_test_agent_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_agent_test_agent_LDADD = pcclagentd/core/libagt.la common/libcommon-pure.la \
+	$(PROTOBUF_C_LIBS) $(CHECK_LIBS)
+EXTRA_DIST += tests/agent/README.md

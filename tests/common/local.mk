@@ -1,1 +1,25 @@
 # SPDX-License-Identifier: MIT
+
+noinst_HEADERS += tests/common/testlib.h
+
+check_PROGRAMS += tests/common/test_basics tests/common/test_addr tests/common/test_plan
+TESTS += tests/common/test_basics tests/common/test_addr tests/common/test_plan
+
+tests_common_test_basics_SOURCES = tests/common/test_basics.c
+tests_common_test_basics_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_common_test_basics_LDADD = common/libcommon-pure.la $(CHECK_LIBS)
+
+tests_common_test_addr_SOURCES = tests/common/test_addr.c
+tests_common_test_addr_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_common_test_addr_LDADD = common/libcommon-pure.la $(CHECK_LIBS)
+
+tests_common_test_plan_SOURCES = tests/common/test_plan.c
+tests_common_test_plan_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_common_test_plan_LDADD = common/libcommon-pure.la $(CHECK_LIBS)
+
+check_PROGRAMS += tests/common/test_shm
+TESTS += tests/common/test_shm
+THREADED_TESTS += tests/common/test_shm
+tests_common_test_shm_SOURCES = tests/common/test_shm.c
+tests_common_test_shm_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_common_test_shm_LDADD = common/libcommon-sys.la common/libcommon-pure.la $(CHECK_LIBS)

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+#include "common/cc_shm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/cc_err.h"
+
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+static int error_of_errno(void)
+{
+	return errno == ENOMEM || errno == ENOSPC ? CC_ERR_NOMEM : CC_ERR_IO;
+}
+
+int cc_shm_create(const char *name, size_t size, int *ret_fd, void **ret_map)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), whole;
+	int fd, err, saved;
+	void *map;
+
+	if (size == 0 || size > (size_t)INT64_MAX - page)
+		return CC_ERR_INVAL;
+	whole = (size + page - 1) / page * page;
+	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return error_of_errno();
+	if (ftruncate(fd, (off_t)whole) < 0 || fcntl(fd, F_ADD_SEALS, SEALS) < 0)
+		goto err_close;
+	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		goto err_close;
+	*ret_fd = fd;
+	*ret_map = map;
+	return 0;
+
+err_close:
+	err = error_of_errno();
+	saved = errno;
+	close(fd);
+	errno = saved;
+	return err;
+}
+
+int cc_shm_map(int fd, size_t size, void **ret_map)
+{
+	struct stat st;
+	int seals;
+	void *map;
+
+	if (size == 0)
+		return CC_ERR_INVAL;
+	/* Without the seals the maker could cut the file, and an access here would be a SIGBUS. */
+	seals = fcntl(fd, F_GET_SEALS);
+	if (seals < 0 || (seals & SEALS) != SEALS)
+		return CC_ERR_PERM;
+	if (fstat(fd, &st) < 0)
+		return CC_ERR_IO;
+	if (st.st_size < 0 || (uintmax_t)st.st_size < size)
+		return CC_ERR_INVAL;
+	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return error_of_errno();
+	*ret_map = map;
+	return 0;
+}
+
+void cc_shm_unmap(void *map, size_t size)
+{
+	if (map)
+		munmap(map, size);
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The second half of an all-reduce: waiting, copying the result out, taking back what was written
+ * when the operation fails or the agent goes away.
+ *
+ * Numbers that the agent wrote are read once and checked against our own mappings before they are
+ * used: a wrong one costs the operation, never memory.
+ */
+#include "libpccl-shim/reduce.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cc_err.h"
+#include "common/cc_futex.h"
+#include "common/cc_plan.h"
+#include "common/cc_sys.h"
+#include "libpccl-shim/session.h"
+
+#define SLEEP_NS	 ((uint64_t)50000000) /* how late an agent's death may be noticed */
+#define SPIN_NS		 ((uint64_t)20000)
+#define OVERLAP_SEGS_MAX 65536u /* more are not followed one by one */
+
+/* What a waiter knows about its operation. */
+struct progress {
+	struct pccl_op *op;
+	struct shm_slot *slot;
+	uint32_t mode; /* enum shm_result_mode; NONE: not known yet */
+	pcclResult_t error; /* of reading it: the result area cannot be used */
+	char text[PCCL_TEXT_MAX];
+	struct cc_plan plan;
+	struct pccl_result *result;
+	uint8_t *area;		      /* the result, or the old contents */
+	const _Atomic uint8_t *flags; /* plan.n_segs of them */
+	bool overlap;		      /* segments are copied out as they become final */
+	uint32_t n_copied;
+};
+
+static bool within(uint64_t off, uint64_t len, uint64_t size)
+{
+	return off <= size && len <= size - off;
+}
+
+static void bad_area(struct progress *p, const char *what)
+{
+	p->error = pccl_fail(pcclInternalError,
+		"the agent described the result wrongly (%s); please report it", what);
+	strcpy(p->text, pcclGetLastError());
+}
+
+/* Only an operand that was staged still exists when its place has been overwritten. */
+static bool may_overlap(struct progress *p)
+{
+	struct pccl_op *op = p->op;
+	uint32_t n = p->plan.n_segs;
+
+	if (p->mode != SHM_RESULT_AREA || !op->staging || op->send != op->recv ||
+		n > OVERLAP_SEGS_MAX)
+		return false;
+	if (op->cap_copied < n) {
+		uint8_t *grown = realloc(op->copied, n);
+
+		if (!grown)
+			return false;
+		op->copied = grown;
+		op->cap_copied = n;
+	}
+	memset(op->copied, 0, n);
+	return true;
+}
+
+/* Reads the description of the result area, if there is one by now, and maps it. */
+static void learn(pcclComm_t *c, struct progress *p)
+{
+	const struct pccl_op *op = p->op;
+	const struct shm_slot *s = p->slot;
+	uint64_t off, flags_off;
+
+	if (p->mode != SHM_RESULT_NONE)
+		return;
+	p->mode = atomic_load_explicit(&s->mode, memory_order_acquire);
+	if (p->mode == SHM_RESULT_NONE)
+		return;
+	off = pccl_read64(&s->result_off);
+	flags_off = (uint64_t)pccl_read32(&s->flags_off_hi) << 32 | pccl_read32(&s->flags_off_lo);
+	if (p->mode != SHM_RESULT_AREA && (p->mode != SHM_RESULT_UNDO || !op->out)) {
+		bad_area(p, "mode");
+		return;
+	}
+	if (cc_plan_init(&p->plan, op->count, op->esize, pccl_read32(&s->hosts),
+		    pccl_read32(&s->segment_max)) < 0) {
+		bad_area(p, "segments");
+		return;
+	}
+	p->error = pccl_result_get(c, pccl_read64(&s->result_region), &p->result);
+	if (p->error != pcclSuccess) {
+		p->result = NULL;
+		strcpy(p->text, pcclGetLastError());
+		return;
+	}
+	if (!within(off, op->bytes, p->result->map.size) ||
+		!within(flags_off, p->plan.n_segs, p->result->map.size)) {
+		bad_area(p, "offsets");
+		return;
+	}
+	p->area = p->result->map.base + off;
+	p->flags = (const _Atomic uint8_t *)(const void *)(p->result->map.base + flags_off);
+	p->overlap = may_overlap(p);
+}
+
+/* Copies what is final and not copied yet. True if there was something. */
+static bool copy_segments(struct progress *p, bool all)
+{
+	struct pccl_op *op = p->op;
+	bool any = false;
+
+	for (uint32_t i = 0; i < p->plan.n_segs; i++) {
+		struct cc_span span;
+
+		if (op->copied[i] || !(all || atomic_load(&p->flags[i])))
+			continue;
+		span = cc_plan_segment(&p->plan, i);
+		memcpy(op->recv + span.off, p->area + span.off, span.len);
+		op->copied[i] = 1;
+		p->n_copied++;
+		any = true;
+	}
+	return any;
+}
+
+/* The caller's buffer as it was before the call. */
+static void take_back(struct progress *p)
+{
+	struct pccl_op *op = p->op;
+
+	if (p->error != pcclSuccess || p->mode == SHM_RESULT_NONE)
+		return;
+	if (p->mode == SHM_RESULT_AREA && p->n_copied == 0)
+		return;
+	for (uint32_t i = 0; i < p->plan.n_segs; i++) {
+		struct cc_span span = cc_plan_segment(&p->plan, i);
+
+		if (p->mode == SHM_RESULT_UNDO && atomic_load(&p->flags[i]))
+			memcpy(op->recv + span.off, p->area + span.off, span.len);
+		else if (p->mode == SHM_RESULT_AREA && op->copied[i])
+			memcpy(op->recv + span.off, op->staging->map.base + span.off, span.len);
+	}
+}
+
+static pcclResult_t take_result(struct progress *p)
+{
+	struct pccl_op *op = p->op;
+
+	if (p->mode == SHM_RESULT_UNDO && op->out)
+		return pcclSuccess;
+	if (p->mode == SHM_RESULT_NONE)
+		bad_area(p, "no result");
+	if (p->error != pcclSuccess)
+		return pccl_fail(p->error, "%s", p->text);
+	if (p->n_copied > 0)
+		copy_segments(p, true);
+	else
+		memcpy(op->recv, p->area, op->bytes);
+	return pcclSuccess;
+}
+
+static void relax(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#else
+	__asm__ volatile("yield");
+#endif
+}
+
+static bool several_cpus(void)
+{
+	static _Atomic int known; /* 0: no; 1: one; 2: more */
+	int n = atomic_load_explicit(&known, memory_order_relaxed);
+	cpu_set_t set;
+
+	if (n == 0) {
+		n = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) == 1 ? 1 : 2;
+		atomic_store_explicit(&known, n, memory_order_relaxed);
+	}
+	return n == 2;
+}
+
+/* What has to wake us. Until the area is known, a segment's flag tells that it is there: mapping it
+ * early is what lets us take back what the agent wrote if it dies. */
+static uint32_t wanted(const struct progress *p)
+{
+	const struct pccl_op *op = p->op;
+	bool early = op->out || (op->staging && op->send == op->recv);
+
+	if (p->overlap || (p->mode == SHM_RESULT_NONE && early))
+		return SHM_WAIT_SEGMENTS;
+	return SHM_WAIT_DONE;
+}
+
+/* True when something has changed. */
+static bool look(pcclComm_t *c, struct progress *p)
+{
+	uint32_t mode = p->mode;
+
+	learn(c, p);
+	return (p->overlap && copy_segments(p, false)) || p->mode != mode;
+}
+
+/* Until the slot is done (true) or the agent is gone (false). */
+static bool wait_for_end(pcclComm_t *c, struct progress *p)
+{
+	bool spin = several_cpus() && atomic_load_explicit(&c->wait_ns, memory_order_relaxed) <
+			2 * SPIN_NS;
+	uint64_t begin = cc_now_ns(), took;
+	bool alive = true, armed = false;
+
+	/* A slot that is done and a session that ended may both be true: the slot counts. */
+	while (atomic_load(&p->slot->state) != SHM_SLOT_DONE && alive) {
+		uint32_t kind = wanted(p);
+
+		if (look(c, p)) {
+			armed = false;
+		} else if (spin) {
+			relax();
+			spin = cc_now_ns() - begin < SPIN_NS;
+		} else if (!armed) {
+			atomic_store(&p->slot->wait, kind);
+			armed = true; /* and look once more before sleeping */
+		} else {
+			if (cc_futex_wait(&p->slot->wait, kind, SLEEP_NS) == CC_ERR_TIMEOUT)
+				alive = pccl_session_check(c->session);
+			armed = false;
+		}
+	}
+	atomic_store(&p->slot->wait, SHM_WAIT_AWAKE);
+	took = cc_now_ns() - begin;
+	atomic_store_explicit(&c->wait_ns,
+		(atomic_load_explicit(&c->wait_ns, memory_order_relaxed) * 3 + took) / 4,
+		memory_order_relaxed);
+	return atomic_load(&p->slot->state) == SHM_SLOT_DONE;
+}
+
+static pcclResult_t fail_as_slot_says(const struct shm_slot *s, uint32_t number)
+{
+	pcclResult_t code = pccl_result_of(number);
+	char text[SHM_TEXT];
+
+	memcpy(text, s->text, sizeof text);
+	text[sizeof text - 1] = '\0';
+	return pccl_fail(code, "%s", text[0] ? text : pcclGetErrorString(code));
+}
+
+static void fill_info(const struct shm_slot *s, pcclReduceInfo_t *info)
+{
+	if (!info)
+		return;
+	info->local_world_size = pccl_read32(&s->local_world);
+	info->tx_bytes = pccl_read64(&s->tx_bytes);
+	info->rx_bytes = pccl_read64(&s->rx_bytes);
+}
+
+/* Sets the sentence again if it has to say more. */
+static pcclResult_t fail_and_take_back(struct progress *p, pcclResult_t r)
+{
+	char text[PCCL_TEXT_MAX];
+
+	take_back(p);
+	if (p->error == pcclSuccess || p->mode != SHM_RESULT_UNDO)
+		return r;
+	strcpy(text, pcclGetLastError());
+	return pccl_fail(r, "recvbuff could not be restored: %s", text);
+}
+
+pcclResult_t pccl_reduce_await(pcclComm_t *c, uint32_t slot, pcclReduceInfo_t *info)
+{
+	struct progress p = {.op = &c->ops[slot], .slot = pccl_comm_slot(c, slot)};
+	uint32_t code;
+	pcclResult_t r;
+
+	if (wait_for_end(c, &p)) {
+		learn(c, &p);
+		code = pccl_read32(&p.slot->code);
+		r = code == pcclSuccess ? take_result(&p) : fail_as_slot_says(p.slot, code);
+	} else {
+		r = pccl_session_fail(c->session);
+	}
+	if (r == pcclSuccess)
+		fill_info(p.slot, info);
+	else
+		r = fail_and_take_back(&p, r);
+	/* From here on the agent may use the area for something else. */
+	pccl_result_put(c, p.result);
+	atomic_store_explicit(&p.slot->state, SHM_SLOT_FREE, memory_order_release);
+	pccl_reduce_release(c, slot);
+	return r;
+}
+
+void pccl_reduce_abandon(pcclComm_t *c)
+{
+	for (uint32_t i = 0; i < SHM_SLOTS; i++) {
+		struct progress p = {.op = &c->ops[i], .slot = pccl_comm_slot(c, i)};
+
+		if (c->ops[i].state == PCCL_OP_FREE)
+			continue;
+		/* Others have not been copied out. A result that is in place by now may stay. */
+		if (c->ops[i].out) {
+			learn(c, &p);
+			if (atomic_load(&p.slot->state) != SHM_SLOT_DONE ||
+				pccl_read32(&p.slot->code) != pcclSuccess)
+				take_back(&p);
+			pccl_result_put(c, p.result);
+		}
+		pccl_reduce_release(c, i);
+	}
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The thread's last error. Inside the library every function that can fail for a reason that the
+ * caller of the API should read returns pcclResult_t and has set the sentence.
+ */
+#ifndef PCCL_SHIM_ERROR_H
+#define PCCL_SHIM_ERROR_H
+
+#include <stdint.h>
+
+#include "libpccl-shim/include/pccl.h"
+
+#define PCCL_TEXT_MAX 640 /* the agent's sentence and a few words of ours */
+
+/* Sets the sentence and returns code. */
+__attribute__((format(printf, 2, 3))) pcclResult_t pccl_fail(
+	pcclResult_t code, const char *fmt, ...);
+/* Forgets the sentence and returns pcclSuccess. */
+pcclResult_t pccl_ok(void);
+/* A code that came over a wire: numbers that are no code become pcclInternalError. */
+pcclResult_t pccl_result_of(uint32_t code);
+
+#endif

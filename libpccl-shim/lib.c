@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+#include "libpccl-shim/lib.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "libpccl-shim/region.h"
+#include "libpccl-shim/session.h"
+
+enum { NOT_READY = 0, READY = 1, FORKED = 2 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of fork_fds; held for moments only */
+static struct pccl_fork_fd *fork_fds;
+static _Atomic int state;
+static _Atomic uint32_t generation;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int atfork_error;
+
+/* The list must not be in the middle of a change when it is copied. */
+static void before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void after_fork_in_parent(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/* The only thread of the child runs this. Objects of the parent are left alone (other threads may
+ * have been changing them), apart from their descriptors. */
+static void after_fork_in_child(void)
+{
+	struct pccl_fork_fd *f;
+
+	for (f = fork_fds; f; f = f->next)
+		close(f->fd);
+	fork_fds = NULL;
+	pthread_mutex_unlock(&lock);
+	atomic_fetch_add(&generation, 1);
+	if (atomic_load(&state) == READY)
+		atomic_store(&state, FORKED);
+	pccl_session_after_fork();
+	pccl_region_after_fork();
+}
+
+static void register_handlers(void)
+{
+	atfork_error = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+void pccl_fork_add(struct pccl_fork_fd *f, int fd)
+{
+	f->fd = fd;
+	if (fd < 0)
+		return;
+	pthread_mutex_lock(&lock);
+	f->prev = NULL;
+	f->next = fork_fds;
+	if (fork_fds)
+		fork_fds->prev = f;
+	fork_fds = f;
+	pthread_mutex_unlock(&lock);
+}
+
+void pccl_fork_close(struct pccl_fork_fd *f)
+{
+	if (f->fd < 0)
+		return;
+	pthread_mutex_lock(&lock);
+	if (f->prev)
+		f->prev->next = f->next;
+	else
+		fork_fds = f->next;
+	if (f->next)
+		f->next->prev = f->prev;
+	pthread_mutex_unlock(&lock);
+	close(f->fd);
+	f->fd = -1;
+}
+
+uint32_t pccl_generation(void)
+{
+	return atomic_load(&generation);
+}
+
+pcclResult_t pccl_check_ready(void)
+{
+	switch (atomic_load(&state)) {
+	case READY:
+		return pcclSuccess;
+	case FORKED:
+		return pccl_fail(pcclInvalidUsage,
+			"this process was made by fork() and may not use its parent's objects: "
+			"call pcclInit and make its own");
+	default:
+		return pccl_fail(pcclNotInitialized, "call pcclInit first");
+	}
+}
+
+pcclResult_t pcclInit(void)
+{
+	pthread_once(&once, register_handlers);
+	if (atfork_error)
+		return pccl_fail(pcclInternalError,
+			"the system has no memory for the handlers of fork()");
+	atomic_store(&state, READY);
+	return pccl_ok();
+}
+
+pcclResult_t pcclGetBuildInfo(pcclBuildInfo_t *info)
+{
+	if (!info)
+		return pccl_fail(pcclInvalidArgument, "info must not be NULL");
+	info->has_cuda_support = false;
+	return pccl_ok();
+}
+
+const char *pcclGetVersion(void)
+{
+	return PACKAGE_VERSION;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The library as a whole: whether it may be used in this process, and what happens at fork().
+ *
+ * A child made by fork() shares nothing with its parent: the child's copies of descriptors are
+ * closed right away, so that the agent sees the parent's end although the child lives on, and
+ * whatever the parent made is refused there. What must be known to the fork handlers registers with
+ * pccl_fork_add; the child forgets the list.
+ */
+#ifndef PCCL_SHIM_LIB_H
+#define PCCL_SHIM_LIB_H
+
+#include <stdint.h>
+
+#include "libpccl-shim/error.h"
+
+/* pcclSuccess when pcclInit was called in this process. Sets no sentence then. */
+pcclResult_t pccl_check_ready(void);
+/* Differs between a process and its forked children. */
+uint32_t pccl_generation(void);
+
+/* A descriptor that forked children must not keep open. Part of the owner's object. */
+struct pccl_fork_fd {
+	int fd;
+	struct pccl_fork_fd *next, *prev;
+};
+
+/* Registers fd (-1: does nothing but set f->fd). Any thread. */
+void pccl_fork_add(struct pccl_fork_fd *f, int fd);
+/* Takes it off the list and closes it; nothing if f->fd is -1. Any thread. */
+void pccl_fork_close(struct pccl_fork_fd *f);
+
+#endif

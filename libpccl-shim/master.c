@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A master of one's own: ccoip-masterd as a child process, on a socket that is opened here so that
+ * errors are known at once. The child holds one end of a leash and ends when it reads the end of
+ * file there: because we said so, or because this process is gone. A pair of sockets rather than a
+ * pipe: shutdown() may be called by a signal handler and needs no closing.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/cc_err.h"
+#include "common/cc_sys.h"
+#include "libpccl-shim/address.h"
+#include "libpccl-shim/lib.h"
+#include "libpccl-shim/program.h"
+
+#define MASTER_MAGIC 0x5453414du /* "MAST" */
+
+enum master_state { MASTER_CREATED = 0, MASTER_STARTING, MASTER_RUNNING, MASTER_ENDED };
+
+struct pcclMasterInstanceState_t {
+	uint32_t magic;
+	uint32_t generation;
+	struct pccl_fork_fd listener, leash;
+	pid_t pid;
+	_Atomic int state; /* enum master_state */
+};
+
+static pcclResult_t check(const pcclMasterInstance_t *m)
+{
+	pcclResult_t r = pccl_check_ready();
+
+	if (r != pcclSuccess)
+		return r;
+	if (!m || m->magic != MASTER_MAGIC)
+		return pccl_fail(pcclInvalidArgument,
+			"the pointer is NULL, not a master, or one that was destroyed");
+	if (m->generation != pccl_generation())
+		return pccl_fail(pcclInvalidUsage,
+			"the master belongs to the process that this one was forked from");
+	return pcclSuccess;
+}
+
+pcclResult_t pcclCreateMaster(
+	ccoip_socket_address_t listen_address, pcclMasterInstance_t **p_master_handle_out)
+{
+	pcclResult_t r = pccl_check_ready();
+	char text[CC_ADDR_STR_SIZE];
+	pcclMasterInstance_t *m;
+	struct cc_addr addr;
+	int fd;
+
+	if (r != pcclSuccess)
+		return r;
+	if (!p_master_handle_out)
+		return pccl_fail(pcclInvalidArgument, "p_master_handle_out must not be NULL");
+	r = pccl_address_read(&listen_address, &addr);
+	if (r != pcclSuccess)
+		return r;
+	fd = cc_listen_tcp(&addr, 0);
+	if (fd == CC_ERR_EXIST)
+		return pccl_fail(pcclInvalidUsage, "%s: the address is in use",
+			cc_addr_str(&addr, text));
+	if (fd < 0)
+		return pccl_fail(errno == EADDRNOTAVAIL || errno == EACCES ? pcclInvalidUsage
+									   : pcclInternalError,
+			"cannot listen on %s: %s", cc_addr_str(&addr, text), strerror(errno));
+	m = calloc(1, sizeof *m);
+	if (!m) {
+		close(fd);
+		return pccl_fail(pcclOutOfMemory, "no memory for a master");
+	}
+	m->magic = MASTER_MAGIC;
+	m->generation = pccl_generation();
+	m->leash.fd = -1;
+	pccl_fork_add(&m->listener, fd);
+	*p_master_handle_out = m;
+	return pccl_ok();
+}
+
+static pcclResult_t start(pcclMasterInstance_t *m)
+{
+	char *argv[] = {(char *)"ccoip-masterd", (char *)"--listen-fd", (char *)"3",
+		(char *)"--parent-fd", (char *)"4", NULL};
+	char program[PATH_MAX];
+	int pair[2], fds[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return pccl_fail(pcclInternalError, "cannot make a pair of sockets: %s",
+			strerror(errno));
+	pccl_program_find("PCCL_MASTERD", "ccoip-masterd", program, sizeof program);
+	fds[0] = m->listener.fd;
+	fds[1] = pair[1];
+	if (pccl_program_start(program, argv, -1, fds, 2, &m->pid) < 0) {
+		int saved = errno;
+
+		close(pair[0]);
+		close(pair[1]);
+		return pccl_fail(pcclInternalError,
+			"%s cannot be started: %s; install ccoip-masterd, or set PCCL_MASTERD to its "
+			"path",
+			program, strerror(saved));
+	}
+	close(pair[1]);
+	pccl_fork_add(&m->leash, pair[0]);
+	/* The child has its own; here it would go on accepting after the child's end. */
+	pccl_fork_close(&m->listener);
+	return pcclSuccess;
+}
+
+pcclResult_t pcclRunMaster(pcclMasterInstance_t *m)
+{
+	int expected = MASTER_CREATED;
+	pcclResult_t r = check(m);
+
+	if (r != pcclSuccess)
+		return r;
+	if (!atomic_compare_exchange_strong(&m->state, &expected, MASTER_STARTING))
+		return pccl_fail(pcclInvalidArgument, "the master is running, or has been");
+	r = start(m);
+	atomic_store(&m->state, r == pcclSuccess ? MASTER_RUNNING : MASTER_CREATED);
+	return r == pcclSuccess ? pccl_ok() : r;
+}
+
+/* Called by signal handlers: no locks, no memory, and no sentence. */
+pcclResult_t pcclInterruptMaster(pcclMasterInstance_t *m)
+{
+	int saved = errno;
+
+	if (!m || m->magic != MASTER_MAGIC || m->generation != pccl_generation() ||
+		atomic_load(&m->state) != MASTER_RUNNING)
+		return pcclInvalidArgument;
+	shutdown(m->leash.fd, SHUT_RDWR);
+	errno = saved;
+	return pcclSuccess;
+}
+
+pcclResult_t pcclMasterAwaitTermination(pcclMasterInstance_t *m)
+{
+	pcclResult_t r = check(m);
+	int status = 0;
+	pid_t got;
+
+	if (r != pcclSuccess)
+		return r;
+	if (atomic_load(&m->state) == MASTER_ENDED)
+		return pccl_ok();
+	if (atomic_load(&m->state) != MASTER_RUNNING)
+		return pccl_fail(pcclInvalidArgument, "the master was never started");
+	do
+		got = waitpid(m->pid, &status, 0);
+	while (got < 0 && errno == EINTR);
+	atomic_store(&m->state, MASTER_ENDED);
+	/* Not ours to know when somebody else has waited for it (a SIGCHLD handler). */
+	if (got == m->pid && status != 0)
+		return pccl_fail(pcclInternalError, "the master ended with %s %d",
+			WIFSIGNALED(status) ? "signal" : "status",
+			WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	return pccl_ok();
+}
+
+pcclResult_t pcclDestroyMaster(pcclMasterInstance_t *m)
+{
+	pcclResult_t r = check(m);
+	int state;
+
+	if (r != pcclSuccess)
+		return r;
+	state = atomic_load(&m->state);
+	if (state == MASTER_STARTING || state == MASTER_RUNNING)
+		return pccl_fail(pcclInvalidUsage,
+			"the master has been started: interrupt it, then call "
+			"pcclMasterAwaitTermination");
+	m->magic = 0;
+	pccl_fork_close(&m->listener);
+	pccl_fork_close(&m->leash);
+	free(m);
+	return pccl_ok();
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+#include "libpccl-shim/program.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cc_err.h"
+
+/* A source descriptor must not be one of the numbers that it is to be moved to. */
+#define FIRST_SAFE_FD 16
+
+static const char here; /* an address inside this library */
+
+static bool beside_library(const char *name, char *buf, size_t size)
+{
+	const char *slash;
+	Dl_info info;
+	int n;
+
+	if (!dladdr(&here, &info) || !info.dli_fname)
+		return false;
+	slash = strrchr(info.dli_fname, '/');
+	if (!slash)
+		return false;
+	n = snprintf(buf, size, "%.*s/../sbin/%s", (int)(slash - info.dli_fname), info.dli_fname,
+		name);
+	return n > 0 && (size_t)n < size && access(buf, X_OK) == 0;
+}
+
+static bool on_path(const char *name, char *buf, size_t size)
+{
+	const char *p = getenv("PATH");
+
+	while (p && *p) {
+		size_t len = strcspn(p, ":");
+		int n = snprintf(buf, size, "%.*s/%s", (int)len, p, name);
+
+		if (len > 0 && n > 0 && (size_t)n < size && access(buf, X_OK) == 0)
+			return true;
+		p += len + (p[len] == ':');
+	}
+	return false;
+}
+
+void pccl_program_find(const char *env, const char *name, char *buf, size_t size)
+{
+	const char *named = secure_getenv(env);
+
+	if (named && *named) {
+		snprintf(buf, size, "%s", named);
+		return;
+	}
+	if (beside_library(name, buf, size))
+		return;
+	snprintf(buf, size, "%s/%s", PCCL_SBINDIR, name);
+	if (access(buf, X_OK) == 0 || on_path(name, buf, size))
+		return;
+	snprintf(buf, size, "%s/%s", PCCL_SBINDIR, name);
+}
+
+static int describe_child(posix_spawn_file_actions_t *fa, posix_spawnattr_t *attr, int err_fd,
+	const int *moved, unsigned n_fds)
+{
+	sigset_t none, all;
+	int e;
+
+	sigemptyset(&none);
+	sigfillset(&all);
+	e = posix_spawn_file_actions_addopen(fa, 0, "/dev/null", O_RDONLY, 0);
+	if (!e)
+		e = posix_spawn_file_actions_addopen(fa, 1, "/dev/null", O_WRONLY, 0);
+	if (!e && err_fd >= 0)
+		e = posix_spawn_file_actions_adddup2(fa, err_fd, 2);
+	for (unsigned i = 0; !e && i < n_fds; i++)
+		e = posix_spawn_file_actions_adddup2(fa, moved[i], 3 + (int)i);
+	if (!e)
+		e = posix_spawn_file_actions_addclosefrom_np(fa, 3 + (int)n_fds);
+	if (!e)
+		e = posix_spawnattr_setsigmask(attr, &none);
+	if (!e)
+		e = posix_spawnattr_setsigdefault(attr, &all);
+	if (!e)
+		e = posix_spawnattr_setpgroup(attr, 0);
+	if (!e)
+		e = posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK |
+			POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+	return e;
+}
+
+static int spawn(const char *path, char *const argv[], int err_fd, const int *moved, unsigned n_fds,
+	pid_t *ret_pid)
+{
+	posix_spawn_file_actions_t fa;
+	posix_spawnattr_t attr;
+	int e;
+
+	e = posix_spawn_file_actions_init(&fa);
+	if (e)
+		return e;
+	e = posix_spawnattr_init(&attr);
+	if (e)
+		goto err_actions;
+	e = describe_child(&fa, &attr, err_fd, moved, n_fds);
+	if (!e)
+		e = posix_spawn(ret_pid, path, &fa, &attr, argv, environ);
+	posix_spawnattr_destroy(&attr);
+err_actions:
+	posix_spawn_file_actions_destroy(&fa);
+	return e;
+}
+
+int pccl_program_start(const char *path, char *const argv[], int err_fd, const int *fds,
+	unsigned n_fds, pid_t *ret_pid)
+{
+	int moved[1 + PCCL_PROGRAM_FDS] = {-1, -1, -1};
+	int e = 0;
+
+	if (n_fds > PCCL_PROGRAM_FDS)
+		return CC_ERR_INVAL;
+	for (unsigned i = 0; !e && i <= n_fds; i++) {
+		int from = i < n_fds ? fds[i] : err_fd;
+
+		if (from < 0)
+			continue;
+		moved[i] = fcntl(from, F_DUPFD_CLOEXEC, FIRST_SAFE_FD);
+		if (moved[i] < 0)
+			e = errno;
+	}
+	if (!e)
+		e = spawn(path, argv, moved[n_fds], moved, n_fds, ret_pid);
+	for (unsigned i = 0; i <= n_fds; i++)
+		if (moved[i] >= 0)
+			close(moved[i]);
+	errno = e;
+	return e ? CC_ERR_IO : 0;
+}

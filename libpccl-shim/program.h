@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Finding and starting the daemons as child processes.
+ */
+#ifndef PCCL_SHIM_PROGRAM_H
+#define PCCL_SHIM_PROGRAM_H
+
+#include <limits.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/*
+ * Where the program is: what the environment variable `env` says; else ../sbin/NAME as seen from this
+ * library; else the configured sbindir; else a folder of PATH. Writes a path that is executable, or,
+ * if there is none, the last candidate's (starting it fails with a good errno). `size` bytes.
+ */
+void pccl_program_find(const char *env, const char *name, char *buf, size_t size);
+
+#define PCCL_PROGRAM_FDS 2
+
+/*
+ * Starts path with argv. Descriptors of the child: 0 and 1 are /dev/null, 2 is err_fd (or this
+ * process's own standard error when it is -1), 3 and up are fds[0..n_fds), nothing else. Default
+ * signal handling, nothing blocked, a process group of its own so that Ctrl-C is this process's
+ * business. 0 and *ret_pid, or a negative enum cc_err with errno.
+ */
+int pccl_program_start(const char *path, char *const argv[], int err_fd, const int *fds,
+	unsigned n_fds, pid_t *ret_pid);
+
+#endif

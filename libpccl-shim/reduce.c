@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The first half of an all-reduce: arguments, submission, copying the operand in.
+ */
+#include "libpccl-shim/reduce.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cc_plan.h"
+#include "libpccl-shim/session.h"
+
+#define OPERAND_MAX ((uint64_t)1 << 48) /* bytes, as in cc_plan_init */
+#define PIECE	    ((uint64_t)256 * 1024)
+
+static uint32_t element_size(pcclDataType_t t)
+{
+	switch (t) {
+	case pcclUint8:
+	case pcclInt8:
+		return 1;
+	case pcclInt16:
+	case pcclUint16:
+	case pcclFloat16:
+	case pcclBFloat16:
+		return 2;
+	case pcclUint32:
+	case pcclInt32:
+	case pcclFloat:
+		return 4;
+	case pcclUint64:
+	case pcclInt64:
+	case pcclDouble:
+		return 8;
+	}
+	return 0;
+}
+
+static pcclResult_t check_descriptor(const pcclReduceDescriptor_t *d)
+{
+	uint32_t esize = element_size(d->src_descriptor.datatype);
+
+	if (esize == 0)
+		return pccl_fail(pcclInvalidArgument, "src_descriptor.datatype: there is no type %d",
+			(int)d->src_descriptor.datatype);
+	if (d->op < pcclSum || d->op > pcclMin)
+		return pccl_fail(
+			pcclInvalidArgument, "op: there is no operation %d", (int)d->op);
+	if (d->count == 0)
+		return pccl_fail(pcclInvalidArgument, "count is 0, it must be at least 1");
+	if (d->count > OPERAND_MAX / esize)
+		return pccl_fail(pcclInvalidArgument,
+			"count is %zu, the limit for elements of %u bytes is %llu", d->count, esize,
+			(unsigned long long)(OPERAND_MAX / esize));
+	if (d->quantization_options.algorithm != pcclQuantNone)
+		return pccl_fail(pcclInternalError,
+			"quantization_options.algorithm is %d: quantization is not in this release, use "
+			"pcclQuantNone",
+			(int)d->quantization_options.algorithm);
+	return pcclSuccess;
+}
+
+static pcclResult_t check_buffers(const void *send, const void *recv, uint64_t bytes)
+{
+	uintptr_t s = (uintptr_t)send, r = (uintptr_t)recv;
+
+	if (bytes > UINTPTR_MAX - s || bytes > UINTPTR_MAX - r)
+		return pccl_fail(pcclInvalidArgument,
+			"count: %llu bytes at these addresses go beyond the address space",
+			(unsigned long long)bytes);
+	if (s != r && s < r + bytes && r < s + bytes)
+		return pccl_fail(pcclInvalidArgument,
+			"sendbuff and recvbuff overlap: they must be equal or apart");
+	return pcclSuccess;
+}
+
+/* A free slot for the operation. */
+static pcclResult_t take_slot(pcclComm_t *c, uint64_t tag, uint32_t *ret)
+{
+	uint32_t slot = SHM_SLOTS;
+	bool tag_taken = false;
+
+	pthread_mutex_lock(&c->lock);
+	for (uint32_t i = 0; i < SHM_SLOTS; i++) {
+		if (c->ops[i].state == PCCL_OP_FREE)
+			slot = i < slot ? i : slot;
+		else if (c->ops[i].tag == tag)
+			tag_taken = true;
+	}
+	if (!tag_taken && slot < SHM_SLOTS) {
+		c->ops[slot].state = PCCL_OP_LAUNCHING;
+		c->ops[slot].tag = tag;
+		c->n_ops++;
+	}
+	pthread_mutex_unlock(&c->lock);
+	if (tag_taken)
+		return pccl_fail(pcclInvalidArgument, "tag %llu: an operation with it is in flight",
+			(unsigned long long)tag);
+	if (slot == SHM_SLOTS)
+		return pccl_fail(pcclInvalidUsage,
+			"%u operations are in flight, which is the limit: await some", SHM_SLOTS);
+	*ret = slot;
+	return pcclSuccess;
+}
+
+void pccl_reduce_release(pcclComm_t *c, uint32_t slot)
+{
+	struct pccl_op *op = &c->ops[slot];
+
+	pccl_registered_put(op->in);
+	pccl_registered_put(op->out);
+	pccl_staging_put(c, op->staging);
+	op->in = NULL;
+	op->out = NULL;
+	op->staging = NULL;
+	pthread_mutex_lock(&c->lock);
+	op->state = PCCL_OP_FREE;
+	c->n_ops--;
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* Where the operand lies, and the result may go. Elements in registered memory are used by the agent
+ * in place, which needs them aligned; others are copied. */
+static pcclResult_t place(pcclComm_t *c, struct pccl_op *op, struct shm_sqe *e)
+{
+	pcclResult_t r;
+
+	op->in = NULL;
+	op->out = NULL;
+	op->staging = NULL;
+	if ((uintptr_t)op->recv % op->esize == 0)
+		op->out = pccl_registered_get(
+			c->session, op->recv, op->bytes, &e->out_region, &e->out_off);
+	if (op->out)
+		e->flags |= SHM_SQE_OUT_REGISTERED;
+	if ((uintptr_t)op->send % op->esize == 0)
+		op->in = pccl_registered_get(
+			c->session, op->send, op->bytes, &e->in_region, &e->in_off);
+	if (op->in) {
+		e->flags |= SHM_SQE_IN_REGISTERED;
+		return pcclSuccess;
+	}
+	r = pccl_staging_get(c, op->bytes, &op->staging);
+	if (r != pcclSuccess) {
+		op->staging = NULL;
+		return r;
+	}
+	e->in_region = op->staging->map.region;
+	e->in_off = 0;
+	return pcclSuccess;
+}
+
+/* The agent needs the operand from here on first, if the ring stays as it is. A hint only. */
+static uint64_t first_byte(const struct pccl_op *op, const struct pccl_attrs *attrs)
+{
+	struct cc_plan plan;
+	uint64_t start;
+
+	if (attrs->hosts < 2 ||
+		cc_plan_init(&plan, op->count, op->esize, attrs->hosts, CC_PLAN_SEGMENT_MAX) < 0)
+		return 0;
+	start = cc_plan_first_byte(&plan, attrs->pos % attrs->hosts);
+	return start < op->bytes ? start : 0;
+}
+
+/* The agent watches it edge-triggered and never reads it: a full counter rings as well. */
+static void ring_bell(int fd)
+{
+	uint64_t one = 1;
+
+	if (write(fd, &one, sizeof one) < 0)
+		return;
+}
+
+static void submit(pcclComm_t *c, uint32_t slot, const struct shm_sqe *e, enum pccl_op_state state)
+{
+	struct shm_sqe *ring = (struct shm_sqe *)(void *)(c->queue + SHM_SQE_OFF);
+	struct shm_slot *s = pccl_comm_slot(c, slot);
+
+	atomic_store_explicit(&s->in_done, 0, memory_order_relaxed);
+	atomic_store_explicit(&s->in_want, 0, memory_order_relaxed);
+	atomic_store_explicit(&s->wait, SHM_WAIT_AWAKE, memory_order_relaxed);
+	atomic_store_explicit(&s->mode, SHM_RESULT_NONE, memory_order_relaxed);
+	atomic_store_explicit(&s->state, SHM_SLOT_PENDING, memory_order_relaxed);
+	pthread_mutex_lock(&c->lock);
+	/* There are as many entries as slots, so this one has been consumed. */
+	ring[c->tail % SHM_SLOTS] = *e;
+	c->tail++;
+	c->ops[slot].state = state;
+	atomic_store_explicit(&pccl_comm_sq(c)->tail, c->tail, memory_order_release);
+	pthread_mutex_unlock(&c->lock);
+	ring_bell(c->submit_bell.fd);
+}
+
+/* [from, to) of the operand in pieces; *done counts the bytes copied so far. */
+static void copy_range(const pcclComm_t *c, const struct pccl_op *op, struct shm_slot *s,
+	uint64_t from, uint64_t to, uint64_t *done)
+{
+	while (from < to) {
+		uint64_t n = to - from < PIECE ? to - from : PIECE;
+
+		memcpy(op->staging->map.base + from, op->send + from, n);
+		from += n;
+		*done += n;
+		/* Sequentially consistent, both: the agent sets in_want and looks once more. */
+		atomic_store(&s->in_done, *done);
+		if (atomic_load(&s->in_want) && atomic_exchange(&s->in_want, 0))
+			ring_bell(c->data_bell.fd);
+	}
+}
+
+static void copy_in(const pcclComm_t *c, uint32_t slot, uint64_t start)
+{
+	const struct pccl_op *op = &c->ops[slot];
+	struct shm_slot *s = pccl_comm_slot(c, slot);
+	uint64_t done = 0;
+
+	copy_range(c, op, s, start, op->bytes, &done);
+	copy_range(c, op, s, 0, start, &done);
+}
+
+/* `state`: PCCL_OP_IN_FLIGHT, or PCCL_OP_AWAITED if the caller goes on to wait for it. */
+static pcclResult_t launch(pcclComm_t *c, const void *send, void *recv,
+	const pcclReduceDescriptor_t *d, enum pccl_op_state state, uint32_t *ret_slot)
+{
+	struct shm_sqe e = {.tag = d->tag,
+		.count = d->count,
+		.dtype = d->src_descriptor.datatype,
+		.op = d->op,
+		.src_hint = d->src_descriptor.distribution_hint};
+	struct pccl_attrs attrs;
+	struct pccl_op *op;
+	pcclResult_t r;
+
+	r = check_descriptor(d);
+	if (r != pcclSuccess)
+		return r;
+	r = check_buffers(send, recv, d->count * element_size(d->src_descriptor.datatype));
+	if (r != pcclSuccess)
+		return r;
+	r = pccl_comm_connected(c, &attrs);
+	if (r != pcclSuccess)
+		return r;
+	r = take_slot(c, d->tag, &e.slot);
+	if (r != pcclSuccess)
+		return r;
+	op = &c->ops[e.slot];
+	op->send = send;
+	op->recv = recv;
+	op->count = d->count;
+	op->esize = element_size(d->src_descriptor.datatype);
+	op->bytes = op->count * op->esize;
+	r = place(c, op, &e);
+	if (r != pcclSuccess) {
+		pccl_reduce_release(c, e.slot);
+		return r;
+	}
+	if (op->staging)
+		e.in_start = first_byte(op, &attrs);
+	submit(c, e.slot, &e, state);
+	if (op->staging)
+		copy_in(c, e.slot, e.in_start);
+	*ret_slot = e.slot;
+	return pcclSuccess;
+}
+
+static pcclResult_t check_arguments(const void *send, const void *recv,
+	const pcclReduceDescriptor_t *d, const pcclComm_t *c)
+{
+	pcclResult_t r = pccl_comm_check(c);
+
+	if (r != pcclSuccess)
+		return r;
+	if (!send || !recv || !d)
+		return pccl_fail(pcclInvalidArgument, "%s must not be NULL",
+			!send ? "sendbuff" : !recv ? "recvbuff" : "descriptor");
+	return pcclSuccess;
+}
+
+/* The operation with this tag becomes the caller's to await. */
+static bool claim(pcclComm_t *c, uint64_t tag, uint32_t *ret_slot)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&c->lock);
+	for (uint32_t i = 0; i < SHM_SLOTS && !found; i++) {
+		if (c->ops[i].state != PCCL_OP_IN_FLIGHT || c->ops[i].tag != tag)
+			continue;
+		c->ops[i].state = PCCL_OP_AWAITED;
+		*ret_slot = i;
+		found = true;
+	}
+	pthread_mutex_unlock(&c->lock);
+	return found;
+}
+
+/* Communicators are const in the signatures that were released, for the caller's view of them. */
+static pcclComm_t *own(const pcclComm_t *c)
+{
+	return (pcclComm_t *)(uintptr_t)c;
+}
+
+pcclResult_t pcclAllReduce(const void *sendbuff, void *recvbuff,
+	const pcclReduceDescriptor_t *descriptor, const pcclComm_t *communicator,
+	pcclReduceInfo_t *reduce_info_out)
+{
+	pcclResult_t r = check_arguments(sendbuff, recvbuff, descriptor, communicator);
+	pcclComm_t *c = own(communicator);
+	uint32_t slot = 0;
+
+	if (r != pcclSuccess)
+		return r;
+	r = launch(c, sendbuff, recvbuff, descriptor, PCCL_OP_AWAITED, &slot);
+	if (r != pcclSuccess)
+		return r;
+	r = pccl_reduce_await(c, slot, reduce_info_out);
+	return r == pcclSuccess ? pccl_ok() : r;
+}
+
+pcclResult_t pcclAllReduceAsync(const void *sendbuff, void *recvbuff,
+	const pcclReduceDescriptor_t *descriptor, const pcclComm_t *communicator,
+	pcclAsyncReduceOp_t *reduce_handle_out)
+{
+	pcclResult_t r = check_arguments(sendbuff, recvbuff, descriptor, communicator);
+	uint32_t slot;
+
+	if (r != pcclSuccess)
+		return r;
+	if (!reduce_handle_out)
+		return pccl_fail(pcclInvalidArgument, "reduce_handle_out must not be NULL");
+	r = launch(own(communicator), sendbuff, recvbuff, descriptor, PCCL_OP_IN_FLIGHT, &slot);
+	if (r != pcclSuccess)
+		return r;
+	reduce_handle_out->comm = own(communicator);
+	reduce_handle_out->tag = descriptor->tag;
+	return pccl_ok();
+}
+
+pcclResult_t pcclAwaitAsyncReduce(
+	const pcclAsyncReduceOp_t *reduce_handle, pcclReduceInfo_t *reduce_info_out)
+{
+	pcclResult_t r = pccl_check_ready();
+	uint32_t slot;
+
+	if (r != pcclSuccess)
+		return r;
+	if (!reduce_handle)
+		return pccl_fail(pcclInvalidArgument, "reduce_handle must not be NULL");
+	r = pccl_comm_check(reduce_handle->comm);
+	if (r != pcclSuccess)
+		return r;
+	if (!claim(reduce_handle->comm, reduce_handle->tag, &slot))
+		return pccl_fail(pcclInvalidArgument,
+			"no operation with tag %llu is in flight: it was not started, or has been "
+			"awaited already",
+			(unsigned long long)reduce_handle->tag);
+	r = pccl_reduce_await(reduce_handle->comm, slot, reduce_info_out);
+	return r == pcclSuccess ? pccl_ok() : r;
+}

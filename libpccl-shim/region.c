@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+#include "libpccl-shim/region.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/cc_err.h"
+#include "common/cc_shm.h"
+#include "libpccl-shim/lib.h"
+#include "libpccl-shim/session.h"
+
+struct pccl_registered {
+	struct pccl_session *session;
+	struct pccl_map map;
+	uint32_t users; /* operations that name it; under the lock */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below; held for moments only */
+static struct pccl_registered **table;			 /* sorted by address */
+static size_t n_table, cap_table;
+
+void pccl_region_after_fork(void)
+{
+	/* Another thread of the parent may have held it, in the middle of a change. */
+	pthread_mutex_init(&lock, NULL);
+	table = NULL;
+	n_table = 0;
+	cap_table = 0;
+}
+
+static pcclResult_t map_fd(int fd, size_t size, struct pccl_map *m)
+{
+	void *base;
+	int err = cc_shm_map(fd, size, &base);
+
+	close(fd);
+	if (err == CC_ERR_NOMEM)
+		return pccl_fail(pcclOutOfMemory, "no address space for %zu bytes", size);
+	if (err < 0)
+		return pccl_fail(pcclInternalError,
+			"the agent handed out memory that cannot be mapped: %s", cc_err_str(err));
+	m->base = base;
+	m->size = size;
+	return pcclSuccess;
+}
+
+pcclResult_t pccl_map_alloc(struct pccl_session *s, uint64_t size, enum wl_region_use use,
+	struct pccl_map *ret)
+{
+	struct wl_request request = {.type = WL_REGION_ALLOC, .size = size, .use = use};
+	struct wl_request give_back = {.type = WL_REGION_FREE};
+	struct pccl_map m = {0};
+	struct wl_reply reply;
+	pcclResult_t r;
+	int fd;
+
+	r = pccl_session_call(s, &request, &reply, &fd, 1);
+	if (r != pcclSuccess)
+		return r;
+	m.region = reply.region;
+	r = map_fd(fd, size, &m);
+	if (r != pcclSuccess) {
+		char text[PCCL_TEXT_MAX];
+
+		/* The sentence about the mapping is the one to keep. */
+		strcpy(text, pcclGetLastError());
+		give_back.region = m.region;
+		pccl_session_call(s, &give_back, &reply, NULL, 0);
+		return pccl_fail(r, "%s", text);
+	}
+	if (use == WL_REGION_STAGING)
+		madvise(m.base, m.size, MADV_DONTFORK);
+	*ret = m;
+	return pcclSuccess;
+}
+
+pcclResult_t pccl_map_result(struct pccl_session *s, uint32_t comm, uint64_t region,
+	struct pccl_map *ret)
+{
+	struct wl_request request = {.type = WL_REGION_MAP, .comm = comm, .region = region};
+	struct pccl_map m = {.region = region};
+	struct wl_reply reply;
+	pcclResult_t r;
+	int fd;
+
+	r = pccl_session_call(s, &request, &reply, &fd, 1);
+	if (r != pcclSuccess)
+		return r;
+	if (reply.size > SIZE_MAX / 2) {
+		close(fd);
+		return pccl_fail(pcclInternalError, "the agent names an impossible size");
+	}
+	r = map_fd(fd, (size_t)reply.size, &m);
+	if (r != pcclSuccess)
+		return r;
+	madvise(m.base, m.size, MADV_DONTFORK);
+	*ret = m;
+	return pcclSuccess;
+}
+
+void pccl_map_drop(struct pccl_map *m)
+{
+	cc_shm_unmap(m->base, m->size);
+	memset(m, 0, sizeof *m);
+}
+
+void pccl_map_free(struct pccl_session *s, struct pccl_map *m)
+{
+	struct wl_request request = {.type = WL_REGION_FREE, .region = m->region};
+	struct wl_reply reply;
+
+	if (pccl_session_check(s))
+		pccl_session_call(s, &request, &reply, NULL, 0);
+	pccl_map_drop(m);
+}
+
+/* With the lock held: how many regions start at or below p. */
+static size_t upper_bound(const uint8_t *p)
+{
+	size_t low = 0, high = n_table;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if ((uintptr_t)table[mid]->map.base <= (uintptr_t)p)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+struct pccl_registered *pccl_registered_get(const struct pccl_session *s, const void *p, size_t len,
+	uint64_t *ret_region, uint64_t *ret_off)
+{
+	struct pccl_registered *r = NULL;
+	uintptr_t off;
+	size_t i;
+
+	pthread_mutex_lock(&lock);
+	i = upper_bound(p);
+	if (i > 0) {
+		r = table[i - 1];
+		off = (uintptr_t)p - (uintptr_t)r->map.base;
+		if (r->session != s || off >= r->map.size || len > r->map.size - off) {
+			r = NULL;
+		} else {
+			r->users++;
+			*ret_region = r->map.region;
+			*ret_off = off;
+		}
+	}
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+void pccl_registered_put(struct pccl_registered *r)
+{
+	if (!r)
+		return;
+	pthread_mutex_lock(&lock);
+	r->users--;
+	pthread_mutex_unlock(&lock);
+}
+
+static bool insert(struct pccl_registered *r)
+{
+	bool done = false;
+	size_t i;
+
+	pthread_mutex_lock(&lock);
+	if (n_table == cap_table) {
+		size_t cap = cap_table ? cap_table * 2 : 16;
+		struct pccl_registered **t = realloc(table, cap * sizeof *t);
+
+		if (!t)
+			goto out;
+		table = t;
+		cap_table = cap;
+	}
+	i = upper_bound(r->map.base);
+	memmove(&table[i + 1], &table[i], (n_table - i) * sizeof(struct pccl_registered *));
+	table[i] = r;
+	n_table++;
+	done = true;
+out:
+	pthread_mutex_unlock(&lock);
+	return done;
+}
+
+pcclResult_t pcclMemAlloc(size_t size, void **ptr_out)
+{
+	pcclResult_t res = pccl_check_ready();
+	struct pccl_registered *r;
+
+	if (res != pcclSuccess)
+		return res;
+	if (!ptr_out)
+		return pccl_fail(pcclInvalidArgument, "ptr_out must not be NULL");
+	if (size == 0 || size > PTRDIFF_MAX)
+		return pccl_fail(pcclInvalidArgument,
+			"size must be at least 1 and at most %td, not %zu", PTRDIFF_MAX, size);
+	r = calloc(1, sizeof *r);
+	if (!r)
+		return pccl_fail(pcclOutOfMemory, "no memory for a region's record");
+	res = pccl_session_get(&r->session);
+	if (res != pcclSuccess)
+		goto err_free;
+	res = pccl_map_alloc(r->session, size, WL_REGION_REGISTERED, &r->map);
+	if (res != pcclSuccess)
+		goto err_session;
+	if (!insert(r)) {
+		res = pccl_fail(pcclOutOfMemory, "no memory for the table of regions");
+		goto err_map;
+	}
+	*ptr_out = r->map.base;
+	return pccl_ok();
+
+err_map:
+	pccl_map_free(r->session, &r->map);
+err_session:
+	pccl_session_unref(r->session);
+err_free:
+	free(r);
+	return res;
+}
+
+pcclResult_t pcclMemFree(void *ptr)
+{
+	pcclResult_t res = pccl_check_ready();
+	struct pccl_registered *r = NULL;
+	size_t i;
+
+	if (res != pcclSuccess)
+		return res;
+	if (!ptr)
+		return pccl_ok();
+	pthread_mutex_lock(&lock);
+	i = upper_bound(ptr);
+	if (i == 0 || table[i - 1]->map.base != ptr) {
+		res = pccl_fail(pcclInvalidArgument,
+			"%p is not the start of memory from pcclMemAlloc", ptr);
+	} else if (table[i - 1]->users > 0) {
+		res = pccl_fail(pcclInvalidUsage,
+			"operations in flight use the memory: await them first");
+	} else {
+		r = table[i - 1];
+		memmove(&table[i - 1], &table[i], (n_table - i) * sizeof(struct pccl_registered *));
+		n_table--;
+	}
+	pthread_mutex_unlock(&lock);
+	if (!r)
+		return res;
+	pccl_map_free(r->session, &r->map);
+	pccl_session_unref(r->session);
+	free(r);
+	return pccl_ok();
+}

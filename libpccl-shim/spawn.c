@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+#include "libpccl-shim/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/cc_err.h"
+#include "common/cc_sys.h"
+#include "libpccl-shim/program.h"
+
+#define SYSTEM_SOCKET	 PCCL_RUNDIR "/agent.sock"
+#define START_TIMEOUT_MS 10000
+#define LOCK_POLL_MS	 20
+
+/* Nobody listens: there may be an agent elsewhere, or one may be started. */
+static bool nobody_there(int error)
+{
+	return error == ENOENT || error == ECONNREFUSED || error == ENOTDIR;
+}
+
+/* *ret_fd is -1 when there is no agent at this path. */
+static pcclResult_t try_connect(const char *path, int *ret_fd)
+{
+	*ret_fd = cc_connect_unix(path, SOCK_SEQPACKET);
+	if (*ret_fd >= 0)
+		return pcclSuccess;
+	*ret_fd = -1;
+	if (nobody_there(errno))
+		return pcclSuccess;
+	if (errno == EACCES || errno == EPERM)
+		return pccl_fail(pcclPermissionDenied,
+			"this user may not use the agent at %s: have it admitted to the socket's "
+			"group, or set PCCL_AGENT_SOCKET to the socket of another agent",
+			path);
+	return pccl_fail(pcclAgentUnavailable, "cannot connect to the agent at %s: %s", path,
+		strerror(errno));
+}
+
+static bool is_own_directory(const char *path)
+{
+	struct stat st;
+
+	return path && path[0] == '/' && stat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
+		st.st_uid == geteuid();
+}
+
+static pcclResult_t refuse_directory(const char *dir, const char *why)
+{
+	return pccl_fail(pcclAgentUnavailable,
+		"the folder of this user's agent, %s, cannot be used: %s", dir, why);
+}
+
+/*
+ * Opens the folder for this user's agent, made if it is missing, and writes its name. It lies in a
+ * place where others can write, so whoever came first may have made it: nothing in it can be trusted
+ * unless the folder is ours alone.
+ */
+static pcclResult_t open_private_dir(char *dir, size_t size, int *ret_fd)
+{
+	const char *base = secure_getenv("XDG_RUNTIME_DIR");
+	struct stat st;
+	int n, fd;
+
+	/* After su(1) the variable may still name another user's folder. */
+	if (is_own_directory(base)) {
+		n = snprintf(dir, size, "%s/pccl", base);
+	} else {
+		base = secure_getenv("TMPDIR");
+		n = snprintf(dir, size, "%s/pccl-%u", base && base[0] == '/' ? base : "/tmp",
+			(unsigned)geteuid());
+	}
+	if (n < 0 || (size_t)n >= size)
+		return refuse_directory(dir, "its name is too long for a socket in it");
+	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
+		return refuse_directory(dir, strerror(errno));
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return refuse_directory(dir, errno == ELOOP || errno == ENOTDIR
+				? "it is a symbolic link or a file; remove it"
+				: strerror(errno));
+	if (fstat(fd, &st) < 0 || st.st_uid != geteuid()) {
+		close(fd);
+		return refuse_directory(dir, "it belongs to another user");
+	}
+	if (st.st_mode & 077) {
+		close(fd);
+		return refuse_directory(dir, "others have access to it; its mode must be 0700");
+	}
+	*ret_fd = fd;
+	return pcclSuccess;
+}
+
+/* The agent detaches itself; its first process ends when it is ready. Returns a wait status, -1 when
+ * somebody else has taken it (a SIGCHLD handler), -2 when it took too long. */
+static int await_start(pid_t pid)
+{
+	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	bool late = false;
+	int status;
+	pid_t got;
+
+	if (pidfd >= 0) {
+		struct pollfd p = {.fd = pidfd, .events = POLLIN};
+		uint64_t end = cc_now_ns() + START_TIMEOUT_MS * 1000000ull, now;
+		int n = 0;
+
+		for (now = cc_now_ns(); n <= 0 && now < end; now = cc_now_ns())
+			n = poll(&p, 1, (int)((end - now) / 1000000u) + 1);
+		close(pidfd);
+		if (n <= 0) {
+			late = true;
+			kill(pid, SIGKILL);
+		}
+	}
+	do
+		got = waitpid(pid, &status, 0);
+	while (got < 0 && errno == EINTR);
+	if (late)
+		return -2;
+	return got == pid ? status : -1;
+}
+
+static pcclResult_t start_agent(const char *dir, int dir_fd, const char *path, int listener)
+{
+	char program[PATH_MAX], socket_arg[PCCL_SOCKET_PATH_MAX];
+	char *argv[] = {(char *)"pcclagentd", (char *)"--private", (char *)"--listen-fd",
+		(char *)"3", (char *)"--socket", socket_arg, NULL};
+	int log_fd, err, status;
+	pid_t pid;
+
+	snprintf(socket_arg, sizeof socket_arg, "%s", path);
+	pccl_program_find("PCCL_AGENTD", "pcclagentd", program, sizeof program);
+	log_fd = openat(dir_fd, "agent.log",
+		O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (log_fd < 0)
+		return pccl_fail(pcclAgentUnavailable, "cannot write %s/agent.log: %s", dir,
+			strerror(errno));
+	err = pccl_program_start(program, argv, log_fd, &listener, 1, &pid);
+	close(log_fd);
+	if (err < 0)
+		return pccl_fail(pcclAgentUnavailable,
+			"no agent is running and %s cannot be started: %s; install pcclagentd, or "
+			"set PCCL_AGENTD to its path",
+			program, strerror(errno));
+	status = await_start(pid);
+	if (status == -2)
+		return pccl_fail(pcclAgentUnavailable,
+			"%s was not ready within %d s; see %s/agent.log", program,
+			START_TIMEOUT_MS / 1000, dir);
+	if (status > 0)
+		return pccl_fail(pcclAgentUnavailable, "%s ended with %s %d; see %s/agent.log",
+			program, WIFSIGNALED(status) ? "signal" : "status",
+			WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), dir);
+	return pcclSuccess;
+}
+
+/* With the lock held: of several processes one starts the agent, the others find it. */
+static pcclResult_t start_and_connect(const char *dir, int dir_fd, const char *path, int *ret_fd)
+{
+	pcclResult_t r = try_connect(path, ret_fd);
+	int listener;
+
+	if (r != pcclSuccess || *ret_fd >= 0)
+		return r;
+	listener = cc_listen_unix(path, SOCK_SEQPACKET, 0600);
+	if (listener < 0)
+		return pccl_fail(pcclAgentUnavailable, "cannot make the socket %s: %s", path,
+			listener == CC_ERR_EXIST ? "something else is in its place" :
+						   strerror(errno));
+	r = start_agent(dir, dir_fd, path, listener);
+	/* The listener stays open until we are connected or have given up: a connection that waits
+	 * in it would otherwise be refused before the agent had a chance. */
+	if (r == pcclSuccess)
+		r = try_connect(path, ret_fd);
+	else
+		unlink(path);
+	close(listener);
+	if (r == pcclSuccess && *ret_fd < 0)
+		return pccl_fail(pcclAgentUnavailable,
+			"the agent that was started does not listen at %s; see %s/agent.log", path,
+			dir);
+	return r;
+}
+
+/* flock() with a bound: the holder may be starting an agent that never gets ready. */
+static bool take_lock(int fd)
+{
+	for (int waited = 0; waited < 2 * START_TIMEOUT_MS; waited += LOCK_POLL_MS) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			return true;
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return false;
+		poll(NULL, 0, LOCK_POLL_MS);
+	}
+	return false;
+}
+
+static pcclResult_t connect_private(int *ret_fd, char *path)
+{
+	const char *autospawn = secure_getenv("PCCL_AGENT_AUTOSPAWN");
+	char dir[PCCL_SOCKET_PATH_MAX - sizeof "/agent.sock" + 1];
+	int dir_fd = -1, lock_fd;
+	pcclResult_t r;
+
+	r = open_private_dir(dir, sizeof dir, &dir_fd);
+	if (r != pcclSuccess)
+		return r;
+	snprintf(path, PCCL_SOCKET_PATH_MAX, "%s/agent.sock", dir);
+	r = try_connect(path, ret_fd);
+	if (r != pcclSuccess || *ret_fd >= 0)
+		goto out;
+	if (autospawn && strcmp(autospawn, "0") == 0) {
+		r = pccl_fail(pcclAgentUnavailable,
+			"no agent listens at %s or %s, and PCCL_AGENT_AUTOSPAWN=0 forbids to start "
+			"one: start pcclagentd",
+			SYSTEM_SOCKET, path);
+		goto out;
+	}
+	lock_fd = openat(dir_fd, "agent.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (lock_fd < 0 || !take_lock(lock_fd))
+		r = pccl_fail(pcclAgentUnavailable, "cannot lock %s/agent.lock: %s", dir,
+			strerror(errno));
+	else
+		r = start_and_connect(dir, dir_fd, path, ret_fd);
+	if (lock_fd >= 0)
+		close(lock_fd);
+out:
+	close(dir_fd);
+	return r;
+}
+
+pcclResult_t pccl_agent_connect(int *ret_fd, char *path)
+{
+	const char *named = secure_getenv("PCCL_AGENT_SOCKET");
+	pcclResult_t r;
+
+	if (named && *named) {
+		snprintf(path, PCCL_SOCKET_PATH_MAX, "%s", named);
+		if (strlen(named) >= PCCL_SOCKET_PATH_MAX)
+			return pccl_fail(pcclAgentUnavailable,
+				"PCCL_AGENT_SOCKET is longer than the %zu bytes of a socket's name",
+				PCCL_SOCKET_PATH_MAX - 1);
+		r = try_connect(path, ret_fd);
+		if (r == pcclSuccess && *ret_fd < 0)
+			return pccl_fail(pcclAgentUnavailable,
+				"no agent listens at %s, which PCCL_AGENT_SOCKET names: start it, or "
+				"correct the variable",
+				path);
+		return r;
+	}
+	snprintf(path, PCCL_SOCKET_PATH_MAX, "%s", SYSTEM_SOCKET);
+	r = try_connect(path, ret_fd);
+	if (r != pcclSuccess || *ret_fd >= 0)
+		return r;
+	return connect_private(ret_fd, path);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Reaching an agent: where its socket is, and starting a private one when there is none.
+ */
+#ifndef PCCL_SHIM_SPAWN_H
+#define PCCL_SHIM_SPAWN_H
+
+#include <stddef.h>
+#include <sys/un.h>
+
+#include "libpccl-shim/error.h"
+
+#define PCCL_SOCKET_PATH_MAX sizeof(((struct sockaddr_un *)NULL)->sun_path)
+
+/*
+ * Connects to, in this order and stopping at the first that exists: the socket that
+ * PCCL_AGENT_SOCKET names (only that one, if set); the system's agent; the user's private agent,
+ * started if need be. Blocks for a bounded time (starting takes up to 10 s). On success *ret_fd is
+ * a blocking, close-on-exec socket and path (PCCL_SOCKET_PATH_MAX bytes) says where it leads.
+ */
+pcclResult_t pccl_agent_connect(int *ret_fd, char *path);
+
+#endif

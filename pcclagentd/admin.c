@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What pcclctl shows of an agent.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/cc_admin.h"
+#include "pcclagentd/io.h"
+
+struct column {
+	const char *name;
+	enum wa_kind kind;
+};
+
+struct fill {
+	struct agentd *d;
+	struct wa_table *table;
+};
+
+static struct wa_table *table_with(
+	struct wa_reply *r, const char *name, const struct column *cols, size_t n)
+{
+	struct wa_table *t = wa_table_add(r, name);
+
+	for (size_t i = 0; t && i < n; i++)
+		wa_col_add(t, cols[i].name, cols[i].kind);
+	return t;
+}
+
+/* ---- status ---- */
+
+static const struct column status_cols[] = {
+	{"host", WA_KIND_TEXT},
+	{"agent", WA_KIND_TEXT},
+	{"sessions", WA_KIND_COUNT},
+	{"peers", WA_KIND_COUNT},
+	{"runs", WA_KIND_COUNT},
+	{"ops", WA_KIND_COUNT},
+	{"ops_done", WA_KIND_COUNT},
+	{"ops_failed", WA_KIND_COUNT},
+	{"refused", WA_KIND_COUNT},
+	{"memory", WA_KIND_BYTES},
+	{"memory_limit", WA_KIND_BYTES},
+	{"links_in", WA_KIND_COUNT},
+	{"links_out", WA_KIND_COUNT},
+	{"p2p_port", WA_KIND_COUNT},
+	{"shared_state_port", WA_KIND_COUNT},
+	{"benchmark_port", WA_KIND_COUNT},
+};
+
+static void fill_status(struct agentd *d, struct wa_reply *reply)
+{
+	struct wa_table *t = table_with(
+		reply, "status", status_cols, sizeof status_cols / sizeof status_cols[0]);
+	char id[CC_ID_SHORT_SIZE];
+	struct agentd_stats s;
+	struct agt_status core;
+
+	if (!t)
+		return;
+	agentd_get_stats(d, &s);
+	agt_get_status(d->core, &core);
+	wa_row_add(t);
+	wa_set_text(t, 0, "%s", d->cfg.name);
+	wa_set_text(t, 1, "%s", cc_id_short(&d->id, id));
+	wa_set_number(t, 2, s.sessions);
+	wa_set_number(t, 3, s.comms);
+	wa_set_number(t, 4, s.runs);
+	wa_set_number(t, 5, core.ops);
+	wa_set_number(t, 6, core.ops_done);
+	wa_set_number(t, 7, core.ops_failed);
+	wa_set_number(t, 8, core.submissions_refused);
+	wa_set_number(t, 9, s.mem_used);
+	wa_set_number(t, 10, s.mem_limit);
+	wa_set_number(t, 11, s.links_in);
+	wa_set_number(t, 12, s.links_out);
+	wa_set_number(t, 13, s.port_p2p);
+	wa_set_number(t, 14, s.port_shared_state);
+	wa_set_number(t, 15, s.port_benchmark);
+}
+
+/* ---- peers ---- */
+
+static const struct column peer_cols[] = {
+	{"comm", WA_KIND_COUNT},
+	{"program", WA_KIND_TEXT},
+	{"pid", WA_KIND_COUNT},
+	{"uid", WA_KIND_COUNT},
+	{"peer", WA_KIND_TEXT},
+	{"master", WA_KIND_TEXT},
+	{"group", WA_KIND_COUNT},
+	{"state", WA_KIND_TEXT},
+	{"world", WA_KIND_COUNT},
+	{"group_world", WA_KIND_COUNT},
+	{"hosts", WA_KIND_COUNT},
+	{"position", WA_KIND_COUNT},
+	{"ops", WA_KIND_COUNT},
+	{"waiting", WA_KIND_TEXT},
+};
+
+static const char *state_name(uint32_t state)
+{
+	switch (state) {
+	case SHM_COMM_NEW:
+		return "new";
+	case SHM_COMM_CONNECTED:
+		return "connected";
+	case SHM_COMM_LOST:
+		return "lost";
+	}
+	return "?";
+}
+
+static void fill_peer(void *arg, const struct agt_comm_info *c)
+{
+	struct wa_table *t = ((struct fill *)arg)->table;
+	char peer[CC_ID_SHORT_SIZE], master[CC_ADDR_STR_SIZE];
+
+	wa_row_add(t);
+	wa_set_number(t, 0, c->comm);
+	wa_set_text(t, 1, "%s", c->name);
+	wa_set_number(t, 2, c->pid);
+	wa_set_number(t, 3, c->uid);
+	wa_set_text(t, 4, "%s", cc_id_short(&c->peer, peer));
+	wa_set_text(t, 5, "%s", cc_addr_str(&c->master, master));
+	wa_set_number(t, 6, c->group);
+	wa_set_text(t, 7, "%s", state_name(c->attrs.state));
+	wa_set_number(t, 8, c->attrs.global_world);
+	wa_set_number(t, 9, c->attrs.group_world);
+	wa_set_number(t, 10, c->attrs.hosts);
+	wa_set_number(t, 11, c->attrs.pos);
+	wa_set_number(t, 12, c->ops);
+	wa_set_text(t, 13, "%s", c->waiting);
+}
+
+/* ---- operations ---- */
+
+static const struct column op_cols[] = {
+	{"master", WA_KIND_TEXT},
+	{"group", WA_KIND_COUNT},
+	{"tag", WA_KIND_COUNT},
+	{"sequence", WA_KIND_COUNT},
+	{"state", WA_KIND_TEXT},
+	{"age", WA_KIND_NS},
+	{"bytes", WA_KIND_BYTES},
+	{"done", WA_KIND_BYTES},
+	{"tx", WA_KIND_BYTES},
+	{"rx", WA_KIND_BYTES},
+	{"submitted", WA_KIND_COUNT},
+	{"members", WA_KIND_COUNT},
+	{"awaited", WA_KIND_TEXT},
+};
+
+static uint64_t bytes_done(uint64_t bytes, const struct eng_progress *p)
+{
+	if (p->segs == 0)
+		return 0;
+	/* Segments are of nearly one size; the product of bytes and segments may exceed 64 bits. */
+	return (uint64_t)((double)bytes * p->segs_done / p->segs);
+}
+
+static void fill_op(void *arg, const struct agt_op_info *o)
+{
+	const struct fill *f = arg;
+	struct wa_table *t = f->table;
+	struct run *r = run_find(f->d, o->run);
+	struct eng_progress p = {0};
+	char master[CC_ADDR_STR_SIZE] = "";
+	bool running = r && r->eng && o->seq && eng_get_progress(r->eng, o->seq, &p);
+
+	wa_row_add(t);
+	wa_set_text(t, 0, "%s", r ? cc_addr_str(&r->addr, master) : "");
+	wa_set_number(t, 1, o->group);
+	wa_set_number(t, 2, o->tag);
+	wa_set_number(t, 3, o->seq);
+	wa_set_text(t, 4, "%s", o->state);
+	wa_set_number(t, 5, o->age_ns);
+	wa_set_number(t, 6, o->bytes);
+	wa_set_number(t, 7, running ? bytes_done(o->bytes, &p) : 0);
+	wa_set_number(t, 8, p.tx_bytes);
+	wa_set_number(t, 9, p.rx_bytes);
+	wa_set_number(t, 10, o->submitted);
+	wa_set_number(t, 11, o->members);
+	if (running && p.waits_local && !o->awaited[0])
+		wa_set_text(t, 12, "a process of this host to copy its operand in");
+	else
+		wa_set_text(t, 12, "%s", o->awaited);
+}
+
+/* ---- */
+
+static void fill(void *arg, enum wa_verb verb, struct wa_reply *reply)
+{
+	struct fill f = {.d = arg};
+	uint64_t now = cc_now_ns();
+
+	switch (verb) {
+	case WA_STATUS:
+		fill_status(f.d, reply);
+		break;
+	case WA_PEERS:
+		f.table = table_with(
+			reply, "peers", peer_cols, sizeof peer_cols / sizeof peer_cols[0]);
+		if (f.table)
+			agt_each_comm(f.d->core, now, fill_peer, &f);
+		break;
+	case WA_OPS:
+		f.table = table_with(reply, "ops", op_cols, sizeof op_cols / sizeof op_cols[0]);
+		if (f.table)
+			agt_each_op(f.d->core, now, fill_op, &f);
+		break;
+	}
+}
+
+int admin_listen(struct agentd *d)
+{
+	d->admin = cc_admin_new(d->loop, d->cfg.admin_fd, "pcclagentd", fill, d);
+	d->cfg.admin_fd = -1;
+	return d->admin ? 0 : CC_ERR_NOMEM;
+}

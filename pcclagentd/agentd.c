@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The agent's loop around its core: what happens becomes an event, what the core answers is carried
+ * out here.
+ */
+#include "pcclagentd/agentd.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sysinfo.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "common/cc_admin.h"
+#include "pcclagentd/io.h"
+
+#define STOP_NS          MS(100) /* for last words to masters to leave */
+#define COMPLAINTS_BURST 20u
+#define COMPLAINT_NS     MS(500)
+
+_Noreturn void agentd_out_of_memory(const char *what)
+{
+	cc_log(CC_LOG_ERR, "out of memory: %s", what);
+	_exit(EX_OSERR);
+}
+
+void agentd_copy_text(char *dst, size_t size, const char *src)
+{
+	size_t n = strnlen(src, size - 1);
+
+	memcpy(dst, src, n);
+	dst[n] = '\0';
+}
+
+void agentd_complain(struct agentd *d, const char *fmt, ...)
+{
+	uint64_t now = cc_now_ns(), more = (now - d->complain_refill_ns) / COMPLAINT_NS;
+	char line[768];
+	va_list ap;
+
+	if (more > 0) {
+		d->complain_refill_ns = now;
+		d->complain_tokens = more + d->complain_tokens > COMPLAINTS_BURST
+					     ? COMPLAINTS_BURST
+					     : (uint32_t)more + d->complain_tokens;
+	}
+	if (d->complain_tokens == 0) {
+		d->complain_dropped++;
+		return;
+	}
+	d->complain_tokens--;
+	if (d->complain_dropped > 0)
+		cc_log(CC_LOG_WARNING, "%" PRIu32 " similar lines left out", d->complain_dropped);
+	d->complain_dropped = 0;
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof line, fmt, ap);
+	va_end(ap);
+	cc_log(CC_LOG_WARNING, "%s", line);
+}
+
+/* ---- actions ---- */
+
+static void carry_out_run(struct agentd *d, struct agt_action *a)
+{
+	struct run *r = run_find(d, a->run);
+
+	if (!r)
+		return;
+	switch (a->type) {
+	case AGT_ACT_LINK_OPEN:
+		out_link_open(r, &a->u.endpoint, a->n_streams);
+		break;
+	case AGT_ACT_LINK_CLOSE:
+		out_link_close(r, &a->u.endpoint.agent);
+		break;
+	case AGT_ACT_XFER_START:
+		xfer_start(r, &a->u.xfer);
+		break;
+	case AGT_ACT_XFER_CANCEL:
+		xfer_cancel(r, a->u.xfer.seq);
+		break;
+	default:
+		xfer_free(r, a->u.xfer.seq);
+	}
+}
+
+static void carry_out(struct agentd *d, struct agt_action *a)
+{
+	switch (a->type) {
+	case AGT_ACT_REPLY:
+		session_reply(d, a->session, &a->u.reply, NULL, 0);
+		break;
+	case AGT_ACT_COMM_OPEN:
+		comm_open(d, a->session, a->comm, &a->u.reply);
+		break;
+	case AGT_ACT_COMM_CLOSE:
+		comm_close(d, a->comm);
+		break;
+	case AGT_ACT_ATTRS:
+		comm_publish(d, a->comm, &a->u.attrs);
+		break;
+	case AGT_ACT_COMPLETE:
+		comm_complete(d, a->comm, a->slot, &a->u.done);
+		break;
+	case AGT_ACT_MASTER_OPEN:
+		run_open(d, a->run, &a->addr);
+		break;
+	case AGT_ACT_MASTER_SEND:
+		run_send(d, a->run, &a->u.msg);
+		break;
+	case AGT_ACT_MASTER_CLOSE:
+		run_close(d, a->run);
+		break;
+	case AGT_ACT_RUN_READY:
+		run_ready(d, a->run, &a->id, &a->key);
+		break;
+	case AGT_ACT_LOG:
+		cc_log((int)a->level, "%s", a->u.text);
+		break;
+	default:
+		carry_out_run(d, a);
+	}
+}
+
+static void step(struct agentd *d, const struct agt_event *ev)
+{
+	if (agt_step(d->core, ev, cc_now_ns(), &d->acts) < 0)
+		agentd_out_of_memory("the agent's core");
+	for (size_t i = 0; i < d->acts.n; i++)
+		carry_out(d, &d->acts.v[i]);
+	agt_actions_clear(&d->acts);
+}
+
+static void put_off(struct agentd *d, const struct agt_event *ev)
+{
+	struct later *l = calloc(1, sizeof *l);
+
+	if (!l)
+		agentd_out_of_memory("events");
+	l->ev = *ev;
+	if (ev->text) {
+		agentd_copy_text(l->text, sizeof l->text, ev->text);
+		l->ev.text = l->text;
+	}
+	LL_APPEND(d->later, l);
+}
+
+static void step_put_off(struct agentd *d)
+{
+	while (d->later) {
+		struct later *l = d->later;
+
+		LL_DELETE(d->later, l);
+		step(d, &l->ev);
+		free(l);
+	}
+}
+
+void agentd_feed(struct agentd *d, const struct agt_event *ev)
+{
+	if (d->stepping) {
+		put_off(d, ev);
+		return;
+	}
+	d->stepping = true;
+	step(d, ev);
+	step_put_off(d);
+	d->stepping = false;
+}
+
+/* ---- time ---- */
+
+static void check_idle(struct agentd *d, uint64_t now)
+{
+	if (d->sessions)
+		d->last_session_ns = now;
+	else if (d->cfg.idle_exit_ms && now - d->last_session_ns > MS(d->cfg.idle_exit_ms))
+		agentd_stop(d, "the agent is idle");
+}
+
+static void on_tick(void *arg)
+{
+	struct agentd *d = arg;
+	struct agt_event ev = {.type = AGT_EV_TICK};
+	uint64_t now = cc_now_ns();
+
+	/* What comes up meanwhile waits, so that nothing is closed under our feet. */
+	d->stepping = true;
+	session_tick(d, now);
+	ports_tick(d, now);
+	run_tick(d, now);
+	result_tick(d, now);
+	d->stepping = false;
+	agentd_feed(d, &ev);
+	if (d->stopping && now >= d->stop_at_ns)
+		cc_loop_stop(d->loop);
+	else if (!d->stopping)
+		check_idle(d, now);
+}
+
+/* ---- life ---- */
+
+void agentd_config_init(struct agentd_config *c)
+{
+	*c = (struct agentd_config){
+		.session_fd = -1,
+		.admin_fd = -1,
+		.bind = {.family = CC_INET6},
+		.port_shared_state = 48149,
+		.port_p2p = 48150,
+		.port_benchmark = 48151,
+		.sessions_per_user = 1024,
+		.comms_per_user = 1024,
+		.connect_timeout_ms = 10000,
+	};
+}
+
+static void default_limits(struct agentd_config *c)
+{
+	struct sysinfo si;
+	uint64_t half = (uint64_t)1 << 32;
+
+	if (sysinfo(&si) == 0)
+		half = (uint64_t)si.totalram * si.mem_unit / 2;
+	if (c->mem_total == 0)
+		c->mem_total = half;
+	if (c->mem_per_user == 0)
+		c->mem_per_user = half;
+	if (!c->advertised)
+		c->n_addrs = cc_interface_addrs(c->addrs, WM_ADDRS_MAX);
+}
+
+static int make_core(struct agentd *d)
+{
+	struct agt_config a = {
+		.agent = d->id,
+		.advertised = d->cfg.advertised,
+		.n_addrs = d->cfg.n_addrs,
+		.max_comms_per_uid = d->cfg.comms_per_user,
+		.connect_timeout_ms = d->cfg.connect_timeout_ms,
+	};
+	struct agentd_stats s;
+
+	ports_get(d, &s);
+	a.port_p2p = s.port_p2p;
+	a.port_shared_state = s.port_shared_state;
+	a.port_benchmark = s.port_benchmark;
+	memcpy(a.addrs, d->cfg.addrs, sizeof a.addrs);
+	agentd_copy_text(a.name, sizeof a.name, d->cfg.name);
+	d->core = agt_new(&a);
+	return d->core ? 0 : CC_ERR_NOMEM;
+}
+
+struct agentd *agentd_new(const struct agentd_config *cfg)
+{
+	struct agentd *d = calloc(1, sizeof *d);
+
+	if (!d)
+		agentd_out_of_memory("the agent");
+	d->cfg = *cfg;
+	default_limits(&d->cfg);
+	cc_random_id(&d->id);
+	d->last_session_ns = cc_now_ns();
+	d->complain_tokens = COMPLAINTS_BURST;
+	d->loop = cc_loop_new();
+	if (!d->loop || ports_open(d) < 0 || make_core(d) < 0)
+		goto err;
+	d->tick = cc_timer_new(d->loop, TICK_MS, on_tick, d);
+	if (!d->tick || session_listen(d) < 0)
+		goto err;
+	if (d->cfg.admin_fd >= 0 && admin_listen(d) < 0)
+		goto err;
+	return d;
+err:
+	agentd_free(d);
+	return NULL;
+}
+
+int agentd_run(struct agentd *d)
+{
+	return cc_loop_run(d->loop);
+}
+
+void agentd_stop(struct agentd *d, const char *why)
+{
+	if (d->stopping)
+		return;
+	cc_log(CC_LOG_INFO, "ending: %s", why);
+	d->stopping = true;
+	cc_listener_free(d->session_listener);
+	d->session_listener = NULL;
+	d->stop_at_ns = cc_now_ns() + (d->runs ? STOP_NS : 0);
+	session_goodbye_all(d, why);
+}
+
+void agentd_free(struct agentd *d)
+{
+	d->stepping = true; /* the core hears no more */
+	if (d->admin)
+		cc_admin_free(d->admin);
+	cc_listener_free(d->session_listener);
+	session_free_all(d);
+	run_free_all(d);
+	comm_free_all(d);
+	result_free_all(d);
+	ports_close(d);
+	while (d->later) {
+		struct later *l = d->later;
+
+		LL_DELETE(d->later, l);
+		free(l);
+	}
+	agt_actions_free(&d->acts);
+	if (d->core)
+		agt_free(d->core);
+	cc_timer_free(d->tick);
+	cc_timer_free(d->extra_timer);
+	if (d->loop)
+		cc_loop_free(d->loop);
+	if (d->cfg.session_fd >= 0)
+		close(d->cfg.session_fd);
+	if (d->cfg.admin_fd >= 0)
+		close(d->cfg.admin_fd);
+	free(d);
+}
+
+int agentd_on_signal(struct agentd *d, int signo, void (*fn)(void *arg, int signo), void *arg)
+{
+	return cc_loop_signal(d->loop, signo, fn, arg);
+}
+
+int agentd_every(struct agentd *d, uint32_t interval_ms, void (*fn)(void *arg), void *arg)
+{
+	d->extra_timer = cc_timer_new(d->loop, interval_ms, fn, arg);
+	return d->extra_timer ? 0 : CC_ERR_NOMEM;
+}
+
+void agentd_get_stats(const struct agentd *d, struct agentd_stats *ret)
+{
+	const struct run *r, *tmp;
+	const struct in_link *l;
+	const struct result *res;
+	struct agt_status core;
+	int n;
+
+	*ret = (struct agentd_stats){
+		.sessions = HASH_COUNT(d->sessions),
+		.comms = HASH_COUNT(d->comms),
+		.runs = HASH_COUNT(d->runs),
+		.regions = d->n_regions,
+		.mem_used = d->mem_used,
+		.mem_limit = d->cfg.mem_total,
+	};
+	agt_get_status(d->core, &core);
+	ret->ops = core.ops;
+	ports_get(d, ret);
+	DL_COUNT(d->results, res, n);
+	ret->results = (uint32_t)n;
+	HASH_ITER(hh, d->runs, r, tmp)
+	{
+		ret->transfers += HASH_COUNT(r->xfers);
+		ret->links_out += out_link_count(r);
+		DL_COUNT(r->in_links, l, n);
+		ret->links_in += (uint32_t)n;
+	}
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The agent daemon as a library: main.c and the tests make one of these. Everything runs in the
+ * thread that calls agentd_run; the engines' threads are inside.
+ */
+#ifndef AGENTD_H
+#define AGENTD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/cc_addr.h"
+#include "proto/wire_master.h"
+
+#define AGENTD_PORT_BUMP 100u /* how far a taken port moves up */
+
+struct agentd_config {
+	char name[WM_NAME_MAX]; /* of this host, for logs and tables */
+	int session_fd;		/* listening SOCK_SEQPACKET socket, owned by the agent */
+	int admin_fd;		/* listening SOCK_STREAM socket, owned by the agent; -1: none */
+	struct cc_addr bind;	/* address of the TCP ports; port is ignored */
+	uint16_t port_shared_state, port_p2p, port_benchmark; /* 0: any free port */
+	bool advertised; /* addrs were set by the operator, otherwise they are the interfaces' */
+	uint32_t n_addrs;
+	struct cc_addr addrs[WM_ADDRS_MAX];
+	uint64_t mem_total, mem_per_user; /* bytes of shared memory; 0: half of the RAM */
+	uint32_t sessions_per_user, comms_per_user;
+	uint32_t connect_timeout_ms; /* to reach a master */
+	uint32_t idle_exit_ms;	     /* end when no session was there for this long; 0: never */
+};
+
+/* Everything but the sockets and the name gets its default. */
+void agentd_config_init(struct agentd_config *c);
+
+struct agentd;
+
+/* Opens the TCP ports. NULL, with the reason logged; the descriptors in cfg are closed then. */
+struct agentd *agentd_new(const struct agentd_config *cfg);
+/* Runs until agentd_stop or the idle time is over. 0, or CC_ERR_* after a failure. */
+int agentd_run(struct agentd *d);
+/* Ends orderly: sessions get a goodbye, masters are told, then agentd_run returns. Loop thread. */
+void agentd_stop(struct agentd *d, const char *why);
+void agentd_free(struct agentd *d);
+
+/* Calls fn in the loop when the signal arrives. 0 or CC_ERR_*. */
+int agentd_on_signal(struct agentd *d, int signo, void (*fn)(void *arg, int signo), void *arg);
+/* Calls fn every interval_ms while the agent runs. 0 or CC_ERR_NOMEM. */
+int agentd_every(struct agentd *d, uint32_t interval_ms, void (*fn)(void *arg), void *arg);
+
+struct agentd_stats {
+	uint32_t sessions, comms, runs, ops;
+	uint32_t regions, results, transfers;
+	uint32_t links_in, links_out, half_open;
+	uint64_t mem_used, mem_limit;
+	uint16_t port_shared_state, port_p2p, port_benchmark;
+};
+void agentd_get_stats(const struct agentd *d, struct agentd_stats *ret);
+
+#endif

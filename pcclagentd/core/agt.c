@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Construction, and the one entrance: an event in, actions out.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "pcclagentd/core/agt_internal.h"
+
+struct agt *agt_new(const struct agt_config *cfg)
+{
+	struct agt *a = calloc(1, sizeof *a);
+
+	if (!a)
+		return NULL;
+	a->cfg = *cfg;
+	if (a->cfg.max_comms_per_uid == 0)
+		a->cfg.max_comms_per_uid = AGT_MAX_COMMS;
+	if (a->cfg.connect_timeout_ms == 0)
+		a->cfg.connect_timeout_ms = AGT_CONNECT_MS;
+	return a;
+}
+
+void agt_free(struct agt *a)
+{
+	struct agt_session *s, *next_session;
+	struct agt_comm *c, *next_comm;
+	struct agt_run *r, *next_run;
+
+	if (!a)
+		return;
+	HASH_ITER(hh, a->runs, r, next_run)
+	{
+		struct agt_group *g, *next;
+
+		HASH_ITER(hh, r->groups, g, next)
+		{
+			g->users = 0;
+			agt_group_put(r, g);
+		}
+		agt_run_free(a, r);
+	}
+	HASH_ITER(hh, a->comms, c, next_comm)
+	{
+		HASH_DELETE(hh, a->comms, c);
+		free(c);
+	}
+	HASH_ITER(hh, a->sessions, s, next_session)
+	{
+		HASH_DELETE(hh, a->sessions, s);
+		free(s);
+	}
+	free(a);
+}
+
+static void tick(struct agt *a)
+{
+	struct agt_run *r;
+
+	for (r = a->runs; r; r = r->hh.next)
+		agt_run_tick(a, r);
+}
+
+static void dispatch(struct agt *a, const struct agt_event *ev)
+{
+	switch (ev->type) {
+	case AGT_EV_SESSION_OPEN:
+		agt_session_open(a, ev);
+		break;
+	case AGT_EV_SESSION_CLOSED:
+		agt_session_closed(a, ev);
+		break;
+	case AGT_EV_REQUEST:
+		agt_request(a, ev);
+		break;
+	case AGT_EV_SUBMIT:
+		agt_submit(a, ev);
+		break;
+	case AGT_EV_MASTER_UP:
+		agt_run_master_up(a, ev);
+		break;
+	case AGT_EV_MASTER_DOWN:
+		agt_run_master_down(a, ev);
+		break;
+	case AGT_EV_MASTER_MSG:
+		agt_run_master_msg(a, ev);
+		break;
+	case AGT_EV_LINK_UP:
+	case AGT_EV_LINK_FAILED:
+	case AGT_EV_LINK_DOWN:
+		agt_link_event(a, ev);
+		break;
+	case AGT_EV_XFER_DONE:
+		agt_op_xfer_done(a, ev);
+		break;
+	case AGT_EV_XFER_CANCELLED:
+		agt_op_xfer_cancelled(a, ev);
+		break;
+	case AGT_EV_TICK:
+		tick(a);
+		break;
+	}
+}
+
+int agt_step(struct agt *a, const struct agt_event *ev, uint64_t now_ns, struct agt_actions *out)
+{
+	struct agt_run *r, *next;
+
+	a->now = now_ns;
+	a->out = out;
+	dispatch(a, ev);
+	HASH_ITER(hh, a->runs, r, next)
+	agt_run_settle(a, r);
+	a->out = NULL;
+	return a->err;
+}

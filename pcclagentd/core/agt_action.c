@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The action list and the ways to append to it.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pcclagentd/core/agt_internal.h"
+
+static void action_clear(struct agt_action *x)
+{
+	if (x->type == AGT_ACT_MASTER_SEND)
+		wire_master_clear(&x->u.msg);
+	else if (x->type == AGT_ACT_XFER_START)
+		free(x->u.xfer.members);
+}
+
+void agt_actions_clear(struct agt_actions *a)
+{
+	size_t i;
+
+	for (i = 0; i < a->n; i++)
+		action_clear(&a->v[i]);
+	a->n = 0;
+}
+
+void agt_actions_free(struct agt_actions *a)
+{
+	agt_actions_clear(a);
+	free(a->v);
+	a->v = NULL;
+	a->cap = 0;
+}
+
+void agt_no_memory(struct agt *a)
+{
+	a->err = CC_ERR_NOMEM;
+}
+
+static struct agt_action *take_scratch(struct agt *a)
+{
+	agt_no_memory(a);
+	action_clear(&a->scratch);
+	return &a->scratch;
+}
+
+struct agt_action *agt_emit(struct agt *a, enum agt_action_type type)
+{
+	struct agt_actions *out = a->out;
+	struct agt_action *x;
+
+	if (out->n == out->cap) {
+		size_t cap = out->cap ? out->cap * 2 : 16;
+		struct agt_action *v = reallocarray(out->v, cap, sizeof *v);
+
+		if (v) {
+			out->v = v;
+			out->cap = cap;
+		}
+	}
+	x = out->n < out->cap ? &out->v[out->n++] : take_scratch(a);
+	memset(x, 0, sizeof *x);
+	x->type = type;
+	return x;
+}
+
+struct wm_msg *agt_send(struct agt *a, struct agt_run *r, enum wm_type type)
+{
+	struct agt_action *x = agt_emit(a, AGT_ACT_MASTER_SEND);
+
+	x->run = r->id;
+	x->u.msg.type = type;
+	r->spoke_ns = a->now;
+	return &x->u.msg;
+}
+
+void agt_reply(
+	struct agt *a, const struct agt_comm *c, uint32_t req_id, uint32_t code, const char *text)
+{
+	struct agt_action *x = agt_emit(a, AGT_ACT_REPLY);
+
+	x->session = c->session->id;
+	x->u.reply.req_id = req_id;
+	x->u.reply.code = code;
+	x->u.reply.comm = c->id;
+	agt_copy_text(x->u.reply.text, sizeof x->u.reply.text, text);
+}
+
+void agt_complete(struct agt *a, uint32_t comm, uint32_t slot, const struct agt_done *done)
+{
+	struct agt_action *x = agt_emit(a, AGT_ACT_COMPLETE);
+
+	x->comm = comm;
+	x->slot = slot;
+	x->u.done = *done;
+}
+
+void agt_log(struct agt *a, uint32_t level, const char *fmt, ...)
+{
+	struct agt_action *x = agt_emit(a, AGT_ACT_LOG);
+	va_list ap;
+
+	x->level = level;
+	va_start(ap, fmt);
+	(void)vsnprintf(x->u.text, sizeof x->u.text, fmt, ap);
+	va_end(ap);
+}
+
+void agt_copy_text(char *dst, size_t size, const char *text)
+{
+	size_t len = text ? strnlen(text, size - 1) : 0;
+
+	if (len)
+		memcpy(dst, text, len);
+	dst[len] = '\0';
+}
+
+void agt_verdict_set(struct agt_verdict *v, uint32_t code, const char *fmt, ...)
+{
+	va_list ap;
+
+	v->code = code;
+	va_start(ap, fmt);
+	(void)vsnprintf(v->text, sizeof v->text, fmt, ap);
+	va_end(ap);
+}

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Operations after the vote: start, transfer, report, and the one end for all members.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pcclagentd/core/agt_internal.h"
+
+struct agt_op *agt_op_find(struct agt_op *head, uint32_t group, uint64_t tag)
+{
+	struct agt_op_key key = {.tag = tag, .group = group};
+	struct agt_op *o;
+
+	HASH_FIND(hh_key, head, &key, sizeof key, o);
+	return o;
+}
+
+static struct agt_op *op_by_seq(struct agt_run *r, uint64_t seq)
+{
+	struct agt_op *o;
+
+	HASH_FIND(hh_seq, r->started, &seq, sizeof seq, o);
+	return o;
+}
+
+struct agt_op *agt_op_new(struct agt *a, struct agt_run *r, uint32_t group, uint64_t tag)
+{
+	struct agt_op *o = calloc(1, sizeof *o);
+
+	if (!o) {
+		agt_no_memory(a);
+		return NULL;
+	}
+	o->run = r;
+	o->key.tag = tag;
+	o->key.group = group;
+	o->born_ns = a->now;
+	HASH_ADD(hh_key, r->collecting, key, sizeof o->key, o);
+	if (o->unhashed) {
+		free(o);
+		agt_no_memory(a);
+		return NULL;
+	}
+	DL_APPEND2(r->ops, o, prev_op, next_op);
+	return o;
+}
+
+int agt_op_add(struct agt *a, struct agt_op *o, struct agt_comm *c, const struct shm_sqe *s)
+{
+	struct agt_op_member *m;
+
+	if (o->n == o->cap) {
+		uint32_t cap = o->cap ? o->cap * 2 : 4;
+
+		m = reallocarray(o->members, cap, sizeof *m);
+		if (!m) {
+			agt_no_memory(a);
+			return CC_ERR_NOMEM;
+		}
+		o->members = m;
+		o->cap = cap;
+	}
+	m = &o->members[o->n++];
+	memset(m, 0, sizeof *m);
+	m->comm = c;
+	m->comm_id = c->id;
+	m->peer = c->peer;
+	m->sqe = *s;
+	c->slots[s->slot] = o;
+	c->n_ops++;
+	return 0;
+}
+
+void agt_op_free(struct agt_op *o)
+{
+	struct agt_run *r = o->run;
+
+	if (o->state == AGT_OP_COLLECTING)
+		HASH_DELETE(hh_key, r->collecting, o);
+	else if (o->state != AGT_OP_CANCELLING)
+		HASH_DELETE(hh_key, r->active, o);
+	if (o->seq)
+		HASH_DELETE(hh_seq, r->started, o);
+	DL_DELETE2(r->ops, o, prev_op, next_op);
+	free(o->members);
+	free(o);
+}
+
+/* Completes one member. Its communicator may be gone when this returns. */
+static void member_complete(struct agt *a, const struct agt_op *o, const struct agt_op_member *m,
+	const struct agt_verdict *v)
+{
+	struct agt_done done = {.code = WIRE_SUCCESS};
+	struct agt_comm *c = m->comm;
+
+	if (!c)
+		return;
+	if (v) {
+		done.code = v->code;
+		memcpy(done.text, v->text, sizeof done.text);
+	} else {
+		done.world = o->world;
+		done.tx_bytes = o->tx_bytes;
+		done.rx_bytes = o->rx_bytes;
+	}
+	c->slots[m->sqe.slot] = NULL;
+	c->n_ops--;
+	agt_complete(a, c->id, m->sqe.slot, &done);
+	if (c->state == AGT_COMM_LEAVING && c->n_ops == 0)
+		agt_comm_finish(a, c);
+}
+
+void agt_op_end(struct agt *a, struct agt_op *o, const struct agt_verdict *v)
+{
+	struct agt_run *r = o->run;
+	struct agt_action *x;
+	uint32_t i;
+
+	if (o->state != AGT_OP_COLLECTING) {
+		if (v)
+			a->ops_failed++;
+		else
+			a->ops_done++;
+		if (agt_op_find(r->collecting, (uint32_t)o->key.group, o->key.tag))
+			r->check_votes = true;
+	}
+	for (i = 0; i < o->n; i++) {
+		const struct agt_op_member *m = &o->members[i];
+
+		member_complete(a, o, m, v && m->out ? &m->own : v);
+	}
+	if (o->xfer) {
+		x = agt_emit(a, AGT_ACT_XFER_FREE);
+		x->run = r->id;
+		x->u.xfer.seq = o->seq;
+		r->check_links = true;
+	}
+	agt_op_free(o);
+}
+
+/* The engine lets go of the memory first; XFER_CANCELLED ends the operation. */
+static void op_cancel(struct agt *a, struct agt_op *o)
+{
+	struct agt_action *x = agt_emit(a, AGT_ACT_XFER_CANCEL);
+
+	x->run = o->run->id;
+	x->u.xfer.seq = o->seq;
+	HASH_DELETE(hh_key, o->run->active, o);
+	agt_op_set_state(a, o, AGT_OP_CANCELLING);
+	if (agt_op_find(o->run->collecting, (uint32_t)o->key.group, o->key.tag))
+		o->run->check_votes = true;
+}
+
+/* What the op's end means to c. */
+static void member_out(struct agt_op_member *m, enum agt_exit how, const struct agt_verdict *v)
+{
+	m->out = true;
+	if (v)
+		m->own = *v;
+	if (how == AGT_EXIT_DIED)
+		m->comm = NULL;
+}
+
+static uint32_t members_in(const struct agt_op *o)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < o->n; i++)
+		n += !o->members[i].out;
+	return n;
+}
+
+/* c leaves an operation that has no transfer: nothing holds it back. */
+static void drop_now(
+	struct agt *a, struct agt_op *o, uint32_t i, enum agt_exit how, const struct agt_verdict *v)
+{
+	static const struct agt_verdict nobody = {.code = WIRE_RANK_CONNECTION_LOST};
+	struct agt_op_member m = o->members[i];
+
+	memmove(&o->members[i], &o->members[i + 1], (o->n - i - 1) * sizeof m);
+	o->n--;
+	if (how == AGT_EXIT_DIED)
+		m.comm = NULL;
+	if (o->state == AGT_OP_VOTING && how != AGT_EXIT_KICKED)
+		o->spoiled = true;
+	member_complete(a, o, &m, v);
+	if (o->n == 0)
+		agt_op_end(a, o, &nobody);
+}
+
+static void drop_member(struct agt *a, struct agt_op *o, struct agt_comm *c, enum agt_exit how,
+	const struct agt_verdict *v)
+{
+	struct agt_op_member *m = o->members;
+
+	while (m->comm != c)
+		m++;
+	if (!o->xfer) {
+		drop_now(a, o, (uint32_t)(m - o->members), how, v);
+		return;
+	}
+	member_out(m, how, v);
+	if (o->state != AGT_OP_CANCELLING && members_in(o) == 0) {
+		agt_verdict_set(&o->verdict, WIRE_RANK_CONNECTION_LOST, "no local member is left");
+		op_cancel(a, o);
+	}
+}
+
+void agt_op_drop_comm(
+	struct agt *a, struct agt_comm *c, enum agt_exit how, const struct agt_verdict *v)
+{
+	struct agt_op *mine[SHM_SLOTS];
+	uint32_t i;
+
+	if (c->n_ops == 0)
+		return;
+	/* c may be gone after its last operation has ended, so it is not looked at in the loop */
+	memcpy(mine, c->slots, sizeof mine);
+	for (i = 0; i < SHM_SLOTS; i++)
+		if (mine[i])
+			drop_member(a, mine[i], c, how, v);
+}
+
+static void op_report(struct agt *a, struct agt_run *r, uint64_t seq, const struct cc_id *suspect,
+	const char *failure)
+{
+	struct wm_op_report *m = &agt_send(a, r, WM_OP_REPORT)->u.op_report;
+
+	m->seq = seq;
+	m->ok = failure == NULL;
+	if (suspect)
+		m->suspect = *suspect;
+	agt_copy_text(m->text, sizeof m->text, failure);
+}
+
+/* Tells the master that o failed here; it will abort it. */
+static void op_failed(struct agt *a, struct agt_op *o, const struct cc_id *suspect, const char *why)
+{
+	op_report(a, o->run, o->seq, suspect, why);
+	agt_op_set_state(a, o, AGT_OP_REPORTED);
+	o->ok = false;
+}
+
+static int by_rank(const void *x, const void *y)
+{
+	const struct agt_op_member *m = x, *n = y;
+
+	return (m->rank > n->rank) - (m->rank < n->rank);
+}
+
+/* NULL, or why o cannot start here now. *suspect: who is to blame for it. */
+static const char *cannot_start(
+	struct agt_op *o, const struct agt_group *g, const struct cc_id **suspect)
+{
+	struct wm_op_params first = agt_sqe_params(&o->members[0].sqe);
+	uint32_t i;
+
+	*suspect = NULL;
+	if (o->spoiled || !g || !g->has_ring)
+		return "a local peer has left after its vote";
+	for (i = 1; i < o->n; i++) {
+		struct wm_op_params p = agt_sqe_params(&o->members[i].sqe);
+
+		if (!agt_params_equal(&first, &p))
+			return "local peers gave different parameters";
+	}
+	if (g->ring.hosts > 1 && !agt_link_is_up(o->run, &g->ring.next.agent)) {
+		*suspect = &g->ring.next.agent;
+		return "the link to the next host is down";
+	}
+	return NULL;
+}
+
+static void xfer_start(struct agt *a, struct agt_op *o, const struct agt_group *g)
+{
+	struct agt_action *x = agt_emit(a, AGT_ACT_XFER_START);
+	struct agt_xfer *t = &x->u.xfer;
+	uint32_t i;
+
+	x->run = o->run->id;
+	t->seq = o->seq;
+	t->tag = o->key.tag;
+	t->epoch = o->epoch;
+	t->group = g->group;
+	t->params = agt_sqe_params(&o->members[0].sqe);
+	t->world = o->world = g->world;
+	t->hosts = g->ring.hosts;
+	t->pos = g->ring.pos;
+	t->segment_max = o->run->segment_max;
+	if (t->hosts > 1) {
+		t->next = o->next = g->ring.next.agent;
+		t->prev = o->prev = g->ring.prev;
+	}
+	for (i = 0; i < o->n; i++)
+		o->members[i].rank = o->members[i].comm->rank;
+	qsort(o->members, o->n, sizeof *o->members, by_rank);
+	t->members = calloc(o->n, sizeof *t->members);
+	if (!t->members) {
+		agt_no_memory(a);
+		return;
+	}
+	for (i = 0; i < o->n; i++) {
+		t->members[i].comm = o->members[i].comm_id;
+		t->members[i].slot = o->members[i].sqe.slot;
+		t->members[i].sqe = o->members[i].sqe;
+	}
+	t->n_members = o->n;
+	o->xfer = true;
+	agt_op_set_state(a, o, AGT_OP_RUNNING);
+}
+
+void agt_op_start(struct agt *a, struct agt_run *r, const struct wm_op_start *m)
+{
+	struct agt_op *o = agt_op_find(r->active, m->group, m->tag);
+	const struct agt_group *g = agt_group_find(r, m->group);
+	const struct cc_id *suspect;
+	const char *why;
+
+	if (m->seq <= r->last_seq) {
+		agt_run_violation(a, r, "OP_START with a sequence number that is not new");
+		return;
+	}
+	r->last_seq = m->seq;
+	if (!o) {
+		op_report(a, r, m->seq, NULL, "no local peer takes part any more");
+		return;
+	}
+	if (o->state != AGT_OP_VOTING) {
+		agt_run_violation(a, r, "OP_START of an operation that has started");
+		return;
+	}
+	o->seq = m->seq;
+	o->epoch = m->epoch;
+	HASH_ADD(hh_seq, r->started, seq, sizeof o->seq, o);
+	if (o->unhashed) {
+		agt_no_memory(a);
+		return;
+	}
+	why = cannot_start(o, g, &suspect);
+	if (why)
+		op_failed(a, o, suspect, why);
+	else
+		xfer_start(a, o, g);
+}
+
+void agt_op_abort(struct agt *a, struct agt_run *r, const struct wm_op_abort *m)
+{
+	struct agt_op *o;
+
+	if (m->seq)
+		o = op_by_seq(r, m->seq);
+	else
+		o = agt_op_find(r->active, m->group, m->tag);
+	/* an attempt that nobody here takes part in any more, or whose vote was overtaken */
+	if (!o || o->state == AGT_OP_CANCELLING || (m->seq == 0 && o->state != AGT_OP_VOTING))
+		return;
+	agt_verdict_set(&o->verdict, m->code ? m->code : WIRE_INTERNAL_ERROR, "%s",
+		m->text[0] ? m->text : "the master aborted the operation without a reason");
+	agt_log(a, AGT_LOG_INFO, "run %u group %u tag %" PRIu64 " seq %" PRIu64 ": %s", r->id,
+		(uint32_t)o->key.group, o->key.tag, o->seq, o->verdict.text);
+	if (o->xfer)
+		op_cancel(a, o);
+	else
+		agt_op_end(a, o, &o->verdict);
+}
+
+void agt_op_done(struct agt *a, struct agt_run *r, const struct wm_op_done *m)
+{
+	struct agt_op *o = op_by_seq(r, m->seq);
+
+	if (!o) {
+		if (m->seq > r->last_seq)
+			agt_run_violation(a, r, "OP_DONE of an operation that did not start");
+		return;
+	}
+	if (o->state == AGT_OP_CANCELLING)
+		return; /* all its members have left */
+	if (o->state != AGT_OP_REPORTED || !o->ok) {
+		agt_run_violation(
+			a, r, "OP_DONE of an operation that this host did not report as done");
+		return;
+	}
+	agt_op_end(a, o, NULL);
+}
+
+void agt_op_xfer_done(struct agt *a, const struct agt_event *ev)
+{
+	struct agt_run *r = agt_run_find(a, ev->run);
+	struct agt_op *o = r ? op_by_seq(r, ev->seq) : NULL;
+	const struct cc_id *suspect = NULL;
+
+	if (!o || o->state != AGT_OP_RUNNING)
+		return;
+	if (ev->code == WIRE_SUCCESS) {
+		o->tx_bytes = ev->tx_bytes;
+		o->rx_bytes = ev->rx_bytes;
+		op_report(a, r, o->seq, NULL, NULL);
+		agt_op_set_state(a, o, AGT_OP_REPORTED);
+		o->ok = true;
+		return;
+	}
+	if (cc_id_eq(&ev->peer, &o->next) || cc_id_eq(&ev->peer, &o->prev))
+		suspect = &ev->peer;
+	op_failed(a, o, suspect, ev->text ? ev->text : "the transfer failed");
+}
+
+void agt_op_xfer_cancelled(struct agt *a, const struct agt_event *ev)
+{
+	struct agt_run *r = agt_run_find(a, ev->run);
+	struct agt_op *o = r ? op_by_seq(r, ev->seq) : NULL;
+
+	if (o && o->state == AGT_OP_CANCELLING)
+		agt_op_end(a, o, &o->verdict);
+}
+
+void agt_op_link_down(struct agt *a, struct agt_run *r, const struct agt_event *ev)
+{
+	char why[WM_TEXT_MAX], peer[CC_ID_SHORT_SIZE];
+	struct agt_op *o;
+
+	(void)snprintf(why, sizeof why, "the link %s agent %s broke: %s",
+		ev->inbound ? "from" : "to", cc_id_short(&ev->peer, peer),
+		ev->text ? ev->text : "closed");
+	DL_FOREACH2(r->ops, o, next_op)
+	{
+		const struct cc_id *neighbour = ev->inbound ? &o->prev : &o->next;
+
+		if (o->state == AGT_OP_RUNNING && cc_id_eq(neighbour, &ev->peer))
+			op_failed(a, o, &ev->peer, why);
+	}
+}

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Links, connection rounds, the rings in force and the world sizes that belong to them.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "pcclagentd/core/agt_internal.h"
+
+struct agt_group *agt_group_find(struct agt_run *r, uint32_t group)
+{
+	struct agt_group *g;
+
+	HASH_FIND(hh, r->groups, &group, sizeof group, g);
+	return g;
+}
+
+struct agt_group *agt_group_get(struct agt *a, struct agt_run *r, uint32_t group)
+{
+	struct agt_group *g = agt_group_find(r, group);
+
+	if (g)
+		return g;
+	g = calloc(1, sizeof *g);
+	if (!g) {
+		agt_no_memory(a);
+		return NULL;
+	}
+	g->group = group;
+	HASH_ADD(hh, r->groups, group, sizeof g->group, g);
+	if (g->unhashed) {
+		free(g);
+		agt_no_memory(a);
+		return NULL;
+	}
+	return g;
+}
+
+void agt_group_put(struct agt_run *r, struct agt_group *g)
+{
+	if (g->users)
+		return;
+	HASH_DELETE(hh, r->groups, g);
+	free(g->ring.members);
+	free(g);
+}
+
+void agt_round_clear(struct agt_round *rd)
+{
+	uint32_t i;
+
+	for (i = 0; i < rd->n_rings; i++)
+		free(rd->rings[i].members);
+	free(rd->rings);
+	memset(rd, 0, sizeof *rd);
+}
+
+static int ring_copy(struct wm_ring *dst, const struct wm_ring *src)
+{
+	struct cc_id *members = NULL;
+
+	if (src->n_members) {
+		members = calloc(src->n_members, sizeof *members);
+		if (!members)
+			return CC_ERR_NOMEM;
+		memcpy(members, src->members, src->n_members * sizeof *members);
+	}
+	*dst = *src;
+	dst->members = members;
+	return 0;
+}
+
+static int round_copy(struct agt_round *rd, const struct wm_round *m)
+{
+	agt_round_clear(rd);
+	if (m->n_rings) {
+		rd->rings = calloc(m->n_rings, sizeof *rd->rings);
+		if (!rd->rings)
+			return CC_ERR_NOMEM;
+	}
+	for (; rd->n_rings < m->n_rings; rd->n_rings++)
+		if (ring_copy(&rd->rings[rd->n_rings], &m->rings[rd->n_rings]) < 0)
+			return CC_ERR_NOMEM;
+	rd->active = true;
+	rd->accept = m->accept;
+	rd->number = m->round;
+	return 0;
+}
+
+/* NULL, or what is wrong with the rings. */
+static const char *check_rings(const struct agt *a, const struct wm_round *m)
+{
+	uint32_t i, j;
+
+	for (i = 0; i < m->n_rings; i++) {
+		const struct wm_ring *g = &m->rings[i];
+
+		if (g->hosts == 0 || g->pos >= g->hosts)
+			return "a ring position outside the ring";
+		if (g->pool_size == 0 || g->pool_size > WM_POOL_MAX)
+			return "a ring with an impossible number of streams";
+		if (g->hosts > 1 && (cc_id_is_zero(&g->next.agent) || cc_id_is_zero(&g->prev)))
+			return "a ring without neighbours";
+		if (g->hosts > 1 && (cc_id_eq(&g->next.agent, &a->cfg.agent) ||
+					    cc_id_eq(&g->prev, &a->cfg.agent)))
+			return "a ring that leads from this agent to itself";
+		for (j = 0; j < i; j++)
+			if (m->rings[j].group == g->group)
+				return "two rings for one group";
+	}
+	return NULL;
+}
+
+static struct agt_link *link_find(const struct agt_run *r, const struct cc_id *peer)
+{
+	struct agt_link *l;
+
+	HASH_FIND(hh, r->links, peer, sizeof *peer, l);
+	return l;
+}
+
+bool agt_link_is_up(struct agt_run *r, const struct cc_id *peer)
+{
+	const struct agt_link *l = link_find(r, peer);
+
+	return l && l->state == AGT_LINK_UP;
+}
+
+static void link_emit(
+	struct agt *a, const struct agt_run *r, const struct agt_link *l, enum agt_action_type type)
+{
+	struct agt_action *x = agt_emit(a, type);
+
+	x->run = r->id;
+	x->n_streams = l->n_streams;
+	x->u.endpoint = l->endpoint;
+}
+
+static void link_reopen(struct agt *a, struct agt_run *r, struct agt_link *l)
+{
+	if (l->state != AGT_LINK_FAILED)
+		link_emit(a, r, l, AGT_ACT_LINK_CLOSE);
+	if (l->state != AGT_LINK_OPENING)
+		agt_link_set_state(a, l, AGT_LINK_OPENING);
+}
+
+static bool link_carries_xfer(const struct agt_run *r, const struct cc_id *peer)
+{
+	const struct agt_op *o;
+
+	DL_FOREACH2(r->ops, o, next_op)
+	if (o->xfer && cc_id_eq(&o->next, peer))
+		return true;
+	return false;
+}
+
+/* Streams that the rings of the round want to this agent; 0: none of them leads there. */
+static uint32_t round_streams(const struct agt_round *rd, const struct cc_id *peer)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < rd->n_rings; i++) {
+		const struct wm_ring *g = &rd->rings[i];
+
+		if (g->hosts > 1 && cc_id_eq(&g->next.agent, peer) && g->pool_size > n)
+			n = g->pool_size;
+	}
+	return n;
+}
+
+static struct agt_link *link_new(struct agt *a, struct agt_run *r, const struct cc_id *peer)
+{
+	struct agt_link *l = calloc(1, sizeof *l);
+
+	if (!l) {
+		agt_no_memory(a);
+		return NULL;
+	}
+	l->peer = *peer;
+	HASH_ADD(hh, r->links, peer, sizeof l->peer, l);
+	if (l->unhashed) {
+		free(l);
+		agt_no_memory(a);
+		return NULL;
+	}
+	return l;
+}
+
+/* A link that is up serves as it is, unless it has too few streams and nothing flows through it. */
+static void link_want(
+	struct agt *a, struct agt_run *r, const struct wm_endpoint *to, uint32_t streams)
+{
+	struct agt_link *l = link_find(r, &to->agent);
+
+	if (!l) {
+		l = link_new(a, r, &to->agent);
+		if (!l)
+			return;
+	} else if (l->state != AGT_LINK_FAILED && l->n_streams >= streams) {
+		return;
+	} else if (l->state == AGT_LINK_UP && link_carries_xfer(r, &l->peer)) {
+		return;
+	} else {
+		link_reopen(a, r, l);
+	}
+	l->endpoint = *to;
+	l->n_streams = streams;
+	link_emit(a, r, l, AGT_ACT_LINK_OPEN);
+}
+
+static void add_failure(struct wm_round_report *m, const struct agt_link *l)
+{
+	struct wm_failure *f;
+	uint32_t i;
+
+	for (i = 0; i < m->n_failures; i++)
+		if (cc_id_eq(&m->failures[i].agent, &l->peer))
+			return;
+	if (m->n_failures == WM_FAILURES_MAX)
+		return;
+	f = &m->failures[m->n_failures++];
+	f->agent = l->peer;
+	agt_copy_text(f->text, sizeof f->text, l->text);
+}
+
+/* The report goes out once no link of the round is opening any more. */
+static void round_report(struct agt *a, struct agt_run *r)
+{
+	struct agt_round *rd = &r->round;
+	struct wm_round_report *m;
+	uint32_t i, failed = 0;
+
+	if (!rd->active || rd->reported)
+		return;
+	for (i = 0; i < rd->n_rings; i++) {
+		const struct agt_link *l = link_find(r, &rd->rings[i].next.agent);
+
+		if (rd->rings[i].hosts == 1)
+			continue;
+		if (!l || l->state == AGT_LINK_OPENING)
+			return;
+		failed += l->state == AGT_LINK_FAILED;
+	}
+	rd->reported = true;
+	rd->ok = failed == 0;
+	m = &agt_send(a, r, WM_ROUND_REPORT)->u.round_report;
+	m->round = rd->number;
+	if (rd->ok)
+		return;
+	m->failures =
+		calloc(failed < WM_FAILURES_MAX ? failed : WM_FAILURES_MAX, sizeof *m->failures);
+	if (!m->failures) {
+		agt_no_memory(a);
+		return;
+	}
+	for (i = 0; i < rd->n_rings; i++) {
+		const struct agt_link *l = link_find(r, &rd->rings[i].next.agent);
+
+		if (rd->rings[i].hosts > 1 && l && l->state == AGT_LINK_FAILED)
+			add_failure(m, l);
+	}
+}
+
+void agt_round_begin(struct agt *a, struct agt_run *r, const struct wm_round *m)
+{
+	struct agt_round *rd = &r->round;
+	const char *wrong = check_rings(a, m);
+	uint32_t i;
+
+	if (wrong) {
+		agt_run_violation(a, r, wrong);
+		return;
+	}
+	if (round_copy(rd, m) < 0) {
+		agt_no_memory(a);
+		return;
+	}
+	r->check_links = true;
+	for (i = 0; i < rd->n_rings; i++) {
+		const struct wm_endpoint *to = &rd->rings[i].next;
+
+		if (rd->rings[i].hosts > 1)
+			link_want(a, r, to, round_streams(rd, &to->agent));
+	}
+	round_report(a, r);
+}
+
+/* Position of the peer among the ring's local members, or -1. */
+static int ring_rank(const struct wm_ring *g, const struct cc_id *peer)
+{
+	uint32_t i;
+
+	for (i = 0; i < g->n_members; i++)
+		if (cc_id_eq(&g->members[i], peer))
+			return (int)i;
+	return -1;
+}
+
+/* The rings of the round take the place of those in force. */
+static void put_in_force(struct agt_run *r)
+{
+	struct agt_round *rd = &r->round;
+	struct agt_group *g;
+	uint32_t i;
+
+	for (g = r->groups; g; g = g->hh.next) {
+		free(g->ring.members);
+		memset(&g->ring, 0, sizeof g->ring);
+		g->has_ring = false;
+	}
+	for (i = 0; i < rd->n_rings; i++) {
+		g = agt_group_find(r, rd->rings[i].group);
+		if (!g)
+			continue; /* its last local peer has left meanwhile */
+		g->ring = rd->rings[i];
+		g->has_ring = true;
+		rd->rings[i].members = NULL;
+	}
+	agt_round_clear(rd);
+}
+
+/* Ranks of the accepted, and who of the registered is accepted now. False: somebody is missing. */
+static bool admit(struct agt *a, struct agt_run *r, bool accept)
+{
+	struct agt_comm *c;
+
+	DL_FOREACH2(r->comms, c, next_r)
+	{
+		int rank = c->grp->has_ring ? ring_rank(&c->grp->ring, &c->peer) : -1;
+
+		if (c->state == AGT_COMM_ACCEPTED && rank < 0)
+			return false;
+		if (rank < 0)
+			continue;
+		c->rank = (uint32_t)rank;
+		if (c->state == AGT_COMM_REGISTERED && accept)
+			agt_run_comm_accepted(a, c);
+	}
+	return true;
+}
+
+void agt_round_commit(struct agt *a, struct agt_run *r, const struct wm_commit *m)
+{
+	struct agt_comm *c;
+
+	if (m->epoch < r->epoch) {
+		agt_run_violation(a, r, "COMMIT with an epoch from the past");
+		return;
+	}
+	if (r->round.active && r->round.number == m->round) {
+		if (!r->round.ok) {
+			agt_run_violation(a, r, "COMMIT of a round that was not reported as good");
+			return;
+		}
+		put_in_force(r);
+		if (!admit(a, r, m->accept)) {
+			agt_run_violation(a, r, "COMMIT of rings without a peer that was accepted");
+			return;
+		}
+		r->check_links = true;
+	}
+	r->epoch = m->epoch;
+	agt_world_set(a, r, &m->world);
+	if (!m->accept)
+		return;
+	DL_FOREACH2(r->comms, c, next_r)
+	{
+		if (c->state == AGT_COMM_ACCEPTED &&
+			(c->wait == WL_COMM_CONNECT || c->wait == WL_UPDATE_TOPOLOGY))
+			agt_comm_answer(a, c, WIRE_SUCCESS, "");
+	}
+}
+
+void agt_world_set(struct agt *a, struct agt_run *r, const struct wm_world *w)
+{
+	struct agt_group *g;
+	struct agt_comm *c;
+	uint32_t i;
+
+	r->world = *w;
+	r->world.n = 0;
+	r->world.own = NULL;
+	for (g = r->groups; g; g = g->hh.next)
+		g->world = 0;
+	for (i = 0; i < w->n; i++) {
+		g = agt_group_find(r, w->own[i].group);
+		if (g)
+			g->world = w->own[i].world;
+	}
+	DL_FOREACH2(r->comms, c, next_r)
+	if (c->state == AGT_COMM_ACCEPTED)
+		agt_comm_publish(a, c);
+	r->check_votes = true;
+}
+
+static void outbound_down(struct agt *a, struct agt_run *r, struct agt_link *l)
+{
+	if (l->state != AGT_LINK_UP)
+		return;
+	if (r->round.active && !r->round.reported && round_streams(&r->round, &l->peer)) {
+		link_reopen(a, r, l);
+		link_emit(a, r, l, AGT_ACT_LINK_OPEN);
+		return;
+	}
+	link_emit(a, r, l, AGT_ACT_LINK_CLOSE);
+	HASH_DELETE(hh, r->links, l);
+	free(l);
+}
+
+void agt_link_event(struct agt *a, const struct agt_event *ev)
+{
+	struct agt_run *r = agt_run_find(a, ev->run);
+	struct agt_link *l;
+
+	if (!r || r->state != AGT_RUN_UP)
+		return;
+	l = link_find(r, &ev->peer);
+	if (ev->type == AGT_EV_LINK_DOWN) {
+		if (l && !ev->inbound)
+			outbound_down(a, r, l);
+		agt_op_link_down(a, r, ev);
+		return;
+	}
+	if (!l || l->state != AGT_LINK_OPENING)
+		return;
+	if (ev->type == AGT_EV_LINK_UP) {
+		agt_link_set_state(a, l, AGT_LINK_UP);
+	} else {
+		agt_link_set_state(a, l, AGT_LINK_FAILED);
+		agt_copy_text(l->text, sizeof l->text, ev->text);
+	}
+	round_report(a, r);
+	r->check_links = true;
+}
+
+bool agt_link_is_used(const struct agt_run *r, const struct cc_id *peer)
+{
+	const struct agt_group *g;
+
+	for (g = r->groups; g; g = g->hh.next)
+		if (g->has_ring && g->ring.hosts > 1 && cc_id_eq(&g->ring.next.agent, peer))
+			return true;
+	return (r->round.active && round_streams(&r->round, peer)) || link_carries_xfer(r, peer);
+}
+
+void agt_links_sweep(struct agt *a, struct agt_run *r)
+{
+	struct agt_link *l, *next;
+
+	r->check_links = false;
+	HASH_ITER(hh, r->links, l, next)
+	{
+		if (agt_link_is_used(r, &l->peer))
+			continue;
+		if (l->state != AGT_LINK_FAILED)
+			link_emit(a, r, l, AGT_ACT_LINK_CLOSE);
+		HASH_DELETE(hh, r->links, l);
+		free(l);
+	}
+}
+
+void agt_links_free(struct agt_run *r)
+{
+	struct agt_link *l, *next;
+
+	HASH_ITER(hh, r->links, l, next)
+	{
+		HASH_DELETE(hh, r->links, l);
+		free(l);
+	}
+}

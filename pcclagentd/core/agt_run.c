@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Runs: reaching a master, joining, kicks, and how it all ends.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pcclagentd/core/agt_internal.h"
+
+struct agt_run *agt_run_find(struct agt *a, uint32_t id)
+{
+	struct agt_run *r;
+
+	HASH_FIND(hh, a->runs, &id, sizeof id, r);
+	return r;
+}
+
+static bool run_has_addr(const struct agt_run *r, const struct cc_addr *addr)
+{
+	uint32_t i;
+
+	if (cc_addr_eq(&r->addr, addr))
+		return true;
+	for (i = 0; i < r->n_aliases; i++)
+		if (cc_addr_eq(&r->aliases[i], addr))
+			return true;
+	return false;
+}
+
+static struct agt_run *run_by_addr(struct agt *a, const struct cc_addr *addr)
+{
+	struct agt_run *r;
+
+	for (r = a->runs; r; r = r->hh.next)
+		if (r->state != AGT_RUN_OVER && run_has_addr(r, addr))
+			return r;
+	return NULL;
+}
+
+static struct agt_run *run_open(struct agt *a, const struct cc_addr *addr)
+{
+	struct agt_run *r = calloc(1, sizeof *r);
+	struct agt_action *x;
+
+	if (!r) {
+		agt_no_memory(a);
+		return NULL;
+	}
+	do {
+		r->id = ++a->last_run;
+	} while (r->id == 0 || agt_run_find(a, r->id));
+	r->addr = *addr;
+	r->since_ns = a->now;
+	HASH_ADD(hh, a->runs, id, sizeof r->id, r);
+	if (r->unhashed) {
+		free(r);
+		agt_no_memory(a);
+		return NULL;
+	}
+	x = agt_emit(a, AGT_ACT_MASTER_OPEN);
+	x->run = r->id;
+	x->addr = *addr;
+	return r;
+}
+
+static void send_join(struct agt *a, struct agt_comm *c)
+{
+	struct wm_msg *m = agt_send(a, c->run, WM_JOIN);
+
+	m->u.join.peer = c->peer;
+	m->u.join.group = c->group;
+	m->u.join.pool_size = c->pool_size;
+	m->u.join.pid = c->session->pid;
+	agt_copy_text(m->u.join.name, sizeof m->u.join.name, c->session->name);
+	c->joined = true;
+	agt_comm_set_state(a, c, AGT_COMM_REGISTERED);
+}
+
+/* The connect of c failed: it can be tried again. */
+__attribute__((format(printf, 4, 5))) static void connect_failed(
+	struct agt *a, struct agt_comm *c, uint32_t code, const char *fmt, ...)
+{
+	char text[WL_TEXT_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	agt_comm_set_state(a, c, AGT_COMM_NEW);
+	agt_comm_answer(a, c, code, text);
+}
+
+static void attach(struct agt *a, struct agt_comm *c, struct agt_run *r)
+{
+	struct agt_group *g = agt_group_get(a, r, c->group);
+
+	if (!g) { /* agt_no_memory was called: the process is about to end */
+		agt_comm_set_state(a, c, AGT_COMM_NEW);
+		return;
+	}
+	if (g->users >= AGT_MEMBERS_MAX) {
+		connect_failed(a, c, WIRE_INVALID_USAGE,
+			"peer group %u has %u peers on this host, the limit: use another group or "
+			"host",
+			c->group, AGT_MEMBERS_MAX);
+		return;
+	}
+	if (g->users == 0 && HASH_COUNT(r->groups) > WM_RINGS_MAX) {
+		agt_group_put(r, g);
+		connect_failed(a, c, WIRE_INVALID_USAGE,
+			"this host has peers in %u groups of the run, the limit: use one of them",
+			WM_RINGS_MAX);
+		return;
+	}
+	g->users++;
+	c->grp = g;
+	c->run = r;
+	DL_APPEND2(r->comms, c, prev_r, next_r);
+	r->n_comms++;
+	if (r->state == AGT_RUN_UP)
+		send_join(a, c);
+}
+
+void agt_run_join(struct agt *a, struct agt_comm *c)
+{
+	struct agt_run *r = run_by_addr(a, &c->master);
+
+	if (!r)
+		r = run_open(a, &c->master);
+	if (r)
+		attach(a, c, r);
+	else
+		agt_comm_set_state(a, c, AGT_COMM_NEW);
+}
+
+void agt_run_comm_accepted(struct agt *a, struct agt_comm *c)
+{
+	agt_comm_set_state(a, c, AGT_COMM_ACCEPTED);
+	c->counted = true;
+	c->grp->accepted++;
+	agt_log(a, AGT_LOG_INFO, "pid %u (%s) is in group %u of run %u", c->session->pid,
+		c->session->name, c->group, c->run->id);
+}
+
+/* Takes c off the lists of its run. */
+static void unlink_comm(struct agt_comm *c)
+{
+	struct agt_run *r = c->run;
+
+	DL_DELETE2(r->comms, c, prev_r, next_r);
+	r->n_comms--;
+	if (c->counted)
+		c->grp->accepted--;
+	c->grp->users--;
+	agt_group_put(r, c->grp);
+	c->run = NULL;
+	c->grp = NULL;
+	c->joined = false;
+	c->counted = false;
+}
+
+void agt_run_detach(
+	struct agt *a, struct agt_comm *c, enum agt_exit how, const struct agt_verdict *v)
+{
+	struct agt_run *r = c->run;
+	struct wm_msg *m;
+
+	if ((how == AGT_EXIT_CLEAN || how == AGT_EXIT_DIED) && c->joined) {
+		m = agt_send(a, r, WM_LEAVE);
+		m->u.leave.peer = c->peer;
+		m->u.leave.kind = how == AGT_EXIT_CLEAN ? WM_LEAVE_CLEAN : WM_LEAVE_DIED;
+	}
+	unlink_comm(c);
+	r->check_votes = true;
+	r->check_links = true;
+	agt_op_drop_comm(a, c, how, v);
+}
+
+/* The master put c out, or is gone: what waits on c ends with *v. */
+static void comm_lost(
+	struct agt *a, struct agt_comm *c, enum agt_exit how, const struct agt_verdict *v)
+{
+	bool was_accepted = c->state == AGT_COMM_ACCEPTED;
+
+	if (was_accepted) {
+		c->lost = *v;
+		agt_log(a, AGT_LOG_NOTICE, "pid %u (%s) lost its place in group %u of run %u: %s",
+			c->session->pid, c->session->name, c->group, c->run->id, v->text);
+	}
+	agt_comm_set_state(a, c, was_accepted ? AGT_COMM_LOST : AGT_COMM_NEW);
+	agt_comm_publish(a, c);
+	agt_run_detach(a, c, how, v);
+	agt_comm_answer(a, c, v->code, v->text);
+}
+
+/* Everything that the run is good for ends with *v. */
+static void run_over(struct agt *a, struct agt_run *r, const struct agt_verdict *v)
+{
+	struct agt_comm *c, *next;
+
+	agt_run_set_state(a, r, AGT_RUN_OVER);
+	DL_FOREACH_SAFE2(r->comms, c, next, next_r)
+	comm_lost(a, c, AGT_EXIT_DOWN, v);
+	agt_round_clear(&r->round);
+	agt_emit(a, AGT_ACT_MASTER_CLOSE)->run = r->id;
+}
+
+void agt_run_violation(struct agt *a, struct agt_run *r, const char *what)
+{
+	char addr[CC_ADDR_STR_SIZE];
+	struct agt_verdict v;
+
+	(void)cc_addr_str(&r->addr, addr);
+	agt_log(a, AGT_LOG_ERR, "master %s broke the protocol: %s", addr, what);
+	agt_verdict_set(&v, WIRE_MASTER_CONNECTION_FAILED,
+		"the master at %s broke the protocol (%s): see the logs of agent and master", addr,
+		what);
+	run_over(a, r, &v);
+}
+
+/* The connection could not be made, or broke. */
+static void run_down(struct agt *a, struct agt_run *r, const char *why)
+{
+	char addr[CC_ADDR_STR_SIZE];
+	struct agt_verdict v;
+
+	(void)cc_addr_str(&r->addr, addr);
+	if (r->state == AGT_RUN_UP)
+		agt_verdict_set(&v, WIRE_MASTER_CONNECTION_FAILED,
+			"lost the master at %s (%s): call pcclConnect again when it is back", addr,
+			why);
+	else
+		agt_verdict_set(&v, WIRE_MASTER_CONNECTION_FAILED,
+			"cannot reach the master at %s (%s): is ccoip-masterd running there?", addr,
+			why);
+	agt_log(a, AGT_LOG_WARNING, "%s", v.text);
+	run_over(a, r, &v);
+}
+
+void agt_run_master_up(struct agt *a, const struct agt_event *ev)
+{
+	struct agt_run *r = agt_run_find(a, ev->run);
+	struct wm_hello *h;
+
+	if (!r || r->state != AGT_RUN_CONNECTING)
+		return;
+	agt_run_set_state(a, r, AGT_RUN_GREETING);
+	h = &agt_send(a, r, WM_HELLO)->u.hello;
+	h->version_min = WM_VERSION_MIN;
+	h->version_max = WM_VERSION_MAX;
+	h->agent = a->cfg.agent;
+	memcpy(h->name, a->cfg.name, sizeof h->name);
+	h->advertised = a->cfg.advertised;
+	h->n_addrs = a->cfg.n_addrs;
+	memcpy(h->addrs, a->cfg.addrs, sizeof h->addrs);
+	h->port_p2p = a->cfg.port_p2p;
+	h->port_shared_state = a->cfg.port_shared_state;
+	h->port_benchmark = a->cfg.port_benchmark;
+}
+
+void agt_run_master_down(struct agt *a, const struct agt_event *ev)
+{
+	struct agt_run *r = agt_run_find(a, ev->run);
+
+	if (r && r->state != AGT_RUN_OVER)
+		run_down(a, r, ev->text ? ev->text : "connection closed");
+}
+
+void agt_run_tick(struct agt *a, struct agt_run *r)
+{
+	char why[64];
+
+	if (r->state == AGT_RUN_OVER)
+		return;
+	if (r->state != AGT_RUN_UP) {
+		uint64_t limit = (uint64_t)a->cfg.connect_timeout_ms * AGT_NS_PER_MS;
+
+		if (a->now - r->since_ns < limit)
+			return;
+		(void)snprintf(
+			why, sizeof why, "no answer within %u ms", a->cfg.connect_timeout_ms);
+		run_down(a, r, why);
+		return;
+	}
+	if (a->now - r->heard_ns > (uint64_t)r->timeout_ms * AGT_NS_PER_MS) {
+		(void)snprintf(why, sizeof why, "silent for %u ms", r->timeout_ms);
+		run_down(a, r, why);
+		return;
+	}
+	if (a->now - r->spoke_ns >= (uint64_t)r->heartbeat_ms * AGT_NS_PER_MS)
+		agt_send(a, r, WM_HEARTBEAT);
+}
+
+/* A second connection to a master that we have a run with: what wants to join goes there. */
+static void merge_into(struct agt *a, struct agt_run *from, struct agt_run *to)
+{
+	struct agt_comm *c, *next;
+
+	DL_FOREACH_SAFE2(from->comms, c, next, next_r)
+	{
+		unlink_comm(c);
+		attach(a, c, to);
+	}
+	if (to->n_aliases < AGT_ALIASES_MAX)
+		to->aliases[to->n_aliases++] = from->addr;
+	agt_run_set_state(a, from, AGT_RUN_OVER);
+	agt_emit(a, AGT_ACT_MASTER_CLOSE)->run = from->id;
+}
+
+static void got_hello_ack(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m)
+{
+	struct agt_action *x;
+	struct agt_run *other;
+	struct agt_comm *c;
+	char addr[CC_ADDR_STR_SIZE];
+
+	if (m->version < WM_VERSION_MIN || m->version > WM_VERSION_MAX) {
+		agt_run_violation(a, r, "HELLO_ACK with a version that was not offered");
+		return;
+	}
+	for (other = a->runs; other; other = other->hh.next) {
+		if (other != r && other->state == AGT_RUN_UP && cc_id_eq(&other->run_id, &m->run)) {
+			merge_into(a, r, other);
+			return;
+		}
+	}
+	r->run_id = m->run;
+	r->heartbeat_ms = m->heartbeat_ms < AGT_HEARTBEAT_MIN ? AGT_HEARTBEAT_MIN : m->heartbeat_ms;
+	r->timeout_ms = m->timeout_ms < AGT_TIMEOUT_MIN ? AGT_TIMEOUT_MIN : m->timeout_ms;
+	r->segment_max = m->segment_max;
+	agt_run_set_state(a, r, AGT_RUN_UP);
+	agt_log(a, AGT_LOG_NOTICE, "master %s: connected, run %u", cc_addr_str(&r->addr, addr),
+		r->id);
+	x = agt_emit(a, AGT_ACT_RUN_READY);
+	x->run = r->id;
+	x->id = m->run;
+	x->key = m->run_key;
+	DL_FOREACH2(r->comms, c, next_r)
+	send_join(a, c);
+}
+
+static void got_refuse(struct agt *a, struct agt_run *r, const struct wm_refuse *m)
+{
+	char addr[CC_ADDR_STR_SIZE];
+	struct agt_verdict v;
+
+	(void)cc_addr_str(&r->addr, addr);
+	if (m->code == WIRE_SUCCESS || m->code == WIRE_VERSION_MISMATCH)
+		agt_verdict_set(&v, WIRE_VERSION_MISMATCH,
+			"the master at %s speaks protocol versions %u to %u, this agent %u to %u: "
+			"update "
+			"the older one%s%s",
+			addr, m->version_min, m->version_max, WM_VERSION_MIN, WM_VERSION_MAX,
+			m->text[0] ? "; it says: " : "", m->text);
+	else
+		agt_verdict_set(
+			&v, m->code, "the master at %s refused this host: %s", addr, m->text);
+	agt_log(a, AGT_LOG_WARNING, "%s", v.text);
+	run_over(a, r, &v);
+}
+
+static void got_kick(struct agt *a, struct agt_run *r, const struct wm_kick *m)
+{
+	struct agt_comm *c;
+	struct agt_verdict v;
+
+	DL_FOREACH2(r->comms, c, next_r)
+	if (c->joined && cc_id_eq(&c->peer, &m->peer))
+		break;
+	if (!c)
+		return; /* it has left meanwhile */
+	v.code = m->code;
+	if (v.code == WIRE_SUCCESS)
+		v.code = c->state == AGT_COMM_ACCEPTED ? WIRE_RANK_CONNECTION_LOST
+						       : WIRE_RANK_CONNECTION_FAILED;
+	agt_copy_text(v.text, sizeof v.text,
+		m->text[0] ? m->text : "the master put this peer out of the run without a reason");
+	comm_lost(a, c, AGT_EXIT_KICKED, &v);
+}
+
+static void got_pending_answer(struct agt *a, struct agt_run *r, const struct wm_pending_answer *m)
+{
+	struct agt_comm *c;
+	struct agt_action *x;
+
+	DL_FOREACH2(r->comms, c, next_r)
+	{
+		if (c->wait != WL_ARE_PENDING)
+			continue;
+		c->wait = 0;
+		x = agt_emit(a, AGT_ACT_REPLY);
+		x->session = c->session->id;
+		x->u.reply.req_id = c->wait_req;
+		x->u.reply.comm = c->id;
+		x->u.reply.flag = m->pending;
+	}
+}
+
+static void got_msg(struct agt *a, struct agt_run *r, const struct wm_msg *m)
+{
+	switch (m->type) {
+	case WM_HEARTBEAT:
+		break;
+	case WM_REFUSE:
+		got_refuse(a, r, &m->u.refuse);
+		break;
+	case WM_ROUND:
+		agt_round_begin(a, r, &m->u.round);
+		break;
+	case WM_COMMIT:
+		agt_round_commit(a, r, &m->u.commit);
+		break;
+	case WM_WORLD:
+		agt_world_set(a, r, &m->u.world);
+		break;
+	case WM_OP_START:
+		agt_op_start(a, r, &m->u.op_start);
+		break;
+	case WM_OP_ABORT:
+		agt_op_abort(a, r, &m->u.op_abort);
+		break;
+	case WM_OP_DONE:
+		agt_op_done(a, r, &m->u.op_done);
+		break;
+	case WM_PENDING_ANSWER:
+		got_pending_answer(a, r, &m->u.pending_answer);
+		break;
+	case WM_KICK:
+		got_kick(a, r, &m->u.kick);
+		break;
+	default:
+		agt_run_violation(a, r, "a message that only agents send, or a second greeting");
+		break;
+	}
+}
+
+void agt_run_master_msg(struct agt *a, const struct agt_event *ev)
+{
+	struct agt_run *r = agt_run_find(a, ev->run);
+	const struct wm_msg *m = ev->msg;
+
+	if (!r || !m || r->state == AGT_RUN_OVER || r->state == AGT_RUN_CONNECTING)
+		return;
+	r->heard_ns = a->now;
+	if (r->state == AGT_RUN_UP)
+		got_msg(a, r, m);
+	else if (m->type == WM_HELLO_ACK)
+		got_hello_ack(a, r, &m->u.hello_ack);
+	else if (m->type == WM_REFUSE)
+		got_refuse(a, r, &m->u.refuse);
+	else if (m->type != WM_HEARTBEAT)
+		agt_run_violation(a, r, "it did not begin with HELLO_ACK or REFUSE");
+}
+
+void agt_run_settle(struct agt *a, struct agt_run *r)
+{
+	struct agt_op *o, *next;
+
+	while (r->check_votes && r->state == AGT_RUN_UP) {
+		r->check_votes = false;
+		DL_FOREACH_SAFE2(r->ops, o, next, next_op)
+		agt_op_try_vote(a, o);
+	}
+	if (r->state != AGT_RUN_OVER && r->n_comms == 0) {
+		agt_run_set_state(a, r, AGT_RUN_OVER);
+		agt_emit(a, AGT_ACT_MASTER_CLOSE)->run = r->id;
+	}
+	if (r->state == AGT_RUN_OVER && !r->ops)
+		agt_run_free(a, r);
+	else if (r->check_links && r->state != AGT_RUN_OVER)
+		agt_links_sweep(a, r);
+}
+
+void agt_run_free(struct agt *a, struct agt_run *r)
+{
+	struct agt_op *o, *next_op;
+
+	DL_FOREACH_SAFE2(r->ops, o, next_op, next_op)
+	agt_op_free(o);
+	agt_round_clear(&r->round);
+	agt_links_free(r);
+	HASH_DELETE(hh, a->runs, r);
+	free(r);
+}

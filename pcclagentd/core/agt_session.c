@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Sessions, their communicators, and what they ask for over the socket.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pcclagentd/core/agt_internal.h"
+
+static struct agt_session *session_find(struct agt *a, uint32_t id)
+{
+	struct agt_session *s;
+
+	HASH_FIND(hh, a->sessions, &id, sizeof id, s);
+	return s;
+}
+
+struct agt_comm *agt_comm_find(struct agt *a, uint32_t id)
+{
+	struct agt_comm *c;
+
+	HASH_FIND(hh, a->comms, &id, sizeof id, c);
+	return c;
+}
+
+void agt_session_open(struct agt *a, const struct agt_event *ev)
+{
+	struct agt_session *s;
+
+	if (session_find(a, ev->session)) {
+		agt_log(a, AGT_LOG_ERR, "session %u was opened twice", ev->session);
+		return;
+	}
+	s = calloc(1, sizeof *s);
+	if (!s) {
+		agt_no_memory(a);
+		return;
+	}
+	s->id = ev->session;
+	s->uid = ev->uid;
+	s->pid = ev->pid;
+	agt_copy_text(s->name, sizeof s->name, ev->name);
+	HASH_ADD(hh, a->sessions, id, sizeof s->id, s);
+	if (s->unhashed) {
+		free(s);
+		agt_no_memory(a);
+	}
+}
+
+void agt_comm_free(struct agt *a, struct agt_comm *c)
+{
+	agt_emit(a, AGT_ACT_COMM_CLOSE)->comm = c->id;
+	DL_DELETE(c->session->comms, c);
+	HASH_DELETE(hh, a->comms, c);
+	free(c);
+}
+
+void agt_session_closed(struct agt *a, const struct agt_event *ev)
+{
+	struct agt_session *s = session_find(a, ev->session);
+	struct agt_comm *c, *next;
+
+	if (!s)
+		return;
+	DL_FOREACH_SAFE(s->comms, c, next)
+	{
+		bool was_in = c->run != NULL;
+
+		c->wait = 0;
+		if (c->state != AGT_COMM_LEAVING)
+			agt_comm_set_state(a, c, AGT_COMM_LEAVING);
+		if (was_in)
+			agt_run_detach(a, c, AGT_EXIT_DIED, NULL);
+		else
+			agt_op_drop_comm(a, c, AGT_EXIT_DIED, NULL);
+		agt_comm_free(a, c);
+	}
+	HASH_DELETE(hh, a->sessions, s);
+	free(s);
+}
+
+/* What the application may see of c now. */
+static void fill_attrs(const struct agt_comm *c, struct agt_attrs *ret)
+{
+	memset(ret, 0, sizeof *ret);
+	ret->state = SHM_COMM_NEW;
+	if (c->state == AGT_COMM_ACCEPTED) {
+		ret->state = SHM_COMM_CONNECTED;
+		ret->global_world = c->run->world.global;
+		ret->groups = c->run->world.groups;
+		ret->largest_group = c->run->world.largest;
+		ret->group_world = c->grp->world;
+		ret->hosts = c->grp->ring.hosts;
+		ret->pos = c->grp->ring.pos;
+	} else if (c->state == AGT_COMM_LOST) {
+		ret->state = SHM_COMM_LOST;
+		ret->code = c->lost.code;
+		agt_copy_text(ret->text, sizeof ret->text, c->lost.text);
+	}
+}
+
+void agt_comm_publish(struct agt *a, struct agt_comm *c)
+{
+	struct agt_action *x;
+	struct agt_attrs now;
+
+	fill_attrs(c, &now);
+	if (memcmp(&now, &c->attrs, sizeof now) == 0)
+		return;
+	c->attrs = now;
+	x = agt_emit(a, AGT_ACT_ATTRS);
+	x->comm = c->id;
+	x->u.attrs = now;
+}
+
+void agt_comm_answer(struct agt *a, struct agt_comm *c, uint32_t code, const char *text)
+{
+	if (!c->wait)
+		return;
+	c->wait = 0;
+	agt_reply(a, c, c->wait_req, code, text);
+}
+
+void agt_comm_finish(struct agt *a, struct agt_comm *c)
+{
+	struct agt_comm reply_to = {.id = c->id, .session = c->session};
+	uint32_t req_id = c->wait_req;
+
+	agt_comm_free(a, c);
+	agt_reply(a, &reply_to, req_id, WIRE_SUCCESS, "");
+}
+
+static void wait_for(struct agt *a, struct agt_comm *c, const struct wl_request *q)
+{
+	c->wait = q->type;
+	c->wait_req = q->req_id;
+	c->wait_ns = a->now;
+}
+
+static const char *wait_name(uint32_t type)
+{
+	switch (type) {
+	case WL_COMM_CONNECT:
+		return "pcclConnect";
+	case WL_UPDATE_TOPOLOGY:
+		return "pcclUpdateTopology";
+	case WL_ARE_PENDING:
+		return "pcclArePeersPending";
+	default:
+		return "pcclDestroyCommunicator";
+	}
+}
+
+static uint32_t comms_of_user(const struct agt *a, uint32_t uid)
+{
+	const struct agt_comm *c;
+	uint32_t n = 0;
+
+	for (c = a->comms; c; c = c->hh.next)
+		n += c->session->uid == uid;
+	return n;
+}
+
+/* Is the request for a new communicator in order? Else says why not. */
+static uint32_t check_create(const struct agt *a, const struct agt_session *s,
+	const struct wl_request *q, char *text, size_t size)
+{
+	if ((q->master.family != CC_INET4 && q->master.family != CC_INET6) || q->master.port == 0 ||
+		cc_addr_is_any(&q->master)) {
+		(void)snprintf(text, size,
+			"master_address: not the address and port of a master; give "
+			"those on which ccoip-masterd listens");
+		return WIRE_INVALID_ARGUMENT;
+	}
+	if (q->pool_size > WM_POOL_MAX) {
+		(void)snprintf(text, size, "p2p_connection_pool_size: %u is above the limit of %u",
+			q->pool_size, WM_POOL_MAX);
+		return WIRE_INVALID_ARGUMENT;
+	}
+	if (comms_of_user(a, s->uid) >= a->cfg.max_comms_per_uid) {
+		(void)snprintf(text, size,
+			"this user has %u communicators, the limit of one user on this host: "
+			"destroy some "
+			"that are not needed",
+			a->cfg.max_comms_per_uid);
+		return WIRE_OUT_OF_MEMORY;
+	}
+	return WIRE_SUCCESS;
+}
+
+static void refuse_request(struct agt *a, const struct agt_session *s, const struct wl_request *q,
+	uint32_t code, const char *text)
+{
+	struct agt_action *x = agt_emit(a, AGT_ACT_REPLY);
+
+	x->session = s->id;
+	x->u.reply.req_id = q->req_id;
+	x->u.reply.code = code;
+	x->u.reply.comm = q->comm;
+	agt_copy_text(x->u.reply.text, sizeof x->u.reply.text, text);
+}
+
+static void comm_create(struct agt *a, struct agt_session *s, const struct wl_request *q)
+{
+	char text[WL_TEXT_MAX];
+	uint32_t code = check_create(a, s, q, text, sizeof text);
+	struct agt_action *x;
+	struct agt_comm *c;
+
+	if (code != WIRE_SUCCESS) {
+		refuse_request(a, s, q, code, text);
+		return;
+	}
+	c = calloc(1, sizeof *c);
+	if (!c) {
+		agt_no_memory(a);
+		return;
+	}
+	do {
+		c->id = ++a->last_comm;
+	} while (c->id == 0 || agt_comm_find(a, c->id));
+	c->session = s;
+	c->master = q->master;
+	c->group = q->group;
+	c->pool_size = q->pool_size ? q->pool_size : 1;
+	HASH_ADD(hh, a->comms, id, sizeof c->id, c);
+	if (c->unhashed) {
+		free(c);
+		agt_no_memory(a);
+		return;
+	}
+	DL_APPEND(s->comms, c);
+	x = agt_emit(a, AGT_ACT_COMM_OPEN);
+	x->session = s->id;
+	x->comm = c->id;
+	x->u.reply.req_id = q->req_id;
+	x->u.reply.comm = c->id;
+}
+
+static void comm_connect(
+	struct agt *a, struct agt_comm *c, const struct wl_request *q, const struct cc_id *id)
+{
+	if (c->state == AGT_COMM_ACCEPTED) {
+		agt_reply(a, c, q->req_id, WIRE_INVALID_USAGE,
+			"the communicator is connected already: create another one for a second "
+			"peer");
+		return;
+	}
+	agt_comm_set_state(a, c, AGT_COMM_JOINING);
+	c->peer = *id;
+	wait_for(a, c, q);
+	agt_comm_publish(a, c);
+	agt_run_join(a, c);
+}
+
+static void comm_destroy(struct agt *a, struct agt_comm *c, const struct wl_request *q)
+{
+	struct agt_verdict v;
+	uint32_t waiting = c->wait, req_id = c->wait_req;
+
+	agt_verdict_set(&v, WIRE_INVALID_USAGE,
+		"the communicator was destroyed while this call was in progress: await all "
+		"operations "
+		"before pcclDestroyCommunicator");
+	c->wait = 0;
+	if (waiting)
+		agt_reply(a, c, req_id, v.code, v.text);
+	agt_comm_set_state(a, c, AGT_COMM_LEAVING);
+	wait_for(a, c, q);
+	if (c->n_ops == 0) {
+		if (c->run)
+			agt_run_detach(a, c, AGT_EXIT_CLEAN, &v);
+		agt_comm_finish(a, c);
+	} else if (c->run) {
+		agt_run_detach(a, c, AGT_EXIT_CLEAN, &v); /* its last operation finishes it */
+	}
+}
+
+/* Only accepted peers have a say. True if c may vote, else the request is answered. */
+static bool check_voter(struct agt *a, struct agt_comm *c, const struct wl_request *q)
+{
+	if (c->state == AGT_COMM_LOST) {
+		agt_reply(a, c, q->req_id, c->lost.code, c->lost.text);
+		return false;
+	}
+	if (c->state != AGT_COMM_ACCEPTED) {
+		agt_reply(a, c, q->req_id, WIRE_INVALID_USAGE,
+			"the communicator is not connected: call pcclConnect first");
+		return false;
+	}
+	return true;
+}
+
+static void update_topology(struct agt *a, struct agt_comm *c, const struct wl_request *q)
+{
+	char text[WL_TEXT_MAX];
+
+	if (!check_voter(a, c, q))
+		return;
+	if (c->n_ops) {
+		(void)snprintf(text, sizeof text,
+			"%u operation%s of this communicator in flight: await all of them before "
+			"pcclUpdateTopology",
+			c->n_ops, c->n_ops == 1 ? " is" : "s are");
+		agt_reply(a, c, q->req_id, WIRE_PENDING_ASYNC_OPS, text);
+		return;
+	}
+	wait_for(a, c, q);
+	agt_send(a, c->run, WM_TOPO_VOTE)->u.peer.peer = c->peer;
+}
+
+static void are_pending(struct agt *a, struct agt_comm *c, const struct wl_request *q)
+{
+	if (!check_voter(a, c, q))
+		return;
+	wait_for(a, c, q);
+	agt_send(a, c->run, WM_PENDING_VOTE)->u.peer.peer = c->peer;
+}
+
+/* A request about an existing communicator. */
+static void comm_request(struct agt *a, struct agt_session *s, const struct agt_event *ev)
+{
+	const struct wl_request *q = ev->request;
+	struct agt_comm *c = agt_comm_find(a, q->comm);
+	char text[WL_TEXT_MAX];
+
+	if (!c || c->session != s) {
+		(void)snprintf(text, sizeof text, "communicator %u does not exist in this process",
+			q->comm);
+		refuse_request(a, s, q, WIRE_INVALID_ARGUMENT, text);
+		return;
+	}
+	if (c->state == AGT_COMM_LEAVING || (c->wait && q->type != WL_COMM_DESTROY)) {
+		(void)snprintf(text, sizeof text,
+			"%s is in progress on this communicator: one such call at a time",
+			wait_name(c->wait));
+		refuse_request(a, s, q, WIRE_INVALID_USAGE, text);
+		return;
+	}
+	if (q->type == WL_COMM_CONNECT)
+		comm_connect(a, c, q, &ev->id);
+	else if (q->type == WL_COMM_DESTROY)
+		comm_destroy(a, c, q);
+	else if (q->type == WL_UPDATE_TOPOLOGY)
+		update_topology(a, c, q);
+	else
+		are_pending(a, c, q);
+}
+
+void agt_request(struct agt *a, const struct agt_event *ev)
+{
+	struct agt_session *s = session_find(a, ev->session);
+	const struct wl_request *q = ev->request;
+
+	if (!s || !q)
+		return;
+	switch (q->type) {
+	case WL_COMM_CREATE:
+		comm_create(a, s, q);
+		break;
+	case WL_COMM_CONNECT:
+	case WL_COMM_DESTROY:
+	case WL_UPDATE_TOPOLOGY:
+	case WL_ARE_PENDING:
+		comm_request(a, s, ev);
+		break;
+	default:
+		refuse_request(
+			a, s, q, WIRE_INVALID_ARGUMENT, "this agent does not know the request");
+		break;
+	}
+}

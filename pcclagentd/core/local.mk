@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: MIT
+
+# Pure: no descriptor, clock, thread or event loop (tests/pure checks it).
+noinst_LTLIBRARIES += libagt.la
+libagt_la_SOURCES = \
+	pcclagentd/core/agt.c pcclagentd/core/agt.h \
+	pcclagentd/core/agt_action.c \
+	pcclagentd/core/agt_internal.h \
+	pcclagentd/core/agt_op.c \
+	pcclagentd/core/agt_round.c \
+	pcclagentd/core/agt_run.c \
+	pcclagentd/core/agt_session.c \
+	pcclagentd/core/agt_state.c \
+	pcclagentd/core/agt_submit.c \
+	pcclagentd/core/agt_view.c

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The three TCP ports, and what comes in on them until it has said a good hello. Anyone can connect
+ * here: few bytes, little time and few connections are granted before the run's key was shown.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "pcclagentd/io.h"
+
+#define HALF_OPEN_MAX        256u
+#define HALF_OPEN_PER_SOURCE 64u
+#define HELLO_NS             MS(5000)
+#define LINGER_NS            MS(1000) /* for the other side to read why it was refused */
+#define LINGER_BYTES         (64u << 10)
+#define IN_LINKS_MAX         2048u
+#define LOW_LATENCY_US       5000u
+#define USER_TIMEOUT_MS      5000
+
+struct port {
+	struct agentd *d;
+	enum wlk_service service;
+	uint16_t number;
+	struct cc_listener *listener;
+};
+
+/* A connection without its hello, or one that was refused and lingers. */
+struct half {
+	struct port *port;
+	int fd;
+	struct cc_watch *watch;
+	struct cc_addr from;
+	uint64_t deadline;
+	bool lingering;
+	uint32_t have, discarded;
+	uint8_t buf[WLK_HELLO_SIZE];
+	struct half *prev, *next;
+};
+
+struct ports {
+	struct port v[3];
+	struct half *halves;
+	uint32_t n_halves;
+};
+
+/* ---- established streams ---- */
+
+void tune_stream(int fd)
+{
+	const int one = 1, idle = 2, interval = 1, count = 3, user_timeout = USER_TIMEOUT_MS;
+	struct tcp_info info;
+	socklen_t len = sizeof info;
+
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout, sizeof user_timeout);
+	/* Pacing algorithms cost throughput where round trips are short. Not available: no harm. */
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
+		info.tcpi_rtt < LOW_LATENCY_US)
+		setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
+}
+
+/* ---- inbound links ---- */
+
+void in_link_free(struct run *r, struct in_link *l)
+{
+	DL_DELETE(r->in_links, l);
+	eng_drop_link(r->eng, l->num);
+	free(l);
+}
+
+void in_link_broken(struct run *r, struct in_link *l, const char *text)
+{
+	struct agt_event ev = {.type = AGT_EV_LINK_DOWN,
+		.run = r->id,
+		.peer = l->peer,
+		.inbound = true,
+		.text = text};
+
+	in_link_free(r, l);
+	agentd_feed(r->d, &ev);
+}
+
+static struct in_link *find_in_link(const struct run *r, const struct cc_id *peer)
+{
+	struct in_link *l;
+
+	DL_FOREACH(r->in_links, l)
+	{
+		if (cc_id_eq(&l->peer, peer))
+			return l;
+	}
+	return NULL;
+}
+
+/* Time must not tell how much of a guess was right. */
+static bool same_secret(const struct cc_id *a, const struct cc_id *b)
+{
+	uint8_t diff = 0;
+
+	for (size_t i = 0; i < sizeof a->b; i++)
+		diff |= a->b[i] ^ b->b[i];
+	return diff == 0;
+}
+
+static struct run *find_run(struct agentd *d, const struct wlk_hello *h)
+{
+	struct run *r, *tmp, *found = NULL;
+
+	HASH_ITER(hh, d->runs, r, tmp)
+	{
+		if (r->ready && cc_id_eq(&r->run_id, &h->run) && same_secret(&r->key, &h->run_key))
+			found = r;
+	}
+	return found;
+}
+
+static uint32_t count_in_links(const struct run *r)
+{
+	const struct in_link *l;
+	int n;
+
+	DL_COUNT(r->in_links, l, n);
+	return (uint32_t)n;
+}
+
+/* ---- half-open connections ---- */
+
+/* The descriptor goes on its own way when keep_fd. */
+static void half_free(struct half *h, bool keep_fd)
+{
+	struct ports *p = h->port->d->ports;
+
+	DL_DELETE(p->halves, h);
+	p->n_halves--;
+	cc_watch_free(h->watch);
+	if (!keep_fd)
+		close(h->fd);
+	free(h);
+}
+
+static int send_ack(int fd, uint16_t code, const char *text)
+{
+	struct wlk_ack a = {.version_min = WLK_VERSION_MIN,
+		.version_max = WLK_VERSION_MAX,
+		.version = code == WLK_OK ? WLK_VERSION_MAX : 0,
+		.code = code};
+	uint8_t buf[WLK_ACK_SIZE];
+
+	agentd_copy_text(a.text, sizeof a.text, text);
+	wlk_ack_put(buf, &a);
+	/* The first bytes on this socket: its buffer is empty. */
+	return send(fd, buf, sizeof buf, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof buf
+		       ? 0
+		       : CC_ERR_IO;
+}
+
+static void refuse(struct half *h, enum wlk_code code, const char *text)
+{
+	char from[CC_ADDR_STR_SIZE];
+
+	agentd_complain(
+		h->port->d, "refused a connection from %s: %s", cc_addr_str(&h->from, from), text);
+	if (send_ack(h->fd, (uint16_t)code, text) < 0) {
+		half_free(h, false);
+		return;
+	}
+	/* Closing with input unread would reset the connection and lose the answer. */
+	shutdown(h->fd, SHUT_WR);
+	h->lingering = true;
+	h->deadline = cc_now_ns() + LINGER_NS;
+}
+
+/* The link that this stream belongs to; NULL: refused. */
+static struct in_link *join_link(struct half *h, struct run *r, const struct wlk_hello *hello)
+{
+	struct in_link *l = find_in_link(r, &hello->from);
+
+	if (hello->stream > 0) {
+		if (l && l->n_streams == hello->n_streams && !(l->have >> hello->stream & 1))
+			return l;
+		refuse(h, WLK_REFUSED_LIMIT,
+			"this stream belongs to no link: stream 0 comes first");
+		return NULL;
+	}
+	if (l)
+		in_link_broken(r, l, "the other agent opened the link anew");
+	if (count_in_links(r) >= IN_LINKS_MAX) {
+		refuse(h, WLK_REFUSED_LIMIT, "too many links into this agent");
+		return NULL;
+	}
+	l = calloc(1, sizeof *l);
+	if (!l)
+		agentd_out_of_memory("links");
+	*l = (struct in_link){.num = ++r->d->next_link,
+		.run = r,
+		.peer = hello->from,
+		.n_streams = hello->n_streams};
+	DL_APPEND(r->in_links, l);
+	return l;
+}
+
+static void welcome(struct half *h, struct run *r, const struct wlk_hello *hello)
+{
+	struct in_link *l = join_link(h, r, hello);
+	int fd = h->fd;
+
+	if (!l)
+		return;
+	l->have |= (uint64_t)1 << hello->stream;
+	half_free(h, true);
+	if (send_ack(fd, WLK_OK, "") < 0) {
+		close(fd);
+		in_link_broken(r, l, "a stream broke while it was opened");
+		return;
+	}
+	tune_stream(fd);
+	if (eng_add_rx_stream(r->eng, l->num, fd) < 0)
+		in_link_broken(r, l, "the agent's engine took no more streams");
+}
+
+static void judge(struct half *h)
+{
+	struct agentd *d = h->port->d;
+	struct wlk_hello hello;
+	char text[WLK_TEXT_MAX], mine[CC_ID_SHORT_SIZE], theirs[CC_ID_SHORT_SIZE];
+	const char *why;
+	struct run *r;
+
+	if (wlk_hello_get(h->buf, &hello, &why) < 0) {
+		agentd_complain(d, "malformed hello on port %u: %s", h->port->number, why);
+		half_free(h, false);
+		return;
+	}
+	r = find_run(d, &hello);
+	if (!cc_id_eq(&hello.to, &d->id)) {
+		snprintf(text, sizeof text, "this is agent %s, the hello was meant for agent %s",
+			cc_id_short(&d->id, mine), cc_id_short(&hello.to, theirs));
+		refuse(h, WLK_REFUSED_AGENT, text);
+	} else if (!r) {
+		refuse(h, WLK_REFUSED_RUN,
+			"this agent takes part in no such run, or the key is wrong");
+	} else if (h->port->service != WLK_P2P || hello.service != WLK_P2P) {
+		refuse(h, WLK_REFUSED_SERVICE,
+			h->port->service == hello.service
+				? "this release of the agent does not offer this service yet"
+				: "this port offers another service");
+	} else {
+		welcome(h, r, &hello);
+	}
+}
+
+static uint16_t le16(const uint8_t *p)
+{
+	return (uint16_t)(p[0] | p[1] << 8);
+}
+
+/* False: what has arrived cannot become a hello for us, and h has been dealt with. */
+static bool looks_right(struct half *h)
+{
+	static const uint8_t magic[4] = {WLK_MAGIC & 0xff, WLK_MAGIC >> 8 & 0xff,
+		WLK_MAGIC >> 16 & 0xff, WLK_MAGIC >> 24 & 0xff};
+	char text[WLK_TEXT_MAX], from[CC_ADDR_STR_SIZE];
+
+	if (memcmp(h->buf, magic, h->have < 4 ? h->have : 4) != 0) {
+		agentd_complain(h->port->d, "%s sent something else than a hello to port %u",
+			cc_addr_str(&h->from, from), h->port->number);
+		half_free(h, false);
+		return false;
+	}
+	if (h->have < 8)
+		return true;
+	if (le16(h->buf + 4) <= WLK_VERSION_MAX && le16(h->buf + 6) >= WLK_VERSION_MIN)
+		return true;
+	snprintf(text, sizeof text,
+		"you speak versions %u to %u of the link protocol, this agent %u to %u",
+		le16(h->buf + 4), le16(h->buf + 6), WLK_VERSION_MIN, WLK_VERSION_MAX);
+	refuse(h, WLK_REFUSED_VERSION, text);
+	return false;
+}
+
+static void discard(struct half *h)
+{
+	uint8_t junk[1024];
+	ssize_t n;
+
+	while ((n = recv(h->fd, junk, sizeof junk, MSG_DONTWAIT)) > 0) {
+		h->discarded += (uint32_t)n;
+		if (h->discarded > LINGER_BYTES)
+			break;
+	}
+	if (n >= 0 || (errno != EAGAIN && errno != EINTR))
+		half_free(h, false);
+}
+
+static void on_half(void *arg)
+{
+	struct half *h = arg;
+	ssize_t n;
+
+	if (h->lingering) {
+		discard(h);
+		return;
+	}
+	n = recv(h->fd, h->buf + h->have, sizeof h->buf - h->have, MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		half_free(h, false);
+		return;
+	}
+	h->have += (uint32_t)n;
+	if (looks_right(h) && h->have == sizeof h->buf)
+		judge(h);
+}
+
+/* ---- ports ---- */
+
+static bool room_for(const struct ports *p, const struct cc_addr *from)
+{
+	const struct half *h;
+	uint32_t same = 0;
+
+	DL_FOREACH(p->halves, h)
+	{
+		same += memcmp(h->from.ip, from->ip, sizeof from->ip) == 0;
+	}
+	return p->n_halves < HALF_OPEN_MAX && same < HALF_OPEN_PER_SOURCE;
+}
+
+static void on_accept(void *arg, int fd)
+{
+	struct port *port = arg;
+	struct ports *p = port->d->ports;
+	struct sockaddr_storage ss;
+	socklen_t len = sizeof ss;
+	struct cc_addr from;
+	struct half *h;
+
+	if (getpeername(fd, (struct sockaddr *)&ss, &len) < 0 ||
+		cc_addr_from_sockaddr((struct sockaddr *)&ss, &from) < 0 || !room_for(p, &from)) {
+		(void)send_ack(fd, WLK_REFUSED_LIMIT, "too many connections without a hello");
+		close(fd);
+		return;
+	}
+	h = calloc(1, sizeof *h);
+	if (!h)
+		agentd_out_of_memory("connections");
+	h->port = port;
+	h->fd = fd;
+	h->from = from;
+	h->deadline = cc_now_ns() + HELLO_NS;
+	DL_APPEND(p->halves, h);
+	p->n_halves++;
+	h->watch = cc_watch_new(port->d->loop, fd, false, on_half, h);
+	if (!h->watch)
+		half_free(h, false);
+}
+
+static int open_port(struct agentd *d, struct port *p, enum wlk_service service, uint16_t wanted)
+{
+	struct cc_addr addr = d->cfg.bind;
+	char str[CC_ADDR_STR_SIZE];
+	int fd;
+
+	addr.port = wanted;
+	fd = cc_listen_tcp(&addr, AGENTD_PORT_BUMP);
+	if (fd == CC_ERR_IO && errno == EAFNOSUPPORT && addr.family == CC_INET6 &&
+		cc_addr_is_any(&addr)) {
+		addr = (struct cc_addr){.family = CC_INET4, .port = wanted};
+		fd = cc_listen_tcp(&addr, AGENTD_PORT_BUMP);
+	}
+	if (fd < 0) {
+		cc_log(CC_LOG_ERR, "cannot listen on %s or up to %u ports above: %s",
+			cc_addr_str(&addr, str), AGENTD_PORT_BUMP,
+			fd == CC_ERR_IO ? strerror(errno) : cc_err_str(fd));
+		return fd;
+	}
+	*p = (struct port){.d = d, .service = service, .number = addr.port};
+	p->listener = cc_listener_new(d->loop, fd, on_accept, p);
+	return p->listener ? 0 : CC_ERR_NOMEM;
+}
+
+int ports_open(struct agentd *d)
+{
+	struct ports *p = calloc(1, sizeof *p);
+	int err;
+
+	if (!p)
+		return CC_ERR_NOMEM;
+	d->ports = p;
+	err = open_port(d, &p->v[0], WLK_SHARED_STATE, d->cfg.port_shared_state);
+	if (err == 0)
+		err = open_port(d, &p->v[1], WLK_P2P, d->cfg.port_p2p);
+	if (err == 0)
+		err = open_port(d, &p->v[2], WLK_BENCHMARK, d->cfg.port_benchmark);
+	if (err == 0)
+		cc_log(CC_LOG_INFO, "ports: p2p %u, shared state %u, benchmark %u", p->v[1].number,
+			p->v[0].number, p->v[2].number);
+	return err;
+}
+
+void ports_get(const struct agentd *d, struct agentd_stats *ret)
+{
+	ret->port_shared_state = d->ports->v[0].number;
+	ret->port_p2p = d->ports->v[1].number;
+	ret->port_benchmark = d->ports->v[2].number;
+	ret->half_open = d->ports->n_halves;
+}
+
+void ports_tick(struct agentd *d, uint64_t now)
+{
+	struct half *h, *tmp;
+	char from[CC_ADDR_STR_SIZE];
+
+	DL_FOREACH_SAFE(d->ports->halves, h, tmp)
+	{
+		if (now < h->deadline)
+			continue;
+		if (!h->lingering)
+			agentd_complain(d, "%s said no hello on port %u within 5 s",
+				cc_addr_str(&h->from, from), h->port->number);
+		half_free(h, false);
+	}
+}
+
+void ports_close(struct agentd *d)
+{
+	if (!d->ports)
+		return;
+	while (d->ports->halves)
+		half_free(d->ports->halves, false);
+	for (int i = 0; i < 3; i++)
+		cc_listener_free(d->ports->v[i].listener);
+	free(d->ports);
+	d->ports = NULL;
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the parts of the agent's I/O share. One struct agentd, one thread. Each part owns its objects
+ * and is the only one that writes them:
+ *
+ *   agentd.c   the loop, the core, carrying out its actions
+ *   session.c  processes' connections
+ *   queue.c    communicators: queue pairs and their doorbells
+ *   region.c   shared memory and the limits on it
+ *   result.c   result regions and their reuse
+ *   run.c      masters' connections and the engine of each run
+ *   hello.c    the TCP ports and inbound hellos; link.c outbound links
+ *   xfer.c     transfers between core and engine
+ *   admin.c    tables for pcclctl
+ */
+#ifndef IO_H
+#define IO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "common/cc_err.h"
+#include "common/cc_id.h"
+#include "common/cc_log.h"
+#include "common/cc_loop.h"
+#include "common/cc_sys.h"
+
+#include "pcclagentd/agentd.h"
+#include "pcclagentd/core/agt.h"
+#include "pcclagentd/engine.h"
+#include "proto/shm_queue.h"
+#include "proto/wire_codes.h"
+#include "proto/wire_link.h"
+#include "proto/wire_local.h"
+#include "proto/wire_master.h"
+
+/* Without memory for its books the agent cannot go on; everything it holds goes with it. */
+#define uthash_fatal(msg) agentd_out_of_memory(msg)
+_Noreturn void agentd_out_of_memory(const char *what);
+#include <utlist.h>
+#include <uthash.h>
+
+#define TICK_MS 50u
+#define MS(n)	((uint64_t)(n) * 1000000u)
+
+/* ---- objects ---- */
+
+struct region {
+	uint64_t id;
+	uint32_t session; /* owner; 0: a result region */
+	uint32_t uid;	  /* whose account is charged */
+	uint64_t size;	  /* mapped bytes, whole pages */
+	uint64_t charged;
+	uint8_t *map;
+	int fd;	       /* only of result regions, else -1 */
+	uint32_t refs; /* slots and transfers that use it */
+	bool orphan;   /* its owner is gone: goes with the last reference */
+	UT_hash_handle hh;
+	struct region *prev, *next; /* of the owner's list */
+};
+
+struct account { /* what one user holds */
+	uint32_t uid;
+	uint32_t sessions, regions;
+	uint64_t bytes;
+	UT_hash_handle hh;
+};
+
+struct session {
+	struct agentd *d;
+	uint32_t id;
+	int fd, pidfd; /* pidfd: -1 where the kernel or another pid namespace denies it */
+	struct cc_watch *watch, *pid_watch;
+	uint32_t uid, pid;
+	bool greeted;
+	uint64_t opened_ns;
+	char name[WL_NAME_MAX];
+	struct region *regions;
+	UT_hash_handle hh;
+};
+
+struct comm {
+	struct agentd *d;
+	uint32_t id, session, uid;
+	uint32_t refs; /* the table, transfers, results that wait for its slots */
+	bool closed;
+	void *map; /* SHM_SIZE bytes */
+	int sq_bell, data_bell;
+	struct cc_watch *watch;
+	bool draining;
+	uint32_t head, attr_version;
+	uint32_t bell_run; /* run whose engine watches data_bell; 0: none */
+	struct comm_slot {
+		bool busy;    /* submitted, not completed */
+		uint32_t gen; /* counts submissions */
+		struct region *in, *out; /* referenced while busy */
+	} slot[SHM_SLOTS];
+	UT_hash_handle hh;
+};
+
+/* One slot that takes part in a transfer. */
+struct holder {
+	struct comm *comm; /* referenced */
+	uint32_t slot, gen;
+};
+
+enum result_state { RESULT_BUSY = 1, RESULT_HELD, RESULT_IDLE };
+
+/* A result region: BUSY while a transfer writes it, HELD while the shims still copy out of it. */
+struct result {
+	struct region *region;
+	uint32_t run, group;
+	bool abandoned; /* a session ended that may still read it: not to be reused */
+	uint64_t size_class;
+	enum result_state state;
+	uint64_t idle_since_ns;
+	uint32_t n_holders;
+	struct holder holders[ENG_MEMBERS_MAX];
+	uint32_t n_mappers; /* sessions that have it mapped: nobody else's data may come in here */
+	uint32_t mappers[ENG_MEMBERS_MAX];
+	struct result *prev, *next;
+};
+
+struct xfer {
+	uint64_t seq;
+	struct run *run;
+	bool started;  /* the engine knows it */
+	bool finished; /* the engine has no thread on it any more */
+	uint64_t bytes; /* of the operand */
+	uint32_t tx_link;
+	struct result *result;
+	uint32_t n_members;
+	struct xfer_member {
+		struct holder h;
+		struct region *in, *out;
+	} members[ENG_MEMBERS_MAX];
+	UT_hash_handle hh;
+};
+
+struct in_link { /* streams that another agent opened to us */
+	uint32_t num;
+	struct run *run;
+	struct cc_id peer;
+	uint32_t n_streams;
+	uint64_t have; /* bit i: stream i is here */
+	struct in_link *prev, *next;
+};
+
+struct out_link; /* link.c */
+
+struct dead_link { /* not ours any more, but a transfer still knows its number */
+	uint32_t num;
+	struct dead_link *next;
+};
+
+struct run {
+	struct agentd *d;
+	uint32_t id;
+	struct cc_addr addr;
+	struct cc_conn *conn;	/* NULL when down */
+	struct cc_addr reached; /* address at which the master was reached */
+	char why[WM_TEXT_MAX];	/* more exact than what cc_conn says on closing; "" */
+	bool ready;
+	struct cc_id run_id, key;
+	bool closed; /* the core has forgotten it; goes with its last transfer */
+	struct eng *eng;
+	int event_fd;
+	struct cc_watch *event_watch;
+	struct in_link *in_links;
+	struct out_link *out_links;
+	struct dead_link *dead_links;
+	struct xfer *xfers;
+	UT_hash_handle hh;
+};
+
+/* An event that came up while an action was carried out. */
+struct later {
+	struct agt_event ev;
+	char text[WM_TEXT_MAX];
+	struct later *next;
+};
+
+struct agentd {
+	struct agentd_config cfg;
+	struct cc_id id;
+	struct cc_loop *loop;
+	struct agt *core;
+	struct agt_actions acts;
+	bool stepping;
+	struct later *later;
+	struct cc_timer *tick, *extra_timer;
+	int error;
+	bool stopping;
+	uint64_t stop_at_ns;
+	uint64_t last_session_ns; /* when the last one left */
+
+	struct cc_listener *session_listener;
+	struct session *sessions;
+	uint32_t next_session;
+	struct comm *comms;
+	struct run *runs;
+	struct region *regions;
+	struct result *results;
+	struct account *accounts;
+	uint64_t next_region, mem_used;
+	uint32_t n_regions;
+	struct ports *ports;
+	uint32_t next_link;
+	struct cc_admin *admin;
+
+	uint64_t complain_refill_ns;
+	uint32_t complain_tokens, complain_dropped;
+};
+
+/* ---- agentd.c ---- */
+
+/* Passes ev to the core and carries out what it answers. While actions are carried out the event
+ * waits its turn (its text is copied; it may then have no request, sqe or msg). */
+void agentd_feed(struct agentd *d, const struct agt_event *ev);
+/* One log line about a client or peer that misbehaves; too many of them are counted instead. */
+__attribute__((format(printf, 2, 3))) void agentd_complain(struct agentd *d, const char *fmt, ...);
+/* Like strlcpy; cuts. */
+void agentd_copy_text(char *dst, size_t size, const char *src);
+
+/* ---- session.c ---- */
+
+int session_listen(struct agentd *d);
+void session_reply(
+	struct agentd *d, uint32_t session, const struct wl_reply *r, const int *fds, size_t n_fds);
+/* Logs, says goodbye, closes. */
+__attribute__((format(printf, 4, 5))) void session_drop(
+	struct agentd *d, uint32_t session, uint32_t code, const char *fmt, ...);
+void session_goodbye_all(struct agentd *d, const char *why);
+void session_tick(struct agentd *d, uint64_t now);
+void session_free_all(struct agentd *d);
+
+/* ---- queue.c ---- */
+
+/* Makes the queue pair and sends the reply with its descriptors. */
+void comm_open(struct agentd *d, uint32_t session, uint32_t comm, struct wl_reply *reply);
+void comm_close(struct agentd *d, uint32_t comm);
+struct comm *comm_find(struct agentd *d, uint32_t comm);
+void comm_publish(struct agentd *d, uint32_t comm, const struct agt_attrs *a);
+void comm_complete(struct agentd *d, uint32_t comm, uint32_t slot, const struct agt_done *done);
+struct shm_slot *comm_slot(const struct comm *c, uint32_t slot);
+/* The run's engine watches the data doorbell from now on. 0 or CC_ERR_*. */
+int comm_use_engine(struct comm *c, struct run *r);
+void comm_leave_engine(struct comm *c);
+void comm_unref(struct comm *c);
+/* Does the shim still read the results of that submission? */
+bool comm_holds(const struct holder *h);
+void comm_free_all(struct agentd *d);
+
+/* ---- region.c ---- */
+
+struct account *account_get(struct agentd *d, uint32_t uid);
+void account_put(struct agentd *d, struct account *a); /* forgets it when it is empty */
+/* WIRE_SUCCESS, or another code and a sentence in text[WL_TEXT_MAX]. */
+uint32_t region_alloc(struct agentd *d, struct session *s, uint64_t size, struct region **ret,
+	int *ret_fd, char *text);
+uint32_t region_free(struct agentd *d, const struct session *s, uint64_t id, char *text);
+struct region *region_find(const struct agentd *d, uint64_t id);
+struct region *region_ref(struct region *r);
+void region_unref(struct agentd *d, struct region *r); /* NULL is fine */
+void region_session_closed(struct agentd *d, struct session *s);
+/* A region without a session, charged `charge` of its `size` bytes to uid. */
+uint32_t region_new_result(struct agentd *d, uint32_t uid, uint64_t size, uint64_t charge,
+	struct region **ret, char *text);
+/* Raises what is charged. */
+uint32_t region_charge(struct agentd *d, struct region *r, uint64_t charge, char *text);
+/* empty: its pages are given back although shims may have them mapped. */
+void region_drop_result(struct agentd *d, struct region *r, bool empty);
+
+/* ---- result.c ---- */
+
+/* A region of at least `need` bytes for a transfer of these members. WIRE_SUCCESS, or another code and
+ * a sentence in text. */
+uint32_t result_take(struct agentd *d, uint32_t group, uint64_t need, const struct xfer *x,
+	struct result **ret, char *text);
+/* The transfer is over: the region is free again once its members' shims have read it. */
+void result_give_back(struct result *res);
+/* The result region with this id if the session has a part in it. */
+struct result *result_find(struct agentd *d, uint32_t session, uint64_t region);
+/* The session gets the region's descriptor: remember. False: too many. */
+bool result_add_mapper(struct result *res, uint32_t session);
+void result_tick(struct agentd *d, uint64_t now);
+void result_free_all(struct agentd *d);
+
+/* ---- run.c ---- */
+
+struct run *run_find(struct agentd *d, uint32_t run);
+void run_open(struct agentd *d, uint32_t run, const struct cc_addr *addr);
+void run_send(struct agentd *d, uint32_t run, const struct wm_msg *m);
+void run_close(struct agentd *d, uint32_t run);
+void run_ready(struct agentd *d, uint32_t run, const struct cc_id *id, const struct cc_id *key);
+void run_free_if_done(struct run *r);
+void run_tick(struct agentd *d, uint64_t now);
+void run_free_all(struct agentd *d);
+
+/* ---- hello.c ---- */
+
+/* Opens the three ports. 0 or CC_ERR_*, logged. */
+int ports_open(struct agentd *d);
+void ports_get(const struct agentd *d, struct agentd_stats *ret);
+void ports_tick(struct agentd *d, uint64_t now);
+void ports_close(struct agentd *d);
+/* For streams in use: keepalive, time limits, congestion control. */
+void tune_stream(int fd);
+void in_link_broken(struct run *r, struct in_link *l, const char *text);
+void in_link_free(struct run *r, struct in_link *l);
+
+/* ---- link.c ---- */
+
+void out_link_open(struct run *r, const struct wm_endpoint *to, uint32_t n_streams);
+void out_link_close(struct run *r, const struct cc_id *peer);
+/* The number of an established link, 0 if there is none. */
+uint32_t out_link_number(const struct run *r, const struct cc_id *peer);
+/* True when the link is one of ours. */
+bool out_link_broken(struct run *r, uint32_t num, const char *text);
+void out_link_tick(struct run *r, uint64_t now);
+void out_link_free_all(struct run *r);
+/* After a transfer went: the engine may forget links that nothing needs now. */
+void dead_links_sweep(struct run *r);
+uint32_t out_link_count(const struct run *r);
+
+/* ---- xfer.c ---- */
+
+void xfer_start(struct run *r, const struct agt_xfer *t);
+void xfer_cancel(struct run *r, uint64_t seq);
+void xfer_free(struct run *r, uint64_t seq);
+void xfer_event(struct run *r, const struct eng_event *ev);
+/* Cancels all, waits for the engine's threads to let go (at most a second) and frees them. False:
+ * the engine still uses their memory. */
+bool xfer_free_all(struct run *r);
+
+/* ---- admin.c ---- */
+
+int admin_listen(struct agentd *d);
+
+#endif

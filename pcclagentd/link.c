@@ -1,0 +1,553 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Outbound links. Stream 0 finds an address that leads to the wanted agent: the candidates are
+ * connected side by side, a little apart, but only one at a time says hello, so that the other
+ * agent never sees two links. The other streams then go to the address that worked.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "pcclagentd/io.h"
+
+#define CANDIDATES   (WM_ADDRS_MAX + 1)
+#define AT_ONCE      16u /* streams being opened at a time */
+#define STAGGER_NS   MS(200)
+#define CONNECT_MS   2000u
+#define HELLO_NS     MS(2000)
+#define LINK_NS      MS(4000)
+#define ERROR_SIZE   96
+#define ADVICE_SPACE 150
+
+enum dial_state {
+	DIAL_IDLE = 0,
+	DIAL_CONNECTING,
+	DIAL_WAITING, /* connected, its hello is not yet due */
+	DIAL_HELLO,   /* hello sent */
+	DIAL_GOOD,
+	DIAL_FAILED,
+};
+
+struct dial {
+	struct out_link *link;
+	struct cc_addr addr;
+	uint16_t stream;
+	enum dial_state state;
+	struct cc_conn *conn; /* CONNECTING */
+	int fd;               /* WAITING, HELLO, GOOD; else -1 */
+	struct cc_watch *watch;
+	uint64_t hello_deadline;
+	uint32_t have;
+	uint8_t ack[WLK_ACK_SIZE];
+	char error[ERROR_SIZE];
+};
+
+struct out_link {
+	struct run *run;
+	uint32_t num;
+	struct wm_endpoint to;
+	uint32_t n_streams;
+	bool up;
+	uint64_t deadline, next_try;
+	uint32_t n_tries, started;
+	struct dial tries[CANDIDATES]; /* stream 0 to each candidate */
+	struct dial *streams;          /* n_streams once a candidate was good; [0] is that one */
+	uint32_t next_stream;
+	struct out_link *prev, *next;
+};
+
+static void advance(struct out_link *l);
+
+/* ---- one stream being opened ---- */
+
+static void dial_stop(struct dial *d)
+{
+	if (d->conn)
+		cc_conn_close(d->conn);
+	d->conn = NULL;
+	cc_watch_free(d->watch);
+	d->watch = NULL;
+	if (d->fd >= 0)
+		close(d->fd);
+	d->fd = -1;
+}
+
+__attribute__((format(printf, 2, 3))) static void dial_fail(struct dial *d, const char *fmt, ...)
+{
+	va_list ap;
+
+	dial_stop(d);
+	d->state = DIAL_FAILED;
+	va_start(ap, fmt);
+	vsnprintf(d->error, sizeof d->error, fmt, ap);
+	va_end(ap);
+}
+
+static void take_ack(struct dial *d)
+{
+	struct wlk_ack a;
+	const char *why;
+
+	if (wlk_ack_get(d->ack, &a, &why) < 0)
+		dial_fail(d, "no agent there: %s", why);
+	else if (a.code != WLK_OK)
+		dial_fail(d, "refused: %s", a.text);
+	else if (a.version < WLK_VERSION_MIN || a.version > WLK_VERSION_MAX)
+		dial_fail(d, "answered with version %u, known are %u to %u", a.version,
+			WLK_VERSION_MIN, WLK_VERSION_MAX);
+	else
+		d->state = DIAL_GOOD;
+	cc_watch_free(d->watch);
+	d->watch = NULL;
+}
+
+static void on_ack(void *arg)
+{
+	struct dial *d = arg;
+	ssize_t n = recv(d->fd, d->ack + d->have, sizeof d->ack - d->have, MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n < 0)
+		dial_fail(d, "%s", strerror(errno));
+	else if (n == 0)
+		dial_fail(d, "closed without an answer");
+	else if ((d->have += (uint32_t)n) == sizeof d->ack)
+		take_ack(d);
+	else
+		return;
+	advance(d->link);
+}
+
+static void say_hello(struct dial *d)
+{
+	const struct out_link *l = d->link;
+	struct wlk_hello h = {.version_min = WLK_VERSION_MIN,
+		.version_max = WLK_VERSION_MAX,
+		.service = WLK_P2P,
+		.run = l->run->run_id,
+		.run_key = l->run->key,
+		.from = l->run->d->id,
+		.to = l->to.agent,
+		.stream = d->stream,
+		.n_streams = (uint16_t)l->n_streams};
+	uint8_t buf[WLK_HELLO_SIZE];
+
+	wlk_hello_put(buf, &h);
+	d->state = DIAL_HELLO;
+	d->hello_deadline = cc_now_ns() + HELLO_NS;
+	if (send(d->fd, buf, sizeof buf, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)sizeof buf) {
+		dial_fail(d, "%s", strerror(errno));
+		return;
+	}
+	d->watch = cc_watch_new(l->run->d->loop, d->fd, false, on_ack, d);
+	if (!d->watch)
+		dial_fail(d, "out of memory");
+}
+
+static void on_connected(void *arg)
+{
+	struct dial *d = arg;
+
+	cc_conn_stop_reading(d->conn);
+	d->fd = cc_conn_detach(d->conn);
+	d->conn = NULL;
+	d->state = DIAL_WAITING;
+	advance(d->link);
+}
+
+static long on_data(void *arg, const uint8_t *buf, size_t len)
+{
+	(void)arg;
+	(void)buf;
+	(void)len;
+	return CC_ERR_PROTO; /* reading is off */
+}
+
+static void on_closed(void *arg, int err, const char *text)
+{
+	struct dial *d = arg;
+
+	(void)err;
+	d->conn = NULL;
+	dial_fail(d, "%s", text);
+	advance(d->link);
+}
+
+static const struct cc_conn_ops dial_ops = {
+	.on_connected = on_connected,
+	.on_data = on_data,
+	.on_closed = on_closed,
+};
+
+static void dial_start(struct dial *d)
+{
+	d->state = DIAL_CONNECTING;
+	d->conn = cc_conn_connect(d->link->run->d->loop, &d->addr, CONNECT_MS, &dial_ops, d);
+	if (!d->conn)
+		dial_fail(d, "%s", strerror(errno));
+}
+
+/* ---- the link ---- */
+
+static bool is_needed(const struct run *r, uint32_t num)
+{
+	for (const struct xfer *x = r->xfers; x; x = x->hh.next)
+		if (x->tx_link == num)
+			return true;
+	return false;
+}
+
+void dead_links_sweep(struct run *r)
+{
+	struct dead_link *l, *tmp;
+
+	LL_FOREACH_SAFE(r->dead_links, l, tmp)
+	{
+		if (is_needed(r, l->num))
+			continue;
+		LL_DELETE(r->dead_links, l);
+		eng_drop_link(r->eng, l->num);
+		free(l);
+	}
+}
+
+static void drop_when_unused(struct run *r, uint32_t num)
+{
+	struct dead_link *l = malloc(sizeof *l);
+
+	if (!l)
+		agentd_out_of_memory("links");
+	*l = (struct dead_link){.num = num};
+	LL_PREPEND(r->dead_links, l);
+	dead_links_sweep(r);
+}
+
+static void out_link_free(struct out_link *l)
+{
+	for (uint32_t i = 0; i < l->n_tries; i++)
+		dial_stop(&l->tries[i]);
+	for (uint32_t i = 0; l->streams && i < l->n_streams; i++)
+		dial_stop(&l->streams[i]);
+	if (l->up)
+		drop_when_unused(l->run, l->num);
+	DL_DELETE(l->run->out_links, l);
+	free(l->streams);
+	free(l);
+}
+
+static size_t list_errors(const struct out_link *l, char *text, size_t len, size_t end)
+{
+	char addr[CC_ADDR_STR_SIZE];
+
+	for (uint32_t i = 0; i < l->n_tries; i++) {
+		const struct dial *d = &l->tries[i];
+		int n = snprintf(text + len, end - len, "%s%s: %s", i ? "; " : "",
+			cc_addr_str(&d->addr, addr),
+			d->state == DIAL_FAILED ? d->error : "no answer in time");
+
+		if (n < 0 || (size_t)n >= end - len)
+			return end - 1;
+		len += (size_t)n;
+	}
+	return len;
+}
+
+/* Tells the core, with every address, what it said, and what to do. */
+static void link_fail(struct out_link *l, const struct dial *culprit)
+{
+	struct run *r = l->run;
+	struct agt_event ev = {.type = AGT_EV_LINK_FAILED, .run = r->id, .peer = l->to.agent};
+	char text[WM_TEXT_MAX], addr[CC_ADDR_STR_SIZE];
+	size_t len;
+
+	len = (size_t)snprintf(text, sizeof text, "cannot reach the agent of %s: ", l->to.name);
+	if (l->n_tries == 0)
+		len += (size_t)snprintf(text + len, sizeof text - len, "it has no address");
+	if (culprit)
+		len += (size_t)snprintf(text + len, sizeof text - len, "stream %u to %s: %s",
+			culprit->stream, cc_addr_str(&culprit->addr, addr),
+			culprit->state == DIAL_FAILED ? culprit->error : "no answer in time");
+	else
+		len = list_errors(l, text, len, sizeof text - ADVICE_SPACE);
+	if (len > sizeof text - ADVICE_SPACE)
+		len = sizeof text - ADVICE_SPACE;
+	snprintf(text + len, sizeof text - len,
+		". Start that agent with --advertise (or PCCL_ADVERTISE) set to an address that "
+		"leads "
+		"to it, and open its TCP port %u",
+		l->to.port);
+	ev.text = text;
+	out_link_free(l);
+	agentd_feed(r->d, &ev);
+}
+
+/* All streams are there: the engine gets them. */
+static void link_finish(struct out_link *l)
+{
+	struct run *r = l->run;
+	struct agt_event ev = {.type = AGT_EV_LINK_UP, .run = r->id, .peer = l->to.agent};
+
+	l->up = true;
+	for (uint32_t i = 0; i < l->n_streams; i++) {
+		struct dial *d = &l->streams[i];
+		int fd = d->fd;
+
+		d->fd = -1;
+		tune_stream(fd);
+		if (eng_add_tx_stream(r->eng, l->num, fd) < 0) {
+			dial_fail(d, "the agent's engine took no more streams");
+			link_fail(l, d);
+			return;
+		}
+	}
+	free(l->streams);
+	l->streams = NULL;
+	agentd_feed(r->d, &ev);
+}
+
+/* A candidate was good: the others are not needed. */
+static void choose(struct out_link *l, struct dial *good)
+{
+	int fd = good->fd;
+
+	good->fd = -1;
+	for (uint32_t i = 0; i < l->n_tries; i++)
+		dial_stop(&l->tries[i]);
+	l->streams = calloc(l->n_streams, sizeof *l->streams);
+	if (!l->streams)
+		agentd_out_of_memory("links");
+	for (uint32_t i = 0; i < l->n_streams; i++)
+		l->streams[i] = (struct dial){
+			.link = l, .addr = good->addr, .stream = (uint16_t)i, .fd = -1};
+	l->streams[0].state = DIAL_GOOD;
+	l->streams[0].fd = fd;
+	l->next_stream = 1;
+}
+
+static void advance_streams(struct out_link *l)
+{
+	uint32_t active = 0, good = 0;
+
+	for (uint32_t i = 0; i < l->next_stream; i++) {
+		struct dial *d = &l->streams[i];
+
+		if (d->state == DIAL_WAITING)
+			say_hello(d);
+		if (d->state == DIAL_FAILED) {
+			link_fail(l, d);
+			return;
+		}
+		good += d->state == DIAL_GOOD;
+		active += d->state == DIAL_CONNECTING || d->state == DIAL_HELLO;
+	}
+	for (; l->next_stream < l->n_streams && active < AT_ONCE; active++) {
+		struct dial *d = &l->streams[l->next_stream++];
+
+		dial_start(d);
+		if (d->state == DIAL_FAILED) {
+			link_fail(l, d);
+			return;
+		}
+	}
+	if (good == l->n_streams)
+		link_finish(l);
+}
+
+static bool any_in(const struct out_link *l, enum dial_state state)
+{
+	for (uint32_t i = 0; i < l->started; i++)
+		if (l->tries[i].state == state)
+			return true;
+	return false;
+}
+
+static struct dial *first_in(struct out_link *l, enum dial_state state)
+{
+	for (uint32_t i = 0; i < l->started; i++)
+		if (l->tries[i].state == state)
+			return &l->tries[i];
+	return NULL;
+}
+
+/* Starts candidates when it is their turn, and lets one of the connected say hello. */
+static void advance_tries(struct out_link *l)
+{
+	uint64_t now = cc_now_ns();
+	struct dial *d;
+
+	for (;;) {
+		d = first_in(l, DIAL_WAITING);
+		if (d && !any_in(l, DIAL_HELLO)) {
+			say_hello(d);
+			continue;
+		}
+		if (l->started < l->n_tries &&
+			(now >= l->next_try ||
+				(!d && !any_in(l, DIAL_CONNECTING) && !any_in(l, DIAL_HELLO)))) {
+			dial_start(&l->tries[l->started++]);
+			l->next_try = now + STAGGER_NS;
+			continue;
+		}
+		break;
+	}
+	if (!d && l->started == l->n_tries && !any_in(l, DIAL_CONNECTING) && !any_in(l, DIAL_HELLO))
+		link_fail(l, NULL);
+}
+
+/* Takes the link as far as it goes without waiting. It may be gone afterwards. */
+static void advance(struct out_link *l)
+{
+	if (l->up)
+		return;
+	if (!l->streams) {
+		struct dial *good = first_in(l, DIAL_GOOD);
+
+		if (!good) {
+			advance_tries(l);
+			return;
+		}
+		choose(l, good);
+	}
+	advance_streams(l);
+}
+
+/* ---- for the others ---- */
+
+static void add_candidate(struct out_link *l, struct cc_addr a)
+{
+	if (a.port == 0)
+		a.port = l->to.port;
+	for (uint32_t i = 0; i < l->n_tries; i++)
+		if (cc_addr_eq(&l->tries[i].addr, &a))
+			return;
+	if (a.family == 0 || l->n_tries == CANDIDATES)
+		return;
+	l->tries[l->n_tries++] = (struct dial){.link = l, .addr = a, .fd = -1};
+}
+
+static struct out_link *find(const struct run *r, const struct cc_id *peer)
+{
+	struct out_link *l;
+
+	DL_FOREACH(r->out_links, l)
+	{
+		if (cc_id_eq(&l->to.agent, peer))
+			return l;
+	}
+	return NULL;
+}
+
+void out_link_open(struct run *r, const struct wm_endpoint *to, uint32_t n_streams)
+{
+	struct out_link *l = find(r, &to->agent);
+
+	if (l)
+		out_link_free(l);
+	l = calloc(1, sizeof *l);
+	if (!l)
+		agentd_out_of_memory("links");
+	l->run = r;
+	l->num = ++r->d->next_link;
+	l->to = *to;
+	l->n_streams = n_streams < 1 ? 1 : n_streams > WM_POOL_MAX ? WM_POOL_MAX : n_streams;
+	l->deadline = cc_now_ns() + LINK_NS;
+	DL_APPEND(r->out_links, l);
+	if (to->at_master) {
+		struct cc_addr a = r->reached;
+
+		a.port = to->port;
+		add_candidate(l, a);
+	}
+	for (uint32_t i = 0; i < to->n_addrs && i < WM_ADDRS_MAX; i++)
+		add_candidate(l, to->addrs[i]);
+	advance(l);
+}
+
+void out_link_close(struct run *r, const struct cc_id *peer)
+{
+	struct out_link *l = find(r, peer);
+
+	if (l)
+		out_link_free(l);
+}
+
+uint32_t out_link_number(const struct run *r, const struct cc_id *peer)
+{
+	const struct out_link *l = find(r, peer);
+
+	return l && l->up ? l->num : 0;
+}
+
+bool out_link_broken(struct run *r, uint32_t num, const char *text)
+{
+	struct agt_event ev = {.type = AGT_EV_LINK_DOWN, .run = r->id, .text = text};
+	struct out_link *l;
+
+	DL_SEARCH_SCALAR(r->out_links, l, num, num);
+	if (!l)
+		return false;
+	ev.peer = l->to.agent;
+	out_link_free(l);
+	agentd_feed(r->d, &ev);
+	return true;
+}
+
+/* The stream that time ran out for. */
+static struct dial *overdue(struct out_link *l, uint64_t now)
+{
+	for (uint32_t i = 0; i < l->next_stream; i++)
+		if (l->streams[i].state != DIAL_GOOD &&
+			(now >= l->deadline || (l->streams[i].state == DIAL_HELLO &&
+						       now >= l->streams[i].hello_deadline)))
+			return &l->streams[i];
+	return NULL;
+}
+
+static void tick_one(struct out_link *l, uint64_t now)
+{
+	if (l->streams) {
+		struct dial *d = overdue(l, now);
+
+		if (d)
+			link_fail(l, d);
+		return;
+	}
+	if (now >= l->deadline) {
+		link_fail(l, NULL);
+		return;
+	}
+	for (uint32_t i = 0; i < l->started; i++)
+		if (l->tries[i].state == DIAL_HELLO && now >= l->tries[i].hello_deadline)
+			dial_fail(&l->tries[i], "no answer in time");
+	advance(l);
+}
+
+void out_link_tick(struct run *r, uint64_t now)
+{
+	struct out_link *l, *tmp;
+
+	DL_FOREACH_SAFE(r->out_links, l, tmp)
+	{
+		if (!l->up)
+			tick_one(l, now);
+	}
+}
+
+uint32_t out_link_count(const struct run *r)
+{
+	const struct out_link *l;
+	int n;
+
+	DL_COUNT(r->out_links, l, n);
+	return (uint32_t)n;
+}
+
+void out_link_free_all(struct run *r)
+{
+	while (r->out_links)
+		out_link_free(r->out_links);
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * pcclagentd: finds its sockets, detaches when it is a private agent, and runs.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sysexits.h>
+#include <unistd.h>
+#ifdef HAVE_SYSTEMD
+#include <systemd/sd-daemon.h>
+#endif
+
+#include "common/cc_err.h"
+#include "common/cc_log.h"
+#include "common/cc_sys.h"
+#include "pcclagentd/options.h"
+
+#define PATH_SIZE 128
+
+/* A socket file of ours, to be removed at the end if it still is. */
+struct socket_file {
+	char path[PATH_SIZE];
+	dev_t dev;
+	ino_t ino;
+};
+
+struct program {
+	struct options opt;
+	struct agentd *agent;
+	struct socket_file files[2];
+	int ready_fd; /* --private: the first process waits at the other end; else -1 */
+};
+
+/* ---- systemd ---- */
+
+#ifdef HAVE_SYSTEMD
+static int take_systemd_sockets(struct program *p)
+{
+	char **names = NULL;
+	int n = sd_listen_fds_with_names(1, &names);
+
+	for (int i = 0; i < n; i++) {
+		int fd = SD_LISTEN_FDS_START + i;
+
+		if (strcmp(names[i], "session") == 0 &&
+			sd_is_socket(fd, AF_UNIX, SOCK_SEQPACKET, 1) > 0 &&
+			p->opt.cfg.session_fd < 0)
+			p->opt.cfg.session_fd = fd;
+		else if (strcmp(names[i], "admin") == 0 &&
+			 sd_is_socket(fd, AF_UNIX, SOCK_STREAM, 1) > 0 && p->opt.cfg.admin_fd < 0)
+			p->opt.cfg.admin_fd = fd;
+		else
+			close(fd);
+		free(names[i]);
+	}
+	free(names);
+	return n < 0 ? CC_ERR_IO : 0;
+}
+
+static void notify(const char *state)
+{
+	(void)sd_notify(0, state);
+}
+
+static void on_watchdog(void *arg)
+{
+	const struct program *p = arg;
+	struct agentd_stats s;
+
+	agentd_get_stats(p->agent, &s);
+	(void)sd_notifyf(0, "WATCHDOG=1\nSTATUS=%u processes, %u peers, %u runs, %u operations",
+		s.sessions, s.comms, s.runs, s.ops);
+}
+
+static int start_watchdog(struct program *p)
+{
+	uint64_t usec = 0;
+	uint32_t ms = 5000;
+
+	if (!getenv("NOTIFY_SOCKET"))
+		return 0;
+	if (sd_watchdog_enabled(0, &usec) > 0 && usec / 2000 < ms)
+		ms = (uint32_t)(usec / 2000);
+	return agentd_every(p->agent, ms, on_watchdog, p);
+}
+#else
+static int take_systemd_sockets(struct program *p)
+{
+	(void)p;
+	return 0;
+}
+
+static void notify(const char *state)
+{
+	(void)state;
+}
+
+static int start_watchdog(struct program *p)
+{
+	(void)p;
+	return 0;
+}
+#endif
+
+/* ---- sockets ---- */
+
+static void remember(struct socket_file *f, const char *path)
+{
+	struct stat st;
+
+	if (strlen(path) >= sizeof f->path || lstat(path, &st) < 0)
+		return;
+	memcpy(f->path, path, strlen(path) + 1);
+	f->dev = st.st_dev;
+	f->ino = st.st_ino;
+}
+
+/* Another agent may have put its own there meanwhile. */
+static void remove_file(const struct socket_file *f)
+{
+	struct stat st;
+
+	if (f->path[0] && lstat(f->path, &st) == 0 && st.st_dev == f->dev && st.st_ino == f->ino)
+		unlink(f->path);
+}
+
+static int open_socket(const char *path, int type, unsigned mode)
+{
+	int fd = cc_listen_unix(path, type, mode);
+
+	if (fd == CC_ERR_EXIST)
+		cc_log(CC_LOG_ERR, "%s is in use: another agent is running", path);
+	else if (fd < 0)
+		cc_log(CC_LOG_ERR, "cannot make the socket %s: %s", path, strerror(errno));
+	return fd;
+}
+
+/* agent.sock -> agent-admin.sock */
+static void admin_path(const char *socket, char path[PATH_SIZE])
+{
+	size_t len = strlen(socket);
+
+	if (len > 5 && strcmp(socket + len - 5, ".sock") == 0)
+		len -= 5;
+	snprintf(path, PATH_SIZE, "%.*s-admin.sock", (int)len, socket);
+}
+
+static int open_session_socket(struct program *p)
+{
+	struct agentd_config *c = &p->opt.cfg;
+	const char *path = p->opt.socket ? p->opt.socket : PCCL_RUNDIR "/agent.sock";
+	int type = 0;
+	socklen_t len = sizeof type;
+
+	if (p->opt.listen_fd >= 0) {
+		c->session_fd = p->opt.listen_fd;
+		if (getsockopt(c->session_fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0 ||
+			type != SOCK_SEQPACKET) {
+			cc_log(CC_LOG_ERR, "descriptor %d is no SOCK_SEQPACKET socket",
+				c->session_fd);
+			return CC_ERR_INVAL;
+		}
+		fcntl(c->session_fd, F_SETFD, FD_CLOEXEC);
+		if (p->opt.socket)
+			remember(&p->files[0], path);
+	} else if (c->session_fd < 0) {
+		/* Any user may connect; who it is, the kernel says. */
+		c->session_fd = open_socket(path, SOCK_SEQPACKET, 0666);
+		if (c->session_fd < 0)
+			return c->session_fd;
+		remember(&p->files[0], path);
+	}
+	return 0;
+}
+
+static int open_admin_socket(struct program *p, bool by_systemd)
+{
+	struct agentd_config *c = &p->opt.cfg;
+	const char *path = p->opt.admin_socket;
+	char beside[PATH_SIZE];
+
+	if (c->admin_fd >= 0)
+		return 0;
+	if (!path) {
+		if (by_systemd || (p->opt.listen_fd >= 0 && !p->opt.socket))
+			return 0;
+		admin_path(p->opt.socket ? p->opt.socket : PCCL_RUNDIR "/agent.sock", beside);
+		path = beside;
+	}
+	c->admin_fd = open_socket(path, SOCK_STREAM, p->opt.is_private ? 0600 : 0660);
+	if (c->admin_fd < 0)
+		return c->admin_fd;
+	remember(&p->files[1], path);
+	return 0;
+}
+
+static int open_sockets(struct program *p)
+{
+	bool by_systemd;
+
+	if (take_systemd_sockets(p) < 0)
+		return CC_ERR_IO;
+	by_systemd = p->opt.cfg.session_fd >= 0;
+	if (open_session_socket(p) < 0)
+		return CC_ERR_IO;
+	return open_admin_socket(p, by_systemd);
+}
+
+/* ---- detaching ---- */
+
+/* The first process waits until the daemon says that it is ready, or dies. */
+static _Noreturn void await_daemon(int fd)
+{
+	char code = EX_SOFTWARE;
+	ssize_t n;
+
+	do
+		n = read(fd, &code, 1);
+	while (n < 0 && errno == EINTR);
+	_exit(code);
+}
+
+static int detach(struct program *p)
+{
+	int fds[2];
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC) < 0 || (pid = fork()) < 0)
+		return CC_ERR_IO;
+	if (pid > 0) {
+		close(fds[1]);
+		await_daemon(fds[0]);
+	}
+	close(fds[0]);
+	if (setsid() < 0 || (pid = fork()) < 0)
+		return CC_ERR_IO;
+	if (pid > 0)
+		_exit(EX_OK);
+	if (chdir("/") < 0)
+		return CC_ERR_IO;
+	p->ready_fd = fds[1];
+	return 0;
+}
+
+static void tell_starter(struct program *p, char code)
+{
+	if (p->ready_fd < 0)
+		return;
+	if (write(p->ready_fd, &code, 1) < 0)
+		cc_log(CC_LOG_WARNING, "who started this agent is gone");
+	close(p->ready_fd);
+	p->ready_fd = -1;
+}
+
+/* ---- running ---- */
+
+static void raise_limits(void)
+{
+	struct rlimit rl;
+
+	if (getrlimit(RLIMIT_NOFILE, &rl) == 0 && rl.rlim_cur < rl.rlim_max) {
+		rl.rlim_cur = rl.rlim_max;
+		if (setrlimit(RLIMIT_NOFILE, &rl) < 0)
+			cc_log(CC_LOG_WARNING, "cannot raise the limit of open files: %s",
+				strerror(errno));
+	}
+}
+
+static void on_signal(void *arg, int signo)
+{
+	const struct program *p = arg;
+
+	notify("STOPPING=1");
+	agentd_stop(p->agent,
+		signo == SIGINT ? "the agent was interrupted" : "the agent was told to end");
+}
+
+static int run(struct program *p)
+{
+	int err;
+
+	raise_limits();
+	signal(SIGPIPE, SIG_IGN);
+	if (open_sockets(p) < 0)
+		return EX_UNAVAILABLE;
+	p->agent = agentd_new(&p->opt.cfg);
+	if (!p->agent)
+		return EX_UNAVAILABLE;
+	if (agentd_on_signal(p->agent, SIGTERM, on_signal, p) < 0 ||
+		agentd_on_signal(p->agent, SIGINT, on_signal, p) < 0 || start_watchdog(p) < 0)
+		return EX_OSERR;
+	notify("READY=1");
+	tell_starter(p, EX_OK);
+	err = agentd_run(p->agent);
+	return err < 0 ? EX_SOFTWARE : EX_OK;
+}
+
+int main(int argc, char **argv)
+{
+	struct program p = {.ready_fd = -1};
+	int code;
+
+	if (options_parse(&p.opt, argc, argv, &code) < 0)
+		return code;
+	if (p.opt.is_private && detach(&p) < 0) {
+		cc_log(CC_LOG_ERR, "cannot detach: %s", strerror(errno));
+		return EX_OSERR;
+	}
+	code = run(&p);
+	for (int i = 0; i < 2; i++)
+		remove_file(&p.files[i]);
+	if (p.agent)
+		agentd_free(p.agent);
+	tell_starter(&p, (char)code);
+	return code;
+}

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: MIT */
+#include "pcclagentd/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <ini.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "common/cc_err.h"
+#include "common/cc_log.h"
+
+#define PRIVATE_IDLE_EXIT_S 30u
+
+enum {
+	OPT_CONFIG = 256,
+	OPT_SOCKET,
+	OPT_ADMIN_SOCKET,
+	OPT_LISTEN_FD,
+	OPT_PRIVATE,
+	OPT_HELP,
+	OPT_VERSION,
+	OPT_KEYS, /* and above: settings that the file has as well */
+};
+
+enum value_kind { V_TEXT, V_PORT, V_COUNT, V_SECONDS, V_MS, V_BYTES, V_ADDR, V_BIND, V_LEVEL };
+
+/* --p2p-port on the command line is p2p_port in the file. */
+static const struct setting {
+	const char *key;
+	enum value_kind kind;
+	size_t off;
+	const char *arg, *help;
+} settings[] = {
+	{"name", V_TEXT, offsetof(struct agentd_config, name), "NAME",
+		"name of this host in logs and tables [host name]"},
+	{"advertise", V_ADDR, 0, "ADDR",
+		"address that agents of other hosts reach this one at;\n"
+		"may be given several times, the first one is tried first\n"
+		"[PCCL_ADVERTISE, else the addresses of the interfaces]"},
+	{"bind", V_BIND, 0, "ADDR", "local address of the TCP ports [::]"},
+	{"p2p_port", V_PORT, offsetof(struct agentd_config, port_p2p), "PORT",
+		"taken: the next higher is tried; 0: any [48150]"},
+	{"shared_state_port", V_PORT, offsetof(struct agentd_config, port_shared_state), "PORT",
+		"likewise [48149]"},
+	{"benchmark_port", V_PORT, offsetof(struct agentd_config, port_benchmark), "PORT",
+		"likewise [48151]"},
+	{"mem_total", V_BYTES, offsetof(struct agentd_config, mem_total), "BYTES",
+		"shared memory of all users, with K, M, G, T [half of the RAM]"},
+	{"mem_per_user", V_BYTES, offsetof(struct agentd_config, mem_per_user), "BYTES",
+		"shared memory of one user [half of the RAM]"},
+	{"sessions_per_user", V_COUNT, offsetof(struct agentd_config, sessions_per_user), "N",
+		"processes of one user [1024]"},
+	{"comms_per_user", V_COUNT, offsetof(struct agentd_config, comms_per_user), "N",
+		"communicators of one user [1024]"},
+	{"connect_timeout_ms", V_MS, offsetof(struct agentd_config, connect_timeout_ms), "MS",
+		"for reaching a master [10000]"},
+	{"idle_exit", V_SECONDS, offsetof(struct agentd_config, idle_exit_ms), "SECONDS",
+		"end when nobody was connected for so long; 0: never\n[0, with --private 30]"},
+	{"log_level", V_LEVEL, 0, "LEVEL", "err, warning, notice, info or debug [info]"},
+};
+
+#define N_SETTINGS (sizeof settings / sizeof settings[0])
+
+/* ---- values ---- */
+
+static bool parse_number(const char *text, uint64_t max, uint64_t *ret)
+{
+	char *end;
+	unsigned long long v;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	v = strtoull(text, &end, 10);
+	if (errno || *end || v > max)
+		return false;
+	*ret = v;
+	return true;
+}
+
+static bool parse_bytes(const char *text, uint64_t *ret)
+{
+	static const char units[] = "KMGT";
+	char digits[24];
+	size_t len = strlen(text);
+	const char *unit = len ? strchr(units, text[len - 1]) : NULL;
+	unsigned shift = 0;
+
+	if (len == 0 || len >= sizeof digits)
+		return false;
+	memcpy(digits, text, len + 1);
+	if (unit) {
+		digits[len - 1] = '\0';
+		shift = 10 * (unsigned)(unit - units + 1);
+	}
+	if (!parse_number(digits, UINT64_MAX >> shift >> 1, ret) || *ret == 0)
+		return false;
+	*ret <<= shift;
+	return true;
+}
+
+static bool add_address(struct agentd_config *c, const char *text)
+{
+	struct cc_addr a;
+
+	if (c->n_addrs == WM_ADDRS_MAX || cc_addr_parse(text, 0, &a) < 0 || cc_addr_is_any(&a))
+		return false;
+	c->advertised = true;
+	c->addrs[c->n_addrs++] = a;
+	return true;
+}
+
+/* Several, separated by commas or spaces. */
+static bool add_addresses(struct agentd_config *c, const char *text)
+{
+	char copy[512], *save, *word;
+
+	if (strlen(text) >= sizeof copy)
+		return false;
+	memcpy(copy, text, strlen(text) + 1);
+	for (word = strtok_r(copy, ", \t", &save); word; word = strtok_r(NULL, ", \t", &save))
+		if (!add_address(c, word))
+			return false;
+	return true;
+}
+
+static bool set_value(struct agentd_config *c, const struct setting *s, const char *value)
+{
+	void *at = (char *)c + s->off;
+	uint64_t v;
+	int level;
+
+	switch (s->kind) {
+	case V_TEXT:
+		if (!*value || strlen(value) >= WM_NAME_MAX)
+			return false;
+		memcpy(at, value, strlen(value) + 1);
+		return true;
+	case V_PORT:
+		if (!parse_number(value, UINT16_MAX, &v))
+			return false;
+		*(uint16_t *)at = (uint16_t)v;
+		return true;
+	case V_COUNT:
+	case V_MS:
+		if (!parse_number(value, UINT32_MAX, &v) || v == 0)
+			return false;
+		*(uint32_t *)at = (uint32_t)v;
+		return true;
+	case V_SECONDS:
+		if (!parse_number(value, UINT32_MAX / 1000, &v))
+			return false;
+		*(uint32_t *)at = (uint32_t)(v * 1000);
+		return true;
+	case V_BYTES:
+		return parse_bytes(value, at);
+	case V_ADDR:
+		return add_addresses(c, value);
+	case V_BIND:
+		return cc_addr_parse(value, 0, &c->bind) == 0;
+	case V_LEVEL:
+		level = cc_log_parse_level(value);
+		cc_log_set_level(level < 0 ? CC_LOG_INFO : level);
+		return level >= 0;
+	}
+	return false;
+}
+
+static int apply(struct options *o, const struct setting *s, const char *value, const char *where)
+{
+	if (!set_value(&o->cfg, s, value)) {
+		cc_log(CC_LOG_ERR, "%s: \"%s\" is no value for %s", where, value, s->key);
+		return CC_ERR_INVAL;
+	}
+	if (s->kind == V_SECONDS)
+		o->idle_exit_set = true;
+	return 0;
+}
+
+int options_set(struct options *o, const char *key, const char *value, const char *where)
+{
+	for (size_t i = 0; i < N_SETTINGS; i++)
+		if (strcmp(settings[i].key, key) == 0)
+			return apply(o, &settings[i], value, where);
+	cc_log(CC_LOG_ERR, "%s: there is no setting \"%s\"", where, key);
+	return CC_ERR_INVAL;
+}
+
+/* ---- the file ---- */
+
+static int on_ini(void *arg, const char *section, const char *key, const char *value)
+{
+	struct options *o = arg;
+
+	if (strcmp(section, "agent") != 0)
+		return 1; /* other programs may share the file */
+	return options_set(o, key, value, o->config_file) == 0;
+}
+
+static int read_file(struct options *o)
+{
+	int line = ini_parse(o->config_file, on_ini, o);
+
+	if (line == 0)
+		return 0;
+	if (line < 0) {
+		cc_log(CC_LOG_ERR, "cannot read %s: %s", o->config_file,
+			errno ? strerror(errno) : "out of memory");
+		return EX_NOINPUT;
+	}
+	cc_log(CC_LOG_ERR, "%s: line %d is wrong", o->config_file, line);
+	return EX_CONFIG;
+}
+
+/* ---- the command line ---- */
+
+static void print_help(void)
+{
+	puts("Usage: pcclagentd [OPTION]...\n"
+	     "The agent of this host: moves and reduces the data of all training processes.\n"
+	     "\n"
+	     "      --config FILE            read settings from section [agent] of FILE\n"
+	     "      --socket PATH            socket of training processes [" PCCL_RUNDIR
+	     "/agent.sock]\n"
+	     "      --admin-socket PATH      socket of pcclctl [beside the other one]\n"
+	     "      --listen-fd N            descriptor N is the socket of training processes\n"
+	     "      --private                detach once ready, end when idle\n"
+	     "      --help, --version\n"
+	     "\n"
+	     "Settings, in the file with _ instead of -:");
+	for (size_t i = 0; i < N_SETTINGS; i++) {
+		const struct setting *s = &settings[i];
+		char option[48];
+		const char *line = s->help;
+		size_t len;
+
+		snprintf(option, sizeof option, "--%s %s", s->key, s->arg);
+		for (char *c = option; *c; c++)
+			*c = *c == '_' ? '-' : *c;
+		for (const char *head = option; *line; head = "") {
+			len = strcspn(line, "\n");
+			printf("      %-24s %.*s\n", head, (int)len, line);
+			line += len + (line[len] == '\n');
+		}
+	}
+}
+
+static void make_long_options(struct option *long_opts, char names[][32])
+{
+	static const struct option fixed[] = {
+		{"config", required_argument, NULL, OPT_CONFIG},
+		{"socket", required_argument, NULL, OPT_SOCKET},
+		{"admin-socket", required_argument, NULL, OPT_ADMIN_SOCKET},
+		{"listen-fd", required_argument, NULL, OPT_LISTEN_FD},
+		{"private", no_argument, NULL, OPT_PRIVATE},
+		{"help", no_argument, NULL, OPT_HELP},
+		{"version", no_argument, NULL, OPT_VERSION},
+	};
+	size_t n = sizeof fixed / sizeof fixed[0];
+
+	memcpy(long_opts, fixed, sizeof fixed);
+	for (size_t i = 0; i < N_SETTINGS; i++) {
+		snprintf(names[i], 32, "%s", settings[i].key);
+		for (char *c = names[i]; *c; c++)
+			*c = *c == '_' ? '-' : *c;
+		long_opts[n + i] =
+			(struct option){names[i], required_argument, NULL, OPT_KEYS + (int)i};
+	}
+	long_opts[n + N_SETTINGS] = (struct option){0};
+}
+
+struct given { /* settings of the command line, applied after those of the file */
+	const char *value[N_SETTINGS * 4];
+	const struct setting *setting[N_SETTINGS * 4];
+	size_t n;
+};
+
+static int take_option(struct options *o, struct given *g, int opt)
+{
+	uint64_t fd;
+
+	switch (opt) {
+	case OPT_CONFIG:
+		o->config_file = optarg;
+		return 0;
+	case OPT_SOCKET:
+		o->socket = optarg;
+		return 0;
+	case OPT_ADMIN_SOCKET:
+		o->admin_socket = optarg;
+		return 0;
+	case OPT_LISTEN_FD:
+		if (!parse_number(optarg, INT32_MAX, &fd))
+			return CC_ERR_INVAL;
+		o->listen_fd = (int)fd;
+		return 0;
+	case OPT_PRIVATE:
+		o->is_private = true;
+		return 0;
+	}
+	if (opt < OPT_KEYS || g->n == N_SETTINGS * 4)
+		return CC_ERR_INVAL;
+	g->setting[g->n] = &settings[opt - OPT_KEYS];
+	g->value[g->n++] = optarg;
+	return 0;
+}
+
+static int apply_all(struct options *o, const struct given *g)
+{
+	const char *env = getenv("PCCL_ADVERTISE");
+	bool advertise = false;
+
+	if (o->config_file) {
+		int code = read_file(o);
+
+		if (code)
+			return code;
+	}
+	for (size_t i = 0; i < g->n; i++)
+		advertise = advertise || g->setting[i]->kind == V_ADDR;
+	if (advertise || (env && *env))
+		o->cfg.n_addrs = 0;
+	if (!advertise && env && *env && options_set(o, "advertise", env, "PCCL_ADVERTISE") < 0)
+		return EX_CONFIG;
+	for (size_t i = 0; i < g->n; i++)
+		if (apply(o, g->setting[i], g->value[i], "command line") < 0)
+			return EX_USAGE;
+	if (o->is_private && !o->idle_exit_set)
+		o->cfg.idle_exit_ms = PRIVATE_IDLE_EXIT_S * 1000;
+	return 0;
+}
+
+int options_parse(struct options *o, int argc, char **argv, int *exit_code)
+{
+	struct option long_opts[8 + N_SETTINGS];
+	char names[N_SETTINGS][32];
+	struct given g = {.n = 0};
+	int opt;
+
+	*o = (struct options){.listen_fd = -1};
+	agentd_config_init(&o->cfg);
+	if (gethostname(o->cfg.name, sizeof o->cfg.name) < 0)
+		strcpy(o->cfg.name, "localhost");
+	o->cfg.name[sizeof o->cfg.name - 1] = '\0';
+	make_long_options(long_opts, names);
+	while ((opt = getopt_long(argc, argv, "", long_opts, NULL)) >= 0) {
+		if (opt == OPT_HELP || opt == OPT_VERSION) {
+			if (opt == OPT_HELP)
+				print_help();
+			else
+				puts("pcclagentd " PACKAGE_VERSION);
+			*exit_code = fflush(stdout) < 0 ? EX_IOERR : EX_OK;
+			return CC_ERR_EOF;
+		}
+		if (take_option(o, &g, opt) < 0)
+			goto usage;
+	}
+	if (optind < argc)
+		goto usage;
+	*exit_code = apply_all(o, &g);
+	return *exit_code ? CC_ERR_INVAL : 0;
+usage:
+	fputs("Try 'pcclagentd --help'.\n", stderr);
+	*exit_code = EX_USAGE;
+	return CC_ERR_INVAL;
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Communicators' queue pairs. Everything in them that the shim writes is hostile: entries are
+ * copied out before they are looked at, our own head counts, and what we wrote is never read back.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "common/cc_futex.h"
+#include "common/cc_shm.h"
+#include "kernels/krn.h"
+#include "pcclagentd/io.h"
+
+#define OPERAND_MAX ((uint64_t)1 << 48) /* bytes, as in cc_plan_init */
+
+static struct shm_sq *sq_of(const struct comm *c)
+{
+	return (struct shm_sq *)(void *)((char *)c->map + SHM_SQ_OFF);
+}
+
+static struct shm_attr *attr_of(const struct comm *c)
+{
+	return (struct shm_attr *)(void *)((char *)c->map + SHM_ATTR_OFF);
+}
+
+struct shm_slot *comm_slot(const struct comm *c, uint32_t slot)
+{
+	return (struct shm_slot *)(void *)((char *)c->map + SHM_SLOT_OFF) + slot;
+}
+
+struct comm *comm_find(struct agentd *d, uint32_t id)
+{
+	struct comm *c;
+
+	HASH_FIND(hh, d->comms, &id, sizeof id, c);
+	return c;
+}
+
+void comm_unref(struct comm *c)
+{
+	if (--c->refs > 0)
+		return;
+	cc_shm_unmap(c->map, SHM_SIZE);
+	free(c);
+}
+
+/* ---- submissions ---- */
+
+/* One operand of an entry. NULL when it is in order, else what is wrong (in text). */
+static const char *check_operand(struct agentd *d, const struct comm *c, const char *field,
+	uint64_t id, uint64_t off, uint64_t bytes, struct region **ret, char *text)
+{
+	struct region *r = region_find(d, id);
+
+	if (!r || r->session != c->session) {
+		snprintf(text, SHM_TEXT, "%s_region: this process has no memory region %" PRIu64,
+			field, id);
+		return text;
+	}
+	if (off > r->size || bytes > r->size - off) {
+		snprintf(text, SHM_TEXT,
+			"%s_off: %" PRIu64 " bytes at offset %" PRIu64 " do not lie in region "
+			"%" PRIu64 " of %" PRIu64 " bytes",
+			field, bytes, off, id, r->size);
+		return text;
+	}
+	*ret = r;
+	return NULL;
+}
+
+/* NULL, or the sentence for WIRE_INVALID_ARGUMENT. */
+static const char *check_entry(struct agentd *d, const struct comm *c, const struct shm_sqe *e,
+	struct region **in, struct region **out, char *text)
+{
+	uint64_t bytes;
+	const char *bad;
+
+	bytes = krn_dtype_size((enum krn_dtype)e->dtype);
+	if (bytes == 0) {
+		snprintf(text, SHM_TEXT, "data type: %" PRIu32 " is none of the %d pcclDataType_t",
+			e->dtype, (int)KRN_DTYPE_COUNT);
+		return text;
+	}
+	if (e->count > OPERAND_MAX / bytes) {
+		snprintf(text, SHM_TEXT, "count: %" PRIu64 " elements are more than 2^48 bytes",
+			e->count);
+		return text;
+	}
+	bytes *= e->count;
+	if ((e->flags & ~(uint32_t)(SHM_SQE_IN_REGISTERED | SHM_SQE_OUT_REGISTERED)) ||
+		e->reserved) {
+		snprintf(text, SHM_TEXT, "flags: unknown bits %#" PRIx32 ", reserved %" PRIu32,
+			e->flags, e->reserved);
+		return text;
+	}
+	bad = check_operand(d, c, "in", e->in_region, e->in_off, bytes, in, text);
+	if (!bad && e->in_start > bytes) {
+		snprintf(text, SHM_TEXT, "in_start: %" PRIu64 " is beyond the %" PRIu64 " bytes",
+			e->in_start, bytes);
+		return text;
+	}
+	if (!bad && (e->flags & SHM_SQE_OUT_REGISTERED))
+		bad = check_operand(d, c, "out", e->out_region, e->out_off, bytes, out, text);
+	return bad;
+}
+
+static void submit(struct agentd *d, struct comm *c, const struct shm_sqe *e)
+{
+	struct comm_slot *s = &c->slot[e->slot];
+	struct region *in = NULL, *out = NULL;
+	char text[SHM_TEXT];
+	struct agt_event ev = {.type = AGT_EV_SUBMIT, .comm = c->id, .sqe = e};
+
+	s->busy = true;
+	s->gen++;
+	atomic_store_explicit(&comm_slot(c, e->slot)->mode, SHM_RESULT_NONE, memory_order_relaxed);
+	ev.text = check_entry(d, c, e, &in, &out, text);
+	if (ev.text) {
+		ev.code = WIRE_INVALID_ARGUMENT;
+	} else {
+		s->in = region_ref(in);
+		s->out = out ? region_ref(out) : NULL;
+	}
+	agentd_feed(d, &ev);
+}
+
+/* One entry. False: the comm is gone. */
+static bool take_entry(struct agentd *d, struct comm *c)
+{
+	struct shm_sqe *ring = (struct shm_sqe *)(void *)((char *)c->map + SHM_SQE_OFF);
+	struct shm_sqe e;
+
+	memcpy(&e, &ring[c->head % SHM_SLOTS], sizeof e);
+	/* From here on the copy is looked at, not the ring. */
+	atomic_thread_fence(memory_order_seq_cst);
+	atomic_store_explicit(&sq_of(c)->head, ++c->head, memory_order_release);
+	if (e.slot >= SHM_SLOTS || c->slot[e.slot].busy) {
+		session_drop(d, c->session, WIRE_INVALID_ARGUMENT,
+			"malformed submission: slot %" PRIu32 " %s", e.slot,
+			e.slot >= SHM_SLOTS ? "does not exist" : "is in use");
+		return false;
+	}
+	submit(d, c, &e);
+	return !c->closed;
+}
+
+static void drain_later(void *arg);
+
+static void drain(struct comm *c)
+{
+	struct agentd *d = c->d;
+
+	c->refs++;
+	for (uint32_t i = 0; i < SHM_SLOTS && !c->closed; i++) {
+		uint32_t tail = atomic_load_explicit(&sq_of(c)->tail, memory_order_acquire);
+
+		if (tail == c->head)
+			goto out;
+		if (tail - c->head > SHM_SLOTS) {
+			session_drop(d, c->session, WIRE_INVALID_ARGUMENT,
+				"malformed submission ring: %" PRIu32 " entries, it holds %u",
+				tail - c->head, SHM_SLOTS);
+			goto out;
+		}
+		if (!take_entry(d, c))
+			goto out;
+	}
+	/* The doorbell will not tell again of what is there already. */
+	if (!c->closed && !c->draining && cc_loop_defer(d->loop, drain_later, c) == 0) {
+		c->draining = true;
+		c->refs++;
+	}
+out:
+	comm_unref(c);
+}
+
+static void drain_later(void *arg)
+{
+	struct comm *c = arg;
+
+	c->draining = false;
+	if (!c->closed)
+		drain(c);
+	comm_unref(c);
+}
+
+static void on_bell(void *arg)
+{
+	drain(arg);
+}
+
+/* ---- opening and closing ---- */
+
+static int make_comm(struct agentd *d, struct comm *c, int *ret_fd)
+{
+	struct shm_header *h;
+	int err = cc_shm_create("pccl-queue", SHM_SIZE, ret_fd, &c->map);
+
+	if (err < 0)
+		return err;
+	h = c->map;
+	*h = (struct shm_header){SHM_MAGIC, SHM_VERSION, SHM_SLOTS, SHM_SIZE};
+	c->sq_bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	c->data_bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (c->sq_bell < 0 || c->data_bell < 0)
+		goto err;
+	c->watch = cc_watch_new(d->loop, c->sq_bell, true, on_bell, c);
+	if (!c->watch)
+		goto err;
+	return 0;
+err:
+	if (c->data_bell >= 0)
+		close(c->data_bell);
+	if (c->sq_bell >= 0)
+		close(c->sq_bell);
+	close(*ret_fd);
+	cc_shm_unmap(c->map, SHM_SIZE);
+	return CC_ERR_IO;
+}
+
+void comm_open(struct agentd *d, uint32_t session, uint32_t id, struct wl_reply *reply)
+{
+	struct comm *c = calloc(1, sizeof *c);
+	struct session *s;
+	int fds[3];
+
+	HASH_FIND(hh, d->sessions, &session, sizeof session, s);
+	if (!c)
+		agentd_out_of_memory("communicators");
+	if (!s) { /* its end is among the events that wait */
+		free(c);
+		return;
+	}
+	*c = (struct comm){.d = d,
+		.id = id,
+		.session = session,
+		.uid = s->uid,
+		.refs = 1,
+		.sq_bell = -1,
+		.data_bell = -1};
+	if (make_comm(d, c, &fds[0]) < 0) {
+		free(c);
+		session_drop(d, session, WIRE_OUT_OF_MEMORY,
+			"the agent has no memory or descriptors for another communicator");
+		return;
+	}
+	HASH_ADD(hh, d->comms, id, sizeof c->id, c);
+	fds[1] = c->sq_bell;
+	fds[2] = c->data_bell;
+	session_reply(d, session, reply, fds, 3);
+	close(fds[0]);
+}
+
+static void release_slot(struct agentd *d, struct comm_slot *s)
+{
+	region_unref(d, s->in);
+	region_unref(d, s->out);
+	s->in = NULL;
+	s->out = NULL;
+	s->busy = false;
+}
+
+static void close_comm(struct agentd *d, struct comm *c)
+{
+	HASH_DEL(d->comms, c);
+	c->closed = true;
+	comm_leave_engine(c);
+	cc_watch_free(c->watch);
+	close(c->sq_bell);
+	close(c->data_bell);
+	for (uint32_t i = 0; i < SHM_SLOTS; i++)
+		release_slot(d, &c->slot[i]);
+	comm_unref(c);
+}
+
+void comm_close(struct agentd *d, uint32_t id)
+{
+	struct comm *c = comm_find(d, id);
+
+	if (c)
+		close_comm(d, c);
+}
+
+void comm_free_all(struct agentd *d)
+{
+	while (d->comms)
+		close_comm(d, d->comms);
+}
+
+/* ---- the engine's doorbell ---- */
+
+int comm_use_engine(struct comm *c, struct run *r)
+{
+	int err;
+
+	if (c->closed || c->bell_run == r->id)
+		return 0;
+	comm_leave_engine(c);
+	err = eng_bell_add(r->eng, c->data_bell);
+	if (err == 0)
+		c->bell_run = r->id;
+	return err;
+}
+
+void comm_leave_engine(struct comm *c)
+{
+	struct run *r;
+
+	if (c->bell_run == 0)
+		return;
+	r = run_find(c->d, c->bell_run);
+	if (r)
+		eng_bell_remove(r->eng, c->data_bell);
+	c->bell_run = 0;
+}
+
+/* ---- what the shim reads ---- */
+
+void comm_publish(struct agentd *d, uint32_t id, const struct agt_attrs *a)
+{
+	struct comm *c = comm_find(d, id);
+	struct shm_attr *t;
+	uint32_t v;
+
+	if (!c)
+		return;
+	t = attr_of(c);
+	v = c->attr_version + 1;
+	c->attr_version += 2;
+	atomic_store_explicit(&t->version, v, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+	atomic_store_explicit(&t->state, a->state, memory_order_relaxed);
+	atomic_store_explicit(&t->global_world, a->global_world, memory_order_relaxed);
+	atomic_store_explicit(&t->group_world, a->group_world, memory_order_relaxed);
+	atomic_store_explicit(&t->groups, a->groups, memory_order_relaxed);
+	atomic_store_explicit(&t->largest_group, a->largest_group, memory_order_relaxed);
+	atomic_store_explicit(&t->hosts, a->hosts, memory_order_relaxed);
+	atomic_store_explicit(&t->pos, a->pos, memory_order_relaxed);
+	atomic_store_explicit(&t->code, a->code, memory_order_relaxed);
+	memcpy(t->text, a->text, sizeof t->text);
+	atomic_store_explicit(&t->version, v + 1, memory_order_release);
+}
+
+void comm_complete(struct agentd *d, uint32_t id, uint32_t slot, const struct agt_done *done)
+{
+	struct comm *c = comm_find(d, id);
+	struct shm_slot *s;
+
+	if (!c || slot >= SHM_SLOTS)
+		return;
+	release_slot(d, &c->slot[slot]);
+	s = comm_slot(c, slot);
+	s->local_world = done->world;
+	s->tx_bytes = done->tx_bytes;
+	s->rx_bytes = done->rx_bytes;
+	s->code = done->code;
+	memcpy(s->text, done->text, sizeof s->text);
+	atomic_store(&s->state, SHM_SLOT_DONE);
+	if (atomic_exchange(&s->wait, SHM_WAIT_AWAKE) != SHM_WAIT_AWAKE)
+		cc_futex_wake(&s->wait, INT32_MAX);
+}
+
+bool comm_holds(const struct holder *h)
+{
+	const struct comm_slot *s = &h->comm->slot[h->slot];
+
+	if (h->comm->closed || s->gen != h->gen)
+		return false;
+	return s->busy || atomic_load_explicit(&comm_slot(h->comm, h->slot)->state,
+				  memory_order_acquire) == SHM_SLOT_DONE;
+}

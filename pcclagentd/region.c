@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Shared memory: what processes registered or stage through, and the accounts that bound it. A
+ * region is charged to a user when it is made and for as long as it is mapped here, whether or not
+ * its pages were ever touched.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cc_shm.h"
+#include "pcclagentd/io.h"
+
+/* The kernel bounds the mappings of a process (vm.max_map_count, 65530 by default). */
+#define REGIONS_PER_USER 4096u
+#define REGIONS_MAX      32768u
+#define REGION_SIZE_MAX  ((uint64_t)1 << 48)
+
+struct account *account_get(struct agentd *d, uint32_t uid)
+{
+	struct account *a;
+
+	HASH_FIND(hh, d->accounts, &uid, sizeof uid, a);
+	if (a)
+		return a;
+	a = calloc(1, sizeof *a);
+	if (!a)
+		agentd_out_of_memory("accounts");
+	a->uid = uid;
+	HASH_ADD(hh, d->accounts, uid, sizeof a->uid, a);
+	return a;
+}
+
+void account_put(struct agentd *d, struct account *a)
+{
+	if (a->sessions || a->regions || a->bytes)
+		return;
+	HASH_DEL(d->accounts, a);
+	free(a);
+}
+
+static const char *mib(uint64_t bytes, char buf[32])
+{
+	snprintf(buf, 32, "%" PRIu64 ".%" PRIu64 " MiB", bytes >> 20, (bytes & 0xfffff) * 10 >> 20);
+	return buf;
+}
+
+/* Books `more` bytes for uid, or says which limit is in the way. */
+static uint32_t charge(struct agentd *d, struct account *a, uint64_t more, char *text)
+{
+	char limit[32], used[32], asked[32];
+
+	if (more <= d->cfg.mem_per_user && a->bytes <= d->cfg.mem_per_user - more &&
+		more <= d->cfg.mem_total && d->mem_used <= d->cfg.mem_total - more) {
+		a->bytes += more;
+		d->mem_used += more;
+		return WIRE_SUCCESS;
+	}
+	if (more > d->cfg.mem_per_user || a->bytes > d->cfg.mem_per_user - more)
+		snprintf(text, WL_TEXT_MAX,
+			"the agent's shared memory limit per user (mem_per_user) is %s and %s are "
+			"in use by this user: %s more are not possible",
+			mib(d->cfg.mem_per_user, limit), mib(a->bytes, used), mib(more, asked));
+	else
+		snprintf(text, WL_TEXT_MAX,
+			"the agent's shared memory limit (mem_total) is %s and %s are in use by "
+			"all users: %s more are not possible",
+			mib(d->cfg.mem_total, limit), mib(d->mem_used, used), mib(more, asked));
+	return WIRE_OUT_OF_MEMORY;
+}
+
+static void discharge(struct agentd *d, uint32_t uid, uint64_t bytes, uint32_t regions)
+{
+	struct account *a = account_get(d, uid);
+
+	a->bytes -= bytes;
+	d->mem_used -= bytes;
+	a->regions -= regions;
+	d->n_regions -= regions;
+	account_put(d, a);
+}
+
+/* fd stays with the caller through *ret_fd. */
+static uint32_t make(struct agentd *d, uint32_t uid, uint64_t size, uint64_t bytes,
+	struct region **ret, int *ret_fd, char *text)
+{
+	struct account *a = account_get(d, uid);
+	struct region *r = NULL;
+	void *map;
+	uint32_t code = WIRE_OUT_OF_MEMORY;
+	int fd;
+
+	if (a->regions >= REGIONS_PER_USER || d->n_regions >= REGIONS_MAX) {
+		snprintf(text, WL_TEXT_MAX,
+			"too many memory regions: this user has %" PRIu32 " of %u, all users have "
+			"%" PRIu32 " of %u; free some, or use fewer and larger ones",
+			a->regions, REGIONS_PER_USER, d->n_regions, REGIONS_MAX);
+		goto err;
+	}
+	code = charge(d, a, bytes, text);
+	if (code != WIRE_SUCCESS)
+		goto err;
+	r = calloc(1, sizeof *r);
+	if (!r || cc_shm_create("pccl-region", (size_t)size, &fd, &map) < 0) {
+		snprintf(text, WL_TEXT_MAX, "the agent could not get %" PRIu64 " bytes: %s", size,
+			strerror(errno));
+		code = WIRE_OUT_OF_MEMORY;
+		a->bytes -= bytes;
+		d->mem_used -= bytes;
+		goto err;
+	}
+	*r = (struct region){.id = ++d->next_region,
+		.uid = uid,
+		.size = size,
+		.charged = bytes,
+		.map = map,
+		.fd = -1};
+	a->regions++;
+	d->n_regions++;
+	HASH_ADD(hh, d->regions, id, sizeof r->id, r);
+	*ret = r;
+	*ret_fd = fd;
+	return WIRE_SUCCESS;
+err:
+	free(r);
+	account_put(d, a);
+	return code;
+}
+
+static void destroy(struct agentd *d, struct region *r)
+{
+	HASH_DEL(d->regions, r);
+	cc_shm_unmap(r->map, (size_t)r->size);
+	if (r->fd >= 0)
+		close(r->fd);
+	discharge(d, r->uid, r->charged, 1);
+	free(r);
+}
+
+static uint64_t whole_pages(uint64_t size)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	return (size + page - 1) / page * page;
+}
+
+uint32_t region_alloc(struct agentd *d, struct session *s, uint64_t size, struct region **ret,
+	int *ret_fd, char *text)
+{
+	uint32_t code;
+
+	if (size == 0 || size > REGION_SIZE_MAX) {
+		snprintf(text, WL_TEXT_MAX, "a region of %" PRIu64 " bytes: must be 1 .. 2^48",
+			size);
+		return WIRE_INVALID_ARGUMENT;
+	}
+	size = whole_pages(size);
+	code = make(d, s->uid, size, size, ret, ret_fd, text);
+	if (code != WIRE_SUCCESS)
+		return code;
+	(*ret)->session = s->id;
+	DL_APPEND(s->regions, *ret);
+	return WIRE_SUCCESS;
+}
+
+uint32_t region_free(struct agentd *d, const struct session *s, uint64_t id, char *text)
+{
+	struct region *r = region_find(d, id);
+	struct session *owner;
+
+	if (!r || r->session != s->id) {
+		snprintf(text, WL_TEXT_MAX, "this process has no memory region %" PRIu64, id);
+		return WIRE_INVALID_ARGUMENT;
+	}
+	if (r->refs > 0) {
+		snprintf(text, WL_TEXT_MAX,
+			"the memory is in use by an operation in flight; await it first");
+		return WIRE_INVALID_USAGE;
+	}
+	HASH_FIND(hh, d->sessions, &r->session, sizeof r->session, owner);
+	DL_DELETE(owner->regions, r);
+	destroy(d, r);
+	return WIRE_SUCCESS;
+}
+
+struct region *region_find(const struct agentd *d, uint64_t id)
+{
+	struct region *r;
+
+	HASH_FIND(hh, d->regions, &id, sizeof id, r);
+	return r;
+}
+
+struct region *region_ref(struct region *r)
+{
+	r->refs++;
+	return r;
+}
+
+void region_unref(struct agentd *d, struct region *r)
+{
+	if (r && --r->refs == 0 && r->orphan)
+		destroy(d, r);
+}
+
+void region_session_closed(struct agentd *d, struct session *s)
+{
+	struct region *r, *tmp;
+
+	DL_FOREACH_SAFE(s->regions, r, tmp)
+	{
+		DL_DELETE(s->regions, r);
+		r->orphan = true;
+		if (r->refs == 0)
+			destroy(d, r);
+	}
+}
+
+/* ---- result regions ---- */
+
+uint32_t region_new_result(struct agentd *d, uint32_t uid, uint64_t size, uint64_t bytes,
+	struct region **ret, char *text)
+{
+	uint32_t code;
+	int fd;
+
+	code = make(d, uid, size, bytes, ret, &fd, text);
+	if (code == WIRE_SUCCESS)
+		(*ret)->fd = fd;
+	return code;
+}
+
+uint32_t region_charge(struct agentd *d, struct region *r, uint64_t bytes, char *text)
+{
+	uint32_t code;
+
+	if (bytes <= r->charged)
+		return WIRE_SUCCESS;
+	code = charge(d, account_get(d, r->uid), bytes - r->charged, text);
+	if (code == WIRE_SUCCESS)
+		r->charged = bytes;
+	return code;
+}
+
+void region_drop_result(struct agentd *d, struct region *r, bool empty)
+{
+	if (empty &&
+		fallocate(r->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)r->size) < 0)
+		cc_log(CC_LOG_DEBUG, "result region %" PRIu64 ": %s", r->id, strerror(errno));
+	r->orphan = true;
+	if (r->refs == 0)
+		destroy(d, r);
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Runs: the connection to each master, and the engine that moves the run's data.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "pcclagentd/io.h"
+#include "proto/wire_frame.h"
+
+#define MAX_IN ((size_t)WIRE_FRAME_HDR + WIRE_FRAME_MAX)
+
+struct run *run_find(struct agentd *d, uint32_t id)
+{
+	struct run *r;
+
+	HASH_FIND(hh, d->runs, &id, sizeof id, r);
+	return r;
+}
+
+static const char *label(const struct run *r, char buf[80])
+{
+	char addr[CC_ADDR_STR_SIZE];
+
+	snprintf(buf, 80, "master %s", cc_addr_str(&r->addr, addr));
+	return buf;
+}
+
+static void tell_down(struct run *r, const char *text)
+{
+	struct agt_event ev = {.type = AGT_EV_MASTER_DOWN, .run = r->id, .text = text};
+
+	agentd_feed(r->d, &ev);
+}
+
+/* ---- the master's connection ---- */
+
+static void on_connected(void *arg)
+{
+	struct run *r = arg;
+	struct agt_event ev = {.type = AGT_EV_MASTER_UP, .run = r->id};
+
+	if (cc_conn_peer_addr(r->conn, &r->reached) < 0)
+		r->reached = r->addr;
+	agentd_feed(r->d, &ev);
+}
+
+/* Bytes of one frame at the start of buf; 0 when more are needed; negative: r->why is set. */
+static long take_frame(struct run *r, const uint8_t *buf, size_t len)
+{
+	struct agt_event ev = {.type = AGT_EV_MASTER_MSG, .run = r->id};
+	const char *why = "";
+	struct wm_msg msg;
+	int n = wire_frame_peek(buf, len, WIRE_KIND_MASTER);
+	int err;
+
+	if (n == CC_ERR_AGAIN || (n >= 0 && len < WIRE_FRAME_HDR + (size_t)n))
+		return 0;
+	if (n < 0) {
+		snprintf(r->why, sizeof r->why,
+			"what answers there does not speak the master's protocol (%s)",
+			cc_err_str(n));
+		return n;
+	}
+	err = wire_master_decode(buf + WIRE_FRAME_HDR, (size_t)n, &msg, &why);
+	if (err < 0) {
+		snprintf(r->why, sizeof r->why, "malformed message: %s", why);
+		return err;
+	}
+	ev.msg = &msg;
+	agentd_feed(r->d, &ev);
+	wire_master_clear(&msg);
+	return (long)WIRE_FRAME_HDR + n;
+}
+
+/* One frame per call: what it sets off may have closed the connection, and the run with it. */
+static long on_data(void *arg, const uint8_t *buf, size_t len)
+{
+	return take_frame(arg, buf, len);
+}
+
+static void on_closed(void *arg, int err, const char *text)
+{
+	struct run *r = arg;
+	char who[80], why[WM_TEXT_MAX];
+
+	agentd_copy_text(why, sizeof why, r->why[0] ? r->why : text);
+	r->conn = NULL;
+	r->why[0] = '\0';
+	if (err == CC_ERR_PROTO || err == CC_ERR_LIMIT || err == CC_ERR_VERSION)
+		agentd_complain(r->d, "%s: %s", label(r, who), why);
+	tell_down(r, why);
+}
+
+static const struct cc_conn_ops master_ops = {
+	.on_connected = on_connected,
+	.on_data = on_data,
+	.on_closed = on_closed,
+};
+
+/* ---- the engine's events ---- */
+
+static void link_broken(struct run *r, const struct eng_event *e)
+{
+	struct in_link *l;
+
+	if (out_link_broken(r, e->link, e->text))
+		return;
+	DL_SEARCH_SCALAR(r->in_links, l, num, e->link);
+	if (l)
+		in_link_broken(r, l, e->text);
+}
+
+static void on_engine(void *arg)
+{
+	struct run *r = arg;
+	struct agentd *d = r->d;
+	uint32_t id = r->id;
+	struct eng_event e;
+	uint64_t count;
+
+	if (read(r->event_fd, &count, sizeof count) < 0)
+		cc_log(CC_LOG_DEBUG, "engine woke without an event");
+	while (r && eng_next_event(r->eng, &e)) {
+		if (e.type == ENG_LINK_BROKEN)
+			link_broken(r, &e);
+		else
+			xfer_event(r, &e);
+		r = run_find(d, id);
+	}
+}
+
+/* ---- life ---- */
+
+static int start_engine(struct run *r)
+{
+	r->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (r->event_fd < 0)
+		return CC_ERR_IO;
+	r->event_watch = cc_watch_new(r->d->loop, r->event_fd, false, on_engine, r);
+	r->eng = r->event_watch ? eng_new(r->event_fd) : NULL;
+	return r->eng ? 0 : CC_ERR_NOMEM;
+}
+
+static void destroy(struct run *r)
+{
+	struct agentd *d = r->d;
+	struct comm *c, *tmp;
+
+	HASH_ITER(hh, d->comms, c, tmp)
+	{
+		if (c->bell_run == r->id)
+			comm_leave_engine(c);
+	}
+	HASH_DEL(d->runs, r);
+	if (r->conn)
+		cc_conn_close(r->conn);
+	out_link_free_all(r);
+	while (r->in_links)
+		in_link_free(r, r->in_links);
+	dead_links_sweep(r);
+	if (r->eng)
+		eng_free(r->eng);
+	cc_watch_free(r->event_watch);
+	if (r->event_fd >= 0)
+		close(r->event_fd);
+	free(r);
+}
+
+static struct run *make(struct agentd *d, uint32_t id, const struct cc_addr *addr)
+{
+	struct run *r = calloc(1, sizeof *r);
+
+	if (!r)
+		agentd_out_of_memory("runs");
+	*r = (struct run){.d = d, .id = id, .addr = *addr, .event_fd = -1};
+	HASH_ADD(hh, d->runs, id, sizeof r->id, r);
+	return r;
+}
+
+void run_open(struct agentd *d, uint32_t id, const struct cc_addr *addr)
+{
+	struct run *r = run_find(d, id);
+
+	if (!r)
+		r = make(d, id, addr);
+	r->closed = false;
+	if (!r->eng && start_engine(r) < 0) {
+		tell_down(r, "the agent has no threads or descriptors for another run");
+		return;
+	}
+	if (r->conn)
+		cc_conn_close(r->conn);
+	r->why[0] = '\0';
+	r->conn = cc_conn_connect(d->loop, addr, d->cfg.connect_timeout_ms, &master_ops, r);
+	if (!r->conn) {
+		tell_down(r, "the agent has no descriptors for another connection");
+		return;
+	}
+	cc_conn_set_limits(r->conn, MAX_IN, (size_t)16 << 20);
+}
+
+void run_send(struct agentd *d, uint32_t id, const struct wm_msg *m)
+{
+	struct run *r = run_find(d, id);
+	uint8_t *buf;
+	size_t len;
+	int err;
+
+	if (!r || !r->conn)
+		return;
+	err = wire_master_encode(m, &buf, &len);
+	if (err == 0) {
+		err = cc_conn_send(r->conn, buf, len);
+		free(buf);
+	}
+	if (err == 0)
+		return;
+	cc_conn_close(r->conn);
+	r->conn = NULL;
+	tell_down(r, err == CC_ERR_LIMIT ? "the master does not read what it is sent"
+					 : "sending to the master failed");
+}
+
+void run_close(struct agentd *d, uint32_t id)
+{
+	struct run *r = run_find(d, id);
+
+	if (!r)
+		return;
+	if (r->conn)
+		cc_conn_close(r->conn);
+	r->conn = NULL;
+	r->ready = false;
+	r->closed = true;
+	run_free_if_done(r);
+}
+
+void run_ready(struct agentd *d, uint32_t id, const struct cc_id *run_id, const struct cc_id *key)
+{
+	struct run *r = run_find(d, id);
+
+	if (!r)
+		return;
+	r->run_id = *run_id;
+	r->key = *key;
+	r->ready = true;
+}
+
+void run_free_if_done(struct run *r)
+{
+	if (r->closed && !r->xfers)
+		destroy(r);
+}
+
+void run_tick(struct agentd *d, uint64_t now)
+{
+	struct run *r, *tmp;
+
+	HASH_ITER(hh, d->runs, r, tmp)
+	{
+		out_link_tick(r, now);
+	}
+}
+
+void run_free_all(struct agentd *d)
+{
+	while (d->runs) {
+		struct run *r = d->runs;
+
+		if (xfer_free_all(r)) {
+			destroy(r);
+			continue;
+		}
+		/* Its threads still work on that memory: it must stay. The process ends anyway. */
+		cc_log(CC_LOG_ERR, "an engine does not let go of its transfers");
+		_exit(EX_SOFTWARE);
+	}
+}

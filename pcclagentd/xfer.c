@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Transfers: finds the memory that one takes place in, starts it in the run's engine, and keeps
+ * that memory until no thread uses it any more, whatever happens to the processes meanwhile.
+ */
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pcclagentd/io.h"
+
+#define FLAGS_ALIGN 64u
+
+static struct xfer *find(const struct run *r, uint64_t seq)
+{
+	struct xfer *x;
+
+	HASH_FIND(hh, r->xfers, &seq, sizeof seq, x);
+	return x;
+}
+
+/* The members' slots and operands, referenced until the transfer is freed. */
+static uint32_t add_members(struct xfer *x, const struct agt_xfer *t, char *text)
+{
+	struct run *r = x->run;
+
+	if (t->n_members == 0 || t->n_members > ENG_MEMBERS_MAX) {
+		snprintf(text, WL_TEXT_MAX,
+			"%" PRIu32 " peers of one group on one host; the agent combines at most %d",
+			t->n_members, ENG_MEMBERS_MAX);
+		return WIRE_INVALID_USAGE;
+	}
+	for (uint32_t i = 0; i < t->n_members; i++) {
+		const struct agt_member *m = &t->members[i];
+		struct comm *c = comm_find(r->d, m->comm);
+		struct comm_slot *s;
+
+		if (!c || m->slot >= SHM_SLOTS || !c->slot[m->slot].in) {
+			snprintf(text, WL_TEXT_MAX, "a process of this host is gone");
+			return WIRE_RANK_CONNECTION_LOST;
+		}
+		s = &c->slot[m->slot];
+		c->refs++;
+		x->members[x->n_members++] = (struct xfer_member){.h = {c, m->slot, s->gen},
+			.in = region_ref(s->in),
+			.out = s->out ? region_ref(s->out) : NULL};
+		if (comm_use_engine(c, r) < 0) {
+			snprintf(text, WL_TEXT_MAX, "the agent cannot watch a doorbell");
+			return WIRE_INTERNAL_ERROR;
+		}
+	}
+	return WIRE_SUCCESS;
+}
+
+static uint32_t make_spec(struct xfer *x, const struct agt_xfer *t, struct eng_xfer_spec *spec,
+	uint64_t *ret_flags_off, char *text)
+{
+	const struct wm_op_params *p = &t->params;
+	uint32_t esize = (uint32_t)krn_dtype_size((enum krn_dtype)p->dtype);
+
+	spec->seq = t->seq;
+	spec->tag = t->tag;
+	spec->epoch = t->epoch;
+	spec->group = t->group;
+	spec->dtype = (enum krn_dtype)p->dtype;
+	spec->op = (enum krn_op)p->op;
+	spec->segment_max = t->segment_max;
+	spec->pos = t->pos;
+	spec->world = t->world;
+	if (cc_plan_init(&spec->plan, p->count, esize, t->hosts, t->segment_max) < 0) {
+		snprintf(text, WL_TEXT_MAX, "the operation is too large: %" PRIu64 " elements",
+			p->count);
+		return WIRE_INVALID_ARGUMENT;
+	}
+	if (t->hosts > 1) {
+		spec->tx_link = out_link_number(x->run, &t->next);
+		if (spec->tx_link == 0) {
+			snprintf(text, WL_TEXT_MAX, "the link to the next host is down");
+			return WIRE_RANK_CONNECTION_LOST;
+		}
+	}
+	x->tx_link = spec->tx_link;
+	x->bytes = p->count * esize;
+	*ret_flags_off = (x->bytes + FLAGS_ALIGN - 1) / FLAGS_ALIGN * FLAGS_ALIGN;
+	return WIRE_SUCCESS;
+}
+
+static void fill_members(struct xfer *x, const struct agt_xfer *t, struct eng_xfer_spec *spec)
+{
+	const struct xfer_member *only = &x->members[0];
+	const struct shm_sqe *e = &t->members[0].sqe;
+
+	spec->n_members = x->n_members;
+	for (uint32_t i = 0; i < x->n_members; i++) {
+		const struct xfer_member *m = &x->members[i];
+		const struct shm_sqe *q = &t->members[i].sqe;
+
+		spec->members[i] = (struct eng_member){.in = m->in->map + q->in_off,
+			.in_start = q->in_start,
+			.slot = comm_slot(m->h.comm, m->h.slot),
+			.staged = !(q->flags & SHM_SQE_IN_REGISTERED)};
+	}
+	if (x->n_members == 1 && only->out)
+		spec->direct = only->out->map + e->out_off;
+}
+
+/* From here on the shims may follow the segment flags. */
+static void announce(const struct xfer *x, const struct agt_xfer *t, uint64_t flags_off, bool undo)
+{
+	for (uint32_t i = 0; i < x->n_members; i++) {
+		struct shm_slot *s = comm_slot(x->members[i].h.comm, x->members[i].h.slot);
+
+		s->hosts = t->hosts;
+		s->segment_max = t->segment_max;
+		s->flags_off_lo = (uint32_t)flags_off;
+		s->flags_off_hi = (uint32_t)(flags_off >> 32);
+		s->result_region = x->result->region->id;
+		s->result_off = 0;
+		atomic_store_explicit(
+			&s->mode, undo ? SHM_RESULT_UNDO : SHM_RESULT_AREA, memory_order_release);
+	}
+}
+
+static uint32_t start(struct xfer *x, const struct agt_xfer *t, char *text)
+{
+	struct eng_xfer_spec spec = {0};
+	struct region *area;
+	uint64_t flags_off = 0;
+	uint32_t code = add_members(x, t, text);
+
+	if (code == WIRE_SUCCESS)
+		code = make_spec(x, t, &spec, &flags_off, text);
+	if (code == WIRE_SUCCESS)
+		code = result_take(
+			x->run->d, t->group, flags_off + spec.plan.n_segs, x, &x->result, text);
+	if (code != WIRE_SUCCESS)
+		return code;
+	area = x->result->region;
+	spec.area = area->map;
+	spec.flags = (_Atomic uint8_t *)(void *)(area->map + flags_off);
+	memset(area->map + flags_off, 0, spec.plan.n_segs);
+	fill_members(x, t, &spec);
+	announce(x, t, flags_off, spec.direct != NULL);
+	if (eng_start(x->run->eng, &spec) < 0) {
+		snprintf(text, WL_TEXT_MAX, "the agent's engine did not take the operation");
+		return WIRE_INTERNAL_ERROR;
+	}
+	x->started = true;
+	return WIRE_SUCCESS;
+}
+
+static void tell_failed(
+	const struct xfer *x, const struct agt_xfer *t, uint32_t code, const char *text)
+{
+	struct run *r = x->run;
+	struct agt_event ev = {
+		.type = AGT_EV_XFER_DONE, .run = r->id, .seq = t->seq, .code = code, .text = text};
+
+	if (t->hosts > 1 && out_link_number(r, &t->next) == 0)
+		ev.peer = t->next;
+	agentd_feed(r->d, &ev);
+}
+
+void xfer_start(struct run *r, const struct agt_xfer *t)
+{
+	struct xfer *x = calloc(1, sizeof *x);
+	char text[WL_TEXT_MAX] = "";
+	uint32_t code;
+
+	if (!x)
+		agentd_out_of_memory("transfers");
+	x->seq = t->seq;
+	x->run = r;
+	HASH_ADD(hh, r->xfers, seq, sizeof x->seq, x);
+	code = start(x, t, text);
+	if (code != WIRE_SUCCESS)
+		tell_failed(x, t, code, text);
+}
+
+void xfer_cancel(struct run *r, uint64_t seq)
+{
+	struct agt_event ev = {.type = AGT_EV_XFER_CANCELLED, .run = r->id, .seq = seq};
+	struct xfer *x = find(r, seq);
+
+	if (x && x->started && !x->finished)
+		eng_cancel(r->eng, seq);
+	else
+		agentd_feed(r->d, &ev);
+}
+
+static void destroy(struct xfer *x)
+{
+	struct run *r = x->run;
+
+	HASH_DEL(r->xfers, x);
+	if (x->started)
+		eng_release(r->eng, x->seq);
+	if (x->result)
+		result_give_back(x->result);
+	for (uint32_t i = 0; i < x->n_members; i++) {
+		region_unref(r->d, x->members[i].in);
+		region_unref(r->d, x->members[i].out);
+		comm_unref(x->members[i].h.comm);
+	}
+	free(x);
+	dead_links_sweep(r);
+}
+
+void xfer_free(struct run *r, uint64_t seq)
+{
+	struct xfer *x = find(r, seq);
+
+	if (!x)
+		return;
+	destroy(x);
+	run_free_if_done(r);
+}
+
+void xfer_event(struct run *r, const struct eng_event *e)
+{
+	struct xfer *x = find(r, e->seq);
+	struct agt_event ev = {.run = r->id,
+		.seq = e->seq,
+		.tx_bytes = e->tx_bytes,
+		.rx_bytes = e->rx_bytes,
+		.type = e->type == ENG_XFER_DONE ? AGT_EV_XFER_DONE : AGT_EV_XFER_CANCELLED};
+
+	if (!x)
+		return;
+	if (e->type == ENG_XFER_CANCELLED)
+		x->finished = true;
+	agentd_feed(r->d, &ev);
+}
+
+static bool all_finished(const struct run *r)
+{
+	for (const struct xfer *x = r->xfers; x; x = x->hh.next)
+		if (x->started && !x->finished)
+			return false;
+	return true;
+}
+
+bool xfer_free_all(struct run *r)
+{
+	uint64_t deadline = cc_now_ns() + MS(1000);
+	struct eng_event e;
+	struct xfer *x;
+
+	for (x = r->xfers; x; x = x->hh.next)
+		if (x->started && !x->finished)
+			eng_cancel(r->eng, x->seq);
+	while (!all_finished(r)) {
+		struct pollfd p = {.fd = r->event_fd, .events = POLLIN};
+		uint64_t count;
+
+		if (cc_now_ns() > deadline)
+			return false;
+		if (poll(&p, 1, 10) > 0 && read(r->event_fd, &count, sizeof count) < 0)
+			continue;
+		while (eng_next_event(r->eng, &e)) {
+			x = e.type == ENG_XFER_CANCELLED ? find(r, e.seq) : NULL;
+			if (x)
+				x->finished = true;
+		}
+	}
+	while (r->xfers)
+		destroy(r->xfers);
+	return true;
+}

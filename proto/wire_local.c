@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+#include "proto/wire_local.h"
+
+#include "common/cc_err.h"
+#include "proto/local.pb-c.h"
+#include "proto/wire_pb.h"
+
+#define POOL_MAX      64u
+#define MEMORY_FACTOR 16
+
+_Static_assert(WL_NAME_MAX == 64 && WL_TEXT_MAX == 512, "limits named in texts");
+
+struct request_parts {
+	Local__Hello hello;
+	Local__CommCreate comm_create;
+	Local__Address master;
+	Local__Comm comm;
+	Local__RegionAlloc region_alloc;
+	Local__Region region;
+};
+
+static void put_hello(struct wire_arena *a, const struct wl_request *r, Local__Hello *p)
+{
+	local__hello__init(p);
+	p->version_min = r->version_min;
+	p->version_max = r->version_max;
+	p->features = r->features;
+	p->name = wire_put_text(a, r->name, sizeof r->name);
+}
+
+static void put_comm_create(
+	const struct wl_request *r, Local__CommCreate *p, Local__Address *master)
+{
+	local__comm_create__init(p);
+	local__address__init(master);
+	master->ip = wire_put_ip(&r->master);
+	master->port = r->master.port;
+	p->master = master;
+	p->group = r->group;
+	p->pool_size = r->pool_size;
+}
+
+static Local__Comm *put_comm(const struct wl_request *r, Local__Comm *p)
+{
+	local__comm__init(p);
+	p->comm = r->comm;
+	return p;
+}
+
+static void put_region_alloc(const struct wl_request *r, Local__RegionAlloc *p)
+{
+	local__region_alloc__init(p);
+	p->comm = r->comm;
+	p->size = r->size;
+	p->use = (Local__RegionUse)r->use;
+}
+
+static Local__Region *put_region(const struct wl_request *r, Local__Region *p)
+{
+	local__region__init(p);
+	p->comm = r->comm;
+	p->region = r->region;
+	return p;
+}
+
+static int put_request(struct wire_arena *a, const struct wl_request *r, Local__Request *p,
+	struct request_parts *part)
+{
+	local__request__init(p);
+	p->req_id = r->req_id;
+	/* The field number of a kind is its type number. */
+	p->kind_case = (Local__Request__KindCase)r->type;
+	switch (r->type) {
+	case WL_HELLO:
+		put_hello(a, r, &part->hello);
+		p->hello = &part->hello;
+		return 0;
+	case WL_COMM_CREATE:
+		put_comm_create(r, &part->comm_create, &part->master);
+		p->comm_create = &part->comm_create;
+		return 0;
+	case WL_COMM_CONNECT:
+		p->comm_connect = put_comm(r, &part->comm);
+		return 0;
+	case WL_COMM_DESTROY:
+		p->comm_destroy = put_comm(r, &part->comm);
+		return 0;
+	case WL_UPDATE_TOPOLOGY:
+		p->update_topology = put_comm(r, &part->comm);
+		return 0;
+	case WL_ARE_PENDING:
+		p->are_pending = put_comm(r, &part->comm);
+		return 0;
+	case WL_REGION_ALLOC:
+		put_region_alloc(r, &part->region_alloc);
+		p->region_alloc = &part->region_alloc;
+		return 0;
+	case WL_REGION_FREE:
+		p->region_free = put_region(r, &part->region);
+		return 0;
+	case WL_REGION_MAP:
+		p->region_map = put_region(r, &part->region);
+		return 0;
+	}
+	return CC_ERR_INVAL;
+}
+
+/* Returns the packet's length or a negative enum cc_err. */
+static int pack(const struct wire_arena *a, const ProtobufCMessage *p, uint8_t *buf)
+{
+	size_t len = protobuf_c_message_get_packed_size(p);
+
+	if (a->err != 0)
+		return a->err;
+	if (len > WL_PACKET_MAX)
+		return CC_ERR_LIMIT;
+	return (int)protobuf_c_message_pack(p, buf);
+}
+
+int wire_local_put_request(const struct wl_request *r, uint8_t *buf)
+{
+	struct request_parts part;
+	struct wire_arena arena;
+	Local__Request p;
+	int rc;
+
+	wire_arena_init(&arena, WL_PACKET_MAX);
+	rc = put_request(&arena, r, &p, &part);
+	if (rc == 0)
+		rc = pack(&arena, &p.base, buf);
+	wire_arena_free(&arena);
+	return rc;
+}
+
+int wire_local_put_reply(const struct wl_reply *r, uint8_t *buf)
+{
+	Local__Reply p = LOCAL__REPLY__INIT;
+	struct wire_arena arena;
+	int rc;
+
+	wire_arena_init(&arena, WL_PACKET_MAX);
+	p.req_id = r->req_id;
+	p.code = r->code;
+	p.text = wire_put_text(&arena, r->text, sizeof r->text);
+	p.version_min = r->version_min;
+	p.version_max = r->version_max;
+	p.version = r->version;
+	p.features = r->features;
+	p.comm = r->comm;
+	p.region = r->region;
+	p.size = r->size;
+	p.flag = r->flag;
+	rc = pack(&arena, &p.base, buf);
+	wire_arena_free(&arena);
+	return rc;
+}
+
+static int get_hello(const Local__Hello *p, struct wl_request *r, const char **why)
+{
+	int rc;
+
+	r->version_min = p->version_min;
+	r->version_max = p->version_max;
+	rc = wire_check_versions(p->version_min, p->version_max, why,
+		"hello.version_min: must be 1 to hello.version_max, and that at most 65535");
+	if (rc != 0)
+		return rc;
+	/* The rest of another version's hello is not ours to judge; the agent refuses it. */
+	if (p->version_min > WL_VERSION_MAX || p->version_max < WL_VERSION_MIN)
+		return 0;
+	r->features = p->features;
+	return wire_get_name(r->name, sizeof r->name, p->name, why,
+		"hello.name: must be UTF-8 of at most 63 bytes without control characters");
+}
+
+static int get_comm_create(const Local__CommCreate *p, struct wl_request *r, const char **why)
+{
+	static const char limit[] =
+		"comm_create.master: must be 4 or 16 bytes, with a port of 1 to 65535";
+
+	if (p->master == NULL)
+		return wire_bad(why, limit);
+	if (p->pool_size > POOL_MAX)
+		return wire_bad(why, "comm_create.pool_size: must be at most 64");
+	r->group = p->group;
+	r->pool_size = p->pool_size;
+	return wire_get_addr(&r->master, p->master->ip, p->master->port, 1, why, limit);
+}
+
+static int get_comm(const Local__Comm *p, struct wl_request *r)
+{
+	r->comm = p->comm;
+	return 0;
+}
+
+static int get_region_alloc(const Local__RegionAlloc *p, struct wl_request *r, const char **why)
+{
+	if (p->size < 1 || p->size > WIRE_COUNT_MAX)
+		return wire_bad(why, "region_alloc.size: must be 1 to 2^48");
+	if (p->use != LOCAL__REGION_USE__REGION_REGISTERED &&
+		p->use != LOCAL__REGION_USE__REGION_STAGING)
+		return wire_bad(why, "region_alloc.use: must be 1 or 2");
+	r->comm = p->comm;
+	r->size = p->size;
+	r->use = (uint32_t)p->use;
+	return 0;
+}
+
+static int get_region(const Local__Region *p, struct wl_request *r)
+{
+	r->comm = p->comm;
+	r->region = p->region;
+	return 0;
+}
+
+static int get_request(const Local__Request *p, struct wl_request *r, const char **why)
+{
+	if (p->req_id < 1)
+		return wire_bad(why, "request.req_id: must be at least 1");
+	r->req_id = p->req_id;
+	r->type = (enum wl_type)p->kind_case;
+	switch (r->type) {
+	case WL_HELLO:
+		return get_hello(p->hello, r, why);
+	case WL_COMM_CREATE:
+		return get_comm_create(p->comm_create, r, why);
+	case WL_COMM_CONNECT:
+		return get_comm(p->comm_connect, r);
+	case WL_COMM_DESTROY:
+		return get_comm(p->comm_destroy, r);
+	case WL_UPDATE_TOPOLOGY:
+		return get_comm(p->update_topology, r);
+	case WL_ARE_PENDING:
+		return get_comm(p->are_pending, r);
+	case WL_REGION_ALLOC:
+		return get_region_alloc(p->region_alloc, r, why);
+	case WL_REGION_FREE:
+		return get_region(p->region_free, r);
+	case WL_REGION_MAP:
+		return get_region(p->region_map, r);
+	}
+	return wire_bad(why, "request.kind: not one that this version knows");
+}
+
+static int get_reply(const Local__Reply *p, struct wl_reply *r, const char **why)
+{
+	if (p->code > WIRE_CODE_MAX)
+		return wire_bad(why, "reply.code: must be at most 255");
+	if (p->version_max < p->version_min || p->version_max > UINT16_MAX)
+		return wire_bad(why, "reply.version_max: must be version_min to 65535");
+	if (p->version > UINT16_MAX)
+		return wire_bad(why, "reply.version: must be at most 65535");
+	if (p->size > WIRE_COUNT_MAX)
+		return wire_bad(why, "reply.size: must be at most 2^48");
+	r->req_id = p->req_id;
+	r->code = p->code;
+	r->version_min = p->version_min;
+	r->version_max = p->version_max;
+	r->version = p->version;
+	r->features = p->features;
+	r->comm = p->comm;
+	r->region = p->region;
+	r->size = p->size;
+	r->flag = p->flag;
+	return wire_get_text(
+		r->text, sizeof r->text, p->text, why, "reply.text: must be at most 511 bytes");
+}
+
+/* Decodes a packet, or returns NULL with *err and *why set. The arena is to be freed in any case.
+ */
+static void *unpack(struct wire_arena *a, const ProtobufCMessageDescriptor *type,
+	const uint8_t *buf, size_t len, int *err, const char **why)
+{
+	/* The caller's buffer may be larger than what a packet may be. */
+	if (len > WL_PACKET_MAX) {
+		wire_arena_init(a, 0);
+		*err = CC_ERR_LIMIT;
+		*why = "packet: must be at most 4096 bytes";
+		return NULL;
+	}
+	return wire_arena_unpack(a, type, buf, len, MEMORY_FACTOR, err, why);
+}
+
+int wire_local_get_request(const uint8_t *buf, size_t len, struct wl_request *ret, const char **why)
+{
+	struct wl_request r = {0};
+	struct wire_arena arena;
+	Local__Request *p;
+	int rc = 0;
+
+	p = unpack(&arena, &local__request__descriptor, buf, len, &rc, why);
+	if (p != NULL)
+		rc = get_request(p, &r, why);
+	wire_arena_free(&arena);
+	if (rc == 0)
+		*ret = r;
+	return rc;
+}
+
+int wire_local_get_reply(const uint8_t *buf, size_t len, struct wl_reply *ret, const char **why)
+{
+	struct wl_reply r = {0};
+	struct wire_arena arena;
+	Local__Reply *p;
+	int rc = 0;
+
+	p = unpack(&arena, &local__reply__descriptor, buf, len, &rc, why);
+	if (p != NULL)
+		rc = get_reply(p, &r, why);
+	wire_arena_free(&arena);
+	if (rc == 0)
+		*ret = r;
+	return rc;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+#include "proto/wire_master.h"
+
+#include <stdlib.h>
+
+void wire_master_clear(struct wm_msg *m)
+{
+	switch (m->type) {
+	case WM_OP_VOTE:
+		free(m->u.op_vote.peers);
+		break;
+	case WM_ROUND_REPORT:
+		free(m->u.round_report.failures);
+		break;
+	case WM_ROUND:
+		for (uint32_t i = 0; i < m->u.round.n_rings; i++)
+			free(m->u.round.rings[i].members);
+		free(m->u.round.rings);
+		break;
+	case WM_COMMIT:
+		free(m->u.commit.world.own);
+		break;
+	case WM_WORLD:
+		free(m->u.world.own);
+		break;
+	default:
+		break;
+	}
+	*m = (struct wm_msg){0};
+}
+
+const char *wire_master_type_name(enum wm_type t)
+{
+	switch (t) {
+	case WM_HELLO:
+		return "hello";
+	case WM_JOIN:
+		return "join";
+	case WM_LEAVE:
+		return "leave";
+	case WM_TOPO_VOTE:
+		return "topo_vote";
+	case WM_PENDING_VOTE:
+		return "pending_vote";
+	case WM_OP_VOTE:
+		return "op_vote";
+	case WM_OP_REPORT:
+		return "op_report";
+	case WM_ROUND_REPORT:
+		return "round_report";
+	case WM_HEARTBEAT:
+		return "heartbeat";
+	case WM_HELLO_ACK:
+		return "hello_ack";
+	case WM_REFUSE:
+		return "refuse";
+	case WM_ROUND:
+		return "round";
+	case WM_COMMIT:
+		return "commit";
+	case WM_WORLD:
+		return "world";
+	case WM_OP_START:
+		return "op_start";
+	case WM_OP_ABORT:
+		return "op_abort";
+	case WM_OP_DONE:
+		return "op_done";
+	case WM_PENDING_ANSWER:
+		return "pending_answer";
+	case WM_KICK:
+		return "kick";
+	}
+	return "unknown";
+}

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One frame's payload -> protobuf -> plain structs with every limit checked. Each get_ function
+ * returns 0 or a negative enum cc_err with *why set; what it has allocated by then belongs to *m
+ * and is freed with it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cc_err.h"
+#include "proto/ccoip.pb-c.h"
+#include "proto/wire_frame.h"
+#include "proto/wire_link.h"
+#include "proto/wire_master.h"
+#include "proto/wire_pb.h"
+
+/* Protobuf structs need up to 10 times the bytes of what they were decoded from, while the message
+ * is well-formed. */
+#define MEMORY_FACTOR 16
+
+#define HOSTS_MAX       65536u
+#define INTERVAL_MAX_MS 3600000u
+#define SEGMENT_MAX_MIN 64u
+
+#define NAME_LIMIT "must be UTF-8 of at most 63 bytes without control characters"
+#define TEXT_LIMIT "must be at most 383 bytes"
+#define ID_LIMIT   "must be 16 bytes, not all zero"
+#define ADDR_LIMIT "must be 4 or 16 bytes, with a port of at most 65535"
+#define DEST_LIMIT "must be 4 or 16 bytes, with a port of 1 to 65535"
+
+_Static_assert(WM_NAME_MAX == 64 && WM_TEXT_MAX == 384, "limits named in texts");
+
+static void *new_array(size_t n, size_t size, int *err, const char **why)
+{
+	void *v = calloc(n > 0 ? n : 1, size);
+
+	if (v == NULL) {
+		*err = CC_ERR_NOMEM;
+		*why = "message: no memory to decode it";
+	}
+	return v;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(struct cc_id));
+}
+
+/* 1 .. WM_PEERS_MAX ids, no two alike. On success *ret is the caller's. */
+static int get_ids(const ProtobufCBinaryData *v, size_t n, struct cc_id **ret, uint32_t *ret_n,
+	const char **why, const char *limit, const char *twice)
+{
+	struct cc_id sorted[WM_PEERS_MAX];
+	struct cc_id *ids;
+	int rc = 0;
+
+	if (n < 1 || n > WM_PEERS_MAX)
+		return wire_bad(why, limit);
+	for (size_t i = 0; i < n; i++)
+		if (wire_get_id(&sorted[i], v[i], why, limit) != 0)
+			return CC_ERR_PROTO;
+	ids = new_array(n, sizeof *ids, &rc, why);
+	if (ids == NULL)
+		return rc;
+	memcpy(ids, sorted, n * sizeof *ids);
+	qsort(sorted, n, sizeof sorted[0], compare_ids);
+	for (size_t i = 1; i < n; i++) {
+		if (cc_id_eq(&sorted[i - 1], &sorted[i])) {
+			free(ids);
+			return wire_bad(why, twice);
+		}
+	}
+	*ret = ids;
+	*ret_n = (uint32_t)n;
+	return 0;
+}
+
+static int get_addrs(Ccoip__Address *const *v, size_t n, uint32_t port_min, struct cc_addr *ret,
+	uint32_t *ret_n, const char **why, const char *count, const char *limit)
+{
+	if (n > WM_ADDRS_MAX)
+		return wire_bad(why, count);
+	for (size_t i = 0; i < n; i++)
+		if (wire_get_addr(&ret[i], v[i]->ip, v[i]->port, port_min, why, limit) != 0)
+			return CC_ERR_PROTO;
+	*ret_n = (uint32_t)n;
+	return 0;
+}
+
+static bool versions_overlap(uint32_t min, uint32_t max)
+{
+	return min <= WM_VERSION_MAX && max >= WM_VERSION_MIN;
+}
+
+static int get_hello(const Ccoip__Hello *p, struct wm_hello *m, const char **why)
+{
+	int rc;
+
+	rc = wire_check_versions(p->version_min, p->version_max, why,
+		"hello.version_min: must be 1 to hello.version_max, and that at most 65535");
+	if (rc != 0)
+		return rc;
+	m->version_min = p->version_min;
+	m->version_max = p->version_max;
+	/* The rest of another version's hello is not ours to judge; the receiver refuses it. */
+	if (!versions_overlap(p->version_min, p->version_max))
+		return 0;
+	m->features = p->features;
+	m->advertised = p->advertised;
+	rc = wire_get_id(&m->agent, p->agent, why, "hello.agent: " ID_LIMIT);
+	if (rc == 0)
+		rc = wire_get_name(
+			m->name, sizeof m->name, p->name, why, "hello.name: " NAME_LIMIT);
+	if (rc == 0)
+		rc = get_addrs(p->addrs, p->n_addrs, 0, m->addrs, &m->n_addrs, why,
+			"hello.addrs: must be at most " WIRE_STR(WM_ADDRS_MAX),
+			"hello.addrs: " ADDR_LIMIT);
+	if (rc != 0)
+		return rc;
+	if (p->port_p2p < 1 || p->port_p2p > UINT16_MAX)
+		return wire_bad(why, "hello.port_p2p: must be 1 to 65535");
+	if (p->port_shared_state > UINT16_MAX)
+		return wire_bad(why, "hello.port_shared_state: must be at most 65535");
+	if (p->port_benchmark > UINT16_MAX)
+		return wire_bad(why, "hello.port_benchmark: must be at most 65535");
+	m->port_p2p = (uint16_t)p->port_p2p;
+	m->port_shared_state = (uint16_t)p->port_shared_state;
+	m->port_benchmark = (uint16_t)p->port_benchmark;
+	return 0;
+}
+
+static int get_hello_ack(const Ccoip__HelloAck *p, struct wm_hello_ack *m, const char **why)
+{
+	int rc;
+
+	if (p->version < WM_VERSION_MIN || p->version > WM_VERSION_MAX) {
+		*why = "hello_ack.version: not one of those offered";
+		return CC_ERR_VERSION;
+	}
+	rc = wire_get_id(&m->run, p->run, why, "hello_ack.run: " ID_LIMIT);
+	if (rc == 0)
+		rc = wire_get_id(&m->run_key, p->run_key, why, "hello_ack.run_key: " ID_LIMIT);
+	if (rc != 0)
+		return rc;
+	if (p->heartbeat_ms < 1 || p->heartbeat_ms > INTERVAL_MAX_MS)
+		return wire_bad(why, "hello_ack.heartbeat_ms: must be 1 to 3600000");
+	if (p->timeout_ms < p->heartbeat_ms || p->timeout_ms > INTERVAL_MAX_MS)
+		return wire_bad(why, "hello_ack.timeout_ms: must be heartbeat_ms to 3600000");
+	if (p->segment_max < SEGMENT_MAX_MIN || p->segment_max > WLK_LEN_MAX)
+		return wire_bad(why, "hello_ack.segment_max: must be 64 to 4194304");
+	m->version = p->version;
+	m->features = p->features;
+	m->heartbeat_ms = p->heartbeat_ms;
+	m->timeout_ms = p->timeout_ms;
+	m->segment_max = p->segment_max;
+	return 0;
+}
+
+static int get_code(uint32_t code, uint32_t *ret, const char **why, const char *text)
+{
+	if (code < 1 || code > WIRE_CODE_MAX)
+		return wire_bad(why, text);
+	*ret = code;
+	return 0;
+}
+
+static int get_refuse(const Ccoip__Refuse *p, struct wm_refuse *m, const char **why)
+{
+	int rc;
+
+	m->version_min = p->version_min;
+	m->version_max = p->version_max;
+	rc = wire_check_versions(p->version_min, p->version_max, why,
+		"refuse.version_min: must be 1 to refuse.version_max, and that at most 65535");
+	if (rc == 0)
+		rc = get_code(p->code, &m->code, why, "refuse.code: must be 1 to 255");
+	if (rc == 0)
+		rc = wire_get_text(
+			m->text, sizeof m->text, p->text, why, "refuse.text: " TEXT_LIMIT);
+	return rc;
+}
+
+static int get_join(const Ccoip__Join *p, struct wm_join *m, const char **why)
+{
+	int rc;
+
+	rc = wire_get_id(&m->peer, p->peer, why, "join.peer: " ID_LIMIT);
+	if (rc == 0)
+		rc = wire_get_name(m->name, sizeof m->name, p->name, why, "join.name: " NAME_LIMIT);
+	if (rc != 0)
+		return rc;
+	if (p->pool_size < 1 || p->pool_size > WM_POOL_MAX)
+		return wire_bad(why, "join.pool_size: must be 1 to " WIRE_STR(WM_POOL_MAX));
+	m->group = p->group;
+	m->pool_size = p->pool_size;
+	m->pid = p->pid;
+	return 0;
+}
+
+static int get_leave(const Ccoip__Leave *p, struct wm_leave *m, const char **why)
+{
+	if (p->kind != CCOIP__LEAVE_KIND__LEAVE_CLEAN && p->kind != CCOIP__LEAVE_KIND__LEAVE_DIED)
+		return wire_bad(why, "leave.kind: must be 0 or 1");
+	m->kind = (uint32_t)p->kind;
+	return wire_get_id(&m->peer, p->peer, why, "leave.peer: " ID_LIMIT);
+}
+
+static int get_params(const Ccoip__OpParams *p, struct wm_op_params *m, const char **why)
+{
+	if (p == NULL)
+		return wire_bad(why, "op_vote.params: must be there");
+	if (p->count < 1 || p->count > WIRE_COUNT_MAX)
+		return wire_bad(why, "op_vote.params.count: must be 1 to 2^48");
+	if (p->dtype > WIRE_DTYPE_MAX)
+		return wire_bad(why, "op_vote.params.dtype: must be 0 to 11");
+	if (p->op > WIRE_OP_MAX)
+		return wire_bad(why, "op_vote.params.op: must be 0 to 4");
+	if (p->quant_algo > WIRE_QUANT_MAX)
+		return wire_bad(why, "op_vote.params.quant_algo: must be 0 to 2");
+	if (p->quant_dtype > WIRE_DTYPE_MAX)
+		return wire_bad(why, "op_vote.params.quant_dtype: must be 0 to 11");
+	m->count = p->count;
+	m->dtype = p->dtype;
+	m->op = p->op;
+	m->quant_algo = p->quant_algo;
+	m->quant_dtype = p->quant_dtype;
+	return 0;
+}
+
+static int get_op_vote(const Ccoip__OpVote *p, struct wm_op_vote *m, const char **why)
+{
+	int rc;
+
+	m->group = p->group;
+	m->tag = p->tag;
+	rc = get_params(p->params, &m->params, why);
+	if (rc == 0)
+		rc = get_ids(p->peers, p->n_peers, &m->peers, &m->n_peers, why,
+			"op_vote.peers: must be 1 to " WIRE_STR(
+				WM_PEERS_MAX) " ids of 16 bytes, not all zero",
+			"op_vote.peers: must not name a peer twice");
+	return rc;
+}
+
+static int get_op_report(const Ccoip__OpReport *p, struct wm_op_report *m, const char **why)
+{
+	int rc;
+
+	if (p->seq < 1)
+		return wire_bad(why, "op_report.seq: must be at least 1");
+	m->seq = p->seq;
+	m->ok = p->ok;
+	rc = wire_get_id_or_none(&m->suspect, p->suspect, why,
+		"op_report.suspect: must be empty, or 16 bytes that are not all zero");
+	if (rc == 0)
+		rc = wire_get_text(
+			m->text, sizeof m->text, p->text, why, "op_report.text: " TEXT_LIMIT);
+	return rc;
+}
+
+static int get_round_report(
+	const Ccoip__RoundReport *p, struct wm_round_report *m, const char **why)
+{
+	int rc = 0;
+
+	m->round = p->round;
+	if (p->n_failures > WM_FAILURES_MAX)
+		return wire_bad(
+			why, "round_report.failures: must be at most " WIRE_STR(WM_FAILURES_MAX));
+	m->failures = new_array(p->n_failures, sizeof *m->failures, &rc, why);
+	if (m->failures == NULL)
+		return rc;
+	m->n_failures = (uint32_t)p->n_failures;
+	for (size_t i = 0; rc == 0 && i < p->n_failures; i++) {
+		const Ccoip__Failure *f = p->failures[i];
+		struct wm_failure *to = &m->failures[i];
+
+		rc = wire_get_id(
+			&to->agent, f->agent, why, "round_report.failures.agent: " ID_LIMIT);
+		if (rc == 0)
+			rc = wire_get_text(to->text, sizeof to->text, f->text, why,
+				"round_report.failures.text: " TEXT_LIMIT);
+	}
+	return rc;
+}
+
+static int get_endpoint(const Ccoip__Endpoint *p, struct wm_endpoint *m, const char **why)
+{
+	int rc;
+
+	if (p == NULL)
+		return wire_bad(why, "round.rings.next: must be there if hosts > 1");
+	rc = wire_get_id(&m->agent, p->agent, why, "round.rings.next.agent: " ID_LIMIT);
+	if (rc == 0)
+		rc = wire_get_name(m->name, sizeof m->name, p->name, why,
+			"round.rings.next.name: " NAME_LIMIT);
+	if (rc == 0)
+		rc = get_addrs(p->addrs, p->n_addrs, 1, m->addrs, &m->n_addrs, why,
+			"round.rings.next.addrs: must be at most " WIRE_STR(WM_ADDRS_MAX),
+			"round.rings.next.addrs: " DEST_LIMIT);
+	if (rc != 0)
+		return rc;
+	if (p->n_addrs == 0 && !p->at_master)
+		return wire_bad(why, "round.rings.next.addrs: must be at least 1 unless at_master");
+	if (p->port < 1 || p->port > UINT16_MAX)
+		return wire_bad(why, "round.rings.next.port: must be 1 to 65535");
+	m->at_master = p->at_master;
+	m->port = (uint16_t)p->port;
+	return 0;
+}
+
+static int get_ring(const Ccoip__Ring *p, struct wm_ring *m, const char **why)
+{
+	int rc = 0;
+
+	if (p->hosts < 1 || p->hosts > HOSTS_MAX)
+		return wire_bad(why, "round.rings.hosts: must be 1 to 65536");
+	if (p->pos >= p->hosts)
+		return wire_bad(why, "round.rings.pos: must be below hosts");
+	if (p->pool_size < 1 || p->pool_size > WM_POOL_MAX)
+		return wire_bad(why, "round.rings.pool_size: must be 1 to " WIRE_STR(WM_POOL_MAX));
+	m->group = p->group;
+	m->hosts = p->hosts;
+	m->pos = p->pos;
+	m->pool_size = p->pool_size;
+	if (p->hosts > 1) {
+		rc = get_endpoint(p->next, &m->next, why);
+		if (rc == 0)
+			rc = wire_get_id(&m->prev, p->prev, why, "round.rings.prev: " ID_LIMIT);
+	}
+	if (rc == 0)
+		rc = get_ids(p->members, p->n_members, &m->members, &m->n_members, why,
+			"round.rings.members: must be 1 to " WIRE_STR(
+				WM_PEERS_MAX) " ids of 16 bytes, not all zero",
+			"round.rings.members: must not name a peer twice");
+	return rc;
+}
+
+static int get_round(const Ccoip__Round *p, struct wm_round *m, const char **why)
+{
+	int rc = 0;
+
+	m->round = p->round;
+	m->accept = p->accept;
+	if (p->n_rings > WM_RINGS_MAX)
+		return wire_bad(why, "round.rings: must be at most " WIRE_STR(WM_RINGS_MAX));
+	m->rings = new_array(p->n_rings, sizeof *m->rings, &rc, why);
+	if (m->rings == NULL)
+		return rc;
+	m->n_rings = (uint32_t)p->n_rings;
+	for (size_t i = 0; rc == 0 && i < p->n_rings; i++) {
+		for (size_t k = 0; k < i; k++)
+			if (p->rings[k]->group == p->rings[i]->group)
+				return wire_bad(why, "round.rings: must not name a group twice");
+		rc = get_ring(p->rings[i], &m->rings[i], why);
+	}
+	return rc;
+}
+
+static int get_world(const Ccoip__World *p, struct wm_world *m, const char **why)
+{
+	int rc = 0;
+
+	if (p == NULL)
+		return wire_bad(why, "commit.world: must be there");
+	if (p->n_own > WM_RINGS_MAX)
+		return wire_bad(why, "world.own: must be at most " WIRE_STR(WM_RINGS_MAX));
+	m->global = p->global;
+	m->groups = p->groups;
+	m->largest = p->largest;
+	m->own = new_array(p->n_own, sizeof *m->own, &rc, why);
+	if (m->own == NULL)
+		return rc;
+	m->n = (uint32_t)p->n_own;
+	for (size_t i = 0; i < p->n_own; i++) {
+		for (size_t k = 0; k < i; k++)
+			if (p->own[k]->group == p->own[i]->group)
+				return wire_bad(why, "world.own: must not name a group twice");
+		m->own[i].group = p->own[i]->group;
+		m->own[i].world = p->own[i]->world;
+	}
+	return 0;
+}
+
+static int get_commit(const Ccoip__Commit *p, struct wm_commit *m, const char **why)
+{
+	m->round = p->round;
+	m->epoch = p->epoch;
+	m->accept = p->accept;
+	return get_world(p->world, &m->world, why);
+}
+
+static int get_op_start(const Ccoip__OpStart *p, struct wm_op_start *m, const char **why)
+{
+	if (p->seq < 1)
+		return wire_bad(why, "op_start.seq: must be at least 1");
+	m->group = p->group;
+	m->tag = p->tag;
+	m->seq = p->seq;
+	m->epoch = p->epoch;
+	return 0;
+}
+
+static int get_op_abort(const Ccoip__OpAbort *p, struct wm_op_abort *m, const char **why)
+{
+	int rc;
+
+	m->group = p->group;
+	m->tag = p->tag;
+	m->seq = p->seq;
+	rc = get_code(p->code, &m->code, why, "op_abort.code: must be 1 to 255");
+	if (rc == 0)
+		rc = wire_get_text(
+			m->text, sizeof m->text, p->text, why, "op_abort.text: " TEXT_LIMIT);
+	return rc;
+}
+
+static int get_op_done(const Ccoip__OpDone *p, struct wm_op_done *m, const char **why)
+{
+	if (p->seq < 1)
+		return wire_bad(why, "op_done.seq: must be at least 1");
+	m->seq = p->seq;
+	return 0;
+}
+
+static int get_kick(const Ccoip__Kick *p, struct wm_kick *m, const char **why)
+{
+	int rc;
+
+	rc = wire_get_id(&m->peer, p->peer, why, "kick.peer: " ID_LIMIT);
+	if (rc == 0)
+		rc = get_code(p->code, &m->code, why, "kick.code: must be 1 to 255");
+	if (rc == 0)
+		rc = wire_get_text(m->text, sizeof m->text, p->text, why, "kick.text: " TEXT_LIMIT);
+	return rc;
+}
+
+static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **why)
+{
+	m->type = (enum wm_type)p->kind_case;
+	switch (m->type) {
+	case WM_HELLO:
+		return get_hello(p->hello, &m->u.hello, why);
+	case WM_JOIN:
+		return get_join(p->join, &m->u.join, why);
+	case WM_LEAVE:
+		return get_leave(p->leave, &m->u.leave, why);
+	case WM_TOPO_VOTE:
+		return wire_get_id(
+			&m->u.peer.peer, p->topo_vote->peer, why, "topo_vote.peer: " ID_LIMIT);
+	case WM_PENDING_VOTE:
+		return wire_get_id(&m->u.peer.peer, p->pending_vote->peer, why,
+			"pending_vote.peer: " ID_LIMIT);
+	case WM_OP_VOTE:
+		return get_op_vote(p->op_vote, &m->u.op_vote, why);
+	case WM_OP_REPORT:
+		return get_op_report(p->op_report, &m->u.op_report, why);
+	case WM_ROUND_REPORT:
+		return get_round_report(p->round_report, &m->u.round_report, why);
+	case WM_HEARTBEAT:
+		return 0;
+	case WM_HELLO_ACK:
+		return get_hello_ack(p->hello_ack, &m->u.hello_ack, why);
+	case WM_REFUSE:
+		return get_refuse(p->refuse, &m->u.refuse, why);
+	case WM_ROUND:
+		return get_round(p->round, &m->u.round, why);
+	case WM_COMMIT:
+		return get_commit(p->commit, &m->u.commit, why);
+	case WM_WORLD:
+		return get_world(p->world, &m->u.world, why);
+	case WM_OP_START:
+		return get_op_start(p->op_start, &m->u.op_start, why);
+	case WM_OP_ABORT:
+		return get_op_abort(p->op_abort, &m->u.op_abort, why);
+	case WM_OP_DONE:
+		return get_op_done(p->op_done, &m->u.op_done, why);
+	case WM_PENDING_ANSWER:
+		m->u.pending_answer.pending = p->pending_answer->pending;
+		return 0;
+	case WM_KICK:
+		return get_kick(p->kick, &m->u.kick, why);
+	}
+	return wire_bad(why, "message.kind: not one that this version knows");
+}
+
+int wire_master_decode(const uint8_t *payload, size_t len, struct wm_msg *ret, const char **why)
+{
+	struct wire_arena arena;
+	struct wm_msg m = {0};
+	Ccoip__Message *p;
+	int rc = 0;
+
+	if (len > WIRE_FRAME_MAX) {
+		*why = "message: must be at most 1 MiB";
+		return CC_ERR_LIMIT;
+	}
+	p = wire_arena_unpack(
+		&arena, &ccoip__message__descriptor, payload, len, MEMORY_FACTOR, &rc, why);
+	if (p != NULL)
+		rc = get_message(p, &m, why);
+	wire_arena_free(&arena);
+	if (rc == 0)
+		*ret = m;
+	else
+		wire_master_clear(&m);
+	return rc;
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Plain structs -> protobuf -> one frame. The protobuf structs point at the plain ones wherever
+ * they can; what they need besides lives in the encoder's arena. A failed allocation leaves the
+ * message incomplete and is found once, at the end, in the arena.
+ */
+#include <stdlib.h>
+
+#include "common/cc_err.h"
+#include "proto/ccoip.pb-c.h"
+#include "proto/wire_frame.h"
+#include "proto/wire_master.h"
+#include "proto/wire_pb.h"
+
+struct encoder {
+	struct wire_arena arena;
+	Ccoip__Message msg;
+	union {
+		Ccoip__Hello hello;
+		Ccoip__Join join;
+		Ccoip__Leave leave;
+		Ccoip__Peer peer;
+		Ccoip__OpVote op_vote;
+		Ccoip__OpReport op_report;
+		Ccoip__RoundReport round_report;
+		Ccoip__Heartbeat heartbeat;
+		Ccoip__HelloAck hello_ack;
+		Ccoip__Refuse refuse;
+		Ccoip__Round round;
+		Ccoip__Commit commit;
+		Ccoip__World world;
+		Ccoip__OpStart op_start;
+		Ccoip__OpAbort op_abort;
+		Ccoip__OpDone op_done;
+		Ccoip__PendingAnswer pending_answer;
+		Ccoip__Kick kick;
+	} u;
+	/* second level */
+	Ccoip__OpParams params;
+	Ccoip__World world;
+};
+
+static char *put_text(struct encoder *e, const char *s, size_t size)
+{
+	return wire_put_text(&e->arena, s, size);
+}
+
+static size_t put_addrs(
+	struct encoder *e, const struct cc_addr *addrs, size_t n, Ccoip__Address ***ret)
+{
+	Ccoip__Address *v = wire_arena_take(&e->arena, n, sizeof *v);
+	Ccoip__Address **pointers = wire_arena_take(&e->arena, n, sizeof *pointers);
+
+	if (v == NULL || pointers == NULL)
+		return 0;
+	for (size_t i = 0; i < n; i++) {
+		pointers[i] = &v[i];
+		ccoip__address__init(&v[i]);
+		v[i].ip = wire_put_ip(&addrs[i]);
+		v[i].port = addrs[i].port;
+	}
+	*ret = pointers;
+	return n;
+}
+
+static size_t put_ids(
+	struct encoder *e, const struct cc_id *ids, size_t n, ProtobufCBinaryData **ret)
+{
+	ProtobufCBinaryData *v = wire_arena_take(&e->arena, n, sizeof *v);
+
+	if (v == NULL)
+		return 0;
+	for (size_t i = 0; i < n; i++)
+		v[i] = wire_put_id(&ids[i]);
+	*ret = v;
+	return n;
+}
+
+static void put_hello(struct encoder *e, const struct wm_hello *m)
+{
+	Ccoip__Hello *p = e->msg.hello = &e->u.hello;
+
+	ccoip__hello__init(p);
+	p->version_min = m->version_min;
+	p->version_max = m->version_max;
+	p->features = m->features;
+	p->agent = wire_put_id(&m->agent);
+	p->name = put_text(e, m->name, sizeof m->name);
+	p->advertised = m->advertised;
+	p->n_addrs = put_addrs(e, m->addrs, m->n_addrs, &p->addrs);
+	p->port_p2p = m->port_p2p;
+	p->port_shared_state = m->port_shared_state;
+	p->port_benchmark = m->port_benchmark;
+}
+
+static void put_hello_ack(struct encoder *e, const struct wm_hello_ack *m)
+{
+	Ccoip__HelloAck *p = e->msg.hello_ack = &e->u.hello_ack;
+
+	ccoip__hello_ack__init(p);
+	p->version = m->version;
+	p->features = m->features;
+	p->run = wire_put_id(&m->run);
+	p->run_key = wire_put_id(&m->run_key);
+	p->heartbeat_ms = m->heartbeat_ms;
+	p->timeout_ms = m->timeout_ms;
+	p->segment_max = m->segment_max;
+}
+
+static void put_refuse(struct encoder *e, const struct wm_refuse *m)
+{
+	Ccoip__Refuse *p = e->msg.refuse = &e->u.refuse;
+
+	ccoip__refuse__init(p);
+	p->version_min = m->version_min;
+	p->version_max = m->version_max;
+	p->code = m->code;
+	p->text = put_text(e, m->text, sizeof m->text);
+}
+
+static void put_join(struct encoder *e, const struct wm_join *m)
+{
+	Ccoip__Join *p = e->msg.join = &e->u.join;
+
+	ccoip__join__init(p);
+	p->peer = wire_put_id(&m->peer);
+	p->group = m->group;
+	p->pool_size = m->pool_size;
+	p->pid = m->pid;
+	p->name = put_text(e, m->name, sizeof m->name);
+}
+
+static void put_leave(struct encoder *e, const struct wm_leave *m)
+{
+	Ccoip__Leave *p = e->msg.leave = &e->u.leave;
+
+	ccoip__leave__init(p);
+	p->peer = wire_put_id(&m->peer);
+	p->kind = (Ccoip__LeaveKind)m->kind;
+}
+
+static Ccoip__Peer *put_peer(struct encoder *e, const struct wm_peer *m)
+{
+	ccoip__peer__init(&e->u.peer);
+	e->u.peer.peer = wire_put_id(&m->peer);
+	return &e->u.peer;
+}
+
+static void put_op_vote(struct encoder *e, const struct wm_op_vote *m)
+{
+	Ccoip__OpVote *p = e->msg.op_vote = &e->u.op_vote;
+	Ccoip__OpParams *params = &e->params;
+
+	ccoip__op_vote__init(p);
+	ccoip__op_params__init(params);
+	p->group = m->group;
+	p->tag = m->tag;
+	p->params = params;
+	params->count = m->params.count;
+	params->dtype = m->params.dtype;
+	params->op = m->params.op;
+	params->quant_algo = m->params.quant_algo;
+	params->quant_dtype = m->params.quant_dtype;
+	p->n_peers = put_ids(e, m->peers, m->n_peers, &p->peers);
+}
+
+static void put_op_report(struct encoder *e, const struct wm_op_report *m)
+{
+	Ccoip__OpReport *p = e->msg.op_report = &e->u.op_report;
+
+	ccoip__op_report__init(p);
+	p->seq = m->seq;
+	p->ok = m->ok;
+	p->suspect = wire_put_id(&m->suspect);
+	p->text = put_text(e, m->text, sizeof m->text);
+}
+
+static void put_round_report(struct encoder *e, const struct wm_round_report *m)
+{
+	Ccoip__RoundReport *p = e->msg.round_report = &e->u.round_report;
+	Ccoip__Failure *v = wire_arena_take(&e->arena, m->n_failures, sizeof *v);
+
+	ccoip__round_report__init(p);
+	p->round = m->round;
+	p->failures = wire_arena_take(&e->arena, m->n_failures, sizeof *p->failures);
+	if (v == NULL || p->failures == NULL)
+		return;
+	p->n_failures = m->n_failures;
+	for (size_t i = 0; i < m->n_failures; i++) {
+		const struct wm_failure *f = &m->failures[i];
+
+		p->failures[i] = &v[i];
+		ccoip__failure__init(&v[i]);
+		v[i].agent = wire_put_id(&f->agent);
+		v[i].text = put_text(e, f->text, sizeof f->text);
+	}
+}
+
+static Ccoip__Endpoint *put_endpoint(struct encoder *e, const struct wm_endpoint *m)
+{
+	Ccoip__Endpoint *p = wire_arena_take(&e->arena, 1, sizeof *p);
+
+	if (p == NULL)
+		return NULL;
+	ccoip__endpoint__init(p);
+	p->agent = wire_put_id(&m->agent);
+	p->name = put_text(e, m->name, sizeof m->name);
+	p->at_master = m->at_master;
+	p->port = m->port;
+	p->n_addrs = put_addrs(e, m->addrs, m->n_addrs, &p->addrs);
+	return p;
+}
+
+static void put_ring(struct encoder *e, const struct wm_ring *m, Ccoip__Ring *p)
+{
+	ccoip__ring__init(p);
+	p->group = m->group;
+	p->hosts = m->hosts;
+	p->pos = m->pos;
+	p->pool_size = m->pool_size;
+	if (m->hosts > 1) {
+		p->next = put_endpoint(e, &m->next);
+		p->prev = wire_put_id(&m->prev);
+	}
+	p->n_members = put_ids(e, m->members, m->n_members, &p->members);
+}
+
+static void put_round(struct encoder *e, const struct wm_round *m)
+{
+	Ccoip__Round *p = e->msg.round = &e->u.round;
+	Ccoip__Ring *v = wire_arena_take(&e->arena, m->n_rings, sizeof *v);
+
+	ccoip__round__init(p);
+	p->round = m->round;
+	p->accept = m->accept;
+	p->rings = wire_arena_take(&e->arena, m->n_rings, sizeof *p->rings);
+	if (v == NULL || p->rings == NULL)
+		return;
+	p->n_rings = m->n_rings;
+	for (size_t i = 0; i < m->n_rings; i++) {
+		p->rings[i] = &v[i];
+		put_ring(e, &m->rings[i], &v[i]);
+	}
+}
+
+static void put_world(struct encoder *e, const struct wm_world *m, Ccoip__World *p)
+{
+	Ccoip__GroupWorld *v = wire_arena_take(&e->arena, m->n, sizeof *v);
+
+	ccoip__world__init(p);
+	p->global = m->global;
+	p->groups = m->groups;
+	p->largest = m->largest;
+	p->own = wire_arena_take(&e->arena, m->n, sizeof *p->own);
+	if (v == NULL || p->own == NULL)
+		return;
+	p->n_own = m->n;
+	for (size_t i = 0; i < m->n; i++) {
+		p->own[i] = &v[i];
+		ccoip__group_world__init(&v[i]);
+		v[i].group = m->own[i].group;
+		v[i].world = m->own[i].world;
+	}
+}
+
+static void put_commit(struct encoder *e, const struct wm_commit *m)
+{
+	Ccoip__Commit *p = e->msg.commit = &e->u.commit;
+
+	ccoip__commit__init(p);
+	p->round = m->round;
+	p->epoch = m->epoch;
+	p->accept = m->accept;
+	p->world = &e->world;
+	put_world(e, &m->world, p->world);
+}
+
+static void put_op_start(struct encoder *e, const struct wm_op_start *m)
+{
+	Ccoip__OpStart *p = e->msg.op_start = &e->u.op_start;
+
+	ccoip__op_start__init(p);
+	p->group = m->group;
+	p->tag = m->tag;
+	p->seq = m->seq;
+	p->epoch = m->epoch;
+}
+
+static void put_op_abort(struct encoder *e, const struct wm_op_abort *m)
+{
+	Ccoip__OpAbort *p = e->msg.op_abort = &e->u.op_abort;
+
+	ccoip__op_abort__init(p);
+	p->group = m->group;
+	p->tag = m->tag;
+	p->seq = m->seq;
+	p->code = m->code;
+	p->text = put_text(e, m->text, sizeof m->text);
+}
+
+static void put_kick(struct encoder *e, const struct wm_kick *m)
+{
+	Ccoip__Kick *p = e->msg.kick = &e->u.kick;
+
+	ccoip__kick__init(p);
+	p->peer = wire_put_id(&m->peer);
+	p->code = m->code;
+	p->text = put_text(e, m->text, sizeof m->text);
+}
+
+static int put_message(struct encoder *e, const struct wm_msg *m)
+{
+	ccoip__message__init(&e->msg);
+	/* The field number of a kind is its type number. */
+	e->msg.kind_case = (Ccoip__Message__KindCase)m->type;
+	switch (m->type) {
+	case WM_HELLO:
+		put_hello(e, &m->u.hello);
+		return 0;
+	case WM_JOIN:
+		put_join(e, &m->u.join);
+		return 0;
+	case WM_LEAVE:
+		put_leave(e, &m->u.leave);
+		return 0;
+	case WM_TOPO_VOTE:
+		e->msg.topo_vote = put_peer(e, &m->u.peer);
+		return 0;
+	case WM_PENDING_VOTE:
+		e->msg.pending_vote = put_peer(e, &m->u.peer);
+		return 0;
+	case WM_OP_VOTE:
+		put_op_vote(e, &m->u.op_vote);
+		return 0;
+	case WM_OP_REPORT:
+		put_op_report(e, &m->u.op_report);
+		return 0;
+	case WM_ROUND_REPORT:
+		put_round_report(e, &m->u.round_report);
+		return 0;
+	case WM_HEARTBEAT:
+		ccoip__heartbeat__init(&e->u.heartbeat);
+		e->msg.heartbeat = &e->u.heartbeat;
+		return 0;
+	case WM_HELLO_ACK:
+		put_hello_ack(e, &m->u.hello_ack);
+		return 0;
+	case WM_REFUSE:
+		put_refuse(e, &m->u.refuse);
+		return 0;
+	case WM_ROUND:
+		put_round(e, &m->u.round);
+		return 0;
+	case WM_COMMIT:
+		put_commit(e, &m->u.commit);
+		return 0;
+	case WM_WORLD:
+		put_world(e, &m->u.world, &e->u.world);
+		e->msg.world = &e->u.world;
+		return 0;
+	case WM_OP_START:
+		put_op_start(e, &m->u.op_start);
+		return 0;
+	case WM_OP_ABORT:
+		put_op_abort(e, &m->u.op_abort);
+		return 0;
+	case WM_OP_DONE:
+		ccoip__op_done__init(&e->u.op_done);
+		e->u.op_done.seq = m->u.op_done.seq;
+		e->msg.op_done = &e->u.op_done;
+		return 0;
+	case WM_PENDING_ANSWER:
+		ccoip__pending_answer__init(&e->u.pending_answer);
+		e->u.pending_answer.pending = m->u.pending_answer.pending;
+		e->msg.pending_answer = &e->u.pending_answer;
+		return 0;
+	case WM_KICK:
+		put_kick(e, &m->u.kick);
+		return 0;
+	}
+	return CC_ERR_INVAL;
+}
+
+int wire_master_encode(const struct wm_msg *m, uint8_t **ret, size_t *ret_len)
+{
+	struct encoder e;
+	uint8_t *frame;
+	size_t len;
+	int rc;
+
+	wire_arena_init(&e.arena, SIZE_MAX);
+	rc = put_message(&e, m);
+	if (rc == 0)
+		rc = e.arena.err;
+	if (rc != 0)
+		goto out;
+	len = ccoip__message__get_packed_size(&e.msg);
+	if (len > WIRE_FRAME_MAX) {
+		rc = CC_ERR_LIMIT;
+		goto out;
+	}
+	frame = malloc(WIRE_FRAME_HDR + len);
+	if (frame == NULL) {
+		rc = CC_ERR_NOMEM;
+		goto out;
+	}
+	wire_frame_put(frame, WIRE_KIND_MASTER, (uint32_t)len);
+	ccoip__message__pack(&e.msg, frame + WIRE_FRAME_HDR);
+	*ret = frame;
+	*ret_len = WIRE_FRAME_HDR + len;
+out:
+	wire_arena_free(&e.arena);
+	return rc;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the protobuf codecs share: checks of single fields, and the way from a plain field to a
+ * protobuf one. Decoding helpers return 0 or CC_ERR_PROTO with *why = text.
+ */
+#ifndef WIRE_PB_H
+#define WIRE_PB_H
+
+#include <stdbool.h>
+
+#include "common/cc_addr.h"
+#include "common/cc_id.h"
+#include "proto/wire_arena.h"
+
+#define WIRE_STR_(x) #x
+#define WIRE_STR(x)  WIRE_STR_(x) /* the value of a macro, as text */
+
+#define WIRE_COUNT_MAX ((uint64_t)1 << 48) /* elements, and bytes, of anything */
+#define WIRE_CODE_MAX  255u                /* pcclResult_t */
+#define WIRE_DTYPE_MAX 11u                 /* pcclDataType_t */
+#define WIRE_OP_MAX    4u                  /* pcclRedOp_t */
+#define WIRE_QUANT_MAX 2u                  /* pcclQuantizationAlgorithm_t */
+
+int wire_bad(const char **why, const char *text);
+/* 16 bytes, not all zero. */
+int wire_get_id(struct cc_id *ret, ProtobufCBinaryData b, const char **why, const char *text);
+/* Like wire_get_id, or empty for the zero id. */
+int wire_get_id_or_none(
+	struct cc_id *ret, ProtobufCBinaryData b, const char **why, const char *text);
+/* dst holds size bytes. A name with unclean bytes is refused, a text is cleaned. */
+int wire_get_name(char *dst, size_t size, const char *s, const char **why, const char *text);
+int wire_get_text(char *dst, size_t size, const char *s, const char **why, const char *text);
+/* port_min .. 65535. */
+int wire_get_addr(struct cc_addr *ret, ProtobufCBinaryData ip, uint32_t port, uint32_t port_min,
+	const char **why, const char *text);
+/* min >= 1, max >= min, both at most 65535. */
+int wire_check_versions(uint32_t min, uint32_t max, const char **why, const char *text);
+
+/* Points into id, which has to stay; empty for the zero id. */
+ProtobufCBinaryData wire_put_id(const struct cc_id *id);
+ProtobufCBinaryData wire_put_ip(const struct cc_addr *a);
+/* A clean copy of s, which holds at most size bytes. On failure "" (the arena remembers). */
+char *wire_put_text(struct wire_arena *a, const char *s, size_t size);
+
+#endif

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Members that leave, die or are kicked while operations are in flight, and masters that go.
+ */
+#include "tests/agent/fixture.h"
+
+static struct fx *f;
+static uint32_t comms[4];
+
+static void setup(void)
+{
+	f = fx_new();
+}
+
+static void teardown(void)
+{
+	fx_free(f);
+}
+
+static void submit_all(unsigned n, uint64_t tag)
+{
+	unsigned i;
+
+	for (i = 0; i < n; i++)
+		fx_submit(f, comms[i], (uint32_t)tag % SHM_SLOTS, tag, 8);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+}
+
+static void kick(unsigned peer)
+{
+	struct wm_msg m = {.type = WM_KICK};
+
+	m.u.kick.peer = fx_id(peer);
+	strcpy(m.u.kick.text, "kicked");
+	fx_from_master(f, 1, &m);
+}
+
+START_TEST(a_death_while_collecting_leaves_the_vote_to_the_others)
+{
+	fx_group(f, 3, 2, comms);
+	fx_submit(f, comms[0], 0, 5, 8);
+	fx_submit(f, comms[1], 0, 5, 8);
+	fx_session_closed(f, 3);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_SEND, 0)->u.msg.type, WM_LEAVE);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_SEND, 1)->u.msg.type, WM_OP_VOTE);
+	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.n_peers, 2);
+}
+END_TEST
+
+START_TEST(a_submitter_that_dies_while_collecting_is_forgotten)
+{
+	fx_group(f, 3, 2, comms);
+	fx_submit(f, comms[0], 0, 5, 8);
+	fx_submit(f, comms[1], 0, 5, 8);
+	fx_session_closed(f, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 0);
+	fx_submit(f, comms[2], 0, 5, 8);
+	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.n_peers, 2);
+}
+END_TEST
+
+START_TEST(a_voter_that_dies_spoils_the_start)
+{
+	fx_group(f, 2, 2, comms);
+	submit_all(2, 5);
+	fx_session_closed(f, 2);
+	ck_assert_uint_eq(fx_sent(f, WM_LEAVE), 1);
+	fx_op_start(f, 1, 7, 5, 1); /* was under way */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_START), 0);
+	ck_assert(!fx_msg(f, WM_OP_REPORT, 0)->u.op_report.ok);
+	fx_op_abort(f, 1, 7, 5, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1);
+	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "");
+}
+END_TEST
+
+START_TEST(a_voter_that_is_kicked_does_not)
+{
+	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 2, .n = 1, .members = {1}};
+
+	fx_group(f, 2, 2, comms);
+	submit_all(2, 5);
+	kick(2);
+	fx_expect_done(f, 0, comms[1], WIRE_RANK_CONNECTION_LOST, "kicked");
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1);
+	fx_world(f, 1, &ring, 1);
+	/* the master saw our vote after it had decided on the kick */
+	fx_op_start(f, 1, 7, 5, 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_XFER_START, 0)->u.xfer.n_members, 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_XFER_START, 0)->u.xfer.world, 2);
+}
+END_TEST
+
+START_TEST(a_member_that_dies_keeps_its_memory_in_use)
+{
+	fx_group(f, 2, 2, comms);
+	submit_all(2, 5);
+	fx_op_start(f, 1, 7, 5, 1);
+	fx_session_closed(f, 2);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMM_CLOSE), 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_CANCEL), 0);
+	fx_op_abort(f, 1, 7, 5, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_CANCEL), 1);
+	fx_xfer(f, AGT_EV_XFER_CANCELLED, 1, 1, 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1);
+	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "peer 12 died");
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_FREE), 1);
+}
+END_TEST
+
+START_TEST(nobody_left_cancels_at_once)
+{
+	struct agt_status st;
+
+	fx_group(f, 2, 2, comms);
+	submit_all(2, 5);
+	fx_op_start(f, 1, 7, 5, 1);
+	fx_session_closed(f, 1);
+	fx_session_closed(f, 2);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_CANCEL), 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
+	fx_xfer(f, AGT_EV_XFER_CANCELLED, 1, 1, 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_FREE), 1);
+	agt_get_status(f->a, &st);
+	ck_assert_uint_eq(st.runs + st.ops + st.comms + st.sessions, 0);
+}
+END_TEST
+
+START_TEST(nobody_left_before_the_start)
+{
+	fx_group(f, 2, 2, comms);
+	fx_session(f, 9, 1000);
+	fx_connect(f, 9, fx_create(f, 9, 8, 1), 9); /* keeps the run */
+	submit_all(2, 5);
+	fx_session_closed(f, 1);
+	fx_session_closed(f, 2);
+	fx_op_start(f, 1, 7, 5, 1);
+	ck_assert(!fx_msg(f, WM_OP_REPORT, 0)->u.op_report.ok);
+	fx_op_abort(f, 1, 7, 5, 1);
+	ck_assert_uint_eq(f->acts.n, 0);
+}
+END_TEST
+
+START_TEST(done_after_a_member_died)
+{
+	fx_group(f, 2, 2, comms);
+	submit_all(2, 5);
+	fx_op_start(f, 1, 7, 5, 1);
+	fx_xfer(f, AGT_EV_XFER_DONE, 1, 1, 0);
+	fx_session_closed(f, 2);
+	fx_op_done(f, 1, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1);
+	fx_expect_done(f, 0, comms[0], WIRE_SUCCESS, "");
+}
+END_TEST
+
+START_TEST(a_new_attempt_waits_for_nobody_who_is_still_cancelling)
+{
+	uint32_t extra;
+	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 4, .n = 3, .members = {1, 2, 3}};
+
+	fx_group(f, 2, 2, comms);
+	submit_all(2, 5);
+	fx_op_start(f, 1, 7, 5, 1);
+	fx_op_abort(f, 1, 7, 5, 1);
+	/* a third peer is accepted and is the first to try again */
+	fx_session(f, 3, 1000);
+	extra = fx_create(f, 3, 7, 1);
+	fx_connect(f, 3, extra, 3);
+	fx_accept(f, 1, 2, &ring, 1);
+	fx_submit(f, extra, 0, 5, 8);
+	ck_assert_uint_eq(f->acts.n, 0);
+	fx_xfer(f, AGT_EV_XFER_CANCELLED, 1, 1, 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
+	fx_submit(f, comms[0], 0, 5, 8);
+	fx_submit(f, comms[1], 0, 5, 8);
+	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.n_peers, 3);
+	ck_assert(memcmp(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.peers[0].b, fx_id(3).b, 16) == 0);
+}
+END_TEST
+
+START_TEST(a_complete_attempt_waits_for_the_one_before_it)
+{
+	/* the members of the first attempt are kicked out of it one by one, so that the second is
+	 * complete while the first has not been aborted */
+	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 3, .n = 2, .members = {1, 3}};
+	uint32_t extra;
+
+	fx_group(f, 2, 2, comms);
+	submit_all(2, 5);
+	fx_op_start(f, 1, 7, 5, 1);
+	kick(2);
+	fx_session(f, 3, 1000);
+	extra = fx_create(f, 3, 7, 1);
+	fx_connect(f, 3, extra, 3);
+	fx_accept(f, 1, 2, &ring, 1);
+	fx_submit(f, extra, 0, 5, 8);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 0);
+	fx_op_abort(f, 1, 7, 5, 1);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 0); /* peer 1 is missing */
+	kick(1);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+	fx_xfer(f, AGT_EV_XFER_CANCELLED, 1, 1, 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
+	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "kicked");
+	fx_expect_done(f, 1, comms[1], WIRE_RANK_CONNECTION_LOST, "kicked");
+}
+END_TEST
+
+START_TEST(destroy_waits_for_its_operations)
+{
+	size_t done, closed, reply;
+
+	fx_group(f, 2, 2, comms);
+	submit_all(2, 5);
+	fx_op_start(f, 1, 7, 5, 1);
+	fx_submit(f, comms[0], 9, 6, 8); /* collecting */
+	fx_request(f, 1, comms[0], WL_COMM_DESTROY);
+	ck_assert_uint_eq(fx_msg(f, WM_LEAVE, 0)->u.leave.kind, WM_LEAVE_CLEAN);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1);
+	fx_expect_done(f, 0, comms[0], WIRE_INVALID_USAGE, "was destroyed");
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
+	fx_submit(f, comms[0], 10, 7, 8);
+	fx_expect_done(f, 0, comms[0], WIRE_INVALID_USAGE, "");
+	fx_op_abort(f, 1, 7, 5, 1);
+	fx_xfer(f, AGT_EV_XFER_CANCELLED, 1, 1, 0);
+	fx_expect_done(f, 0, comms[0], WIRE_INVALID_USAGE, "was destroyed");
+	fx_expect_done(f, 1, comms[1], WIRE_RANK_CONNECTION_LOST, "peer 12 died");
+	fx_expect_reply(f, WIRE_SUCCESS, "");
+	done = fx_index(f, AGT_ACT_COMPLETE, 0);
+	closed = fx_index(f, AGT_ACT_COMM_CLOSE, 0);
+	reply = fx_index(f, AGT_ACT_REPLY, 0);
+	ck_assert(done < closed && closed < reply);
+}
+END_TEST
+
+START_TEST(destroy_of_the_last_one_cancels_by_itself)
+{
+	fx_group(f, 1, 2, comms);
+	submit_all(1, 5);
+	fx_op_start(f, 1, 7, 5, 1);
+	fx_request(f, 1, comms[0], WL_COMM_DESTROY);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_CANCEL), 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
+	fx_request(f, 1, comms[0], WL_COMM_DESTROY);
+	fx_expect_reply(f, WIRE_INVALID_USAGE, "pcclDestroyCommunicator is in progress");
+	f->req_id--;
+	fx_xfer(f, AGT_EV_XFER_CANCELLED, 1, 1, 0);
+	fx_expect_done(f, 0, comms[0], WIRE_INVALID_USAGE, "was destroyed");
+	fx_expect_reply(f, WIRE_SUCCESS, "");
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMM_CLOSE), 1);
+}
+END_TEST
+
+START_TEST(a_process_dies_while_it_destroys)
+{
+	fx_group(f, 1, 2, comms);
+	submit_all(1, 5);
+	fx_op_start(f, 1, 7, 5, 1);
+	fx_request(f, 1, comms[0], WL_COMM_DESTROY);
+	fx_session_closed(f, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMM_CLOSE), 1);
+	ck_assert_uint_eq(fx_sent(f, WM_LEAVE), 0);
+	fx_xfer(f, AGT_EV_XFER_CANCELLED, 1, 1, 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
+}
+END_TEST
+
+START_TEST(the_end_of_the_master_ends_everything_in_order)
+{
+	uint32_t again;
+
+	fx_group(f, 2, 2, comms);
+	submit_all(2, 5);
+	fx_op_start(f, 1, 7, 5, 1);
+	submit_all(2, 6);
+	fx_submit(f, comms[0], 9, 8, 8);
+	fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection reset by peer");
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 2);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 3); /* those without a transfer */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_CANCEL), 1);
+	ck_assert_uint_lt(
+		fx_index(f, AGT_ACT_XFER_CANCEL, 0), fx_index(f, AGT_ACT_MASTER_CLOSE, 0));
+	/* joining again does not wait for what is left */
+	fx_connect(f, 1, comms[0], 3);
+	again = fx_get(f, AGT_ACT_MASTER_OPEN, 0)->run;
+	ck_assert_uint_ne(again, 1);
+	fx_xfer(f, AGT_EV_XFER_CANCELLED, 1, 1, 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
+	fx_expect_done(f, 0, comms[0], WIRE_MASTER_CONNECTION_FAILED, "Connection reset by peer");
+	fx_master_up(f, again);
+	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 1);
+}
+END_TEST
+
+START_TEST(a_kicked_member_of_a_running_operation)
+{
+	fx_group(f, 2, 2, comms);
+	submit_all(2, 5);
+	fx_op_start(f, 1, 7, 5, 1);
+	kick(1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.state, SHM_COMM_LOST);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
+	fx_op_abort(f, 1, 7, 5, 1);
+	fx_xfer(f, AGT_EV_XFER_CANCELLED, 1, 1, 0);
+	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "kicked");
+	fx_expect_done(f, 1, comms[1], WIRE_RANK_CONNECTION_LOST, "peer 12 died");
+}
+END_TEST
+
+Suite *end_suite(void)
+{
+	Suite *s = suite_create("end");
+	TCase *t = tcase_create("end");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, a_death_while_collecting_leaves_the_vote_to_the_others);
+	tcase_add_test(t, a_submitter_that_dies_while_collecting_is_forgotten);
+	tcase_add_test(t, a_voter_that_dies_spoils_the_start);
+	tcase_add_test(t, a_voter_that_is_kicked_does_not);
+	tcase_add_test(t, a_member_that_dies_keeps_its_memory_in_use);
+	tcase_add_test(t, nobody_left_cancels_at_once);
+	tcase_add_test(t, nobody_left_before_the_start);
+	tcase_add_test(t, done_after_a_member_died);
+	tcase_add_test(t, a_new_attempt_waits_for_nobody_who_is_still_cancelling);
+	tcase_add_test(t, a_complete_attempt_waits_for_the_one_before_it);
+	tcase_add_test(t, destroy_waits_for_its_operations);
+	tcase_add_test(t, destroy_of_the_last_one_cancels_by_itself);
+	tcase_add_test(t, a_process_dies_while_it_destroys);
+	tcase_add_test(t, the_end_of_the_master_ends_everything_in_order);
+	tcase_add_test(t, a_kicked_member_of_a_running_operation);
+	suite_add_tcase(s, t);
+	return s;
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+
+#include "tests/agent/fixture.h"
+
+struct cc_id fx_id(unsigned n)
+{
+	struct cc_id id = {.b = {(uint8_t)n, (uint8_t)(n >> 8), 0xee}};
+
+	return id;
+}
+
+struct cc_addr fx_addr(unsigned n)
+{
+	return (struct cc_addr){.family = CC_INET4, .ip = {10, 0, 0, (uint8_t)n}, .port = 48148};
+}
+
+struct fx *fx_new(void)
+{
+	struct agt_config cfg = {.agent = fx_id(99), .name = "testhost", .max_comms_per_uid = 16};
+	struct fx *f = calloc(1, sizeof *f);
+
+	ck_assert_ptr_nonnull(f);
+	f->a = agt_new(&cfg);
+	ck_assert_ptr_nonnull(f->a);
+	f->now = 5000 * (uint64_t)MS;
+	return f;
+}
+
+void fx_free(struct fx *f)
+{
+	agt_actions_free(&f->acts);
+	agt_free(f->a);
+	free(f);
+}
+
+void fx_step(struct fx *f, const struct agt_event *ev)
+{
+	const char *wrong;
+
+	agt_actions_clear(&f->acts);
+	ck_assert_int_eq(agt_step(f->a, ev, f->now, &f->acts), 0);
+	wrong = agt_check(f->a);
+	ck_assert_msg(!wrong, "%s", wrong);
+}
+
+uint32_t fx_count(const struct fx *f, enum agt_action_type type)
+{
+	uint32_t n = 0;
+	size_t i;
+
+	for (i = 0; i < f->acts.n; i++)
+		n += f->acts.v[i].type == type;
+	return n;
+}
+
+size_t fx_index(const struct fx *f, enum agt_action_type type, uint32_t n)
+{
+	size_t i;
+
+	for (i = 0; i < f->acts.n; i++)
+		if (f->acts.v[i].type == type && n-- == 0)
+			return i;
+	ck_abort_msg("the step has no such action");
+	return 0;
+}
+
+const struct agt_action *fx_get(const struct fx *f, enum agt_action_type type, uint32_t n)
+{
+	return &f->acts.v[fx_index(f, type, n)];
+}
+
+uint32_t fx_sent(const struct fx *f, enum wm_type type)
+{
+	uint32_t n = 0;
+	size_t i;
+
+	for (i = 0; i < f->acts.n; i++)
+		n += f->acts.v[i].type == AGT_ACT_MASTER_SEND && f->acts.v[i].u.msg.type == type;
+	return n;
+}
+
+const struct wm_msg *fx_msg(const struct fx *f, enum wm_type type, uint32_t n)
+{
+	size_t i;
+
+	for (i = 0; i < f->acts.n; i++)
+		if (f->acts.v[i].type == AGT_ACT_MASTER_SEND && f->acts.v[i].u.msg.type == type &&
+			n-- == 0)
+			return &f->acts.v[i].u.msg;
+	ck_abort_msg("no such message was sent");
+	return NULL;
+}
+
+void fx_expect_reply(const struct fx *f, uint32_t code, const char *text)
+{
+	const struct agt_action *x;
+
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 1);
+	x = fx_get(f, AGT_ACT_REPLY, 0);
+	ck_assert_uint_eq(x->u.reply.req_id, f->req_id);
+	ck_assert_msg(x->u.reply.code == code, "code %u: %s", x->u.reply.code, x->u.reply.text);
+	ck_assert_msg(strstr(x->u.reply.text, text), "\"%s\" lacks \"%s\"", x->u.reply.text, text);
+	ck_assert_int_eq(code == 0, x->u.reply.text[0] == '\0');
+}
+
+void fx_expect_done(const struct fx *f, uint32_t n, uint32_t comm, uint32_t code, const char *text)
+{
+	const struct agt_action *x = fx_get(f, AGT_ACT_COMPLETE, n);
+
+	ck_assert_uint_eq(x->comm, comm);
+	ck_assert_msg(x->u.done.code == code, "code %u: %s", x->u.done.code, x->u.done.text);
+	ck_assert_msg(strstr(x->u.done.text, text), "\"%s\" lacks \"%s\"", x->u.done.text, text);
+	ck_assert_int_eq(code == 0, x->u.done.text[0] == '\0');
+}
+
+void fx_session(struct fx *f, uint32_t session, uint32_t uid)
+{
+	struct agt_event ev = {.type = AGT_EV_SESSION_OPEN, .session = session, .uid = uid};
+
+	ev.pid = 1000 + session;
+	ev.name = "trainer";
+	fx_step(f, &ev);
+}
+
+void fx_session_closed(struct fx *f, uint32_t session)
+{
+	struct agt_event ev = {.type = AGT_EV_SESSION_CLOSED, .session = session};
+
+	fx_step(f, &ev);
+}
+
+static void send_request(struct fx *f, uint32_t session, struct wl_request *q, struct cc_id id)
+{
+	struct agt_event ev = {.type = AGT_EV_REQUEST, .session = session, .request = q, .id = id};
+
+	q->req_id = ++f->req_id;
+	fx_step(f, &ev);
+}
+
+void fx_request(struct fx *f, uint32_t session, uint32_t comm, enum wl_type type)
+{
+	struct wl_request q = {.type = type, .comm = comm};
+
+	send_request(f, session, &q, fx_id(50));
+}
+
+uint32_t fx_create(struct fx *f, uint32_t session, uint32_t group, unsigned master)
+{
+	struct wl_request q = {.type = WL_COMM_CREATE, .group = group, .pool_size = 2};
+
+	q.master = fx_addr(master);
+	send_request(f, session, &q, fx_id(0));
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMM_OPEN), 1);
+	return fx_get(f, AGT_ACT_COMM_OPEN, 0)->comm;
+}
+
+void fx_connect(struct fx *f, uint32_t session, uint32_t comm, unsigned peer)
+{
+	struct wl_request q = {.type = WL_COMM_CONNECT, .comm = comm};
+
+	send_request(f, session, &q, fx_id(peer));
+}
+
+void fx_event(struct fx *f, enum agt_event_type type, uint32_t run, const char *text)
+{
+	struct agt_event ev = {.type = type, .run = run, .text = text};
+
+	fx_step(f, &ev);
+}
+
+void fx_from_master(struct fx *f, uint32_t run, const struct wm_msg *m)
+{
+	struct agt_event ev = {.type = AGT_EV_MASTER_MSG, .run = run, .msg = m};
+
+	fx_step(f, &ev);
+}
+
+void fx_master_up(struct fx *f, uint32_t run)
+{
+	struct wm_msg m = {.type = WM_HELLO_ACK};
+
+	fx_event(f, AGT_EV_MASTER_UP, run, NULL);
+	ck_assert_uint_eq(fx_sent(f, WM_HELLO), 1);
+	m.u.hello_ack.version = 1;
+	m.u.hello_ack.run = fx_id(200 + run);
+	m.u.hello_ack.run_key = fx_id(300);
+	m.u.hello_ack.heartbeat_ms = 1000;
+	m.u.hello_ack.timeout_ms = 3000;
+	m.u.hello_ack.segment_max = 65536;
+	fx_from_master(f, run, &m);
+}
+
+void fx_round(struct fx *f, uint32_t run, uint64_t round, bool accept, const struct fx_ring *v,
+	unsigned n)
+{
+	struct wm_ring rings[8] = {0};
+	struct cc_id members[8][8];
+	struct wm_msg m = {.type = WM_ROUND};
+	unsigned i, j;
+
+	for (i = 0; i < n; i++) {
+		rings[i].group = v[i].group;
+		rings[i].hosts = v[i].hosts;
+		rings[i].pool_size = 2 + i;
+		if (v[i].hosts > 1) {
+			rings[i].next.agent = fx_id(100);
+			rings[i].next.n_addrs = 1;
+			rings[i].next.addrs[0] = fx_addr(100);
+			rings[i].prev = v[i].hosts == 2 ? fx_id(100) : fx_id(101);
+		}
+		for (j = 0; j < v[i].n; j++)
+			members[i][j] = fx_id(v[i].members[j]);
+		rings[i].n_members = v[i].n;
+		rings[i].members = members[i];
+	}
+	m.u.round.round = round;
+	m.u.round.accept = accept;
+	m.u.round.n_rings = n;
+	m.u.round.rings = rings;
+	fx_from_master(f, run, &m);
+}
+
+static void fill_world(
+	struct wm_world *w, struct wm_group_world *own, const struct fx_ring *v, unsigned n)
+{
+	unsigned i;
+
+	w->groups = n;
+	w->n = n;
+	w->own = own;
+	for (i = 0; i < n; i++) {
+		own[i].group = v[i].group;
+		own[i].world = v[i].world;
+		w->global += v[i].world;
+		if (v[i].world > w->largest)
+			w->largest = v[i].world;
+	}
+}
+
+void fx_commit(struct fx *f, uint32_t run, uint64_t round, bool accept, const struct fx_ring *v,
+	unsigned n)
+{
+	struct wm_msg m = {.type = WM_COMMIT};
+	struct wm_group_world own[8];
+
+	m.u.commit.round = round;
+	m.u.commit.epoch = round;
+	m.u.commit.accept = accept;
+	fill_world(&m.u.commit.world, own, v, n);
+	fx_from_master(f, run, &m);
+}
+
+void fx_world(struct fx *f, uint32_t run, const struct fx_ring *v, unsigned n)
+{
+	struct wm_msg m = {.type = WM_WORLD};
+	struct wm_group_world own[8];
+
+	fill_world(&m.u.world, own, v, n);
+	fx_from_master(f, run, &m);
+}
+
+void fx_link(struct fx *f, enum agt_event_type type, uint32_t run, unsigned peer, bool inbound)
+{
+	struct agt_event ev = {.type = type, .run = run, .inbound = inbound, .text = "it broke"};
+
+	ev.peer = fx_id(peer);
+	fx_step(f, &ev);
+}
+
+void fx_accept(struct fx *f, uint32_t run, uint64_t round, const struct fx_ring *v, unsigned n)
+{
+	fx_round(f, run, round, true, v, n);
+	if (fx_count(f, AGT_ACT_LINK_OPEN))
+		fx_link(f, AGT_EV_LINK_UP, run, 100, false);
+	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 1);
+	ck_assert_uint_eq(fx_msg(f, WM_ROUND_REPORT, 0)->u.round_report.n_failures, 0);
+	fx_commit(f, run, round, true, v, n);
+}
+
+void fx_submit(struct fx *f, uint32_t comm, uint32_t slot, uint64_t tag, uint64_t count)
+{
+	struct shm_sqe s = {.slot = slot, .tag = tag, .count = count, .dtype = 10};
+	struct agt_event ev = {.type = AGT_EV_SUBMIT, .comm = comm, .sqe = &s};
+
+	fx_step(f, &ev);
+}
+
+void fx_op_start(struct fx *f, uint32_t run, uint32_t group, uint64_t tag, uint64_t seq)
+{
+	struct wm_msg m = {.type = WM_OP_START};
+
+	m.u.op_start = (struct wm_op_start){.group = group, .tag = tag, .seq = seq, .epoch = 9};
+	fx_from_master(f, run, &m);
+}
+
+void fx_op_abort(struct fx *f, uint32_t run, uint32_t group, uint64_t tag, uint64_t seq)
+{
+	struct wm_msg m = {.type = WM_OP_ABORT};
+
+	m.u.op_abort = (struct wm_op_abort){.group = group,
+		.tag = tag,
+		.seq = seq,
+		.code = WIRE_RANK_CONNECTION_LOST,
+		.text = "peer 12 died: try again"};
+	fx_from_master(f, run, &m);
+}
+
+void fx_op_done(struct fx *f, uint32_t run, uint64_t seq)
+{
+	struct wm_msg m = {.type = WM_OP_DONE, .u.op_done.seq = seq};
+
+	fx_from_master(f, run, &m);
+}
+
+void fx_xfer(struct fx *f, enum agt_event_type type, uint32_t run, uint64_t seq, uint32_t code)
+{
+	struct agt_event ev = {.type = type, .run = run, .seq = seq, .code = code};
+
+	ev.tx_bytes = 111;
+	ev.rx_bytes = 222;
+	ev.text = code ? "out of result memory" : NULL;
+	fx_step(f, &ev);
+}
+
+void fx_group(struct fx *f, unsigned n, uint32_t hosts, uint32_t *comms)
+{
+	struct fx_ring ring = {.group = 7, .hosts = hosts, .world = n + hosts - 1, .n = n};
+	unsigned s;
+
+	for (s = 1; s <= n; s++) {
+		fx_session(f, s, 1000);
+		comms[s - 1] = fx_create(f, s, 7, 1);
+		fx_connect(f, s, comms[s - 1], s);
+		ring.members[s - 1] = s;
+	}
+	fx_master_up(f, 1);
+	ck_assert_uint_eq(fx_sent(f, WM_JOIN), n);
+	fx_accept(f, 1, 1, &ring, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), n);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * An agent core under a microscope: events go in one at a time, the actions of the last step lie
+ * open, the invariants are checked after each. The master is played by the test.
+ */
+#ifndef FIXTURE_H
+#define FIXTURE_H
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pcclagentd/core/agt.h"
+#include "proto/wire_codes.h"
+
+#define MS 1000000u
+
+struct fx {
+	struct agt *a;
+	struct agt_actions acts; /* of the last step */
+	uint64_t now;
+	uint32_t req_id; /* of the last request */
+};
+
+struct fx *fx_new(void);
+void fx_free(struct fx *f);
+void fx_step(struct fx *f, const struct agt_event *ev);
+
+/* How many actions of that type the last step had, and the n-th of them. */
+uint32_t fx_count(const struct fx *f, enum agt_action_type type);
+const struct agt_action *fx_get(const struct fx *f, enum agt_action_type type, uint32_t n);
+/* The same for messages to the master. */
+uint32_t fx_sent(const struct fx *f, enum wm_type type);
+const struct wm_msg *fx_msg(const struct fx *f, enum wm_type type, uint32_t n);
+/* Place of the n-th action of that type among all of the step. */
+size_t fx_index(const struct fx *f, enum agt_action_type type, uint32_t n);
+/* The one reply (completion) of the last step has this code and this in its text. */
+void fx_expect_reply(const struct fx *f, uint32_t code, const char *text);
+void fx_expect_done(const struct fx *f, uint32_t n, uint32_t comm, uint32_t code, const char *text);
+
+struct cc_id fx_id(unsigned n);
+struct cc_addr fx_addr(unsigned n); /* 10.0.0.n:48148 */
+
+void fx_session(struct fx *f, uint32_t session, uint32_t uid); /* pid: 1000 + session */
+void fx_session_closed(struct fx *f, uint32_t session);
+void fx_request(struct fx *f, uint32_t session, uint32_t comm, enum wl_type type);
+/* pcclCreateCommunicator of a master at fx_addr(master). Returns the communicator. */
+uint32_t fx_create(struct fx *f, uint32_t session, uint32_t group, unsigned master);
+/* pcclConnect; the peer's id is fx_id(peer). */
+void fx_connect(struct fx *f, uint32_t session, uint32_t comm, unsigned peer);
+
+void fx_event(struct fx *f, enum agt_event_type type, uint32_t run, const char *text);
+void fx_from_master(struct fx *f, uint32_t run, const struct wm_msg *m);
+/* MASTER_UP and HELLO_ACK; heartbeat 1 s, timeout 3 s, run id fx_id(200 + run). */
+void fx_master_up(struct fx *f, uint32_t run);
+
+/* One group's ring: `hosts` hosts, this one at position 0; next is agent fx_id(100), prev
+ * fx_id(101), or fx_id(100) too with two hosts. */
+struct fx_ring {
+	uint32_t group, hosts, world;
+	unsigned n;
+	unsigned members[8];
+};
+void fx_round(struct fx *f, uint32_t run, uint64_t round, bool accept, const struct fx_ring *v,
+	unsigned n);
+void fx_commit(struct fx *f, uint32_t run, uint64_t round, bool accept, const struct fx_ring *v,
+	unsigned n);
+void fx_world(struct fx *f, uint32_t run, const struct fx_ring *v, unsigned n);
+void fx_link(struct fx *f, enum agt_event_type type, uint32_t run, unsigned peer, bool inbound);
+/* ROUND, LINK_UP where a link was opened, COMMIT. */
+void fx_accept(struct fx *f, uint32_t run, uint64_t round, const struct fx_ring *v, unsigned n);
+
+void fx_submit(struct fx *f, uint32_t comm, uint32_t slot, uint64_t tag, uint64_t count);
+void fx_op_start(struct fx *f, uint32_t run, uint32_t group, uint64_t tag, uint64_t seq);
+void fx_op_abort(struct fx *f, uint32_t run, uint32_t group, uint64_t tag, uint64_t seq);
+void fx_op_done(struct fx *f, uint32_t run, uint64_t seq);
+void fx_xfer(struct fx *f, enum agt_event_type type, uint32_t run, uint64_t seq, uint32_t code);
+
+/* Session s (1..n), each with a communicator in group 7 of master 1, all accepted: peers fx_id(s),
+ * ring of `hosts` hosts. comms[s - 1] gets the communicators. The run is 1. */
+void fx_group(struct fx *f, unsigned n, uint32_t hosts, uint32_t *comms);
+
+Suite *session_suite(void);
+Suite *run_suite(void);
+Suite *round_suite(void);
+Suite *op_suite(void);
+Suite *end_suite(void);
+Suite *random_suite(void);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Runs all suites of the agent's core.
+ */
+#include "tests/agent/fixture.h"
+
+int main(void)
+{
+	SRunner *r = srunner_create(session_suite());
+	int failed;
+
+	srunner_add_suite(r, run_suite());
+	srunner_add_suite(r, round_suite());
+	srunner_add_suite(r, op_suite());
+	srunner_add_suite(r, end_suite());
+	srunner_add_suite(r, random_suite());
+	srunner_run_all(r, CK_ENV);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Operations from the submission to the end that the master decides on.
+ */
+#include "tests/agent/fixture.h"
+
+static struct fx *f;
+static uint32_t comms[4];
+
+static void setup(void)
+{
+	f = fx_new();
+}
+
+static void teardown(void)
+{
+	fx_free(f);
+}
+
+START_TEST(local_votes_are_merged)
+{
+	const struct wm_op_vote *v;
+
+	fx_group(f, 3, 2, comms);
+	fx_submit(f, comms[2], 0, 5, 8);
+	ck_assert_uint_eq(f->acts.n, 0);
+	fx_submit(f, comms[0], 9, 5, 8);
+	ck_assert_uint_eq(f->acts.n, 0);
+	fx_submit(f, comms[1], 1, 5, 8);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+	v = &fx_msg(f, WM_OP_VOTE, 0)->u.op_vote;
+	ck_assert_uint_eq(v->group, 7);
+	ck_assert_uint_eq(v->tag, 5);
+	ck_assert_uint_eq(v->n_peers, 3);
+	ck_assert(memcmp(v->peers[0].b, fx_id(3).b, 16) == 0);
+	ck_assert_uint_eq(v->params.count, 8);
+	ck_assert_uint_eq(v->params.dtype, 10);
+}
+END_TEST
+
+START_TEST(other_parameters_vote_by_themselves)
+{
+	fx_group(f, 3, 2, comms);
+	fx_submit(f, comms[0], 0, 5, 8);
+	fx_submit(f, comms[1], 0, 5, 16);
+	fx_submit(f, comms[2], 0, 5, 8);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 2);
+	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.n_peers, 2);
+	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 1)->u.op_vote.params.count, 16);
+	fx_op_abort(f, 1, 7, 5, 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 3);
+}
+END_TEST
+
+START_TEST(success_for_all_members_at_once)
+{
+	const struct agt_action *x;
+
+	fx_group(f, 3, 3, comms);
+	fx_submit(f, comms[2], 4, 5, 8);
+	fx_submit(f, comms[0], 0, 5, 8);
+	fx_submit(f, comms[1], 1, 5, 8);
+	fx_op_start(f, 1, 7, 5, 31);
+	x = fx_get(f, AGT_ACT_XFER_START, 0);
+	ck_assert_uint_eq(x->u.xfer.seq, 31);
+	ck_assert_uint_eq(x->u.xfer.tag, 5);
+	ck_assert_uint_eq(x->u.xfer.epoch, 9);
+	ck_assert_uint_eq(x->u.xfer.group, 7);
+	ck_assert_uint_eq(x->u.xfer.world, 5);
+	ck_assert_uint_eq(x->u.xfer.hosts, 3);
+	ck_assert_uint_eq(x->u.xfer.segment_max, 65536);
+	ck_assert(memcmp(x->u.xfer.next.b, fx_id(100).b, 16) == 0);
+	ck_assert(memcmp(x->u.xfer.prev.b, fx_id(101).b, 16) == 0);
+	ck_assert_uint_eq(x->u.xfer.n_members, 3);
+	ck_assert_uint_eq(x->u.xfer.members[0].comm, comms[0]); /* by rank, not by submission */
+	ck_assert_uint_eq(x->u.xfer.members[2].comm, comms[2]);
+	ck_assert_uint_eq(x->u.xfer.members[2].slot, 4);
+	fx_xfer(f, AGT_EV_XFER_DONE, 1, 31, 0);
+	ck_assert(fx_msg(f, WM_OP_REPORT, 0)->u.op_report.ok);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
+	fx_op_done(f, 1, 31);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 3);
+	fx_expect_done(f, 0, comms[0], WIRE_SUCCESS, "");
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 2)->u.done.world, 5);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 2)->u.done.tx_bytes, 111);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 2)->u.done.rx_bytes, 222);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_FREE), 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_CANCEL), 0);
+	fx_op_done(f, 1, 31); /* a late one is nothing */
+	ck_assert_uint_eq(f->acts.n, 0);
+}
+END_TEST
+
+static void submit_bad(struct shm_sqe s, const char *field)
+{
+	struct agt_event ev = {.type = AGT_EV_SUBMIT, .comm = comms[0], .sqe = &s};
+
+	fx_step(f, &ev);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1);
+	fx_expect_done(f, 0, comms[0], WIRE_INVALID_ARGUMENT, field);
+}
+
+START_TEST(fields_out_of_range_are_named)
+{
+	const struct shm_sqe good = {.slot = 2, .tag = 1, .count = 100, .dtype = 11, .op = 4};
+	struct agt_status st;
+	struct shm_sqe s;
+
+	fx_group(f, 1, 2, comms);
+	s = good, s.dtype = 12, submit_bad(s, "data type: 12");
+	s = good, s.op = 5, submit_bad(s, "operation: 5");
+	s = good, s.quant_algo = 1, submit_bad(s, "quantization: not available in this release");
+	s = good, s.flags = 4, submit_bad(s, "flags: 0x4");
+	s = good, s.reserved = 1, submit_bad(s, "reserved");
+	s = good, s.count = 0, submit_bad(s, "count");
+	s = good, s.count = ((uint64_t)1 << 45) + 1, submit_bad(s, "2^48");
+	s = good, s.count = UINT64_MAX, submit_bad(s, "2^48");
+	s = good, s.in_start = 801, submit_bad(s, "copying order");
+	s = good, s.in_start = 4, submit_bad(s, "copying order");
+	agt_get_status(f->a, &st);
+	ck_assert_uint_eq(st.submissions_refused, 10);
+	ck_assert_uint_eq(st.ops, 0);
+}
+END_TEST
+
+START_TEST(what_the_caller_found_bad_is_completed_with_its_words)
+{
+	struct shm_sqe s = {.slot = 2, .count = 1};
+	struct agt_event ev = {.type = AGT_EV_SUBMIT, .sqe = &s, .code = WIRE_INVALID_ARGUMENT};
+
+	fx_group(f, 1, 2, comms);
+	ev.comm = comms[0];
+	ev.text = "region 5 does not exist";
+	fx_step(f, &ev);
+	fx_expect_done(f, 0, comms[0], WIRE_INVALID_ARGUMENT, "region 5 does not exist");
+}
+END_TEST
+
+START_TEST(a_tag_in_flight_is_refused)
+{
+	fx_group(f, 2, 1, comms);
+	fx_submit(f, comms[0], 0, 5, 8);
+	fx_submit(f, comms[0], 1, 5, 8);
+	fx_expect_done(f, 0, comms[0], WIRE_INVALID_ARGUMENT, "tag 5 is in flight");
+	fx_submit(f, comms[0], 1, 6, 8); /* another tag */
+	ck_assert_uint_eq(f->acts.n, 0);
+	fx_submit(f, comms[1], 0, 5, 8);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+	fx_submit(f, comms[1], 1, 5, 8);
+	fx_expect_done(f, 0, comms[1], WIRE_INVALID_ARGUMENT, "tag 5 is in flight");
+}
+END_TEST
+
+START_TEST(a_slot_in_use_is_dropped)
+{
+	fx_group(f, 2, 1, comms);
+	fx_submit(f, comms[0], 0, 5, 8);
+	fx_submit(f, comms[0], 0, 6, 8);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_LOG), 1);
+	fx_submit(f, comms[0], SHM_SLOTS, 6, 8);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_LOG), 1);
+}
+END_TEST
+
+START_TEST(a_group_of_one_is_too_few)
+{
+	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 1, .n = 2, .members = {1, 2}};
+
+	fx_group(f, 1, 1, comms);
+	fx_submit(f, comms[0], 0, 5, 8);
+	fx_expect_done(f, 0, comms[0], WIRE_TOO_FEW_PEERS,
+		"peer group 7 has 1 member; an all-reduce needs two: call pcclUpdateTopology");
+	fx_free(f);
+	f = fx_new();
+	/* it becomes one while local members are still missing */
+	fx_group(f, 2, 2, comms);
+	fx_submit(f, comms[0], 0, 5, 8);
+	ck_assert_uint_eq(f->acts.n, 0);
+	fx_world(f, 1, &ring, 1);
+	fx_expect_done(f, 0, comms[0], WIRE_TOO_FEW_PEERS, "peer group 7 has 1 member");
+}
+END_TEST
+
+START_TEST(topology_and_operations_exclude_each_other)
+{
+	fx_group(f, 1, 2, comms);
+	fx_submit(f, comms[0], 0, 5, 8);
+	fx_request(f, 1, comms[0], WL_UPDATE_TOPOLOGY);
+	fx_expect_reply(f, WIRE_PENDING_ASYNC_OPS, "1 operation is");
+	fx_request(f, 1, comms[0], WL_ARE_PENDING);
+	ck_assert_uint_eq(fx_sent(f, WM_PENDING_VOTE), 1);
+	fx_free(f);
+	f = fx_new();
+	fx_group(f, 1, 2, comms);
+	fx_request(f, 1, comms[0], WL_UPDATE_TOPOLOGY);
+	fx_submit(f, comms[0], 0, 5, 8);
+	fx_expect_done(f, 0, comms[0], WIRE_INVALID_USAGE, "pcclUpdateTopology is in progress");
+}
+END_TEST
+
+START_TEST(abort_before_the_start)
+{
+	fx_group(f, 2, 2, comms);
+	fx_submit(f, comms[0], 0, 5, 8);
+	fx_op_abort(f, 1, 7, 5, 0); /* concerns an attempt that we did not vote for */
+	ck_assert_uint_eq(f->acts.n, 0);
+	fx_submit(f, comms[1], 0, 5, 8);
+	fx_op_abort(f, 1, 7, 5, 12); /* an attempt that is not this one */
+	ck_assert_uint_eq(f->acts.n, 0);
+	fx_op_abort(f, 1, 7, 5, 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
+	fx_expect_done(f, 1, comms[1], WIRE_RANK_CONNECTION_LOST, "peer 12 died: try again");
+	fx_submit(f, comms[0], 0, 5, 8);
+	fx_submit(f, comms[1], 0, 5, 8);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+}
+END_TEST
+
+static void run_one(uint64_t seq)
+{
+	fx_submit(f, comms[0], 0, 5, 8);
+	fx_submit(f, comms[1], 0, 5, 8);
+	fx_op_start(f, 1, 7, 5, seq);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_START), 1);
+}
+
+START_TEST(abort_waits_for_the_threads)
+{
+	fx_group(f, 2, 2, comms);
+	run_one(1);
+	fx_op_abort(f, 1, 7, 5, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_CANCEL), 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
+	fx_xfer(f, AGT_EV_XFER_DONE, 1, 1, 0); /* crossed the cancellation */
+	ck_assert_uint_eq(f->acts.n, 0);
+	fx_op_done(f, 1, 1);
+	ck_assert_uint_eq(f->acts.n, 0);
+	fx_submit(f, comms[0], 1, 5, 8); /* still in flight here */
+	fx_expect_done(f, 0, comms[0], WIRE_INVALID_ARGUMENT, "tag 5 is in flight");
+	fx_xfer(f, AGT_EV_XFER_CANCELLED, 1, 1, 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
+	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "peer 12 died");
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_FREE), 1);
+	run_one(2);
+}
+END_TEST
+
+START_TEST(abort_after_the_report)
+{
+	fx_group(f, 2, 2, comms);
+	run_one(1);
+	fx_xfer(f, AGT_EV_XFER_DONE, 1, 1, 0);
+	fx_op_abort(f, 1, 7, 5, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_CANCEL), 1);
+	fx_xfer(f, AGT_EV_XFER_CANCELLED, 1, 1, 0);
+	fx_expect_done(f, 1, comms[1], WIRE_RANK_CONNECTION_LOST, "peer 12 died");
+}
+END_TEST
+
+START_TEST(abort_without_code_is_not_success)
+{
+	struct wm_msg m = {.type = WM_OP_ABORT, .u.op_abort = {.group = 7, .tag = 5}};
+
+	fx_group(f, 1, 2, comms);
+	fx_submit(f, comms[0], 0, 5, 8);
+	fx_from_master(f, 1, &m);
+	fx_expect_done(f, 0, comms[0], WIRE_INTERNAL_ERROR, "without a reason");
+}
+END_TEST
+
+START_TEST(a_failed_transfer_is_reported_and_aborted)
+{
+	const struct wm_op_report *r;
+
+	fx_group(f, 2, 2, comms);
+	run_one(1);
+	fx_xfer(f, AGT_EV_XFER_DONE, 1, 1, WIRE_OUT_OF_MEMORY);
+	r = &fx_msg(f, WM_OP_REPORT, 0)->u.op_report;
+	ck_assert(!r->ok);
+	ck_assert_str_eq(r->text, "out of result memory");
+	ck_assert(cc_id_is_zero(&r->suspect));
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_CANCEL), 0);
+	fx_op_abort(f, 1, 7, 5, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_CANCEL), 1);
+	fx_xfer(f, AGT_EV_XFER_CANCELLED, 1, 1, 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
+}
+END_TEST
+
+START_TEST(a_broken_link_names_the_suspect)
+{
+	const struct wm_op_report *r;
+	bool inbound = _i == 1;
+
+	fx_group(f, 2, 3, comms); /* next 100, prev 101 */
+	run_one(1);
+	fx_link(f, AGT_EV_LINK_DOWN, 1, inbound ? 100 : 101, inbound); /* not its direction */
+	ck_assert_uint_eq(fx_sent(f, WM_OP_REPORT), 0);
+	fx_link(f, AGT_EV_LINK_DOWN, 1, inbound ? 101 : 100, inbound);
+	r = &fx_msg(f, WM_OP_REPORT, 0)->u.op_report;
+	ck_assert(!r->ok);
+	ck_assert(memcmp(r->suspect.b, fx_id(inbound ? 101 : 100).b, 16) == 0);
+	ck_assert_ptr_nonnull(strstr(r->text, "it broke"));
+	fx_link(f, AGT_EV_LINK_DOWN, 1, inbound ? 101 : 100, inbound);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_REPORT), 0); /* once is enough */
+	fx_xfer(f, AGT_EV_XFER_DONE, 1, 1, 0);
+	ck_assert_uint_eq(f->acts.n, 0);
+	fx_op_abort(f, 1, 7, 5, 1);
+	fx_xfer(f, AGT_EV_XFER_CANCELLED, 1, 1, 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
+}
+END_TEST
+
+START_TEST(no_start_over_a_missing_link)
+{
+	const struct wm_op_report *r;
+
+	fx_group(f, 2, 2, comms);
+	fx_link(f, AGT_EV_LINK_DOWN, 1, 100, false);
+	fx_submit(f, comms[0], 0, 5, 8);
+	fx_submit(f, comms[1], 0, 5, 8);
+	fx_op_start(f, 1, 7, 5, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_START), 0);
+	r = &fx_msg(f, WM_OP_REPORT, 0)->u.op_report;
+	ck_assert(!r->ok && r->seq == 1);
+	ck_assert(memcmp(r->suspect.b, fx_id(100).b, 16) == 0);
+	fx_op_abort(f, 1, 7, 5, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2); /* no thread to wait for */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_CANCEL), 0);
+}
+END_TEST
+
+START_TEST(start_of_an_operation_that_is_gone)
+{
+	fx_group(f, 2, 2, comms);
+	fx_op_start(f, 1, 7, 5, 1);
+	ck_assert(!fx_msg(f, WM_OP_REPORT, 0)->u.op_report.ok);
+	fx_op_abort(f, 1, 7, 5, 1);
+	ck_assert_uint_eq(f->acts.n, 0);
+	/* a seq must grow */
+	fx_submit(f, comms[0], 0, 5, 8);
+	fx_submit(f, comms[1], 0, 5, 8);
+	fx_op_start(f, 1, 7, 5, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
+}
+END_TEST
+
+START_TEST(done_without_our_report_is_nonsense)
+{
+	fx_group(f, 2, 2, comms);
+	run_one(1);
+	fx_op_done(f, 1, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
+	ck_assert_uint_lt(
+		fx_index(f, AGT_ACT_XFER_CANCEL, 0), fx_index(f, AGT_ACT_MASTER_CLOSE, 0));
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
+	fx_xfer(f, AGT_EV_XFER_CANCELLED, 1, 1, 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
+	fx_expect_done(f, 0, comms[0], WIRE_MASTER_CONNECTION_FAILED, "broke the protocol");
+}
+END_TEST
+
+static void want_awaited(void *arg, const struct agt_op_info *o)
+{
+	ck_assert_msg(strstr(o->awaited, arg), "\"%s\" lacks \"%s\"", o->awaited, (char *)arg);
+	ck_assert_uint_eq(o->bytes, 32);
+}
+
+START_TEST(every_wait_has_a_name)
+{
+	char who[] = "waiting for local pid 1002 and 1 more to submit";
+	char master[] = "waiting for the master to start it", data[] = "data";
+	char others[] = "other hosts", threads[] = "data threads";
+
+	fx_group(f, 3, 2, comms);
+	fx_submit(f, comms[0], 0, 5, 8);
+	agt_each_op(f->a, f->now, want_awaited, who);
+	fx_submit(f, comms[2], 0, 5, 8);
+	fx_submit(f, comms[1], 0, 5, 8);
+	agt_each_op(f->a, f->now, want_awaited, master);
+	fx_op_start(f, 1, 7, 5, 1);
+	agt_each_op(f->a, f->now, want_awaited, data);
+	fx_xfer(f, AGT_EV_XFER_DONE, 1, 1, 0);
+	agt_each_op(f->a, f->now, want_awaited, others);
+	fx_op_abort(f, 1, 7, 5, 1);
+	agt_each_op(f->a, f->now, want_awaited, threads);
+}
+END_TEST
+
+Suite *op_suite(void)
+{
+	Suite *s = suite_create("op");
+	TCase *t = tcase_create("op");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, local_votes_are_merged);
+	tcase_add_test(t, other_parameters_vote_by_themselves);
+	tcase_add_test(t, success_for_all_members_at_once);
+	tcase_add_test(t, fields_out_of_range_are_named);
+	tcase_add_test(t, what_the_caller_found_bad_is_completed_with_its_words);
+	tcase_add_test(t, a_tag_in_flight_is_refused);
+	tcase_add_test(t, a_slot_in_use_is_dropped);
+	tcase_add_test(t, a_group_of_one_is_too_few);
+	tcase_add_test(t, topology_and_operations_exclude_each_other);
+	tcase_add_test(t, abort_before_the_start);
+	tcase_add_test(t, abort_waits_for_the_threads);
+	tcase_add_test(t, abort_after_the_report);
+	tcase_add_test(t, abort_without_code_is_not_success);
+	tcase_add_test(t, a_failed_transfer_is_reported_and_aborted);
+	tcase_add_loop_test(t, a_broken_link_names_the_suspect, 0, 2);
+	tcase_add_test(t, no_start_over_a_missing_link);
+	tcase_add_test(t, start_of_an_operation_that_is_gone);
+	tcase_add_test(t, done_without_our_report_is_nonsense);
+	tcase_add_test(t, every_wait_has_a_name);
+	suite_add_tcase(s, t);
+	return s;
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Links, rounds, rings and world sizes.
+ */
+#include "tests/agent/fixture.h"
+
+static struct fx *f;
+static uint32_t comms[4];
+
+static void setup(void)
+{
+	f = fx_new();
+}
+
+static void teardown(void)
+{
+	fx_free(f);
+}
+
+/* Two registered peers, 1 in group 7 and 2 in group 8. */
+static void two_groups(void)
+{
+	fx_session(f, 1, 1000);
+	comms[0] = fx_create(f, 1, 7, 1);
+	comms[1] = fx_create(f, 1, 8, 1);
+	fx_connect(f, 1, comms[0], 1);
+	fx_connect(f, 1, comms[1], 2);
+	fx_master_up(f, 1);
+}
+
+static const struct fx_ring groups[2] = {
+	{.group = 7, .hosts = 2, .world = 2, .n = 1, .members = {1}},
+	{.group = 8, .hosts = 3, .world = 3, .n = 1, .members = {2}},
+};
+static const struct fx_ring alone = {.group = 7, .hosts = 1, .world = 1, .n = 1, .members = {1}};
+
+START_TEST(rings_share_links_with_the_most_streams)
+{
+	const struct agt_action *x;
+
+	two_groups();
+	fx_round(f, 1, 1, true, groups, 2);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_OPEN), 1);
+	x = fx_get(f, AGT_ACT_LINK_OPEN, 0);
+	ck_assert_uint_eq(x->n_streams, 3);
+	ck_assert_uint_eq(x->u.endpoint.addrs[0].ip[3], 100);
+	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 0);
+	fx_link(f, AGT_EV_LINK_UP, 1, 55, false); /* not one of ours */
+	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 0);
+	fx_link(f, AGT_EV_LINK_UP, 1, 100, false);
+	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 1);
+	fx_commit(f, 1, 1, true, groups, 2);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 2);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 1)->u.attrs.group_world, 3);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 1)->u.attrs.global_world, 5);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 1)->u.attrs.largest_group, 3);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 1)->u.attrs.groups, 2);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 1)->u.attrs.hosts, 3);
+}
+END_TEST
+
+START_TEST(a_failed_link_is_reported_and_tried_again)
+{
+	const struct wm_round_report *r;
+
+	two_groups();
+	fx_round(f, 1, 1, true, groups, 2);
+	fx_link(f, AGT_EV_LINK_FAILED, 1, 100, false);
+	r = &fx_msg(f, WM_ROUND_REPORT, 0)->u.round_report;
+	ck_assert_uint_eq(r->n_failures, 1);
+	ck_assert(memcmp(r->failures[0].agent.b, fx_id(100).b, 16) == 0);
+	ck_assert_str_eq(r->failures[0].text, "it broke");
+	fx_round(f, 1, 2, true, groups, 2);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_OPEN), 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_CLOSE), 0);
+	fx_link(f, AGT_EV_LINK_UP, 1, 100, false);
+	fx_commit(f, 1, 2, true, groups, 2);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 2);
+}
+END_TEST
+
+START_TEST(a_commit_after_a_bad_report_is_nonsense)
+{
+	two_groups();
+	fx_round(f, 1, 1, true, groups, 2);
+	fx_link(f, AGT_EV_LINK_FAILED, 1, 100, false);
+	fx_commit(f, 1, 1, true, groups, 2);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
+}
+END_TEST
+
+START_TEST(a_new_round_replaces_an_unfinished_one)
+{
+	two_groups();
+	fx_round(f, 1, 1, true, groups, 2);
+	fx_round(f, 1, 2, true, &alone, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_CLOSE), 1); /* still opening, not needed */
+	ck_assert_uint_eq(fx_msg(f, WM_ROUND_REPORT, 0)->u.round_report.round, 2);
+	fx_link(f, AGT_EV_LINK_UP, 1, 100, false); /* must not come; does no harm */
+	ck_assert_uint_eq(f->acts.n, 0);
+	fx_commit(f, 1, 2, true, &alone, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 1);
+}
+END_TEST
+
+START_TEST(links_close_when_no_ring_uses_them)
+{
+	struct fx_ring here = {.group = 7, .hosts = 1, .world = 2, .n = 1, .members = {1}};
+
+	fx_group(f, 1, 2, comms);
+	fx_round(f, 1, 2, false, &here, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_CLOSE), 0); /* the old ring is in force */
+	fx_commit(f, 1, 2, false, &here, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_CLOSE), 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.hosts, 1);
+}
+END_TEST
+
+START_TEST(a_transfer_keeps_its_link)
+{
+	struct fx_ring here = {.group = 7, .hosts = 1, .world = 2, .n = 1, .members = {1}};
+
+	fx_group(f, 1, 2, comms);
+	fx_submit(f, comms[0], 0, 1, 8);
+	fx_op_start(f, 1, 7, 1, 1);
+	fx_op_abort(f, 1, 7, 1, 1);
+	fx_round(f, 1, 2, false, &here, 1);
+	fx_commit(f, 1, 2, false, &here, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_CLOSE), 0);
+	fx_xfer(f, AGT_EV_XFER_CANCELLED, 1, 1, 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_CLOSE), 1);
+	ck_assert_uint_lt(fx_index(f, AGT_ACT_XFER_FREE, 0), fx_index(f, AGT_ACT_LINK_CLOSE, 0));
+}
+END_TEST
+
+START_TEST(a_commit_without_round_keeps_the_rings)
+{
+	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 2, .n = 1, .members = {1}};
+
+	fx_group(f, 1, 2, comms);
+	fx_request(f, 1, comms[0], WL_UPDATE_TOPOLOGY);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
+	fx_commit(f, 1, 2, false, &ring, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0); /* not an accepting one */
+	fx_commit(f, 1, 3, true, &ring, 1);
+	fx_expect_reply(f, WIRE_SUCCESS, "");
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_CLOSE), 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 0);
+	fx_submit(f, comms[0], 0, 1, 8);
+	fx_op_start(f, 1, 7, 1, 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_XFER_START, 0)->u.xfer.hosts, 2);
+}
+END_TEST
+
+START_TEST(world_is_published_when_it_changes)
+{
+	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 3, .n = 2, .members = {1, 2}};
+
+	fx_group(f, 2, 2, comms);
+	fx_world(f, 1, &ring, 1);
+	ck_assert_uint_eq(f->acts.n, 0);
+	ring.world = 2;
+	fx_world(f, 1, &ring, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 2);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 1)->u.attrs.group_world, 2);
+}
+END_TEST
+
+START_TEST(a_commit_must_not_forget_an_accepted_peer)
+{
+	struct fx_ring ring = {.group = 7, .hosts = 1, .world = 2, .n = 1, .members = {2}};
+
+	fx_group(f, 2, 1, comms);
+	fx_round(f, 1, 2, false, &ring, 1);
+	fx_commit(f, 1, 2, false, &ring, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
+}
+END_TEST
+
+START_TEST(a_link_that_breaks_is_opened_again_by_a_round)
+{
+	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 2, .n = 1, .members = {1}};
+
+	fx_group(f, 1, 2, comms);
+	fx_link(f, AGT_EV_LINK_DOWN, 1, 100, true); /* the one from there: not ours */
+	fx_round(f, 1, 2, false, &ring, 1);
+	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 1);
+	fx_link(f, AGT_EV_LINK_DOWN, 1, 100, false);
+	fx_round(f, 1, 3, false, &ring, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_OPEN), 1);
+	/* once more, before the report, where another link is missing */
+	fx_link(f, AGT_EV_LINK_UP, 1, 100, false);
+	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 1);
+	fx_commit(f, 1, 3, false, &ring, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
+}
+END_TEST
+
+START_TEST(a_link_that_breaks_in_an_unfinished_round_is_opened_again)
+{
+	struct cc_id members[2] = {fx_id(1), fx_id(2)};
+	struct wm_ring rings[2] = {
+		{.group = 7, .hosts = 2, .pool_size = 1, .n_members = 1, .members = &members[0]},
+		{.group = 8, .hosts = 2, .pool_size = 1, .n_members = 1, .members = &members[1]},
+	};
+	struct wm_msg m = {.type = WM_ROUND};
+
+	two_groups();
+	rings[0].next.agent = rings[0].prev = fx_id(100);
+	rings[1].next.agent = rings[1].prev = fx_id(102);
+	m.u.round = (struct wm_round){.round = 1, .accept = true, .n_rings = 2, .rings = rings};
+	fx_from_master(f, 1, &m);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_OPEN), 2);
+	fx_link(f, AGT_EV_LINK_UP, 1, 100, false);
+	fx_link(f, AGT_EV_LINK_DOWN, 1, 100, false);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_OPEN), 1);
+	fx_link(f, AGT_EV_LINK_UP, 1, 102, false);
+	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 0);
+	fx_link(f, AGT_EV_LINK_FAILED, 1, 100, false);
+	ck_assert_uint_eq(fx_msg(f, WM_ROUND_REPORT, 0)->u.round_report.n_failures, 1);
+}
+END_TEST
+
+START_TEST(more_streams_mean_a_new_link)
+{
+	struct fx_ring rings[2] = {
+		{.group = 7, .hosts = 2, .world = 2, .n = 1, .members = {1}},
+		{.group = 8, .hosts = 2, .world = 2, .n = 1, .members = {2}},
+	};
+	uint32_t c;
+
+	fx_group(f, 1, 2, comms);
+	c = fx_create(f, 1, 8, 1);
+	fx_connect(f, 1, c, 2);
+	fx_round(f, 1, 2, true, rings, 2);
+	ck_assert_uint_lt(fx_index(f, AGT_ACT_LINK_CLOSE, 0), fx_index(f, AGT_ACT_LINK_OPEN, 0));
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_LINK_OPEN, 0)->n_streams, 3);
+	fx_link(f, AGT_EV_LINK_UP, 1, 100, false);
+	fx_commit(f, 1, 2, true, rings, 2);
+	fx_expect_reply(f, WIRE_SUCCESS, "");
+	fx_round(f, 1, 3, false, rings, 1); /* fewer are fine */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_OPEN), 0);
+}
+END_TEST
+
+START_TEST(impossible_rings_end_the_run)
+{
+	struct wm_ring rings[2] = {0};
+	struct wm_msg m = {.type = WM_ROUND};
+
+	fx_group(f, 1, 2, comms);
+	m.u.round.n_rings = 1;
+	m.u.round.rings = rings;
+	rings[0] = (struct wm_ring){.group = 7, .hosts = 2, .pool_size = 1};
+	rings[0].next.agent = fx_id(100);
+	rings[0].prev = fx_id(100);
+	switch (_i) {
+	case 0:
+		rings[0].hosts = 0;
+		break;
+	case 1:
+		rings[0].pos = 2;
+		break;
+	case 2:
+		rings[0].pool_size = WM_POOL_MAX + 1;
+		break;
+	case 3:
+		rings[0].next.agent = fx_id(99); /* ourselves */
+		break;
+	case 4:
+		memset(&rings[0].prev, 0, sizeof rings[0].prev);
+		break;
+	default:
+		m.u.round.n_rings = 2;
+		rings[1] = rings[0];
+		break;
+	}
+	fx_from_master(f, 1, &m);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
+}
+END_TEST
+
+Suite *round_suite(void)
+{
+	Suite *s = suite_create("round");
+	TCase *t = tcase_create("round");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, rings_share_links_with_the_most_streams);
+	tcase_add_test(t, a_failed_link_is_reported_and_tried_again);
+	tcase_add_test(t, a_commit_after_a_bad_report_is_nonsense);
+	tcase_add_test(t, a_new_round_replaces_an_unfinished_one);
+	tcase_add_test(t, links_close_when_no_ring_uses_them);
+	tcase_add_test(t, a_transfer_keeps_its_link);
+	tcase_add_test(t, a_commit_without_round_keeps_the_rings);
+	tcase_add_test(t, world_is_published_when_it_changes);
+	tcase_add_test(t, a_commit_must_not_forget_an_accepted_peer);
+	tcase_add_test(t, a_link_that_breaks_is_opened_again_by_a_round);
+	tcase_add_test(t, a_link_that_breaks_in_an_unfinished_round_is_opened_again);
+	tcase_add_test(t, more_streams_mean_a_new_link);
+	tcase_add_loop_test(t, impossible_rings_end_the_run, 0, 6);
+	suite_add_tcase(s, t);
+	return s;
+}

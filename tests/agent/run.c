@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Reaching a master, joining, being put out, and the end of a run.
+ */
+#include "tests/agent/fixture.h"
+
+static struct fx *f;
+
+static void setup(void)
+{
+	f = fx_new();
+}
+
+static void teardown(void)
+{
+	fx_free(f);
+}
+
+static void advance(uint64_t ms)
+{
+	f->now += ms * MS;
+	fx_event(f, AGT_EV_TICK, 0, NULL);
+}
+
+static void kick(uint32_t run, unsigned peer, uint32_t code, const char *text)
+{
+	struct wm_msg m = {.type = WM_KICK};
+
+	m.u.kick.peer = fx_id(peer);
+	m.u.kick.code = code;
+	strcpy(m.u.kick.text, text);
+	fx_from_master(f, run, &m);
+}
+
+START_TEST(communicators_share_a_master_connection)
+{
+	uint32_t c1, c2, c3;
+	const struct wm_join *j;
+
+	fx_session(f, 1, 1000);
+	fx_session(f, 2, 1001);
+	c1 = fx_create(f, 1, 7, 1);
+	c2 = fx_create(f, 2, 8, 1);
+	c3 = fx_create(f, 2, 8, 2);
+	fx_connect(f, 1, c1, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], 1);
+	fx_connect(f, 2, c2, 2);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 0);
+	fx_connect(f, 2, c3, 3);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->run, 2);
+	fx_master_up(f, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_RUN_READY), 1);
+	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 2);
+	j = &fx_msg(f, WM_JOIN, 1)->u.join;
+	ck_assert(memcmp(j->peer.b, fx_id(2).b, 16) == 0);
+	ck_assert_uint_eq(j->group, 8);
+	ck_assert_uint_eq(j->pool_size, 2);
+	ck_assert_uint_eq(j->pid, 1002);
+	ck_assert_str_eq(j->name, "trainer");
+}
+END_TEST
+
+START_TEST(connect_answers_when_the_ring_lists_the_peer)
+{
+	struct fx_ring first = {.group = 7, .hosts = 1, .world = 1, .n = 1, .members = {1}};
+	struct fx_ring both = {.group = 7, .hosts = 1, .world = 2, .n = 2, .members = {1, 2}};
+	uint32_t c1, c2;
+
+	fx_session(f, 1, 1000);
+	c1 = fx_create(f, 1, 7, 1);
+	c2 = fx_create(f, 1, 7, 1);
+	fx_connect(f, 1, c1, 1);
+	fx_master_up(f, 1);
+	fx_round(f, 1, 1, true, &first, 1);
+	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 1); /* no link is needed */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
+	fx_connect(f, 1, c2, 2); /* after the round began: not in it */
+	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 1);
+	fx_commit(f, 1, 1, true, &first, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->comm, c1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.state, SHM_COMM_CONNECTED);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.group_world, 1);
+	ck_assert_uint_lt(fx_index(f, AGT_ACT_ATTRS, 0), fx_index(f, AGT_ACT_REPLY, 0));
+	f->req_id--;
+	fx_expect_reply(f, WIRE_SUCCESS, "");
+	f->req_id++;
+	fx_connect(f, 1, c1, 3);
+	fx_expect_reply(f, WIRE_INVALID_USAGE, "connected already");
+	fx_request(f, 1, c1, WL_UPDATE_TOPOLOGY);
+	ck_assert_uint_eq(fx_sent(f, WM_TOPO_VOTE), 1);
+	fx_round(f, 1, 2, true, &both, 1);
+	fx_commit(f, 1, 2, true, &both, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 2);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 2); /* the vote and the connect */
+	ck_assert_uint_lt(fx_index(f, AGT_ACT_ATTRS, 1), fx_index(f, AGT_ACT_REPLY, 0));
+}
+END_TEST
+
+START_TEST(an_unreachable_master_is_named_and_can_be_tried_again)
+{
+	uint32_t comm;
+
+	fx_session(f, 1, 1000);
+	comm = fx_create(f, 1, 7, 1);
+	fx_connect(f, 1, comm, 1);
+	fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
+	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "10.0.0.1:48148 (Connection refused)");
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
+	fx_connect(f, 1, comm, 2);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->run, 2);
+	fx_event(f, AGT_EV_MASTER_DOWN, 1, "late");
+	ck_assert_uint_eq(f->acts.n, 0);
+	fx_master_up(f, 2);
+	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 1);
+}
+END_TEST
+
+START_TEST(a_master_that_does_not_answer_is_given_up)
+{
+	uint32_t comm;
+
+	fx_session(f, 1, 1000);
+	comm = fx_create(f, 1, 7, 1);
+	fx_connect(f, 1, comm, 1);
+	advance(9999);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
+	advance(1);
+	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "no answer within 10000 ms");
+	fx_connect(f, 1, comm, 2);
+	fx_event(f, AGT_EV_MASTER_UP, 2, NULL);
+	advance(10000);
+	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "no answer within");
+}
+END_TEST
+
+START_TEST(a_refusal_reaches_the_caller)
+{
+	struct wm_msg m = {.type = WM_REFUSE};
+	uint32_t comm;
+
+	fx_session(f, 1, 1000);
+	comm = fx_create(f, 1, 7, 1);
+	fx_connect(f, 1, comm, 1);
+	fx_event(f, AGT_EV_MASTER_UP, 1, NULL);
+	m.u.refuse.version_min = 2;
+	m.u.refuse.version_max = 3;
+	fx_from_master(f, 1, &m);
+	fx_expect_reply(f, WIRE_VERSION_MISMATCH, "versions 2 to 3, this agent 1 to 1");
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
+	fx_connect(f, 1, comm, 2);
+	fx_event(f, AGT_EV_MASTER_UP, 2, NULL);
+	m.u.refuse.code = WIRE_PERMISSION_DENIED;
+	strcpy(m.u.refuse.text, "not on the list");
+	fx_from_master(f, 2, &m);
+	fx_expect_reply(f, WIRE_PERMISSION_DENIED, "not on the list");
+}
+END_TEST
+
+START_TEST(a_kick_while_registered_fails_the_connect)
+{
+	uint32_t comm;
+
+	fx_session(f, 1, 1000);
+	comm = fx_create(f, 1, 7, 1);
+	fx_connect(f, 1, comm, 1);
+	fx_master_up(f, 1);
+	kick(1, 44, 0, "somebody else");
+	ck_assert_uint_eq(f->acts.n, 0);
+	kick(1, 1, 0, "unreachable");
+	fx_expect_reply(f, WIRE_RANK_CONNECTION_FAILED, "unreachable");
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 0); /* as before: not connected */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
+	fx_connect(f, 1, comm, 2);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 1);
+	fx_master_up(f, 2);
+	kick(2, 2, WIRE_INVALID_USAGE, "");
+	fx_expect_reply(f, WIRE_INVALID_USAGE, "without a reason");
+}
+END_TEST
+
+START_TEST(a_kick_ends_calls_and_later_ones)
+{
+	uint32_t comms[2];
+
+	fx_group(f, 2, 1, comms);
+	fx_request(f, 1, comms[0], WL_UPDATE_TOPOLOGY);
+	kick(1, 1, 0, "too slow");
+	fx_expect_reply(f, WIRE_RANK_CONNECTION_LOST, "too slow");
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.state, SHM_COMM_LOST);
+	ck_assert_str_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.text, "too slow");
+	ck_assert_uint_lt(fx_index(f, AGT_ACT_ATTRS, 0), fx_index(f, AGT_ACT_REPLY, 0));
+	ck_assert_uint_eq(fx_sent(f, WM_LEAVE), 0);
+	fx_submit(f, comms[0], 0, 1, 8);
+	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "too slow");
+	fx_request(f, 1, comms[0], WL_ARE_PENDING);
+	fx_expect_reply(f, WIRE_RANK_CONNECTION_LOST, "too slow");
+	fx_connect(f, 1, comms[0], 9);
+	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.state, SHM_COMM_NEW);
+}
+END_TEST
+
+START_TEST(hearts_beat_and_silence_is_death)
+{
+	struct wm_msg beat = {.type = WM_HEARTBEAT};
+	uint32_t comms[1], i;
+
+	fx_group(f, 1, 2, comms);
+	for (i = 0; i < 10; i++) {
+		advance(999);
+		ck_assert_uint_eq(fx_sent(f, WM_HEARTBEAT), 0);
+		advance(1);
+		ck_assert_uint_eq(fx_sent(f, WM_HEARTBEAT), 1);
+		fx_from_master(f, 1, &beat);
+		ck_assert_uint_eq(f->acts.n, 0);
+	}
+	fx_request(f, 1, comms[0], WL_ARE_PENDING);
+	advance(3000);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
+	advance(1);
+	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "silent for 3000 ms");
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.code, WIRE_MASTER_CONNECTION_FAILED);
+}
+END_TEST
+
+START_TEST(the_last_to_leave_closes_the_connection)
+{
+	uint32_t comms[2];
+
+	fx_group(f, 2, 2, comms);
+	fx_request(f, 1, comms[0], WL_COMM_DESTROY);
+	ck_assert_uint_eq(fx_msg(f, WM_LEAVE, 0)->u.leave.kind, WM_LEAVE_CLEAN);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 0);
+	fx_expect_reply(f, WIRE_SUCCESS, "");
+	fx_session_closed(f, 2);
+	ck_assert_uint_eq(fx_msg(f, WM_LEAVE, 0)->u.leave.kind, WM_LEAVE_DIED);
+	ck_assert(memcmp(fx_msg(f, WM_LEAVE, 0)->u.leave.peer.b, fx_id(2).b, 16) == 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
+	ck_assert_uint_lt(
+		fx_index(f, AGT_ACT_MASTER_SEND, 0), fx_index(f, AGT_ACT_MASTER_CLOSE, 0));
+}
+END_TEST
+
+START_TEST(two_addresses_of_one_master_are_one_run)
+{
+	struct wm_msg m = {.type = WM_HELLO_ACK};
+	uint32_t comms[1], other, third;
+
+	fx_group(f, 1, 1, comms);
+	other = fx_create(f, 1, 7, 2);
+	fx_connect(f, 1, other, 8);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->run, 2);
+	fx_event(f, AGT_EV_MASTER_UP, 2, NULL);
+	m.u.hello_ack.version = 1;
+	m.u.hello_ack.run = fx_id(201);
+	fx_from_master(f, 2, &m);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_RUN_READY), 0);
+	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_SEND, 0)->run, 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_CLOSE, 0)->run, 2);
+	third = fx_create(f, 1, 7, 2);
+	fx_connect(f, 1, third, 9);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 0);
+	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 1);
+}
+END_TEST
+
+START_TEST(pending_answer_reaches_all_that_asked)
+{
+	struct wm_msg m = {.type = WM_PENDING_ANSWER, .u.pending_answer.pending = true};
+	uint32_t comms[3];
+
+	fx_group(f, 3, 1, comms);
+	fx_request(f, 1, comms[0], WL_ARE_PENDING);
+	ck_assert_uint_eq(fx_sent(f, WM_PENDING_VOTE), 1);
+	fx_request(f, 3, comms[2], WL_ARE_PENDING);
+	fx_from_master(f, 1, &m);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 2);
+	ck_assert(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.flag);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 1)->session, 3);
+	fx_from_master(f, 1, &m);
+	ck_assert_uint_eq(f->acts.n, 0);
+}
+END_TEST
+
+START_TEST(groups_and_hosts_have_limits)
+{
+	uint32_t s, comm;
+
+	for (s = 1; s <= AGT_MEMBERS_MAX; s++) {
+		fx_session(f, s, s);
+		comm = fx_create(f, s, 7, 1);
+		fx_connect(f, s, comm, s);
+		ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
+	}
+	fx_session(f, s, s);
+	comm = fx_create(f, s, 7, 1);
+	fx_connect(f, s, comm, s);
+	fx_expect_reply(f, WIRE_INVALID_USAGE, "64 peers on this host, the limit");
+	comm = fx_create(f, s, 8, 1);
+	fx_connect(f, s, comm, s);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
+}
+END_TEST
+
+/* Whatever the master should not send ends the run, and only the run. */
+static struct wm_msg violation(int i)
+{
+	struct wm_msg m = {.type = WM_HELLO};
+
+	switch (i) {
+	case 1:
+		m.type = WM_HELLO_ACK;
+		break;
+	case 2:
+		m.type = WM_OP_DONE;
+		m.u.op_done.seq = 5;
+		break;
+	case 3:
+		m.type = WM_OP_START; /* sequence number 0 */
+		break;
+	case 4:
+		m.type = WM_COMMIT; /* epoch 0 after 1 */
+		break;
+	default:
+		break;
+	}
+	return m;
+}
+
+START_TEST(nonsense_from_the_master_ends_the_run)
+{
+	struct wm_msg m = violation(_i);
+	uint32_t comms[2];
+
+	fx_group(f, 2, 1, comms);
+	fx_request(f, 1, comms[0], WL_ARE_PENDING);
+	fx_from_master(f, 1, &m);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 2);
+	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "broke the protocol");
+	fx_connect(f, 1, comms[0], 5);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 1);
+}
+END_TEST
+
+START_TEST(a_master_greets_first)
+{
+	struct wm_msg m = {.type = WM_WORLD};
+	uint32_t comm;
+
+	fx_session(f, 1, 1000);
+	comm = fx_create(f, 1, 7, 1);
+	fx_connect(f, 1, comm, 1);
+	fx_event(f, AGT_EV_MASTER_UP, 1, NULL);
+	fx_from_master(f, 1, &m);
+	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "did not begin with");
+	fx_connect(f, 1, comm, 2);
+	fx_event(f, AGT_EV_MASTER_UP, 2, NULL);
+	m.type = WM_HELLO_ACK;
+	m.u.hello_ack.version = 2;
+	fx_from_master(f, 2, &m);
+	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "not offered");
+}
+END_TEST
+
+Suite *run_suite(void)
+{
+	Suite *s = suite_create("run");
+	TCase *t = tcase_create("run");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, communicators_share_a_master_connection);
+	tcase_add_test(t, connect_answers_when_the_ring_lists_the_peer);
+	tcase_add_test(t, an_unreachable_master_is_named_and_can_be_tried_again);
+	tcase_add_test(t, a_master_that_does_not_answer_is_given_up);
+	tcase_add_test(t, a_refusal_reaches_the_caller);
+	tcase_add_test(t, a_kick_while_registered_fails_the_connect);
+	tcase_add_test(t, a_kick_ends_calls_and_later_ones);
+	tcase_add_test(t, hearts_beat_and_silence_is_death);
+	tcase_add_test(t, the_last_to_leave_closes_the_connection);
+	tcase_add_test(t, two_addresses_of_one_master_are_one_run);
+	tcase_add_test(t, pending_answer_reaches_all_that_asked);
+	tcase_add_test(t, groups_and_hosts_have_limits);
+	tcase_add_loop_test(t, nonsense_from_the_master_ends_the_run, 0, 5);
+	tcase_add_test(t, a_master_greets_first);
+	suite_add_tcase(s, t);
+	return s;
+}

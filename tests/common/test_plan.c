@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Properties of cc_plan: segments tile the operand, and a ring that follows the plan reduces every
+ * chunk once at every position and brings the result to all.
+ */
+#include "common/cc_plan.h"
+
+#include <string.h>
+
+#include "common/cc_err.h"
+#include "tests/common/testlib.h"
+
+#define BYTES_MAX ((uint64_t)1 << 48)
+
+__extension__ typedef unsigned __int128 u128;
+
+/* Checks segments [from, to): they follow each other without a gap. Returns where they end. */
+static uint64_t check_run(const struct cc_plan *p, uint32_t from, uint32_t to, size_t segment_max)
+{
+	uint64_t at = cc_plan_segment(p, from).off;
+
+	for (uint32_t i = from; i < to; i++) {
+		struct cc_span s = cc_plan_segment(p, i);
+
+		ck_assert_uint_eq(s.off, at);
+		ck_assert_uint_eq(s.len % p->esize, 0);
+		ck_assert_uint_le(s.len, segment_max);
+		at += s.len;
+	}
+	return at;
+}
+
+static void check_chunk(const struct cc_plan *p, uint32_t chunk)
+{
+	struct cc_span c = cc_plan_chunk(p, chunk);
+	u128 first = (u128)chunk * p->count / p->hosts;
+	u128 end = ((u128)chunk + 1) * p->count / p->hosts;
+	struct cc_span s = cc_plan_segment(p, chunk * p->segs_per_chunk);
+	struct cc_span l = cc_plan_segment(p, (chunk + 1) * p->segs_per_chunk - 1);
+
+	ck_assert_uint_eq(c.off, (uint64_t)first * p->esize);
+	ck_assert_uint_eq(c.len, (uint64_t)(end - first) * p->esize);
+	ck_assert_uint_eq(s.off, c.off);
+	ck_assert_uint_eq(l.off + l.len, c.off + c.len);
+}
+
+/* All segments of a small plan, samples of a large one. */
+static void check_plan(struct tl_rng *r, const struct cc_plan *p, size_t segment_max)
+{
+	struct cc_span last = cc_plan_segment(p, p->n_segs - 1);
+
+	ck_assert_uint_eq(p->n_segs, (uint64_t)p->hosts * p->segs_per_chunk);
+	ck_assert_uint_eq(cc_plan_segment(p, 0).off, 0);
+	ck_assert_uint_eq(last.off + last.len, p->count * p->esize);
+	ck_assert_uint_eq(cc_plan_segment(p, p->n_segs).len, 0);
+	ck_assert_uint_eq(cc_plan_chunk(p, p->hosts).len, 0);
+	if (p->n_segs <= 2000) {
+		ck_assert_uint_eq(check_run(p, 0, p->n_segs, segment_max), p->count * p->esize);
+		for (uint32_t j = 0; j < p->hosts; j++)
+			check_chunk(p, j);
+		return;
+	}
+	for (int i = 0; i < 20; i++) {
+		uint32_t from = (uint32_t)tl_range(r, 0, p->n_segs - 100);
+
+		check_run(p, from, from + 100, segment_max);
+		check_chunk(p, (uint32_t)tl_range(r, 0, p->hosts - 1));
+	}
+}
+
+START_TEST(tiles)
+{
+	static const uint32_t esizes[] = {1, 2, 4, 8};
+	struct tl_rng r = tl_rng_new(1);
+	int planned = 0;
+
+	for (int i = 0; i < 5000; i++) {
+		uint32_t esize = esizes[tl_range(&r, 0, 3)];
+		uint64_t count = 1 + tl_magnitude(&r, 48) % (BYTES_MAX / esize);
+		uint32_t hosts = 1 + (uint32_t)tl_magnitude(&r, 17) % 65536;
+		size_t max = 64 + tl_magnitude(&r, 22);
+		struct cc_plan p;
+
+		if (cc_plan_init(&p, count, esize, hosts, max) != 0) {
+			/* The only excuse: too many segments. */
+			ck_assert_uint_gt(
+				count / hosts / (max / esize) + 2, ((uint64_t)1 << 31) / hosts);
+			continue;
+		}
+		planned++;
+		check_plan(&r, &p, max);
+	}
+	ck_assert_int_gt(planned, 3000);
+}
+END_TEST
+
+START_TEST(limits)
+{
+	struct cc_plan p = {.n_segs = 77};
+	size_t max = CC_PLAN_SEGMENT_MAX;
+
+	ck_assert_int_eq(cc_plan_init(&p, 0, 4, 2, max), CC_ERR_INVAL);
+	ck_assert_int_eq(cc_plan_init(&p, 1, 0, 2, max), CC_ERR_INVAL);
+	ck_assert_int_eq(cc_plan_init(&p, 1, 4, 0, max), CC_ERR_INVAL);
+	ck_assert_int_eq(cc_plan_init(&p, 1, 4, 2, 0), CC_ERR_INVAL);
+	ck_assert_int_eq(cc_plan_init(&p, 1, 8, 2, 7), CC_ERR_INVAL);
+	ck_assert_int_eq(cc_plan_init(&p, BYTES_MAX / 8 + 1, 8, 2, max), CC_ERR_INVAL);
+	ck_assert_int_eq(cc_plan_init(&p, UINT64_MAX / 4, 8, 2, max), CC_ERR_INVAL);
+	ck_assert_int_eq(cc_plan_init(&p, UINT64_MAX, 1, 1, max), CC_ERR_INVAL);
+	ck_assert_int_eq(cc_plan_init(&p, BYTES_MAX, 1, 1, (1u << 17) - 1), CC_ERR_INVAL);
+	ck_assert_int_eq(cc_plan_init(&p, 1, 1, (1u << 31) + 1, max), CC_ERR_INVAL);
+	ck_assert_uint_eq(p.n_segs, 77);
+	ck_assert_int_eq(cc_plan_init(&p, BYTES_MAX, 1, 1, 1u << 17), 0);
+	ck_assert_uint_eq(p.n_segs, 1u << 31);
+	ck_assert_int_eq(cc_plan_init(&p, BYTES_MAX / 8, 8, 65536, max), 0);
+	ck_assert_int_eq(cc_plan_init(&p, 1, 1, 1u << 31, max), 0);
+	ck_assert_int_eq(cc_plan_init(&p, 1, 8, 1, 8), 0);
+	ck_assert_uint_eq(p.n_segs, 1);
+}
+END_TEST
+
+static uint32_t segs(uint64_t bytes, uint32_t hosts)
+{
+	struct cc_plan p;
+
+	ck_assert_int_eq(cc_plan_init(&p, bytes / 4, 4, hosts, CC_PLAN_SEGMENT_MAX), 0);
+	return p.segs_per_chunk;
+}
+
+START_TEST(segment_sizes)
+{
+	const uint64_t min = CC_PLAN_SEGMENT_MIN, max = CC_PLAN_SEGMENT_MAX;
+
+	/* A chunk that cannot be halved stays whole. */
+	ck_assert_uint_eq(segs(4, 2), 1);
+	ck_assert_uint_eq(segs(2 * min, 2), 1);
+	ck_assert_uint_eq(segs(2 * (2 * min) - 8, 2), 1);
+	/* From there up to eight pieces, each of at least the minimum. */
+	ck_assert_uint_eq(segs(2 * (2 * min), 2), 2);
+	ck_assert_uint_eq(segs(2 * (3 * min), 2), 3);
+	ck_assert_uint_eq(segs(2 * (8 * min) - 8, 2), 7);
+	ck_assert_uint_eq(segs(2 * (8 * min), 2), 8);
+	ck_assert_uint_eq(segs(2 * (8 * max), 2), 8);
+	/* Beyond that the maximum counts. */
+	ck_assert_uint_eq(segs(2 * (8 * max) + 8, 2), 9);
+	ck_assert_uint_eq(segs((uint64_t)1 << 30, 1), 4096);
+}
+END_TEST
+
+#define RING_MAX 9
+
+/* Walks the hops as the header describes them, with only the answers of the functions under test
+ * deciding who does what. */
+static void simulate(const struct cc_plan *p, uint32_t chunk)
+{
+	const uint32_t n = p->hosts;
+	uint32_t start = (n - chunk % n) % n, owner = n, forwards = 0;
+	bool added[RING_MAX] = {false}, has_result[RING_MAX] = {false};
+
+	ck_assert_uint_eq(cc_plan_first_chunk(p, start), chunk);
+	ck_assert_int_eq(cc_plan_reduce_hop(p, chunk, start), -1);
+	added[start] = true;
+	for (uint32_t h = 0; h + 1 < n; h++) {
+		uint32_t to = (start + h + 1) % n;
+
+		ck_assert_int_eq(cc_plan_reduce_hop(p, chunk, to), (int)h);
+		ck_assert(!added[to]);
+		added[to] = true;
+	}
+	for (uint32_t pos = 0; pos < n; pos++) {
+		ck_assert(added[pos]);
+		if (cc_plan_is_owner(p, chunk, pos)) {
+			ck_assert_uint_eq(owner, n);
+			owner = pos;
+		}
+	}
+	ck_assert_uint_eq(owner, (start + n - 1) % n);
+	has_result[owner] = true;
+	for (uint32_t at = owner; cc_plan_forwards_result(p, chunk, at); at = (at + 1) % n) {
+		ck_assert_uint_lt(forwards++, n);
+		ck_assert(!has_result[(at + 1) % n]);
+		has_result[(at + 1) % n] = true;
+	}
+	ck_assert_uint_eq(forwards, n - 1);
+	for (uint32_t pos = 0; pos < n; pos++)
+		ck_assert(has_result[pos]);
+}
+
+START_TEST(ring)
+{
+	for (uint32_t hosts = 1; hosts <= RING_MAX; hosts++) {
+		for (uint64_t count = 1; count <= 2 * RING_MAX + 1; count++) {
+			struct cc_plan p;
+
+			ck_assert_int_eq(cc_plan_init(&p, count, 4, hosts, 8), 0);
+			for (uint32_t chunk = 0; chunk < hosts; chunk++)
+				simulate(&p, chunk);
+		}
+	}
+}
+END_TEST
+
+/* A host's input is needed in ascending order with one wrap-around, beginning at first_byte. */
+START_TEST(input_order)
+{
+	for (uint32_t hosts = 1; hosts <= RING_MAX; hosts++) {
+		struct cc_plan p;
+
+		ck_assert_int_eq(cc_plan_init(&p, 1000, 4, hosts, 64), 0);
+		for (uint32_t pos = 0; pos < hosts; pos++) {
+			uint64_t at = cc_plan_first_byte(&p, pos);
+
+			for (uint32_t i = 0; i < hosts; i++) {
+				uint32_t chunk = (cc_plan_first_chunk(&p, pos) + i) % hosts;
+				struct cc_span s = cc_plan_chunk(&p, chunk);
+
+				ck_assert_int_eq(cc_plan_reduce_hop(&p, chunk, pos), (int)i - 1);
+				ck_assert_uint_eq(s.off, at % 4000);
+				at = s.off + s.len;
+			}
+		}
+	}
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("plan");
+	TCase *tc = tcase_create("plan");
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, tiles);
+	tcase_add_test(tc, limits);
+	tcase_add_test(tc, segment_sizes);
+	tcase_add_test(tc, ring);
+	tcase_add_test(tc, input_order);
+	suite_add_tcase(s, tc);
+	return tl_run(s);
+}

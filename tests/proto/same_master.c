@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "tests/proto/sample.h"
+
+static bool same_ids(const struct cc_id *a, uint32_t n_a, const struct cc_id *b, uint32_t n_b)
+{
+	return n_a == n_b && memcmp(a, b, n_a * sizeof *a) == 0;
+}
+
+static bool same_addrs(const struct cc_addr *a, uint32_t n_a, const struct cc_addr *b, uint32_t n_b)
+{
+	if (n_a != n_b)
+		return false;
+	for (uint32_t i = 0; i < n_a; i++)
+		if (!cc_addr_eq(&a[i], &b[i]))
+			return false;
+	return true;
+}
+
+static bool same_hello(const struct wm_hello *a, const struct wm_hello *b)
+{
+	return a->version_min == b->version_min && a->version_max == b->version_max &&
+	       a->features == b->features && cc_id_eq(&a->agent, &b->agent) &&
+	       strcmp(a->name, b->name) == 0 && a->advertised == b->advertised &&
+	       same_addrs(a->addrs, a->n_addrs, b->addrs, b->n_addrs) &&
+	       a->port_p2p == b->port_p2p && a->port_shared_state == b->port_shared_state &&
+	       a->port_benchmark == b->port_benchmark;
+}
+
+static bool same_hello_ack(const struct wm_hello_ack *a, const struct wm_hello_ack *b)
+{
+	return a->version == b->version && a->features == b->features &&
+	       cc_id_eq(&a->run, &b->run) && cc_id_eq(&a->run_key, &b->run_key) &&
+	       a->heartbeat_ms == b->heartbeat_ms && a->timeout_ms == b->timeout_ms &&
+	       a->segment_max == b->segment_max;
+}
+
+static bool same_op_vote(const struct wm_op_vote *a, const struct wm_op_vote *b)
+{
+	return a->group == b->group && a->tag == b->tag && a->params.count == b->params.count &&
+	       a->params.dtype == b->params.dtype && a->params.op == b->params.op &&
+	       a->params.quant_algo == b->params.quant_algo &&
+	       a->params.quant_dtype == b->params.quant_dtype &&
+	       same_ids(a->peers, a->n_peers, b->peers, b->n_peers);
+}
+
+static bool same_round_report(const struct wm_round_report *a, const struct wm_round_report *b)
+{
+	if (a->round != b->round || a->n_failures != b->n_failures)
+		return false;
+	for (uint32_t i = 0; i < a->n_failures; i++)
+		if (!cc_id_eq(&a->failures[i].agent, &b->failures[i].agent) ||
+			strcmp(a->failures[i].text, b->failures[i].text) != 0)
+			return false;
+	return true;
+}
+
+static bool same_endpoint(const struct wm_endpoint *a, const struct wm_endpoint *b)
+{
+	return cc_id_eq(&a->agent, &b->agent) && strcmp(a->name, b->name) == 0 &&
+	       a->at_master == b->at_master && a->port == b->port &&
+	       same_addrs(a->addrs, a->n_addrs, b->addrs, b->n_addrs);
+}
+
+static bool same_round(const struct wm_round *a, const struct wm_round *b)
+{
+	if (a->round != b->round || a->accept != b->accept || a->n_rings != b->n_rings)
+		return false;
+	for (uint32_t i = 0; i < a->n_rings; i++) {
+		const struct wm_ring *x = &a->rings[i], *y = &b->rings[i];
+
+		if (x->group != y->group || x->hosts != y->hosts || x->pos != y->pos ||
+			x->pool_size != y->pool_size || !same_endpoint(&x->next, &y->next) ||
+			!cc_id_eq(&x->prev, &y->prev) ||
+			!same_ids(x->members, x->n_members, y->members, y->n_members))
+			return false;
+	}
+	return true;
+}
+
+static bool same_world(const struct wm_world *a, const struct wm_world *b)
+{
+	if (a->global != b->global || a->groups != b->groups || a->largest != b->largest ||
+		a->n != b->n)
+		return false;
+	for (uint32_t i = 0; i < a->n; i++)
+		if (a->own[i].group != b->own[i].group || a->own[i].world != b->own[i].world)
+			return false;
+	return true;
+}
+
+static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
+{
+	switch (a->type) {
+	case WM_HELLO:
+		return same_hello(&a->u.hello, &b->u.hello);
+	case WM_JOIN:
+		return cc_id_eq(&a->u.join.peer, &b->u.join.peer) &&
+		       a->u.join.group == b->u.join.group &&
+		       a->u.join.pool_size == b->u.join.pool_size &&
+		       a->u.join.pid == b->u.join.pid &&
+		       strcmp(a->u.join.name, b->u.join.name) == 0;
+	case WM_LEAVE:
+		return cc_id_eq(&a->u.leave.peer, &b->u.leave.peer) &&
+		       a->u.leave.kind == b->u.leave.kind;
+	case WM_TOPO_VOTE:
+	case WM_PENDING_VOTE:
+		return cc_id_eq(&a->u.peer.peer, &b->u.peer.peer);
+	case WM_OP_VOTE:
+		return same_op_vote(&a->u.op_vote, &b->u.op_vote);
+	case WM_OP_REPORT:
+		return a->u.op_report.seq == b->u.op_report.seq &&
+		       a->u.op_report.ok == b->u.op_report.ok &&
+		       cc_id_eq(&a->u.op_report.suspect, &b->u.op_report.suspect) &&
+		       strcmp(a->u.op_report.text, b->u.op_report.text) == 0;
+	case WM_ROUND_REPORT:
+		return same_round_report(&a->u.round_report, &b->u.round_report);
+	case WM_HEARTBEAT:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool same_master_message(const struct wm_msg *a, const struct wm_msg *b)
+{
+	switch (a->type) {
+	case WM_HELLO_ACK:
+		return same_hello_ack(&a->u.hello_ack, &b->u.hello_ack);
+	case WM_REFUSE:
+		return a->u.refuse.version_min == b->u.refuse.version_min &&
+		       a->u.refuse.version_max == b->u.refuse.version_max &&
+		       a->u.refuse.code == b->u.refuse.code &&
+		       strcmp(a->u.refuse.text, b->u.refuse.text) == 0;
+	case WM_ROUND:
+		return same_round(&a->u.round, &b->u.round);
+	case WM_COMMIT:
+		return a->u.commit.round == b->u.commit.round &&
+		       a->u.commit.epoch == b->u.commit.epoch &&
+		       a->u.commit.accept == b->u.commit.accept &&
+		       same_world(&a->u.commit.world, &b->u.commit.world);
+	case WM_WORLD:
+		return same_world(&a->u.world, &b->u.world);
+	case WM_OP_START:
+		return a->u.op_start.group == b->u.op_start.group &&
+		       a->u.op_start.tag == b->u.op_start.tag &&
+		       a->u.op_start.seq == b->u.op_start.seq &&
+		       a->u.op_start.epoch == b->u.op_start.epoch;
+	case WM_OP_ABORT:
+		return a->u.op_abort.group == b->u.op_abort.group &&
+		       a->u.op_abort.tag == b->u.op_abort.tag &&
+		       a->u.op_abort.seq == b->u.op_abort.seq &&
+		       a->u.op_abort.code == b->u.op_abort.code &&
+		       strcmp(a->u.op_abort.text, b->u.op_abort.text) == 0;
+	case WM_OP_DONE:
+		return a->u.op_done.seq == b->u.op_done.seq;
+	case WM_PENDING_ANSWER:
+		return a->u.pending_answer.pending == b->u.pending_answer.pending;
+	case WM_KICK:
+		return cc_id_eq(&a->u.kick.peer, &b->u.kick.peer) &&
+		       a->u.kick.code == b->u.kick.code &&
+		       strcmp(a->u.kick.text, b->u.kick.text) == 0;
+	default:
+		return false;
+	}
+}
+
+bool same_master(const struct wm_msg *a, const struct wm_msg *b)
+{
+	if (a->type != b->type)
+		return false;
+	return a->type < WM_HELLO_ACK ? same_agent_message(a, b) : same_master_message(a, b);
+}

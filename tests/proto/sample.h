@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Random valid messages of every kind, and whether two of them are equal field by field: for the
+ * codec tests, the fuzz targets and the generator of their corpora.
+ */
+#ifndef SAMPLE_H
+#define SAMPLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "proto/wire_admin.h"
+#include "proto/wire_link.h"
+#include "proto/wire_local.h"
+#include "proto/wire_master.h"
+#include "tests/common/testlib.h"
+
+extern const enum wm_type sample_master_types[];
+extern const size_t sample_master_n_types;
+
+struct cc_id sample_id(struct tl_rng *r); /* never zero */
+/* Clean UTF-8 that fills at most size bytes with its NUL; sometimes empty, sometimes full. */
+void sample_text(struct tl_rng *r, char *ret, size_t size);
+/* port >= port_min. */
+struct cc_addr sample_addr(struct tl_rng *r, uint16_t port_min);
+
+/* Fills *ret, which wire_master_clear frees. */
+void sample_master(struct tl_rng *r, enum wm_type type, struct wm_msg *ret);
+bool same_master(const struct wm_msg *a, const struct wm_msg *b);
+
+void sample_request(struct tl_rng *r, enum wl_type type, struct wl_request *ret);
+bool same_request(const struct wl_request *a, const struct wl_request *b);
+void sample_reply(struct tl_rng *r, struct wl_reply *ret);
+bool same_reply(const struct wl_reply *a, const struct wl_reply *b);
+
+/* Fills *ret, which wa_reply_clear frees. */
+void sample_admin_reply(struct tl_rng *r, struct wa_reply *ret);
+bool same_admin_reply(const struct wa_reply *a, const struct wa_reply *b);
+
+struct wlk_hello sample_link_hello(struct tl_rng *r);
+bool same_link_hello(const struct wlk_hello *a, const struct wlk_hello *b);
+struct wlk_ack sample_link_ack(struct tl_rng *r);
+bool same_link_ack(const struct wlk_ack *a, const struct wlk_ack *b);
+struct wlk_data sample_link_data(struct tl_rng *r);
+bool same_link_data(const struct wlk_data *a, const struct wlk_data *b);
+
+#endif

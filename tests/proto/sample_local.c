@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "tests/proto/sample.h"
+
+void sample_request(struct tl_rng *r, enum wl_type type, struct wl_request *ret)
+{
+	struct wl_request q = {.type = type, .req_id = 1 + (uint32_t)tl_magnitude(r, 31)};
+
+	switch (type) {
+	case WL_HELLO:
+		q.version_min = WL_VERSION_MIN;
+		q.version_max = (uint32_t)tl_range(r, WL_VERSION_MAX, UINT16_MAX);
+		q.features = tl_u64(r);
+		sample_text(r, q.name, sizeof q.name);
+		break;
+	case WL_COMM_CREATE:
+		q.master = sample_addr(r, 1);
+		q.group = (uint32_t)tl_magnitude(r, 32);
+		q.pool_size = (uint32_t)tl_range(r, 0, 64);
+		break;
+	case WL_COMM_CONNECT:
+	case WL_COMM_DESTROY:
+	case WL_UPDATE_TOPOLOGY:
+	case WL_ARE_PENDING:
+		q.comm = (uint32_t)tl_magnitude(r, 32);
+		break;
+	case WL_REGION_ALLOC:
+		q.comm = (uint32_t)tl_magnitude(r, 32);
+		q.size = tl_range(r, 1, (uint64_t)1 << 48);
+		q.use = tl_range(r, 0, 1) == 0 ? WL_REGION_REGISTERED : WL_REGION_STAGING;
+		break;
+	case WL_REGION_FREE:
+	case WL_REGION_MAP:
+		q.comm = (uint32_t)tl_magnitude(r, 32);
+		q.region = tl_magnitude(r, 64);
+		break;
+	}
+	*ret = q;
+}
+
+bool same_request(const struct wl_request *a, const struct wl_request *b)
+{
+	return a->type == b->type && a->req_id == b->req_id && a->version_min == b->version_min &&
+	       a->version_max == b->version_max && a->features == b->features &&
+	       strcmp(a->name, b->name) == 0 && cc_addr_eq(&a->master, &b->master) &&
+	       a->group == b->group && a->pool_size == b->pool_size && a->comm == b->comm &&
+	       a->region == b->region && a->size == b->size && a->use == b->use;
+}
+
+void sample_reply(struct tl_rng *r, struct wl_reply *ret)
+{
+	struct wl_reply p = {
+		.req_id = (uint32_t)tl_magnitude(r, 32),
+		.code = (uint32_t)tl_range(r, 0, 255),
+		.version_min = (uint32_t)tl_range(r, 0, 9),
+		.version_max = (uint32_t)tl_range(r, 9, UINT16_MAX),
+		.version = (uint32_t)tl_range(r, 0, UINT16_MAX),
+		.features = tl_u64(r),
+		.comm = (uint32_t)tl_magnitude(r, 32),
+		.region = tl_magnitude(r, 64),
+		.size = tl_magnitude(r, 48),
+		.flag = tl_range(r, 0, 1) == 1,
+	};
+
+	sample_text(r, p.text, sizeof p.text);
+	*ret = p;
+}
+
+bool same_reply(const struct wl_reply *a, const struct wl_reply *b)
+{
+	return a->req_id == b->req_id && a->code == b->code && strcmp(a->text, b->text) == 0 &&
+	       a->version_min == b->version_min && a->version_max == b->version_max &&
+	       a->version == b->version && a->features == b->features && a->comm == b->comm &&
+	       a->region == b->region && a->size == b->size && a->flag == b->flag;
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "tests/proto/sample.h"
+
+const enum wm_type sample_master_types[] = {
+	WM_HELLO,
+	WM_JOIN,
+	WM_LEAVE,
+	WM_TOPO_VOTE,
+	WM_PENDING_VOTE,
+	WM_OP_VOTE,
+	WM_OP_REPORT,
+	WM_ROUND_REPORT,
+	WM_HEARTBEAT,
+	WM_HELLO_ACK,
+	WM_REFUSE,
+	WM_ROUND,
+	WM_COMMIT,
+	WM_WORLD,
+	WM_OP_START,
+	WM_OP_ABORT,
+	WM_OP_DONE,
+	WM_PENDING_ANSWER,
+	WM_KICK,
+};
+const size_t sample_master_n_types = sizeof sample_master_types / sizeof sample_master_types[0];
+
+static void *array(size_t n, size_t size)
+{
+	void *v = calloc(n + 1, size);
+
+	if (v == NULL)
+		abort();
+	return v;
+}
+
+static bool flip(struct tl_rng *r)
+{
+	return tl_range(r, 0, 1) == 1;
+}
+
+static uint32_t any32(struct tl_rng *r)
+{
+	return (uint32_t)tl_magnitude(r, 32);
+}
+
+/* 0 .. max, small more often than large. */
+static uint32_t few(struct tl_rng *r, uint32_t max)
+{
+	return (uint32_t)(tl_range(r, 0, 9) == 0 ? max : tl_range(r, 0, max < 9 ? max : 9));
+}
+
+static uint32_t code(struct tl_rng *r)
+{
+	return (uint32_t)tl_range(r, 1, 255);
+}
+
+static struct cc_id *ids(struct tl_rng *r, uint32_t n)
+{
+	struct cc_id *v = array(n, sizeof *v);
+
+	for (uint32_t i = 0; i < n; i++)
+		v[i] = sample_id(r);
+	return v;
+}
+
+static void hello(struct tl_rng *r, struct wm_hello *m)
+{
+	m->version_min = WM_VERSION_MIN;
+	m->version_max = (uint32_t)tl_range(r, WM_VERSION_MAX, 65535);
+	m->features = tl_magnitude(r, 64);
+	m->agent = sample_id(r);
+	sample_text(r, m->name, sizeof m->name);
+	m->advertised = flip(r);
+	m->n_addrs = few(r, WM_ADDRS_MAX);
+	for (uint32_t i = 0; i < m->n_addrs; i++)
+		m->addrs[i] = sample_addr(r, 0);
+	m->port_p2p = (uint16_t)tl_range(r, 1, 65535);
+	m->port_shared_state = (uint16_t)tl_range(r, 0, 65535);
+	m->port_benchmark = (uint16_t)tl_range(r, 0, 65535);
+}
+
+static void hello_ack(struct tl_rng *r, struct wm_hello_ack *m)
+{
+	m->version = (uint32_t)tl_range(r, WM_VERSION_MIN, WM_VERSION_MAX);
+	m->features = tl_magnitude(r, 64);
+	m->run = sample_id(r);
+	m->run_key = sample_id(r);
+	m->heartbeat_ms = (uint32_t)tl_range(r, 1, 3600000);
+	m->timeout_ms = (uint32_t)tl_range(r, m->heartbeat_ms, 3600000);
+	m->segment_max = (uint32_t)tl_range(r, 64, WLK_LEN_MAX);
+}
+
+static void op_vote(struct tl_rng *r, struct wm_op_vote *m)
+{
+	m->group = any32(r);
+	m->tag = tl_magnitude(r, 64);
+	m->params.count = 1 + tl_magnitude(r, 48);
+	m->params.dtype = (uint32_t)tl_range(r, 0, 11);
+	m->params.op = (uint32_t)tl_range(r, 0, 4);
+	m->params.quant_algo = (uint32_t)tl_range(r, 0, 2);
+	m->params.quant_dtype = (uint32_t)tl_range(r, 0, 11);
+	m->n_peers = 1 + few(r, WM_PEERS_MAX - 1);
+	m->peers = ids(r, m->n_peers);
+}
+
+static void round_report(struct tl_rng *r, struct wm_round_report *m)
+{
+	m->round = tl_magnitude(r, 64);
+	m->n_failures = few(r, WM_FAILURES_MAX);
+	m->failures = array(m->n_failures, sizeof *m->failures);
+	for (uint32_t i = 0; i < m->n_failures; i++) {
+		m->failures[i].agent = sample_id(r);
+		sample_text(r, m->failures[i].text, sizeof m->failures[i].text);
+	}
+}
+
+static void endpoint(struct tl_rng *r, struct wm_endpoint *m)
+{
+	m->agent = sample_id(r);
+	sample_text(r, m->name, sizeof m->name);
+	m->at_master = flip(r);
+	m->port = (uint16_t)tl_range(r, 1, 65535);
+	m->n_addrs = few(r, WM_ADDRS_MAX);
+	if (m->n_addrs == 0 && !m->at_master)
+		m->n_addrs = 1;
+	for (uint32_t i = 0; i < m->n_addrs; i++)
+		m->addrs[i] = sample_addr(r, 1);
+}
+
+static void round_(struct tl_rng *r, struct wm_round *m)
+{
+	uint32_t first_group = any32(r);
+
+	m->round = tl_magnitude(r, 64);
+	m->accept = flip(r);
+	m->n_rings = few(r, WM_RINGS_MAX);
+	m->rings = array(m->n_rings, sizeof *m->rings);
+	for (uint32_t i = 0; i < m->n_rings; i++) {
+		struct wm_ring *ring = &m->rings[i];
+
+		ring->group = first_group + i;
+		ring->hosts = 1 + few(r, 65535);
+		ring->pos = (uint32_t)tl_range(r, 0, ring->hosts - 1);
+		ring->pool_size = (uint32_t)tl_range(r, 1, WM_POOL_MAX);
+		if (ring->hosts > 1) {
+			endpoint(r, &ring->next);
+			ring->prev = sample_id(r);
+		}
+		/* All maxima together would not fit into a frame. */
+		ring->n_members = 1 + (m->n_rings > 9 ? 0 : few(r, WM_PEERS_MAX - 1));
+		ring->members = ids(r, ring->n_members);
+	}
+}
+
+static void world(struct tl_rng *r, struct wm_world *m)
+{
+	uint32_t first_group = any32(r);
+
+	m->global = any32(r);
+	m->groups = any32(r);
+	m->largest = any32(r);
+	m->n = few(r, WM_RINGS_MAX);
+	m->own = array(m->n, sizeof *m->own);
+	for (uint32_t i = 0; i < m->n; i++) {
+		m->own[i].group = first_group + i;
+		m->own[i].world = any32(r);
+	}
+}
+
+static void agent_message(struct tl_rng *r, struct wm_msg *m)
+{
+	switch (m->type) {
+	case WM_HELLO:
+		hello(r, &m->u.hello);
+		break;
+	case WM_JOIN:
+		m->u.join.peer = sample_id(r);
+		m->u.join.group = any32(r);
+		m->u.join.pool_size = (uint32_t)tl_range(r, 1, WM_POOL_MAX);
+		m->u.join.pid = any32(r);
+		sample_text(r, m->u.join.name, sizeof m->u.join.name);
+		break;
+	case WM_LEAVE:
+		m->u.leave.peer = sample_id(r);
+		m->u.leave.kind = flip(r) ? WM_LEAVE_CLEAN : WM_LEAVE_DIED;
+		break;
+	case WM_TOPO_VOTE:
+	case WM_PENDING_VOTE:
+		m->u.peer.peer = sample_id(r);
+		break;
+	case WM_OP_VOTE:
+		op_vote(r, &m->u.op_vote);
+		break;
+	case WM_OP_REPORT:
+		m->u.op_report.seq = 1 + tl_magnitude(r, 63);
+		m->u.op_report.ok = flip(r);
+		if (flip(r))
+			m->u.op_report.suspect = sample_id(r);
+		sample_text(r, m->u.op_report.text, sizeof m->u.op_report.text);
+		break;
+	case WM_ROUND_REPORT:
+		round_report(r, &m->u.round_report);
+		break;
+	default:
+		break;
+	}
+}
+
+static void master_message(struct tl_rng *r, struct wm_msg *m)
+{
+	switch (m->type) {
+	case WM_HELLO_ACK:
+		hello_ack(r, &m->u.hello_ack);
+		break;
+	case WM_REFUSE:
+		m->u.refuse.version_min = (uint32_t)tl_range(r, 1, 65535);
+		m->u.refuse.version_max = (uint32_t)tl_range(r, m->u.refuse.version_min, 65535);
+		m->u.refuse.code = code(r);
+		sample_text(r, m->u.refuse.text, sizeof m->u.refuse.text);
+		break;
+	case WM_ROUND:
+		round_(r, &m->u.round);
+		break;
+	case WM_COMMIT:
+		m->u.commit.round = tl_magnitude(r, 64);
+		m->u.commit.epoch = tl_magnitude(r, 64);
+		m->u.commit.accept = flip(r);
+		world(r, &m->u.commit.world);
+		break;
+	case WM_WORLD:
+		world(r, &m->u.world);
+		break;
+	case WM_OP_START:
+		m->u.op_start.group = any32(r);
+		m->u.op_start.tag = tl_magnitude(r, 64);
+		m->u.op_start.seq = 1 + tl_magnitude(r, 63);
+		m->u.op_start.epoch = tl_magnitude(r, 64);
+		break;
+	case WM_OP_ABORT:
+		m->u.op_abort.group = any32(r);
+		m->u.op_abort.tag = tl_magnitude(r, 64);
+		m->u.op_abort.seq = tl_magnitude(r, 64);
+		m->u.op_abort.code = code(r);
+		sample_text(r, m->u.op_abort.text, sizeof m->u.op_abort.text);
+		break;
+	case WM_OP_DONE:
+		m->u.op_done.seq = 1 + tl_magnitude(r, 63);
+		break;
+	case WM_PENDING_ANSWER:
+		m->u.pending_answer.pending = flip(r);
+		break;
+	case WM_KICK:
+		m->u.kick.peer = sample_id(r);
+		m->u.kick.code = code(r);
+		sample_text(r, m->u.kick.text, sizeof m->u.kick.text);
+		break;
+	default:
+		break;
+	}
+}
+
+void sample_master(struct tl_rng *r, enum wm_type type, struct wm_msg *ret)
+{
+	*ret = (struct wm_msg){.type = type};
+	if (type < WM_HELLO_ACK)
+		agent_message(r, ret);
+	else
+		master_message(r, ret);
+}

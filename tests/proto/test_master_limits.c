@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every limit of the messages between agents and the master, on both sides.
+ */
+#include "tests/proto/master_check.h"
+
+/* What it encodes to is refused, and the reason names the field. */
+static void refused_as(const struct wm_msg *m, int err, const char *field)
+{
+	struct bytes b = encode(m);
+	struct wm_msg got = {.type = WM_KICK, .u.kick.code = 77};
+	const char *why = NULL;
+
+	ck_assert_int_eq(wire_master_decode(b.p, b.len, &got, &why), err);
+	ck_assert_ptr_nonnull(why);
+	ck_assert_msg(strncmp(why, field, strlen(field)) == 0 && why[strlen(field)] == ':',
+		"expected %s, got \"%s\"", field, why);
+	ck_assert_uint_eq(got.type, WM_KICK);
+	ck_assert_uint_eq(got.u.kick.code, 77);
+	free(b.p);
+}
+
+static void refused(const struct wm_msg *m, const char *field)
+{
+	refused_as(m, CC_ERR_PROTO, field);
+}
+
+static struct tl_rng limits_rng;
+static struct wm_msg m;
+
+static void fresh(enum wm_type type)
+{
+	wire_master_clear(&m);
+	sample_master(&limits_rng, type, &m);
+}
+
+static void limits_setup(void)
+{
+	limits_rng = tl_rng_new(4);
+}
+
+static void limits_teardown(void)
+{
+	wire_master_clear(&m);
+}
+
+START_TEST(hello_limits)
+{
+	struct wm_hello *h = &m.u.hello;
+
+	fresh(WM_HELLO);
+	h->agent = (struct cc_id){{0}};
+	refused(&m, "hello.agent");
+	fresh(WM_HELLO);
+	h->port_p2p = 0;
+	refused(&m, "hello.port_p2p");
+	fresh(WM_HELLO);
+	h->n_addrs = 1;
+	h->addrs[0] = (struct cc_addr){0};
+	refused(&m, "hello.addrs");
+}
+END_TEST
+
+START_TEST(version_ranges)
+{
+	struct wm_msg got;
+	const char *why;
+	struct bytes b;
+
+	fresh(WM_HELLO);
+	m.u.hello.version_min = 0;
+	refused(&m, "hello.version_min");
+	m.u.hello.version_min = 3;
+	m.u.hello.version_max = 2;
+	refused(&m, "hello.version_min");
+	m.u.hello.version_max = 65536;
+	refused(&m, "hello.version_min");
+
+	/* Of a hello that we cannot understand, the versions are known all the same. */
+	m.u.hello.version_min = WM_VERSION_MAX + 1;
+	m.u.hello.version_max = WM_VERSION_MAX + 2;
+	m.u.hello.agent = (struct cc_id){{0}};
+	m.u.hello.port_p2p = 0;
+	b = encode(&m);
+	ck_assert_int_eq(wire_master_decode(b.p, b.len, &got, &why), 0);
+	ck_assert_uint_eq(got.u.hello.version_min, WM_VERSION_MAX + 1);
+	ck_assert_uint_eq(got.u.hello.version_max, WM_VERSION_MAX + 2);
+	ck_assert_uint_eq(got.u.hello.n_addrs, 0);
+	wire_master_clear(&got);
+	free(b.p);
+
+	fresh(WM_HELLO_ACK);
+	m.u.hello_ack.version = WM_VERSION_MAX + 1;
+	refused_as(&m, CC_ERR_VERSION, "hello_ack.version");
+	m.u.hello_ack.version = 0;
+	refused_as(&m, CC_ERR_VERSION, "hello_ack.version");
+
+	fresh(WM_REFUSE);
+	m.u.refuse.version_min = m.u.refuse.version_max + 1;
+	refused(&m, "refuse.version_min");
+	fresh(WM_REFUSE);
+	m.u.refuse.version_min = 7;
+	m.u.refuse.version_max = 9;
+	accepted(&m);
+}
+END_TEST
+
+START_TEST(hello_ack_limits)
+{
+	struct wm_hello_ack *h = &m.u.hello_ack;
+
+	fresh(WM_HELLO_ACK);
+	h->run = (struct cc_id){{0}};
+	refused(&m, "hello_ack.run");
+	fresh(WM_HELLO_ACK);
+	h->run_key = (struct cc_id){{0}};
+	refused(&m, "hello_ack.run_key");
+	fresh(WM_HELLO_ACK);
+	h->heartbeat_ms = 0;
+	refused(&m, "hello_ack.heartbeat_ms");
+	h->heartbeat_ms = h->timeout_ms = 3600000;
+	accepted(&m);
+	h->timeout_ms = 3600001;
+	refused(&m, "hello_ack.timeout_ms");
+	h->heartbeat_ms = 3600001;
+	refused(&m, "hello_ack.heartbeat_ms");
+	h->heartbeat_ms = h->timeout_ms = 1;
+	accepted(&m);
+	h->heartbeat_ms = 2;
+	refused(&m, "hello_ack.timeout_ms");
+	fresh(WM_HELLO_ACK);
+	h->segment_max = 63;
+	refused(&m, "hello_ack.segment_max");
+	h->segment_max = 64;
+	accepted(&m);
+	h->segment_max = WLK_LEN_MAX;
+	accepted(&m);
+	h->segment_max = WLK_LEN_MAX + 1;
+	refused(&m, "hello_ack.segment_max");
+}
+END_TEST
+
+START_TEST(peer_limits)
+{
+	fresh(WM_JOIN);
+	m.u.join.peer = (struct cc_id){{0}};
+	refused(&m, "join.peer");
+	fresh(WM_JOIN);
+	m.u.join.pool_size = 0;
+	refused(&m, "join.pool_size");
+	m.u.join.pool_size = 64;
+	accepted(&m);
+	m.u.join.pool_size = 65;
+	refused(&m, "join.pool_size");
+	fresh(WM_LEAVE);
+	m.u.leave.kind = 2;
+	refused(&m, "leave.kind");
+	m.u.leave.kind = UINT32_MAX;
+	refused(&m, "leave.kind");
+	fresh(WM_LEAVE);
+	m.u.leave.peer = (struct cc_id){{0}};
+	refused(&m, "leave.peer");
+	fresh(WM_TOPO_VOTE);
+	m.u.peer.peer = (struct cc_id){{0}};
+	refused(&m, "topo_vote.peer");
+	m.type = WM_PENDING_VOTE;
+	refused(&m, "pending_vote.peer");
+	fresh(WM_KICK);
+	m.u.kick.peer = (struct cc_id){{0}};
+	refused(&m, "kick.peer");
+	fresh(WM_KICK);
+	m.u.kick.code = 0;
+	refused(&m, "kick.code");
+	m.u.kick.code = 255;
+	accepted(&m);
+	m.u.kick.code = 256;
+	refused(&m, "kick.code");
+}
+END_TEST
+
+START_TEST(op_params_limits)
+{
+	struct wm_op_params *p = &m.u.op_vote.params;
+
+	fresh(WM_OP_VOTE);
+	p->count = 0;
+	refused(&m, "op_vote.params.count");
+	p->count = (uint64_t)1 << 48;
+	accepted(&m);
+	p->count++;
+	refused(&m, "op_vote.params.count");
+	fresh(WM_OP_VOTE);
+	p->dtype = 11;
+	p->op = 4;
+	p->quant_algo = 2;
+	p->quant_dtype = 11;
+	accepted(&m);
+	p->dtype = 12;
+	refused(&m, "op_vote.params.dtype");
+	p->dtype = 0;
+	p->op = 5;
+	refused(&m, "op_vote.params.op");
+	p->op = 0;
+	p->quant_algo = 3;
+	refused(&m, "op_vote.params.quant_algo");
+	p->quant_algo = 64;
+	refused(&m, "op_vote.params.quant_algo");
+	p->quant_algo = 0;
+	p->quant_dtype = 12;
+	refused(&m, "op_vote.params.quant_dtype");
+}
+END_TEST
+
+/* n ids, all different. */
+static struct cc_id *many_ids(uint32_t n)
+{
+	struct cc_id *v = calloc(n, sizeof *v);
+
+	ck_assert_ptr_nonnull(v);
+	for (uint32_t i = 0; i < n; i++)
+		v[i] = sample_id(&limits_rng);
+	return v;
+}
+
+START_TEST(op_vote_peers)
+{
+	struct wm_op_vote *v = &m.u.op_vote;
+
+	fresh(WM_OP_VOTE);
+	v->n_peers = 0;
+	refused(&m, "op_vote.peers");
+	free(v->peers);
+	v->peers = many_ids(WM_PEERS_MAX + 1);
+	v->n_peers = WM_PEERS_MAX + 1;
+	refused(&m, "op_vote.peers");
+	v->n_peers = WM_PEERS_MAX;
+	accepted(&m);
+	v->peers[0] = v->peers[WM_PEERS_MAX - 1];
+	refused(&m, "op_vote.peers");
+	v->n_peers = 2;
+	accepted(&m);
+	v->peers[1] = (struct cc_id){{0}};
+	refused(&m, "op_vote.peers");
+}
+END_TEST
+
+START_TEST(report_limits)
+{
+	struct wm_round_report *p = &m.u.round_report;
+
+	fresh(WM_OP_REPORT);
+	m.u.op_report.seq = 0;
+	refused(&m, "op_report.seq");
+	fresh(WM_ROUND_REPORT);
+	free(p->failures);
+	p->failures = calloc(WM_FAILURES_MAX + 1, sizeof *p->failures);
+	ck_assert_ptr_nonnull(p->failures);
+	for (size_t i = 0; i <= WM_FAILURES_MAX; i++)
+		p->failures[i].agent = sample_id(&limits_rng);
+	p->n_failures = WM_FAILURES_MAX + 1;
+	refused(&m, "round_report.failures");
+	p->n_failures = WM_FAILURES_MAX;
+	accepted(&m);
+	p->failures[WM_FAILURES_MAX - 1].agent = (struct cc_id){{0}};
+	refused(&m, "round_report.failures.agent");
+}
+END_TEST
+
+/* A round with one ring of three hosts. */
+static struct wm_ring *fresh_ring(void)
+{
+	struct wm_ring *ring;
+
+	wire_master_clear(&m);
+	m.type = WM_ROUND;
+	m.u.round.n_rings = 1;
+	ring = m.u.round.rings = calloc(1, sizeof *ring);
+	ck_assert_ptr_nonnull(ring);
+	*ring = (struct wm_ring){
+		.hosts = 3,
+		.pos = 2,
+		.pool_size = 1,
+		.next = {.agent = sample_id(&limits_rng), .port = 1, .n_addrs = 1},
+		.prev = sample_id(&limits_rng),
+		.n_members = 1,
+		.members = many_ids(1),
+	};
+	ring->next.addrs[0] = sample_addr(&limits_rng, 1);
+	return ring;
+}
+
+START_TEST(ring_limits)
+{
+	struct wm_ring *ring = fresh_ring();
+
+	accepted(&m);
+	ring->hosts = 0;
+	refused(&m, "round.rings.hosts");
+	ring->hosts = 65536;
+	accepted(&m);
+	ring->hosts = 65537;
+	refused(&m, "round.rings.hosts");
+	ring = fresh_ring();
+	ring->pos = 3;
+	refused(&m, "round.rings.pos");
+	ring = fresh_ring();
+	ring->pool_size = 0;
+	refused(&m, "round.rings.pool_size");
+	ring->pool_size = 65;
+	refused(&m, "round.rings.pool_size");
+	ring = fresh_ring();
+	ring->prev = (struct cc_id){{0}};
+	refused(&m, "round.rings.prev");
+	ring = fresh_ring();
+	ring->n_members = 0;
+	refused(&m, "round.rings.members");
+	ring->n_members = 1;
+	ring->members[0] = (struct cc_id){{0}};
+	refused(&m, "round.rings.members");
+	/* A ring of one host has no neighbours. */
+	ring = fresh_ring();
+	ring->hosts = 1;
+	ring->pos = 0;
+	ring->next = (struct wm_endpoint){0};
+	ring->prev = (struct cc_id){{0}};
+	accepted(&m);
+}
+END_TEST
+
+START_TEST(endpoint_limits)
+{
+	struct wm_endpoint *e = &fresh_ring()->next;
+
+	e->agent = (struct cc_id){{0}};
+	refused(&m, "round.rings.next.agent");
+	e = &fresh_ring()->next;
+	e->port = 0;
+	refused(&m, "round.rings.next.port");
+	e = &fresh_ring()->next;
+	e->addrs[0].port = 0;
+	refused(&m, "round.rings.next.addrs");
+	e = &fresh_ring()->next;
+	e->n_addrs = 0;
+	refused(&m, "round.rings.next.addrs");
+	e->at_master = true;
+	accepted(&m);
+	e->n_addrs = WM_ADDRS_MAX;
+	for (size_t i = 0; i < WM_ADDRS_MAX; i++)
+		e->addrs[i] = sample_addr(&limits_rng, 1);
+	accepted(&m);
+}
+END_TEST
+
+START_TEST(round_limits)
+{
+	struct wm_round *p = &m.u.round;
+
+	wire_master_clear(&m);
+	m.type = WM_ROUND;
+	p->rings = calloc(WM_RINGS_MAX + 1, sizeof *p->rings);
+	ck_assert_ptr_nonnull(p->rings);
+	for (uint32_t i = 0; i <= WM_RINGS_MAX; i++)
+		p->rings[i] = (struct wm_ring){.group = i,
+			.hosts = 1,
+			.pool_size = 1,
+			.n_members = 1,
+			.members = many_ids(1)};
+	p->n_rings = WM_RINGS_MAX + 1;
+	refused(&m, "round.rings");
+	p->n_rings = WM_RINGS_MAX;
+	accepted(&m);
+	p->rings[WM_RINGS_MAX - 1].group = 0;
+	refused(&m, "round.rings");
+	p->n_rings = WM_RINGS_MAX + 1; /* so that all is freed */
+}
+END_TEST
+
+START_TEST(world_limits)
+{
+	struct wm_world *w = &m.u.world;
+
+	wire_master_clear(&m);
+	m.type = WM_WORLD;
+	w->own = calloc(WM_RINGS_MAX + 1, sizeof *w->own);
+	ck_assert_ptr_nonnull(w->own);
+	for (uint32_t i = 0; i <= WM_RINGS_MAX; i++)
+		w->own[i].group = i;
+	w->n = WM_RINGS_MAX + 1;
+	refused(&m, "world.own");
+	/* Two bytes each: the smallest elements of all must still fit into the memory bound. */
+	w->n = WM_RINGS_MAX;
+	accepted(&m);
+	w->own[1].group = 0;
+	refused(&m, "world.own");
+}
+END_TEST
+
+START_TEST(op_limits)
+{
+	fresh(WM_OP_START);
+	m.u.op_start.seq = 0;
+	refused(&m, "op_start.seq");
+	fresh(WM_OP_DONE);
+	m.u.op_done.seq = 0;
+	refused(&m, "op_done.seq");
+	fresh(WM_OP_ABORT);
+	m.u.op_abort.seq = 0;
+	accepted(&m);
+	m.u.op_abort.code = 0;
+	refused(&m, "op_abort.code");
+	m.u.op_abort.code = 256;
+	refused(&m, "op_abort.code");
+}
+END_TEST
+
+/* What we send is clean even when what we were given is not. */
+START_TEST(encoder_cleans)
+{
+	struct wm_msg got;
+	const char *why = "";
+	struct bytes b;
+
+	fresh(WM_HELLO);
+	memset(m.u.hello.name, '\xc3', sizeof m.u.hello.name - 1);
+	m.u.hello.name[WM_NAME_MAX - 1] = '\0';
+	b = encode(&m);
+	ck_assert_msg(wire_master_decode(b.p, b.len, &got, &why) == 0, "%s", why);
+	ck_assert_uint_eq(strspn(got.u.hello.name, "?"), WM_NAME_MAX - 1);
+	free(b.p);
+}
+END_TEST
+
+START_TEST(encoder_limits)
+{
+	uint8_t *frame = NULL;
+	size_t len = 7;
+
+	wire_master_clear(&m);
+	m.type = (enum wm_type)31;
+	ck_assert_int_eq(wire_master_encode(&m, &frame, &len), CC_ERR_INVAL);
+	/* 64 rings of 1024 members are more than a frame holds. */
+	m.type = WM_ROUND;
+	m.u.round.n_rings = 64;
+	m.u.round.rings = calloc(64, sizeof *m.u.round.rings);
+	ck_assert_ptr_nonnull(m.u.round.rings);
+	for (uint32_t i = 0; i < 64; i++)
+		m.u.round.rings[i] = (struct wm_ring){.group = i,
+			.hosts = 1,
+			.pool_size = 1,
+			.n_members = WM_PEERS_MAX,
+			.members = many_ids(WM_PEERS_MAX)};
+	ck_assert_int_eq(wire_master_encode(&m, &frame, &len), CC_ERR_LIMIT);
+	ck_assert_ptr_null(frame);
+	ck_assert_uint_eq(len, 7);
+	m.u.round.n_rings = 50;
+	accepted(&m);
+	m.u.round.n_rings = 64;
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("master limits");
+	TCase *limits = tcase_create("limits");
+
+	tcase_add_checked_fixture(limits, limits_setup, limits_teardown);
+	tcase_add_test(limits, hello_limits);
+	tcase_add_test(limits, version_ranges);
+	tcase_add_test(limits, hello_ack_limits);
+	tcase_add_test(limits, peer_limits);
+	tcase_add_test(limits, op_params_limits);
+	tcase_add_test(limits, op_vote_peers);
+	tcase_add_test(limits, report_limits);
+	tcase_add_test(limits, ring_limits);
+	tcase_add_test(limits, endpoint_limits);
+	tcase_add_test(limits, round_limits);
+	tcase_add_test(limits, world_limits);
+	tcase_add_test(limits, op_limits);
+	tcase_add_test(limits, encoder_cleans);
+	tcase_add_test(limits, encoder_limits);
+	suite_add_tcase(s, limits);
+	return tl_run(s);
+}

@@ -219,8 +219,9 @@ struct agentd {
 /* Passes ev to the core and carries out what it answers. While actions are carried out the event
  * waits its turn (its text is copied; it may then have no request, sqe or msg). */
 void agentd_feed(struct agentd *d, const struct agt_event *ev);
-/* One log line about a client or peer that misbehaves; too many of them are counted instead. */
-__attribute__((format(printf, 2, 3))) void agentd_complain(struct agentd *d, const char *fmt, ...);
+/* One log line about what came from outside; too many of them are counted instead. */
+__attribute__((format(printf, 3, 4))) void agentd_complain(
+	struct agentd *d, int level, const char *fmt, ...);
 /* Like strlcpy; cuts. */
 void agentd_copy_text(char *dst, size_t size, const char *src);
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 
 wire_generated = \
+	proto/admin.pb-c.c proto/admin.pb-c.h \
 	proto/ccoip.pb-c.c proto/ccoip.pb-c.h \
 	proto/local.pb-c.c proto/local.pb-c.h
 
@@ -12,6 +13,8 @@ proto_libwire_generated_la_CFLAGS = $(GENERATED_CFLAGS)
 
 proto_libwire_la_SOURCES = \
 	proto/shm_queue.h \
+	proto/wire_admin.c proto/wire_admin.h \
+	proto/wire_admin_decode.c \
 	proto/wire_arena.c proto/wire_arena.h \
 	proto/wire_bytes.h \
 	proto/wire_frame.c proto/wire_frame.h \
@@ -29,4 +32,4 @@ $(proto_libwire_la_OBJECTS): $(wire_generated)
 
 BUILT_SOURCES += $(wire_generated)
 CLEANFILES += $(wire_generated)
-EXTRA_DIST += proto/ccoip.proto proto/local.proto
+EXTRA_DIST += proto/admin.proto proto/ccoip.proto proto/local.proto

@@ -12,6 +12,7 @@
 
 #define WA_VERSION_MIN 1u
 #define WA_VERSION_MAX 1u
+#define WA_TABLES_MAX  16u
 #define WA_COLS_MAX    24u
 #define WA_ROWS_MAX    100000u
 #define WA_TEXT_MAX    512u
@@ -47,6 +48,7 @@ struct wa_table {
 	uint32_t n_rows;
 	struct wa_cell *cells; /* n_rows * n_cols, row after row, owned */
 	uint32_t cap_rows;
+	int err; /* what went wrong while it was built */
 };
 
 struct wa_reply {
@@ -57,10 +59,12 @@ struct wa_reply {
 	char error[WA_TEXT_MAX];	   /* "" or why there is no answer */
 	uint32_t n_tables;
 	struct wa_table *tables; /* owned */
+	int err;		 /* what went wrong while it was built */
 };
 
-/* Builds a reply: a table, its columns, then rows cell by cell. Errors (memory) are remembered and
- * returned by wire_admin_encode_reply. */
+/* Builds a reply: tables, their columns, then rows cell by cell. A table stays where it is until
+ * wa_reply_clear. Errors are remembered and returned by wire_admin_encode_reply; wa_table_add returns
+ * NULL for one, which the other functions take. A text that is too long is cut. */
 struct wa_table *wa_table_add(struct wa_reply *r, const char *name);
 void wa_col_add(struct wa_table *t, const char *name, enum wa_kind kind);
 void wa_row_add(struct wa_table *t);

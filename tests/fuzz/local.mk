@@ -1,1 +1,80 @@
 # SPDX-License-Identifier: MIT
+
+# Each target twice: with libFuzzer (`make fuzzers`), and with a driver that runs its seeds in
+# `make check`.
+EXTRA_DIST += tests/fuzz/README.md tests/fuzz/corpus
+noinst_HEADERS += tests/fuzz/fuzz.h
+
+fuzz_libs = tests/proto/libsample.la common/libcommon-pure.la $(PROTOBUF_C_LIBS)
+fuzz_cppflags = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+
+# Writes the seeds: `make tests/fuzz/make_seeds && tests/fuzz/make_seeds SOURCES/tests/fuzz/corpus`.
+EXTRA_PROGRAMS += tests/fuzz/make_seeds
+tests_fuzz_make_seeds_SOURCES = tests/fuzz/make_seeds.c
+tests_fuzz_make_seeds_CPPFLAGS = $(fuzz_cppflags)
+tests_fuzz_make_seeds_LDADD = $(fuzz_libs)
+
+FUZZERS += tests/fuzz/fuzz_admin
+EXTRA_PROGRAMS += tests/fuzz/fuzz_admin
+tests_fuzz_fuzz_admin_SOURCES = tests/fuzz/fuzz_admin.c
+tests_fuzz_fuzz_admin_CPPFLAGS = $(fuzz_cppflags)
+tests_fuzz_fuzz_admin_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
+tests_fuzz_fuzz_admin_LDADD = $(fuzz_libs)
+
+check_PROGRAMS += tests/fuzz/seeds_admin
+TESTS += tests/fuzz/seeds_admin
+tests_fuzz_seeds_admin_SOURCES = tests/fuzz/fuzz_admin.c tests/fuzz/driver.c
+tests_fuzz_seeds_admin_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_NAME='"fuzz_admin"'
+tests_fuzz_seeds_admin_LDADD = $(fuzz_libs)
+
+FUZZERS += tests/fuzz/fuzz_frame
+EXTRA_PROGRAMS += tests/fuzz/fuzz_frame
+tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c
+tests_fuzz_fuzz_frame_CPPFLAGS = $(fuzz_cppflags)
+tests_fuzz_fuzz_frame_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
+tests_fuzz_fuzz_frame_LDADD = $(fuzz_libs)
+
+check_PROGRAMS += tests/fuzz/seeds_frame
+TESTS += tests/fuzz/seeds_frame
+tests_fuzz_seeds_frame_SOURCES = tests/fuzz/fuzz_frame.c tests/fuzz/driver.c
+tests_fuzz_seeds_frame_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_NAME='"fuzz_frame"'
+tests_fuzz_seeds_frame_LDADD = $(fuzz_libs)
+
+FUZZERS += tests/fuzz/fuzz_link
+EXTRA_PROGRAMS += tests/fuzz/fuzz_link
+tests_fuzz_fuzz_link_SOURCES = tests/fuzz/fuzz_link.c
+tests_fuzz_fuzz_link_CPPFLAGS = $(fuzz_cppflags)
+tests_fuzz_fuzz_link_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
+tests_fuzz_fuzz_link_LDADD = $(fuzz_libs)
+
+check_PROGRAMS += tests/fuzz/seeds_link
+TESTS += tests/fuzz/seeds_link
+tests_fuzz_seeds_link_SOURCES = tests/fuzz/fuzz_link.c tests/fuzz/driver.c
+tests_fuzz_seeds_link_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_NAME='"fuzz_link"'
+tests_fuzz_seeds_link_LDADD = $(fuzz_libs)
+
+FUZZERS += tests/fuzz/fuzz_local
+EXTRA_PROGRAMS += tests/fuzz/fuzz_local
+tests_fuzz_fuzz_local_SOURCES = tests/fuzz/fuzz_local.c
+tests_fuzz_fuzz_local_CPPFLAGS = $(fuzz_cppflags)
+tests_fuzz_fuzz_local_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
+tests_fuzz_fuzz_local_LDADD = $(fuzz_libs)
+
+check_PROGRAMS += tests/fuzz/seeds_local
+TESTS += tests/fuzz/seeds_local
+tests_fuzz_seeds_local_SOURCES = tests/fuzz/fuzz_local.c tests/fuzz/driver.c
+tests_fuzz_seeds_local_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_NAME='"fuzz_local"'
+tests_fuzz_seeds_local_LDADD = $(fuzz_libs)
+
+FUZZERS += tests/fuzz/fuzz_master
+EXTRA_PROGRAMS += tests/fuzz/fuzz_master
+tests_fuzz_fuzz_master_SOURCES = tests/fuzz/fuzz_master.c
+tests_fuzz_fuzz_master_CPPFLAGS = $(fuzz_cppflags)
+tests_fuzz_fuzz_master_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
+tests_fuzz_fuzz_master_LDADD = $(fuzz_libs)
+
+check_PROGRAMS += tests/fuzz/seeds_master
+TESTS += tests/fuzz/seeds_master
+tests_fuzz_seeds_master_SOURCES = tests/fuzz/fuzz_master.c tests/fuzz/driver.c
+tests_fuzz_seeds_master_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_NAME='"fuzz_master"'
+tests_fuzz_seeds_master_LDADD = $(fuzz_libs)

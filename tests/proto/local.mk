@@ -4,6 +4,7 @@ check_LTLIBRARIES += tests/proto/libsample.la
 tests_proto_libsample_la_SOURCES = \
 	tests/proto/same_master.c \
 	tests/proto/sample.c tests/proto/sample.h \
+	tests/proto/sample_admin.c \
 	tests/proto/sample_link.c \
 	tests/proto/sample_local.c \
 	tests/proto/sample_master.c
@@ -14,10 +15,14 @@ tests_proto_libs = tests/proto/libsample.la common/libcommon-pure.la $(PROTOBUF_
 
 noinst_HEADERS += tests/proto/master_check.h
 
-proto_tests = tests/proto/test_frame tests/proto/test_link tests/proto/test_local \
+proto_tests = tests/proto/test_admin tests/proto/test_frame tests/proto/test_link tests/proto/test_local \
 	tests/proto/test_master tests/proto/test_master_limits
 check_PROGRAMS += $(proto_tests)
 TESTS += $(proto_tests)
+
+tests_proto_test_admin_SOURCES = tests/proto/test_admin.c
+tests_proto_test_admin_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_proto_test_admin_LDADD = $(tests_proto_libs)
 
 tests_proto_test_frame_SOURCES = tests/proto/test_frame.c
 tests_proto_test_frame_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "proto/wire_admin.h"
 #include "proto/wire_link.h"
 #include "proto/wire_local.h"
 #include "proto/wire_master.h"
@@ -31,6 +32,10 @@ void sample_request(struct tl_rng *r, enum wl_type type, struct wl_request *ret)
 bool same_request(const struct wl_request *a, const struct wl_request *b);
 void sample_reply(struct tl_rng *r, struct wl_reply *ret);
 bool same_reply(const struct wl_reply *a, const struct wl_reply *b);
+
+/* Fills *ret, which wa_reply_clear frees. */
+void sample_admin_reply(struct tl_rng *r, struct wa_reply *ret);
+bool same_admin_reply(const struct wa_reply *a, const struct wa_reply *b);
 
 struct wlk_hello sample_link_hello(struct tl_rng *r);
 bool same_link_hello(const struct wlk_hello *a, const struct wlk_hello *b);

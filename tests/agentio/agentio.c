@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The agent's I/O with a fake engine, against hostile processes, masters and peers.
+ */
+#include <stdlib.h>
+
+#include "tests/agentio/suites.h"
+
+int main(void)
+{
+	SRunner *r = srunner_create(region_suite());
+	int failed;
+
+	srunner_add_suite(r, session_suite());
+	srunner_add_suite(r, queue_suite());
+	srunner_add_suite(r, hello_suite());
+	srunner_add_suite(r, link_suite());
+	srunner_add_suite(r, options_suite());
+	srunner_run_all(r, CK_ENV);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

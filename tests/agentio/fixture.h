@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * An agent in a thread, processes that talk to it, and a master that says what the test wants. All
+ * waiting is bounded by FX_TIMEOUT_MS and fails the test.
+ */
+#ifndef FIXTURE_H
+#define FIXTURE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pcclagentd/agentd.h"
+#include "proto/shm_queue.h"
+#include "proto/wire_link.h"
+#include "proto/wire_local.h"
+#include "proto/wire_master.h"
+
+#define FX_TIMEOUT_MS 10000
+
+/* ---- the agent ---- */
+
+struct fx {
+	char dir[64], path[96];
+	pthread_t thread;
+	struct agentd *agent;
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	struct agentd_stats stats; /* renewed every few milliseconds */
+	bool stop;
+};
+
+void fx_start(struct fx *f, void (*tweak)(struct agentd_config *c));
+void fx_stop(struct fx *f);
+struct agentd_stats fx_stats(struct fx *f);
+void fx_await(struct fx *f, bool (*done)(const struct agentd_stats *s, uint64_t arg), uint64_t arg);
+/* Descriptors of this process. */
+unsigned fx_count_fds(void);
+
+/* ---- a process ---- */
+
+struct client {
+	int fd;
+	uint32_t last_req;
+};
+
+void client_connect(struct fx *f, struct client *c); /* without hello */
+void client_open(struct fx *f, struct client *c);    /* with hello */
+void client_close(struct client *c);
+void client_send(struct client *c, struct wl_request *q); /* sets req_id */
+/* False: closed. Surplus descriptors fail the test. */
+bool client_receive(struct client *c, struct wl_reply *r, int *fds, unsigned want_fds);
+void client_call(
+	struct client *c, struct wl_request *q, struct wl_reply *r, int *fds, unsigned want_fds);
+/* Waits for the agent to close. *text: of the goodbye, "" if there was none. */
+void client_await_end(struct client *c, char text[WL_TEXT_MAX]);
+/* Does the agent still serve others? */
+void fx_check_alive(struct fx *f);
+
+struct mem {
+	uint64_t region, size;
+	uint8_t *map;
+};
+/* Returns the code. */
+uint32_t client_alloc(struct client *c, uint64_t size, struct mem *ret);
+uint32_t client_free(struct client *c, uint64_t region);
+
+struct queue {
+	uint32_t comm, tail;
+	int sq_bell, data_bell;
+	uint8_t *map;
+};
+void client_comm(struct client *c, const struct cc_addr *master, uint32_t group, struct queue *ret);
+void queue_close(struct queue *q);
+struct shm_slot *queue_slot(const struct queue *q, uint32_t slot);
+/* Without looking at it. */
+void queue_push(struct queue *q, const struct shm_sqe *e);
+void queue_set_tail(struct queue *q, uint32_t tail);
+/* A sum of `count` floats at the start of a registered region. */
+struct shm_sqe queue_sum(uint32_t slot, uint64_t tag, uint64_t count, const struct mem *in);
+/* Waits for the completion; returns its code. The slot stays DONE. */
+uint32_t queue_await(const struct queue *q, uint32_t slot);
+void queue_free_slot(const struct queue *q, uint32_t slot);
+
+/* ---- a master ---- */
+
+struct master {
+	int listener, fd;
+	struct cc_addr addr;
+	struct cc_id run, key, agent;
+	uint64_t seq;
+};
+
+void master_listen(struct master *m);
+void master_accept(struct master *m); /* up to HELLO_ACK */
+void master_close(struct master *m);
+void master_send(struct master *m, const struct wm_msg *msg);
+/* The next message that is no heartbeat must be of this type. Clear it. */
+void master_expect(struct master *m, enum wm_type type, struct wm_msg *ret);
+/* Both clients' communicators join group 1 of a run on this host alone. */
+void master_join_two(struct master *m, struct fx *f, struct client *a, struct queue *qa,
+	struct client *b, struct queue *qb);
+/* Takes the vote for this tag and starts the operation. Returns its sequence number. */
+uint64_t master_start_op(struct master *m, uint64_t tag);
+void master_finish_op(struct master *m, uint64_t seq);
+
+/* ---- TCP ---- */
+
+int tcp_connect(uint16_t port);
+void tcp_send(int fd, const void *buf, size_t len);
+/* Reads until `len` bytes or the end; returns how many. */
+size_t tcp_receive(int fd, void *buf, size_t len);
+
+#endif

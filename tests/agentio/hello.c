@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/cc_err.h"
+#include "common/cc_sys.h"
+#include "proto/wire_codes.h"
+#include "tests/agentio/fake_engine.h"
+#include "tests/agentio/fixture.h"
+#include "tests/agentio/suites.h"
+
+static struct fx f;
+static struct master m;
+static struct client a, b;
+static struct queue qa, qb;
+static struct cc_id other;
+
+static void setup(void)
+{
+	fx_start(&f, NULL);
+	master_listen(&m);
+	master_join_two(&m, &f, &a, &qa, &b, &qb);
+	cc_random_id(&other);
+}
+
+static void teardown(void)
+{
+	fx_check_alive(&f);
+	client_close(&a);
+	client_close(&b);
+	fx_stop(&f);
+	queue_close(&qa);
+	queue_close(&qb);
+	master_close(&m);
+}
+
+static struct wlk_hello good_hello(uint16_t stream, uint16_t n_streams)
+{
+	return (struct wlk_hello){.version_min = WLK_VERSION_MIN,
+		.version_max = WLK_VERSION_MAX,
+		.service = WLK_P2P,
+		.run = m.run,
+		.run_key = m.key,
+		.from = other,
+		.to = m.agent,
+		.stream = stream,
+		.n_streams = n_streams};
+}
+
+/* Sends the hello and reads the answer; the socket is returned. */
+static int greet(uint16_t port, const struct wlk_hello *h, struct wlk_ack *ret)
+{
+	uint8_t buf[WLK_HELLO_SIZE], answer[WLK_ACK_SIZE];
+	const char *why;
+	int fd = tcp_connect(port);
+
+	wlk_hello_put(buf, h);
+	tcp_send(fd, buf, sizeof buf);
+	ck_assert_uint_eq(tcp_receive(fd, answer, sizeof answer), sizeof answer);
+	ck_assert_msg(wlk_ack_get(answer, ret, &why) == 0, "%s", why);
+	return fd;
+}
+
+static void expect_code(uint16_t port, const struct wlk_hello *h, enum wlk_code code)
+{
+	struct wlk_ack ack;
+	int fd = greet(port, h, &ack);
+	char byte;
+
+	ck_assert_uint_eq(ack.code, code);
+	if (code != WLK_OK) {
+		ck_assert_uint_eq(ack.version, 0);
+		ck_assert_str_ne(ack.text, "");
+		shutdown(fd, SHUT_WR);
+		ck_assert_uint_eq(tcp_receive(fd, &byte, 1), 0);
+	}
+	close(fd);
+}
+
+static bool links_in_are(const struct agentd_stats *s, uint64_t n)
+{
+	return s->links_in == n;
+}
+
+static bool half_open_are(const struct agentd_stats *s, uint64_t n)
+{
+	return s->half_open == n;
+}
+
+START_TEST(good)
+{
+	struct wlk_hello h = good_hello(0, 3);
+	struct wlk_ack ack;
+	int fds[3];
+
+	for (uint16_t i = 0; i < 3; i++) {
+		h.stream = i;
+		fds[i] = greet(fx_stats(&f).port_p2p, &h, &ack);
+		ck_assert_uint_eq(ack.code, WLK_OK);
+		ck_assert_uint_eq(ack.version, WLK_VERSION_MAX);
+	}
+	fx_await(&f, links_in_are, 1);
+	ck_assert_uint_eq(fake_counts().rx_streams, 3);
+	fx_await(&f, half_open_are, 0);
+	fake_break_link(fake_last_link());
+	fx_await(&f, links_in_are, 0);
+	for (int i = 0; i < 3; i++)
+		close(fds[i]);
+}
+END_TEST
+
+/* The same agent opens its link anew: the old streams go. */
+START_TEST(opened_anew)
+{
+	struct wlk_hello h = good_hello(0, 2);
+	struct wlk_ack ack;
+	char byte;
+	int old, fresh;
+
+	old = greet(fx_stats(&f).port_p2p, &h, &ack);
+	ck_assert_uint_eq(ack.code, WLK_OK);
+	fresh = greet(fx_stats(&f).port_p2p, &h, &ack);
+	ck_assert_uint_eq(ack.code, WLK_OK);
+	ck_assert_uint_eq(tcp_receive(old, &byte, 1), 0);
+	fx_await(&f, links_in_are, 1);
+	ck_assert_uint_eq(fake_counts().rx_streams, 1);
+	close(old);
+	close(fresh);
+}
+END_TEST
+
+START_TEST(every_refusal)
+{
+	struct agentd_stats s = fx_stats(&f);
+	struct wlk_hello h;
+
+	h = good_hello(0, 1);
+	h.run_key.b[15] ^= 1;
+	expect_code(s.port_p2p, &h, WLK_REFUSED_RUN);
+	h = good_hello(0, 1);
+	h.run.b[0] ^= 1;
+	expect_code(s.port_p2p, &h, WLK_REFUSED_RUN);
+	h = good_hello(0, 1);
+	h.to.b[3] ^= 1;
+	expect_code(s.port_p2p, &h, WLK_REFUSED_AGENT);
+	h = good_hello(0, 1);
+	expect_code(s.port_shared_state, &h, WLK_REFUSED_SERVICE);
+	expect_code(s.port_benchmark, &h, WLK_REFUSED_SERVICE);
+	h.service = WLK_SHARED_STATE;
+	expect_code(s.port_shared_state, &h, WLK_REFUSED_SERVICE);
+	expect_code(s.port_p2p, &h, WLK_REFUSED_SERVICE);
+	h.service = WLK_BENCHMARK;
+	expect_code(s.port_benchmark, &h, WLK_REFUSED_SERVICE);
+	h = good_hello(1, 2); /* before stream 0 */
+	expect_code(s.port_p2p, &h, WLK_REFUSED_LIMIT);
+	h = good_hello(0, 2);
+	expect_code(s.port_p2p, &h, WLK_OK);
+	h = good_hello(1, 3); /* of another number of streams */
+	expect_code(s.port_p2p, &h, WLK_REFUSED_LIMIT);
+	h = good_hello(1, 2);
+	expect_code(s.port_p2p, &h, WLK_OK);
+	expect_code(s.port_p2p, &h, WLK_REFUSED_LIMIT); /* a second time */
+}
+END_TEST
+
+START_TEST(versions)
+{
+	struct agentd_stats s = fx_stats(&f);
+	const uint16_t ports[] = {s.port_p2p, s.port_shared_state, s.port_benchmark};
+	struct wlk_hello h = good_hello(0, 1);
+	uint8_t buf[WLK_HELLO_SIZE], answer[WLK_ACK_SIZE];
+	struct wlk_ack ack;
+	const char *why;
+
+	h.version_min = 7;
+	h.version_max = 9;
+	wlk_hello_put(buf, &h);
+	for (int i = 0; i < 3; i++) {
+		/* The first eight bytes must do: a later hello may be shorter. */
+		int fd = tcp_connect(ports[i]);
+
+		tcp_send(fd, buf, 8);
+		ck_assert_uint_eq(tcp_receive(fd, answer, sizeof answer), sizeof answer);
+		ck_assert_int_eq(wlk_ack_get(answer, &ack, &why), 0);
+		ck_assert_uint_eq(ack.code, WLK_REFUSED_VERSION);
+		ck_assert_uint_eq(ack.version, 0);
+		ck_assert_uint_eq(ack.version_max, WLK_VERSION_MAX);
+		ck_assert_ptr_nonnull(strstr(ack.text, "7 to 9"));
+		ck_assert_ptr_nonnull(strstr(ack.text, "1 to 1"));
+		close(fd);
+	}
+	h.version_min = 1; /* a newer agent that still speaks ours */
+	expect_code(s.port_p2p, &h, WLK_OK);
+}
+END_TEST
+
+START_TEST(garbage)
+{
+	struct agentd_stats s = fx_stats(&f);
+	const uint16_t ports[] = {s.port_p2p, s.port_shared_state, s.port_benchmark};
+	uint8_t buf[200];
+
+	srand(5);
+	for (size_t len = 0; len <= sizeof buf; len++) {
+		for (int i = 0; i < 3; i++) {
+			int fd = tcp_connect(ports[i]);
+			char byte;
+
+			for (size_t j = 0; j < len; j++)
+				buf[j] = (uint8_t)rand();
+			tcp_send(fd, buf, len);
+			shutdown(fd, SHUT_WR);
+			ck_assert_uint_eq(tcp_receive(fd, &byte, 1), 0);
+			close(fd);
+		}
+	}
+	fx_await(&f, half_open_are, 0);
+}
+END_TEST
+
+START_TEST(wrong_magic_is_refused_at_once)
+{
+	uint8_t buf[WLK_HELLO_SIZE];
+	struct wlk_hello h = good_hello(0, 1);
+
+	wlk_hello_put(buf, &h);
+	for (size_t i = 0; i < 4; i++) {
+		int fd = tcp_connect(fx_stats(&f).port_p2p);
+		char byte;
+
+		buf[i] ^= 0x40;
+		tcp_send(fd, buf, i + 1); /* we do not close: the agent has seen enough */
+		ck_assert_uint_eq(tcp_receive(fd, &byte, 1), 0);
+		buf[i] ^= 0x40;
+		close(fd);
+	}
+}
+END_TEST
+
+START_TEST(cut_at_each_byte)
+{
+	struct wlk_hello h = good_hello(0, 1);
+	uint8_t buf[WLK_HELLO_SIZE], answer[WLK_ACK_SIZE];
+	struct wlk_ack ack;
+	const char *why;
+
+	wlk_hello_put(buf, &h);
+	for (size_t cut = 1; cut < sizeof buf; cut++) {
+		int fd = tcp_connect(fx_stats(&f).port_p2p);
+
+		tcp_send(fd, buf, cut);
+		usleep(200); /* so that the parts mostly arrive apart */
+		tcp_send(fd, buf + cut, sizeof buf - cut);
+		ck_assert_uint_eq(tcp_receive(fd, answer, sizeof answer), sizeof answer);
+		ck_assert_int_eq(wlk_ack_get(answer, &ack, &why), 0);
+		ck_assert_uint_eq(ack.code, WLK_OK);
+		close(fd);
+		fd = tcp_connect(fx_stats(&f).port_p2p); /* and never completed */
+		tcp_send(fd, buf, cut);
+		close(fd);
+	}
+	fx_await(&f, half_open_are, 0);
+}
+END_TEST
+
+START_TEST(too_many_half_open)
+{
+	struct wlk_hello h = good_hello(0, 1);
+	uint8_t answer[WLK_ACK_SIZE];
+	struct wlk_ack ack;
+	const char *why;
+	int fds[65];
+
+	for (int i = 0; i < 64; i++)
+		fds[i] = tcp_connect(fx_stats(&f).port_p2p);
+	fx_await(&f, half_open_are, 64);
+	fds[64] = tcp_connect(fx_stats(&f).port_p2p);
+	ck_assert_uint_eq(tcp_receive(fds[64], answer, sizeof answer), sizeof answer);
+	ck_assert_int_eq(wlk_ack_get(answer, &ack, &why), 0);
+	ck_assert_uint_eq(ack.code, WLK_REFUSED_LIMIT);
+	for (int i = 0; i < 65; i++)
+		close(fds[i]);
+	fx_await(&f, half_open_are, 0);
+	expect_code(fx_stats(&f).port_p2p, &h, WLK_OK);
+}
+END_TEST
+
+START_TEST(silence_ends)
+{
+	int fd = tcp_connect(fx_stats(&f).port_p2p);
+	uint64_t start = cc_now_ns();
+	char byte;
+
+	ck_assert_uint_eq(tcp_receive(fd, &byte, 1), 0);
+	ck_assert_uint_ge(cc_now_ns() - start, 4000000000u);
+	close(fd);
+}
+END_TEST
+
+/* ---- ports ---- */
+
+static uint16_t taken;
+
+static void on_taken_port(struct agentd_config *c)
+{
+	c->port_p2p = taken;
+	c->port_benchmark = taken;
+}
+
+START_TEST(ports_move_up)
+{
+	struct cc_addr at = {.family = CC_INET4, .ip = {127, 0, 0, 1}};
+	int fd = cc_listen_tcp(&at, 0);
+	struct agentd_stats s;
+	struct fx g;
+
+	taken = at.port;
+	if (taken > UINT16_MAX - 110)
+		return; /* too high to move up from */
+	fx_start(&g, on_taken_port);
+	s = fx_stats(&g);
+	ck_assert_uint_gt(s.port_p2p, taken);
+	ck_assert_uint_le(s.port_p2p, taken + AGENTD_PORT_BUMP);
+	ck_assert_uint_gt(s.port_benchmark, s.port_p2p);
+	ck_assert_uint_ne(s.port_shared_state, 0);
+	fx_stop(&g);
+	close(fd);
+}
+END_TEST
+
+Suite *hello_suite(void)
+{
+	Suite *s = suite_create("hello");
+	TCase *t = tcase_create("hello"), *ports = tcase_create("ports");
+
+	tcase_set_timeout(t, 60);
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, good);
+	tcase_add_test(t, opened_anew);
+	tcase_add_test(t, every_refusal);
+	tcase_add_test(t, versions);
+	tcase_add_test(t, garbage);
+	tcase_add_test(t, wrong_magic_is_refused_at_once);
+	tcase_add_test(t, cut_at_each_byte);
+	tcase_add_test(t, too_many_half_open);
+	tcase_add_test(t, silence_ends);
+	suite_add_tcase(s, t);
+	tcase_add_test(ports, ports_move_up);
+	suite_add_tcase(s, ports);
+	return s;
+}

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: MIT
+# The fake engine comes before the library, so the real one is not taken out of it.
+check_PROGRAMS += tests/agentio/agentio
+TESTS += tests/agentio/agentio
+THREADED_TESTS += tests/agentio/agentio
+tests_agentio_agentio_SOURCES = \
+	tests/agentio/agentio.c tests/agentio/suites.h \
+	tests/agentio/fake_engine.c tests/agentio/fake_engine.h \
+	tests/agentio/fixture.c tests/agentio/fixture.h \
+	tests/agentio/hello.c \
+	tests/agentio/link.c \
+	tests/agentio/options.c \
+	tests/agentio/queue.c \
+	tests/agentio/region.c \
+	tests/agentio/session.c
+tests_agentio_agentio_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_agentio_agentio_LDADD = pcclagentd/libpcclagentd.la $(CHECK_LIBS)

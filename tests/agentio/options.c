@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+#include "pcclagentd/options.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "common/cc_err.h"
+#include "common/cc_log.h"
+#include "tests/agentio/suites.h"
+
+static int parse(struct options *o, const char *const *args)
+{
+	char *argv[16] = {(char *)(uintptr_t) "pcclagentd"};
+	int argc = 1, code = -1, err;
+
+	while (*args)
+		argv[argc++] = (char *)(uintptr_t)*args++;
+	argv[argc] = NULL;
+	optind = 0;
+	opterr = 0;
+	err = options_parse(o, argc, argv, &code);
+	ck_assert_int_eq(err < 0, code != 0 || err == CC_ERR_EOF);
+	return code;
+}
+
+#define PARSE(o, ...) parse(o, (const char *const[]){__VA_ARGS__, NULL})
+
+START_TEST(defaults)
+{
+	struct options o;
+
+	unsetenv("PCCL_ADVERTISE");
+	ck_assert_int_eq(PARSE(&o, NULL), 0);
+	ck_assert_uint_eq(o.cfg.port_p2p, 48150);
+	ck_assert_uint_eq(o.cfg.port_shared_state, 48149);
+	ck_assert_uint_eq(o.cfg.port_benchmark, 48151);
+	ck_assert_uint_eq(o.cfg.idle_exit_ms, 0);
+	ck_assert_int_eq(o.listen_fd, -1);
+	ck_assert(!o.cfg.advertised);
+	ck_assert_int_eq(PARSE(&o, "--private", "--listen-fd", "3"), 0);
+	ck_assert_uint_eq(o.cfg.idle_exit_ms, 30000);
+	ck_assert_int_eq(o.listen_fd, 3);
+	ck_assert_int_eq(PARSE(&o, "--private", "--idle-exit", "7"), 0);
+	ck_assert_uint_eq(o.cfg.idle_exit_ms, 7000);
+	ck_assert_int_eq(PARSE(&o, "--idle-exit=0", "--private"), 0);
+	ck_assert_uint_eq(o.cfg.idle_exit_ms, 0);
+}
+END_TEST
+
+START_TEST(wrong_values)
+{
+	static const char *const wrong[] = {"--p2p-port=65536", "--p2p-port=-1", "--p2p-port=x",
+		"--p2p-port=", "--mem-total=0", "--mem-total=12Q", "--mem-total=K",
+		"--mem-total=99999999999T", "--advertise=nonsense", "--advertise=0.0.0.0",
+		"--log-level=loud", "--sessions-per-user=0", "--idle-exit=-5", "--listen-fd=x",
+		"--name=", "--no-such-option", "stray"};
+	struct options o;
+
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+		ck_assert_msg(PARSE(&o, wrong[i]) == EX_USAGE, "%s", wrong[i]);
+}
+END_TEST
+
+START_TEST(sizes)
+{
+	struct options o;
+
+	ck_assert_int_eq(PARSE(&o, "--mem-total", "3G", "--mem-per-user=4096"), 0);
+	ck_assert_uint_eq(o.cfg.mem_total, (uint64_t)3 << 30);
+	ck_assert_uint_eq(o.cfg.mem_per_user, 4096);
+}
+END_TEST
+
+static void write_file(char *path, const char *text)
+{
+	int fd = mkstemp(path);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+}
+
+START_TEST(file_environment_command_line)
+{
+	char path[] = "/tmp/agentio-conf-XXXXXX";
+	struct options o;
+
+	unsetenv("PCCL_ADVERTISE");
+	write_file(path, "[agent]\nadvertise = 192.0.2.1\nadvertise = 192.0.2.2\np2p_port = 5000\n"
+			 "benchmark_port = 5001\n[other]\nanything = 1\n");
+	ck_assert_int_eq(PARSE(&o, "--p2p-port", "6000", "--config", path), 0);
+	ck_assert_uint_eq(o.cfg.port_p2p, 6000);
+	ck_assert_uint_eq(o.cfg.port_benchmark, 5001);
+	ck_assert_uint_eq(o.cfg.n_addrs, 2);
+	ck_assert(o.cfg.advertised);
+	setenv("PCCL_ADVERTISE", "192.0.2.3, 2001:db8::1", 1);
+	ck_assert_int_eq(PARSE(&o, "--config", path), 0);
+	ck_assert_uint_eq(o.cfg.n_addrs, 2);
+	ck_assert_uint_eq(o.cfg.addrs[0].ip[3], 3);
+	ck_assert_uint_eq(o.cfg.addrs[1].family, CC_INET6);
+	ck_assert_int_eq(PARSE(&o, "--advertise=192.0.2.4", "--config", path), 0);
+	ck_assert_uint_eq(o.cfg.n_addrs, 1);
+	ck_assert_uint_eq(o.cfg.addrs[0].ip[3], 4);
+	unsetenv("PCCL_ADVERTISE");
+	unlink(path);
+}
+END_TEST
+
+START_TEST(bad_files)
+{
+	static const char *const bad[] = {"[agent]\nno_such_setting = 1\n",
+		"[agent]\np2p_port = many\n", "[agent]\nnonsense\n"};
+	struct options o;
+
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		char path[] = "/tmp/agentio-conf-XXXXXX";
+
+		write_file(path, bad[i]);
+		ck_assert_int_eq(PARSE(&o, "--config", path), EX_CONFIG);
+		unlink(path);
+	}
+	ck_assert_int_eq(PARSE(&o, "--config", "/nonexistent/file"), EX_NOINPUT);
+}
+END_TEST
+
+static void quiet(void)
+{
+	cc_log_set_level(0);
+}
+
+Suite *options_suite(void)
+{
+	Suite *s = suite_create("options");
+	TCase *t = tcase_create("options");
+
+	tcase_add_checked_fixture(t, quiet, NULL);
+	tcase_add_test(t, defaults);
+	tcase_add_test(t, wrong_values);
+	tcase_add_test(t, sizes);
+	tcase_add_test(t, file_environment_command_line);
+	tcase_add_test(t, bad_files);
+	suite_add_tcase(s, t);
+	return s;
+}

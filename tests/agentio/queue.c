@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/cc_shm.h"
+#include "kernels/krn.h"
+#include "proto/wire_codes.h"
+#include "tests/agentio/fake_engine.h"
+#include "tests/agentio/fixture.h"
+#include "tests/agentio/suites.h"
+
+#define COUNT 1000u
+
+static struct fx f;
+static struct master m;
+static struct client a, b;
+static struct queue qa, qb;
+static struct mem ma, mb;
+static uint64_t next_tag = 1;
+
+static void small_memory(struct agentd_config *cfg)
+{
+	cfg->mem_total = cfg->mem_per_user = (uint64_t)1 << 20;
+}
+
+static void begin(void (*tweak)(struct agentd_config *))
+{
+	fx_start(&f, tweak);
+	master_listen(&m);
+	master_join_two(&m, &f, &a, &qa, &b, &qb);
+	ck_assert_uint_eq(client_alloc(&a, COUNT * 4, &ma), WIRE_SUCCESS);
+	ck_assert_uint_eq(client_alloc(&b, COUNT * 4, &mb), WIRE_SUCCESS);
+}
+
+static void setup(void)
+{
+	begin(NULL);
+}
+
+static void setup_small(void)
+{
+	begin(small_memory);
+}
+
+static void teardown(void)
+{
+	fx_check_alive(&f);
+	if (a.fd >= 0)
+		client_close(&a);
+	if (b.fd >= 0)
+		client_close(&b);
+	fx_stop(&f);
+	queue_close(&qa);
+	queue_close(&qb);
+	master_close(&m);
+}
+
+static void one_op(uint32_t slot)
+{
+	uint64_t tag = next_tag++;
+	struct shm_sqe ea = queue_sum(slot, tag, COUNT, &ma), eb = queue_sum(slot, tag, COUNT, &mb);
+
+	queue_push(&qa, &ea);
+	queue_push(&qb, &eb);
+	master_finish_op(&m, master_start_op(&m, tag));
+	ck_assert_uint_eq(queue_await(&qa, slot), WIRE_SUCCESS);
+	ck_assert_uint_eq(queue_await(&qb, slot), WIRE_SUCCESS);
+	ck_assert_uint_eq(queue_slot(&qa, slot)->local_world, 2);
+}
+
+static bool results_are(const struct agentd_stats *s, uint64_t n)
+{
+	return s->results == n && s->transfers == 0;
+}
+
+START_TEST(good_op)
+{
+	const struct shm_slot *s = queue_slot(&qa, 5);
+	struct eng_xfer_spec spec;
+
+	one_op(5);
+	ck_assert(fake_last_spec(&spec));
+	ck_assert_uint_eq(spec.n_members, 2);
+	ck_assert_uint_eq(spec.plan.count, COUNT);
+	ck_assert_uint_eq(spec.plan.hosts, 1);
+	ck_assert_ptr_null(spec.direct);
+	ck_assert(!spec.members[0].staged);
+	ck_assert_uint_eq(atomic_load(&s->mode), SHM_RESULT_AREA);
+	ck_assert_uint_eq(s->hosts, 1);
+	ck_assert_uint_eq(s->segment_max, 65536);
+	ck_assert_uint_eq(s->result_region, queue_slot(&qb, 5)->result_region);
+	ck_assert_uint_ge(s->flags_off_lo, COUNT * 4);
+	ck_assert_uint_eq(fake_counts().xfers, 0);
+	ck_assert_uint_eq(fake_counts().bells, 2);
+}
+END_TEST
+
+START_TEST(results_reused_when_read)
+{
+	uint64_t first, second;
+
+	one_op(0);
+	first = queue_slot(&qa, 0)->result_region;
+	one_op(1); /* slot 0 has not been read yet */
+	second = queue_slot(&qa, 1)->result_region;
+	ck_assert_uint_ne(first, second);
+	queue_free_slot(&qa, 0);
+	one_op(2); /* only one of the two has */
+	ck_assert_uint_ne(queue_slot(&qa, 2)->result_region, first);
+	queue_free_slot(&qb, 0);
+	one_op(3);
+	ck_assert_uint_eq(queue_slot(&qa, 3)->result_region, first);
+	fx_await(&f, results_are, 3);
+	for (uint32_t i = 1; i < 4; i++) {
+		queue_free_slot(&qa, i);
+		queue_free_slot(&qb, i);
+	}
+	fx_await(&f, results_are, 0); /* idle ones go after a while */
+}
+END_TEST
+
+START_TEST(result_mapping)
+{
+	struct wl_request q = {.type = WL_REGION_MAP};
+	struct client stranger;
+	struct wl_reply r;
+	void *map;
+	int fd;
+
+	one_op(0);
+	q.region = queue_slot(&qa, 0)->result_region;
+	client_call(&a, &q, &r, &fd, 1);
+	ck_assert_uint_eq(r.code, WIRE_SUCCESS);
+	ck_assert_int_eq(cc_shm_map(fd, (size_t)r.size, &map), 0);
+	cc_shm_unmap(map, (size_t)r.size);
+	close(fd);
+	client_open(&f, &stranger);
+	client_call(&stranger, &q, &r, NULL, 0);
+	ck_assert_uint_eq(r.code, WIRE_INVALID_USAGE);
+	client_close(&stranger);
+}
+END_TEST
+
+/* A process that has the result mapped and ends: the others' next results go elsewhere. */
+START_TEST(reader_dies)
+{
+	struct wl_request q = {.type = WL_REGION_MAP};
+	struct wl_reply r;
+	int fd;
+
+	one_op(0);
+	q.region = queue_slot(&qb, 0)->result_region;
+	client_call(&b, &q, &r, &fd, 1);
+	close(fd);
+	queue_free_slot(&qa, 0);
+	client_close(&b);
+	fx_await(&f, results_are, 0);
+}
+END_TEST
+
+static void expect_refused(const struct shm_sqe *e, const char *field)
+{
+	queue_push(&qa, e);
+	ck_assert_uint_eq(queue_await(&qa, e->slot), WIRE_INVALID_ARGUMENT);
+	ck_assert_msg(strstr(queue_slot(&qa, e->slot)->text, field) != NULL, "\"%s\" in \"%s\"",
+		field, queue_slot(&qa, e->slot)->text);
+	queue_free_slot(&qa, e->slot);
+}
+
+START_TEST(forged_operands)
+{
+	const struct shm_sqe good = queue_sum(0, 900, COUNT, &ma);
+	struct shm_sqe e = good;
+	static const uint64_t offsets[] = {
+		1, 97, 4096, 4097, UINT64_MAX, UINT64_MAX - 3999, (uint64_t)1 << 63};
+
+	e.in_region = mb.region; /* of another process */
+	expect_refused(&e, "in_region");
+	e.in_region = 0;
+	expect_refused(&e, "in_region");
+	e.in_region = UINT64_MAX;
+	expect_refused(&e, "in_region");
+	for (size_t i = 0; i < sizeof offsets / sizeof offsets[0]; i++) {
+		e = good;
+		e.count = ma.size / 4;
+		e.in_off = offsets[i];
+		expect_refused(&e, "in_off");
+	}
+	e = good;
+	e.count = UINT64_MAX;
+	expect_refused(&e, "count");
+	e.count = ((uint64_t)1 << 62) + 1;
+	expect_refused(&e, "count");
+	e.count = ma.size / 4 + 1;
+	expect_refused(&e, "in_off");
+	e = good;
+	e.in_start = COUNT * 4 + 1;
+	expect_refused(&e, "in_start");
+	e = good;
+	e.flags |= SHM_SQE_OUT_REGISTERED;
+	e.out_region = mb.region;
+	expect_refused(&e, "out_region");
+	e.out_region = ma.region;
+	e.out_off = ma.size;
+	expect_refused(&e, "out_off");
+	e = good;
+	e.flags |= 0x80;
+	expect_refused(&e, "flags");
+	e = good;
+	e.reserved = 1;
+	expect_refused(&e, "reserved");
+	e = good;
+	e.dtype = 12;
+	expect_refused(&e, "data type");
+	e.dtype = UINT32_MAX;
+	expect_refused(&e, "data type");
+	one_op(0);
+}
+END_TEST
+
+static bool sessions_are(const struct agentd_stats *s, uint64_t n)
+{
+	return s->sessions == n;
+}
+
+static void expect_dropped(const char *text)
+{
+	char got[WL_TEXT_MAX];
+
+	client_await_end(&a, got);
+	ck_assert_msg(strstr(got, text) != NULL, "\"%s\" in \"%s\"", text, got);
+	fx_await(&f, sessions_are, 1);
+}
+
+START_TEST(tail_overflow)
+{
+	queue_set_tail(&qa, SHM_SLOTS + 1);
+	expect_dropped("malformed submission ring");
+}
+END_TEST
+
+START_TEST(tail_goes_back)
+{
+	struct shm_sqe e = queue_sum(0, 7, COUNT, &ma);
+
+	queue_push(&qa, &e);
+	queue_set_tail(&qa, 0);
+	/* either nothing was new yet, or it looks like 2^32 - 1 entries */
+	queue_set_tail(&qa, UINT32_MAX);
+	expect_dropped("malformed submission ring");
+}
+END_TEST
+
+START_TEST(slot_out_of_range)
+{
+	struct shm_sqe e = queue_sum(SHM_SLOTS, 7, COUNT, &ma);
+
+	queue_push(&qa, &e);
+	expect_dropped("does not exist");
+}
+END_TEST
+
+START_TEST(slot_in_use)
+{
+	struct shm_sqe e = queue_sum(3, 7, COUNT, &ma);
+
+	queue_push(&qa, &e);
+	e.tag = 8;
+	queue_push(&qa, &e);
+	expect_dropped("in use");
+}
+END_TEST
+
+START_TEST(random_entries)
+{
+	srand(99);
+	for (int i = 0; i < 2000; i++) {
+		struct shm_sqe e;
+
+		for (size_t j = 0; j < sizeof e; j++)
+			((uint8_t *)&e)[j] = (uint8_t)rand();
+		if (i % 2) {
+			e.dtype %= 13;
+			e.op %= 6;
+			e.flags %= 4;
+			e.reserved = 0;
+			e.in_region %= 8;
+		}
+		e.slot = (uint32_t)i % SHM_SLOTS;
+		queue_push(&qa, &e);
+		ck_assert_uint_ne(queue_await(&qa, e.slot), WIRE_SUCCESS);
+		queue_free_slot(&qa, e.slot);
+	}
+	one_op(9);
+}
+END_TEST
+
+START_TEST(full_ring)
+{
+	/* All slots at once, with the doorbell rung only for the last. */
+	struct shm_sqe *ring = (struct shm_sqe *)(void *)(qa.map + SHM_SQE_OFF);
+	uint32_t from = qa.tail;
+
+	for (uint32_t i = 0; i < SHM_SLOTS; i++) {
+		ring[(from + i) % SHM_SLOTS] = queue_sum(i, 100 + i, 0, &ma);
+		atomic_store(&queue_slot(&qa, i)->state, SHM_SLOT_PENDING);
+	}
+	queue_set_tail(&qa, from + SHM_SLOTS);
+	for (uint32_t i = 0; i < SHM_SLOTS; i++)
+		ck_assert_uint_eq(queue_await(&qa, i), WIRE_INVALID_ARGUMENT);
+}
+END_TEST
+
+START_TEST(region_in_use)
+{
+	struct shm_sqe ea = queue_sum(0, 50, COUNT, &ma), eb = queue_sum(0, 50, COUNT, &mb);
+	struct wm_msg msg;
+	uint64_t seq;
+
+	fake_set_auto_done(false);
+	queue_push(&qa, &ea);
+	queue_push(&qb, &eb);
+	seq = master_start_op(&m, 50);
+	ck_assert_uint_eq(client_free(&a, ma.region), WIRE_INVALID_USAGE);
+	msg = (struct wm_msg){.type = WM_OP_ABORT,
+		.u.op_abort = {.group = 1,
+			.tag = 50,
+			.seq = seq,
+			.code = WIRE_RANK_CONNECTION_LOST,
+			.text = "a peer died"}};
+	master_send(&m, &msg);
+	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_RANK_CONNECTION_LOST);
+	ck_assert_str_eq(queue_slot(&qa, 0)->text, "a peer died");
+	ck_assert_uint_eq(client_free(&a, ma.region), WIRE_SUCCESS);
+	ck_assert_uint_eq(client_free(&a, ma.region), WIRE_INVALID_ARGUMENT);
+}
+END_TEST
+
+static bool idle(const struct agentd_stats *s, uint64_t arg)
+{
+	(void)arg;
+	return s->transfers == 0 && s->regions == s->results + 1;
+}
+
+/* A process dies in an operation: its memory stays until the engine lets go of it. */
+START_TEST(member_dies)
+{
+	struct shm_sqe ea = queue_sum(0, 60, COUNT, &ma), eb = queue_sum(0, 60, COUNT, &mb);
+	struct wm_msg msg;
+	uint64_t seq;
+
+	fake_set_auto_done(false);
+	queue_push(&qa, &ea);
+	queue_push(&qb, &eb);
+	seq = master_start_op(&m, 60);
+	while (fake_counts().xfers == 0)
+		usleep(1000);
+	client_close(&b);
+	master_expect(&m, WM_LEAVE, &msg);
+	ck_assert_uint_eq(msg.u.leave.kind, WM_LEAVE_DIED);
+	fx_await(&f, sessions_are, 1);
+	ck_assert_uint_eq(fx_stats(&f).regions, 3); /* two operands, one result */
+	msg = (struct wm_msg){.type = WM_OP_ABORT,
+		.u.op_abort = {
+			.group = 1, .tag = 60, .seq = seq, .code = WIRE_RANK_CONNECTION_LOST}};
+	master_send(&m, &msg);
+	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_RANK_CONNECTION_LOST);
+	fx_await(&f, idle, 0);
+}
+END_TEST
+
+START_TEST(registered_output)
+{
+	/* With one local member the engine may write there; with two it must not. */
+	struct shm_sqe ea = queue_sum(0, 70, COUNT / 2, &ma), eb = queue_sum(0, 70, COUNT / 2, &mb);
+	struct eng_xfer_spec spec;
+
+	ea.flags |= SHM_SQE_OUT_REGISTERED;
+	ea.out_region = ma.region;
+	ea.out_off = COUNT * 2;
+	queue_push(&qa, &ea);
+	queue_push(&qb, &eb);
+	master_finish_op(&m, master_start_op(&m, 70));
+	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_SUCCESS);
+	ck_assert(fake_last_spec(&spec));
+	ck_assert_ptr_null(spec.direct);
+	ck_assert_uint_eq(atomic_load(&queue_slot(&qa, 0)->mode), SHM_RESULT_AREA);
+}
+END_TEST
+
+START_TEST(no_memory_for_results)
+{
+	struct shm_sqe ea, eb;
+	struct mem big_a, big_b;
+	struct wm_msg msg;
+
+	ck_assert_uint_eq(client_alloc(&a, 400000, &big_a), WIRE_SUCCESS);
+	ck_assert_uint_eq(client_alloc(&b, 400000, &big_b), WIRE_SUCCESS);
+	ea = queue_sum(0, 80, 100000, &big_a);
+	eb = queue_sum(0, 80, 100000, &big_b);
+	queue_push(&qa, &ea);
+	queue_push(&qb, &eb);
+	master_start_op(&m, 80);
+	master_expect(&m, WM_OP_REPORT, &msg);
+	ck_assert(!msg.u.op_report.ok);
+	ck_assert_ptr_nonnull(strstr(msg.u.op_report.text, "mem_"));
+	msg = (struct wm_msg){.type = WM_OP_ABORT,
+		.u.op_abort = {.group = 1, .tag = 80, .seq = m.seq, .code = WIRE_OUT_OF_MEMORY}};
+	master_send(&m, &msg);
+	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_OUT_OF_MEMORY);
+	one_op(1);
+}
+END_TEST
+
+START_TEST(master_sends_garbage)
+{
+	static const char junk[] = "HTTP/1.1 400 Bad Request\r\n\r\n";
+	struct shm_sqe e = queue_sum(0, 90, COUNT, &ma);
+
+	queue_push(&qa, &e);
+	tcp_send(m.fd, junk, sizeof junk - 1);
+	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_MASTER_CONNECTION_FAILED);
+	ck_assert_ptr_nonnull(strstr(queue_slot(&qa, 0)->text, "protocol"));
+}
+END_TEST
+
+START_TEST(master_goes_in_an_operation)
+{
+	struct shm_sqe ea = queue_sum(0, 91, COUNT, &ma), eb = queue_sum(0, 91, COUNT, &mb);
+
+	fake_set_auto_done(false);
+	queue_push(&qa, &ea);
+	queue_push(&qb, &eb);
+	master_start_op(&m, 91);
+	while (fake_counts().xfers == 0)
+		usleep(1000);
+	close(m.fd);
+	m.fd = -1;
+	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_MASTER_CONNECTION_FAILED);
+	ck_assert_uint_eq(queue_await(&qb, 0), WIRE_MASTER_CONNECTION_FAILED);
+	while (fake_counts().engines > 0)
+		usleep(1000);
+}
+END_TEST
+
+Suite *queue_suite(void)
+{
+	Suite *s = suite_create("queue");
+	TCase *t = tcase_create("queue"), *small = tcase_create("small memory");
+
+	tcase_set_timeout(t, 60);
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, good_op);
+	tcase_add_test(t, results_reused_when_read);
+	tcase_add_test(t, result_mapping);
+	tcase_add_test(t, reader_dies);
+	tcase_add_test(t, forged_operands);
+	tcase_add_test(t, tail_overflow);
+	tcase_add_test(t, tail_goes_back);
+	tcase_add_test(t, slot_out_of_range);
+	tcase_add_test(t, slot_in_use);
+	tcase_add_test(t, random_entries);
+	tcase_add_test(t, full_ring);
+	tcase_add_test(t, region_in_use);
+	tcase_add_test(t, member_dies);
+	tcase_add_test(t, registered_output);
+	tcase_add_test(t, master_sends_garbage);
+	tcase_add_test(t, master_goes_in_an_operation);
+	suite_add_tcase(s, t);
+	tcase_set_timeout(small, 60);
+	tcase_add_checked_fixture(small, setup_small, teardown);
+	tcase_add_test(small, no_memory_for_results);
+	suite_add_tcase(s, small);
+	return s;
+}

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "proto/wire_codes.h"
+#include "tests/agentio/fixture.h"
+#include "tests/agentio/suites.h"
+
+static struct fx f;
+static struct client canary; /* must notice nothing */
+
+static void limits(struct agentd_config *cfg)
+{
+	cfg->sessions_per_user = 40;
+}
+
+static void setup(void)
+{
+	fx_start(&f, limits);
+	client_open(&f, &canary);
+}
+
+static void teardown(void)
+{
+	struct mem a;
+
+	ck_assert_uint_eq(client_alloc(&canary, 4096, &a), WIRE_SUCCESS);
+	ck_assert_uint_eq(client_free(&canary, a.region), WIRE_SUCCESS);
+	client_close(&canary);
+	fx_check_alive(&f);
+	fx_stop(&f);
+}
+
+static bool sessions_are(const struct agentd_stats *s, uint64_t n)
+{
+	return s->sessions == n;
+}
+
+static int hello_packet(uint8_t buf[WL_PACKET_MAX], uint32_t min, uint32_t max)
+{
+	struct wl_request q = {.type = WL_HELLO,
+		.req_id = 1,
+		.version_min = min,
+		.version_max = max,
+		.name = "a program"};
+	int len = wire_local_put_request(&q, buf);
+
+	ck_assert_int_gt(len, 0);
+	return len;
+}
+
+START_TEST(hello_cut_short)
+{
+	uint8_t buf[WL_PACKET_MAX];
+	int len = hello_packet(buf, WL_VERSION_MIN, WL_VERSION_MAX);
+	char text[WL_TEXT_MAX];
+	struct client c;
+
+	for (int i = 0; i < len; i++) {
+		struct wl_reply r;
+
+		client_connect(&f, &c);
+		ck_assert_int_eq(send(c.fd, buf, (size_t)i, MSG_NOSIGNAL), i);
+		/* A cut may fall between fields and leave a message that is whole. */
+		if (i == 0)
+			shutdown(c.fd, SHUT_WR);
+		if (client_receive(&c, &r, NULL, 0) && r.req_id != 0)
+			shutdown(c.fd, SHUT_WR);
+		client_await_end(&c, text);
+	}
+	fx_await(&f, sessions_are, 1);
+}
+END_TEST
+
+START_TEST(random_packets)
+{
+	char text[WL_TEXT_MAX];
+	struct client c;
+
+	srand(4711);
+	for (int i = 0; i < 300; i++) {
+		uint8_t buf[600];
+		size_t len = 1 + (size_t)rand() % sizeof buf;
+
+		for (size_t j = 0; j < len; j++)
+			buf[j] = (uint8_t)rand();
+		client_connect(&f, &c);
+		ck_assert_int_eq(send(c.fd, buf, len, MSG_NOSIGNAL), (ssize_t)len);
+		shutdown(c.fd, SHUT_WR);
+		client_await_end(&c, text);
+	}
+	fx_await(&f, sessions_are, 1);
+}
+END_TEST
+
+START_TEST(giant_packets)
+{
+	static uint8_t buf[100000];
+	static const size_t sizes[] = {WL_PACKET_MAX, WL_PACKET_MAX + 1, 65536, sizeof buf};
+	char text[WL_TEXT_MAX];
+	struct client c;
+
+	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+		client_open(&f, &c);
+		ck_assert_int_eq(send(c.fd, buf, sizes[i], MSG_NOSIGNAL), (ssize_t)sizes[i]);
+		client_await_end(&c, text);
+		ck_assert_ptr_nonnull(strstr(text, "malformed"));
+	}
+}
+END_TEST
+
+static void send_with_fds(int fd, const void *buf, size_t len, unsigned n)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int) * 253)];
+	} ctl;
+	struct iovec iov = {(void *)(uintptr_t)buf, len};
+	struct msghdr m = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &ctl,
+		.msg_controllen = CMSG_SPACE(sizeof(int) * n)};
+	int fds[253];
+
+	for (unsigned i = 0; i < n; i++)
+		fds[i] = STDERR_FILENO;
+	memset(&ctl, 0, sizeof ctl);
+	ctl.align = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
+		.cmsg_type = SCM_RIGHTS,
+		.cmsg_len = CMSG_LEN(sizeof(int) * n)};
+	memcpy(CMSG_DATA(&ctl.align), fds, sizeof(int) * n);
+	ck_assert_int_gt(sendmsg(fd, &m, MSG_NOSIGNAL), 0);
+}
+
+START_TEST(descriptors_do_not_stay)
+{
+	static const unsigned counts[] = {1, 3, 4, 100, 253};
+	unsigned before = fx_count_fds();
+	uint8_t buf[WL_PACKET_MAX];
+	int len = hello_packet(buf, WL_VERSION_MIN, WL_VERSION_MAX);
+	char text[WL_TEXT_MAX];
+	struct client c;
+
+	for (unsigned i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+		client_connect(&f, &c);
+		send_with_fds(c.fd, buf, (size_t)len, counts[i]);
+		client_await_end(&c, text);
+		ck_assert_ptr_nonnull(strstr(text, "descriptors"));
+	}
+	fx_await(&f, sessions_are, 1);
+	ck_assert_uint_eq(fx_count_fds(), before);
+}
+END_TEST
+
+START_TEST(request_before_hello)
+{
+	struct wl_request q = {.type = WL_REGION_ALLOC, .size = 4096, .use = WL_REGION_STAGING};
+	char text[WL_TEXT_MAX];
+	struct client c;
+
+	client_connect(&f, &c);
+	client_send(&c, &q);
+	client_await_end(&c, text);
+	ck_assert_ptr_nonnull(strstr(text, "hello"));
+	ck_assert_uint_eq(fx_stats(&f).regions, 0);
+}
+END_TEST
+
+START_TEST(second_hello)
+{
+	uint8_t buf[WL_PACKET_MAX];
+	int len = hello_packet(buf, WL_VERSION_MIN, WL_VERSION_MAX);
+	char text[WL_TEXT_MAX];
+	struct client c;
+
+	client_open(&f, &c);
+	ck_assert_int_eq(send(c.fd, buf, (size_t)len, MSG_NOSIGNAL), len);
+	client_await_end(&c, text);
+	ck_assert_ptr_nonnull(strstr(text, "second hello"));
+}
+END_TEST
+
+START_TEST(version_mismatch)
+{
+	uint8_t buf[WL_PACKET_MAX];
+	int len = hello_packet(buf, WL_VERSION_MAX + 6, WL_VERSION_MAX + 8);
+	char text[WL_TEXT_MAX];
+	struct client c;
+	struct wl_reply r;
+
+	client_connect(&f, &c);
+	ck_assert_int_eq(send(c.fd, buf, (size_t)len, MSG_NOSIGNAL), len);
+	ck_assert(client_receive(&c, &r, NULL, 0));
+	ck_assert_uint_eq(r.req_id, 1);
+	ck_assert_uint_eq(r.code, WIRE_VERSION_MISMATCH);
+	ck_assert_uint_eq(r.version_min, WL_VERSION_MIN);
+	ck_assert_uint_eq(r.version_max, WL_VERSION_MAX);
+	ck_assert_ptr_nonnull(strstr(r.text, "7 to 9"));
+	ck_assert_ptr_nonnull(strstr(r.text, "1 to 1"));
+	client_await_end(&c, text);
+}
+END_TEST
+
+START_TEST(unknown_comm)
+{
+	static const enum wl_type types[] = {
+		WL_COMM_CONNECT, WL_COMM_DESTROY, WL_UPDATE_TOPOLOGY, WL_ARE_PENDING};
+	struct cc_addr nowhere = {.family = CC_INET4, .ip = {127, 0, 0, 1}, .port = 1};
+	struct client c, other;
+	struct queue q;
+
+	client_open(&f, &c);
+	client_open(&f, &other);
+	client_comm(&other, &nowhere, 1, &q);
+	for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+		struct wl_request req = {.type = types[i], .comm = 999};
+		struct wl_reply r;
+
+		client_call(&c, &req, &r, NULL, 0);
+		ck_assert_uint_eq(r.code, WIRE_INVALID_ARGUMENT);
+		req.comm = q.comm; /* exists, but is somebody else's */
+		client_call(&c, &req, &r, NULL, 0);
+		ck_assert_uint_eq(r.code, WIRE_INVALID_ARGUMENT);
+	}
+	client_close(&c);
+	client_close(&other);
+	queue_close(&q);
+}
+END_TEST
+
+START_TEST(replies_not_read)
+{
+	struct wl_request q = {.type = WL_REGION_FREE, .region = 12345};
+	uint8_t buf[WL_PACKET_MAX];
+	struct client c;
+	ssize_t n = 0;
+	int len;
+
+	client_open(&f, &c);
+	q.req_id = 77;
+	len = wire_local_put_request(&q, buf);
+	for (int i = 0; i < 100000 && n >= 0; i++)
+		n = send(c.fd, buf, (size_t)len, MSG_NOSIGNAL);
+	ck_assert_int_eq(errno, EPIPE);
+	fx_await(&f, sessions_are, 1);
+	client_close(&c);
+}
+END_TEST
+
+static bool sessions_at_most(const struct agentd_stats *s, uint64_t n)
+{
+	return s->sessions <= n;
+}
+
+START_TEST(too_many_sessions)
+{
+	struct client c[60];
+	char text[WL_TEXT_MAX];
+	unsigned refused = 0;
+
+	for (int i = 0; i < 60; i++)
+		client_connect(&f, &c[i]);
+	for (int i = 39; i < 60; i++) {
+		client_await_end(&c[i], text);
+		refused += strstr(text, "limit per user is 40") != NULL;
+	}
+	ck_assert_uint_eq(refused, 21);
+	for (int i = 0; i < 39; i++)
+		client_close(&c[i]);
+	fx_await(&f, sessions_at_most, 1);
+}
+END_TEST
+
+START_TEST(close_at_any_time)
+{
+	struct cc_addr nowhere = {.family = CC_INET4, .ip = {127, 0, 0, 1}, .port = 1};
+	unsigned before = fx_count_fds();
+	uint8_t buf[WL_PACKET_MAX];
+	int len = hello_packet(buf, WL_VERSION_MIN, WL_VERSION_MAX);
+	struct client c;
+	struct queue q;
+
+	for (int i = 0; i < 100; i++) {
+		client_connect(&f, &c);
+		if (i % 2)
+			ck_assert_int_eq(send(c.fd, buf, (size_t)len, MSG_NOSIGNAL), len);
+		client_close(&c);
+		client_open(&f, &c);
+		client_comm(&c, &nowhere, (uint32_t)i, &q);
+		client_close(&c);
+		queue_close(&q);
+	}
+	fx_await(&f, sessions_are, 1);
+	ck_assert_uint_eq(fx_stats(&f).comms, 0);
+	ck_assert_uint_eq(fx_count_fds(), before);
+}
+END_TEST
+
+START_TEST(killed_with_a_child_left)
+{
+	/* The socket stays open in the child: only the end of the process itself tells. */
+	int ready[2];
+	pid_t pid;
+	char c;
+
+	ck_assert_int_eq(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0) {
+		struct client cl;
+
+		client_open(&f, &cl);
+		if (fork() == 0) {
+			close(ready[1]);
+			pause();
+			_exit(0);
+		}
+		if (write(ready[1], "x", 1) != 1)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	ck_assert_int_eq(read(ready[0], &c, 1), 1);
+	fx_await(&f, sessions_are, 2);
+	kill(pid, SIGKILL);
+	fx_await(&f, sessions_are, 1);
+	waitpid(pid, NULL, 0);
+	close(ready[0]);
+}
+END_TEST
+
+Suite *session_suite(void)
+{
+	Suite *s = suite_create("session");
+	TCase *t = tcase_create("session");
+
+	tcase_set_timeout(t, 60);
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, hello_cut_short);
+	tcase_add_test(t, random_packets);
+	tcase_add_test(t, giant_packets);
+	tcase_add_test(t, descriptors_do_not_stay);
+	tcase_add_test(t, request_before_hello);
+	tcase_add_test(t, second_hello);
+	tcase_add_test(t, version_mismatch);
+	tcase_add_test(t, unknown_comm);
+	tcase_add_test(t, replies_not_read);
+	tcase_add_test(t, too_many_sessions);
+	tcase_add_test(t, close_at_any_time);
+	tcase_add_test(t, killed_with_a_child_left);
+	suite_add_tcase(s, t);
+	return s;
+}

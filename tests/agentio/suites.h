@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SUITES_H
+#define SUITES_H
+
+#include <check.h>
+
+Suite *region_suite(void);
+Suite *session_suite(void);
+Suite *queue_suite(void);
+Suite *hello_suite(void);
+Suite *link_suite(void);
+Suite *options_suite(void);
+
+#endif

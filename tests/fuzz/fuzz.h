@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What every fuzz target has: the entry point that libFuzzer and driver.c call, and a check that
+ * ends the process, so that the input is kept.
+ */
+#ifndef FUZZ_H
+#define FUZZ_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *p, size_t len);
+
+#define FUZZ_CHECK(x)                                                                              \
+	do {                                                                                       \
+		if (!(x)) {                                                                        \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x);                    \
+			abort();                                                                   \
+		}                                                                                  \
+	} while (0)
+
+#endif

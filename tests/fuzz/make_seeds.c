@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Writes the seed corpora: `make_seeds tests/fuzz/corpus`. Run it after a change of the messages
+ * and commit what it writes; seeds that were added by hand stay as they are.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "proto/wire_frame.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/proto/sample.h"
+
+/* Of so many samples the one that is closest to this size becomes the seed: with some content, and
+ * small. */
+#define TRIES     12
+#define SIZE_GOAL 400
+
+static const char *root;
+
+static void write_seed(const char *target, const char *name, const void *p, size_t len)
+{
+	char path[4096];
+	FILE *f;
+
+	snprintf(path, sizeof path, "%s/%s", root, target);
+	FUZZ_CHECK(mkdir(path, 0777) == 0 || errno == EEXIST);
+	snprintf(path, sizeof path, "%s/%s/%s", root, target, name);
+	f = fopen(path, "wb");
+	FUZZ_CHECK(f != NULL);
+	FUZZ_CHECK(fwrite(p, 1, len, f) == len);
+	FUZZ_CHECK(fclose(f) == 0);
+}
+
+static size_t off_goal(size_t len)
+{
+	return len < SIZE_GOAL ? SIZE_GOAL - len : len - SIZE_GOAL;
+}
+
+static void keep_better(uint8_t **best, size_t *best_len, uint8_t *p, size_t len)
+{
+	if (*best == NULL || off_goal(len) < off_goal(*best_len)) {
+		free(*best);
+		*best = p;
+		*best_len = len;
+	} else {
+		free(p);
+	}
+}
+
+/* A frame of this type. */
+static uint8_t *master_frame(struct tl_rng *r, enum wm_type type, size_t *ret_len)
+{
+	uint8_t *best = NULL, *frame;
+	struct wm_msg m;
+	size_t len;
+
+	for (int i = 0; i < TRIES; i++) {
+		sample_master(r, type, &m);
+		if (wire_master_encode(&m, &frame, &len) == 0)
+			keep_better(&best, ret_len, frame, len);
+		wire_master_clear(&m);
+	}
+	FUZZ_CHECK(best != NULL);
+	return best;
+}
+
+static void master(struct tl_rng *r)
+{
+	for (size_t i = 0; i < sample_master_n_types; i++) {
+		size_t len;
+		uint8_t *frame = master_frame(r, sample_master_types[i], &len);
+
+		write_seed("fuzz_master", wire_master_type_name(sample_master_types[i]),
+			frame + WIRE_FRAME_HDR, len - WIRE_FRAME_HDR);
+		free(frame);
+	}
+}
+
+static void admin(struct tl_rng *r)
+{
+	uint8_t *best = NULL, *frame;
+	struct wa_request q = {.version_min = 1, .version_max = 1};
+	struct wa_reply a;
+	size_t len, best_len = 0;
+	char name[32];
+
+	for (int verb = WA_STATUS; verb <= WA_OPS; verb++) {
+		q.verb = (enum wa_verb)verb;
+		FUZZ_CHECK(wire_admin_encode_request(&q, &frame, &len) == 0);
+		snprintf(name, sizeof name, "request%d", verb);
+		write_seed("fuzz_admin", name, frame + WIRE_FRAME_HDR, len - WIRE_FRAME_HDR);
+		free(frame);
+	}
+	for (uint32_t n_tables = 0; n_tables <= 2; n_tables++) {
+		for (int found = 0; found < TRIES;) {
+			sample_admin_reply(r, &a);
+			if (a.n_tables == n_tables &&
+				wire_admin_encode_reply(&a, &frame, &len) == 0) {
+				keep_better(&best, &best_len, frame, len);
+				found++;
+			}
+			wa_reply_clear(&a);
+		}
+		snprintf(name, sizeof name, "reply%u", (unsigned)n_tables);
+		write_seed("fuzz_admin", name, best + WIRE_FRAME_HDR, best_len - WIRE_FRAME_HDR);
+		free(best);
+		best = NULL;
+	}
+}
+
+static void local(struct tl_rng *r)
+{
+	uint8_t buf[WL_PACKET_MAX];
+	struct wl_request q;
+	struct wl_reply p;
+	char name[32];
+	int n;
+
+	for (int type = WL_HELLO; type <= WL_REGION_MAP; type++) {
+		sample_request(r, (enum wl_type)type, &q);
+		n = wire_local_put_request(&q, buf);
+		FUZZ_CHECK(n > 0);
+		snprintf(name, sizeof name, "request%d", type);
+		write_seed("fuzz_local", name, buf, (size_t)n);
+	}
+	for (int i = 1; i <= 2; i++) {
+		sample_reply(r, &p);
+		n = wire_local_put_reply(&p, buf);
+		FUZZ_CHECK(n >= 0);
+		snprintf(name, sizeof name, "reply%d", i);
+		write_seed("fuzz_local", name, buf, (size_t)n);
+	}
+}
+
+static void link_headers(struct tl_rng *r)
+{
+	uint8_t hello[WLK_HELLO_SIZE], ack[WLK_ACK_SIZE], data[WLK_DATA_SIZE];
+	struct wlk_hello h = sample_link_hello(r);
+	struct wlk_ack a = {.version_min = 1, .version_max = 1, .version = 1};
+	struct wlk_data d = sample_link_data(r);
+
+	wlk_hello_put(hello, &h);
+	write_seed("fuzz_link", "hello", hello, sizeof hello);
+	h.version_min = h.version_max = WLK_VERSION_MAX + 1;
+	wlk_hello_put(hello, &h);
+	write_seed("fuzz_link", "hello_later_version", hello, sizeof hello);
+	wlk_ack_put(ack, &a);
+	write_seed("fuzz_link", "ack", ack, sizeof ack);
+	a = (struct wlk_ack){.version_min = 2,
+		.version_max = 3,
+		.code = WLK_REFUSED_VERSION,
+		.text = "this agent speaks versions 2 to 3 of the link protocol, the other 1"};
+	wlk_ack_put(ack, &a);
+	write_seed("fuzz_link", "ack_refused", ack, sizeof ack);
+	wlk_data_put(data, &d);
+	write_seed("fuzz_link", "data", data, sizeof data);
+}
+
+/* Streams of one to four frames, in pieces of different sizes. */
+static void frames(struct tl_rng *r)
+{
+	static const enum wm_type types[] = {WM_HEARTBEAT, WM_LEAVE, WM_OP_DONE, WM_JOIN};
+	uint8_t stream[4096];
+	char name[32];
+	size_t at = 1;
+
+	for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+		size_t len;
+		uint8_t *frame = master_frame(r, types[i], &len);
+
+		FUZZ_CHECK(len <= sizeof stream - at);
+		memcpy(stream + at, frame, len);
+		at += len;
+		free(frame);
+		stream[0] = (uint8_t)(i * 7);
+		snprintf(name, sizeof name, "frames%u", (unsigned)i + 1);
+		write_seed("fuzz_frame", name, stream, at);
+	}
+	stream[1] ^= 1;
+	write_seed("fuzz_frame", "wrong_magic", stream, at);
+	stream[1] ^= 1;
+	stream[5]++;
+	write_seed("fuzz_frame", "later_version", stream, at);
+	stream[5]--;
+	memset(stream + 9, 0xff, 4);
+	write_seed("fuzz_frame", "too_long", stream, at);
+}
+
+int main(int argc, char **argv)
+{
+	struct tl_rng r = tl_rng_new(1);
+
+	if (argc != 2) {
+		fprintf(stderr, "usage: %s FOLDER\n", argv[0]);
+		return 2;
+	}
+	root = argv[1];
+	FUZZ_CHECK(mkdir(root, 0777) == 0 || errno == EEXIST);
+	master(&r);
+	admin(&r);
+	local(&r);
+	link_headers(&r);
+	frames(&r);
+	return 0;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Operands of all kinds of memory, with what they must hold afterwards.
+ */
+#ifndef BUFFERS_H
+#define BUFFERS_H
+
+#include "tests/shim/fixture.h"
+
+enum placement {
+	STAGED = 0,	   /* neither is registered */
+	STAGED_IN_PLACE,   /* one ordinary buffer */
+	SEND_REGISTERED,
+	RECV_REGISTERED,
+	BOTH_REGISTERED,   /* in one region, at odd offsets */
+	REGISTERED_IN_PLACE,
+	PLACEMENTS
+};
+
+#define OLD_RECV 0x3cu
+
+struct buffers {
+	enum placement placement;
+	size_t bytes;
+	uint8_t *send, *recv;
+	uint8_t *operand; /* a copy of what send held */
+	void *region, *plain;
+};
+
+static inline bool bf_recv_registered(enum placement p)
+{
+	return p == RECV_REGISTERED || p == BOTH_REGISTERED || p == REGISTERED_IN_PLACE;
+}
+
+static inline bool bf_in_place(enum placement p)
+{
+	return p == STAGED_IN_PLACE || p == REGISTERED_IN_PLACE;
+}
+
+static inline enum shm_result_mode bf_mode(enum placement p)
+{
+	return bf_recv_registered(p) ? SHM_RESULT_UNDO : SHM_RESULT_AREA;
+}
+
+static inline struct buffers bf_new(enum placement placement, size_t bytes, uint64_t salt)
+{
+	struct buffers b = {.placement = placement, .bytes = bytes};
+	struct tl_rng rng = tl_rng_new(salt);
+	size_t gap = (bytes + 64) / 8 * 8 + 8;
+
+	b.plain = malloc(2 * gap);
+	b.operand = malloc(bytes);
+	ck_assert_int_eq(pcclMemAlloc(2 * gap, &b.region), pcclSuccess);
+	b.send = (uint8_t *)(placement >= BOTH_REGISTERED || placement == SEND_REGISTERED
+				     ? b.region
+				     : b.plain) + 8;
+	b.recv = (uint8_t *)(bf_recv_registered(placement) ? b.region : b.plain) + gap;
+	if (bf_in_place(placement))
+		b.recv = b.send;
+	memset(b.recv, OLD_RECV, bytes);
+	for (size_t i = 0; i < bytes; i++)
+		b.send[i] = (uint8_t)tl_u64(&rng);
+	memcpy(b.operand, b.send, bytes);
+	return b;
+}
+
+static inline void bf_free(struct buffers *b)
+{
+	free(b->plain);
+	free(b->operand);
+	ck_assert_int_eq(pcclMemFree(b->region), pcclSuccess);
+}
+
+static inline void bf_assert_result(const struct buffers *b)
+{
+	for (size_t i = 0; i < b->bytes; i++)
+		if (b->recv[i] != (b->operand[i] ^ FAKE_XOR))
+			ck_abort_msg("placement %d: byte %zu of the result is wrong", b->placement, i);
+	if (!bf_in_place(b->placement))
+		ck_assert_int_eq(memcmp(b->send, b->operand, b->bytes), 0);
+}
+
+static inline void bf_assert_untouched(const struct buffers *b)
+{
+	ck_assert_msg(memcmp(b->send, b->operand, b->bytes) == 0,
+		"placement %d: the operand has changed", b->placement);
+	for (size_t i = 0; i < b->bytes && !bf_in_place(b->placement); i++)
+		if (b->recv[i] != OLD_RECV)
+			ck_abort_msg("placement %d: byte %zu of recvbuff has changed", b->placement, i);
+}
+
+static inline pcclReduceDescriptor_t bf_descriptor(size_t bytes, uint64_t tag)
+{
+	return (pcclReduceDescriptor_t){.count = bytes,
+		.op = pcclSum,
+		.tag = tag,
+		.src_descriptor = {.datatype = pcclUint8}};
+}
+
+static inline pcclAsyncReduceOp_t bf_launch(struct buffers *b, uint64_t tag)
+{
+	pcclReduceDescriptor_t d = bf_descriptor(b->bytes, tag);
+	pcclAsyncReduceOp_t handle;
+
+	fx_assert_succeeds(pcclAllReduceAsync(b->send, b->recv, &d, fx_comm, &handle));
+	return handle;
+}
+
+#endif

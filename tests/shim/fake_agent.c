@@ -1,0 +1,630 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/shim/fake_agent.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/cc_futex.h"
+#include "common/cc_shm.h"
+#include "common/cc_sys.h"
+
+#define CONNS	16
+#define COMMS	64
+#define REGIONS 1024
+#define QUEUED	256
+#define HELD	16
+#define TYPES	(WL_REGION_MAP + 1)
+
+#define MUST(x)                                                                                    \
+	do {                                                                                       \
+		if (!(x)) {                                                                        \
+			fprintf(stderr, "%s:%d: %s failed: %s\n", __FILE__, __LINE__, #x,          \
+				strerror(errno));                                                  \
+			abort();                                                                   \
+		}                                                                                  \
+	} while (0)
+
+struct region {
+	uint64_t size;
+	uint8_t *map;
+	int fd;
+};
+
+struct comm {
+	uint8_t *queue;
+	int queue_fd, submit_bell, data_bell;
+	uint32_t head;
+	uint64_t result[SHM_SLOTS]; /* result regions, for the next operation in the slot */
+};
+
+struct held {
+	int conn;
+	struct wl_request request;
+};
+
+struct fake {
+	pthread_mutex_t lock; /* of everything; not held while polling */
+	pthread_cond_t changed;
+	pthread_t thread;
+	bool stopping;
+	int listener, wake;
+	int conns[CONNS]; /* -1: none */
+	unsigned n_conns, accepted;
+	struct comm comms[COMMS];
+	uint32_t n_comms;
+	struct region regions[REGIONS]; /* number 0 is none */
+	uint64_t n_regions;
+	struct fake_op queue[QUEUED];
+	unsigned taken, queued;
+	unsigned seen[TYPES];
+	struct {
+		enum fake_action action;
+		uint32_t code;
+		const char *text;
+	} script[TYPES];
+	struct held held[HELD];
+	unsigned n_held;
+};
+
+static uint32_t element_size(uint32_t dtype)
+{
+	static const uint8_t sizes[] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
+
+	MUST(dtype < sizeof sizes);
+	return sizes[dtype];
+}
+
+static void send_packet(int fd, const void *buf, size_t len, const int *fds, unsigned n_fds)
+{
+	union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(sizeof(int) * 4)];
+	} control = {0};
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = len};
+	struct msghdr mh = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	if (n_fds > 0) {
+		struct cmsghdr *c;
+
+		mh.msg_control = control.buf;
+		mh.msg_controllen = CMSG_SPACE(sizeof(int) * n_fds);
+		c = CMSG_FIRSTHDR(&mh);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int) * n_fds);
+		memcpy(CMSG_DATA(c), fds, sizeof(int) * n_fds);
+	}
+	(void)!sendmsg(fd, &mh, MSG_NOSIGNAL);
+}
+
+static void reply(struct fake *f, int conn, const struct wl_reply *r, const int *fds, unsigned n)
+{
+	uint8_t buf[WL_PACKET_MAX];
+	int len = wire_local_put_reply(r, buf);
+
+	MUST(len > 0);
+	send_packet(f->conns[conn], buf, (size_t)len, fds, n);
+}
+
+static void close_conn(struct fake *f, int conn)
+{
+	if (f->conns[conn] < 0)
+		return;
+	/* The thread may be polling it, which would keep it open for a moment. */
+	shutdown(f->conns[conn], SHUT_RDWR);
+	close(f->conns[conn]);
+	f->conns[conn] = -1;
+	f->n_conns--;
+	pthread_cond_broadcast(&f->changed);
+}
+
+static uint64_t make_region(struct fake *f, uint64_t size)
+{
+	uint64_t id = ++f->n_regions;
+	struct region *r = &f->regions[id];
+	void *map;
+
+	MUST(id < REGIONS);
+	MUST(cc_shm_create("region", size, &r->fd, &map) == 0);
+	r->map = map;
+	r->size = size;
+	return id;
+}
+
+static void drop_region(struct region *r)
+{
+	if (!r->map)
+		return;
+	cc_shm_unmap(r->map, r->size);
+	close(r->fd);
+	r->map = NULL;
+}
+
+static uint32_t make_comm(struct fake *f, int *fds, bool bad)
+{
+	struct comm *c = &f->comms[f->n_comms];
+	struct shm_header *h;
+	void *map;
+
+	MUST(f->n_comms < COMMS);
+	MUST(cc_shm_create("queue", SHM_SIZE, &c->queue_fd, &map) == 0);
+	c->queue = map;
+	c->submit_bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	c->data_bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	MUST(c->submit_bell >= 0 && c->data_bell >= 0);
+	h = map;
+	h->magic = SHM_MAGIC;
+	h->version = bad ? SHM_VERSION + 6 : SHM_VERSION;
+	h->slots = SHM_SLOTS;
+	h->size = SHM_SIZE;
+	fds[0] = c->queue_fd;
+	fds[1] = c->submit_bell;
+	fds[2] = c->data_bell;
+	return f->n_comms++;
+}
+
+static struct shm_attr *attr_of(const struct comm *c)
+{
+	return (struct shm_attr *)(void *)(c->queue + SHM_ATTR_OFF);
+}
+
+static void write_attrs(struct shm_attr *a, enum shm_comm_state state, uint32_t world,
+	uint32_t hosts, uint32_t pos, const char *text)
+{
+	atomic_fetch_add(&a->version, 1);
+	atomic_store(&a->state, state);
+	atomic_store(&a->global_world, world);
+	atomic_store(&a->group_world, world);
+	atomic_store(&a->groups, 1);
+	atomic_store(&a->largest_group, world);
+	atomic_store(&a->hosts, hosts);
+	atomic_store(&a->pos, pos);
+	atomic_store(&a->code, 0);
+	snprintf(a->text, sizeof a->text, "%s", text ? text : "");
+	atomic_fetch_add(&a->version, 1);
+}
+
+/* The answer to a request that is to succeed. */
+static void answer(struct fake *f, int conn, const struct wl_request *q, enum fake_action action)
+{
+	struct wl_reply r = {.req_id = q->req_id};
+	unsigned n_fds = 0;
+	int fds[4] = {0};
+
+	switch (q->type) {
+	case WL_HELLO:
+		r.version = WL_VERSION_MAX;
+		break;
+	case WL_COMM_CREATE:
+		r.comm = make_comm(f, fds, action == FAKE_BAD_QUEUE);
+		n_fds = 3;
+		break;
+	case WL_COMM_CONNECT:
+		write_attrs(attr_of(&f->comms[q->comm]), SHM_COMM_CONNECTED, 2, 1, 0, NULL);
+		break;
+	case WL_ARE_PENDING:
+		r.flag = true;
+		break;
+	case WL_REGION_ALLOC:
+		r.region = make_region(f, q->size);
+		r.size = q->size;
+		fds[0] = f->regions[r.region].fd;
+		n_fds = 1;
+		break;
+	case WL_REGION_FREE:
+		drop_region(&f->regions[q->region]);
+		break;
+	case WL_REGION_MAP:
+		r.region = q->region;
+		r.size = f->regions[q->region].size;
+		fds[0] = f->regions[q->region].fd;
+		n_fds = 1;
+		break;
+	default:
+		break;
+	}
+	if (action == FAKE_UNSEALED) {
+		fds[0] = memfd_create("unsealed", MFD_CLOEXEC);
+		MUST(ftruncate(fds[0], (off_t)q->size) == 0);
+	}
+	if (action == FAKE_NO_FDS)
+		n_fds = 0;
+	if (action == FAKE_MORE_FDS)
+		fds[n_fds++] = f->wake;
+	reply(f, conn, &r, fds, n_fds);
+	if (action == FAKE_UNSEALED)
+		close(fds[0]);
+}
+
+static void handle(struct fake *f, int conn, const struct wl_request *q)
+{
+	enum fake_action action = f->script[q->type].action;
+	struct wl_reply r = {.req_id = q->req_id,
+		.code = f->script[q->type].code,
+		.version_min = WL_VERSION_MAX + 3,
+		.version_max = WL_VERSION_MAX + 5};
+
+	f->seen[q->type]++;
+	pthread_cond_broadcast(&f->changed);
+	if (f->script[q->type].text)
+		snprintf(r.text, sizeof r.text, "%s", f->script[q->type].text);
+	switch (action) {
+	case FAKE_REFUSE:
+		reply(f, conn, &r, NULL, 0);
+		break;
+	case FAKE_GOODBYE:
+		r.req_id = 0;
+		reply(f, conn, &r, NULL, 0);
+		close_conn(f, conn);
+		break;
+	case FAKE_HANG_UP:
+		close_conn(f, conn);
+		break;
+	case FAKE_GARBAGE:
+		send_packet(f->conns[conn], "\xff\xff\xff", 3, NULL, 0);
+		break;
+	case FAKE_STRANGER:
+		r = (struct wl_reply){.req_id = q->req_id + 1000};
+		reply(f, conn, &r, NULL, 0);
+		break;
+	case FAKE_HOLD:
+		MUST(f->n_held < HELD);
+		f->held[f->n_held++] = (struct held){conn, *q};
+		break;
+	default:
+		answer(f, conn, q, action);
+		break;
+	}
+}
+
+static void receive(struct fake *f, int conn)
+{
+	uint8_t buf[WL_PACKET_MAX];
+	struct wl_request q;
+	const char *why;
+	ssize_t n = recv(f->conns[conn], buf, sizeof buf, MSG_DONTWAIT);
+
+	if (n < 0 && errno == EAGAIN)
+		return;
+	if (n <= 0) {
+		close_conn(f, conn);
+		return;
+	}
+	MUST(wire_local_get_request(buf, (size_t)n, &q, &why) == 0);
+	handle(f, conn, &q);
+}
+
+static void accept_one(struct fake *f)
+{
+	int fd = accept4(f->listener, NULL, NULL, SOCK_CLOEXEC);
+
+	for (int i = 0; fd >= 0 && i < CONNS; i++) {
+		if (f->conns[i] >= 0)
+			continue;
+		f->conns[i] = fd;
+		f->n_conns++;
+		f->accepted++;
+		pthread_cond_broadcast(&f->changed);
+		return;
+	}
+	MUST(fd < 0);
+}
+
+/* Copies new entries out of the ring. */
+static void collect(struct fake *f, struct comm *c)
+{
+	struct shm_sq *sq = (struct shm_sq *)(void *)(c->queue + SHM_SQ_OFF);
+	const struct shm_sqe *ring = (const struct shm_sqe *)(const void *)(c->queue + SHM_SQE_OFF);
+	uint32_t tail = atomic_load_explicit(&sq->tail, memory_order_acquire);
+	uint64_t rung;
+
+	(void)!read(c->submit_bell, &rung, sizeof rung);
+	for (; c->head != tail; c->head++) {
+		struct fake_op *op = &f->queue[f->queued++ % QUEUED];
+		const struct region *r;
+
+		memset(op, 0, sizeof *op);
+		op->f = f;
+		op->sqe = ring[c->head % SHM_SLOTS];
+		op->slot = (struct shm_slot *)(void *)(c->queue + SHM_SLOT_OFF) + op->sqe.slot;
+		op->data_bell = c->data_bell;
+		op->esize = element_size(op->sqe.dtype);
+		op->bytes = op->sqe.count * op->esize;
+		r = &f->regions[op->sqe.in_region];
+		MUST(r->map && op->sqe.in_off + op->bytes <= r->size);
+		op->in = r->map + op->sqe.in_off;
+		if (op->sqe.flags & SHM_SQE_OUT_REGISTERED) {
+			r = &f->regions[op->sqe.out_region];
+			MUST(r->map && op->sqe.out_off + op->bytes <= r->size);
+			op->out = r->map + op->sqe.out_off;
+		}
+		pthread_cond_broadcast(&f->changed);
+	}
+	atomic_store_explicit(&sq->head, c->head, memory_order_release);
+}
+
+static void *run(void *arg)
+{
+	struct fake *f = arg;
+
+	pthread_mutex_lock(&f->lock);
+	while (!f->stopping) {
+		struct pollfd p[2 + CONNS + COMMS];
+		unsigned n = 0, comms = f->n_comms;
+		uint64_t woken;
+
+		p[n++] = (struct pollfd){.fd = f->wake, .events = POLLIN};
+		p[n++] = (struct pollfd){.fd = f->listener, .events = POLLIN};
+		for (unsigned i = 0; i < CONNS; i++)
+			p[n++] = (struct pollfd){.fd = f->conns[i], .events = POLLIN};
+		for (unsigned i = 0; i < comms; i++)
+			p[n++] = (struct pollfd){.fd = f->comms[i].submit_bell, .events = POLLIN};
+		pthread_mutex_unlock(&f->lock);
+		poll(p, n, -1);
+		pthread_mutex_lock(&f->lock);
+		if (p[0].revents)
+			(void)!read(f->wake, &woken, sizeof woken);
+		if (p[1].revents)
+			accept_one(f);
+		for (int i = 0; i < CONNS; i++)
+			if (p[2 + i].revents && f->conns[i] >= 0 && f->conns[i] == p[2 + i].fd)
+				receive(f, i);
+		for (unsigned i = 0; i < comms; i++)
+			if (p[2 + CONNS + i].revents)
+				collect(f, &f->comms[i]);
+	}
+	pthread_mutex_unlock(&f->lock);
+	return NULL;
+}
+
+static void kick(struct fake *f)
+{
+	uint64_t one = 1;
+
+	(void)!write(f->wake, &one, sizeof one);
+}
+
+struct fake *fake_start_fd(int listener)
+{
+	struct fake *f = calloc(1, sizeof *f);
+
+	MUST(f && listener >= 0);
+	pthread_mutex_init(&f->lock, NULL);
+	pthread_cond_init(&f->changed, NULL);
+	f->listener = listener;
+	f->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	for (unsigned i = 0; i < CONNS; i++)
+		f->conns[i] = -1;
+	MUST(pthread_create(&f->thread, NULL, run, f) == 0);
+	return f;
+}
+
+struct fake *fake_start(const char *path)
+{
+	return fake_start_fd(cc_listen_unix(path, SOCK_SEQPACKET, 0600));
+}
+
+void fake_stop(struct fake *f)
+{
+	pthread_mutex_lock(&f->lock);
+	f->stopping = true;
+	kick(f);
+	pthread_mutex_unlock(&f->lock);
+	pthread_join(f->thread, NULL);
+	for (int i = 0; i < CONNS; i++)
+		close_conn(f, i);
+	for (uint32_t i = 0; i < f->n_comms; i++) {
+		cc_shm_unmap(f->comms[i].queue, SHM_SIZE);
+		close(f->comms[i].queue_fd);
+		close(f->comms[i].submit_bell);
+		close(f->comms[i].data_bell);
+	}
+	for (uint64_t i = 1; i <= f->n_regions; i++)
+		drop_region(&f->regions[i]);
+	close(f->listener);
+	close(f->wake);
+	pthread_cond_destroy(&f->changed);
+	pthread_mutex_destroy(&f->lock);
+	free(f);
+}
+
+void fake_script(struct fake *f, enum wl_type type, enum fake_action action, uint32_t code,
+	const char *text)
+{
+	pthread_mutex_lock(&f->lock);
+	f->script[type].action = action;
+	f->script[type].code = code;
+	f->script[type].text = text;
+	pthread_mutex_unlock(&f->lock);
+}
+
+void fake_release(struct fake *f)
+{
+	pthread_mutex_lock(&f->lock);
+	/* The last first: answers may come in any order. */
+	while (f->n_held > 0) {
+		const struct held *h = &f->held[--f->n_held];
+
+		answer(f, h->conn, &h->request, FAKE_ANSWER);
+	}
+	pthread_mutex_unlock(&f->lock);
+}
+
+void fake_hang_up(struct fake *f)
+{
+	pthread_mutex_lock(&f->lock);
+	for (int i = 0; i < CONNS; i++)
+		close_conn(f, i);
+	kick(f);
+	pthread_mutex_unlock(&f->lock);
+}
+
+unsigned fake_seen(struct fake *f, enum wl_type type)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&f->lock);
+	n = f->seen[type];
+	pthread_mutex_unlock(&f->lock);
+	return n;
+}
+
+void fake_await_seen(struct fake *f, enum wl_type type, unsigned n)
+{
+	pthread_mutex_lock(&f->lock);
+	while (f->seen[type] < n)
+		pthread_cond_wait(&f->changed, &f->lock);
+	pthread_mutex_unlock(&f->lock);
+}
+
+void fake_await_connections(struct fake *f, unsigned n)
+{
+	pthread_mutex_lock(&f->lock);
+	while (f->n_conns != n)
+		pthread_cond_wait(&f->changed, &f->lock);
+	pthread_mutex_unlock(&f->lock);
+}
+
+unsigned fake_accepted(struct fake *f)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&f->lock);
+	n = f->accepted;
+	pthread_mutex_unlock(&f->lock);
+	return n;
+}
+
+void fake_attrs(struct fake *f, enum shm_comm_state state, uint32_t world, uint32_t hosts,
+	uint32_t pos, const char *text)
+{
+	pthread_mutex_lock(&f->lock);
+	MUST(f->n_comms > 0);
+	write_attrs(attr_of(&f->comms[f->n_comms - 1]), state, world, hosts, pos, text);
+	pthread_mutex_unlock(&f->lock);
+}
+
+void fake_break_attrs(struct fake *f)
+{
+	pthread_mutex_lock(&f->lock);
+	MUST(f->n_comms > 0);
+	atomic_fetch_add(&attr_of(&f->comms[f->n_comms - 1])->version, 1);
+	pthread_mutex_unlock(&f->lock);
+}
+
+struct fake_op fake_take(struct fake *f)
+{
+	struct fake_op op;
+
+	pthread_mutex_lock(&f->lock);
+	while (f->taken == f->queued)
+		pthread_cond_wait(&f->changed, &f->lock);
+	op = f->queue[f->taken++ % QUEUED];
+	pthread_mutex_unlock(&f->lock);
+	return op;
+}
+
+/* The result region of the last operation in the slot, if it is large enough. */
+static uint64_t result_region(struct fake_op *op, uint64_t size)
+{
+	struct fake *f = op->f;
+	uint64_t id = 0;
+
+	pthread_mutex_lock(&f->lock);
+	for (uint32_t i = 0; i < f->n_comms; i++) {
+		struct comm *c = &f->comms[i];
+		uint64_t *mine = &c->result[op->sqe.slot];
+
+		if ((uint8_t *)op->slot < c->queue || (uint8_t *)op->slot >= c->queue + SHM_SIZE)
+			continue;
+		if (*mine == 0 || f->regions[*mine].size < size)
+			*mine = make_region(f, size);
+		id = *mine;
+	}
+	MUST(id > 0);
+	op->area = f->regions[id].map;
+	pthread_mutex_unlock(&f->lock);
+	return id;
+}
+
+void fake_begin(struct fake_op *op, enum shm_result_mode mode, uint32_t hosts, uint32_t segment_max)
+{
+	struct shm_slot *s = op->slot;
+
+	MUST(cc_plan_init(&op->plan, op->sqe.count, op->esize, hosts, segment_max) == 0);
+	op->mode = mode;
+	op->region = result_region(op, op->bytes + op->plan.n_segs);
+	op->flags = (_Atomic uint8_t *)(void *)(op->area + op->bytes);
+	memset(op->area + op->bytes, 0, op->plan.n_segs);
+	s->hosts = hosts;
+	s->segment_max = segment_max;
+	s->flags_off_lo = (uint32_t)op->bytes;
+	s->flags_off_hi = (uint32_t)(op->bytes >> 32);
+	s->result_region = op->region;
+	s->result_off = 0;
+	atomic_store_explicit(&s->mode, mode, memory_order_release);
+}
+
+void fake_await_input(struct fake_op *op, uint64_t bytes)
+{
+	struct pollfd p = {.fd = op->data_bell, .events = POLLIN};
+	uint64_t rung;
+
+	if (op->sqe.flags & SHM_SQE_IN_REGISTERED)
+		return;
+	while (atomic_load(&op->slot->in_done) < bytes) {
+		atomic_store(&op->slot->in_want, 1);
+		if (atomic_load(&op->slot->in_done) >= bytes)
+			break;
+		MUST(poll(&p, 1, 10000) > 0);
+		(void)!read(op->data_bell, &rung, sizeof rung);
+	}
+}
+
+void fake_segment(struct fake_op *op, uint32_t seg)
+{
+	struct cc_span span = cc_plan_segment(&op->plan, seg);
+	uint8_t *to = op->mode == SHM_RESULT_UNDO ? op->out : op->area;
+
+	if (op->mode == SHM_RESULT_UNDO) {
+		memcpy(op->area + span.off, op->out + span.off, span.len);
+		atomic_store(&op->flags[seg], 1);
+	}
+	for (uint64_t i = span.off; i < span.off + span.len; i++)
+		to[i] = op->in[i] ^ FAKE_XOR;
+	atomic_store(&op->flags[seg], 1);
+	if (atomic_load(&op->slot->wait) == SHM_WAIT_SEGMENTS &&
+		atomic_exchange(&op->slot->wait, SHM_WAIT_AWAKE) != SHM_WAIT_AWAKE)
+		cc_futex_wake(&op->slot->wait, 1);
+}
+
+void fake_end(struct fake_op *op, uint32_t code, const char *text)
+{
+	struct shm_slot *s = op->slot;
+
+	s->local_world = 2;
+	s->tx_bytes = op->bytes;
+	s->rx_bytes = 2 * op->bytes;
+	s->code = code;
+	snprintf(s->text, sizeof s->text, "%s", text ? text : "");
+	atomic_store(&s->state, SHM_SLOT_DONE);
+	if (atomic_exchange(&s->wait, SHM_WAIT_AWAKE) != SHM_WAIT_AWAKE)
+		cc_futex_wake(&s->wait, 1);
+}
+
+void fake_serve(struct fake_op *op, enum shm_result_mode mode)
+{
+	fake_begin(op, mode, 2, CC_PLAN_SEGMENT_MIN);
+	fake_await_input(op, op->bytes);
+	for (uint32_t i = 0; i < op->plan.n_segs; i++)
+		fake_segment(op, i);
+	fake_end(op, 0, NULL);
+}

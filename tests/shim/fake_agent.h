@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * An agent for the tests of the shim, as a thread of the test: it speaks the local protocol, makes
+ * queue pairs and regions, and does with an operation what the test says, step by step, including
+ * what a real agent never would. It answers every request with success unless told otherwise.
+ *
+ * Its "reduction": every byte of the operand exclusive-or FAKE_XOR.
+ */
+#ifndef FAKE_AGENT_H
+#define FAKE_AGENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/cc_plan.h"
+#include "proto/shm_queue.h"
+#include "proto/wire_local.h"
+
+#define FAKE_XOR 0xa5u
+
+struct fake;
+
+enum fake_action {
+	FAKE_ANSWER = 0,
+	FAKE_REFUSE,	/* with code and text */
+	FAKE_HANG_UP,	/* close the connection instead */
+	FAKE_GOODBYE,	/* say code and text, then close it */
+	FAKE_GARBAGE,	/* answer with bytes that are no message */
+	FAKE_STRANGER,	/* answer a request that nobody made */
+	FAKE_NO_FDS,	/* success, without the descriptors */
+	FAKE_MORE_FDS,	/* success, with one descriptor too many */
+	FAKE_BAD_QUEUE, /* COMM_CREATE: a queue pair of another version */
+	FAKE_UNSEALED,	/* REGION_ALLOC: memory that can be cut */
+	FAKE_HOLD,	/* answer when fake_release is called */
+};
+
+/* Listens at path, or on a descriptor that listens already. */
+struct fake *fake_start(const char *path);
+struct fake *fake_start_fd(int listener);
+void fake_stop(struct fake *f);
+
+/* What to do with requests of this type from now on. text may be NULL. */
+void fake_script(struct fake *f, enum wl_type type, enum fake_action action, uint32_t code,
+	const char *text);
+/* Answers what is held. */
+void fake_release(struct fake *f);
+/* Closes all connections, as when the process dies. */
+void fake_hang_up(struct fake *f);
+/* Requests of this type seen so far. */
+unsigned fake_seen(struct fake *f, enum wl_type type);
+void fake_await_seen(struct fake *f, enum wl_type type, unsigned n);
+/* Open connections. */
+void fake_await_connections(struct fake *f, unsigned n);
+unsigned fake_accepted(struct fake *f); /* connections so far */
+
+/* Writes the attributes of the comm that was created last. */
+void fake_attrs(struct fake *f, enum shm_comm_state state, uint32_t world, uint32_t hosts,
+	uint32_t pos, const char *text);
+/* Leaves them as if the agent had died in the middle of writing. */
+void fake_break_attrs(struct fake *f);
+
+/* An operation. */
+struct fake_op {
+	struct fake *f;
+	struct shm_sqe sqe;
+	struct shm_slot *slot;
+	int data_bell;
+	const uint8_t *in;
+	uint8_t *out; /* NULL: not registered */
+	uint64_t bytes;
+	uint32_t esize;
+	uint32_t mode;
+	struct cc_plan plan;
+	uint64_t region; /* the result region */
+	uint8_t *area;
+	_Atomic uint8_t *flags;
+};
+
+/* Waits for the next submission. */
+struct fake_op fake_take(struct fake *f);
+/* Makes a result region and announces it. */
+void fake_begin(struct fake_op *op, enum shm_result_mode mode, uint32_t hosts, uint32_t segment_max);
+/* Waits until this many bytes have been copied in. */
+void fake_await_input(struct fake_op *op, uint64_t bytes);
+/* The result of one segment, flagged. */
+void fake_segment(struct fake_op *op, uint32_t seg);
+/* The completion. */
+void fake_end(struct fake_op *op, uint32_t code, const char *text);
+/* All of it, with success. */
+void fake_serve(struct fake_op *op, enum shm_result_mode mode);
+
+#endif

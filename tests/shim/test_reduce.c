@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * All-reduces that go well, and calls that are refused before they begin.
+ */
+#include <pthread.h>
+
+#include "tests/shim/buffers.h"
+
+START_TEST(arguments_are_checked)
+{
+	pcclReduceDescriptor_t d = bf_descriptor(8, 1);
+	pcclAsyncReduceOp_t h;
+	double buf[4] = {0};
+
+	fx_assert_fails(pcclAllReduce(NULL, buf, &d, fx_comm, NULL), pcclInvalidArgument, "sendbuff");
+	fx_assert_fails(pcclAllReduce(buf, NULL, &d, fx_comm, NULL), pcclInvalidArgument, "recvbuff");
+	fx_assert_fails(pcclAllReduce(buf, buf, NULL, fx_comm, NULL), pcclInvalidArgument,
+		"descriptor");
+	fx_assert_fails(pcclAllReduce(buf, buf, &d, NULL, NULL), pcclInvalidArgument, "NULL");
+	fx_assert_fails(pcclAllReduceAsync(buf, buf, &d, fx_comm, NULL), pcclInvalidArgument,
+		"reduce_handle_out");
+	fx_assert_fails(pcclAwaitAsyncReduce(NULL, NULL), pcclInvalidArgument, "reduce_handle");
+	d.count = 0;
+	fx_assert_fails(pcclAllReduce(buf, buf, &d, fx_comm, NULL), pcclInvalidArgument, "count is 0");
+	d.count = ((size_t)1 << 48) + 1;
+	fx_assert_fails(pcclAllReduce(buf, buf, &d, fx_comm, NULL), pcclInvalidArgument,
+		"the limit for elements of 1 bytes is 281474976710656");
+	d.src_descriptor.datatype = pcclDouble;
+	d.count = SIZE_MAX / 4;
+	fx_assert_fails(pcclAllReduce(buf, buf, &d, fx_comm, NULL), pcclInvalidArgument,
+		"35184372088832");
+	d.count = 1;
+	d.src_descriptor.datatype = (pcclDataType_t)12;
+	fx_assert_fails(pcclAllReduce(buf, buf, &d, fx_comm, NULL), pcclInvalidArgument, "datatype");
+	d.src_descriptor.datatype = pcclDouble;
+	d.op = (pcclRedOp_t)5;
+	fx_assert_fails(pcclAllReduce(buf, buf, &d, fx_comm, NULL), pcclInvalidArgument, "op: ");
+	d.op = pcclSum;
+	d.quantization_options.algorithm = pcclQuantMinMax;
+	fx_assert_fails(pcclAllReduce(buf, buf, &d, fx_comm, NULL), pcclInternalError,
+		"quantization is not in this release");
+	d.quantization_options.algorithm = pcclQuantNone;
+	d.count = 3;
+	fx_assert_fails(pcclAllReduce(buf, buf + 1, &d, fx_comm, NULL), pcclInvalidArgument,
+		"overlap");
+	fx_assert_fails(pcclAllReduce(buf + 1, buf, &d, fx_comm, NULL), pcclInvalidArgument,
+		"overlap");
+	fx_assert_fails(pcclAllReduceAsync(buf + 1, buf, &d, fx_comm, &h), pcclInvalidArgument,
+		"overlap");
+	ck_assert_uint_eq(fake_seen(fx_agent, WL_REGION_ALLOC), 0);
+}
+END_TEST
+
+START_TEST(only_connected_ones_reduce)
+{
+	pcclReduceDescriptor_t d = bf_descriptor(8, 1);
+	pcclComm_t *c = fx_new_comm();
+	uint64_t buf = 0;
+
+	fx_assert_fails(pcclAllReduce(&buf, &buf, &d, c, NULL), pcclInvalidUsage, "pcclConnect");
+	fx_assert_succeeds(pcclDestroyCommunicator(c));
+	fake_attrs(fx_agent, SHM_COMM_LOST, 0, 0, 0, "kicked");
+	fx_assert_fails(pcclAllReduce(&buf, &buf, &d, fx_comm, NULL), pcclInvalidUsage, "kicked");
+}
+END_TEST
+
+static const size_t sizes[] = {1, 2, 7, 8, 1000, 8191, 8193, 65536, 300001, 1048583};
+
+/* Each kind of memory, each size. */
+START_TEST(results_arrive)
+{
+	enum placement p = (enum placement)_i;
+
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		struct buffers b = bf_new(p, sizes[i], i);
+		pcclAsyncReduceOp_t h = bf_launch(&b, i);
+		struct fake_op op = fake_take(fx_agent);
+		pcclReduceInfo_t info = {0};
+
+		ck_assert_uint_eq(op.sqe.tag, i);
+		ck_assert_uint_eq(op.sqe.count, sizes[i]);
+		ck_assert_uint_eq(op.sqe.dtype, pcclUint8);
+		ck_assert_ptr_eq(h.comm, fx_comm);
+		ck_assert_int_eq((op.sqe.flags & SHM_SQE_IN_REGISTERED) != 0,
+			p == SEND_REGISTERED || p >= BOTH_REGISTERED);
+		ck_assert_int_eq(
+			(op.sqe.flags & SHM_SQE_OUT_REGISTERED) != 0, bf_recv_registered(p));
+		fake_serve(&op, bf_mode(p));
+		fx_assert_succeeds(pcclAwaitAsyncReduce(&h, &info));
+		bf_assert_result(&b);
+		ck_assert_uint_eq(info.local_world_size, 2);
+		ck_assert_uint_eq(info.tx_bytes, sizes[i]);
+		ck_assert_uint_eq(info.rx_bytes, 2 * sizes[i]);
+		ck_assert_uint_eq(atomic_load(&op.slot->state), SHM_SLOT_FREE);
+		bf_free(&b);
+	}
+}
+END_TEST
+
+/* An agent with several members on the host does not write into registered memory. */
+START_TEST(results_arrive_in_an_area_though_registered)
+{
+	struct buffers b = bf_new((enum placement)_i, 100000, 1);
+	pcclAsyncReduceOp_t h = bf_launch(&b, 1);
+	struct fake_op op = fake_take(fx_agent);
+
+	fake_serve(&op, SHM_RESULT_AREA);
+	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
+	bf_assert_result(&b);
+	bf_free(&b);
+}
+END_TEST
+
+static void *serve(void *arg)
+{
+	struct fake_op op = fake_take(fx_agent);
+
+	fake_serve(&op, *(enum shm_result_mode *)arg);
+	return NULL;
+}
+
+/* While the call blocks: the agent is ahead, behind, and asleep in turn. */
+START_TEST(blocking_calls_meet_a_working_agent)
+{
+	enum placement p = (enum placement)_i;
+	enum shm_result_mode mode = bf_mode(p);
+
+	for (size_t i = 0; i < 40; i++) {
+		size_t bytes = sizes[i % (sizeof sizes / sizeof *sizes)];
+		struct buffers b = bf_new(p, bytes, i);
+		pcclReduceDescriptor_t d = bf_descriptor(bytes, 5);
+		pthread_t t;
+
+		ck_assert_int_eq(pthread_create(&t, NULL, serve, &mode), 0);
+		fx_assert_succeeds(pcclAllReduce(b.send, b.recv, &d, fx_comm, NULL));
+		bf_assert_result(&b);
+		pthread_join(t, NULL);
+		bf_free(&b);
+	}
+}
+END_TEST
+
+static const struct {
+	pcclDataType_t type;
+	uint32_t size;
+} types[] = {{pcclUint8, 1}, {pcclInt8, 1}, {pcclInt16, 2}, {pcclUint16, 2}, {pcclUint32, 4},
+	{pcclInt32, 4}, {pcclUint64, 8}, {pcclInt64, 8}, {pcclFloat16, 2}, {pcclBFloat16, 2},
+	{pcclFloat, 4}, {pcclDouble, 8}};
+
+START_TEST(every_type_has_its_size)
+{
+	struct buffers b = bf_new(STAGED_IN_PLACE, 100 * types[_i].size, 3);
+	pcclReduceDescriptor_t d = bf_descriptor(100, 3);
+	pcclAsyncReduceOp_t h;
+	struct fake_op op;
+
+	d.src_descriptor.datatype = types[_i].type;
+	d.op = pcclMin;
+	fx_assert_succeeds(pcclAllReduceAsync(b.send, b.recv, &d, fx_comm, &h));
+	op = fake_take(fx_agent);
+	ck_assert_uint_eq(op.sqe.dtype, types[_i].type);
+	ck_assert_uint_eq(op.sqe.op, pcclMin);
+	ck_assert_uint_eq(op.bytes, b.bytes);
+	fake_serve(&op, SHM_RESULT_AREA);
+	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
+	bf_assert_result(&b);
+	bf_free(&b);
+}
+END_TEST
+
+/* The operand is copied from where the agent needs it first, and the agent is told how far it is. */
+START_TEST(operands_are_copied_in_ring_order)
+{
+	struct buffers b = bf_new(STAGED, 1500000, 1);
+	struct cc_plan plan;
+	pcclAsyncReduceOp_t h;
+	struct fake_op op;
+
+	ck_assert_int_eq(cc_plan_init(&plan, 1500000, 1, 4, CC_PLAN_SEGMENT_MAX), 0);
+	for (uint32_t pos = 0; pos < 4; pos++) {
+		fake_attrs(fx_agent, SHM_COMM_CONNECTED, 4, 4, pos, NULL);
+		h = bf_launch(&b, pos);
+		op = fake_take(fx_agent);
+		ck_assert_uint_eq(op.sqe.in_start, cc_plan_first_byte(&plan, pos));
+		ck_assert_uint_eq(atomic_load(&op.slot->in_done), b.bytes);
+		ck_assert_int_eq(memcmp(op.in, b.operand, b.bytes), 0);
+		fake_serve(&op, SHM_RESULT_AREA);
+		fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
+	}
+	bf_free(&b);
+}
+END_TEST
+
+START_TEST(tags_name_operations)
+{
+	struct buffers a = bf_new(STAGED, 100, 1), b = bf_new(STAGED, 200, 2);
+	pcclReduceDescriptor_t d = bf_descriptor(100, 7);
+	pcclAsyncReduceOp_t ha = bf_launch(&a, 7), hb = bf_launch(&b, 8), wrong = {fx_comm, 9};
+	struct fake_op oa = fake_take(fx_agent), ob = fake_take(fx_agent);
+
+	fx_assert_fails(pcclAllReduceAsync(a.send, a.recv, &d, fx_comm, &wrong),
+		pcclInvalidArgument, "tag 7");
+	ck_assert_uint_eq(wrong.tag, 9);
+	fx_assert_fails(pcclAwaitAsyncReduce(&wrong, NULL), pcclInvalidArgument, "tag 9");
+	fake_serve(&oa, SHM_RESULT_AREA);
+	fx_assert_succeeds(pcclAwaitAsyncReduce(&ha, NULL));
+	fx_assert_fails(pcclAwaitAsyncReduce(&ha, NULL), pcclInvalidArgument, "awaited already");
+	bf_assert_result(&a);
+	fake_serve(&ob, SHM_RESULT_AREA);
+	fx_assert_succeeds(pcclAwaitAsyncReduce(&hb, NULL));
+	bf_assert_result(&b);
+	/* A tag is free again once it has been awaited. */
+	ha = bf_launch(&a, 7);
+	oa = fake_take(fx_agent);
+	fake_serve(&oa, SHM_RESULT_AREA);
+	fx_assert_succeeds(pcclAwaitAsyncReduce(&ha, NULL));
+	bf_free(&a);
+	bf_free(&b);
+}
+END_TEST
+
+enum { MANY = SHM_SLOTS };
+
+static void shuffle(struct tl_rng *rng, unsigned *v, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		v[i] = i;
+	for (unsigned i = n; i > 1; i--) {
+		unsigned j = (unsigned)tl_range(rng, 0, i - 1), t = v[j];
+
+		v[j] = v[i - 1];
+		v[i - 1] = t;
+	}
+}
+
+/* As many as there can be, ended in one order and awaited in another. */
+START_TEST(many_in_any_order)
+{
+	struct buffers b[MANY], more = bf_new(STAGED, 10, 99);
+	pcclReduceDescriptor_t d = bf_descriptor(10, 1000);
+	struct tl_rng rng = tl_rng_new(4);
+	pcclAsyncReduceOp_t h[MANY], extra;
+	struct fake_op op[MANY];
+	unsigned order[MANY];
+
+	for (unsigned i = 0; i < MANY; i++) {
+		b[i] = bf_new((enum placement)(i % PLACEMENTS), 5000 + 777 * i, i);
+		h[i] = bf_launch(&b[i], 100 + i);
+		op[i] = fake_take(fx_agent);
+		ck_assert_uint_eq(op[i].sqe.tag, 100 + i);
+	}
+	fx_assert_fails(pcclAllReduceAsync(more.send, more.recv, &d, fx_comm, &extra),
+		pcclInvalidUsage, "64 operations");
+	fx_assert_fails(pcclUpdateTopology(fx_comm), pcclPendingAsyncOps, "64 operations");
+	fx_assert_fails(pcclConnect(fx_comm), pcclInvalidUsage, "64 operations");
+	shuffle(&rng, order, MANY);
+	for (unsigned i = 0; i < MANY; i++)
+		fake_serve(&op[order[i]], bf_mode(b[order[i]].placement));
+	shuffle(&rng, order, MANY);
+	for (unsigned i = 0; i < MANY; i++) {
+		fx_assert_succeeds(pcclAwaitAsyncReduce(&h[order[i]], NULL));
+		bf_assert_result(&b[order[i]]);
+	}
+	for (unsigned i = 0; i < MANY; i++)
+		bf_free(&b[i]);
+	fx_assert_succeeds(pcclUpdateTopology(fx_comm));
+	bf_free(&more);
+}
+END_TEST
+
+/* Once sizes have been seen, neither the agent is asked for memory nor for mappings. */
+START_TEST(warm_operations_ask_for_nothing)
+{
+	struct buffers b[4];
+	unsigned allocs = 0, maps = 0;
+
+	for (unsigned i = 0; i < 4; i++)
+		b[i] = bf_new(STAGED, 100000 + 50000 * i, i);
+	for (unsigned round = 0; round < 50; round++) {
+		pcclAsyncReduceOp_t h[4];
+
+		for (unsigned i = 0; i < 4; i++)
+			h[i] = bf_launch(&b[(i + round) % 4], i);
+		for (unsigned i = 0; i < 4; i++) {
+			struct fake_op op = fake_take(fx_agent);
+
+			fake_serve(&op, SHM_RESULT_AREA);
+		}
+		for (unsigned i = 0; i < 4; i++)
+			fx_assert_succeeds(pcclAwaitAsyncReduce(&h[i], NULL));
+		if (round == 10) {
+			allocs = fake_seen(fx_agent, WL_REGION_ALLOC);
+			maps = fake_seen(fx_agent, WL_REGION_MAP);
+		}
+	}
+	ck_assert_uint_eq(fake_seen(fx_agent, WL_REGION_ALLOC), allocs);
+	ck_assert_uint_eq(fake_seen(fx_agent, WL_REGION_MAP), maps);
+	for (unsigned i = 0; i < 4; i++)
+		bf_free(&b[i]);
+	/* All staging is given back with the communicator. */
+	fx_assert_succeeds(pcclDestroyCommunicator(fx_comm));
+	ck_assert_uint_eq(fake_seen(fx_agent, WL_REGION_FREE), allocs);
+	fx_comm = fx_new_comm();
+}
+END_TEST
+
+START_TEST(staging_that_is_refused_costs_the_call_alone)
+{
+	struct buffers b = bf_new(STAGED, 100000, 1);
+	pcclReduceDescriptor_t d = bf_descriptor(b.bytes, 1);
+	pcclAsyncReduceOp_t h;
+	struct fake_op op;
+
+	fake_script(fx_agent, WL_REGION_ALLOC, FAKE_REFUSE, pcclOutOfMemory, "the limit is 1 GiB");
+	fx_assert_fails(pcclAllReduce(b.send, b.recv, &d, fx_comm, NULL), pcclOutOfMemory, "1 GiB");
+	fake_script(fx_agent, WL_REGION_ALLOC, FAKE_ANSWER, 0, NULL);
+	fx_assert_succeeds(pcclUpdateTopology(fx_comm));
+	h = bf_launch(&b, 1);
+	op = fake_take(fx_agent);
+	fake_serve(&op, SHM_RESULT_AREA);
+	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
+	bf_assert_result(&b);
+	bf_free(&b);
+}
+END_TEST
+
+START_TEST(registered_memory_is_guarded)
+{
+	struct buffers b = bf_new(REGISTERED_IN_PLACE, 4096, 1);
+	pcclAsyncReduceOp_t h = bf_launch(&b, 1);
+	struct fake_op op = fake_take(fx_agent);
+	void *p;
+
+	fx_assert_fails(pcclMemFree(b.region), pcclInvalidUsage, "in flight");
+	fx_assert_fails(pcclMemFree((char *)b.region + 8), pcclInvalidArgument, "not the start");
+	fx_assert_fails(pcclMemFree(b.plain), pcclInvalidArgument, "not the start");
+	fake_serve(&op, SHM_RESULT_UNDO);
+	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
+	bf_free(&b);
+	fx_assert_succeeds(pcclMemFree(NULL));
+	fx_assert_fails(pcclMemAlloc(0, &p), pcclInvalidArgument, "size");
+	fx_assert_fails(pcclMemAlloc(SIZE_MAX, &p), pcclInvalidArgument, "size");
+	fx_assert_fails(pcclMemAlloc(1, NULL), pcclInvalidArgument, "ptr_out");
+}
+END_TEST
+
+/* The lookup by address, with regions coming and going; buffers that stick out are staged. */
+START_TEST(regions_are_found_by_address)
+{
+	enum { N = 40, SIZE = 10000 };
+	pcclReduceDescriptor_t d = bf_descriptor(100, 1);
+	struct tl_rng rng = tl_rng_new(8);
+	uint8_t *region[N] = {NULL};
+	void *p;
+
+	for (unsigned i = 0; i < 400; i++) {
+		unsigned k = (unsigned)tl_range(&rng, 0, N - 1);
+		size_t off = (size_t)tl_range(&rng, 0, SIZE - 1);
+		pcclAsyncReduceOp_t h;
+		struct fake_op op;
+
+		if (!region[k]) {
+			fx_assert_succeeds(pcclMemAlloc(SIZE, &p));
+			region[k] = p;
+			continue;
+		}
+		if (tl_range(&rng, 0, 2) == 0) {
+			fx_assert_succeeds(pcclMemFree(region[k]));
+			region[k] = NULL;
+			continue;
+		}
+		d.count = (size_t)tl_range(&rng, 1, SIZE - off);
+		fx_assert_succeeds(pcclAllReduceAsync(
+			region[k] + off, region[k] + off, &d, fx_comm, &h));
+		op = fake_take(fx_agent);
+		ck_assert_uint_eq(op.sqe.flags, SHM_SQE_IN_REGISTERED | SHM_SQE_OUT_REGISTERED);
+		ck_assert_uint_eq(op.sqe.in_off, off);
+		fake_serve(&op, SHM_RESULT_UNDO);
+		fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
+	}
+	for (unsigned i = 0; i < N; i++)
+		fx_assert_succeeds(pcclMemFree(region[i]));
+}
+END_TEST
+
+START_TEST(odd_places_in_registered_memory_are_staged)
+{
+	pcclReduceDescriptor_t d = bf_descriptor(10, 1);
+	pcclAsyncReduceOp_t h;
+	struct fake_op op;
+	void *p;
+
+	fx_assert_succeeds(pcclMemAlloc(4096, &p));
+	d.src_descriptor.datatype = pcclFloat;
+	fx_assert_succeeds(
+		pcclAllReduceAsync((char *)p + 2, (char *)p + 2, &d, fx_comm, &h));
+	op = fake_take(fx_agent);
+	ck_assert_uint_eq(op.sqe.flags, 0);
+	fake_serve(&op, SHM_RESULT_AREA);
+	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
+	ck_assert_uint_eq(((uint8_t *)p)[1], 0);
+	ck_assert_uint_eq(((uint8_t *)p)[2], FAKE_XOR);
+	ck_assert_uint_eq(((uint8_t *)p)[41], FAKE_XOR);
+	ck_assert_uint_eq(((uint8_t *)p)[42], 0);
+	fx_assert_succeeds(pcclMemFree(p));
+}
+END_TEST
+
+/* ---- several threads ---- */
+
+enum { THREADS = 4, ROUNDS = 60 };
+
+static void *serve_all(void *arg)
+{
+	(void)arg;
+	for (unsigned i = 0; i < THREADS * ROUNDS; i++) {
+		struct fake_op op = fake_take(fx_agent);
+
+		fake_serve(&op, op.out ? SHM_RESULT_UNDO : SHM_RESULT_AREA);
+	}
+	return NULL;
+}
+
+static void *reduce_much(void *arg)
+{
+	pcclComm_t *c = fx_new_comm();
+	unsigned salt = (unsigned)(uintptr_t)arg;
+
+	fx_assert_succeeds(pcclConnect(c));
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		struct buffers b = bf_new(
+			(enum placement)((i + salt) % PLACEMENTS), 1 + 997 * ((i * salt) % 60), i);
+		pcclReduceDescriptor_t d = bf_descriptor(b.bytes, i);
+
+		fx_assert_succeeds(pcclAllReduce(b.send, b.recv, &d, c, NULL));
+		bf_assert_result(&b);
+		bf_free(&b);
+	}
+	fx_assert_succeeds(pcclDestroyCommunicator(c));
+	return NULL;
+}
+
+START_TEST(communicators_of_several_threads)
+{
+	pthread_t server, t[THREADS];
+
+	ck_assert_int_eq(pthread_create(&server, NULL, serve_all, NULL), 0);
+	for (uintptr_t i = 0; i < THREADS; i++)
+		ck_assert_int_eq(pthread_create(&t[i], NULL, reduce_much, (void *)(i + 1)), 0);
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_join(t[i], NULL);
+	pthread_join(server, NULL);
+}
+END_TEST
+
+static void *await_one(void *arg)
+{
+	return (void *)(uintptr_t)pcclAwaitAsyncReduce(arg, NULL);
+}
+
+START_TEST(another_thread_may_await)
+{
+	struct buffers b = bf_new(STAGED_IN_PLACE, 300000, 1);
+	pcclAsyncReduceOp_t h = bf_launch(&b, 1);
+	struct fake_op op = fake_take(fx_agent);
+	pthread_t t;
+	void *r;
+
+	ck_assert_int_eq(pthread_create(&t, NULL, await_one, &h), 0);
+	fake_serve(&op, SHM_RESULT_AREA);
+	pthread_join(t, &r);
+	ck_assert_ptr_null(r);
+	bf_assert_result(&b);
+	bf_free(&b);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("reduce");
+	TCase *tc = tcase_create("reduce"), *threads = tcase_create("threads");
+
+	tcase_add_checked_fixture(tc, fx_setup_comm, fx_teardown_comm);
+	tcase_set_timeout(tc, 30);
+	tcase_add_test(tc, arguments_are_checked);
+	tcase_add_test(tc, only_connected_ones_reduce);
+	tcase_add_loop_test(tc, results_arrive, 0, PLACEMENTS);
+	tcase_add_loop_test(tc, results_arrive_in_an_area_though_registered, 0, PLACEMENTS);
+	tcase_add_loop_test(tc, every_type_has_its_size, 0, 12);
+	tcase_add_test(tc, operands_are_copied_in_ring_order);
+	tcase_add_test(tc, tags_name_operations);
+	tcase_add_test(tc, many_in_any_order);
+	tcase_add_test(tc, warm_operations_ask_for_nothing);
+	tcase_add_test(tc, staging_that_is_refused_costs_the_call_alone);
+	tcase_add_test(tc, registered_memory_is_guarded);
+	tcase_add_test(tc, regions_are_found_by_address);
+	tcase_add_test(tc, odd_places_in_registered_memory_are_staged);
+	suite_add_tcase(s, tc);
+	tcase_add_checked_fixture(threads, fx_setup_comm, fx_teardown_comm);
+	tcase_set_timeout(threads, 60);
+	tcase_add_loop_test(threads, blocking_calls_meet_a_working_agent, 0, PLACEMENTS);
+	tcase_add_test(threads, communicators_of_several_threads);
+	tcase_add_test(threads, another_thread_may_await);
+	suite_add_tcase(s, threads);
+	return tl_run(s);
+}

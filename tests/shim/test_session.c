@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The session with the agent: finding it, requests and replies, everything that can go wrong there.
+ */
+#include <dirent.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "tests/shim/fixture.h"
+
+/* ---- without an agent ---- */
+
+START_TEST(nothing_works_before_init)
+{
+	pcclCommCreateParams_t params = fx_params();
+	pcclBuildInfo_t info = {true};
+	pcclComm_t *c = NULL;
+	void *p;
+
+	fx_assert_fails(pcclCreateCommunicator(&params, &c), pcclNotInitialized, "pcclInit");
+	fx_assert_fails(pcclMemAlloc(1, &p), pcclNotInitialized, "pcclInit");
+	ck_assert_ptr_null(c);
+	fx_assert_succeeds(pcclGetBuildInfo(&info));
+	ck_assert(!info.has_cuda_support);
+	ck_assert_str_ne(pcclGetVersion(), "");
+	fx_assert_succeeds(pcclInit());
+	fx_assert_succeeds(pcclInit());
+	fx_assert_succeeds(pcclCreateCommunicator(&params, &c));
+	fx_assert_succeeds(pcclDestroyCommunicator(c));
+}
+END_TEST
+
+START_TEST(every_code_has_a_text)
+{
+	for (int i = 0; i <= 12; i++)
+		ck_assert_str_ne(pcclGetErrorString((pcclResult_t)i), "unknown result code");
+	for (int i = 64; i <= 68; i++)
+		ck_assert_str_ne(pcclGetErrorString((pcclResult_t)i), "unknown result code");
+	ck_assert_str_eq(pcclGetErrorString((pcclResult_t)13), "unknown result code");
+	ck_assert_str_eq(pcclGetErrorString((pcclResult_t)-1), "unknown result code");
+}
+END_TEST
+
+START_TEST(creation_checks_its_arguments)
+{
+	pcclCommCreateParams_t params = fx_params();
+	pcclComm_t *c = NULL;
+	int value;
+
+	fx_assert_succeeds(pcclInit());
+	fx_assert_fails(pcclCreateCommunicator(NULL, &c), pcclInvalidArgument, "params");
+	fx_assert_fails(pcclCreateCommunicator(&params, NULL), pcclInvalidArgument, "comm_out");
+	params.p2p_connection_pool_size = 65;
+	fx_assert_fails(pcclCreateCommunicator(&params, &c), pcclInvalidArgument, "64");
+	params = fx_params();
+	params.master_address.port = 0;
+	fx_assert_fails(pcclCreateCommunicator(&params, &c), pcclInvalidArgument, "port");
+	params = fx_params();
+	params.master_address.inet.protocol = (ccoip_inet_protocol_t)7;
+	fx_assert_fails(pcclCreateCommunicator(&params, &c), pcclInvalidArgument, "protocol");
+	fx_assert_fails(pcclConnect(NULL), pcclInvalidArgument, "NULL");
+	fx_assert_fails(pcclDestroyCommunicator((pcclComm_t *)&params), pcclInvalidArgument,
+		"not a communicator");
+	c = fx_new_comm();
+	fx_assert_fails(pcclGetAttribute(c, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &value),
+		pcclInvalidUsage, "pcclConnect");
+	fx_assert_fails(pcclGetAttribute(c, (pcclAttribute_t)0, &value), pcclInvalidArgument, "0");
+	fx_assert_fails(pcclGetAttribute(c, (pcclAttribute_t)5, &value), pcclInvalidArgument, "5");
+	fx_assert_fails(pcclUpdateTopology(c), pcclInvalidUsage, "pcclConnect");
+	fx_assert_succeeds(pcclDestroyCommunicator(c));
+}
+END_TEST
+
+START_TEST(functions_of_later_releases_say_so)
+{
+	pcclSharedState_t state = {0};
+	pcclComm_t *c;
+
+	fx_assert_succeeds(pcclInit());
+	c = fx_new_comm();
+	fx_assert_fails(pcclOptimizeTopology(NULL), pcclInvalidArgument, "NULL");
+	fx_assert_fails(pcclOptimizeTopology(c), pcclInternalError, "not in this release");
+	fx_assert_fails(pcclAllReduceMultipleWithRetry(NULL, 1, c, NULL, 1), pcclInvalidArgument,
+		"descriptors");
+	fx_assert_fails(pcclAllReduceMultipleWithRetry(NULL, 0, c, NULL, 0), pcclInvalidArgument,
+		"max_in_flight");
+	fx_assert_fails(pcclAllReduceMultipleWithRetry(NULL, 0, c, NULL, 1), pcclInternalError,
+		"not in this release");
+	fx_assert_fails(pcclSynchronizeSharedState(c, NULL,
+				PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY, NULL),
+		pcclInvalidArgument, "shared_state");
+	fx_assert_fails(pcclSynchronizeSharedState(c, &state,
+				(pcclSharedStateSyncStrategy_t)3, NULL),
+		pcclInvalidArgument, "strategy");
+	fx_assert_fails(pcclSynchronizeSharedState(c, &state,
+				PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY, NULL),
+		pcclInternalError, "not in this release");
+	fx_assert_succeeds(pcclDestroyCommunicator(c));
+}
+END_TEST
+
+START_TEST(a_named_agent_is_the_only_one)
+{
+	pcclComm_t *c;
+	void *p;
+
+	fx_make_dir();
+	setenv("PCCL_AGENT_SOCKET", fx_socket, 1);
+	fx_assert_succeeds(pcclInit());
+	c = fx_new_comm();
+	fx_assert_fails(pcclConnect(c), pcclAgentUnavailable, fx_socket);
+	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable, "PCCL_AGENT_SOCKET");
+	/* Once it is there the same call succeeds. */
+	fx_agent = fake_start(fx_socket);
+	fx_assert_succeeds(pcclConnect(c));
+	fx_assert_succeeds(pcclDestroyCommunicator(c));
+	fx_teardown_agent();
+}
+END_TEST
+
+/* ---- with one ---- */
+
+static unsigned open_descriptors(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	ck_assert_ptr_nonnull(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+START_TEST(connect_use_destroy)
+{
+	unsigned before;
+	bool pending = false;
+	pcclComm_t *c;
+	int value = 0;
+	void *p;
+
+	/* The session comes with the first need for it. */
+	fx_assert_succeeds(pcclMemAlloc(1, &p));
+	fx_assert_succeeds(pcclMemFree(p));
+	before = open_descriptors();
+	c = fx_new_comm();
+	fx_assert_succeeds(pcclConnect(c));
+	fx_assert_fails(pcclConnect(c), pcclInvalidUsage, "already");
+	fx_assert_succeeds(pcclUpdateTopology(c));
+	fx_assert_succeeds(pcclArePeersPending(c, &pending));
+	ck_assert(pending);
+	pending = false;
+	fx_assert_succeeds(pcclAreNewPeersPending(c, &pending));
+	ck_assert(pending);
+	fx_assert_fails(pcclArePeersPending(c, NULL), pcclInvalidArgument, "peers_pending_out");
+	fake_attrs(fx_agent, SHM_COMM_CONNECTED, 5, 1, 0, NULL);
+	fx_assert_succeeds(pcclGetAttribute(c, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &value));
+	ck_assert_int_eq(value, 5);
+	fx_assert_succeeds(pcclGetAttribute(c, PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE, &value));
+	ck_assert_int_eq(value, 5);
+	fx_assert_succeeds(pcclGetAttribute(c, PCCL_ATTRIBUTE_NUM_DISTINCT_PEER_GROUPS, &value));
+	ck_assert_int_eq(value, 1);
+	fx_assert_succeeds(
+		pcclGetAttribute(c, PCCL_ATTRIBUTE_LARGEST_PEER_GROUP_WORLD_SIZE, &value));
+	ck_assert_int_eq(value, 5);
+	fx_assert_succeeds(pcclDestroyCommunicator(c));
+	ck_assert_uint_eq(fake_accepted(fx_agent), 1);
+	ck_assert_uint_eq(fake_seen(fx_agent, WL_HELLO), 1);
+	ck_assert_uint_eq(fake_seen(fx_agent, WL_COMM_DESTROY), 1);
+	/* The agent's own three of the queue pair are still open. */
+	ck_assert_uint_eq(open_descriptors(), before + 3);
+}
+END_TEST
+
+START_TEST(versions_are_named)
+{
+	pcclComm_t *c = fx_new_comm();
+
+	fake_script(fx_agent, WL_HELLO, FAKE_REFUSE, pcclVersionMismatch, "no");
+	fx_assert_fails(pcclConnect(c), pcclVersionMismatch, "versions 1 to 1");
+	fx_assert_fails(pcclConnect(c), pcclVersionMismatch, "4 to 6");
+	fake_script(fx_agent, WL_HELLO, FAKE_ANSWER, 0, NULL);
+	fake_script(fx_agent, WL_COMM_CREATE, FAKE_BAD_QUEUE, 0, NULL);
+	fx_assert_fails(pcclConnect(c), pcclVersionMismatch, "version 7");
+	fake_script(fx_agent, WL_COMM_CREATE, FAKE_ANSWER, 0, NULL);
+	fx_assert_succeeds(pcclConnect(c));
+	fx_assert_succeeds(pcclDestroyCommunicator(c));
+}
+END_TEST
+
+START_TEST(refusals_come_through)
+{
+	pcclComm_t *c = fx_new_comm();
+	bool flag;
+
+	fake_script(fx_agent, WL_HELLO, FAKE_REFUSE, pcclPermissionDenied, "not you");
+	fx_assert_fails(pcclConnect(c), pcclPermissionDenied, "not you");
+	fake_script(fx_agent, WL_HELLO, FAKE_ANSWER, 0, NULL);
+	fake_script(fx_agent, WL_COMM_CREATE, FAKE_REFUSE, pcclOutOfMemory, "1024 communicators");
+	fx_assert_fails(pcclConnect(c), pcclOutOfMemory, "1024 communicators");
+	fake_script(fx_agent, WL_COMM_CREATE, FAKE_ANSWER, 0, NULL);
+	fake_script(fx_agent, WL_COMM_CONNECT, FAKE_REFUSE, pcclMasterConnectionFailed, "refused");
+	fx_assert_fails(pcclConnect(c), pcclMasterConnectionFailed, "refused");
+	fake_script(fx_agent, WL_COMM_CONNECT, FAKE_ANSWER, 0, NULL);
+	fx_assert_succeeds(pcclConnect(c));
+	fake_script(fx_agent, WL_UPDATE_TOPOLOGY, FAKE_REFUSE, pcclUpdateTopologyFailed, NULL);
+	fx_assert_fails(pcclUpdateTopology(c), pcclUpdateTopologyFailed, "no reason");
+	fake_script(fx_agent, WL_ARE_PENDING, FAKE_REFUSE, pcclRankConnectionLost, "gone");
+	fx_assert_fails(pcclArePeersPending(c, &flag), pcclRankConnectionLost, "gone");
+	/* One communicator at the agent, however often it was tried. */
+	ck_assert_uint_eq(fake_seen(fx_agent, WL_COMM_CREATE), 2);
+	fx_assert_succeeds(pcclDestroyCommunicator(c));
+}
+END_TEST
+
+START_TEST(removed_from_the_run)
+{
+	pcclComm_t *c = fx_new_comm();
+	int value;
+
+	fx_assert_succeeds(pcclConnect(c));
+	fake_attrs(fx_agent, SHM_COMM_LOST, 0, 0, 0, "kicked: revision 7 skips 6");
+	fx_assert_fails(pcclGetAttribute(c, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &value),
+		pcclInvalidUsage, "kicked: revision 7 skips 6");
+	fx_assert_fails(pcclUpdateTopology(c), pcclInvalidUsage, "kicked");
+	fx_assert_succeeds(pcclConnect(c));
+	fx_assert_succeeds(pcclUpdateTopology(c));
+	fx_assert_succeeds(pcclDestroyCommunicator(c));
+}
+END_TEST
+
+static const enum fake_action endings[] = {
+	FAKE_HANG_UP, FAKE_GOODBYE, FAKE_GARBAGE, FAKE_STRANGER};
+
+/* The session ends at each stage and in each way; a later pcclConnect starts over. */
+START_TEST(session_ends_while_waiting)
+{
+	enum fake_action end = endings[_i];
+	const char *words = end == FAKE_GOODBYE ? "shutting down"
+			    : end == FAKE_GARBAGE ? "malformed"
+			    : end == FAKE_STRANGER ? "nobody made"
+						   : "closed";
+	const enum wl_type at_connect[] = {WL_HELLO, WL_COMM_CREATE, WL_COMM_CONNECT};
+	pcclComm_t *c = fx_new_comm();
+	unsigned accepted = 0;
+	bool flag;
+	void *p;
+
+	for (unsigned i = 0; i < 3; i++) {
+		fake_script(fx_agent, at_connect[i], end, pcclAgentUnavailable, "shutting down");
+		fx_assert_fails(pcclConnect(c), pcclAgentUnavailable, words);
+		ck_assert_uint_eq(fake_accepted(fx_agent), ++accepted);
+		fake_script(fx_agent, at_connect[i], FAKE_ANSWER, 0, NULL);
+	}
+	fx_assert_succeeds(pcclConnect(c));
+	fake_script(fx_agent, WL_UPDATE_TOPOLOGY, end, pcclAgentUnavailable, "shutting down");
+	fx_assert_fails(pcclUpdateTopology(c), pcclAgentUnavailable, words);
+	fx_assert_fails(pcclUpdateTopology(c), pcclAgentUnavailable, words);
+	fx_assert_succeeds(pcclConnect(c));
+	fake_script(fx_agent, WL_ARE_PENDING, end, pcclAgentUnavailable, "shutting down");
+	fx_assert_fails(pcclArePeersPending(c, &flag), pcclAgentUnavailable, words);
+	fx_assert_succeeds(pcclConnect(c));
+	fake_script(fx_agent, WL_REGION_ALLOC, end, pcclAgentUnavailable, "shutting down");
+	fx_assert_fails(pcclMemAlloc(100, &p), pcclAgentUnavailable, words);
+	fake_script(fx_agent, WL_REGION_ALLOC, FAKE_ANSWER, 0, NULL);
+	fx_assert_succeeds(pcclMemAlloc(100, &p));
+	fx_assert_succeeds(pcclMemFree(p));
+	fake_script(fx_agent, WL_COMM_DESTROY, end, pcclAgentUnavailable, "shutting down");
+	fx_assert_succeeds(pcclConnect(c));
+	fx_assert_succeeds(pcclDestroyCommunicator(c));
+}
+END_TEST
+
+START_TEST(an_agent_that_restarts_is_found_again)
+{
+	pcclComm_t *c = fx_new_comm();
+	int value;
+	void *p;
+
+	fx_assert_succeeds(pcclConnect(c));
+	fx_assert_succeeds(pcclMemAlloc(5000, &p));
+	memset(p, 7, 5000);
+	fake_stop(fx_agent);
+	fx_assert_fails(pcclGetAttribute(c, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &value),
+		pcclAgentUnavailable, "closed");
+	fx_assert_fails(pcclConnect(c), pcclAgentUnavailable, fx_socket);
+	fx_agent = fake_start(fx_socket);
+	fx_assert_succeeds(pcclConnect(c));
+	fx_assert_succeeds(pcclGetAttribute(c, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &value));
+	/* Memory of the old agent's time stays usable. */
+	ck_assert_int_eq(((char *)p)[4999], 7);
+	fx_assert_succeeds(pcclMemFree(p));
+	ck_assert_uint_eq(fake_seen(fx_agent, WL_REGION_FREE), 0);
+	fx_assert_succeeds(pcclDestroyCommunicator(c));
+}
+END_TEST
+
+START_TEST(descriptors_must_be_as_expected)
+{
+	pcclComm_t *c = fx_new_comm();
+	unsigned before;
+	void *p;
+
+	fx_assert_succeeds(pcclConnect(c));
+	before = open_descriptors();
+	fake_script(fx_agent, WL_REGION_ALLOC, FAKE_NO_FDS, 0, NULL);
+	fx_assert_fails(pcclMemAlloc(100, &p), pcclInternalError, "descriptors");
+	fake_script(fx_agent, WL_REGION_ALLOC, FAKE_MORE_FDS, 0, NULL);
+	fx_assert_fails(pcclMemAlloc(100, &p), pcclInternalError, "descriptors");
+	fake_script(fx_agent, WL_REGION_ALLOC, FAKE_UNSEALED, 0, NULL);
+	fx_assert_fails(pcclMemAlloc(100, &p), pcclInternalError, "mapped");
+	ck_assert_uint_eq(fake_seen(fx_agent, WL_REGION_FREE), 1);
+	/* Two regions that the agent has, no longer the one that was given back. */
+	ck_assert_uint_eq(open_descriptors(), before + 2);
+	/* More than any message may carry. */
+	fake_script(fx_agent, WL_COMM_CREATE, FAKE_MORE_FDS, 0, NULL);
+	fx_comm = fx_new_comm();
+	fx_assert_fails(pcclConnect(fx_comm), pcclAgentUnavailable, "descriptors");
+	fx_assert_succeeds(pcclDestroyCommunicator(fx_comm));
+	fx_assert_succeeds(pcclDestroyCommunicator(c));
+}
+END_TEST
+
+/* ---- several threads ---- */
+
+static void *connect_and_vote(void *arg)
+{
+	pcclComm_t *c = arg;
+	uintptr_t failed = pcclConnect(c) != pcclSuccess;
+
+	for (int i = 0; i < 200 && !failed; i++)
+		failed = pcclUpdateTopology(c) != pcclSuccess;
+	return (void *)failed;
+}
+
+START_TEST(threads_share_the_connection)
+{
+	enum { THREADS = 6 };
+	pcclComm_t *c[THREADS];
+	pthread_t t[THREADS];
+	void *failed;
+
+	for (int i = 0; i < THREADS; i++) {
+		c[i] = fx_new_comm();
+		ck_assert_int_eq(pthread_create(&t[i], NULL, connect_and_vote, c[i]), 0);
+	}
+	for (int i = 0; i < THREADS; i++) {
+		pthread_join(t[i], &failed);
+		ck_assert_ptr_null(failed);
+		fx_assert_succeeds(pcclDestroyCommunicator(c[i]));
+	}
+	ck_assert_uint_eq(fake_accepted(fx_agent), 1);
+	ck_assert_uint_eq(fake_seen(fx_agent, WL_UPDATE_TOPOLOGY), 200 * THREADS);
+}
+END_TEST
+
+static void *vote(void *arg)
+{
+	return (void *)(uintptr_t)pcclUpdateTopology(arg);
+}
+
+/* One waits for a vote, the others' requests go on; held answers come back in another order. */
+START_TEST(a_long_wait_does_not_hold_up_others)
+{
+	enum { THREADS = 4 };
+	pcclComm_t *c[THREADS], *other = fx_new_comm();
+	pthread_t t[THREADS];
+	bool flag;
+	void *r;
+
+	fx_assert_succeeds(pcclConnect(other));
+	for (int i = 0; i < THREADS; i++) {
+		c[i] = fx_new_comm();
+		fx_assert_succeeds(pcclConnect(c[i]));
+	}
+	fake_script(fx_agent, WL_UPDATE_TOPOLOGY, FAKE_HOLD, 0, NULL);
+	for (int i = 0; i < THREADS; i++)
+		ck_assert_int_eq(pthread_create(&t[i], NULL, vote, c[i]), 0);
+	fake_await_seen(fx_agent, WL_UPDATE_TOPOLOGY, THREADS);
+	for (int i = 0; i < 100; i++)
+		fx_assert_succeeds(pcclArePeersPending(other, &flag));
+	fake_release(fx_agent);
+	for (int i = 0; i < THREADS; i++) {
+		pthread_join(t[i], &r);
+		ck_assert_ptr_null(r);
+		fx_assert_succeeds(pcclDestroyCommunicator(c[i]));
+	}
+	fx_assert_succeeds(pcclDestroyCommunicator(other));
+}
+END_TEST
+
+START_TEST(the_end_wakes_all_who_wait)
+{
+	enum { THREADS = 4 };
+	pcclComm_t *c[THREADS];
+	pthread_t t[THREADS];
+	void *r;
+
+	for (int i = 0; i < THREADS; i++) {
+		c[i] = fx_new_comm();
+		fx_assert_succeeds(pcclConnect(c[i]));
+	}
+	fake_script(fx_agent, WL_UPDATE_TOPOLOGY, FAKE_HOLD, 0, NULL);
+	for (int i = 0; i < THREADS; i++)
+		ck_assert_int_eq(pthread_create(&t[i], NULL, vote, c[i]), 0);
+	fake_await_seen(fx_agent, WL_UPDATE_TOPOLOGY, THREADS);
+	fake_hang_up(fx_agent);
+	for (int i = 0; i < THREADS; i++) {
+		pthread_join(t[i], &r);
+		ck_assert_uint_eq((uintptr_t)r, pcclAgentUnavailable);
+		fx_assert_succeeds(pcclDestroyCommunicator(c[i]));
+	}
+}
+END_TEST
+
+/* ---- fork ---- */
+
+static unsigned open_sockets(void)
+{
+	char path[64];
+	unsigned n = 0;
+	struct stat st;
+
+	for (int fd = 0; fd < 256; fd++) {
+		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+		n += stat(path, &st) == 0 && S_ISSOCK(st.st_mode);
+	}
+	return n;
+}
+
+/* Returns the number of the first check that fails. */
+static int in_child(pcclComm_t *parents, void *parents_memory, unsigned sockets)
+{
+	pcclComm_t *c = NULL;
+	int value;
+	void *p;
+
+	if (open_sockets() != sockets - 1)
+		return 1;
+	if (pcclGetAttribute(parents, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &value) != pcclInvalidUsage)
+		return 2;
+	if (pcclMemAlloc(1, &p) != pcclInvalidUsage)
+		return 3;
+	if (pcclInit() != pcclSuccess)
+		return 4;
+	if (pcclUpdateTopology(parents) != pcclInvalidUsage)
+		return 5;
+	if (pcclDestroyCommunicator(parents) != pcclInvalidUsage)
+		return 6;
+	if (pcclMemFree(parents_memory) != pcclInvalidArgument)
+		return 7;
+	c = fx_new_comm();
+	if (pcclConnect(c) != pcclSuccess || pcclUpdateTopology(c) != pcclSuccess)
+		return 8;
+	return pcclDestroyCommunicator(c) == pcclSuccess ? 0 : 9;
+}
+
+START_TEST(a_forked_child_starts_afresh)
+{
+	pcclComm_t *c = fx_new_comm();
+	unsigned sockets;
+	int status;
+	pid_t pid;
+	void *p;
+
+	fx_assert_succeeds(pcclConnect(c));
+	fx_assert_succeeds(pcclMemAlloc(1, &p));
+	sockets = open_sockets();
+	pid = fork();
+	if (pid == 0)
+		_exit(in_child(c, p, sockets));
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	fx_assert_succeeds(pcclUpdateTopology(c));
+	fx_assert_succeeds(pcclMemFree(p));
+	fx_assert_succeeds(pcclDestroyCommunicator(c));
+	ck_assert_uint_eq(fake_accepted(fx_agent), 2);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("session");
+	TCase *none = tcase_create("no agent"), *tc = tcase_create("agent");
+
+	tcase_add_test(none, nothing_works_before_init);
+	tcase_add_test(none, every_code_has_a_text);
+	tcase_add_test(none, creation_checks_its_arguments);
+	tcase_add_test(none, functions_of_later_releases_say_so);
+	tcase_add_test(none, a_named_agent_is_the_only_one);
+	suite_add_tcase(s, none);
+	tcase_add_checked_fixture(tc, fx_setup_agent, fx_teardown_agent);
+	tcase_add_test(tc, connect_use_destroy);
+	tcase_add_test(tc, versions_are_named);
+	tcase_add_test(tc, refusals_come_through);
+	tcase_add_test(tc, removed_from_the_run);
+	tcase_add_loop_test(tc, session_ends_while_waiting, 0, 4);
+	tcase_add_test(tc, an_agent_that_restarts_is_found_again);
+	tcase_add_test(tc, descriptors_must_be_as_expected);
+	tcase_add_test(tc, threads_share_the_connection);
+	tcase_add_test(tc, a_long_wait_does_not_hold_up_others);
+	tcase_add_test(tc, the_end_wakes_all_who_wait);
+	tcase_add_test(tc, a_forked_child_starts_afresh);
+	suite_add_tcase(s, tc);
+	return tl_run(s);
+}

@@ -1,3 +1,20 @@
 # SPDX-License-Identifier: MIT
 
-include ccoip-masterd/core/local.mk
+# The state machine alone: pure.
+noinst_LTLIBRARIES += ccoip-masterd/libccm.la
+ccoip_masterd_libccm_la_SOURCES = \
+	ccoip-masterd/core/ccm.c ccoip-masterd/core/ccm.h \
+	ccoip-masterd/core/ccm_action.c \
+	ccoip-masterd/core/ccm_agent.c \
+	ccoip-masterd/core/ccm_check.c \
+	ccoip-masterd/core/ccm_internal.h \
+	ccoip-masterd/core/ccm_member.c \
+	ccoip-masterd/core/ccm_op.c \
+	ccoip-masterd/core/ccm_ring.c \
+	ccoip-masterd/core/ccm_round.c \
+	ccoip-masterd/core/ccm_state.c \
+	ccoip-masterd/core/ccm_verdict.c \
+	ccoip-masterd/core/ccm_view.c \
+	ccoip-masterd/core/ccm_vote.c
+
+EXTRA_DIST += ccoip-masterd/core/README.md

@@ -20,7 +20,7 @@
 #define COMPLAINTS_BURST 20u
 #define COMPLAINT_NS     MS(500)
 
-_Noreturn void agentd_out_of_memory(const char *what)
+void agentd_out_of_memory(const char *what)
 {
 	cc_log(CC_LOG_ERR, "out of memory: %s", what);
 	_exit(EX_OSERR);

@@ -38,7 +38,7 @@
 
 /* Without memory for its books the agent cannot go on; everything it holds goes with it. */
 #define uthash_fatal(msg) agentd_out_of_memory(msg)
-_Noreturn void agentd_out_of_memory(const char *what);
+__attribute__((noreturn)) void agentd_out_of_memory(const char *what);
 #include <utlist.h>
 #include <uthash.h>
 

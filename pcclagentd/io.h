@@ -286,6 +286,7 @@ void result_give_back(struct result *res);
 struct result *result_find(struct agentd *d, uint32_t session, uint64_t region);
 /* The session gets the region's descriptor: remember. False: too many. */
 bool result_add_mapper(struct result *res, uint32_t session);
+bool result_is_mapped(const struct result *res, uint32_t session);
 void result_tick(struct agentd *d, uint64_t now);
 void result_free_all(struct agentd *d);
 

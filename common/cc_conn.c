@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #include "common/cc_err.h"
 #include "common/cc_loop_internal.h"
@@ -25,7 +26,9 @@
 static const struct timeval close_linger = {2, 0};
 
 struct cc_conn {
-	struct bufferevent *bev; /* NULL once closed */
+	struct cc_loop *loop;
+	struct cc_conn *prev, *next; /* of the loop's list while lingering */
+	struct bufferevent *bev;     /* NULL once closed */
 	const struct cc_conn_ops *ops;
 	void *arg;
 	size_t max_in, max_out;
@@ -33,7 +36,7 @@ struct cc_conn {
 	bool connecting;
 	bool lingering;   /* closed by the owner, output still to be written */
 	bool half_closed; /* lingering, all written: waits for the other side to close */
-	bool dead;      /* free when no callback runs */
+	bool dead;        /* free when no callback runs */
 };
 
 static void release_if_dead(struct cc_conn *c)
@@ -49,6 +52,8 @@ static void drop(struct cc_conn *c)
 
 	if (!c->bev)
 		return;
+	if (c->lingering)
+		DL_DELETE(*cc_loop_lingering(c->loop), c);
 	fd = bufferevent_getfd(c->bev);
 	bufferevent_free(c->bev);
 	c->bev = NULL;
@@ -105,8 +110,8 @@ static void on_read(struct bufferevent *bev, void *arg)
 	release_if_dead(c);
 }
 
-/* Closing with input unread would reset the connection, and the other side could lose our last words
- * for it: say that nothing more comes, and take what still arrives until they close too. */
+/* Closing with input unread would reset the connection, and the other side could lose our last
+ * words for it: say that nothing more comes, and take what still arrives until they close too. */
 static void half_close(struct cc_conn *c)
 {
 	if (c->half_closed)
@@ -122,7 +127,9 @@ static void on_write(struct bufferevent *bev, void *arg)
 {
 	struct cc_conn *c = arg;
 
-	(void)bev;
+	/* This call is deferred: more may have been queued since the buffer was empty. */
+	if (evbuffer_get_length(bufferevent_get_output(bev)) > 0)
+		return;
 	c->in_callback++;
 	if (c->lingering)
 		half_close(c);
@@ -170,8 +177,11 @@ static struct cc_conn *conn_new(struct cc_loop *l, int fd, const struct cc_conn_
 
 	if (!c)
 		return NULL;
-	*c = (struct cc_conn){
-		.ops = ops, .arg = arg, .max_in = DEFAULT_MAX_IN, .max_out = DEFAULT_MAX_OUT};
+	*c = (struct cc_conn){.loop = l,
+		.ops = ops,
+		.arg = arg,
+		.max_in = DEFAULT_MAX_IN,
+		.max_out = DEFAULT_MAX_OUT};
 	c->bev = bufferevent_socket_new(cc_loop_base(l), fd, BEV_OPT_DEFER_CALLBACKS);
 	if (!c->bev) {
 		free(c);
@@ -254,12 +264,23 @@ void cc_conn_close(struct cc_conn *c)
 {
 	if (c->bev && !c->connecting && evbuffer_get_length(bufferevent_get_output(c->bev)) > 0) {
 		c->lingering = true;
+		DL_APPEND(*cc_loop_lingering(c->loop), c);
 		bufferevent_disable(c->bev, EV_READ);
 		bufferevent_set_timeouts(c->bev, NULL, &close_linger);
 		return;
 	}
 	drop(c);
 	release_if_dead(c);
+}
+
+void cc_conn_drop_lingering(struct cc_conn **list)
+{
+	while (*list) {
+		struct cc_conn *c = *list;
+
+		drop(c);
+		release_if_dead(c);
+	}
 }
 
 void cc_conn_stop_reading(struct cc_conn *c)

@@ -9,9 +9,13 @@
 #include <sys/time.h>
 
 struct cc_loop;
+struct cc_conn;
 struct event_base;
 
 struct event_base *cc_loop_base(struct cc_loop *l);
+/* Connections that their owners have closed and that linger: the loop's until they are gone. */
+struct cc_conn **cc_loop_lingering(struct cc_loop *l);
+void cc_conn_drop_lingering(struct cc_conn **list);
 
 static inline struct timeval cc_loop_from_ms(uint32_t ms)
 {

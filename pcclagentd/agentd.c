@@ -291,7 +291,7 @@ void agentd_stop(struct agentd *d, const char *why)
 	d->stopping = true;
 	cc_listener_free(d->session_listener);
 	d->session_listener = NULL;
-	d->stop_at_ns = cc_now_ns() + (d->runs ? STOP_NS : 0);
+	d->stop_at_ns = cc_now_ns() + STOP_NS;
 	session_goodbye_all(d, why);
 }
 

@@ -20,7 +20,7 @@
 #define COMPLAINTS_BURST 20u
 #define COMPLAINT_NS     MS(500)
 
-_Noreturn void agentd_out_of_memory(const char *what)
+void agentd_out_of_memory(const char *what)
 {
 	cc_log(CC_LOG_ERR, "out of memory: %s", what);
 	_exit(EX_OSERR);
@@ -291,7 +291,7 @@ void agentd_stop(struct agentd *d, const char *why)
 	d->stopping = true;
 	cc_listener_free(d->session_listener);
 	d->session_listener = NULL;
-	d->stop_at_ns = cc_now_ns() + (d->runs ? STOP_NS : 0);
+	d->stop_at_ns = cc_now_ns() + STOP_NS;
 	session_goodbye_all(d, why);
 }
 

@@ -38,7 +38,7 @@
 
 /* Without memory for its books the agent cannot go on; everything it holds goes with it. */
 #define uthash_fatal(msg) agentd_out_of_memory(msg)
-_Noreturn void agentd_out_of_memory(const char *what);
+__attribute__((noreturn)) void agentd_out_of_memory(const char *what);
 #include <utlist.h>
 #include <uthash.h>
 
@@ -296,7 +296,7 @@ struct run *run_find(struct agentd *d, uint32_t run);
 void run_open(struct agentd *d, uint32_t run, const struct cc_addr *addr);
 void run_send(struct agentd *d, uint32_t run, const struct wm_msg *m);
 void run_close(struct agentd *d, uint32_t run);
-void run_ready(struct agentd *d, uint32_t run, const struct cc_id *id, const struct cc_id *key);
+void run_ready(struct agentd *d, uint32_t id, const struct cc_id *run_id, const struct cc_id *key);
 void run_free_if_done(struct run *r);
 void run_tick(struct agentd *d, uint64_t now);
 void run_free_all(struct agentd *d);

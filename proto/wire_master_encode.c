@@ -308,11 +308,8 @@ static void put_kick(struct encoder *e, const struct wm_kick *m)
 	p->text = put_text(e, m->text, sizeof m->text);
 }
 
-static int put_message(struct encoder *e, const struct wm_msg *m)
+static int put_agent_message(struct encoder *e, const struct wm_msg *m)
 {
-	ccoip__message__init(&e->msg);
-	/* The field number of a kind is its type number. */
-	e->msg.kind_case = (Ccoip__Message__KindCase)m->type;
 	switch (m->type) {
 	case WM_HELLO:
 		put_hello(e, &m->u.hello);
@@ -342,6 +339,14 @@ static int put_message(struct encoder *e, const struct wm_msg *m)
 		ccoip__heartbeat__init(&e->u.heartbeat);
 		e->msg.heartbeat = &e->u.heartbeat;
 		return 0;
+	default:
+		return CC_ERR_INVAL;
+	}
+}
+
+static int put_master_message(struct encoder *e, const struct wm_msg *m)
+{
+	switch (m->type) {
 	case WM_HELLO_ACK:
 		put_hello_ack(e, &m->u.hello_ack);
 		return 0;
@@ -377,8 +382,19 @@ static int put_message(struct encoder *e, const struct wm_msg *m)
 	case WM_KICK:
 		put_kick(e, &m->u.kick);
 		return 0;
+	default:
+		return CC_ERR_INVAL;
 	}
-	return CC_ERR_INVAL;
+}
+
+static int put_message(struct encoder *e, const struct wm_msg *m)
+{
+	ccoip__message__init(&e->msg);
+	/* The field number of a kind is its type number. */
+	e->msg.kind_case = (Ccoip__Message__KindCase)m->type;
+	if (m->type < WM_HELLO_ACK)
+		return put_agent_message(e, m);
+	return put_master_message(e, m);
 }
 
 int wire_master_encode(const struct wm_msg *m, uint8_t **ret, size_t *ret_len)

@@ -13,6 +13,7 @@ tests_proto_libsample_la_LIBADD = proto/libwire.la
 
 tests_proto_libs = tests/proto/libsample.la common/libcommon-pure.la $(PROTOBUF_C_LIBS) $(CHECK_LIBS)
 
+EXTRA_DIST += tests/proto/README.md
 noinst_HEADERS += tests/proto/master_check.h
 
 proto_tests = tests/proto/test_admin tests/proto/test_frame tests/proto/test_link tests/proto/test_local \

@@ -36,7 +36,7 @@ struct cc_addr sample_addr(struct tl_rng *r, uint16_t port_min)
 	struct cc_addr a = {.family = tl_range(r, 0, 1) == 0 ? CC_INET4 : CC_INET6};
 
 	for (size_t i = 0; i < (a.family == CC_INET4 ? 4 : 16); i++)
-		a.ip[i] = (uint8_t)tl_u64(r);
+		a.ip[i] = (uint8_t)tl_range(r, 1, 255);
 	a.port = (uint16_t)tl_range(r, port_min, UINT16_MAX);
 	return a;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/proto/sample.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct cc_id sample_id(struct tl_rng *r)
@@ -26,8 +27,7 @@ void sample_text(struct tl_rng *r, char *ret, size_t size)
 
 		if (strlen(s) > len - at)
 			s = "x";
-		memcpy(ret + at, s, strlen(s));
-		at += strlen(s);
+		at += (size_t)snprintf(ret + at, size - at, "%s", s);
 	}
 }
 

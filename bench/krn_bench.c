@@ -30,7 +30,7 @@ static uint64_t now_ns(void)
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t) ts.tv_sec * UINT64_C(1000000000) + (uint64_t) ts.tv_nsec;
+	return (uint64_t)ts.tv_sec * UINT64_C(1000000000) + (uint64_t)ts.tv_nsec;
 }
 
 /* op < 0: krn_divide; isa < 0: memcpy. */
@@ -44,10 +44,10 @@ static void run_once(struct arrays *arrays, int isa, enum krn_dtype t, int op, u
 	if (isa < 0)
 		memcpy(arrays->data[0], arrays->data[1], arrays->bytes);
 	else if (op < 0)
-		krn_divide_isa((enum krn_isa) isa, t, arrays->data[0], count, 3);
+		krn_divide_isa((enum krn_isa)isa, t, arrays->data[0], count, 3);
 	else
-		krn_reduce_isa((enum krn_isa) isa, t, (enum krn_op) op, arrays->data[0], srcs,
-			nsrc, count);
+		krn_reduce_isa(
+			(enum krn_isa)isa, t, (enum krn_op)op, arrays->data[0], srcs, nsrc, count);
 }
 
 /* The best of many runs: what the code can do when nothing disturbs it. */
@@ -56,20 +56,21 @@ static double measure(struct arrays *arrays, int isa, enum krn_dtype t, int op, 
 	unsigned streams = isa < 0 || op < 0 ? 2 : nsrc + 1;
 	uint64_t best = UINT64_MAX;
 	uint64_t end = now_ns() + NS_PER_CELL;
-	uint64_t before, after;
+	uint64_t after;
 
 	/* Values that stay ordinary numbers however often they are combined. */
 	for (unsigned i = 0; i < MAX_SOURCES; i++)
 		memset(arrays->data[i], 0, arrays->bytes);
 	run_once(arrays, isa, t, op, nsrc);
 	do {
-		before = now_ns();
+		uint64_t before = now_ns();
+
 		run_once(arrays, isa, t, op, nsrc);
 		after = now_ns();
 		if (after - before < best)
 			best = after - before;
 	} while (after < end);
-	return (double) arrays->bytes * streams / (double) (best > 0 ? best : 1);
+	return (double)arrays->bytes * streams / (double)(best > 0 ? best : 1);
 }
 
 static void print_variant(struct arrays *arrays, enum krn_isa isa)
@@ -98,8 +99,8 @@ static void print_variant(struct arrays *arrays, enum krn_isa isa)
 	for (int t = 0; t < KRN_DTYPE_COUNT; t++) {
 		printf("%-8s", type_names[t]);
 		for (size_t c = 0; c < n; c++)
-			printf(" %7.2f", measure(arrays, (int) isa, (enum krn_dtype) t,
-						 columns[c].op, columns[c].nsrc));
+			printf(" %7.2f", measure(arrays, (int)isa, (enum krn_dtype)t, columns[c].op,
+						 columns[c].nsrc));
 		printf("\n");
 	}
 }
@@ -118,10 +119,10 @@ static int bench(size_t kib, const char *only)
 	printf("%zu KiB per array, GB/s; memcpy %.2f\n", kib,
 		measure(&arrays, -1, KRN_U8, KRN_SUM, 1));
 	for (int isa = 0; isa < KRN_ISA_COUNT; isa++) {
-		if (!krn_isa_supported((enum krn_isa) isa))
+		if (!krn_isa_supported((enum krn_isa)isa))
 			continue;
-		if (!only || strcmp(only, krn_isa_name((enum krn_isa) isa)) == 0)
-			print_variant(&arrays, (enum krn_isa) isa);
+		if (!only || strcmp(only, krn_isa_name((enum krn_isa)isa)) == 0)
+			print_variant(&arrays, (enum krn_isa)isa);
 	}
 	rc = 0;
 err_free:

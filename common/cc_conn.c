@@ -31,7 +31,8 @@ struct cc_conn {
 	size_t max_in, max_out;
 	unsigned in_callback; /* freed by the outermost callback */
 	bool connecting;
-	bool lingering; /* closed by the owner, output still to be written */
+	bool lingering;   /* closed by the owner, output still to be written */
+	bool half_closed; /* lingering, all written: waits for the other side to close */
 	bool dead;      /* free when no callback runs */
 };
 
@@ -93,12 +94,27 @@ static void consume(struct cc_conn *c)
 static void on_read(struct bufferevent *bev, void *arg)
 {
 	struct cc_conn *c = arg;
+	struct evbuffer *in = bufferevent_get_input(bev);
 
-	(void)bev;
 	c->in_callback++;
-	consume(c);
+	if (c->lingering)
+		evbuffer_drain(in, evbuffer_get_length(in));
+	else
+		consume(c);
 	c->in_callback--;
 	release_if_dead(c);
+}
+
+/* Closing with input unread would reset the connection, and the other side could lose our last words
+ * for it: say that nothing more comes, and take what still arrives until they close too. */
+static void half_close(struct cc_conn *c)
+{
+	if (c->half_closed)
+		return;
+	c->half_closed = true;
+	shutdown(bufferevent_getfd(c->bev), SHUT_WR);
+	bufferevent_set_timeouts(c->bev, &close_linger, NULL);
+	bufferevent_enable(c->bev, EV_READ);
 }
 
 /* Called when the output buffer has become empty. */
@@ -109,7 +125,7 @@ static void on_write(struct bufferevent *bev, void *arg)
 	(void)bev;
 	c->in_callback++;
 	if (c->lingering)
-		drop(c);
+		half_close(c);
 	else if (c->ops->on_flushed && !c->connecting)
 		c->ops->on_flushed(c->arg);
 	c->in_callback--;

@@ -68,7 +68,8 @@ int cc_conn_send(struct cc_conn *c, const void *buf, size_t len);
 void cc_conn_set_limits(struct cc_conn *c, size_t max_in, size_t max_out);
 /* No data within this time after now closes the connection with CC_ERR_TIMEOUT; 0: no limit. */
 void cc_conn_set_idle_timeout(struct cc_conn *c, uint32_t ms);
-/* Closes after what is queued has been written, at most 2 s; no callback follows. */
+/* Closes after what is queued has been written and the other side has closed too, or 2 s have passed
+ * without progress; no callback follows. */
 void cc_conn_close(struct cc_conn *c);
 /* Nothing more is read from the socket: what comes next is for whoever gets the descriptor. */
 void cc_conn_stop_reading(struct cc_conn *c);

@@ -45,7 +45,7 @@ size_t krn_dtype_size(enum krn_dtype t)
 		[KRN_F64] = 8,
 	};
 
-	return (unsigned) t < KRN_DTYPE_COUNT ? sizes[t] : 0;
+	return (unsigned)t < KRN_DTYPE_COUNT ? sizes[t] : 0;
 }
 
 #if defined(__x86_64__)
@@ -74,7 +74,7 @@ static bool cpu_can(enum krn_isa isa)
 /* NEON is part of every AArch64. */
 static bool cpu_can(enum krn_isa isa)
 {
-	(void) isa;
+	(void)isa;
 	return true;
 }
 
@@ -82,12 +82,12 @@ static bool cpu_can(enum krn_isa isa)
 
 bool krn_isa_supported(enum krn_isa isa)
 {
-	return (unsigned) isa < KRN_ISA_COUNT && isas[isa].variant && cpu_can(isa);
+	return (unsigned)isa < KRN_ISA_COUNT && isas[isa].variant && cpu_can(isa);
 }
 
 const char *krn_isa_name(enum krn_isa isa)
 {
-	return (unsigned) isa < KRN_ISA_COUNT ? isas[isa].name : "unknown";
+	return (unsigned)isa < KRN_ISA_COUNT ? isas[isa].name : "unknown";
 }
 
 enum krn_isa krn_isa_current(void)
@@ -97,13 +97,13 @@ enum krn_isa krn_isa_current(void)
 	int isa = atomic_load_explicit(&chosen, memory_order_relaxed);
 
 	if (isa >= 0)
-		return (enum krn_isa) isa;
+		return (enum krn_isa)isa;
 	/* The order of the enum is that of preference; the scalar variant ends the search. */
 	isa = KRN_ISA_COUNT - 1;
-	while (!krn_isa_supported((enum krn_isa) isa))
+	while (!krn_isa_supported((enum krn_isa)isa))
 		isa--;
 	atomic_store_explicit(&chosen, isa, memory_order_relaxed);
-	return (enum krn_isa) isa;
+	return (enum krn_isa)isa;
 }
 
 void krn_reduce_isa(enum krn_isa isa, enum krn_dtype t, enum krn_op op, void *dst,
@@ -121,8 +121,8 @@ void krn_divide_isa(enum krn_isa isa, enum krn_dtype t, void *buf, size_t count,
 		isas[isa].variant->divide(t, buf, count, divisor);
 }
 
-void krn_reduce(enum krn_dtype t, enum krn_op op, void *dst, const void *const *srcs,
-	unsigned nsrc, size_t count)
+void krn_reduce(enum krn_dtype t, enum krn_op op, void *dst, const void *const *srcs, unsigned nsrc,
+	size_t count)
 {
 	krn_reduce_isa(krn_isa_current(), t, op, dst, srcs, nsrc, count);
 }

@@ -42,8 +42,8 @@ enum krn_dtype {
 	KRN_I32 = 5,
 	KRN_U64 = 6,
 	KRN_I64 = 7,
-	KRN_F16 = 8,   /* IEEE binary16 */
-	KRN_BF16 = 9,  /* upper half of an IEEE binary32 */
+	KRN_F16 = 8,  /* IEEE binary16 */
+	KRN_BF16 = 9, /* upper half of an IEEE binary32 */
 	KRN_F32 = 10,
 	KRN_F64 = 11,
 	KRN_DTYPE_COUNT
@@ -80,16 +80,17 @@ size_t krn_dtype_size(enum krn_dtype t);
  *
  * t and op must be valid: check what came from outside with krn_dtype_size and KRN_OP_COUNT.
  */
-void krn_reduce(enum krn_dtype t, enum krn_op op, void *dst, const void *const *srcs,
-	unsigned nsrc, size_t count);
+void krn_reduce(enum krn_dtype t, enum krn_op op, void *dst, const void *const *srcs, unsigned nsrc,
+	size_t count);
 
 /*
  * Divides count elements of buf in place by the number of contributions: the last step of KRN_AVG,
  * to be done once, on the complete sum. divisor is at least 1.
  *
- * Signed integers truncate toward zero. A sum that wrapped stays wrapped: its quotient is that of
- * the wrapped value. KRN_F16 and KRN_BF16 divide in fp32 and round once; for them and for KRN_F32
- * the divisor is first rounded to fp32, which matters from 2^24 up.
+ * Signed integers truncate toward zero. What the sum lost is not recovered: an integer that wrapped
+ * is divided as it is, and a half-precision sum that became infinite stays so. KRN_F16 and KRN_BF16
+ * divide in fp32 and round once; for them and for KRN_F32 the divisor is first rounded to fp32,
+ * which matters from 2^24 up.
  */
 void krn_divide(enum krn_dtype t, void *buf, size_t count, uint32_t divisor);
 
@@ -105,7 +106,6 @@ enum krn_isa krn_isa_current(void);
 /* As krn_reduce and krn_divide, by the given variant, which must be supported. */
 void krn_reduce_isa(enum krn_isa isa, enum krn_dtype t, enum krn_op op, void *dst,
 	const void *const *srcs, unsigned nsrc, size_t count);
-void krn_divide_isa(
-	enum krn_isa isa, enum krn_dtype t, void *buf, size_t count, uint32_t divisor);
+void krn_divide_isa(enum krn_isa isa, enum krn_dtype t, void *buf, size_t count, uint32_t divisor);
 
 #endif

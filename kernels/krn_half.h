@@ -38,7 +38,7 @@ static inline uint32_t krn_f32_bits(float f)
 
 static inline float krn_f16_to_f32(uint16_t h)
 {
-	uint32_t sign = (uint32_t) (h & 0x8000) << 16;
+	uint32_t sign = (uint32_t)(h & 0x8000) << 16;
 	uint32_t magnitude = h & 0x7fff;
 
 	if (magnitude > KRN_INF_F16)
@@ -46,7 +46,7 @@ static inline float krn_f16_to_f32(uint16_t h)
 	if (magnitude == KRN_INF_F16)
 		return krn_f32_from_bits(sign | KRN_INF_F32);
 	if (magnitude < 0x0400) /* zero or subnormal: a multiple of 2^-24 */
-		return krn_f32_from_bits(sign | krn_f32_bits((float) magnitude * 0x1p-24f));
+		return krn_f32_from_bits(sign | krn_f32_bits((float)magnitude * 0x1p-24f));
 	/* Same exponent under the other bias: 127 - 15. */
 	return krn_f32_from_bits(sign | ((magnitude << 13) + (UINT32_C(112) << 23)));
 }
@@ -60,22 +60,22 @@ static inline uint16_t krn_f32_to_f16(float f)
 	if (magnitude > KRN_INF_F32)
 		return KRN_NAN_F16;
 	if (magnitude >= krn_f32_bits(65520.0f)) /* halfway between the largest number and 2^16 */
-		return (uint16_t) (sign | KRN_INF_F16);
+		return (uint16_t)(sign | KRN_INF_F16);
 	if (magnitude < krn_f32_bits(0x1p-14f)) {
 		/* The last bit of numbers in [0.5, 1) is 2^-24, the unit of f16's subnormals: the
 		   addition rounds to it, and the result's low bits count it. */
 		magnitude = krn_f32_bits(krn_f32_from_bits(magnitude) + 0.5f) - krn_f32_bits(0.5f);
-		return (uint16_t) (sign | magnitude);
+		return (uint16_t)(sign | magnitude);
 	}
 	magnitude += 0x0fff + ((magnitude >> 13) & 1);
-	return (uint16_t) (sign | ((magnitude - (UINT32_C(112) << 23)) >> 13));
+	return (uint16_t)(sign | ((magnitude - (UINT32_C(112) << 23)) >> 13));
 }
 
 static inline float krn_bf16_to_f32(uint16_t h)
 {
 	if ((h & 0x7fff) > KRN_INF_BF16)
 		return krn_f32_from_bits(KRN_NAN_F32);
-	return krn_f32_from_bits((uint32_t) h << 16);
+	return krn_f32_from_bits((uint32_t)h << 16);
 }
 
 static inline uint16_t krn_f32_to_bf16(float f)
@@ -85,7 +85,7 @@ static inline uint16_t krn_f32_to_bf16(float f)
 	if ((bits & 0x7fffffff) > KRN_INF_F32)
 		return KRN_NAN_BF16;
 	/* A carry out of the largest number gives infinity, as it should. */
-	return (uint16_t) ((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+	return (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
 #endif

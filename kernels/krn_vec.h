@@ -15,7 +15,7 @@
  *    order is the wanted one, or its reverse for Min ("pick"). The key of an integer is an XOR
  *    away, so one loop per width does; floats have one per type.
  *  - A loop knows of its elements only how to convert them at each load ("up"), how to combine two,
- *    and how to convert back at the one store ("down"): f16 and bf16 are f32 with other conversions.
+ *    and how to convert back at the one store ("down"): f16 is f32 with other conversions.
  */
 #include <string.h>
 
@@ -53,18 +53,18 @@ struct vbf16 {
 /* For each element: mask ? a : b. The mask's elements are all ones or zero. */
 #define SELECT(mask, a, b) (((mask) & (a)) | (~(mask) & (b)))
 
-#define SAME(x, key)  (x)
-#define ADD(a, b)     ((a) + (b))
+#define SAME(x, key)   (x)
+#define ADD(a, b)      ((a) + (b))
 #define MULTIPLY(a, b) ((a) * (b))
-#define XOR_8(x, key) ((x) ^ (int8_t) (key))
-#define XOR_16(x, key) ((x) ^ (int16_t) (key))
-#define XOR_32(x, key) ((x) ^ (int32_t) (key))
+#define XOR_8(x, key)  ((x) ^ (int8_t)(key))
+#define XOR_16(x, key) ((x) ^ (int16_t)(key))
+#define XOR_32(x, key) ((x) ^ (int32_t)(key))
 #define XOR_64(x, key) ((x) ^ (key))
 
 #define DEFINE_MAX(bits)                                                                           \
 	INLINE vi##bits max_##bits(vi##bits a, vi##bits b)                                         \
 	{                                                                                          \
-		vi##bits mask = (vi##bits) (a > b);                                                \
+		vi##bits mask = (vi##bits)(a > b);                                                 \
                                                                                                    \
 		return SELECT(mask, a, b);                                                         \
 	}
@@ -83,21 +83,21 @@ DEFINE_MAX(64)
 	INLINE vi##bits type##_to_key(vi##bits x, int64_t flip)                                    \
 	{                                                                                          \
 		const vi##bits top = (vi##bits){0} + INT##bits##_MAX;                              \
-		const vi##bits infinity = (vi##bits){0} + (int##bits##_t) (inf);                   \
-		vi##bits is_nan = (vi##bits) ((x & top) > infinity);                               \
-		vi##bits negative = (vi##bits) (x < (vi##bits){0});                                \
+		const vi##bits infinity = (vi##bits){0} + (int##bits##_t)(inf);                    \
+		vi##bits is_nan = (vi##bits)((x & top) > infinity);                                \
+		vi##bits negative = (vi##bits)(x < (vi##bits){0});                                 \
                                                                                                    \
-		x ^= (negative & top) ^ (int##bits##_t) flip;                                      \
+		x ^= (negative & top) ^ (int##bits##_t)flip;                                       \
 		return SELECT(is_nan, top, x);                                                     \
 	}                                                                                          \
 	INLINE vi##bits type##_from_key(vi##bits key, int64_t flip)                                \
 	{                                                                                          \
 		const vi##bits top = (vi##bits){0} + INT##bits##_MAX;                              \
-		const vi##bits quiet = (vi##bits){0} + (int##bits##_t) (nan);                      \
-		vi##bits is_nan = (vi##bits) (key == top);                                         \
-		vi##bits x = key ^ (int##bits##_t) flip;                                           \
+		const vi##bits quiet = (vi##bits){0} + (int##bits##_t)(nan);                       \
+		vi##bits is_nan = (vi##bits)(key == top);                                          \
+		vi##bits x = key ^ (int##bits##_t)flip;                                            \
                                                                                                    \
-		x ^= (vi##bits) (x < (vi##bits){0}) & top;                                         \
+		x ^= (vi##bits)(x < (vi##bits){0}) & top;                                          \
 		return SELECT(is_nan, quiet, x);                                                   \
 	}
 DEFINE_FLOAT_KEY(f16, 16, KRN_INF_F16, KRN_NAN_F16)
@@ -105,31 +105,27 @@ DEFINE_FLOAT_KEY(bf16, 16, KRN_INF_BF16, KRN_NAN_BF16)
 DEFINE_FLOAT_KEY(f32, 32, KRN_INF_F32, KRN_NAN_F32)
 DEFINE_FLOAT_KEY(f64, 64, KRN_INF_F64, KRN_NAN_F64)
 
-INLINE vf32 f32_down(vf32 f)
-{
-	const vi32 quiet = (vi32){0} + (int32_t) KRN_NAN_F32;
-	vi32 is_nan = (vi32) (f != f);
-
-	return (vf32) SELECT(is_nan, quiet, (vi32) f);
-}
-
-INLINE vf64 f64_down(vf64 d)
-{
-	const vi64 quiet = (vi64){0} + (int64_t) KRN_NAN_F64;
-	vi64 is_nan = (vi64) (d != d);
-
-	return (vf64) SELECT(is_nan, quiet, (vi64) d);
-}
+/* What an arithmetic result becomes: itself, or the one NaN. Only NaN differs from itself. */
+#define DEFINE_FLOAT_DOWN(type, bits, nan)                                                         \
+	INLINE v##type type##_down(v##type f)                                                      \
+	{                                                                                          \
+		const vi##bits quiet = (vi##bits){0} + (int##bits##_t)(nan);                       \
+		vi##bits is_nan = (vi##bits)(f != f);                                              \
+                                                                                                   \
+		return (v##type)SELECT(is_nan, quiet, (vi##bits)f);                                \
+	}
+DEFINE_FLOAT_DOWN(f32, 32, KRN_NAN_F32)
+DEFINE_FLOAT_DOWN(f64, 64, KRN_NAN_F64)
 
 INLINE struct vbf16 bf16_up(vu32 x)
 {
-	return (struct vbf16){(vf32) (x << 16), (vf32) (x & UINT32_C(0xffff0000))};
+	return (struct vbf16){(vf32)(x << 16), (vf32)(x & UINT32_C(0xffff0000))};
 }
 
 /* The result is in the upper half of each word. */
 INLINE vu32 bf16_round(vf32 f)
 {
-	vu32 x = (vu32) f32_down(f);
+	vu32 x = (vu32)f32_down(f);
 
 	return x + ((x >> 16) & 1) + 0x7fff;
 }
@@ -152,7 +148,7 @@ INLINE struct vbf16 bf16_multiply(struct vbf16 a, struct vbf16 b)
 #define F32_DOWN(f, key)  f32_down(f)
 #define F64_DOWN(f, key)  f64_down(f)
 #define F16_UP(h, key)    KRN_VEC_F16_UP(h)
-#define F16_DOWN(f, key)  ((vh16) KRN_VEC_F16_DOWN(f32_down(f)))
+#define F16_DOWN(f, key)  ((vh16)KRN_VEC_F16_DOWN(f32_down(f)))
 #define BF16_UP(x, key)   bf16_up(x)
 #define BF16_DOWN(f, key) bf16_down(f)
 
@@ -166,23 +162,23 @@ INLINE struct vbf16 bf16_multiply(struct vbf16 a, struct vbf16 b)
 	{                                                                                          \
 		mem m;                                                                             \
                                                                                                    \
-		(void) key;                                                                        \
-		memcpy(&m, (const unsigned char *) src + offset, sizeof(m));                       \
+		(void)key;                                                                         \
+		memcpy(&m, (const unsigned char *)src + offset, sizeof(m));                        \
 		return up(m, key);                                                                 \
 	}                                                                                          \
 	INLINE acc name##_load_part(const void *src, size_t offset, size_t n, int64_t key)         \
 	{                                                                                          \
 		mem m = {0};                                                                       \
                                                                                                    \
-		(void) key;                                                                        \
-		memcpy(&m, (const unsigned char *) src + offset, n);                               \
+		(void)key;                                                                         \
+		memcpy(&m, (const unsigned char *)src + offset, n);                                \
 		return up(m, key);                                                                 \
 	}                                                                                          \
 	INLINE void name##_store(unsigned char *dst, acc a, size_t n, int64_t key)                 \
 	{                                                                                          \
 		mem m = down(a, key);                                                              \
                                                                                                    \
-		(void) key;                                                                        \
+		(void)key;                                                                         \
 		memcpy(dst, &m, n);                                                                \
 	}                                                                                          \
 	static void name(unsigned char *dst, const void *const *srcs, unsigned nsrc, size_t bytes, \
@@ -261,8 +257,8 @@ DEFINE_REDUCE(pick_f64, vi64, vi64, f64_to_key, max_64, f64_from_key)
 		vu32 result = {0};                                                                 \
                                                                                                    \
 		for (int shift = 0; shift < 32; shift += (bits)) {                                 \
-			word one = (word) (x << (32 - (bits) - shift)) >> (32 - (bits));           \
-			vf32 f = __builtin_convertvector((vi32) one, vf32) / (float) divisor;      \
+			word one = (word)(x << (32 - (bits)-shift)) >> (32 - (bits));              \
+			vf32 f = __builtin_convertvector((vi32)one, vf32) / (float)divisor;        \
 			vu32 q = (vu32) __builtin_convertvector(f, vi32);                          \
                                                                                                    \
 			result |= (q & ((UINT32_C(1) << (bits)) - 1)) << shift;                    \
@@ -278,37 +274,37 @@ INLINE vhi32 quotient_i32(vhi32 x, uint32_t divisor)
 {
 	vf64 f = __builtin_convertvector(x, vf64);
 
-	return __builtin_convertvector(f / (double) divisor, vhi32);
+	return __builtin_convertvector(f / (double)divisor, vhi32);
 }
 
 INLINE vhu32 quotient_u32(vhu32 x, uint32_t divisor)
 {
 	/* The conversion that all instruction sets have is that of signed integers. */
-	vf64 f = __builtin_convertvector((vhi32) (x ^ UINT32_C(0x80000000)), vf64) + 0x1p31;
+	vf64 f = __builtin_convertvector((vhi32)(x ^ UINT32_C(0x80000000)), vf64) + 0x1p31;
 
-	return (vhu32) __builtin_convertvector(f / (double) divisor, vhi32);
+	return (vhu32) __builtin_convertvector(f / (double)divisor, vhi32);
 }
 
 INLINE vh16 quotient_f16(vh16 x, uint32_t divisor)
 {
-	return F16_DOWN(KRN_VEC_F16_UP(x) / (float) divisor, 0);
+	return F16_DOWN(KRN_VEC_F16_UP(x) / (float)divisor, 0);
 }
 
 INLINE vu32 quotient_bf16(vu32 x, uint32_t divisor)
 {
 	struct vbf16 f = bf16_up(x);
 
-	return bf16_down((struct vbf16){f.lower / (float) divisor, f.upper / (float) divisor});
+	return bf16_down((struct vbf16){f.lower / (float)divisor, f.upper / (float)divisor});
 }
 
 INLINE vf32 quotient_f32(vf32 x, uint32_t divisor)
 {
-	return f32_down(x / (float) divisor);
+	return f32_down(x / (float)divisor);
 }
 
 INLINE vf64 quotient_f64(vf64 x, uint32_t divisor)
 {
-	return f64_down(x / (double) divisor);
+	return f64_down(x / (double)divisor);
 }
 
 #define DEFINE_DIVIDE(type, mem)                                                                   \
@@ -339,8 +335,8 @@ DEFINE_DIVIDE(bf16, vu32)
 DEFINE_DIVIDE(f32, vf32)
 DEFINE_DIVIDE(f64, vf64)
 
-typedef void reduce_fn(unsigned char *dst, const void *const *srcs, unsigned nsrc, size_t bytes,
-	int64_t key);
+typedef void reduce_fn(
+	unsigned char *dst, const void *const *srcs, unsigned nsrc, size_t bytes, int64_t key);
 
 static const struct {
 	reduce_fn *sum, *prod, *pick;

@@ -34,7 +34,7 @@ void agentd_copy_text(char *dst, size_t size, const char *src)
 	dst[n] = '\0';
 }
 
-void agentd_complain(struct agentd *d, const char *fmt, ...)
+void agentd_complain(struct agentd *d, int level, const char *fmt, ...)
 {
 	uint64_t now = cc_now_ns(), more = (now - d->complain_refill_ns) / COMPLAINT_NS;
 	char line[768];
@@ -57,7 +57,7 @@ void agentd_complain(struct agentd *d, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof line, fmt, ap);
 	va_end(ap);
-	cc_log(CC_LOG_WARNING, "%s", line);
+	cc_log(level, "%s", line);
 }
 
 /* ---- actions ---- */

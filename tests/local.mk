@@ -5,6 +5,7 @@ include tests/proto/local.mk
 include tests/kernels/local.mk
 include tests/master/local.mk
 include tests/agent/local.mk
+include tests/agentio/local.mk
 include tests/engine/local.mk
 include tests/shim/local.mk
 include tests/ctl/local.mk

@@ -228,8 +228,7 @@ void fx_check_alive(struct fx *f)
 
 uint32_t client_alloc(struct client *c, uint64_t size, struct mem *ret)
 {
-	struct wl_request q = {
-		.type = WL_REGION_ALLOC, .size = size, .use = WL_REGION_REGISTERED};
+	struct wl_request q = {.type = WL_REGION_ALLOC, .size = size, .use = WL_REGION_REGISTERED};
 	struct wl_reply r;
 	void *map;
 	int fd;
@@ -265,8 +264,7 @@ void client_comm(struct client *c, const struct cc_addr *master, uint32_t group,
 	ck_assert_uint_eq(r.code, WIRE_SUCCESS);
 	ck_assert_int_eq(cc_shm_map(fds[0], SHM_SIZE, &map), 0);
 	close(fds[0]);
-	*ret = (struct queue){
-		.comm = r.comm, .sq_bell = fds[1], .data_bell = fds[2], .map = map};
+	*ret = (struct queue){.comm = r.comm, .sq_bell = fds[1], .data_bell = fds[2], .map = map};
 	ck_assert_uint_eq(((struct shm_header *)map)->magic, SHM_MAGIC);
 }
 
@@ -448,8 +446,8 @@ void master_join_two(struct master *m, struct fx *f, struct client *a, struct qu
 	struct wl_request q = {.type = WL_COMM_CONNECT};
 	struct cc_id members[2];
 	struct wm_group_world own = {1, 2};
-	struct wm_ring ring = {.group = 1, .hosts = 1, .pool_size = 1, .n_members = 2,
-		.members = members};
+	struct wm_ring ring = {
+		.group = 1, .hosts = 1, .pool_size = 1, .n_members = 2, .members = members};
 	struct wm_world world = {.global = 2, .groups = 1, .largest = 2, .n = 1, .own = &own};
 	struct wl_reply r;
 	struct wm_msg msg;

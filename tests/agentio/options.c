@@ -14,7 +14,7 @@
 
 static int parse(struct options *o, const char *const *args)
 {
-	char *argv[16] = {(char *)(uintptr_t)"pcclagentd"};
+	char *argv[16] = {(char *)(uintptr_t) "pcclagentd"};
 	int argc = 1, code = -1, err;
 
 	while (*args)

@@ -174,8 +174,8 @@ START_TEST(forged_operands)
 {
 	const struct shm_sqe good = queue_sum(0, 900, COUNT, &ma);
 	struct shm_sqe e = good;
-	static const uint64_t offsets[] = {1, 97, 4096, 4097, UINT64_MAX, UINT64_MAX - 3999,
-		(uint64_t)1 << 63};
+	static const uint64_t offsets[] = {
+		1, 97, 4096, 4097, UINT64_MAX, UINT64_MAX - 3999, (uint64_t)1 << 63};
 
 	e.in_region = mb.region; /* of another process */
 	expect_refused(&e, "in_region");
@@ -364,7 +364,8 @@ START_TEST(member_dies)
 	fx_await(&f, sessions_are, 1);
 	ck_assert_uint_eq(fx_stats(&f).regions, 3); /* two operands, one result */
 	msg = (struct wm_msg){.type = WM_OP_ABORT,
-		.u.op_abort = {.group = 1, .tag = 60, .seq = seq, .code = WIRE_RANK_CONNECTION_LOST}};
+		.u.op_abort = {
+			.group = 1, .tag = 60, .seq = seq, .code = WIRE_RANK_CONNECTION_LOST}};
 	master_send(&m, &msg);
 	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_RANK_CONNECTION_LOST);
 	fx_await(&f, idle, 0);

@@ -82,12 +82,21 @@ END_TEST
 
 START_TEST(impossible_sizes)
 {
-	static const uint64_t sizes[] = {UINT64_MAX, UINT64_MAX - 4095, ((uint64_t)1 << 48) + 1,
-		(uint64_t)1 << 48, (uint64_t)1 << 63};
+	static const uint64_t sizes[] = {
+		((uint64_t)1 << 48) + 1, (uint64_t)1 << 63, UINT64_MAX - 4095, UINT64_MAX};
+	struct wl_request q = {.type = WL_REGION_ALLOC, .use = WL_REGION_REGISTERED};
+	char text[WL_TEXT_MAX];
+	struct client bad;
 	struct mem a;
 
-	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-		ck_assert_uint_ne(client_alloc(&c, sizes[i], &a), WIRE_SUCCESS);
+	ck_assert_uint_eq(client_alloc(&c, (uint64_t)1 << 48, &a), WIRE_OUT_OF_MEMORY);
+	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+		client_open(&f, &bad);
+		q.size = sizes[i];
+		client_send(&bad, &q);
+		client_await_end(&bad, text);
+		ck_assert_str_ne(text, "");
+	}
 	fx_await(&f, mem_is, 0);
 }
 END_TEST

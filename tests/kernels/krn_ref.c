@@ -6,7 +6,7 @@
 
 __extension__ typedef __int128 int128;
 
-static const struct {
+static const struct format {
 	int bits;
 	bool is_signed;
 	int mantissa; /* bits of it in memory; 0: an integer */
@@ -25,9 +25,10 @@ static const struct {
 	[KRN_F64] = {64, true, 52},
 };
 
+/* 1 to 64 of them, at the low end. */
 static uint64_t ones(int bits)
 {
-	return bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
+	return UINT64_MAX >> (64 - bits);
 }
 
 bool ref_is_float(enum krn_dtype t)
@@ -37,30 +38,30 @@ bool ref_is_float(enum krn_dtype t)
 
 uint64_t ref_get(enum krn_dtype t, const void *array, size_t i)
 {
-	size_t size = (size_t) formats[t].bits / 8;
+	size_t size = (size_t)formats[t].bits / 8;
 	uint64_t bits = 0;
 
 	for (size_t byte = 0; byte < size; byte++)
-		bits |= (uint64_t) ((const unsigned char *) array)[i * size + byte] << (8 * byte);
+		bits |= (uint64_t)((const unsigned char *)array)[i * size + byte] << (8 * byte);
 	return bits;
 }
 
 void ref_set(enum krn_dtype t, void *array, size_t i, uint64_t bits)
 {
-	size_t size = (size_t) formats[t].bits / 8;
+	size_t size = (size_t)formats[t].bits / 8;
 
 	for (size_t byte = 0; byte < size; byte++)
-		((unsigned char *) array)[i * size + byte] = (unsigned char) (bits >> (8 * byte));
+		((unsigned char *)array)[i * size + byte] = (unsigned char)(bits >> (8 * byte));
 }
 
 /* Integers. */
 
 static int128 to_int128(enum krn_dtype t, uint64_t bits)
 {
-	int128 value = (int128) bits;
+	int128 value = (int128)bits;
 
 	if (formats[t].is_signed && (bits >> (formats[t].bits - 1)))
-		value -= (int128) 1 << formats[t].bits;
+		value -= (int128)1 << formats[t].bits;
 	return value;
 }
 
@@ -76,11 +77,11 @@ static uint64_t reduce_integers(
 		if (op == KRN_SUM || op == KRN_AVG)
 			a += b;
 		else if (op == KRN_PROD) /* cut at each step: at most 64 times 64 bits, unsigned */
-			a = (int128) ((uint64_t) a * (uint64_t) b & mask);
+			a = (int128)((uint64_t)a * (uint64_t)b & mask);
 		else if (op == KRN_MAX ? b > a : b < a)
 			a = b;
 	}
-	return (uint64_t) a & mask;
+	return (uint64_t)a & mask;
 }
 
 /* Floats. */
@@ -100,17 +101,17 @@ double ref_decode(enum krn_dtype t, uint64_t bits)
 {
 	int mantissa_bits = formats[t].mantissa;
 	uint64_t mantissa = bits & ones(mantissa_bits);
-	int exponent = (int) ((bits >> mantissa_bits) & ones(exponent_bits(t)));
+	int exponent = (int)((bits >> mantissa_bits) & ones(exponent_bits(t)));
 	double magnitude;
 
 	if (exponent == (1 << exponent_bits(t)) - 1)
-		magnitude = mantissa ? (double) NAN : (double) INFINITY;
+		magnitude = mantissa ? (double)NAN : (double)INFINITY;
 	else if (exponent == 0)
-		magnitude = ldexp((double) mantissa, min_exponent(t) - mantissa_bits);
+		magnitude = ldexp((double)mantissa, min_exponent(t) - mantissa_bits);
 	else
-		magnitude = ldexp((double) (mantissa + (UINT64_C(1) << mantissa_bits)),
+		magnitude = ldexp((double)(mantissa + (UINT64_C(1) << mantissa_bits)),
 			min_exponent(t) + exponent - 1 - mantissa_bits);
-	return bits >> (formats[t].bits - 1) ? -magnitude : magnitude;
+	return (bits >> (formats[t].bits - 1)) != 0 ? -magnitude : magnitude;
 }
 
 uint64_t ref_encode(enum krn_dtype t, double value)
@@ -132,10 +133,10 @@ uint64_t ref_encode(enum krn_dtype t, double value)
 		exponent = min_exponent(t);
 	/* In units of the last place. Those that reach the next binade carry into the exponent, and
 	   out of the last binade give infinity. */
-	units = (uint64_t) rint(ldexp(magnitude, mantissa_bits - exponent));
+	units = (uint64_t)rint(ldexp(magnitude, mantissa_bits - exponent));
 	if (exponent > -min_exponent(t) + 1)
 		return sign | infinity;
-	return sign | (((uint64_t) (exponent - min_exponent(t)) << mantissa_bits) + units);
+	return sign | (((uint64_t)(exponent - min_exponent(t)) << mantissa_bits) + units);
 }
 
 static bool comes_before(double a, double b)
@@ -150,7 +151,7 @@ static double combine(double a, double b, enum krn_op op)
 	if (op == KRN_PROD)
 		return a * b;
 	if (isnan(a) || isnan(b))
-		return (double) NAN;
+		return (double)NAN;
 	return comes_before(a, b) == (op == KRN_MAX) ? b : a;
 }
 
@@ -180,7 +181,7 @@ uint64_t ref_divide(enum krn_dtype t, uint64_t element, uint32_t divisor)
 	double d;
 
 	if (!ref_is_float(t))
-		return (uint64_t) (to_int128(t, element) / divisor) & ones(formats[t].bits);
+		return (uint64_t)(to_int128(t, element) / divisor) & ones(formats[t].bits);
 	d = ref_decode(step, ref_encode(step, divisor));
 	return ref_encode(t, ref_decode(step, ref_encode(step, ref_decode(t, element) / d)));
 }
@@ -201,18 +202,15 @@ unsigned ref_specials(enum krn_dtype t, uint64_t *elements)
 	for (int negative = 0; negative < 2; negative++) {
 		uint64_t infinity = ones(exponent_bits(t)) << m;
 		const uint64_t floats[] = {
-			0,                                  /* zero */
-			1,                                  /* smallest subnormal */
-			ones(m),                            /* largest subnormal */
-			UINT64_C(1) << m,                   /* smallest normal */
-			(UINT64_C(1) << m) + 1,
-			ref_encode(t, 1),
-			ref_encode(t, 1.5),
-			infinity - 1,                       /* largest finite */
-			infinity,
-			infinity | 1,                       /* signalling NaN */
-			infinity | UINT64_C(1) << (m - 1),  /* quiet NaN */
-			infinity | ones(m),                 /* with payload */
+			0,                /* zero */
+			1,                /* smallest subnormal */
+			ones(m),          /* largest subnormal */
+			UINT64_C(1) << m, /* smallest normal */
+			(UINT64_C(1) << m) + 1, ref_encode(t, 1), ref_encode(t, 1.5),
+			infinity - 1,                      /* largest finite */
+			infinity, infinity | 1,            /* signalling NaN */
+			infinity | UINT64_C(1) << (m - 1), /* quiet NaN */
+			infinity | ones(m),                /* with payload */
 		};
 
 		for (size_t i = 0; i < sizeof(floats) / sizeof(floats[0]); i++)

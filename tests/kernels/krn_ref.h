@@ -28,7 +28,7 @@ uint64_t ref_divide(enum krn_dtype t, uint64_t element, uint32_t divisor);
 double ref_decode(enum krn_dtype t, uint64_t bits);
 uint64_t ref_encode(enum krn_dtype t, double value);
 
-/* Values where the behaviour of type t changes: writes at most REF_MAX_SPECIALS, returns how many. */
+/* Values where the behaviour of type t changes: at most REF_MAX_SPECIALS; returns how many. */
 #define REF_MAX_SPECIALS 24
 unsigned ref_specials(enum krn_dtype t, uint64_t *elements);
 

@@ -14,10 +14,10 @@
 #include "tests/kernels/krn_ref.h"
 
 #define MAX_SOURCES 9
-#define GUARD       64
+#define GUARD       ((size_t)64)
 #define GUARD_BYTE  0xa5
 
-/* ck_assert tells the parent process of each success: too slow for what is asked millions of times. */
+/* ck_assert tells the parent process of each success: too slow for what is asked so often. */
 #define REQUIRE(condition)                                                                         \
 	do {                                                                                       \
 		if (!(condition))                                                                  \
@@ -25,7 +25,7 @@
 	} while (0)
 
 #define FOR_EACH_ISA(isa)                                                                          \
-	for (enum krn_isa isa = KRN_ISA_SCALAR; isa < KRN_ISA_COUNT; isa++)                        \
+	for (enum krn_isa isa = KRN_ISA_SCALAR; (isa) < KRN_ISA_COUNT; (isa)++)                    \
 		if (krn_isa_supported(isa))
 
 /* Sources, and what krn_reduce must make of them: a prefix of it for each shorter count. */
@@ -42,18 +42,21 @@ enum flavour { ORDINARY, MIXED, RAW, FLAVOUR_COUNT };
 
 static uint64_t random_element(enum krn_dtype t, enum flavour flavour, uint64_t *seed)
 {
-	uint64_t specials[REF_MAX_SPECIALS];
 	uint64_t r = ref_random(seed);
 
-	if (flavour == MIXED && r % 16 == 0)
-		return specials[(r >> 32) % ref_specials(t, specials)];
+	if (flavour == MIXED && r % 16 == 0) {
+		uint64_t specials[REF_MAX_SPECIALS];
+		unsigned n = ref_specials(t, specials);
+
+		return specials[(r >> 32) % n];
+	}
 	if (flavour != RAW && ref_is_float(t)) /* in (-2, 2) */
-		return ref_encode(t, (double) (int64_t) r * 0x1p-62);
+		return ref_encode(t, (double)(int64_t)r * 0x1p-62);
 	return r;
 }
 
-static void sample_init(struct sample *sample, enum krn_dtype t, enum krn_op op, unsigned nsrc,
-	size_t count)
+static void sample_init(
+	struct sample *sample, enum krn_dtype t, enum krn_op op, unsigned nsrc, size_t count)
 {
 	size_t bytes = count * krn_dtype_size(t);
 
@@ -81,9 +84,9 @@ static void sample_expect(struct sample *sample)
 		for (unsigned s = 0; s < sample->nsrc; s++)
 			elements[s] = ref_get(sample->t, sample->sources[s], i);
 		ref_set(sample->t, sample->expected, i,
-			sample->nsrc == 1 ? elements[0]
-					  : ref_reduce(sample->t, sample->op, elements,
-						    sample->nsrc));
+			sample->nsrc == 1
+				? elements[0]
+				: ref_reduce(sample->t, sample->op, elements, sample->nsrc));
 	}
 }
 
@@ -96,8 +99,8 @@ static void sample_fill(struct sample *sample, enum flavour flavour, uint64_t *s
 	sample_expect(sample);
 }
 
-static void assert_elements(const struct sample *sample, enum krn_isa isa, const void *got,
-	size_t count)
+static void assert_elements(
+	const struct sample *sample, enum krn_isa isa, const void *got, size_t count)
 {
 	if (count == 0 || memcmp(got, sample->expected, count * krn_dtype_size(sample->t)) == 0)
 		return;
@@ -109,8 +112,8 @@ static void assert_elements(const struct sample *sample, enum krn_isa isa, const
 			continue;
 		ck_abort_msg("%s: type %d op %d, %u sources, element %zu of %zu (%" PRIx64
 			     ", %" PRIx64 ", ...): %" PRIx64 " instead of %" PRIx64,
-			krn_isa_name(isa), (int) sample->t, (int) sample->op, sample->nsrc, i,
-			count, ref_get(sample->t, sample->sources[0], i),
+			krn_isa_name(isa), (int)sample->t, (int)sample->op, sample->nsrc, i, count,
+			ref_get(sample->t, sample->sources[0], i),
 			sample->nsrc > 1 ? ref_get(sample->t, sample->sources[1], i) : 0, is, must);
 	}
 }
@@ -161,9 +164,9 @@ START_TEST(sizes)
 	static const size_t expected[KRN_DTYPE_COUNT] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
 
 	for (int t = 0; t < KRN_DTYPE_COUNT; t++)
-		ck_assert_uint_eq(krn_dtype_size((enum krn_dtype) t), expected[t]);
+		ck_assert_uint_eq(krn_dtype_size((enum krn_dtype)t), expected[t]);
 	ck_assert_uint_eq(krn_dtype_size(KRN_DTYPE_COUNT), 0);
-	ck_assert_uint_eq(krn_dtype_size((enum krn_dtype) 1000000), 0);
+	ck_assert_uint_eq(krn_dtype_size((enum krn_dtype)1000000), 0);
 }
 END_TEST
 
@@ -223,9 +226,9 @@ END_TEST
 
 START_TEST(short_arrays)
 {
-	enum krn_dtype t = (enum krn_dtype) (_i / KRN_OP_COUNT);
-	enum krn_op op = (enum krn_op) (_i % KRN_OP_COUNT);
-	uint64_t seed = 1000 + (uint64_t) _i;
+	enum krn_dtype t = (enum krn_dtype)(_i / KRN_OP_COUNT);
+	enum krn_op op = (enum krn_op)(_i % KRN_OP_COUNT);
+	uint64_t seed = 1000 + (uint64_t)_i;
 	struct sample sample;
 
 	for (unsigned nsrc = 1; nsrc <= MAX_SOURCES; nsrc++) {
@@ -236,8 +239,8 @@ START_TEST(short_arrays)
 			{
 				/* Every length, and with it every alias at least six times. */
 				for (unsigned count = 0; count <= 67; count++)
-					sample_check(&sample, isa, count, count % (nsrc + 1),
-						&seed);
+					sample_check(
+						&sample, isa, count, count % (nsrc + 1), &seed);
 			}
 		}
 		sample_free(&sample);
@@ -249,9 +252,9 @@ START_TEST(long_arrays)
 {
 	static const size_t counts[] = {127, 257, 1021, 8191, 100003};
 	static const unsigned nsrcs[] = {1, 2, 3, 8};
-	enum krn_dtype t = (enum krn_dtype) (_i / KRN_OP_COUNT);
-	enum krn_op op = (enum krn_op) (_i % KRN_OP_COUNT);
-	uint64_t seed = 2000 + (uint64_t) _i;
+	enum krn_dtype t = (enum krn_dtype)(_i / KRN_OP_COUNT);
+	enum krn_op op = (enum krn_op)(_i % KRN_OP_COUNT);
+	uint64_t seed = 2000 + (uint64_t)_i;
 	struct sample sample;
 
 	for (size_t n = 0; n < sizeof(nsrcs) / sizeof(nsrcs[0]); n++) {
@@ -259,12 +262,12 @@ START_TEST(long_arrays)
 		size_t longest = nsrcs[n] == 2 ? 4 : 3;
 
 		sample_init(&sample, t, op, nsrcs[n], counts[longest]);
-		sample_fill(&sample, (enum flavour) (n % FLAVOUR_COUNT), &seed);
+		sample_fill(&sample, (enum flavour)(n % FLAVOUR_COUNT), &seed);
 		for (size_t c = 0; c <= longest; c++) {
 			FOR_EACH_ISA(isa)
 			{
-				sample_check(&sample, isa, counts[c],
-					(unsigned) c % (nsrcs[n] + 1), &seed);
+				sample_check(&sample, isa, counts[c], (unsigned)c % (nsrcs[n] + 1),
+					&seed);
 			}
 		}
 		sample_free(&sample);
@@ -275,15 +278,15 @@ END_TEST
 /* All triples of special values, also as pairs: order matters where NaN, inf and 0 meet. */
 START_TEST(special_values)
 {
-	enum krn_dtype t = (enum krn_dtype) (_i / KRN_OP_COUNT);
-	enum krn_op op = (enum krn_op) (_i % KRN_OP_COUNT);
-	uint64_t seed = 3000 + (uint64_t) _i;
+	enum krn_dtype t = (enum krn_dtype)(_i / KRN_OP_COUNT);
+	enum krn_op op = (enum krn_op)(_i % KRN_OP_COUNT);
+	uint64_t seed = 3000 + (uint64_t)_i;
 	uint64_t specials[REF_MAX_SPECIALS];
 	unsigned n = ref_specials(t, specials);
 	struct sample sample;
 
 	for (unsigned nsrc = 2; nsrc <= 3; nsrc++) {
-		sample_init(&sample, t, op, nsrc, (size_t) n * n * n);
+		sample_init(&sample, t, op, nsrc, (size_t)n * n * n);
 		for (size_t i = 0; i < sample.count; i++) {
 			ref_set(t, sample.sources[0], i, specials[i % n]);
 			ref_set(t, sample.sources[1], i, specials[i / n % n]);
@@ -322,7 +325,7 @@ static void check_divide(enum krn_dtype t, const uint64_t *elements, size_t coun
 				continue;
 			ck_abort_msg("%s: type %d, %" PRIx64 " / %" PRIu32 ": %" PRIx64
 				     " instead of %" PRIx64,
-				krn_isa_name(isa), (int) t, elements[i], divisor, is, must);
+				krn_isa_name(isa), (int)t, elements[i], divisor, is, must);
 		}
 		assert_guard(buf - GUARD);
 		assert_guard(buf + bytes);
@@ -339,8 +342,8 @@ static const uint32_t divisors[] = {2, 3, 4, 5, 7, 10, 64, 127, 128, 129, 255, 2
 START_TEST(divide)
 {
 	enum { COUNT = 331 };
-	enum krn_dtype t = (enum krn_dtype) _i;
-	uint64_t seed = 4000 + (uint64_t) _i;
+	enum krn_dtype t = (enum krn_dtype)_i;
+	uint64_t seed = 4000 + (uint64_t)_i;
 	uint64_t mask = UINT64_MAX >> (64 - 8 * krn_dtype_size(t));
 	uint64_t elements[COUNT + REF_MAX_SPECIALS];
 
@@ -348,7 +351,7 @@ START_TEST(divide)
 		unsigned n = ref_specials(t, elements);
 
 		for (size_t i = 0; i < COUNT; i++) {
-			elements[n + i] = random_element(t, (enum flavour) (i % 3), &seed) & mask;
+			elements[n + i] = random_element(t, (enum flavour)(i % 3), &seed) & mask;
 			if (!ref_is_float(t) && i % 2 == 0) {
 				elements[n + i] -= elements[n + i] % divisors[d];
 				elements[n + i] = (elements[n + i] + i % 3 - 1) & mask;
@@ -405,10 +408,10 @@ START_TEST(half_round_trip)
 	const void *const srcs[] = {x, neutral};
 
 	for (uint32_t i = 0; i < 65536; i++)
-		x[i] = (uint16_t) i;
+		x[i] = (uint16_t)i;
 	for (size_t k = 0; k < 2; k++) {
 		enum krn_dtype t = types[k];
-		uint16_t nan = (uint16_t) ref_encode(t, (double) NAN);
+		uint16_t nan = (uint16_t)ref_encode(t, (double)NAN);
 
 		FOR_EACH_ISA(isa)
 		{
@@ -416,8 +419,8 @@ START_TEST(half_round_trip)
 				uint64_t one = op == KRN_SUM ? 0x8000 : ref_encode(t, 1);
 
 				for (size_t i = 0; i < 65536; i++)
-					neutral[i] = (uint16_t) one;
-				krn_reduce_isa(isa, t, (enum krn_op) op, got, srcs, 2, 65536);
+					neutral[i] = (uint16_t)one;
+				krn_reduce_isa(isa, t, (enum krn_op)op, got, srcs, 2, 65536);
 				for (size_t i = 0; i < 65536; i++)
 					REQUIRE(got[i] == (is_nan_16(t, x[i]) ? nan : x[i]));
 			}
@@ -430,7 +433,7 @@ END_TEST
 START_TEST(half_rounding)
 {
 	enum krn_dtype t = _i == 0 ? KRN_F16 : KRN_BF16;
-	uint64_t seed = 5000 + (uint64_t) _i;
+	uint64_t seed = 5000 + (uint64_t)_i;
 	struct sample sample;
 
 	sample_init(&sample, t, KRN_PROD, 2, 65536);
@@ -457,8 +460,8 @@ static void check_conversions(uint32_t bits)
 	uint16_t bf16 = krn_f32_to_bf16(krn_f32_from_bits(bits));
 
 	if (f16 != ref_encode(KRN_F16, value) || bf16 != ref_encode(KRN_BF16, value))
-		ck_abort_msg("fp32 %" PRIx32 " to f16 %x, bf16 %x", bits, (unsigned) f16,
-			(unsigned) bf16);
+		ck_abort_msg(
+			"fp32 %" PRIx32 " to f16 %x, bf16 %x", bits, (unsigned)f16, (unsigned)bf16);
 }
 
 START_TEST(conversions)
@@ -466,8 +469,8 @@ START_TEST(conversions)
 	uint64_t seed = 6000;
 
 	for (uint32_t h = 0; h < 65536; h++) {
-		uint32_t f16 = krn_f32_bits(krn_f16_to_f32((uint16_t) h));
-		uint32_t bf16 = krn_f32_bits(krn_bf16_to_f32((uint16_t) h));
+		uint32_t f16 = krn_f32_bits(krn_f16_to_f32((uint16_t)h));
+		uint32_t bf16 = krn_f32_bits(krn_bf16_to_f32((uint16_t)h));
 
 		REQUIRE(f16 == ref_encode(KRN_F32, ref_decode(KRN_F16, h)));
 		REQUIRE(bf16 == ref_encode(KRN_F32, ref_decode(KRN_BF16, h)));
@@ -481,13 +484,13 @@ START_TEST(conversions)
 	}
 	/* In the subnormal range the middles lie elsewhere: at odd multiples of 2^-25. */
 	for (uint32_t units = 1; units < 2048; units += 2) {
-		uint32_t middle = krn_f32_bits((float) units * 0x1p-25f);
+		uint32_t middle = krn_f32_bits((float)units * 0x1p-25f);
 
 		for (uint32_t near = 0; near < 3; near++)
 			check_conversions(middle + near - 1);
 	}
 	for (unsigned i = 0; i < 500000; i++)
-		check_conversions((uint32_t) ref_random(&seed));
+		check_conversions((uint32_t)ref_random(&seed));
 }
 END_TEST
 

@@ -1,1 +1,41 @@
 # SPDX-License-Identifier: MIT
+
+noinst_HEADERS += tests/shim/buffers.h tests/shim/fake_agent.h tests/shim/fixture.h
+
+noinst_LTLIBRARIES += tests/shim/libfake.la
+tests_shim_libfake_la_SOURCES = tests/shim/fake_agent.c tests/shim/fake_op.c
+tests_shim_libfake_la_LIBADD = proto/libwire.la common/libcommon-sys.la \
+	common/libcommon-pure.la $(PROTOBUF_C_LIBS)
+
+shim_tests = tests/shim/test_session tests/shim/test_reduce tests/shim/test_fail \
+	tests/shim/test_spawn tests/shim/test_master
+shim_tests_libs = libpccl-shim/libpccl-shim.la tests/shim/libfake.la $(CHECK_LIBS)
+
+check_PROGRAMS += $(shim_tests) tests/shim/standin_agentd
+TESTS += $(shim_tests)
+THREADED_TESTS += tests/shim/test_session tests/shim/test_reduce tests/shim/test_fail
+
+tests_shim_test_session_SOURCES = tests/shim/test_session.c
+tests_shim_test_session_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_shim_test_session_LDADD = $(shim_tests_libs)
+
+tests_shim_test_reduce_SOURCES = tests/shim/test_reduce.c
+tests_shim_test_reduce_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_shim_test_reduce_LDADD = $(shim_tests_libs)
+
+tests_shim_test_fail_SOURCES = tests/shim/test_fail.c
+tests_shim_test_fail_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_shim_test_fail_LDADD = $(shim_tests_libs)
+
+tests_shim_test_spawn_SOURCES = tests/shim/test_spawn.c
+tests_shim_test_spawn_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_shim_test_spawn_LDADD = $(shim_tests_libs)
+
+tests_shim_test_master_SOURCES = tests/shim/test_master.c
+tests_shim_test_master_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_shim_test_master_LDADD = $(shim_tests_libs)
+
+tests_shim_standin_agentd_SOURCES = tests/shim/standin_agentd.c
+tests_shim_standin_agentd_LDADD = tests/shim/libfake.la
+
+EXTRA_DIST += tests/shim/README.md tests/shim/standin_masterd.sh

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * All-reduces that fail: refused, aborted half-way, with the agent dead or lying. Whatever happens,
+ * the caller's buffers are as before the call.
+ */
+#include <pthread.h>
+
+#include "tests/shim/buffers.h"
+
+enum { BYTES = 100000, SEGMENT = CC_PLAN_SEGMENT_MIN };
+
+/* How far the agent gets. */
+enum stage { SUBMITTED = 0, BEGUN, FIRST_SEGMENT, HALF, ALL_SEGMENTS, STAGES };
+
+static void play(struct fake_op *op, enum stage stage, enum shm_result_mode mode)
+{
+	uint32_t n;
+
+	if (stage == SUBMITTED)
+		return;
+	fake_begin(op, mode, 3, SEGMENT);
+	n = stage == BEGUN           ? 0
+	    : stage == FIRST_SEGMENT ? 1
+	    : stage == HALF          ? op->plan.n_segs / 2
+				     : op->plan.n_segs;
+	/* Not in the order of the buffer, as it is in a ring. */
+	for (uint32_t i = 0; i < n; i++)
+		fake_segment(op, (i + 5) % op->plan.n_segs);
+}
+
+struct call {
+	struct buffers *b;
+	pcclResult_t result;
+	char text[600];
+	pthread_t thread;
+};
+
+static void *blocking_call(void *arg)
+{
+	struct call *call = arg;
+	pcclReduceDescriptor_t d = bf_descriptor(call->b->bytes, 5);
+	pcclReduceInfo_t info = {77, 77, 77};
+
+	call->result = pcclAllReduce(call->b->send, call->b->recv, &d, fx_comm, &info);
+	snprintf(call->text, sizeof call->text, "%s", pcclGetLastError());
+	if (call->result != pcclSuccess)
+		ck_assert_uint_eq(info.local_world_size, 77);
+	return NULL;
+}
+
+static void begin_call(struct call *call, struct buffers *b)
+{
+	call->b = b;
+	ck_assert_int_eq(pthread_create(&call->thread, NULL, blocking_call, call), 0);
+}
+
+static void end_call(struct call *call, pcclResult_t result, const char *words)
+{
+	pthread_join(call->thread, NULL);
+	ck_assert_int_eq(call->result, result);
+	ck_assert_msg(strstr(call->text, words) != NULL, "\"%s\" does not contain \"%s\"",
+		call->text, words);
+}
+
+/* The communicator still works. */
+static void check_next(enum placement p)
+{
+	struct buffers b = bf_new(p, 5000, 1);
+	pcclAsyncReduceOp_t h = bf_launch(&b, 5);
+	struct fake_op op = fake_take(fx_agent);
+
+	fake_serve(&op, bf_mode(p));
+	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
+	bf_assert_result(&b);
+	bf_free(&b);
+}
+
+START_TEST(an_abort_leaves_buffers_alone)
+{
+	enum placement p = (enum placement)(_i / STAGES);
+	struct buffers b = bf_new(p, BYTES, 1);
+	struct fake_op op;
+	struct call call;
+
+	/* Waiting when it happens, ... */
+	begin_call(&call, &b);
+	op = fake_take(fx_agent);
+	fake_await_input(&op, op.bytes);
+	play(&op, (enum stage)(_i % STAGES), bf_mode(p));
+	fake_end(&op, pcclRankConnectionLost, "peer 12ab on host b was lost");
+	end_call(&call, pcclRankConnectionLost, "peer 12ab");
+	bf_assert_untouched(&b);
+	/* ... or coming too late. */
+	{
+		pcclAsyncReduceOp_t h = bf_launch(&b, 6);
+
+		op = fake_take(fx_agent);
+		play(&op, (enum stage)(_i % STAGES), bf_mode(p));
+		fake_end(&op, pcclTooFewPeers, "alone");
+		fx_assert_fails(pcclAwaitAsyncReduce(&h, NULL), pcclTooFewPeers, "alone");
+	}
+	bf_assert_untouched(&b);
+	check_next(p);
+	bf_free(&b);
+}
+END_TEST
+
+/* The waiter has seen the result area when the agent dies. */
+static void await_mapping(enum stage stage, enum placement p)
+{
+	if (stage > BEGUN && (bf_recv_registered(p) || p == STAGED_IN_PLACE))
+		fake_await_seen(fx_agent, WL_REGION_MAP, 1);
+}
+
+START_TEST(an_agent_that_dies_leaves_buffers_alone)
+{
+	enum placement p = (enum placement)(_i / STAGES);
+	enum stage stage = (enum stage)(_i % STAGES);
+	struct buffers b = bf_new(p, BYTES, 1);
+	pcclReduceDescriptor_t d = bf_descriptor(b.bytes, 9);
+	struct fake_op op;
+	struct call call;
+
+	begin_call(&call, &b);
+	op = fake_take(fx_agent);
+	fake_await_input(&op, op.bytes);
+	play(&op, stage, bf_mode(p));
+	await_mapping(stage, p);
+	fake_hang_up(fx_agent);
+	end_call(&call, pcclAgentUnavailable, "closed the connection");
+	bf_assert_untouched(&b);
+	fx_assert_fails(pcclAllReduce(b.send, b.recv, &d, fx_comm, NULL), pcclAgentUnavailable,
+		"pcclConnect");
+	fx_assert_succeeds(pcclConnect(fx_comm));
+	check_next(p);
+	bf_free(&b);
+}
+END_TEST
+
+/* Not even seen by the time the agent died: nothing can be restored that only the agent had. */
+START_TEST(an_agent_that_dies_unseen)
+{
+	enum placement p = (enum placement)_i;
+	struct buffers b = bf_new(p, BYTES, 1);
+	pcclAsyncReduceOp_t h = bf_launch(&b, 5);
+	struct fake_op op = fake_take(fx_agent);
+
+	play(&op, HALF, bf_mode(p));
+	fake_hang_up(fx_agent);
+	if (bf_recv_registered(p)) {
+		fx_assert_fails(pcclAwaitAsyncReduce(&h, NULL), pcclAgentUnavailable,
+			"could not be restored");
+	} else {
+		fx_assert_fails(pcclAwaitAsyncReduce(&h, NULL), pcclAgentUnavailable, "closed");
+		bf_assert_untouched(&b);
+	}
+	bf_free(&b);
+}
+END_TEST
+
+/* The session ended, but the result had been completed. */
+START_TEST(a_result_that_is_there_counts)
+{
+	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
+	pcclAsyncReduceOp_t h;
+	struct fake_op op;
+
+	check_next(STAGED_IN_PLACE); /* the result region of the slot is small, and mapped */
+	b.bytes = 4000;
+	h = bf_launch(&b, 5);
+	op = fake_take(fx_agent);
+	fake_serve(&op, SHM_RESULT_AREA);
+	fake_hang_up(fx_agent);
+	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
+	bf_assert_result(&b);
+	bf_free(&b);
+}
+END_TEST
+
+/* ---- an agent that lies ---- */
+
+enum lie {
+	NO_RESULT, /* success, and no area */
+	MODE,
+	UNDO_WITHOUT_OUT,
+	HOSTS_0,
+	SEGMENT_0,
+	SEGMENTS_TOO_MANY,
+	RESULT_OFF,
+	RESULT_OFF_HUGE,
+	FLAGS_OFF,
+	FLAGS_OFF_HUGE,
+	REGION_UNKNOWN,
+	REGION_TOO_SMALL,
+	CODE,
+	LIES
+};
+
+static void tell(struct fake_op *op, enum lie lie)
+{
+	struct shm_slot *s = op->slot;
+	uint32_t mode = SHM_RESULT_AREA;
+
+	fake_begin(op, SHM_RESULT_AREA, 3, SEGMENT);
+	switch (lie) {
+	case NO_RESULT:
+		mode = SHM_RESULT_NONE;
+		break;
+	case MODE:
+		mode = 17;
+		break;
+	case UNDO_WITHOUT_OUT:
+		mode = SHM_RESULT_UNDO;
+		break;
+	case HOSTS_0:
+		s->hosts = 0;
+		break;
+	case SEGMENT_0:
+		s->segment_max = 0;
+		break;
+	case SEGMENTS_TOO_MANY:
+		s->hosts = UINT32_MAX;
+		s->segment_max = 1;
+		break;
+	case RESULT_OFF:
+		s->result_off = 4096;
+		break;
+	case RESULT_OFF_HUGE:
+		s->result_off = UINT64_MAX - 1000;
+		break;
+	case FLAGS_OFF:
+		s->flags_off_lo += 8192;
+		break;
+	case FLAGS_OFF_HUGE:
+		s->flags_off_hi = UINT32_MAX;
+		break;
+	case REGION_UNKNOWN:
+		s->result_region = 999;
+		break;
+	case REGION_TOO_SMALL:
+		s->result_region = op->sqe.in_region - 1; /* of `small` below */
+		break;
+	default:
+		break;
+	}
+	for (uint32_t i = 0; i < op->plan.n_segs; i++)
+		atomic_store(&op->flags[i], 1);
+	atomic_store_explicit(&s->mode, mode, memory_order_release);
+	fake_end(op, lie == CODE ? 31337 : 0, "");
+}
+
+START_TEST(lies_cost_the_operation_alone)
+{
+	enum placement p = (enum placement)(_i / LIES);
+	enum lie lie = (enum lie)(_i % LIES);
+	struct buffers b = bf_new(STAGED, BYTES, 1);
+	pcclReduceDescriptor_t d = bf_descriptor(b.bytes, 5);
+	pcclAsyncReduceOp_t h;
+	struct fake_op op;
+	void *small;
+
+	if (p == STAGED_IN_PLACE)
+		b.recv = b.send;
+	b.placement = p;
+	fx_assert_succeeds(pcclMemAlloc(100, &small));
+	fx_assert_succeeds(pcclAllReduceAsync(b.send, b.recv, &d, fx_comm, &h));
+	op = fake_take(fx_agent);
+	if (lie == REGION_UNKNOWN)
+		fake_script(
+			fx_agent, WL_REGION_MAP, FAKE_REFUSE, pcclInternalError, "no region 999");
+	tell(&op, lie);
+	ck_assert_int_eq(pcclAwaitAsyncReduce(&h, NULL), pcclInternalError);
+	ck_assert_str_ne(pcclGetLastError(), "");
+	bf_assert_untouched(&b);
+	fake_script(fx_agent, WL_REGION_MAP, FAKE_ANSWER, 0, NULL);
+	fx_assert_succeeds(pcclMemFree(small));
+	check_next(p);
+	bf_free(&b);
+}
+END_TEST
+
+/* Reading the attributes ends even if the agent died while it wrote them. */
+START_TEST(attributes_left_half_written)
+{
+	int value;
+
+	fake_break_attrs(fx_agent);
+	ck_assert_int_eq(
+		pcclGetAttribute(fx_comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &value), pcclSuccess);
+}
+END_TEST
+
+/* ---- giving up ---- */
+
+START_TEST(destroying_gives_operations_up)
+{
+	struct buffers b[PLACEMENTS];
+
+	for (unsigned i = 0; i < PLACEMENTS; i++) {
+		struct fake_op op;
+
+		b[i] = bf_new((enum placement)i, BYTES, i);
+		bf_launch(&b[i], i);
+		op = fake_take(fx_agent);
+		play(&op, HALF, bf_mode((enum placement)i));
+		fx_assert_fails(pcclUpdateTopology(fx_comm), pcclPendingAsyncOps, "await");
+	}
+	fx_assert_succeeds(pcclDestroyCommunicator(fx_comm));
+	for (unsigned i = 0; i < PLACEMENTS; i++) {
+		bf_assert_untouched(&b[i]);
+		bf_free(&b[i]); /* and nothing is in use any more */
+	}
+	fx_comm = fx_new_comm();
+}
+END_TEST
+
+START_TEST(operations_of_a_dead_agent_must_be_awaited)
+{
+	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
+	pcclAsyncReduceOp_t h[3];
+
+	for (unsigned i = 0; i < 3; i++) {
+		h[i] = bf_launch(&b, i);
+		fake_take(fx_agent);
+	}
+	fake_hang_up(fx_agent);
+	fx_assert_fails(pcclConnect(fx_comm), pcclInvalidUsage, "3 operations");
+	for (unsigned i = 3; i-- > 0;)
+		fx_assert_fails(pcclAwaitAsyncReduce(&h[i], NULL), pcclAgentUnavailable, "closed");
+	fx_assert_succeeds(pcclConnect(fx_comm));
+	bf_assert_untouched(&b);
+	check_next(STAGED_IN_PLACE);
+	bf_free(&b);
+}
+END_TEST
+
+/* Memory of the old session is ordinary memory for the new one. */
+START_TEST(registered_memory_after_a_restart)
+{
+	struct buffers b = bf_new(REGISTERED_IN_PLACE, BYTES, 1);
+	pcclAsyncReduceOp_t h;
+	struct fake_op op;
+
+	fake_hang_up(fx_agent);
+	fx_assert_succeeds(pcclConnect(fx_comm));
+	h = bf_launch(&b, 1);
+	op = fake_take(fx_agent);
+	ck_assert_uint_eq(op.sqe.flags, 0);
+	fake_serve(&op, SHM_RESULT_AREA);
+	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
+	bf_assert_result(&b);
+	bf_free(&b);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("fail");
+	TCase *tc = tcase_create("fail");
+
+	tcase_add_checked_fixture(tc, fx_setup_comm, fx_teardown_comm);
+	tcase_set_timeout(tc, 30);
+	tcase_add_loop_test(tc, an_abort_leaves_buffers_alone, 0, PLACEMENTS * STAGES);
+	tcase_add_loop_test(tc, an_agent_that_dies_leaves_buffers_alone, 0, PLACEMENTS * STAGES);
+	tcase_add_loop_test(tc, an_agent_that_dies_unseen, 0, PLACEMENTS);
+	tcase_add_test(tc, a_result_that_is_there_counts);
+	tcase_add_loop_test(tc, lies_cost_the_operation_alone, 0, 2 * LIES);
+	tcase_add_test(tc, attributes_left_half_written);
+	tcase_add_test(tc, destroying_gives_operations_up);
+	tcase_add_test(tc, operations_of_a_dead_agent_must_be_awaited);
+	tcase_add_test(tc, registered_memory_after_a_restart);
+	suite_add_tcase(s, tc);
+	return tl_run(s);
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Private agents: where they are looked for, how they are started, and by how many at once. The
+ * agent is tests/shim/standin_agentd.
+ */
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "tests/shim/fixture.h"
+
+static char starts[96], leash[96], private_dir[96];
+static int leash_fd;
+
+static void set_standin(void)
+{
+	const char *top = getenv("abs_top_builddir");
+	char path[512];
+
+	snprintf(path, sizeof path, "%s/tests/shim/standin_agentd", top ? top : ".");
+	setenv("PCCL_AGENTD", path, 1);
+}
+
+static void setup(void)
+{
+	fx_make_dir();
+	snprintf(starts, sizeof starts, "%s/starts", fx_dir);
+	snprintf(leash, sizeof leash, "%s/leash", fx_dir);
+	snprintf(private_dir, sizeof private_dir, "%s/pccl", fx_dir);
+	ck_assert_int_eq(mkfifo(leash, 0600), 0);
+	leash_fd = open(leash, O_RDWR | O_CLOEXEC);
+	ck_assert_int_ge(leash_fd, 0);
+	setenv("STANDIN_STARTS", starts, 1);
+	setenv("STANDIN_LEASH", leash, 1);
+	setenv("XDG_RUNTIME_DIR", fx_dir, 1);
+	unsetenv("PCCL_AGENT_SOCKET");
+	unsetenv("PCCL_AGENT_AUTOSPAWN");
+	set_standin();
+	fx_assert_succeeds(pcclInit());
+}
+
+static void teardown(void)
+{
+	close(leash_fd);
+	fx_remove_dir();
+}
+
+static void read_file(const char *path, char *buf, size_t size)
+{
+	FILE *f = fopen(path, "r");
+
+	buf[0] = '\0';
+	if (!f)
+		return;
+	buf[fread(buf, 1, size - 1, f)] = '\0';
+	fclose(f);
+}
+
+START_TEST(an_agent_is_started_once_and_found_again)
+{
+	char text[1024], expected[512], path[128];
+	struct stat st;
+	int stray = open("/dev/null", O_RDWR); /* not close-on-exec: must not leak all the same */
+	int status;
+	pid_t pid;
+	void *p;
+
+	ck_assert_int_ge(stray, 3);
+	fx_assert_succeeds(pcclMemAlloc(1, &p));
+	fx_assert_succeeds(pcclMemFree(p));
+	snprintf(expected, sizeof expected,
+		"--private --listen-fd 3 --socket %s/agent.sock fds 0 1 2 3\n", private_dir);
+	read_file(starts, text, sizeof text);
+	ck_assert_str_eq(text, expected);
+	ck_assert_int_eq(stat(private_dir, &st), 0);
+	ck_assert_uint_eq(st.st_mode & 0777, 0700);
+	snprintf(path, sizeof path, "%s/agent.log", private_dir);
+	read_file(path, text, sizeof text);
+	ck_assert_str_eq(text, "stand-in agent started\n");
+	/* No child is left over. */
+	ck_assert_int_lt(waitpid(-1, &status, WNOHANG), 0);
+	pid = fork();
+	if (pid == 0) {
+		pcclInit();
+		_exit(pcclMemAlloc(1, &p) == pcclSuccess ? 0 : 1);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	read_file(starts, text, sizeof text);
+	ck_assert_str_eq(text, expected);
+	close(stray);
+}
+END_TEST
+
+/* Several processes at the same moment: one agent, all connected. */
+START_TEST(processes_race)
+{
+	enum { N = 8 };
+	int gate[2], status;
+	char text[1024];
+	pid_t pid[N];
+	void *p;
+	char c;
+
+	ck_assert_int_eq(pipe(gate), 0);
+	for (int i = 0; i < N; i++) {
+		pid[i] = fork();
+		if (pid[i] == 0) {
+			close(gate[1]);
+			(void)!read(gate[0], &c, 1);
+			pcclInit();
+			_exit(pcclMemAlloc(1, &p) == pcclSuccess ? 0 : 1);
+		}
+	}
+	close(gate[0]);
+	close(gate[1]);
+	for (int i = 0; i < N; i++) {
+		ck_assert_int_eq(waitpid(pid[i], &status, 0), pid[i]);
+		ck_assert_int_eq(status, 0);
+	}
+	read_file(starts, text, sizeof text);
+	ck_assert_ptr_nonnull(strchr(text, '\n'));
+	ck_assert_str_eq(strchr(text, '\n'), "\n");
+}
+END_TEST
+
+/* The socket of an agent that is gone is replaced. */
+START_TEST(a_stale_socket_is_replaced)
+{
+	char path[128];
+	void *p;
+
+	ck_assert_int_eq(mkdir(private_dir, 0700), 0);
+	snprintf(path, sizeof path, "%s/agent.sock", private_dir);
+	fx_agent = fake_start(path);
+	fake_stop(fx_agent);
+	ck_assert_int_eq(access(path, F_OK), 0);
+	fx_assert_succeeds(pcclMemAlloc(1, &p));
+}
+END_TEST
+
+START_TEST(spawning_can_be_forbidden)
+{
+	char text[1024];
+	void *p;
+
+	setenv("PCCL_AGENT_AUTOSPAWN", "0", 1);
+	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable, "PCCL_AGENT_AUTOSPAWN=0");
+	read_file(starts, text, sizeof text);
+	ck_assert_str_eq(text, "");
+	setenv("PCCL_AGENT_AUTOSPAWN", "1", 1);
+	fx_assert_succeeds(pcclMemAlloc(1, &p));
+}
+END_TEST
+
+START_TEST(a_named_socket_starts_nothing)
+{
+	char text[1024];
+	void *p;
+
+	setenv("PCCL_AGENT_SOCKET", fx_socket, 1);
+	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable, fx_socket);
+	read_file(starts, text, sizeof text);
+	ck_assert_str_eq(text, "");
+}
+END_TEST
+
+START_TEST(agents_that_do_not_start)
+{
+	char path[128];
+	void *p;
+
+	setenv("PCCL_AGENTD", "/bin/false", 1);
+	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable, "status 1");
+	ck_assert_ptr_nonnull(strstr(pcclGetLastError(), "agent.log"));
+	setenv("PCCL_AGENTD", "/nonexistent/pcclagentd", 1);
+	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable, "/nonexistent/pcclagentd");
+	/* Says that it is ready, and is gone. */
+	setenv("PCCL_AGENTD", "/bin/true", 1);
+	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable, "closed");
+	snprintf(path, sizeof path, "%s/agent.sock", private_dir);
+	set_standin();
+	fx_assert_succeeds(pcclMemAlloc(1, &p));
+}
+END_TEST
+
+START_TEST(folders_that_others_could_use_are_refused)
+{
+	char elsewhere[128];
+	void *p;
+
+	ck_assert_int_eq(mkdir(private_dir, 0755), 0);
+	ck_assert_int_eq(chmod(private_dir, 0755), 0);
+	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable, private_dir);
+	ck_assert_ptr_nonnull(strstr(pcclGetLastError(), "0700"));
+	ck_assert_int_eq(rmdir(private_dir), 0);
+	snprintf(elsewhere, sizeof elsewhere, "%s/elsewhere", fx_dir);
+	ck_assert_int_eq(mkdir(elsewhere, 0700), 0);
+	ck_assert_int_eq(symlink(elsewhere, private_dir), 0);
+	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable, "symbolic link");
+	ck_assert_int_eq(unlink(private_dir), 0);
+	if (geteuid() == 0) {
+		ck_assert_int_eq(mkdir(private_dir, 0700), 0);
+		ck_assert_int_eq(chown(private_dir, 12345, 12345), 0);
+		fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable, "another user");
+		ck_assert_int_eq(rmdir(private_dir), 0);
+	}
+	fx_assert_succeeds(pcclMemAlloc(1, &p));
+}
+END_TEST
+
+/* Without a runtime folder of its own (or with another user's) the temporary folder is used. */
+START_TEST(the_temporary_folder_serves_too)
+{
+	char expected[128];
+	void *p;
+
+	setenv("XDG_RUNTIME_DIR", "/nonexistent", 1);
+	setenv("TMPDIR", fx_dir, 1);
+	fx_assert_succeeds(pcclMemAlloc(1, &p));
+	snprintf(expected, sizeof expected, "%s/pccl-%u/agent.sock", fx_dir, (unsigned)geteuid());
+	ck_assert_int_eq(access(expected, F_OK), 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("spawn");
+	TCase *tc = tcase_create("spawn");
+
+	/* Where there is a system's agent, none is ever started. */
+	if (access(PCCL_RUNDIR "/agent.sock", F_OK) == 0)
+		return 77;
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 30);
+	tcase_add_test(tc, an_agent_is_started_once_and_found_again);
+	tcase_add_test(tc, processes_race);
+	tcase_add_test(tc, a_stale_socket_is_replaced);
+	tcase_add_test(tc, spawning_can_be_forbidden);
+	tcase_add_test(tc, a_named_socket_starts_nothing);
+	tcase_add_test(tc, agents_that_do_not_start);
+	tcase_add_test(tc, folders_that_others_could_use_are_refused);
+	tcase_add_test(tc, the_temporary_folder_serves_too);
+	suite_add_tcase(s, tc);
+	return tl_run(s);
+}

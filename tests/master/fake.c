@@ -125,9 +125,10 @@ static void step(struct fk *f, const struct ccm_event *ev)
 			ck_assert_ptr_nonnull(host_of(f, x->conn));
 			ck_assert(host_of(f, x->conn)->open);
 			host_of(f, x->conn)->open = false;
-			strcpy(host_of(f, x->conn)->closed, x->text);
+			(void)snprintf(host_of(f, x->conn)->closed,
+				sizeof host_of(f, x->conn)->closed, "%s", x->text);
 		} else if (x->level <= CCM_LOG_WARNING) {
-			strcpy(f->log, x->text);
+			(void)snprintf(f->log, sizeof f->log, "%s", x->text);
 		}
 	}
 	ccm_actions_clear(&f->out);
@@ -182,7 +183,7 @@ struct wm_msg fk_hello(const struct fk_host *h)
 	msg.u.hello.version_max = WM_VERSION_MAX;
 	msg.u.hello.agent = h->id;
 	msg.u.hello.port_p2p = (uint16_t)(1000 + h->conn);
-	strcpy(msg.u.hello.name, h->name);
+	(void)snprintf(msg.u.hello.name, sizeof msg.u.hello.name, "%s", h->name);
 	return msg;
 }
 
@@ -251,7 +252,7 @@ void fk_tick_silent(struct fk *f, uint32_t ms, const struct fk_host *silent)
 	for (t = 0; t < ms; t += 100) {
 		f->now += 100000000;
 		for (i = 0; i < f->n_hosts; i++)
-			if (f->hosts[i]->open && f->hosts[i] != silent)
+			if (f->hosts[i]->open && (!silent || f->hosts[i]->conn != silent->conn))
 				send_only(f->hosts[i], &beat);
 		step(f, &ev);
 		fk_settle(f);
@@ -272,7 +273,7 @@ struct fk_peer fk_join(struct fk_host *h, uint32_t group)
 	msg.u.join.group = group;
 	msg.u.join.pool_size = 1;
 	msg.u.join.pid = 100 + h->fk->last_id;
-	strcpy(msg.u.join.name, "train");
+	(void)snprintf(msg.u.join.name, sizeof msg.u.join.name, "%s", "train");
 	fk_send(h, &msg);
 	return p;
 }
@@ -285,7 +286,8 @@ struct fk_peer fk_admit(struct fk_host *h, uint32_t group, const struct fk_peer 
 
 	for (i = 0; i < n; i++)
 		fk_topo(&others[i]);
-	ck_assert_int_eq(fk_phase(&p, &info), CCM_PEER_ACCEPTED);
+	info = fk_info(&p);
+	ck_assert_int_eq(info.phase, CCM_PEER_ACCEPTED);
 	return p;
 }
 
@@ -346,7 +348,8 @@ void fk_report(struct fk_host *h, uint64_t seq, bool ok)
 	msg.u.op_report.seq = seq;
 	msg.u.op_report.ok = ok;
 	if (!ok)
-		strcpy(msg.u.op_report.text, "stream broke");
+		(void)snprintf(
+			msg.u.op_report.text, sizeof msg.u.op_report.text, "%s", "stream broke");
 	fk_send(h, &msg);
 }
 
@@ -359,7 +362,7 @@ void fk_round_report(struct fk_host *h, const struct fk_host *to, const char *te
 	msg.u.round_report.round = h->round.round;
 	if (to) {
 		failure.agent = to->id;
-		strcpy(failure.text, text);
+		(void)snprintf(failure.text, sizeof failure.text, "%s", text);
 		msg.u.round_report.n_failures = 1;
 		msg.u.round_report.failures = &failure;
 	}
@@ -399,8 +402,8 @@ void fk_forget(struct fk *f)
 }
 
 struct finder {
-	const struct cc_id *id;
-	struct ccm_peer_info *ret;
+	struct cc_id id;
+	struct ccm_peer_info info;
 	bool found;
 };
 
@@ -408,26 +411,29 @@ static void find_peer(void *arg, const struct ccm_peer_info *p)
 {
 	struct finder *x = arg;
 
-	if (!cc_id_eq(x->id, &p->peer))
+	if (!cc_id_eq(&x->id, &p->peer))
 		return;
 	x->found = true;
-	*x->ret = *p;
+	x->info = *p;
 }
 
-enum ccm_connection_phase fk_phase(const struct fk_peer *p, struct ccm_peer_info *ret)
+static struct finder find(const struct fk_peer *p)
 {
-	struct finder x = {&p->id, ret, false};
+	struct finder x = {.id = p->id};
 
 	ccm_each_peer(p->host->fk->m, p->host->fk->now, find_peer, &x);
+	return x;
+}
+
+struct ccm_peer_info fk_info(const struct fk_peer *p)
+{
+	struct finder x = find(p);
+
 	ck_assert(x.found);
-	return ret->phase;
+	return x.info;
 }
 
 bool fk_present(const struct fk_peer *p)
 {
-	struct ccm_peer_info info;
-	struct finder x = {&p->id, &info, false};
-
-	ccm_each_peer(p->host->fk->m, p->host->fk->now, find_peer, &x);
-	return x.found;
+	return find(p).found;
 }

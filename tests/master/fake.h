@@ -22,7 +22,7 @@ struct fk_host {
 	bool auto_report; /* answers each ROUND with success (default) */
 	struct wm_msg *inbox;
 	size_t n, cap;
-	struct wm_msg last; /* what fk_take returned, owned */
+	struct wm_msg last;    /* what fk_take returned, owned */
 	struct wm_round round; /* the last ROUND, owned */
 	uint64_t epoch;
 	char closed[WM_TEXT_MAX]; /* why the master closed it */
@@ -42,8 +42,8 @@ struct fk {
 	uint64_t sent; /* messages of the master so far */
 	uint32_t n_hosts;
 	struct fk_host *hosts[FK_HOSTS_MAX];
-	bool quiet; /* no ccm_check after each step: the test does it */
-	bool drop;  /* inboxes are not filled */
+	bool quiet;            /* no ccm_check after each step: the test does it */
+	bool drop;             /* inboxes are not filled */
 	char log[WM_TEXT_MAX]; /* the last line of level warning or worse */
 	/* Called for each message before it reaches an inbox; NULL: nothing. */
 	void (*watch)(void *arg, struct fk_host *h, const struct wm_msg *msg);
@@ -83,8 +83,8 @@ void fk_settle(struct fk *f);
 /* The oldest message of this type, taken out of the inbox; fails the test when there is none. */
 const struct wm_msg *fk_take(struct fk_host *h, enum wm_type type);
 size_t fk_count(const struct fk_host *h, enum wm_type type);
-void fk_forget(struct fk *f); /* empties all inboxes */
-enum ccm_connection_phase fk_phase(const struct fk_peer *p, struct ccm_peer_info *ret);
+void fk_forget(struct fk *f);                          /* empties all inboxes */
+struct ccm_peer_info fk_info(const struct fk_peer *p); /* it must be present */
 bool fk_present(const struct fk_peer *p);
 extern const struct wm_op_params fk_params;
 

@@ -50,7 +50,7 @@ START_TEST(starts_with_all_votes_ends_with_all_reports)
 	ck_assert_uint_eq(s->tag, 9);
 	ck_assert_uint_eq(s->seq, 1);
 	ck_assert_uint_eq(s->epoch, 2);
-	(void)fk_phase(&p, &info);
+	info = fk_info(&p);
 	ck_assert_int_eq(info.state, CCM_COLLECTIVE_COMMUNICATIONS_RUNNING);
 	ck_assert_uint_eq(info.ops, 1);
 	fk_report(a, 1, true);
@@ -60,7 +60,7 @@ START_TEST(starts_with_all_votes_ends_with_all_reports)
 	ck_assert_uint_eq(fk_take(a, WM_OP_DONE)->u.op_done.seq, 1);
 	ck_assert_uint_eq(fk_count(b, WM_OP_DONE), 1);
 	ck_assert_uint_eq(fk_count(c, WM_OP_DONE), 1);
-	(void)fk_phase(&p, &info);
+	info = fk_info(&p);
 	ck_assert_int_eq(info.state, CCM_IDLE);
 	/* The tag can be used again. */
 	all_vote(9);

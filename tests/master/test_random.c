@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's core under random agents: most of them keep to the protocol, some lie, all may vanish
- * at any moment. ccm_check after every step; what the messages promise to each other is checked
- * here; after each sequence the run must still work.
+ * The master's core under random agents: most of them keep to the protocol, some lie, all may
+ * vanish at any moment. ccm_check after every step; what the messages promise to each other is
+ * checked here; after each sequence the run must still work.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,11 +11,11 @@
 #include "tests/master/fake.h"
 
 #define SEQUENCES 100
-#define EVENTS	  300
+#define EVENTS    300
 #define PEERS_MAX 400
-#define SEQ_MAX	  1000
+#define SEQ_MAX   1000
 #define HOSTS_MAX 64
-#define GROUPS	  3
+#define GROUPS    3
 
 enum fate { UNTOLD = 0, STARTED, DONE, ABORTED };
 
@@ -125,9 +125,9 @@ static void new_peer(void)
 /* True if p, accepted, is in this state. */
 static bool is_in(const struct fk_peer *p, enum ccm_connection_state s)
 {
-	struct ccm_peer_info info;
+	struct ccm_peer_info info = fk_info(p);
 
-	return fk_phase(p, &info) == CCM_PEER_ACCEPTED && info.state == s && info.ops == 0;
+	return info.phase == CCM_PEER_ACCEPTED && info.state == s && info.ops == 0;
 }
 
 static void vote_everywhere(uint32_t group, uint64_t tag)
@@ -140,7 +140,7 @@ static void vote_everywhere(uint32_t group, uint64_t tag)
 		struct fk_peer *p = &k.peers[i];
 
 		if (p->group != group || !p->host->open || !fk_present(p) ||
-			fk_phase(p, &info) != CCM_PEER_ACCEPTED)
+			fk_info(p).phase != CCM_PEER_ACCEPTED)
 			continue;
 		if (pick(200) == 0)
 			x.count++;
@@ -189,7 +189,7 @@ static void topology_everywhere(unsigned abstain)
 
 	for (i = 0; i < k.n_peers; i++)
 		votes[i] = k.peers[i].host->open && fk_present(&k.peers[i]) &&
-			is_in(&k.peers[i], CCM_IDLE) && pick(abstain) > 0;
+			   is_in(&k.peers[i], CCM_IDLE) && pick(abstain) > 0;
 	for (i = 0; i < k.n_peers; i++)
 		if (votes[i] && k.peers[i].host->open)
 			fk_topo(&k.peers[i]);
@@ -310,7 +310,7 @@ static void come_to_rest(void)
 			struct ccm_peer_info info;
 
 			if (p->group != i || !p->host->open || !fk_present(p) ||
-				fk_phase(p, &info) != CCM_PEER_ACCEPTED)
+				fk_info(p).phase != CCM_PEER_ACCEPTED)
 				continue;
 			fk_leave(p, WM_LEAVE_DIED);
 			break;
@@ -332,8 +332,8 @@ static void check_fates(void)
 
 	for (seq = 1; seq <= k.last_seq; seq++)
 		for (i = 0; i < k.f.n_hosts; i++)
-			ck_assert(!k.f.hosts[i]->open ||
-				k.fate[seq][k.f.hosts[i]->conn] != STARTED);
+			ck_assert(
+				!k.f.hosts[i]->open || k.fate[seq][k.f.hosts[i]->conn] != STARTED);
 }
 
 /* One operation of each group that has two peers succeeds. */
@@ -346,7 +346,8 @@ static void check_alive(void)
 
 	for (n = 0; n < k.n_peers; n++)
 		if (k.peers[n].host->open && fk_present(&k.peers[n])) {
-			ck_assert_int_eq(fk_phase(&k.peers[n], &info), CCM_PEER_ACCEPTED);
+			info = fk_info(&k.peers[n]);
+			ck_assert_int_eq(info.phase, CCM_PEER_ACCEPTED);
 			world[k.peers[n].group]++;
 			ck_assert_int_eq(info.state, CCM_IDLE);
 		}

@@ -82,16 +82,18 @@ START_TEST(the_ring_follows_the_order_of_registration)
 	ck_assert_uint_eq(h[0]->round.rings[0].n_members, 2);
 	ck_assert(cc_id_eq(&h[0]->round.rings[0].members[0], &p[0].id));
 	ck_assert(cc_id_eq(&h[0]->round.rings[0].members[1], &second.id));
-	ck_assert_int_eq(fk_phase(&second, &info), CCM_PEER_REGISTERED);
+	info = fk_info(&second);
+	ck_assert_int_eq(info.phase, CCM_PEER_REGISTERED);
 	ck_assert_int_eq(info.state, CCM_CONNECTING_TO_PEERS);
 	fk_round_report(h[0], NULL, NULL);
 	fk_round_report(h[1], NULL, NULL);
 	ck_assert_uint_eq(fk_count(h[0], WM_COMMIT), 0);
 	fk_round_report(h[2], NULL, NULL);
 	ck_assert_uint_eq(fk_take(h[0], WM_COMMIT)->u.commit.world.global, 4);
-	ck_assert_int_eq(fk_phase(&second, &info), CCM_PEER_ACCEPTED);
+	info = fk_info(&second);
+	ck_assert_int_eq(info.phase, CCM_PEER_ACCEPTED);
 	ck_assert_int_eq(info.rank, 1);
-	(void)fk_phase(&p[2], &info);
+	info = fk_info(&p[2]);
 	ck_assert_int_eq(info.rank, 3);
 }
 END_TEST
@@ -174,8 +176,10 @@ START_TEST(an_accepting_round_is_restarted_without_the_lost)
 	fk_round_report(h[0], NULL, NULL);
 	fk_round_report(h[1], NULL, NULL); /* by now a newcomer alone */
 	fk_round_report(h[2], NULL, NULL);
-	ck_assert_int_eq(fk_phase(&x, &info), CCM_PEER_ACCEPTED);
-	ck_assert_int_eq(fk_phase(&late, &info), CCM_PEER_ACCEPTED);
+	info = fk_info(&x);
+	ck_assert_int_eq(info.phase, CCM_PEER_ACCEPTED);
+	info = fk_info(&late);
+	ck_assert_int_eq(info.phase, CCM_PEER_ACCEPTED);
 	ck_assert(fk_take(h[0], WM_COMMIT)->u.commit.accept);
 	ck_assert_uint_eq(fk_count(h[0], WM_COMMIT), 0);
 }
@@ -278,8 +282,8 @@ START_TEST(an_unreachable_newcomer_is_kicked_with_the_reason)
 	ck_assert_uint_eq(k->code, WIRE_RANK_CONNECTION_FAILED);
 	assert_contains(k->text, "host b could not reach host nat-host");
 	assert_contains(k->text, "10.0.0.9:1003: connection timed out");
-	assert_contains(k->text,
-		"open the p2p port or set --advertise (PCCL_ADVERTISE) on host nat-host");
+	assert_contains(
+		k->text, "open the p2p port or set --advertise (PCCL_ADVERTISE) on host nat-host");
 	ck_assert(!fk_present(&x));
 	ck_assert(h[2]->open);
 	/* The others' vote is answered, nothing has changed. */
@@ -427,7 +431,7 @@ START_TEST(without_a_ring_the_worst_is_kicked)
 	ck_assert(fk_present(&p[0]));
 	ck_assert(!fk_present(&p[1]));
 	assert_contains(fk_take(h[1], WM_KICK)->u.kick.text, "no ring of group 0 is possible: "
-		"host a could not reach host b");
+							     "host a could not reach host b");
 	ck_assert_uint_eq(fk_take(h[0], WM_WORLD)->u.world.global, 2);
 	ck_assert_uint_eq(fk_take(h[0], WM_WORLD)->u.world.global, 1);
 	fk_round_report(h[0], NULL, NULL);
@@ -487,7 +491,7 @@ START_TEST(a_vote_during_a_rewiring_is_answered_after_it)
 	fk_leave(&p[2], WM_LEAVE_CLEAN);
 	fk_topo(&p[0]);
 	fk_topo(&p[1]);
-	(void)fk_phase(&p[0], &info);
+	info = fk_info(&p[0]);
 	ck_assert_int_eq(info.state, CCM_VOTE_NO_NEW_PEERS_ESTABLISH_P2P_CONNECTIONS);
 	ck_assert(!h[0]->round.accept);
 	fk_round_report(h[0], NULL, NULL);
@@ -497,7 +501,8 @@ START_TEST(a_vote_during_a_rewiring_is_answered_after_it)
 	fk_round_report(h[0], NULL, NULL);
 	fk_round_report(h[1], NULL, NULL);
 	ck_assert(fk_take(h[0], WM_COMMIT)->u.commit.accept);
-	ck_assert_int_eq(fk_phase(&x, &info), CCM_PEER_ACCEPTED);
+	info = fk_info(&x);
+	ck_assert_int_eq(info.phase, CCM_PEER_ACCEPTED);
 }
 END_TEST
 

@@ -32,7 +32,7 @@ static void run_of(uint32_t hosts)
 			p[i][k] = fk_join(h[i], 0);
 	}
 	fk_topo(&p[0][0]);
-	ck_assert_uint_eq(fk_status(&f).accepted, hosts * PER_HOST);
+	ck_assert_uint_eq(fk_status(&f).accepted, (uint64_t)hosts * PER_HOST);
 	ck_assert_ptr_null(ccm_check(f.m));
 	f.sent = 0;
 }
@@ -63,7 +63,7 @@ START_TEST(messages_per_agent_are_few)
 
 	run_of(_i == 0 ? 50 : 500);
 	operation(1, 1);
-	ck_assert_uint_eq(sent(), 2 * n_hosts); /* START, DONE */
+	ck_assert_uint_eq(sent(), UINT64_C(2) * n_hosts); /* START, DONE */
 	ck_assert_uint_eq(fk_status(&f).ops_done, 1);
 
 	for (i = 0; i < n_hosts; i++)
@@ -80,7 +80,7 @@ START_TEST(messages_per_agent_are_few)
 		fk_vote_many(p[i], PER_HOST, 2);
 	(void)sent();
 	fk_close(h[1], "gone");
-	ck_assert_uint_eq(sent(), 4 * (n_hosts - 1)); /* WORLD, ABORT, ROUND, COMMIT */
+	ck_assert_uint_eq(sent(), UINT64_C(4) * (n_hosts - 1)); /* WORLD, ABORT, ROUND, COMMIT */
 	fk_free(&f);
 }
 END_TEST
@@ -100,7 +100,7 @@ START_TEST(a_large_ring_avoids_failed_links)
 	ck_assert(fk_status(&f).round_active);
 	for (i = 0; i < n_hosts; i++) {
 		ck_assert(i % 2 || i + 2 >= n_hosts ||
-			!cc_id_eq(&h[i]->round.rings[0].next.agent, &h[i + 1]->id));
+			  !cc_id_eq(&h[i]->round.rings[0].next.agent, &h[i + 1]->id));
 		fk_round_report(h[i], NULL, NULL);
 	}
 	ck_assert(!fk_status(&f).round_active);

@@ -29,7 +29,21 @@ class Toll:
 
     def __init__(self):
         self.latency = []  # ns from the kill to a survivor's return with the error
-        self.lost = self.unharmed = self.repeats = 0
+        self.lost = self.unharmed = 0  # operations
+        self.uneven = 0  # operations that one survivor called only after the loss
+        self.most = 0  # losses of one call
+
+    def take(self, killed_at, answers):
+        """The survivors' answers to one operation, each of which was repeated until it succeeded."""
+        wrong = judge(answers)
+        if wrong or len({a["world"] for a in answers}) != 1:
+            raise lib.Failed(f"survivors: {wrong}: {answers}")
+        losses = [a["losses"] for a in answers]
+        self.latency.extend(a["first_loss"] - killed_at for a in answers if a["losses"])
+        self.lost += any(losses)
+        self.unharmed += not any(losses)
+        self.uneven += len(set(losses)) > 1
+        self.most = max(self.most, *losses)
 
 
 def duration(peers, line):
@@ -42,10 +56,15 @@ def duration(peers, line):
 
 
 def add_victim(lab, survivors, number, host):
-    victim = lab.start_peer(number, host)
+    victim = lab.start_peer(number, host, ready=False)
+    n = len(survivors)
+    for answer in lib.together(survivors, f"until world={n}"):
+        if answer["code"] != SUCCESS or answer["world"] != n:
+            raise lib.Failed(f"without the victim: {answer}")
+    victim.read()
     victim.send("create streams=2", "connect")
     for peer in survivors:
-        peer.send(f"until world={len(survivors) + 1}")
+        peer.send(f"until world={n + 1}")
     for peer, n in [*((p, 1) for p in survivors), (victim, 2)]:
         for _ in range(n):
             answer = peer.read()
@@ -54,59 +73,18 @@ def add_victim(lab, survivors, number, host):
     return victim
 
 
-def take_toll(toll, killed_at, answers):
-    """Answers of the survivors to one operation. True if it was lost, alike for all."""
-    codes = {a["code"] for a in answers}
-    if codes not in ({SUCCESS}, {RANK_CONNECTION_LOST}):
-        raise lib.Failed(f"survivors disagree: {answers}")
-    if any(a["check"] != "ok" for a in answers) or len({a.get("hash") for a in answers}) != 1:
-        raise lib.Failed(f"results or buffers: {answers}")
-    if codes == {SUCCESS}:
-        toll.unharmed += 1
-        return False
-    toll.lost += 1
-    toll.latency.extend(a["end"] - killed_at for a in answers)
-    return True
-
-
-def repeat(toll, survivors, line):
-    """The same call again until it succeeds: at once, or once more where the death of the victim
-    was not known yet."""
-    for _ in range(3):
-        answers = lib.together(survivors, f"reduce {line} ids={ids_of(survivors)} verify=1")
-        if not judge(answers):
-            return
-        if {a["code"] for a in answers} != {RANK_CONNECTION_LOST} or any(
-                a["check"] != "ok" for a in answers):
-            raise lib.Failed(f"the repeated call: {answers}")
-        toll.repeats += 1
-    raise lib.Failed("the repeated call is lost again and again")
-
-
-def kill_in_one(toll, survivors, victim, line, delay):
-    """In a blocking call."""
+def kill_one(toll, survivors, victim, line, delay, several):
+    """In a blocking call, or with several operations in flight. The survivors repeat what is lost."""
     everybody = [*survivors, victim]
+    what = f"many n={several}" if several else "reduce"
     for peer in everybody:
-        peer.send(f"reduce {line} ids={ids_of(everybody)}")
+        peer.send(f"{what} {line} retry=5 ids={ids_of(everybody)} or={ids_of(survivors)} verify=1")
     time.sleep(delay)
     killed_at = time.monotonic_ns()
     victim.kill()
-    take_toll(toll, killed_at, [p.read() for p in survivors])
-    repeat(toll, survivors, line)
-
-
-def kill_in_several(toll, survivors, victim, line, delay, rng):
-    """With operations in flight: each is lost for all or done for all."""
-    everybody = [*survivors, victim]
-    n = 4
-    lib.submit_all(everybody, [line] * n, rng, ids=ids_of(everybody))
-    victim.send(*(f"await slot={k}" for k in range(n)))
-    time.sleep(delay)
-    killed_at = time.monotonic_ns()
-    victim.kill()
-    for answers in lib.await_all(survivors, n, rng):
-        take_toll(toll, killed_at, answers)
-    repeat(toll, survivors, line)
+    answers = [[p.read() for _ in range(several or 1)] for p in survivors]
+    for of_one in zip(*answers):
+        toll.take(killed_at, of_one)
 
 
 def many_kills():
@@ -121,16 +99,15 @@ def many_kills():
         for k in range(KILLS):
             which = k % len(OPERATIONS)
             line = f"{OPERATIONS[which]} tag={k % 3} seed={k}"
-            delay = rng.uniform(0, 1.1 * lasts[which])
-            if k % 4 == 3:
-                kill_in_several(toll, survivors, victim, line, delay, rng)
-            else:
-                kill_in_one(toll, survivors, victim, line, delay)
+            several = 4 if k % 4 == 3 else 0
+            delay = rng.uniform(0, 1.1 * lasts[which] * (several or 1))
+            kill_one(toll, survivors, victim, line, delay, several)
             lab.drop_peer(victim)
             victim = add_victim(lab, survivors, 100 + k, k % HOSTS)
         lab.check_alive()
-    check(True, f"{KILLS} kills in a row: {toll.lost} operations lost, {toll.unharmed} not, "
-          f"{toll.repeats} repeated twice")
+    check(toll.most <= 2, f"{KILLS} kills in a row: {toll.lost} operations lost and repeated, "
+          f"{toll.unharmed} not, {toll.uneven} called by a survivor only after the loss",
+          f"one was repeated {toll.most} times")
     print(f"# from SIGKILL to the survivors' return: {lib.spread(toll.latency)}")
     check(toll.lost > KILLS / 4, "enough of the kills hit an operation")
     check(max(toll.latency, default=0) < BOUND_NS, "survivors are told soon",
@@ -176,9 +153,8 @@ def agent_death():
         answers = [there[0].read(), there[1].call(f"reduce {line}")]
         check(all(a["code"] != SUCCESS and a["check"] == "ok" for a in answers),
               f"its own peers get an error: {answers[0]['code']}, {answers[0]['text']}", answers)
-        toll = Toll()
-        repeat(toll, here, line)
-        check(toll.repeats == 0, "the others go on")
+        answers = lib.together(here, f"reduce {line} ids={ids_of(here)} verify=1")
+        check(not judge(answers), "the others go on", judge(answers))
         lab.daemons.remove(lab.agents[1])
         lab.check_alive()
 
@@ -197,7 +173,8 @@ def vanished_host():
         took = time.monotonic() - began
         check(all(a["code"] == RANK_CONNECTION_LOST and a["check"] == "ok" for a in answers)
               and took < 15, f"an agent falls silent: the others know after {took:.1f} s", answers)
-        repeat(Toll(), peers[:2], line)
+        wrong = judge(lib.together(peers[:2], f"reduce {line} ids=0,1 verify=1"))
+        check(not wrong, "and go on", wrong)
         lab.agents[1].process.send_signal(signal.SIGCONT)
         answer = peers[2].call(f"reduce {line}")
         check(answer["code"] != SUCCESS and answer["check"] == "ok",

@@ -111,7 +111,7 @@ static void op_abort(struct ccm *m, struct ccm_op *o, uint32_t code, const char 
 	uint32_t i;
 
 	for (i = 0; i < o->n_parts; i++) {
-		if (!o->parts[i].seat || o->parts[i].seat->agent->dead)
+		if (!o->parts[i].seat)
 			continue;
 		x = &ccm_send(m, o->parts[i].seat->agent, WM_OP_ABORT)->u.op_abort;
 		x->group = o->group->id;

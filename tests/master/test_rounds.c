@@ -8,8 +8,8 @@
 #include "tests/master/fake.h"
 
 static struct fk f;
-static struct fk_host *h[6];
-static struct fk_peer p[6];
+static struct fk_host *h[8];
+static struct fk_peer p[8];
 
 static void setup(void)
 {
@@ -205,10 +205,18 @@ START_TEST(reports_on_old_rounds_are_passed_over)
 {
 	struct wm_msg msg = {.type = WM_ROUND_REPORT};
 
-	run_of(2);
+	run_of(3);
 	msg.u.round_report.round = 1;
 	fk_send(h[0], &msg);
+	manual();
+	fk_leave(&p[2], WM_LEAVE_CLEAN);
+	fk_send(h[0], &msg);
+	fk_send(h[0], &msg);
 	ck_assert(h[0]->open);
+	fk_round_report(h[1], NULL, NULL);
+	ck_assert(fk_status(&f).round_active);
+	fk_round_report(h[0], NULL, NULL);
+	ck_assert(!fk_status(&f).round_active);
 }
 END_TEST
 
@@ -408,15 +416,74 @@ START_TEST(failed_pairs_are_remembered_until_membership_changes)
 	fk_round_report(h[1], NULL, NULL);
 	fk_round_report(h[2], NULL, NULL);
 
-	x = fk_join(h[1], 0);
+	x = fk_join(h[1], 0); /* it changes for b */
 	fk_topo(&p[0]);
 	fk_topo(&p[1]);
 	fk_topo(&p[2]);
+	ck_assert_str_eq(ring(3), "acb");
 	fk_round_report(h[0], NULL, NULL);
 	fk_round_report(h[1], NULL, NULL);
 	fk_round_report(h[2], NULL, NULL);
-	fk_leave(&x, WM_LEAVE_CLEAN);
+	(void)fk_join(h[2], 0);
+	fk_topo(&p[0]);
+	fk_topo(&p[1]);
+	fk_topo(&x);
+	fk_topo(&p[2]);
 	ck_assert_str_eq(ring(3), "abc");
+}
+END_TEST
+
+START_TEST(the_link_that_closes_the_ring_counts)
+{
+	run_of(4);
+	manual();
+	fk_leave(&p[3], WM_LEAVE_CLEAN);
+	fk_round_report(h[0], NULL, NULL);
+	fk_round_report(h[1], NULL, NULL);
+	fk_round_report(h[2], h[0], "refused");
+	ck_assert_str_eq(ring(3), "acb");
+}
+END_TEST
+
+START_TEST(without_newcomers_the_new_order_still_needs_a_round)
+{
+	/* Of the ring abcd the newcomer d cannot be reached, nor can b by a. */
+	run_of(3);
+	h[3] = fk_host(&f, "d", "10.0.0.4");
+	manual();
+	(void)fk_join(h[3], 0);
+	fk_topo(&p[0]);
+	fk_topo(&p[1]);
+	fk_topo(&p[2]);
+	fk_round_report(h[0], h[1], "refused");
+	fk_round_report(h[1], NULL, NULL);
+	fk_round_report(h[2], h[3], "refused");
+	fk_round_report(h[3], NULL, NULL);
+	ck_assert_uint_eq(fk_count(h[3], WM_KICK), 1);
+	ck_assert_uint_eq(fk_count(h[0], WM_COMMIT), 0);
+	ck_assert_str_eq(ring(3), "acb");
+	ck_assert(h[0]->round.accept);
+}
+END_TEST
+
+START_TEST(without_newcomers_a_loss_still_needs_a_round)
+{
+	/* b is lost and its vote was the last one missing; the newcomer d cannot be reached. */
+	run_of(3);
+	h[3] = fk_host(&f, "d", "10.0.0.4");
+	manual();
+	(void)fk_join(h[3], 0);
+	fk_topo(&p[0]);
+	fk_topo(&p[2]);
+	fk_close(h[1], "gone");
+	fk_round_report(h[0], NULL, NULL);
+	fk_round_report(h[2], h[3], "refused");
+	fk_round_report(h[3], NULL, NULL);
+	ck_assert_uint_eq(fk_count(h[0], WM_COMMIT), 0);
+	ck_assert_str_eq(ring(2), "ac");
+	fk_round_report(h[0], NULL, NULL);
+	fk_round_report(h[2], NULL, NULL);
+	ck_assert(fk_take(h[0], WM_COMMIT)->u.commit.accept);
 }
 END_TEST
 
@@ -444,12 +511,12 @@ START_TEST(orders_are_not_tried_forever)
 	size_t rounds, i, k;
 
 	/* Nobody reaches c, whoever comes before it. */
-	run_of(6);
+	run_of(7);
 	manual();
-	fk_leave(&p[5], WM_LEAVE_CLEAN);
+	fk_leave(&p[6], WM_LEAVE_CLEAN);
 	for (rounds = 0; fk_present(&p[2]); rounds++) {
 		ck_assert_uint_lt(rounds, 6);
-		for (i = k = 0; i < 5; i++)
+		for (i = k = 0; i < 6; i++)
 			if (!cc_id_eq(&h[i]->round.rings[0].next.agent, &h[2]->id))
 				fk_round_report(h[i], NULL, NULL);
 			else
@@ -457,7 +524,17 @@ START_TEST(orders_are_not_tried_forever)
 		fk_round_report(h[k], h[2], "refused");
 	}
 	ck_assert_uint_eq(rounds, 4);
-	ck_assert_uint_eq(fk_status(&f).accepted, 4);
+	ck_assert_uint_eq(fk_status(&f).accepted, 5);
+	ck_assert_uint_eq(fk_status(&f).kicks, 1);
+	/* The count begins anew with the commit. */
+	for (i = 0; i < 6; i++)
+		if (i != 2)
+			fk_round_report(h[i], NULL, NULL);
+	fk_leave(&p[5], WM_LEAVE_CLEAN);
+	fk_round_report(h[1], NULL, NULL);
+	fk_round_report(h[3], NULL, NULL);
+	fk_round_report(h[4], NULL, NULL);
+	fk_round_report(h[0], h[1], "refused");
 	ck_assert_uint_eq(fk_status(&f).kicks, 1);
 }
 END_TEST
@@ -610,6 +687,9 @@ int main(void)
 	tcase_add_test(tc, newcomers_go_on_when_the_only_member_is_lost);
 	tcase_add_test(tc, between_members_another_order_is_tried);
 	tcase_add_test(tc, failed_pairs_are_remembered_until_membership_changes);
+	tcase_add_test(tc, the_link_that_closes_the_ring_counts);
+	tcase_add_test(tc, without_newcomers_the_new_order_still_needs_a_round);
+	tcase_add_test(tc, without_newcomers_a_loss_still_needs_a_round);
 	tcase_add_test(tc, without_a_ring_the_worst_is_kicked);
 	tcase_add_test(tc, orders_are_not_tried_forever);
 	tcase_add_test(tc, agents_that_do_not_report_are_kicked);

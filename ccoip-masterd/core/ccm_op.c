@@ -173,7 +173,7 @@ static bool may_start(const struct ccm *m, const struct ccm_group *g)
 static void op_evaluate(struct ccm *m, struct ccm_op *o)
 {
 	struct ccm_group *g = o->group;
-	bool complete = o->n_votes == g->n_accepted && !g->lost && o->seq == 0;
+	bool complete = o->n_votes == g->n_accepted && o->seq == 0;
 
 	if (complete && o->conflict) {
 		op_abort(m, o, WIRE_INVALID_ARGUMENT, o->text);

@@ -107,6 +107,7 @@ struct agt_op {
 	uint64_t epoch;
 	uint64_t born_ns;
 	bool spoiled;               /* a member left after its vote: it must not start */
+	bool lost_peer; /* COLLECTING: a peer of the group was lost: ends before it votes */
 	bool xfer;                  /* the engine has it */
 	bool ok;                    /* REPORTED: what was reported */
 	struct agt_verdict verdict; /* CANCELLING: for members that are not out */
@@ -127,6 +128,7 @@ struct agt_group {
 	uint32_t users;    /* comms joining, registered, accepted */
 	uint32_t accepted; /* of them */
 	uint32_t world;    /* accepted peers everywhere */
+	uint32_t world_before; /* while a new world is taken over */
 	bool has_ring;
 	struct wm_ring ring; /* in force; owns its members */
 	bool unhashed;

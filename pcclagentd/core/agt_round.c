@@ -375,17 +375,25 @@ void agt_world_set(struct agt *a, struct agt_run *r, const struct wm_world *w)
 {
 	struct agt_group *g;
 	struct agt_comm *c;
+	struct agt_op *o;
 	uint32_t i;
 
 	r->world = *w;
 	r->world.n = 0;
 	r->world.own = NULL;
-	for (g = r->groups; g; g = g->hh.next)
+	for (g = r->groups; g; g = g->hh.next) {
+		g->world_before = g->world;
 		g->world = 0;
+	}
 	for (i = 0; i < w->n; i++) {
 		g = agt_group_find(r, w->own[i].group);
 		if (g)
 			g->world = w->own[i].world;
+	}
+	/* Who waits for a vote on this host is told of a loss like those whose vote has gone out. */
+	for (o = r->collecting; o; o = o->hh_key.next) {
+		g = agt_group_find(r, (uint32_t)o->key.group);
+		o->lost_peer |= g && g->world < g->world_before;
 	}
 	DL_FOREACH2(r->comms, c, next_r)
 	if (c->state == AGT_COMM_ACCEPTED)

@@ -205,6 +205,14 @@ void agt_op_try_vote(struct agt *a, struct agt_op *o)
 
 	if (o->state != AGT_OP_COLLECTING)
 		return;
+	if (o->lost_peer) {
+		agt_verdict_set(&v, WIRE_RANK_CONNECTION_LOST,
+			"a peer of group %u was lost while tag %" PRIu64
+			" waited for its peers: call again, without it",
+			group, o->key.tag);
+		agt_op_end(a, o, &v);
+		return;
+	}
 	g = agt_group_find(r, group);
 	if (g && g->world < 2) {
 		too_few(&v, group, g->world);

@@ -12,6 +12,6 @@ tests_agent_test_agent_SOURCES = \
 	tests/agent/run.c \
 	tests/agent/session.c
 tests_agent_test_agent_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
-tests_agent_test_agent_LDADD = pcclagentd/core/libagt.la common/libcommon-pure.la \
+tests_agent_test_agent_LDADD = libagt.la proto/libwire.la common/libcommon-pure.la \
 	$(PROTOBUF_C_LIBS) $(CHECK_LIBS)
 EXTRA_DIST += tests/agent/README.md

@@ -9,7 +9,7 @@ check_LTLIBRARIES += tests/master/libfake.la
 tests_master_libfake_la_SOURCES = tests/master/fake.c tests/master/fake.h
 tests_master_libfake_la_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 
-master_core = ccoip-masterd/libccm.la proto/libwire.la common/libcommon-pure.la
+master_core = libccm.la proto/libwire.la common/libcommon-pure.la
 master_ldadd = tests/master/libfake.la $(master_core) $(CHECK_LIBS)
 
 tests_master_test_members_SOURCES = tests/master/test_members.c

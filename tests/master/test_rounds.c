@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's core: connection rounds, rings, and how an agent is reached.
+ * The master's core: connection rounds and rings.
  */
 #include <string.h>
 
@@ -67,6 +67,15 @@ static void manual(void)
 		f.hosts[i]->auto_report = false;
 }
 
+/* The first n hosts report success. */
+static void report_all(size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		fk_round_report(h[i], NULL, NULL);
+}
+
 START_TEST(the_ring_follows_the_order_of_registration)
 {
 	struct ccm_peer_info info;
@@ -85,8 +94,7 @@ START_TEST(the_ring_follows_the_order_of_registration)
 	info = fk_info(&second);
 	ck_assert_int_eq(info.phase, CCM_PEER_REGISTERED);
 	ck_assert_int_eq(info.state, CCM_CONNECTING_TO_PEERS);
-	fk_round_report(h[0], NULL, NULL);
-	fk_round_report(h[1], NULL, NULL);
+	report_all(2);
 	ck_assert_uint_eq(fk_count(h[0], WM_COMMIT), 0);
 	fk_round_report(h[2], NULL, NULL);
 	ck_assert_uint_eq(fk_take(h[0], WM_COMMIT)->u.commit.world.global, 4);
@@ -317,8 +325,7 @@ START_TEST(a_newcomer_that_cannot_reach_the_others_is_kicked)
 	manual();
 	fk_topo(&p[0]);
 	fk_topo(&p[1]);
-	fk_round_report(h[0], NULL, NULL);
-	fk_round_report(h[1], NULL, NULL);
+	report_all(2);
 	fk_round_report(h[2], h[0], "refused");
 	assert_contains(fk_take(h[2], WM_KICK)->u.kick.text,
 		"host new could not reach host a: open the p2p port or set --advertise "
@@ -385,9 +392,7 @@ START_TEST(between_members_another_order_is_tried)
 	fail_ab();
 	ck_assert_str_eq(ring(3), "acb");
 	assert_contains(f.log, "host a could not reach host b");
-	fk_round_report(h[0], NULL, NULL);
-	fk_round_report(h[1], NULL, NULL);
-	fk_round_report(h[2], NULL, NULL);
+	report_all(3);
 	ck_assert_uint_eq(fk_take(h[0], WM_COMMIT)->u.commit.world.global, 3);
 	ck_assert_uint_eq(fk_status(&f).kicks, 0);
 }
@@ -399,31 +404,23 @@ START_TEST(failed_pairs_are_remembered_until_membership_changes)
 
 	run_of(4);
 	fail_ab();
-	fk_round_report(h[0], NULL, NULL);
-	fk_round_report(h[1], NULL, NULL);
-	fk_round_report(h[2], NULL, NULL);
+	report_all(3);
 	x = fk_join(h[2], 0);
 	fk_topo(&p[0]);
 	fk_topo(&p[1]);
 	fk_topo(&p[2]);
 	ck_assert_str_eq(ring(3), "acb");
-	fk_round_report(h[0], NULL, NULL);
-	fk_round_report(h[1], NULL, NULL);
-	fk_round_report(h[2], NULL, NULL);
+	report_all(3);
 	fk_leave(&x, WM_LEAVE_CLEAN);
 	ck_assert_str_eq(ring(3), "acb");
-	fk_round_report(h[0], NULL, NULL);
-	fk_round_report(h[1], NULL, NULL);
-	fk_round_report(h[2], NULL, NULL);
+	report_all(3);
 
 	x = fk_join(h[1], 0); /* it changes for b */
 	fk_topo(&p[0]);
 	fk_topo(&p[1]);
 	fk_topo(&p[2]);
 	ck_assert_str_eq(ring(3), "acb");
-	fk_round_report(h[0], NULL, NULL);
-	fk_round_report(h[1], NULL, NULL);
-	fk_round_report(h[2], NULL, NULL);
+	report_all(3);
 	(void)fk_join(h[2], 0);
 	fk_topo(&p[0]);
 	fk_topo(&p[1]);
@@ -438,8 +435,7 @@ START_TEST(the_link_that_closes_the_ring_counts)
 	run_of(4);
 	manual();
 	fk_leave(&p[3], WM_LEAVE_CLEAN);
-	fk_round_report(h[0], NULL, NULL);
-	fk_round_report(h[1], NULL, NULL);
+	report_all(2);
 	fk_round_report(h[2], h[0], "refused");
 	ck_assert_str_eq(ring(3), "acb");
 }
@@ -571,96 +567,13 @@ START_TEST(a_vote_during_a_rewiring_is_answered_after_it)
 	info = fk_info(&p[0]);
 	ck_assert_int_eq(info.state, CCM_VOTE_NO_NEW_PEERS_ESTABLISH_P2P_CONNECTIONS);
 	ck_assert(!h[0]->round.accept);
-	fk_round_report(h[0], NULL, NULL);
-	fk_round_report(h[1], NULL, NULL);
+	report_all(2);
 	ck_assert(!fk_take(h[0], WM_COMMIT)->u.commit.accept);
 	ck_assert(h[0]->round.accept);
-	fk_round_report(h[0], NULL, NULL);
-	fk_round_report(h[1], NULL, NULL);
+	report_all(2);
 	ck_assert(fk_take(h[0], WM_COMMIT)->u.commit.accept);
 	info = fk_info(&x);
 	ck_assert_int_eq(info.phase, CCM_PEER_ACCEPTED);
-}
-END_TEST
-
-static struct wm_endpoint endpoint_of(const char *from, const char *to, bool advertised)
-{
-	struct fk_host *a = fk_host(&f, "a", to), *b = fk_connect(&f, "b", from);
-	struct wm_msg msg = fk_hello(b);
-	struct wm_hello *x = &msg.u.hello;
-	struct fk_peer q = fk_join(a, 0);
-
-	x->advertised = advertised;
-	x->n_addrs = 2;
-	ck_assert_int_eq(cc_addr_parse("192.168.1.9", 0, &x->addrs[0]), 0);
-	ck_assert_int_eq(cc_addr_parse("[fd00::9]:77", 0, &x->addrs[1]), 0);
-	x->addrs[1].port = advertised ? 77 : 0;
-	fk_send(b, &msg);
-	(void)fk_join(b, 0);
-	manual();
-	fk_topo(&q);
-	ck_assert_uint_eq(a->round.rings[0].hosts, 2);
-	return a->round.rings[0].next;
-}
-
-static void assert_addr(const struct wm_endpoint *e, uint32_t i, const char *text)
-{
-	char buf[CC_ADDR_STR_SIZE];
-
-	ck_assert_uint_lt(i, e->n_addrs);
-	ck_assert_str_eq(cc_addr_str(&e->addrs[i], buf), text);
-}
-
-START_TEST(advertised_addresses_are_handed_out_alone)
-{
-	struct wm_endpoint e = endpoint_of("10.0.0.2", "10.0.0.1", true);
-
-	ck_assert_str_eq(e.name, "b");
-	ck_assert_uint_eq(e.port, 1002);
-	ck_assert(!e.at_master);
-	ck_assert_uint_eq(e.n_addrs, 2);
-	assert_addr(&e, 0, "192.168.1.9:1002");
-	assert_addr(&e, 1, "[fd00::9]:77");
-}
-END_TEST
-
-START_TEST(the_source_address_comes_first)
-{
-	struct wm_endpoint e = endpoint_of("10.0.0.2", "10.0.0.1", false);
-
-	ck_assert(!e.at_master);
-	ck_assert_uint_eq(e.n_addrs, 3);
-	assert_addr(&e, 0, "10.0.0.2:1002");
-	assert_addr(&e, 1, "192.168.1.9:1002");
-	assert_addr(&e, 2, "[fd00::9]:1002");
-}
-END_TEST
-
-START_TEST(no_address_is_handed_out_twice)
-{
-	struct wm_endpoint e = endpoint_of("192.168.1.9", "10.0.0.1", false);
-
-	ck_assert_uint_eq(e.n_addrs, 2);
-}
-END_TEST
-
-START_TEST(who_came_by_loopback_is_at_the_master)
-{
-	struct wm_endpoint e = endpoint_of("127.0.0.1", "10.0.0.1", false);
-
-	ck_assert(e.at_master);
-	ck_assert_uint_eq(e.n_addrs, 2);
-	assert_addr(&e, 0, "192.168.1.9:1002");
-}
-END_TEST
-
-START_TEST(two_that_came_by_loopback_meet_there)
-{
-	struct wm_endpoint e = endpoint_of("::1", "127.0.0.1", false);
-
-	ck_assert(e.at_master);
-	ck_assert_uint_eq(e.n_addrs, 3);
-	assert_addr(&e, 0, "[::1]:1002");
 }
 END_TEST
 
@@ -694,11 +607,6 @@ int main(void)
 	tcase_add_test(tc, orders_are_not_tried_forever);
 	tcase_add_test(tc, agents_that_do_not_report_are_kicked);
 	tcase_add_test(tc, a_vote_during_a_rewiring_is_answered_after_it);
-	tcase_add_test(tc, advertised_addresses_are_handed_out_alone);
-	tcase_add_test(tc, the_source_address_comes_first);
-	tcase_add_test(tc, no_address_is_handed_out_twice);
-	tcase_add_test(tc, who_came_by_loopback_is_at_the_master);
-	tcase_add_test(tc, two_that_came_by_loopback_meet_there);
 	suite_add_tcase(s, tc);
 	return tl_run(s);
 }

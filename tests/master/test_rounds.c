@@ -67,6 +67,14 @@ static void manual(void)
 		f.hosts[i]->auto_report = false;
 }
 
+static void vote_all(size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		fk_topo(&p[i]);
+}
+
 /* The first n hosts report success. */
 static void report_all(size_t n)
 {
@@ -84,9 +92,7 @@ START_TEST(the_ring_follows_the_order_of_registration)
 	run_of(3);
 	second = fk_join(h[0], 0);
 	manual();
-	fk_topo(&p[0]);
-	fk_topo(&p[1]);
-	fk_topo(&p[2]);
+	vote_all(3);
 	ck_assert_str_eq(ring(3), "abc");
 	ck_assert_uint_eq(h[0]->round.rings[0].n_members, 2);
 	ck_assert(cc_id_eq(&h[0]->round.rings[0].members[0], &p[0].id));
@@ -114,8 +120,7 @@ START_TEST(one_round_has_the_rings_of_all_groups_of_an_agent)
 	x = fk_join(h[0], 1);
 	y = fk_join(h[1], 2);
 	manual();
-	fk_topo(&p[0]);
-	fk_topo(&p[1]);
+	vote_all(2);
 	ck_assert_uint_eq(h[0]->round.n_rings, 2);
 	ck_assert_uint_eq(h[0]->round.rings[1].group, 1);
 	ck_assert_uint_eq(h[0]->round.rings[1].hosts, 1);
@@ -135,8 +140,7 @@ START_TEST(the_pool_is_the_largest_that_a_member_asks_for)
 	msg.u.join.pool_size = 16;
 	fk_send(h[1], &msg);
 	manual();
-	fk_topo(&p[0]);
-	fk_topo(&p[1]);
+	vote_all(2);
 	ck_assert_uint_eq(h[0]->round.rings[0].pool_size, 16);
 	ck_assert_uint_eq(h[1]->round.rings[0].pool_size, 16);
 }
@@ -172,9 +176,7 @@ START_TEST(an_accepting_round_is_restarted_without_the_lost)
 	run_of(3);
 	manual();
 	x = fk_join(h[2], 0);
-	fk_topo(&p[0]);
-	fk_topo(&p[1]);
-	fk_topo(&p[2]);
+	vote_all(3);
 	round = h[0]->round.round;
 	fk_round_report(h[0], NULL, NULL);
 	late = fk_join(h[1], 0);
@@ -200,8 +202,7 @@ START_TEST(a_newcomer_lost_in_its_round_leaves_the_vote_answered)
 	run_of(2);
 	manual();
 	x = fk_join(h[1], 3);
-	fk_topo(&p[0]);
-	fk_topo(&p[1]);
+	vote_all(2);
 	fk_leave(&x, WM_LEAVE_CLEAN);
 	ck_assert(fk_take(h[0], WM_COMMIT)->u.commit.accept);
 	ck_assert_uint_eq(h[0]->epoch, 2);
@@ -272,9 +273,7 @@ START_TEST(a_failure_names_the_next_host)
 	run_of(3);
 	manual();
 	(void)fk_join(h[0], 0);
-	fk_topo(&p[0]);
-	fk_topo(&p[1]);
-	fk_topo(&p[2]);
+	vote_all(3);
 	fk_round_report(h[0], h[2], "timeout");
 	assert_contains(h[0]->closed, "not next in any ring");
 }
@@ -289,8 +288,7 @@ START_TEST(an_unreachable_newcomer_is_kicked_with_the_reason)
 	h[2] = fk_host(&f, "nat-host", "10.0.0.9");
 	x = fk_join(h[2], 0);
 	manual();
-	fk_topo(&p[0]);
-	fk_topo(&p[1]);
+	vote_all(2);
 	fk_round_report(h[0], NULL, NULL);
 	fk_round_report(h[2], NULL, NULL);
 	fk_round_report(h[1], h[2], "10.0.0.9:1003: connection timed out");
@@ -308,8 +306,7 @@ START_TEST(an_unreachable_newcomer_is_kicked_with_the_reason)
 	ck_assert(!fk_status(&f).round_active);
 	/* It may try again: nothing is held against it. */
 	x = fk_join(h[2], 0);
-	fk_topo(&p[0]);
-	fk_topo(&p[1]);
+	vote_all(2);
 	ck_assert_uint_eq(h[0]->round.rings[0].hosts, 3);
 }
 END_TEST
@@ -323,8 +320,7 @@ START_TEST(a_newcomer_that_cannot_reach_the_others_is_kicked)
 	x = fk_join(h[2], 0);
 	y = fk_join(h[0], 0); /* on a host that is a member: not at fault */
 	manual();
-	fk_topo(&p[0]);
-	fk_topo(&p[1]);
+	vote_all(2);
 	report_all(2);
 	fk_round_report(h[2], h[0], "refused");
 	assert_contains(fk_take(h[2], WM_KICK)->u.kick.text,
@@ -406,9 +402,7 @@ START_TEST(failed_pairs_are_remembered_until_membership_changes)
 	fail_ab();
 	report_all(3);
 	x = fk_join(h[2], 0);
-	fk_topo(&p[0]);
-	fk_topo(&p[1]);
-	fk_topo(&p[2]);
+	vote_all(3);
 	ck_assert_str_eq(ring(3), "acb");
 	report_all(3);
 	fk_leave(&x, WM_LEAVE_CLEAN);
@@ -416,14 +410,11 @@ START_TEST(failed_pairs_are_remembered_until_membership_changes)
 	report_all(3);
 
 	x = fk_join(h[1], 0); /* it changes for b */
-	fk_topo(&p[0]);
-	fk_topo(&p[1]);
-	fk_topo(&p[2]);
+	vote_all(3);
 	ck_assert_str_eq(ring(3), "acb");
 	report_all(3);
 	(void)fk_join(h[2], 0);
-	fk_topo(&p[0]);
-	fk_topo(&p[1]);
+	vote_all(2);
 	fk_topo(&x);
 	fk_topo(&p[2]);
 	ck_assert_str_eq(ring(3), "abc");
@@ -448,9 +439,7 @@ START_TEST(without_newcomers_the_new_order_still_needs_a_round)
 	h[3] = fk_host(&f, "d", "10.0.0.4");
 	manual();
 	(void)fk_join(h[3], 0);
-	fk_topo(&p[0]);
-	fk_topo(&p[1]);
-	fk_topo(&p[2]);
+	vote_all(3);
 	fk_round_report(h[0], h[1], "refused");
 	fk_round_report(h[1], NULL, NULL);
 	fk_round_report(h[2], h[3], "refused");
@@ -562,8 +551,7 @@ START_TEST(a_vote_during_a_rewiring_is_answered_after_it)
 	manual();
 	x = fk_join(h[0], 0);
 	fk_leave(&p[2], WM_LEAVE_CLEAN);
-	fk_topo(&p[0]);
-	fk_topo(&p[1]);
+	vote_all(2);
 	info = fk_info(&p[0]);
 	ck_assert_int_eq(info.state, CCM_VOTE_NO_NEW_PEERS_ESTABLISH_P2P_CONNECTIONS);
 	ck_assert(!h[0]->round.accept);

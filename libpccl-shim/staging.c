@@ -9,9 +9,9 @@
 #include "libpccl-shim/comm.h"
 #include "libpccl-shim/session.h"
 
-#define STAGING_MIN  ((uint64_t)64 * 1024)
-/* A mapping holds the memory. Longer than the agent keeps an idle region, so that one which the agent
- * takes to be mapped here is. */
+#define STAGING_MIN ((uint64_t)64 * 1024)
+/* A mapping holds the memory. Longer than the agent keeps an idle region, so that one which the
+ * agent takes to be mapped here is. */
 #define RESULT_IDLE_NS ((uint64_t)10000000000)
 
 /* Four sizes per power of two: at most a quarter is wasted, and similar operations share. */

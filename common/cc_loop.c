@@ -33,7 +33,6 @@ struct cc_loop {
 	struct event *signals[MAX_SIGNALS];
 	struct signal_arg *signal_args[MAX_SIGNALS];
 	unsigned n_signals;
-	struct cc_conn *lingering;
 };
 
 struct signal_arg {
@@ -95,11 +94,6 @@ err:
 	return NULL;
 }
 
-struct cc_conn **cc_loop_lingering(struct cc_loop *l)
-{
-	return &l->lingering;
-}
-
 struct event_base *cc_loop_base(struct cc_loop *l)
 {
 	return l->base;
@@ -121,7 +115,6 @@ void cc_loop_free(struct cc_loop *l)
 		event_free(l->signals[i]);
 		free(l->signal_args[i]);
 	}
-	cc_conn_drop_lingering(&l->lingering);
 	event_base_free(l->base);
 	free(l);
 }

@@ -18,22 +18,22 @@
 #include "common/cc_sys.h"
 #include "libpccl-shim/session.h"
 
-#define SLEEP_NS	 ((uint64_t)50000000) /* how late an agent's death may be noticed */
-#define SPIN_NS		 ((uint64_t)20000)
+#define SLEEP_NS         ((uint64_t)50000000) /* how late an agent's death may be noticed */
+#define SPIN_NS          ((uint64_t)20000)
 #define OVERLAP_SEGS_MAX 65536u /* more are not followed one by one */
 
 /* What a waiter knows about its operation. */
 struct progress {
 	struct pccl_op *op;
 	struct shm_slot *slot;
-	uint32_t mode; /* enum shm_result_mode; NONE: not known yet */
+	uint32_t mode;      /* enum shm_result_mode; NONE: not known yet */
 	pcclResult_t error; /* of reading it: the result area cannot be used */
 	char text[PCCL_TEXT_MAX];
 	struct cc_plan plan;
 	struct pccl_result *result;
-	uint8_t *area;		      /* the result, or the old contents */
+	uint8_t *area;                /* the result, or the old contents */
 	const _Atomic uint8_t *flags; /* plan.n_segs of them */
-	bool overlap;		      /* segments are copied out as they become final */
+	bool overlap;                 /* segments are copied out as they become final */
 	uint32_t n_copied;
 };
 
@@ -46,7 +46,7 @@ static void bad_area(struct progress *p, const char *what)
 {
 	p->error = pccl_fail(pcclInternalError,
 		"the agent described the result wrongly (%s); please report it", what);
-	strcpy(p->text, pcclGetLastError());
+	pccl_keep_text(p->text);
 }
 
 /* Only an operand that was staged still exists when its place has been overwritten. */
@@ -96,7 +96,7 @@ static void learn(pcclComm_t *c, struct progress *p)
 	p->error = pccl_result_get(c, pccl_read64(&s->result_region), &p->result);
 	if (p->error != pcclSuccess) {
 		p->result = NULL;
-		strcpy(p->text, pcclGetLastError());
+		pccl_keep_text(p->text);
 		return;
 	}
 	if (!within(off, op->bytes, p->result->map.size) ||
@@ -211,8 +211,8 @@ static bool look(pcclComm_t *c, struct progress *p)
 /* Until the slot is done (true) or the agent is gone (false). */
 static bool wait_for_end(pcclComm_t *c, struct progress *p)
 {
-	bool spin = several_cpus() && atomic_load_explicit(&c->wait_ns, memory_order_relaxed) <
-			2 * SPIN_NS;
+	bool spin = several_cpus() &&
+		    atomic_load_explicit(&c->wait_ns, memory_order_relaxed) < 2 * SPIN_NS;
 	uint64_t begin = cc_now_ns(), took;
 	bool alive = true, armed = false;
 
@@ -269,7 +269,7 @@ static pcclResult_t fail_and_take_back(struct progress *p, pcclResult_t r)
 	take_back(p);
 	if (p->error == pcclSuccess || p->mode != SHM_RESULT_UNDO)
 		return r;
-	strcpy(text, pcclGetLastError());
+	pccl_keep_text(text);
 	return pccl_fail(r, "recvbuff could not be restored: %s", text);
 }
 

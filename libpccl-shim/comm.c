@@ -48,6 +48,7 @@ static void read_attrs(const pcclComm_t *c, struct pccl_attrs *ret)
 	struct shm_attr *a = pccl_comm_attr(c);
 	uint32_t before, after;
 
+	memset(ret, 0, sizeof *ret);
 	for (unsigned i = 0; i < 100000; i++) {
 		before = atomic_load_explicit(&a->version, memory_order_acquire);
 		ret->state = atomic_load_explicit(&a->state, memory_order_relaxed);
@@ -77,7 +78,8 @@ pcclResult_t pccl_comm_connected(const pcclComm_t *c, struct pccl_attrs *ret)
 	read_attrs(c, ret);
 	if (ret->state == SHM_COMM_LOST)
 		return pccl_fail(pcclInvalidUsage,
-			"this peer is no longer part of the run: %s; call pcclConnect to join again",
+			"this peer is no longer part of the run: %s; call pcclConnect to join "
+			"again",
 			ret->text);
 	if (ret->state != SHM_COMM_CONNECTED)
 		return pccl_fail(pcclInvalidUsage, "not connected: call pcclConnect first");
@@ -132,7 +134,8 @@ static pcclResult_t map_queue(pcclComm_t *c, int fd)
 		h->size != SHM_SIZE) {
 		cc_shm_unmap(map, SHM_SIZE);
 		return pccl_fail(pcclVersionMismatch,
-			"this library reads queue pairs of version %u, the agent made one of version "
+			"this library reads queue pairs of version %u, the agent made one of "
+			"version "
 			"%u or of another layout: install matching releases",
 			SHM_VERSION, version);
 	}
@@ -219,8 +222,8 @@ pcclResult_t pcclConnect(pcclComm_t *c)
 		return r;
 	n = ops_in_flight(c);
 	if (n > 0)
-		return pccl_fail(pcclInvalidUsage, "%u operations are in flight: await them first",
-			n);
+		return pccl_fail(
+			pcclInvalidUsage, "%u operations are in flight: await them first", n);
 	if (c->session && !pccl_session_check(c->session))
 		detach(c);
 	if (!c->session) {
@@ -260,7 +263,7 @@ pcclResult_t pcclDestroyCommunicator(pcclComm_t *c)
 pcclResult_t pcclGetAttribute(const pcclComm_t *c, pcclAttribute_t attribute, int *p_attribute_out)
 {
 	pcclResult_t r = pccl_comm_check(c);
-	struct pccl_attrs attrs;
+	struct pccl_attrs attrs = {0};
 	uint32_t value;
 
 	if (r != pcclSuccess)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A communicator inside the library. It is *attached* while it has a queue pair with the agent, from
- * its first pcclConnect on; a session that ended leaves it attached to the remains until the next
- * pcclConnect, so that operations in flight can still be ended properly.
+ * A communicator inside the library. It is *attached* while it has a queue pair with the agent,
+ * from its first pcclConnect on; a session that ended leaves it attached to the remains until the
+ * next pcclConnect, so that operations in flight can still be ended properly.
  *
  * The lock guards ops, staging and results, and is held for moments only. The attachment changes
  * only in pcclConnect and pcclDestroyCommunicator, which need the communicator for themselves.
@@ -51,7 +51,7 @@ struct pccl_op {
 	uint8_t *recv;
 	uint64_t count, bytes;
 	uint32_t esize;
-	struct pccl_staging *staging;	 /* NULL: send is registered */
+	struct pccl_staging *staging;     /* NULL: send is registered */
 	struct pccl_registered *in, *out; /* NULL: not registered */
 	uint8_t *copied; /* segments that are in recv already; kept from operation to operation */
 	size_t cap_copied;

@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static _Thread_local char last_error[PCCL_TEXT_MAX];
 
@@ -14,6 +15,11 @@ pcclResult_t pccl_fail(pcclResult_t code, const char *fmt, ...)
 	vsnprintf(last_error, sizeof last_error, fmt, ap);
 	va_end(ap);
 	return code;
+}
+
+void pccl_keep_text(char to[PCCL_TEXT_MAX])
+{
+	memcpy(to, last_error, sizeof last_error);
 }
 
 pcclResult_t pccl_ok(void)

@@ -15,6 +15,8 @@
 /* Sets the sentence and returns code. */
 __attribute__((format(printf, 2, 3))) pcclResult_t pccl_fail(
 	pcclResult_t code, const char *fmt, ...);
+/* Copies the sentence, to set it again after calls that may fail as well. */
+void pccl_keep_text(char to[PCCL_TEXT_MAX]);
 /* Forgets the sentence and returns pcclSuccess. */
 pcclResult_t pccl_ok(void);
 /* A code that came over a wire: numbers that are no code become pcclInternalError. */

@@ -6,8 +6,8 @@
 
 static pcclResult_t not_yet(const char *function)
 {
-	return pccl_fail(pcclInternalError,
-		"%s is not in this release; nothing was changed", function);
+	return pccl_fail(
+		pcclInternalError, "%s is not in this release; nothing was changed", function);
 }
 
 pcclResult_t pcclOptimizeTopology(const pcclComm_t *c)

@@ -103,8 +103,8 @@ pcclResult_t pcclInit(void)
 {
 	pthread_once(&once, register_handlers);
 	if (atfork_error)
-		return pccl_fail(pcclInternalError,
-			"the system has no memory for the handlers of fork()");
+		return pccl_fail(
+			pcclInternalError, "the system has no memory for the handlers of fork()");
 	atomic_store(&state, READY);
 	return pccl_ok();
 }

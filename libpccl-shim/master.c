@@ -65,8 +65,8 @@ pcclResult_t pcclCreateMaster(
 		return r;
 	fd = cc_listen_tcp(&addr, 0);
 	if (fd == CC_ERR_EXIST)
-		return pccl_fail(pcclInvalidUsage, "%s: the address is in use",
-			cc_addr_str(&addr, text));
+		return pccl_fail(
+			pcclInvalidUsage, "%s: the address is in use", cc_addr_str(&addr, text));
 	if (fd < 0)
 		return pccl_fail(errno == EADDRNOTAVAIL || errno == EACCES ? pcclInvalidUsage
 									   : pcclInternalError,
@@ -92,8 +92,8 @@ static pcclResult_t start(pcclMasterInstance_t *m)
 	int pair[2], fds[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-		return pccl_fail(pcclInternalError, "cannot make a pair of sockets: %s",
-			strerror(errno));
+		return pccl_fail(
+			pcclInternalError, "cannot make a pair of sockets: %s", strerror(errno));
 	pccl_program_find("PCCL_MASTERD", "ccoip-masterd", program, sizeof program);
 	fds[0] = m->listener.fd;
 	fds[1] = pair[1];
@@ -103,7 +103,8 @@ static pcclResult_t start(pcclMasterInstance_t *m)
 		close(pair[0]);
 		close(pair[1]);
 		return pccl_fail(pcclInternalError,
-			"%s cannot be started: %s; install ccoip-masterd, or set PCCL_MASTERD to its "
+			"%s cannot be started: %s; install ccoip-masterd, or set PCCL_MASTERD to "
+			"its "
 			"path",
 			program, strerror(saved));
 	}

@@ -30,8 +30,8 @@ static bool beside_library(const char *name, char *buf, size_t size)
 	slash = strrchr(info.dli_fname, '/');
 	if (!slash)
 		return false;
-	n = snprintf(buf, size, "%.*s/../sbin/%s", (int)(slash - info.dli_fname), info.dli_fname,
-		name);
+	n = snprintf(
+		buf, size, "%.*s/../sbin/%s", (int)(slash - info.dli_fname), info.dli_fname, name);
 	return n > 0 && (size_t)n < size && access(buf, X_OK) == 0;
 }
 
@@ -90,8 +90,8 @@ static int describe_child(posix_spawn_file_actions_t *fa, posix_spawnattr_t *att
 	if (!e)
 		e = posix_spawnattr_setpgroup(attr, 0);
 	if (!e)
-		e = posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK |
-			POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+		e = posix_spawnattr_setflags(attr,
+			POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
 	return e;
 }
 

@@ -10,9 +10,10 @@
 #include <sys/types.h>
 
 /*
- * Where the program is: what the environment variable `env` says; else ../sbin/NAME as seen from this
- * library; else the configured sbindir; else a folder of PATH. Writes a path that is executable, or,
- * if there is none, the last candidate's (starting it fails with a good errno). `size` bytes.
+ * Where the program is: what the environment variable `env` says; else ../sbin/NAME as seen from
+ * this library; else the configured sbindir; else a folder of PATH. Writes a path that is
+ * executable, or, if there is none, the last candidate's (starting it fails with a good errno).
+ * `size` bytes.
  */
 void pccl_program_find(const char *env, const char *name, char *buf, size_t size);
 

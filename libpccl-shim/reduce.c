@@ -11,7 +11,7 @@
 #include "libpccl-shim/session.h"
 
 #define OPERAND_MAX ((uint64_t)1 << 48) /* bytes, as in cc_plan_init */
-#define PIECE	    ((uint64_t)256 * 1024)
+#define PIECE       ((uint64_t)256 * 1024)
 
 static uint32_t element_size(pcclDataType_t t)
 {
@@ -41,11 +41,11 @@ static pcclResult_t check_descriptor(const pcclReduceDescriptor_t *d)
 	uint32_t esize = element_size(d->src_descriptor.datatype);
 
 	if (esize == 0)
-		return pccl_fail(pcclInvalidArgument, "src_descriptor.datatype: there is no type %d",
+		return pccl_fail(pcclInvalidArgument,
+			"src_descriptor.datatype: there is no type %d",
 			(int)d->src_descriptor.datatype);
 	if (d->op < pcclSum || d->op > pcclMin)
-		return pccl_fail(
-			pcclInvalidArgument, "op: there is no operation %d", (int)d->op);
+		return pccl_fail(pcclInvalidArgument, "op: there is no operation %d", (int)d->op);
 	if (d->count == 0)
 		return pccl_fail(pcclInvalidArgument, "count is 0, it must be at least 1");
 	if (d->count > OPERAND_MAX / esize)
@@ -54,7 +54,8 @@ static pcclResult_t check_descriptor(const pcclReduceDescriptor_t *d)
 			(unsigned long long)(OPERAND_MAX / esize));
 	if (d->quantization_options.algorithm != pcclQuantNone)
 		return pccl_fail(pcclInternalError,
-			"quantization_options.algorithm is %d: quantization is not in this release, use "
+			"quantization_options.algorithm is %d: quantization is not in this "
+			"release, use "
 			"pcclQuantNone",
 			(int)d->quantization_options.algorithm);
 	return pcclSuccess;
@@ -119,8 +120,8 @@ void pccl_reduce_release(pcclComm_t *c, uint32_t slot)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* Where the operand lies, and the result may go. Elements in registered memory are used by the agent
- * in place, which needs them aligned; others are copied. */
+/* Where the operand lies, and the result may go. Elements in registered memory are used by the
+ * agent in place, which needs them aligned; others are copied. */
 static pcclResult_t place(pcclComm_t *c, struct pccl_op *op, struct shm_sqe *e)
 {
 	pcclResult_t r;
@@ -264,8 +265,8 @@ static pcclResult_t launch(pcclComm_t *c, const void *send, void *recv,
 	return pcclSuccess;
 }
 
-static pcclResult_t check_arguments(const void *send, const void *recv,
-	const pcclReduceDescriptor_t *d, const pcclComm_t *c)
+static pcclResult_t check_arguments(
+	const void *send, const void *recv, const pcclReduceDescriptor_t *d, const pcclComm_t *c)
 {
 	pcclResult_t r = pccl_comm_check(c);
 
@@ -273,7 +274,9 @@ static pcclResult_t check_arguments(const void *send, const void *recv,
 		return r;
 	if (!send || !recv || !d)
 		return pccl_fail(pcclInvalidArgument, "%s must not be NULL",
-			!send ? "sendbuff" : !recv ? "recvbuff" : "descriptor");
+			!send   ? "sendbuff"
+			: !recv ? "recvbuff"
+				: "descriptor");
 	return pcclSuccess;
 }
 

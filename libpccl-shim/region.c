@@ -20,7 +20,7 @@ struct pccl_registered {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below; held for moments only */
-static struct pccl_registered **table;			 /* sorted by address */
+static struct pccl_registered **table;                   /* sorted by address */
 static size_t n_table, cap_table;
 
 void pccl_region_after_fork(void)
@@ -48,8 +48,8 @@ static pcclResult_t map_fd(int fd, size_t size, struct pccl_map *m)
 	return pcclSuccess;
 }
 
-pcclResult_t pccl_map_alloc(struct pccl_session *s, uint64_t size, enum wl_region_use use,
-	struct pccl_map *ret)
+pcclResult_t pccl_map_alloc(
+	struct pccl_session *s, uint64_t size, enum wl_region_use use, struct pccl_map *ret)
 {
 	struct wl_request request = {.type = WL_REGION_ALLOC, .size = size, .use = use};
 	struct wl_request give_back = {.type = WL_REGION_FREE};
@@ -67,7 +67,7 @@ pcclResult_t pccl_map_alloc(struct pccl_session *s, uint64_t size, enum wl_regio
 		char text[PCCL_TEXT_MAX];
 
 		/* The sentence about the mapping is the one to keep. */
-		strcpy(text, pcclGetLastError());
+		pccl_keep_text(text);
 		give_back.region = m.region;
 		pccl_session_call(s, &give_back, &reply, NULL, 0);
 		return pccl_fail(r, "%s", text);
@@ -78,8 +78,8 @@ pcclResult_t pccl_map_alloc(struct pccl_session *s, uint64_t size, enum wl_regio
 	return pcclSuccess;
 }
 
-pcclResult_t pccl_map_result(struct pccl_session *s, uint32_t comm, uint64_t region,
-	struct pccl_map *ret)
+pcclResult_t pccl_map_result(
+	struct pccl_session *s, uint32_t comm, uint64_t region, struct pccl_map *ret)
 {
 	struct wl_request request = {.type = WL_REGION_MAP, .comm = comm, .region = region};
 	struct pccl_map m = {.region = region};
@@ -175,7 +175,7 @@ static bool insert(struct pccl_registered *r)
 	pthread_mutex_lock(&lock);
 	if (n_table == cap_table) {
 		size_t cap = cap_table ? cap_table * 2 : 16;
-		struct pccl_registered **t = realloc(table, cap * sizeof *t);
+		struct pccl_registered **t = realloc(table, cap * sizeof(struct pccl_registered *));
 
 		if (!t)
 			goto out;
@@ -245,8 +245,8 @@ pcclResult_t pcclMemFree(void *ptr)
 		res = pccl_fail(pcclInvalidArgument,
 			"%p is not the start of memory from pcclMemAlloc", ptr);
 	} else if (table[i - 1]->users > 0) {
-		res = pccl_fail(pcclInvalidUsage,
-			"operations in flight use the memory: await them first");
+		res = pccl_fail(
+			pcclInvalidUsage, "operations in flight use the memory: await them first");
 	} else {
 		r = table[i - 1];
 		memmove(&table[i - 1], &table[i], (n_table - i) * sizeof(struct pccl_registered *));

@@ -24,11 +24,11 @@ struct pccl_map {
 
 /* Asks for a region of at least size bytes and maps that many. The maps of WL_REGION_STAGING are
  * not inherited by forked children. */
-pcclResult_t pccl_map_alloc(struct pccl_session *s, uint64_t size, enum wl_region_use use,
-	struct pccl_map *ret);
+pcclResult_t pccl_map_alloc(
+	struct pccl_session *s, uint64_t size, enum wl_region_use use, struct pccl_map *ret);
 /* Maps the result region that a completion of the communicator names. */
-pcclResult_t pccl_map_result(struct pccl_session *s, uint32_t comm, uint64_t region,
-	struct pccl_map *ret);
+pcclResult_t pccl_map_result(
+	struct pccl_session *s, uint32_t comm, uint64_t region, struct pccl_map *ret);
 /* Unmaps; with a session that is alive also gives the region back. Errors do not matter here. */
 void pccl_map_free(struct pccl_session *s, struct pccl_map *m);
 void pccl_map_drop(struct pccl_map *m);

@@ -35,7 +35,7 @@ struct pccl_session {
 	char path[PCCL_SOCKET_PATH_MAX];
 
 	pthread_mutex_t lock; /* of all below */
-	bool reading;	      /* some thread is the leader */
+	bool reading;         /* some thread is the leader */
 	bool dead;
 	uint32_t code; /* when dead: pcclResult_t and sentence */
 	char text[WL_TEXT_MAX];
@@ -272,8 +272,8 @@ pcclResult_t pccl_session_call(struct pccl_session *s, struct wl_request *reques
 		remove_waiter(s, &w);
 		pthread_mutex_unlock(&s->lock);
 		pthread_cond_destroy(&w.cond);
-		return pccl_fail(pcclInternalError, "a request cannot be encoded: %s",
-			cc_err_str(err));
+		return pccl_fail(
+			pcclInternalError, "a request cannot be encoded: %s", cc_err_str(err));
 	}
 	/* After a failed send there may still be a goodbye to read: go on until the end of file. */
 	while (!w.done && !s->dead) {
@@ -331,15 +331,14 @@ pcclResult_t pccl_session_fail(struct pccl_session *s)
 	memcpy(text, s->text, sizeof text);
 	pthread_mutex_unlock(&s->lock);
 	return pccl_fail(pccl_result_of(code),
-		"the session with the agent at %s has ended: %s; call pcclConnect again",
-		s->path, text);
+		"the session with the agent at %s has ended: %s; call pcclConnect again", s->path,
+		text);
 }
 
 static pcclResult_t hello(struct pccl_session *s)
 {
-	struct wl_request request = {.type = WL_HELLO,
-		.version_min = WL_VERSION_MIN,
-		.version_max = WL_VERSION_MAX};
+	struct wl_request request = {
+		.type = WL_HELLO, .version_min = WL_VERSION_MIN, .version_max = WL_VERSION_MAX};
 	struct timeval bound = {.tv_sec = HELLO_TIMEOUT_MS / 1000}, none = {0};
 	struct wl_reply reply = {0};
 	pcclResult_t r;
@@ -348,8 +347,9 @@ static pcclResult_t hello(struct pccl_session *s)
 	setsockopt(s->sock.fd, SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof bound);
 	r = pccl_session_call(s, &request, &reply, NULL, 0);
 	setsockopt(s->sock.fd, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof none);
-	if (r == pcclVersionMismatch || (r == pcclSuccess && (reply.version < WL_VERSION_MIN ||
-								     reply.version > WL_VERSION_MAX)))
+	if (r == pcclVersionMismatch ||
+		(r == pcclSuccess &&
+			(reply.version < WL_VERSION_MIN || reply.version > WL_VERSION_MAX)))
 		return pccl_fail(pcclVersionMismatch,
 			"this library speaks versions %u to %u of the local protocol, the agent at "
 			"%s speaks %u to %u: install matching releases",

@@ -23,9 +23,9 @@ struct pccl_session *pccl_session_ref(struct pccl_session *s);
 void pccl_session_unref(struct pccl_session *s); /* NULL is fine */
 
 /*
- * Sends the request (req_id is filled in) and waits for its reply, without bound. want_fds descriptors
- * must come with it; they are the caller's then. On success *reply and fds are set. Errors: the
- * agent's code and text, or pcclAgentUnavailable when the session has ended.
+ * Sends the request (req_id is filled in) and waits for its reply, without bound. want_fds
+ * descriptors must come with it; they are the caller's then. On success *reply and fds are set.
+ * Errors: the agent's code and text, or pcclAgentUnavailable when the session has ended.
  */
 pcclResult_t pccl_session_call(struct pccl_session *s, struct wl_request *request,
 	struct wl_reply *reply, int *fds, unsigned want_fds);

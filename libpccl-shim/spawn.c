@@ -21,9 +21,9 @@
 #include "common/cc_sys.h"
 #include "libpccl-shim/program.h"
 
-#define SYSTEM_SOCKET	 PCCL_RUNDIR "/agent.sock"
+#define SYSTEM_SOCKET    PCCL_RUNDIR "/agent.sock"
 #define START_TIMEOUT_MS 10000
-#define LOCK_POLL_MS	 20
+#define LOCK_POLL_MS     20
 
 /* Nobody listens: there may be an agent elsewhere, or one may be started. */
 static bool nobody_there(int error)
@@ -54,7 +54,7 @@ static bool is_own_directory(const char *path)
 	struct stat st;
 
 	return path && path[0] == '/' && stat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
-		st.st_uid == geteuid();
+	       st.st_uid == geteuid();
 }
 
 static pcclResult_t refuse_directory(const char *dir, const char *why)
@@ -65,8 +65,8 @@ static pcclResult_t refuse_directory(const char *dir, const char *why)
 
 /*
  * Opens the folder for this user's agent, made if it is missing, and writes its name. It lies in a
- * place where others can write, so whoever came first may have made it: nothing in it can be trusted
- * unless the folder is ours alone.
+ * place where others can write, so whoever came first may have made it: nothing in it can be
+ * trusted unless the folder is ours alone.
  */
 static pcclResult_t open_private_dir(char *dir, size_t size, int *ret_fd)
 {
@@ -89,8 +89,8 @@ static pcclResult_t open_private_dir(char *dir, size_t size, int *ret_fd)
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return refuse_directory(dir, errno == ELOOP || errno == ENOTDIR
-				? "it is a symbolic link or a file; remove it"
-				: strerror(errno));
+						     ? "it is a symbolic link or a file; remove it"
+						     : strerror(errno));
 	if (fstat(fd, &st) < 0 || st.st_uid != geteuid()) {
 		close(fd);
 		return refuse_directory(dir, "it belongs to another user");
@@ -103,8 +103,8 @@ static pcclResult_t open_private_dir(char *dir, size_t size, int *ret_fd)
 	return pcclSuccess;
 }
 
-/* The agent detaches itself; its first process ends when it is ready. Returns a wait status, -1 when
- * somebody else has taken it (a SIGCHLD handler), -2 when it took too long. */
+/* The agent detaches itself; its first process ends when it is ready. Returns a wait status, -1
+ * when somebody else has taken it (a SIGCHLD handler), -2 when it took too long. */
 static int await_start(pid_t pid)
 {
 	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -143,8 +143,8 @@ static pcclResult_t start_agent(const char *dir, int dir_fd, const char *path, i
 
 	snprintf(socket_arg, sizeof socket_arg, "%s", path);
 	pccl_program_find("PCCL_AGENTD", "pcclagentd", program, sizeof program);
-	log_fd = openat(dir_fd, "agent.log",
-		O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+	log_fd = openat(
+		dir_fd, "agent.log", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (log_fd < 0)
 		return pccl_fail(pcclAgentUnavailable, "cannot write %s/agent.log: %s", dir,
 			strerror(errno));
@@ -178,8 +178,8 @@ static pcclResult_t start_and_connect(const char *dir, int dir_fd, const char *p
 	listener = cc_listen_unix(path, SOCK_SEQPACKET, 0600);
 	if (listener < 0)
 		return pccl_fail(pcclAgentUnavailable, "cannot make the socket %s: %s", path,
-			listener == CC_ERR_EXIST ? "something else is in its place" :
-						   strerror(errno));
+			listener == CC_ERR_EXIST ? "something else is in its place"
+						 : strerror(errno));
 	r = start_agent(dir, dir_fd, path, listener);
 	/* The listener stays open until we are connected or have given up: a connection that waits
 	 * in it would otherwise be refused before the agent had a chance. */
@@ -256,7 +256,8 @@ pcclResult_t pccl_agent_connect(int *ret_fd, char *path)
 		r = try_connect(path, ret_fd);
 		if (r == pcclSuccess && *ret_fd < 0)
 			return pccl_fail(pcclAgentUnavailable,
-				"no agent listens at %s, which PCCL_AGENT_SOCKET names: start it, or "
+				"no agent listens at %s, which PCCL_AGENT_SOCKET names: start it, "
+				"or "
 				"correct the variable",
 				path);
 		return r;

@@ -9,8 +9,10 @@
 #include "libpccl-shim/comm.h"
 #include "libpccl-shim/session.h"
 
-#define STAGING_MIN  ((uint64_t)64 * 1024)
-#define RESULT_IDLE_NS ((uint64_t)5000000000) /* as the agent keeps them; a mapping holds the memory */
+#define STAGING_MIN ((uint64_t)64 * 1024)
+/* A mapping holds the memory. Longer than the agent keeps an idle region, so that one which the
+ * agent takes to be mapped here is. */
+#define RESULT_IDLE_NS ((uint64_t)10000000000)
 
 /* Four sizes per power of two: at most a quarter is wasted, and similar operations share. */
 static uint64_t size_class(uint64_t size)

@@ -20,7 +20,7 @@
 #define COMPLAINTS_BURST 20u
 #define COMPLAINT_NS     MS(500)
 
-_Noreturn void agentd_out_of_memory(const char *what)
+void agentd_out_of_memory(const char *what)
 {
 	cc_log(CC_LOG_ERR, "out of memory: %s", what);
 	_exit(EX_OSERR);
@@ -34,7 +34,7 @@ void agentd_copy_text(char *dst, size_t size, const char *src)
 	dst[n] = '\0';
 }
 
-void agentd_complain(struct agentd *d, const char *fmt, ...)
+void agentd_complain(struct agentd *d, int level, const char *fmt, ...)
 {
 	uint64_t now = cc_now_ns(), more = (now - d->complain_refill_ns) / COMPLAINT_NS;
 	char line[768];
@@ -57,7 +57,7 @@ void agentd_complain(struct agentd *d, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof line, fmt, ap);
 	va_end(ap);
-	cc_log(CC_LOG_WARNING, "%s", line);
+	cc_log(level, "%s", line);
 }
 
 /* ---- actions ---- */
@@ -291,7 +291,7 @@ void agentd_stop(struct agentd *d, const char *why)
 	d->stopping = true;
 	cc_listener_free(d->session_listener);
 	d->session_listener = NULL;
-	d->stop_at_ns = cc_now_ns() + (d->runs ? STOP_NS : 0);
+	d->stop_at_ns = cc_now_ns() + STOP_NS;
 	session_goodbye_all(d, why);
 }
 

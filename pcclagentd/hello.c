@@ -167,10 +167,12 @@ static int send_ack(int fd, uint16_t code, const char *text)
 
 static void refuse(struct half *h, enum wlk_code code, const char *text)
 {
+	/* While a run ends here, others may still want to connect. */
+	int level = code == WLK_REFUSED_RUN ? CC_LOG_INFO : CC_LOG_WARNING;
 	char from[CC_ADDR_STR_SIZE];
 
-	agentd_complain(
-		h->port->d, "refused a connection from %s: %s", cc_addr_str(&h->from, from), text);
+	agentd_complain(h->port->d, level, "refused a connection from %s: %s",
+		cc_addr_str(&h->from, from), text);
 	if (send_ack(h->fd, (uint16_t)code, text) < 0) {
 		half_free(h, false);
 		return;
@@ -238,7 +240,8 @@ static void judge(struct half *h)
 	struct run *r;
 
 	if (wlk_hello_get(h->buf, &hello, &why) < 0) {
-		agentd_complain(d, "malformed hello on port %u: %s", h->port->number, why);
+		agentd_complain(
+			d, CC_LOG_WARNING, "malformed hello on port %u: %s", h->port->number, why);
 		half_free(h, false);
 		return;
 	}
@@ -273,7 +276,8 @@ static bool looks_right(struct half *h)
 	char text[WLK_TEXT_MAX], from[CC_ADDR_STR_SIZE];
 
 	if (memcmp(h->buf, magic, h->have < 4 ? h->have : 4) != 0) {
-		agentd_complain(h->port->d, "%s sent something else than a hello to port %u",
+		agentd_complain(h->port->d, CC_LOG_WARNING,
+			"%s sent something else than a hello to port %u",
 			cc_addr_str(&h->from, from), h->port->number);
 		half_free(h, false);
 		return false;
@@ -428,7 +432,7 @@ void ports_tick(struct agentd *d, uint64_t now)
 		if (now < h->deadline)
 			continue;
 		if (!h->lingering)
-			agentd_complain(d, "%s said no hello on port %u within 5 s",
+			agentd_complain(d, CC_LOG_WARNING, "%s said no hello on port %u within 5 s",
 				cc_addr_str(&h->from, from), h->port->number);
 		half_free(h, false);
 	}

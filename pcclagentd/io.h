@@ -38,7 +38,7 @@
 
 /* Without memory for its books the agent cannot go on; everything it holds goes with it. */
 #define uthash_fatal(msg) agentd_out_of_memory(msg)
-_Noreturn void agentd_out_of_memory(const char *what);
+__attribute__((noreturn)) void agentd_out_of_memory(const char *what);
 #include <utlist.h>
 #include <uthash.h>
 
@@ -219,8 +219,9 @@ struct agentd {
 /* Passes ev to the core and carries out what it answers. While actions are carried out the event
  * waits its turn (its text is copied; it may then have no request, sqe or msg). */
 void agentd_feed(struct agentd *d, const struct agt_event *ev);
-/* One log line about a client or peer that misbehaves; too many of them are counted instead. */
-__attribute__((format(printf, 2, 3))) void agentd_complain(struct agentd *d, const char *fmt, ...);
+/* One log line about what came from outside; too many of them are counted instead. */
+__attribute__((format(printf, 3, 4))) void agentd_complain(
+	struct agentd *d, int level, const char *fmt, ...);
 /* Like strlcpy; cuts. */
 void agentd_copy_text(char *dst, size_t size, const char *src);
 
@@ -285,6 +286,7 @@ void result_give_back(struct result *res);
 struct result *result_find(struct agentd *d, uint32_t session, uint64_t region);
 /* The session gets the region's descriptor: remember. False: too many. */
 bool result_add_mapper(struct result *res, uint32_t session);
+bool result_is_mapped(const struct result *res, uint32_t session);
 void result_tick(struct agentd *d, uint64_t now);
 void result_free_all(struct agentd *d);
 
@@ -294,7 +296,7 @@ struct run *run_find(struct agentd *d, uint32_t run);
 void run_open(struct agentd *d, uint32_t run, const struct cc_addr *addr);
 void run_send(struct agentd *d, uint32_t run, const struct wm_msg *m);
 void run_close(struct agentd *d, uint32_t run);
-void run_ready(struct agentd *d, uint32_t run, const struct cc_id *id, const struct cc_id *key);
+void run_ready(struct agentd *d, uint32_t id, const struct cc_id *run_id, const struct cc_id *key);
 void run_free_if_done(struct run *r);
 void run_tick(struct agentd *d, uint64_t now);
 void run_free_all(struct agentd *d);

@@ -174,11 +174,18 @@ struct result *result_find(struct agentd *d, uint32_t session, uint64_t region)
 	return NULL;
 }
 
-bool result_add_mapper(struct result *res, uint32_t session)
+bool result_is_mapped(const struct result *res, uint32_t session)
 {
 	for (uint32_t i = 0; i < res->n_mappers; i++)
 		if (res->mappers[i] == session)
 			return true;
+	return false;
+}
+
+bool result_add_mapper(struct result *res, uint32_t session)
+{
+	if (result_is_mapped(res, session))
+		return true;
 	if (res->n_mappers == ENG_MEMBERS_MAX)
 		return false;
 	res->mappers[res->n_mappers++] = session;

@@ -92,7 +92,7 @@ static void on_closed(void *arg, int err, const char *text)
 	r->conn = NULL;
 	r->why[0] = '\0';
 	if (err == CC_ERR_PROTO || err == CC_ERR_LIMIT || err == CC_ERR_VERSION)
-		agentd_complain(r->d, "%s: %s", label(r, who), why);
+		agentd_complain(r->d, CC_LOG_WARNING, "%s: %s", label(r, who), why);
 	tell_down(r, why);
 }
 

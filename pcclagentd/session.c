@@ -115,7 +115,7 @@ void session_drop(struct agentd *d, uint32_t session, uint32_t code, const char 
 	va_start(ap, fmt);
 	vsnprintf(bye.text, sizeof bye.text, fmt, ap);
 	va_end(ap);
-	agentd_complain(d, "%s closed: %s", label(s, who), bye.text);
+	agentd_complain(d, CC_LOG_WARNING, "%s closed: %s", label(s, who), bye.text);
 	discard_input(s->fd);
 	(void)put(s, &bye, NULL, 0); /* who does not read it needs no goodbye */
 	session_close(d, s);
@@ -310,12 +310,13 @@ static int open_pidfd(int fd, uint32_t pid)
 static bool may_come_in(struct agentd *d, const struct account *a, uint32_t uid)
 {
 	if (HASH_COUNT(d->sessions) >= SESSIONS_MAX) {
-		agentd_complain(d, "refused a process of uid %" PRIu32 ": %u sessions are open",
-			uid, SESSIONS_MAX);
+		agentd_complain(d, CC_LOG_WARNING,
+			"refused a process of uid %" PRIu32 ": %u sessions are open", uid,
+			SESSIONS_MAX);
 		return false;
 	}
 	if (a->sessions >= d->cfg.sessions_per_user) {
-		agentd_complain(d,
+		agentd_complain(d, CC_LOG_WARNING,
 			"refused a process of uid %" PRIu32 ": this user has %" PRIu32 " sessions",
 			uid, a->sessions);
 		return false;

@@ -102,7 +102,9 @@ static void fill_members(struct xfer *x, const struct agt_xfer *t, struct eng_xf
 			.slot = comm_slot(m->h.comm, m->h.slot),
 			.staged = !(q->flags & SHM_SQE_IN_REGISTERED)};
 	}
-	if (x->n_members == 1 && only->out)
+	/* Whoever has to put old contents back when we die must have them mapped by now. */
+	if (x->n_members == 1 && only->out &&
+		result_is_mapped(x->result, only->h.comm->session))
 		spec->direct = only->out->map + e->out_off;
 }
 

@@ -123,6 +123,11 @@ static int get_hello(const Ccoip__Hello *p, struct wm_hello *m, const char **why
 		return wire_bad(why, "hello.port_shared_state: must be at most 65535");
 	if (p->port_benchmark > UINT16_MAX)
 		return wire_bad(why, "hello.port_benchmark: must be at most 65535");
+	/* The master sends the addresses on; one that leads nowhere would be everybody's problem.
+	 */
+	for (uint32_t i = 0; i < m->n_addrs; i++)
+		if (cc_addr_is_any(&m->addrs[i]))
+			return wire_bad(why, "hello.addrs: must not be 0.0.0.0 or ::");
 	m->port_p2p = (uint16_t)p->port_p2p;
 	m->port_shared_state = (uint16_t)p->port_shared_state;
 	m->port_benchmark = (uint16_t)p->port_benchmark;

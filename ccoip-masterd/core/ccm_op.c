@@ -10,7 +10,7 @@
 bool ccm_op_voted(const struct ccm_op *o, const struct ccm_peer *p)
 {
 	return p->phase == CCM_PEER_ACCEPTED && p->slot / 64 < o->n_words &&
-		(o->voted[p->slot / 64] >> (p->slot % 64) & 1);
+	       (o->voted[p->slot / 64] >> (p->slot % 64) & 1);
 }
 
 void ccm_op_free(struct ccm_op *o)
@@ -244,8 +244,8 @@ static void count_vote(struct ccm_op *o, struct ccm_peer *p, const struct wm_op_
 }
 
 /* Why p must not vote; NULL when it may. */
-static const char *vote_objection(const struct ccm_peer *p, const struct wm_op_vote *v,
-	const struct ccm_op *o)
+static const char *vote_objection(
+	const struct ccm_peer *p, const struct wm_op_vote *v, const struct ccm_op *o)
 {
 	if (p->phase != CCM_PEER_ACCEPTED)
 		return "before it was accepted";
@@ -285,8 +285,9 @@ void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 			continue;
 		why = vote_objection(p, v, o);
 		if (why) {
-			ccm_peer_violation(m, p, "it voted for an operation (group %u, tag %" PRIu64
-				") %s", v->group, v->tag, why);
+			ccm_peer_violation(m, p,
+				"it voted for an operation (group %u, tag %" PRIu64 ") %s",
+				v->group, v->tag, why);
 			continue;
 		}
 		if (p->seat->group->n_accepted < 2) {
@@ -312,8 +313,8 @@ static void op_done(struct ccm *m, struct ccm_op *o)
 	op_end(m, o);
 }
 
-static void report_failed(struct ccm *m, struct ccm_agent *a, struct ccm_op *o,
-	const struct wm_op_report *r)
+static void report_failed(
+	struct ccm *m, struct ccm_agent *a, struct ccm_op *o, const struct wm_op_report *r)
 {
 	char text[WM_TEXT_MAX], said[WM_TEXT_MAX];
 	struct ccm_agent *suspect = NULL;
@@ -335,7 +336,8 @@ void ccm_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_op_report
 
 	if (r->seq == 0 || r->seq > m->last_seq) {
 		ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
-			"protocol violation: a report on operation %" PRIu64 ", which never started",
+			"protocol violation: a report on operation %" PRIu64
+			", which never started",
 			r->seq);
 		return;
 	}

@@ -34,12 +34,12 @@
  *	pcclAgentUnavailable   the agent cannot be reached (see the code's description)
  *
  * Threads. A communicator belongs to the thread that called pcclConnect on it, its main thread;
- * calls from other threads are refused with pcclInvalidUsage, with the exceptions named at
- * pcclAllReduceAsync, pcclArePeersPending and pcclDestroyCommunicator. Different communicators of
- * one process are independent of each other and may be used by different threads at the same time.
- * Functions that take no communicator may be called by any thread. A process made by fork() must
- * not use its parent's communicators or memory of pcclMemAlloc; it may call pcclInit and have its
- * own.
+ * other threads must not make calls on it, with the exceptions named at pcclAllReduceAsync,
+ * pcclArePeersPending and pcclDestroyCommunicator. This release does not check that. Different
+ * communicators of one process are independent of each other and may be used by different threads
+ *at the same time. Functions that take no communicator may be called by any thread. A process made
+ *by fork() must not use its parent's communicators or memory of pcclMemAlloc; its calls are refused
+ * with pcclInvalidUsage until it has called pcclInit, after which it can have its own.
  *
  * Values, names and layouts are those of the PCCL 1.0 binary interface, extended but never changed.
  */
@@ -382,7 +382,8 @@ PCCL_EXPORT pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator);
  *
  * pcclMasterConnectionFailed  no master answers at the address
  * pcclRankConnectionFailed    the peers of the run and this one could not be connected
- * pcclInvalidUsage            connected already, or the master refused this peer
+ * pcclInvalidUsage            connected already, the master refused this peer, or operations of an
+ *                             earlier connection have not been awaited
  * pcclVersionMismatch, pcclPermissionDenied, pcclTimeout
  * After a failure the communicator is as before and pcclConnect may be called again.
  */
@@ -572,7 +573,7 @@ PCCL_EXPORT pcclResult_t pcclRunMaster(pcclMasterInstance_t *master_instance);
 
 /*
  * Asks the master to end. Returns at once; pcclMasterAwaitTermination waits for the end. May be
- * called from a signal handler.
+ * called from a signal handler, and leaves the text of pcclGetLastError alone.
  *
  * pcclInvalidArgument  it is not running
  */
@@ -581,6 +582,7 @@ PCCL_EXPORT pcclResult_t pcclInterruptMaster(pcclMasterInstance_t *master_instan
 /*
  * Blocks until the master has ended: it was interrupted, or died by itself.
  *
+ * pcclInternalError    it has ended, but with an error
  * pcclInvalidArgument  it was never started
  */
 PCCL_EXPORT pcclResult_t pcclMasterAwaitTermination(pcclMasterInstance_t *master_instance);

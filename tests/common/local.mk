@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 
+EXTRA_DIST += tests/common/README.md
 noinst_HEADERS += tests/common/testlib.h
 
 check_PROGRAMS += tests/common/test_basics tests/common/test_addr tests/common/test_plan

@@ -8,11 +8,11 @@
 #include "tests/shim/fixture.h"
 
 enum placement {
-	STAGED = 0,	   /* neither is registered */
-	STAGED_IN_PLACE,   /* one ordinary buffer */
+	STAGED = 0,      /* neither is registered */
+	STAGED_IN_PLACE, /* one ordinary buffer */
 	SEND_REGISTERED,
 	RECV_REGISTERED,
-	BOTH_REGISTERED,   /* in one region, at odd offsets */
+	BOTH_REGISTERED, /* in one region, at odd offsets */
 	REGISTERED_IN_PLACE,
 	PLACEMENTS
 };
@@ -53,7 +53,8 @@ static inline struct buffers bf_new(enum placement placement, size_t bytes, uint
 	ck_assert_int_eq(pcclMemAlloc(2 * gap, &b.region), pcclSuccess);
 	b.send = (uint8_t *)(placement >= BOTH_REGISTERED || placement == SEND_REGISTERED
 				     ? b.region
-				     : b.plain) + 8;
+				     : b.plain) +
+		 8;
 	b.recv = (uint8_t *)(bf_recv_registered(placement) ? b.region : b.plain) + gap;
 	if (bf_in_place(placement))
 		b.recv = b.send;
@@ -75,7 +76,8 @@ static inline void bf_assert_result(const struct buffers *b)
 {
 	for (size_t i = 0; i < b->bytes; i++)
 		if (b->recv[i] != (b->operand[i] ^ FAKE_XOR))
-			ck_abort_msg("placement %d: byte %zu of the result is wrong", b->placement, i);
+			ck_abort_msg(
+				"placement %d: byte %zu of the result is wrong", b->placement, i);
 	if (!bf_in_place(b->placement))
 		ck_assert_int_eq(memcmp(b->send, b->operand, b->bytes), 0);
 }
@@ -86,7 +88,8 @@ static inline void bf_assert_untouched(const struct buffers *b)
 		"placement %d: the operand has changed", b->placement);
 	for (size_t i = 0; i < b->bytes && !bf_in_place(b->placement); i++)
 		if (b->recv[i] != OLD_RECV)
-			ck_abort_msg("placement %d: byte %zu of recvbuff has changed", b->placement, i);
+			ck_abort_msg(
+				"placement %d: byte %zu of recvbuff has changed", b->placement, i);
 }
 
 static inline pcclReduceDescriptor_t bf_descriptor(size_t bytes, uint64_t tag)

@@ -12,16 +12,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/cc_futex.h"
 #include "common/cc_shm.h"
 #include "common/cc_sys.h"
 
-#define CONNS	16
-#define COMMS	64
+#define CONNS   16
+#define COMMS   64
 #define REGIONS 1024
-#define QUEUED	256
-#define HELD	16
-#define TYPES	(WL_REGION_MAP + 1)
+#define QUEUED  256
+#define HELD    16
+#define TYPES   (WL_REGION_MAP + 1)
 
 #define MUST(x)                                                                                    \
 	do {                                                                                       \
@@ -436,8 +435,8 @@ void fake_stop(struct fake *f)
 	free(f);
 }
 
-void fake_script(struct fake *f, enum wl_type type, enum fake_action action, uint32_t code,
-	const char *text)
+void fake_script(
+	struct fake *f, enum wl_type type, enum fake_action action, uint32_t code, const char *text)
 {
 	pthread_mutex_lock(&f->lock);
 	f->script[type].action = action;
@@ -532,8 +531,7 @@ struct fake_op fake_take(struct fake *f)
 	return op;
 }
 
-/* The result region of the last operation in the slot, if it is large enough. */
-static uint64_t result_region(struct fake_op *op, uint64_t size)
+uint64_t fake_result_region(struct fake_op *op, uint64_t size)
 {
 	struct fake *f = op->f;
 	uint64_t id = 0;
@@ -553,78 +551,4 @@ static uint64_t result_region(struct fake_op *op, uint64_t size)
 	op->area = f->regions[id].map;
 	pthread_mutex_unlock(&f->lock);
 	return id;
-}
-
-void fake_begin(struct fake_op *op, enum shm_result_mode mode, uint32_t hosts, uint32_t segment_max)
-{
-	struct shm_slot *s = op->slot;
-
-	MUST(cc_plan_init(&op->plan, op->sqe.count, op->esize, hosts, segment_max) == 0);
-	op->mode = mode;
-	op->region = result_region(op, op->bytes + op->plan.n_segs);
-	op->flags = (_Atomic uint8_t *)(void *)(op->area + op->bytes);
-	memset(op->area + op->bytes, 0, op->plan.n_segs);
-	s->hosts = hosts;
-	s->segment_max = segment_max;
-	s->flags_off_lo = (uint32_t)op->bytes;
-	s->flags_off_hi = (uint32_t)(op->bytes >> 32);
-	s->result_region = op->region;
-	s->result_off = 0;
-	atomic_store_explicit(&s->mode, mode, memory_order_release);
-}
-
-void fake_await_input(struct fake_op *op, uint64_t bytes)
-{
-	struct pollfd p = {.fd = op->data_bell, .events = POLLIN};
-	uint64_t rung;
-
-	if (op->sqe.flags & SHM_SQE_IN_REGISTERED)
-		return;
-	while (atomic_load(&op->slot->in_done) < bytes) {
-		atomic_store(&op->slot->in_want, 1);
-		if (atomic_load(&op->slot->in_done) >= bytes)
-			break;
-		MUST(poll(&p, 1, 10000) > 0);
-		(void)!read(op->data_bell, &rung, sizeof rung);
-	}
-}
-
-void fake_segment(struct fake_op *op, uint32_t seg)
-{
-	struct cc_span span = cc_plan_segment(&op->plan, seg);
-	uint8_t *to = op->mode == SHM_RESULT_UNDO ? op->out : op->area;
-
-	if (op->mode == SHM_RESULT_UNDO) {
-		memcpy(op->area + span.off, op->out + span.off, span.len);
-		atomic_store(&op->flags[seg], 1);
-	}
-	for (uint64_t i = span.off; i < span.off + span.len; i++)
-		to[i] = op->in[i] ^ FAKE_XOR;
-	atomic_store(&op->flags[seg], 1);
-	if (atomic_load(&op->slot->wait) == SHM_WAIT_SEGMENTS &&
-		atomic_exchange(&op->slot->wait, SHM_WAIT_AWAKE) != SHM_WAIT_AWAKE)
-		cc_futex_wake(&op->slot->wait, 1);
-}
-
-void fake_end(struct fake_op *op, uint32_t code, const char *text)
-{
-	struct shm_slot *s = op->slot;
-
-	s->local_world = 2;
-	s->tx_bytes = op->bytes;
-	s->rx_bytes = 2 * op->bytes;
-	s->code = code;
-	snprintf(s->text, sizeof s->text, "%s", text ? text : "");
-	atomic_store(&s->state, SHM_SLOT_DONE);
-	if (atomic_exchange(&s->wait, SHM_WAIT_AWAKE) != SHM_WAIT_AWAKE)
-		cc_futex_wake(&s->wait, 1);
-}
-
-void fake_serve(struct fake_op *op, enum shm_result_mode mode)
-{
-	fake_begin(op, mode, 2, CC_PLAN_SEGMENT_MIN);
-	fake_await_input(op, op->bytes);
-	for (uint32_t i = 0; i < op->plan.n_segs; i++)
-		fake_segment(op, i);
-	fake_end(op, 0, NULL);
 }

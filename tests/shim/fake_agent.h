@@ -22,16 +22,16 @@ struct fake;
 
 enum fake_action {
 	FAKE_ANSWER = 0,
-	FAKE_REFUSE,	/* with code and text */
-	FAKE_HANG_UP,	/* close the connection instead */
-	FAKE_GOODBYE,	/* say code and text, then close it */
-	FAKE_GARBAGE,	/* answer with bytes that are no message */
-	FAKE_STRANGER,	/* answer a request that nobody made */
-	FAKE_NO_FDS,	/* success, without the descriptors */
-	FAKE_MORE_FDS,	/* success, with one descriptor too many */
+	FAKE_REFUSE,    /* with code and text */
+	FAKE_HANG_UP,   /* close the connection instead */
+	FAKE_GOODBYE,   /* say code and text, then close it */
+	FAKE_GARBAGE,   /* answer with bytes that are no message */
+	FAKE_STRANGER,  /* answer a request that nobody made */
+	FAKE_NO_FDS,    /* success, without the descriptors */
+	FAKE_MORE_FDS,  /* success, with one descriptor too many */
 	FAKE_BAD_QUEUE, /* COMM_CREATE: a queue pair of another version */
-	FAKE_UNSEALED,	/* REGION_ALLOC: memory that can be cut */
-	FAKE_HOLD,	/* answer when fake_release is called */
+	FAKE_UNSEALED,  /* REGION_ALLOC: memory that can be cut */
+	FAKE_HOLD,      /* answer when fake_release is called */
 };
 
 /* Listens at path, or on a descriptor that listens already. */
@@ -78,8 +78,12 @@ struct fake_op {
 
 /* Waits for the next submission. */
 struct fake_op fake_take(struct fake *f);
+/* A result region of at least this size for it, mapped at op->area: that of the last operation in
+ * the slot, if it is large enough. */
+uint64_t fake_result_region(struct fake_op *op, uint64_t size);
 /* Makes a result region and announces it. */
-void fake_begin(struct fake_op *op, enum shm_result_mode mode, uint32_t hosts, uint32_t segment_max);
+void fake_begin(
+	struct fake_op *op, enum shm_result_mode mode, uint32_t hosts, uint32_t segment_max);
 /* Waits until this many bytes have been copied in. */
 void fake_await_input(struct fake_op *op, uint64_t bytes);
 /* The result of one segment, flagged. */

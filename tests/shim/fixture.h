@@ -39,8 +39,8 @@ static inline void fx_remove_dir(void)
 static inline pcclCommCreateParams_t fx_params(void)
 {
 	return (pcclCommCreateParams_t){
-		.master_address = {.inet = {.protocol = inetIPv4, .ipv4 = {{127, 0, 0, 1}}},
-			.port = 48148}};
+		.master_address = {
+			.inet = {.protocol = inetIPv4, .ipv4 = {{127, 0, 0, 1}}}, .port = 48148}};
 }
 
 static inline pcclComm_t *fx_new_comm(void)

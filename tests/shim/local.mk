@@ -3,7 +3,7 @@
 noinst_HEADERS += tests/shim/buffers.h tests/shim/fake_agent.h tests/shim/fixture.h
 
 noinst_LTLIBRARIES += tests/shim/libfake.la
-tests_shim_libfake_la_SOURCES = tests/shim/fake_agent.c
+tests_shim_libfake_la_SOURCES = tests/shim/fake_agent.c tests/shim/fake_op.c
 tests_shim_libfake_la_LIBADD = proto/libwire.la common/libcommon-sys.la \
 	common/libcommon-pure.la $(PROTOBUF_C_LIBS)
 

@@ -19,9 +19,9 @@ static void play(struct fake_op *op, enum stage stage, enum shm_result_mode mode
 	if (stage == SUBMITTED)
 		return;
 	fake_begin(op, mode, 3, SEGMENT);
-	n = stage == BEGUN	    ? 0
+	n = stage == BEGUN           ? 0
 	    : stage == FIRST_SEGMENT ? 1
-	    : stage == HALF	     ? op->plan.n_segs / 2
+	    : stage == HALF          ? op->plan.n_segs / 2
 				     : op->plan.n_segs;
 	/* Not in the order of the buffer, as it is in a ring. */
 	for (uint32_t i = 0; i < n; i++)
@@ -266,7 +266,8 @@ START_TEST(lies_cost_the_operation_alone)
 	fx_assert_succeeds(pcclAllReduceAsync(b.send, b.recv, &d, fx_comm, &h));
 	op = fake_take(fx_agent);
 	if (lie == REGION_UNKNOWN)
-		fake_script(fx_agent, WL_REGION_MAP, FAKE_REFUSE, pcclInternalError, "no region 999");
+		fake_script(
+			fx_agent, WL_REGION_MAP, FAKE_REFUSE, pcclInternalError, "no region 999");
 	tell(&op, lie);
 	ck_assert_int_eq(pcclAwaitAsyncReduce(&h, NULL), pcclInternalError);
 	ck_assert_str_ne(pcclGetLastError(), "");
@@ -284,8 +285,8 @@ START_TEST(attributes_left_half_written)
 	int value;
 
 	fake_break_attrs(fx_agent);
-	ck_assert_int_eq(pcclGetAttribute(fx_comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &value),
-		pcclSuccess);
+	ck_assert_int_eq(
+		pcclGetAttribute(fx_comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &value), pcclSuccess);
 }
 END_TEST
 

@@ -71,7 +71,7 @@ static pcclMasterInstance_t *interrupted;
 static void on_signal(int sig)
 {
 	(void)sig;
-	pcclInterruptMaster(interrupted);
+	pcclInterruptMaster(interrupted); /* NOLINT(bugprone-signal-handler): it says so */
 }
 
 START_TEST(from_creation_to_the_end)

@@ -12,26 +12,30 @@ START_TEST(arguments_are_checked)
 	pcclAsyncReduceOp_t h;
 	double buf[4] = {0};
 
-	fx_assert_fails(pcclAllReduce(NULL, buf, &d, fx_comm, NULL), pcclInvalidArgument, "sendbuff");
-	fx_assert_fails(pcclAllReduce(buf, NULL, &d, fx_comm, NULL), pcclInvalidArgument, "recvbuff");
-	fx_assert_fails(pcclAllReduce(buf, buf, NULL, fx_comm, NULL), pcclInvalidArgument,
-		"descriptor");
+	fx_assert_fails(
+		pcclAllReduce(NULL, buf, &d, fx_comm, NULL), pcclInvalidArgument, "sendbuff");
+	fx_assert_fails(
+		pcclAllReduce(buf, NULL, &d, fx_comm, NULL), pcclInvalidArgument, "recvbuff");
+	fx_assert_fails(
+		pcclAllReduce(buf, buf, NULL, fx_comm, NULL), pcclInvalidArgument, "descriptor");
 	fx_assert_fails(pcclAllReduce(buf, buf, &d, NULL, NULL), pcclInvalidArgument, "NULL");
 	fx_assert_fails(pcclAllReduceAsync(buf, buf, &d, fx_comm, NULL), pcclInvalidArgument,
 		"reduce_handle_out");
 	fx_assert_fails(pcclAwaitAsyncReduce(NULL, NULL), pcclInvalidArgument, "reduce_handle");
 	d.count = 0;
-	fx_assert_fails(pcclAllReduce(buf, buf, &d, fx_comm, NULL), pcclInvalidArgument, "count is 0");
+	fx_assert_fails(
+		pcclAllReduce(buf, buf, &d, fx_comm, NULL), pcclInvalidArgument, "count is 0");
 	d.count = ((size_t)1 << 48) + 1;
 	fx_assert_fails(pcclAllReduce(buf, buf, &d, fx_comm, NULL), pcclInvalidArgument,
 		"the limit for elements of 1 bytes is 281474976710656");
 	d.src_descriptor.datatype = pcclDouble;
 	d.count = SIZE_MAX / 4;
-	fx_assert_fails(pcclAllReduce(buf, buf, &d, fx_comm, NULL), pcclInvalidArgument,
-		"35184372088832");
+	fx_assert_fails(
+		pcclAllReduce(buf, buf, &d, fx_comm, NULL), pcclInvalidArgument, "35184372088832");
 	d.count = 1;
 	d.src_descriptor.datatype = (pcclDataType_t)12;
-	fx_assert_fails(pcclAllReduce(buf, buf, &d, fx_comm, NULL), pcclInvalidArgument, "datatype");
+	fx_assert_fails(
+		pcclAllReduce(buf, buf, &d, fx_comm, NULL), pcclInvalidArgument, "datatype");
 	d.src_descriptor.datatype = pcclDouble;
 	d.op = (pcclRedOp_t)5;
 	fx_assert_fails(pcclAllReduce(buf, buf, &d, fx_comm, NULL), pcclInvalidArgument, "op: ");
@@ -41,12 +45,12 @@ START_TEST(arguments_are_checked)
 		"quantization is not in this release");
 	d.quantization_options.algorithm = pcclQuantNone;
 	d.count = 3;
-	fx_assert_fails(pcclAllReduce(buf, buf + 1, &d, fx_comm, NULL), pcclInvalidArgument,
-		"overlap");
-	fx_assert_fails(pcclAllReduce(buf + 1, buf, &d, fx_comm, NULL), pcclInvalidArgument,
-		"overlap");
-	fx_assert_fails(pcclAllReduceAsync(buf + 1, buf, &d, fx_comm, &h), pcclInvalidArgument,
-		"overlap");
+	fx_assert_fails(
+		pcclAllReduce(buf, buf + 1, &d, fx_comm, NULL), pcclInvalidArgument, "overlap");
+	fx_assert_fails(
+		pcclAllReduce(buf + 1, buf, &d, fx_comm, NULL), pcclInvalidArgument, "overlap");
+	fx_assert_fails(
+		pcclAllReduceAsync(buf + 1, buf, &d, fx_comm, &h), pcclInvalidArgument, "overlap");
 	ck_assert_uint_eq(fake_seen(fx_agent, WL_REGION_ALLOC), 0);
 }
 END_TEST
@@ -149,7 +153,7 @@ static const struct {
 
 START_TEST(every_type_has_its_size)
 {
-	struct buffers b = bf_new(STAGED_IN_PLACE, 100 * types[_i].size, 3);
+	struct buffers b = bf_new(STAGED_IN_PLACE, (size_t)100 * types[_i].size, 3);
 	pcclReduceDescriptor_t d = bf_descriptor(100, 3);
 	pcclAsyncReduceOp_t h;
 	struct fake_op op;
@@ -168,7 +172,8 @@ START_TEST(every_type_has_its_size)
 }
 END_TEST
 
-/* The operand is copied from where the agent needs it first, and the agent is told how far it is. */
+/* The operand is copied from where the agent needs it first, and the agent is told how far it is.
+ */
 START_TEST(operands_are_copied_in_ring_order)
 {
 	struct buffers b = bf_new(STAGED, 1500000, 1);
@@ -370,8 +375,8 @@ START_TEST(regions_are_found_by_address)
 			continue;
 		}
 		d.count = (size_t)tl_range(&rng, 1, SIZE - off);
-		fx_assert_succeeds(pcclAllReduceAsync(
-			region[k] + off, region[k] + off, &d, fx_comm, &h));
+		fx_assert_succeeds(
+			pcclAllReduceAsync(region[k] + off, region[k] + off, &d, fx_comm, &h));
 		op = fake_take(fx_agent);
 		ck_assert_uint_eq(op.sqe.flags, SHM_SQE_IN_REGISTERED | SHM_SQE_OUT_REGISTERED);
 		ck_assert_uint_eq(op.sqe.in_off, off);
@@ -392,8 +397,7 @@ START_TEST(odd_places_in_registered_memory_are_staged)
 
 	fx_assert_succeeds(pcclMemAlloc(4096, &p));
 	d.src_descriptor.datatype = pcclFloat;
-	fx_assert_succeeds(
-		pcclAllReduceAsync((char *)p + 2, (char *)p + 2, &d, fx_comm, &h));
+	fx_assert_succeeds(pcclAllReduceAsync((char *)p + 2, (char *)p + 2, &d, fx_comm, &h));
 	op = fake_take(fx_agent);
 	ck_assert_uint_eq(op.sqe.flags, 0);
 	fake_serve(&op, SHM_RESULT_AREA);

@@ -2,7 +2,7 @@
  *
  * The session with the agent: finding it, requests and replies, everything that can go wrong there.
  */
-#include <dirent.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -88,14 +88,14 @@ START_TEST(functions_of_later_releases_say_so)
 		"max_in_flight");
 	fx_assert_fails(pcclAllReduceMultipleWithRetry(NULL, 0, c, NULL, 1), pcclInternalError,
 		"not in this release");
-	fx_assert_fails(pcclSynchronizeSharedState(c, NULL,
-				PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY, NULL),
+	fx_assert_fails(pcclSynchronizeSharedState(
+				c, NULL, PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY, NULL),
 		pcclInvalidArgument, "shared_state");
-	fx_assert_fails(pcclSynchronizeSharedState(c, &state,
-				(pcclSharedStateSyncStrategy_t)3, NULL),
+	fx_assert_fails(
+		pcclSynchronizeSharedState(c, &state, (pcclSharedStateSyncStrategy_t)3, NULL),
 		pcclInvalidArgument, "strategy");
-	fx_assert_fails(pcclSynchronizeSharedState(c, &state,
-				PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY, NULL),
+	fx_assert_fails(pcclSynchronizeSharedState(
+				c, &state, PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY, NULL),
 		pcclInternalError, "not in this release");
 	fx_assert_succeeds(pcclDestroyCommunicator(c));
 }
@@ -124,13 +124,10 @@ END_TEST
 
 static unsigned open_descriptors(void)
 {
-	DIR *d = opendir("/proc/self/fd");
 	unsigned n = 0;
 
-	ck_assert_ptr_nonnull(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
+	for (int fd = 0; fd < 1024; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
 	return n;
 }
 
@@ -232,15 +229,14 @@ START_TEST(removed_from_the_run)
 }
 END_TEST
 
-static const enum fake_action endings[] = {
-	FAKE_HANG_UP, FAKE_GOODBYE, FAKE_GARBAGE, FAKE_STRANGER};
+static const enum fake_action endings[] = {FAKE_HANG_UP, FAKE_GOODBYE, FAKE_GARBAGE, FAKE_STRANGER};
 
 /* The session ends at each stage and in each way; a later pcclConnect starts over. */
 START_TEST(session_ends_while_waiting)
 {
 	enum fake_action end = endings[_i];
-	const char *words = end == FAKE_GOODBYE ? "shutting down"
-			    : end == FAKE_GARBAGE ? "malformed"
+	const char *words = end == FAKE_GOODBYE    ? "shutting down"
+			    : end == FAKE_GARBAGE  ? "malformed"
 			    : end == FAKE_STRANGER ? "nobody made"
 						   : "closed";
 	const enum wl_type at_connect[] = {WL_HELLO, WL_COMM_CREATE, WL_COMM_CONNECT};
@@ -353,7 +349,7 @@ START_TEST(threads_share_the_connection)
 		fx_assert_succeeds(pcclDestroyCommunicator(c[i]));
 	}
 	ck_assert_uint_eq(fake_accepted(fx_agent), 1);
-	ck_assert_uint_eq(fake_seen(fx_agent, WL_UPDATE_TOPOLOGY), 200 * THREADS);
+	ck_assert_uint_eq(fake_seen(fx_agent, WL_UPDATE_TOPOLOGY), (size_t)200 * THREADS);
 }
 END_TEST
 

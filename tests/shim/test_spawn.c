@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Private agents: where they are looked for, how they are started, and by how many at once. The agent
- * is tests/shim/standin_agentd.
+ * Private agents: where they are looked for, how they are started, and by how many at once. The
+ * agent is tests/shim/standin_agentd.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -82,7 +82,7 @@ START_TEST(an_agent_is_started_once_and_found_again)
 	pid = fork();
 	if (pid == 0) {
 		pcclInit();
-		_exit(pcclMemAlloc(1, &p) != pcclSuccess);
+		_exit(pcclMemAlloc(1, &p) == pcclSuccess ? 0 : 1);
 	}
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(status, 0);
@@ -109,7 +109,7 @@ START_TEST(processes_race)
 			close(gate[1]);
 			(void)!read(gate[0], &c, 1);
 			pcclInit();
-			_exit(pcclMemAlloc(1, &p) != pcclSuccess);
+			_exit(pcclMemAlloc(1, &p) == pcclSuccess ? 0 : 1);
 		}
 	}
 	close(gate[0]);

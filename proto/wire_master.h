@@ -116,6 +116,8 @@ struct wm_op_vote {
 	struct wm_op_params params;
 	uint32_t n_peers; /* 1 .. WM_PEERS_MAX */
 	struct cc_id *peers;
+	uint64_t losses; /* of the group, as the agent was told last; not the master's number: a loss
+			  * overtook the vote, it does not count and is answered with OP_ABORT */
 };
 
 /* One agent's completion vote for all its members of an operation. */
@@ -171,7 +173,8 @@ struct wm_round {
 
 struct wm_group_world {
 	uint32_t group;
-	uint32_t world; /* accepted peers */
+	uint32_t world;  /* accepted peers */
+	uint64_t losses; /* changes whenever the group loses an accepted peer */
 };
 
 /* Numbers behind pcclGetAttribute, exact at the moment of sending. */
@@ -206,6 +209,7 @@ struct wm_op_abort {
 	uint64_t seq;  /* 0: had not started */
 	uint32_t code; /* a pcclResult_t for the callers */
 	char text[WM_TEXT_MAX];
+	uint64_t losses; /* seq 0: as in the votes that this answers */
 };
 
 struct wm_op_done {

@@ -238,6 +238,7 @@ static int get_op_vote(const Ccoip__OpVote *p, struct wm_op_vote *m, const char 
 
 	m->group = p->group;
 	m->tag = p->tag;
+	m->losses = p->losses;
 	rc = get_params(p->params, &m->params, why);
 	if (rc == 0)
 		rc = get_ids(p->peers, p->n_peers, &m->peers, &m->n_peers, why,
@@ -383,6 +384,7 @@ static int get_world(const Ccoip__World *p, struct wm_world *m, const char **why
 				return wire_bad(why, "world.own: must not name a group twice");
 		m->own[i].group = p->own[i]->group;
 		m->own[i].world = p->own[i]->world;
+		m->own[i].losses = p->own[i]->losses;
 	}
 	return 0;
 }
@@ -413,6 +415,7 @@ static int get_op_abort(const Ccoip__OpAbort *p, struct wm_op_abort *m, const ch
 	m->group = p->group;
 	m->tag = p->tag;
 	m->seq = p->seq;
+	m->losses = p->losses;
 	rc = get_code(p->code, &m->code, why, "op_abort.code: must be 1 to 255");
 	if (rc == 0)
 		rc = wire_get_text(

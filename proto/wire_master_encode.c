@@ -155,6 +155,7 @@ static void put_op_vote(struct encoder *e, const struct wm_op_vote *m)
 	ccoip__op_params__init(params);
 	p->group = m->group;
 	p->tag = m->tag;
+	p->losses = m->losses;
 	p->params = params;
 	params->count = m->params.count;
 	params->dtype = m->params.dtype;
@@ -260,6 +261,7 @@ static void put_world(struct encoder *e, const struct wm_world *m, Ccoip__World 
 		ccoip__group_world__init(&v[i]);
 		v[i].group = m->own[i].group;
 		v[i].world = m->own[i].world;
+		v[i].losses = m->own[i].losses;
 	}
 }
 
@@ -294,6 +296,7 @@ static void put_op_abort(struct encoder *e, const struct wm_op_abort *m)
 	p->group = m->group;
 	p->tag = m->tag;
 	p->seq = m->seq;
+	p->losses = m->losses;
 	p->code = m->code;
 	p->text = put_text(e, m->text, sizeof m->text);
 }

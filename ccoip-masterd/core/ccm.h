@@ -19,6 +19,8 @@
  *   a vote is aborted with pcclRankConnectionLost; the new world is announced before the abort; a
  *   rewiring round starts unless an accepting one was running, which is restarted without the peer.
  *   Votes are counted again: the leaver may have been the last one missing.
+ *   A vote whose agent had not been told of the loss is answered like the aborted ones: no attempt
+ *   spans a loss, so that all who call several operations at once see the same ones fail.
  * - Round failure: failed pairs name the agents that cannot reach each other. Newcomers among them
  *   are kicked with the reason; between old members another ring order that avoids the pairs is
  *   tried, and when there is none the agent with the most failures (at a tie: the unreachable one)

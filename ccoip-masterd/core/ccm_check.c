@@ -106,6 +106,7 @@ static const char *check_op(const struct ccm *m, const struct ccm_op *o)
 	REQUIRE(voters == o->n_voters, "an operation's count of voters is wrong");
 	REQUIRE(reported == o->n_reported, "an operation's count of reports is wrong");
 	REQUIRE(g->n_accepted > 1, "an operation in a group of one");
+	REQUIRE(o->losses == g->losses, "an operation outlived a loss");
 	REQUIRE((o->seq != 0) == (o->state != CCM_VOTE_INITIATE_COLLECTIVE_COMMS),
 		"an operation's state and its number disagree");
 	REQUIRE(o->seq <= m->last_seq, "an operation from the future");

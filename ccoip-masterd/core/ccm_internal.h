@@ -136,6 +136,7 @@ struct ccm_group {
 	struct ccm_seat **next_ring; /* of the round in progress */
 	uint32_t n_next, next_pool;
 	struct ccm_op *ops;
+	uint64_t losses; /* m->losses at the group's last one */
 	struct ccm_slots peer_slots, seat_slots;
 	bool failed; /* only within ccm_verdict.c */
 	bool lost;   /* an accepted peer is gone, its operations are not aborted yet */
@@ -163,6 +164,7 @@ struct ccm_op {
 	uint64_t seq;                    /* 0 until it starts */
 	uint64_t born_ns;
 	struct wm_op_params params; /* of the first vote */
+	uint64_t losses;            /* of the group: the same in all votes */
 	bool conflict;              /* a vote differed: text says how */
 	char text[WM_TEXT_MAX];
 	uint32_t n_votes;

@@ -347,7 +347,7 @@ static void accepted_lost(struct ccm *m, struct ccm_peer *p, const char *why)
 			ccm_peer_label(p, label), g->id, why);
 	}
 	g->n_lost++;
-	m->losses++;
+	g->losses = ++m->losses;
 	m->changed = true;
 	m->rewire = true;
 }

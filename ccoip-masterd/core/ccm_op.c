@@ -66,6 +66,7 @@ static struct ccm_op *op_get(struct ccm *m, struct ccm_group *g, const struct wm
 	o->group = g;
 	o->born_ns = m->now;
 	o->params = v->params;
+	o->losses = v->losses;
 	if (!make_room(m, o))
 		goto err_free;
 	HASH_ADD(hh, m->ops, key, sizeof o->key, o);
@@ -117,6 +118,7 @@ static void op_abort(struct ccm *m, struct ccm_op *o, uint32_t code, const char 
 		x->group = o->group->id;
 		x->tag = o->key.tag;
 		x->seq = o->seq;
+		x->losses = o->losses;
 		x->code = code;
 		ccm_print(x->text, sizeof x->text, "%s", text);
 	}
@@ -258,14 +260,30 @@ static const char *vote_objection(
 	return NULL;
 }
 
-static void refuse_alone(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
+/* A vote that cannot count is answered like one whose operation was aborted. */
+static void refuse_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v,
+	uint32_t code, const char *text)
 {
 	struct wm_op_abort *x = &ccm_send(m, a, WM_OP_ABORT)->u.op_abort;
 
 	x->group = v->group;
 	x->tag = v->tag;
-	x->code = WIRE_TOO_FEW_PEERS;
-	ccm_print(x->text, sizeof x->text, "group %u has no other peer now", v->group);
+	x->losses = v->losses;
+	x->code = code;
+	ccm_print(x->text, sizeof x->text, "%s", text);
+}
+
+/* Does the vote count as it is? Else it has been answered. */
+static bool vote_counts(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v,
+	const struct ccm_group *g)
+{
+	if (g->n_accepted < 2)
+		refuse_vote(m, a, v, WIRE_TOO_FEW_PEERS, "the group has no other peer now");
+	else if (v->losses != g->losses)
+		refuse_vote(m, a, v, WIRE_RANK_CONNECTION_LOST, g->loss);
+	else
+		return true;
+	return false;
 }
 
 void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
@@ -276,6 +294,11 @@ void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 	const char *why;
 	uint32_t i;
 
+	if (v->losses > m->losses) {
+		ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
+			"protocol violation: a vote that knows of losses to come");
+		return;
+	}
 	HASH_FIND(hh, m->ops, &key, sizeof key, o);
 	for (i = 0; i < v->n_peers && !m->oom; i++) {
 		p = ccm_peer_of(m, a, &v->peers[i], "an operation's vote");
@@ -290,10 +313,8 @@ void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 				v->group, v->tag, why);
 			continue;
 		}
-		if (p->seat->group->n_accepted < 2) {
-			refuse_alone(m, a, v);
+		if (!vote_counts(m, a, v, p->seat->group))
 			return;
-		}
 		o = op_get(m, p->seat->group, v);
 		if (o)
 			count_vote(o, p, &v->params);

@@ -84,6 +84,26 @@ static void keep_round(struct fk_host *h, const struct wm_round *r)
 	}
 }
 
+static uint64_t *losses_of(struct fk_host *h, uint32_t group)
+{
+	uint32_t i;
+
+	for (i = 0; i < h->n_losses && h->losses[i].group != group; i++)
+		;
+	ck_assert_uint_lt(i, sizeof h->losses / sizeof h->losses[0]);
+	if (i == h->n_losses)
+		h->losses[h->n_losses++] = (struct fk_losses){group, 0};
+	return &h->losses[i].losses;
+}
+
+static void keep_losses(struct fk_host *h, const struct wm_world *w)
+{
+	uint32_t i;
+
+	for (i = 0; i < w->n; i++)
+		*losses_of(h, w->own[i].group) = w->own[i].losses;
+}
+
 static void deliver(struct fk *f, struct ccm_action *x)
 {
 	struct fk_host *h = host_of(f, x->conn);
@@ -98,7 +118,10 @@ static void deliver(struct fk *f, struct ccm_action *x)
 	if (x->msg.type == WM_COMMIT) {
 		ck_assert_uint_ge(x->msg.u.commit.epoch, h->epoch);
 		h->epoch = x->msg.u.commit.epoch;
+		keep_losses(h, &x->msg.u.commit.world);
 	}
+	if (x->msg.type == WM_WORLD)
+		keep_losses(h, &x->msg.u.world);
 	if (f->drop)
 		return;
 	if (h->n == h->cap) {
@@ -319,7 +342,8 @@ void fk_vote_params(const struct fk_peer *p, uint64_t tag, struct wm_op_params p
 	struct cc_id id = p->id;
 	struct wm_msg msg = {.type = WM_OP_VOTE};
 
-	msg.u.op_vote = (struct wm_op_vote){p->group, tag, params, 1, &id};
+	msg.u.op_vote = (struct wm_op_vote){
+		p->group, tag, params, 1, &id, *losses_of(p->host, p->group)};
 	fk_send(p->host, &msg);
 }
 
@@ -336,7 +360,8 @@ void fk_vote_many(const struct fk_peer *p, size_t n, uint64_t tag)
 
 	for (i = 0; i < n; i++)
 		ids[i] = p[i].id;
-	msg.u.op_vote = (struct wm_op_vote){p->group, tag, fk_params, (uint32_t)n, ids};
+	msg.u.op_vote = (struct wm_op_vote){p->group, tag, fk_params, (uint32_t)n, ids,
+		*losses_of(p->host, p->group)};
 	fk_send(p->host, &msg);
 	free(ids);
 }

@@ -25,6 +25,11 @@ struct fk_host {
 	struct wm_msg last;    /* what fk_take returned, owned */
 	struct wm_round round; /* the last ROUND, owned */
 	uint64_t epoch;
+	struct fk_losses { /* what it was told about its groups */
+		uint32_t group;
+		uint64_t losses;
+	} losses[16];
+	uint32_t n_losses;
 	char closed[WM_TEXT_MAX]; /* why the master closed it */
 };
 

@@ -61,17 +61,37 @@ void sim_link_result(struct sim *s, const struct sim_event *ev)
 	sim_host_step(s, h, &e);
 }
 
-/* Data does not flow from src to dst any more. */
+static const struct sim_part *part_of(
+	const struct sim_xfer *x, const struct cc_id *agent, struct sim *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < x->n_parts; i++)
+		if (cc_id_eq(&s->hosts[x->parts[i].host].id, agent))
+			return &x->parts[i];
+	return NULL;
+}
+
+/* Data does not flow from src to dst any more. Where both have all there is to have, none is
+ * missed. */
 static void break_xfers(struct sim *s, unsigned src, const struct cc_id *dst)
 {
+	const struct sim_part *to;
 	struct sim_xfer *x;
 	uint32_t i;
 
-	for (x = s->xfers; x; x = x->next)
-		for (i = 0; i < x->n_parts; i++)
-			if (x->parts[i].live && x->parts[i].host == src &&
-				x->parts[i].x.hosts > 1 && cc_id_eq(&x->parts[i].x.next, dst))
+	for (x = s->xfers; x; x = x->next) {
+		for (i = 0; i < x->n_parts; i++) {
+			const struct sim_part *p = &x->parts[i];
+
+			if (!p->live || p->host != src || p->x.hosts < 2 ||
+				!cc_id_eq(&p->x.next, dst))
+				continue;
+			to = part_of(x, dst, s);
+			if (!p->done || !to || !to->done)
 				x->broken = true;
+		}
+	}
 }
 
 /* One end learns that the link is gone. */

@@ -46,13 +46,14 @@ class Toll:
         self.most = max(self.most, *losses)
 
 
-def duration(peers, line):
-    """How long an operation takes here when nobody dies, s."""
-    began = time.monotonic()
-    wrong = judge(lib.together(peers, line))
-    if wrong:
-        raise lib.Failed(f"{line}: {wrong}")
-    return time.monotonic() - began
+def window(peers, line):
+    """When an operation is under way here when nobody dies: s from the command."""
+    sent = time.monotonic_ns()
+    answers = lib.together(peers, f"reduce {line}")
+    if judge(answers):
+        raise lib.Failed(f"{line}: {judge(answers)}")
+    return ((min(a["begin"] for a in answers) - sent) / 1e9,
+            (max(a["end"] for a in answers) - sent) / 1e9)
 
 
 def add_victim(lab, survivors, number, host):
@@ -94,13 +95,14 @@ def many_kills():
         lab.start()
         survivors = lab.start_peers(SURVIVOR_HOSTS, streams=2)
         victim = add_victim(lab, survivors, 99, 2)
-        lasts = [duration([*survivors, victim], f"reduce {line}") for line in OPERATIONS]
-        lasts = [duration([*survivors, victim], f"reduce {line}") for line in OPERATIONS]
+        for _ in range(2):  # the first ones warm up
+            windows = [window([*survivors, victim], line) for line in OPERATIONS]
         for k in range(KILLS):
             which = k % len(OPERATIONS)
             line = f"{OPERATIONS[which]} tag={k % 3} seed={k}"
             several = 4 if k % 4 == 3 else 0
-            delay = rng.uniform(0, 1.1 * lasts[which] * (several or 1))
+            begin, end = windows[which]
+            delay = rng.uniform(0.9 * begin, end) * (several or 1)
             kill_one(toll, survivors, victim, line, delay, several)
             lab.drop_peer(victim)
             victim = add_victim(lab, survivors, 100 + k, k % HOSTS)
@@ -122,12 +124,11 @@ def other_group():
         lib.form_run(peers)
         mine, others = peers[:3], peers[3:]
         victim = mine.pop()
-        for peer in mine:
-            peer.send(f"reduce {OPERATIONS[2]}")
-        lib.together(others, f"submit slot=0 {OPERATIONS[3]} tag=1 ids={ids_of(others)}")
+        lib.submit_all(mine, [OPERATIONS[2]], random)
+        lib.submit_all(others, [OPERATIONS[3]], random, ids=ids_of(others))
         victim.kill()
         wrong = judge(lib.together(others, "await slot=0"))
-        codes = [p.read()["code"] for p in mine]
+        codes = [a["code"] for a in lib.together(mine, "await slot=0")]
         check(not wrong and codes == [RANK_CONNECTION_LOST] * 2,
               "a death in one peer group does not harm another", f"{wrong} {codes}")
 
@@ -137,20 +138,18 @@ def agent_death():
         lab.start()
         peers = lab.start_peers((0, 0, 1, 1))
         here, there = peers[:2], peers[2:]
-        line = f"{OPERATIONS[3]} tag=1"
+        line = f"{OPERATIONS[2]} tag=0"
         # without the last peer the operation cannot end before the agent is killed
-        for peer in peers[:3]:
-            peer.send(f"reduce {line}")
-        time.sleep(0.05)
+        lib.submit_all(peers[:3], [OPERATIONS[2]], random)
         killed_at = time.monotonic_ns()
         lab.agents[1].process.kill()
         lab.agents[1].process.wait()
-        answers = [p.read() for p in here]
+        answers = lib.together(here, "await slot=0")
         took = max(a["end"] for a in answers) - killed_at
         check(all(a["code"] == RANK_CONNECTION_LOST and a["check"] == "ok" for a in answers)
               and took < BOUND_NS, f"an agent is killed: peers elsewhere know after "
               f"{took / 1e6:.1f} ms", answers)
-        answers = [there[0].read(), there[1].call(f"reduce {line}")]
+        answers = [there[0].call("await slot=0"), there[1].call(f"reduce {line}")]
         check(all(a["code"] != SUCCESS and a["check"] == "ok" for a in answers),
               f"its own peers get an error: {answers[0]['code']}, {answers[0]['text']}", answers)
         answers = lib.together(here, f"reduce {line} ids={ids_of(here)} verify=1")
@@ -164,12 +163,11 @@ def vanished_host():
     with lib.Lab(2) as lab:
         lab.start()
         peers = lab.start_peers((0, 0, 1))
-        line = f"{OPERATIONS[2]} tag=1"
-        for peer in peers[:2]:
-            peer.send(f"reduce {line}")
+        line = f"{OPERATIONS[2]} tag=0"
+        lib.submit_all(peers[:2], [OPERATIONS[2]], random)
         began = time.monotonic()
         lab.agents[1].process.send_signal(signal.SIGSTOP)
-        answers = [p.read() for p in peers[:2]]
+        answers = lib.together(peers[:2], "await slot=0")
         took = time.monotonic() - began
         check(all(a["code"] == RANK_CONNECTION_LOST and a["check"] == "ok" for a in answers)
               and took < 15, f"an agent falls silent: the others know after {took:.1f} s", answers)
@@ -186,12 +184,10 @@ def master_death():
     with lib.Lab(2) as lab:
         lab.start()
         peers = lab.start_peers((0, 1, 1))
-        for peer in peers[:2]:
-            peer.send(f"reduce {OPERATIONS[2]}")
-        time.sleep(0.05)
+        lib.submit_all(peers[:2], [OPERATIONS[2]], random)
         lab.master.process.kill()
         lab.master.process.wait()
-        answers = [p.read() for p in peers[:2]]
+        answers = lib.together(peers[:2], "await slot=0")
         check(all(a["code"] == lib.MASTER_CONNECTION_FAILED and a["check"] == "ok"
                   for a in answers), f"the master is killed: {answers[0]['text']}", answers)
         lab.daemons.remove(lab.master)

@@ -11,7 +11,7 @@
 #include "common/cc_log.h"
 #include "proto/wire_frame.h"
 
-#define MAX_CLIENTS     64u
+#define MAX_CLIENTS     512u
 #define MAX_REQUEST     4096u /* bytes of payload */
 #define IDLE_TIMEOUT_MS 30000u
 

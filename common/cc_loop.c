@@ -115,6 +115,8 @@ void cc_loop_free(struct cc_loop *l)
 		event_free(l->signals[i]);
 		free(l->signal_args[i]);
 	}
+	/* Streams that were closed while libevent had news of them are held by that. */
+	event_base_loop(l->base, EVLOOP_NONBLOCK);
 	event_base_free(l->base);
 	free(l);
 }

@@ -111,7 +111,7 @@ static void op_abort(struct ccm *m, struct ccm_op *o, uint32_t code, const char 
 	uint32_t i;
 
 	for (i = 0; i < o->n_parts; i++) {
-		if (!o->parts[i].seat || o->parts[i].seat->agent->dead)
+		if (!o->parts[i].seat)
 			continue;
 		x = &ccm_send(m, o->parts[i].seat->agent, WM_OP_ABORT)->u.op_abort;
 		x->group = o->group->id;
@@ -173,7 +173,7 @@ static bool may_start(const struct ccm *m, const struct ccm_group *g)
 static void op_evaluate(struct ccm *m, struct ccm_op *o)
 {
 	struct ccm_group *g = o->group;
-	bool complete = o->n_votes == g->n_accepted && !g->lost && o->seq == 0;
+	bool complete = o->n_votes == g->n_accepted && o->seq == 0;
 
 	if (complete && o->conflict) {
 		op_abort(m, o, WIRE_INVALID_ARGUMENT, o->text);

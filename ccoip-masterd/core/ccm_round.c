@@ -94,7 +94,6 @@ static void send_round(struct ccm *m, struct ccm_agent *a)
 	}
 	a->round = m->last_round;
 	a->reported = false;
-	a->n_failures = 0;
 	m->round.n_agents++;
 }
 

@@ -188,8 +188,20 @@ static long double float_value(const struct type *t, uint64_t bits)
 	uint64_t mantissa = bits & (((uint64_t)1 << t->mantissa) - 1);
 	int exponent_max = (1 << t->exponent) - 1;
 	int exponent = (int)(bits >> t->mantissa) & exponent_max;
+	float single;
+	double twice;
 	long double v;
 
+	if (t->size == 4) {
+		uint32_t b = (uint32_t)bits;
+
+		memcpy(&single, &b, sizeof single);
+		return single;
+	}
+	if (t->size == 8) {
+		memcpy(&twice, &bits, sizeof twice);
+		return twice;
+	}
 	if (exponent == exponent_max)
 		v = mantissa ? NAN : INFINITY;
 	else if (exponent == 0)

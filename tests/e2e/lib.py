@@ -42,6 +42,10 @@ class Failed(Exception):
     """What the test needs did not happen; the text says what."""
 
 
+class Skipped(Exception):
+    """The test cannot be run here; the text says why."""
+
+
 # ---------------------------------------------------------------------------- results
 
 
@@ -95,6 +99,9 @@ def run(test, limit):
     except Failed as error:
         where = traceback.extract_tb(error.__traceback__)
         check(False, f"{error} ({', '.join(f'{f.name}:{f.lineno}' for f in where[1:])})")
+    except Skipped as reason:
+        print(f"# skipped: {reason}")
+        sys.exit(77)
     except Exception:  # pylint: disable=broad-except
         traceback.print_exc(file=sys.stdout)
         check(False, "the test itself")
@@ -354,7 +361,7 @@ class Lab:
         return self
 
     def __exit__(self, kind, _error, _trace):
-        bad = results.failed or (kind and kind is not SystemExit)
+        bad = results.failed or (kind and kind not in (SystemExit, Skipped))
         for peer in self.peers:
             peer.gone()
         for daemon in self.daemons:
@@ -376,12 +383,13 @@ class Lab:
 
     def spawn(self, name, host, args, stdin=subprocess.DEVNULL, stdout=None, env=None):
         self.count += 1
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("PCCL_")}
         log = self.folder / f"{self.count:03}-{name}.log"
         with open(log, "wb") as out:
             process = subprocess.Popen(
                 self.hosts.command(host, [str(a) for a in args]), stdin=stdin,
                 stdout=stdout or out, stderr=out, preexec_fn=_die_with_parent,
-                env={**os.environ, "XDG_RUNTIME_DIR": str(self.folder), **(env or {})})
+                env={**inherited, "XDG_RUNTIME_DIR": str(self.folder), **(env or {})})
         return process, log
 
     def await_socket(self, daemon, files, found):
@@ -438,12 +446,13 @@ class Lab:
             self.start_agent(host)
         return self
 
-    def start_peer(self, number, host=0, streams=1, group=0, master=None, env=None, ready=True):
-        environment = {} if env is not None and "PCCL_AGENT_AUTOSPAWN" in env else {
-            "PCCL_AGENT_SOCKET": str(self.agents[host].socket)} if host in self.agents else {}
+    def start_peer(self, number, host=0, group=0, master=None, env=None, ready=True):
+        environment = {}
+        if host in self.agents:
+            environment["PCCL_AGENT_SOCKET"] = str(self.agents[host].socket)
         process, log = self.spawn(f"peer-{number}", host, [
-            PEER, f"id={number}", f"master={master or self.master.address}", f"group={group}",
-            f"streams={streams}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            PEER, f"id={number}", f"master={master or self.master.address}", f"group={group}"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             env={**environment, **(env or {})})
         peer = Peer(process, number, host, log)
         self.peers.append(peer)
@@ -457,11 +466,11 @@ class Lab:
 
     def start_peers(self, places, streams=1, group=0, first=0, master=None):
         """Peers first, first + 1, ... on the hosts named by places; they form a run."""
-        peers = [self.start_peer(first + k, host, streams, group, master, ready=False)
+        peers = [self.start_peer(first + k, host, group, master, ready=False)
                  for k, host in enumerate(places)]
         for peer in peers:
             peer.read()
-        form_run(peers)
+        form_run(peers, streams)
         return peers
 
     def check_alive(self):
@@ -470,19 +479,43 @@ class Lab:
                 raise Failed(f"{daemon.name} has ended, with status {daemon.process.returncode}")
 
 
-def form_run(peers, world=None):
-    """Has new peers connect, the first of them to a fresh run."""
+def form_run(peers, streams=1):
+    """Has peers make communicators and connect them to a fresh run."""
     for peer in peers:
-        peer.send("create", "connect")
-    for peer in peers:
-        peer.send(f"until world={world or len(peers)}")
+        peer.send(f"create streams={streams}", "connect", f"until world={len(peers)}")
     for peer in peers:
         for what in ("create", "connect", "until"):
             answer = peer.read()
             if answer["what"] != what or answer["code"] != SUCCESS:
                 raise Failed(f"peer {peer.number}: {what}: {answer}")
-        if answer["world"] != (world or len(peers)):
+        if answer["world"] != len(peers):
             raise Failed(f"peer {peer.number} is in a run of {answer['world']}")
+
+
+def submit_all(peers, operations, rng, **words):
+    """Each peer submits all operations (the words of each) in an order of its own; slot and tag are
+    their index. Returns when all are submitted."""
+    common = " ".join(f"{k}={v}" for k, v in words.items())
+    for peer in peers:
+        order = rng.sample(range(len(operations)), len(operations))
+        peer.send(*(f"submit slot={k} tag={k} {operations[k]} {common}" for k in order))
+    for peer in peers:
+        for _ in operations:
+            answer = peer.read()
+            if answer["code"] != SUCCESS:
+                raise Failed(f"peer {peer.number}: submit: {answer}")
+
+
+def await_all(peers, count, rng, seconds=None):
+    """Each peer awaits slots 0 .. count - 1 in an order of its own. Answers: [slot][peer]."""
+    orders = [rng.sample(range(count), count) for _ in peers]
+    for peer, order in zip(peers, orders):
+        peer.send(*(f"await slot={k}" for k in order))
+    answers = [[None] * len(peers) for _ in range(count)]
+    for number, (peer, order) in enumerate(zip(peers, orders)):
+        for k in order:
+            answers[k][number] = peer.read(seconds)
+    return answers
 
 
 def ids_of(peers):

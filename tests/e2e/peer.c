@@ -5,7 +5,7 @@
  * most say code=N (a pcclResult_t), begin= and end= (CLOCK_MONOTONIC, ns) and, as the last word,
  * text= with what pcclGetLastError says, up to the end of the line.
  *
- *	create, connect, update, pending, destroy
+ *	create [streams=N], connect, update, pending, destroy
  *	until world=N ms=N        pcclUpdateTopology until the run has at least so many peers
  *	attr                      the four attributes
  *	submit slot=N OP          starts an operation
@@ -391,8 +391,10 @@ static int attribute(pcclAttribute_t a)
 static void do_create(void)
 {
 	uint64_t begin = now();
-	pcclResult_t r = pcclCreateCommunicator(&peer.params, &peer.comm);
+	pcclResult_t r;
 
+	peer.params.p2p_connection_pool_size = (uint32_t)number("streams", "1");
+	r = pcclCreateCommunicator(&peer.params, &peer.comm);
 	printf("create");
 	say_outcome(r, begin, now());
 }
@@ -568,7 +570,6 @@ int main(int argc, char **argv)
 	peer.id = (uint32_t)number("id", "0");
 	peer.params.master_address = parse_address(word("master", NULL));
 	peer.params.peer_group = (uint32_t)number("group", "0");
-	peer.params.p2p_connection_pool_size = (uint32_t)number("streams", "1");
 	if (pcclInit() != pcclSuccess)
 		die("pcclInit", pcclGetLastError());
 	puts("ready");

@@ -426,6 +426,7 @@ START_TEST(a_connection_without_hello_ends)
 	fk_tick_silent(&f, 3200, a);
 	ck_assert(!a->open);
 	assert_contains(a->closed, "no hello");
+	ck_assert_uint_eq(fk_count(a, WM_HEARTBEAT), 0);
 }
 END_TEST
 
@@ -435,6 +436,10 @@ START_TEST(a_suspended_master_blames_nobody)
 	struct fk_peer p = fk_join(a, 0);
 
 	fk_tick(&f, 300);
+	a->auto_report = false;
+	(void)fk_join(a, 0);
+	fk_topo(&p);
+	ck_assert(fk_status(&f).round_active);
 	f.now += 60000000000;
 	fk_tick_silent(&f, 300, a);
 	ck_assert(a->open);

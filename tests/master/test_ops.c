@@ -280,9 +280,9 @@ START_TEST(operations_wait_for_a_topology_vote_under_way)
 	/* From another thread of the program that waits in the vote. */
 	fk_topo(&p);
 	fk_topo(&q);
-	x = fk_join(a, 0);
 	fk_vote(&p, 1);
 	fk_vote(&q, 1);
+	x = fk_join(fk_host(&f, "d", "10.0.0.4"), 0);
 	fk_forget(&f);
 	fk_topo(&r);
 	ck_assert_uint_eq(fk_count(a, WM_COMMIT), 1);
@@ -411,6 +411,26 @@ START_TEST(votes_outstanding_are_bounded)
 }
 END_TEST
 
+START_TEST(nothing_starts_in_the_step_of_a_loss)
+{
+	struct fk_peer two[2] = {fk_join(a, 0), p};
+	uint64_t tag;
+
+	fk_topo(&p);
+	fk_topo(&q);
+	fk_topo(&r);
+	for (tag = 0; tag < 256; tag++)
+		fk_vote(&p, tag);
+	fk_vote(&q, 999);
+	fk_vote(&r, 999);
+	fk_forget(&f);
+	fk_vote_many(two, 2, 999); /* p has too many: without it the votes are complete */
+	ck_assert(!fk_present(&p));
+	ck_assert_uint_eq(fk_count(b, WM_OP_START), 0);
+	ck_assert_uint_eq(fk_count(b, WM_OP_ABORT), 1);
+}
+END_TEST
+
 START_TEST(part_of_a_vote_may_be_void)
 {
 	/* One of the peers was kicked a moment ago. */
@@ -478,6 +498,7 @@ int main(void)
 	tcase_add_loop_test(tc, voting_twice_for_an_operation_is_a_violation, 0, 2);
 	tcase_add_test(tc, voting_for_another_group_is_a_violation);
 	tcase_add_test(tc, votes_outstanding_are_bounded);
+	tcase_add_test(tc, nothing_starts_in_the_step_of_a_loss);
 	tcase_add_test(tc, part_of_a_vote_may_be_void);
 	tcase_add_test(tc, a_waiting_operation_names_who_is_awaited);
 	suite_add_tcase(s, tc);

@@ -133,7 +133,6 @@ static bool is_in(const struct fk_peer *p, enum ccm_connection_state s)
 static void vote_everywhere(uint32_t group, uint64_t tag)
 {
 	struct wm_op_params x = fk_params;
-	struct ccm_peer_info info;
 	size_t i;
 
 	for (i = 0; i < k.n_peers; i++) {
@@ -307,7 +306,6 @@ static void come_to_rest(void)
 	for (i = 0; i < GROUPS; i++) /* a loss ends the operations of a group */
 		for (n = 0; n < k.n_peers; n++) {
 			struct fk_peer *p = &k.peers[n];
-			struct ccm_peer_info info;
 
 			if (p->group != i || !p->host->open || !fk_present(p) ||
 				fk_info(p).phase != CCM_PEER_ACCEPTED)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's core: connection rounds, rings, and how an agent is reached.
+ * The master's core: connection rounds and rings.
  */
 #include <string.h>
 
@@ -8,8 +8,8 @@
 #include "tests/master/fake.h"
 
 static struct fk f;
-static struct fk_host *h[6];
-static struct fk_peer p[6];
+static struct fk_host *h[8];
+static struct fk_peer p[8];
 
 static void setup(void)
 {
@@ -67,6 +67,23 @@ static void manual(void)
 		f.hosts[i]->auto_report = false;
 }
 
+static void vote_all(size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		fk_topo(&p[i]);
+}
+
+/* The first n hosts report success. */
+static void report_all(size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		fk_round_report(h[i], NULL, NULL);
+}
+
 START_TEST(the_ring_follows_the_order_of_registration)
 {
 	struct ccm_peer_info info;
@@ -75,9 +92,7 @@ START_TEST(the_ring_follows_the_order_of_registration)
 	run_of(3);
 	second = fk_join(h[0], 0);
 	manual();
-	fk_topo(&p[0]);
-	fk_topo(&p[1]);
-	fk_topo(&p[2]);
+	vote_all(3);
 	ck_assert_str_eq(ring(3), "abc");
 	ck_assert_uint_eq(h[0]->round.rings[0].n_members, 2);
 	ck_assert(cc_id_eq(&h[0]->round.rings[0].members[0], &p[0].id));
@@ -85,8 +100,7 @@ START_TEST(the_ring_follows_the_order_of_registration)
 	info = fk_info(&second);
 	ck_assert_int_eq(info.phase, CCM_PEER_REGISTERED);
 	ck_assert_int_eq(info.state, CCM_CONNECTING_TO_PEERS);
-	fk_round_report(h[0], NULL, NULL);
-	fk_round_report(h[1], NULL, NULL);
+	report_all(2);
 	ck_assert_uint_eq(fk_count(h[0], WM_COMMIT), 0);
 	fk_round_report(h[2], NULL, NULL);
 	ck_assert_uint_eq(fk_take(h[0], WM_COMMIT)->u.commit.world.global, 4);
@@ -106,8 +120,7 @@ START_TEST(one_round_has_the_rings_of_all_groups_of_an_agent)
 	x = fk_join(h[0], 1);
 	y = fk_join(h[1], 2);
 	manual();
-	fk_topo(&p[0]);
-	fk_topo(&p[1]);
+	vote_all(2);
 	ck_assert_uint_eq(h[0]->round.n_rings, 2);
 	ck_assert_uint_eq(h[0]->round.rings[1].group, 1);
 	ck_assert_uint_eq(h[0]->round.rings[1].hosts, 1);
@@ -127,8 +140,7 @@ START_TEST(the_pool_is_the_largest_that_a_member_asks_for)
 	msg.u.join.pool_size = 16;
 	fk_send(h[1], &msg);
 	manual();
-	fk_topo(&p[0]);
-	fk_topo(&p[1]);
+	vote_all(2);
 	ck_assert_uint_eq(h[0]->round.rings[0].pool_size, 16);
 	ck_assert_uint_eq(h[1]->round.rings[0].pool_size, 16);
 }
@@ -164,9 +176,7 @@ START_TEST(an_accepting_round_is_restarted_without_the_lost)
 	run_of(3);
 	manual();
 	x = fk_join(h[2], 0);
-	fk_topo(&p[0]);
-	fk_topo(&p[1]);
-	fk_topo(&p[2]);
+	vote_all(3);
 	round = h[0]->round.round;
 	fk_round_report(h[0], NULL, NULL);
 	late = fk_join(h[1], 0);
@@ -192,8 +202,7 @@ START_TEST(a_newcomer_lost_in_its_round_leaves_the_vote_answered)
 	run_of(2);
 	manual();
 	x = fk_join(h[1], 3);
-	fk_topo(&p[0]);
-	fk_topo(&p[1]);
+	vote_all(2);
 	fk_leave(&x, WM_LEAVE_CLEAN);
 	ck_assert(fk_take(h[0], WM_COMMIT)->u.commit.accept);
 	ck_assert_uint_eq(h[0]->epoch, 2);
@@ -205,10 +214,18 @@ START_TEST(reports_on_old_rounds_are_passed_over)
 {
 	struct wm_msg msg = {.type = WM_ROUND_REPORT};
 
-	run_of(2);
+	run_of(3);
 	msg.u.round_report.round = 1;
 	fk_send(h[0], &msg);
+	manual();
+	fk_leave(&p[2], WM_LEAVE_CLEAN);
+	fk_send(h[0], &msg);
+	fk_send(h[0], &msg);
 	ck_assert(h[0]->open);
+	fk_round_report(h[1], NULL, NULL);
+	ck_assert(fk_status(&f).round_active);
+	fk_round_report(h[0], NULL, NULL);
+	ck_assert(!fk_status(&f).round_active);
 }
 END_TEST
 
@@ -256,9 +273,7 @@ START_TEST(a_failure_names_the_next_host)
 	run_of(3);
 	manual();
 	(void)fk_join(h[0], 0);
-	fk_topo(&p[0]);
-	fk_topo(&p[1]);
-	fk_topo(&p[2]);
+	vote_all(3);
 	fk_round_report(h[0], h[2], "timeout");
 	assert_contains(h[0]->closed, "not next in any ring");
 }
@@ -273,8 +288,7 @@ START_TEST(an_unreachable_newcomer_is_kicked_with_the_reason)
 	h[2] = fk_host(&f, "nat-host", "10.0.0.9");
 	x = fk_join(h[2], 0);
 	manual();
-	fk_topo(&p[0]);
-	fk_topo(&p[1]);
+	vote_all(2);
 	fk_round_report(h[0], NULL, NULL);
 	fk_round_report(h[2], NULL, NULL);
 	fk_round_report(h[1], h[2], "10.0.0.9:1003: connection timed out");
@@ -292,8 +306,7 @@ START_TEST(an_unreachable_newcomer_is_kicked_with_the_reason)
 	ck_assert(!fk_status(&f).round_active);
 	/* It may try again: nothing is held against it. */
 	x = fk_join(h[2], 0);
-	fk_topo(&p[0]);
-	fk_topo(&p[1]);
+	vote_all(2);
 	ck_assert_uint_eq(h[0]->round.rings[0].hosts, 3);
 }
 END_TEST
@@ -307,10 +320,8 @@ START_TEST(a_newcomer_that_cannot_reach_the_others_is_kicked)
 	x = fk_join(h[2], 0);
 	y = fk_join(h[0], 0); /* on a host that is a member: not at fault */
 	manual();
-	fk_topo(&p[0]);
-	fk_topo(&p[1]);
-	fk_round_report(h[0], NULL, NULL);
-	fk_round_report(h[1], NULL, NULL);
+	vote_all(2);
+	report_all(2);
 	fk_round_report(h[2], h[0], "refused");
 	assert_contains(fk_take(h[2], WM_KICK)->u.kick.text,
 		"host new could not reach host a: open the p2p port or set --advertise "
@@ -377,9 +388,7 @@ START_TEST(between_members_another_order_is_tried)
 	fail_ab();
 	ck_assert_str_eq(ring(3), "acb");
 	assert_contains(f.log, "host a could not reach host b");
-	fk_round_report(h[0], NULL, NULL);
-	fk_round_report(h[1], NULL, NULL);
-	fk_round_report(h[2], NULL, NULL);
+	report_all(3);
 	ck_assert_uint_eq(fk_take(h[0], WM_COMMIT)->u.commit.world.global, 3);
 	ck_assert_uint_eq(fk_status(&f).kicks, 0);
 }
@@ -391,32 +400,75 @@ START_TEST(failed_pairs_are_remembered_until_membership_changes)
 
 	run_of(4);
 	fail_ab();
-	fk_round_report(h[0], NULL, NULL);
-	fk_round_report(h[1], NULL, NULL);
-	fk_round_report(h[2], NULL, NULL);
+	report_all(3);
 	x = fk_join(h[2], 0);
-	fk_topo(&p[0]);
-	fk_topo(&p[1]);
-	fk_topo(&p[2]);
+	vote_all(3);
 	ck_assert_str_eq(ring(3), "acb");
-	fk_round_report(h[0], NULL, NULL);
-	fk_round_report(h[1], NULL, NULL);
-	fk_round_report(h[2], NULL, NULL);
+	report_all(3);
 	fk_leave(&x, WM_LEAVE_CLEAN);
 	ck_assert_str_eq(ring(3), "acb");
-	fk_round_report(h[0], NULL, NULL);
-	fk_round_report(h[1], NULL, NULL);
-	fk_round_report(h[2], NULL, NULL);
+	report_all(3);
 
-	x = fk_join(h[1], 0);
-	fk_topo(&p[0]);
-	fk_topo(&p[1]);
+	x = fk_join(h[1], 0); /* it changes for b */
+	vote_all(3);
+	ck_assert_str_eq(ring(3), "acb");
+	report_all(3);
+	(void)fk_join(h[2], 0);
+	vote_all(2);
+	fk_topo(&x);
 	fk_topo(&p[2]);
-	fk_round_report(h[0], NULL, NULL);
-	fk_round_report(h[1], NULL, NULL);
-	fk_round_report(h[2], NULL, NULL);
-	fk_leave(&x, WM_LEAVE_CLEAN);
 	ck_assert_str_eq(ring(3), "abc");
+}
+END_TEST
+
+START_TEST(the_link_that_closes_the_ring_counts)
+{
+	run_of(4);
+	manual();
+	fk_leave(&p[3], WM_LEAVE_CLEAN);
+	report_all(2);
+	fk_round_report(h[2], h[0], "refused");
+	ck_assert_str_eq(ring(3), "acb");
+}
+END_TEST
+
+START_TEST(without_newcomers_the_new_order_still_needs_a_round)
+{
+	/* Of the ring abcd the newcomer d cannot be reached, nor can b by a. */
+	run_of(3);
+	h[3] = fk_host(&f, "d", "10.0.0.4");
+	manual();
+	(void)fk_join(h[3], 0);
+	vote_all(3);
+	fk_round_report(h[0], h[1], "refused");
+	fk_round_report(h[1], NULL, NULL);
+	fk_round_report(h[2], h[3], "refused");
+	fk_round_report(h[3], NULL, NULL);
+	ck_assert_uint_eq(fk_count(h[3], WM_KICK), 1);
+	ck_assert_uint_eq(fk_count(h[0], WM_COMMIT), 0);
+	ck_assert_str_eq(ring(3), "acb");
+	ck_assert(h[0]->round.accept);
+}
+END_TEST
+
+START_TEST(without_newcomers_a_loss_still_needs_a_round)
+{
+	/* b is lost and its vote was the last one missing; the newcomer d cannot be reached. */
+	run_of(3);
+	h[3] = fk_host(&f, "d", "10.0.0.4");
+	manual();
+	(void)fk_join(h[3], 0);
+	fk_topo(&p[0]);
+	fk_topo(&p[2]);
+	fk_close(h[1], "gone");
+	fk_round_report(h[0], NULL, NULL);
+	fk_round_report(h[2], h[3], "refused");
+	fk_round_report(h[3], NULL, NULL);
+	ck_assert_uint_eq(fk_count(h[0], WM_COMMIT), 0);
+	ck_assert_str_eq(ring(2), "ac");
+	fk_round_report(h[0], NULL, NULL);
+	fk_round_report(h[2], NULL, NULL);
+	ck_assert(fk_take(h[0], WM_COMMIT)->u.commit.accept);
 }
 END_TEST
 
@@ -444,12 +496,12 @@ START_TEST(orders_are_not_tried_forever)
 	size_t rounds, i, k;
 
 	/* Nobody reaches c, whoever comes before it. */
-	run_of(6);
+	run_of(7);
 	manual();
-	fk_leave(&p[5], WM_LEAVE_CLEAN);
+	fk_leave(&p[6], WM_LEAVE_CLEAN);
 	for (rounds = 0; fk_present(&p[2]); rounds++) {
 		ck_assert_uint_lt(rounds, 6);
-		for (i = k = 0; i < 5; i++)
+		for (i = k = 0; i < 6; i++)
 			if (!cc_id_eq(&h[i]->round.rings[0].next.agent, &h[2]->id))
 				fk_round_report(h[i], NULL, NULL);
 			else
@@ -457,7 +509,17 @@ START_TEST(orders_are_not_tried_forever)
 		fk_round_report(h[k], h[2], "refused");
 	}
 	ck_assert_uint_eq(rounds, 4);
-	ck_assert_uint_eq(fk_status(&f).accepted, 4);
+	ck_assert_uint_eq(fk_status(&f).accepted, 5);
+	ck_assert_uint_eq(fk_status(&f).kicks, 1);
+	/* The count begins anew with the commit. */
+	for (i = 0; i < 6; i++)
+		if (i != 2)
+			fk_round_report(h[i], NULL, NULL);
+	fk_leave(&p[5], WM_LEAVE_CLEAN);
+	fk_round_report(h[1], NULL, NULL);
+	fk_round_report(h[3], NULL, NULL);
+	fk_round_report(h[4], NULL, NULL);
+	fk_round_report(h[0], h[1], "refused");
 	ck_assert_uint_eq(fk_status(&f).kicks, 1);
 }
 END_TEST
@@ -489,101 +551,17 @@ START_TEST(a_vote_during_a_rewiring_is_answered_after_it)
 	manual();
 	x = fk_join(h[0], 0);
 	fk_leave(&p[2], WM_LEAVE_CLEAN);
-	fk_topo(&p[0]);
-	fk_topo(&p[1]);
+	vote_all(2);
 	info = fk_info(&p[0]);
 	ck_assert_int_eq(info.state, CCM_VOTE_NO_NEW_PEERS_ESTABLISH_P2P_CONNECTIONS);
 	ck_assert(!h[0]->round.accept);
-	fk_round_report(h[0], NULL, NULL);
-	fk_round_report(h[1], NULL, NULL);
+	report_all(2);
 	ck_assert(!fk_take(h[0], WM_COMMIT)->u.commit.accept);
 	ck_assert(h[0]->round.accept);
-	fk_round_report(h[0], NULL, NULL);
-	fk_round_report(h[1], NULL, NULL);
+	report_all(2);
 	ck_assert(fk_take(h[0], WM_COMMIT)->u.commit.accept);
 	info = fk_info(&x);
 	ck_assert_int_eq(info.phase, CCM_PEER_ACCEPTED);
-}
-END_TEST
-
-static struct wm_endpoint endpoint_of(const char *from, const char *to, bool advertised)
-{
-	struct fk_host *a = fk_host(&f, "a", to), *b = fk_connect(&f, "b", from);
-	struct wm_msg msg = fk_hello(b);
-	struct wm_hello *x = &msg.u.hello;
-	struct fk_peer q = fk_join(a, 0);
-
-	x->advertised = advertised;
-	x->n_addrs = 2;
-	ck_assert_int_eq(cc_addr_parse("192.168.1.9", 0, &x->addrs[0]), 0);
-	ck_assert_int_eq(cc_addr_parse("[fd00::9]:77", 0, &x->addrs[1]), 0);
-	x->addrs[1].port = advertised ? 77 : 0;
-	fk_send(b, &msg);
-	(void)fk_join(b, 0);
-	manual();
-	fk_topo(&q);
-	ck_assert_uint_eq(a->round.rings[0].hosts, 2);
-	return a->round.rings[0].next;
-}
-
-static void assert_addr(const struct wm_endpoint *e, uint32_t i, const char *text)
-{
-	char buf[CC_ADDR_STR_SIZE];
-
-	ck_assert_uint_lt(i, e->n_addrs);
-	ck_assert_str_eq(cc_addr_str(&e->addrs[i], buf), text);
-}
-
-START_TEST(advertised_addresses_are_handed_out_alone)
-{
-	struct wm_endpoint e = endpoint_of("10.0.0.2", "10.0.0.1", true);
-
-	ck_assert_str_eq(e.name, "b");
-	ck_assert_uint_eq(e.port, 1002);
-	ck_assert(!e.at_master);
-	ck_assert_uint_eq(e.n_addrs, 2);
-	assert_addr(&e, 0, "192.168.1.9:1002");
-	assert_addr(&e, 1, "[fd00::9]:77");
-}
-END_TEST
-
-START_TEST(the_source_address_comes_first)
-{
-	struct wm_endpoint e = endpoint_of("10.0.0.2", "10.0.0.1", false);
-
-	ck_assert(!e.at_master);
-	ck_assert_uint_eq(e.n_addrs, 3);
-	assert_addr(&e, 0, "10.0.0.2:1002");
-	assert_addr(&e, 1, "192.168.1.9:1002");
-	assert_addr(&e, 2, "[fd00::9]:1002");
-}
-END_TEST
-
-START_TEST(no_address_is_handed_out_twice)
-{
-	struct wm_endpoint e = endpoint_of("192.168.1.9", "10.0.0.1", false);
-
-	ck_assert_uint_eq(e.n_addrs, 2);
-}
-END_TEST
-
-START_TEST(who_came_by_loopback_is_at_the_master)
-{
-	struct wm_endpoint e = endpoint_of("127.0.0.1", "10.0.0.1", false);
-
-	ck_assert(e.at_master);
-	ck_assert_uint_eq(e.n_addrs, 2);
-	assert_addr(&e, 0, "192.168.1.9:1002");
-}
-END_TEST
-
-START_TEST(two_that_came_by_loopback_meet_there)
-{
-	struct wm_endpoint e = endpoint_of("::1", "127.0.0.1", false);
-
-	ck_assert(e.at_master);
-	ck_assert_uint_eq(e.n_addrs, 3);
-	assert_addr(&e, 0, "[::1]:1002");
 }
 END_TEST
 
@@ -610,15 +588,13 @@ int main(void)
 	tcase_add_test(tc, newcomers_go_on_when_the_only_member_is_lost);
 	tcase_add_test(tc, between_members_another_order_is_tried);
 	tcase_add_test(tc, failed_pairs_are_remembered_until_membership_changes);
+	tcase_add_test(tc, the_link_that_closes_the_ring_counts);
+	tcase_add_test(tc, without_newcomers_the_new_order_still_needs_a_round);
+	tcase_add_test(tc, without_newcomers_a_loss_still_needs_a_round);
 	tcase_add_test(tc, without_a_ring_the_worst_is_kicked);
 	tcase_add_test(tc, orders_are_not_tried_forever);
 	tcase_add_test(tc, agents_that_do_not_report_are_kicked);
 	tcase_add_test(tc, a_vote_during_a_rewiring_is_answered_after_it);
-	tcase_add_test(tc, advertised_addresses_are_handed_out_alone);
-	tcase_add_test(tc, the_source_address_comes_first);
-	tcase_add_test(tc, no_address_is_handed_out_twice);
-	tcase_add_test(tc, who_came_by_loopback_is_at_the_master);
-	tcase_add_test(tc, two_that_came_by_loopback_meet_there);
 	suite_add_tcase(s, tc);
 	return tl_run(s);
 }

@@ -74,6 +74,17 @@ static void on_signal(void *arg, int signo)
 	masterd_stop(arg, signo == SIGINT ? "interrupted" : "told to");
 }
 
+/* Blocked until there is somebody to take them, so that the end is a clean one from the start. */
+static void mask_signals(int how)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigprocmask(how, &set, NULL);
+}
+
 static int run(const struct masterd_config *cfg)
 {
 	struct masterd *m = masterd_new(cfg);
@@ -83,6 +94,7 @@ static int run(const struct masterd_config *cfg)
 		return EX_OSERR;
 	if (masterd_on_signal(m, SIGTERM, on_signal, m) == 0 &&
 		masterd_on_signal(m, SIGINT, on_signal, m) == 0 && start_watchdog(m) == 0) {
+		mask_signals(SIG_UNBLOCK);
 		notify("READY=1");
 		code = masterd_run(m) < 0 ? EX_SOFTWARE : EX_OK;
 	}
@@ -101,6 +113,7 @@ int main(int argc, char **argv)
 		return code;
 	cc_log_set_level(o.log_level);
 	signal(SIGPIPE, SIG_IGN);
+	mask_signals(SIG_BLOCK);
 	raise_limits();
 	masterd_config_init(&cfg);
 	cfg.log_level = (uint32_t)o.log_level;

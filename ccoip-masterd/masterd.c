@@ -359,8 +359,7 @@ static void drop_silent(struct masterd *m, uint64_t now)
 	struct agent *a, *tmp;
 
 	/* In the order of their arrival; of strangers only the connection itself is lost. */
-	HASH_ITER(hh, m->agents, a, tmp)
-	{
+	HASH_ITER (hh, m->agents, a, tmp) {
 		if (!a->known && now - a->since_ns > limit)
 			refuse(a, WIRE_MASTER_CONNECTION_FAILED, "no hello came within %u ms",
 				m->cfg.hello_timeout_ms);
@@ -480,8 +479,8 @@ void masterd_free(struct masterd *m)
 		return;
 	for (uint32_t i = 0; i < m->cfg.n_listen; i++)
 		cc_listener_free(m->listeners[i]);
-	HASH_ITER(hh, m->agents, a, tmp)
-	hang_up(a);
+	HASH_ITER (hh, m->agents, a, tmp)
+		hang_up(a);
 	cc_admin_free(m->admin);
 	cc_watch_free(m->parent);
 	cc_timer_free(m->every);

@@ -189,8 +189,7 @@ void cc_admin_free(struct cc_admin *a)
 	if (!a)
 		return;
 	cc_listener_free(a->listener);
-	DL_FOREACH_SAFE(a->clients, c, tmp)
-	{
+	DL_FOREACH_SAFE (a->clients, c, tmp) {
 		cc_conn_close(c->conn);
 		forget(c);
 	}

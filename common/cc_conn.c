@@ -109,8 +109,7 @@ void cc_conn_drop_lingering(struct cc_loop *l)
 {
 	struct cc_conn *c, *tmp;
 
-	DL_FOREACH_SAFE(*cc_loop_lingering(l), c, tmp)
-	{
+	DL_FOREACH_SAFE (*cc_loop_lingering(l), c, tmp) {
 		drop(c);
 		release_if_dead(c);
 	}

@@ -340,7 +340,6 @@ int agentd_every(struct agentd *d, uint32_t interval_ms, void (*fn)(void *arg), 
 void agentd_get_stats(const struct agentd *d, struct agentd_stats *ret)
 {
 	const struct run *r, *tmp;
-	const struct in_link *l;
 	const struct result *res;
 	struct agt_status core;
 	int n;
@@ -358,11 +357,9 @@ void agentd_get_stats(const struct agentd *d, struct agentd_stats *ret)
 	ports_get(d, ret);
 	DL_COUNT(d->results, res, n);
 	ret->results = (uint32_t)n;
-	HASH_ITER(hh, d->runs, r, tmp)
-	{
+	HASH_ITER (hh, d->runs, r, tmp) {
 		ret->transfers += HASH_COUNT(r->xfers);
 		ret->links_out += out_link_count(r);
-		DL_COUNT(r->in_links, l, n);
-		ret->links_in += (uint32_t)n;
+		ret->links_in += r->n_in_links;
 	}
 }

@@ -121,6 +121,9 @@ static int send_all(const struct call *c, const uint8_t *p, size_t len)
 		ssize_t n = send(c->fd, p, len, MSG_NOSIGNAL);
 		int code;
 
+		/* Its last words may be there to be read. */
+		if (n < 0 && errno == EPIPE)
+			return 0;
 		if (n < 0 && errno != EAGAIN && errno != EINTR)
 			return lost(c, strerror(errno));
 		if (n > 0) {

@@ -110,6 +110,7 @@ static void member_complete(struct agt *a, const struct agt_op *o, const struct 
 	c->n_ops--;
 	if (done.code != WIRE_SUCCESS)
 		agt_burst_add(&c->burst, o->key.tag);
+	agt_comm_publish(a, c);
 	agt_complete(a, c->id, m->sqe.slot, &done);
 	if (c->state == AGT_COMM_LEAVING && c->n_ops == 0)
 		agt_comm_finish(a, c);

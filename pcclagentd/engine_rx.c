@@ -365,6 +365,10 @@ static bool run_commands(struct eng_thread *t)
 		case ENG_CMD_DROP:
 			eng_close_link(t, (uint32_t)(c >> ENG_TAG_BITS));
 			break;
+		case ENG_CMD_SKIP:
+			if (c >> ENG_TAG_BITS > t->e->last_seq)
+				t->e->last_seq = c >> ENG_TAG_BITS;
+			break;
 		case ENG_CMD_QUIT:
 			t->quit = true;
 			break;

@@ -290,6 +290,8 @@ static bool run_commands(struct eng_thread *t)
 		case ENG_CMD_DROP:
 			eng_close_link(t, (uint32_t)(c >> ENG_TAG_BITS));
 			break;
+		case ENG_CMD_SKIP:
+			break;
 		case ENG_CMD_QUIT:
 			t->quit = true;
 			break;

@@ -1,3 +1,18 @@
 # SPDX-License-Identifier: MIT
 
 include ccoip-masterd/core/local.mk
+
+# All but main.c, so that tests can be the master.
+noinst_LTLIBRARIES += ccoip-masterd/libccoip-masterd.la
+ccoip_masterd_libccoip_masterd_la_SOURCES = \
+	ccoip-masterd/admin.c \
+	ccoip-masterd/masterd.c ccoip-masterd/masterd.h \
+	ccoip-masterd/masterd_internal.h \
+	ccoip-masterd/options.c ccoip-masterd/options.h \
+	ccoip-masterd/sockets.c ccoip-masterd/sockets.h
+ccoip_masterd_libccoip_masterd_la_LIBADD = libccm.la proto/libwire.la common/libcommon.la \
+	$(INIH_LIBS) $(PROTOBUF_C_LIBS) $(SYSTEMD_LIBS)
+
+sbin_PROGRAMS += ccoip-masterd/ccoip-masterd
+ccoip_masterd_ccoip_masterd_SOURCES = ccoip-masterd/main.c
+ccoip_masterd_ccoip_masterd_LDADD = ccoip-masterd/libccoip-masterd.la

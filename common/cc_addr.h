@@ -17,7 +17,7 @@ enum cc_family { CC_INET4 = 4, CC_INET6 = 6 };
 struct cc_addr {
 	uint8_t family; /* enum cc_family; 0: no address */
 	uint8_t ip[16]; /* network order; IPv4 uses the first four bytes, the rest is zero */
-	uint16_t port;	/* host order */
+	uint16_t port;  /* host order */
 };
 
 #define CC_ADDR_STR_SIZE 56 /* "[ipv6]:port" and NUL */

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #include "common/cc_err.h"
 #include "common/cc_loop_internal.h"
@@ -25,15 +26,19 @@
 static const struct timeval close_linger = {2, 0};
 
 struct cc_conn {
+	struct cc_loop *loop;
 	struct bufferevent *bev; /* NULL once closed */
 	const struct cc_conn_ops *ops;
 	void *arg;
 	size_t max_in, max_out;
 	unsigned in_callback; /* freed by the outermost callback */
 	bool connecting;
-	bool lingering;   /* closed by the owner, output still to be written */
-	bool half_closed; /* lingering, all written: waits for the other side to close */
-	bool dead;      /* free when no callback runs */
+	bool eof;  /* the other side will send no more */
+	bool dead; /* free when no callback runs */
+	/* Closed by the owner with output still to be written: on the loop's list, with an end. */
+	bool lingering;
+	struct event *linger_end;
+	struct cc_conn *prev, *next;
 };
 
 static void release_if_dead(struct cc_conn *c)
@@ -49,7 +54,14 @@ static void drop(struct cc_conn *c)
 
 	if (!c->bev)
 		return;
+	if (c->lingering) {
+		event_free(c->linger_end);
+		DL_DELETE(*cc_loop_lingering(c->loop), c);
+	}
 	fd = bufferevent_getfd(c->bev);
+	/* Freed inside a callback it keeps its events for a while, and a new descriptor of this
+	 * number would never be polled. */
+	bufferevent_setfd(c->bev, -1);
 	bufferevent_free(c->bev);
 	c->bev = NULL;
 	c->dead = true;
@@ -57,12 +69,58 @@ static void drop(struct cc_conn *c)
 		close(fd);
 }
 
+static size_t queued(const struct cc_conn *c)
+{
+	return evbuffer_get_length(bufferevent_get_output(c->bev));
+}
+
+static void on_linger_end(evutil_socket_t fd, short what, void *arg)
+{
+	struct cc_conn *c = arg;
+
+	(void)fd;
+	(void)what;
+	drop(c);
+	release_if_dead(c);
+}
+
+/*
+ * Goes on without the owner until the output has been written. What still arrives is read and
+ * thrown away: closing a socket with unread input resets the connection, and the other side might
+ * lose our last words to that.
+ */
+static bool linger(struct cc_conn *c)
+{
+	c->linger_end = evtimer_new(cc_loop_base(c->loop), on_linger_end, c);
+	if (!c->linger_end || event_add(c->linger_end, &close_linger) < 0) {
+		if (c->linger_end)
+			event_free(c->linger_end);
+		return false;
+	}
+	c->lingering = true;
+	DL_APPEND(*cc_loop_lingering(c->loop), c);
+	bufferevent_set_timeouts(c->bev, NULL, NULL);
+	if (!c->eof)
+		bufferevent_enable(c->bev, EV_READ);
+	return true;
+}
+
+void cc_conn_drop_lingering(struct cc_loop *l)
+{
+	struct cc_conn *c, *tmp;
+
+	DL_FOREACH_SAFE (*cc_loop_lingering(l), c, tmp) {
+		drop(c);
+		release_if_dead(c);
+	}
+}
+
+/* What was queued before the other side stopped sending, it may still want to read. */
 static void fail(struct cc_conn *c, int err, const char *text)
 {
-	bool tell = !c->lingering;
-
-	drop(c);
-	if (tell && c->ops->on_closed)
+	if (err != CC_ERR_EOF || queued(c) == 0 || !linger(c))
+		drop(c);
+	if (c->ops->on_closed)
 		c->ops->on_closed(c->arg, err, text);
 }
 
@@ -94,38 +152,29 @@ static void consume(struct cc_conn *c)
 static void on_read(struct bufferevent *bev, void *arg)
 {
 	struct cc_conn *c = arg;
-	struct evbuffer *in = bufferevent_get_input(bev);
 
 	c->in_callback++;
 	if (c->lingering)
-		evbuffer_drain(in, evbuffer_get_length(in));
+		evbuffer_drain(bufferevent_get_input(bev), SIZE_MAX);
 	else
 		consume(c);
 	c->in_callback--;
 	release_if_dead(c);
 }
 
-/* Closing with input unread would reset the connection, and the other side could lose our last words
- * for it: say that nothing more comes, and take what still arrives until they close too. */
-static void half_close(struct cc_conn *c)
-{
-	if (c->half_closed)
-		return;
-	c->half_closed = true;
-	shutdown(bufferevent_getfd(c->bev), SHUT_WR);
-	bufferevent_set_timeouts(c->bev, &close_linger, NULL);
-	bufferevent_enable(c->bev, EV_READ);
-}
-
-/* Called when the output buffer has become empty. */
+/* Called when the output buffer has become empty; since then something may have been queued. */
 static void on_write(struct bufferevent *bev, void *arg)
 {
 	struct cc_conn *c = arg;
 
 	(void)bev;
+	if (queued(c) > 0)
+		return;
 	c->in_callback++;
-	if (c->lingering)
-		half_close(c);
+	if (c->lingering && c->eof)
+		drop(c);
+	else if (c->lingering)
+		shutdown(bufferevent_getfd(c->bev), SHUT_WR);
 	else if (c->ops->on_flushed && !c->connecting)
 		c->ops->on_flushed(c->arg);
 	c->in_callback--;
@@ -141,6 +190,19 @@ static void connected(struct cc_conn *c)
 		c->ops->on_connected(c->arg);
 }
 
+static void on_eof(struct cc_conn *c)
+{
+	c->eof = true;
+	if (!c->lingering)
+		consume(c);
+	if (!c->bev)
+		return;
+	if (!c->lingering)
+		fail(c, CC_ERR_EOF, "closed by the other side");
+	else if (queued(c) == 0)
+		drop(c);
+}
+
 static void on_event(struct bufferevent *bev, short what, void *arg)
 {
 	struct cc_conn *c = arg;
@@ -148,18 +210,16 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 
 	(void)bev;
 	c->in_callback++;
-	if (what & BEV_EVENT_CONNECTED) {
-		if (!c->lingering)
-			connected(c);
-	} else if (what & BEV_EVENT_TIMEOUT) {
+	if (what & BEV_EVENT_CONNECTED)
+		connected(c);
+	else if (what & BEV_EVENT_EOF)
+		on_eof(c);
+	else if (c->lingering)
+		drop(c);
+	else if (what & BEV_EVENT_TIMEOUT)
 		fail(c, CC_ERR_TIMEOUT, c->connecting ? "connecting timed out" : "timed out");
-	} else if (what & BEV_EVENT_EOF) {
-		consume(c);
-		if (c->bev)
-			fail(c, CC_ERR_EOF, "closed by the other side");
-	} else {
+	else
 		fail(c, CC_ERR_IO, e ? strerror(e) : "connection failed");
-	}
 	c->in_callback--;
 	release_if_dead(c);
 }
@@ -170,8 +230,11 @@ static struct cc_conn *conn_new(struct cc_loop *l, int fd, const struct cc_conn_
 
 	if (!c)
 		return NULL;
-	*c = (struct cc_conn){
-		.ops = ops, .arg = arg, .max_in = DEFAULT_MAX_IN, .max_out = DEFAULT_MAX_OUT};
+	*c = (struct cc_conn){.loop = l,
+		.ops = ops,
+		.arg = arg,
+		.max_in = DEFAULT_MAX_IN,
+		.max_out = DEFAULT_MAX_OUT};
 	c->bev = bufferevent_socket_new(cc_loop_base(l), fd, BEV_OPT_DEFER_CALLBACKS);
 	if (!c->bev) {
 		free(c);
@@ -226,14 +289,11 @@ struct cc_conn *cc_conn_connect(struct cc_loop *l, const struct cc_addr *to, uin
 
 int cc_conn_send(struct cc_conn *c, const void *buf, size_t len)
 {
-	struct evbuffer *out;
-
 	if (!c->bev || c->lingering)
 		return CC_ERR_STATE;
-	out = bufferevent_get_output(c->bev);
-	if (evbuffer_get_length(out) + len > c->max_out)
+	if (len > c->max_out || queued(c) > c->max_out - len)
 		return CC_ERR_LIMIT;
-	return evbuffer_add(out, buf, len) < 0 ? CC_ERR_NOMEM : 0;
+	return evbuffer_add(bufferevent_get_output(c->bev), buf, len) < 0 ? CC_ERR_NOMEM : 0;
 }
 
 void cc_conn_set_limits(struct cc_conn *c, size_t max_in, size_t max_out)
@@ -252,12 +312,8 @@ void cc_conn_set_idle_timeout(struct cc_conn *c, uint32_t ms)
 
 void cc_conn_close(struct cc_conn *c)
 {
-	if (c->bev && !c->connecting && evbuffer_get_length(bufferevent_get_output(c->bev)) > 0) {
-		c->lingering = true;
-		bufferevent_disable(c->bev, EV_READ);
-		bufferevent_set_timeouts(c->bev, NULL, &close_linger);
+	if (c->bev && !c->connecting && queued(c) > 0 && linger(c))
 		return;
-	}
 	drop(c);
 	release_if_dead(c);
 }
@@ -282,7 +338,7 @@ int cc_conn_detach(struct cc_conn *c)
 
 bool cc_conn_flushed(const struct cc_conn *c)
 {
-	return evbuffer_get_length(bufferevent_get_output(c->bev)) == 0;
+	return queued(c) == 0;
 }
 
 static int addr_of(const struct cc_conn *c,

@@ -13,7 +13,7 @@ struct cc_id {
 	uint8_t b[16];
 };
 
-#define CC_ID_STR_SIZE	 33 /* 32 hexadecimal digits and NUL */
+#define CC_ID_STR_SIZE   33 /* 32 hexadecimal digits and NUL */
 #define CC_ID_SHORT_SIZE 9  /* first 8 digits and NUL: for logs and tables */
 
 static inline bool cc_id_eq(const struct cc_id *a, const struct cc_id *b)

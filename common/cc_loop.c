@@ -18,8 +18,18 @@
 
 #define MAX_SIGNALS 8
 
+struct deferred {
+	void (*fn)(void *arg);
+	void *arg;
+};
+
 struct cc_loop {
 	struct event_base *base;
+	bool stopped; /* libevent forgets a break that comes before it runs */
+	struct cc_conn *lingering;
+	struct event *defer_event; /* active while there are any */
+	struct deferred *deferred;
+	size_t n_deferred, cap_deferred;
 	struct event *signals[MAX_SIGNALS];
 	struct signal_arg *signal_args[MAX_SIGNALS];
 	unsigned n_signals;
@@ -30,11 +40,39 @@ struct signal_arg {
 	void *arg;
 };
 
+static void on_deferred(evutil_socket_t fd, short what, void *arg)
+{
+	struct cc_loop *l = arg;
+	struct deferred *v = l->deferred;
+	size_t n = l->n_deferred, cap = l->cap_deferred;
+
+	(void)fd;
+	(void)what;
+	l->deferred = NULL;
+	l->n_deferred = l->cap_deferred = 0;
+	for (size_t i = 0; i < n; i++)
+		v[i].fn(v[i].arg);
+	if (l->deferred) {
+		free(v);
+	} else {
+		l->deferred = v;
+		l->cap_deferred = cap;
+	}
+}
+
+/* Whatever it is, a function of ours fails as well and says so. */
+static void on_libevent_log(int severity, const char *text)
+{
+	(void)severity;
+	cc_log(CC_LOG_DEBUG, "libevent: %s", text);
+}
+
 struct cc_loop *cc_loop_new(void)
 {
 	struct cc_loop *l = calloc(1, sizeof *l);
 	struct event_config *cfg = event_config_new();
 
+	event_set_log_callback(on_libevent_log);
 	if (!l || !cfg)
 		goto err;
 	event_config_require_features(cfg, EV_FEATURE_ET);
@@ -42,6 +80,11 @@ struct cc_loop *cc_loop_new(void)
 	l->base = event_base_new_with_config(cfg);
 	if (!l->base)
 		goto err;
+	l->defer_event = event_new(l->base, -1, 0, on_deferred, l);
+	if (!l->defer_event) {
+		event_base_free(l->base);
+		goto err;
+	}
 	event_config_free(cfg);
 	return l;
 err:
@@ -56,25 +99,41 @@ struct event_base *cc_loop_base(struct cc_loop *l)
 	return l->base;
 }
 
+struct cc_conn **cc_loop_lingering(struct cc_loop *l)
+{
+	return &l->lingering;
+}
+
 void cc_loop_free(struct cc_loop *l)
 {
 	if (!l)
 		return;
+	cc_conn_drop_lingering(l);
+	event_free(l->defer_event);
+	free(l->deferred);
 	for (unsigned i = 0; i < l->n_signals; i++) {
 		event_free(l->signals[i]);
 		free(l->signal_args[i]);
 	}
+	/* Streams that were closed while libevent had news of them are held by that. */
+	event_base_loop(l->base, EVLOOP_NONBLOCK);
 	event_base_free(l->base);
 	free(l);
 }
 
 int cc_loop_run(struct cc_loop *l)
 {
-	return event_base_loop(l->base, EVLOOP_NO_EXIT_ON_EMPTY) < 0 ? CC_ERR_IO : 0;
+	int rc = 0;
+
+	if (!l->stopped)
+		rc = event_base_loop(l->base, EVLOOP_NO_EXIT_ON_EMPTY);
+	l->stopped = false;
+	return rc < 0 ? CC_ERR_IO : 0;
 }
 
 void cc_loop_stop(struct cc_loop *l)
 {
+	l->stopped = true;
 	event_base_loopbreak(l->base);
 }
 
@@ -109,33 +168,19 @@ int cc_loop_signal(struct cc_loop *l, int signo, void (*fn)(void *arg, int signo
 	return 0;
 }
 
-struct deferred {
-	void (*fn)(void *arg);
-	void *arg;
-};
-
-static void on_deferred(evutil_socket_t fd, short what, void *arg)
-{
-	struct deferred d = *(struct deferred *)arg;
-
-	(void)fd;
-	(void)what;
-	free(arg);
-	d.fn(d.arg);
-}
-
 int cc_loop_defer(struct cc_loop *l, void (*fn)(void *arg), void *arg)
 {
-	static const struct timeval now;
-	struct deferred *d = malloc(sizeof *d);
+	if (l->n_deferred == l->cap_deferred) {
+		size_t cap = l->cap_deferred ? 2 * l->cap_deferred : 16;
+		struct deferred *v = realloc(l->deferred, cap * sizeof *v);
 
-	if (!d)
-		return CC_ERR_NOMEM;
-	*d = (struct deferred){fn, arg};
-	if (event_base_once(l->base, -1, EV_TIMEOUT, on_deferred, d, &now) < 0) {
-		free(d);
-		return CC_ERR_NOMEM;
+		if (!v)
+			return CC_ERR_NOMEM;
+		l->deferred = v;
+		l->cap_deferred = cap;
 	}
+	l->deferred[l->n_deferred++] = (struct deferred){fn, arg};
+	event_active(l->defer_event, EV_TIMEOUT, 0);
 	return 0;
 }
 

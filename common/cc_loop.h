@@ -20,8 +20,10 @@ struct cc_conn;
 struct cc_listener;
 
 struct cc_loop *cc_loop_new(void);
+/* Connections that were closed with output still to be written are dropped; everything else must
+ * have been freed. NULL is fine. */
 void cc_loop_free(struct cc_loop *l);
-/* Runs until cc_loop_stop. 0 or CC_ERR_IO. */
+/* Runs until cc_loop_stop, also one that came before. 0 or CC_ERR_IO. */
 int cc_loop_run(struct cc_loop *l);
 void cc_loop_stop(struct cc_loop *l);
 
@@ -63,13 +65,14 @@ struct cc_conn *cc_conn_new(struct cc_loop *l, int fd, const struct cc_conn_ops 
 /* Starts connecting; on_connected or on_closed follows (never before this returns). TCP_NODELAY. */
 struct cc_conn *cc_conn_connect(struct cc_loop *l, const struct cc_addr *to, uint32_t timeout_ms,
 	const struct cc_conn_ops *ops, void *arg);
-/* Copies and queues. More than max_out queued bytes (default 16 MiB): closed with CC_ERR_LIMIT. */
+/* Copies and queues. CC_ERR_LIMIT: more than max_out bytes (default 16 MiB) would be queued, nothing
+ * was added; the owner had better close the connection. */
 int cc_conn_send(struct cc_conn *c, const void *buf, size_t len);
 void cc_conn_set_limits(struct cc_conn *c, size_t max_in, size_t max_out);
 /* No data within this time after now closes the connection with CC_ERR_TIMEOUT; 0: no limit. */
 void cc_conn_set_idle_timeout(struct cc_conn *c, uint32_t ms);
-/* Closes after what is queued has been written and the other side has closed too, or 2 s have passed
- * without progress; no callback follows. */
+/* Closes when what is queued has been written and the other side has read it, or after 2 s. No
+ * callback follows. */
 void cc_conn_close(struct cc_conn *c);
 /* Nothing more is read from the socket: what comes next is for whoever gets the descriptor. */
 void cc_conn_stop_reading(struct cc_conn *c);

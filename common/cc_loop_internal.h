@@ -8,10 +8,14 @@
 #include <stdint.h>
 #include <sys/time.h>
 
+struct cc_conn;
 struct cc_loop;
 struct event_base;
 
 struct event_base *cc_loop_base(struct cc_loop *l);
+/* Head of the list of connections that their owners have closed. */
+struct cc_conn **cc_loop_lingering(struct cc_loop *l);
+void cc_conn_drop_lingering(struct cc_loop *l);
 
 static inline struct timeval cc_loop_from_ms(uint32_t ms)
 {

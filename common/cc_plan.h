@@ -26,11 +26,11 @@
 #define CC_PLAN_SEGMENT_MIN ((size_t)8 * 1024)
 
 struct cc_plan {
-	uint64_t count;		 /* elements of the operation */
-	uint32_t esize;		 /* bytes per element */
-	uint32_t hosts;		 /* ring size, >= 1 */
+	uint64_t count;          /* elements of the operation */
+	uint32_t esize;          /* bytes per element */
+	uint32_t hosts;          /* ring size, >= 1 */
 	uint32_t segs_per_chunk; /* >= 1 */
-	uint32_t n_segs;	 /* hosts * segs_per_chunk */
+	uint32_t n_segs;         /* hosts * segs_per_chunk */
 };
 
 struct cc_span {
@@ -42,8 +42,8 @@ struct cc_span {
  * segment_max in bytes, as distributed by the master. 0, or CC_ERR_INVAL if count * esize overflows
  * or exceeds 2^48, or an argument is 0, or there would be more than 2^31 segments.
  */
-int cc_plan_init(struct cc_plan *p, uint64_t count, uint32_t esize, uint32_t hosts,
-	size_t segment_max);
+int cc_plan_init(
+	struct cc_plan *p, uint64_t count, uint32_t esize, uint32_t hosts, size_t segment_max);
 struct cc_span cc_plan_segment(const struct cc_plan *p, uint32_t seg);
 struct cc_span cc_plan_chunk(const struct cc_plan *p, uint32_t chunk);
 /* The chunk that position pos sends first. */

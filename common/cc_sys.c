@@ -115,7 +115,8 @@ static int remove_stale(const char *path, int type)
 
 	if (lstat(path, &st) < 0 || !S_ISSOCK(st.st_mode))
 		return CC_ERR_EXIST;
-	fd = cc_connect_unix(path, type);
+	/* Non-blocking: a listener whose backlog is full is alive. */
+	fd = cc_connect_unix(path, type | SOCK_NONBLOCK);
 	if (fd >= 0) {
 		close(fd);
 		return CC_ERR_EXIST;

@@ -20,7 +20,7 @@
 #define COMPLAINTS_BURST 20u
 #define COMPLAINT_NS     MS(500)
 
-_Noreturn void agentd_out_of_memory(const char *what)
+void agentd_out_of_memory(const char *what)
 {
 	cc_log(CC_LOG_ERR, "out of memory: %s", what);
 	_exit(EX_OSERR);
@@ -294,7 +294,7 @@ void agentd_stop(struct agentd *d, const char *why)
 	d->stopping = true;
 	cc_listener_free(d->session_listener);
 	d->session_listener = NULL;
-	d->stop_at_ns = cc_now_ns() + (d->runs ? STOP_NS : 0);
+	d->stop_at_ns = cc_now_ns() + STOP_NS;
 	session_goodbye_all(d, why);
 }
 
@@ -343,7 +343,6 @@ int agentd_every(struct agentd *d, uint32_t interval_ms, void (*fn)(void *arg), 
 void agentd_get_stats(const struct agentd *d, struct agentd_stats *ret)
 {
 	const struct run *r, *tmp;
-	const struct in_link *l;
 	const struct result *res;
 	struct agt_status core;
 	int n;
@@ -361,11 +360,9 @@ void agentd_get_stats(const struct agentd *d, struct agentd_stats *ret)
 	ports_get(d, ret);
 	DL_COUNT(d->results, res, n);
 	ret->results = (uint32_t)n;
-	HASH_ITER(hh, d->runs, r, tmp)
-	{
+	HASH_ITER (hh, d->runs, r, tmp) {
 		ret->transfers += HASH_COUNT(r->xfers);
 		ret->links_out += out_link_count(r);
-		DL_COUNT(r->in_links, l, n);
-		ret->links_in += (uint32_t)n;
+		ret->links_in += r->n_in_links;
 	}
 }

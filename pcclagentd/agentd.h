@@ -17,9 +17,9 @@
 
 struct agentd_config {
 	char name[WM_NAME_MAX]; /* of this host, for logs and tables */
-	int session_fd;		/* listening SOCK_SEQPACKET socket, owned by the agent */
-	int admin_fd;		/* listening SOCK_STREAM socket, owned by the agent; -1: none */
-	struct cc_addr bind;	/* address of the TCP ports; port is ignored */
+	int session_fd;         /* listening SOCK_SEQPACKET socket, owned by the agent */
+	int admin_fd;           /* listening SOCK_STREAM socket, owned by the agent; -1: none */
+	struct cc_addr bind;    /* address of the TCP ports; port is ignored */
 	uint16_t port_shared_state, port_p2p, port_benchmark; /* 0: any free port */
 	bool advertised; /* addrs were set by the operator, otherwise they are the interfaces' */
 	uint32_t n_addrs;
@@ -27,7 +27,7 @@ struct agentd_config {
 	uint64_t mem_total, mem_per_user; /* bytes of shared memory; 0: half of the RAM */
 	uint32_t sessions_per_user, comms_per_user;
 	uint32_t connect_timeout_ms; /* to reach a master */
-	uint32_t idle_exit_ms;	     /* end when no session was there for this long; 0: never */
+	uint32_t idle_exit_ms;       /* end when no session was there for this long; 0: never */
 };
 
 /* Everything but the sockets and the name gets its default. */

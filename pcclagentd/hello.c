@@ -75,6 +75,7 @@ void tune_stream(int fd)
 void in_link_free(struct run *r, struct in_link *l)
 {
 	DL_DELETE(r->in_links, l);
+	r->n_in_links--;
 	eng_drop_link(r->eng, l->num);
 	free(l);
 }
@@ -95,8 +96,7 @@ static struct in_link *find_in_link(const struct run *r, const struct cc_id *pee
 {
 	struct in_link *l;
 
-	DL_FOREACH(r->in_links, l)
-	{
+	DL_FOREACH (r->in_links, l) {
 		if (cc_id_eq(&l->peer, peer))
 			return l;
 	}
@@ -117,21 +117,11 @@ static struct run *find_run(struct agentd *d, const struct wlk_hello *h)
 {
 	struct run *r, *tmp, *found = NULL;
 
-	HASH_ITER(hh, d->runs, r, tmp)
-	{
+	HASH_ITER (hh, d->runs, r, tmp) {
 		if (r->ready && cc_id_eq(&r->run_id, &h->run) && same_secret(&r->key, &h->run_key))
 			found = r;
 	}
 	return found;
-}
-
-static uint32_t count_in_links(const struct run *r)
-{
-	const struct in_link *l;
-	int n;
-
-	DL_COUNT(r->in_links, l, n);
-	return (uint32_t)n;
 }
 
 /* ---- half-open connections ---- */
@@ -204,7 +194,7 @@ static struct in_link *join_link(struct half *h, struct run *r, const struct wlk
 		refuse(h, WLK_REFUSED_RUN, "the run has ended here");
 		return NULL;
 	}
-	if (count_in_links(r) >= IN_LINKS_MAX) {
+	if (r->n_in_links >= IN_LINKS_MAX) {
 		refuse(h, WLK_REFUSED_LIMIT, "too many links into this agent");
 		return NULL;
 	}
@@ -216,6 +206,7 @@ static struct in_link *join_link(struct half *h, struct run *r, const struct wlk
 		.peer = hello->from,
 		.n_streams = hello->n_streams};
 	DL_APPEND(r->in_links, l);
+	r->n_in_links++;
 	return l;
 }
 
@@ -342,8 +333,7 @@ static bool room_for(const struct ports *p, const struct cc_addr *from)
 	const struct half *h;
 	uint32_t same = 0;
 
-	DL_FOREACH(p->halves, h)
-	{
+	DL_FOREACH (p->halves, h) {
 		same += memcmp(h->from.ip, from->ip, sizeof from->ip) == 0;
 	}
 	return p->n_halves < HALF_OPEN_MAX && same < HALF_OPEN_PER_SOURCE;
@@ -434,8 +424,7 @@ void ports_tick(struct agentd *d, uint64_t now)
 	struct half *h, *tmp;
 	char from[CC_ADDR_STR_SIZE];
 
-	DL_FOREACH_SAFE(d->ports->halves, h, tmp)
-	{
+	DL_FOREACH_SAFE (d->ports->halves, h, tmp) {
 		if (now < h->deadline)
 			continue;
 		if (!h->lingering)
@@ -447,10 +436,13 @@ void ports_tick(struct agentd *d, uint64_t now)
 
 void ports_close(struct agentd *d)
 {
+	struct half *h, *tmp;
+
 	if (!d->ports)
 		return;
-	while (d->ports->halves)
-		half_free(d->ports->halves, false);
+	DL_FOREACH_SAFE (d->ports->halves, h, tmp) {
+		half_free(h, false);
+	}
 	for (int i = 0; i < 3; i++)
 		cc_listener_free(d->ports->v[i].listener);
 	free(d->ports);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the parts of the agent's I/O share. One struct agentd, one thread. Each part owns its objects
- * and is the only one that writes them:
+ * What the parts of the agent's I/O share. One struct agentd, one thread. Each part owns its
+ * objects and is the only one that writes them:
  *
  *   agentd.c   the loop, the core, carrying out its actions
  *   session.c  processes' connections
@@ -38,23 +38,23 @@
 
 /* Without memory for its books the agent cannot go on; everything it holds goes with it. */
 #define uthash_fatal(msg) agentd_out_of_memory(msg)
-_Noreturn void agentd_out_of_memory(const char *what);
+__attribute__((noreturn)) void agentd_out_of_memory(const char *what);
 #include <utlist.h>
 #include <uthash.h>
 
 #define TICK_MS 50u
-#define MS(n)	((uint64_t)(n) * 1000000u)
+#define MS(n)   ((uint64_t)(n)*1000000u)
 
 /* ---- objects ---- */
 
 struct region {
 	uint64_t id;
 	uint32_t session; /* owner; 0: a result region */
-	uint32_t uid;	  /* whose account is charged */
-	uint64_t size;	  /* mapped bytes, whole pages */
+	uint32_t uid;     /* whose account is charged */
+	uint64_t size;    /* mapped bytes, whole pages */
 	uint64_t charged;
 	uint8_t *map;
-	int fd;	       /* only of result regions, else -1 */
+	int fd;        /* only of result regions, else -1 */
 	uint32_t refs; /* slots and transfers that use it */
 	bool orphan;   /* its owner is gone: goes with the last reference */
 	UT_hash_handle hh;
@@ -93,8 +93,8 @@ struct comm {
 	uint32_t head, attr_version;
 	uint32_t bell_run; /* run whose engine watches data_bell; 0: none */
 	struct comm_slot {
-		bool busy;    /* submitted, not completed */
-		uint32_t gen; /* counts submissions */
+		bool busy;               /* submitted, not completed */
+		uint32_t gen;            /* counts submissions */
 		struct region *in, *out; /* referenced while busy */
 	} slot[SHM_SLOTS];
 	UT_hash_handle hh;
@@ -126,8 +126,8 @@ struct result {
 struct xfer {
 	uint64_t seq;
 	struct run *run;
-	bool started;  /* the engine knows it */
-	bool finished; /* the engine has no thread on it any more */
+	bool started;   /* the engine knows it */
+	bool finished;  /* the engine has no thread on it any more */
 	uint64_t bytes; /* of the operand */
 	uint32_t tx_link;
 	struct result *result;
@@ -159,9 +159,9 @@ struct run {
 	struct agentd *d;
 	uint32_t id;
 	struct cc_addr addr;
-	struct cc_conn *conn;	/* NULL when down */
+	struct cc_conn *conn;   /* NULL when down */
 	struct cc_addr reached; /* address at which the master was reached */
-	char why[WM_TEXT_MAX];	/* more exact than what cc_conn says on closing; "" */
+	char why[WM_TEXT_MAX];  /* more exact than what cc_conn says on closing; "" */
 	bool ready;
 	struct cc_id run_id, key;
 	bool closed; /* the core has forgotten it; goes with its last transfer */
@@ -169,6 +169,7 @@ struct run {
 	int event_fd;
 	struct cc_watch *event_watch;
 	struct in_link *in_links;
+	uint32_t n_in_links;
 	struct out_link *out_links;
 	struct dead_link *dead_links;
 	struct xfer *xfers;
@@ -240,11 +241,11 @@ void session_free_all(struct agentd *d);
 /* ---- queue.c ---- */
 
 /* Makes the queue pair and sends the reply with its descriptors. */
-void comm_open(struct agentd *d, uint32_t session, uint32_t comm, struct wl_reply *reply);
-void comm_close(struct agentd *d, uint32_t comm);
-struct comm *comm_find(struct agentd *d, uint32_t comm);
-void comm_publish(struct agentd *d, uint32_t comm, const struct agt_attrs *a);
-void comm_complete(struct agentd *d, uint32_t comm, uint32_t slot, const struct agt_done *done);
+void comm_open(struct agentd *d, uint32_t session, uint32_t id, struct wl_reply *reply);
+void comm_close(struct agentd *d, uint32_t id);
+struct comm *comm_find(struct agentd *d, uint32_t id);
+void comm_publish(struct agentd *d, uint32_t id, const struct agt_attrs *a);
+void comm_complete(struct agentd *d, uint32_t id, uint32_t slot, const struct agt_done *done);
 struct shm_slot *comm_slot(const struct comm *c, uint32_t slot);
 /* The run's engine watches the data doorbell from now on. 0 or CC_ERR_*. */
 int comm_use_engine(struct comm *c, struct run *r);
@@ -261,25 +262,25 @@ void account_put(struct agentd *d, struct account *a); /* forgets it when it is 
 /* WIRE_SUCCESS, or another code and a sentence in text[WL_TEXT_MAX]. */
 uint32_t region_alloc(struct agentd *d, struct session *s, uint64_t size, struct region **ret,
 	int *ret_fd, char *text);
-uint32_t region_free(struct agentd *d, const struct session *s, uint64_t id, char *text);
+uint32_t region_free(struct agentd *d, struct session *s, uint64_t id, char *text);
 struct region *region_find(const struct agentd *d, uint64_t id);
 struct region *region_ref(struct region *r);
 void region_unref(struct agentd *d, struct region *r); /* NULL is fine */
 void region_session_closed(struct agentd *d, struct session *s);
-/* A region without a session, charged `charge` of its `size` bytes to uid. */
-uint32_t region_new_result(struct agentd *d, uint32_t uid, uint64_t size, uint64_t charge,
+/* A region without a session of which `bytes` are charged to uid. */
+uint32_t region_new_result(struct agentd *d, uint32_t uid, uint64_t size, uint64_t bytes,
 	struct region **ret, char *text);
 /* Raises what is charged. */
-uint32_t region_charge(struct agentd *d, struct region *r, uint64_t charge, char *text);
+uint32_t region_charge(struct agentd *d, struct region *r, uint64_t bytes, char *text);
 /* empty: its pages are given back although shims may have them mapped. */
 void region_drop_result(struct agentd *d, struct region *r, bool empty);
 
 /* ---- result.c ---- */
 
-/* A region of at least `need` bytes for a transfer of these members. WIRE_SUCCESS, or another code and
- * a sentence in text. */
-uint32_t result_take(struct agentd *d, uint32_t group, uint64_t need, const struct xfer *x,
-	struct result **ret, char *text);
+/* A region of at least `need` bytes for a transfer of these members. NULL when there is no memory
+ * for it, with a sentence in text[WL_TEXT_MAX]. */
+struct result *result_take(
+	struct agentd *d, uint32_t group, uint64_t need, const struct xfer *x, char *text);
 /* The transfer is over: the region is free again once its members' shims have read it. */
 void result_give_back(struct result *res);
 /* The result region with this id if the session has a part in it. */
@@ -295,11 +296,11 @@ void result_free_all(struct agentd *d);
 
 /* ---- run.c ---- */
 
-struct run *run_find(struct agentd *d, uint32_t run);
-void run_open(struct agentd *d, uint32_t run, const struct cc_addr *addr);
-void run_send(struct agentd *d, uint32_t run, const struct wm_msg *m);
-void run_close(struct agentd *d, uint32_t run);
-void run_ready(struct agentd *d, uint32_t run, const struct cc_id *id, const struct cc_id *key);
+struct run *run_find(struct agentd *d, uint32_t id);
+void run_open(struct agentd *d, uint32_t id, const struct cc_addr *addr);
+void run_send(struct agentd *d, uint32_t id, const struct wm_msg *m);
+void run_close(struct agentd *d, uint32_t id);
+void run_ready(struct agentd *d, uint32_t id, const struct cc_id *run_id, const struct cc_id *key);
 void run_free_if_done(struct run *r);
 void run_tick(struct agentd *d, uint64_t now);
 void run_free_all(struct agentd *d);

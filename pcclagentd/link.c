@@ -433,8 +433,7 @@ static struct out_link *find(const struct run *r, const struct cc_id *peer)
 {
 	struct out_link *l;
 
-	DL_FOREACH(r->out_links, l)
-	{
+	DL_FOREACH (r->out_links, l) {
 		if (cc_id_eq(&l->to.agent, peer))
 			return l;
 	}
@@ -530,8 +529,7 @@ void out_link_tick(struct run *r, uint64_t now)
 {
 	struct out_link *l, *tmp;
 
-	DL_FOREACH_SAFE(r->out_links, l, tmp)
-	{
+	DL_FOREACH_SAFE (r->out_links, l, tmp) {
 		if (!l->up)
 			tick_one(l, now);
 	}
@@ -548,6 +546,9 @@ uint32_t out_link_count(const struct run *r)
 
 void out_link_free_all(struct run *r)
 {
-	while (r->out_links)
-		out_link_free(r->out_links);
+	struct out_link *l, *tmp;
+
+	DL_FOREACH_SAFE (r->out_links, l, tmp) {
+		out_link_free(l);
+	}
 }

@@ -339,14 +339,15 @@ int options_parse(struct options *o, int argc, char **argv, int *exit_code)
 {
 	struct option long_opts[8 + N_SETTINGS];
 	char names[N_SETTINGS][32];
+	char host[WM_NAME_MAX] = "";
 	struct given g = {.n = 0};
 	int opt;
 
 	*o = (struct options){.listen_fd = -1};
 	agentd_config_init(&o->cfg);
-	if (gethostname(o->cfg.name, sizeof o->cfg.name) < 0)
-		strcpy(o->cfg.name, "localhost");
-	o->cfg.name[sizeof o->cfg.name - 1] = '\0';
+	if (gethostname(host, sizeof host - 1) < 0)
+		strcpy(host, "localhost");
+	memcpy(o->cfg.name, host, sizeof host);
 	make_long_options(long_opts, names);
 	while ((opt = getopt_long(argc, argv, "", long_opts, NULL)) >= 0) {
 		if (opt == OPT_HELP || opt == OPT_VERSION) {

@@ -11,10 +11,10 @@
 #include "pcclagentd/agentd.h"
 
 struct options {
-	struct agentd_config cfg; /* without sockets */
-	const char *config_file;  /* NULL: none was named */
+	struct agentd_config cfg;          /* without sockets */
+	const char *config_file;           /* NULL: none was named */
 	const char *socket, *admin_socket; /* NULL: not named */
-	int listen_fd;			   /* -1: not given */
+	int listen_fd;                     /* -1: not given */
 	bool is_private;
 	bool idle_exit_set;
 };

@@ -149,32 +149,30 @@ static bool take_entry(struct agentd *d, struct comm *c)
 
 static void drain_later(void *arg);
 
+/* The caller holds a reference: what is submitted may close the communicator. */
 static void drain(struct comm *c)
 {
 	struct agentd *d = c->d;
 
-	c->refs++;
 	for (uint32_t i = 0; i < SHM_SLOTS && !c->closed; i++) {
 		uint32_t tail = atomic_load_explicit(&sq_of(c)->tail, memory_order_acquire);
 
 		if (tail == c->head)
-			goto out;
+			return;
 		if (tail - c->head > SHM_SLOTS) {
 			session_drop(d, c->session, WIRE_INVALID_ARGUMENT,
 				"malformed submission ring: %" PRIu32 " entries, it holds %u",
 				tail - c->head, SHM_SLOTS);
-			goto out;
+			return;
 		}
 		if (!take_entry(d, c))
-			goto out;
+			return;
 	}
 	/* The doorbell will not tell again of what is there already. */
 	if (!c->closed && !c->draining && cc_loop_defer(d->loop, drain_later, c) == 0) {
 		c->draining = true;
 		c->refs++;
 	}
-out:
-	comm_unref(c);
 }
 
 static void drain_later(void *arg)
@@ -189,7 +187,11 @@ static void drain_later(void *arg)
 
 static void on_bell(void *arg)
 {
-	drain(arg);
+	struct comm *c = arg;
+
+	c->refs++;
+	drain(c);
+	comm_unref(c);
 }
 
 /* ---- opening and closing ---- */

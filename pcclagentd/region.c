@@ -166,10 +166,9 @@ uint32_t region_alloc(struct agentd *d, struct session *s, uint64_t size, struct
 	return WIRE_SUCCESS;
 }
 
-uint32_t region_free(struct agentd *d, const struct session *s, uint64_t id, char *text)
+uint32_t region_free(struct agentd *d, struct session *s, uint64_t id, char *text)
 {
 	struct region *r = region_find(d, id);
-	struct session *owner;
 
 	if (!r || r->session != s->id) {
 		snprintf(text, WL_TEXT_MAX, "this process has no memory region %" PRIu64, id);
@@ -180,8 +179,7 @@ uint32_t region_free(struct agentd *d, const struct session *s, uint64_t id, cha
 			"the memory is in use by an operation in flight; await it first");
 		return WIRE_INVALID_USAGE;
 	}
-	HASH_FIND(hh, d->sessions, &r->session, sizeof r->session, owner);
-	DL_DELETE(owner->regions, r);
+	DL_DELETE(s->regions, r);
 	destroy(d, r);
 	return WIRE_SUCCESS;
 }
@@ -210,8 +208,7 @@ void region_session_closed(struct agentd *d, struct session *s)
 {
 	struct region *r, *tmp;
 
-	DL_FOREACH_SAFE(s->regions, r, tmp)
-	{
+	DL_FOREACH_SAFE (s->regions, r, tmp) {
 		DL_DELETE(s->regions, r);
 		r->orphan = true;
 		if (r->refs == 0)

@@ -83,8 +83,7 @@ static struct result *find_idle(
 	struct result *res, *best = NULL;
 	uint64_t now = cc_now_ns();
 
-	DL_FOREACH(d->results, res)
-	{
+	DL_FOREACH (d->results, res) {
 		settle(res, now);
 		if (fits(res, group, cls, x) &&
 			(!best || res->idle_since_ns >= best->idle_since_ns))
@@ -99,8 +98,7 @@ static bool drop_idle(struct agentd *d)
 	struct result *res, *tmp;
 	bool any = false;
 
-	DL_FOREACH_SAFE(d->results, res, tmp)
-	{
+	DL_FOREACH_SAFE (d->results, res, tmp) {
 		if (res->state != RESULT_IDLE)
 			continue;
 		destroy(d, res);
@@ -109,8 +107,8 @@ static bool drop_idle(struct agentd *d)
 	return any;
 }
 
-static uint32_t make(struct agentd *d, uint32_t group, uint64_t need, const struct xfer *x,
-	struct result **ret, char *text)
+static struct result *make(
+	struct agentd *d, uint32_t group, uint64_t need, const struct xfer *x, char *text)
 {
 	struct result *res = calloc(1, sizeof *res);
 	uint32_t uid = x->members[0].h.comm->uid;
@@ -122,35 +120,32 @@ static uint32_t make(struct agentd *d, uint32_t group, uint64_t need, const stru
 	res->group = group;
 	res->size_class = size_class(need);
 	code = region_new_result(d, uid, res->size_class, need, &res->region, text);
-	if (code == WIRE_OUT_OF_MEMORY && drop_idle(d))
+	if (code != WIRE_SUCCESS && drop_idle(d))
 		code = region_new_result(d, uid, res->size_class, need, &res->region, text);
 	if (code != WIRE_SUCCESS) {
 		free(res);
-		return code;
+		return NULL;
 	}
 	DL_APPEND(d->results, res);
-	*ret = res;
-	return WIRE_SUCCESS;
+	return res;
 }
 
-uint32_t result_take(struct agentd *d, uint32_t group, uint64_t need, const struct xfer *x,
-	struct result **ret, char *text)
+struct result *result_take(
+	struct agentd *d, uint32_t group, uint64_t need, const struct xfer *x, char *text)
 {
 	struct result *res = find_idle(d, group, size_class(need), x);
-	uint32_t code = WIRE_SUCCESS;
 
 	if (!res || region_charge(d, res->region, need, text) != WIRE_SUCCESS)
-		code = make(d, group, need, x, &res, text);
-	if (code != WIRE_SUCCESS)
-		return code;
+		res = make(d, group, need, x, text);
+	if (!res)
+		return NULL;
 	res->state = RESULT_BUSY;
 	res->n_holders = x->n_members;
 	for (uint32_t i = 0; i < x->n_members; i++) {
 		res->holders[i] = x->members[i].h;
 		res->holders[i].comm->refs++;
 	}
-	*ret = res;
-	return WIRE_SUCCESS;
+	return res;
 }
 
 void result_give_back(struct result *res)
@@ -163,8 +158,7 @@ struct result *result_find(struct agentd *d, uint32_t session, uint64_t region)
 {
 	struct result *res;
 
-	DL_FOREACH(d->results, res)
-	{
+	DL_FOREACH (d->results, res) {
 		if (res->region->id != region)
 			continue;
 		for (uint32_t i = 0; i < res->n_holders; i++)
@@ -207,8 +201,7 @@ void result_tick(struct agentd *d, uint64_t now)
 {
 	struct result *res, *tmp;
 
-	DL_FOREACH_SAFE(d->results, res, tmp)
-	{
+	DL_FOREACH_SAFE (d->results, res, tmp) {
 		settle(res, now);
 		if (res->state == RESULT_IDLE &&
 			(res->abandoned || now - res->idle_since_ns > IDLE_NS))
@@ -221,8 +214,7 @@ void result_free_all(struct agentd *d)
 {
 	struct result *res, *tmp;
 
-	DL_FOREACH_SAFE(d->results, res, tmp)
-	{
+	DL_FOREACH_SAFE (d->results, res, tmp) {
 		res->abandoned = true;
 		destroy(d, res);
 	}

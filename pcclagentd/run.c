@@ -149,10 +149,10 @@ static int start_engine(struct run *r)
 static void destroy(struct run *r)
 {
 	struct agentd *d = r->d;
+	struct in_link *l, *next;
 	struct comm *c, *tmp;
 
-	HASH_ITER(hh, d->comms, c, tmp)
-	{
+	HASH_ITER (hh, d->comms, c, tmp) {
 		if (c->bell_run == r->id)
 			comm_leave_engine(c);
 	}
@@ -160,8 +160,9 @@ static void destroy(struct run *r)
 	if (r->conn)
 		cc_conn_close(r->conn);
 	out_link_free_all(r);
-	while (r->in_links)
-		in_link_free(r, r->in_links);
+	DL_FOREACH_SAFE (r->in_links, l, next) {
+		in_link_free(r, l);
+	}
 	dead_links_sweep(r);
 	if (r->eng)
 		eng_free(r->eng);
@@ -261,17 +262,16 @@ void run_tick(struct agentd *d, uint64_t now)
 {
 	struct run *r, *tmp;
 
-	HASH_ITER(hh, d->runs, r, tmp)
-	{
+	HASH_ITER (hh, d->runs, r, tmp) {
 		out_link_tick(r, now);
 	}
 }
 
 void run_free_all(struct agentd *d)
 {
-	while (d->runs) {
-		struct run *r = d->runs;
+	struct run *r, *tmp;
 
+	HASH_ITER (hh, d->runs, r, tmp) {
 		if (xfer_free_all(r)) {
 			destroy(r);
 			continue;

@@ -385,8 +385,7 @@ void session_tick(struct agentd *d, uint64_t now)
 {
 	struct session *s, *tmp;
 
-	HASH_ITER(hh, d->sessions, s, tmp)
-	{
+	HASH_ITER (hh, d->sessions, s, tmp) {
 		if (!s->greeted && now - s->opened_ns > HELLO_NS)
 			session_drop(d, s->id, WIRE_TIMEOUT, "no hello within 5 s");
 	}

@@ -103,8 +103,7 @@ static void fill_members(struct xfer *x, const struct agt_xfer *t, struct eng_xf
 			.staged = !(q->flags & SHM_SQE_IN_REGISTERED)};
 	}
 	/* Whoever has to put old contents back when we die must have them mapped by now. */
-	if (x->n_members == 1 && only->out &&
-		result_is_mapped(x->result, only->h.comm->session))
+	if (x->n_members == 1 && only->out && result_is_mapped(x->result, only->h.comm->session))
 		spec->direct = only->out->map + e->out_off;
 }
 
@@ -134,11 +133,11 @@ static uint32_t start(struct xfer *x, const struct agt_xfer *t, char *text)
 
 	if (code == WIRE_SUCCESS)
 		code = make_spec(x, t, &spec, &flags_off, text);
-	if (code == WIRE_SUCCESS)
-		code = result_take(
-			x->run->d, t->group, flags_off + spec.plan.n_segs, x, &x->result, text);
 	if (code != WIRE_SUCCESS)
 		return code;
+	x->result = result_take(x->run->d, t->group, flags_off + spec.plan.n_segs, x, text);
+	if (!x->result)
+		return WIRE_OUT_OF_MEMORY;
 	area = x->result->region;
 	spec.area = area->map;
 	spec.flags = (_Atomic uint8_t *)(void *)(area->map + flags_off);
@@ -256,7 +255,7 @@ bool xfer_free_all(struct run *r)
 {
 	uint64_t deadline = cc_now_ns() + MS(1000);
 	struct eng_event e;
-	struct xfer *x;
+	struct xfer *x, *tmp;
 
 	for (x = r->xfers; x; x = x->hh.next)
 		if (x->started && !x->finished)
@@ -275,7 +274,8 @@ bool xfer_free_all(struct run *r)
 				x->finished = true;
 		}
 	}
-	while (r->xfers)
-		destroy(r->xfers);
+	HASH_ITER (hh, r->xfers, x, tmp) {
+		destroy(x);
+	}
 	return true;
 }

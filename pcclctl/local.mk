@@ -1,1 +1,13 @@
 # SPDX-License-Identifier: MIT
+
+# All but main.c, for tests.
+noinst_LTLIBRARIES += pcclctl/libpcclctl.la
+pcclctl_libpcclctl_la_SOURCES = \
+	pcclctl/client.c pcclctl/client.h \
+	pcclctl/print.c pcclctl/print.h
+pcclctl_libpcclctl_la_LIBADD = proto/libwire.la common/libcommon-sys.la common/libcommon-pure.la \
+	$(JSON_C_LIBS) $(PROTOBUF_C_LIBS)
+
+bin_PROGRAMS += pcclctl/pcclctl
+pcclctl_pcclctl_SOURCES = pcclctl/main.c
+pcclctl_pcclctl_LDADD = pcclctl/libpcclctl.la

@@ -13,6 +13,7 @@ proto_libwire_generated_la_CFLAGS = $(GENERATED_CFLAGS)
 
 proto_libwire_la_SOURCES = \
 	proto/shm_queue.h \
+	proto/wire_codes.h \
 	proto/wire_admin.c proto/wire_admin.h \
 	proto/wire_admin_decode.c \
 	proto/wire_arena.c proto/wire_arena.h \
@@ -32,4 +33,4 @@ $(proto_libwire_la_OBJECTS): $(wire_generated)
 
 BUILT_SOURCES += $(wire_generated)
 CLEANFILES += $(wire_generated)
-EXTRA_DIST += proto/admin.proto proto/ccoip.proto proto/local.proto
+EXTRA_DIST += proto/PROTOCOL.md proto/admin.proto proto/ccoip.proto proto/local.proto

@@ -37,7 +37,7 @@ struct shm_header {
 	uint32_t magic;
 	uint32_t version;
 	uint32_t slots; /* SHM_SLOTS */
-	uint32_t size;	/* of the whole memfd, bytes */
+	uint32_t size;  /* of the whole memfd, bytes */
 };
 
 struct shm_sq {
@@ -53,17 +53,18 @@ enum shm_comm_state {
 
 struct shm_attr {
 	_Alignas(SHM_LINE) _Atomic uint32_t version; /* A: odd while the agent writes (seqlock) */
-	_Atomic uint32_t state;			     /* enum shm_comm_state */
+	_Atomic uint32_t state;                      /* enum shm_comm_state */
 	_Atomic uint32_t global_world, group_world, groups, largest_group;
 	_Atomic uint32_t hosts, pos; /* ring of the group: a hint for the copying order */
-	_Atomic uint32_t code;	     /* pcclResult_t when LOST */
-	char text[SHM_TEXT];	     /* when LOST */
+	_Atomic uint32_t code;       /* pcclResult_t when LOST */
+	char text[SHM_TEXT];         /* when LOST */
 };
 
 enum shm_sqe_flags {
 	SHM_SQE_IN_REGISTERED = 1u << 0, /* in_region is complete at submission: no watermark */
-	SHM_SQE_OUT_REGISTERED = 1u << 1, /* the agent may write results into out_region and keeps
-					   * the old contents in the result region (SHM_RESULT_UNDO) */
+	SHM_SQE_OUT_REGISTERED = 1u
+				 << 1, /* the agent may write results into out_region and keeps
+					* the old contents in the result region (SHM_RESULT_UNDO) */
 };
 
 struct shm_sqe { /* S writes, A copies out */
@@ -72,9 +73,9 @@ struct shm_sqe { /* S writes, A copies out */
 	uint64_t tag;
 	uint64_t count;
 	uint32_t dtype, op, src_hint, quant_algo, quant_dtype;
-	uint32_t reserved;	      /* 0 */
+	uint32_t reserved;            /* 0 */
 	uint64_t in_region, in_off;   /* operand: registered or staging region of this session */
-	uint64_t in_start;	      /* copying order: bytes [in_start, end) then [0, in_start) */
+	uint64_t in_start;            /* copying order: bytes [in_start, end) then [0, in_start) */
 	uint64_t out_region, out_off; /* with SHM_SQE_OUT_REGISTERED */
 	uint64_t pad[5];
 };
@@ -94,10 +95,10 @@ enum shm_result_mode {
 };
 
 /*
- * wait is the futex word. A waiter stores one of the sleeping values, looks at state (and flags) once
- * more, and sleeps. Whoever changes state exchanges it with SHM_WAIT_AWAKE and wakes the waiter if it
- * was asleep; whoever sets a segment flag does so only for SHM_WAIT_SEGMENTS. Stores and loads on
- * both sides are sequentially consistent.
+ * wait is the futex word. A waiter stores one of the sleeping values, looks at state (and flags)
+ * once more, and sleeps. Whoever changes state exchanges it with SHM_WAIT_AWAKE and wakes the
+ * waiter if it was asleep; whoever sets a segment flag does so only for SHM_WAIT_SEGMENTS. Stores
+ * and loads on both sides are sequentially consistent.
  */
 enum shm_wait {
 	SHM_WAIT_AWAKE = 0,
@@ -112,15 +113,15 @@ struct shm_slot {
 				   * rings the data doorbell */
 	/* output side: A writes, S reads */
 	_Alignas(SHM_LINE) _Atomic uint32_t state; /* enum shm_slot_state */
-	_Atomic uint32_t wait;			   /* enum shm_wait, the futex word */
+	_Atomic uint32_t wait;                     /* enum shm_wait, the futex word */
 	_Atomic uint32_t mode; /* enum shm_result_mode; valid when not NONE, also before DONE */
-	uint32_t hosts;	       /* for cc_plan_init, written before mode */
+	uint32_t hosts;        /* for cc_plan_init, written before mode */
 	uint32_t segment_max;
 	uint32_t flags_off_lo, flags_off_hi; /* of the segment flags (uint8_t each) in the region */
-	uint32_t local_world;		     /* completion: peers whose data is in the result */
+	uint32_t local_world;                /* completion: peers whose data is in the result */
 	uint64_t result_region, result_off;
 	uint64_t tx_bytes, rx_bytes; /* completion: this operation on this host's sockets */
-	uint32_t code;		     /* completion: pcclResult_t */
+	uint32_t code;               /* completion: pcclResult_t */
 	char text[SHM_TEXT];
 };
 

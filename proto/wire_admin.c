@@ -134,7 +134,7 @@ static int put_cells(struct wire_arena *a, const struct wa_table *t, Admin__Tabl
 
 	for (uint32_t i = 0; i < t->n_cols; i++)
 		n_texts += t->col[i].kind == WA_KIND_TEXT ? t->n_rows : 0;
-	p->texts = wire_arena_take(a, n_texts, sizeof *p->texts);
+	p->texts = wire_arena_take_pointers(a, n_texts);
 	p->numbers = wire_arena_take(a, n_cells - n_texts, sizeof *p->numbers);
 	if (p->texts == NULL || p->numbers == NULL)
 		return a->err;
@@ -162,7 +162,7 @@ static int put_table(struct wire_arena *a, const struct wa_table *t, Admin__Tabl
 		return t->err;
 	p->name = wire_put_text(a, t->name, sizeof t->name);
 	p->rows = t->n_rows;
-	p->columns = wire_arena_take(a, t->n_cols, sizeof *p->columns);
+	p->columns = wire_arena_take_pointers(a, t->n_cols);
 	if (v == NULL || p->columns == NULL)
 		return a->err;
 	p->n_columns = t->n_cols;
@@ -187,7 +187,7 @@ static int put_reply(struct wire_arena *a, const struct wa_reply *r, Admin__Repl
 	p->daemon = wire_put_text(a, r->daemon, sizeof r->daemon);
 	p->software = wire_put_text(a, r->software, sizeof r->software);
 	p->error = wire_put_text(a, r->error, sizeof r->error);
-	p->tables = wire_arena_take(a, r->n_tables, sizeof *p->tables);
+	p->tables = wire_arena_take_pointers(a, r->n_tables);
 	if (v == NULL || p->tables == NULL)
 		return a->err;
 	p->n_tables = r->n_tables;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * What pcclctl asks of an agent or a master, and tables as the answer. protobuf (proto/admin.proto)
- * inside the framing of wire_frame.h over an AF_UNIX stream. The daemon decides on names and columns,
- * pcclctl prints what comes: a new column needs no change here. Pure.
+ * inside the framing of wire_frame.h over an AF_UNIX stream. The daemon decides on names and
+ * columns, pcclctl prints what comes: a new column needs no change here. Pure.
  */
 #ifndef WIRE_ADMIN_H
 #define WIRE_ADMIN_H
@@ -39,7 +39,7 @@ struct wa_cell {
 };
 
 struct wa_table {
-	char name[32];	/* "peers": the JSON key */
+	char name[32]; /* "peers": the JSON key */
 	uint32_t n_cols;
 	struct {
 		char name[32]; /* lower_case, the JSON key */
@@ -53,32 +53,32 @@ struct wa_table {
 
 struct wa_reply {
 	uint32_t version_min, version_max; /* of the answering side */
-	uint32_t version;		   /* chosen; 0: refused, error says why */
-	char daemon[32];		   /* "pcclagentd" or "ccoip-masterd" */
-	char software[32];		   /* its version */
-	char error[WA_TEXT_MAX];	   /* "" or why there is no answer */
+	uint32_t version;                  /* chosen; 0: refused, error says why */
+	char daemon[32];                   /* "pcclagentd" or "ccoip-masterd" */
+	char software[32];                 /* its version */
+	char error[WA_TEXT_MAX];           /* "" or why there is no answer */
 	uint32_t n_tables;
 	struct wa_table *tables; /* owned */
-	int err;		 /* what went wrong while it was built */
+	int err;                 /* what went wrong while it was built */
 };
 
 /* Builds a reply: tables, their columns, then rows cell by cell. A table stays where it is until
- * wa_reply_clear. Errors are remembered and returned by wire_admin_encode_reply; wa_table_add returns
- * NULL for one, which the other functions take. A text that is too long is cut. */
+ * wa_reply_clear. Errors are remembered and returned by wire_admin_encode_reply; wa_table_add
+ * returns NULL for one, which the other functions take. A text that is too long is cut. */
 struct wa_table *wa_table_add(struct wa_reply *r, const char *name);
 void wa_col_add(struct wa_table *t, const char *name, enum wa_kind kind);
 void wa_row_add(struct wa_table *t);
 void wa_set_number(struct wa_table *t, uint32_t col, uint64_t v); /* in the last row */
-__attribute__((format(printf, 3, 4))) void wa_set_text(struct wa_table *t, uint32_t col,
-	const char *fmt, ...);
+__attribute__((format(printf, 3, 4))) void wa_set_text(
+	struct wa_table *t, uint32_t col, const char *fmt, ...);
 void wa_reply_clear(struct wa_reply *r);
 
 /* One whole frame each, malloc'd, owned by the caller. */
 int wire_admin_encode_request(const struct wa_request *q, uint8_t **ret, size_t *ret_len);
 int wire_admin_encode_reply(const struct wa_reply *r, uint8_t **ret, size_t *ret_len);
 /* One frame's payload each. */
-int wire_admin_decode_request(const uint8_t *p, size_t len, struct wa_request *ret,
-	const char **why);
+int wire_admin_decode_request(
+	const uint8_t *p, size_t len, struct wa_request *ret, const char **why);
 int wire_admin_decode_reply(const uint8_t *p, size_t len, struct wa_reply *ret, const char **why);
 
 #endif

@@ -85,6 +85,11 @@ void *wire_arena_take(struct wire_arena *a, size_t n, size_t size)
 	return p;
 }
 
+void *wire_arena_take_pointers(struct wire_arena *a, size_t n)
+{
+	return wire_arena_take(a, n, sizeof(void *));
+}
+
 void wire_arena_free(struct wire_arena *a)
 {
 	while (a->blocks != NULL) {

@@ -26,6 +26,8 @@ struct wire_arena {
 void wire_arena_init(struct wire_arena *a, size_t max);
 /* Zeroed, aligned for any type, never NULL for n == 0; NULL on failure, remembered in err. */
 void *wire_arena_take(struct wire_arena *a, size_t n, size_t size);
+/* The same for n pointers to something. */
+void *wire_arena_take_pointers(struct wire_arena *a, size_t n);
 void wire_arena_free(struct wire_arena *a);
 
 /*

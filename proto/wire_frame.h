@@ -17,8 +17,8 @@
 
 #define WIRE_FRAME_MAGIC   0x46434350u
 #define WIRE_FRAME_VERSION 1u
-#define WIRE_FRAME_HDR	   12u
-#define WIRE_FRAME_MAX	   (1u << 20)
+#define WIRE_FRAME_HDR     12u
+#define WIRE_FRAME_MAX     (1u << 20)
 
 enum wire_kind { WIRE_KIND_MASTER = 1, WIRE_KIND_ADMIN = 2 };
 

@@ -83,8 +83,6 @@ int wlk_hello_get(const uint8_t buf[WLK_HELLO_SIZE], struct wlk_hello *ret, cons
 
 void wlk_ack_put(uint8_t buf[WLK_ACK_SIZE], const struct wlk_ack *a)
 {
-	char text[WLK_TEXT_MAX];
-
 	memset(buf, 0, WLK_ACK_SIZE);
 	wire_put32(buf, WLK_MAGIC);
 	wire_put16(buf + 4, a->version_min);
@@ -92,8 +90,7 @@ void wlk_ack_put(uint8_t buf[WLK_ACK_SIZE], const struct wlk_ack *a)
 	wire_put16(buf + 8, a->version);
 	wire_put16(buf + 10, a->code);
 	wire_put64(buf + 16, a->features);
-	wire_text_clean(text, a->text, sizeof text - 1);
-	memcpy(buf + ACK_TEXT, text, strlen(text));
+	wire_text_clean((char *)buf + ACK_TEXT, a->text, sizeof a->text - 1);
 }
 
 int wlk_ack_get(const uint8_t buf[WLK_ACK_SIZE], struct wlk_ack *ret, const char **why)

@@ -11,14 +11,14 @@
 
 #include "common/cc_id.h"
 
-#define WLK_MAGIC	0x4b4c4350u /* "PCLK" */
+#define WLK_MAGIC       0x4b4c4350u /* "PCLK" */
 #define WLK_VERSION_MIN 1u
 #define WLK_VERSION_MAX 1u
-#define WLK_HELLO_SIZE	128u
-#define WLK_ACK_SIZE	256u
-#define WLK_DATA_SIZE	64u
-#define WLK_TEXT_MAX	224u
-#define WLK_LEN_MAX	(1u << 22) /* payload bytes of one segment */
+#define WLK_HELLO_SIZE  128u
+#define WLK_ACK_SIZE    256u
+#define WLK_DATA_SIZE   64u
+#define WLK_TEXT_MAX    224u
+#define WLK_LEN_MAX     (1u << 22) /* payload bytes of one segment */
 
 enum wlk_service { WLK_P2P = 1, WLK_SHARED_STATE = 2, WLK_BENCHMARK = 3 };
 
@@ -27,23 +27,23 @@ struct wlk_hello {
 	uint16_t service; /* enum wlk_service */
 	uint64_t features;
 	struct cc_id run, run_key;
-	struct cc_id from, to;	    /* agents: a wrong `to` means a wrong address */
+	struct cc_id from, to;      /* agents: a wrong `to` means a wrong address */
 	uint16_t stream, n_streams; /* stream < n_streams <= 64 */
 };
 
 enum wlk_code {
 	WLK_OK = 0,
 	WLK_REFUSED_VERSION = 1,
-	WLK_REFUSED_RUN = 2,	  /* unknown run or wrong key */
-	WLK_REFUSED_AGENT = 3,	  /* hello was meant for another agent */
-	WLK_REFUSED_SERVICE = 4,  /* not offered on this port */
+	WLK_REFUSED_RUN = 2,     /* unknown run or wrong key */
+	WLK_REFUSED_AGENT = 3,   /* hello was meant for another agent */
+	WLK_REFUSED_SERVICE = 4, /* not offered on this port */
 	WLK_REFUSED_LIMIT = 5,
 };
 
 struct wlk_ack {
 	uint16_t version_min, version_max; /* of the answering side */
-	uint16_t version;		   /* chosen; 0 when refused */
-	uint16_t code;			   /* enum wlk_code */
+	uint16_t version;                  /* chosen; 0 when refused */
+	uint16_t code;                     /* enum wlk_code */
 	uint64_t features;
 	char text[WLK_TEXT_MAX]; /* why refused, NUL-terminated */
 };
@@ -57,8 +57,8 @@ struct wlk_data {
 	uint64_t epoch;
 	uint64_t seq;
 	uint64_t tag;
-	uint32_t seg;	 /* number in the operation's plan */
-	uint32_t len;	 /* payload bytes, 1 .. WLK_LEN_MAX */
+	uint32_t seg;    /* number in the operation's plan */
+	uint32_t len;    /* payload bytes, 1 .. WLK_LEN_MAX */
 	uint64_t offset; /* of the payload in the operand, bytes */
 };
 

@@ -24,7 +24,7 @@
 #define WL_TEXT_MAX    512u
 
 enum wl_type {
-	WL_HELLO = 1,	    /* -> version, features */
+	WL_HELLO = 1,       /* -> version, features */
 	WL_COMM_CREATE = 2, /* -> comm; fds: queue pair memfd, submission doorbell, data doorbell */
 	WL_COMM_CONNECT = 3,
 	WL_COMM_DESTROY = 4,
@@ -57,11 +57,11 @@ struct wl_request {
 };
 
 struct wl_reply {
-	uint32_t req_id; /* 0: unasked (goodbye: code and text say why the session ends) */
-	uint32_t code;	 /* pcclResult_t */
+	uint32_t req_id;        /* 0: unasked (goodbye: code and text say why the session ends) */
+	uint32_t code;          /* pcclResult_t */
 	char text[WL_TEXT_MAX]; /* what failed and what to do; "" on success */
 	uint32_t version_min, version_max; /* with pcclVersionMismatch: the agent's */
-	uint32_t version;		   /* WL_HELLO: chosen */
+	uint32_t version;                  /* WL_HELLO: chosen */
 	uint64_t features;
 	uint32_t comm;
 	uint64_t region;
@@ -73,8 +73,8 @@ struct wl_reply {
 int wire_local_put_request(const struct wl_request *r, uint8_t *buf);
 int wire_local_put_reply(const struct wl_reply *r, uint8_t *buf);
 /* 0 or a negative enum cc_err with *why (static text). *ret untouched on failure. */
-int wire_local_get_request(const uint8_t *buf, size_t len, struct wl_request *ret,
-	const char **why);
+int wire_local_get_request(
+	const uint8_t *buf, size_t len, struct wl_request *ret, const char **why);
 int wire_local_get_reply(const uint8_t *buf, size_t len, struct wl_reply *ret, const char **why);
 
 #endif

@@ -14,15 +14,15 @@
 #include "common/cc_addr.h"
 #include "common/cc_id.h"
 
-#define WM_VERSION_MIN	  1u
-#define WM_VERSION_MAX	  1u
-#define WM_NAME_MAX	  64   /* host or program name, with NUL */
-#define WM_TEXT_MAX	  384  /* reasons, with NUL */
-#define WM_ADDRS_MAX	  8    /* addresses of one agent */
-#define WM_PEERS_MAX	  1024 /* peers of one group on one host */
-#define WM_RINGS_MAX	  1024 /* groups present on one host */
-#define WM_FAILURES_MAX	  64
-#define WM_POOL_MAX	  64   /* streams of one link */
+#define WM_VERSION_MIN  1u
+#define WM_VERSION_MAX  1u
+#define WM_NAME_MAX     64   /* host or program name, with NUL */
+#define WM_TEXT_MAX     384  /* reasons, with NUL */
+#define WM_ADDRS_MAX    8    /* addresses of one agent */
+#define WM_PEERS_MAX    1024 /* peers of one group on one host */
+#define WM_RINGS_MAX    1024 /* groups present on one host */
+#define WM_FAILURES_MAX 64
+#define WM_POOL_MAX     64 /* streams of one link */
 
 enum wm_type {
 	/* agent to master */
@@ -48,14 +48,15 @@ enum wm_type {
 	WM_KICK = 41,
 };
 
-/* First message of an agent on a connection. When its versions do not overlap with ours, only they are
- * decoded and the rest is zero: the receiver refuses it and names both. */
+/* First message of an agent on a connection. When its versions do not overlap with ours, only they
+ * are decoded and the rest is zero: the receiver refuses it and names both. */
 struct wm_hello {
 	uint32_t version_min, version_max;
 	uint64_t features;
 	struct cc_id agent; /* random, for the life of the agent process */
 	char name[WM_NAME_MAX];
-	bool advertised; /* addrs were set by the operator; otherwise they are interface addresses */
+	bool advertised; /* addrs were set by the operator; otherwise they are interface addresses
+			  */
 	uint32_t n_addrs;
 	struct cc_addr addrs[WM_ADDRS_MAX]; /* port 0: the ports below count */
 	uint16_t port_p2p, port_shared_state, port_benchmark;
@@ -64,8 +65,8 @@ struct wm_hello {
 struct wm_hello_ack {
 	uint32_t version;
 	uint64_t features;
-	struct cc_id run;     /* random, for the life of the run */
-	struct cc_id run_key; /* secret of the run: agents present it to each other */
+	struct cc_id run;      /* random, for the life of the run */
+	struct cc_id run_key;  /* secret of the run: agents present it to each other */
 	uint32_t heartbeat_ms; /* send a heartbeat this often */
 	uint32_t timeout_ms;   /* silence for this long is death */
 	uint32_t segment_max;  /* bytes, for cc_plan_init */
@@ -74,7 +75,7 @@ struct wm_hello_ack {
 /* The master's (or agent's) last words; the connection is closed after it. */
 struct wm_refuse {
 	uint32_t version_min, version_max; /* of the refusing side */
-	uint32_t code;			   /* a pcclResult_t */
+	uint32_t code;                     /* a pcclResult_t */
 	char text[WM_TEXT_MAX];
 };
 
@@ -102,8 +103,8 @@ struct wm_peer { /* WM_TOPO_VOTE, WM_PENDING_VOTE */
 /* What must agree between all peers of one operation. */
 struct wm_op_params {
 	uint64_t count;
-	uint32_t dtype;	      /* pcclDataType_t, checked */
-	uint32_t op;	      /* pcclRedOp_t, checked */
+	uint32_t dtype;       /* pcclDataType_t, checked */
+	uint32_t op;          /* pcclRedOp_t, checked */
 	uint32_t quant_algo;  /* pcclQuantizationAlgorithm_t */
 	uint32_t quant_dtype; /* pcclDataType_t */
 };
@@ -115,6 +116,8 @@ struct wm_op_vote {
 	struct wm_op_params params;
 	uint32_t n_peers; /* 1 .. WM_PEERS_MAX */
 	struct cc_id *peers;
+	uint64_t losses; /* of the group, as the agent was told last; not the master's number: a loss
+			  * overtook the vote, it does not count and is answered with OP_ABORT */
 };
 
 /* One agent's completion vote for all its members of an operation. */
@@ -142,7 +145,7 @@ struct wm_endpoint {
 	char name[WM_NAME_MAX];
 	bool at_master; /* it reached the master through loopback: try the address under which you
 			 * reached the master, with this endpoint's port, before addrs */
-	uint16_t port;	/* p2p */
+	uint16_t port;  /* p2p */
 	uint32_t n_addrs;
 	struct cc_addr addrs[WM_ADDRS_MAX];
 };
@@ -150,16 +153,17 @@ struct wm_endpoint {
 /* The ring of one group as seen by one agent. */
 struct wm_ring {
 	uint32_t group;
-	uint32_t hosts;	    /* agents in the ring */
-	uint32_t pos;	    /* 0 .. hosts - 1, of the receiving agent */
-	uint32_t pool_size; /* streams of the link to next: the same number on all hosts */
+	uint32_t hosts;          /* agents in the ring */
+	uint32_t pos;            /* 0 .. hosts - 1, of the receiving agent */
+	uint32_t pool_size;      /* streams of the link to next: the same number on all hosts */
 	struct wm_endpoint next; /* meaningless when hosts == 1 */
-	struct cc_id prev;	 /* agent; zero when hosts == 1 */
-	uint32_t n_members;	 /* local peers in this group, in rank order */
+	struct cc_id prev;       /* agent; zero when hosts == 1 */
+	uint32_t n_members;      /* local peers in this group, in rank order */
 	struct cc_id *members;
 };
 
-/* Prepare these rings: open missing links, then send a ROUND_REPORT. Replaces an unfinished round. */
+/* Prepare these rings: open missing links, then send a ROUND_REPORT. Replaces an unfinished round.
+ */
 struct wm_round {
 	uint64_t round;
 	bool accept; /* newcomers are among the members (a topology vote), else a rewire */
@@ -169,7 +173,8 @@ struct wm_round {
 
 struct wm_group_world {
 	uint32_t group;
-	uint32_t world; /* accepted peers */
+	uint32_t world;  /* accepted peers */
+	uint64_t losses; /* changes whenever the group loses an accepted peer */
 };
 
 /* Numbers behind pcclGetAttribute, exact at the moment of sending. */
@@ -201,9 +206,10 @@ struct wm_op_start {
 struct wm_op_abort {
 	uint32_t group;
 	uint64_t tag;
-	uint64_t seq; /* 0: had not started */
+	uint64_t seq;  /* 0: had not started */
 	uint32_t code; /* a pcclResult_t for the callers */
 	char text[WM_TEXT_MAX];
+	uint64_t losses; /* seq 0: as in the votes that this answers */
 };
 
 struct wm_op_done {

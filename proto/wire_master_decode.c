@@ -123,6 +123,11 @@ static int get_hello(const Ccoip__Hello *p, struct wm_hello *m, const char **why
 		return wire_bad(why, "hello.port_shared_state: must be at most 65535");
 	if (p->port_benchmark > UINT16_MAX)
 		return wire_bad(why, "hello.port_benchmark: must be at most 65535");
+	/* The master sends the addresses on; one that leads nowhere would be everybody's problem.
+	 */
+	for (uint32_t i = 0; i < m->n_addrs; i++)
+		if (cc_addr_is_any(&m->addrs[i]))
+			return wire_bad(why, "hello.addrs: must not be 0.0.0.0 or ::");
 	m->port_p2p = (uint16_t)p->port_p2p;
 	m->port_shared_state = (uint16_t)p->port_shared_state;
 	m->port_benchmark = (uint16_t)p->port_benchmark;
@@ -233,6 +238,7 @@ static int get_op_vote(const Ccoip__OpVote *p, struct wm_op_vote *m, const char 
 
 	m->group = p->group;
 	m->tag = p->tag;
+	m->losses = p->losses;
 	rc = get_params(p->params, &m->params, why);
 	if (rc == 0)
 		rc = get_ids(p->peers, p->n_peers, &m->peers, &m->n_peers, why,
@@ -378,6 +384,7 @@ static int get_world(const Ccoip__World *p, struct wm_world *m, const char **why
 				return wire_bad(why, "world.own: must not name a group twice");
 		m->own[i].group = p->own[i]->group;
 		m->own[i].world = p->own[i]->world;
+		m->own[i].losses = p->own[i]->losses;
 	}
 	return 0;
 }
@@ -408,6 +415,7 @@ static int get_op_abort(const Ccoip__OpAbort *p, struct wm_op_abort *m, const ch
 	m->group = p->group;
 	m->tag = p->tag;
 	m->seq = p->seq;
+	m->losses = p->losses;
 	rc = get_code(p->code, &m->code, why, "op_abort.code: must be 1 to 255");
 	if (rc == 0)
 		rc = wire_get_text(

@@ -49,7 +49,7 @@ static size_t put_addrs(
 	struct encoder *e, const struct cc_addr *addrs, size_t n, Ccoip__Address ***ret)
 {
 	Ccoip__Address *v = wire_arena_take(&e->arena, n, sizeof *v);
-	Ccoip__Address **pointers = wire_arena_take(&e->arena, n, sizeof *pointers);
+	Ccoip__Address **pointers = wire_arena_take_pointers(&e->arena, n);
 
 	if (v == NULL || pointers == NULL)
 		return 0;
@@ -155,6 +155,7 @@ static void put_op_vote(struct encoder *e, const struct wm_op_vote *m)
 	ccoip__op_params__init(params);
 	p->group = m->group;
 	p->tag = m->tag;
+	p->losses = m->losses;
 	p->params = params;
 	params->count = m->params.count;
 	params->dtype = m->params.dtype;
@@ -182,7 +183,7 @@ static void put_round_report(struct encoder *e, const struct wm_round_report *m)
 
 	ccoip__round_report__init(p);
 	p->round = m->round;
-	p->failures = wire_arena_take(&e->arena, m->n_failures, sizeof *p->failures);
+	p->failures = wire_arena_take_pointers(&e->arena, m->n_failures);
 	if (v == NULL || p->failures == NULL)
 		return;
 	p->n_failures = m->n_failures;
@@ -233,7 +234,7 @@ static void put_round(struct encoder *e, const struct wm_round *m)
 	ccoip__round__init(p);
 	p->round = m->round;
 	p->accept = m->accept;
-	p->rings = wire_arena_take(&e->arena, m->n_rings, sizeof *p->rings);
+	p->rings = wire_arena_take_pointers(&e->arena, m->n_rings);
 	if (v == NULL || p->rings == NULL)
 		return;
 	p->n_rings = m->n_rings;
@@ -251,7 +252,7 @@ static void put_world(struct encoder *e, const struct wm_world *m, Ccoip__World 
 	p->global = m->global;
 	p->groups = m->groups;
 	p->largest = m->largest;
-	p->own = wire_arena_take(&e->arena, m->n, sizeof *p->own);
+	p->own = wire_arena_take_pointers(&e->arena, m->n);
 	if (v == NULL || p->own == NULL)
 		return;
 	p->n_own = m->n;
@@ -260,6 +261,7 @@ static void put_world(struct encoder *e, const struct wm_world *m, Ccoip__World 
 		ccoip__group_world__init(&v[i]);
 		v[i].group = m->own[i].group;
 		v[i].world = m->own[i].world;
+		v[i].losses = m->own[i].losses;
 	}
 }
 
@@ -294,6 +296,7 @@ static void put_op_abort(struct encoder *e, const struct wm_op_abort *m)
 	p->group = m->group;
 	p->tag = m->tag;
 	p->seq = m->seq;
+	p->losses = m->losses;
 	p->code = m->code;
 	p->text = put_text(e, m->text, sizeof m->text);
 }
@@ -308,11 +311,8 @@ static void put_kick(struct encoder *e, const struct wm_kick *m)
 	p->text = put_text(e, m->text, sizeof m->text);
 }
 
-static int put_message(struct encoder *e, const struct wm_msg *m)
+static int put_agent_message(struct encoder *e, const struct wm_msg *m)
 {
-	ccoip__message__init(&e->msg);
-	/* The field number of a kind is its type number. */
-	e->msg.kind_case = (Ccoip__Message__KindCase)m->type;
 	switch (m->type) {
 	case WM_HELLO:
 		put_hello(e, &m->u.hello);
@@ -342,6 +342,14 @@ static int put_message(struct encoder *e, const struct wm_msg *m)
 		ccoip__heartbeat__init(&e->u.heartbeat);
 		e->msg.heartbeat = &e->u.heartbeat;
 		return 0;
+	default:
+		return CC_ERR_INVAL;
+	}
+}
+
+static int put_master_message(struct encoder *e, const struct wm_msg *m)
+{
+	switch (m->type) {
 	case WM_HELLO_ACK:
 		put_hello_ack(e, &m->u.hello_ack);
 		return 0;
@@ -377,8 +385,19 @@ static int put_message(struct encoder *e, const struct wm_msg *m)
 	case WM_KICK:
 		put_kick(e, &m->u.kick);
 		return 0;
+	default:
+		return CC_ERR_INVAL;
 	}
-	return CC_ERR_INVAL;
+}
+
+static int put_message(struct encoder *e, const struct wm_msg *m)
+{
+	ccoip__message__init(&e->msg);
+	/* The field number of a kind is its type number. */
+	e->msg.kind_case = (Ccoip__Message__KindCase)m->type;
+	if (m->type < WM_HELLO_ACK)
+		return put_agent_message(e, m);
+	return put_master_message(e, m);
 }
 
 int wire_master_encode(const struct wm_msg *m, uint8_t **ret, size_t *ret_len)

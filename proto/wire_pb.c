@@ -92,11 +92,10 @@ ProtobufCBinaryData wire_put_ip(const struct cc_addr *a)
 
 char *wire_put_text(struct wire_arena *a, const char *s, size_t size)
 {
-	static char empty[1];
 	char *copy = wire_arena_take(a, strnlen(s, size) + 1, 1);
 
 	if (copy == NULL)
-		return empty;
+		return (char *)(uintptr_t) ""; /* the arena remembers the failure; nobody writes here */
 	wire_text_clean(copy, s, size);
 	return copy;
 }

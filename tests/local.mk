@@ -8,6 +8,7 @@ include tests/agent/local.mk
 include tests/agentio/local.mk
 include tests/engine/local.mk
 include tests/shim/local.mk
+include tests/sim/local.mk
 include tests/ctl/local.mk
 include tests/abi/local.mk
 include tests/e2e/local.mk

@@ -6,6 +6,17 @@
 
 #include "ccoip-masterd/core/ccm_internal.h"
 
+/* FNV-1a, folded: uthash looks at the low bits. */
+unsigned ccm_hash(const void *key, size_t len)
+{
+	const uint8_t *p = key;
+	uint64_t h = UINT64_C(0xcbf29ce484222325);
+
+	for (; len > 0; len--)
+		h = (h ^ *p++) * UINT64_C(0x100000001b3);
+	return (unsigned)(h ^ (h >> 32));
+}
+
 static uint32_t or_default(uint32_t v, uint32_t def)
 {
 	return v ? v : def;
@@ -28,48 +39,66 @@ struct ccm *ccm_new(const struct ccm_config *cfg)
 
 static void free_agents(struct ccm *m)
 {
-	struct ccm_agent *a, *tmp;
+	struct ccm_agent *a = m->agents, *next;
 
 	HASH_CLEAR(hh_id, m->by_id);
-	HASH_ITER (hh, m->agents, a, tmp) {
-		HASH_DELETE(hh, m->agents, a);
+	HASH_CLEAR(hh, m->agents);
+	for (; a; a = next) {
+		next = a->hh.next;
 		free(a->failures);
 		free(a);
 	}
-	while ((a = m->dead) != NULL) { /* a step that ran out of memory did not bury them */
-		m->dead = a->next_dead;
+	for (a = m->dead; a; a = next) { /* not buried by a step that ran out of memory */
+		next = a->next_dead;
 		free(a->failures);
 		free(a);
 	}
 }
 
+static void free_groups(struct ccm *m)
+{
+	struct ccm_group *g, *g_next;
+	struct ccm_op *o, *o_next;
+
+	HASH_CLEAR(hh_seq, m->started);
+	HASH_CLEAR(hh, m->ops);
+	g = m->groups;
+	HASH_CLEAR(hh, m->groups);
+	for (; g; g = g_next) {
+		g_next = g->hh.next;
+		for (o = g->ops; o; o = o_next) {
+			o_next = o->next;
+			ccm_op_free(o);
+		}
+		ccm_group_free(g);
+	}
+}
+
 void ccm_free(struct ccm *m)
 {
-	struct ccm_group *g, *g_tmp;
-	struct ccm_seat *s, *s_tmp;
-	struct ccm_peer *p, *p_tmp;
-	struct ccm_pair *x, *x_tmp;
-	struct ccm_op *o, *o_tmp;
+	struct ccm_peer *p, *p_next;
+	struct ccm_seat *s, *s_next;
+	struct ccm_pair *x, *x_next;
 
 	if (!m)
 		return;
-	HASH_CLEAR(hh_seq, m->started);
-	HASH_ITER (hh, m->ops, o, o_tmp) {
-		HASH_DELETE(hh, m->ops, o);
-		ccm_op_free(o);
-	}
-	HASH_ITER (hh, m->peers, p, p_tmp) {
-		HASH_DELETE(hh, m->peers, p);
+	free_groups(m);
+	p = m->peers;
+	HASH_CLEAR(hh, m->peers);
+	for (; p; p = p_next) {
+		p_next = p->hh.next;
 		free(p);
 	}
-	HASH_ITER (hh, m->seats, s, s_tmp) {
-		HASH_DELETE(hh, m->seats, s);
+	s = m->seats;
+	HASH_CLEAR(hh, m->seats);
+	for (; s; s = s_next) {
+		s_next = s->hh.next;
 		free(s);
 	}
-	HASH_ITER (hh, m->groups, g, g_tmp)
-		ccm_group_free(m, g);
-	HASH_ITER (hh, m->pairs, x, x_tmp) {
-		HASH_DELETE(hh, m->pairs, x);
+	x = m->pairs;
+	HASH_CLEAR(hh, m->pairs);
+	for (; x; x = x_next) {
+		x_next = x->hh.next;
 		free(x);
 	}
 	free_agents(m);

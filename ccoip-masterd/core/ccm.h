@@ -5,20 +5,22 @@
  * source. One thread.
  *
  * Vocabulary. An *agent* is one connection; it speaks for any number of *peers* (communicators),
- * each in one *group*. A peer is PEER_REGISTERED after WM_JOIN and PEER_ACCEPTED after the commit of
- * an accepting round. The *ring* of a group is the order of the agents that have accepted peers in
- * it. A *round* prepares rings: the agents concerned open their links and report; when all reports
- * are good the round is committed, the *epoch* grows. An *operation* is one attempt at a collective
- * of (group, tag); its name is `seq`.
+ * each in one *group*. A peer is PEER_REGISTERED after WM_JOIN and PEER_ACCEPTED after the commit
+ * of an accepting round. The *ring* of a group is the order of the agents that have accepted peers
+ * in it. A *round* prepares rings: the agents concerned open their links and report; when all
+ * reports are good the round is committed, the *epoch* grows. An *operation* is one attempt at a
+ * collective of (group, tag); its name is `seq`.
  *
  * Rules kept here:
- * - First peer: with no accepted peer, all registered peers are accepted at once (still by a round).
+ * - First peer: with no accepted peer, all registered peers are accepted at once, by a round.
  * - Topology vote: when every accepted peer of the run has voted (WM_TOPO_VOTE), an accepting round
  *   over accepted + registered peers starts; with nothing to change it is committed at once.
  * - Loss (connection closed, WM_LEAVE, kick, silence): every operation of the peer's group that has
  *   a vote is aborted with pcclRankConnectionLost; the new world is announced before the abort; a
  *   rewiring round starts unless an accepting one was running, which is restarted without the peer.
  *   Votes are counted again: the leaver may have been the last one missing.
+ *   A vote whose agent had not been told of the loss is answered like the aborted ones: no attempt
+ *   spans a loss, so that all who call several operations at once see the same ones fail.
  * - Round failure: failed pairs name the agents that cannot reach each other. Newcomers among them
  *   are kicked with the reason; between old members another ring order that avoids the pairs is
  *   tried, and when there is none the agent with the most failures (at a tie: the unreachable one)
@@ -27,7 +29,7 @@
  *   parameters and no round is in progress; is done when every agent in it has reported success; is
  *   aborted for all otherwise. Unequal parameters abort it with pcclInvalidArgument naming the
  *   field and both values; nobody is kicked.
- *   Votes with unequal parameters are collected like others, so that all callers get the same answer.
+ *   Votes with unequal parameters are collected like others: all callers get the same answer.
  * - A message that the peer's state does not allow is a protocol violation: the peer (or, where no
  *   peer is named, the connection) is kicked with a sentence that says which. Messages that were on
  *   their way when the master changed its mind are not: reports of old rounds and operations, and
@@ -61,24 +63,24 @@ enum ccm_collective_state {
 
 struct ccm_config {
 	struct cc_id run, run_key; /* random bytes from the caller */
-	uint32_t heartbeat_ms;	   /* default 1000 */
-	uint32_t timeout_ms;	   /* default 3000: silence of an agent */
+	uint32_t heartbeat_ms;     /* default 1000 */
+	uint32_t timeout_ms;       /* default 3000: silence of an agent */
 	uint32_t round_timeout_ms; /* default 5000 */
-	uint32_t segment_max;	   /* bytes */
-	uint32_t max_peers;	   /* joins beyond are refused; default 65536 */
-	uint32_t log_level;	   /* LOG actions above it are not made; 0: CCM_LOG_INFO */
+	uint32_t segment_max;      /* bytes */
+	uint32_t max_peers;        /* joins beyond are refused; default 65536 */
+	uint32_t log_level;        /* LOG actions above it are not made; 0: CCM_LOG_INFO */
 };
 
 enum ccm_event_type {
 	CCM_EV_OPEN = 1, /* a connection was accepted */
-	CCM_EV_CLOSED,	 /* it is gone; text says why */
-	CCM_EV_MSG,	 /* a decoded message; stays owned by the caller */
-	CCM_EV_TICK,	 /* time has passed; at least every heartbeat_ms / 2 */
+	CCM_EV_CLOSED,   /* it is gone; text says why */
+	CCM_EV_MSG,      /* a decoded message; stays owned by the caller */
+	CCM_EV_TICK,     /* time has passed; at least every heartbeat_ms / 2 */
 };
 
 struct ccm_event {
 	enum ccm_event_type type;
-	uint32_t conn;	     /* chosen by the caller, never 0, unique among open connections */
+	uint32_t conn;       /* chosen by the caller, never 0, unique among open connections */
 	struct cc_addr addr; /* OPEN: where the connection comes from */
 	const struct wm_msg *msg;
 	const char *text;
@@ -86,14 +88,19 @@ struct ccm_event {
 
 /* After CLOSE the core has forgotten the connection: events of it are ignored. */
 enum ccm_action_type { CCM_ACT_SEND = 1, CCM_ACT_CLOSE, CCM_ACT_LOG };
-enum ccm_log_level { CCM_LOG_ERR = 3, CCM_LOG_WARNING = 4, CCM_LOG_NOTICE = 5, CCM_LOG_INFO = 6,
-	CCM_LOG_DEBUG = 7 };
+enum ccm_log_level {
+	CCM_LOG_ERR = 3,
+	CCM_LOG_WARNING = 4,
+	CCM_LOG_NOTICE = 5,
+	CCM_LOG_INFO = 6,
+	CCM_LOG_DEBUG = 7
+};
 
 struct ccm_action {
 	enum ccm_action_type type;
-	uint32_t conn;	     /* SEND, CLOSE (after what was sent has gone out) */
-	struct wm_msg msg;   /* SEND */
-	uint32_t level;	     /* LOG: enum ccm_log_level */
+	uint32_t conn;          /* SEND, CLOSE (after what was sent has gone out) */
+	struct wm_msg msg;      /* SEND */
+	uint32_t level;         /* LOG: enum ccm_log_level */
 	char text[WM_TEXT_MAX]; /* CLOSE, LOG */
 };
 
@@ -113,7 +120,8 @@ struct ccm *ccm_new(const struct ccm_config *cfg);
 void ccm_free(struct ccm *m);
 /* Appends to *out. 0, or CC_ERR_NOMEM after which the process should end. */
 int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct ccm_actions *out);
-/* Checks every invariant of the state; NULL or a static text naming the broken one (tests, simulator). */
+/* Checks every invariant of the state; NULL or a static text naming the broken one (tests,
+ * simulator). */
 const char *ccm_check(const struct ccm *m);
 
 const char *ccm_phase_name(enum ccm_connection_phase p);

@@ -132,7 +132,8 @@ void ccm_agent_hello(struct ccm *m, struct ccm_agent *a, const struct wm_hello *
 	if (h->version_min > WM_VERSION_MAX || h->version_max < WM_VERSION_MIN ||
 		h->version_min > h->version_max) {
 		ccm_agent_kick(m, a, WIRE_VERSION_MISMATCH,
-			"protocol versions do not overlap: agent speaks %u to %u, this master %u to %u",
+			"protocol versions do not overlap: agent speaks %u to %u, this master %u "
+			"to %u",
 			h->version_min, h->version_max, WM_VERSION_MIN, WM_VERSION_MAX);
 		return;
 	}
@@ -207,8 +208,8 @@ static void add_addr(struct wm_endpoint *e, const struct cc_addr *addr, uint16_t
 		e->addrs[e->n_addrs++] = x;
 }
 
-void ccm_agent_endpoint(const struct ccm_agent *a, const struct ccm_agent *to,
-	struct wm_endpoint *ret)
+void ccm_agent_endpoint(
+	const struct ccm_agent *a, const struct ccm_agent *to, struct wm_endpoint *ret)
 {
 	const struct wm_hello *h = &a->hello;
 	bool advertised = h->advertised && h->n_addrs > 0;

@@ -69,8 +69,7 @@ static const char *check_seat(const struct ccm *m, const struct ccm_seat *s, str
 	if (m->round.active)
 		REQUIRE(candidates == 0 || candidates == s->n_candidates,
 			"a seat's count of candidates is wrong");
-	REQUIRE(c.accepted == 0 ||
-			(s->pos < s->group->n_ring && s->group->ring[s->pos] == s),
+	REQUIRE(c.accepted == 0 || (s->pos < s->group->n_ring && s->group->ring[s->pos] == s),
 		"a seat with accepted peers is not at its place in the ring");
 	REQUIRE(s->agent->claimed, "a seat of an agent that does not hold its id");
 	ret->peers += c.peers;
@@ -85,6 +84,7 @@ static const char *check_op(const struct ccm *m, const struct ccm_op *o)
 	uint32_t i, votes = 0, voters = 0, reported = 0, bits = 0, n;
 	const struct ccm_group *g = o->group;
 	const struct ccm_peer *p;
+	uint64_t word;
 
 	for (i = 0; i < o->n_parts; i++) {
 		if (!o->parts[i].seat)
@@ -100,11 +100,13 @@ static const char *check_op(const struct ccm *m, const struct ccm_op *o)
 		reported += o->parts[i].reported;
 	}
 	for (i = 0; i < o->n_words; i++)
-		bits += (uint32_t)__builtin_popcountll(o->voted[i]);
+		for (word = o->voted[i]; word; word &= word - 1)
+			bits++;
 	REQUIRE(votes == o->n_votes && bits == votes, "an operation's count of votes is wrong");
 	REQUIRE(voters == o->n_voters, "an operation's count of voters is wrong");
 	REQUIRE(reported == o->n_reported, "an operation's count of reports is wrong");
 	REQUIRE(g->n_accepted > 1, "an operation in a group of one");
+	REQUIRE(o->losses == g->losses, "an operation outlived a loss");
 	REQUIRE((o->seq != 0) == (o->state != CCM_VOTE_INITIATE_COLLECTIVE_COMMS),
 		"an operation's state and its number disagree");
 	REQUIRE(o->seq <= m->last_seq, "an operation from the future");
@@ -207,8 +209,7 @@ static const char *check_run(const struct ccm *m)
 	for (x = m->pairs; x; x = x->hh.next) {
 		known = 0;
 		for (a = m->agents; a; a = a->hh.next)
-			known += a->n_accepted > 0 &&
-				(a->no == x->key.from || a->no == x->key.to);
+			known += a->n_accepted > 0 && (a->no == x->key.from || a->no == x->key.to);
 		REQUIRE(known == 2, "a failed pair of agents that are not both members");
 	}
 	return NULL;

@@ -30,8 +30,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HASH_NONFATAL_OOM	 1
-#define uthash_nonfatal_oom(obj) ((obj)->unhashed = true)
+#define HASH_NONFATAL_OOM             1
+#define HASH_FUNCTION(key, len, hash) ((hash) = ccm_hash(key, len))
+#define uthash_nonfatal_oom(obj)      ((obj)->unhashed = true)
 #include <uthash.h>
 #include <utlist.h>
 
@@ -39,11 +40,14 @@
 #include "common/cc_err.h"
 #include "proto/wire_codes.h"
 
-#define CCM_NS_PER_MS	    UINT64_C(1000000)
+#define CCM_NS_PER_MS       UINT64_C(1000000)
 #define CCM_AGENT_PEERS_MAX 16384u /* of one connection: its ROUND fits into a frame */
 #define CCM_PEER_OPS_MAX    256u   /* votes outstanding of one peer */
-#define CCM_REORDERS_MAX    3u	   /* ring orders tried before somebody has to go */
-#define CCM_RING_STEPS	    100000u
+#define CCM_REORDERS_MAX    3u     /* ring orders tried before somebody has to go */
+#define CCM_RING_STEPS      100000u
+
+/* ccm.c */
+unsigned ccm_hash(const void *key, size_t len);
 
 struct ccm_agent;
 struct ccm_seat;
@@ -85,11 +89,11 @@ struct ccm_peer {
 	enum ccm_connection_phase phase;
 	enum ccm_connection_state state; /* written by ccm_state.c only */
 	uint64_t state_since;
-	uint64_t round;	      /* the last round it was a candidate of */
-	uint32_t slot;	      /* ACCEPTED: its bit in the operations of the group */
+	uint64_t round; /* the last round it was a candidate of */
+	uint32_t slot;  /* ACCEPTED: its bit in the operations of the group */
 	bool topo_voted, pending_voted;
-	uint32_t n_ops;	      /* operations it has voted for */
-	uint32_t n_running;   /* of them, started */
+	uint32_t n_ops;     /* operations it has voted for */
+	uint32_t n_running; /* of them, started */
 	bool unhashed;
 	UT_hash_handle hh;
 	struct ccm_peer *prev, *next; /* in seat->peers: accepted ones first, each by joining */
@@ -102,8 +106,8 @@ struct ccm_seat {
 	struct ccm_peer *peers;
 	uint32_t n_peers, n_accepted;
 	uint32_t n_candidates; /* of the round in progress */
-	uint32_t slot;	       /* its part in the operations of the group */
-	uint32_t pos;	       /* in group->ring, when n_accepted > 0 */
+	uint32_t slot;         /* its part in the operations of the group */
+	uint32_t pos;          /* in group->ring, when n_accepted > 0 */
 	uint32_t next_pos;     /* in group->next_ring, when n_candidates > 0 */
 	uint32_t blame_from, blame_to;
 	bool doomed; /* only within ccm_verdict.c: its registered peers are to be kicked */
@@ -132,6 +136,7 @@ struct ccm_group {
 	struct ccm_seat **next_ring; /* of the round in progress */
 	uint32_t n_next, next_pool;
 	struct ccm_op *ops;
+	uint64_t losses; /* m->losses at the group's last one */
 	struct ccm_slots peer_slots, seat_slots;
 	bool failed; /* only within ccm_verdict.c */
 	bool lost;   /* an accepted peer is gone, its operations are not aborted yet */
@@ -146,7 +151,7 @@ struct ccm_op_key {
 	uint64_t group, tag;
 };
 
-struct ccm_part { /* one seat's share of an operation */
+struct ccm_part {              /* one seat's share of an operation */
 	struct ccm_seat *seat; /* NULL: has not voted */
 	uint32_t n_votes;
 	bool reported;
@@ -156,23 +161,24 @@ struct ccm_op {
 	struct ccm_op_key key;
 	struct ccm_group *group;
 	enum ccm_collective_state state; /* written by ccm_state.c only */
-	uint64_t seq;			 /* 0 until it starts */
+	uint64_t seq;                    /* 0 until it starts */
 	uint64_t born_ns;
 	struct wm_op_params params; /* of the first vote */
-	bool conflict;		    /* a vote differed: text says how */
+	uint64_t losses;            /* of the group: the same in all votes */
+	bool conflict;              /* a vote differed: text says how */
 	char text[WM_TEXT_MAX];
 	uint32_t n_votes;
 	uint64_t *voted; /* bit per peer slot */
 	uint32_t n_words;
 	struct ccm_part *parts; /* by seat slot */
-	uint32_t n_parts;	/* length of parts */
-	uint32_t n_voters;	/* parts with votes */
+	uint32_t n_parts;       /* length of parts */
+	uint32_t n_voters;      /* parts with votes */
 	uint32_t n_reported;
 	bool ready; /* all votes are here, a round or a topology vote is in the way */
 	bool unhashed;
 	UT_hash_handle hh; /* by key, in ccm->ops */
 	UT_hash_handle hh_seq;
-	struct ccm_op *prev, *next;   /* in group->ops */
+	struct ccm_op *prev, *next;     /* in group->ops */
 	struct ccm_op *prev_r, *next_r; /* in ccm->ready */
 };
 
@@ -203,7 +209,7 @@ struct ccm {
 	struct ccm_peer *peers;
 	struct ccm_group *groups;
 	struct ccm_seat *seats;
-	struct ccm_op *ops;	/* by key */
+	struct ccm_op *ops;     /* by key */
 	struct ccm_op *started; /* by seq */
 	struct ccm_op *ready;
 	struct ccm_pair *pairs;
@@ -223,7 +229,7 @@ struct ccm {
 	/* during a step */
 	uint64_t now;
 	struct ccm_actions *out;
-	bool oom;		   /* sticks */
+	bool oom;                  /* sticks */
 	struct ccm_action scratch; /* takes what found no memory or no living agent */
 };
 
@@ -238,8 +244,8 @@ static inline uint64_t ccm_age(uint64_t now, uint64_t since)
 struct wm_msg *ccm_send(struct ccm *m, const struct ccm_agent *a, enum wm_type type);
 void ccm_close(struct ccm *m, uint32_t conn, const char *text);
 bool ccm_logs(const struct ccm *m, uint32_t level);
-__attribute__((format(printf, 3, 4))) void ccm_log(struct ccm *m, uint32_t level, const char *fmt,
-	...);
+__attribute__((format(printf, 3, 4))) void ccm_log(
+	struct ccm *m, uint32_t level, const char *fmt, ...);
 /* Prints and cuts. */
 __attribute__((format(printf, 3, 4))) void ccm_print(char *dst, size_t size, const char *fmt, ...);
 /* Appends. */
@@ -262,27 +268,27 @@ void ccm_agent_hello(struct ccm *m, struct ccm_agent *a, const struct wm_hello *
 /* The connection is gone. */
 void ccm_agent_lost(struct ccm *m, struct ccm_agent *a, const char *text);
 /* Its peers are kicked, it gets the reason and is closed. */
-__attribute__((format(printf, 4, 5))) void ccm_agent_kick(struct ccm *m, struct ccm_agent *a,
-	uint32_t code, const char *fmt, ...);
+__attribute__((format(printf, 4, 5))) void ccm_agent_kick(
+	struct ccm *m, struct ccm_agent *a, uint32_t code, const char *fmt, ...);
 void ccm_agent_tick(struct ccm *m);
 /* How `to` reaches a. */
-void ccm_agent_endpoint(const struct ccm_agent *a, const struct ccm_agent *to,
-	struct wm_endpoint *ret);
+void ccm_agent_endpoint(
+	const struct ccm_agent *a, const struct ccm_agent *to, struct wm_endpoint *ret);
 
 /* ccm_member.c */
 struct ccm_peer *ccm_peer_find(const struct ccm *m, const struct cc_id *id);
 /* The peer that a names. NULL when it is unknown (pass over the message) or somebody else's (then a
  * has been kicked: look at a->dead). */
-struct ccm_peer *ccm_peer_of(struct ccm *m, struct ccm_agent *a, const struct cc_id *id,
-	const char *what);
+struct ccm_peer *ccm_peer_of(
+	struct ccm *m, struct ccm_agent *a, const struct cc_id *id, const char *what);
 struct ccm_seat *ccm_seat_find(const struct ccm *m, uint64_t agent_no, uint32_t group);
 void ccm_member_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j);
 void ccm_member_leave(struct ccm *m, struct ccm_agent *a, const struct wm_leave *l);
-__attribute__((format(printf, 4, 5))) void ccm_peer_kick(struct ccm *m, struct ccm_peer *p,
-	uint32_t code, const char *fmt, ...);
+__attribute__((format(printf, 4, 5))) void ccm_peer_kick(
+	struct ccm *m, struct ccm_peer *p, uint32_t code, const char *fmt, ...);
 /* A violation: kicks with "protocol violation: ...". */
-__attribute__((format(printf, 3, 4))) void ccm_peer_violation(struct ccm *m, struct ccm_peer *p,
-	const char *fmt, ...);
+__attribute__((format(printf, 3, 4))) void ccm_peer_violation(
+	struct ccm *m, struct ccm_peer *p, const char *fmt, ...);
 /* Unlinks and frees p; why: a clause for those who lose it. */
 void ccm_peer_remove(struct ccm *m, struct ccm_peer *p, const char *why);
 /* REGISTERED -> ACCEPTED. */
@@ -291,7 +297,7 @@ void ccm_peer_accept(struct ccm *m, struct ccm_peer *p);
 const char *ccm_peer_label(const struct ccm_peer *p, char buf[3 * WM_NAME_MAX]);
 void ccm_loss_announce(struct ccm *m);
 void ccm_reap(struct ccm *m);
-void ccm_group_free(struct ccm *m, struct ccm_group *g);
+void ccm_group_free(struct ccm_group *g); /* what it owns, and itself */
 /* UINT32_MAX without memory. */
 uint32_t ccm_slot_get(struct ccm *m, struct ccm_slots *s);
 void ccm_slot_put(struct ccm_slots *s, uint32_t slot);
@@ -321,6 +327,7 @@ void ccm_round_judge(struct ccm *m);
 void ccm_group_judge(struct ccm *m, struct ccm_group *g);
 
 /* ccm_ring.c */
+struct ccm_seat **ccm_seats_new(struct ccm *m, uint32_t n); /* NULL sets m->oom */
 void ccm_pair_add(struct ccm *m, uint64_t from, uint64_t to, const char *text);
 void ccm_pairs_forget(struct ccm *m, uint64_t agent_no);
 /* Puts the seats of v into ret so that no link of the ring is a failed pair, as near to the given

@@ -17,8 +17,8 @@ struct ccm_peer *ccm_peer_find(const struct ccm *m, const struct cc_id *id)
 	return p;
 }
 
-struct ccm_peer *ccm_peer_of(struct ccm *m, struct ccm_agent *a, const struct cc_id *id,
-	const char *what)
+struct ccm_peer *ccm_peer_of(
+	struct ccm *m, struct ccm_agent *a, const struct cc_id *id, const char *what)
 {
 	struct ccm_peer *p = ccm_peer_find(m, id);
 	char brief[CC_ID_SHORT_SIZE];
@@ -96,14 +96,22 @@ static struct ccm_group *group_get(struct ccm *m, uint32_t id)
 	return g;
 }
 
-void ccm_group_free(struct ccm *m, struct ccm_group *g)
+void ccm_group_free(struct ccm_group *g)
 {
-	HASH_DELETE(hh, m->groups, g);
 	free(g->ring);
 	free(g->next_ring);
 	free(g->peer_slots.free);
 	free(g->seat_slots.free);
 	free(g);
+}
+
+/* Unless somebody sits there. */
+static void group_drop(struct ccm *m, struct ccm_group *g)
+{
+	if (g->n_seats > 0)
+		return;
+	HASH_DELETE(hh, m->groups, g);
+	ccm_group_free(g);
 }
 
 static struct ccm_seat *seat_get(struct ccm *m, struct ccm_agent *a, uint32_t group)
@@ -139,8 +147,7 @@ err_slot:
 err_seat:
 	free(s);
 err_group:
-	if (g->n_seats == 0)
-		ccm_group_free(m, g);
+	group_drop(m, g);
 	return NULL;
 }
 
@@ -155,8 +162,7 @@ static void seat_free(struct ccm *m, struct ccm_seat *s)
 	g->n_seats--;
 	ccm_slot_put(&g->seat_slots, s->slot);
 	free(s);
-	if (g->n_seats == 0)
-		ccm_group_free(m, g);
+	group_drop(m, g);
 }
 
 /* Why a join cannot be: NULL, or the sentence in buf. */
@@ -168,12 +174,13 @@ static const char *join_objection(const struct ccm *m, const struct ccm_agent *a
 
 	HASH_FIND(hh_id, m->by_id, &a->hello.agent, sizeof a->hello.agent, other);
 	if (other && other != a)
-		ccm_print(buf, size, "the agent on %s takes part by another connection already: "
+		ccm_print(buf, size,
+			"the agent on %s takes part by another connection already: "
 			"name the master by one address on this host, or try again in %u ms",
 			a->hello.name, m->cfg.timeout_ms);
 	else if (m->n_registered + m->n_accepted >= m->cfg.max_peers)
-		ccm_print(buf, size, "the run is full: it has %u peers, its limit",
-			m->cfg.max_peers);
+		ccm_print(
+			buf, size, "the run is full: it has %u peers, its limit", m->cfg.max_peers);
 	else if (a->n_peers >= CCM_AGENT_PEERS_MAX)
 		ccm_print(buf, size, "the agent on %s has %u peers in the run, the limit",
 			a->hello.name, CCM_AGENT_PEERS_MAX);
@@ -188,8 +195,8 @@ static const char *join_objection(const struct ccm *m, const struct ccm_agent *a
 	return buf;
 }
 
-static void refuse_join(struct ccm *m, struct ccm_agent *a, const struct cc_id *peer,
-	const char *text)
+static void refuse_join(
+	struct ccm *m, struct ccm_agent *a, const struct cc_id *peer, const char *text)
 {
 	struct wm_kick *k = &ccm_send(m, a, WM_KICK)->u.kick;
 
@@ -340,7 +347,7 @@ static void accepted_lost(struct ccm *m, struct ccm_peer *p, const char *why)
 			ccm_peer_label(p, label), g->id, why);
 	}
 	g->n_lost++;
-	m->losses++;
+	g->losses = ++m->losses;
 	m->changed = true;
 	m->rewire = true;
 }
@@ -416,8 +423,8 @@ void ccm_loss_announce(struct ccm *m)
 		m->lost = g->next_lost;
 		g->lost = false;
 		if (g->n_lost > 1)
-			ccm_print(text, sizeof text, "%.*s (and %u more)", WM_TEXT_MAX - 32, g->loss,
-				g->n_lost - 1);
+			ccm_print(text, sizeof text, "%.*s (and %u more)", WM_TEXT_MAX - 32,
+				g->loss, g->n_lost - 1);
 		else
 			ccm_print(text, sizeof text, "%s", g->loss);
 		ccm_group_abort(m, g, WIRE_RANK_CONNECTION_LOST, text);

@@ -10,7 +10,7 @@
 bool ccm_op_voted(const struct ccm_op *o, const struct ccm_peer *p)
 {
 	return p->phase == CCM_PEER_ACCEPTED && p->slot / 64 < o->n_words &&
-		(o->voted[p->slot / 64] >> (p->slot % 64) & 1);
+	       (o->voted[p->slot / 64] >> (p->slot % 64) & 1);
 }
 
 void ccm_op_free(struct ccm_op *o)
@@ -66,6 +66,7 @@ static struct ccm_op *op_get(struct ccm *m, struct ccm_group *g, const struct wm
 	o->group = g;
 	o->born_ns = m->now;
 	o->params = v->params;
+	o->losses = v->losses;
 	if (!make_room(m, o))
 		goto err_free;
 	HASH_ADD(hh, m->ops, key, sizeof o->key, o);
@@ -111,12 +112,13 @@ static void op_abort(struct ccm *m, struct ccm_op *o, uint32_t code, const char 
 	uint32_t i;
 
 	for (i = 0; i < o->n_parts; i++) {
-		if (!o->parts[i].seat || o->parts[i].seat->agent->dead)
+		if (!o->parts[i].seat)
 			continue;
 		x = &ccm_send(m, o->parts[i].seat->agent, WM_OP_ABORT)->u.op_abort;
 		x->group = o->group->id;
 		x->tag = o->key.tag;
 		x->seq = o->seq;
+		x->losses = o->losses;
 		x->code = code;
 		ccm_print(x->text, sizeof x->text, "%s", text);
 	}
@@ -173,7 +175,7 @@ static bool may_start(const struct ccm *m, const struct ccm_group *g)
 static void op_evaluate(struct ccm *m, struct ccm_op *o)
 {
 	struct ccm_group *g = o->group;
-	bool complete = o->n_votes == g->n_accepted && !g->lost && o->seq == 0;
+	bool complete = o->n_votes == g->n_accepted && o->seq == 0;
 
 	if (complete && o->conflict) {
 		op_abort(m, o, WIRE_INVALID_ARGUMENT, o->text);
@@ -244,8 +246,8 @@ static void count_vote(struct ccm_op *o, struct ccm_peer *p, const struct wm_op_
 }
 
 /* Why p must not vote; NULL when it may. */
-static const char *vote_objection(const struct ccm_peer *p, const struct wm_op_vote *v,
-	const struct ccm_op *o)
+static const char *vote_objection(
+	const struct ccm_peer *p, const struct wm_op_vote *v, const struct ccm_op *o)
 {
 	if (p->phase != CCM_PEER_ACCEPTED)
 		return "before it was accepted";
@@ -258,14 +260,30 @@ static const char *vote_objection(const struct ccm_peer *p, const struct wm_op_v
 	return NULL;
 }
 
-static void refuse_alone(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
+/* A vote that cannot count is answered like one whose operation was aborted. */
+static void refuse_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v,
+	uint32_t code, const char *text)
 {
 	struct wm_op_abort *x = &ccm_send(m, a, WM_OP_ABORT)->u.op_abort;
 
 	x->group = v->group;
 	x->tag = v->tag;
-	x->code = WIRE_TOO_FEW_PEERS;
-	ccm_print(x->text, sizeof x->text, "group %u has no other peer now", v->group);
+	x->losses = v->losses;
+	x->code = code;
+	ccm_print(x->text, sizeof x->text, "%s", text);
+}
+
+/* Does the vote count as it is? Else it has been answered. */
+static bool vote_counts(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v,
+	const struct ccm_group *g)
+{
+	if (g->n_accepted < 2)
+		refuse_vote(m, a, v, WIRE_TOO_FEW_PEERS, "the group has no other peer now");
+	else if (v->losses != g->losses)
+		refuse_vote(m, a, v, WIRE_RANK_CONNECTION_LOST, g->loss);
+	else
+		return true;
+	return false;
 }
 
 void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
@@ -276,6 +294,11 @@ void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 	const char *why;
 	uint32_t i;
 
+	if (v->losses > m->losses) {
+		ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
+			"protocol violation: a vote that knows of losses to come");
+		return;
+	}
 	HASH_FIND(hh, m->ops, &key, sizeof key, o);
 	for (i = 0; i < v->n_peers && !m->oom; i++) {
 		p = ccm_peer_of(m, a, &v->peers[i], "an operation's vote");
@@ -285,14 +308,13 @@ void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 			continue;
 		why = vote_objection(p, v, o);
 		if (why) {
-			ccm_peer_violation(m, p, "it voted for an operation (group %u, tag %" PRIu64
-				") %s", v->group, v->tag, why);
+			ccm_peer_violation(m, p,
+				"it voted for an operation (group %u, tag %" PRIu64 ") %s",
+				v->group, v->tag, why);
 			continue;
 		}
-		if (p->seat->group->n_accepted < 2) {
-			refuse_alone(m, a, v);
+		if (!vote_counts(m, a, v, p->seat->group))
 			return;
-		}
 		o = op_get(m, p->seat->group, v);
 		if (o)
 			count_vote(o, p, &v->params);
@@ -312,8 +334,8 @@ static void op_done(struct ccm *m, struct ccm_op *o)
 	op_end(m, o);
 }
 
-static void report_failed(struct ccm *m, struct ccm_agent *a, struct ccm_op *o,
-	const struct wm_op_report *r)
+static void report_failed(
+	struct ccm *m, struct ccm_agent *a, struct ccm_op *o, const struct wm_op_report *r)
 {
 	char text[WM_TEXT_MAX], said[WM_TEXT_MAX];
 	struct ccm_agent *suspect = NULL;
@@ -335,7 +357,8 @@ void ccm_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_op_report
 
 	if (r->seq == 0 || r->seq > m->last_seq) {
 		ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
-			"protocol violation: a report on operation %" PRIu64 ", which never started",
+			"protocol violation: a report on operation %" PRIu64
+			", which never started",
 			r->seq);
 		return;
 	}

@@ -3,7 +3,6 @@
  * Connection rounds: candidates, rings, reports, the commit.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "ccoip-masterd/core/ccm_internal.h"
 
@@ -21,8 +20,8 @@ static bool plan_ring(struct ccm *m, struct ccm_group *g, bool accept)
 
 	free(g->next_ring);
 	g->n_next = 0;
-	g->next_ring = ccm_calloc(m, g->n_seats, sizeof *g->next_ring);
-	v = ccm_calloc(m, g->n_seats, sizeof *v);
+	g->next_ring = ccm_seats_new(m, g->n_seats);
+	v = ccm_seats_new(m, g->n_seats);
 	if (!v || !g->next_ring) {
 		free(v);
 		return true;
@@ -95,7 +94,6 @@ static void send_round(struct ccm *m, struct ccm_agent *a)
 	}
 	a->round = m->last_round;
 	a->reported = false;
-	a->n_failures = 0;
 	m->round.n_agents++;
 }
 
@@ -104,8 +102,8 @@ static void round_start(struct ccm *m, bool accept)
 	struct ccm_agent *a;
 	struct ccm_peer *p;
 
-	m->round = (struct ccm_round){.active = true, .accept = accept, .rewire = m->rewire,
-		.since_ns = m->now};
+	m->round = (struct ccm_round){
+		.active = true, .accept = accept, .rewire = m->rewire, .since_ns = m->now};
 	m->rewire = false;
 	m->last_round++;
 	m->rounds++;
@@ -190,10 +188,11 @@ static void clear_votes(struct ccm *m)
 /* Puts the planned ring of g in force; was it another one? */
 static bool adopt_ring(struct ccm_group *g)
 {
-	bool same = g->n_ring == g->n_next &&
-		memcmp(g->ring, g->next_ring, g->n_next * sizeof(struct ccm_seat *)) == 0;
+	bool same = g->n_ring == g->n_next;
 	uint32_t i;
 
+	for (i = 0; same && i < g->n_ring; i++)
+		same = g->ring[i] == g->next_ring[i];
 	free(g->ring);
 	g->ring = g->next_ring;
 	g->n_ring = g->n_next;
@@ -333,7 +332,8 @@ void ccm_round_report(struct ccm *m, struct ccm_agent *a, const struct wm_round_
 			continue;
 		ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
 			"protocol violation: a failure to reach an agent that is not next in any "
-			"ring of round %llu", (unsigned long long)r->round);
+			"ring of round %llu",
+			(unsigned long long)r->round);
 		return;
 	}
 	a->reported = true;
@@ -351,7 +351,8 @@ void ccm_round_tick(struct ccm *m)
 	HASH_ITER (hh, m->agents, a, tmp)
 		if (a->round == m->last_round && !a->reported)
 			ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_FAILED,
-				"the agent on %s did not report on connection round %llu within %u ms",
+				"the agent on %s did not report on connection round %llu within %u "
+				"ms",
 				a->hello.name, (unsigned long long)m->last_round,
 				m->cfg.round_timeout_ms);
 }

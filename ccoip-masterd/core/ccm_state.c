@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * Named states and the transitions between them. A peer's state follows from its flags; nothing else
- * writes it.
+ * Named states and the transitions between them. A peer's state follows from its flags; nothing
+ * else writes it.
  */
 #include "ccoip-masterd/core/ccm_internal.h"
 
 #define BIT(s) (1u << (s))
 
-#define IDLE	   CCM_IDLE
-#define VOTING	   CCM_VOTE_ACCEPT_NEW_PEERS
+#define IDLE       CCM_IDLE
+#define VOTING     CCM_VOTE_ACCEPT_NEW_PEERS
 #define REWIRING   CCM_VOTE_NO_NEW_PEERS_ESTABLISH_P2P_CONNECTIONS
 #define CONNECTING CCM_CONNECTING_TO_PEERS
-#define RUNNING	   CCM_COLLECTIVE_COMMUNICATIONS_RUNNING
+#define RUNNING    CCM_COLLECTIVE_COMMUNICATIONS_RUNNING
 
 /* The states that may follow each one. Nobody votes on the topology with operations running, so
  * RUNNING and VOTING never follow each other. */

@@ -57,7 +57,8 @@ static struct ccm_seat *newcomer_at_fault(struct ccm_seat *s, struct ccm_seat *t
 }
 
 /* s could not open its link in the ring. */
-static void judge_link(struct ccm *m, struct ccm_seat *s, const char *text, struct ccm_seat **doomed)
+static void judge_link(
+	struct ccm *m, struct ccm_seat *s, const char *text, struct ccm_seat **doomed)
 {
 	struct ccm_group *g = s->group;
 	struct ccm_seat *t = g->next_ring[(s->next_pos + 1) % g->n_next];
@@ -103,8 +104,9 @@ static void kick_seat(struct ccm *m, struct ccm_seat *s, const char *text)
 	struct ccm_peer *p, *next;
 
 	DL_FOREACH_SAFE (s->peers, p, next)
-		ccm_peer_kick(m, p, p->phase == CCM_PEER_ACCEPTED ? WIRE_RANK_CONNECTION_LOST
-								  : WIRE_RANK_CONNECTION_FAILED,
+		ccm_peer_kick(m, p,
+			p->phase == CCM_PEER_ACCEPTED ? WIRE_RANK_CONNECTION_LOST
+						      : WIRE_RANK_CONNECTION_FAILED,
 			"%s", text);
 }
 

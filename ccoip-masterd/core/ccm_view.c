@@ -52,7 +52,8 @@ static void write_waiting(const struct ccm *m, uint64_t now, char *text, size_t 
 
 	if (m->round.active) {
 		ccm_print(text, size,
-			"waiting for %u of %u agents to report on connection round %llu for %.1f s: ",
+			"waiting for %u of %u agents to report on connection round %llu for %.1f "
+			"s: ",
 			m->round.n_agents - m->round.n_reported, m->round.n_agents,
 			(unsigned long long)m->last_round, seconds(now, m->round.since_ns));
 		name_reporters(m, &x);

@@ -15,8 +15,8 @@ void ccm_vote_topology(struct ccm *m, struct ccm_agent *a, const struct cc_id *p
 	} else if (p->topo_voted) {
 		ccm_peer_violation(m, p, "it voted on the topology twice");
 	} else if (p->n_ops > 0) {
-		ccm_peer_violation(m, p, "it voted on the topology with %u operations outstanding",
-			p->n_ops);
+		ccm_peer_violation(
+			m, p, "it voted on the topology with %u operations outstanding", p->n_ops);
 	} else {
 		p->topo_voted = true;
 		p->seat->group->n_topo++;
@@ -90,5 +90,7 @@ void ccm_world_own(struct ccm *m, const struct ccm_agent *a, struct wm_world *w)
 		return;
 	DL_FOREACH2 (a->seats, s, next_a)
 		if (s->n_accepted > 0)
-			w->own[w->n++] = (struct wm_group_world){s->group->id, s->group->n_accepted};
+			w->own[w->n++] =
+				(struct wm_group_world){s->group->id, s->group->n_accepted,
+					s->group->losses};
 }

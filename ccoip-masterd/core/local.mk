@@ -16,3 +16,5 @@ libccm_la_SOURCES = \
 	ccoip-masterd/core/ccm_verdict.c \
 	ccoip-masterd/core/ccm_view.c \
 	ccoip-masterd/core/ccm_vote.c
+
+EXTRA_DIST += ccoip-masterd/core/README.md

@@ -29,24 +29,20 @@ void agt_free(struct agt *a)
 
 	if (!a)
 		return;
-	HASH_ITER(hh, a->runs, r, next_run)
-	{
+	HASH_ITER (hh, a->runs, r, next_run) {
 		struct agt_group *g, *next;
 
-		HASH_ITER(hh, r->groups, g, next)
-		{
+		HASH_ITER (hh, r->groups, g, next) {
 			g->users = 0;
 			agt_group_put(r, g);
 		}
 		agt_run_free(a, r);
 	}
-	HASH_ITER(hh, a->comms, c, next_comm)
-	{
+	HASH_ITER (hh, a->comms, c, next_comm) {
 		HASH_DELETE(hh, a->comms, c);
 		free(c);
 	}
-	HASH_ITER(hh, a->sessions, s, next_session)
-	{
+	HASH_ITER (hh, a->sessions, s, next_session) {
 		HASH_DELETE(hh, a->sessions, s);
 		free(s);
 	}
@@ -59,6 +55,7 @@ static void tick(struct agt *a)
 
 	for (r = a->runs; r; r = r->hh.next)
 		agt_run_tick(a, r);
+	a->tick_ns = a->now;
 }
 
 static void dispatch(struct agt *a, const struct agt_event *ev)
@@ -109,8 +106,8 @@ int agt_step(struct agt *a, const struct agt_event *ev, uint64_t now_ns, struct 
 	a->now = now_ns;
 	a->out = out;
 	dispatch(a, ev);
-	HASH_ITER(hh, a->runs, r, next)
-	agt_run_settle(a, r);
+	HASH_ITER (hh, a->runs, r, next)
+		agt_run_settle(a, r);
 	a->out = NULL;
 	return a->err;
 }

@@ -105,11 +105,12 @@ struct agt_op {
 	enum agt_op_state state;
 	uint64_t seq; /* 0 until WM_OP_START */
 	uint64_t epoch;
+	uint64_t losses; /* of the group, as in the vote */
 	uint64_t born_ns;
-	bool spoiled;               /* a member left after its vote: it must not start */
+	bool spoiled;   /* a member left after its vote: it must not start */
 	bool lost_peer; /* COLLECTING: a peer of the group was lost: ends before it votes */
-	bool xfer;                  /* the engine has it */
-	bool ok;                    /* REPORTED: what was reported */
+	bool xfer;      /* the engine has it */
+	bool ok;        /* REPORTED: what was reported */
 	struct agt_verdict verdict; /* CANCELLING: for members that are not out */
 	uint32_t world;
 	struct cc_id next, prev;
@@ -128,7 +129,7 @@ struct agt_group {
 	uint32_t users;    /* comms joining, registered, accepted */
 	uint32_t accepted; /* of them */
 	uint32_t world;    /* accepted peers everywhere */
-	uint32_t world_before; /* while a new world is taken over */
+	uint64_t losses;   /* as the master counts them: goes with each vote */
 	bool has_ring;
 	struct wm_ring ring; /* in force; owns its members */
 	bool unhashed;
@@ -178,6 +179,19 @@ struct agt_run {
 	UT_hash_handle hh;
 };
 
+/*
+ * The operations that an application has started without awaiting them. When the group loses a peer
+ * while some are in flight, the burst is over: all of them end, and so do those that the
+ * application starts before it has been told. Otherwise members that await a whole burst before
+ * they try again could wait for each other, one having had tag 1 refused and tag 2 not, the other
+ * the reverse. That the application knows shows when it comes back with a tag that has failed.
+ */
+struct agt_burst {
+	bool over;
+	uint32_t n;
+	uint64_t tags[SHM_SLOTS]; /* that have failed */
+};
+
 struct agt_comm {
 	uint32_t id;
 	struct agt_session *session;
@@ -197,6 +211,7 @@ struct agt_comm {
 	struct agt_attrs attrs; /* as published last */
 	struct agt_op *slots[SHM_SLOTS];
 	uint32_t n_ops;
+	struct agt_burst burst;
 	bool unhashed;
 	UT_hash_handle hh;
 	struct agt_comm *prev, *next;     /* in session->comms */
@@ -210,6 +225,7 @@ struct agt {
 	struct agt_run *runs;
 	uint32_t last_comm, last_run;
 	uint64_t ops_done, ops_failed, refused;
+	uint64_t tick_ns;   /* the last one */
 	const char *broken; /* a transition that must not be */
 	/* during a step */
 	uint64_t now;
@@ -304,6 +320,7 @@ bool agt_link_is_used(const struct agt_run *r, const struct cc_id *peer);
 void agt_links_free(struct agt_run *r);
 
 /* agt_submit.c */
+void agt_burst_add(struct agt_burst *b, uint64_t tag);
 void agt_submit(struct agt *a, const struct agt_event *ev);
 /* Sends the vote of a collecting operation that is complete. May free o. */
 void agt_op_try_vote(struct agt *a, struct agt_op *o);

@@ -108,6 +108,8 @@ static void member_complete(struct agt *a, const struct agt_op *o, const struct 
 	}
 	c->slots[m->sqe.slot] = NULL;
 	c->n_ops--;
+	if (done.code != WIRE_SUCCESS)
+		agt_burst_add(&c->burst, o->key.tag);
 	agt_complete(a, c->id, m->sqe.slot, &done);
 	if (c->state == AGT_COMM_LEAVING && c->n_ops == 0)
 		agt_comm_finish(a, c);
@@ -184,8 +186,7 @@ static void drop_now(
 	o->n--;
 	if (how == AGT_EXIT_DIED)
 		m.comm = NULL;
-	if (o->state == AGT_OP_VOTING && how != AGT_EXIT_KICKED)
-		o->spoiled = true;
+	o->spoiled = o->state == AGT_OP_VOTING;
 	member_complete(a, o, &m, v);
 	if (o->n == 0)
 		agt_op_end(a, o, &nobody);
@@ -365,8 +366,9 @@ void agt_op_abort(struct agt *a, struct agt_run *r, const struct wm_op_abort *m)
 		o = op_by_seq(r, m->seq);
 	else
 		o = agt_op_find(r->active, m->group, m->tag);
-	/* an attempt that nobody here takes part in any more, or whose vote was overtaken */
-	if (!o || o->state == AGT_OP_CANCELLING || (m->seq == 0 && o->state != AGT_OP_VOTING))
+	/* an attempt that nobody here takes part in any more, or of a vote before the last */
+	if (!o || o->state == AGT_OP_CANCELLING ||
+		(m->seq == 0 && (o->state != AGT_OP_VOTING || o->losses != m->losses)))
 		return;
 	agt_verdict_set(&o->verdict, m->code ? m->code : WIRE_INTERNAL_ERROR, "%s",
 		m->text[0] ? m->text : "the master aborted the operation without a reason");
@@ -435,8 +437,7 @@ void agt_op_link_down(struct agt *a, struct agt_run *r, const struct agt_event *
 	(void)snprintf(why, sizeof why, "the link %s agent %s broke: %s",
 		ev->inbound ? "from" : "to", cc_id_short(&ev->peer, peer),
 		ev->text ? ev->text : "closed");
-	DL_FOREACH2(r->ops, o, next_op)
-	{
+	DL_FOREACH2 (r->ops, o, next_op) {
 		const struct cc_id *neighbour = ev->inbound ? &o->prev : &o->next;
 
 		if (o->state == AGT_OP_RUNNING && cc_id_eq(neighbour, &ev->peer))

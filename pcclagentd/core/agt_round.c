@@ -148,9 +148,9 @@ static bool link_carries_xfer(const struct agt_run *r, const struct cc_id *peer)
 {
 	const struct agt_op *o;
 
-	DL_FOREACH2(r->ops, o, next_op)
-	if (o->xfer && cc_id_eq(&o->next, peer))
-		return true;
+	DL_FOREACH2 (r->ops, o, next_op)
+		if (o->xfer && cc_id_eq(&o->next, peer))
+			return true;
 	return false;
 }
 
@@ -324,8 +324,7 @@ static bool admit(struct agt *a, struct agt_run *r, bool accept)
 {
 	struct agt_comm *c;
 
-	DL_FOREACH2(r->comms, c, next_r)
-	{
+	DL_FOREACH2 (r->comms, c, next_r) {
 		int rank = c->grp->has_ring ? ring_rank(&c->grp->ring, &c->peer) : -1;
 
 		if (c->state == AGT_COMM_ACCEPTED && rank < 0)
@@ -363,11 +362,26 @@ void agt_round_commit(struct agt *a, struct agt_run *r, const struct wm_commit *
 	agt_world_set(a, r, &m->world);
 	if (!m->accept)
 		return;
-	DL_FOREACH2(r->comms, c, next_r)
-	{
+	DL_FOREACH2 (r->comms, c, next_r) {
+		c->burst.over = false;
 		if (c->state == AGT_COMM_ACCEPTED &&
 			(c->wait == WL_COMM_CONNECT || c->wait == WL_UPDATE_TOPOLOGY))
 			agt_comm_answer(a, c, WIRE_SUCCESS, "");
+	}
+}
+
+/* A member is gone. The master aborts what has been voted for; who waits for a vote on this host is
+ * told alike, and so is who comes late with a part of the same burst. */
+static void group_lost(struct agt_run *r, const struct agt_group *g)
+{
+	struct agt_comm *c;
+	struct agt_op *o;
+
+	for (o = r->collecting; o; o = o->hh_key.next)
+		o->lost_peer |= o->key.group == g->group;
+	DL_FOREACH2 (r->comms, c, next_r) {
+		if (c->grp == g && c->n_ops)
+			c->burst.over = true;
 	}
 }
 
@@ -375,29 +389,25 @@ void agt_world_set(struct agt *a, struct agt_run *r, const struct wm_world *w)
 {
 	struct agt_group *g;
 	struct agt_comm *c;
-	struct agt_op *o;
 	uint32_t i;
 
 	r->world = *w;
 	r->world.n = 0;
 	r->world.own = NULL;
-	for (g = r->groups; g; g = g->hh.next) {
-		g->world_before = g->world;
+	for (g = r->groups; g; g = g->hh.next)
 		g->world = 0;
-	}
 	for (i = 0; i < w->n; i++) {
 		g = agt_group_find(r, w->own[i].group);
-		if (g)
-			g->world = w->own[i].world;
+		if (!g)
+			continue;
+		g->world = w->own[i].world;
+		if (g->losses != w->own[i].losses)
+			group_lost(r, g);
+		g->losses = w->own[i].losses;
 	}
-	/* Who waits for a vote on this host is told of a loss like those whose vote has gone out. */
-	for (o = r->collecting; o; o = o->hh_key.next) {
-		g = agt_group_find(r, (uint32_t)o->key.group);
-		o->lost_peer |= g && g->world < g->world_before;
-	}
-	DL_FOREACH2(r->comms, c, next_r)
-	if (c->state == AGT_COMM_ACCEPTED)
-		agt_comm_publish(a, c);
+	DL_FOREACH2 (r->comms, c, next_r)
+		if (c->state == AGT_COMM_ACCEPTED)
+			agt_comm_publish(a, c);
 	r->check_votes = true;
 }
 
@@ -456,8 +466,7 @@ void agt_links_sweep(struct agt *a, struct agt_run *r)
 	struct agt_link *l, *next;
 
 	r->check_links = false;
-	HASH_ITER(hh, r->links, l, next)
-	{
+	HASH_ITER (hh, r->links, l, next) {
 		if (agt_link_is_used(r, &l->peer))
 			continue;
 		if (l->state != AGT_LINK_FAILED)
@@ -471,8 +480,7 @@ void agt_links_free(struct agt_run *r)
 {
 	struct agt_link *l, *next;
 
-	HASH_ITER(hh, r->links, l, next)
-	{
+	HASH_ITER (hh, r->links, l, next) {
 		HASH_DELETE(hh, r->links, l);
 		free(l);
 	}

@@ -159,6 +159,7 @@ static void unlink_comm(struct agt_comm *c)
 	c->grp = NULL;
 	c->joined = false;
 	c->counted = false;
+	c->burst.over = false;
 }
 
 void agt_run_detach(
@@ -201,8 +202,8 @@ static void run_over(struct agt *a, struct agt_run *r, const struct agt_verdict 
 	struct agt_comm *c, *next;
 
 	agt_run_set_state(a, r, AGT_RUN_OVER);
-	DL_FOREACH_SAFE2(r->comms, c, next, next_r)
-	comm_lost(a, c, AGT_EXIT_DOWN, v);
+	DL_FOREACH_SAFE2 (r->comms, c, next, next_r)
+		comm_lost(a, c, AGT_EXIT_DOWN, v);
 	agt_round_clear(&r->round);
 	agt_emit(a, AGT_ACT_MASTER_CLOSE)->run = r->id;
 }
@@ -284,6 +285,9 @@ void agt_run_tick(struct agt *a, struct agt_run *r)
 		run_down(a, r, why);
 		return;
 	}
+	/* This process stood still: what the master has sent meanwhile is not read yet. */
+	if (a->now - a->tick_ns > (uint64_t)r->timeout_ms * AGT_NS_PER_MS / 2)
+		r->heard_ns = a->now;
 	if (a->now - r->heard_ns > (uint64_t)r->timeout_ms * AGT_NS_PER_MS) {
 		(void)snprintf(why, sizeof why, "silent for %u ms", r->timeout_ms);
 		run_down(a, r, why);
@@ -298,8 +302,7 @@ static void merge_into(struct agt *a, struct agt_run *from, struct agt_run *to)
 {
 	struct agt_comm *c, *next;
 
-	DL_FOREACH_SAFE2(from->comms, c, next, next_r)
-	{
+	DL_FOREACH_SAFE2 (from->comms, c, next, next_r) {
 		unlink_comm(c);
 		attach(a, c, to);
 	}
@@ -337,8 +340,8 @@ static void got_hello_ack(struct agt *a, struct agt_run *r, const struct wm_hell
 	x->run = r->id;
 	x->id = m->run;
 	x->key = m->run_key;
-	DL_FOREACH2(r->comms, c, next_r)
-	send_join(a, c);
+	DL_FOREACH2 (r->comms, c, next_r)
+		send_join(a, c);
 }
 
 static void got_refuse(struct agt *a, struct agt_run *r, const struct wm_refuse *m)
@@ -366,9 +369,9 @@ static void got_kick(struct agt *a, struct agt_run *r, const struct wm_kick *m)
 	struct agt_comm *c;
 	struct agt_verdict v;
 
-	DL_FOREACH2(r->comms, c, next_r)
-	if (c->joined && cc_id_eq(&c->peer, &m->peer))
-		break;
+	DL_FOREACH2 (r->comms, c, next_r)
+		if (c->joined && cc_id_eq(&c->peer, &m->peer))
+			break;
 	if (!c)
 		return; /* it has left meanwhile */
 	v.code = m->code;
@@ -385,8 +388,7 @@ static void got_pending_answer(struct agt *a, struct agt_run *r, const struct wm
 	struct agt_comm *c;
 	struct agt_action *x;
 
-	DL_FOREACH2(r->comms, c, next_r)
-	{
+	DL_FOREACH2 (r->comms, c, next_r) {
 		if (c->wait != WL_ARE_PENDING)
 			continue;
 		c->wait = 0;
@@ -460,8 +462,8 @@ void agt_run_settle(struct agt *a, struct agt_run *r)
 
 	while (r->check_votes && r->state == AGT_RUN_UP) {
 		r->check_votes = false;
-		DL_FOREACH_SAFE2(r->ops, o, next, next_op)
-		agt_op_try_vote(a, o);
+		DL_FOREACH_SAFE2 (r->ops, o, next, next_op)
+			agt_op_try_vote(a, o);
 	}
 	if (r->state != AGT_RUN_OVER && r->n_comms == 0) {
 		agt_run_set_state(a, r, AGT_RUN_OVER);
@@ -477,8 +479,8 @@ void agt_run_free(struct agt *a, struct agt_run *r)
 {
 	struct agt_op *o, *next_op;
 
-	DL_FOREACH_SAFE2(r->ops, o, next_op, next_op)
-	agt_op_free(o);
+	DL_FOREACH_SAFE2 (r->ops, o, next_op, next_op)
+		agt_op_free(o);
 	agt_round_clear(&r->round);
 	agt_links_free(r);
 	HASH_DELETE(hh, a->runs, r);

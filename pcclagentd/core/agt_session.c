@@ -63,8 +63,7 @@ void agt_session_closed(struct agt *a, const struct agt_event *ev)
 
 	if (!s)
 		return;
-	DL_FOREACH_SAFE(s->comms, c, next)
-	{
+	DL_FOREACH_SAFE (s->comms, c, next) {
 		bool was_in = c->run != NULL;
 
 		c->wait = 0;

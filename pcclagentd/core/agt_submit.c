@@ -77,6 +77,39 @@ static bool tag_in_flight(const struct agt_comm *c, uint64_t tag)
 	return false;
 }
 
+void agt_burst_add(struct agt_burst *b, uint64_t tag)
+{
+	if (b->n < SHM_SLOTS)
+		b->tags[b->n++] = tag;
+}
+
+static bool burst_has(const struct agt_burst *b, uint64_t tag)
+{
+	uint32_t i;
+
+	for (i = 0; i < b->n; i++)
+		if (b->tags[i] == tag)
+			return true;
+	return false;
+}
+
+/* Does the tag belong to a burst that a loss has ended, by an application that does not know yet?
+ */
+static bool too_late(struct agt_comm *c, uint64_t tag)
+{
+	struct agt_burst *b = &c->burst;
+	bool again = burst_has(b, tag) || b->n == SHM_SLOTS;
+
+	if (b->over && !again) {
+		agt_burst_add(b, tag);
+		return true;
+	}
+	if (again || c->n_ops == 0)
+		b->n = 0; /* the next burst begins */
+	b->over = false;
+	return false;
+}
+
 static void too_few(struct agt_verdict *v, uint32_t group, uint32_t world)
 {
 	agt_verdict_set(v, WIRE_TOO_FEW_PEERS,
@@ -141,6 +174,12 @@ void agt_submit(struct agt *a, const struct agt_event *ev)
 		return;
 	}
 	check_submission(c, ev, &v);
+	if (v.code == WIRE_SUCCESS && too_late(c, s->tag))
+		agt_verdict_set(&v, WIRE_RANK_CONNECTION_LOST,
+			"a peer of group %u was lost while operations were in flight: await all of "
+			"them, "
+			"then call again, without it",
+			c->group);
 	if (v.code) {
 		a->refused++;
 		done.code = v.code;
@@ -164,6 +203,7 @@ static void send_vote(struct agt *a, struct agt_op *o, const struct wm_op_params
 
 	m->group = (uint32_t)o->key.group;
 	m->tag = o->key.tag;
+	m->losses = o->losses;
 	m->params = *p;
 	m->peers = calloc(o->n, sizeof *m->peers);
 	if (!m->peers) {
@@ -228,5 +268,6 @@ void agt_op_try_vote(struct agt *a, struct agt_op *o)
 		return;
 	}
 	agt_op_set_state(a, o, AGT_OP_VOTING);
+	o->losses = g->losses;
 	send_votes(a, o);
 }

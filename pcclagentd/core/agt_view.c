@@ -17,8 +17,8 @@ void agt_get_status(const struct agt *a, struct agt_status *ret)
 	ret->comms = HASH_COUNT(a->comms);
 	ret->runs = HASH_COUNT(a->runs);
 	for (r = a->runs; r; r = r->hh.next)
-		DL_FOREACH2(r->ops, o, next_op)
-	ret->ops++;
+		DL_FOREACH2 (r->ops, o, next_op)
+			ret->ops++;
 	ret->ops_done = a->ops_done;
 	ret->ops_failed = a->ops_failed;
 	ret->submissions_refused = a->refused;
@@ -86,8 +86,8 @@ static uint32_t local_members(const struct agt_op *o)
 
 	if (o->state != AGT_OP_COLLECTING)
 		return o->n;
-	DL_FOREACH2(o->run->comms, c, next_r)
-	n += c->counted && c->group == o->key.group;
+	DL_FOREACH2 (o->run->comms, c, next_r)
+		n += c->counted && c->group == o->key.group;
 	return n;
 }
 
@@ -96,8 +96,7 @@ static void collecting_awaits(const struct agt_op *o, uint32_t members, char *bu
 	const struct agt_comm *c;
 	char more[32] = "";
 
-	DL_FOREACH2(o->run->comms, c, next_r)
-	{
+	DL_FOREACH2 (o->run->comms, c, next_r) {
 		if (!c->counted || c->group != o->key.group || takes_part(o, c))
 			continue;
 		if (members > o->n + 1)
@@ -141,8 +140,7 @@ void agt_each_op(const struct agt *a, uint64_t now_ns,
 	const struct agt_op *o;
 
 	for (r = a->runs; r; r = r->hh.next) {
-		DL_FOREACH2(r->ops, o, next_op)
-		{
+		DL_FOREACH2 (r->ops, o, next_op) {
 			const struct shm_sqe *s = &o->members[0].sqe;
 			struct agt_op_info i = {
 				.run = r->id,
@@ -266,8 +264,7 @@ static const char *check_run(const struct agt *a, const struct agt_run *r)
 	const char *wrong;
 	uint32_t users = 0, accepted = 0, comms = 0, in_groups = 0, counted = 0;
 
-	DL_FOREACH2(r->comms, c, next_r)
-	{
+	DL_FOREACH2 (r->comms, c, next_r) {
 		comms++;
 		counted += c->counted;
 		if (c->run != r || c->grp->group != c->group)
@@ -284,8 +281,7 @@ static const char *check_run(const struct agt *a, const struct agt_run *r)
 		return "the communicators of a run do not add up";
 	if ((r->state == AGT_RUN_OVER) != (comms == 0) || (r->state == AGT_RUN_OVER && !r->ops))
 		return "a run lives without need, or is over too early";
-	DL_FOREACH2(r->ops, o, next_op)
-	{
+	DL_FOREACH2 (r->ops, o, next_op) {
 		if (o->run != r)
 			return "an operation is on the list of another run";
 		wrong = check_op(a, o);

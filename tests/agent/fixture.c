@@ -232,6 +232,7 @@ static void fill_world(
 	for (i = 0; i < n; i++) {
 		own[i].group = v[i].group;
 		own[i].world = v[i].world;
+		own[i].losses = v[i].losses;
 		w->global += v[i].world;
 		if (v[i].world > w->largest)
 			w->largest = v[i].world;

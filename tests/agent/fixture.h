@@ -58,6 +58,7 @@ void fx_master_up(struct fx *f, uint32_t run);
  * fx_id(101), or fx_id(100) too with two hosts. */
 struct fx_ring {
 	uint32_t group, hosts, world;
+	uint64_t losses;
 	unsigned n;
 	unsigned members[8];
 };

@@ -91,10 +91,71 @@ START_TEST(success_for_all_members_at_once)
 }
 END_TEST
 
+/* What is submitted before the application knows of the loss belongs to the same burst. */
+START_TEST(a_loss_ends_the_rest_of_a_burst)
+{
+	struct fx_ring world = {
+		.group = 7, .hosts = 1, .world = 2, .losses = 1, .n = 2, .members = {1, 2}};
+
+	fx_group(f, 2, 2, comms);
+	fx_submit(f, comms[0], 0, 5, 8);
+	fx_submit(f, comms[0], 1, 6, 8);
+	fx_world(f, 1, &world, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
+	fx_submit(f, comms[0], 2, 7, 8);
+	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "await all of them");
+	fx_submit(f, comms[1], 0, 7, 8); /* had nothing in flight: begins anew */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
+	fx_submit(f, comms[0], 0, 6, 8); /* tries again */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
+	fx_submit(f, comms[0], 1, 7, 8);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.losses, 1);
+}
+END_TEST
+
+/* Tags that are never used twice do not tell that the application knows: it must not go on for
+ * ever. */
+START_TEST(a_burst_has_an_end)
+{
+	struct fx_ring world = {
+		.group = 7, .hosts = 1, .world = 2, .losses = 1, .n = 2, .members = {1, 2}};
+	uint32_t i;
+
+	fx_group(f, 2, 2, comms);
+	fx_submit(f, comms[0], 0, 1000, 8);
+	fx_world(f, 1, &world, 1);
+	for (i = 1; i < SHM_SLOTS; i++) {
+		fx_submit(f, comms[0], 0, i, 8);
+		ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1);
+	}
+	fx_submit(f, comms[0], 0, i, 8);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
+}
+END_TEST
+
+START_TEST(an_abort_that_answers_an_older_vote_is_passed_over)
+{
+	struct fx_ring world = {
+		.group = 7, .hosts = 2, .world = 2, .losses = 1, .n = 1, .members = {1}};
+
+	fx_group(f, 1, 3, comms);
+	fx_submit(f, comms[0], 0, 5, 8);
+	fx_world(f, 1, &world, 1);
+	fx_op_abort(f, 1, 7, 5, 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1);
+	fx_submit(f, comms[0], 0, 5, 8);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+	fx_op_abort(f, 1, 7, 5, 0); /* of losses 0 again */
+	ck_assert_uint_eq(f->acts.n, 0);
+}
+END_TEST
+
 /* Not even a vote has gone out from here, and still the waiting caller is told of the loss. */
 START_TEST(a_loss_ends_what_is_being_collected)
 {
-	struct fx_ring world = {.group = 7, .hosts = 1, .world = 2, .n = 2, .members = {1, 2}};
+	struct fx_ring world = {
+		.group = 7, .hosts = 1, .world = 2, .losses = 1, .n = 2, .members = {1, 2}};
 
 	fx_group(f, 2, 2, comms);
 	fx_submit(f, comms[0], 0, 5, 8);
@@ -410,6 +471,9 @@ Suite *op_suite(void)
 	tcase_add_test(t, other_parameters_vote_by_themselves);
 	tcase_add_test(t, success_for_all_members_at_once);
 	tcase_add_test(t, a_loss_ends_what_is_being_collected);
+	tcase_add_test(t, a_loss_ends_the_rest_of_a_burst);
+	tcase_add_test(t, a_burst_has_an_end);
+	tcase_add_test(t, an_abort_that_answers_an_older_vote_is_passed_over);
 	tcase_add_test(t, fields_out_of_range_are_named);
 	tcase_add_test(t, what_the_caller_found_bad_is_completed_with_its_words);
 	tcase_add_test(t, a_tag_in_flight_is_refused);

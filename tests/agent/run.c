@@ -18,6 +18,11 @@ static void teardown(void)
 
 static void advance(uint64_t ms)
 {
+	while (ms > 100) {
+		f->now += 100 * MS;
+		fx_event(f, AGT_EV_TICK, 0, NULL);
+		ms -= 100;
+	}
 	f->now += ms * MS;
 	fx_event(f, AGT_EV_TICK, 0, NULL);
 }
@@ -227,6 +232,20 @@ START_TEST(hearts_beat_and_silence_is_death)
 }
 END_TEST
 
+START_TEST(an_agent_that_stood_still_forgives)
+{
+	uint32_t comms[1];
+
+	fx_group(f, 1, 2, comms);
+	advance(1000);
+	f->now += 60000 * (uint64_t)MS;
+	fx_event(f, AGT_EV_TICK, 0, NULL);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 0);
+	advance(3001);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
+}
+END_TEST
+
 START_TEST(the_last_to_leave_closes_the_connection)
 {
 	uint32_t comms[2];
@@ -382,6 +401,7 @@ Suite *run_suite(void)
 	tcase_add_test(t, a_kick_while_registered_fails_the_connect);
 	tcase_add_test(t, a_kick_ends_calls_and_later_ones);
 	tcase_add_test(t, hearts_beat_and_silence_is_death);
+	tcase_add_test(t, an_agent_that_stood_still_forgives);
 	tcase_add_test(t, the_last_to_leave_closes_the_connection);
 	tcase_add_test(t, two_addresses_of_one_master_are_one_run);
 	tcase_add_test(t, pending_answer_reaches_all_that_asked);

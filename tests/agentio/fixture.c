@@ -189,7 +189,8 @@ bool client_receive(struct client *c, struct wl_reply *r, int *fds, unsigned wan
 	ck_assert_msg(n >= 0 || errno == ECONNRESET, "no reply: %s", strerror(errno));
 	if (n <= 0)
 		return false;
-	if (h) {
+	ck_assert(!h || fds);
+	if (h && fds) {
 		got = (unsigned)((h->cmsg_len - CMSG_LEN(0)) / sizeof(int));
 		ck_assert_uint_le(got, want_fds);
 		memcpy(fds, CMSG_DATA(h), got * sizeof(int));

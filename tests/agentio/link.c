@@ -2,6 +2,7 @@
  *
  * Outbound links: the test is the master that orders them and the agents that they lead to.
  */
+#include <stdio.h>
 #include <string.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -100,7 +101,7 @@ static void answer(int fd, enum wlk_code code, const char *text)
 		.code = (uint16_t)code};
 	uint8_t buf[WLK_ACK_SIZE];
 
-	strcpy(ack.text, text);
+	snprintf(ack.text, sizeof ack.text, "%s", text);
 	wlk_ack_put(buf, &ack);
 	tcp_send(fd, buf, sizeof buf);
 }

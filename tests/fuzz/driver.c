@@ -3,7 +3,7 @@
  * Runs a fuzz target without libFuzzer: each seed, every beginning of it, and a number of damaged
  * copies. The seeds lie in tests/fuzz/corpus/FUZZ_NAME, or are named on the command line.
  */
-#include <dirent.h>
+#include <glob.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -59,26 +59,21 @@ static bool run_file(const char *path)
 static bool run_corpus(void)
 {
 	const char *top = getenv("abs_top_srcdir");
-	char dir_name[3000], path[4096];
-	struct dirent *e;
-	int n = 0;
-	DIR *dir;
+	bool ok = true;
+	char pattern[4096];
+	glob_t found;
 
-	snprintf(dir_name, sizeof dir_name, "%s/tests/fuzz/corpus/%s", top != NULL ? top : ".",
+	snprintf(pattern, sizeof pattern, "%s/tests/fuzz/corpus/%s/*", top != NULL ? top : ".",
 		FUZZ_NAME);
-	dir = opendir(dir_name);
-	if (dir == NULL) {
-		perror(dir_name);
+	if (glob(pattern, 0, NULL, &found) != 0) {
+		fprintf(stderr, "no seeds: %s\n", pattern);
 		return false;
 	}
-	while ((e = readdir(dir)) != NULL) {
-		snprintf(path, sizeof path, "%s/%s", dir_name, e->d_name);
-		if (e->d_name[0] != '.' && run_file(path))
-			n++;
-	}
-	closedir(dir);
-	printf("%s: %d seeds\n", FUZZ_NAME, n);
-	return n > 0;
+	for (size_t i = 0; ok && i < found.gl_pathc; i++)
+		ok = run_file(found.gl_pathv[i]);
+	printf("%s: %zu seeds\n", FUZZ_NAME, found.gl_pathc);
+	globfree(&found);
+	return ok;
 }
 
 int main(int argc, char **argv)

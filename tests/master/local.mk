@@ -1,1 +1,46 @@
 # SPDX-License-Identifier: MIT
+
+master_tests = tests/master/test_members tests/master/test_ops tests/master/test_rounds \
+	tests/master/test_endpoints \
+	tests/master/test_random tests/master/test_scale tests/master/test_oom
+check_PROGRAMS += $(master_tests)
+TESTS += $(master_tests)
+
+check_LTLIBRARIES += tests/master/libfake.la
+tests_master_libfake_la_SOURCES = tests/master/fake.c tests/master/fake.h
+tests_master_libfake_la_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+
+master_core = libccm.la proto/libwire.la common/libcommon-pure.la
+master_ldadd = tests/master/libfake.la $(master_core) $(CHECK_LIBS)
+
+tests_master_test_members_SOURCES = tests/master/test_members.c
+tests_master_test_members_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_master_test_members_LDADD = $(master_ldadd)
+
+tests_master_test_ops_SOURCES = tests/master/test_ops.c
+tests_master_test_ops_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_master_test_ops_LDADD = $(master_ldadd)
+
+tests_master_test_rounds_SOURCES = tests/master/test_rounds.c
+tests_master_test_rounds_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_master_test_rounds_LDADD = $(master_ldadd)
+
+tests_master_test_endpoints_SOURCES = tests/master/test_endpoints.c
+tests_master_test_endpoints_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_master_test_endpoints_LDADD = $(master_ldadd)
+
+tests_master_test_random_SOURCES = tests/master/test_random.c
+tests_master_test_random_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_master_test_random_LDADD = $(master_ldadd)
+
+tests_master_test_scale_SOURCES = tests/master/test_scale.c
+tests_master_test_scale_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_master_test_scale_LDADD = $(master_ldadd)
+
+tests_master_test_oom_SOURCES = tests/master/test_oom.c
+tests_master_test_oom_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_master_test_oom_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
+tests_master_test_oom_LDADD = $(master_core) $(CHECK_LIBS)
+
+EXTRA_DIST += tests/master/README.md

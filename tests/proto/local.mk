@@ -13,10 +13,11 @@ tests_proto_libsample_la_LIBADD = proto/libwire.la
 
 tests_proto_libs = tests/proto/libsample.la common/libcommon-pure.la $(PROTOBUF_C_LIBS) $(CHECK_LIBS)
 
+EXTRA_DIST += tests/proto/README.md
 noinst_HEADERS += tests/proto/master_check.h
 
 proto_tests = tests/proto/test_admin tests/proto/test_frame tests/proto/test_link tests/proto/test_local \
-	tests/proto/test_master tests/proto/test_master_limits
+	tests/proto/test_master tests/proto/test_master_limits tests/proto/test_nomem
 check_PROGRAMS += $(proto_tests)
 TESTS += $(proto_tests)
 
@@ -43,3 +44,9 @@ tests_proto_test_master_LDADD = $(tests_proto_libs)
 tests_proto_test_master_limits_SOURCES = tests/proto/test_master_limits.c
 tests_proto_test_master_limits_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_proto_test_master_limits_LDADD = $(tests_proto_libs)
+
+tests_proto_test_nomem_SOURCES = tests/proto/test_nomem.c
+tests_proto_test_nomem_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_proto_test_nomem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc \
+	-Wl,--wrap=realloc -Wl,--wrap=strdup
+tests_proto_test_nomem_LDADD = $(tests_proto_libs)

@@ -41,7 +41,7 @@ static bool same_op_vote(const struct wm_op_vote *a, const struct wm_op_vote *b)
 	return a->group == b->group && a->tag == b->tag && a->params.count == b->params.count &&
 	       a->params.dtype == b->params.dtype && a->params.op == b->params.op &&
 	       a->params.quant_algo == b->params.quant_algo &&
-	       a->params.quant_dtype == b->params.quant_dtype &&
+	       a->params.quant_dtype == b->params.quant_dtype && a->losses == b->losses &&
 	       same_ids(a->peers, a->n_peers, b->peers, b->n_peers);
 }
 
@@ -85,7 +85,8 @@ static bool same_world(const struct wm_world *a, const struct wm_world *b)
 		a->n != b->n)
 		return false;
 	for (uint32_t i = 0; i < a->n; i++)
-		if (a->own[i].group != b->own[i].group || a->own[i].world != b->own[i].world)
+		if (a->own[i].group != b->own[i].group || a->own[i].world != b->own[i].world ||
+			a->own[i].losses != b->own[i].losses)
 			return false;
 	return true;
 }
@@ -152,6 +153,7 @@ static bool same_master_message(const struct wm_msg *a, const struct wm_msg *b)
 		       a->u.op_abort.tag == b->u.op_abort.tag &&
 		       a->u.op_abort.seq == b->u.op_abort.seq &&
 		       a->u.op_abort.code == b->u.op_abort.code &&
+		       a->u.op_abort.losses == b->u.op_abort.losses &&
 		       strcmp(a->u.op_abort.text, b->u.op_abort.text) == 0;
 	case WM_OP_DONE:
 		return a->u.op_done.seq == b->u.op_done.seq;

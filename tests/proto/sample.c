@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/proto/sample.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct cc_id sample_id(struct tl_rng *r)
@@ -26,8 +27,7 @@ void sample_text(struct tl_rng *r, char *ret, size_t size)
 
 		if (strlen(s) > len - at)
 			s = "x";
-		memcpy(ret + at, s, strlen(s));
-		at += strlen(s);
+		at += (size_t)snprintf(ret + at, size - at, "%s", s);
 	}
 }
 
@@ -36,7 +36,7 @@ struct cc_addr sample_addr(struct tl_rng *r, uint16_t port_min)
 	struct cc_addr a = {.family = tl_range(r, 0, 1) == 0 ? CC_INET4 : CC_INET6};
 
 	for (size_t i = 0; i < (a.family == CC_INET4 ? 4 : 16); i++)
-		a.ip[i] = (uint8_t)tl_u64(r);
+		a.ip[i] = (uint8_t)tl_range(r, 1, 255);
 	a.port = (uint16_t)tl_range(r, port_min, UINT16_MAX);
 	return a;
 }

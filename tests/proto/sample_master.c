@@ -103,6 +103,7 @@ static void op_vote(struct tl_rng *r, struct wm_op_vote *m)
 	m->params.quant_dtype = (uint32_t)tl_range(r, 0, 11);
 	m->n_peers = 1 + few(r, WM_PEERS_MAX - 1);
 	m->peers = ids(r, m->n_peers);
+	m->losses = tl_magnitude(r, 64);
 }
 
 static void round_report(struct tl_rng *r, struct wm_round_report *m)
@@ -166,6 +167,7 @@ static void world(struct tl_rng *r, struct wm_world *m)
 	for (uint32_t i = 0; i < m->n; i++) {
 		m->own[i].group = first_group + i;
 		m->own[i].world = any32(r);
+		m->own[i].losses = tl_magnitude(r, 64);
 	}
 }
 
@@ -243,6 +245,7 @@ static void master_message(struct tl_rng *r, struct wm_msg *m)
 		m->u.op_abort.tag = tl_magnitude(r, 64);
 		m->u.op_abort.seq = tl_magnitude(r, 64);
 		m->u.op_abort.code = code(r);
+		m->u.op_abort.losses = tl_magnitude(r, 64);
 		sample_text(r, m->u.op_abort.text, sizeof m->u.op_abort.text);
 		break;
 	case WM_OP_DONE:

@@ -105,11 +105,12 @@ END_TEST
 /* Another version's hello tells its versions and nothing else. */
 START_TEST(hello_other_version)
 {
+	static const uint8_t start[8] = {'P', 'C', 'L', 'K', 2, 0, 9, 0};
 	uint8_t buf[WLK_HELLO_SIZE];
 	struct wlk_hello got;
 
 	memset(buf, 0xff, sizeof buf);
-	memcpy(buf, "PCLK\x02\x00\x09\x00", 8);
+	memcpy(buf, start, sizeof start);
 	ck_assert_int_eq(wlk_hello_get(buf, &got, &why), 0);
 	ck_assert_uint_eq(got.version_min, 2);
 	ck_assert_uint_eq(got.version_max, 9);
@@ -161,7 +162,8 @@ START_TEST(ack_limits)
 	buf[WLK_ACK_SIZE - 1] = 'x';
 	ck_assert_int_eq(wlk_ack_get(buf, &got, &why), CC_ERR_PROTO);
 	ck_assert_str_eq(why, "ack.text: must be at most 223 bytes");
-	memcpy(buf + WLK_ACK_SIZE - 3, "\x1b\x00", 2);
+	buf[WLK_ACK_SIZE - 3] = 0x1b;
+	buf[WLK_ACK_SIZE - 2] = 0;
 	ck_assert_int_eq(wlk_ack_get(buf, &got, &why), 0);
 	ck_assert_int_eq(got.text[WLK_TEXT_MAX - 3], '?');
 }

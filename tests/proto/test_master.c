@@ -218,6 +218,7 @@ START_TEST(hostile_repetition)
 		{0x08, 1, 0x08, 1}, /* 1: numbers */
 		{0x7a, 0, 0x7a, 0}, /* 15: unknown everywhere */
 	};
+	static const uint8_t ring[5] = {0x92, 2, 2, 0x1a, 0}; /* a round with an empty ring */
 	size_t len = WIRE_FRAME_MAX;
 	uint8_t *p = malloc(len);
 	struct wm_msg got;
@@ -242,9 +243,9 @@ START_TEST(hostile_repetition)
 		}
 	}
 	/* The same part again and again, each time merged with what was there. */
-	len -= len % 5;
-	for (size_t i = 0; i < len; i += 5)
-		memcpy(p + i, "\x92\x02\x02\x1a\x00", 5);
+	len -= len % sizeof ring;
+	for (size_t i = 0; i < len; i += sizeof ring)
+		memcpy(p + i, ring, sizeof ring);
 	ck_assert_int_ne(wire_master_decode(p, len, &got, &why), 0);
 	free(p);
 }

@@ -58,6 +58,10 @@ START_TEST(hello_limits)
 	h->n_addrs = 1;
 	h->addrs[0] = (struct cc_addr){0};
 	refused(&m, "hello.addrs");
+	h->addrs[0] = (struct cc_addr){.family = CC_INET6, .port = 1};
+	refused(&m, "hello.addrs");
+	h->addrs[0].ip[0] = 1;
+	accepted(&m);
 }
 END_TEST
 

@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: MIT */
+#include "ccoip-masterd/masterd.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uthash.h>
+#include <utlist.h>
+
+#include "ccoip-masterd/masterd_internal.h"
+#include "common/cc_err.h"
+#include "common/cc_log.h"
+#include "common/cc_loop.h"
+#include "common/cc_plan.h"
+#include "common/cc_sys.h"
+#include "proto/wire_codes.h"
+#include "proto/wire_frame.h"
+
+#define TICK_MS          500u
+#define MAX_FRAME        ((size_t)WIRE_FRAME_HDR + WIRE_FRAME_MAX)
+#define MAX_HELLO        ((size_t)16 << 10) /* bytes that a stranger can make us keep */
+#define COMPLAINTS_PER_S 10u
+
+/* One connection. The core hears of it with its first message: what is not an agent is none of its
+ * business. */
+struct agent {
+	struct masterd *m;
+	struct cc_conn *conn;
+	uint32_t id;
+	struct cc_addr addr;
+	uint64_t since_ns;
+	bool known;       /* the core knows it */
+	const char *lost; /* on the list of those that the core is to be told of; why */
+	struct agent *prev_lost, *next_lost;
+	UT_hash_handle hh;
+};
+
+struct masterd {
+	struct masterd_config cfg;
+	struct cc_loop *loop;
+	struct ccm *core;
+	struct ccm_actions actions;
+	struct cc_listener *listeners[MASTERD_LISTEN_MAX];
+	struct cc_timer *tick, *every;
+	struct cc_watch *parent;
+	struct cc_admin *admin;
+	struct agent *agents, *lost;
+	uint32_t last_id;
+	uint64_t refused;
+	int err; /* what ended the master, if not a request */
+	uint64_t complaints_since_ns;
+	uint32_t complaints, unsaid;
+};
+
+void masterd_config_init(struct masterd_config *cfg)
+{
+	*cfg = (struct masterd_config){
+		.admin_fd = -1,
+		.parent_fd = -1,
+		.max_conns = 16384,
+		.hello_timeout_ms = 5000,
+		.max_out = (size_t)16 << 20,
+		.log_level = CC_LOG_INFO,
+	};
+}
+
+/* ---- complaints: strangers must not be able to fill the log ---- */
+
+static void complain(struct masterd *m, const struct cc_addr *addr, const char *reason)
+{
+	char text[CC_ADDR_STR_SIZE];
+
+	m->refused++;
+	if (m->complaints == COMPLAINTS_PER_S) {
+		m->unsaid++;
+		return;
+	}
+	m->complaints++;
+	cc_log(CC_LOG_WARNING, "%s is refused: %s", cc_addr_str(addr, text), reason);
+}
+
+static void renew_complaints(struct masterd *m, uint64_t now)
+{
+	if (now - m->complaints_since_ns < 1000000000u)
+		return;
+	if (m->unsaid)
+		cc_log(CC_LOG_WARNING, "%u more connections were refused", m->unsaid);
+	m->complaints_since_ns = now;
+	m->complaints = m->unsaid = 0;
+}
+
+/* ---- connections ---- */
+
+static void forget(struct agent *a)
+{
+	if (a->lost)
+		DL_DELETE2(a->m->lost, a, prev_lost, next_lost);
+	HASH_DEL(a->m->agents, a);
+	free(a);
+}
+
+static void hang_up(struct agent *a)
+{
+	cc_conn_close(a->conn);
+	forget(a);
+}
+
+/* The core is told later: it may be in the middle of its decisions. */
+static void lose(struct agent *a, const char *why)
+{
+	if (a->lost)
+		return;
+	a->lost = why;
+	DL_APPEND2(a->m->lost, a, prev_lost, next_lost);
+}
+
+/* ---- the core ---- */
+
+static void send_to(struct agent *a, const struct wm_msg *msg)
+{
+	uint8_t *frame;
+	size_t len;
+	int err = wire_master_encode(msg, &frame, &len);
+
+	if (err == 0) {
+		err = cc_conn_send(a->conn, frame, len);
+		free(frame);
+	}
+	if (err == CC_ERR_LIMIT)
+		lose(a, "it does not read what it is sent");
+	else if (err < 0)
+		lose(a, cc_err_str(err));
+}
+
+static void carry_out(struct masterd *m, const struct ccm_action *x)
+{
+	struct agent *a;
+
+	if (x->type == CCM_ACT_LOG) {
+		cc_log((int)x->level, "%s", x->text);
+		return;
+	}
+	HASH_FIND(hh, m->agents, &x->conn, sizeof x->conn, a);
+	if (!a)
+		return;
+	if (x->type == CCM_ACT_CLOSE)
+		hang_up(a);
+	else if (!a->lost)
+		send_to(a, &x->msg);
+}
+
+static void step_once(struct masterd *m, const struct ccm_event *ev)
+{
+	int err = m->err ? m->err : ccm_step(m->core, ev, cc_now_ns(), &m->actions);
+
+	if (err < 0 && !m->err) {
+		cc_log(CC_LOG_ERR, "the master cannot go on: %s", cc_err_str(err));
+		m->err = err;
+		cc_loop_stop(m->loop);
+	}
+	for (size_t i = 0; i < m->actions.n; i++)
+		carry_out(m, &m->actions.v[i]);
+	ccm_actions_clear(&m->actions);
+}
+
+/* Agents may be gone afterwards, also the one that the event came from. */
+static void step(struct masterd *m, const struct ccm_event *ev)
+{
+	step_once(m, ev);
+	while (m->lost) {
+		struct agent *a = m->lost;
+		struct ccm_event closed = {
+			.type = CCM_EV_CLOSED, .conn = a->id, .addr = a->addr, .text = a->lost};
+		bool known = a->known;
+
+		hang_up(a);
+		if (known)
+			step_once(m, &closed);
+	}
+}
+
+static void step_closed(struct masterd *m, uint32_t id, const char *text)
+{
+	step(m, &(struct ccm_event){.type = CCM_EV_CLOSED, .conn = id, .text = text});
+}
+
+/* ---- refusing ---- */
+
+__attribute__((format(printf, 3, 4))) static void refuse(
+	struct agent *a, uint32_t code, const char *fmt, ...)
+{
+	struct wm_msg msg = {.type = WM_REFUSE};
+	struct masterd *m = a->m;
+	uint32_t id = a->id;
+	bool known = a->known;
+	uint8_t *frame;
+	size_t len;
+	va_list ap;
+
+	msg.u.refuse.version_min = WM_VERSION_MIN;
+	msg.u.refuse.version_max = WM_VERSION_MAX;
+	msg.u.refuse.code = code;
+	va_start(ap, fmt);
+	vsnprintf(msg.u.refuse.text, sizeof msg.u.refuse.text, fmt, ap);
+	va_end(ap);
+	complain(m, &a->addr, msg.u.refuse.text);
+	if (wire_master_encode(&msg, &frame, &len) == 0) {
+		/* Best effort: it is closed whether or not it takes our last words. */
+		(void)cc_conn_send(a->conn, frame, len);
+		free(frame);
+	}
+	hang_up(a);
+	if (known)
+		step_closed(m, id, msg.u.refuse.text);
+}
+
+static void refuse_frame(struct agent *a, int err, const uint8_t *buf, size_t len)
+{
+	switch (err) {
+	case CC_ERR_VERSION:
+		refuse(a, WIRE_VERSION_MISMATCH,
+			"framing version %u is not spoken here: this master speaks version %u",
+			len >= 6 ? (unsigned)(buf[4] | buf[5] << 8) : 0, WIRE_FRAME_VERSION);
+		break;
+	case CC_ERR_LIMIT:
+		refuse(a, WIRE_MASTER_CONNECTION_FAILED,
+			"malformed frame: longer than the limit of %u bytes", WIRE_FRAME_MAX);
+		break;
+	default:
+		refuse(a, WIRE_MASTER_CONNECTION_FAILED,
+			"malformed frame: this is the port of agents, and these bytes are not from "
+			"one");
+	}
+}
+
+/* ---- input ---- */
+
+static void greet_core(struct agent *a)
+{
+	a->known = true;
+	cc_conn_set_limits(a->conn, MAX_FRAME, a->m->cfg.max_out);
+	step(a->m, &(struct ccm_event){.type = CCM_EV_OPEN, .conn = a->id, .addr = a->addr});
+}
+
+/* Returns false when the agent is gone. */
+static bool take_message(struct masterd *m, uint32_t id, const uint8_t *payload, size_t len)
+{
+	struct wm_msg msg;
+	const char *why = "";
+	struct agent *a;
+	int err = wire_master_decode(payload, len, &msg, &why);
+
+	HASH_FIND(hh, m->agents, &id, sizeof id, a);
+	if (err < 0) {
+		refuse(a,
+			err == CC_ERR_VERSION ? WIRE_VERSION_MISMATCH
+					      : WIRE_MASTER_CONNECTION_FAILED,
+			"malformed message: %s", *why ? why : cc_err_str(err));
+		return false;
+	}
+	if (!a->known)
+		greet_core(a);
+	step(m, &(struct ccm_event){.type = CCM_EV_MSG, .conn = id, .msg = &msg});
+	wire_master_clear(&msg);
+	HASH_FIND(hh, m->agents, &id, sizeof id, a);
+	return a != NULL;
+}
+
+static long on_data(void *arg, const uint8_t *buf, size_t len)
+{
+	struct agent *a = arg;
+	struct masterd *m = a->m;
+	uint32_t id = a->id;
+	size_t at = 0;
+
+	for (;;) {
+		int payload = wire_frame_peek(buf + at, len - at, WIRE_KIND_MASTER);
+
+		if (payload == CC_ERR_AGAIN)
+			break;
+		if (payload < 0) {
+			refuse_frame(a, payload, buf + at, len - at);
+			break;
+		}
+		if (!a->known && (size_t)payload > MAX_HELLO) {
+			refuse(a, WIRE_MASTER_CONNECTION_FAILED,
+				"malformed frame: %d bytes are too many for a hello", payload);
+			break;
+		}
+		if (len - at < WIRE_FRAME_HDR + (size_t)payload)
+			break;
+		at += WIRE_FRAME_HDR;
+		if (!take_message(m, id, buf + at, (size_t)payload))
+			break;
+		at += (size_t)payload;
+	}
+	return (long)at;
+}
+
+static void on_closed(void *arg, int err, const char *text)
+{
+	struct agent *a = arg;
+	struct masterd *m = a->m;
+	uint32_t id = a->id;
+	bool known = a->known;
+
+	(void)err;
+	forget(a);
+	if (known)
+		step_closed(m, id, text);
+}
+
+static const struct cc_conn_ops conn_ops = {.on_data = on_data, .on_closed = on_closed};
+
+static uint32_t new_id(struct masterd *m)
+{
+	struct agent *a;
+
+	do {
+		m->last_id++;
+		HASH_FIND(hh, m->agents, &m->last_id, sizeof m->last_id, a);
+	} while (a || m->last_id == 0);
+	return m->last_id;
+}
+
+static void on_accept(void *arg, int fd)
+{
+	struct masterd *m = arg;
+	struct agent *a = calloc(1, sizeof *a);
+
+	if (!a) {
+		close(fd);
+		return;
+	}
+	a->m = m;
+	a->conn = cc_conn_new(m->loop, fd, &conn_ops, a);
+	if (!a->conn) {
+		free(a);
+		return;
+	}
+	/* Gone already: the end of it follows. */
+	(void)cc_conn_peer_addr(a->conn, &a->addr);
+	cc_conn_set_limits(a->conn, WIRE_FRAME_HDR + MAX_HELLO, m->cfg.max_out);
+	a->id = new_id(m);
+	a->since_ns = cc_now_ns();
+	HASH_ADD(hh, m->agents, id, sizeof a->id, a);
+	if (HASH_COUNT(m->agents) > m->cfg.max_conns)
+		refuse(a, WIRE_MASTER_CONNECTION_FAILED,
+			"the master has %u connections, and no more are allowed", m->cfg.max_conns);
+}
+
+/* ---- time ---- */
+
+static void drop_silent(struct masterd *m, uint64_t now)
+{
+	uint64_t limit = (uint64_t)m->cfg.hello_timeout_ms * 1000000u;
+	struct agent *a, *tmp;
+
+	/* In the order of their arrival; of strangers only the connection itself is lost. */
+	HASH_ITER (hh, m->agents, a, tmp) {
+		if (!a->known && now - a->since_ns > limit)
+			refuse(a, WIRE_MASTER_CONNECTION_FAILED, "no hello came within %u ms",
+				m->cfg.hello_timeout_ms);
+	}
+}
+
+static void on_tick(void *arg)
+{
+	struct masterd *m = arg;
+	uint64_t now = cc_now_ns();
+
+	drop_silent(m, now);
+	renew_complaints(m, now);
+	step(m, &(struct ccm_event){.type = CCM_EV_TICK});
+}
+
+static void on_parent(void *arg)
+{
+	struct masterd *m = arg;
+	char buf[64];
+
+	if (read(m->cfg.parent_fd, buf, sizeof buf) <= 0)
+		masterd_stop(m, "the parent is gone");
+}
+
+/* ---- life ---- */
+
+static int start_listening(struct masterd *m)
+{
+	for (uint32_t i = 0; i < m->cfg.n_listen; i++) {
+		m->listeners[i] = cc_listener_new(m->loop, m->cfg.listen_fds[i], on_accept, m);
+		m->cfg.listen_fds[i] = -1;
+		if (!m->listeners[i])
+			return CC_ERR_IO;
+	}
+	if (m->cfg.admin_fd >= 0) {
+		m->admin = masterd_admin_new(m, m->loop, m->cfg.admin_fd);
+		m->cfg.admin_fd = -1;
+		if (!m->admin)
+			return CC_ERR_NOMEM;
+	}
+	if (m->cfg.parent_fd >= 0) {
+		m->parent = cc_watch_new(m->loop, m->cfg.parent_fd, false, on_parent, m);
+		if (!m->parent) {
+			cc_log(CC_LOG_ERR,
+				"descriptor %d cannot be watched: it must be a pipe or "
+				"a socket",
+				m->cfg.parent_fd);
+			return CC_ERR_INVAL;
+		}
+	}
+	return 0;
+}
+
+static struct ccm *new_core(uint32_t log_level)
+{
+	struct ccm_config cfg = {
+		.segment_max = (uint32_t)CC_PLAN_SEGMENT_MAX, .log_level = log_level};
+
+	cc_random_id(&cfg.run);
+	cc_random_id(&cfg.run_key);
+	return ccm_new(&cfg);
+}
+
+static void close_fds(const struct masterd_config *cfg)
+{
+	for (uint32_t i = 0; i < cfg->n_listen; i++)
+		if (cfg->listen_fds[i] >= 0)
+			close(cfg->listen_fds[i]);
+	if (cfg->admin_fd >= 0)
+		close(cfg->admin_fd);
+	if (cfg->parent_fd >= 0)
+		close(cfg->parent_fd);
+}
+
+struct masterd *masterd_new(const struct masterd_config *cfg)
+{
+	struct masterd *m = calloc(1, sizeof *m);
+
+	if (!m) {
+		close_fds(cfg);
+		goto err;
+	}
+	m->cfg = *cfg;
+	m->loop = cc_loop_new();
+	m->core = new_core(cfg->log_level);
+	if (!m->loop || !m->core || start_listening(m) < 0)
+		goto err;
+	m->tick = cc_timer_new(m->loop, TICK_MS, on_tick, m);
+	if (!m->tick)
+		goto err;
+	return m;
+err:
+	cc_log(CC_LOG_ERR, "the master cannot start");
+	masterd_free(m);
+	return NULL;
+}
+
+int masterd_run(struct masterd *m)
+{
+	int err = cc_loop_run(m->loop);
+
+	return m->err ? m->err : err;
+}
+
+void masterd_stop(struct masterd *m, const char *why)
+{
+	cc_log(CC_LOG_NOTICE, "ending: %s", why);
+	cc_loop_stop(m->loop);
+}
+
+void masterd_free(struct masterd *m)
+{
+	struct agent *a, *tmp;
+
+	if (!m)
+		return;
+	for (uint32_t i = 0; i < m->cfg.n_listen; i++)
+		cc_listener_free(m->listeners[i]);
+	HASH_ITER (hh, m->agents, a, tmp)
+		hang_up(a);
+	cc_admin_free(m->admin);
+	cc_watch_free(m->parent);
+	cc_timer_free(m->every);
+	cc_timer_free(m->tick);
+	ccm_actions_free(&m->actions);
+	if (m->core)
+		ccm_free(m->core);
+	cc_loop_free(m->loop);
+	close_fds(&m->cfg);
+	free(m);
+}
+
+int masterd_on_signal(struct masterd *m, int signo, void (*fn)(void *arg, int signo), void *arg)
+{
+	return cc_loop_signal(m->loop, signo, fn, arg);
+}
+
+int masterd_every(struct masterd *m, uint32_t interval_ms, void (*fn)(void *arg), void *arg)
+{
+	cc_timer_free(m->every);
+	m->every = cc_timer_new(m->loop, interval_ms, fn, arg);
+	return m->every ? 0 : CC_ERR_NOMEM;
+}
+
+void masterd_get_stats(const struct masterd *m, struct masterd_stats *ret)
+{
+	*ret = (struct masterd_stats){.conns = HASH_COUNT(m->agents), .refused = m->refused};
+}
+
+const struct ccm *masterd_core(const struct masterd *m)
+{
+	return m->core;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The master: accepts agents, decodes what they send, feeds the state machine of core/ and carries
+ * out what it decides. All of the program but its command line, so that tests can be a master. One
+ * thread.
+ */
+#ifndef MASTERD_H
+#define MASTERD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ccoip-masterd/core/ccm.h"
+
+#define MASTERD_LISTEN_MAX 16u
+
+struct masterd_config {
+	int listen_fds[MASTERD_LISTEN_MAX]; /* listening TCP sockets */
+	uint32_t n_listen;
+	int admin_fd;              /* listening AF_UNIX stream socket, or -1 */
+	int parent_fd;             /* its end of file ends the master; or -1 */
+	uint32_t max_conns;        /* connections beyond are refused */
+	uint32_t hello_timeout_ms; /* for the first whole message of a connection */
+	size_t max_out;            /* bytes queued for one agent; beyond, it is lost */
+	uint32_t log_level;        /* enum cc_log_level */
+};
+
+void masterd_config_init(struct masterd_config *cfg);
+
+struct masterd;
+
+/* Owns the descriptors of cfg from now on, also when it fails: NULL, after a line in the log. */
+struct masterd *masterd_new(const struct masterd_config *cfg);
+/* Runs until masterd_stop or the end of the parent. 0 or CC_ERR_*. */
+int masterd_run(struct masterd *m);
+void masterd_stop(struct masterd *m, const char *why);
+/* Closes all connections. NULL is fine. */
+void masterd_free(struct masterd *m);
+
+/* Calls fn in the loop when the signal arrives. 0 or CC_ERR_*. */
+int masterd_on_signal(struct masterd *m, int signo, void (*fn)(void *arg, int signo), void *arg);
+/* Calls fn every interval_ms while the master runs. 0 or CC_ERR_NOMEM. */
+int masterd_every(struct masterd *m, uint32_t interval_ms, void (*fn)(void *arg), void *arg);
+
+struct masterd_stats {
+	uint32_t conns;   /* open, with those that have not said hello */
+	uint64_t refused; /* connections closed for what they sent, or did not send */
+};
+void masterd_get_stats(const struct masterd *m, struct masterd_stats *ret);
+const struct ccm *masterd_core(const struct masterd *m);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Between masterd.c and admin.c.
+ */
+#ifndef MASTERD_INTERNAL_H
+#define MASTERD_INTERNAL_H
+
+#include "common/cc_admin.h"
+#include "ccoip-masterd/masterd.h"
+
+/* Serves pcclctl on fd, which it owns from now on. NULL when memory is exhausted. */
+struct cc_admin *masterd_admin_new(struct masterd *m, struct cc_loop *l, int fd);
+
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+#include "ccoip-masterd/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <ini.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "common/cc_err.h"
+#include "common/cc_log.h"
+
+#define DEFAULT_PORT 48148
+
+enum {
+	OPT_LISTEN = 256,
+	OPT_LISTEN_FD,
+	OPT_PARENT_FD,
+	OPT_ADMIN_SOCKET,
+	OPT_CONFIG,
+	OPT_LOG_LEVEL,
+	OPT_HELP,
+	OPT_VERSION,
+};
+
+static const struct option long_options[] = {
+	{"listen", required_argument, NULL, OPT_LISTEN},
+	{"listen-fd", required_argument, NULL, OPT_LISTEN_FD},
+	{"parent-fd", required_argument, NULL, OPT_PARENT_FD},
+	{"admin-socket", required_argument, NULL, OPT_ADMIN_SOCKET},
+	{"config", required_argument, NULL, OPT_CONFIG},
+	{"log-level", required_argument, NULL, OPT_LOG_LEVEL},
+	{"help", no_argument, NULL, OPT_HELP},
+	{"version", no_argument, NULL, OPT_VERSION},
+	{0},
+};
+
+static const char help[] =
+	"Usage: ccoip-masterd [OPTION]...\n"
+	"The master of a run: membership, votes and the order of the ring.\n"
+	"\n"
+	"      --listen ADDR:PORT     accept agents here, several times if need be [[::]:48148]\n"
+	"      --listen-fd N          descriptor N is a socket that listens already\n"
+	"      --parent-fd N          end when the other end of descriptor N was closed\n"
+	"      --admin-socket PATH    socket of pcclctl [" PCCL_RUNDIR "/master-admin.sock,\n"
+	"                             else $XDG_RUNTIME_DIR/pccl/master-PORT-admin.sock]\n"
+	"      --config FILE          read settings from section [master] of FILE\n"
+	"      --log-level LEVEL      err, warning, notice, info or debug [info]\n"
+	"      --help, --version\n";
+
+/* ---- values: each returns NULL, or what is wrong ---- */
+
+static const char *add_listen(struct options *o, const char *text)
+{
+	if (o->n_listen == MASTERD_LISTEN_MAX)
+		return "more addresses to listen on than the 16 that are allowed";
+	if (cc_addr_parse(text, DEFAULT_PORT, &o->listen[o->n_listen]) < 0)
+		return "is no ADDR:PORT; ADDR must be numeric, in brackets for IPv6";
+	o->n_listen++;
+	return NULL;
+}
+
+static const char *set_fd(int *fd, const char *text)
+{
+	char *end;
+	long v;
+
+	errno = 0;
+	v = strtol(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || errno || v > INT32_MAX)
+		return "is no descriptor";
+	*fd = (int)v;
+	return NULL;
+}
+
+static const char *set_log_level(struct options *o, const char *text)
+{
+	int level = cc_log_parse_level(text);
+
+	if (level < 0)
+		return "is none of err, warning, notice, info, debug";
+	o->log_level = level;
+	return NULL;
+}
+
+/* ---- the file ---- */
+
+__attribute__((format(printf, 2, 3))) static int wrong(struct options *o, const char *fmt, ...)
+{
+	va_list ap;
+
+	/* The first is the one whose line is known. */
+	if (o->complaint[0])
+		return 0;
+	va_start(ap, fmt);
+	vsnprintf(o->complaint, sizeof o->complaint, fmt, ap);
+	va_end(ap);
+	return 0;
+}
+
+static int on_ini(void *arg, const char *section, const char *key, const char *value)
+{
+	struct options *o = arg;
+	const char *bad = NULL;
+
+	if (strcmp(section, "master") != 0)
+		return wrong(o, "there is no section \"%s\"", section);
+	if (strcmp(key, "listen") == 0) {
+		if (!o->listen_given)
+			bad = add_listen(o, value);
+	} else if (strcmp(key, "log_level") == 0) {
+		if (!o->log_level_given)
+			bad = set_log_level(o, value);
+	} else if (strcmp(key, "admin_socket") == 0) {
+		free(o->admin_socket_of_file);
+		o->admin_socket_of_file = strdup(value);
+		if (!o->admin_socket_of_file)
+			bad = "no memory";
+	} else {
+		return wrong(o, "there is no setting \"%s\"", key);
+	}
+	return bad ? wrong(o, "%s: \"%s\" %s", key, value, bad) : 1;
+}
+
+static int read_file(struct options *o, const char *path)
+{
+	int line;
+
+	errno = 0;
+	line = ini_parse(path, on_ini, o);
+	if (line < 0) {
+		cc_log(CC_LOG_ERR, "cannot read %s: %s", path,
+			errno ? strerror(errno) : "out of memory");
+		return EX_NOINPUT;
+	}
+	if (line > 0) {
+		cc_log(CC_LOG_ERR, "%s, line %d: %s", path, line,
+			o->complaint[0] ? o->complaint : "neither [section] nor key = value");
+		return EX_CONFIG;
+	}
+	if (!o->admin_socket)
+		o->admin_socket = o->admin_socket_of_file;
+	return EX_OK;
+}
+
+/* ---- the command line ---- */
+
+static const char *take_option(struct options *o, int opt, const char **config)
+{
+	switch (opt) {
+	case OPT_LISTEN:
+		o->listen_given = true;
+		return add_listen(o, optarg);
+	case OPT_LISTEN_FD:
+		return set_fd(&o->listen_fd, optarg);
+	case OPT_PARENT_FD:
+		return set_fd(&o->parent_fd, optarg);
+	case OPT_ADMIN_SOCKET:
+		o->admin_socket = optarg;
+		return *optarg ? NULL : "is no path";
+	case OPT_CONFIG:
+		*config = optarg;
+		return NULL;
+	case OPT_LOG_LEVEL:
+		o->log_level_given = true;
+		return set_log_level(o, optarg);
+	}
+	return "";
+}
+
+int options_parse(struct options *o, int argc, char **argv, int *exit_code)
+{
+	const char *config = NULL, *bad;
+	int opt, index = 0;
+
+	*o = (struct options){.listen_fd = -1, .parent_fd = -1, .log_level = CC_LOG_INFO};
+	while ((opt = getopt_long(argc, argv, "", long_options, &index)) != -1) {
+		if (opt == OPT_HELP || opt == OPT_VERSION) {
+			fputs(opt == OPT_HELP ? help : "ccoip-masterd " PACKAGE_VERSION "\n",
+				stdout);
+			*exit_code = fflush(stdout) != 0 ? EX_IOERR : EX_OK;
+			return CC_ERR_EOF;
+		}
+		bad = take_option(o, opt, &config);
+		if (bad && *bad)
+			fprintf(stderr, "ccoip-masterd: --%s: \"%s\" %s\n",
+				long_options[index].name, optarg, bad);
+		if (bad)
+			goto usage;
+	}
+	if (optind < argc) {
+		fprintf(stderr, "ccoip-masterd: \"%s\" is no option\n", argv[optind]);
+		goto usage;
+	}
+	if (o->listen_fd >= 0 && o->listen_fd == o->parent_fd) {
+		fputs("ccoip-masterd: --listen-fd and --parent-fd must differ\n", stderr);
+		goto usage;
+	}
+	*exit_code = config ? read_file(o, config) : EX_OK;
+	if (*exit_code == EX_OK)
+		return 0;
+	options_clear(o);
+	return CC_ERR_INVAL;
+usage:
+	fputs("Try 'ccoip-masterd --help'.\n", stderr);
+	*exit_code = EX_USAGE;
+	return CC_ERR_INVAL;
+}
+
+void options_clear(struct options *o)
+{
+	free(o->admin_socket_of_file);
+	*o = (struct options){.listen_fd = -1, .parent_fd = -1};
+}

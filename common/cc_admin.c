@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+#include "common/cc_admin.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "common/cc_err.h"
+#include "common/cc_log.h"
+#include "proto/wire_frame.h"
+
+#define MAX_CLIENTS     512u
+#define MAX_REQUEST     4096u /* bytes of payload */
+#define IDLE_TIMEOUT_MS 30000u
+
+struct client {
+	struct cc_admin *a;
+	struct cc_conn *conn;
+	struct client *prev, *next;
+};
+
+struct cc_admin {
+	struct cc_loop *loop;
+	struct cc_listener *listener;
+	const char *daemon;
+	void (*fn)(void *arg, enum wa_verb verb, struct wa_reply *reply);
+	void *arg;
+	struct client *clients;
+	unsigned n_clients;
+};
+
+static void forget(struct client *c)
+{
+	DL_DELETE(c->a->clients, c);
+	c->a->n_clients--;
+	free(c);
+}
+
+static void start_reply(const struct cc_admin *a, struct wa_reply *r)
+{
+	*r = (struct wa_reply){.version_min = WA_VERSION_MIN, .version_max = WA_VERSION_MAX};
+	snprintf(r->daemon, sizeof r->daemon, "%s", a->daemon);
+	snprintf(r->software, sizeof r->software, "%s", PACKAGE_VERSION);
+}
+
+static int send_reply(struct client *c, const struct wa_reply *r)
+{
+	uint8_t *frame;
+	size_t len;
+	int err = wire_admin_encode_reply(r, &frame, &len);
+
+	if (err < 0)
+		return err;
+	err = cc_conn_send(c->conn, frame, len);
+	free(frame);
+	return err;
+}
+
+/* Says why there is no answer. Returns a reason to close the connection, or 0. */
+static int send_error(struct client *c, bool refused, const char *text)
+{
+	struct wa_reply r;
+
+	start_reply(c->a, &r);
+	r.version = refused ? 0 : WA_VERSION_MAX;
+	snprintf(r.error, sizeof r.error, "%s", text);
+	return send_reply(c, &r);
+}
+
+static int answer(struct client *c, const struct wa_request *q)
+{
+	struct wa_reply r;
+	char text[WA_TEXT_MAX];
+	int err;
+
+	if (q->version_min > WA_VERSION_MAX || q->version_max < WA_VERSION_MIN) {
+		snprintf(text, sizeof text,
+			"the admin protocol's versions do not overlap: %u to %u was asked for, "
+			"%s %s speaks %u to %u",
+			q->version_min, q->version_max, c->a->daemon, PACKAGE_VERSION,
+			WA_VERSION_MIN, WA_VERSION_MAX);
+		return send_error(c, true, text);
+	}
+	start_reply(c->a, &r);
+	r.version = q->version_max < WA_VERSION_MAX ? q->version_max : WA_VERSION_MAX;
+	c->a->fn(c->a->arg, q->verb, &r);
+	err = send_reply(c, &r);
+	wa_reply_clear(&r);
+	if (err == CC_ERR_LIMIT)
+		err = send_error(c, false, "the answer would be longer than a message may be");
+	return err;
+}
+
+/* The last words to a client that does not speak the protocol. */
+static long reject(struct client *c, const char *why)
+{
+	cc_log(CC_LOG_INFO, "admin socket: %s", why);
+	(void)send_error(c, true, why);
+	cc_conn_close(c->conn);
+	forget(c);
+	return 0;
+}
+
+static long on_data(void *arg, const uint8_t *buf, size_t len)
+{
+	struct client *c = arg;
+	size_t at = 0;
+
+	for (;;) {
+		int payload = wire_frame_peek(buf + at, len - at, WIRE_KIND_ADMIN);
+		const char *why = "";
+		struct wa_request q;
+		int err;
+
+		if (payload == CC_ERR_AGAIN)
+			return (long)at;
+		if (payload == CC_ERR_VERSION)
+			return reject(c, "the framing's version is not spoken here");
+		if (payload < 0 || payload > (int)MAX_REQUEST)
+			return reject(c, "malformed frame");
+		if (len - at < WIRE_FRAME_HDR + (size_t)payload)
+			return (long)at;
+		at += WIRE_FRAME_HDR;
+		err = wire_admin_decode_request(buf + at, (size_t)payload, &q, &why);
+		if (err < 0)
+			return reject(c, why);
+		at += (size_t)payload;
+		err = answer(c, &q);
+		if (err < 0)
+			return reject(c, cc_err_str(err));
+	}
+}
+
+static void on_closed(void *arg, int err, const char *text)
+{
+	(void)err;
+	(void)text;
+	forget(arg);
+}
+
+static const struct cc_conn_ops ops = {.on_data = on_data, .on_closed = on_closed};
+
+static void on_accept(void *arg, int fd)
+{
+	struct cc_admin *a = arg;
+	struct client *c;
+
+	c = a->n_clients < MAX_CLIENTS ? calloc(1, sizeof *c) : NULL;
+	if (!c) {
+		close(fd);
+		return;
+	}
+	c->a = a;
+	c->conn = cc_conn_new(a->loop, fd, &ops, c);
+	if (!c->conn) {
+		free(c);
+		return;
+	}
+	cc_conn_set_limits(c->conn, WIRE_FRAME_HDR + MAX_REQUEST, 4 * (size_t)WIRE_FRAME_MAX);
+	cc_conn_set_idle_timeout(c->conn, IDLE_TIMEOUT_MS);
+	DL_APPEND(a->clients, c);
+	a->n_clients++;
+}
+
+struct cc_admin *cc_admin_new(struct cc_loop *l, int fd, const char *daemon,
+	void (*fn)(void *arg, enum wa_verb verb, struct wa_reply *reply), void *arg)
+{
+	struct cc_admin *a = calloc(1, sizeof *a);
+
+	if (!a) {
+		close(fd);
+		return NULL;
+	}
+	*a = (struct cc_admin){.loop = l, .daemon = daemon, .fn = fn, .arg = arg};
+	a->listener = cc_listener_new(l, fd, on_accept, a);
+	if (!a->listener) {
+		free(a);
+		return NULL;
+	}
+	return a;
+}
+
+void cc_admin_free(struct cc_admin *a)
+{
+	struct client *c, *tmp;
+
+	if (!a)
+		return;
+	cc_listener_free(a->listener);
+	DL_FOREACH_SAFE (a->clients, c, tmp) {
+		cc_conn_close(c->conn);
+		forget(c);
+	}
+	free(a);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Answers of daemons for people and for programs.
+ */
+#ifndef CTL_PRINT_H
+#define CTL_PRINT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "proto/wire_admin.h"
+
+struct print_style {
+	bool records; /* a table of one row as lines of "key: value" */
+	bool colour;
+};
+
+/* Aligned columns, numbers with units. */
+void print_tables(FILE *f, const struct wa_reply *r, const struct print_style *style);
+/* One JSON object, plain numbers. 0 or CC_ERR_NOMEM. */
+int print_json(FILE *f, const struct wa_reply *r);
+
+#define PRINT_VALUE_SIZE 32
+/* The forms of numbers: "1.5 KiB", "250 ms". Both return buf. */
+const char *print_bytes(uint64_t n, char buf[PRINT_VALUE_SIZE]);
+const char *print_duration(uint64_t ns, char buf[PRINT_VALUE_SIZE]);
+
+#endif

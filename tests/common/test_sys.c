@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Listening sockets: ports that are taken, socket files that are stale.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/cc_err.h"
+#include "common/cc_sys.h"
+#include "tests/common/testlib.h"
+
+static char dir[64], path[96];
+
+static void make_dir(void)
+{
+	snprintf(dir, sizeof dir, "/tmp/pccl-test-sys-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	snprintf(path, sizeof path, "%s/s.sock", dir);
+}
+
+static void remove_dir(void)
+{
+	unlink(path);
+	ck_assert_int_eq(rmdir(dir), 0);
+}
+
+static const struct cc_addr any_port = {.family = CC_INET4, .ip = {127, 0, 0, 1}};
+
+START_TEST(port_zero_becomes_a_port)
+{
+	struct cc_addr a = any_port;
+	int fd = cc_listen_tcp(&a, 0);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_uint_ne(a.port, 0);
+	ck_assert_int_eq(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+	ck_assert_int_eq(fcntl(fd, F_GETFL) & O_NONBLOCK, O_NONBLOCK);
+	close(fd);
+}
+END_TEST
+
+START_TEST(taken_port_is_an_error_or_bumped)
+{
+	struct cc_addr a = any_port, same, next;
+	int fd = cc_listen_tcp(&a, 0), fd2;
+
+	same = next = a;
+	ck_assert_int_eq(cc_listen_tcp(&same, 0), CC_ERR_EXIST);
+	ck_assert_int_eq(errno, EADDRINUSE);
+	ck_assert_uint_eq(same.port, a.port);
+	fd2 = cc_listen_tcp(&next, 100);
+	ck_assert_int_ge(fd2, 0);
+	ck_assert_uint_gt(next.port, a.port);
+	ck_assert_uint_le(next.port, a.port + 100u);
+	close(fd);
+	close(fd2);
+}
+END_TEST
+
+START_TEST(ipv6_any_takes_ipv4)
+{
+	struct cc_addr a = {.family = CC_INET6}, to = any_port, from;
+	struct sockaddr_storage ss;
+	socklen_t len = sizeof ss;
+	int fd = cc_listen_tcp(&a, 0), c, s;
+
+	if (fd < 0)
+		return; /* a host without IPv6 */
+	to.port = a.port;
+	c = socket(AF_INET, SOCK_STREAM, 0);
+	ck_assert_int_eq(connect(c, (struct sockaddr *)&ss, cc_addr_to_sockaddr(&to, &ss)), 0);
+	s = accept(fd, (struct sockaddr *)&ss, &len);
+	ck_assert_int_ge(s, 0);
+	ck_assert_int_eq(cc_addr_from_sockaddr((struct sockaddr *)&ss, &from), 0);
+	ck_assert_int_eq(from.family, CC_INET4);
+	close(s);
+	close(c);
+	close(fd);
+}
+END_TEST
+
+START_TEST(socket_file_has_its_mode)
+{
+	struct stat st;
+	int fd = cc_listen_unix(path, SOCK_STREAM, 0640);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(lstat(path, &st), 0);
+	ck_assert_uint_eq(st.st_mode & 07777, 0640);
+	close(fd);
+}
+END_TEST
+
+START_TEST(stale_socket_file_is_replaced)
+{
+	const int types[] = {SOCK_STREAM, SOCK_SEQPACKET};
+	int fd = cc_listen_unix(path, types[_i], 0600), c;
+
+	ck_assert_int_ge(fd, 0);
+	close(fd);
+	ck_assert_int_eq(access(path, F_OK), 0);
+	fd = cc_listen_unix(path, types[_i], 0600);
+	ck_assert_int_ge(fd, 0);
+	c = cc_connect_unix(path, types[_i]);
+	ck_assert_int_ge(c, 0);
+	close(c);
+	close(fd);
+}
+END_TEST
+
+START_TEST(live_socket_is_not_replaced)
+{
+	int fd = cc_listen_unix(path, SOCK_STREAM, 0600), c;
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(cc_listen_unix(path, SOCK_STREAM, 0600), CC_ERR_EXIST);
+	/* Somebody's, even if of another type. */
+	ck_assert_int_eq(cc_listen_unix(path, SOCK_SEQPACKET, 0600), CC_ERR_EXIST);
+	c = cc_connect_unix(path, SOCK_STREAM);
+	ck_assert_int_ge(c, 0);
+	close(c);
+	close(fd);
+}
+END_TEST
+
+/* The question whether it is alive must not block. */
+START_TEST(socket_with_a_full_backlog_is_alive)
+{
+	int fd = cc_listen_unix(path, SOCK_STREAM, 0600), c[8];
+	size_t n = 0;
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(listen(fd, 1), 0);
+	while (n < 8 && (c[n] = cc_connect_unix(path, SOCK_STREAM | SOCK_NONBLOCK)) >= 0)
+		n++;
+	ck_assert_uint_lt(n, 8);
+	ck_assert_int_eq(cc_listen_unix(path, SOCK_STREAM, 0600), CC_ERR_EXIST);
+	while (n > 0)
+		close(c[--n]);
+	close(fd);
+}
+END_TEST
+
+START_TEST(other_files_are_left_alone)
+{
+	struct stat st;
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(write(fd, "x", 1), 1);
+	close(fd);
+	ck_assert_int_eq(cc_listen_unix(path, SOCK_STREAM, 0600), CC_ERR_EXIST);
+	ck_assert_int_eq(lstat(path, &st), 0);
+	ck_assert_int_eq(st.st_size, 1);
+}
+END_TEST
+
+START_TEST(errors_say_what_they_are)
+{
+	char longer[200];
+
+	memset(longer, 'x', sizeof longer - 1);
+	longer[0] = '/';
+	longer[sizeof longer - 1] = '\0';
+	ck_assert_int_eq(cc_listen_unix(longer, SOCK_STREAM, 0600), CC_ERR_INVAL);
+	ck_assert_int_eq(cc_connect_unix(longer, SOCK_STREAM), CC_ERR_INVAL);
+	ck_assert_int_eq(errno, ENAMETOOLONG);
+	ck_assert_int_eq(cc_connect_unix(path, SOCK_STREAM), CC_ERR_NOENT);
+	ck_assert_int_eq(errno, ENOENT);
+	ck_assert_int_eq(cc_listen_unix("/nowhere/s.sock", SOCK_STREAM, 0600), CC_ERR_IO);
+	ck_assert_int_eq(errno, ENOENT);
+}
+END_TEST
+
+START_TEST(interface_addresses_are_reachable_ones)
+{
+	struct cc_addr a[64];
+	unsigned n = cc_interface_addrs(a, 64);
+
+	ck_assert_uint_le(n, 64);
+	for (unsigned i = 0; i < n; i++) {
+		ck_assert(!cc_addr_is_loopback(&a[i]));
+		ck_assert(!cc_addr_is_any(&a[i]));
+		ck_assert_uint_eq(a[i].port, 0);
+		/* IPv4 comes first. */
+		ck_assert(i == 0 || a[i].family >= a[i - 1].family);
+	}
+	ck_assert_uint_eq(cc_interface_addrs(a, 0), 0);
+}
+END_TEST
+
+START_TEST(ids_differ_and_time_goes_on)
+{
+	uint64_t t = cc_now_ns();
+	struct cc_id a, b;
+
+	cc_random_id(&a);
+	cc_random_id(&b);
+	ck_assert(!cc_id_eq(&a, &b));
+	ck_assert_uint_ge(cc_now_ns(), t);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("sys");
+	TCase *tcp = tcase_create("tcp"), *un = tcase_create("unix"), *rest = tcase_create("rest");
+
+	tcase_add_test(tcp, port_zero_becomes_a_port);
+	tcase_add_test(tcp, taken_port_is_an_error_or_bumped);
+	tcase_add_test(tcp, ipv6_any_takes_ipv4);
+	suite_add_tcase(s, tcp);
+	tcase_add_checked_fixture(un, make_dir, remove_dir);
+	tcase_add_test(un, socket_file_has_its_mode);
+	tcase_add_loop_test(un, stale_socket_file_is_replaced, 0, 2);
+	tcase_add_test(un, live_socket_is_not_replaced);
+	tcase_add_test(un, socket_with_a_full_backlog_is_alive);
+	tcase_add_test(un, other_files_are_left_alone);
+	tcase_add_test(un, errors_say_what_they_are);
+	suite_add_tcase(s, un);
+	tcase_add_test(rest, interface_addresses_are_reachable_ones);
+	tcase_add_test(rest, ids_differ_and_time_goes_on);
+	suite_add_tcase(s, rest);
+	return tl_run(s);
+}

@@ -1,0 +1,301 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The real ccoip-masterd, from its command line to its end, with the real pcclctl."""
+import json
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+BUILD = os.environ.get("abs_top_builddir", ".")
+MASTERD = os.path.join(BUILD, "ccoip-masterd/ccoip-masterd")
+PCCLCTL = os.path.join(BUILD, "pcclctl/pcclctl")
+LIMIT = 20  # seconds for anything
+
+
+class Master:
+    """A master that is told to end when the test is done."""
+
+    def __init__(self, folder, *arguments, listen=1, env=None, **popen):
+        self.lines = []
+        environment = dict(os.environ, XDG_RUNTIME_DIR=folder, **(env or {}))
+        environment.pop("JOURNAL_STREAM", None)
+        self.process = subprocess.Popen(
+            [MASTERD, *arguments], stderr=subprocess.PIPE, env=environment, **popen)
+        os.set_blocking(self.process.stderr.fileno(), False)
+        self.pending = b""
+        self.addresses = [self.await_line(r"listening on (\S+)") for _ in range(listen)]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.process.stderr.close()
+
+    def await_line(self, pattern):
+        """The first group of the first line, of those not looked at, that matches."""
+        end = time.monotonic() + LIMIT
+        while True:
+            while b"\n" in self.pending:
+                line, self.pending = self.pending.split(b"\n", 1)
+                self.lines.append(line.decode())
+                found = re.search(pattern, self.lines[-1])
+                if found:
+                    return found[1] if found.groups() else found[0]
+            if not select.select([self.process.stderr], [], [], end - time.monotonic())[0]:
+                raise AssertionError(f"no line like {pattern!r} in {self.lines}")
+            data = os.read(self.process.stderr.fileno(), 65536)
+            if not data:
+                raise AssertionError(f"ended without a line like {pattern!r}: {self.lines}")
+            self.pending += data
+
+    def wait(self):
+        return self.process.wait(LIMIT)
+
+    def end(self, signo=signal.SIGTERM):
+        self.process.send_signal(signo)
+        return self.wait()
+
+
+def run(*command, **more):
+    return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, **more)
+
+
+def ctl(path, *arguments):
+    return run(PCCLCTL, "--master", path, *arguments)
+
+
+def dial(address):
+    host, port = address.rsplit(":", 1)
+    return socket.create_connection((host.strip("[]"), int(port)), timeout=LIMIT)
+
+
+def refuses(address):
+    """Is a master there? It turns strangers away."""
+    with dial(address) as s:
+        s.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        data = b""
+        while chunk := s.recv(4096):
+            data += chunk
+    return data.startswith(b"PCCF")
+
+
+def test_signals_end_it_cleanly(folder):
+    for signo in (signal.SIGTERM, signal.SIGINT):
+        with Master(folder, "--listen", "127.0.0.1:0") as m, dial(m.addresses[0]) as s:
+            assert m.end(signo) == 0
+            assert s.recv(1) == b""
+
+
+def test_several_addresses(folder):
+    with Master(folder, "--listen", "127.0.0.1:0", "--listen", "127.0.0.2:0", listen=2) as m:
+        assert len(set(m.addresses)) == 2
+        assert all(refuses(a) for a in m.addresses)
+        assert m.end() == 0
+
+
+def test_ipv6(folder):
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return
+    with Master(folder, "--listen", "[::]:0") as m:
+        port = m.addresses[0].rsplit(":", 1)[1]
+        assert refuses("[::1]:" + port) and refuses("127.0.0.1:" + port)
+
+
+def test_admin_socket(folder):
+    path = os.path.join(folder, "admin.sock")
+    with Master(folder, "--listen", "127.0.0.1:0", "--admin-socket", path) as m:
+        m.await_line("pcclctl finds")
+        assert refuses(m.addresses[0])
+        r = ctl(path, "--json", "status")
+        assert r.returncode == 0, r.stderr
+        answer = json.loads(r.stdout)
+        assert answer["daemon"] == "ccoip-masterd"
+        status, = answer["status"]
+        assert status["refused"] == 1 and status["accepted"] == 0 and len(status["run"]) == 32
+        assert json.loads(ctl(path, "peers", "--json").stdout)["peers"] == []
+        assert ctl(path, "ops").stdout == "no ops\n"
+        assert "epoch:" in ctl(path, "status").stdout
+        assert os.stat(path).st_mode & 0o777 == 0o660
+        second = run(MASTERD, "--listen", "127.0.0.1:0", "--admin-socket", path)
+        assert second.returncode == 69 and path in second.stderr
+        assert ctl(path, "status").returncode == 0
+        m.process.kill()
+        m.wait()
+    assert ctl(path, "status").returncode == 69
+    with Master(folder, "--listen", "127.0.0.1:0", "--admin-socket", path) as m:
+        m.await_line("pcclctl finds")  # a stale file is replaced
+        assert ctl(path, "status").returncode == 0
+        assert m.end() == 0
+    assert not os.path.exists(path)
+
+
+def test_stopped_daemon(folder):
+    path = os.path.join(folder, "admin.sock")
+    with Master(folder, "--listen", "127.0.0.1:0", "--admin-socket", path) as m:
+        m.await_line("pcclctl finds")
+        m.process.send_signal(signal.SIGSTOP)
+        r = ctl(path, "status")
+        assert r.returncode == 69 and "did not answer within 5 s" in r.stderr and path in r.stderr
+
+
+def test_default_admin_socket(folder):
+    leash, end = socket.socketpair()
+    with Master(folder, "--listen", "127.0.0.1:0", "--parent-fd", str(end.fileno()),
+                pass_fds=[end.fileno()]) as m:
+        port = m.addresses[0].rsplit(":", 1)[1]
+        path = os.path.join(folder, "pccl", f"master-{port}-admin.sock")
+        assert m.await_line(r"pcclctl finds this master at (\S+)") == path
+        assert ctl(path, "status").returncode == 0
+        end.close()
+        assert m.process.poll() is None
+        leash.close()
+        assert m.wait() == 0
+    assert not os.path.exists(path)
+
+
+def test_handed_over_socket(folder):
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        address = f"127.0.0.1:{s.getsockname()[1]}"
+        with Master(folder, "--listen-fd", str(s.fileno()), pass_fds=[s.fileno()]) as m:
+            assert m.addresses == [address]
+            assert refuses(address)
+            assert m.end() == 0
+        with socket.socket() as other:
+            r = run(MASTERD, "--listen-fd", str(other.fileno()), pass_fds=[other.fileno()])
+            assert r.returncode == 64 and "no TCP socket that listens" in r.stderr
+
+
+def test_usage(folder):
+    del folder
+    for arguments in (["--nonsense"], ["x"], ["--listen", "name:1"], ["--listen-fd", "x"],
+                      ["--listen", "1.2.3.4:99999"], ["--log-level", "loud"], ["--listen"],
+                      ["--admin-socket", ""], ["--listen-fd", "5", "--parent-fd", "5"]):
+        r = run(MASTERD, *arguments)
+        assert r.returncode == 64 and "--help" in r.stderr, (arguments, r)
+    r = run(MASTERD, "--help")
+    assert r.returncode == 0 and "--parent-fd" in r.stdout and not r.stderr
+    r = run(MASTERD, "--version")
+    assert r.returncode == 0 and r.stdout.startswith("ccoip-masterd ")
+
+
+def test_taken_port(folder):
+    del folder
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        address = f"127.0.0.1:{s.getsockname()[1]}"
+        r = run(MASTERD, "--listen", address)
+        assert r.returncode == 69 and address in r.stderr and "in use" in r.stderr
+
+
+def test_config(folder):
+    path = os.path.join(folder, "m.conf")
+    admin = os.path.join(folder, "a.sock")
+
+    def write(text):
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+
+    write(f"# comment\n[master]\nlisten = 127.0.0.1:0\nlisten = 127.0.0.2:0\n"
+          f"admin_socket = {admin}\nlog_level = debug\n")
+    with Master(folder, "--config", path, listen=2) as m:
+        m.await_line("pcclctl finds")
+        assert ctl(admin, "status").returncode == 0
+    with Master(folder, "--config", path, "--listen", "127.0.0.3:0") as m:
+        assert m.addresses[0].startswith("127.0.0.3:")
+        m.await_line("pcclctl finds")  # and so all addresses have been opened
+        assert sum("listening" in x for x in m.lines) == 1
+        assert m.end() == 0
+    for text, line, what in (("[master]\nlisten = here\n", 2, "here"),
+                             ("[master]\n\nport = 1\n", 3, "port"),
+                             ("[other]\nlisten = 1.2.3.4:5\n", 2, "other"),
+                             ("[master]\nlog_level = loud\n", 2, "loud"),
+                             ("[master]\nnonsense\n", 2, "key")):
+        write(text)
+        r = run(MASTERD, "--config", path)
+        assert r.returncode == 78 and f"line {line}:" in r.stderr and what in r.stderr, r
+    r = run(MASTERD, "--config", path + ".missing")
+    assert r.returncode == 66 and path + ".missing" in r.stderr
+
+
+def test_notifies_systemd(folder):
+    with open(os.path.join(BUILD, "config.h"), encoding="utf-8") as f:
+        if "#define HAVE_SYSTEMD 1" not in f.read():
+            return
+    path = os.path.join(folder, "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+        s.bind(path)
+        s.settimeout(LIMIT)
+        env = {"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "100000"}
+        with Master(folder, "--listen", "127.0.0.1:0", env=env) as m:
+            assert s.recv(4096) == b"READY=1"
+            for _ in range(2):
+                beat = s.recv(4096)
+                assert beat.startswith(b"WATCHDOG=1\nSTATUS=0 agents"), beat
+            m.process.send_signal(signal.SIGTERM)
+            while (text := s.recv(4096)) != b"STOPPING=1":
+                assert text.startswith(b"WATCHDOG"), text
+            assert m.wait() == 0
+
+
+def test_takes_sockets_of_systemd(folder):
+    with open(os.path.join(BUILD, "config.h"), encoding="utf-8") as f:
+        if "#define HAVE_SYSTEMD 1" not in f.read():
+            return
+    admin = os.path.join(folder, "a.sock")
+    with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as unix:
+        unix.bind(admin)
+        unix.listen()
+
+        def place():
+            """As systemd does: from 3 on, with the pid of the process."""
+            high = [os.dup(os.dup(s.fileno())) for s in (tcp, unix)]
+            for i, fd in enumerate(high):
+                os.dup2(fd, 3 + i)
+            os.environ.update(LISTEN_FDS="2", LISTEN_PID=str(os.getpid()))
+            os.execv(MASTERD, [MASTERD])
+
+        pid = os.fork()
+        if pid == 0:
+            try:
+                place()
+            finally:
+                os._exit(99)
+        try:
+            assert refuses(f"127.0.0.1:{tcp.getsockname()[1]}")
+            assert ctl(admin, "status").returncode == 0
+        finally:
+            os.kill(pid, signal.SIGTERM)
+            _, status = os.waitpid(pid, 0)
+        assert status == 0
+
+
+def main():
+    passed = failed = 0
+    for name, test in sorted(globals().items()):
+        if not name.startswith("test_"):
+            continue
+        with tempfile.TemporaryDirectory(prefix="pccl-ctl-") as folder:
+            try:
+                test(folder)
+                passed += 1
+            except Exception:  # the others are still to run
+                failed += 1
+                print(f"{name} failed")
+                traceback.print_exc(file=sys.stdout)
+    print(f"{passed} passed, {failed} failed")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,606 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The master as a child process, and clients that behave badly. Whatever they do, a good agent is
+ * served afterwards, and the child ends cleanly (also in the eyes of a sanitizer) when it is told
+ * to.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ccoip-masterd/masterd.h"
+#include "common/cc_err.h"
+#include "common/cc_sys.h"
+#include "proto/wire_codes.h"
+#include "proto/wire_frame.h"
+#include "tests/common/testlib.h"
+
+static struct masterd_config cfg;
+static struct cc_addr addr;
+static FILE *log_file;
+static int leash = -1;
+static pid_t child;
+
+static _Noreturn void be_master(int parent_fd)
+{
+	struct masterd *m;
+	int err = 1;
+
+	dup2(fileno(log_file), STDERR_FILENO);
+	signal(SIGPIPE, SIG_IGN);
+	cfg.parent_fd = parent_fd;
+	m = masterd_new(&cfg);
+	if (m) {
+		err = masterd_run(m);
+		masterd_free(m);
+	}
+	fclose(log_file);
+	exit(err ? 1 : 0);
+}
+
+static void prepare(void)
+{
+	struct rlimit rl;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &rl), 0);
+	rl.rlim_cur = rl.rlim_max;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &rl), 0);
+	signal(SIGPIPE, SIG_IGN);
+	masterd_config_init(&cfg);
+	log_file = tmpfile();
+	ck_assert_ptr_nonnull(log_file);
+	/* Both processes have this descriptor, and one place in the file. */
+	ck_assert_int_eq(fcntl(fileno(log_file), F_SETFL, O_APPEND), 0);
+}
+
+static void start(void)
+{
+	int fds[2];
+
+	addr = (struct cc_addr){.family = CC_INET4, .ip = {127, 0, 0, 1}};
+	cfg.listen_fds[0] = cc_listen_tcp(&addr, 0);
+	ck_assert_int_ge(cfg.listen_fds[0], 0);
+	cfg.n_listen = 1;
+	ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+	fflush(NULL);
+	child = fork();
+	ck_assert_int_ge(child, 0);
+	if (child == 0) {
+		close(fds[1]);
+		be_master(fds[0]);
+	}
+	close(fds[0]);
+	close(cfg.listen_fds[0]);
+	leash = fds[1];
+}
+
+static void finish(void)
+{
+	int status;
+
+	close(leash);
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	if (status != 0) {
+		char line[512];
+
+		rewind(log_file);
+		while (fgets(line, sizeof line, log_file))
+			fputs(line, stderr);
+	}
+	ck_assert_int_eq(status, 0);
+	fclose(log_file);
+}
+
+/* How many lines of the log contain text. */
+static unsigned log_lines(const char *text)
+{
+	char line[1024];
+	unsigned n = 0;
+
+	fseek(log_file, 0, SEEK_SET);
+	while (fgets(line, sizeof line, log_file))
+		n += strstr(line, text) != NULL;
+	clearerr(log_file);
+	fseek(log_file, 0, SEEK_END);
+	return n;
+}
+
+/* ---- clients ---- */
+
+static int dial(void)
+{
+	struct timeval tv = {10, 0};
+	struct sockaddr_storage ss;
+	socklen_t len = cc_addr_to_sockaddr(&addr, &ss);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof tv), 0);
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&ss, len), 0);
+	return fd;
+}
+
+static void put(int fd, const void *p, size_t len)
+{
+	if (len > 0)
+		ck_assert_int_eq(send(fd, p, len, MSG_NOSIGNAL), (ssize_t)len);
+}
+
+static bool read_all(int fd, uint8_t *p, size_t len)
+{
+	size_t got = 0;
+
+	while (got < len) {
+		ssize_t n = recv(fd, p + got, len - got, 0);
+
+		if (n == 0 || (n < 0 && errno == ECONNRESET))
+			return false;
+		ck_assert_int_gt(n, 0);
+		got += (size_t)n;
+	}
+	return true;
+}
+
+/* The next message; false at the end of the connection. */
+static bool read_msg(int fd, struct wm_msg *msg)
+{
+	static uint8_t buf[WIRE_FRAME_MAX];
+	uint8_t hdr[WIRE_FRAME_HDR];
+	const char *why = "";
+	int len;
+
+	if (!read_all(fd, hdr, sizeof hdr))
+		return false;
+	len = wire_frame_peek(hdr, sizeof hdr, WIRE_KIND_MASTER);
+	ck_assert_int_ge(len, 0);
+	ck_assert(read_all(fd, buf, (size_t)len));
+	ck_assert_msg(wire_master_decode(buf, (size_t)len, msg, &why) == 0, "%s", why);
+	return true;
+}
+
+static void expect(int fd, enum wm_type type, struct wm_msg *ret)
+{
+	struct wm_msg msg;
+
+	do {
+		ck_assert_msg(
+			read_msg(fd, &msg), "closed instead of %s", wire_master_type_name(type));
+		if (msg.type == WM_REFUSE && type != WM_REFUSE)
+			ck_abort_msg("refused: %s", msg.u.refuse.text);
+		if (msg.type != type)
+			wire_master_clear(&msg);
+	} while (msg.type != type);
+	if (ret)
+		*ret = msg;
+	else
+		wire_master_clear(&msg);
+}
+
+/* The master's last words, and the end of the connection. */
+static struct wm_refuse expect_refusal(int fd)
+{
+	struct wm_msg msg, more;
+
+	expect(fd, WM_REFUSE, &msg);
+	ck_assert(!read_msg(fd, &more));
+	close(fd);
+	return msg.u.refuse;
+}
+
+struct bytes {
+	uint8_t b[2048];
+	size_t n;
+};
+
+static void add_msg(struct bytes *x, const struct wm_msg *msg)
+{
+	uint8_t *frame;
+	size_t len;
+
+	ck_assert_int_eq(wire_master_encode(msg, &frame, &len), 0);
+	ck_assert_uint_le(x->n + len, sizeof x->b);
+	memcpy(x->b + x->n, frame, len);
+	x->n += len;
+	free(frame);
+}
+
+static void add_hello(struct bytes *x, uint32_t version_min, uint32_t version_max)
+{
+	struct wm_msg msg = {.type = WM_HELLO};
+	struct wm_hello *h = &msg.u.hello;
+
+	h->version_min = version_min;
+	h->version_max = version_max;
+	cc_random_id(&h->agent);
+	strcpy(h->name, "host");
+	h->n_addrs = 1;
+	h->addrs[0] = (struct cc_addr){.family = CC_INET4, .ip = {192, 0, 2, 1}};
+	h->port_p2p = 48150;
+	h->port_shared_state = 48149;
+	h->port_benchmark = 48151;
+	add_msg(x, &msg);
+}
+
+static void add_join(struct bytes *x)
+{
+	struct wm_msg msg = {.type = WM_JOIN};
+
+	cc_random_id(&msg.u.join.peer);
+	msg.u.join.pool_size = 1;
+	msg.u.join.pid = 1;
+	strcpy(msg.u.join.name, "program");
+	add_msg(x, &msg);
+}
+
+/* Says hello and gets its answer: the master lives, and has done what was asked of it before. */
+static void check_alive(void)
+{
+	struct bytes x = {.n = 0};
+	int fd = dial();
+
+	add_hello(&x, WM_VERSION_MIN, WM_VERSION_MAX);
+	put(fd, x.b, x.n);
+	expect(fd, WM_HELLO_ACK, NULL);
+	close(fd);
+}
+
+static void add_header(struct bytes *x, uint32_t len)
+{
+	wire_frame_put(x->b, WIRE_KIND_MASTER, len);
+	x->n = WIRE_FRAME_HDR;
+}
+
+/* ---- framing ---- */
+
+START_TEST(hello_is_answered)
+{
+	struct bytes x = {.n = 0};
+	struct wm_msg msg;
+	int fd = dial();
+
+	add_hello(&x, WM_VERSION_MIN, WM_VERSION_MAX + 5);
+	put(fd, x.b, x.n);
+	expect(fd, WM_HELLO_ACK, &msg);
+	ck_assert_uint_eq(msg.u.hello_ack.version, WM_VERSION_MAX);
+	ck_assert(!cc_id_is_zero(&msg.u.hello_ack.run));
+	ck_assert(!cc_id_is_zero(&msg.u.hello_ack.run_key));
+	ck_assert_uint_gt(msg.u.hello_ack.segment_max, 0);
+	close(fd);
+}
+END_TEST
+
+/* Waits until the master has dealt with all that fd has sent and is about to send. */
+static void end_client(int fd)
+{
+	struct wm_msg msg;
+
+	shutdown(fd, SHUT_WR);
+	while (read_msg(fd, &msg))
+		wire_master_clear(&msg);
+	close(fd);
+	check_alive();
+}
+
+START_TEST(frames_may_be_cut_anywhere)
+{
+	struct bytes probe = {.n = 0};
+
+	add_hello(&probe, WM_VERSION_MIN, WM_VERSION_MAX);
+	add_join(&probe);
+	for (size_t at = 0; at <= probe.n; at++) {
+		struct bytes x = {.n = 0};
+		int fd = dial();
+
+		add_hello(&x, WM_VERSION_MIN, WM_VERSION_MAX);
+		add_join(&x);
+		ck_assert_uint_eq(x.n, probe.n);
+		put(fd, x.b, at);
+		check_alive(); /* the first part has been read on its own */
+		put(fd, x.b + at, x.n - at);
+		expect(fd, WM_HELLO_ACK, NULL);
+		expect(fd, WM_ROUND, NULL);
+		end_client(fd);
+	}
+	ck_assert_uint_eq(log_lines("refused"), 0);
+}
+END_TEST
+
+START_TEST(frames_may_come_byte_by_byte)
+{
+	struct bytes x = {.n = 0};
+	int fd = dial();
+
+	add_hello(&x, WM_VERSION_MIN, WM_VERSION_MAX);
+	add_join(&x);
+	for (size_t i = 0; i < x.n; i++) {
+		put(fd, x.b + i, 1);
+		if (i % 16 == 0)
+			check_alive();
+	}
+	expect(fd, WM_HELLO_ACK, NULL);
+	expect(fd, WM_ROUND, NULL);
+	close(fd);
+}
+END_TEST
+
+START_TEST(frames_may_be_glued)
+{
+	struct wm_msg beat = {.type = WM_HEARTBEAT};
+	struct bytes x = {.n = 0};
+	struct wm_msg msg;
+	int fd = dial();
+
+	add_hello(&x, WM_VERSION_MIN, WM_VERSION_MAX);
+	add_join(&x);
+	for (unsigned i = 0; i < 20; i++)
+		add_msg(&x, &beat);
+	for (unsigned i = 0; i < 10; i++)
+		add_join(&x);
+	put(fd, x.b, x.n);
+	expect(fd, WM_HELLO_ACK, NULL);
+	do
+		expect(fd, WM_ROUND, &msg);
+	while (msg.u.round.rings[0].n_members == 0);
+	wire_master_clear(&msg);
+	end_client(fd);
+	ck_assert_uint_eq(log_lines("refused"), 0);
+}
+END_TEST
+
+START_TEST(malformed_bytes_of_every_length)
+{
+	struct tl_rng rng = tl_rng_new(1);
+	uint64_t since = cc_now_ns();
+	struct wm_msg msg;
+
+	for (unsigned len = 0; len <= 300; len++) {
+		for (unsigned framed = 0; framed < 2; framed++) {
+			struct bytes x = {.n = 0};
+			int fd = dial();
+
+			if (framed)
+				add_header(&x, len);
+			for (unsigned i = 0; i < len; i++)
+				x.b[x.n++] = (uint8_t)tl_u64(&rng);
+			put(fd, x.b, x.n);
+			shutdown(fd, SHUT_WR);
+			while (read_msg(fd, &msg)) {
+				ck_assert_int_eq(msg.type, WM_REFUSE);
+				ck_assert_ptr_nonnull(strstr(msg.u.refuse.text, "malformed"));
+				wire_master_clear(&msg);
+			}
+			close(fd);
+		}
+		if (len % 50 == 0)
+			check_alive();
+	}
+	check_alive();
+	/* At most ten lines each second, and one that counts the others. */
+	ck_assert_uint_gt(log_lines("malformed"), 0);
+	ck_assert_uint_le(
+		log_lines("refused"), 11 * (unsigned)((cc_now_ns() - since) / 1000000000u + 2));
+}
+END_TEST
+
+/* The same from an agent that is known: its peers are lost, nobody else's. */
+START_TEST(malformed_message_of_a_known_agent)
+{
+	struct bytes x = {.n = 0};
+	int fd = dial();
+
+	add_hello(&x, WM_VERSION_MIN, WM_VERSION_MAX);
+	add_join(&x);
+	put(fd, x.b, x.n);
+	expect(fd, WM_ROUND, NULL);
+	x.n = 0;
+	add_header(&x, 4);
+	memcpy(x.b + x.n, "\xff\xff\xff\xff", 4);
+	put(fd, x.b, x.n + 4);
+	ck_assert_ptr_nonnull(strstr(expect_refusal(fd).text, "malformed"));
+	check_alive();
+	ck_assert_uint_eq(log_lines("is refused"), 1);
+}
+END_TEST
+
+static struct wm_refuse refusal_of(const struct bytes *x)
+{
+	int fd = dial();
+
+	put(fd, x->b, x->n);
+	return expect_refusal(fd);
+}
+
+START_TEST(refusals_say_why)
+{
+	struct bytes x = {.n = 0};
+	struct wm_refuse r;
+
+	memcpy(x.b, "GET / HTTP/1.1\r\n\r\n", 18);
+	x.n = 18;
+	r = refusal_of(&x);
+	ck_assert_uint_eq(r.code, WIRE_MASTER_CONNECTION_FAILED);
+	ck_assert_ptr_nonnull(strstr(r.text, "port of agents"));
+
+	add_header(&x, WIRE_FRAME_MAX + 1);
+	r = refusal_of(&x);
+	ck_assert_ptr_nonnull(strstr(r.text, "1048576"));
+
+	add_header(&x, 100000);
+	r = refusal_of(&x);
+	ck_assert_ptr_nonnull(strstr(r.text, "100000 bytes are too many for a hello"));
+
+	add_header(&x, 0);
+	x.b[6] = WIRE_KIND_ADMIN;
+	r = refusal_of(&x);
+	ck_assert_ptr_nonnull(strstr(r.text, "malformed"));
+
+	add_header(&x, 0);
+	x.b[4] = 7;
+	r = refusal_of(&x);
+	ck_assert_uint_eq(r.code, WIRE_VERSION_MISMATCH);
+	ck_assert_ptr_nonnull(strstr(r.text, "version 7"));
+	ck_assert_ptr_nonnull(strstr(r.text, "version 1"));
+	ck_assert_uint_eq(r.version_min, WM_VERSION_MIN);
+	ck_assert_uint_eq(r.version_max, WM_VERSION_MAX);
+
+	x.n = 0;
+	add_hello(&x, 7, 9);
+	r = refusal_of(&x);
+	ck_assert_uint_eq(r.code, WIRE_VERSION_MISMATCH);
+	ck_assert_ptr_nonnull(strstr(r.text, "7 to 9"));
+	ck_assert_ptr_nonnull(strstr(r.text, "1 to 1"));
+
+	x.n = 0;
+	add_join(&x);
+	(void)refusal_of(&x);
+	check_alive();
+}
+END_TEST
+
+/* ---- connections ---- */
+
+START_TEST(idle_connections_harm_nobody)
+{
+	static int fds[1000];
+	struct rlimit rl;
+	size_t n = 1000;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &rl), 0);
+	if (rl.rlim_cur < n + 100)
+		n = rl.rlim_cur - 100;
+	for (size_t i = 0; i < n; i++)
+		fds[i] = dial();
+	check_alive();
+	for (size_t i = 0; i < n; i++) {
+		struct wm_refuse r = expect_refusal(fds[i]);
+
+		ck_assert_str_eq(r.text, "no hello came within 1000 ms");
+	}
+	check_alive();
+}
+END_TEST
+
+static void short_hello(void)
+{
+	prepare();
+	cfg.hello_timeout_ms = 1000;
+	start();
+}
+
+START_TEST(dripping_is_no_hello)
+{
+	uint8_t hdr[WIRE_FRAME_HDR];
+	struct pollfd p = {.fd = dial(), .events = POLLIN};
+	size_t i = 0;
+
+	wire_frame_put(hdr, WIRE_KIND_MASTER, 1000);
+	put(p.fd, hdr, sizeof hdr);
+	while (poll(&p, 1, 100) == 0 && i++ < 100)
+		put(p.fd, "x", 1);
+	ck_assert_str_eq(expect_refusal(p.fd).text, "no hello came within 1000 ms");
+}
+END_TEST
+
+static void few_connections(void)
+{
+	prepare();
+	cfg.max_conns = 3;
+	start();
+}
+
+START_TEST(connections_are_bounded)
+{
+	int fds[3];
+
+	for (int i = 0; i < 3; i++)
+		fds[i] = dial();
+	ck_assert_ptr_nonnull(strstr(expect_refusal(dial()).text, "3 connections"));
+	shutdown(fds[0], SHUT_WR);
+	ck_assert(!read_msg(fds[0], &(struct wm_msg){0}));
+	check_alive();
+	for (int i = 0; i < 3; i++)
+		close(fds[i]);
+}
+END_TEST
+
+static void no_room(void)
+{
+	prepare();
+	cfg.max_out = 80; /* less than a heartbeat and the answer to hello together */
+	start();
+}
+
+START_TEST(output_is_bounded)
+{
+	struct bytes x = {.n = 0};
+	struct wm_msg msg;
+	int fd = dial();
+
+	add_hello(&x, WM_VERSION_MIN, WM_VERSION_MAX);
+	add_join(&x);
+	put(fd, x.b, x.n);
+	while (read_msg(fd, &msg))
+		wire_master_clear(&msg);
+	close(fd);
+	ck_assert_uint_eq(log_lines("does not read"), 1);
+}
+END_TEST
+
+START_TEST(connections_that_vanish)
+{
+	struct linger abort_it = {.l_onoff = 1};
+	struct bytes x = {.n = 0};
+
+	add_hello(&x, WM_VERSION_MIN, WM_VERSION_MAX);
+	for (unsigned i = 0; i < 300; i++) {
+		int fd = dial();
+
+		put(fd, x.b, i % 3 ? i % x.n : x.n);
+		if (i % 2)
+			setsockopt(fd, SOL_SOCKET, SO_LINGER, &abort_it, sizeof abort_it);
+		close(fd);
+	}
+	check_alive();
+}
+END_TEST
+
+static void add_case(Suite *s, const char *name, void (*set_up)(void), const TTest *const *tests)
+{
+	TCase *c = tcase_create(name);
+
+	tcase_add_checked_fixture(c, set_up, finish);
+	tcase_set_timeout(c, 60);
+	for (; *tests; tests++)
+		tcase_add_test(c, *tests);
+	suite_add_tcase(s, c);
+}
+
+static void usual(void)
+{
+	prepare();
+	start();
+}
+
+int main(void)
+{
+	Suite *s = suite_create("masterd");
+
+	add_case(s, "usual", usual,
+		(const TTest *const[]){hello_is_answered, frames_may_be_cut_anywhere,
+			frames_may_come_byte_by_byte, frames_may_be_glued,
+			malformed_bytes_of_every_length, malformed_message_of_a_known_agent,
+			refusals_say_why, connections_that_vanish, NULL});
+	add_case(s, "short hello", short_hello,
+		(const TTest *const[]){idle_connections_harm_nobody, dripping_is_no_hello, NULL});
+	add_case(s, "few connections", few_connections,
+		(const TTest *const[]){connections_are_bounded, NULL});
+	add_case(s, "no room", no_room, (const TTest *const[]){output_is_bounded, NULL});
+	return tl_run(s);
+}

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The real pcclctl against an admin server with known tables, and against servers that misbehave.
+ */
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "common/cc_admin.h"
+#include "common/cc_err.h"
+#include "common/cc_sys.h"
+#include "pcclctl/print.h"
+#include "proto/wire_frame.h"
+#include "tests/common/testlib.h"
+
+static char dir[64], path[96];
+static pid_t child;
+
+static void make_dir(void)
+{
+	snprintf(dir, sizeof dir, "/tmp/pccl-test-ctl-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	snprintf(path, sizeof path, "%s/admin.sock", dir);
+	child = 0;
+}
+
+static void remove_dir(void)
+{
+	int status;
+
+	if (child > 0) {
+		kill(child, SIGTERM);
+		ck_assert_int_eq(waitpid(child, &status, 0), child);
+		ck_assert_int_eq(status, 0);
+	}
+	unlink(path);
+	ck_assert_int_eq(rmdir(dir), 0);
+}
+
+/* ---- the program ---- */
+
+static char out[65536];
+
+/* Runs it with these arguments, after --master and the path; what it writes to both outputs is in
+ * out. Returns its exit status. */
+static int ctl(const char *arguments)
+{
+	const char *build = getenv("abs_top_builddir");
+	char command[512];
+	size_t n;
+	FILE *f;
+	int status;
+
+	snprintf(command, sizeof command, "exec %s/pcclctl/pcclctl --master %s %s 2>&1",
+		build ? build : ".", path, arguments);
+	f = popen(command, "r"); /* NOLINT(cert-env33-c): our own words */
+	ck_assert_ptr_nonnull(f);
+	n = fread(out, 1, sizeof out - 1, f);
+	out[n] = '\0';
+	status = pclose(f);
+	ck_assert_msg(WIFEXITED(status), "ended by a signal: %s", out);
+	return WEXITSTATUS(status);
+}
+
+/* ---- a good server ---- */
+
+static void fill_peers(struct wa_reply *r)
+{
+	struct wa_table *t = wa_table_add(r, "peers");
+
+	wa_col_add(t, "rank", WA_KIND_COUNT);
+	wa_col_add(t, "name", WA_KIND_TEXT);
+	wa_col_add(t, "sent", WA_KIND_BYTES);
+	wa_col_add(t, "since", WA_KIND_NS);
+	wa_col_add(t, "good", WA_KIND_BOOL);
+	wa_col_add(t, "waiting", WA_KIND_TEXT);
+	wa_row_add(t);
+	wa_set_number(t, 0, 0);
+	wa_set_text(t, 1, "träner");
+	wa_set_number(t, 2, 1536);
+	wa_set_number(t, 3, 250000000);
+	wa_set_number(t, 4, 1);
+	wa_row_add(t);
+	wa_set_number(t, 0, 10);
+	wa_set_text(t, 1, "b");
+	wa_set_number(t, 2, UINT64_MAX);
+	wa_set_number(t, 3, 7);
+	wa_set_text(t, 5, "for \"x\" to vote");
+}
+
+static void fill(void *arg, enum wa_verb verb, struct wa_reply *r)
+{
+	struct wa_table *t;
+
+	(void)arg;
+	switch (verb) {
+	case WA_STATUS:
+		t = wa_table_add(r, "status");
+		wa_col_add(t, "epoch", WA_KIND_COUNT);
+		wa_col_add(t, "memory", WA_KIND_BYTES);
+		wa_col_add(t, "waiting_for", WA_KIND_TEXT);
+		wa_row_add(t);
+		wa_set_number(t, 0, 12);
+		wa_set_number(t, 1, 3 << 20);
+		t = wa_table_add(r, "runs");
+		wa_col_add(t, "run", WA_KIND_TEXT);
+		wa_row_add(t);
+		wa_set_text(t, 0, "one");
+		wa_row_add(t);
+		wa_set_text(t, 0, "two");
+		break;
+	case WA_PEERS:
+		fill_peers(r);
+		break;
+	case WA_OPS:
+		t = wa_table_add(r, "ops");
+		wa_col_add(t, "tag", WA_KIND_COUNT);
+		break;
+	}
+}
+
+/* A row more than fits into a message. */
+static void fill_too_much(void *arg, enum wa_verb verb, struct wa_reply *r)
+{
+	struct wa_table *t = wa_table_add(r, "peers");
+
+	(void)arg;
+	(void)verb;
+	wa_col_add(t, "text", WA_KIND_TEXT);
+	for (unsigned i = 0; i < 2100; i++) {
+		wa_row_add(t);
+		wa_set_text(t, 0, "%0500u", i);
+	}
+}
+
+static void on_signal(void *arg, int signo)
+{
+	(void)signo;
+	cc_loop_stop(arg);
+}
+
+static void serve(void (*fn)(void *arg, enum wa_verb verb, struct wa_reply *r))
+{
+	int fd = cc_listen_unix(path, SOCK_STREAM, 0600);
+	struct cc_admin *a;
+	struct cc_loop *l;
+	sigset_t term;
+
+	ck_assert_int_ge(fd, 0);
+	sigemptyset(&term);
+	sigaddset(&term, SIGTERM);
+	sigprocmask(SIG_BLOCK, &term, NULL);
+	fflush(NULL);
+	child = fork();
+	ck_assert_int_ge(child, 0);
+	if (child > 0) {
+		close(fd);
+		return;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	l = cc_loop_new();
+	if (!l || cc_loop_signal(l, SIGTERM, on_signal, l) < 0)
+		_exit(1);
+	sigprocmask(SIG_UNBLOCK, &term, NULL);
+	a = cc_admin_new(l, fd, "test-daemon", fn, NULL);
+	if (!a || cc_loop_run(l) < 0)
+		_exit(1);
+	cc_admin_free(a);
+	cc_loop_free(l);
+	exit(0);
+}
+
+START_TEST(tables_for_people)
+{
+	serve(fill);
+	ck_assert_int_eq(ctl("peers"), EX_OK);
+	ck_assert_str_eq(out, "RANK  NAME        SENT     SINCE  GOOD  WAITING\n"
+			      "   0  träner   1.5 KiB  250.0 ms  yes   -\n"
+			      "  10  b       16.0 EiB      7 ns  no    for \"x\" to vote\n");
+	ck_assert_int_eq(ctl("ops"), EX_OK);
+	ck_assert_str_eq(out, "no ops\n");
+	ck_assert_int_eq(ctl("status"), EX_OK);
+	ck_assert_str_eq(out, "test-daemon " PACKAGE_VERSION "\n"
+			      "status\n"
+			      "epoch:       12\n"
+			      "memory:      3.0 MiB\n"
+			      "waiting_for: -\n"
+			      "\n"
+			      "runs\n"
+			      "RUN\n"
+			      "one\n"
+			      "two\n");
+}
+END_TEST
+
+START_TEST(tables_for_programs)
+{
+	serve(fill);
+	ck_assert_int_eq(ctl("--json peers"), EX_OK);
+	ck_assert_str_eq(out, "{\n"
+			      "  \"daemon\":\"test-daemon\",\n"
+			      "  \"version\":\"" PACKAGE_VERSION "\",\n"
+			      "  \"peers\":[\n"
+			      "    {\n"
+			      "      \"rank\":0,\n"
+			      "      \"name\":\"träner\",\n"
+			      "      \"sent\":1536,\n"
+			      "      \"since\":250000000,\n"
+			      "      \"good\":true,\n"
+			      "      \"waiting\":\"\"\n"
+			      "    },\n"
+			      "    {\n"
+			      "      \"rank\":10,\n"
+			      "      \"name\":\"b\",\n"
+			      "      \"sent\":18446744073709551615,\n"
+			      "      \"since\":7,\n"
+			      "      \"good\":false,\n"
+			      "      \"waiting\":\"for \\\"x\\\" to vote\"\n"
+			      "    }\n"
+			      "  ]\n"
+			      "}\n");
+	ck_assert_int_eq(ctl("ops --json"), EX_OK);
+	ck_assert_ptr_nonnull(strstr(out, "\"ops\":["));
+}
+END_TEST
+
+START_TEST(too_long_an_answer_is_said)
+{
+	serve(fill_too_much);
+	ck_assert_int_eq(ctl("peers"), EX_UNAVAILABLE);
+	ck_assert_ptr_nonnull(strstr(out, "longer than a message may be"));
+}
+END_TEST
+
+/* ---- requests of others ---- */
+
+static struct wa_reply ask(const uint8_t *p, size_t len)
+{
+	int fd = cc_connect_unix(path, SOCK_STREAM), n;
+	struct timeval tv = {5, 0};
+	uint8_t hdr[WIRE_FRAME_HDR], buf[4096];
+	struct wa_reply r;
+	const char *why = "";
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof tv), 0);
+	ck_assert_int_eq(send(fd, p, len, 0), (ssize_t)len);
+	ck_assert_int_eq(recv(fd, hdr, sizeof hdr, MSG_WAITALL), sizeof hdr);
+	n = wire_frame_peek(hdr, sizeof hdr, WIRE_KIND_ADMIN);
+	ck_assert_int_ge(n, 0);
+	ck_assert_uint_le((size_t)n, sizeof buf);
+	ck_assert_int_eq(recv(fd, buf, (size_t)n, MSG_WAITALL), n);
+	ck_assert_int_eq(wire_admin_decode_reply(buf, (size_t)n, &r, &why), 0);
+	close(fd);
+	return r;
+}
+
+START_TEST(server_refuses_other_versions)
+{
+	struct wa_request q = {.version_min = 7, .version_max = 9, .verb = WA_STATUS};
+	struct wa_reply r;
+	uint8_t *frame;
+	size_t len;
+
+	serve(fill);
+	ck_assert_int_eq(wire_admin_encode_request(&q, &frame, &len), 0);
+	r = ask(frame, len);
+	ck_assert_uint_eq(r.version, 0);
+	ck_assert_ptr_nonnull(strstr(r.error, "7 to 9"));
+	ck_assert_ptr_nonnull(strstr(r.error, "1 to 1"));
+	wa_reply_clear(&r);
+	free(frame);
+	ck_assert_int_eq(ctl("ops"), EX_OK);
+}
+END_TEST
+
+START_TEST(server_survives_garbage)
+{
+	struct tl_rng rng = tl_rng_new(2);
+	uint8_t x[WIRE_FRAME_HDR + 300];
+	struct wa_reply r;
+
+	serve(fill);
+	for (unsigned len = 0; len <= 300; len++) {
+		int fd = cc_connect_unix(path, SOCK_STREAM);
+
+		ck_assert_int_ge(fd, 0);
+		wire_frame_put(x, WIRE_KIND_ADMIN, len);
+		for (unsigned i = 0; i < len; i++)
+			x[WIRE_FRAME_HDR + i] = (uint8_t)tl_u64(&rng);
+		ck_assert_int_gt(send(fd, x, WIRE_FRAME_HDR + len, MSG_NOSIGNAL), 0);
+		if (len > 0)
+			(void)!send(fd, x + WIRE_FRAME_HDR, len, MSG_NOSIGNAL);
+		close(fd);
+	}
+	wire_frame_put(x, WIRE_KIND_ADMIN, WIRE_FRAME_MAX);
+	r = ask(x, WIRE_FRAME_HDR);
+	ck_assert_str_eq(r.error, "malformed frame");
+	wa_reply_clear(&r);
+	ck_assert_int_eq(ctl("ops"), EX_OK);
+}
+END_TEST
+
+/* ---- servers that misbehave ---- */
+
+/* Accepts one client, sends it what is given, and closes without reading. */
+static void answer_with(const void *p, size_t len)
+{
+	int fd = cc_listen_unix(path, SOCK_STREAM, 0600);
+
+	ck_assert_int_ge(fd, 0);
+	fflush(NULL);
+	child = fork();
+	ck_assert_int_ge(child, 0);
+	if (child == 0) {
+		struct pollfd wait = {.fd = fd, .events = POLLIN};
+		int c = poll(&wait, 1, 20000) == 1 ? accept(fd, NULL, NULL) : -1;
+
+		if (len > 0 && send(c, p, len, MSG_NOSIGNAL) < 0)
+			_exit(1);
+		close(c);
+		_exit(0);
+	}
+	close(fd);
+}
+
+static void await_child(void)
+{
+	int status;
+
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	child = 0;
+}
+
+START_TEST(closed_connection_is_an_error)
+{
+	answer_with("", 0);
+	ck_assert_int_eq(ctl("status"), EX_UNAVAILABLE);
+	ck_assert_ptr_nonnull(strstr(out, path));
+	ck_assert_ptr_nonnull(strstr(out, "closed the connection"));
+	await_child();
+}
+END_TEST
+
+START_TEST(other_versions_are_named)
+{
+	struct wa_reply r = {.version_min = 7, .version_max = 9, .error = "no"};
+	uint8_t *frame;
+	size_t len;
+
+	strcpy(r.daemon, "ccoip-masterd");
+	strcpy(r.software, "9.9.9");
+	ck_assert_int_eq(wire_admin_encode_reply(&r, &frame, &len), 0);
+	answer_with(frame, len);
+	ck_assert_int_eq(ctl("status"), EX_PROTOCOL);
+	ck_assert_ptr_nonnull(strstr(out, "ccoip-masterd 9.9.9 speaks versions 7 to 9"));
+	ck_assert_ptr_nonnull(strstr(out, PACKAGE_VERSION " speaks 1 to 1"));
+	await_child();
+	frame[4] = 3;
+	answer_with(frame, len);
+	ck_assert_int_eq(ctl("status"), EX_PROTOCOL);
+	ck_assert_ptr_nonnull(strstr(out, "framing version 3"));
+	ck_assert_ptr_nonnull(strstr(out, "speaks version 1"));
+	await_child();
+	free(frame);
+}
+END_TEST
+
+START_TEST(other_servers_are_recognized)
+{
+	answer_with("220 mail.example ESMTP\r\n", 24);
+	ck_assert_int_eq(ctl("status"), EX_PROTOCOL);
+	ck_assert_ptr_nonnull(strstr(out, "no admin socket"));
+	await_child();
+}
+END_TEST
+
+START_TEST(absent_daemon_is_said)
+{
+	ck_assert_int_eq(ctl("status"), EX_UNAVAILABLE);
+	ck_assert_ptr_nonnull(strstr(out, path));
+	ck_assert_ptr_nonnull(strstr(out, "start ccoip-masterd"));
+}
+END_TEST
+
+START_TEST(usage_errors)
+{
+	ck_assert_int_eq(ctl(""), EX_USAGE);
+	ck_assert_int_eq(ctl("nonsense"), EX_USAGE);
+	ck_assert_int_eq(ctl("status peers"), EX_USAGE);
+	ck_assert_int_eq(ctl("--agent /x status"), EX_USAGE);
+	ck_assert_int_eq(ctl("--nonsense status"), EX_USAGE);
+	ck_assert_int_eq(ctl("--help"), EX_OK);
+	ck_assert_ptr_nonnull(strstr(out, "--master PATH"));
+	ck_assert_int_eq(ctl("--version"), EX_OK);
+	ck_assert_str_eq(out, "pcclctl " PACKAGE_VERSION "\n");
+}
+END_TEST
+
+START_TEST(full_disk_is_an_error)
+{
+	ck_assert_int_eq(ctl("--help >/dev/full"), EX_IOERR);
+}
+END_TEST
+
+/* ---- numbers ---- */
+
+START_TEST(numbers_have_units)
+{
+	static const struct {
+		uint64_t n;
+		const char *bytes, *duration;
+	} cases[] = {
+		{0, "0 B", "0 ns"},
+		{999, "999 B", "999 ns"},
+		{1023, "1023 B", "1.0 us"},
+		{1024, "1.0 KiB", "1.0 us"},
+		{999949, "976.5 KiB", "999.9 us"},
+		{999950, "976.5 KiB", "1.0 ms"},
+		{1048575, "1.0 MiB", "1.0 ms"},
+		{1500000000, "1.4 GiB", "1.5 s"},
+		{59999000000, "55.9 GiB", "59.9 s"},
+		{60000000000, "55.9 GiB", "1 min 00 s"},
+		{3661000000000, "3.3 TiB", "1 h 01 min"},
+		{90000000000000, "81.9 TiB", "1 d 01 h"},
+	};
+	char buf[PRINT_VALUE_SIZE];
+
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		ck_assert_str_eq(print_bytes(cases[i].n, buf), cases[i].bytes);
+		ck_assert_str_eq(print_duration(cases[i].n, buf), cases[i].duration);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const tests[] = {tables_for_people, tables_for_programs,
+		too_long_an_answer_is_said, server_refuses_other_versions, server_survives_garbage,
+		closed_connection_is_an_error, other_versions_are_named,
+		other_servers_are_recognized, absent_daemon_is_said, usage_errors,
+		full_disk_is_an_error, numbers_have_units};
+	Suite *s = suite_create("pcclctl");
+	TCase *c = tcase_create("pcclctl");
+
+	tcase_add_checked_fixture(c, make_dir, remove_dir);
+	tcase_set_timeout(c, 30);
+	for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
+		tcase_add_test(c, tests[i]);
+	suite_add_tcase(s, c);
+	return tl_run(s);
+}

@@ -1,0 +1,542 @@
+# SPDX-License-Identifier: MIT
+"""Whole systems for the tests: masters, agents and peers as processes of a private folder.
+
+A Lab starts them, on hosts that are agents on loopback or network namespaces joined by a bridge,
+and ends them, however the test ends. Every wait has a bound. Only what a Lab started is killed.
+"""
+
+import ctypes
+import os
+import pathlib
+import random
+import re
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+SUCCESS = 0
+INVALID_ARGUMENT = 3
+INVALID_USAGE = 4
+TOO_FEW_PEERS = 5
+MASTER_CONNECTION_FAILED = 6
+RANK_CONNECTION_LOST = 8
+AGENT_UNAVAILABLE = 64
+
+PREFIX = "pccle2e"  # of names of folders and network namespaces
+WAIT = float(os.environ.get("E2E_WAIT", "30"))  # seconds, for anything that should be done at once
+
+BUILD = pathlib.Path(os.environ.get("abs_top_builddir") or "build/gcc").resolve()
+MASTERD = BUILD / "ccoip-masterd/ccoip-masterd"
+AGENTD = BUILD / "pcclagentd/pcclagentd"
+CTL = BUILD / "pcclctl/pcclctl"
+PEER = BUILD / "tests/e2e/peer"
+
+
+class Failed(Exception):
+    """What the test needs did not happen; the text says what."""
+
+
+class Skipped(Exception):
+    """The test cannot be run here; the text says why."""
+
+
+# ---------------------------------------------------------------------------- results
+
+
+class Results:
+    """The ok and FAIL lines, and their count at the end."""
+
+    def __init__(self):
+        self.passed = self.failed = 0
+
+    def check(self, good, text, detail=""):
+        if good:
+            self.passed += 1
+        else:
+            self.failed += 1
+        print(f"{'ok' if good else 'FAIL'} - {text}{f': {detail}' if detail and not good else ''}",
+              flush=True)
+        return good
+
+
+results = Results()
+check = results.check
+
+
+def spread(values, unit=1e6):
+    """Minimum, median, 90 % and maximum of times in nanoseconds, as milliseconds."""
+    v = sorted(values)
+    if not v:
+        return "none"
+    picked = (v[0], v[len(v) // 2], v[len(v) * 9 // 10], v[-1])
+    return "min {:.1f}, median {:.1f}, 90 % {:.1f}, max {:.1f} ms".format(
+        *(x / unit for x in picked))
+
+
+def _on_alarm(_number, _frame):
+    raise Failed("not done within the time limit of the test")
+
+
+def _on_end(number, _frame):
+    raise SystemExit(128 + number)
+
+
+def run(test, limit):
+    """Runs test(); it makes its Labs with `with`. limit: seconds."""
+    signal.signal(signal.SIGALRM, _on_alarm)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, _on_end)
+    signal.alarm(limit)
+    began = time.monotonic()
+    try:
+        test()
+    except Failed as error:
+        where = traceback.extract_tb(error.__traceback__)
+        check(False, f"{error} ({', '.join(f'{f.name}:{f.lineno}' for f in where[1:])})")
+    except Skipped as reason:
+        print(f"# skipped: {reason}")
+        sys.exit(77)
+    except Exception:  # pylint: disable=broad-except
+        traceback.print_exc(file=sys.stdout)
+        check(False, "the test itself")
+    print(f"# {time.monotonic() - began:.1f} s")
+    print(f"{results.passed} passed, {results.failed} failed")
+    sys.stdout.flush()
+    sys.exit(1 if results.failed or not results.passed else 0)
+
+
+# ------------------------------------------------------------------------------ hosts
+
+
+def _die_with_parent():
+    """In a child: the kernel kills it when the test is killed."""
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
+def _ip(*args):
+    done = subprocess.run(["ip", *args], capture_output=True, text=True, timeout=20, check=False)
+    if done.returncode != 0:
+        raise OSError(f"ip {' '.join(args)}: {done.stderr.strip()}")
+
+
+def free_port():
+    """Below the range that outgoing connections are given, so that none takes it meanwhile."""
+    for _ in range(200):
+        port = random.randrange(20000, 32000)
+        with socket.socket(socket.AF_INET6) as probe:
+            try:
+                probe.bind(("::", port))
+            except OSError:
+                continue
+            return port
+    raise Failed("no free port")
+
+
+class Loopback:
+    """All hosts are this one: several agents, with ports that the system chooses."""
+
+    agent_options = ["--p2p-port", "0", "--shared-state-port", "0", "--benchmark-port", "0"]
+    separate = False
+
+    def __init__(self, n_hosts):
+        self.n_hosts = n_hosts
+
+    def command(self, _host, args):
+        return args
+
+    def address(self, _host):
+        return "127.0.0.1"
+
+    def close(self):
+        pass
+
+
+class Namespaces:
+    """Each host is a network namespace; one more has the bridge between them."""
+
+    agent_options = []
+    separate = True
+
+    def __init__(self, n_hosts):
+        self.n_hosts = n_hosts
+        self._remove_left_over()
+        try:
+            self._build()
+        except BaseException:
+            self.close()
+            raise
+
+    @staticmethod
+    def name(host):
+        return f"{PREFIX}-{os.getpid()}-{host}"
+
+    def address(self, host):
+        return f"10.84.0.{host + 1}"
+
+    def _build(self):
+        middle = self.name("net")
+        _ip("netns", "add", middle)
+        _ip("-n", middle, "link", "add", "bridge", "type", "bridge")
+        _ip("-n", middle, "link", "set", "bridge", "up")
+        for host in range(self.n_hosts):
+            name = self.name(host)
+            _ip("netns", "add", name)
+            _ip("-n", name, "link", "set", "lo", "up")
+            _ip("-n", middle, "link", "add", f"to-{host}", "type", "veth",
+                "peer", "name", "eth0", "netns", name)
+            _ip("-n", middle, "link", "set", f"to-{host}", "master", "bridge", "up")
+            _ip("-n", name, "addr", "add", self.address(host) + "/24", "dev", "eth0")
+            _ip("-n", name, "link", "set", "eth0", "up")
+
+    def command(self, host, args):
+        return ["ip", "netns", "exec", self.name(host), *args]
+
+    def close(self):
+        for host in ("net", *range(self.n_hosts)):
+            if os.path.exists(f"/run/netns/{self.name(host)}"):
+                _ip("netns", "del", self.name(host))
+
+    @staticmethod
+    def _remove_left_over():
+        """Namespaces of earlier runs that could not clean up, because they were killed."""
+        folder = pathlib.Path("/run/netns")
+        for path in folder.glob(f"{PREFIX}-*") if folder.is_dir() else ():
+            owner = re.fullmatch(PREFIX + r"-(\d+)-\w+", path.name)
+            if owner and not os.path.exists(f"/proc/{owner[1]}"):
+                _ip("netns", "del", path.name)
+
+
+def make_namespaces(n_hosts):
+    """Namespaces, or None where they cannot be had."""
+    if os.geteuid() != 0 or not shutil.which("ip"):
+        return None
+    try:
+        return Namespaces(n_hosts)
+    except OSError as error:
+        print(f"# no network namespaces: {error}")
+        return None
+
+
+# -------------------------------------------------------------------------- processes
+
+
+class Daemon:
+    """A master or an agent. Its log is the file `log`."""
+
+    def __init__(self, process, name, host, log, **paths):
+        self.process, self.name, self.host, self.log = process, name, host, log
+        self.__dict__.update(paths)
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def log_lines(self):
+        return self.log.read_text("utf-8", "replace").splitlines()
+
+    def status(self, key):
+        """A number of /proc/PID/status: VmRSS in KiB, Threads, ..."""
+        text = pathlib.Path(f"/proc/{self.pid}/status").read_text("ascii")
+        return int(re.search(rf"^{key}:\s+(\d+)", text, re.M)[1])
+
+    def open_files(self):
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    def tcp_ports(self):
+        """The ports that it listens on."""
+        inodes = set()
+        for fd in os.listdir(f"/proc/{self.pid}/fd"):
+            try:
+                target = os.readlink(f"/proc/{self.pid}/fd/{fd}")
+            except OSError:
+                continue
+            found = re.fullmatch(r"socket:\[(\d+)\]", target)
+            if found:
+                inodes.add(found[1])
+        ports = set()
+        for file in ("tcp", "tcp6"):
+            for line in pathlib.Path(f"/proc/{self.pid}/net/{file}").read_text("ascii").splitlines():
+                words = line.split()
+                if words[3] == "0A" and words[9] in inodes:
+                    ports.add(int(words[1].rsplit(":", 1)[1], 16))
+        return sorted(ports)
+
+    def end(self, seconds=5):
+        """SIGTERM, and SIGKILL if that is not heeded. Returns the exit status."""
+        if self.alive():
+            self.process.terminate()
+            try:
+                self.process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        return self.process.returncode
+
+
+class Peer:
+    """A peer process (peer.c): commands go in, answers come out, each a line."""
+
+    def __init__(self, process, number, host, log):
+        self.process, self.number, self.host, self.log = process, number, host, log
+        self.rest = b""
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def send(self, *lines):
+        try:
+            os.write(self.process.stdin.fileno(), "".join(f"{x}\n" for x in lines).encode())
+        except BrokenPipeError:
+            raise Failed(f"peer {self.number} is gone, status {self.process.wait(5)}") from None
+
+    def read(self, seconds=None):
+        """The next answer as a dictionary: "what" is its name, numbers are numbers."""
+        deadline = time.monotonic() + (WAIT if seconds is None else seconds)
+        while b"\n" not in self.rest:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self.process.stdout], [], [], left)[0]:
+                raise Failed(f"peer {self.number} (pid {self.pid}) does not answer")
+            data = os.read(self.process.stdout.fileno(), 65536)
+            if not data:
+                raise Failed(f"peer {self.number} ended, status {self.process.wait(5)}")
+            self.rest += data
+        line, self.rest = self.rest.split(b"\n", 1)
+        return parse_answer(line.decode())
+
+    def call(self, line, seconds=None):
+        self.send(line)
+        return self.read(seconds)
+
+    def expect(self, line, code=SUCCESS, seconds=None):
+        """The answer to a command, which must be this result code."""
+        answer = self.call(line, seconds)
+        if answer.get("code", code) != code:
+            raise Failed(f"peer {self.number}: {line}: code {answer['code']}, not {code}: "
+                         f"{answer['text']}")
+        return answer
+
+    def kill(self):
+        self.process.kill()
+
+    def gone(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+def parse_answer(line):
+    head, _, text = line.partition(" text=")
+    words = head.split()
+    answer = {"what": words[0], "text": text}
+    for word in words[1:]:
+        key, _, value = word.partition("=")
+        answer[key] = int(value) if re.fullmatch(r"-?\d+", value) and key != "hash" else value
+    return answer
+
+
+class Lab:
+    """A folder, hosts, and what runs on them. `with Lab(2) as lab:` removes it all in the end."""
+
+    def __init__(self, n_hosts=1, hosts=None):
+        self.hosts = hosts or Loopback(n_hosts)
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix=PREFIX + "-"))
+        self.daemons, self.peers = [], []
+        self.count = 0
+        self.master = None
+        self.agents = {}  # host -> Daemon
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, _error, _trace):
+        bad = results.failed or (kind and kind not in (SystemExit, Skipped))
+        for peer in self.peers:
+            peer.gone()
+        for daemon in self.daemons:
+            daemon.process.terminate()
+        for daemon in self.daemons:
+            daemon.end(2)
+        self.hosts.close()
+        if bad:
+            self.print_logs()
+            print(f"# logs are kept in {self.folder}")
+        else:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def print_logs(self):
+        for log in sorted(self.folder.glob("*.log")):
+            lines = log.read_text("utf-8", "replace").splitlines()
+            if lines:
+                print(f"--- the end of {log.name}", *lines[-12:], sep="\n")
+
+    def spawn(self, name, host, args, stdin=subprocess.DEVNULL, stdout=None, env=None):
+        self.count += 1
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("PCCL_")}
+        log = self.folder / f"{self.count:03}-{name}.log"
+        with open(log, "wb") as out:
+            process = subprocess.Popen(
+                self.hosts.command(host, [str(a) for a in args]), stdin=stdin,
+                stdout=stdout or out, stderr=out, preexec_fn=_die_with_parent,
+                env={**inherited, "XDG_RUNTIME_DIR": str(self.folder), **(env or {})})
+        return process, log
+
+    def await_socket(self, daemon, files, found):
+        """Until a file of /proc says that the daemon listens: no connection disturbs it."""
+        deadline = time.monotonic() + WAIT
+        while daemon.alive():
+            for file in files:
+                try:
+                    text = pathlib.Path(f"/proc/{daemon.pid}/net/{file}").read_text("ascii")
+                except OSError:
+                    continue
+                if found(text):
+                    return
+            if time.monotonic() > deadline:
+                raise Failed(f"{daemon.name} does not listen")
+            time.sleep(0.002)
+        raise Failed(f"{daemon.name} ended at once, with status {daemon.process.returncode}: "
+                     + " / ".join(daemon.log_lines()[-2:]))
+
+    def start_master(self, host=0, listen=None, options=()):
+        port = free_port()
+        listen = listen or self.hosts.address(host)
+        self.count += 1
+        admin = self.folder / f"master-{self.count}.admin"
+        process, log = self.spawn("master", host, [
+            MASTERD, "--listen", f"{listen}:{port}", "--admin-socket", admin, *options])
+        address = self.hosts.address(host) if listen in ("0.0.0.0", "[::]") else listen
+        daemon = Daemon(process, "ccoip-masterd", host, log, admin=admin, port=port,
+                        address=f"{address}:{port}")
+        self.daemons.append(daemon)
+        self.await_socket(daemon, ("tcp", "tcp6"),
+                          re.compile(rf":{port:04X} [0-9A-F]+:0000 0A ").search)
+        self.master = daemon
+        return daemon
+
+    def start_agent(self, host=0, options=(), env=None):
+        self.count += 1
+        path = self.folder / f"agent-{self.count}.sock"
+        admin = self.folder / f"agent-{self.count}.admin"
+        process, log = self.spawn(f"agent-{host}", host, [
+            AGENTD, "--socket", path, "--admin-socket", admin, *self.hosts.agent_options,
+            *options], env=env)
+        daemon = Daemon(process, f"pcclagentd of host {host}", host, log, admin=admin, socket=path)
+        self.daemons.append(daemon)
+        self.await_socket(daemon, ("unix",),
+                          re.compile(rf" 00010000 .* {re.escape(str(path))}$", re.M).search)
+        self.agents[host] = daemon
+        return daemon
+
+    def start(self):
+        """A master on the first host and an agent on each."""
+        self.start_master()
+        for host in range(self.hosts.n_hosts):
+            self.start_agent(host)
+        return self
+
+    def start_peer(self, number, host=0, group=0, master=None, env=None, ready=True):
+        environment = {}
+        if host in self.agents:
+            environment["PCCL_AGENT_SOCKET"] = str(self.agents[host].socket)
+        process, log = self.spawn(f"peer-{number}", host, [
+            PEER, f"id={number}", f"master={master or self.master.address}", f"group={group}"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env={**environment, **(env or {})})
+        peer = Peer(process, number, host, log)
+        self.peers.append(peer)
+        if ready:
+            peer.read()
+        return peer
+
+    def drop_peer(self, peer):
+        peer.gone()
+        self.peers.remove(peer)
+
+    def start_peers(self, places, streams=1, group=0, first=0, master=None):
+        """Peers first, first + 1, ... on the hosts named by places; they form a run."""
+        peers = [self.start_peer(first + k, host, group, master, ready=False)
+                 for k, host in enumerate(places)]
+        for peer in peers:
+            peer.read()
+        form_run(peers, streams)
+        return peers
+
+    def check_alive(self):
+        for daemon in self.daemons:
+            if not daemon.alive():
+                raise Failed(f"{daemon.name} has ended, with status {daemon.process.returncode}")
+
+
+def form_run(peers, streams=1):
+    """Has peers make communicators and connect them to a fresh run."""
+    for peer in peers:
+        peer.send(f"create streams={streams}", "connect", f"until world={len(peers)}")
+    for peer in peers:
+        for what in ("create", "connect", "until"):
+            answer = peer.read()
+            if answer["what"] != what or answer["code"] != SUCCESS:
+                raise Failed(f"peer {peer.number}: {what}: {answer}")
+        if answer["world"] != len(peers):
+            raise Failed(f"peer {peer.number} is in a run of {answer['world']}")
+
+
+def submit_all(peers, operations, rng, **words):
+    """Each peer submits all operations (the words of each) in an order of its own; slot and tag are
+    their index. Returns when all are submitted."""
+    common = " ".join(f"{k}={v}" for k, v in words.items())
+    for peer in peers:
+        order = rng.sample(range(len(operations)), len(operations))
+        peer.send(*(f"submit slot={k} tag={k} {operations[k]} {common}" for k in order))
+    for peer in peers:
+        for _ in operations:
+            answer = peer.read()
+            if answer["code"] != SUCCESS:
+                raise Failed(f"peer {peer.number}: submit: {answer}")
+
+
+def await_all(peers, count, rng, seconds=None):
+    """Each peer awaits slots 0 .. count - 1 in an order of its own. Answers: [slot][peer]."""
+    orders = [rng.sample(range(count), count) for _ in peers]
+    for peer, order in zip(peers, orders):
+        peer.send(*(f"await slot={k}" for k in order))
+    answers = [[None] * len(peers) for _ in range(count)]
+    for number, (peer, order) in enumerate(zip(peers, orders)):
+        for k in order:
+            answers[k][number] = peer.read(seconds)
+    return answers
+
+
+def ids_of(peers):
+    return ",".join(str(p.number) for p in peers)
+
+
+def together(peers, line, seconds=None):
+    """The same command to all; their answers in order."""
+    for peer in peers:
+        peer.send(line)
+    return [peer.read(seconds) for peer in peers]
+
+
+def judge(answers):
+    """What is wrong with the answers of all peers to one operation that should have succeeded, or
+    None."""
+    for number, answer in enumerate(answers):
+        if answer["code"] != SUCCESS:
+            return f"{number}: code {answer['code']}: {answer['text']}"
+        if answer["check"] != "ok":
+            return f"{number}: {answer['text']}"
+    if len({a["hash"] for a in answers}) != 1:
+        return "results differ: " + " ".join(a["hash"] for a in answers)
+    return None

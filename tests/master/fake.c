@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/common/testlib.h"
+#include "tests/master/fake.h"
+
+const struct wm_op_params fk_params = {.count = 100, .dtype = 10};
+
+void fk_init(struct fk *f, const struct ccm_config *cfg)
+{
+	static const struct ccm_config def = {.run = {{1}}, .run_key = {{2}}, .segment_max = 4096};
+
+	memset(f, 0, sizeof *f);
+	f->now = 1000000000;
+	f->m = ccm_new(cfg ? cfg : &def);
+	ck_assert_ptr_nonnull(f->m);
+}
+
+static void inbox_clear(struct fk_host *h)
+{
+	size_t i;
+
+	for (i = 0; i < h->n; i++)
+		wire_master_clear(&h->inbox[i]);
+	h->n = 0;
+}
+
+static void round_clear(struct fk_host *h)
+{
+	struct wm_msg msg = {.type = WM_ROUND, .u.round = h->round};
+
+	wire_master_clear(&msg);
+	memset(&h->round, 0, sizeof h->round);
+}
+
+void fk_free(struct fk *f)
+{
+	uint32_t i;
+
+	for (i = 0; i < f->n_hosts; i++) {
+		inbox_clear(f->hosts[i]);
+		round_clear(f->hosts[i]);
+		wire_master_clear(&f->hosts[i]->last);
+		free(f->hosts[i]->inbox);
+		free(f->hosts[i]);
+	}
+	ccm_free(f->m);
+	ccm_actions_free(&f->out);
+}
+
+static struct fk_host *host_of(struct fk *f, uint32_t conn)
+{
+	return conn >= 1 && conn <= f->n_hosts ? f->hosts[conn - 1] : NULL;
+}
+
+/* Each agent must see the ring's numbers in order. */
+static void check_round(const struct wm_round *r)
+{
+	uint32_t i;
+
+	ck_assert_uint_gt(r->n_rings, 0);
+	for (i = 0; i < r->n_rings; i++) {
+		ck_assert_uint_lt(r->rings[i].pos, r->rings[i].hosts);
+		ck_assert_uint_gt(r->rings[i].n_members, 0);
+		ck_assert_uint_ge(r->rings[i].pool_size, 1);
+	}
+}
+
+static void keep_round(struct fk_host *h, const struct wm_round *r)
+{
+	uint32_t i;
+
+	check_round(r);
+	round_clear(h);
+	h->round = *r;
+	h->round.rings = malloc(r->n_rings * sizeof *r->rings);
+	for (i = 0; i < r->n_rings; i++) {
+		struct wm_ring *x = &h->round.rings[i];
+
+		*x = r->rings[i];
+		x->members = malloc(x->n_members * sizeof *x->members);
+		memcpy(x->members, r->rings[i].members, x->n_members * sizeof *x->members);
+	}
+}
+
+static uint64_t *losses_of(struct fk_host *h, uint32_t group)
+{
+	uint32_t i;
+
+	for (i = 0; i < h->n_losses && h->losses[i].group != group; i++)
+		;
+	ck_assert_uint_lt(i, sizeof h->losses / sizeof h->losses[0]);
+	if (i == h->n_losses)
+		h->losses[h->n_losses++] = (struct fk_losses){group, 0};
+	return &h->losses[i].losses;
+}
+
+static void keep_losses(struct fk_host *h, const struct wm_world *w)
+{
+	uint32_t i;
+
+	for (i = 0; i < w->n; i++)
+		*losses_of(h, w->own[i].group) = w->own[i].losses;
+}
+
+static void deliver(struct fk *f, struct ccm_action *x)
+{
+	struct fk_host *h = host_of(f, x->conn);
+
+	ck_assert_ptr_nonnull(h);
+	ck_assert(h->open);
+	f->sent++;
+	if (f->watch)
+		f->watch(f->watch_arg, h, &x->msg);
+	if (x->msg.type == WM_ROUND)
+		keep_round(h, &x->msg.u.round);
+	if (x->msg.type == WM_COMMIT) {
+		ck_assert_uint_ge(x->msg.u.commit.epoch, h->epoch);
+		h->epoch = x->msg.u.commit.epoch;
+		keep_losses(h, &x->msg.u.commit.world);
+	}
+	if (x->msg.type == WM_WORLD)
+		keep_losses(h, &x->msg.u.world);
+	if (f->drop)
+		return;
+	if (h->n == h->cap) {
+		h->cap = h->cap ? 2 * h->cap : 8;
+		h->inbox = realloc(h->inbox, h->cap * sizeof *h->inbox);
+		ck_assert_ptr_nonnull(h->inbox);
+	}
+	h->inbox[h->n++] = x->msg;
+	memset(&x->msg, 0, sizeof x->msg);
+}
+
+static void step(struct fk *f, const struct ccm_event *ev)
+{
+	const char *bad;
+	size_t i;
+
+	ck_assert_int_eq(ccm_step(f->m, ev, f->now, &f->out), 0);
+	for (i = 0; i < f->out.n; i++) {
+		struct ccm_action *x = &f->out.v[i];
+
+		if (x->type == CCM_ACT_SEND) {
+			deliver(f, x);
+		} else if (x->type == CCM_ACT_CLOSE) {
+			ck_assert_ptr_nonnull(host_of(f, x->conn));
+			ck_assert(host_of(f, x->conn)->open);
+			host_of(f, x->conn)->open = false;
+			(void)snprintf(host_of(f, x->conn)->closed,
+				sizeof host_of(f, x->conn)->closed, "%s", x->text);
+		} else if (x->level <= CCM_LOG_WARNING) {
+			(void)snprintf(f->log, sizeof f->log, "%s", x->text);
+		}
+	}
+	ccm_actions_clear(&f->out);
+	if (f->quiet)
+		return;
+	bad = ccm_check(f->m);
+	ck_assert_msg(!bad, "%s", bad ? bad : "");
+}
+
+struct cc_id fk_id(struct fk *f)
+{
+	struct cc_id id = {{0}};
+
+	f->last_id++;
+	memcpy(id.b, &f->last_id, sizeof f->last_id);
+	id.b[15] = 7;
+	return id;
+}
+
+struct ccm_status fk_status(struct fk *f)
+{
+	struct ccm_status s;
+
+	ccm_get_status(f->m, f->now, &s);
+	return s;
+}
+
+struct fk_host *fk_connect(struct fk *f, const char *name, const char *addr)
+{
+	struct fk_host *h = calloc(1, sizeof *h);
+	struct ccm_event ev = {.type = CCM_EV_OPEN};
+
+	ck_assert_ptr_nonnull(h);
+	ck_assert_uint_lt(f->n_hosts, FK_HOSTS_MAX);
+	h->fk = f;
+	h->conn = ev.conn = ++f->last_conn;
+	h->id = fk_id(f);
+	h->open = true;
+	h->auto_report = true;
+	(void)snprintf(h->name, sizeof h->name, "%s", name);
+	f->hosts[f->n_hosts++] = h;
+	ck_assert_int_eq(cc_addr_parse(addr, 5, &ev.addr), 0);
+	step(f, &ev);
+	return h;
+}
+
+struct wm_msg fk_hello(const struct fk_host *h)
+{
+	struct wm_msg msg = {.type = WM_HELLO};
+
+	msg.u.hello.version_min = WM_VERSION_MIN;
+	msg.u.hello.version_max = WM_VERSION_MAX;
+	msg.u.hello.agent = h->id;
+	msg.u.hello.port_p2p = (uint16_t)(1000 + h->conn);
+	(void)snprintf(msg.u.hello.name, sizeof msg.u.hello.name, "%s", h->name);
+	return msg;
+}
+
+struct fk_host *fk_host(struct fk *f, const char *name, const char *addr)
+{
+	struct fk_host *h = fk_connect(f, name, addr);
+	struct wm_msg msg = fk_hello(h);
+
+	fk_send(h, &msg);
+	if (!f->drop)
+		(void)fk_take(h, WM_HELLO_ACK);
+	return h;
+}
+
+void fk_close(struct fk_host *h, const char *why)
+{
+	struct ccm_event ev = {.type = CCM_EV_CLOSED, .conn = h->conn, .text = why};
+
+	h->open = false;
+	step(h->fk, &ev);
+	fk_settle(h->fk);
+}
+
+/* Without answering rounds. */
+static void send_only(struct fk_host *h, const struct wm_msg *msg)
+{
+	struct ccm_event ev = {.type = CCM_EV_MSG, .conn = h->conn, .msg = msg};
+
+	step(h->fk, &ev);
+}
+
+void fk_send(struct fk_host *h, const struct wm_msg *msg)
+{
+	send_only(h, msg);
+	fk_settle(h->fk);
+}
+
+void fk_settle(struct fk *f)
+{
+	struct fk_host *h;
+	uint32_t i;
+	bool again;
+
+	do {
+		again = false;
+		for (i = 0; i < f->n_hosts; i++) {
+			struct wm_msg msg = {.type = WM_ROUND_REPORT};
+
+			h = f->hosts[i];
+			if (!h->open || !h->auto_report || h->round.round == 0)
+				continue;
+			msg.u.round_report.round = h->round.round;
+			round_clear(h);
+			send_only(h, &msg);
+			again = true;
+		}
+	} while (again);
+}
+
+void fk_tick_silent(struct fk *f, uint32_t ms, const struct fk_host *silent)
+{
+	struct ccm_event ev = {.type = CCM_EV_TICK};
+	const struct wm_msg beat = {.type = WM_HEARTBEAT};
+	uint32_t t, i;
+
+	for (t = 0; t < ms; t += 100) {
+		f->now += 100000000;
+		for (i = 0; i < f->n_hosts; i++)
+			if (f->hosts[i]->open && (!silent || f->hosts[i]->conn != silent->conn))
+				send_only(f->hosts[i], &beat);
+		step(f, &ev);
+		fk_settle(f);
+	}
+}
+
+void fk_tick(struct fk *f, uint32_t ms)
+{
+	fk_tick_silent(f, ms, NULL);
+}
+
+struct fk_peer fk_join(struct fk_host *h, uint32_t group)
+{
+	struct fk_peer p = {h, fk_id(h->fk), group};
+	struct wm_msg msg = {.type = WM_JOIN};
+
+	msg.u.join.peer = p.id;
+	msg.u.join.group = group;
+	msg.u.join.pool_size = 1;
+	msg.u.join.pid = 100 + h->fk->last_id;
+	(void)snprintf(msg.u.join.name, sizeof msg.u.join.name, "%s", "train");
+	fk_send(h, &msg);
+	return p;
+}
+
+struct fk_peer fk_admit(struct fk_host *h, uint32_t group, const struct fk_peer *others, size_t n)
+{
+	struct fk_peer p = fk_join(h, group);
+	struct ccm_peer_info info;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		fk_topo(&others[i]);
+	info = fk_info(&p);
+	ck_assert_int_eq(info.phase, CCM_PEER_ACCEPTED);
+	return p;
+}
+
+void fk_leave(const struct fk_peer *p, enum wm_leave_kind kind)
+{
+	struct wm_msg msg = {.type = WM_LEAVE};
+
+	msg.u.leave.peer = p->id;
+	msg.u.leave.kind = kind;
+	fk_send(p->host, &msg);
+}
+
+void fk_topo(const struct fk_peer *p)
+{
+	struct wm_msg msg = {.type = WM_TOPO_VOTE, .u.peer = {p->id}};
+
+	fk_send(p->host, &msg);
+}
+
+void fk_pending(const struct fk_peer *p)
+{
+	struct wm_msg msg = {.type = WM_PENDING_VOTE, .u.peer = {p->id}};
+
+	fk_send(p->host, &msg);
+}
+
+void fk_vote_params(const struct fk_peer *p, uint64_t tag, struct wm_op_params params)
+{
+	struct cc_id id = p->id;
+	struct wm_msg msg = {.type = WM_OP_VOTE};
+
+	msg.u.op_vote = (struct wm_op_vote){
+		p->group, tag, params, 1, &id, *losses_of(p->host, p->group)};
+	fk_send(p->host, &msg);
+}
+
+void fk_vote(const struct fk_peer *p, uint64_t tag)
+{
+	fk_vote_params(p, tag, fk_params);
+}
+
+void fk_vote_many(const struct fk_peer *p, size_t n, uint64_t tag)
+{
+	struct wm_msg msg = {.type = WM_OP_VOTE};
+	struct cc_id *ids = malloc(n * sizeof *ids);
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		ids[i] = p[i].id;
+	msg.u.op_vote = (struct wm_op_vote){p->group, tag, fk_params, (uint32_t)n, ids,
+		*losses_of(p->host, p->group)};
+	fk_send(p->host, &msg);
+	free(ids);
+}
+
+void fk_report(struct fk_host *h, uint64_t seq, bool ok)
+{
+	struct wm_msg msg = {.type = WM_OP_REPORT};
+
+	msg.u.op_report.seq = seq;
+	msg.u.op_report.ok = ok;
+	if (!ok)
+		(void)snprintf(
+			msg.u.op_report.text, sizeof msg.u.op_report.text, "%s", "stream broke");
+	fk_send(h, &msg);
+}
+
+void fk_round_report(struct fk_host *h, const struct fk_host *to, const char *text)
+{
+	struct wm_msg msg = {.type = WM_ROUND_REPORT};
+	struct wm_failure failure = {{{0}}, ""};
+
+	ck_assert_uint_ne(h->round.round, 0);
+	msg.u.round_report.round = h->round.round;
+	if (to) {
+		failure.agent = to->id;
+		(void)snprintf(failure.text, sizeof failure.text, "%s", text);
+		msg.u.round_report.n_failures = 1;
+		msg.u.round_report.failures = &failure;
+	}
+	round_clear(h);
+	fk_send(h, &msg);
+}
+
+const struct wm_msg *fk_take(struct fk_host *h, enum wm_type type)
+{
+	size_t i;
+
+	for (i = 0; i < h->n && h->inbox[i].type != type; i++)
+		;
+	ck_assert_msg(i < h->n, "%s has no message of type %d", h->name, (int)type);
+	wire_master_clear(&h->last);
+	h->last = h->inbox[i];
+	memmove(&h->inbox[i], &h->inbox[i + 1], (h->n - i - 1) * sizeof *h->inbox);
+	h->n--;
+	return &h->last;
+}
+
+size_t fk_count(const struct fk_host *h, enum wm_type type)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < h->n; i++)
+		n += h->inbox[i].type == type;
+	return n;
+}
+
+void fk_forget(struct fk *f)
+{
+	uint32_t i;
+
+	for (i = 0; i < f->n_hosts; i++)
+		inbox_clear(f->hosts[i]);
+}
+
+struct finder {
+	struct cc_id id;
+	struct ccm_peer_info info;
+	bool found;
+};
+
+static void find_peer(void *arg, const struct ccm_peer_info *p)
+{
+	struct finder *x = arg;
+
+	if (!cc_id_eq(&x->id, &p->peer))
+		return;
+	x->found = true;
+	x->info = *p;
+}
+
+static struct finder find(const struct fk_peer *p)
+{
+	struct finder x = {.id = p->id};
+
+	ccm_each_peer(p->host->fk->m, p->host->fk->now, find_peer, &x);
+	return x;
+}
+
+struct ccm_peer_info fk_info(const struct fk_peer *p)
+{
+	struct finder x = find(p);
+
+	ck_assert(x.found);
+	return x.info;
+}
+
+bool fk_present(const struct fk_peer *p)
+{
+	return find(p).found;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A master core and agents made of test code, in one process with virtual time. Every step is
+ * followed by ccm_check; messages of the master land in the inbox of their host.
+ */
+#ifndef FAKE_H
+#define FAKE_H
+
+#include <string.h>
+
+#include "ccoip-masterd/core/ccm.h"
+#include "proto/wire_codes.h"
+
+#define FK_HOSTS_MAX 512
+
+struct fk_host {
+	struct fk *fk;
+	uint32_t conn;
+	char name[WM_NAME_MAX];
+	struct cc_id id;
+	bool open;
+	bool auto_report; /* answers each ROUND with success (default) */
+	struct wm_msg *inbox;
+	size_t n, cap;
+	struct wm_msg last;    /* what fk_take returned, owned */
+	struct wm_round round; /* the last ROUND, owned */
+	uint64_t epoch;
+	struct fk_losses { /* what it was told about its groups */
+		uint32_t group;
+		uint64_t losses;
+	} losses[16];
+	uint32_t n_losses;
+	char closed[WM_TEXT_MAX]; /* why the master closed it */
+};
+
+struct fk_peer {
+	struct fk_host *host;
+	struct cc_id id;
+	uint32_t group;
+};
+
+struct fk {
+	struct ccm *m;
+	struct ccm_actions out;
+	uint64_t now;
+	uint32_t last_conn, last_id;
+	uint64_t sent; /* messages of the master so far */
+	uint32_t n_hosts;
+	struct fk_host *hosts[FK_HOSTS_MAX];
+	bool quiet;            /* no ccm_check after each step: the test does it */
+	bool drop;             /* inboxes are not filled */
+	char log[WM_TEXT_MAX]; /* the last line of level warning or worse */
+	/* Called for each message before it reaches an inbox; NULL: nothing. */
+	void (*watch)(void *arg, struct fk_host *h, const struct wm_msg *msg);
+	void *watch_arg;
+};
+
+void fk_init(struct fk *f, const struct ccm_config *cfg); /* cfg NULL: defaults */
+void fk_free(struct fk *f);
+void fk_tick(struct fk *f, uint32_t ms); /* ticks every 100 ms; open hosts send heartbeats */
+void fk_tick_silent(struct fk *f, uint32_t ms, const struct fk_host *silent);
+struct cc_id fk_id(struct fk *f);
+struct ccm_status fk_status(struct fk *f);
+
+/* A connection only; addr "10.0.0.1:5". */
+struct fk_host *fk_connect(struct fk *f, const char *name, const char *addr);
+struct wm_msg fk_hello(const struct fk_host *h);
+/* Connected and greeted. */
+struct fk_host *fk_host(struct fk *f, const char *name, const char *addr);
+void fk_close(struct fk_host *h, const char *why);
+void fk_send(struct fk_host *h, const struct wm_msg *msg);
+
+struct fk_peer fk_join(struct fk_host *h, uint32_t group);
+/* Joins and makes all `others` vote so that it is accepted. */
+struct fk_peer fk_admit(struct fk_host *h, uint32_t group, const struct fk_peer *others, size_t n);
+void fk_leave(const struct fk_peer *p, enum wm_leave_kind kind);
+void fk_topo(const struct fk_peer *p);
+void fk_pending(const struct fk_peer *p);
+void fk_vote(const struct fk_peer *p, uint64_t tag);
+void fk_vote_params(const struct fk_peer *p, uint64_t tag, struct wm_op_params params);
+void fk_vote_many(const struct fk_peer *p, size_t n, uint64_t tag);
+void fk_report(struct fk_host *h, uint64_t seq, bool ok);
+/* Reports on the last ROUND; to NULL: success. */
+void fk_round_report(struct fk_host *h, const struct fk_host *to, const char *text);
+/* Answers pending ROUNDs of hosts that report by themselves, until there are none. */
+void fk_settle(struct fk *f);
+
+/* The oldest message of this type, taken out of the inbox; fails the test when there is none. */
+const struct wm_msg *fk_take(struct fk_host *h, enum wm_type type);
+size_t fk_count(const struct fk_host *h, enum wm_type type);
+void fk_forget(struct fk *f);                          /* empties all inboxes */
+struct ccm_peer_info fk_info(const struct fk_peer *p); /* it must be present */
+bool fk_present(const struct fk_peer *p);
+extern const struct wm_op_params fk_params;
+
+#define assert_contains(text, part)                                                                \
+	ck_assert_msg(strstr(text, part) != NULL, "'%s' does not contain '%s'", text, part)
+
+#endif

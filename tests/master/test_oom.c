@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The master's core without memory: whichever allocation fails, the step says so and everything can
+ * be freed. Linked with --wrap for the allocator.
+ */
+#include <string.h>
+
+#include "common/cc_err.h"
+#include "tests/common/testlib.h"
+#include "ccoip-masterd/core/ccm.h"
+
+static long left;  /* allocations that succeed */
+static bool armed; /* only within the core: the test library allocates too */
+static bool failed;
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t n);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t n);
+
+static bool allowed(void)
+{
+	if (!armed)
+		return true;
+	if (left > 0) {
+		left--;
+		return true;
+	}
+	failed = true;
+	return false;
+}
+
+void *__wrap_malloc(size_t n)
+{
+	return allowed() ? __real_malloc(n) : NULL;
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return allowed() ? __real_calloc(n, size) : NULL;
+}
+
+void *__wrap_realloc(void *p, size_t n)
+{
+	return allowed() ? __real_realloc(p, n) : NULL;
+}
+
+static struct ccm *m;
+static struct ccm_actions out;
+static int err;
+
+static void step(uint32_t conn, enum ccm_event_type type, const struct wm_msg *msg)
+{
+	struct ccm_event ev = {.type = type, .conn = conn, .msg = msg, .text = "gone"};
+
+	if (err)
+		return;
+	ev.addr.family = CC_INET4;
+	ev.addr.ip[0] = 10;
+	armed = true;
+	err = ccm_step(m, &ev, 1000000000, &out);
+	armed = false;
+	ccm_actions_clear(&out);
+	ck_assert(!err || (err == CC_ERR_NOMEM && failed));
+}
+
+static void report(uint32_t conn, uint64_t round, const struct wm_failure *failure)
+{
+	struct wm_msg msg = {.type = WM_ROUND_REPORT};
+	struct wm_failure copy;
+
+	msg.u.round_report.round = round;
+	if (failure) {
+		copy = *failure;
+		msg.u.round_report.n_failures = 1;
+		msg.u.round_report.failures = &copy;
+	}
+	step(conn, CCM_EV_MSG, &msg);
+}
+
+static void join(uint32_t conn)
+{
+	struct wm_msg msg = {.type = WM_HELLO};
+
+	step(conn, CCM_EV_OPEN, NULL);
+	msg.u.hello.version_min = msg.u.hello.version_max = WM_VERSION_MIN;
+	msg.u.hello.agent.b[0] = (uint8_t)conn;
+	step(conn, CCM_EV_MSG, &msg);
+	memset(&msg, 0, sizeof msg);
+	msg.type = WM_JOIN;
+	msg.u.join.peer.b[0] = (uint8_t)(100 + conn);
+	msg.u.join.pool_size = 1;
+	step(conn, CCM_EV_MSG, &msg);
+}
+
+static void vote(uint32_t conn, enum wm_type type, uint64_t tag)
+{
+	struct cc_id peer = {{(uint8_t)(100 + conn)}};
+	struct wm_msg msg = {.type = type};
+
+	if (type == WM_OP_VOTE)
+		msg.u.op_vote = (struct wm_op_vote){.tag = tag, .n_peers = 1, .peers = &peer};
+	else
+		msg.u.peer.peer = peer;
+	step(conn, CCM_EV_MSG, &msg);
+}
+
+/* A bit of everything: admission, operations, a failed link, losses. */
+static void scenario(void)
+{
+	struct wm_failure failure = {{{2}}, "refused"};
+	uint32_t i;
+
+	for (i = 1; i <= 4; i++)
+		join(i);
+	report(1, 1, NULL);
+	vote(1, WM_TOPO_VOTE, 0);
+	for (i = 1; i <= 4; i++)
+		report(i, 2, NULL);
+	for (i = 1; i <= 4; i++)
+		vote(i, WM_OP_VOTE, 1);
+	vote(1, WM_OP_VOTE, 2);
+	step(4, CCM_EV_CLOSED, NULL);
+	report(1, 3, &failure);
+	report(2, 3, NULL);
+	report(3, 3, NULL);
+	for (i = 1; i <= 3; i++)
+		report(i, 4, NULL);
+	for (i = 1; i <= 3; i++)
+		vote(i, WM_TOPO_VOTE, 0);
+	step(2, CCM_EV_CLOSED, NULL);
+}
+
+START_TEST(every_allocation_may_fail)
+{
+	struct ccm_config cfg = {.log_level = CCM_LOG_DEBUG};
+	struct ccm_status s;
+	long n;
+
+	for (n = 0;; n++) {
+		failed = false;
+		err = 0;
+		left = n;
+		armed = true;
+		m = ccm_new(&cfg);
+		armed = false;
+		if (m)
+			scenario();
+		ck_assert(m || failed);
+		ck_assert(!failed || !m || err == CC_ERR_NOMEM);
+		if (!failed) {
+			ccm_get_status(m, 0, &s);
+			ck_assert_uint_eq(s.accepted, 2);
+			ck_assert_uint_eq(s.ops_started, 1);
+			ck_assert_uint_eq(s.rounds, 5);
+		}
+		ccm_free(m);
+		ccm_actions_free(&out);
+		if (!failed)
+			break;
+	}
+	ck_assert_int_gt(n, 50);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("no memory");
+	TCase *tc = tcase_create("no memory");
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, every_allocation_may_fail);
+	suite_add_tcase(s, tc);
+	return tl_run(s);
+}

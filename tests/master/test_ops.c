@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The master's core: collective operations.
+ */
+#include <string.h>
+
+#include "tests/common/testlib.h"
+#include "tests/master/fake.h"
+
+static struct fk f;
+static struct fk_host *a, *b, *c;
+static struct fk_peer p, q, r; /* of group 0, on a, b, c */
+
+static void setup(void)
+{
+	fk_init(&f, NULL);
+	a = fk_host(&f, "a", "10.0.0.1");
+	b = fk_host(&f, "b", "10.0.0.2");
+	c = fk_host(&f, "c", "10.0.0.3");
+	p = fk_join(a, 0);
+	q = fk_join(b, 0);
+	r = fk_join(c, 0);
+	fk_topo(&p);
+	fk_forget(&f);
+}
+
+static void teardown(void)
+{
+	fk_free(&f);
+}
+
+static void all_vote(uint64_t tag)
+{
+	fk_vote(&p, tag);
+	fk_vote(&q, tag);
+	fk_vote(&r, tag);
+}
+
+START_TEST(starts_with_all_votes_ends_with_all_reports)
+{
+	struct ccm_peer_info info;
+	const struct wm_op_start *s;
+
+	fk_vote(&p, 9);
+	fk_vote(&q, 9);
+	ck_assert_uint_eq(a->n, 0);
+	fk_vote(&r, 9);
+	s = &fk_take(b, WM_OP_START)->u.op_start;
+	ck_assert_uint_eq(s->group, 0);
+	ck_assert_uint_eq(s->tag, 9);
+	ck_assert_uint_eq(s->seq, 1);
+	ck_assert_uint_eq(s->epoch, 2);
+	info = fk_info(&p);
+	ck_assert_int_eq(info.state, CCM_COLLECTIVE_COMMUNICATIONS_RUNNING);
+	ck_assert_uint_eq(info.ops, 1);
+	fk_report(a, 1, true);
+	fk_report(b, 1, true);
+	ck_assert_uint_eq(fk_count(a, WM_OP_DONE), 0);
+	fk_report(c, 1, true);
+	ck_assert_uint_eq(fk_take(a, WM_OP_DONE)->u.op_done.seq, 1);
+	ck_assert_uint_eq(fk_count(b, WM_OP_DONE), 1);
+	ck_assert_uint_eq(fk_count(c, WM_OP_DONE), 1);
+	info = fk_info(&p);
+	ck_assert_int_eq(info.state, CCM_IDLE);
+	/* The tag can be used again. */
+	all_vote(9);
+	(void)fk_take(a, WM_OP_START);
+	ck_assert_uint_eq(fk_take(a, WM_OP_START)->u.op_start.seq, 2);
+}
+END_TEST
+
+START_TEST(votes_of_one_host_come_together)
+{
+	struct fk_peer two[2] = {p, fk_join(a, 0)};
+
+	fk_topo(&p);
+	fk_topo(&q);
+	fk_topo(&r);
+	fk_forget(&f);
+	fk_vote(&q, 1);
+	fk_vote(&r, 1);
+	fk_vote_many(two, 2, 1);
+	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1);
+	fk_report(a, 1, true);
+	fk_report(b, 1, true);
+	fk_report(c, 1, true);
+	ck_assert_uint_eq(fk_count(a, WM_OP_DONE), 1);
+}
+END_TEST
+
+START_TEST(operations_of_different_order_run_side_by_side)
+{
+	uint64_t tag;
+
+	for (tag = 0; tag < 16; tag++) {
+		fk_vote(&p, tag);
+		fk_vote(&q, 15 - tag);
+		fk_vote(&r, (tag * 7) % 16);
+	}
+	ck_assert_uint_eq(fk_count(a, WM_OP_START), 16);
+	for (tag = 16; tag > 0; tag--) {
+		fk_report(a, tag, true);
+		fk_report(b, tag, true);
+		fk_report(c, tag, true);
+	}
+	ck_assert_uint_eq(fk_status(&f).ops_done, 16);
+}
+END_TEST
+
+START_TEST(groups_do_not_wait_for_each_other)
+{
+	struct fk_peer x = fk_join(a, 1), y = fk_join(b, 1);
+
+	fk_topo(&p);
+	fk_topo(&q);
+	fk_topo(&r);
+	fk_forget(&f);
+	fk_vote(&p, 5);
+	fk_vote(&x, 5);
+	fk_vote(&y, 5);
+	ck_assert_uint_eq(fk_take(a, WM_OP_START)->u.op_start.group, 1);
+	ck_assert_uint_eq(c->n, 0);
+	/* A loss in one group aborts nothing in the other. */
+	fk_leave(&r, WM_LEAVE_DIED);
+	ck_assert_uint_eq(fk_take(a, WM_OP_ABORT)->u.op_abort.group, 0);
+	ck_assert_uint_eq(fk_count(a, WM_OP_ABORT), 0);
+	fk_report(a, 1, true);
+	fk_report(b, 1, true);
+	ck_assert_uint_eq(fk_take(b, WM_OP_DONE)->u.op_done.seq, 1);
+}
+END_TEST
+
+static void disagree(struct wm_op_params other, const char *text)
+{
+	const struct wm_op_abort *x;
+
+	fk_vote(&p, 3);
+	fk_vote_params(&q, 3, other);
+	ck_assert_uint_eq(a->n, 0); /* all get the same answer, at the same vote */
+	fk_vote(&r, 3);
+	x = &fk_take(a, WM_OP_ABORT)->u.op_abort;
+	ck_assert_uint_eq(x->code, WIRE_INVALID_ARGUMENT);
+	ck_assert_uint_eq(x->seq, 0);
+	ck_assert_uint_eq(x->tag, 3);
+	assert_contains(x->text, text);
+	assert_contains(x->text, "train@b pid");
+	ck_assert_uint_eq(fk_take(b, WM_OP_ABORT)->u.op_abort.code, WIRE_INVALID_ARGUMENT);
+	ck_assert_uint_eq(fk_take(c, WM_OP_ABORT)->u.op_abort.code, WIRE_INVALID_ARGUMENT);
+	ck_assert_uint_eq(fk_status(&f).kicks, 0);
+	ck_assert_uint_eq(fk_status(&f).ops_started, 0);
+	all_vote(3);
+	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1);
+}
+
+START_TEST(unequal_parameters_abort_for_all_with_both_values)
+{
+	struct wm_op_params x = fk_params;
+
+	switch (_i) {
+	case 0:
+		x.count = 101;
+		disagree(x, "count is 100 for those who called first, 101 for");
+		break;
+	case 1:
+		x.dtype = 11;
+		disagree(x, "data type is 10 for those who called first, 11 for");
+		break;
+	case 2:
+		x.op = 2;
+		disagree(x, "operator is 0 for those who called first, 2 for");
+		break;
+	case 3:
+		x.quant_algo = 1;
+		disagree(x, "quantization algorithm is 0");
+		break;
+	default:
+		x.quant_dtype = 1;
+		disagree(x, "quantized data type is 0");
+		break;
+	}
+}
+END_TEST
+
+START_TEST(a_loss_aborts_what_had_not_started_for_those_who_voted)
+{
+	const struct wm_op_abort *x;
+
+	fk_vote(&p, 1);
+	fk_leave(&r, WM_LEAVE_DIED);
+	x = &fk_take(a, WM_OP_ABORT)->u.op_abort;
+	ck_assert_uint_eq(x->seq, 0);
+	ck_assert_uint_eq(x->tag, 1);
+	ck_assert_uint_eq(x->code, WIRE_RANK_CONNECTION_LOST);
+	assert_contains(x->text, "lost train@c pid");
+	assert_contains(x->text, "its process died");
+	ck_assert_uint_eq(fk_count(b, WM_OP_ABORT), 0);
+	/* The retry succeeds with the smaller world. */
+	fk_vote(&p, 1);
+	fk_vote(&q, 1);
+	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1);
+}
+END_TEST
+
+START_TEST(a_loss_aborts_what_had_started_for_all)
+{
+	int i;
+
+	all_vote(1);
+	all_vote(2);
+	for (i = 0; i < _i; i++) /* also when the others have reported */
+		fk_report(i ? b : a, 1, true);
+	fk_forget(&f);
+	fk_leave(&r, WM_LEAVE_DIED);
+	ck_assert_uint_eq(fk_take(a, WM_OP_ABORT)->u.op_abort.seq, 1);
+	ck_assert_uint_eq(fk_take(a, WM_OP_ABORT)->u.op_abort.seq, 2);
+	ck_assert_uint_eq(fk_count(b, WM_OP_ABORT), 2);
+	/* The agent of the dead process has to stop as well. */
+	ck_assert_uint_eq(fk_count(c, WM_OP_ABORT), 2);
+	ck_assert_uint_eq(fk_status(&f).ops_aborted, 2);
+	ck_assert_uint_eq(fk_count(a, WM_OP_DONE), 0);
+}
+END_TEST
+
+START_TEST(several_lost_at_once_are_one_loss)
+{
+	struct fk_peer x = fk_join(c, 0);
+
+	fk_topo(&p);
+	fk_topo(&q);
+	fk_topo(&r);
+	fk_vote(&p, 1);
+	fk_forget(&f);
+	fk_close(c, "reset by peer");
+	ck_assert_uint_eq(fk_count(a, WM_WORLD), 1);
+	ck_assert_uint_eq(fk_count(a, WM_ROUND), 1);
+	assert_contains(fk_take(a, WM_OP_ABORT)->u.op_abort.text,
+		"its agent is gone: reset by peer (and 1 more)");
+	ck_assert(!fk_present(&x));
+	ck_assert_uint_eq(fk_status(&f).losses, 2);
+}
+END_TEST
+
+START_TEST(the_last_of_a_group_is_not_kept_waiting)
+{
+	const struct wm_op_abort *x;
+
+	fk_vote(&p, 1);
+	fk_leave(&q, WM_LEAVE_CLEAN);
+	fk_forget(&f);
+	fk_vote(&p, 1);
+	fk_leave(&r, WM_LEAVE_CLEAN);
+	x = &fk_take(a, WM_OP_ABORT)->u.op_abort;
+	ck_assert_uint_eq(x->code, WIRE_RANK_CONNECTION_LOST);
+	assert_contains(x->text, "it left the run");
+	/* A vote that was on its way. */
+	fk_vote(&p, 1);
+	x = &fk_take(a, WM_OP_ABORT)->u.op_abort;
+	ck_assert_uint_eq(x->code, WIRE_TOO_FEW_PEERS);
+	ck_assert_uint_eq(x->tag, 1);
+	ck_assert_uint_eq(fk_status(&f).ops_started, 0);
+}
+END_TEST
+
+START_TEST(nothing_starts_during_a_round)
+{
+	a->auto_report = false;
+	fk_leave(&r, WM_LEAVE_CLEAN);
+	fk_vote(&p, 1);
+	fk_vote(&q, 1);
+	ck_assert_uint_eq(fk_count(a, WM_OP_START), 0);
+	fk_round_report(a, NULL, NULL);
+	ck_assert_uint_eq(fk_take(a, WM_OP_START)->u.op_start.epoch, 3);
+}
+END_TEST
+
+START_TEST(operations_wait_for_a_topology_vote_under_way)
+{
+	struct fk_peer x;
+
+	/* From another thread of the program that waits in the vote. */
+	fk_topo(&p);
+	fk_topo(&q);
+	fk_vote(&p, 1);
+	fk_vote(&q, 1);
+	x = fk_join(fk_host(&f, "d", "10.0.0.4"), 0);
+	fk_forget(&f);
+	fk_topo(&r);
+	ck_assert_uint_eq(fk_count(a, WM_COMMIT), 1);
+	fk_vote(&r, 1);
+	ck_assert_uint_eq(fk_count(a, WM_OP_START), 0);
+	fk_vote(&x, 1);
+	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1);
+}
+END_TEST
+
+START_TEST(all_votes_may_be_there_before_the_vote_ends)
+{
+	struct fk_peer x = fk_join(b, 1);
+
+	fk_topo(&p);
+	fk_topo(&q);
+	fk_topo(&r);
+	fk_topo(&p);
+	all_vote(1);
+	ck_assert_uint_eq(fk_count(a, WM_OP_START), 0);
+	fk_leave(&x, WM_LEAVE_CLEAN);
+	ck_assert_uint_eq(fk_count(a, WM_OP_START), 0);
+	fk_leave(&p, WM_LEAVE_CLEAN);
+	ck_assert_uint_eq(fk_count(b, WM_OP_ABORT), 1);
+	fk_vote(&q, 1);
+	fk_vote(&r, 1);
+	ck_assert_uint_eq(fk_count(b, WM_OP_START), 1);
+}
+END_TEST
+
+START_TEST(a_failed_report_aborts_for_all_and_names_the_suspect)
+{
+	struct wm_msg msg = {.type = WM_OP_REPORT};
+	const struct wm_op_abort *x;
+
+	all_vote(1);
+	fk_report(a, 1, true);
+	fk_forget(&f);
+	msg.u.op_report.seq = 1;
+	msg.u.op_report.suspect = c->id;
+	strcpy(msg.u.op_report.text, "stream 3 broke");
+	fk_send(b, &msg);
+	x = &fk_take(a, WM_OP_ABORT)->u.op_abort;
+	ck_assert_uint_eq(x->code, WIRE_RANK_CONNECTION_LOST);
+	ck_assert_uint_eq(x->seq, 1);
+	ck_assert_str_eq(x->text, "host b reports a failure with host c: stream 3 broke");
+	ck_assert_uint_eq(fk_count(b, WM_OP_ABORT), 1);
+	ck_assert_uint_eq(fk_count(c, WM_OP_ABORT), 1);
+	/* Links are checked by a round; nobody is gone, so the epoch stays. */
+	ck_assert(!fk_take(a, WM_ROUND)->u.round.accept);
+	ck_assert_uint_eq(fk_take(a, WM_COMMIT)->u.commit.epoch, 2);
+	ck_assert_uint_eq(fk_status(&f).kicks, 0);
+	/* Reports that were on their way. */
+	fk_report(c, 1, true);
+	ck_assert(c->open);
+}
+END_TEST
+
+START_TEST(a_report_on_an_operation_to_come_is_a_violation)
+{
+	fk_report(a, 1, true);
+	assert_contains(a->closed, "never started");
+	fk_report(b, 0, false);
+	assert_contains(b->closed, "never started");
+}
+END_TEST
+
+START_TEST(a_second_report_is_a_violation)
+{
+	all_vote(1);
+	fk_report(a, 1, true);
+	fk_report(a, 1, false);
+	assert_contains(a->closed, "second report");
+	ck_assert_uint_eq(fk_take(b, WM_OP_ABORT)->u.op_abort.code, WIRE_RANK_CONNECTION_LOST);
+}
+END_TEST
+
+START_TEST(a_report_on_others_operation_is_a_violation)
+{
+	struct fk_host *d = fk_host(&f, "d", "10.0.0.4");
+
+	(void)fk_join(d, 0);
+	all_vote(1);
+	fk_report(d, 1, true);
+	assert_contains(d->closed, "unasked report");
+	fk_report(a, 1, true);
+	fk_report(b, 1, true);
+	fk_report(c, 1, true);
+	ck_assert_uint_eq(fk_status(&f).ops_done, 1);
+}
+END_TEST
+
+START_TEST(voting_twice_for_an_operation_is_a_violation)
+{
+	if (_i) /* also when it runs */
+		all_vote(1);
+	else
+		fk_vote(&p, 1);
+	fk_vote(&p, 1);
+	assert_contains(fk_take(a, WM_KICK)->u.kick.text, "voted for already");
+	ck_assert(!fk_present(&p));
+	ck_assert(a->open);
+}
+END_TEST
+
+START_TEST(voting_for_another_group_is_a_violation)
+{
+	struct fk_peer x = p;
+
+	x.group = 4;
+	fk_vote(&x, 1);
+	assert_contains(fk_take(a, WM_KICK)->u.kick.text, "not in");
+}
+END_TEST
+
+START_TEST(votes_outstanding_are_bounded)
+{
+	uint64_t tag;
+
+	for (tag = 0; tag <= 256; tag++) {
+		ck_assert(fk_present(&p));
+		fk_vote(&p, tag);
+	}
+	assert_contains(fk_take(a, WM_KICK)->u.kick.text, "too many operations");
+	ck_assert_uint_eq(fk_count(a, WM_OP_ABORT), 256);
+}
+END_TEST
+
+START_TEST(nothing_starts_in_the_step_of_a_loss)
+{
+	struct fk_peer two[2] = {fk_join(a, 0), p};
+	uint64_t tag;
+
+	fk_topo(&p);
+	fk_topo(&q);
+	fk_topo(&r);
+	for (tag = 0; tag < 256; tag++)
+		fk_vote(&p, tag);
+	fk_vote(&q, 999);
+	fk_vote(&r, 999);
+	fk_forget(&f);
+	fk_vote_many(two, 2, 999); /* p has too many: without it the votes are complete */
+	ck_assert(!fk_present(&p));
+	ck_assert_uint_eq(fk_count(b, WM_OP_START), 0);
+	ck_assert_uint_eq(fk_count(b, WM_OP_ABORT), 1);
+}
+END_TEST
+
+START_TEST(part_of_a_vote_may_be_void)
+{
+	/* One of the peers was kicked a moment ago. */
+	struct fk_peer two[2] = {{a, fk_id(&f), 0}, p};
+
+	fk_vote(&q, 1);
+	fk_vote(&r, 1);
+	fk_vote_many(two, 2, 1);
+	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1);
+}
+END_TEST
+
+static void keep_op(void *arg, const struct ccm_op_info *o)
+{
+	*(struct ccm_op_info *)arg = *o;
+}
+
+START_TEST(a_waiting_operation_names_who_is_awaited)
+{
+	struct ccm_op_info o;
+
+	fk_vote(&p, 1);
+	f.now += 1500000000;
+	ccm_each_op(f.m, f.now, keep_op, &o);
+	ck_assert_uint_eq(o.votes, 1);
+	ck_assert_uint_eq(o.world, 3);
+	ck_assert_uint_eq(o.bytes, 400);
+	ck_assert_uint_eq(o.age_ns, 1500000000);
+	ck_assert_int_eq(o.state, CCM_VOTE_INITIATE_COLLECTIVE_COMMS);
+	assert_contains(o.awaited, "train@b pid");
+	assert_contains(o.awaited, "train@c pid");
+	fk_vote(&q, 1);
+	fk_vote(&r, 1);
+	ccm_each_op(f.m, f.now, keep_op, &o);
+	ck_assert_int_eq(o.state, CCM_PERFORM_COLLECTIVE_COMMS);
+	fk_report(b, 1, true);
+	ccm_each_op(f.m, f.now, keep_op, &o);
+	ck_assert_int_eq(o.state, CCM_VOTE_COMPLETE_COLLECTIVE_COMMS);
+	ck_assert_str_eq(o.awaited, "a, c");
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("operations");
+	TCase *tc = tcase_create("operations");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, starts_with_all_votes_ends_with_all_reports);
+	tcase_add_test(tc, votes_of_one_host_come_together);
+	tcase_add_test(tc, operations_of_different_order_run_side_by_side);
+	tcase_add_test(tc, groups_do_not_wait_for_each_other);
+	tcase_add_loop_test(tc, unequal_parameters_abort_for_all_with_both_values, 0, 5);
+	tcase_add_test(tc, a_loss_aborts_what_had_not_started_for_those_who_voted);
+	tcase_add_loop_test(tc, a_loss_aborts_what_had_started_for_all, 0, 3);
+	tcase_add_test(tc, several_lost_at_once_are_one_loss);
+	tcase_add_test(tc, the_last_of_a_group_is_not_kept_waiting);
+	tcase_add_test(tc, nothing_starts_during_a_round);
+	tcase_add_test(tc, operations_wait_for_a_topology_vote_under_way);
+	tcase_add_test(tc, all_votes_may_be_there_before_the_vote_ends);
+	tcase_add_test(tc, a_failed_report_aborts_for_all_and_names_the_suspect);
+	tcase_add_test(tc, a_report_on_an_operation_to_come_is_a_violation);
+	tcase_add_test(tc, a_second_report_is_a_violation);
+	tcase_add_test(tc, a_report_on_others_operation_is_a_violation);
+	tcase_add_loop_test(tc, voting_twice_for_an_operation_is_a_violation, 0, 2);
+	tcase_add_test(tc, voting_for_another_group_is_a_violation);
+	tcase_add_test(tc, votes_outstanding_are_bounded);
+	tcase_add_test(tc, nothing_starts_in_the_step_of_a_loss);
+	tcase_add_test(tc, part_of_a_vote_may_be_void);
+	tcase_add_test(tc, a_waiting_operation_names_who_is_awaited);
+	suite_add_tcase(s, tc);
+	return tl_run(s);
+}

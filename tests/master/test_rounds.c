@@ -1,0 +1,600 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The master's core: connection rounds and rings.
+ */
+#include <string.h>
+
+#include "tests/common/testlib.h"
+#include "tests/master/fake.h"
+
+static struct fk f;
+static struct fk_host *h[8];
+static struct fk_peer p[8];
+
+static void setup(void)
+{
+	fk_init(&f, NULL);
+}
+
+static void teardown(void)
+{
+	fk_free(&f);
+}
+
+/* n hosts "a", "b", ... with one accepted peer each, in group 0; inboxes empty. */
+static void run_of(size_t n)
+{
+	char name[2] = "a", addr[] = "10.0.0.1";
+	size_t i;
+
+	for (i = 0; i < n; i++, name[0]++, addr[7]++) {
+		h[i] = fk_host(&f, name, addr);
+		p[i] = fk_admit(h[i], 0, p, i);
+	}
+	fk_forget(&f);
+}
+
+/* The ring of group 0 that the hosts were told last, starting at h[0]: "abc". */
+static const char *ring(size_t hosts)
+{
+	static char text[8];
+	struct fk_host *at = h[0];
+	size_t i, k;
+
+	for (i = 0; i < hosts; i++) {
+		struct cc_id next;
+
+		text[i] = at->name[0];
+		ck_assert_uint_eq(at->round.rings[0].hosts, hosts);
+		ck_assert_uint_eq(at->round.rings[0].pos, i);
+		next = at->round.rings[0].next.agent;
+		for (k = 0; k < f.n_hosts && !cc_id_eq(&f.hosts[k]->id, &next); k++)
+			;
+		ck_assert_uint_lt(k, f.n_hosts);
+		ck_assert(cc_id_eq(&f.hosts[k]->round.rings[0].prev, &at->id));
+		at = f.hosts[k];
+	}
+	ck_assert_ptr_eq(at, h[0]);
+	text[i] = '\0';
+	return text;
+}
+
+static void manual(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < f.n_hosts; i++)
+		f.hosts[i]->auto_report = false;
+}
+
+static void vote_all(size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		fk_topo(&p[i]);
+}
+
+/* The first n hosts report success. */
+static void report_all(size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		fk_round_report(h[i], NULL, NULL);
+}
+
+START_TEST(the_ring_follows_the_order_of_registration)
+{
+	struct ccm_peer_info info;
+	struct fk_peer second;
+
+	run_of(3);
+	second = fk_join(h[0], 0);
+	manual();
+	vote_all(3);
+	ck_assert_str_eq(ring(3), "abc");
+	ck_assert_uint_eq(h[0]->round.rings[0].n_members, 2);
+	ck_assert(cc_id_eq(&h[0]->round.rings[0].members[0], &p[0].id));
+	ck_assert(cc_id_eq(&h[0]->round.rings[0].members[1], &second.id));
+	info = fk_info(&second);
+	ck_assert_int_eq(info.phase, CCM_PEER_REGISTERED);
+	ck_assert_int_eq(info.state, CCM_CONNECTING_TO_PEERS);
+	report_all(2);
+	ck_assert_uint_eq(fk_count(h[0], WM_COMMIT), 0);
+	fk_round_report(h[2], NULL, NULL);
+	ck_assert_uint_eq(fk_take(h[0], WM_COMMIT)->u.commit.world.global, 4);
+	info = fk_info(&second);
+	ck_assert_int_eq(info.phase, CCM_PEER_ACCEPTED);
+	ck_assert_int_eq(info.rank, 1);
+	info = fk_info(&p[2]);
+	ck_assert_int_eq(info.rank, 3);
+}
+END_TEST
+
+START_TEST(one_round_has_the_rings_of_all_groups_of_an_agent)
+{
+	struct fk_peer x, y;
+
+	run_of(2);
+	x = fk_join(h[0], 1);
+	y = fk_join(h[1], 2);
+	manual();
+	vote_all(2);
+	ck_assert_uint_eq(h[0]->round.n_rings, 2);
+	ck_assert_uint_eq(h[0]->round.rings[1].group, 1);
+	ck_assert_uint_eq(h[0]->round.rings[1].hosts, 1);
+	ck_assert(cc_id_is_zero(&h[0]->round.rings[1].prev));
+	ck_assert(cc_id_eq(&h[0]->round.rings[1].members[0], &x.id));
+	ck_assert_uint_eq(h[1]->round.rings[1].group, 2);
+	ck_assert(cc_id_eq(&h[1]->round.rings[1].members[0], &y.id));
+}
+END_TEST
+
+START_TEST(the_pool_is_the_largest_that_a_member_asks_for)
+{
+	struct wm_msg msg = {.type = WM_JOIN};
+
+	run_of(2);
+	msg.u.join.peer = fk_id(&f);
+	msg.u.join.pool_size = 16;
+	fk_send(h[1], &msg);
+	manual();
+	vote_all(2);
+	ck_assert_uint_eq(h[0]->round.rings[0].pool_size, 16);
+	ck_assert_uint_eq(h[1]->round.rings[0].pool_size, 16);
+}
+END_TEST
+
+START_TEST(a_loss_is_announced_before_aborts_and_the_ring_is_rewired)
+{
+	run_of(3);
+	manual();
+	fk_vote(&p[0], 1);
+	fk_close(h[1], "reset by peer");
+	ck_assert_int_eq(h[0]->inbox[0].type, WM_WORLD);
+	ck_assert_int_eq(h[0]->inbox[1].type, WM_OP_ABORT);
+	ck_assert_int_eq(h[0]->inbox[2].type, WM_ROUND);
+	ck_assert_uint_eq(fk_take(h[0], WM_WORLD)->u.world.global, 2);
+	ck_assert(!fk_take(h[0], WM_ROUND)->u.round.accept);
+	ck_assert_str_eq(ring(2), "ac");
+	ck_assert_int_eq(h[2]->inbox[0].type, WM_WORLD);
+	ck_assert_int_eq(h[2]->inbox[1].type, WM_ROUND);
+	fk_round_report(h[0], NULL, NULL);
+	fk_round_report(h[2], NULL, NULL);
+	ck_assert(!fk_take(h[0], WM_COMMIT)->u.commit.accept);
+	ck_assert_uint_eq(h[0]->epoch, 4);
+}
+END_TEST
+
+START_TEST(an_accepting_round_is_restarted_without_the_lost)
+{
+	struct ccm_peer_info info;
+	struct fk_peer x, late;
+	uint64_t round;
+
+	run_of(3);
+	manual();
+	x = fk_join(h[2], 0);
+	vote_all(3);
+	round = h[0]->round.round;
+	fk_round_report(h[0], NULL, NULL);
+	late = fk_join(h[1], 0);
+	fk_leave(&p[1], WM_LEAVE_DIED);
+	ck_assert_uint_gt(h[0]->round.round, round);
+	ck_assert(h[0]->round.accept);
+	fk_round_report(h[0], NULL, NULL);
+	fk_round_report(h[1], NULL, NULL); /* by now a newcomer alone */
+	fk_round_report(h[2], NULL, NULL);
+	info = fk_info(&x);
+	ck_assert_int_eq(info.phase, CCM_PEER_ACCEPTED);
+	info = fk_info(&late);
+	ck_assert_int_eq(info.phase, CCM_PEER_ACCEPTED);
+	ck_assert(fk_take(h[0], WM_COMMIT)->u.commit.accept);
+	ck_assert_uint_eq(fk_count(h[0], WM_COMMIT), 0);
+}
+END_TEST
+
+START_TEST(a_newcomer_lost_in_its_round_leaves_the_vote_answered)
+{
+	struct fk_peer x;
+
+	run_of(2);
+	manual();
+	x = fk_join(h[1], 3);
+	vote_all(2);
+	fk_leave(&x, WM_LEAVE_CLEAN);
+	ck_assert(fk_take(h[0], WM_COMMIT)->u.commit.accept);
+	ck_assert_uint_eq(h[0]->epoch, 2);
+	ck_assert(!fk_status(&f).round_active);
+}
+END_TEST
+
+START_TEST(reports_on_old_rounds_are_passed_over)
+{
+	struct wm_msg msg = {.type = WM_ROUND_REPORT};
+
+	run_of(3);
+	msg.u.round_report.round = 1;
+	fk_send(h[0], &msg);
+	manual();
+	fk_leave(&p[2], WM_LEAVE_CLEAN);
+	fk_send(h[0], &msg);
+	fk_send(h[0], &msg);
+	ck_assert(h[0]->open);
+	fk_round_report(h[1], NULL, NULL);
+	ck_assert(fk_status(&f).round_active);
+	fk_round_report(h[0], NULL, NULL);
+	ck_assert(!fk_status(&f).round_active);
+}
+END_TEST
+
+START_TEST(reports_on_rounds_to_come_are_violations)
+{
+	struct wm_msg msg = {.type = WM_ROUND_REPORT};
+
+	run_of(2);
+	msg.u.round_report.round = 100;
+	fk_send(h[0], &msg);
+	assert_contains(h[0]->closed, "has not begun");
+}
+END_TEST
+
+START_TEST(a_second_report_is_a_violation)
+{
+	struct wm_msg msg = {.type = WM_ROUND_REPORT};
+
+	run_of(3);
+	manual();
+	fk_leave(&p[2], WM_LEAVE_CLEAN);
+	msg.u.round_report.round = h[0]->round.round;
+	fk_send(h[0], &msg);
+	fk_send(h[0], &msg);
+	assert_contains(h[0]->closed, "second report");
+}
+END_TEST
+
+START_TEST(an_unasked_report_is_a_violation)
+{
+	struct wm_msg msg = {.type = WM_ROUND_REPORT};
+
+	run_of(3);
+	manual();
+	fk_leave(&p[2], WM_LEAVE_CLEAN);
+	msg.u.round_report.round = h[0]->round.round;
+	fk_send(h[2], &msg);
+	assert_contains(h[2]->closed, "unasked report");
+	ck_assert_uint_eq(fk_status(&f).accepted, 2);
+}
+END_TEST
+
+START_TEST(a_failure_names_the_next_host)
+{
+	run_of(3);
+	manual();
+	(void)fk_join(h[0], 0);
+	vote_all(3);
+	fk_round_report(h[0], h[2], "timeout");
+	assert_contains(h[0]->closed, "not next in any ring");
+}
+END_TEST
+
+START_TEST(an_unreachable_newcomer_is_kicked_with_the_reason)
+{
+	const struct wm_kick *k;
+	struct fk_peer x;
+
+	run_of(2);
+	h[2] = fk_host(&f, "nat-host", "10.0.0.9");
+	x = fk_join(h[2], 0);
+	manual();
+	vote_all(2);
+	fk_round_report(h[0], NULL, NULL);
+	fk_round_report(h[2], NULL, NULL);
+	fk_round_report(h[1], h[2], "10.0.0.9:1003: connection timed out");
+	k = &fk_take(h[2], WM_KICK)->u.kick;
+	ck_assert_uint_eq(k->code, WIRE_RANK_CONNECTION_FAILED);
+	assert_contains(k->text, "host b could not reach host nat-host");
+	assert_contains(k->text, "10.0.0.9:1003: connection timed out");
+	assert_contains(
+		k->text, "open the p2p port or set --advertise (PCCL_ADVERTISE) on host nat-host");
+	ck_assert(!fk_present(&x));
+	ck_assert(h[2]->open);
+	/* The others' vote is answered, nothing has changed. */
+	ck_assert(fk_take(h[0], WM_COMMIT)->u.commit.accept);
+	ck_assert_uint_eq(h[0]->epoch, 2);
+	ck_assert(!fk_status(&f).round_active);
+	/* It may try again: nothing is held against it. */
+	x = fk_join(h[2], 0);
+	vote_all(2);
+	ck_assert_uint_eq(h[0]->round.rings[0].hosts, 3);
+}
+END_TEST
+
+START_TEST(a_newcomer_that_cannot_reach_the_others_is_kicked)
+{
+	struct fk_peer x, y;
+
+	run_of(2);
+	h[2] = fk_host(&f, "new", "10.0.0.9");
+	x = fk_join(h[2], 0);
+	y = fk_join(h[0], 0); /* on a host that is a member: not at fault */
+	manual();
+	vote_all(2);
+	report_all(2);
+	fk_round_report(h[2], h[0], "refused");
+	assert_contains(fk_take(h[2], WM_KICK)->u.kick.text,
+		"host new could not reach host a: open the p2p port or set --advertise "
+		"(PCCL_ADVERTISE) on host a");
+	ck_assert(!fk_present(&x));
+	ck_assert(fk_present(&y));
+	ck_assert_uint_eq(h[0]->round.rings[0].hosts, 2);
+	ck_assert(h[0]->round.accept);
+}
+END_TEST
+
+START_TEST(of_two_newcomers_the_unreachable_one_goes)
+{
+	struct fk_peer x, y;
+
+	run_of(1);
+	h[1] = fk_host(&f, "b", "10.0.0.2");
+	h[2] = fk_host(&f, "c", "10.0.0.3");
+	x = fk_join(h[1], 0);
+	y = fk_join(h[2], 0);
+	manual();
+	fk_topo(&p[0]);
+	ck_assert_str_eq(ring(3), "abc");
+	fk_round_report(h[1], h[2], "refused");
+	fk_round_report(h[0], NULL, NULL);
+	fk_round_report(h[2], NULL, NULL);
+	ck_assert(fk_present(&x));
+	ck_assert(!fk_present(&y));
+}
+END_TEST
+
+START_TEST(newcomers_go_on_when_the_only_member_is_lost)
+{
+	struct fk_peer x;
+
+	/* The only accepted peer leaves in the round that admits two others. */
+	run_of(1);
+	h[1] = fk_host(&f, "b", "10.0.0.2");
+	x = fk_join(h[1], 0);
+	manual();
+	fk_topo(&p[0]);
+	fk_close(h[0], "gone");
+	ck_assert_uint_eq(h[1]->round.rings[0].hosts, 1);
+	fk_round_report(h[1], NULL, NULL);
+	ck_assert(fk_present(&x));
+	ck_assert_uint_eq(fk_status(&f).accepted, 1);
+}
+END_TEST
+
+/* Host a cannot reach b; all of them are members. */
+static void fail_ab(void)
+{
+	manual();
+	fk_leave(&p[3], WM_LEAVE_CLEAN);
+	ck_assert_str_eq(ring(3), "abc");
+	fk_round_report(h[1], NULL, NULL);
+	fk_round_report(h[2], NULL, NULL);
+	fk_round_report(h[0], h[1], "refused");
+}
+
+START_TEST(between_members_another_order_is_tried)
+{
+	run_of(4);
+	fail_ab();
+	ck_assert_str_eq(ring(3), "acb");
+	assert_contains(f.log, "host a could not reach host b");
+	report_all(3);
+	ck_assert_uint_eq(fk_take(h[0], WM_COMMIT)->u.commit.world.global, 3);
+	ck_assert_uint_eq(fk_status(&f).kicks, 0);
+}
+END_TEST
+
+START_TEST(failed_pairs_are_remembered_until_membership_changes)
+{
+	struct fk_peer x;
+
+	run_of(4);
+	fail_ab();
+	report_all(3);
+	x = fk_join(h[2], 0);
+	vote_all(3);
+	ck_assert_str_eq(ring(3), "acb");
+	report_all(3);
+	fk_leave(&x, WM_LEAVE_CLEAN);
+	ck_assert_str_eq(ring(3), "acb");
+	report_all(3);
+
+	x = fk_join(h[1], 0); /* it changes for b */
+	vote_all(3);
+	ck_assert_str_eq(ring(3), "acb");
+	report_all(3);
+	(void)fk_join(h[2], 0);
+	vote_all(2);
+	fk_topo(&x);
+	fk_topo(&p[2]);
+	ck_assert_str_eq(ring(3), "abc");
+}
+END_TEST
+
+START_TEST(the_link_that_closes_the_ring_counts)
+{
+	run_of(4);
+	manual();
+	fk_leave(&p[3], WM_LEAVE_CLEAN);
+	report_all(2);
+	fk_round_report(h[2], h[0], "refused");
+	ck_assert_str_eq(ring(3), "acb");
+}
+END_TEST
+
+START_TEST(without_newcomers_the_new_order_still_needs_a_round)
+{
+	/* Of the ring abcd the newcomer d cannot be reached, nor can b by a. */
+	run_of(3);
+	h[3] = fk_host(&f, "d", "10.0.0.4");
+	manual();
+	(void)fk_join(h[3], 0);
+	vote_all(3);
+	fk_round_report(h[0], h[1], "refused");
+	fk_round_report(h[1], NULL, NULL);
+	fk_round_report(h[2], h[3], "refused");
+	fk_round_report(h[3], NULL, NULL);
+	ck_assert_uint_eq(fk_count(h[3], WM_KICK), 1);
+	ck_assert_uint_eq(fk_count(h[0], WM_COMMIT), 0);
+	ck_assert_str_eq(ring(3), "acb");
+	ck_assert(h[0]->round.accept);
+}
+END_TEST
+
+START_TEST(without_newcomers_a_loss_still_needs_a_round)
+{
+	/* b is lost and its vote was the last one missing; the newcomer d cannot be reached. */
+	run_of(3);
+	h[3] = fk_host(&f, "d", "10.0.0.4");
+	manual();
+	(void)fk_join(h[3], 0);
+	fk_topo(&p[0]);
+	fk_topo(&p[2]);
+	fk_close(h[1], "gone");
+	fk_round_report(h[0], NULL, NULL);
+	fk_round_report(h[2], h[3], "refused");
+	fk_round_report(h[3], NULL, NULL);
+	ck_assert_uint_eq(fk_count(h[0], WM_COMMIT), 0);
+	ck_assert_str_eq(ring(2), "ac");
+	fk_round_report(h[0], NULL, NULL);
+	fk_round_report(h[2], NULL, NULL);
+	ck_assert(fk_take(h[0], WM_COMMIT)->u.commit.accept);
+}
+END_TEST
+
+START_TEST(without_a_ring_the_worst_is_kicked)
+{
+	run_of(3);
+	manual();
+	fk_leave(&p[2], WM_LEAVE_CLEAN);
+	ck_assert_str_eq(ring(2), "ab");
+	fk_round_report(h[1], NULL, NULL);
+	fk_round_report(h[0], h[1], "refused");
+	ck_assert(fk_present(&p[0]));
+	ck_assert(!fk_present(&p[1]));
+	assert_contains(fk_take(h[1], WM_KICK)->u.kick.text, "no ring of group 0 is possible: "
+							     "host a could not reach host b");
+	ck_assert_uint_eq(fk_take(h[0], WM_WORLD)->u.world.global, 2);
+	ck_assert_uint_eq(fk_take(h[0], WM_WORLD)->u.world.global, 1);
+	fk_round_report(h[0], NULL, NULL);
+	ck_assert_uint_eq(fk_take(h[0], WM_COMMIT)->u.commit.world.global, 1);
+}
+END_TEST
+
+START_TEST(orders_are_not_tried_forever)
+{
+	size_t rounds, i, k;
+
+	/* Nobody reaches c, whoever comes before it. */
+	run_of(7);
+	manual();
+	fk_leave(&p[6], WM_LEAVE_CLEAN);
+	for (rounds = 0; fk_present(&p[2]); rounds++) {
+		ck_assert_uint_lt(rounds, 6);
+		for (i = k = 0; i < 6; i++)
+			if (!cc_id_eq(&h[i]->round.rings[0].next.agent, &h[2]->id))
+				fk_round_report(h[i], NULL, NULL);
+			else
+				k = i;
+		fk_round_report(h[k], h[2], "refused");
+	}
+	ck_assert_uint_eq(rounds, 4);
+	ck_assert_uint_eq(fk_status(&f).accepted, 5);
+	ck_assert_uint_eq(fk_status(&f).kicks, 1);
+	/* The count begins anew with the commit. */
+	for (i = 0; i < 6; i++)
+		if (i != 2)
+			fk_round_report(h[i], NULL, NULL);
+	fk_leave(&p[5], WM_LEAVE_CLEAN);
+	fk_round_report(h[1], NULL, NULL);
+	fk_round_report(h[3], NULL, NULL);
+	fk_round_report(h[4], NULL, NULL);
+	fk_round_report(h[0], h[1], "refused");
+	ck_assert_uint_eq(fk_status(&f).kicks, 1);
+}
+END_TEST
+
+START_TEST(agents_that_do_not_report_are_kicked)
+{
+	run_of(3);
+	manual();
+	fk_leave(&p[2], WM_LEAVE_CLEAN);
+	fk_round_report(h[0], NULL, NULL);
+	fk_tick(&f, 4900);
+	ck_assert(h[1]->open);
+	fk_tick(&f, 300);
+	ck_assert(!h[1]->open);
+	assert_contains(h[1]->closed, "did not report on connection round");
+	assert_contains(fk_take(h[1], WM_KICK)->u.kick.text, "within 5000 ms");
+	ck_assert_uint_eq(h[0]->round.rings[0].hosts, 1);
+	fk_round_report(h[0], NULL, NULL);
+	ck_assert(!fk_status(&f).round_active);
+}
+END_TEST
+
+START_TEST(a_vote_during_a_rewiring_is_answered_after_it)
+{
+	struct ccm_peer_info info;
+	struct fk_peer x;
+
+	run_of(3);
+	manual();
+	x = fk_join(h[0], 0);
+	fk_leave(&p[2], WM_LEAVE_CLEAN);
+	vote_all(2);
+	info = fk_info(&p[0]);
+	ck_assert_int_eq(info.state, CCM_VOTE_NO_NEW_PEERS_ESTABLISH_P2P_CONNECTIONS);
+	ck_assert(!h[0]->round.accept);
+	report_all(2);
+	ck_assert(!fk_take(h[0], WM_COMMIT)->u.commit.accept);
+	ck_assert(h[0]->round.accept);
+	report_all(2);
+	ck_assert(fk_take(h[0], WM_COMMIT)->u.commit.accept);
+	info = fk_info(&x);
+	ck_assert_int_eq(info.phase, CCM_PEER_ACCEPTED);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("rounds");
+	TCase *tc = tcase_create("rounds");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, the_ring_follows_the_order_of_registration);
+	tcase_add_test(tc, one_round_has_the_rings_of_all_groups_of_an_agent);
+	tcase_add_test(tc, the_pool_is_the_largest_that_a_member_asks_for);
+	tcase_add_test(tc, a_loss_is_announced_before_aborts_and_the_ring_is_rewired);
+	tcase_add_test(tc, an_accepting_round_is_restarted_without_the_lost);
+	tcase_add_test(tc, a_newcomer_lost_in_its_round_leaves_the_vote_answered);
+	tcase_add_test(tc, reports_on_old_rounds_are_passed_over);
+	tcase_add_test(tc, reports_on_rounds_to_come_are_violations);
+	tcase_add_test(tc, a_second_report_is_a_violation);
+	tcase_add_test(tc, an_unasked_report_is_a_violation);
+	tcase_add_test(tc, a_failure_names_the_next_host);
+	tcase_add_test(tc, an_unreachable_newcomer_is_kicked_with_the_reason);
+	tcase_add_test(tc, a_newcomer_that_cannot_reach_the_others_is_kicked);
+	tcase_add_test(tc, of_two_newcomers_the_unreachable_one_goes);
+	tcase_add_test(tc, newcomers_go_on_when_the_only_member_is_lost);
+	tcase_add_test(tc, between_members_another_order_is_tried);
+	tcase_add_test(tc, failed_pairs_are_remembered_until_membership_changes);
+	tcase_add_test(tc, the_link_that_closes_the_ring_counts);
+	tcase_add_test(tc, without_newcomers_the_new_order_still_needs_a_round);
+	tcase_add_test(tc, without_newcomers_a_loss_still_needs_a_round);
+	tcase_add_test(tc, without_a_ring_the_worst_is_kicked);
+	tcase_add_test(tc, orders_are_not_tried_forever);
+	tcase_add_test(tc, agents_that_do_not_report_are_kicked);
+	tcase_add_test(tc, a_vote_during_a_rewiring_is_answered_after_it);
+	suite_add_tcase(s, tc);
+	return tl_run(s);
+}

@@ -93,11 +93,17 @@ struct eng_thread {
 	bool quit;
 };
 
+struct eng_backlog {
+	uint64_t note;
+	struct eng_backlog *next;
+};
+
 struct eng {
 	int event_fd;
 	struct eng_thread rx, tx;
 	/* L */
 	struct eng_xfer *xfers, *free_xfers;
+	struct eng_backlog *backlog, **backlog_end; /* events taken while a command had to wait */
 	/* R */
 	struct eng_xfer *buckets[ENG_BUCKETS];
 	uint64_t last_seq; /* greatest started */
@@ -116,6 +122,7 @@ enum eng_command {
 	ENG_CMD_STREAM = 2, /* stream */
 	ENG_CMD_DROP = 3,   /* link number */
 	ENG_CMD_QUIT = 4,
+	ENG_CMD_SKIP = 5, /* RX: sequence number */
 };
 enum eng_note { ENG_NOTE_DONE = 0, ENG_NOTE_ACK = 1, ENG_NOTE_BROKEN = 2 };
 #define ENG_TAG_BITS 4u

@@ -277,25 +277,23 @@ static bool reduce_local(struct eng_thread *t)
 	return any;
 }
 
-static bool has_forwards(const struct eng *e)
+/* Is there a forward for a stream that can take it? One for a link whose streams are all full, or
+ * gone, is no reason to stay awake. */
+static bool can_forward(const struct eng_thread *t)
 {
+	const struct eng *e = t->e;
 	struct eng_xfer *x = e->active;
 
 	if (!x)
 		return false;
 	do {
 		x = x->tx_next;
-		if (!cc_spsc_empty(&x->forward))
-			return true;
+		if (cc_spsc_empty(&x->forward))
+			continue;
+		for (const struct eng_stream *s = t->streams; s; s = s->next)
+			if (s->writable && s->link == x->spec.tx_link)
+				return true;
 	} while (x != e->active);
-	return false;
-}
-
-static bool can_send(const struct eng_thread *t)
-{
-	for (const struct eng_stream *s = t->streams; s; s = s->next)
-		if (s->writable)
-			return true;
 	return false;
 }
 
@@ -309,13 +307,13 @@ static void *tx_main(void *thread)
 		busy |= pump(t);
 		busy |= reduce_local(t);
 		if (busy) {
-			if (!can_send(t))
-				eng_thread_wait(t, 0);
+			/* Streams that were full may be writable again, or closed. */
+			eng_thread_wait(t, 0);
 			continue;
 		}
 		atomic_store(&t->sleeping, true);
 		atomic_thread_fence(memory_order_seq_cst);
-		if (cc_spsc_empty(&t->commands) && !(can_send(t) && has_forwards(t->e)))
+		if (cc_spsc_empty(&t->commands) && !can_forward(t))
 			eng_thread_wait(t, -1);
 		else
 			atomic_store(&t->sleeping, false);

@@ -116,8 +116,9 @@ struct wm_op_vote {
 	struct wm_op_params params;
 	uint32_t n_peers; /* 1 .. WM_PEERS_MAX */
 	struct cc_id *peers;
-	uint64_t losses; /* of the group, as the agent was told last; not the master's number: a loss
-			  * overtook the vote, it does not count and is answered with OP_ABORT */
+	uint64_t
+		losses; /* of the group, as the agent was told last; not the master's number: a loss
+			 * overtook the vote, it does not count and is answered with OP_ABORT */
 };
 
 /* One agent's completion vote for all its members of an operation. */

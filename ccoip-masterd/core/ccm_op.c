@@ -274,8 +274,8 @@ static void refuse_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_v
 }
 
 /* Does the vote count as it is? Else it has been answered. */
-static bool vote_counts(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v,
-	const struct ccm_group *g)
+static bool vote_counts(
+	struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v, const struct ccm_group *g)
 {
 	if (g->n_accepted < 2)
 		refuse_vote(m, a, v, WIRE_TOO_FEW_PEERS, "the group has no other peer now");

@@ -221,6 +221,35 @@ START_TEST(a_loss_aborts_what_had_started_for_all)
 }
 END_TEST
 
+/* No attempt spans a loss: the vote of a host that did not know of it fails like the others. */
+START_TEST(a_vote_overtaken_by_a_loss_is_answered_as_aborted)
+{
+	struct cc_id id = q.id;
+	struct wm_msg late = {.type = WM_OP_VOTE};
+	const struct wm_op_abort *x;
+
+	late.u.op_vote = (struct wm_op_vote){0, 1, fk_params, 1, &id, 0};
+	fk_leave(&r, WM_LEAVE_DIED);
+	fk_forget(&f);
+	fk_send(b, &late);
+	x = &fk_take(b, WM_OP_ABORT)->u.op_abort;
+	ck_assert_uint_eq(x->code, WIRE_RANK_CONNECTION_LOST);
+	ck_assert_uint_eq(x->tag, 1);
+	ck_assert_uint_eq(x->seq, 0);
+	ck_assert_uint_eq(x->losses, 0);
+	assert_contains(x->text, "its process died");
+	fk_vote(&p, 1);
+	ck_assert_uint_eq(fk_status(&f).ops_started, 0);
+	fk_vote(&q, 1);
+	fk_settle(&f);
+	ck_assert_uint_eq(fk_status(&f).ops_started, 1);
+	late.u.op_vote.losses = 99;
+	fk_send(b, &late);
+	ck_assert(!b->open);
+	assert_contains(b->closed, "losses to come");
+}
+END_TEST
+
 START_TEST(several_lost_at_once_are_one_loss)
 {
 	struct fk_peer x = fk_join(c, 0);
@@ -486,6 +515,7 @@ int main(void)
 	tcase_add_loop_test(tc, unequal_parameters_abort_for_all_with_both_values, 0, 5);
 	tcase_add_test(tc, a_loss_aborts_what_had_not_started_for_those_who_voted);
 	tcase_add_loop_test(tc, a_loss_aborts_what_had_started_for_all, 0, 3);
+	tcase_add_test(tc, a_vote_overtaken_by_a_loss_is_answered_as_aborted);
 	tcase_add_test(tc, several_lost_at_once_are_one_loss);
 	tcase_add_test(tc, the_last_of_a_group_is_not_kept_waiting);
 	tcase_add_test(tc, nothing_starts_during_a_round);

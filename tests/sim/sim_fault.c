@@ -94,7 +94,8 @@ void sim_fault(struct sim *s, const struct sim_event *ev)
 			sim_conn_cut(s, h, sim_host_run(h));
 		break;
 	case FAULT_FREEZE:
-		h->frozen_until = s->now + (100 + sim_rnd(s, 6000)) * (uint64_t)SIM_MS;
+		if (h->frozen_until <= s->now)
+			h->frozen_until = s->now + (100 + sim_rnd(s, 6000)) * (uint64_t)SIM_MS;
 		sim_trace(s, "fault: host %u stands still until %.3f", ev->host,
 			(double)h->frozen_until / 1e9);
 		break;

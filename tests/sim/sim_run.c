@@ -13,7 +13,7 @@
 #include "tests/sim/sim.h"
 
 #define PATIENCE (60 * (uint64_t)SIM_S) /* no call returns for so long: a hang */
-#define AFTER    (5 * (uint64_t)SIM_S)  /* what is left then is left for ever */
+#define AFTER    (10 * (uint64_t)SIM_S) /* what is left then is left for ever */
 
 struct totals {
 	uint64_t seeds, events, reductions, retries, kills, reconnects;

@@ -22,7 +22,7 @@ static struct wa_table *table_with(
 	return t;
 }
 
-#define TABLE(r, name, cols) table_with(r, name, cols, sizeof cols / sizeof cols[0])
+#define TABLE(r, name, cols) table_with(r, name, cols, sizeof(cols) / sizeof((cols)[0]))
 
 static const struct column status_cols[] = {
 	{"run", WA_KIND_TEXT},

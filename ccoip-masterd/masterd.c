@@ -245,14 +245,14 @@ static void greet_core(struct agent *a)
 }
 
 /* Returns false when the agent is gone. */
-static bool take_message(struct masterd *m, uint32_t id, const uint8_t *payload, size_t len)
+static bool take_message(struct agent *a, const uint8_t *payload, size_t len)
 {
-	struct wm_msg msg;
+	struct masterd *m = a->m;
+	uint32_t id = a->id;
 	const char *why = "";
-	struct agent *a;
+	struct wm_msg msg;
 	int err = wire_master_decode(payload, len, &msg, &why);
 
-	HASH_FIND(hh, m->agents, &id, sizeof id, a);
 	if (err < 0) {
 		refuse(a,
 			err == CC_ERR_VERSION ? WIRE_VERSION_MISMATCH
@@ -271,8 +271,6 @@ static bool take_message(struct masterd *m, uint32_t id, const uint8_t *payload,
 static long on_data(void *arg, const uint8_t *buf, size_t len)
 {
 	struct agent *a = arg;
-	struct masterd *m = a->m;
-	uint32_t id = a->id;
 	size_t at = 0;
 
 	for (;;) {
@@ -292,7 +290,7 @@ static long on_data(void *arg, const uint8_t *buf, size_t len)
 		if (len - at < WIRE_FRAME_HDR + (size_t)payload)
 			break;
 		at += WIRE_FRAME_HDR;
-		if (!take_message(m, id, buf + at, (size_t)payload))
+		if (!take_message(a, buf + at, (size_t)payload))
 			break;
 		at += (size_t)payload;
 	}

@@ -27,31 +27,34 @@ void cc_loop_free(struct cc_loop *l);
 int cc_loop_run(struct cc_loop *l);
 void cc_loop_stop(struct cc_loop *l);
 
-/* Calls fn whenever fd is readable, or, with edge, once per new readiness (the fd is not read here). */
-struct cc_watch *cc_watch_new(struct cc_loop *l, int fd, bool edge, void (*fn)(void *arg), void *arg);
+/* Calls fn whenever fd is readable, or, with edge, once per new readiness (the fd is not read
+ * here). */
+struct cc_watch *cc_watch_new(
+	struct cc_loop *l, int fd, bool edge, void (*fn)(void *arg), void *arg);
 void cc_watch_free(struct cc_watch *w); /* does not close fd; NULL is fine */
 
 /* Calls fn every interval_ms until freed. */
-struct cc_timer *cc_timer_new(struct cc_loop *l, uint32_t interval_ms, void (*fn)(void *arg),
-	void *arg);
+struct cc_timer *cc_timer_new(
+	struct cc_loop *l, uint32_t interval_ms, void (*fn)(void *arg), void *arg);
 void cc_timer_free(struct cc_timer *t);
 
 /* Calls fn when the signal arrives, in the loop. For the life of the loop. 0 or CC_ERR_*. */
 int cc_loop_signal(struct cc_loop *l, int signo, void (*fn)(void *arg, int signo), void *arg);
 
-/* Calls fn once after the callbacks that are due in this iteration: for batching. 0 or CC_ERR_NOMEM. */
+/* Calls fn once after the callbacks that are due in this iteration: for batching. 0 or
+ * CC_ERR_NOMEM. */
 int cc_loop_defer(struct cc_loop *l, void (*fn)(void *arg), void *arg);
 
 /* Accepts connections on a listening socket (TCP or AF_UNIX, owned from now on). fn owns fd, which
  * is non-blocking and close-on-exec. Runs out of descriptors: pauses for a second, logs once. */
-struct cc_listener *cc_listener_new(struct cc_loop *l, int fd, void (*fn)(void *arg, int fd),
-	void *arg);
+struct cc_listener *cc_listener_new(
+	struct cc_loop *l, int fd, void (*fn)(void *arg, int fd), void *arg);
 void cc_listener_free(struct cc_listener *x);
 
 /*
- * A buffered byte stream. on_data gets everything that has arrived and not been consumed; it returns
- * how many bytes it consumed, or a negative enum cc_err to have the connection closed with that
- * reason. on_closed is called once, last, unless the owner closed it first.
+ * A buffered byte stream. on_data gets everything that has arrived and not been consumed; it
+ * returns how many bytes it consumed, or a negative enum cc_err to have the connection closed with
+ * that reason. on_closed is called once, last, unless the owner closed it first.
  */
 struct cc_conn_ops {
 	void (*on_connected)(void *arg); /* only for cc_conn_connect */
@@ -65,8 +68,8 @@ struct cc_conn *cc_conn_new(struct cc_loop *l, int fd, const struct cc_conn_ops 
 /* Starts connecting; on_connected or on_closed follows (never before this returns). TCP_NODELAY. */
 struct cc_conn *cc_conn_connect(struct cc_loop *l, const struct cc_addr *to, uint32_t timeout_ms,
 	const struct cc_conn_ops *ops, void *arg);
-/* Copies and queues. CC_ERR_LIMIT: more than max_out bytes (default 16 MiB) would be queued, nothing
- * was added; the owner had better close the connection. */
+/* Copies and queues. CC_ERR_LIMIT: more than max_out bytes (default 16 MiB) would be queued,
+ * nothing was added; the owner had better close the connection. */
 int cc_conn_send(struct cc_conn *c, const void *buf, size_t len);
 void cc_conn_set_limits(struct cc_conn *c, size_t max_in, size_t max_out);
 /* No data within this time after now closes the connection with CC_ERR_TIMEOUT; 0: no limit. */

@@ -19,7 +19,7 @@ void cc_conn_drop_lingering(struct cc_loop *l);
 
 static inline struct timeval cc_loop_from_ms(uint32_t ms)
 {
-	return (struct timeval){ .tv_sec = ms / 1000, .tv_usec = (suseconds_t)(ms % 1000) * 1000 };
+	return (struct timeval){.tv_sec = ms / 1000, .tv_usec = (suseconds_t)(ms % 1000) * 1000};
 }
 
 #endif

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -29,7 +30,9 @@ int cc_shm_create(const char *name, size_t size, int *ret_fd, void **ret_map)
 	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return error_of_errno();
-	if (ftruncate(fd, (off_t)whole) < 0 || fcntl(fd, F_ADD_SEALS, SEALS) < 0)
+	/* 0600: a receiver that is another user cannot open it anew with more rights. */
+	if (fchmod(fd, S_IRUSR | S_IWUSR) < 0 || ftruncate(fd, (off_t)whole) < 0 ||
+		fcntl(fd, F_ADD_SEALS, SEALS) < 0)
 		goto err_close;
 	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
@@ -49,7 +52,7 @@ err_close:
 int cc_shm_map(int fd, size_t size, void **ret_map)
 {
 	struct stat st;
-	int seals;
+	int seals, mode, prot;
 	void *map;
 
 	if (size == 0)
@@ -62,11 +65,25 @@ int cc_shm_map(int fd, size_t size, void **ret_map)
 		return CC_ERR_IO;
 	if (st.st_size < 0 || (uintmax_t)st.st_size < size)
 		return CC_ERR_INVAL;
-	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	mode = fcntl(fd, F_GETFL);
+	if (mode < 0)
+		return CC_ERR_IO;
+	prot = (mode & O_ACCMODE) == O_RDONLY ? PROT_READ : PROT_READ | PROT_WRITE;
+	map = mmap(NULL, size, prot, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
 		return error_of_errno();
 	*ret_map = map;
 	return 0;
+}
+
+int cc_shm_read_only(int fd)
+{
+	char path[32];
+	int ro;
+
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	ro = open(path, O_RDONLY | O_CLOEXEC);
+	return ro < 0 ? CC_ERR_IO : ro;
 }
 
 void cc_shm_unmap(void *map, size_t size)

@@ -10,9 +10,12 @@
 /* The maker's side: memfd of exactly size bytes (rounded up to pages), seals
  * F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, mapped read-write. 0 or CC_ERR_IO/CC_ERR_NOMEM. */
 int cc_shm_create(const char *name, size_t size, int *ret_fd, void **ret_map);
-/* The receiver's side: checks seals and that the size is at least `size`, maps `size` bytes. fd stays
- * open and owned by the caller. */
+/* The receiver's side: checks seals and that the size is at least `size`, maps `size` bytes, for
+ * reading only if that is all that the descriptor allows. fd stays open and owned by the caller. */
 int cc_shm_map(int fd, size_t size, void **ret_map);
+/* Another descriptor of the same memory, for reading only: what is handed to processes that may
+ * look at it but not change it. The descriptor, owned by the caller, or CC_ERR_IO. */
+int cc_shm_read_only(int fd);
 void cc_shm_unmap(void *map, size_t size);
 
 #endif

@@ -284,6 +284,8 @@ pcclResult_t pccl_reduce_await(pcclComm_t *c, uint32_t slot, pcclReduceInfo_t *i
 		code = pccl_read32(&p.slot->code);
 		r = code == pcclSuccess ? take_result(&p) : fail_as_slot_says(p.slot, code);
 	} else {
+		/* The agent may have begun, and died, while we slept. */
+		learn(c, &p);
 		r = pccl_session_fail(c->session);
 	}
 	if (r == pcclSuccess)

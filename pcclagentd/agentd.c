@@ -78,6 +78,9 @@ static void carry_out_run(struct agentd *d, struct agt_action *a)
 	case AGT_ACT_XFER_START:
 		xfer_start(r, &a->u.xfer);
 		break;
+	case AGT_ACT_XFER_SKIP:
+		xfer_skip(r, a->u.xfer.seq);
+		break;
 	case AGT_ACT_XFER_CANCEL:
 		xfer_cancel(r, a->u.xfer.seq);
 		break;

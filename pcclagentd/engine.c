@@ -95,8 +95,7 @@ void eng_break_link(struct eng_thread *t, uint32_t link, const char *why)
 	eng_notify(t, eng_pack_ptr(b, ENG_NOTE_BROKEN), true);
 }
 
-int eng_thread_wait(struct eng_thread *t, int timeout_ms,
-	void (*ready)(struct eng_thread *t, struct eng_stream *s, uint32_t events))
+int eng_thread_wait(struct eng_thread *t, int timeout_ms)
 {
 	struct epoll_event ev[ENG_EPOLL_MAX];
 	int n = epoll_wait(t->epfd, ev, ENG_EPOLL_MAX, timeout_ms);
@@ -112,7 +111,7 @@ int eng_thread_wait(struct eng_thread *t, int timeout_ms,
 			struct eng_stream *s = ev[i].data.ptr;
 
 			if (s->fd >= 0)
-				ready(t, s, ev[i].events);
+				t->role->on_ready(t, s, ev[i].events);
 		}
 	}
 	free_closed(t);
@@ -124,6 +123,46 @@ static int watch(const struct eng_thread *t, int fd, uint32_t events, uint64_t d
 	struct epoll_event ev = {.events = events, .data.u64 = data};
 
 	return epoll_ctl(t->epfd, EPOLL_CTL_ADD, fd, &ev) < 0 ? CC_ERR_IO : 0;
+}
+
+static void take_stream(struct eng_thread *t, struct eng_stream *s)
+{
+	s->next = t->streams;
+	t->streams = s;
+	if (watch(t, s->fd, t->role->stream_events, (uint64_t)(uintptr_t)s) < 0)
+		eng_break_link(t, s->link, strerror(errno));
+}
+
+bool eng_run_commands(struct eng_thread *t)
+{
+	bool any = false;
+	uint64_t c;
+
+	while (cc_spsc_pop(&t->commands, &c)) {
+		any = true;
+		switch ((enum eng_command)eng_tag(c)) {
+		case ENG_CMD_START:
+			t->role->start(t, eng_ptr(c));
+			break;
+		case ENG_CMD_FORGET:
+			t->role->forget(t, eng_ptr(c));
+			break;
+		case ENG_CMD_STREAM:
+			take_stream(t, eng_ptr(c));
+			break;
+		case ENG_CMD_DROP:
+			eng_close_link(t, (uint32_t)(c >> ENG_TAG_BITS));
+			break;
+		case ENG_CMD_SKIP: /* only to the RX thread */
+			if (c >> ENG_TAG_BITS > t->e->last_seq)
+				t->e->last_seq = c >> ENG_TAG_BITS;
+			break;
+		case ENG_CMD_QUIT:
+			t->quit = true;
+			break;
+		}
+	}
+	return any;
 }
 
 static void thread_destroy(struct eng_thread *t)
@@ -140,9 +179,10 @@ static void thread_destroy(struct eng_thread *t)
 		close(t->wake_fd);
 }
 
-static int thread_init(struct eng *e, struct eng_thread *t)
+static int thread_init(struct eng *e, struct eng_thread *t, const struct eng_role *role)
 {
 	t->e = e;
+	t->role = role;
 	t->epfd = epoll_create1(EPOLL_CLOEXEC);
 	t->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (t->epfd < 0 || t->wake_fd < 0 || watch(t, t->wake_fd, EPOLLIN, DATA_WAKE) < 0)
@@ -155,12 +195,48 @@ static int thread_init(struct eng *e, struct eng_thread *t)
 	return 0;
 }
 
+/* A thread that waits for room among its events takes no commands: make room. */
+static void put_events_aside(struct eng *e, struct eng_thread *t)
+{
+	struct eng_backlog *b;
+	uint64_t note;
+
+	while (cc_spsc_pop(&t->events, &note)) {
+		b = malloc(sizeof *b);
+		if (!b)
+			abort(); /* an event that is lost would be a transfer that never ends */
+		*b = (struct eng_backlog){.note = note};
+		*e->backlog_end = b;
+		e->backlog_end = &b->next;
+	}
+}
+
+static bool take_backlog(struct eng *e, uint64_t *ret)
+{
+	struct eng_backlog *b = e->backlog;
+
+	if (!b)
+		return false;
+	*ret = b->note;
+	e->backlog = b->next;
+	if (!e->backlog)
+		e->backlog_end = &e->backlog;
+	free(b);
+	return true;
+}
+
 static void command(struct eng_thread *t, uint64_t cmd, bool wake)
 {
+	bool waited = false;
+
 	while (!cc_spsc_push(&t->commands, cmd)) {
+		put_events_aside(t->e, t);
+		waited = true;
 		eng_wake(t);
 		sched_yield();
 	}
+	if (waited)
+		ring(t->e->event_fd);
 	if (wake)
 		eng_wake(t);
 }
@@ -173,18 +249,19 @@ struct eng *eng_new(int event_fd)
 		return NULL;
 	memset(e, 0, sizeof *e);
 	e->event_fd = event_fd;
+	e->backlog_end = &e->backlog;
 	e->rx.epfd = e->rx.wake_fd = e->tx.epfd = e->tx.wake_fd = -1;
-	if (thread_init(e, &e->rx) < 0 || thread_init(e, &e->tx) < 0)
+	if (thread_init(e, &e->rx, &eng_rx_role) < 0 || thread_init(e, &e->tx, &eng_tx_role) < 0)
 		goto err;
-	if (pthread_create(&e->rx.thread, NULL, eng_rx_main, &e->rx) != 0)
+	if (pthread_create(&e->rx.thread, NULL, eng_rx_role.main, &e->rx) != 0)
 		goto err;
-	if (pthread_create(&e->tx.thread, NULL, eng_tx_main, &e->tx) != 0) {
+	if (pthread_create(&e->tx.thread, NULL, eng_tx_role.main, &e->tx) != 0) {
 		command(&e->rx, eng_pack_num(0, ENG_CMD_QUIT), true);
 		pthread_join(e->rx.thread, NULL);
 		goto err;
 	}
-	pthread_setname_np(e->rx.thread, "pccl-rx");
-	pthread_setname_np(e->tx.thread, "pccl-tx");
+	pthread_setname_np(e->rx.thread, eng_rx_role.name);
+	pthread_setname_np(e->tx.thread, eng_tx_role.name);
 	return e;
 err:
 	thread_destroy(&e->rx);
@@ -203,11 +280,11 @@ static void free_list(struct eng_xfer *x)
 	}
 }
 
-static void drop_rings(struct eng_thread *t)
+static void drop_backlog(struct eng *e)
 {
 	uint64_t v;
 
-	while (cc_spsc_pop(&t->events, &v))
+	while (take_backlog(e, &v))
 		if (eng_tag(v) == ENG_NOTE_BROKEN)
 			free(eng_ptr(v));
 }
@@ -220,8 +297,9 @@ void eng_free(struct eng *e)
 	command(&e->tx, eng_pack_num(0, ENG_CMD_QUIT), true);
 	pthread_join(e->rx.thread, NULL);
 	pthread_join(e->tx.thread, NULL);
-	drop_rings(&e->rx);
-	drop_rings(&e->tx);
+	put_events_aside(e, &e->rx);
+	put_events_aside(e, &e->tx);
+	drop_backlog(e);
 	free_list(e->xfers);
 	free_list(e->free_xfers);
 	thread_destroy(&e->rx);
@@ -277,6 +355,11 @@ void eng_drop_link(struct eng *e, uint32_t link)
 {
 	command(&e->rx, eng_pack_num(link, ENG_CMD_DROP), true);
 	command(&e->tx, eng_pack_num(link, ENG_CMD_DROP), true);
+}
+
+void eng_skip(struct eng *e, uint64_t seq)
+{
+	command(&e->rx, eng_pack_num(seq, ENG_CMD_SKIP), true);
 }
 
 static struct eng_xfer *find(const struct eng *e, uint64_t seq)
@@ -390,11 +473,17 @@ static bool xfer_event(struct eng *e, struct eng_xfer *x, unsigned note, struct 
 	return true;
 }
 
-static bool next_of(struct eng *e, struct eng_thread *t, struct eng_event *ret)
+static bool next_note(struct eng *e, uint64_t *ret)
+{
+	return take_backlog(e, ret) || cc_spsc_pop(&e->rx.events, ret) ||
+	       cc_spsc_pop(&e->tx.events, ret);
+}
+
+bool eng_next_event(struct eng *e, struct eng_event *ret)
 {
 	uint64_t v;
 
-	while (cc_spsc_pop(&t->events, &v)) {
+	while (next_note(e, &v)) {
 		memset(ret, 0, sizeof *ret);
 		if (eng_tag(v) == ENG_NOTE_BROKEN) {
 			struct eng_broken *b = eng_ptr(v);
@@ -409,11 +498,6 @@ static bool next_of(struct eng *e, struct eng_thread *t, struct eng_event *ret)
 			return true;
 	}
 	return false;
-}
-
-bool eng_next_event(struct eng *e, struct eng_event *ret)
-{
-	return next_of(e, &e->rx, ret) || next_of(e, &e->tx, ret);
 }
 
 bool eng_get_progress(struct eng *e, uint64_t seq, struct eng_progress *ret)

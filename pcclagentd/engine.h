@@ -70,6 +70,9 @@ struct eng_xfer_spec {
 /* Memory in the spec must stay mapped until ENG_XFER_DONE (ok) or ENG_XFER_CANCELLED has been
  * taken. The spec is copied. 0 or CC_ERR_NOMEM/CC_ERR_EXIST. */
 int eng_start(struct eng *e, const struct eng_xfer_spec *spec);
+/* The transfer with this number does not take place here: what the other hosts send of it is
+ * dropped, instead of holding up what comes behind it until it is started. Numbers ascend. */
+void eng_skip(struct eng *e, uint64_t seq);
 /* Ends a transfer whatever its progress; ENG_XFER_CANCELLED follows. A transfer that is done, also
  * when its event has not been taken yet, is cancelled all the same. */
 void eng_cancel(struct eng *e, uint64_t seq);

@@ -63,9 +63,24 @@ struct eng_stream {
 	uint8_t *spill; /* TX: rest of a segment whose transfer is gone; owned */
 };
 
+struct eng_thread;
+
+/* What makes a thread the RX or the TX thread. All are called in it. */
+struct eng_role {
+	const char *name;
+	void *(*main)(void *thread);
+	uint32_t stream_events; /* for epoll */
+	void (*on_ready)(struct eng_thread *t, struct eng_stream *s, uint32_t events);
+	void (*start)(struct eng_thread *t, struct eng_xfer *x);
+	void (*forget)(struct eng_thread *t, struct eng_xfer *x); /* answers with ENG_NOTE_ACK */
+};
+
+extern const struct eng_role eng_rx_role, eng_tx_role;
+
 /* One of the two threads. */
 struct eng_thread {
 	struct eng *e;
+	const struct eng_role *role;
 	pthread_t thread;
 	int epfd, wake_fd;
 	struct cc_spsc commands; /* L pushes */
@@ -78,11 +93,17 @@ struct eng_thread {
 	bool quit;
 };
 
+struct eng_backlog {
+	uint64_t note;
+	struct eng_backlog *next;
+};
+
 struct eng {
 	int event_fd;
 	struct eng_thread rx, tx;
 	/* L */
 	struct eng_xfer *xfers, *free_xfers;
+	struct eng_backlog *backlog, **backlog_end; /* events taken while a command had to wait */
 	/* R */
 	struct eng_xfer *buckets[ENG_BUCKETS];
 	uint64_t last_seq; /* greatest started */
@@ -101,6 +122,7 @@ enum eng_command {
 	ENG_CMD_STREAM = 2, /* stream */
 	ENG_CMD_DROP = 3,   /* link number */
 	ENG_CMD_QUIT = 4,
+	ENG_CMD_SKIP = 5, /* RX: sequence number */
 };
 enum eng_note { ENG_NOTE_DONE = 0, ENG_NOTE_ACK = 1, ENG_NOTE_BROKEN = 2 };
 #define ENG_TAG_BITS 4u
@@ -138,9 +160,10 @@ struct eng_broken {
 void eng_wake(struct eng_thread *t); /* any thread: t will look at its rings */
 void eng_notify(struct eng_thread *t, uint64_t note, bool wake_loop);
 void eng_break_link(struct eng_thread *t, uint32_t link, const char *why);
-/* Sleeps until woken, a bell rings or a stream is ready; calls ready() for streams. */
-int eng_thread_wait(struct eng_thread *t, int timeout_ms,
-	void (*ready)(struct eng_thread *t, struct eng_stream *s, uint32_t events));
+/* Sleeps until woken, a bell rings or a stream is ready. */
+int eng_thread_wait(struct eng_thread *t, int timeout_ms);
+/* True if there were any. */
+bool eng_run_commands(struct eng_thread *t);
 /* Closes the streams of a link that belong to this thread. */
 void eng_close_link(struct eng_thread *t, uint32_t link);
 
@@ -160,9 +183,5 @@ void eng_xfer_publish(struct eng_thread *t, struct eng_xfer *x, uint32_t seg);
 void eng_xfer_work_done(struct eng_thread *t, struct eng_xfer *x);
 /* hosts == 1: reduces one segment that nobody has claimed. False: nothing to do now. */
 bool eng_xfer_reduce_local(struct eng_thread *t, struct eng_xfer *x);
-
-/* engine_rx.c, engine_tx.c */
-void *eng_rx_main(void *thread);
-void *eng_tx_main(void *thread);
 
 #endif

@@ -287,8 +287,9 @@ static void on_readable(struct eng_thread *t, struct eng_stream *s, uint32_t eve
 	}
 }
 
-static void start(struct eng *e, struct eng_xfer *x)
+static void start(struct eng_thread *t, struct eng_xfer *x)
 {
+	struct eng *e = t->e;
 	struct eng_xfer **b = bucket_of(e, x->spec.seq);
 
 	e->rx_local += x->spec.plan.hosts == 1;
@@ -310,16 +311,6 @@ static void forget(struct eng_thread *t, struct eng_xfer *x)
 		if (s->xfer == x)
 			s->xfer = NULL; /* the rest is read and dropped */
 	eng_notify(t, eng_pack_ptr(x, ENG_NOTE_ACK), x->cancelled);
-}
-
-static void add_stream(struct eng_thread *t, struct eng_stream *s)
-{
-	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = s};
-
-	s->next = t->streams;
-	t->streams = s;
-	if (epoll_ctl(t->epfd, EPOLL_CTL_ADD, s->fd, &ev) < 0)
-		eng_break_link(t, s->link, strerror(errno));
 }
 
 /* Headers that came before their transfer was started here, and the ones that never will be. */
@@ -345,34 +336,6 @@ static void unpark(struct eng_thread *t)
 	}
 }
 
-static bool run_commands(struct eng_thread *t)
-{
-	bool any = false;
-	uint64_t c;
-
-	while (cc_spsc_pop(&t->commands, &c)) {
-		any = true;
-		switch ((enum eng_command)eng_tag(c)) {
-		case ENG_CMD_START:
-			start(t->e, eng_ptr(c));
-			break;
-		case ENG_CMD_FORGET:
-			forget(t, eng_ptr(c));
-			break;
-		case ENG_CMD_STREAM:
-			add_stream(t, eng_ptr(c));
-			break;
-		case ENG_CMD_DROP:
-			eng_close_link(t, (uint32_t)(c >> ENG_TAG_BITS));
-			break;
-		case ENG_CMD_QUIT:
-			t->quit = true;
-			break;
-		}
-	}
-	return any;
-}
-
 static bool reduce_local(struct eng_thread *t)
 {
 	bool any = false;
@@ -384,12 +347,12 @@ static bool reduce_local(struct eng_thread *t)
 	return any;
 }
 
-void *eng_rx_main(void *thread)
+static void *rx_main(void *thread)
 {
 	struct eng_thread *t = thread;
 
 	while (!t->quit) {
-		bool busy = run_commands(t);
+		bool busy = eng_run_commands(t);
 
 		if (t->e->n_parked > 0)
 			unpark(t);
@@ -397,15 +360,24 @@ void *eng_rx_main(void *thread)
 			retry_deferred(t);
 		busy |= reduce_local(t);
 		if (busy) {
-			eng_thread_wait(t, 0, on_readable);
+			eng_thread_wait(t, 0);
 			continue;
 		}
 		atomic_store(&t->sleeping, true);
 		atomic_thread_fence(memory_order_seq_cst);
 		if (cc_spsc_empty(&t->commands))
-			eng_thread_wait(t, t->e->n_parked > 0 ? 1000 : -1, on_readable);
+			eng_thread_wait(t, t->e->n_parked > 0 ? 1000 : -1);
 		else
 			atomic_store(&t->sleeping, false);
 	}
 	return NULL;
 }
+
+const struct eng_role eng_rx_role = {
+	.name = "pccl-rx",
+	.main = rx_main,
+	.stream_events = EPOLLIN,
+	.on_ready = on_readable,
+	.start = start,
+	.forget = forget,
+};

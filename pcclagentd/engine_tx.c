@@ -207,8 +207,10 @@ static void on_ready(struct eng_thread *t, struct eng_stream *s, uint32_t events
 		s->writable = true;
 }
 
-static void start(struct eng *e, struct eng_xfer *x)
+static void start(struct eng_thread *t, struct eng_xfer *x)
 {
+	struct eng *e = t->e;
+
 	if (!e->active) {
 		x->tx_next = x;
 		e->active = x;
@@ -260,44 +262,6 @@ static void forget(struct eng_thread *t, struct eng_xfer *x)
 	eng_notify(t, eng_pack_ptr(x, ENG_NOTE_ACK), x->cancelled);
 }
 
-static void add_stream(struct eng_thread *t, struct eng_stream *s)
-{
-	struct epoll_event ev = {.events = EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = s};
-
-	s->next = t->streams;
-	t->streams = s;
-	if (epoll_ctl(t->epfd, EPOLL_CTL_ADD, s->fd, &ev) < 0)
-		eng_break_link(t, s->link, strerror(errno));
-}
-
-static bool run_commands(struct eng_thread *t)
-{
-	bool any = false;
-	uint64_t c;
-
-	while (cc_spsc_pop(&t->commands, &c)) {
-		any = true;
-		switch ((enum eng_command)eng_tag(c)) {
-		case ENG_CMD_START:
-			start(t->e, eng_ptr(c));
-			break;
-		case ENG_CMD_FORGET:
-			forget(t, eng_ptr(c));
-			break;
-		case ENG_CMD_STREAM:
-			add_stream(t, eng_ptr(c));
-			break;
-		case ENG_CMD_DROP:
-			eng_close_link(t, (uint32_t)(c >> ENG_TAG_BITS));
-			break;
-		case ENG_CMD_QUIT:
-			t->quit = true;
-			break;
-		}
-	}
-	return any;
-}
-
 static bool reduce_local(struct eng_thread *t)
 {
 	struct eng_xfer *x = t->e->active;
@@ -313,48 +277,55 @@ static bool reduce_local(struct eng_thread *t)
 	return any;
 }
 
-static bool has_forwards(const struct eng *e)
+/* Is there a forward for a stream that can take it? One for a link whose streams are all full, or
+ * gone, is no reason to stay awake. */
+static bool can_forward(const struct eng_thread *t)
 {
+	const struct eng *e = t->e;
 	struct eng_xfer *x = e->active;
 
 	if (!x)
 		return false;
 	do {
 		x = x->tx_next;
-		if (!cc_spsc_empty(&x->forward))
-			return true;
+		if (cc_spsc_empty(&x->forward))
+			continue;
+		for (const struct eng_stream *s = t->streams; s; s = s->next)
+			if (s->writable && s->link == x->spec.tx_link)
+				return true;
 	} while (x != e->active);
 	return false;
 }
 
-static bool can_send(const struct eng_thread *t)
-{
-	for (const struct eng_stream *s = t->streams; s; s = s->next)
-		if (s->writable)
-			return true;
-	return false;
-}
-
-void *eng_tx_main(void *thread)
+static void *tx_main(void *thread)
 {
 	struct eng_thread *t = thread;
 
 	while (!t->quit) {
-		bool busy = run_commands(t);
+		bool busy = eng_run_commands(t);
 
 		busy |= pump(t);
 		busy |= reduce_local(t);
 		if (busy) {
-			if (!can_send(t))
-				eng_thread_wait(t, 0, on_ready);
+			/* Streams that were full may be writable again, or closed. */
+			eng_thread_wait(t, 0);
 			continue;
 		}
 		atomic_store(&t->sleeping, true);
 		atomic_thread_fence(memory_order_seq_cst);
-		if (cc_spsc_empty(&t->commands) && !(can_send(t) && has_forwards(t->e)))
-			eng_thread_wait(t, -1, on_ready);
+		if (cc_spsc_empty(&t->commands) && !can_forward(t))
+			eng_thread_wait(t, -1);
 		else
 			atomic_store(&t->sleeping, false);
 	}
 	return NULL;
 }
+
+const struct eng_role eng_tx_role = {
+	.name = "pccl-tx",
+	.main = tx_main,
+	.stream_events = EPOLLOUT | EPOLLRDHUP | EPOLLET,
+	.on_ready = on_ready,
+	.start = start,
+	.forget = forget,
+};

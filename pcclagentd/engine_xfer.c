@@ -58,12 +58,12 @@ static uint32_t count_work(const struct eng_xfer_spec *s)
 	uint32_t work = 0;
 
 	for (uint32_t chunk = 0; chunk < s->plan.hosts; chunk++) {
-		uint32_t filled = 0, times = 1;
+		uint64_t elements = cc_plan_chunk(&s->plan, chunk).len / s->plan.esize;
+		uint32_t filled = s->plan.segs_per_chunk, times = 1;
 
-		for (uint32_t i = 0; i < s->plan.segs_per_chunk; i++)
-			filled +=
-				cc_plan_segment(&s->plan, chunk * s->plan.segs_per_chunk + i).len >
-				0;
+		/* The elements are spread evenly. */
+		if (elements < filled)
+			filled = (uint32_t)elements;
 		if (s->plan.hosts > 1) {
 			times += !cc_plan_is_owner(&s->plan, chunk, s->pos);
 			times += cc_plan_forwards_result(&s->plan, chunk, s->pos);

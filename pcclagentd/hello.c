@@ -177,6 +177,8 @@ static void refuse(struct half *h, enum wlk_code code, const char *text)
 static struct in_link *join_link(struct half *h, struct run *r, const struct wlk_hello *hello)
 {
 	struct in_link *l = find_in_link(r, &hello->from);
+	struct agentd *d = r->d;
+	uint32_t id = r->id;
 
 	if (hello->stream > 0) {
 		if (l && l->n_streams == hello->n_streams && !(l->have >> hello->stream & 1))
@@ -187,6 +189,11 @@ static struct in_link *join_link(struct half *h, struct run *r, const struct wlk
 	}
 	if (l)
 		in_link_broken(r, l, "the other agent opened the link anew");
+	/* What that set off may have ended the run. */
+	if (!run_find(d, id)) {
+		refuse(h, WLK_REFUSED_RUN, "the run has ended here");
+		return NULL;
+	}
 	if (r->n_in_links >= IN_LINKS_MAX) {
 		refuse(h, WLK_REFUSED_LIMIT, "too many links into this agent");
 		return NULL;
@@ -194,7 +201,7 @@ static struct in_link *join_link(struct half *h, struct run *r, const struct wlk
 	l = calloc(1, sizeof *l);
 	if (!l)
 		agentd_out_of_memory("links");
-	*l = (struct in_link){.num = ++r->d->next_link,
+	*l = (struct in_link){.num = ++d->next_link,
 		.run = r,
 		.peer = hello->from,
 		.n_streams = hello->n_streams};

@@ -288,6 +288,9 @@ struct result *result_find(struct agentd *d, uint32_t session, uint64_t region);
 /* The session gets the region's descriptor: remember. False: too many. */
 bool result_add_mapper(struct result *res, uint32_t session);
 bool result_is_mapped(const struct result *res, uint32_t session);
+/* The communicator's shim may have given its mappings up: results that its session is taken to have
+ * mapped are not used again. */
+void result_comm_closed(struct agentd *d, const struct comm *c);
 void result_tick(struct agentd *d, uint64_t now);
 void result_free_all(struct agentd *d);
 
@@ -331,6 +334,8 @@ uint32_t out_link_count(const struct run *r);
 /* ---- xfer.c ---- */
 
 void xfer_start(struct run *r, const struct agt_xfer *t);
+/* What other hosts send of this operation is not wanted here. */
+void xfer_skip(struct run *r, uint64_t seq);
 void xfer_cancel(struct run *r, uint64_t seq);
 void xfer_free(struct run *r, uint64_t seq);
 void xfer_event(struct run *r, const struct eng_event *ev);

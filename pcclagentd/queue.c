@@ -269,6 +269,7 @@ static void close_comm(struct agentd *d, struct comm *c)
 {
 	HASH_DEL(d->comms, c);
 	c->closed = true;
+	result_comm_closed(d, c);
 	comm_leave_engine(c);
 	cc_watch_free(c->watch);
 	close(c->sq_bell);

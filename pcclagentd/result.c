@@ -186,6 +186,17 @@ bool result_add_mapper(struct result *res, uint32_t session)
 	return true;
 }
 
+void result_comm_closed(struct agentd *d, const struct comm *c)
+{
+	struct result *res;
+
+	DL_FOREACH(d->results, res)
+	{
+		if (result_is_mapped(res, c->session))
+			res->abandoned = true;
+	}
+}
+
 void result_tick(struct agentd *d, uint64_t now)
 {
 	struct result *res, *tmp;

@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/cc_shm.h"
 #include "pcclagentd/io.h"
 
 #define PACKETS_PER_TURN 32u
@@ -192,7 +193,12 @@ static void handle_region(struct agentd *d, struct session *s, const struct wl_r
 	default:
 		res = result_find(d, s->id, q->region);
 		if (res && result_add_mapper(res, s->id)) {
-			region = res->region;
+			/* Others have it mapped too: nobody but the agent writes. */
+			fd = cc_shm_read_only(res->region->fd);
+			region = fd < 0 ? NULL : res->region;
+			r.code = fd < 0 ? WIRE_INTERNAL_ERROR : WIRE_SUCCESS;
+			snprintf(r.text, sizeof r.text, "%s",
+				fd < 0 ? "the agent is out of descriptors" : "");
 			break;
 		}
 		r.code = WIRE_INVALID_USAGE;
@@ -203,11 +209,9 @@ static void handle_region(struct agentd *d, struct session *s, const struct wl_r
 	if (region) {
 		r.region = region->id;
 		r.size = region->size;
-		if (fd < 0)
-			fd = region->fd;
 	}
 	session_reply(d, s->id, &r, &fd, fd >= 0 ? 1 : 0);
-	if (q->type == WL_REGION_ALLOC && fd >= 0)
+	if (fd >= 0)
 		close(fd);
 }
 

@@ -176,8 +176,16 @@ void xfer_start(struct run *r, const struct agt_xfer *t)
 	x->run = r;
 	HASH_ADD(hh, r->xfers, seq, sizeof x->seq, x);
 	code = start(x, t, text);
-	if (code != WIRE_SUCCESS)
-		tell_failed(x, t, code, text);
+	if (code == WIRE_SUCCESS)
+		return;
+	eng_skip(r->eng, t->seq);
+	tell_failed(x, t, code, text);
+}
+
+void xfer_skip(struct run *r, uint64_t seq)
+{
+	if (r->eng)
+		eng_skip(r->eng, seq);
 }
 
 void xfer_cancel(struct run *r, uint64_t seq)

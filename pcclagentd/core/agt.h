@@ -103,6 +103,7 @@ enum agt_action_type {
 	AGT_ACT_XFER_START, /* run, xfer */
 	AGT_ACT_XFER_CANCEL, /* run, xfer.seq; answered by XFER_CANCELLED, also after XFER_DONE */
 	AGT_ACT_XFER_FREE,   /* run, xfer.seq: after DONE (ok) or CANCELLED: give its memory back */
+	AGT_ACT_XFER_SKIP,   /* run, xfer.seq: started elsewhere, not here: drop what comes of it */
 	AGT_ACT_LOG,         /* level (as in syslog), text */
 };
 

@@ -273,7 +273,8 @@ void agt_session_open(struct agt *a, const struct agt_event *ev);
 void agt_session_closed(struct agt *a, const struct agt_event *ev);
 void agt_request(struct agt *a, const struct agt_event *ev);
 struct agt_comm *agt_comm_find(struct agt *a, uint32_t id);
-/* Publishes what has changed. */
+/* Publishes what has changed since the last call of the application ended: at that end, and not
+ * before, so that peers that go by the same calls also see the same numbers. */
 void agt_comm_publish(struct agt *a, struct agt_comm *c);
 /* Answers the request that waits, if one does. */
 void agt_comm_answer(struct agt *a, struct agt_comm *c, uint32_t code, const char *text);
@@ -313,7 +314,7 @@ void agt_group_put(struct agt_run *r, struct agt_group *g);
 void agt_round_begin(struct agt *a, struct agt_run *r, const struct wm_round *m);
 void agt_round_commit(struct agt *a, struct agt_run *r, const struct wm_commit *m);
 void agt_round_clear(struct agt_round *rd);
-void agt_world_set(struct agt *a, struct agt_run *r, const struct wm_world *w);
+void agt_world_set(struct agt_run *r, const struct wm_world *w);
 void agt_link_event(struct agt *a, const struct agt_event *ev);
 bool agt_link_is_up(struct agt_run *r, const struct cc_id *peer);
 void agt_links_sweep(struct agt *a, struct agt_run *r);

@@ -110,6 +110,7 @@ static void member_complete(struct agt *a, const struct agt_op *o, const struct 
 	c->n_ops--;
 	if (done.code != WIRE_SUCCESS)
 		agt_burst_add(&c->burst, o->key.tag);
+	agt_comm_publish(a, c);
 	agt_complete(a, c->id, m->sqe.slot, &done);
 	if (c->state == AGT_COMM_LEAVING && c->n_ops == 0)
 		agt_comm_finish(a, c);
@@ -245,6 +246,14 @@ static void op_failed(struct agt *a, struct agt_op *o, const struct cc_id *suspe
 	o->ok = false;
 }
 
+static void xfer_skip(struct agt *a, const struct agt_run *r, uint64_t seq)
+{
+	struct agt_action *x = agt_emit(a, AGT_ACT_XFER_SKIP);
+
+	x->run = r->id;
+	x->u.xfer.seq = seq;
+}
+
 static int by_rank(const void *x, const void *y)
 {
 	const struct agt_op_member *m = x, *n = y;
@@ -326,6 +335,7 @@ void agt_op_start(struct agt *a, struct agt_run *r, const struct wm_op_start *m)
 	}
 	r->last_seq = m->seq;
 	if (!o) {
+		xfer_skip(a, r, m->seq);
 		op_report(a, r, m->seq, NULL, "no local peer takes part any more");
 		return;
 	}
@@ -341,10 +351,12 @@ void agt_op_start(struct agt *a, struct agt_run *r, const struct wm_op_start *m)
 		return;
 	}
 	why = cannot_start(o, g, &suspect);
-	if (why)
+	if (why) {
+		xfer_skip(a, r, m->seq);
 		op_failed(a, o, suspect, why);
-	else
+	} else {
 		xfer_start(a, o, g);
+	}
 }
 
 void agt_op_abort(struct agt *a, struct agt_run *r, const struct wm_op_abort *m)

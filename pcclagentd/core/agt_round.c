@@ -359,7 +359,7 @@ void agt_round_commit(struct agt *a, struct agt_run *r, const struct wm_commit *
 		r->check_links = true;
 	}
 	r->epoch = m->epoch;
-	agt_world_set(a, r, &m->world);
+	agt_world_set(r, &m->world);
 	if (!m->accept)
 		return;
 	DL_FOREACH2 (r->comms, c, next_r) {
@@ -385,10 +385,9 @@ static void group_lost(struct agt_run *r, const struct agt_group *g)
 	}
 }
 
-void agt_world_set(struct agt *a, struct agt_run *r, const struct wm_world *w)
+void agt_world_set(struct agt_run *r, const struct wm_world *w)
 {
 	struct agt_group *g;
-	struct agt_comm *c;
 	uint32_t i;
 
 	r->world = *w;
@@ -405,9 +404,6 @@ void agt_world_set(struct agt *a, struct agt_run *r, const struct wm_world *w)
 			group_lost(r, g);
 		g->losses = w->own[i].losses;
 	}
-	DL_FOREACH2 (r->comms, c, next_r)
-		if (c->state == AGT_COMM_ACCEPTED)
-			agt_comm_publish(a, c);
 	r->check_votes = true;
 }
 

@@ -392,6 +392,7 @@ static void got_pending_answer(struct agt *a, struct agt_run *r, const struct wm
 		if (c->wait != WL_ARE_PENDING)
 			continue;
 		c->wait = 0;
+		agt_comm_publish(a, c);
 		x = agt_emit(a, AGT_ACT_REPLY);
 		x->session = c->session->id;
 		x->u.reply.req_id = c->wait_req;
@@ -415,7 +416,7 @@ static void got_msg(struct agt *a, struct agt_run *r, const struct wm_msg *m)
 		agt_round_commit(a, r, &m->u.commit);
 		break;
 	case WM_WORLD:
-		agt_world_set(a, r, &m->u.world);
+		agt_world_set(r, &m->u.world);
 		break;
 	case WM_OP_START:
 		agt_op_start(a, r, &m->u.op_start);

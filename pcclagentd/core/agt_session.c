@@ -118,6 +118,7 @@ void agt_comm_answer(struct agt *a, struct agt_comm *c, uint32_t code, const cha
 	if (!c->wait)
 		return;
 	c->wait = 0;
+	agt_comm_publish(a, c);
 	agt_reply(a, c, c->wait_req, code, text);
 }
 

@@ -183,6 +183,7 @@ void agt_submit(struct agt *a, const struct agt_event *ev)
 		a->refused++;
 		done.code = v.code;
 		memcpy(done.text, v.text, sizeof done.text);
+		agt_comm_publish(a, c);
 		agt_complete(a, c->id, s->slot, &done);
 		return;
 	}

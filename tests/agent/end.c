@@ -68,6 +68,7 @@ START_TEST(a_voter_that_dies_spoils_the_start)
 	ck_assert_uint_eq(fx_sent(f, WM_LEAVE), 1);
 	fx_op_start(f, 1, 7, 5, 1); /* was under way */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_START), 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_SKIP), 1);
 	ck_assert(!fx_msg(f, WM_OP_REPORT, 0)->u.op_report.ok);
 	fx_op_abort(f, 1, 7, 5, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1);

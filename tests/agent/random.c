@@ -265,6 +265,10 @@ static void saw(struct world *w, const struct agt_action *x)
 		ck_assert(t && (t->cancelled || (t->ok && !t->cancel)));
 		t->live = false;
 		break;
+	case AGT_ACT_XFER_SKIP:
+		ck_assert(!w->runs[x->run].closed);
+		ck_assert_ptr_null(xfer_find(w, x->run, x->u.xfer.seq));
+		break;
 	case AGT_ACT_LOG:
 		break;
 	}

@@ -32,6 +32,7 @@ static void renew(void *arg)
 
 	pthread_mutex_lock(&f->lock);
 	agentd_get_stats(f->agent, &f->stats);
+	f->renewed++;
 	stop = f->stop;
 	pthread_cond_broadcast(&f->cond);
 	pthread_mutex_unlock(&f->lock);
@@ -86,27 +87,40 @@ void fx_stop(struct fx *f)
 	rmdir(f->dir);
 }
 
-struct agentd_stats fx_stats(struct fx *f)
+static bool always(const struct agentd_stats *s, uint64_t arg)
+{
+	(void)s;
+	(void)arg;
+	return true;
+}
+
+static struct agentd_stats await_stats(
+	struct fx *f, bool (*done)(const struct agentd_stats *s, uint64_t arg), uint64_t arg)
 {
 	struct agentd_stats s;
+	struct timespec end;
+	uint32_t before;
 
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += FX_TIMEOUT_MS / 1000;
 	pthread_mutex_lock(&f->lock);
+	before = f->renewed;
+	while (f->renewed == before || !done(&f->stats, arg))
+		ck_assert_msg(pthread_cond_timedwait(&f->cond, &f->lock, &end) == 0,
+			"the agent did not get there in time");
 	s = f->stats;
 	pthread_mutex_unlock(&f->lock);
 	return s;
 }
 
+struct agentd_stats fx_stats(struct fx *f)
+{
+	return await_stats(f, always, 0);
+}
+
 void fx_await(struct fx *f, bool (*done)(const struct agentd_stats *s, uint64_t arg), uint64_t arg)
 {
-	struct timespec end;
-
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += FX_TIMEOUT_MS / 1000;
-	pthread_mutex_lock(&f->lock);
-	while (!done(&f->stats, arg))
-		ck_assert_msg(pthread_cond_timedwait(&f->cond, &f->lock, &end) == 0,
-			"the agent did not get there in time");
-	pthread_mutex_unlock(&f->lock);
+	await_stats(f, done, arg);
 }
 
 unsigned fx_count_fds(void)

@@ -27,11 +27,13 @@ struct fx {
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	struct agentd_stats stats; /* renewed every few milliseconds */
+	uint32_t renewed;          /* how often */
 	bool stop;
 };
 
 void fx_start(struct fx *f, void (*tweak)(struct agentd_config *c));
 void fx_stop(struct fx *f);
+/* Both look at figures that are newer than the call. */
 struct agentd_stats fx_stats(struct fx *f);
 void fx_await(struct fx *f, bool (*done)(const struct agentd_stats *s, uint64_t arg), uint64_t arg);
 /* Descriptors of this process. */

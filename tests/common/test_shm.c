@@ -71,6 +71,29 @@ START_TEST(memory_that_could_shrink_is_refused)
 }
 END_TEST
 
+START_TEST(read_only_means_read_only)
+{
+	void *mine, *theirs;
+	struct stat st;
+	int fd, ro;
+
+	ck_assert_int_eq(cc_shm_create("test", 4096, &fd, &mine), 0);
+	ro = cc_shm_read_only(fd);
+	ck_assert_int_ge(ro, 0);
+	ck_assert_int_eq(cc_shm_map(ro, 4096, &theirs), 0);
+	strcpy(mine, "seen");
+	ck_assert_str_eq(theirs, "seen");
+	ck_assert_int_lt(mprotect(theirs, 4096, PROT_READ | PROT_WRITE), 0);
+	/* nor can another user open it anew for writing */
+	ck_assert_int_eq(fstat(ro, &st), 0);
+	ck_assert_int_eq(st.st_mode & 0777, 0600);
+	cc_shm_unmap(mine, 4096);
+	cc_shm_unmap(theirs, 4096);
+	close(fd);
+	close(ro);
+}
+END_TEST
+
 START_TEST(sizes_are_checked)
 {
 	void *map, *other;
@@ -146,6 +169,7 @@ int main(void)
 	tcase_add_test(tc, size_is_sealed_and_rounded_to_pages);
 	tcase_add_test(tc, memory_that_could_shrink_is_refused);
 	tcase_add_test(tc, sizes_are_checked);
+	tcase_add_test(tc, read_only_means_read_only);
 	tcase_add_test(tc, wait_returns_at_once_or_in_time);
 	tcase_add_test(tc, wakes_across_mappings);
 	suite_add_tcase(suite, tc);

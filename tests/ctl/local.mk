@@ -16,4 +16,4 @@ tests_ctl_test_pcclctl_LDADD = pcclctl/libpcclctl.la common/libcommon.la proto/l
 
 # The real programs together.
 TESTS += tests/ctl/programs.py
-EXTRA_DIST += tests/ctl/programs.py
+EXTRA_DIST += tests/ctl/README.md tests/ctl/programs.py

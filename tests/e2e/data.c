@@ -163,8 +163,8 @@ static bool less(const struct type *t, uint64_t a, uint64_t b)
 	return t->is_signed ? extend(t, a) < extend(t, b) : a < b;
 }
 
-static bool integer_right(const struct type *t, pcclRedOp_t op, const uint64_t *v, uint32_t n,
-	uint64_t got)
+static bool integer_right(
+	const struct type *t, pcclRedOp_t op, const uint64_t *v, uint32_t n, uint64_t got)
 {
 	uint64_t mask = t->size == 8 ? UINT64_MAX : ((uint64_t)1 << (8 * t->size)) - 1;
 	uint64_t acc = v[0];
@@ -212,8 +212,8 @@ static long double float_value(const struct type *t, uint64_t bits)
 	return bits >> (t->mantissa + t->exponent) & 1 ? -v : v;
 }
 
-static bool float_right(const struct type *t, pcclRedOp_t op, const uint64_t *bits, uint32_t n,
-	uint64_t got_bits)
+static bool float_right(
+	const struct type *t, pcclRedOp_t op, const uint64_t *bits, uint32_t n, uint64_t got_bits)
 {
 	long double sum = 0, magnitude = 0, product = 1, low = INFINITY, high = -INFINITY;
 	long double got = float_value(t, got_bits), want;
@@ -266,8 +266,8 @@ int64_t data_wrong(const void *result, const struct data_spec *s, pcclRedOp_t op
 
 		for (uint32_t k = 0; k < n_ids; k++)
 			v[k] = element(s, streams[k], i);
-		if (t->is_float ? !float_right(t, op, v, n_ids, got) :
-				  !integer_right(t, op, v, n_ids, got))
+		if (t->is_float ? !float_right(t, op, v, n_ids, got)
+				: !integer_right(t, op, v, n_ids, got))
 			return (int64_t)i;
 	}
 	return -1;

@@ -14,13 +14,14 @@
 
 #define DATA_IDS_MAX 64u
 
-/* An operand. Floating-point values are +-[0.5, 2), so that neither sums nor products of a few leave
- * the range of any type; integers are any. */
+/* An operand. Floating-point values are +-[0.5, 2), so that neither sums nor products of a few
+ * leave the range of any type; integers are any. */
 struct data_spec {
 	pcclDataType_t type;
 	size_t count;
 	uint64_t seed;
-	bool special; /* a quarter of floating-point values: NaN, infinities, zeros, subnormals, limits */
+	bool special; /* a quarter of floating-point values: NaN, infinities, zeros, subnormals,
+			 limits */
 };
 
 /* "f32" and so on; -1 when there is no such type or operation. */
@@ -35,9 +36,9 @@ void data_fill(void *buf, const struct data_spec *s, uint32_t id);
 int64_t data_differs(const void *buf, const struct data_spec *s, uint32_t id);
 
 /*
- * The first element of a result that cannot come of the contributions of these peers, or -1. Integers
- * and extremes must be exact; sums, averages and products must lie within the error that roundings
- * after each contribution can add up to. Special floating-point values are not judged.
+ * The first element of a result that cannot come of the contributions of these peers, or -1.
+ * Integers and extremes must be exact; sums, averages and products must lie within the error that
+ * roundings after each contribution can add up to. Special floating-point values are not judged.
  */
 int64_t data_wrong(const void *result, const struct data_spec *s, pcclRedOp_t op,
 	const uint32_t *ids, uint32_t n_ids);

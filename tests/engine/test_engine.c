@@ -507,6 +507,158 @@ START_TEST(forged_segments_are_refused)
 }
 END_TEST
 
+static void send_segment(int fd, const struct cc_plan *plan, uint64_t seq, uint32_t seg)
+{
+	struct cc_span span = cc_plan_segment(plan, seg);
+	struct wlk_data d = {.phase = WLK_REDUCE,
+		.group = 5,
+		.epoch = 3,
+		.seq = seq,
+		.tag = 77,
+		.seg = seg,
+		.len = (uint32_t)span.len,
+		.offset = span.off};
+	uint8_t hdr[WLK_DATA_SIZE], *zero = calloc(span.len, 1);
+
+	wlk_data_put(hdr, &d);
+	ck_assert_int_eq(send(fd, hdr, sizeof hdr, 0), sizeof hdr);
+	ck_assert_int_eq(send(fd, zero, span.len, 0), (ssize_t)span.len);
+	free(zero);
+}
+
+/* One real host at position 0 of 2; the test is the other one. */
+static void start_alone(struct net *n, const struct op *o, struct cc_plan *plan)
+{
+	n->h[0].n_members = 1;
+	prepare(n, o);
+	n->hosts = 2;
+	start_one(n, o, 0, 2);
+	n->hosts = 1;
+	ck_assert_int_eq(cc_plan_init(plan, o->count, 4, 2, o->segment_max), 0);
+}
+
+static void cancel_alone(struct net *n, uint64_t seq)
+{
+	struct eng_event ev;
+
+	eng_cancel(n->h[0].e, seq);
+	ck_assert(wait_event(&n->h[0], &ev, WAIT_MS));
+	ck_assert_int_eq(ev.type, ENG_XFER_CANCELLED);
+	eng_release(n->h[0].e, seq);
+	cleanup(n);
+	net_down(n);
+}
+
+/* A link that is full, with segments to be forwarded on it, goes on when it is writable again,
+ * although another link is writable all the time. */
+START_TEST(a_full_link_beside_an_idle_one)
+{
+	struct net n;
+	struct op o = {.seq = 1,
+		.count = 16u << 20,
+		.op = KRN_SUM,
+		.segment_max = CC_PLAN_SEGMENT_MAX};
+	uint64_t left = o.count * 2 + CC_PLAN_SEGMENT_MAX;
+	static uint8_t buf[1 << 16];
+	struct cc_plan plan;
+	int out[2], idle[2], in[2];
+
+	net_up(&n, 1, 1);
+	tcp_pair(out);
+	tcp_pair(idle);
+	tcp_pair(in);
+	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, out[0]), 0);
+	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 9, idle[0]), 0);
+	ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 2, in[1]), 0);
+	start_alone(&n, &o, &plan);
+	poll(NULL, 0, 100); /* no event tells that the socket is full */
+	send_segment(in[0], &plan, 1, plan.segs_per_chunk);
+	poll(NULL, 0, 100); /* nor that the segment waits to be forwarded */
+	left += (uint64_t)WLK_DATA_SIZE * (plan.segs_per_chunk + 1);
+	while (left > 0) {
+		struct pollfd p = {.fd = out[1], .events = POLLIN};
+		ssize_t got;
+
+		ck_assert_msg(poll(&p, 1, 5000) == 1, "the link stands still");
+		got = read(out[1], buf, sizeof buf);
+		ck_assert_int_gt(got, 0);
+		left -= (uint64_t)got;
+	}
+	cancel_alone(&n, 1);
+	close(out[1]);
+	close(idle[1]);
+	close(in[0]);
+}
+END_TEST
+
+/* What comes of a transfer that does not take place here holds nothing up. */
+START_TEST(skipped_transfers_hold_nothing_up)
+{
+	struct net n;
+	struct op o = {
+		.seq = 1, .count = 100000, .op = KRN_SUM, .segment_max = CC_PLAN_SEGMENT_MAX};
+	struct eng_progress p = {.segs_done = 0};
+	struct eng_event ev;
+	struct cc_plan plan;
+	int in[2], out[2];
+
+	net_up(&n, 1, 1);
+	tcp_pair(in);
+	tcp_pair(out);
+	ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 2, in[1]), 0);
+	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, out[0]), 0);
+	start_alone(&n, &o, &plan);
+	/* Behind a segment of the second one, all that the first one still needs. */
+	send_segment(in[0], &plan, 2, plan.segs_per_chunk);
+	for (uint32_t i = 0; i < plan.segs_per_chunk; i++)
+		send_segment(in[0], &plan, 1, plan.segs_per_chunk + i);
+	ck_assert(!wait_event(&n.h[0], &ev, 50));
+	eng_skip(n.h[0].e, 2);
+	for (unsigned ms = 0; p.segs_done < plan.segs_per_chunk; ms++) {
+		ck_assert_uint_lt(ms, WAIT_MS);
+		ck_assert(eng_get_progress(n.h[0].e, 1, &p));
+		poll(NULL, 0, 1);
+	}
+	cancel_alone(&n, 1);
+	close(in[0]);
+	close(out[1]);
+}
+END_TEST
+
+/* More transfers than the rings hold end at once: loop and threads do not wait for each other. */
+START_TEST(thousands_cancelled_at_once)
+{
+	enum { OPS = 10000 };
+	struct net n;
+	struct eng_xfer_spec s = {.dtype = KRN_U32,
+		.op = KRN_SUM,
+		.world = 2,
+		.n_members = 1,
+		.segment_max = CC_PLAN_SEGMENT_MAX};
+	static _Atomic uint8_t flags[64];
+	static uint32_t in[4], area[4];
+	struct shm_slot slot;
+	struct eng_event ev;
+
+	memset(&slot, 0, sizeof slot);
+	net_up(&n, 1, 1);
+	ck_assert_int_eq(cc_plan_init(&s.plan, 4, 4, 1, s.segment_max), 0);
+	s.area = (uint8_t *)area;
+	s.flags = flags;
+	s.members[0] = (struct eng_member){.in = (uint8_t *)in, .slot = &slot, .staged = true};
+	for (s.seq = 1; s.seq <= OPS; s.seq++)
+		ck_assert_int_eq(eng_start(n.h[0].e, &s), 0);
+	for (uint64_t seq = OPS; seq >= 1; seq--)
+		eng_cancel(n.h[0].e, seq);
+	for (uint64_t i = 0; i < OPS; i++) {
+		ck_assert(wait_event(&n.h[0], &ev, WAIT_MS));
+		ck_assert_int_eq(ev.type, ENG_XFER_CANCELLED);
+		eng_release(n.h[0].e, ev.seq);
+	}
+	net_down(&n);
+}
+END_TEST
+
 /* Many at once, and the hosts start them at different times (always in the master's order). */
 START_TEST(many_in_flight)
 {
@@ -576,6 +728,9 @@ int main(void)
 	tcase_add_test(tc, early_segments_wait);
 	tcase_add_test(tc, garbage_breaks_only_its_link);
 	tcase_add_test(tc, forged_segments_are_refused);
+	tcase_add_test(tc, a_full_link_beside_an_idle_one);
+	tcase_add_test(tc, skipped_transfers_hold_nothing_up);
+	tcase_add_test(tc, thousands_cancelled_at_once);
 	tcase_add_test(tc, many_in_flight);
 	suite_add_tcase(s, tc);
 	r = srunner_create(s);

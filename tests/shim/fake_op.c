@@ -59,7 +59,9 @@ void fake_segment(struct fake_op *op, uint32_t seg)
 	for (uint64_t i = span.off; i < span.off + span.len; i++)
 		to[i] = op->in[i] ^ FAKE_XOR;
 	atomic_store(&op->flags[seg], 1);
-	if (atomic_load(&op->slot->wait) == SHM_WAIT_SEGMENTS &&
+	/* Nobody waits for what is in its place already. */
+	if (op->mode != SHM_RESULT_UNDO &&
+		atomic_load(&op->slot->wait) == SHM_WAIT_SEGMENTS &&
 		atomic_exchange(&op->slot->wait, SHM_WAIT_AWAKE) != SHM_WAIT_AWAKE)
 		cc_futex_wake(&op->slot->wait, 1);
 }

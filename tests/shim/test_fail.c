@@ -4,6 +4,7 @@
  * the caller's buffers are as before the call.
  */
 #include <pthread.h>
+#include <sched.h>
 
 #include "tests/shim/buffers.h"
 
@@ -133,6 +134,33 @@ START_TEST(an_agent_that_dies_leaves_buffers_alone)
 		"pcclConnect");
 	fx_assert_succeeds(pcclConnect(fx_comm));
 	check_next(p);
+	bf_free(&b);
+}
+END_TEST
+
+/* The waiter sleeps from before the agent begins until after it has died. */
+START_TEST(an_agent_that_dies_while_we_sleep)
+{
+	enum placement p = (enum placement)_i;
+	struct buffers first = bf_new(p, BYTES, 2), b = bf_new(p, BYTES, 1);
+	pcclAsyncReduceOp_t h = bf_launch(&first, 5);
+	struct fake_op op = fake_take(fx_agent);
+	struct call call;
+
+	/* The slot's result region is mapped from now on. */
+	fake_begin(&op, bf_mode(p), 3, SEGMENT);
+	fake_end(&op, pcclRankConnectionLost, "a peer was lost");
+	fx_assert_fails(pcclAwaitAsyncReduce(&h, NULL), pcclRankConnectionLost, "lost");
+	bf_free(&first);
+	begin_call(&call, &b);
+	op = fake_take(fx_agent);
+	fake_await_input(&op, op.bytes);
+	while (atomic_load(&op.slot->wait) == SHM_WAIT_AWAKE)
+		sched_yield();
+	play(&op, HALF, bf_mode(p));
+	fake_hang_up(fx_agent);
+	end_call(&call, pcclAgentUnavailable, "closed the connection");
+	bf_assert_untouched(&b);
 	bf_free(&b);
 }
 END_TEST
@@ -362,6 +390,7 @@ int main(void)
 	tcase_set_timeout(tc, 30);
 	tcase_add_loop_test(tc, an_abort_leaves_buffers_alone, 0, PLACEMENTS * STAGES);
 	tcase_add_loop_test(tc, an_agent_that_dies_leaves_buffers_alone, 0, PLACEMENTS * STAGES);
+	tcase_add_loop_test(tc, an_agent_that_dies_while_we_sleep, 0, PLACEMENTS);
 	tcase_add_loop_test(tc, an_agent_that_dies_unseen, 0, PLACEMENTS);
 	tcase_add_test(tc, a_result_that_is_there_counts);
 	tcase_add_loop_test(tc, lies_cost_the_operation_alone, 0, 2 * LIES);

@@ -236,7 +236,8 @@ static void returned(struct sim *s, struct sim_peer *p, const struct wl_reply *r
 	if (!ok && p->attrs.state == SHM_COMM_CONNECTED)
 		sim_fail(s, "peer %u: %s failed with %u: %s", p->no, state_names[p->state], r->code,
 			r->text);
-	check_attrs(s, p);
+	if (p->state != PEER_DESTROYING)
+		check_attrs(s, p);
 	switch (p->state) {
 	case PEER_CONNECTING:
 	case PEER_UPDATING:

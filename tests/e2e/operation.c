@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * All-reduces of a peer: their buffers, and what is wrong with them afterwards.
+ */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/e2e/data.h"
+#include "tests/e2e/peer.h"
+
+#define SLOTS      64
+#define GUARD      256u
+#define GUARD_BYTE 0xa5
+#define WHY_SIZE   160
+
+/* A buffer between guards. */
+struct area {
+	uint8_t *base;
+	uint8_t *data;
+	size_t bytes, size; /* of data; of all */
+	bool shared;
+};
+
+struct operation {
+	bool busy;
+	struct data_spec spec, other; /* of sendbuf, and what recvbuf holds before the call */
+	pcclReduceDescriptor_t desc;
+	struct contributors {
+		uint32_t id[DATA_IDS_MAX], n;
+	} ids, or_ids;
+	bool in_place, verify;
+	struct area send, recv;
+	pcclAsyncReduceOp_t handle;
+	pcclReduceInfo_t info;
+};
+
+static struct operation ops[SLOTS];
+
+/* ---- buffers */
+
+static void area_make(struct area *a, size_t bytes, size_t shift, bool shared)
+{
+	void *base;
+
+	a->bytes = bytes;
+	a->size = GUARD + shift + bytes + GUARD;
+	a->shared = shared;
+	if (shared) {
+		if (pcclMemAlloc(a->size, &base) != pcclSuccess)
+			die("pcclMemAlloc", pcclGetLastError());
+	} else if (posix_memalign(&base, 4096, a->size) != 0) {
+		die("memory", "exhausted");
+	}
+	a->base = base;
+	a->data = a->base + GUARD + shift;
+	memset(a->base, GUARD_BYTE, GUARD + shift);
+	memset(a->data + bytes, GUARD_BYTE, GUARD);
+}
+
+static bool area_intact(const struct area *a)
+{
+	for (const uint8_t *p = a->base; p < a->base + a->size; p++) {
+		if (p == a->data)
+			p += a->bytes;
+		if (*p != GUARD_BYTE)
+			return false;
+	}
+	return true;
+}
+
+static void area_free(struct area *a)
+{
+	if (!a->shared)
+		free(a->base);
+	else if (pcclMemFree(a->base) != pcclSuccess)
+		die("pcclMemFree", pcclGetLastError());
+	a->base = NULL;
+}
+
+/* ---- operations */
+
+static void contributors_parse(struct contributors *c, const char *text)
+{
+	while (*text && c->n < DATA_IDS_MAX) {
+		char *end;
+
+		c->id[c->n++] = (uint32_t)strtoul(text, &end, 10);
+		text = *end ? end + 1 : end;
+	}
+}
+
+static void operation_parse(struct operation *op)
+{
+	int type = data_type_parse(word("type", NULL)), red = data_op_parse(word("op", NULL));
+
+	if (type < 0 || red < 0)
+		die("no such type or operation", word("type", NULL));
+	memset(op, 0, sizeof *op);
+	op->spec = (struct data_spec){
+		.type = (pcclDataType_t)type,
+		.count = number("count", NULL),
+		.seed = number("seed", "1"),
+		.special = number("special", "0"),
+	};
+	op->other = op->spec;
+	op->other.seed = ~op->spec.seed;
+	op->desc = (pcclReduceDescriptor_t){
+		.count = op->spec.count,
+		.op = (pcclRedOp_t)red,
+		.tag = number("tag", "0"),
+		.src_descriptor = {.datatype = op->spec.type},
+	};
+	op->in_place = strcmp(word("place", "out"), "in") == 0;
+	op->verify = number("verify", "0");
+	contributors_parse(&op->ids, word("ids", ""));
+	contributors_parse(&op->or_ids, word("or", ""));
+}
+
+static void operation_prepare(struct operation *op)
+{
+	const char *mem = word("mem", "own");
+	bool both = strcmp(mem, "shared") == 0;
+	size_t size, shift;
+
+	operation_parse(op);
+	size = data_type_size(op->spec.type);
+	shift = number("shift", "0") * size;
+	area_make(&op->send, op->spec.count * size, shift, both || strcmp(mem, "send") == 0);
+	data_fill(op->send.data, &op->spec, peer.id);
+	if (op->in_place) {
+		op->recv = op->send;
+	} else {
+		area_make(
+			&op->recv, op->spec.count * size, shift, both || strcmp(mem, "recv") == 0);
+		data_fill(op->recv.data, &op->other, peer.id);
+	}
+	memset(&op->info, GUARD_BYTE, sizeof op->info);
+	op->busy = true;
+}
+
+static void operation_free(struct operation *op)
+{
+	if (!op->in_place)
+		area_free(&op->recv);
+	area_free(&op->send);
+	op->busy = false;
+}
+
+/* After a failure everything is as before the call. */
+static const char *judge_failure(const struct operation *op)
+{
+	pcclReduceInfo_t untouched;
+
+	memset(&untouched, GUARD_BYTE, sizeof untouched);
+	if (data_differs(op->send.data, &op->spec, peer.id) >= 0)
+		return "sendbuf changed by a failed call";
+	if (!op->in_place && data_differs(op->recv.data, &op->other, peer.id) >= 0)
+		return "recvbuf changed by a failed call";
+	if (op->info.local_world_size != untouched.local_world_size ||
+		op->info.tx_bytes != untouched.tx_bytes || op->info.rx_bytes != untouched.rx_bytes)
+		return "reduce info written by a failed call";
+	return NULL;
+}
+
+static const char *judge_success(const struct operation *op, char why[WHY_SIZE])
+{
+	const struct contributors *c = &op->ids;
+	int64_t at;
+
+	if (op->or_ids.n && op->info.local_world_size == op->or_ids.n)
+		c = &op->or_ids;
+	if (c->n && op->info.local_world_size != c->n) {
+		snprintf(why, WHY_SIZE, "world size %u in the result, not %u",
+			op->info.local_world_size, c->n);
+		return why;
+	}
+	if (!op->in_place) {
+		at = data_differs(op->send.data, &op->spec, peer.id);
+		if (at >= 0) {
+			snprintf(why, WHY_SIZE, "element %" PRId64 " of sendbuf changed", at);
+			return why;
+		}
+	}
+	if (op->verify && c->n) {
+		at = data_wrong(op->recv.data, &op->spec, op->desc.op, c->id, c->n);
+		if (at >= 0) {
+			snprintf(why, WHY_SIZE, "element %" PRId64 " of the result is wrong", at);
+			return why;
+		}
+	}
+	return NULL;
+}
+
+/* What is wrong with the buffers after a call, or NULL. */
+static const char *judge(const struct operation *op, pcclResult_t r, char why[WHY_SIZE])
+{
+	if (!area_intact(&op->send) || (!op->in_place && !area_intact(&op->recv)))
+		return "bytes beside a buffer were written";
+	return r == pcclSuccess ? judge_success(op, why) : judge_failure(op);
+}
+
+/* Calls that were lost before the one that is reported. */
+struct losses {
+	uint32_t n;
+	uint64_t first; /* when the first one returned, ns */
+	const char *wrong;
+};
+
+/* error: what pcclGetLastError said. */
+static void operation_report(struct operation *op, pcclResult_t r, uint64_t begin, uint64_t end,
+	const char *error, const struct losses *losses)
+{
+	char why[WHY_SIZE];
+	const char *wrong = losses->wrong ? losses->wrong : judge(op, r, why);
+
+	printf("%s code=%d begin=%" PRIu64 " end=%" PRIu64 " losses=%u first_loss=%" PRIu64,
+		peer.command, (int)r, begin, end, losses->n, losses->first);
+	if (r == pcclSuccess)
+		printf(" world=%u tx=%" PRIu64 " rx=%" PRIu64 " hash=%016" PRIx64,
+			op->info.local_world_size, op->info.tx_bytes, op->info.rx_bytes,
+			data_hash(op->recv.data, op->recv.bytes));
+	printf(" check=%s", wrong ? "wrong" : "ok");
+	printf(" text=%s%s%s\n", wrong ? wrong : "", wrong && *error ? "; " : "", error);
+	operation_free(op);
+}
+
+/* True if the call is to be repeated. */
+static bool is_lost(struct operation *op, pcclResult_t r, struct losses *losses, uint64_t retries)
+{
+	char why[WHY_SIZE];
+
+	if (r != pcclRankConnectionLost || losses->n >= retries)
+		return false;
+	if (losses->n++ == 0)
+		losses->first = now();
+	if (!losses->wrong)
+		losses->wrong = judge(op, r, why);
+	return true;
+}
+
+/* The communicator is gone: their buffers are ours again, with the contents they had. */
+void operations_given_up(void)
+{
+	for (int i = 0; i < SLOTS; i++) {
+		if (!ops[i].busy)
+			continue;
+		if (judge_failure(&ops[i]))
+			die("destroy", judge_failure(&ops[i]));
+		operation_free(&ops[i]);
+	}
+}
+
+static struct operation *slot(bool busy)
+{
+	uint64_t n = number("slot", NULL);
+
+	if (n >= SLOTS || ops[n].busy != busy)
+		die("slot", word("slot", NULL));
+	return &ops[n];
+}
+
+void do_submit(void)
+{
+	struct operation *op = slot(false);
+	uint64_t begin;
+	pcclResult_t r;
+
+	operation_prepare(op);
+	begin = now();
+	r = pcclAllReduceAsync(op->send.data, op->recv.data, &op->desc, peer.comm, &op->handle);
+	printf("submit");
+	say_outcome(r, begin, now());
+	if (r != pcclSuccess)
+		operation_free(op);
+}
+
+void do_await(void)
+{
+	struct operation *op = slot(true);
+	struct losses losses = {0};
+	uint64_t begin = now(), end;
+	pcclResult_t r = pcclAwaitAsyncReduce(&op->handle, &op->info);
+
+	end = now();
+	operation_report(op, r, begin, end, r == pcclSuccess ? "" : pcclGetLastError(), &losses);
+}
+
+void do_reduce(void)
+{
+	uint64_t retries = number("retry", "0"), begin, end;
+	struct losses losses = {0};
+	struct operation op;
+	pcclResult_t r;
+
+	operation_prepare(&op);
+	begin = now();
+	do {
+		r = pcclAllReduce(op.send.data, op.recv.data, &op.desc, peer.comm, &op.info);
+		end = now();
+	} while (is_lost(&op, r, &losses, retries));
+	operation_report(&op, r, begin, end, r == pcclSuccess ? "" : pcclGetLastError(), &losses);
+}
+
+/* Starts those that have no result yet and awaits all of them. */
+static void many_round(uint32_t n, pcclResult_t results[SLOTS], struct losses losses[SLOTS])
+{
+	bool started[SLOTS] = {false};
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t k = (i + peer.id) % n; /* another order on each peer */
+		struct operation *op = &ops[k];
+
+		if (results[k] != pcclRankConnectionLost)
+			continue;
+		started[k] = true;
+		results[k] = pcclAllReduceAsync(
+			op->send.data, op->recv.data, &op->desc, peer.comm, &op->handle);
+		if (results[k] != pcclSuccess)
+			started[k] = false;
+	}
+	for (uint32_t k = 0; k < n; k++) {
+		if (!started[k])
+			continue;
+		results[k] = pcclAwaitAsyncReduce(&ops[k].handle, &ops[k].info);
+		is_lost(&ops[k], results[k], &losses[k], UINT32_MAX);
+	}
+}
+
+void do_many(void)
+{
+	uint32_t n = (uint32_t)number("n", NULL), rounds = (uint32_t)number("retry", "0") + 1;
+	pcclResult_t results[SLOTS];
+	struct losses losses[SLOTS] = {{0}};
+	uint64_t begin, end;
+
+	if (n > SLOTS)
+		die("many", "n");
+	for (uint32_t k = 0; k < n; k++) {
+		operation_prepare(&ops[k]);
+		ops[k].desc.tag += k;
+		results[k] = pcclRankConnectionLost;
+	}
+	begin = now();
+	for (uint32_t i = 0; i < rounds; i++)
+		many_round(n, results, losses);
+	end = now();
+	for (uint32_t k = 0; k < n; k++)
+		operation_report(&ops[k], results[k], begin, end, "", &losses[k]);
+}
+
+static int by_size(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+void do_bench(void)
+{
+	size_t n = number("n", NULL), i;
+	uint64_t *took = calloc(n, sizeof *took), begin = now();
+	struct operation op;
+	pcclResult_t r = pcclSuccess;
+
+	if (!took || n == 0)
+		die("bench", "n");
+	operation_prepare(&op);
+	for (i = 0; i < n && r == pcclSuccess; i++) {
+		uint64_t start = now();
+
+		r = pcclAllReduce(op.send.data, op.recv.data, &op.desc, peer.comm, &op.info);
+		took[i] = now() - start;
+	}
+	qsort(took, i, sizeof *took, by_size);
+	printf("bench min=%" PRIu64 " median=%" PRIu64 " max=%" PRIu64, took[0], took[i / 2],
+		took[i - 1]);
+	say_outcome(r, begin, now());
+	operation_free(&op);
+	free(took);
+}

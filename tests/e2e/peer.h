@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The two halves of a peer: peer.c reads commands and carries out those of membership, operation.c
+ * those that reduce. Errors of the test itself end the process.
+ */
+#ifndef TESTS_E2E_PEER_H
+#define TESTS_E2E_PEER_H
+
+#include <stdint.h>
+
+#include "pccl.h"
+
+struct peer {
+	uint32_t id;
+	pcclComm_t *comm;
+	const char *command; /* the first word of the line */
+};
+extern struct peer peer;
+
+_Noreturn void die(const char *what, const char *detail);
+/* CLOCK_MONOTONIC, ns. */
+uint64_t now(void);
+
+/* The value of key=value in the line that is being carried out. otherwise: NULL if it must be
+ * there. */
+const char *word(const char *key, const char *otherwise);
+uint64_t number(const char *key, const char *otherwise);
+
+/* The end of an answer to a call. */
+void say_outcome(pcclResult_t r, uint64_t begin, uint64_t end);
+
+void do_submit(void);
+void do_await(void);
+void do_reduce(void);
+void do_many(void);
+void do_bench(void);
+void operations_given_up(void);
+
+#endif

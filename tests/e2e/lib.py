@@ -409,13 +409,13 @@ class Lab:
         raise Failed(f"{daemon.name} ended at once, with status {daemon.process.returncode}: "
                      + " / ".join(daemon.log_lines()[-2:]))
 
-    def start_master(self, host=0, listen=None, options=()):
-        port = free_port()
+    def start_master(self, host=0, listen=None, port=0):
+        port = port or free_port()
         listen = listen or self.hosts.address(host)
         self.count += 1
         admin = self.folder / f"master-{self.count}.admin"
         process, log = self.spawn("master", host, [
-            MASTERD, "--listen", f"{listen}:{port}", "--admin-socket", admin, *options])
+            MASTERD, "--listen", f"{listen}:{port}", "--admin-socket", admin])
         address = self.hosts.address(host) if listen in ("0.0.0.0", "[::]") else listen
         daemon = Daemon(process, "ccoip-masterd", host, log, admin=admin, port=port,
                         address=f"{address}:{port}")
@@ -425,13 +425,12 @@ class Lab:
         self.master = daemon
         return daemon
 
-    def start_agent(self, host=0, options=(), env=None):
+    def start_agent(self, host=0):
         self.count += 1
         path = self.folder / f"agent-{self.count}.sock"
         admin = self.folder / f"agent-{self.count}.admin"
         process, log = self.spawn(f"agent-{host}", host, [
-            AGENTD, "--socket", path, "--admin-socket", admin, *self.hosts.agent_options,
-            *options], env=env)
+            AGENTD, "--socket", path, "--admin-socket", admin, *self.hosts.agent_options])
         daemon = Daemon(process, f"pcclagentd of host {host}", host, log, admin=admin, socket=path)
         self.daemons.append(daemon)
         self.await_socket(daemon, ("unix",),

@@ -191,7 +191,14 @@ def master_death():
         check(all(a["code"] == lib.MASTER_CONNECTION_FAILED and a["check"] == "ok"
                   for a in answers), f"the master is killed: {answers[0]['text']}", answers)
         lab.daemons.remove(lab.master)
-        lab.start_master()
+        lab.start_master(port=lab.master.port)
+        for peer in peers:
+            peer.send("connect", f"until world={len(peers)}")
+        answers = [p.read() for p in peers for _ in range(2)]
+        check(all(a["code"] == SUCCESS for a in answers), "a new one at its address takes them in",
+              answers)
+        wrong = judge(lib.together(peers, f"reduce {OPERATIONS[2]} ids=0,1,2 verify=1"))
+        check(not wrong, "and they go on", wrong)
         lab.check_alive()
 
 

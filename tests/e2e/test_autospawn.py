@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Programs that find no agent start a private one together, which goes when they have gone; and a
+program can run its own master."""
+
+import os
+import pathlib
+import signal
+import time
+
+import lib
+from lib import INVALID_USAGE, MASTER_CONNECTION_FAILED, SUCCESS, check, ids_of, judge
+
+IDLE_SECONDS = 1
+OPERATION = "type=f32 op=sum count=10007 tag=1 verify=1"
+
+
+def processes(program, mark):
+    """Pids of processes of a program that have mark in their command line or environment."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            if pathlib.Path(os.readlink(entry / "exe")) != program.resolve():
+                continue
+            if (mark.encode() in (entry / "cmdline").read_bytes()
+                    or mark.encode() in (entry / "environ").read_bytes()):
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+def until(good, seconds):
+    """Waits for what other processes do; a process that is no child cannot be awaited otherwise."""
+    deadline = time.monotonic() + seconds
+    while not good():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+class PrivateAgents:
+    """The environment of processes without an agent; what they start is ended in the end."""
+
+    def __init__(self, lab):
+        self.lab = lab
+        # the same program, but one that does not stay for 30 s
+        program = lab.folder / "agentd"
+        program.write_text(f'#!/bin/sh\nexec "{lib.AGENTD}" "$@" --idle-exit {IDLE_SECONDS}\n',
+                           encoding="ascii")
+        program.chmod(0o755)
+        self.env = {"PCCL_AGENTD": str(program), "PCCL_MASTERD": str(lib.MASTERD)}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for pid in self.running():
+            os.kill(pid, signal.SIGKILL)
+
+    def running(self):
+        return processes(lib.AGENTD, str(self.lab.folder))
+
+
+def shared_agent(lab, private):
+    # both at once, before either has an agent
+    lab.start_master()
+    peers = [lab.start_peer(k, env=private.env, ready=False) for k in range(3)]
+    for peer in peers:
+        peer.read()
+    lib.form_run(peers)
+    agents = private.running()
+    check(len(agents) == 1, "three processes started at once share one agent", agents)
+    wrong = judge(lib.together(peers, f"reduce {OPERATION} ids={ids_of(peers)} mem=shared"))
+    check(not wrong, "and reduce through it", wrong)
+    sock = lab.folder / "pccl/agent.sock"
+    check(sock.is_socket() and (sock.parent.stat().st_mode & 0o777) == 0o700,
+          "its socket lies in a folder that is private")
+    lab.drop_peer(peers.pop())
+    lab.drop_peer(peers.pop())
+    # longer than it would stay if nobody were there
+    gone = until(lambda: not private.running(), IDLE_SECONDS + 0.5)
+    check(not gone, "it stays while a process is there")
+    began = time.monotonic()
+    lab.drop_peer(peers.pop())
+    gone = until(lambda: not private.running(), IDLE_SECONDS + 10)
+    check(gone, f"it goes after the last one: {time.monotonic() - began:.1f} s")
+    check(not sock.exists(), "with its socket")
+    peers = lab_peers_again(lab, private)
+    check(len(private.running()) == 1, "and is started anew for the next ones")
+    return peers
+
+
+def lab_peers_again(lab, private):
+    peers = [lab.start_peer(10 + k, env=private.env) for k in range(2)]
+    lib.form_run(peers)
+    return peers
+
+
+def killed_agent(lab, private, peers):
+    """A private agent that died leaves its socket behind; the next process starts another one."""
+    os.kill(private.running()[0], signal.SIGKILL)
+    until(lambda: not private.running(), lib.WAIT)
+    for peer in peers:
+        answer = peer.call(f"reduce {OPERATION}")
+        check(answer["code"] != SUCCESS and answer["check"] == "ok",
+              f"after the death of the agent: {answer['text']}", answer)
+        lab.drop_peer(peer)
+    peers = lab_peers_again(lab, private)
+    wrong = judge(lib.together(peers, f"reduce {OPERATION} ids={ids_of(peers)}"))
+    check(not wrong, "new processes have a new agent", wrong)
+    for peer in peers:
+        lab.drop_peer(peer)
+
+
+def forbidden(lab, private):
+    until(lambda: not private.running(), IDLE_SECONDS + 10)
+    peer = lab.start_peer(20, env={**private.env, "PCCL_AGENT_AUTOSPAWN": "0"})
+    answer = peer.call("create")
+    if answer["code"] == SUCCESS:
+        answer = peer.call("connect")
+    check(answer["code"] == lib.AGENT_UNAVAILABLE and "PCCL_AGENT_AUTOSPAWN" in answer["text"],
+          f"PCCL_AGENT_AUTOSPAWN=0: {answer['text']}", answer)
+    check(not private.running(), "and no agent is started")
+    lab.drop_peer(peer)
+    peer = lab.start_peer(21, env={"PCCL_AGENTD": "/nonexistent"})
+    answer = peer.call("create")
+    if answer["code"] == SUCCESS:
+        answer = peer.call("connect")
+    check(answer["code"] == lib.AGENT_UNAVAILABLE and "/nonexistent" in answer["text"],
+          f"no program to start: {answer['text']}", answer)
+
+
+def own_master(lab, private):
+    address = f"127.0.0.1:{lib.free_port()}"
+    owner = lab.start_peer(30, master=address, env=private.env)
+    other = lab.start_peer(31, master=address, env=private.env)
+    owner.expect(f"master addr={address}")
+    mark = f"XDG_RUNTIME_DIR={lab.folder}"
+
+    def masters():
+        return [p for p in processes(lib.MASTERD, mark) if p != lab.master.pid]
+
+    check(len(masters()) == 1, "pcclRunMaster starts a master", masters())
+    lib.form_run([owner, other])
+    wrong = judge(lib.together([owner, other], f"reduce {OPERATION} ids=30,31"))
+    check(not wrong, "which peers use, the one that started it as well", wrong)
+    answer = owner.call("master-destroy")
+    check(answer["code"] == INVALID_USAGE, "it cannot be destroyed while it runs", answer)
+    owner.expect("master-signal")
+    owner.expect("master-await")
+    check(not masters(), "pcclInterruptMaster in a signal handler ends it", masters())
+    owner.expect("master-destroy")
+    answer = other.call(f"reduce {OPERATION}")
+    check(answer["code"] in (MASTER_CONNECTION_FAILED, INVALID_USAGE) and answer["check"] == "ok",
+          f"its peers are told: {answer['text']}", answer)
+    owner.expect(f"master addr={address}")
+    check(len(masters()) == 1, "the address is free for the next one", masters())
+    lab.drop_peer(owner)
+    check(until(lambda: not masters(), lib.WAIT), "a master ends with the program that started it")
+
+
+def test():
+    for path in ("/run/pccl/agent.sock",):
+        if os.path.exists(path):
+            raise lib.Skipped(f"an agent of this system is at {path}")
+    with lib.Lab() as lab, PrivateAgents(lab) as private:
+        peers = shared_agent(lab, private)
+        killed_agent(lab, private, peers)
+        forbidden(lab, private)
+        own_master(lab, private)
+        lab.check_alive()
+
+
+lib.run(test, 120)

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""pcclctl tells who holds up an operation: a stopped process, on this host and on another one."""
+
+import json
+import signal
+import subprocess
+import time
+
+import lib
+from lib import check
+
+OPERATION = "type=f32 op=sum count=1000 tag=77"
+SINCE = 3600 * 10**9  # ns; nothing here is so old
+
+
+def ctl(*args):
+    return subprocess.run([str(a) for a in (lib.CTL, *args)], capture_output=True, text=True,
+                          timeout=10, check=False)
+
+
+def ask(option, daemon, verb):
+    """The rows that --json gives."""
+    done = ctl("--json", option, daemon.admin, verb)
+    if done.returncode != 0:
+        raise lib.Failed(f"pcclctl {verb}: {done.stderr}")
+    answer = json.loads(done.stdout)
+    if answer["daemon"] != {"--master": "ccoip-masterd", "--agent": "pcclagentd"}[option]:
+        raise lib.Failed(f"pcclctl {verb}: {answer}")
+    return answer[verb]
+
+
+def until_ops(option, daemon, good):
+    """The operations in flight, as soon as they are as wanted, or as they are in the end."""
+    deadline = time.monotonic() + lib.WAIT
+    while True:
+        rows = ask(option, daemon, "ops")
+        if good(rows) or time.monotonic() > deadline:
+            return rows
+
+
+def stalled(lab, peers, idle):
+    """One peer is stopped, the others wait for it in an operation."""
+    idle.process.send_signal(signal.SIGSTOP)
+    others = [p for p in peers if p is not idle]
+    for peer in others:
+        peer.send(f"reduce {OPERATION}")
+    where = f"{'the same' if idle.host == others[0].host else 'another'} host"
+    who = f"pid {idle.pid}"
+
+    def named(rows):
+        return len(rows) == 1 and who in rows[0]["awaited"]
+
+    if idle.host == others[0].host:
+        rows = until_ops("--agent", lab.agents[idle.host], named)
+        check(named(rows) and rows[0]["tag"] == 77 and rows[0]["submitted"] < rows[0]["members"],
+              "an agent names its own peer that is awaited", rows)
+    rows = until_ops("--master", lab.master, lambda r: named(r) and r[0]["votes"] == len(others)
+                     - (idle.host == others[0].host))
+    check(named(rows) and rows[0]["tag"] == 77 and rows[0]["elements"] == 1000
+          and rows[0]["bytes"] == 4000 and 0 < rows[0]["age"] < SINCE,
+          f"the master names the peer that is awaited, on {where}", rows)
+    text = ctl("--master", lab.master.admin, "ops").stdout
+    check(who in text and "77" in text, "and so does the table for people", text)
+    idle.process.send_signal(signal.SIGCONT)
+    idle.send(f"reduce {OPERATION}")
+    wrong = lib.judge([p.read() for p in peers])
+    check(not wrong, "the operation goes on", wrong)
+    rows = until_ops("--master", lab.master, lambda r: not r)
+    check(not rows, "and is listed no more", rows)
+
+
+def test():
+    with lib.Lab(2) as lab:
+        lab.start()
+        peers = lab.start_peers((0, 0, 1))
+        stalled(lab, peers, peers[2])
+        stalled(lab, peers, peers[1])
+
+        status = ask("--master", lab.master, "status")[0]
+        check(status["accepted"] == 3 and status["agents"] == 2 and status["ops_done"] == 2,
+              "status of the master", status)
+        status = ask("--agent", lab.agents[0], "status")[0]
+        check(status["sessions"] == 2 and status["peers"] == 2 and status["ops_done"] == 2
+              and status["p2p_port"] in lab.agents[0].tcp_ports(), "status of an agent", status)
+        rows = ask("--master", lab.master, "peers")
+        check(sorted(r["pid"] for r in rows) == sorted(p.pid for p in peers)
+              and all(r["phase"] == "PEER_ACCEPTED" for r in rows), "peers of the master", rows)
+        rows = ask("--agent", lab.agents[1], "peers")
+        check([r["pid"] for r in rows] == [peers[2].pid] and rows[0]["world"] == 3,
+              "peers of an agent", rows)
+        for verb in ("status", "peers", "ops"):
+            for option, daemon in (("--master", lab.master), ("--agent", lab.agents[0])):
+                done = ctl(option, daemon.admin, verb)
+                check(done.returncode == 0 and done.stdout and not done.stderr,
+                      f"{option} {verb} for people", done)
+        done = ctl("--agent", lab.folder / "nobody", "status")
+        check(done.returncode != 0 and "nobody" in done.stderr, "nobody is there", done)
+        lab.check_alive()
+
+
+lib.run(test, 120)

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: MIT
+"""Just enough of the wires to speak them wrongly: protobuf fields, frames, hellos, queue pairs.
+
+PROTOCOL.md and the headers of proto/ define all of this.
+"""
+
+import mmap
+import os
+import socket
+import struct
+
+FRAME_MASTER, FRAME_ADMIN = 1, 2
+
+# ccoip.proto, Message
+HELLO, JOIN, LEAVE, TOPO_VOTE, PENDING_VOTE, OP_VOTE, OP_REPORT, ROUND_REPORT = range(1, 9)
+HEARTBEAT, HELLO_ACK, KICK = 9, 32, 41
+
+# local.proto, Request
+GREET, CREATE, CONNECT, DESTROY, UPDATE, PENDING, ALLOC, FREE, MAP = range(1, 10)
+
+# shm_queue.h
+SLOTS, SQ_OFF, SQE_OFF, SLOT_OFF = 64, 256, 1024, 1024 + 64 * 128
+SLOT_SIZE, SLOT_CODE = 448, 128
+QUEUE_SIZE = SLOT_OFF + SLOTS * SLOT_SIZE
+IN_REGISTERED, OUT_REGISTERED = 1, 2
+
+
+# --------------------------------------------------------------------------- protobuf
+
+
+def varint(value):
+    out = bytearray()
+    while value > 0x7f:
+        out.append(value & 0x7f | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def number(field, value):
+    return varint(field << 3) + varint(value)
+
+
+def data(field, value):
+    """Bytes, texts and messages."""
+    if isinstance(value, str):
+        value = value.encode()
+    return varint(field << 3 | 2) + varint(len(value)) + value
+
+
+def parse(message):
+    """Fields of a message; the last one of each number."""
+    fields, at = {}, 0
+
+    def take():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 0x7f) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while at < len(message):
+        key = take()
+        if key & 7 == 0:
+            fields[key >> 3] = take()
+        else:
+            size = {1: 8, 5: 4}.get(key & 7) or take()
+            fields[key >> 3] = message[at:at + size]
+            at += size
+    return fields
+
+
+# ----------------------------------------------------------------------------- frames
+
+
+def frame(kind, payload, length=None, magic=b"PCCF", version=1):
+    return struct.pack("<4sHHI", magic, version, kind,
+                       len(payload) if length is None else length) + payload
+
+
+def master_message(kind, body=b""):
+    return frame(FRAME_MASTER, data(kind, body))
+
+
+def master_hello(versions=(1, 1), agent=None):
+    return master_message(HELLO, number(1, versions[0]) + number(2, versions[1])
+                          + data(4, agent or os.urandom(16)) + data(5, "stranger")
+                          + number(8, 48150))
+
+
+def admin_request(verb=1, versions=(1, 1)):
+    return frame(FRAME_ADMIN, number(1, versions[0]) + number(2, versions[1]) + number(3, verb))
+
+
+def link_hello(versions=(1, 1), service=1, stream=0, streams=1):
+    """Of a run that nobody knows."""
+    return struct.pack("<4sHHHHHxxQ16s16s16s16s", b"PCLK", *versions, service, stream, streams, 0,
+                       os.urandom(16), os.urandom(16), os.urandom(16),
+                       os.urandom(16)).ljust(128, b"\0")
+
+
+# ----------------------------------------------------------------- processes and agents
+
+
+def local_request(kind, body=b"", req_id=1):
+    return data(kind, body) + number(15, req_id)
+
+
+def local_hello(versions=(1, 1)):
+    return local_request(GREET, number(1, versions[0]) + number(2, versions[1]) + data(4, "stranger"))
+
+
+class Session:
+    """A session with an agent, by hand."""
+
+    def __init__(self, path, greet=True, timeout=10):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.sock.settimeout(timeout)
+        self.sock.connect(str(path))
+        self.req_id = 0
+        self.fds = []
+        if greet:
+            self.send_raw(local_hello())
+            self.recv()
+
+    def send_raw(self, packet, fds=()):
+        ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack(f"{len(fds)}i", *fds))]
+        self.sock.sendmsg([packet], ancillary if fds else [])
+
+    def recv(self):
+        """Fields of a reply; {} when the session has ended."""
+        try:
+            packet, ancillary, _, _ = self.sock.recvmsg(8192, socket.CMSG_SPACE(16))
+        except ConnectionResetError:
+            return {}
+        self.fds = []
+        for _, _, content in ancillary:
+            self.fds += struct.unpack(f"{len(content) // 4}i", content)
+        return parse(packet)
+
+    def request(self, kind, body=b""):
+        """The reply; {} when the session has ended."""
+        self.req_id += 1
+        try:
+            self.send_raw(local_request(kind, body, self.req_id))
+        except (BrokenPipeError, ConnectionResetError):
+            return {}
+        reply = {0: 0}
+        while reply and reply.get(1) != self.req_id:
+            reply = self.recv()
+        return reply
+
+    def close(self):
+        self.sock.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class Communicator:
+    """A communicator of a session, and its queue pair to write into at will."""
+
+    def __init__(self, session, address, group=0):
+        host, port = address.rsplit(":", 1)
+        self.session = session
+        reply = session.request(CREATE, data(1, data(1, socket.inet_aton(host)) + number(2, int(port)))
+                                + number(2, group) + number(3, 1))
+        self.comm = reply[8]
+        memory, self.bell, self.data_bell = session.fds
+        self.queue = mmap.mmap(memory, QUEUE_SIZE)
+        os.close(memory)
+        self.tail = 0
+
+    def body(self):
+        return number(1, self.comm)
+
+    def region(self, size, use=1):
+        """The number of a new region, or None. Its memory is not mapped here."""
+        reply = self.session.request(ALLOC, number(1, self.comm) + number(2, size) + number(3, use))
+        for fd in self.session.fds:
+            os.close(fd)
+        return reply.get(9) if not reply.get(2) else None
+
+    def ring(self):
+        os.eventfd_write(self.bell, 1)
+        os.eventfd_write(self.data_bell, 1)
+
+    def set_tail(self, tail):
+        struct.pack_into("<I", self.queue, SQ_OFF, tail & 0xffffffff)
+
+    def submit(self, slot=0, flags=IN_REGISTERED, tag=0, count=1, dtype=10, op=0, quant=0,
+               reserved=0, in_region=0, in_off=0, in_start=0, out_region=0, out_off=0):
+        entry = struct.pack("<IIQQ6I5Q40x", slot & 0xffffffff, flags, tag, count, dtype, op, 0,
+                            quant, 0, reserved, in_region, in_off, in_start, out_region, out_off)
+        at = SQE_OFF + self.tail % SLOTS * 128
+        self.queue[at:at + 128] = entry
+        if slot < SLOTS:
+            struct.pack_into("<I", self.queue, SLOT_OFF + slot * SLOT_SIZE + 64, 1)
+        self.tail += 1
+        self.set_tail(self.tail)
+        self.ring()
+
+    def outcome(self, slot):
+        """The code of the operation in a slot, or None if it has not ended."""
+        at = SLOT_OFF + slot * SLOT_SIZE
+        done, = struct.unpack_from("<I", self.queue, at + 64)
+        return struct.unpack_from("<I", self.queue, at + SLOT_CODE)[0] if done == 2 else None
+
+    def close(self):
+        self.queue.close()
+        os.close(self.bell)
+        os.close(self.data_bell)

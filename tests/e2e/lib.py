@@ -38,6 +38,11 @@ CTL = BUILD / "pcclctl/pcclctl"
 PEER = BUILD / "tests/e2e/peer"
 
 
+def sanitized():
+    """Whether this build keeps freed memory for a while and is slow."""
+    return b"__asan_init" in AGENTD.read_bytes()
+
+
 class Failed(Exception):
     """What the test needs did not happen; the text says what."""
 

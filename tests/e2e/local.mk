@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Whole systems: real daemons and peers. They start many processes, so they run one after another.
+# Whole systems: real daemons and peers.
 
 check_PROGRAMS += tests/e2e/peer
 tests_e2e_peer_SOURCES = \
@@ -10,3 +10,18 @@ tests_e2e_peer_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/libpccl-shim/include
 # No wrapper script around it: what is started is what is killed.
 tests_e2e_peer_LDFLAGS = $(AM_LDFLAGS) -no-install
 tests_e2e_peer_LDADD = libpccl-shim/libpccl-shim.la -lm
+
+e2e_tests = \
+	tests/e2e/test_parity.py \
+	tests/e2e/test_async.py \
+	tests/e2e/test_kill.py \
+	tests/e2e/test_hostile.py \
+	tests/e2e/test_fresh_start.py \
+	tests/e2e/test_autospawn.py \
+	tests/e2e/test_loopback_mix.py \
+	tests/e2e/test_ctl.py
+TESTS += $(e2e_tests)
+EXTRA_DIST += $(e2e_tests) tests/e2e/README.md tests/e2e/figures.py tests/e2e/lib.py tests/e2e/wire.py
+
+# The tests import from the source folder and must leave nothing there.
+AM_TESTS_ENVIRONMENT += PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE;

@@ -227,15 +227,16 @@ static void operation_report(struct operation *op, pcclResult_t r, uint64_t begi
 	operation_free(op);
 }
 
-/* True if the call is to be repeated. */
-static bool is_lost(struct operation *op, pcclResult_t r, struct losses *losses, uint64_t retries)
+/* True if the call, which returned r at `end`, is to be repeated. */
+static bool is_lost(
+	struct operation *op, pcclResult_t r, uint64_t end, struct losses *losses, uint64_t retries)
 {
 	char why[WHY_SIZE];
 
 	if (r != pcclRankConnectionLost || losses->n >= retries)
 		return false;
 	if (losses->n++ == 0)
-		losses->first = now();
+		losses->first = end;
 	if (!losses->wrong)
 		losses->wrong = judge(op, r, why);
 	return true;
@@ -300,14 +301,14 @@ void do_reduce(void)
 	do {
 		r = pcclAllReduce(op.send.data, op.recv.data, &op.desc, peer.comm, &op.info);
 		end = now();
-	} while (is_lost(&op, r, &losses, retries));
+	} while (is_lost(&op, r, end, &losses, retries));
 	operation_report(&op, r, begin, end, r == pcclSuccess ? "" : pcclGetLastError(), &losses);
 }
 
 /* Starts those that have no result yet and awaits all of them. */
 static void many_round(uint32_t n, pcclResult_t results[SLOTS], struct losses losses[SLOTS])
 {
-	bool started[SLOTS] = {false};
+	uint64_t ends[SLOTS] = {0}; /* of those that were started */
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t k = (i + peer.id) % n; /* another order on each peer */
@@ -315,18 +316,19 @@ static void many_round(uint32_t n, pcclResult_t results[SLOTS], struct losses lo
 
 		if (results[k] != pcclRankConnectionLost)
 			continue;
-		started[k] = true;
 		results[k] = pcclAllReduceAsync(
 			op->send.data, op->recv.data, &op->desc, peer.comm, &op->handle);
-		if (results[k] != pcclSuccess)
-			started[k] = false;
+		ends[k] = results[k] == pcclSuccess;
 	}
 	for (uint32_t k = 0; k < n; k++) {
-		if (!started[k])
+		if (!ends[k])
 			continue;
 		results[k] = pcclAwaitAsyncReduce(&ops[k].handle, &ops[k].info);
-		is_lost(&ops[k], results[k], &losses[k], UINT32_MAX);
+		ends[k] = now();
 	}
+	for (uint32_t k = 0; k < n; k++)
+		if (ends[k])
+			is_lost(&ops[k], results[k], ends[k], &losses[k], UINT32_MAX);
 }
 
 void do_many(void)

@@ -14,6 +14,7 @@ ROUNDS = 40
 WARM_UP = 12
 MIB = 1024  # KiB
 GROWTH = 16 * MIB
+FILES = 2 * IN_FLIGHT  # result regions that are kept for a while
 LATE_SECONDS = 0.3
 TYPES = ("f32", "i8", "bf16", "u64", "f64", "f16")
 OPS = ("sum", "avg", "max", "prod", "min")
@@ -50,10 +51,10 @@ def rounds(lab, places, rng):
           wrong)
     for k, agent in enumerate(lab.agents.values()):
         grown = agent.status("VmRSS") - memory[k]
-        check(grown < GROWTH, f"memory of agent {k}: {grown} KiB more after the first {WARM_UP} "
+        check(grown < GROWTH or lib.sanitized(), f"memory of agent {k}: {grown} KiB more after the first {WARM_UP} "
               f"of {ROUNDS} rounds", f"from {memory[k]} KiB")
-        check(agent.open_files() <= files[k], f"open files of agent {k}: {files[k]}",
-              agent.open_files())
+        now = agent.open_files()
+        check(now <= files[k] + FILES, f"open files of agent {k}: {files[k]}, then {now}")
     return peers
 
 
@@ -70,9 +71,7 @@ def late_peer(lab, peers, rng):
     while time.monotonic() < deadline:
         grown = max(grown, agent.status("VmRSS") - before)
         time.sleep(0.01)
-    staged = sum(p.host == late.host for p in peers[:-1]) * IN_FLIGHT * 1000003 * 4 // 1024
-    check(grown - staged < GROWTH, f"early data for a late peer: {grown - staged} KiB "
-          f"beside {staged} KiB of staged operands")
+    check(grown < GROWTH, f"early data for a late peer: {grown} KiB")
     submit_all([late], ops, rng, ids=ids)
     wrong = [judge(a) for a in await_all(peers, IN_FLIGHT, rng)]
     check(not any(wrong), "a late peer", wrong)

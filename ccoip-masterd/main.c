@@ -23,13 +23,18 @@ static void notify(const char *state)
 	(void)sd_notify(0, state);
 }
 
-static void on_watchdog(void *arg)
+static void notify_status(const struct masterd *m, const char *state)
 {
 	struct ccm_status s;
 
-	ccm_get_status(masterd_core(arg), cc_now_ns(), &s);
-	(void)sd_notifyf(0, "WATCHDOG=1\nSTATUS=%u agents, %u peers accepted, %u registered",
+	ccm_get_status(masterd_core(m), cc_now_ns(), &s);
+	(void)sd_notifyf(0, "%s\nSTATUS=%u agents, %u peers accepted, %u registered", state,
 		s.agents, s.accepted, s.registered);
+}
+
+static void on_watchdog(void *arg)
+{
+	notify_status(arg, "WATCHDOG=1");
 }
 
 static int start_watchdog(struct masterd *m)
@@ -46,6 +51,12 @@ static int start_watchdog(struct masterd *m)
 #else
 static void notify(const char *state)
 {
+	(void)state;
+}
+
+static void notify_status(const struct masterd *m, const char *state)
+{
+	(void)m;
 	(void)state;
 }
 
@@ -95,7 +106,7 @@ static int run(const struct masterd_config *cfg)
 	if (masterd_on_signal(m, SIGTERM, on_signal, m) == 0 &&
 		masterd_on_signal(m, SIGINT, on_signal, m) == 0 && start_watchdog(m) == 0) {
 		mask_signals(SIG_UNBLOCK);
-		notify("READY=1");
+		notify_status(m, "READY=1");
 		code = masterd_run(m) < 0 ? EX_SOFTWARE : EX_OK;
 	}
 	masterd_free(m);

@@ -359,12 +359,15 @@ static pcclResult_t hello(struct pccl_session *s)
 	return r;
 }
 
-static pcclResult_t open_session(struct pccl_session **ret)
+/* *again: the agent went away between our connecting and its answer, as a private one does that has
+ * been idle for long enough: there may be another one at once. */
+static pcclResult_t try_session(struct pccl_session **ret, bool *again)
 {
 	struct pccl_session *s = calloc(1, sizeof *s);
 	pcclResult_t r;
 	int fd = -1;
 
+	*again = false;
 	if (!s)
 		return pccl_fail(pcclOutOfMemory, "no memory for a session");
 	r = pccl_agent_connect(&fd, s->path);
@@ -377,11 +380,20 @@ static pcclResult_t open_session(struct pccl_session **ret)
 	pccl_fork_add(&s->sock, fd);
 	r = hello(s);
 	if (r != pcclSuccess) {
+		*again = !pccl_session_check(s);
 		pccl_session_unref(s);
 		return r;
 	}
 	*ret = s;
 	return pcclSuccess;
+}
+
+static pcclResult_t open_session(struct pccl_session **ret)
+{
+	bool again;
+	pcclResult_t r = try_session(ret, &again);
+
+	return r == pcclAgentUnavailable && again ? try_session(ret, &again) : r;
 }
 
 pcclResult_t pccl_session_get(struct pccl_session **ret)

@@ -69,14 +69,18 @@ static void notify(const char *state)
 	(void)sd_notify(0, state);
 }
 
-static void on_watchdog(void *arg)
+static void notify_status(const struct program *p, const char *state)
 {
-	const struct program *p = arg;
 	struct agentd_stats s;
 
 	agentd_get_stats(p->agent, &s);
-	(void)sd_notifyf(0, "WATCHDOG=1\nSTATUS=%u processes, %u peers, %u runs, %u operations",
+	(void)sd_notifyf(0, "%s\nSTATUS=%u processes, %u peers, %u runs, %u operations", state,
 		s.sessions, s.comms, s.runs, s.ops);
+}
+
+static void on_watchdog(void *arg)
+{
+	notify_status(arg, "WATCHDOG=1");
 }
 
 static int start_watchdog(struct program *p)
@@ -99,6 +103,12 @@ static int take_systemd_sockets(struct program *p)
 
 static void notify(const char *state)
 {
+	(void)state;
+}
+
+static void notify_status(const struct program *p, const char *state)
+{
+	(void)p;
 	(void)state;
 }
 
@@ -296,7 +306,7 @@ static int run(struct program *p)
 	if (agentd_on_signal(p->agent, SIGTERM, on_signal, p) < 0 ||
 		agentd_on_signal(p->agent, SIGINT, on_signal, p) < 0 || start_watchdog(p) < 0)
 		return EX_OSERR;
-	notify("READY=1");
+	notify_status(p, "READY=1");
 	tell_starter(p, EX_OK);
 	err = agentd_run(p->agent);
 	return err < 0 ? EX_SOFTWARE : EX_OK;

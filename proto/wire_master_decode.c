@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/cc_plan.h"
 #include "common/cc_err.h"
 #include "proto/ccoip.pb-c.h"
 #include "proto/wire_frame.h"
@@ -20,7 +21,6 @@
 
 #define HOSTS_MAX       65536u
 #define INTERVAL_MAX_MS 3600000u
-#define SEGMENT_MAX_MIN 64u
 
 #define NAME_LIMIT "must be UTF-8 of at most 63 bytes without control characters"
 #define TEXT_LIMIT "must be at most 383 bytes"
@@ -151,8 +151,8 @@ static int get_hello_ack(const Ccoip__HelloAck *p, struct wm_hello_ack *m, const
 		return wire_bad(why, "hello_ack.heartbeat_ms: must be 1 to 3600000");
 	if (p->timeout_ms < p->heartbeat_ms || p->timeout_ms > INTERVAL_MAX_MS)
 		return wire_bad(why, "hello_ack.timeout_ms: must be heartbeat_ms to 3600000");
-	if (p->segment_max < SEGMENT_MAX_MIN || p->segment_max > WLK_LEN_MAX)
-		return wire_bad(why, "hello_ack.segment_max: must be 64 to 4194304");
+	if (p->segment_max < CC_PLAN_SEGMENT_MIN || p->segment_max > CC_PLAN_SEGMENT_MAX)
+		return wire_bad(why, "hello_ack.segment_max: must be 8192 to 262144");
 	m->version = p->version;
 	m->features = p->features;
 	m->heartbeat_ms = p->heartbeat_ms;

@@ -17,9 +17,9 @@
  *   (pcclInvalidUsage), its group's world is below 2 (pcclTooFewPeers), the tag is in flight on
  *   this comm, or a field is out of range (pcclInvalidArgument, the sentence names the
  *   field and the limit).
- * - A loss in the group ends what is still being collected on this host with
- * pcclRankConnectionLost, as the master's abort does where the vote has gone out: everybody who
- * waits is told.
+ * - A loss in the group ends what is in flight with pcclRankConnectionLost, also what is still
+ *   being collected on this host, and what the application starts before it knows of the loss: the
+ *   same calls fail for all members. A topology vote that went through counts as knowing.
  * - WM_OP_START starts the transfer; AGT_EV_XFER_DONE is reported to the master; WM_OP_DONE
  *   completes with success. Any other end cancels the transfer first (AGT_ACT_XFER_CANCEL, then
  *   AGT_EV_XFER_CANCELLED) and completes after that: no thread touches the memory any more.

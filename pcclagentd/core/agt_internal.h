@@ -180,11 +180,12 @@ struct agt_run {
 };
 
 /*
- * The operations that an application has started without awaiting them. When the group loses a peer
- * while some are in flight, the burst is over: all of them end, and so do those that the
- * application starts before it has been told. Otherwise members that await a whole burst before
- * they try again could wait for each other, one having had tag 1 refused and tag 2 not, the other
- * the reverse. That the application knows shows when it comes back with a tag that has failed.
+ * The operations that an application has started without awaiting them. When the group loses a
+ * peer, the burst is over: all of them end, and so do those that the application starts before it
+ * has been told. Thus a loss fails the same calls of all members. Otherwise some would wait for
+ * those who have to try again, and members that await a whole burst first could wait for each
+ * other, one having had tag 1 refused and tag 2 not, the other the reverse. That the application
+ * knows shows when it comes back with a tag that has failed.
  */
 struct agt_burst {
 	bool over;

@@ -371,7 +371,7 @@ void agt_round_commit(struct agt *a, struct agt_run *r, const struct wm_commit *
 }
 
 /* A member is gone. The master aborts what has been voted for; who waits for a vote on this host is
- * told alike, and so is who comes late with a part of the same burst. */
+ * told alike, and so is who has started nothing yet: one attempt fails for every member. */
 static void group_lost(struct agt_run *r, const struct agt_group *g)
 {
 	struct agt_comm *c;
@@ -380,7 +380,7 @@ static void group_lost(struct agt_run *r, const struct agt_group *g)
 	for (o = r->collecting; o; o = o->hh_key.next)
 		o->lost_peer |= o->key.group == g->group;
 	DL_FOREACH2 (r->comms, c, next_r) {
-		if (c->grp == g && c->n_ops)
+		if (c->grp == g && c->counted)
 			c->burst.over = true;
 	}
 }

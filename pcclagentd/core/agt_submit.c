@@ -176,9 +176,8 @@ void agt_submit(struct agt *a, const struct agt_event *ev)
 	check_submission(c, ev, &v);
 	if (v.code == WIRE_SUCCESS && too_late(c, s->tag))
 		agt_verdict_set(&v, WIRE_RANK_CONNECTION_LOST,
-			"a peer of group %u was lost while operations were in flight: await all of "
-			"them, "
-			"then call again, without it",
+			"a peer of group %u was lost: await all operations in flight, then call "
+			"again, without it",
 			c->group);
 	if (v.code) {
 		a->refused++;

@@ -103,8 +103,10 @@ START_TEST(a_loss_ends_the_rest_of_a_burst)
 	fx_world(f, 1, &world, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
 	fx_submit(f, comms[0], 2, 7, 8);
-	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "await all of them");
-	fx_submit(f, comms[1], 0, 7, 8); /* had nothing in flight: begins anew */
+	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "await all operations");
+	fx_submit(f, comms[1], 0, 7, 8); /* had nothing in flight: the call fails for all */
+	fx_expect_done(f, 0, comms[1], WIRE_RANK_CONNECTION_LOST, "await all operations");
+	fx_submit(f, comms[1], 0, 7, 8);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
 	fx_submit(f, comms[0], 0, 6, 8); /* tries again */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
@@ -167,6 +169,8 @@ START_TEST(a_loss_ends_what_is_being_collected)
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
 	fx_world(f, 1, &world, 1); /* the same world once more is no loss */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
+	fx_submit(f, comms[1], 0, 5, 8); /* its application does not know yet */
+	fx_expect_done(f, 0, comms[1], WIRE_RANK_CONNECTION_LOST, "was lost");
 	fx_submit(f, comms[1], 0, 5, 8);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
 }

@@ -460,7 +460,7 @@ void master_join_two(struct master *m, struct fx *f, struct client *a, struct qu
 {
 	struct wl_request q = {.type = WL_COMM_CONNECT};
 	struct cc_id members[2];
-	struct wm_group_world own = {1, 2};
+	struct wm_group_world own = {.group = 1, .world = 2};
 	struct wm_ring ring = {
 		.group = 1, .hosts = 1, .pool_size = 1, .n_members = 2, .members = members};
 	struct wm_world world = {.global = 2, .groups = 1, .largest = 2, .n = 1, .own = &own};

@@ -136,7 +136,7 @@ check 'first peer' adds_up "$one" "$work/one"
 check 'second peer' adds_up "$two" "$work/two"
 
 check 'pcclctl asks the agent' \
-	"$root$prefix/bin/pcclctl" --agent "$work/agent.admin" status
+	"$root$prefix/bin/pcclctl" --agent "$work/agent-admin.sock" status
 check 'pcclctl asks the master' \
 	"$root$prefix/bin/pcclctl" --json --master "$work/master.admin" peers
 check 'the agent ends on SIGTERM' ends_well "$agent"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "common/cc_plan.h"
 #include "tests/proto/sample.h"
 
 const enum wm_type sample_master_types[] = {
@@ -89,7 +90,7 @@ static void hello_ack(struct tl_rng *r, struct wm_hello_ack *m)
 	m->run_key = sample_id(r);
 	m->heartbeat_ms = (uint32_t)tl_range(r, 1, 3600000);
 	m->timeout_ms = (uint32_t)tl_range(r, m->heartbeat_ms, 3600000);
-	m->segment_max = (uint32_t)tl_range(r, 64, WLK_LEN_MAX);
+	m->segment_max = (uint32_t)tl_range(r, CC_PLAN_SEGMENT_MIN, CC_PLAN_SEGMENT_MAX);
 }
 
 static void op_vote(struct tl_rng *r, struct wm_op_vote *m)

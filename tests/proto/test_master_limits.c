@@ -2,6 +2,7 @@
  *
  * Every limit of the messages between agents and the master, on both sides.
  */
+#include "common/cc_plan.h"
 #include "tests/proto/master_check.h"
 
 /* What it encodes to is refused, and the reason names the field. */
@@ -133,13 +134,13 @@ START_TEST(hello_ack_limits)
 	h->heartbeat_ms = 2;
 	refused(&m, "hello_ack.timeout_ms");
 	fresh(WM_HELLO_ACK);
-	h->segment_max = 63;
+	h->segment_max = CC_PLAN_SEGMENT_MIN - 1;
 	refused(&m, "hello_ack.segment_max");
-	h->segment_max = 64;
+	h->segment_max = CC_PLAN_SEGMENT_MIN;
 	accepted(&m);
-	h->segment_max = WLK_LEN_MAX;
+	h->segment_max = CC_PLAN_SEGMENT_MAX;
 	accepted(&m);
-	h->segment_max = WLK_LEN_MAX + 1;
+	h->segment_max = CC_PLAN_SEGMENT_MAX + 1;
 	refused(&m, "hello_ack.segment_max");
 }
 END_TEST

@@ -96,6 +96,8 @@ static void carry_out(struct sim *s, struct sim_host *h, const struct agt_action
 	case AGT_ACT_XFER_CANCEL:
 		sim_xfer_cancel(s, h, x);
 		break;
+	case AGT_ACT_XFER_SKIP: /* no early segments here */
+		break;
 	case AGT_ACT_XFER_FREE:
 		sim_xfer_free(s, h, x);
 		break;

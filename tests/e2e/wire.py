@@ -125,7 +125,7 @@ class Session:
         self.fds = []
         if greet:
             self.send_raw(local_hello())
-            self.recv()
+            self.greeting = self.recv()
 
     def send_raw(self, packet, fds=()):
         ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack(f"{len(fds)}i", *fds))]

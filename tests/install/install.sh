@@ -81,6 +81,7 @@ flags()
 # The program in the README, with our port for its own.
 readme_program()
 {
+	# shellcheck disable=SC2016 # the marks of a code block
 	sed -n '/^```c$/,/^```$/{/^```/d;p}' README.md | sed "s/48148/$port/"
 }
 

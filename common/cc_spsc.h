@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * A bounded ring of 64-bit values between one producer thread and one consumer thread. No locks, no
- * system calls; waking the other side is the caller's business. Head and tail live on their own cache
- * lines, each with the owner's cached copy of the other's.
+ * system calls; waking the other side is the caller's business. Head and tail live on their own
+ * cache lines, each with the owner's cached copy of the other's.
  */
 #ifndef CC_SPSC_H
 #define CC_SPSC_H
@@ -77,7 +77,7 @@ static inline bool cc_spsc_pop(struct cc_spsc *q, uint64_t *ret)
 static inline bool cc_spsc_empty(struct cc_spsc *q)
 {
 	return atomic_load_explicit(&q->head, memory_order_relaxed) ==
-		atomic_load_explicit(&q->tail, memory_order_acquire);
+	       atomic_load_explicit(&q->tail, memory_order_acquire);
 }
 
 #endif

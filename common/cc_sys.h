@@ -16,8 +16,8 @@ uint64_t cc_now_ns(void);
 void cc_random_id(struct cc_id *ret);
 
 /* A listening TCP socket, non-blocking, close-on-exec, SO_REUSEADDR; IPv6 "any" is dual-stack. When
- * the port is taken the next higher is tried, at most `bump` times (0: this port only; port 0: any).
- * *addr gets the port. Returns the descriptor or a negative enum cc_err. */
+ * the port is taken the next higher is tried, at most `bump` times (0: this port only; port 0:
+ * any). *addr gets the port. Returns the descriptor or a negative enum cc_err. */
 int cc_listen_tcp(struct cc_addr *addr, unsigned bump);
 /* A listening AF_UNIX socket of this type (SOCK_STREAM, SOCK_SEQPACKET). A stale socket file, on
  * which nobody listens, is replaced; a live one is CC_ERR_EXIST. mode as for chmod. */

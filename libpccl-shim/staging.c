@@ -204,7 +204,8 @@ void pccl_result_put(pcclComm_t *c, struct pccl_result *r)
 	r->users--;
 	r->last_use_ns = now;
 	r = oldest_idle(c);
-	/* Another operation in flight may be the user of a mapping that nobody has asked for yet. */
+	/* Another operation in flight may be the user of a mapping that nobody has asked for yet.
+	 */
 	if (r && c->n_ops == 1 && now - r->last_use_ns > RESULT_IDLE_NS)
 		pccl_map_drop(&r->map);
 	pthread_mutex_unlock(&c->lock);

@@ -190,8 +190,7 @@ void result_comm_closed(struct agentd *d, const struct comm *c)
 {
 	struct result *res;
 
-	DL_FOREACH(d->results, res)
-	{
+	DL_FOREACH (d->results, res) {
 		if (result_is_mapped(res, c->session))
 			res->abandoned = true;
 	}

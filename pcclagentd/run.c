@@ -190,10 +190,6 @@ void run_open(struct agentd *d, uint32_t id, const struct cc_addr *addr)
 	if (!r)
 		r = make(d, id, addr);
 	r->closed = false;
-	if (!r->eng && start_engine(r) < 0) {
-		tell_down(r, "the agent has no threads or descriptors for another run");
-		return;
-	}
 	if (r->conn)
 		cc_conn_close(r->conn);
 	r->why[0] = '\0';
@@ -247,6 +243,11 @@ void run_ready(struct agentd *d, uint32_t id, const struct cc_id *run_id, const 
 
 	if (!r)
 		return;
+	/* Only now: a master that nobody has ever reached costs no threads. */
+	if (!r->eng && start_engine(r) < 0) {
+		tell_down(r, "the agent has no threads or descriptors for another run");
+		return;
+	}
 	r->run_id = *run_id;
 	r->key = *key;
 	r->ready = true;

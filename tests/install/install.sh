@@ -78,11 +78,18 @@ flags()
 		"${PKG_CONFIG:-pkg-config}" --cflags --libs "$1"
 }
 
-# compile PACKAGE
+# The program in the README, with our port for its own.
+readme_program()
+{
+	# shellcheck disable=SC2016 # the marks of a code block
+	sed -n '/^```c$/,/^```$/{/^```/d;p}' README.md | sed "s/48148/$port/"
+}
+
+# compile PROGRAM.c PACKAGE
 compile()
 {
 	# shellcheck disable=SC2046 # flags are words
-	"${CC:-cc}" -Wall -Wextra -Werror -o "$work/first-$1" examples/first.c $(flags "$1")
+	"${CC:-cc}" -Wall -Wextra -Werror -o "$work/$(basename "$1" .c)" "$1" $(flags "$2")
 }
 
 listens()
@@ -101,14 +108,12 @@ ends_well()
 adds_up()
 {
 	wait "$1" || { cat "$2"; return 1; }
-	grep -Fx 'sum over 2 peers: 2 4 6 8' "$2" || { cat "$2"; return 1; }
+	grep -x "$3" "$2" || { cat "$2"; return 1; }
 }
 
 check 'make install DESTDIR=' make -C "$build" install DESTDIR="$root"
 check 'everything is there' installed
 check 'no path of the build folder in it' no_build_paths
-check 'first.c compiles with libpccl-shim.pc' compile libpccl-shim
-check 'first.c compiles with pccl.pc' compile pccl
 for program in sbin/pcclagentd sbin/ccoip-masterd bin/pcclctl; do
 	check "${program##*/} --version" "$root$prefix/$program" --version
 	check "${program##*/} --help" "$root$prefix/$program" --help
@@ -118,22 +123,26 @@ port=$(python3 -c 'import socket
 s = socket.socket()
 s.bind(("127.0.0.1", 0))
 print(s.getsockname()[1])')
+readme_program >"$work/readme.c"
+check "the README's program compiles with libpccl-shim.pc" compile "$work/readme.c" libpccl-shim
+check 'first.c compiles with pccl.pc' compile examples/first.c pccl
 "$root$prefix/sbin/ccoip-masterd" --listen "127.0.0.1:$port" --admin-socket "$work/master.admin" \
 	2>"$work/master.log" &
 master=$!
-"$root$prefix/sbin/pcclagentd" --socket "$work/agent" 2>"$work/agent.log" &
+"$root$prefix/sbin/pcclagentd" --socket "$work/agent" \
+	--p2p-port 0 --shared-state-port 0 --benchmark-port 0 2>"$work/agent.log" &
 agent=$!
 started=("$master" "$agent")
 check 'the master listens' until_true 10 listens "$port"
 check 'the agent listens' until_true 10 test -S "$work/agent"
 
 export PCCL_AGENT_SOCKET=$work/agent LD_LIBRARY_PATH=$root$prefix/lib
-timeout 60 "$work/first-libpccl-shim" "127.0.0.1:$port" >"$work/one" 2>&1 &
+timeout 60 "$work/readme" >"$work/one" 2>&1 &
 one=$!
-timeout 60 "$work/first-pccl" "127.0.0.1:$port" >"$work/two" 2>&1 &
+timeout 60 "$work/first" "127.0.0.1:$port" >"$work/two" 2>&1 &
 two=$!
-check 'first peer' adds_up "$one" "$work/one"
-check 'second peer' adds_up "$two" "$work/two"
+check "the README's program" adds_up "$one" "$work/one" '2 4 6 8'
+check 'first.c' adds_up "$two" "$work/two" 'sum over 2 peers: 2 4 6 8'
 
 check 'pcclctl asks the agent' \
 	"$root$prefix/bin/pcclctl" --agent "$work/agent-admin.sock" status

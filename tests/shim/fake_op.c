@@ -60,8 +60,7 @@ void fake_segment(struct fake_op *op, uint32_t seg)
 		to[i] = op->in[i] ^ FAKE_XOR;
 	atomic_store(&op->flags[seg], 1);
 	/* Nobody waits for what is in its place already. */
-	if (op->mode != SHM_RESULT_UNDO &&
-		atomic_load(&op->slot->wait) == SHM_WAIT_SEGMENTS &&
+	if (op->mode != SHM_RESULT_UNDO && atomic_load(&op->slot->wait) == SHM_WAIT_SEGMENTS &&
 		atomic_exchange(&op->slot->wait, SHM_WAIT_AWAKE) != SHM_WAIT_AWAKE)
 		cc_futex_wake(&op->slot->wait, 1);
 }

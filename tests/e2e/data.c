@@ -255,9 +255,9 @@ int64_t data_wrong(const void *result, const struct data_spec *s, pcclRedOp_t op
 	const uint32_t *ids, uint32_t n_ids)
 {
 	const struct type *t = &types[s->type];
-	uint64_t v[DATA_IDS_MAX], streams[DATA_IDS_MAX];
+	uint64_t v[DATA_IDS_MAX] = {0}, streams[DATA_IDS_MAX];
 
-	if (t->is_float && s->special)
+	if ((t->is_float && s->special) || n_ids < 1 || n_ids > DATA_IDS_MAX)
 		return -1;
 	for (uint32_t k = 0; k < n_ids; k++)
 		streams[k] = stream_of(s, ids[k]);

@@ -25,16 +25,15 @@ struct area {
 };
 
 struct operation {
-	bool busy;
 	struct data_spec spec, other; /* of sendbuf, and what recvbuf holds before the call */
 	pcclReduceDescriptor_t desc;
 	struct contributors {
 		uint32_t id[DATA_IDS_MAX], n;
 	} ids, or_ids;
-	bool in_place, verify;
 	struct area send, recv;
 	pcclAsyncReduceOp_t handle;
 	pcclReduceInfo_t info;
+	bool busy, in_place, verify;
 };
 
 static struct operation ops[SLOTS];
@@ -334,11 +333,11 @@ static void many_round(uint32_t n, pcclResult_t results[SLOTS], struct losses lo
 void do_many(void)
 {
 	uint32_t n = (uint32_t)number("n", NULL), rounds = (uint32_t)number("retry", "0") + 1;
-	pcclResult_t results[SLOTS];
+	pcclResult_t results[SLOTS] = {pcclSuccess};
 	struct losses losses[SLOTS] = {{0}};
 	uint64_t begin, end;
 
-	if (n > SLOTS)
+	if (n < 1 || n > SLOTS)
 		die("many", "n");
 	for (uint32_t k = 0; k < n; k++) {
 		operation_prepare(&ops[k]);

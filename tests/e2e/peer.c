@@ -273,8 +273,11 @@ static const struct command {
 
 static void carry_out(char *line)
 {
+	char *rest, *w;
+
 	n_words = 0;
-	for (char *w = strtok(line, " \n"); w && n_words < WORDS_MAX; w = strtok(NULL, " \n"))
+	for (w = strtok_r(line, " \n", &rest); w && n_words < WORDS_MAX;
+		w = strtok_r(NULL, " \n", &rest))
 		words[n_words++] = w;
 	for (size_t i = 0; n_words && i < sizeof commands / sizeof commands[0]; i++) {
 		if (strcmp(words[0], commands[i].name) == 0) {

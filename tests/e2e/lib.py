@@ -276,15 +276,13 @@ class Daemon:
                     ports.add(int(words[1].rsplit(":", 1)[1], 16))
         return sorted(ports)
 
-    def end(self, seconds=5):
-        """SIGTERM, and SIGKILL if that is not heeded. Returns the exit status."""
-        if self.alive():
-            self.process.terminate()
-            try:
-                self.process.wait(seconds)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+    def ended(self):
+        """After SIGTERM: the exit status, of SIGKILL if the first one was not heeded."""
+        try:
+            self.process.wait(WAIT)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
         return self.process.returncode
 
 
@@ -366,15 +364,16 @@ class Lab:
         return self
 
     def __exit__(self, kind, _error, _trace):
-        bad = results.failed or (kind and kind not in (SystemExit, Skipped))
         for peer in self.peers:
             peer.gone()
         for daemon in self.daemons:
             daemon.process.terminate()
         for daemon in self.daemons:
-            daemon.end(2)
+            status = daemon.ended()
+            if status != 0:  # a sanitizer may have found something, too
+                check(False, f"{daemon.name} ended with status {status}")
         self.hosts.close()
-        if bad:
+        if results.failed or (kind and kind not in (SystemExit, Skipped)):
             self.print_logs()
             print(f"# logs are kept in {self.folder}")
         else:

@@ -125,7 +125,9 @@ class Session:
         self.fds = []
         if greet:
             self.send_raw(local_hello())
-            self.greeting = self.recv()
+            reply = self.recv()
+            if not reply or reply.get(2):
+                raise ConnectionRefusedError("the agent does not take this session")
 
     def send_raw(self, packet, fds=()):
         ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack(f"{len(fds)}i", *fds))]

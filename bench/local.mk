@@ -3,3 +3,4 @@
 noinst_PROGRAMS += bench/krn_bench
 bench_krn_bench_SOURCES = bench/krn_bench.c
 bench_krn_bench_LDADD = libkrn.la
+EXTRA_DIST += bench/RESULTS.md

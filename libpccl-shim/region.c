@@ -13,6 +13,8 @@
 #include "libpccl-shim/lib.h"
 #include "libpccl-shim/session.h"
 
+#define SIZE_LIMIT ((size_t)1 << 48) /* what the agent takes in a request */
+
 struct pccl_registered {
 	struct pccl_session *session;
 	struct pccl_map map;
@@ -201,9 +203,9 @@ pcclResult_t pcclMemAlloc(size_t size, void **ptr_out)
 		return res;
 	if (!ptr_out)
 		return pccl_fail(pcclInvalidArgument, "ptr_out must not be NULL");
-	if (size == 0 || size > PTRDIFF_MAX)
+	if (size == 0 || size > SIZE_LIMIT)
 		return pccl_fail(pcclInvalidArgument,
-			"size must be at least 1 and at most %td, not %zu", PTRDIFF_MAX, size);
+			"size must be at least 1 and at most %zu, not %zu", SIZE_LIMIT, size);
 	r = calloc(1, sizeof *r);
 	if (!r)
 		return pccl_fail(pcclOutOfMemory, "no memory for a region's record");

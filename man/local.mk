@@ -6,3 +6,5 @@ nodist_man_MANS = $(pages)
 CLEANFILES += $(pages)
 EXTRA_DIST += man/man1/pcclctl.1.in man/man5/pccl-agent.conf.5.in \
 	man/man5/ccoip-masterd.conf.5.in man/man8/pcclagentd.8.in man/man8/ccoip-masterd.8.in
+
+include man/man3/local.mk

@@ -277,10 +277,11 @@ static void refuse_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_v
 static bool vote_counts(
 	struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v, const struct ccm_group *g)
 {
-	if (g->n_accepted < 2)
-		refuse_vote(m, a, v, WIRE_TOO_FEW_PEERS, "the group has no other peer now");
-	else if (v->losses != g->losses)
+	/* Who voted before he knew of the loss is told of it, even when nobody else is left. */
+	if (v->losses != g->losses)
 		refuse_vote(m, a, v, WIRE_RANK_CONNECTION_LOST, g->loss);
+	else if (g->n_accepted < 2)
+		refuse_vote(m, a, v, WIRE_TOO_FEW_PEERS, "the group has no other peer now");
 	else
 		return true;
 	return false;

@@ -13,3 +13,5 @@ libagt_la_SOURCES = \
 	pcclagentd/core/agt_state.c \
 	pcclagentd/core/agt_submit.c \
 	pcclagentd/core/agt_view.c
+
+EXTRA_DIST += pcclagentd/core/README.md

@@ -6,3 +6,5 @@ tests_kernels_test_krn_SOURCES = tests/kernels/test_krn.c tests/kernels/krn_ref.
 	tests/kernels/krn_ref.h
 tests_kernels_test_krn_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) -ffp-contract=off
 tests_kernels_test_krn_LDADD = libkrn.la $(CHECK_LIBS) -lm
+
+EXTRA_DIST += tests/kernels/README.md

@@ -250,6 +250,24 @@ START_TEST(a_vote_overtaken_by_a_loss_is_answered_as_aborted)
 }
 END_TEST
 
+/* Nobody is left to reduce with, but what the caller waits for was a loss all the same. */
+START_TEST(the_last_peer_is_told_of_the_loss_first)
+{
+	struct cc_id id = q.id;
+	struct wm_msg late = {.type = WM_OP_VOTE};
+
+	late.u.op_vote = (struct wm_op_vote){0, 1, fk_params, 1, &id, 0};
+	fk_leave(&r, WM_LEAVE_DIED);
+	fk_leave(&p, WM_LEAVE_DIED);
+	fk_settle(&f);
+	fk_forget(&f);
+	fk_send(b, &late);
+	ck_assert_uint_eq(fk_take(b, WM_OP_ABORT)->u.op_abort.code, WIRE_RANK_CONNECTION_LOST);
+	fk_vote(&q, 1);
+	ck_assert_uint_eq(fk_take(b, WM_OP_ABORT)->u.op_abort.code, WIRE_TOO_FEW_PEERS);
+}
+END_TEST
+
 START_TEST(several_lost_at_once_are_one_loss)
 {
 	struct fk_peer x = fk_join(c, 0);
@@ -516,6 +534,7 @@ int main(void)
 	tcase_add_test(tc, a_loss_aborts_what_had_not_started_for_those_who_voted);
 	tcase_add_loop_test(tc, a_loss_aborts_what_had_started_for_all, 0, 3);
 	tcase_add_test(tc, a_vote_overtaken_by_a_loss_is_answered_as_aborted);
+	tcase_add_test(tc, the_last_peer_is_told_of_the_loss_first);
 	tcase_add_test(tc, several_lost_at_once_are_one_loss);
 	tcase_add_test(tc, the_last_of_a_group_is_not_kept_waiting);
 	tcase_add_test(tc, nothing_starts_during_a_round);

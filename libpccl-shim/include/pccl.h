@@ -38,8 +38,8 @@
  * pcclArePeersPending and pcclDestroyCommunicator. This release does not check that. Different
  * communicators of one process are independent of each other and may be used by different threads
  * at the same time. Functions that take no communicator may be called by any thread. A process made
- * by fork() must not use its parent's communicators or memory of pcclMemAlloc; its calls are refused
- * with pcclInvalidUsage until it has called pcclInit, after which it can have its own.
+ * by fork() must not use its parent's communicators or memory of pcclMemAlloc; its calls are
+ *refused with pcclInvalidUsage until it has called pcclInit, after which it can have its own.
  *
  * Values, names and layouts are those of the PCCL 1.0 binary interface, extended but never changed.
  */

@@ -33,13 +33,14 @@
  *	pcclOutOfMemory        memory is exhausted, or the agent's limit for this user is reached
  *	pcclAgentUnavailable   the agent cannot be reached (see the code's description)
  *
- * Threads. A communicator belongs to the thread that called pcclConnect on it, its main thread;
- * other threads must not make calls on it, with the exceptions named at pcclAllReduceAsync,
- * pcclArePeersPending and pcclDestroyCommunicator. This release does not check that. Different
- * communicators of one process are independent of each other and may be used by different threads
- * at the same time. Functions that take no communicator may be called by any thread. A process made
- * by fork() must not use its parent's communicators or memory of pcclMemAlloc; its calls are
- *refused with pcclInvalidUsage until it has called pcclInit, after which it can have its own.
+ * Threads. A communicator belongs to the thread that called pcclConnect on it, its main
+ * thread; other threads must not make calls on it, with the exceptions named at
+ * pcclAllReduceAsync, pcclArePeersPending and pcclDestroyCommunicator. This release does not
+ * check that. Different communicators of one process are independent of each other and may be
+ * used by different threads at the same time. Functions that take no communicator may be called
+ * by any thread. A process made by fork() must not use its parent's communicators or memory of
+ * pcclMemAlloc; its calls are refused with pcclInvalidUsage until it has called pcclInit, after
+ * which it can have its own.
  *
  * Values, names and layouts are those of the PCCL 1.0 binary interface, extended but never changed.
  */

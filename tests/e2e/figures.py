@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Two quick figures of a build, for orientation; bench/ measures properly.
+"""Two quick figures of a build, for orientation; bench/RESULTS.md keeps some.
 
 Two hosts (network namespaces, or agents on loopback without root) with a peer each: the time of a
 256 MiB and of a 4-byte all-reduce. usage: abs_top_builddir=BUILD tests/e2e/figures.py

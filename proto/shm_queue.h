@@ -77,7 +77,8 @@ struct shm_sqe { /* S writes, A copies out */
 	uint64_t in_region, in_off;   /* operand: registered or staging region of this session */
 	uint64_t in_start;            /* copying order: bytes [in_start, end) then [0, in_start) */
 	uint64_t out_region, out_off; /* with SHM_SQE_OUT_REGISTERED */
-	uint64_t pad[5];
+	uint64_t losses;              /* of the group, that the application knows of */
+	uint64_t pad[4];
 };
 _Static_assert(sizeof(struct shm_sqe) == 128, "shm_sqe layout");
 
@@ -120,6 +121,8 @@ struct shm_slot {
 	uint32_t flags_off_lo, flags_off_hi; /* of the segment flags (uint8_t each) in the region */
 	uint32_t local_world;                /* completion: peers whose data is in the result */
 	uint64_t result_region, result_off;
+	uint64_t seq;                /* name of this attempt, written before mode */
+	uint64_t losses;             /* completion: of the group; awaiting it makes them known */
 	uint64_t tx_bytes, rx_bytes; /* completion: this operation on this host's sockets */
 	uint32_t code;               /* completion: pcclResult_t */
 	char text[SHM_TEXT];

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "common/cc_addr.h"
+#include "common/cc_id.h"
 
 #define WL_VERSION_MIN 1u
 #define WL_VERSION_MAX 1u
@@ -32,8 +33,14 @@ enum wl_type {
 	WL_ARE_PENDING = 6,  /* -> flag */
 	WL_REGION_ALLOC = 7, /* -> region, size; fd: sealed memfd, read-write */
 	WL_REGION_FREE = 8,
-	WL_REGION_MAP = 9, /* a result region named in a completion -> region, size; fd */
+	WL_REGION_MAP = 9,    /* a result region named in a completion -> region, size; fd */
+	WL_COMM_ATTACH = 10,  /* COMM_CREATE for a communicator that was connected when its agent
+			       * died -> comm, done, losses; fds as COMM_CREATE */
+	WL_REGION_ADOPT = 11, /* registered memory of an agent that died; fd in the request: its
+			       * sealed memfd -> region */
 };
+
+#define WL_SEQS_MAX 64u
 
 enum wl_region_use { WL_REGION_REGISTERED = 1, WL_REGION_STAGING = 2 };
 
@@ -54,6 +61,12 @@ struct wl_request {
 	uint64_t region;
 	uint64_t size; /* bytes */
 	uint32_t use;  /* enum wl_region_use */
+	/* WL_COMM_ATTACH: also master, group, pool_size */
+	struct cc_id peer, token, run; /* from the reply to WL_COMM_CONNECT */
+	uint64_t losses;               /* the application knows of */
+	uint32_t n_seqs;
+	uint64_t seqs[WL_SEQS_MAX]; /* attempts whose result lies whole in the result region: did
+				     * they succeed? */
 };
 
 struct wl_reply {
@@ -67,6 +80,10 @@ struct wl_reply {
 	uint64_t region;
 	uint64_t size;
 	bool flag;
+	struct cc_id peer, token, run; /* WL_COMM_CONNECT: to present with WL_COMM_ATTACH */
+	uint64_t losses; /* WL_COMM_CONNECT, _ATTACH, WL_UPDATE_TOPOLOGY: what the application knows
+			  * of from now on */
+	uint64_t done;   /* WL_COMM_ATTACH: bit i: seqs[i] succeeded */
 };
 
 /* buf holds WL_PACKET_MAX bytes. Return the length, or a negative enum cc_err. */

@@ -23,6 +23,7 @@
 #define WM_RINGS_MAX    1024 /* groups present on one host */
 #define WM_FAILURES_MAX 64
 #define WM_POOL_MAX     64 /* streams of one link */
+#define WM_OUTCOMES_MAX 64 /* ended operations remembered per group, and asked for at once */
 
 enum wm_type {
 	/* agent to master */
@@ -35,6 +36,8 @@ enum wm_type {
 	WM_OP_REPORT = 7,
 	WM_ROUND_REPORT = 8,
 	WM_HEARTBEAT = 9, /* both directions */
+	WM_RESUME = 10,
+	WM_OP_QUERY = 11,
 	/* master to agent */
 	WM_HELLO_ACK = 32,
 	WM_REFUSE = 33,
@@ -46,6 +49,7 @@ enum wm_type {
 	WM_OP_DONE = 39,
 	WM_PENDING_ANSWER = 40,
 	WM_KICK = 41,
+	WM_OP_OUTCOMES = 42,
 };
 
 /* First message of an agent on a connection. When its versions do not overlap with ours, only they
@@ -60,6 +64,9 @@ struct wm_hello {
 	uint32_t n_addrs;
 	struct cc_addr addrs[WM_ADDRS_MAX]; /* port 0: the ports below count */
 	uint16_t port_p2p, port_shared_state, port_benchmark;
+	/* Of the run that the agent has state of; zero when it has none. */
+	struct cc_id run, run_key;
+	uint64_t term; /* the highest that it has seen of this run's masters */
 };
 
 struct wm_hello_ack {
@@ -70,6 +77,8 @@ struct wm_hello_ack {
 	uint32_t heartbeat_ms; /* send a heartbeat this often */
 	uint32_t timeout_ms;   /* silence for this long is death */
 	uint32_t segment_max;  /* bytes, for cc_plan_init */
+	uint64_t term; /* >= 1; grows with every master of the run: the lower one is stale */
+	bool resume;   /* run is the one of the hello: say what you know of it, end with RESUME */
 };
 
 /* The master's (or agent's) last words; the connection is closed after it. */
@@ -77,6 +86,12 @@ struct wm_refuse {
 	uint32_t version_min, version_max; /* of the refusing side */
 	uint32_t code;                     /* a pcclResult_t */
 	char text[WM_TEXT_MAX];
+};
+
+enum wm_join_phase {
+	WM_JOIN_NEW = 0,      /* wants to be accepted */
+	WM_JOIN_PREPARED = 1, /* the same, and is a member of the round of wm_resume.prepared */
+	WM_JOIN_ACCEPTED = 2, /* has been accepted; comes back after its agent or the master died */
 };
 
 /* pcclConnect: a peer becomes PEER_REGISTERED. The answer is a COMMIT in whose ring it is a member,
@@ -87,6 +102,8 @@ struct wm_join {
 	uint32_t pool_size; /* 1 .. WM_POOL_MAX streams per link */
 	uint32_t pid;
 	char name[WM_NAME_MAX];
+	struct cc_id token; /* random, secret of the peer: who presents it again is the same peer */
+	uint32_t phase;     /* enum wm_join_phase */
 };
 
 enum wm_leave_kind { WM_LEAVE_CLEAN = 0, WM_LEAVE_DIED = 1 };
@@ -119,6 +136,7 @@ struct wm_op_vote {
 	uint64_t
 		losses; /* of the group, as the agent was told last; not the master's number: a loss
 			 * overtook the vote, it does not count and is answered with OP_ABORT */
+	uint64_t seq;   /* 0; after a resumption: of the OP_START that the agent has seen */
 };
 
 /* One agent's completion vote for all its members of an operation. */
@@ -138,6 +156,17 @@ struct wm_round_report {
 	uint64_t round;
 	uint32_t n_failures; /* 0: all links of this round are up */
 	struct wm_failure *failures;
+};
+
+/* One attempt that has ended. */
+struct wm_outcome {
+	uint64_t seq;
+	uint32_t code; /* WIRE_SUCCESS: OP_DONE */
+};
+
+/* A ring in force. */
+struct wm_ring_place {
+	uint32_t group, hosts, pos;
 };
 
 /* How an agent can be reached. addrs are in the order to try, ports filled in. */
@@ -183,8 +212,41 @@ struct wm_world {
 	uint32_t global;
 	uint32_t groups;  /* distinct peer groups */
 	uint32_t largest; /* peers in the largest group */
+	uint64_t version; /* grows with every change of what is told here */
 	uint32_t n;
 	struct wm_group_world *own; /* groups of the receiving agent */
+};
+
+/*
+ * The end of what an agent says of a run that it has state of, in this order after HELLO_ACK: JOIN
+ * for each peer (LEAVE after it for one that has left meanwhile), OP_VOTE for each operation that
+ * has voted (OP_REPORT after it if it has reported), TOPO_VOTE and PENDING_VOTE for each call that
+ * waits, RESUME.
+ */
+struct wm_resume {
+	uint64_t epoch, round; /* of the last COMMIT */
+	uint64_t prepared;     /* the ROUND that was reported good and is not committed yet, or 0 */
+	uint64_t last_seq;     /* of the last OP_START */
+	struct wm_world world; /* as told last */
+	uint32_t n_places;
+	struct wm_ring_place *places; /* at most WM_RINGS_MAX, groups differ */
+	uint32_t n_outcomes;
+	struct wm_outcome *outcomes; /* the last WM_OUTCOMES_MAX of each group */
+};
+
+/* How did these attempts end? For a peer whose agent died before it could tell. */
+struct wm_op_query {
+	struct cc_id peer;
+	uint32_t n; /* 1 .. WM_OUTCOMES_MAX */
+	uint64_t seqs[WM_OUTCOMES_MAX];
+};
+
+/* The answer: one entry for each that was asked for, in the same order. What nobody remembers has
+ * failed. */
+struct wm_op_outcomes {
+	struct cc_id peer;
+	uint32_t n;
+	struct wm_outcome v[WM_OUTCOMES_MAX];
 };
 
 /* The rings of this round are in force. With accept, every local topology vote and every join of a
@@ -248,6 +310,9 @@ struct wm_msg {
 		struct wm_op_done op_done;
 		struct wm_pending_answer pending_answer;
 		struct wm_kick kick;
+		struct wm_resume resume;
+		struct wm_op_query op_query;
+		struct wm_op_outcomes op_outcomes;
 	} u;
 };
 

@@ -240,8 +240,9 @@ void session_free_all(struct agentd *d);
 
 /* ---- queue.c ---- */
 
-/* Makes the queue pair and sends the reply with its descriptors. */
-void comm_open(struct agentd *d, uint32_t session, uint32_t id, struct wl_reply *reply);
+/* Makes the queue pair, publishes attrs in it and sends the reply with its descriptors. */
+void comm_open(struct agentd *d, uint32_t session, uint32_t id, const struct wl_reply *reply,
+	const struct agt_attrs *attrs);
 void comm_close(struct agentd *d, uint32_t id);
 struct comm *comm_find(struct agentd *d, uint32_t id);
 void comm_publish(struct agentd *d, uint32_t id, const struct agt_attrs *a);
@@ -298,6 +299,8 @@ void result_free_all(struct agentd *d);
 
 struct run *run_find(struct agentd *d, uint32_t id);
 void run_open(struct agentd *d, uint32_t id, const struct cc_addr *addr);
+/* Closes the connection; the run goes on without. */
+void run_drop(struct agentd *d, uint32_t id);
 void run_send(struct agentd *d, uint32_t id, const struct wm_msg *m);
 void run_close(struct agentd *d, uint32_t id);
 void run_ready(struct agentd *d, uint32_t id, const struct cc_id *run_id, const struct cc_id *key);

@@ -223,7 +223,8 @@ err:
 	return CC_ERR_IO;
 }
 
-void comm_open(struct agentd *d, uint32_t session, uint32_t id, struct wl_reply *reply)
+void comm_open(struct agentd *d, uint32_t session, uint32_t id, const struct wl_reply *reply,
+	const struct agt_attrs *attrs)
 {
 	struct comm *c = calloc(1, sizeof *c);
 	struct session *s;
@@ -250,6 +251,7 @@ void comm_open(struct agentd *d, uint32_t session, uint32_t id, struct wl_reply 
 		return;
 	}
 	HASH_ADD(hh, d->comms, id, sizeof c->id, c);
+	comm_publish(d, id, attrs);
 	fds[1] = c->sq_bell;
 	fds[2] = c->data_bell;
 	session_reply(d, session, reply, fds, 3);
@@ -357,6 +359,7 @@ void comm_complete(struct agentd *d, uint32_t id, uint32_t slot, const struct ag
 	release_slot(d, &c->slot[slot]);
 	s = comm_slot(c, slot);
 	s->local_world = done->world;
+	s->losses = done->losses;
 	s->tx_bytes = done->tx_bytes;
 	s->rx_bytes = done->rx_bytes;
 	s->code = done->code;

@@ -69,6 +69,30 @@ void agt_each_comm(const struct agt *a, uint64_t now_ns,
 	}
 }
 
+void agt_each_run(const struct agt *a, uint64_t now_ns,
+	void (*fn)(void *arg, const struct agt_run_info *r), void *arg)
+{
+	const struct agt_run *r;
+	const struct agt_op *o;
+
+	for (r = a->runs; r; r = r->hh.next) {
+		struct agt_run_info i = {
+			.run = r->id,
+			.comms = r->n_comms,
+			.master = r->addr,
+			.dialled = r->addr,
+			.id = r->run_id,
+			.epoch = r->epoch,
+			.state = agt_run_state_name(r->state),
+			.state_ns = now_ns - r->since_ns,
+		};
+
+		DL_FOREACH2 (r->ops, o, next_op)
+			i.ops++;
+		fn(arg, &i);
+	}
+}
+
 static bool takes_part(const struct agt_op *o, const struct agt_comm *c)
 {
 	uint32_t i;

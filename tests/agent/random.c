@@ -216,6 +216,10 @@ static void saw(struct world *w, const struct agt_action *x)
 		ck_assert_uint_gt(w->waiting[x->session], 0);
 		w->waiting[x->session]--;
 		break;
+	case AGT_ACT_SESSION_END:
+		w->session[x->session] = false;
+		w->waiting[x->session] = 0;
+		break;
 	case AGT_ACT_COMM_OPEN:
 		w->waiting[x->session]--;
 		ck_assert(!w->comms[x->comm % COMMS].alive);
@@ -237,6 +241,9 @@ static void saw(struct world *w, const struct agt_action *x)
 		ck_assert(!w->runs[x->run].open);
 		w->runs[x->run].open = true;
 		w->last_run = x->run;
+		break;
+	case AGT_ACT_MASTER_DROP:
+		w->runs[x->run].up = false;
 		break;
 	case AGT_ACT_MASTER_SEND:
 		saw_send(w, x);

@@ -208,6 +208,31 @@ static void entries(struct tl_rng *r)
 	write_entry("count_overflows", &e, &lim);
 }
 
+static void results(void)
+{
+	const struct fuzz_result_input good = {.region_size = 65536,
+		.count = 10000,
+		.flags_off = 40000,
+		.mode = SHM_RESULT_AREA,
+		.hosts = 3,
+		.segment_max = 8192,
+		.esize = 4};
+	struct fuzz_result_input in = good;
+
+	write_seed("fuzz_result", "area", &in, sizeof in);
+	in.mode = SHM_RESULT_UNDO;
+	in.out_registered = 1;
+	write_seed("fuzz_result", "undo", &in, sizeof in);
+	in.hosts = 1, in.off = 4096, in.flags_off = 0;
+	write_seed("fuzz_result", "one_host", &in, sizeof in);
+	in = good, in.mode = SHM_RESULT_UNDO;
+	write_seed("fuzz_result", "undo_of_nothing", &in, sizeof in);
+	in = good, in.hosts = UINT32_MAX, in.segment_max = 4;
+	write_seed("fuzz_result", "too_many_segments", &in, sizeof in);
+	in = good, in.flags_off = UINT64_MAX;
+	write_seed("fuzz_result", "flags_overflow", &in, sizeof in);
+}
+
 /* Streams of one to four frames, in pieces of different sizes. */
 static void frames(struct tl_rng *r)
 {
@@ -254,5 +279,6 @@ int main(int argc, char **argv)
 	link_headers(&r);
 	frames(&r);
 	entries(&r);
+	results();
 	return 0;
 }

@@ -19,7 +19,7 @@ noinst_HEADERS += tests/proto/master_check.h
 
 proto_tests = tests/proto/test_admin tests/proto/test_frame tests/proto/test_link tests/proto/test_local \
 	tests/proto/test_master tests/proto/test_master_limits tests/proto/test_nomem \
-	tests/proto/test_submit
+	tests/proto/test_result tests/proto/test_submit
 check_PROGRAMS += $(proto_tests)
 TESTS += $(proto_tests)
 
@@ -52,6 +52,10 @@ tests_proto_test_nomem_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_proto_test_nomem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc \
 	-Wl,--wrap=realloc -Wl,--wrap=strdup
 tests_proto_test_nomem_LDADD = $(tests_proto_libs)
+
+tests_proto_test_result_SOURCES = tests/proto/test_result.c
+tests_proto_test_result_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_proto_test_result_LDADD = $(tests_proto_libs)
 
 tests_proto_test_submit_SOURCES = tests/proto/test_submit.c
 tests_proto_test_submit_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)

@@ -15,8 +15,8 @@
  *   the master names the disagreement.
  * - A submission is refused at once (AGT_ACT_COMPLETE) when the comm is not connected
  *   (pcclInvalidUsage), its group's world is below 2 (pcclTooFewPeers), the tag is in flight on
- *   this comm, or a field is out of range (pcclInvalidArgument, the sentence names the
- *   field and the limit).
+ *   this comm, or the caller found the entry bad (pcclInvalidArgument, the sentence names the
+ *   field and the limit; proto/shm_submit.h).
  * - A loss in the group ends what is in flight with pcclRankConnectionLost, also what is still
  *   being collected on this host, and what the application starts before it knows of the loss: the
  *   same calls fail for all members. A topology vote that went through counts as knowing.
@@ -35,6 +35,7 @@
 #define AGT_H
 
 #include "proto/shm_queue.h"
+#include "proto/shm_submit.h"
 #include "proto/wire_local.h"
 #include "proto/wire_master.h"
 
@@ -57,8 +58,8 @@ enum agt_event_type {
 	AGT_EV_SESSION_STOPPED, /* session, stopped: its process is stopped, or runs again */
 	AGT_EV_REQUEST,     /* request: COMM_CREATE, _CONNECT, _ATTACH, _DESTROY, UPDATE_TOPOLOGY,
 			     * ARE_PENDING; id, token: fresh random bytes */
-	AGT_EV_SUBMIT,      /* comm, sqe: slot < SHM_SLOTS, regions already resolved by the caller;
-			     * code != 0: the caller found it bad: complete it with code and text */
+	AGT_EV_SUBMIT,      /* comm, slot (< SHM_SLOTS, not in use), sub; code != 0: the entry was
+			     * bad, there is no sub: complete it with code and text */
 	AGT_EV_MASTER_UP,   /* run: TCP connection made */
 	AGT_EV_MASTER_DOWN, /* run, text; also when it could not be made: the answer to the last
 			     * MASTER_OPEN, unless a MASTER_DROP or _CLOSE came after it */
@@ -77,7 +78,7 @@ enum agt_event_type {
 
 struct agt_event {
 	enum agt_event_type type;
-	uint32_t session, comm, run;
+	uint32_t session, comm, run, slot;
 	uint32_t uid, pid;
 	const char *name;
 	const struct wl_request *request;
@@ -87,7 +88,7 @@ struct agt_event {
 	bool stopped;      /* SESSION_STOPPED */
 	struct cc_addr from, to; /* SET_MASTER */
 	bool now;                /* SET_MASTER */
-	const struct shm_sqe *sqe;
+	const struct shm_submission *sub;
 	const struct wm_msg *msg;
 	uint64_t seq;
 	uint64_t tx_bytes, rx_bytes; /* XFER_DONE */
@@ -145,8 +146,8 @@ struct agt_done {
 
 /* A local contribution to a transfer, in rank order. */
 struct agt_member {
-	uint32_t comm, slot;
-	struct shm_sqe sqe; /* as it was submitted */
+	uint32_t comm;
+	struct shm_submission sub;
 };
 
 struct agt_xfer {

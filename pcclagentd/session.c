@@ -234,8 +234,6 @@ static bool handle(struct agentd *d, uint32_t id, const struct wl_request *q)
 		handle_region(d, s, q);
 		break;
 	default:
-		cc_random_id(&ev.id);
-		cc_random_id(&ev.token);
 		agentd_feed(d, &ev);
 	}
 	return find(d, id) != NULL;

@@ -31,8 +31,8 @@ enum wl_type {
 	WL_COMM_CONNECT = 3, /* -> run, losses, topo_turn, pending_turn */
 	WL_COMM_DESTROY = 4,
 	WL_UPDATE_TOPOLOGY = 5, /* -> losses, topo_turn */
-	WL_ARE_PENDING = 6,  /* -> flag, pending_turn */
-	WL_REGION_ALLOC = 7, /* -> region, size; fd: sealed memfd, read-write */
+	WL_ARE_PENDING = 6,     /* -> flag, pending_turn */
+	WL_REGION_ALLOC = 7,    /* -> region, size; fd: sealed memfd, read-write */
 	WL_REGION_FREE = 8,
 	WL_REGION_MAP = 9,    /* a result region named in a completion -> region, size; fd */
 	WL_COMM_ATTACH = 10,  /* COMM_CREATE for a communicator that was connected when its agent

@@ -268,7 +268,8 @@ struct wm_commit {
 	uint64_t epoch; /* grows by at least 1 with every change of members or rings */
 	bool accept;
 	struct wm_world world;
-	uint64_t topo_turn, pending_turn; /* votes of the run that have been answered, with this one */
+	uint64_t topo_turn,
+		pending_turn; /* votes of the run that have been answered, with this one */
 };
 
 struct wm_op_start {

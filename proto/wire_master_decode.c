@@ -240,8 +240,7 @@ static int get_leave(const Ccoip__Leave *p, struct wm_leave *m, const char **why
 	return wire_get_id(&m->peer, p->peer, why, "leave.peer: " ID_LIMIT);
 }
 
-static int get_peer(
-	const Ccoip__Peer *p, struct wm_peer *m, const char **why, const char *limit)
+static int get_peer(const Ccoip__Peer *p, struct wm_peer *m, const char **why, const char *limit)
 {
 	m->turn = p->turn;
 	return wire_get_id(&m->peer, p->peer, why, limit);
@@ -294,8 +293,7 @@ static int get_op_report(const Ccoip__OpReport *p, struct wm_op_report *m, const
 		return wire_bad(why, "op_report.seq: must be at least 1");
 	m->seq = p->seq;
 	m->ok = p->ok;
-	rc = wire_get_id_or_none(&m->suspect, p->suspect, why,
-		"op_report.suspect: " NONE_LIMIT);
+	rc = wire_get_id_or_none(&m->suspect, p->suspect, why, "op_report.suspect: " NONE_LIMIT);
 	if (rc == 0)
 		rc = wire_get_text(
 			m->text, sizeof m->text, p->text, why, "op_report.text: " TEXT_LIMIT);
@@ -592,8 +590,7 @@ static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **w
 	case WM_TOPO_VOTE:
 		return get_peer(p->topo_vote, &m->u.peer, why, "topo_vote.peer: " ID_LIMIT);
 	case WM_PENDING_VOTE:
-		return get_peer(
-			p->pending_vote, &m->u.peer, why, "pending_vote.peer: " ID_LIMIT);
+		return get_peer(p->pending_vote, &m->u.peer, why, "pending_vote.peer: " ID_LIMIT);
 	case WM_OP_VOTE:
 		return get_op_vote(p->op_vote, &m->u.op_vote, why);
 	case WM_OP_REPORT:

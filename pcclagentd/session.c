@@ -215,8 +215,6 @@ static bool handle(struct agentd *d, uint32_t id, const struct wl_request *q, in
 		handle_adopt(d, s, q, fd);
 		break;
 	default:
-		cc_random_id(&ev.id);
-		cc_random_id(&ev.token);
 		agentd_feed(d, &ev);
 	}
 	return find(d, id) != NULL;

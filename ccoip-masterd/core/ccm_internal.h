@@ -37,6 +37,7 @@
 #include <utlist.h>
 
 #include "ccoip-masterd/core/ccm.h"
+#include "common/cc_detect.h"
 #include "common/cc_err.h"
 #include "proto/wire_codes.h"
 
@@ -61,7 +62,7 @@ struct ccm_agent {
 	bool greeted; /* hello is valid */
 	bool claimed; /* holds its agent id: in ccm->by_id */
 	bool dead;    /* waits for ccm_reap */
-	uint64_t heard_ns;
+	struct cc_detect life;
 	struct wm_hello hello;
 	struct ccm_seat *seats;
 	uint32_t n_seats, n_peers, n_accepted;

@@ -66,6 +66,7 @@ struct ccm_config {
 	uint32_t heartbeat_ms;     /* default 1000 */
 	uint32_t timeout_ms;       /* default 3000: silence of an agent */
 	uint32_t round_timeout_ms; /* default 5000 */
+	uint32_t agent_grace_ms;   /* default 5000: for the peers of an agent that is gone */
 	uint32_t segment_max;      /* bytes */
 	uint32_t max_peers;        /* joins beyond are refused; default 65536 */
 	uint32_t log_level;        /* LOG actions above it are not made; 0: CCM_LOG_INFO */
@@ -84,6 +85,7 @@ struct ccm_event {
 	struct cc_addr addr; /* OPEN: where the connection comes from */
 	const struct wm_msg *msg;
 	const char *text;
+	bool refused; /* CLOSED: by the caller, who has told the agent that it is out */
 };
 
 /* After CLOSE the core has forgotten the connection: events of it are ignored. */
@@ -134,6 +136,7 @@ struct ccm_status {
 	uint64_t epoch, round, last_seq;
 	bool round_active, round_accepts;
 	uint32_t agents, registered, accepted, groups;
+	uint32_t absent; /* of the accepted: their agents are gone */
 	uint64_t joins, losses, kicks, ops_started, ops_done, ops_aborted, rounds;
 	char waiting[WM_TEXT_MAX]; /* what the run waits for, "" when nothing */
 };
@@ -144,7 +147,9 @@ struct ccm_peer_info {
 	char name[WM_NAME_MAX], host[WM_NAME_MAX];
 	struct cc_addr addr;
 	uint32_t group, pid, ops;
-	int rank; /* in its group's ring order; -1 while registered */
+	int rank; /* in its group's ring order; -1: in no ring (registered, or to come back) */
+	bool absent;        /* its agent is gone */
+	uint64_t absent_ns; /* since when */
 	enum ccm_connection_phase phase;
 	enum ccm_connection_state state;
 	uint64_t state_ns; /* time in this state */

@@ -2,6 +2,7 @@
  *
  * What pcclctl shows of a master.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "ccoip-masterd/masterd_internal.h"
@@ -155,12 +156,12 @@ static void fill_op(void *arg, const struct ccm_op_info *o)
 	wa_set_text(t, col, "%s", o->awaited);
 }
 
-static void fill(void *arg, enum wa_verb verb, struct wa_reply *r)
+static void fill(void *arg, const struct wa_request *q, struct wa_reply *r)
 {
 	const struct masterd *m = arg;
 	uint64_t now = cc_now_ns();
 
-	switch (verb) {
+	switch (q->verb) {
 	case WA_STATUS:
 		fill_status(m, now, r);
 		break;
@@ -169,6 +170,10 @@ static void fill(void *arg, enum wa_verb verb, struct wa_reply *r)
 		break;
 	case WA_OPS:
 		ccm_each_op(masterd_core(m), now, fill_op, TABLE(r, "ops", op_cols));
+		break;
+	case WA_SET_MASTER:
+		(void)snprintf(
+			r->error, sizeof r->error, "%s", "a master has no masters: ask an agent");
 		break;
 	}
 }

@@ -10,6 +10,7 @@
 
 #include "common/cc_err.h"
 #include "common/cc_shm.h"
+#include "common/cc_sys.h"
 #include "libpccl-shim/address.h"
 #include "libpccl-shim/session.h"
 #include "proto/wire_master.h"
@@ -194,6 +195,17 @@ static void detach(pcclComm_t *c)
 	c->session = NULL;
 }
 
+/* A new peer each time: the master may know one of an earlier connect that failed. */
+static pcclResult_t connect_request(pcclComm_t *c)
+{
+	struct wl_request request = {.type = WL_COMM_CONNECT, .comm = c->id};
+	struct wl_reply reply;
+
+	cc_random_id(&request.peer);
+	cc_random_id(&request.token);
+	return pccl_session_call(c->session, &request, &reply, NULL, 0);
+}
+
 static pcclResult_t simple_request(const pcclComm_t *c, enum wl_type type, struct wl_reply *reply)
 {
 	struct wl_request request = {.type = type, .comm = c->id};
@@ -215,7 +227,6 @@ pcclResult_t pcclConnect(pcclComm_t *c)
 {
 	pcclResult_t r = pccl_comm_check(c);
 	struct pccl_attrs attrs;
-	struct wl_reply reply;
 	uint32_t n;
 
 	if (r != pcclSuccess)
@@ -234,7 +245,7 @@ pcclResult_t pcclConnect(pcclComm_t *c)
 	read_attrs(c, &attrs);
 	if (attrs.state == SHM_COMM_CONNECTED)
 		return pccl_fail(pcclInvalidUsage, "the communicator is connected already");
-	r = simple_request(c, WL_COMM_CONNECT, &reply);
+	r = connect_request(c);
 	return r == pcclSuccess ? pccl_ok() : r;
 }
 

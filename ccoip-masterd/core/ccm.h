@@ -15,7 +15,20 @@
  * - First peer: with no accepted peer, all registered peers are accepted at once, by a round.
  * - Topology vote: when every accepted peer of the run has voted (WM_TOPO_VOTE), an accepting round
  *   over accepted + registered peers starts; with nothing to change it is committed at once.
- * - Loss (connection closed, WM_LEAVE, kick, silence): every operation of the peer's group that has
+ * - Absence (connection closed): the agent's accepted peers have agent_grace_ms to come back.
+ *   Their votes do not count any more; every operation of their groups is aborted with
+ *   pcclRankConnectionLost and counted in the group's losses, though nobody is removed. Nothing
+ *   that needs their votes goes on meanwhile. An agent that is silent, kicked or has said goodbye
+ *   has no grace.
+ * - A WM_JOIN of a peer that is known, by another connection and with its token, moves an accepted
+ *   peer there (a connection that is not closed yet is cut first: it is half open); a rewiring
+ *   round puts rings in force that contain it, and its WM_COMMIT is the answer. A wrong token:
+ *   WM_KICK, nothing else changes. Who says that it has been accepted and is not known: WM_KICK.
+ *   Peers that come during a round come with the next one.
+ * - The last WM_OUTCOMES_MAX ended attempts of each group are remembered: more cannot be in doubt,
+ *   for no peer has more operations in flight. What nobody remembers has failed. WM_OP_QUERY asks
+ *   for them; so does WM_OP_VOTE with a seq from an agent whose connection broke.
+ * - Loss (end of the grace, WM_LEAVE, kick, silence): every operation of the peer's group that has
  *   a vote is aborted with pcclRankConnectionLost; the new world is announced before the abort; a
  *   rewiring round starts unless an accepting one was running, which is restarted without the peer.
  *   Votes are counted again: the leaver may have been the last one missing.

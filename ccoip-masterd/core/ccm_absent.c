@@ -138,6 +138,7 @@ static void cut_old(struct ccm *m, struct ccm_agent *old, const struct ccm_agent
 	}
 	ccm_close(m, old->conn, "its peers come by another connection");
 	ccm_agent_absent(m, old, "its peers come by another connection");
+	ccm_loss_announce(m); /* no operation may name the seat any more that p is to leave */
 }
 
 bool ccm_peer_return(

@@ -153,7 +153,7 @@ void ccm_agent_hello(struct ccm *m, struct ccm_agent *a, const struct wm_hello *
 	a->hello = *h;
 	ccm_copy(a->hello.name, sizeof a->hello.name, h->name);
 	a->greeted = true;
-	a->resuming = cc_id_eq(&h->run, &m->cfg.run);
+	a->resuming = !cc_id_is_zero(&h->run) && cc_id_eq(&h->run, &m->cfg.run);
 	if (a->resuming)
 		cut_half_open(m, a);
 	ack = &ccm_send(m, a, WM_HELLO_ACK)->u.hello_ack;

@@ -31,6 +31,48 @@ pcclResult_t pccl_comm_check(const pcclComm_t *c)
 	return pcclSuccess;
 }
 
+pcclResult_t pccl_comm_check_main(const pcclComm_t *c, const char *function)
+{
+	if (pthread_equal(c->main_thread, pthread_self()))
+		return pcclSuccess;
+	return pccl_fail(pcclInvalidUsage,
+		"%s must be called by the communicator's main thread, the one that created it",
+		function);
+}
+
+pcclResult_t pccl_comm_begin(pcclComm_t *c, const char *function, pcclResult_t busy)
+{
+	pcclResult_t r = pccl_comm_check_main(c, function);
+	uint32_t n;
+
+	if (r != pcclSuccess)
+		return r;
+	pthread_mutex_lock(&c->lock);
+	n = c->n_ops;
+	if (n == 0)
+		c->main_call = function;
+	pthread_mutex_unlock(&c->lock);
+	if (n > 0)
+		return pccl_fail(
+			busy, "%u operations are in flight: await them before %s", n, function);
+	return pcclSuccess;
+}
+
+void pccl_comm_end(pcclComm_t *c)
+{
+	pthread_mutex_lock(&c->lock);
+	c->main_call = NULL;
+	pthread_mutex_unlock(&c->lock);
+}
+
+void pccl_comm_told(pcclComm_t *c, uint64_t losses)
+{
+	uint64_t known = atomic_load(&c->losses);
+
+	while (known < losses && !atomic_compare_exchange_weak(&c->losses, &known, losses))
+		;
+}
+
 /* Text that the agent writes while it may be read: the version tells whether it was whole. */
 static void load_text(char *to, const char *from, size_t size)
 {
@@ -111,6 +153,7 @@ pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params, pcclCo
 	c->master = master;
 	c->group = params->peer_group;
 	c->pool_size = params->p2p_connection_pool_size;
+	c->main_thread = pthread_self();
 	c->submit_bell.fd = -1;
 	c->data_bell.fd = -1;
 	pthread_mutex_init(&c->lock, NULL);
@@ -201,29 +244,12 @@ static pcclResult_t simple_request(const pcclComm_t *c, enum wl_type type, struc
 	return pccl_session_call(c->session, &request, reply, NULL, 0);
 }
 
-static uint32_t ops_in_flight(pcclComm_t *c)
+static pcclResult_t connect_comm(pcclComm_t *c)
 {
-	uint32_t n;
-
-	pthread_mutex_lock(&c->lock);
-	n = c->n_ops;
-	pthread_mutex_unlock(&c->lock);
-	return n;
-}
-
-pcclResult_t pcclConnect(pcclComm_t *c)
-{
-	pcclResult_t r = pccl_comm_check(c);
 	struct pccl_attrs attrs;
 	struct wl_reply reply;
-	uint32_t n;
+	pcclResult_t r;
 
-	if (r != pcclSuccess)
-		return r;
-	n = ops_in_flight(c);
-	if (n > 0)
-		return pccl_fail(
-			pcclInvalidUsage, "%u operations are in flight: await them first", n);
 	if (c->session && !pccl_session_check(c->session))
 		detach(c);
 	if (!c->session) {
@@ -235,7 +261,36 @@ pcclResult_t pcclConnect(pcclComm_t *c)
 	if (attrs.state == SHM_COMM_CONNECTED)
 		return pccl_fail(pcclInvalidUsage, "the communicator is connected already");
 	r = simple_request(c, WL_COMM_CONNECT, &reply);
+	/* Another membership, which has lost nobody that it knows of. */
+	if (r == pcclSuccess)
+		atomic_store(&c->losses, reply.losses);
+	return r;
+}
+
+pcclResult_t pcclConnect(pcclComm_t *c)
+{
+	pcclResult_t r = pccl_comm_check(c);
+
+	if (r == pcclSuccess)
+		r = pccl_comm_begin(c, "pcclConnect", pcclInvalidUsage);
+	if (r != pcclSuccess)
+		return r;
+	r = connect_comm(c);
+	pccl_comm_end(c);
 	return r == pcclSuccess ? pccl_ok() : r;
+}
+
+/* Somebody is inside the library with it. */
+static bool in_use(pcclComm_t *c)
+{
+	bool used = false;
+
+	pthread_mutex_lock(&c->lock);
+	for (unsigned i = 0; i < SHM_SLOTS; i++)
+		used = used || c->ops[i].state == PCCL_OP_LAUNCHING ||
+		       c->ops[i].state == PCCL_OP_AWAITED;
+	pthread_mutex_unlock(&c->lock);
+	return used;
 }
 
 pcclResult_t pcclDestroyCommunicator(pcclComm_t *c)
@@ -243,8 +298,14 @@ pcclResult_t pcclDestroyCommunicator(pcclComm_t *c)
 	pcclResult_t r = pccl_comm_check(c);
 	struct wl_reply reply;
 
+	if (r == pcclSuccess)
+		r = pccl_comm_check_main(c, "pcclDestroyCommunicator");
 	if (r != pcclSuccess)
 		return r;
+	if (in_use(c))
+		return pccl_fail(pcclInvalidUsage,
+			"another thread launches or awaits an operation: it must have returned "
+			"before pcclDestroyCommunicator");
 	c->magic = 0;
 	if (c->session) {
 		/* Whatever the agent answers, it has no more use for the communicator. */
@@ -299,17 +360,17 @@ pcclResult_t pcclUpdateTopology(pcclComm_t *c)
 	pcclResult_t r = pccl_comm_check(c);
 	struct pccl_attrs attrs;
 	struct wl_reply reply;
-	uint32_t n;
 
+	if (r == pcclSuccess)
+		r = pccl_comm_begin(c, "pcclUpdateTopology", pcclPendingAsyncOps);
 	if (r != pcclSuccess)
 		return r;
-	n = ops_in_flight(c);
-	if (n > 0)
-		return pccl_fail(pcclPendingAsyncOps,
-			"%u operations are in flight: await them, then vote", n);
 	r = pccl_comm_connected(c, &attrs);
 	if (r == pcclSuccess)
 		r = simple_request(c, WL_UPDATE_TOPOLOGY, &reply);
+	if (r == pcclSuccess)
+		pccl_comm_told(c, reply.losses);
+	pccl_comm_end(c);
 	return r == pcclSuccess ? pccl_ok() : r;
 }
 
@@ -319,6 +380,8 @@ pcclResult_t pcclArePeersPending(const pcclComm_t *c, bool *peers_pending_out)
 	struct pccl_attrs attrs;
 	struct wl_reply reply;
 
+	if (r == pcclSuccess)
+		r = pccl_comm_check_main(c, "pcclArePeersPending");
 	if (r != pcclSuccess)
 		return r;
 	if (!peers_pending_out)

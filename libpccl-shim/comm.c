@@ -10,6 +10,7 @@
 
 #include "common/cc_err.h"
 #include "common/cc_shm.h"
+#include "common/cc_sys.h"
 #include "libpccl-shim/address.h"
 #include "libpccl-shim/session.h"
 #include "proto/wire_master.h"
@@ -237,9 +238,22 @@ static void detach(pcclComm_t *c)
 	c->session = NULL;
 }
 
+/* A new peer each time: the master may know one of an earlier connect that failed. */
+static pcclResult_t connect_request(pcclComm_t *c, struct wl_reply *reply)
+{
+	struct wl_request request = {.type = WL_COMM_CONNECT, .comm = c->id};
+
+	cc_random_id(&request.peer);
+	cc_random_id(&request.token);
+	return pccl_session_call(c->session, &request, reply, NULL, 0);
+}
+
 static pcclResult_t simple_request(const pcclComm_t *c, enum wl_type type, struct wl_reply *reply)
 {
-	struct wl_request request = {.type = type, .comm = c->id};
+	struct wl_request request = {.type = type,
+		.comm = c->id,
+		.topo_turn = atomic_load(&c->topo_turn),
+		.pending_turn = atomic_load(&c->pending_turn)};
 
 	return pccl_session_call(c->session, &request, reply, NULL, 0);
 }
@@ -260,11 +274,14 @@ static pcclResult_t connect_comm(pcclComm_t *c)
 	read_attrs(c, &attrs);
 	if (attrs.state == SHM_COMM_CONNECTED)
 		return pccl_fail(pcclInvalidUsage, "the communicator is connected already");
-	r = simple_request(c, WL_COMM_CONNECT, &reply);
-	/* Another membership, which has lost nobody that it knows of. */
-	if (r == pcclSuccess)
-		atomic_store(&c->losses, reply.losses);
-	return r;
+	r = connect_request(c, &reply);
+	if (r != pcclSuccess)
+		return r;
+	/* Of another membership than before, perhaps: lower numbers are possible. */
+	atomic_store(&c->losses, reply.losses);
+	atomic_store(&c->topo_turn, reply.topo_turn);
+	atomic_store(&c->pending_turn, reply.pending_turn);
+	return pcclSuccess;
 }
 
 pcclResult_t pcclConnect(pcclComm_t *c)
@@ -368,8 +385,10 @@ pcclResult_t pcclUpdateTopology(pcclComm_t *c)
 	r = pccl_comm_connected(c, &attrs);
 	if (r == pcclSuccess)
 		r = simple_request(c, WL_UPDATE_TOPOLOGY, &reply);
-	if (r == pcclSuccess)
+	if (r == pcclSuccess) {
 		pccl_comm_told(c, reply.losses);
+		atomic_store(&c->topo_turn, reply.topo_turn);
+	}
 	pccl_comm_end(c);
 	return r == pcclSuccess ? pccl_ok() : r;
 }
@@ -391,6 +410,7 @@ pcclResult_t pcclArePeersPending(const pcclComm_t *c, bool *peers_pending_out)
 		r = simple_request(c, WL_ARE_PENDING, &reply);
 	if (r != pcclSuccess)
 		return r;
+	atomic_store(&pccl_comm_own(c)->pending_turn, reply.pending_turn);
 	*peers_pending_out = reply.flag;
 	return pccl_ok();
 }

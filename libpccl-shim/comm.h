@@ -68,6 +68,8 @@ struct pcclComm_t {
 	const char *main_call; /* under way there, and no operation may be started meanwhile; NULL:
 				* none */
 	_Atomic uint64_t losses; /* of the group, that the application has been told of */
+	/* votes of the run that this peer has seen the end of */
+	_Atomic uint64_t topo_turn, pending_turn;
 
 	/* attachment; session NULL: not attached */
 	struct pccl_session *session;

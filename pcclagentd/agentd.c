@@ -142,6 +142,13 @@ static void step(struct agentd *d, const struct agt_event *ev)
 	agt_actions_clear(&d->acts);
 }
 
+static uint32_t attempt_of(struct agentd *d, const struct agt_event *ev)
+{
+	const struct run *r = ev->type == AGT_EV_MASTER_DOWN ? run_find(d, ev->run) : NULL;
+
+	return r ? r->attempt : 0;
+}
+
 static void put_off(struct agentd *d, const struct agt_event *ev)
 {
 	struct later *l = calloc(1, sizeof *l);
@@ -149,6 +156,7 @@ static void put_off(struct agentd *d, const struct agt_event *ev)
 	if (!l)
 		agentd_out_of_memory("events");
 	l->ev = *ev;
+	l->attempt = attempt_of(d, ev);
 	if (ev->text) {
 		agentd_copy_text(l->text, sizeof l->text, ev->text);
 		l->ev.text = l->text;
@@ -162,7 +170,9 @@ static void step_put_off(struct agentd *d)
 		struct later *l = d->later;
 
 		LL_DELETE(d->later, l);
-		step(d, &l->ev);
+		/* The core may have dropped that connection meanwhile, or ordered another. */
+		if (l->attempt == attempt_of(d, &l->ev))
+			step(d, &l->ev);
 		free(l);
 	}
 }

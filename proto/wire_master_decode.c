@@ -19,12 +19,12 @@
  * is well-formed. */
 #define MEMORY_FACTOR 16
 
-#define HOSTS_MAX       65536u
 #define INTERVAL_MAX_MS 3600000u
 
 #define NAME_LIMIT "must be UTF-8 of at most 63 bytes without control characters"
 #define TEXT_LIMIT "must be at most 383 bytes"
 #define ID_LIMIT   "must be 16 bytes, not all zero"
+#define NONE_LIMIT "must be empty, or 16 bytes that are not all zero"
 #define ADDR_LIMIT "must be 4 or 16 bytes, with a port of at most 65535"
 #define DEST_LIMIT "must be 4 or 16 bytes, with a port of 1 to 65535"
 
@@ -92,6 +92,25 @@ static bool versions_overlap(uint32_t min, uint32_t max)
 	return min <= WM_VERSION_MAX && max >= WM_VERSION_MIN;
 }
 
+/* Of the run that the agent knows; all that belongs to it is missing if it knows none. */
+static int get_hello_run(const Ccoip__Hello *p, struct wm_hello *m, const char **why)
+{
+	int rc;
+
+	rc = wire_get_id_or_none(&m->run, p->run, why, "hello.run: " NONE_LIMIT);
+	if (rc == 0)
+		rc = wire_get_id_or_none(
+			&m->run_key, p->run_key, why, "hello.run_key: " NONE_LIMIT);
+	if (rc != 0)
+		return rc;
+	if (cc_id_is_zero(&m->run) && !cc_id_is_zero(&m->run_key))
+		return wire_bad(why, "hello.run_key: must be empty without run");
+	if (cc_id_is_zero(&m->run) && p->term != 0)
+		return wire_bad(why, "hello.term: must be 0 without run");
+	m->term = p->term;
+	return 0;
+}
+
 static int get_hello(const Ccoip__Hello *p, struct wm_hello *m, const char **why)
 {
 	int rc;
@@ -131,7 +150,7 @@ static int get_hello(const Ccoip__Hello *p, struct wm_hello *m, const char **why
 	m->port_p2p = (uint16_t)p->port_p2p;
 	m->port_shared_state = (uint16_t)p->port_shared_state;
 	m->port_benchmark = (uint16_t)p->port_benchmark;
-	return 0;
+	return get_hello_run(p, m, why);
 }
 
 static int get_hello_ack(const Ccoip__HelloAck *p, struct wm_hello_ack *m, const char **why)
@@ -153,11 +172,15 @@ static int get_hello_ack(const Ccoip__HelloAck *p, struct wm_hello_ack *m, const
 		return wire_bad(why, "hello_ack.timeout_ms: must be heartbeat_ms to 3600000");
 	if (p->segment_max < CC_PLAN_SEGMENT_MIN || p->segment_max > CC_PLAN_SEGMENT_MAX)
 		return wire_bad(why, "hello_ack.segment_max: must be 8192 to 262144");
+	if (p->term < 1)
+		return wire_bad(why, "hello_ack.term: must be at least 1");
 	m->version = p->version;
 	m->features = p->features;
 	m->heartbeat_ms = p->heartbeat_ms;
 	m->timeout_ms = p->timeout_ms;
 	m->segment_max = p->segment_max;
+	m->term = p->term;
+	m->resume = p->resume;
 	return 0;
 }
 
@@ -191,14 +214,21 @@ static int get_join(const Ccoip__Join *p, struct wm_join *m, const char **why)
 
 	rc = wire_get_id(&m->peer, p->peer, why, "join.peer: " ID_LIMIT);
 	if (rc == 0)
+		rc = wire_get_id(&m->token, p->token, why, "join.token: " ID_LIMIT);
+	if (rc == 0)
 		rc = wire_get_name(m->name, sizeof m->name, p->name, why, "join.name: " NAME_LIMIT);
 	if (rc != 0)
 		return rc;
 	if (p->pool_size < 1 || p->pool_size > WM_POOL_MAX)
 		return wire_bad(why, "join.pool_size: must be 1 to " WIRE_STR(WM_POOL_MAX));
+	if (p->phase != CCOIP__JOIN_PHASE__JOIN_NEW &&
+		p->phase != CCOIP__JOIN_PHASE__JOIN_PREPARED &&
+		p->phase != CCOIP__JOIN_PHASE__JOIN_ACCEPTED)
+		return wire_bad(why, "join.phase: must be 0 to 2");
 	m->group = p->group;
 	m->pool_size = p->pool_size;
 	m->pid = p->pid;
+	m->phase = (uint32_t)p->phase;
 	return 0;
 }
 
@@ -208,6 +238,12 @@ static int get_leave(const Ccoip__Leave *p, struct wm_leave *m, const char **why
 		return wire_bad(why, "leave.kind: must be 0 or 1");
 	m->kind = (uint32_t)p->kind;
 	return wire_get_id(&m->peer, p->peer, why, "leave.peer: " ID_LIMIT);
+}
+
+static int get_peer(const Ccoip__Peer *p, struct wm_peer *m, const char **why, const char *limit)
+{
+	m->turn = p->turn;
+	return wire_get_id(&m->peer, p->peer, why, limit);
 }
 
 static int get_params(const Ccoip__OpParams *p, struct wm_op_params *m, const char **why)
@@ -239,6 +275,7 @@ static int get_op_vote(const Ccoip__OpVote *p, struct wm_op_vote *m, const char 
 	m->group = p->group;
 	m->tag = p->tag;
 	m->losses = p->losses;
+	m->seq = p->seq;
 	rc = get_params(p->params, &m->params, why);
 	if (rc == 0)
 		rc = get_ids(p->peers, p->n_peers, &m->peers, &m->n_peers, why,
@@ -256,8 +293,7 @@ static int get_op_report(const Ccoip__OpReport *p, struct wm_op_report *m, const
 		return wire_bad(why, "op_report.seq: must be at least 1");
 	m->seq = p->seq;
 	m->ok = p->ok;
-	rc = wire_get_id_or_none(&m->suspect, p->suspect, why,
-		"op_report.suspect: must be empty, or 16 bytes that are not all zero");
+	rc = wire_get_id_or_none(&m->suspect, p->suspect, why, "op_report.suspect: " NONE_LIMIT);
 	if (rc == 0)
 		rc = wire_get_text(
 			m->text, sizeof m->text, p->text, why, "op_report.text: " TEXT_LIMIT);
@@ -319,7 +355,7 @@ static int get_ring(const Ccoip__Ring *p, struct wm_ring *m, const char **why)
 {
 	int rc = 0;
 
-	if (p->hosts < 1 || p->hosts > HOSTS_MAX)
+	if (p->hosts < 1 || p->hosts > WM_HOSTS_MAX)
 		return wire_bad(why, "round.rings.hosts: must be 1 to 65536");
 	if (p->pos >= p->hosts)
 		return wire_bad(why, "round.rings.pos: must be below hosts");
@@ -363,17 +399,19 @@ static int get_round(const Ccoip__Round *p, struct wm_round *m, const char **why
 	return rc;
 }
 
-static int get_world(const Ccoip__World *p, struct wm_world *m, const char **why)
+static int get_world(
+	const Ccoip__World *p, struct wm_world *m, const char **why, const char *missing)
 {
 	int rc = 0;
 
 	if (p == NULL)
-		return wire_bad(why, "commit.world: must be there");
+		return wire_bad(why, missing);
 	if (p->n_own > WM_RINGS_MAX)
 		return wire_bad(why, "world.own: must be at most " WIRE_STR(WM_RINGS_MAX));
 	m->global = p->global;
 	m->groups = p->groups;
 	m->largest = p->largest;
+	m->version = p->version;
 	m->own = new_array(p->n_own, sizeof *m->own, &rc, why);
 	if (m->own == NULL)
 		return rc;
@@ -394,7 +432,103 @@ static int get_commit(const Ccoip__Commit *p, struct wm_commit *m, const char **
 	m->round = p->round;
 	m->epoch = p->epoch;
 	m->accept = p->accept;
-	return get_world(p->world, &m->world, why);
+	m->topo_turn = p->topo_turn;
+	m->pending_turn = p->pending_turn;
+	return get_world(p->world, &m->world, why, "commit.world: must be there");
+}
+
+static int get_places(const Ccoip__Resume *p, struct wm_resume *m, const char **why)
+{
+	int rc = 0;
+
+	if (p->n_places > WM_RINGS_MAX)
+		return wire_bad(why, "resume.places: must be at most " WIRE_STR(WM_RINGS_MAX));
+	m->places = new_array(p->n_places, sizeof *m->places, &rc, why);
+	if (m->places == NULL)
+		return rc;
+	m->n_places = (uint32_t)p->n_places;
+	for (size_t i = 0; i < p->n_places; i++) {
+		const Ccoip__RingPlace *v = p->places[i];
+
+		if (v->hosts < 1 || v->hosts > WM_HOSTS_MAX)
+			return wire_bad(
+				why, "resume.places.hosts: must be 1 to " WIRE_STR(WM_HOSTS_MAX));
+		if (v->pos >= v->hosts)
+			return wire_bad(why, "resume.places.pos: must be below hosts");
+		for (size_t k = 0; k < i; k++)
+			if (p->places[k]->group == v->group)
+				return wire_bad(why, "resume.places: must not name a group twice");
+		m->places[i] =
+			(struct wm_ring_place){.group = v->group, .hosts = v->hosts, .pos = v->pos};
+	}
+	return 0;
+}
+
+/* ret holds as many as p has. */
+static int get_outcomes(const Ccoip__Outcomes *p, struct wm_outcome *ret, const char **why)
+{
+	if (p->n_codes != p->n_seqs)
+		return wire_bad(why, "outcomes.codes: must be one for each of seqs");
+	for (size_t i = 0; i < p->n_seqs; i++) {
+		if (p->seqs[i] < 1)
+			return wire_bad(why, "outcomes.seqs: must be at least 1");
+		if (p->codes[i] > WIRE_CODE_MAX)
+			return wire_bad(why, "outcomes.codes: must be at most 255");
+		ret[i] = (struct wm_outcome){.seq = p->seqs[i], .code = p->codes[i]};
+	}
+	return 0;
+}
+
+static int get_resume(const Ccoip__Resume *p, struct wm_resume *m, const char **why)
+{
+	size_t n = p->outcomes != NULL ? p->outcomes->n_seqs : 0;
+	int rc;
+
+	m->epoch = p->epoch;
+	m->round = p->round;
+	m->prepared = p->prepared;
+	m->last_seq = p->last_seq;
+	m->topo_turn = p->topo_turn;
+	m->pending_turn = p->pending_turn;
+	m->pending = p->pending;
+	rc = get_world(p->world, &m->world, why, "resume.world: must be there");
+	if (rc == 0)
+		rc = get_places(p, m, why);
+	if (rc != 0)
+		return rc;
+	if (n > WM_RESUME_OUTCOMES_MAX)
+		return wire_bad(why, "resume.outcomes: must be at most 65536");
+	m->outcomes = new_array(n, sizeof *m->outcomes, &rc, why);
+	if (m->outcomes == NULL)
+		return rc;
+	m->n_outcomes = (uint32_t)n;
+	return p->outcomes != NULL ? get_outcomes(p->outcomes, m->outcomes, why) : 0;
+}
+
+static int get_op_query(const Ccoip__OpQuery *p, struct wm_op_query *m, const char **why)
+{
+	if (p->n_seqs < 1 || p->n_seqs > WM_OUTCOMES_MAX)
+		return wire_bad(why, "op_query.seqs: must be 1 to " WIRE_STR(WM_OUTCOMES_MAX));
+	for (size_t i = 0; i < p->n_seqs; i++) {
+		if (p->seqs[i] < 1)
+			return wire_bad(why, "op_query.seqs: must be at least 1");
+		m->seqs[i] = p->seqs[i];
+	}
+	m->n = (uint32_t)p->n_seqs;
+	return wire_get_id(&m->peer, p->peer, why, "op_query.peer: " ID_LIMIT);
+}
+
+static int get_op_outcomes(const Ccoip__OpOutcomes *p, struct wm_op_outcomes *m, const char **why)
+{
+	size_t n = p->outcomes != NULL ? p->outcomes->n_seqs : 0;
+	int rc;
+
+	if (n < 1 || n > WM_OUTCOMES_MAX)
+		return wire_bad(
+			why, "op_outcomes.outcomes: must be 1 to " WIRE_STR(WM_OUTCOMES_MAX));
+	m->n = (uint32_t)n;
+	rc = wire_get_id(&m->peer, p->peer, why, "op_outcomes.peer: " ID_LIMIT);
+	return rc == 0 ? get_outcomes(p->outcomes, m->v, why) : rc;
 }
 
 static int get_op_start(const Ccoip__OpStart *p, struct wm_op_start *m, const char **why)
@@ -454,11 +588,9 @@ static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **w
 	case WM_LEAVE:
 		return get_leave(p->leave, &m->u.leave, why);
 	case WM_TOPO_VOTE:
-		return wire_get_id(
-			&m->u.peer.peer, p->topo_vote->peer, why, "topo_vote.peer: " ID_LIMIT);
+		return get_peer(p->topo_vote, &m->u.peer, why, "topo_vote.peer: " ID_LIMIT);
 	case WM_PENDING_VOTE:
-		return wire_get_id(&m->u.peer.peer, p->pending_vote->peer, why,
-			"pending_vote.peer: " ID_LIMIT);
+		return get_peer(p->pending_vote, &m->u.peer, why, "pending_vote.peer: " ID_LIMIT);
 	case WM_OP_VOTE:
 		return get_op_vote(p->op_vote, &m->u.op_vote, why);
 	case WM_OP_REPORT:
@@ -467,6 +599,10 @@ static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **w
 		return get_round_report(p->round_report, &m->u.round_report, why);
 	case WM_HEARTBEAT:
 		return 0;
+	case WM_RESUME:
+		return get_resume(p->resume, &m->u.resume, why);
+	case WM_OP_QUERY:
+		return get_op_query(p->op_query, &m->u.op_query, why);
 	case WM_HELLO_ACK:
 		return get_hello_ack(p->hello_ack, &m->u.hello_ack, why);
 	case WM_REFUSE:
@@ -476,7 +612,7 @@ static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **w
 	case WM_COMMIT:
 		return get_commit(p->commit, &m->u.commit, why);
 	case WM_WORLD:
-		return get_world(p->world, &m->u.world, why);
+		return get_world(p->world, &m->u.world, why, "world: must be there");
 	case WM_OP_START:
 		return get_op_start(p->op_start, &m->u.op_start, why);
 	case WM_OP_ABORT:
@@ -485,9 +621,12 @@ static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **w
 		return get_op_done(p->op_done, &m->u.op_done, why);
 	case WM_PENDING_ANSWER:
 		m->u.pending_answer.pending = p->pending_answer->pending;
+		m->u.pending_answer.turn = p->pending_answer->turn;
 		return 0;
 	case WM_KICK:
 		return get_kick(p->kick, &m->u.kick, why);
+	case WM_OP_OUTCOMES:
+		return get_op_outcomes(p->op_outcomes, &m->u.op_outcomes, why);
 	}
 	return wire_bad(why, "message.kind: not one that this version knows");
 }

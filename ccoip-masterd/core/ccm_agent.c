@@ -147,6 +147,7 @@ void ccm_agent_hello(struct ccm *m, struct ccm_agent *a, const struct wm_hello *
 	ack->heartbeat_ms = m->cfg.heartbeat_ms;
 	ack->timeout_ms = m->cfg.timeout_ms;
 	ack->segment_max = m->cfg.segment_max;
+	ack->term = 1;
 	ccm_log(m, CCM_LOG_INFO, "agent %s connected", agent_label(a, label, sizeof label));
 }
 

@@ -198,7 +198,7 @@ struct agt_comm {
 	struct cc_addr master;
 	uint32_t group, pool_size;
 	enum agt_comm_state state;
-	struct cc_id peer;
+	struct cc_id peer, token;
 	uint32_t rank;       /* among the local members of its ring */
 	struct agt_run *run; /* JOINING, REGISTERED, ACCEPTED */
 	bool joined;         /* the master knows the peer */

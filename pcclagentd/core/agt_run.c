@@ -73,6 +73,7 @@ static void send_join(struct agt *a, struct agt_comm *c)
 	m->u.join.group = c->group;
 	m->u.join.pool_size = c->pool_size;
 	m->u.join.pid = c->session->pid;
+	m->u.join.token = c->token;
 	agt_copy_text(m->u.join.name, sizeof m->u.join.name, c->session->name);
 	c->joined = true;
 	agt_comm_set_state(a, c, AGT_COMM_REGISTERED);

@@ -238,8 +238,7 @@ static void comm_create(struct agt *a, struct agt_session *s, const struct wl_re
 	x->u.open.reply.comm = c->id;
 }
 
-static void comm_connect(
-	struct agt *a, struct agt_comm *c, const struct wl_request *q, const struct cc_id *id)
+static void comm_connect(struct agt *a, struct agt_comm *c, const struct wl_request *q)
 {
 	if (c->state == AGT_COMM_ACCEPTED) {
 		agt_reply(a, c, q->req_id, WIRE_INVALID_USAGE,
@@ -248,7 +247,8 @@ static void comm_connect(
 		return;
 	}
 	agt_comm_set_state(a, c, AGT_COMM_JOINING);
-	c->peer = *id;
+	c->peer = q->peer;
+	c->token = q->token;
 	wait_for(a, c, q);
 	agt_comm_publish(a, c);
 	agt_run_join(a, c);
@@ -339,7 +339,7 @@ static void comm_request(struct agt *a, struct agt_session *s, const struct agt_
 		return;
 	}
 	if (q->type == WL_COMM_CONNECT)
-		comm_connect(a, c, q, &ev->id);
+		comm_connect(a, c, q);
 	else if (q->type == WL_COMM_DESTROY)
 		comm_destroy(a, c, q);
 	else if (q->type == WL_UPDATE_TOPOLOGY)

@@ -410,7 +410,8 @@ void master_accept(struct master *m)
 			.run_key = m->key,
 			.heartbeat_ms = 1000,
 			.timeout_ms = 60000,
-			.segment_max = 65536}};
+			.segment_max = 65536,
+			.term = 1}};
 	master_send(m, &msg);
 }
 
@@ -458,7 +459,7 @@ void master_expect(struct master *m, enum wm_type type, struct wm_msg *ret)
 void master_join_two(struct master *m, struct fx *f, struct client *a, struct queue *qa,
 	struct client *b, struct queue *qb)
 {
-	struct wl_request q = {.type = WL_COMM_CONNECT};
+	struct wl_request q = {.type = WL_COMM_CONNECT, .token = {{1}}};
 	struct cc_id members[2];
 	struct wm_group_world own = {.group = 1, .world = 2};
 	struct wm_ring ring = {
@@ -472,11 +473,13 @@ void master_join_two(struct master *m, struct fx *f, struct client *a, struct qu
 	client_comm(a, &m->addr, 1, qa);
 	client_comm(b, &m->addr, 1, qb);
 	q.comm = qa->comm;
+	q.peer = (struct cc_id){{1}};
 	client_send(a, &q);
 	master_accept(m);
 	master_expect(m, WM_JOIN, &msg);
 	members[0] = msg.u.join.peer;
 	q.comm = qb->comm;
+	q.peer = (struct cc_id){{2}};
 	client_send(b, &q);
 	master_expect(m, WM_JOIN, &msg);
 	members[1] = msg.u.join.peer;

@@ -117,7 +117,7 @@ static void local(struct tl_rng *r)
 	char name[32];
 	int n;
 
-	for (int type = WL_HELLO; type <= WL_REGION_MAP; type++) {
+	for (int type = WL_HELLO; type <= WL_REGION_ADOPT; type++) {
 		sample_request(r, (enum wl_type)type, &q);
 		n = wire_local_put_request(&q, buf);
 		FUZZ_CHECK(n > 0);

@@ -293,6 +293,7 @@ struct fk_peer fk_join(struct fk_host *h, uint32_t group)
 	struct wm_msg msg = {.type = WM_JOIN};
 
 	msg.u.join.peer = p.id;
+	msg.u.join.token = p.id;
 	msg.u.join.group = group;
 	msg.u.join.pool_size = 1;
 	msg.u.join.pid = 100 + h->fk->last_id;
@@ -342,8 +343,8 @@ void fk_vote_params(const struct fk_peer *p, uint64_t tag, struct wm_op_params p
 	struct cc_id id = p->id;
 	struct wm_msg msg = {.type = WM_OP_VOTE};
 
-	msg.u.op_vote =
-		(struct wm_op_vote){p->group, tag, params, 1, &id, *losses_of(p->host, p->group)};
+	msg.u.op_vote = (struct wm_op_vote){
+		p->group, tag, params, 1, &id, *losses_of(p->host, p->group), 0};
 	fk_send(p->host, &msg);
 }
 
@@ -361,7 +362,7 @@ void fk_vote_many(const struct fk_peer *p, size_t n, uint64_t tag)
 	for (i = 0; i < n; i++)
 		ids[i] = p[i].id;
 	msg.u.op_vote = (struct wm_op_vote){
-		p->group, tag, fk_params, (uint32_t)n, ids, *losses_of(p->host, p->group)};
+		p->group, tag, fk_params, (uint32_t)n, ids, *losses_of(p->host, p->group), 0};
 	fk_send(p->host, &msg);
 	free(ids);
 }

@@ -25,7 +25,7 @@ struct cc_admin {
 	struct cc_loop *loop;
 	struct cc_listener *listener;
 	const char *daemon;
-	void (*fn)(void *arg, enum wa_verb verb, struct wa_reply *reply);
+	void (*fn)(void *arg, const struct wa_request *q, struct wa_reply *reply);
 	void *arg;
 	struct client *clients;
 	unsigned n_clients;
@@ -85,7 +85,7 @@ static int answer(struct client *c, const struct wa_request *q)
 	}
 	start_reply(c->a, &r);
 	r.version = q->version_max < WA_VERSION_MAX ? q->version_max : WA_VERSION_MAX;
-	c->a->fn(c->a->arg, q->verb, &r);
+	c->a->fn(c->a->arg, q, &r);
 	err = send_reply(c, &r);
 	wa_reply_clear(&r);
 	if (err == CC_ERR_LIMIT)
@@ -165,7 +165,7 @@ static void on_accept(void *arg, int fd)
 }
 
 struct cc_admin *cc_admin_new(struct cc_loop *l, int fd, const char *daemon,
-	void (*fn)(void *arg, enum wa_verb verb, struct wa_reply *reply), void *arg)
+	void (*fn)(void *arg, const struct wa_request *q, struct wa_reply *reply), void *arg)
 {
 	struct cc_admin *a = calloc(1, sizeof *a);
 

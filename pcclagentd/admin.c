@@ -191,12 +191,12 @@ static void fill_op(void *arg, const struct agt_op_info *o)
 
 /* ---- */
 
-static void fill(void *arg, enum wa_verb verb, struct wa_reply *reply)
+static void fill(void *arg, const struct wa_request *q, struct wa_reply *reply)
 {
 	struct fill f = {.d = arg};
 	uint64_t now = cc_now_ns();
 
-	switch (verb) {
+	switch (q->verb) {
 	case WA_STATUS:
 		fill_status(f.d, reply);
 		break;
@@ -210,6 +210,10 @@ static void fill(void *arg, enum wa_verb verb, struct wa_reply *reply)
 		f.table = table_with(reply, "ops", op_cols, sizeof op_cols / sizeof op_cols[0]);
 		if (f.table)
 			agt_each_op(f.d->core, now, fill_op, &f);
+		break;
+	case WA_SET_MASTER:
+		(void)snprintf(reply->error, sizeof reply->error, "%s",
+			"this agent cannot be told of other masters");
 		break;
 	}
 }

@@ -2,7 +2,8 @@
  *
  * One frame's payload -> protobuf -> plain structs with every limit checked. Each get_ function
  * returns 0 or a negative enum cc_err with *why set; what it has allocated by then belongs to *m
- * and is freed with it.
+ * and is freed with it. wire_master_resume.c has those of what agents and a new master tell each
+ * other of their run.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "proto/wire_frame.h"
 #include "proto/wire_link.h"
 #include "proto/wire_master.h"
+#include "proto/wire_master_internal.h"
 #include "proto/wire_pb.h"
 
 /* Protobuf structs need up to 10 times the bytes of what they were decoded from, while the message
@@ -23,23 +25,11 @@
 
 #define NAME_LIMIT "must be UTF-8 of at most 63 bytes without control characters"
 #define TEXT_LIMIT "must be at most 383 bytes"
-#define ID_LIMIT   "must be 16 bytes, not all zero"
 #define NONE_LIMIT "must be empty, or 16 bytes that are not all zero"
 #define ADDR_LIMIT "must be 4 or 16 bytes, with a port of at most 65535"
 #define DEST_LIMIT "must be 4 or 16 bytes, with a port of 1 to 65535"
 
 _Static_assert(WM_NAME_MAX == 64 && WM_TEXT_MAX == 384, "limits named in texts");
-
-static void *new_array(size_t n, size_t size, int *err, const char **why)
-{
-	void *v = calloc(n > 0 ? n : 1, size);
-
-	if (v == NULL) {
-		*err = CC_ERR_NOMEM;
-		*why = "message: no memory to decode it";
-	}
-	return v;
-}
 
 static int compare_ids(const void *a, const void *b)
 {
@@ -59,7 +49,7 @@ static int get_ids(const ProtobufCBinaryData *v, size_t n, struct cc_id **ret, u
 	for (size_t i = 0; i < n; i++)
 		if (wire_get_id(&sorted[i], v[i], why, limit) != 0)
 			return CC_ERR_PROTO;
-	ids = new_array(n, sizeof *ids, &rc, why);
+	ids = wire_new_array(n, sizeof *ids, &rc, why);
 	if (ids == NULL)
 		return rc;
 	memcpy(ids, sorted, n * sizeof *ids);
@@ -126,7 +116,7 @@ static int get_hello(const Ccoip__Hello *p, struct wm_hello *m, const char **why
 		return 0;
 	m->features = p->features;
 	m->advertised = p->advertised;
-	rc = wire_get_id(&m->agent, p->agent, why, "hello.agent: " ID_LIMIT);
+	rc = wire_get_id(&m->agent, p->agent, why, "hello.agent: " WIRE_ID_LIMIT);
 	if (rc == 0)
 		rc = wire_get_name(
 			m->name, sizeof m->name, p->name, why, "hello.name: " NAME_LIMIT);
@@ -161,9 +151,9 @@ static int get_hello_ack(const Ccoip__HelloAck *p, struct wm_hello_ack *m, const
 		*why = "hello_ack.version: not one of those offered";
 		return CC_ERR_VERSION;
 	}
-	rc = wire_get_id(&m->run, p->run, why, "hello_ack.run: " ID_LIMIT);
+	rc = wire_get_id(&m->run, p->run, why, "hello_ack.run: " WIRE_ID_LIMIT);
 	if (rc == 0)
-		rc = wire_get_id(&m->run_key, p->run_key, why, "hello_ack.run_key: " ID_LIMIT);
+		rc = wire_get_id(&m->run_key, p->run_key, why, "hello_ack.run_key: " WIRE_ID_LIMIT);
 	if (rc != 0)
 		return rc;
 	if (p->heartbeat_ms < 1 || p->heartbeat_ms > INTERVAL_MAX_MS)
@@ -212,9 +202,9 @@ static int get_join(const Ccoip__Join *p, struct wm_join *m, const char **why)
 {
 	int rc;
 
-	rc = wire_get_id(&m->peer, p->peer, why, "join.peer: " ID_LIMIT);
+	rc = wire_get_id(&m->peer, p->peer, why, "join.peer: " WIRE_ID_LIMIT);
 	if (rc == 0)
-		rc = wire_get_id(&m->token, p->token, why, "join.token: " ID_LIMIT);
+		rc = wire_get_id(&m->token, p->token, why, "join.token: " WIRE_ID_LIMIT);
 	if (rc == 0)
 		rc = wire_get_name(m->name, sizeof m->name, p->name, why, "join.name: " NAME_LIMIT);
 	if (rc != 0)
@@ -237,7 +227,7 @@ static int get_leave(const Ccoip__Leave *p, struct wm_leave *m, const char **why
 	if (p->kind != CCOIP__LEAVE_KIND__LEAVE_CLEAN && p->kind != CCOIP__LEAVE_KIND__LEAVE_DIED)
 		return wire_bad(why, "leave.kind: must be 0 or 1");
 	m->kind = (uint32_t)p->kind;
-	return wire_get_id(&m->peer, p->peer, why, "leave.peer: " ID_LIMIT);
+	return wire_get_id(&m->peer, p->peer, why, "leave.peer: " WIRE_ID_LIMIT);
 }
 
 static int get_peer(const Ccoip__Peer *p, struct wm_peer *m, const char **why, const char *limit)
@@ -309,7 +299,7 @@ static int get_round_report(
 	if (p->n_failures > WM_FAILURES_MAX)
 		return wire_bad(
 			why, "round_report.failures: must be at most " WIRE_STR(WM_FAILURES_MAX));
-	m->failures = new_array(p->n_failures, sizeof *m->failures, &rc, why);
+	m->failures = wire_new_array(p->n_failures, sizeof *m->failures, &rc, why);
 	if (m->failures == NULL)
 		return rc;
 	m->n_failures = (uint32_t)p->n_failures;
@@ -318,7 +308,7 @@ static int get_round_report(
 		struct wm_failure *to = &m->failures[i];
 
 		rc = wire_get_id(
-			&to->agent, f->agent, why, "round_report.failures.agent: " ID_LIMIT);
+			&to->agent, f->agent, why, "round_report.failures.agent: " WIRE_ID_LIMIT);
 		if (rc == 0)
 			rc = wire_get_text(to->text, sizeof to->text, f->text, why,
 				"round_report.failures.text: " TEXT_LIMIT);
@@ -332,7 +322,7 @@ static int get_endpoint(const Ccoip__Endpoint *p, struct wm_endpoint *m, const c
 
 	if (p == NULL)
 		return wire_bad(why, "round.rings.next: must be there if hosts > 1");
-	rc = wire_get_id(&m->agent, p->agent, why, "round.rings.next.agent: " ID_LIMIT);
+	rc = wire_get_id(&m->agent, p->agent, why, "round.rings.next.agent: " WIRE_ID_LIMIT);
 	if (rc == 0)
 		rc = wire_get_name(m->name, sizeof m->name, p->name, why,
 			"round.rings.next.name: " NAME_LIMIT);
@@ -368,7 +358,8 @@ static int get_ring(const Ccoip__Ring *p, struct wm_ring *m, const char **why)
 	if (p->hosts > 1) {
 		rc = get_endpoint(p->next, &m->next, why);
 		if (rc == 0)
-			rc = wire_get_id(&m->prev, p->prev, why, "round.rings.prev: " ID_LIMIT);
+			rc = wire_get_id(
+				&m->prev, p->prev, why, "round.rings.prev: " WIRE_ID_LIMIT);
 	}
 	if (rc == 0)
 		rc = get_ids(p->members, p->n_members, &m->members, &m->n_members, why,
@@ -386,7 +377,7 @@ static int get_round(const Ccoip__Round *p, struct wm_round *m, const char **why
 	m->accept = p->accept;
 	if (p->n_rings > WM_RINGS_MAX)
 		return wire_bad(why, "round.rings: must be at most " WIRE_STR(WM_RINGS_MAX));
-	m->rings = new_array(p->n_rings, sizeof *m->rings, &rc, why);
+	m->rings = wire_new_array(p->n_rings, sizeof *m->rings, &rc, why);
 	if (m->rings == NULL)
 		return rc;
 	m->n_rings = (uint32_t)p->n_rings;
@@ -399,34 +390,6 @@ static int get_round(const Ccoip__Round *p, struct wm_round *m, const char **why
 	return rc;
 }
 
-static int get_world(
-	const Ccoip__World *p, struct wm_world *m, const char **why, const char *missing)
-{
-	int rc = 0;
-
-	if (p == NULL)
-		return wire_bad(why, missing);
-	if (p->n_own > WM_RINGS_MAX)
-		return wire_bad(why, "world.own: must be at most " WIRE_STR(WM_RINGS_MAX));
-	m->global = p->global;
-	m->groups = p->groups;
-	m->largest = p->largest;
-	m->version = p->version;
-	m->own = new_array(p->n_own, sizeof *m->own, &rc, why);
-	if (m->own == NULL)
-		return rc;
-	m->n = (uint32_t)p->n_own;
-	for (size_t i = 0; i < p->n_own; i++) {
-		for (size_t k = 0; k < i; k++)
-			if (p->own[k]->group == p->own[i]->group)
-				return wire_bad(why, "world.own: must not name a group twice");
-		m->own[i].group = p->own[i]->group;
-		m->own[i].world = p->own[i]->world;
-		m->own[i].losses = p->own[i]->losses;
-	}
-	return 0;
-}
-
 static int get_commit(const Ccoip__Commit *p, struct wm_commit *m, const char **why)
 {
 	m->round = p->round;
@@ -434,101 +397,7 @@ static int get_commit(const Ccoip__Commit *p, struct wm_commit *m, const char **
 	m->accept = p->accept;
 	m->topo_turn = p->topo_turn;
 	m->pending_turn = p->pending_turn;
-	return get_world(p->world, &m->world, why, "commit.world: must be there");
-}
-
-static int get_places(const Ccoip__Resume *p, struct wm_resume *m, const char **why)
-{
-	int rc = 0;
-
-	if (p->n_places > WM_RINGS_MAX)
-		return wire_bad(why, "resume.places: must be at most " WIRE_STR(WM_RINGS_MAX));
-	m->places = new_array(p->n_places, sizeof *m->places, &rc, why);
-	if (m->places == NULL)
-		return rc;
-	m->n_places = (uint32_t)p->n_places;
-	for (size_t i = 0; i < p->n_places; i++) {
-		const Ccoip__RingPlace *v = p->places[i];
-
-		if (v->hosts < 1 || v->hosts > WM_HOSTS_MAX)
-			return wire_bad(
-				why, "resume.places.hosts: must be 1 to " WIRE_STR(WM_HOSTS_MAX));
-		if (v->pos >= v->hosts)
-			return wire_bad(why, "resume.places.pos: must be below hosts");
-		for (size_t k = 0; k < i; k++)
-			if (p->places[k]->group == v->group)
-				return wire_bad(why, "resume.places: must not name a group twice");
-		m->places[i] =
-			(struct wm_ring_place){.group = v->group, .hosts = v->hosts, .pos = v->pos};
-	}
-	return 0;
-}
-
-/* ret holds as many as p has. */
-static int get_outcomes(const Ccoip__Outcomes *p, struct wm_outcome *ret, const char **why)
-{
-	if (p->n_codes != p->n_seqs)
-		return wire_bad(why, "outcomes.codes: must be one for each of seqs");
-	for (size_t i = 0; i < p->n_seqs; i++) {
-		if (p->seqs[i] < 1)
-			return wire_bad(why, "outcomes.seqs: must be at least 1");
-		if (p->codes[i] > WIRE_CODE_MAX)
-			return wire_bad(why, "outcomes.codes: must be at most 255");
-		ret[i] = (struct wm_outcome){.seq = p->seqs[i], .code = p->codes[i]};
-	}
-	return 0;
-}
-
-static int get_resume(const Ccoip__Resume *p, struct wm_resume *m, const char **why)
-{
-	size_t n = p->outcomes != NULL ? p->outcomes->n_seqs : 0;
-	int rc;
-
-	m->epoch = p->epoch;
-	m->round = p->round;
-	m->prepared = p->prepared;
-	m->last_seq = p->last_seq;
-	m->topo_turn = p->topo_turn;
-	m->pending_turn = p->pending_turn;
-	m->pending = p->pending;
-	rc = get_world(p->world, &m->world, why, "resume.world: must be there");
-	if (rc == 0)
-		rc = get_places(p, m, why);
-	if (rc != 0)
-		return rc;
-	if (n > WM_RESUME_OUTCOMES_MAX)
-		return wire_bad(why, "resume.outcomes: must be at most 65536");
-	m->outcomes = new_array(n, sizeof *m->outcomes, &rc, why);
-	if (m->outcomes == NULL)
-		return rc;
-	m->n_outcomes = (uint32_t)n;
-	return p->outcomes != NULL ? get_outcomes(p->outcomes, m->outcomes, why) : 0;
-}
-
-static int get_op_query(const Ccoip__OpQuery *p, struct wm_op_query *m, const char **why)
-{
-	if (p->n_seqs < 1 || p->n_seqs > WM_OUTCOMES_MAX)
-		return wire_bad(why, "op_query.seqs: must be 1 to " WIRE_STR(WM_OUTCOMES_MAX));
-	for (size_t i = 0; i < p->n_seqs; i++) {
-		if (p->seqs[i] < 1)
-			return wire_bad(why, "op_query.seqs: must be at least 1");
-		m->seqs[i] = p->seqs[i];
-	}
-	m->n = (uint32_t)p->n_seqs;
-	return wire_get_id(&m->peer, p->peer, why, "op_query.peer: " ID_LIMIT);
-}
-
-static int get_op_outcomes(const Ccoip__OpOutcomes *p, struct wm_op_outcomes *m, const char **why)
-{
-	size_t n = p->outcomes != NULL ? p->outcomes->n_seqs : 0;
-	int rc;
-
-	if (n < 1 || n > WM_OUTCOMES_MAX)
-		return wire_bad(
-			why, "op_outcomes.outcomes: must be 1 to " WIRE_STR(WM_OUTCOMES_MAX));
-	m->n = (uint32_t)n;
-	rc = wire_get_id(&m->peer, p->peer, why, "op_outcomes.peer: " ID_LIMIT);
-	return rc == 0 ? get_outcomes(p->outcomes, m->v, why) : rc;
+	return wire_get_world(p->world, &m->world, why, "commit.world: must be there");
 }
 
 static int get_op_start(const Ccoip__OpStart *p, struct wm_op_start *m, const char **why)
@@ -569,7 +438,7 @@ static int get_kick(const Ccoip__Kick *p, struct wm_kick *m, const char **why)
 {
 	int rc;
 
-	rc = wire_get_id(&m->peer, p->peer, why, "kick.peer: " ID_LIMIT);
+	rc = wire_get_id(&m->peer, p->peer, why, "kick.peer: " WIRE_ID_LIMIT);
 	if (rc == 0)
 		rc = get_code(p->code, &m->code, why, "kick.code: must be 1 to 255");
 	if (rc == 0)
@@ -588,9 +457,10 @@ static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **w
 	case WM_LEAVE:
 		return get_leave(p->leave, &m->u.leave, why);
 	case WM_TOPO_VOTE:
-		return get_peer(p->topo_vote, &m->u.peer, why, "topo_vote.peer: " ID_LIMIT);
+		return get_peer(p->topo_vote, &m->u.peer, why, "topo_vote.peer: " WIRE_ID_LIMIT);
 	case WM_PENDING_VOTE:
-		return get_peer(p->pending_vote, &m->u.peer, why, "pending_vote.peer: " ID_LIMIT);
+		return get_peer(
+			p->pending_vote, &m->u.peer, why, "pending_vote.peer: " WIRE_ID_LIMIT);
 	case WM_OP_VOTE:
 		return get_op_vote(p->op_vote, &m->u.op_vote, why);
 	case WM_OP_REPORT:
@@ -600,9 +470,9 @@ static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **w
 	case WM_HEARTBEAT:
 		return 0;
 	case WM_RESUME:
-		return get_resume(p->resume, &m->u.resume, why);
+		return wire_get_resume(p->resume, &m->u.resume, why);
 	case WM_OP_QUERY:
-		return get_op_query(p->op_query, &m->u.op_query, why);
+		return wire_get_op_query(p->op_query, &m->u.op_query, why);
 	case WM_HELLO_ACK:
 		return get_hello_ack(p->hello_ack, &m->u.hello_ack, why);
 	case WM_REFUSE:
@@ -612,7 +482,7 @@ static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **w
 	case WM_COMMIT:
 		return get_commit(p->commit, &m->u.commit, why);
 	case WM_WORLD:
-		return get_world(p->world, &m->u.world, why, "world: must be there");
+		return wire_get_world(p->world, &m->u.world, why, "world: must be there");
 	case WM_OP_START:
 		return get_op_start(p->op_start, &m->u.op_start, why);
 	case WM_OP_ABORT:
@@ -626,7 +496,7 @@ static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **w
 	case WM_KICK:
 		return get_kick(p->kick, &m->u.kick, why);
 	case WM_OP_OUTCOMES:
-		return get_op_outcomes(p->op_outcomes, &m->u.op_outcomes, why);
+		return wire_get_op_outcomes(p->op_outcomes, &m->u.op_outcomes, why);
 	}
 	return wire_bad(why, "message.kind: not one that this version knows");
 }

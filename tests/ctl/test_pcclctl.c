@@ -93,12 +93,12 @@ static void fill_peers(struct wa_reply *r)
 	wa_set_text(t, 5, "for \"x\" to vote");
 }
 
-static void fill(void *arg, enum wa_verb verb, struct wa_reply *r)
+static void fill(void *arg, const struct wa_request *q, struct wa_reply *r)
 {
 	struct wa_table *t;
 
 	(void)arg;
-	switch (verb) {
+	switch (q->verb) {
 	case WA_STATUS:
 		t = wa_table_add(r, "status");
 		wa_col_add(t, "epoch", WA_KIND_COUNT);
@@ -121,16 +121,18 @@ static void fill(void *arg, enum wa_verb verb, struct wa_reply *r)
 		t = wa_table_add(r, "ops");
 		wa_col_add(t, "tag", WA_KIND_COUNT);
 		break;
+	case WA_SET_MASTER:
+		break;
 	}
 }
 
 /* A row more than fits into a message. */
-static void fill_too_much(void *arg, enum wa_verb verb, struct wa_reply *r)
+static void fill_too_much(void *arg, const struct wa_request *q, struct wa_reply *r)
 {
 	struct wa_table *t = wa_table_add(r, "peers");
 
 	(void)arg;
-	(void)verb;
+	(void)q;
 	wa_col_add(t, "text", WA_KIND_TEXT);
 	for (unsigned i = 0; i < 2100; i++) {
 		wa_row_add(t);
@@ -144,7 +146,7 @@ static void on_signal(void *arg, int signo)
 	cc_loop_stop(arg);
 }
 
-static void serve(void (*fn)(void *arg, enum wa_verb verb, struct wa_reply *r))
+static void serve(void (*fn)(void *arg, const struct wa_request *q, struct wa_reply *r))
 {
 	int fd = cc_listen_unix(path, SOCK_STREAM, 0600);
 	struct cc_admin *a;

@@ -360,7 +360,7 @@ END_TEST
 START_TEST(unknown_peers_are_passed_over)
 {
 	struct fk_host *a = fk_host(&f, "a", "10.0.0.1");
-	struct fk_peer p = {a, fk_id(&f), 0};
+	struct fk_peer p = {.host = a, .id = fk_id(&f)};
 
 	fk_topo(&p);
 	fk_pending(&p);

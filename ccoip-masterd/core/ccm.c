@@ -169,7 +169,7 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 
 static void message(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg)
 {
-	a->heard_ns = m->now;
+	cc_detect_heard(&a->life, m->now);
 	if (a->greeted || msg->type == WM_HELLO || msg->type == WM_REFUSE)
 		dispatch(m, a, msg);
 	else

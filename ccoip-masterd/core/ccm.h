@@ -49,8 +49,10 @@
  *   peers that are unknown (kicked a moment ago), are passed over.
  * - An agent's id belongs to the connection that joined first under it; a second connection of the
  *   same agent is greeted but may not join.
- * - Silence is measured between ticks: when the ticks themselves stopped for longer than half of
- *   timeout_ms (the master was suspended), all bounds start again.
+ * - Any message is a sign of life. An agent that has been silent for longer than its bound, which
+ *   follows from its habits (common/cc_detect.h; timeout_ms at most), is gone. Silence is measured
+ *   between ticks: when the ticks themselves stopped for longer than half of the least bound (the
+ *   master was suspended), all bounds start again.
  */
 #ifndef CCM_H
 #define CCM_H
@@ -77,7 +79,7 @@ enum ccm_collective_state {
 struct ccm_config {
 	struct cc_id run, run_key; /* random bytes from the caller */
 	uint32_t heartbeat_ms;     /* default 1000 */
-	uint32_t timeout_ms;       /* default 3000: silence of an agent */
+	uint32_t timeout_ms;       /* default 3000: the longest silence of an agent */
 	uint32_t round_timeout_ms; /* default 5000 */
 	uint32_t agent_grace_ms;   /* default 5000: for the peers of an agent that is gone */
 	uint32_t segment_max;      /* bytes */

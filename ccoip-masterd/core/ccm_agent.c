@@ -31,7 +31,7 @@ void ccm_agent_open(struct ccm *m, const struct ccm_event *ev)
 	a->conn = ev->conn;
 	a->no = ++m->last_agent;
 	a->from = ev->addr;
-	a->heard_ns = m->now;
+	cc_detect_init(&a->life, m->cfg.heartbeat_ms, m->cfg.timeout_ms, m->now);
 	HASH_ADD(hh, m->agents, conn, sizeof a->conn, a);
 	if (a->unhashed) {
 		m->oom = true;
@@ -173,12 +173,14 @@ static void check_silence(struct ccm *m)
 	struct ccm_agent *a, *tmp;
 
 	HASH_ITER (hh, m->agents, a, tmp) {
-		if (ccm_age(m->now, a->heard_ns) <= m->cfg.timeout_ms * CCM_NS_PER_MS)
+		if (!cc_detect_gone(&a->life, m->now))
 			continue;
 		if (a->greeted)
 			ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
-				"nothing was heard from the agent on %s for %u ms", a->hello.name,
-				m->cfg.timeout_ms);
+				"the agent on %s has been silent for %.1f s, bound %.1f s",
+				a->hello.name,
+				(double)cc_detect_silence(&a->life, m->now) / 1e9,
+				(double)cc_detect_bound(&a->life) / 1e9);
 		else
 			ccm_agent_kick(m, a, WIRE_MASTER_CONNECTION_FAILED,
 				"no hello came within %u ms", m->cfg.timeout_ms);
@@ -193,7 +195,7 @@ static void forgive_pause(struct ccm *m)
 	ccm_log(m, CCM_LOG_WARNING, "the master was suspended for %.1f s: all bounds start again",
 		(double)ccm_age(m->now, m->tick_ns) / 1e9);
 	for (a = m->agents; a; a = a->hh.next)
-		a->heard_ns = m->now;
+		cc_detect_pause(&a->life, m->now);
 	DL_FOREACH2 (m->absent, a, next_ab)
 		a->absent_ns = m->now;
 	m->round.since_ns = m->now;
@@ -201,9 +203,11 @@ static void forgive_pause(struct ccm *m)
 
 void ccm_agent_tick(struct ccm *m)
 {
+	struct cc_detect any; /* the least bound is the same for all */
 	struct ccm_agent *a;
 
-	if (m->tick_ns && ccm_age(m->now, m->tick_ns) > m->cfg.timeout_ms * CCM_NS_PER_MS / 2)
+	cc_detect_init(&any, m->cfg.heartbeat_ms, m->cfg.timeout_ms, m->now);
+	if (m->tick_ns && cc_detect_blind(&any, ccm_age(m->now, m->tick_ns)))
 		forgive_pause(m);
 	m->tick_ns = m->now;
 	check_silence(m);

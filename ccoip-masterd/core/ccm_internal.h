@@ -38,6 +38,7 @@
 #include <utlist.h>
 
 #include "ccoip-masterd/core/ccm.h"
+#include "common/cc_detect.h"
 #include "common/cc_err.h"
 #include "proto/wire_codes.h"
 
@@ -66,7 +67,7 @@ struct ccm_agent {
 	bool absent;  /* without connection: in ccm->absent, not in ccm->agents */
 	bool resuming; /* says what it knows of the run; RESUME ends it */
 	uint64_t absent_ns;
-	uint64_t heard_ns;
+	struct cc_detect life;
 	struct wm_hello hello;
 	struct ccm_seat *seats;
 	uint32_t n_seats, n_peers, n_accepted;

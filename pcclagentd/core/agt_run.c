@@ -70,6 +70,7 @@ static void send_join(struct agt *a, struct agt_comm *c)
 	struct wm_msg *m = agt_send(a, c->run, WM_JOIN);
 
 	m->u.join.peer = c->peer;
+	m->u.join.token = c->token;
 	m->u.join.group = c->group;
 	m->u.join.pool_size = c->pool_size;
 	m->u.join.pid = c->session->pid;
@@ -159,7 +160,6 @@ static void unlink_comm(struct agt_comm *c)
 	c->grp = NULL;
 	c->joined = false;
 	c->counted = false;
-	c->burst.over = false;
 }
 
 void agt_run_detach(

@@ -10,6 +10,11 @@ struct cc_id fx_id(unsigned n)
 	return id;
 }
 
+struct cc_id fx_token(unsigned peer)
+{
+	return fx_id(20000 + peer);
+}
+
 struct cc_addr fx_addr(unsigned n)
 {
 	return (struct cc_addr){.family = CC_INET4, .ip = {10, 0, 0, (uint8_t)n}, .port = 48148};
@@ -134,6 +139,7 @@ static void send_request(struct fx *f, uint32_t session, struct wl_request *q, s
 {
 	struct agt_event ev = {.type = AGT_EV_REQUEST, .session = session, .request = q, .id = id};
 
+	ev.token = fx_token(id.b[0] | (unsigned)id.b[1] << 8);
 	q->req_id = ++f->req_id;
 	fx_step(f, &ev);
 }
@@ -285,6 +291,7 @@ void fx_submit(struct fx *f, uint32_t comm, uint32_t slot, uint64_t tag, uint64_
 		.slot = slot, .tag = tag, .count = count, .bytes = count * 4, .dtype = 10};
 	struct agt_event ev = {.type = AGT_EV_SUBMIT, .comm = comm, .slot = slot, .sub = &s};
 
+	s.losses = f->losses;
 	fx_step(f, &ev);
 }
 

@@ -58,7 +58,7 @@ enum agt_event_type {
 	AGT_EV_SESSION_CLOSED,
 	AGT_EV_SESSION_STOPPED, /* session, stopped: its process is stopped, or runs again */
 	AGT_EV_REQUEST,     /* request: COMM_CREATE, _CONNECT, _ATTACH, _DESTROY, UPDATE_TOPOLOGY,
-			     * ARE_PENDING; id, token: fresh random bytes */
+			     * ARE_PENDING */
 	AGT_EV_SUBMIT,      /* comm, slot (< SHM_SLOTS, not in use), sub; code != 0: the entry was
 			     * bad, there is no sub: complete it with code and text */
 	AGT_EV_MASTER_UP,   /* run: TCP connection made */
@@ -83,7 +83,6 @@ struct agt_event {
 	uint32_t uid, pid;
 	const char *name;
 	const struct wl_request *request;
-	struct cc_id id, token; /* REQUEST: fresh random bytes */
 	struct cc_id peer; /* LINK_*: the other agent; XFER_DONE: who seems at fault, or zero */
 	bool inbound;      /* LINK_DOWN */
 	bool stopped;      /* SESSION_STOPPED */

@@ -24,6 +24,7 @@
 #include <uthash.h>
 #include <utlist.h>
 
+#include "common/cc_detect.h"
 #include "common/cc_err.h"
 #include "pcclagentd/core/agt.h"
 #include "proto/wire_codes.h"
@@ -158,7 +159,8 @@ struct agt_run {
 	uint32_t n_aliases;
 	struct cc_addr aliases[AGT_ALIASES_MAX]; /* other addresses of the same master */
 	enum agt_run_state state;
-	uint64_t since_ns, heard_ns, spoke_ns;
+	uint64_t since_ns, spoke_ns;
+	struct cc_detect life; /* the master's; from its greeting on */
 	struct cc_id run_id;
 	uint32_t heartbeat_ms, timeout_ms, segment_max;
 	struct agt_comm *comms;

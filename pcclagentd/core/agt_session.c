@@ -126,11 +126,8 @@ void agt_comm_answer(struct agt *a, struct agt_comm *c, uint32_t code, const cha
 	if (code != WIRE_SUCCESS)
 		return;
 	r->losses = c->grp->losses;
-	if (wait != WL_COMM_CONNECT)
-		return;
-	r->peer = c->peer;
-	r->token = c->token;
-	r->run = c->run->run_id;
+	if (wait == WL_COMM_CONNECT)
+		r->run = c->run->run_id;
 }
 
 void agt_comm_finish(struct agt *a, struct agt_comm *c)
@@ -249,10 +246,8 @@ static void comm_create(struct agt *a, struct agt_session *s, const struct wl_re
 	x->u.open.reply.comm = c->id;
 }
 
-static void comm_connect(struct agt *a, struct agt_comm *c, const struct agt_event *ev)
+static void comm_connect(struct agt *a, struct agt_comm *c, const struct wl_request *q)
 {
-	const struct wl_request *q = ev->request;
-
 	if (c->state == AGT_COMM_ACCEPTED) {
 		agt_reply(a, c, q->req_id, WIRE_INVALID_USAGE,
 			"the communicator is connected already: create another one for a second "
@@ -260,8 +255,8 @@ static void comm_connect(struct agt *a, struct agt_comm *c, const struct agt_eve
 		return;
 	}
 	agt_comm_set_state(a, c, AGT_COMM_JOINING);
-	c->peer = ev->id;
-	c->token = ev->token;
+	c->peer = q->peer;
+	c->token = q->token;
 	wait_for(a, c, q);
 	agt_comm_publish(a, c);
 	agt_run_join(a, c);
@@ -352,7 +347,7 @@ static void comm_request(struct agt *a, struct agt_session *s, const struct agt_
 		return;
 	}
 	if (q->type == WL_COMM_CONNECT)
-		comm_connect(a, c, ev);
+		comm_connect(a, c, q);
 	else if (q->type == WL_COMM_DESTROY)
 		comm_destroy(a, c, q);
 	else if (q->type == WL_UPDATE_TOPOLOGY)

@@ -31,8 +31,9 @@ static void request(struct sim *s, struct sim_peer *p, struct wl_request *q)
 	q->req_id = p->req_id;
 	q->comm = p->comm;
 	for (i = 0; i < 4; i++)
-		ev.id.b[i] = (uint8_t)(s->last_req >> (8 * i));
-	ev.id.b[15] = 0xbb;
+		q->peer.b[i] = q->token.b[i] = (uint8_t)(s->last_req >> (8 * i));
+	q->peer.b[15] = 0xbb;
+	q->token.b[15] = 0xcc;
 	sim_trace(s, "peer %u: %s", p->no, state_names[p->state]);
 	sim_host_step(s, h, &ev);
 }

@@ -183,6 +183,33 @@ void client_send(struct client *c, struct wl_request *q)
 	ck_assert_int_eq(send(c->fd, buf, (size_t)len, MSG_NOSIGNAL), len);
 }
 
+void client_send_fds(struct client *c, struct wl_request *q, const int *fds, unsigned n)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int) * 8)];
+	} ctl;
+	uint8_t buf[WL_PACKET_MAX];
+	struct iovec iov = {.iov_base = buf};
+	struct msghdr m = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &ctl,
+		.msg_controllen = CMSG_SPACE(sizeof(int) * n)};
+	int len;
+
+	ck_assert_uint_le(n, 8);
+	q->req_id = ++c->last_req;
+	len = wire_local_put_request(q, buf);
+	ck_assert_int_gt(len, 0);
+	iov.iov_len = (size_t)len;
+	memset(&ctl, 0, sizeof ctl);
+	ctl.align = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
+		.cmsg_type = SCM_RIGHTS,
+		.cmsg_len = CMSG_LEN(sizeof(int) * n)};
+	memcpy(CMSG_DATA(&ctl.align), fds, sizeof(int) * n);
+	ck_assert_int_eq(sendmsg(c->fd, &m, MSG_NOSIGNAL), len);
+}
+
 bool client_receive(struct client *c, struct wl_reply *r, int *fds, unsigned want_fds)
 {
 	uint8_t buf[WL_PACKET_MAX];

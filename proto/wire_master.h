@@ -25,8 +25,8 @@
 #define WM_POOL_MAX     64 /* streams of one link */
 #define WM_HOSTS_MAX    65536
 #define WM_OUTCOMES_MAX 64 /* ended operations remembered per group, and asked for at once */
-/* of one wm_resume */
-#define WM_RESUME_OUTCOMES_MAX (WM_OUTCOMES_MAX * WM_RINGS_MAX)
+/* of one wm_resume: WM_OUTCOMES_MAX of each group */
+#define WM_RESUME_OUTCOMES_MAX 65536
 
 enum wm_type {
 	/* agent to master */

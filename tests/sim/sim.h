@@ -153,6 +153,8 @@ struct sim_peer {
 	struct sim_op ops[SIM_TAGS];
 	uint32_t in_flight; /* submitted, or about to be */
 	uint32_t iterations, reconnects;
+	uint64_t losses; /* of its group, that the program knows of */
+	uint64_t told;   /* and will know of when it has awaited its operations */
 	bool odd;        /* submits other parameters in its next attempt */
 	bool rude;       /* destroys with operations in flight when it is through */
 	uint64_t called; /* when the call in progress began */

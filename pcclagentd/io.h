@@ -218,7 +218,7 @@ struct agentd {
 /* ---- agentd.c ---- */
 
 /* Passes ev to the core and carries out what it answers. While actions are carried out the event
- * waits its turn (its text is copied; it may then have no request, sqe or msg). */
+ * waits its turn (its text is copied; it may then have no request, sub or msg). */
 void agentd_feed(struct agentd *d, const struct agt_event *ev);
 /* One log line about what came from outside; too many of them are counted instead. */
 __attribute__((format(printf, 3, 4))) void agentd_complain(

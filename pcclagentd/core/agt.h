@@ -15,8 +15,8 @@
  *   the master names the disagreement.
  * - A submission is refused at once (AGT_ACT_COMPLETE) when the comm is not connected
  *   (pcclInvalidUsage), its group's world is below 2 (pcclTooFewPeers), the tag is in flight on
- *   this comm, or a field is out of range (pcclInvalidArgument, the sentence names the
- *   field and the limit).
+ *   this comm, or the caller found the entry bad (pcclInvalidArgument, the sentence names the
+ *   field and the limit; proto/shm_submit.h).
  * - A loss in the group ends what is in flight with pcclRankConnectionLost, also what is still
  *   being collected on this host, and what the application starts before it knows of the loss: the
  *   same calls fail for all members. A topology vote that went through counts as knowing.
@@ -35,6 +35,7 @@
 #define AGT_H
 
 #include "proto/shm_queue.h"
+#include "proto/shm_submit.h"
 #include "proto/wire_local.h"
 #include "proto/wire_master.h"
 
@@ -52,11 +53,11 @@ struct agt_config {
 enum agt_event_type {
 	AGT_EV_SESSION_OPEN = 1, /* session, uid, pid, name (after a good hello) */
 	AGT_EV_SESSION_CLOSED,
-	AGT_EV_REQUEST,   /* request: COMM_CREATE, _CONNECT, _DESTROY, UPDATE_TOPOLOGY, ARE_PENDING;
-			   * id: fresh random bytes */
-	AGT_EV_SUBMIT,    /* comm, sqe: slot < SHM_SLOTS, regions already resolved by the caller;
-			   * code != 0: the caller found it bad: complete it with code and text */
-	AGT_EV_MASTER_UP, /* run: TCP connection made */
+	AGT_EV_REQUEST, /* request: COMM_CREATE, _CONNECT, _DESTROY, UPDATE_TOPOLOGY, ARE_PENDING;
+			 * id: fresh random bytes */
+	AGT_EV_SUBMIT,  /* comm, slot (< SHM_SLOTS, not in use), sub; code != 0: the entry was bad,
+			 * there is no sub: complete it with code and text */
+	AGT_EV_MASTER_UP,   /* run: TCP connection made */
 	AGT_EV_MASTER_DOWN, /* run, text; also when it could not be made */
 	AGT_EV_MASTER_MSG,  /* run, msg (stays owned by the caller) */
 	AGT_EV_LINK_UP,     /* run, peer (agent): all streams of the outbound link are up */
@@ -70,14 +71,14 @@ enum agt_event_type {
 
 struct agt_event {
 	enum agt_event_type type;
-	uint32_t session, comm, run;
+	uint32_t session, comm, run, slot;
 	uint32_t uid, pid;
 	const char *name;
 	const struct wl_request *request;
 	struct cc_id id;   /* REQUEST: fresh random bytes */
 	struct cc_id peer; /* LINK_*: the other agent; XFER_DONE: who seems at fault, or zero */
 	bool inbound;      /* LINK_DOWN */
-	const struct shm_sqe *sqe;
+	const struct shm_submission *sub;
 	const struct wm_msg *msg;
 	uint64_t seq;
 	uint64_t tx_bytes, rx_bytes; /* XFER_DONE */
@@ -127,8 +128,8 @@ struct agt_done {
 
 /* A local contribution to a transfer, in rank order. */
 struct agt_member {
-	uint32_t comm, slot;
-	struct shm_sqe sqe; /* as it was submitted */
+	uint32_t comm;
+	struct shm_submission sub;
 };
 
 struct agt_xfer {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Hosts as network namespaces joined by a bridge, for the demonstration and for tests. As root."""
-"""Hosts as network namespaces joined by a bridge, for the demonstration and for tests. As root."""
+
 import os
 import pathlib
 import re

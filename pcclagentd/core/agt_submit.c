@@ -117,6 +117,7 @@ void agt_submit(struct agt *a, const struct agt_event *ev)
 	if (!c || (!s && !ev->code))
 		return;
 	check_submission(c, ev, &v);
+	/* What has no submission has a code. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 	if (v.code == WIRE_SUCCESS && too_late(c, s->tag))
 		agt_verdict_set(&v, WIRE_RANK_CONNECTION_LOST,
 			"a peer of group %u was lost: await all operations in flight, then call "

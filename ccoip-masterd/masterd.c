@@ -213,7 +213,10 @@ __attribute__((format(printf, 3, 4))) static void refuse(
 	}
 	hang_up(a);
 	if (known)
-		step_closed(m, id, msg.u.refuse.text);
+		step(m, &(struct ccm_event){.type = CCM_EV_CLOSED,
+				.conn = id,
+				.text = msg.u.refuse.text,
+				.refused = true});
 }
 
 static void refuse_frame(struct agent *a, int err, const uint8_t *buf, size_t len)

@@ -4,7 +4,7 @@
  * objects and is the only one that writes them:
  *
  *   agentd.c   the loop, the core, carrying out its actions
- *   session.c  processes' connections
+ *   session.c  processes' connections; packet.c their packets, process.c who is there
  *   queue.c    communicators: queue pairs and their doorbells
  *   region.c   shared memory and the limits on it
  *   result.c   result regions and their reuse
@@ -30,6 +30,7 @@
 #include "pcclagentd/agentd.h"
 #include "pcclagentd/core/agt.h"
 #include "pcclagentd/engine.h"
+#include "pcclagentd/process.h"
 #include "proto/shm_queue.h"
 #include "proto/wire_codes.h"
 #include "proto/wire_link.h"
@@ -71,10 +72,11 @@ struct account { /* what one user holds */
 struct session {
 	struct agentd *d;
 	uint32_t id;
-	int fd, pidfd; /* pidfd: -1 where the kernel or another pid namespace denies it */
+	int fd;
+	struct process process;
 	struct cc_watch *watch, *pid_watch;
-	uint32_t uid, pid;
-	bool greeted;
+	uint32_t uid;
+	bool greeted, stopped;
 	uint64_t opened_ns;
 	char name[WL_NAME_MAX];
 	struct region *regions;
@@ -160,6 +162,7 @@ struct run {
 	uint32_t id;
 	struct cc_addr addr;
 	struct cc_conn *conn;   /* NULL when down */
+	uint32_t attempt;       /* counts OPENs, DROPs and CLOSEs: what came before is old news */
 	struct cc_addr reached; /* address at which the master was reached */
 	char why[WM_TEXT_MAX];  /* more exact than what cc_conn says on closing; "" */
 	bool ready;
@@ -179,6 +182,7 @@ struct run {
 /* An event that came up while an action was carried out. */
 struct later {
 	struct agt_event ev;
+	uint32_t attempt; /* of a MASTER_DOWN */
 	char text[WM_TEXT_MAX];
 	struct later *next;
 };
@@ -196,6 +200,7 @@ struct agentd {
 	bool stopping;
 	uint64_t stop_at_ns;
 	uint64_t last_session_ns; /* when the last one left */
+	uint64_t looked_ns;       /* at whether processes are stopped */
 
 	struct cc_listener *session_listener;
 	struct session *sessions;
@@ -263,6 +268,10 @@ void account_put(struct agentd *d, struct account *a); /* forgets it when it is 
 /* WIRE_SUCCESS, or another code and a sentence in text[WL_TEXT_MAX]. */
 uint32_t region_alloc(struct agentd *d, struct session *s, uint64_t size, struct region **ret,
 	int *ret_fd, char *text);
+/* A region of memory that the process brought along: sealed, of ordinary pages, `size` bytes. What
+ * could be harmful in a descriptor is not even closed here: *fd is -1 when it has been used up. */
+uint32_t region_adopt(struct agentd *d, struct session *s, int *fd, uint64_t size,
+	struct region **ret, char *text);
 uint32_t region_free(struct agentd *d, struct session *s, uint64_t id, char *text);
 struct region *region_find(const struct agentd *d, uint64_t id);
 struct region *region_ref(struct region *r);

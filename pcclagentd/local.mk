@@ -15,6 +15,8 @@ pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/io.h \
 	pcclagentd/link.c \
 	pcclagentd/options.c pcclagentd/options.h \
+	pcclagentd/packet.c pcclagentd/packet.h \
+	pcclagentd/process.c pcclagentd/process.h \
 	pcclagentd/queue.c \
 	pcclagentd/region.c \
 	pcclagentd/result.c \

@@ -292,6 +292,24 @@ static void on_signal(void *arg, int signo)
 		signo == SIGINT ? "the agent was interrupted" : "the agent was told to end");
 }
 
+static void on_hangup(void *arg, int signo)
+{
+	const struct program *p = arg;
+	struct agentd_masters m;
+
+	(void)signo;
+	if (!p->opt.config_file) {
+		cc_log(CC_LOG_WARNING, "there is no configuration file to read again");
+		return;
+	}
+	if (options_read_masters(p->opt.config_file, &m) < 0) {
+		cc_log(CC_LOG_ERR, "the masters stay as they were");
+		return;
+	}
+	agentd_set_masters(p->agent, &m);
+	cc_log(CC_LOG_NOTICE, "section [masters] of %s has been read again", p->opt.config_file);
+}
+
 static int run(struct program *p)
 {
 	int err;
@@ -304,7 +322,8 @@ static int run(struct program *p)
 	if (!p->agent)
 		return EX_UNAVAILABLE;
 	if (agentd_on_signal(p->agent, SIGTERM, on_signal, p) < 0 ||
-		agentd_on_signal(p->agent, SIGINT, on_signal, p) < 0 || start_watchdog(p) < 0)
+		agentd_on_signal(p->agent, SIGINT, on_signal, p) < 0 ||
+		agentd_on_signal(p->agent, SIGHUP, on_hangup, p) < 0 || start_watchdog(p) < 0)
 		return EX_OSERR;
 	notify_status(p, "READY=1");
 	tell_starter(p, EX_OK);

@@ -183,6 +183,16 @@ static struct run *make(struct agentd *d, uint32_t id, const struct cc_addr *add
 	return r;
 }
 
+/* Nothing of the connection that there was is told any more. The engine and its links stay. */
+static void hang_up(struct run *r)
+{
+	r->attempt++;
+	if (r->conn)
+		cc_conn_close(r->conn);
+	r->conn = NULL;
+	r->why[0] = '\0';
+}
+
 void run_open(struct agentd *d, uint32_t id, const struct cc_addr *addr)
 {
 	struct run *r = run_find(d, id);
@@ -190,9 +200,8 @@ void run_open(struct agentd *d, uint32_t id, const struct cc_addr *addr)
 	if (!r)
 		r = make(d, id, addr);
 	r->closed = false;
-	if (r->conn)
-		cc_conn_close(r->conn);
-	r->why[0] = '\0';
+	hang_up(r);
+	r->addr = *addr;
 	r->conn = cc_conn_connect(d->loop, addr, d->cfg.connect_timeout_ms, &master_ops, r);
 	if (!r->conn) {
 		tell_down(r, "the agent has no descriptors for another connection");
@@ -205,10 +214,8 @@ void run_drop(struct agentd *d, uint32_t id)
 {
 	struct run *r = run_find(d, id);
 
-	if (!r || !r->conn)
-		return;
-	cc_conn_close(r->conn);
-	r->conn = NULL;
+	if (r)
+		hang_up(r);
 }
 
 void run_send(struct agentd *d, uint32_t id, const struct wm_msg *m)
@@ -239,9 +246,7 @@ void run_close(struct agentd *d, uint32_t id)
 
 	if (!r)
 		return;
-	if (r->conn)
-		cc_conn_close(r->conn);
-	r->conn = NULL;
+	hang_up(r);
 	r->ready = false;
 	r->closed = true;
 	run_free_if_done(r);

@@ -112,6 +112,7 @@ static void announce(const struct xfer *x, const struct agt_xfer *t, uint64_t fl
 	for (uint32_t i = 0; i < x->n_members; i++) {
 		struct shm_slot *s = comm_slot(x->members[i].h.comm, x->members[i].h.slot);
 
+		s->seq = t->seq;
 		s->hosts = t->hosts;
 		s->segment_max = t->segment_max;
 		s->flags_off_lo = (uint32_t)flags_off;

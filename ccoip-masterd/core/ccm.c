@@ -32,8 +32,10 @@ struct ccm *ccm_new(const struct ccm_config *cfg)
 	m->cfg.heartbeat_ms = or_default(cfg->heartbeat_ms, 1000);
 	m->cfg.timeout_ms = or_default(cfg->timeout_ms, 3000);
 	m->cfg.round_timeout_ms = or_default(cfg->round_timeout_ms, 5000);
+	m->cfg.agent_grace_ms = or_default(cfg->agent_grace_ms, 5000);
 	m->cfg.max_peers = or_default(cfg->max_peers, 65536);
 	m->cfg.log_level = or_default(cfg->log_level, CCM_LOG_INFO);
+	m->term = 1;
 	return m;
 }
 
@@ -45,6 +47,11 @@ static void free_agents(struct ccm *m)
 	HASH_CLEAR(hh, m->agents);
 	for (; a; a = next) {
 		next = a->hh.next;
+		free(a->failures);
+		free(a);
+	}
+	for (a = m->absent; a; a = next) {
+		next = a->next_ab;
 		free(a->failures);
 		free(a);
 	}
@@ -79,6 +86,7 @@ void ccm_free(struct ccm *m)
 	struct ccm_peer *p, *p_next;
 	struct ccm_seat *s, *s_next;
 	struct ccm_pair *x, *x_next;
+	struct ccm_lost *l, *l_next;
 
 	if (!m)
 		return;
@@ -100,6 +108,12 @@ void ccm_free(struct ccm *m)
 	for (; x; x = x_next) {
 		x_next = x->hh.next;
 		free(x);
+	}
+	l = m->gone;
+	HASH_CLEAR(hh, m->gone);
+	for (; l; l = l_next) {
+		l_next = l->hh.next;
+		free(l);
 	}
 	free_agents(m);
 	wire_master_clear(&m->scratch.msg);
@@ -135,6 +149,12 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 		break;
 	case WM_HEARTBEAT:
 		break;
+	case WM_RESUME:
+		a->resuming = false;
+		break;
+	case WM_OP_QUERY:
+		ccm_op_query(m, a, &msg->u.op_query);
+		break;
 	case WM_REFUSE: /* the agent's last words */
 		ccm_close(m, a->conn, "the agent said goodbye");
 		ccm_agent_lost(m, a, msg->u.refuse.text);
@@ -149,7 +169,7 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 
 static void message(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg)
 {
-	a->heard_ns = m->now;
+	cc_detect_heard(&a->life, m->now);
 	if (a->greeted || msg->type == WM_HELLO || msg->type == WM_REFUSE)
 		dispatch(m, a, msg);
 	else
@@ -181,8 +201,10 @@ int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct 
 		ccm_agent_open(m, ev);
 		break;
 	case CCM_EV_CLOSED:
-		if (a)
+		if (a && ev->refused)
 			ccm_agent_lost(m, a, ev->text);
+		else if (a)
+			ccm_agent_absent(m, a, ev->text);
 		break;
 	case CCM_EV_MSG:
 		if (a)
@@ -190,6 +212,7 @@ int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct 
 		break;
 	case CCM_EV_TICK:
 		ccm_agent_tick(m);
+		ccm_absent_tick(m);
 		ccm_round_tick(m);
 		break;
 	}

@@ -15,7 +15,20 @@
  * - First peer: with no accepted peer, all registered peers are accepted at once, by a round.
  * - Topology vote: when every accepted peer of the run has voted (WM_TOPO_VOTE), an accepting round
  *   over accepted + registered peers starts; with nothing to change it is committed at once.
- * - Loss (connection closed, WM_LEAVE, kick, silence): every operation of the peer's group that has
+ * - Absence (connection closed): the agent's accepted peers have agent_grace_ms to come back.
+ *   Their votes do not count any more; every operation of their groups is aborted with
+ *   pcclRankConnectionLost and counted in the group's losses, though nobody is removed. Nothing
+ *   that needs their votes goes on meanwhile. An agent that is silent, kicked or has said goodbye
+ *   has no grace.
+ * - A WM_JOIN of a peer that is known, by another connection and with its token, moves an accepted
+ *   peer there (a connection that is not closed yet is cut first: it is half open); a rewiring
+ *   round puts rings in force that contain it, and its WM_COMMIT is the answer. A wrong token:
+ *   WM_KICK, nothing else changes. Who says that it has been accepted and is not known: WM_KICK.
+ *   Peers that come during a round come with the next one.
+ * - The last WM_OUTCOMES_MAX ended attempts of each group are remembered: more cannot be in doubt,
+ *   for no peer has more operations in flight. What nobody remembers has failed. WM_OP_QUERY asks
+ *   for them; so does WM_OP_VOTE with a seq from an agent whose connection broke.
+ * - Loss (end of the grace, WM_LEAVE, kick, silence): every operation of the peer's group that has
  *   a vote is aborted with pcclRankConnectionLost; the new world is announced before the abort; a
  *   rewiring round starts unless an accepting one was running, which is restarted without the peer.
  *   Votes are counted again: the leaver may have been the last one missing.
@@ -36,8 +49,10 @@
  *   peers that are unknown (kicked a moment ago), are passed over.
  * - An agent's id belongs to the connection that joined first under it; a second connection of the
  *   same agent is greeted but may not join.
- * - Silence is measured between ticks: when the ticks themselves stopped for longer than half of
- *   timeout_ms (the master was suspended), all bounds start again.
+ * - Any message is a sign of life. An agent that has been silent for longer than its bound, which
+ *   follows from its habits (common/cc_detect.h; timeout_ms at most), is gone. Silence is measured
+ *   between ticks: when the ticks themselves stopped for longer than half of the least bound (the
+ *   master was suspended), all bounds start again.
  */
 #ifndef CCM_H
 #define CCM_H
@@ -64,8 +79,9 @@ enum ccm_collective_state {
 struct ccm_config {
 	struct cc_id run, run_key; /* random bytes from the caller */
 	uint32_t heartbeat_ms;     /* default 1000 */
-	uint32_t timeout_ms;       /* default 3000: silence of an agent */
+	uint32_t timeout_ms;       /* default 3000: the longest silence of an agent */
 	uint32_t round_timeout_ms; /* default 5000 */
+	uint32_t agent_grace_ms;   /* default 5000: for the peers of an agent that is gone */
 	uint32_t segment_max;      /* bytes */
 	uint32_t max_peers;        /* joins beyond are refused; default 65536 */
 	uint32_t log_level;        /* LOG actions above it are not made; 0: CCM_LOG_INFO */
@@ -84,6 +100,7 @@ struct ccm_event {
 	struct cc_addr addr; /* OPEN: where the connection comes from */
 	const struct wm_msg *msg;
 	const char *text;
+	bool refused; /* CLOSED: by the caller, who has told the agent that it is out */
 };
 
 /* After CLOSE the core has forgotten the connection: events of it are ignored. */
@@ -134,6 +151,7 @@ struct ccm_status {
 	uint64_t epoch, round, last_seq;
 	bool round_active, round_accepts;
 	uint32_t agents, registered, accepted, groups;
+	uint32_t absent; /* of the accepted: their agents are gone */
 	uint64_t joins, losses, kicks, ops_started, ops_done, ops_aborted, rounds;
 	char waiting[WM_TEXT_MAX]; /* what the run waits for, "" when nothing */
 };
@@ -144,7 +162,9 @@ struct ccm_peer_info {
 	char name[WM_NAME_MAX], host[WM_NAME_MAX];
 	struct cc_addr addr;
 	uint32_t group, pid, ops;
-	int rank; /* in its group's ring order; -1 while registered */
+	int rank; /* in its group's ring order; -1: in no ring (registered, or to come back) */
+	bool absent;        /* its agent is gone */
+	uint64_t absent_ns; /* since when */
 	enum ccm_connection_phase phase;
 	enum ccm_connection_state state;
 	uint64_t state_ns; /* time in this state */

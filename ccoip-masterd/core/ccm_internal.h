@@ -6,6 +6,7 @@
  *   ccm_action.c    actions out, text
  *   ccm_state.c     named states; the only writer of them
  *   ccm_agent.c     connections: hello, silence, the end; how an agent is reached
+ *   ccm_absent.c    agents that are gone while their peers may come back; how they do
  *   ccm_member.c    peers, seats and groups: join, leave, kick, what a loss means
  *   ccm_vote.c      topology and pending votes, world sizes
  *   ccm_round.c     connection rounds up to the commit
@@ -37,6 +38,7 @@
 #include <utlist.h>
 
 #include "ccoip-masterd/core/ccm.h"
+#include "common/cc_detect.h"
 #include "common/cc_err.h"
 #include "proto/wire_codes.h"
 
@@ -45,6 +47,7 @@
 #define CCM_PEER_OPS_MAX    256u   /* votes outstanding of one peer */
 #define CCM_REORDERS_MAX    3u     /* ring orders tried before somebody has to go */
 #define CCM_RING_STEPS      100000u
+#define CCM_LOST_MAX        4096u /* peers remembered that were lost */
 
 /* ccm.c */
 unsigned ccm_hash(const void *key, size_t len);
@@ -61,13 +64,17 @@ struct ccm_agent {
 	bool greeted; /* hello is valid */
 	bool claimed; /* holds its agent id: in ccm->by_id */
 	bool dead;    /* waits for ccm_reap */
-	uint64_t heard_ns;
+	bool absent;  /* without connection: in ccm->absent, not in ccm->agents */
+	bool resuming; /* says what it knows of the run; RESUME ends it */
+	uint64_t absent_ns;
+	struct cc_detect life;
 	struct wm_hello hello;
 	struct ccm_seat *seats;
 	uint32_t n_seats, n_peers, n_accepted;
 	/* the last round it was part of */
 	uint64_t round;
 	bool reported;
+	bool round_accept; /* it was told that the round accepts */
 	uint32_t n_failures;
 	struct wm_failure *failures;
 	uint32_t blame_from, blame_to; /* only within ccm_verdict.c */
@@ -75,6 +82,7 @@ struct ccm_agent {
 	UT_hash_handle hh; /* by conn, in ccm->agents */
 	UT_hash_handle hh_id;
 	struct ccm_agent *next_dead;
+	struct ccm_agent *prev_ab, *next_ab; /* in ccm->absent */
 };
 
 struct ccm_seat_key {
@@ -82,7 +90,7 @@ struct ccm_seat_key {
 };
 
 struct ccm_peer {
-	struct cc_id id;
+	struct cc_id id, token;
 	struct ccm_seat *seat;
 	char name[WM_NAME_MAX];
 	uint32_t pid, pool_size;
@@ -92,6 +100,7 @@ struct ccm_peer {
 	uint64_t round; /* the last round it was a candidate of */
 	uint32_t slot;  /* ACCEPTED: its bit in the operations of the group */
 	bool topo_voted, pending_voted;
+	bool untold;        /* accepted, but its agent still waits for the answer to its join */
 	uint32_t n_ops;     /* operations it has voted for */
 	uint32_t n_running; /* of them, started */
 	bool unhashed;
@@ -107,7 +116,8 @@ struct ccm_seat {
 	uint32_t n_peers, n_accepted;
 	uint32_t n_candidates; /* of the round in progress */
 	uint32_t slot;         /* its part in the operations of the group */
-	uint32_t pos;          /* in group->ring, when n_accepted > 0 */
+	bool in_ring;          /* in group->ring, at pos */
+	uint32_t pos;
 	uint32_t next_pos;     /* in group->next_ring, when n_candidates > 0 */
 	uint32_t blame_from, blame_to;
 	bool doomed; /* only within ccm_verdict.c: its registered peers are to be kicked */
@@ -133,13 +143,16 @@ struct ccm_group {
 	uint32_t n_seats, n_peers, n_accepted, n_topo;
 	struct ccm_seat **ring; /* in force: seats with accepted peers */
 	uint32_t n_ring;
+	uint32_t n_absent; /* of n_accepted: on absent agents */
 	struct ccm_seat **next_ring; /* of the round in progress */
 	uint32_t n_next, next_pool;
 	struct ccm_op *ops;
-	uint64_t losses; /* m->losses at the group's last one */
+	uint64_t losses;  /* m->last_loss at the group's last one */
+	uint64_t n_ended; /* attempts that had started; the last ones are remembered */
+	struct wm_outcome ended[WM_OUTCOMES_MAX]; /* by n_ended % WM_OUTCOMES_MAX */
 	struct ccm_slots peer_slots, seat_slots;
 	bool failed; /* only within ccm_verdict.c */
-	bool lost;   /* an accepted peer is gone, its operations are not aborted yet */
+	bool lost;   /* an accepted peer or its agent is gone, operations are not aborted yet */
 	uint32_t n_lost;
 	char loss[WM_TEXT_MAX];
 	struct ccm_group *next_lost;
@@ -194,6 +207,14 @@ struct ccm_pair {
 	UT_hash_handle hh;
 };
 
+/* An accepted peer that was lost. */
+struct ccm_lost {
+	struct cc_id peer;
+	uint64_t ns;
+	bool unhashed;
+	UT_hash_handle hh;
+};
+
 struct ccm_round {
 	bool active, accept;
 	bool stale;  /* a candidate is gone: to be begun again */
@@ -206,6 +227,7 @@ struct ccm {
 	struct ccm_config cfg;
 	struct ccm_agent *agents; /* by connection */
 	struct ccm_agent *by_id;  /* those that joined */
+	struct ccm_agent *absent; /* by the time that they are absent */
 	struct ccm_peer *peers;
 	struct ccm_group *groups;
 	struct ccm_seat *seats;
@@ -213,8 +235,11 @@ struct ccm {
 	struct ccm_op *started; /* by seq */
 	struct ccm_op *ready;
 	struct ccm_pair *pairs;
-	uint64_t last_agent, last_round, last_seq, epoch;
+	struct ccm_lost *gone; /* by peer, oldest first */
+	uint64_t term;
+	uint64_t last_agent, last_round, last_seq, last_loss, epoch, world_version;
 	uint32_t n_registered, n_accepted, n_topo, n_pending;
+	uint32_t n_absent; /* of n_accepted: on absent agents */
 	uint64_t topo_since, pending_since, registered_since; /* when the count left 0 */
 	struct ccm_round round;
 	bool rewire;  /* links or rings are to be checked by a round */
@@ -264,9 +289,13 @@ enum ccm_connection_state ccm_peer_state(const struct ccm *m, const struct ccm_p
 /* ccm_agent.c */
 struct ccm_agent *ccm_agent_find(const struct ccm *m, uint32_t conn);
 void ccm_agent_open(struct ccm *m, const struct ccm_event *ev);
+/* "host (1.2.3.4:5)" or, before the hello, "1.2.3.4:5" */
+const char *ccm_agent_label(const struct ccm_agent *a, char *buf, size_t size);
 void ccm_agent_hello(struct ccm *m, struct ccm_agent *a, const struct wm_hello *h);
-/* The connection is gone. */
+/* The connection is gone; so are its peers. */
 void ccm_agent_lost(struct ccm *m, struct ccm_agent *a, const char *text);
+/* Unlinks a, whose peers are gone; ccm_reap frees it. */
+void ccm_agent_bury(struct ccm *m, struct ccm_agent *a);
 /* Its peers are kicked, it gets the reason and is closed. */
 __attribute__((format(printf, 4, 5))) void ccm_agent_kick(
 	struct ccm *m, struct ccm_agent *a, uint32_t code, const char *fmt, ...);
@@ -275,6 +304,21 @@ void ccm_agent_tick(struct ccm *m);
 void ccm_agent_endpoint(
 	const struct ccm_agent *a, const struct ccm_agent *to, struct wm_endpoint *ret);
 
+/* ccm_absent.c */
+/* The connection is gone; accepted peers may come back. */
+void ccm_agent_absent(struct ccm *m, struct ccm_agent *a, const char *text);
+void ccm_absent_tick(struct ccm *m);
+/* A peer that is known comes by another connection. True: it was moved or turned away. */
+bool ccm_peer_return(
+	struct ccm *m, struct ccm_agent *a, struct ccm_peer *p, const struct wm_join *j);
+/* A peer that says that it was accepted is not known. */
+void ccm_peer_stranger(struct ccm *m, struct ccm_agent *a, const struct cc_id *peer);
+void ccm_lost_note(struct ccm *m, const struct cc_id *peer);
+void ccm_outcome_note(struct ccm_group *g, uint64_t seq, uint32_t code);
+/* The code of an attempt that has ended; what nobody remembers has failed. */
+uint32_t ccm_outcome_of(const struct ccm_group *g, uint64_t seq);
+void ccm_op_query(struct ccm *m, struct ccm_agent *a, const struct wm_op_query *q);
+
 /* ccm_member.c */
 struct ccm_peer *ccm_peer_find(const struct ccm *m, const struct cc_id *id);
 /* The peer that a names. NULL when it is unknown (pass over the message) or somebody else's (then a
@@ -282,6 +326,26 @@ struct ccm_peer *ccm_peer_find(const struct ccm *m, const struct cc_id *id);
 struct ccm_peer *ccm_peer_of(
 	struct ccm *m, struct ccm_agent *a, const struct cc_id *id, const char *what);
 struct ccm_seat *ccm_seat_find(const struct ccm *m, uint64_t agent_no, uint32_t group);
+/* NULL without memory. */
+struct ccm_seat *ccm_seat_get(struct ccm *m, struct ccm_agent *a, uint32_t group);
+/* To be freed by ccm_reap, if nobody takes it until then. */
+void ccm_seat_vacate(struct ccm *m, struct ccm_seat *s);
+/* Puts p, which is unlinked, at its place on s. */
+void ccm_seat_add(struct ccm_seat *s, struct ccm_peer *p);
+void ccm_ring_remove(struct ccm_group *g, struct ccm_seat *s);
+/* a speaks for its peers from now on. */
+void ccm_agent_claim(struct ccm *m, struct ccm_agent *a);
+/* Why a cannot have one more peer in the group: NULL, or the sentence in buf. */
+const char *ccm_seat_objection(
+	const struct ccm *m, const struct ccm_agent *a, uint32_t group, char *buf, size_t size);
+/* The peer may not join: WM_KICK with this code. */
+void ccm_join_refuse(struct ccm *m, struct ccm_agent *a, const struct cc_id *peer, uint32_t code,
+	const char *text);
+/* g's operations are aborted and its losses counted, when the step is settled. */
+__attribute__((format(printf, 3, 4))) void ccm_group_interrupt(
+	struct ccm *m, struct ccm_group *g, const char *fmt, ...);
+/* What p has voted for at large does not count any more. */
+void ccm_peer_withdraw(struct ccm *m, struct ccm_peer *p);
 void ccm_member_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j);
 void ccm_member_leave(struct ccm *m, struct ccm_agent *a, const struct wm_leave *l);
 __attribute__((format(printf, 4, 5))) void ccm_peer_kick(

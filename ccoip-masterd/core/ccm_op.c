@@ -125,6 +125,8 @@ static void op_abort(struct ccm *m, struct ccm_op *o, uint32_t code, const char 
 	ccm_log(m, CCM_LOG_INFO, "group %u tag %" PRIu64 " seq %" PRIu64 " is aborted: %s",
 		o->group->id, o->key.tag, o->seq, text);
 	m->ops_aborted++;
+	if (o->seq)
+		ccm_outcome_note(o->group, o->seq, code);
 	op_end(m, o);
 }
 
@@ -287,6 +289,27 @@ static bool vote_counts(
 	return false;
 }
 
+/* The agent has seen the start of this attempt, but its connection broke before the end. */
+static void answer_started(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
+{
+	struct ccm_seat *s = ccm_seat_find(m, a->no, v->group);
+	uint32_t code = s ? ccm_outcome_of(s->group, v->seq) : WIRE_RANK_CONNECTION_LOST;
+	struct wm_op_abort *x;
+
+	if (code == WIRE_SUCCESS) {
+		ccm_send(m, a, WM_OP_DONE)->u.op_done.seq = v->seq;
+		return;
+	}
+	x = &ccm_send(m, a, WM_OP_ABORT)->u.op_abort;
+	x->group = v->group;
+	x->tag = v->tag;
+	x->seq = v->seq;
+	x->losses = v->losses;
+	x->code = code;
+	ccm_print(x->text, sizeof x->text, "%s",
+		s && s->group->loss[0] ? s->group->loss : "the connection to the master broke");
+}
+
 void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 {
 	struct ccm_op_key key = {v->group, v->tag};
@@ -295,9 +318,18 @@ void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 	const char *why;
 	uint32_t i;
 
-	if (v->losses > m->losses) {
+	if (v->losses > m->last_loss) {
 		ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
 			"protocol violation: a vote that knows of losses to come");
+		return;
+	}
+	if (v->seq) {
+		if (v->seq > m->last_seq || !a->resuming)
+			ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
+				"protocol violation: a vote for an attempt that %s",
+				v->seq > m->last_seq ? "never started" : "has started");
+		else
+			answer_started(m, a, v);
 		return;
 	}
 	HASH_FIND(hh, m->ops, &key, sizeof key, o);
@@ -332,6 +364,7 @@ static void op_done(struct ccm *m, struct ccm_op *o)
 		if (o->parts[i].seat)
 			ccm_send(m, o->parts[i].seat->agent, WM_OP_DONE)->u.op_done.seq = o->seq;
 	m->ops_done++;
+	ccm_outcome_note(o->group, o->seq, WIRE_SUCCESS);
 	op_end(m, o);
 }
 

@@ -8,7 +8,7 @@
 
 static bool is_candidate(const struct ccm_peer *p, bool accept)
 {
-	return accept || p->phase == CCM_PEER_ACCEPTED;
+	return (accept || p->phase == CCM_PEER_ACCEPTED) && !p->seat->agent->absent;
 }
 
 /* Puts g's candidate seats into g->next_ring. False: they fit no ring. */
@@ -28,6 +28,8 @@ static bool plan_ring(struct ccm *m, struct ccm_group *g, bool accept)
 	}
 	DL_FOREACH2 (g->seats, s, next_g) {
 		s->n_candidates = accept ? s->n_peers : s->n_accepted;
+		if (s->agent->absent)
+			s->n_candidates = 0;
 		if (s->n_candidates > 0)
 			v[n++] = s;
 	}
@@ -79,10 +81,11 @@ static void fill_ring(struct ccm *m, const struct ccm_seat *s, bool accept, stru
 static void send_round(struct ccm *m, struct ccm_agent *a)
 {
 	struct wm_round *w = &ccm_send(m, a, WM_ROUND)->u.round;
+	struct ccm_peer *p;
 	struct ccm_seat *s;
 
+	a->round_accept = m->round.accept;
 	w->round = m->last_round;
-	w->accept = m->round.accept;
 	w->rings = ccm_calloc(m, a->n_seats, sizeof *w->rings);
 	if (!w->rings)
 		return;
@@ -91,7 +94,10 @@ static void send_round(struct ccm *m, struct ccm_agent *a)
 			continue;
 		fill_ring(m, s, m->round.accept, &w->rings[w->n_rings]);
 		w->rings[w->n_rings++].pool_size = s->group->next_pool;
+		DL_FOREACH (s->peers, p)
+			a->round_accept |= p->untold;
 	}
+	w->accept = a->round_accept;
 	a->round = m->last_round;
 	a->reported = false;
 	m->round.n_agents++;
@@ -118,7 +124,7 @@ static void round_start(struct ccm *m, bool accept)
 			send_round(m, a);
 	ccm_log(m, CCM_LOG_INFO, "round %llu: %s %u peers of %u agents",
 		(unsigned long long)m->last_round, accept ? "admitting" : "rewiring",
-		m->n_accepted + (accept ? m->n_registered : 0), m->round.n_agents);
+		m->n_accepted - m->n_absent + (accept ? m->n_registered : 0), m->round.n_agents);
 }
 
 /* True: somebody had to go first, look again. */
@@ -151,20 +157,23 @@ static void round_drop(struct ccm *m)
 			ccm_peer_refresh(m, p);
 }
 
-static void send_commits(struct ccm *m, bool accept, uint64_t round)
+/* To those that were in the round, or to all if there was none. */
+static void send_commits(struct ccm *m, bool unchanged)
 {
 	struct wm_world totals;
 	struct wm_commit *c;
 	struct ccm_agent *a;
 
+	m->world_version++;
 	ccm_world_totals(m, &totals);
 	for (a = m->agents; a; a = a->hh.next) {
-		if (a->n_accepted == 0)
+		/* Who came back after the round began waits for the next one. */
+		if (a->n_accepted == 0 || !(unchanged || a->round == m->last_round))
 			continue;
 		c = &ccm_send(m, a, WM_COMMIT)->u.commit;
-		c->round = round;
+		c->round = m->last_round;
 		c->epoch = m->epoch;
-		c->accept = accept;
+		c->accept = unchanged || a->round_accept;
 		c->world = totals;
 		ccm_world_own(m, a, &c->world);
 	}
@@ -193,13 +202,17 @@ static bool adopt_ring(struct ccm_group *g)
 
 	for (i = 0; same && i < g->n_ring; i++)
 		same = g->ring[i] == g->next_ring[i];
+	for (i = 0; i < g->n_ring; i++)
+		g->ring[i]->in_ring = false;
 	free(g->ring);
 	g->ring = g->next_ring;
 	g->n_ring = g->n_next;
 	g->next_ring = NULL;
 	g->n_next = 0;
-	for (i = 0; i < g->n_ring; i++)
+	for (i = 0; i < g->n_ring; i++) {
 		g->ring[i]->pos = i;
+		g->ring[i]->in_ring = true;
+	}
 	return !same;
 }
 
@@ -217,6 +230,7 @@ static void round_commit(struct ccm *m)
 			ccm_peer_accept(m, p);
 			changed = true;
 		}
+		p->untold = false;
 		if (!accept)
 			ccm_peer_refresh(m, p);
 	}
@@ -230,14 +244,15 @@ static void round_commit(struct ccm *m)
 	m->epoch += changed;
 	ccm_log(m, CCM_LOG_INFO, "round %llu is committed: epoch %llu, %u peers",
 		(unsigned long long)m->last_round, (unsigned long long)m->epoch, m->n_accepted);
-	send_commits(m, accept, m->last_round);
+	send_commits(m, false);
 }
 
 /* A topology vote that finds nothing to do. */
 static void commit_unchanged(struct ccm *m)
 {
 	clear_votes(m);
-	send_commits(m, true, ++m->last_round);
+	m->last_round++;
+	send_commits(m, true);
 }
 
 static bool round_failed(const struct ccm *m)
@@ -276,6 +291,9 @@ bool ccm_round_settle(struct ccm *m)
 		commit_unchanged(m);
 		return false;
 	}
+	/* Nobody is there to be wired. */
+	if (m->n_accepted > 0 && m->n_accepted == m->n_absent)
+		return false;
 	return (accept || m->rewire) && round_begin(m, accept);
 }
 

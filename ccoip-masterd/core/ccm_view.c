@@ -46,6 +46,20 @@ static double seconds(uint64_t now_ns, uint64_t since)
 	return (double)ccm_age(now_ns, since) / 1e9;
 }
 
+static void name_absent(const struct ccm *m, uint64_t now, struct names *x)
+{
+	char text[WM_NAME_MAX + 64];
+	struct ccm_agent *a;
+
+	DL_FOREACH2 (m->absent, a, next_ab) {
+		ccm_print(text, sizeof text, "agent %s absent for %.1f s", a->hello.name,
+			seconds(now, a->absent_ns));
+		names_add(x, text);
+		if (x->n > NAMES_MAX)
+			return;
+	}
+}
+
 static void write_waiting(const struct ccm *m, uint64_t now, char *text, size_t size)
 {
 	struct names x = {text, size, 0};
@@ -57,6 +71,10 @@ static void write_waiting(const struct ccm *m, uint64_t now, char *text, size_t 
 			m->round.n_agents - m->round.n_reported, m->round.n_agents,
 			(unsigned long long)m->last_round, seconds(now, m->round.since_ns));
 		name_reporters(m, &x);
+	} else if (m->absent) {
+		ccm_print(text, size, "waiting for %u of %u peers to come back: ", m->n_absent,
+			m->n_accepted);
+		name_absent(m, now, &x);
 	} else if (m->n_topo > 0 || (m->n_registered > 0 && m->n_pending == 0)) {
 		ccm_print(text, size,
 			"waiting for %u of %u peers to vote on the topology for %.1f s: ",
@@ -85,6 +103,7 @@ void ccm_get_status(const struct ccm *m, uint64_t now_ns, struct ccm_status *ret
 		.round_accepts = m->round.active && m->round.accept,
 		.registered = m->n_registered,
 		.accepted = m->n_accepted,
+		.absent = m->n_absent,
 		.groups = HASH_COUNT(m->groups),
 		.joins = m->joins,
 		.losses = m->losses,
@@ -112,6 +131,8 @@ static void show_peer(const struct ccm_peer *p, int rank, uint64_t now_ns,
 		.ops = p->n_ops,
 		.rank = rank,
 		.phase = p->phase,
+		.absent = a->absent,
+		.absent_ns = a->absent ? ccm_age(now_ns, a->absent_ns) : 0,
 		.state = p->state,
 		.state_ns = ccm_age(now_ns, p->state_since),
 	};
@@ -138,7 +159,7 @@ void ccm_each_peer(const struct ccm *m, uint64_t now_ns,
 					show_peer(p, rank++, now_ns, fn, arg);
 		DL_FOREACH2 (g->seats, s, next_g)
 			DL_FOREACH (s->peers, p)
-				if (p->phase == CCM_PEER_REGISTERED)
+				if (p->phase == CCM_PEER_REGISTERED || !s->in_ring)
 					show_peer(p, -1, now_ns, fn, arg);
 	}
 }

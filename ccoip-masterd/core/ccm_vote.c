@@ -70,7 +70,7 @@ void ccm_world_totals(const struct ccm *m, struct wm_world *ret)
 {
 	struct ccm_group *g;
 
-	*ret = (struct wm_world){.global = m->n_accepted};
+	*ret = (struct wm_world){.global = m->n_accepted, .version = m->world_version};
 	for (g = m->groups; g; g = g->hh.next) {
 		if (g->n_accepted == 0)
 			continue;

@@ -19,7 +19,8 @@
  *   field and the limit; proto/shm_submit.h).
  * - A loss in the group ends what is in flight with pcclRankConnectionLost, also what is still
  *   being collected on this host, and what the application starts before it knows of the loss: the
- *   same calls fail for all members. A topology vote that went through counts as knowing.
+ *   same calls fail for all members. What it knows of it says with each submission (shm_sqe.losses)
+ *   and learns from completions and replies.
  * - WM_OP_START starts the transfer; AGT_EV_XFER_DONE is reported to the master; WM_OP_DONE
  *   completes with success. Any other end cancels the transfer first (AGT_ACT_XFER_CANCEL, then
  *   AGT_EV_XFER_CANCELLED) and completes after that: no thread touches the memory any more.
@@ -57,7 +58,7 @@ enum agt_event_type {
 	AGT_EV_SESSION_CLOSED,
 	AGT_EV_SESSION_STOPPED, /* session, stopped: its process is stopped, or runs again */
 	AGT_EV_REQUEST,     /* request: COMM_CREATE, _CONNECT, _ATTACH, _DESTROY, UPDATE_TOPOLOGY,
-			     * ARE_PENDING; id, token: fresh random bytes */
+			     * ARE_PENDING */
 	AGT_EV_SUBMIT,      /* comm, slot (< SHM_SLOTS, not in use), sub; code != 0: the entry was
 			     * bad, there is no sub: complete it with code and text */
 	AGT_EV_MASTER_UP,   /* run: TCP connection made */
@@ -82,7 +83,6 @@ struct agt_event {
 	uint32_t uid, pid;
 	const char *name;
 	const struct wl_request *request;
-	struct cc_id id, token; /* REQUEST: fresh random bytes */
 	struct cc_id peer; /* LINK_*: the other agent; XFER_DONE: who seems at fault, or zero */
 	bool inbound;      /* LINK_DOWN */
 	bool stopped;      /* SESSION_STOPPED */
@@ -136,7 +136,8 @@ struct agt_attrs {
 struct agt_done {
 	uint32_t code; /* pcclResult_t */
 	uint32_t world;
-	uint64_t losses; /* of the group; 0 when the peer is in none */
+	uint64_t losses; /* of the group, for the application to know once it has awaited this; 0
+			  * when the peer is in no group any more */
 	uint64_t tx_bytes, rx_bytes;
 	char text[SHM_TEXT];
 };

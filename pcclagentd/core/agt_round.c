@@ -363,25 +363,9 @@ void agt_round_commit(struct agt *a, struct agt_run *r, const struct wm_commit *
 	if (!m->accept)
 		return;
 	DL_FOREACH2 (r->comms, c, next_r) {
-		c->burst.over = false;
 		if (c->state == AGT_COMM_ACCEPTED &&
 			(c->wait == WL_COMM_CONNECT || c->wait == WL_UPDATE_TOPOLOGY))
 			agt_comm_answer(a, c, WIRE_SUCCESS, "");
-	}
-}
-
-/* A member is gone. The master aborts what has been voted for; who waits for a vote on this host is
- * told alike, and so is who has started nothing yet: one attempt fails for every member. */
-static void group_lost(struct agt_run *r, const struct agt_group *g)
-{
-	struct agt_comm *c;
-	struct agt_op *o;
-
-	for (o = r->collecting; o; o = o->hh_key.next)
-		o->lost_peer |= o->key.group == g->group;
-	DL_FOREACH2 (r->comms, c, next_r) {
-		if (c->grp == g && c->counted)
-			c->burst.over = true;
 	}
 }
 
@@ -400,8 +384,6 @@ void agt_world_set(struct agt_run *r, const struct wm_world *w)
 		if (!g)
 			continue;
 		g->world = w->own[i].world;
-		if (g->losses != w->own[i].losses)
-			group_lost(r, g);
 		g->losses = w->own[i].losses;
 	}
 	r->check_votes = true;

@@ -73,6 +73,7 @@ static void send_join(struct agt *a, struct agt_comm *c)
 	m->u.join.group = c->group;
 	m->u.join.pool_size = c->pool_size;
 	m->u.join.pid = c->session->pid;
+	m->u.join.token = c->token;
 	agt_copy_text(m->u.join.name, sizeof m->u.join.name, c->session->name);
 	c->joined = true;
 	agt_comm_set_state(a, c, AGT_COMM_REGISTERED);
@@ -159,7 +160,6 @@ static void unlink_comm(struct agt_comm *c)
 	c->grp = NULL;
 	c->joined = false;
 	c->counted = false;
-	c->burst.over = false;
 }
 
 void agt_run_detach(
@@ -286,10 +286,12 @@ void agt_run_tick(struct agt *a, struct agt_run *r)
 		return;
 	}
 	/* This process stood still: what the master has sent meanwhile is not read yet. */
-	if (a->now - a->tick_ns > (uint64_t)r->timeout_ms * AGT_NS_PER_MS / 2)
-		r->heard_ns = a->now;
-	if (a->now - r->heard_ns > (uint64_t)r->timeout_ms * AGT_NS_PER_MS) {
-		(void)snprintf(why, sizeof why, "silent for %u ms", r->timeout_ms);
+	if (cc_detect_blind(&r->life, a->now - a->tick_ns))
+		cc_detect_pause(&r->life, a->now);
+	if (cc_detect_gone(&r->life, a->now)) {
+		(void)snprintf(why, sizeof why, "silent for %.1f s, bound %.1f s",
+			(double)cc_detect_silence(&r->life, a->now) / 1e9,
+			(double)cc_detect_bound(&r->life) / 1e9);
 		run_down(a, r, why);
 		return;
 	}
@@ -333,6 +335,7 @@ static void got_hello_ack(struct agt *a, struct agt_run *r, const struct wm_hell
 	r->heartbeat_ms = m->heartbeat_ms < AGT_HEARTBEAT_MIN ? AGT_HEARTBEAT_MIN : m->heartbeat_ms;
 	r->timeout_ms = m->timeout_ms < AGT_TIMEOUT_MIN ? AGT_TIMEOUT_MIN : m->timeout_ms;
 	r->segment_max = m->segment_max;
+	cc_detect_init(&r->life, r->heartbeat_ms, r->timeout_ms, a->now);
 	agt_run_set_state(a, r, AGT_RUN_UP);
 	agt_log(a, AGT_LOG_NOTICE, "master %s: connected, run %u", cc_addr_str(&r->addr, addr),
 		r->id);
@@ -446,7 +449,7 @@ void agt_run_master_msg(struct agt *a, const struct agt_event *ev)
 
 	if (!r || !m || r->state == AGT_RUN_OVER || r->state == AGT_RUN_CONNECTING)
 		return;
-	r->heard_ns = a->now;
+	cc_detect_heard(&r->life, a->now);
 	if (r->state == AGT_RUN_UP)
 		got_msg(a, r, m);
 	else if (m->type == WM_HELLO_ACK)

@@ -115,11 +115,19 @@ void agt_comm_publish(struct agt *a, struct agt_comm *c)
 
 void agt_comm_answer(struct agt *a, struct agt_comm *c, uint32_t code, const char *text)
 {
-	if (!c->wait)
+	struct wl_reply *r;
+	uint32_t wait = c->wait;
+
+	if (!wait)
 		return;
 	c->wait = 0;
 	agt_comm_publish(a, c);
-	agt_reply(a, c, c->wait_req, code, text);
+	r = agt_reply(a, c, c->wait_req, code, text);
+	if (code != WIRE_SUCCESS)
+		return;
+	r->losses = c->grp->losses;
+	if (wait == WL_COMM_CONNECT)
+		r->run = c->run->run_id;
 }
 
 void agt_comm_finish(struct agt *a, struct agt_comm *c)
@@ -238,8 +246,7 @@ static void comm_create(struct agt *a, struct agt_session *s, const struct wl_re
 	x->u.open.reply.comm = c->id;
 }
 
-static void comm_connect(
-	struct agt *a, struct agt_comm *c, const struct wl_request *q, const struct cc_id *id)
+static void comm_connect(struct agt *a, struct agt_comm *c, const struct wl_request *q)
 {
 	if (c->state == AGT_COMM_ACCEPTED) {
 		agt_reply(a, c, q->req_id, WIRE_INVALID_USAGE,
@@ -248,7 +255,8 @@ static void comm_connect(
 		return;
 	}
 	agt_comm_set_state(a, c, AGT_COMM_JOINING);
-	c->peer = *id;
+	c->peer = q->peer;
+	c->token = q->token;
 	wait_for(a, c, q);
 	agt_comm_publish(a, c);
 	agt_run_join(a, c);
@@ -339,7 +347,7 @@ static void comm_request(struct agt *a, struct agt_session *s, const struct agt_
 		return;
 	}
 	if (q->type == WL_COMM_CONNECT)
-		comm_connect(a, c, q, &ev->id);
+		comm_connect(a, c, q);
 	else if (q->type == WL_COMM_DESTROY)
 		comm_destroy(a, c, q);
 	else if (q->type == WL_UPDATE_TOPOLOGY)

@@ -337,7 +337,8 @@ static void do_request(struct world *w)
 	q.pool_size = rnd(w, 40) ? rnd(w, 4) : 100;
 	q.comm = c && rnd(w, 10) ? c->id : rnd(w, 70);
 	ev.session = c && rnd(w, 10) ? c->session : 1 + rnd(w, SESSIONS);
-	ev.id = fx_id(1000 + w->next_id++);
+	q.peer = fx_id(1000 + w->next_id++);
+	q.token = fx_id(7);
 	if (w->session[ev.session])
 		w->waiting[ev.session]++;
 	step(w, &ev);
@@ -352,6 +353,7 @@ static void do_submit(struct world *w)
 
 	if (!c || c->busy[s.slot])
 		return;
+	s.losses = rnd(w, 20) ? UINT32_MAX : rnd(w, 4);
 	ev.comm = c->id;
 	s.dtype = rnd(w, 40) ? 10 : rnd(w, 12);
 	s.op = rnd(w, 40) ? 0 : rnd(w, 5);

@@ -183,6 +183,33 @@ void client_send(struct client *c, struct wl_request *q)
 	ck_assert_int_eq(send(c->fd, buf, (size_t)len, MSG_NOSIGNAL), len);
 }
 
+void client_send_fds(struct client *c, struct wl_request *q, const int *fds, unsigned n)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int) * 8)];
+	} ctl;
+	uint8_t buf[WL_PACKET_MAX];
+	struct iovec iov = {.iov_base = buf};
+	struct msghdr m = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &ctl,
+		.msg_controllen = CMSG_SPACE(sizeof(int) * n)};
+	int len;
+
+	ck_assert_uint_le(n, 8);
+	q->req_id = ++c->last_req;
+	len = wire_local_put_request(q, buf);
+	ck_assert_int_gt(len, 0);
+	iov.iov_len = (size_t)len;
+	memset(&ctl, 0, sizeof ctl);
+	ctl.align = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
+		.cmsg_type = SCM_RIGHTS,
+		.cmsg_len = CMSG_LEN(sizeof(int) * n)};
+	memcpy(CMSG_DATA(&ctl.align), fds, sizeof(int) * n);
+	ck_assert_int_eq(sendmsg(c->fd, &m, MSG_NOSIGNAL), len);
+}
+
 bool client_receive(struct client *c, struct wl_reply *r, int *fds, unsigned want_fds)
 {
 	uint8_t buf[WL_PACKET_MAX];
@@ -410,7 +437,8 @@ void master_accept(struct master *m)
 			.run_key = m->key,
 			.heartbeat_ms = 1000,
 			.timeout_ms = 60000,
-			.segment_max = 65536}};
+			.segment_max = 65536,
+			.term = 1}};
 	master_send(m, &msg);
 }
 
@@ -458,7 +486,7 @@ void master_expect(struct master *m, enum wm_type type, struct wm_msg *ret)
 void master_join_two(struct master *m, struct fx *f, struct client *a, struct queue *qa,
 	struct client *b, struct queue *qb)
 {
-	struct wl_request q = {.type = WL_COMM_CONNECT};
+	struct wl_request q = {.type = WL_COMM_CONNECT, .token = {{1}}};
 	struct cc_id members[2];
 	struct wm_group_world own = {.group = 1, .world = 2};
 	struct wm_ring ring = {
@@ -472,11 +500,13 @@ void master_join_two(struct master *m, struct fx *f, struct client *a, struct qu
 	client_comm(a, &m->addr, 1, qa);
 	client_comm(b, &m->addr, 1, qb);
 	q.comm = qa->comm;
+	q.peer = (struct cc_id){{1}};
 	client_send(a, &q);
 	master_accept(m);
 	master_expect(m, WM_JOIN, &msg);
 	members[0] = msg.u.join.peer;
 	q.comm = qb->comm;
+	q.peer = (struct cc_id){{2}};
 	client_send(b, &q);
 	master_expect(m, WM_JOIN, &msg);
 	members[1] = msg.u.join.peer;

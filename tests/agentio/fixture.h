@@ -50,6 +50,8 @@ void client_connect(struct fx *f, struct client *c); /* without hello */
 void client_open(struct fx *f, struct client *c);    /* with hello */
 void client_close(struct client *c);
 void client_send(struct client *c, struct wl_request *q); /* sets req_id */
+/* With descriptors, which stay the caller's. */
+void client_send_fds(struct client *c, struct wl_request *q, const int *fds, unsigned n);
 /* False: closed. Surplus descriptors fail the test. */
 bool client_receive(struct client *c, struct wl_reply *r, int *fds, unsigned want_fds);
 void client_call(

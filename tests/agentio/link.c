@@ -47,7 +47,7 @@ static void teardown(void)
 /* A round whose ring has the other agent next. */
 static void order_link(const struct cc_addr *addrs, uint32_t n, bool at_master)
 {
-	struct wl_request q = {.type = WL_COMM_CONNECT};
+	struct wl_request q = {.type = WL_COMM_CONNECT, .peer = {{1}}, .token = {{2}}};
 	struct wm_ring ring = {.group = 1,
 		.hosts = 2,
 		.pool_size = STREAMS,

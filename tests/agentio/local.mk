@@ -10,6 +10,7 @@ tests_agentio_agentio_SOURCES = \
 	tests/agentio/hello.c \
 	tests/agentio/link.c \
 	tests/agentio/options.c \
+	tests/agentio/process.c \
 	tests/agentio/queue.c \
 	tests/agentio/region.c \
 	tests/agentio/session.c

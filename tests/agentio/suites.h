@@ -10,5 +10,6 @@ Suite *queue_suite(void);
 Suite *hello_suite(void);
 Suite *link_suite(void);
 Suite *options_suite(void);
+Suite *process_suite(void);
 
 #endif

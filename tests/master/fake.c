@@ -221,13 +221,24 @@ struct fk_host *fk_host(struct fk *f, const char *name, const char *addr)
 	return h;
 }
 
-void fk_close(struct fk_host *h, const char *why)
+static void closed(struct fk_host *h, const char *why, bool refused)
 {
-	struct ccm_event ev = {.type = CCM_EV_CLOSED, .conn = h->conn, .text = why};
+	struct ccm_event ev = {
+		.type = CCM_EV_CLOSED, .conn = h->conn, .text = why, .refused = refused};
 
 	h->open = false;
 	step(h->fk, &ev);
 	fk_settle(h->fk);
+}
+
+void fk_close(struct fk_host *h, const char *why)
+{
+	closed(h, why, true);
+}
+
+void fk_cut(struct fk_host *h, const char *why)
+{
+	closed(h, why, false);
 }
 
 /* Without answering rounds. */
@@ -289,11 +300,40 @@ void fk_tick(struct fk *f, uint32_t ms)
 
 struct fk_peer fk_join(struct fk_host *h, uint32_t group)
 {
-	struct fk_peer p = {h, fk_id(h->fk), group};
+	struct fk_peer p = {h, fk_id(h->fk), {{0}}, group};
+
+	p.token = p.id;
+	p.token.b[14] = 9;
+	return fk_join_again(&p, h, WM_JOIN_NEW);
+}
+
+struct fk_host *fk_redial(struct fk_host *h)
+{
+	char addr[CC_ADDR_STR_SIZE] = "10.9.0.1";
+	struct fk_host *x = fk_connect(h->fk, h->name, addr);
+	struct wm_msg msg;
+
+	x->id = h->id;
+	x->epoch = h->epoch;
+	x->auto_report = h->auto_report;
+	memcpy(x->losses, h->losses, sizeof x->losses);
+	x->n_losses = h->n_losses;
+	msg = fk_hello(x);
+	msg.u.hello.run = fk_status(h->fk).run;
+	fk_send(x, &msg);
+	return x;
+}
+
+struct fk_peer fk_join_again(const struct fk_peer *old, struct fk_host *h, enum wm_join_phase phase)
+{
+	struct fk_peer p = *old;
 	struct wm_msg msg = {.type = WM_JOIN};
 
+	p.host = h;
 	msg.u.join.peer = p.id;
-	msg.u.join.group = group;
+	msg.u.join.token = p.token;
+	msg.u.join.phase = phase;
+	msg.u.join.group = p.group;
 	msg.u.join.pool_size = 1;
 	msg.u.join.pid = 100 + h->fk->last_id;
 	(void)snprintf(msg.u.join.name, sizeof msg.u.join.name, "%s", "train");
@@ -343,7 +383,7 @@ void fk_vote_params(const struct fk_peer *p, uint64_t tag, struct wm_op_params p
 	struct wm_msg msg = {.type = WM_OP_VOTE};
 
 	msg.u.op_vote =
-		(struct wm_op_vote){p->group, tag, params, 1, &id, *losses_of(p->host, p->group)};
+		(struct wm_op_vote){p->group, tag, params, 1, &id, *losses_of(p->host, p->group), 0};
 	fk_send(p->host, &msg);
 }
 
@@ -361,7 +401,7 @@ void fk_vote_many(const struct fk_peer *p, size_t n, uint64_t tag)
 	for (i = 0; i < n; i++)
 		ids[i] = p[i].id;
 	msg.u.op_vote = (struct wm_op_vote){
-		p->group, tag, fk_params, (uint32_t)n, ids, *losses_of(p->host, p->group)};
+		p->group, tag, fk_params, (uint32_t)n, ids, *losses_of(p->host, p->group), 0};
 	fk_send(p->host, &msg);
 	free(ids);
 }

@@ -35,7 +35,7 @@ struct fk_host {
 
 struct fk_peer {
 	struct fk_host *host;
-	struct cc_id id;
+	struct cc_id id, token;
 	uint32_t group;
 };
 
@@ -67,10 +67,15 @@ struct fk_host *fk_connect(struct fk *f, const char *name, const char *addr);
 struct wm_msg fk_hello(const struct fk_host *h);
 /* Connected and greeted. */
 struct fk_host *fk_host(struct fk *f, const char *name, const char *addr);
-void fk_close(struct fk_host *h, const char *why);
+void fk_close(struct fk_host *h, const char *why); /* and the agent is out */
+void fk_cut(struct fk_host *h, const char *why);   /* it may come back */
 void fk_send(struct fk_host *h, const struct wm_msg *msg);
 
 struct fk_peer fk_join(struct fk_host *h, uint32_t group);
+/* p comes (back) by h. */
+struct fk_peer fk_join_again(const struct fk_peer *p, struct fk_host *h, enum wm_join_phase phase);
+/* A new connection of h's agent, which has state of the run; answered by HELLO_ACK. */
+struct fk_host *fk_redial(struct fk_host *h);
 /* Joins and makes all `others` vote so that it is accepted. */
 struct fk_peer fk_admit(struct fk_host *h, uint32_t group, const struct fk_peer *others, size_t n);
 void fk_leave(const struct fk_peer *p, enum wm_leave_kind kind);

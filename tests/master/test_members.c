@@ -360,7 +360,7 @@ END_TEST
 START_TEST(unknown_peers_are_passed_over)
 {
 	struct fk_host *a = fk_host(&f, "a", "10.0.0.1");
-	struct fk_peer p = {a, fk_id(&f), 0};
+	struct fk_peer p = {.host = a, .id = fk_id(&f)};
 
 	fk_topo(&p);
 	fk_pending(&p);
@@ -411,11 +411,29 @@ START_TEST(silence_is_death)
 	ck_assert_uint_le(fk_count(a, WM_HEARTBEAT), 4);
 	fk_tick_silent(&f, 300, b);
 	ck_assert(!b->open);
-	assert_contains(b->closed, "nothing was heard from the agent on b for 3000 ms");
-	assert_contains(fk_take(b, WM_KICK)->u.kick.text, "nothing was heard");
+	assert_contains(b->closed, "the agent on b has been silent for 3.1 s, bound 3.0 s");
+	assert_contains(fk_take(b, WM_KICK)->u.kick.text, "silent for 3.1 s");
 	ck_assert(!fk_present(&q));
 	ck_assert_uint_eq(fk_take(a, WM_WORLD)->u.world.global, 1);
 	ck_assert(a->open);
+}
+END_TEST
+
+START_TEST(who_spoke_regularly_is_missed_sooner)
+{
+	struct fk_host *a = fk_host(&f, "a", "10.0.0.1");
+	const struct wm_msg beat = {.type = WM_HEARTBEAT};
+
+	(void)fk_join(a, 0);
+	for (int i = 0; i < 20; i++) {
+		fk_tick_silent(&f, 1000, a);
+		fk_send(a, &beat);
+	}
+	fk_tick_silent(&f, 2500, a);
+	ck_assert(a->open);
+	fk_tick_silent(&f, 100, a);
+	ck_assert(!a->open);
+	assert_contains(a->closed, "silent for 2.6 s, bound 2.5 s");
 }
 END_TEST
 
@@ -560,6 +578,7 @@ int main(void)
 	tcase_add_test(tc, messages_of_a_master_are_violations);
 	tcase_add_test(tc, an_agents_last_words_are_told);
 	tcase_add_test(tc, silence_is_death);
+	tcase_add_test(tc, who_spoke_regularly_is_missed_sooner);
 	tcase_add_test(tc, a_connection_without_hello_ends);
 	tcase_add_test(tc, a_suspended_master_blames_nobody);
 	tcase_add_test(tc, pending_is_answered_when_all_have_asked);

@@ -228,7 +228,8 @@ START_TEST(a_vote_overtaken_by_a_loss_is_answered_as_aborted)
 	struct wm_msg late = {.type = WM_OP_VOTE};
 	const struct wm_op_abort *x;
 
-	late.u.op_vote = (struct wm_op_vote){0, 1, fk_params, 1, &id, 0};
+	late.u.op_vote = (struct wm_op_vote){
+		.tag = 1, .params = fk_params, .n_peers = 1, .peers = &id};
 	fk_leave(&r, WM_LEAVE_DIED);
 	fk_forget(&f);
 	fk_send(b, &late);
@@ -256,7 +257,8 @@ START_TEST(the_last_peer_is_told_of_the_loss_first)
 	struct cc_id id = q.id;
 	struct wm_msg late = {.type = WM_OP_VOTE};
 
-	late.u.op_vote = (struct wm_op_vote){0, 1, fk_params, 1, &id, 0};
+	late.u.op_vote = (struct wm_op_vote){
+		.tag = 1, .params = fk_params, .n_peers = 1, .peers = &id};
 	fk_leave(&r, WM_LEAVE_DIED);
 	fk_leave(&p, WM_LEAVE_DIED);
 	fk_settle(&f);
@@ -481,7 +483,7 @@ END_TEST
 START_TEST(part_of_a_vote_may_be_void)
 {
 	/* One of the peers was kicked a moment ago. */
-	struct fk_peer two[2] = {{a, fk_id(&f), 0}, p};
+	struct fk_peer two[2] = {{.host = a, .id = fk_id(&f)}, p};
 
 	fk_vote(&q, 1);
 	fk_vote(&r, 1);

@@ -284,20 +284,12 @@ struct sim_peer {
 	uint32_t n_steps, step;
 	struct sim_step steps[SIM_STEPS];
 	struct sim_op ops[SIM_TAGS];
-<<<<<<< HEAD
 	bool step_begun, asking, pass_failed, too_few, burst;
 	uint32_t window, n_launch, launched, n_await, awaited, in_flight;
 	uint8_t launch[SIM_TAGS], await[SIM_TAGS];
 	bool waits;      /* for await[awaited] */
 	bool held;       /* a launch waits for the keeper */
 	uint32_t iterations, reconnects, rejoins;
-=======
-	uint32_t in_flight; /* submitted, or about to be */
-	uint32_t iterations, reconnects;
-	uint64_t losses; /* of its group, that the program knows of */
-	uint64_t told;   /* and will know of when it has awaited its operations */
-	bool odd;        /* submits other parameters in its next attempt */
->>>>>>> m3
 	bool rude;       /* destroys with operations in flight when it is through */
 	uint64_t since;  /* when it was connected */
 	uint64_t causes; /* sim->causes then */

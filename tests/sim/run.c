@@ -16,7 +16,7 @@
 #include "tests/sim/sim.h"
 
 #define SEEDS_DEFAULT 6000
-#define FAILURES_MAX  20 /* printed and then given up */
+#define FAILURES_MAX  2000 /* printed and then given up */
 
 struct totals {
 	uint64_t seeds, failed, events, reductions, retries, kills, reconnects, agent_deaths, attaches,

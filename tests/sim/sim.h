@@ -81,6 +81,7 @@ struct sim_world {
 	bool known;
 	uint32_t global, groups, largest;
 	uint64_t version;
+	uint64_t accepts; /* XXX until turns are told */
 	uint32_t group[SIM_GROUPS];
 };
 
@@ -151,6 +152,7 @@ struct sim_master {
 	struct ccm *m;
 	struct sim_clock clock;
 	uint64_t frozen_until;
+	uint64_t accepts, accepts_step; /* XXX */
 	bool crash_next; /* in the middle of its next step that has actions */
 };
 
@@ -274,6 +276,7 @@ struct sim_peer {
 	uint64_t losses, topo_turn, pending_turn;
 	struct agt_attrs attrs;
 	struct sim_call call;
+	bool fake; /* XXX */
 	uint32_t attach_req; /* WL_COMM_ATTACH, or CREATE by the keeper, under way */
 	uint32_t n_doubt;
 	uint8_t doubt[SIM_TAGS];

@@ -13,6 +13,10 @@
 #include "proto/wire_frame.h"
 
 #define MAX_IN ((size_t)WIRE_FRAME_HDR + WIRE_FRAME_MAX)
+/* While there is no master, an operation may have been started on some hosts only: the others take
+ * nothing of it, as long as a stream may wait for its start. Until that has been settled. */
+#define PATIENT_MS 30000u
+#define SETTLED_NS MS(10000)
 
 struct run *run_find(struct agentd *d, uint32_t id)
 {
@@ -39,11 +43,20 @@ static void tell_down(struct run *r, const char *text)
 
 /* ---- the master's connection ---- */
 
+static void set_patient(struct run *r, bool patient)
+{
+	if (!r->eng || r->patient == patient)
+		return;
+	r->patient = patient;
+	eng_set_patience(r->eng, patient ? PATIENT_MS : CC_TCP_TIMEOUT_MS);
+}
+
 static void on_connected(void *arg)
 {
 	struct run *r = arg;
 	struct agt_event ev = {.type = AGT_EV_MASTER_UP, .run = r->id};
 
+	r->up_ns = cc_now_ns();
 	if (cc_conn_peer_addr(r->conn, &r->reached) < 0)
 		r->reached = r->addr;
 	agentd_feed(r->d, &ev);
@@ -90,7 +103,9 @@ static void on_closed(void *arg, int err, const char *text)
 
 	agentd_copy_text(why, sizeof why, r->why[0] ? r->why : text);
 	r->conn = NULL;
+	r->up_ns = 0;
 	r->why[0] = '\0';
+	set_patient(r, true);
 	if (err == CC_ERR_PROTO || err == CC_ERR_LIMIT || err == CC_ERR_VERSION)
 		agentd_complain(r->d, CC_LOG_WARNING, "%s: %s", label(r, who), why);
 	tell_down(r, why);
@@ -190,7 +205,9 @@ static void hang_up(struct run *r)
 	if (r->conn)
 		cc_conn_close(r->conn);
 	r->conn = NULL;
+	r->up_ns = 0;
 	r->why[0] = '\0';
+	set_patient(r, true);
 }
 
 void run_open(struct agentd *d, uint32_t id, const struct cc_addr *addr)
@@ -234,8 +251,7 @@ void run_send(struct agentd *d, uint32_t id, const struct wm_msg *m)
 	}
 	if (err == 0)
 		return;
-	cc_conn_close(r->conn);
-	r->conn = NULL;
+	hang_up(r);
 	tell_down(r, err == CC_ERR_LIMIT ? "the master does not read what it is sent"
 					 : "sending to the master failed");
 }
@@ -279,6 +295,8 @@ void run_tick(struct agentd *d, uint64_t now)
 	struct run *r, *tmp;
 
 	HASH_ITER (hh, d->runs, r, tmp) {
+		if (r->up_ns && now - r->up_ns > SETTLED_NS)
+			set_patient(r, false);
 		out_link_tick(r, now);
 	}
 }

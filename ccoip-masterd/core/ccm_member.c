@@ -356,15 +356,22 @@ void ccm_ring_remove(struct ccm_group *g, struct ccm_seat *s)
 	}
 }
 
+void ccm_group_changed(struct ccm *m, struct ccm_group *g)
+{
+	if (g->lost)
+		return;
+	g->lost = true;
+	g->n_lost = 0;
+	g->next_lost = m->lost;
+	m->lost = g;
+}
+
 void ccm_group_interrupt(struct ccm *m, struct ccm_group *g, const char *fmt, ...)
 {
 	va_list ap;
 
-	if (!g->lost) {
-		g->lost = true;
-		g->n_lost = 0;
-		g->next_lost = m->lost;
-		m->lost = g;
+	ccm_group_changed(m, g);
+	if (g->n_lost == 0) {
 		va_start(ap, fmt);
 		(void)vsnprintf(g->loss, sizeof g->loss, fmt, ap);
 		va_end(ap);
@@ -391,8 +398,12 @@ static void accepted_lost(struct ccm *m, struct ccm_peer *p, const char *why)
 	if (s->n_accepted == 0)
 		ccm_ring_remove(g, s);
 	ccm_pairs_forget(m, s->agent->no);
-	ccm_group_interrupt(
-		m, g, "lost %s of group %u: %s", ccm_peer_label(p, label), g->id, why);
+	/* Nothing has started since it went absent, which was told as a loss if it was one. */
+	if (s->agent->absent && p->n_ops == 0 && g->n_accepted > 1)
+		ccm_group_changed(m, g);
+	else
+		ccm_group_interrupt(
+			m, g, "lost %s of group %u: %s", ccm_peer_label(p, label), g->id, why);
 	ccm_lost_note(m, &p->id);
 	m->losses++;
 	m->changed = true;
@@ -484,6 +495,10 @@ void ccm_loss_announce(struct ccm *m)
 	while ((g = m->lost) != NULL) {
 		m->lost = g->next_lost;
 		g->lost = false;
+		if (g->n_lost == 0) {
+			ccm_group_recount(m, g);
+			continue;
+		}
 		if (g->n_lost > 1)
 			ccm_print(text, sizeof text, "%.*s (and %u more)", WM_TEXT_MAX - 32,
 				g->loss, g->n_lost - 1);

@@ -47,8 +47,8 @@
  *   peer is named, the connection) is kicked with a sentence that says which. Messages that were on
  *   their way when the master changed its mind are not: reports of old rounds and operations, and
  *   peers that are unknown (kicked a moment ago), are passed over.
- * - An agent's id belongs to the connection that joined first under it; a second connection of the
- *   same agent is greeted but may not join.
+ * - An agent joins by one connection. When another one of the same agent joins, the older one has
+ *   ended, and is cut.
  * - Any message is a sign of life. An agent that has been silent for longer than its bound, which
  *   follows from its habits (common/cc_detect.h; timeout_ms at most), is gone. Silence is measured
  *   between ticks: when the ticks themselves stopped for longer than half of the least bound (the

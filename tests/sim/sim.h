@@ -259,7 +259,7 @@ struct sim_step {
 struct sim_call {
 	uint32_t type; /* enum wl_type; 0: none */
 	uint32_t req_id;
-	uint64_t since;
+	uint64_t since, sent;
 	bool master_away; /* some master was dead or being replaced during the call */
 };
 

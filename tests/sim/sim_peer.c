@@ -177,7 +177,8 @@ static void step_begin(struct sim *s, struct sim_peer *p)
 	memset(p->ops, 0, sizeof p->ops);
 	p->step_begun = true;
 	p->too_few = p->pass_failed = false;
-	p->burst = sim_chance(s, 40);
+	/* who is told that others disagree must not wait for them before it tries again */
+	p->burst = s->odd_parameters || sim_chance(s, 40);
 	p->window = 1 + sim_rnd(s, SIM_TAGS);
 	p->n_launch = p->launched = p->awaited = 0;
 	for (i = 0; i < st->n_ops; i++)
@@ -301,7 +302,8 @@ void sim_peer_returned(struct sim *s, struct sim_peer *p, uint32_t type, uint32_
 	case WL_COMM_CONNECT:
 	case WL_UPDATE_TOPOLOGY:
 		if (code != WIRE_SUCCESS) {
-			try_anew(s, p, type == WL_COMM_CONNECT && p->call.master_away);
+			try_anew(s, p, type == WL_COMM_CONNECT && p->call.master_away &&
+						s->class == CLASS_MASTER);
 			break;
 		}
 		if (type == WL_COMM_CONNECT) {

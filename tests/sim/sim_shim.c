@@ -79,6 +79,7 @@ static void send_call(struct sim *s, struct sim_peer *p)
 	struct wl_request q = {.type = (enum wl_type)p->call.type, .comm = p->comm};
 
 	q.req_id = p->call.req_id = ++s->last_req;
+	p->call.sent = s->now;
 	if (q.type == WL_COMM_CONNECT) {
 		q.peer = p->id;
 		q.token = p->token;

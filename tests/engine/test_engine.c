@@ -26,8 +26,7 @@ START_TEST(all_shapes)
 	for (uint32_t members = 1; members <= MEMBERS_MAX; members++) {
 		for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
 			for (unsigned mode = 0; mode < 4; mode++) {
-				struct op o = {.seq = ++seq,
-					.count = counts[c],
+				struct op o = {.count = counts[c],
 					.op = mode == 1   ? KRN_MAX
 					      : mode == 2 ? KRN_AVG
 							  : KRN_SUM,
@@ -36,6 +35,7 @@ START_TEST(all_shapes)
 
 				for (uint32_t h = 0; h < n.hosts; h++)
 					n.h[h].n_members = 1 + (members + h) % MEMBERS_MAX;
+				o.seq = ++seq;
 				run_op(&n, &o);
 			}
 		}
@@ -87,13 +87,13 @@ START_TEST(direct_output)
 		n.h[h].n_members = 1;
 	for (uint64_t count = 1; count < 200000; count = count * 3 + 1) {
 		for (unsigned in_place = 0; in_place < 2; in_place++) {
-			struct op o = {.seq = ++seq,
-				.count = count,
+			struct op o = {.count = count,
 				.op = KRN_AVG,
 				.direct = true,
 				.in_place = in_place,
 				.segment_max = 16384};
 
+			o.seq = ++seq;
 			run_op(&n, &o);
 		}
 	}
@@ -115,7 +115,7 @@ START_TEST(cancel_then_go_on)
 	net_up(&n, 3, 2);
 	for (uint32_t h = 0; h < n.hosts; h++)
 		n.h[h].n_members = 1;
-	for (unsigned round = 1; round <= 20; round++) {
+	for (uint64_t round = 1; round <= 20; round++) {
 		struct op small = {.seq = 2 * round,
 			.count = 5000,
 			.op = KRN_SUM,
@@ -189,7 +189,7 @@ START_TEST(garbage_breaks_only_its_link)
 	net_up(&n, 2, 1);
 	n.h[0].n_members = n.h[1].n_members = 1;
 	for (uint32_t len = 0; len < 2 * WLK_DATA_SIZE; len++) {
-		uint8_t junk[2 * WLK_DATA_SIZE];
+		uint8_t junk[2 * WLK_DATA_SIZE] = {0};
 		int pair[2];
 
 		for (uint32_t i = 0; i < len; i++)

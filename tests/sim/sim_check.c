@@ -175,7 +175,7 @@ static void look_at_comm(void *arg, const struct agt_comm_info *c)
 		if (p->proc->host != l->host || p->comm != c->comm || !p->call.req_id ||
 			p->proc->state != SESSION_OPEN || p->call.type == WL_COMM_DESTROY ||
 			p->phase == PEER_ENDED || p->comm_life != s->hosts[l->host].life ||
-			s->now < p->call.sent + NEEDS_REASON)
+			!p->call.sent || s->now < p->call.sent + NEEDS_REASON)
 			continue;
 		if (c->waiting[0] == '\0')
 			sim_fail(s, "p%u has waited in %s for %.3f s, and its agent cannot say for what",

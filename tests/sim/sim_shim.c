@@ -70,8 +70,11 @@ void sim_shim_request(struct sim *s, const struct sim_event *ev)
 	memcpy(&q, ev->bytes, sizeof q);
 	e.request = &q;
 	if (p->proc->alive && h->alive && h->life == p->proc->life &&
-		p->proc->session == ev->session && p->proc->state == SESSION_OPEN)
+		p->proc->session == ev->session && p->proc->state == SESSION_OPEN) {
+		if (q.req_id == p->call.req_id)
+			p->call.sent = s->now;
 		sim_host_step(s, h, &e);
+	}
 }
 
 static void send_call(struct sim *s, struct sim_peer *p)
@@ -79,7 +82,7 @@ static void send_call(struct sim *s, struct sim_peer *p)
 	struct wl_request q = {.type = (enum wl_type)p->call.type, .comm = p->comm};
 
 	q.req_id = p->call.req_id = ++s->last_req;
-	p->call.sent = s->now;
+	p->call.sent = 0;
 	if (q.type == WL_COMM_CONNECT) {
 		q.peer = p->id;
 		q.token = p->token;

@@ -89,6 +89,7 @@ struct eng_thread {
 	struct eng_stream *closed;  /* to be freed after the present batch of epoll events */
 	uint8_t *scratch;           /* R: one segment */
 	size_t scratch_size;
+	uint32_t patience_ms; /* T; 0: the streams' own */
 	bool quit;
 };
 
@@ -121,8 +122,9 @@ enum eng_command {
 	ENG_CMD_STREAM = 2, /* stream */
 	ENG_CMD_DROP = 3,   /* link number */
 	ENG_CMD_QUIT = 4,
-	ENG_CMD_SKIP = 5,  /* RX: sequence number */
-	ENG_CMD_PROBE = 6, /* link number; answered by ENG_NOTE_HEARD if it has streams */
+	ENG_CMD_SKIP = 5,     /* RX: sequence number */
+	ENG_CMD_PATIENCE = 6, /* TX: milliseconds */
+	ENG_CMD_PROBE = 7,    /* link number; answered by ENG_NOTE_HEARD if it has streams */
 };
 enum eng_note {
 	ENG_NOTE_DONE = 0,   /* xfer */

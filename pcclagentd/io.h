@@ -177,6 +177,8 @@ struct run {
 	struct cc_addr addr;
 	struct cc_conn *conn;   /* NULL when down */
 	uint32_t attempt;       /* counts OPENs, DROPs and CLOSEs: what came before is old news */
+	uint64_t up_ns;         /* when it was made; 0: it is not */
+	bool patient;           /* the engine was told to be */
 	struct cc_addr reached; /* address at which the master was reached */
 	char why[WM_TEXT_MAX];  /* more exact than what cc_conn says on closing; "" */
 	bool ready;
@@ -389,6 +391,8 @@ struct progress {
 bool progress_get(const struct run *r, uint64_t seq, uint64_t now, struct progress *ret);
 /* The engine's answer about a link. */
 void progress_heard(struct run *r, const struct eng_event *e);
+/* It has come further, or to its end. */
+void progress_moved(struct xfer *x, uint64_t now);
 void progress_tick(struct agentd *d, uint64_t now);
 
 /* ---- admin.c ---- */

@@ -204,13 +204,17 @@ static void tell(const struct xfer *x, const struct eng_progress *p, uint64_t no
 		x->tag, x->group, cc_addr_str(&x->run->addr, master), p->segs_done, p->segs, waits);
 }
 
-static void tell_going_on(const struct xfer *x, uint64_t now)
+void progress_moved(struct xfer *x, uint64_t now)
 {
 	char master[CC_ADDR_STR_SIZE];
 
-	agentd_complain(x->run->d, CC_LOG_NOTICE,
-		"tag %" PRIu64 " of group %" PRIu32 " of master %s goes on after %.1f s", x->tag,
-		x->group, cc_addr_str(&x->run->addr, master), seconds(stalled_ns(x, now)));
+	if (x->told_ns)
+		agentd_complain(x->run->d, CC_LOG_NOTICE,
+			"tag %" PRIu64 " of group %" PRIu32 " of master %s goes on after %.1f s",
+			x->tag, x->group, cc_addr_str(&x->run->addr, master),
+			seconds(stalled_ns(x, now)));
+	x->moved_ns = now;
+	x->told_ns = 0;
 }
 
 static void look_at(struct xfer *x, uint64_t now)
@@ -220,11 +224,8 @@ static void look_at(struct xfer *x, uint64_t now)
 	if (!eng_get_progress(x->run->eng, x->seq, &p))
 		return;
 	if (p.moved != x->moved) {
-		if (x->told_ns)
-			tell_going_on(x, now);
 		x->moved = p.moved;
-		x->moved_ns = now;
-		x->told_ns = 0;
+		progress_moved(x, now);
 		return;
 	}
 	if (stalled_ns(x, now) >= PROBE_NS)

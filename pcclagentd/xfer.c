@@ -249,6 +249,8 @@ void xfer_event(struct run *r, const struct eng_event *e)
 	x->over = true;
 	if (e->type == ENG_XFER_CANCELLED)
 		x->finished = true;
+	else
+		progress_moved(x, cc_now_ns());
 	agentd_feed(r->d, &ev);
 }
 

@@ -137,6 +137,16 @@ def silence(lab, peers):
     for process in (far.process, peers[2].process):
         process.send_signal(signal.SIGCONT)
     check(peers[2].read()["code"] != lib.SUCCESS, "who was given up is told", "")
+def one_stays(lab, leaver, victim):
+    """One peer leaves, one is killed."""
+    leaver.expect("destroy")
+    lab.drop_peer(victim)
+    deadline = time.monotonic() + lib.WAIT
+    status = ask("--master", lab.master, "status")[0]
+    while status["accepted"] != 1 and time.monotonic() < deadline:
+        status = ask("--master", lab.master, "status")[0]
+    check([status[k] for k in ("accepted", "joins", "leaves", "losses", "kicks")]
+          == [1, 3, 1, 1, 0], "the master tells leaves from losses", status)
 
 
 def test():
@@ -163,10 +173,15 @@ def test():
                 done = ctl(option, daemon.admin, verb)
                 check(done.returncode == 0 and done.stdout and not done.stderr,
                       f"{option} {verb} for people", done)
-        standstill(lab, peers)
-        silence(lab, peers)
         done = ctl("--agent", lab.folder / "nobody", "status")
         check(done.returncode != 0 and "nobody" in done.stderr, "nobody is there", done)
+        one_stays(lab, peers[1], peers[2])
+        lab.check_alive()
+    with lib.Lab(2) as lab:
+        lab.start()
+        peers = lab.start_peers((0, 0, 1))
+        standstill(lab, peers)
+        silence(lab, peers)
         lab.check_alive()
 
 

@@ -271,6 +271,7 @@ static void handle_set_master(struct fill *f, const struct wa_request *q, struct
 	f->run = q->run;
 	f->master = q->run ? NULL : &ev.from;
 	fill_runs(f, reply);
+	f->master = NULL;
 }
 
 /* ---- */

@@ -11,9 +11,8 @@
 
 struct cc_addr sim_place_addr(int place)
 {
-	return (struct cc_addr){.family = CC_INET4,
-		.ip = {10, 0, 0, (uint8_t)(200 + place)},
-		.port = MASTER_PORT};
+	return (struct cc_addr){
+		.family = CC_INET4, .ip = {10, 0, 0, (uint8_t)(200 + place)}, .port = MASTER_PORT};
 }
 
 /* The first place has two addresses. */

@@ -209,7 +209,8 @@ void sim_send_to_agent(struct sim *s, unsigned master, const struct ccm_action *
 	}
 	ev.world = c->sent;
 	encode(s, &x->msg, &ev);
-	sim_trace(s, "%s -> h%u: %s", sim_name_master(s, master), c->host, sim_text_msg(s, &x->msg));
+	sim_trace(
+		s, "%s -> h%u: %s", sim_name_master(s, master), c->host, sim_text_msg(s, &x->msg));
 	sim_schedule(s, in_order(s, &c->to_agent), ev);
 }
 

@@ -99,8 +99,8 @@ void sim_op_submit(struct sim *s, const struct sim_event *ev)
 }
 
 /* o has its answer. */
-static void done(struct sim *s, struct sim_peer *p, struct sim_op *o, uint32_t code,
-	uint32_t world, uint64_t losses, const char *text)
+static void done(struct sim *s, struct sim_peer *p, struct sim_op *o, uint32_t code, uint32_t world,
+	uint64_t losses, const char *text)
 {
 	bool connected = p->state == SHM_COMM_CONNECTED && p->phase != PEER_DESTROYING;
 	uint32_t tag = (uint32_t)(o - p->ops);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Training programs: connect, then over and over vote on the topology and do what the plan says,
- * one operation after the other, in a window, or all at once in any order; what was aborted is tried
- * again. At last they destroy the communicator, and some come back with a new one.
+ * one operation after the other, in a window, or all at once in any order; what was aborted is
+ * tried again. At last they destroy the communicator, and some come back with a new one.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -302,8 +302,9 @@ void sim_peer_returned(struct sim *s, struct sim_peer *p, uint32_t type, uint32_
 	case WL_COMM_CONNECT:
 	case WL_UPDATE_TOPOLOGY:
 		if (code != WIRE_SUCCESS) {
-			try_anew(s, p, type == WL_COMM_CONNECT && p->call.master_away &&
-						s->class == CLASS_MASTER);
+			try_anew(s, p,
+				type == WL_COMM_CONNECT && p->call.master_away &&
+					s->class == CLASS_MASTER);
 			break;
 		}
 		if (type == WL_COMM_CONNECT) {
@@ -346,9 +347,9 @@ void sim_peers_describe(struct sim *s)
 
 		if (p->phase == PEER_ENDED)
 			continue;
-		printf("p%u (process %u on h%u, group %u): %s, turn %" PRIu64 " step %u of %u", p->no,
-			p->proc->no, p->proc->host, p->group, phase_names[p->phase], p->topo_turn,
-			p->step, p->n_steps);
+		printf("p%u (process %u on h%u, group %u): %s, turn %" PRIu64 " step %u of %u",
+			p->no, p->proc->no, p->proc->host, p->group, phase_names[p->phase],
+			p->topo_turn, p->step, p->n_steps);
 		if (p->call.type)
 			printf(", calls %s for %.3f s", sim_text_call(p->call.type),
 				(double)(s->now - p->call.since) / 1e9);

@@ -193,8 +193,8 @@ static void deliver(struct scale *s, const struct item *it)
 	struct wm_msg m = {0};
 	const char *why;
 
-	if (it->bytes && wire_master_decode(it->bytes + WIRE_FRAME_HDR, it->len - WIRE_FRAME_HDR, &m,
-				 &why) < 0)
+	if (it->bytes && wire_master_decode(it->bytes + WIRE_FRAME_HDR, it->len - WIRE_FRAME_HDR,
+				 &m, &why) < 0)
 		abort();
 	if (it->kind == ITEM_TO_MASTER) {
 		msg.msg = &m;
@@ -236,8 +236,7 @@ static void phase_end(struct scale *s, const char *name)
 
 static struct cc_id id_of(uint32_t i, uint8_t kind)
 {
-	return (struct cc_id){
-		.b = {kind, (uint8_t)i, (uint8_t)(i >> 8), (uint8_t)(i >> 16), 1}};
+	return (struct cc_id){.b = {kind, (uint8_t)i, (uint8_t)(i >> 8), (uint8_t)(i >> 16), 1}};
 }
 
 static void request(struct scale *s, uint32_t i, enum wl_type type)
@@ -266,7 +265,8 @@ static void submit(struct scale *s, uint32_t i, uint64_t tag)
 static void node_start(struct scale *s, uint32_t i)
 {
 	struct agt_config cfg = {.port_p2p = 48150, .n_addrs = 1};
-	struct agt_event open = {.type = AGT_EV_SESSION_OPEN, .session = 1, .pid = i, .name = "sim"};
+	struct agt_event open = {
+		.type = AGT_EV_SESSION_OPEN, .session = 1, .pid = i, .name = "sim"};
 
 	cfg.agent = s->nodes[i].id = id_of(i, 0xa0);
 	(void)snprintf(cfg.name, sizeof cfg.name, "h%u", i);

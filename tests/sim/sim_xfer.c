@@ -137,8 +137,8 @@ static void check_start(struct sim *s, struct sim_xfer *t)
 		members += t->parts[i].n;
 		seen |= 1u << x->pos;
 		if (x->epoch != first->epoch)
-			sim_fail(s, "seq %" PRIu64 " runs in epochs %" PRIu64 " and %" PRIu64, t->seq,
-				first->epoch, x->epoch);
+			sim_fail(s, "seq %" PRIu64 " runs in epochs %" PRIu64 " and %" PRIu64,
+				t->seq, first->epoch, x->epoch);
 		if (x->hosts != first->hosts || x->world != first->world ||
 			x->group != first->group || x->tag != first->tag ||
 			memcmp(&x->params, &first->params, sizeof x->params) != 0)
@@ -178,7 +178,8 @@ static void all_started(struct sim *s, struct sim_xfer *t)
 	}
 }
 
-static struct sim_xfer *xfer_new(struct sim *s, const struct cc_id *run, uint64_t line, uint64_t seq)
+static struct sim_xfer *xfer_new(
+	struct sim *s, const struct cc_id *run, uint64_t line, uint64_t seq)
 {
 	struct sim_xfer *t = calloc(1, sizeof *t);
 
@@ -255,8 +256,8 @@ void sim_xfer_start(struct sim *s, struct sim_host *h, const struct agt_action *
 		all_started(s, t);
 }
 
-static void xfer_done(struct sim *s, const struct sim_event *ev, struct sim_xfer *t,
-	struct sim_part *p)
+static void xfer_done(
+	struct sim *s, const struct sim_event *ev, struct sim_xfer *t, struct sim_part *p)
 {
 	struct agt_event e = {.type = AGT_EV_XFER_DONE, .run = ev->run, .seq = ev->seq};
 

@@ -249,7 +249,9 @@ struct ccm {
 	struct ccm_seat *reap;
 	struct ccm_agent *dead;
 	uint64_t tick_ns, beat_ns;
-	uint64_t joins, losses, kicks, ops_started, ops_done, ops_aborted, rounds;
+	uint64_t losses; /* accepted peers that are gone, by whatever way: goes with each vote */
+	uint64_t leaves; /* those of them that left cleanly */
+	uint64_t joins, kicks, ops_started, ops_done, ops_aborted, rounds;
 	const char *broken; /* a transition that must not be */
 	/* during a step */
 	uint64_t now;
@@ -341,7 +343,9 @@ const char *ccm_seat_objection(
 /* The peer may not join: WM_KICK with this code. */
 void ccm_join_refuse(struct ccm *m, struct ccm_agent *a, const struct cc_id *peer, uint32_t code,
 	const char *text);
-/* g's operations are aborted and its losses counted, when the step is settled. */
+/* The world of g is told anew when the step is settled; its operations go on. */
+void ccm_group_changed(struct ccm *m, struct ccm_group *g);
+/* The same, and g's operations are aborted and its losses counted. */
 __attribute__((format(printf, 3, 4))) void ccm_group_interrupt(
 	struct ccm *m, struct ccm_group *g, const char *fmt, ...);
 /* What p has voted for at large does not count any more. */
@@ -401,6 +405,8 @@ bool ccm_ring_order(struct ccm *m, struct ccm_seat **v, uint32_t n, struct ccm_s
 /* ccm_op.c */
 void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v);
 void ccm_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_op_report *r);
+/* A peer without votes is gone: some operations may be complete. */
+void ccm_group_recount(struct ccm *m, struct ccm_group *g);
 void ccm_group_abort(struct ccm *m, struct ccm_group *g, uint32_t code, const char *text);
 /* Starts what was ready and has nothing in its way any more. */
 void ccm_op_settle(struct ccm *m);

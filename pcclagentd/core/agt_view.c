@@ -37,6 +37,8 @@ static const char *awaited_by(const struct agt_comm *c)
 		break;
 	}
 	if (c->wait == WL_UPDATE_TOPOLOGY)
+		/* Only accepted ones vote, and those have a run.
+		 * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 		return c->run->round.active ? "all hosts to open their links"
 					    : "all accepted peers to call pcclUpdateTopology";
 	return "all accepted peers to call pcclArePeersPending";

@@ -13,7 +13,7 @@
 #include "pcclagentd/core/agt.h"
 #include "proto/wire_codes.h"
 
-#define MS 1000000u
+#define MS UINT64_C(1000000)
 
 struct fx {
 	struct agt *a;

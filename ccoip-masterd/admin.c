@@ -43,6 +43,7 @@ static const struct column status_cols[] = {
 	{"ops_done", WA_KIND_COUNT},
 	{"ops_aborted", WA_KIND_COUNT},
 	{"joins", WA_KIND_COUNT},
+	{"leaves", WA_KIND_COUNT},
 	{"losses", WA_KIND_COUNT},
 	{"kicks", WA_KIND_COUNT},
 	{"refused", WA_KIND_COUNT},
@@ -77,6 +78,7 @@ static void fill_status(const struct masterd *m, uint64_t now, struct wa_reply *
 	wa_set_number(t, col++, s.ops_done);
 	wa_set_number(t, col++, s.ops_aborted);
 	wa_set_number(t, col++, s.joins);
+	wa_set_number(t, col++, s.leaves);
 	wa_set_number(t, col++, s.losses);
 	wa_set_number(t, col++, s.kicks);
 	wa_set_number(t, col++, io.refused);

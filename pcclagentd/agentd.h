@@ -41,7 +41,7 @@ struct agentd_config {
 	uint32_t master_grace_ms;    /* that a run outlives its master */
 	uint32_t stopped_timeout_ms; /* after which a stopped process counts as lost */
 	struct agentd_masters masters;
-	uint32_t idle_exit_ms;       /* end when no session was there for this long; 0: never */
+	uint32_t idle_exit_ms; /* end when no session was there for this long; 0: never */
 };
 
 /* Everything but the sockets and the name gets its default. */

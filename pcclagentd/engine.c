@@ -5,12 +5,15 @@
 #include "pcclagentd/engine.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/cc_err.h"
@@ -125,10 +128,18 @@ static int watch(const struct eng_thread *t, int fd, uint32_t events, uint64_t d
 	return epoll_ctl(t->epfd, EPOLL_CTL_ADD, fd, &ev) < 0 ? CC_ERR_IO : 0;
 }
 
+static void set_patience(const struct eng_thread *t, const struct eng_stream *s)
+{
+	/* Fails on sockets other than TCP, which need no patience. */
+	setsockopt(s->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &t->patience_ms, sizeof t->patience_ms);
+}
+
 static void take_stream(struct eng_thread *t, struct eng_stream *s)
 {
 	s->next = t->streams;
 	t->streams = s;
+	if (t->patience_ms)
+		set_patience(t, s);
 	if (watch(t, s->fd, t->role->stream_events, (uint64_t)(uintptr_t)s) < 0)
 		eng_break_link(t, s->link, strerror(errno));
 }
@@ -156,6 +167,11 @@ bool eng_run_commands(struct eng_thread *t)
 		case ENG_CMD_SKIP: /* only to the RX thread */
 			if (c >> ENG_TAG_BITS > t->e->last_seq)
 				t->e->last_seq = c >> ENG_TAG_BITS;
+			break;
+		case ENG_CMD_PATIENCE: /* only to the TX thread */
+			t->patience_ms = (uint32_t)(c >> ENG_TAG_BITS);
+			for (const struct eng_stream *s = t->streams; s; s = s->next)
+				set_patience(t, s);
 			break;
 		case ENG_CMD_QUIT:
 			t->quit = true;
@@ -349,6 +365,11 @@ int eng_add_tx_stream(struct eng *e, uint32_t link, int fd)
 int eng_add_rx_stream(struct eng *e, uint32_t link, int fd)
 {
 	return add_stream(&e->rx, link, fd, false);
+}
+
+void eng_set_patience(struct eng *e, uint32_t ms)
+{
+	command(&e->tx, eng_pack_num(ms, ENG_CMD_PATIENCE), true);
 }
 
 void eng_drop_link(struct eng *e, uint32_t link)

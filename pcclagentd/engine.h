@@ -38,6 +38,12 @@ void eng_bell_remove(struct eng *e, int fd);
  */
 int eng_add_tx_stream(struct eng *e, uint32_t link, int fd);
 int eng_add_rx_stream(struct eng *e, uint32_t link, int fd);
+/*
+ * For how long the other side of an outbound stream may take nothing of what it is sent before the
+ * kernel gives the connection up. A host that waits for a transfer's start
+ * takes nothing, and while there is no master no start comes.
+ */
+void eng_set_patience(struct eng *e, uint32_t ms);
 /* Closes the streams of a link. Transfers that still need it must have been cancelled. */
 void eng_drop_link(struct eng *e, uint32_t link);
 

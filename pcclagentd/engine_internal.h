@@ -90,6 +90,7 @@ struct eng_thread {
 	struct eng_stream *closed;  /* to be freed after the present batch of epoll events */
 	uint8_t *scratch;           /* R: one segment */
 	size_t scratch_size;
+	uint32_t patience_ms; /* T; 0: the streams' own */
 	bool quit;
 };
 
@@ -122,7 +123,8 @@ enum eng_command {
 	ENG_CMD_STREAM = 2, /* stream */
 	ENG_CMD_DROP = 3,   /* link number */
 	ENG_CMD_QUIT = 4,
-	ENG_CMD_SKIP = 5, /* RX: sequence number */
+	ENG_CMD_SKIP = 5,     /* RX: sequence number */
+	ENG_CMD_PATIENCE = 6, /* TX: milliseconds */
 };
 enum eng_note { ENG_NOTE_DONE = 0, ENG_NOTE_ACK = 1, ENG_NOTE_BROKEN = 2 };
 #define ENG_TAG_BITS 4u

@@ -163,6 +163,8 @@ struct run {
 	struct cc_addr addr;
 	struct cc_conn *conn;   /* NULL when down */
 	uint32_t attempt;       /* counts OPENs, DROPs and CLOSEs: what came before is old news */
+	uint64_t up_ns;         /* when it was made; 0: it is not */
+	bool patient;           /* the engine was told to be */
 	struct cc_addr reached; /* address at which the master was reached */
 	char why[WM_TEXT_MAX];  /* more exact than what cc_conn says on closing; "" */
 	bool ready;

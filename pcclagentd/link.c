@@ -13,9 +13,9 @@
 
 #include "pcclagentd/io.h"
 
-#define CANDIDATES   (WM_ADDRS_MAX + 1)
-#define AT_ONCE      16u /* streams being opened at a time */
-#define STAGGER_NS   MS(200)
+#define CANDIDATES (WM_ADDRS_MAX + 1)
+#define AT_ONCE    16u /* streams being opened at a time */
+#define STAGGER_NS MS(200)
 /*
  * A host that nobody can reach must be out of the rings within BOUND_MS. The master sees it when
  * the link to it has failed in ORDERS orders of the ring: each makes another host its neighbour,

@@ -28,4 +28,4 @@ pcclagentd_libpcclagentd_la_LIBADD = libagt.la libkrn.la \
 
 sbin_PROGRAMS += pcclagentd/pcclagentd
 pcclagentd_pcclagentd_SOURCES = pcclagentd/main.c
-pcclagentd_pcclagentd_LDADD = pcclagentd/libpcclagentd.la $(SYSTEMD_LIBS)
+pcclagentd_pcclagentd_LDADD = common/libcommon-service.la pcclagentd/libpcclagentd.la $(SYSTEMD_LIBS)

@@ -230,8 +230,8 @@ static int complain_of_masters(const char *where)
  * OLD = NEW. The reader of the file takes ':' for '=' as well and has cut the line at the first of
  * them, which is inside OLD.
  */
-static int add_master(struct agentd_masters *m, const char *key, const char *value,
-	const char *where)
+static int add_master(
+	struct agentd_masters *m, const char *key, const char *value, const char *where)
 {
 	char line[2 * CC_ADDR_STR_SIZE + 16];
 	int n = snprintf(line, sizeof line, "%s:%s", key, value);

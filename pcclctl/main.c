@@ -95,7 +95,7 @@ static int take_target(struct command *c, const char *what, const char *path)
 		return usage("only one of --agent and --master can be asked", "");
 	c->targeted = true;
 	return ctl_target_set(&c->target, what, path) < 0 ? usage("no name of a socket: ", path)
-							   : -1;
+							  : -1;
 }
 
 /* -1: go on; else with what to end. */

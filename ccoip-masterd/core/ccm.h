@@ -157,7 +157,9 @@ struct ccm_status {
 	bool round_active, round_accepts;
 	uint32_t agents, registered, accepted, groups;
 	uint32_t absent; /* of the accepted: their agents are gone */
-	uint64_t joins, losses, kicks, ops_started, ops_done, ops_aborted, rounds;
+	/* Accepted peers that left cleanly; those that are gone otherwise, the kicked ones too. */
+	uint64_t leaves, losses;
+	uint64_t joins, kicks, ops_started, ops_done, ops_aborted, rounds;
 	char waiting[WM_TEXT_MAX]; /* what the run waits for, "" when nothing */
 };
 void ccm_get_status(const struct ccm *m, uint64_t now_ns, struct ccm_status *ret);

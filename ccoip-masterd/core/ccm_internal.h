@@ -315,7 +315,9 @@ struct ccm {
 	struct ccm_seat *reap;
 	struct ccm_agent *dead;
 	uint64_t tick_ns, beat_ns;
-	uint64_t joins, losses, kicks, ops_started, ops_done, ops_aborted, rounds;
+	uint64_t losses; /* accepted peers that are gone, by whatever way: goes with each vote */
+	uint64_t leaves; /* those of them that left cleanly */
+	uint64_t joins, kicks, ops_started, ops_done, ops_aborted, rounds;
 	const char *broken; /* a transition that must not be */
 	/* during a step */
 	uint64_t now;

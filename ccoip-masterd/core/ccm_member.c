@@ -303,12 +303,14 @@ void ccm_member_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j
 void ccm_member_leave(struct ccm *m, struct ccm_agent *a, const struct wm_leave *l)
 {
 	struct ccm_peer *p = ccm_peer_of(m, a, &l->peer, "a leave");
-	const char *why = l->kind == WM_LEAVE_CLEAN ? "it left the run" : "its process died";
+	bool clean = l->kind == WM_LEAVE_CLEAN;
+	const char *why = clean ? "it left the run" : "its process died";
 	char label[3 * WM_NAME_MAX];
 
 	if (!p)
 		return;
-	ccm_log(m, l->kind == WM_LEAVE_CLEAN ? CCM_LOG_INFO : CCM_LOG_WARNING, "%s, group %u: %s",
+	m->leaves += clean && p->phase == CCM_PEER_ACCEPTED;
+	ccm_log(m, clean ? CCM_LOG_INFO : CCM_LOG_WARNING, "%s, group %u: %s",
 		ccm_peer_label(p, label), p->seat->group->id, why);
 	ccm_peer_remove(m, p, why);
 }

@@ -76,7 +76,7 @@ struct wm_msg *agt_send(struct agt *a, struct agt_run *r, enum wm_type type)
 	return &x->u.msg;
 }
 
-void agt_reply(
+struct wl_reply *agt_reply(
 	struct agt *a, const struct agt_comm *c, uint32_t req_id, uint32_t code, const char *text)
 {
 	struct agt_action *x = agt_emit(a, AGT_ACT_REPLY);
@@ -86,6 +86,7 @@ void agt_reply(
 	x->u.reply.code = code;
 	x->u.reply.comm = c->id;
 	agt_copy_text(x->u.reply.text, sizeof x->u.reply.text, text);
+	return &x->u.reply;
 }
 
 void agt_complete(struct agt *a, uint32_t comm, uint32_t slot, const struct agt_done *done)

@@ -105,12 +105,11 @@ struct agt_op {
 	enum agt_op_state state;
 	uint64_t seq; /* 0 until WM_OP_START */
 	uint64_t epoch;
-	uint64_t losses; /* of the group, as in the vote */
+	uint64_t losses; /* of the group when it was submitted: no attempt spans a loss */
 	uint64_t born_ns;
-	bool spoiled;   /* a member left after its vote: it must not start */
-	bool lost_peer; /* COLLECTING: a peer of the group was lost: ends before it votes */
-	bool xfer;      /* the engine has it */
-	bool ok;        /* REPORTED: what was reported */
+	bool spoiled;               /* a member left after its vote: it must not start */
+	bool xfer;                  /* the engine has it */
+	bool ok;                    /* REPORTED: what was reported */
 	struct agt_verdict verdict; /* CANCELLING: for members that are not out */
 	uint32_t world;
 	struct cc_id next, prev;
@@ -180,20 +179,6 @@ struct agt_run {
 	UT_hash_handle hh;
 };
 
-/*
- * The operations that an application has started without awaiting them. When the group loses a
- * peer, the burst is over: all of them end, and so do those that the application starts before it
- * has been told. Thus a loss fails the same calls of all members. Otherwise some would wait for
- * those who have to try again, and members that await a whole burst first could wait for each
- * other, one having had tag 1 refused and tag 2 not, the other the reverse. That the application
- * knows shows when it comes back with a tag that has failed.
- */
-struct agt_burst {
-	bool over;
-	uint32_t n;
-	uint64_t tags[SHM_SLOTS]; /* that have failed */
-};
-
 struct agt_comm {
 	uint32_t id;
 	struct agt_session *session;
@@ -213,7 +198,6 @@ struct agt_comm {
 	struct agt_attrs attrs; /* as published last */
 	struct agt_op *slots[SHM_SLOTS];
 	uint32_t n_ops;
-	struct agt_burst burst;
 	bool unhashed;
 	UT_hash_handle hh;
 	struct agt_comm *prev, *next;     /* in session->comms */
@@ -240,7 +224,7 @@ struct agt {
 struct agt_action *agt_emit(struct agt *a, enum agt_action_type type);
 /* The message is empty but for its type; what it points to must be malloc'd. */
 struct wm_msg *agt_send(struct agt *a, struct agt_run *r, enum wm_type type);
-void agt_reply(
+struct wl_reply *agt_reply(
 	struct agt *a, const struct agt_comm *c, uint32_t req_id, uint32_t code, const char *text);
 void agt_complete(struct agt *a, uint32_t comm, uint32_t slot, const struct agt_done *done);
 __attribute__((format(printf, 3, 4))) void agt_log(
@@ -323,7 +307,6 @@ bool agt_link_is_used(const struct agt_run *r, const struct cc_id *peer);
 void agt_links_free(struct agt_run *r);
 
 /* agt_submit.c */
-void agt_burst_add(struct agt_burst *b, uint64_t tag);
 void agt_submit(struct agt *a, const struct agt_event *ev);
 /* Sends the vote of a collecting operation that is complete. May free o. */
 void agt_op_try_vote(struct agt *a, struct agt_op *o);
@@ -332,7 +315,8 @@ bool agt_params_equal(const struct wm_op_params *x, const struct wm_op_params *y
 
 /* agt_op.c */
 struct agt_op *agt_op_find(struct agt_op *head, uint32_t group, uint64_t tag);
-struct agt_op *agt_op_new(struct agt *a, struct agt_run *r, uint32_t group, uint64_t tag);
+struct agt_op *agt_op_new(
+	struct agt *a, struct agt_run *r, const struct agt_group *g, uint64_t tag);
 /* 0, or CC_ERR_NOMEM. */
 int agt_op_add(struct agt *a, struct agt_op *o, struct agt_comm *c, const struct shm_submission *s);
 /* Ends o: completes its members, with success when v is NULL, and frees it. */

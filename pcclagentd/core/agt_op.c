@@ -14,6 +14,8 @@ struct agt_op *agt_op_find(struct agt_op *head, uint32_t group, uint64_t tag)
 	struct agt_op_key key = {.tag = tag, .group = group};
 	struct agt_op *o;
 
+	/* All bytes of the key are set: it has no padding.
+	 * NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
 	HASH_FIND(hh_key, head, &key, sizeof key, o);
 	return o;
 }
@@ -26,7 +28,7 @@ static struct agt_op *op_by_seq(struct agt_run *r, uint64_t seq)
 	return o;
 }
 
-struct agt_op *agt_op_new(struct agt *a, struct agt_run *r, uint32_t group, uint64_t tag)
+struct agt_op *agt_op_new(struct agt *a, struct agt_run *r, const struct agt_group *g, uint64_t tag)
 {
 	struct agt_op *o = calloc(1, sizeof *o);
 
@@ -36,7 +38,8 @@ struct agt_op *agt_op_new(struct agt *a, struct agt_run *r, uint32_t group, uint
 	}
 	o->run = r;
 	o->key.tag = tag;
-	o->key.group = group;
+	o->key.group = g->group;
+	o->losses = g->losses;
 	o->born_ns = a->now;
 	HASH_ADD(hh_key, r->collecting, key, sizeof o->key, o);
 	if (o->unhashed) {
@@ -89,6 +92,16 @@ void agt_op_free(struct agt_op *o)
 	free(o);
 }
 
+/* What the application knows once it has heard of this end: of later losses only if the end tells
+ * of one. Otherwise its next call does. */
+static uint64_t losses_told(
+	const struct agt_op *o, const struct agt_comm *c, const struct agt_verdict *v)
+{
+	if (!c->grp)
+		return 0;
+	return v && v->code == WIRE_RANK_CONNECTION_LOST ? c->grp->losses : o->losses;
+}
+
 /* Completes one member. Its communicator may be gone when this returns. */
 static void member_complete(struct agt *a, const struct agt_op *o, const struct agt_op_member *m,
 	const struct agt_verdict *v)
@@ -106,10 +119,9 @@ static void member_complete(struct agt *a, const struct agt_op *o, const struct 
 		done.tx_bytes = o->tx_bytes;
 		done.rx_bytes = o->rx_bytes;
 	}
+	done.losses = losses_told(o, c, v);
 	c->slots[m->sub.slot] = NULL;
 	c->n_ops--;
-	if (done.code != WIRE_SUCCESS)
-		agt_burst_add(&c->burst, o->key.tag);
 	agt_comm_publish(a, c);
 	agt_complete(a, c->id, m->sub.slot, &done);
 	if (c->state == AGT_COMM_LEAVING && c->n_ops == 0)
@@ -307,6 +319,7 @@ static void xfer_start(struct agt *a, struct agt_op *o, const struct agt_group *
 	for (i = 0; i < o->n; i++)
 		o->members[i].rank = o->members[i].comm->rank;
 	qsort(o->members, o->n, sizeof *o->members, by_rank);
+	/* NOLINTNEXTLINE(clang-analyzer-optin.portability.UnixAPI): an operation has members */
 	t->members = calloc(o->n, sizeof *t->members);
 	if (!t->members) {
 		agt_no_memory(a);

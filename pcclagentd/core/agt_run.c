@@ -160,7 +160,6 @@ static void unlink_comm(struct agt_comm *c)
 	c->grp = NULL;
 	c->joined = false;
 	c->counted = false;
-	c->burst.over = false;
 }
 
 void agt_run_detach(

@@ -115,11 +115,19 @@ void agt_comm_publish(struct agt *a, struct agt_comm *c)
 
 void agt_comm_answer(struct agt *a, struct agt_comm *c, uint32_t code, const char *text)
 {
-	if (!c->wait)
+	struct wl_reply *r;
+	uint32_t wait = c->wait;
+
+	if (!wait)
 		return;
 	c->wait = 0;
 	agt_comm_publish(a, c);
-	agt_reply(a, c, c->wait_req, code, text);
+	r = agt_reply(a, c, c->wait_req, code, text);
+	if (code != WIRE_SUCCESS)
+		return;
+	r->losses = c->grp->losses;
+	if (wait == WL_COMM_CONNECT)
+		r->run = c->run->run_id;
 }
 
 void agt_comm_finish(struct agt *a, struct agt_comm *c)

@@ -37,6 +37,8 @@ static const char *awaited_by(const struct agt_comm *c)
 		break;
 	}
 	if (c->wait == WL_UPDATE_TOPOLOGY)
+		/* Only accepted ones vote, and those have a run.
+		 * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 		return c->run->round.active ? "all hosts to open their links"
 					    : "all accepted peers to call pcclUpdateTopology";
 	return "all accepted peers to call pcclArePeersPending";
@@ -252,6 +254,8 @@ static const char *check_op(const struct agt *a, const struct agt_op *o)
 		return "an operation has more members than its group";
 	if (g->world < 2)
 		return "an operation collects in a group that is too small";
+	if (o->losses != g->losses)
+		return "an operation collects across a loss";
 	if (o->n == g->accepted && !agt_op_find(o->run->active, group, o->key.tag))
 		return "an operation is complete and has not voted";
 	return NULL;

@@ -353,6 +353,7 @@ static void do_submit(struct world *w)
 
 	if (!c || c->busy[s.slot])
 		return;
+	s.losses = rnd(w, 20) ? UINT32_MAX : rnd(w, 4);
 	ev.comm = c->id;
 	s.dtype = rnd(w, 40) ? 10 : rnd(w, 12);
 	s.op = rnd(w, 40) ? 0 : rnd(w, 5);

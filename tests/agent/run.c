@@ -2,6 +2,8 @@
  *
  * Reaching a master, joining, being put out, and the end of a run.
  */
+#include <stdio.h>
+
 #include "tests/agent/fixture.h"
 
 static struct fx *f;
@@ -33,7 +35,7 @@ static void kick(uint32_t run, unsigned peer, uint32_t code, const char *text)
 
 	m.u.kick.peer = fx_id(peer);
 	m.u.kick.code = code;
-	strcpy(m.u.kick.text, text);
+	snprintf(m.u.kick.text, sizeof m.u.kick.text, "%s", text);
 	fx_from_master(f, run, &m);
 }
 

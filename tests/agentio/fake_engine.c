@@ -156,6 +156,12 @@ void eng_skip(struct eng *e, uint64_t seq)
 	(void)seq;
 }
 
+void eng_set_patience(struct eng *e, uint32_t ms)
+{
+	(void)e;
+	(void)ms;
+}
+
 void eng_cancel(struct eng *e, uint64_t seq)
 {
 	struct eng_event ev = {.type = ENG_XFER_CANCELLED, .seq = seq};

@@ -56,7 +56,8 @@ START_TEST(wrong_values)
 	static const char *const wrong[] = {"--p2p-port=65536", "--p2p-port=-1", "--p2p-port=x",
 		"--p2p-port=", "--mem-total=0", "--mem-total=12Q", "--mem-total=K",
 		"--mem-total=99999999999T", "--advertise=nonsense", "--advertise=0.0.0.0",
-		"--log-level=loud", "--sessions-per-user=0", "--master-grace-ms=0", "--stopped-timeout-ms=x", "--idle-exit=-5", "--listen-fd=x",
+		"--log-level=loud", "--sessions-per-user=0", "--master-grace-ms=0",
+		"--stopped-timeout-ms=x", "--idle-exit=-5", "--listen-fd=x",
 		"--name=", "--no-such-option", "stray"};
 	struct options o;
 
@@ -144,7 +145,8 @@ START_TEST(bad_masters)
 {
 	static const char *const bad[] = {"192.0.2.1 = 192.0.2.2", "192.0.2.1:1 = 192.0.2.2",
 		"192.0.2.1:1", "192.0.2.1:1 = ", "= 192.0.2.1:1", "192.0.2.1:1 = nonsense:1",
-		"192.0.2.1:1 = 192.0.2.2:1 192.0.2.3:1", "[2001:db8::1]:1 = 192.0.2.2:1\n192.0.2.1:1 = 192.0.2.2:1",
+		"192.0.2.1:1 = 192.0.2.2:1 192.0.2.3:1",
+		"[2001:db8::1]:1 = 192.0.2.2:1\n192.0.2.1:1 = 192.0.2.2:1",
 		"\"192.0.2.1:1 = 192.0.2.2:1", "192.0.2.1:99999 = 192.0.2.2:1",
 		"192.0.2.1:1 = 192.0.2.2:1\n192.0.2.1:1 = 192.0.2.3:1"};
 	struct options o;

@@ -245,8 +245,8 @@ START_TEST(other_descriptors_are_not_memory)
 	ck_assert_int_eq(pipe(pipes), 0);
 	ck_assert_int_eq(ftruncate(file, 2 * 4096), 0);
 	{
-		const int bad[] = {file, pipes[0], c.fd, memory(0, 0),
-			memory(0, MFD_ALLOW_SEALING), memory(size_seals, MFD_ALLOW_SEALING),
+		const int bad[] = {file, pipes[0], c.fd, memory(0, 0), memory(0, MFD_ALLOW_SEALING),
+			memory(size_seals, MFD_ALLOW_SEALING),
 			memory(F_SEAL_SHRINK | F_SEAL_SEAL, MFD_ALLOW_SEALING),
 			memory(seals | F_SEAL_WRITE, MFD_ALLOW_SEALING), cc_shm_read_only(good)};
 
@@ -283,9 +283,8 @@ START_TEST(one_descriptor_with_that_request_only)
 	struct client bad;
 
 	for (unsigned n = 0; n <= 8; n++) {
-		struct wl_request adopt_it = {.type = WL_REGION_ADOPT,
-			.size = 2 * 4096,
-			.use = WL_REGION_REGISTERED};
+		struct wl_request adopt_it = {
+			.type = WL_REGION_ADOPT, .size = 2 * 4096, .use = WL_REGION_REGISTERED};
 		struct wl_request other = {
 			.type = WL_REGION_ALLOC, .size = 4096, .use = WL_REGION_STAGING};
 

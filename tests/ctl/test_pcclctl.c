@@ -48,8 +48,8 @@ static char out[65536];
 
 static const char *asked = "master";
 
-/* Runs it with these arguments, after --master (or what is asked) and the path; what it writes to both outputs is in
- * out. Returns its exit status. */
+/* Runs it with these arguments, after --master (or what is asked) and the path; what it writes to
+ * both outputs is in out. Returns its exit status. */
 static int ctl(const char *arguments)
 {
 	const char *build = getenv("abs_top_builddir");

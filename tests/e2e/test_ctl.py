@@ -70,6 +70,18 @@ def stalled(lab, peers, idle):
     check(not rows, "and is listed no more", rows)
 
 
+def one_stays(lab, leaver, victim):
+    """One peer leaves, one is killed."""
+    leaver.expect("destroy")
+    lab.drop_peer(victim)
+    deadline = time.monotonic() + lib.WAIT
+    status = ask("--master", lab.master, "status")[0]
+    while status["accepted"] != 1 and time.monotonic() < deadline:
+        status = ask("--master", lab.master, "status")[0]
+    check([status[k] for k in ("accepted", "joins", "leaves", "losses", "kicks")]
+          == [1, 3, 1, 1, 0], "the master tells leaves from losses", status)
+
+
 def test():
     with lib.Lab(2) as lab:
         lab.start()
@@ -96,6 +108,7 @@ def test():
                       f"{option} {verb} for people", done)
         done = ctl("--agent", lab.folder / "nobody", "status")
         check(done.returncode != 0 and "nobody" in done.stderr, "nobody is there", done)
+        one_stays(lab, peers[1], peers[2])
         lab.check_alive()
 
 

@@ -4,6 +4,7 @@
  * operands. Integer types, so that the order of additions does not matter and it is exact.
  */
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +26,7 @@ START_TEST(all_shapes)
 	for (uint32_t members = 1; members <= MEMBERS_MAX; members++) {
 		for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
 			for (unsigned mode = 0; mode < 4; mode++) {
-				struct op o = {.seq = ++seq,
-					.count = counts[c],
+				struct op o = {.count = counts[c],
 					.op = mode == 1   ? KRN_MAX
 					      : mode == 2 ? KRN_AVG
 							  : KRN_SUM,
@@ -35,9 +35,42 @@ START_TEST(all_shapes)
 
 				for (uint32_t h = 0; h < n.hosts; h++)
 					n.h[h].n_members = 1 + (members + h) % MEMBERS_MAX;
+				o.seq = ++seq;
 				run_op(&n, &o);
 			}
 		}
+	}
+	net_down(&n);
+}
+END_TEST
+
+/* A stream is the engine's: another descriptor of the same socket tells. */
+START_TEST(patience_is_for_all_streams)
+{
+	struct net n;
+	int pair[2][2], fd[2], v = 0;
+	socklen_t len = sizeof v;
+
+	net_up(&n, 1, 1);
+	for (unsigned i = 0; i < 2; i++) {
+		tcp_pair(pair[i]);
+		fd[i] = dup(pair[i][0]);
+		ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 90 + i, pair[i][0]), 0);
+		if (i == 0)
+			eng_set_patience(n.h[0].e, 12345);
+	}
+	for (unsigned i = 0, waited = 0; i < 2;) {
+		ck_assert_int_eq(getsockopt(fd[i], IPPROTO_TCP, TCP_USER_TIMEOUT, &v, &len), 0);
+		if (v == 12345) {
+			i++;
+			continue;
+		}
+		ck_assert_uint_lt(waited++, WAIT_MS);
+		poll(NULL, 0, 1);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		close(fd[i]);
+		close(pair[i][1]);
 	}
 	net_down(&n);
 }
@@ -54,13 +87,13 @@ START_TEST(direct_output)
 		n.h[h].n_members = 1;
 	for (uint64_t count = 1; count < 200000; count = count * 3 + 1) {
 		for (unsigned in_place = 0; in_place < 2; in_place++) {
-			struct op o = {.seq = ++seq,
-				.count = count,
+			struct op o = {.count = count,
 				.op = KRN_AVG,
 				.direct = true,
 				.in_place = in_place,
 				.segment_max = 16384};
 
+			o.seq = ++seq;
 			run_op(&n, &o);
 		}
 	}
@@ -82,7 +115,7 @@ START_TEST(cancel_then_go_on)
 	net_up(&n, 3, 2);
 	for (uint32_t h = 0; h < n.hosts; h++)
 		n.h[h].n_members = 1;
-	for (unsigned round = 1; round <= 20; round++) {
+	for (uint64_t round = 1; round <= 20; round++) {
 		struct op small = {.seq = 2 * round,
 			.count = 5000,
 			.op = KRN_SUM,
@@ -156,7 +189,7 @@ START_TEST(garbage_breaks_only_its_link)
 	net_up(&n, 2, 1);
 	n.h[0].n_members = n.h[1].n_members = 1;
 	for (uint32_t len = 0; len < 2 * WLK_DATA_SIZE; len++) {
-		uint8_t junk[2 * WLK_DATA_SIZE];
+		uint8_t junk[2 * WLK_DATA_SIZE] = {0};
 		int pair[2];
 
 		for (uint32_t i = 0; i < len; i++)
@@ -451,6 +484,7 @@ int main(void)
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, all_shapes, 0, 12);
+	tcase_add_test(tc, patience_is_for_all_streams);
 	tcase_add_loop_test(tc, direct_output, 0, 3);
 	tcase_add_loop_test(tc, cancel_then_go_on, 0, 3);
 	tcase_add_test(tc, early_segments_wait);

@@ -223,7 +223,36 @@ START_TEST(a_run_without_peers_goes_on)
 	info = fk_info(&p);
 	ck_assert_int_eq(info.phase, CCM_PEER_ACCEPTED);
 	ck_assert_uint_eq(fk_status(&f).epoch, 3);
+	ck_assert_uint_eq(fk_status(&f).leaves, 2);
+	ck_assert_uint_eq(fk_status(&f).losses, 0);
+}
+END_TEST
+
+START_TEST(leaves_and_losses_are_counted_apart)
+{
+	struct fk_host *a = fk_host(&f, "a", "10.0.0.1"), *b = fk_host(&f, "b", "10.0.0.2");
+	struct fk_peer p[5], waiting;
+	uint64_t i;
+
+	p[0] = fk_join(a, 0);
+	for (i = 1; i < 5; i++)
+		p[i] = fk_admit(i == 4 ? b : a, 0, p, i);
+	waiting = fk_join(a, 0);
+	fk_leave(&waiting, WM_LEAVE_CLEAN); /* it was not in the run yet */
+	ck_assert_uint_eq(fk_status(&f).leaves, 0);
+	fk_leave(&p[1], WM_LEAVE_CLEAN);
+	ck_assert_uint_eq(fk_status(&f).leaves, 1);
+	ck_assert_uint_eq(fk_status(&f).losses, 0);
+	fk_leave(&p[2], WM_LEAVE_DIED);
+	ck_assert_uint_eq(fk_status(&f).losses, 1);
+	fk_topo(&p[3]);
+	fk_topo(&p[3]); /* twice: it is kicked */
+	ck_assert_uint_eq(fk_status(&f).kicks, 1);
 	ck_assert_uint_eq(fk_status(&f).losses, 2);
+	fk_close(b, "reset");
+	ck_assert_uint_eq(fk_status(&f).losses, 3);
+	ck_assert_uint_eq(fk_status(&f).leaves, 1);
+	ck_assert_uint_eq(fk_status(&f).accepted, 1);
 }
 END_TEST
 
@@ -567,6 +596,7 @@ int main(void)
 	tcase_add_test(tc, the_leaver_may_have_been_the_last_vote_missing);
 	tcase_add_test(tc, world_sizes_are_exact);
 	tcase_add_test(tc, a_run_without_peers_goes_on);
+	tcase_add_test(tc, leaves_and_losses_are_counted_apart);
 	tcase_add_test(tc, joins_beyond_max_peers_are_refused);
 	tcase_add_test(tc, a_join_of_a_present_peer_kicks_it);
 	tcase_add_test(tc, an_agent_takes_part_by_one_connection);

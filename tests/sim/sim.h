@@ -32,8 +32,8 @@
 #define SIM_RUNS   64u /* runs of one host over its life */
 #define SIM_TAGS   6u
 #define SIM_LINKS  256u
-#define SIM_US     1000u
-#define SIM_MS     1000000u
+#define SIM_US     UINT64_C(1000)
+#define SIM_MS     UINT64_C(1000000)
 #define SIM_S      1000000000u
 
 struct sim;
@@ -153,6 +153,8 @@ struct sim_peer {
 	struct sim_op ops[SIM_TAGS];
 	uint32_t in_flight; /* submitted, or about to be */
 	uint32_t iterations, reconnects;
+	uint64_t losses; /* of its group, that the program knows of */
+	uint64_t told;   /* and will know of when it has awaited its operations */
 	bool odd;        /* submits other parameters in its next attempt */
 	bool rude;       /* destroys with operations in flight when it is through */
 	uint64_t called; /* when the call in progress began */
@@ -229,16 +231,16 @@ void sim_link_seen_down(struct sim *s, const struct sim_event *ev);
 void sim_link_break(struct sim *s, struct sim_link *l);
 /* The run is over on this host: its links go with its last transfer. */
 void sim_links_drop(struct sim *s, struct sim_host *h, uint32_t run);
-void sim_xfer_start(struct sim *s, struct sim_host *h, const struct agt_action *x);
-void sim_xfer_cancel(struct sim *s, struct sim_host *h, const struct agt_action *x);
-void sim_xfer_free(struct sim *s, struct sim_host *h, const struct agt_action *x);
+void sim_xfer_start(struct sim *s, struct sim_host *h, const struct agt_action *a);
+void sim_xfer_cancel(struct sim *s, struct sim_host *h, const struct agt_action *a);
+void sim_xfer_free(struct sim *s, struct sim_host *h, const struct agt_action *a);
 void sim_xfer_done(struct sim *s, const struct sim_event *ev);
 void sim_xfer_cancelled(struct sim *s, const struct sim_event *ev);
 /* The host is gone. */
 void sim_data_host_died(struct sim *s, struct sim_host *h);
 /* A completion: checks that the memory is free and that all members hear the same. */
 void sim_xfer_completed(
-	struct sim *s, struct sim_host *h, const struct agt_action *x, const struct sim_peer *p);
+	struct sim *s, struct sim_host *h, const struct agt_action *a, const struct sim_peer *p);
 void sim_xfers_free(struct sim *s);
 
 /* sim_peer.c */

@@ -52,7 +52,7 @@ void sim_faults_plan(struct sim *s)
 
 	s->faults.enabled = sim_chance(s, 75);
 	while (s->faults.enabled && n-- > 0)
-		plan_one(s, sim_rnd(s, 100), s->now + sim_rnd(s, reach) * (uint64_t)SIM_MS);
+		plan_one(s, sim_rnd(s, 100), s->now + sim_rnd(s, reach) * SIM_MS);
 }
 
 static void break_one(struct sim *s, unsigned host)
@@ -95,7 +95,7 @@ void sim_fault(struct sim *s, const struct sim_event *ev)
 		break;
 	case FAULT_FREEZE:
 		if (h->frozen_until <= s->now)
-			h->frozen_until = s->now + (100 + sim_rnd(s, 6000)) * (uint64_t)SIM_MS;
+			h->frozen_until = s->now + (100 + sim_rnd(s, 6000)) * SIM_MS;
 		sim_trace(s, "fault: host %u stands still until %.3f", ev->host,
 			(double)h->frozen_until / 1e9);
 		break;

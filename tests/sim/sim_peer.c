@@ -159,6 +159,7 @@ void sim_peer_submit(struct sim *s, struct sim_peer *p, uint64_t tag)
 	}
 	o->submitted = true;
 	e.slot = ev.slot = o->slot;
+	e.losses = p->losses;
 	e.count += p->odd && tag == 0;
 	e.bytes = e.count * 4;
 	sim_trace(s, "peer %u: submits tag %lu", p->no, (unsigned long)tag);
@@ -240,6 +241,8 @@ static void returned(struct sim *s, struct sim_peer *p, const struct wl_reply *r
 			r->text);
 	if (p->state != PEER_DESTROYING)
 		check_attrs(s, p);
+	if (ok && (p->state == PEER_CONNECTING || p->state == PEER_UPDATING))
+		p->losses = p->told = r->losses;
 	switch (p->state) {
 	case PEER_CONNECTING:
 	case PEER_UPDATING:
@@ -316,6 +319,7 @@ static void all_returned(struct sim *s, struct sim_peer *p)
 {
 	uint32_t t, left = 0;
 
+	p->losses = p->told;
 	if (p->state != PEER_REDUCING)
 		return;
 	if (p->attrs.state != SHM_COMM_CONNECTED) {
@@ -356,6 +360,8 @@ void sim_peer_complete(struct sim *s, struct sim_host *h, const struct agt_actio
 	s->progress = s->now;
 	p->ops[t].submitted = false;
 	p->in_flight--;
+	if (d->losses > p->told)
+		p->told = d->losses;
 	if (d->code == WIRE_SUCCESS)
 		s->reductions++;
 	if (d->code == WIRE_SUCCESS || d->code == WIRE_TOO_FEW_PEERS)

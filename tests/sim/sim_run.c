@@ -41,8 +41,7 @@ static void setup_peers(struct sim *s)
 		p->iterations = 1 + sim_rnd(s, 8);
 		p->reconnects = sim_rnd(s, 4);
 		p->rude = sim_chance(s, 10);
-		sim_schedule(s,
-			s->now + sim_rnd(s, sim_chance(s, 70) ? 50 : 2000) * (uint64_t)SIM_MS,
+		sim_schedule(s, s->now + sim_rnd(s, sim_chance(s, 70) ? 50 : 2000) * SIM_MS,
 			(struct sim_event){.kind = SIM_EV_PEER, .peer = i, .host = p->proc->host});
 	}
 }

@@ -250,8 +250,8 @@ static const struct wm_ring_place *place_of(const struct ccm_seat *s)
 	return NULL;
 }
 
-/* Puts the seats at the places that their agents say. False: these make no ring. */
-static bool rebuild_ring(struct ccm *m, struct ccm_group *g)
+/* Puts the seats at the places that their agents say, if these make a ring. */
+static void rebuild_ring(struct ccm *m, struct ccm_group *g)
 {
 	const struct wm_ring_place *x;
 	struct ccm_seat *s, **v;
@@ -261,30 +261,30 @@ static bool rebuild_ring(struct ccm *m, struct ccm_group *g)
 		n += s->n_accepted > 0 && !s->agent->absent;
 	v = ccm_seats_new(m, n);
 	if (!v)
-		return false;
+		return;
 	DL_FOREACH2 (g->seats, s, next_g) {
 		if (s->n_accepted == 0 || s->agent->absent)
 			continue;
 		x = place_of(s);
 		if (!x || x->hosts != n || x->pos >= n || v[x->pos]) {
 			free(v);
-			return false;
+			return;
 		}
 		v[x->pos] = s;
 	}
 	free(g->ring);
 	g->ring = v;
 	g->n_ring = n;
-	for (i = 0; i < n; i++) {
+	for (i = n; i-- > 0;) {
 		v[i]->in_ring = true;
 		v[i]->pos = i;
 		DL_DELETE2(g->seats, v[i], prev_g, next_g);
-		DL_APPEND2(g->seats, v[i], prev_g, next_g);
+		DL_PREPEND2(g->seats, v[i], prev_g, next_g);
 	}
-	return true;
 }
 
-/* Their order is what the agents would have to be told anyway. */
+/* The same rings as before, where they can be known. A round prepares them again all the same: links
+ * may have failed meanwhile, and peers that are not in the rings yet wait for a commit. */
 static void rebuild_rings(struct ccm *m)
 {
 	struct ccm_group *g;
@@ -294,11 +294,9 @@ static void rebuild_rings(struct ccm *m)
 		DL_FOREACH2 (g->seats, s, next_g)
 			s->in_ring = false;
 		g->n_ring = 0;
-		if (g->n_accepted == g->n_absent)
-			continue;
-		if (!rebuild_ring(m, g))
-			m->rewire = true;
+		rebuild_ring(m, g);
 	}
+	m->rewire = m->n_accepted > 0;
 }
 
 /* ---- the new beginning is told ---- */

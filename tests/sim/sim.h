@@ -81,7 +81,6 @@ struct sim_world {
 	bool known;
 	uint32_t global, groups, largest;
 	uint64_t version;
-	uint64_t accepts; /* XXX until turns are told */
 	uint32_t group[SIM_GROUPS];
 };
 
@@ -152,7 +151,6 @@ struct sim_master {
 	struct ccm *m;
 	struct sim_clock clock;
 	uint64_t frozen_until;
-	uint64_t accepts, accepts_step; /* XXX */
 	bool crash_next;                /* in the middle of its next step that has actions */
 };
 
@@ -276,7 +274,6 @@ struct sim_peer {
 	uint64_t losses, topo_turn, pending_turn;
 	struct agt_attrs attrs;
 	struct sim_call call;
-	bool fake;           /* XXX */
 	uint32_t attach_req; /* WL_COMM_ATTACH, or CREATE by the keeper, under way */
 	uint32_t n_doubt;
 	uint8_t doubt[SIM_TAGS];
@@ -291,6 +288,7 @@ struct sim_peer {
 	uint32_t window, n_launch, launched, n_await, awaited, in_flight;
 	uint8_t launch[SIM_TAGS], await[SIM_TAGS];
 	bool waits; /* for await[awaited] */
+	bool unaware; /* the agent's death has failed operations, and the program does not know yet */
 	bool held;  /* a launch waits for the keeper */
 	uint32_t iterations, reconnects, rejoins;
 	bool rude;       /* destroys with operations in flight when it is through */
@@ -331,10 +329,9 @@ struct sim {
 	bool blocked[SIM_HOSTS][SIM_HOSTS]; /* links that cannot be opened now */
 	bool parted[SIM_HOSTS][SIM_PLACES]; /* hosts that do not reach a master's address now */
 	struct sim_xfer *xfers;
-	struct sim_world versions[64]; /* the last versions that were told, by number */
-	struct cc_id versions_run[64];
 	uint32_t n_tags, last_req, last_session, last_id;
 	uint32_t agent_grace_ms, master_grace_ms, keeper_grace_ms;
+	const char *excuse; /* why the rest of this run does not count */
 	bool odd_parameters, xfer_failures, master_refuses;
 	bool master_away;    /* dead or standing still now */
 	uint64_t away_until; /* and for how long its absence may be felt */
@@ -493,7 +490,7 @@ void sim_cause(struct sim *s, unsigned n);
 
 /* sim_check.c */
 void sim_check_master(struct sim *s, const struct sim_master *m);
-void sim_check_told(struct sim *s, const struct cc_id *run, const struct sim_world *w);
+void sim_check_told(struct sim *s, struct sim_master *m, const struct sim_world *w);
 void sim_check_obeys(struct sim *s, const struct sim_host *h, const struct sim_conn *c);
 void sim_check_attrs(struct sim *s, const struct sim_peer *p);
 void sim_check_code(struct sim *s, const struct sim_peer *p, const struct sim_op *o, uint32_t tag);

@@ -168,7 +168,7 @@ static void learn(struct sim_world *w, const struct wm_world *m)
 {
 	uint32_t i;
 
-	*w = (struct sim_world){.known = true, .accepts = w->accepts};
+	*w = (struct sim_world){.known = true};
 	w->global = m->global;
 	w->groups = m->groups;
 	w->largest = m->largest;
@@ -190,14 +190,8 @@ void sim_send_to_agent(struct sim *s, unsigned master, const struct ccm_action *
 	}
 	if (x->msg.type == WM_COMMIT) {
 		learn(&c->sent, &x->msg.u.commit.world);
-		if (x->msg.u.commit.accept && m->accepts_step != s->events) {
-			m->accepts_step = s->events;
-			s->versions[0].accepts++;
-		}
-		c->sent.accepts = s->versions[0].accepts;
 		sim_check_told(s, &m->id, &c->sent);
 	} else if (x->msg.type == WM_WORLD) {
-		c->sent.accepts = s->versions[0].accepts;
 		learn(&c->sent, &x->msg.u.world);
 		sim_check_told(s, &m->id, &c->sent);
 	} else if (x->msg.type == WM_HELLO_ACK) {

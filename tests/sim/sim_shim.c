@@ -87,8 +87,8 @@ static void send_call(struct sim *s, struct sim_peer *p)
 		q.peer = p->id;
 		q.token = p->token;
 	}
-	q.topo_turn = p->fake ? 0 : p->topo_turn;
-	q.pending_turn = p->fake ? 0 : p->pending_turn;
+	q.topo_turn = p->topo_turn;
+	q.pending_turn = p->pending_turn;
 	send(s, p, &q);
 }
 
@@ -256,19 +256,8 @@ void sim_shim_reply(struct sim *s, struct sim_host *h, const struct agt_action *
 		sim_trace(s, "p%u: %s returns %s after %.3f s %s%s", p->no,
 			sim_text_call(p->call.type), sim_text_code(r->code),
 			(double)(s->now - p->call.since) / 1e9, r->text, r->flag ? "yes" : "");
-		if (r->code == WIRE_SUCCESS) {
-			struct wl_reply rr = *r;
-			if (!rr.topo_turn) {
-				uint32_t run = h->last_run;
-
-				while (run && !(h->runs[run].ready && !h->runs[run].over))
-					run--;
-				rr.topo_turn = h->runs[run].heard.accepts;
-				rr.run = h->runs[run].id;
-				p->fake = true;
-			}
-			take_turns(p, &rr);
-		}
+		if (r->code == WIRE_SUCCESS)
+			take_turns(p, r);
 		call_returns(s, p, r->code, r->text, r->flag);
 		return;
 	}

@@ -16,10 +16,11 @@
  * - Topology vote: when every accepted peer of the run has voted (WM_TOPO_VOTE), an accepting round
  *   over accepted + registered peers starts; with nothing to change it is committed at once.
  * - Absence (connection closed): the agent's accepted peers have agent_grace_ms to come back.
- *   Their votes do not count any more; every operation of their groups is aborted with
- *   pcclRankConnectionLost and counted in the group's losses, though nobody is removed. Nothing
- *   that needs their votes goes on meanwhile. An agent that is silent, kicked or has said goodbye
- *   has no grace.
+ *   Their votes do not count any more; where they had voted for an operation, all of their group
+ *   are aborted with pcclRankConnectionLost and counted in the group's losses, though nobody is
+ *   removed. Nothing that needs their votes goes on meanwhile, so the end of the grace fails nothing
+ *   again: one death costs one error. An agent that is silent, kicked or has said goodbye has no
+ *   grace.
  * - A WM_JOIN of a peer that is known, by another connection and with its token, moves an accepted
  *   peer there (a connection that is not closed yet is cut first: it is half open); a rewiring
  *   round puts rings in force that contain it, and its WM_COMMIT is the answer. A wrong token:
@@ -40,15 +41,16 @@
  *   is kicked. Agents that do not report in time (round_timeout) are kicked.
  * - Operation: starts when every accepted peer of the group has voted for the tag with equal
  *   parameters and no round is in progress; is done when every agent in it has reported success; is
- *   aborted for all otherwise. Unequal parameters abort it with pcclInvalidArgument naming the
+ *   aborted for all otherwise. A failure that is reported interrupts the group like an absence: all
+ *   its operations fail, or programs that await several would wait for those that try one again. Unequal parameters abort it with pcclInvalidArgument naming the
  *   field and both values; nobody is kicked.
  *   Votes with unequal parameters are collected like others: all callers get the same answer.
  * - A message that the peer's state does not allow is a protocol violation: the peer (or, where no
  *   peer is named, the connection) is kicked with a sentence that says which. Messages that were on
  *   their way when the master changed its mind are not: reports of old rounds and operations, and
  *   peers that are unknown (kicked a moment ago), are passed over.
- * - An agent's id belongs to the connection that joined first under it; a second connection of the
- *   same agent is greeted but may not join.
+ * - An agent joins by one connection. When another one of the same agent joins, the older one has
+ *   ended, and is cut.
  * - Any message is a sign of life. An agent that has been silent for longer than its bound, which
  *   follows from its habits (common/cc_detect.h; timeout_ms at most), is gone. Silence is measured
  *   between ticks: when the ticks themselves stopped for longer than half of the least bound (the
@@ -85,8 +87,9 @@ struct ccm_config {
 	uint32_t agent_grace_ms;   /* default 5000: for the peers of an agent that is gone */
 	uint32_t segment_max;      /* bytes */
 	uint32_t max_peers;        /* joins beyond are refused; default 65536 */
-	uint64_t first_loss; /* counts of losses of a run that nobody remembers begin here: more
-			      * than any earlier master has counted (from the wall clock, say) */
+	uint64_t first_number; /* losses and attempts of a run that nobody remembers are counted
+				* from here: more than any earlier master has counted (the wall
+				* clock, say) */
 	uint32_t log_level;        /* LOG actions above it are not made; 0: CCM_LOG_INFO */
 };
 

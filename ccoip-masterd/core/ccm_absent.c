@@ -20,8 +20,10 @@ static void seat_absent(struct ccm *m, struct ccm_seat *s, const char *why)
 {
 	struct ccm_group *g = s->group;
 	struct ccm_peer *p, *next;
+	bool votes = false;
 
 	DL_FOREACH_SAFE (s->peers, p, next) {
+		votes |= p->n_ops > 0;
 		if (p->phase == CCM_PEER_ACCEPTED)
 			peer_absent(m, p);
 		else
@@ -31,8 +33,11 @@ static void seat_absent(struct ccm *m, struct ccm_seat *s, const char *why)
 		return;
 	g->n_absent += s->n_accepted;
 	ccm_ring_remove(g, s);
-	ccm_group_interrupt(m, g, "the agent on %s is gone (%s); its peers have %.1f s to come back",
-		s->agent->hello.name, why, (double)m->cfg.agent_grace_ms / 1e3);
+	/* Without votes of theirs, nothing of the group runs. Its operations wait for them. */
+	if (votes)
+		ccm_group_interrupt(m, g,
+			"the agent on %s is gone (%s); its peers have %.1f s to come back",
+			s->agent->hello.name, why, (double)m->cfg.agent_grace_ms / 1e3);
 }
 
 void ccm_agent_absent(struct ccm *m, struct ccm_agent *a, const char *text)

@@ -170,6 +170,7 @@ struct ccm_group {
 	char loss[WM_TEXT_MAX];
 	/* while recovering */
 	bool interrupted; /* to be counted in losses; loss says why */
+	bool thinned;     /* it has lost an accepted peer */
 	uint64_t known_version;
 	uint32_t known_world; /* accepted peers, as an agent was told with known_version */
 	struct ccm_group *next_lost;
@@ -437,7 +438,9 @@ const char *ccm_seat_objection(
 /* The peer may not join: WM_KICK with this code. */
 void ccm_join_refuse(struct ccm *m, struct ccm_agent *a, const struct cc_id *peer, uint32_t code,
 	const char *text);
-/* g's operations are aborted and its losses counted, when the step is settled. */
+/* The world of g is told anew when the step is settled; its operations go on. */
+void ccm_group_changed(struct ccm *m, struct ccm_group *g);
+/* The same, and g's operations are aborted and its losses counted. */
 __attribute__((format(printf, 3, 4))) void ccm_group_interrupt(
 	struct ccm *m, struct ccm_group *g, const char *fmt, ...);
 /* What p has voted for at large does not count any more. */
@@ -504,6 +507,8 @@ bool ccm_ring_order(struct ccm *m, struct ccm_seat **v, uint32_t n, struct ccm_s
 /* ccm_op.c */
 void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v);
 void ccm_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_op_report *r);
+/* A peer without votes is gone: some operations may be complete. */
+void ccm_group_recount(struct ccm *m, struct ccm_group *g);
 void ccm_group_abort(struct ccm *m, struct ccm_group *g, uint32_t code, const char *text);
 /* Starts what was ready and has nothing in its way any more. */
 void ccm_op_settle(struct ccm *m);

@@ -272,6 +272,19 @@ struct ccm_peer *ccm_peer_new(struct ccm *m, struct ccm_agent *a, const struct w
 	return p;
 }
 
+/* An agent joins by one connection. Where it has no state of the run (or the hello would have said
+ * so), whoever joined by an older one has left: only the news is late. */
+static void cut_older(struct ccm *m, const struct ccm_agent *a)
+{
+	struct ccm_agent *old;
+
+	HASH_FIND(hh_id, m->by_id, &a->hello.agent, sizeof a->hello.agent, old);
+	if (!old || old == a)
+		return;
+	ccm_close(m, old->conn, "the agent joins by another connection");
+	ccm_agent_lost(m, old, "it has left, and joins by another connection");
+}
+
 void ccm_member_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j)
 {
 	char text[WM_TEXT_MAX], label[3 * WM_NAME_MAX];
@@ -289,6 +302,7 @@ void ccm_member_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j
 		ccm_peer_stranger(m, a, &j->peer);
 		return;
 	}
+	cut_older(m, a);
 	if (join_objection(m, a, j, text, sizeof text)) {
 		ccm_join_refuse(m, a, &j->peer, WIRE_INVALID_USAGE, text);
 		return;
@@ -368,9 +382,19 @@ void ccm_ring_remove(struct ccm_group *g, struct ccm_seat *s)
 	}
 }
 
+void ccm_group_changed(struct ccm *m, struct ccm_group *g)
+{
+	if (g->lost || m->recovering) /* then all are told, at the end of it */
+		return;
+	g->lost = true;
+	g->n_lost = 0;
+	g->next_lost = m->lost;
+	m->lost = g;
+}
+
 void ccm_group_interrupt(struct ccm *m, struct ccm_group *g, const char *fmt, ...)
 {
-	bool first = m->recovering ? !g->interrupted : !g->lost;
+	bool first = m->recovering ? !g->interrupted : g->n_lost == 0 || !g->lost;
 	va_list ap;
 
 	if (first) {
@@ -382,12 +406,7 @@ void ccm_group_interrupt(struct ccm *m, struct ccm_group *g, const char *fmt, ..
 		g->interrupted = true;
 		return;
 	}
-	if (first) {
-		g->lost = true;
-		g->n_lost = 0;
-		g->next_lost = m->lost;
-		m->lost = g;
-	}
+	ccm_group_changed(m, g);
 	g->n_lost++;
 	g->losses = ++m->last_loss;
 }
@@ -410,11 +429,16 @@ static void accepted_lost(struct ccm *m, struct ccm_peer *p, const char *why)
 	if (s->n_accepted == 0)
 		ccm_ring_remove(g, s);
 	ccm_pairs_forget(m, s->agent->no);
-	ccm_group_interrupt(
-		m, g, "lost %s of group %u: %s", ccm_peer_label(p, label), g->id, why);
+	/* Nothing has started since it went absent, which was told as a loss if it was one. */
+	if (s->agent->absent && p->n_ops == 0 && g->n_accepted > 1)
+		ccm_group_changed(m, g);
+	else
+		ccm_group_interrupt(
+			m, g, "lost %s of group %u: %s", ccm_peer_label(p, label), g->id, why);
 	ccm_lost_note(m, &p->id);
 	m->losses++;
 	m->n_left += m->recovering;
+	g->thinned = true;
 	m->changed = true;
 	m->rewire = true;
 }
@@ -512,6 +536,10 @@ void ccm_loss_announce(struct ccm *m)
 	while ((g = m->lost) != NULL) {
 		m->lost = g->next_lost;
 		g->lost = false;
+		if (g->n_lost == 0) {
+			ccm_group_recount(m, g);
+			continue;
+		}
 		if (g->n_lost > 1)
 			ccm_print(text, sizeof text, "%.*s (and %u more)", WM_TEXT_MAX - 32,
 				g->loss, g->n_lost - 1);

@@ -171,6 +171,15 @@ static void op_evaluate(struct ccm *m, struct ccm_op *o)
 		op_start(m, o);
 }
 
+void ccm_group_recount(struct ccm *m, struct ccm_group *g)
+{
+	struct ccm_op *o, *tmp;
+
+	DL_FOREACH_SAFE (g->ops, o, tmp)
+		if (!m->oom)
+			op_evaluate(m, o);
+}
+
 void ccm_op_settle(struct ccm *m)
 {
 	struct ccm_op *o, *tmp;
@@ -424,7 +433,8 @@ static void report_failed(
 	ccm_copy(said, sizeof said, r->text);
 	ccm_print(text, sizeof text, "host %s reports a failure%s%s: %s", a->hello.name,
 		suspect ? " with host " : "", suspect ? suspect->hello.name : "", said);
-	op_abort(m, o, WIRE_RANK_CONNECTION_LOST, text);
+	/* If only o failed, who awaits several operations would wait for those who try o again. */
+	ccm_group_interrupt(m, o->group, "%s", text);
 	m->rewire = true;
 }
 

@@ -8,6 +8,9 @@
 
 #include "ccoip-masterd/core/ccm_internal.h"
 
+/* Numbers that are left out. */
+#define UNHEARD (UINT64_C(1) << 20)
+
 /* What one agent says of one attempt. */
 struct entry {
 	struct ccm_agent *agent;
@@ -540,6 +543,9 @@ void ccm_conclude(struct ccm *m)
 	m->recovering = false;
 	m->recovered = true;
 	take_all(m);
+	/* The last master may have told numbers that nobody here has heard. */
+	at_least(&m->world_version, m->term << 32);
+	m->last_seq += UNHEARD;
 	settle_members(m);
 	each_started(m, judge);
 	rebuild_rings(m);
@@ -549,6 +555,7 @@ void ccm_conclude(struct ccm *m)
 		ccm_world_announce(m);
 	ccm_loss_announce(m);
 	each_started(m, resolve);
+	m->epoch += UNHEARD;
 	HASH_ITER (hh, m->agents, a, tmp)
 		later_votes(m, a);
 	peer_votes(m);

@@ -371,7 +371,8 @@ START_TEST(votes_for_what_has_not_started_stand)
 	all_end();
 	none_of(WM_OP_START);
 	vote(1, 1, 0);
-	ck_assert_uint_eq(fk_take(h[0], WM_OP_START)->u.op_start.seq, SEQ + 1);
+	/* The last master may have used some numbers after those that were heard. */
+	ck_assert_uint_gt(fk_take(h[0], WM_OP_START)->u.op_start.seq, SEQ + 1000);
 	no_error();
 }
 END_TEST

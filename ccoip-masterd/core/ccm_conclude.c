@@ -8,6 +8,9 @@
 
 #include "ccoip-masterd/core/ccm_internal.h"
 
+/* Numbers that are left out. */
+#define UNHEARD (UINT64_C(1) << 20)
+
 /* What one agent says of one attempt. */
 struct entry {
 	struct ccm_agent *agent;
@@ -126,8 +129,11 @@ static void take_all(struct ccm *m)
 		take_resume(m, a);
 		take_votes(m, a);
 	}
-	if (!m->restored)
-		at_least(&m->last_loss, m->cfg.first_loss);
+	if (!m->restored) {
+		at_least(&m->last_loss, m->cfg.first_number);
+		if (m->epoch == 0)
+			at_least(&m->last_seq, m->cfg.first_number);
+	}
 	take_outcomes(m);
 }
 
@@ -187,51 +193,11 @@ static void settle_members(struct ccm *m)
 			ccm_print(text, sizeof text, "%s", g->loss);
 			ccm_group_interrupt(m, g, "%s", text);
 		}
-		if (g->known_world > g->n_accepted && !g->lost) {
-			ccm_group_interrupt(m, g,
-				"%u peers of group %u did not come back after the master's "
-				"restart",
-				g->known_world - g->n_accepted, g->id);
-			m->changed = m->rewire = true;
-		}
 		g->interrupted = false;
-	}
-}
-
-/* The last attempt that failed for an agent of g. */
-static uint64_t last_failed(const struct ccm_group *g)
-{
-	const struct ccm_seat *s;
-	const struct wm_resume *r;
-	uint64_t failed = 0;
-	uint32_t i;
-
-	DL_FOREACH2 (g->seats, s, next_g) {
-		r = s->agent->told ? &s->agent->told->r : NULL;
-		for (i = 0; r && i < r->n_outcomes; i++)
-			if (r->outcomes[i].code != WIRE_SUCCESS)
-				at_least(&failed, r->outcomes[i].seq);
-	}
-	return failed;
-}
-
-/* An abort that an agent has not heard of: one of its votes may be of that attempt, and must not
- * meet the next attempt of the others. */
-static void interrupt_missed(struct ccm *m, const struct ccm_agent *a)
-{
-	struct ccm_seat *s;
-	struct ccm_raw *x;
-
-	if (!a->told || !a->told->complete)
-		return;
-	DL_FOREACH (a->told->ops, x) {
-		s = x->vote.seq ? NULL : ccm_seat_find(m, a->no, x->vote.group);
-		if (s && !s->group->lost && x->vote.losses == s->group->losses &&
-			last_failed(s->group) > a->told->r.last_seq)
-			ccm_group_interrupt(m, s->group,
-				"the master died when it had aborted an operation, and the agent "
-				"on %s has not heard of it",
-				a->hello.name);
+		g->thinned |= g->known_world > g->n_accepted;
+		m->changed |= g->thinned;
+		if (g->known_version == 0 && g->n_accepted > 0)
+			g->losses = ++m->last_loss; /* more than its peers have been told */
 	}
 }
 
@@ -335,6 +301,20 @@ static bool same_attempt(const struct wm_op_vote *v, const struct wm_op_vote *w)
 	       (w->seq == 0 || w->seq == v->seq);
 }
 
+/* The peers of a that are in it. */
+static uint32_t voters_in(const struct ccm *m, const struct ccm_agent *a, const struct ccm_raw *x)
+{
+	const struct ccm_peer *p;
+	uint32_t i, n = 0;
+
+	for (i = 0; i < x->vote.n_peers; i++) {
+		p = ccm_peer_find(m, &x->vote.peers[i]);
+		n += p && p->seat->agent == a && p->phase == CCM_PEER_ACCEPTED &&
+		     p->seat->group->id == x->vote.group;
+	}
+	return n;
+}
+
 /* Calls fn for what the agents of v's group say of the attempt v without knowing that it started. */
 static void each_unstarted(struct ccm *m, struct ccm_group *g, const struct wm_op_vote *v,
 	void (*fn)(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, void *arg), void *arg)
@@ -351,6 +331,11 @@ static void each_unstarted(struct ccm *m, struct ccm_group *g, const struct wm_o
 	}
 }
 
+static void count_late(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, void *arg)
+{
+	*(uint32_t *)arg += voters_in(m, a, x);
+}
+
 static void collect(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, void *arg)
 {
 	struct ccm_op **o = arg, *got = ccm_op_collect(m, a, &x->vote);
@@ -362,12 +347,6 @@ static void collect(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, void 
 static void start_late(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, void *arg)
 {
 	ccm_op_tell_start(m, *(struct ccm_op **)arg, a);
-	x->used = true;
-}
-
-static void abort_late(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, void *arg)
-{
-	ccm_op_refuse(m, a, &x->vote, WIRE_RANK_CONNECTION_LOST, arg);
 	x->used = true;
 }
 
@@ -397,91 +376,102 @@ static bool restarted_have(const struct ccm_group *g, uint64_t seq)
 
 /* Every peer of the group either says that its host has the whole result, or came by a new agent and
  * has it. */
-static bool all_have(struct ccm *m, const struct ccm_group *g, const struct entry *e, uint32_t n)
+static bool all_have(
+	const struct ccm *m, const struct ccm_group *g, const struct entry *e, uint32_t n)
 {
-	uint32_t i, k, voters = 0, restarted = 0;
+	uint32_t i, voters = 0;
 	const struct ccm_seat *s;
 	const struct ccm_peer *p;
 
-	if (g->n_absent > 0 || g->known_world > g->n_accepted)
+	if (g->n_absent > 0)
 		return false;
 	for (i = 0; i < n; i++) {
 		if (!e[i].raw->reported || !e[i].raw->report.ok)
 			return false;
-		for (k = 0; k < e[i].raw->vote.n_peers; k++) {
-			p = ccm_peer_find(m, &e[i].raw->vote.peers[k]);
-			voters += p && p->seat->agent == e[i].agent && p->seat->group == g;
-		}
+		voters += voters_in(m, e[i].agent, e[i].raw);
 	}
 	DL_FOREACH2 (g->seats, s, next_g)
 		DL_FOREACH (s->peers, p)
-			restarted += p->phase == CCM_PEER_ACCEPTED && p->restarted;
-	return voters + restarted == g->n_accepted && restarted_have(g, e[0].raw->vote.seq);
+			voters += p->phase == CCM_PEER_ACCEPTED && p->restarted;
+	return voters == g->n_accepted && restarted_have(g, e[0].raw->vote.seq);
 }
 
-/* True: the attempt goes on. */
-static bool go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
+/* Is everybody there who was, and has voted? */
+static bool can_go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
 {
 	const struct wm_op_vote *v = &e[0].raw->vote;
-	struct ccm_op *o = NULL;
-	uint32_t i;
+	uint32_t i, voters = 0;
 
-	if (v->losses != g->losses || g->n_absent > 0)
+	if (v->losses != g->losses || g->n_absent > 0 || g->thinned)
 		return false;
 	for (i = 0; i < n; i++) {
 		if (!same_attempt(v, &e[i].raw->vote))
 			return false;
+		voters += voters_in(m, e[i].agent, e[i].raw);
 	}
-	for (i = 0; i < n; i++)
-		collect(m, e[i].agent, e[i].raw, &o);
-	each_unstarted(m, g, v, collect, &o);
-	if (!o || m->oom || !ccm_op_continue(m, o, v->seq))
-		return false;
-	each_unstarted(m, g, v, start_late, &o);
-	for (i = 0; i < n; i++)
-		if (e[i].raw->reported)
-			ccm_op_report(m, e[i].agent, &e[i].raw->report);
-	return true;
+	each_unstarted(m, g, v, count_late, &voters);
+	return voters == g->n_accepted;
 }
 
-static void tell_end(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n,
-	uint32_t code, const char *text)
+static struct ccm_group *group_of(const struct ccm *m, const struct entry *e)
 {
+	struct ccm_group *g;
+
+	HASH_FIND(hh, m->groups, &e->raw->vote.group, sizeof e->raw->vote.group, g);
+	return g;
+}
+
+/* What cannot go on fails with all that its group does, like any attempt that fails. */
+static void judge(struct ccm *m, const struct entry *e, uint32_t n)
+{
+	struct ccm_group *g = group_of(m, e);
+
+	if (g && !outcome_find(m, e->raw->vote.seq) && e->raw->vote.losses == g->losses &&
+		!can_go_on(m, g, e, n) && !all_have(m, g, e, n))
+		ccm_group_interrupt(m, g,
+			"the master died, and not all who had voted for an operation came back");
+}
+
+static void go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
+{
+	struct ccm_op *o = NULL;
 	uint32_t i;
 
 	for (i = 0; i < n; i++)
-		ccm_op_tell_end(m, e[i].agent, &e[i].raw->vote, code, text);
-	if (g)
-		ccm_outcome_note(g, e[0].raw->vote.seq, code);
+		collect(m, e[i].agent, e[i].raw, &o);
+	each_unstarted(m, g, &e->raw->vote, collect, &o);
+	if (!o || m->oom || !ccm_op_continue(m, o, e->raw->vote.seq))
+		return;
+	each_unstarted(m, g, &e->raw->vote, start_late, &o);
+	for (i = 0; i < n; i++)
+		if (e[i].raw->reported)
+			ccm_op_report(m, e[i].agent, &e[i].raw->report);
 }
 
 /* n agents say that the attempt has started. */
 static void resolve(struct ccm *m, const struct entry *e, uint32_t n)
 {
-	const struct wm_op_vote *v = &e[0].raw->vote;
-	const struct wm_outcome *known = outcome_find(m, v->seq);
-	struct ccm_group *g;
-	const char *text = "the master died, and not everybody had heard of this operation's start";
+	uint64_t seq = e->raw->vote.seq;
+	const struct wm_outcome *known = outcome_find(m, seq);
+	struct ccm_group *g = group_of(m, e);
+	uint32_t code = known ? known->code : WIRE_RANK_CONNECTION_LOST, i;
 
-	HASH_FIND(hh, m->groups, &v->group, sizeof v->group, g);
-	if (known) {
-		tell_end(m, g, e, n, known->code, "it was aborted by the last master");
+	if (!known && g && can_go_on(m, g, e, n)) {
+		go_on(m, g, e, n);
 		return;
 	}
-	if (g && go_on(m, g, e, n))
-		return;
-	if (g && all_have(m, g, e, n)) {
-		tell_end(m, g, e, n, WIRE_SUCCESS, "");
-		return;
-	}
-	if (g && g->loss[0])
-		text = g->loss;
-	tell_end(m, g, e, n, WIRE_RANK_CONNECTION_LOST, text);
+	if (!known && g && all_have(m, g, e, n))
+		code = WIRE_SUCCESS;
+	for (i = 0; i < n; i++)
+		ccm_op_tell_end(m, e[i].agent, &e[i].raw->vote, code,
+			g && g->loss[0] ? g->loss : "it was aborted by the last master");
 	if (g)
-		each_unstarted(m, g, v, abort_late, (void *)(uintptr_t)text);
+		ccm_outcome_note(g, seq, code);
 }
 
-static void resolve_all(struct ccm *m)
+/* Calls fn for each attempt that agents say has started, in the order of their starts. */
+static void each_started(
+	struct ccm *m, void (*fn)(struct ccm *m, const struct entry *e, uint32_t n))
 {
 	struct ccm_agent *a;
 	struct ccm_raw *x;
@@ -501,7 +491,7 @@ static void resolve_all(struct ccm *m)
 	for (i = 0; i < n && !m->oom; i = k) {
 		for (k = i; k < n && e[k].raw->vote.seq == e[i].raw->vote.seq; k++)
 			;
-		resolve(m, &e[i], k - i);
+		fn(m, &e[i], k - i);
 	}
 	free(e);
 }
@@ -553,15 +543,19 @@ void ccm_conclude(struct ccm *m)
 	m->recovering = false;
 	m->recovered = true;
 	take_all(m);
+	/* The last master may have told numbers that nobody here has heard. */
+	at_least(&m->world_version, m->term << 32);
+	m->last_seq += UNHEARD;
 	settle_members(m);
-	for (a = m->agents; a; a = a->hh.next)
-		interrupt_missed(m, a);
+	each_started(m, judge);
 	rebuild_rings(m);
 	m->world_version++;
 	tell_promoted(m);
-	ccm_world_announce(m);
+	if (!m->lost)
+		ccm_world_announce(m);
 	ccm_loss_announce(m);
-	resolve_all(m);
+	each_started(m, resolve);
+	m->epoch += UNHEARD;
 	HASH_ITER (hh, m->agents, a, tmp)
 		later_votes(m, a);
 	peer_votes(m);

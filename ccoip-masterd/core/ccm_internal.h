@@ -170,6 +170,7 @@ struct ccm_group {
 	char loss[WM_TEXT_MAX];
 	/* while recovering */
 	bool interrupted; /* to be counted in losses; loss says why */
+	bool thinned;     /* it has lost an accepted peer */
 	uint64_t known_version;
 	uint32_t known_world; /* accepted peers, as an agent was told with known_version */
 	struct ccm_group *next_lost;

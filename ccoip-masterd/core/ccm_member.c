@@ -384,7 +384,7 @@ void ccm_ring_remove(struct ccm_group *g, struct ccm_seat *s)
 
 void ccm_group_changed(struct ccm *m, struct ccm_group *g)
 {
-	if (g->lost)
+	if (g->lost || m->recovering) /* then all are told, at the end of it */
 		return;
 	g->lost = true;
 	g->n_lost = 0;
@@ -394,7 +394,7 @@ void ccm_group_changed(struct ccm *m, struct ccm_group *g)
 
 void ccm_group_interrupt(struct ccm *m, struct ccm_group *g, const char *fmt, ...)
 {
-	bool first = m->recovering ? !g->interrupted : !g->lost || g->n_lost == 0;
+	bool first = m->recovering ? !g->interrupted : g->n_lost == 0 || !g->lost;
 	va_list ap;
 
 	if (first) {
@@ -430,7 +430,7 @@ static void accepted_lost(struct ccm *m, struct ccm_peer *p, const char *why)
 		ccm_ring_remove(g, s);
 	ccm_pairs_forget(m, s->agent->no);
 	/* Nothing has started since it went absent, which was told as a loss if it was one. */
-	if (s->agent->absent && p->n_ops == 0 && g->n_accepted > 1 && !m->recovering)
+	if (s->agent->absent && p->n_ops == 0 && g->n_accepted > 1)
 		ccm_group_changed(m, g);
 	else
 		ccm_group_interrupt(
@@ -438,6 +438,7 @@ static void accepted_lost(struct ccm *m, struct ccm_peer *p, const char *why)
 	ccm_lost_note(m, &p->id);
 	m->losses++;
 	m->n_left += m->recovering;
+	g->thinned = true;
 	m->changed = true;
 	m->rewire = true;
 }

@@ -209,8 +209,6 @@ void ccm_peer_restarted(struct ccm *m, struct ccm_peer *p)
 {
 	m->asked_ns = m->now;
 	p->restarted = true;
-	ccm_group_interrupt(m, p->seat->group,
-		"the agent on %s died while the master was away", p->seat->agent->hello.name);
 }
 
 static void keep_peer_vote(

@@ -341,17 +341,25 @@ END_TEST
 
 START_TEST(a_vote_of_an_attempt_that_failed_unheard_does_not_meet_the_next)
 {
+	struct wm_msg msg = {.type = WM_OP_VOTE};
+	struct cc_id id = p[0].id;
+
 	/* Attempt SEQ of tag 1 was aborted: c has not even heard of its start, a tries again. */
 	outcome(0, SEQ, WIRE_RANK_CONNECTION_LOST);
+	know[0].own.losses = 1;
 	know[2].r.last_seq = SEQ - 1;
 	all_come_back();
-	vote(0, 1, 0);
+	msg.u.op_vote = (struct wm_op_vote){
+		.tag = 1, .params = fk_params, .n_peers = 1, .peers = &id, .losses = 1};
+	fk_send(h[0], &msg);
 	vote(2, 1, 0);
 	all_end();
-	ck_assert_uint_eq(fk_take(h[0], WM_OP_ABORT)->u.op_abort.tag, 1);
+	ck_assert_uint_eq(fk_count(h[0], WM_OP_ABORT), 0);
 	ck_assert_uint_eq(fk_take(h[2], WM_OP_ABORT)->u.op_abort.tag, 1);
-	ck_assert_uint_eq(fk_take(h[0], WM_WORLD)->u.world.own[0].losses, 1);
-	works();
+	ck_assert_uint_eq(fk_take(h[2], WM_WORLD)->u.world.own[0].losses, 1);
+	fk_vote(&p[1], 1);
+	fk_vote(&p[2], 1);
+	ck_assert_uint_eq(fk_count(h[0], WM_OP_START), 1);
 }
 END_TEST
 
@@ -363,7 +371,8 @@ START_TEST(votes_for_what_has_not_started_stand)
 	all_end();
 	none_of(WM_OP_START);
 	vote(1, 1, 0);
-	ck_assert_uint_eq(fk_take(h[0], WM_OP_START)->u.op_start.seq, SEQ + 1);
+	/* The last master may have used some numbers after those that were heard. */
+	ck_assert_uint_gt(fk_take(h[0], WM_OP_START)->u.op_start.seq, SEQ + 1000);
 	no_error();
 }
 END_TEST
@@ -782,7 +791,7 @@ END_TEST
 
 START_TEST(losses_never_fall)
 {
-	struct ccm_config cfg = {.run = {{9}}, .run_key = {{9}}, .first_loss = 1000};
+	struct ccm_config cfg = {.run = {{9}}, .run_key = {{9}}, .first_number = 1000};
 	size_t i;
 
 	/* All agents died with the master: nobody knows how far it had counted. */
@@ -858,7 +867,6 @@ START_TEST(a_connection_may_break_again)
 	end(1);
 	ck_assert(!fk_status(&f).recovering);
 	ck_assert_uint_eq(fk_status(&f).accepted, 3);
-	h[0]->losses[0].losses = 1;
 	works();
 }
 END_TEST

@@ -151,6 +151,7 @@ struct sim_master {
 	struct ccm *m;
 	struct sim_clock clock;
 	uint64_t frozen_until;
+	struct sim_world told[64]; /* the last versions of the world, by number */
 	bool crash_next;                /* in the middle of its next step that has actions */
 };
 
@@ -172,6 +173,7 @@ struct sim_key {
 
 struct sim_voice { /* one member's part in a transfer */
 	unsigned peer;
+	struct cc_id id; /* of the peer then */
 	uint32_t comm, slot;
 	struct sim_key key;
 	enum { VOICE_NONE, VOICE_SUCCESS, VOICE_FAILURE } heard;
@@ -191,6 +193,7 @@ struct sim_xfer {
 	uint64_t seq, line;
 	struct cc_id run;
 	bool broken; /* data does not flow any more */
+	unsigned masters; /* that there had been when it started */
 	uint32_t n_parts, n_final;
 	uint32_t contributions, successes, failures;
 	struct sim_part parts[SIM_HOSTS];

@@ -47,19 +47,16 @@ void sim_check_master(struct sim *s, const struct sim_master *m)
 	}
 }
 
-void sim_check_told(struct sim *s, const struct cc_id *run, const struct sim_world *w)
+void sim_check_told(struct sim *s, struct sim_master *m, const struct sim_world *w)
 {
-	size_t i = w->version % (sizeof s->versions / sizeof s->versions[0]);
-	const struct sim_world *v = &s->versions[i];
+	struct sim_world *v = &m->told[w->version % (sizeof m->told / sizeof m->told[0])];
 
-	if (v->known && v->version == w->version && cc_id_eq(&s->versions_run[i], run) &&
+	if (v->known && v->version == w->version &&
 		(v->global != w->global || v->groups != w->groups || v->largest != w->largest))
 		sim_fail(s,
-			"version %" PRIu64
-			" of the world is %u peers for one agent, %u for another",
+			"version %" PRIu64 " of the world is %u peers for one agent, %u for another",
 			w->version, v->global, w->global);
-	s->versions[i] = *w;
-	s->versions_run[i] = *run;
+	*v = *w;
 }
 
 void sim_check_obeys(struct sim *s, const struct sim_host *h, const struct sim_conn *c)

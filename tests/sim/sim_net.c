@@ -190,10 +190,10 @@ void sim_send_to_agent(struct sim *s, unsigned master, const struct ccm_action *
 	}
 	if (x->msg.type == WM_COMMIT) {
 		learn(&c->sent, &x->msg.u.commit.world);
-		sim_check_told(s, &m->id, &c->sent);
+		sim_check_told(s, m, &c->sent);
 	} else if (x->msg.type == WM_WORLD) {
 		learn(&c->sent, &x->msg.u.world);
-		sim_check_told(s, &m->id, &c->sent);
+		sim_check_told(s, m, &c->sent);
 	} else if (x->msg.type == WM_HELLO_ACK) {
 		if (m->term && m->term > x->msg.u.hello_ack.term)
 			sim_fail(s, "the term of master %u goes back", master);

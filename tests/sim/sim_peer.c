@@ -66,7 +66,7 @@ static void try_anew(struct sim *s, struct sim_peer *p, bool free_of_charge)
 {
 	memset(p->ops, 0, sizeof p->ops);
 	p->n_launch = p->launched = p->awaited = 0;
-	p->held = p->waits = p->asking = p->step_begun = false;
+	p->held = p->waits = p->asking = p->step_begun = p->unaware = false;
 	if (p->reconnects == 0 && !free_of_charge) {
 		leave(s, p);
 		return;
@@ -124,6 +124,7 @@ static void consume(struct sim *s, struct sim_peer *p, struct sim_op *o)
 		p->too_few = true;
 	} else {
 		p->pass_failed = true;
+		p->unaware = false;
 	}
 }
 
@@ -198,6 +199,10 @@ static void steps_go(struct sim *s, struct sim_peer *p)
 		} else {
 			leave(s, p);
 		}
+		return;
+	}
+	if (!p->step_begun && p->state != SHM_COMM_CONNECTED) {
+		try_anew(s, p, false);
 		return;
 	}
 	if (!p->step_begun) {
@@ -281,7 +286,7 @@ static void destroyed(struct sim *s, struct sim_peer *p)
 	}
 	p->rejoins--;
 	p->iterations = 1 + sim_rnd(s, 5);
-	p->held = p->waits = p->asking = p->step_begun = false;
+	p->held = p->waits = p->asking = p->step_begun = p->unaware = false;
 	p->phase = PEER_START;
 	sim_peer_later(s, p, sim_rnd(s, 300) * (uint64_t)SIM_MS);
 }

@@ -188,6 +188,7 @@ static struct sim_xfer *xfer_new(
 	t->seq = seq;
 	t->line = line;
 	t->run = *run;
+	t->masters = s->n_masters;
 	t->next = s->xfers;
 	s->xfers = t;
 	return t;
@@ -210,6 +211,7 @@ static void start_voices(struct sim *s, struct sim_host *h, struct sim_xfer *t, 
 			return;
 		tag = (uint32_t)x->members[i].sub.tag;
 		v->peer = p->no;
+		v->id = p->id;
 		v->comm = p->comm;
 		v->slot = x->members[i].sub.slot;
 		v->key = sim_plan_key(p, tag);
@@ -362,17 +364,48 @@ void sim_xfer_completed(struct sim *s, struct sim_host *h, struct sim_peer *p, s
 			o->code ? "still writes to its buffers" : "is not final here");
 }
 
-/* Has the same operation of the application had another result before? */
+static bool takes_part(const struct sim_xfer *t, const struct cc_id *peer)
+{
+	uint32_t i, j;
+
+	for (i = 0; i < t->n_parts; i++)
+		for (j = 0; j < t->parts[i].n; j++)
+			if (cc_id_eq(&t->parts[i].voices[j].id, peer))
+				return true;
+	return false;
+}
+
+/* Has the same operation of the application had another result before? A run that a new master takes
+ * over without a journal may count turns again that only those remember who have left since. */
 static void check_single(struct sim *s, const struct sim_xfer *t, const struct sim_voice *v)
 {
 	const struct sim_xfer *x;
 
 	for (x = s->xfers; x; x = x->next)
-		if (x != t && x->successes && key_eq(&x->parts[0].voices[0].key, &v->key))
+		if (x != t && x->successes && key_eq(&x->parts[0].voices[0].key, &v->key) &&
+			takes_part(x, &v->id))
 			sim_fail(s,
 				"two results for one operation: seq %" PRIu64 " and %" PRIu64
 				" (group %u turn %" PRIu64 " step %u tag %u)",
 				x->seq, t->seq, v->key.group, v->key.turn, v->key.step, v->key.tag);
+}
+
+/* Have the master and all agents that knew of its success died, before anybody could ask? */
+static bool forgotten(const struct sim *s, const struct sim_xfer *t)
+{
+	uint32_t i, j;
+
+	if (s->n_masters == t->masters || s->class != CLASS_ALL)
+		return false;
+	for (i = 0; i < t->n_parts; i++) {
+		const struct sim_part *p = &t->parts[i];
+		bool alive = s->hosts[p->host].alive && s->hosts[p->host].life == p->life;
+
+		for (j = 0; j < p->n; j++)
+			if (p->voices[j].heard == VOICE_SUCCESS && alive)
+				return false;
+	}
+	return true;
 }
 
 void sim_xfer_heard(struct sim *s, struct sim_peer *p, struct sim_op *o, bool connected)
@@ -395,6 +428,11 @@ void sim_xfer_heard(struct sim *s, struct sim_peer *p, struct sim_op *o, bool co
 	} else {
 		o->voice->heard = VOICE_FAILURE;
 		t->failures += connected;
+	}
+	if (t->successes && t->failures && forgotten(s, t)) {
+		s->excuse = "all who knew of an end have died";
+		sim_trace(s, "%s", s->excuse);
+		return;
 	}
 	if (t->successes && t->failures)
 		sim_fail(s, "seq %" PRIu64 ": success for some, failure for others (now p%u: %s)",

@@ -17,6 +17,7 @@ struct column {
 
 struct fill {
 	struct agentd *d;
+	uint64_t now;
 	struct wa_table *table;
 	const struct cc_addr *master; /* of runs: only those of this one; NULL: all */
 	uint32_t run;                 /* of runs: only this one; 0: all */
@@ -196,6 +197,7 @@ static const struct column op_cols[] = {
 	{"done", WA_KIND_BYTES},
 	{"tx", WA_KIND_BYTES},
 	{"rx", WA_KIND_BYTES},
+	{"stalled", WA_KIND_NS},
 	{"submitted", WA_KIND_COUNT},
 	{"members", WA_KIND_COUNT},
 	{"awaited", WA_KIND_TEXT},
@@ -214,9 +216,9 @@ static void fill_op(void *arg, const struct agt_op_info *o)
 	const struct fill *f = arg;
 	struct wa_table *t = f->table;
 	struct run *r = run_find(f->d, o->run);
-	struct eng_progress p = {0};
+	struct progress p = {.stalled_ns = 0};
 	char master[CC_ADDR_STR_SIZE] = "";
-	bool running = r && r->eng && o->seq && eng_get_progress(r->eng, o->seq, &p);
+	bool running = r && progress_get(r, o->seq, f->now, &p);
 
 	wa_row_add(t);
 	wa_set_text(t, 0, "%s", r ? cc_addr_str(&r->addr, master) : "");
@@ -226,15 +228,13 @@ static void fill_op(void *arg, const struct agt_op_info *o)
 	wa_set_text(t, 4, "%s", o->state);
 	wa_set_number(t, 5, o->age_ns);
 	wa_set_number(t, 6, o->bytes);
-	wa_set_number(t, 7, running ? bytes_done(o->bytes, &p) : 0);
-	wa_set_number(t, 8, p.tx_bytes);
-	wa_set_number(t, 9, p.rx_bytes);
-	wa_set_number(t, 10, o->submitted);
-	wa_set_number(t, 11, o->members);
-	if (running && p.waits_local && !o->awaited[0])
-		wa_set_text(t, 12, "a process of this host to copy its operand in");
-	else
-		wa_set_text(t, 12, "%s", o->awaited);
+	wa_set_number(t, 7, running ? bytes_done(o->bytes, &p.eng) : 0);
+	wa_set_number(t, 8, p.eng.tx_bytes);
+	wa_set_number(t, 9, p.eng.rx_bytes);
+	wa_set_number(t, 10, p.stalled_ns);
+	wa_set_number(t, 11, o->submitted);
+	wa_set_number(t, 12, o->members);
+	wa_set_text(t, 13, "%s", p.waits[0] ? p.waits : o->awaited);
 }
 
 /* ---- set-master ---- */
@@ -283,8 +283,8 @@ static void handle_set_master(struct fill *f, const struct wa_request *q, struct
 
 static void fill(void *arg, const struct wa_request *q, struct wa_reply *reply)
 {
-	struct fill f = {.d = arg};
 	uint64_t now = cc_now_ns();
+	struct fill f = {.d = arg, .now = now};
 
 	switch (q->verb) {
 	case WA_STATUS:

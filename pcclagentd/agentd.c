@@ -210,6 +210,7 @@ static void on_tick(void *arg)
 	session_tick(d, now);
 	ports_tick(d, now);
 	run_tick(d, now);
+	progress_tick(d, now);
 	result_tick(d, now);
 	d->stepping = false;
 	agentd_feed(d, &ev);

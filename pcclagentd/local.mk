@@ -17,6 +17,7 @@ pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/options.c pcclagentd/options.h \
 	pcclagentd/packet.c pcclagentd/packet.h \
 	pcclagentd/process.c pcclagentd/process.h \
+	pcclagentd/progress.c \
 	pcclagentd/queue.c \
 	pcclagentd/region.c \
 	pcclagentd/result.c \

@@ -70,6 +70,8 @@ static void on_engine(void *arg)
 	while (r && eng_next_event(r->eng, &e)) {
 		if (e.type == ENG_LINK_BROKEN)
 			link_broken(r, &e);
+		else if (e.type == ENG_LINK_HEARD)
+			progress_heard(r, &e);
 		else
 			xfer_event(r, &e);
 		r = run_find(d, id);

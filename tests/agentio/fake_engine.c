@@ -194,6 +194,15 @@ bool eng_next_event(struct eng *e, struct eng_event *ret)
 	return any;
 }
 
+void eng_probe(struct eng *e, uint32_t link)
+{
+	struct eng_event ev = {.type = ENG_LINK_HEARD, .link = link};
+
+	pthread_mutex_lock(&lock);
+	push(e, &ev);
+	pthread_mutex_unlock(&lock);
+}
+
 bool eng_get_progress(struct eng *e, uint64_t seq, struct eng_progress *ret)
 {
 	(void)e;

@@ -387,7 +387,8 @@ class Lab:
         path = self.folder / f"agent-{self.count}.sock"
         admin = self.folder / f"agent-{self.count}.admin"
         process, log = self.spawn(f"agent-{host}", host, [
-            AGENTD, "--socket", path, "--admin-socket", admin, *self.hosts.agent_options])
+            AGENTD, "--socket", path, "--admin-socket", admin, "--name", f"host-{host}",
+            *self.hosts.agent_options])
         daemon = Daemon(process, f"pcclagentd of host {host}", host, log, admin=admin, socket=path)
         self.daemons.append(daemon)
         self.await_socket(daemon, ("unix",),

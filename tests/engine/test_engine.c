@@ -386,6 +386,103 @@ START_TEST(skipped_transfers_hold_nothing_up)
 }
 END_TEST
 
+/* A link says whether the other host takes what is sent, and when it was heard of. */
+START_TEST(links_tell_how_they_are)
+{
+	struct net n;
+	struct op o = {
+		.seq = 1, .count = 16u << 20, .op = KRN_SUM, .segment_max = CC_PLAN_SEGMENT_MAX};
+	static uint8_t buf[1 << 16];
+	struct cc_plan plan;
+	struct eng_event ev;
+	int out[2], in[2];
+	bool blocked;
+
+	net_up(&n, 1, 1);
+	tcp_pair(out);
+	tcp_pair(in);
+	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, out[0]), 0);
+	ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 2, in[1]), 0);
+	eng_probe(n.h[0].e, 7); /* there is none: no answer */
+	eng_probe(n.h[0].e, 2);
+	ck_assert(wait_event(&n.h[0], &ev, WAIT_MS));
+	ck_assert_int_eq(ev.type, ENG_LINK_HEARD);
+	ck_assert_uint_eq(ev.link, 2);
+	ck_assert(!ev.blocked);
+	ck_assert_uint_lt(ev.heard_ms, WAIT_MS);
+	start_alone(&n, &o, &plan);
+	for (blocked = false; !blocked; blocked = ev.blocked) {
+		eng_probe(n.h[0].e, 1);
+		ck_assert(wait_event(&n.h[0], &ev, WAIT_MS));
+		ck_assert_int_eq(ev.type, ENG_LINK_HEARD);
+		ck_assert_uint_eq(ev.link, 1);
+	}
+	poll(NULL, 0, 300); /* the silence is measured */
+	eng_probe(n.h[0].e, 2);
+	ck_assert(wait_event(&n.h[0], &ev, WAIT_MS));
+	ck_assert_uint_ge(ev.heard_ms, 250);
+	send_segment(in[0], &plan, 1, plan.segs_per_chunk);
+	eng_probe(n.h[0].e, 2);
+	ck_assert(wait_event(&n.h[0], &ev, WAIT_MS));
+	ck_assert_uint_lt(ev.heard_ms, 250);
+	/* The other side reads: the link is as free as before in the end. */
+	while (blocked) {
+		while (recv(out[1], buf, sizeof buf, MSG_DONTWAIT) > 0)
+			;
+		eng_probe(n.h[0].e, 1);
+		ck_assert(wait_event(&n.h[0], &ev, WAIT_MS));
+		blocked = ev.blocked;
+	}
+	cancel_alone(&n, 1);
+	close(out[1]);
+	close(in[0]);
+}
+END_TEST
+
+/* Progress changes when anything moves, and names the member whose operand is awaited. */
+START_TEST(progress_names_who_copies)
+{
+	struct net n;
+	struct op o = {.seq = 1,
+		.count = 100000,
+		.op = KRN_SUM,
+		.staged = true,
+		.segment_max = CC_PLAN_SEGMENT_MAX};
+	struct eng_progress p, q;
+	struct eng_event ev;
+
+	net_up(&n, 1, 1);
+	n.h[0].n_members = 3;
+	prepare(&n, &o);
+	start_one(&n, &o, 0, 3);
+	for (uint32_t m = 0; m < 3; m += 2)
+		atomic_store(&n.h[0].slot[m].in_done, o.count * 4);
+	atomic_store(&n.h[0].slot[1].in_done, 40000);
+	ck_assert(eng_get_progress(n.h[0].e, 1, &p));
+	ck_assert_uint_eq(p.copying, 1);
+	ck_assert_uint_lt(p.segs_done, p.segs);
+	atomic_store(&n.h[0].slot[1].in_done, 80000);
+	ck_assert(eng_get_progress(n.h[0].e, 1, &q));
+	ck_assert_uint_ne(p.moved, q.moved);
+	/* What the threads have found to do ends at some time. */
+	for (unsigned ms = 0; p.moved != q.moved; ms++) {
+		ck_assert_uint_lt(ms, WAIT_MS);
+		p = q;
+		poll(NULL, 0, 1);
+		ck_assert(eng_get_progress(n.h[0].e, 1, &q));
+	}
+	feed(&n, &o);
+	ck_assert(wait_event(&n.h[0], &ev, WAIT_MS));
+	ck_assert_int_eq(ev.type, ENG_XFER_DONE);
+	ck_assert(eng_get_progress(n.h[0].e, 1, &p));
+	ck_assert_uint_eq(p.copying, ENG_NO_MEMBER);
+	ck_assert_uint_eq(p.segs_done, p.segs);
+	eng_release(n.h[0].e, 1);
+	cleanup(&n);
+	net_down(&n);
+}
+END_TEST
+
 /* More transfers than the rings hold end at once: loop and threads do not wait for each other. */
 START_TEST(thousands_cancelled_at_once)
 {
@@ -492,6 +589,8 @@ int main(void)
 	tcase_add_test(tc, forged_segments_are_refused);
 	tcase_add_test(tc, a_full_link_beside_an_idle_one);
 	tcase_add_test(tc, skipped_transfers_hold_nothing_up);
+	tcase_add_test(tc, links_tell_how_they_are);
+	tcase_add_test(tc, progress_names_who_copies);
 	tcase_add_test(tc, thousands_cancelled_at_once);
 	tcase_add_test(tc, many_in_flight);
 	suite_add_tcase(s, tc);

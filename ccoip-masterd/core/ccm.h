@@ -83,9 +83,13 @@ struct ccm_config {
 	uint32_t heartbeat_ms;     /* default 500 */
 	uint32_t timeout_ms;       /* default 3000: the longest silence of an agent */
 	uint32_t round_timeout_ms; /* default 5000 */
+	uint32_t recovery_ms;      /* default 3000: for the agents of a run that is taken over */
 	uint32_t agent_grace_ms;   /* default 5000: for the peers of an agent that is gone */
 	uint32_t segment_max;      /* bytes */
 	uint32_t max_peers;        /* joins beyond are refused; default 65536 */
+	uint64_t first_number; /* losses and attempts of a run that nobody remembers are counted
+				* from here: more than any earlier master has counted (the wall
+				* clock, say) */
 	uint32_t log_level;        /* LOG actions above it are not made; 0: CCM_LOG_INFO */
 };
 
@@ -150,7 +154,9 @@ const char *ccm_collective_name(enum ccm_collective_state s);
 /* Looking inside, for the admin socket and tests. */
 struct ccm_status {
 	struct cc_id run;
-	uint64_t epoch, round, last_seq;
+	uint64_t term, epoch, round, last_seq;
+	bool recovering; /* taking the run over from another master */
+	uint64_t stale;  /* the term of a master that has taken over the run, or 0 */
 	bool round_active, round_accepts;
 	uint32_t agents, registered, accepted, groups;
 	uint32_t absent; /* of the accepted: their agents are gone */

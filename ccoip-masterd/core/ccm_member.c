@@ -237,7 +237,15 @@ void ccm_seat_add(struct ccm_seat *s, struct ccm_peer *p)
 	s->agent->n_peers++;
 }
 
-static struct ccm_peer *peer_new(struct ccm *m, struct ccm_agent *a, const struct wm_join *j)
+void ccm_seat_reorder(struct ccm_seat *s, struct ccm_peer *p)
+{
+	DL_DELETE(s->peers, p);
+	s->n_peers--;
+	s->agent->n_peers--;
+	ccm_seat_add(s, p);
+}
+
+struct ccm_peer *ccm_peer_new(struct ccm *m, struct ccm_agent *a, const struct wm_join *j)
 {
 	struct ccm_seat *s = m->oom ? NULL : ccm_seat_get(m, a, j->group);
 	struct ccm_peer *p = s ? ccm_calloc(m, 1, sizeof *p) : NULL;
@@ -288,6 +296,8 @@ void ccm_member_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j
 	}
 	if (p && ccm_peer_return(m, a, p, j))
 		return;
+	if (m->recovering && ccm_resume_join(m, a, j))
+		return;
 	if (j->phase == WM_JOIN_ACCEPTED) {
 		ccm_peer_stranger(m, a, &j->peer);
 		return;
@@ -298,7 +308,7 @@ void ccm_member_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j
 		return;
 	}
 	ccm_agent_claim(m, a);
-	p = peer_new(m, a, j);
+	p = ccm_peer_new(m, a, j);
 	if (p)
 		ccm_log(m, CCM_LOG_INFO, "%s registered in group %u", ccm_peer_label(p, label),
 			j->group);
@@ -374,7 +384,7 @@ void ccm_ring_remove(struct ccm_group *g, struct ccm_seat *s)
 
 void ccm_group_changed(struct ccm *m, struct ccm_group *g)
 {
-	if (g->lost)
+	if (g->lost || m->recovering) /* then all are told, at the end of it */
 		return;
 	g->lost = true;
 	g->n_lost = 0;
@@ -384,14 +394,19 @@ void ccm_group_changed(struct ccm *m, struct ccm_group *g)
 
 void ccm_group_interrupt(struct ccm *m, struct ccm_group *g, const char *fmt, ...)
 {
+	bool first = m->recovering ? !g->interrupted : g->n_lost == 0 || !g->lost;
 	va_list ap;
 
-	ccm_group_changed(m, g);
-	if (g->n_lost == 0) {
+	if (first) {
 		va_start(ap, fmt);
 		(void)vsnprintf(g->loss, sizeof g->loss, fmt, ap);
 		va_end(ap);
 	}
+	if (m->recovering) { /* counted when the group's losses are known */
+		g->interrupted = true;
+		return;
+	}
+	ccm_group_changed(m, g);
 	g->n_lost++;
 	g->losses = ++m->last_loss;
 }
@@ -422,6 +437,8 @@ static void accepted_lost(struct ccm *m, struct ccm_peer *p, const char *why)
 			m, g, "lost %s of group %u: %s", ccm_peer_label(p, label), g->id, why);
 	ccm_lost_note(m, &p->id);
 	m->losses++;
+	m->n_left += m->recovering;
+	g->thinned = true;
 	m->changed = true;
 	m->rewire = true;
 }
@@ -458,6 +475,8 @@ void ccm_peer_remove(struct ccm *m, struct ccm_peer *p, const char *why)
 	struct ccm_seat *s = p->seat;
 
 	ccm_peer_withdraw(m, p);
+	if (p->prepared && s->agent->told)
+		s->agent->told->n_prepared--;
 	if (p->phase == CCM_PEER_ACCEPTED)
 		accepted_lost(m, p, why);
 	else
@@ -490,15 +509,11 @@ void ccm_peer_accept(struct ccm *m, struct ccm_peer *p)
 	ccm_log(m, CCM_LOG_INFO, "%s is accepted in group %u", ccm_peer_label(p, label), g->id);
 }
 
-void ccm_loss_announce(struct ccm *m)
+void ccm_world_announce(struct ccm *m)
 {
 	struct wm_world totals, *w;
 	struct ccm_agent *a;
-	struct ccm_group *g;
-	char text[WM_TEXT_MAX];
 
-	if (!m->lost)
-		return;
 	m->world_version++;
 	ccm_world_totals(m, &totals);
 	for (a = m->agents; a; a = a->hh.next) {
@@ -508,6 +523,16 @@ void ccm_loss_announce(struct ccm *m)
 		*w = totals;
 		ccm_world_own(m, a, w);
 	}
+}
+
+void ccm_loss_announce(struct ccm *m)
+{
+	struct ccm_group *g;
+	char text[WM_TEXT_MAX];
+
+	if (!m->lost)
+		return;
+	ccm_world_announce(m);
 	while ((g = m->lost) != NULL) {
 		m->lost = g->next_lost;
 		g->lost = false;
@@ -537,6 +562,7 @@ void ccm_reap(struct ccm *m)
 	}
 	while ((a = m->dead) != NULL) {
 		m->dead = a->next_dead;
+		ccm_told_free(a);
 		free(a->failures);
 		free(a);
 	}

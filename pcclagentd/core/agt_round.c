@@ -318,8 +318,21 @@ static void put_in_force(struct agt_run *r)
 	agt_round_clear(rd);
 }
 
-/* Ranks of the accepted, and who of the registered is accepted now. False: somebody is missing. */
-static bool admit(struct agt *a, struct agt_run *r, bool accept)
+bool agt_round_prepared(const struct agt_run *r, const struct cc_id *peer)
+{
+	uint32_t i;
+
+	if (!r->round.active || !r->round.ok)
+		return false;
+	for (i = 0; i < r->round.n_rings; i++)
+		if (ring_rank(&r->round.rings[i], peer) >= 0)
+			return true;
+	return false;
+}
+
+/* Ranks of the accepted, and who of the registered is accepted now: newcomers, and those who are
+ * back. False: somebody is missing. */
+static bool admit(struct agt *a, struct agt_run *r, const struct wm_commit *m)
 {
 	struct agt_comm *c;
 
@@ -331,10 +344,29 @@ static bool admit(struct agt *a, struct agt_run *r, bool accept)
 		if (rank < 0)
 			continue;
 		c->rank = (uint32_t)rank;
-		if (c->state == AGT_COMM_REGISTERED && accept)
-			agt_run_comm_accepted(a, c);
+		if (c->state != AGT_COMM_REGISTERED)
+			continue;
+		agt_run_comm_accepted(a, c);
+		if (!c->attach) {
+			c->topo_turn = m->topo_turn;
+			c->pending_turn = m->pending_turn;
+		}
 	}
 	return true;
+}
+
+/* Answers what the commit answers. */
+static void committed(struct agt *a, struct agt_comm *c, const struct wm_commit *m)
+{
+	if (c->state != AGT_COMM_ACCEPTED)
+		return;
+	agt_attach_try(a, c);
+	if (c->wait == WL_COMM_CONNECT)
+		agt_comm_answer(a, c, WIRE_SUCCESS, "");
+	if (c->wait != WL_UPDATE_TOPOLOGY || !m->accept || c->topo_turn >= m->topo_turn)
+		return;
+	c->topo_turn = m->topo_turn;
+	agt_comm_answer(a, c, WIRE_SUCCESS, "");
 }
 
 void agt_round_commit(struct agt *a, struct agt_run *r, const struct wm_commit *m)
@@ -351,21 +383,21 @@ void agt_round_commit(struct agt *a, struct agt_run *r, const struct wm_commit *
 			return;
 		}
 		put_in_force(r);
-		if (!admit(a, r, m->accept)) {
+		if (!admit(a, r, m)) {
 			agt_run_violation(a, r, "COMMIT of rings without a peer that was accepted");
 			return;
 		}
 		r->check_links = true;
 	}
 	r->epoch = m->epoch;
+	r->committed = m->round;
+	if (m->topo_turn > r->topo_turn)
+		r->topo_turn = m->topo_turn;
+	if (m->pending_turn > r->pending_turn)
+		r->pending_turn = m->pending_turn;
 	agt_world_set(r, &m->world);
-	if (!m->accept)
-		return;
-	DL_FOREACH2 (r->comms, c, next_r) {
-		if (c->state == AGT_COMM_ACCEPTED &&
-			(c->wait == WL_COMM_CONNECT || c->wait == WL_UPDATE_TOPOLOGY))
-			agt_comm_answer(a, c, WIRE_SUCCESS, "");
-	}
+	DL_FOREACH2 (r->comms, c, next_r)
+		committed(a, c, m);
 }
 
 void agt_world_set(struct agt_run *r, const struct wm_world *w)
@@ -407,7 +439,7 @@ void agt_link_event(struct agt *a, const struct agt_event *ev)
 	struct agt_run *r = agt_run_find(a, ev->run);
 	struct agt_link *l;
 
-	if (!r || r->state != AGT_RUN_UP)
+	if (!r || !agt_run_lives(r))
 		return;
 	l = link_find(r, &ev->peer);
 	if (ev->type == AGT_EV_LINK_DOWN) {

@@ -257,6 +257,9 @@ void fx_commit(struct fx *f, uint32_t run, uint64_t round, bool accept, const st
 	m.u.commit.round = round;
 	m.u.commit.epoch = round;
 	m.u.commit.accept = accept;
+	f->topo_turn += accept;
+	f->epoch = round;
+	m.u.commit.topo_turn = f->topo_turn;
 	fill_world(&m.u.commit.world, own, v, n);
 	fx_from_master(f, run, &m);
 }

@@ -21,6 +21,7 @@ struct fx {
 	uint64_t now;
 	uint32_t req_id; /* of the last request */
 	uint64_t losses; /* that applications know of */
+	uint64_t topo_turn, epoch; /* of the last commit */
 };
 
 struct fx *fx_new(void);
@@ -92,6 +93,8 @@ Suite *run_suite(void);
 Suite *round_suite(void);
 Suite *op_suite(void);
 Suite *end_suite(void);
+Suite *resume_suite(void);
+Suite *attach_suite(void);
 Suite *random_suite(void);
 
 #endif

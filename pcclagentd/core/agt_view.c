@@ -50,6 +50,26 @@ static const char *awaited_by(const struct agt_comm *c)
 	return "all accepted peers to call pcclArePeersPending";
 }
 
+/* ns; 0: its process runs. */
+static uint64_t stopped_for(const struct agt_comm *c, uint64_t now_ns)
+{
+	return c->session->stopped_ns ? now_ns - c->session->stopped_ns : 0;
+}
+
+/* "pid 7", and its name and for how long it has been stopped if it is. */
+static const char *process_name(const struct agt_comm *c, uint64_t now_ns, char *buf, size_t size)
+{
+	const struct agt_session *s = c->session;
+	uint64_t stopped = stopped_for(c, now_ns);
+
+	if (stopped)
+		(void)snprintf(buf, size, "pid %u (%s), which has been stopped for %.1f s,", s->pid,
+			s->name, (double)stopped / 1e9);
+	else
+		(void)snprintf(buf, size, "pid %u", s->pid);
+	return buf;
+}
+
 void agt_each_comm(const struct agt *a, uint64_t now_ns,
 	void (*fn)(void *arg, const struct agt_comm_info *c), void *arg)
 {
@@ -67,15 +87,11 @@ void agt_each_comm(const struct agt *a, uint64_t now_ns,
 			.master = c->master,
 			.attrs = c->attrs,
 			.ops = c->n_ops,
+			.stopped_ns = stopped_for(c, now_ns),
 		};
 
 		memcpy(i.name, c->session->name, sizeof i.name);
-		if (c->session->stopped_ns) {
-			i.stopped_ns = now_ns - c->session->stopped_ns;
-			(void)snprintf(i.waiting, sizeof i.waiting,
-				"pid %u (%s) is stopped since %.1f s", i.pid, i.name,
-				(double)i.stopped_ns / 1e9);
-		} else if (c->wait)
+		if (c->wait)
 			(void)snprintf(i.waiting, sizeof i.waiting, "waiting for %s for %.1f s",
 				awaited_by(c), (double)(now_ns - c->wait_ns) / 1e9);
 		fn(arg, &i);
@@ -152,7 +168,7 @@ static void collecting_awaits(
 	const struct agt_op *o, uint32_t members, uint64_t now_ns, char *buf, size_t size)
 {
 	const struct agt_comm *c = missing_member(o);
-	char more[32] = "", stopped[64] = "";
+	char more[32] = "", name[WL_NAME_MAX + 80];
 
 	if (!c) {
 		(void)snprintf(buf, size, "waiting for the previous operation of this tag to end");
@@ -160,11 +176,8 @@ static void collecting_awaits(
 	}
 	if (members > o->n + 1)
 		(void)snprintf(more, sizeof more, " and %u more", members - o->n - 1);
-	if (c->session->stopped_ns)
-		(void)snprintf(stopped, sizeof stopped, ", which is stopped since %.1f s,",
-			(double)(now_ns - c->session->stopped_ns) / 1e9);
-	(void)snprintf(buf, size, "waiting for local pid %u (%s)%s%s to submit", c->session->pid,
-		c->session->name, stopped, more);
+	(void)snprintf(buf, size, "waiting for local %s%s to submit",
+		process_name(c, now_ns, name, sizeof name), more);
 }
 
 static void op_awaits(

@@ -582,7 +582,7 @@ END_TEST
 
 struct seen {
 	char comm[WM_TEXT_MAX], op[WM_TEXT_MAX], state[16];
-	uint64_t term;
+	uint64_t term, stopped;
 };
 
 static void see_comm(void *arg, const struct agt_comm_info *c)
@@ -591,6 +591,7 @@ static void see_comm(void *arg, const struct agt_comm_info *c)
 
 	if (c->waiting[0])
 		strcpy(s->comm, c->waiting);
+	s->stopped += c->stopped_ns;
 }
 
 static void see_op(void *arg, const struct agt_op_info *o)
@@ -622,7 +623,7 @@ START_TEST(every_wait_has_a_reason)
 {
 	fx_group(f, 2, 2, comms);
 	fx_submit(f, comms[0], 0, 5, 8);
-	ck_assert_str_eq(look().op, "waiting for local pid 1002 (trainer) to submit");
+	ck_assert_str_eq(look().op, "waiting for local pid 1002 to submit");
 	fx_submit(f, comms[1], 0, 5, 8);
 	ck_assert_str_eq(look().op, "waiting for the master to start it");
 	fx_request(f, 1, comms[0], WL_ARE_PENDING);
@@ -681,9 +682,9 @@ START_TEST(a_stopped_process_is_lost_in_the_end)
 	stopped(2, false);
 	stopped(2, true); /* from the beginning */
 	f->now += 1200 * MS;
-	ck_assert_str_eq(look().op,
-		"waiting for local pid 1002 (trainer), which is stopped since 1.2 s, to submit");
-	ck_assert_str_eq(look().comm, "pid 1002 (trainer) is stopped since 1.2 s");
+	ck_assert_str_eq(look().op, "waiting for local pid 1002 (trainer), which has been stopped "
+				    "for 1.2 s, to submit");
+	ck_assert_uint_eq(look().stopped, 1200 * (uint64_t)MS);
 	f->now -= 1200 * MS;
 	for (i = 0; i < 19; i++) {
 		struct wm_msg beat = {.type = WM_HEARTBEAT};

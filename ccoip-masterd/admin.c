@@ -133,6 +133,7 @@ static const struct column op_cols[] = {
 	{"sequence", WA_KIND_COUNT},
 	{"state", WA_KIND_TEXT},
 	{"age", WA_KIND_NS},
+	{"stalled", WA_KIND_NS},
 	{"bytes", WA_KIND_BYTES},
 	{"elements", WA_KIND_COUNT},
 	{"votes", WA_KIND_COUNT},
@@ -151,6 +152,7 @@ static void fill_op(void *arg, const struct ccm_op_info *o)
 	wa_set_number(t, col++, o->seq);
 	wa_set_text(t, col++, "%s", ccm_collective_name(o->state));
 	wa_set_number(t, col++, o->age_ns);
+	wa_set_number(t, col++, o->stalled_ns);
 	wa_set_number(t, col++, o->bytes);
 	wa_set_number(t, col++, o->params.count);
 	wa_set_number(t, col++, o->votes);

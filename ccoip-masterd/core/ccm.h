@@ -80,7 +80,7 @@ enum ccm_collective_state {
 
 struct ccm_config {
 	struct cc_id run, run_key; /* random bytes from the caller */
-	uint32_t heartbeat_ms;     /* default 1000 */
+	uint32_t heartbeat_ms;     /* default 500 */
 	uint32_t timeout_ms;       /* default 3000: the longest silence of an agent */
 	uint32_t round_timeout_ms; /* default 5000 */
 	uint32_t recovery_ms;      /* default 3000: for the agents of a run that is taken over */
@@ -188,6 +188,7 @@ void ccm_each_peer(const struct ccm *m, uint64_t now_ns,
 struct ccm_op_info {
 	uint32_t group;
 	uint64_t tag, seq, age_ns, bytes;
+	uint64_t stalled_ns; /* since the last vote, start or report */
 	enum ccm_collective_state state;
 	struct wm_op_params params;
 	uint32_t votes, world;

@@ -194,7 +194,7 @@ struct ccm_op {
 	struct ccm_group *group;
 	enum ccm_collective_state state; /* written by ccm_state.c only */
 	uint64_t seq;                    /* 0 until it starts */
-	uint64_t born_ns;
+	uint64_t born_ns, changed_ns; /* the first vote; the last vote, start or report */
 	struct wm_op_params params; /* of the first vote */
 	uint64_t losses;            /* of the group: the same in all votes */
 	bool conflict;              /* a vote differed: text says how */

@@ -413,8 +413,10 @@ void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 		if (!vote_counts(m, a, v, p->seat->group))
 			return;
 		o = op_get(m, p->seat->group, v);
-		if (o)
-			count_vote(o, p, &v->params);
+		if (!o)
+			return;
+		o->changed_ns = m->now;
+		count_vote(o, p, &v->params);
 	}
 	if (o && !m->oom)
 		op_evaluate(m, o);
@@ -477,6 +479,7 @@ void ccm_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_op_report
 		report_failed(m, a, o, r);
 		return;
 	}
+	o->changed_ns = m->now;
 	if (o->n_reported++ == 0)
 		ccm_op_set_state(m, o, CCM_VOTE_COMPLETE_COLLECTIVE_COMMS);
 	if (o->n_reported == o->n_voters)

@@ -385,7 +385,7 @@ static void run_ready(struct agt *a, struct agt_run *r, const struct wm_hello_ac
 {
 	struct agt_action *x = agt_emit(a, AGT_ACT_RUN_READY);
 
-	r->run_id = m->run;
+	r->run_id = r->want_run = m->run;
 	r->run_key = m->run_key;
 	r->term = m->term;
 	x->run = r->id;

@@ -44,6 +44,26 @@ static const char *awaited_by(const struct agt_comm *c)
 	return "all accepted peers to call pcclArePeersPending";
 }
 
+/* ns; 0: its process runs. */
+static uint64_t stopped_for(const struct agt_comm *c, uint64_t now_ns)
+{
+	return c->session->stopped_ns ? now_ns - c->session->stopped_ns : 0;
+}
+
+/* "pid 7", and its name and for how long it has been stopped if it is. */
+static const char *process_name(const struct agt_comm *c, uint64_t now_ns, char *buf, size_t size)
+{
+	const struct agt_session *s = c->session;
+	uint64_t stopped = stopped_for(c, now_ns);
+
+	if (stopped)
+		(void)snprintf(buf, size, "pid %u (%s), which has been stopped for %.1f s,", s->pid,
+			s->name, (double)stopped / 1e9);
+	else
+		(void)snprintf(buf, size, "pid %u", s->pid);
+	return buf;
+}
+
 void agt_each_comm(const struct agt *a, uint64_t now_ns,
 	void (*fn)(void *arg, const struct agt_comm_info *c), void *arg)
 {
@@ -61,6 +81,7 @@ void agt_each_comm(const struct agt *a, uint64_t now_ns,
 			.master = c->master,
 			.attrs = c->attrs,
 			.ops = c->n_ops,
+			.stopped_ns = stopped_for(c, now_ns),
 		};
 
 		memcpy(i.name, c->session->name, sizeof i.name);
@@ -118,30 +139,32 @@ static uint32_t local_members(const struct agt_op *o)
 	return n;
 }
 
-static void collecting_awaits(const struct agt_op *o, uint32_t members, char *buf, size_t size)
+static void collecting_awaits(
+	const struct agt_op *o, uint32_t members, uint64_t now_ns, char *buf, size_t size)
 {
 	const struct agt_comm *c;
-	char more[32] = "";
+	char more[32] = "", name[WL_NAME_MAX + 80];
 
 	DL_FOREACH2 (o->run->comms, c, next_r) {
 		if (!c->counted || c->group != o->key.group || agt_op_has(o, c))
 			continue;
 		if (members > o->n + 1)
 			(void)snprintf(more, sizeof more, " and %u more", members - o->n - 1);
-		(void)snprintf(
-			buf, size, "waiting for local pid %u%s to submit", c->session->pid, more);
+		(void)snprintf(buf, size, "waiting for local %s%s to submit",
+			process_name(c, now_ns, name, sizeof name), more);
 		return;
 	}
 	(void)snprintf(buf, size, "waiting for the previous operation of this tag to end");
 }
 
-static void op_awaits(const struct agt_op *o, uint32_t members, char *buf, size_t size)
+static void op_awaits(
+	const struct agt_op *o, uint32_t members, uint64_t now_ns, char *buf, size_t size)
 {
 	const char *what = "";
 
 	switch (o->state) {
 	case AGT_OP_COLLECTING:
-		collecting_awaits(o, members, buf, size);
+		collecting_awaits(o, members, now_ns, buf, size);
 		return;
 	case AGT_OP_VOTING:
 		what = "waiting for the master to start it";
@@ -180,7 +203,7 @@ void agt_each_op(const struct agt *a, uint64_t now_ns,
 				.members = local_members(o),
 			};
 
-			op_awaits(o, i.members, i.awaited, sizeof i.awaited);
+			op_awaits(o, i.members, now_ns, i.awaited, sizeof i.awaited);
 			fn(arg, &i);
 		}
 	}

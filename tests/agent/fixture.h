@@ -93,6 +93,8 @@ Suite *run_suite(void);
 Suite *round_suite(void);
 Suite *op_suite(void);
 Suite *end_suite(void);
+Suite *resume_suite(void);
+Suite *attach_suite(void);
 Suite *random_suite(void);
 
 #endif

@@ -12,6 +12,7 @@ tests_agentio_agentio_SOURCES = \
 	tests/agentio/options.c \
 	tests/agentio/process.c \
 	tests/agentio/queue.c \
+	tests/agentio/redial.c \
 	tests/agentio/region.c \
 	tests/agentio/session.c
 tests_agentio_agentio_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)

@@ -11,5 +11,6 @@ Suite *hello_suite(void);
 Suite *link_suite(void);
 Suite *options_suite(void);
 Suite *process_suite(void);
+Suite *redial_suite(void);
 
 #endif

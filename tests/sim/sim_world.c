@@ -220,7 +220,9 @@ static void run(struct sim *s)
 		if (!ended && s->now > s->progress + patience)
 			sim_fail(s, "no call has returned for %.0f s", (double)patience / 1e9);
 	}
-	if (!s->failure[0] && !s->excuse)
+	if (s->excuse)
+		sim_trace(s, "the rest does not count: %s", s->excuse);
+	else if (!s->failure[0])
 		sim_check_quiet(s);
 }
 

@@ -390,22 +390,36 @@ static void check_single(struct sim *s, const struct sim_xfer *t, const struct s
 				x->seq, t->seq, v->key.group, v->key.turn, v->key.step, v->key.tag);
 }
 
-/* Have the master and all agents that knew of its success died, before anybody could ask? */
-static bool forgotten(const struct sim *s, const struct sim_xfer *t)
+/* Does p still take part in the run as the one that it was? */
+static bool stays(const struct sim *s, const struct sim_voice *v)
 {
+	const struct sim_peer *p = &s->peers[v->peer];
+
+	return p->phase < PEER_DESTROYING && p->state == SHM_COMM_CONNECTED &&
+	       cc_id_eq(&p->id, &v->id);
+}
+
+/* Some have heard of success, others not. It matters when one of them has to go on with the others;
+ * and where the master has died, and all agents that knew of it, nobody can know any more. */
+static bool matters(struct sim *s, const struct sim_xfer *t)
+{
+	bool told = false, known = s->class != CLASS_ALL || s->n_masters == t->masters;
 	uint32_t i, j;
 
-	if (s->n_masters == t->masters || s->class != CLASS_ALL)
-		return false;
 	for (i = 0; i < t->n_parts; i++) {
 		const struct sim_part *p = &t->parts[i];
 		bool alive = s->hosts[p->host].alive && s->hosts[p->host].life == p->life;
 
-		for (j = 0; j < p->n; j++)
-			if (p->voices[j].heard == VOICE_SUCCESS && alive)
-				return false;
+		for (j = 0; j < p->n; j++) {
+			bool stayed = p->voices[j].heard == VOICE_SUCCESS && stays(s, &p->voices[j]);
+
+			told |= stayed;
+			known |= stayed && alive;
+		}
 	}
-	return true;
+	if (told && !known)
+		s->excuse = "all who knew of an end have died";
+	return told && known;
 }
 
 void sim_xfer_heard(struct sim *s, struct sim_peer *p, struct sim_op *o, bool connected)
@@ -429,12 +443,7 @@ void sim_xfer_heard(struct sim *s, struct sim_peer *p, struct sim_op *o, bool co
 		o->voice->heard = VOICE_FAILURE;
 		t->failures += connected;
 	}
-	if (t->successes && t->failures && forgotten(s, t)) {
-		s->excuse = "all who knew of an end have died";
-		sim_trace(s, "%s", s->excuse);
-		return;
-	}
-	if (t->successes && t->failures)
+	if (t->successes && t->failures && matters(s, t))
 		sim_fail(s, "seq %" PRIu64 ": success for some, failure for others (now p%u: %s)",
 			t->seq, p->no, sim_text_code(o->code));
 	o->xfer = NULL;

@@ -758,6 +758,7 @@ Suite *resume_suite(void)
 	tcase_add_test(t, other_segments_spoil_what_has_not_started);
 	tcase_add_test(t, a_newcomer_shows_the_way);
 	tcase_add_test(t, masters_move);
+	tcase_add_test(t, masters_move_back);
 	tcase_add_test(t, a_connect_looks_where_the_master_has_moved);
 	tcase_add_test(t, every_wait_has_a_reason);
 	tcase_add_test(t, a_stale_master_gets_nobody_else);

@@ -364,6 +364,28 @@ void sim_xfer_completed(struct sim *s, struct sim_host *h, struct sim_peer *p, s
 			o->code ? "still writes to its buffers" : "is not final here");
 }
 
+/* Does p still take part in the run as the one that it was? */
+static bool stays(const struct sim *s, const struct sim_voice *v)
+{
+	const struct sim_peer *p = &s->peers[v->peer];
+
+	return p->phase < PEER_DESTROYING && p->state == SHM_COMM_CONNECTED &&
+	       cc_id_eq(&p->id, &v->id);
+}
+
+/* Did somebody who still takes part hear of success? */
+static bool success_stays(const struct sim *s, const struct sim_xfer *t)
+{
+	uint32_t i, j;
+
+	for (i = 0; i < t->n_parts; i++)
+		for (j = 0; j < t->parts[i].n; j++)
+			if (t->parts[i].voices[j].heard == VOICE_SUCCESS &&
+				stays(s, &t->parts[i].voices[j]))
+				return true;
+	return false;
+}
+
 static bool takes_part(const struct sim_xfer *t, const struct cc_id *peer)
 {
 	uint32_t i, j;
@@ -383,20 +405,11 @@ static void check_single(struct sim *s, const struct sim_xfer *t, const struct s
 
 	for (x = s->xfers; x; x = x->next)
 		if (x != t && x->successes && key_eq(&x->parts[0].voices[0].key, &v->key) &&
-			takes_part(x, &v->id))
+			takes_part(x, &v->id) && success_stays(s, x))
 			sim_fail(s,
 				"two results for one operation: seq %" PRIu64 " and %" PRIu64
 				" (group %u turn %" PRIu64 " step %u tag %u)",
 				x->seq, t->seq, v->key.group, v->key.turn, v->key.step, v->key.tag);
-}
-
-/* Does p still take part in the run as the one that it was? */
-static bool stays(const struct sim *s, const struct sim_voice *v)
-{
-	const struct sim_peer *p = &s->peers[v->peer];
-
-	return p->phase < PEER_DESTROYING && p->state == SHM_COMM_CONNECTED &&
-	       cc_id_eq(&p->id, &v->id);
 }
 
 /* Some have heard of success, others not. It matters when one of them has to go on with the others;

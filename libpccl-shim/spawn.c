@@ -242,6 +242,19 @@ out:
 	return r;
 }
 
+pcclResult_t pccl_agent_reconnect(int *ret_fd, char *path)
+{
+	const char *named = secure_getenv("PCCL_AGENT_SOCKET");
+	pcclResult_t r;
+
+	if (strcmp(path, SYSTEM_SOCKET) != 0 && !(named && *named))
+		return connect_private(ret_fd, path);
+	r = try_connect(path, ret_fd);
+	if (r == pcclSuccess && *ret_fd < 0)
+		return pccl_fail(pcclAgentUnavailable, "no agent listens at %s", path);
+	return r;
+}
+
 pcclResult_t pccl_agent_connect(int *ret_fd, char *path)
 {
 	const char *named = secure_getenv("PCCL_AGENT_SOCKET");

@@ -20,4 +20,10 @@
  */
 pcclResult_t pccl_agent_connect(int *ret_fd, char *path);
 
+/*
+ * Connects again to where an agent was. The system's, or one that was named, is brought back by
+ * whoever looks after it, and nothing takes its place; a private one is started, if need be.
+ */
+pcclResult_t pccl_agent_reconnect(int *ret_fd, char *path);
+
 #endif

@@ -157,6 +157,7 @@ pcclResult_t pcclConnect(pcclComm_t *c)
 		r = pccl_comm_begin(c, "pcclConnect", pcclInvalidUsage);
 	if (r != pcclSuccess)
 		return r;
+	pccl_grace_read();
 	r = connect_comm(c);
 	pccl_comm_end(c);
 	return r == pcclSuccess ? pccl_ok() : r;

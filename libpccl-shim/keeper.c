@@ -23,6 +23,8 @@ static bool started;                 /* the keeper's thread */
 static bool resuming;                /* the keeper is about to make it */
 static pcclComm_t *comms;            /* those under the keeper; all on `current`, unless resuming */
 
+static _Atomic uint32_t grace_ms = PCCL_GRACE_MS;
+
 /* The keeper's own: what it has spent on waiting for agents since one was any good. */
 static uint64_t spent_ns;
 static uint32_t pause_ms;
@@ -44,17 +46,24 @@ void pccl_keeper_after_fork(void)
 	pause_ms = 0;
 }
 
-uint32_t pccl_grace_ms(void)
+void pccl_grace_read(void)
 {
 	const char *text = secure_getenv("PCCL_AGENT_GRACE_MS");
-	unsigned long ms;
+	unsigned long ms = PCCL_GRACE_MS;
 	char *end;
 
-	if (!text || !*text)
-		return PCCL_GRACE_MS;
-	errno = 0;
-	ms = strtoul(text, &end, 10);
-	return *end || errno || text[0] == '-' || ms > INT32_MAX ? PCCL_GRACE_MS : (uint32_t)ms;
+	if (text && *text) {
+		errno = 0;
+		ms = strtoul(text, &end, 10);
+		if (*end || errno || text[0] == '-' || ms > INT32_MAX)
+			ms = PCCL_GRACE_MS;
+	}
+	atomic_store(&grace_ms, (uint32_t)ms);
+}
+
+uint32_t pccl_grace_ms(void)
+{
+	return atomic_load(&grace_ms);
 }
 
 /* How long an agent may be silent: an agent that is there is waited for in any case. */
@@ -80,6 +89,7 @@ pcclResult_t pccl_session_get(struct pccl_session **ret)
 {
 	pcclResult_t r = pcclSuccess;
 
+	pccl_grace_read();
 	pthread_mutex_lock(&lock);
 	while (!current || !pccl_session_check(current)) {
 		struct pccl_session *old, *s = NULL;
@@ -175,7 +185,7 @@ static pcclResult_t reconnect(struct pccl_session *old, struct pccl_session **re
 	for (;;) {
 		/* One that dies again and again costs time even if it is there at once. */
 		nap(pause_ms);
-		r = pccl_session_open(pccl_session_path(old), silence_ms(), ret);
+		r = pccl_session_open(old, silence_ms(), ret);
 		pause_ms = pause_ms == 0                  ? FIRST_PAUSE_MS
 			   : 2 * pause_ms < LAST_PAUSE_MS ? 2 * pause_ms
 							  : LAST_PAUSE_MS;

@@ -7,6 +7,7 @@
 
 #include "libpccl-shim/keeper.h"
 #include "libpccl-shim/region.h"
+#include "libpccl-shim/spawn.h"
 
 enum { NOT_READY = 0, READY = 1, FORKED = 2 };
 
@@ -42,6 +43,7 @@ static void after_fork_in_child(void)
 	if (atomic_load(&state) == READY)
 		atomic_store(&state, FORKED);
 	pccl_keeper_after_fork();
+	pccl_agent_after_fork();
 	pccl_region_after_fork();
 }
 

@@ -23,6 +23,7 @@ struct pccl_session {
 	_Atomic uint32_t refs;
 	struct pccl_fork_fd sock;
 	char path[PCCL_SOCKET_PATH_MAX];
+	bool private; /* agent of this user */
 
 	pthread_mutex_t lock; /* of all below */
 	bool reading;         /* some thread is the leader */
@@ -50,11 +51,6 @@ void pccl_session_unref(struct pccl_session *s)
 	pccl_fork_close(&s->sock);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
-}
-
-const char *pccl_session_path(const struct pccl_session *s)
-{
-	return s->path;
 }
 
 int pccl_session_fd(const struct pccl_session *s)
@@ -560,8 +556,8 @@ static pcclResult_t hello(struct pccl_session *s, uint32_t grace_ms)
 
 /* *again: the agent went away between our connecting and its answer, as a private one does that has
  * been idle for long enough: there may be another one at once. */
-static pcclResult_t try_session(
-	const char *again_at, uint32_t grace_ms, struct pccl_session **ret, bool *again)
+static pcclResult_t try_session(const struct pccl_session *before, uint32_t grace_ms,
+	struct pccl_session **ret, bool *again)
 {
 	struct pccl_session *s = calloc(1, sizeof *s);
 	pcclResult_t r;
@@ -570,11 +566,12 @@ static pcclResult_t try_session(
 	*again = false;
 	if (!s)
 		return pccl_fail(pcclOutOfMemory, "no memory for a session");
-	if (again_at) {
-		snprintf(s->path, sizeof s->path, "%s", again_at);
-		r = pccl_agent_reconnect(&fd, s->path);
+	if (before) {
+		memcpy(s->path, before->path, sizeof s->path);
+		s->private = before->private;
+		r = pccl_agent_reconnect(&fd, s->path, s->private);
 	} else {
-		r = pccl_agent_connect(&fd, s->path);
+		r = pccl_agent_connect(&fd, s->path, &s->private);
 	}
 	if (r != pcclSuccess) {
 		free(s);
@@ -595,12 +592,13 @@ static pcclResult_t try_session(
 	return pcclSuccess;
 }
 
-pcclResult_t pccl_session_open(const char *again_at, uint32_t grace_ms, struct pccl_session **ret)
+pcclResult_t pccl_session_open(
+	const struct pccl_session *before, uint32_t grace_ms, struct pccl_session **ret)
 {
 	bool again;
-	pcclResult_t r = try_session(again_at, grace_ms, ret, &again);
+	pcclResult_t r = try_session(before, grace_ms, ret, &again);
 
-	return r == pcclAgentUnavailable && again && !again_at
-		       ? try_session(again_at, grace_ms, ret, &again)
+	return r == pcclAgentUnavailable && again && !before
+		       ? try_session(before, grace_ms, ret, &again)
 		       : r;
 }

@@ -20,14 +20,14 @@
 struct pccl_session;
 
 /*
- * Connects and says hello. again_at NULL: wherever an agent is found, or started; otherwise at this
- * socket, where one was. grace_ms: how long the agent may leave a request unanswered that needs
- * nobody else; then it is taken to be stopped, and the session ends.
+ * Connects and says hello. before NULL: wherever an agent is found, or started; otherwise where
+ * that session's was. grace_ms: how long the agent may leave a request unanswered that needs nobody
+ * else; then it is taken to be stopped, and the session ends.
  */
-pcclResult_t pccl_session_open(const char *again_at, uint32_t grace_ms, struct pccl_session **ret);
+pcclResult_t pccl_session_open(
+	const struct pccl_session *before, uint32_t grace_ms, struct pccl_session **ret);
 struct pccl_session *pccl_session_ref(struct pccl_session *s);
-void pccl_session_unref(struct pccl_session *s); /* NULL is fine */
-const char *pccl_session_path(const struct pccl_session *s);
+void pccl_session_unref(struct pccl_session *s);   /* NULL is fine */
 int pccl_session_fd(const struct pccl_session *s); /* to wait for its end */
 
 /*

@@ -16,8 +16,8 @@
 #include "common/cc_sys.h"
 
 #define CONNS   16
-#define COMMS   64
-#define REGIONS 1024
+#define COMMS   512
+#define REGIONS 4096
 #define QUEUED  256
 #define HELD    16
 #define TYPES   (WL_REGION_ADOPT + 1)
@@ -38,6 +38,7 @@ struct region {
 };
 
 struct comm {
+	int conn; /* -1: it has ended */
 	uint8_t *queue;
 	int queue_fd, submit_bell, data_bell;
 	uint32_t head;
@@ -118,10 +119,39 @@ static void reply(struct fake *f, int conn, const struct wl_reply *r, const int 
 	send_packet(f->conns[conn], buf, (size_t)len, fds, n);
 }
 
+/* Of the comm with this queue. */
+static bool is_orphan(const struct fake *f, const struct fake_op *op)
+{
+	for (uint32_t i = 0; i < f->n_comms; i++)
+		if ((uint8_t *)op->slot >= f->comms[i].queue &&
+			(uint8_t *)op->slot < f->comms[i].queue + SHM_SIZE)
+			return f->comms[i].conn < 0;
+	return true;
+}
+
+/* Nobody waits any more for what came over this connection. */
+static void forget(struct fake *f, int conn)
+{
+	unsigned n = 0, queued = f->taken;
+
+	for (uint32_t i = 0; i < f->n_comms; i++)
+		if (f->comms[i].conn == conn)
+			f->comms[i].conn = -1;
+	for (unsigned i = 0; i < f->n_held; i++)
+		if (f->held[i].conn != conn)
+			f->held[n++] = f->held[i];
+	f->n_held = n;
+	for (unsigned i = f->taken; i != f->queued; i++)
+		if (!is_orphan(f, &f->queue[i % QUEUED]))
+			f->queue[queued++ % QUEUED] = f->queue[i % QUEUED];
+	f->queued = queued;
+}
+
 static void close_conn(struct fake *f, int conn)
 {
 	if (f->conns[conn] < 0)
 		return;
+	forget(f, conn);
 	/* The thread may be polling it, which would keep it open for a moment. */
 	shutdown(f->conns[conn], SHUT_RDWR);
 	close(f->conns[conn]);
@@ -165,7 +195,7 @@ static void drop_region(struct region *r)
 	r->map = NULL;
 }
 
-static uint32_t make_comm(struct fake *f, int *fds, bool bad)
+static uint32_t make_comm(struct fake *f, int conn, int *fds, bool bad)
 {
 	struct comm *c = &f->comms[f->n_comms];
 	struct shm_header *h;
@@ -174,6 +204,7 @@ static uint32_t make_comm(struct fake *f, int *fds, bool bad)
 	MUST(f->n_comms < COMMS);
 	MUST(cc_shm_create("queue", SHM_SIZE, &c->queue_fd, &map) == 0);
 	c->queue = map;
+	c->conn = conn;
 	c->submit_bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	c->data_bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	MUST(c->submit_bell >= 0 && c->data_bell >= 0);
@@ -232,7 +263,7 @@ static void answer(struct fake *f, int conn, const struct wl_request *q, enum fa
 		r.version = WL_VERSION_MAX;
 		break;
 	case WL_COMM_CREATE:
-		r.comm = make_comm(f, fds, action == FAKE_BAD_QUEUE);
+		r.comm = make_comm(f, conn, fds, action == FAKE_BAD_QUEUE);
 		n_fds = 3;
 		break;
 	case WL_COMM_CONNECT:
@@ -243,7 +274,7 @@ static void answer(struct fake *f, int conn, const struct wl_request *q, enum fa
 		r.pending_turn = f->pending_turn;
 		break;
 	case WL_COMM_ATTACH:
-		r.comm = make_comm(f, fds, action == FAKE_BAD_QUEUE);
+		r.comm = make_comm(f, conn, fds, action == FAKE_BAD_QUEUE);
 		n_fds = 3;
 		write_attrs(attr_of(&f->comms[r.comm]), SHM_COMM_CONNECTED, 2, 1, 0, NULL);
 		r.run = q->run;
@@ -394,6 +425,8 @@ static void collect(struct fake *f, struct comm *c)
 	uint64_t rung;
 
 	(void)!read(c->submit_bell, &rung, sizeof rung);
+	if (c->conn < 0)
+		return;
 	for (; c->head != tail; c->head++) {
 		struct fake_op *op = &f->queue[f->queued++ % QUEUED];
 		const struct region *r;
@@ -434,7 +467,9 @@ static void *run(void *arg)
 		for (unsigned i = 0; i < CONNS; i++)
 			p[n++] = (struct pollfd){.fd = f->conns[i], .events = POLLIN};
 		for (unsigned i = 0; i < comms; i++)
-			p[n++] = (struct pollfd){.fd = f->comms[i].submit_bell, .events = POLLIN};
+			p[n++] = (struct pollfd){
+				.fd = f->comms[i].conn < 0 ? -1 : f->comms[i].submit_bell,
+				.events = POLLIN};
 		if (f->stalled)
 			n = 1;
 		pthread_mutex_unlock(&f->lock);
@@ -442,7 +477,7 @@ static void *run(void *arg)
 		pthread_mutex_lock(&f->lock);
 		if (p[0].revents)
 			(void)!read(f->wake, &woken, sizeof woken);
-		if (n == 1)
+		if (f->stalled || n == 1)
 			continue;
 		if (p[1].revents)
 			accept_one(f);

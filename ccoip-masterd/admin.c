@@ -43,6 +43,7 @@ static const struct column status_cols[] = {
 	{"ops_done", WA_KIND_COUNT},
 	{"ops_aborted", WA_KIND_COUNT},
 	{"joins", WA_KIND_COUNT},
+	{"leaves", WA_KIND_COUNT},
 	{"losses", WA_KIND_COUNT},
 	{"kicks", WA_KIND_COUNT},
 	{"refused", WA_KIND_COUNT},
@@ -77,6 +78,7 @@ static void fill_status(const struct masterd *m, uint64_t now, struct wa_reply *
 	wa_set_number(t, col++, s.ops_done);
 	wa_set_number(t, col++, s.ops_aborted);
 	wa_set_number(t, col++, s.joins);
+	wa_set_number(t, col++, s.leaves);
 	wa_set_number(t, col++, s.losses);
 	wa_set_number(t, col++, s.kicks);
 	wa_set_number(t, col++, io.refused);
@@ -131,6 +133,7 @@ static const struct column op_cols[] = {
 	{"sequence", WA_KIND_COUNT},
 	{"state", WA_KIND_TEXT},
 	{"age", WA_KIND_NS},
+	{"stalled", WA_KIND_NS},
 	{"bytes", WA_KIND_BYTES},
 	{"elements", WA_KIND_COUNT},
 	{"votes", WA_KIND_COUNT},
@@ -149,6 +152,7 @@ static void fill_op(void *arg, const struct ccm_op_info *o)
 	wa_set_number(t, col++, o->seq);
 	wa_set_text(t, col++, "%s", ccm_collective_name(o->state));
 	wa_set_number(t, col++, o->age_ns);
+	wa_set_number(t, col++, o->stalled_ns);
 	wa_set_number(t, col++, o->bytes);
 	wa_set_number(t, col++, o->params.count);
 	wa_set_number(t, col++, o->votes);

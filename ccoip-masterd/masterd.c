@@ -18,7 +18,7 @@
 #include "proto/wire_codes.h"
 #include "proto/wire_frame.h"
 
-#define TICK_MS          500u
+#define TICK_MS          100u
 #define MAX_FRAME        ((size_t)WIRE_FRAME_HDR + WIRE_FRAME_MAX)
 #define MAX_HELLO        ((size_t)16 << 10) /* bytes that a stranger can make us keep */
 #define COMPLAINTS_PER_S 10u

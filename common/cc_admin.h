@@ -16,6 +16,8 @@ struct cc_admin;
  * AF_UNIX stream socket, owned from now on. */
 struct cc_admin *cc_admin_new(struct cc_loop *l, int fd, const char *daemon,
 	void (*fn)(void *arg, const struct wa_request *q, struct wa_reply *reply), void *arg);
+/* During fn: the user whose request it answers. */
+uint32_t cc_admin_caller(const struct cc_admin *a);
 void cc_admin_free(struct cc_admin *a);
 
 #endif

@@ -109,6 +109,7 @@ int cc_shm_read_only(int fd)
 
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	ro = open(path, O_RDONLY | O_CLOEXEC);
+	/* cppcheck-suppress resourceLeak; the caller owns it */
 	return ro < 0 ? CC_ERR_IO : ro;
 }
 

@@ -25,3 +25,8 @@ common_libcommon_la_SOURCES = \
 	common/cc_conn.c \
 	common/cc_loop.c common/cc_loop.h common/cc_loop_internal.h
 common_libcommon_la_LIBADD = common/libcommon-pure.la common/libcommon-sys.la $(LIBEVENT_LIBS)
+
+# What only the daemons' main.c needs, and with it libsystemd.
+noinst_LTLIBRARIES += common/libcommon-service.la
+common_libcommon_service_la_SOURCES = common/cc_service.c common/cc_service.h
+common_libcommon_service_la_LIBADD = $(SYSTEMD_LIBS)

@@ -13,9 +13,9 @@
 
 #include "pcclagentd/io.h"
 
-#define CANDIDATES   (WM_ADDRS_MAX + 1)
-#define AT_ONCE      16u /* streams being opened at a time */
-#define STAGGER_NS   MS(200)
+#define CANDIDATES (WM_ADDRS_MAX + 1)
+#define AT_ONCE    16u /* streams being opened at a time */
+#define STAGGER_NS MS(200)
 /*
  * A host that nobody can reach must be out of the rings within BOUND_MS. The master sees it when
  * the link to it has failed in ORDERS orders of the ring: each makes another host its neighbour,
@@ -58,6 +58,7 @@ struct out_link {
 	struct wm_endpoint to;
 	uint32_t n_streams;
 	bool up;
+	struct link_health health;
 	uint64_t deadline, next_try;
 	uint32_t n_tries, started;
 	struct dial tries[CANDIDATES]; /* stream 0 to each candidate */
@@ -486,6 +487,20 @@ uint32_t out_link_number(const struct run *r, const struct cc_id *peer)
 	const struct out_link *l = find(r, peer);
 
 	return l && l->up ? l->num : 0;
+}
+
+bool out_link_view(
+	const struct run *r, const struct cc_id *peer, uint32_t num, struct out_link_view *ret)
+{
+	struct out_link *l;
+
+	DL_FOREACH (r->out_links, l) {
+		if (l->up && (peer ? cc_id_eq(&l->to.agent, peer) : l->num == num))
+			break;
+	}
+	if (l)
+		*ret = (struct out_link_view){l->num, l->to.name, &l->health};
+	return l != NULL;
 }
 
 bool out_link_broken(struct run *r, uint32_t num, const char *text)

@@ -110,7 +110,7 @@ static uint32_t make(struct agentd *d, uint32_t uid, uint64_t size, uint64_t byt
 		      : cc_shm_adopt(*fd, (size_t)size, &map);
 	if (err < 0) {
 		code = err == CC_ERR_PERM || err == CC_ERR_INVAL ? WIRE_INVALID_ARGUMENT
-								  : WIRE_OUT_OF_MEMORY;
+								 : WIRE_OUT_OF_MEMORY;
 		if (code == WIRE_INVALID_ARGUMENT)
 			snprintf(text, WL_TEXT_MAX,
 				"the descriptor is no writable, sealed memfd of %" PRIu64 " bytes",

@@ -172,8 +172,14 @@ void xfer_start(struct run *r, const struct agt_xfer *t)
 
 	if (!x)
 		agentd_out_of_memory("transfers");
-	x->seq = t->seq;
-	x->run = r;
+	*x = (struct xfer){.seq = t->seq,
+		.tag = t->tag,
+		.group = t->group,
+		.hosts = t->hosts,
+		.next = t->next,
+		.prev = t->prev,
+		.moved_ns = cc_now_ns(),
+		.run = r};
 	HASH_ADD(hh, r->xfers, seq, sizeof x->seq, x);
 	code = start(x, t, text);
 	if (code == WIRE_SUCCESS)
@@ -193,6 +199,8 @@ void xfer_cancel(struct run *r, uint64_t seq)
 	struct agt_event ev = {.type = AGT_EV_XFER_CANCELLED, .run = r->id, .seq = seq};
 	struct xfer *x = find(r, seq);
 
+	if (x)
+		x->over = true;
 	if (x && x->started && !x->finished)
 		eng_cancel(r->eng, seq);
 	else
@@ -238,8 +246,11 @@ void xfer_event(struct run *r, const struct eng_event *e)
 
 	if (!x)
 		return;
+	x->over = true;
 	if (e->type == ENG_XFER_CANCELLED)
 		x->finished = true;
+	else
+		progress_moved(x, cc_now_ns());
 	agentd_feed(r->d, &ev);
 }
 

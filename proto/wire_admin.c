@@ -187,6 +187,7 @@ static int put_reply(struct wire_arena *a, const struct wa_reply *r, Admin__Repl
 	p->daemon = wire_put_text(a, r->daemon, sizeof r->daemon);
 	p->software = wire_put_text(a, r->software, sizeof r->software);
 	p->error = wire_put_text(a, r->error, sizeof r->error);
+	p->denied = r->denied;
 	p->tables = wire_arena_take_pointers(a, r->n_tables);
 	if (v == NULL || p->tables == NULL)
 		return a->err;

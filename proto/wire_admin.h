@@ -65,6 +65,7 @@ struct wa_reply {
 	char daemon[32];                   /* "pcclagentd" or "ccoip-masterd" */
 	char software[32];                 /* its version */
 	char error[WA_TEXT_MAX];           /* "" or why there is no answer */
+	bool denied;                       /* error is about who asks */
 	uint32_t n_tables;
 	struct wa_table *tables; /* owned */
 	int err;                 /* what went wrong while it was built */

@@ -148,6 +148,7 @@ static int get_reply(const Admin__Reply *p, struct wa_reply *r, const char **why
 			"reply.error: must be at most 511 bytes");
 	if (rc != 0)
 		return rc;
+	r->denied = p->denied;
 	if (p->version == 0)
 		return 0;
 	if (!known_version(p->version, p->version)) {

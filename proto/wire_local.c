@@ -12,8 +12,8 @@
 
 #define ID_LIMIT "must be 16 bytes, not all zero"
 
-_Static_assert(
-	WL_NAME_MAX == 64 && WL_TEXT_MAX == 512 && WL_SEQS_MAX == 64, "limits named in texts");
+_Static_assert(WL_NAME_MAX == 64 && WL_TEXT_MAX == 512, "limits named in texts");
+_Static_assert(WL_SEQS_MAX == 64u, "a bit of wl_reply.done for each");
 
 struct request_parts {
 	Local__Hello hello;

@@ -25,8 +25,8 @@
 #define WM_POOL_MAX     64 /* streams of one link */
 #define WM_HOSTS_MAX    65536
 #define WM_OUTCOMES_MAX 64 /* ended operations remembered per group, and asked for at once */
-/* of one wm_resume */
-#define WM_RESUME_OUTCOMES_MAX (WM_OUTCOMES_MAX * WM_RINGS_MAX)
+/* of one wm_resume: WM_OUTCOMES_MAX of each group */
+#define WM_RESUME_OUTCOMES_MAX 65536
 
 enum wm_type {
 	/* agent to master */
@@ -79,7 +79,7 @@ struct wm_hello_ack {
 	struct cc_id run;      /* random, for the life of the run */
 	struct cc_id run_key;  /* secret of the run: agents present it to each other */
 	uint32_t heartbeat_ms; /* send a heartbeat this often */
-	uint32_t timeout_ms;   /* silence for this long is death */
+	uint32_t timeout_ms;   /* silence for this long is death, see common/cc_detect.h for less */
 	uint32_t segment_max;  /* bytes, for cc_plan_init */
 	uint64_t term; /* >= 1; grows with every master of the run: the lower one is stale */
 	bool resume;   /* run is the one of the hello: say what you know of it, end with RESUME */

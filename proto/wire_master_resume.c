@@ -8,6 +8,8 @@
 #include "proto/wire_master_internal.h"
 #include "proto/wire_pb.h"
 
+_Static_assert(WM_RESUME_OUTCOMES_MAX == WM_OUTCOMES_MAX * WM_RINGS_MAX, "as the header says");
+
 void *wire_new_array(size_t n, size_t size, int *err, const char **why)
 {
 	void *v = calloc(n > 0 ? n : 1, size);
@@ -106,7 +108,8 @@ int wire_get_resume(const Ccoip__Resume *p, struct wm_resume *m, const char **wh
 	if (rc != 0)
 		return rc;
 	if (n > WM_RESUME_OUTCOMES_MAX)
-		return wire_bad(why, "resume.outcomes: must be at most 65536");
+		return wire_bad(
+			why, "resume.outcomes: must be at most " WIRE_STR(WM_RESUME_OUTCOMES_MAX));
 	m->outcomes = wire_new_array(n, sizeof *m->outcomes, &rc, why);
 	if (m->outcomes == NULL)
 		return rc;

@@ -29,9 +29,10 @@ struct ccm *ccm_new(const struct ccm_config *cfg)
 	if (!m)
 		return NULL;
 	m->cfg = *cfg;
-	m->cfg.heartbeat_ms = or_default(cfg->heartbeat_ms, 1000);
+	m->cfg.heartbeat_ms = or_default(cfg->heartbeat_ms, 500);
 	m->cfg.timeout_ms = or_default(cfg->timeout_ms, 3000);
 	m->cfg.round_timeout_ms = or_default(cfg->round_timeout_ms, 5000);
+	m->cfg.recovery_ms = or_default(cfg->recovery_ms, 3000);
 	m->cfg.agent_grace_ms = or_default(cfg->agent_grace_ms, 5000);
 	m->cfg.max_peers = or_default(cfg->max_peers, 65536);
 	m->cfg.log_level = or_default(cfg->log_level, CCM_LOG_INFO);
@@ -47,16 +48,19 @@ static void free_agents(struct ccm *m)
 	HASH_CLEAR(hh, m->agents);
 	for (; a; a = next) {
 		next = a->hh.next;
+		ccm_told_free(a);
 		free(a->failures);
 		free(a);
 	}
 	for (a = m->absent; a; a = next) {
 		next = a->next_ab;
+		ccm_told_free(a);
 		free(a->failures);
 		free(a);
 	}
 	for (a = m->dead; a; a = next) { /* not buried by a step that ran out of memory */
 		next = a->next_dead;
+		ccm_told_free(a);
 		free(a->failures);
 		free(a);
 	}
@@ -117,6 +121,7 @@ void ccm_free(struct ccm *m)
 	}
 	free_agents(m);
 	wire_master_clear(&m->scratch.msg);
+	free(m->ended);
 	free(m);
 }
 
@@ -133,10 +138,10 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 		ccm_member_leave(m, a, &msg->u.leave);
 		break;
 	case WM_TOPO_VOTE:
-		ccm_vote_topology(m, a, &msg->u.peer.peer);
+		ccm_vote_topology(m, a, &msg->u.peer);
 		break;
 	case WM_PENDING_VOTE:
-		ccm_vote_pending(m, a, &msg->u.peer.peer);
+		ccm_vote_pending(m, a, &msg->u.peer);
 		break;
 	case WM_OP_VOTE:
 		ccm_op_vote(m, a, &msg->u.op_vote);
@@ -150,7 +155,7 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 	case WM_HEARTBEAT:
 		break;
 	case WM_RESUME:
-		a->resuming = false;
+		ccm_resuming_set(m, a, false);
 		break;
 	case WM_OP_QUERY:
 		ccm_op_query(m, a, &msg->u.op_query);
@@ -170,6 +175,12 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 static void message(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg)
 {
 	cc_detect_heard(&a->life, m->now);
+	if (m->recovering && a->greeted) {
+		m->look |= msg->type == WM_JOIN || msg->type == WM_LEAVE ||
+			   msg->type == WM_RESUME || msg->type == WM_REFUSE;
+		if (ccm_resume_msg(m, a, msg))
+			return;
+	}
 	if (a->greeted || msg->type == WM_HELLO || msg->type == WM_REFUSE)
 		dispatch(m, a, msg);
 	else
@@ -179,6 +190,10 @@ static void message(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg
 
 void ccm_settle(struct ccm *m)
 {
+	if (!ccm_resume_settle(m)) {
+		ccm_reap(m);
+		return;
+	}
 	do {
 		ccm_loss_announce(m);
 		ccm_reap(m);
@@ -205,6 +220,7 @@ int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct 
 			ccm_agent_lost(m, a, ev->text);
 		else if (a)
 			ccm_agent_absent(m, a, ev->text);
+		m->look = true;
 		break;
 	case CCM_EV_MSG:
 		if (a)
@@ -213,6 +229,8 @@ int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct 
 	case CCM_EV_TICK:
 		ccm_agent_tick(m);
 		ccm_absent_tick(m);
+		ccm_resume_tick(m);
+		m->look = true;
 		ccm_round_tick(m);
 		break;
 	}

@@ -11,7 +11,7 @@
 /* p stays accepted, but nothing that it has voted for counts. */
 static void peer_absent(struct ccm *m, struct ccm_peer *p)
 {
-	p->untold = false;
+	p->untold = p->raw_topo = p->raw_pending = false;
 	ccm_peer_withdraw(m, p);
 	ccm_peer_refresh(m, p);
 }
@@ -20,8 +20,10 @@ static void seat_absent(struct ccm *m, struct ccm_seat *s, const char *why)
 {
 	struct ccm_group *g = s->group;
 	struct ccm_peer *p, *next;
+	bool votes = false;
 
 	DL_FOREACH_SAFE (s->peers, p, next) {
+		votes |= p->n_ops > 0;
 		if (p->phase == CCM_PEER_ACCEPTED)
 			peer_absent(m, p);
 		else
@@ -31,8 +33,11 @@ static void seat_absent(struct ccm *m, struct ccm_seat *s, const char *why)
 		return;
 	g->n_absent += s->n_accepted;
 	ccm_ring_remove(g, s);
-	ccm_group_interrupt(m, g, "the agent on %s is gone (%s); its peers have %.1f s to come back",
-		s->agent->hello.name, why, (double)m->cfg.agent_grace_ms / 1e3);
+	/* Without votes of theirs, nothing of the group runs. Its operations wait for them. */
+	if (votes)
+		ccm_group_interrupt(m, g,
+			"the agent on %s is gone (%s); its peers have %.1f s to come back",
+			s->agent->hello.name, why, (double)m->cfg.agent_grace_ms / 1e3);
 }
 
 void ccm_agent_absent(struct ccm *m, struct ccm_agent *a, const char *text)
@@ -56,7 +61,9 @@ void ccm_agent_absent(struct ccm *m, struct ccm_agent *a, const char *text)
 	HASH_DELETE(hh, m->agents, a);
 	if (a->claimed)
 		HASH_DELETE(hh_id, m->by_id, a);
-	a->claimed = a->resuming = false;
+	a->claimed = false;
+	ccm_resuming_set(m, a, false);
+	ccm_told_free(a);
 	a->round = 0;
 	a->absent = true;
 	a->absent_ns = m->now;
@@ -68,6 +75,8 @@ void ccm_absent_tick(struct ccm *m)
 	struct ccm_agent *a;
 	char text[WM_TEXT_MAX];
 
+	if (m->recovering)
+		return;
 	while ((a = m->absent) != NULL &&
 		ccm_age(m->now, a->absent_ns) > m->cfg.agent_grace_ms * CCM_NS_PER_MS) {
 		ccm_print(text, sizeof text, "it did not come back within %u ms",
@@ -94,6 +103,8 @@ static void peer_move(
 	struct ccm *m, struct ccm_agent *a, struct ccm_peer *p, const struct wm_join *j)
 {
 	struct ccm_seat *old = p->seat, *s = seat_beside(m, a, old);
+	bool restored = old->agent->restored;
+	bool same = cc_id_eq(&old->agent->hello.agent, &a->hello.agent);
 	char label[3 * WM_NAME_MAX];
 
 	if (!s)
@@ -116,8 +127,12 @@ static void peer_move(
 	p->untold = j->phase != WM_JOIN_ACCEPTED;
 	ccm_copy(p->name, sizeof p->name, j->name);
 	ccm_pairs_forget(m, a->no);
-	m->changed = true;
-	m->rewire = true;
+	if (!restored || !same) {
+		m->changed = true;
+		m->rewire = true;
+	}
+	if (restored && !same)
+		ccm_peer_restarted(m, p);
 	ccm_log(m, CCM_LOG_NOTICE, "%s has come back to group %u", ccm_peer_label(p, label),
 		s->group->id);
 }
@@ -211,16 +226,6 @@ void ccm_outcome_note(struct ccm_group *g, uint64_t seq, uint32_t code)
 	g->ended[g->n_ended++ % WM_OUTCOMES_MAX] = (struct wm_outcome){seq, code};
 }
 
-uint32_t ccm_outcome_of(const struct ccm_group *g, uint64_t seq)
-{
-	uint32_t i;
-
-	for (i = 0; i < WM_OUTCOMES_MAX; i++)
-		if (g->ended[i].seq == seq)
-			return g->ended[i].code;
-	return WIRE_RANK_CONNECTION_LOST;
-}
-
 void ccm_op_query(struct ccm *m, struct ccm_agent *a, const struct wm_op_query *q)
 {
 	struct ccm_peer *p = ccm_peer_of(m, a, &q->peer, "a question for outcomes");
@@ -233,5 +238,5 @@ void ccm_op_query(struct ccm *m, struct ccm_agent *a, const struct wm_op_query *
 	x->peer = q->peer;
 	for (i = 0; i < q->n && i < WM_OUTCOMES_MAX; i++)
 		x->v[x->n++] = (struct wm_outcome){
-			q->seqs[i], ccm_outcome_of(p->seat->group, q->seqs[i])};
+			q->seqs[i], ccm_outcome_of(m, p->seat->group, q->seqs[i])};
 }

@@ -60,6 +60,7 @@ void ccm_agent_bury(struct ccm *m, struct ccm_agent *a)
 	if (a->claimed)
 		HASH_DELETE(hh_id, m->by_id, a);
 	ccm_pairs_forget(m, a->no);
+	ccm_resuming_set(m, a, false);
 	a->claimed = false;
 	a->dead = true;
 	a->next_dead = m->dead;
@@ -120,8 +121,7 @@ void ccm_agent_kick(struct ccm *m, struct ccm_agent *a, uint32_t code, const cha
 	ccm_agent_bury(m, a);
 }
 
-/* An agent that comes back before the end of its last connection has been seen. */
-static void cut_half_open(struct ccm *m, struct ccm_agent *a)
+void ccm_agent_cut_half_open(struct ccm *m, struct ccm_agent *a)
 {
 	struct ccm_agent *old;
 
@@ -132,11 +132,25 @@ static void cut_half_open(struct ccm *m, struct ccm_agent *a)
 	ccm_agent_absent(m, old, "it has come back by another connection");
 }
 
-void ccm_agent_hello(struct ccm *m, struct ccm_agent *a, const struct wm_hello *h)
+void ccm_agent_ack(struct ccm *m, struct ccm_agent *a)
 {
-	struct wm_hello_ack *ack;
+	struct wm_hello_ack *ack = &ccm_send(m, a, WM_HELLO_ACK)->u.hello_ack;
+	uint32_t version = a->hello.version_max;
 	char label[2 * WM_NAME_MAX];
 
+	ack->version = version < WM_VERSION_MAX ? version : WM_VERSION_MAX;
+	ack->run = m->cfg.run;
+	ack->run_key = m->cfg.run_key;
+	ack->heartbeat_ms = m->cfg.heartbeat_ms;
+	ack->timeout_ms = m->cfg.timeout_ms;
+	ack->segment_max = m->cfg.segment_max;
+	ack->term = m->term;
+	ack->resume = a->resuming;
+	ccm_log(m, CCM_LOG_INFO, "agent %s connected", ccm_agent_label(a, label, sizeof label));
+}
+
+void ccm_agent_hello(struct ccm *m, struct ccm_agent *a, const struct wm_hello *h)
+{
 	if (a->greeted) {
 		ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
 			"protocol violation: a second hello on one connection");
@@ -153,19 +167,7 @@ void ccm_agent_hello(struct ccm *m, struct ccm_agent *a, const struct wm_hello *
 	a->hello = *h;
 	ccm_copy(a->hello.name, sizeof a->hello.name, h->name);
 	a->greeted = true;
-	a->resuming = !cc_id_is_zero(&h->run) && cc_id_eq(&h->run, &m->cfg.run);
-	if (a->resuming)
-		cut_half_open(m, a);
-	ack = &ccm_send(m, a, WM_HELLO_ACK)->u.hello_ack;
-	ack->version = h->version_max < WM_VERSION_MAX ? h->version_max : WM_VERSION_MAX;
-	ack->run = m->cfg.run;
-	ack->run_key = m->cfg.run_key;
-	ack->heartbeat_ms = m->cfg.heartbeat_ms;
-	ack->timeout_ms = m->cfg.timeout_ms;
-	ack->segment_max = m->cfg.segment_max;
-	ack->term = m->term;
-	ack->resume = a->resuming;
-	ccm_log(m, CCM_LOG_INFO, "agent %s connected", ccm_agent_label(a, label, sizeof label));
+	ccm_resume_hello(m, a);
 }
 
 static void check_silence(struct ccm *m)
@@ -173,7 +175,8 @@ static void check_silence(struct ccm *m)
 	struct ccm_agent *a, *tmp;
 
 	HASH_ITER (hh, m->agents, a, tmp) {
-		if (!cc_detect_gone(&a->life, m->now))
+		/* Whose hello is not answered does not speak. */
+		if (a->held || !cc_detect_gone(&a->life, m->now))
 			continue;
 		if (a->greeted)
 			ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
@@ -199,6 +202,8 @@ static void forgive_pause(struct ccm *m)
 	DL_FOREACH2 (m->absent, a, next_ab)
 		a->absent_ns = m->now;
 	m->round.since_ns = m->now;
+	if (m->recover_ns)
+		m->recover_ns = m->now;
 }
 
 void ccm_agent_tick(struct ccm *m)
@@ -215,7 +220,7 @@ void ccm_agent_tick(struct ccm *m)
 		return;
 	m->beat_ns = m->now;
 	for (a = m->agents; a; a = a->hh.next)
-		if (a->greeted)
+		if (a->greeted && !a->held)
 			(void)ccm_send(m, a, WM_HEARTBEAT);
 }
 

@@ -78,7 +78,8 @@ static const char *check_seat(const struct ccm *m, const struct ccm_seat *s, str
 		"a seat is not at its place in the ring");
 	REQUIRE(!s->in_ring || (c.accepted > 0 && !s->agent->absent),
 		"a seat is in the ring without present peers");
-	REQUIRE(s->in_ring || c.accepted == 0 || s->agent->absent || m->rewire || m->round.active,
+	REQUIRE(s->in_ring || c.accepted == 0 || s->agent->absent || m->rewire || m->round.active ||
+			m->recovering,
 		"a seat with accepted peers is not in the ring");
 	REQUIRE(s->agent->claimed || s->agent->absent,
 		"a seat of an agent that does not hold its id");
@@ -191,7 +192,7 @@ static const char *check_agent(const struct ccm_agent *a)
 
 static const char *check_agents(const struct ccm *m)
 {
-	uint32_t seats = 0, claimed = 0, in_round = 0, reported = 0, absent = 0;
+	uint32_t seats = 0, claimed = 0, in_round = 0, reported = 0, absent = 0, resuming = 0;
 	const struct ccm_agent *a;
 	const char *bad;
 
@@ -212,12 +213,15 @@ static const char *check_agents(const struct ccm *m)
 		if (bad)
 			return bad;
 		REQUIRE(!a->absent, "an absent agent is listed as present");
+		REQUIRE(m->recovering || (!a->told && !a->held), "something told was left");
+		resuming += a->resuming;
 		seats += a->n_seats;
 		claimed += a->claimed;
 		in_round += ccm_in_round(m, a->round);
 		reported += ccm_in_round(m, a->round) && a->reported;
 	}
 	REQUIRE(seats == HASH_COUNT(m->seats), "seats are not with their agents");
+	REQUIRE(resuming == m->n_resuming, "the count of resuming agents is wrong");
 	REQUIRE(claimed == HASH_CNT(hh_id, m->by_id), "agents are not found by their ids");
 	if (m->round.active) {
 		REQUIRE(in_round == m->round.n_agents, "a round's count of agents is wrong");
@@ -235,8 +239,11 @@ static const char *check_run(const struct ccm *m)
 
 	REQUIRE(!m->reap && !m->dead && !m->lost, "something was left unsettled");
 	REQUIRE(!m->round.active || !m->round.stale, "a stale round goes on");
-	REQUIRE(m->round.active || !m->rewire || m->n_accepted == m->n_absent, "no round rewires the ring");
-	REQUIRE(m->round.active || m->n_accepted > 0 || m->n_registered == 0,
+	REQUIRE(!m->recovering || !(m->round.active || m->ops || m->n_topo || m->n_pending),
+		"something goes on while recovering");
+	REQUIRE(!m->stale || (!m->peers && !m->recovering), "a stale master has peers");
+	REQUIRE(m->recovering || m->round.active || !m->rewire || m->n_accepted == m->n_absent, "no round rewires the ring");
+	REQUIRE(m->recovering || m->round.active || m->n_accepted > 0 || m->n_registered == 0,
 		"the first peers are not admitted");
 	REQUIRE(m->round.active || m->n_topo == 0 || m->n_topo < m->n_accepted,
 		"a complete topology vote has no consequence");

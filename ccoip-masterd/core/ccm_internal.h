@@ -7,6 +7,8 @@
  *   ccm_state.c     named states; the only writer of them
  *   ccm_agent.c     connections: hello, silence, the end; how an agent is reached
  *   ccm_absent.c    agents that are gone while their peers may come back; how they do
+ *   ccm_resume.c    a run that is taken over: its term, what the agents say of it
+ *   ccm_conclude.c  what follows from that
  *   ccm_member.c    peers, seats and groups: join, leave, kick, what a loss means
  *   ccm_vote.c      topology and pending votes, world sizes
  *   ccm_round.c     connection rounds up to the commit
@@ -65,7 +67,12 @@ struct ccm_agent {
 	bool claimed; /* holds its agent id: in ccm->by_id */
 	bool dead;    /* waits for ccm_reap */
 	bool absent;  /* without connection: in ccm->absent, not in ccm->agents */
-	bool resuming; /* says what it knows of the run; RESUME ends it */
+	bool knows_run; /* it, or a peer that came by it, was in the run before this connection */
+	bool resuming;  /* says what it knows of the run; RESUME ends it */
+	bool held;      /* its hello is not answered yet */
+	bool restored;  /* absent: from the journal */
+	bool promoted;  /* only within ccm_conclude.c: its prepared round was committed */
+	struct ccm_told *told; /* while recovering: what it has said, or NULL */
 	uint64_t absent_ns;
 	struct cc_detect life;
 	struct wm_hello hello;
@@ -100,6 +107,12 @@ struct ccm_peer {
 	uint64_t round; /* the last round it was a candidate of */
 	uint32_t slot;  /* ACCEPTED: its bit in the operations of the group */
 	bool topo_voted, pending_voted;
+	/* while recovering */
+	bool prepared;  /* a member if its agent's prepared round was committed */
+	bool believed;  /* accepted because its agent says so */
+	bool restarted; /* accepted, and its agent is a new one */
+	bool raw_topo, raw_pending; /* votes that are not counted yet */
+	uint64_t raw_topo_turn, raw_pending_turn;
 	bool untold;        /* accepted, but its agent still waits for the answer to its join */
 	uint32_t n_ops;     /* operations it has voted for */
 	uint32_t n_running; /* of them, started */
@@ -155,6 +168,11 @@ struct ccm_group {
 	bool lost;   /* an accepted peer or its agent is gone, operations are not aborted yet */
 	uint32_t n_lost;
 	char loss[WM_TEXT_MAX];
+	/* while recovering */
+	bool interrupted; /* to be counted in losses; loss says why */
+	bool thinned;     /* it has lost an accepted peer */
+	uint64_t known_version;
+	uint32_t known_world; /* accepted peers, as an agent was told with known_version */
 	struct ccm_group *next_lost;
 	bool unhashed;
 	UT_hash_handle hh;
@@ -175,7 +193,7 @@ struct ccm_op {
 	struct ccm_group *group;
 	enum ccm_collective_state state; /* written by ccm_state.c only */
 	uint64_t seq;                    /* 0 until it starts */
-	uint64_t born_ns;
+	uint64_t born_ns, changed_ns; /* the first vote; the last vote, start or report */
 	struct wm_op_params params; /* of the first vote */
 	uint64_t losses;            /* of the group: the same in all votes */
 	bool conflict;              /* a vote differed: text says how */
@@ -215,6 +233,40 @@ struct ccm_lost {
 	UT_hash_handle hh;
 };
 
+/* A vote that an agent had given to the last master, and its report. */
+struct ccm_raw {
+	struct wm_op_vote vote; /* owns peers */
+	bool reported;
+	struct wm_op_report report;
+	bool used;
+	bool unhashed;
+	UT_hash_handle hh; /* by vote.seq, if that is not 0 */
+	struct ccm_raw *prev, *next;
+};
+
+struct ccm_ask {
+	struct wm_op_query q;
+	struct ccm_ask *next;
+};
+
+/* What an agent has said to a recovering master. */
+struct ccm_told {
+	bool complete;       /* RESUME has come: */
+	struct wm_resume r;  /* owns its arrays */
+	uint32_t n_prepared; /* its peers with that mark */
+	struct ccm_raw *ops;
+	struct ccm_raw *started; /* of ops: by seq */
+	struct ccm_ask *asks;
+};
+
+/* What all of them have said. */
+struct ccm_tally {
+	uint64_t epoch, committed; /* the highest */
+	uint64_t version;          /* of the newest world known, and */
+	uint32_t expected;         /* its accepted peers; 0: unknown */
+	uint32_t back;             /* that are here, or have left again */
+};
+
 struct ccm_round {
 	bool active, accept;
 	bool stale;  /* a candidate is gone: to be begun again */
@@ -237,6 +289,21 @@ struct ccm {
 	struct ccm_pair *pairs;
 	struct ccm_lost *gone; /* by peer, oldest first */
 	uint64_t term;
+	uint64_t stale; /* the term of a newer master, or 0 */
+	uint64_t committed;               /* the last round that was */
+	uint64_t topo_turn, pending_turn; /* votes that were answered */
+	bool pending;                     /* the last answer */
+	bool recovering, recovered;
+	bool restored;       /* from the journal */
+	bool key_unknown;    /* recovering: no agent has told the run's key */
+	bool look;           /* recovering: it may be over */
+	uint64_t recover_ns; /* when the first agent came, or 0 */
+	uint64_t asked_ns;   /* when a peer came by a new agent, or 0 */
+	uint64_t restored_epoch, restored_version;
+	uint32_t n_resuming;      /* agents */
+	uint32_t n_left;          /* accepted peers that were lost while recovering */
+	struct wm_outcome *ended; /* what agents knew of the last master's, by seq */
+	uint32_t n_ended;
 	uint64_t last_agent, last_round, last_seq, last_loss, epoch, world_version;
 	uint32_t n_registered, n_accepted, n_topo, n_pending;
 	uint32_t n_absent; /* of n_accepted: on absent agents */
@@ -249,7 +316,9 @@ struct ccm {
 	struct ccm_seat *reap;
 	struct ccm_agent *dead;
 	uint64_t tick_ns, beat_ns;
-	uint64_t joins, losses, kicks, ops_started, ops_done, ops_aborted, rounds;
+	uint64_t losses; /* accepted peers that are gone, by whatever way: goes with each vote */
+	uint64_t leaves; /* those of them that left cleanly */
+	uint64_t joins, kicks, ops_started, ops_done, ops_aborted, rounds;
 	const char *broken; /* a transition that must not be */
 	/* during a step */
 	uint64_t now;
@@ -300,6 +369,9 @@ void ccm_agent_bury(struct ccm *m, struct ccm_agent *a);
 __attribute__((format(printf, 4, 5))) void ccm_agent_kick(
 	struct ccm *m, struct ccm_agent *a, uint32_t code, const char *fmt, ...);
 void ccm_agent_tick(struct ccm *m);
+void ccm_agent_ack(struct ccm *m, struct ccm_agent *a);
+/* Another connection of the same agent is dead. */
+void ccm_agent_cut_half_open(struct ccm *m, struct ccm_agent *a);
 /* How `to` reaches a. */
 void ccm_agent_endpoint(
 	const struct ccm_agent *a, const struct ccm_agent *to, struct wm_endpoint *ret);
@@ -316,8 +388,29 @@ void ccm_peer_stranger(struct ccm *m, struct ccm_agent *a, const struct cc_id *p
 void ccm_lost_note(struct ccm *m, const struct cc_id *peer);
 void ccm_outcome_note(struct ccm_group *g, uint64_t seq, uint32_t code);
 /* The code of an attempt that has ended; what nobody remembers has failed. */
-uint32_t ccm_outcome_of(const struct ccm_group *g, uint64_t seq);
+uint32_t ccm_outcome_of(const struct ccm *m, const struct ccm_group *g, uint64_t seq);
 void ccm_op_query(struct ccm *m, struct ccm_agent *a, const struct wm_op_query *q);
+
+/* ccm_resume.c */
+/* After a good hello: whether a is of our run, who of us is stale, the answer. */
+void ccm_resume_hello(struct ccm *m, struct ccm_agent *a);
+/* While recovering. True: the message, the join of an unknown peer, is dealt with. */
+bool ccm_resume_msg(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg);
+bool ccm_resume_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j);
+void ccm_resume_tick(struct ccm *m);
+/* False: still recovering, nothing else is to be settled. */
+bool ccm_resume_settle(struct ccm *m);
+void ccm_resuming_set(struct ccm *m, struct ccm_agent *a, bool resuming);
+/* Its agent is another one than before. */
+void ccm_peer_restarted(struct ccm *m, struct ccm_peer *p);
+struct ccm_told *ccm_told_get(struct ccm *m, struct ccm_agent *a); /* NULL without memory */
+void ccm_told_free(struct ccm_agent *a);
+void ccm_tally(const struct ccm *m, struct ccm_tally *y);
+/* The run has gone on without this agent: its peers were lost. */
+bool ccm_told_behind(const struct ccm *m, const struct ccm_told *t, const struct ccm_tally *y);
+
+/* ccm_conclude.c */
+void ccm_conclude(struct ccm *m);
 
 /* ccm_member.c */
 struct ccm_peer *ccm_peer_find(const struct ccm *m, const struct cc_id *id);
@@ -332,6 +425,10 @@ struct ccm_seat *ccm_seat_get(struct ccm *m, struct ccm_agent *a, uint32_t group
 void ccm_seat_vacate(struct ccm *m, struct ccm_seat *s);
 /* Puts p, which is unlinked, at its place on s. */
 void ccm_seat_add(struct ccm_seat *s, struct ccm_peer *p);
+/* The same when p is on s and its phase has changed. */
+void ccm_seat_reorder(struct ccm_seat *s, struct ccm_peer *p);
+/* Registered; NULL without memory. */
+struct ccm_peer *ccm_peer_new(struct ccm *m, struct ccm_agent *a, const struct wm_join *j);
 void ccm_ring_remove(struct ccm_group *g, struct ccm_seat *s);
 /* a speaks for its peers from now on. */
 void ccm_agent_claim(struct ccm *m, struct ccm_agent *a);
@@ -341,7 +438,9 @@ const char *ccm_seat_objection(
 /* The peer may not join: WM_KICK with this code. */
 void ccm_join_refuse(struct ccm *m, struct ccm_agent *a, const struct cc_id *peer, uint32_t code,
 	const char *text);
-/* g's operations are aborted and its losses counted, when the step is settled. */
+/* The world of g is told anew when the step is settled; its operations go on. */
+void ccm_group_changed(struct ccm *m, struct ccm_group *g);
+/* The same, and g's operations are aborted and its losses counted. */
 __attribute__((format(printf, 3, 4))) void ccm_group_interrupt(
 	struct ccm *m, struct ccm_group *g, const char *fmt, ...);
 /* What p has voted for at large does not count any more. */
@@ -360,6 +459,8 @@ void ccm_peer_accept(struct ccm *m, struct ccm_peer *p);
 /* "name@host pid 12" */
 const char *ccm_peer_label(const struct ccm_peer *p, char buf[3 * WM_NAME_MAX]);
 void ccm_loss_announce(struct ccm *m);
+/* WM_WORLD to all that have accepted peers. */
+void ccm_world_announce(struct ccm *m);
 void ccm_reap(struct ccm *m);
 void ccm_group_free(struct ccm_group *g); /* what it owns, and itself */
 /* UINT32_MAX without memory. */
@@ -367,8 +468,8 @@ uint32_t ccm_slot_get(struct ccm *m, struct ccm_slots *s);
 void ccm_slot_put(struct ccm_slots *s, uint32_t slot);
 
 /* ccm_vote.c */
-void ccm_vote_topology(struct ccm *m, struct ccm_agent *a, const struct cc_id *peer);
-void ccm_vote_pending(struct ccm *m, struct ccm_agent *a, const struct cc_id *peer);
+void ccm_vote_topology(struct ccm *m, struct ccm_agent *a, const struct wm_peer *v);
+void ccm_vote_pending(struct ccm *m, struct ccm_agent *a, const struct wm_peer *v);
 bool ccm_topology_agreed(const struct ccm *m);
 void ccm_pending_settle(struct ccm *m);
 void ccm_world_totals(const struct ccm *m, struct wm_world *ret);
@@ -378,6 +479,11 @@ void ccm_world_own(struct ccm *m, const struct ccm_agent *a, struct wm_world *w)
 /* ccm_round.c */
 void ccm_round_report(struct ccm *m, struct ccm_agent *a, const struct wm_round_report *r);
 void ccm_round_tick(struct ccm *m);
+/* A WM_COMMIT to a that keeps its rings and accepts. */
+struct wm_commit *ccm_commit_new(
+	struct ccm *m, struct ccm_agent *a, const struct wm_world *totals);
+/* The topology vote is answered: everybody may vote anew. */
+void ccm_votes_clear(struct ccm *m);
 /* True: look again. */
 bool ccm_round_settle(struct ccm *m);
 static inline bool ccm_in_round(const struct ccm *m, uint64_t round)
@@ -401,9 +507,22 @@ bool ccm_ring_order(struct ccm *m, struct ccm_seat **v, uint32_t n, struct ccm_s
 /* ccm_op.c */
 void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v);
 void ccm_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_op_report *r);
+/* A peer without votes is gone: some operations may be complete. */
+void ccm_group_recount(struct ccm *m, struct ccm_group *g);
 void ccm_group_abort(struct ccm *m, struct ccm_group *g, uint32_t code, const char *text);
 /* Starts what was ready and has nothing in its way any more. */
 void ccm_op_settle(struct ccm *m);
+/* Counts a resumed vote, and nothing follows from it; NULL when nobody's counts. */
+struct ccm_op *ccm_op_collect(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v);
+/* o has been collected: it goes on as attempt seq if it has all votes. False: it is gone. */
+bool ccm_op_continue(struct ccm *m, struct ccm_op *o, uint64_t seq);
+void ccm_op_tell_start(struct ccm *m, const struct ccm_op *o, struct ccm_agent *a);
+/* The end of the attempt v->seq. */
+void ccm_op_tell_end(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v, uint32_t code,
+	const char *text);
+/* A vote that cannot count is answered like one whose operation was aborted. */
+void ccm_op_refuse(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v, uint32_t code,
+	const char *text);
 bool ccm_op_voted(const struct ccm_op *o, const struct ccm_peer *p);
 void ccm_op_free(struct ccm_op *o);
 

@@ -237,7 +237,15 @@ void ccm_seat_add(struct ccm_seat *s, struct ccm_peer *p)
 	s->agent->n_peers++;
 }
 
-static struct ccm_peer *peer_new(struct ccm *m, struct ccm_agent *a, const struct wm_join *j)
+void ccm_seat_reorder(struct ccm_seat *s, struct ccm_peer *p)
+{
+	DL_DELETE(s->peers, p);
+	s->n_peers--;
+	s->agent->n_peers--;
+	ccm_seat_add(s, p);
+}
+
+struct ccm_peer *ccm_peer_new(struct ccm *m, struct ccm_agent *a, const struct wm_join *j)
 {
 	struct ccm_seat *s = m->oom ? NULL : ccm_seat_get(m, a, j->group);
 	struct ccm_peer *p = s ? ccm_calloc(m, 1, sizeof *p) : NULL;
@@ -264,6 +272,19 @@ static struct ccm_peer *peer_new(struct ccm *m, struct ccm_agent *a, const struc
 	return p;
 }
 
+/* An agent joins by one connection. Where it has no state of the run (or the hello would have said
+ * so), whoever joined by an older one has left: only the news is late. */
+static void cut_older(struct ccm *m, const struct ccm_agent *a)
+{
+	struct ccm_agent *old;
+
+	HASH_FIND(hh_id, m->by_id, &a->hello.agent, sizeof a->hello.agent, old);
+	if (!old || old == a)
+		return;
+	ccm_close(m, old->conn, "the agent joins by another connection");
+	ccm_agent_lost(m, old, "it has left, and joins by another connection");
+}
+
 void ccm_member_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j)
 {
 	char text[WM_TEXT_MAX], label[3 * WM_NAME_MAX];
@@ -275,16 +296,19 @@ void ccm_member_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j
 	}
 	if (p && ccm_peer_return(m, a, p, j))
 		return;
+	if (m->recovering && ccm_resume_join(m, a, j))
+		return;
 	if (j->phase == WM_JOIN_ACCEPTED) {
 		ccm_peer_stranger(m, a, &j->peer);
 		return;
 	}
+	cut_older(m, a);
 	if (join_objection(m, a, j, text, sizeof text)) {
 		ccm_join_refuse(m, a, &j->peer, WIRE_INVALID_USAGE, text);
 		return;
 	}
 	ccm_agent_claim(m, a);
-	p = peer_new(m, a, j);
+	p = ccm_peer_new(m, a, j);
 	if (p)
 		ccm_log(m, CCM_LOG_INFO, "%s registered in group %u", ccm_peer_label(p, label),
 			j->group);
@@ -293,12 +317,14 @@ void ccm_member_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j
 void ccm_member_leave(struct ccm *m, struct ccm_agent *a, const struct wm_leave *l)
 {
 	struct ccm_peer *p = ccm_peer_of(m, a, &l->peer, "a leave");
-	const char *why = l->kind == WM_LEAVE_CLEAN ? "it left the run" : "its process died";
+	bool clean = l->kind == WM_LEAVE_CLEAN;
+	const char *why = clean ? "it left the run" : "its process died";
 	char label[3 * WM_NAME_MAX];
 
 	if (!p)
 		return;
-	ccm_log(m, l->kind == WM_LEAVE_CLEAN ? CCM_LOG_INFO : CCM_LOG_WARNING, "%s, group %u: %s",
+	m->leaves += clean && p->phase == CCM_PEER_ACCEPTED;
+	ccm_log(m, clean ? CCM_LOG_INFO : CCM_LOG_WARNING, "%s, group %u: %s",
 		ccm_peer_label(p, label), p->seat->group->id, why);
 	ccm_peer_remove(m, p, why);
 }
@@ -356,19 +382,31 @@ void ccm_ring_remove(struct ccm_group *g, struct ccm_seat *s)
 	}
 }
 
+void ccm_group_changed(struct ccm *m, struct ccm_group *g)
+{
+	if (g->lost || m->recovering) /* then all are told, at the end of it */
+		return;
+	g->lost = true;
+	g->n_lost = 0;
+	g->next_lost = m->lost;
+	m->lost = g;
+}
+
 void ccm_group_interrupt(struct ccm *m, struct ccm_group *g, const char *fmt, ...)
 {
+	bool first = m->recovering ? !g->interrupted : g->n_lost == 0 || !g->lost;
 	va_list ap;
 
-	if (!g->lost) {
-		g->lost = true;
-		g->n_lost = 0;
-		g->next_lost = m->lost;
-		m->lost = g;
+	if (first) {
 		va_start(ap, fmt);
 		(void)vsnprintf(g->loss, sizeof g->loss, fmt, ap);
 		va_end(ap);
 	}
+	if (m->recovering) { /* counted when the group's losses are known */
+		g->interrupted = true;
+		return;
+	}
+	ccm_group_changed(m, g);
 	g->n_lost++;
 	g->losses = ++m->last_loss;
 }
@@ -391,10 +429,16 @@ static void accepted_lost(struct ccm *m, struct ccm_peer *p, const char *why)
 	if (s->n_accepted == 0)
 		ccm_ring_remove(g, s);
 	ccm_pairs_forget(m, s->agent->no);
-	ccm_group_interrupt(
-		m, g, "lost %s of group %u: %s", ccm_peer_label(p, label), g->id, why);
+	/* Nothing has started since it went absent, which was told as a loss if it was one. */
+	if (s->agent->absent && p->n_ops == 0 && g->n_accepted > 1)
+		ccm_group_changed(m, g);
+	else
+		ccm_group_interrupt(
+			m, g, "lost %s of group %u: %s", ccm_peer_label(p, label), g->id, why);
 	ccm_lost_note(m, &p->id);
 	m->losses++;
+	m->n_left += m->recovering;
+	g->thinned = true;
 	m->changed = true;
 	m->rewire = true;
 }
@@ -431,6 +475,8 @@ void ccm_peer_remove(struct ccm *m, struct ccm_peer *p, const char *why)
 	struct ccm_seat *s = p->seat;
 
 	ccm_peer_withdraw(m, p);
+	if (p->prepared && s->agent->told)
+		s->agent->told->n_prepared--;
 	if (p->phase == CCM_PEER_ACCEPTED)
 		accepted_lost(m, p, why);
 	else
@@ -463,15 +509,11 @@ void ccm_peer_accept(struct ccm *m, struct ccm_peer *p)
 	ccm_log(m, CCM_LOG_INFO, "%s is accepted in group %u", ccm_peer_label(p, label), g->id);
 }
 
-void ccm_loss_announce(struct ccm *m)
+void ccm_world_announce(struct ccm *m)
 {
 	struct wm_world totals, *w;
 	struct ccm_agent *a;
-	struct ccm_group *g;
-	char text[WM_TEXT_MAX];
 
-	if (!m->lost)
-		return;
 	m->world_version++;
 	ccm_world_totals(m, &totals);
 	for (a = m->agents; a; a = a->hh.next) {
@@ -481,9 +523,23 @@ void ccm_loss_announce(struct ccm *m)
 		*w = totals;
 		ccm_world_own(m, a, w);
 	}
+}
+
+void ccm_loss_announce(struct ccm *m)
+{
+	struct ccm_group *g;
+	char text[WM_TEXT_MAX];
+
+	if (!m->lost)
+		return;
+	ccm_world_announce(m);
 	while ((g = m->lost) != NULL) {
 		m->lost = g->next_lost;
 		g->lost = false;
+		if (g->n_lost == 0) {
+			ccm_group_recount(m, g);
+			continue;
+		}
 		if (g->n_lost > 1)
 			ccm_print(text, sizeof text, "%.*s (and %u more)", WM_TEXT_MAX - 32,
 				g->loss, g->n_lost - 1);
@@ -506,6 +562,7 @@ void ccm_reap(struct ccm *m)
 	}
 	while ((a = m->dead) != NULL) {
 		m->dead = a->next_dead;
+		ccm_told_free(a);
 		free(a->failures);
 		free(a);
 	}

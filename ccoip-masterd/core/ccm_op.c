@@ -138,34 +138,13 @@ void ccm_group_abort(struct ccm *m, struct ccm_group *g, uint32_t code, const ch
 
 static void op_start(struct ccm *m, struct ccm_op *o)
 {
-	struct wm_op_start *x;
-	struct ccm_peer *p;
 	uint32_t i;
 
-	o->seq = ++m->last_seq;
-	HASH_ADD(hh_seq, m->started, seq, sizeof o->seq, o);
-	if (o->unhashed) {
-		o->seq = 0;
-		m->oom = true;
+	if (!ccm_op_continue(m, o, ++m->last_seq))
 		return;
-	}
-	ccm_op_set_state(m, o, CCM_PERFORM_COLLECTIVE_COMMS);
-	m->ops_started++;
-	for (i = 0; i < o->n_parts; i++) {
-		if (!o->parts[i].seat)
-			continue;
-		x = &ccm_send(m, o->parts[i].seat->agent, WM_OP_START)->u.op_start;
-		x->group = o->group->id;
-		x->tag = o->key.tag;
-		x->seq = o->seq;
-		x->epoch = m->epoch;
-		DL_FOREACH (o->parts[i].seat->peers, p) {
-			if (!ccm_op_voted(o, p))
-				continue;
-			p->n_running++;
-			ccm_peer_refresh(m, p);
-		}
-	}
+	for (i = 0; i < o->n_parts; i++)
+		if (o->parts[i].seat)
+			ccm_op_tell_start(m, o, o->parts[i].seat->agent);
 }
 
 static bool may_start(const struct ccm *m, const struct ccm_group *g)
@@ -190,6 +169,15 @@ static void op_evaluate(struct ccm *m, struct ccm_op *o)
 		DL_APPEND2(m->ready, o, prev_r, next_r);
 	else if (complete)
 		op_start(m, o);
+}
+
+void ccm_group_recount(struct ccm *m, struct ccm_group *g)
+{
+	struct ccm_op *o, *tmp;
+
+	DL_FOREACH_SAFE (g->ops, o, tmp)
+		if (!m->oom)
+			op_evaluate(m, o);
 }
 
 void ccm_op_settle(struct ccm *m)
@@ -262,9 +250,8 @@ static const char *vote_objection(
 	return NULL;
 }
 
-/* A vote that cannot count is answered like one whose operation was aborted. */
-static void refuse_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v,
-	uint32_t code, const char *text)
+void ccm_op_refuse(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v, uint32_t code,
+	const char *text)
 {
 	struct wm_op_abort *x = &ccm_send(m, a, WM_OP_ABORT)->u.op_abort;
 
@@ -281,19 +268,17 @@ static bool vote_counts(
 {
 	/* Who voted before he knew of the loss is told of it, even when nobody else is left. */
 	if (v->losses != g->losses)
-		refuse_vote(m, a, v, WIRE_RANK_CONNECTION_LOST, g->loss);
+		ccm_op_refuse(m, a, v, WIRE_RANK_CONNECTION_LOST, g->loss);
 	else if (g->n_accepted < 2)
-		refuse_vote(m, a, v, WIRE_TOO_FEW_PEERS, "the group has no other peer now");
+		ccm_op_refuse(m, a, v, WIRE_TOO_FEW_PEERS, "the group has no other peer now");
 	else
 		return true;
 	return false;
 }
 
-/* The agent has seen the start of this attempt, but its connection broke before the end. */
-static void answer_started(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
+void ccm_op_tell_end(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v, uint32_t code,
+	const char *text)
 {
-	struct ccm_seat *s = ccm_seat_find(m, a->no, v->group);
-	uint32_t code = s ? ccm_outcome_of(s->group, v->seq) : WIRE_RANK_CONNECTION_LOST;
 	struct wm_op_abort *x;
 
 	if (code == WIRE_SUCCESS) {
@@ -306,8 +291,77 @@ static void answer_started(struct ccm *m, struct ccm_agent *a, const struct wm_o
 	x->seq = v->seq;
 	x->losses = v->losses;
 	x->code = code;
-	ccm_print(x->text, sizeof x->text, "%s",
-		s && s->group->loss[0] ? s->group->loss : "the connection to the master broke");
+	ccm_print(x->text, sizeof x->text, "%s", text);
+}
+
+/* The agent has seen the start of this attempt, but its connection broke before the end. */
+static void answer_started(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
+{
+	struct ccm_seat *s = ccm_seat_find(m, a->no, v->group);
+	const struct ccm_group *g = s ? s->group : NULL;
+
+	ccm_op_tell_end(m, a, v, ccm_outcome_of(m, g, v->seq),
+		g && g->loss[0] ? g->loss : "the connection to the master broke");
+}
+
+struct ccm_op *ccm_op_collect(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
+{
+	struct ccm_op_key key = {v->group, v->tag};
+	struct ccm_op *o;
+	struct ccm_peer *p;
+	uint32_t i;
+
+	HASH_FIND(hh, m->ops, &key, sizeof key, o);
+	for (i = 0; i < v->n_peers && !m->oom; i++) {
+		p = ccm_peer_find(m, &v->peers[i]);
+		if (!p || p->seat->agent != a || vote_objection(p, v, o))
+			continue;
+		o = op_get(m, p->seat->group, v);
+		if (o)
+			count_vote(o, p, &v->params);
+	}
+	return m->oom ? NULL : o;
+}
+
+bool ccm_op_continue(struct ccm *m, struct ccm_op *o, uint64_t seq)
+{
+	struct ccm_peer *p;
+	uint32_t i;
+
+	if (o->n_votes < o->group->n_accepted || o->group->n_accepted < 2 || o->conflict) {
+		op_end(m, o);
+		return false;
+	}
+	o->seq = seq;
+	HASH_ADD(hh_seq, m->started, seq, sizeof o->seq, o);
+	if (o->unhashed) {
+		o->seq = 0;
+		m->oom = true;
+		return false;
+	}
+	ccm_op_set_state(m, o, CCM_PERFORM_COLLECTIVE_COMMS);
+	m->ops_started++;
+	for (i = 0; i < o->n_parts; i++) {
+		if (!o->parts[i].seat)
+			continue;
+		DL_FOREACH (o->parts[i].seat->peers, p) {
+			if (!ccm_op_voted(o, p))
+				continue;
+			p->n_running++;
+			ccm_peer_refresh(m, p);
+		}
+	}
+	return true;
+}
+
+void ccm_op_tell_start(struct ccm *m, const struct ccm_op *o, struct ccm_agent *a)
+{
+	struct wm_op_start *x = &ccm_send(m, a, WM_OP_START)->u.op_start;
+
+	x->group = o->group->id;
+	x->tag = o->key.tag;
+	x->seq = o->seq;
+	x->epoch = m->epoch;
 }
 
 void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
@@ -349,8 +403,10 @@ void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 		if (!vote_counts(m, a, v, p->seat->group))
 			return;
 		o = op_get(m, p->seat->group, v);
-		if (o)
-			count_vote(o, p, &v->params);
+		if (!o)
+			return;
+		o->changed_ns = m->now;
+		count_vote(o, p, &v->params);
 	}
 	if (o && !m->oom)
 		op_evaluate(m, o);
@@ -379,7 +435,8 @@ static void report_failed(
 	ccm_copy(said, sizeof said, r->text);
 	ccm_print(text, sizeof text, "host %s reports a failure%s%s: %s", a->hello.name,
 		suspect ? " with host " : "", suspect ? suspect->hello.name : "", said);
-	op_abort(m, o, WIRE_RANK_CONNECTION_LOST, text);
+	/* If only o failed, who awaits several operations would wait for those who try o again. */
+	ccm_group_interrupt(m, o->group, "%s", text);
 	m->rewire = true;
 }
 
@@ -412,6 +469,7 @@ void ccm_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_op_report
 		report_failed(m, a, o, r);
 		return;
 	}
+	o->changed_ns = m->now;
 	if (o->n_reported++ == 0)
 		ccm_op_set_state(m, o, CCM_VOTE_COMPLETE_COLLECTIVE_COMMS);
 	if (o->n_reported == o->n_voters)

@@ -157,30 +157,40 @@ static void round_drop(struct ccm *m)
 			ccm_peer_refresh(m, p);
 }
 
+struct wm_commit *ccm_commit_new(
+	struct ccm *m, struct ccm_agent *a, const struct wm_world *totals)
+{
+	struct wm_commit *c = &ccm_send(m, a, WM_COMMIT)->u.commit;
+
+	/* No round that is being prepared has this number. */
+	c->round = m->committed;
+	c->epoch = m->epoch;
+	c->accept = true;
+	c->topo_turn = m->topo_turn;
+	c->pending_turn = m->pending_turn;
+	c->world = *totals;
+	ccm_world_own(m, a, &c->world);
+	return c;
+}
+
 /* To those that were in the round, or to all if there was none. */
 static void send_commits(struct ccm *m, bool unchanged)
 {
 	struct wm_world totals;
-	struct wm_commit *c;
 	struct ccm_agent *a;
 
+	m->committed = m->last_round;
 	m->world_version++;
 	ccm_world_totals(m, &totals);
 	for (a = m->agents; a; a = a->hh.next) {
 		/* Who came back after the round began waits for the next one. */
 		if (a->n_accepted == 0 || !(unchanged || a->round == m->last_round))
 			continue;
-		c = &ccm_send(m, a, WM_COMMIT)->u.commit;
-		c->round = m->last_round;
-		c->epoch = m->epoch;
-		c->accept = unchanged || a->round_accept;
-		c->world = totals;
-		ccm_world_own(m, a, &c->world);
+		ccm_commit_new(m, a, &totals)->accept = unchanged || a->round_accept;
 	}
 }
 
-/* The vote is answered: everybody may vote anew. */
-static void clear_votes(struct ccm *m)
+void ccm_votes_clear(struct ccm *m)
 {
 	struct ccm_group *g;
 	struct ccm_peer *p;
@@ -237,8 +247,10 @@ static void round_commit(struct ccm *m)
 	for (g = m->groups; g; g = g->hh.next)
 		if (g->n_next > 0 && adopt_ring(g))
 			changed = true;
-	if (accept)
-		clear_votes(m);
+	if (accept) {
+		m->topo_turn++;
+		ccm_votes_clear(m);
+	}
 	m->changed = false;
 	m->reorders = 0;
 	m->epoch += changed;
@@ -250,7 +262,8 @@ static void round_commit(struct ccm *m)
 /* A topology vote that finds nothing to do. */
 static void commit_unchanged(struct ccm *m)
 {
-	clear_votes(m);
+	m->topo_turn++;
+	ccm_votes_clear(m);
 	m->last_round++;
 	send_commits(m, true);
 }

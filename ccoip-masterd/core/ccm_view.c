@@ -60,11 +60,29 @@ static void name_absent(const struct ccm *m, uint64_t now, struct names *x)
 	}
 }
 
+static void write_recovering(const struct ccm *m, uint64_t now, struct names *x)
+{
+	struct ccm_tally y;
+
+	ccm_tally(m, &y);
+	if (y.expected > y.back)
+		ccm_print(x->text, x->size, "recovering: waiting for %u of %u peers",
+			y.expected - y.back, y.expected);
+	else
+		ccm_print(x->text, x->size, "recovering: waiting for the agents of the run");
+	if (!m->absent)
+		return;
+	ccm_append(x->text, x->size, ", ");
+	name_absent(m, now, x);
+}
+
 static void write_waiting(const struct ccm *m, uint64_t now, char *text, size_t size)
 {
 	struct names x = {text, size, 0};
 
-	if (m->round.active) {
+	if (m->recovering) {
+		write_recovering(m, now, &x);
+	} else if (m->round.active) {
 		ccm_print(text, size,
 			"waiting for %u of %u agents to report on connection round %llu for %.1f "
 			"s: ",
@@ -96,6 +114,9 @@ void ccm_get_status(const struct ccm *m, uint64_t now_ns, struct ccm_status *ret
 
 	*ret = (struct ccm_status){
 		.run = m->cfg.run,
+		.term = m->term,
+		.recovering = m->recovering,
+		.stale = m->stale,
 		.epoch = m->epoch,
 		.round = m->last_round,
 		.last_seq = m->last_seq,
@@ -106,7 +127,8 @@ void ccm_get_status(const struct ccm *m, uint64_t now_ns, struct ccm_status *ret
 		.absent = m->n_absent,
 		.groups = HASH_COUNT(m->groups),
 		.joins = m->joins,
-		.losses = m->losses,
+		.leaves = m->leaves,
+		.losses = m->losses - m->leaves,
 		.kicks = m->kicks,
 		.ops_started = m->ops_started,
 		.ops_done = m->ops_done,
@@ -208,6 +230,7 @@ void ccm_each_op(const struct ccm *m, uint64_t now_ns,
 				.tag = o->key.tag,
 				.seq = o->seq,
 				.age_ns = ccm_age(now_ns, o->born_ns),
+				.stalled_ns = ccm_age(now_ns, o->changed_ns),
 				.bytes = o->params.count * type_size(o->params.dtype),
 				.state = o->state,
 				.params = o->params,

@@ -19,7 +19,8 @@
  *   field and the limit; proto/shm_submit.h).
  * - A loss in the group ends what is in flight with pcclRankConnectionLost, also what is still
  *   being collected on this host, and what the application starts before it knows of the loss: the
- *   same calls fail for all members. A topology vote that went through counts as knowing.
+ *   same calls fail for all members. What it knows of it says with each submission (shm_sqe.losses)
+ *   and learns from completions and replies.
  * - WM_OP_START starts the transfer; AGT_EV_XFER_DONE is reported to the master; WM_OP_DONE
  *   completes with success. Any other end cancels the transfer first (AGT_ACT_XFER_CANCEL, then
  *   AGT_EV_XFER_CANCELLED) and completes after that: no thread touches the memory any more.
@@ -135,7 +136,8 @@ struct agt_attrs {
 struct agt_done {
 	uint32_t code; /* pcclResult_t */
 	uint32_t world;
-	uint64_t losses; /* of the group; 0 when the peer is in none */
+	uint64_t losses; /* of the group, for the application to know once it has awaited this; 0
+			  * when the peer is in no group any more */
 	uint64_t tx_bytes, rx_bytes;
 	char text[SHM_TEXT];
 };

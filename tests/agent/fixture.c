@@ -10,6 +10,11 @@ struct cc_id fx_id(unsigned n)
 	return id;
 }
 
+struct cc_id fx_token(unsigned peer)
+{
+	return fx_id(20000 + peer);
+}
+
 struct cc_addr fx_addr(unsigned n)
 {
 	return (struct cc_addr){.family = CC_INET4, .ip = {10, 0, 0, (uint8_t)n}, .port = 48148};
@@ -160,7 +165,7 @@ void fx_connect(struct fx *f, uint32_t session, uint32_t comm, unsigned peer)
 	struct wl_request q = {.type = WL_COMM_CONNECT,
 		.comm = comm,
 		.peer = fx_id(peer),
-		.token = fx_id(1000 + peer)};
+		.token = fx_token(peer)};
 
 	send_request(f, session, &q);
 }
@@ -252,6 +257,9 @@ void fx_commit(struct fx *f, uint32_t run, uint64_t round, bool accept, const st
 	m.u.commit.round = round;
 	m.u.commit.epoch = round;
 	m.u.commit.accept = accept;
+	f->topo_turn += accept;
+	f->epoch = round;
+	m.u.commit.topo_turn = f->topo_turn;
 	fill_world(&m.u.commit.world, own, v, n);
 	fx_from_master(f, run, &m);
 }
@@ -289,6 +297,7 @@ void fx_submit(struct fx *f, uint32_t comm, uint32_t slot, uint64_t tag, uint64_
 		.slot = slot, .tag = tag, .count = count, .bytes = count * 4, .dtype = 10};
 	struct agt_event ev = {.type = AGT_EV_SUBMIT, .comm = comm, .slot = slot, .sub = &s};
 
+	s.losses = f->losses;
 	fx_step(f, &ev);
 }
 

@@ -132,7 +132,7 @@ static void send_with_fds(int fd, const void *buf, size_t len, unsigned n)
 		.msg_iovlen = 1,
 		.msg_control = &ctl,
 		.msg_controllen = CMSG_SPACE(sizeof(int) * n)};
-	int fds[253];
+	int fds[253] = {0};
 
 	for (unsigned i = 0; i < n; i++)
 		fds[i] = STDERR_FILENO;

@@ -39,3 +39,10 @@ tests_common_test_sys_LDADD = common/libcommon-sys.la common/libcommon-pure.la $
 tests_common_test_loop_SOURCES = tests/common/test_loop.c
 tests_common_test_loop_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_common_test_loop_LDADD = common/libcommon.la $(CHECK_LIBS)
+
+check_PROGRAMS += tests/common/test_service
+TESTS += tests/common/test_service
+tests_common_test_service_SOURCES = tests/common/test_service.c
+tests_common_test_service_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_common_test_service_LDADD = common/libcommon-service.la common/libcommon-sys.la \
+	common/libcommon-pure.la $(CHECK_LIBS)

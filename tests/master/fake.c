@@ -13,6 +13,8 @@ void fk_init(struct fk *f, const struct ccm_config *cfg)
 
 	memset(f, 0, sizeof *f);
 	f->now = 1000000000;
+	f->run = cfg ? cfg->run : def.run;
+	f->run_key = cfg ? cfg->run_key : def.run_key;
 	f->m = ccm_new(cfg ? cfg : &def);
 	ck_assert_ptr_nonnull(f->m);
 }
@@ -118,8 +120,13 @@ static void deliver(struct fk *f, struct ccm_action *x)
 	if (x->msg.type == WM_COMMIT) {
 		ck_assert_uint_ge(x->msg.u.commit.epoch, h->epoch);
 		h->epoch = x->msg.u.commit.epoch;
+		ck_assert_uint_ge(x->msg.u.commit.topo_turn, h->topo_turn);
+		h->topo_turn = x->msg.u.commit.topo_turn;
+		h->pending_turn = x->msg.u.commit.pending_turn;
 		keep_losses(h, &x->msg.u.commit.world);
 	}
+	if (x->msg.type == WM_PENDING_ANSWER)
+		h->pending_turn = x->msg.u.pending_answer.turn;
 	if (x->msg.type == WM_WORLD)
 		keep_losses(h, &x->msg.u.world);
 	if (f->drop)
@@ -307,19 +314,48 @@ struct fk_peer fk_join(struct fk_host *h, uint32_t group)
 	return fk_join_again(&p, h, WM_JOIN_NEW);
 }
 
+void fk_new_master(struct fk *f, const struct ccm_config *cfg)
+{
+	struct ccm_config other = {.run = {{9, 9}}, .run_key = {{9, 8}}, .segment_max = 4096};
+	uint32_t i;
+
+	if (cfg)
+		other = *cfg;
+	ccm_free(f->m);
+	f->m = ccm_new(&other);
+	for (i = 0; i < f->n_hosts; i++) {
+		f->hosts[i]->open = false;
+		round_clear(f->hosts[i]);
+	}
+	fk_forget(f);
+}
+
 struct fk_host *fk_redial(struct fk_host *h)
+{
+	return fk_redial_as(h, 1, false);
+}
+
+struct fk_host *fk_redial_as(struct fk_host *h, uint64_t term, bool stateless)
 {
 	char addr[CC_ADDR_STR_SIZE] = "10.9.0.1";
 	struct fk_host *x = fk_connect(h->fk, h->name, addr);
 	struct wm_msg msg;
 
-	x->id = h->id;
-	x->epoch = h->epoch;
+	if (!stateless) {
+		x->id = h->id;
+		x->epoch = h->epoch;
+	}
+	x->topo_turn = h->topo_turn;
+	x->pending_turn = h->pending_turn;
 	x->auto_report = h->auto_report;
 	memcpy(x->losses, h->losses, sizeof x->losses);
 	x->n_losses = h->n_losses;
 	msg = fk_hello(x);
-	msg.u.hello.run = fk_status(h->fk).run;
+	msg.u.hello.run = h->fk->run;
+	if (!stateless) {
+		msg.u.hello.run_key = h->fk->run_key;
+		msg.u.hello.term = term;
+	}
 	fk_send(x, &msg);
 	return x;
 }
@@ -365,14 +401,14 @@ void fk_leave(const struct fk_peer *p, enum wm_leave_kind kind)
 
 void fk_topo(const struct fk_peer *p)
 {
-	struct wm_msg msg = {.type = WM_TOPO_VOTE, .u.peer = {p->id}};
+	struct wm_msg msg = {.type = WM_TOPO_VOTE, .u.peer = {p->id, p->host->topo_turn}};
 
 	fk_send(p->host, &msg);
 }
 
 void fk_pending(const struct fk_peer *p)
 {
-	struct wm_msg msg = {.type = WM_PENDING_VOTE, .u.peer = {p->id}};
+	struct wm_msg msg = {.type = WM_PENDING_VOTE, .u.peer = {p->id, p->host->pending_turn}};
 
 	fk_send(p->host, &msg);
 }

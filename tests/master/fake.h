@@ -30,6 +30,7 @@ struct fk_host {
 		uint64_t losses;
 	} losses[16];
 	uint32_t n_losses;
+	uint64_t topo_turn, pending_turn; /* as told last */
 	char closed[WM_TEXT_MAX]; /* why the master closed it */
 };
 
@@ -47,6 +48,7 @@ struct fk {
 	uint64_t sent; /* messages of the master so far */
 	uint32_t n_hosts;
 	struct fk_host *hosts[FK_HOSTS_MAX];
+	struct cc_id run, run_key;
 	bool quiet;            /* no ccm_check after each step: the test does it */
 	bool drop;             /* inboxes are not filled */
 	char log[WM_TEXT_MAX]; /* the last line of level warning or worse */
@@ -76,6 +78,10 @@ struct fk_peer fk_join(struct fk_host *h, uint32_t group);
 struct fk_peer fk_join_again(const struct fk_peer *p, struct fk_host *h, enum wm_join_phase phase);
 /* A new connection of h's agent, which has state of the run; answered by HELLO_ACK. */
 struct fk_host *fk_redial(struct fk_host *h);
+/* The same, with this term; stateless: by a new agent that knows the run's id only. */
+struct fk_host *fk_redial_as(struct fk_host *h, uint64_t term, bool stateless);
+/* The master is gone, another one is there; all connections are closed. */
+void fk_new_master(struct fk *f, const struct ccm_config *cfg);
 /* Joins and makes all `others` vote so that it is accepted. */
 struct fk_peer fk_admit(struct fk_host *h, uint32_t group, const struct fk_peer *others, size_t n);
 void fk_leave(const struct fk_peer *p, enum wm_leave_kind kind);

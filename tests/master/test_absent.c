@@ -155,6 +155,35 @@ START_TEST(an_accepting_round_is_dropped_until_they_are_back)
 }
 END_TEST
 
+START_TEST(one_death_costs_one_error)
+{
+	vote_all(1);
+	fk_forget(&f);
+	fk_cut(c, "reset");
+	ck_assert_uint_eq(fk_take(a, WM_WORLD)->u.world.own[0].losses, 1);
+	ck_assert_uint_eq(fk_take(a, WM_OP_ABORT)->u.op_abort.seq, 1);
+	fk_vote(&p, 1);
+	fk_vote(&q, 1);
+	fk_forget(&f);
+	fk_tick(&f, 5200);
+	/* Those who try again do not hear of it a second time when the grace is over. */
+	ck_assert_uint_eq(fk_take(a, WM_WORLD)->u.world.own[0].losses, 1);
+	ck_assert_uint_eq(fk_count(a, WM_OP_ABORT), 0);
+	ck_assert_uint_eq(fk_take(a, WM_OP_START)->u.op_start.seq, 2);
+}
+END_TEST
+
+START_TEST(the_last_one_left_is_told_when_the_grace_is_over)
+{
+	fk_leave(&q, WM_LEAVE_CLEAN);
+	fk_cut(c, "reset");
+	fk_vote(&p, 1);
+	fk_forget(&f);
+	fk_tick(&f, 5200);
+	ck_assert_uint_eq(fk_take(a, WM_OP_ABORT)->u.op_abort.code, WIRE_RANK_CONNECTION_LOST);
+}
+END_TEST
+
 START_TEST(the_grace_ends_with_a_loss)
 {
 	const struct wm_world *w;
@@ -165,9 +194,10 @@ START_TEST(the_grace_ends_with_a_loss)
 	fk_forget(&f);
 	fk_tick(&f, 300);
 	ck_assert(!fk_present(&r));
+	/* It had voted for nothing: nobody notices. */
 	w = &fk_take(a, WM_WORLD)->u.world;
 	ck_assert_uint_eq(w->global, 2);
-	ck_assert_uint_eq(w->own[0].losses, 2);
+	ck_assert_uint_eq(w->own[0].losses, 0);
 	ck_assert_uint_eq(fk_take(a, WM_ROUND)->u.round.rings[0].hosts, 2);
 	ck_assert_uint_eq(fk_take(a, WM_COMMIT)->u.commit.world.global, 2);
 	ck_assert_uint_eq(fk_status(&f).losses, 1);
@@ -182,6 +212,7 @@ START_TEST(versions_of_the_world_grow)
 {
 	uint64_t v;
 
+	vote_all(1);
 	fk_cut(c, "reset");
 	v = fk_take(a, WM_WORLD)->u.world.version;
 	ck_assert_uint_gt(v, 0);
@@ -318,6 +349,7 @@ START_TEST(another_agent_that_takes_over_ends_the_old_ones_connection)
 	fk_topo(&p);
 	fk_topo(&q);
 	fk_topo(&r);
+	fk_vote(&r, 1);
 	fk_forget(&f);
 	r = fk_join_again(&r, d, WM_JOIN_ACCEPTED);
 	assert_contains(fk_take(c, WM_REFUSE)->u.refuse.text, "the agent on d has taken over");
@@ -369,8 +401,6 @@ START_TEST(peers_that_come_during_a_round_come_with_the_next)
 	ck_assert_uint_eq(d->round.rings[0].n_members, 1);
 	second = fk_join_again(&second, d, WM_JOIN_ACCEPTED);
 	ck_assert_uint_eq(fk_status(&f).round, round);
-	d->losses[0] = (struct fk_losses){0, 1};
-	d->n_losses = 1;
 	vote_all(1);
 	fk_vote(&second, 1);
 	fk_round_report(a, NULL, NULL);
@@ -593,6 +623,8 @@ int main(void)
 	tcase_add_test(tc, a_topology_vote_waits_for_them);
 	tcase_add_test(tc, an_accepting_round_is_dropped_until_they_are_back);
 	tcase_add_test(tc, the_grace_ends_with_a_loss);
+	tcase_add_test(tc, one_death_costs_one_error);
+	tcase_add_test(tc, the_last_one_left_is_told_when_the_grace_is_over);
 	tcase_add_test(tc, versions_of_the_world_grow);
 	tcase_add_test(tc, who_presents_the_token_is_the_peer);
 	tcase_add_test(tc, a_wrong_token_changes_nothing);

@@ -106,7 +106,7 @@ static void vote(uint32_t conn, enum wm_type type, uint64_t tag)
 	if (type == WM_OP_VOTE)
 		msg.u.op_vote = (struct wm_op_vote){.tag = tag, .n_peers = 1, .peers = &peer};
 	else
-		msg.u.peer.peer = peer;
+		msg.u.peer = (struct wm_peer){peer, tag};
 	step(conn, CCM_EV_MSG, &msg);
 }
 
@@ -119,7 +119,7 @@ static void scenario(void)
 	for (i = 1; i <= 4; i++)
 		join(i, i);
 	report(1, 1, NULL);
-	vote(1, WM_TOPO_VOTE, 0);
+	vote(1, WM_TOPO_VOTE, 1);
 	for (i = 1; i <= 4; i++)
 		report(i, 2, NULL);
 	for (i = 1; i <= 4; i++)
@@ -132,7 +132,7 @@ static void scenario(void)
 	for (i = 1; i <= 3; i++)
 		report(i, 4, NULL);
 	for (i = 1; i <= 3; i++)
-		vote(i, WM_TOPO_VOTE, 0);
+		vote(i, WM_TOPO_VOTE, 2);
 	step(2, CCM_EV_CLOSED, NULL);
 	join(5, 2);
 	for (i = 1; i <= 5; i++)

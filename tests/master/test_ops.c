@@ -508,6 +508,7 @@ START_TEST(a_waiting_operation_names_who_is_awaited)
 	ck_assert_uint_eq(o.world, 3);
 	ck_assert_uint_eq(o.bytes, 400);
 	ck_assert_uint_eq(o.age_ns, 1500000000);
+	ck_assert_uint_eq(o.stalled_ns, 1500000000);
 	ck_assert_int_eq(o.state, CCM_VOTE_INITIATE_COLLECTIVE_COMMS);
 	assert_contains(o.awaited, "train@b pid");
 	assert_contains(o.awaited, "train@c pid");
@@ -515,8 +516,12 @@ START_TEST(a_waiting_operation_names_who_is_awaited)
 	fk_vote(&r, 1);
 	ccm_each_op(f.m, f.now, keep_op, &o);
 	ck_assert_int_eq(o.state, CCM_PERFORM_COLLECTIVE_COMMS);
+	ck_assert_uint_eq(o.stalled_ns, 0);
 	fk_report(b, 1, true);
+	f.now += 200000000;
 	ccm_each_op(f.m, f.now, keep_op, &o);
+	ck_assert_uint_eq(o.age_ns, 1700000000);
+	ck_assert_uint_eq(o.stalled_ns, 200000000);
 	ck_assert_int_eq(o.state, CCM_VOTE_COMPLETE_COLLECTIVE_COMMS);
 	ck_assert_str_eq(o.awaited, "a, c");
 }

@@ -63,6 +63,7 @@ void sample_admin_reply(struct tl_rng *r, struct wa_reply *ret)
 	sample_text(r, ret->daemon, sizeof ret->daemon);
 	sample_text(r, ret->software, sizeof ret->software);
 	sample_text(r, ret->error, sizeof ret->error);
+	ret->denied = tl_range(r, 0, 1);
 	if (tl_range(r, 0, 9) == 0)
 		return;
 	ret->version = WA_VERSION_MAX;
@@ -94,6 +95,7 @@ bool same_admin_reply(const struct wa_reply *a, const struct wa_reply *b)
 	if (a->version_min != b->version_min || a->version_max != b->version_max ||
 		a->version != b->version || strcmp(a->daemon, b->daemon) != 0 ||
 		strcmp(a->software, b->software) != 0 || strcmp(a->error, b->error) != 0 ||
+		a->denied != b->denied ||
 		a->n_tables != b->n_tables)
 		return false;
 	for (uint32_t i = 0; i < a->n_tables; i++)

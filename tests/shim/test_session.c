@@ -475,6 +475,15 @@ END_TEST
 
 /* ---- fork ---- */
 
+#ifdef __SANITIZE_THREAD__
+/* The child starts a thread, too, which the sanitizer would rather not see. */
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+	return "die_after_fork=0";
+}
+#endif
+
 static unsigned open_sockets(void)
 {
 	char path[64];

@@ -157,7 +157,8 @@ struct agt_xfer {
 	struct wm_op_params params;
 	uint32_t world; /* contributions in all: the divisor of an average */
 	uint32_t hosts, pos, segment_max;
-	struct cc_id next, prev; /* agents; zero when hosts == 1 */
+	struct cc_id next, prev;     /* agents; zero when hosts == 1 */
+	char prev_name[WM_NAME_MAX]; /* of its host */
 	uint32_t n_members;
 	struct agt_member *members; /* owned by the action list */
 };

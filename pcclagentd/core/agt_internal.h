@@ -33,20 +33,21 @@
 #include "pcclagentd/core/agt.h"
 #include "proto/wire_codes.h"
 
-#define AGT_NS_PER_MS     1000000u
-#define AGT_MAX_COMMS     1024u
-#define AGT_CONNECT_MS    10000u
-#define AGT_HEARTBEAT_MIN 10u /* ms; what the master asks for is kept within reason */
-#define AGT_TIMEOUT_MIN   100u
-#define AGT_GRACE_MS      60000u
-#define AGT_STOPPED_MS    10000u
+#define AGT_NS_PER_MS      1000000u
+#define AGT_MAX_COMMS      1024u
+#define AGT_CONNECT_MS     10000u
+#define AGT_HEARTBEAT_MIN  10u /* ms; what the master asks for is kept within reason */
+#define AGT_TIMEOUT_MIN    100u
+#define AGT_GRACE_MS       60000u
+#define AGT_STOPPED_MS     10000u
 #define AGT_STOOD_STILL_NS 1000000000u /* between two ticks: this process did not run */
-#define AGT_REDIAL_MIN    50u /* ms between attempts at a master that is gone */
-#define AGT_REDIAL_MAX    500u
-#define AGT_ALIASES_MAX   8u
-#define AGT_MASTERS_MAX   64u
-#define AGT_PLACES_MAX    (2 * (AGT_ALIASES_MAX + 3)) /* where one master is sought */
-#define AGT_GHOSTS_MAX    4096u
+#define AGT_REDIAL_MIN     50u         /* ms between attempts at a master that is gone */
+#define AGT_REDIAL_MAX     500u
+#define AGT_ALIASES_MAX    8u
+#define AGT_MASTERS_MAX    64u
+#define AGT_FENCES         32u
+#define AGT_PLACES_MAX     (2 * (AGT_ALIASES_MAX + 3)) /* where one master is sought */
+#define AGT_GHOSTS_MAX     4096u
 
 enum agt_comm_state {
 	AGT_COMM_NEW = 0,    /* not connected */
@@ -64,7 +65,7 @@ enum agt_run_state {
 	AGT_RUN_UP,
 	AGT_RUN_ORPHAN,   /* was up; its master is sought */
 	AGT_RUN_RESUMING, /* WM_HELLO sent to the next master */
-	AGT_RUN_OVER, /* no master any more; transfers are being cancelled */
+	AGT_RUN_OVER,     /* no master any more; transfers are being cancelled */
 	AGT_RUN_STATES,
 };
 
@@ -215,7 +216,7 @@ struct agt_run {
 	struct agt_round round;
 	struct wm_world world; /* own is not kept here but in groups */
 	uint64_t epoch, last_seq;
-	uint64_t committed; /* number of the last round in force */
+	uint64_t committed;               /* number of the last round in force */
 	uint64_t topo_turn, pending_turn; /* votes that have been answered */
 	bool pending;                     /* the last answer */
 	struct agt_ghost *ghosts;
@@ -255,7 +256,7 @@ struct agt_comm {
 	uint32_t wait; /* enum wl_type of the request that waits, 0: none */
 	uint32_t wait_req;
 	uint64_t wait_ns;
-	struct agt_attach *attach; /* with wait == WL_COMM_ATTACH */
+	struct agt_attach *attach;        /* with wait == WL_COMM_ATTACH */
 	uint64_t topo_turn, pending_turn; /* votes of the run that this peer knows the end of */
 	struct agt_verdict lost;
 	struct agt_attrs attrs; /* as published last */
@@ -278,6 +279,13 @@ struct agt {
 	struct agt_moved {
 		struct cc_addr from, to;
 	} masters[AGT_MASTERS_MAX];
+	/* Of the runs that this agent took part in: the highest term. A master that is stale does
+	 * not get it back when its last peer here has left. */
+	struct agt_fence {
+		struct cc_id run;
+		uint64_t term;
+	} fences[AGT_FENCES];
+	uint32_t last_fence;
 	uint64_t tick_ns;   /* the last one */
 	const char *broken; /* a transition that must not be */
 	/* during a step */
@@ -415,9 +423,11 @@ void agt_orphan(struct agt *a, struct agt_run *r, const char *why, bool open);
 void agt_ghost_add(
 	struct agt *a, struct agt_run *r, const struct agt_comm *c, enum wm_leave_kind kind);
 void agt_ghosts_free(struct agt_run *r);
-void agt_history_add(
-	struct agt *a, struct agt_run *r, uint32_t group, uint64_t seq, uint32_t code);
+void agt_history_add(struct agt *a, struct agt_run *r, uint32_t group, uint64_t seq, uint32_t code);
 void agt_history_free(struct agt_run *r);
+/* The highest term of that run so far; 0: not known. */
+uint64_t agt_term_of(const struct agt *a, const struct cc_id *run);
+void agt_term_set(struct agt *a, struct agt_run *r, uint64_t term);
 void agt_resume_ack(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m);
 /* The last word of a resumption. */
 void agt_resume_end(struct agt *a, struct agt_run *r);

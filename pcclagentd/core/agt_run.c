@@ -41,8 +41,7 @@ static struct agt_run *run_by_addr(struct agt *a, const struct cc_addr *addr)
 }
 
 /* want: the run that is expected there, or NULL. */
-static struct agt_run *run_open(
-	struct agt *a, const struct cc_addr *addr, const struct cc_id *want)
+static struct agt_run *run_open(struct agt *a, const struct cc_addr *addr, const struct cc_id *want)
 {
 	struct agt_run *r = calloc(1, sizeof *r);
 
@@ -236,8 +235,7 @@ void agt_run_detach(
 	agt_op_drop_comm(a, c, how, v);
 }
 
-void agt_run_lose(
-	struct agt *a, struct agt_comm *c, enum agt_exit how, const struct agt_verdict *v)
+void agt_run_lose(struct agt *a, struct agt_comm *c, enum agt_exit how, const struct agt_verdict *v)
 {
 	bool was_accepted = c->state == AGT_COMM_ACCEPTED;
 
@@ -369,16 +367,21 @@ static void merge_into(struct agt *a, struct agt_run *from, struct agt_run *to)
 		agt_dial(a, to, &from->dialled);
 }
 
-static void refused_as_stale(struct agt *a, struct agt_run *r, const struct agt_run *of)
+/* Who comes to a stale master has nothing to keep; who comes back dials on. */
+static void stale(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m)
 {
 	char addr[CC_ADDR_STR_SIZE];
 	struct agt_verdict v;
 
 	agt_verdict_set(&v, WIRE_MASTER_CONNECTION_FAILED,
-		"the master at %s is stale: term %" PRIu64 " of its run has begun elsewhere",
-		cc_addr_str(&r->dialled, addr), of->term);
+		"the master at %s is stale: it has term %" PRIu64 " of its run, and term %" PRIu64
+		" has begun elsewhere",
+		cc_addr_str(&r->dialled, addr), m->term, agt_term_of(a, &m->run));
 	agt_log(a, AGT_LOG_WARNING, "%s", v.text);
-	agt_run_over(a, r, &v);
+	if (cc_id_is_zero(&r->want_run))
+		agt_run_over(a, r, &v);
+	else
+		agt_dial_failed(a, r, v.text, true);
 }
 
 static void run_ready(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m)
@@ -387,7 +390,7 @@ static void run_ready(struct agt *a, struct agt_run *r, const struct wm_hello_ac
 
 	r->run_id = r->want_run = m->run;
 	r->run_key = m->run_key;
-	r->term = m->term;
+	agt_term_set(a, r, m->term);
 	x->run = r->id;
 	x->id = m->run;
 	x->key = m->run_key;
@@ -407,21 +410,22 @@ static void got_hello_ack(struct agt *a, struct agt_run *r, const struct wm_hell
 		agt_resume_ack(a, r, m);
 		return;
 	}
+	if (m->term < agt_term_of(a, &m->run)) {
+		stale(a, r, m);
+		return;
+	}
 	agt_attach_check_run(a, r, &m->run);
 	for (other = a->runs; other; other = other->hh.next) {
-		if (other == r || !agt_run_lives(other) || !cc_id_eq(&other->run_id, &m->run))
-			continue;
-		if (m->term < other->term)
-			refused_as_stale(a, r, other);
-		else
+		if (other != r && agt_run_lives(other) && cc_id_eq(&other->run_id, &m->run)) {
 			merge_into(a, r, other);
-		return;
+			return;
+		}
 	}
 	agt_run_take_settings(a, r, m);
 	agt_dial_reached(r);
 	agt_run_set_state(a, r, AGT_RUN_UP);
-	agt_log(a, AGT_LOG_NOTICE, "master %s: connected, run %u",
-		cc_addr_str(&r->dialled, addr), r->id);
+	agt_log(a, AGT_LOG_NOTICE, "master %s: connected, run %u", cc_addr_str(&r->dialled, addr),
+		r->id);
 	run_ready(a, r, m);
 	DL_FOREACH2 (r->comms, c, next_r)
 		send_join(a, c);

@@ -26,6 +26,12 @@ void agt_get_status(const struct agt *a, struct agt_status *ret)
 
 static const char *awaited_by(const struct agt_comm *c)
 {
+	if (c->run && agt_run_orphaned(c->run))
+		return "a master to take the run over";
+	if (c->attach && c->state == AGT_COMM_REGISTERED)
+		return "its place in the ring";
+	if (c->attach && c->state == AGT_COMM_ACCEPTED)
+		return "the master to say how its last operations ended";
 	switch (c->state) {
 	case AGT_COMM_JOINING:
 		return "the master to answer this host";
@@ -139,22 +145,39 @@ static uint32_t local_members(const struct agt_op *o)
 	return n;
 }
 
+/* Of those that have not submitted the one that has been stopped for longest, or any; or NULL. */
+static const struct agt_comm *missing_member(const struct agt_op *o)
+{
+	const struct agt_comm *c, *who = NULL;
+	uint64_t since = 0;
+
+	DL_FOREACH2 (o->run->comms, c, next_r) {
+		uint64_t stopped = c->session->stopped_ns;
+
+		if (!c->counted || c->group != o->key.group || agt_op_has(o, c))
+			continue;
+		if (!who || (stopped && (!since || stopped < since))) {
+			who = c;
+			since = stopped;
+		}
+	}
+	return who;
+}
+
 static void collecting_awaits(
 	const struct agt_op *o, uint32_t members, uint64_t now_ns, char *buf, size_t size)
 {
-	const struct agt_comm *c;
+	const struct agt_comm *c = missing_member(o);
 	char more[32] = "", name[WL_NAME_MAX + 80];
 
-	DL_FOREACH2 (o->run->comms, c, next_r) {
-		if (!c->counted || c->group != o->key.group || agt_op_has(o, c))
-			continue;
-		if (members > o->n + 1)
-			(void)snprintf(more, sizeof more, " and %u more", members - o->n - 1);
-		(void)snprintf(buf, size, "waiting for local %s%s to submit",
-			process_name(c, now_ns, name, sizeof name), more);
+	if (!c) {
+		(void)snprintf(buf, size, "waiting for the previous operation of this tag to end");
 		return;
 	}
-	(void)snprintf(buf, size, "waiting for the previous operation of this tag to end");
+	if (members > o->n + 1)
+		(void)snprintf(more, sizeof more, " and %u more", members - o->n - 1);
+	(void)snprintf(buf, size, "waiting for local %s%s to submit",
+		process_name(c, now_ns, name, sizeof name), more);
 }
 
 static void op_awaits(
@@ -162,6 +185,11 @@ static void op_awaits(
 {
 	const char *what = "";
 
+	if (agt_run_orphaned(o->run) &&
+		(o->state == AGT_OP_VOTING || o->state == AGT_OP_REPORTED)) {
+		(void)snprintf(buf, size, "waiting for a master to take the run over");
+		return;
+	}
 	switch (o->state) {
 	case AGT_OP_COLLECTING:
 		collecting_awaits(o, members, now_ns, buf, size);

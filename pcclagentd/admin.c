@@ -256,6 +256,7 @@ static void handle_set_master(struct fill *f, const struct wa_request *q, struct
 {
 	struct agt_event ev = {.type = AGT_EV_SET_MASTER, .run = q->run, .now = q->now};
 	uint32_t uid = cc_admin_caller(f->d->admin);
+	char which[WA_ADDR_MAX];
 
 	if (uid != 0 && uid != geteuid()) {
 		reply->denied = true;
@@ -266,8 +267,12 @@ static void handle_set_master(struct fill *f, const struct wa_request *q, struct
 	snprintf(reply->error, sizeof reply->error, "%s", set_master(f->d, q, &ev));
 	if (reply->error[0])
 		return;
-	cc_log(CC_LOG_NOTICE, "uid %" PRIu32 ": the master %s is at %s from now on", uid, q->from,
-		q->to[0] ? q->to : "that address again");
+	if (q->run)
+		snprintf(which, sizeof which, "of run %" PRIu32, q->run);
+	else
+		snprintf(which, sizeof which, "%s", q->from);
+	cc_log(CC_LOG_NOTICE, "uid %" PRIu32 ": the master %s is to be found %s%s", uid, which,
+		q->to[0] ? "at " : "where it was", q->to);
 	f->run = q->run;
 	f->master = q->run ? NULL : &ev.from;
 	fill_runs(f, reply);

@@ -197,7 +197,6 @@ static struct in_link *join_link(struct half *h, struct run *r, const struct wlk
 	*l = (struct in_link){.num = ++d->next_link,
 		.run = r,
 		.peer = hello->from,
-		.from = h->from,
 		.n_streams = hello->n_streams};
 	DL_APPEND(r->in_links, l);
 	r->n_in_links++;

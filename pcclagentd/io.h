@@ -129,6 +129,7 @@ struct xfer {
 	uint64_t seq, tag;
 	uint32_t group, hosts;
 	struct cc_id next, prev; /* agents, when hosts > 1 */
+	char prev_name[WM_NAME_MAX];
 	struct run *run;
 	bool started;             /* the engine knows it */
 	bool finished;            /* the engine has no thread on it any more */
@@ -157,7 +158,6 @@ struct in_link { /* streams that another agent opened to us */
 	uint32_t num;
 	struct run *run;
 	struct cc_id peer;
-	struct cc_addr from; /* of stream 0 */
 	struct link_health health;
 	uint32_t n_streams;
 	uint64_t have; /* bit i: stream i is here */

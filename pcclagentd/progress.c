@@ -63,26 +63,21 @@ static struct in_link *find_in_link(const struct run *r, const struct cc_id *pee
 }
 
 /* By both links with that agent, where there are two. */
-static struct neighbour look_up(const struct run *r, const struct cc_id *peer)
+static struct neighbour look_up(const struct run *r, const struct cc_id *peer, const char *name)
 {
 	const struct in_link *in = find_in_link(r, peer);
-	struct out_link_view out;
 	struct neighbour n = {.heard_ns = in ? in->health.heard_ns : 0};
-	char text[CC_ADDR_STR_SIZE];
-	struct cc_addr addr;
+	struct out_link_view out = {.host = ""};
 
 	if (out_link_view(r, peer, 0, &out)) {
-		agentd_copy_text(n.host, sizeof n.host, out.host);
 		n.blocked = out.health->blocked;
 		if (out.health->heard_ns > n.heard_ns)
 			n.heard_ns = out.health->heard_ns;
-	} else if (in) {
-		addr = in->from;
-		addr.port = 0;
-		agentd_copy_text(n.host, sizeof n.host, cc_addr_str(&addr, text));
-	} else {
-		agentd_copy_text(n.host, sizeof n.host, "a host without link");
 	}
+	agentd_copy_text(n.host, sizeof n.host,
+		out.host[0] ? out.host
+		: name[0]   ? name
+			    : "an unnamed host");
 	return n;
 }
 
@@ -106,7 +101,8 @@ static void append_process(
 
 static void append_neighbour(const struct xfer *x, uint64_t now, char *text, size_t size)
 {
-	struct neighbour next = look_up(x->run, &x->next), prev = look_up(x->run, &x->prev);
+	struct neighbour next = look_up(x->run, &x->next, "");
+	struct neighbour prev = look_up(x->run, &x->prev, x->prev_name);
 	const struct neighbour *n = next.blocked ? &next : &prev;
 	uint64_t silent = now > n->heard_ns ? now - n->heard_ns : 0;
 

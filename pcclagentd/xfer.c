@@ -180,6 +180,7 @@ void xfer_start(struct run *r, const struct agt_xfer *t)
 		.prev = t->prev,
 		.moved_ns = cc_now_ns(),
 		.run = r};
+	agentd_copy_text(x->prev_name, sizeof x->prev_name, t->prev_name);
 	HASH_ADD(hh, r->xfers, seq, sizeof x->seq, x);
 	code = start(x, t, text);
 	if (code == WIRE_SUCCESS)

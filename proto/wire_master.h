@@ -191,12 +191,13 @@ struct wm_endpoint {
 /* The ring of one group as seen by one agent. */
 struct wm_ring {
 	uint32_t group;
-	uint32_t hosts;          /* agents in the ring */
-	uint32_t pos;            /* 0 .. hosts - 1, of the receiving agent */
-	uint32_t pool_size;      /* streams of the link to next: the same number on all hosts */
-	struct wm_endpoint next; /* meaningless when hosts == 1 */
-	struct cc_id prev;       /* agent; zero when hosts == 1 */
-	uint32_t n_members;      /* local peers in this group, in rank order */
+	uint32_t hosts;              /* agents in the ring */
+	uint32_t pos;                /* 0 .. hosts - 1, of the receiving agent */
+	uint32_t pool_size;          /* streams of the link to next: the same number on all hosts */
+	struct wm_endpoint next;     /* meaningless when hosts == 1 */
+	struct cc_id prev;           /* agent; zero when hosts == 1 */
+	char prev_name[WM_NAME_MAX]; /* of its host; "" when hosts == 1 */
+	uint32_t n_members;          /* local peers in this group, in rank order */
 	struct cc_id *members;
 };
 

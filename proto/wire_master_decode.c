@@ -360,6 +360,9 @@ static int get_ring(const Ccoip__Ring *p, struct wm_ring *m, const char **why)
 		if (rc == 0)
 			rc = wire_get_id(
 				&m->prev, p->prev, why, "round.rings.prev: " WIRE_ID_LIMIT);
+		if (rc == 0)
+			rc = wire_get_name(m->prev_name, sizeof m->prev_name, p->prev_name, why,
+				"round.rings.prev_name: " NAME_LIMIT);
 	}
 	if (rc == 0)
 		rc = get_ids(p->members, p->n_members, &m->members, &m->n_members, why,

@@ -236,6 +236,7 @@ static void put_ring(struct encoder *e, const struct wm_ring *m, Ccoip__Ring *p)
 	if (m->hosts > 1) {
 		p->next = put_endpoint(e, &m->next);
 		p->prev = wire_put_id(&m->prev);
+		p->prev_name = put_text(e, m->prev_name, sizeof m->prev_name);
 	}
 	p->n_members = put_ids(e, m->members, m->n_members, &p->members);
 }

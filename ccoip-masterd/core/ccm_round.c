@@ -68,6 +68,7 @@ static void fill_ring(struct ccm *m, const struct ccm_seat *s, bool accept, stru
 		prev = g->next_ring[(s->next_pos + g->n_next - 1) % g->n_next]->agent;
 		ccm_agent_endpoint(next, s->agent, &r->next);
 		r->prev = prev->hello.agent;
+		ccm_print(r->prev_name, sizeof r->prev_name, "%s", prev->hello.name);
 	}
 	r->members = ccm_calloc(m, s->n_candidates, sizeof *r->members);
 	if (!r->members)

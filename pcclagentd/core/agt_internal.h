@@ -6,7 +6,8 @@
  *   agt_action.c   actions out
  *   agt_state.c    named states; the only writer of them
  *   agt_session.c  sessions, communicators, their requests
- *   agt_run.c      masters: connection, joining, kicks, the end
+ *   agt_run.c      runs: joining, leaving, the end
+ *   agt_master.c   what masters say
  *   agt_dial.c     where masters are sought, and how often
  *   agt_resume.c   what outlives a master, and what its successor is told
  *   agt_attach.c   peers that outlived their agent
@@ -33,20 +34,21 @@
 #include "pcclagentd/core/agt.h"
 #include "proto/wire_codes.h"
 
-#define AGT_NS_PER_MS     1000000u
-#define AGT_MAX_COMMS     1024u
-#define AGT_CONNECT_MS    10000u
-#define AGT_HEARTBEAT_MIN 10u /* ms; what the master asks for is kept within reason */
-#define AGT_TIMEOUT_MIN   100u
-#define AGT_GRACE_MS      60000u
-#define AGT_STOPPED_MS    10000u
+#define AGT_NS_PER_MS      1000000u
+#define AGT_MAX_COMMS      1024u
+#define AGT_CONNECT_MS     10000u
+#define AGT_HEARTBEAT_MIN  10u /* ms; what the master asks for is kept within reason */
+#define AGT_TIMEOUT_MIN    100u
+#define AGT_GRACE_MS       60000u
+#define AGT_STOPPED_MS     10000u
 #define AGT_STOOD_STILL_NS 1000000000u /* between two ticks: this process did not run */
-#define AGT_REDIAL_MIN    50u /* ms between attempts at a master that is gone */
-#define AGT_REDIAL_MAX    500u
-#define AGT_ALIASES_MAX   8u
-#define AGT_MASTERS_MAX   64u
-#define AGT_PLACES_MAX    (2 * (AGT_ALIASES_MAX + 3)) /* where one master is sought */
-#define AGT_GHOSTS_MAX    4096u
+#define AGT_REDIAL_MIN     50u         /* ms between attempts at a master that is gone */
+#define AGT_REDIAL_MAX     500u
+#define AGT_ALIASES_MAX    8u
+#define AGT_MASTERS_MAX    64u
+#define AGT_FENCES         32u
+#define AGT_PLACES_MAX     (2 * (AGT_ALIASES_MAX + 3)) /* where one master is sought */
+#define AGT_GHOSTS_MAX     4096u
 
 enum agt_comm_state {
 	AGT_COMM_NEW = 0,    /* not connected */
@@ -64,7 +66,7 @@ enum agt_run_state {
 	AGT_RUN_UP,
 	AGT_RUN_ORPHAN,   /* was up; its master is sought */
 	AGT_RUN_RESUMING, /* WM_HELLO sent to the next master */
-	AGT_RUN_OVER, /* no master any more; transfers are being cancelled */
+	AGT_RUN_OVER,     /* no master any more; transfers are being cancelled */
 	AGT_RUN_STATES,
 };
 
@@ -215,7 +217,7 @@ struct agt_run {
 	struct agt_round round;
 	struct wm_world world; /* own is not kept here but in groups */
 	uint64_t epoch, last_seq;
-	uint64_t committed; /* number of the last round in force */
+	uint64_t committed;               /* number of the last round in force */
 	uint64_t topo_turn, pending_turn; /* votes that have been answered */
 	bool pending;                     /* the last answer */
 	struct agt_ghost *ghosts;
@@ -255,7 +257,7 @@ struct agt_comm {
 	uint32_t wait; /* enum wl_type of the request that waits, 0: none */
 	uint32_t wait_req;
 	uint64_t wait_ns;
-	struct agt_attach *attach; /* with wait == WL_COMM_ATTACH */
+	struct agt_attach *attach;        /* with wait == WL_COMM_ATTACH */
 	uint64_t topo_turn, pending_turn; /* votes of the run that this peer knows the end of */
 	struct agt_verdict lost;
 	struct agt_attrs attrs; /* as published last */
@@ -278,6 +280,13 @@ struct agt {
 	struct agt_moved {
 		struct cc_addr from, to;
 	} masters[AGT_MASTERS_MAX];
+	/* Of the runs that this agent took part in: the highest term. A master that is stale does
+	 * not get it back when its last peer here has left. */
+	struct agt_fence {
+		struct cc_id run;
+		uint64_t term;
+	} fences[AGT_FENCES];
+	uint32_t last_fence;
 	uint64_t tick_ns;   /* the last one */
 	const char *broken; /* a transition that must not be */
 	/* during a step */
@@ -366,8 +375,10 @@ static inline bool agt_run_orphaned(const struct agt_run *r)
 {
 	return r->state == AGT_RUN_ORPHAN || r->state == AGT_RUN_RESUMING;
 }
-void agt_run_take_settings(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m);
 bool agt_run_has_addr(const struct agt_run *r, const struct cc_addr *addr);
+void agt_run_send_join(struct agt *a, struct agt_comm *c);
+/* Two runs are one: c, in state JOINING, goes over. May fail, and then c may be gone. */
+void agt_run_move(struct agt *a, struct agt_comm *c, struct agt_run *to);
 void agt_run_fill_join(const struct agt_comm *c, struct wm_join *ret);
 /* Everything that the run is good for ends with *v. */
 void agt_run_over(struct agt *a, struct agt_run *r, const struct agt_verdict *v);
@@ -384,9 +395,7 @@ void agt_run_detach(
 /* The master put c out, or is gone, or c gives up: what waits on c ends with *v. c may be gone. */
 void agt_run_lose(
 	struct agt *a, struct agt_comm *c, enum agt_exit how, const struct agt_verdict *v);
-void agt_run_master_up(struct agt *a, const struct agt_event *ev);
 void agt_run_master_down(struct agt *a, const struct agt_event *ev);
-void agt_run_master_msg(struct agt *a, const struct agt_event *ev);
 void agt_run_tick(struct agt *a, struct agt_run *r);
 /* The master did what it must not do. r is over when this returns. */
 void agt_run_violation(struct agt *a, struct agt_run *r, const char *what);
@@ -394,6 +403,11 @@ void agt_run_violation(struct agt *a, struct agt_run *r, const char *what);
 void agt_run_settle(struct agt *a, struct agt_run *r);
 void agt_run_free(struct agt *a, struct agt_run *r);
 void agt_run_comm_accepted(struct agt *a, struct agt_comm *c);
+
+/* agt_master.c */
+void agt_master_up(struct agt *a, const struct agt_event *ev);
+void agt_master_msg(struct agt *a, const struct agt_event *ev);
+void agt_master_settings(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m);
 
 /* agt_dial.c */
 void agt_dial(struct agt *a, struct agt_run *r, const struct cc_addr *addr);
@@ -415,9 +429,11 @@ void agt_orphan(struct agt *a, struct agt_run *r, const char *why, bool open);
 void agt_ghost_add(
 	struct agt *a, struct agt_run *r, const struct agt_comm *c, enum wm_leave_kind kind);
 void agt_ghosts_free(struct agt_run *r);
-void agt_history_add(
-	struct agt *a, struct agt_run *r, uint32_t group, uint64_t seq, uint32_t code);
+void agt_history_add(struct agt *a, struct agt_run *r, uint32_t group, uint64_t seq, uint32_t code);
 void agt_history_free(struct agt_run *r);
+/* The highest term of that run so far; 0: not known. */
+uint64_t agt_term_of(const struct agt *a, const struct cc_id *run);
+void agt_term_set(struct agt *a, struct agt_run *r, uint64_t term);
 void agt_resume_ack(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m);
 /* The last word of a resumption. */
 void agt_resume_end(struct agt *a, struct agt_run *r);

@@ -349,6 +349,7 @@ static void xfer_start(struct agt *a, struct agt_op *o, const struct agt_group *
 	if (t->hosts > 1) {
 		t->next = o->next = g->ring.next.agent;
 		t->prev = o->prev = g->ring.prev;
+		memcpy(t->prev_name, g->ring.prev_name, sizeof t->prev_name);
 	}
 	for (i = 0; i < o->n; i++)
 		o->members[i].rank = o->members[i].comm->rank;

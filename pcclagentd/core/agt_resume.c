@@ -57,8 +57,8 @@ void agt_ghosts_free(struct agt_run *r)
 {
 	struct agt_ghost *g, *next;
 
-	LL_FOREACH_SAFE (r->ghosts, g, next)
-		free(g);
+	LL_FOREACH_SAFE(r->ghosts, g, next)
+	free(g);
 	r->ghosts = NULL;
 	r->n_ghosts = 0;
 }
@@ -95,8 +95,7 @@ static struct agt_history *history_get(struct agt *a, struct agt_run *r, uint32_
 	return h;
 }
 
-void agt_history_add(
-	struct agt *a, struct agt_run *r, uint32_t group, uint64_t seq, uint32_t code)
+void agt_history_add(struct agt *a, struct agt_run *r, uint32_t group, uint64_t seq, uint32_t code)
 {
 	struct agt_history *h = history_get(a, r, group);
 	uint32_t at;
@@ -121,6 +120,31 @@ void agt_history_free(struct agt_run *r)
 	}
 }
 
+/* ---- which master it had last ---- */
+
+uint64_t agt_term_of(const struct agt *a, const struct cc_id *run)
+{
+	uint32_t i;
+
+	for (i = 0; i < AGT_FENCES; i++)
+		if (cc_id_eq(&a->fences[i].run, run))
+			return a->fences[i].term;
+	return 0;
+}
+
+void agt_term_set(struct agt *a, struct agt_run *r, uint64_t term)
+{
+	uint32_t i;
+
+	r->term = term;
+	for (i = 0; i < AGT_FENCES; i++)
+		if (cc_id_eq(&a->fences[i].run, &r->run_id))
+			break;
+	if (i == AGT_FENCES)
+		i = a->last_fence++ % AGT_FENCES;
+	a->fences[i] = (struct agt_fence){.run = r->run_id, .term = term};
+}
+
 /* ---- telling ---- */
 
 static void tell_members(struct agt *a, struct agt_run *r)
@@ -135,7 +159,8 @@ static void tell_members(struct agt *a, struct agt_run *r)
 		if (c->state == AGT_COMM_JOINING)
 			agt_comm_set_state(a, c, AGT_COMM_REGISTERED);
 	}
-	LL_FOREACH (r->ghosts, g) {
+	LL_FOREACH(r->ghosts, g)
+	{
 		agt_send(a, r, WM_JOIN)->u.join = g->join;
 		m = agt_send(a, r, WM_LEAVE);
 		m->u.leave.peer = g->join.peer;
@@ -190,11 +215,10 @@ static int fill_groups(const struct agt_run *r, struct wm_resume *m)
 	for (g = r->groups; g; g = g->hh.next) {
 		if (g->world == 0)
 			continue;
-		m->world.own[m->world.n++] =
-			(struct wm_group_world){g->group, g->world, g->losses};
+		m->world.own[m->world.n++] = (struct wm_group_world){g->group, g->world, g->losses};
 		if (g->has_ring)
-			m->places[m->n_places++] = (struct wm_ring_place){
-				g->group, g->ring.hosts, g->ring.pos};
+			m->places[m->n_places++] =
+				(struct wm_ring_place){g->group, g->ring.hosts, g->ring.pos};
 	}
 	return 0;
 }
@@ -265,16 +289,17 @@ void agt_resume_ack(struct agt *a, struct agt_run *r, const struct wm_hello_ack 
 	}
 	if (m->term < r->term) {
 		agt_log(a, AGT_LOG_WARNING,
-			"the master at %s is stale: term %" PRIu64 ", the run had one of term %" PRIu64, addr,
-			m->term, r->term);
+			"the master at %s is stale: term %" PRIu64
+			", the run had one of term %" PRIu64,
+			addr, m->term, r->term);
 		agt_dial_failed(a, r, "stale", true);
 		return;
 	}
-	r->term = m->term;
+	agt_term_set(a, r, m->term);
 	r->resumed = true;
 	if (r->segment_max != m->segment_max)
 		segments_changed(r);
-	agt_run_take_settings(a, r, m);
+	agt_master_settings(a, r, m);
 	agt_dial_reached(r);
 	agt_run_set_state(a, r, AGT_RUN_UP);
 	agt_log(a, AGT_LOG_NOTICE, "master %s: run %u goes on after %.3f s, term %" PRIu64, addr,

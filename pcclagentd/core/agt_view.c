@@ -26,6 +26,12 @@ void agt_get_status(const struct agt *a, struct agt_status *ret)
 
 static const char *awaited_by(const struct agt_comm *c)
 {
+	if (c->run && agt_run_orphaned(c->run))
+		return "a master to take the run over";
+	if (c->attach && c->state == AGT_COMM_REGISTERED)
+		return "its place in the ring";
+	if (c->attach && c->state == AGT_COMM_ACCEPTED)
+		return "the master to say how its last operations ended";
 	switch (c->state) {
 	case AGT_COMM_JOINING:
 		return "the master to answer this host";
@@ -42,6 +48,26 @@ static const char *awaited_by(const struct agt_comm *c)
 		return c->run->round.active ? "all hosts to open their links"
 					    : "all accepted peers to call pcclUpdateTopology";
 	return "all accepted peers to call pcclArePeersPending";
+}
+
+/* ns; 0: its process runs. */
+static uint64_t stopped_for(const struct agt_comm *c, uint64_t now_ns)
+{
+	return c->session->stopped_ns ? now_ns - c->session->stopped_ns : 0;
+}
+
+/* "pid 7", and its name and for how long it has been stopped if it is. */
+static const char *process_name(const struct agt_comm *c, uint64_t now_ns, char *buf, size_t size)
+{
+	const struct agt_session *s = c->session;
+	uint64_t stopped = stopped_for(c, now_ns);
+
+	if (stopped)
+		(void)snprintf(buf, size, "pid %u (%s), which has been stopped for %.1f s,", s->pid,
+			s->name, (double)stopped / 1e9);
+	else
+		(void)snprintf(buf, size, "pid %u", s->pid);
+	return buf;
 }
 
 void agt_each_comm(const struct agt *a, uint64_t now_ns,
@@ -61,6 +87,7 @@ void agt_each_comm(const struct agt *a, uint64_t now_ns,
 			.master = c->master,
 			.attrs = c->attrs,
 			.ops = c->n_ops,
+			.stopped_ns = stopped_for(c, now_ns),
 		};
 
 		memcpy(i.name, c->session->name, sizeof i.name);
@@ -118,30 +145,54 @@ static uint32_t local_members(const struct agt_op *o)
 	return n;
 }
 
-static void collecting_awaits(const struct agt_op *o, uint32_t members, char *buf, size_t size)
+/* Of those that have not submitted the one that has been stopped for longest, or any; or NULL. */
+static const struct agt_comm *missing_member(const struct agt_op *o)
 {
-	const struct agt_comm *c;
-	char more[32] = "";
+	const struct agt_comm *c, *who = NULL;
+	uint64_t since = 0;
 
 	DL_FOREACH2 (o->run->comms, c, next_r) {
+		uint64_t stopped = c->session->stopped_ns;
+
 		if (!c->counted || c->group != o->key.group || agt_op_has(o, c))
 			continue;
-		if (members > o->n + 1)
-			(void)snprintf(more, sizeof more, " and %u more", members - o->n - 1);
-		(void)snprintf(
-			buf, size, "waiting for local pid %u%s to submit", c->session->pid, more);
-		return;
+		if (!who || (stopped && (!since || stopped < since))) {
+			who = c;
+			since = stopped;
+		}
 	}
-	(void)snprintf(buf, size, "waiting for the previous operation of this tag to end");
+	return who;
 }
 
-static void op_awaits(const struct agt_op *o, uint32_t members, char *buf, size_t size)
+static void collecting_awaits(
+	const struct agt_op *o, uint32_t members, uint64_t now_ns, char *buf, size_t size)
+{
+	const struct agt_comm *c = missing_member(o);
+	char more[32] = "", name[WL_NAME_MAX + 80];
+
+	if (!c) {
+		(void)snprintf(buf, size, "waiting for the previous operation of this tag to end");
+		return;
+	}
+	if (members > o->n + 1)
+		(void)snprintf(more, sizeof more, " and %u more", members - o->n - 1);
+	(void)snprintf(buf, size, "waiting for local %s%s to submit",
+		process_name(c, now_ns, name, sizeof name), more);
+}
+
+static void op_awaits(
+	const struct agt_op *o, uint32_t members, uint64_t now_ns, char *buf, size_t size)
 {
 	const char *what = "";
 
+	if (agt_run_orphaned(o->run) &&
+		(o->state == AGT_OP_VOTING || o->state == AGT_OP_REPORTED)) {
+		(void)snprintf(buf, size, "waiting for a master to take the run over");
+		return;
+	}
 	switch (o->state) {
 	case AGT_OP_COLLECTING:
-		collecting_awaits(o, members, buf, size);
+		collecting_awaits(o, members, now_ns, buf, size);
 		return;
 	case AGT_OP_VOTING:
 		what = "waiting for the master to start it";
@@ -180,7 +231,7 @@ void agt_each_op(const struct agt *a, uint64_t now_ns,
 				.members = local_members(o),
 			};
 
-			op_awaits(o, i.members, i.awaited, sizeof i.awaited);
+			op_awaits(o, i.members, now_ns, i.awaited, sizeof i.awaited);
 			fn(arg, &i);
 		}
 	}

@@ -19,8 +19,8 @@ struct fx {
 	struct agt *a;
 	struct agt_actions acts; /* of the last step */
 	uint64_t now;
-	uint32_t req_id; /* of the last request */
-	uint64_t losses; /* that applications know of */
+	uint32_t req_id;           /* of the last request */
+	uint64_t losses;           /* that applications know of */
 	uint64_t topo_turn, epoch; /* of the last commit */
 };
 

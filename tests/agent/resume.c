@@ -384,8 +384,7 @@ START_TEST(the_grace_ends)
 		fx_index(f, AGT_ACT_XFER_CANCEL, 0), fx_index(f, AGT_ACT_MASTER_CLOSE, 0));
 	fx_xfer(f, AGT_EV_XFER_CANCELLED, 1, 1, 0);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
-	fx_expect_done(
-		f, 0, comms[0], WIRE_MASTER_CONNECTION_FAILED, "Connection reset by peer");
+	fx_expect_done(f, 0, comms[0], WIRE_MASTER_CONNECTION_FAILED, "Connection reset by peer");
 	fx_connect(f, 1, comms[0], 9);
 	again = fx_get(f, AGT_ACT_MASTER_OPEN, 0)->run;
 	ck_assert_uint_ne(again, 1);
@@ -545,8 +544,7 @@ START_TEST(masters_move)
 	for (i = 0; i < 2; i++) {
 		fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
 		tick(500);
-		ck_assert_uint_eq(
-			fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], i == 0 ? 3 : 1);
+		ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], i == 0 ? 3 : 1);
 	}
 	set_master(3, 4, 0, false); /* at once, and from where it has moved to */
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], 4);
@@ -582,10 +580,87 @@ START_TEST(a_connect_looks_where_the_master_has_moved)
 }
 END_TEST
 
+struct seen {
+	char comm[WM_TEXT_MAX], op[WM_TEXT_MAX], state[16];
+	uint64_t term, stopped;
+};
+
+static void see_comm(void *arg, const struct agt_comm_info *c)
+{
+	struct seen *s = arg;
+
+	if (c->waiting[0])
+		strcpy(s->comm, c->waiting);
+	s->stopped += c->stopped_ns;
+}
+
+static void see_op(void *arg, const struct agt_op_info *o)
+{
+	struct seen *s = arg;
+
+	strcpy(s->op, o->awaited);
+}
+
+static void see_run(void *arg, const struct agt_run_info *r)
+{
+	struct seen *s = arg;
+
+	strcpy(s->state, r->state);
+	s->term = r->term;
+}
+
+static struct seen look(void)
+{
+	struct seen s = {.term = 0};
+
+	agt_each_comm(f->a, f->now, see_comm, &s);
+	agt_each_op(f->a, f->now, see_op, &s);
+	agt_each_run(f->a, f->now, see_run, &s);
+	return s;
+}
+
+START_TEST(every_wait_has_a_reason)
+{
+	fx_group(f, 2, 2, comms);
+	fx_submit(f, comms[0], 0, 5, 8);
+	ck_assert_str_eq(look().op, "waiting for local pid 1002 to submit");
+	fx_submit(f, comms[1], 0, 5, 8);
+	ck_assert_str_eq(look().op, "waiting for the master to start it");
+	fx_request(f, 1, comms[0], WL_ARE_PENDING);
+	down();
+	f->now += 1500 * MS;
+	ck_assert_str_eq(look().op, "waiting for a master to take the run over");
+	ck_assert_str_eq(look().comm, "waiting for a master to take the run over for 1.5 s");
+	ck_assert_str_eq(look().state, "orphan");
+	greet();
+	ck_assert_str_eq(look().state, "resuming");
+	ck_assert_uint_eq(look().term, 1);
+}
+END_TEST
+
+/* The last peer here has left, and its master's term is known all the same. */
+START_TEST(a_stale_master_gets_nobody_else)
+{
+	struct wm_msg m = ack(1);
+	uint32_t c;
+
+	fx_group(f, 1, 2, comms);
+	down();
+	resume(); /* term 2 */
+	fx_request(f, 1, comms[0], WL_COMM_DESTROY);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
+	c = fx_create(f, 1, 7, 1);
+	fx_connect(f, 1, c, 5);
+	fx_event(f, AGT_EV_MASTER_UP, 2, NULL);
+	ck_assert(cc_id_is_zero(&fx_msg(f, WM_HELLO, 0)->u.hello.run));
+	fx_from_master(f, 2, &m);
+	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "is stale");
+}
+END_TEST
+
 static void stopped(uint32_t session, bool is)
 {
-	struct agt_event ev = {
-		.type = AGT_EV_SESSION_STOPPED, .session = session, .stopped = is};
+	struct agt_event ev = {.type = AGT_EV_SESSION_STOPPED, .session = session, .stopped = is};
 
 	fx_step(f, &ev);
 }
@@ -606,6 +681,11 @@ START_TEST(a_stopped_process_is_lost_in_the_end)
 	}
 	stopped(2, false);
 	stopped(2, true); /* from the beginning */
+	f->now += 1200 * MS;
+	ck_assert_str_eq(look().op, "waiting for local pid 1002 (trainer), which has been stopped "
+				    "for 1.2 s, to submit");
+	ck_assert_uint_eq(look().stopped, 1200 * (uint64_t)MS);
+	f->now -= 1200 * MS;
 	for (i = 0; i < 19; i++) {
 		struct wm_msg beat = {.type = WM_HEARTBEAT};
 
@@ -662,6 +742,8 @@ Suite *resume_suite(void)
 	tcase_add_test(t, a_newcomer_shows_the_way);
 	tcase_add_test(t, masters_move);
 	tcase_add_test(t, a_connect_looks_where_the_master_has_moved);
+	tcase_add_test(t, every_wait_has_a_reason);
+	tcase_add_test(t, a_stale_master_gets_nobody_else);
 	tcase_add_test(t, a_stopped_process_is_lost_in_the_end);
 	tcase_add_test(t, an_agent_that_was_stopped_too_forgives);
 	suite_add_tcase(s, t);

@@ -231,8 +231,7 @@ START_TEST(hearts_beat_and_silence_is_death)
 	advance(1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_DROP), 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 1);
-	ck_assert_uint_lt(
-		fx_index(f, AGT_ACT_MASTER_DROP, 0), fx_index(f, AGT_ACT_MASTER_OPEN, 0));
+	ck_assert_uint_lt(fx_index(f, AGT_ACT_MASTER_DROP, 0), fx_index(f, AGT_ACT_MASTER_OPEN, 0));
 	advance(59999);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
 	advance(1);

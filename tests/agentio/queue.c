@@ -21,6 +21,11 @@ static struct queue qa, qb;
 static struct mem ma, mb;
 static uint64_t next_tag = 1;
 
+static void short_grace(struct agentd_config *cfg)
+{
+	cfg->master_grace_ms = 300;
+}
+
 static void small_memory(struct agentd_config *cfg)
 {
 	cfg->mem_total = cfg->mem_per_user = (uint64_t)1 << 20;
@@ -37,7 +42,7 @@ static void begin(void (*tweak)(struct agentd_config *))
 
 static void setup(void)
 {
-	begin(NULL);
+	begin(short_grace);
 }
 
 static void setup_small(void)

@@ -56,14 +56,14 @@ class Trainer:
     def __init__(self, agent, master):
         self.process = subprocess.Popen(
             [TRAINER, master], env=dict(os.environ, PCCL_AGENT_SOCKET=agent.socket),
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
     def __enter__(self):
         return self.process
 
     def __exit__(self, *exc):
         self.process.kill()
-        self.process.wait()
+        self.process.communicate()
 
 
 def test_set_master_shows_the_runs_concerned(folder):
@@ -82,6 +82,54 @@ def test_set_master_shows_the_runs_concerned(folder):
             r = a.ctl("agent", "set-master", "--run", "4711", "none")
             assert r.returncode == 69 and "no such run" in r.stderr
         assert a.end() == 0
+
+
+def take_over(folder, restart):
+    """A process alone in its run lives on with the next master, and another one finds it there."""
+    with Master(folder, "--listen", "127.0.0.1:0") as m, Agent(folder) as a:
+        old, = m.addresses
+        with Trainer(a, old) as first:
+            a.await_row("status", "runs", lambda r: r["state"] == "up")
+            a.await_row("peers", "peers", lambda p: p["state"] == "connected")
+            m.process.kill()
+            m.wait()
+            a.await_row("status", "runs", lambda r: r["state"] == "orphan")
+            with restart(a, old) as other:
+                row = a.await_row("status", "runs", lambda r: r["state"] == "up")
+                assert row["at"] == other.addresses[0] and row["term"] == 2, row
+                with Trainer(a, old) as second:
+                    for t in (first, second):
+                        out, _ = t.communicate(timeout=LIMIT)
+                        assert out.startswith("sum over 2 peers: 2 4 6 8"), out
+                assert other.end() == 0
+        assert a.end() == 0
+
+
+def test_master_comes_back(folder):
+    take_over(folder, lambda a, old: Master(folder, "--listen", old))
+
+
+def test_master_comes_elsewhere(folder):
+    def elsewhere(agent, old):
+        m = Master(folder, "--listen", "127.0.0.1:0")
+        row, = agent.rows(f"agent set-master {old} {m.addresses[0]}", "runs")
+        assert row["master"] == old
+        return m
+
+    take_over(folder, elsewhere)
+
+
+def test_master_is_left_for_another(folder):
+    def leave(agent, old):
+        row, = agent.rows(f"agent set-master --now {old} {other.addresses[0]}", "runs")
+        assert row["state"] != "up", row
+
+    with Master(folder, "--listen", "127.0.0.1:0") as m, Agent(folder) as a, \
+            Master(folder, "--listen", "127.0.0.1:0") as other, Trainer(a, m.addresses[0]):
+        a.await_row("peers", "peers", lambda p: p["state"] == "connected")
+        leave(a, m.addresses[0])
+        row = a.await_row("status", "runs", lambda r: r["state"] == "up")
+        assert row["at"] == other.addresses[0]
 
 
 def test_others_may_not_set_masters(folder):
@@ -117,6 +165,28 @@ def test_masters_are_read_again(folder):
         a.process.send_signal(signal.SIGHUP)
         a.await_line("no configuration file")
         assert a.end() == 0
+
+
+def test_stopped_process_is_named(folder):
+    with Master(folder, "--listen", "127.0.0.1:0") as m, Agent(folder) as a, \
+            Trainer(a, m.addresses[0]) as trainer:
+        a.await_row("peers", "peers", lambda p: p["state"] == "connected")
+        trainer.send_signal(signal.SIGSTOP)
+        start = time.monotonic()
+        row = a.await_row("peers", "peers", lambda p: p["stopped"] > 0)
+        assert time.monotonic() - start < 1 and row["pid"] == trainer.pid
+        trainer.send_signal(signal.SIGCONT)
+        a.await_row("peers", "peers", lambda p: p["stopped"] == 0)
+
+
+def test_stopped_process_is_lost(folder):
+    with Master(folder, "--listen", "127.0.0.1:0") as m, \
+            Agent(folder, "--stopped-timeout-ms", "600") as a, \
+            Trainer(a, m.addresses[0]) as trainer:
+        a.await_row("peers", "peers", lambda p: p["state"] == "connected")
+        trainer.send_signal(signal.SIGSTOP)
+        a.await_row("status", "status", lambda s: s["sessions"] == 0)
+        trainer.send_signal(signal.SIGCONT)
 
 
 if __name__ == "__main__":

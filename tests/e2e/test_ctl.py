@@ -87,13 +87,13 @@ BIG = f"type=f32 op=sum count={1 << 20}"
 
 def standstill(lab, peers):
     """A process of host 1 is stopped amid its copying: all know whom they wait for."""
-    near, far = lab.agents[0], lab.agents[1]
-    slow = peers[2]
+    near, far = lab.agents[2], lab.agents[1]
+    slow = peers[1]
 
     def named(text):
         return lambda rows: len(rows) == 1 and text in rows[0]["awaited"]
 
-    for peer in peers[:2]:
+    for peer in (peers[0], peers[2]):
         peer.send(f"reduce {BIG} tag=78")
     slow.send(f"reduce {BIG} tag=78 freeze=1")
     who = f"waits for local pid {slow.pid} "
@@ -117,10 +117,10 @@ def standstill(lab, peers):
 
 def silence(lab, peers):
     """The agent of host 1 stops amid a transfer: its neighbour names it, the master gives it up."""
-    near, far = lab.agents[0], lab.agents[1]
-    for peer in peers[:2]:
+    near, far = lab.agents[2], lab.agents[1]
+    for peer in (peers[0], peers[2]):
         peer.send(f"reduce {BIG} tag=79")
-    peers[2].send(f"reduce {BIG} tag=79 freeze=1")
+    peers[1].send(f"reduce {BIG} tag=79 freeze=1")
     until_ops("--agent", near, lambda rows: rows and rows[0]["state"] == "running")
     far.process.send_signal(signal.SIGSTOP)
     seen = []
@@ -131,12 +131,12 @@ def silence(lab, peers):
 
     until_ops("--agent", near, named)
     check(any("host-1" in text for text in seen), "a stopped agent's host is named", seen[-3:])
-    answers = [p.read() for p in peers[:2]]
+    answers = [p.read() for p in (peers[0], peers[2])]
     check(all(a["code"] == lib.RANK_CONNECTION_LOST and "bound" in a["text"] for a in answers),
           "the reason names the silence and its bound", answers)
-    for process in (far.process, peers[2].process):
+    for process in (far.process, peers[1].process):
         process.send_signal(signal.SIGCONT)
-    check(peers[2].read()["code"] != lib.SUCCESS, "who was given up is told", "")
+    check(peers[1].read()["code"] != lib.SUCCESS, "who was given up is told", "")
 def one_stays(lab, leaver, victim):
     """One peer leaves, one is killed."""
     leaver.expect("destroy")
@@ -177,9 +177,9 @@ def test():
         check(done.returncode != 0 and "nobody" in done.stderr, "nobody is there", done)
         one_stays(lab, peers[1], peers[2])
         lab.check_alive()
-    with lib.Lab(2) as lab:
+    with lib.Lab(3) as lab:
         lab.start()
-        peers = lab.start_peers((0, 0, 1))
+        peers = lab.start_peers((0, 1, 2))
         standstill(lab, peers)
         silence(lab, peers)
         lab.check_alive()

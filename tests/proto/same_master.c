@@ -74,6 +74,7 @@ static bool same_round(const struct wm_round *a, const struct wm_round *b)
 		if (x->group != y->group || x->hosts != y->hosts || x->pos != y->pos ||
 			x->pool_size != y->pool_size || !same_endpoint(&x->next, &y->next) ||
 			!cc_id_eq(&x->prev, &y->prev) ||
+			strcmp(x->prev_name, y->prev_name) != 0 ||
 			!same_ids(x->members, x->n_members, y->members, y->n_members))
 			return false;
 	}

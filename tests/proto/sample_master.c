@@ -161,6 +161,7 @@ static void round_(struct tl_rng *r, struct wm_round *m)
 		if (ring->hosts > 1) {
 			endpoint(r, &ring->next);
 			ring->prev = sample_id(r);
+			sample_text(r, ring->prev_name, sizeof ring->prev_name);
 		}
 		/* All maxima together would not fit into a frame. */
 		ring->n_members = 1 + (m->n_rings > 9 ? 0 : few(r, WM_PEERS_MAX - 1));

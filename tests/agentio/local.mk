@@ -5,6 +5,7 @@ TESTS += tests/agentio/agentio
 THREADED_TESTS += tests/agentio/agentio
 tests_agentio_agentio_SOURCES = \
 	tests/agentio/agentio.c tests/agentio/suites.h \
+	tests/agentio/attach.c \
 	tests/agentio/fake_engine.c tests/agentio/fake_engine.h \
 	tests/agentio/fixture.c tests/agentio/fixture.h \
 	tests/agentio/hello.c \

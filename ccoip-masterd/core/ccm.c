@@ -211,6 +211,8 @@ int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct 
 	m->out = out;
 	if (now_ns > m->now)
 		m->now = now_ns;
+	ccm_agent_pause(m);
+	ccm_resume_step(m);
 	switch (ev->type) {
 	case CCM_EV_OPEN:
 		ccm_agent_open(m, ev);
@@ -229,7 +231,6 @@ int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct 
 	case CCM_EV_TICK:
 		ccm_agent_tick(m);
 		ccm_absent_tick(m);
-		ccm_resume_tick(m);
 		m->look = true;
 		ccm_round_tick(m);
 		break;

@@ -84,6 +84,8 @@ struct ccm_config {
 	uint32_t timeout_ms;       /* default 3000: the longest silence of an agent */
 	uint32_t round_timeout_ms; /* default 5000 */
 	uint32_t recovery_ms;      /* default 3000: for the agents of a run that is taken over */
+	uint32_t adopt_ms;         /* default 0: this long, at first, hellos of agents that know no run
+				    * wait for those that know one */
 	uint32_t agent_grace_ms;   /* default 5000: for the peers of an agent that is gone */
 	uint32_t segment_max;      /* bytes */
 	uint32_t max_peers;        /* joins beyond are refused; default 65536 */

@@ -190,13 +190,14 @@ static void check_silence(struct ccm *m)
 	}
 }
 
-/* The process was suspended: what the agents sent meanwhile has not been read yet. */
-static void forgive_pause(struct ccm *m)
+/* What the agents sent meanwhile has not been read yet. */
+static void forgive_pause(struct ccm *m, uint64_t ns)
 {
 	struct ccm_agent *a;
+	struct ccm_group *g;
 
 	ccm_log(m, CCM_LOG_WARNING, "the master was suspended for %.1f s: all bounds start again",
-		(double)ccm_age(m->now, m->tick_ns) / 1e9);
+		(double)ns / 1e9);
 	for (a = m->agents; a; a = a->hh.next)
 		cc_detect_pause(&a->life, m->now);
 	DL_FOREACH2 (m->absent, a, next_ab)
@@ -204,16 +205,31 @@ static void forgive_pause(struct ccm *m)
 	m->round.since_ns = m->now;
 	if (m->recover_ns)
 		m->recover_ns = m->now;
+	if (ns <= m->cfg.timeout_ms * CCM_NS_PER_MS)
+		return;
+	/* Another master may have taken over, and have found that these failed. */
+	for (g = m->groups; g; g = g->hh.next)
+		if (ccm_group_runs(g))
+			ccm_group_interrupt(
+				m, g, "the master was suspended for %.1f s", (double)ns / 1e9);
+}
+
+void ccm_agent_pause(struct ccm *m)
+{
+	struct cc_detect any; /* the least bound is the same for all */
+	uint64_t ns = m->tick_ns ? ccm_age(m->now, m->tick_ns) : 0;
+
+	cc_detect_init(&any, m->cfg.heartbeat_ms, m->cfg.timeout_ms, m->now);
+	if (!cc_detect_blind(&any, ns))
+		return;
+	m->tick_ns = m->now;
+	forgive_pause(m, ns);
 }
 
 void ccm_agent_tick(struct ccm *m)
 {
-	struct cc_detect any; /* the least bound is the same for all */
 	struct ccm_agent *a;
 
-	cc_detect_init(&any, m->cfg.heartbeat_ms, m->cfg.timeout_ms, m->now);
-	if (m->tick_ns && cc_detect_blind(&any, ccm_age(m->now, m->tick_ns)))
-		forgive_pause(m);
 	m->tick_ns = m->now;
 	check_silence(m);
 	if (m->beat_ns && ccm_age(m->now, m->beat_ns) < m->cfg.heartbeat_ms * CCM_NS_PER_MS)

@@ -213,7 +213,8 @@ static const char *check_agents(const struct ccm *m)
 		if (bad)
 			return bad;
 		REQUIRE(!a->absent, "an absent agent is listed as present");
-		REQUIRE(m->recovering || (!a->told && !a->held), "something told was left");
+		REQUIRE(m->recovering || !a->told, "something told was left");
+		REQUIRE(m->recovering || m->adopting || !a->held, "a hello was not answered");
 		resuming += a->resuming;
 		seats += a->n_seats;
 		claimed += a->claimed;

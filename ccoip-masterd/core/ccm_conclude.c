@@ -167,6 +167,18 @@ static void promote(struct ccm *m, struct ccm_agent *a)
 	a->promoted = true;
 }
 
+/* Members that nobody knows anything of: another master may have them, or the dead. */
+static bool misses_some(const struct ccm_group *g)
+{
+	return g->n_lost_ever > g->n_left || g->known_world > g->n_accepted + g->n_left ||
+	       g->n_absent > 0;
+}
+
+static bool has_lost(const struct ccm_group *g)
+{
+	return g->n_left > 0 || misses_some(g);
+}
+
 static void settle_members(struct ccm *m)
 {
 	struct ccm_agent *a, *next;
@@ -191,8 +203,7 @@ static void settle_members(struct ccm *m)
 			ccm_group_interrupt(m, g, "%s", text);
 		}
 		g->interrupted = false;
-		g->thinned |= g->known_world > g->n_accepted;
-		m->changed |= g->thinned;
+		m->changed |= has_lost(g);
 		if (g->known_version == 0 && g->n_accepted > 0)
 			g->losses = ++m->last_loss; /* more than its peers have been told */
 	}
@@ -380,7 +391,7 @@ static bool all_have(
 	const struct ccm_seat *s;
 	const struct ccm_peer *p;
 
-	if (g->n_absent > 0)
+	if (misses_some(g))
 		return false;
 	for (i = 0; i < n; i++) {
 		if (!e[i].raw->reported || !e[i].raw->report.ok)
@@ -399,7 +410,7 @@ static bool can_go_on(struct ccm *m, struct ccm_group *g, const struct entry *e,
 	const struct wm_op_vote *v = &e[0].raw->vote;
 	uint32_t i, voters = 0;
 
-	if (v->losses != g->losses || g->n_absent > 0 || g->thinned)
+	if (v->losses != g->losses || has_lost(g))
 		return false;
 	for (i = 0; i < n; i++) {
 		if (!same_attempt(v, &e[i].raw->vote))
@@ -540,7 +551,14 @@ void ccm_conclude(struct ccm *m)
 	m->recovering = false;
 	m->recovered = true;
 	take_all(m);
+	/* The last master may have told numbers that nobody here has heard. */
+	at_least(&m->world_version, m->term << 32);
+	m->last_seq += CCM_UNHEARD;
 	settle_members(m);
+	if (m->n_accepted == 0) {
+		m->topo_turn += CCM_UNHEARD;
+		m->pending_turn += CCM_UNHEARD;
+	}
 	each_started(m, judge);
 	rebuild_rings(m);
 	m->world_version++;
@@ -549,6 +567,7 @@ void ccm_conclude(struct ccm *m)
 		ccm_world_announce(m);
 	ccm_loss_announce(m);
 	each_started(m, resolve);
+	m->epoch += CCM_UNHEARD;
 	HASH_ITER (hh, m->agents, a, tmp)
 		later_votes(m, a);
 	peer_votes(m);

@@ -49,6 +49,7 @@
 #define CCM_PEER_OPS_MAX    256u   /* votes outstanding of one peer */
 #define CCM_REORDERS_MAX    3u     /* ring orders tried before somebody has to go */
 #define CCM_RING_STEPS      100000u
+#define CCM_UNHEARD         (UINT64_C(1) << 20) /* numbers left out that others may have used */
 #define CCM_LOST_MAX        4096u /* peers remembered that were lost */
 
 /* ccm.c */
@@ -170,7 +171,7 @@ struct ccm_group {
 	char loss[WM_TEXT_MAX];
 	/* while recovering */
 	bool interrupted; /* to be counted in losses; loss says why */
-	bool thinned;     /* it has lost an accepted peer */
+	uint32_t n_lost_ever, n_left; /* accepted peers; of them, while recovering */
 	uint64_t known_version;
 	uint32_t known_world; /* accepted peers, as an agent was told with known_version */
 	struct ccm_group *next_lost;
@@ -296,6 +297,8 @@ struct ccm {
 	bool recovering, recovered;
 	bool restored;       /* from the journal */
 	bool key_unknown;    /* recovering: no agent has told the run's key */
+	bool adopting;       /* hellos without a run wait */
+	uint64_t born_ns;    /* of the first step */
 	bool look;           /* recovering: it may be over */
 	uint64_t recover_ns; /* when the first agent came, or 0 */
 	uint64_t asked_ns;   /* when a peer came by a new agent, or 0 */
@@ -369,6 +372,8 @@ void ccm_agent_bury(struct ccm *m, struct ccm_agent *a);
 __attribute__((format(printf, 4, 5))) void ccm_agent_kick(
 	struct ccm *m, struct ccm_agent *a, uint32_t code, const char *fmt, ...);
 void ccm_agent_tick(struct ccm *m);
+/* At the beginning of each step: was the process suspended? */
+void ccm_agent_pause(struct ccm *m);
 void ccm_agent_ack(struct ccm *m, struct ccm_agent *a);
 /* Another connection of the same agent is dead. */
 void ccm_agent_cut_half_open(struct ccm *m, struct ccm_agent *a);
@@ -397,7 +402,8 @@ void ccm_resume_hello(struct ccm *m, struct ccm_agent *a);
 /* While recovering. True: the message, the join of an unknown peer, is dealt with. */
 bool ccm_resume_msg(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg);
 bool ccm_resume_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j);
-void ccm_resume_tick(struct ccm *m);
+/* At the beginning of each step. */
+void ccm_resume_step(struct ccm *m);
 /* False: still recovering, nothing else is to be settled. */
 bool ccm_resume_settle(struct ccm *m);
 void ccm_resuming_set(struct ccm *m, struct ccm_agent *a, bool resuming);
@@ -509,6 +515,8 @@ void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 void ccm_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_op_report *r);
 /* A peer without votes is gone: some operations may be complete. */
 void ccm_group_recount(struct ccm *m, struct ccm_group *g);
+/* Has one of its operations started? */
+bool ccm_group_runs(const struct ccm_group *g);
 void ccm_group_abort(struct ccm *m, struct ccm_group *g, uint32_t code, const char *text);
 /* Starts what was ready and has nothing in its way any more. */
 void ccm_op_settle(struct ccm *m);

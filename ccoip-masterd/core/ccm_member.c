@@ -438,7 +438,8 @@ static void accepted_lost(struct ccm *m, struct ccm_peer *p, const char *why)
 	ccm_lost_note(m, &p->id);
 	m->losses++;
 	m->n_left += m->recovering;
-	g->thinned = true;
+	g->n_lost_ever++;
+	g->n_left += m->recovering;
 	m->changed = true;
 	m->rewire = true;
 }

@@ -67,13 +67,15 @@ static void adopt(struct ccm *m, struct ccm_agent *a)
 	char id[CC_ID_STR_SIZE];
 
 	HASH_ITER (hh, m->agents, x, tmp)
-		if (x != a && x->greeted)
+		if (x != a && x->greeted && !x->held)
 			ccm_agent_kick(m, x, WIRE_MASTER_CONNECTION_FAILED,
 				"this master goes on with a run that it did not know of yet: "
 				"connect again");
 	m->cfg.run = a->hello.run;
-	m->term = a->hello.term + 1;
+	/* Its peer does not know the term: it must be a new one all the same. */
+	m->term = a->hello.term + 1 + (cc_id_is_zero(&a->hello.run_key) ? CCM_UNHEARD : 0);
 	m->recovering = true;
+	m->adopting = false;
 	m->key_unknown = true;
 	m->round.active = m->rewire = m->changed = false;
 	ccm_log(m, CCM_LOG_NOTICE, "taking over run %s, term %llu", cc_id_str(&m->cfg.run, id),
@@ -160,7 +162,7 @@ void ccm_resume_hello(struct ccm *m, struct ccm_agent *a)
 	if (a->resuming)
 		ccm_agent_cut_half_open(m, a);
 	/* Agents with state will not take another key for the run than theirs. */
-	a->held = m->recovering && m->key_unknown;
+	a->held = m->recovering ? m->key_unknown : m->adopting;
 	if (!a->held)
 		ccm_agent_ack(m, a);
 }
@@ -380,8 +382,17 @@ static bool enough(const struct ccm *m)
 	return y.expected > 0 && y.back >= y.expected;
 }
 
-void ccm_resume_tick(struct ccm *m)
+void ccm_resume_step(struct ccm *m)
 {
+	if (!m->born_ns) {
+		m->born_ns = m->now;
+		m->adopting = m->cfg.adopt_ms > 0 && !m->restored;
+	}
+	if (m->adopting && ccm_age(m->now, m->born_ns) >= m->cfg.adopt_ms * CCM_NS_PER_MS) {
+		m->adopting = false;
+		if (!m->recovering)
+			release_held(m);
+	}
 	if (m->recovering && m->key_unknown && m->recover_ns &&
 		ccm_age(m->now, m->recover_ns) > m->cfg.recovery_ms * CCM_NS_PER_MS / 2)
 		release_held(m);

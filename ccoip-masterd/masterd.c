@@ -415,10 +415,13 @@ static int start_listening(struct masterd *m)
 	return 0;
 }
 
+#define VERDICT_MS 250 /* the end of a connection is heard by then */
+
 static struct ccm *new_core(uint32_t log_level)
 {
-	struct ccm_config cfg = {
-		.segment_max = (uint32_t)CC_PLAN_SEGMENT_MAX, .log_level = log_level};
+	struct ccm_config cfg = {.segment_max = (uint32_t)CC_PLAN_SEGMENT_MAX,
+		.verdict_ms = VERDICT_MS,
+		.log_level = log_level};
 
 	cc_random_id(&cfg.run);
 	cc_random_id(&cfg.run_key);

@@ -23,7 +23,7 @@ static void count_peer(void *arg, const struct ccm_peer_info *p)
 	if (p->phase != CCM_PEER_ACCEPTED)
 		return;
 	c->n[p->group]++;
-	if (h)
+	if (h && !p->absent)
 		c->local[h->no]++;
 }
 
@@ -54,7 +54,8 @@ void sim_check_told(struct sim *s, struct sim_master *m, const struct sim_world 
 	if (v->known && v->version == w->version &&
 		(v->global != w->global || v->groups != w->groups || v->largest != w->largest))
 		sim_fail(s,
-			"version %" PRIu64 " of the world is %u peers for one agent, %u for another",
+			"version %" PRIu64
+			" of the world is %u peers for one agent, %u for another",
 			w->version, v->global, w->global);
 	*v = *w;
 }

@@ -27,7 +27,8 @@ int sim_addr_place(const struct cc_addr *addr)
 
 void sim_master_start(struct sim *s, unsigned place)
 {
-	struct ccm_config cfg = {.segment_max = 65536, .log_level = CCM_LOG_DEBUG};
+	struct ccm_config cfg = {
+		.segment_max = 65536, .verdict_ms = 250, .log_level = CCM_LOG_DEBUG};
 	struct sim_master *m = &s->masters[s->n_masters];
 
 	if (s->at[place] >= 0 || s->n_masters == SIM_MASTERS)

@@ -186,6 +186,7 @@ void ccm_lost_note(struct ccm *m, const struct cc_id *peer)
 {
 	struct ccm_lost *x;
 
+	ccm_journal_note(m, peer);
 	HASH_FIND(hh, m->gone, peer, sizeof *peer, x);
 	if (!x && HASH_COUNT(m->gone) >= CCM_LOST_MAX)
 		x = m->gone;

@@ -562,6 +562,7 @@ void ccm_conclude(struct ccm *m)
 	each_started(m, judge);
 	rebuild_rings(m);
 	m->world_version++;
+	ccm_journal_members(m);
 	tell_promoted(m);
 	if (!m->lost)
 		ccm_world_announce(m);

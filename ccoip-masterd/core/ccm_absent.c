@@ -211,7 +211,7 @@ void ccm_peer_stranger(struct ccm *m, struct ccm_agent *a, const struct cc_id *p
 
 	(void)cc_id_short(peer, brief);
 	HASH_FIND(hh, m->gone, peer, sizeof *peer, x);
-	if (x)
+	if (x && x->ns)
 		ccm_print(text, sizeof text, "peer %s was declared lost %.1f s ago: connect anew",
 			brief, (double)ccm_age(m->now, x->ns) / 1e9);
 	else

@@ -245,7 +245,7 @@ void ccm_restore_begin(struct ccm *m)
 			HASH_DELETE(hh_id, m->by_id, a);
 		a->claimed = false;
 	}
-	m->joins = 0;
+	m->joins = m->n_unsaved = 0;
 	m->recovering = m->n_accepted > 0;
 	if (writes(m))
 		write_run(m);

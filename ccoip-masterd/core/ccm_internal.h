@@ -487,6 +487,7 @@ void ccm_peer_accept(struct ccm *m, struct ccm_peer *p);
 const char *ccm_peer_label(const struct ccm_peer *p, char buf[3 * WM_NAME_MAX]);
 void ccm_loss_announce(struct ccm *m);
 /* WM_WORLD to all that have accepted peers. */
+void ccm_world_tell(struct ccm *m, const struct ccm_agent *a); /* to one agent */
 void ccm_world_announce(struct ccm *m);
 void ccm_reap(struct ccm *m);
 void ccm_group_free(struct ccm_group *g); /* what it owns, and itself */

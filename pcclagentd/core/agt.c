@@ -89,7 +89,7 @@ static void dispatch(struct agt *a, const struct agt_event *ev)
 		agt_submit(a, ev);
 		break;
 	case AGT_EV_MASTER_UP:
-		agt_run_master_up(a, ev);
+		agt_master_up(a, ev);
 		break;
 	case AGT_EV_MASTER_DOWN:
 		agt_run_master_down(a, ev);
@@ -98,7 +98,7 @@ static void dispatch(struct agt *a, const struct agt_event *ev)
 		agt_dial_set_master(a, ev);
 		break;
 	case AGT_EV_MASTER_MSG:
-		agt_run_master_msg(a, ev);
+		agt_master_msg(a, ev);
 		break;
 	case AGT_EV_LINK_UP:
 	case AGT_EV_LINK_FAILED:

@@ -26,8 +26,24 @@
  *   AGT_EV_XFER_CANCELLED) and completes after that: no thread touches the memory any more.
  * - A session that closes takes its comms with it: WM_LEAVE with WM_LEAVE_DIED; a transfer that its
  *   memory is part of goes on until the master aborts it.
- * - When the master is gone or kicks a peer: its calls and operations end with
- *   pcclMasterConnectionFailed or the kick's code and text; the comm can be connected again.
+ * - When the master kicks a peer: its calls and operations end with the kick's code and text; the
+ *   comm can be connected again.
+ * - When the master is gone, the run is an *orphan*: comms, rings, links and transfers stay, calls
+ *   are taken and wait, and its master is dialled again where it was, under its other names and
+ *   where it is said to have moved (AGT_EV_SET_MASTER); at once, then after 50 ms and ever later up
+ *   to 500 ms. Nothing is queued: the next master is told the state that there is when it comes
+ *   (see wm_resume), with those who have left meanwhile. A master of a lower term is stale and
+ *   passed by; one that does not know the run ends it, as does master_grace_ms without any:
+ *   everything ends with pcclMasterConnectionFailed.
+ * - WL_COMM_ATTACH is a connect of a peer that has been accepted, under its id and token. It names
+ *   its run, so that this agent, which need not know of it, can ask for it. It is answered, and the
+ *   comm opened, when a WM_COMMIT has the peer in a ring and WM_OP_OUTCOMES has told the fate of
+ *   the attempts it asks for. It waits for a master that is gone, too, for master_grace_ms.
+ * - Topology and pending votes are numbered over the run. A comm knows how many of each it has seen
+ *   the end of, and takes no answer for more than one.
+ * - A process that has been stopped for stopped_ms is treated as if it had died, and is told so
+ *   when it wakes (AGT_ACT_SESSION_END).
+ * - Who was stopped itself, this agent, forgives masters and processes the time.
  * - Rounds: links to the `next` of each ring are opened if missing; the report goes out when all
  *   are up or failed; WM_COMMIT puts the rings in force; links that no ring in force, no round and
  *   no transfer uses are closed.
@@ -228,7 +244,8 @@ struct agt_run_info {
 	struct cc_addr dialled; /* where it is, or is sought now */
 	struct cc_id id;        /* zero until a master has answered */
 	uint64_t term, epoch;
-	const char *state; /* static: "connecting", "greeting", "up", "orphan", "over" */
+	const char
+		*state; /* static: "connecting", "greeting", "up", "orphan", "resuming", "over" */
 	uint64_t state_ns; /* for so long */
 };
 void agt_each_run(const struct agt *a, uint64_t now_ns,

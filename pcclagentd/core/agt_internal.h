@@ -6,7 +6,8 @@
  *   agt_action.c   actions out
  *   agt_state.c    named states; the only writer of them
  *   agt_session.c  sessions, communicators, their requests
- *   agt_run.c      masters: connection, joining, kicks, the end
+ *   agt_run.c      runs: joining, leaving, the end
+ *   agt_master.c   what masters say
  *   agt_dial.c     where masters are sought, and how often
  *   agt_resume.c   what outlives a master, and what its successor is told
  *   agt_attach.c   peers that outlived their agent
@@ -374,8 +375,10 @@ static inline bool agt_run_orphaned(const struct agt_run *r)
 {
 	return r->state == AGT_RUN_ORPHAN || r->state == AGT_RUN_RESUMING;
 }
-void agt_run_take_settings(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m);
 bool agt_run_has_addr(const struct agt_run *r, const struct cc_addr *addr);
+void agt_run_send_join(struct agt *a, struct agt_comm *c);
+/* Two runs are one: c, in state JOINING, goes over. May fail, and then c may be gone. */
+void agt_run_move(struct agt *a, struct agt_comm *c, struct agt_run *to);
 void agt_run_fill_join(const struct agt_comm *c, struct wm_join *ret);
 /* Everything that the run is good for ends with *v. */
 void agt_run_over(struct agt *a, struct agt_run *r, const struct agt_verdict *v);
@@ -392,9 +395,7 @@ void agt_run_detach(
 /* The master put c out, or is gone, or c gives up: what waits on c ends with *v. c may be gone. */
 void agt_run_lose(
 	struct agt *a, struct agt_comm *c, enum agt_exit how, const struct agt_verdict *v);
-void agt_run_master_up(struct agt *a, const struct agt_event *ev);
 void agt_run_master_down(struct agt *a, const struct agt_event *ev);
-void agt_run_master_msg(struct agt *a, const struct agt_event *ev);
 void agt_run_tick(struct agt *a, struct agt_run *r);
 /* The master did what it must not do. r is over when this returns. */
 void agt_run_violation(struct agt *a, struct agt_run *r, const char *what);
@@ -402,6 +403,11 @@ void agt_run_violation(struct agt *a, struct agt_run *r, const char *what);
 void agt_run_settle(struct agt *a, struct agt_run *r);
 void agt_run_free(struct agt *a, struct agt_run *r);
 void agt_run_comm_accepted(struct agt *a, struct agt_comm *c);
+
+/* agt_master.c */
+void agt_master_up(struct agt *a, const struct agt_event *ev);
+void agt_master_msg(struct agt *a, const struct agt_event *ev);
+void agt_master_settings(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m);
 
 /* agt_dial.c */
 void agt_dial(struct agt *a, struct agt_run *r, const struct cc_addr *addr);

@@ -11,9 +11,8 @@
 
 struct cc_addr sim_place_addr(int place)
 {
-	return (struct cc_addr){.family = CC_INET4,
-		.ip = {10, 0, 0, (uint8_t)(200 + place)},
-		.port = MASTER_PORT};
+	return (struct cc_addr){
+		.family = CC_INET4, .ip = {10, 0, 0, (uint8_t)(200 + place)}, .port = MASTER_PORT};
 }
 
 /* The first place has two addresses. */
@@ -68,6 +67,10 @@ void sim_master_kill(struct sim *s, unsigned no)
 static void supersede(struct sim *s, const struct sim_master *m)
 {
 	unsigned i;
+
+	/* Without a journal, who comes first to a new master says which run it is. */
+	if (m->no > 0 && !s->journal && !cc_id_eq(&m->id, &s->masters[0].id))
+		s->class = CLASS_ALL;
 
 	for (i = 0; i < s->n_masters; i++)
 		if (s->masters[i].alive && s->masters[i].term < m->term &&
@@ -146,5 +149,9 @@ void sim_set_master(struct sim *s, struct sim_host *h, unsigned from, unsigned t
 	ev.from = sim_place_addr((int)from);
 	ev.to = sim_place_addr((int)to);
 	sim_trace(s, "h%u: set-master %u to %u", h->no, from, to);
+	sim_host_step(s, h, &ev);
+	if (from > 0)
+		return;
+	ev.from.ip[3] = 199; /* its other name */
 	sim_host_step(s, h, &ev);
 }

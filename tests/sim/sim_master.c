@@ -91,6 +91,8 @@ static void carry_out(struct sim *s, unsigned no, const struct ccm_action *x)
 	case CCM_ACT_CLOSE:
 		sim_master_closes(s, no, x);
 		break;
+	case CCM_ACT_JOURNAL:
+		break;
 	case CCM_ACT_LOG:
 		sim_trace(s, "%s: %s", sim_name_master(s, no), x->text);
 		break;

@@ -121,6 +121,9 @@ void ccm_free(struct ccm *m)
 	}
 	free_agents(m);
 	wire_master_clear(&m->scratch.msg);
+	wire_journal_clear(&m->scratch.record);
+	wire_journal_clear(&m->saved);
+	free(m->unsaved);
 	free(m->ended);
 	free(m);
 }

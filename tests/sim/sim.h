@@ -304,7 +304,7 @@ struct sim_peer {
 enum sim_class { CLASS_CALM, CLASS_MASTER, CLASS_AGENT, CLASS_ALL };
 
 struct sim_record {
-	void *bytes;
+	uint8_t *bytes;
 	size_t len;
 };
 

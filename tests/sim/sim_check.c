@@ -222,6 +222,9 @@ void sim_check_quiet(struct sim *s)
 		if (!s->masters[i].alive)
 			continue;
 		ccm_get_status(s->masters[i].m, sim_clock_now(s, &s->masters[i].clock), &m);
+		/* a restored one waits for its first agent for as long as it takes */
+		if (m.recovering && m.agents == 0)
+			continue;
 		if (m.agents || m.registered || m.accepted || m.groups || m.round_active)
 			sim_fail(s, "%s keeps %u agents, %u peers, %u groups",
 				sim_name_master(s, i), m.agents, m.registered + m.accepted,

@@ -163,6 +163,7 @@ struct ccm_group {
 	uint32_t n_next, next_pool;
 	struct ccm_op *ops;
 	uint64_t losses;  /* m->last_loss at the group's last one */
+	bool told;        /* of that one, and nothing has started since */
 	uint64_t n_ended; /* attempts that had started; the last ones are remembered */
 	struct wm_outcome ended[WM_OUTCOMES_MAX]; /* by n_ended % WM_OUTCOMES_MAX */
 	struct ccm_slots peer_slots, seat_slots;

@@ -202,8 +202,10 @@ void ccm_votes_clear(struct ccm *m)
 		p->topo_voted = false;
 		ccm_peer_refresh(m, p);
 	}
-	for (g = m->groups; g; g = g->hh.next)
+	for (g = m->groups; g; g = g->hh.next) {
 		g->n_topo = 0;
+		g->told = false; /* with the vote, what was lost before it is settled */
+	}
 	m->n_topo = 0;
 }
 

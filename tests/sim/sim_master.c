@@ -48,8 +48,8 @@ static void restore(struct sim *s, struct ccm *m)
 	size_t i, used;
 
 	for (i = 0; i < s->n_records; i++) {
-		if (wire_journal_decode(
-			    s->records[i].bytes, s->records[i].len, &r, &used, &why) < 0) {
+		if (wire_journal_decode(s->records[i].bytes, s->records[i].len, &r, &used, &why) <
+			0) {
 			sim_fail(s, "the journal cannot be read: %s", why);
 			return;
 		}
@@ -113,7 +113,7 @@ static void supersede(struct sim *s, const struct sim_master *m)
 		s->class = CLASS_ALL;
 
 	for (i = 0; i < s->n_masters; i++)
-		if (s->masters[i].alive && s->masters[i].term < m->term &&
+		if (s->masters[i].alive && i != m->no && s->masters[i].term <= m->term &&
 			cc_id_eq(&s->masters[i].id, &m->id))
 			s->masters[i].superseded = true;
 }

@@ -156,6 +156,7 @@ void sim_ops_agent_died(struct sim *s, struct sim_peer *p)
 	for (i = 0; i < SIM_TAGS; i++) {
 		struct sim_op *o = &p->ops[i];
 
+		p->unaware |= o->state == OP_DONE && o->code != WIRE_SUCCESS;
 		if (o->state != OP_PENDING)
 			continue;
 		q = sim_xfer_part(o->xfer, p->proc->host, p->comm_life);

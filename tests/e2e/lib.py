@@ -203,6 +203,10 @@ class Namespaces:
     def command(self, host, args):
         return ["ip", "netns", "exec", self.name(host), *args]
 
+    def link(self, host, up):
+        """Pulls the host's cable, or puts it back: nothing is told to either side."""
+        _ip("-n", self.name("net"), "link", "set", f"to-{host}", "up" if up else "down")
+
     def close(self):
         for host in ("net", *range(self.n_hosts)):
             if os.path.exists(f"/run/netns/{self.name(host)}"):
@@ -413,13 +417,13 @@ class Lab:
         raise Failed(f"{daemon.name} ended at once, with status {daemon.process.returncode}: "
                      + " / ".join(daemon.log_lines()[-2:]))
 
-    def start_master(self, host=0, listen=None, port=0):
+    def start_master(self, host=0, listen=None, port=0, options=()):
         port = port or free_port()
         listen = listen or self.hosts.address(host)
         self.count += 1
         admin = self.folder / f"master-{self.count}.admin"
         process, log = self.spawn("master", host, [
-            MASTERD, "--listen", f"{listen}:{port}", "--admin-socket", admin])
+            MASTERD, "--listen", f"{listen}:{port}", "--admin-socket", admin, *options])
         address = self.hosts.address(host) if listen in ("0.0.0.0", "[::]") else listen
         daemon = Daemon(process, "ccoip-masterd", host, log, admin=admin, port=port,
                         address=f"{address}:{port}")
@@ -429,12 +433,12 @@ class Lab:
         self.master = daemon
         return daemon
 
-    def start_agent(self, host=0):
+    def start_agent(self, host=0, path=None, admin=None, options=()):
         self.count += 1
-        path = self.folder / f"agent-{self.count}.sock"
-        admin = self.folder / f"agent-{self.count}.admin"
+        path = path or self.folder / f"agent-{self.count}.sock"
+        admin = admin or self.folder / f"agent-{self.count}.admin"
         process, log = self.spawn(f"agent-{host}", host, [
-            AGENTD, "--socket", path, "--admin-socket", admin, *self.hosts.agent_options])
+            AGENTD, "--socket", path, "--admin-socket", admin, *self.hosts.agent_options, *options])
         daemon = Daemon(process, f"pcclagentd of host {host}", host, log, admin=admin, socket=path)
         self.daemons.append(daemon)
         self.await_socket(daemon, ("unix",),

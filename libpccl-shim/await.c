@@ -3,8 +3,8 @@
  * The second half of an all-reduce: waiting, copying the result out, taking back what was written
  * when the operation fails or the agent goes away.
  *
- * Numbers that the agent wrote are read once and checked against our own mappings before they are
- * used: a wrong one costs the operation, never memory.
+ * Numbers that the agent wrote are read once and checked (proto/shm_result.h) before they are used:
+ * a wrong one costs the operation, never memory.
  */
 #include "libpccl-shim/reduce.h"
 
@@ -17,6 +17,7 @@
 #include "common/cc_plan.h"
 #include "common/cc_sys.h"
 #include "libpccl-shim/session.h"
+#include "proto/shm_result.h"
 
 #define SLEEP_NS         ((uint64_t)50000000) /* how late an agent's death may be noticed */
 #define SPIN_NS          ((uint64_t)20000)
@@ -36,11 +37,6 @@ struct progress {
 	bool overlap;                 /* segments are copied out as they become final */
 	uint32_t n_copied;
 };
-
-static bool within(uint64_t off, uint64_t len, uint64_t size)
-{
-	return off <= size && len <= size - off;
-}
 
 static void bad_area(struct progress *p, const char *what)
 {
@@ -75,22 +71,25 @@ static void learn(pcclComm_t *c, struct progress *p)
 {
 	const struct pccl_op *op = p->op;
 	const struct shm_slot *s = p->slot;
-	uint64_t off, flags_off;
+	const struct shm_result_limits lim = {
+		.count = op->count, .esize = op->esize, .out_registered = op->out != NULL};
+	struct shm_result_words w;
+	struct shm_result res;
+	const char *why;
 
 	if (p->mode != SHM_RESULT_NONE)
 		return;
 	p->mode = atomic_load_explicit(&s->mode, memory_order_acquire);
 	if (p->mode == SHM_RESULT_NONE)
 		return;
-	off = pccl_read64(&s->result_off);
-	flags_off = (uint64_t)pccl_read32(&s->flags_off_hi) << 32 | pccl_read32(&s->flags_off_lo);
-	if (p->mode != SHM_RESULT_AREA && (p->mode != SHM_RESULT_UNDO || !op->out)) {
-		bad_area(p, "mode");
-		return;
-	}
-	if (cc_plan_init(&p->plan, op->count, op->esize, pccl_read32(&s->hosts),
-		    pccl_read32(&s->segment_max)) < 0) {
-		bad_area(p, "segments");
+	w = (struct shm_result_words){.mode = p->mode,
+		.hosts = pccl_read32(&s->hosts),
+		.segment_max = pccl_read32(&s->segment_max),
+		.off = pccl_read64(&s->result_off),
+		.flags_off = (uint64_t)pccl_read32(&s->flags_off_hi) << 32 |
+			     pccl_read32(&s->flags_off_lo)};
+	if (shm_result_get(&w, &lim, &res, &why) < 0) {
+		bad_area(p, why);
 		return;
 	}
 	p->error = pccl_result_get(c, pccl_read64(&s->result_region), &p->result);
@@ -99,13 +98,13 @@ static void learn(pcclComm_t *c, struct progress *p)
 		pccl_keep_text(p->text);
 		return;
 	}
-	if (!within(off, op->bytes, p->result->map.size) ||
-		!within(flags_off, p->plan.n_segs, p->result->map.size)) {
-		bad_area(p, "offsets");
+	if (shm_result_fits(&res, p->result->map.size, &why) < 0) {
+		bad_area(p, why);
 		return;
 	}
-	p->area = p->result->map.base + off;
-	p->flags = (const _Atomic uint8_t *)(const void *)(p->result->map.base + flags_off);
+	p->plan = res.plan;
+	p->area = p->result->map.base + res.off;
+	p->flags = (const _Atomic uint8_t *)(const void *)(p->result->map.base + res.flags_off);
 	p->overlap = may_overlap(p);
 }
 

@@ -95,8 +95,11 @@ static void carry_out(struct agentd *d, struct agt_action *a)
 	case AGT_ACT_REPLY:
 		session_reply(d, a->session, &a->u.reply, NULL, 0);
 		break;
+	case AGT_ACT_SESSION_END:
+		session_drop(d, a->session, a->u.reply.code, "%s", a->u.reply.text);
+		break;
 	case AGT_ACT_COMM_OPEN:
-		comm_open(d, a->session, a->comm, &a->u.reply);
+		comm_open(d, a->session, a->comm, &a->u.open.reply, &a->u.open.attrs);
 		break;
 	case AGT_ACT_COMM_CLOSE:
 		comm_close(d, a->comm);
@@ -109,6 +112,9 @@ static void carry_out(struct agentd *d, struct agt_action *a)
 		break;
 	case AGT_ACT_MASTER_OPEN:
 		run_open(d, a->run, &a->addr);
+		break;
+	case AGT_ACT_MASTER_DROP:
+		run_drop(d, a->run);
 		break;
 	case AGT_ACT_MASTER_SEND:
 		run_send(d, a->run, &a->u.msg);

@@ -218,7 +218,7 @@ struct agentd {
 /* ---- agentd.c ---- */
 
 /* Passes ev to the core and carries out what it answers. While actions are carried out the event
- * waits its turn (its text is copied; it may then have no request, sqe or msg). */
+ * waits its turn (its text is copied; it may then have no request, sub or msg). */
 void agentd_feed(struct agentd *d, const struct agt_event *ev);
 /* One log line about what came from outside; too many of them are counted instead. */
 __attribute__((format(printf, 3, 4))) void agentd_complain(
@@ -240,8 +240,9 @@ void session_free_all(struct agentd *d);
 
 /* ---- queue.c ---- */
 
-/* Makes the queue pair and sends the reply with its descriptors. */
-void comm_open(struct agentd *d, uint32_t session, uint32_t id, struct wl_reply *reply);
+/* Makes the queue pair, publishes attrs in it and sends the reply with its descriptors. */
+void comm_open(struct agentd *d, uint32_t session, uint32_t id, const struct wl_reply *reply,
+	const struct agt_attrs *attrs);
 void comm_close(struct agentd *d, uint32_t id);
 struct comm *comm_find(struct agentd *d, uint32_t id);
 void comm_publish(struct agentd *d, uint32_t id, const struct agt_attrs *a);
@@ -298,6 +299,8 @@ void result_free_all(struct agentd *d);
 
 struct run *run_find(struct agentd *d, uint32_t id);
 void run_open(struct agentd *d, uint32_t id, const struct cc_addr *addr);
+/* Closes the connection; the run goes on without. */
+void run_drop(struct agentd *d, uint32_t id);
 void run_send(struct agentd *d, uint32_t id, const struct wm_msg *m);
 void run_close(struct agentd *d, uint32_t id);
 void run_ready(struct agentd *d, uint32_t id, const struct cc_id *run_id, const struct cc_id *key);

@@ -11,10 +11,8 @@
 
 #include "common/cc_futex.h"
 #include "common/cc_shm.h"
-#include "kernels/krn.h"
 #include "pcclagentd/io.h"
-
-#define OPERAND_MAX ((uint64_t)1 << 48) /* bytes, as in cc_plan_init */
+#include "proto/shm_submit.h"
 
 static struct shm_sq *sq_of(const struct comm *c)
 {
@@ -49,82 +47,55 @@ void comm_unref(struct comm *c)
 
 /* ---- submissions ---- */
 
-/* One operand of an entry. NULL when it is in order, else what is wrong (in text). */
-static const char *check_operand(struct agentd *d, const struct comm *c, const char *field,
-	uint64_t id, uint64_t off, uint64_t bytes, struct region **ret, char *text)
+/* NULL unless the region is one of the communicator's own process. */
+static struct region *own_region(struct agentd *d, const struct comm *c, uint64_t id)
 {
 	struct region *r = region_find(d, id);
 
-	if (!r || r->session != c->session) {
-		snprintf(text, SHM_TEXT, "%s_region: this process has no memory region %" PRIu64,
-			field, id);
-		return text;
-	}
-	if (off > r->size || bytes > r->size - off) {
-		snprintf(text, SHM_TEXT,
-			"%s_off: %" PRIu64 " bytes at offset %" PRIu64 " do not lie in region "
-			"%" PRIu64 " of %" PRIu64 " bytes",
-			field, bytes, off, id, r->size);
-		return text;
-	}
-	*ret = r;
-	return NULL;
+	return r && r->session == c->session ? r : NULL;
 }
 
-/* NULL, or the sentence for WIRE_INVALID_ARGUMENT. */
-static const char *check_entry(struct agentd *d, const struct comm *c, const struct shm_sqe *e,
-	struct region **in, struct region **out, char *text)
+static uint64_t busy_slots(const struct comm *c)
 {
-	uint64_t bytes;
-	const char *bad;
+	uint64_t busy = 0;
 
-	bytes = krn_dtype_size((enum krn_dtype)e->dtype);
-	if (bytes == 0) {
-		snprintf(text, SHM_TEXT, "data type: %" PRIu32 " is none of the %d pcclDataType_t",
-			e->dtype, (int)KRN_DTYPE_COUNT);
-		return text;
-	}
-	if (e->count > OPERAND_MAX / bytes) {
-		snprintf(text, SHM_TEXT, "count: %" PRIu64 " elements are more than 2^48 bytes",
-			e->count);
-		return text;
-	}
-	bytes *= e->count;
-	if ((e->flags & ~(uint32_t)(SHM_SQE_IN_REGISTERED | SHM_SQE_OUT_REGISTERED)) ||
-		e->reserved) {
-		snprintf(text, SHM_TEXT, "flags: unknown bits %#" PRIx32 ", reserved %" PRIu32,
-			e->flags, e->reserved);
-		return text;
-	}
-	bad = check_operand(d, c, "in", e->in_region, e->in_off, bytes, in, text);
-	if (!bad && e->in_start > bytes) {
-		snprintf(text, SHM_TEXT, "in_start: %" PRIu64 " is beyond the %" PRIu64 " bytes",
-			e->in_start, bytes);
-		return text;
-	}
-	if (!bad && (e->flags & SHM_SQE_OUT_REGISTERED))
-		bad = check_operand(d, c, "out", e->out_region, e->out_off, bytes, out, text);
-	return bad;
+	for (uint32_t i = 0; i < SHM_SLOTS; i++)
+		busy |= (uint64_t)c->slot[i].busy << i;
+	return busy;
 }
 
-static void submit(struct agentd *d, struct comm *c, const struct shm_sqe *e)
+/* e is our copy. False: it is no entry, the session has been dropped. */
+static bool submit(struct agentd *d, struct comm *c, const struct shm_sqe *e)
 {
-	struct comm_slot *s = &c->slot[e->slot];
-	struct region *in = NULL, *out = NULL;
-	char text[SHM_TEXT];
-	struct agt_event ev = {.type = AGT_EV_SUBMIT, .comm = c->id, .sqe = e};
+	struct region *in = own_region(d, c, e->in_region);
+	struct region *out = own_region(d, c, e->out_region);
+	struct shm_submit_limits lim = {.busy = busy_slots(c),
+		.in_size = in ? in->size : 0,
+		.out_size = out ? out->size : 0};
+	struct agt_event ev = {.type = AGT_EV_SUBMIT, .comm = c->id, .slot = e->slot};
+	struct shm_submission sub;
+	struct comm_slot *s;
+	char why[SHM_TEXT];
+	int err = shm_submission_get(e, &lim, &sub, why);
 
+	if (err == CC_ERR_PROTO) {
+		session_drop(d, c->session, WIRE_INVALID_ARGUMENT, "malformed submission: %s", why);
+		return false;
+	}
+	s = &c->slot[e->slot];
 	s->busy = true;
 	s->gen++;
 	atomic_store_explicit(&comm_slot(c, e->slot)->mode, SHM_RESULT_NONE, memory_order_relaxed);
-	ev.text = check_entry(d, c, e, &in, &out, text);
-	if (ev.text) {
+	if (err < 0) {
 		ev.code = WIRE_INVALID_ARGUMENT;
+		ev.text = why;
 	} else {
+		ev.sub = &sub;
 		s->in = region_ref(in);
-		s->out = out ? region_ref(out) : NULL;
+		s->out = sub.out_registered ? region_ref(out) : NULL;
 	}
 	agentd_feed(d, &ev);
+	return true;
 }
 
 /* One entry. False: the comm is gone. */
@@ -137,14 +108,7 @@ static bool take_entry(struct agentd *d, struct comm *c)
 	/* From here on the copy is looked at, not the ring. */
 	atomic_thread_fence(memory_order_seq_cst);
 	atomic_store_explicit(&sq_of(c)->head, ++c->head, memory_order_release);
-	if (e.slot >= SHM_SLOTS || c->slot[e.slot].busy) {
-		session_drop(d, c->session, WIRE_INVALID_ARGUMENT,
-			"malformed submission: slot %" PRIu32 " %s", e.slot,
-			e.slot >= SHM_SLOTS ? "does not exist" : "is in use");
-		return false;
-	}
-	submit(d, c, &e);
-	return !c->closed;
+	return submit(d, c, &e) && !c->closed;
 }
 
 static void drain_later(void *arg);
@@ -223,7 +187,8 @@ err:
 	return CC_ERR_IO;
 }
 
-void comm_open(struct agentd *d, uint32_t session, uint32_t id, struct wl_reply *reply)
+void comm_open(struct agentd *d, uint32_t session, uint32_t id, const struct wl_reply *reply,
+	const struct agt_attrs *attrs)
 {
 	struct comm *c = calloc(1, sizeof *c);
 	struct session *s;
@@ -250,6 +215,7 @@ void comm_open(struct agentd *d, uint32_t session, uint32_t id, struct wl_reply 
 		return;
 	}
 	HASH_ADD(hh, d->comms, id, sizeof c->id, c);
+	comm_publish(d, id, attrs);
 	fds[1] = c->sq_bell;
 	fds[2] = c->data_bell;
 	session_reply(d, session, reply, fds, 3);
@@ -357,6 +323,7 @@ void comm_complete(struct agentd *d, uint32_t id, uint32_t slot, const struct ag
 	release_slot(d, &c->slot[slot]);
 	s = comm_slot(c, slot);
 	s->local_world = done->world;
+	s->losses = done->losses;
 	s->tx_bytes = done->tx_bytes;
 	s->rx_bytes = done->rx_bytes;
 	s->code = done->code;

@@ -201,6 +201,16 @@ void run_open(struct agentd *d, uint32_t id, const struct cc_addr *addr)
 	cc_conn_set_limits(r->conn, MAX_IN, (size_t)16 << 20);
 }
 
+void run_drop(struct agentd *d, uint32_t id)
+{
+	struct run *r = run_find(d, id);
+
+	if (!r || !r->conn)
+		return;
+	cc_conn_close(r->conn);
+	r->conn = NULL;
+}
+
 void run_send(struct agentd *d, uint32_t id, const struct wm_msg *m)
 {
 	struct run *r = run_find(d, id);

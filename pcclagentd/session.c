@@ -235,6 +235,7 @@ static bool handle(struct agentd *d, uint32_t id, const struct wl_request *q)
 		break;
 	default:
 		cc_random_id(&ev.id);
+		cc_random_id(&ev.token);
 		agentd_feed(d, &ev);
 	}
 	return find(d, id) != NULL;

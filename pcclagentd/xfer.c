@@ -37,13 +37,13 @@ static uint32_t add_members(struct xfer *x, const struct agt_xfer *t, char *text
 		struct comm *c = comm_find(r->d, m->comm);
 		struct comm_slot *s;
 
-		if (!c || m->slot >= SHM_SLOTS || !c->slot[m->slot].in) {
+		if (!c || !c->slot[m->sub.slot].in) {
 			snprintf(text, WL_TEXT_MAX, "a process of this host is gone");
 			return WIRE_RANK_CONNECTION_LOST;
 		}
-		s = &c->slot[m->slot];
+		s = &c->slot[m->sub.slot];
 		c->refs++;
-		x->members[x->n_members++] = (struct xfer_member){.h = {c, m->slot, s->gen},
+		x->members[x->n_members++] = (struct xfer_member){.h = {c, m->sub.slot, s->gen},
 			.in = region_ref(s->in),
 			.out = s->out ? region_ref(s->out) : NULL};
 		if (comm_use_engine(c, r) < 0) {
@@ -90,21 +90,20 @@ static uint32_t make_spec(struct xfer *x, const struct agt_xfer *t, struct eng_x
 static void fill_members(struct xfer *x, const struct agt_xfer *t, struct eng_xfer_spec *spec)
 {
 	const struct xfer_member *only = &x->members[0];
-	const struct shm_sqe *e = &t->members[0].sqe;
 
 	spec->n_members = x->n_members;
 	for (uint32_t i = 0; i < x->n_members; i++) {
 		const struct xfer_member *m = &x->members[i];
-		const struct shm_sqe *q = &t->members[i].sqe;
+		const struct shm_submission *q = &t->members[i].sub;
 
 		spec->members[i] = (struct eng_member){.in = m->in->map + q->in_off,
 			.in_start = q->in_start,
 			.slot = comm_slot(m->h.comm, m->h.slot),
-			.staged = !(q->flags & SHM_SQE_IN_REGISTERED)};
+			.staged = !q->in_registered};
 	}
 	/* Whoever has to put old contents back when we die must have them mapped by now. */
 	if (x->n_members == 1 && only->out && result_is_mapped(x->result, only->h.comm->session))
-		spec->direct = only->out->map + e->out_off;
+		spec->direct = only->out->map + t->members[0].sub.out_off;
 }
 
 /* From here on the shims may follow the segment flags. */

@@ -13,6 +13,8 @@ proto_libwire_generated_la_CFLAGS = $(GENERATED_CFLAGS)
 
 proto_libwire_la_SOURCES = \
 	proto/shm_queue.h \
+	proto/shm_result.c proto/shm_result.h \
+	proto/shm_submit.c proto/shm_submit.h \
 	proto/wire_codes.h \
 	proto/wire_admin.c proto/wire_admin.h \
 	proto/wire_admin_decode.c \

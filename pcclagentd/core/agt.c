@@ -67,6 +67,8 @@ static void dispatch(struct agt *a, const struct agt_event *ev)
 	case AGT_EV_SESSION_CLOSED:
 		agt_session_closed(a, ev);
 		break;
+	case AGT_EV_SESSION_STOPPED:
+		break;
 	case AGT_EV_REQUEST:
 		agt_request(a, ev);
 		break;
@@ -78,6 +80,8 @@ static void dispatch(struct agt *a, const struct agt_event *ev)
 		break;
 	case AGT_EV_MASTER_DOWN:
 		agt_run_master_down(a, ev);
+		break;
+	case AGT_EV_SET_MASTER:
 		break;
 	case AGT_EV_MASTER_MSG:
 		agt_run_master_msg(a, ev);

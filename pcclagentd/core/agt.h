@@ -15,8 +15,8 @@
  *   the master names the disagreement.
  * - A submission is refused at once (AGT_ACT_COMPLETE) when the comm is not connected
  *   (pcclInvalidUsage), its group's world is below 2 (pcclTooFewPeers), the tag is in flight on
- *   this comm, or a field is out of range (pcclInvalidArgument, the sentence names the
- *   field and the limit).
+ *   this comm, or the caller found the entry bad (pcclInvalidArgument, the sentence names the
+ *   field and the limit; proto/shm_submit.h).
  * - A loss in the group ends what is in flight with pcclRankConnectionLost, also what is still
  *   being collected on this host, and what the application starts before it knows of the loss: the
  *   same calls fail for all members. A topology vote that went through counts as knowing.
@@ -35,6 +35,7 @@
 #define AGT_H
 
 #include "proto/shm_queue.h"
+#include "proto/shm_submit.h"
 #include "proto/wire_local.h"
 #include "proto/wire_master.h"
 
@@ -47,17 +48,24 @@ struct agt_config {
 	uint16_t port_p2p, port_shared_state, port_benchmark;
 	uint32_t max_comms_per_uid;  /* P8; default 1024 */
 	uint32_t connect_timeout_ms; /* to reach a master; default 10000 */
+	uint32_t master_grace_ms;    /* that a run outlives its master; default 60000 */
+	uint32_t stopped_ms; /* after which a stopped process counts as lost; default 10000 */
 };
 
 enum agt_event_type {
 	AGT_EV_SESSION_OPEN = 1, /* session, uid, pid, name (after a good hello) */
 	AGT_EV_SESSION_CLOSED,
-	AGT_EV_REQUEST,   /* request: COMM_CREATE, _CONNECT, _DESTROY, UPDATE_TOPOLOGY, ARE_PENDING;
-			   * id: fresh random bytes */
-	AGT_EV_SUBMIT,    /* comm, sqe: slot < SHM_SLOTS, regions already resolved by the caller;
-			   * code != 0: the caller found it bad: complete it with code and text */
-	AGT_EV_MASTER_UP, /* run: TCP connection made */
-	AGT_EV_MASTER_DOWN, /* run, text; also when it could not be made */
+	AGT_EV_SESSION_STOPPED, /* session, stopped: its process is stopped, or runs again */
+	AGT_EV_REQUEST,     /* request: COMM_CREATE, _CONNECT, _ATTACH, _DESTROY, UPDATE_TOPOLOGY,
+			     * ARE_PENDING; id, token: fresh random bytes */
+	AGT_EV_SUBMIT,      /* comm, slot (< SHM_SLOTS, not in use), sub; code != 0: the entry was
+			     * bad, there is no sub: complete it with code and text */
+	AGT_EV_MASTER_UP,   /* run: TCP connection made */
+	AGT_EV_MASTER_DOWN, /* run, text; also when it could not be made: the answer to the last
+			     * MASTER_OPEN, unless a MASTER_DROP or _CLOSE came after it */
+	AGT_EV_SET_MASTER,  /* from, to: the master at from is to be found at to, too (family 0:
+			     * nowhere else any more); kept for later runs as well, unless run is
+			     * given: then only of that one. now: leave a master that is up */
 	AGT_EV_MASTER_MSG,  /* run, msg (stays owned by the caller) */
 	AGT_EV_LINK_UP,     /* run, peer (agent): all streams of the outbound link are up */
 	AGT_EV_LINK_FAILED, /* run, peer, text: could not be opened */
@@ -70,14 +78,17 @@ enum agt_event_type {
 
 struct agt_event {
 	enum agt_event_type type;
-	uint32_t session, comm, run;
+	uint32_t session, comm, run, slot;
 	uint32_t uid, pid;
 	const char *name;
 	const struct wl_request *request;
-	struct cc_id id;   /* REQUEST: fresh random bytes */
+	struct cc_id id, token; /* REQUEST: fresh random bytes */
 	struct cc_id peer; /* LINK_*: the other agent; XFER_DONE: who seems at fault, or zero */
 	bool inbound;      /* LINK_DOWN */
-	const struct shm_sqe *sqe;
+	bool stopped;      /* SESSION_STOPPED */
+	struct cc_addr from, to; /* SET_MASTER */
+	bool now;                /* SET_MASTER */
+	const struct shm_submission *sub;
 	const struct wm_msg *msg;
 	uint64_t seq;
 	uint64_t tx_bytes, rx_bytes; /* XFER_DONE */
@@ -87,11 +98,18 @@ struct agt_event {
 
 enum agt_action_type {
 	AGT_ACT_REPLY = 1,    /* session, reply */
-	AGT_ACT_COMM_OPEN,    /* session, comm: make its queue pair, then send reply with its fds */
+	AGT_ACT_SESSION_END,  /* session, reply (req_id 0, code, text): say goodbye and close. The
+			       * core has forgotten it: no COMM_CLOSE is missing, and a later
+			       * SESSION_CLOSED is nothing */
+	AGT_ACT_COMM_OPEN,    /* session, comm, open: make its queue pair, publish open.attrs, send
+			       * open.reply with its fds */
 	AGT_ACT_COMM_CLOSE,   /* comm: drop the queue pair; transfers keep what they use */
 	AGT_ACT_ATTRS,        /* comm, attrs: publish */
 	AGT_ACT_COMPLETE,     /* comm, slot, done: publish the completion and wake */
-	AGT_ACT_MASTER_OPEN,  /* run, addr: connect */
+	AGT_ACT_MASTER_OPEN,  /* run, addr: connect; also again for a run whose connection is gone,
+			       * or instead of the one that there is */
+	AGT_ACT_MASTER_DROP,  /* run: close the connection, or stop connecting; the run goes on. No
+			       * event of that connection follows */
 	AGT_ACT_MASTER_SEND,  /* run, msg (owned by the action list) */
 	AGT_ACT_MASTER_CLOSE, /* run: once, also after MASTER_DOWN: the run is over. What was sent
 			       * goes out first. Its links go with its last transfer; nothing but
@@ -118,6 +136,7 @@ struct agt_attrs {
 struct agt_done {
 	uint32_t code; /* pcclResult_t */
 	uint32_t world;
+	uint64_t losses; /* of the group; 0 when the peer is in none */
 	uint64_t tx_bytes, rx_bytes;
 	char text[SHM_TEXT];
 };
@@ -127,8 +146,8 @@ struct agt_done {
 
 /* A local contribution to a transfer, in rank order. */
 struct agt_member {
-	uint32_t comm, slot;
-	struct shm_sqe sqe; /* as it was submitted */
+	uint32_t comm;
+	struct shm_submission sub;
 };
 
 struct agt_xfer {
@@ -151,6 +170,10 @@ struct agt_action {
 	struct cc_addr addr;
 	union {
 		struct wl_reply reply;
+		struct {
+			struct wl_reply reply;
+			struct agt_attrs attrs;
+		} open;
 		struct agt_attrs attrs;
 		struct agt_done done;
 		struct wm_msg msg;
@@ -191,10 +214,23 @@ struct agt_comm_info {
 	struct cc_addr master;
 	struct agt_attrs attrs;
 	uint32_t ops;
+	uint64_t stopped_ns;       /* for how long its process has been stopped; 0: it runs */
 	char waiting[WM_TEXT_MAX]; /* "waiting for the master to accept it for 3.2 s", or "" */
 };
 void agt_each_comm(const struct agt *a, uint64_t now_ns,
 	void (*fn)(void *arg, const struct agt_comm_info *c), void *arg);
+
+struct agt_run_info {
+	uint32_t run, comms, ops;
+	struct cc_addr master;  /* as the processes name it */
+	struct cc_addr dialled; /* where it is, or is sought now */
+	struct cc_id id;        /* zero until a master has answered */
+	uint64_t term, epoch;
+	const char *state; /* static: "connecting", "greeting", "up", "orphan", "over" */
+	uint64_t state_ns; /* for so long */
+};
+void agt_each_run(const struct agt *a, uint64_t now_ns,
+	void (*fn)(void *arg, const struct agt_run_info *r), void *arg);
 
 struct agt_op_info {
 	uint32_t run, group;

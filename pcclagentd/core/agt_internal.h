@@ -33,7 +33,6 @@
 #define AGT_CONNECT_MS    10000u
 #define AGT_HEARTBEAT_MIN 10u /* ms; what the master asks for is kept within reason */
 #define AGT_TIMEOUT_MIN   100u
-#define AGT_OPERAND_MAX   ((uint64_t)1 << 48) /* bytes */
 #define AGT_ALIASES_MAX   8u
 
 enum agt_comm_state {
@@ -89,7 +88,7 @@ struct agt_op_member {
 	uint32_t rank;
 	bool out;               /* left the run or was kicked; counts on until the operation ends */
 	struct agt_verdict own; /* of a member that is out */
-	struct shm_sqe sqe;
+	struct shm_submission sub;
 };
 
 struct agt_op_key {
@@ -326,15 +325,14 @@ void agt_burst_add(struct agt_burst *b, uint64_t tag);
 void agt_submit(struct agt *a, const struct agt_event *ev);
 /* Sends the vote of a collecting operation that is complete. May free o. */
 void agt_op_try_vote(struct agt *a, struct agt_op *o);
-uint32_t agt_dtype_size(uint32_t dtype);
-struct wm_op_params agt_sqe_params(const struct shm_sqe *s);
+struct wm_op_params agt_sub_params(const struct shm_submission *s);
 bool agt_params_equal(const struct wm_op_params *x, const struct wm_op_params *y);
 
 /* agt_op.c */
 struct agt_op *agt_op_find(struct agt_op *head, uint32_t group, uint64_t tag);
 struct agt_op *agt_op_new(struct agt *a, struct agt_run *r, uint32_t group, uint64_t tag);
 /* 0, or CC_ERR_NOMEM. */
-int agt_op_add(struct agt *a, struct agt_op *o, struct agt_comm *c, const struct shm_sqe *s);
+int agt_op_add(struct agt *a, struct agt_op *o, struct agt_comm *c, const struct shm_submission *s);
 /* Ends o: completes its members, with success when v is NULL, and frees it. */
 void agt_op_end(struct agt *a, struct agt_op *o, const struct agt_verdict *v);
 /* c is not part of the run any more. */

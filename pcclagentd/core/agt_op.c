@@ -48,7 +48,7 @@ struct agt_op *agt_op_new(struct agt *a, struct agt_run *r, uint32_t group, uint
 	return o;
 }
 
-int agt_op_add(struct agt *a, struct agt_op *o, struct agt_comm *c, const struct shm_sqe *s)
+int agt_op_add(struct agt *a, struct agt_op *o, struct agt_comm *c, const struct shm_submission *s)
 {
 	struct agt_op_member *m;
 
@@ -68,7 +68,7 @@ int agt_op_add(struct agt *a, struct agt_op *o, struct agt_comm *c, const struct
 	m->comm = c;
 	m->comm_id = c->id;
 	m->peer = c->peer;
-	m->sqe = *s;
+	m->sub = *s;
 	c->slots[s->slot] = o;
 	c->n_ops++;
 	return 0;
@@ -106,12 +106,12 @@ static void member_complete(struct agt *a, const struct agt_op *o, const struct 
 		done.tx_bytes = o->tx_bytes;
 		done.rx_bytes = o->rx_bytes;
 	}
-	c->slots[m->sqe.slot] = NULL;
+	c->slots[m->sub.slot] = NULL;
 	c->n_ops--;
 	if (done.code != WIRE_SUCCESS)
 		agt_burst_add(&c->burst, o->key.tag);
 	agt_comm_publish(a, c);
-	agt_complete(a, c->id, m->sqe.slot, &done);
+	agt_complete(a, c->id, m->sub.slot, &done);
 	if (c->state == AGT_COMM_LEAVING && c->n_ops == 0)
 		agt_comm_finish(a, c);
 }
@@ -265,14 +265,14 @@ static int by_rank(const void *x, const void *y)
 static const char *cannot_start(
 	struct agt_op *o, const struct agt_group *g, const struct cc_id **suspect)
 {
-	struct wm_op_params first = agt_sqe_params(&o->members[0].sqe);
+	struct wm_op_params first = agt_sub_params(&o->members[0].sub);
 	uint32_t i;
 
 	*suspect = NULL;
 	if (o->spoiled || !g || !g->has_ring)
 		return "a local peer has left after its vote";
 	for (i = 1; i < o->n; i++) {
-		struct wm_op_params p = agt_sqe_params(&o->members[i].sqe);
+		struct wm_op_params p = agt_sub_params(&o->members[i].sub);
 
 		if (!agt_params_equal(&first, &p))
 			return "local peers gave different parameters";
@@ -295,7 +295,7 @@ static void xfer_start(struct agt *a, struct agt_op *o, const struct agt_group *
 	t->tag = o->key.tag;
 	t->epoch = o->epoch;
 	t->group = g->group;
-	t->params = agt_sqe_params(&o->members[0].sqe);
+	t->params = agt_sub_params(&o->members[0].sub);
 	t->world = o->world = g->world;
 	t->hosts = g->ring.hosts;
 	t->pos = g->ring.pos;
@@ -314,8 +314,7 @@ static void xfer_start(struct agt *a, struct agt_op *o, const struct agt_group *
 	}
 	for (i = 0; i < o->n; i++) {
 		t->members[i].comm = o->members[i].comm_id;
-		t->members[i].slot = o->members[i].sqe.slot;
-		t->members[i].sqe = o->members[i].sqe;
+		t->members[i].sub = o->members[i].sub;
 	}
 	t->n_members = o->n;
 	o->xfer = true;

@@ -234,8 +234,8 @@ static void comm_create(struct agt *a, struct agt_session *s, const struct wl_re
 	x = agt_emit(a, AGT_ACT_COMM_OPEN);
 	x->session = s->id;
 	x->comm = c->id;
-	x->u.reply.req_id = q->req_id;
-	x->u.reply.comm = c->id;
+	x->u.open.reply.req_id = q->req_id;
+	x->u.open.reply.comm = c->id;
 }
 
 static void comm_connect(

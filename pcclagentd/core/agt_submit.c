@@ -9,61 +9,15 @@
 
 #include "pcclagentd/core/agt_internal.h"
 
-/* By pcclDataType_t. */
-static const uint8_t dtype_sizes[] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
-#define N_DTYPES ((uint32_t)sizeof dtype_sizes)
-#define N_OPS    5u
-
-uint32_t agt_dtype_size(uint32_t dtype)
+struct wm_op_params agt_sub_params(const struct shm_submission *s)
 {
-	return dtype < N_DTYPES ? dtype_sizes[dtype] : 0;
-}
-
-struct wm_op_params agt_sqe_params(const struct shm_sqe *s)
-{
-	return (struct wm_op_params){
-		.count = s->count, .dtype = s->dtype, .op = s->op, .quant_algo = s->quant_algo};
+	return (struct wm_op_params){.count = s->count, .dtype = s->dtype, .op = s->op};
 }
 
 bool agt_params_equal(const struct wm_op_params *x, const struct wm_op_params *y)
 {
 	return x->count == y->count && x->dtype == y->dtype && x->op == y->op &&
 	       x->quant_algo == y->quant_algo && x->quant_dtype == y->quant_dtype;
-}
-
-static void check_fields(const struct shm_sqe *s, struct agt_verdict *v)
-{
-	const uint32_t flags = SHM_SQE_IN_REGISTERED | SHM_SQE_OUT_REGISTERED;
-	uint32_t size;
-
-	if (s->dtype >= N_DTYPES) {
-		agt_verdict_set(v, WIRE_INVALID_ARGUMENT,
-			"data type: %u is none of the %u pcclDataType_t", s->dtype, N_DTYPES);
-		return;
-	}
-	size = dtype_sizes[s->dtype];
-	if (s->op >= N_OPS)
-		agt_verdict_set(v, WIRE_INVALID_ARGUMENT,
-			"operation: %u is none of the %u pcclRedOp_t", s->op, N_OPS);
-	else if (s->quant_algo != 0)
-		agt_verdict_set(v, WIRE_INVALID_ARGUMENT,
-			"quantization: not available in this release, use pcclQuantNone");
-	else if (s->flags & ~flags)
-		agt_verdict_set(v, WIRE_INVALID_ARGUMENT, "flags: 0x%x has unknown bits", s->flags);
-	else if (s->reserved != 0)
-		agt_verdict_set(v, WIRE_INVALID_ARGUMENT, "a reserved field is not zero");
-	else if (s->count == 0)
-		agt_verdict_set(v, WIRE_INVALID_ARGUMENT, "count: must be at least 1");
-	else if (s->count > AGT_OPERAND_MAX / size)
-		agt_verdict_set(v, WIRE_INVALID_ARGUMENT,
-			"count: %" PRIu64 " elements of %u bytes exceed the limit of 2^48 bytes",
-			s->count, size);
-	else if (s->in_start > s->count * size || s->in_start % size)
-		agt_verdict_set(v, WIRE_INVALID_ARGUMENT,
-			"copying order: it starts at byte %" PRIu64
-			", outside the operand or between "
-			"elements",
-			s->in_start);
 }
 
 static bool tag_in_flight(const struct agt_comm *c, uint64_t tag)
@@ -123,8 +77,6 @@ static void too_few(struct agt_verdict *v, uint32_t group, uint32_t world)
 static void check_submission(
 	const struct agt_comm *c, const struct agt_event *ev, struct agt_verdict *v)
 {
-	const struct shm_sqe *s = ev->sqe;
-
 	if (c->state == AGT_COMM_LOST) {
 		*v = c->lost;
 		return;
@@ -144,15 +96,12 @@ static void check_submission(
 		agt_verdict_set(v, ev->code, "%s", ev->text ? ev->text : "bad submission");
 		return;
 	}
-	check_fields(s, v);
-	if (v->code)
-		return;
-	if (tag_in_flight(c, s->tag))
+	if (tag_in_flight(c, ev->sub->tag))
 		agt_verdict_set(v, WIRE_INVALID_ARGUMENT,
 			"tag %" PRIu64
 			" is in flight on this communicator: await that operation or use "
 			"another tag",
-			s->tag);
+			ev->sub->tag);
 	else if (c->grp->world < 2)
 		too_few(v, c->group, c->grp->world);
 }
@@ -160,19 +109,13 @@ static void check_submission(
 void agt_submit(struct agt *a, const struct agt_event *ev)
 {
 	struct agt_comm *c = agt_comm_find(a, ev->comm);
-	const struct shm_sqe *s = ev->sqe;
+	const struct shm_submission *s = ev->sub;
 	struct agt_verdict v = {.code = WIRE_SUCCESS};
 	struct agt_done done = {.code = WIRE_SUCCESS};
 	struct agt_op *o;
 
-	if (!c || !s)
+	if (!c || (!s && !ev->code))
 		return;
-	if (s->slot >= SHM_SLOTS || c->slots[s->slot]) {
-		agt_log(a, AGT_LOG_WARNING, "pid %u (%s) submitted slot %u, %s: dropped",
-			c->session->pid, c->session->name, s->slot,
-			s->slot < SHM_SLOTS ? "which is in use" : "which does not exist");
-		return;
-	}
 	check_submission(c, ev, &v);
 	if (v.code == WIRE_SUCCESS && too_late(c, s->tag))
 		agt_verdict_set(&v, WIRE_RANK_CONNECTION_LOST,
@@ -184,7 +127,7 @@ void agt_submit(struct agt *a, const struct agt_event *ev)
 		done.code = v.code;
 		memcpy(done.text, v.text, sizeof done.text);
 		agt_comm_publish(a, c);
-		agt_complete(a, c->id, s->slot, &done);
+		agt_complete(a, c->id, ev->slot, &done);
 		return;
 	}
 	o = agt_op_find(c->run->collecting, c->group, s->tag);
@@ -211,7 +154,7 @@ static void send_vote(struct agt *a, struct agt_op *o, const struct wm_op_params
 		return;
 	}
 	for (i = 0; i < o->n; i++) {
-		struct wm_op_params q = agt_sqe_params(&o->members[i].sqe);
+		struct wm_op_params q = agt_sub_params(&o->members[i].sub);
 
 		if (agt_params_equal(p, &q))
 			m->peers[m->n_peers++] = o->members[i].peer;
@@ -223,10 +166,10 @@ static void send_votes(struct agt *a, struct agt_op *o)
 	uint32_t i, j;
 
 	for (i = 0; i < o->n; i++) {
-		struct wm_op_params p = agt_sqe_params(&o->members[i].sqe);
+		struct wm_op_params p = agt_sub_params(&o->members[i].sub);
 
 		for (j = 0; j < i; j++) {
-			struct wm_op_params q = agt_sqe_params(&o->members[j].sqe);
+			struct wm_op_params q = agt_sub_params(&o->members[j].sub);
 
 			if (agt_params_equal(&p, &q))
 				break;

@@ -69,6 +69,30 @@ void agt_each_comm(const struct agt *a, uint64_t now_ns,
 	}
 }
 
+void agt_each_run(const struct agt *a, uint64_t now_ns,
+	void (*fn)(void *arg, const struct agt_run_info *r), void *arg)
+{
+	const struct agt_run *r;
+	const struct agt_op *o;
+
+	for (r = a->runs; r; r = r->hh.next) {
+		struct agt_run_info i = {
+			.run = r->id,
+			.comms = r->n_comms,
+			.master = r->addr,
+			.dialled = r->addr,
+			.id = r->run_id,
+			.epoch = r->epoch,
+			.state = agt_run_state_name(r->state),
+			.state_ns = now_ns - r->since_ns,
+		};
+
+		DL_FOREACH2 (r->ops, o, next_op)
+			i.ops++;
+		fn(arg, &i);
+	}
+}
+
 static bool takes_part(const struct agt_op *o, const struct agt_comm *c)
 {
 	uint32_t i;
@@ -141,14 +165,13 @@ void agt_each_op(const struct agt *a, uint64_t now_ns,
 
 	for (r = a->runs; r; r = r->hh.next) {
 		DL_FOREACH2 (r->ops, o, next_op) {
-			const struct shm_sqe *s = &o->members[0].sqe;
 			struct agt_op_info i = {
 				.run = r->id,
 				.group = (uint32_t)o->key.group,
 				.tag = o->key.tag,
 				.seq = o->seq,
 				.age_ns = now_ns - o->born_ns,
-				.bytes = s->count * agt_dtype_size(s->dtype),
+				.bytes = o->members[0].sub.bytes,
 				.state = agt_op_state_name(o->state),
 				.submitted = o->n,
 				.members = local_members(o),
@@ -208,7 +231,7 @@ static const char *check_op(const struct agt *a, const struct agt_op *o)
 		in += !m->out;
 		if (!m->out && (!m->comm || !m->comm->counted || m->comm->run != o->run))
 			return "a member of an operation is not in the run";
-		if (m->comm && m->comm->slots[m->sqe.slot] != o)
+		if (m->comm && m->comm->slots[m->sub.slot] != o)
 			return "a member's slot does not lead back";
 	}
 	if (o->xfer != (o->state == AGT_OP_RUNNING || o->state == AGT_OP_CANCELLING) &&

@@ -281,8 +281,9 @@ void fx_accept(struct fx *f, uint32_t run, uint64_t round, const struct fx_ring 
 
 void fx_submit(struct fx *f, uint32_t comm, uint32_t slot, uint64_t tag, uint64_t count)
 {
-	struct shm_sqe s = {.slot = slot, .tag = tag, .count = count, .dtype = 10};
-	struct agt_event ev = {.type = AGT_EV_SUBMIT, .comm = comm, .sqe = &s};
+	struct shm_submission s = {
+		.slot = slot, .tag = tag, .count = count, .bytes = count * 4, .dtype = 10};
+	struct agt_event ev = {.type = AGT_EV_SUBMIT, .comm = comm, .slot = slot, .sub = &s};
 
 	fx_step(f, &ev);
 }

@@ -130,10 +130,9 @@ static void saw_xfer_start(struct world *w, const struct agt_action *x)
 		const struct comm *c = comm_find(w, t->members[i].comm);
 
 		ck_assert_ptr_nonnull(c);
-		ck_assert(c->busy[t->members[i].slot]);
-		ck_assert_uint_eq(t->members[i].sqe.slot, t->members[i].slot);
+		ck_assert(c->busy[t->members[i].sub.slot]);
 		m->comm[m->n] = c->id;
-		m->slot[m->n++] = t->members[i].slot;
+		m->slot[m->n++] = t->members[i].sub.slot;
 	}
 	w->starts++;
 }
@@ -216,6 +215,10 @@ static void saw(struct world *w, const struct agt_action *x)
 		ck_assert_uint_gt(w->waiting[x->session], 0);
 		w->waiting[x->session]--;
 		break;
+	case AGT_ACT_SESSION_END:
+		w->session[x->session] = false;
+		w->waiting[x->session] = 0;
+		break;
 	case AGT_ACT_COMM_OPEN:
 		w->waiting[x->session]--;
 		ck_assert(!w->comms[x->comm % COMMS].alive);
@@ -237,6 +240,9 @@ static void saw(struct world *w, const struct agt_action *x)
 		ck_assert(!w->runs[x->run].open);
 		w->runs[x->run].open = true;
 		w->last_run = x->run;
+		break;
+	case AGT_ACT_MASTER_DROP:
+		w->runs[x->run].up = false;
 		break;
 	case AGT_ACT_MASTER_SEND:
 		saw_send(w, x);
@@ -340,20 +346,20 @@ static void do_request(struct world *w)
 static void do_submit(struct world *w)
 {
 	struct comm *c = some_comm(w);
-	struct shm_sqe s = {.slot = rnd(w, SLOTS), .tag = rnd(w, 3), .count = 1 + rnd(w, 20) / 19};
-	struct agt_event ev = {.type = AGT_EV_SUBMIT, .sqe = &s};
+	struct shm_submission s = {
+		.slot = rnd(w, SLOTS), .tag = rnd(w, 3), .count = 1 + rnd(w, 20) / 19};
+	struct agt_event ev = {.type = AGT_EV_SUBMIT, .slot = s.slot, .sub = &s};
 
-	if (!c)
+	if (!c || c->busy[s.slot])
 		return;
 	ev.comm = c->id;
-	s.dtype = rnd(w, 40) ? 10 : rnd(w, 20);
-	s.op = rnd(w, 40) ? 0 : rnd(w, 8);
-	s.quant_algo = !rnd(w, 60);
-	s.reserved = !rnd(w, 60);
-	if (!rnd(w, 60))
-		s.count = UINT64_MAX >> rnd(w, 20);
-	ev.code = rnd(w, 40) ? 0 : WIRE_INVALID_ARGUMENT;
-	c->busy[s.slot] = true; /* one that is in use is dropped */
+	s.dtype = rnd(w, 40) ? 10 : rnd(w, 12);
+	s.op = rnd(w, 40) ? 0 : rnd(w, 5);
+	if (!rnd(w, 20)) {
+		ev.code = WIRE_INVALID_ARGUMENT;
+		ev.sub = NULL;
+	}
+	c->busy[s.slot] = true;
 	step(w, &ev);
 }
 

@@ -11,6 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* An input of fuzz_result. */
+struct fuzz_result_input {
+	uint64_t region_size, count, off, flags_off;
+	uint32_t mode, hosts, segment_max, esize;
+	uint64_t out_registered; /* the lowest bit */
+};
+
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t len);
 
 #define FUZZ_CHECK(x)                                                                              \

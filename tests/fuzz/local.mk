@@ -78,3 +78,29 @@ TESTS += tests/fuzz/seeds_master
 tests_fuzz_seeds_master_SOURCES = tests/fuzz/fuzz_master.c tests/fuzz/driver.c
 tests_fuzz_seeds_master_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_NAME='"fuzz_master"'
 tests_fuzz_seeds_master_LDADD = $(fuzz_libs)
+
+FUZZERS += tests/fuzz/fuzz_result
+EXTRA_PROGRAMS += tests/fuzz/fuzz_result
+tests_fuzz_fuzz_result_SOURCES = tests/fuzz/fuzz_result.c
+tests_fuzz_fuzz_result_CPPFLAGS = $(fuzz_cppflags)
+tests_fuzz_fuzz_result_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
+tests_fuzz_fuzz_result_LDADD = $(fuzz_libs)
+
+check_PROGRAMS += tests/fuzz/seeds_result
+TESTS += tests/fuzz/seeds_result
+tests_fuzz_seeds_result_SOURCES = tests/fuzz/fuzz_result.c tests/fuzz/driver.c
+tests_fuzz_seeds_result_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_NAME='"fuzz_result"'
+tests_fuzz_seeds_result_LDADD = $(fuzz_libs)
+
+FUZZERS += tests/fuzz/fuzz_submit
+EXTRA_PROGRAMS += tests/fuzz/fuzz_submit
+tests_fuzz_fuzz_submit_SOURCES = tests/fuzz/fuzz_submit.c
+tests_fuzz_fuzz_submit_CPPFLAGS = $(fuzz_cppflags)
+tests_fuzz_fuzz_submit_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
+tests_fuzz_fuzz_submit_LDADD = $(fuzz_libs)
+
+check_PROGRAMS += tests/fuzz/seeds_submit
+TESTS += tests/fuzz/seeds_submit
+tests_fuzz_seeds_submit_SOURCES = tests/fuzz/fuzz_submit.c tests/fuzz/driver.c
+tests_fuzz_seeds_submit_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_NAME='"fuzz_submit"'
+tests_fuzz_seeds_submit_LDADD = $(fuzz_libs)

@@ -157,6 +157,82 @@ static void link_headers(struct tl_rng *r)
 	write_seed("fuzz_link", "data", data, sizeof data);
 }
 
+/* An input of fuzz_submit: the limits, then the entry. */
+static void write_entry(
+	const char *name, const struct shm_sqe *e, const struct shm_submit_limits *lim)
+{
+	uint8_t buf[sizeof *lim + sizeof *e];
+
+	memcpy(buf, lim, sizeof *lim);
+	memcpy(buf + sizeof *lim, e, sizeof *e);
+	write_seed("fuzz_submit", name, buf, sizeof buf);
+}
+
+static void entries(struct tl_rng *r)
+{
+	static const char *const kinds[] = {
+		"staged", "registered", "staged_out_registered", "both_registered"};
+	struct shm_submit_limits lim;
+	struct shm_sqe e;
+	char name[32];
+
+	for (uint32_t dtype = 0; dtype <= 11; dtype++) {
+		do
+			e = sample_entry(r, &lim);
+		while (e.dtype != dtype);
+		snprintf(name, sizeof name, "dtype%u", (unsigned)dtype);
+		write_entry(name, &e, &lim);
+	}
+	for (uint32_t op = 0; op <= 4; op++) {
+		e = sample_entry(r, &lim);
+		e.op = op;
+		snprintf(name, sizeof name, "op%u", (unsigned)op);
+		write_entry(name, &e, &lim);
+	}
+	for (uint32_t flags = 0; flags <= 3; flags++) {
+		do
+			e = sample_entry(r, &lim);
+		while (e.flags != flags);
+		write_entry(kinds[flags], &e, &lim);
+	}
+	e.out_region = e.in_region;
+	e.out_off = e.in_off;
+	lim.out_size = lim.in_size;
+	write_entry("in_place", &e, &lim);
+	lim.busy |= (uint64_t)1 << e.slot;
+	write_entry("slot_in_use", &e, &lim);
+	lim.busy = 0;
+	e.in_off = UINT64_MAX;
+	write_entry("off_overflows", &e, &lim);
+	e.count = UINT64_MAX;
+	write_entry("count_overflows", &e, &lim);
+}
+
+static void results(void)
+{
+	const struct fuzz_result_input good = {.region_size = 65536,
+		.count = 10000,
+		.flags_off = 40000,
+		.mode = SHM_RESULT_AREA,
+		.hosts = 3,
+		.segment_max = 8192,
+		.esize = 4};
+	struct fuzz_result_input in = good;
+
+	write_seed("fuzz_result", "area", &in, sizeof in);
+	in.mode = SHM_RESULT_UNDO;
+	in.out_registered = 1;
+	write_seed("fuzz_result", "undo", &in, sizeof in);
+	in.hosts = 1, in.off = 4096, in.flags_off = 0;
+	write_seed("fuzz_result", "one_host", &in, sizeof in);
+	in = good, in.mode = SHM_RESULT_UNDO;
+	write_seed("fuzz_result", "undo_of_nothing", &in, sizeof in);
+	in = good, in.hosts = UINT32_MAX, in.segment_max = 4;
+	write_seed("fuzz_result", "too_many_segments", &in, sizeof in);
+	in = good, in.flags_off = UINT64_MAX;
+	write_seed("fuzz_result", "flags_overflow", &in, sizeof in);
+}
+
 /* Streams of one to four frames, in pieces of different sizes. */
 static void frames(struct tl_rng *r)
 {
@@ -202,5 +278,7 @@ int main(int argc, char **argv)
 	local(&r);
 	link_headers(&r);
 	frames(&r);
+	entries(&r);
+	results();
 	return 0;
 }

@@ -7,7 +7,8 @@ tests_proto_libsample_la_SOURCES = \
 	tests/proto/sample_admin.c \
 	tests/proto/sample_link.c \
 	tests/proto/sample_local.c \
-	tests/proto/sample_master.c
+	tests/proto/sample_master.c \
+	tests/proto/sample_submit.c
 tests_proto_libsample_la_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_proto_libsample_la_LIBADD = proto/libwire.la
 
@@ -17,7 +18,8 @@ EXTRA_DIST += tests/proto/README.md
 noinst_HEADERS += tests/proto/master_check.h
 
 proto_tests = tests/proto/test_admin tests/proto/test_frame tests/proto/test_link tests/proto/test_local \
-	tests/proto/test_master tests/proto/test_master_limits tests/proto/test_nomem
+	tests/proto/test_master tests/proto/test_master_limits tests/proto/test_nomem \
+	tests/proto/test_result tests/proto/test_submit
 check_PROGRAMS += $(proto_tests)
 TESTS += $(proto_tests)
 
@@ -50,3 +52,11 @@ tests_proto_test_nomem_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_proto_test_nomem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc \
 	-Wl,--wrap=realloc -Wl,--wrap=strdup
 tests_proto_test_nomem_LDADD = $(tests_proto_libs)
+
+tests_proto_test_result_SOURCES = tests/proto/test_result.c
+tests_proto_test_result_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_proto_test_result_LDADD = $(tests_proto_libs)
+
+tests_proto_test_submit_SOURCES = tests/proto/test_submit.c
+tests_proto_test_submit_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_proto_test_submit_LDADD = libkrn.la $(tests_proto_libs)

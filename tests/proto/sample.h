@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "proto/shm_submit.h"
 #include "proto/wire_admin.h"
 #include "proto/wire_link.h"
 #include "proto/wire_local.h"
@@ -43,5 +44,10 @@ struct wlk_ack sample_link_ack(struct tl_rng *r);
 bool same_link_ack(const struct wlk_ack *a, const struct wlk_ack *b);
 struct wlk_data sample_link_data(struct tl_rng *r);
 bool same_link_data(const struct wlk_data *a, const struct wlk_data *b);
+
+/* By pcclDataType_t; 0 for what is none. */
+uint64_t sample_dtype_size(uint32_t dtype);
+struct shm_sqe sample_entry(struct tl_rng *r, struct shm_submit_limits *ret_lim);
+bool same_submission(const struct shm_submission *a, const struct shm_submission *b);
 
 #endif

@@ -381,7 +381,7 @@ void sim_xfer_completed(
 				continue;
 			for (j = 0; j < q->x.n_members; j++)
 				if (q->x.members[j].comm == a->comm &&
-					q->x.members[j].slot == a->slot)
+					q->x.members[j].sub.slot == a->slot)
 					goto found;
 		}
 	}

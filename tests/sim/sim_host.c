@@ -64,6 +64,7 @@ static void carry_out(struct sim *s, struct sim_host *h, const struct agt_action
 	case AGT_ACT_COMM_OPEN:
 		sim_peer_created(s, h, x);
 		break;
+	case AGT_ACT_SESSION_END:
 	case AGT_ACT_COMM_CLOSE:
 		break;
 	case AGT_ACT_ATTRS:
@@ -74,6 +75,9 @@ static void carry_out(struct sim *s, struct sim_host *h, const struct agt_action
 		break;
 	case AGT_ACT_MASTER_OPEN:
 		sim_connect(s, h, x->run);
+		break;
+	case AGT_ACT_MASTER_DROP:
+		sim_agent_closes(s, h, x->run);
 		break;
 	case AGT_ACT_MASTER_SEND:
 		sim_send_to_master(s, h, x->run, &x->u.msg);

@@ -141,8 +141,8 @@ void sim_peer_go(struct sim *s, struct sim_peer *p)
 void sim_peer_submit(struct sim *s, struct sim_peer *p, uint64_t tag)
 {
 	struct sim_op *o = &p->ops[tag];
-	struct shm_sqe e = {.tag = tag, .count = 100 + tag, .dtype = 10};
-	struct agt_event ev = {.type = AGT_EV_SUBMIT, .comm = p->comm, .sqe = &e};
+	struct shm_submission e = {.tag = tag, .count = 100 + tag, .dtype = 10};
+	struct agt_event ev = {.type = AGT_EV_SUBMIT, .comm = p->comm, .sub = &e};
 	uint32_t i;
 
 	if (p->state != PEER_REDUCING) {
@@ -157,8 +157,9 @@ void sim_peer_submit(struct sim *s, struct sim_peer *p, uint64_t tag)
 		}
 	}
 	o->submitted = true;
-	e.slot = o->slot;
+	e.slot = ev.slot = o->slot;
 	e.count += p->odd && tag == 0;
+	e.bytes = e.count * 4;
 	sim_trace(s, "peer %u: submits tag %lu", p->no, (unsigned long)tag);
 	sim_host_step(s, &s->hosts[p->proc->host], &ev);
 }

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#include "proto/shm_result.h"
+
+#include "common/cc_err.h"
+#include "proto/wire_pb.h"
+
+int shm_result_get(const struct shm_result_words *w, const struct shm_result_limits *lim,
+	struct shm_result *ret, const char **why)
+{
+	struct cc_plan plan;
+
+	if (w->mode != SHM_RESULT_AREA && (w->mode != SHM_RESULT_UNDO || !lim->out_registered))
+		return wire_bad(why, "mode");
+	if (cc_plan_init(&plan, lim->count, lim->esize, w->hosts, w->segment_max) < 0)
+		return wire_bad(why, "segments");
+	*ret = (struct shm_result){.mode = (enum shm_result_mode)w->mode,
+		.plan = plan,
+		.off = w->off,
+		.flags_off = w->flags_off};
+	return 0;
+}
+
+static bool within(uint64_t off, uint64_t len, uint64_t size)
+{
+	return off <= size && len <= size - off;
+}
+
+int shm_result_fits(const struct shm_result *r, uint64_t region_size, const char **why)
+{
+	if (!within(r->off, r->plan.count * r->plan.esize, region_size) ||
+		!within(r->flags_off, r->plan.n_segs, region_size))
+		return wire_bad(why, "offsets");
+	return 0;
+}

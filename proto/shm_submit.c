@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include "proto/shm_submit.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "common/cc_err.h"
+#include "proto/wire_pb.h"
+
+#define FLAGS ((uint32_t)(SHM_SQE_IN_REGISTERED | SHM_SQE_OUT_REGISTERED))
+
+/* Bytes of one element, by pcclDataType_t. */
+static const uint8_t sizes[] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
+
+_Static_assert(sizeof sizes == WIRE_DTYPE_MAX + 1, "a size for every type");
+_Static_assert(SHM_SLOTS == 64, "shm_submit_limits.busy has a bit for every slot");
+
+__attribute__((format(printf, 2, 3))) static int refuse(char *why, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(why, SHM_TEXT, fmt, ap);
+	va_end(ap);
+	return CC_ERR_INVAL;
+}
+
+static int check_slot(uint32_t slot, uint64_t busy, char *why)
+{
+	if (slot < SHM_SLOTS && !(busy >> slot & 1))
+		return 0;
+	(void)refuse(why, "slot %" PRIu32 " %s", slot,
+		slot < SHM_SLOTS ? "is in use" : "does not exist");
+	return CC_ERR_PROTO;
+}
+
+/* What is to be computed. */
+static int check_operation(const struct shm_sqe *e, char *why)
+{
+	if (e->op > WIRE_OP_MAX)
+		return refuse(why, "operation: %" PRIu32 " is none of the %u pcclRedOp_t", e->op,
+			WIRE_OP_MAX + 1);
+	if (e->quant_algo != 0)
+		return refuse(
+			why, "quantization: not available in this release, use pcclQuantNone");
+	return 0;
+}
+
+/* *ret: bytes of the operand. */
+static int check_size(const struct shm_sqe *e, uint64_t *ret, char *why)
+{
+	if (e->dtype > WIRE_DTYPE_MAX)
+		return refuse(why, "data type: %" PRIu32 " is none of the %u pcclDataType_t",
+			e->dtype, WIRE_DTYPE_MAX + 1);
+	if (e->count > WIRE_COUNT_MAX / sizes[e->dtype])
+		return refuse(
+			why, "count: %" PRIu64 " elements are more than 2^48 bytes", e->count);
+	*ret = e->count * sizes[e->dtype];
+	return 0;
+}
+
+/* The bytes at off lie in a region of `size` bytes. */
+static int check_place(
+	const char *field, uint64_t region, uint64_t size, uint64_t off, uint64_t bytes, char *why)
+{
+	if (size == 0)
+		return refuse(why, "%s_region: this process has no memory region %" PRIu64, field,
+			region);
+	if (off > size || bytes > size - off)
+		return refuse(why,
+			"%s_off: %" PRIu64 " bytes at offset %" PRIu64 " do not lie in region "
+			"%" PRIu64 " of %" PRIu64 " bytes",
+			field, bytes, off, region, size);
+	return 0;
+}
+
+/* Where the operand is and the result may go. */
+static int check_places(
+	const struct shm_sqe *e, const struct shm_submit_limits *lim, uint64_t bytes, char *why)
+{
+	int err = check_place("in", e->in_region, lim->in_size, e->in_off, bytes, why);
+
+	if (err == 0 && e->in_start > bytes)
+		err = refuse(why, "in_start: %" PRIu64 " is beyond the %" PRIu64 " bytes",
+			e->in_start, bytes);
+	if (err == 0 && (e->flags & SHM_SQE_OUT_REGISTERED))
+		err = check_place("out", e->out_region, lim->out_size, e->out_off, bytes, why);
+	return err;
+}
+
+int shm_submission_get(const struct shm_sqe *e, const struct shm_submit_limits *lim,
+	struct shm_submission *ret, char why[SHM_TEXT])
+{
+	uint64_t bytes = 0;
+	int err = check_slot(e->slot, lim->busy, why);
+
+	if (err == 0)
+		err = check_size(e, &bytes, why);
+	if (err == 0 && ((e->flags & ~FLAGS) || e->reserved))
+		err = refuse(why, "flags: unknown bits %#" PRIx32 ", reserved %" PRIu32, e->flags,
+			e->reserved);
+	if (err == 0)
+		err = check_places(e, lim, bytes, why);
+	if (err == 0)
+		err = check_operation(e, why);
+	if (err == 0 && e->count == 0)
+		err = refuse(why, "count: must be at least 1");
+	if (err == 0 && e->in_start % sizes[e->dtype])
+		err = refuse(why, "in_start: %" PRIu64 " lies between elements of %d bytes",
+			e->in_start, sizes[e->dtype]);
+	if (err < 0)
+		return err;
+	*ret = (struct shm_submission){.slot = e->slot,
+		.dtype = e->dtype,
+		.op = e->op,
+		.tag = e->tag,
+		.count = e->count,
+		.bytes = bytes,
+		.in_registered = e->flags & SHM_SQE_IN_REGISTERED,
+		.out_registered = e->flags & SHM_SQE_OUT_REGISTERED,
+		.in_off = e->in_off,
+		.in_start = e->in_start,
+		.out_off = e->flags & SHM_SQE_OUT_REGISTERED ? e->out_off : 0,
+		.losses = e->losses};
+	return 0;
+}

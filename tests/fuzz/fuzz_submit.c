@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A submission entry, and before it the limits that it is judged against.
+ */
+#include <string.h>
+
+#include "common/cc_err.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/proto/sample.h"
+
+static void check_refused(const struct shm_sqe *e, const struct shm_submit_limits *lim, int err,
+	const struct shm_submission *got, const char *why)
+{
+	bool mine = e->slot < SHM_SLOTS && !(lim->busy >> e->slot & 1);
+	struct shm_submission was;
+
+	FUZZ_CHECK(err == (mine ? CC_ERR_INVAL : CC_ERR_PROTO));
+	FUZZ_CHECK(why[0] != '\0' && memchr(why, '\0', SHM_TEXT) != NULL);
+	memset(&was, 0xa5, sizeof was);
+	FUZZ_CHECK(memcmp(got, &was, sizeof was) == 0);
+}
+
+/* bytes > 0 and size may be anything. */
+static bool lies_in(uint64_t off, uint64_t bytes, uint64_t size)
+{
+	return off + bytes > off && off + bytes <= size;
+}
+
+/* The limits once more, in other words. */
+static void check_taken(const struct shm_submit_limits *lim, const struct shm_submission *s)
+{
+	uint64_t size = sample_dtype_size(s->dtype);
+
+	FUZZ_CHECK(s->slot < SHM_SLOTS && !(lim->busy & (uint64_t)1 << s->slot));
+	FUZZ_CHECK(size > 0 && s->op <= 4);
+	FUZZ_CHECK(s->bytes > 0 && s->bytes <= (uint64_t)1 << 48);
+	FUZZ_CHECK(s->bytes / size == s->count && s->bytes % size == 0);
+	FUZZ_CHECK(lies_in(s->in_off, s->bytes, lim->in_size));
+	FUZZ_CHECK(s->in_start <= s->bytes && s->in_start % size == 0);
+	if (s->out_registered)
+		FUZZ_CHECK(lies_in(s->out_off, s->bytes, lim->out_size));
+	else
+		FUZZ_CHECK(s->out_off == 0);
+}
+
+static void check_again(const struct shm_submit_limits *lim, const struct shm_submission *s)
+{
+	struct shm_sqe e = {
+		.slot = s->slot,
+		.flags = (s->in_registered ? SHM_SQE_IN_REGISTERED : 0u) |
+			 (s->out_registered ? SHM_SQE_OUT_REGISTERED : 0u),
+		.tag = s->tag,
+		.count = s->count,
+		.dtype = s->dtype,
+		.op = s->op,
+		.in_off = s->in_off,
+		.in_start = s->in_start,
+		.out_off = s->out_off,
+	};
+	struct shm_submission again;
+	char why[SHM_TEXT];
+
+	FUZZ_CHECK(shm_submission_get(&e, lim, &again, why) == 0);
+	FUZZ_CHECK(same_submission(s, &again));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *p, size_t len)
+{
+	struct shm_submit_limits lim;
+	struct shm_submission got;
+	struct shm_sqe e;
+	char why[SHM_TEXT];
+	int err;
+
+	if (len < sizeof lim + sizeof e)
+		return 0;
+	memcpy(&lim, p, sizeof lim);
+	memcpy(&e, p + sizeof lim, sizeof e);
+	memset(&got, 0xa5, sizeof got);
+	memset(why, 0xff, sizeof why);
+	err = shm_submission_get(&e, &lim, &got, why);
+	if (err < 0) {
+		check_refused(&e, &lim, err, &got, why);
+	} else {
+		check_taken(&lim, &got);
+		check_again(&lim, &got);
+	}
+	return 0;
+}

@@ -203,6 +203,11 @@ class Namespaces:
     def command(self, host, args):
         return ["ip", "netns", "exec", self.name(host), *args]
 
+    def deafen(self, host, other, deaf):
+        """What host sends to other goes astray without a word."""
+        _ip("-n", self.name(host), "neigh", "replace" if deaf else "del", self.address(other),
+            *(("lladdr", "02:00:00:00:00:01", "nud", "permanent") if deaf else ()), "dev", "eth0")
+
     def link(self, host, up):
         """Pulls the host's cable, or puts it back: nothing is told to either side."""
         _ip("-n", self.name("net"), "link", "set", f"to-{host}", "up" if up else "down")
@@ -446,12 +451,18 @@ class Lab:
         self.agents[host] = daemon
         return daemon
 
-    def start(self):
+    def start(self, master_options=(), agent_options=()):
         """A master on the first host and an agent on each."""
-        self.start_master()
+        self.start_master(options=master_options)
         for host in range(self.hosts.n_hosts):
-            self.start_agent(host)
+            self.start_agent(host, options=agent_options)
         return self
+
+    def drop(self, daemon):
+        """SIGKILL."""
+        daemon.process.kill()
+        daemon.process.wait()
+        self.daemons.remove(daemon)
 
     def start_peer(self, number, host=0, group=0, master=None, env=None, ready=True):
         environment = {}

@@ -129,11 +129,6 @@ class Soak:
                              admin=self.lab.folder / f"host-{host}.admin")
         self.down["agent"].discard(host)
 
-    def drop(self, daemon):
-        daemon.process.kill()
-        daemon.process.wait()
-        self.lab.daemons.remove(daemon)
-
     # ---- trainers
 
     def start_trainer(self):
@@ -209,7 +204,7 @@ class Soak:
         if not hosts:
             return
         host = self.rng.choice(hosts)
-        self.drop(self.lab.agents[host])
+        self.lab.drop(self.lab.agents[host])
         self.down["agent"].add(host)
         self.counts["agents killed"] += 1
         self.after(self.rng.uniform(0.05, 0.4), lambda: self.agent_back(host))
@@ -221,7 +216,7 @@ class Soak:
     def kill_master(self):
         if self.down["master"]:
             return
-        self.drop(self.lab.master)
+        self.lab.drop(self.lab.master)
         self.down["master"] = True
         self.counts["masters killed"] += 1
         self.after(self.rng.uniform(0.05, 1.0), self.master_back)

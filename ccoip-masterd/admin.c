@@ -2,6 +2,7 @@
  *
  * What pcclctl shows of a master.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "ccoip-masterd/masterd_internal.h"
@@ -31,6 +32,7 @@ static const struct column status_cols[] = {
 	{"connections", WA_KIND_COUNT},
 	{"accepted", WA_KIND_COUNT},
 	{"registered", WA_KIND_COUNT},
+	{"absent", WA_KIND_COUNT},
 	{"groups", WA_KIND_COUNT},
 	{"round", WA_KIND_COUNT},
 	{"round_active", WA_KIND_BOOL},
@@ -41,6 +43,7 @@ static const struct column status_cols[] = {
 	{"ops_done", WA_KIND_COUNT},
 	{"ops_aborted", WA_KIND_COUNT},
 	{"joins", WA_KIND_COUNT},
+	{"leaves", WA_KIND_COUNT},
 	{"losses", WA_KIND_COUNT},
 	{"kicks", WA_KIND_COUNT},
 	{"refused", WA_KIND_COUNT},
@@ -64,6 +67,7 @@ static void fill_status(const struct masterd *m, uint64_t now, struct wa_reply *
 	wa_set_number(t, col++, io.conns);
 	wa_set_number(t, col++, s.accepted);
 	wa_set_number(t, col++, s.registered);
+	wa_set_number(t, col++, s.absent);
 	wa_set_number(t, col++, s.groups);
 	wa_set_number(t, col++, s.round);
 	wa_set_number(t, col++, s.round_active);
@@ -74,6 +78,7 @@ static void fill_status(const struct masterd *m, uint64_t now, struct wa_reply *
 	wa_set_number(t, col++, s.ops_done);
 	wa_set_number(t, col++, s.ops_aborted);
 	wa_set_number(t, col++, s.joins);
+	wa_set_number(t, col++, s.leaves);
 	wa_set_number(t, col++, s.losses);
 	wa_set_number(t, col++, s.kicks);
 	wa_set_number(t, col++, io.refused);
@@ -93,6 +98,7 @@ static const struct column peer_cols[] = {
 	{"state", WA_KIND_TEXT},
 	{"since", WA_KIND_NS},
 	{"ops", WA_KIND_COUNT},
+	{"absent", WA_KIND_TEXT},
 };
 
 static void fill_peer(void *arg, const struct ccm_peer_info *p)
@@ -116,7 +122,9 @@ static void fill_peer(void *arg, const struct ccm_peer_info *p)
 	wa_set_text(t, col++, "%s", ccm_phase_name(p->phase));
 	wa_set_text(t, col++, "%s", ccm_state_name(p->state));
 	wa_set_number(t, col++, p->state_ns);
-	wa_set_number(t, col, p->ops);
+	wa_set_number(t, col++, p->ops);
+	if (p->absent)
+		wa_set_text(t, col, "%.1f s", (double)p->absent_ns / 1e9);
 }
 
 static const struct column op_cols[] = {
@@ -125,6 +133,7 @@ static const struct column op_cols[] = {
 	{"sequence", WA_KIND_COUNT},
 	{"state", WA_KIND_TEXT},
 	{"age", WA_KIND_NS},
+	{"stalled", WA_KIND_NS},
 	{"bytes", WA_KIND_BYTES},
 	{"elements", WA_KIND_COUNT},
 	{"votes", WA_KIND_COUNT},
@@ -143,6 +152,7 @@ static void fill_op(void *arg, const struct ccm_op_info *o)
 	wa_set_number(t, col++, o->seq);
 	wa_set_text(t, col++, "%s", ccm_collective_name(o->state));
 	wa_set_number(t, col++, o->age_ns);
+	wa_set_number(t, col++, o->stalled_ns);
 	wa_set_number(t, col++, o->bytes);
 	wa_set_number(t, col++, o->params.count);
 	wa_set_number(t, col++, o->votes);
@@ -150,12 +160,12 @@ static void fill_op(void *arg, const struct ccm_op_info *o)
 	wa_set_text(t, col, "%s", o->awaited);
 }
 
-static void fill(void *arg, enum wa_verb verb, struct wa_reply *r)
+static void fill(void *arg, const struct wa_request *q, struct wa_reply *r)
 {
 	const struct masterd *m = arg;
 	uint64_t now = cc_now_ns();
 
-	switch (verb) {
+	switch (q->verb) {
 	case WA_STATUS:
 		fill_status(m, now, r);
 		break;
@@ -164,6 +174,10 @@ static void fill(void *arg, enum wa_verb verb, struct wa_reply *r)
 		break;
 	case WA_OPS:
 		ccm_each_op(masterd_core(m), now, fill_op, TABLE(r, "ops", op_cols));
+		break;
+	case WA_SET_MASTER:
+		(void)snprintf(
+			r->error, sizeof r->error, "%s", "a master has no masters: ask an agent");
 		break;
 	}
 }

@@ -15,4 +15,4 @@ ccoip_masterd_libccoip_masterd_la_LIBADD = libccm.la proto/libwire.la common/lib
 
 sbin_PROGRAMS += ccoip-masterd/ccoip-masterd
 ccoip_masterd_ccoip_masterd_SOURCES = ccoip-masterd/main.c
-ccoip_masterd_ccoip_masterd_LDADD = ccoip-masterd/libccoip-masterd.la
+ccoip_masterd_ccoip_masterd_LDADD = common/libcommon-service.la ccoip-masterd/libccoip-masterd.la

@@ -2,86 +2,42 @@
  *
  * ccoip-masterd: opens its sockets and runs.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
+#include <stdio.h>
 #include <sysexits.h>
-#ifdef HAVE_SYSTEMD
-#include <systemd/sd-daemon.h>
-#endif
 
 #include "ccoip-masterd/sockets.h"
 #include "common/cc_log.h"
+#include "common/cc_service.h"
 #include "common/cc_sys.h"
 
-#ifdef HAVE_SYSTEMD
-static void notify(const char *state)
-{
-	(void)sd_notify(0, state);
-}
-
-static void notify_status(const struct masterd *m, const char *state)
+static void notify(const struct masterd *m, enum cc_service_state state)
 {
 	struct ccm_status s;
+	char text[128];
 
 	ccm_get_status(masterd_core(m), cc_now_ns(), &s);
-	(void)sd_notifyf(0, "%s\nSTATUS=%u agents, %u peers accepted, %u registered", state,
-		s.agents, s.accepted, s.registered);
+	snprintf(text, sizeof text, "%u agents, %u peers accepted, %u registered", s.agents,
+		s.accepted, s.registered);
+	cc_service_notify(state, text);
 }
 
-static void on_watchdog(void *arg)
+static void on_interval(void *arg)
 {
-	notify_status(arg, "WATCHDOG=1");
+	notify(arg, CC_SERVICE_ALIVE);
 }
 
-static int start_watchdog(struct masterd *m)
+static int start_notifying(struct masterd *m)
 {
-	uint64_t usec = 0;
-	uint32_t ms = 5000;
+	uint32_t ms = cc_service_interval_ms();
 
-	if (!getenv("NOTIFY_SOCKET"))
-		return 0;
-	if (sd_watchdog_enabled(0, &usec) > 0 && usec / 2000 < ms)
-		ms = (uint32_t)(usec / 2000);
-	return masterd_every(m, ms, on_watchdog, m);
-}
-#else
-static void notify(const char *state)
-{
-	(void)state;
-}
-
-static void notify_status(const struct masterd *m, const char *state)
-{
-	(void)m;
-	(void)state;
-}
-
-static int start_watchdog(struct masterd *m)
-{
-	(void)m;
-	return 0;
-}
-#endif
-
-static void raise_limits(void)
-{
-	struct rlimit rl;
-
-	if (getrlimit(RLIMIT_NOFILE, &rl) == 0 && rl.rlim_cur < rl.rlim_max) {
-		rl.rlim_cur = rl.rlim_max;
-		if (setrlimit(RLIMIT_NOFILE, &rl) < 0)
-			cc_log(CC_LOG_WARNING, "cannot raise the limit of open files: %s",
-				strerror(errno));
-	}
+	return ms ? masterd_every(m, ms, on_interval, m) : 0;
 }
 
 static void on_signal(void *arg, int signo)
 {
-	notify("STOPPING=1");
+	cc_service_notify(CC_SERVICE_STOPPING, NULL);
 	masterd_stop(arg, signo == SIGINT ? "interrupted" : "told to");
 }
 
@@ -104,9 +60,9 @@ static int run(const struct masterd_config *cfg)
 	if (!m)
 		return EX_OSERR;
 	if (masterd_on_signal(m, SIGTERM, on_signal, m) == 0 &&
-		masterd_on_signal(m, SIGINT, on_signal, m) == 0 && start_watchdog(m) == 0) {
+		masterd_on_signal(m, SIGINT, on_signal, m) == 0 && start_notifying(m) == 0) {
 		mask_signals(SIG_UNBLOCK);
-		notify_status(m, "READY=1");
+		notify(m, CC_SERVICE_READY);
 		code = masterd_run(m) < 0 ? EX_SOFTWARE : EX_OK;
 	}
 	masterd_free(m);
@@ -125,7 +81,7 @@ int main(int argc, char **argv)
 	cc_log_set_level(o.log_level);
 	signal(SIGPIPE, SIG_IGN);
 	mask_signals(SIG_BLOCK);
-	raise_limits();
+	cc_service_raise_limits();
 	masterd_config_init(&cfg);
 	cfg.log_level = (uint32_t)o.log_level;
 	cfg.parent_fd = o.parent_fd;

@@ -18,7 +18,7 @@
 #include "proto/wire_codes.h"
 #include "proto/wire_frame.h"
 
-#define TICK_MS          500u
+#define TICK_MS          100u
 #define MAX_FRAME        ((size_t)WIRE_FRAME_HDR + WIRE_FRAME_MAX)
 #define MAX_HELLO        ((size_t)16 << 10) /* bytes that a stranger can make us keep */
 #define COMPLAINTS_PER_S 10u
@@ -213,7 +213,10 @@ __attribute__((format(printf, 3, 4))) static void refuse(
 	}
 	hang_up(a);
 	if (known)
-		step_closed(m, id, msg.u.refuse.text);
+		step(m, &(struct ccm_event){.type = CCM_EV_CLOSED,
+				.conn = id,
+				.text = msg.u.refuse.text,
+				.refused = true});
 }
 
 static void refuse_frame(struct agent *a, int err, const uint8_t *buf, size_t len)

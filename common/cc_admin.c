@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <utlist.h>
 
@@ -18,6 +19,7 @@
 struct client {
 	struct cc_admin *a;
 	struct cc_conn *conn;
+	uint32_t uid;
 	struct client *prev, *next;
 };
 
@@ -25,8 +27,9 @@ struct cc_admin {
 	struct cc_loop *loop;
 	struct cc_listener *listener;
 	const char *daemon;
-	void (*fn)(void *arg, enum wa_verb verb, struct wa_reply *reply);
+	void (*fn)(void *arg, const struct wa_request *q, struct wa_reply *reply);
 	void *arg;
+	uint32_t caller;
 	struct client *clients;
 	unsigned n_clients;
 };
@@ -85,7 +88,8 @@ static int answer(struct client *c, const struct wa_request *q)
 	}
 	start_reply(c->a, &r);
 	r.version = q->version_max < WA_VERSION_MAX ? q->version_max : WA_VERSION_MAX;
-	c->a->fn(c->a->arg, q->verb, &r);
+	c->a->caller = c->uid;
+	c->a->fn(c->a->arg, q, &r);
 	err = send_reply(c, &r);
 	wa_reply_clear(&r);
 	if (err == CC_ERR_LIMIT)
@@ -145,14 +149,18 @@ static const struct cc_conn_ops ops = {.on_data = on_data, .on_closed = on_close
 static void on_accept(void *arg, int fd)
 {
 	struct cc_admin *a = arg;
-	struct client *c;
+	struct client *c = NULL;
+	struct ucred cred;
+	socklen_t len = sizeof cred;
 
-	c = a->n_clients < MAX_CLIENTS ? calloc(1, sizeof *c) : NULL;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0)
+		c = a->n_clients < MAX_CLIENTS ? calloc(1, sizeof *c) : NULL;
 	if (!c) {
 		close(fd);
 		return;
 	}
 	c->a = a;
+	c->uid = cred.uid;
 	c->conn = cc_conn_new(a->loop, fd, &ops, c);
 	if (!c->conn) {
 		free(c);
@@ -165,7 +173,7 @@ static void on_accept(void *arg, int fd)
 }
 
 struct cc_admin *cc_admin_new(struct cc_loop *l, int fd, const char *daemon,
-	void (*fn)(void *arg, enum wa_verb verb, struct wa_reply *reply), void *arg)
+	void (*fn)(void *arg, const struct wa_request *q, struct wa_reply *reply), void *arg)
 {
 	struct cc_admin *a = calloc(1, sizeof *a);
 
@@ -180,6 +188,11 @@ struct cc_admin *cc_admin_new(struct cc_loop *l, int fd, const char *daemon,
 		return NULL;
 	}
 	return a;
+}
+
+uint32_t cc_admin_caller(const struct cc_admin *a)
+{
+	return a->caller;
 }
 
 void cc_admin_free(struct cc_admin *a)

@@ -11,11 +11,13 @@
 
 struct cc_admin;
 
-/* fn fills the tables of a reply (version, daemon and software are set already). Only root, the
- * daemon's own user, and the group that may open the socket get here. fd: a listening AF_UNIX
- * stream socket, owned from now on. */
+/* fn fills the tables of a reply, or its error (version, daemon and software are set already). Only
+ * root, the daemon's own user, and the group that may open the socket get here. fd: a listening
+ * AF_UNIX stream socket, owned from now on. */
 struct cc_admin *cc_admin_new(struct cc_loop *l, int fd, const char *daemon,
-	void (*fn)(void *arg, enum wa_verb verb, struct wa_reply *reply), void *arg);
+	void (*fn)(void *arg, const struct wa_request *q, struct wa_reply *reply), void *arg);
+/* During fn: the user whose request it answers. */
+uint32_t cc_admin_caller(const struct cc_admin *a);
 void cc_admin_free(struct cc_admin *a);
 
 #endif

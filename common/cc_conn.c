@@ -9,8 +9,6 @@
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -19,6 +17,7 @@
 
 #include "common/cc_err.h"
 #include "common/cc_loop_internal.h"
+#include "common/cc_sys.h"
 
 #define DEFAULT_MAX_OUT ((size_t)16 << 20)
 #define DEFAULT_MAX_IN  ((size_t)4 << 20)
@@ -183,6 +182,8 @@ static void on_write(struct bufferevent *bev, void *arg)
 
 static void connected(struct cc_conn *c)
 {
+	/* Not before: how long connecting may take, the caller said. */
+	(void)cc_tcp_tune(bufferevent_getfd(c->bev));
 	c->connecting = false;
 	bufferevent_set_timeouts(c->bev, NULL, NULL);
 	bufferevent_enable(c->bev, EV_READ);
@@ -247,10 +248,8 @@ static struct cc_conn *conn_new(struct cc_loop *l, int fd, const struct cc_conn_
 struct cc_conn *cc_conn_new(struct cc_loop *l, int fd, const struct cc_conn_ops *ops, void *arg)
 {
 	struct cc_conn *c;
-	int one = 1;
 
-	/* Fails on AF_UNIX, where there is nothing to switch off. */
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	(void)cc_tcp_tune(fd); /* fails on AF_UNIX, where there is nothing to tune */
 	c = evutil_make_socket_nonblocking(fd) < 0 ? NULL : conn_new(l, fd, ops, arg);
 	if (!c) {
 		close(fd);
@@ -267,12 +266,10 @@ struct cc_conn *cc_conn_connect(struct cc_loop *l, const struct cc_addr *to, uin
 	struct sockaddr_storage ss;
 	unsigned len = cc_addr_to_sockaddr(to, &ss);
 	struct cc_conn *c;
-	int one = 1;
 	int fd = socket(ss.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return NULL;
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 	c = conn_new(l, fd, ops, arg);
 	if (!c) {
 		close(fd);

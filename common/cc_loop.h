@@ -63,9 +63,10 @@ struct cc_conn_ops {
 	void (*on_flushed)(void *arg); /* may be NULL: all that was queued has been written */
 };
 
-/* Takes over a connected socket. */
+/* Takes over a connected socket; tunes it (cc_tcp_tune) if it is TCP. */
 struct cc_conn *cc_conn_new(struct cc_loop *l, int fd, const struct cc_conn_ops *ops, void *arg);
-/* Starts connecting; on_connected or on_closed follows (never before this returns). TCP_NODELAY. */
+/* Starts connecting; on_connected or on_closed follows (never before this returns). Tuned
+ * (cc_tcp_tune) once connected. */
 struct cc_conn *cc_conn_connect(struct cc_loop *l, const struct cc_addr *to, uint32_t timeout_ms,
 	const struct cc_conn_ops *ops, void *arg);
 /* Copies and queues. CC_ERR_LIMIT: more than max_out bytes (default 16 MiB) would be queued,

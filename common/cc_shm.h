@@ -13,6 +13,10 @@ int cc_shm_create(const char *name, size_t size, int *ret_fd, void **ret_map);
 /* The receiver's side: checks seals and that the size is at least `size`, maps `size` bytes, for
  * reading only if that is all that the descriptor allows. fd stays open and owned by the caller. */
 int cc_shm_map(int fd, size_t size, void **ret_map);
+/* Memory that somebody else brought and that will be written: like cc_shm_map, and of exactly
+ * `size` bytes, writable, and of ordinary pages, which are there whenever they are touched. Does
+ * nothing with fd that may block unless it is such memory. CC_ERR_PERM, CC_ERR_INVAL: it is not. */
+int cc_shm_adopt(int fd, size_t size, void **ret_map);
 /* Another descriptor of the same memory, for reading only: what is handed to processes that may
  * look at it but not change it. The descriptor, owned by the caller, or CC_ERR_IO. */
 int cc_shm_read_only(int fd);

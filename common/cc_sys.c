@@ -5,6 +5,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -78,6 +79,26 @@ int cc_listen_tcp(struct cc_addr *addr, unsigned bump)
 		addr->port++;
 		bump--;
 	}
+}
+
+int cc_tcp_tune(int fd)
+{
+	static const struct {
+		int level, name, value;
+	} options[] = {
+		{IPPROTO_TCP, TCP_NODELAY, 1},
+		{IPPROTO_TCP, TCP_USER_TIMEOUT, CC_TCP_TIMEOUT_MS},
+		{IPPROTO_TCP, TCP_KEEPIDLE, 1},  /* s */
+		{IPPROTO_TCP, TCP_KEEPINTVL, 1}, /* s */
+		{IPPROTO_TCP, TCP_KEEPCNT, 2},
+		{SOL_SOCKET, SO_KEEPALIVE, 1},
+	};
+
+	for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+		if (setsockopt(fd, options[i].level, options[i].name, &options[i].value,
+			    sizeof options[i].value) < 0)
+			return CC_ERR_IO;
+	return 0;
 }
 
 static int unix_sockaddr(const char *path, struct sockaddr_un *sun)

@@ -22,6 +22,12 @@ int cc_listen_tcp(struct cc_addr *addr, unsigned bump);
 /* A listening AF_UNIX socket of this type (SOCK_STREAM, SOCK_SEQPACKET). A stale socket file, on
  * which nobody listens, is replaced; a live one is CC_ERR_EXIST. mode as for chmod. */
 int cc_listen_unix(const char *path, int type, unsigned mode);
+/* How long a TCP peer may leave data unacknowledged, or a silent one keepalive probes. */
+#define CC_TCP_TIMEOUT_MS 3000u
+/* The options of every connected TCP socket here: no delay, and the kernel gives the connection up
+ * (ETIMEDOUT) when the other host has vanished for CC_TCP_TIMEOUT_MS, whether or not there is
+ * something to send. 0 or CC_ERR_IO (errno kept; other sockets than TCP). */
+int cc_tcp_tune(int fd);
 /* Connects (blocking) to an AF_UNIX socket. Descriptor or a negative enum cc_err (errno kept). */
 int cc_connect_unix(const char *path, int type);
 /* Addresses of the interfaces that are up, global and site scope first, no loopback, no link-local.

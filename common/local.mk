@@ -4,6 +4,7 @@
 noinst_LTLIBRARIES += common/libcommon-pure.la
 common_libcommon_pure_la_SOURCES = \
 	common/cc_addr.c common/cc_addr.h \
+	common/cc_detect.c common/cc_detect.h \
 	common/cc_err.c common/cc_err.h \
 	common/cc_id.c common/cc_id.h \
 	common/cc_plan.c common/cc_plan.h
@@ -24,3 +25,8 @@ common_libcommon_la_SOURCES = \
 	common/cc_conn.c \
 	common/cc_loop.c common/cc_loop.h common/cc_loop_internal.h
 common_libcommon_la_LIBADD = common/libcommon-pure.la common/libcommon-sys.la $(LIBEVENT_LIBS)
+
+# What only the daemons' main.c needs, and with it libsystemd.
+noinst_LTLIBRARIES += common/libcommon-service.la
+common_libcommon_service_la_SOURCES = common/cc_service.c common/cc_service.h
+common_libcommon_service_la_LIBADD = $(SYSTEMD_LIBS)

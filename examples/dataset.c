@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "dataset.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <zlib.h>
@@ -22,7 +23,7 @@ static size_t read_header(gzFile file, int dimensions, size_t *count)
 		head[2] != 8 || head[3] != dimensions)
 		return 0;
 	for (int d = 0; d < dimensions; d++) {
-		const unsigned char *at = head + 4 + 4 * d;
+		const unsigned char *at = head + 4 + 4 * (ptrdiff_t)d;
 		const size_t n =
 			(size_t)at[0] << 24 | (size_t)at[1] << 16 | (size_t)at[2] << 8 | at[3];
 

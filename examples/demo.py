@@ -22,6 +22,8 @@ import sys
 import tempfile
 import time
 
+import netns
+
 TRAINERS_PER_HOST = 2
 WANTED_ACCURACY = 0.85
 MASTER_PORT = 48148
@@ -42,12 +44,6 @@ def die_with_parent():
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
 
 
-def ip(*args):
-    done = subprocess.run(["ip", *args], capture_output=True, text=True, timeout=20, check=False)
-    if done.returncode != 0:
-        raise OSError(f"ip {' '.join(args)}: {done.stderr.strip()}")
-
-
 class Loopback:
     """Both hosts are this one; each daemon takes free ports."""
 
@@ -66,61 +62,20 @@ class Loopback:
         pass
 
 
-class Namespaces:
+class Namespaces(netns.Namespaces):
     """Each host is a network namespace; so is the master's, where the bridge between them lies."""
 
     title = "two hosts in network namespaces"
     agent_options = []
-    hosts = {"master": "10.83.0.1", "a": "10.83.0.2", "b": "10.83.0.3"}
 
     def __init__(self):
-        self.master = f"{self.hosts['master']}:{MASTER_PORT}"
-        self.remove_left_over()
-        try:
-            self.build()
-        except BaseException:
-            self.close()
-            raise
-
-    @staticmethod
-    def name(host):
-        return f"{PREFIX}-{os.getpid()}-{host}"
-
-    def build(self):
-        middle = self.name("master")
-        for host in self.hosts:
-            ip("netns", "add", self.name(host))
-            ip("-n", self.name(host), "link", "set", "lo", "up")
-        ip("-n", middle, "link", "add", "bridge", "type", "bridge")
-        ip("-n", middle, "link", "set", "bridge", "up")
-        ip("-n", middle, "addr", "add", self.hosts["master"] + "/24", "dev", "bridge")
-        for host in ("a", "b"):
-            ip("-n", middle, "link", "add", f"to-{host}", "type", "veth",
-               "peer", "name", "eth0", "netns", self.name(host))
-            ip("-n", middle, "link", "set", f"to-{host}", "master", "bridge", "up")
-            ip("-n", self.name(host), "addr", "add", self.hosts[host] + "/24", "dev", "eth0")
-            ip("-n", self.name(host), "link", "set", "eth0", "up")
-
-    def command(self, host, args):
-        return ["ip", "netns", "exec", self.name(host), *args]
-
-    def close(self):
-        for host in self.hosts:
-            if os.path.exists(f"/run/netns/{self.name(host)}"):
-                ip("netns", "del", self.name(host))
-
-    @staticmethod
-    def remove_left_over():
-        """Namespaces of earlier runs that could not clean up, because they were killed."""
-        folder = pathlib.Path("/run/netns")
-        for path in folder.glob(f"{PREFIX}-*") if folder.is_dir() else ():
-            owner = re.fullmatch(PREFIX + r"-(\d+)-\w+", path.name)
-            if owner and not os.path.exists(f"/proc/{owner[1]}"):
-                ip("netns", "del", path.name)
+        super().__init__(
+            PREFIX, {"master": "10.83.0.1", "a": "10.83.0.2", "b": "10.83.0.3"}, "master")
+        self.master = f"{self.address('master')}:{MASTER_PORT}"
 
 
 def make_hosts(want_namespaces):
-    if want_namespaces and os.geteuid() == 0 and shutil.which("ip"):
+    if want_namespaces and netns.possible():
         try:
             return Namespaces()
         except OSError as error:

@@ -3,6 +3,7 @@
 
 #include <cblas.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 /* Where the four parts of a parameter array begin. */
@@ -145,8 +146,8 @@ float mlp_gradient(struct mlp *net, const float *params, const float *x, const u
 
 	forward(net, params, x, n);
 	for (int r = 0; r < n; r++)
-		loss += softmax_error(
-			net->out + r * net->outputs, net->outputs, labels[r], 1.0f / (float)n);
+		loss += softmax_error(net->out + (ptrdiff_t)r * net->outputs, net->outputs,
+			labels[r], 1.0f / (float)n);
 	layer_gradient(net->hidden_out, net->hidden, net->out, net->outputs, n, gradient + p.out_w,
 		gradient + p.out_b);
 	cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, net->hidden, net->outputs, 1.0f,
@@ -166,7 +167,7 @@ int mlp_correct(struct mlp *net, const float *params, const float *x, const uint
 
 	forward(net, params, x, n);
 	for (int r = 0; r < n; r++) {
-		const float *row = net->out + r * net->outputs;
+		const float *row = net->out + (ptrdiff_t)r * net->outputs;
 		int best = 0;
 
 		for (int c = 1; c < net->outputs; c++)

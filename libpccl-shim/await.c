@@ -281,6 +281,7 @@ pcclResult_t pccl_reduce_await(pcclComm_t *c, uint32_t slot, pcclReduceInfo_t *i
 	if (wait_for_end(c, &p)) {
 		learn(c, &p);
 		code = pccl_read32(&p.slot->code);
+		pccl_comm_told(c, pccl_read64(&p.slot->losses));
 		r = code == pcclSuccess ? take_result(&p) : fail_as_slot_says(p.slot, code);
 	} else {
 		/* The agent may have begun, and died, while we slept. */

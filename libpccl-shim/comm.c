@@ -10,6 +10,7 @@
 
 #include "common/cc_err.h"
 #include "common/cc_shm.h"
+#include "common/cc_sys.h"
 #include "libpccl-shim/address.h"
 #include "libpccl-shim/session.h"
 #include "proto/wire_master.h"
@@ -29,6 +30,48 @@ pcclResult_t pccl_comm_check(const pcclComm_t *c)
 		return pccl_fail(pcclInvalidUsage,
 			"the communicator belongs to the process that this one was forked from");
 	return pcclSuccess;
+}
+
+pcclResult_t pccl_comm_check_main(const pcclComm_t *c, const char *function)
+{
+	if (pthread_equal(c->main_thread, pthread_self()))
+		return pcclSuccess;
+	return pccl_fail(pcclInvalidUsage,
+		"%s must be called by the communicator's main thread, the one that created it",
+		function);
+}
+
+pcclResult_t pccl_comm_begin(pcclComm_t *c, const char *function, pcclResult_t busy)
+{
+	pcclResult_t r = pccl_comm_check_main(c, function);
+	uint32_t n;
+
+	if (r != pcclSuccess)
+		return r;
+	pthread_mutex_lock(&c->lock);
+	n = c->n_ops;
+	if (n == 0)
+		c->main_call = function;
+	pthread_mutex_unlock(&c->lock);
+	if (n > 0)
+		return pccl_fail(
+			busy, "%u operations are in flight: await them before %s", n, function);
+	return pcclSuccess;
+}
+
+void pccl_comm_end(pcclComm_t *c)
+{
+	pthread_mutex_lock(&c->lock);
+	c->main_call = NULL;
+	pthread_mutex_unlock(&c->lock);
+}
+
+void pccl_comm_told(pcclComm_t *c, uint64_t losses)
+{
+	uint64_t known = atomic_load(&c->losses);
+
+	while (known < losses && !atomic_compare_exchange_weak(&c->losses, &known, losses))
+		;
 }
 
 /* Text that the agent writes while it may be read: the version tells whether it was whole. */
@@ -111,6 +154,7 @@ pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params, pcclCo
 	c->master = master;
 	c->group = params->peer_group;
 	c->pool_size = params->p2p_connection_pool_size;
+	c->main_thread = pthread_self();
 	c->submit_bell.fd = -1;
 	c->data_bell.fd = -1;
 	pthread_mutex_init(&c->lock, NULL);
@@ -194,36 +238,32 @@ static void detach(pcclComm_t *c)
 	c->session = NULL;
 }
 
+/* A new peer each time: the master may know one of an earlier connect that failed. */
+static pcclResult_t connect_request(pcclComm_t *c, struct wl_reply *reply)
+{
+	struct wl_request request = {.type = WL_COMM_CONNECT, .comm = c->id};
+
+	cc_random_id(&request.peer);
+	cc_random_id(&request.token);
+	return pccl_session_call(c->session, &request, reply, NULL, 0);
+}
+
 static pcclResult_t simple_request(const pcclComm_t *c, enum wl_type type, struct wl_reply *reply)
 {
-	struct wl_request request = {.type = type, .comm = c->id};
+	struct wl_request request = {.type = type,
+		.comm = c->id,
+		.topo_turn = atomic_load(&c->topo_turn),
+		.pending_turn = atomic_load(&c->pending_turn)};
 
 	return pccl_session_call(c->session, &request, reply, NULL, 0);
 }
 
-static uint32_t ops_in_flight(pcclComm_t *c)
+static pcclResult_t connect_comm(pcclComm_t *c)
 {
-	uint32_t n;
-
-	pthread_mutex_lock(&c->lock);
-	n = c->n_ops;
-	pthread_mutex_unlock(&c->lock);
-	return n;
-}
-
-pcclResult_t pcclConnect(pcclComm_t *c)
-{
-	pcclResult_t r = pccl_comm_check(c);
 	struct pccl_attrs attrs;
 	struct wl_reply reply;
-	uint32_t n;
+	pcclResult_t r;
 
-	if (r != pcclSuccess)
-		return r;
-	n = ops_in_flight(c);
-	if (n > 0)
-		return pccl_fail(
-			pcclInvalidUsage, "%u operations are in flight: await them first", n);
 	if (c->session && !pccl_session_check(c->session))
 		detach(c);
 	if (!c->session) {
@@ -234,8 +274,40 @@ pcclResult_t pcclConnect(pcclComm_t *c)
 	read_attrs(c, &attrs);
 	if (attrs.state == SHM_COMM_CONNECTED)
 		return pccl_fail(pcclInvalidUsage, "the communicator is connected already");
-	r = simple_request(c, WL_COMM_CONNECT, &reply);
+	r = connect_request(c, &reply);
+	if (r != pcclSuccess)
+		return r;
+	/* Of another membership than before, perhaps: lower numbers are possible. */
+	atomic_store(&c->losses, reply.losses);
+	atomic_store(&c->topo_turn, reply.topo_turn);
+	atomic_store(&c->pending_turn, reply.pending_turn);
+	return pcclSuccess;
+}
+
+pcclResult_t pcclConnect(pcclComm_t *c)
+{
+	pcclResult_t r = pccl_comm_check(c);
+
+	if (r == pcclSuccess)
+		r = pccl_comm_begin(c, "pcclConnect", pcclInvalidUsage);
+	if (r != pcclSuccess)
+		return r;
+	r = connect_comm(c);
+	pccl_comm_end(c);
 	return r == pcclSuccess ? pccl_ok() : r;
+}
+
+/* Somebody is inside the library with it. */
+static bool in_use(pcclComm_t *c)
+{
+	bool used = false;
+
+	pthread_mutex_lock(&c->lock);
+	for (unsigned i = 0; i < SHM_SLOTS; i++)
+		used = used || c->ops[i].state == PCCL_OP_LAUNCHING ||
+		       c->ops[i].state == PCCL_OP_AWAITED;
+	pthread_mutex_unlock(&c->lock);
+	return used;
 }
 
 pcclResult_t pcclDestroyCommunicator(pcclComm_t *c)
@@ -243,8 +315,14 @@ pcclResult_t pcclDestroyCommunicator(pcclComm_t *c)
 	pcclResult_t r = pccl_comm_check(c);
 	struct wl_reply reply;
 
+	if (r == pcclSuccess)
+		r = pccl_comm_check_main(c, "pcclDestroyCommunicator");
 	if (r != pcclSuccess)
 		return r;
+	if (in_use(c))
+		return pccl_fail(pcclInvalidUsage,
+			"another thread launches or awaits an operation: it must have returned "
+			"before pcclDestroyCommunicator");
 	c->magic = 0;
 	if (c->session) {
 		/* Whatever the agent answers, it has no more use for the communicator. */
@@ -299,17 +377,19 @@ pcclResult_t pcclUpdateTopology(pcclComm_t *c)
 	pcclResult_t r = pccl_comm_check(c);
 	struct pccl_attrs attrs;
 	struct wl_reply reply;
-	uint32_t n;
 
+	if (r == pcclSuccess)
+		r = pccl_comm_begin(c, "pcclUpdateTopology", pcclPendingAsyncOps);
 	if (r != pcclSuccess)
 		return r;
-	n = ops_in_flight(c);
-	if (n > 0)
-		return pccl_fail(pcclPendingAsyncOps,
-			"%u operations are in flight: await them, then vote", n);
 	r = pccl_comm_connected(c, &attrs);
 	if (r == pcclSuccess)
 		r = simple_request(c, WL_UPDATE_TOPOLOGY, &reply);
+	if (r == pcclSuccess) {
+		pccl_comm_told(c, reply.losses);
+		atomic_store(&c->topo_turn, reply.topo_turn);
+	}
+	pccl_comm_end(c);
 	return r == pcclSuccess ? pccl_ok() : r;
 }
 
@@ -319,6 +399,8 @@ pcclResult_t pcclArePeersPending(const pcclComm_t *c, bool *peers_pending_out)
 	struct pccl_attrs attrs;
 	struct wl_reply reply;
 
+	if (r == pcclSuccess)
+		r = pccl_comm_check_main(c, "pcclArePeersPending");
 	if (r != pcclSuccess)
 		return r;
 	if (!peers_pending_out)
@@ -328,6 +410,7 @@ pcclResult_t pcclArePeersPending(const pcclComm_t *c, bool *peers_pending_out)
 		r = simple_request(c, WL_ARE_PENDING, &reply);
 	if (r != pcclSuccess)
 		return r;
+	atomic_store(&pccl_comm_own(c)->pending_turn, reply.pending_turn);
 	*peers_pending_out = reply.flag;
 	return pccl_ok();
 }

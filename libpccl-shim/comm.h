@@ -4,8 +4,9 @@
  * from its first pcclConnect on; a session that ended leaves it attached to the remains until the
  * next pcclConnect, so that operations in flight can still be ended properly.
  *
- * The lock guards ops, staging and results, and is held for moments only. The attachment changes
- * only in pcclConnect and pcclDestroyCommunicator, which need the communicator for themselves.
+ * The lock guards main_call, ops, staging and results, and is held for moments only. The attachment
+ * changes only in pcclConnect and pcclDestroyCommunicator, which need the communicator for
+ * themselves.
  */
 #ifndef PCCL_SHIM_COMM_H
 #define PCCL_SHIM_COMM_H
@@ -46,6 +47,7 @@ enum pccl_op_state {
 /* What the library remembers of the operation in the slot of the same number. */
 struct pccl_op {
 	enum pccl_op_state state;
+	pthread_t thread; /* that launched it */
 	uint64_t tag;
 	const uint8_t *send;
 	uint8_t *recv;
@@ -62,6 +64,12 @@ struct pcclComm_t {
 	uint32_t generation; /* of the process that made it */
 	struct cc_addr master;
 	uint32_t group, pool_size;
+	pthread_t main_thread; /* that made it */
+	const char *main_call; /* under way there, and no operation may be started meanwhile; NULL:
+				* none */
+	_Atomic uint64_t losses; /* of the group, that the application has been told of */
+	/* votes of the run that this peer has seen the end of */
+	_Atomic uint64_t topo_turn, pending_turn;
 
 	/* attachment; session NULL: not attached */
 	struct pccl_session *session;
@@ -115,6 +123,26 @@ struct pccl_attrs {
 
 /* Is it a communicator of this process, and the library ready? Any thread. */
 pcclResult_t pccl_comm_check(const pcclComm_t *c);
+/*
+ * The rule of threads: a communicator is used by the thread that made it, its main thread. Another
+ * one may launch operations and await them, while the main thread makes no call but those that ask
+ * something; all operations in flight are one thread's.
+ *
+ * Is this the main thread? function is named in the sentence.
+ */
+pcclResult_t pccl_comm_check_main(const pcclComm_t *c, const char *function);
+/* The same, and begins a call that bears no operations, neither in flight (`busy` is returned) nor
+ * started before pccl_comm_end. */
+pcclResult_t pccl_comm_begin(pcclComm_t *c, const char *function, pcclResult_t busy);
+void pccl_comm_end(pcclComm_t *c);
+/* The application gets to know the group's count of losses, as of an answer. */
+void pccl_comm_told(pcclComm_t *c, uint64_t losses);
+/* Communicators are const in the signatures that were released, for the caller's view of them. */
+static inline pcclComm_t *pccl_comm_own(const pcclComm_t *c)
+{
+	return (pcclComm_t *)(uintptr_t)c;
+}
+
 /* Is it connected? Fills *ret then. */
 pcclResult_t pccl_comm_connected(const pcclComm_t *c, struct pccl_attrs *ret);
 

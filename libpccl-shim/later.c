@@ -14,23 +14,9 @@ pcclResult_t pcclOptimizeTopology(const pcclComm_t *c)
 {
 	pcclResult_t r = pccl_comm_check(c);
 
+	if (r == pcclSuccess)
+		r = pccl_comm_check_main(c, "pcclOptimizeTopology");
 	return r == pcclSuccess ? not_yet("pcclOptimizeTopology") : r;
-}
-
-pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescriptor_t *descriptors,
-	size_t count, const pcclComm_t *c, pcclReduceInfo_t *reduce_info_out, int max_in_flight)
-{
-	pcclResult_t r = pccl_comm_check(c);
-
-	(void)reduce_info_out;
-	if (r != pcclSuccess)
-		return r;
-	if (!descriptors && count > 0)
-		return pccl_fail(pcclInvalidArgument, "descriptors must not be NULL");
-	if (max_in_flight < 1)
-		return pccl_fail(pcclInvalidArgument, "max_in_flight must be at least 1, not %d",
-			max_in_flight);
-	return not_yet("pcclAllReduceMultipleWithRetry");
 }
 
 pcclResult_t pcclSynchronizeSharedState(const pcclComm_t *c, pcclSharedState_t *shared_state,
@@ -39,6 +25,8 @@ pcclResult_t pcclSynchronizeSharedState(const pcclComm_t *c, pcclSharedState_t *
 	pcclResult_t r = pccl_comm_check(c);
 
 	(void)sync_info_out;
+	if (r == pcclSuccess)
+		r = pccl_comm_check_main(c, "pcclSynchronizeSharedState");
 	if (r != pcclSuccess)
 		return r;
 	if (!shared_state)

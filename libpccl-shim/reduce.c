@@ -78,22 +78,38 @@ static pcclResult_t check_buffers(const void *send, const void *recv, uint64_t b
 /* A free slot for the operation. */
 static pcclResult_t take_slot(pcclComm_t *c, uint64_t tag, uint32_t *ret)
 {
+	bool tag_taken = false, others = false;
+	const char *main_call;
 	uint32_t slot = SHM_SLOTS;
-	bool tag_taken = false;
 
 	pthread_mutex_lock(&c->lock);
+	main_call = c->main_call;
 	for (uint32_t i = 0; i < SHM_SLOTS; i++) {
-		if (c->ops[i].state == PCCL_OP_FREE)
+		const struct pccl_op *op = &c->ops[i];
+
+		if (op->state == PCCL_OP_FREE) {
 			slot = i < slot ? i : slot;
-		else if (c->ops[i].tag == tag)
-			tag_taken = true;
+			continue;
+		}
+		tag_taken = tag_taken || op->tag == tag;
+		others = others || !pthread_equal(op->thread, pthread_self());
 	}
-	if (!tag_taken && slot < SHM_SLOTS) {
+	if (!main_call && !others && !tag_taken && slot < SHM_SLOTS) {
 		c->ops[slot].state = PCCL_OP_LAUNCHING;
+		c->ops[slot].thread = pthread_self();
 		c->ops[slot].tag = tag;
 		c->n_ops++;
 	}
 	pthread_mutex_unlock(&c->lock);
+	if (main_call)
+		return pccl_fail(pcclInvalidUsage,
+			"%s is under way in the main thread: no operation may be started before "
+			"it has returned",
+			main_call);
+	if (others)
+		return pccl_fail(pcclInvalidUsage,
+			"operations of another thread are in flight: one thread at a time may "
+			"launch and await them");
 	if (tag_taken)
 		return pccl_fail(pcclInvalidArgument, "tag %llu: an operation with it is in flight",
 			(unsigned long long)tag);
@@ -220,25 +236,32 @@ static void copy_in(const pcclComm_t *c, uint32_t slot, uint64_t start)
 	copy_range(c, op, s, 0, start, &done);
 }
 
-/* `state`: PCCL_OP_IN_FLIGHT, or PCCL_OP_AWAITED if the caller goes on to wait for it. */
-static pcclResult_t launch(pcclComm_t *c, const void *send, void *recv,
+pcclResult_t pccl_reduce_check(const void *send, const void *recv, const pcclReduceDescriptor_t *d)
+{
+	pcclResult_t r;
+
+	if (!send || !recv)
+		return pccl_fail(pcclInvalidArgument, "%s must not be NULL",
+			!send ? "sendbuff" : "recvbuff");
+	r = check_descriptor(d);
+	if (r != pcclSuccess)
+		return r;
+	return check_buffers(send, recv, d->count * element_size(d->src_descriptor.datatype));
+}
+
+pcclResult_t pccl_reduce_launch(pcclComm_t *c, const void *send, void *recv,
 	const pcclReduceDescriptor_t *d, enum pccl_op_state state, uint32_t *ret_slot)
 {
 	struct shm_sqe e = {.tag = d->tag,
 		.count = d->count,
 		.dtype = d->src_descriptor.datatype,
 		.op = d->op,
-		.src_hint = d->src_descriptor.distribution_hint};
+		.src_hint = d->src_descriptor.distribution_hint,
+		.losses = atomic_load(&c->losses)};
 	struct pccl_attrs attrs;
 	struct pccl_op *op;
 	pcclResult_t r;
 
-	r = check_descriptor(d);
-	if (r != pcclSuccess)
-		return r;
-	r = check_buffers(send, recv, d->count * element_size(d->src_descriptor.datatype));
-	if (r != pcclSuccess)
-		return r;
 	r = pccl_comm_connected(c, &attrs);
 	if (r != pcclSuccess)
 		return r;
@@ -272,35 +295,39 @@ static pcclResult_t check_arguments(
 
 	if (r != pcclSuccess)
 		return r;
-	if (!send || !recv || !d)
-		return pccl_fail(pcclInvalidArgument, "%s must not be NULL",
-			!send   ? "sendbuff"
-			: !recv ? "recvbuff"
-				: "descriptor");
-	return pcclSuccess;
+	if (!d)
+		return pccl_fail(pcclInvalidArgument, "descriptor must not be NULL");
+	return pccl_reduce_check(send, recv, d);
 }
 
 /* The operation with this tag becomes the caller's to await. */
-static bool claim(pcclComm_t *c, uint64_t tag, uint32_t *ret_slot)
+static pcclResult_t claim(pcclComm_t *c, uint64_t tag, uint32_t *ret_slot)
 {
-	bool found = false;
+	bool found = false, own = false;
 
 	pthread_mutex_lock(&c->lock);
 	for (uint32_t i = 0; i < SHM_SLOTS && !found; i++) {
-		if (c->ops[i].state != PCCL_OP_IN_FLIGHT || c->ops[i].tag != tag)
+		struct pccl_op *op = &c->ops[i];
+
+		if (op->state != PCCL_OP_IN_FLIGHT || op->tag != tag)
 			continue;
-		c->ops[i].state = PCCL_OP_AWAITED;
-		*ret_slot = i;
 		found = true;
+		own = pthread_equal(op->thread, pthread_self());
+		if (own)
+			op->state = PCCL_OP_AWAITED;
+		*ret_slot = i;
 	}
 	pthread_mutex_unlock(&c->lock);
-	return found;
-}
-
-/* Communicators are const in the signatures that were released, for the caller's view of them. */
-static pcclComm_t *own(const pcclComm_t *c)
-{
-	return (pcclComm_t *)(uintptr_t)c;
+	if (!found)
+		return pccl_fail(pcclInvalidArgument,
+			"no operation with tag %llu is in flight: it was not started, or has been "
+			"awaited already",
+			(unsigned long long)tag);
+	if (!own)
+		return pccl_fail(pcclInvalidUsage,
+			"an operation must be awaited by the thread that started it, and this "
+			"is another one");
+	return pcclSuccess;
 }
 
 pcclResult_t pcclAllReduce(const void *sendbuff, void *recvbuff,
@@ -308,12 +335,12 @@ pcclResult_t pcclAllReduce(const void *sendbuff, void *recvbuff,
 	pcclReduceInfo_t *reduce_info_out)
 {
 	pcclResult_t r = check_arguments(sendbuff, recvbuff, descriptor, communicator);
-	pcclComm_t *c = own(communicator);
+	pcclComm_t *c = pccl_comm_own(communicator);
 	uint32_t slot = 0;
 
 	if (r != pcclSuccess)
 		return r;
-	r = launch(c, sendbuff, recvbuff, descriptor, PCCL_OP_AWAITED, &slot);
+	r = pccl_reduce_launch(c, sendbuff, recvbuff, descriptor, PCCL_OP_AWAITED, &slot);
 	if (r != pcclSuccess)
 		return r;
 	r = pccl_reduce_await(c, slot, reduce_info_out);
@@ -325,16 +352,17 @@ pcclResult_t pcclAllReduceAsync(const void *sendbuff, void *recvbuff,
 	pcclAsyncReduceOp_t *reduce_handle_out)
 {
 	pcclResult_t r = check_arguments(sendbuff, recvbuff, descriptor, communicator);
-	uint32_t slot;
+	uint32_t slot = 0;
 
 	if (r != pcclSuccess)
 		return r;
 	if (!reduce_handle_out)
 		return pccl_fail(pcclInvalidArgument, "reduce_handle_out must not be NULL");
-	r = launch(own(communicator), sendbuff, recvbuff, descriptor, PCCL_OP_IN_FLIGHT, &slot);
+	r = pccl_reduce_launch(pccl_comm_own(communicator), sendbuff, recvbuff, descriptor,
+		PCCL_OP_IN_FLIGHT, &slot);
 	if (r != pcclSuccess)
 		return r;
-	reduce_handle_out->comm = own(communicator);
+	reduce_handle_out->comm = pccl_comm_own(communicator);
 	reduce_handle_out->tag = descriptor->tag;
 	return pccl_ok();
 }
@@ -343,7 +371,7 @@ pcclResult_t pcclAwaitAsyncReduce(
 	const pcclAsyncReduceOp_t *reduce_handle, pcclReduceInfo_t *reduce_info_out)
 {
 	pcclResult_t r = pccl_check_ready();
-	uint32_t slot;
+	uint32_t slot = 0;
 
 	if (r != pcclSuccess)
 		return r;
@@ -352,11 +380,9 @@ pcclResult_t pcclAwaitAsyncReduce(
 	r = pccl_comm_check(reduce_handle->comm);
 	if (r != pcclSuccess)
 		return r;
-	if (!claim(reduce_handle->comm, reduce_handle->tag, &slot))
-		return pccl_fail(pcclInvalidArgument,
-			"no operation with tag %llu is in flight: it was not started, or has been "
-			"awaited already",
-			(unsigned long long)reduce_handle->tag);
+	r = claim(reduce_handle->comm, reduce_handle->tag, &slot);
+	if (r != pcclSuccess)
+		return r;
 	r = pccl_reduce_await(reduce_handle->comm, slot, reduce_info_out);
 	return r == pcclSuccess ? pccl_ok() : r;
 }

@@ -8,6 +8,13 @@
 
 #include "libpccl-shim/comm.h"
 
+/* Are these arguments of an all-reduce right? */
+pcclResult_t pccl_reduce_check(const void *send, const void *recv, const pcclReduceDescriptor_t *d);
+/* Submits an operation whose arguments were checked, and copies the operand. `state`:
+ * PCCL_OP_IN_FLIGHT, or PCCL_OP_AWAITED if the caller goes on to wait for it. Never
+ * pcclRankConnectionLost. */
+pcclResult_t pccl_reduce_launch(pcclComm_t *c, const void *send, void *recv,
+	const pcclReduceDescriptor_t *d, enum pccl_op_state state, uint32_t *ret_slot);
 /* Waits for the operation in this slot, which is PCCL_OP_AWAITED, and frees the slot. The caller's
  * buffers hold the result, or what they held before. info may be NULL. Sets a sentence on failure.
  */

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/cc_admin.h"
 #include "pcclagentd/io.h"
@@ -16,7 +17,10 @@ struct column {
 
 struct fill {
 	struct agentd *d;
+	uint64_t now;
 	struct wa_table *table;
+	const struct cc_addr *master; /* of runs: only those of this one; NULL: all */
+	uint32_t run;                 /* of runs: only this one; 0: all */
 };
 
 static struct wa_table *table_with(
@@ -81,6 +85,49 @@ static void fill_status(struct agentd *d, struct wa_reply *reply)
 	wa_set_number(t, 15, s.port_benchmark);
 }
 
+/* ---- runs ---- */
+
+static const struct column run_cols[] = {
+	{"run", WA_KIND_COUNT},
+	{"id", WA_KIND_TEXT},
+	{"master", WA_KIND_TEXT},
+	{"at", WA_KIND_TEXT},
+	{"state", WA_KIND_TEXT},
+	{"since", WA_KIND_NS},
+	{"term", WA_KIND_COUNT},
+	{"epoch", WA_KIND_COUNT},
+	{"peers", WA_KIND_COUNT},
+	{"ops", WA_KIND_COUNT},
+};
+
+static void fill_run(void *arg, const struct agt_run_info *r)
+{
+	const struct fill *f = arg;
+	struct wa_table *t = f->table;
+	char id[CC_ID_SHORT_SIZE], addr[CC_ADDR_STR_SIZE];
+
+	if ((f->run && f->run != r->run) || (f->master && !cc_addr_eq(f->master, &r->master)))
+		return;
+	wa_row_add(t);
+	wa_set_number(t, 0, r->run);
+	wa_set_text(t, 1, "%s", cc_id_is_zero(&r->id) ? "" : cc_id_short(&r->id, id));
+	wa_set_text(t, 2, "%s", cc_addr_str(&r->master, addr));
+	wa_set_text(t, 3, "%s", cc_addr_str(&r->dialled, addr));
+	wa_set_text(t, 4, "%s", r->state);
+	wa_set_number(t, 5, r->state_ns);
+	wa_set_number(t, 6, r->term);
+	wa_set_number(t, 7, r->epoch);
+	wa_set_number(t, 8, r->comms);
+	wa_set_number(t, 9, r->ops);
+}
+
+static void fill_runs(struct fill *f, struct wa_reply *reply)
+{
+	f->table = table_with(reply, "runs", run_cols, sizeof run_cols / sizeof run_cols[0]);
+	if (f->table)
+		agt_each_run(f->d->core, cc_now_ns(), fill_run, f);
+}
+
 /* ---- peers ---- */
 
 static const struct column peer_cols[] = {
@@ -97,6 +144,7 @@ static const struct column peer_cols[] = {
 	{"hosts", WA_KIND_COUNT},
 	{"position", WA_KIND_COUNT},
 	{"ops", WA_KIND_COUNT},
+	{"stopped", WA_KIND_NS},
 	{"waiting", WA_KIND_TEXT},
 };
 
@@ -132,7 +180,8 @@ static void fill_peer(void *arg, const struct agt_comm_info *c)
 	wa_set_number(t, 10, c->attrs.hosts);
 	wa_set_number(t, 11, c->attrs.pos);
 	wa_set_number(t, 12, c->ops);
-	wa_set_text(t, 13, "%s", c->waiting);
+	wa_set_number(t, 13, c->stopped_ns);
+	wa_set_text(t, 14, "%s", c->waiting);
 }
 
 /* ---- operations ---- */
@@ -148,6 +197,7 @@ static const struct column op_cols[] = {
 	{"done", WA_KIND_BYTES},
 	{"tx", WA_KIND_BYTES},
 	{"rx", WA_KIND_BYTES},
+	{"stalled", WA_KIND_NS},
 	{"submitted", WA_KIND_COUNT},
 	{"members", WA_KIND_COUNT},
 	{"awaited", WA_KIND_TEXT},
@@ -166,9 +216,9 @@ static void fill_op(void *arg, const struct agt_op_info *o)
 	const struct fill *f = arg;
 	struct wa_table *t = f->table;
 	struct run *r = run_find(f->d, o->run);
-	struct eng_progress p = {0};
+	struct progress p = {.stalled_ns = 0};
 	char master[CC_ADDR_STR_SIZE] = "";
-	bool running = r && r->eng && o->seq && eng_get_progress(r->eng, o->seq, &p);
+	bool running = r && progress_get(r, o->seq, f->now, &p);
 
 	wa_row_add(t);
 	wa_set_text(t, 0, "%s", r ? cc_addr_str(&r->addr, master) : "");
@@ -178,27 +228,68 @@ static void fill_op(void *arg, const struct agt_op_info *o)
 	wa_set_text(t, 4, "%s", o->state);
 	wa_set_number(t, 5, o->age_ns);
 	wa_set_number(t, 6, o->bytes);
-	wa_set_number(t, 7, running ? bytes_done(o->bytes, &p) : 0);
-	wa_set_number(t, 8, p.tx_bytes);
-	wa_set_number(t, 9, p.rx_bytes);
-	wa_set_number(t, 10, o->submitted);
-	wa_set_number(t, 11, o->members);
-	if (running && p.waits_local && !o->awaited[0])
-		wa_set_text(t, 12, "a process of this host to copy its operand in");
+	wa_set_number(t, 7, running ? bytes_done(o->bytes, &p.eng) : 0);
+	wa_set_number(t, 8, p.eng.tx_bytes);
+	wa_set_number(t, 9, p.eng.rx_bytes);
+	wa_set_number(t, 10, p.stalled_ns);
+	wa_set_number(t, 11, o->submitted);
+	wa_set_number(t, 12, o->members);
+	wa_set_text(t, 13, "%s", p.waits[0] ? p.waits : o->awaited);
+}
+
+/* ---- set-master ---- */
+
+/* "" or what is wrong. */
+static const char *set_master(struct agentd *d, const struct wa_request *q, struct agt_event *ev)
+{
+	if (q->from[0] && (cc_addr_parse(q->from, 0, &ev->from) < 0 || ev->from.port == 0))
+		return "the address where the master was must be ADDR:PORT, numeric";
+	if (q->to[0] && (cc_addr_parse(q->to, 0, &ev->to) < 0 || ev->to.port == 0))
+		return "the address where the master is must be ADDR:PORT, numeric";
+	if (q->run && !run_find(d, q->run))
+		return "this agent has no such run (pcclctl status shows the runs)";
+	agentd_feed(d, ev);
+	return "";
+}
+
+static void handle_set_master(struct fill *f, const struct wa_request *q, struct wa_reply *reply)
+{
+	struct agt_event ev = {.type = AGT_EV_SET_MASTER, .run = q->run, .now = q->now};
+	uint32_t uid = cc_admin_caller(f->d->admin);
+	char which[WA_ADDR_MAX];
+
+	if (uid != 0 && uid != geteuid()) {
+		reply->denied = true;
+		snprintf(reply->error, sizeof reply->error,
+			"only root and the agent's own user may say where masters are");
+		return;
+	}
+	snprintf(reply->error, sizeof reply->error, "%s", set_master(f->d, q, &ev));
+	if (reply->error[0])
+		return;
+	if (q->run)
+		snprintf(which, sizeof which, "of run %" PRIu32, q->run);
 	else
-		wa_set_text(t, 12, "%s", o->awaited);
+		snprintf(which, sizeof which, "%s", q->from);
+	cc_log(CC_LOG_NOTICE, "uid %" PRIu32 ": the master %s is to be found %s%s", uid, which,
+		q->to[0] ? "at " : "where it was", q->to);
+	f->run = q->run;
+	f->master = q->run ? NULL : &ev.from;
+	fill_runs(f, reply);
+	f->master = NULL;
 }
 
 /* ---- */
 
-static void fill(void *arg, enum wa_verb verb, struct wa_reply *reply)
+static void fill(void *arg, const struct wa_request *q, struct wa_reply *reply)
 {
-	struct fill f = {.d = arg};
 	uint64_t now = cc_now_ns();
+	struct fill f = {.d = arg, .now = now};
 
-	switch (verb) {
+	switch (q->verb) {
 	case WA_STATUS:
 		fill_status(f.d, reply);
+		fill_runs(&f, reply);
 		break;
 	case WA_PEERS:
 		f.table = table_with(
@@ -210,6 +301,9 @@ static void fill(void *arg, enum wa_verb verb, struct wa_reply *reply)
 		f.table = table_with(reply, "ops", op_cols, sizeof op_cols / sizeof op_cols[0]);
 		if (f.table)
 			agt_each_op(f.d->core, now, fill_op, &f);
+		break;
+	case WA_SET_MASTER:
+		handle_set_master(&f, q, reply);
 		break;
 	}
 }

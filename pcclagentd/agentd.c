@@ -142,6 +142,13 @@ static void step(struct agentd *d, const struct agt_event *ev)
 	agt_actions_clear(&d->acts);
 }
 
+static uint32_t attempt_of(struct agentd *d, const struct agt_event *ev)
+{
+	const struct run *r = ev->type == AGT_EV_MASTER_DOWN ? run_find(d, ev->run) : NULL;
+
+	return r ? r->attempt : 0;
+}
+
 static void put_off(struct agentd *d, const struct agt_event *ev)
 {
 	struct later *l = calloc(1, sizeof *l);
@@ -149,6 +156,7 @@ static void put_off(struct agentd *d, const struct agt_event *ev)
 	if (!l)
 		agentd_out_of_memory("events");
 	l->ev = *ev;
+	l->attempt = attempt_of(d, ev);
 	if (ev->text) {
 		agentd_copy_text(l->text, sizeof l->text, ev->text);
 		l->ev.text = l->text;
@@ -162,7 +170,9 @@ static void step_put_off(struct agentd *d)
 		struct later *l = d->later;
 
 		LL_DELETE(d->later, l);
-		step(d, &l->ev);
+		/* The core may have dropped that connection meanwhile, or ordered another. */
+		if (l->attempt == attempt_of(d, &l->ev))
+			step(d, &l->ev);
 		free(l);
 	}
 }
@@ -200,6 +210,7 @@ static void on_tick(void *arg)
 	session_tick(d, now);
 	ports_tick(d, now);
 	run_tick(d, now);
+	progress_tick(d, now);
 	result_tick(d, now);
 	d->stepping = false;
 	agentd_feed(d, &ev);
@@ -223,6 +234,8 @@ void agentd_config_init(struct agentd_config *c)
 		.sessions_per_user = 1024,
 		.comms_per_user = 1024,
 		.connect_timeout_ms = 10000,
+		.master_grace_ms = 60000,
+		.stopped_timeout_ms = 10000,
 	};
 }
 
@@ -249,6 +262,8 @@ static int make_core(struct agentd *d)
 		.n_addrs = d->cfg.n_addrs,
 		.max_comms_per_uid = d->cfg.comms_per_user,
 		.connect_timeout_ms = d->cfg.connect_timeout_ms,
+		.master_grace_ms = d->cfg.master_grace_ms,
+		.stopped_ms = d->cfg.stopped_timeout_ms,
 	};
 	struct agentd_stats s;
 
@@ -262,6 +277,39 @@ static int make_core(struct agentd *d)
 	return d->core ? 0 : CC_ERR_NOMEM;
 }
 
+static const struct agentd_master *find_master(
+	const struct agentd_masters *m, const struct cc_addr *from)
+{
+	for (uint32_t i = 0; i < m->n; i++)
+		if (cc_addr_eq(&m->v[i].from, from))
+			return &m->v[i];
+	return NULL;
+}
+
+/* Only what has changed: pcclctl may have said something newer of the others. */
+void agentd_set_masters(struct agentd *d, const struct agentd_masters *m)
+{
+	struct agentd_masters old = d->cfg.masters;
+	struct agt_event ev = {.type = AGT_EV_SET_MASTER};
+
+	d->cfg.masters = *m;
+	for (uint32_t i = 0; i < old.n; i++) {
+		if (find_master(m, &old.v[i].from))
+			continue;
+		ev.from = old.v[i].from;
+		agentd_feed(d, &ev);
+	}
+	for (uint32_t i = 0; i < m->n; i++) {
+		const struct agentd_master *was = find_master(&old, &m->v[i].from);
+
+		if (was && cc_addr_eq(&was->to, &m->v[i].to))
+			continue;
+		ev.from = m->v[i].from;
+		ev.to = m->v[i].to;
+		agentd_feed(d, &ev);
+	}
+}
+
 struct agentd *agentd_new(const struct agentd_config *cfg)
 {
 	struct agentd *d = calloc(1, sizeof *d);
@@ -269,6 +317,7 @@ struct agentd *agentd_new(const struct agentd_config *cfg)
 	if (!d)
 		agentd_out_of_memory("the agent");
 	d->cfg = *cfg;
+	d->cfg.masters.n = 0;
 	default_limits(&d->cfg);
 	cc_random_id(&d->id);
 	d->last_session_ns = cc_now_ns();
@@ -281,6 +330,7 @@ struct agentd *agentd_new(const struct agentd_config *cfg)
 		goto err;
 	if (d->cfg.admin_fd >= 0 && admin_listen(d) < 0)
 		goto err;
+	agentd_set_masters(d, &cfg->masters);
 	return d;
 err:
 	agentd_free(d);

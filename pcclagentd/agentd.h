@@ -15,6 +15,17 @@
 
 #define AGENTD_PORT_BUMP 100u /* how far a taken port moves up */
 
+#define AGENTD_MASTERS_MAX 64u
+
+struct agentd_master { /* the master at `from` is, or will be, at `to` */
+	struct cc_addr from, to;
+};
+
+struct agentd_masters {
+	uint32_t n;
+	struct agentd_master v[AGENTD_MASTERS_MAX];
+};
+
 struct agentd_config {
 	char name[WM_NAME_MAX]; /* of this host, for logs and tables */
 	int session_fd;         /* listening SOCK_SEQPACKET socket, owned by the agent */
@@ -27,7 +38,10 @@ struct agentd_config {
 	uint64_t mem_total, mem_per_user; /* bytes of shared memory; 0: half of the RAM */
 	uint32_t sessions_per_user, comms_per_user;
 	uint32_t connect_timeout_ms; /* to reach a master */
-	uint32_t idle_exit_ms;       /* end when no session was there for this long; 0: never */
+	uint32_t master_grace_ms;    /* that a run outlives its master */
+	uint32_t stopped_timeout_ms; /* after which a stopped process counts as lost */
+	struct agentd_masters masters;
+	uint32_t idle_exit_ms; /* end when no session was there for this long; 0: never */
 };
 
 /* Everything but the sockets and the name gets its default. */
@@ -42,6 +56,9 @@ int agentd_run(struct agentd *d);
 /* Ends orderly: sessions get a goodbye, masters are told, then agentd_run returns. Loop thread. */
 void agentd_stop(struct agentd *d, const char *why);
 void agentd_free(struct agentd *d);
+
+/* These replace what the configuration said so far of where masters are. Loop thread. */
+void agentd_set_masters(struct agentd *d, const struct agentd_masters *m);
 
 /* Calls fn in the loop when the signal arrives. 0 or CC_ERR_*. */
 int agentd_on_signal(struct agentd *d, int signo, void (*fn)(void *arg, int signo), void *arg);

@@ -5,12 +5,15 @@
 #include "pcclagentd/engine.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/cc_err.h"
@@ -125,12 +128,51 @@ static int watch(const struct eng_thread *t, int fd, uint32_t events, uint64_t d
 	return epoll_ctl(t->epfd, EPOLL_CTL_ADD, fd, &ev) < 0 ? CC_ERR_IO : 0;
 }
 
+static void set_patience(const struct eng_thread *t, const struct eng_stream *s)
+{
+	/* Fails on sockets other than TCP, which need no patience. */
+	setsockopt(s->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &t->patience_ms, sizeof t->patience_ms);
+}
+
 static void take_stream(struct eng_thread *t, struct eng_stream *s)
 {
 	s->next = t->streams;
 	t->streams = s;
+	if (t->patience_ms)
+		set_patience(t, s);
 	if (watch(t, s->fd, t->role->stream_events, (uint64_t)(uintptr_t)s) < 0)
 		eng_break_link(t, s->link, strerror(errno));
+}
+
+/* Least time since anything came in on the stream: data, or an answer of the other system. */
+static uint32_t heard_ms(const struct eng_stream *s)
+{
+	struct tcp_info info;
+	socklen_t len = sizeof info;
+
+	if (getsockopt(s->fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
+		return ENG_HEARD_MS_MAX;
+	return info.tcpi_last_data_recv < info.tcpi_last_ack_recv ? info.tcpi_last_data_recv
+								  : info.tcpi_last_ack_recv;
+}
+
+static void probe(struct eng_thread *t, uint32_t link)
+{
+	uint32_t least = ENG_HEARD_MS_MAX;
+	bool any = false, blocked = false;
+
+	for (const struct eng_stream *s = t->streams; s; s = s->next) {
+		uint32_t ms;
+
+		if (s->link != link)
+			continue;
+		ms = heard_ms(s);
+		least = ms < least ? ms : least;
+		blocked = blocked || (s->tx && s->busy && !s->writable);
+		any = true;
+	}
+	if (any)
+		eng_notify(t, eng_pack_num(eng_heard(link, least, blocked), ENG_NOTE_HEARD), true);
 }
 
 bool eng_run_commands(struct eng_thread *t)
@@ -156,6 +198,14 @@ bool eng_run_commands(struct eng_thread *t)
 		case ENG_CMD_SKIP: /* only to the RX thread */
 			if (c >> ENG_TAG_BITS > t->e->last_seq)
 				t->e->last_seq = c >> ENG_TAG_BITS;
+			break;
+		case ENG_CMD_PROBE:
+			probe(t, (uint32_t)(c >> ENG_TAG_BITS));
+			break;
+		case ENG_CMD_PATIENCE: /* only to the TX thread */
+			t->patience_ms = (uint32_t)(c >> ENG_TAG_BITS);
+			for (const struct eng_stream *s = t->streams; s; s = s->next)
+				set_patience(t, s);
 			break;
 		case ENG_CMD_QUIT:
 			t->quit = true;
@@ -351,6 +401,11 @@ int eng_add_rx_stream(struct eng *e, uint32_t link, int fd)
 	return add_stream(&e->rx, link, fd, false);
 }
 
+void eng_set_patience(struct eng *e, uint32_t ms)
+{
+	command(&e->tx, eng_pack_num(ms, ENG_CMD_PATIENCE), true);
+}
+
 void eng_drop_link(struct eng *e, uint32_t link)
 {
 	command(&e->rx, eng_pack_num(link, ENG_CMD_DROP), true);
@@ -360,6 +415,12 @@ void eng_drop_link(struct eng *e, uint32_t link)
 void eng_skip(struct eng *e, uint64_t seq)
 {
 	command(&e->rx, eng_pack_num(seq, ENG_CMD_SKIP), true);
+}
+
+void eng_probe(struct eng *e, uint32_t link)
+{
+	command(&e->rx, eng_pack_num(link, ENG_CMD_PROBE), true);
+	command(&e->tx, eng_pack_num(link, ENG_CMD_PROBE), true);
 }
 
 static struct eng_xfer *find(const struct eng *e, uint64_t seq)
@@ -473,6 +534,14 @@ static bool xfer_event(struct eng *e, struct eng_xfer *x, unsigned note, struct 
 	return true;
 }
 
+static void link_heard(uint64_t heard, struct eng_event *ret)
+{
+	ret->type = ENG_LINK_HEARD;
+	ret->heard_ms = heard & ENG_HEARD_MS_MAX;
+	ret->blocked = heard >> ENG_HEARD_MS_BITS & 1;
+	ret->link = (uint32_t)(heard >> (ENG_HEARD_MS_BITS + 1));
+}
+
 static bool next_note(struct eng *e, uint64_t *ret)
 {
 	return take_backlog(e, ret) || cc_spsc_pop(&e->rx.events, ret) ||
@@ -494,10 +563,34 @@ bool eng_next_event(struct eng *e, struct eng_event *ret)
 			free(b);
 			return true;
 		}
+		if (eng_tag(v) == ENG_NOTE_HEARD) {
+			link_heard(v >> ENG_TAG_BITS, ret);
+			return true;
+		}
 		if (xfer_event(e, eng_ptr(v), eng_tag(v), ret))
 			return true;
 	}
 	return false;
+}
+
+/* What processes publish of their copying: any number, and only as good as they are. */
+static void add_input(const struct eng_xfer *x, struct eng_progress *ret)
+{
+	uint64_t least = x->bytes;
+
+	ret->copying = ENG_NO_MEMBER;
+	for (uint32_t i = 0; i < x->spec.n_members; i++) {
+		const struct eng_member *m = &x->spec.members[i];
+		uint64_t done =
+			m->staged ? atomic_load_explicit(&m->slot->in_done, memory_order_relaxed)
+				  : x->bytes;
+
+		ret->moved += done;
+		if (done < least) {
+			least = done;
+			ret->copying = i;
+		}
+	}
 }
 
 bool eng_get_progress(struct eng *e, uint64_t seq, struct eng_progress *ret)
@@ -510,6 +603,7 @@ bool eng_get_progress(struct eng *e, uint64_t seq, struct eng_progress *ret)
 	ret->segs_done = atomic_load_explicit(&x->segs_final, memory_order_relaxed);
 	ret->tx_bytes = atomic_load_explicit(&x->tx_bytes, memory_order_relaxed);
 	ret->rx_bytes = atomic_load_explicit(&x->rx_bytes, memory_order_relaxed);
-	ret->waits_local = atomic_load_explicit(&x->waits_local, memory_order_relaxed);
+	ret->moved = ret->tx_bytes + ret->rx_bytes + ret->segs_done;
+	add_input(x, ret);
 	return true;
 }

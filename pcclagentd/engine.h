@@ -38,6 +38,12 @@ void eng_bell_remove(struct eng *e, int fd);
  */
 int eng_add_tx_stream(struct eng *e, uint32_t link, int fd);
 int eng_add_rx_stream(struct eng *e, uint32_t link, int fd);
+/*
+ * For how long the other side of an outbound stream may take nothing of what it is sent before the
+ * kernel gives the connection up. A host that waits for a transfer's start
+ * takes nothing, and while there is no master no start comes.
+ */
+void eng_set_patience(struct eng *e, uint32_t ms);
 /* Closes the streams of a link. Transfers that still need it must have been cancelled. */
 void eng_drop_link(struct eng *e, uint32_t link);
 
@@ -83,6 +89,7 @@ enum eng_event_type {
 	ENG_XFER_DONE = 1,  /* all segments here are final and all that was to be sent is sent */
 	ENG_XFER_CANCELLED, /* no thread uses its memory any more */
 	ENG_LINK_BROKEN,    /* link, text; its streams are closed; once per link */
+	ENG_LINK_HEARD,     /* link, heard_ms, blocked: the answer to eng_probe */
 };
 
 struct eng_event {
@@ -90,19 +97,29 @@ struct eng_event {
 	uint64_t seq;
 	uint32_t link;
 	uint64_t tx_bytes, rx_bytes; /* headers and payload on sockets, of this transfer */
+	/* Since the other host's system answered or sent anything on one of the link's streams. The
+	 * agent there may be stopped all the same. */
+	uint32_t heard_ms;
+	bool blocked; /* outbound: a stream has data under way that it cannot take */
 	char text[128];
 };
 
 /* True and *ret filled while there are events. */
 bool eng_next_event(struct eng *e, struct eng_event *ret);
 
-/* Progress of a running transfer for pcclctl: final segments, and what it waits for (static text).
- */
+/* Progress of a running transfer: read from what the threads count anyway. */
 struct eng_progress {
 	uint32_t segs_done, segs;
 	uint64_t tx_bytes, rx_bytes;
-	bool waits_local; /* for a local process to copy its operand in */
+	uint64_t moved; /* changes with any progress: the same later on means a standstill */
+	/* The member with most of its operand still to be copied in; ENG_NO_MEMBER: all is there.
+	 */
+	uint32_t copying;
 };
+#define ENG_NO_MEMBER UINT32_MAX
 bool eng_get_progress(struct eng *e, uint64_t seq, struct eng_progress *ret);
+/* Asks about the state of a link's streams; ENG_LINK_HEARD follows if it has any. Costs system
+ * calls: for links that transfers seem to wait for. */
+void eng_probe(struct eng *e, uint32_t link);
 
 #endif

@@ -29,7 +29,6 @@ struct eng_xfer {
 	_Atomic uint32_t work_left; /* segments to become final here + segments to be sent */
 	_Atomic uint32_t segs_final;
 	_Atomic uint32_t next_local; /* hosts == 1: first segment nobody has claimed */
-	_Atomic bool waits_local;
 	_Atomic uint64_t tx_bytes, rx_bytes;
 	_Atomic uint8_t *leaving; /* T sets 1 when it begins to send a segment's partial sum */
 	uint8_t *seg_state;       /* R: enum eng_seg_state */
@@ -90,6 +89,7 @@ struct eng_thread {
 	struct eng_stream *closed;  /* to be freed after the present batch of epoll events */
 	uint8_t *scratch;           /* R: one segment */
 	size_t scratch_size;
+	uint32_t patience_ms; /* T; 0: the streams' own */
 	bool quit;
 };
 
@@ -122,9 +122,16 @@ enum eng_command {
 	ENG_CMD_STREAM = 2, /* stream */
 	ENG_CMD_DROP = 3,   /* link number */
 	ENG_CMD_QUIT = 4,
-	ENG_CMD_SKIP = 5, /* RX: sequence number */
+	ENG_CMD_SKIP = 5,     /* RX: sequence number */
+	ENG_CMD_PATIENCE = 6, /* TX: milliseconds */
+	ENG_CMD_PROBE = 7,    /* link number; answered by ENG_NOTE_HEARD if it has streams */
 };
-enum eng_note { ENG_NOTE_DONE = 0, ENG_NOTE_ACK = 1, ENG_NOTE_BROKEN = 2 };
+enum eng_note {
+	ENG_NOTE_DONE = 0,   /* xfer */
+	ENG_NOTE_ACK = 1,    /* xfer */
+	ENG_NOTE_BROKEN = 2, /* struct eng_broken */
+	ENG_NOTE_HEARD = 3,  /* eng_heard value */
+};
 #define ENG_TAG_BITS 4u
 
 static inline uint64_t eng_pack_ptr(const void *p, unsigned tag)
@@ -148,6 +155,14 @@ static inline void *eng_ptr(uint64_t v)
 static inline uint64_t eng_forward(uint32_t seg, enum wlk_phase phase)
 {
 	return (uint64_t)seg << 8 | phase;
+}
+
+/* Link, milliseconds and a flag in the 60 bits of a note. */
+#define ENG_HEARD_MS_BITS 27u
+#define ENG_HEARD_MS_MAX  ((1u << ENG_HEARD_MS_BITS) - 1)
+static inline uint64_t eng_heard(uint32_t link, uint32_t ms, bool blocked)
+{
+	return ((uint64_t)link << 1 | blocked) << ENG_HEARD_MS_BITS | ms;
 }
 
 /* Payload of ENG_NOTE_BROKEN; freed by the loop. */

@@ -252,6 +252,7 @@ static void spill(struct eng_thread *t, struct eng_stream *s)
 static void forget(struct eng_thread *t, struct eng_xfer *x)
 {
 	struct eng_stream *s = t->streams;
+	bool cancelled = x->cancelled;
 
 	unlink_active(t->e, x);
 	while (s) {
@@ -259,7 +260,7 @@ static void forget(struct eng_thread *t, struct eng_xfer *x)
 			spill(t, s);
 		s = s->fd < 0 ? t->streams : s->next;
 	}
-	eng_notify(t, eng_pack_ptr(x, ENG_NOTE_ACK), x->cancelled);
+	eng_notify(t, eng_pack_ptr(x, ENG_NOTE_ACK), cancelled);
 }
 
 static bool reduce_local(struct eng_thread *t)

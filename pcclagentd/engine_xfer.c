@@ -91,7 +91,6 @@ int eng_xfer_setup(struct eng_xfer *x, const struct eng_xfer_spec *spec)
 	atomic_init(&x->work_left, count_work(spec));
 	atomic_init(&x->segs_final, 0);
 	atomic_init(&x->next_local, 0);
-	atomic_init(&x->waits_local, false);
 	atomic_init(&x->tx_bytes, 0);
 	atomic_init(&x->rx_bytes, 0);
 	x->n_deferred = 0;
@@ -133,10 +132,8 @@ bool eng_xfer_ready(struct eng_xfer *x, struct cc_span span)
 		atomic_store(&m->slot->in_want, 1);
 		if (has_input(x, m, span))
 			continue;
-		atomic_store_explicit(&x->waits_local, true, memory_order_relaxed);
 		return false;
 	}
-	atomic_store_explicit(&x->waits_local, false, memory_order_relaxed);
 	return true;
 }
 

@@ -22,7 +22,6 @@
 #define LINGER_BYTES         (64u << 10)
 #define IN_LINKS_MAX         2048u
 #define LOW_LATENCY_US       5000u
-#define USER_TIMEOUT_MS      5000
 
 struct port {
 	struct agentd *d;
@@ -54,16 +53,10 @@ struct ports {
 
 void tune_stream(int fd)
 {
-	const int one = 1, idle = 2, interval = 1, count = 3, user_timeout = USER_TIMEOUT_MS;
 	struct tcp_info info;
 	socklen_t len = sizeof info;
 
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
-	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout, sizeof user_timeout);
+	(void)cc_tcp_tune(fd);
 	/* Pacing algorithms cost throughput where round trips are short. Not available: no harm. */
 	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
 		info.tcpi_rtt < LOW_LATENCY_US)

@@ -4,13 +4,13 @@
  * objects and is the only one that writes them:
  *
  *   agentd.c   the loop, the core, carrying out its actions
- *   session.c  processes' connections
+ *   session.c  processes' connections; packet.c their packets, process.c who is there
  *   queue.c    communicators: queue pairs and their doorbells
  *   region.c   shared memory and the limits on it
  *   result.c   result regions and their reuse
  *   run.c      masters' connections and the engine of each run
  *   hello.c    the TCP ports and inbound hellos; link.c outbound links
- *   xfer.c     transfers between core and engine
+ *   xfer.c     transfers between core and engine; progress.c whether they move, and who is at fault
  *   admin.c    tables for pcclctl
  */
 #ifndef IO_H
@@ -30,6 +30,7 @@
 #include "pcclagentd/agentd.h"
 #include "pcclagentd/core/agt.h"
 #include "pcclagentd/engine.h"
+#include "pcclagentd/process.h"
 #include "proto/shm_queue.h"
 #include "proto/wire_codes.h"
 #include "proto/wire_link.h"
@@ -71,10 +72,11 @@ struct account { /* what one user holds */
 struct session {
 	struct agentd *d;
 	uint32_t id;
-	int fd, pidfd; /* pidfd: -1 where the kernel or another pid namespace denies it */
+	int fd;
+	struct process process;
 	struct cc_watch *watch, *pid_watch;
-	uint32_t uid, pid;
-	bool greeted;
+	uint32_t uid;
+	bool greeted, stopped;
 	uint64_t opened_ns;
 	char name[WL_NAME_MAX];
 	struct region *regions;
@@ -124,11 +126,17 @@ struct result {
 };
 
 struct xfer {
-	uint64_t seq;
+	uint64_t seq, tag;
+	uint32_t group, hosts;
+	struct cc_id next, prev; /* agents, when hosts > 1 */
+	char prev_name[WM_NAME_MAX];
 	struct run *run;
-	bool started;   /* the engine knows it */
-	bool finished;  /* the engine has no thread on it any more */
-	uint64_t bytes; /* of the operand */
+	bool started;             /* the engine knows it */
+	bool finished;            /* the engine has no thread on it any more */
+	bool over;                /* done or being cancelled: nothing is expected to move */
+	uint64_t moved, moved_ns; /* progress.c: as seen last, when it changed last */
+	uint64_t told_ns;         /* progress.c: when its standstill was logged; 0: it was not */
+	uint64_t bytes;           /* of the operand */
 	uint32_t tx_link;
 	struct result *result;
 	uint32_t n_members;
@@ -139,10 +147,18 @@ struct xfer {
 	UT_hash_handle hh;
 };
 
+/* What the engine has found out about a link when a transfer stood still; 0: not yet. */
+struct link_health {
+	uint64_t probed_ns;
+	uint64_t heard_ns; /* the other host's system sent something */
+	bool blocked;      /* outbound: it does not take what is there to be sent */
+};
+
 struct in_link { /* streams that another agent opened to us */
 	uint32_t num;
 	struct run *run;
 	struct cc_id peer;
+	struct link_health health;
 	uint32_t n_streams;
 	uint64_t have; /* bit i: stream i is here */
 	struct in_link *prev, *next;
@@ -160,6 +176,9 @@ struct run {
 	uint32_t id;
 	struct cc_addr addr;
 	struct cc_conn *conn;   /* NULL when down */
+	uint32_t attempt;       /* counts OPENs, DROPs and CLOSEs: what came before is old news */
+	uint64_t up_ns;         /* when it was made; 0: it is not */
+	bool patient;           /* the engine was told to be */
 	struct cc_addr reached; /* address at which the master was reached */
 	char why[WM_TEXT_MAX];  /* more exact than what cc_conn says on closing; "" */
 	bool ready;
@@ -179,6 +198,7 @@ struct run {
 /* An event that came up while an action was carried out. */
 struct later {
 	struct agt_event ev;
+	uint32_t attempt; /* of a MASTER_DOWN */
 	char text[WM_TEXT_MAX];
 	struct later *next;
 };
@@ -196,6 +216,7 @@ struct agentd {
 	bool stopping;
 	uint64_t stop_at_ns;
 	uint64_t last_session_ns; /* when the last one left */
+	uint64_t looked_ns;       /* at whether processes are stopped */
 
 	struct cc_listener *session_listener;
 	struct session *sessions;
@@ -211,6 +232,7 @@ struct agentd {
 	uint32_t next_link;
 	struct cc_admin *admin;
 
+	uint64_t progress_ns; /* when progress.c looked last */
 	uint64_t complain_refill_ns;
 	uint32_t complain_tokens, complain_dropped;
 };
@@ -263,6 +285,10 @@ void account_put(struct agentd *d, struct account *a); /* forgets it when it is 
 /* WIRE_SUCCESS, or another code and a sentence in text[WL_TEXT_MAX]. */
 uint32_t region_alloc(struct agentd *d, struct session *s, uint64_t size, struct region **ret,
 	int *ret_fd, char *text);
+/* A region of memory that the process brought along: sealed, of ordinary pages, `size` bytes. What
+ * could be harmful in a descriptor is not even closed here: *fd is -1 when it has been used up. */
+uint32_t region_adopt(struct agentd *d, struct session *s, int *fd, uint64_t size,
+	struct region **ret, char *text);
 uint32_t region_free(struct agentd *d, struct session *s, uint64_t id, char *text);
 struct region *region_find(const struct agentd *d, uint64_t id);
 struct region *region_ref(struct region *r);
@@ -326,6 +352,14 @@ void out_link_open(struct run *r, const struct wm_endpoint *to, uint32_t n_strea
 void out_link_close(struct run *r, const struct cc_id *peer);
 /* The number of an established link, 0 if there is none. */
 uint32_t out_link_number(const struct run *r, const struct cc_id *peer);
+struct out_link_view {
+	uint32_t num;
+	const char *host; /* its name */
+	struct link_health *health;
+};
+/* An established link, by the agent at its end or, with peer NULL, by its number. */
+bool out_link_view(
+	const struct run *r, const struct cc_id *peer, uint32_t num, struct out_link_view *ret);
 /* True when the link is one of ours. */
 bool out_link_broken(struct run *r, uint32_t num, const char *text);
 void out_link_tick(struct run *r, uint64_t now);
@@ -345,6 +379,21 @@ void xfer_event(struct run *r, const struct eng_event *ev);
 /* Cancels all, waits for the engine's threads to let go (at most a second) and frees them. False:
  * the engine still uses their memory. */
 bool xfer_free_all(struct run *r);
+
+/* ---- progress.c ---- */
+
+struct progress {
+	struct eng_progress eng;
+	uint64_t stalled_ns;     /* since the last progress */
+	char waits[WM_TEXT_MAX]; /* "waits for data from b for 3.1 s; ..."; "" while it moves */
+};
+/* False: the transfer is not running in the engine. */
+bool progress_get(const struct run *r, uint64_t seq, uint64_t now, struct progress *ret);
+/* The engine's answer about a link. */
+void progress_heard(struct run *r, const struct eng_event *e);
+/* It has come further, or to its end. */
+void progress_moved(struct xfer *x, uint64_t now);
+void progress_tick(struct agentd *d, uint64_t now);
 
 /* ---- admin.c ---- */
 

@@ -13,12 +13,19 @@
 
 #include "pcclagentd/io.h"
 
-#define CANDIDATES   (WM_ADDRS_MAX + 1)
-#define AT_ONCE      16u /* streams being opened at a time */
-#define STAGGER_NS   MS(200)
-#define CONNECT_MS   2000u
-#define HELLO_NS     MS(2000)
-#define LINK_NS      MS(4000)
+#define CANDIDATES (WM_ADDRS_MAX + 1)
+#define AT_ONCE    16u /* streams being opened at a time */
+#define STAGGER_NS MS(200)
+/*
+ * A host that nobody can reach must be out of the rings within BOUND_MS. The master sees it when
+ * the link to it has failed in ORDERS orders of the ring: each makes another host its neighbour,
+ * which waits in vain, too. What is left is for the rounds themselves.
+ */
+#define BOUND_MS     5000u
+#define ORDERS       2u
+#define ROUNDS_MS    1000u
+#define LINK_MS      ((BOUND_MS - ROUNDS_MS) / ORDERS)
+#define HELLO_MS     (LINK_MS / 2) /* so that another address can still have its turn */
 #define ERROR_SIZE   96
 #define ADVICE_SPACE 150
 
@@ -51,6 +58,7 @@ struct out_link {
 	struct wm_endpoint to;
 	uint32_t n_streams;
 	bool up;
+	struct link_health health;
 	uint64_t deadline, next_try;
 	uint32_t n_tries, started;
 	struct dial tries[CANDIDATES]; /* stream 0 to each candidate */
@@ -138,7 +146,7 @@ static void say_hello(struct dial *d)
 
 	wlk_hello_put(buf, &h);
 	d->state = DIAL_HELLO;
-	d->hello_deadline = cc_now_ns() + HELLO_NS;
+	d->hello_deadline = cc_now_ns() + MS(HELLO_MS);
 	if (send(d->fd, buf, sizeof buf, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)sizeof buf) {
 		dial_fail(d, "%s", strerror(errno));
 		return;
@@ -186,7 +194,7 @@ static const struct cc_conn_ops dial_ops = {
 static void dial_start(struct dial *d)
 {
 	d->state = DIAL_CONNECTING;
-	d->conn = cc_conn_connect(d->link->run->d->loop, &d->addr, CONNECT_MS, &dial_ops, d);
+	d->conn = cc_conn_connect(d->link->run->d->loop, &d->addr, LINK_MS, &dial_ops, d);
 	if (!d->conn)
 		dial_fail(d, "%s", strerror(errno));
 }
@@ -453,7 +461,7 @@ void out_link_open(struct run *r, const struct wm_endpoint *to, uint32_t n_strea
 	l->num = ++r->d->next_link;
 	l->to = *to;
 	l->n_streams = n_streams < 1 ? 1 : n_streams > WM_POOL_MAX ? WM_POOL_MAX : n_streams;
-	l->deadline = cc_now_ns() + LINK_NS;
+	l->deadline = cc_now_ns() + MS(LINK_MS);
 	DL_APPEND(r->out_links, l);
 	if (to->at_master) {
 		struct cc_addr a = r->reached;
@@ -479,6 +487,20 @@ uint32_t out_link_number(const struct run *r, const struct cc_id *peer)
 	const struct out_link *l = find(r, peer);
 
 	return l && l->up ? l->num : 0;
+}
+
+bool out_link_view(
+	const struct run *r, const struct cc_id *peer, uint32_t num, struct out_link_view *ret)
+{
+	struct out_link *l;
+
+	DL_FOREACH (r->out_links, l) {
+		if (l->up && (peer ? cc_id_eq(&l->to.agent, peer) : l->num == num))
+			break;
+	}
+	if (l)
+		*ret = (struct out_link_view){l->num, l->to.name, &l->health};
+	return l != NULL;
 }
 
 bool out_link_broken(struct run *r, uint32_t num, const char *text)

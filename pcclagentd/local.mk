@@ -15,6 +15,9 @@ pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/io.h \
 	pcclagentd/link.c \
 	pcclagentd/options.c pcclagentd/options.h \
+	pcclagentd/packet.c pcclagentd/packet.h \
+	pcclagentd/process.c pcclagentd/process.h \
+	pcclagentd/progress.c \
 	pcclagentd/queue.c \
 	pcclagentd/region.c \
 	pcclagentd/result.c \
@@ -26,4 +29,4 @@ pcclagentd_libpcclagentd_la_LIBADD = libagt.la libkrn.la \
 
 sbin_PROGRAMS += pcclagentd/pcclagentd
 pcclagentd_pcclagentd_SOURCES = pcclagentd/main.c
-pcclagentd_pcclagentd_LDADD = pcclagentd/libpcclagentd.la $(SYSTEMD_LIBS)
+pcclagentd_pcclagentd_LDADD = common/libcommon-service.la pcclagentd/libpcclagentd.la $(SYSTEMD_LIBS)

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sysexits.h>
@@ -19,6 +18,7 @@
 
 #include "common/cc_err.h"
 #include "common/cc_log.h"
+#include "common/cc_service.h"
 #include "common/cc_sys.h"
 #include "pcclagentd/options.h"
 
@@ -63,56 +63,8 @@ static int take_systemd_sockets(struct program *p)
 	free(names);
 	return n < 0 ? CC_ERR_IO : 0;
 }
-
-static void notify(const char *state)
-{
-	(void)sd_notify(0, state);
-}
-
-static void notify_status(const struct program *p, const char *state)
-{
-	struct agentd_stats s;
-
-	agentd_get_stats(p->agent, &s);
-	(void)sd_notifyf(0, "%s\nSTATUS=%u processes, %u peers, %u runs, %u operations", state,
-		s.sessions, s.comms, s.runs, s.ops);
-}
-
-static void on_watchdog(void *arg)
-{
-	notify_status(arg, "WATCHDOG=1");
-}
-
-static int start_watchdog(struct program *p)
-{
-	uint64_t usec = 0;
-	uint32_t ms = 5000;
-
-	if (!getenv("NOTIFY_SOCKET"))
-		return 0;
-	if (sd_watchdog_enabled(0, &usec) > 0 && usec / 2000 < ms)
-		ms = (uint32_t)(usec / 2000);
-	return agentd_every(p->agent, ms, on_watchdog, p);
-}
 #else
 static int take_systemd_sockets(struct program *p)
-{
-	(void)p;
-	return 0;
-}
-
-static void notify(const char *state)
-{
-	(void)state;
-}
-
-static void notify_status(const struct program *p, const char *state)
-{
-	(void)p;
-	(void)state;
-}
-
-static int start_watchdog(struct program *p)
 {
 	(void)p;
 	return 0;
@@ -271,32 +223,61 @@ static void tell_starter(struct program *p, char code)
 
 /* ---- running ---- */
 
-static void raise_limits(void)
+static void notify(const struct program *p, enum cc_service_state state)
 {
-	struct rlimit rl;
+	struct agentd_stats s;
+	char text[128];
 
-	if (getrlimit(RLIMIT_NOFILE, &rl) == 0 && rl.rlim_cur < rl.rlim_max) {
-		rl.rlim_cur = rl.rlim_max;
-		if (setrlimit(RLIMIT_NOFILE, &rl) < 0)
-			cc_log(CC_LOG_WARNING, "cannot raise the limit of open files: %s",
-				strerror(errno));
-	}
+	agentd_get_stats(p->agent, &s);
+	snprintf(text, sizeof text, "%u processes, %u peers, %u runs, %u operations", s.sessions,
+		s.comms, s.runs, s.ops);
+	cc_service_notify(state, text);
+}
+
+static void on_interval(void *arg)
+{
+	notify(arg, CC_SERVICE_ALIVE);
+}
+
+static int start_notifying(struct program *p)
+{
+	uint32_t ms = cc_service_interval_ms();
+
+	return ms ? agentd_every(p->agent, ms, on_interval, p) : 0;
 }
 
 static void on_signal(void *arg, int signo)
 {
 	const struct program *p = arg;
 
-	notify("STOPPING=1");
+	cc_service_notify(CC_SERVICE_STOPPING, NULL);
 	agentd_stop(p->agent,
 		signo == SIGINT ? "the agent was interrupted" : "the agent was told to end");
+}
+
+static void on_hangup(void *arg, int signo)
+{
+	const struct program *p = arg;
+	struct agentd_masters m;
+
+	(void)signo;
+	if (!p->opt.config_file) {
+		cc_log(CC_LOG_WARNING, "there is no configuration file to read again");
+		return;
+	}
+	if (options_read_masters(p->opt.config_file, &m) < 0) {
+		cc_log(CC_LOG_ERR, "the masters stay as they were");
+		return;
+	}
+	agentd_set_masters(p->agent, &m);
+	cc_log(CC_LOG_NOTICE, "section [masters] of %s has been read again", p->opt.config_file);
 }
 
 static int run(struct program *p)
 {
 	int err;
 
-	raise_limits();
+	cc_service_raise_limits();
 	signal(SIGPIPE, SIG_IGN);
 	if (open_sockets(p) < 0)
 		return EX_UNAVAILABLE;
@@ -304,9 +285,10 @@ static int run(struct program *p)
 	if (!p->agent)
 		return EX_UNAVAILABLE;
 	if (agentd_on_signal(p->agent, SIGTERM, on_signal, p) < 0 ||
-		agentd_on_signal(p->agent, SIGINT, on_signal, p) < 0 || start_watchdog(p) < 0)
+		agentd_on_signal(p->agent, SIGINT, on_signal, p) < 0 ||
+		agentd_on_signal(p->agent, SIGHUP, on_hangup, p) < 0 || start_notifying(p) < 0)
 		return EX_OSERR;
-	notify_status(p, "READY=1");
+	notify(p, CC_SERVICE_READY);
 	tell_starter(p, EX_OK);
 	err = agentd_run(p->agent);
 	return err < 0 ? EX_SOFTWARE : EX_OK;

@@ -59,6 +59,10 @@ static const struct setting {
 		"communicators of one user [1024]"},
 	{"connect_timeout_ms", V_MS, offsetof(struct agentd_config, connect_timeout_ms), "MS",
 		"for reaching a master [10000]"},
+	{"master_grace_ms", V_MS, offsetof(struct agentd_config, master_grace_ms), "MS",
+		"that a run outlives its master [60000]"},
+	{"stopped_timeout_ms", V_MS, offsetof(struct agentd_config, stopped_timeout_ms), "MS",
+		"after which a stopped process counts as lost [10000]"},
 	{"idle_exit", V_SECONDS, offsetof(struct agentd_config, idle_exit_ms), "SECONDS",
 		"end when nobody was connected for so long; 0: never\n[0, with --private 30]"},
 	{"log_level", V_LEVEL, 0, "LEVEL", "err, warning, notice, info or debug [info]"},
@@ -193,28 +197,120 @@ int options_set(struct options *o, const char *key, const char *value, const cha
 
 /* ---- the file ---- */
 
+/* With a port; in quotes or not. */
+static bool take_address(const char *text, size_t len, struct cc_addr *ret)
+{
+	char copy[CC_ADDR_STR_SIZE];
+
+	while (len > 0 && strchr(" \t", text[len - 1]))
+		len--;
+	for (; len > 0 && strchr(" \t", *text); text++)
+		len--;
+	if (len >= 2 && text[0] == '"' && text[len - 1] == '"') {
+		text++;
+		len -= 2;
+	}
+	if (len == 0 || len >= sizeof copy)
+		return false;
+	memcpy(copy, text, len);
+	copy[len] = '\0';
+	return cc_addr_parse(copy, 0, ret) == 0 && ret->port != 0;
+}
+
+static int complain_of_masters(const char *where)
+{
+	cc_log(CC_LOG_ERR,
+		"%s: in section [masters], ADDR:PORT = ADDR:PORT is wanted, with double quotes "
+		"around an address that has brackets",
+		where);
+	return CC_ERR_INVAL;
+}
+
+/*
+ * OLD = NEW. The reader of the file takes ':' for '=' as well and has cut the line at the first of
+ * them, which is inside OLD.
+ */
+static int add_master(
+	struct agentd_masters *m, const char *key, const char *value, const char *where)
+{
+	char line[2 * CC_ADDR_STR_SIZE + 16];
+	int n = snprintf(line, sizeof line, "%s:%s", key, value);
+	const char *sign = strchr(line, '=');
+	struct agentd_master a;
+
+	if (n < 0 || (size_t)n >= sizeof line || !sign ||
+		!take_address(line, (size_t)(sign - line), &a.from) ||
+		!take_address(sign + 1, strlen(sign + 1), &a.to))
+		return complain_of_masters(where);
+	for (uint32_t i = 0; i < m->n; i++) {
+		if (!cc_addr_eq(&m->v[i].from, &a.from))
+			continue;
+		cc_log(CC_LOG_ERR, "%s: in section [masters], a master is there twice", where);
+		return CC_ERR_INVAL;
+	}
+	if (m->n == AGENTD_MASTERS_MAX) {
+		cc_log(CC_LOG_ERR, "%s: more than %u masters", where, AGENTD_MASTERS_MAX);
+		return CC_ERR_LIMIT;
+	}
+	m->v[m->n++] = a;
+	return 0;
+}
+
+/* The handler of the section; true also for others. An address without its quotes begins a section
+ * of its own. */
+static bool take_master(struct agentd_masters *m, const char *section, const char *key,
+	const char *value, const char *where)
+{
+	if (strchr(section, ':'))
+		return complain_of_masters(where) == 0;
+	return strcmp(section, "masters") != 0 || add_master(m, key, value, where) == 0;
+}
+
 static int on_ini(void *arg, const char *section, const char *key, const char *value)
 {
 	struct options *o = arg;
 
-	if (strcmp(section, "agent") != 0)
-		return 1; /* other programs may share the file */
+	if (strcmp(section, "agent") != 0) /* other programs may share the file */
+		return take_master(&o->cfg.masters, section, key, value, o->config_file);
 	return options_set(o, key, value, o->config_file) == 0;
 }
 
-static int read_file(struct options *o)
+/* 0 or an exit code. */
+static int parse_file(const char *file, ini_handler fn, void *arg)
 {
-	int line = ini_parse(o->config_file, on_ini, o);
+	int line = ini_parse(file, fn, arg);
 
 	if (line == 0)
 		return 0;
 	if (line < 0) {
-		cc_log(CC_LOG_ERR, "cannot read %s: %s", o->config_file,
+		cc_log(CC_LOG_ERR, "cannot read %s: %s", file,
 			errno ? strerror(errno) : "out of memory");
 		return EX_NOINPUT;
 	}
-	cc_log(CC_LOG_ERR, "%s: line %d is wrong", o->config_file, line);
+	cc_log(CC_LOG_ERR, "%s: line %d is wrong", file, line);
 	return EX_CONFIG;
+}
+
+struct masters_file {
+	const char *name;
+	struct agentd_masters found;
+};
+
+static int on_masters_ini(void *arg, const char *section, const char *key, const char *value)
+{
+	struct masters_file *f = arg;
+
+	return take_master(&f->found, section, key, value, f->name);
+}
+
+int options_read_masters(const char *file, struct agentd_masters *ret)
+{
+	struct masters_file f = {.name = file};
+
+	if (parse_file(file, on_masters_ini, &f))
+		return CC_ERR_INVAL;
+	*ret = f.found;
+	return 0;
 }
 
 /* ---- the command line ---- */
@@ -316,7 +412,7 @@ static int apply_all(struct options *o, const struct given *g)
 	bool advertise = false;
 
 	if (o->config_file) {
-		int code = read_file(o);
+		int code = parse_file(o->config_file, on_ini, o);
 
 		if (code)
 			return code;

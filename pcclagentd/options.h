@@ -24,4 +24,9 @@ int options_parse(struct options *o, int argc, char **argv, int *exit_code);
 /* One setting, by its name in the configuration file. 0, or CC_ERR_INVAL with the reason logged. */
 int options_set(struct options *o, const char *key, const char *value, const char *where);
 
+/* Section [masters] of the file alone. 0; else CC_ERR_*, with the reason logged and *ret left
+ * alone.
+ */
+int options_read_masters(const char *file, struct agentd_masters *ret);
+
 #endif

@@ -83,15 +83,15 @@ static void discharge(struct agentd *d, uint32_t uid, uint64_t bytes, uint32_t r
 	account_put(d, a);
 }
 
-/* fd stays with the caller through *ret_fd. */
+/* New memory when *fd is -1, its descriptor stays with the caller; or that of *fd. */
 static uint32_t make(struct agentd *d, uint32_t uid, uint64_t size, uint64_t bytes,
-	struct region **ret, int *ret_fd, char *text)
+	struct region **ret, int *fd, char *text)
 {
 	struct account *a = account_get(d, uid);
 	struct region *r = NULL;
 	void *map;
 	uint32_t code = WIRE_OUT_OF_MEMORY;
-	int fd;
+	int err;
 
 	if (a->regions >= REGIONS_PER_USER || d->n_regions >= REGIONS_MAX) {
 		snprintf(text, WL_TEXT_MAX,
@@ -104,10 +104,20 @@ static uint32_t make(struct agentd *d, uint32_t uid, uint64_t size, uint64_t byt
 	if (code != WIRE_SUCCESS)
 		goto err;
 	r = calloc(1, sizeof *r);
-	if (!r || cc_shm_create("pccl-region", (size_t)size, &fd, &map) < 0) {
-		snprintf(text, WL_TEXT_MAX, "the agent could not get %" PRIu64 " bytes: %s", size,
-			strerror(errno));
-		code = WIRE_OUT_OF_MEMORY;
+	if (!r)
+		agentd_out_of_memory("regions");
+	err = *fd < 0 ? cc_shm_create("pccl-region", (size_t)size, fd, &map)
+		      : cc_shm_adopt(*fd, (size_t)size, &map);
+	if (err < 0) {
+		code = err == CC_ERR_PERM || err == CC_ERR_INVAL ? WIRE_INVALID_ARGUMENT
+								 : WIRE_OUT_OF_MEMORY;
+		if (code == WIRE_INVALID_ARGUMENT)
+			snprintf(text, WL_TEXT_MAX,
+				"the descriptor is no writable, sealed memfd of %" PRIu64 " bytes",
+				size);
+		else
+			snprintf(text, WL_TEXT_MAX, "the agent could not get %" PRIu64 " bytes: %s",
+				size, strerror(errno));
 		a->bytes -= bytes;
 		d->mem_used -= bytes;
 		goto err;
@@ -122,7 +132,6 @@ static uint32_t make(struct agentd *d, uint32_t uid, uint64_t size, uint64_t byt
 	d->n_regions++;
 	HASH_ADD(hh, d->regions, id, sizeof r->id, r);
 	*ret = r;
-	*ret_fd = fd;
 	return WIRE_SUCCESS;
 err:
 	free(r);
@@ -147,6 +156,12 @@ static uint64_t whole_pages(uint64_t size)
 	return (size + page - 1) / page * page;
 }
 
+static void give_to(struct session *s, struct region *r)
+{
+	r->session = s->id;
+	DL_APPEND(s->regions, r);
+}
+
 uint32_t region_alloc(struct agentd *d, struct session *s, uint64_t size, struct region **ret,
 	int *ret_fd, char *text)
 {
@@ -158,11 +173,30 @@ uint32_t region_alloc(struct agentd *d, struct session *s, uint64_t size, struct
 		return WIRE_INVALID_ARGUMENT;
 	}
 	size = whole_pages(size);
+	*ret_fd = -1;
 	code = make(d, s->uid, size, size, ret, ret_fd, text);
+	if (code == WIRE_SUCCESS)
+		give_to(s, *ret);
+	return code;
+}
+
+uint32_t region_adopt(struct agentd *d, struct session *s, int *fd, uint64_t size,
+	struct region **ret, char *text)
+{
+	uint32_t code;
+
+	if (size == 0 || size > REGION_SIZE_MAX || size != whole_pages(size)) {
+		snprintf(text, WL_TEXT_MAX,
+			"a region of %" PRIu64 " bytes: must be whole pages, up to 2^48 bytes",
+			size);
+		return WIRE_INVALID_ARGUMENT;
+	}
+	code = make(d, s->uid, size, size, ret, fd, text);
 	if (code != WIRE_SUCCESS)
 		return code;
-	(*ret)->session = s->id;
-	DL_APPEND(s->regions, *ret);
+	give_to(s, *ret);
+	close(*fd);
+	*fd = -1;
 	return WIRE_SUCCESS;
 }
 
@@ -222,7 +256,7 @@ uint32_t region_new_result(struct agentd *d, uint32_t uid, uint64_t size, uint64
 	struct region **ret, char *text)
 {
 	uint32_t code;
-	int fd;
+	int fd = -1;
 
 	code = make(d, uid, size, bytes, ret, &fd, text);
 	if (code == WIRE_SUCCESS)

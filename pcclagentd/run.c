@@ -13,6 +13,13 @@
 #include "proto/wire_frame.h"
 
 #define MAX_IN ((size_t)WIRE_FRAME_HDR + WIRE_FRAME_MAX)
+/* A master that came back should not wait for the kernel's next attempt, and a host that answers
+ * nothing must not keep us from another address for long. */
+#define REDIAL_MS 1000u
+/* While there is no master, an operation may have been started on some hosts only: the others take
+ * nothing of it, as long as a stream may wait for its start. Until that has been settled. */
+#define PATIENT_MS 30000u
+#define SETTLED_NS MS(10000)
 
 struct run *run_find(struct agentd *d, uint32_t id)
 {
@@ -37,13 +44,98 @@ static void tell_down(struct run *r, const char *text)
 	agentd_feed(r->d, &ev);
 }
 
+/* ---- the engine ---- */
+
+static void link_broken(struct run *r, const struct eng_event *e)
+{
+	struct in_link *l;
+
+	if (out_link_broken(r, e->link, e->text))
+		return;
+	DL_SEARCH_SCALAR(r->in_links, l, num, e->link);
+	if (l)
+		in_link_broken(r, l, e->text);
+}
+
+static void on_engine(void *arg)
+{
+	struct run *r = arg;
+	struct agentd *d = r->d;
+	uint32_t id = r->id;
+	struct eng_event e;
+	uint64_t count;
+
+	if (read(r->event_fd, &count, sizeof count) < 0)
+		cc_log(CC_LOG_DEBUG, "engine woke without an event");
+	while (r && eng_next_event(r->eng, &e)) {
+		if (e.type == ENG_LINK_BROKEN)
+			link_broken(r, &e);
+		else if (e.type == ENG_LINK_HEARD)
+			progress_heard(r, &e);
+		else
+			xfer_event(r, &e);
+		r = run_find(d, id);
+	}
+}
+
+static int start_engine(struct run *r)
+{
+	r->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (r->event_fd < 0)
+		return CC_ERR_IO;
+	r->event_watch = cc_watch_new(r->d->loop, r->event_fd, false, on_engine, r);
+	r->eng = r->event_watch ? eng_new(r->event_fd) : NULL;
+	if (r->eng)
+		return 0;
+	cc_watch_free(r->event_watch);
+	r->event_watch = NULL;
+	close(r->event_fd);
+	r->event_fd = -1;
+	return CC_ERR_NOMEM;
+}
+
 /* ---- the master's connection ---- */
+
+static void set_patient(struct run *r, bool patient)
+{
+	if (!r->eng || r->patient == patient)
+		return;
+	r->patient = patient;
+	eng_set_patience(r->eng, patient ? PATIENT_MS : CC_TCP_TIMEOUT_MS);
+}
+
+/* Nothing of the connection that there was is told any more. The engine and its links stay. */
+static void hang_up(struct run *r)
+{
+	r->attempt++;
+	if (r->conn)
+		cc_conn_close(r->conn);
+	r->conn = NULL;
+	r->up_ns = 0;
+	r->why[0] = '\0';
+	set_patient(r, true);
+}
+
+/* Once the run has a name it needs its engine. False: there is none, and no connection either. */
+static bool has_engine(struct run *r)
+{
+	if (cc_id_is_zero(&r->run_id) || r->eng || start_engine(r) == 0) {
+		r->ready = r->eng != NULL;
+		return true;
+	}
+	hang_up(r);
+	tell_down(r, "the agent has no threads or descriptors for another run");
+	return false;
+}
 
 static void on_connected(void *arg)
 {
 	struct run *r = arg;
 	struct agt_event ev = {.type = AGT_EV_MASTER_UP, .run = r->id};
 
+	if (!has_engine(r))
+		return;
+	r->up_ns = cc_now_ns();
 	if (cc_conn_peer_addr(r->conn, &r->reached) < 0)
 		r->reached = r->addr;
 	agentd_feed(r->d, &ev);
@@ -90,7 +182,9 @@ static void on_closed(void *arg, int err, const char *text)
 
 	agentd_copy_text(why, sizeof why, r->why[0] ? r->why : text);
 	r->conn = NULL;
+	r->up_ns = 0;
 	r->why[0] = '\0';
+	set_patient(r, true);
 	if (err == CC_ERR_PROTO || err == CC_ERR_LIMIT || err == CC_ERR_VERSION)
 		agentd_complain(r->d, CC_LOG_WARNING, "%s: %s", label(r, who), why);
 	tell_down(r, why);
@@ -102,49 +196,7 @@ static const struct cc_conn_ops master_ops = {
 	.on_closed = on_closed,
 };
 
-/* ---- the engine's events ---- */
-
-static void link_broken(struct run *r, const struct eng_event *e)
-{
-	struct in_link *l;
-
-	if (out_link_broken(r, e->link, e->text))
-		return;
-	DL_SEARCH_SCALAR(r->in_links, l, num, e->link);
-	if (l)
-		in_link_broken(r, l, e->text);
-}
-
-static void on_engine(void *arg)
-{
-	struct run *r = arg;
-	struct agentd *d = r->d;
-	uint32_t id = r->id;
-	struct eng_event e;
-	uint64_t count;
-
-	if (read(r->event_fd, &count, sizeof count) < 0)
-		cc_log(CC_LOG_DEBUG, "engine woke without an event");
-	while (r && eng_next_event(r->eng, &e)) {
-		if (e.type == ENG_LINK_BROKEN)
-			link_broken(r, &e);
-		else
-			xfer_event(r, &e);
-		r = run_find(d, id);
-	}
-}
-
 /* ---- life ---- */
-
-static int start_engine(struct run *r)
-{
-	r->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (r->event_fd < 0)
-		return CC_ERR_IO;
-	r->event_watch = cc_watch_new(r->d->loop, r->event_fd, false, on_engine, r);
-	r->eng = r->event_watch ? eng_new(r->event_fd) : NULL;
-	return r->eng ? 0 : CC_ERR_NOMEM;
-}
 
 static void destroy(struct run *r)
 {
@@ -186,14 +238,16 @@ static struct run *make(struct agentd *d, uint32_t id, const struct cc_addr *add
 void run_open(struct agentd *d, uint32_t id, const struct cc_addr *addr)
 {
 	struct run *r = run_find(d, id);
+	uint32_t timeout = d->cfg.connect_timeout_ms;
 
 	if (!r)
 		r = make(d, id, addr);
 	r->closed = false;
-	if (r->conn)
-		cc_conn_close(r->conn);
-	r->why[0] = '\0';
-	r->conn = cc_conn_connect(d->loop, addr, d->cfg.connect_timeout_ms, &master_ops, r);
+	hang_up(r);
+	r->addr = *addr;
+	if (r->ready && timeout > REDIAL_MS)
+		timeout = REDIAL_MS;
+	r->conn = cc_conn_connect(d->loop, addr, timeout, &master_ops, r);
 	if (!r->conn) {
 		tell_down(r, "the agent has no descriptors for another connection");
 		return;
@@ -205,10 +259,8 @@ void run_drop(struct agentd *d, uint32_t id)
 {
 	struct run *r = run_find(d, id);
 
-	if (!r || !r->conn)
-		return;
-	cc_conn_close(r->conn);
-	r->conn = NULL;
+	if (r)
+		hang_up(r);
 }
 
 void run_send(struct agentd *d, uint32_t id, const struct wm_msg *m)
@@ -227,8 +279,7 @@ void run_send(struct agentd *d, uint32_t id, const struct wm_msg *m)
 	}
 	if (err == 0)
 		return;
-	cc_conn_close(r->conn);
-	r->conn = NULL;
+	hang_up(r);
 	tell_down(r, err == CC_ERR_LIMIT ? "the master does not read what it is sent"
 					 : "sending to the master failed");
 }
@@ -239,9 +290,7 @@ void run_close(struct agentd *d, uint32_t id)
 
 	if (!r)
 		return;
-	if (r->conn)
-		cc_conn_close(r->conn);
-	r->conn = NULL;
+	hang_up(r);
 	r->ready = false;
 	r->closed = true;
 	run_free_if_done(r);
@@ -253,14 +302,10 @@ void run_ready(struct agentd *d, uint32_t id, const struct cc_id *run_id, const 
 
 	if (!r)
 		return;
-	/* Only now: a master that nobody has ever reached costs no threads. */
-	if (!r->eng && start_engine(r) < 0) {
-		tell_down(r, "the agent has no threads or descriptors for another run");
-		return;
-	}
 	r->run_id = *run_id;
 	r->key = *key;
-	r->ready = true;
+	/* Only now: a master that nobody has ever reached costs no threads. */
+	(void)has_engine(r);
 }
 
 void run_free_if_done(struct run *r)
@@ -274,6 +319,8 @@ void run_tick(struct agentd *d, uint64_t now)
 	struct run *r, *tmp;
 
 	HASH_ITER (hh, d->runs, r, tmp) {
+		if (r->up_ns && now - r->up_ns > SETTLED_NS)
+			set_patient(r, false);
 		out_link_tick(r, now);
 	}
 }

@@ -2,7 +2,7 @@
  *
  * Processes' connections: one packet, one message. Replies go straight into the socket, whose
  * buffer is the bounded queue: a process that lets it run full does not read its replies and is
- * dropped. Descriptors sent to us never arrive: packets are received without room for them.
+ * dropped.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -10,15 +10,16 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/cc_shm.h"
 #include "pcclagentd/io.h"
+#include "pcclagentd/packet.h"
 
 #define PACKETS_PER_TURN 32u
 #define SESSIONS_MAX     8192u
 #define HELLO_NS         MS(5000) /* from accepting to a good hello */
+#define LOOK_NS          MS(250)  /* between looks at whether processes are stopped */
 
 static struct session *find(const struct agentd *d, uint32_t id)
 {
@@ -31,7 +32,7 @@ static struct session *find(const struct agentd *d, uint32_t id)
 static const char *label(const struct session *s, char buf[128])
 {
 	snprintf(buf, 128, "session %" PRIu32 " (%s, pid %" PRIu32 ", uid %" PRIu32 ")", s->id,
-		s->name[0] ? s->name : "no hello yet", s->pid, s->uid);
+		s->name[0] ? s->name : "no hello yet", s->process.pid, s->uid);
 	return buf;
 }
 
@@ -44,8 +45,7 @@ static void destroy(struct agentd *d, struct session *s)
 	HASH_DEL(d->sessions, s);
 	cc_watch_free(s->watch);
 	cc_watch_free(s->pid_watch);
-	if (s->pidfd >= 0)
-		close(s->pidfd);
+	process_close(&s->process);
 	close(s->fd);
 	a->sessions--;
 	account_put(d, a);
@@ -64,46 +64,6 @@ static void session_close(struct agentd *d, struct session *s)
 		agentd_feed(d, &ev);
 }
 
-/* Bytes that nobody read would turn our close into an error that hides the goodbye. */
-static void discard_input(int fd)
-{
-	char byte;
-
-	shutdown(fd, SHUT_RD);
-	while (recv(fd, &byte, 1, MSG_DONTWAIT | MSG_TRUNC) > 0)
-		;
-}
-
-static int put(const struct session *s, const struct wl_reply *r, const int *fds, size_t n_fds)
-{
-	uint8_t buf[WL_PACKET_MAX];
-	int len = wire_local_put_reply(r, buf);
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int) * WL_FDS_MAX)];
-	} ctl;
-	struct iovec iov;
-	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-
-	if (len < 0)
-		return len;
-	iov = (struct iovec){buf, (size_t)len};
-	if (n_fds > 0) {
-		struct cmsghdr *c = &ctl.align;
-
-		memset(&ctl, 0, sizeof ctl);
-		m.msg_control = &ctl;
-		m.msg_controllen = CMSG_SPACE(sizeof(int) * n_fds);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int) * n_fds);
-		memcpy(CMSG_DATA(c), fds, sizeof(int) * n_fds);
-	}
-	if (sendmsg(s->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
-		return 0;
-	return errno == EAGAIN ? CC_ERR_LIMIT : errno == EPIPE ? CC_ERR_EOF : CC_ERR_IO;
-}
-
 void session_drop(struct agentd *d, uint32_t session, uint32_t code, const char *fmt, ...)
 {
 	struct session *s = find(d, session);
@@ -117,8 +77,8 @@ void session_drop(struct agentd *d, uint32_t session, uint32_t code, const char 
 	vsnprintf(bye.text, sizeof bye.text, fmt, ap);
 	va_end(ap);
 	agentd_complain(d, CC_LOG_WARNING, "%s closed: %s", label(s, who), bye.text);
-	discard_input(s->fd);
-	(void)put(s, &bye, NULL, 0); /* who does not read it needs no goodbye */
+	packet_discard_input(s->fd);
+	(void)packet_send(s->fd, &bye, NULL, 0); /* who does not read it needs no goodbye */
 	session_close(d, s);
 }
 
@@ -130,7 +90,7 @@ void session_reply(
 
 	if (!s)
 		return;
-	err = put(s, r, fds, n_fds);
+	err = packet_send(s->fd, r, fds, n_fds);
 	if (err == CC_ERR_LIMIT)
 		session_drop(d, session, WIRE_INVALID_USAGE, "it does not read its replies");
 	else if (err < 0 && err != CC_ERR_EOF)
@@ -147,7 +107,7 @@ static bool handle_hello(struct agentd *d, struct session *s, const struct wl_re
 	struct agt_event ev = {.type = AGT_EV_SESSION_OPEN,
 		.session = s->id,
 		.uid = s->uid,
-		.pid = s->pid,
+		.pid = s->process.pid,
 		.name = s->name};
 	uint32_t id = s->id;
 
@@ -162,8 +122,8 @@ static bool handle_hello(struct agentd *d, struct session *s, const struct wl_re
 			"the library speaks versions %" PRIu32 " to %" PRIu32 " of the agent's "
 			"protocol, this agent %u to %u; install matching releases",
 			q->version_min, q->version_max, WL_VERSION_MIN, WL_VERSION_MAX);
-		discard_input(s->fd);
-		(void)put(s, &r, NULL, 0);
+		packet_discard_input(s->fd);
+		(void)packet_send(s->fd, &r, NULL, 0);
 		session_drop(d, id, WIRE_VERSION_MISMATCH, "%s", r.text);
 		return false;
 	}
@@ -215,8 +175,26 @@ static void handle_region(struct agentd *d, struct session *s, const struct wl_r
 		close(fd);
 }
 
-/* False when the session is gone. */
-static bool handle(struct agentd *d, uint32_t id, const struct wl_request *q)
+static void handle_adopt(struct agentd *d, struct session *s, const struct wl_request *q, int *fd)
+{
+	struct wl_reply r = {.req_id = q->req_id, .code = WIRE_OUT_OF_MEMORY};
+	struct region *region = NULL;
+
+	if (*fd < 0)
+		snprintf(r.text, sizeof r.text,
+			"the agent takes no descriptor now: it is out of them, or busy closing "
+			"others");
+	else
+		r.code = region_adopt(d, s, fd, q->size, &region, r.text);
+	if (region) {
+		r.region = region->id;
+		r.size = region->size;
+	}
+	session_reply(d, s->id, &r, NULL, 0);
+}
+
+/* False when the session is gone. *fd: came with the request; -1 when it is used up. */
+static bool handle(struct agentd *d, uint32_t id, const struct wl_request *q, int *fd)
 {
 	struct session *s = find(d, id);
 	struct agt_event ev = {.type = AGT_EV_REQUEST, .session = id, .request = q};
@@ -233,39 +211,56 @@ static bool handle(struct agentd *d, uint32_t id, const struct wl_request *q)
 	case WL_REGION_MAP:
 		handle_region(d, s, q);
 		break;
+	case WL_REGION_ADOPT:
+		handle_adopt(d, s, q, fd);
+		break;
 	default:
-		cc_random_id(&ev.id);
-		cc_random_id(&ev.token);
 		agentd_feed(d, &ev);
 	}
 	return find(d, id) != NULL;
+}
+
+/* NULL, or why the packet is malformed. */
+static const char *check_packet(const struct packet *p, struct wl_request *ret)
+{
+	const char *why = "malformed";
+
+	if (p->truncated)
+		return "it is too long";
+	if (wire_local_get_request(p->buf, p->len, ret, &why) < 0)
+		return why;
+	if (ret->type != WL_REGION_ADOPT)
+		return p->fd >= 0 || p->surplus ? "descriptors came with it" : NULL;
+	/* A single one that found no room here is told otherwise. */
+	if (p->fd < 0 && !p->surplus)
+		return "no descriptor came with it";
+	return p->fd >= 0 && p->surplus ? "more than one descriptor came with it" : NULL;
 }
 
 /* One packet. False when there is none, or the session is gone. */
 static bool receive(struct agentd *d, uint32_t id)
 {
 	struct session *s = find(d, id);
-	uint8_t buf[WL_PACKET_MAX + 1];
-	struct iovec iov = {buf, sizeof buf};
-	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct packet p;
 	struct wl_request q;
-	const char *why = "malformed";
-	ssize_t n = recvmsg(s->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	const char *why;
+	int err = packet_receive(s->fd, &p);
+	bool goes_on = false;
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	if (err == CC_ERR_AGAIN)
 		return false;
-	if (n <= 0) {
+	if (err < 0) {
 		session_close(d, s);
 		return false;
 	}
-	if (m.msg_flags & MSG_CTRUNC)
-		why = "descriptors came with a packet";
-	else if ((m.msg_flags & MSG_TRUNC) || n > (ssize_t)WL_PACKET_MAX)
-		why = "a packet is too long";
-	else if (wire_local_get_request(buf, (size_t)n, &q, &why) == 0)
-		return handle(d, id, &q);
-	session_drop(d, id, WIRE_INVALID_ARGUMENT, "malformed packet: %s", why);
-	return false;
+	why = check_packet(&p, &q);
+	if (why)
+		session_drop(d, id, WIRE_INVALID_ARGUMENT, "malformed packet: %s", why);
+	else
+		goes_on = handle(d, id, &q, &p.fd);
+	if (p.fd >= 0)
+		packet_close_foreign(p.fd);
+	return goes_on;
 }
 
 static void read_packets(struct agentd *d, uint32_t id)
@@ -298,20 +293,6 @@ static void on_pid_gone(void *arg)
 
 /* ---- opening ---- */
 
-static int open_pidfd(int fd, uint32_t pid)
-{
-#ifdef SO_PEERPIDFD
-	int pidfd;
-	socklen_t len = sizeof pidfd;
-
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &len) == 0)
-		return pidfd;
-#else
-	(void)fd;
-#endif
-	return pid ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
-}
-
 static bool may_come_in(struct agentd *d, const struct account *a, uint32_t uid)
 {
 	if (HASH_COUNT(d->sessions) >= SESSIONS_MAX) {
@@ -337,8 +318,8 @@ static void refuse(struct agentd *d, int fd)
 	snprintf(bye.text, sizeof bye.text,
 		"too many processes are connected to the agent; the limit per user is %" PRIu32,
 		d->cfg.sessions_per_user);
-	discard_input(fd);
-	(void)put(&s, &bye, NULL, 0);
+	packet_discard_input(fd);
+	(void)packet_send(s.fd, &bye, NULL, 0);
 	close(fd);
 }
 
@@ -367,14 +348,13 @@ static void on_accept(void *arg, int fd)
 		.id = ++d->next_session,
 		.fd = fd,
 		.uid = cred.uid,
-		.pid = (uint32_t)cred.pid,
 		.opened_ns = cc_now_ns()};
-	s->pidfd = open_pidfd(fd, s->pid);
+	process_open(&s->process, fd, (uint32_t)cred.pid);
 	a->sessions++;
 	HASH_ADD(hh, d->sessions, id, sizeof s->id, s);
 	s->watch = cc_watch_new(d->loop, fd, false, on_readable, s);
-	if (s->pidfd >= 0)
-		s->pid_watch = cc_watch_new(d->loop, s->pidfd, false, on_pid_gone, s);
+	if (s->process.pidfd >= 0)
+		s->pid_watch = cc_watch_new(d->loop, s->process.pidfd, false, on_pid_gone, s);
 	if (!s->watch)
 		session_drop(d, s->id, WIRE_INTERNAL_ERROR, "the agent cannot watch the socket");
 }
@@ -386,13 +366,32 @@ int session_listen(struct agentd *d)
 	return d->session_listener ? 0 : CC_ERR_NOMEM;
 }
 
+/* A process that is stopped holds up all others of its group: the core must know. */
+static void look_at_process(struct agentd *d, struct session *s)
+{
+	struct agt_event ev = {.type = AGT_EV_SESSION_STOPPED,
+		.session = s->id,
+		.stopped = process_is_stopped(&s->process)};
+
+	if (ev.stopped == s->stopped)
+		return;
+	s->stopped = ev.stopped;
+	agentd_feed(d, &ev);
+}
+
 void session_tick(struct agentd *d, uint64_t now)
 {
 	struct session *s, *tmp;
 
+	bool look = now - d->looked_ns >= LOOK_NS;
+
+	if (look)
+		d->looked_ns = now;
 	HASH_ITER (hh, d->sessions, s, tmp) {
 		if (!s->greeted && now - s->opened_ns > HELLO_NS)
 			session_drop(d, s->id, WIRE_TIMEOUT, "no hello within 5 s");
+		else if (look && s->greeted)
+			look_at_process(d, s);
 	}
 }
 
@@ -404,8 +403,8 @@ void session_goodbye_all(struct agentd *d, const char *why)
 		struct wl_reply bye = {.code = WIRE_AGENT_UNAVAILABLE};
 
 		agentd_copy_text(bye.text, sizeof bye.text, why);
-		discard_input(s->fd);
-		(void)put(s, &bye, NULL, 0);
+		packet_discard_input(s->fd);
+		(void)packet_send(s->fd, &bye, NULL, 0);
 		session_close(d, s);
 	}
 }

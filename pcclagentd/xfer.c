@@ -112,6 +112,7 @@ static void announce(const struct xfer *x, const struct agt_xfer *t, uint64_t fl
 	for (uint32_t i = 0; i < x->n_members; i++) {
 		struct shm_slot *s = comm_slot(x->members[i].h.comm, x->members[i].h.slot);
 
+		s->seq = t->seq;
 		s->hosts = t->hosts;
 		s->segment_max = t->segment_max;
 		s->flags_off_lo = (uint32_t)flags_off;
@@ -171,8 +172,15 @@ void xfer_start(struct run *r, const struct agt_xfer *t)
 
 	if (!x)
 		agentd_out_of_memory("transfers");
-	x->seq = t->seq;
-	x->run = r;
+	*x = (struct xfer){.seq = t->seq,
+		.tag = t->tag,
+		.group = t->group,
+		.hosts = t->hosts,
+		.next = t->next,
+		.prev = t->prev,
+		.moved_ns = cc_now_ns(),
+		.run = r};
+	agentd_copy_text(x->prev_name, sizeof x->prev_name, t->prev_name);
 	HASH_ADD(hh, r->xfers, seq, sizeof x->seq, x);
 	code = start(x, t, text);
 	if (code == WIRE_SUCCESS)
@@ -192,6 +200,8 @@ void xfer_cancel(struct run *r, uint64_t seq)
 	struct agt_event ev = {.type = AGT_EV_XFER_CANCELLED, .run = r->id, .seq = seq};
 	struct xfer *x = find(r, seq);
 
+	if (x)
+		x->over = true;
 	if (x && x->started && !x->finished)
 		eng_cancel(r->eng, seq);
 	else
@@ -237,8 +247,11 @@ void xfer_event(struct run *r, const struct eng_event *e)
 
 	if (!x)
 		return;
+	x->over = true;
 	if (e->type == ENG_XFER_CANCELLED)
 		x->finished = true;
+	else
+		progress_moved(x, cc_now_ns());
 	agentd_feed(r->d, &ev);
 }
 

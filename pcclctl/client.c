@@ -210,20 +210,22 @@ static int read_reply(struct call *c, struct wa_reply *ret)
 	if (ret->version == 0)
 		code = refused(c, ret);
 	else if (ret->error[0])
-		code = fail(c, EX_UNAVAILABLE, "%s: %s: %s", c->path, ret->daemon, ret->error);
+		code = fail(c, ret->denied ? EX_NOPERM : EX_UNAVAILABLE, "%s: %s: %s", c->path,
+			ret->daemon, ret->error);
 	if (code)
 		wa_reply_clear(ret);
 	return code;
 }
 
-static int exchange(struct call *c, enum wa_verb verb, struct wa_reply *ret)
+static int exchange(struct call *c, const struct wa_request *asked, struct wa_reply *ret)
 {
-	struct wa_request q = {
-		.version_min = WA_VERSION_MIN, .version_max = WA_VERSION_MAX, .verb = verb};
+	struct wa_request q = *asked;
 	uint8_t *frame;
 	size_t len;
 	int code;
 
+	q.version_min = WA_VERSION_MIN;
+	q.version_max = WA_VERSION_MAX;
 	if (wire_admin_encode_request(&q, &frame, &len) < 0)
 		return fail(c, EX_OSERR, "no memory");
 	code = send_all(c, frame, len);
@@ -271,8 +273,8 @@ static int unreachable(const struct call *c, int error)
 		tried, strcmp(what, "agent") == 0 ? "pcclagentd" : "ccoip-masterd", what);
 }
 
-int ctl_ask(
-	const struct ctl_target *t, enum wa_verb verb, struct wa_reply *ret, char why[CTL_WHY_SIZE])
+int ctl_ask(const struct ctl_target *t, const struct wa_request *q, struct wa_reply *ret,
+	char why[CTL_WHY_SIZE])
 {
 	struct call c = {.target = t, .fd = -1, .why = why};
 	int code;
@@ -285,7 +287,7 @@ int ctl_ask(
 	}
 	if (c.fd < 0)
 		return unreachable(&c, errno);
-	code = exchange(&c, verb, ret);
+	code = exchange(&c, q, ret);
 	free(c.buf);
 	close(c.fd);
 	return code;

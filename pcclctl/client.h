@@ -25,9 +25,10 @@ void ctl_target_default(struct ctl_target *t);
 /* 0, or CC_ERR_INVAL for a path that is too long for a socket. */
 int ctl_target_set(struct ctl_target *t, const char *what, const char *path);
 
-/* 0 with *ret filled, owned by the caller: wa_reply_clear; or an exit status of sysexits.h, and why
- * is a sentence that says which path failed and what to try. */
-int ctl_ask(const struct ctl_target *t, enum wa_verb verb, struct wa_reply *ret,
+/* Asks q (its versions are filled in here). 0 with *ret filled, owned by the caller:
+ * wa_reply_clear; or an exit status of sysexits.h, and why is a sentence that says which path
+ * failed and what to try. */
+int ctl_ask(const struct ctl_target *t, const struct wa_request *q, struct wa_reply *ret,
 	char why[CTL_WHY_SIZE]);
 
 #endif

@@ -2,35 +2,45 @@
  *
  * pcclctl: the command line around client.c and print.c.
  */
+#include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "common/cc_addr.h"
 #include "common/cc_err.h"
 #include "pcclctl/client.h"
 #include "pcclctl/print.h"
 
-enum { OPT_JSON = 256, OPT_AGENT, OPT_MASTER, OPT_HELP, OPT_VERSION };
+enum { OPT_JSON = 256, OPT_AGENT, OPT_MASTER, OPT_NOW, OPT_RUN, OPT_HELP, OPT_VERSION };
 
 static const struct option long_options[] = {
 	{"json", no_argument, NULL, OPT_JSON},
 	{"agent", required_argument, NULL, OPT_AGENT},
 	{"master", required_argument, NULL, OPT_MASTER},
+	{"now", no_argument, NULL, OPT_NOW},
+	{"run", required_argument, NULL, OPT_RUN},
 	{"help", no_argument, NULL, OPT_HELP},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{0},
 };
 
 static const char help[] =
-	"Usage: pcclctl [--json] [--agent PATH | --master PATH] COMMAND\n"
+	"Usage: pcclctl [--json] [--agent PATH | --master PATH] status | peers | ops\n"
+	"       pcclctl [--json] [--agent PATH] agent set-master [--now] OLD NEW\n"
+	"       pcclctl [--json] [--agent PATH] agent set-master [--now] --run N NEW\n"
 	"Looks at the agent of this host, or at the agent or master of an admin socket.\n"
 	"\n"
 	"  status             the daemon, its runs and sessions\n"
 	"  peers              the peers, and what each waits for\n"
 	"  ops                the operations in flight, and who is awaited\n"
+	"  agent set-master   the master that processes call OLD (ADDR:PORT) is at NEW if it is\n"
+	"                     not at OLD; NEW none: it is nowhere else\n"
 	"\n"
+	"      --now          leave a master that answers, and go to NEW\n"
+	"      --run N        only of this run, by its number in the status\n"
 	"      --agent PATH   ask the agent whose admin socket this is\n"
 	"      --master PATH  ask the master whose admin socket this is\n"
 	"      --json         print one JSON object, with plain numbers\n"
@@ -38,8 +48,8 @@ static const char help[] =
 
 struct command {
 	struct ctl_target target;
-	enum wa_verb verb;
-	bool json;
+	struct wa_request request;
+	bool json, targeted, set_master_options;
 };
 
 static int usage(const char *text, const char *detail)
@@ -66,45 +76,115 @@ static int find_verb(const char *name, enum wa_verb *ret)
 	return CC_ERR_NOENT;
 }
 
+static int take_run(struct command *c, const char *text)
+{
+	char *end;
+	unsigned long n;
+
+	errno = 0;
+	n = strtoul(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || errno || n == 0 || n > UINT32_MAX)
+		return usage("no number of a run: ", text);
+	c->request.run = (uint32_t)n;
+	return -1;
+}
+
+static int take_target(struct command *c, const char *what, const char *path)
+{
+	if (c->targeted)
+		return usage("only one of --agent and --master can be asked", "");
+	c->targeted = true;
+	return ctl_target_set(&c->target, what, path) < 0 ? usage("no name of a socket: ", path)
+							  : -1;
+}
+
+/* -1: go on; else with what to end. */
+static int take_option(struct command *c, int opt)
+{
+	switch (opt) {
+	case OPT_JSON:
+		c->json = true;
+		return -1;
+	case OPT_AGENT:
+		return take_target(c, "agent", optarg);
+	case OPT_MASTER:
+		return take_target(c, "master", optarg);
+	case OPT_NOW:
+		c->set_master_options = c->request.now = true;
+		return -1;
+	case OPT_RUN:
+		c->set_master_options = true;
+		return take_run(c, optarg);
+	case OPT_HELP:
+		fputs(help, stdout);
+		return EX_OK;
+	case OPT_VERSION:
+		puts("pcclctl " PACKAGE_VERSION);
+		return EX_OK;
+	default:
+		return usage(NULL, NULL);
+	}
+}
+
+static int take_address(char dst[WA_ADDR_MAX], const char *text)
+{
+	struct cc_addr a;
+
+	if (strlen(text) >= WA_ADDR_MAX || cc_addr_parse(text, 0, &a) < 0 || a.port == 0)
+		return usage("no address and port (ADDR:PORT): ", text);
+	memcpy(dst, text, strlen(text) + 1);
+	return -1;
+}
+
+/* What stands behind "agent". */
+static int parse_agent(struct command *c, char **words, int n)
+{
+	int want = c->request.run ? 2 : 3, code = -1;
+
+	if (n == 0 || strcmp(words[0], "set-master") != 0)
+		return usage("of the agent there is one command: set-master", "");
+	if (c->targeted && strcmp(c->target.what, "agent") != 0)
+		return usage("set-master is for an agent, not for a master", "");
+	if (n != want)
+		return usage("set-master takes ",
+			c->request.run ? "the new address" : "the old address and the new one");
+	c->request.verb = WA_SET_MASTER;
+	if (!c->request.run)
+		code = take_address(c->request.from, words[1]);
+	if (code < 0 && strcmp(words[n - 1], "none") != 0)
+		code = take_address(c->request.to, words[n - 1]);
+	return code;
+}
+
+static int parse_words(struct command *c, char **words, int n)
+{
+	if (n == 0)
+		return usage("a command is missing: status, peers, ops or agent set-master", "");
+	if (strcmp(words[0], "agent") == 0)
+		return parse_agent(c, words + 1, n - 1);
+	if (find_verb(words[0], &c->request.verb) < 0)
+		return usage("there is no command ", words[0]);
+	if (n > 1)
+		return usage("one command at a time, not also ", words[1]);
+	if (c->set_master_options)
+		return usage("--now and --run are for set-master", "");
+	return -1;
+}
+
 /* -1: go on; else with what to end. */
 static int parse(struct command *c, int argc, char **argv)
 {
-	bool targeted = false;
-	int opt;
+	int opt, code;
 
 	while ((opt = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
-		switch (opt) {
-		case OPT_JSON:
-			c->json = true;
-			break;
-		case OPT_AGENT:
-		case OPT_MASTER:
-			if (targeted)
-				return usage("only one of --agent and --master can be asked", "");
-			targeted = true;
-			if (ctl_target_set(
-				    &c->target, opt == OPT_AGENT ? "agent" : "master", optarg) < 0)
-				return usage("no name of a socket: ", optarg);
-			break;
-		case OPT_HELP:
-			fputs(help, stdout);
-			return EX_OK;
-		case OPT_VERSION:
-			puts("pcclctl " PACKAGE_VERSION);
-			return EX_OK;
-		default:
-			return usage(NULL, NULL);
-		}
+		code = take_option(c, opt);
+		if (code >= 0)
+			return code;
 	}
-	if (optind == argc)
-		return usage("a command is missing: status, peers or ops", "");
-	if (find_verb(argv[optind], &c->verb) < 0)
-		return usage("there is no command ", argv[optind]);
-	if (optind + 1 < argc)
-		return usage("one command at a time, not also ", argv[optind + 1]);
-	if (!targeted)
+	code = parse_words(c, argv + optind, argc - optind);
+	if (code < 0 && !c->targeted)
 		ctl_target_default(&c->target);
-	return -1;
+	return code;
 }
 
 static bool wants_colour(void)
@@ -118,7 +198,7 @@ static int run(const struct command *c)
 {
 	char why[CTL_WHY_SIZE];
 	struct wa_reply r;
-	int code = ctl_ask(&c->target, c->verb, &r, why);
+	int code = ctl_ask(&c->target, &c->request, &r, why);
 
 	if (code) {
 		fprintf(stderr, "pcclctl: %s\n", why);
@@ -132,7 +212,7 @@ static int run(const struct command *c)
 	} else {
 		print_tables(stdout, &r,
 			&(struct print_style){
-				.records = c->verb == WA_STATUS, .colour = wants_colour()});
+				.records = c->request.verb == WA_STATUS, .colour = wants_colour()});
 	}
 	wa_reply_clear(&r);
 	return code;

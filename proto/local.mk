@@ -26,6 +26,8 @@ proto_libwire_la_SOURCES = \
 	proto/wire_master.c proto/wire_master.h \
 	proto/wire_master_decode.c \
 	proto/wire_master_encode.c \
+	proto/wire_master_internal.h \
+	proto/wire_master_resume.c \
 	proto/wire_pb.c proto/wire_pb.h \
 	proto/wire_text.c proto/wire_text.h
 proto_libwire_la_LIBADD = proto/libwire-generated.la

@@ -187,6 +187,7 @@ static int put_reply(struct wire_arena *a, const struct wa_reply *r, Admin__Repl
 	p->daemon = wire_put_text(a, r->daemon, sizeof r->daemon);
 	p->software = wire_put_text(a, r->software, sizeof r->software);
 	p->error = wire_put_text(a, r->error, sizeof r->error);
+	p->denied = r->denied;
 	p->tables = wire_arena_take_pointers(a, r->n_tables);
 	if (v == NULL || p->tables == NULL)
 		return a->err;
@@ -218,11 +219,26 @@ static int pack_frame(const ProtobufCMessage *p, uint8_t **ret, size_t *ret_len)
 int wire_admin_encode_request(const struct wa_request *q, uint8_t **ret, size_t *ret_len)
 {
 	Admin__Request p = ADMIN__REQUEST__INIT;
+	Admin__SetMaster set_master = ADMIN__SET_MASTER__INIT;
+	struct wire_arena arena;
+	int rc;
 
+	wire_arena_init(&arena, SIZE_MAX);
 	p.version_min = q->version_min;
 	p.version_max = q->version_max;
 	p.verb = (Admin__Verb)q->verb;
-	return pack_frame(&p.base, ret, ret_len);
+	if (q->verb == WA_SET_MASTER) {
+		p.set_master = &set_master;
+		set_master.from = wire_put_text(&arena, q->from, sizeof q->from);
+		set_master.to = wire_put_text(&arena, q->to, sizeof q->to);
+		set_master.now = q->now;
+		set_master.run = q->run;
+	}
+	rc = arena.err;
+	if (rc == 0)
+		rc = pack_frame(&p.base, ret, ret_len);
+	wire_arena_free(&arena);
+	return rc;
 }
 
 int wire_admin_encode_reply(const struct wa_reply *r, uint8_t **ret, size_t *ret_len)

@@ -7,6 +7,7 @@
 #ifndef WIRE_ADMIN_H
 #define WIRE_ADMIN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,12 +17,19 @@
 #define WA_COLS_MAX    24u
 #define WA_ROWS_MAX    100000u
 #define WA_TEXT_MAX    512u
+#define WA_ADDR_MAX    64u /* with NUL */
 
-enum wa_verb { WA_STATUS = 1, WA_PEERS = 2, WA_OPS = 3 };
+enum wa_verb { WA_STATUS = 1, WA_PEERS = 2, WA_OPS = 3, WA_SET_MASTER = 4 };
 
 struct wa_request {
 	uint32_t version_min, version_max;
 	enum wa_verb verb;
+	/* WA_SET_MASTER: the master at from is to be found at to, too. ADDRESS:PORT each, clean but
+	 * not parsed. */
+	char from[WA_ADDR_MAX]; /* "" only with run */
+	char to[WA_ADDR_MAX];   /* "": nowhere else any more */
+	bool now;               /* leave a master that answers */
+	uint32_t run;           /* as the agent numbers it; 0: all of them, later ones too */
 };
 
 /* How a number is printed for people; JSON carries the plain number under the column's name. */
@@ -57,6 +65,7 @@ struct wa_reply {
 	char daemon[32];                   /* "pcclagentd" or "ccoip-masterd" */
 	char software[32];                 /* its version */
 	char error[WA_TEXT_MAX];           /* "" or why there is no answer */
+	bool denied;                       /* error is about who asks */
 	uint32_t n_tables;
 	struct wa_table *tables; /* owned */
 	int err;                 /* what went wrong while it was built */

@@ -13,6 +13,7 @@
 /* Enough for a table of nothing but empty texts. */
 #define MEMORY_FACTOR 64
 
+#define ADDRESS_LIMIT "must be at most 63 bytes without control characters"
 #define VERSION_LIMIT "must be 1 to version_max, and that at most 65535"
 
 static int no_memory(const char **why)
@@ -147,6 +148,7 @@ static int get_reply(const Admin__Reply *p, struct wa_reply *r, const char **why
 			"reply.error: must be at most 511 bytes");
 	if (rc != 0)
 		return rc;
+	r->denied = p->denied;
 	if (p->version == 0)
 		return 0;
 	if (!known_version(p->version, p->version)) {
@@ -155,6 +157,26 @@ static int get_reply(const Admin__Reply *p, struct wa_reply *r, const char **why
 	}
 	r->version = p->version;
 	return get_tables(p, r, why);
+}
+
+static int get_set_master(const Admin__SetMaster *p, struct wa_request *q, const char **why)
+{
+	int rc;
+
+	if (p == NULL)
+		return wire_bad(why, "request.set_master: must be there");
+	rc = wire_get_name(
+		q->from, sizeof q->from, p->from, why, "request.set_master.from: " ADDRESS_LIMIT);
+	if (rc == 0)
+		rc = wire_get_name(
+			q->to, sizeof q->to, p->to, why, "request.set_master.to: " ADDRESS_LIMIT);
+	if (rc != 0)
+		return rc;
+	if (q->from[0] == '\0' && p->run == 0)
+		return wire_bad(why, "request.set_master.from: must not be empty without run");
+	q->now = p->now;
+	q->run = p->run;
+	return 0;
 }
 
 static int get_request(const Admin__Request *p, struct wa_request *q, const char **why)
@@ -169,10 +191,10 @@ static int get_request(const Admin__Request *p, struct wa_request *q, const char
 	/* What another version asks is not ours to judge; the daemon refuses it. */
 	if (!known_version(p->version_min, p->version_max))
 		return 0;
-	if (p->verb < ADMIN__VERB__STATUS || p->verb > ADMIN__VERB__OPS)
+	if (p->verb < ADMIN__VERB__STATUS || p->verb > ADMIN__VERB__SET_MASTER)
 		return wire_bad(why, "request.verb: not one that this version knows");
 	q->verb = (enum wa_verb)p->verb;
-	return 0;
+	return q->verb == WA_SET_MASTER ? get_set_master(p->set_master, q, why) : 0;
 }
 
 static int check_length(size_t len, const char **why)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "proto/wire_local.h"
 
+#include <string.h>
+
 #include "common/cc_err.h"
 #include "proto/local.pb-c.h"
 #include "proto/wire_pb.h"
@@ -8,15 +10,22 @@
 #define POOL_MAX      64u
 #define MEMORY_FACTOR 16
 
+#define ID_LIMIT "must be 16 bytes, not all zero"
+
 _Static_assert(WL_NAME_MAX == 64 && WL_TEXT_MAX == 512, "limits named in texts");
+_Static_assert(WL_SEQS_MAX == 64u, "a bit of wl_reply.done for each");
 
 struct request_parts {
 	Local__Hello hello;
 	Local__CommCreate comm_create;
 	Local__Address master;
 	Local__Comm comm;
+	Local__CommConnect comm_connect;
+	Local__CommVote comm_vote;
+	Local__CommAttach comm_attach;
 	Local__RegionAlloc region_alloc;
 	Local__Region region;
+	Local__RegionAdopt region_adopt;
 };
 
 static void put_hello(struct wire_arena *a, const struct wl_request *r, Local__Hello *p)
@@ -28,14 +37,19 @@ static void put_hello(struct wire_arena *a, const struct wl_request *r, Local__H
 	p->name = wire_put_text(a, r->name, sizeof r->name);
 }
 
+static Local__Address *put_master(const struct wl_request *r, Local__Address *p)
+{
+	local__address__init(p);
+	p->ip = wire_put_ip(&r->master);
+	p->port = r->master.port;
+	return p;
+}
+
 static void put_comm_create(
 	const struct wl_request *r, Local__CommCreate *p, Local__Address *master)
 {
 	local__comm_create__init(p);
-	local__address__init(master);
-	master->ip = wire_put_ip(&r->master);
-	master->port = r->master.port;
-	p->master = master;
+	p->master = put_master(r, master);
 	p->group = r->group;
 	p->pool_size = r->pool_size;
 }
@@ -45,6 +59,44 @@ static Local__Comm *put_comm(const struct wl_request *r, Local__Comm *p)
 	local__comm__init(p);
 	p->comm = r->comm;
 	return p;
+}
+
+static Local__CommConnect *put_comm_connect(const struct wl_request *r, Local__CommConnect *p)
+{
+	local__comm_connect__init(p);
+	p->comm = r->comm;
+	p->peer = wire_put_id(&r->peer);
+	p->token = wire_put_id(&r->token);
+	return p;
+}
+
+static Local__CommVote *put_comm_vote(const struct wl_request *r, Local__CommVote *p)
+{
+	local__comm_vote__init(p);
+	p->comm = r->comm;
+	p->topo_turn = r->topo_turn;
+	p->pending_turn = r->pending_turn;
+	return p;
+}
+
+static void put_comm_attach(struct wire_arena *a, const struct wl_request *r, Local__CommAttach *p,
+	Local__Address *master)
+{
+	local__comm_attach__init(p);
+	p->master = put_master(r, master);
+	p->group = r->group;
+	p->pool_size = r->pool_size;
+	p->peer = wire_put_id(&r->peer);
+	p->token = wire_put_id(&r->token);
+	p->run = wire_put_id(&r->run);
+	p->losses = r->losses;
+	p->topo_turn = r->topo_turn;
+	p->pending_turn = r->pending_turn;
+	p->seqs = wire_arena_take(a, r->n_seqs, sizeof *p->seqs);
+	if (p->seqs == NULL)
+		return;
+	p->n_seqs = r->n_seqs;
+	memcpy(p->seqs, r->seqs, r->n_seqs * sizeof *p->seqs);
 }
 
 static void put_region_alloc(const struct wl_request *r, Local__RegionAlloc *p)
@@ -80,16 +132,16 @@ static int put_request(struct wire_arena *a, const struct wl_request *r, Local__
 		p->comm_create = &part->comm_create;
 		return 0;
 	case WL_COMM_CONNECT:
-		p->comm_connect = put_comm(r, &part->comm);
+		p->comm_connect = put_comm_connect(r, &part->comm_connect);
 		return 0;
 	case WL_COMM_DESTROY:
 		p->comm_destroy = put_comm(r, &part->comm);
 		return 0;
 	case WL_UPDATE_TOPOLOGY:
-		p->update_topology = put_comm(r, &part->comm);
+		p->update_topology = put_comm_vote(r, &part->comm_vote);
 		return 0;
 	case WL_ARE_PENDING:
-		p->are_pending = put_comm(r, &part->comm);
+		p->are_pending = put_comm_vote(r, &part->comm_vote);
 		return 0;
 	case WL_REGION_ALLOC:
 		put_region_alloc(r, &part->region_alloc);
@@ -100,6 +152,15 @@ static int put_request(struct wire_arena *a, const struct wl_request *r, Local__
 		return 0;
 	case WL_REGION_MAP:
 		p->region_map = put_region(r, &part->region);
+		return 0;
+	case WL_COMM_ATTACH:
+		put_comm_attach(a, r, &part->comm_attach, &part->master);
+		p->comm_attach = &part->comm_attach;
+		return 0;
+	case WL_REGION_ADOPT:
+		local__region_adopt__init(&part->region_adopt);
+		part->region_adopt.size = r->size;
+		p->region_adopt = &part->region_adopt;
 		return 0;
 	}
 	return CC_ERR_INVAL;
@@ -150,6 +211,11 @@ int wire_local_put_reply(const struct wl_reply *r, uint8_t *buf)
 	p.region = r->region;
 	p.size = r->size;
 	p.flag = r->flag;
+	p.run = wire_put_id(&r->run);
+	p.losses = r->losses;
+	p.done = r->done;
+	p.topo_turn = r->topo_turn;
+	p.pending_turn = r->pending_turn;
 	rc = pack(&arena, &p.base, buf);
 	wire_arena_free(&arena);
 	return rc;
@@ -193,6 +259,71 @@ static int get_comm(const Local__Comm *p, struct wl_request *r)
 	return 0;
 }
 
+static int get_who(ProtobufCBinaryData peer, ProtobufCBinaryData token, struct wl_request *r,
+	const char **why, const char *peer_limit, const char *token_limit)
+{
+	int rc = wire_get_id(&r->peer, peer, why, peer_limit);
+
+	return rc == 0 ? wire_get_id(&r->token, token, why, token_limit) : rc;
+}
+
+static int get_comm_connect(const Local__CommConnect *p, struct wl_request *r, const char **why)
+{
+	r->comm = p->comm;
+	return get_who(p->peer, p->token, r, why, "comm_connect.peer: " ID_LIMIT,
+		"comm_connect.token: " ID_LIMIT);
+}
+
+static int get_comm_vote(const Local__CommVote *p, struct wl_request *r)
+{
+	r->comm = p->comm;
+	r->topo_turn = p->topo_turn;
+	r->pending_turn = p->pending_turn;
+	return 0;
+}
+
+static int get_comm_attach(const Local__CommAttach *p, struct wl_request *r, const char **why)
+{
+	static const char limit[] =
+		"comm_attach.master: must be 4 or 16 bytes, with a port of 1 to 65535";
+	int rc;
+
+	if (p->master == NULL)
+		return wire_bad(why, limit);
+	rc = wire_get_addr(&r->master, p->master->ip, p->master->port, 1, why, limit);
+	if (rc == 0)
+		rc = get_who(p->peer, p->token, r, why, "comm_attach.peer: " ID_LIMIT,
+			"comm_attach.token: " ID_LIMIT);
+	if (rc == 0)
+		rc = wire_get_id(&r->run, p->run, why, "comm_attach.run: " ID_LIMIT);
+	if (rc != 0)
+		return rc;
+	if (p->pool_size > POOL_MAX)
+		return wire_bad(why, "comm_attach.pool_size: must be at most 64");
+	if (p->n_seqs > WL_SEQS_MAX)
+		return wire_bad(why, "comm_attach.seqs: must be at most 64");
+	for (size_t i = 0; i < p->n_seqs; i++) {
+		if (p->seqs[i] < 1)
+			return wire_bad(why, "comm_attach.seqs: must be at least 1");
+		r->seqs[i] = p->seqs[i];
+	}
+	r->n_seqs = (uint32_t)p->n_seqs;
+	r->group = p->group;
+	r->pool_size = p->pool_size;
+	r->losses = p->losses;
+	r->topo_turn = p->topo_turn;
+	r->pending_turn = p->pending_turn;
+	return 0;
+}
+
+static int get_region_adopt(const Local__RegionAdopt *p, struct wl_request *r, const char **why)
+{
+	if (p->size < 1 || p->size > WIRE_COUNT_MAX)
+		return wire_bad(why, "region_adopt.size: must be 1 to 2^48");
+	r->size = p->size;
+	return 0;
+}
+
 static int get_region_alloc(const Local__RegionAlloc *p, struct wl_request *r, const char **why)
 {
 	if (p->size < 1 || p->size > WIRE_COUNT_MAX)
@@ -225,25 +356,31 @@ static int get_request(const Local__Request *p, struct wl_request *r, const char
 	case WL_COMM_CREATE:
 		return get_comm_create(p->comm_create, r, why);
 	case WL_COMM_CONNECT:
-		return get_comm(p->comm_connect, r);
+		return get_comm_connect(p->comm_connect, r, why);
 	case WL_COMM_DESTROY:
 		return get_comm(p->comm_destroy, r);
 	case WL_UPDATE_TOPOLOGY:
-		return get_comm(p->update_topology, r);
+		return get_comm_vote(p->update_topology, r);
 	case WL_ARE_PENDING:
-		return get_comm(p->are_pending, r);
+		return get_comm_vote(p->are_pending, r);
 	case WL_REGION_ALLOC:
 		return get_region_alloc(p->region_alloc, r, why);
 	case WL_REGION_FREE:
 		return get_region(p->region_free, r);
 	case WL_REGION_MAP:
 		return get_region(p->region_map, r);
+	case WL_COMM_ATTACH:
+		return get_comm_attach(p->comm_attach, r, why);
+	case WL_REGION_ADOPT:
+		return get_region_adopt(p->region_adopt, r, why);
 	}
 	return wire_bad(why, "request.kind: not one that this version knows");
 }
 
 static int get_reply(const Local__Reply *p, struct wl_reply *r, const char **why)
 {
+	int rc;
+
 	if (p->code > WIRE_CODE_MAX)
 		return wire_bad(why, "reply.code: must be at most 255");
 	if (p->version_max < p->version_min || p->version_max > UINT16_MAX)
@@ -262,6 +399,14 @@ static int get_reply(const Local__Reply *p, struct wl_reply *r, const char **why
 	r->region = p->region;
 	r->size = p->size;
 	r->flag = p->flag;
+	r->losses = p->losses;
+	r->done = p->done;
+	r->topo_turn = p->topo_turn;
+	r->pending_turn = p->pending_turn;
+	rc = wire_get_id_or_none(&r->run, p->run, why,
+		"reply.run: must be empty, or 16 bytes that are not all zero");
+	if (rc != 0)
+		return rc;
 	return wire_get_text(
 		r->text, sizeof r->text, p->text, why, "reply.text: must be at most 511 bytes");
 }

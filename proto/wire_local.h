@@ -23,24 +23,24 @@
 #define WL_FDS_MAX     3u
 #define WL_NAME_MAX    64u
 #define WL_TEXT_MAX    512u
+#define WL_SEQS_MAX    64u
 
 enum wl_type {
 	WL_HELLO = 1,       /* -> version, features */
 	WL_COMM_CREATE = 2, /* -> comm; fds: queue pair memfd, submission doorbell, data doorbell */
-	WL_COMM_CONNECT = 3,
+	WL_COMM_CONNECT = 3, /* -> run, losses, topo_turn, pending_turn */
 	WL_COMM_DESTROY = 4,
-	WL_UPDATE_TOPOLOGY = 5,
-	WL_ARE_PENDING = 6,  /* -> flag */
-	WL_REGION_ALLOC = 7, /* -> region, size; fd: sealed memfd, read-write */
+	WL_UPDATE_TOPOLOGY = 5, /* -> losses, topo_turn */
+	WL_ARE_PENDING = 6,     /* -> flag, pending_turn */
+	WL_REGION_ALLOC = 7,    /* -> region, size; fd: sealed memfd, read-write */
 	WL_REGION_FREE = 8,
 	WL_REGION_MAP = 9,    /* a result region named in a completion -> region, size; fd */
 	WL_COMM_ATTACH = 10,  /* COMM_CREATE for a communicator that was connected when its agent
-			       * died -> comm, done, losses; fds as COMM_CREATE */
+			       * died -> comm, run, losses, done, topo_turn, pending_turn; fds as
+			       * COMM_CREATE */
 	WL_REGION_ADOPT = 11, /* registered memory of an agent that died; fd in the request: its
 			       * sealed memfd -> region */
 };
-
-#define WL_SEQS_MAX 64u
 
 enum wl_region_use { WL_REGION_REGISTERED = 1, WL_REGION_STAGING = 2 };
 
@@ -61,9 +61,14 @@ struct wl_request {
 	uint64_t region;
 	uint64_t size; /* bytes */
 	uint32_t use;  /* enum wl_region_use */
+	/* WL_COMM_CONNECT, WL_COMM_ATTACH: who this is. Random, chosen by the shim for each
+	 * pcclConnect, so that a connect that is asked for again is the same peer. */
+	struct cc_id peer, token;
+	/* WL_UPDATE_TOPOLOGY, WL_ARE_PENDING, WL_COMM_ATTACH: from the last reply with them */
+	uint64_t topo_turn, pending_turn;
 	/* WL_COMM_ATTACH: also master, group, pool_size */
-	struct cc_id peer, token, run; /* from the reply to WL_COMM_CONNECT */
-	uint64_t losses;               /* the application knows of */
+	struct cc_id run; /* from the reply to WL_COMM_CONNECT */
+	uint64_t losses;  /* the application knows of */
 	uint32_t n_seqs;
 	uint64_t seqs[WL_SEQS_MAX]; /* attempts whose result lies whole in the result region: did
 				     * they succeed? */
@@ -80,10 +85,13 @@ struct wl_reply {
 	uint64_t region;
 	uint64_t size;
 	bool flag;
-	struct cc_id peer, token, run; /* WL_COMM_CONNECT: to present with WL_COMM_ATTACH */
+	struct cc_id run; /* WL_COMM_CONNECT, _ATTACH: to present with WL_COMM_ATTACH */
 	uint64_t losses; /* WL_COMM_CONNECT, _ATTACH, WL_UPDATE_TOPOLOGY: what the application knows
 			  * of from now on */
 	uint64_t done;   /* WL_COMM_ATTACH: bit i: seqs[i] succeeded */
+	/* How many votes of the run have been answered: WL_COMM_CONNECT and _ATTACH tell both,
+	 * WL_UPDATE_TOPOLOGY the first, WL_ARE_PENDING the second. */
+	uint64_t topo_turn, pending_turn;
 };
 
 /* buf holds WL_PACKET_MAX bytes. Return the length, or a negative enum cc_err. */

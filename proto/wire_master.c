@@ -23,6 +23,11 @@ void wire_master_clear(struct wm_msg *m)
 	case WM_WORLD:
 		free(m->u.world.own);
 		break;
+	case WM_RESUME:
+		free(m->u.resume.world.own);
+		free(m->u.resume.places);
+		free(m->u.resume.outcomes);
+		break;
 	default:
 		break;
 	}
@@ -50,6 +55,10 @@ const char *wire_master_type_name(enum wm_type t)
 		return "round_report";
 	case WM_HEARTBEAT:
 		return "heartbeat";
+	case WM_RESUME:
+		return "resume";
+	case WM_OP_QUERY:
+		return "op_query";
 	case WM_HELLO_ACK:
 		return "hello_ack";
 	case WM_REFUSE:
@@ -70,6 +79,8 @@ const char *wire_master_type_name(enum wm_type t)
 		return "pending_answer";
 	case WM_KICK:
 		return "kick";
+	case WM_OP_OUTCOMES:
+		return "op_outcomes";
 	}
 	return "unknown";
 }

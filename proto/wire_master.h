@@ -23,7 +23,10 @@
 #define WM_RINGS_MAX    1024 /* groups present on one host */
 #define WM_FAILURES_MAX 64
 #define WM_POOL_MAX     64 /* streams of one link */
+#define WM_HOSTS_MAX    65536
 #define WM_OUTCOMES_MAX 64 /* ended operations remembered per group, and asked for at once */
+/* of one wm_resume: WM_OUTCOMES_MAX of each group */
+#define WM_RESUME_OUTCOMES_MAX 65536
 
 enum wm_type {
 	/* agent to master */
@@ -64,7 +67,8 @@ struct wm_hello {
 	uint32_t n_addrs;
 	struct cc_addr addrs[WM_ADDRS_MAX]; /* port 0: the ports below count */
 	uint16_t port_p2p, port_shared_state, port_benchmark;
-	/* Of the run that the agent has state of; zero when it has none. */
+	/* Of the run that the agent has state of, or that a peer has told it of (then run_key is
+	 * zero); all zero when it knows none. */
 	struct cc_id run, run_key;
 	uint64_t term; /* the highest that it has seen of this run's masters */
 };
@@ -75,7 +79,7 @@ struct wm_hello_ack {
 	struct cc_id run;      /* random, for the life of the run */
 	struct cc_id run_key;  /* secret of the run: agents present it to each other */
 	uint32_t heartbeat_ms; /* send a heartbeat this often */
-	uint32_t timeout_ms;   /* silence for this long is death */
+	uint32_t timeout_ms;   /* silence for this long is death, see common/cc_detect.h for less */
 	uint32_t segment_max;  /* bytes, for cc_plan_init */
 	uint64_t term; /* >= 1; grows with every master of the run: the lower one is stale */
 	bool resume;   /* run is the one of the hello: say what you know of it, end with RESUME */
@@ -113,8 +117,12 @@ struct wm_leave {
 	uint32_t kind; /* enum wm_leave_kind */
 };
 
+/* Votes of a kind are numbered over the whole run, so that one whose answer did not arrive can be
+ * told from a new one. */
 struct wm_peer { /* WM_TOPO_VOTE, WM_PENDING_VOTE */
 	struct cc_id peer;
+	uint64_t turn; /* votes of this kind that the peer has seen the end of. Less than the
+			* master's number: this one has been answered, the answer comes again */
 };
 
 /* What must agree between all peers of one operation. */
@@ -183,12 +191,13 @@ struct wm_endpoint {
 /* The ring of one group as seen by one agent. */
 struct wm_ring {
 	uint32_t group;
-	uint32_t hosts;          /* agents in the ring */
-	uint32_t pos;            /* 0 .. hosts - 1, of the receiving agent */
-	uint32_t pool_size;      /* streams of the link to next: the same number on all hosts */
-	struct wm_endpoint next; /* meaningless when hosts == 1 */
-	struct cc_id prev;       /* agent; zero when hosts == 1 */
-	uint32_t n_members;      /* local peers in this group, in rank order */
+	uint32_t hosts;              /* agents in the ring */
+	uint32_t pos;                /* 0 .. hosts - 1, of the receiving agent */
+	uint32_t pool_size;          /* streams of the link to next: the same number on all hosts */
+	struct wm_endpoint next;     /* meaningless when hosts == 1 */
+	struct cc_id prev;           /* agent; zero when hosts == 1 */
+	char prev_name[WM_NAME_MAX]; /* of its host; "" when hosts == 1 */
+	uint32_t n_members;          /* local peers in this group, in rank order */
 	struct cc_id *members;
 };
 
@@ -231,7 +240,10 @@ struct wm_resume {
 	uint32_t n_places;
 	struct wm_ring_place *places; /* at most WM_RINGS_MAX, groups differ */
 	uint32_t n_outcomes;
-	struct wm_outcome *outcomes; /* the last WM_OUTCOMES_MAX of each group */
+	struct wm_outcome *outcomes; /* the last WM_OUTCOMES_MAX of each group, those of a group in
+				      * ascending order */
+	uint64_t topo_turn, pending_turn; /* as told last */
+	bool pending;                     /* the answer that made pending_turn what it is */
 };
 
 /* How did these attempts end? For a peer whose agent died before it could tell. */
@@ -257,6 +269,8 @@ struct wm_commit {
 	uint64_t epoch; /* grows by at least 1 with every change of members or rings */
 	bool accept;
 	struct wm_world world;
+	uint64_t topo_turn,
+		pending_turn; /* votes of the run that have been answered, with this one */
 };
 
 struct wm_op_start {
@@ -282,6 +296,7 @@ struct wm_op_done {
 /* Answers all local peers that wait in pcclArePeersPending. */
 struct wm_pending_answer {
 	bool pending;
+	uint64_t turn; /* votes of this kind that have been answered, with this one */
 };
 
 struct wm_kick {

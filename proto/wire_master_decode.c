@@ -2,7 +2,8 @@
  *
  * One frame's payload -> protobuf -> plain structs with every limit checked. Each get_ function
  * returns 0 or a negative enum cc_err with *why set; what it has allocated by then belongs to *m
- * and is freed with it.
+ * and is freed with it. wire_master_resume.c has those of what agents and a new master tell each
+ * other of their run.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,33 +14,22 @@
 #include "proto/wire_frame.h"
 #include "proto/wire_link.h"
 #include "proto/wire_master.h"
+#include "proto/wire_master_internal.h"
 #include "proto/wire_pb.h"
 
 /* Protobuf structs need up to 10 times the bytes of what they were decoded from, while the message
  * is well-formed. */
 #define MEMORY_FACTOR 16
 
-#define HOSTS_MAX       65536u
 #define INTERVAL_MAX_MS 3600000u
 
 #define NAME_LIMIT "must be UTF-8 of at most 63 bytes without control characters"
 #define TEXT_LIMIT "must be at most 383 bytes"
-#define ID_LIMIT   "must be 16 bytes, not all zero"
+#define NONE_LIMIT "must be empty, or 16 bytes that are not all zero"
 #define ADDR_LIMIT "must be 4 or 16 bytes, with a port of at most 65535"
 #define DEST_LIMIT "must be 4 or 16 bytes, with a port of 1 to 65535"
 
 _Static_assert(WM_NAME_MAX == 64 && WM_TEXT_MAX == 384, "limits named in texts");
-
-static void *new_array(size_t n, size_t size, int *err, const char **why)
-{
-	void *v = calloc(n > 0 ? n : 1, size);
-
-	if (v == NULL) {
-		*err = CC_ERR_NOMEM;
-		*why = "message: no memory to decode it";
-	}
-	return v;
-}
 
 static int compare_ids(const void *a, const void *b)
 {
@@ -59,7 +49,7 @@ static int get_ids(const ProtobufCBinaryData *v, size_t n, struct cc_id **ret, u
 	for (size_t i = 0; i < n; i++)
 		if (wire_get_id(&sorted[i], v[i], why, limit) != 0)
 			return CC_ERR_PROTO;
-	ids = new_array(n, sizeof *ids, &rc, why);
+	ids = wire_new_array(n, sizeof *ids, &rc, why);
 	if (ids == NULL)
 		return rc;
 	memcpy(ids, sorted, n * sizeof *ids);
@@ -92,6 +82,25 @@ static bool versions_overlap(uint32_t min, uint32_t max)
 	return min <= WM_VERSION_MAX && max >= WM_VERSION_MIN;
 }
 
+/* Of the run that the agent knows; all that belongs to it is missing if it knows none. */
+static int get_hello_run(const Ccoip__Hello *p, struct wm_hello *m, const char **why)
+{
+	int rc;
+
+	rc = wire_get_id_or_none(&m->run, p->run, why, "hello.run: " NONE_LIMIT);
+	if (rc == 0)
+		rc = wire_get_id_or_none(
+			&m->run_key, p->run_key, why, "hello.run_key: " NONE_LIMIT);
+	if (rc != 0)
+		return rc;
+	if (cc_id_is_zero(&m->run) && !cc_id_is_zero(&m->run_key))
+		return wire_bad(why, "hello.run_key: must be empty without run");
+	if (cc_id_is_zero(&m->run) && p->term != 0)
+		return wire_bad(why, "hello.term: must be 0 without run");
+	m->term = p->term;
+	return 0;
+}
+
 static int get_hello(const Ccoip__Hello *p, struct wm_hello *m, const char **why)
 {
 	int rc;
@@ -107,7 +116,7 @@ static int get_hello(const Ccoip__Hello *p, struct wm_hello *m, const char **why
 		return 0;
 	m->features = p->features;
 	m->advertised = p->advertised;
-	rc = wire_get_id(&m->agent, p->agent, why, "hello.agent: " ID_LIMIT);
+	rc = wire_get_id(&m->agent, p->agent, why, "hello.agent: " WIRE_ID_LIMIT);
 	if (rc == 0)
 		rc = wire_get_name(
 			m->name, sizeof m->name, p->name, why, "hello.name: " NAME_LIMIT);
@@ -131,7 +140,7 @@ static int get_hello(const Ccoip__Hello *p, struct wm_hello *m, const char **why
 	m->port_p2p = (uint16_t)p->port_p2p;
 	m->port_shared_state = (uint16_t)p->port_shared_state;
 	m->port_benchmark = (uint16_t)p->port_benchmark;
-	return 0;
+	return get_hello_run(p, m, why);
 }
 
 static int get_hello_ack(const Ccoip__HelloAck *p, struct wm_hello_ack *m, const char **why)
@@ -142,9 +151,9 @@ static int get_hello_ack(const Ccoip__HelloAck *p, struct wm_hello_ack *m, const
 		*why = "hello_ack.version: not one of those offered";
 		return CC_ERR_VERSION;
 	}
-	rc = wire_get_id(&m->run, p->run, why, "hello_ack.run: " ID_LIMIT);
+	rc = wire_get_id(&m->run, p->run, why, "hello_ack.run: " WIRE_ID_LIMIT);
 	if (rc == 0)
-		rc = wire_get_id(&m->run_key, p->run_key, why, "hello_ack.run_key: " ID_LIMIT);
+		rc = wire_get_id(&m->run_key, p->run_key, why, "hello_ack.run_key: " WIRE_ID_LIMIT);
 	if (rc != 0)
 		return rc;
 	if (p->heartbeat_ms < 1 || p->heartbeat_ms > INTERVAL_MAX_MS)
@@ -153,11 +162,15 @@ static int get_hello_ack(const Ccoip__HelloAck *p, struct wm_hello_ack *m, const
 		return wire_bad(why, "hello_ack.timeout_ms: must be heartbeat_ms to 3600000");
 	if (p->segment_max < CC_PLAN_SEGMENT_MIN || p->segment_max > CC_PLAN_SEGMENT_MAX)
 		return wire_bad(why, "hello_ack.segment_max: must be 8192 to 262144");
+	if (p->term < 1)
+		return wire_bad(why, "hello_ack.term: must be at least 1");
 	m->version = p->version;
 	m->features = p->features;
 	m->heartbeat_ms = p->heartbeat_ms;
 	m->timeout_ms = p->timeout_ms;
 	m->segment_max = p->segment_max;
+	m->term = p->term;
+	m->resume = p->resume;
 	return 0;
 }
 
@@ -189,16 +202,23 @@ static int get_join(const Ccoip__Join *p, struct wm_join *m, const char **why)
 {
 	int rc;
 
-	rc = wire_get_id(&m->peer, p->peer, why, "join.peer: " ID_LIMIT);
+	rc = wire_get_id(&m->peer, p->peer, why, "join.peer: " WIRE_ID_LIMIT);
+	if (rc == 0)
+		rc = wire_get_id(&m->token, p->token, why, "join.token: " WIRE_ID_LIMIT);
 	if (rc == 0)
 		rc = wire_get_name(m->name, sizeof m->name, p->name, why, "join.name: " NAME_LIMIT);
 	if (rc != 0)
 		return rc;
 	if (p->pool_size < 1 || p->pool_size > WM_POOL_MAX)
 		return wire_bad(why, "join.pool_size: must be 1 to " WIRE_STR(WM_POOL_MAX));
+	if (p->phase != CCOIP__JOIN_PHASE__JOIN_NEW &&
+		p->phase != CCOIP__JOIN_PHASE__JOIN_PREPARED &&
+		p->phase != CCOIP__JOIN_PHASE__JOIN_ACCEPTED)
+		return wire_bad(why, "join.phase: must be 0 to 2");
 	m->group = p->group;
 	m->pool_size = p->pool_size;
 	m->pid = p->pid;
+	m->phase = (uint32_t)p->phase;
 	return 0;
 }
 
@@ -207,7 +227,13 @@ static int get_leave(const Ccoip__Leave *p, struct wm_leave *m, const char **why
 	if (p->kind != CCOIP__LEAVE_KIND__LEAVE_CLEAN && p->kind != CCOIP__LEAVE_KIND__LEAVE_DIED)
 		return wire_bad(why, "leave.kind: must be 0 or 1");
 	m->kind = (uint32_t)p->kind;
-	return wire_get_id(&m->peer, p->peer, why, "leave.peer: " ID_LIMIT);
+	return wire_get_id(&m->peer, p->peer, why, "leave.peer: " WIRE_ID_LIMIT);
+}
+
+static int get_peer(const Ccoip__Peer *p, struct wm_peer *m, const char **why, const char *limit)
+{
+	m->turn = p->turn;
+	return wire_get_id(&m->peer, p->peer, why, limit);
 }
 
 static int get_params(const Ccoip__OpParams *p, struct wm_op_params *m, const char **why)
@@ -239,6 +265,7 @@ static int get_op_vote(const Ccoip__OpVote *p, struct wm_op_vote *m, const char 
 	m->group = p->group;
 	m->tag = p->tag;
 	m->losses = p->losses;
+	m->seq = p->seq;
 	rc = get_params(p->params, &m->params, why);
 	if (rc == 0)
 		rc = get_ids(p->peers, p->n_peers, &m->peers, &m->n_peers, why,
@@ -256,8 +283,7 @@ static int get_op_report(const Ccoip__OpReport *p, struct wm_op_report *m, const
 		return wire_bad(why, "op_report.seq: must be at least 1");
 	m->seq = p->seq;
 	m->ok = p->ok;
-	rc = wire_get_id_or_none(&m->suspect, p->suspect, why,
-		"op_report.suspect: must be empty, or 16 bytes that are not all zero");
+	rc = wire_get_id_or_none(&m->suspect, p->suspect, why, "op_report.suspect: " NONE_LIMIT);
 	if (rc == 0)
 		rc = wire_get_text(
 			m->text, sizeof m->text, p->text, why, "op_report.text: " TEXT_LIMIT);
@@ -273,7 +299,7 @@ static int get_round_report(
 	if (p->n_failures > WM_FAILURES_MAX)
 		return wire_bad(
 			why, "round_report.failures: must be at most " WIRE_STR(WM_FAILURES_MAX));
-	m->failures = new_array(p->n_failures, sizeof *m->failures, &rc, why);
+	m->failures = wire_new_array(p->n_failures, sizeof *m->failures, &rc, why);
 	if (m->failures == NULL)
 		return rc;
 	m->n_failures = (uint32_t)p->n_failures;
@@ -282,7 +308,7 @@ static int get_round_report(
 		struct wm_failure *to = &m->failures[i];
 
 		rc = wire_get_id(
-			&to->agent, f->agent, why, "round_report.failures.agent: " ID_LIMIT);
+			&to->agent, f->agent, why, "round_report.failures.agent: " WIRE_ID_LIMIT);
 		if (rc == 0)
 			rc = wire_get_text(to->text, sizeof to->text, f->text, why,
 				"round_report.failures.text: " TEXT_LIMIT);
@@ -296,7 +322,7 @@ static int get_endpoint(const Ccoip__Endpoint *p, struct wm_endpoint *m, const c
 
 	if (p == NULL)
 		return wire_bad(why, "round.rings.next: must be there if hosts > 1");
-	rc = wire_get_id(&m->agent, p->agent, why, "round.rings.next.agent: " ID_LIMIT);
+	rc = wire_get_id(&m->agent, p->agent, why, "round.rings.next.agent: " WIRE_ID_LIMIT);
 	if (rc == 0)
 		rc = wire_get_name(m->name, sizeof m->name, p->name, why,
 			"round.rings.next.name: " NAME_LIMIT);
@@ -319,7 +345,7 @@ static int get_ring(const Ccoip__Ring *p, struct wm_ring *m, const char **why)
 {
 	int rc = 0;
 
-	if (p->hosts < 1 || p->hosts > HOSTS_MAX)
+	if (p->hosts < 1 || p->hosts > WM_HOSTS_MAX)
 		return wire_bad(why, "round.rings.hosts: must be 1 to 65536");
 	if (p->pos >= p->hosts)
 		return wire_bad(why, "round.rings.pos: must be below hosts");
@@ -332,7 +358,11 @@ static int get_ring(const Ccoip__Ring *p, struct wm_ring *m, const char **why)
 	if (p->hosts > 1) {
 		rc = get_endpoint(p->next, &m->next, why);
 		if (rc == 0)
-			rc = wire_get_id(&m->prev, p->prev, why, "round.rings.prev: " ID_LIMIT);
+			rc = wire_get_id(
+				&m->prev, p->prev, why, "round.rings.prev: " WIRE_ID_LIMIT);
+		if (rc == 0)
+			rc = wire_get_name(m->prev_name, sizeof m->prev_name, p->prev_name, why,
+				"round.rings.prev_name: " NAME_LIMIT);
 	}
 	if (rc == 0)
 		rc = get_ids(p->members, p->n_members, &m->members, &m->n_members, why,
@@ -350,7 +380,7 @@ static int get_round(const Ccoip__Round *p, struct wm_round *m, const char **why
 	m->accept = p->accept;
 	if (p->n_rings > WM_RINGS_MAX)
 		return wire_bad(why, "round.rings: must be at most " WIRE_STR(WM_RINGS_MAX));
-	m->rings = new_array(p->n_rings, sizeof *m->rings, &rc, why);
+	m->rings = wire_new_array(p->n_rings, sizeof *m->rings, &rc, why);
 	if (m->rings == NULL)
 		return rc;
 	m->n_rings = (uint32_t)p->n_rings;
@@ -363,38 +393,14 @@ static int get_round(const Ccoip__Round *p, struct wm_round *m, const char **why
 	return rc;
 }
 
-static int get_world(const Ccoip__World *p, struct wm_world *m, const char **why)
-{
-	int rc = 0;
-
-	if (p == NULL)
-		return wire_bad(why, "commit.world: must be there");
-	if (p->n_own > WM_RINGS_MAX)
-		return wire_bad(why, "world.own: must be at most " WIRE_STR(WM_RINGS_MAX));
-	m->global = p->global;
-	m->groups = p->groups;
-	m->largest = p->largest;
-	m->own = new_array(p->n_own, sizeof *m->own, &rc, why);
-	if (m->own == NULL)
-		return rc;
-	m->n = (uint32_t)p->n_own;
-	for (size_t i = 0; i < p->n_own; i++) {
-		for (size_t k = 0; k < i; k++)
-			if (p->own[k]->group == p->own[i]->group)
-				return wire_bad(why, "world.own: must not name a group twice");
-		m->own[i].group = p->own[i]->group;
-		m->own[i].world = p->own[i]->world;
-		m->own[i].losses = p->own[i]->losses;
-	}
-	return 0;
-}
-
 static int get_commit(const Ccoip__Commit *p, struct wm_commit *m, const char **why)
 {
 	m->round = p->round;
 	m->epoch = p->epoch;
 	m->accept = p->accept;
-	return get_world(p->world, &m->world, why);
+	m->topo_turn = p->topo_turn;
+	m->pending_turn = p->pending_turn;
+	return wire_get_world(p->world, &m->world, why, "commit.world: must be there");
 }
 
 static int get_op_start(const Ccoip__OpStart *p, struct wm_op_start *m, const char **why)
@@ -435,7 +441,7 @@ static int get_kick(const Ccoip__Kick *p, struct wm_kick *m, const char **why)
 {
 	int rc;
 
-	rc = wire_get_id(&m->peer, p->peer, why, "kick.peer: " ID_LIMIT);
+	rc = wire_get_id(&m->peer, p->peer, why, "kick.peer: " WIRE_ID_LIMIT);
 	if (rc == 0)
 		rc = get_code(p->code, &m->code, why, "kick.code: must be 1 to 255");
 	if (rc == 0)
@@ -454,11 +460,10 @@ static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **w
 	case WM_LEAVE:
 		return get_leave(p->leave, &m->u.leave, why);
 	case WM_TOPO_VOTE:
-		return wire_get_id(
-			&m->u.peer.peer, p->topo_vote->peer, why, "topo_vote.peer: " ID_LIMIT);
+		return get_peer(p->topo_vote, &m->u.peer, why, "topo_vote.peer: " WIRE_ID_LIMIT);
 	case WM_PENDING_VOTE:
-		return wire_get_id(&m->u.peer.peer, p->pending_vote->peer, why,
-			"pending_vote.peer: " ID_LIMIT);
+		return get_peer(
+			p->pending_vote, &m->u.peer, why, "pending_vote.peer: " WIRE_ID_LIMIT);
 	case WM_OP_VOTE:
 		return get_op_vote(p->op_vote, &m->u.op_vote, why);
 	case WM_OP_REPORT:
@@ -467,6 +472,10 @@ static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **w
 		return get_round_report(p->round_report, &m->u.round_report, why);
 	case WM_HEARTBEAT:
 		return 0;
+	case WM_RESUME:
+		return wire_get_resume(p->resume, &m->u.resume, why);
+	case WM_OP_QUERY:
+		return wire_get_op_query(p->op_query, &m->u.op_query, why);
 	case WM_HELLO_ACK:
 		return get_hello_ack(p->hello_ack, &m->u.hello_ack, why);
 	case WM_REFUSE:
@@ -476,7 +485,7 @@ static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **w
 	case WM_COMMIT:
 		return get_commit(p->commit, &m->u.commit, why);
 	case WM_WORLD:
-		return get_world(p->world, &m->u.world, why);
+		return wire_get_world(p->world, &m->u.world, why, "world: must be there");
 	case WM_OP_START:
 		return get_op_start(p->op_start, &m->u.op_start, why);
 	case WM_OP_ABORT:
@@ -485,9 +494,12 @@ static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **w
 		return get_op_done(p->op_done, &m->u.op_done, why);
 	case WM_PENDING_ANSWER:
 		m->u.pending_answer.pending = p->pending_answer->pending;
+		m->u.pending_answer.turn = p->pending_answer->turn;
 		return 0;
 	case WM_KICK:
 		return get_kick(p->kick, &m->u.kick, why);
+	case WM_OP_OUTCOMES:
+		return wire_get_op_outcomes(p->op_outcomes, &m->u.op_outcomes, why);
 	}
 	return wire_bad(why, "message.kind: not one that this version knows");
 }

@@ -5,6 +5,7 @@
  * message incomplete and is found once, at the end, in the arena.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/cc_err.h"
 #include "proto/ccoip.pb-c.h"
@@ -24,6 +25,8 @@ struct encoder {
 		Ccoip__OpReport op_report;
 		Ccoip__RoundReport round_report;
 		Ccoip__Heartbeat heartbeat;
+		Ccoip__Resume resume;
+		Ccoip__OpQuery op_query;
 		Ccoip__HelloAck hello_ack;
 		Ccoip__Refuse refuse;
 		Ccoip__Round round;
@@ -34,10 +37,12 @@ struct encoder {
 		Ccoip__OpDone op_done;
 		Ccoip__PendingAnswer pending_answer;
 		Ccoip__Kick kick;
+		Ccoip__OpOutcomes op_outcomes;
 	} u;
 	/* second level */
 	Ccoip__OpParams params;
 	Ccoip__World world;
+	Ccoip__Outcomes outcomes;
 };
 
 static char *put_text(struct encoder *e, const char *s, size_t size)
@@ -91,6 +96,9 @@ static void put_hello(struct encoder *e, const struct wm_hello *m)
 	p->port_p2p = m->port_p2p;
 	p->port_shared_state = m->port_shared_state;
 	p->port_benchmark = m->port_benchmark;
+	p->run = wire_put_id(&m->run);
+	p->run_key = wire_put_id(&m->run_key);
+	p->term = m->term;
 }
 
 static void put_hello_ack(struct encoder *e, const struct wm_hello_ack *m)
@@ -105,6 +113,8 @@ static void put_hello_ack(struct encoder *e, const struct wm_hello_ack *m)
 	p->heartbeat_ms = m->heartbeat_ms;
 	p->timeout_ms = m->timeout_ms;
 	p->segment_max = m->segment_max;
+	p->term = m->term;
+	p->resume = m->resume;
 }
 
 static void put_refuse(struct encoder *e, const struct wm_refuse *m)
@@ -128,6 +138,8 @@ static void put_join(struct encoder *e, const struct wm_join *m)
 	p->pool_size = m->pool_size;
 	p->pid = m->pid;
 	p->name = put_text(e, m->name, sizeof m->name);
+	p->token = wire_put_id(&m->token);
+	p->phase = (Ccoip__JoinPhase)m->phase;
 }
 
 static void put_leave(struct encoder *e, const struct wm_leave *m)
@@ -143,6 +155,7 @@ static Ccoip__Peer *put_peer(struct encoder *e, const struct wm_peer *m)
 {
 	ccoip__peer__init(&e->u.peer);
 	e->u.peer.peer = wire_put_id(&m->peer);
+	e->u.peer.turn = m->turn;
 	return &e->u.peer;
 }
 
@@ -156,6 +169,7 @@ static void put_op_vote(struct encoder *e, const struct wm_op_vote *m)
 	p->group = m->group;
 	p->tag = m->tag;
 	p->losses = m->losses;
+	p->seq = m->seq;
 	p->params = params;
 	params->count = m->params.count;
 	params->dtype = m->params.dtype;
@@ -222,6 +236,7 @@ static void put_ring(struct encoder *e, const struct wm_ring *m, Ccoip__Ring *p)
 	if (m->hosts > 1) {
 		p->next = put_endpoint(e, &m->next);
 		p->prev = wire_put_id(&m->prev);
+		p->prev_name = put_text(e, m->prev_name, sizeof m->prev_name);
 	}
 	p->n_members = put_ids(e, m->members, m->n_members, &p->members);
 }
@@ -252,6 +267,7 @@ static void put_world(struct encoder *e, const struct wm_world *m, Ccoip__World 
 	p->global = m->global;
 	p->groups = m->groups;
 	p->largest = m->largest;
+	p->version = m->version;
 	p->own = wire_arena_take_pointers(&e->arena, m->n);
 	if (v == NULL || p->own == NULL)
 		return;
@@ -275,6 +291,76 @@ static void put_commit(struct encoder *e, const struct wm_commit *m)
 	p->accept = m->accept;
 	p->world = &e->world;
 	put_world(e, &m->world, p->world);
+	p->topo_turn = m->topo_turn;
+	p->pending_turn = m->pending_turn;
+}
+
+static Ccoip__Outcomes *put_outcomes(struct encoder *e, const struct wm_outcome *v, size_t n)
+{
+	Ccoip__Outcomes *p = &e->outcomes;
+
+	ccoip__outcomes__init(p);
+	p->seqs = wire_arena_take(&e->arena, n, sizeof *p->seqs);
+	p->codes = wire_arena_take(&e->arena, n, sizeof *p->codes);
+	if (p->seqs == NULL || p->codes == NULL)
+		return p;
+	p->n_seqs = p->n_codes = n;
+	for (size_t i = 0; i < n; i++) {
+		p->seqs[i] = v[i].seq;
+		p->codes[i] = v[i].code;
+	}
+	return p;
+}
+
+static void put_resume(struct encoder *e, const struct wm_resume *m)
+{
+	Ccoip__Resume *p = e->msg.resume = &e->u.resume;
+	Ccoip__RingPlace *v = wire_arena_take(&e->arena, m->n_places, sizeof *v);
+
+	ccoip__resume__init(p);
+	p->epoch = m->epoch;
+	p->round = m->round;
+	p->prepared = m->prepared;
+	p->last_seq = m->last_seq;
+	p->topo_turn = m->topo_turn;
+	p->pending_turn = m->pending_turn;
+	p->pending = m->pending;
+	p->world = &e->world;
+	put_world(e, &m->world, p->world);
+	p->outcomes = put_outcomes(e, m->outcomes, m->n_outcomes);
+	p->places = wire_arena_take_pointers(&e->arena, m->n_places);
+	if (v == NULL || p->places == NULL)
+		return;
+	p->n_places = m->n_places;
+	for (size_t i = 0; i < m->n_places; i++) {
+		p->places[i] = &v[i];
+		ccoip__ring_place__init(&v[i]);
+		v[i].group = m->places[i].group;
+		v[i].hosts = m->places[i].hosts;
+		v[i].pos = m->places[i].pos;
+	}
+}
+
+static void put_op_query(struct encoder *e, const struct wm_op_query *m)
+{
+	Ccoip__OpQuery *p = e->msg.op_query = &e->u.op_query;
+
+	ccoip__op_query__init(p);
+	p->peer = wire_put_id(&m->peer);
+	p->seqs = wire_arena_take(&e->arena, m->n, sizeof *p->seqs);
+	if (p->seqs == NULL)
+		return;
+	p->n_seqs = m->n;
+	memcpy(p->seqs, m->seqs, m->n * sizeof *p->seqs);
+}
+
+static void put_op_outcomes(struct encoder *e, const struct wm_op_outcomes *m)
+{
+	Ccoip__OpOutcomes *p = e->msg.op_outcomes = &e->u.op_outcomes;
+
+	ccoip__op_outcomes__init(p);
+	p->peer = wire_put_id(&m->peer);
+	p->outcomes = put_outcomes(e, m->v, m->n);
 }
 
 static void put_op_start(struct encoder *e, const struct wm_op_start *m)
@@ -342,6 +428,12 @@ static int put_agent_message(struct encoder *e, const struct wm_msg *m)
 		ccoip__heartbeat__init(&e->u.heartbeat);
 		e->msg.heartbeat = &e->u.heartbeat;
 		return 0;
+	case WM_RESUME:
+		put_resume(e, &m->u.resume);
+		return 0;
+	case WM_OP_QUERY:
+		put_op_query(e, &m->u.op_query);
+		return 0;
 	default:
 		return CC_ERR_INVAL;
 	}
@@ -380,10 +472,14 @@ static int put_master_message(struct encoder *e, const struct wm_msg *m)
 	case WM_PENDING_ANSWER:
 		ccoip__pending_answer__init(&e->u.pending_answer);
 		e->u.pending_answer.pending = m->u.pending_answer.pending;
+		e->u.pending_answer.turn = m->u.pending_answer.turn;
 		e->msg.pending_answer = &e->u.pending_answer;
 		return 0;
 	case WM_KICK:
 		put_kick(e, &m->u.kick);
+		return 0;
+	case WM_OP_OUTCOMES:
+		put_op_outcomes(e, &m->u.op_outcomes);
 		return 0;
 	default:
 		return CC_ERR_INVAL;

@@ -29,11 +29,14 @@ struct ccm *ccm_new(const struct ccm_config *cfg)
 	if (!m)
 		return NULL;
 	m->cfg = *cfg;
-	m->cfg.heartbeat_ms = or_default(cfg->heartbeat_ms, 1000);
+	m->cfg.heartbeat_ms = or_default(cfg->heartbeat_ms, 500);
 	m->cfg.timeout_ms = or_default(cfg->timeout_ms, 3000);
 	m->cfg.round_timeout_ms = or_default(cfg->round_timeout_ms, 5000);
+	m->cfg.recovery_ms = or_default(cfg->recovery_ms, 3000);
+	m->cfg.agent_grace_ms = or_default(cfg->agent_grace_ms, 5000);
 	m->cfg.max_peers = or_default(cfg->max_peers, 65536);
 	m->cfg.log_level = or_default(cfg->log_level, CCM_LOG_INFO);
+	m->term = 1;
 	return m;
 }
 
@@ -45,11 +48,19 @@ static void free_agents(struct ccm *m)
 	HASH_CLEAR(hh, m->agents);
 	for (; a; a = next) {
 		next = a->hh.next;
+		ccm_told_free(a);
+		free(a->failures);
+		free(a);
+	}
+	for (a = m->absent; a; a = next) {
+		next = a->next_ab;
+		ccm_told_free(a);
 		free(a->failures);
 		free(a);
 	}
 	for (a = m->dead; a; a = next) { /* not buried by a step that ran out of memory */
 		next = a->next_dead;
+		ccm_told_free(a);
 		free(a->failures);
 		free(a);
 	}
@@ -79,6 +90,7 @@ void ccm_free(struct ccm *m)
 	struct ccm_peer *p, *p_next;
 	struct ccm_seat *s, *s_next;
 	struct ccm_pair *x, *x_next;
+	struct ccm_lost *l, *l_next;
 
 	if (!m)
 		return;
@@ -101,8 +113,15 @@ void ccm_free(struct ccm *m)
 		x_next = x->hh.next;
 		free(x);
 	}
+	l = m->gone;
+	HASH_CLEAR(hh, m->gone);
+	for (; l; l = l_next) {
+		l_next = l->hh.next;
+		free(l);
+	}
 	free_agents(m);
 	wire_master_clear(&m->scratch.msg);
+	free(m->ended);
 	free(m);
 }
 
@@ -119,10 +138,10 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 		ccm_member_leave(m, a, &msg->u.leave);
 		break;
 	case WM_TOPO_VOTE:
-		ccm_vote_topology(m, a, &msg->u.peer.peer);
+		ccm_vote_topology(m, a, &msg->u.peer);
 		break;
 	case WM_PENDING_VOTE:
-		ccm_vote_pending(m, a, &msg->u.peer.peer);
+		ccm_vote_pending(m, a, &msg->u.peer);
 		break;
 	case WM_OP_VOTE:
 		ccm_op_vote(m, a, &msg->u.op_vote);
@@ -134,6 +153,12 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 		ccm_round_report(m, a, &msg->u.round_report);
 		break;
 	case WM_HEARTBEAT:
+		break;
+	case WM_RESUME:
+		ccm_resuming_set(m, a, false);
+		break;
+	case WM_OP_QUERY:
+		ccm_op_query(m, a, &msg->u.op_query);
 		break;
 	case WM_REFUSE: /* the agent's last words */
 		ccm_close(m, a->conn, "the agent said goodbye");
@@ -149,7 +174,13 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 
 static void message(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg)
 {
-	a->heard_ns = m->now;
+	cc_detect_heard(&a->life, m->now);
+	if (m->recovering && a->greeted) {
+		m->look |= msg->type == WM_JOIN || msg->type == WM_LEAVE ||
+			   msg->type == WM_RESUME || msg->type == WM_REFUSE;
+		if (ccm_resume_msg(m, a, msg))
+			return;
+	}
 	if (a->greeted || msg->type == WM_HELLO || msg->type == WM_REFUSE)
 		dispatch(m, a, msg);
 	else
@@ -159,6 +190,10 @@ static void message(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg
 
 void ccm_settle(struct ccm *m)
 {
+	if (!ccm_resume_settle(m)) {
+		ccm_reap(m);
+		return;
+	}
 	do {
 		ccm_loss_announce(m);
 		ccm_reap(m);
@@ -176,13 +211,18 @@ int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct 
 	m->out = out;
 	if (now_ns > m->now)
 		m->now = now_ns;
+	ccm_agent_pause(m);
+	ccm_resume_step(m);
 	switch (ev->type) {
 	case CCM_EV_OPEN:
 		ccm_agent_open(m, ev);
 		break;
 	case CCM_EV_CLOSED:
-		if (a)
+		if (a && ev->refused)
 			ccm_agent_lost(m, a, ev->text);
+		else if (a)
+			ccm_agent_absent(m, a, ev->text);
+		m->look = true;
 		break;
 	case CCM_EV_MSG:
 		if (a)
@@ -190,6 +230,8 @@ int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct 
 		break;
 	case CCM_EV_TICK:
 		ccm_agent_tick(m);
+		ccm_absent_tick(m);
+		m->look = true;
 		ccm_round_tick(m);
 		break;
 	}

@@ -15,7 +15,21 @@
  * - First peer: with no accepted peer, all registered peers are accepted at once, by a round.
  * - Topology vote: when every accepted peer of the run has voted (WM_TOPO_VOTE), an accepting round
  *   over accepted + registered peers starts; with nothing to change it is committed at once.
- * - Loss (connection closed, WM_LEAVE, kick, silence): every operation of the peer's group that has
+ * - Absence (connection closed): the agent's accepted peers have agent_grace_ms to come back.
+ *   Their votes do not count any more; where they had voted for an operation, all of their group
+ *   are aborted with pcclRankConnectionLost and counted in the group's losses, though nobody is
+ *   removed. Nothing that needs their votes goes on meanwhile, so the end of the grace fails nothing
+ *   again: one death costs one error. An agent that is silent, kicked or has said goodbye has no
+ *   grace.
+ * - A WM_JOIN of a peer that is known, by another connection and with its token, moves an accepted
+ *   peer there (a connection that is not closed yet is cut first: it is half open); a rewiring
+ *   round puts rings in force that contain it, and its WM_COMMIT is the answer. A wrong token:
+ *   WM_KICK, nothing else changes. Who says that it has been accepted and is not known: WM_KICK.
+ *   Peers that come during a round come with the next one.
+ * - The last WM_OUTCOMES_MAX ended attempts of each group are remembered: more cannot be in doubt,
+ *   for no peer has more operations in flight. What nobody remembers has failed. WM_OP_QUERY asks
+ *   for them; so does WM_OP_VOTE with a seq from an agent whose connection broke.
+ * - Loss (end of the grace, WM_LEAVE, kick, silence): every operation of the peer's group that has
  *   a vote is aborted with pcclRankConnectionLost; the new world is announced before the abort; a
  *   rewiring round starts unless an accepting one was running, which is restarted without the peer.
  *   Votes are counted again: the leaver may have been the last one missing.
@@ -27,17 +41,20 @@
  *   is kicked. Agents that do not report in time (round_timeout) are kicked.
  * - Operation: starts when every accepted peer of the group has voted for the tag with equal
  *   parameters and no round is in progress; is done when every agent in it has reported success; is
- *   aborted for all otherwise. Unequal parameters abort it with pcclInvalidArgument naming the
+ *   aborted for all otherwise. A failure that is reported interrupts the group like an absence: all
+ *   its operations fail, or programs that await several would wait for those that try one again. Unequal parameters abort it with pcclInvalidArgument naming the
  *   field and both values; nobody is kicked.
  *   Votes with unequal parameters are collected like others: all callers get the same answer.
  * - A message that the peer's state does not allow is a protocol violation: the peer (or, where no
  *   peer is named, the connection) is kicked with a sentence that says which. Messages that were on
  *   their way when the master changed its mind are not: reports of old rounds and operations, and
  *   peers that are unknown (kicked a moment ago), are passed over.
- * - An agent's id belongs to the connection that joined first under it; a second connection of the
- *   same agent is greeted but may not join.
- * - Silence is measured between ticks: when the ticks themselves stopped for longer than half of
- *   timeout_ms (the master was suspended), all bounds start again.
+ * - An agent joins by one connection. When another one of the same agent joins, the older one has
+ *   ended, and is cut.
+ * - Any message is a sign of life. An agent that has been silent for longer than its bound, which
+ *   follows from its habits (common/cc_detect.h; timeout_ms at most), is gone. Silence is measured
+ *   between ticks: when the ticks themselves stopped for longer than half of the least bound (the
+ *   master was suspended), all bounds start again.
  */
 #ifndef CCM_H
 #define CCM_H
@@ -63,11 +80,18 @@ enum ccm_collective_state {
 
 struct ccm_config {
 	struct cc_id run, run_key; /* random bytes from the caller */
-	uint32_t heartbeat_ms;     /* default 1000 */
-	uint32_t timeout_ms;       /* default 3000: silence of an agent */
+	uint32_t heartbeat_ms;     /* default 500 */
+	uint32_t timeout_ms;       /* default 3000: the longest silence of an agent */
 	uint32_t round_timeout_ms; /* default 5000 */
+	uint32_t recovery_ms;      /* default 3000: for the agents of a run that is taken over */
+	uint32_t adopt_ms;         /* default 0: this long, at first, hellos of agents that know no run
+				    * wait for those that know one */
+	uint32_t agent_grace_ms;   /* default 5000: for the peers of an agent that is gone */
 	uint32_t segment_max;      /* bytes */
 	uint32_t max_peers;        /* joins beyond are refused; default 65536 */
+	uint64_t first_number; /* losses and attempts of a run that nobody remembers are counted
+				* from here: more than any earlier master has counted (the wall
+				* clock, say) */
 	uint32_t log_level;        /* LOG actions above it are not made; 0: CCM_LOG_INFO */
 };
 
@@ -84,6 +108,7 @@ struct ccm_event {
 	struct cc_addr addr; /* OPEN: where the connection comes from */
 	const struct wm_msg *msg;
 	const char *text;
+	bool refused; /* CLOSED: by the caller, who has told the agent that it is out */
 };
 
 /* After CLOSE the core has forgotten the connection: events of it are ignored. */
@@ -131,10 +156,15 @@ const char *ccm_collective_name(enum ccm_collective_state s);
 /* Looking inside, for the admin socket and tests. */
 struct ccm_status {
 	struct cc_id run;
-	uint64_t epoch, round, last_seq;
+	uint64_t term, epoch, round, last_seq;
+	bool recovering; /* taking the run over from another master */
+	uint64_t stale;  /* the term of a master that has taken over the run, or 0 */
 	bool round_active, round_accepts;
 	uint32_t agents, registered, accepted, groups;
-	uint64_t joins, losses, kicks, ops_started, ops_done, ops_aborted, rounds;
+	uint32_t absent; /* of the accepted: their agents are gone */
+	/* Accepted peers that left cleanly; those that are gone otherwise, the kicked ones too. */
+	uint64_t leaves, losses;
+	uint64_t joins, kicks, ops_started, ops_done, ops_aborted, rounds;
 	char waiting[WM_TEXT_MAX]; /* what the run waits for, "" when nothing */
 };
 void ccm_get_status(const struct ccm *m, uint64_t now_ns, struct ccm_status *ret);
@@ -144,7 +174,9 @@ struct ccm_peer_info {
 	char name[WM_NAME_MAX], host[WM_NAME_MAX];
 	struct cc_addr addr;
 	uint32_t group, pid, ops;
-	int rank; /* in its group's ring order; -1 while registered */
+	int rank; /* in its group's ring order; -1: in no ring (registered, or to come back) */
+	bool absent;        /* its agent is gone */
+	uint64_t absent_ns; /* since when */
 	enum ccm_connection_phase phase;
 	enum ccm_connection_state state;
 	uint64_t state_ns; /* time in this state */
@@ -156,6 +188,7 @@ void ccm_each_peer(const struct ccm *m, uint64_t now_ns,
 struct ccm_op_info {
 	uint32_t group;
 	uint64_t tag, seq, age_ns, bytes;
+	uint64_t stalled_ns; /* since the last vote, start or report */
 	enum ccm_collective_state state;
 	struct wm_op_params params;
 	uint32_t votes, world;

@@ -53,7 +53,7 @@ struct wm_msg *ccm_send(struct ccm *m, const struct ccm_agent *a, enum wm_type t
 	struct wm_msg *msg;
 
 	wire_master_clear(&m->scratch.msg);
-	msg = a->dead ? &m->scratch.msg : &emit(m, CCM_ACT_SEND, a->conn)->msg;
+	msg = a->dead || a->absent ? &m->scratch.msg : &emit(m, CCM_ACT_SEND, a->conn)->msg;
 	memset(msg, 0, sizeof *msg);
 	msg->type = type;
 	return msg;

@@ -31,7 +31,7 @@ void ccm_agent_open(struct ccm *m, const struct ccm_event *ev)
 	a->conn = ev->conn;
 	a->no = ++m->last_agent;
 	a->from = ev->addr;
-	a->heard_ns = m->now;
+	cc_detect_init(&a->life, m->cfg.heartbeat_ms, m->cfg.timeout_ms, m->now);
 	HASH_ADD(hh, m->agents, conn, sizeof a->conn, a);
 	if (a->unhashed) {
 		m->oom = true;
@@ -39,8 +39,7 @@ void ccm_agent_open(struct ccm *m, const struct ccm_event *ev)
 	}
 }
 
-/* "host (1.2.3.4:5)" or, before the hello, "1.2.3.4:5" */
-static const char *agent_label(const struct ccm_agent *a, char *buf, size_t size)
+const char *ccm_agent_label(const struct ccm_agent *a, char *buf, size_t size)
 {
 	char addr[CC_ADDR_STR_SIZE];
 
@@ -52,13 +51,16 @@ static const char *agent_label(const struct ccm_agent *a, char *buf, size_t size
 	return buf;
 }
 
-/* Unlinks a; ccm_reap frees it. Its peers must be gone. */
-static void agent_bury(struct ccm *m, struct ccm_agent *a)
+void ccm_agent_bury(struct ccm *m, struct ccm_agent *a)
 {
-	HASH_DELETE(hh, m->agents, a);
+	if (a->absent)
+		DL_DELETE2(m->absent, a, prev_ab, next_ab);
+	else
+		HASH_DELETE(hh, m->agents, a);
 	if (a->claimed)
 		HASH_DELETE(hh_id, m->by_id, a);
 	ccm_pairs_forget(m, a->no);
+	ccm_resuming_set(m, a, false);
 	a->claimed = false;
 	a->dead = true;
 	a->next_dead = m->dead;
@@ -81,10 +83,10 @@ void ccm_agent_lost(struct ccm *m, struct ccm_agent *a, const char *text)
 
 	ccm_copy(clean, sizeof clean, text ? text : "connection closed");
 	ccm_log(m, a->n_accepted ? CCM_LOG_WARNING : CCM_LOG_INFO, "agent %s, %u peers: %s",
-		agent_label(a, label, sizeof label), a->n_peers, clean);
+		ccm_agent_label(a, label, sizeof label), a->n_peers, clean);
 	ccm_print(why, sizeof why, "its agent is gone: %s", clean);
 	remove_peers(m, a, why);
-	agent_bury(m, a);
+	ccm_agent_bury(m, a);
 }
 
 static void refuse(struct ccm *m, struct ccm_agent *a, uint32_t code, const char *text)
@@ -111,19 +113,44 @@ void ccm_agent_kick(struct ccm *m, struct ccm_agent *a, uint32_t code, const cha
 	(void)vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
 	ccm_log(m, CCM_LOG_WARNING, "agent %s is turned away: %s",
-		agent_label(a, label, sizeof label), text);
+		ccm_agent_label(a, label, sizeof label), text);
 	DL_FOREACH2 (a->seats, s, next_a)
 		DL_FOREACH_SAFE (s->peers, p, next)
 			ccm_peer_kick(m, p, code, "%s", text);
 	refuse(m, a, code, text);
-	agent_bury(m, a);
+	ccm_agent_bury(m, a);
+}
+
+void ccm_agent_cut_half_open(struct ccm *m, struct ccm_agent *a)
+{
+	struct ccm_agent *old;
+
+	HASH_FIND(hh_id, m->by_id, &a->hello.agent, sizeof a->hello.agent, old);
+	if (!old || old == a)
+		return;
+	ccm_close(m, old->conn, "the agent has come back by another connection");
+	ccm_agent_absent(m, old, "it has come back by another connection");
+}
+
+void ccm_agent_ack(struct ccm *m, struct ccm_agent *a)
+{
+	struct wm_hello_ack *ack = &ccm_send(m, a, WM_HELLO_ACK)->u.hello_ack;
+	uint32_t version = a->hello.version_max;
+	char label[2 * WM_NAME_MAX];
+
+	ack->version = version < WM_VERSION_MAX ? version : WM_VERSION_MAX;
+	ack->run = m->cfg.run;
+	ack->run_key = m->cfg.run_key;
+	ack->heartbeat_ms = m->cfg.heartbeat_ms;
+	ack->timeout_ms = m->cfg.timeout_ms;
+	ack->segment_max = m->cfg.segment_max;
+	ack->term = m->term;
+	ack->resume = a->resuming;
+	ccm_log(m, CCM_LOG_INFO, "agent %s connected", ccm_agent_label(a, label, sizeof label));
 }
 
 void ccm_agent_hello(struct ccm *m, struct ccm_agent *a, const struct wm_hello *h)
 {
-	struct wm_hello_ack *ack;
-	char label[2 * WM_NAME_MAX];
-
 	if (a->greeted) {
 		ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
 			"protocol violation: a second hello on one connection");
@@ -140,14 +167,7 @@ void ccm_agent_hello(struct ccm *m, struct ccm_agent *a, const struct wm_hello *
 	a->hello = *h;
 	ccm_copy(a->hello.name, sizeof a->hello.name, h->name);
 	a->greeted = true;
-	ack = &ccm_send(m, a, WM_HELLO_ACK)->u.hello_ack;
-	ack->version = h->version_max < WM_VERSION_MAX ? h->version_max : WM_VERSION_MAX;
-	ack->run = m->cfg.run;
-	ack->run_key = m->cfg.run_key;
-	ack->heartbeat_ms = m->cfg.heartbeat_ms;
-	ack->timeout_ms = m->cfg.timeout_ms;
-	ack->segment_max = m->cfg.segment_max;
-	ccm_log(m, CCM_LOG_INFO, "agent %s connected", agent_label(a, label, sizeof label));
+	ccm_resume_hello(m, a);
 }
 
 static void check_silence(struct ccm *m)
@@ -155,43 +175,68 @@ static void check_silence(struct ccm *m)
 	struct ccm_agent *a, *tmp;
 
 	HASH_ITER (hh, m->agents, a, tmp) {
-		if (ccm_age(m->now, a->heard_ns) <= m->cfg.timeout_ms * CCM_NS_PER_MS)
+		/* Whose hello is not answered does not speak. */
+		if (a->held || !cc_detect_gone(&a->life, m->now))
 			continue;
 		if (a->greeted)
 			ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
-				"nothing was heard from the agent on %s for %u ms", a->hello.name,
-				m->cfg.timeout_ms);
+				"the agent on %s has been silent for %.1f s, bound %.1f s",
+				a->hello.name,
+				(double)cc_detect_silence(&a->life, m->now) / 1e9,
+				(double)cc_detect_bound(&a->life) / 1e9);
 		else
 			ccm_agent_kick(m, a, WIRE_MASTER_CONNECTION_FAILED,
 				"no hello came within %u ms", m->cfg.timeout_ms);
 	}
 }
 
-/* The process was suspended: what the agents sent meanwhile has not been read yet. */
-static void forgive_pause(struct ccm *m)
+/* What the agents sent meanwhile has not been read yet. */
+static void forgive_pause(struct ccm *m, uint64_t ns)
 {
 	struct ccm_agent *a;
+	struct ccm_group *g;
 
 	ccm_log(m, CCM_LOG_WARNING, "the master was suspended for %.1f s: all bounds start again",
-		(double)ccm_age(m->now, m->tick_ns) / 1e9);
+		(double)ns / 1e9);
 	for (a = m->agents; a; a = a->hh.next)
-		a->heard_ns = m->now;
+		cc_detect_pause(&a->life, m->now);
+	DL_FOREACH2 (m->absent, a, next_ab)
+		a->absent_ns = m->now;
 	m->round.since_ns = m->now;
+	if (m->recover_ns)
+		m->recover_ns = m->now;
+	if (ns <= m->cfg.timeout_ms * CCM_NS_PER_MS)
+		return;
+	/* Another master may have taken over, and have found that these failed. */
+	for (g = m->groups; g; g = g->hh.next)
+		if (ccm_group_runs(g))
+			ccm_group_interrupt(
+				m, g, "the master was suspended for %.1f s", (double)ns / 1e9);
+}
+
+void ccm_agent_pause(struct ccm *m)
+{
+	struct cc_detect any; /* the least bound is the same for all */
+	uint64_t ns = m->tick_ns ? ccm_age(m->now, m->tick_ns) : 0;
+
+	cc_detect_init(&any, m->cfg.heartbeat_ms, m->cfg.timeout_ms, m->now);
+	if (!cc_detect_blind(&any, ns))
+		return;
+	m->tick_ns = m->now;
+	forgive_pause(m, ns);
 }
 
 void ccm_agent_tick(struct ccm *m)
 {
 	struct ccm_agent *a;
 
-	if (m->tick_ns && ccm_age(m->now, m->tick_ns) > m->cfg.timeout_ms * CCM_NS_PER_MS / 2)
-		forgive_pause(m);
 	m->tick_ns = m->now;
 	check_silence(m);
 	if (m->beat_ns && ccm_age(m->now, m->beat_ns) < m->cfg.heartbeat_ms * CCM_NS_PER_MS)
 		return;
 	m->beat_ns = m->now;
 	for (a = m->agents; a; a = a->hh.next)
-		if (a->greeted)
+		if (a->greeted && !a->held)
 			(void)ccm_send(m, a, WM_HEARTBEAT);
 }
 

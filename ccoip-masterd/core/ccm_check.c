@@ -38,7 +38,12 @@ static const char *check_peer(const struct ccm *m, const struct ccm_peer *p)
 		REQUIRE(m->round.accept || p->phase == CCM_PEER_ACCEPTED,
 			"a registered peer is in a rewiring round");
 	else if (m->round.active)
-		REQUIRE(p->phase == CCM_PEER_REGISTERED, "an accepted peer is not in the round");
+		REQUIRE(p->phase == CCM_PEER_REGISTERED || p->seat->agent->absent || m->rewire,
+			"an accepted peer is not in the round");
+	if (p->seat->agent->absent)
+		REQUIRE(p->phase == CCM_PEER_ACCEPTED && p->n_ops == 0 && !p->topo_voted &&
+				!p->pending_voted && !ccm_in_round(m, p->round),
+			"an absent peer takes part");
 	return NULL;
 }
 
@@ -69,9 +74,15 @@ static const char *check_seat(const struct ccm *m, const struct ccm_seat *s, str
 	if (m->round.active)
 		REQUIRE(candidates == 0 || candidates == s->n_candidates,
 			"a seat's count of candidates is wrong");
-	REQUIRE(c.accepted == 0 || (s->pos < s->group->n_ring && s->group->ring[s->pos] == s),
-		"a seat with accepted peers is not at its place in the ring");
-	REQUIRE(s->agent->claimed, "a seat of an agent that does not hold its id");
+	REQUIRE(!s->in_ring || (s->pos < s->group->n_ring && s->group->ring[s->pos] == s),
+		"a seat is not at its place in the ring");
+	REQUIRE(!s->in_ring || (c.accepted > 0 && !s->agent->absent),
+		"a seat is in the ring without present peers");
+	REQUIRE(s->in_ring || c.accepted == 0 || s->agent->absent || m->rewire || m->round.active ||
+			m->recovering,
+		"a seat with accepted peers is not in the ring");
+	REQUIRE(s->agent->claimed || s->agent->absent,
+		"a seat of an agent that does not hold its id");
 	ret->peers += c.peers;
 	ret->accepted += c.accepted;
 	ret->topo += c.topo;
@@ -109,6 +120,7 @@ static const char *check_op(const struct ccm *m, const struct ccm_op *o)
 	REQUIRE(o->losses == g->losses, "an operation outlived a loss");
 	REQUIRE((o->seq != 0) == (o->state != CCM_VOTE_INITIATE_COLLECTIVE_COMMS),
 		"an operation's state and its number disagree");
+	REQUIRE(o->seq == 0 || g->n_absent == 0, "an operation runs without absent peers");
 	REQUIRE(o->seq <= m->last_seq, "an operation from the future");
 	REQUIRE(o->seq == 0 || (votes == g->n_accepted && !o->conflict),
 		"an operation runs without everybody's vote");
@@ -127,14 +139,15 @@ static const char *check_group(const struct ccm *m, const struct ccm_group *g, s
 	const struct ccm_seat *s;
 	const struct ccm_op *o;
 	struct counts c = {0};
-	uint32_t seats = 0, ring = 0;
+	uint32_t seats = 0, ring = 0, absent = 0;
 	const char *bad;
 
 	REQUIRE(!g->lost && !g->failed, "a group's mark was left");
 	DL_FOREACH2 (g->seats, s, next_g) {
 		REQUIRE(s->group == g, "a seat is in another group");
 		seats++;
-		ring += s->n_accepted > 0;
+		ring += s->in_ring;
+		absent += s->agent->absent ? s->n_accepted : 0;
 		bad = check_seat(m, s, &c);
 		if (bad)
 			return bad;
@@ -146,6 +159,7 @@ static const char *check_group(const struct ccm *m, const struct ccm_group *g, s
 	}
 	REQUIRE(seats > 0 && seats == g->n_seats, "a group's count of seats is wrong");
 	REQUIRE(ring == g->n_ring, "a ring has a wrong number of seats");
+	REQUIRE(absent == g->n_absent, "a group's count of absent peers is wrong");
 	REQUIRE(c.peers == g->n_peers, "a group's count of peers is wrong");
 	REQUIRE(c.accepted == g->n_accepted, "a group's count of accepted peers is wrong");
 	REQUIRE(c.topo == g->n_topo, "a group's count of topology votes is wrong");
@@ -158,30 +172,57 @@ static const char *check_group(const struct ccm *m, const struct ccm_group *g, s
 	return NULL;
 }
 
-static const char *check_agents(const struct ccm *m)
+static const char *check_agent(const struct ccm_agent *a)
 {
-	uint32_t seats = 0, claimed = 0, in_round = 0, reported = 0, peers, accepted, n;
-	const struct ccm_agent *a;
+	uint32_t peers = 0, accepted = 0, n = 0;
 	const struct ccm_seat *s;
 
+	DL_FOREACH2 (a->seats, s, next_a) {
+		n++;
+		peers += s->n_peers;
+		accepted += s->n_accepted;
+	}
+	REQUIRE(!a->dead, "a dead agent is still listed");
+	REQUIRE(a->greeted || n == 0, "an agent has seats without a hello");
+	REQUIRE(n == a->n_seats, "an agent's count of seats is wrong");
+	REQUIRE(peers == a->n_peers, "an agent's count of peers is wrong");
+	REQUIRE(accepted == a->n_accepted, "an agent's count of accepted peers is wrong");
+	return NULL;
+}
+
+static const char *check_agents(const struct ccm *m)
+{
+	uint32_t seats = 0, claimed = 0, in_round = 0, reported = 0, absent = 0, resuming = 0;
+	const struct ccm_agent *a;
+	const char *bad;
+
+	DL_FOREACH2 (m->absent, a, next_ab) {
+		bad = check_agent(a);
+		if (bad)
+			return bad;
+		REQUIRE(a->absent && !a->claimed, "an absent agent is not marked");
+		REQUIRE(a->n_accepted > 0, "an absent agent without peers");
+		REQUIRE(!a->next_ab || a->absent_ns <= a->next_ab->absent_ns,
+			"absent agents are out of order");
+		seats += a->n_seats;
+		absent += a->n_accepted;
+	}
+	REQUIRE(absent == m->n_absent, "the count of absent peers is wrong");
 	for (a = m->agents; a; a = a->hh.next) {
-		peers = accepted = n = 0;
-		DL_FOREACH2 (a->seats, s, next_a) {
-			n++;
-			peers += s->n_peers;
-			accepted += s->n_accepted;
-		}
-		REQUIRE(!a->dead, "a dead agent is still listed");
-		REQUIRE(a->greeted || n == 0, "an agent has seats without a hello");
-		REQUIRE(n == a->n_seats, "an agent's count of seats is wrong");
-		REQUIRE(peers == a->n_peers, "an agent's count of peers is wrong");
-		REQUIRE(accepted == a->n_accepted, "an agent's count of accepted peers is wrong");
-		seats += n;
+		bad = check_agent(a);
+		if (bad)
+			return bad;
+		REQUIRE(!a->absent, "an absent agent is listed as present");
+		REQUIRE(m->recovering || !a->told, "something told was left");
+		REQUIRE(m->recovering || m->adopting || !a->held, "a hello was not answered");
+		resuming += a->resuming;
+		seats += a->n_seats;
 		claimed += a->claimed;
 		in_round += ccm_in_round(m, a->round);
 		reported += ccm_in_round(m, a->round) && a->reported;
 	}
 	REQUIRE(seats == HASH_COUNT(m->seats), "seats are not with their agents");
+	REQUIRE(resuming == m->n_resuming, "the count of resuming agents is wrong");
 	REQUIRE(claimed == HASH_CNT(hh_id, m->by_id), "agents are not found by their ids");
 	if (m->round.active) {
 		REQUIRE(in_round == m->round.n_agents, "a round's count of agents is wrong");
@@ -199,8 +240,11 @@ static const char *check_run(const struct ccm *m)
 
 	REQUIRE(!m->reap && !m->dead && !m->lost, "something was left unsettled");
 	REQUIRE(!m->round.active || !m->round.stale, "a stale round goes on");
-	REQUIRE(m->round.active || !m->rewire || m->n_accepted == 0, "no round rewires the ring");
-	REQUIRE(m->round.active || m->n_accepted > 0 || m->n_registered == 0,
+	REQUIRE(!m->recovering || !(m->round.active || m->ops || m->n_topo || m->n_pending),
+		"something goes on while recovering");
+	REQUIRE(!m->stale || (!m->peers && !m->recovering), "a stale master has peers");
+	REQUIRE(m->recovering || m->round.active || !m->rewire || m->n_accepted == m->n_absent, "no round rewires the ring");
+	REQUIRE(m->recovering || m->round.active || m->n_accepted > 0 || m->n_registered == 0,
 		"the first peers are not admitted");
 	REQUIRE(m->round.active || m->n_topo == 0 || m->n_topo < m->n_accepted,
 		"a complete topology vote has no consequence");

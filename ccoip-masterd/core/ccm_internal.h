@@ -6,6 +6,9 @@
  *   ccm_action.c    actions out, text
  *   ccm_state.c     named states; the only writer of them
  *   ccm_agent.c     connections: hello, silence, the end; how an agent is reached
+ *   ccm_absent.c    agents that are gone while their peers may come back; how they do
+ *   ccm_resume.c    a run that is taken over: its term, what the agents say of it
+ *   ccm_conclude.c  what follows from that
  *   ccm_member.c    peers, seats and groups: join, leave, kick, what a loss means
  *   ccm_vote.c      topology and pending votes, world sizes
  *   ccm_round.c     connection rounds up to the commit
@@ -37,6 +40,7 @@
 #include <utlist.h>
 
 #include "ccoip-masterd/core/ccm.h"
+#include "common/cc_detect.h"
 #include "common/cc_err.h"
 #include "proto/wire_codes.h"
 
@@ -45,6 +49,8 @@
 #define CCM_PEER_OPS_MAX    256u   /* votes outstanding of one peer */
 #define CCM_REORDERS_MAX    3u     /* ring orders tried before somebody has to go */
 #define CCM_RING_STEPS      100000u
+#define CCM_UNHEARD         (UINT64_C(1) << 20) /* numbers left out that others may have used */
+#define CCM_LOST_MAX        4096u /* peers remembered that were lost */
 
 /* ccm.c */
 unsigned ccm_hash(const void *key, size_t len);
@@ -61,13 +67,22 @@ struct ccm_agent {
 	bool greeted; /* hello is valid */
 	bool claimed; /* holds its agent id: in ccm->by_id */
 	bool dead;    /* waits for ccm_reap */
-	uint64_t heard_ns;
+	bool absent;  /* without connection: in ccm->absent, not in ccm->agents */
+	bool knows_run; /* it, or a peer that came by it, was in the run before this connection */
+	bool resuming;  /* says what it knows of the run; RESUME ends it */
+	bool held;      /* its hello is not answered yet */
+	bool restored;  /* absent: from the journal */
+	bool promoted;  /* only within ccm_conclude.c: its prepared round was committed */
+	struct ccm_told *told; /* while recovering: what it has said, or NULL */
+	uint64_t absent_ns;
+	struct cc_detect life;
 	struct wm_hello hello;
 	struct ccm_seat *seats;
 	uint32_t n_seats, n_peers, n_accepted;
 	/* the last round it was part of */
 	uint64_t round;
 	bool reported;
+	bool round_accept; /* it was told that the round accepts */
 	uint32_t n_failures;
 	struct wm_failure *failures;
 	uint32_t blame_from, blame_to; /* only within ccm_verdict.c */
@@ -75,6 +90,7 @@ struct ccm_agent {
 	UT_hash_handle hh; /* by conn, in ccm->agents */
 	UT_hash_handle hh_id;
 	struct ccm_agent *next_dead;
+	struct ccm_agent *prev_ab, *next_ab; /* in ccm->absent */
 };
 
 struct ccm_seat_key {
@@ -82,7 +98,7 @@ struct ccm_seat_key {
 };
 
 struct ccm_peer {
-	struct cc_id id;
+	struct cc_id id, token;
 	struct ccm_seat *seat;
 	char name[WM_NAME_MAX];
 	uint32_t pid, pool_size;
@@ -92,6 +108,13 @@ struct ccm_peer {
 	uint64_t round; /* the last round it was a candidate of */
 	uint32_t slot;  /* ACCEPTED: its bit in the operations of the group */
 	bool topo_voted, pending_voted;
+	/* while recovering */
+	bool prepared;  /* a member if its agent's prepared round was committed */
+	bool believed;  /* accepted because its agent says so */
+	bool restarted; /* accepted, and its agent is a new one */
+	bool raw_topo, raw_pending; /* votes that are not counted yet */
+	uint64_t raw_topo_turn, raw_pending_turn;
+	bool untold;        /* accepted, but its agent still waits for the answer to its join */
 	uint32_t n_ops;     /* operations it has voted for */
 	uint32_t n_running; /* of them, started */
 	bool unhashed;
@@ -107,7 +130,8 @@ struct ccm_seat {
 	uint32_t n_peers, n_accepted;
 	uint32_t n_candidates; /* of the round in progress */
 	uint32_t slot;         /* its part in the operations of the group */
-	uint32_t pos;          /* in group->ring, when n_accepted > 0 */
+	bool in_ring;          /* in group->ring, at pos */
+	uint32_t pos;
 	uint32_t next_pos;     /* in group->next_ring, when n_candidates > 0 */
 	uint32_t blame_from, blame_to;
 	bool doomed; /* only within ccm_verdict.c: its registered peers are to be kicked */
@@ -133,15 +157,23 @@ struct ccm_group {
 	uint32_t n_seats, n_peers, n_accepted, n_topo;
 	struct ccm_seat **ring; /* in force: seats with accepted peers */
 	uint32_t n_ring;
+	uint32_t n_absent; /* of n_accepted: on absent agents */
 	struct ccm_seat **next_ring; /* of the round in progress */
 	uint32_t n_next, next_pool;
 	struct ccm_op *ops;
-	uint64_t losses; /* m->losses at the group's last one */
+	uint64_t losses;  /* m->last_loss at the group's last one */
+	uint64_t n_ended; /* attempts that had started; the last ones are remembered */
+	struct wm_outcome ended[WM_OUTCOMES_MAX]; /* by n_ended % WM_OUTCOMES_MAX */
 	struct ccm_slots peer_slots, seat_slots;
 	bool failed; /* only within ccm_verdict.c */
-	bool lost;   /* an accepted peer is gone, its operations are not aborted yet */
+	bool lost;   /* an accepted peer or its agent is gone, operations are not aborted yet */
 	uint32_t n_lost;
 	char loss[WM_TEXT_MAX];
+	/* while recovering */
+	bool interrupted; /* to be counted in losses; loss says why */
+	uint32_t n_lost_ever, n_left; /* accepted peers; of them, while recovering */
+	uint64_t known_version;
+	uint32_t known_world; /* accepted peers, as an agent was told with known_version */
 	struct ccm_group *next_lost;
 	bool unhashed;
 	UT_hash_handle hh;
@@ -162,7 +194,7 @@ struct ccm_op {
 	struct ccm_group *group;
 	enum ccm_collective_state state; /* written by ccm_state.c only */
 	uint64_t seq;                    /* 0 until it starts */
-	uint64_t born_ns;
+	uint64_t born_ns, changed_ns; /* the first vote; the last vote, start or report */
 	struct wm_op_params params; /* of the first vote */
 	uint64_t losses;            /* of the group: the same in all votes */
 	bool conflict;              /* a vote differed: text says how */
@@ -194,6 +226,48 @@ struct ccm_pair {
 	UT_hash_handle hh;
 };
 
+/* An accepted peer that was lost. */
+struct ccm_lost {
+	struct cc_id peer;
+	uint64_t ns;
+	bool unhashed;
+	UT_hash_handle hh;
+};
+
+/* A vote that an agent had given to the last master, and its report. */
+struct ccm_raw {
+	struct wm_op_vote vote; /* owns peers */
+	bool reported;
+	struct wm_op_report report;
+	bool used;
+	bool unhashed;
+	UT_hash_handle hh; /* by vote.seq, if that is not 0 */
+	struct ccm_raw *prev, *next;
+};
+
+struct ccm_ask {
+	struct wm_op_query q;
+	struct ccm_ask *next;
+};
+
+/* What an agent has said to a recovering master. */
+struct ccm_told {
+	bool complete;       /* RESUME has come: */
+	struct wm_resume r;  /* owns its arrays */
+	uint32_t n_prepared; /* its peers with that mark */
+	struct ccm_raw *ops;
+	struct ccm_raw *started; /* of ops: by seq */
+	struct ccm_ask *asks;
+};
+
+/* What all of them have said. */
+struct ccm_tally {
+	uint64_t epoch, committed; /* the highest */
+	uint64_t version;          /* of the newest world known, and */
+	uint32_t expected;         /* its accepted peers; 0: unknown */
+	uint32_t back;             /* that are here, or have left again */
+};
+
 struct ccm_round {
 	bool active, accept;
 	bool stale;  /* a candidate is gone: to be begun again */
@@ -206,6 +280,7 @@ struct ccm {
 	struct ccm_config cfg;
 	struct ccm_agent *agents; /* by connection */
 	struct ccm_agent *by_id;  /* those that joined */
+	struct ccm_agent *absent; /* by the time that they are absent */
 	struct ccm_peer *peers;
 	struct ccm_group *groups;
 	struct ccm_seat *seats;
@@ -213,8 +288,28 @@ struct ccm {
 	struct ccm_op *started; /* by seq */
 	struct ccm_op *ready;
 	struct ccm_pair *pairs;
-	uint64_t last_agent, last_round, last_seq, epoch;
+	struct ccm_lost *gone; /* by peer, oldest first */
+	uint64_t term;
+	uint64_t stale; /* the term of a newer master, or 0 */
+	uint64_t committed;               /* the last round that was */
+	uint64_t topo_turn, pending_turn; /* votes that were answered */
+	bool pending;                     /* the last answer */
+	bool recovering, recovered;
+	bool restored;       /* from the journal */
+	bool key_unknown;    /* recovering: no agent has told the run's key */
+	bool adopting;       /* hellos without a run wait */
+	uint64_t born_ns;    /* of the first step */
+	bool look;           /* recovering: it may be over */
+	uint64_t recover_ns; /* when the first agent came, or 0 */
+	uint64_t asked_ns;   /* when a peer came by a new agent, or 0 */
+	uint64_t restored_epoch, restored_version;
+	uint32_t n_resuming;      /* agents */
+	uint32_t n_left;          /* accepted peers that were lost while recovering */
+	struct wm_outcome *ended; /* what agents knew of the last master's, by seq */
+	uint32_t n_ended;
+	uint64_t last_agent, last_round, last_seq, last_loss, epoch, world_version;
 	uint32_t n_registered, n_accepted, n_topo, n_pending;
+	uint32_t n_absent; /* of n_accepted: on absent agents */
 	uint64_t topo_since, pending_since, registered_since; /* when the count left 0 */
 	struct ccm_round round;
 	bool rewire;  /* links or rings are to be checked by a round */
@@ -224,7 +319,9 @@ struct ccm {
 	struct ccm_seat *reap;
 	struct ccm_agent *dead;
 	uint64_t tick_ns, beat_ns;
-	uint64_t joins, losses, kicks, ops_started, ops_done, ops_aborted, rounds;
+	uint64_t losses; /* accepted peers that are gone, by whatever way: goes with each vote */
+	uint64_t leaves; /* those of them that left cleanly */
+	uint64_t joins, kicks, ops_started, ops_done, ops_aborted, rounds;
 	const char *broken; /* a transition that must not be */
 	/* during a step */
 	uint64_t now;
@@ -264,16 +361,62 @@ enum ccm_connection_state ccm_peer_state(const struct ccm *m, const struct ccm_p
 /* ccm_agent.c */
 struct ccm_agent *ccm_agent_find(const struct ccm *m, uint32_t conn);
 void ccm_agent_open(struct ccm *m, const struct ccm_event *ev);
+/* "host (1.2.3.4:5)" or, before the hello, "1.2.3.4:5" */
+const char *ccm_agent_label(const struct ccm_agent *a, char *buf, size_t size);
 void ccm_agent_hello(struct ccm *m, struct ccm_agent *a, const struct wm_hello *h);
-/* The connection is gone. */
+/* The connection is gone; so are its peers. */
 void ccm_agent_lost(struct ccm *m, struct ccm_agent *a, const char *text);
+/* Unlinks a, whose peers are gone; ccm_reap frees it. */
+void ccm_agent_bury(struct ccm *m, struct ccm_agent *a);
 /* Its peers are kicked, it gets the reason and is closed. */
 __attribute__((format(printf, 4, 5))) void ccm_agent_kick(
 	struct ccm *m, struct ccm_agent *a, uint32_t code, const char *fmt, ...);
 void ccm_agent_tick(struct ccm *m);
+/* At the beginning of each step: was the process suspended? */
+void ccm_agent_pause(struct ccm *m);
+void ccm_agent_ack(struct ccm *m, struct ccm_agent *a);
+/* Another connection of the same agent is dead. */
+void ccm_agent_cut_half_open(struct ccm *m, struct ccm_agent *a);
 /* How `to` reaches a. */
 void ccm_agent_endpoint(
 	const struct ccm_agent *a, const struct ccm_agent *to, struct wm_endpoint *ret);
+
+/* ccm_absent.c */
+/* The connection is gone; accepted peers may come back. */
+void ccm_agent_absent(struct ccm *m, struct ccm_agent *a, const char *text);
+void ccm_absent_tick(struct ccm *m);
+/* A peer that is known comes by another connection. True: it was moved or turned away. */
+bool ccm_peer_return(
+	struct ccm *m, struct ccm_agent *a, struct ccm_peer *p, const struct wm_join *j);
+/* A peer that says that it was accepted is not known. */
+void ccm_peer_stranger(struct ccm *m, struct ccm_agent *a, const struct cc_id *peer);
+void ccm_lost_note(struct ccm *m, const struct cc_id *peer);
+void ccm_outcome_note(struct ccm_group *g, uint64_t seq, uint32_t code);
+/* The code of an attempt that has ended; what nobody remembers has failed. */
+uint32_t ccm_outcome_of(const struct ccm *m, const struct ccm_group *g, uint64_t seq);
+void ccm_op_query(struct ccm *m, struct ccm_agent *a, const struct wm_op_query *q);
+
+/* ccm_resume.c */
+/* After a good hello: whether a is of our run, who of us is stale, the answer. */
+void ccm_resume_hello(struct ccm *m, struct ccm_agent *a);
+/* While recovering. True: the message, the join of an unknown peer, is dealt with. */
+bool ccm_resume_msg(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg);
+bool ccm_resume_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j);
+/* At the beginning of each step. */
+void ccm_resume_step(struct ccm *m);
+/* False: still recovering, nothing else is to be settled. */
+bool ccm_resume_settle(struct ccm *m);
+void ccm_resuming_set(struct ccm *m, struct ccm_agent *a, bool resuming);
+/* Its agent is another one than before. */
+void ccm_peer_restarted(struct ccm *m, struct ccm_peer *p);
+struct ccm_told *ccm_told_get(struct ccm *m, struct ccm_agent *a); /* NULL without memory */
+void ccm_told_free(struct ccm_agent *a);
+void ccm_tally(const struct ccm *m, struct ccm_tally *y);
+/* The run has gone on without this agent: its peers were lost. */
+bool ccm_told_behind(const struct ccm *m, const struct ccm_told *t, const struct ccm_tally *y);
+
+/* ccm_conclude.c */
+void ccm_conclude(struct ccm *m);
 
 /* ccm_member.c */
 struct ccm_peer *ccm_peer_find(const struct ccm *m, const struct cc_id *id);
@@ -282,6 +425,32 @@ struct ccm_peer *ccm_peer_find(const struct ccm *m, const struct cc_id *id);
 struct ccm_peer *ccm_peer_of(
 	struct ccm *m, struct ccm_agent *a, const struct cc_id *id, const char *what);
 struct ccm_seat *ccm_seat_find(const struct ccm *m, uint64_t agent_no, uint32_t group);
+/* NULL without memory. */
+struct ccm_seat *ccm_seat_get(struct ccm *m, struct ccm_agent *a, uint32_t group);
+/* To be freed by ccm_reap, if nobody takes it until then. */
+void ccm_seat_vacate(struct ccm *m, struct ccm_seat *s);
+/* Puts p, which is unlinked, at its place on s. */
+void ccm_seat_add(struct ccm_seat *s, struct ccm_peer *p);
+/* The same when p is on s and its phase has changed. */
+void ccm_seat_reorder(struct ccm_seat *s, struct ccm_peer *p);
+/* Registered; NULL without memory. */
+struct ccm_peer *ccm_peer_new(struct ccm *m, struct ccm_agent *a, const struct wm_join *j);
+void ccm_ring_remove(struct ccm_group *g, struct ccm_seat *s);
+/* a speaks for its peers from now on. */
+void ccm_agent_claim(struct ccm *m, struct ccm_agent *a);
+/* Why a cannot have one more peer in the group: NULL, or the sentence in buf. */
+const char *ccm_seat_objection(
+	const struct ccm *m, const struct ccm_agent *a, uint32_t group, char *buf, size_t size);
+/* The peer may not join: WM_KICK with this code. */
+void ccm_join_refuse(struct ccm *m, struct ccm_agent *a, const struct cc_id *peer, uint32_t code,
+	const char *text);
+/* The world of g is told anew when the step is settled; its operations go on. */
+void ccm_group_changed(struct ccm *m, struct ccm_group *g);
+/* The same, and g's operations are aborted and its losses counted. */
+__attribute__((format(printf, 3, 4))) void ccm_group_interrupt(
+	struct ccm *m, struct ccm_group *g, const char *fmt, ...);
+/* What p has voted for at large does not count any more. */
+void ccm_peer_withdraw(struct ccm *m, struct ccm_peer *p);
 void ccm_member_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j);
 void ccm_member_leave(struct ccm *m, struct ccm_agent *a, const struct wm_leave *l);
 __attribute__((format(printf, 4, 5))) void ccm_peer_kick(
@@ -296,6 +465,8 @@ void ccm_peer_accept(struct ccm *m, struct ccm_peer *p);
 /* "name@host pid 12" */
 const char *ccm_peer_label(const struct ccm_peer *p, char buf[3 * WM_NAME_MAX]);
 void ccm_loss_announce(struct ccm *m);
+/* WM_WORLD to all that have accepted peers. */
+void ccm_world_announce(struct ccm *m);
 void ccm_reap(struct ccm *m);
 void ccm_group_free(struct ccm_group *g); /* what it owns, and itself */
 /* UINT32_MAX without memory. */
@@ -303,8 +474,8 @@ uint32_t ccm_slot_get(struct ccm *m, struct ccm_slots *s);
 void ccm_slot_put(struct ccm_slots *s, uint32_t slot);
 
 /* ccm_vote.c */
-void ccm_vote_topology(struct ccm *m, struct ccm_agent *a, const struct cc_id *peer);
-void ccm_vote_pending(struct ccm *m, struct ccm_agent *a, const struct cc_id *peer);
+void ccm_vote_topology(struct ccm *m, struct ccm_agent *a, const struct wm_peer *v);
+void ccm_vote_pending(struct ccm *m, struct ccm_agent *a, const struct wm_peer *v);
 bool ccm_topology_agreed(const struct ccm *m);
 void ccm_pending_settle(struct ccm *m);
 void ccm_world_totals(const struct ccm *m, struct wm_world *ret);
@@ -314,6 +485,11 @@ void ccm_world_own(struct ccm *m, const struct ccm_agent *a, struct wm_world *w)
 /* ccm_round.c */
 void ccm_round_report(struct ccm *m, struct ccm_agent *a, const struct wm_round_report *r);
 void ccm_round_tick(struct ccm *m);
+/* A WM_COMMIT to a that keeps its rings and accepts. */
+struct wm_commit *ccm_commit_new(
+	struct ccm *m, struct ccm_agent *a, const struct wm_world *totals);
+/* The topology vote is answered: everybody may vote anew. */
+void ccm_votes_clear(struct ccm *m);
 /* True: look again. */
 bool ccm_round_settle(struct ccm *m);
 static inline bool ccm_in_round(const struct ccm *m, uint64_t round)
@@ -337,9 +513,24 @@ bool ccm_ring_order(struct ccm *m, struct ccm_seat **v, uint32_t n, struct ccm_s
 /* ccm_op.c */
 void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v);
 void ccm_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_op_report *r);
+/* A peer without votes is gone: some operations may be complete. */
+void ccm_group_recount(struct ccm *m, struct ccm_group *g);
+/* Has one of its operations started? */
+bool ccm_group_runs(const struct ccm_group *g);
 void ccm_group_abort(struct ccm *m, struct ccm_group *g, uint32_t code, const char *text);
 /* Starts what was ready and has nothing in its way any more. */
 void ccm_op_settle(struct ccm *m);
+/* Counts a resumed vote, and nothing follows from it; NULL when nobody's counts. */
+struct ccm_op *ccm_op_collect(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v);
+/* o has been collected: it goes on as attempt seq if it has all votes. False: it is gone. */
+bool ccm_op_continue(struct ccm *m, struct ccm_op *o, uint64_t seq);
+void ccm_op_tell_start(struct ccm *m, const struct ccm_op *o, struct ccm_agent *a);
+/* The end of the attempt v->seq. */
+void ccm_op_tell_end(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v, uint32_t code,
+	const char *text);
+/* A vote that cannot count is answered like one whose operation was aborted. */
+void ccm_op_refuse(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v, uint32_t code,
+	const char *text);
 bool ccm_op_voted(const struct ccm_op *o, const struct ccm_peer *p);
 void ccm_op_free(struct ccm_op *o);
 

@@ -114,7 +114,7 @@ static void group_drop(struct ccm *m, struct ccm_group *g)
 	ccm_group_free(g);
 }
 
-static struct ccm_seat *seat_get(struct ccm *m, struct ccm_agent *a, uint32_t group)
+struct ccm_seat *ccm_seat_get(struct ccm *m, struct ccm_agent *a, uint32_t group)
 {
 	struct ccm_seat *s = ccm_seat_find(m, a->no, group);
 	struct ccm_group *g;
@@ -165,11 +165,10 @@ static void seat_free(struct ccm *m, struct ccm_seat *s)
 	group_drop(m, g);
 }
 
-/* Why a join cannot be: NULL, or the sentence in buf. */
-static const char *join_objection(const struct ccm *m, const struct ccm_agent *a,
-	const struct wm_join *j, char *buf, size_t size)
+const char *ccm_seat_objection(
+	const struct ccm *m, const struct ccm_agent *a, uint32_t group, char *buf, size_t size)
 {
-	const struct ccm_seat *s = ccm_seat_find(m, a->no, j->group);
+	const struct ccm_seat *s = ccm_seat_find(m, a->no, group);
 	struct ccm_agent *other;
 
 	HASH_FIND(hh_id, m->by_id, &a->hello.agent, sizeof a->hello.agent, other);
@@ -178,15 +177,12 @@ static const char *join_objection(const struct ccm *m, const struct ccm_agent *a
 			"the agent on %s takes part by another connection already: "
 			"name the master by one address on this host, or try again in %u ms",
 			a->hello.name, m->cfg.timeout_ms);
-	else if (m->n_registered + m->n_accepted >= m->cfg.max_peers)
-		ccm_print(
-			buf, size, "the run is full: it has %u peers, its limit", m->cfg.max_peers);
 	else if (a->n_peers >= CCM_AGENT_PEERS_MAX)
 		ccm_print(buf, size, "the agent on %s has %u peers in the run, the limit",
 			a->hello.name, CCM_AGENT_PEERS_MAX);
 	else if (s && s->n_peers >= WM_PEERS_MAX)
 		ccm_print(buf, size, "the agent on %s has %u peers in group %u, the limit",
-			a->hello.name, WM_PEERS_MAX, j->group);
+			a->hello.name, WM_PEERS_MAX, group);
 	else if (!s && a->n_seats >= WM_RINGS_MAX)
 		ccm_print(buf, size, "the agent on %s has peers in %u groups, the limit",
 			a->hello.name, WM_RINGS_MAX);
@@ -195,18 +191,27 @@ static const char *join_objection(const struct ccm *m, const struct ccm_agent *a
 	return buf;
 }
 
-static void refuse_join(
-	struct ccm *m, struct ccm_agent *a, const struct cc_id *peer, const char *text)
+static const char *join_objection(const struct ccm *m, const struct ccm_agent *a,
+	const struct wm_join *j, char *buf, size_t size)
+{
+	if (m->n_registered + m->n_accepted < m->cfg.max_peers)
+		return ccm_seat_objection(m, a, j->group, buf, size);
+	ccm_print(buf, size, "the run is full: it has %u peers, its limit", m->cfg.max_peers);
+	return buf;
+}
+
+void ccm_join_refuse(struct ccm *m, struct ccm_agent *a, const struct cc_id *peer, uint32_t code,
+	const char *text)
 {
 	struct wm_kick *k = &ccm_send(m, a, WM_KICK)->u.kick;
 
 	k->peer = *peer;
-	k->code = WIRE_INVALID_USAGE;
+	k->code = code;
 	ccm_print(k->text, sizeof k->text, "%s", text);
 	ccm_log(m, CCM_LOG_WARNING, "a peer on %s may not join: %s", a->hello.name, text);
 }
 
-static void claim(struct ccm *m, struct ccm_agent *a)
+void ccm_agent_claim(struct ccm *m, struct ccm_agent *a)
 {
 	if (a->claimed)
 		return;
@@ -215,31 +220,40 @@ static void claim(struct ccm *m, struct ccm_agent *a)
 	m->oom |= a->unhashed;
 }
 
-void ccm_member_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j)
+void ccm_seat_add(struct ccm_seat *s, struct ccm_peer *p)
 {
-	char text[WM_TEXT_MAX], label[3 * WM_NAME_MAX];
-	struct ccm_peer *p = ccm_peer_find(m, &j->peer);
-	struct ccm_seat *s;
+	struct ccm_peer *x = NULL;
 
-	if (p && p->seat->agent == a) {
-		ccm_peer_violation(m, p, "it joined a second time");
-		return;
-	}
-	if (p) {
-		refuse_join(m, a, &j->peer, "the peer id is in use by another agent's peer");
-		return;
-	}
-	if (join_objection(m, a, j, text, sizeof text)) {
-		refuse_join(m, a, &j->peer, text);
-		return;
-	}
-	claim(m, a);
-	s = m->oom ? NULL : seat_get(m, a, j->group);
-	p = s ? ccm_calloc(m, 1, sizeof *p) : NULL;
-	if (!p)
-		return;
-	p->id = j->peer;
+	if (p->phase == CCM_PEER_ACCEPTED)
+		DL_FOREACH (s->peers, x)
+			if (x->phase == CCM_PEER_REGISTERED)
+				break;
+	if (x)
+		DL_PREPEND_ELEM(s->peers, x, p);
+	else
+		DL_APPEND(s->peers, p);
 	p->seat = s;
+	s->n_peers++;
+	s->agent->n_peers++;
+}
+
+void ccm_seat_reorder(struct ccm_seat *s, struct ccm_peer *p)
+{
+	DL_DELETE(s->peers, p);
+	s->n_peers--;
+	s->agent->n_peers--;
+	ccm_seat_add(s, p);
+}
+
+struct ccm_peer *ccm_peer_new(struct ccm *m, struct ccm_agent *a, const struct wm_join *j)
+{
+	struct ccm_seat *s = m->oom ? NULL : ccm_seat_get(m, a, j->group);
+	struct ccm_peer *p = s ? ccm_calloc(m, 1, sizeof *p) : NULL;
+
+	if (!p)
+		return NULL;
+	p->id = j->peer;
+	p->token = j->token;
 	p->pid = j->pid;
 	p->pool_size = j->pool_size;
 	p->state_since = m->now;
@@ -248,27 +262,69 @@ void ccm_member_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j
 	if (p->unhashed) {
 		m->oom = true;
 		free(p);
-		return;
+		return NULL;
 	}
-	DL_APPEND(s->peers, p);
-	s->n_peers++;
+	ccm_seat_add(s, p);
 	s->group->n_peers++;
-	a->n_peers++;
 	m->joins++;
 	if (m->n_registered++ == 0)
 		m->registered_since = m->now;
-	ccm_log(m, CCM_LOG_INFO, "%s registered in group %u", ccm_peer_label(p, label), j->group);
+	return p;
+}
+
+/* An agent joins by one connection. Where it has no state of the run (or the hello would have said
+ * so), whoever joined by an older one has left: only the news is late. */
+static void cut_older(struct ccm *m, const struct ccm_agent *a)
+{
+	struct ccm_agent *old;
+
+	HASH_FIND(hh_id, m->by_id, &a->hello.agent, sizeof a->hello.agent, old);
+	if (!old || old == a)
+		return;
+	ccm_close(m, old->conn, "the agent joins by another connection");
+	ccm_agent_lost(m, old, "it has left, and joins by another connection");
+}
+
+void ccm_member_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j)
+{
+	char text[WM_TEXT_MAX], label[3 * WM_NAME_MAX];
+	struct ccm_peer *p = ccm_peer_find(m, &j->peer);
+
+	if (p && p->seat->agent == a) {
+		ccm_peer_violation(m, p, "it joined a second time");
+		return;
+	}
+	if (p && ccm_peer_return(m, a, p, j))
+		return;
+	if (m->recovering && ccm_resume_join(m, a, j))
+		return;
+	if (j->phase == WM_JOIN_ACCEPTED) {
+		ccm_peer_stranger(m, a, &j->peer);
+		return;
+	}
+	cut_older(m, a);
+	if (join_objection(m, a, j, text, sizeof text)) {
+		ccm_join_refuse(m, a, &j->peer, WIRE_INVALID_USAGE, text);
+		return;
+	}
+	ccm_agent_claim(m, a);
+	p = ccm_peer_new(m, a, j);
+	if (p)
+		ccm_log(m, CCM_LOG_INFO, "%s registered in group %u", ccm_peer_label(p, label),
+			j->group);
 }
 
 void ccm_member_leave(struct ccm *m, struct ccm_agent *a, const struct wm_leave *l)
 {
 	struct ccm_peer *p = ccm_peer_of(m, a, &l->peer, "a leave");
-	const char *why = l->kind == WM_LEAVE_CLEAN ? "it left the run" : "its process died";
+	bool clean = l->kind == WM_LEAVE_CLEAN;
+	const char *why = clean ? "it left the run" : "its process died";
 	char label[3 * WM_NAME_MAX];
 
 	if (!p)
 		return;
-	ccm_log(m, l->kind == WM_LEAVE_CLEAN ? CCM_LOG_INFO : CCM_LOG_WARNING, "%s, group %u: %s",
+	m->leaves += clean && p->phase == CCM_PEER_ACCEPTED;
+	ccm_log(m, clean ? CCM_LOG_INFO : CCM_LOG_WARNING, "%s, group %u: %s",
 		ccm_peer_label(p, label), p->seat->group->id, why);
 	ccm_peer_remove(m, p, why);
 }
@@ -312,16 +368,47 @@ void ccm_peer_violation(struct ccm *m, struct ccm_peer *p, const char *fmt, ...)
 	peer_kick_text(m, p, WIRE_RANK_CONNECTION_LOST, text);
 }
 
-/* Takes s out of the ring in force. */
-static void ring_remove(struct ccm_group *g, const struct ccm_seat *s)
+void ccm_ring_remove(struct ccm_group *g, struct ccm_seat *s)
 {
 	uint32_t i;
 
+	if (!s->in_ring)
+		return;
+	s->in_ring = false;
 	g->n_ring--;
 	for (i = s->pos; i < g->n_ring; i++) {
 		g->ring[i] = g->ring[i + 1];
 		g->ring[i]->pos = i;
 	}
+}
+
+void ccm_group_changed(struct ccm *m, struct ccm_group *g)
+{
+	if (g->lost || m->recovering) /* then all are told, at the end of it */
+		return;
+	g->lost = true;
+	g->n_lost = 0;
+	g->next_lost = m->lost;
+	m->lost = g;
+}
+
+void ccm_group_interrupt(struct ccm *m, struct ccm_group *g, const char *fmt, ...)
+{
+	bool first = m->recovering ? !g->interrupted : g->n_lost == 0 || !g->lost;
+	va_list ap;
+
+	if (first) {
+		va_start(ap, fmt);
+		(void)vsnprintf(g->loss, sizeof g->loss, fmt, ap);
+		va_end(ap);
+	}
+	if (m->recovering) { /* counted when the group's losses are known */
+		g->interrupted = true;
+		return;
+	}
+	ccm_group_changed(m, g);
+	g->n_lost++;
+	g->losses = ++m->last_loss;
 }
 
 static void accepted_lost(struct ccm *m, struct ccm_peer *p, const char *why)
@@ -334,39 +421,63 @@ static void accepted_lost(struct ccm *m, struct ccm_peer *p, const char *why)
 	s->agent->n_accepted--;
 	g->n_accepted--;
 	m->n_accepted--;
+	if (s->agent->absent) {
+		g->n_absent--;
+		m->n_absent--;
+	}
 	ccm_slot_put(&g->peer_slots, p->slot);
 	if (s->n_accepted == 0)
-		ring_remove(g, s);
+		ccm_ring_remove(g, s);
 	ccm_pairs_forget(m, s->agent->no);
-	if (!g->lost) {
-		g->lost = true;
-		g->n_lost = 0;
-		g->next_lost = m->lost;
-		m->lost = g;
-		ccm_print(g->loss, sizeof g->loss, "lost %s of group %u: %s",
-			ccm_peer_label(p, label), g->id, why);
-	}
-	g->n_lost++;
-	g->losses = ++m->losses;
+	/* Nothing has started since it went absent, which was told as a loss if it was one. */
+	if (s->agent->absent && p->n_ops == 0 && g->n_accepted > 1)
+		ccm_group_changed(m, g);
+	else
+		ccm_group_interrupt(
+			m, g, "lost %s of group %u: %s", ccm_peer_label(p, label), g->id, why);
+	ccm_lost_note(m, &p->id);
+	m->losses++;
+	m->n_left += m->recovering;
+	g->n_lost_ever++;
+	g->n_left += m->recovering;
 	m->changed = true;
 	m->rewire = true;
+}
+
+void ccm_peer_withdraw(struct ccm *m, struct ccm_peer *p)
+{
+	struct ccm_seat *s = p->seat;
+
+	if (p->topo_voted) {
+		m->n_topo--;
+		s->group->n_topo--;
+	}
+	if (p->pending_voted)
+		m->n_pending--;
+	p->topo_voted = p->pending_voted = false;
+	if (ccm_in_round(m, p->round)) {
+		m->round.stale = true;
+		s->n_candidates--;
+		p->round = 0;
+	}
+}
+
+void ccm_seat_vacate(struct ccm *m, struct ccm_seat *s)
+{
+	if (s->reaping)
+		return;
+	s->reaping = true;
+	s->next_reap = m->reap;
+	m->reap = s;
 }
 
 void ccm_peer_remove(struct ccm *m, struct ccm_peer *p, const char *why)
 {
 	struct ccm_seat *s = p->seat;
-	struct ccm_group *g = s->group;
 
-	if (p->topo_voted) {
-		m->n_topo--;
-		g->n_topo--;
-	}
-	if (p->pending_voted)
-		m->n_pending--;
-	if (ccm_in_round(m, p->round)) {
-		m->round.stale = true;
-		s->n_candidates--;
-	}
+	ccm_peer_withdraw(m, p);
+	if (p->prepared && s->agent->told)
+		s->agent->told->n_prepared--;
 	if (p->phase == CCM_PEER_ACCEPTED)
 		accepted_lost(m, p, why);
 	else
@@ -374,13 +485,10 @@ void ccm_peer_remove(struct ccm *m, struct ccm_peer *p, const char *why)
 	HASH_DELETE(hh, m->peers, p);
 	DL_DELETE(s->peers, p);
 	free(p);
-	g->n_peers--;
+	s->group->n_peers--;
 	s->agent->n_peers--;
-	if (--s->n_peers == 0 && !s->reaping) {
-		s->reaping = true;
-		s->next_reap = m->reap;
-		m->reap = s;
-	}
+	if (--s->n_peers == 0)
+		ccm_seat_vacate(m, s);
 }
 
 void ccm_peer_accept(struct ccm *m, struct ccm_peer *p)
@@ -402,15 +510,12 @@ void ccm_peer_accept(struct ccm *m, struct ccm_peer *p)
 	ccm_log(m, CCM_LOG_INFO, "%s is accepted in group %u", ccm_peer_label(p, label), g->id);
 }
 
-void ccm_loss_announce(struct ccm *m)
+void ccm_world_announce(struct ccm *m)
 {
 	struct wm_world totals, *w;
 	struct ccm_agent *a;
-	struct ccm_group *g;
-	char text[WM_TEXT_MAX];
 
-	if (!m->lost)
-		return;
+	m->world_version++;
 	ccm_world_totals(m, &totals);
 	for (a = m->agents; a; a = a->hh.next) {
 		if (a->n_accepted == 0)
@@ -419,9 +524,23 @@ void ccm_loss_announce(struct ccm *m)
 		*w = totals;
 		ccm_world_own(m, a, w);
 	}
+}
+
+void ccm_loss_announce(struct ccm *m)
+{
+	struct ccm_group *g;
+	char text[WM_TEXT_MAX];
+
+	if (!m->lost)
+		return;
+	ccm_world_announce(m);
 	while ((g = m->lost) != NULL) {
 		m->lost = g->next_lost;
 		g->lost = false;
+		if (g->n_lost == 0) {
+			ccm_group_recount(m, g);
+			continue;
+		}
 		if (g->n_lost > 1)
 			ccm_print(text, sizeof text, "%.*s (and %u more)", WM_TEXT_MAX - 32,
 				g->loss, g->n_lost - 1);
@@ -444,6 +563,7 @@ void ccm_reap(struct ccm *m)
 	}
 	while ((a = m->dead) != NULL) {
 		m->dead = a->next_dead;
+		ccm_told_free(a);
 		free(a->failures);
 		free(a);
 	}

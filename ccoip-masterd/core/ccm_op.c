@@ -125,7 +125,19 @@ static void op_abort(struct ccm *m, struct ccm_op *o, uint32_t code, const char 
 	ccm_log(m, CCM_LOG_INFO, "group %u tag %" PRIu64 " seq %" PRIu64 " is aborted: %s",
 		o->group->id, o->key.tag, o->seq, text);
 	m->ops_aborted++;
+	if (o->seq)
+		ccm_outcome_note(o->group, o->seq, code);
 	op_end(m, o);
+}
+
+bool ccm_group_runs(const struct ccm_group *g)
+{
+	const struct ccm_op *o;
+
+	DL_FOREACH (g->ops, o)
+		if (o->seq)
+			return true;
+	return false;
 }
 
 void ccm_group_abort(struct ccm *m, struct ccm_group *g, uint32_t code, const char *text)
@@ -136,34 +148,13 @@ void ccm_group_abort(struct ccm *m, struct ccm_group *g, uint32_t code, const ch
 
 static void op_start(struct ccm *m, struct ccm_op *o)
 {
-	struct wm_op_start *x;
-	struct ccm_peer *p;
 	uint32_t i;
 
-	o->seq = ++m->last_seq;
-	HASH_ADD(hh_seq, m->started, seq, sizeof o->seq, o);
-	if (o->unhashed) {
-		o->seq = 0;
-		m->oom = true;
+	if (!ccm_op_continue(m, o, ++m->last_seq))
 		return;
-	}
-	ccm_op_set_state(m, o, CCM_PERFORM_COLLECTIVE_COMMS);
-	m->ops_started++;
-	for (i = 0; i < o->n_parts; i++) {
-		if (!o->parts[i].seat)
-			continue;
-		x = &ccm_send(m, o->parts[i].seat->agent, WM_OP_START)->u.op_start;
-		x->group = o->group->id;
-		x->tag = o->key.tag;
-		x->seq = o->seq;
-		x->epoch = m->epoch;
-		DL_FOREACH (o->parts[i].seat->peers, p) {
-			if (!ccm_op_voted(o, p))
-				continue;
-			p->n_running++;
-			ccm_peer_refresh(m, p);
-		}
-	}
+	for (i = 0; i < o->n_parts; i++)
+		if (o->parts[i].seat)
+			ccm_op_tell_start(m, o, o->parts[i].seat->agent);
 }
 
 static bool may_start(const struct ccm *m, const struct ccm_group *g)
@@ -188,6 +179,15 @@ static void op_evaluate(struct ccm *m, struct ccm_op *o)
 		DL_APPEND2(m->ready, o, prev_r, next_r);
 	else if (complete)
 		op_start(m, o);
+}
+
+void ccm_group_recount(struct ccm *m, struct ccm_group *g)
+{
+	struct ccm_op *o, *tmp;
+
+	DL_FOREACH_SAFE (g->ops, o, tmp)
+		if (!m->oom)
+			op_evaluate(m, o);
 }
 
 void ccm_op_settle(struct ccm *m)
@@ -260,9 +260,8 @@ static const char *vote_objection(
 	return NULL;
 }
 
-/* A vote that cannot count is answered like one whose operation was aborted. */
-static void refuse_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v,
-	uint32_t code, const char *text)
+void ccm_op_refuse(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v, uint32_t code,
+	const char *text)
 {
 	struct wm_op_abort *x = &ccm_send(m, a, WM_OP_ABORT)->u.op_abort;
 
@@ -279,12 +278,100 @@ static bool vote_counts(
 {
 	/* Who voted before he knew of the loss is told of it, even when nobody else is left. */
 	if (v->losses != g->losses)
-		refuse_vote(m, a, v, WIRE_RANK_CONNECTION_LOST, g->loss);
+		ccm_op_refuse(m, a, v, WIRE_RANK_CONNECTION_LOST, g->loss);
 	else if (g->n_accepted < 2)
-		refuse_vote(m, a, v, WIRE_TOO_FEW_PEERS, "the group has no other peer now");
+		ccm_op_refuse(m, a, v, WIRE_TOO_FEW_PEERS, "the group has no other peer now");
 	else
 		return true;
 	return false;
+}
+
+void ccm_op_tell_end(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v, uint32_t code,
+	const char *text)
+{
+	struct wm_op_abort *x;
+
+	if (code == WIRE_SUCCESS) {
+		ccm_send(m, a, WM_OP_DONE)->u.op_done.seq = v->seq;
+		return;
+	}
+	x = &ccm_send(m, a, WM_OP_ABORT)->u.op_abort;
+	x->group = v->group;
+	x->tag = v->tag;
+	x->seq = v->seq;
+	x->losses = v->losses;
+	x->code = code;
+	ccm_print(x->text, sizeof x->text, "%s", text);
+}
+
+/* The agent has seen the start of this attempt, but its connection broke before the end. */
+static void answer_started(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
+{
+	struct ccm_seat *s = ccm_seat_find(m, a->no, v->group);
+	const struct ccm_group *g = s ? s->group : NULL;
+
+	ccm_op_tell_end(m, a, v, ccm_outcome_of(m, g, v->seq),
+		g && g->loss[0] ? g->loss : "the connection to the master broke");
+}
+
+struct ccm_op *ccm_op_collect(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
+{
+	struct ccm_op_key key = {v->group, v->tag};
+	struct ccm_op *o;
+	struct ccm_peer *p;
+	uint32_t i;
+
+	HASH_FIND(hh, m->ops, &key, sizeof key, o);
+	for (i = 0; i < v->n_peers && !m->oom; i++) {
+		p = ccm_peer_find(m, &v->peers[i]);
+		if (!p || p->seat->agent != a || vote_objection(p, v, o))
+			continue;
+		o = op_get(m, p->seat->group, v);
+		if (o)
+			count_vote(o, p, &v->params);
+	}
+	return m->oom ? NULL : o;
+}
+
+bool ccm_op_continue(struct ccm *m, struct ccm_op *o, uint64_t seq)
+{
+	struct ccm_peer *p;
+	uint32_t i;
+
+	if (o->n_votes < o->group->n_accepted || o->group->n_accepted < 2 || o->conflict) {
+		op_end(m, o);
+		return false;
+	}
+	o->seq = seq;
+	HASH_ADD(hh_seq, m->started, seq, sizeof o->seq, o);
+	if (o->unhashed) {
+		o->seq = 0;
+		m->oom = true;
+		return false;
+	}
+	ccm_op_set_state(m, o, CCM_PERFORM_COLLECTIVE_COMMS);
+	m->ops_started++;
+	for (i = 0; i < o->n_parts; i++) {
+		if (!o->parts[i].seat)
+			continue;
+		DL_FOREACH (o->parts[i].seat->peers, p) {
+			if (!ccm_op_voted(o, p))
+				continue;
+			p->n_running++;
+			ccm_peer_refresh(m, p);
+		}
+	}
+	return true;
+}
+
+void ccm_op_tell_start(struct ccm *m, const struct ccm_op *o, struct ccm_agent *a)
+{
+	struct wm_op_start *x = &ccm_send(m, a, WM_OP_START)->u.op_start;
+
+	x->group = o->group->id;
+	x->tag = o->key.tag;
+	x->seq = o->seq;
+	x->epoch = m->epoch;
 }
 
 void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
@@ -295,9 +382,18 @@ void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 	const char *why;
 	uint32_t i;
 
-	if (v->losses > m->losses) {
+	if (v->losses > m->last_loss) {
 		ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
 			"protocol violation: a vote that knows of losses to come");
+		return;
+	}
+	if (v->seq) {
+		if (v->seq > m->last_seq || !a->resuming)
+			ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
+				"protocol violation: a vote for an attempt that %s",
+				v->seq > m->last_seq ? "never started" : "has started");
+		else
+			answer_started(m, a, v);
 		return;
 	}
 	HASH_FIND(hh, m->ops, &key, sizeof key, o);
@@ -317,8 +413,10 @@ void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 		if (!vote_counts(m, a, v, p->seat->group))
 			return;
 		o = op_get(m, p->seat->group, v);
-		if (o)
-			count_vote(o, p, &v->params);
+		if (!o)
+			return;
+		o->changed_ns = m->now;
+		count_vote(o, p, &v->params);
 	}
 	if (o && !m->oom)
 		op_evaluate(m, o);
@@ -332,6 +430,7 @@ static void op_done(struct ccm *m, struct ccm_op *o)
 		if (o->parts[i].seat)
 			ccm_send(m, o->parts[i].seat->agent, WM_OP_DONE)->u.op_done.seq = o->seq;
 	m->ops_done++;
+	ccm_outcome_note(o->group, o->seq, WIRE_SUCCESS);
 	op_end(m, o);
 }
 
@@ -346,7 +445,8 @@ static void report_failed(
 	ccm_copy(said, sizeof said, r->text);
 	ccm_print(text, sizeof text, "host %s reports a failure%s%s: %s", a->hello.name,
 		suspect ? " with host " : "", suspect ? suspect->hello.name : "", said);
-	op_abort(m, o, WIRE_RANK_CONNECTION_LOST, text);
+	/* If only o failed, who awaits several operations would wait for those who try o again. */
+	ccm_group_interrupt(m, o->group, "%s", text);
 	m->rewire = true;
 }
 
@@ -379,6 +479,7 @@ void ccm_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_op_report
 		report_failed(m, a, o, r);
 		return;
 	}
+	o->changed_ns = m->now;
 	if (o->n_reported++ == 0)
 		ccm_op_set_state(m, o, CCM_VOTE_COMPLETE_COLLECTIVE_COMMS);
 	if (o->n_reported == o->n_voters)

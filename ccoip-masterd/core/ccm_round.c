@@ -8,7 +8,7 @@
 
 static bool is_candidate(const struct ccm_peer *p, bool accept)
 {
-	return accept || p->phase == CCM_PEER_ACCEPTED;
+	return (accept || p->phase == CCM_PEER_ACCEPTED) && !p->seat->agent->absent;
 }
 
 /* Puts g's candidate seats into g->next_ring. False: they fit no ring. */
@@ -28,6 +28,8 @@ static bool plan_ring(struct ccm *m, struct ccm_group *g, bool accept)
 	}
 	DL_FOREACH2 (g->seats, s, next_g) {
 		s->n_candidates = accept ? s->n_peers : s->n_accepted;
+		if (s->agent->absent)
+			s->n_candidates = 0;
 		if (s->n_candidates > 0)
 			v[n++] = s;
 	}
@@ -66,6 +68,7 @@ static void fill_ring(struct ccm *m, const struct ccm_seat *s, bool accept, stru
 		prev = g->next_ring[(s->next_pos + g->n_next - 1) % g->n_next]->agent;
 		ccm_agent_endpoint(next, s->agent, &r->next);
 		r->prev = prev->hello.agent;
+		ccm_print(r->prev_name, sizeof r->prev_name, "%s", prev->hello.name);
 	}
 	r->members = ccm_calloc(m, s->n_candidates, sizeof *r->members);
 	if (!r->members)
@@ -79,10 +82,11 @@ static void fill_ring(struct ccm *m, const struct ccm_seat *s, bool accept, stru
 static void send_round(struct ccm *m, struct ccm_agent *a)
 {
 	struct wm_round *w = &ccm_send(m, a, WM_ROUND)->u.round;
+	struct ccm_peer *p;
 	struct ccm_seat *s;
 
+	a->round_accept = m->round.accept;
 	w->round = m->last_round;
-	w->accept = m->round.accept;
 	w->rings = ccm_calloc(m, a->n_seats, sizeof *w->rings);
 	if (!w->rings)
 		return;
@@ -91,7 +95,10 @@ static void send_round(struct ccm *m, struct ccm_agent *a)
 			continue;
 		fill_ring(m, s, m->round.accept, &w->rings[w->n_rings]);
 		w->rings[w->n_rings++].pool_size = s->group->next_pool;
+		DL_FOREACH (s->peers, p)
+			a->round_accept |= p->untold;
 	}
+	w->accept = a->round_accept;
 	a->round = m->last_round;
 	a->reported = false;
 	m->round.n_agents++;
@@ -118,7 +125,7 @@ static void round_start(struct ccm *m, bool accept)
 			send_round(m, a);
 	ccm_log(m, CCM_LOG_INFO, "round %llu: %s %u peers of %u agents",
 		(unsigned long long)m->last_round, accept ? "admitting" : "rewiring",
-		m->n_accepted + (accept ? m->n_registered : 0), m->round.n_agents);
+		m->n_accepted - m->n_absent + (accept ? m->n_registered : 0), m->round.n_agents);
 }
 
 /* True: somebody had to go first, look again. */
@@ -151,27 +158,40 @@ static void round_drop(struct ccm *m)
 			ccm_peer_refresh(m, p);
 }
 
-static void send_commits(struct ccm *m, bool accept, uint64_t round)
+struct wm_commit *ccm_commit_new(
+	struct ccm *m, struct ccm_agent *a, const struct wm_world *totals)
+{
+	struct wm_commit *c = &ccm_send(m, a, WM_COMMIT)->u.commit;
+
+	/* No round that is being prepared has this number. */
+	c->round = m->committed;
+	c->epoch = m->epoch;
+	c->accept = true;
+	c->topo_turn = m->topo_turn;
+	c->pending_turn = m->pending_turn;
+	c->world = *totals;
+	ccm_world_own(m, a, &c->world);
+	return c;
+}
+
+/* To those that were in the round, or to all if there was none. */
+static void send_commits(struct ccm *m, bool unchanged)
 {
 	struct wm_world totals;
-	struct wm_commit *c;
 	struct ccm_agent *a;
 
+	m->committed = m->last_round;
+	m->world_version++;
 	ccm_world_totals(m, &totals);
 	for (a = m->agents; a; a = a->hh.next) {
-		if (a->n_accepted == 0)
+		/* Who came back after the round began waits for the next one. */
+		if (a->n_accepted == 0 || !(unchanged || a->round == m->last_round))
 			continue;
-		c = &ccm_send(m, a, WM_COMMIT)->u.commit;
-		c->round = round;
-		c->epoch = m->epoch;
-		c->accept = accept;
-		c->world = totals;
-		ccm_world_own(m, a, &c->world);
+		ccm_commit_new(m, a, &totals)->accept = unchanged || a->round_accept;
 	}
 }
 
-/* The vote is answered: everybody may vote anew. */
-static void clear_votes(struct ccm *m)
+void ccm_votes_clear(struct ccm *m)
 {
 	struct ccm_group *g;
 	struct ccm_peer *p;
@@ -193,13 +213,17 @@ static bool adopt_ring(struct ccm_group *g)
 
 	for (i = 0; same && i < g->n_ring; i++)
 		same = g->ring[i] == g->next_ring[i];
+	for (i = 0; i < g->n_ring; i++)
+		g->ring[i]->in_ring = false;
 	free(g->ring);
 	g->ring = g->next_ring;
 	g->n_ring = g->n_next;
 	g->next_ring = NULL;
 	g->n_next = 0;
-	for (i = 0; i < g->n_ring; i++)
+	for (i = 0; i < g->n_ring; i++) {
 		g->ring[i]->pos = i;
+		g->ring[i]->in_ring = true;
+	}
 	return !same;
 }
 
@@ -217,27 +241,32 @@ static void round_commit(struct ccm *m)
 			ccm_peer_accept(m, p);
 			changed = true;
 		}
+		p->untold = false;
 		if (!accept)
 			ccm_peer_refresh(m, p);
 	}
 	for (g = m->groups; g; g = g->hh.next)
 		if (g->n_next > 0 && adopt_ring(g))
 			changed = true;
-	if (accept)
-		clear_votes(m);
+	if (accept) {
+		m->topo_turn++;
+		ccm_votes_clear(m);
+	}
 	m->changed = false;
 	m->reorders = 0;
 	m->epoch += changed;
 	ccm_log(m, CCM_LOG_INFO, "round %llu is committed: epoch %llu, %u peers",
 		(unsigned long long)m->last_round, (unsigned long long)m->epoch, m->n_accepted);
-	send_commits(m, accept, m->last_round);
+	send_commits(m, false);
 }
 
 /* A topology vote that finds nothing to do. */
 static void commit_unchanged(struct ccm *m)
 {
-	clear_votes(m);
-	send_commits(m, true, ++m->last_round);
+	m->topo_turn++;
+	ccm_votes_clear(m);
+	m->last_round++;
+	send_commits(m, true);
 }
 
 static bool round_failed(const struct ccm *m)
@@ -276,6 +305,9 @@ bool ccm_round_settle(struct ccm *m)
 		commit_unchanged(m);
 		return false;
 	}
+	/* Nobody is there to be wired. */
+	if (m->n_accepted > 0 && m->n_accepted == m->n_absent)
+		return false;
 	return (accept || m->rewire) && round_begin(m, accept);
 }
 

@@ -92,4 +92,5 @@ void ccm_op_set_state(struct ccm *m, struct ccm_op *o, enum ccm_collective_state
 			(unsigned long long)o->key.tag, (unsigned long long)o->seq,
 			ccm_collective_name(o->state), ccm_collective_name(s));
 	o->state = s;
+	o->changed_ns = m->now;
 }

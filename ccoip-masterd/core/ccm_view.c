@@ -46,17 +46,53 @@ static double seconds(uint64_t now_ns, uint64_t since)
 	return (double)ccm_age(now_ns, since) / 1e9;
 }
 
+static void name_absent(const struct ccm *m, uint64_t now, struct names *x)
+{
+	char text[WM_NAME_MAX + 64];
+	struct ccm_agent *a;
+
+	DL_FOREACH2 (m->absent, a, next_ab) {
+		ccm_print(text, sizeof text, "agent %s absent for %.1f s", a->hello.name,
+			seconds(now, a->absent_ns));
+		names_add(x, text);
+		if (x->n > NAMES_MAX)
+			return;
+	}
+}
+
+static void write_recovering(const struct ccm *m, uint64_t now, struct names *x)
+{
+	struct ccm_tally y;
+
+	ccm_tally(m, &y);
+	if (y.expected > y.back)
+		ccm_print(x->text, x->size, "recovering: waiting for %u of %u peers",
+			y.expected - y.back, y.expected);
+	else
+		ccm_print(x->text, x->size, "recovering: waiting for the agents of the run");
+	if (!m->absent)
+		return;
+	ccm_append(x->text, x->size, ", ");
+	name_absent(m, now, x);
+}
+
 static void write_waiting(const struct ccm *m, uint64_t now, char *text, size_t size)
 {
 	struct names x = {text, size, 0};
 
-	if (m->round.active) {
+	if (m->recovering) {
+		write_recovering(m, now, &x);
+	} else if (m->round.active) {
 		ccm_print(text, size,
 			"waiting for %u of %u agents to report on connection round %llu for %.1f "
 			"s: ",
 			m->round.n_agents - m->round.n_reported, m->round.n_agents,
 			(unsigned long long)m->last_round, seconds(now, m->round.since_ns));
 		name_reporters(m, &x);
+	} else if (m->absent) {
+		ccm_print(text, size, "waiting for %u of %u peers to come back: ", m->n_absent,
+			m->n_accepted);
+		name_absent(m, now, &x);
 	} else if (m->n_topo > 0 || (m->n_registered > 0 && m->n_pending == 0)) {
 		ccm_print(text, size,
 			"waiting for %u of %u peers to vote on the topology for %.1f s: ",
@@ -78,6 +114,9 @@ void ccm_get_status(const struct ccm *m, uint64_t now_ns, struct ccm_status *ret
 
 	*ret = (struct ccm_status){
 		.run = m->cfg.run,
+		.term = m->term,
+		.recovering = m->recovering,
+		.stale = m->stale,
 		.epoch = m->epoch,
 		.round = m->last_round,
 		.last_seq = m->last_seq,
@@ -85,9 +124,11 @@ void ccm_get_status(const struct ccm *m, uint64_t now_ns, struct ccm_status *ret
 		.round_accepts = m->round.active && m->round.accept,
 		.registered = m->n_registered,
 		.accepted = m->n_accepted,
+		.absent = m->n_absent,
 		.groups = HASH_COUNT(m->groups),
 		.joins = m->joins,
-		.losses = m->losses,
+		.leaves = m->leaves,
+		.losses = m->losses - m->leaves,
 		.kicks = m->kicks,
 		.ops_started = m->ops_started,
 		.ops_done = m->ops_done,
@@ -112,6 +153,8 @@ static void show_peer(const struct ccm_peer *p, int rank, uint64_t now_ns,
 		.ops = p->n_ops,
 		.rank = rank,
 		.phase = p->phase,
+		.absent = a->absent,
+		.absent_ns = a->absent ? ccm_age(now_ns, a->absent_ns) : 0,
 		.state = p->state,
 		.state_ns = ccm_age(now_ns, p->state_since),
 	};
@@ -138,7 +181,7 @@ void ccm_each_peer(const struct ccm *m, uint64_t now_ns,
 					show_peer(p, rank++, now_ns, fn, arg);
 		DL_FOREACH2 (g->seats, s, next_g)
 			DL_FOREACH (s->peers, p)
-				if (p->phase == CCM_PEER_REGISTERED)
+				if (p->phase == CCM_PEER_REGISTERED || !s->in_ring)
 					show_peer(p, -1, now_ns, fn, arg);
 	}
 }
@@ -187,6 +230,7 @@ void ccm_each_op(const struct ccm *m, uint64_t now_ns,
 				.tag = o->key.tag,
 				.seq = o->seq,
 				.age_ns = ccm_age(now_ns, o->born_ns),
+				.stalled_ns = ccm_age(now_ns, o->changed_ns),
 				.bytes = o->params.count * type_size(o->params.dtype),
 				.state = o->state,
 				.params = o->params,

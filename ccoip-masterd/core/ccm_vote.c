@@ -4,20 +4,72 @@
  */
 #include "ccoip-masterd/core/ccm_internal.h"
 
-void ccm_vote_topology(struct ccm *m, struct ccm_agent *a, const struct cc_id *peer)
+/* The votes that were counted are of a turn that is over. */
+static void topo_raise(struct ccm *m, uint64_t turn)
 {
-	struct ccm_peer *p = ccm_peer_of(m, a, peer, "a topology vote");
+	struct wm_world totals;
+	struct ccm_agent *a;
+
+	m->topo_turn = turn;
+	if (m->n_topo == 0)
+		return;
+	ccm_world_totals(m, &totals);
+	for (a = m->agents; a; a = a->hh.next)
+		if (a->n_accepted > 0)
+			(void)ccm_commit_new(m, a, &totals);
+	ccm_votes_clear(m);
+}
+
+static void answer_pending(struct ccm *m, const struct ccm_agent *a)
+{
+	struct wm_pending_answer *x = &ccm_send(m, a, WM_PENDING_ANSWER)->u.pending_answer;
+
+	x->pending = m->pending;
+	x->turn = m->pending_turn;
+}
+
+static void pending_clear(struct ccm *m)
+{
+	struct ccm_agent *a;
+	struct ccm_peer *p;
+
+	for (a = m->agents; a; a = a->hh.next)
+		if (a->n_accepted > 0)
+			answer_pending(m, a);
+	for (p = m->peers; p; p = p->hh.next)
+		p->pending_voted = false;
+	m->n_pending = 0;
+}
+
+/* A turn that we do not know of: the last master may have died with all that we could have heard of
+ * it from. */
+static bool may_raise(const struct ccm *m)
+{
+	return m->recovered;
+}
+
+void ccm_vote_topology(struct ccm *m, struct ccm_agent *a, const struct wm_peer *v)
+{
+	struct ccm_peer *p = ccm_peer_of(m, a, &v->peer, "a topology vote");
+	struct wm_world totals;
 
 	if (!p)
 		return;
 	if (p->phase != CCM_PEER_ACCEPTED) {
 		ccm_peer_violation(m, p, "it voted on the topology before it was accepted");
+	} else if (v->turn < m->topo_turn) {
+		ccm_world_totals(m, &totals);
+		(void)ccm_commit_new(m, a, &totals);
+	} else if (v->turn > m->topo_turn && !may_raise(m)) {
+		ccm_peer_violation(m, p, "it voted on the topology out of turn");
 	} else if (p->topo_voted) {
 		ccm_peer_violation(m, p, "it voted on the topology twice");
 	} else if (p->n_ops > 0) {
 		ccm_peer_violation(
 			m, p, "it voted on the topology with %u operations outstanding", p->n_ops);
 	} else {
+		if (v->turn > m->topo_turn)
+			topo_raise(m, v->turn);
 		p->topo_voted = true;
 		p->seat->group->n_topo++;
 		if (m->n_topo++ == 0)
@@ -33,17 +85,25 @@ bool ccm_topology_agreed(const struct ccm *m)
 	return m->n_topo == m->n_accepted;
 }
 
-void ccm_vote_pending(struct ccm *m, struct ccm_agent *a, const struct cc_id *peer)
+void ccm_vote_pending(struct ccm *m, struct ccm_agent *a, const struct wm_peer *v)
 {
-	struct ccm_peer *p = ccm_peer_of(m, a, peer, "a pending vote");
+	struct ccm_peer *p = ccm_peer_of(m, a, &v->peer, "a pending vote");
 
 	if (!p)
 		return;
 	if (p->phase != CCM_PEER_ACCEPTED) {
 		ccm_peer_violation(m, p, "it asked for pending peers before it was accepted");
+	} else if (v->turn < m->pending_turn) {
+		answer_pending(m, a);
+	} else if (v->turn > m->pending_turn && !may_raise(m)) {
+		ccm_peer_violation(m, p, "it asked for pending peers out of turn");
 	} else if (p->pending_voted) {
 		ccm_peer_violation(m, p, "it asked for pending peers twice");
 	} else {
+		if (v->turn > m->pending_turn) {
+			m->pending_turn = v->turn;
+			pending_clear(m);
+		}
 		p->pending_voted = true;
 		if (m->n_pending++ == 0)
 			m->pending_since = m->now;
@@ -52,25 +112,18 @@ void ccm_vote_pending(struct ccm *m, struct ccm_agent *a, const struct cc_id *pe
 
 void ccm_pending_settle(struct ccm *m)
 {
-	struct ccm_agent *a;
-	struct ccm_peer *p;
-
 	if (m->n_pending == 0 || m->n_pending < m->n_accepted)
 		return;
-	for (a = m->agents; a; a = a->hh.next)
-		if (a->n_accepted > 0)
-			ccm_send(m, a, WM_PENDING_ANSWER)->u.pending_answer.pending =
-				m->n_registered > 0;
-	for (p = m->peers; p; p = p->hh.next)
-		p->pending_voted = false;
-	m->n_pending = 0;
+	m->pending = m->n_registered > 0;
+	m->pending_turn++;
+	pending_clear(m);
 }
 
 void ccm_world_totals(const struct ccm *m, struct wm_world *ret)
 {
 	struct ccm_group *g;
 
-	*ret = (struct wm_world){.global = m->n_accepted};
+	*ret = (struct wm_world){.global = m->n_accepted, .version = m->world_version};
 	for (g = m->groups; g; g = g->hh.next) {
 		if (g->n_accepted == 0)
 			continue;

@@ -4,12 +4,15 @@
 noinst_LTLIBRARIES += libccm.la
 libccm_la_SOURCES = \
 	ccoip-masterd/core/ccm.c ccoip-masterd/core/ccm.h \
+	ccoip-masterd/core/ccm_absent.c \
 	ccoip-masterd/core/ccm_action.c \
 	ccoip-masterd/core/ccm_agent.c \
 	ccoip-masterd/core/ccm_check.c \
+	ccoip-masterd/core/ccm_conclude.c \
 	ccoip-masterd/core/ccm_internal.h \
 	ccoip-masterd/core/ccm_member.c \
 	ccoip-masterd/core/ccm_op.c \
+	ccoip-masterd/core/ccm_resume.c \
 	ccoip-masterd/core/ccm_ring.c \
 	ccoip-masterd/core/ccm_round.c \
 	ccoip-masterd/core/ccm_state.c \

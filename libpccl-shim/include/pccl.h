@@ -33,14 +33,17 @@
  *	pcclOutOfMemory        memory is exhausted, or the agent's limit for this user is reached
  *	pcclAgentUnavailable   the agent cannot be reached (see the code's description)
  *
- * Threads. A communicator belongs to the thread that called pcclConnect on it, its main
- * thread; other threads must not make calls on it, with the exceptions named at
- * pcclAllReduceAsync, pcclArePeersPending and pcclDestroyCommunicator. This release does not
- * check that. Different communicators of one process are independent of each other and may be
- * used by different threads at the same time. Functions that take no communicator may be called
- * by any thread. A process made by fork() must not use its parent's communicators or memory of
- * pcclMemAlloc; its calls are refused with pcclInvalidUsage until it has called pcclInit, after
- * which it can have its own.
+ * Threads. A communicator belongs to the thread that created it, its main thread. One other thread
+ * at a time may launch and await operations on it (pcclAllReduceAsync, pcclAwaitAsyncReduce, and
+ * pcclAllReduce and pcclAllReduceMultipleWithRetry, which do both); until it has awaited them all
+ *the main thread makes no call on the communicator but pcclArePeersPending and pcclGetAttribute. An
+ * operation is awaited by the thread that started it. Each function below says who may call it; a
+ * call that breaks these rules returns pcclInvalidUsage, changes nothing, and pcclGetLastError
+ *names the rule. Different communicators of one process are independent of each other and may be
+ *used by different threads, each of which creates its own. Functions that take no communicator may
+ *be called by any thread. A process made by fork() must not use its parent's communicators or
+ *memory of pcclMemAlloc; its calls are refused with pcclInvalidUsage until it has called pcclInit,
+ *after which it can have its own.
  *
  * Values, names and layouts are those of the PCCL 1.0 binary interface, extended but never changed.
  */
@@ -359,7 +362,8 @@ PCCL_EXPORT pcclResult_t pcclMemFree(void *PCCL_NULLABLE ptr);
 /* --------------------------------------------------------------------- communicators */
 
 /*
- * Makes a communicator. Does not connect it: no network, no waiting. Any thread.
+ * Makes a communicator, whose main thread is the calling one. Does not connect it: no network, no
+ * waiting. Any thread.
  *
  * params: read during the call only.
  * comm_out: receives the communicator, to be destroyed with pcclDestroyCommunicator.
@@ -371,20 +375,22 @@ PCCL_EXPORT pcclResult_t pcclCreateCommunicator(
  * Leaves the run, if connected, and frees the communicator. Blocks until everything that belongs to
  * it has ended; operations in flight are given up and their buffers are the caller's again, with
  * the contents they had before. Other peers see pcclRankConnectionLost where they were waiting for
- * this one. The pointer is invalid afterwards, whatever is returned. Any thread, provided that no
- * other call on the communicator is under way.
+ * this one. The pointer is invalid after success. Main thread.
+ *
+ * pcclInvalidUsage  not the main thread, or another thread is launching or awaiting an operation:
+ *                   nothing was changed
  */
 PCCL_EXPORT pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator);
 
 /*
- * Joins the run of the master named at creation, and makes the calling thread the communicator's
- * main thread. The first peer of a fresh run is accepted at once; a later one waits, without
- * bound unless one is configured, until the accepted peers call pcclUpdateTopology.
+ * Joins the run of the master named at creation. The first peer of a fresh run is accepted at once;
+ * a later one waits, without bound unless one is configured, until the accepted peers call
+ * pcclUpdateTopology. Main thread.
  *
  * pcclMasterConnectionFailed  no master answers at the address
  * pcclRankConnectionFailed    the peers of the run and this one could not be connected
- * pcclInvalidUsage            connected already, the master refused this peer, or operations of an
- *                             earlier connection have not been awaited
+ * pcclInvalidUsage            connected already, not the main thread, the master refused this peer,
+ *                             or operations of an earlier connection have not been awaited
  * pcclVersionMismatch, pcclPermissionDenied, pcclTimeout
  * After a failure the communicator is as before and pcclConnect may be called again.
  */
@@ -393,7 +399,7 @@ PCCL_EXPORT pcclResult_t pcclConnect(pcclComm_t *communicator);
 /*
  * Reads an attribute as of the last call on this communicator. Every call that involves other peers
  * may change the values. Does not block. A thread that awaits operations sees values as of its
- * last await.
+ * last await; what another thread sees may be older. Any thread.
  *
  * pcclInvalidUsage  not connected
  */
@@ -409,21 +415,21 @@ PCCL_EXPORT pcclResult_t pcclGetAttribute(
  *
  * pcclPendingAsyncOps       await outstanding operations first; no vote was given
  * pcclUpdateTopologyFailed  newcomers or new neighbours could not be connected: call again
- * pcclInvalidUsage          not connected, or this peer was removed from the run earlier
- * pcclRankConnectionLost    this peer was removed from the run during the call
+ * pcclInvalidUsage          not connected, not the main thread, or this peer was removed from the
+ * run earlier pcclRankConnectionLost    this peer was removed from the run during the call
  * pcclMasterConnectionFailed
  */
 PCCL_EXPORT pcclResult_t pcclUpdateTopology(pcclComm_t *communicator);
 
 /*
  * Asks whether newcomers are waiting, in which case pcclUpdateTopology should be called soon; all
- * peers get the same answer. Blocks until all accepted peers have called it. May be called by the
- * main thread while another thread has operations in flight. A peer that begins to wait just after
- * the answer is seen by the next call.
+ * peers get the same answer. Blocks until all accepted peers have called it. A peer that begins to
+ * wait just after the answer is seen by the next call. Main thread; also while operations of this
+ * or of another thread are in flight.
  *
  * peers_pending_out: receives the answer.
  *
- * pcclInvalidUsage  not connected
+ * pcclInvalidUsage  not connected, or not the main thread
  * pcclRankConnectionLost, pcclMasterConnectionFailed: as pcclUpdateTopology
  */
 PCCL_EXPORT pcclResult_t pcclArePeersPending(
@@ -440,7 +446,8 @@ PCCL_EXPORT pcclResult_t pcclAreNewPeersPending(
  *
  * Not in this release: returns pcclInternalError and changes nothing.
  *
- * pcclInvalidUsage                fewer than two peers in the run, or not connected
+ * pcclInvalidUsage                fewer than two peers in the run, not connected, or not the main
+ *                                 thread
  * pcclPendingAsyncOps             await outstanding operations first
  * pcclTopologyOptimizationFailed  call again
  */
@@ -450,8 +457,8 @@ PCCL_EXPORT pcclResult_t pcclOptimizeTopology(const pcclComm_t *communicator);
 
 /*
  * Combines the buffers of all peers of the group, element by element, and gives the same result,
- * bit for bit, to all. Blocks until all have the result, or the operation has failed for all. Main
- * thread.
+ * bit for bit, to all. Blocks until all have the result, or the operation has failed for all. It is
+ * pcclAllReduceAsync and pcclAwaitAsyncReduce in one, and may be called by the same threads.
  *
  * sendbuff: descriptor->count elements of this peer, naturally aligned. Never written, unless it is
  * also recvbuff.
@@ -467,9 +474,9 @@ PCCL_EXPORT pcclResult_t pcclOptimizeTopology(const pcclComm_t *communicator);
  *                         then
  * pcclInvalidArgument     also: an operation with this tag is in flight, or the peers gave
  *                         different counts, types or operators for it (all of them get this code)
- * pcclInvalidUsage        not connected, or this peer was removed from the run earlier
- * pcclInternalError       also: quantization is not in this release
- * pcclMasterConnectionFailed
+ * pcclInvalidUsage        not connected, this peer was removed from the run earlier, or a thread
+ * made the call that may not (see pcclAllReduceAsync) pcclInternalError       also: quantization is
+ * not in this release pcclMasterConnectionFailed
  */
 PCCL_EXPORT pcclResult_t pcclAllReduce(const void *sendbuff, void *recvbuff,
 	const pcclReduceDescriptor_t *descriptor, const pcclComm_t *communicator,
@@ -483,11 +490,13 @@ PCCL_EXPORT pcclResult_t pcclAllReduce(const void *sendbuff, void *recvbuff,
  * reduce_handle_out: receives the handle to await. Each operation that was started must be awaited,
  * once.
  *
- * Threads: a thread other than the main one may start operations, and then awaits them itself; the
- * main thread makes no call on the communicator meanwhile, except pcclArePeersPending.
+ * Threads: the main thread, or another one while the main thread makes no call on the communicator
+ * but pcclArePeersPending and pcclGetAttribute. The thread that starts operations awaits them, and
+ * until it has, no other one starts any.
  *
- * Errors are those of pcclAllReduce, here or when awaiting; a lost peer is usually seen there.
- * pcclInvalidUsage  also: 64 operations are in flight on this communicator already
+ * Errors are those of pcclAllReduce, here or when awaiting; a lost peer is seen there.
+ * pcclInvalidUsage  also: 64 operations are in flight on this communicator already; operations of
+ *                   another thread are; or the main thread is in a call that bears none
  */
 PCCL_EXPORT pcclResult_t pcclAllReduceAsync(const void *sendbuff, void *recvbuff,
 	const pcclReduceDescriptor_t *descriptor, const pcclComm_t *communicator,
@@ -495,27 +504,36 @@ PCCL_EXPORT pcclResult_t pcclAllReduceAsync(const void *sendbuff, void *recvbuff
 
 /*
  * Waits until an operation has ended. Must be called by the thread that started it. The handle is
- * used up, whatever is returned. Outputs and errors are those of pcclAllReduce; when one of several
- * operations is lost, await all of them before repeating any.
+ * used up, whatever is returned, except where noted. Outputs and errors are those of pcclAllReduce;
+ * when one of several operations is lost, await all of them before repeating any.
  *
  * pcclInvalidArgument  also: no such operation is in flight
+ * pcclInvalidUsage     also: another thread started it; it is in flight still
  */
 PCCL_EXPORT pcclResult_t pcclAwaitAsyncReduce(
 	const pcclAsyncReduceOp_t *reduce_handle, pcclReduceInfo_t *PCCL_NULLABLE reduce_info_out);
 
 /*
- * Carries out several all-reduces at the same time and repeats those that fail because a peer was
- * lost, until all have succeeded. Operations may have been done with different numbers of peers
- * if some were lost on the way. Main thread.
+ * Carries out several all-reduces, up to max_in_flight at the same time, begun in the order of
+ * their descriptors. When one is lost (pcclRankConnectionLost), those under way are awaited, and
+ * what failed is repeated, in order again, until all have succeeded. All peers of the group must
+ * call it with the same descriptors in the same order; they cannot get stuck over a loss that they
+ * see at different moments. Operations may have been done with different numbers of peers if some
+ * were lost on the way. May be called by the threads that may call pcclAllReduceAsync.
  *
- * Not in this release: returns pcclInternalError and changes nothing.
+ * descriptors: count of them, with distinct tags; read during the call only. They are checked
+ * before anything is started; a sentence about one of them begins with its index. reduce_info_out:
+ * NULL, or receives the bytes of all operations together, and the number of peers in the one that
+ * was awaited last, which is only a hint. Written on success only. max_in_flight: at least 1; more
+ * than 64 (or what the caller's own operations in flight leave of that) means as many.
  *
- * descriptors: count of them, with distinct tags; read during the call only.
- * reduce_info_out: NULL, or receives the bytes of all operations together and the number of peers
- * at the end.
- * max_in_flight: operations under way at the same time, at least 1.
+ * Any other error ends it, after everything under way was awaited; the first one in the order of
+ * awaiting is returned. Then some operations may have been completed, and these have their results;
+ * the buffers of all others are as before.
  *
- * pcclTooFewPeers  this peer is alone in its group; some operations may have been completed
+ * pcclTooFewPeers      this peer is alone in its group
+ * pcclInvalidArgument  also: two descriptors have the same tag, or one is wrong
+ * and otherwise those of pcclAllReduce, apart from pcclRankConnectionLost
  */
 PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescriptor_t *descriptors,
 	size_t count, const pcclComm_t *communicator,
@@ -526,7 +544,7 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescri
 /*
  * Makes the shared state equal on all peers of the group: compares it by hashes, elects what most
  * peers have, and sends it to those that differ, straight into their tensors. Blocks until all
- * peers of the group have called it and are equal. Main thread.
+ * peers of the group have called it and are equal. Main thread; no operation in flight.
  *
  * Not in this release: returns pcclInternalError and changes nothing.
  *

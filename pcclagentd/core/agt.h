@@ -19,14 +19,31 @@
  *   field and the limit; proto/shm_submit.h).
  * - A loss in the group ends what is in flight with pcclRankConnectionLost, also what is still
  *   being collected on this host, and what the application starts before it knows of the loss: the
- *   same calls fail for all members. A topology vote that went through counts as knowing.
+ *   same calls fail for all members. What it knows of it says with each submission (shm_sqe.losses)
+ *   and learns from completions and replies.
  * - WM_OP_START starts the transfer; AGT_EV_XFER_DONE is reported to the master; WM_OP_DONE
  *   completes with success. Any other end cancels the transfer first (AGT_ACT_XFER_CANCEL, then
  *   AGT_EV_XFER_CANCELLED) and completes after that: no thread touches the memory any more.
  * - A session that closes takes its comms with it: WM_LEAVE with WM_LEAVE_DIED; a transfer that its
  *   memory is part of goes on until the master aborts it.
- * - When the master is gone or kicks a peer: its calls and operations end with
- *   pcclMasterConnectionFailed or the kick's code and text; the comm can be connected again.
+ * - When the master kicks a peer: its calls and operations end with the kick's code and text; the
+ *   comm can be connected again.
+ * - When the master is gone, the run is an *orphan*: comms, rings, links and transfers stay, calls
+ *   are taken and wait, and its master is dialled again where it was, under its other names and
+ *   where it is said to have moved (AGT_EV_SET_MASTER); at once, then after 50 ms and ever later up
+ *   to 500 ms. Nothing is queued: the next master is told the state that there is when it comes
+ *   (see wm_resume), with those who have left meanwhile. A master of a lower term is stale and
+ *   passed by; one that does not know the run ends it, as does master_grace_ms without any:
+ *   everything ends with pcclMasterConnectionFailed.
+ * - WL_COMM_ATTACH is a connect of a peer that has been accepted, under its id and token. It names
+ *   its run, so that this agent, which need not know of it, can ask for it. It is answered, and the
+ *   comm opened, when a WM_COMMIT has the peer in a ring and WM_OP_OUTCOMES has told the fate of
+ *   the attempts it asks for. It waits for a master that is gone, too, for master_grace_ms.
+ * - Topology and pending votes are numbered over the run. A comm knows how many of each it has seen
+ *   the end of, and takes no answer for more than one.
+ * - A process that has been stopped for stopped_ms is treated as if it had died, and is told so
+ *   when it wakes (AGT_ACT_SESSION_END).
+ * - Who was stopped itself, this agent, forgives masters and processes the time.
  * - Rounds: links to the `next` of each ring are opened if missing; the report goes out when all
  *   are up or failed; WM_COMMIT puts the rings in force; links that no ring in force, no round and
  *   no transfer uses are closed.
@@ -57,7 +74,7 @@ enum agt_event_type {
 	AGT_EV_SESSION_CLOSED,
 	AGT_EV_SESSION_STOPPED, /* session, stopped: its process is stopped, or runs again */
 	AGT_EV_REQUEST,     /* request: COMM_CREATE, _CONNECT, _ATTACH, _DESTROY, UPDATE_TOPOLOGY,
-			     * ARE_PENDING; id, token: fresh random bytes */
+			     * ARE_PENDING */
 	AGT_EV_SUBMIT,      /* comm, slot (< SHM_SLOTS, not in use), sub; code != 0: the entry was
 			     * bad, there is no sub: complete it with code and text */
 	AGT_EV_MASTER_UP,   /* run: TCP connection made */
@@ -82,7 +99,6 @@ struct agt_event {
 	uint32_t uid, pid;
 	const char *name;
 	const struct wl_request *request;
-	struct cc_id id, token; /* REQUEST: fresh random bytes */
 	struct cc_id peer; /* LINK_*: the other agent; XFER_DONE: who seems at fault, or zero */
 	bool inbound;      /* LINK_DOWN */
 	bool stopped;      /* SESSION_STOPPED */
@@ -136,7 +152,8 @@ struct agt_attrs {
 struct agt_done {
 	uint32_t code; /* pcclResult_t */
 	uint32_t world;
-	uint64_t losses; /* of the group; 0 when the peer is in none */
+	uint64_t losses; /* of the group, for the application to know once it has awaited this; 0
+			  * when the peer is in no group any more */
 	uint64_t tx_bytes, rx_bytes;
 	char text[SHM_TEXT];
 };
@@ -156,7 +173,8 @@ struct agt_xfer {
 	struct wm_op_params params;
 	uint32_t world; /* contributions in all: the divisor of an average */
 	uint32_t hosts, pos, segment_max;
-	struct cc_id next, prev; /* agents; zero when hosts == 1 */
+	struct cc_id next, prev;     /* agents; zero when hosts == 1 */
+	char prev_name[WM_NAME_MAX]; /* of its host */
 	uint32_t n_members;
 	struct agt_member *members; /* owned by the action list */
 };
@@ -226,7 +244,8 @@ struct agt_run_info {
 	struct cc_addr dialled; /* where it is, or is sought now */
 	struct cc_id id;        /* zero until a master has answered */
 	uint64_t term, epoch;
-	const char *state; /* static: "connecting", "greeting", "up", "orphan", "over" */
+	const char
+		*state; /* static: "connecting", "greeting", "up", "orphan", "resuming", "over" */
 	uint64_t state_ns; /* for so long */
 };
 void agt_each_run(const struct agt *a, uint64_t now_ns,

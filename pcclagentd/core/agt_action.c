@@ -9,7 +9,7 @@
 
 #include "pcclagentd/core/agt_internal.h"
 
-static void action_clear(struct agt_action *x)
+void agt_action_clear(struct agt_action *x)
 {
 	if (x->type == AGT_ACT_MASTER_SEND)
 		wire_master_clear(&x->u.msg);
@@ -22,7 +22,7 @@ void agt_actions_clear(struct agt_actions *a)
 	size_t i;
 
 	for (i = 0; i < a->n; i++)
-		action_clear(&a->v[i]);
+		agt_action_clear(&a->v[i]);
 	a->n = 0;
 }
 
@@ -42,7 +42,7 @@ void agt_no_memory(struct agt *a)
 static struct agt_action *take_scratch(struct agt *a)
 {
 	agt_no_memory(a);
-	action_clear(&a->scratch);
+	agt_action_clear(&a->scratch);
 	return &a->scratch;
 }
 
@@ -68,15 +68,23 @@ struct agt_action *agt_emit(struct agt *a, enum agt_action_type type)
 
 struct wm_msg *agt_send(struct agt *a, struct agt_run *r, enum wm_type type)
 {
-	struct agt_action *x = agt_emit(a, AGT_ACT_MASTER_SEND);
+	struct agt_action *x;
 
+	if (agt_run_orphaned(r) && type != WM_HELLO) {
+		x = &a->unsent;
+		agt_action_clear(x);
+		memset(x, 0, sizeof *x);
+		x->type = AGT_ACT_MASTER_SEND;
+	} else {
+		x = agt_emit(a, AGT_ACT_MASTER_SEND);
+	}
 	x->run = r->id;
 	x->u.msg.type = type;
 	r->spoke_ns = a->now;
 	return &x->u.msg;
 }
 
-void agt_reply(
+struct wl_reply *agt_reply(
 	struct agt *a, const struct agt_comm *c, uint32_t req_id, uint32_t code, const char *text)
 {
 	struct agt_action *x = agt_emit(a, AGT_ACT_REPLY);
@@ -86,6 +94,7 @@ void agt_reply(
 	x->u.reply.code = code;
 	x->u.reply.comm = c->id;
 	agt_copy_text(x->u.reply.text, sizeof x->u.reply.text, text);
+	return &x->u.reply;
 }
 
 void agt_complete(struct agt *a, uint32_t comm, uint32_t slot, const struct agt_done *done)

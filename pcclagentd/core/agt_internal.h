@@ -6,11 +6,16 @@
  *   agt_action.c   actions out
  *   agt_state.c    named states; the only writer of them
  *   agt_session.c  sessions, communicators, their requests
- *   agt_run.c      masters: connection, joining, kicks, the end
+ *   agt_run.c      runs: joining, leaving, the end
+ *   agt_master.c   what masters say
+ *   agt_dial.c     where masters are sought, and how often
+ *   agt_resume.c   what outlives a master, and what its successor is told
+ *   agt_attach.c   peers that outlived their agent
  *   agt_round.c    links, rounds, rings, world sizes
  *   agt_op.c       operations: their life with the master and the engine
  *   agt_submit.c   submissions: validation, collecting, the vote
- *   agt_view.c     looking inside, the invariants
+ *   agt_view.c     looking inside
+ *   agt_check.c    the invariants
  */
 #ifndef AGT_INTERNAL_H
 #define AGT_INTERNAL_H
@@ -24,16 +29,26 @@
 #include <uthash.h>
 #include <utlist.h>
 
+#include "common/cc_detect.h"
 #include "common/cc_err.h"
 #include "pcclagentd/core/agt.h"
 #include "proto/wire_codes.h"
 
-#define AGT_NS_PER_MS     1000000u
-#define AGT_MAX_COMMS     1024u
-#define AGT_CONNECT_MS    10000u
-#define AGT_HEARTBEAT_MIN 10u /* ms; what the master asks for is kept within reason */
-#define AGT_TIMEOUT_MIN   100u
-#define AGT_ALIASES_MAX   8u
+#define AGT_NS_PER_MS      1000000u
+#define AGT_MAX_COMMS      1024u
+#define AGT_CONNECT_MS     10000u
+#define AGT_HEARTBEAT_MIN  10u /* ms; what the master asks for is kept within reason */
+#define AGT_TIMEOUT_MIN    100u
+#define AGT_GRACE_MS       60000u
+#define AGT_STOPPED_MS     10000u
+#define AGT_STOOD_STILL_NS 1000000000u /* between two ticks: this process did not run */
+#define AGT_REDIAL_MIN     50u         /* ms between attempts at a master that is gone */
+#define AGT_REDIAL_MAX     500u
+#define AGT_ALIASES_MAX    8u
+#define AGT_MASTERS_MAX    64u
+#define AGT_FENCES         32u
+#define AGT_PLACES_MAX     (2 * (AGT_ALIASES_MAX + 3)) /* where one master is sought */
+#define AGT_GHOSTS_MAX     4096u
 
 enum agt_comm_state {
 	AGT_COMM_NEW = 0,    /* not connected */
@@ -49,7 +64,9 @@ enum agt_run_state {
 	AGT_RUN_CONNECTING = 0,
 	AGT_RUN_GREETING, /* WM_HELLO sent */
 	AGT_RUN_UP,
-	AGT_RUN_OVER, /* no master any more; transfers are being cancelled */
+	AGT_RUN_ORPHAN,   /* was up; its master is sought */
+	AGT_RUN_RESUMING, /* WM_HELLO sent to the next master */
+	AGT_RUN_OVER,     /* no master any more; transfers are being cancelled */
 	AGT_RUN_STATES,
 };
 
@@ -70,6 +87,7 @@ struct agt_run;
 struct agt_session {
 	uint32_t id, uid, pid;
 	char name[WL_NAME_MAX];
+	uint64_t stopped_ns; /* since when its process is stopped; 0: it runs */
 	struct agt_comm *comms;
 	bool unhashed;
 	UT_hash_handle hh;
@@ -104,13 +122,14 @@ struct agt_op {
 	enum agt_op_state state;
 	uint64_t seq; /* 0 until WM_OP_START */
 	uint64_t epoch;
-	uint64_t losses; /* of the group, as in the vote */
+	uint64_t losses; /* of the group when it was submitted: no attempt spans a loss */
 	uint64_t born_ns;
-	bool spoiled;   /* a member left after its vote: it must not start */
-	bool lost_peer; /* COLLECTING: a peer of the group was lost: ends before it votes */
-	bool xfer;      /* the engine has it */
-	bool ok;        /* REPORTED: what was reported */
-	struct agt_verdict verdict; /* CANCELLING: for members that are not out */
+	const char *spoiled;        /* why it must not start any more; static */
+	bool xfer;                  /* the engine has it */
+	bool ok;                    /* REPORTED: what was reported */
+	struct agt_verdict verdict; /* CANCELLING: for members that are not out; REPORTED, not ok:
+				     * its text is what was reported */
+	struct cc_id suspect;       /* REPORTED, not ok: as reported */
 	uint32_t world;
 	struct cc_id next, prev;
 	uint64_t tx_bytes, rx_bytes;
@@ -153,14 +172,43 @@ struct agt_round {
 	struct wm_ring *rings; /* own their members */
 };
 
+/* A peer that left while there was no master to tell. */
+struct agt_ghost {
+	struct wm_join join;
+	uint32_t kind; /* enum wm_leave_kind */
+	struct agt_ghost *next;
+};
+
+/* How the last attempts of a group ended, by seq. */
+struct agt_history {
+	uint32_t group;
+	uint32_t n;
+	struct wm_outcome v[WM_OUTCOMES_MAX];
+	bool unhashed;
+	UT_hash_handle hh;
+};
+
 struct agt_run {
 	uint32_t id;
 	struct cc_addr addr;
 	uint32_t n_aliases;
 	struct cc_addr aliases[AGT_ALIASES_MAX]; /* other addresses of the same master */
+	struct cc_addr moved;   /* said of this run alone: it is to be found there; or none */
+	struct cc_addr reached; /* where it was last; or none */
+	struct cc_addr dialled; /* where it is sought now, or was last */
+	uint32_t n_dialled;     /* places tried since it was reached last */
+	bool dialling;          /* no answer yet: to MASTER_OPEN, or to HELLO */
+	uint64_t dial_ns;       /* when that attempt began; else when the next one is due */
+	uint32_t backoff_ms;
+	uint64_t orphan_ns;    /* since when it has no master */
+	char why[WM_TEXT_MAX]; /* and why */
 	enum agt_run_state state;
-	uint64_t since_ns, heard_ns, spoke_ns;
-	struct cc_id run_id;
+	uint64_t since_ns, spoke_ns;
+	struct cc_detect life; /* the master's; from its greeting on */
+	struct cc_id want_run; /* that peers which attach name; zero: any */
+	struct cc_id run_id, run_key;
+	uint64_t term; /* of its last master */
+	bool resumed;  /* that one is not its first */
 	uint32_t heartbeat_ms, timeout_ms, segment_max;
 	struct agt_comm *comms;
 	uint32_t n_comms;
@@ -169,6 +217,12 @@ struct agt_run {
 	struct agt_round round;
 	struct wm_world world; /* own is not kept here but in groups */
 	uint64_t epoch, last_seq;
+	uint64_t committed;               /* number of the last round in force */
+	uint64_t topo_turn, pending_turn; /* votes that have been answered */
+	bool pending;                     /* the last answer */
+	struct agt_ghost *ghosts;
+	uint32_t n_ghosts;
+	struct agt_history *history;
 	struct agt_op *ops;
 	struct agt_op *collecting, *active; /* by key */
 	struct agt_op *started;             /* by seq */
@@ -178,18 +232,13 @@ struct agt_run {
 	UT_hash_handle hh;
 };
 
-/*
- * The operations that an application has started without awaiting them. When the group loses a
- * peer, the burst is over: all of them end, and so do those that the application starts before it
- * has been told. Thus a loss fails the same calls of all members. Otherwise some would wait for
- * those who have to try again, and members that await a whole burst first could wait for each
- * other, one having had tag 1 refused and tag 2 not, the other the reverse. That the application
- * knows shows when it comes back with a tag that has failed.
- */
-struct agt_burst {
-	bool over;
+/* What a communicator that is to be attached waits for. */
+struct agt_attach {
+	struct cc_id run;
+	bool known; /* the outcomes are */
 	uint32_t n;
-	uint64_t tags[SHM_SLOTS]; /* that have failed */
+	uint64_t seqs[WL_SEQS_MAX];
+	uint64_t done; /* bit i: seqs[i] succeeded */
 };
 
 struct agt_comm {
@@ -198,20 +247,22 @@ struct agt_comm {
 	struct cc_addr master;
 	uint32_t group, pool_size;
 	enum agt_comm_state state;
-	struct cc_id peer;
+	struct cc_id peer, token;
 	uint32_t rank;       /* among the local members of its ring */
 	struct agt_run *run; /* JOINING, REGISTERED, ACCEPTED */
-	bool joined;         /* the master knows the peer */
+	bool opened;         /* it has a queue pair */
+	bool joined;         /* the master knows the peer, or the last one did */
 	bool counted;        /* in grp->accepted */
 	struct agt_group *grp;
 	uint32_t wait; /* enum wl_type of the request that waits, 0: none */
 	uint32_t wait_req;
 	uint64_t wait_ns;
+	struct agt_attach *attach;        /* with wait == WL_COMM_ATTACH */
+	uint64_t topo_turn, pending_turn; /* votes of the run that this peer knows the end of */
 	struct agt_verdict lost;
 	struct agt_attrs attrs; /* as published last */
 	struct agt_op *slots[SHM_SLOTS];
 	uint32_t n_ops;
-	struct agt_burst burst;
 	bool unhashed;
 	UT_hash_handle hh;
 	struct agt_comm *prev, *next;     /* in session->comms */
@@ -225,6 +276,17 @@ struct agt {
 	struct agt_run *runs;
 	uint32_t last_comm, last_run;
 	uint64_t ops_done, ops_failed, refused;
+	uint32_t n_masters; /* where else masters are to be found */
+	struct agt_moved {
+		struct cc_addr from, to;
+	} masters[AGT_MASTERS_MAX];
+	/* Of the runs that this agent took part in: the highest term. A master that is stale does
+	 * not get it back when its last peer here has left. */
+	struct agt_fence {
+		struct cc_id run;
+		uint64_t term;
+	} fences[AGT_FENCES];
+	uint32_t last_fence;
 	uint64_t tick_ns;   /* the last one */
 	const char *broken; /* a transition that must not be */
 	/* during a step */
@@ -232,18 +294,22 @@ struct agt {
 	struct agt_actions *out;
 	int err;                   /* CC_ERR_NOMEM sticks */
 	struct agt_action scratch; /* takes what found no memory */
+	struct agt_action unsent;  /* takes what nobody is there for */
 };
 
 /* agt_action.c. Never NULL: without memory the result goes nowhere and the step fails. */
 struct agt_action *agt_emit(struct agt *a, enum agt_action_type type);
-/* The message is empty but for its type; what it points to must be malloc'd. */
+/* The message is empty but for its type; what it points to must be malloc'd. While r has no master
+ * it goes nowhere: the next one is told what the state is then. */
 struct wm_msg *agt_send(struct agt *a, struct agt_run *r, enum wm_type type);
-void agt_reply(
+struct wl_reply *agt_reply(
 	struct agt *a, const struct agt_comm *c, uint32_t req_id, uint32_t code, const char *text);
 void agt_complete(struct agt *a, uint32_t comm, uint32_t slot, const struct agt_done *done);
 __attribute__((format(printf, 3, 4))) void agt_log(
 	struct agt *a, uint32_t level, const char *fmt, ...);
 void agt_no_memory(struct agt *a);
+/* Frees what x owns. */
+void agt_action_clear(struct agt_action *x);
 /* Copies text and cuts it; never NULL-safe in dst. */
 void agt_copy_text(char *dst, size_t size, const char *text);
 __attribute__((format(printf, 3, 4))) void agt_verdict_set(
@@ -270,12 +336,25 @@ const char *agt_link_state_name(enum agt_link_state s);
 /* agt_session.c */
 void agt_session_open(struct agt *a, const struct agt_event *ev);
 void agt_session_closed(struct agt *a, const struct agt_event *ev);
+void agt_session_stopped(struct agt *a, const struct agt_event *ev);
+/* Ends sessions whose processes have been stopped for too long. */
+void agt_sessions_tick(struct agt *a);
 void agt_request(struct agt *a, const struct agt_event *ev);
 struct agt_comm *agt_comm_find(struct agt *a, uint32_t id);
+/* A communicator that is not opened yet. NULL: the request is answered, or there is no memory. */
+struct agt_comm *agt_comm_new(struct agt *a, struct agt_session *s, const struct wl_request *q);
+void agt_refuse_request(struct agt *a, const struct agt_session *s, const struct wl_request *q,
+	uint32_t code, const char *text);
+/* What the application may see of c now. */
+void agt_comm_attrs(const struct agt_comm *c, struct agt_attrs *ret);
+/* The request waits for its answer. */
+void agt_comm_wait(struct agt *a, struct agt_comm *c, const struct wl_request *q);
+/* Sends the vote that the request of c is. */
+void agt_vote_send(struct agt *a, struct agt_comm *c, enum wm_type type);
 /* Publishes what has changed since the last call of the application ended: at that end, and not
  * before, so that peers that go by the same calls also see the same numbers. */
 void agt_comm_publish(struct agt *a, struct agt_comm *c);
-/* Answers the request that waits, if one does. */
+/* Answers the request that waits, if one does. A failed attach takes c with it. */
 void agt_comm_answer(struct agt *a, struct agt_comm *c, uint32_t code, const char *text);
 /* A LEAVING comm whose last operation has ended. Frees c. */
 void agt_comm_finish(struct agt *a, struct agt_comm *c);
@@ -283,8 +362,26 @@ void agt_comm_free(struct agt *a, struct agt_comm *c);
 
 /* agt_run.c */
 struct agt_run *agt_run_find(struct agt *a, uint32_t id);
-/* c, in state NEW or LOST, joins the run of its master's address. */
+/* c, in state JOINING, joins the run of its master's address; or fails, and then may be gone. */
 void agt_run_join(struct agt *a, struct agt_comm *c);
+/* The same for one that attaches: joins the run that it names. */
+void agt_run_attach(struct agt *a, struct agt_comm *c);
+/* Had a master. */
+static inline bool agt_run_lives(const struct agt_run *r)
+{
+	return r->state == AGT_RUN_UP || r->state == AGT_RUN_ORPHAN || r->state == AGT_RUN_RESUMING;
+}
+static inline bool agt_run_orphaned(const struct agt_run *r)
+{
+	return r->state == AGT_RUN_ORPHAN || r->state == AGT_RUN_RESUMING;
+}
+bool agt_run_has_addr(const struct agt_run *r, const struct cc_addr *addr);
+void agt_run_send_join(struct agt *a, struct agt_comm *c);
+/* Two runs are one: c, in state JOINING, goes over. May fail, and then c may be gone. */
+void agt_run_move(struct agt *a, struct agt_comm *c, struct agt_run *to);
+void agt_run_fill_join(const struct agt_comm *c, struct wm_join *ret);
+/* Everything that the run is good for ends with *v. */
+void agt_run_over(struct agt *a, struct agt_run *r, const struct agt_verdict *v);
 enum agt_exit {
 	AGT_EXIT_CLEAN,  /* destroyed by its process: WM_LEAVE */
 	AGT_EXIT_DIED,   /* its process is gone: WM_LEAVE */
@@ -295,9 +392,10 @@ enum agt_exit {
  * before. */
 void agt_run_detach(
 	struct agt *a, struct agt_comm *c, enum agt_exit how, const struct agt_verdict *v);
-void agt_run_master_up(struct agt *a, const struct agt_event *ev);
+/* The master put c out, or is gone, or c gives up: what waits on c ends with *v. c may be gone. */
+void agt_run_lose(
+	struct agt *a, struct agt_comm *c, enum agt_exit how, const struct agt_verdict *v);
 void agt_run_master_down(struct agt *a, const struct agt_event *ev);
-void agt_run_master_msg(struct agt *a, const struct agt_event *ev);
 void agt_run_tick(struct agt *a, struct agt_run *r);
 /* The master did what it must not do. r is over when this returns. */
 void agt_run_violation(struct agt *a, struct agt_run *r, const char *what);
@@ -306,6 +404,51 @@ void agt_run_settle(struct agt *a, struct agt_run *r);
 void agt_run_free(struct agt *a, struct agt_run *r);
 void agt_run_comm_accepted(struct agt *a, struct agt_comm *c);
 
+/* agt_master.c */
+void agt_master_up(struct agt *a, const struct agt_event *ev);
+void agt_master_msg(struct agt *a, const struct agt_event *ev);
+void agt_master_settings(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m);
+
+/* agt_dial.c */
+void agt_dial(struct agt *a, struct agt_run *r, const struct cc_addr *addr);
+/* At the next of the places where it may be. */
+void agt_dial_next(struct agt *a, struct agt_run *r);
+/* The attempt failed. open: its connection still stands. */
+void agt_dial_failed(struct agt *a, struct agt_run *r, const char *why, bool open);
+/* A master has answered where it was dialled. */
+void agt_dial_reached(struct agt_run *r);
+/* addr is where r's master is, too. */
+void agt_dial_alias(struct agt_run *r, const struct cc_addr *addr);
+void agt_dial_tick(struct agt *a, struct agt_run *r);
+void agt_dial_set_master(struct agt *a, const struct agt_event *ev);
+
+/* agt_resume.c */
+/* The master of a run that is up is gone. open: its connection still stands. */
+void agt_orphan(struct agt *a, struct agt_run *r, const char *why, bool open);
+/* c leaves while there is nobody to tell. */
+void agt_ghost_add(
+	struct agt *a, struct agt_run *r, const struct agt_comm *c, enum wm_leave_kind kind);
+void agt_ghosts_free(struct agt_run *r);
+void agt_history_add(struct agt *a, struct agt_run *r, uint32_t group, uint64_t seq, uint32_t code);
+void agt_history_free(struct agt_run *r);
+/* The highest term of that run so far; 0: not known. */
+uint64_t agt_term_of(const struct agt *a, const struct cc_id *run);
+void agt_term_set(struct agt *a, struct agt_run *r, uint64_t term);
+void agt_resume_ack(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m);
+/* The last word of a resumption. */
+void agt_resume_end(struct agt *a, struct agt_run *r);
+
+/* agt_attach.c */
+void agt_attach_request(struct agt *a, struct agt_session *s, const struct wl_request *q);
+/* Asks the master what c has to know. */
+void agt_attach_query(struct agt *a, struct agt_comm *c);
+void agt_attach_outcomes(struct agt *a, struct agt_run *r, const struct wm_op_outcomes *m);
+/* Answers if all is there. */
+void agt_attach_try(struct agt *a, struct agt_comm *c);
+/* The master of r has answered, and its run is run: those that want another one fail. */
+void agt_attach_check_run(struct agt *a, struct agt_run *r, const struct cc_id *run);
+void agt_attach_tick(struct agt *a);
+
 /* agt_round.c */
 struct agt_group *agt_group_find(struct agt_run *r, uint32_t group);
 struct agt_group *agt_group_get(struct agt *a, struct agt_run *r, uint32_t group);
@@ -313,6 +456,8 @@ void agt_group_put(struct agt_run *r, struct agt_group *g);
 void agt_round_begin(struct agt *a, struct agt_run *r, const struct wm_round *m);
 void agt_round_commit(struct agt *a, struct agt_run *r, const struct wm_commit *m);
 void agt_round_clear(struct agt_round *rd);
+/* Is the peer a member of the round, and has the round been reported as good? */
+bool agt_round_prepared(const struct agt_run *r, const struct cc_id *peer);
 void agt_world_set(struct agt_run *r, const struct wm_world *w);
 void agt_link_event(struct agt *a, const struct agt_event *ev);
 bool agt_link_is_up(struct agt_run *r, const struct cc_id *peer);
@@ -321,16 +466,21 @@ bool agt_link_is_used(const struct agt_run *r, const struct cc_id *peer);
 void agt_links_free(struct agt_run *r);
 
 /* agt_submit.c */
-void agt_burst_add(struct agt_burst *b, uint64_t tag);
 void agt_submit(struct agt *a, const struct agt_event *ev);
 /* Sends the vote of a collecting operation that is complete. May free o. */
 void agt_op_try_vote(struct agt *a, struct agt_op *o);
+/* Votes for o once more, to the next master. */
+void agt_op_vote_again(struct agt *a, struct agt_op *o);
 struct wm_op_params agt_sub_params(const struct shm_submission *s);
 bool agt_params_equal(const struct wm_op_params *x, const struct wm_op_params *y);
 
+/* agt_view.c */
+bool agt_op_has(const struct agt_op *o, const struct agt_comm *c);
+
 /* agt_op.c */
 struct agt_op *agt_op_find(struct agt_op *head, uint32_t group, uint64_t tag);
-struct agt_op *agt_op_new(struct agt *a, struct agt_run *r, uint32_t group, uint64_t tag);
+struct agt_op *agt_op_new(
+	struct agt *a, struct agt_run *r, const struct agt_group *g, uint64_t tag);
 /* 0, or CC_ERR_NOMEM. */
 int agt_op_add(struct agt *a, struct agt_op *o, struct agt_comm *c, const struct shm_submission *s);
 /* Ends o: completes its members, with success when v is NULL, and frees it. */
@@ -345,6 +495,8 @@ void agt_op_xfer_done(struct agt *a, const struct agt_event *ev);
 void agt_op_xfer_cancelled(struct agt *a, const struct agt_event *ev);
 /* The link to (or from) an agent broke. */
 void agt_op_link_down(struct agt *a, struct agt_run *r, const struct agt_event *ev);
+/* Tells the next master all that it must know of o. */
+void agt_op_tell(struct agt *a, struct agt_op *o);
 void agt_op_free(struct agt_op *o);
 
 #endif

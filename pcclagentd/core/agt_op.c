@@ -14,6 +14,8 @@ struct agt_op *agt_op_find(struct agt_op *head, uint32_t group, uint64_t tag)
 	struct agt_op_key key = {.tag = tag, .group = group};
 	struct agt_op *o;
 
+	/* All bytes of the key are set: it has no padding.
+	 * NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
 	HASH_FIND(hh_key, head, &key, sizeof key, o);
 	return o;
 }
@@ -26,7 +28,7 @@ static struct agt_op *op_by_seq(struct agt_run *r, uint64_t seq)
 	return o;
 }
 
-struct agt_op *agt_op_new(struct agt *a, struct agt_run *r, uint32_t group, uint64_t tag)
+struct agt_op *agt_op_new(struct agt *a, struct agt_run *r, const struct agt_group *g, uint64_t tag)
 {
 	struct agt_op *o = calloc(1, sizeof *o);
 
@@ -36,7 +38,8 @@ struct agt_op *agt_op_new(struct agt *a, struct agt_run *r, uint32_t group, uint
 	}
 	o->run = r;
 	o->key.tag = tag;
-	o->key.group = group;
+	o->key.group = g->group;
+	o->losses = g->losses;
 	o->born_ns = a->now;
 	HASH_ADD(hh_key, r->collecting, key, sizeof o->key, o);
 	if (o->unhashed) {
@@ -89,6 +92,16 @@ void agt_op_free(struct agt_op *o)
 	free(o);
 }
 
+/* What the application knows once it has heard of this end: of later losses only if the end tells
+ * of one. Otherwise its next call does. */
+static uint64_t losses_told(
+	const struct agt_op *o, const struct agt_comm *c, const struct agt_verdict *v)
+{
+	if (!c->grp)
+		return 0;
+	return v && v->code == WIRE_RANK_CONNECTION_LOST ? c->grp->losses : o->losses;
+}
+
 /* Completes one member. Its communicator may be gone when this returns. */
 static void member_complete(struct agt *a, const struct agt_op *o, const struct agt_op_member *m,
 	const struct agt_verdict *v)
@@ -106,10 +119,9 @@ static void member_complete(struct agt *a, const struct agt_op *o, const struct 
 		done.tx_bytes = o->tx_bytes;
 		done.rx_bytes = o->rx_bytes;
 	}
+	done.losses = losses_told(o, c, v);
 	c->slots[m->sub.slot] = NULL;
 	c->n_ops--;
-	if (done.code != WIRE_SUCCESS)
-		agt_burst_add(&c->burst, o->key.tag);
 	agt_comm_publish(a, c);
 	agt_complete(a, c->id, m->sub.slot, &done);
 	if (c->state == AGT_COMM_LEAVING && c->n_ops == 0)
@@ -187,10 +199,26 @@ static void drop_now(
 	o->n--;
 	if (how == AGT_EXIT_DIED)
 		m.comm = NULL;
-	o->spoiled = o->state == AGT_OP_VOTING;
+	if (o->state == AGT_OP_VOTING)
+		o->spoiled = "a local peer has left after its vote";
 	member_complete(a, o, &m, v);
 	if (o->n == 0)
 		agt_op_end(a, o, &nobody);
+}
+
+/* There is no master to end o for a member that is not to wait for the next one. What was reported
+ * as done may be known as done elsewhere: it goes on for the others, without touching the member's
+ * memory. Anything else fails here and now; the next master will not hear of it. */
+static void leave_orphan(struct agt *a, struct agt_op *o, struct agt_op_member *m)
+{
+	if (o->state == AGT_OP_REPORTED && o->ok) {
+		member_complete(a, o, m, &m->own);
+		m->comm = NULL;
+		return;
+	}
+	agt_verdict_set(&o->verdict, WIRE_RANK_CONNECTION_LOST,
+		"a local peer has left while the master was away");
+	op_cancel(a, o);
 }
 
 static void drop_member(struct agt *a, struct agt_op *o, struct agt_comm *c, enum agt_exit how,
@@ -205,9 +233,13 @@ static void drop_member(struct agt *a, struct agt_op *o, struct agt_comm *c, enu
 		return;
 	}
 	member_out(m, how, v);
-	if (o->state != AGT_OP_CANCELLING && members_in(o) == 0) {
+	if (o->state == AGT_OP_CANCELLING)
+		return;
+	if (members_in(o) == 0) {
 		agt_verdict_set(&o->verdict, WIRE_RANK_CONNECTION_LOST, "no local member is left");
 		op_cancel(a, o);
+	} else if (how == AGT_EXIT_CLEAN && agt_run_orphaned(o->run)) {
+		leave_orphan(a, o, m);
 	}
 }
 
@@ -244,6 +276,18 @@ static void op_failed(struct agt *a, struct agt_op *o, const struct cc_id *suspe
 	op_report(a, o->run, o->seq, suspect, why);
 	agt_op_set_state(a, o, AGT_OP_REPORTED);
 	o->ok = false;
+	agt_copy_text(o->verdict.text, sizeof o->verdict.text, why);
+	if (suspect)
+		o->suspect = *suspect;
+}
+
+void agt_op_tell(struct agt *a, struct agt_op *o)
+{
+	if (o->state != AGT_OP_VOTING && o->state != AGT_OP_RUNNING && o->state != AGT_OP_REPORTED)
+		return;
+	agt_op_vote_again(a, o);
+	if (o->state == AGT_OP_REPORTED)
+		op_report(a, o->run, o->seq, &o->suspect, o->ok ? NULL : o->verdict.text);
 }
 
 static void xfer_skip(struct agt *a, const struct agt_run *r, uint64_t seq)
@@ -269,8 +313,10 @@ static const char *cannot_start(
 	uint32_t i;
 
 	*suspect = NULL;
-	if (o->spoiled || !g || !g->has_ring)
-		return "a local peer has left after its vote";
+	if (o->spoiled)
+		return o->spoiled;
+	if (!g || !g->has_ring)
+		return "this host has no ring";
 	for (i = 1; i < o->n; i++) {
 		struct wm_op_params p = agt_sub_params(&o->members[i].sub);
 
@@ -303,10 +349,12 @@ static void xfer_start(struct agt *a, struct agt_op *o, const struct agt_group *
 	if (t->hosts > 1) {
 		t->next = o->next = g->ring.next.agent;
 		t->prev = o->prev = g->ring.prev;
+		memcpy(t->prev_name, g->ring.prev_name, sizeof t->prev_name);
 	}
 	for (i = 0; i < o->n; i++)
 		o->members[i].rank = o->members[i].comm->rank;
 	qsort(o->members, o->n, sizeof *o->members, by_rank);
+	/* NOLINTNEXTLINE(clang-analyzer-optin.portability.UnixAPI): an operation has members */
 	t->members = calloc(o->n, sizeof *t->members);
 	if (!t->members) {
 		agt_no_memory(a);
@@ -328,11 +376,16 @@ void agt_op_start(struct agt *a, struct agt_run *r, const struct wm_op_start *m)
 	const struct cc_id *suspect;
 	const char *why;
 
-	if (m->seq <= r->last_seq) {
+	const struct agt_op *again = op_by_seq(r, m->seq);
+
+	if (again && again->key.group == m->group && again->key.tag == m->tag)
+		return; /* a master that resumes the run makes sure */
+	if (again || (m->seq <= r->last_seq && !(r->resumed && o && o->state == AGT_OP_VOTING))) {
 		agt_run_violation(a, r, "OP_START with a sequence number that is not new");
 		return;
 	}
-	r->last_seq = m->seq;
+	if (m->seq > r->last_seq)
+		r->last_seq = m->seq;
 	if (!o) {
 		xfer_skip(a, r, m->seq);
 		op_report(a, r, m->seq, NULL, "no local peer takes part any more");
@@ -374,6 +427,8 @@ void agt_op_abort(struct agt *a, struct agt_run *r, const struct wm_op_abort *m)
 		m->text[0] ? m->text : "the master aborted the operation without a reason");
 	agt_log(a, AGT_LOG_INFO, "run %u group %u tag %" PRIu64 " seq %" PRIu64 ": %s", r->id,
 		(uint32_t)o->key.group, o->key.tag, o->seq, o->verdict.text);
+	if (o->seq)
+		agt_history_add(a, r, (uint32_t)o->key.group, o->seq, o->verdict.code);
 	if (o->xfer)
 		op_cancel(a, o);
 	else
@@ -396,6 +451,7 @@ void agt_op_done(struct agt *a, struct agt_run *r, const struct wm_op_done *m)
 			a, r, "OP_DONE of an operation that this host did not report as done");
 		return;
 	}
+	agt_history_add(a, r, (uint32_t)o->key.group, o->seq, WIRE_SUCCESS);
 	agt_op_end(a, o, NULL);
 }
 

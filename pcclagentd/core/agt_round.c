@@ -196,9 +196,8 @@ static void link_want(
 		l = link_new(a, r, &to->agent);
 		if (!l)
 			return;
-	} else if (l->state != AGT_LINK_FAILED && l->n_streams >= streams) {
-		return;
-	} else if (l->state == AGT_LINK_UP && link_carries_xfer(r, &l->peer)) {
+	} else if ((l->state != AGT_LINK_FAILED && l->n_streams >= streams) ||
+		   (l->state == AGT_LINK_UP && link_carries_xfer(r, &l->peer))) {
 		return;
 	} else {
 		link_reopen(a, r, l);
@@ -245,7 +244,7 @@ static void round_report(struct agt *a, struct agt_run *r)
 	rd->ok = failed == 0;
 	m = &agt_send(a, r, WM_ROUND_REPORT)->u.round_report;
 	m->round = rd->number;
-	if (rd->ok)
+	if (failed == 0)
 		return;
 	m->failures =
 		calloc(failed < WM_FAILURES_MAX ? failed : WM_FAILURES_MAX, sizeof *m->failures);
@@ -319,8 +318,21 @@ static void put_in_force(struct agt_run *r)
 	agt_round_clear(rd);
 }
 
-/* Ranks of the accepted, and who of the registered is accepted now. False: somebody is missing. */
-static bool admit(struct agt *a, struct agt_run *r, bool accept)
+bool agt_round_prepared(const struct agt_run *r, const struct cc_id *peer)
+{
+	uint32_t i;
+
+	if (!r->round.active || !r->round.ok)
+		return false;
+	for (i = 0; i < r->round.n_rings; i++)
+		if (ring_rank(&r->round.rings[i], peer) >= 0)
+			return true;
+	return false;
+}
+
+/* Ranks of the accepted, and who of the registered is accepted now: newcomers, and those who are
+ * back. False: somebody is missing. */
+static bool admit(struct agt *a, struct agt_run *r, const struct wm_commit *m)
 {
 	struct agt_comm *c;
 
@@ -332,10 +344,29 @@ static bool admit(struct agt *a, struct agt_run *r, bool accept)
 		if (rank < 0)
 			continue;
 		c->rank = (uint32_t)rank;
-		if (c->state == AGT_COMM_REGISTERED && accept)
-			agt_run_comm_accepted(a, c);
+		if (c->state != AGT_COMM_REGISTERED)
+			continue;
+		agt_run_comm_accepted(a, c);
+		if (!c->attach) {
+			c->topo_turn = m->topo_turn;
+			c->pending_turn = m->pending_turn;
+		}
 	}
 	return true;
+}
+
+/* Answers what the commit answers. */
+static void committed(struct agt *a, struct agt_comm *c, const struct wm_commit *m)
+{
+	if (c->state != AGT_COMM_ACCEPTED)
+		return;
+	agt_attach_try(a, c);
+	if (c->wait == WL_COMM_CONNECT)
+		agt_comm_answer(a, c, WIRE_SUCCESS, "");
+	if (c->wait != WL_UPDATE_TOPOLOGY || !m->accept || c->topo_turn >= m->topo_turn)
+		return;
+	c->topo_turn = m->topo_turn;
+	agt_comm_answer(a, c, WIRE_SUCCESS, "");
 }
 
 void agt_round_commit(struct agt *a, struct agt_run *r, const struct wm_commit *m)
@@ -352,37 +383,21 @@ void agt_round_commit(struct agt *a, struct agt_run *r, const struct wm_commit *
 			return;
 		}
 		put_in_force(r);
-		if (!admit(a, r, m->accept)) {
+		if (!admit(a, r, m)) {
 			agt_run_violation(a, r, "COMMIT of rings without a peer that was accepted");
 			return;
 		}
 		r->check_links = true;
 	}
 	r->epoch = m->epoch;
+	r->committed = m->round;
+	if (m->topo_turn > r->topo_turn)
+		r->topo_turn = m->topo_turn;
+	if (m->pending_turn > r->pending_turn)
+		r->pending_turn = m->pending_turn;
 	agt_world_set(r, &m->world);
-	if (!m->accept)
-		return;
-	DL_FOREACH2 (r->comms, c, next_r) {
-		c->burst.over = false;
-		if (c->state == AGT_COMM_ACCEPTED &&
-			(c->wait == WL_COMM_CONNECT || c->wait == WL_UPDATE_TOPOLOGY))
-			agt_comm_answer(a, c, WIRE_SUCCESS, "");
-	}
-}
-
-/* A member is gone. The master aborts what has been voted for; who waits for a vote on this host is
- * told alike, and so is who has started nothing yet: one attempt fails for every member. */
-static void group_lost(struct agt_run *r, const struct agt_group *g)
-{
-	struct agt_comm *c;
-	struct agt_op *o;
-
-	for (o = r->collecting; o; o = o->hh_key.next)
-		o->lost_peer |= o->key.group == g->group;
-	DL_FOREACH2 (r->comms, c, next_r) {
-		if (c->grp == g && c->counted)
-			c->burst.over = true;
-	}
+	DL_FOREACH2 (r->comms, c, next_r)
+		committed(a, c, m);
 }
 
 void agt_world_set(struct agt_run *r, const struct wm_world *w)
@@ -400,8 +415,6 @@ void agt_world_set(struct agt_run *r, const struct wm_world *w)
 		if (!g)
 			continue;
 		g->world = w->own[i].world;
-		if (g->losses != w->own[i].losses)
-			group_lost(r, g);
 		g->losses = w->own[i].losses;
 	}
 	r->check_votes = true;
@@ -426,7 +439,7 @@ void agt_link_event(struct agt *a, const struct agt_event *ev)
 	struct agt_run *r = agt_run_find(a, ev->run);
 	struct agt_link *l;
 
-	if (!r || r->state != AGT_RUN_UP)
+	if (!r || !agt_run_lives(r))
 		return;
 	l = link_find(r, &ev->peer);
 	if (ev->type == AGT_EV_LINK_DOWN) {
@@ -467,6 +480,8 @@ void agt_links_sweep(struct agt *a, struct agt_run *r)
 			continue;
 		if (l->state != AGT_LINK_FAILED)
 			link_emit(a, r, l, AGT_ACT_LINK_CLOSE);
+		/* The analyzer takes the head for freed: it does not see that it was moved on.
+		 * NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
 		HASH_DELETE(hh, r->links, l);
 		free(l);
 	}
@@ -477,6 +492,8 @@ void agt_links_free(struct agt_run *r)
 	struct agt_link *l, *next;
 
 	HASH_ITER (hh, r->links, l, next) {
+		/* The analyzer takes the head for freed: it does not see that it was moved on.
+		 * NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
 		HASH_DELETE(hh, r->links, l);
 		free(l);
 	}

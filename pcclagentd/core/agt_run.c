@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Runs: reaching a master, joining, kicks, and how it all ends.
+ * Runs: who takes part in them, and how they end.
  */
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@ struct agt_run *agt_run_find(struct agt *a, uint32_t id)
 	return r;
 }
 
-static bool run_has_addr(const struct agt_run *r, const struct cc_addr *addr)
+bool agt_run_has_addr(const struct agt_run *r, const struct cc_addr *addr)
 {
 	uint32_t i;
 
@@ -34,15 +35,15 @@ static struct agt_run *run_by_addr(struct agt *a, const struct cc_addr *addr)
 	struct agt_run *r;
 
 	for (r = a->runs; r; r = r->hh.next)
-		if (r->state != AGT_RUN_OVER && run_has_addr(r, addr))
+		if (r->state != AGT_RUN_OVER && agt_run_has_addr(r, addr))
 			return r;
 	return NULL;
 }
 
-static struct agt_run *run_open(struct agt *a, const struct cc_addr *addr)
+/* want: the run that is expected there, or NULL. */
+static struct agt_run *run_open(struct agt *a, const struct cc_addr *addr, const struct cc_id *want)
 {
 	struct agt_run *r = calloc(1, sizeof *r);
-	struct agt_action *x;
 
 	if (!r) {
 		agt_no_memory(a);
@@ -53,27 +54,36 @@ static struct agt_run *run_open(struct agt *a, const struct cc_addr *addr)
 	} while (r->id == 0 || agt_run_find(a, r->id));
 	r->addr = *addr;
 	r->since_ns = a->now;
+	if (want)
+		r->want_run = *want;
 	HASH_ADD(hh, a->runs, id, sizeof r->id, r);
 	if (r->unhashed) {
 		free(r);
 		agt_no_memory(a);
 		return NULL;
 	}
-	x = agt_emit(a, AGT_ACT_MASTER_OPEN);
-	x->run = r->id;
-	x->addr = *addr;
+	agt_dial_next(a, r);
 	return r;
 }
 
-static void send_join(struct agt *a, struct agt_comm *c)
+void agt_run_fill_join(const struct agt_comm *c, struct wm_join *ret)
 {
-	struct wm_msg *m = agt_send(a, c->run, WM_JOIN);
+	memset(ret, 0, sizeof *ret);
+	ret->peer = c->peer;
+	ret->token = c->token;
+	ret->group = c->group;
+	ret->pool_size = c->pool_size;
+	ret->pid = c->session->pid;
+	agt_copy_text(ret->name, sizeof ret->name, c->session->name);
+	if (c->counted || c->attach)
+		ret->phase = WM_JOIN_ACCEPTED;
+	else if (agt_round_prepared(c->run, &c->peer))
+		ret->phase = WM_JOIN_PREPARED;
+}
 
-	m->u.join.peer = c->peer;
-	m->u.join.group = c->group;
-	m->u.join.pool_size = c->pool_size;
-	m->u.join.pid = c->session->pid;
-	agt_copy_text(m->u.join.name, sizeof m->u.join.name, c->session->name);
+void agt_run_send_join(struct agt *a, struct agt_comm *c)
+{
+	agt_run_fill_join(c, &agt_send(a, c->run, WM_JOIN)->u.join);
 	c->joined = true;
 	agt_comm_set_state(a, c, AGT_COMM_REGISTERED);
 }
@@ -92,7 +102,8 @@ __attribute__((format(printf, 4, 5))) static void connect_failed(
 	agt_comm_answer(a, c, code, text);
 }
 
-static void attach(struct agt *a, struct agt_comm *c, struct agt_run *r)
+/* May fail, and then c may be gone. */
+static void enter(struct agt *a, struct agt_comm *c, struct agt_run *r)
 {
 	struct agt_group *g = agt_group_get(a, r, c->group);
 
@@ -119,8 +130,11 @@ static void attach(struct agt *a, struct agt_comm *c, struct agt_run *r)
 	c->run = r;
 	DL_APPEND2(r->comms, c, prev_r, next_r);
 	r->n_comms++;
-	if (r->state == AGT_RUN_UP)
-		send_join(a, c);
+	if (r->state != AGT_RUN_UP)
+		return;
+	agt_run_send_join(a, c);
+	if (c->attach)
+		agt_attach_query(a, c);
 }
 
 void agt_run_join(struct agt *a, struct agt_comm *c)
@@ -128,9 +142,46 @@ void agt_run_join(struct agt *a, struct agt_comm *c)
 	struct agt_run *r = run_by_addr(a, &c->master);
 
 	if (!r)
-		r = run_open(a, &c->master);
+		r = run_open(a, &c->master, NULL);
 	if (r)
-		attach(a, c, r);
+		enter(a, c, r);
+	else
+		agt_comm_set_state(a, c, AGT_COMM_NEW);
+}
+
+static struct agt_run *run_by_id(struct agt *a, const struct cc_id *run)
+{
+	struct agt_run *r;
+
+	for (r = a->runs; r; r = r->hh.next)
+		if (r->state != AGT_RUN_OVER &&
+			(cc_id_eq(&r->run_id, run) || cc_id_eq(&r->want_run, run)))
+			return r;
+	return NULL;
+}
+
+void agt_run_attach(struct agt *a, struct agt_comm *c)
+{
+	const struct cc_id *want = &c->attach->run;
+	struct agt_run *r = run_by_id(a, want);
+	char addr[CC_ADDR_STR_SIZE];
+
+	if (!r) {
+		r = run_by_addr(a, &c->master);
+		if (r && agt_run_lives(r)) {
+			connect_failed(a, c, WIRE_MASTER_CONNECTION_FAILED,
+				"the master at %s has another run now: call pcclConnect to join "
+				"that one",
+				cc_addr_str(&c->master, addr));
+			return;
+		}
+		if (r && r->state == AGT_RUN_CONNECTING && cc_id_is_zero(&r->want_run))
+			r->want_run = *want;
+		else
+			r = run_open(a, &c->master, want);
+	}
+	if (r)
+		enter(a, c, r);
 	else
 		agt_comm_set_state(a, c, AGT_COMM_NEW);
 }
@@ -159,7 +210,12 @@ static void unlink_comm(struct agt_comm *c)
 	c->grp = NULL;
 	c->joined = false;
 	c->counted = false;
-	c->burst.over = false;
+}
+
+void agt_run_move(struct agt *a, struct agt_comm *c, struct agt_run *to)
+{
+	unlink_comm(c);
+	enter(a, c, to);
 }
 
 void agt_run_detach(
@@ -169,9 +225,15 @@ void agt_run_detach(
 	struct wm_msg *m;
 
 	if ((how == AGT_EXIT_CLEAN || how == AGT_EXIT_DIED) && c->joined) {
-		m = agt_send(a, r, WM_LEAVE);
-		m->u.leave.peer = c->peer;
-		m->u.leave.kind = how == AGT_EXIT_CLEAN ? WM_LEAVE_CLEAN : WM_LEAVE_DIED;
+		enum wm_leave_kind kind = how == AGT_EXIT_CLEAN ? WM_LEAVE_CLEAN : WM_LEAVE_DIED;
+
+		if (agt_run_orphaned(r)) {
+			agt_ghost_add(a, r, c, kind);
+		} else {
+			m = agt_send(a, r, WM_LEAVE);
+			m->u.leave.peer = c->peer;
+			m->u.leave.kind = kind;
+		}
 	}
 	unlink_comm(c);
 	r->check_votes = true;
@@ -179,9 +241,7 @@ void agt_run_detach(
 	agt_op_drop_comm(a, c, how, v);
 }
 
-/* The master put c out, or is gone: what waits on c ends with *v. */
-static void comm_lost(
-	struct agt *a, struct agt_comm *c, enum agt_exit how, const struct agt_verdict *v)
+void agt_run_lose(struct agt *a, struct agt_comm *c, enum agt_exit how, const struct agt_verdict *v)
 {
 	bool was_accepted = c->state == AGT_COMM_ACCEPTED;
 
@@ -196,15 +256,15 @@ static void comm_lost(
 	agt_comm_answer(a, c, v->code, v->text);
 }
 
-/* Everything that the run is good for ends with *v. */
-static void run_over(struct agt *a, struct agt_run *r, const struct agt_verdict *v)
+void agt_run_over(struct agt *a, struct agt_run *r, const struct agt_verdict *v)
 {
 	struct agt_comm *c, *next;
 
 	agt_run_set_state(a, r, AGT_RUN_OVER);
 	DL_FOREACH_SAFE2 (r->comms, c, next, next_r)
-		comm_lost(a, c, AGT_EXIT_DOWN, v);
+		agt_run_lose(a, c, AGT_EXIT_DOWN, v);
 	agt_round_clear(&r->round);
+	agt_ghosts_free(r);
 	agt_emit(a, AGT_ACT_MASTER_CLOSE)->run = r->id;
 }
 
@@ -218,55 +278,20 @@ void agt_run_violation(struct agt *a, struct agt_run *r, const char *what)
 	agt_verdict_set(&v, WIRE_MASTER_CONNECTION_FAILED,
 		"the master at %s broke the protocol (%s): see the logs of agent and master", addr,
 		what);
-	run_over(a, r, &v);
-}
-
-/* The connection could not be made, or broke. */
-static void run_down(struct agt *a, struct agt_run *r, const char *why)
-{
-	char addr[CC_ADDR_STR_SIZE];
-	struct agt_verdict v;
-
-	(void)cc_addr_str(&r->addr, addr);
-	if (r->state == AGT_RUN_UP)
-		agt_verdict_set(&v, WIRE_MASTER_CONNECTION_FAILED,
-			"lost the master at %s (%s): call pcclConnect again when it is back", addr,
-			why);
-	else
-		agt_verdict_set(&v, WIRE_MASTER_CONNECTION_FAILED,
-			"cannot reach the master at %s (%s): is ccoip-masterd running there?", addr,
-			why);
-	agt_log(a, AGT_LOG_WARNING, "%s", v.text);
-	run_over(a, r, &v);
-}
-
-void agt_run_master_up(struct agt *a, const struct agt_event *ev)
-{
-	struct agt_run *r = agt_run_find(a, ev->run);
-	struct wm_hello *h;
-
-	if (!r || r->state != AGT_RUN_CONNECTING)
-		return;
-	agt_run_set_state(a, r, AGT_RUN_GREETING);
-	h = &agt_send(a, r, WM_HELLO)->u.hello;
-	h->version_min = WM_VERSION_MIN;
-	h->version_max = WM_VERSION_MAX;
-	h->agent = a->cfg.agent;
-	memcpy(h->name, a->cfg.name, sizeof h->name);
-	h->advertised = a->cfg.advertised;
-	h->n_addrs = a->cfg.n_addrs;
-	memcpy(h->addrs, a->cfg.addrs, sizeof h->addrs);
-	h->port_p2p = a->cfg.port_p2p;
-	h->port_shared_state = a->cfg.port_shared_state;
-	h->port_benchmark = a->cfg.port_benchmark;
+	agt_run_over(a, r, &v);
 }
 
 void agt_run_master_down(struct agt *a, const struct agt_event *ev)
 {
 	struct agt_run *r = agt_run_find(a, ev->run);
+	const char *why = ev->text ? ev->text : "connection closed";
 
-	if (r && r->state != AGT_RUN_OVER)
-		run_down(a, r, ev->text ? ev->text : "connection closed");
+	if (!r || r->state == AGT_RUN_OVER)
+		return;
+	if (r->state == AGT_RUN_UP)
+		agt_orphan(a, r, why, false);
+	else if (r->dialling)
+		agt_dial_failed(a, r, why, false);
 }
 
 void agt_run_tick(struct agt *a, struct agt_run *r)
@@ -276,197 +301,33 @@ void agt_run_tick(struct agt *a, struct agt_run *r)
 	if (r->state == AGT_RUN_OVER)
 		return;
 	if (r->state != AGT_RUN_UP) {
-		uint64_t limit = (uint64_t)a->cfg.connect_timeout_ms * AGT_NS_PER_MS;
-
-		if (a->now - r->since_ns < limit)
-			return;
-		(void)snprintf(
-			why, sizeof why, "no answer within %u ms", a->cfg.connect_timeout_ms);
-		run_down(a, r, why);
+		agt_dial_tick(a, r);
 		return;
 	}
 	/* This process stood still: what the master has sent meanwhile is not read yet. */
-	if (a->now - a->tick_ns > (uint64_t)r->timeout_ms * AGT_NS_PER_MS / 2)
-		r->heard_ns = a->now;
-	if (a->now - r->heard_ns > (uint64_t)r->timeout_ms * AGT_NS_PER_MS) {
-		(void)snprintf(why, sizeof why, "silent for %u ms", r->timeout_ms);
-		run_down(a, r, why);
+	if (cc_detect_blind(&r->life, a->now - a->tick_ns))
+		cc_detect_pause(&r->life, a->now);
+	if (cc_detect_gone(&r->life, a->now)) {
+		(void)snprintf(why, sizeof why, "silent for %.1f s, bound %.1f s",
+			(double)cc_detect_silence(&r->life, a->now) / 1e9,
+			(double)cc_detect_bound(&r->life) / 1e9);
+		agt_orphan(a, r, why, true);
 		return;
 	}
 	if (a->now - r->spoke_ns >= (uint64_t)r->heartbeat_ms * AGT_NS_PER_MS)
 		agt_send(a, r, WM_HEARTBEAT);
 }
 
-/* A second connection to a master that we have a run with: what wants to join goes there. */
-static void merge_into(struct agt *a, struct agt_run *from, struct agt_run *to)
-{
-	struct agt_comm *c, *next;
-
-	DL_FOREACH_SAFE2 (from->comms, c, next, next_r) {
-		unlink_comm(c);
-		attach(a, c, to);
-	}
-	if (to->n_aliases < AGT_ALIASES_MAX)
-		to->aliases[to->n_aliases++] = from->addr;
-	agt_run_set_state(a, from, AGT_RUN_OVER);
-	agt_emit(a, AGT_ACT_MASTER_CLOSE)->run = from->id;
-}
-
-static void got_hello_ack(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m)
-{
-	struct agt_action *x;
-	struct agt_run *other;
-	struct agt_comm *c;
-	char addr[CC_ADDR_STR_SIZE];
-
-	if (m->version < WM_VERSION_MIN || m->version > WM_VERSION_MAX) {
-		agt_run_violation(a, r, "HELLO_ACK with a version that was not offered");
-		return;
-	}
-	for (other = a->runs; other; other = other->hh.next) {
-		if (other != r && other->state == AGT_RUN_UP && cc_id_eq(&other->run_id, &m->run)) {
-			merge_into(a, r, other);
-			return;
-		}
-	}
-	r->run_id = m->run;
-	r->heartbeat_ms = m->heartbeat_ms < AGT_HEARTBEAT_MIN ? AGT_HEARTBEAT_MIN : m->heartbeat_ms;
-	r->timeout_ms = m->timeout_ms < AGT_TIMEOUT_MIN ? AGT_TIMEOUT_MIN : m->timeout_ms;
-	r->segment_max = m->segment_max;
-	agt_run_set_state(a, r, AGT_RUN_UP);
-	agt_log(a, AGT_LOG_NOTICE, "master %s: connected, run %u", cc_addr_str(&r->addr, addr),
-		r->id);
-	x = agt_emit(a, AGT_ACT_RUN_READY);
-	x->run = r->id;
-	x->id = m->run;
-	x->key = m->run_key;
-	DL_FOREACH2 (r->comms, c, next_r)
-		send_join(a, c);
-}
-
-static void got_refuse(struct agt *a, struct agt_run *r, const struct wm_refuse *m)
-{
-	char addr[CC_ADDR_STR_SIZE];
-	struct agt_verdict v;
-
-	(void)cc_addr_str(&r->addr, addr);
-	if (m->code == WIRE_SUCCESS || m->code == WIRE_VERSION_MISMATCH)
-		agt_verdict_set(&v, WIRE_VERSION_MISMATCH,
-			"the master at %s speaks protocol versions %u to %u, this agent %u to %u: "
-			"update "
-			"the older one%s%s",
-			addr, m->version_min, m->version_max, WM_VERSION_MIN, WM_VERSION_MAX,
-			m->text[0] ? "; it says: " : "", m->text);
-	else
-		agt_verdict_set(
-			&v, m->code, "the master at %s refused this host: %s", addr, m->text);
-	agt_log(a, AGT_LOG_WARNING, "%s", v.text);
-	run_over(a, r, &v);
-}
-
-static void got_kick(struct agt *a, struct agt_run *r, const struct wm_kick *m)
-{
-	struct agt_comm *c;
-	struct agt_verdict v;
-
-	DL_FOREACH2 (r->comms, c, next_r)
-		if (c->joined && cc_id_eq(&c->peer, &m->peer))
-			break;
-	if (!c)
-		return; /* it has left meanwhile */
-	v.code = m->code;
-	if (v.code == WIRE_SUCCESS)
-		v.code = c->state == AGT_COMM_ACCEPTED ? WIRE_RANK_CONNECTION_LOST
-						       : WIRE_RANK_CONNECTION_FAILED;
-	agt_copy_text(v.text, sizeof v.text,
-		m->text[0] ? m->text : "the master put this peer out of the run without a reason");
-	comm_lost(a, c, AGT_EXIT_KICKED, &v);
-}
-
-static void got_pending_answer(struct agt *a, struct agt_run *r, const struct wm_pending_answer *m)
-{
-	struct agt_comm *c;
-	struct agt_action *x;
-
-	DL_FOREACH2 (r->comms, c, next_r) {
-		if (c->wait != WL_ARE_PENDING)
-			continue;
-		c->wait = 0;
-		agt_comm_publish(a, c);
-		x = agt_emit(a, AGT_ACT_REPLY);
-		x->session = c->session->id;
-		x->u.reply.req_id = c->wait_req;
-		x->u.reply.comm = c->id;
-		x->u.reply.flag = m->pending;
-	}
-}
-
-static void got_msg(struct agt *a, struct agt_run *r, const struct wm_msg *m)
-{
-	switch (m->type) {
-	case WM_HEARTBEAT:
-		break;
-	case WM_REFUSE:
-		got_refuse(a, r, &m->u.refuse);
-		break;
-	case WM_ROUND:
-		agt_round_begin(a, r, &m->u.round);
-		break;
-	case WM_COMMIT:
-		agt_round_commit(a, r, &m->u.commit);
-		break;
-	case WM_WORLD:
-		agt_world_set(r, &m->u.world);
-		break;
-	case WM_OP_START:
-		agt_op_start(a, r, &m->u.op_start);
-		break;
-	case WM_OP_ABORT:
-		agt_op_abort(a, r, &m->u.op_abort);
-		break;
-	case WM_OP_DONE:
-		agt_op_done(a, r, &m->u.op_done);
-		break;
-	case WM_PENDING_ANSWER:
-		got_pending_answer(a, r, &m->u.pending_answer);
-		break;
-	case WM_KICK:
-		got_kick(a, r, &m->u.kick);
-		break;
-	default:
-		agt_run_violation(a, r, "a message that only agents send, or a second greeting");
-		break;
-	}
-}
-
-void agt_run_master_msg(struct agt *a, const struct agt_event *ev)
-{
-	struct agt_run *r = agt_run_find(a, ev->run);
-	const struct wm_msg *m = ev->msg;
-
-	if (!r || !m || r->state == AGT_RUN_OVER || r->state == AGT_RUN_CONNECTING)
-		return;
-	r->heard_ns = a->now;
-	if (r->state == AGT_RUN_UP)
-		got_msg(a, r, m);
-	else if (m->type == WM_HELLO_ACK)
-		got_hello_ack(a, r, &m->u.hello_ack);
-	else if (m->type == WM_REFUSE)
-		got_refuse(a, r, &m->u.refuse);
-	else if (m->type != WM_HEARTBEAT)
-		agt_run_violation(a, r, "it did not begin with HELLO_ACK or REFUSE");
-}
-
 void agt_run_settle(struct agt *a, struct agt_run *r)
 {
 	struct agt_op *o, *next;
 
-	while (r->check_votes && r->state == AGT_RUN_UP) {
+	while (r->check_votes && agt_run_lives(r)) {
 		r->check_votes = false;
 		DL_FOREACH_SAFE2 (r->ops, o, next, next_op)
 			agt_op_try_vote(a, o);
 	}
-	if (r->state != AGT_RUN_OVER && r->n_comms == 0) {
+	if (r->state != AGT_RUN_OVER && r->n_comms == 0 && !r->ghosts) {
 		agt_run_set_state(a, r, AGT_RUN_OVER);
 		agt_emit(a, AGT_ACT_MASTER_CLOSE)->run = r->id;
 	}
@@ -483,6 +344,8 @@ void agt_run_free(struct agt *a, struct agt_run *r)
 	DL_FOREACH_SAFE2 (r->ops, o, next_op, next_op)
 		agt_op_free(o);
 	agt_round_clear(&r->round);
+	agt_ghosts_free(r);
+	agt_history_free(r);
 	agt_links_free(r);
 	HASH_DELETE(hh, a->runs, r);
 	free(r);

@@ -50,19 +50,18 @@ void agt_session_open(struct agt *a, const struct agt_event *ev)
 
 void agt_comm_free(struct agt *a, struct agt_comm *c)
 {
-	agt_emit(a, AGT_ACT_COMM_CLOSE)->comm = c->id;
+	if (c->opened)
+		agt_emit(a, AGT_ACT_COMM_CLOSE)->comm = c->id;
 	DL_DELETE(c->session->comms, c);
 	HASH_DELETE(hh, a->comms, c);
+	free(c->attach);
 	free(c);
 }
 
-void agt_session_closed(struct agt *a, const struct agt_event *ev)
+static void session_end(struct agt *a, struct agt_session *s)
 {
-	struct agt_session *s = session_find(a, ev->session);
 	struct agt_comm *c, *next;
 
-	if (!s)
-		return;
 	DL_FOREACH_SAFE (s->comms, c, next) {
 		bool was_in = c->run != NULL;
 
@@ -79,8 +78,66 @@ void agt_session_closed(struct agt *a, const struct agt_event *ev)
 	free(s);
 }
 
-/* What the application may see of c now. */
-static void fill_attrs(const struct agt_comm *c, struct agt_attrs *ret)
+void agt_session_closed(struct agt *a, const struct agt_event *ev)
+{
+	struct agt_session *s = session_find(a, ev->session);
+
+	if (s)
+		session_end(a, s);
+}
+
+void agt_session_stopped(struct agt *a, const struct agt_event *ev)
+{
+	struct agt_session *s = session_find(a, ev->session);
+
+	if (!s || ev->stopped == (s->stopped_ns != 0))
+		return;
+	if (ev->stopped)
+		agt_log(a, AGT_LOG_NOTICE, "pid %u (%s) is stopped", s->pid, s->name);
+	else
+		agt_log(a, AGT_LOG_NOTICE, "pid %u (%s) runs again after %.1f s", s->pid, s->name,
+			(double)(a->now - s->stopped_ns) / 1e9);
+	s->stopped_ns = ev->stopped ? a->now : 0;
+}
+
+/* The others do not wait for it any more. It hears of it when it wakes. */
+static void stopped_too_long(struct agt *a, struct agt_session *s)
+{
+	struct agt_action *x;
+	uint32_t id = s->id;
+	char text[WL_TEXT_MAX];
+
+	(void)snprintf(text, sizeof text,
+		"this process was stopped for %.1f s and its peers were counted as lost: call "
+		"pcclConnect again",
+		(double)(a->now - s->stopped_ns) / 1e9);
+	agt_log(a, AGT_LOG_WARNING, "pid %u (%s) has been stopped for %.1f s: counted as lost",
+		s->pid, s->name, (double)(a->now - s->stopped_ns) / 1e9);
+	session_end(a, s);
+	x = agt_emit(a, AGT_ACT_SESSION_END);
+	x->session = id;
+	x->u.reply.code = WIRE_RANK_CONNECTION_LOST;
+	agt_copy_text(x->u.reply.text, sizeof x->u.reply.text, text);
+}
+
+void agt_sessions_tick(struct agt *a)
+{
+	uint64_t limit = (uint64_t)a->cfg.stopped_ms * AGT_NS_PER_MS;
+	uint64_t gap = a->tick_ns ? a->now - a->tick_ns : 0;
+	struct agt_session *s, *next;
+
+	HASH_ITER (hh, a->sessions, s, next) {
+		if (!s->stopped_ns)
+			continue;
+		/* This process was stopped, too: perhaps the other one runs again. */
+		if (gap > AGT_STOOD_STILL_NS)
+			s->stopped_ns = a->now;
+		if (a->now - s->stopped_ns >= limit)
+			stopped_too_long(a, s);
+	}
+}
+
+void agt_comm_attrs(const struct agt_comm *c, struct agt_attrs *ret)
 {
 	memset(ret, 0, sizeof *ret);
 	ret->state = SHM_COMM_NEW;
@@ -104,7 +161,9 @@ void agt_comm_publish(struct agt *a, struct agt_comm *c)
 	struct agt_action *x;
 	struct agt_attrs now;
 
-	fill_attrs(c, &now);
+	if (!c->opened)
+		return;
+	agt_comm_attrs(c, &now);
 	if (memcmp(&now, &c->attrs, sizeof now) == 0)
 		return;
 	c->attrs = now;
@@ -115,11 +174,25 @@ void agt_comm_publish(struct agt *a, struct agt_comm *c)
 
 void agt_comm_answer(struct agt *a, struct agt_comm *c, uint32_t code, const char *text)
 {
-	if (!c->wait)
+	struct wl_reply *r;
+	uint32_t wait = c->wait;
+
+	if (!wait)
 		return;
 	c->wait = 0;
 	agt_comm_publish(a, c);
-	agt_reply(a, c, c->wait_req, code, text);
+	r = agt_reply(a, c, c->wait_req, code, text);
+	if (code != WIRE_SUCCESS) {
+		if (c->attach)
+			agt_comm_free(a, c);
+		return;
+	}
+	r->losses = c->grp->losses;
+	r->topo_turn = c->topo_turn;
+	if (wait != WL_COMM_CONNECT)
+		return;
+	r->pending_turn = c->pending_turn;
+	r->run = c->run->run_id;
 }
 
 void agt_comm_finish(struct agt *a, struct agt_comm *c)
@@ -131,7 +204,7 @@ void agt_comm_finish(struct agt *a, struct agt_comm *c)
 	agt_reply(a, &reply_to, req_id, WIRE_SUCCESS, "");
 }
 
-static void wait_for(struct agt *a, struct agt_comm *c, const struct wl_request *q)
+void agt_comm_wait(struct agt *a, struct agt_comm *c, const struct wl_request *q)
 {
 	c->wait = q->type;
 	c->wait_req = q->req_id;
@@ -189,7 +262,7 @@ static uint32_t check_create(const struct agt *a, const struct agt_session *s,
 	return WIRE_SUCCESS;
 }
 
-static void refuse_request(struct agt *a, const struct agt_session *s, const struct wl_request *q,
+void agt_refuse_request(struct agt *a, const struct agt_session *s, const struct wl_request *q,
 	uint32_t code, const char *text)
 {
 	struct agt_action *x = agt_emit(a, AGT_ACT_REPLY);
@@ -201,21 +274,20 @@ static void refuse_request(struct agt *a, const struct agt_session *s, const str
 	agt_copy_text(x->u.reply.text, sizeof x->u.reply.text, text);
 }
 
-static void comm_create(struct agt *a, struct agt_session *s, const struct wl_request *q)
+struct agt_comm *agt_comm_new(struct agt *a, struct agt_session *s, const struct wl_request *q)
 {
 	char text[WL_TEXT_MAX];
 	uint32_t code = check_create(a, s, q, text, sizeof text);
-	struct agt_action *x;
 	struct agt_comm *c;
 
 	if (code != WIRE_SUCCESS) {
-		refuse_request(a, s, q, code, text);
-		return;
+		agt_refuse_request(a, s, q, code, text);
+		return NULL;
 	}
 	c = calloc(1, sizeof *c);
 	if (!c) {
 		agt_no_memory(a);
-		return;
+		return NULL;
 	}
 	do {
 		c->id = ++a->last_comm;
@@ -228,9 +300,20 @@ static void comm_create(struct agt *a, struct agt_session *s, const struct wl_re
 	if (c->unhashed) {
 		free(c);
 		agt_no_memory(a);
-		return;
+		return NULL;
 	}
 	DL_APPEND(s->comms, c);
+	return c;
+}
+
+static void comm_create(struct agt *a, struct agt_session *s, const struct wl_request *q)
+{
+	struct agt_comm *c = agt_comm_new(a, s, q);
+	struct agt_action *x;
+
+	if (!c)
+		return;
+	c->opened = true;
 	x = agt_emit(a, AGT_ACT_COMM_OPEN);
 	x->session = s->id;
 	x->comm = c->id;
@@ -238,8 +321,7 @@ static void comm_create(struct agt *a, struct agt_session *s, const struct wl_re
 	x->u.open.reply.comm = c->id;
 }
 
-static void comm_connect(
-	struct agt *a, struct agt_comm *c, const struct wl_request *q, const struct cc_id *id)
+static void comm_connect(struct agt *a, struct agt_comm *c, const struct wl_request *q)
 {
 	if (c->state == AGT_COMM_ACCEPTED) {
 		agt_reply(a, c, q->req_id, WIRE_INVALID_USAGE,
@@ -248,8 +330,9 @@ static void comm_connect(
 		return;
 	}
 	agt_comm_set_state(a, c, AGT_COMM_JOINING);
-	c->peer = *id;
-	wait_for(a, c, q);
+	c->peer = q->peer;
+	c->token = q->token;
+	agt_comm_wait(a, c, q);
 	agt_comm_publish(a, c);
 	agt_run_join(a, c);
 }
@@ -267,7 +350,7 @@ static void comm_destroy(struct agt *a, struct agt_comm *c, const struct wl_requ
 	if (waiting)
 		agt_reply(a, c, req_id, v.code, v.text);
 	agt_comm_set_state(a, c, AGT_COMM_LEAVING);
-	wait_for(a, c, q);
+	agt_comm_wait(a, c, q);
 	if (c->n_ops == 0) {
 		if (c->run)
 			agt_run_detach(a, c, AGT_EXIT_CLEAN, &v);
@@ -292,6 +375,14 @@ static bool check_voter(struct agt *a, struct agt_comm *c, const struct wl_reque
 	return true;
 }
 
+void agt_vote_send(struct agt *a, struct agt_comm *c, enum wm_type type)
+{
+	struct wm_peer *m = &agt_send(a, c->run, type)->u.peer;
+
+	m->peer = c->peer;
+	m->turn = type == WM_TOPO_VOTE ? c->topo_turn : c->pending_turn;
+}
+
 static void update_topology(struct agt *a, struct agt_comm *c, const struct wl_request *q)
 {
 	char text[WL_TEXT_MAX];
@@ -306,16 +397,16 @@ static void update_topology(struct agt *a, struct agt_comm *c, const struct wl_r
 		agt_reply(a, c, q->req_id, WIRE_PENDING_ASYNC_OPS, text);
 		return;
 	}
-	wait_for(a, c, q);
-	agt_send(a, c->run, WM_TOPO_VOTE)->u.peer.peer = c->peer;
+	agt_comm_wait(a, c, q);
+	agt_vote_send(a, c, WM_TOPO_VOTE);
 }
 
 static void are_pending(struct agt *a, struct agt_comm *c, const struct wl_request *q)
 {
 	if (!check_voter(a, c, q))
 		return;
-	wait_for(a, c, q);
-	agt_send(a, c->run, WM_PENDING_VOTE)->u.peer.peer = c->peer;
+	agt_comm_wait(a, c, q);
+	agt_vote_send(a, c, WM_PENDING_VOTE);
 }
 
 /* A request about an existing communicator. */
@@ -325,21 +416,21 @@ static void comm_request(struct agt *a, struct agt_session *s, const struct agt_
 	struct agt_comm *c = agt_comm_find(a, q->comm);
 	char text[WL_TEXT_MAX];
 
-	if (!c || c->session != s) {
+	if (!c || c->session != s || !c->opened) {
 		(void)snprintf(text, sizeof text, "communicator %u does not exist in this process",
 			q->comm);
-		refuse_request(a, s, q, WIRE_INVALID_ARGUMENT, text);
+		agt_refuse_request(a, s, q, WIRE_INVALID_ARGUMENT, text);
 		return;
 	}
 	if (c->state == AGT_COMM_LEAVING || (c->wait && q->type != WL_COMM_DESTROY)) {
 		(void)snprintf(text, sizeof text,
 			"%s is in progress on this communicator: one such call at a time",
 			wait_name(c->wait));
-		refuse_request(a, s, q, WIRE_INVALID_USAGE, text);
+		agt_refuse_request(a, s, q, WIRE_INVALID_USAGE, text);
 		return;
 	}
 	if (q->type == WL_COMM_CONNECT)
-		comm_connect(a, c, q, &ev->id);
+		comm_connect(a, c, q);
 	else if (q->type == WL_COMM_DESTROY)
 		comm_destroy(a, c, q);
 	else if (q->type == WL_UPDATE_TOPOLOGY)
@@ -359,6 +450,9 @@ void agt_request(struct agt *a, const struct agt_event *ev)
 	case WL_COMM_CREATE:
 		comm_create(a, s, q);
 		break;
+	case WL_COMM_ATTACH:
+		agt_attach_request(a, s, q);
+		break;
 	case WL_COMM_CONNECT:
 	case WL_COMM_DESTROY:
 	case WL_UPDATE_TOPOLOGY:
@@ -366,7 +460,7 @@ void agt_request(struct agt *a, const struct agt_event *ev)
 		comm_request(a, s, ev);
 		break;
 	default:
-		refuse_request(
+		agt_refuse_request(
 			a, s, q, WIRE_INVALID_ARGUMENT, "this agent does not know the request");
 		break;
 	}

@@ -28,13 +28,17 @@ static const char *const run_names[AGT_RUN_STATES] = {
 	[AGT_RUN_CONNECTING] = "connecting",
 	[AGT_RUN_GREETING] = "greeting",
 	[AGT_RUN_UP] = "up",
+	[AGT_RUN_ORPHAN] = "orphan",
+	[AGT_RUN_RESUMING] = "resuming",
 	[AGT_RUN_OVER] = "over",
 };
 
 static const unsigned run_next[AGT_RUN_STATES] = {
 	[AGT_RUN_CONNECTING] = TO(AGT_RUN_GREETING) | TO(AGT_RUN_OVER),
-	[AGT_RUN_GREETING] = TO(AGT_RUN_UP) | TO(AGT_RUN_OVER),
-	[AGT_RUN_UP] = TO(AGT_RUN_OVER),
+	[AGT_RUN_GREETING] = TO(AGT_RUN_UP) | TO(AGT_RUN_CONNECTING) | TO(AGT_RUN_OVER),
+	[AGT_RUN_UP] = TO(AGT_RUN_ORPHAN) | TO(AGT_RUN_OVER),
+	[AGT_RUN_ORPHAN] = TO(AGT_RUN_RESUMING) | TO(AGT_RUN_OVER),
+	[AGT_RUN_RESUMING] = TO(AGT_RUN_UP) | TO(AGT_RUN_ORPHAN) | TO(AGT_RUN_OVER),
 };
 
 static const char *const op_names[AGT_OP_STATES] = {

@@ -31,39 +31,6 @@ static bool tag_in_flight(const struct agt_comm *c, uint64_t tag)
 	return false;
 }
 
-void agt_burst_add(struct agt_burst *b, uint64_t tag)
-{
-	if (b->n < SHM_SLOTS)
-		b->tags[b->n++] = tag;
-}
-
-static bool burst_has(const struct agt_burst *b, uint64_t tag)
-{
-	uint32_t i;
-
-	for (i = 0; i < b->n; i++)
-		if (b->tags[i] == tag)
-			return true;
-	return false;
-}
-
-/* Does the tag belong to a burst that a loss has ended, by an application that does not know yet?
- */
-static bool too_late(struct agt_comm *c, uint64_t tag)
-{
-	struct agt_burst *b = &c->burst;
-	bool again = burst_has(b, tag) || b->n == SHM_SLOTS;
-
-	if (b->over && !again) {
-		agt_burst_add(b, tag);
-		return true;
-	}
-	if (again || c->n_ops == 0)
-		b->n = 0; /* the next burst begins */
-	b->over = false;
-	return false;
-}
-
 static void too_few(struct agt_verdict *v, uint32_t group, uint32_t world)
 {
 	agt_verdict_set(v, WIRE_TOO_FEW_PEERS,
@@ -102,44 +69,17 @@ static void check_submission(
 			" is in flight on this communicator: await that operation or use "
 			"another tag",
 			ev->sub->tag);
+	else if (ev->sub->losses < c->grp->losses)
+		agt_verdict_set(v, WIRE_RANK_CONNECTION_LOST,
+			"group %u has lost a peer or the connection to one: await all operations "
+			"in flight, then call again",
+			c->group);
 	else if (c->grp->world < 2)
 		too_few(v, c->group, c->grp->world);
 }
 
-void agt_submit(struct agt *a, const struct agt_event *ev)
-{
-	struct agt_comm *c = agt_comm_find(a, ev->comm);
-	const struct shm_submission *s = ev->sub;
-	struct agt_verdict v = {.code = WIRE_SUCCESS};
-	struct agt_done done = {.code = WIRE_SUCCESS};
-	struct agt_op *o;
-
-	if (!c || (!s && !ev->code))
-		return;
-	check_submission(c, ev, &v);
-	if (v.code == WIRE_SUCCESS && too_late(c, s->tag))
-		agt_verdict_set(&v, WIRE_RANK_CONNECTION_LOST,
-			"a peer of group %u was lost: await all operations in flight, then call "
-			"again, without it",
-			c->group);
-	if (v.code) {
-		a->refused++;
-		done.code = v.code;
-		memcpy(done.text, v.text, sizeof done.text);
-		agt_comm_publish(a, c);
-		agt_complete(a, c->id, ev->slot, &done);
-		return;
-	}
-	o = agt_op_find(c->run->collecting, c->group, s->tag);
-	if (!o)
-		o = agt_op_new(a, c->run, c->group, s->tag);
-	if (!o || agt_op_add(a, o, c, s) < 0)
-		return;
-	agt_op_try_vote(a, o);
-}
-
-/* The vote of all members whose parameters equal those of member `first`. */
-static void send_vote(struct agt *a, struct agt_op *o, const struct wm_op_params *p)
+/* The vote of member `first` and of those after it whose parameters equal its own. */
+static void send_vote(struct agt *a, struct agt_op *o, uint32_t first)
 {
 	struct wm_op_vote *m = &agt_send(a, o->run, WM_OP_VOTE)->u.op_vote;
 	uint32_t i;
@@ -147,16 +87,17 @@ static void send_vote(struct agt *a, struct agt_op *o, const struct wm_op_params
 	m->group = (uint32_t)o->key.group;
 	m->tag = o->key.tag;
 	m->losses = o->losses;
-	m->params = *p;
-	m->peers = calloc(o->n, sizeof *m->peers);
+	m->seq = o->seq;
+	m->params = agt_sub_params(&o->members[first].sub);
+	m->peers = calloc(o->n - first, sizeof *m->peers);
 	if (!m->peers) {
 		agt_no_memory(a);
 		return;
 	}
-	for (i = 0; i < o->n; i++) {
+	for (i = first; i < o->n; i++) {
 		struct wm_op_params q = agt_sub_params(&o->members[i].sub);
 
-		if (agt_params_equal(p, &q))
+		if (agt_params_equal(&m->params, &q))
 			m->peers[m->n_peers++] = o->members[i].peer;
 	}
 }
@@ -175,8 +116,13 @@ static void send_votes(struct agt *a, struct agt_op *o)
 				break;
 		}
 		if (j == i)
-			send_vote(a, o, &p);
+			send_vote(a, o, i);
 	}
+}
+
+void agt_op_vote_again(struct agt *a, struct agt_op *o)
+{
+	send_votes(a, o);
 }
 
 void agt_op_try_vote(struct agt *a, struct agt_op *o)
@@ -188,15 +134,15 @@ void agt_op_try_vote(struct agt *a, struct agt_op *o)
 
 	if (o->state != AGT_OP_COLLECTING)
 		return;
-	if (o->lost_peer) {
+	g = agt_group_find(r, group);
+	if (g && g->losses != o->losses) {
 		agt_verdict_set(&v, WIRE_RANK_CONNECTION_LOST,
-			"a peer of group %u was lost while tag %" PRIu64
-			" waited for its peers: call again, without it",
+			"group %u lost a peer or the connection to one while tag %" PRIu64
+			" waited for its peers: call again",
 			group, o->key.tag);
 		agt_op_end(a, o, &v);
 		return;
 	}
-	g = agt_group_find(r, group);
 	if (g && g->world < 2) {
 		too_few(&v, group, g->world);
 		agt_op_end(a, o, &v);
@@ -211,6 +157,48 @@ void agt_op_try_vote(struct agt *a, struct agt_op *o)
 		return;
 	}
 	agt_op_set_state(a, o, AGT_OP_VOTING);
-	o->losses = g->losses;
 	send_votes(a, o);
+}
+
+/* A peer that has come back while the others here have voted already: nothing starts without its
+ * vote. */
+static bool joins_vote(const struct agt_op *o, const struct agt_comm *c)
+{
+	return o->state == AGT_OP_VOTING && !o->spoiled && o->losses == c->grp->losses;
+}
+
+void agt_submit(struct agt *a, const struct agt_event *ev)
+{
+	struct agt_comm *c = agt_comm_find(a, ev->comm);
+	const struct shm_submission *s = ev->sub;
+	struct agt_verdict v = {.code = WIRE_SUCCESS};
+	struct agt_done done = {.code = WIRE_SUCCESS};
+	struct agt_op *o;
+
+	if (!c || (!s && !ev->code))
+		return;
+	check_submission(c, ev, &v);
+	if (v.code) {
+		a->refused++;
+		done.code = v.code;
+		if (c->grp && s)
+			done.losses =
+				v.code == WIRE_RANK_CONNECTION_LOST ? c->grp->losses : s->losses;
+		memcpy(done.text, v.text, sizeof done.text);
+		agt_comm_publish(a, c);
+		agt_complete(a, c->id, ev->slot, &done);
+		return;
+	}
+	o = agt_op_find(c->run->active, c->group, s->tag);
+	if (o && joins_vote(o, c)) {
+		if (agt_op_add(a, o, c, s) == 0)
+			send_vote(a, o, o->n - 1);
+		return;
+	}
+	o = agt_op_find(c->run->collecting, c->group, s->tag);
+	if (!o)
+		o = agt_op_new(a, c->run, c->grp, s->tag);
+	if (!o || agt_op_add(a, o, c, s) < 0)
+		return;
+	agt_op_try_vote(a, o);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Looking inside: numbers and tables for operators, and the invariants.
+ * Looking inside: numbers and tables for operators.
  */
 #include <stdio.h>
 #include <string.h>
@@ -26,6 +26,12 @@ void agt_get_status(const struct agt *a, struct agt_status *ret)
 
 static const char *awaited_by(const struct agt_comm *c)
 {
+	if (c->run && agt_run_orphaned(c->run))
+		return "a master to take the run over";
+	if (c->attach && c->state == AGT_COMM_REGISTERED)
+		return "its place in the ring";
+	if (c->attach && c->state == AGT_COMM_ACCEPTED)
+		return "the master to say how its last operations ended";
 	switch (c->state) {
 	case AGT_COMM_JOINING:
 		return "the master to answer this host";
@@ -37,9 +43,31 @@ static const char *awaited_by(const struct agt_comm *c)
 		break;
 	}
 	if (c->wait == WL_UPDATE_TOPOLOGY)
+		/* Only accepted ones vote, and those have a run.
+		 * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 		return c->run->round.active ? "all hosts to open their links"
 					    : "all accepted peers to call pcclUpdateTopology";
 	return "all accepted peers to call pcclArePeersPending";
+}
+
+/* ns; 0: its process runs. */
+static uint64_t stopped_for(const struct agt_comm *c, uint64_t now_ns)
+{
+	return c->session->stopped_ns ? now_ns - c->session->stopped_ns : 0;
+}
+
+/* "pid 7", and its name and for how long it has been stopped if it is. */
+static const char *process_name(const struct agt_comm *c, uint64_t now_ns, char *buf, size_t size)
+{
+	const struct agt_session *s = c->session;
+	uint64_t stopped = stopped_for(c, now_ns);
+
+	if (stopped)
+		(void)snprintf(buf, size, "pid %u (%s), which has been stopped for %.1f s,", s->pid,
+			s->name, (double)stopped / 1e9);
+	else
+		(void)snprintf(buf, size, "pid %u", s->pid);
+	return buf;
 }
 
 void agt_each_comm(const struct agt *a, uint64_t now_ns,
@@ -59,6 +87,7 @@ void agt_each_comm(const struct agt *a, uint64_t now_ns,
 			.master = c->master,
 			.attrs = c->attrs,
 			.ops = c->n_ops,
+			.stopped_ns = stopped_for(c, now_ns),
 		};
 
 		memcpy(i.name, c->session->name, sizeof i.name);
@@ -80,8 +109,9 @@ void agt_each_run(const struct agt *a, uint64_t now_ns,
 			.run = r->id,
 			.comms = r->n_comms,
 			.master = r->addr,
-			.dialled = r->addr,
+			.dialled = r->dialled,
 			.id = r->run_id,
+			.term = r->term,
 			.epoch = r->epoch,
 			.state = agt_run_state_name(r->state),
 			.state_ns = now_ns - r->since_ns,
@@ -93,7 +123,7 @@ void agt_each_run(const struct agt *a, uint64_t now_ns,
 	}
 }
 
-static bool takes_part(const struct agt_op *o, const struct agt_comm *c)
+bool agt_op_has(const struct agt_op *o, const struct agt_comm *c)
 {
 	uint32_t i;
 
@@ -115,30 +145,54 @@ static uint32_t local_members(const struct agt_op *o)
 	return n;
 }
 
-static void collecting_awaits(const struct agt_op *o, uint32_t members, char *buf, size_t size)
+/* Of those that have not submitted the one that has been stopped for longest, or any; or NULL. */
+static const struct agt_comm *missing_member(const struct agt_op *o)
 {
-	const struct agt_comm *c;
-	char more[32] = "";
+	const struct agt_comm *c, *who = NULL;
+	uint64_t since = 0;
 
 	DL_FOREACH2 (o->run->comms, c, next_r) {
-		if (!c->counted || c->group != o->key.group || takes_part(o, c))
+		uint64_t stopped = c->session->stopped_ns;
+
+		if (!c->counted || c->group != o->key.group || agt_op_has(o, c))
 			continue;
-		if (members > o->n + 1)
-			(void)snprintf(more, sizeof more, " and %u more", members - o->n - 1);
-		(void)snprintf(
-			buf, size, "waiting for local pid %u%s to submit", c->session->pid, more);
-		return;
+		if (!who || (stopped && (!since || stopped < since))) {
+			who = c;
+			since = stopped;
+		}
 	}
-	(void)snprintf(buf, size, "waiting for the previous operation of this tag to end");
+	return who;
 }
 
-static void op_awaits(const struct agt_op *o, uint32_t members, char *buf, size_t size)
+static void collecting_awaits(
+	const struct agt_op *o, uint32_t members, uint64_t now_ns, char *buf, size_t size)
+{
+	const struct agt_comm *c = missing_member(o);
+	char more[32] = "", name[WL_NAME_MAX + 80];
+
+	if (!c) {
+		(void)snprintf(buf, size, "waiting for the previous operation of this tag to end");
+		return;
+	}
+	if (members > o->n + 1)
+		(void)snprintf(more, sizeof more, " and %u more", members - o->n - 1);
+	(void)snprintf(buf, size, "waiting for local %s%s to submit",
+		process_name(c, now_ns, name, sizeof name), more);
+}
+
+static void op_awaits(
+	const struct agt_op *o, uint32_t members, uint64_t now_ns, char *buf, size_t size)
 {
 	const char *what = "";
 
+	if (agt_run_orphaned(o->run) &&
+		(o->state == AGT_OP_VOTING || o->state == AGT_OP_REPORTED)) {
+		(void)snprintf(buf, size, "waiting for a master to take the run over");
+		return;
+	}
 	switch (o->state) {
 	case AGT_OP_COLLECTING:
-		collecting_awaits(o, members, buf, size);
+		collecting_awaits(o, members, now_ns, buf, size);
 		return;
 	case AGT_OP_VOTING:
 		what = "waiting for the master to start it";
@@ -177,160 +231,8 @@ void agt_each_op(const struct agt *a, uint64_t now_ns,
 				.members = local_members(o),
 			};
 
-			op_awaits(o, i.members, i.awaited, sizeof i.awaited);
+			op_awaits(o, i.members, now_ns, i.awaited, sizeof i.awaited);
 			fn(arg, &i);
 		}
 	}
-}
-
-static const char *check_comm(const struct agt_comm *c)
-{
-	bool in_run = c->state == AGT_COMM_JOINING || c->state == AGT_COMM_REGISTERED ||
-		      c->state == AGT_COMM_ACCEPTED;
-	uint32_t i, n = 0;
-
-	if (in_run != (c->run != NULL) || in_run != (c->grp != NULL))
-		return "a communicator's state and its run do not agree";
-	if (in_run && c->run->state == AGT_RUN_OVER)
-		return "a communicator takes part in a run that is over";
-	if (c->joined != (c->state == AGT_COMM_REGISTERED || c->state == AGT_COMM_ACCEPTED) ||
-		c->counted != (c->state == AGT_COMM_ACCEPTED))
-		return "a communicator's marks and its state do not agree";
-	if ((c->state == AGT_COMM_JOINING) != (in_run && c->run->state != AGT_RUN_UP))
-		return "a communicator joins a run that is up, or does not join one that is not";
-	if ((c->wait == WL_COMM_CONNECT) !=
-		(c->state == AGT_COMM_JOINING || c->state == AGT_COMM_REGISTERED))
-		return "a connect waits without joining, or the other way round";
-	if ((c->wait == WL_COMM_DESTROY) != (c->state == AGT_COMM_LEAVING))
-		return "a destroy waits without leaving, or the other way round";
-	if ((c->wait == WL_UPDATE_TOPOLOGY || c->wait == WL_ARE_PENDING) &&
-		c->state != AGT_COMM_ACCEPTED)
-		return "a vote waits on a communicator that is not accepted";
-	if (c->wait == WL_UPDATE_TOPOLOGY && c->n_ops)
-		return "a topology vote waits with operations in flight";
-	if (c->state == AGT_COMM_LEAVING && c->n_ops == 0)
-		return "a leaving communicator has nothing to wait for";
-	for (i = 0; i < SHM_SLOTS; i++) {
-		n += c->slots[i] != NULL;
-		if (c->slots[i] && !takes_part(c->slots[i], c))
-			return "a slot belongs to an operation that does not know the communicator";
-	}
-	return n == c->n_ops ? NULL : "slots in use and operations do not add up";
-}
-
-static const char *check_op(const struct agt *a, const struct agt_op *o)
-{
-	const struct agt_group *g;
-	uint32_t i, group = (uint32_t)o->key.group, in = 0;
-
-	if (o->n == 0)
-		return "an operation without members";
-	for (i = 0; i < o->n; i++) {
-		const struct agt_op_member *m = &o->members[i];
-
-		in += !m->out;
-		if (!m->out && (!m->comm || !m->comm->counted || m->comm->run != o->run))
-			return "a member of an operation is not in the run";
-		if (m->comm && m->comm->slots[m->sub.slot] != o)
-			return "a member's slot does not lead back";
-	}
-	if (o->xfer != (o->state == AGT_OP_RUNNING || o->state == AGT_OP_CANCELLING) &&
-		o->state != AGT_OP_REPORTED)
-		return "an operation's state and its transfer do not agree";
-	if (in != o->n && !o->xfer)
-		return "an operation without a transfer keeps members that are out";
-	if (in == 0 && o->state != AGT_OP_CANCELLING)
-		return "an operation goes on for nobody";
-	if (o->run->state == AGT_RUN_OVER && o->state != AGT_OP_CANCELLING)
-		return "an operation goes on in a run that is over";
-	if ((o->seq != 0) != (o->state > AGT_OP_VOTING))
-		return "an operation's sequence number and its state do not agree";
-	if (o->state != AGT_OP_COLLECTING || a->err)
-		return NULL;
-	HASH_FIND(hh, o->run->groups, &group, sizeof group, g);
-	if (!g || o->n > g->accepted)
-		return "an operation has more members than its group";
-	if (g->world < 2)
-		return "an operation collects in a group that is too small";
-	if (o->n == g->accepted && !agt_op_find(o->run->active, group, o->key.tag))
-		return "an operation is complete and has not voted";
-	return NULL;
-}
-
-static const char *check_round(const struct agt_run *r)
-{
-	const struct agt_round *rd = &r->round;
-	const struct agt_link *l;
-	bool opening = false;
-	uint32_t i;
-
-	if (r->state != AGT_RUN_UP && (rd->active || HASH_COUNT(r->links)) &&
-		r->state != AGT_RUN_OVER)
-		return "rounds or links before the master is up";
-	for (l = r->links; l && r->state == AGT_RUN_UP; l = l->hh.next)
-		if (!agt_link_is_used(r, &l->peer))
-			return "a link is kept that nothing uses";
-	if (!rd->active || rd->reported)
-		return NULL;
-	for (i = 0; i < rd->n_rings; i++) {
-		HASH_FIND(hh, r->links, &rd->rings[i].next.agent, sizeof(struct cc_id), l);
-		opening = opening || (l && l->state == AGT_LINK_OPENING);
-	}
-	return opening ? NULL : "a round is due to be reported";
-}
-
-static const char *check_run(const struct agt *a, const struct agt_run *r)
-{
-	const struct agt_group *g;
-	const struct agt_comm *c;
-	const struct agt_op *o;
-	const char *wrong;
-	uint32_t users = 0, accepted = 0, comms = 0, in_groups = 0, counted = 0;
-
-	DL_FOREACH2 (r->comms, c, next_r) {
-		comms++;
-		counted += c->counted;
-		if (c->run != r || c->grp->group != c->group)
-			return "a communicator is on the list of another run";
-	}
-	for (g = r->groups; g; g = g->hh.next) {
-		users += g->users;
-		accepted += g->accepted;
-		in_groups += g->users == 0;
-	}
-	if (in_groups)
-		return "a group without users";
-	if (comms != r->n_comms || comms != users || counted != accepted)
-		return "the communicators of a run do not add up";
-	if ((r->state == AGT_RUN_OVER) != (comms == 0) || (r->state == AGT_RUN_OVER && !r->ops))
-		return "a run lives without need, or is over too early";
-	DL_FOREACH2 (r->ops, o, next_op) {
-		if (o->run != r)
-			return "an operation is on the list of another run";
-		wrong = check_op(a, o);
-		if (wrong)
-			return wrong;
-	}
-	return check_round(r);
-}
-
-const char *agt_check(const struct agt *a)
-{
-	const struct agt_comm *c;
-	const struct agt_run *r;
-	const char *wrong;
-
-	if (a->broken)
-		return a->broken;
-	for (c = a->comms; c; c = c->hh.next) {
-		wrong = check_comm(c);
-		if (wrong)
-			return wrong;
-	}
-	for (r = a->runs; r; r = r->hh.next) {
-		wrong = check_run(a, r);
-		if (wrong)
-			return wrong;
-	}
-	return NULL;
 }

@@ -5,8 +5,13 @@ noinst_LTLIBRARIES += libagt.la
 libagt_la_SOURCES = \
 	pcclagentd/core/agt.c pcclagentd/core/agt.h \
 	pcclagentd/core/agt_action.c \
+	pcclagentd/core/agt_attach.c \
+	pcclagentd/core/agt_check.c \
+	pcclagentd/core/agt_dial.c \
 	pcclagentd/core/agt_internal.h \
+	pcclagentd/core/agt_master.c \
 	pcclagentd/core/agt_op.c \
+	pcclagentd/core/agt_resume.c \
 	pcclagentd/core/agt_round.c \
 	pcclagentd/core/agt_run.c \
 	pcclagentd/core/agt_session.c \

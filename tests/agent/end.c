@@ -267,7 +267,7 @@ END_TEST
 
 START_TEST(the_end_of_the_master_ends_everything_in_order)
 {
-	uint32_t again;
+	uint32_t again, i;
 
 	fx_group(f, 2, 2, comms);
 	submit_all(2, 5);
@@ -275,6 +275,13 @@ START_TEST(the_end_of_the_master_ends_everything_in_order)
 	submit_all(2, 6);
 	fx_submit(f, comms[0], 9, 8, 8);
 	fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection reset by peer");
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
+	for (i = 0; i < 600; i++) {
+		f->now += 100 * MS;
+		fx_event(f, AGT_EV_TICK, 0, NULL);
+		if (i < 599)
+			ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
+	}
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 2);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 3); /* those without a transfer */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_CANCEL), 1);

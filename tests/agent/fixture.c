@@ -10,6 +10,11 @@ struct cc_id fx_id(unsigned n)
 	return id;
 }
 
+struct cc_id fx_token(unsigned peer)
+{
+	return fx_id(20000 + peer);
+}
+
 struct cc_addr fx_addr(unsigned n)
 {
 	return (struct cc_addr){.family = CC_INET4, .ip = {10, 0, 0, (uint8_t)n}, .port = 48148};
@@ -130,9 +135,9 @@ void fx_session_closed(struct fx *f, uint32_t session)
 	fx_step(f, &ev);
 }
 
-static void send_request(struct fx *f, uint32_t session, struct wl_request *q, struct cc_id id)
+static void send_request(struct fx *f, uint32_t session, struct wl_request *q)
 {
-	struct agt_event ev = {.type = AGT_EV_REQUEST, .session = session, .request = q, .id = id};
+	struct agt_event ev = {.type = AGT_EV_REQUEST, .session = session, .request = q};
 
 	q->req_id = ++f->req_id;
 	fx_step(f, &ev);
@@ -140,9 +145,9 @@ static void send_request(struct fx *f, uint32_t session, struct wl_request *q, s
 
 void fx_request(struct fx *f, uint32_t session, uint32_t comm, enum wl_type type)
 {
-	struct wl_request q = {.type = type, .comm = comm};
+	struct wl_request q = {.type = type, .comm = comm, .peer = fx_id(50), .token = fx_id(51)};
 
-	send_request(f, session, &q, fx_id(50));
+	send_request(f, session, &q);
 }
 
 uint32_t fx_create(struct fx *f, uint32_t session, uint32_t group, unsigned master)
@@ -150,16 +155,19 @@ uint32_t fx_create(struct fx *f, uint32_t session, uint32_t group, unsigned mast
 	struct wl_request q = {.type = WL_COMM_CREATE, .group = group, .pool_size = 2};
 
 	q.master = fx_addr(master);
-	send_request(f, session, &q, fx_id(0));
+	send_request(f, session, &q);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMM_OPEN), 1);
 	return fx_get(f, AGT_ACT_COMM_OPEN, 0)->comm;
 }
 
 void fx_connect(struct fx *f, uint32_t session, uint32_t comm, unsigned peer)
 {
-	struct wl_request q = {.type = WL_COMM_CONNECT, .comm = comm};
+	struct wl_request q = {.type = WL_COMM_CONNECT,
+		.comm = comm,
+		.peer = fx_id(peer),
+		.token = fx_token(peer)};
 
-	send_request(f, session, &q, fx_id(peer));
+	send_request(f, session, &q);
 }
 
 void fx_event(struct fx *f, enum agt_event_type type, uint32_t run, const char *text)
@@ -188,6 +196,7 @@ void fx_master_up(struct fx *f, uint32_t run)
 	m.u.hello_ack.heartbeat_ms = 1000;
 	m.u.hello_ack.timeout_ms = 3000;
 	m.u.hello_ack.segment_max = 65536;
+	m.u.hello_ack.term = 1;
 	fx_from_master(f, run, &m);
 }
 
@@ -248,6 +257,9 @@ void fx_commit(struct fx *f, uint32_t run, uint64_t round, bool accept, const st
 	m.u.commit.round = round;
 	m.u.commit.epoch = round;
 	m.u.commit.accept = accept;
+	f->topo_turn += accept;
+	f->epoch = round;
+	m.u.commit.topo_turn = f->topo_turn;
 	fill_world(&m.u.commit.world, own, v, n);
 	fx_from_master(f, run, &m);
 }
@@ -285,6 +297,7 @@ void fx_submit(struct fx *f, uint32_t comm, uint32_t slot, uint64_t tag, uint64_
 		.slot = slot, .tag = tag, .count = count, .bytes = count * 4, .dtype = 10};
 	struct agt_event ev = {.type = AGT_EV_SUBMIT, .comm = comm, .slot = slot, .sub = &s};
 
+	s.losses = f->losses;
 	fx_step(f, &ev);
 }
 

@@ -13,13 +13,15 @@
 #include "pcclagentd/core/agt.h"
 #include "proto/wire_codes.h"
 
-#define MS 1000000u
+#define MS UINT64_C(1000000)
 
 struct fx {
 	struct agt *a;
 	struct agt_actions acts; /* of the last step */
 	uint64_t now;
-	uint32_t req_id; /* of the last request */
+	uint32_t req_id;           /* of the last request */
+	uint64_t losses;           /* that applications know of */
+	uint64_t topo_turn, epoch; /* of the last commit */
 };
 
 struct fx *fx_new(void);
@@ -39,6 +41,11 @@ void fx_expect_reply(const struct fx *f, uint32_t code, const char *text);
 void fx_expect_done(const struct fx *f, uint32_t n, uint32_t comm, uint32_t code, const char *text);
 
 struct cc_id fx_id(unsigned n);
+struct cc_id fx_token(unsigned peer);
+static inline bool fx_is(const struct cc_id *x, struct cc_id id)
+{
+	return cc_id_eq(x, &id);
+}
 struct cc_addr fx_addr(unsigned n); /* 10.0.0.n:48148 */
 
 void fx_session(struct fx *f, uint32_t session, uint32_t uid); /* pid: 1000 + session */
@@ -46,7 +53,7 @@ void fx_session_closed(struct fx *f, uint32_t session);
 void fx_request(struct fx *f, uint32_t session, uint32_t comm, enum wl_type type);
 /* pcclCreateCommunicator of a master at fx_addr(master). Returns the communicator. */
 uint32_t fx_create(struct fx *f, uint32_t session, uint32_t group, unsigned master);
-/* pcclConnect; the peer's id is fx_id(peer). */
+/* pcclConnect; the peer's id is fx_id(peer), its token fx_token(peer). */
 void fx_connect(struct fx *f, uint32_t session, uint32_t comm, unsigned peer);
 
 void fx_event(struct fx *f, enum agt_event_type type, uint32_t run, const char *text);
@@ -86,6 +93,8 @@ Suite *run_suite(void);
 Suite *round_suite(void);
 Suite *op_suite(void);
 Suite *end_suite(void);
+Suite *resume_suite(void);
+Suite *attach_suite(void);
 Suite *random_suite(void);
 
 #endif

@@ -3,11 +3,13 @@
 check_PROGRAMS += tests/agent/test_agent
 TESTS += tests/agent/test_agent
 tests_agent_test_agent_SOURCES = \
+	tests/agent/attach.c \
 	tests/agent/end.c \
 	tests/agent/fixture.c tests/agent/fixture.h \
 	tests/agent/main.c \
 	tests/agent/op.c \
 	tests/agent/random.c \
+	tests/agent/resume.c \
 	tests/agent/round.c \
 	tests/agent/run.c \
 	tests/agent/session.c

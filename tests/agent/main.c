@@ -13,6 +13,8 @@ int main(void)
 	srunner_add_suite(r, round_suite());
 	srunner_add_suite(r, op_suite());
 	srunner_add_suite(r, end_suite());
+	srunner_add_suite(r, resume_suite());
+	srunner_add_suite(r, attach_suite());
 	srunner_add_suite(r, random_suite());
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);

@@ -91,8 +91,8 @@ START_TEST(success_for_all_members_at_once)
 }
 END_TEST
 
-/* What is submitted before the application knows of the loss belongs to the same burst. */
-START_TEST(a_loss_ends_the_rest_of_a_burst)
+/* What is submitted before the application knows of the loss fails, whatever its tag. */
+START_TEST(a_loss_ends_what_is_called_before_it_is_known)
 {
 	struct fx_ring world = {
 		.group = 7, .hosts = 1, .world = 2, .losses = 1, .n = 2, .members = {1, 2}};
@@ -102,13 +102,18 @@ START_TEST(a_loss_ends_the_rest_of_a_burst)
 	fx_submit(f, comms[0], 1, 6, 8);
 	fx_world(f, 1, &world, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 1)->u.done.losses, 1);
 	fx_submit(f, comms[0], 2, 7, 8);
+	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "await all operations");
+	fx_submit(f, comms[0], 2, 5, 8);
 	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "await all operations");
 	fx_submit(f, comms[1], 0, 7, 8); /* had nothing in flight: the call fails for all */
 	fx_expect_done(f, 0, comms[1], WIRE_RANK_CONNECTION_LOST, "await all operations");
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 0)->u.done.losses, 1);
+	f->losses = 1;
 	fx_submit(f, comms[1], 0, 7, 8);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
-	fx_submit(f, comms[0], 0, 6, 8); /* tries again */
+	fx_submit(f, comms[0], 0, 6, 8);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
 	fx_submit(f, comms[0], 1, 7, 8);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
@@ -116,23 +121,51 @@ START_TEST(a_loss_ends_the_rest_of_a_burst)
 }
 END_TEST
 
-/* Tags that are never used twice do not tell that the application knows: it must not go on for
- * ever. */
-START_TEST(a_burst_has_an_end)
+/* An end that does not tell of a loss does not make it known. */
+START_TEST(only_a_loss_tells_of_a_loss)
 {
 	struct fx_ring world = {
-		.group = 7, .hosts = 1, .world = 2, .losses = 1, .n = 2, .members = {1, 2}};
-	uint32_t i;
+		.group = 7, .hosts = 1, .world = 1, .losses = 1, .n = 1, .members = {1}};
 
-	fx_group(f, 2, 2, comms);
-	fx_submit(f, comms[0], 0, 1000, 8);
+	fx_group(f, 1, 2, comms);
+	fx_submit(f, comms[0], 0, 5, 8);
+	fx_op_start(f, 1, 7, 5, 1);
+	fx_xfer(f, AGT_EV_XFER_DONE, 1, 1, 0);
 	fx_world(f, 1, &world, 1);
-	for (i = 1; i < SHM_SLOTS; i++) {
-		fx_submit(f, comms[0], 0, i, 8);
-		ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1);
-	}
-	fx_submit(f, comms[0], 0, i, 8);
-	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
+	fx_op_done(f, 1, 1);
+	fx_expect_done(f, 0, comms[0], WIRE_SUCCESS, "");
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 0)->u.done.losses, 0);
+	fx_submit(f, comms[0], 0, 6, 8); /* also to the last one left */
+	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "await all operations");
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 0)->u.done.losses, 1);
+	f->losses = 1;
+	fx_submit(f, comms[0], 0, 6, 8);
+	fx_expect_done(f, 0, comms[0], WIRE_TOO_FEW_PEERS, "");
+}
+END_TEST
+
+START_TEST(replies_tell_of_losses)
+{
+	struct fx_ring ring = {
+		.group = 7, .hosts = 2, .world = 2, .losses = 4, .n = 1, .members = {1}};
+	const struct wl_reply *r;
+	uint32_t comm;
+
+	fx_session(f, 1, 1000);
+	comm = fx_create(f, 1, 7, 1);
+	fx_connect(f, 1, comm, 1);
+	fx_master_up(f, 1);
+	fx_accept(f, 1, 1, &ring, 1);
+	fx_expect_reply(f, WIRE_SUCCESS, "");
+	r = &fx_get(f, AGT_ACT_REPLY, 0)->u.reply;
+	ck_assert_uint_eq(r->losses, 4);
+	ck_assert(fx_is(&r->run, fx_id(201)));
+	ring.losses = 5;
+	fx_world(f, 1, &ring, 1);
+	fx_request(f, 1, comm, WL_UPDATE_TOPOLOGY);
+	fx_commit(f, 1, 2, true, &ring, 1);
+	fx_expect_reply(f, WIRE_SUCCESS, "");
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.losses, 5);
 }
 END_TEST
 
@@ -146,6 +179,7 @@ START_TEST(an_abort_that_answers_an_older_vote_is_passed_over)
 	fx_world(f, 1, &world, 1);
 	fx_op_abort(f, 1, 7, 5, 0);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1);
+	f->losses = 1;
 	fx_submit(f, comms[0], 0, 5, 8);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
 	fx_op_abort(f, 1, 7, 5, 0); /* of losses 0 again */
@@ -165,12 +199,15 @@ START_TEST(a_loss_ends_what_is_being_collected)
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1);
 	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "tag 5");
 	ck_assert(fx_index(f, AGT_ACT_ATTRS, 0) < fx_index(f, AGT_ACT_COMPLETE, 0));
+	f->losses = 1;
 	fx_submit(f, comms[0], 0, 5, 8);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
 	fx_world(f, 1, &world, 1); /* the same world once more is no loss */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
-	fx_submit(f, comms[1], 0, 5, 8); /* its application does not know yet */
-	fx_expect_done(f, 0, comms[1], WIRE_RANK_CONNECTION_LOST, "was lost");
+	f->losses = 0; /* its application does not know yet */
+	fx_submit(f, comms[1], 0, 5, 8);
+	fx_expect_done(f, 0, comms[1], WIRE_RANK_CONNECTION_LOST, "has lost");
+	f->losses = 1;
 	fx_submit(f, comms[1], 0, 5, 8);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
 }
@@ -434,8 +471,9 @@ Suite *op_suite(void)
 	tcase_add_test(t, other_parameters_vote_by_themselves);
 	tcase_add_test(t, success_for_all_members_at_once);
 	tcase_add_test(t, a_loss_ends_what_is_being_collected);
-	tcase_add_test(t, a_loss_ends_the_rest_of_a_burst);
-	tcase_add_test(t, a_burst_has_an_end);
+	tcase_add_test(t, a_loss_ends_what_is_called_before_it_is_known);
+	tcase_add_test(t, only_a_loss_tells_of_a_loss);
+	tcase_add_test(t, replies_tell_of_losses);
 	tcase_add_test(t, an_abort_that_answers_an_older_vote_is_passed_over);
 	tcase_add_test(t, what_the_caller_found_bad_is_completed_with_its_words);
 	tcase_add_test(t, a_tag_in_flight_is_refused);

@@ -30,7 +30,9 @@ struct peer { /* as the master knows it */
 };
 
 struct run {
-	bool open, up, ready, closed;
+	bool open, dialled, up, acked, ready, closed;
+	struct cc_id id;
+	uint64_t term, topo_turn, pending_turn;
 	uint8_t links[LINKS]; /* 0 none, 1 opening, 2 up */
 	uint64_t round, seq, epoch;
 	uint64_t losses[2], vote_losses;
@@ -152,7 +154,10 @@ static void saw_link(struct world *w, const struct agt_action *x)
 static void saw_join(struct world *w, uint32_t run, const struct wm_join *j)
 {
 	struct peer *p = w->peers;
+	uint32_t i;
 
+	for (i = 0; i < PEERS; i++)
+		ck_assert(!w->peers[i].in || !cc_id_eq(&w->peers[i].id, &j->peer));
 	while (p < w->peers + PEERS && p->in)
 		p++;
 	if (p < w->peers + PEERS)
@@ -166,7 +171,15 @@ static void saw_send(struct world *w, const struct agt_action *x)
 	uint32_t i;
 
 	ck_assert(r->up && !r->closed);
+	ck_assert(r->acked != (m->type == WM_HELLO));
 	switch (m->type) {
+	case WM_HELLO:
+		ck_assert(!r->ready || cc_id_eq(&m->u.hello.run, &r->id));
+		ck_assert(!r->ready || m->u.hello.term == r->term);
+		for (i = 0; i < PEERS; i++)
+			if (w->peers[i].run == x->run)
+				w->peers[i].in = false;
+		break;
 	case WM_JOIN:
 		ck_assert(r->ready);
 		saw_join(w, x->run, &m->u.join);
@@ -237,12 +250,15 @@ static void saw(struct world *w, const struct agt_action *x)
 		break;
 	case AGT_ACT_MASTER_OPEN:
 		ck_assert_uint_lt(x->run, RUNS);
-		ck_assert(!w->runs[x->run].open);
-		w->runs[x->run].open = true;
+		ck_assert(!w->runs[x->run].closed);
+		w->runs[x->run].open = w->runs[x->run].dialled = true;
+		w->runs[x->run].up = w->runs[x->run].acked = false;
 		w->last_run = x->run;
 		break;
 	case AGT_ACT_MASTER_DROP:
-		w->runs[x->run].up = false;
+		ck_assert(w->runs[x->run].open && !w->runs[x->run].closed);
+		w->runs[x->run].dialled = false;
+		w->runs[x->run].up = w->runs[x->run].acked = false;
 		break;
 	case AGT_ACT_MASTER_SEND:
 		saw_send(w, x);
@@ -324,9 +340,9 @@ static void do_request(struct world *w)
 {
 	static const enum wl_type types[] = {WL_COMM_CREATE, WL_COMM_CONNECT, WL_COMM_CONNECT,
 		WL_COMM_CONNECT, WL_COMM_CONNECT, WL_UPDATE_TOPOLOGY, WL_UPDATE_TOPOLOGY,
-		WL_ARE_PENDING, WL_COMM_DESTROY, WL_REGION_FREE};
+		WL_ARE_PENDING, WL_COMM_DESTROY, WL_REGION_FREE, WL_COMM_ATTACH};
 	struct comm *c = some_comm(w);
-	struct wl_request q = {.type = types[rnd(w, 10)], .req_id = 1};
+	struct wl_request q = {.type = types[rnd(w, 11)], .req_id = 1};
 	struct agt_event ev = {.type = AGT_EV_REQUEST, .request = &q};
 
 	if (q.type == WL_COMM_DESTROY && rnd(w, 8))
@@ -337,7 +353,12 @@ static void do_request(struct world *w)
 	q.pool_size = rnd(w, 40) ? rnd(w, 4) : 100;
 	q.comm = c && rnd(w, 10) ? c->id : rnd(w, 70);
 	ev.session = c && rnd(w, 10) ? c->session : 1 + rnd(w, SESSIONS);
-	ev.id = fx_id(1000 + w->next_id++);
+	q.peer = fx_id(1000 + w->next_id++);
+	q.token = fx_id(7);
+	q.run = rnd(w, 2) && w->last_run ? w->runs[w->last_run].id : fx_id(499);
+	q.n_seqs = rnd(w, 3);
+	q.seqs[0] = 3;
+	q.seqs[1] = 4;
 	if (w->session[ev.session])
 		w->waiting[ev.session]++;
 	step(w, &ev);
@@ -352,6 +373,7 @@ static void do_submit(struct world *w)
 
 	if (!c || c->busy[s.slot])
 		return;
+	s.losses = rnd(w, 20) ? UINT32_MAX : rnd(w, 4);
 	ev.comm = c->id;
 	s.dtype = rnd(w, 40) ? 10 : rnd(w, 12);
 	s.op = rnd(w, 40) ? 0 : rnd(w, 5);
@@ -479,6 +501,8 @@ static void master_world(struct world *w, uint32_t run, struct run *r, enum wm_t
 		if (!r->reported && m.u.commit.round == r->round && rnd(w, 100))
 			return;
 		m.u.commit.accept = rnd(w, 5);
+		r->topo_turn += m.u.commit.accept;
+		m.u.commit.topo_turn = r->topo_turn;
 	}
 	master_says(w, run, &m);
 }
@@ -524,27 +548,78 @@ static void master_kick(struct world *w, uint32_t run)
 	master_says(w, run, &m);
 }
 
+static void master_greets(struct world *w, uint32_t run, struct run *r)
+{
+	struct wm_msg m = {.type = WM_HELLO_ACK};
+	struct wm_hello_ack *a = &m.u.hello_ack;
+
+	a->version = 1;
+	a->heartbeat_ms = 1000;
+	a->timeout_ms = 5000;
+	r->acked = true;
+	if (!r->ready) {
+		r->id = a->run = fx_id(rnd(w, 4) ? 500 + run : 499);
+		r->term = a->term = 3;
+		master_says(w, run, &m);
+		return;
+	}
+	a->run = rnd(w, 20) ? r->id : fx_id(498);
+	a->resume = rnd(w, 20);
+	a->term = r->term + rnd(w, 3) - !rnd(w, 10);
+	if (a->term > r->term)
+		r->term = a->term;
+	master_says(w, run, &m);
+}
+
+static void do_set_master(struct world *w)
+{
+	struct agt_event ev = {.type = AGT_EV_SET_MASTER, .from = fx_addr(rnd(w, 3))};
+
+	ev.to = rnd(w, 3) ? fx_addr(rnd(w, 4)) : ev.to;
+	ev.now = !rnd(w, 3);
+	ev.run = rnd(w, 3) ? 0 : w->last_run;
+	step(w, &ev);
+}
+
+static void do_stop(struct world *w)
+{
+	struct agt_event ev = {.type = AGT_EV_SESSION_STOPPED, .stopped = rnd(w, 2)};
+
+	ev.session = 1 + rnd(w, SESSIONS);
+	step(w, &ev);
+}
+
+static void master_outcomes(struct world *w, uint32_t run)
+{
+	const struct peer *p = &w->peers[rnd(w, PEERS)];
+	struct wm_msg m = {.type = WM_OP_OUTCOMES, .u.op_outcomes = {.n = 2}};
+
+	m.u.op_outcomes.peer = p->id;
+	m.u.op_outcomes.v[0] = (struct wm_outcome){3, WIRE_SUCCESS};
+	m.u.op_outcomes.v[1] = (struct wm_outcome){4, WIRE_RANK_CONNECTION_LOST};
+	master_says(w, run, &m);
+}
+
 static void do_master(struct world *w)
 {
 	uint32_t run;
 	struct run *r = some_run(w, &run);
 	struct agt_event ev = {.run = run, .text = "random"};
-	struct wm_msg m = {.type = WM_HELLO_ACK};
+	struct wm_msg m = {.type = WM_PENDING_ANSWER};
 
 	if (!r)
 		return;
+	if (!r->up && !r->dialled)
+		return;
 	if (!r->up) {
+		r->dialled = false;
 		ev.type = rnd(w, 8) ? AGT_EV_MASTER_UP : AGT_EV_MASTER_DOWN;
 		r->up = ev.type == AGT_EV_MASTER_UP;
 		step(w, &ev);
 		return;
 	}
-	if (!r->ready) {
-		m.u.hello_ack.version = 1;
-		m.u.hello_ack.run = fx_id(rnd(w, 4) ? 500 + run : 499);
-		m.u.hello_ack.heartbeat_ms = 1000;
-		m.u.hello_ack.timeout_ms = 5000;
-		master_says(w, run, &m);
+	if (!r->acked) {
+		master_greets(w, run, r);
 		return;
 	}
 	switch (rnd(w, 16)) {
@@ -578,8 +653,9 @@ static void do_master(struct world *w)
 			master_kick(w, run);
 		break;
 	case 14:
-		m.type = WM_PENDING_ANSWER;
+		m.u.pending_answer.turn = ++r->pending_turn;
 		master_says(w, run, &m);
+		master_outcomes(w, run);
 		break;
 	default:
 		memset(&m, 0, sizeof m);
@@ -591,6 +667,7 @@ static void do_master(struct world *w)
 			master_says(w, run, &m);
 		} else {
 			ev.type = AGT_EV_MASTER_DOWN;
+			r->up = r->acked = false;
 			step(w, &ev);
 		}
 		break;
@@ -621,6 +698,12 @@ static void drain(struct world *w)
 	}
 	for (i = 0; i < XFERS; i++)
 		ck_assert(!w->xfers[i].live);
+	for (i = 0; i < 200; i++) { /* runs that would still tell of those who left */
+		struct agt_event tick = {.type = AGT_EV_TICK};
+
+		w->f->now += 400 * (uint64_t)MS;
+		step(w, &tick);
+	}
 	for (i = 0; i < RUNS; i++)
 		ck_assert_int_eq(w->runs[i].open, w->runs[i].closed);
 	agt_get_status(w->f->a, &st);
@@ -638,7 +721,9 @@ static void run_seed(uint64_t seed, struct world *w)
 	for (i = 0; i < STEPS; i++) {
 		uint32_t what = rnd(w, 100);
 
-		if (what < 5)
+		if (what < 1)
+			rnd(w, 4) ? do_stop(w) : do_set_master(w);
+		else if (what < 5)
 			do_session(w);
 		else if (what < 20)
 			do_request(w);
@@ -669,7 +754,7 @@ START_TEST(promises_hold_whatever_happens)
 		successes += w.successes;
 	}
 	/* the generator reaches the interesting places */
-	ck_assert_uint_gt(starts, 50);
+	ck_assert_uint_gt(starts, 40);
 	ck_assert_uint_gt(successes, 5);
 }
 END_TEST

@@ -2,6 +2,8 @@
  *
  * Reaching a master, joining, being put out, and the end of a run.
  */
+#include <stdio.h>
+
 #include "tests/agent/fixture.h"
 
 static struct fx *f;
@@ -33,7 +35,7 @@ static void kick(uint32_t run, unsigned peer, uint32_t code, const char *text)
 
 	m.u.kick.peer = fx_id(peer);
 	m.u.kick.code = code;
-	strcpy(m.u.kick.text, text);
+	snprintf(m.u.kick.text, sizeof m.u.kick.text, "%s", text);
 	fx_from_master(f, run, &m);
 }
 
@@ -224,10 +226,16 @@ START_TEST(hearts_beat_and_silence_is_death)
 		ck_assert_uint_eq(f->acts.n, 0);
 	}
 	fx_request(f, 1, comms[0], WL_ARE_PENDING);
-	advance(3000);
+	advance(2500);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_DROP), 0);
+	advance(1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_DROP), 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 1);
+	ck_assert_uint_lt(fx_index(f, AGT_ACT_MASTER_DROP, 0), fx_index(f, AGT_ACT_MASTER_OPEN, 0));
+	advance(59999);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
 	advance(1);
-	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "silent for 3000 ms");
+	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "silent for 2.5 s, bound 2.5 s");
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.code, WIRE_MASTER_CONNECTION_FAILED);
 }
@@ -241,9 +249,11 @@ START_TEST(an_agent_that_stood_still_forgives)
 	advance(1000);
 	f->now += 60000 * (uint64_t)MS;
 	fx_event(f, AGT_EV_TICK, 0, NULL);
-	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 0);
-	advance(3001);
-	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_DROP), 0);
+	advance(2900);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_DROP), 0);
+	advance(101);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_DROP) + fx_count(f, AGT_ACT_MASTER_OPEN), 2);
 }
 END_TEST
 
@@ -277,6 +287,7 @@ START_TEST(two_addresses_of_one_master_are_one_run)
 	fx_event(f, AGT_EV_MASTER_UP, 2, NULL);
 	m.u.hello_ack.version = 1;
 	m.u.hello_ack.run = fx_id(201);
+	m.u.hello_ack.term = 1;
 	fx_from_master(f, 2, &m);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_RUN_READY), 0);
 	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 1);
@@ -291,7 +302,8 @@ END_TEST
 
 START_TEST(pending_answer_reaches_all_that_asked)
 {
-	struct wm_msg m = {.type = WM_PENDING_ANSWER, .u.pending_answer.pending = true};
+	struct wm_msg m = {
+		.type = WM_PENDING_ANSWER, .u.pending_answer = {.pending = true, .turn = 1}};
 	uint32_t comms[3];
 
 	fx_group(f, 3, 1, comms);

@@ -16,6 +16,9 @@ int main(void)
 	srunner_add_suite(r, hello_suite());
 	srunner_add_suite(r, link_suite());
 	srunner_add_suite(r, options_suite());
+	srunner_add_suite(r, attach_suite());
+	srunner_add_suite(r, process_suite());
+	srunner_add_suite(r, redial_suite());
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);
 	srunner_free(r);

@@ -156,6 +156,12 @@ void eng_skip(struct eng *e, uint64_t seq)
 	(void)seq;
 }
 
+void eng_set_patience(struct eng *e, uint32_t ms)
+{
+	(void)e;
+	(void)ms;
+}
+
 void eng_cancel(struct eng *e, uint64_t seq)
 {
 	struct eng_event ev = {.type = ENG_XFER_CANCELLED, .seq = seq};
@@ -186,6 +192,15 @@ bool eng_next_event(struct eng *e, struct eng_event *ret)
 		*ret = e->events[e->head++ % MAX];
 	pthread_mutex_unlock(&lock);
 	return any;
+}
+
+void eng_probe(struct eng *e, uint32_t link)
+{
+	struct eng_event ev = {.type = ENG_LINK_HEARD, .link = link};
+
+	pthread_mutex_lock(&lock);
+	push(e, &ev);
+	pthread_mutex_unlock(&lock);
 }
 
 bool eng_get_progress(struct eng *e, uint64_t seq, struct eng_progress *ret)

@@ -33,6 +33,9 @@ static void renew(void *arg)
 	pthread_mutex_lock(&f->lock);
 	agentd_get_stats(f->agent, &f->stats);
 	f->renewed++;
+	if (f->call)
+		f->call(f->agent, f->call_arg);
+	f->call = NULL;
 	stop = f->stop;
 	pthread_cond_broadcast(&f->cond);
 	pthread_mutex_unlock(&f->lock);
@@ -123,6 +126,15 @@ void fx_await(struct fx *f, bool (*done)(const struct agentd_stats *s, uint64_t 
 	await_stats(f, done, arg);
 }
 
+void fx_call(struct fx *f, void (*fn)(struct agentd *d, void *arg), void *arg)
+{
+	pthread_mutex_lock(&f->lock);
+	f->call = fn;
+	f->call_arg = arg;
+	pthread_mutex_unlock(&f->lock);
+	fx_stats(f);
+}
+
 unsigned fx_count_fds(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -181,6 +193,33 @@ void client_send(struct client *c, struct wl_request *q)
 	len = wire_local_put_request(q, buf);
 	ck_assert_int_gt(len, 0);
 	ck_assert_int_eq(send(c->fd, buf, (size_t)len, MSG_NOSIGNAL), len);
+}
+
+void client_send_fds(struct client *c, struct wl_request *q, const int *fds, unsigned n)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int) * 8)];
+	} ctl;
+	uint8_t buf[WL_PACKET_MAX];
+	struct iovec iov = {.iov_base = buf};
+	struct msghdr m = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &ctl,
+		.msg_controllen = CMSG_SPACE(sizeof(int) * n)};
+	int len;
+
+	ck_assert_uint_le(n, 8);
+	q->req_id = ++c->last_req;
+	len = wire_local_put_request(q, buf);
+	ck_assert_int_gt(len, 0);
+	iov.iov_len = (size_t)len;
+	memset(&ctl, 0, sizeof ctl);
+	ctl.align = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
+		.cmsg_type = SCM_RIGHTS,
+		.cmsg_len = CMSG_LEN(sizeof(int) * n)};
+	memcpy(CMSG_DATA(&ctl.align), fds, sizeof(int) * n);
+	ck_assert_int_eq(sendmsg(c->fd, &m, MSG_NOSIGNAL), len);
 }
 
 bool client_receive(struct client *c, struct wl_reply *r, int *fds, unsigned want_fds)
@@ -392,26 +431,41 @@ void master_listen(struct master *m)
 	cc_random_id(&m->key);
 }
 
-void master_accept(struct master *m)
+void master_take(struct master *m, uint64_t term, struct wm_msg *hello)
 {
 	struct pollfd p = {.fd = m->listener, .events = POLLIN};
-	struct wm_msg msg;
-
-	ck_assert_int_eq(poll(&p, 1, FX_TIMEOUT_MS), 1);
-	m->fd = accept4(m->listener, NULL, NULL, SOCK_CLOEXEC);
-	ck_assert_int_ge(m->fd, 0);
-	bound(m->fd);
-	master_expect(m, WM_HELLO, &msg);
-	m->agent = msg.u.hello.agent;
-	wire_master_clear(&msg);
-	msg = (struct wm_msg){.type = WM_HELLO_ACK,
+	struct wm_msg msg = {.type = WM_HELLO_ACK,
 		.u.hello_ack = {.version = WM_VERSION_MAX,
 			.run = m->run,
 			.run_key = m->key,
 			.heartbeat_ms = 1000,
 			.timeout_ms = 60000,
-			.segment_max = 65536}};
+			.segment_max = 65536,
+			.term = term}};
+
+	ck_assert_int_eq(poll(&p, 1, FX_TIMEOUT_MS), 1);
+	m->fd = accept4(m->listener, NULL, NULL, SOCK_CLOEXEC);
+	ck_assert_int_ge(m->fd, 0);
+	bound(m->fd);
+	master_expect(m, WM_HELLO, hello);
+	m->agent = hello->u.hello.agent;
+	m->term = term;
+	msg.u.hello_ack.resume = cc_id_eq(&hello->u.hello.run, &m->run);
 	master_send(m, &msg);
+}
+
+void master_accept(struct master *m)
+{
+	struct wm_msg hello;
+
+	master_take(m, 1, &hello);
+	wire_master_clear(&hello);
+}
+
+void master_hang_up(struct master *m)
+{
+	close(m->fd);
+	m->fd = -1;
 }
 
 void master_close(struct master *m)
@@ -433,7 +487,7 @@ void master_send(struct master *m, const struct wm_msg *msg)
 	free(buf);
 }
 
-void master_expect(struct master *m, enum wm_type type, struct wm_msg *ret)
+void master_next(struct master *m, struct wm_msg *ret)
 {
 	uint8_t hdr[WIRE_FRAME_HDR], *payload;
 	const char *why = "";
@@ -448,9 +502,14 @@ void master_expect(struct master *m, enum wm_type type, struct wm_msg *ret)
 		ck_assert_msg(wire_master_decode(payload, (size_t)len, ret, &why) == 0, "%s", why);
 		free(payload);
 		if (ret->type != WM_HEARTBEAT)
-			break;
+			return;
 		wire_master_clear(ret);
 	}
+}
+
+void master_expect(struct master *m, enum wm_type type, struct wm_msg *ret)
+{
+	master_next(m, ret);
 	ck_assert_msg(ret->type == type, "%s came instead of %s", wire_master_type_name(ret->type),
 		wire_master_type_name(type));
 }
@@ -458,7 +517,7 @@ void master_expect(struct master *m, enum wm_type type, struct wm_msg *ret)
 void master_join_two(struct master *m, struct fx *f, struct client *a, struct queue *qa,
 	struct client *b, struct queue *qb)
 {
-	struct wl_request q = {.type = WL_COMM_CONNECT};
+	struct wl_request q = {.type = WL_COMM_CONNECT, .token = {{1}}};
 	struct cc_id members[2];
 	struct wm_group_world own = {.group = 1, .world = 2};
 	struct wm_ring ring = {
@@ -472,11 +531,13 @@ void master_join_two(struct master *m, struct fx *f, struct client *a, struct qu
 	client_comm(a, &m->addr, 1, qa);
 	client_comm(b, &m->addr, 1, qb);
 	q.comm = qa->comm;
+	q.peer = (struct cc_id){{1}};
 	client_send(a, &q);
 	master_accept(m);
 	master_expect(m, WM_JOIN, &msg);
 	members[0] = msg.u.join.peer;
 	q.comm = qb->comm;
+	q.peer = (struct cc_id){{2}};
 	client_send(b, &q);
 	master_expect(m, WM_JOIN, &msg);
 	members[1] = msg.u.join.peer;
@@ -495,6 +556,15 @@ void master_join_two(struct master *m, struct fx *f, struct client *a, struct qu
 	ck_assert_uint_eq(r.code, WIRE_SUCCESS);
 }
 
+uint64_t master_started(struct master *m, uint64_t tag)
+{
+	struct wm_msg msg = {.type = WM_OP_START,
+		.u.op_start = {.group = 1, .tag = tag, .seq = ++m->seq, .epoch = 1}};
+
+	master_send(m, &msg);
+	return m->seq;
+}
+
 uint64_t master_start_op(struct master *m, uint64_t tag)
 {
 	struct wm_msg msg;
@@ -503,10 +573,14 @@ uint64_t master_start_op(struct master *m, uint64_t tag)
 	ck_assert_uint_eq(msg.u.op_vote.tag, tag);
 	ck_assert_uint_eq(msg.u.op_vote.n_peers, 2);
 	wire_master_clear(&msg);
-	msg = (struct wm_msg){.type = WM_OP_START,
-		.u.op_start = {.group = 1, .tag = tag, .seq = ++m->seq, .epoch = 1}};
+	return master_started(m, tag);
+}
+
+void master_done(struct master *m, uint64_t seq)
+{
+	struct wm_msg msg = {.type = WM_OP_DONE, .u.op_done = {.seq = seq}};
+
 	master_send(m, &msg);
-	return m->seq;
 }
 
 void master_finish_op(struct master *m, uint64_t seq)
@@ -516,6 +590,5 @@ void master_finish_op(struct master *m, uint64_t seq)
 	master_expect(m, WM_OP_REPORT, &msg);
 	ck_assert_uint_eq(msg.u.op_report.seq, seq);
 	ck_assert(msg.u.op_report.ok);
-	msg = (struct wm_msg){.type = WM_OP_DONE, .u.op_done = {.seq = seq}};
-	master_send(m, &msg);
+	master_done(m, seq);
 }

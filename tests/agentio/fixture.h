@@ -29,6 +29,8 @@ struct fx {
 	struct agentd_stats stats; /* renewed every few milliseconds */
 	uint32_t renewed;          /* how often */
 	bool stop;
+	void (*call)(struct agentd *d, void *arg);
+	void *call_arg;
 };
 
 void fx_start(struct fx *f, void (*tweak)(struct agentd_config *c));
@@ -36,6 +38,8 @@ void fx_stop(struct fx *f);
 /* Both look at figures that are newer than the call. */
 struct agentd_stats fx_stats(struct fx *f);
 void fx_await(struct fx *f, bool (*done)(const struct agentd_stats *s, uint64_t arg), uint64_t arg);
+/* Calls fn in the agent's thread. */
+void fx_call(struct fx *f, void (*fn)(struct agentd *d, void *arg), void *arg);
 /* Descriptors of this process. */
 unsigned fx_count_fds(void);
 
@@ -50,6 +54,8 @@ void client_connect(struct fx *f, struct client *c); /* without hello */
 void client_open(struct fx *f, struct client *c);    /* with hello */
 void client_close(struct client *c);
 void client_send(struct client *c, struct wl_request *q); /* sets req_id */
+/* With descriptors, which stay the caller's. */
+void client_send_fds(struct client *c, struct wl_request *q, const int *fds, unsigned n);
 /* False: closed. Surplus descriptors fail the test. */
 bool client_receive(struct client *c, struct wl_reply *r, int *fds, unsigned want_fds);
 void client_call(
@@ -90,20 +96,30 @@ struct master {
 	int listener, fd;
 	struct cc_addr addr;
 	struct cc_id run, key, agent;
-	uint64_t seq;
+	uint64_t seq, term;
 };
 
 void master_listen(struct master *m);
 void master_accept(struct master *m); /* up to HELLO_ACK */
+/* Likewise as the master of this term. Clear *hello. */
+void master_take(struct master *m, uint64_t term, struct wm_msg *hello);
+/* Closes the agent's connection. */
+void master_hang_up(struct master *m);
 void master_close(struct master *m);
 void master_send(struct master *m, const struct wm_msg *msg);
-/* The next message that is no heartbeat must be of this type. Clear it. */
+/* The next message that is no heartbeat. Clear it. */
+void master_next(struct master *m, struct wm_msg *ret);
+/* It must be of this type. Clear it. */
 void master_expect(struct master *m, enum wm_type type, struct wm_msg *ret);
 /* Both clients' communicators join group 1 of a run on this host alone. */
 void master_join_two(struct master *m, struct fx *f, struct client *a, struct queue *qa,
 	struct client *b, struct queue *qb);
 /* Takes the vote for this tag and starts the operation. Returns its sequence number. */
 uint64_t master_start_op(struct master *m, uint64_t tag);
+/* Starts the operation without a look at votes. */
+uint64_t master_started(struct master *m, uint64_t tag);
+/* Ends it without a look at reports. */
+void master_done(struct master *m, uint64_t seq);
 void master_finish_op(struct master *m, uint64_t seq);
 
 /* ---- TCP ---- */

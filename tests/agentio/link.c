@@ -47,7 +47,7 @@ static void teardown(void)
 /* A round whose ring has the other agent next. */
 static void order_link(const struct cc_addr *addrs, uint32_t n, bool at_master)
 {
-	struct wl_request q = {.type = WL_COMM_CONNECT};
+	struct wl_request q = {.type = WL_COMM_CONNECT, .peer = {{1}}, .token = {{2}}};
 	struct wm_ring ring = {.group = 1,
 		.hosts = 2,
 		.pool_size = STREAMS,
@@ -282,6 +282,30 @@ START_TEST(answers_garbage_or_nothing)
 }
 END_TEST
 
+/* A port that drops what comes: with a full backlog no connection is answered. Two orders of the
+ * ring have to fail before it is clear that nobody reaches a host, and 5 s are all there is. */
+START_TEST(dropped_connections_are_bounded)
+{
+	int filler[4];
+	uint64_t start;
+
+	ck_assert_int_eq(listen(listener, 0), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		struct sockaddr_storage ss;
+		socklen_t len = cc_addr_to_sockaddr(&at, &ss);
+
+		filler[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		(void)!connect(filler[i], (struct sockaddr *)&ss, len);
+	}
+	start = cc_now_ns();
+	order_link(&at, 1, false);
+	EXPECT_FAILURE("farhost", "127.0.0.1:", "--advertise");
+	ck_assert_uint_lt(cc_now_ns() - start, 2400000000u);
+	for (unsigned i = 0; i < 4; i++)
+		close(filler[i]);
+}
+END_TEST
+
 START_TEST(breaks_and_is_reopened)
 {
 	int fds[STREAMS], again[STREAMS];
@@ -318,6 +342,7 @@ Suite *link_suite(void)
 	tcase_add_test(t, refusal_is_told);
 	tcase_add_test(t, later_stream_fails);
 	tcase_add_test(t, answers_garbage_or_nothing);
+	tcase_add_test(t, dropped_connections_are_bounded);
 	tcase_add_test(t, breaks_and_is_reopened);
 	suite_add_tcase(s, t);
 	return s;

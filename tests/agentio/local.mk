@@ -5,12 +5,15 @@ TESTS += tests/agentio/agentio
 THREADED_TESTS += tests/agentio/agentio
 tests_agentio_agentio_SOURCES = \
 	tests/agentio/agentio.c tests/agentio/suites.h \
+	tests/agentio/attach.c \
 	tests/agentio/fake_engine.c tests/agentio/fake_engine.h \
 	tests/agentio/fixture.c tests/agentio/fixture.h \
 	tests/agentio/hello.c \
 	tests/agentio/link.c \
 	tests/agentio/options.c \
+	tests/agentio/process.c \
 	tests/agentio/queue.c \
+	tests/agentio/redial.c \
 	tests/agentio/region.c \
 	tests/agentio/session.c
 tests_agentio_agentio_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)

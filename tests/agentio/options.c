@@ -56,7 +56,8 @@ START_TEST(wrong_values)
 	static const char *const wrong[] = {"--p2p-port=65536", "--p2p-port=-1", "--p2p-port=x",
 		"--p2p-port=", "--mem-total=0", "--mem-total=12Q", "--mem-total=K",
 		"--mem-total=99999999999T", "--advertise=nonsense", "--advertise=0.0.0.0",
-		"--log-level=loud", "--sessions-per-user=0", "--idle-exit=-5", "--listen-fd=x",
+		"--log-level=loud", "--sessions-per-user=0", "--master-grace-ms=0",
+		"--stopped-timeout-ms=x", "--idle-exit=-5", "--listen-fd=x",
 		"--name=", "--no-such-option", "stray"};
 	struct options o;
 
@@ -110,6 +111,60 @@ START_TEST(file_environment_command_line)
 }
 END_TEST
 
+START_TEST(masters)
+{
+	char path[] = "/tmp/agentio-conf-XXXXXX";
+	struct agentd_masters m;
+	struct options o;
+	char str[CC_ADDR_STR_SIZE];
+
+	write_file(path, "[agent]\nmaster_grace_ms = 1234\nstopped_timeout_ms = 99\n[masters]\n"
+			 "192.0.2.1:48148 = 192.0.2.2:5000 ; moved\n"
+			 "192.0.2.3:1=\"192.0.2.4:2\"\n"
+			 "\"[2001:db8::1]:48148\" = \"[2001:db8::2]:48149\"\n");
+	ck_assert_int_eq(PARSE(&o, "--config", path), 0);
+	ck_assert_uint_eq(o.cfg.master_grace_ms, 1234);
+	ck_assert_uint_eq(o.cfg.stopped_timeout_ms, 99);
+	ck_assert_uint_eq(o.cfg.masters.n, 3);
+	ck_assert_str_eq(cc_addr_str(&o.cfg.masters.v[0].from, str), "192.0.2.1:48148");
+	ck_assert_str_eq(cc_addr_str(&o.cfg.masters.v[0].to, str), "192.0.2.2:5000");
+	ck_assert_str_eq(cc_addr_str(&o.cfg.masters.v[1].from, str), "192.0.2.3:1");
+	ck_assert_str_eq(cc_addr_str(&o.cfg.masters.v[1].to, str), "192.0.2.4:2");
+	ck_assert_str_eq(cc_addr_str(&o.cfg.masters.v[2].from, str), "[2001:db8::1]:48148");
+	ck_assert_str_eq(cc_addr_str(&o.cfg.masters.v[2].to, str), "[2001:db8::2]:48149");
+	ck_assert_int_eq(options_read_masters(path, &m), 0);
+	ck_assert_uint_eq(m.n, 3);
+	unlink(path);
+	m.n = 77;
+	ck_assert_int_lt(options_read_masters(path, &m), 0);
+	ck_assert_uint_eq(m.n, 77);
+}
+END_TEST
+
+START_TEST(bad_masters)
+{
+	static const char *const bad[] = {"192.0.2.1 = 192.0.2.2", "192.0.2.1:1 = 192.0.2.2",
+		"192.0.2.1:1", "192.0.2.1:1 = ", "= 192.0.2.1:1", "192.0.2.1:1 = nonsense:1",
+		"192.0.2.1:1 = 192.0.2.2:1 192.0.2.3:1",
+		"[2001:db8::1]:1 = 192.0.2.2:1\n192.0.2.1:1 = 192.0.2.2:1",
+		"\"192.0.2.1:1 = 192.0.2.2:1", "192.0.2.1:99999 = 192.0.2.2:1",
+		"192.0.2.1:1 = 192.0.2.2:1\n192.0.2.1:1 = 192.0.2.3:1"};
+	struct options o;
+
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		char path[] = "/tmp/agentio-conf-XXXXXX", text[256];
+		struct agentd_masters m = {.n = 5};
+
+		snprintf(text, sizeof text, "[masters]\n%s\n", bad[i]);
+		write_file(path, text);
+		ck_assert_msg(PARSE(&o, "--config", path) == EX_CONFIG, "%s", bad[i]);
+		ck_assert_int_lt(options_read_masters(path, &m), 0);
+		ck_assert_uint_eq(m.n, 5);
+		unlink(path);
+	}
+}
+END_TEST
+
 START_TEST(bad_files)
 {
 	static const char *const bad[] = {"[agent]\nno_such_setting = 1\n",
@@ -142,6 +197,8 @@ Suite *options_suite(void)
 	tcase_add_test(t, wrong_values);
 	tcase_add_test(t, sizes);
 	tcase_add_test(t, file_environment_command_line);
+	tcase_add_test(t, masters);
+	tcase_add_test(t, bad_masters);
 	tcase_add_test(t, bad_files);
 	suite_add_tcase(s, t);
 	return s;

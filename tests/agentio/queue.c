@@ -21,6 +21,11 @@ static struct queue qa, qb;
 static struct mem ma, mb;
 static uint64_t next_tag = 1;
 
+static void short_grace(struct agentd_config *cfg)
+{
+	cfg->master_grace_ms = 300;
+}
+
 static void small_memory(struct agentd_config *cfg)
 {
 	cfg->mem_total = cfg->mem_per_user = (uint64_t)1 << 20;
@@ -37,7 +42,7 @@ static void begin(void (*tweak)(struct agentd_config *))
 
 static void setup(void)
 {
-	begin(NULL);
+	begin(short_grace);
 }
 
 static void setup_small(void)
@@ -95,6 +100,49 @@ START_TEST(good_op)
 	ck_assert_uint_ge(s->flags_off_lo, COUNT * 4);
 	ck_assert_uint_eq(fake_counts().xfers, 0);
 	ck_assert_uint_eq(fake_counts().bells, 2);
+}
+END_TEST
+
+/* What a shim needs when its agent dies: the attempt's name, before there is a result to look at.
+ * And what it knows of losses goes with each submission and comes with each completion. */
+START_TEST(attempts_and_losses_are_told)
+{
+	struct shm_sqe ea = queue_sum(2, 30, COUNT, &ma), eb = queue_sum(2, 30, COUNT, &mb);
+	struct wm_group_world own = {.group = 1, .world = 2, .losses = 3};
+	struct wm_msg msg = {.type = WM_WORLD,
+		.u.world = {.version = 9, .global = 2, .groups = 1, .n = 1, .own = &own}};
+	uint64_t seq;
+
+	queue_push(&qa, &ea);
+	queue_push(&qb, &eb);
+	seq = master_start_op(&m, 30);
+	while (atomic_load(&queue_slot(&qa, 2)->mode) == SHM_RESULT_NONE)
+		fx_stats(&f);
+	ck_assert_uint_eq(queue_slot(&qa, 2)->seq, seq);
+	master_finish_op(&m, seq);
+	ck_assert_uint_eq(queue_await(&qa, 2), WIRE_SUCCESS);
+	ck_assert_uint_eq(queue_await(&qb, 2), WIRE_SUCCESS);
+	ck_assert_uint_eq(queue_slot(&qa, 2)->losses, 0);
+	master_send(&m, &msg);
+	fx_check_alive(&f);
+	/* The loss is told by what the application tries next. */
+	ea.slot = 3;
+	ea.tag = 31;
+	queue_push(&qa, &ea);
+	if (queue_await(&qa, 3) != WIRE_RANK_CONNECTION_LOST)
+		ck_abort_msg("code %u", queue_slot(&qa, 3)->code);
+	ck_assert_uint_eq(queue_slot(&qa, 3)->losses, 3);
+	ea.slot = eb.slot = 4;
+	ea.tag = eb.tag = 32;
+	ea.losses = eb.losses = 3;
+	queue_push(&qa, &ea);
+	queue_push(&qb, &eb);
+	seq = master_start_op(&m, 32);
+	master_finish_op(&m, seq);
+	ck_assert_uint_eq(queue_await(&qa, 4), WIRE_SUCCESS);
+	ck_assert_uint_eq(queue_await(&qb, 4), WIRE_SUCCESS);
+	ck_assert_uint_eq(queue_slot(&qa, 4)->seq, seq);
+	ck_assert_uint_eq(queue_slot(&qa, 4)->losses, 3);
 }
 END_TEST
 
@@ -454,6 +502,7 @@ Suite *queue_suite(void)
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, good_op);
+	tcase_add_test(t, attempts_and_losses_are_told);
 	tcase_add_test(t, results_reused_when_read);
 	tcase_add_test(t, result_mapping);
 	tcase_add_test(t, reader_dies);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "common/cc_shm.h"
 #include "proto/wire_codes.h"
@@ -156,6 +159,157 @@ START_TEST(number_of_regions)
 }
 END_TEST
 
+/* ---- memory that a process brings along ---- */
+
+static struct wl_reply adopt(int fd, uint64_t size)
+{
+	struct wl_request q = {.type = WL_REGION_ADOPT, .size = size, .use = WL_REGION_REGISTERED};
+	struct wl_reply r;
+
+	client_send_fds(&c, &q, &fd, 1);
+	ck_assert(client_receive(&c, &r, NULL, 0));
+	ck_assert_uint_eq(r.req_id, q.req_id);
+	ck_assert_int_eq(r.text[0] == '\0', r.code == WIRE_SUCCESS);
+	return r;
+}
+
+/* Kept by a process whose agent died, it serves the next agent like memory of its own. */
+START_TEST(adopted_memory_is_a_region)
+{
+	unsigned before = fx_count_fds();
+	struct wl_reply r, again;
+	void *map;
+	int fd;
+
+	ck_assert_int_eq(cc_shm_create("test", MIB, &fd, &map), 0);
+	r = adopt(fd, MIB);
+	ck_assert_uint_eq(r.code, WIRE_SUCCESS);
+	ck_assert_uint_eq(r.size, MIB);
+	again = adopt(fd, MIB);
+	ck_assert_uint_eq(again.code, WIRE_SUCCESS);
+	ck_assert_uint_ne(again.region, r.region);
+	fx_await(&f, mem_is, 2 * MIB);
+	ck_assert_uint_eq(client_free(&c, r.region), WIRE_SUCCESS);
+	fx_await(&f, mem_is, MIB);
+	ck_assert_uint_eq(fx_stats(&f).regions, 1);
+	close(fd);
+	ck_assert_uint_eq(fx_count_fds(), before);
+	client_close(&c);
+	fx_await(&f, mem_is, 0);
+	cc_shm_unmap(map, MIB);
+}
+END_TEST
+
+START_TEST(adopted_memory_is_charged)
+{
+	struct wl_reply r;
+	void *map;
+	int fd;
+
+	ck_assert_int_eq(cc_shm_create("test", 3 * MIB, &fd, &map), 0);
+	ck_assert_uint_eq(adopt(fd, 3 * MIB).code, WIRE_SUCCESS);
+	r = adopt(fd, 3 * MIB);
+	ck_assert_uint_eq(r.code, WIRE_OUT_OF_MEMORY);
+	ck_assert_ptr_nonnull(strstr(r.text, "mem_per_user"));
+	fx_await(&f, mem_is, 3 * MIB);
+	close(fd);
+	cc_shm_unmap(map, 3 * MIB);
+}
+END_TEST
+
+static int memory(int seals, unsigned flags)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC | flags);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(ftruncate(fd, 2 * 4096), 0);
+	if (seals)
+		ck_assert_int_eq(fcntl(fd, F_ADD_SEALS, seals), 0);
+	return fd;
+}
+
+static bool fds_are(const struct agentd_stats *s, uint64_t n)
+{
+	(void)s;
+	return fx_count_fds() == n;
+}
+
+START_TEST(other_descriptors_are_not_memory)
+{
+	const int size_seals = F_SEAL_SHRINK | F_SEAL_GROW, seals = size_seals | F_SEAL_SEAL;
+	unsigned before = fx_count_fds();
+	char path[] = "/tmp/agentio-file-XXXXXX";
+	int file = mkstemp(path), pipes[2];
+	int good = memory(seals, MFD_ALLOW_SEALING);
+
+	ck_assert_int_eq(pipe(pipes), 0);
+	ck_assert_int_eq(ftruncate(file, 2 * 4096), 0);
+	{
+		const int bad[] = {file, pipes[0], c.fd, memory(0, 0), memory(0, MFD_ALLOW_SEALING),
+			memory(size_seals, MFD_ALLOW_SEALING),
+			memory(F_SEAL_SHRINK | F_SEAL_SEAL, MFD_ALLOW_SEALING),
+			memory(seals | F_SEAL_WRITE, MFD_ALLOW_SEALING), cc_shm_read_only(good)};
+
+		for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+			struct wl_reply r = adopt(bad[i], 2 * 4096);
+
+			ck_assert_msg(r.code == WIRE_INVALID_ARGUMENT, "%zu: %s", i, r.text);
+			ck_assert_ptr_nonnull(strstr(r.text, "memfd"));
+		}
+		for (size_t i = 3; i < sizeof bad / sizeof bad[0]; i++)
+			close(bad[i]);
+	}
+	/* another size than it has, and none that memory can have */
+	ck_assert_uint_eq(adopt(good, 4096).code, WIRE_INVALID_ARGUMENT);
+	ck_assert_uint_eq(adopt(good, 3 * 4096).code, WIRE_INVALID_ARGUMENT);
+	ck_assert_uint_eq(adopt(good, 8191).code, WIRE_INVALID_ARGUMENT);
+	ck_assert_uint_eq(adopt(good, 2 * 4096).code, WIRE_SUCCESS);
+	close(good);
+	close(file);
+	unlink(path);
+	close(pipes[0]);
+	close(pipes[1]);
+	fx_await(&f, fds_are, before);
+	fx_await(&f, mem_is, 2 * 4096);
+}
+END_TEST
+
+START_TEST(one_descriptor_with_that_request_only)
+{
+	unsigned before = fx_count_fds();
+	int fd = memory(F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, MFD_ALLOW_SEALING);
+	const int fds[8] = {fd, fd, fd, fd, fd, fd, fd, fd};
+	char text[WL_TEXT_MAX];
+	struct client bad;
+
+	for (unsigned n = 0; n <= 8; n++) {
+		struct wl_request adopt_it = {
+			.type = WL_REGION_ADOPT, .size = 2 * 4096, .use = WL_REGION_REGISTERED};
+		struct wl_request other = {
+			.type = WL_REGION_ALLOC, .size = 4096, .use = WL_REGION_STAGING};
+
+		if (n == 1)
+			continue;
+		client_open(&f, &bad);
+		if (n == 0)
+			client_send(&bad, &adopt_it);
+		else
+			client_send_fds(&bad, &adopt_it, fds, n);
+		client_await_end(&bad, text);
+		ck_assert_msg(strstr(text, "descriptor") != NULL, "%u: %s", n, text);
+		if (n == 0)
+			continue;
+		client_open(&f, &bad);
+		client_send_fds(&bad, &other, fds, n - 1);
+		client_await_end(&bad, text);
+		ck_assert_msg(strstr(text, "descriptor") != NULL, "%u: %s", n, text);
+	}
+	close(fd);
+	fx_await(&f, fds_are, before);
+	fx_await(&f, mem_is, 0);
+}
+END_TEST
+
 Suite *region_suite(void)
 {
 	Suite *s = suite_create("region");
@@ -169,6 +323,10 @@ Suite *region_suite(void)
 	tcase_add_test(t, end_of_session_frees);
 	tcase_add_test(t, others_regions);
 	tcase_add_test(t, number_of_regions);
+	tcase_add_test(t, adopted_memory_is_a_region);
+	tcase_add_test(t, adopted_memory_is_charged);
+	tcase_add_test(t, other_descriptors_are_not_memory);
+	tcase_add_test(t, one_descriptor_with_that_request_only);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -132,7 +132,7 @@ static void send_with_fds(int fd, const void *buf, size_t len, unsigned n)
 		.msg_iovlen = 1,
 		.msg_control = &ctl,
 		.msg_controllen = CMSG_SPACE(sizeof(int) * n)};
-	int fds[253];
+	int fds[253] = {0};
 
 	for (unsigned i = 0; i < n; i++)
 		fds[i] = STDERR_FILENO;
@@ -224,7 +224,8 @@ START_TEST(unknown_comm)
 	client_open(&f, &other);
 	client_comm(&other, &nowhere, 1, &q);
 	for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-		struct wl_request req = {.type = types[i], .comm = 999};
+		struct wl_request req = {
+			.type = types[i], .comm = 999, .peer = {{1}}, .token = {{2}}};
 		struct wl_reply r;
 
 		client_call(&c, &req, &r, NULL, 0);

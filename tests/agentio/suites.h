@@ -10,5 +10,8 @@ Suite *queue_suite(void);
 Suite *hello_suite(void);
 Suite *link_suite(void);
 Suite *options_suite(void);
+Suite *attach_suite(void);
+Suite *process_suite(void);
+Suite *redial_suite(void);
 
 #endif

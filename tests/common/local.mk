@@ -3,8 +3,10 @@
 EXTRA_DIST += tests/common/README.md
 noinst_HEADERS += tests/common/testlib.h
 
-check_PROGRAMS += tests/common/test_basics tests/common/test_addr tests/common/test_plan
-TESTS += tests/common/test_basics tests/common/test_addr tests/common/test_plan
+check_PROGRAMS += tests/common/test_basics tests/common/test_addr tests/common/test_plan \
+	tests/common/test_detect
+TESTS += tests/common/test_basics tests/common/test_addr tests/common/test_plan \
+	tests/common/test_detect
 
 tests_common_test_basics_SOURCES = tests/common/test_basics.c
 tests_common_test_basics_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
@@ -17,6 +19,10 @@ tests_common_test_addr_LDADD = common/libcommon-pure.la $(CHECK_LIBS)
 tests_common_test_plan_SOURCES = tests/common/test_plan.c
 tests_common_test_plan_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_common_test_plan_LDADD = common/libcommon-pure.la $(CHECK_LIBS)
+
+tests_common_test_detect_SOURCES = tests/common/test_detect.c
+tests_common_test_detect_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_common_test_detect_LDADD = common/libcommon-pure.la $(CHECK_LIBS)
 
 check_PROGRAMS += tests/common/test_shm
 TESTS += tests/common/test_shm
@@ -33,3 +39,10 @@ tests_common_test_sys_LDADD = common/libcommon-sys.la common/libcommon-pure.la $
 tests_common_test_loop_SOURCES = tests/common/test_loop.c
 tests_common_test_loop_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_common_test_loop_LDADD = common/libcommon.la $(CHECK_LIBS)
+
+check_PROGRAMS += tests/common/test_service
+TESTS += tests/common/test_service
+tests_common_test_service_SOURCES = tests/common/test_service.c
+tests_common_test_service_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_common_test_service_LDADD = common/libcommon-service.la common/libcommon-sys.la \
+	common/libcommon-pure.la $(CHECK_LIBS)

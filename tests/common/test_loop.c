@@ -4,6 +4,8 @@
  * loop is bounded by what it waits for, or by the watchdog that ends a test that hangs.
  */
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -495,6 +497,35 @@ START_TEST(streams_connect_and_talk)
 }
 END_TEST
 
+static void expect_tuned(struct cc_conn *c)
+{
+	int fd, v = 0;
+	socklen_t len = sizeof v;
+
+	cc_conn_stop_reading(c);
+	fd = cc_conn_detach(c);
+	ck_assert_int_eq(getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &v, &len), 0);
+	ck_assert_int_eq(v, CC_TCP_TIMEOUT_MS);
+	ck_assert_int_eq(getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &v, &len), 0);
+	ck_assert_int_eq(v, 1);
+	close(fd);
+}
+
+START_TEST(both_ends_are_tuned)
+{
+	struct cc_addr a = {.family = CC_INET4, .ip = {127, 0, 0, 1}};
+	struct end e = {0};
+	struct cc_listener *l = cc_listener_new(loop, cc_listen_tcp(&a, 0), on_accept, NULL);
+
+	e.c = cc_conn_connect(loop, &a, 1000, &ops, &e);
+	while (!e.connected || !accepted.c)
+		turn();
+	expect_tuned(e.c);
+	expect_tuned(accepted.c);
+	cc_listener_free(l);
+}
+END_TEST
+
 START_TEST(refused_connection_is_told_later)
 {
 	struct cc_addr a = {.family = CC_INET4, .ip = {127, 0, 0, 1}};
@@ -563,6 +594,7 @@ int main(void)
 	tcase_add_test(streams, reused_descriptor_number_is_polled);
 	tcase_add_test(streams, detached_descriptor_goes_on);
 	tcase_add_test(streams, streams_connect_and_talk);
+	tcase_add_test(streams, both_ends_are_tuned);
 	tcase_add_test(streams, refused_connection_is_told_later);
 	tcase_add_test(streams, connecting_is_bounded);
 	suite_add_tcase(s, streams);

@@ -81,7 +81,7 @@ START_TEST(read_only_means_read_only)
 	ro = cc_shm_read_only(fd);
 	ck_assert_int_ge(ro, 0);
 	ck_assert_int_eq(cc_shm_map(ro, 4096, &theirs), 0);
-	strcpy(mine, "seen");
+	memcpy(mine, "seen", sizeof "seen");
 	ck_assert_str_eq(theirs, "seen");
 	ck_assert_int_lt(mprotect(theirs, 4096, PROT_READ | PROT_WRITE), 0);
 	/* nor can another user open it anew for writing */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -82,6 +83,36 @@ START_TEST(ipv6_any_takes_ipv4)
 	close(s);
 	close(c);
 	close(fd);
+}
+END_TEST
+
+static int option(int fd, int level, int name)
+{
+	int v = -1;
+	socklen_t len = sizeof v;
+
+	ck_assert_int_eq(getsockopt(fd, level, name, &v, &len), 0);
+	return v;
+}
+
+START_TEST(tuned_sockets_notice_dead_peers)
+{
+	int fd = socket(_i ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), pair[2];
+
+	if (fd < 0)
+		return; /* a host without IPv6 */
+	ck_assert_int_eq(cc_tcp_tune(fd), 0);
+	ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_NODELAY), 1);
+	ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), CC_TCP_TIMEOUT_MS);
+	ck_assert_int_eq(option(fd, SOL_SOCKET, SO_KEEPALIVE), 1);
+	ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_KEEPIDLE), 1);
+	ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_KEEPINTVL), 1);
+	ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_KEEPCNT), 2);
+	close(fd);
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	ck_assert_int_eq(cc_tcp_tune(pair[0]), CC_ERR_IO);
+	close(pair[0]);
+	close(pair[1]);
 }
 END_TEST
 
@@ -215,6 +246,7 @@ int main(void)
 	tcase_add_test(tcp, port_zero_becomes_a_port);
 	tcase_add_test(tcp, taken_port_is_an_error_or_bumped);
 	tcase_add_test(tcp, ipv6_any_takes_ipv4);
+	tcase_add_loop_test(tcp, tuned_sockets_notice_dead_peers, 0, 2);
 	suite_add_tcase(s, tcp);
 	tcase_add_checked_fixture(un, make_dir, remove_dir);
 	tcase_add_test(un, socket_file_has_its_mode);

@@ -15,5 +15,5 @@ tests_ctl_test_pcclctl_LDADD = pcclctl/libpcclctl.la common/libcommon.la proto/l
 	common/libcommon-pure.la $(PROTOBUF_C_LIBS) $(CHECK_LIBS)
 
 # The real programs together.
-TESTS += tests/ctl/programs.py
-EXTRA_DIST += tests/ctl/README.md tests/ctl/programs.py
+TESTS += tests/ctl/programs.py tests/ctl/agent.py
+EXTRA_DIST += tests/ctl/README.md tests/ctl/agent.py tests/ctl/programs.py

@@ -19,18 +19,18 @@ PCCLCTL = os.path.join(BUILD, "pcclctl/pcclctl")
 LIMIT = 20  # seconds for anything
 
 
-class Master:
-    """A master that is told to end when the test is done."""
+class Daemon:
+    """A program that is told to end when the test is done."""
+    program = None
 
-    def __init__(self, folder, *arguments, listen=1, env=None, **popen):
+    def __init__(self, folder, *arguments, env=None, **popen):
         self.lines = []
         environment = dict(os.environ, XDG_RUNTIME_DIR=folder, **(env or {}))
         environment.pop("JOURNAL_STREAM", None)
         self.process = subprocess.Popen(
-            [MASTERD, *arguments], stderr=subprocess.PIPE, env=environment, **popen)
+            [self.program, *arguments], stderr=subprocess.PIPE, env=environment, **popen)
         os.set_blocking(self.process.stderr.fileno(), False)
         self.pending = b""
-        self.addresses = [self.await_line(r"listening on (\S+)") for _ in range(listen)]
 
     def __enter__(self):
         return self
@@ -64,6 +64,14 @@ class Master:
     def end(self, signo=signal.SIGTERM):
         self.process.send_signal(signo)
         return self.wait()
+
+
+class Master(Daemon):
+    program = MASTERD
+
+    def __init__(self, folder, *arguments, listen=1, **more):
+        super().__init__(folder, *arguments, **more)
+        self.addresses = [self.await_line(r"listening on (\S+)") for _ in range(listen)]
 
 
 def run(*command, **more):
@@ -280,9 +288,9 @@ def test_takes_sockets_of_systemd(folder):
         assert status == 0
 
 
-def main():
+def main(names):
     passed = failed = 0
-    for name, test in sorted(globals().items()):
+    for name, test in sorted(names.items()):
         if not name.startswith("test_"):
             continue
         with tempfile.TemporaryDirectory(prefix="pccl-ctl-") as folder:
@@ -298,4 +306,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(globals()))

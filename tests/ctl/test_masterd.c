@@ -233,6 +233,7 @@ static void add_join(struct bytes *x)
 	struct wm_msg msg = {.type = WM_JOIN};
 
 	cc_random_id(&msg.u.join.peer);
+	cc_random_id(&msg.u.join.token);
 	msg.u.join.pool_size = 1;
 	msg.u.join.pid = 1;
 	strcpy(msg.u.join.name, "program");

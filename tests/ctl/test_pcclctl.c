@@ -46,8 +46,10 @@ static void remove_dir(void)
 
 static char out[65536];
 
-/* Runs it with these arguments, after --master and the path; what it writes to both outputs is in
- * out. Returns its exit status. */
+static const char *asked = "master";
+
+/* Runs it with these arguments, after --master (or what is asked) and the path; what it writes to
+ * both outputs is in out. Returns its exit status. */
 static int ctl(const char *arguments)
 {
 	const char *build = getenv("abs_top_builddir");
@@ -56,8 +58,8 @@ static int ctl(const char *arguments)
 	FILE *f;
 	int status;
 
-	snprintf(command, sizeof command, "exec %s/pcclctl/pcclctl --master %s %s 2>&1",
-		build ? build : ".", path, arguments);
+	snprintf(command, sizeof command, "exec %s/pcclctl/pcclctl --%s %s %s 2>&1",
+		build ? build : ".", asked, path, arguments);
 	f = popen(command, "r"); /* NOLINT(cert-env33-c): our own words */
 	ck_assert_ptr_nonnull(f);
 	n = fread(out, 1, sizeof out - 1, f);
@@ -93,12 +95,12 @@ static void fill_peers(struct wa_reply *r)
 	wa_set_text(t, 5, "for \"x\" to vote");
 }
 
-static void fill(void *arg, enum wa_verb verb, struct wa_reply *r)
+static void fill(void *arg, const struct wa_request *q, struct wa_reply *r)
 {
 	struct wa_table *t;
 
 	(void)arg;
-	switch (verb) {
+	switch (q->verb) {
 	case WA_STATUS:
 		t = wa_table_add(r, "status");
 		wa_col_add(t, "epoch", WA_KIND_COUNT);
@@ -121,16 +123,36 @@ static void fill(void *arg, enum wa_verb verb, struct wa_reply *r)
 		t = wa_table_add(r, "ops");
 		wa_col_add(t, "tag", WA_KIND_COUNT);
 		break;
+	case WA_SET_MASTER:
+		t = wa_table_add(r, "runs");
+		wa_col_add(t, "from", WA_KIND_TEXT);
+		wa_col_add(t, "to", WA_KIND_TEXT);
+		wa_col_add(t, "now", WA_KIND_BOOL);
+		wa_col_add(t, "run", WA_KIND_COUNT);
+		wa_row_add(t);
+		wa_set_text(t, 0, "%s", q->from);
+		wa_set_text(t, 1, "%s", q->to);
+		wa_set_number(t, 2, q->now);
+		wa_set_number(t, 3, q->run);
+		break;
 	}
 }
 
+static void deny(void *arg, const struct wa_request *q, struct wa_reply *r)
+{
+	(void)arg;
+	(void)q;
+	r->denied = true;
+	strcpy(r->error, "you may not");
+}
+
 /* A row more than fits into a message. */
-static void fill_too_much(void *arg, enum wa_verb verb, struct wa_reply *r)
+static void fill_too_much(void *arg, const struct wa_request *q, struct wa_reply *r)
 {
 	struct wa_table *t = wa_table_add(r, "peers");
 
 	(void)arg;
-	(void)verb;
+	(void)q;
 	wa_col_add(t, "text", WA_KIND_TEXT);
 	for (unsigned i = 0; i < 2100; i++) {
 		wa_row_add(t);
@@ -144,7 +166,7 @@ static void on_signal(void *arg, int signo)
 	cc_loop_stop(arg);
 }
 
-static void serve(void (*fn)(void *arg, enum wa_verb verb, struct wa_reply *r))
+static void serve(void (*fn)(void *arg, const struct wa_request *q, struct wa_reply *r))
 {
 	int fd = cc_listen_unix(path, SOCK_STREAM, 0600);
 	struct cc_admin *a;
@@ -234,6 +256,49 @@ START_TEST(too_long_an_answer_is_said)
 	serve(fill_too_much);
 	ck_assert_int_eq(ctl("peers"), EX_UNAVAILABLE);
 	ck_assert_ptr_nonnull(strstr(out, "longer than a message may be"));
+}
+END_TEST
+
+START_TEST(set_master_is_asked)
+{
+	asked = "agent";
+	serve(fill);
+	ck_assert_int_eq(ctl("agent set-master 192.0.2.1:1 192.0.2.2:2"), EX_OK);
+	ck_assert_str_eq(out, "FROM         TO           NOW  RUN\n"
+			      "192.0.2.1:1  192.0.2.2:2  no     0\n");
+	ck_assert_int_eq(ctl("agent set-master --now '[::1]:1' none"), EX_OK);
+	ck_assert_str_eq(out, "FROM     TO  NOW  RUN\n"
+			      "[::1]:1  -   yes    0\n");
+	ck_assert_int_eq(ctl("agent set-master 192.0.2.2:2 --run 7"), EX_OK);
+	ck_assert_str_eq(out, "FROM  TO           NOW  RUN\n"
+			      "-     192.0.2.2:2  no     7\n");
+}
+END_TEST
+
+START_TEST(denial_has_its_own_status)
+{
+	asked = "agent";
+	serve(deny);
+	ck_assert_int_eq(ctl("agent set-master 192.0.2.1:1 192.0.2.2:2"), EX_NOPERM);
+	ck_assert_ptr_nonnull(strstr(out, "you may not"));
+}
+END_TEST
+
+START_TEST(wrong_set_masters)
+{
+	static const char *const wrong[] = {"agent", "agent status", "agent set-master",
+		"agent set-master 192.0.2.1:1", "agent set-master 192.0.2.1 192.0.2.2:1",
+		"agent set-master 192.0.2.1:1 192.0.2.2", "agent set-master none 192.0.2.1:1",
+		"agent set-master host:1 192.0.2.1:1", "agent set-master --run 0 192.0.2.1:1",
+		"agent set-master --run x 192.0.2.1:1", "agent set-master --run 4294967296 none",
+		"agent set-master --run 1 192.0.2.1:1 192.0.2.2:2", "set-master", "--now status",
+		"--run 1 peers", "agent set-master 192.0.2.1:1 192.0.2.2:2 192.0.2.3:3"};
+
+	asked = "agent";
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+		ck_assert_msg(ctl(wrong[i]) == EX_USAGE, "%s: %s", wrong[i], out);
+	asked = "master";
+	ck_assert_int_eq(ctl("agent set-master 192.0.2.1:1 192.0.2.2:2"), EX_USAGE);
 }
 END_TEST
 
@@ -442,7 +507,8 @@ END_TEST
 int main(void)
 {
 	const TTest *const tests[] = {tables_for_people, tables_for_programs,
-		too_long_an_answer_is_said, server_refuses_other_versions, server_survives_garbage,
+		too_long_an_answer_is_said, set_master_is_asked, denial_has_its_own_status,
+		wrong_set_masters, server_refuses_other_versions, server_survives_garbage,
 		closed_connection_is_an_error, other_versions_are_named,
 		other_servers_are_recognized, absent_daemon_is_said, usage_errors,
 		full_disk_is_an_error, numbers_have_units};

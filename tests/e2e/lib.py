@@ -20,6 +20,9 @@ import tempfile
 import time
 import traceback
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "examples"))
+import netns  # pylint: disable=wrong-import-position
+
 SUCCESS = 0
 INVALID_ARGUMENT = 3
 INVALID_USAGE = 4
@@ -125,12 +128,6 @@ def _die_with_parent():
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
 
 
-def _ip(*args):
-    done = subprocess.run(["ip", *args], capture_output=True, text=True, timeout=20, check=False)
-    if done.returncode != 0:
-        raise OSError(f"ip {' '.join(args)}: {done.stderr.strip()}")
-
-
 def free_port():
     """Below the range that outgoing connections are given, so that none takes it meanwhile."""
     for _ in range(200):
@@ -163,7 +160,7 @@ class Loopback:
         pass
 
 
-class Namespaces:
+class Namespaces(netns.Namespaces):
     """Each host is a network namespace; one more has the bridge between them."""
 
     agent_options = []
@@ -171,65 +168,22 @@ class Namespaces:
 
     def __init__(self, n_hosts):
         self.n_hosts = n_hosts
-        self._remove_left_over()
-        try:
-            self._build()
-        except BaseException:
-            self.close()
-            raise
-
-    @staticmethod
-    def name(host):
-        return f"{PREFIX}-{os.getpid()}-{host}"
-
-    def address(self, host):
-        return f"10.84.0.{host + 1}"
-
-    def _build(self):
-        middle = self.name("net")
-        _ip("netns", "add", middle)
-        _ip("-n", middle, "link", "add", "bridge", "type", "bridge")
-        _ip("-n", middle, "link", "set", "bridge", "up")
-        for host in range(self.n_hosts):
-            name = self.name(host)
-            _ip("netns", "add", name)
-            _ip("-n", name, "link", "set", "lo", "up")
-            _ip("-n", middle, "link", "add", f"to-{host}", "type", "veth",
-                "peer", "name", "eth0", "netns", name)
-            _ip("-n", middle, "link", "set", f"to-{host}", "master", "bridge", "up")
-            _ip("-n", name, "addr", "add", self.address(host) + "/24", "dev", "eth0")
-            _ip("-n", name, "link", "set", "eth0", "up")
-
-    def command(self, host, args):
-        return ["ip", "netns", "exec", self.name(host), *args]
+        super().__init__(PREFIX, {host: f"10.84.0.{host + 1}" for host in range(n_hosts)}, "net")
 
     def deafen(self, host, other, deaf):
         """What host sends to other goes astray without a word."""
-        _ip("-n", self.name(host), "neigh", "replace" if deaf else "del", self.address(other),
-            *(("lladdr", "02:00:00:00:00:01", "nud", "permanent") if deaf else ()), "dev", "eth0")
+        netns.ip("-n", self.name(host), "neigh", "replace" if deaf else "del", self.address(other),
+                 *(("lladdr", "02:00:00:00:00:01", "nud", "permanent") if deaf else ()),
+                 "dev", "eth0")
 
     def link(self, host, up):
         """Pulls the host's cable, or puts it back: nothing is told to either side."""
-        _ip("-n", self.name("net"), "link", "set", f"to-{host}", "up" if up else "down")
-
-    def close(self):
-        for host in ("net", *range(self.n_hosts)):
-            if os.path.exists(f"/run/netns/{self.name(host)}"):
-                _ip("netns", "del", self.name(host))
-
-    @staticmethod
-    def _remove_left_over():
-        """Namespaces of earlier runs that could not clean up, because they were killed."""
-        folder = pathlib.Path("/run/netns")
-        for path in folder.glob(f"{PREFIX}-*") if folder.is_dir() else ():
-            owner = re.fullmatch(PREFIX + r"-(\d+)-\w+", path.name)
-            if owner and not os.path.exists(f"/proc/{owner[1]}"):
-                _ip("netns", "del", path.name)
+        netns.ip("-n", self.name("net"), "link", "set", f"to-{host}", "up" if up else "down")
 
 
 def make_namespaces(n_hosts):
     """Namespaces, or None where they cannot be had."""
-    if os.geteuid() != 0 or not shutil.which("ip"):
+    if not netns.possible():
         return None
     try:
         return Namespaces(n_hosts)
@@ -443,7 +397,8 @@ class Lab:
         path = path or self.folder / f"agent-{self.count}.sock"
         admin = admin or self.folder / f"agent-{self.count}.admin"
         process, log = self.spawn(f"agent-{host}", host, [
-            AGENTD, "--socket", path, "--admin-socket", admin, *self.hosts.agent_options, *options])
+            AGENTD, "--socket", path, "--admin-socket", admin, "--name", f"host-{host}",
+            *self.hosts.agent_options, *options])
         daemon = Daemon(process, f"pcclagentd of host {host}", host, log, admin=admin, socket=path)
         self.daemons.append(daemon)
         self.await_socket(daemon, ("unix",),

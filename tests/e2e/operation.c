@@ -3,10 +3,12 @@
  * All-reduces of a peer: their buffers, and what is wrong with them afterwards.
  */
 #include <inttypes.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "tests/e2e/data.h"
 #include "tests/e2e/peer.h"
@@ -79,6 +81,34 @@ static void area_free(struct area *a)
 	a->base = NULL;
 }
 
+/* ---- freezing: the process stops itself when the second half of an operand is read */
+
+#define PAGE 4096u
+
+static uint8_t *frozen;
+static size_t frozen_size;
+
+static void on_frozen(int signo)
+{
+	(void)signo;
+	if (!frozen || mprotect(frozen, frozen_size, PROT_READ | PROT_WRITE) != 0)
+		abort();
+	frozen = NULL;
+	raise(SIGSTOP);
+}
+
+static void area_freeze(const struct area *a)
+{
+	struct sigaction sa = {.sa_handler = on_frozen};
+	uintptr_t middle = (uintptr_t)a->data + a->bytes / 2;
+
+	frozen = (uint8_t *)(middle - middle % PAGE);
+	frozen_size = PAGE;
+	if (a->bytes < 4 * PAGE || sigaction(SIGSEGV, &sa, NULL) != 0 ||
+		mprotect(frozen, frozen_size, PROT_NONE) != 0)
+		die("cannot freeze", "mprotect");
+}
+
 /* ---- operations */
 
 static void contributors_parse(struct contributors *c, const char *text)
@@ -136,6 +166,8 @@ static void operation_prepare(struct operation *op)
 			&op->recv, op->spec.count * size, shift, both || strcmp(mem, "recv") == 0);
 		data_fill(op->recv.data, &op->other, peer.id);
 	}
+	if (number("freeze", "0"))
+		area_freeze(&op->send);
 	memset(&op->info, GUARD_BYTE, sizeof op->info);
 	op->busy = true;
 }

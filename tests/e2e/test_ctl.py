@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""pcclctl tells who holds up an operation: a stopped process, on this host and on another one."""
+"""pcclctl tells who holds up an operation: a stopped process, on this host and on another one,
+before it takes part and amid a transfer; and a stopped agent."""
 
 import json
+import re
 import signal
 import subprocess
 import time
@@ -39,6 +41,16 @@ def until_ops(option, daemon, good):
             return rows
 
 
+def until_logged(daemon, pattern):
+    """Whether such a line is in the log, at last."""
+    deadline = time.monotonic() + lib.WAIT
+    while time.monotonic() < deadline:
+        if any(re.search(pattern, line) for line in daemon.log_lines()):
+            return True
+        time.sleep(0.01)
+    return False
+
+
 def stalled(lab, peers, idle):
     """One peer is stopped, the others wait for it in an operation."""
     idle.process.send_signal(signal.SIGSTOP)
@@ -70,6 +82,73 @@ def stalled(lab, peers, idle):
     check(not rows, "and is listed no more", rows)
 
 
+BIG = f"type=f32 op=sum count={1 << 20}"
+
+
+def standstill(lab, peers):
+    """A process of host 1 is stopped amid its copying: all know whom they wait for."""
+    near, far = lab.agents[2], lab.agents[1]
+    slow = peers[1]
+
+    def named(text):
+        return lambda rows: len(rows) == 1 and text in rows[0]["awaited"]
+
+    for peer in (peers[0], peers[2]):
+        peer.send(f"reduce {BIG} tag=78")
+    slow.send(f"reduce {BIG} tag=78 freeze=1")
+    who = f"waits for local pid {slow.pid} "
+    rows = until_ops("--agent", far, named("is stopped"))
+    check(named(who)(rows) and named("is stopped")(rows) and rows[0]["state"] == "running"
+          and rows[0]["stalled"] > 0 and rows[0]["done"] < rows[0]["bytes"],
+          "an agent names its own process that copies no further", rows)
+    rows = until_ops("--agent", near, named("host-1 was heard of"))
+    check(named("waits for data from host-1 for ")(rows) and named("host-1 was heard of")(rows)
+          and rows[0]["stalled"] > 0, "the neighbour names the host, which is there", rows)
+    logged = [f"tag 78 of group 0 of master .* {text}"
+              for text in (f"stands still.*{who}", "stands still.*data from host-1")]
+    for daemon, pattern in zip((far, near), logged):
+        check(until_logged(daemon, pattern), "the standstill is logged", daemon.log_lines()[-3:])
+    slow.process.send_signal(signal.SIGCONT)
+    wrong = lib.judge([p.read() for p in peers])
+    check(not wrong, "the operation goes on", wrong)
+    check(until_logged(near, "tag 78 .* goes on after "), "that is logged, too",
+          near.log_lines()[-3:])
+
+
+def silence(lab, peers):
+    """The agent of host 1 stops amid a transfer: its neighbour names it, the master gives it up."""
+    near, far = lab.agents[2], lab.agents[1]
+    for peer in (peers[0], peers[2]):
+        peer.send(f"reduce {BIG} tag=79")
+    peers[1].send(f"reduce {BIG} tag=79 freeze=1")
+    until_ops("--agent", near, lambda rows: rows and rows[0]["state"] == "running")
+    far.process.send_signal(signal.SIGSTOP)
+    seen = []
+
+    def named(rows):
+        seen.extend(row["awaited"] for row in rows)
+        return not rows or "host-1" in rows[0]["awaited"]
+
+    until_ops("--agent", near, named)
+    check(any("host-1" in text for text in seen), "a stopped agent's host is named", seen[-3:])
+    answers = [p.read() for p in (peers[0], peers[2])]
+    check(all(a["code"] == lib.RANK_CONNECTION_LOST and "bound" in a["text"] for a in answers),
+          "the reason names the silence and its bound", answers)
+    for process in (far.process, peers[1].process):
+        process.send_signal(signal.SIGCONT)
+    check(peers[1].read()["code"] != lib.SUCCESS, "who was given up is told", "")
+def one_stays(lab, leaver, victim):
+    """One peer leaves, one is killed."""
+    leaver.expect("destroy")
+    lab.drop_peer(victim)
+    deadline = time.monotonic() + lib.WAIT
+    status = ask("--master", lab.master, "status")[0]
+    while status["accepted"] != 1 and time.monotonic() < deadline:
+        status = ask("--master", lab.master, "status")[0]
+    check([status[k] for k in ("accepted", "joins", "leaves", "losses", "kicks")]
+          == [1, 3, 1, 1, 0], "the master tells leaves from losses", status)
+
+
 def test():
     with lib.Lab(2) as lab:
         lab.start()
@@ -96,6 +175,13 @@ def test():
                       f"{option} {verb} for people", done)
         done = ctl("--agent", lab.folder / "nobody", "status")
         check(done.returncode != 0 and "nobody" in done.stderr, "nobody is there", done)
+        one_stays(lab, peers[1], peers[2])
+        lab.check_alive()
+    with lib.Lab(3) as lab:
+        lab.start()
+        peers = lab.start_peers((0, 1, 2))
+        standstill(lab, peers)
+        silence(lab, peers)
         lab.check_alive()
 
 

@@ -210,6 +210,7 @@ void run_op(struct net *n, const struct op *o)
 	prepare(n, o);
 	for (uint32_t i = 0; i < n->hosts; i++)
 		world += n->h[i].n_members;
+	ck_assert_uint_gt(world, 0);
 	for (uint64_t k = 0; k < o->count; k++) {
 		uint32_t v = (uint32_t)expected(n, o, k, world);
 
@@ -217,8 +218,10 @@ void run_op(struct net *n, const struct op *o)
 	}
 	/* In place: the output is the only member's operand. */
 	if (o->in_place)
-		for (uint32_t i = 0; i < n->hosts; i++)
+		for (uint32_t i = 0; i < n->hosts; i++) {
+			ck_assert_ptr_nonnull(n->h[i].direct);
 			memcpy(n->h[i].direct, n->h[i].in[0], o->count * 4);
+		}
 	for (uint32_t i = 0; i < n->hosts; i++) {
 		uint8_t *in = n->h[i].in[0];
 

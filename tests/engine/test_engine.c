@@ -4,6 +4,7 @@
  * operands. Integer types, so that the order of additions does not matter and it is exact.
  */
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +26,7 @@ START_TEST(all_shapes)
 	for (uint32_t members = 1; members <= MEMBERS_MAX; members++) {
 		for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
 			for (unsigned mode = 0; mode < 4; mode++) {
-				struct op o = {.seq = ++seq,
-					.count = counts[c],
+				struct op o = {.count = counts[c],
 					.op = mode == 1   ? KRN_MAX
 					      : mode == 2 ? KRN_AVG
 							  : KRN_SUM,
@@ -35,9 +35,42 @@ START_TEST(all_shapes)
 
 				for (uint32_t h = 0; h < n.hosts; h++)
 					n.h[h].n_members = 1 + (members + h) % MEMBERS_MAX;
+				o.seq = ++seq;
 				run_op(&n, &o);
 			}
 		}
+	}
+	net_down(&n);
+}
+END_TEST
+
+/* A stream is the engine's: another descriptor of the same socket tells. */
+START_TEST(patience_is_for_all_streams)
+{
+	struct net n;
+	int pair[2][2], fd[2], v = 0;
+	socklen_t len = sizeof v;
+
+	net_up(&n, 1, 1);
+	for (unsigned i = 0; i < 2; i++) {
+		tcp_pair(pair[i]);
+		fd[i] = dup(pair[i][0]);
+		ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 90 + i, pair[i][0]), 0);
+		if (i == 0)
+			eng_set_patience(n.h[0].e, 12345);
+	}
+	for (unsigned i = 0, waited = 0; i < 2;) {
+		ck_assert_int_eq(getsockopt(fd[i], IPPROTO_TCP, TCP_USER_TIMEOUT, &v, &len), 0);
+		if (v == 12345) {
+			i++;
+			continue;
+		}
+		ck_assert_uint_lt(waited++, WAIT_MS);
+		poll(NULL, 0, 1);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		close(fd[i]);
+		close(pair[i][1]);
 	}
 	net_down(&n);
 }
@@ -54,13 +87,13 @@ START_TEST(direct_output)
 		n.h[h].n_members = 1;
 	for (uint64_t count = 1; count < 200000; count = count * 3 + 1) {
 		for (unsigned in_place = 0; in_place < 2; in_place++) {
-			struct op o = {.seq = ++seq,
-				.count = count,
+			struct op o = {.count = count,
 				.op = KRN_AVG,
 				.direct = true,
 				.in_place = in_place,
 				.segment_max = 16384};
 
+			o.seq = ++seq;
 			run_op(&n, &o);
 		}
 	}
@@ -82,7 +115,7 @@ START_TEST(cancel_then_go_on)
 	net_up(&n, 3, 2);
 	for (uint32_t h = 0; h < n.hosts; h++)
 		n.h[h].n_members = 1;
-	for (unsigned round = 1; round <= 20; round++) {
+	for (uint64_t round = 1; round <= 20; round++) {
 		struct op small = {.seq = 2 * round,
 			.count = 5000,
 			.op = KRN_SUM,
@@ -156,7 +189,7 @@ START_TEST(garbage_breaks_only_its_link)
 	net_up(&n, 2, 1);
 	n.h[0].n_members = n.h[1].n_members = 1;
 	for (uint32_t len = 0; len < 2 * WLK_DATA_SIZE; len++) {
-		uint8_t junk[2 * WLK_DATA_SIZE];
+		uint8_t junk[2 * WLK_DATA_SIZE] = {0};
 		int pair[2];
 
 		for (uint32_t i = 0; i < len; i++)
@@ -353,6 +386,103 @@ START_TEST(skipped_transfers_hold_nothing_up)
 }
 END_TEST
 
+/* A link says whether the other host takes what is sent, and when it was heard of. */
+START_TEST(links_tell_how_they_are)
+{
+	struct net n;
+	struct op o = {
+		.seq = 1, .count = 16u << 20, .op = KRN_SUM, .segment_max = CC_PLAN_SEGMENT_MAX};
+	static uint8_t buf[1 << 16];
+	struct cc_plan plan;
+	struct eng_event ev;
+	int out[2], in[2];
+	bool blocked;
+
+	net_up(&n, 1, 1);
+	tcp_pair(out);
+	tcp_pair(in);
+	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, out[0]), 0);
+	ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 2, in[1]), 0);
+	eng_probe(n.h[0].e, 7); /* there is none: no answer */
+	eng_probe(n.h[0].e, 2);
+	ck_assert(wait_event(&n.h[0], &ev, WAIT_MS));
+	ck_assert_int_eq(ev.type, ENG_LINK_HEARD);
+	ck_assert_uint_eq(ev.link, 2);
+	ck_assert(!ev.blocked);
+	ck_assert_uint_lt(ev.heard_ms, WAIT_MS);
+	start_alone(&n, &o, &plan);
+	for (blocked = false; !blocked; blocked = ev.blocked) {
+		eng_probe(n.h[0].e, 1);
+		ck_assert(wait_event(&n.h[0], &ev, WAIT_MS));
+		ck_assert_int_eq(ev.type, ENG_LINK_HEARD);
+		ck_assert_uint_eq(ev.link, 1);
+	}
+	poll(NULL, 0, 300); /* the silence is measured */
+	eng_probe(n.h[0].e, 2);
+	ck_assert(wait_event(&n.h[0], &ev, WAIT_MS));
+	ck_assert_uint_ge(ev.heard_ms, 250);
+	send_segment(in[0], &plan, 1, plan.segs_per_chunk);
+	eng_probe(n.h[0].e, 2);
+	ck_assert(wait_event(&n.h[0], &ev, WAIT_MS));
+	ck_assert_uint_lt(ev.heard_ms, 250);
+	/* The other side reads: the link is as free as before in the end. */
+	while (blocked) {
+		while (recv(out[1], buf, sizeof buf, MSG_DONTWAIT) > 0)
+			;
+		eng_probe(n.h[0].e, 1);
+		ck_assert(wait_event(&n.h[0], &ev, WAIT_MS));
+		blocked = ev.blocked;
+	}
+	cancel_alone(&n, 1);
+	close(out[1]);
+	close(in[0]);
+}
+END_TEST
+
+/* Progress changes when anything moves, and names the member whose operand is awaited. */
+START_TEST(progress_names_who_copies)
+{
+	struct net n;
+	struct op o = {.seq = 1,
+		.count = 100000,
+		.op = KRN_SUM,
+		.staged = true,
+		.segment_max = CC_PLAN_SEGMENT_MAX};
+	struct eng_progress p, q;
+	struct eng_event ev;
+
+	net_up(&n, 1, 1);
+	n.h[0].n_members = 3;
+	prepare(&n, &o);
+	start_one(&n, &o, 0, 3);
+	for (uint32_t m = 0; m < 3; m += 2)
+		atomic_store(&n.h[0].slot[m].in_done, o.count * 4);
+	atomic_store(&n.h[0].slot[1].in_done, 40000);
+	ck_assert(eng_get_progress(n.h[0].e, 1, &p));
+	ck_assert_uint_eq(p.copying, 1);
+	ck_assert_uint_lt(p.segs_done, p.segs);
+	atomic_store(&n.h[0].slot[1].in_done, 80000);
+	ck_assert(eng_get_progress(n.h[0].e, 1, &q));
+	ck_assert_uint_ne(p.moved, q.moved);
+	/* What the threads have found to do ends at some time. */
+	for (unsigned ms = 0; p.moved != q.moved; ms++) {
+		ck_assert_uint_lt(ms, WAIT_MS);
+		p = q;
+		poll(NULL, 0, 1);
+		ck_assert(eng_get_progress(n.h[0].e, 1, &q));
+	}
+	feed(&n, &o);
+	ck_assert(wait_event(&n.h[0], &ev, WAIT_MS));
+	ck_assert_int_eq(ev.type, ENG_XFER_DONE);
+	ck_assert(eng_get_progress(n.h[0].e, 1, &p));
+	ck_assert_uint_eq(p.copying, ENG_NO_MEMBER);
+	ck_assert_uint_eq(p.segs_done, p.segs);
+	eng_release(n.h[0].e, 1);
+	cleanup(&n);
+	net_down(&n);
+}
+END_TEST
+
 /* More transfers than the rings hold end at once: loop and threads do not wait for each other. */
 START_TEST(thousands_cancelled_at_once)
 {
@@ -451,6 +581,7 @@ int main(void)
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, all_shapes, 0, 12);
+	tcase_add_test(tc, patience_is_for_all_streams);
 	tcase_add_loop_test(tc, direct_output, 0, 3);
 	tcase_add_loop_test(tc, cancel_then_go_on, 0, 3);
 	tcase_add_test(tc, early_segments_wait);
@@ -458,6 +589,8 @@ int main(void)
 	tcase_add_test(tc, forged_segments_are_refused);
 	tcase_add_test(tc, a_full_link_beside_an_idle_one);
 	tcase_add_test(tc, skipped_transfers_hold_nothing_up);
+	tcase_add_test(tc, links_tell_how_they_are);
+	tcase_add_test(tc, progress_names_who_copies);
 	tcase_add_test(tc, thousands_cancelled_at_once);
 	tcase_add_test(tc, many_in_flight);
 	suite_add_tcase(s, tc);

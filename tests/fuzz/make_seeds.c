@@ -80,13 +80,13 @@ static void master(struct tl_rng *r)
 static void admin(struct tl_rng *r)
 {
 	uint8_t *best = NULL, *frame;
-	struct wa_request q = {.version_min = 1, .version_max = 1};
+	struct wa_request q;
 	struct wa_reply a;
 	size_t len, best_len = 0;
 	char name[32];
 
-	for (int verb = WA_STATUS; verb <= WA_OPS; verb++) {
-		q.verb = (enum wa_verb)verb;
+	for (int verb = WA_STATUS; verb <= WA_SET_MASTER; verb++) {
+		sample_admin_request(r, (enum wa_verb)verb, &q);
 		FUZZ_CHECK(wire_admin_encode_request(&q, &frame, &len) == 0);
 		snprintf(name, sizeof name, "request%d", verb);
 		write_seed("fuzz_admin", name, frame + WIRE_FRAME_HDR, len - WIRE_FRAME_HDR);
@@ -117,7 +117,7 @@ static void local(struct tl_rng *r)
 	char name[32];
 	int n;
 
-	for (int type = WL_HELLO; type <= WL_REGION_MAP; type++) {
+	for (int type = WL_HELLO; type <= WL_REGION_ADOPT; type++) {
 		sample_request(r, (enum wl_type)type, &q);
 		n = wire_local_put_request(&q, buf);
 		FUZZ_CHECK(n > 0);

@@ -13,6 +13,8 @@ void fk_init(struct fk *f, const struct ccm_config *cfg)
 
 	memset(f, 0, sizeof *f);
 	f->now = 1000000000;
+	f->run = cfg ? cfg->run : def.run;
+	f->run_key = cfg ? cfg->run_key : def.run_key;
 	f->m = ccm_new(cfg ? cfg : &def);
 	ck_assert_ptr_nonnull(f->m);
 }
@@ -118,8 +120,13 @@ static void deliver(struct fk *f, struct ccm_action *x)
 	if (x->msg.type == WM_COMMIT) {
 		ck_assert_uint_ge(x->msg.u.commit.epoch, h->epoch);
 		h->epoch = x->msg.u.commit.epoch;
+		ck_assert_uint_ge(x->msg.u.commit.topo_turn, h->topo_turn);
+		h->topo_turn = x->msg.u.commit.topo_turn;
+		h->pending_turn = x->msg.u.commit.pending_turn;
 		keep_losses(h, &x->msg.u.commit.world);
 	}
+	if (x->msg.type == WM_PENDING_ANSWER)
+		h->pending_turn = x->msg.u.pending_answer.turn;
 	if (x->msg.type == WM_WORLD)
 		keep_losses(h, &x->msg.u.world);
 	if (f->drop)
@@ -221,13 +228,24 @@ struct fk_host *fk_host(struct fk *f, const char *name, const char *addr)
 	return h;
 }
 
-void fk_close(struct fk_host *h, const char *why)
+static void closed(struct fk_host *h, const char *why, bool refused)
 {
-	struct ccm_event ev = {.type = CCM_EV_CLOSED, .conn = h->conn, .text = why};
+	struct ccm_event ev = {
+		.type = CCM_EV_CLOSED, .conn = h->conn, .text = why, .refused = refused};
 
 	h->open = false;
 	step(h->fk, &ev);
 	fk_settle(h->fk);
+}
+
+void fk_close(struct fk_host *h, const char *why)
+{
+	closed(h, why, true);
+}
+
+void fk_cut(struct fk_host *h, const char *why)
+{
+	closed(h, why, false);
 }
 
 /* Without answering rounds. */
@@ -289,11 +307,69 @@ void fk_tick(struct fk *f, uint32_t ms)
 
 struct fk_peer fk_join(struct fk_host *h, uint32_t group)
 {
-	struct fk_peer p = {h, fk_id(h->fk), group};
+	struct fk_peer p = {h, fk_id(h->fk), {{0}}, group};
+
+	p.token = p.id;
+	p.token.b[14] = 9;
+	return fk_join_again(&p, h, WM_JOIN_NEW);
+}
+
+void fk_new_master(struct fk *f, const struct ccm_config *cfg)
+{
+	struct ccm_config other = {.run = {{9, 9}}, .run_key = {{9, 8}}, .segment_max = 4096};
+	uint32_t i;
+
+	if (cfg)
+		other = *cfg;
+	ccm_free(f->m);
+	f->m = ccm_new(&other);
+	for (i = 0; i < f->n_hosts; i++) {
+		f->hosts[i]->open = false;
+		round_clear(f->hosts[i]);
+	}
+	fk_forget(f);
+}
+
+struct fk_host *fk_redial(struct fk_host *h)
+{
+	return fk_redial_as(h, 1, false);
+}
+
+struct fk_host *fk_redial_as(struct fk_host *h, uint64_t term, bool stateless)
+{
+	char addr[CC_ADDR_STR_SIZE] = "10.9.0.1";
+	struct fk_host *x = fk_connect(h->fk, h->name, addr);
+	struct wm_msg msg;
+
+	if (!stateless) {
+		x->id = h->id;
+		x->epoch = h->epoch;
+	}
+	x->topo_turn = h->topo_turn;
+	x->pending_turn = h->pending_turn;
+	x->auto_report = h->auto_report;
+	memcpy(x->losses, h->losses, sizeof x->losses);
+	x->n_losses = h->n_losses;
+	msg = fk_hello(x);
+	msg.u.hello.run = h->fk->run;
+	if (!stateless) {
+		msg.u.hello.run_key = h->fk->run_key;
+		msg.u.hello.term = term;
+	}
+	fk_send(x, &msg);
+	return x;
+}
+
+struct fk_peer fk_join_again(const struct fk_peer *old, struct fk_host *h, enum wm_join_phase phase)
+{
+	struct fk_peer p = *old;
 	struct wm_msg msg = {.type = WM_JOIN};
 
+	p.host = h;
 	msg.u.join.peer = p.id;
-	msg.u.join.group = group;
+	msg.u.join.token = p.token;
+	msg.u.join.phase = phase;
+	msg.u.join.group = p.group;
 	msg.u.join.pool_size = 1;
 	msg.u.join.pid = 100 + h->fk->last_id;
 	(void)snprintf(msg.u.join.name, sizeof msg.u.join.name, "%s", "train");
@@ -325,14 +401,14 @@ void fk_leave(const struct fk_peer *p, enum wm_leave_kind kind)
 
 void fk_topo(const struct fk_peer *p)
 {
-	struct wm_msg msg = {.type = WM_TOPO_VOTE, .u.peer = {p->id}};
+	struct wm_msg msg = {.type = WM_TOPO_VOTE, .u.peer = {p->id, p->host->topo_turn}};
 
 	fk_send(p->host, &msg);
 }
 
 void fk_pending(const struct fk_peer *p)
 {
-	struct wm_msg msg = {.type = WM_PENDING_VOTE, .u.peer = {p->id}};
+	struct wm_msg msg = {.type = WM_PENDING_VOTE, .u.peer = {p->id, p->host->pending_turn}};
 
 	fk_send(p->host, &msg);
 }
@@ -343,7 +419,7 @@ void fk_vote_params(const struct fk_peer *p, uint64_t tag, struct wm_op_params p
 	struct wm_msg msg = {.type = WM_OP_VOTE};
 
 	msg.u.op_vote =
-		(struct wm_op_vote){p->group, tag, params, 1, &id, *losses_of(p->host, p->group)};
+		(struct wm_op_vote){p->group, tag, params, 1, &id, *losses_of(p->host, p->group), 0};
 	fk_send(p->host, &msg);
 }
 
@@ -361,7 +437,7 @@ void fk_vote_many(const struct fk_peer *p, size_t n, uint64_t tag)
 	for (i = 0; i < n; i++)
 		ids[i] = p[i].id;
 	msg.u.op_vote = (struct wm_op_vote){
-		p->group, tag, fk_params, (uint32_t)n, ids, *losses_of(p->host, p->group)};
+		p->group, tag, fk_params, (uint32_t)n, ids, *losses_of(p->host, p->group), 0};
 	fk_send(p->host, &msg);
 	free(ids);
 }

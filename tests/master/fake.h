@@ -30,12 +30,13 @@ struct fk_host {
 		uint64_t losses;
 	} losses[16];
 	uint32_t n_losses;
+	uint64_t topo_turn, pending_turn; /* as told last */
 	char closed[WM_TEXT_MAX]; /* why the master closed it */
 };
 
 struct fk_peer {
 	struct fk_host *host;
-	struct cc_id id;
+	struct cc_id id, token;
 	uint32_t group;
 };
 
@@ -47,6 +48,7 @@ struct fk {
 	uint64_t sent; /* messages of the master so far */
 	uint32_t n_hosts;
 	struct fk_host *hosts[FK_HOSTS_MAX];
+	struct cc_id run, run_key;
 	bool quiet;            /* no ccm_check after each step: the test does it */
 	bool drop;             /* inboxes are not filled */
 	char log[WM_TEXT_MAX]; /* the last line of level warning or worse */
@@ -67,10 +69,19 @@ struct fk_host *fk_connect(struct fk *f, const char *name, const char *addr);
 struct wm_msg fk_hello(const struct fk_host *h);
 /* Connected and greeted. */
 struct fk_host *fk_host(struct fk *f, const char *name, const char *addr);
-void fk_close(struct fk_host *h, const char *why);
+void fk_close(struct fk_host *h, const char *why); /* and the agent is out */
+void fk_cut(struct fk_host *h, const char *why);   /* it may come back */
 void fk_send(struct fk_host *h, const struct wm_msg *msg);
 
 struct fk_peer fk_join(struct fk_host *h, uint32_t group);
+/* p comes (back) by h. */
+struct fk_peer fk_join_again(const struct fk_peer *p, struct fk_host *h, enum wm_join_phase phase);
+/* A new connection of h's agent, which has state of the run; answered by HELLO_ACK. */
+struct fk_host *fk_redial(struct fk_host *h);
+/* The same, with this term; stateless: by a new agent that knows the run's id only. */
+struct fk_host *fk_redial_as(struct fk_host *h, uint64_t term, bool stateless);
+/* The master is gone, another one is there; all connections are closed. */
+void fk_new_master(struct fk *f, const struct ccm_config *cfg);
 /* Joins and makes all `others` vote so that it is accepted. */
 struct fk_peer fk_admit(struct fk_host *h, uint32_t group, const struct fk_peer *others, size_t n);
 void fk_leave(const struct fk_peer *p, enum wm_leave_kind kind);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 
 master_tests = tests/master/test_members tests/master/test_ops tests/master/test_rounds \
-	tests/master/test_endpoints \
+	tests/master/test_endpoints tests/master/test_absent tests/master/test_resume \
 	tests/master/test_random tests/master/test_scale tests/master/test_oom
 check_PROGRAMS += $(master_tests)
 TESTS += $(master_tests)
@@ -24,6 +24,14 @@ tests_master_test_ops_LDADD = $(master_ldadd)
 tests_master_test_rounds_SOURCES = tests/master/test_rounds.c
 tests_master_test_rounds_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_master_test_rounds_LDADD = $(master_ldadd)
+
+tests_master_test_absent_SOURCES = tests/master/test_absent.c
+tests_master_test_absent_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_master_test_absent_LDADD = $(master_ldadd)
+
+tests_master_test_resume_SOURCES = tests/master/test_resume.c
+tests_master_test_resume_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_master_test_resume_LDADD = $(master_ldadd)
 
 tests_master_test_endpoints_SOURCES = tests/master/test_endpoints.c
 tests_master_test_endpoints_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)

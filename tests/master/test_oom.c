@@ -58,6 +58,7 @@ static void step(uint32_t conn, enum ccm_event_type type, const struct wm_msg *m
 	if (err)
 		return;
 	ev.addr.family = CC_INET4;
+	ev.refused = conn == 4; /* the others may come back */
 	ev.addr.ip[0] = 10;
 	armed = true;
 	err = ccm_step(m, &ev, 1000000000, &out);
@@ -80,7 +81,7 @@ static void report(uint32_t conn, uint64_t round, const struct wm_failure *failu
 	step(conn, CCM_EV_MSG, &msg);
 }
 
-static void join(uint32_t conn)
+static void join(uint32_t conn, uint32_t peer)
 {
 	struct wm_msg msg = {.type = WM_HELLO};
 
@@ -90,7 +91,9 @@ static void join(uint32_t conn)
 	step(conn, CCM_EV_MSG, &msg);
 	memset(&msg, 0, sizeof msg);
 	msg.type = WM_JOIN;
-	msg.u.join.peer.b[0] = (uint8_t)(100 + conn);
+	msg.u.join.peer.b[0] = (uint8_t)(100 + peer);
+	msg.u.join.token.b[0] = 1;
+	msg.u.join.phase = conn == peer ? WM_JOIN_NEW : WM_JOIN_ACCEPTED;
 	msg.u.join.pool_size = 1;
 	step(conn, CCM_EV_MSG, &msg);
 }
@@ -103,20 +106,20 @@ static void vote(uint32_t conn, enum wm_type type, uint64_t tag)
 	if (type == WM_OP_VOTE)
 		msg.u.op_vote = (struct wm_op_vote){.tag = tag, .n_peers = 1, .peers = &peer};
 	else
-		msg.u.peer.peer = peer;
+		msg.u.peer = (struct wm_peer){peer, tag};
 	step(conn, CCM_EV_MSG, &msg);
 }
 
-/* A bit of everything: admission, operations, a failed link, losses. */
+/* A bit of everything: admission, operations, a failed link, losses, absence, a return. */
 static void scenario(void)
 {
 	struct wm_failure failure = {{{2}}, "refused"};
 	uint32_t i;
 
 	for (i = 1; i <= 4; i++)
-		join(i);
+		join(i, i);
 	report(1, 1, NULL);
-	vote(1, WM_TOPO_VOTE, 0);
+	vote(1, WM_TOPO_VOTE, 1);
 	for (i = 1; i <= 4; i++)
 		report(i, 2, NULL);
 	for (i = 1; i <= 4; i++)
@@ -129,8 +132,13 @@ static void scenario(void)
 	for (i = 1; i <= 3; i++)
 		report(i, 4, NULL);
 	for (i = 1; i <= 3; i++)
-		vote(i, WM_TOPO_VOTE, 0);
+		vote(i, WM_TOPO_VOTE, 2);
 	step(2, CCM_EV_CLOSED, NULL);
+	join(5, 2);
+	for (i = 1; i <= 5; i++)
+		if (i != 2 && i != 4)
+			report(i, 6, NULL);
+	step(3, CCM_EV_CLOSED, NULL);
 }
 
 START_TEST(every_allocation_may_fail)
@@ -152,7 +160,8 @@ START_TEST(every_allocation_may_fail)
 		ck_assert(!failed || !m || err == CC_ERR_NOMEM);
 		if (!failed) {
 			ccm_get_status(m, 0, &s);
-			ck_assert_uint_eq(s.accepted, 2);
+			ck_assert_uint_eq(s.accepted, 3);
+			ck_assert_uint_eq(s.absent, 1);
 			ck_assert_uint_eq(s.ops_started, 1);
 			ck_assert_uint_eq(s.rounds, 5);
 		}

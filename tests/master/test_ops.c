@@ -228,7 +228,8 @@ START_TEST(a_vote_overtaken_by_a_loss_is_answered_as_aborted)
 	struct wm_msg late = {.type = WM_OP_VOTE};
 	const struct wm_op_abort *x;
 
-	late.u.op_vote = (struct wm_op_vote){0, 1, fk_params, 1, &id, 0};
+	late.u.op_vote = (struct wm_op_vote){
+		.tag = 1, .params = fk_params, .n_peers = 1, .peers = &id};
 	fk_leave(&r, WM_LEAVE_DIED);
 	fk_forget(&f);
 	fk_send(b, &late);
@@ -256,7 +257,8 @@ START_TEST(the_last_peer_is_told_of_the_loss_first)
 	struct cc_id id = q.id;
 	struct wm_msg late = {.type = WM_OP_VOTE};
 
-	late.u.op_vote = (struct wm_op_vote){0, 1, fk_params, 1, &id, 0};
+	late.u.op_vote = (struct wm_op_vote){
+		.tag = 1, .params = fk_params, .n_peers = 1, .peers = &id};
 	fk_leave(&r, WM_LEAVE_DIED);
 	fk_leave(&p, WM_LEAVE_DIED);
 	fk_settle(&f);
@@ -481,7 +483,7 @@ END_TEST
 START_TEST(part_of_a_vote_may_be_void)
 {
 	/* One of the peers was kicked a moment ago. */
-	struct fk_peer two[2] = {{a, fk_id(&f), 0}, p};
+	struct fk_peer two[2] = {{.host = a, .id = fk_id(&f)}, p};
 
 	fk_vote(&q, 1);
 	fk_vote(&r, 1);
@@ -506,6 +508,7 @@ START_TEST(a_waiting_operation_names_who_is_awaited)
 	ck_assert_uint_eq(o.world, 3);
 	ck_assert_uint_eq(o.bytes, 400);
 	ck_assert_uint_eq(o.age_ns, 1500000000);
+	ck_assert_uint_eq(o.stalled_ns, 1500000000);
 	ck_assert_int_eq(o.state, CCM_VOTE_INITIATE_COLLECTIVE_COMMS);
 	assert_contains(o.awaited, "train@b pid");
 	assert_contains(o.awaited, "train@c pid");
@@ -513,8 +516,12 @@ START_TEST(a_waiting_operation_names_who_is_awaited)
 	fk_vote(&r, 1);
 	ccm_each_op(f.m, f.now, keep_op, &o);
 	ck_assert_int_eq(o.state, CCM_PERFORM_COLLECTIVE_COMMS);
+	ck_assert_uint_eq(o.stalled_ns, 0);
 	fk_report(b, 1, true);
+	f.now += 200000000;
 	ccm_each_op(f.m, f.now, keep_op, &o);
+	ck_assert_uint_eq(o.age_ns, 1700000000);
+	ck_assert_uint_eq(o.stalled_ns, 200000000);
 	ck_assert_int_eq(o.state, CCM_VOTE_COMPLETE_COLLECTIVE_COMMS);
 	ck_assert_str_eq(o.awaited, "a, c");
 }

@@ -253,6 +253,24 @@ static void tidy(void)
 	k.n_peers = n;
 }
 
+/* A connection breaks; the agent, or another one, comes back with some of the peers or never. */
+static void break_off(void)
+{
+	struct fk_host *h = some_host(), *x;
+	size_t i;
+
+	if (!h || k.f.n_hosts + 2 >= HOSTS_MAX)
+		return;
+	if (pick(3) > 0)
+		fk_cut(h, "cut");
+	if (pick(4) == 0)
+		return;
+	x = pick(2) ? fk_redial(h) : fk_host(&k.f, "new", "10.1.2.4");
+	for (i = 0; i < k.n_peers; i++)
+		if (k.peers[i].host == h && x->open && pick(8) > 0)
+			k.peers[i] = fk_join_again(&k.peers[i], x, (enum wm_join_phase)pick(3));
+}
+
 static void event(void)
 {
 	struct fk_peer *p;
@@ -279,7 +297,9 @@ static void event(void)
 		h = some_host();
 		if (h)
 			fk_close(h, "cut");
-	} else if (what < 25) {
+	} else if (what < 22) {
+		break_off();
+	} else if (what < 27) {
 		fk_tick_silent(&k.f, (uint32_t)pick(800), pick(4) ? NULL : some_host());
 	} else if (what < 35) {
 		topology_everywhere(100);
@@ -303,6 +323,8 @@ static void come_to_rest(void)
 	for (i = 0; i < k.f.n_hosts; i++)
 		k.f.hosts[i]->auto_report = true;
 	fk_settle(&k.f);
+	fk_tick(&k.f, 5200); /* who is absent is lost */
+	tidy();
 	for (i = 0; i < GROUPS; i++) /* a loss ends the operations of a group */
 		for (n = 0; n < k.n_peers; n++) {
 			struct fk_peer *p = &k.peers[n];

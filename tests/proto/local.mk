@@ -18,7 +18,7 @@ EXTRA_DIST += tests/proto/README.md
 noinst_HEADERS += tests/proto/master_check.h
 
 proto_tests = tests/proto/test_admin tests/proto/test_frame tests/proto/test_link tests/proto/test_local \
-	tests/proto/test_master tests/proto/test_master_limits tests/proto/test_nomem \
+	tests/proto/test_master tests/proto/test_master_limits tests/proto/test_master_resume tests/proto/test_nomem \
 	tests/proto/test_result tests/proto/test_submit
 check_PROGRAMS += $(proto_tests)
 TESTS += $(proto_tests)
@@ -46,6 +46,10 @@ tests_proto_test_master_LDADD = $(tests_proto_libs)
 tests_proto_test_master_limits_SOURCES = tests/proto/test_master_limits.c
 tests_proto_test_master_limits_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_proto_test_master_limits_LDADD = $(tests_proto_libs)
+
+tests_proto_test_master_resume_SOURCES = tests/proto/test_master_resume.c
+tests_proto_test_master_resume_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_proto_test_master_resume_LDADD = $(tests_proto_libs)
 
 tests_proto_test_nomem_SOURCES = tests/proto/test_nomem.c
 tests_proto_test_nomem_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)

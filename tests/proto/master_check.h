@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What both test programs of the master codec do with a message.
+ * What the test programs of the master codec do with a message.
  */
 #ifndef MASTER_CHECK_H
 #define MASTER_CHECK_H
@@ -46,6 +46,27 @@ static inline void accepted(const struct wm_msg *m)
 	ck_assert_msg(same_master(m, &got), "%s differs", wire_master_type_name(m->type));
 	wire_master_clear(&got);
 	free(b.p);
+}
+
+/* What it encodes to is refused, and the reason names the field. */
+static inline void refused_as(const struct wm_msg *m, int err, const char *field)
+{
+	struct bytes b = encode(m);
+	struct wm_msg got = {.type = WM_KICK, .u.kick.code = 77};
+	const char *why = NULL;
+
+	ck_assert_int_eq(wire_master_decode(b.p, b.len, &got, &why), err);
+	ck_assert_ptr_nonnull(why);
+	ck_assert_msg(strncmp(why, field, strlen(field)) == 0 && why[strlen(field)] == ':',
+		"expected %s, got \"%s\"", field, why);
+	ck_assert_uint_eq(got.type, WM_KICK);
+	ck_assert_uint_eq(got.u.kick.code, 77);
+	free(b.p);
+}
+
+static inline void refused(const struct wm_msg *m, const char *field)
+{
+	refused_as(m, CC_ERR_PROTO, field);
 }
 
 #endif

@@ -25,7 +25,8 @@ static bool same_hello(const struct wm_hello *a, const struct wm_hello *b)
 	       strcmp(a->name, b->name) == 0 && a->advertised == b->advertised &&
 	       same_addrs(a->addrs, a->n_addrs, b->addrs, b->n_addrs) &&
 	       a->port_p2p == b->port_p2p && a->port_shared_state == b->port_shared_state &&
-	       a->port_benchmark == b->port_benchmark;
+	       a->port_benchmark == b->port_benchmark && cc_id_eq(&a->run, &b->run) &&
+	       cc_id_eq(&a->run_key, &b->run_key) && a->term == b->term;
 }
 
 static bool same_hello_ack(const struct wm_hello_ack *a, const struct wm_hello_ack *b)
@@ -33,7 +34,7 @@ static bool same_hello_ack(const struct wm_hello_ack *a, const struct wm_hello_a
 	return a->version == b->version && a->features == b->features &&
 	       cc_id_eq(&a->run, &b->run) && cc_id_eq(&a->run_key, &b->run_key) &&
 	       a->heartbeat_ms == b->heartbeat_ms && a->timeout_ms == b->timeout_ms &&
-	       a->segment_max == b->segment_max;
+	       a->segment_max == b->segment_max && a->term == b->term && a->resume == b->resume;
 }
 
 static bool same_op_vote(const struct wm_op_vote *a, const struct wm_op_vote *b)
@@ -42,7 +43,7 @@ static bool same_op_vote(const struct wm_op_vote *a, const struct wm_op_vote *b)
 	       a->params.dtype == b->params.dtype && a->params.op == b->params.op &&
 	       a->params.quant_algo == b->params.quant_algo &&
 	       a->params.quant_dtype == b->params.quant_dtype && a->losses == b->losses &&
-	       same_ids(a->peers, a->n_peers, b->peers, b->n_peers);
+	       a->seq == b->seq && same_ids(a->peers, a->n_peers, b->peers, b->n_peers);
 }
 
 static bool same_round_report(const struct wm_round_report *a, const struct wm_round_report *b)
@@ -73,6 +74,7 @@ static bool same_round(const struct wm_round *a, const struct wm_round *b)
 		if (x->group != y->group || x->hosts != y->hosts || x->pos != y->pos ||
 			x->pool_size != y->pool_size || !same_endpoint(&x->next, &y->next) ||
 			!cc_id_eq(&x->prev, &y->prev) ||
+			strcmp(x->prev_name, y->prev_name) != 0 ||
 			!same_ids(x->members, x->n_members, y->members, y->n_members))
 			return false;
 	}
@@ -82,13 +84,39 @@ static bool same_round(const struct wm_round *a, const struct wm_round *b)
 static bool same_world(const struct wm_world *a, const struct wm_world *b)
 {
 	if (a->global != b->global || a->groups != b->groups || a->largest != b->largest ||
-		a->n != b->n)
+		a->version != b->version || a->n != b->n)
 		return false;
 	for (uint32_t i = 0; i < a->n; i++)
 		if (a->own[i].group != b->own[i].group || a->own[i].world != b->own[i].world ||
 			a->own[i].losses != b->own[i].losses)
 			return false;
 	return true;
+}
+
+static bool same_outcomes(
+	const struct wm_outcome *a, uint32_t n_a, const struct wm_outcome *b, uint32_t n_b)
+{
+	if (n_a != n_b)
+		return false;
+	for (uint32_t i = 0; i < n_a; i++)
+		if (a[i].seq != b[i].seq || a[i].code != b[i].code)
+			return false;
+	return true;
+}
+
+static bool same_resume(const struct wm_resume *a, const struct wm_resume *b)
+{
+	if (a->epoch != b->epoch || a->round != b->round || a->prepared != b->prepared ||
+		a->last_seq != b->last_seq || a->topo_turn != b->topo_turn ||
+		a->pending_turn != b->pending_turn || a->pending != b->pending ||
+		!same_world(&a->world, &b->world) || a->n_places != b->n_places)
+		return false;
+	for (uint32_t i = 0; i < a->n_places; i++)
+		if (a->places[i].group != b->places[i].group ||
+			a->places[i].hosts != b->places[i].hosts ||
+			a->places[i].pos != b->places[i].pos)
+			return false;
+	return same_outcomes(a->outcomes, a->n_outcomes, b->outcomes, b->n_outcomes);
 }
 
 static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
@@ -101,13 +129,16 @@ static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 		       a->u.join.group == b->u.join.group &&
 		       a->u.join.pool_size == b->u.join.pool_size &&
 		       a->u.join.pid == b->u.join.pid &&
-		       strcmp(a->u.join.name, b->u.join.name) == 0;
+		       strcmp(a->u.join.name, b->u.join.name) == 0 &&
+		       cc_id_eq(&a->u.join.token, &b->u.join.token) &&
+		       a->u.join.phase == b->u.join.phase;
 	case WM_LEAVE:
 		return cc_id_eq(&a->u.leave.peer, &b->u.leave.peer) &&
 		       a->u.leave.kind == b->u.leave.kind;
 	case WM_TOPO_VOTE:
 	case WM_PENDING_VOTE:
-		return cc_id_eq(&a->u.peer.peer, &b->u.peer.peer);
+		return cc_id_eq(&a->u.peer.peer, &b->u.peer.peer) &&
+		       a->u.peer.turn == b->u.peer.turn;
 	case WM_OP_VOTE:
 		return same_op_vote(&a->u.op_vote, &b->u.op_vote);
 	case WM_OP_REPORT:
@@ -119,6 +150,13 @@ static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 		return same_round_report(&a->u.round_report, &b->u.round_report);
 	case WM_HEARTBEAT:
 		return true;
+	case WM_RESUME:
+		return same_resume(&a->u.resume, &b->u.resume);
+	case WM_OP_QUERY:
+		return cc_id_eq(&a->u.op_query.peer, &b->u.op_query.peer) &&
+		       a->u.op_query.n == b->u.op_query.n &&
+		       memcmp(a->u.op_query.seqs, b->u.op_query.seqs,
+			       a->u.op_query.n * sizeof a->u.op_query.seqs[0]) == 0;
 	default:
 		return false;
 	}
@@ -140,7 +178,9 @@ static bool same_master_message(const struct wm_msg *a, const struct wm_msg *b)
 		return a->u.commit.round == b->u.commit.round &&
 		       a->u.commit.epoch == b->u.commit.epoch &&
 		       a->u.commit.accept == b->u.commit.accept &&
-		       same_world(&a->u.commit.world, &b->u.commit.world);
+		       same_world(&a->u.commit.world, &b->u.commit.world) &&
+		       a->u.commit.topo_turn == b->u.commit.topo_turn &&
+		       a->u.commit.pending_turn == b->u.commit.pending_turn;
 	case WM_WORLD:
 		return same_world(&a->u.world, &b->u.world);
 	case WM_OP_START:
@@ -158,11 +198,16 @@ static bool same_master_message(const struct wm_msg *a, const struct wm_msg *b)
 	case WM_OP_DONE:
 		return a->u.op_done.seq == b->u.op_done.seq;
 	case WM_PENDING_ANSWER:
-		return a->u.pending_answer.pending == b->u.pending_answer.pending;
+		return a->u.pending_answer.pending == b->u.pending_answer.pending &&
+		       a->u.pending_answer.turn == b->u.pending_answer.turn;
 	case WM_KICK:
 		return cc_id_eq(&a->u.kick.peer, &b->u.kick.peer) &&
 		       a->u.kick.code == b->u.kick.code &&
 		       strcmp(a->u.kick.text, b->u.kick.text) == 0;
+	case WM_OP_OUTCOMES:
+		return cc_id_eq(&a->u.op_outcomes.peer, &b->u.op_outcomes.peer) &&
+		       same_outcomes(a->u.op_outcomes.v, a->u.op_outcomes.n, b->u.op_outcomes.v,
+			       b->u.op_outcomes.n);
 	default:
 		return false;
 	}

@@ -34,6 +34,8 @@ bool same_request(const struct wl_request *a, const struct wl_request *b);
 void sample_reply(struct tl_rng *r, struct wl_reply *ret);
 bool same_reply(const struct wl_reply *a, const struct wl_reply *b);
 
+void sample_admin_request(struct tl_rng *r, enum wa_verb verb, struct wa_request *ret);
+bool same_admin_request(const struct wa_request *a, const struct wa_request *b);
 /* Fills *ret, which wa_reply_clear frees. */
 void sample_admin_reply(struct tl_rng *r, struct wa_reply *ret);
 bool same_admin_reply(const struct wa_reply *a, const struct wa_reply *b);

@@ -4,6 +4,30 @@
 
 #include "tests/proto/sample.h"
 
+void sample_admin_request(struct tl_rng *r, enum wa_verb verb, struct wa_request *ret)
+{
+	*ret = (struct wa_request){
+		.version_min = WA_VERSION_MIN,
+		.version_max = (uint32_t)tl_range(r, WA_VERSION_MAX, UINT16_MAX),
+		.verb = verb,
+	};
+	if (verb != WA_SET_MASTER)
+		return;
+	sample_text(r, ret->from, sizeof ret->from);
+	sample_text(r, ret->to, sizeof ret->to);
+	ret->now = tl_range(r, 0, 1) == 1;
+	ret->run = (uint32_t)tl_magnitude(r, 32);
+	if (ret->from[0] == '\0' && ret->run == 0)
+		ret->run = 1;
+}
+
+bool same_admin_request(const struct wa_request *a, const struct wa_request *b)
+{
+	return a->version_min == b->version_min && a->version_max == b->version_max &&
+	       a->verb == b->verb && strcmp(a->from, b->from) == 0 && strcmp(a->to, b->to) == 0 &&
+	       a->now == b->now && a->run == b->run;
+}
+
 static void table(struct tl_rng *r, struct wa_table *t)
 {
 	char name[32], text[WA_TEXT_MAX];
@@ -39,6 +63,7 @@ void sample_admin_reply(struct tl_rng *r, struct wa_reply *ret)
 	sample_text(r, ret->daemon, sizeof ret->daemon);
 	sample_text(r, ret->software, sizeof ret->software);
 	sample_text(r, ret->error, sizeof ret->error);
+	ret->denied = tl_range(r, 0, 1);
 	if (tl_range(r, 0, 9) == 0)
 		return;
 	ret->version = WA_VERSION_MAX;
@@ -70,6 +95,7 @@ bool same_admin_reply(const struct wa_reply *a, const struct wa_reply *b)
 	if (a->version_min != b->version_min || a->version_max != b->version_max ||
 		a->version != b->version || strcmp(a->daemon, b->daemon) != 0 ||
 		strcmp(a->software, b->software) != 0 || strcmp(a->error, b->error) != 0 ||
+		a->denied != b->denied ||
 		a->n_tables != b->n_tables)
 		return false;
 	for (uint32_t i = 0; i < a->n_tables; i++)

@@ -3,6 +3,22 @@
 
 #include "tests/proto/sample.h"
 
+static void sample_attach(struct tl_rng *r, struct wl_request *q)
+{
+	q->master = sample_addr(r, 1);
+	q->group = (uint32_t)tl_magnitude(r, 32);
+	q->pool_size = (uint32_t)tl_range(r, 0, 64);
+	q->peer = sample_id(r);
+	q->token = sample_id(r);
+	q->run = sample_id(r);
+	q->losses = tl_magnitude(r, 64);
+	q->topo_turn = tl_magnitude(r, 64);
+	q->pending_turn = tl_magnitude(r, 64);
+	q->n_seqs = (uint32_t)tl_range(r, 0, WL_SEQS_MAX);
+	for (uint32_t i = 0; i < q->n_seqs; i++)
+		q->seqs[i] = 1 + tl_magnitude(r, 63);
+}
+
 void sample_request(struct tl_rng *r, enum wl_type type, struct wl_request *ret)
 {
 	struct wl_request q = {.type = type, .req_id = 1 + (uint32_t)tl_magnitude(r, 31)};
@@ -20,10 +36,24 @@ void sample_request(struct tl_rng *r, enum wl_type type, struct wl_request *ret)
 		q.pool_size = (uint32_t)tl_range(r, 0, 64);
 		break;
 	case WL_COMM_CONNECT:
+		q.comm = (uint32_t)tl_magnitude(r, 32);
+		q.peer = sample_id(r);
+		q.token = sample_id(r);
+		break;
 	case WL_COMM_DESTROY:
+		q.comm = (uint32_t)tl_magnitude(r, 32);
+		break;
 	case WL_UPDATE_TOPOLOGY:
 	case WL_ARE_PENDING:
 		q.comm = (uint32_t)tl_magnitude(r, 32);
+		q.topo_turn = tl_magnitude(r, 64);
+		q.pending_turn = tl_magnitude(r, 64);
+		break;
+	case WL_COMM_ATTACH:
+		sample_attach(r, &q);
+		break;
+	case WL_REGION_ADOPT:
+		q.size = tl_range(r, 1, (uint64_t)1 << 48);
 		break;
 	case WL_REGION_ALLOC:
 		q.comm = (uint32_t)tl_magnitude(r, 32);
@@ -45,7 +75,11 @@ bool same_request(const struct wl_request *a, const struct wl_request *b)
 	       a->version_max == b->version_max && a->features == b->features &&
 	       strcmp(a->name, b->name) == 0 && cc_addr_eq(&a->master, &b->master) &&
 	       a->group == b->group && a->pool_size == b->pool_size && a->comm == b->comm &&
-	       a->region == b->region && a->size == b->size && a->use == b->use;
+	       a->region == b->region && a->size == b->size && a->use == b->use &&
+	       cc_id_eq(&a->peer, &b->peer) && cc_id_eq(&a->token, &b->token) &&
+	       cc_id_eq(&a->run, &b->run) && a->losses == b->losses &&
+	       a->topo_turn == b->topo_turn && a->pending_turn == b->pending_turn &&
+	       a->n_seqs == b->n_seqs && memcmp(a->seqs, b->seqs, sizeof a->seqs) == 0;
 }
 
 void sample_reply(struct tl_rng *r, struct wl_reply *ret)
@@ -53,6 +87,10 @@ void sample_reply(struct tl_rng *r, struct wl_reply *ret)
 	struct wl_reply p = {
 		.req_id = (uint32_t)tl_magnitude(r, 32),
 		.code = (uint32_t)tl_range(r, 0, 255),
+		.losses = tl_magnitude(r, 64),
+		.done = tl_u64(r),
+		.topo_turn = tl_magnitude(r, 64),
+		.pending_turn = tl_magnitude(r, 64),
 		.version_min = (uint32_t)tl_range(r, 0, 9),
 		.version_max = (uint32_t)tl_range(r, 9, UINT16_MAX),
 		.version = (uint32_t)tl_range(r, 0, UINT16_MAX),
@@ -64,6 +102,8 @@ void sample_reply(struct tl_rng *r, struct wl_reply *ret)
 	};
 
 	sample_text(r, p.text, sizeof p.text);
+	if (tl_range(r, 0, 1) == 0)
+		p.run = sample_id(r);
 	*ret = p;
 }
 
@@ -72,5 +112,7 @@ bool same_reply(const struct wl_reply *a, const struct wl_reply *b)
 	return a->req_id == b->req_id && a->code == b->code && strcmp(a->text, b->text) == 0 &&
 	       a->version_min == b->version_min && a->version_max == b->version_max &&
 	       a->version == b->version && a->features == b->features && a->comm == b->comm &&
-	       a->region == b->region && a->size == b->size && a->flag == b->flag;
+	       a->region == b->region && a->size == b->size && a->flag == b->flag &&
+	       cc_id_eq(&a->run, &b->run) && a->losses == b->losses && a->done == b->done &&
+	       a->topo_turn == b->topo_turn && a->pending_turn == b->pending_turn;
 }

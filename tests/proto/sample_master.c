@@ -14,6 +14,8 @@ const enum wm_type sample_master_types[] = {
 	WM_OP_REPORT,
 	WM_ROUND_REPORT,
 	WM_HEARTBEAT,
+	WM_RESUME,
+	WM_OP_QUERY,
 	WM_HELLO_ACK,
 	WM_REFUSE,
 	WM_ROUND,
@@ -24,6 +26,7 @@ const enum wm_type sample_master_types[] = {
 	WM_OP_DONE,
 	WM_PENDING_ANSWER,
 	WM_KICK,
+	WM_OP_OUTCOMES,
 };
 const size_t sample_master_n_types = sizeof sample_master_types / sizeof sample_master_types[0];
 
@@ -80,6 +83,12 @@ static void hello(struct tl_rng *r, struct wm_hello *m)
 	m->port_p2p = (uint16_t)tl_range(r, 1, 65535);
 	m->port_shared_state = (uint16_t)tl_range(r, 0, 65535);
 	m->port_benchmark = (uint16_t)tl_range(r, 0, 65535);
+	if (flip(r))
+		return;
+	m->run = sample_id(r);
+	if (flip(r))
+		m->run_key = sample_id(r);
+	m->term = tl_magnitude(r, 64);
 }
 
 static void hello_ack(struct tl_rng *r, struct wm_hello_ack *m)
@@ -91,6 +100,8 @@ static void hello_ack(struct tl_rng *r, struct wm_hello_ack *m)
 	m->heartbeat_ms = (uint32_t)tl_range(r, 1, 3600000);
 	m->timeout_ms = (uint32_t)tl_range(r, m->heartbeat_ms, 3600000);
 	m->segment_max = (uint32_t)tl_range(r, CC_PLAN_SEGMENT_MIN, CC_PLAN_SEGMENT_MAX);
+	m->term = 1 + tl_magnitude(r, 63);
+	m->resume = flip(r);
 }
 
 static void op_vote(struct tl_rng *r, struct wm_op_vote *m)
@@ -105,6 +116,7 @@ static void op_vote(struct tl_rng *r, struct wm_op_vote *m)
 	m->n_peers = 1 + few(r, WM_PEERS_MAX - 1);
 	m->peers = ids(r, m->n_peers);
 	m->losses = tl_magnitude(r, 64);
+	m->seq = flip(r) ? 0 : tl_magnitude(r, 64);
 }
 
 static void round_report(struct tl_rng *r, struct wm_round_report *m)
@@ -149,6 +161,7 @@ static void round_(struct tl_rng *r, struct wm_round *m)
 		if (ring->hosts > 1) {
 			endpoint(r, &ring->next);
 			ring->prev = sample_id(r);
+			sample_text(r, ring->prev_name, sizeof ring->prev_name);
 		}
 		/* All maxima together would not fit into a frame. */
 		ring->n_members = 1 + (m->n_rings > 9 ? 0 : few(r, WM_PEERS_MAX - 1));
@@ -163,6 +176,7 @@ static void world(struct tl_rng *r, struct wm_world *m)
 	m->global = any32(r);
 	m->groups = any32(r);
 	m->largest = any32(r);
+	m->version = tl_magnitude(r, 64);
 	m->n = few(r, WM_RINGS_MAX);
 	m->own = array(m->n, sizeof *m->own);
 	for (uint32_t i = 0; i < m->n; i++) {
@@ -170,6 +184,38 @@ static void world(struct tl_rng *r, struct wm_world *m)
 		m->own[i].world = any32(r);
 		m->own[i].losses = tl_magnitude(r, 64);
 	}
+}
+
+static void outcomes(struct tl_rng *r, struct wm_outcome *v, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		v[i].seq = 1 + tl_magnitude(r, 63);
+		v[i].code = flip(r) ? 0 : code(r);
+	}
+}
+
+static void resume(struct tl_rng *r, struct wm_resume *m)
+{
+	uint32_t first_group = any32(r);
+
+	m->epoch = tl_magnitude(r, 64);
+	m->round = tl_magnitude(r, 64);
+	m->prepared = flip(r) ? 0 : tl_magnitude(r, 64);
+	m->last_seq = tl_magnitude(r, 64);
+	world(r, &m->world);
+	m->n_places = few(r, WM_RINGS_MAX);
+	m->places = array(m->n_places, sizeof *m->places);
+	for (uint32_t i = 0; i < m->n_places; i++) {
+		m->places[i].group = first_group + i;
+		m->places[i].hosts = 1 + few(r, WM_HOSTS_MAX - 1);
+		m->places[i].pos = (uint32_t)tl_range(r, 0, m->places[i].hosts - 1);
+	}
+	m->n_outcomes = few(r, 3 * WM_OUTCOMES_MAX);
+	m->outcomes = array(m->n_outcomes, sizeof *m->outcomes);
+	outcomes(r, m->outcomes, m->n_outcomes);
+	m->topo_turn = tl_magnitude(r, 64);
+	m->pending_turn = tl_magnitude(r, 64);
+	m->pending = flip(r);
 }
 
 static void agent_message(struct tl_rng *r, struct wm_msg *m)
@@ -184,6 +230,8 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 		m->u.join.pool_size = (uint32_t)tl_range(r, 1, WM_POOL_MAX);
 		m->u.join.pid = any32(r);
 		sample_text(r, m->u.join.name, sizeof m->u.join.name);
+		m->u.join.token = sample_id(r);
+		m->u.join.phase = (uint32_t)tl_range(r, WM_JOIN_NEW, WM_JOIN_ACCEPTED);
 		break;
 	case WM_LEAVE:
 		m->u.leave.peer = sample_id(r);
@@ -192,6 +240,7 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 	case WM_TOPO_VOTE:
 	case WM_PENDING_VOTE:
 		m->u.peer.peer = sample_id(r);
+		m->u.peer.turn = tl_magnitude(r, 64);
 		break;
 	case WM_OP_VOTE:
 		op_vote(r, &m->u.op_vote);
@@ -205,6 +254,15 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 		break;
 	case WM_ROUND_REPORT:
 		round_report(r, &m->u.round_report);
+		break;
+	case WM_RESUME:
+		resume(r, &m->u.resume);
+		break;
+	case WM_OP_QUERY:
+		m->u.op_query.peer = sample_id(r);
+		m->u.op_query.n = 1 + few(r, WM_OUTCOMES_MAX - 1);
+		for (uint32_t i = 0; i < m->u.op_query.n; i++)
+			m->u.op_query.seqs[i] = 1 + tl_magnitude(r, 63);
 		break;
 	default:
 		break;
@@ -231,6 +289,8 @@ static void master_message(struct tl_rng *r, struct wm_msg *m)
 		m->u.commit.epoch = tl_magnitude(r, 64);
 		m->u.commit.accept = flip(r);
 		world(r, &m->u.commit.world);
+		m->u.commit.topo_turn = tl_magnitude(r, 64);
+		m->u.commit.pending_turn = tl_magnitude(r, 64);
 		break;
 	case WM_WORLD:
 		world(r, &m->u.world);
@@ -254,11 +314,17 @@ static void master_message(struct tl_rng *r, struct wm_msg *m)
 		break;
 	case WM_PENDING_ANSWER:
 		m->u.pending_answer.pending = flip(r);
+		m->u.pending_answer.turn = tl_magnitude(r, 64);
 		break;
 	case WM_KICK:
 		m->u.kick.peer = sample_id(r);
 		m->u.kick.code = code(r);
 		sample_text(r, m->u.kick.text, sizeof m->u.kick.text);
+		break;
+	case WM_OP_OUTCOMES:
+		m->u.op_outcomes.peer = sample_id(r);
+		m->u.op_outcomes.n = 1 + few(r, WM_OUTCOMES_MAX - 1);
+		outcomes(r, m->u.op_outcomes.v, m->u.op_outcomes.n);
 		break;
 	default:
 		break;

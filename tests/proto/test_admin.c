@@ -109,16 +109,17 @@ static int pass_request(const struct wa_request *q, struct wa_request *ret)
 
 START_TEST(requests)
 {
-	struct wa_request q = {.version_min = WA_VERSION_MIN, .version_max = 65535}, got;
+	struct tl_rng r = tl_rng_new(3);
+	struct wa_request q = {0}, got;
 
-	for (int verb = WA_STATUS; verb <= WA_OPS; verb++) {
-		q.verb = (enum wa_verb)verb;
-		ck_assert_int_eq(pass_request(&q, &got), 0);
-		ck_assert_uint_eq(got.verb, q.verb);
-		ck_assert_uint_eq(got.version_min, q.version_min);
-		ck_assert_uint_eq(got.version_max, q.version_max);
+	for (int i = 0; i < 100; i++) {
+		for (int verb = WA_STATUS; verb <= WA_SET_MASTER; verb++) {
+			sample_admin_request(&r, (enum wa_verb)verb, &q);
+			ck_assert_msg(pass_request(&q, &got) == 0, "%s", why);
+			ck_assert(same_admin_request(&q, &got));
+		}
 	}
-	q.verb = (enum wa_verb)4;
+	q.verb = (enum wa_verb)5;
 	ck_assert_int_eq(pass_request(&q, &got), CC_ERR_PROTO);
 	ck_assert_str_eq(why, "request.verb: not one that this version knows");
 	q.verb = (enum wa_verb)0;
@@ -131,8 +132,50 @@ START_TEST(requests)
 	ck_assert_int_eq(pass_request(&q, &got), CC_ERR_PROTO);
 	q.version_min = 0;
 	ck_assert_int_eq(pass_request(&q, &got), CC_ERR_PROTO);
-	q = (struct wa_request){1, 65536, WA_OPS};
+	q = (struct wa_request){.version_min = 1, .version_max = 65536, .verb = WA_OPS};
 	ck_assert_int_eq(pass_request(&q, &got), CC_ERR_PROTO);
+}
+END_TEST
+
+START_TEST(set_master_limits)
+{
+	struct wa_request q = {.version_min = 1, .version_max = 1, .verb = WA_SET_MASTER}, got;
+	/* version 1 to 1, verb 4, arguments of 66 bytes: one address of 64 */
+	uint8_t raw[8 + 66] = {8, 1, 16, 1, 24, 4, 0x22, 66, 0x0a, 64};
+
+	ck_assert_int_eq(pass_request(&q, &got), CC_ERR_PROTO);
+	ck_assert_str_eq(why, "request.set_master.from: must not be empty without run");
+	q.run = 1;
+	ck_assert_int_eq(pass_request(&q, &got), 0);
+	q.run = 0;
+	strcpy(q.from, "[::1]:48148");
+	ck_assert_int_eq(pass_request(&q, &got), 0);
+	/* Another verb has no arguments. */
+	q.verb = WA_OPS;
+	q.now = true;
+	ck_assert_int_eq(pass_request(&q, &got), 0);
+	ck_assert_str_eq(got.from, "");
+	ck_assert(!got.now);
+
+	memset(raw + 10, 'a', 64);
+	ck_assert_int_eq(wire_admin_decode_request(raw, sizeof raw, &got, &why), CC_ERR_PROTO);
+	ck_assert_str_eq(why,
+		"request.set_master.from: must be at most 63 bytes without control characters");
+	raw[8] = 0x12;
+	ck_assert_int_eq(wire_admin_decode_request(raw, sizeof raw, &got, &why), CC_ERR_PROTO);
+	ck_assert_str_eq(
+		why, "request.set_master.to: must be at most 63 bytes without control characters");
+	raw[7] = 65;
+	raw[9] = 63;
+	raw[10] = '\n';
+	ck_assert_int_eq(wire_admin_decode_request(raw, sizeof raw - 1, &got, &why), CC_ERR_PROTO);
+	raw[8] = 0x0a;
+	ck_assert_int_eq(wire_admin_decode_request(raw, sizeof raw - 1, &got, &why), CC_ERR_PROTO);
+	raw[10] = 'a';
+	ck_assert_int_eq(wire_admin_decode_request(raw, sizeof raw - 1, &got, &why), 0);
+	ck_assert_uint_eq(strlen(got.from), 63);
+	ck_assert_int_eq(wire_admin_decode_request(raw, 6, &got, &why), CC_ERR_PROTO);
+	ck_assert_str_eq(why, "request.set_master: must be there");
 }
 END_TEST
 
@@ -372,6 +415,7 @@ int main(void)
 	tcase_add_test(tc, round_trip);
 	tcase_add_test(tc, truncations);
 	tcase_add_test(tc, requests);
+	tcase_add_test(tc, set_master_limits);
 	tcase_add_test(tc, building);
 	tcase_add_test(tc, reply_limits);
 	tcase_add_test(tc, other_version);

@@ -71,7 +71,7 @@ START_TEST(requests)
 	struct wl_request q;
 
 	for (int i = 0; i < 500; i++) {
-		for (int type = WL_HELLO; type <= WL_REGION_MAP; type++) {
+		for (int type = WL_HELLO; type <= WL_REGION_ADOPT; type++) {
 			sample_request(&r, (enum wl_type)type, &q);
 			accepted(&q);
 		}
@@ -105,7 +105,7 @@ START_TEST(truncations)
 	int len;
 
 	for (int i = 0; i < 20; i++) {
-		for (int type = WL_HELLO; type <= WL_REGION_MAP; type++) {
+		for (int type = WL_HELLO; type <= WL_REGION_ADOPT; type++) {
 			sample_request(&r, (enum wl_type)type, &q);
 			len = wire_local_put_request(&q, buf);
 			/* req_id comes last. */
@@ -161,6 +161,97 @@ START_TEST(request_limits)
 	refused(&q, "region_alloc.use");
 	q.use = 3;
 	refused(&q, "region_alloc.use");
+	sample_request(&r, WL_REGION_ADOPT, &q);
+	q.size = 0;
+	refused(&q, "region_adopt.size");
+	q.size = (uint64_t)1 << 48;
+	accepted(&q);
+	q.size++;
+	refused(&q, "region_adopt.size");
+}
+END_TEST
+
+START_TEST(peer_limits)
+{
+	static const struct cc_id zero;
+	struct tl_rng r = tl_rng_new(5);
+	struct wl_request q;
+
+	sample_request(&r, WL_COMM_CONNECT, &q);
+	q.peer = zero;
+	refused(&q, "comm_connect.peer");
+	sample_request(&r, WL_COMM_CONNECT, &q);
+	q.token = zero;
+	refused(&q, "comm_connect.token");
+	sample_request(&r, WL_COMM_ATTACH, &q);
+	q.peer = zero;
+	refused(&q, "comm_attach.peer");
+	sample_request(&r, WL_COMM_ATTACH, &q);
+	q.token = zero;
+	refused(&q, "comm_attach.token");
+	sample_request(&r, WL_COMM_ATTACH, &q);
+	q.run = zero;
+	refused(&q, "comm_attach.run");
+}
+END_TEST
+
+START_TEST(attach_limits)
+{
+	struct tl_rng r = tl_rng_new(6);
+	struct wl_request q;
+
+	sample_request(&r, WL_COMM_ATTACH, &q);
+	q.pool_size = 64;
+	accepted(&q);
+	q.pool_size = 65;
+	refused(&q, "comm_attach.pool_size");
+	sample_request(&r, WL_COMM_ATTACH, &q);
+	q.master.port = 0;
+	refused(&q, "comm_attach.master");
+	q.master.port = 1;
+	q.master.family = 0;
+	refused(&q, "comm_attach.master");
+	sample_request(&r, WL_COMM_ATTACH, &q);
+	q.n_seqs = WL_SEQS_MAX;
+	for (uint32_t i = 0; i < WL_SEQS_MAX; i++)
+		q.seqs[i] = UINT64_MAX;
+	accepted(&q);
+	q.seqs[WL_SEQS_MAX - 1] = 0;
+	refused(&q, "comm_attach.seqs");
+}
+END_TEST
+
+/* More attempts than our encoder can name. */
+START_TEST(attach_seqs)
+{
+	/* attach of so many bytes: master 1.1.1.1:1, and three ids */
+	uint8_t raw[256] = {0x52, 0xff, 0x01, 0x0a, 8, 0x0a, 4, 1, 1, 1, 1, 0x10, 1};
+	struct wl_request got;
+	size_t at = 13;
+
+	for (uint8_t field = 4; field <= 6; field++) {
+		raw[at++] = (uint8_t)(field << 3 | 2);
+		raw[at++] = 16;
+		memset(raw + at, field, 16);
+		at += 16;
+	}
+	raw[at++] = 0x52;
+	raw[at++] = WL_SEQS_MAX;
+	memset(raw + at, 1, WL_SEQS_MAX + 1);
+	for (size_t n = WL_SEQS_MAX; n <= WL_SEQS_MAX + 1; n++) {
+		raw[at - 1] = (uint8_t)n;
+		raw[1] = (uint8_t)((at + n - 3) | 0x80);
+		raw[2] = (uint8_t)((at + n - 3) >> 7);
+		raw[at + n] = 0x78;
+		raw[at + n + 1] = 1;
+		if (n == WL_SEQS_MAX) {
+			ck_assert_int_eq(get_request(raw, at + n + 2, &got), 0);
+			ck_assert_uint_eq(got.n_seqs, n);
+		} else {
+			ck_assert_int_eq(get_request(raw, at + n + 2, &got), CC_ERR_PROTO);
+			ck_assert_str_eq(why, "comm_attach.seqs: must be at most 64");
+		}
+	}
 }
 END_TEST
 
@@ -229,6 +320,23 @@ START_TEST(reply_text)
 }
 END_TEST
 
+START_TEST(reply_run)
+{
+	uint8_t buf[2 + 17] = {0x62, 15};
+	struct wl_reply got;
+
+	memset(buf + 2, 1, 17);
+	ck_assert_int_eq(get_reply(buf, 2 + 15, &got), CC_ERR_PROTO);
+	ck_assert_str_eq(why, "reply.run: must be empty, or 16 bytes that are not all zero");
+	buf[1] = 17;
+	ck_assert_int_eq(get_reply(buf, 2 + 17, &got), CC_ERR_PROTO);
+	buf[1] = 16;
+	ck_assert_int_eq(get_reply(buf, 2 + 16, &got), 0);
+	memset(buf + 2, 0, 16);
+	ck_assert_int_eq(get_reply(buf, 2 + 16, &got), CC_ERR_PROTO);
+}
+END_TEST
+
 START_TEST(malformed)
 {
 	static const uint8_t other[] = {0x82, 0x06, 2, 0x08, 1, 0x78, 1}; /* field 96, req_id 1 */
@@ -249,7 +357,7 @@ END_TEST
 
 START_TEST(encoder)
 {
-	struct wl_request q = {.type = (enum wl_type)10, .req_id = 1}, got;
+	struct wl_request q = {.type = (enum wl_type)12, .req_id = 1}, got;
 	uint8_t buf[WL_PACKET_MAX];
 
 	ck_assert_int_eq(wire_local_put_request(&q, buf), CC_ERR_INVAL);
@@ -270,9 +378,13 @@ int main(void)
 	tcase_add_test(tc, replies);
 	tcase_add_test(tc, truncations);
 	tcase_add_test(tc, request_limits);
+	tcase_add_test(tc, peer_limits);
+	tcase_add_test(tc, attach_limits);
+	tcase_add_test(tc, attach_seqs);
 	tcase_add_test(tc, other_version);
 	tcase_add_test(tc, reply_limits);
 	tcase_add_test(tc, reply_text);
+	tcase_add_test(tc, reply_run);
 	tcase_add_test(tc, malformed);
 	tcase_add_test(tc, encoder);
 	suite_add_tcase(s, tc);

@@ -170,18 +170,21 @@ START_TEST(texts)
 }
 END_TEST
 
-/* join with an id, a pool and this name */
+/* join with an id, a token, a pool and this name */
 static int decode_join(const char *name, size_t len, struct wm_msg *got, const char **why)
 {
-	uint8_t msg[128] = {0x12, (uint8_t)(18 + 2 + 2 + len), 0x0a, 16};
+	uint8_t msg[128] = {0x12, (uint8_t)(18 + 18 + 2 + 2 + len), 0x0a, 16};
 	static const uint8_t pool[] = {0x18, 1};
 
 	memset(msg + 4, 1, 16);
-	memcpy(msg + 20, pool, sizeof pool);
-	msg[22] = 0x2a;
-	msg[23] = (uint8_t)len;
-	memcpy(msg + 24, name, len);
-	return decode_raw(msg, 24 + len, got, why);
+	msg[20] = 0x32;
+	msg[21] = 16;
+	memset(msg + 22, 1, 16);
+	memcpy(msg + 38, pool, sizeof pool);
+	msg[40] = 0x2a;
+	msg[41] = (uint8_t)len;
+	memcpy(msg + 42, name, len);
+	return decode_raw(msg, 42 + len, got, why);
 }
 
 START_TEST(names)
@@ -226,7 +229,7 @@ START_TEST(hostile_repetition)
 
 	ck_assert_ptr_nonnull(p);
 	for (size_t k = 0; k < sizeof pattern / sizeof pattern[0]; k++) {
-		for (uint32_t field = 1; field <= 41; field++) {
+		for (uint32_t field = 1; field <= 42; field++) {
 			uint32_t tag = field << 3 | 2, n = (uint32_t)len - 5;
 			uint8_t *at = p;
 

@@ -5,27 +5,6 @@
 #include "common/cc_plan.h"
 #include "tests/proto/master_check.h"
 
-/* What it encodes to is refused, and the reason names the field. */
-static void refused_as(const struct wm_msg *m, int err, const char *field)
-{
-	struct bytes b = encode(m);
-	struct wm_msg got = {.type = WM_KICK, .u.kick.code = 77};
-	const char *why = NULL;
-
-	ck_assert_int_eq(wire_master_decode(b.p, b.len, &got, &why), err);
-	ck_assert_ptr_nonnull(why);
-	ck_assert_msg(strncmp(why, field, strlen(field)) == 0 && why[strlen(field)] == ':',
-		"expected %s, got \"%s\"", field, why);
-	ck_assert_uint_eq(got.type, WM_KICK);
-	ck_assert_uint_eq(got.u.kick.code, 77);
-	free(b.p);
-}
-
-static void refused(const struct wm_msg *m, const char *field)
-{
-	refused_as(m, CC_ERR_PROTO, field);
-}
-
 static struct tl_rng limits_rng;
 static struct wm_msg m;
 
@@ -63,6 +42,27 @@ START_TEST(hello_limits)
 	refused(&m, "hello.addrs");
 	h->addrs[0].ip[0] = 1;
 	accepted(&m);
+}
+END_TEST
+
+/* Whoever names a term or a key names the run. */
+START_TEST(hello_run_limits)
+{
+	struct wm_hello *h = &m.u.hello;
+
+	fresh(WM_HELLO);
+	h->run = sample_id(&limits_rng);
+	h->run_key = sample_id(&limits_rng);
+	h->term = UINT64_MAX;
+	accepted(&m);
+	h->run_key = (struct cc_id){{0}};
+	accepted(&m);
+	h->run = (struct cc_id){{0}};
+	refused(&m, "hello.term");
+	h->term = 0;
+	accepted(&m);
+	h->run_key = sample_id(&limits_rng);
+	refused(&m, "hello.run_key");
 }
 END_TEST
 
@@ -142,6 +142,11 @@ START_TEST(hello_ack_limits)
 	accepted(&m);
 	h->segment_max = CC_PLAN_SEGMENT_MAX + 1;
 	refused(&m, "hello_ack.segment_max");
+	fresh(WM_HELLO_ACK);
+	h->term = 0;
+	refused(&m, "hello_ack.term");
+	h->term = 1;
+	accepted(&m);
 }
 END_TEST
 
@@ -157,6 +162,14 @@ START_TEST(peer_limits)
 	accepted(&m);
 	m.u.join.pool_size = 65;
 	refused(&m, "join.pool_size");
+	fresh(WM_JOIN);
+	m.u.join.token = (struct cc_id){{0}};
+	refused(&m, "join.token");
+	fresh(WM_JOIN);
+	m.u.join.phase = WM_JOIN_ACCEPTED + 1;
+	refused(&m, "join.phase");
+	m.u.join.phase = UINT32_MAX;
+	refused(&m, "join.phase");
 	fresh(WM_LEAVE);
 	m.u.leave.kind = 2;
 	refused(&m, "leave.kind");
@@ -470,6 +483,7 @@ int main(void)
 
 	tcase_add_checked_fixture(limits, limits_setup, limits_teardown);
 	tcase_add_test(limits, hello_limits);
+	tcase_add_test(limits, hello_run_limits);
 	tcase_add_test(limits, version_ranges);
 	tcase_add_test(limits, hello_ack_limits);
 	tcase_add_test(limits, peer_limits);

@@ -20,7 +20,7 @@
 #define REGIONS 1024
 #define QUEUED  256
 #define HELD    16
-#define TYPES   (WL_REGION_MAP + 1)
+#define TYPES   (WL_REGION_ADOPT + 1)
 
 #define MUST(x)                                                                                    \
 	do {                                                                                       \
@@ -64,6 +64,8 @@ struct fake {
 	struct fake_op queue[QUEUED];
 	unsigned taken, queued;
 	unsigned seen[TYPES];
+	struct wl_request last[TYPES];
+	uint64_t losses, topo_turn, pending_turn;
 	struct {
 		enum fake_action action;
 		uint32_t code;
@@ -208,9 +210,18 @@ static void answer(struct fake *f, int conn, const struct wl_request *q, enum fa
 		break;
 	case WL_COMM_CONNECT:
 		write_attrs(attr_of(&f->comms[q->comm]), SHM_COMM_CONNECTED, 2, 1, 0, NULL);
+		r.run.b[0] = 1;
+		r.losses = f->losses;
+		r.topo_turn = f->topo_turn;
+		r.pending_turn = f->pending_turn;
+		break;
+	case WL_UPDATE_TOPOLOGY:
+		r.losses = f->losses;
+		r.topo_turn = ++f->topo_turn;
 		break;
 	case WL_ARE_PENDING:
 		r.flag = true;
+		r.pending_turn = ++f->pending_turn;
 		break;
 	case WL_REGION_ALLOC:
 		r.region = make_region(f, q->size);
@@ -252,6 +263,7 @@ static void handle(struct fake *f, int conn, const struct wl_request *q)
 		.version_max = WL_VERSION_MAX + 5};
 
 	f->seen[q->type]++;
+	f->last[q->type] = *q;
 	pthread_cond_broadcast(&f->changed);
 	if (f->script[q->type].text)
 		snprintf(r.text, sizeof r.text, "%s", f->script[q->type].text);
@@ -484,6 +496,33 @@ void fake_await_seen(struct fake *f, enum wl_type type, unsigned n)
 	pthread_mutex_unlock(&f->lock);
 }
 
+struct wl_request fake_last(struct fake *f, enum wl_type type)
+{
+	struct wl_request q;
+
+	pthread_mutex_lock(&f->lock);
+	q = f->last[type];
+	pthread_mutex_unlock(&f->lock);
+	return q;
+}
+
+void fake_losses(struct fake *f, uint64_t losses)
+{
+	pthread_mutex_lock(&f->lock);
+	f->losses = losses;
+	pthread_mutex_unlock(&f->lock);
+}
+
+uint64_t fake_losses_now(struct fake *f)
+{
+	uint64_t losses;
+
+	pthread_mutex_lock(&f->lock);
+	losses = f->losses;
+	pthread_mutex_unlock(&f->lock);
+	return losses;
+}
+
 void fake_await_connections(struct fake *f, unsigned n)
 {
 	pthread_mutex_lock(&f->lock);
@@ -529,6 +568,16 @@ struct fake_op fake_take(struct fake *f)
 	op = f->queue[f->taken++ % QUEUED];
 	pthread_mutex_unlock(&f->lock);
 	return op;
+}
+
+unsigned fake_waiting(struct fake *f)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&f->lock);
+	n = f->queued - f->taken;
+	pthread_mutex_unlock(&f->lock);
+	return n;
 }
 
 uint64_t fake_result_region(struct fake_op *op, uint64_t size)

@@ -49,6 +49,11 @@ void fake_hang_up(struct fake *f);
 /* Requests of this type seen so far. */
 unsigned fake_seen(struct fake *f, enum wl_type type);
 void fake_await_seen(struct fake *f, enum wl_type type, unsigned n);
+/* The last one of this type. */
+struct wl_request fake_last(struct fake *f, enum wl_type type);
+/* The group's count of losses, as answers and completions tell it from now on. */
+void fake_losses(struct fake *f, uint64_t losses);
+uint64_t fake_losses_now(struct fake *f);
 /* Open connections. */
 void fake_await_connections(struct fake *f, unsigned n);
 unsigned fake_accepted(struct fake *f); /* connections so far */
@@ -78,6 +83,8 @@ struct fake_op {
 
 /* Waits for the next submission. */
 struct fake_op fake_take(struct fake *f);
+/* Submissions that have not been taken. */
+unsigned fake_waiting(struct fake *f);
 /* A result region of at least this size for it, mapped at op->area: that of the last operation in
  * the slot, if it is large enough. */
 uint64_t fake_result_region(struct fake_op *op, uint64_t size);

@@ -72,6 +72,7 @@ void fake_end(struct fake_op *op, uint32_t code, const char *text)
 	s->local_world = 2;
 	s->tx_bytes = op->bytes;
 	s->rx_bytes = 2 * op->bytes;
+	s->losses = fake_losses_now(op->f);
 	s->code = code;
 	snprintf(s->text, sizeof s->text, "%s", text ? text : "");
 	atomic_store(&s->state, SHM_SLOT_DONE);

@@ -3,6 +3,7 @@
  * All-reduces that go well, and calls that are refused before they begin.
  */
 #include <pthread.h>
+#include <sched.h>
 
 #include "tests/shim/buffers.h"
 
@@ -457,25 +458,85 @@ START_TEST(communicators_of_several_threads)
 }
 END_TEST
 
-static void *await_one(void *arg)
+/* A thread that is not the main one, and does what it is told. */
+struct worker {
+	struct buffers b;
+	pthread_barrier_t meet;
+	pthread_t thread;
+	pcclAsyncReduceOp_t h;
+};
+
+static void *work(void *arg)
 {
-	return (void *)(uintptr_t)pcclAwaitAsyncReduce(arg, NULL);
+	struct worker *w = arg;
+	pcclReduceDescriptor_t d = bf_descriptor(w->b.bytes, 2);
+	pcclAsyncReduceOp_t extra;
+
+	w->h = bf_launch(&w->b, 1);
+	pthread_barrier_wait(&w->meet); /* launched */
+	pthread_barrier_wait(&w->meet); /* the main thread has tried everything */
+	fx_assert_succeeds(pcclAwaitAsyncReduce(&w->h, NULL));
+	bf_assert_result(&w->b);
+	pthread_barrier_wait(&w->meet); /* awaited */
+	pthread_barrier_wait(&w->meet); /* the main thread votes */
+	fx_assert_fails(pcclAllReduceAsync(w->b.send, w->b.recv, &d, fx_comm, &extra),
+		pcclInvalidUsage, "pcclUpdateTopology is under way");
+	return NULL;
 }
 
-START_TEST(another_thread_may_await)
+/* Meets the worker once the main thread is voting, and lets that end after it. */
+static void *release_vote(void *arg)
 {
-	struct buffers b = bf_new(STAGED_IN_PLACE, 300000, 1);
-	pcclAsyncReduceOp_t h = bf_launch(&b, 1);
-	struct fake_op op = fake_take(fx_agent);
-	pthread_t t;
-	void *r;
+	struct worker *w = arg;
 
-	ck_assert_int_eq(pthread_create(&t, NULL, await_one, &h), 0);
+	fake_await_seen(fx_agent, WL_UPDATE_TOPOLOGY, 1);
+	pthread_barrier_wait(&w->meet);
+	pthread_join(w->thread, NULL);
+	fake_release(fx_agent);
+	return NULL;
+}
+
+START_TEST(another_thread_may_launch_and_await)
+{
+	struct worker w = {.b = bf_new(STAGED_IN_PLACE, 300000, 1)};
+	pcclReduceDescriptor_t d = bf_descriptor(10, 7);
+	pcclReduceOpDescriptor_t several = {w.b.send, w.b.send, d};
+	pcclAsyncReduceOp_t h;
+	struct fake_op op;
+	char buf[10] = {0};
+	int value = 0;
+	bool flag;
+
+	pthread_barrier_init(&w.meet, NULL, 2);
+	ck_assert_int_eq(pthread_create(&w.thread, NULL, work, &w), 0);
+	op = fake_take(fx_agent);
+	pthread_barrier_wait(&w.meet);
+	fx_assert_succeeds(pcclArePeersPending(fx_comm, &flag));
+	fx_assert_succeeds(pcclGetAttribute(fx_comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &value));
+	fx_assert_fails(pcclUpdateTopology(fx_comm), pcclPendingAsyncOps, "1 operations");
+	fx_assert_fails(pcclAllReduce(buf, buf, &d, fx_comm, NULL), pcclInvalidUsage,
+		"operations of another thread");
+	fx_assert_fails(pcclAllReduceAsync(buf, buf, &d, fx_comm, &h), pcclInvalidUsage,
+		"operations of another thread");
+	fx_assert_fails(pcclAllReduceMultipleWithRetry(&several, 1, fx_comm, NULL, 1),
+		pcclInvalidUsage, "operations of another thread");
+	fx_assert_fails(
+		pcclAwaitAsyncReduce(&w.h, NULL), pcclInvalidUsage, "the thread that started it");
+	pthread_barrier_wait(&w.meet);
+	while (atomic_load(&op.slot->wait) == SHM_WAIT_AWAKE)
+		sched_yield();
+	fx_assert_fails(pcclDestroyCommunicator(fx_comm), pcclInvalidUsage, "another thread");
 	fake_serve(&op, SHM_RESULT_AREA);
-	pthread_join(t, &r);
-	ck_assert_ptr_null(r);
-	bf_assert_result(&b);
-	bf_free(&b);
+	pthread_barrier_wait(&w.meet);
+	fake_script(fx_agent, WL_UPDATE_TOPOLOGY, FAKE_HOLD, 0, NULL);
+	{
+		pthread_t release;
+
+		ck_assert_int_eq(pthread_create(&release, NULL, release_vote, &w), 0);
+		fx_assert_succeeds(pcclUpdateTopology(fx_comm));
+		pthread_join(release, NULL);
+	}
+	bf_free(&w.b);
 }
 END_TEST
 
@@ -504,7 +565,7 @@ int main(void)
 	tcase_set_timeout(threads, 60);
 	tcase_add_loop_test(threads, blocking_calls_meet_a_working_agent, 0, PLACEMENTS);
 	tcase_add_test(threads, communicators_of_several_threads);
-	tcase_add_test(threads, another_thread_may_await);
+	tcase_add_test(threads, another_thread_may_launch_and_await);
 	suite_add_tcase(s, threads);
 	return tl_run(s);
 }

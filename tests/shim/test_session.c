@@ -82,12 +82,6 @@ START_TEST(functions_of_later_releases_say_so)
 	c = fx_new_comm();
 	fx_assert_fails(pcclOptimizeTopology(NULL), pcclInvalidArgument, "NULL");
 	fx_assert_fails(pcclOptimizeTopology(c), pcclInternalError, "not in this release");
-	fx_assert_fails(pcclAllReduceMultipleWithRetry(NULL, 1, c, NULL, 1), pcclInvalidArgument,
-		"descriptors");
-	fx_assert_fails(pcclAllReduceMultipleWithRetry(NULL, 0, c, NULL, 0), pcclInvalidArgument,
-		"max_in_flight");
-	fx_assert_fails(pcclAllReduceMultipleWithRetry(NULL, 0, c, NULL, 1), pcclInternalError,
-		"not in this release");
 	fx_assert_fails(pcclSynchronizeSharedState(
 				c, NULL, PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY, NULL),
 		pcclInvalidArgument, "shared_state");
@@ -327,57 +321,61 @@ END_TEST
 
 static void *connect_and_vote(void *arg)
 {
-	pcclComm_t *c = arg;
+	pcclComm_t *c = fx_new_comm();
 	uintptr_t failed = pcclConnect(c) != pcclSuccess;
 
+	(void)arg;
 	for (int i = 0; i < 200 && !failed; i++)
 		failed = pcclUpdateTopology(c) != pcclSuccess;
-	return (void *)failed;
+	return (void *)(uintptr_t)(failed || pcclDestroyCommunicator(c) != pcclSuccess);
 }
 
 START_TEST(threads_share_the_connection)
 {
 	enum { THREADS = 6 };
-	pcclComm_t *c[THREADS];
 	pthread_t t[THREADS];
 	void *failed;
 
-	for (int i = 0; i < THREADS; i++) {
-		c[i] = fx_new_comm();
-		ck_assert_int_eq(pthread_create(&t[i], NULL, connect_and_vote, c[i]), 0);
-	}
+	for (int i = 0; i < THREADS; i++)
+		ck_assert_int_eq(pthread_create(&t[i], NULL, connect_and_vote, NULL), 0);
 	for (int i = 0; i < THREADS; i++) {
 		pthread_join(t[i], &failed);
 		ck_assert_ptr_null(failed);
-		fx_assert_succeeds(pcclDestroyCommunicator(c[i]));
 	}
 	ck_assert_uint_eq(fake_accepted(fx_agent), 1);
 	ck_assert_uint_eq(fake_seen(fx_agent, WL_UPDATE_TOPOLOGY), (size_t)200 * THREADS);
 }
 END_TEST
 
+/* A peer in a thread of its own, which votes once all of them are there. */
 static void *vote(void *arg)
 {
-	return (void *)(uintptr_t)pcclUpdateTopology(arg);
+	pcclComm_t *c = fx_new_comm();
+	pcclResult_t r = pcclConnect(c);
+
+	pthread_barrier_wait(arg);
+	if (r == pcclSuccess)
+		r = pcclUpdateTopology(c);
+	if (pcclDestroyCommunicator(c) != pcclSuccess)
+		return (void *)(uintptr_t)-1;
+	return (void *)(uintptr_t)r;
 }
 
 /* One waits for a vote, the others' requests go on; held answers come back in another order. */
 START_TEST(a_long_wait_does_not_hold_up_others)
 {
 	enum { THREADS = 4 };
-	pcclComm_t *c[THREADS], *other = fx_new_comm();
+	pcclComm_t *other = fx_new_comm();
+	pthread_barrier_t ready;
 	pthread_t t[THREADS];
 	bool flag;
 	void *r;
 
+	pthread_barrier_init(&ready, NULL, THREADS);
 	fx_assert_succeeds(pcclConnect(other));
-	for (int i = 0; i < THREADS; i++) {
-		c[i] = fx_new_comm();
-		fx_assert_succeeds(pcclConnect(c[i]));
-	}
 	fake_script(fx_agent, WL_UPDATE_TOPOLOGY, FAKE_HOLD, 0, NULL);
 	for (int i = 0; i < THREADS; i++)
-		ck_assert_int_eq(pthread_create(&t[i], NULL, vote, c[i]), 0);
+		ck_assert_int_eq(pthread_create(&t[i], NULL, vote, &ready), 0);
 	fake_await_seen(fx_agent, WL_UPDATE_TOPOLOGY, THREADS);
 	for (int i = 0; i < 100; i++)
 		fx_assert_succeeds(pcclArePeersPending(other, &flag));
@@ -385,7 +383,6 @@ START_TEST(a_long_wait_does_not_hold_up_others)
 	for (int i = 0; i < THREADS; i++) {
 		pthread_join(t[i], &r);
 		ck_assert_ptr_null(r);
-		fx_assert_succeeds(pcclDestroyCommunicator(c[i]));
 	}
 	fx_assert_succeeds(pcclDestroyCommunicator(other));
 }
@@ -394,24 +391,79 @@ END_TEST
 START_TEST(the_end_wakes_all_who_wait)
 {
 	enum { THREADS = 4 };
-	pcclComm_t *c[THREADS];
+	pthread_barrier_t ready;
 	pthread_t t[THREADS];
 	void *r;
 
-	for (int i = 0; i < THREADS; i++) {
-		c[i] = fx_new_comm();
-		fx_assert_succeeds(pcclConnect(c[i]));
-	}
+	pthread_barrier_init(&ready, NULL, THREADS);
 	fake_script(fx_agent, WL_UPDATE_TOPOLOGY, FAKE_HOLD, 0, NULL);
 	for (int i = 0; i < THREADS; i++)
-		ck_assert_int_eq(pthread_create(&t[i], NULL, vote, c[i]), 0);
+		ck_assert_int_eq(pthread_create(&t[i], NULL, vote, &ready), 0);
 	fake_await_seen(fx_agent, WL_UPDATE_TOPOLOGY, THREADS);
 	fake_hang_up(fx_agent);
 	for (int i = 0; i < THREADS; i++) {
 		pthread_join(t[i], &r);
 		ck_assert_uint_eq((uintptr_t)r, pcclAgentUnavailable);
-		fx_assert_succeeds(pcclDestroyCommunicator(c[i]));
 	}
+}
+END_TEST
+
+/* ---- whose communicator it is ---- */
+
+static void *use_as_another(void *arg)
+{
+	pcclSharedState_t state = {0};
+	int value = 0;
+	bool flag;
+
+	fx_assert_fails(pcclUpdateTopology(arg), pcclInvalidUsage,
+		"pcclUpdateTopology must be called by the communicator's main thread");
+	fx_assert_fails(pcclArePeersPending(arg, &flag), pcclInvalidUsage, "main thread");
+	fx_assert_fails(pcclAreNewPeersPending(arg, &flag), pcclInvalidUsage, "main thread");
+	fx_assert_fails(pcclOptimizeTopology(arg), pcclInvalidUsage, "main thread");
+	fx_assert_fails(pcclSynchronizeSharedState(
+				arg, &state, PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR, NULL),
+		pcclInvalidUsage, "main thread");
+	fx_assert_fails(pcclConnect(arg), pcclInvalidUsage, "main thread");
+	fx_assert_fails(pcclDestroyCommunicator(arg), pcclInvalidUsage, "main thread");
+	fx_assert_succeeds(pcclGetAttribute(arg, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &value));
+	ck_assert_int_eq(value, 2);
+	return NULL;
+}
+
+START_TEST(a_communicator_belongs_to_the_thread_that_made_it)
+{
+	pcclComm_t *c = fx_new_comm();
+	pthread_t t;
+
+	fx_assert_succeeds(pcclConnect(c));
+	ck_assert_int_eq(pthread_create(&t, NULL, use_as_another, c), 0);
+	pthread_join(t, NULL);
+	fx_assert_succeeds(pcclDestroyCommunicator(c));
+}
+END_TEST
+
+/* Each vote tells how many the peer has seen the end of. */
+START_TEST(votes_are_numbered)
+{
+	pcclComm_t *c = fx_new_comm();
+	struct wl_request q;
+	bool flag;
+
+	fx_assert_succeeds(pcclConnect(c));
+	q = fake_last(fx_agent, WL_COMM_CONNECT);
+	ck_assert(!cc_id_is_zero(&q.peer) && !cc_id_is_zero(&q.token));
+	for (uint64_t i = 0; i < 3; i++) {
+		fx_assert_succeeds(pcclUpdateTopology(c));
+		ck_assert_uint_eq(fake_last(fx_agent, WL_UPDATE_TOPOLOGY).topo_turn, i);
+		fx_assert_succeeds(pcclArePeersPending(c, &flag));
+		ck_assert_uint_eq(fake_last(fx_agent, WL_ARE_PENDING).pending_turn, i);
+	}
+	fake_script(fx_agent, WL_UPDATE_TOPOLOGY, FAKE_REFUSE, pcclUpdateTopologyFailed, "no");
+	fx_assert_fails(pcclUpdateTopology(c), pcclUpdateTopologyFailed, "no");
+	fx_assert_fails(pcclUpdateTopology(c), pcclUpdateTopologyFailed, "no");
+	ck_assert_uint_eq(fake_last(fx_agent, WL_UPDATE_TOPOLOGY).topo_turn, 3);
+	fx_assert_succeeds(pcclDestroyCommunicator(c));
 }
 END_TEST
 
@@ -502,6 +554,8 @@ int main(void)
 	tcase_add_test(tc, threads_share_the_connection);
 	tcase_add_test(tc, a_long_wait_does_not_hold_up_others);
 	tcase_add_test(tc, the_end_wakes_all_who_wait);
+	tcase_add_test(tc, a_communicator_belongs_to_the_thread_that_made_it);
+	tcase_add_test(tc, votes_are_numbered);
 	tcase_add_test(tc, a_forked_child_starts_afresh);
 	suite_add_tcase(s, tc);
 	return tl_run(s);

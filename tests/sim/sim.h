@@ -1,18 +1,29 @@
 /* SPDX-License-Identifier: MIT
  *
- * A whole run in one process: the real master core, real agent cores, and in between a network,
- * data threads and training processes that exist only as events in virtual time. One seed decides
+ * A whole run in one process: real master cores, real agent cores, and in between a network, data
+ * threads, shims and training programs that exist only as events in virtual time. One seed decides
  * everything; the same seed gives the same run.
  *
- *   sim_run.c     the program: seeds, the clock, what is over when
- *   sim_event.c   the schedule
- *   sim_net.c     connections between agents and the master
- *   sim_host.c    agents: events in, actions carried out
- *   sim_data.c    links and transfers
- *   sim_peer.c    training processes: what they call and what they may expect
+ *   run.c         the program: options, seeds, totals
+ *   sim_world.c   one seed from setup to the last check
+ *   sim_event.c   random numbers, the schedule
+ *   sim_text.c    the trace: who says what
+ *   sim_net.c     connections between agents and masters
+ *   sim_master.c  masters: start, steps, journal, death
+ *   sim_host.c    agents: start, steps, death
+ *   sim_link.c    links between agents
+ *   sim_xfer.c    transfers, and what they have summed up
+ *   sim_shim.c    what libpccl-shim does: calls, sessions, coming back to a new agent
+ *   sim_op.c      the shim's side of operations
+ *   sim_peer.c    training programs
+ *   sim_plan.c    the program that all peers of a group follow after a topology vote
  *   sim_fault.c   what goes wrong
+ *   sim_check.c   the invariants that hold at every step, each with its sentence
+ *   sim_scale.c   how cost grows
  *
- * A new kind of fault is an event kind and a function in sim_fault.c.
+ * Time: sim->now is the time of the world. Every host and every master has a clock of its own that
+ * runs at 0.9 to 1.1 of it. An agent or a master is named by a number that is never used again;
+ * `life` counts the agents that a host has had.
  */
 #ifndef SIM_H
 #define SIM_H
@@ -25,34 +36,43 @@
 #include "pcclagentd/core/agt.h"
 #include "proto/wire_codes.h"
 
-#define SIM_HOSTS  8u
-#define SIM_PROCS  16u
-#define SIM_PEERS  24u
-#define SIM_GROUPS 3u
-#define SIM_RUNS   64u /* runs of one host over its life */
-#define SIM_TAGS   6u
-#define SIM_LINKS  256u
-#define SIM_US     1000u
-#define SIM_MS     1000000u
-#define SIM_S      1000000000u
+#define SIM_HOSTS   8u
+#define SIM_PROCS   16u
+#define SIM_PEERS   24u
+#define SIM_GROUPS  3u
+#define SIM_RUNS    256u /* runs of one agent over its life */
+#define SIM_TAGS    8u
+#define SIM_STEPS   6u
+#define SIM_LINKS   512u
+#define SIM_MASTERS 32u
+#define SIM_PLACES  3u /* addresses at which a master may be */
+#define SIM_US      1000u
+#define SIM_MS      1000000u
+#define SIM_S       1000000000u
 
 struct sim;
+struct sim_xfer;
 
 enum sim_kind {
-	SIM_EV_TO_MASTER,       /* host, run, bytes */
-	SIM_EV_TO_AGENT,        /* host, run, bytes, world */
-	SIM_EV_CONNECT,         /* host, run: the agent's connection is made or refused */
-	SIM_EV_MASTER_SEES_END, /* host, run */
-	SIM_EV_AGENT_SEES_END,  /* host, run */
-	SIM_EV_MASTER_TICK,
-	SIM_EV_AGENT_TICK,     /* host */
-	SIM_EV_LINK_RESULT,    /* link, gen */
-	SIM_EV_LINK_SEEN_DOWN, /* host, run, peer, inbound */
-	SIM_EV_XFER_DONE,      /* host, run, seq, code */
-	SIM_EV_XFER_CANCELLED, /* host, run, seq */
-	SIM_EV_PEER,           /* peer: goes on */
-	SIM_EV_SUBMIT,         /* peer, tag */
-	SIM_EV_FAULT,          /* code: enum sim_fault */
+	SIM_EV_TO_MASTER,       /* conn, bytes */
+	SIM_EV_TO_AGENT,        /* conn, bytes, world */
+	SIM_EV_DIALLED,         /* conn: the agent's connection is made or refused */
+	SIM_EV_MASTER_OPEN,     /* conn: the master accepts it */
+	SIM_EV_MASTER_SEES_END, /* conn */
+	SIM_EV_AGENT_SEES_END,  /* conn */
+	SIM_EV_MASTER_TICK,     /* master */
+	SIM_EV_AGENT_TICK,      /* host, life */
+	SIM_EV_LINK_RESULT,     /* link, gen */
+	SIM_EV_LINK_SEEN_DOWN,  /* host, life, run, agent, inbound */
+	SIM_EV_XFER_FINAL,      /* host, life, run, seq: all segments are final here */
+	SIM_EV_XFER_DONE,       /* host, life, run, seq, code */
+	SIM_EV_XFER_CANCELLED,  /* host, life, run, seq */
+	SIM_EV_REQUEST,         /* peer, session, bytes: a struct wl_request */
+	SIM_EV_SUBMIT,          /* peer, session, tag */
+	SIM_EV_STOPPED,         /* proc, code: the agent sees that it is stopped, or runs */
+	SIM_EV_PEER,            /* peer, gen: its main thread goes on */
+	SIM_EV_KEEPER,          /* proc, gen: the shim's keeper goes on */
+	SIM_EV_FAULT,           /* code: enum sim_fault, host, proc, master, ... */
 	SIM_EV_KINDS,
 };
 
@@ -60,14 +80,17 @@ enum sim_kind {
 struct sim_world {
 	bool known;
 	uint32_t global, groups, largest;
+	uint64_t version;
+	uint64_t accepts; /* XXX until turns are told */
 	uint32_t group[SIM_GROUPS];
 };
 
 struct sim_event {
 	uint64_t at, no;
+	uint64_t due; /* when it was to happen; later than `at` where somebody stood still */
 	enum sim_kind kind;
-	unsigned host, peer, link;
-	uint32_t run, gen, code;
+	unsigned host, peer, proc, link, master, place;
+	uint32_t conn, run, gen, code, life, session;
 	uint64_t seq, tag;
 	struct cc_id agent;
 	bool inbound;
@@ -76,151 +99,325 @@ struct sim_event {
 	struct sim_world world; /* as it stands once this message has been taken in */
 };
 
-/* One connection of an agent to the master. */
+struct sim_clock {
+	uint64_t zero; /* what it shows at SIM_S */
+	uint32_t rate; /* per 1000 of the world's time */
+};
+
+/* One TCP connection of an agent to a master. */
 struct sim_conn {
-	bool used, open, ready;
-	bool agent_closed, master_closed;
+	uint32_t no;
+	unsigned host, master;
+	uint32_t life, run;
+	struct cc_addr addr;
+	bool made;
+	bool agent_open, master_open; /* that end has its descriptor */
+	bool cut;                     /* nothing passes any more, in neither direction */
+	uint64_t agent_until;         /* what is due later does not arrive: the other end died */
+	uint64_t master_until;
 	uint64_t to_master, to_agent; /* latest delivery: order is kept */
-	struct sim_world sent;        /* what the master told last */
-	struct sim_world heard;       /* the last of it that has arrived */
-	bool over;                    /* AGT_ACT_MASTER_CLOSE was seen */
+	struct sim_world sent;        /* what this master told last */
+	uint64_t term;                /* of its HELLO_ACK; 0: none yet */
+	struct cc_id run_id;
+};
+
+/* A run as this agent's I/O sees it. */
+struct sim_run {
+	uint32_t conn; /* 0: none */
+	bool ready, over;
+	struct cc_id id, key;
+	uint64_t term; /* the highest that it was told */
+	struct sim_world heard;
 };
 
 struct sim_host {
 	bool alive;
 	unsigned no;
+	uint32_t life;
 	struct cc_id id;
 	struct agt *a;
+	struct sim_clock clock;
 	uint64_t frozen_until;
-	struct sim_conn conns[SIM_RUNS]; /* by run */
+	uint32_t slow; /* its transfers take so many times as long */
+	struct sim_run runs[SIM_RUNS];
+	uint32_t last_run;
+};
+
+struct sim_master {
+	bool alive;
+	unsigned no, place;
+	uint64_t term;   /* of its last HELLO_ACK */
+	struct cc_id id; /* of its run */
+	bool superseded; /* a newer one has taken the run over */
+	struct ccm *m;
+	struct sim_clock clock;
+	uint64_t frozen_until;
+	uint64_t accepts, accepts_step; /* XXX */
+	bool crash_next; /* in the middle of its next step that has actions */
 };
 
 struct sim_link {
 	bool used, up;
 	uint32_t gen;
 	unsigned src, dst;
-	uint32_t src_run, dst_run;
+	uint32_t src_run, dst_run, src_life, dst_life;
 	struct cc_id to;
+};
+
+/* Names one operation of the application: all who take part in it name it alike. */
+struct sim_key {
+	struct cc_id run;
+	uint32_t group;
+	uint64_t turn;
+	uint32_t step, tag;
+};
+
+struct sim_voice { /* one member's part in a transfer */
+	unsigned peer;
+	uint32_t comm, slot;
+	struct sim_key key;
+	enum { VOICE_NONE, VOICE_SUCCESS, VOICE_FAILURE } heard;
 };
 
 struct sim_part { /* one host's share of a transfer */
 	unsigned host;
-	uint32_t run;
-	bool live, done, cancelling, cancelled;
+	uint32_t life, run;
+	bool live; /* its memory is in use */
+	bool final, done, cancelling, cancelled;
+	struct agt_xfer x; /* members are not kept here */
 	uint32_t n;
-	struct agt_xfer x; /* members: copied, owned */
+	struct sim_voice *voices;
 };
 
 struct sim_xfer {
-	uint64_t seq;
+	uint64_t seq, line;
+	struct cc_id run;
 	bool broken; /* data does not flow any more */
-	uint32_t n_parts, n_started, n_done;
+	uint32_t n_parts, n_final;
 	uint32_t contributions, successes, failures;
 	struct sim_part parts[SIM_HOSTS];
 	struct sim_xfer *next;
 };
 
-struct sim_proc {
-	unsigned host;
-	uint32_t session;
-	bool alive, open;
-	uint32_t n_peers; /* that have not ended */
+enum sim_session_state {
+	SESSION_NONE,   /* not opened yet, or given up */
+	SESSION_OPEN,
+	SESSION_BROKEN, /* the agent is gone; the keeper tries */
 };
 
-enum sim_peer_state {
+struct sim_proc {
+	unsigned no, host;
+	uint32_t session, life; /* with which agent */
+	enum sim_session_state state;
+	bool alive, stopped;
+	uint64_t stopped_until;
+	uint32_t gen; /* of keeper events */
+	uint64_t broken_at, retry;
+	uint32_t n_peers; /* that have not ended */
+	uint32_t goodbye; /* the code with which the agent ended the session */
+};
+
+enum sim_phase {
 	PEER_START,
-	PEER_CREATING,
 	PEER_CONNECTING,
 	PEER_UPDATING,
-	PEER_ASKING,
-	PEER_REDUCING,
+	PEER_STEPS,
 	PEER_DESTROYING,
 	PEER_ENDED,
 };
 
+enum sim_op_state {
+	OP_IDLE,
+	OP_HELD,    /* the call waits for the keeper */
+	OP_PENDING, /* in its slot */
+	OP_DOUBT,   /* its agent died when the whole result was there */
+	OP_DONE,    /* to be awaited */
+};
+
 struct sim_op {
-	bool wanted;    /* of this iteration, not finished yet */
-	bool submitted; /* not completed yet */
+	bool wanted; /* of this step, no success yet */
+	enum sim_op_state state;
 	uint32_t slot;
+	uint64_t since;
+	bool taken;   /* the agent has copied the entry out */
+	uint64_t seq; /* 0 until it started */
+	struct sim_xfer *xfer;
+	struct sim_voice *voice;
+	uint32_t code, world;
+	uint64_t losses;
+	uint32_t errors; /* retriable ones of this operation of the application */
+	bool odd;
+	char text[SHM_TEXT];
+};
+
+struct sim_step {
+	uint32_t n_ops; /* 0: none */
+	bool ask;       /* pcclArePeersPending, beside the operations or alone */
+};
+
+/* A call over the socket that has not returned. */
+struct sim_call {
+	uint32_t type; /* enum wl_type; 0: none */
+	uint32_t req_id;
+	uint64_t since, sent;
+	bool master_away; /* some master was dead or being replaced during the call */
 };
 
 struct sim_peer {
 	unsigned no;
 	struct sim_proc *proc;
-	uint32_t group, comm, req_id, pool;
-	enum sim_peer_state state;
+	uint32_t group, pool;
+	/* the communicator */
+	uint32_t comm;      /* the agent's number; 0: none */
+	uint32_t comm_life; /* of which agent */
+	uint32_t state;     /* enum shm_comm_state: what the shim thinks */
+	uint32_t lost_code;
+	struct cc_id id, token, run;
+	uint64_t losses, topo_turn, pending_turn;
 	struct agt_attrs attrs;
+	struct sim_call call;
+	bool fake; /* XXX */
+	uint32_t attach_req; /* WL_COMM_ATTACH, or CREATE by the keeper, under way */
+	uint32_t n_doubt;
+	uint8_t doubt[SIM_TAGS];
+	uint64_t last_submit;
+	/* the program */
+	enum sim_phase phase;
+	uint32_t gen; /* of its events */
+	uint32_t n_steps, step;
+	struct sim_step steps[SIM_STEPS];
 	struct sim_op ops[SIM_TAGS];
-	uint32_t in_flight; /* submitted, or about to be */
-	uint32_t iterations, reconnects;
-	bool odd;        /* submits other parameters in its next attempt */
+	bool step_begun, asking, pass_failed, too_few, burst;
+	uint32_t window, n_launch, launched, n_await, awaited, in_flight;
+	uint8_t launch[SIM_TAGS], await[SIM_TAGS];
+	bool waits;      /* for await[awaited] */
+	bool held;       /* a launch waits for the keeper */
+	uint32_t iterations, reconnects, rejoins;
 	bool rude;       /* destroys with operations in flight when it is through */
-	uint64_t called; /* when the call in progress began */
+	uint64_t since;  /* when it was connected */
+	uint64_t causes; /* sim->causes then */
 };
 
-struct sim_faults {
-	bool enabled;
-	bool master_refuses;
+/* What may happen in this run, from harmless to everything. */
+enum sim_class { CLASS_CALM, CLASS_MASTER, CLASS_AGENT, CLASS_ALL };
+
+struct sim_record {
+	void *bytes;
+	size_t len;
 };
 
 struct sim {
 	uint64_t seed, rng, now, next_no;
 	bool trace;
-	char failure[512]; /* "" while all is well */
+	char failure[768]; /* "" while all is well */
+	enum sim_class class;
 	struct sim_event *heap;
 	size_t n_events, cap;
-	struct ccm *m;
-	struct ccm_actions m_acts;
-	unsigned n_hosts, n_procs, n_peers, n_groups;
+	unsigned n_hosts, n_procs, n_peers, n_groups, n_masters;
 	struct sim_host hosts[SIM_HOSTS];
+	struct sim_master masters[SIM_MASTERS];
+	int at[SIM_PLACES];      /* which master listens there; -1: none */
+	int home;                /* where programs look for the master: a place */
+	int moved[SIM_PLACES];   /* set-master: where to look instead; -1: nowhere */
+	bool journal;            /* masters have a state directory */
+	struct sim_record *records;
+	size_t n_records, cap_records;
+	struct ccm_actions m_acts;
+	struct sim_conn **conns; /* by number - 1 */
+	uint32_t n_conns, cap_conns;
 	struct sim_proc procs[SIM_PROCS];
 	struct sim_peer peers[SIM_PEERS];
 	struct sim_link links[SIM_LINKS];
-	bool blocked[SIM_HOSTS][SIM_HOSTS]; /* links that cannot be opened now */
+	bool blocked[SIM_HOSTS][SIM_HOSTS];   /* links that cannot be opened now */
+	bool parted[SIM_HOSTS][SIM_PLACES];   /* hosts that do not reach a master's address now */
 	struct sim_xfer *xfers;
-	uint32_t n_tags, last_req;
-	bool odd_parameters;
-	struct sim_faults faults;
-	uint64_t progress; /* when a call returned last */
-	uint64_t events, reductions, retries, kills, reconnects;
+	struct sim_world versions[64]; /* the last versions that were told, by number */
+	struct cc_id versions_run[64];
+	uint32_t n_tags, last_req, last_session, last_id;
+	uint32_t agent_grace_ms, master_grace_ms, keeper_grace_ms;
+	bool odd_parameters, xfer_failures, master_refuses;
+	bool master_away;     /* dead or standing still now */
+	uint64_t away_until;  /* and for how long its absence may be felt */
+	uint64_t causes;      /* of errors that programs may see: losses, broken links ... */
+	uint64_t progress;    /* when a call returned last */
+	uint64_t last_look;   /* at what waits */
+	uint64_t events, reductions, retries, kills, reconnects, agent_deaths, attaches, doubts;
+	uint64_t master_deaths, resumes;
 };
 
 /* sim_event.c */
 uint32_t sim_rnd(struct sim *s, uint32_t n); /* 0 .. n - 1 */
 bool sim_chance(struct sim *s, uint32_t percent);
+/* A number that follows from a, b, c and the seed alone. */
+uint64_t sim_hash(const struct sim *s, uint64_t a, uint64_t b, uint64_t c);
 /* A delay as of a message: mostly short, sometimes long. */
 uint64_t sim_delay(struct sim *s);
+struct cc_id sim_new_id(struct sim *s, uint8_t kind);
+struct sim_clock sim_new_clock(struct sim *s);
+uint64_t sim_clock_now(const struct sim *s, const struct sim_clock *c);
 /* Puts a copy in; bytes change hands. */
 void sim_schedule(struct sim *s, uint64_t at, struct sim_event ev);
 bool sim_next(struct sim *s, struct sim_event *ret);
 void sim_events_free(struct sim *s);
-__attribute__((format(printf, 2, 3))) void sim_trace(struct sim *s, const char *fmt, ...);
 /* The run is over, and this is why. Only the first counts. */
 __attribute__((format(printf, 2, 3))) void sim_fail(struct sim *s, const char *fmt, ...);
 
+/* sim_text.c */
+#define SIM_TEXT 512u
+__attribute__((format(printf, 2, 3))) void sim_trace(struct sim *s, const char *fmt, ...);
+/* The names of things, in a buffer that is good for a few calls. */
+const char *sim_name_master(const struct sim *s, unsigned master);
+const char *sim_name_peer(const struct sim *s, const struct cc_id *peer);
+const char *sim_name_agent(const struct sim *s, const struct cc_id *agent);
+const char *sim_text_msg(const struct sim *s, const struct wm_msg *m);
+const char *sim_text_code(uint32_t code);
+const char *sim_text_call(uint32_t type);
+
 /* sim_net.c */
-void sim_connect(struct sim *s, struct sim_host *h, uint32_t run);
-void sim_connected(struct sim *s, const struct sim_event *ev);
+struct sim_conn *sim_conn(struct sim *s, uint32_t no);
+void sim_dial(struct sim *s, struct sim_host *h, uint32_t run, const struct cc_addr *addr);
+void sim_dialled(struct sim *s, const struct sim_event *ev);
+void sim_accept(struct sim *s, const struct sim_event *ev);
 void sim_send_to_master(struct sim *s, struct sim_host *h, uint32_t run, const struct wm_msg *m);
+void sim_send_to_agent(struct sim *s, unsigned master, const struct ccm_action *x);
 void sim_to_master(struct sim *s, const struct sim_event *ev);
 void sim_to_agent(struct sim *s, const struct sim_event *ev);
-void sim_agent_closes(struct sim *s, struct sim_host *h, uint32_t run);
-/* Both ends see the connection break. */
-void sim_conn_cut(struct sim *s, struct sim_host *h, uint32_t run);
 void sim_conn_end(struct sim *s, const struct sim_event *ev);
-void sim_master_step(struct sim *s, const struct ccm_event *ev);
-uint32_t sim_conn_number(const struct sim_host *h, uint32_t run);
+void sim_agent_closes(struct sim *s, struct sim_host *h, uint32_t run);
+void sim_master_closes(struct sim *s, unsigned master, const struct ccm_action *x);
+/* The connection breaks; who learns of it now? The others by silence only. */
+void sim_conn_cut(struct sim *s, struct sim_conn *c, bool agent, bool master);
+/* The process at one end has died. */
+void sim_conn_agent_died(struct sim *s, struct sim_conn *c, bool silent);
+void sim_conn_master_died(struct sim *s, struct sim_conn *c);
+void sim_conns_free(struct sim *s);
+
+/* sim_master.c */
+struct cc_addr sim_place_addr(int place);
+int sim_addr_place(const struct cc_addr *addr);
+/* Starts a master at a place where there is none. */
+void sim_master_start(struct sim *s, unsigned place);
+void sim_master_kill(struct sim *s, unsigned no);
+void sim_master_step(struct sim *s, unsigned no, const struct ccm_event *ev);
+void sim_master_tick(struct sim *s, unsigned no);
+void sim_journal_free(struct sim *s);
+/* Agents are told (over the next while) that the master at `from` is to be found at `to`. */
+void sim_set_master(struct sim *s, struct sim_host *h, unsigned from, unsigned to);
 
 /* sim_host.c */
 void sim_host_start(struct sim *s, unsigned no);
 /* Steps the agent and carries its actions out. */
 void sim_host_step(struct sim *s, struct sim_host *h, const struct agt_event *ev);
-/* The run by which h takes part now; 0: none. */
-uint32_t sim_host_run(const struct sim_host *h);
-void sim_host_kill(struct sim *s, struct sim_host *h);
+void sim_host_tick(struct sim *s, const struct sim_event *ev);
+/* The run of this id by which h takes part now; 0: none. */
+uint32_t sim_host_run(const struct sim_host *h, const struct cc_id *id);
+/* silent: the whole host vanishes with its processes, and nobody is told. */
+void sim_host_kill(struct sim *s, struct sim_host *h, bool silent);
 struct sim_host *sim_host_by_id(struct sim *s, const struct cc_id *id);
 
-/* sim_data.c */
+/* sim_link.c */
+struct sim_link *sim_link_find(
+	struct sim *s, const struct sim_host *h, uint32_t run, const struct cc_id *to);
 void sim_link_open(struct sim *s, struct sim_host *h, const struct agt_action *x);
 void sim_link_close(struct sim *s, struct sim_host *h, const struct agt_action *x);
 void sim_link_result(struct sim *s, const struct sim_event *ev);
@@ -229,31 +426,88 @@ void sim_link_seen_down(struct sim *s, const struct sim_event *ev);
 void sim_link_break(struct sim *s, struct sim_link *l);
 /* The run is over on this host: its links go with its last transfer. */
 void sim_links_drop(struct sim *s, struct sim_host *h, uint32_t run);
+void sim_links_host_died(struct sim *s, struct sim_host *h, bool silent);
+
+/* sim_xfer.c */
 void sim_xfer_start(struct sim *s, struct sim_host *h, const struct agt_action *x);
 void sim_xfer_cancel(struct sim *s, struct sim_host *h, const struct agt_action *x);
 void sim_xfer_free(struct sim *s, struct sim_host *h, const struct agt_action *x);
-void sim_xfer_done(struct sim *s, const struct sim_event *ev);
-void sim_xfer_cancelled(struct sim *s, const struct sim_event *ev);
-/* The host is gone. */
-void sim_data_host_died(struct sim *s, struct sim_host *h);
-/* A completion: checks that the memory is free and that all members hear the same. */
+void sim_xfer_event(struct sim *s, const struct sim_event *ev);
+/* Data does not flow from src to dst any more. */
+void sim_xfers_break(struct sim *s, unsigned src, const struct cc_id *dst);
+bool sim_xfers_live(const struct sim *s, const struct sim_host *h, uint32_t run);
+void sim_xfers_host_died(struct sim *s, struct sim_host *h);
+/* The member has its answer: success or not. connected: it goes on as a member of the run. */
+void sim_xfer_heard(struct sim *s, struct sim_peer *p, struct sim_op *o, bool connected);
+/* The member's slot is completed by its agent: is the memory free, is the result there? */
 void sim_xfer_completed(
-	struct sim *s, struct sim_host *h, const struct agt_action *x, const struct sim_peer *p);
+	struct sim *s, struct sim_host *h, struct sim_peer *p, struct sim_op *o);
+struct sim_part *sim_xfer_part(struct sim_xfer *x, unsigned host, uint32_t life);
 void sim_xfers_free(struct sim *s);
+
+/* sim_shim.c */
+void sim_shim_call(struct sim *s, struct sim_peer *p, enum wl_type type);
+void sim_shim_request(struct sim *s, const struct sim_event *ev);
+void sim_shim_opened(struct sim *s, struct sim_host *h, const struct agt_action *x);
+void sim_shim_reply(struct sim *s, struct sim_host *h, const struct agt_action *x);
+void sim_shim_goodbye(struct sim *s, struct sim_host *h, const struct agt_action *x);
+void sim_shim_attrs(struct sim *s, struct sim_host *h, const struct agt_action *x);
+void sim_shim_agent_died(struct sim *s, struct sim_host *h);
+void sim_shim_keeper(struct sim *s, struct sim_proc *q);
+void sim_proc_kill(struct sim *s, struct sim_proc *q, bool silent);
+struct sim_peer *sim_peer_find(struct sim *s, const struct sim_host *h, uint32_t comm);
+
+/* sim_op.c */
+void sim_op_launch(struct sim *s, struct sim_peer *p, uint32_t tag);
+void sim_op_submit(struct sim *s, const struct sim_event *ev);
+void sim_op_complete(struct sim *s, struct sim_host *h, const struct agt_action *x);
+/* The agent is gone: what is in doubt, what has failed. */
+void sim_ops_agent_died(struct sim *s, struct sim_peer *p);
+/* The answer to what was in doubt. */
+void sim_ops_settle(struct sim *s, struct sim_peer *p, uint64_t done);
+/* All that is in flight ends with this code. */
+void sim_ops_fail(struct sim *s, struct sim_peer *p, uint32_t code, const char *text);
+/* Calls that waited for the keeper go on. */
+void sim_ops_resume(struct sim *s, struct sim_peer *p);
 
 /* sim_peer.c */
 void sim_peer_go(struct sim *s, struct sim_peer *p);
-void sim_peer_submit(struct sim *s, struct sim_peer *p, uint64_t tag);
-void sim_peer_created(struct sim *s, struct sim_host *h, const struct agt_action *x);
-void sim_peer_reply(struct sim *s, struct sim_host *h, const struct agt_action *x);
-void sim_peer_attrs(struct sim *s, struct sim_host *h, const struct agt_action *x);
-void sim_peer_complete(struct sim *s, struct sim_host *h, const struct agt_action *x);
-void sim_proc_kill(struct sim *s, struct sim_proc *p);
+void sim_peer_later(struct sim *s, struct sim_peer *p, uint64_t delay);
+void sim_peer_returned(struct sim *s, struct sim_peer *p, uint32_t type, uint32_t code,
+	const char *text, bool flag);
+/* An operation is done: the one that p may be waiting for. */
+void sim_peer_op_done(struct sim *s, struct sim_peer *p, uint32_t tag);
+/* What p was told when it awaited the operation. */
+bool sim_peer_alone(const struct sim_peer *p);
 bool sim_peers_ended(const struct sim *s);
 void sim_peers_describe(struct sim *s);
+
+/* sim_plan.c */
+void sim_plan(struct sim *s, struct sim_peer *p);
+struct sim_key sim_plan_key(const struct sim_peer *p, uint32_t tag);
 
 /* sim_fault.c */
 void sim_faults_plan(struct sim *s);
 void sim_fault(struct sim *s, const struct sim_event *ev);
+/* Something has happened that may cost each program one error. */
+void sim_cause(struct sim *s, unsigned n);
+
+/* sim_check.c */
+void sim_check_master(struct sim *s, const struct sim_master *m);
+void sim_check_told(struct sim *s, const struct cc_id *run, const struct sim_world *w);
+void sim_check_obeys(struct sim *s, const struct sim_host *h, const struct sim_conn *c);
+void sim_check_attrs(struct sim *s, const struct sim_peer *p);
+void sim_check_code(struct sim *s, const struct sim_peer *p, const struct sim_op *o, uint32_t tag);
+void sim_check_call(struct sim *s, const struct sim_peer *p, uint32_t type, uint32_t code,
+	const char *text);
+void sim_check_waits(struct sim *s);
+void sim_check_quiet(struct sim *s);
+void sim_describe(struct sim *s);
+
+/* sim_world.c. True: all is well. */
+bool sim_world_run(struct sim *s, uint64_t seed, bool trace);
+
+/* sim_scale.c */
+int sim_scale(const char *sizes);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Random numbers and the schedule, a heap by time and then by number.
+ * Random numbers, clocks, and the schedule: a heap by time and then by number.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,6 +19,43 @@ uint32_t sim_rnd(struct sim *s, uint32_t n)
 bool sim_chance(struct sim *s, uint32_t percent)
 {
 	return sim_rnd(s, 100) < percent;
+}
+
+/* splitmix64 */
+static uint64_t mix(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15u;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+	return x ^ x >> 31;
+}
+
+uint64_t sim_hash(const struct sim *s, uint64_t a, uint64_t b, uint64_t c)
+{
+	return mix(mix(mix(mix(s->seed) ^ a) ^ b) ^ c);
+}
+
+struct cc_id sim_new_id(struct sim *s, uint8_t kind)
+{
+	struct cc_id id = {.b = {kind}};
+	uint32_t i;
+
+	s->last_id++;
+	for (i = 0; i < 4; i++)
+		id.b[1 + i] = (uint8_t)(s->last_id >> (8 * i));
+	id.b[15] = 1;
+	return id;
+}
+
+struct sim_clock sim_new_clock(struct sim *s)
+{
+	return (struct sim_clock){
+		.zero = (1 + sim_rnd(s, 1000)) * (uint64_t)SIM_S, .rate = 900 + sim_rnd(s, 201)};
+}
+
+uint64_t sim_clock_now(const struct sim *s, const struct sim_clock *c)
+{
+	return c->zero + (s->now - SIM_S) / 1000 * c->rate;
 }
 
 uint64_t sim_delay(struct sim *s)
@@ -56,8 +93,10 @@ void sim_schedule(struct sim *s, uint64_t at, struct sim_event ev)
 			abort();
 	}
 	ev.at = at;
-	if (ev.no == 0)
+	if (ev.no == 0) {
 		ev.no = ++s->next_no;
+		ev.due = at;
+	}
 	s->heap[s->n_events++] = ev;
 	for (; i > 0 && earlier(&s->heap[i], &s->heap[(i - 1) / 2]); i = (i - 1) / 2)
 		swap(&s->heap[i], &s->heap[(i - 1) / 2]);
@@ -89,19 +128,6 @@ void sim_events_free(struct sim *s)
 	for (i = 0; i < s->n_events; i++)
 		free(s->heap[i].bytes);
 	free(s->heap);
-}
-
-void sim_trace(struct sim *s, const char *fmt, ...)
-{
-	va_list ap;
-
-	if (!s->trace)
-		return;
-	printf("%10.6f ", (double)s->now / 1e9);
-	va_start(ap, fmt);
-	vprintf(fmt, ap);
-	va_end(ap);
-	putchar('\n');
 }
 
 void sim_fail(struct sim *s, const char *fmt, ...)

@@ -1,58 +1,169 @@
 /* SPDX-License-Identifier: MIT
  *
- * What goes wrong, and when.
+ * What goes wrong, and when. Each class of runs allows itself so much, so that the strictest
+ * promises can be held against it: nothing is noticed of a master's death, and one error at most of
+ * an agent's.
  */
 #include "tests/sim/sim.h"
 
 enum fault {
 	FAULT_KILL_PROC,
-	FAULT_KILL_AGENT,
+	FAULT_STOP_PROC, /* for gen ms */
+	FAULT_RUN_PROC,
+	FAULT_KILL_AGENT, /* restarted after gen ms; 0: never */
+	FAULT_START_AGENT,
+	FAULT_KILL_HOST,
 	FAULT_BREAK_LINK,
 	FAULT_BLOCK,
 	FAULT_UNBLOCK,
-	FAULT_CUT_MASTER,
-	FAULT_FREEZE,
+	FAULT_CUT,       /* both ends see it */
+	FAULT_HALF_OPEN, /* one end sees it, at most */
+	FAULT_PART,      /* the host and the master's address do not reach each other */
+	FAULT_UNPART,
+	FAULT_FREEZE, /* the agent, for gen ms */
+	FAULT_SLOW,
+	FAULT_FREEZE_MASTER,
+	FAULT_KILL_MASTER, /* a new one at `place` after gen ms; 0: never */
+	FAULT_START_MASTER,
+	FAULT_SET_MASTER, /* host: from place to link */
+	FAULT_STALE,      /* the master stands still, a new one takes over, the old one wakes */
 	FAULT_REFUSE,
 	FAULT_ACCEPT,
 };
 
-static void plan(struct sim *s, uint64_t at, enum fault f, unsigned host, unsigned peer)
+void sim_cause(struct sim *s, unsigned n)
 {
-	sim_schedule(s, at,
-		(struct sim_event){.kind = SIM_EV_FAULT, .code = f, .host = host, .peer = peer});
+	s->causes += n;
 }
 
-static void plan_one(struct sim *s, uint32_t kind, uint64_t at)
+static struct sim_event fault(enum fault f)
 {
-	unsigned host = sim_rnd(s, s->n_hosts), other = sim_rnd(s, s->n_hosts);
-	uint64_t until = at + (100 + sim_rnd(s, 3000)) * SIM_MS;
+	return (struct sim_event){.kind = SIM_EV_FAULT, .code = f};
+}
 
-	if (kind < 35) {
-		plan(s, at, FAULT_KILL_PROC, 0, sim_rnd(s, s->n_procs));
-	} else if (kind < 65) {
-		plan(s, at, FAULT_BREAK_LINK, host, 0);
-	} else if (kind < 75) {
-		plan(s, at, FAULT_BLOCK, host, other);
-		plan(s, until, FAULT_UNBLOCK, host, other);
-	} else if (kind < 83) {
-		plan(s, at, FAULT_CUT_MASTER, host, 0);
-	} else if (kind < 90) {
-		plan(s, at, FAULT_FREEZE, host, 0);
-	} else if (kind < 95) {
-		plan(s, at, FAULT_KILL_AGENT, host, 0);
-	} else {
-		plan(s, at, FAULT_REFUSE, 0, 0);
-		plan(s, until, FAULT_ACCEPT, 0, 0);
+static uint64_t ms(uint64_t n)
+{
+	return n * SIM_MS;
+}
+
+static void plan_master(struct sim *s, uint64_t at)
+{
+	struct sim_event ev = fault(FAULT_KILL_MASTER);
+
+	ev.place = sim_chance(s, 70) ? SIM_PLACES : sim_rnd(s, SIM_PLACES); /* SIM_PLACES: the same */
+	ev.gen = 20 + sim_rnd(s, sim_chance(s, 70) ? 500 : s->master_grace_ms / 3);
+	ev.inbound = sim_chance(s, 50); /* in the middle of a step */
+	sim_schedule(s, at, ev);
+}
+
+static void plan_agent(struct sim *s, uint64_t at, uint32_t grace_percent)
+{
+	struct sim_event ev = fault(FAULT_KILL_AGENT);
+
+	ev.host = sim_rnd(s, s->n_hosts);
+	ev.gen = 10 + sim_rnd(s, s->agent_grace_ms * grace_percent / 100);
+	sim_schedule(s, at, ev);
+}
+
+/* What processes and links do. */
+static void plan_small(struct sim *s, uint32_t kind, uint64_t at)
+{
+	uint64_t until = at + ms(100 + sim_rnd(s, 3000));
+	struct sim_event ev;
+
+	ev = fault(kind < 45   ? FAULT_KILL_PROC
+		   : kind < 80 ? FAULT_BREAK_LINK
+		   : kind < 90 ? FAULT_BLOCK
+			       : FAULT_STOP_PROC);
+	ev.host = sim_rnd(s, s->n_hosts);
+	ev.proc = sim_rnd(s, s->n_procs);
+	ev.link = sim_rnd(s, s->n_hosts);
+	ev.gen = 100 + sim_rnd(s, 15000);
+	sim_schedule(s, at, ev);
+	if (ev.code == FAULT_BLOCK) {
+		ev.code = FAULT_UNBLOCK;
+		sim_schedule(s, until, ev);
 	}
+}
+
+/* What daemons and their connections do. */
+static void plan_large(struct sim *s, uint32_t kind, uint64_t at)
+{
+	uint64_t until = at + ms(100 + sim_rnd(s, 6000));
+	struct sim_event ev = {.kind = SIM_EV_FAULT};
+
+	ev.host = sim_rnd(s, s->n_hosts);
+	ev.gen = 100 + sim_rnd(s, 6000);
+	ev.place = sim_rnd(s, SIM_PLACES);
+	ev.inbound = sim_chance(s, 50);
+	if (kind < 12) {
+		ev.code = FAULT_CUT;
+	} else if (kind < 24) {
+		ev.code = FAULT_HALF_OPEN;
+		ev.gen = sim_rnd(s, 3);
+	} else if (kind < 32) {
+		ev.code = FAULT_FREEZE;
+	} else if (kind < 38) {
+		ev.code = FAULT_FREEZE_MASTER;
+	} else if (kind < 42) {
+		ev.code = FAULT_SLOW;
+		ev.gen = 20 + sim_rnd(s, 300);
+	} else if (kind < 58) {
+		ev.code = FAULT_KILL_AGENT;
+		ev.gen = sim_chance(s, 15) ? 0 : 10 + sim_rnd(s, 2 * s->agent_grace_ms);
+	} else if (kind < 62) {
+		ev.code = FAULT_KILL_HOST;
+		ev.gen = 0;
+	} else if (kind < 76) {
+		ev.code = FAULT_KILL_MASTER;
+		ev.gen = sim_chance(s, 8) ? 0 : 10 + sim_rnd(s, s->master_grace_ms);
+		ev.place = sim_chance(s, 60) ? SIM_PLACES : ev.place;
+	} else if (kind < 86) {
+		ev.code = FAULT_STALE;
+	} else if (kind < 94) {
+		ev.code = FAULT_PART;
+		ev.place = 0;
+		sim_schedule(s, at, ev);
+		ev.code = FAULT_UNPART;
+		at = until;
+	} else {
+		ev.code = FAULT_REFUSE;
+		sim_schedule(s, at, ev);
+		ev.code = FAULT_ACCEPT;
+		at = until;
+	}
+	sim_schedule(s, at, ev);
 }
 
 void sim_faults_plan(struct sim *s)
 {
 	uint32_t n = 1 + sim_rnd(s, 8), reach = 200 + sim_rnd(s, 3000);
+	uint64_t at = s->now;
 
-	s->faults.enabled = sim_chance(s, 75);
-	while (s->faults.enabled && n-- > 0)
-		plan_one(s, sim_rnd(s, 100), s->now + sim_rnd(s, reach) * (uint64_t)SIM_MS);
+	switch (s->class) {
+	case CLASS_CALM:
+		break;
+	case CLASS_MASTER:
+		for (n = 1 + n / 3; n > 0; n--) {
+			at += ms(sim_rnd(s, 1500));
+			plan_master(s, at);
+			at += ms(s->master_grace_ms / 3 + 4000);
+		}
+		break;
+	case CLASS_AGENT:
+		plan_agent(s, at + ms(sim_rnd(s, reach)), 50);
+		break;
+	case CLASS_ALL:
+		s->xfer_failures = sim_chance(s, 30);
+		while (n-- > 0) {
+			at = s->now + ms(sim_rnd(s, reach));
+			if (sim_chance(s, 45))
+				plan_small(s, sim_rnd(s, 100), at);
+			else
+				plan_large(s, sim_rnd(s, 100), at);
+		}
+		break;
+	}
 }
 
 static void break_one(struct sim *s, unsigned host)
@@ -69,39 +180,226 @@ static void break_one(struct sim *s, unsigned host)
 	}
 }
 
-void sim_fault(struct sim *s, const struct sim_event *ev)
+static void cut(struct sim *s, const struct sim_event *ev)
+{
+	uint32_t i, at = sim_rnd(s, s->n_conns + 1);
+	struct sim_conn *c;
+
+	for (i = 0; i < s->n_conns; i++) {
+		c = s->conns[(at + i) % s->n_conns];
+		if (c->host != ev->host || !c->made || c->cut || !c->agent_open || !c->master_open)
+			continue;
+		if (ev->code == FAULT_CUT)
+			sim_conn_cut(s, c, true, true);
+		else
+			sim_conn_cut(s, c, ev->gen == 0, ev->gen == 1);
+		return;
+	}
+}
+
+static void stop_proc(struct sim *s, const struct sim_event *ev)
+{
+	struct sim_proc *q = &s->procs[ev->proc];
+	struct sim_event next = fault(FAULT_RUN_PROC);
+
+	if (!q->alive || q->stopped)
+		return;
+	sim_trace(s, "fault: process %u on h%u is stopped for %u ms", q->no, q->host, ev->gen);
+	q->stopped = true;
+	q->stopped_until = s->now + ms(ev->gen);
+	next.proc = q->no;
+	sim_schedule(s, q->stopped_until, next);
+	/* the agent looks every 250 ms */
+	sim_schedule(s, s->now + ms(sim_rnd(s, 250)),
+		(struct sim_event){
+			.kind = SIM_EV_STOPPED, .host = q->host, .proc = q->no, .code = 1});
+}
+
+static void kill_master(struct sim *s, const struct sim_event *ev)
+{
+	struct sim_event next = fault(FAULT_START_MASTER);
+	int no = s->at[s->home];
+	unsigned from = (unsigned)s->home;
+
+	if (no < 0)
+		return;
+	next.place = ev->place == SIM_PLACES || s->at[ev->place] >= 0 ? from : ev->place;
+	s->master_away = true;
+	if (ev->gen)
+		sim_schedule(s, s->now + ms(ev->gen), next);
+	if (ev->inbound) /* whatever it does next, it does not bring it to an end */
+		s->masters[no].crash_next = true;
+	else
+		sim_master_kill(s, (unsigned)no);
+}
+
+/* The operator has moved the master: all agents are told, one after the other. */
+static void tell_all(struct sim *s, unsigned from, unsigned to)
+{
+	struct sim_event ev = fault(FAULT_SET_MASTER);
+	unsigned i;
+
+	s->moved[from] = (int)to;
+	s->moved[to] = -1;
+	s->home = (int)to;
+	ev.place = from;
+	ev.link = to;
+	for (i = 0; i < s->n_hosts; i++) {
+		ev.host = i;
+		sim_schedule(s, s->now + ms(sim_rnd(s, 1000)), ev);
+	}
+}
+
+static void start_master(struct sim *s, const struct sim_event *ev)
+{
+	unsigned home = (unsigned)s->home;
+
+	if (s->at[home] >= 0 && ev->place == home)
+		sim_master_kill(s, (unsigned)s->at[home]); /* still to crash */
+	if (s->at[ev->place] >= 0)
+		return;
+	if (home != ev->place && s->at[home] >= 0)
+		sim_master_kill(s, (unsigned)s->at[home]);
+	sim_master_start(s, ev->place);
+	s->master_away = false;
+	s->away_until = s->now + 6 * (uint64_t)SIM_S;
+	if (home != ev->place)
+		tell_all(s, home, ev->place);
+}
+
+static void stale(struct sim *s, const struct sim_event *ev)
+{
+	unsigned from = (unsigned)s->home, to = (from + 1) % SIM_PLACES, i;
+	int no = s->at[from];
+
+	if (no < 0 || s->at[to] >= 0)
+		return;
+	sim_trace(s, "fault: %s stands still, another one takes over", sim_name_master(s, (unsigned)no));
+	s->masters[no].frozen_until = s->now + ms(4000 + ev->gen);
+	s->away_until = s->now + 12 * (uint64_t)SIM_S;
+	/* nobody gets through to it, and agents see that soon or late */
+	for (i = 0; i < s->n_conns; i++)
+		if (s->conns[i]->made && s->conns[i]->master == (unsigned)no && ev->inbound)
+			sim_conn_cut(s, s->conns[i], true, false);
+	sim_master_start(s, to);
+	tell_all(s, from, to);
+}
+
+static void kill_agent(struct sim *s, const struct sim_event *ev)
+{
+	struct sim_event next = fault(FAULT_START_AGENT);
+	struct sim_host *h = &s->hosts[ev->host];
+
+	if (!h->alive)
+		return;
+	sim_cause(s, ev->gen && ev->gen < s->agent_grace_ms / 2 ? 1 : 2);
+	sim_host_kill(s, h, ev->code == FAULT_KILL_HOST);
+	next.host = ev->host;
+	if (ev->gen)
+		sim_schedule(s, s->now + ms(ev->gen), next);
+}
+
+static void agent_fault(struct sim *s, const struct sim_event *ev)
 {
 	struct sim_host *h = &s->hosts[ev->host];
 
 	switch ((enum fault)ev->code) {
-	case FAULT_KILL_PROC:
-		sim_proc_kill(s, &s->procs[ev->peer]);
-		break;
 	case FAULT_KILL_AGENT:
-		sim_host_kill(s, h);
+	case FAULT_KILL_HOST:
+		kill_agent(s, ev);
+		break;
+	case FAULT_START_AGENT:
+		sim_host_start(s, ev->host);
+		break;
+	case FAULT_SLOW:
+		h->slow = ev->gen;
+		sim_trace(s, "fault: transfers of h%u take %u times as long", h->no, ev->gen);
+		break;
+	case FAULT_FREEZE:
+		if (!h->alive)
+			break;
+		sim_cause(s, 2);
+		h->frozen_until = s->now + ms(ev->gen);
+		sim_trace(s, "fault: the agent of h%u stands still for %u ms", h->no, ev->gen);
+		break;
+	case FAULT_CUT:
+	case FAULT_HALF_OPEN:
+		sim_cause(s, 2);
+		cut(s, ev);
+		break;
+	case FAULT_PART:
+	case FAULT_UNPART:
+		s->parted[ev->host][ev->place] = ev->code == FAULT_PART;
+		sim_trace(s, "fault: h%u %s the master's place %u", h->no,
+			ev->code == FAULT_PART ? "does not reach" : "reaches", ev->place);
+		if (ev->code == FAULT_PART) {
+			struct sim_event c = *ev;
+
+			c.code = FAULT_HALF_OPEN;
+			c.gen = 2;
+			sim_cause(s, 2);
+			cut(s, &c);
+		}
+		break;
+	case FAULT_SET_MASTER:
+		sim_set_master(s, h, ev->place, ev->link);
+		break;
+	default:
+		break;
+	}
+}
+
+void sim_fault(struct sim *s, const struct sim_event *ev)
+{
+	switch ((enum fault)ev->code) {
+	case FAULT_KILL_PROC:
+		sim_cause(s, 1);
+		sim_proc_kill(s, &s->procs[ev->proc], false);
+		break;
+	case FAULT_STOP_PROC:
+		sim_cause(s, 1);
+		stop_proc(s, ev);
+		break;
+	case FAULT_RUN_PROC:
+		s->procs[ev->proc].stopped = false;
+		sim_schedule(s, s->now + ms(sim_rnd(s, 250)),
+			(struct sim_event){.kind = SIM_EV_STOPPED,
+				.host = s->procs[ev->proc].host,
+				.proc = ev->proc});
 		break;
 	case FAULT_BREAK_LINK:
+		sim_cause(s, 2);
 		break_one(s, ev->host);
 		break;
 	case FAULT_BLOCK:
 	case FAULT_UNBLOCK:
-		s->blocked[ev->host][ev->peer] = ev->code == FAULT_BLOCK;
-		sim_trace(s, "fault: links from host %u to host %u %s", ev->host, ev->peer,
+		sim_cause(s, 2);
+		s->blocked[ev->host][ev->link] = ev->code == FAULT_BLOCK;
+		sim_trace(s, "fault: links from h%u to h%u %s", ev->host, ev->link,
 			ev->code == FAULT_BLOCK ? "cannot be opened" : "can be opened again");
 		break;
-	case FAULT_CUT_MASTER:
-		if (sim_host_run(h))
-			sim_conn_cut(s, h, sim_host_run(h));
+	case FAULT_FREEZE_MASTER:
+		if (s->at[s->home] >= 0)
+			s->masters[s->at[s->home]].frozen_until = s->now + ms(ev->gen);
+		sim_cause(s, 2);
 		break;
-	case FAULT_FREEZE:
-		if (h->frozen_until <= s->now)
-			h->frozen_until = s->now + (100 + sim_rnd(s, 6000)) * (uint64_t)SIM_MS;
-		sim_trace(s, "fault: host %u stands still until %.3f", ev->host,
-			(double)h->frozen_until / 1e9);
+	case FAULT_KILL_MASTER:
+		sim_cause(s, s->class == CLASS_ALL ? 2 : 0);
+		kill_master(s, ev);
+		break;
+	case FAULT_START_MASTER:
+		start_master(s, ev);
+		break;
+	case FAULT_STALE:
+		sim_cause(s, 2);
+		stale(s, ev);
 		break;
 	case FAULT_REFUSE:
 	case FAULT_ACCEPT:
-		s->faults.master_refuses = ev->code == FAULT_REFUSE;
+		s->master_refuses = ev->code == FAULT_REFUSE;
+		break;
+	default:
+		agent_fault(s, ev);
 		break;
 	}
 }

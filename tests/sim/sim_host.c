@@ -16,12 +16,12 @@ struct sim_host *sim_host_by_id(struct sim *s, const struct cc_id *id)
 	return NULL;
 }
 
-uint32_t sim_host_run(const struct sim_host *h)
+uint32_t sim_host_run(const struct sim_host *h, const struct cc_id *id)
 {
 	uint32_t run;
 
-	for (run = SIM_RUNS - 1; run > 0; run--)
-		if (h->conns[run].ready && !h->conns[run].over && h->alive)
+	for (run = h->last_run; run > 0 && h->alive; run--)
+		if (h->runs[run].ready && !h->runs[run].over && cc_id_eq(&h->runs[run].id, id))
 			return run;
 	return 0;
 }
@@ -30,51 +30,76 @@ void sim_host_start(struct sim *s, unsigned no)
 {
 	struct sim_host *h = &s->hosts[no];
 	struct agt_config cfg = {.port_p2p = 48150, .n_addrs = 1};
+	uint32_t life = h->life + 1, slow = h->slow;
+	unsigned i;
 
+	if (h->alive)
+		return;
 	memset(h, 0, sizeof *h);
 	h->no = no;
-	h->id = (struct cc_id){.b = {0xa0, (uint8_t)no}};
+	h->life = life;
+	h->slow = slow;
+	h->id = sim_new_id(s, 0xa0);
+	h->clock = sim_new_clock(s);
 	cfg.agent = h->id;
 	cfg.name[0] = 'h';
 	cfg.name[1] = (char)('0' + no);
 	cfg.addrs[0] = (struct cc_addr){.family = CC_INET4, .ip = {10, 0, 0, (uint8_t)(no + 1)}};
+	cfg.master_grace_ms = s->master_grace_ms;
 	h->a = agt_new(&cfg);
 	h->alive = h->a != NULL;
-	sim_schedule(s, s->now + sim_rnd(s, 100) * SIM_MS,
-		(struct sim_event){.kind = SIM_EV_AGENT_TICK, .host = no});
+	sim_trace(s, "h%u: agent h%u.%u starts", no, no, life);
+	for (i = 0; i < SIM_PLACES; i++)
+		if (s->moved[i] >= 0)
+			sim_set_master(s, h, i, (unsigned)s->moved[i]);
+	sim_schedule(s, s->now + sim_rnd(s, 80) * SIM_MS,
+		(struct sim_event){.kind = SIM_EV_AGENT_TICK, .host = no, .life = life});
 }
 
-static void master_over(struct sim *s, struct sim_host *h, uint32_t run)
+static void run_over(struct sim *s, struct sim_host *h, uint32_t run)
 {
-	struct sim_conn *c = &h->conns[run];
+	struct sim_run *r = &h->runs[run];
 
-	if (c->over)
+	if (r->over)
 		sim_fail(s, "host %u closes its run %u twice", h->no, run);
-	c->over = true;
+	r->over = true;
 	sim_agent_closes(s, h, run);
 	sim_links_drop(s, h, run);
+}
+
+static void run_ready(struct sim *s, struct sim_host *h, const struct agt_action *x)
+{
+	struct sim_run *r = &h->runs[x->run];
+
+	if (r->ready)
+		sim_fail(s, "host %u: run %u is made ready twice", h->no, x->run);
+	r->ready = true;
+	r->id = x->id;
+	r->key = x->key;
 }
 
 static void carry_out(struct sim *s, struct sim_host *h, const struct agt_action *x)
 {
 	switch (x->type) {
 	case AGT_ACT_REPLY:
-		sim_peer_reply(s, h, x);
-		break;
-	case AGT_ACT_COMM_OPEN:
-		sim_peer_created(s, h, x);
+		sim_shim_reply(s, h, x);
 		break;
 	case AGT_ACT_SESSION_END:
+		sim_shim_goodbye(s, h, x);
+		break;
+	case AGT_ACT_COMM_OPEN:
+		sim_shim_opened(s, h, x);
+		break;
 	case AGT_ACT_COMM_CLOSE:
 		break;
 	case AGT_ACT_ATTRS:
-		sim_peer_attrs(s, h, x);
+		sim_shim_attrs(s, h, x);
 		break;
 	case AGT_ACT_COMPLETE:
-		sim_peer_complete(s, h, x);
+		sim_op_complete(s, h, x);
 		break;
 	case AGT_ACT_MASTER_OPEN:
-		sim_connect(s, h, x->run);
+		sim_dial(s, h, x->run, &x->addr);
 		break;
 	case AGT_ACT_MASTER_DROP:
 		sim_agent_closes(s, h, x->run);
@@ -83,10 +108,10 @@ static void carry_out(struct sim *s, struct sim_host *h, const struct agt_action
 		sim_send_to_master(s, h, x->run, &x->u.msg);
 		break;
 	case AGT_ACT_MASTER_CLOSE:
-		master_over(s, h, x->run);
+		run_over(s, h, x->run);
 		break;
 	case AGT_ACT_RUN_READY:
-		h->conns[x->run].ready = true;
+		run_ready(s, h, x);
 		break;
 	case AGT_ACT_LINK_OPEN:
 		sim_link_open(s, h, x);
@@ -106,7 +131,7 @@ static void carry_out(struct sim *s, struct sim_host *h, const struct agt_action
 		sim_xfer_free(s, h, x);
 		break;
 	case AGT_ACT_LOG:
-		sim_trace(s, "host %u: %s", h->no, x->u.text);
+		sim_trace(s, "h%u: %s", h->no, x->u.text);
 		break;
 	}
 }
@@ -119,32 +144,51 @@ void sim_host_step(struct sim *s, struct sim_host *h, const struct agt_event *ev
 
 	if (!h->alive)
 		return;
-	if (agt_step(h->a, ev, s->now, &acts) < 0)
+	if (agt_step(h->a, ev, sim_clock_now(s, &h->clock), &acts) < 0)
 		sim_fail(s, "host %u has no memory", h->no);
 	wrong = agt_check(h->a);
 	if (wrong)
-		sim_fail(s, "the invariant of host %u is broken: %s", h->no, wrong);
+		sim_fail(s, "the invariant of the agent of host %u is broken: %s", h->no, wrong);
 	for (i = 0; i < acts.n && !s->failure[0]; i++)
 		carry_out(s, h, &acts.v[i]);
 	agt_actions_free(&acts);
 }
 
-void sim_host_kill(struct sim *s, struct sim_host *h)
+void sim_host_tick(struct sim *s, const struct sim_event *ev)
 {
-	unsigned i;
+	struct agt_event tick = {.type = AGT_EV_TICK};
+	struct sim_host *h = &s->hosts[ev->host];
+
+	if (!h->alive || h->life != ev->life)
+		return;
+	sim_host_step(s, h, &tick);
+	sim_schedule(s, s->now + 90 * SIM_MS,
+		(struct sim_event){.kind = SIM_EV_AGENT_TICK, .host = h->no, .life = h->life});
+}
+
+void sim_host_kill(struct sim *s, struct sim_host *h, bool silent)
+{
 	uint32_t run;
+	unsigned i;
 
 	if (!h->alive)
 		return;
-	sim_trace(s, "fault: the agent of host %u dies", h->no);
+	sim_trace(s, "fault: %s h%u.%u dies", silent ? "host" : "agent", h->no, h->life);
+	s->agent_deaths++;
 	h->alive = false;
+	h->frozen_until = 0;
 	agt_free(h->a);
 	h->a = NULL;
+	for (run = 1; run <= h->last_run; run++)
+		if (h->runs[run].conn)
+			sim_conn_agent_died(s, sim_conn(s, h->runs[run].conn), silent);
+	sim_xfers_host_died(s, h);
+	sim_links_host_died(s, h, silent);
+	if (!silent) {
+		sim_shim_agent_died(s, h);
+		return;
+	}
 	for (i = 0; i < s->n_procs; i++)
 		if (s->procs[i].host == h->no)
-			sim_proc_kill(s, &s->procs[i]);
-	for (run = 1; run < SIM_RUNS; run++)
-		if (h->conns[run].used)
-			sim_agent_closes(s, h, run);
-	sim_data_host_died(s, h);
+			sim_proc_kill(s, &s->procs[i], true);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Connections between agents and the master: bytes in order, through the real codec, with delays.
+ * Connections between agents and masters: bytes in order, through the real codec, with delays.
+ * Either end may die, break or merely believe that the other is there.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -8,17 +9,34 @@
 #include "proto/wire_frame.h"
 #include "tests/sim/sim.h"
 
-uint32_t sim_conn_number(const struct sim_host *h, uint32_t run)
+struct sim_conn *sim_conn(struct sim *s, uint32_t no)
 {
-	return (h->no + 1) * SIM_RUNS + run;
+	return s->conns[no - 1];
 }
 
-static struct sim_conn *conn_by_number(struct sim *s, uint32_t conn, struct sim_host **host)
+static struct sim_conn *conn_new(struct sim *s)
 {
-	struct sim_host *h = &s->hosts[conn / SIM_RUNS - 1];
+	struct sim_conn *c = calloc(1, sizeof *c);
 
-	*host = h;
-	return &h->conns[conn % SIM_RUNS];
+	if (s->n_conns == s->cap_conns) {
+		s->cap_conns = s->cap_conns ? 2 * s->cap_conns : 64;
+		s->conns = reallocarray(s->conns, s->cap_conns, sizeof *s->conns);
+	}
+	if (!c || !s->conns)
+		abort();
+	s->conns[s->n_conns++] = c;
+	c->no = s->n_conns;
+	c->agent_until = c->master_until = UINT64_MAX;
+	return c;
+}
+
+void sim_conns_free(struct sim *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->n_conns; i++)
+		free(s->conns[i]);
+	free(s->conns);
 }
 
 static uint64_t in_order(struct sim *s, uint64_t *last)
@@ -29,38 +47,96 @@ static uint64_t in_order(struct sim *s, uint64_t *last)
 	return *last;
 }
 
-void sim_connect(struct sim *s, struct sim_host *h, uint32_t run)
+static struct sim_event event(const struct sim_conn *c, enum sim_kind kind)
 {
+	return (struct sim_event){
+		.kind = kind, .conn = c->no, .host = c->host, .life = c->life, .master = c->master};
+}
+
+void sim_dial(struct sim *s, struct sim_host *h, uint32_t run, const struct cc_addr *addr)
+{
+	struct sim_conn *c;
+
 	if (run >= SIM_RUNS) {
 		sim_fail(s, "host %u opens its run %u: too many", h->no, run);
 		return;
 	}
-	h->conns[run].used = true;
-	sim_schedule(s, s->now + sim_delay(s),
-		(struct sim_event){.kind = SIM_EV_CONNECT, .host = h->no, .run = run});
+	sim_agent_closes(s, h, run); /* the one that there was */
+	c = conn_new(s);
+	c->host = h->no;
+	c->life = h->life;
+	c->run = run;
+	c->addr = *addr;
+	c->agent_open = true;
+	h->runs[run].conn = c->no;
+	if (run > h->last_run)
+		h->last_run = run;
+	sim_schedule(s, in_order(s, &c->to_agent), event(c, SIM_EV_DIALLED));
 }
 
-void sim_connected(struct sim *s, const struct sim_event *ev)
+static void tell_down(struct sim *s, struct sim_conn *c, const char *text)
 {
-	struct sim_host *h = &s->hosts[ev->host];
-	struct sim_conn *c = &h->conns[ev->run];
-	struct agt_event down = {.type = AGT_EV_MASTER_DOWN, .run = ev->run};
-	struct agt_event up = {.type = AGT_EV_MASTER_UP, .run = ev->run};
-	struct ccm_event open = {.type = CCM_EV_OPEN, .conn = sim_conn_number(h, ev->run)};
+	struct agt_event down = {.type = AGT_EV_MASTER_DOWN, .run = c->run, .text = text};
+	struct sim_host *h = &s->hosts[c->host];
 
-	if (c->agent_closed)
+	c->agent_open = false;
+	if (h->runs[c->run].conn == c->no)
+		h->runs[c->run].conn = 0;
+	sim_trace(s, "h%u run %u: the connection to the master is gone: %s", c->host, c->run, text);
+	sim_host_step(s, h, &down);
+}
+
+static bool agent_there(const struct sim *s, const struct sim_conn *c)
+{
+	return c->agent_open && s->hosts[c->host].alive && s->hosts[c->host].life == c->life;
+}
+
+void sim_dialled(struct sim *s, const struct sim_event *ev)
+{
+	struct sim_conn *c = sim_conn(s, ev->conn);
+	struct agt_event up = {.type = AGT_EV_MASTER_UP, .run = c->run};
+	int place = sim_addr_place(&c->addr);
+
+	if (!agent_there(s, c))
 		return;
-	if (s->faults.master_refuses) {
-		c->agent_closed = c->master_closed = true;
-		down.text = "Connection refused";
-		sim_host_step(s, h, &down);
+	if (place >= 0 && s->parted[c->host][place]) {
+		/* the kernel tries for a while */
+		if (s->now < ev->due + 3 * (uint64_t)SIM_S && ev->gen < 30) {
+			struct sim_event again = event(c, SIM_EV_DIALLED);
+
+			again.gen = ev->gen + 1;
+			sim_schedule(s, s->now + 100 * SIM_MS, again);
+			return;
+		}
+		tell_down(s, c, "Connection timed out");
 		return;
 	}
-	c->open = true;
+	if (place < 0 || s->at[place] < 0 || s->master_refuses) {
+		tell_down(s, c, "Connection refused");
+		return;
+	}
+	c->master = (unsigned)s->at[place];
+	c->made = c->master_open = true;
+	sim_schedule(s, in_order(s, &c->to_master), event(c, SIM_EV_MASTER_OPEN));
+	sim_trace(s, "h%u run %u: connected to %s", c->host, c->run, sim_name_master(s, c->master));
+	sim_host_step(s, &s->hosts[c->host], &up);
+}
+
+static bool master_there(const struct sim *s, const struct sim_conn *c)
+{
+	return c->master_open && s->masters[c->master].alive;
+}
+
+void sim_accept(struct sim *s, const struct sim_event *ev)
+{
+	struct sim_conn *c = sim_conn(s, ev->conn);
+	struct ccm_event open = {.type = CCM_EV_OPEN, .conn = c->no};
+
+	if (!master_there(s, c))
+		return;
 	open.addr = (struct cc_addr){
-		.family = CC_INET4, .ip = {10, 0, 0, (uint8_t)(h->no + 1)}, .port = 40000};
-	sim_master_step(s, &open);
-	sim_host_step(s, h, &up);
+		.family = CC_INET4, .ip = {10, 0, 0, (uint8_t)(c->host + 1)}, .port = 40000};
+	sim_master_step(s, c->master, &open);
 }
 
 static void encode(struct sim *s, const struct wm_msg *m, struct sim_event *ev)
@@ -71,13 +147,20 @@ static void encode(struct sim *s, const struct wm_msg *m, struct sim_event *ev)
 
 void sim_send_to_master(struct sim *s, struct sim_host *h, uint32_t run, const struct wm_msg *m)
 {
-	struct sim_event ev = {.kind = SIM_EV_TO_MASTER, .host = h->no, .run = run};
-	struct sim_conn *c = &h->conns[run];
+	struct sim_conn *c = h->runs[run].conn ? sim_conn(s, h->runs[run].conn) : NULL;
+	struct sim_event ev;
 
-	if (!c->open || c->agent_closed)
-		sim_fail(s, "host %u sends on run %u, which is not open", h->no, run);
+	if (!c || !c->made || !c->agent_open) {
+		sim_fail(s, "host %u sends %s on run %u, which has no connection", h->no,
+			wire_master_type_name(m->type), run);
+		return;
+	}
+	if (m->type != WM_HELLO && m->type != WM_REFUSE)
+		sim_check_obeys(s, h, c);
+	sim_trace(s, "h%u run %u -> %s: %s", h->no, run, sim_name_master(s, c->master),
+		sim_text_msg(s, m));
+	ev = event(c, SIM_EV_TO_MASTER);
 	encode(s, m, &ev);
-	sim_trace(s, "host %u run %u: -> %s", h->no, run, wire_master_type_name(m->type));
 	sim_schedule(s, in_order(s, &c->to_master), ev);
 }
 
@@ -85,115 +168,49 @@ static void learn(struct sim_world *w, const struct wm_world *m)
 {
 	uint32_t i;
 
-	*w = (struct sim_world){.known = true};
+	*w = (struct sim_world){.known = true, .accepts = w->accepts};
 	w->global = m->global;
 	w->groups = m->groups;
 	w->largest = m->largest;
+	w->version = m->version;
 	for (i = 0; i < m->n; i++)
 		w->group[m->own[i].group] = m->own[i].world;
 }
 
-static void send_to_agent(struct sim *s, const struct ccm_action *x)
+void sim_send_to_agent(struct sim *s, unsigned master, const struct ccm_action *x)
 {
-	struct sim_event ev = {.kind = SIM_EV_TO_AGENT};
-	struct sim_host *h;
-	struct sim_conn *c = conn_by_number(s, x->conn, &h);
+	struct sim_conn *c = sim_conn(s, x->conn);
+	struct sim_event ev = event(c, SIM_EV_TO_AGENT);
+	struct sim_master *m = &s->masters[master];
 
-	if (!c->open || c->master_closed) {
-		sim_fail(s, "the master sends %s on a closed connection",
+	if (c->master != master || !c->master_open) {
+		sim_fail(s, "master %u sends %s on a closed connection", master,
 			wire_master_type_name(x->msg.type));
 		return;
 	}
-	if (x->msg.type == WM_COMMIT)
+	if (x->msg.type == WM_COMMIT) {
 		learn(&c->sent, &x->msg.u.commit.world);
-	else if (x->msg.type == WM_WORLD)
-		learn(&c->sent, &x->msg.u.world);
-	ev.world = c->sent;
-	ev.host = h->no;
-	ev.run = x->conn % SIM_RUNS;
-	encode(s, &x->msg, &ev);
-	sim_trace(s, "master: -> host %u %s", h->no, wire_master_type_name(x->msg.type));
-	sim_schedule(s, in_order(s, &c->to_agent), ev);
-}
-
-static void master_closes(struct sim *s, const struct ccm_action *x)
-{
-	struct sim_host *h;
-	struct sim_conn *c = conn_by_number(s, x->conn, &h);
-
-	sim_trace(s, "master: closes host %u: %s", h->no, x->text);
-	c->master_closed = true;
-	sim_schedule(s, in_order(s, &c->to_agent),
-		(struct sim_event){
-			.kind = SIM_EV_AGENT_SEES_END, .host = h->no, .run = x->conn % SIM_RUNS});
-}
-
-struct census {
-	uint32_t n[SIM_GROUPS];
-	uint32_t local[SIM_HOSTS];
-	struct sim *s;
-};
-
-static void count_peer(void *arg, const struct ccm_peer_info *p)
-{
-	struct census *c = arg;
-	const struct sim_host *h = sim_host_by_id(c->s, &p->agent);
-
-	if (p->phase != CCM_PEER_ACCEPTED)
-		return;
-	c->n[p->group]++;
-	if (h)
-		c->local[h->no]++;
-}
-
-/* What the master told each agent last must be what it knows. */
-static void check_worlds(struct sim *s)
-{
-	struct census c = {.s = s};
-	unsigned i, g;
-	uint32_t run;
-
-	ccm_each_peer(s->m, s->now, count_peer, &c);
-	for (i = 0; i < s->n_hosts; i++) {
-		const struct sim_host *h = &s->hosts[i];
-
-		for (run = 1; run < SIM_RUNS && h->conns[run].used && c.local[i]; run++) {
-			const struct sim_conn *x = &h->conns[run];
-
-			if (!x->sent.known || x->master_closed || x->agent_closed)
-				continue;
-			for (g = 0; g < SIM_GROUPS; g++)
-				if (x->sent.group[g] && x->sent.group[g] != c.n[g])
-					sim_fail(s,
-						"host %u was told %u peers in group %u, it has %u",
-						i, x->sent.group[g], g, c.n[g]);
+		if (x->msg.u.commit.accept && m->accepts_step != s->events) {
+			m->accepts_step = s->events;
+			s->versions[0].accepts++;
 		}
+		c->sent.accepts = s->versions[0].accepts;
+		sim_check_told(s, &m->id, &c->sent);
+	} else if (x->msg.type == WM_WORLD) {
+		c->sent.accepts = s->versions[0].accepts;
+		learn(&c->sent, &x->msg.u.world);
+		sim_check_told(s, &m->id, &c->sent);
+	} else if (x->msg.type == WM_HELLO_ACK) {
+		if (m->term && m->term > x->msg.u.hello_ack.term)
+			sim_fail(s, "the term of master %u goes back", master);
+		m->term = x->msg.u.hello_ack.term;
+		m->id = x->msg.u.hello_ack.run;
+		s->resumes += x->msg.u.hello_ack.resume;
 	}
-}
-
-void sim_master_step(struct sim *s, const struct ccm_event *ev)
-{
-	const char *wrong;
-	size_t i;
-
-	ccm_actions_clear(&s->m_acts);
-	if (ccm_step(s->m, ev, s->now, &s->m_acts) < 0)
-		sim_fail(s, "the master has no memory");
-	wrong = ccm_check(s->m);
-	if (wrong)
-		sim_fail(s, "the master's invariant is broken: %s", wrong);
-	for (i = 0; i < s->m_acts.n && !s->failure[0]; i++) {
-		const struct ccm_action *x = &s->m_acts.v[i];
-
-		if (x->type == CCM_ACT_SEND)
-			send_to_agent(s, x);
-		else if (x->type == CCM_ACT_CLOSE)
-			master_closes(s, x);
-		else
-			sim_trace(s, "master: %s", x->text);
-	}
-	if (ev->type != CCM_EV_TICK)
-		check_worlds(s);
+	ev.world = c->sent;
+	encode(s, &x->msg, &ev);
+	sim_trace(s, "%s -> h%u: %s", sim_name_master(s, master), c->host, sim_text_msg(s, &x->msg));
+	sim_schedule(s, in_order(s, &c->to_agent), ev);
 }
 
 static int decode(struct sim *s, const struct sim_event *ev, struct wm_msg *m)
@@ -208,70 +225,126 @@ static int decode(struct sim *s, const struct sim_event *ev, struct wm_msg *m)
 
 void sim_to_master(struct sim *s, const struct sim_event *ev)
 {
-	struct sim_host *h = &s->hosts[ev->host];
-	struct ccm_event e = {.type = CCM_EV_MSG, .conn = sim_conn_number(h, ev->run)};
+	struct sim_conn *c = sim_conn(s, ev->conn);
+	struct ccm_event e = {.type = CCM_EV_MSG, .conn = c->no};
 	struct wm_msg m;
 
-	if (h->conns[ev->run].master_closed || decode(s, ev, &m) < 0)
+	if (!master_there(s, c) || c->cut || ev->due > c->master_until || decode(s, ev, &m) < 0)
 		return;
 	e.msg = &m;
-	sim_master_step(s, &e);
+	sim_trace(s, "%s <- h%u: %s", sim_name_master(s, c->master), c->host, sim_text_msg(s, &m));
+	sim_master_step(s, c->master, &e);
 	wire_master_clear(&m);
 }
 
 void sim_to_agent(struct sim *s, const struct sim_event *ev)
 {
-	struct sim_host *h = &s->hosts[ev->host];
-	struct agt_event e = {.type = AGT_EV_MASTER_MSG, .run = ev->run};
+	struct sim_conn *c = sim_conn(s, ev->conn);
+	struct agt_event e = {.type = AGT_EV_MASTER_MSG, .run = c->run};
+	struct sim_host *h = &s->hosts[c->host];
+	struct sim_run *r = &h->runs[c->run];
 	struct wm_msg m;
 
-	if (h->conns[ev->run].agent_closed || decode(s, ev, &m) < 0)
+	if (!agent_there(s, c) || c->cut || ev->due > c->agent_until || decode(s, ev, &m) < 0)
 		return;
 	e.msg = &m;
-	sim_trace(s, "host %u run %u: <- %s", h->no, ev->run, wire_master_type_name(m.type));
-	h->conns[ev->run].heard = ev->world;
+	sim_trace(s, "h%u run %u <- %s: %s", h->no, c->run, sim_name_master(s, c->master),
+		sim_text_msg(s, &m));
+	if (m.type == WM_HELLO_ACK) {
+		c->term = m.u.hello_ack.term;
+		c->run_id = m.u.hello_ack.run;
+	}
+	if (ev->world.known)
+		r->heard = ev->world;
 	sim_host_step(s, h, &e);
+	/* It goes on with this master: from now on it may not obey an older one. */
+	if (m.type == WM_HELLO_ACK && h->alive && r->conn == c->no && c->term > r->term)
+		r->term = c->term;
 	wire_master_clear(&m);
 }
 
 void sim_agent_closes(struct sim *s, struct sim_host *h, uint32_t run)
 {
-	struct sim_conn *c = &h->conns[run];
+	struct sim_conn *c = h->runs[run].conn ? sim_conn(s, h->runs[run].conn) : NULL;
 
-	if (c->agent_closed)
+	h->runs[run].conn = 0;
+	if (!c || !c->agent_open)
 		return;
-	c->agent_closed = true;
-	if (c->open)
-		sim_schedule(s, in_order(s, &c->to_master),
-			(struct sim_event){
-				.kind = SIM_EV_MASTER_SEES_END, .host = h->no, .run = run});
+	c->agent_open = false;
+	if (c->made && !c->cut)
+		sim_schedule(s, in_order(s, &c->to_master), event(c, SIM_EV_MASTER_SEES_END));
 }
 
-void sim_conn_cut(struct sim *s, struct sim_host *h, uint32_t run)
+void sim_master_closes(struct sim *s, unsigned master, const struct ccm_action *x)
 {
-	struct sim_conn *c = &h->conns[run];
+	struct sim_conn *c = sim_conn(s, x->conn);
 
-	sim_trace(s, "fault: the connection of host %u to the master breaks", h->no);
-	sim_schedule(s, in_order(s, &c->to_master),
-		(struct sim_event){.kind = SIM_EV_MASTER_SEES_END, .host = h->no, .run = run});
-	sim_schedule(s, in_order(s, &c->to_agent),
-		(struct sim_event){.kind = SIM_EV_AGENT_SEES_END, .host = h->no, .run = run});
+	sim_trace(s, "%s closes h%u: %s", sim_name_master(s, master), c->host, x->text);
+	if (c->master != master || !c->master_open)
+		sim_fail(s, "master %u closes what is closed", master);
+	c->master_open = false;
+	if (!c->cut)
+		sim_schedule(s, in_order(s, &c->to_agent), event(c, SIM_EV_AGENT_SEES_END));
+}
+
+void sim_conn_cut(struct sim *s, struct sim_conn *c, bool agent, bool master)
+{
+	if (!c->made || c->cut || !c->agent_open || !c->master_open)
+		return;
+	sim_trace(s, "fault: the connection of h%u to %s breaks; %s", c->host,
+		sim_name_master(s, c->master),
+		agent && master ? "both ends see it"
+		: agent         ? "the master believes that it is there"
+		: master        ? "the agent believes that it is there"
+				: "nobody sees it");
+	c->cut = true;
+	if (agent)
+		sim_schedule(s, in_order(s, &c->to_agent), event(c, SIM_EV_AGENT_SEES_END));
+	if (master)
+		sim_schedule(s, in_order(s, &c->to_master), event(c, SIM_EV_MASTER_SEES_END));
+}
+
+void sim_conn_agent_died(struct sim *s, struct sim_conn *c, bool silent)
+{
+	if (!c->agent_open)
+		return;
+	c->agent_open = false;
+	if (!c->made || c->cut)
+		return;
+	if (silent) {
+		c->cut = true;
+		return;
+	}
+	/* what it sent before may arrive, in part */
+	c->master_until = s->now + sim_delay(s);
+	sim_schedule(s, c->master_until, event(c, SIM_EV_MASTER_SEES_END));
+}
+
+void sim_conn_master_died(struct sim *s, struct sim_conn *c)
+{
+	if (!c->master_open)
+		return;
+	c->master_open = false;
+	if (c->cut || !c->agent_open)
+		return;
+	c->agent_until = s->now + sim_delay(s);
+	sim_schedule(s, c->agent_until, event(c, SIM_EV_AGENT_SEES_END));
 }
 
 void sim_conn_end(struct sim *s, const struct sim_event *ev)
 {
-	struct sim_host *h = &s->hosts[ev->host];
-	struct sim_conn *c = &h->conns[ev->run];
-	struct ccm_event closed = {.type = CCM_EV_CLOSED, .conn = sim_conn_number(h, ev->run)};
-	struct agt_event down = {.type = AGT_EV_MASTER_DOWN, .run = ev->run};
+	struct sim_conn *c = sim_conn(s, ev->conn);
+	struct ccm_event closed = {.type = CCM_EV_CLOSED, .conn = c->no};
 
-	if (ev->kind == SIM_EV_MASTER_SEES_END && !c->master_closed) {
-		c->master_closed = true;
-		closed.text = "Connection reset by peer";
-		sim_master_step(s, &closed);
-	} else if (ev->kind == SIM_EV_AGENT_SEES_END && !c->agent_closed) {
-		c->agent_closed = true;
-		down.text = "Connection reset by peer";
-		sim_host_step(s, h, &down);
+	if (ev->kind == SIM_EV_AGENT_SEES_END) {
+		if (agent_there(s, c))
+			tell_down(s, c, "Connection reset by peer");
+		return;
 	}
+	if (!master_there(s, c))
+		return;
+	c->master_open = false;
+	closed.text = "Connection reset by peer";
+	sim_trace(s, "%s: the connection of h%u is gone", sim_name_master(s, c->master), c->host);
+	sim_master_step(s, c->master, &closed);
 }

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Agents that are gone while their peers may come back, how these do, and what is told to them of
+ * the attempts that ended meanwhile.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "ccoip-masterd/core/ccm_internal.h"
+
+/* p stays accepted, but nothing that it has voted for counts. */
+static void peer_absent(struct ccm *m, struct ccm_peer *p)
+{
+	p->untold = p->raw_topo = p->raw_pending = false;
+	ccm_peer_withdraw(m, p);
+	ccm_peer_refresh(m, p);
+}
+
+static void seat_absent(struct ccm *m, struct ccm_seat *s, const char *why)
+{
+	struct ccm_group *g = s->group;
+	struct ccm_peer *p, *next;
+	bool votes = false;
+
+	DL_FOREACH_SAFE (s->peers, p, next) {
+		votes |= p->n_ops > 0;
+		if (p->phase == CCM_PEER_ACCEPTED)
+			peer_absent(m, p);
+		else
+			ccm_peer_remove(m, p, why);
+	}
+	if (s->n_accepted == 0)
+		return;
+	g->n_absent += s->n_accepted;
+	ccm_ring_remove(g, s);
+	/* Without votes of theirs, nothing of the group runs. Its operations wait for them. */
+	if (votes)
+		ccm_group_interrupt(m, g,
+			"the agent on %s is gone (%s); its peers have %.1f s to come back",
+			s->agent->hello.name, why, (double)m->cfg.agent_grace_ms / 1e3);
+}
+
+void ccm_agent_absent(struct ccm *m, struct ccm_agent *a, const char *text)
+{
+	char label[2 * WM_NAME_MAX], clean[WM_TEXT_MAX];
+	struct ccm_seat *s;
+
+	if (a->n_accepted == 0) {
+		ccm_agent_lost(m, a, text);
+		return;
+	}
+	ccm_copy(clean, sizeof clean, text ? text : "connection closed");
+	ccm_log(m, CCM_LOG_WARNING, "agent %s is gone (%s): its %u peers have %u ms to come back",
+		ccm_agent_label(a, label, sizeof label), clean, a->n_accepted,
+		m->cfg.agent_grace_ms);
+	DL_FOREACH2 (a->seats, s, next_a)
+		seat_absent(m, s, clean);
+	m->n_absent += a->n_accepted;
+	m->changed = true;
+	ccm_pairs_forget(m, a->no);
+	HASH_DELETE(hh, m->agents, a);
+	if (a->claimed)
+		HASH_DELETE(hh_id, m->by_id, a);
+	a->claimed = false;
+	ccm_resuming_set(m, a, false);
+	ccm_told_free(a);
+	a->round = 0;
+	a->absent = true;
+	a->absent_ns = m->now;
+	DL_APPEND2(m->absent, a, prev_ab, next_ab);
+}
+
+void ccm_absent_tick(struct ccm *m)
+{
+	struct ccm_agent *a;
+	char text[WM_TEXT_MAX];
+
+	if (m->recovering)
+		return;
+	while ((a = m->absent) != NULL &&
+		ccm_age(m->now, a->absent_ns) > m->cfg.agent_grace_ms * CCM_NS_PER_MS) {
+		ccm_print(text, sizeof text, "it did not come back within %u ms",
+			m->cfg.agent_grace_ms);
+		ccm_agent_lost(m, a, text);
+	}
+}
+
+/* A new seat takes the place of the old one: the preferred ring stays as it is. */
+static struct ccm_seat *seat_beside(struct ccm *m, struct ccm_agent *a, struct ccm_seat *old)
+{
+	struct ccm_group *g = old->group;
+	struct ccm_seat *s = ccm_seat_get(m, a, g->id);
+
+	if (!s || s->n_peers > 0)
+		return s;
+	DL_DELETE2(g->seats, s, prev_g, next_g);
+	DL_PREPEND_ELEM2(g->seats, old, s, prev_g, next_g);
+	return s;
+}
+
+/* From the seat of an absent agent to one of a's. A round is to contain it. */
+static void peer_move(
+	struct ccm *m, struct ccm_agent *a, struct ccm_peer *p, const struct wm_join *j)
+{
+	struct ccm_seat *old = p->seat, *s = seat_beside(m, a, old);
+	bool restored = old->agent->restored;
+	bool same = cc_id_eq(&old->agent->hello.agent, &a->hello.agent);
+	char label[3 * WM_NAME_MAX];
+
+	if (!s)
+		return;
+	DL_DELETE(old->peers, p);
+	old->n_accepted--;
+	old->agent->n_peers--;
+	old->agent->n_accepted--;
+	old->group->n_absent--;
+	m->n_absent--;
+	if (--old->n_peers == 0)
+		ccm_seat_vacate(m, old);
+	if (old->agent->n_peers == 0)
+		ccm_agent_bury(m, old->agent);
+	ccm_seat_add(s, p);
+	s->n_accepted++;
+	a->n_accepted++;
+	p->pid = j->pid;
+	p->pool_size = j->pool_size;
+	p->untold = j->phase != WM_JOIN_ACCEPTED;
+	ccm_copy(p->name, sizeof p->name, j->name);
+	ccm_pairs_forget(m, a->no);
+	if (!restored || !same) {
+		m->changed = true;
+		m->rewire = true;
+	}
+	if (restored && !same)
+		ccm_peer_restarted(m, p);
+	ccm_log(m, CCM_LOG_NOTICE, "%s has come back to group %u", ccm_peer_label(p, label),
+		s->group->id);
+}
+
+/* The connection that p came by is not closed yet, but p comes by another one: it is dead, or its
+ * agent speaks for p no more. */
+static void cut_old(struct ccm *m, struct ccm_agent *old, const struct ccm_agent *a)
+{
+	struct wm_refuse *r;
+
+	if (!cc_id_eq(&old->hello.agent, &a->hello.agent)) {
+		r = &ccm_send(m, old, WM_REFUSE)->u.refuse;
+		r->version_min = WM_VERSION_MIN;
+		r->version_max = WM_VERSION_MAX;
+		r->code = WIRE_RANK_CONNECTION_LOST;
+		ccm_print(r->text, sizeof r->text, "the agent on %s has taken over its peers",
+			a->hello.name);
+	}
+	ccm_close(m, old->conn, "its peers come by another connection");
+	ccm_agent_absent(m, old, "its peers come by another connection");
+	ccm_loss_announce(m); /* no operation may name the seat any more that p is to leave */
+}
+
+bool ccm_peer_return(
+	struct ccm *m, struct ccm_agent *a, struct ccm_peer *p, const struct wm_join *j)
+{
+	char text[WM_TEXT_MAX];
+
+	if (cc_id_is_zero(&j->token) || !cc_id_eq(&j->token, &p->token) ||
+		p->seat->group->id != j->group) {
+		ccm_join_refuse(m, a, &j->peer, WIRE_INVALID_USAGE,
+			"the peer id is in use by another agent's peer");
+		return true;
+	}
+	if (!p->seat->agent->absent)
+		cut_old(m, p->seat->agent, a);
+	p = ccm_peer_find(m, &j->peer);
+	if (!p)
+		return false;
+	if (ccm_seat_objection(m, a, j->group, text, sizeof text)) {
+		ccm_join_refuse(m, a, &j->peer, WIRE_INVALID_USAGE, text);
+		ccm_peer_remove(m, p, text);
+		return true;
+	}
+	ccm_agent_claim(m, a);
+	peer_move(m, a, p, j);
+	return true;
+}
+
+void ccm_lost_note(struct ccm *m, const struct cc_id *peer)
+{
+	struct ccm_lost *x;
+
+	HASH_FIND(hh, m->gone, peer, sizeof *peer, x);
+	if (!x && HASH_COUNT(m->gone) >= CCM_LOST_MAX)
+		x = m->gone;
+	if (x)
+		HASH_DELETE(hh, m->gone, x);
+	else
+		x = ccm_calloc(m, 1, sizeof *x);
+	if (!x)
+		return;
+	*x = (struct ccm_lost){.peer = *peer, .ns = m->now};
+	HASH_ADD(hh, m->gone, peer, sizeof x->peer, x);
+	if (x->unhashed) {
+		m->oom = true;
+		free(x);
+	}
+}
+
+void ccm_peer_stranger(struct ccm *m, struct ccm_agent *a, const struct cc_id *peer)
+{
+	char text[WM_TEXT_MAX], brief[CC_ID_SHORT_SIZE];
+	struct ccm_lost *x;
+
+	(void)cc_id_short(peer, brief);
+	HASH_FIND(hh, m->gone, peer, sizeof *peer, x);
+	if (x)
+		ccm_print(text, sizeof text, "peer %s was declared lost %.1f s ago: connect anew",
+			brief, (double)ccm_age(m->now, x->ns) / 1e9);
+	else
+		ccm_print(text, sizeof text,
+			"peer %s is not known to this run, or was declared lost long ago: connect "
+			"anew",
+			brief);
+	ccm_join_refuse(m, a, peer, WIRE_RANK_CONNECTION_LOST, text);
+}
+
+void ccm_outcome_note(struct ccm_group *g, uint64_t seq, uint32_t code)
+{
+	g->ended[g->n_ended++ % WM_OUTCOMES_MAX] = (struct wm_outcome){seq, code};
+}
+
+void ccm_op_query(struct ccm *m, struct ccm_agent *a, const struct wm_op_query *q)
+{
+	struct ccm_peer *p = ccm_peer_of(m, a, &q->peer, "a question for outcomes");
+	struct wm_op_outcomes *x;
+	uint32_t i;
+
+	if (!p)
+		return;
+	x = &ccm_send(m, a, WM_OP_OUTCOMES)->u.op_outcomes;
+	x->peer = q->peer;
+	for (i = 0; i < q->n && i < WM_OUTCOMES_MAX; i++)
+		x->v[x->n++] = (struct wm_outcome){
+			q->seqs[i], ccm_outcome_of(m, p->seat->group, q->seqs[i])};
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A master that takes a run over: which run and which term, what the agents say of it, and when
+ * enough has been said. What is said is only kept; ccm_conclude.c draws the conclusions.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ccoip-masterd/core/ccm_internal.h"
+
+/* After a peer has come without its agent's knowledge, its question for outcomes may follow. */
+#define ASK_NS (UINT64_C(200) * CCM_NS_PER_MS)
+
+struct ccm_told *ccm_told_get(struct ccm *m, struct ccm_agent *a)
+{
+	if (!a->told)
+		a->told = ccm_calloc(m, 1, sizeof *a->told);
+	return a->told;
+}
+
+static void raw_free(struct ccm_raw *x)
+{
+	free(x->vote.peers);
+	free(x);
+}
+
+void ccm_told_free(struct ccm_agent *a)
+{
+	struct ccm_told *t = a->told;
+	struct ccm_raw *x, *next;
+	struct ccm_ask *q;
+
+	if (!t)
+		return;
+	HASH_CLEAR(hh, t->started);
+	DL_FOREACH_SAFE (t->ops, x, next)
+		raw_free(x);
+	while ((q = t->asks) != NULL) {
+		t->asks = q->next;
+		free(q);
+	}
+	free(t->r.world.own);
+	free(t->r.places);
+	free(t->r.outcomes);
+	free(t);
+	a->told = NULL;
+}
+
+void ccm_resuming_set(struct ccm *m, struct ccm_agent *a, bool resuming)
+{
+	m->n_resuming += (uint32_t)resuming - (uint32_t)a->resuming;
+	a->resuming = resuming;
+}
+
+/* ---- the run and its term ---- */
+
+/* Nothing has happened here yet. */
+static bool is_fresh(const struct ccm *m)
+{
+	return m->epoch == 0 && m->n_accepted == 0 && !m->recovering && !m->recovered;
+}
+
+/* An agent knows a run whose master is gone: we are its next one. */
+static void adopt(struct ccm *m, struct ccm_agent *a)
+{
+	struct ccm_agent *x, *tmp;
+	char id[CC_ID_STR_SIZE];
+
+	HASH_ITER (hh, m->agents, x, tmp)
+		if (x != a && x->greeted && !x->held)
+			ccm_agent_kick(m, x, WIRE_MASTER_CONNECTION_FAILED,
+				"this master goes on with a run that it did not know of yet: "
+				"connect again");
+	m->cfg.run = a->hello.run;
+	/* Its peer does not know the term: it must be a new one all the same. */
+	m->term = a->hello.term + 1 + (cc_id_is_zero(&a->hello.run_key) ? CCM_UNHEARD : 0);
+	m->recovering = true;
+	m->adopting = false;
+	m->key_unknown = true;
+	m->round.active = m->rewire = m->changed = false;
+	ccm_log(m, CCM_LOG_NOTICE, "taking over run %s, term %llu", cc_id_str(&m->cfg.run, id),
+		(unsigned long long)m->term);
+}
+
+static void refuse_stale(struct ccm *m, struct ccm_agent *a)
+{
+	ccm_agent_kick(m, a, WIRE_MASTER_CONNECTION_FAILED,
+		"a newer master (term %llu) has taken this run over", (unsigned long long)m->stale);
+}
+
+static void become_stale(struct ccm *m, uint64_t term)
+{
+	struct ccm_agent *x, *tmp;
+
+	ccm_log(m, CCM_LOG_ERR,
+		"this master is stale: its term is %llu, but a newer master (term %llu) has taken "
+		"the run over; it refuses everybody from now on",
+		(unsigned long long)m->term, (unsigned long long)term);
+	m->stale = term;
+	m->recovering = false;
+	while (m->absent)
+		ccm_agent_lost(m, m->absent, "a newer master has taken the run over");
+	HASH_ITER (hh, m->agents, x, tmp) {
+		if (x->greeted)
+			refuse_stale(m, x);
+		ccm_told_free(x);
+	}
+}
+
+static void release_held(struct ccm *m)
+{
+	struct ccm_agent *a;
+
+	m->key_unknown = false;
+	for (a = m->agents; a; a = a->hh.next) {
+		if (!a->held)
+			continue;
+		a->held = false;
+		cc_detect_pause(&a->life, m->now);
+		ccm_agent_ack(m, a);
+	}
+}
+
+/* Of an agent of our run: its key and its term. False: it made us stale. */
+static bool compare(struct ccm *m, struct ccm_agent *a)
+{
+	const struct wm_hello *h = &a->hello;
+	bool stateless = cc_id_is_zero(&h->run_key), same;
+
+	if (m->key_unknown && !stateless) {
+		m->cfg.run_key = h->run_key;
+		release_held(m);
+	}
+	same = cc_id_eq(&h->run_key, &m->cfg.run_key);
+	if (same && h->term >= m->term && m->recovering && !m->restored)
+		m->term = h->term + 1;
+	if (same && h->term > m->term) {
+		become_stale(m, h->term);
+		return false;
+	}
+	a->knows_run = same || stateless;
+	ccm_resuming_set(m, a, a->knows_run);
+	return true;
+}
+
+void ccm_resume_hello(struct ccm *m, struct ccm_agent *a)
+{
+	const struct wm_hello *h = &a->hello;
+
+	if (m->stale) {
+		refuse_stale(m, a);
+		return;
+	}
+	if (!cc_id_is_zero(&h->run)) {
+		if (is_fresh(m) && !cc_id_eq(&h->run, &m->cfg.run))
+			adopt(m, a);
+		if (cc_id_eq(&h->run, &m->cfg.run) && !compare(m, a))
+			return;
+	}
+	if (m->recovering && !m->recover_ns)
+		m->recover_ns = m->now;
+	if (a->resuming)
+		ccm_agent_cut_half_open(m, a);
+	/* Agents with state will not take another key for the run than theirs. */
+	a->held = m->recovering ? m->key_unknown : m->adopting;
+	if (!a->held)
+		ccm_agent_ack(m, a);
+}
+
+/* ---- what is said ---- */
+
+/* True: the join is dealt with. */
+bool ccm_resume_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j)
+{
+	bool stateless = cc_id_is_zero(&a->hello.run_key);
+	char text[WM_TEXT_MAX];
+	struct ccm_lost *gone;
+	struct ccm_told *t;
+	struct ccm_peer *p;
+
+	if (j->phase == WM_JOIN_NEW)
+		return false;
+	HASH_FIND(hh, m->gone, &j->peer, sizeof j->peer, gone);
+	if (j->phase == WM_JOIN_ACCEPTED && (gone || !a->knows_run || (m->restored && stateless))) {
+		ccm_peer_stranger(m, a, &j->peer);
+		return true;
+	}
+	if (ccm_seat_objection(m, a, j->group, text, sizeof text)) {
+		ccm_join_refuse(m, a, &j->peer, WIRE_INVALID_USAGE, text);
+		return true;
+	}
+	ccm_agent_claim(m, a);
+	p = ccm_peer_new(m, a, j);
+	t = p ? ccm_told_get(m, a) : NULL;
+	if (!t)
+		return true;
+	if (j->phase == WM_JOIN_PREPARED) {
+		p->prepared = true;
+		t->n_prepared++;
+		return true;
+	}
+	p->believed = !stateless;
+	ccm_peer_accept(m, p);
+	ccm_seat_reorder(p->seat, p);
+	if (stateless)
+		ccm_peer_restarted(m, p);
+	return true;
+}
+
+void ccm_peer_restarted(struct ccm *m, struct ccm_peer *p)
+{
+	m->asked_ns = m->now;
+	p->restarted = true;
+}
+
+static void keep_peer_vote(
+	struct ccm *m, struct ccm_agent *a, const struct wm_peer *v, bool topology)
+{
+	struct ccm_peer *p = ccm_peer_of(m, a, &v->peer, "a vote");
+
+	if (!p)
+		return;
+	if (topology) {
+		p->raw_topo = true;
+		p->raw_topo_turn = v->turn;
+	} else {
+		p->raw_pending = true;
+		p->raw_pending_turn = v->turn;
+	}
+}
+
+static void keep_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
+{
+	struct ccm_told *t = ccm_told_get(m, a);
+	struct ccm_raw *x = t ? ccm_calloc(m, 1, sizeof *x) : NULL;
+
+	if (!x)
+		return;
+	x->vote = *v;
+	x->vote.peers = ccm_calloc(m, v->n_peers, sizeof *v->peers);
+	if (!x->vote.peers) {
+		free(x);
+		return;
+	}
+	memcpy(x->vote.peers, v->peers, v->n_peers * sizeof *v->peers);
+	DL_APPEND(t->ops, x);
+	if (!v->seq)
+		return;
+	HASH_ADD(hh, t->started, vote.seq, sizeof x->vote.seq, x);
+	m->oom |= x->unhashed;
+}
+
+static void keep_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_op_report *r)
+{
+	struct ccm_told *t = ccm_told_get(m, a);
+	struct ccm_raw *x = NULL;
+
+	if (t)
+		HASH_FIND(hh, t->started, &r->seq, sizeof r->seq, x);
+	if (!x)
+		return;
+	x->reported = true;
+	x->report = *r;
+}
+
+static void keep_query(struct ccm *m, struct ccm_agent *a, const struct wm_op_query *q)
+{
+	struct ccm_told *t = ccm_told_get(m, a);
+	struct ccm_ask *x = t ? ccm_calloc(m, 1, sizeof *x) : NULL;
+
+	if (!x)
+		return;
+	x->q = *q;
+	x->next = t->asks;
+	t->asks = x;
+}
+
+static void *copy(struct ccm *m, const void *v, size_t n, size_t size)
+{
+	void *p = ccm_calloc(m, n, size);
+
+	if (p && n > 0)
+		memcpy(p, v, n * size);
+	return p;
+}
+
+static void keep_resume(struct ccm *m, struct ccm_agent *a, const struct wm_resume *r)
+{
+	struct ccm_told *t = ccm_told_get(m, a);
+
+	ccm_resuming_set(m, a, false);
+	if (!t || t->complete)
+		return;
+	t->complete = true;
+	t->r = *r;
+	t->r.world.own = copy(m, r->world.own, r->world.n, sizeof *r->world.own);
+	t->r.places = copy(m, r->places, r->n_places, sizeof *r->places);
+	t->r.outcomes = copy(m, r->outcomes, r->n_outcomes, sizeof *r->outcomes);
+}
+
+bool ccm_resume_msg(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg)
+{
+	switch (msg->type) {
+	case WM_TOPO_VOTE:
+	case WM_PENDING_VOTE:
+		keep_peer_vote(m, a, &msg->u.peer, msg->type == WM_TOPO_VOTE);
+		return true;
+	case WM_OP_VOTE:
+		keep_op_vote(m, a, &msg->u.op_vote);
+		return true;
+	case WM_OP_REPORT:
+		keep_op_report(m, a, &msg->u.op_report);
+		return true;
+	case WM_OP_QUERY:
+		keep_query(m, a, &msg->u.op_query);
+		return true;
+	case WM_RESUME:
+		keep_resume(m, a, &msg->u.resume);
+		return true;
+	case WM_ROUND_REPORT: /* of a round that died with its master */
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* ---- enough? ---- */
+
+bool ccm_told_behind(const struct ccm *m, const struct ccm_told *t, const struct ccm_tally *y)
+{
+	if (!t || !t->complete || t->r.epoch == 0)
+		return false;
+	if (m->restored)
+		return t->r.epoch <= m->restored_epoch;
+	return t->r.epoch < y->epoch && t->r.prepared != y->committed;
+}
+
+void ccm_tally(const struct ccm *m, struct ccm_tally *y)
+{
+	const struct ccm_agent *a;
+	const struct ccm_told *t;
+
+	*y = (struct ccm_tally){.epoch = m->epoch, .committed = m->committed};
+	for (a = m->agents; a; a = a->hh.next) {
+		t = a->told;
+		if (!t || !t->complete)
+			continue;
+		if (t->r.epoch > y->epoch)
+			y->epoch = t->r.epoch;
+		if (t->r.round > y->committed)
+			y->committed = t->r.round;
+		if (t->r.world.version > y->version) {
+			y->version = t->r.world.version;
+			y->expected = t->r.world.global;
+		}
+	}
+	y->back = m->n_left;
+	for (a = m->agents; a; a = a->hh.next) {
+		t = a->told;
+		if (!m->restored && ccm_told_behind(m, t, y))
+			continue;
+		y->back += a->n_accepted;
+		if (t && t->complete && t->r.prepared == y->committed)
+			y->back += t->n_prepared;
+	}
+	if (m->restored && y->version <= m->restored_version)
+		y->expected = m->n_accepted + m->n_left;
+}
+
+static bool enough(const struct ccm *m)
+{
+	struct ccm_tally y;
+
+	if (!m->recover_ns)
+		return false;
+	if (ccm_age(m->now, m->recover_ns) > m->cfg.recovery_ms * CCM_NS_PER_MS)
+		return true;
+	if (m->n_resuming > 0 || m->key_unknown ||
+		(m->asked_ns && ccm_age(m->now, m->asked_ns) < ASK_NS))
+		return false;
+	ccm_tally(m, &y);
+	return y.expected > 0 && y.back >= y.expected;
+}
+
+void ccm_resume_step(struct ccm *m)
+{
+	if (!m->born_ns) {
+		m->born_ns = m->now;
+		m->adopting = m->cfg.adopt_ms > 0 && !m->restored;
+	}
+	if (m->adopting && ccm_age(m->now, m->born_ns) >= m->cfg.adopt_ms * CCM_NS_PER_MS) {
+		m->adopting = false;
+		if (!m->recovering)
+			release_held(m);
+	}
+	if (m->recovering && m->key_unknown && m->recover_ns &&
+		ccm_age(m->now, m->recover_ns) > m->cfg.recovery_ms * CCM_NS_PER_MS / 2)
+		release_held(m);
+}
+
+bool ccm_resume_settle(struct ccm *m)
+{
+	if (!m->recovering)
+		return true;
+	if (m->oom || !m->look)
+		return false;
+	m->look = false;
+	if (!enough(m))
+		return false;
+	if (m->key_unknown)
+		release_held(m);
+	ccm_conclude(m);
+	return true;
+}

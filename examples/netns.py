@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT
+"""Hosts as network namespaces joined by a bridge, for the demonstration and for tests. As root."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+
+def possible():
+    return os.geteuid() == 0 and shutil.which("ip") is not None
+
+
+def ip(*args):
+    done = subprocess.run(["ip", *args], capture_output=True, text=True, timeout=20, check=False)
+    if done.returncode != 0:
+        raise OSError(f"ip {' '.join(args)}: {done.stderr.strip()}")
+
+
+class Namespaces:
+    """The namespace of a host is called PREFIX-PID-HOST. The bridge lies in one more, `middle`.
+
+    addresses: of each host, and of the bridge if middle is among them. When an OSError says that it
+    did not work, nothing is left."""
+
+    def __init__(self, prefix, addresses, middle):
+        self.prefix, self.addresses, self.middle = prefix, addresses, middle
+        self._remove_left_over()
+        try:
+            self._build()
+        except BaseException:
+            self.close()
+            raise
+
+    def name(self, host):
+        return f"{self.prefix}-{os.getpid()}-{host}"
+
+    def address(self, host):
+        return self.addresses[host]
+
+    def command(self, host, args):
+        return ["ip", "netns", "exec", self.name(host), *args]
+
+    def close(self):
+        for host in {self.middle, *self.addresses}:
+            if os.path.exists(f"/run/netns/{self.name(host)}"):
+                ip("netns", "del", self.name(host))
+
+    def _build(self):
+        for host in {self.middle, *self.addresses}:
+            ip("netns", "add", self.name(host))
+            ip("-n", self.name(host), "link", "set", "lo", "up")
+        middle = self.name(self.middle)
+        ip("-n", middle, "link", "add", "bridge", "type", "bridge")
+        ip("-n", middle, "link", "set", "bridge", "up")
+        for host, address in self.addresses.items():
+            device = "bridge"
+            if host != self.middle:
+                device = "eth0"
+                ip("-n", middle, "link", "add", f"to-{host}", "type", "veth",
+                   "peer", "name", device, "netns", self.name(host))
+                ip("-n", middle, "link", "set", f"to-{host}", "master", "bridge", "up")
+            ip("-n", self.name(host), "addr", "add", address + "/24", "dev", device)
+            ip("-n", self.name(host), "link", "set", device, "up")
+
+    def _remove_left_over(self):
+        """Namespaces of earlier runs that could not clean up, because they were killed."""
+        folder = pathlib.Path("/run/netns")
+        for path in folder.glob(f"{self.prefix}-*") if folder.is_dir() else ():
+            owner = re.fullmatch(self.prefix + r"-(\d+)-\w+", path.name)
+            if owner and not os.path.exists(f"/proc/{owner[1]}"):
+                ip("netns", "del", path.name)

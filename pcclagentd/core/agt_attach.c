@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Peers whose agent died: they come with their id and token, and with attempts of which they want
+ * to know how they ended. They have a queue pair again when they are in a ring again.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "pcclagentd/core/agt_internal.h"
+
+static bool peer_is_here(const struct agt *a, const struct cc_id *peer)
+{
+	const struct agt_comm *c;
+
+	for (c = a->comms; c; c = c->hh.next)
+		if (c->run && cc_id_eq(&c->peer, peer))
+			return true;
+	return false;
+}
+
+void agt_attach_request(struct agt *a, struct agt_session *s, const struct wl_request *q)
+{
+	struct agt_attach *t;
+	struct agt_comm *c;
+
+	if (cc_id_is_zero(&q->peer) || cc_id_is_zero(&q->run) || q->n_seqs > WL_SEQS_MAX) {
+		agt_refuse_request(a, s, q, WIRE_INVALID_ARGUMENT,
+			"an attach must name the peer and the run that it was connected to");
+		return;
+	}
+	if (peer_is_here(a, &q->peer)) {
+		agt_refuse_request(a, s, q, WIRE_INVALID_USAGE,
+			"this peer is connected through this agent already");
+		return;
+	}
+	c = agt_comm_new(a, s, q);
+	if (!c)
+		return;
+	t = calloc(1, sizeof *t);
+	if (!t) {
+		agt_no_memory(a);
+		return;
+	}
+	t->run = q->run;
+	t->n = q->n_seqs;
+	memcpy(t->seqs, q->seqs, q->n_seqs * sizeof t->seqs[0]);
+	t->known = t->n == 0;
+	c->attach = t;
+	c->peer = q->peer;
+	c->token = q->token;
+	c->topo_turn = q->topo_turn;
+	c->pending_turn = q->pending_turn;
+	agt_comm_set_state(a, c, AGT_COMM_JOINING);
+	agt_comm_wait(a, c, q);
+	agt_run_attach(a, c);
+}
+
+void agt_attach_query(struct agt *a, struct agt_comm *c)
+{
+	struct wm_op_query *m;
+
+	if (c->attach->known)
+		return;
+	m = &agt_send(a, c->run, WM_OP_QUERY)->u.op_query;
+	m->peer = c->peer;
+	m->n = c->attach->n;
+	memcpy(m->seqs, c->attach->seqs, m->n * sizeof m->seqs[0]);
+}
+
+void agt_attach_outcomes(struct agt *a, struct agt_run *r, const struct wm_op_outcomes *m)
+{
+	struct agt_attach *t;
+	struct agt_comm *c;
+	uint32_t i, j;
+
+	DL_FOREACH2 (r->comms, c, next_r)
+		if (c->attach && cc_id_eq(&c->peer, &m->peer))
+			break;
+	if (!c)
+		return; /* it has left meanwhile */
+	t = c->attach;
+	for (i = 0; i < m->n; i++)
+		for (j = 0; j < t->n; j++)
+			if (t->seqs[j] == m->v[i].seq && m->v[i].code == WIRE_SUCCESS)
+				t->done |= UINT64_C(1) << j;
+	t->known = true;
+	agt_attach_try(a, c);
+}
+
+void agt_attach_try(struct agt *a, struct agt_comm *c)
+{
+	struct agt_action *x;
+	struct wl_reply *r;
+
+	if (!c->attach || !c->attach->known || c->state != AGT_COMM_ACCEPTED)
+		return;
+	x = agt_emit(a, AGT_ACT_COMM_OPEN);
+	x->session = c->session->id;
+	x->comm = c->id;
+	r = &x->u.open.reply;
+	r->req_id = c->wait_req;
+	r->comm = c->id;
+	r->run = c->run->run_id;
+	r->losses = c->grp->losses;
+	r->done = c->attach->done;
+	r->topo_turn = c->topo_turn;
+	r->pending_turn = c->pending_turn;
+	agt_comm_attrs(c, &c->attrs);
+	x->u.open.attrs = c->attrs;
+	c->opened = true;
+	c->wait = 0;
+	free(c->attach);
+	c->attach = NULL;
+	agt_log(a, AGT_LOG_NOTICE, "pid %u (%s) is back in group %u of run %u", c->session->pid,
+		c->session->name, c->group, c->run->id);
+}
+
+void agt_attach_check_run(struct agt *a, struct agt_run *r, const struct cc_id *run)
+{
+	char addr[CC_ADDR_STR_SIZE];
+	struct agt_comm *c, *next;
+	struct agt_verdict v;
+
+	agt_verdict_set(&v, WIRE_MASTER_CONNECTION_FAILED,
+		"the master at %s has another run now: call pcclConnect to join that one",
+		cc_addr_str(&r->dialled, addr));
+	DL_FOREACH_SAFE2 (r->comms, c, next, next_r)
+		if (c->attach && !cc_id_eq(&c->attach->run, run))
+			agt_run_lose(a, c, AGT_EXIT_DOWN, &v);
+}
+
+void agt_attach_tick(struct agt *a)
+{
+	uint64_t limit = (uint64_t)a->cfg.master_grace_ms * AGT_NS_PER_MS;
+	struct agt_comm *c, *next;
+	char addr[CC_ADDR_STR_SIZE];
+	struct agt_verdict v;
+
+	HASH_ITER (hh, a->comms, c, next) {
+		if (!c->attach || a->now - c->wait_ns < limit)
+			continue;
+		agt_verdict_set(&v,
+			c->joined ? WIRE_RANK_CONNECTION_LOST : WIRE_MASTER_CONNECTION_FAILED,
+			"%s at %s within %.1f s: call pcclConnect again",
+			c->joined ? "not taken back into the run of the master"
+				  : "cannot reach the master",
+			cc_addr_str(&c->run->dialled, addr), (double)a->cfg.master_grace_ms / 1e3);
+		agt_run_lose(a, c, AGT_EXIT_DIED, &v);
+	}
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The invariants.
+ */
+#include <string.h>
+
+#include "pcclagentd/core/agt_internal.h"
+
+static const char *check_comm(const struct agt_comm *c)
+{
+	bool in_run = c->state == AGT_COMM_JOINING || c->state == AGT_COMM_REGISTERED ||
+		      c->state == AGT_COMM_ACCEPTED;
+	uint32_t i, n = 0;
+
+	if (in_run != (c->run != NULL) || in_run != (c->grp != NULL))
+		return "a communicator's state and its run do not agree";
+	if (in_run && c->run->state == AGT_RUN_OVER)
+		return "a communicator takes part in a run that is over";
+	if (c->joined != (c->state == AGT_COMM_REGISTERED || c->state == AGT_COMM_ACCEPTED) ||
+		c->counted != (c->state == AGT_COMM_ACCEPTED))
+		return "a communicator's marks and its state do not agree";
+	if (c->state == AGT_COMM_JOINING && c->run->state == AGT_RUN_UP)
+		return "a communicator joins a run that is up";
+	if (in_run && c->state != AGT_COMM_JOINING && !agt_run_lives(c->run))
+		return "a communicator is in a run that never had a master";
+	if ((c->wait == WL_COMM_ATTACH) != (c->attach != NULL) ||
+		(c->attach != NULL) != !c->opened || (c->attach && !in_run))
+		return "an attach waits for nothing, or the other way round";
+	if ((c->wait == WL_COMM_CONNECT || (c->attach && !c->counted)) !=
+		(c->state == AGT_COMM_JOINING || c->state == AGT_COMM_REGISTERED))
+		return "a connect waits without joining, or the other way round";
+	if (c->attach && c->counted && c->attach->known)
+		return "an attach is due to be answered";
+	if (c->attach && c->n_ops)
+		return "a communicator that nobody has yet has operations";
+	if ((c->wait == WL_COMM_DESTROY) != (c->state == AGT_COMM_LEAVING))
+		return "a destroy waits without leaving, or the other way round";
+	if ((c->wait == WL_UPDATE_TOPOLOGY || c->wait == WL_ARE_PENDING) &&
+		c->state != AGT_COMM_ACCEPTED)
+		return "a vote waits on a communicator that is not accepted";
+	if (c->wait == WL_UPDATE_TOPOLOGY && c->n_ops)
+		return "a topology vote waits with operations in flight";
+	if (c->state == AGT_COMM_LEAVING && c->n_ops == 0)
+		return "a leaving communicator has nothing to wait for";
+	for (i = 0; i < SHM_SLOTS; i++) {
+		n += c->slots[i] != NULL;
+		if (c->slots[i] && !agt_op_has(c->slots[i], c))
+			return "a slot belongs to an operation that does not know the communicator";
+	}
+	return n == c->n_ops ? NULL : "slots in use and operations do not add up";
+}
+
+static const char *check_op(const struct agt *a, const struct agt_op *o)
+{
+	const struct agt_group *g;
+	uint32_t i, group = (uint32_t)o->key.group, in = 0;
+
+	if (o->n == 0)
+		return "an operation without members";
+	for (i = 0; i < o->n; i++) {
+		const struct agt_op_member *m = &o->members[i];
+
+		in += !m->out;
+		if (!m->out && (!m->comm || !m->comm->counted || m->comm->run != o->run))
+			return "a member of an operation is not in the run";
+		if (m->comm && m->comm->slots[m->sub.slot] != o)
+			return "a member's slot does not lead back";
+	}
+	if (o->xfer != (o->state == AGT_OP_RUNNING || o->state == AGT_OP_CANCELLING) &&
+		o->state != AGT_OP_REPORTED)
+		return "an operation's state and its transfer do not agree";
+	if (in != o->n && !o->xfer)
+		return "an operation without a transfer keeps members that are out";
+	if (in == 0 && o->state != AGT_OP_CANCELLING)
+		return "an operation goes on for nobody";
+	if (o->run->state == AGT_RUN_OVER && o->state != AGT_OP_CANCELLING)
+		return "an operation goes on in a run that is over";
+	if ((o->seq != 0) != (o->state > AGT_OP_VOTING))
+		return "an operation's sequence number and its state do not agree";
+	if (o->state != AGT_OP_COLLECTING || a->err)
+		return NULL;
+	HASH_FIND(hh, o->run->groups, &group, sizeof group, g);
+	if (!g || o->n > g->accepted)
+		return "an operation has more members than its group";
+	if (g->world < 2)
+		return "an operation collects in a group that is too small";
+	if (o->losses != g->losses)
+		return "an operation collects across a loss";
+	if (o->n == g->accepted && !agt_op_find(o->run->active, group, o->key.tag))
+		return "an operation is complete and has not voted";
+	return NULL;
+}
+
+static const char *check_round(const struct agt_run *r)
+{
+	const struct agt_round *rd = &r->round;
+	const struct agt_link *l;
+	bool opening = false;
+	uint32_t i;
+
+	if (!agt_run_lives(r) && (rd->active || HASH_COUNT(r->links)) && r->state != AGT_RUN_OVER)
+		return "rounds or links before the master is up";
+	if (agt_run_orphaned(r) && rd->active && !(rd->reported && rd->ok))
+		return "a round goes on without a master";
+	for (l = r->links; l && agt_run_lives(r); l = l->hh.next)
+		if (!agt_link_is_used(r, &l->peer))
+			return "a link is kept that nothing uses";
+	if (!rd->active || rd->reported)
+		return NULL;
+	for (i = 0; i < rd->n_rings; i++) {
+		HASH_FIND(hh, r->links, &rd->rings[i].next.agent, sizeof(struct cc_id), l);
+		opening = opening || (l && l->state == AGT_LINK_OPENING);
+	}
+	return opening ? NULL : "a round is due to be reported";
+}
+
+static const char *check_history(const struct agt_run *r)
+{
+	const struct agt_history *h;
+	uint32_t i;
+
+	for (h = r->history; h; h = h->hh.next)
+		for (i = 0; i < h->n; i++)
+			if (h->v[i].seq > r->last_seq || (i && h->v[i].seq <= h->v[i - 1].seq))
+				return "outcomes in disorder";
+	return NULL;
+}
+
+static const char *check_run(const struct agt *a, const struct agt_run *r)
+{
+	const struct agt_group *g;
+	const struct agt_comm *c;
+	const struct agt_op *o;
+	const char *wrong;
+	uint32_t users = 0, accepted = 0, comms = 0, in_groups = 0, counted = 0;
+
+	DL_FOREACH2 (r->comms, c, next_r) {
+		comms++;
+		counted += c->counted;
+		if (c->run != r || c->grp->group != c->group)
+			return "a communicator is on the list of another run";
+	}
+	for (g = r->groups; g; g = g->hh.next) {
+		users += g->users;
+		accepted += g->accepted;
+		in_groups += g->users == 0;
+	}
+	if (in_groups)
+		return "a group without users";
+	if (comms != r->n_comms || comms != users || counted != accepted)
+		return "the communicators of a run do not add up";
+	if ((r->state == AGT_RUN_OVER) != (comms == 0 && !r->ghosts) ||
+		(r->state == AGT_RUN_OVER && !r->ops))
+		return "a run lives without need, or is over too early";
+	if (r->ghosts && !agt_run_orphaned(r))
+		return "those who have left are not told, or of nobody";
+	if (r->state == AGT_RUN_UP && r->dialling)
+		return "the master of a run that is up is sought";
+	if ((r->state == AGT_RUN_GREETING || r->state == AGT_RUN_RESUMING) && !r->dialling)
+		return "a greeting that nobody answers for";
+	wrong = check_history(r);
+	if (wrong)
+		return wrong;
+	DL_FOREACH2 (r->ops, o, next_op) {
+		if (o->run != r)
+			return "an operation is on the list of another run";
+		wrong = check_op(a, o);
+		if (wrong)
+			return wrong;
+	}
+	return check_round(r);
+}
+
+const char *agt_check(const struct agt *a)
+{
+	const struct agt_comm *c;
+	const struct agt_run *r;
+	const char *wrong;
+
+	if (a->broken)
+		return a->broken;
+	for (c = a->comms; c; c = c->hh.next) {
+		wrong = check_comm(c);
+		if (wrong)
+			return wrong;
+	}
+	for (r = a->runs; r; r = r->hh.next) {
+		wrong = check_run(a, r);
+		if (wrong)
+			return wrong;
+	}
+	return NULL;
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where the master of a run is sought, and how often.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "pcclagentd/core/agt_internal.h"
+
+struct places {
+	uint32_t n;
+	struct cc_addr v[AGT_PLACES_MAX];
+};
+
+static bool places_have(const struct places *p, const struct cc_addr *addr)
+{
+	uint32_t i;
+
+	for (i = 0; i < p->n; i++)
+		if (cc_addr_eq(&p->v[i], addr))
+			return true;
+	return false;
+}
+
+static void places_add(struct places *p, const struct cc_addr *addr)
+{
+	if (addr->family && p->n < AGT_PLACES_MAX && !places_have(p, addr))
+		p->v[p->n++] = *addr;
+}
+
+static const struct agt_moved *moved_find(const struct agt *a, const struct cc_addr *from)
+{
+	uint32_t i;
+
+	for (i = 0; i < a->n_masters; i++)
+		if (cc_addr_eq(&a->masters[i].from, from))
+			return &a->masters[i];
+	return NULL;
+}
+
+/* In the order to try: where it was last, its own names, where these are said to have moved. */
+static struct places places_of(const struct agt *a, const struct agt_run *r)
+{
+	struct places p = {.n = 0};
+	uint32_t i;
+
+	places_add(&p, &r->reached);
+	places_add(&p, &r->addr);
+	for (i = 0; i < r->n_aliases; i++)
+		places_add(&p, &r->aliases[i]);
+	places_add(&p, &r->moved);
+	for (i = 0; i < p.n; i++) {
+		const struct agt_moved *m = moved_find(a, &p.v[i]);
+
+		if (m)
+			places_add(&p, &m->to);
+	}
+	return p;
+}
+
+void agt_dial(struct agt *a, struct agt_run *r, const struct cc_addr *addr)
+{
+	struct agt_action *x = agt_emit(a, AGT_ACT_MASTER_OPEN);
+
+	x->run = r->id;
+	x->addr = *addr;
+	r->dialled = *addr;
+	r->dialling = true;
+	r->dial_ns = a->now;
+}
+
+void agt_dial_next(struct agt *a, struct agt_run *r)
+{
+	struct places p = places_of(a, r);
+
+	agt_dial(a, r, &p.v[r->n_dialled++ % p.n]);
+}
+
+void agt_dial_alias(struct agt_run *r, const struct cc_addr *addr)
+{
+	if (!agt_run_has_addr(r, addr) && r->n_aliases < AGT_ALIASES_MAX)
+		r->aliases[r->n_aliases++] = *addr;
+}
+
+void agt_dial_reached(struct agt_run *r)
+{
+	r->dialling = false;
+	r->n_dialled = 0;
+	r->backoff_ms = 0;
+	r->reached = r->dialled;
+	agt_dial_alias(r, &r->dialled);
+}
+
+static void dial_later(struct agt *a, struct agt_run *r, bool open)
+{
+	if (open)
+		agt_emit(a, AGT_ACT_MASTER_DROP)->run = r->id;
+	r->backoff_ms = r->backoff_ms ? r->backoff_ms * 2 : AGT_REDIAL_MIN;
+	if (r->backoff_ms > AGT_REDIAL_MAX)
+		r->backoff_ms = AGT_REDIAL_MAX;
+	r->dialling = false;
+	r->dial_ns = a->now + (uint64_t)r->backoff_ms * AGT_NS_PER_MS;
+}
+
+/* Peers that come back wait for their master, those that come are told at once. */
+static void connects_fail(struct agt *a, struct agt_run *r, const char *why)
+{
+	char addr[CC_ADDR_STR_SIZE];
+	struct agt_comm *c, *next;
+	struct agt_verdict v;
+
+	agt_verdict_set(&v, WIRE_MASTER_CONNECTION_FAILED,
+		"cannot reach the master at %s (%s): is ccoip-masterd running there?",
+		cc_addr_str(&r->dialled, addr), why);
+	DL_FOREACH_SAFE2 (r->comms, c, next, next_r)
+		if (!c->attach)
+			agt_run_lose(a, c, AGT_EXIT_DOWN, &v);
+	if (r->n_comms == 0) {
+		agt_log(a, AGT_LOG_WARNING, "%s", v.text);
+		agt_run_over(a, r, &v);
+	}
+}
+
+void agt_dial_failed(struct agt *a, struct agt_run *r, const char *why, bool open)
+{
+	struct places p = places_of(a, r);
+
+	if (agt_run_orphaned(r)) {
+		if (r->state == AGT_RUN_RESUMING)
+			agt_run_set_state(a, r, AGT_RUN_ORPHAN);
+		dial_later(a, r, open);
+		return;
+	}
+	if (r->state == AGT_RUN_GREETING)
+		agt_run_set_state(a, r, AGT_RUN_CONNECTING);
+	if (r->n_dialled < p.n) {
+		agt_dial_next(a, r);
+		return;
+	}
+	connects_fail(a, r, why);
+	if (r->state != AGT_RUN_OVER)
+		dial_later(a, r, open);
+}
+
+static void grace_over(struct agt *a, struct agt_run *r)
+{
+	char addr[CC_ADDR_STR_SIZE];
+	struct agt_verdict v;
+
+	agt_verdict_set(&v, WIRE_MASTER_CONNECTION_FAILED,
+		"lost the master at %s (%.100s), and no other has taken the run over within "
+		"%.1f s: call pcclConnect again when there is one",
+		cc_addr_str(&r->addr, addr), r->why, (double)a->cfg.master_grace_ms / 1e3);
+	agt_log(a, AGT_LOG_WARNING, "%s", v.text);
+	agt_run_over(a, r, &v);
+}
+
+/* How long one place has to answer. Who was there a moment ago does so soon, or is not there. */
+static uint32_t attempt_ms(const struct agt *a, const struct agt_run *r)
+{
+	uint32_t limit = a->cfg.connect_timeout_ms;
+
+	return agt_run_orphaned(r) && r->timeout_ms < limit ? r->timeout_ms : limit;
+}
+
+void agt_dial_tick(struct agt *a, struct agt_run *r)
+{
+	uint32_t limit = attempt_ms(a, r);
+	char why[64];
+
+	/* This process stood still: that is not the master's fault. */
+	if (a->tick_ns && a->now - a->tick_ns > AGT_STOOD_STILL_NS)
+		r->orphan_ns += a->now - a->tick_ns;
+	if (agt_run_orphaned(r) && a->now > r->orphan_ns &&
+		a->now - r->orphan_ns >= (uint64_t)a->cfg.master_grace_ms * AGT_NS_PER_MS) {
+		grace_over(a, r);
+		return;
+	}
+	if (a->now < r->dial_ns)
+		return;
+	if (!r->dialling) {
+		agt_dial_next(a, r);
+	} else if (a->now - r->dial_ns >= (uint64_t)limit * AGT_NS_PER_MS) {
+		(void)snprintf(why, sizeof why, "no answer within %u ms", limit);
+		agt_dial_failed(a, r, why, true);
+	}
+}
+
+/* Keeps what is said for later runs, too. */
+static void moved_set(struct agt *a, const struct agt_event *ev)
+{
+	struct agt_moved *m = a->masters;
+	char addr[CC_ADDR_STR_SIZE];
+
+	while (m < a->masters + a->n_masters && !cc_addr_eq(&m->from, &ev->from))
+		m++;
+	if (m < a->masters + a->n_masters) {
+		if (ev->to.family)
+			m->to = ev->to;
+		else
+			*m = a->masters[--a->n_masters];
+	} else if (ev->to.family && a->n_masters == AGT_MASTERS_MAX) {
+		agt_log(a, AGT_LOG_ERR, "not kept for later where the master %s is: %u are known",
+			cc_addr_str(&ev->from, addr), AGT_MASTERS_MAX);
+	} else if (ev->to.family) {
+		*m = (struct agt_moved){.from = ev->from, .to = ev->to};
+		a->n_masters++;
+	}
+}
+
+static void send_there(struct agt *a, struct agt_run *r, const struct agt_event *ev)
+{
+	if (r->state == AGT_RUN_UP && ev->now && ev->to.family)
+		agt_orphan(a, r, "it is said to be elsewhere", true);
+	if (r->state == AGT_RUN_UP || !ev->to.family)
+		return;
+	if (r->state == AGT_RUN_RESUMING)
+		agt_run_set_state(a, r, AGT_RUN_ORPHAN);
+	else if (r->state == AGT_RUN_GREETING)
+		agt_run_set_state(a, r, AGT_RUN_CONNECTING);
+	agt_dial(a, r, &ev->to);
+}
+
+void agt_dial_set_master(struct agt *a, const struct agt_event *ev)
+{
+	struct agt_run *r;
+
+	if (!ev->run)
+		moved_set(a, ev);
+	for (r = a->runs; r; r = r->hh.next) {
+		struct places p = places_of(a, r);
+
+		if (r->state == AGT_RUN_OVER ||
+			(ev->run ? r->id != ev->run : !places_have(&p, &ev->from)))
+			continue;
+		if (ev->run)
+			r->moved = ev->to;
+		send_there(a, r, ev);
+	}
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a master says: greetings, refusals, kicks, and who takes care of the rest.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "pcclagentd/core/agt_internal.h"
+
+void agt_master_up(struct agt *a, const struct agt_event *ev)
+{
+	struct agt_run *r = agt_run_find(a, ev->run);
+	struct wm_hello *h;
+
+	if (!r || !r->dialling)
+		return;
+	if (r->state == AGT_RUN_CONNECTING)
+		agt_run_set_state(a, r, AGT_RUN_GREETING);
+	else if (r->state == AGT_RUN_ORPHAN)
+		agt_run_set_state(a, r, AGT_RUN_RESUMING);
+	else
+		return;
+	h = &agt_send(a, r, WM_HELLO)->u.hello;
+	h->version_min = WM_VERSION_MIN;
+	h->version_max = WM_VERSION_MAX;
+	h->agent = a->cfg.agent;
+	memcpy(h->name, a->cfg.name, sizeof h->name);
+	h->advertised = a->cfg.advertised;
+	h->n_addrs = a->cfg.n_addrs;
+	memcpy(h->addrs, a->cfg.addrs, sizeof h->addrs);
+	h->port_p2p = a->cfg.port_p2p;
+	h->port_shared_state = a->cfg.port_shared_state;
+	h->port_benchmark = a->cfg.port_benchmark;
+	h->run = agt_run_orphaned(r) ? r->run_id : r->want_run;
+	h->run_key = r->run_key;
+	h->term = r->term;
+}
+
+void agt_master_settings(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m)
+{
+	r->heartbeat_ms = m->heartbeat_ms < AGT_HEARTBEAT_MIN ? AGT_HEARTBEAT_MIN : m->heartbeat_ms;
+	r->timeout_ms = m->timeout_ms < AGT_TIMEOUT_MIN ? AGT_TIMEOUT_MIN : m->timeout_ms;
+	r->segment_max = m->segment_max;
+	cc_detect_init(&r->life, r->heartbeat_ms, r->timeout_ms, a->now);
+}
+
+/* A second connection to a master that we have a run with: what wants to join goes there. If that
+ * run has no connection now, this is where its master is. */
+static void merge_into(struct agt *a, struct agt_run *from, struct agt_run *to)
+{
+	struct agt_comm *c, *next;
+
+	DL_FOREACH_SAFE2 (from->comms, c, next, next_r) {
+		agt_run_move(a, c, to);
+	}
+	agt_dial_alias(to, &from->addr);
+	agt_dial_alias(to, &from->dialled);
+	agt_run_set_state(a, from, AGT_RUN_OVER);
+	agt_emit(a, AGT_ACT_MASTER_CLOSE)->run = from->id;
+	if (to->state == AGT_RUN_ORPHAN)
+		agt_dial(a, to, &from->dialled);
+}
+
+/* Who comes to a stale master has nothing to keep; who comes back dials on. */
+static void stale(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m)
+{
+	char addr[CC_ADDR_STR_SIZE];
+	struct agt_verdict v;
+
+	agt_verdict_set(&v, WIRE_MASTER_CONNECTION_FAILED,
+		"the master at %s is stale: it has term %" PRIu64 " of its run, and term %" PRIu64
+		" has begun elsewhere",
+		cc_addr_str(&r->dialled, addr), m->term, agt_term_of(a, &m->run));
+	agt_log(a, AGT_LOG_WARNING, "%s", v.text);
+	if (cc_id_is_zero(&r->want_run))
+		agt_run_over(a, r, &v);
+	else
+		agt_dial_failed(a, r, v.text, true);
+}
+
+static void run_ready(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m)
+{
+	struct agt_action *x = agt_emit(a, AGT_ACT_RUN_READY);
+
+	r->run_id = r->want_run = m->run;
+	r->run_key = m->run_key;
+	agt_term_set(a, r, m->term);
+	x->run = r->id;
+	x->id = m->run;
+	x->key = m->run_key;
+}
+
+static void got_hello_ack(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m)
+{
+	char addr[CC_ADDR_STR_SIZE];
+	struct agt_run *other;
+	struct agt_comm *c;
+
+	if (m->version < WM_VERSION_MIN || m->version > WM_VERSION_MAX) {
+		agt_run_violation(a, r, "HELLO_ACK with a version that was not offered");
+		return;
+	}
+	if (r->state == AGT_RUN_RESUMING) {
+		agt_resume_ack(a, r, m);
+		return;
+	}
+	if (m->term < agt_term_of(a, &m->run)) {
+		stale(a, r, m);
+		return;
+	}
+	agt_attach_check_run(a, r, &m->run);
+	for (other = a->runs; other; other = other->hh.next) {
+		if (other != r && agt_run_lives(other) && cc_id_eq(&other->run_id, &m->run)) {
+			merge_into(a, r, other);
+			return;
+		}
+	}
+	agt_master_settings(a, r, m);
+	agt_dial_reached(r);
+	agt_run_set_state(a, r, AGT_RUN_UP);
+	agt_log(a, AGT_LOG_NOTICE, "master %s: connected, run %u", cc_addr_str(&r->dialled, addr),
+		r->id);
+	run_ready(a, r, m);
+	DL_FOREACH2 (r->comms, c, next_r)
+		agt_run_send_join(a, c);
+	if (m->resume)
+		agt_resume_end(a, r);
+	DL_FOREACH2 (r->comms, c, next_r)
+		if (c->attach)
+			agt_attach_query(a, c);
+}
+
+static void got_refuse(struct agt *a, struct agt_run *r, const struct wm_refuse *m)
+{
+	char addr[CC_ADDR_STR_SIZE];
+	struct agt_verdict v;
+
+	/* a stale master: the one that took its run over may be at the next address */
+	if (m->code == WIRE_MASTER_CONNECTION_FAILED &&
+		(agt_run_lives(r) || !cc_id_is_zero(&r->want_run))) {
+		if (r->state == AGT_RUN_UP)
+			agt_orphan(a, r, m->text, true);
+		else
+			agt_dial_failed(a, r, m->text, true);
+		return;
+	}
+	(void)cc_addr_str(&r->dialled, addr);
+	if (m->code == WIRE_SUCCESS || m->code == WIRE_VERSION_MISMATCH)
+		agt_verdict_set(&v, WIRE_VERSION_MISMATCH,
+			"the master at %s speaks protocol versions %u to %u, this agent %u to %u: "
+			"update "
+			"the older one%s%s",
+			addr, m->version_min, m->version_max, WM_VERSION_MIN, WM_VERSION_MAX,
+			m->text[0] ? "; it says: " : "", m->text);
+	else
+		agt_verdict_set(
+			&v, m->code, "the master at %s refused this host: %s", addr, m->text);
+	agt_log(a, AGT_LOG_WARNING, "%s", v.text);
+	agt_run_over(a, r, &v);
+}
+
+static void got_kick(struct agt *a, struct agt_run *r, const struct wm_kick *m)
+{
+	struct agt_comm *c;
+	struct agt_verdict v;
+
+	DL_FOREACH2 (r->comms, c, next_r)
+		if (c->joined && cc_id_eq(&c->peer, &m->peer))
+			break;
+	if (!c)
+		return; /* it has left meanwhile */
+	v.code = m->code;
+	if (v.code == WIRE_SUCCESS)
+		v.code = c->state == AGT_COMM_ACCEPTED || c->attach ? WIRE_RANK_CONNECTION_LOST
+								    : WIRE_RANK_CONNECTION_FAILED;
+	agt_copy_text(v.text, sizeof v.text,
+		m->text[0] ? m->text : "the master put this peer out of the run without a reason");
+	agt_run_lose(a, c, AGT_EXIT_KICKED, &v);
+}
+
+static void got_pending_answer(struct agt *a, struct agt_run *r, const struct wm_pending_answer *m)
+{
+	struct agt_comm *c;
+	struct agt_action *x;
+
+	if (m->turn >= r->pending_turn) {
+		r->pending_turn = m->turn;
+		r->pending = m->pending;
+	}
+	DL_FOREACH2 (r->comms, c, next_r) {
+		if (c->wait != WL_ARE_PENDING || c->pending_turn >= m->turn)
+			continue;
+		c->wait = 0;
+		c->pending_turn = m->turn;
+		agt_comm_publish(a, c);
+		x = agt_emit(a, AGT_ACT_REPLY);
+		x->session = c->session->id;
+		x->u.reply.req_id = c->wait_req;
+		x->u.reply.comm = c->id;
+		x->u.reply.flag = m->pending;
+		x->u.reply.pending_turn = m->turn;
+	}
+}
+
+static void got_msg(struct agt *a, struct agt_run *r, const struct wm_msg *m)
+{
+	switch (m->type) {
+	case WM_HEARTBEAT:
+		break;
+	case WM_REFUSE:
+		got_refuse(a, r, &m->u.refuse);
+		break;
+	case WM_ROUND:
+		agt_round_begin(a, r, &m->u.round);
+		break;
+	case WM_COMMIT:
+		agt_round_commit(a, r, &m->u.commit);
+		break;
+	case WM_WORLD:
+		agt_world_set(r, &m->u.world);
+		break;
+	case WM_OP_START:
+		agt_op_start(a, r, &m->u.op_start);
+		break;
+	case WM_OP_ABORT:
+		agt_op_abort(a, r, &m->u.op_abort);
+		break;
+	case WM_OP_DONE:
+		agt_op_done(a, r, &m->u.op_done);
+		break;
+	case WM_PENDING_ANSWER:
+		got_pending_answer(a, r, &m->u.pending_answer);
+		break;
+	case WM_KICK:
+		got_kick(a, r, &m->u.kick);
+		break;
+	case WM_OP_OUTCOMES:
+		agt_attach_outcomes(a, r, &m->u.op_outcomes);
+		break;
+	default:
+		agt_run_violation(a, r, "a message that only agents send, or a second greeting");
+		break;
+	}
+}
+
+void agt_master_msg(struct agt *a, const struct agt_event *ev)
+{
+	struct agt_run *r = agt_run_find(a, ev->run);
+	const struct wm_msg *m = ev->msg;
+
+	if (!r || !m || r->state == AGT_RUN_OVER || r->state == AGT_RUN_CONNECTING ||
+		r->state == AGT_RUN_ORPHAN)
+		return;
+	cc_detect_heard(&r->life, a->now);
+	if (r->state == AGT_RUN_UP)
+		got_msg(a, r, m);
+	else if (m->type == WM_HELLO_ACK)
+		got_hello_ack(a, r, &m->u.hello_ack);
+	else if (m->type == WM_REFUSE)
+		got_refuse(a, r, &m->u.refuse);
+	else if (m->type != WM_HEARTBEAT)
+		agt_run_violation(a, r, "it did not begin with HELLO_ACK or REFUSE");
+}

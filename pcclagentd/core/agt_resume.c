@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A run without a master: what is kept, and what the next master is told. Nothing is queued for
+ * it; it is told the state that there is when it comes.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pcclagentd/core/agt_internal.h"
+
+#define OUTCOMES_MAX 32768u /* of one resumption: a frame holds no more */
+
+void agt_orphan(struct agt *a, struct agt_run *r, const char *why, bool open)
+{
+	struct agt_round *rd = &r->round;
+	char addr[CC_ADDR_STR_SIZE];
+
+	agt_copy_text(r->why, sizeof r->why, why);
+	agt_log(a, AGT_LOG_WARNING, "lost the master at %s (%s): its run is kept for %.1f s",
+		cc_addr_str(&r->dialled, addr), why, (double)a->cfg.master_grace_ms / 1e3);
+	agt_run_set_state(a, r, AGT_RUN_ORPHAN);
+	r->orphan_ns = a->now;
+	/* What was not reported as good here is in force nowhere. */
+	if (!rd->reported || !rd->ok)
+		agt_round_clear(rd);
+	r->check_links = true;
+	if (open)
+		agt_emit(a, AGT_ACT_MASTER_DROP)->run = r->id;
+	if (r->n_comms)
+		agt_dial_next(a, r);
+}
+
+/* ---- those who have left ---- */
+
+void agt_ghost_add(
+	struct agt *a, struct agt_run *r, const struct agt_comm *c, enum wm_leave_kind kind)
+{
+	struct agt_ghost *g;
+	struct wm_join join;
+
+	agt_run_fill_join(c, &join);
+	if (join.phase == WM_JOIN_NEW || r->n_ghosts == AGT_GHOSTS_MAX)
+		return;
+	g = calloc(1, sizeof *g);
+	if (!g) {
+		agt_no_memory(a);
+		return;
+	}
+	g->join = join;
+	g->kind = kind;
+	LL_PREPEND(r->ghosts, g);
+	r->n_ghosts++;
+}
+
+void agt_ghosts_free(struct agt_run *r)
+{
+	struct agt_ghost *g, *next;
+
+	LL_FOREACH_SAFE(r->ghosts, g, next)
+	free(g);
+	r->ghosts = NULL;
+	r->n_ghosts = 0;
+}
+
+/* ---- how attempts have ended ---- */
+
+static struct agt_history *history_get(struct agt *a, struct agt_run *r, uint32_t group)
+{
+	struct agt_history *h, *next;
+
+	HASH_FIND(hh, r->history, &group, sizeof group, h);
+	if (h)
+		return h;
+	if (HASH_COUNT(r->history) >= WM_RINGS_MAX) {
+		HASH_ITER (hh, r->history, h, next) {
+			if (agt_group_find(r, h->group))
+				continue;
+			HASH_DELETE(hh, r->history, h);
+			free(h);
+		}
+	}
+	h = calloc(1, sizeof *h);
+	if (!h) {
+		agt_no_memory(a);
+		return NULL;
+	}
+	h->group = group;
+	HASH_ADD(hh, r->history, group, sizeof h->group, h);
+	if (h->unhashed) {
+		free(h);
+		agt_no_memory(a);
+		return NULL;
+	}
+	return h;
+}
+
+void agt_history_add(struct agt *a, struct agt_run *r, uint32_t group, uint64_t seq, uint32_t code)
+{
+	struct agt_history *h = history_get(a, r, group);
+	uint32_t at;
+
+	if (!h || (h->n == WM_OUTCOMES_MAX && seq < h->v[0].seq))
+		return;
+	if (h->n == WM_OUTCOMES_MAX)
+		memmove(&h->v[0], &h->v[1], --h->n * sizeof h->v[0]);
+	for (at = h->n; at > 0 && h->v[at - 1].seq > seq; at--)
+		h->v[at] = h->v[at - 1];
+	h->v[at] = (struct wm_outcome){.seq = seq, .code = code};
+	h->n++;
+}
+
+void agt_history_free(struct agt_run *r)
+{
+	struct agt_history *h, *next;
+
+	HASH_ITER (hh, r->history, h, next) {
+		HASH_DELETE(hh, r->history, h);
+		free(h);
+	}
+}
+
+/* ---- which master it had last ---- */
+
+uint64_t agt_term_of(const struct agt *a, const struct cc_id *run)
+{
+	uint32_t i;
+
+	for (i = 0; i < AGT_FENCES; i++)
+		if (cc_id_eq(&a->fences[i].run, run))
+			return a->fences[i].term;
+	return 0;
+}
+
+void agt_term_set(struct agt *a, struct agt_run *r, uint64_t term)
+{
+	uint32_t i;
+
+	r->term = term;
+	for (i = 0; i < AGT_FENCES; i++)
+		if (cc_id_eq(&a->fences[i].run, &r->run_id))
+			break;
+	if (i == AGT_FENCES)
+		i = a->last_fence++ % AGT_FENCES;
+	a->fences[i] = (struct agt_fence){.run = r->run_id, .term = term};
+}
+
+/* ---- telling ---- */
+
+static void tell_members(struct agt *a, struct agt_run *r)
+{
+	struct agt_ghost *g;
+	struct agt_comm *c;
+	struct wm_msg *m;
+
+	DL_FOREACH2 (r->comms, c, next_r) {
+		agt_run_fill_join(c, &agt_send(a, r, WM_JOIN)->u.join);
+		c->joined = true;
+		if (c->state == AGT_COMM_JOINING)
+			agt_comm_set_state(a, c, AGT_COMM_REGISTERED);
+	}
+	LL_FOREACH(r->ghosts, g)
+	{
+		agt_send(a, r, WM_JOIN)->u.join = g->join;
+		m = agt_send(a, r, WM_LEAVE);
+		m->u.leave.peer = g->join.peer;
+		m->u.leave.kind = g->kind;
+	}
+	agt_ghosts_free(r);
+}
+
+static void tell_waiting(struct agt *a, struct agt_run *r, uint32_t wait, enum wm_type type)
+{
+	struct agt_comm *c;
+
+	DL_FOREACH2 (r->comms, c, next_r)
+		if (c->wait == wait)
+			agt_vote_send(a, c, type);
+}
+
+/* Those of each group that are the youngest; all of them where there are not too many. */
+static int fill_outcomes(const struct agt_run *r, struct wm_resume *m)
+{
+	const struct agt_history *h;
+	uint32_t each = OUTCOMES_MAX / (HASH_COUNT(r->history) + 1);
+	uint32_t n = 0;
+
+	for (h = r->history; h; h = h->hh.next)
+		n += h->n < each ? h->n : each;
+	if (n == 0)
+		return 0;
+	m->outcomes = calloc(n, sizeof *m->outcomes);
+	if (!m->outcomes)
+		return CC_ERR_NOMEM;
+	for (h = r->history; h; h = h->hh.next) {
+		n = h->n < each ? h->n : each;
+		memcpy(m->outcomes + m->n_outcomes, h->v + h->n - n, n * sizeof h->v[0]);
+		m->n_outcomes += n;
+	}
+	return 0;
+}
+
+static int fill_groups(const struct agt_run *r, struct wm_resume *m)
+{
+	uint32_t n = HASH_COUNT(r->groups);
+	const struct agt_group *g;
+
+	m->world = r->world;
+	if (n == 0)
+		return 0;
+	m->world.own = calloc(n, sizeof *m->world.own);
+	m->places = calloc(n, sizeof *m->places);
+	if (!m->world.own || !m->places)
+		return CC_ERR_NOMEM;
+	for (g = r->groups; g; g = g->hh.next) {
+		if (g->world == 0)
+			continue;
+		m->world.own[m->world.n++] = (struct wm_group_world){g->group, g->world, g->losses};
+		if (g->has_ring)
+			m->places[m->n_places++] =
+				(struct wm_ring_place){g->group, g->ring.hosts, g->ring.pos};
+	}
+	return 0;
+}
+
+void agt_resume_end(struct agt *a, struct agt_run *r)
+{
+	struct wm_resume *m = &agt_send(a, r, WM_RESUME)->u.resume;
+
+	m->epoch = r->epoch;
+	m->round = r->committed;
+	m->prepared = r->round.active ? r->round.number : 0;
+	m->last_seq = r->last_seq;
+	m->topo_turn = r->topo_turn;
+	m->pending_turn = r->pending_turn;
+	m->pending = r->pending;
+	if (fill_groups(r, m) < 0 || fill_outcomes(r, m) < 0)
+		agt_no_memory(a);
+}
+
+/* Everything as it is now. */
+static void tell(struct agt *a, struct agt_run *r)
+{
+	struct agt_comm *c;
+	struct agt_op *o;
+
+	tell_members(a, r);
+	DL_FOREACH2 (r->ops, o, next_op)
+		agt_op_tell(a, o);
+	tell_waiting(a, r, WL_UPDATE_TOPOLOGY, WM_TOPO_VOTE);
+	tell_waiting(a, r, WL_ARE_PENDING, WM_PENDING_VOTE);
+	agt_resume_end(a, r);
+	DL_FOREACH2 (r->comms, c, next_r)
+		if (c->attach)
+			agt_attach_query(a, c);
+}
+
+/* Hosts that start an attempt must cut it alike. */
+static void segments_changed(struct agt_run *r)
+{
+	struct agt_op *o;
+
+	DL_FOREACH2 (r->ops, o, next_op)
+		if (o->state == AGT_OP_VOTING)
+			o->spoiled = "the next master wants segments of another size";
+}
+
+static void unknown(struct agt *a, struct agt_run *r)
+{
+	char addr[CC_ADDR_STR_SIZE];
+	struct agt_verdict v;
+
+	agt_verdict_set(&v, WIRE_MASTER_CONNECTION_FAILED,
+		"lost the master (%.100s); the one at %s does not know its run: call pcclConnect "
+		"to join that one's",
+		r->why, cc_addr_str(&r->dialled, addr));
+	agt_log(a, AGT_LOG_WARNING, "%s", v.text);
+	agt_run_over(a, r, &v);
+}
+
+void agt_resume_ack(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m)
+{
+	char addr[CC_ADDR_STR_SIZE];
+
+	(void)cc_addr_str(&r->dialled, addr);
+	if (!cc_id_eq(&m->run, &r->run_id) || !m->resume) {
+		unknown(a, r);
+		return;
+	}
+	if (m->term < r->term) {
+		agt_log(a, AGT_LOG_WARNING,
+			"the master at %s is stale: term %" PRIu64
+			", the run had one of term %" PRIu64,
+			addr, m->term, r->term);
+		agt_dial_failed(a, r, "stale", true);
+		return;
+	}
+	agt_term_set(a, r, m->term);
+	r->resumed = true;
+	if (r->segment_max != m->segment_max)
+		segments_changed(r);
+	agt_master_settings(a, r, m);
+	agt_dial_reached(r);
+	agt_run_set_state(a, r, AGT_RUN_UP);
+	agt_log(a, AGT_LOG_NOTICE, "master %s: run %u goes on after %.3f s, term %" PRIu64, addr,
+		r->id, (double)(a->now - r->orphan_ns) / 1e9, m->term);
+	tell(a, r);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The process at the other end of a session: does it live, is it stopped? Nothing here blocks.
+ */
+#ifndef PROCESS_H
+#define PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct process {
+	uint32_t pid;
+	int pidfd;   /* readable once it has ended; -1 where the kernel or another pid namespace
+		      * denies it */
+	int stat_fd; /* its /proc/PID/stat: stays with this process when the number is used again;
+		      * -1 where there is none */
+};
+
+/* Of the process that connected sock. */
+void process_open(struct process *p, int sock, uint32_t pid);
+void process_close(struct process *p);
+/* By a signal or a debugger. False also when that cannot be known. */
+bool process_is_stopped(const struct process *p);
+
+#endif

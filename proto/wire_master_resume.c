@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Decoders of what agents and a master tell each other of the state of their run.
+ */
+#include <stdlib.h>
+
+#include "common/cc_err.h"
+#include "proto/wire_master_internal.h"
+#include "proto/wire_pb.h"
+
+_Static_assert(WM_RESUME_OUTCOMES_MAX == WM_OUTCOMES_MAX * WM_RINGS_MAX, "as the header says");
+
+void *wire_new_array(size_t n, size_t size, int *err, const char **why)
+{
+	void *v = calloc(n > 0 ? n : 1, size);
+
+	if (v == NULL) {
+		*err = CC_ERR_NOMEM;
+		*why = "message: no memory to decode it";
+	}
+	return v;
+}
+
+int wire_get_world(const Ccoip__World *p, struct wm_world *m, const char **why, const char *missing)
+{
+	int rc = 0;
+
+	if (p == NULL)
+		return wire_bad(why, missing);
+	if (p->n_own > WM_RINGS_MAX)
+		return wire_bad(why, "world.own: must be at most " WIRE_STR(WM_RINGS_MAX));
+	m->global = p->global;
+	m->groups = p->groups;
+	m->largest = p->largest;
+	m->version = p->version;
+	m->own = wire_new_array(p->n_own, sizeof *m->own, &rc, why);
+	if (m->own == NULL)
+		return rc;
+	m->n = (uint32_t)p->n_own;
+	for (size_t i = 0; i < p->n_own; i++) {
+		for (size_t k = 0; k < i; k++)
+			if (p->own[k]->group == p->own[i]->group)
+				return wire_bad(why, "world.own: must not name a group twice");
+		m->own[i].group = p->own[i]->group;
+		m->own[i].world = p->own[i]->world;
+		m->own[i].losses = p->own[i]->losses;
+	}
+	return 0;
+}
+
+static int get_places(const Ccoip__Resume *p, struct wm_resume *m, const char **why)
+{
+	int rc = 0;
+
+	if (p->n_places > WM_RINGS_MAX)
+		return wire_bad(why, "resume.places: must be at most " WIRE_STR(WM_RINGS_MAX));
+	m->places = wire_new_array(p->n_places, sizeof *m->places, &rc, why);
+	if (m->places == NULL)
+		return rc;
+	m->n_places = (uint32_t)p->n_places;
+	for (size_t i = 0; i < p->n_places; i++) {
+		const Ccoip__RingPlace *v = p->places[i];
+
+		if (v->hosts < 1 || v->hosts > WM_HOSTS_MAX)
+			return wire_bad(
+				why, "resume.places.hosts: must be 1 to " WIRE_STR(WM_HOSTS_MAX));
+		if (v->pos >= v->hosts)
+			return wire_bad(why, "resume.places.pos: must be below hosts");
+		for (size_t k = 0; k < i; k++)
+			if (p->places[k]->group == v->group)
+				return wire_bad(why, "resume.places: must not name a group twice");
+		m->places[i] =
+			(struct wm_ring_place){.group = v->group, .hosts = v->hosts, .pos = v->pos};
+	}
+	return 0;
+}
+
+/* ret holds as many as p has. */
+static int get_outcomes(const Ccoip__Outcomes *p, struct wm_outcome *ret, const char **why)
+{
+	if (p->n_codes != p->n_seqs)
+		return wire_bad(why, "outcomes.codes: must be one for each of seqs");
+	for (size_t i = 0; i < p->n_seqs; i++) {
+		if (p->seqs[i] < 1)
+			return wire_bad(why, "outcomes.seqs: must be at least 1");
+		if (p->codes[i] > WIRE_CODE_MAX)
+			return wire_bad(why, "outcomes.codes: must be at most 255");
+		ret[i] = (struct wm_outcome){.seq = p->seqs[i], .code = p->codes[i]};
+	}
+	return 0;
+}
+
+int wire_get_resume(const Ccoip__Resume *p, struct wm_resume *m, const char **why)
+{
+	size_t n = p->outcomes != NULL ? p->outcomes->n_seqs : 0;
+	int rc;
+
+	m->epoch = p->epoch;
+	m->round = p->round;
+	m->prepared = p->prepared;
+	m->last_seq = p->last_seq;
+	m->topo_turn = p->topo_turn;
+	m->pending_turn = p->pending_turn;
+	m->pending = p->pending;
+	rc = wire_get_world(p->world, &m->world, why, "resume.world: must be there");
+	if (rc == 0)
+		rc = get_places(p, m, why);
+	if (rc != 0)
+		return rc;
+	if (n > WM_RESUME_OUTCOMES_MAX)
+		return wire_bad(
+			why, "resume.outcomes: must be at most " WIRE_STR(WM_RESUME_OUTCOMES_MAX));
+	m->outcomes = wire_new_array(n, sizeof *m->outcomes, &rc, why);
+	if (m->outcomes == NULL)
+		return rc;
+	m->n_outcomes = (uint32_t)n;
+	return p->outcomes != NULL ? get_outcomes(p->outcomes, m->outcomes, why) : 0;
+}
+
+int wire_get_op_query(const Ccoip__OpQuery *p, struct wm_op_query *m, const char **why)
+{
+	if (p->n_seqs < 1 || p->n_seqs > WM_OUTCOMES_MAX)
+		return wire_bad(why, "op_query.seqs: must be 1 to " WIRE_STR(WM_OUTCOMES_MAX));
+	for (size_t i = 0; i < p->n_seqs; i++) {
+		if (p->seqs[i] < 1)
+			return wire_bad(why, "op_query.seqs: must be at least 1");
+		m->seqs[i] = p->seqs[i];
+	}
+	m->n = (uint32_t)p->n_seqs;
+	return wire_get_id(&m->peer, p->peer, why, "op_query.peer: " WIRE_ID_LIMIT);
+}
+
+int wire_get_op_outcomes(const Ccoip__OpOutcomes *p, struct wm_op_outcomes *m, const char **why)
+{
+	size_t n = p->outcomes != NULL ? p->outcomes->n_seqs : 0;
+	int rc;
+
+	if (n < 1 || n > WM_OUTCOMES_MAX)
+		return wire_bad(
+			why, "op_outcomes.outcomes: must be 1 to " WIRE_STR(WM_OUTCOMES_MAX));
+	m->n = (uint32_t)n;
+	rc = wire_get_id(&m->peer, p->peer, why, "op_outcomes.peer: " WIRE_ID_LIMIT);
+	return rc == 0 ? get_outcomes(p->outcomes, m->v, why) : rc;
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Peers that outlived their agent come to this one.
+ */
+#include "tests/agent/fixture.h"
+
+static struct fx *f;
+
+static void setup(void)
+{
+	f = fx_new();
+}
+
+static void teardown(void)
+{
+	fx_free(f);
+}
+
+static void tick(uint64_t ms)
+{
+	f->now += ms * MS;
+	fx_event(f, AGT_EV_TICK, 0, NULL);
+}
+
+/* Peer `peer`, of group 7 of run fx_id(201) at master 1, is back. */
+static void attach(uint32_t session, unsigned peer, uint32_t n_seqs)
+{
+	struct wl_request q = {.type = WL_COMM_ATTACH,
+		.req_id = ++f->req_id,
+		.master = fx_addr(1),
+		.group = 7,
+		.pool_size = 2,
+		.peer = fx_id(peer),
+		.token = fx_token(peer),
+		.run = fx_id(201),
+		.losses = 1,
+		.topo_turn = 4,
+		.pending_turn = 3,
+		.n_seqs = n_seqs,
+		.seqs = {11, 12, 13}};
+	struct agt_event ev = {.type = AGT_EV_REQUEST, .session = session, .request = &q};
+
+	fx_step(f, &ev);
+}
+
+static void master_answers(uint32_t run, bool resume)
+{
+	struct wm_msg m = {.type = WM_HELLO_ACK};
+
+	fx_event(f, AGT_EV_MASTER_UP, run, NULL);
+	ck_assert(fx_is(&fx_msg(f, WM_HELLO, 0)->u.hello.run, fx_id(201)));
+	ck_assert(cc_id_is_zero(&fx_msg(f, WM_HELLO, 0)->u.hello.run_key));
+	m.u.hello_ack = (struct wm_hello_ack){.version = 1,
+		.run = resume ? fx_id(201) : fx_id(999),
+		.run_key = fx_id(300),
+		.heartbeat_ms = 1000,
+		.timeout_ms = 3000,
+		.segment_max = 65536,
+		.term = 1,
+		.resume = resume};
+	fx_from_master(f, run, &m);
+}
+
+static void outcomes(unsigned peer, uint32_t c11, uint32_t c12, uint32_t c13)
+{
+	struct wm_msg m = {.type = WM_OP_OUTCOMES, .u.op_outcomes = {.n = 3}};
+
+	m.u.op_outcomes.peer = fx_id(peer);
+	m.u.op_outcomes.v[0] = (struct wm_outcome){11, c11};
+	m.u.op_outcomes.v[1] = (struct wm_outcome){12, c12};
+	m.u.op_outcomes.v[2] = (struct wm_outcome){13, c13};
+	fx_from_master(f, 1, &m);
+}
+
+static void kick(unsigned peer, uint32_t code)
+{
+	struct wm_msg m = {.type = WM_KICK, .u.kick.code = code};
+
+	m.u.kick.peer = fx_id(peer);
+	strcpy(m.u.kick.text, "declared lost 3 s ago; connect anew");
+	fx_from_master(f, 1, &m);
+}
+
+/* A rewiring round whose ring has these peers. */
+static void ring_of(uint64_t round, const struct fx_ring *ring)
+{
+	f->topo_turn = 5;
+	fx_round(f, 1, round, false, ring, 1);
+	if (fx_count(f, AGT_ACT_LINK_OPEN))
+		fx_link(f, AGT_EV_LINK_UP, 1, 100, false);
+	fx_commit(f, 1, round, false, ring, 1);
+}
+
+static const struct fx_ring one = {
+	.group = 7, .hosts = 2, .world = 2, .losses = 2, .n = 1, .members = {1}};
+
+START_TEST(a_peer_comes_back)
+{
+	const struct agt_action *x;
+	const struct wm_join *j;
+	uint32_t comm;
+
+	fx_session(f, 1, 1000);
+	attach(1, 1, 3);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMM_OPEN), 0);
+	master_answers(1, true);
+	j = &fx_msg(f, WM_JOIN, 0)->u.join;
+	ck_assert(fx_is(&j->peer, fx_id(1)) && fx_is(&j->token, fx_token(1)));
+	ck_assert_uint_eq(j->phase, WM_JOIN_ACCEPTED);
+	ck_assert_uint_eq(fx_sent(f, WM_RESUME), 1);
+	ck_assert_uint_eq(fx_msg(f, WM_RESUME, 0)->u.resume.epoch, 0);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_QUERY), 1);
+	ck_assert_uint_eq(fx_msg(f, WM_OP_QUERY, 0)->u.op_query.n, 3);
+	ck_assert_uint_eq(fx_msg(f, WM_OP_QUERY, 0)->u.op_query.seqs[2], 13);
+	outcomes(1, WIRE_SUCCESS, WIRE_RANK_CONNECTION_LOST, WIRE_SUCCESS);
+	ck_assert_uint_eq(f->acts.n, 0);
+	ring_of(8, &one);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMM_OPEN), 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 0);
+	x = fx_get(f, AGT_ACT_COMM_OPEN, 0);
+	comm = x->comm;
+	ck_assert_uint_eq(x->session, 1);
+	ck_assert_uint_eq(x->u.open.reply.req_id, f->req_id);
+	ck_assert_uint_eq(x->u.open.reply.comm, comm);
+	ck_assert_uint_eq(x->u.open.reply.code, WIRE_SUCCESS);
+	ck_assert_uint_eq(x->u.open.reply.done, 5);
+	ck_assert_uint_eq(x->u.open.reply.losses, 2);
+	ck_assert_uint_eq(x->u.open.reply.topo_turn, 4); /* of the peer, not of the run */
+	ck_assert_uint_eq(x->u.open.reply.pending_turn, 3);
+	ck_assert(fx_is(&x->u.open.reply.run, fx_id(201)));
+	ck_assert_uint_eq(x->u.open.attrs.state, SHM_COMM_CONNECTED);
+	ck_assert_uint_eq(x->u.open.attrs.group_world, 2);
+	f->losses = 2;
+	fx_submit(f, comm, 0, 5, 8);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+	fx_op_start(f, 1, 7, 5, 20);
+	fx_xfer(f, AGT_EV_XFER_DONE, 1, 20, 0);
+	fx_op_done(f, 1, 20);
+	fx_expect_done(f, 0, comm, WIRE_SUCCESS, "");
+	fx_request(f, 1, comm, WL_UPDATE_TOPOLOGY); /* which others have had answered */
+	ck_assert_uint_eq(fx_msg(f, WM_TOPO_VOTE, 0)->u.peer.turn, 4);
+	f->topo_turn = 4;
+	fx_commit(f, 1, 8, true, &one, 1);
+	fx_expect_reply(f, WIRE_SUCCESS, "");
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.topo_turn, 5);
+}
+END_TEST
+
+START_TEST(outcomes_may_come_last)
+{
+	fx_session(f, 1, 1000);
+	attach(1, 1, 3);
+	master_answers(1, true);
+	ring_of(8, &one);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMM_OPEN), 0);
+	outcomes(2, 0, 0, 0); /* of somebody else */
+	ck_assert_uint_eq(f->acts.n, 0);
+	outcomes(1, 8, 8, 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMM_OPEN), 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMM_OPEN, 0)->u.open.reply.done, 4);
+}
+END_TEST
+
+/* The one that is back first has voted already; the other joins its vote. */
+START_TEST(peers_come_back_one_by_one)
+{
+	struct fx_ring ring = one;
+	uint32_t c1, c2;
+
+	fx_session(f, 1, 1000);
+	fx_session(f, 2, 1000);
+	attach(1, 1, 0);
+	master_answers(1, true);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_QUERY), 0);
+	ring.world = 3;
+	ring_of(8, &ring);
+	c1 = fx_get(f, AGT_ACT_COMM_OPEN, 0)->comm;
+	f->losses = 2;
+	fx_submit(f, c1, 0, 5, 8);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+	attach(2, 2, 0);
+	ck_assert_uint_eq(fx_msg(f, WM_JOIN, 0)->u.join.phase, WM_JOIN_ACCEPTED);
+	ring.n = 2;
+	ring.members[1] = 2;
+	ring_of(9, &ring);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMM_OPEN), 1);
+	c2 = fx_get(f, AGT_ACT_COMM_OPEN, 0)->comm;
+	fx_submit(f, c2, 0, 5, 8);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.n_peers, 1);
+	ck_assert(fx_is(&fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.peers[0], fx_id(2)));
+	fx_op_start(f, 1, 7, 5, 20);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_XFER_START, 0)->u.xfer.n_members, 2);
+}
+END_TEST
+
+START_TEST(who_is_too_late_is_told)
+{
+	struct agt_status st;
+
+	fx_session(f, 1, 1000);
+	attach(1, 1, 1);
+	master_answers(1, true);
+	kick(1, WIRE_RANK_CONNECTION_LOST);
+	fx_expect_reply(f, WIRE_RANK_CONNECTION_LOST, "declared lost");
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMM_CLOSE), 0); /* there was none */
+	agt_get_status(f->a, &st);
+	ck_assert_uint_eq(st.comms + st.runs, 0);
+}
+END_TEST
+
+START_TEST(another_run_is_not_what_it_wants)
+{
+	uint32_t c;
+
+	fx_session(f, 1, 1000);
+	attach(1, 1, 1);
+	c = fx_create(f, 1, 7, 1);
+	fx_connect(f, 1, c, 5); /* takes what there is */
+	f->req_id -= 2;
+	master_answers(1, false);
+	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "has another run now");
+	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 1);
+	ck_assert(fx_is(&fx_msg(f, WM_JOIN, 0)->u.join.peer, fx_id(5)));
+	ck_assert_uint_eq(fx_sent(f, WM_RESUME), 0);
+	f->req_id += 2;
+	attach(1, 2, 0); /* the agent knows by now */
+	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "has another run now");
+}
+END_TEST
+
+START_TEST(it_waits_for_its_master)
+{
+	unsigned i;
+	uint32_t c;
+
+	fx_session(f, 1, 1000);
+	attach(1, 1, 0);
+	fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
+	ck_assert_uint_eq(f->acts.n, 0);
+	c = fx_create(f, 1, 7, 1);
+	fx_connect(f, 1, c, 5);
+	tick(50);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 1);
+	fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
+	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "cannot reach"); /* the newcomer */
+	f->req_id -= 2;
+	for (i = 0; i < 119; i++) {
+		tick(500);
+		if (fx_count(f, AGT_ACT_MASTER_OPEN))
+			fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
+		ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
+	}
+	tick(500);
+	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "within 60.0 s");
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
+}
+END_TEST
+
+START_TEST(a_master_that_dies_meanwhile_is_asked_again)
+{
+	fx_session(f, 1, 1000);
+	attach(1, 1, 3);
+	master_answers(1, true);
+	fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection reset by peer");
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
+	fx_event(f, AGT_EV_MASTER_UP, 1, NULL);
+	{
+		struct wm_msg m = {.type = WM_HELLO_ACK,
+			.u.hello_ack = {.version = 1,
+				.run = fx_id(201),
+				.run_key = fx_id(300),
+				.heartbeat_ms = 1000,
+				.timeout_ms = 3000,
+				.segment_max = 65536,
+				.term = 2,
+				.resume = true}};
+
+		fx_from_master(f, 1, &m);
+	}
+	ck_assert_uint_eq(fx_msg(f, WM_JOIN, 0)->u.join.phase, WM_JOIN_ACCEPTED);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_QUERY), 1);
+}
+END_TEST
+
+START_TEST(one_that_dies_again_is_told)
+{
+	fx_session(f, 1, 1000);
+	attach(1, 1, 3);
+	master_answers(1, true);
+	fx_session_closed(f, 1);
+	ck_assert_uint_eq(fx_msg(f, WM_LEAVE, 0)->u.leave.kind, WM_LEAVE_DIED);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMM_CLOSE), 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
+}
+END_TEST
+
+START_TEST(a_run_that_is_up_takes_it)
+{
+	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 3, .n = 2, .members = {1, 9}};
+	uint32_t comms[1];
+
+	fx_group(f, 1, 2, comms);
+	fx_session(f, 9, 1000);
+	attach(9, 9, 2);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 0);
+	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 1);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_QUERY), 1);
+	ck_assert_uint_eq(fx_sent(f, WM_RESUME), 0);
+	outcomes(9, 0, 0, 0);
+	ring_of(8, &ring);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMM_OPEN), 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMM_OPEN, 0)->u.open.reply.done, 3);
+	fx_session(f, 10, 1000);
+	attach(10, 9, 0); /* twice the same */
+	fx_expect_reply(f, WIRE_INVALID_USAGE, "already");
+}
+END_TEST
+
+Suite *attach_suite(void)
+{
+	Suite *s = suite_create("attach");
+	TCase *t = tcase_create("attach");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, a_peer_comes_back);
+	tcase_add_test(t, outcomes_may_come_last);
+	tcase_add_test(t, peers_come_back_one_by_one);
+	tcase_add_test(t, who_is_too_late_is_told);
+	tcase_add_test(t, another_run_is_not_what_it_wants);
+	tcase_add_test(t, it_waits_for_its_master);
+	tcase_add_test(t, a_master_that_dies_meanwhile_is_asked_again);
+	tcase_add_test(t, one_that_dies_again_is_told);
+	tcase_add_test(t, a_run_that_is_up_takes_it);
+	suite_add_tcase(s, t);
+	return s;
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Properties of cc_detect: the bound keeps its limits whatever comes, follows the jitter, and finds
+ * the dead without blaming the living.
+ */
+#include "common/cc_detect.h"
+
+#include "tests/common/testlib.h"
+
+#define MS   UINT64_C(1000000)
+#define BEAT 500u  /* ms */
+#define MAX  3000u /* ms */
+#define MIN  1250u /* ms: 2.5 beats */
+
+static struct cc_detect make(uint64_t now)
+{
+	struct cc_detect d;
+
+	cc_detect_init(&d, BEAT, MAX, now);
+	return d;
+}
+
+static void check_limits(const struct cc_detect *d)
+{
+	uint64_t bound = cc_detect_bound(d);
+
+	ck_assert_uint_ge(bound, d->min_ns);
+	ck_assert_uint_le(bound, d->max_ns);
+}
+
+/* n beats, each gap_ms +- jitter_ms after the one before; returns the time of the last. */
+static uint64_t beats(
+	struct cc_detect *d, struct tl_rng *r, uint64_t now, int n, uint64_t gap, uint64_t jitter)
+{
+	for (int i = 0; i < n; i++) {
+		now += (gap - jitter) * MS + tl_range(r, 0, 2 * jitter * MS);
+		cc_detect_heard(d, now);
+	}
+	return now;
+}
+
+START_TEST(the_limits_are_kept)
+{
+	struct tl_rng r = tl_rng_new(1);
+
+	for (int round = 0; round < 300; round++) {
+		uint64_t now = tl_magnitude(&r, 60);
+		struct cc_detect d;
+
+		cc_detect_init(
+			&d, (uint32_t)tl_magnitude(&r, 22), (uint32_t)tl_magnitude(&r, 22), now);
+		ck_assert_uint_le(d.min_ns, d.max_ns);
+		for (int i = 0; i < 200; i++) {
+			/* Now and then the clock jumps, either way. */
+			now += tl_magnitude(&r, 44);
+			if (tl_range(&r, 0, 30) == 0)
+				now = tl_magnitude(&r, 60);
+			switch (tl_range(&r, 0, 3)) {
+			case 0:
+				cc_detect_pause(&d, now);
+				ck_assert(!cc_detect_gone(&d, now));
+				break;
+			case 1:
+				ck_assert(!cc_detect_gone(&d, now) ||
+					  cc_detect_silence(&d, now) > cc_detect_bound(&d));
+				break;
+			default:
+				cc_detect_heard(&d, now);
+				ck_assert(!cc_detect_gone(&d, now));
+				ck_assert(cc_detect_gone(&d, now + d.max_ns + 1));
+				break;
+			}
+			check_limits(&d);
+		}
+	}
+}
+END_TEST
+
+START_TEST(least_bound)
+{
+	struct cc_detect d;
+
+	cc_detect_init(&d, 500, 3000, 0);
+	ck_assert_uint_eq(d.min_ns, 1250 * MS);
+	cc_detect_init(&d, 100, 3000, 0);
+	ck_assert_uint_eq(d.min_ns, 1000 * MS);
+	cc_detect_init(&d, 100, 300, 0);
+	ck_assert_uint_eq(d.min_ns, 300 * MS);
+	cc_detect_init(&d, 3600000, 3600000, 0);
+	ck_assert_uint_eq(d.min_ns, d.max_ns);
+}
+END_TEST
+
+START_TEST(a_stranger_has_all_the_time)
+{
+	struct cc_detect d = make(7 * MS);
+	uint64_t now = 7 * MS;
+
+	for (uint32_t i = 0; i < CC_DETECT_SAMPLES_MIN; i++) {
+		ck_assert_uint_eq(cc_detect_bound(&d), MAX * MS);
+		ck_assert(!cc_detect_gone(&d, now + MAX * MS));
+		ck_assert(cc_detect_gone(&d, now + MAX * MS + 1));
+		cc_detect_heard(&d, now += BEAT * MS);
+	}
+	ck_assert_uint_lt(cc_detect_bound(&d), MAX * MS);
+}
+END_TEST
+
+START_TEST(equal_gaps_give_the_least_bound)
+{
+	struct cc_detect d = make(0);
+	struct tl_rng r = tl_rng_new(2);
+	uint64_t now = beats(&d, &r, 0, 1000, BEAT, 0);
+
+	ck_assert_uint_eq(cc_detect_bound(&d), MIN * MS);
+	ck_assert(!cc_detect_gone(&d, now + MIN * MS));
+	ck_assert(cc_detect_gone(&d, now + MIN * MS + 1));
+	/* Beats that are late, but equally so: not taken for exact. */
+	beats(&d, &r, now, 100, 1000, 0);
+	ck_assert_uint_eq(cc_detect_bound(&d), (1000 + 1000 / 8 * 5612 / 1000) * MS + MS / 2);
+}
+END_TEST
+
+START_TEST(jitter_widens_the_bound)
+{
+	uint64_t last = 0;
+
+	for (uint64_t jitter = 100; jitter <= 400; jitter += 50) {
+		struct cc_detect d = make(0);
+		struct tl_rng r = tl_rng_new(3);
+
+		uint64_t now = 0, sum = 0;
+
+		for (int i = 0; i < 300; i++) {
+			now = beats(&d, &r, now, 10, 600, jitter);
+			sum += cc_detect_bound(&d);
+		}
+		ck_assert_uint_ge(sum / 300, last);
+		last = sum / 300;
+	}
+	ck_assert_uint_gt(last, (MIN + 300) * MS);
+	ck_assert_uint_lt(last, MAX * MS);
+}
+END_TEST
+
+START_TEST(a_long_silence_is_remembered_for_a_while)
+{
+	struct cc_detect d = make(0);
+	struct tl_rng r = tl_rng_new(4);
+	uint64_t now = beats(&d, &r, 0, 100, BEAT, 10);
+
+	cc_detect_heard(&d, now += 1400 * MS);
+	ck_assert_uint_eq(cc_detect_bound(&d), 1750 * MS);
+	now = beats(&d, &r, now, (int)CC_DETECT_WINDOW, BEAT, 10);
+	ck_assert_uint_gt(cc_detect_bound(&d), 1700 * MS);
+	now = beats(&d, &r, now, (int)CC_DETECT_FADE, BEAT, 10);
+	ck_assert_uint_eq(cc_detect_bound(&d), MIN * MS);
+	cc_detect_heard(&d, now + 2500 * MS);
+	ck_assert_uint_eq(cc_detect_bound(&d), MAX * MS);
+}
+END_TEST
+
+START_TEST(a_burst_teaches_nothing)
+{
+	struct cc_detect d = make(0);
+	struct tl_rng r = tl_rng_new(5);
+	uint64_t now = beats(&d, &r, 0, 100, 700, 350), before = cc_detect_bound(&d);
+
+	ck_assert_uint_gt(before, MIN * MS);
+	for (int i = 0; i < 10000; i++)
+		cc_detect_heard(&d, now += tl_range(&r, 0, 240 * MS));
+	ck_assert_uint_eq(cc_detect_bound(&d), before);
+}
+END_TEST
+
+START_TEST(the_observers_standstill_is_no_silence)
+{
+	struct cc_detect d = make(0);
+	struct tl_rng r = tl_rng_new(6);
+	uint64_t now = beats(&d, &r, 0, 100, BEAT, 0);
+
+	ck_assert(cc_detect_blind(&d, MIN * MS / 2 + 1));
+	ck_assert(!cc_detect_blind(&d, MIN * MS / 2));
+	now += 60000 * MS;
+	cc_detect_pause(&d, now);
+	ck_assert(!cc_detect_gone(&d, now + MIN * MS));
+	cc_detect_heard(&d, now += 900 * MS);
+	ck_assert_uint_eq(cc_detect_bound(&d), MIN * MS);
+	ck_assert(cc_detect_gone(&d, now + MIN * MS + 1));
+}
+END_TEST
+
+START_TEST(clocks_may_jump)
+{
+	struct tl_rng r = tl_rng_new(7);
+	uint64_t now = 3600000 * MS;
+	struct cc_detect d = make(now);
+
+	now = beats(&d, &r, now, 100, BEAT, 0);
+	/* Back by an hour: the silence begins there, and ends as ever. */
+	now -= 3600000 * MS;
+	ck_assert_uint_eq(cc_detect_silence(&d, now), 0);
+	ck_assert(!cc_detect_gone(&d, now));
+	ck_assert(cc_detect_gone(&d, now + MIN * MS + 1));
+	cc_detect_heard(&d, now + BEAT * MS);
+	ck_assert_uint_eq(cc_detect_bound(&d), MIN * MS);
+	/* A message right after a jump back, and one after a jump forward. */
+	now = beats(&d, &r, 10 * MS, 1, BEAT, 0);
+	ck_assert_uint_eq(cc_detect_bound(&d), MIN * MS);
+	cc_detect_heard(&d, now + 3600000 * MS);
+	check_limits(&d);
+	ck_assert(!cc_detect_gone(&d, now + 3600000 * MS + MIN * MS));
+}
+END_TEST
+
+/* Beats under way for 1 ms and, as a rule, up to spread_ms more; one in `rare` is held up by up to
+ * hold_ms. Returns how many gaps in a million would have been taken for a death. */
+static double false_positives(
+	struct tl_rng *r, uint64_t spread, uint64_t rare, uint64_t hold, uint64_t *mean_bound)
+{
+	struct cc_detect d = make(0);
+	uint64_t sent = 0, now = 0, sum = 0;
+	const uint64_t n = 400000;
+	uint64_t wrong = 0;
+
+	for (uint64_t i = 0; i < n; i++) {
+		uint64_t at = (sent += BEAT * MS) + MS;
+
+		for (int k = 0; k < 4; k++)
+			at += tl_range(r, 0, spread * MS / 4);
+		if (tl_range(r, 1, rare) == 1)
+			at += tl_range(r, 0, hold * MS);
+		now = at > now ? at : now; /* a stream keeps the order */
+		wrong += cc_detect_gone(&d, now);
+		sum += cc_detect_bound(&d);
+		cc_detect_heard(&d, now);
+	}
+	*mean_bound = sum / n;
+	return (double)wrong * 1e6 / (double)n;
+}
+
+START_TEST(few_false_alarms)
+{
+	struct tl_rng r = tl_rng_new(8);
+	uint64_t bound;
+
+	/* A good network: none, and the bound is as low as it gets. */
+	ck_assert_double_eq(false_positives(&r, 20, 1000, 200, &bound), 0);
+	ck_assert_uint_lt(bound, (MIN + 10) * MS);
+	/* A poor one, where beats are spread over more than their interval. */
+	ck_assert_double_eq(false_positives(&r, 800, 1000, 300, &bound), 0);
+	ck_assert_uint_lt(bound, MAX * MS);
+	/* A loaded host that stands still for up to 1.2 s, often, or now and then. */
+	ck_assert_double_lt(false_positives(&r, 50, 5, 1200, &bound), 100);
+	ck_assert_uint_lt(bound, 2500 * MS);
+	ck_assert_double_lt(false_positives(&r, 50, 100, 1200, &bound), 300);
+	ck_assert_uint_lt(bound, 2500 * MS);
+	/* One that does so seldom, but less than a beat and a half: never beyond the least bound.
+	 */
+	ck_assert_double_eq(false_positives(&r, 20, 500, 720, &bound), 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("detect");
+	TCase *tc = tcase_create("detect");
+
+	tcase_add_test(tc, the_limits_are_kept);
+	tcase_add_test(tc, least_bound);
+	tcase_add_test(tc, a_stranger_has_all_the_time);
+	tcase_add_test(tc, equal_gaps_give_the_least_bound);
+	tcase_add_test(tc, jitter_widens_the_bound);
+	tcase_add_test(tc, a_long_silence_is_remembered_for_a_while);
+	tcase_add_test(tc, a_burst_teaches_nothing);
+	tcase_add_test(tc, the_observers_standstill_is_no_silence);
+	tcase_add_test(tc, clocks_may_jump);
+	tcase_add_test(tc, few_false_alarms);
+	suite_add_tcase(s, tc);
+	return tl_run(s);
+}

@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The real pcclagentd with the real pcclctl: where masters are, and processes that are stopped."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+
+from programs import BUILD, LIMIT, PCCLCTL, Daemon, Master, main, run  # noqa: E402
+
+TRAINER = os.path.join(BUILD, "examples/first")
+NOBODY = 65534
+
+
+class Agent(Daemon):
+    program = os.path.join(BUILD, "pcclagentd/pcclagentd")
+
+    def __init__(self, folder, *arguments):
+        self.socket = os.path.join(folder, "agent.sock")
+        self.admin = os.path.join(folder, "agent-admin.sock")
+        super().__init__(folder, "--socket", self.socket, "--p2p-port", "0", "--bind",
+                         "127.0.0.1", "--shared-state-port", "0", "--benchmark-port", "0",
+                         *arguments)
+        self.await_line("ports:")
+        self.await_admin()
+
+    def await_admin(self):
+        end = time.monotonic() + LIMIT
+        while self.ctl("status").returncode != 0:
+            assert time.monotonic() < end and self.process.poll() is None
+
+    def ctl(self, *arguments, **more):
+        return run(PCCLCTL, "--agent", self.admin, *arguments, **more)
+
+    def rows(self, command, table):
+        r = self.ctl("--json", *command.split())
+        assert r.returncode == 0, r.stderr
+        return json.loads(r.stdout)[table]
+
+    def await_row(self, command, table, wanted):
+        """The first row that is wanted; pcclctl is asked until there is one."""
+        end = time.monotonic() + LIMIT
+        while True:
+            rows = self.rows(command, table)
+            found = [row for row in rows if wanted(row)]
+            if found:
+                return found[0]
+            assert time.monotonic() < end, rows
+
+
+class Trainer:
+    def __init__(self, agent, master):
+        self.process = subprocess.Popen(
+            [TRAINER, master], env=dict(os.environ, PCCL_AGENT_SOCKET=agent.socket),
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+    def __enter__(self):
+        return self.process
+
+    def __exit__(self, *exc):
+        self.process.kill()
+        self.process.communicate()
+
+
+def test_set_master_shows_the_runs_concerned(folder):
+    with Master(folder, "--listen", "127.0.0.1:0") as m, Agent(folder) as a:
+        old, = m.addresses
+        assert a.rows("status", "runs") == []
+        assert a.ctl("agent", "set-master", old, "127.0.0.1:1").stdout == "no runs\n"
+        with Trainer(a, old):
+            a.await_row("peers", "peers", lambda p: p["state"] == "connected")
+            row = a.await_row("status", "runs", lambda r: r["state"] == "up")
+            assert row["master"] == row["at"] == old and row["peers"] == 1 and row["id"]
+            row, = a.rows(f"agent set-master {old} 127.0.0.1:2", "runs")
+            assert row["master"] == old and row["state"] == "up"
+            assert a.rows("agent set-master 127.0.0.1:9 127.0.0.1:2", "runs") == []
+            row, = a.rows(f"agent set-master --run {row['run']} none", "runs")
+            r = a.ctl("agent", "set-master", "--run", "4711", "none")
+            assert r.returncode == 69 and "no such run" in r.stderr
+        assert a.end() == 0
+
+
+def take_over(folder, restart):
+    """A process alone in its run lives on with the next master, and another one finds it there."""
+    with Master(folder, "--listen", "127.0.0.1:0") as m, Agent(folder) as a:
+        old, = m.addresses
+        with Trainer(a, old) as first:
+            a.await_row("status", "runs", lambda r: r["state"] == "up")
+            a.await_row("peers", "peers", lambda p: p["state"] == "connected")
+            m.process.kill()
+            m.wait()
+            a.await_row("status", "runs", lambda r: r["state"] == "orphan")
+            with restart(a, old) as other:
+                row = a.await_row("status", "runs", lambda r: r["state"] == "up")
+                assert row["at"] == other.addresses[0] and row["term"] == 2, row
+                with Trainer(a, old) as second:
+                    for t in (first, second):
+                        out, _ = t.communicate(timeout=LIMIT)
+                        assert out.startswith("sum over 2 peers: 2 4 6 8"), out
+                assert other.end() == 0
+        assert a.end() == 0
+
+
+def test_master_comes_back(folder):
+    take_over(folder, lambda a, old: Master(folder, "--listen", old))
+
+
+def test_master_comes_elsewhere(folder):
+    def elsewhere(agent, old):
+        m = Master(folder, "--listen", "127.0.0.1:0")
+        row, = agent.rows(f"agent set-master {old} {m.addresses[0]}", "runs")
+        assert row["master"] == old
+        return m
+
+    take_over(folder, elsewhere)
+
+
+def test_master_is_left_for_another(folder):
+    def leave(agent, old):
+        row, = agent.rows(f"agent set-master --now {old} {other.addresses[0]}", "runs")
+        assert row["state"] != "up", row
+
+    with Master(folder, "--listen", "127.0.0.1:0") as m, Agent(folder) as a, \
+            Master(folder, "--listen", "127.0.0.1:0") as other, Trainer(a, m.addresses[0]):
+        a.await_row("peers", "peers", lambda p: p["state"] == "connected")
+        leave(a, m.addresses[0])
+        row = a.await_row("status", "runs", lambda r: r["state"] == "up")
+        assert row["at"] == other.addresses[0]
+
+
+def test_others_may_not_set_masters(folder):
+    if os.geteuid() != 0:
+        return
+    with Agent(folder) as a:
+        os.chmod(folder, 0o755)
+        os.chmod(a.admin, 0o666)
+        r = a.ctl("agent", "set-master", "127.0.0.1:1", "127.0.0.1:2", user=NOBODY)
+        assert r.returncode == 77 and "root" in r.stderr, r
+        assert a.ctl("status", user=NOBODY).returncode == 0
+        assert a.end() == 0
+
+
+def test_masters_are_read_again(folder):
+    path = os.path.join(folder, "a.conf")
+
+    def write(text):
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+
+    write("[masters]\n127.0.0.1:1 = 127.0.0.1:2\n")
+    with Agent(folder, "--config", path) as a:
+        write("[masters]\n127.0.0.1:1 = 127.0.0.1:3\n")
+        a.process.send_signal(signal.SIGHUP)
+        a.await_line("read again")
+        write("[masters]\n127.0.0.1:1 = nonsense\n")
+        a.process.send_signal(signal.SIGHUP)
+        a.await_line("stay as they were")
+        assert a.end() == 0
+    assert run(Agent.program, "--config", path).returncode == 78
+    with Agent(folder) as a:
+        a.process.send_signal(signal.SIGHUP)
+        a.await_line("no configuration file")
+        assert a.end() == 0
+
+
+def test_stopped_process_is_named(folder):
+    with Master(folder, "--listen", "127.0.0.1:0") as m, Agent(folder) as a, \
+            Trainer(a, m.addresses[0]) as trainer:
+        a.await_row("peers", "peers", lambda p: p["state"] == "connected")
+        trainer.send_signal(signal.SIGSTOP)
+        start = time.monotonic()
+        row = a.await_row("peers", "peers", lambda p: p["stopped"] > 0)
+        assert time.monotonic() - start < 1 and row["pid"] == trainer.pid
+        trainer.send_signal(signal.SIGCONT)
+        a.await_row("peers", "peers", lambda p: p["stopped"] == 0)
+
+
+def test_stopped_process_is_lost(folder):
+    with Master(folder, "--listen", "127.0.0.1:0") as m, \
+            Agent(folder, "--stopped-timeout-ms", "600") as a, \
+            Trainer(a, m.addresses[0]) as trainer:
+        a.await_row("peers", "peers", lambda p: p["state"] == "connected")
+        trainer.send_signal(signal.SIGSTOP)
+        a.await_row("status", "status", lambda s: s["sessions"] == 0)
+        trainer.send_signal(signal.SIGCONT)
+
+
+if __name__ == "__main__":
+    sys.exit(main(globals()))

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What must hold at every step, each with the sentence that is printed when it does not.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/sim/sim.h"
+
+#define NEEDS_REASON (2 * (uint64_t)SIM_S) /* a wait that lasts so long must have a name */
+
+struct census {
+	uint32_t n[SIM_GROUPS], local[SIM_HOSTS];
+	struct sim *s;
+};
+
+static void count_peer(void *arg, const struct ccm_peer_info *p)
+{
+	struct census *c = arg;
+	const struct sim_host *h = sim_host_by_id(c->s, &p->agent);
+
+	if (p->phase != CCM_PEER_ACCEPTED)
+		return;
+	c->n[p->group]++;
+	if (h)
+		c->local[h->no]++;
+}
+
+/* What the master told each agent last must be what it knows. */
+void sim_check_master(struct sim *s, const struct sim_master *m)
+{
+	struct census c = {.s = s};
+	uint32_t i, g;
+
+	ccm_each_peer(m->m, sim_clock_now(s, &m->clock), count_peer, &c);
+	for (i = 0; i < s->n_conns; i++) {
+		const struct sim_conn *x = s->conns[i];
+
+		if (!x->made || x->master != m->no || !x->sent.known || !x->master_open ||
+			!x->agent_open || x->life != s->hosts[x->host].life || !c.local[x->host])
+			continue;
+		for (g = 0; g < SIM_GROUPS; g++)
+			if (x->sent.group[g] && x->sent.group[g] != c.n[g])
+				sim_fail(s, "host %u was told of %u peers in group %u, it has %u",
+					x->host, x->sent.group[g], g, c.n[g]);
+	}
+}
+
+void sim_check_told(struct sim *s, const struct cc_id *run, const struct sim_world *w)
+{
+	size_t i = w->version % (sizeof s->versions / sizeof s->versions[0]);
+	const struct sim_world *v = &s->versions[i];
+
+	if (v->known && v->version == w->version && cc_id_eq(&s->versions_run[i], run) &&
+		(v->global != w->global || v->groups != w->groups || v->largest != w->largest))
+		sim_fail(s,
+			"version %" PRIu64 " of the world is %u peers for one agent, %u for another",
+			w->version, v->global, w->global);
+	if (i == 0)
+		return; /* XXX */
+	s->versions[i] = *w;
+	s->versions_run[i] = *run;
+}
+
+void sim_check_obeys(struct sim *s, const struct sim_host *h, const struct sim_conn *c)
+{
+	const struct sim_run *r = &h->runs[c->run];
+
+	if (r->ready && c->term && c->term < r->term)
+		sim_fail(s,
+			"host %u obeys a stale master: it has seen term %" PRIu64 ", this is term %" PRIu64,
+			h->no, r->term, c->term);
+}
+
+/* A call returns: what the application sees is what the master said last. */
+void sim_check_attrs(struct sim *s, const struct sim_peer *p)
+{
+	const struct sim_host *h = &s->hosts[p->proc->host];
+	uint32_t run = sim_host_run(h, &p->run);
+	const struct sim_world *w = &h->runs[run].heard;
+
+	if (p->attrs.state != SHM_COMM_CONNECTED || p->phase == PEER_DESTROYING || !run)
+		return;
+	if (!w->known || p->attrs.global_world != w->global || p->attrs.groups != w->groups ||
+		p->attrs.largest_group != w->largest || p->attrs.group_world != w->group[p->group])
+		sim_fail(s, "p%u sees a world of %u in %u, it is %u in %u", p->no,
+			p->attrs.group_world, p->attrs.global_world, w->group[p->group], w->global);
+}
+
+/* Codes that need no excuse in any run. */
+static bool plain(const struct sim *s, const struct sim_peer *p, uint32_t code)
+{
+	switch (code) {
+	case WIRE_SUCCESS:
+		return true;
+	case WIRE_TOO_FEW_PEERS:
+		return p->attrs.group_world < 2 || p->state != SHM_COMM_CONNECTED;
+	case WIRE_INVALID_ARGUMENT:
+		return s->odd_parameters;
+	case WIRE_INVALID_USAGE:
+		return p->phase == PEER_DESTROYING;
+	default:
+		return false;
+	}
+}
+
+static bool lost_place(const struct sim_peer *p, uint32_t code)
+{
+	return p->state != SHM_COMM_CONNECTED &&
+	       (code == WIRE_MASTER_CONNECTION_FAILED || code == WIRE_RANK_CONNECTION_FAILED ||
+		       code == WIRE_RANK_CONNECTION_LOST || code == WIRE_AGENT_UNAVAILABLE);
+}
+
+void sim_check_code(struct sim *s, const struct sim_peer *p, const struct sim_op *o, uint32_t tag)
+{
+	if (plain(s, p, o->code))
+		return;
+	if (s->class == CLASS_ALL ? o->code == WIRE_RANK_CONNECTION_LOST || lost_place(p, o->code)
+				  : o->code == WIRE_RANK_CONNECTION_LOST &&
+					    p->state == SHM_COMM_CONNECTED) {
+		if (o->errors > s->causes)
+			sim_fail(s,
+				"p%u: tag %u has failed %u times, %" PRIu64 " would have been enough: %s",
+				p->no, tag, o->errors, s->causes, o->text);
+		return;
+	}
+	sim_fail(s, "p%u: tag %u returns %s: %s", p->no, tag, sim_text_code(o->code), o->text);
+}
+
+void sim_check_call(
+	struct sim *s, const struct sim_peer *p, uint32_t type, uint32_t code, const char *text)
+{
+	if (code == WIRE_SUCCESS) {
+		if (type != WL_COMM_CREATE && type != WL_COMM_DESTROY &&
+			p->attrs.state != SHM_COMM_CONNECTED)
+			sim_fail(s, "p%u: %s succeeds on a communicator in state %u", p->no,
+				sim_text_call(type), p->attrs.state);
+		if (type != WL_COMM_CREATE && type != WL_COMM_DESTROY)
+			sim_check_attrs(s, p);
+		return;
+	}
+	if (code != WIRE_SUCCESS && text[0] == '\0')
+		sim_fail(s, "p%u: %s returns %s and does not say why", p->no, sim_text_call(type),
+			sim_text_code(code));
+	if (p->phase == PEER_DESTROYING && type != WL_COMM_DESTROY)
+		return;
+	/* a host that has no part in the run yet */
+	if (type == WL_COMM_CONNECT && code == WIRE_MASTER_CONNECTION_FAILED &&
+		(p->call.master_away || s->class == CLASS_ALL))
+		return;
+	if (s->class == CLASS_ALL && p->state != SHM_COMM_CONNECTED &&
+		(code == WIRE_MASTER_CONNECTION_FAILED || code == WIRE_RANK_CONNECTION_FAILED ||
+			code == WIRE_RANK_CONNECTION_LOST || code == WIRE_AGENT_UNAVAILABLE))
+		return;
+	if (s->class == CLASS_ALL && type == WL_COMM_ATTACH)
+		return;
+	sim_fail(s, "p%u: %s returns %s: %s", p->no, sim_text_call(type), sim_text_code(code), text);
+}
+
+struct look {
+	struct sim *s;
+	unsigned host;
+};
+
+static void look_at_comm(void *arg, const struct agt_comm_info *c)
+{
+	const struct look *l = arg;
+	struct sim *s = l->s;
+	unsigned i;
+
+	for (i = 0; i < s->n_peers; i++) {
+		const struct sim_peer *p = &s->peers[i];
+
+		if (p->proc->host != l->host || p->comm != c->comm || !p->call.req_id ||
+			p->proc->state != SESSION_OPEN || p->call.type == WL_COMM_DESTROY ||
+			p->phase == PEER_ENDED || p->comm_life != s->hosts[l->host].life ||
+			!p->call.sent || s->now < p->call.sent + NEEDS_REASON)
+			continue;
+		if (c->waiting[0] == '\0')
+			sim_fail(s, "p%u has waited in %s for %.3f s, and its agent cannot say for what",
+				p->no, sim_text_call(p->call.type),
+				(double)(s->now - p->call.since) / 1e9);
+	}
+}
+
+static void look_at_op(void *arg, const struct agt_op_info *o)
+{
+	const struct look *l = arg;
+
+	if (o->age_ns > NEEDS_REASON && o->awaited[0] == '\0')
+		sim_fail(l->s, "host %u: tag %" PRIu64 " of group %u is %s for %.3f s, for no reason",
+			l->host, o->tag, o->group, o->state, (double)o->age_ns / 1e9);
+}
+
+void sim_check_waits(struct sim *s)
+{
+	unsigned i;
+
+	for (i = 0; i < s->n_hosts; i++) {
+		struct sim_host *h = &s->hosts[i];
+		struct look l = {.s = s, .host = i};
+
+		if (!h->alive || h->frozen_until > s->now)
+			continue;
+		agt_each_comm(h->a, sim_clock_now(s, &h->clock), look_at_comm, &l);
+		agt_each_op(h->a, sim_clock_now(s, &h->clock), look_at_op, &l);
+	}
+}
+
+/* Everybody has ended: nothing may be left anywhere. */
+void sim_check_quiet(struct sim *s)
+{
+	struct ccm_status m;
+	struct agt_status a;
+	unsigned i;
+
+	for (i = 0; i < s->n_masters; i++) {
+		if (!s->masters[i].alive)
+			continue;
+		ccm_get_status(s->masters[i].m, sim_clock_now(s, &s->masters[i].clock), &m);
+		if (m.agents || m.registered || m.accepted || m.groups || m.round_active)
+			sim_fail(s, "%s keeps %u agents, %u peers, %u groups", sim_name_master(s, i),
+				m.agents, m.registered + m.accepted, m.groups);
+	}
+	for (i = 0; i < s->n_hosts; i++) {
+		if (!s->hosts[i].alive)
+			continue;
+		agt_get_status(s->hosts[i].a, &a);
+		if (a.sessions || a.comms || a.runs || a.ops)
+			sim_fail(s,
+				"host %u keeps %u sessions, %u communicators, %u runs, %u operations",
+				i, a.sessions, a.comms, a.runs, a.ops);
+	}
+	for (i = 0; i < SIM_LINKS; i++)
+		if (s->links[i].used)
+			sim_fail(s, "host %u keeps a link", s->links[i].src);
+}
+
+static void print_op(void *arg, const struct agt_op_info *o)
+{
+	printf("h%u: group %u tag %" PRIu64 " seq %" PRIu64 " %s, %u of %u, %s\n", *(unsigned *)arg,
+		o->group, o->tag, o->seq, o->state, o->submitted, o->members, o->awaited);
+}
+
+static void print_comm(void *arg, const struct agt_comm_info *c)
+{
+	printf("h%u: communicator %u of pid %u: %s\n", *(unsigned *)arg, c->comm, c->pid, c->waiting);
+}
+
+static void print_run(void *arg, const struct agt_run_info *r)
+{
+	printf("h%u: run %u is %s, term %" PRIu64 ", epoch %" PRIu64 "\n", *(unsigned *)arg, r->run,
+		r->state, r->term, r->epoch);
+}
+
+/* For whoever looks at a failure. */
+void sim_describe(struct sim *s)
+{
+	struct ccm_status st;
+	unsigned i;
+
+	sim_peers_describe(s);
+	for (i = 0; i < s->n_hosts; i++) {
+		uint64_t now = sim_clock_now(s, &s->hosts[i].clock);
+
+		if (!s->hosts[i].alive) {
+			printf("h%u has no agent\n", i);
+			continue;
+		}
+		agt_each_run(s->hosts[i].a, now, print_run, &i);
+		agt_each_comm(s->hosts[i].a, now, print_comm, &i);
+		agt_each_op(s->hosts[i].a, now, print_op, &i);
+	}
+	for (i = 0; i < s->n_masters; i++) {
+		if (!s->masters[i].alive)
+			continue;
+		ccm_get_status(s->masters[i].m, sim_clock_now(s, &s->masters[i].clock), &st);
+		printf("%s at place %u: %u agents, %u registered, %u accepted; %s\n",
+			sim_name_master(s, i), s->masters[i].place, st.agents, st.registered,
+			st.accepted, st.waiting);
+	}
+}

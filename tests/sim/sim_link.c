@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Links between agents.
+ */
+#include <string.h>
+
+#include "tests/sim/sim.h"
+
+struct sim_link *sim_link_find(
+	struct sim *s, const struct sim_host *h, uint32_t run, const struct cc_id *to)
+{
+	unsigned i;
+
+	for (i = 0; i < SIM_LINKS; i++)
+		if (s->links[i].used && s->links[i].src == h->no && s->links[i].src_run == run &&
+			cc_id_eq(&s->links[i].to, to))
+			return &s->links[i];
+	return NULL;
+}
+
+void sim_link_open(struct sim *s, struct sim_host *h, const struct agt_action *x)
+{
+	struct sim_link *l = s->links;
+	uint32_t gen;
+
+	if (sim_link_find(s, h, x->run, &x->u.endpoint.agent)) {
+		sim_fail(s, "host %u opens a link that is open", h->no);
+		return;
+	}
+	while (l->used && l < s->links + SIM_LINKS - 1)
+		l++;
+	gen = l->gen + 1;
+	*l = (struct sim_link){.used = true, .gen = gen, .src = h->no, .src_run = x->run};
+	l->src_life = h->life;
+	l->to = x->u.endpoint.agent;
+	sim_trace(s, "h%u run %u opens a link to %s", h->no, x->run, sim_name_agent(s, &l->to));
+	sim_schedule(s, s->now + sim_delay(s),
+		(struct sim_event){.kind = SIM_EV_LINK_RESULT,
+			.host = h->no,
+			.link = (unsigned)(l - s->links),
+			.gen = gen});
+}
+
+void sim_link_result(struct sim *s, const struct sim_event *ev)
+{
+	struct sim_link *l = &s->links[ev->link];
+	struct sim_host *h = &s->hosts[l->src], *to;
+	struct agt_event e = {.type = AGT_EV_LINK_FAILED, .run = l->src_run, .peer = l->to};
+	uint32_t run;
+
+	if (!l->used || l->gen != ev->gen)
+		return;
+	to = sim_host_by_id(s, &l->to);
+	run = to && to->alive ? sim_host_run(to, &h->runs[l->src_run].id) : 0;
+	if (run && !s->blocked[l->src][to->no] &&
+		cc_id_eq(&to->runs[run].key, &h->runs[l->src_run].key)) {
+		l->dst = to->no;
+		l->dst_run = run;
+		l->dst_life = to->life;
+		l->up = true;
+		e.type = AGT_EV_LINK_UP;
+	} else {
+		l->used = false;
+		e.text = "Connection refused";
+	}
+	sim_trace(s, "h%u run %u: the link to %s %s", l->src, l->src_run,
+		sim_name_agent(s, &l->to), l->up ? "is up" : "cannot be opened");
+	sim_host_step(s, h, &e);
+}
+
+/* One end learns that the link is gone. */
+static void tell(struct sim *s, unsigned host, uint32_t life, uint32_t run,
+	const struct cc_id *peer, bool inbound, uint64_t after)
+{
+	struct sim_event ev = {
+		.kind = SIM_EV_LINK_SEEN_DOWN, .host = host, .life = life, .run = run};
+
+	ev.agent = *peer;
+	ev.inbound = inbound;
+	sim_schedule(s, s->now + after + sim_delay(s), ev);
+}
+
+/* The source ends the link; `after`: how long the other end believes in it at least. */
+static void link_end(struct sim *s, struct sim_link *l, const struct cc_id *src, uint64_t after)
+{
+	sim_xfers_break(s, l->src, &l->to);
+	if (l->up)
+		tell(s, l->dst, l->dst_life, l->dst_run, src, true, after);
+	l->used = false;
+}
+
+void sim_link_close(struct sim *s, struct sim_host *h, const struct agt_action *x)
+{
+	struct sim_link *l = sim_link_find(s, h, x->run, &x->u.endpoint.agent);
+
+	if (l)
+		link_end(s, l, &h->id, 0);
+}
+
+void sim_link_break(struct sim *s, struct sim_link *l)
+{
+	if (!l->up)
+		return;
+	sim_trace(s, "fault: the link from h%u to h%u breaks", l->src, l->dst);
+	tell(s, l->src, l->src_life, l->src_run, &l->to, false, 0);
+	link_end(s, l, &s->hosts[l->src].id, 0);
+}
+
+void sim_link_seen_down(struct sim *s, const struct sim_event *ev)
+{
+	struct sim_host *h = &s->hosts[ev->host];
+	struct agt_event e = {.type = AGT_EV_LINK_DOWN, .run = ev->run, .inbound = ev->inbound};
+
+	if (!h->alive || h->life != ev->life)
+		return;
+	e.peer = ev->agent;
+	e.text = "Connection reset by peer";
+	/* an agent that has closed or opened it anew does not hear of the old one */
+	if (!ev->inbound && sim_link_find(s, h, ev->run, &ev->agent))
+		return;
+	sim_host_step(s, h, &e);
+}
+
+void sim_links_drop(struct sim *s, struct sim_host *h, uint32_t run)
+{
+	unsigned i;
+
+	if (sim_xfers_live(s, h, run))
+		return;
+	for (i = 0; i < SIM_LINKS; i++)
+		if (s->links[i].used && s->links[i].src == h->no && s->links[i].src_run == run)
+			link_end(s, &s->links[i], &h->id, 0);
+}
+
+void sim_links_host_died(struct sim *s, struct sim_host *h, bool silent)
+{
+	uint64_t after = silent ? (1000 + sim_rnd(s, 4000)) * (uint64_t)SIM_MS : 0;
+	unsigned i;
+
+	for (i = 0; i < SIM_LINKS; i++) {
+		struct sim_link *l = &s->links[i];
+
+		if (!l->used || (l->src != h->no && !(l->up && l->dst == h->no)))
+			continue;
+		if (l->src != h->no)
+			tell(s, l->src, l->src_life, l->src_run, &l->to, false, after);
+		link_end(s, l, &s->hosts[l->src].id, after);
+	}
+}

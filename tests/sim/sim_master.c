@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Masters: started at an address, stepped, killed, replaced.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/sim.h"
+
+#define MASTER_PORT 48148
+
+struct cc_addr sim_place_addr(int place)
+{
+	return (struct cc_addr){.family = CC_INET4,
+		.ip = {10, 0, 0, (uint8_t)(200 + place)},
+		.port = MASTER_PORT};
+}
+
+/* The first place has two addresses. */
+int sim_addr_place(const struct cc_addr *addr)
+{
+	if (addr->family != CC_INET4 || addr->port != MASTER_PORT)
+		return -1;
+	if (addr->ip[3] == 199)
+		return 0;
+	return addr->ip[3] >= 200 && addr->ip[3] < 200 + SIM_PLACES ? addr->ip[3] - 200 : -1;
+}
+
+void sim_master_start(struct sim *s, unsigned place)
+{
+	struct ccm_config cfg = {.segment_max = 65536, .log_level = CCM_LOG_DEBUG};
+	struct sim_master *m = &s->masters[s->n_masters];
+
+	if (s->at[place] >= 0 || s->n_masters == SIM_MASTERS)
+		return;
+	cfg.run = sim_new_id(s, 0x50);
+	cfg.run_key = sim_new_id(s, 0x51);
+	*m = (struct sim_master){.alive = true, .no = s->n_masters, .place = place};
+	m->clock = sim_new_clock(s);
+	m->m = ccm_new(&cfg);
+	if (!m->m)
+		abort();
+	s->at[place] = (int)s->n_masters++;
+	sim_trace(s, "M%u starts at place %u%s", m->no + 1, place,
+		s->n_records ? ", with a journal" : "");
+	sim_schedule(s, s->now, (struct sim_event){.kind = SIM_EV_MASTER_TICK, .master = m->no});
+}
+
+void sim_master_kill(struct sim *s, unsigned no)
+{
+	struct sim_master *m = &s->masters[no];
+	uint32_t i;
+
+	if (!m->alive)
+		return;
+	sim_trace(s, "fault: %s dies", sim_name_master(s, no));
+	s->master_deaths++;
+	m->alive = false;
+	s->at[m->place] = -1;
+	ccm_free(m->m);
+	m->m = NULL;
+	for (i = 0; i < s->n_conns; i++)
+		if (s->conns[i]->made && s->conns[i]->master == no)
+			sim_conn_master_died(s, s->conns[i]);
+}
+
+/* A newer master has taken the run over: what the older ones do has no part in it any more. */
+static void supersede(struct sim *s, const struct sim_master *m)
+{
+	unsigned i;
+
+	for (i = 0; i < s->n_masters; i++)
+		if (s->masters[i].alive && s->masters[i].term < m->term &&
+			cc_id_eq(&s->masters[i].id, &m->id))
+			s->masters[i].superseded = true;
+}
+
+static void carry_out(struct sim *s, unsigned no, const struct ccm_action *x)
+{
+	struct sim_master *m = &s->masters[no];
+
+	switch (x->type) {
+	case CCM_ACT_SEND:
+		sim_send_to_agent(s, no, x);
+		if (x->msg.type == WM_HELLO_ACK)
+			supersede(s, m);
+		break;
+	case CCM_ACT_CLOSE:
+		sim_master_closes(s, no, x);
+		break;
+	case CCM_ACT_LOG:
+		sim_trace(s, "%s: %s", sim_name_master(s, no), x->text);
+		break;
+	}
+}
+
+void sim_master_step(struct sim *s, unsigned no, const struct ccm_event *ev)
+{
+	struct sim_master *m = &s->masters[no];
+	const char *wrong;
+	bool crash;
+	size_t i, n;
+
+	ccm_actions_clear(&s->m_acts);
+	if (ccm_step(m->m, ev, sim_clock_now(s, &m->clock), &s->m_acts) < 0)
+		sim_fail(s, "%s has no memory", sim_name_master(s, no));
+	wrong = ccm_check(m->m);
+	if (wrong)
+		sim_fail(s, "the invariant of %s is broken: %s", sim_name_master(s, no), wrong);
+	n = s->m_acts.n;
+	crash = m->crash_next && n > 0;
+	if (crash)
+		n = sim_rnd(s, (uint32_t)n + 1);
+	for (i = 0; i < n && !s->failure[0]; i++)
+		carry_out(s, no, &s->m_acts.v[i]);
+	if (crash)
+		sim_master_kill(s, no);
+	else if (ev->type != CCM_EV_TICK)
+		sim_check_master(s, m);
+}
+
+void sim_master_tick(struct sim *s, unsigned no)
+{
+	struct ccm_event tick = {.type = CCM_EV_TICK};
+
+	if (!s->masters[no].alive)
+		return;
+	sim_master_step(s, no, &tick);
+	sim_schedule(s, s->now + 200 * SIM_MS,
+		(struct sim_event){.kind = SIM_EV_MASTER_TICK, .master = no});
+}
+
+void sim_journal_free(struct sim *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->n_records; i++)
+		free(s->records[i].bytes);
+	free(s->records);
+}
+
+void sim_set_master(struct sim *s, struct sim_host *h, unsigned from, unsigned to)
+{
+	struct agt_event ev = {.type = AGT_EV_SET_MASTER};
+
+	ev.from = sim_place_addr((int)from);
+	ev.to = sim_place_addr((int)to);
+	sim_trace(s, "h%u: set-master %u to %u", h->no, from, to);
+	sim_host_step(s, h, &ev);
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The shim's side of operations: slots, what a loss means, and what becomes of those whose agent
+ * has died.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/sim/sim.h"
+
+static bool slot_used(const struct sim_peer *p, uint32_t slot)
+{
+	uint32_t i;
+
+	for (i = 0; i < SIM_TAGS; i++)
+		if (p->ops[i].state == OP_PENDING && p->ops[i].slot == slot)
+			return true;
+	return false;
+}
+
+static void submit(struct sim *s, struct sim_peer *p, uint32_t tag)
+{
+	struct sim_op *o = &p->ops[tag];
+	uint64_t at = s->now + (5 + sim_rnd(s, 50)) * SIM_US;
+
+	o->state = OP_PENDING;
+	o->taken = false;
+	do {
+		o->slot = sim_rnd(s, SHM_SLOTS);
+		o->state = OP_IDLE;
+	} while (slot_used(p, o->slot));
+	o->state = OP_PENDING;
+	if (at <= p->last_submit)
+		at = p->last_submit + 1;
+	p->last_submit = at;
+	sim_schedule(s, at,
+		(struct sim_event){.kind = SIM_EV_SUBMIT,
+			.host = p->proc->host,
+			.peer = p->no,
+			.session = p->proc->session,
+			.tag = tag,
+			.seq = p->losses});
+}
+
+void sim_op_launch(struct sim *s, struct sim_peer *p, uint32_t tag)
+{
+	struct sim_op *o = &p->ops[tag];
+
+	o->since = s->now;
+	o->seq = 0;
+	o->xfer = NULL;
+	o->voice = NULL;
+	o->text[0] = '\0';
+	sim_trace(s, "p%u: launches tag %u (turn %" PRIu64 " step %u, losses %" PRIu64 ")%s", p->no,
+		tag, p->topo_turn, p->step, p->losses,
+		p->proc->state == SESSION_OPEN && p->comm ? "" : ", waits for an agent");
+	if (p->proc->state == SESSION_OPEN && p->comm) {
+		submit(s, p, tag);
+	} else {
+		o->state = OP_HELD;
+		p->held = true;
+	}
+}
+
+void sim_ops_resume(struct sim *s, struct sim_peer *p)
+{
+	uint32_t i;
+
+	for (i = 0; i < SIM_TAGS; i++)
+		if (p->ops[i].state == OP_HELD)
+			submit(s, p, i);
+	if (p->held) {
+		p->held = false;
+		sim_peer_later(s, p, 10 * SIM_US);
+	}
+}
+
+void sim_op_submit(struct sim *s, const struct sim_event *ev)
+{
+	struct sim_peer *p = &s->peers[ev->peer];
+	struct sim_host *h = &s->hosts[p->proc->host];
+	uint32_t tag = (uint32_t)ev->tag;
+	struct sim_op *o = &p->ops[tag];
+	struct shm_submission sub = {.tag = tag, .count = 100 + tag, .dtype = 10};
+	struct agt_event e = {.type = AGT_EV_SUBMIT, .comm = p->comm, .sub = &sub};
+
+	if (!p->proc->alive || !h->alive || h->life != p->proc->life ||
+		p->proc->session != ev->session || o->state != OP_PENDING || o->taken ||
+		p->phase == PEER_DESTROYING || p->phase == PEER_ENDED)
+		return;
+	o->taken = true;
+	e.slot = sub.slot = o->slot;
+	sub.losses = ev->seq;
+	sub.count += o->odd;
+	sub.bytes = sub.count * 4;
+	sim_trace(s, "p%u: tag %u is submitted in slot %u", p->no, tag, o->slot);
+	sim_host_step(s, h, &e);
+}
+
+/* o has its answer. */
+static void done(struct sim *s, struct sim_peer *p, struct sim_op *o, uint32_t code,
+	uint32_t world, uint64_t losses, const char *text)
+{
+	bool connected = p->state == SHM_COMM_CONNECTED && p->phase != PEER_DESTROYING;
+	uint32_t tag = (uint32_t)(o - p->ops);
+
+	o->state = OP_DONE;
+	o->code = code;
+	o->world = world;
+	o->losses = losses;
+	(void)snprintf(o->text, sizeof o->text, "%s", text);
+	o->errors += code == WIRE_RANK_CONNECTION_LOST;
+	sim_trace(s, "p%u: tag %u seq %" PRIu64 " ends: %s, losses %" PRIu64 " %s", p->no, tag,
+		o->seq, sim_text_code(code), losses, text);
+	sim_check_code(s, p, o, tag);
+	sim_xfer_heard(s, p, o, connected);
+	sim_peer_op_done(s, p, tag);
+}
+
+void sim_op_complete(struct sim *s, struct sim_host *h, const struct agt_action *x)
+{
+	struct sim_peer *p = sim_peer_find(s, h, x->comm);
+	const struct agt_done *d = &x->u.done;
+	struct sim_op *o;
+	uint32_t t = 0;
+
+	if (!p)
+		return;
+	while (t < SIM_TAGS && !(p->ops[t].state == OP_PENDING && p->ops[t].slot == x->slot))
+		t++;
+	if (t == SIM_TAGS || p->phase == PEER_ENDED) {
+		sim_fail(s, "p%u: completion of slot %u, which it does not use", p->no, x->slot);
+		return;
+	}
+	o = &p->ops[t];
+	o->code = d->code;
+	sim_xfer_completed(s, h, p, o);
+	sim_check_attrs(s, p);
+	done(s, p, o, d->code, d->world, d->losses, d->text);
+}
+
+void sim_ops_agent_died(struct sim *s, struct sim_peer *p)
+{
+	const struct sim_part *q;
+	uint32_t i;
+
+	for (i = 0; i < SIM_TAGS; i++) {
+		struct sim_op *o = &p->ops[i];
+
+		if (o->state != OP_PENDING)
+			continue;
+		q = sim_xfer_part(o->xfer, p->proc->host, p->comm_life);
+		if (q && q->final) {
+			sim_trace(s, "p%u: tag %u seq %" PRIu64 " is in doubt", p->no, i, o->seq);
+			o->state = OP_DOUBT;
+			s->doubts++;
+			continue;
+		}
+		done(s, p, o, WIRE_RANK_CONNECTION_LOST, 0, 0, "the agent died");
+	}
+}
+
+void sim_ops_settle(struct sim *s, struct sim_peer *p, uint64_t bits)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < p->n_doubt; i++) {
+		struct sim_op *o = &p->ops[p->doubt[i]];
+
+		if (o->state != OP_DOUBT)
+			continue;
+		n++;
+		if (bits >> i & 1)
+			done(s, p, o, WIRE_SUCCESS, o->xfer->contributions, 0, "");
+		else
+			done(s, p, o, WIRE_RANK_CONNECTION_LOST, 0, 0, "it failed meanwhile");
+	}
+	if (n == 0 && bits)
+		sim_fail(s, "p%u: operations succeeded that it did not ask for", p->no);
+	p->n_doubt = 0;
+}
+
+void sim_ops_fail(struct sim *s, struct sim_peer *p, uint32_t code, const char *text)
+{
+	uint32_t i;
+
+	for (i = 0; i < SIM_TAGS; i++) {
+		struct sim_op *o = &p->ops[i];
+
+		if (o->state == OP_PENDING || o->state == OP_HELD || o->state == OP_DOUBT)
+			done(s, p, o, code, 0, 0, text);
+	}
+	p->n_doubt = 0;
+	p->held = false;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a training program does between two topology votes. It follows from the run, the group and
+ * the number of the vote, so that all members of a group do the same, as programs must; the votes on
+ * pending peers are the same for all groups.
+ */
+#include <string.h>
+
+#include "tests/sim/sim.h"
+
+static uint64_t run_number(const struct cc_id *run)
+{
+	uint64_t n;
+
+	memcpy(&n, run->b, sizeof n);
+	return n;
+}
+
+void sim_plan(struct sim *s, struct sim_peer *p)
+{
+	uint64_t all = sim_hash(s, run_number(&p->run), p->topo_turn, 0);
+	uint64_t mine = sim_hash(s, run_number(&p->run), p->topo_turn, 1 + p->group);
+	uint32_t i, n_reduce = (uint32_t)(mine >> 8) % 3, n_ask = (uint32_t)(all % 5) / 2;
+
+	p->n_steps = 0;
+	p->step = 0;
+	p->step_begun = false;
+	for (i = 0; i < n_reduce; i++)
+		p->steps[p->n_steps++] = (struct sim_step){
+			.n_ops = 1 + (uint32_t)(mine >> (16 + 4 * i)) % s->n_tags};
+	for (i = 0; i < n_ask; i++) {
+		bool beside = n_reduce > 0 && (mine >> (32 + i) & 1);
+
+		if (beside && !p->steps[i % n_reduce].ask)
+			p->steps[i % n_reduce].ask = true;
+		else
+			p->steps[p->n_steps++] = (struct sim_step){.ask = true};
+	}
+}
+
+struct sim_key sim_plan_key(const struct sim_peer *p, uint32_t tag)
+{
+	return (struct sim_key){.run = p->run,
+		.group = p->group,
+		.turn = p->topo_turn,
+		.step = p->step,
+		.tag = tag};
+}

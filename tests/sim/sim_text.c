@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The trace: one line per event, with names. h3 is host 3, its agent h3.2 the second one there; M1 a
+ * master, p7 a peer, run 4 the fourth run of that agent.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/sim/sim.h"
+
+static char *buffer(void)
+{
+	static char v[16][SIM_TEXT];
+	static unsigned at;
+
+	return v[at++ % 16];
+}
+
+__attribute__((format(printf, 1, 2))) static const char *text(const char *fmt, ...)
+{
+	char *b = buffer();
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(b, SIM_TEXT, fmt, ap);
+	va_end(ap);
+	return b;
+}
+
+void sim_trace(struct sim *s, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!s->trace)
+		return;
+	printf("%11.6f ", (double)s->now / 1e9);
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	putchar('\n');
+}
+
+const char *sim_name_master(const struct sim *s, unsigned master)
+{
+	const struct sim_master *m = &s->masters[master];
+
+	return text("M%u(term %" PRIu64 ")", m->no + 1, m->term);
+}
+
+const char *sim_name_peer(const struct sim *s, const struct cc_id *peer)
+{
+	char id[CC_ID_SHORT_SIZE];
+	unsigned i;
+
+	for (i = 0; i < s->n_peers; i++)
+		if (cc_id_eq(&s->peers[i].id, peer))
+			return text("p%u", i);
+	return text("p?%s", cc_id_short(peer, id));
+}
+
+const char *sim_name_agent(const struct sim *s, const struct cc_id *agent)
+{
+	char id[CC_ID_SHORT_SIZE];
+	unsigned i;
+
+	for (i = 0; i < s->n_hosts; i++)
+		if (cc_id_eq(&s->hosts[i].id, agent))
+			return text("h%u.%u", i, s->hosts[i].life);
+	return text("h?%s", cc_id_short(agent, id));
+}
+
+const char *sim_text_code(uint32_t code)
+{
+	switch (code) {
+	case WIRE_SUCCESS:
+		return "success";
+	case WIRE_INVALID_ARGUMENT:
+		return "InvalidArgument";
+	case WIRE_INVALID_USAGE:
+		return "InvalidUsage";
+	case WIRE_TOO_FEW_PEERS:
+		return "TooFewPeers";
+	case WIRE_MASTER_CONNECTION_FAILED:
+		return "MasterConnectionFailed";
+	case WIRE_RANK_CONNECTION_FAILED:
+		return "RankConnectionFailed";
+	case WIRE_RANK_CONNECTION_LOST:
+		return "RankConnectionLost";
+	case WIRE_AGENT_UNAVAILABLE:
+		return "AgentUnavailable";
+	default:
+		return text("code %u", code);
+	}
+}
+
+const char *sim_text_call(uint32_t type)
+{
+	switch (type) {
+	case WL_COMM_CREATE:
+		return "create";
+	case WL_COMM_CONNECT:
+		return "connect";
+	case WL_COMM_DESTROY:
+		return "destroy";
+	case WL_UPDATE_TOPOLOGY:
+		return "update topology";
+	case WL_ARE_PENDING:
+		return "are peers pending";
+	case WL_COMM_ATTACH:
+		return "attach";
+	default:
+		return text("call %u", type);
+	}
+}
+
+static const char *text_world(const struct wm_world *w)
+{
+	char b[SIM_TEXT];
+	size_t at = 0;
+	uint32_t i;
+
+	b[0] = '\0';
+	for (i = 0; i < w->n && at < sizeof b - 64; i++)
+		at += (size_t)snprintf(b + at, sizeof b - at, " g%u: %u, losses %" PRIu64,
+			w->own[i].group, w->own[i].world, w->own[i].losses);
+	return text("%u peers, version %" PRIu64 "%.400s", w->global, w->version, b);
+}
+
+static const char *text_round(const struct sim *s, const struct wm_round *r)
+{
+	char b[SIM_TEXT];
+	size_t at = 0;
+	uint32_t i;
+
+	b[0] = '\0';
+	for (i = 0; i < r->n_rings && at < sizeof b - 64; i++)
+		at += (size_t)snprintf(b + at, sizeof b - at, " g%u: %u of %u, next %s",
+			r->rings[i].group, r->rings[i].pos, r->rings[i].hosts,
+			r->rings[i].hosts > 1 ? sim_name_agent(s, &r->rings[i].next.agent) : "-");
+	return text("%" PRIu64 "%s%.400s", r->round, r->accept ? " accept" : "", b);
+}
+
+static const char *text_vote(const struct sim *s, const struct wm_op_vote *v)
+{
+	char b[SIM_TEXT];
+	size_t at = 0;
+	uint32_t i;
+
+	b[0] = '\0';
+	for (i = 0; i < v->n_peers && at < sizeof b - 64; i++)
+		at += (size_t)snprintf(
+			b + at, sizeof b - at, " %s", sim_name_peer(s, &v->peers[i]));
+	return text("g%u tag %" PRIu64 " seq %" PRIu64 " losses %" PRIu64 " count %" PRIu64 " of%.300s",
+		v->group, v->tag, v->seq, v->losses, v->params.count, b);
+}
+
+static const char *text_resume(const struct wm_resume *r)
+{
+	return text("epoch %" PRIu64 " round %" PRIu64 " prepared %" PRIu64 " seq %" PRIu64
+		    ", %u places, %u outcomes, %s",
+		r->epoch, r->round, r->prepared, r->last_seq, r->n_places, r->n_outcomes,
+		text_world(&r->world));
+}
+
+static const char *body(const struct sim *s, const struct wm_msg *m)
+{
+	switch (m->type) {
+	case WM_HELLO:
+		return text("agent %s run %02x%02x term %" PRIu64,
+			sim_name_agent(s, &m->u.hello.agent), m->u.hello.run.b[0],
+			m->u.hello.run.b[1], m->u.hello.term);
+	case WM_JOIN:
+		return text("%s g%u %s", sim_name_peer(s, &m->u.join.peer), m->u.join.group,
+			m->u.join.phase == WM_JOIN_NEW          ? "new"
+			: m->u.join.phase == WM_JOIN_PREPARED ? "prepared"
+								: "accepted");
+	case WM_LEAVE:
+		return text("%s%s", sim_name_peer(s, &m->u.leave.peer),
+			m->u.leave.kind == WM_LEAVE_DIED ? " died" : "");
+	case WM_TOPO_VOTE:
+	case WM_PENDING_VOTE:
+		return text("%s turn %" PRIu64, sim_name_peer(s, &m->u.peer.peer), m->u.peer.turn);
+	case WM_OP_VOTE:
+		return text_vote(s, &m->u.op_vote);
+	case WM_OP_REPORT:
+		return text("seq %" PRIu64 " %s %s", m->u.op_report.seq,
+			m->u.op_report.ok ? "ok" : "failed", m->u.op_report.text);
+	case WM_ROUND_REPORT:
+		return text("%" PRIu64 ", %u failures", m->u.round_report.round,
+			m->u.round_report.n_failures);
+	case WM_RESUME:
+		return text_resume(&m->u.resume);
+	case WM_OP_QUERY:
+		return text("%s, %u", sim_name_peer(s, &m->u.op_query.peer), m->u.op_query.n);
+	case WM_HELLO_ACK:
+		return text("run %02x%02x term %" PRIu64 "%s", m->u.hello_ack.run.b[0],
+			m->u.hello_ack.run.b[1], m->u.hello_ack.term,
+			m->u.hello_ack.resume ? " resume" : "");
+	case WM_REFUSE:
+		return text("%s: %.300s", sim_text_code(m->u.refuse.code), m->u.refuse.text);
+	case WM_ROUND:
+		return text_round(s, &m->u.round);
+	case WM_COMMIT:
+		return text("round %" PRIu64 " epoch %" PRIu64 "%s turns %" PRIu64 ", %" PRIu64 ", %s",
+			m->u.commit.round, m->u.commit.epoch, m->u.commit.accept ? " accept" : "",
+			m->u.commit.topo_turn, m->u.commit.pending_turn,
+			text_world(&m->u.commit.world));
+	case WM_WORLD:
+		return text_world(&m->u.world);
+	case WM_OP_START:
+		return text("g%u tag %" PRIu64 " seq %" PRIu64 " epoch %" PRIu64, m->u.op_start.group,
+			m->u.op_start.tag, m->u.op_start.seq, m->u.op_start.epoch);
+	case WM_OP_ABORT:
+		return text("g%u tag %" PRIu64 " seq %" PRIu64 " %s: %.200s", m->u.op_abort.group,
+			m->u.op_abort.tag, m->u.op_abort.seq, sim_text_code(m->u.op_abort.code),
+			m->u.op_abort.text);
+	case WM_OP_DONE:
+		return text("seq %" PRIu64, m->u.op_done.seq);
+	case WM_PENDING_ANSWER:
+		return text("%d turn %" PRIu64, m->u.pending_answer.pending,
+			m->u.pending_answer.turn);
+	case WM_KICK:
+		return text("%s %s: %.300s", sim_name_peer(s, &m->u.kick.peer),
+			sim_text_code(m->u.kick.code), m->u.kick.text);
+	case WM_OP_OUTCOMES:
+		return text("%s, %u, first: seq %" PRIu64 " %s",
+			sim_name_peer(s, &m->u.op_outcomes.peer), m->u.op_outcomes.n,
+			m->u.op_outcomes.v[0].seq, sim_text_code(m->u.op_outcomes.v[0].code));
+	default:
+		return "";
+	}
+}
+
+const char *sim_text_msg(const struct sim *s, const struct wm_msg *m)
+{
+	return s->trace ? text("%s %.460s", wire_master_type_name(m->type), body(s, m)) : "";
+}

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Transfers, and what they sum up. No byte is reduced here: the result of an attempt is the set of
+ * contributions of the members that started it. Checked: all hosts mean the same operation, memory
+ * is let go of before a failure is told, all members of an attempt hear the same, and an operation
+ * of the application never has two results.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/sim.h"
+
+/* One name per attempt: what a master does that has been superseded is another matter. */
+static uint64_t line_of(struct sim *s, const struct sim_host *h, uint32_t run)
+{
+	const struct sim_conn *c = h->runs[run].conn ? sim_conn(s, h->runs[run].conn) : NULL;
+
+	return c && c->made && s->masters[c->master].superseded ? c->master + 1 : 0;
+}
+
+static struct sim_xfer *xfer_find(
+	struct sim *s, const struct cc_id *run, uint64_t line, uint64_t seq)
+{
+	struct sim_xfer *x = s->xfers;
+
+	while (x && !(x->seq == seq && x->line == line && cc_id_eq(&x->run, run)))
+		x = x->next;
+	return x;
+}
+
+struct sim_part *sim_xfer_part(struct sim_xfer *x, unsigned host, uint32_t life)
+{
+	uint32_t i;
+
+	for (i = 0; x && i < x->n_parts; i++)
+		if (x->parts[i].host == host && x->parts[i].life == life)
+			return &x->parts[i];
+	return NULL;
+}
+
+static struct sim_part *part_live(struct sim *s, unsigned host, uint32_t life, uint32_t run,
+	uint64_t seq, struct sim_xfer **ret)
+{
+	struct sim_part *p;
+	struct sim_xfer *x;
+
+	for (x = s->xfers; x; x = x->next) {
+		p = x->seq == seq ? sim_xfer_part(x, host, life) : NULL;
+		if (p && p->live && p->run == run) {
+			*ret = x;
+			return p;
+		}
+	}
+	return NULL;
+}
+
+bool sim_xfers_live(const struct sim *s, const struct sim_host *h, uint32_t run)
+{
+	const struct sim_xfer *x;
+	uint32_t i;
+
+	for (x = s->xfers; x; x = x->next)
+		for (i = 0; i < x->n_parts; i++)
+			if (x->parts[i].live && x->parts[i].host == h->no && x->parts[i].run == run)
+				return true;
+	return false;
+}
+
+/* Where both have all there is to have, nothing is missed. */
+void sim_xfers_break(struct sim *s, unsigned src, const struct cc_id *dst)
+{
+	const struct sim_host *h = sim_host_by_id(s, dst);
+	const struct sim_part *to;
+	struct sim_xfer *x;
+	uint32_t i;
+
+	for (x = s->xfers; x; x = x->next) {
+		for (i = 0; i < x->n_parts; i++) {
+			const struct sim_part *p = &x->parts[i];
+
+			if (!p->live || p->host != src || p->x.hosts < 2 ||
+				!cc_id_eq(&p->x.next, dst))
+				continue;
+			to = h ? sim_xfer_part(x, h->no, h->life) : NULL;
+			if (!p->done || !to || !to->done)
+				x->broken = true;
+		}
+	}
+}
+
+static bool key_eq(const struct sim_key *x, const struct sim_key *y)
+{
+	return cc_id_eq(&x->run, &y->run) && x->group == y->group && x->turn == y->turn &&
+	       x->step == y->step && x->tag == y->tag;
+}
+
+static void check_ring(struct sim *s, const struct sim_xfer *t, const struct sim_part *p)
+{
+	uint32_t i;
+
+	for (i = 0; i < t->n_parts && p->x.hosts > 1; i++) {
+		const struct sim_part *q = &t->parts[i];
+
+		if ((p->x.pos + 1) % p->x.hosts == q->x.pos &&
+			(!cc_id_eq(&p->x.next, &s->hosts[q->host].id) ||
+				!cc_id_eq(&q->x.prev, &s->hosts[p->host].id)))
+			sim_fail(s, "seq %" PRIu64 ": the ring does not close between h%u and h%u",
+				t->seq, p->host, q->host);
+	}
+}
+
+/* Do all contributions belong to the same operation of the application? */
+static void check_keys(struct sim *s, const struct sim_xfer *t, const struct sim_part *p)
+{
+	const struct sim_voice *first = &t->parts[0].voices[0];
+	uint32_t i;
+
+	for (i = 0; i < p->n; i++)
+		if (!key_eq(&p->voices[i].key, &first->key))
+			sim_fail(s,
+				"seq %" PRIu64 " sums up different operations: turn %" PRIu64
+				" step %u of p%u, turn %" PRIu64 " step %u of p%u",
+				t->seq, first->key.turn, first->key.step, first->peer,
+				p->voices[i].key.turn, p->voices[i].key.step, p->voices[i].peer);
+}
+
+/* All hosts have started: do they mean the same? */
+static void check_start(struct sim *s, struct sim_xfer *t)
+{
+	const struct agt_xfer *first = &t->parts[0].x;
+	uint32_t i, seen = 0, members = 0;
+
+	for (i = 0; i < t->n_parts; i++) {
+		const struct agt_xfer *x = &t->parts[i].x;
+
+		members += t->parts[i].n;
+		seen |= 1u << x->pos;
+		if (x->epoch != first->epoch)
+			sim_fail(s, "seq %" PRIu64 " runs in epochs %" PRIu64 " and %" PRIu64, t->seq,
+				first->epoch, x->epoch);
+		if (x->hosts != first->hosts || x->world != first->world ||
+			x->group != first->group || x->tag != first->tag ||
+			memcmp(&x->params, &first->params, sizeof x->params) != 0)
+			sim_fail(s, "seq %" PRIu64 ": hosts mean different operations", t->seq);
+		check_ring(s, t, &t->parts[i]);
+		check_keys(s, t, &t->parts[i]);
+	}
+	if (seen != (1u << first->hosts) - 1)
+		sim_fail(s, "seq %" PRIu64 ": two hosts at one position", t->seq);
+	if (members != first->world)
+		sim_fail(s, "seq %" PRIu64 ": %u contributions in a world of %u", t->seq, members,
+			first->world);
+	t->contributions = members;
+}
+
+static void all_started(struct sim *s, struct sim_xfer *t)
+{
+	uint64_t took = (200 + sim_rnd(s, 8000)) * SIM_US;
+	uint32_t i, slow = 1;
+
+	check_start(s, t);
+	for (i = 0; i < t->n_parts; i++)
+		if (s->hosts[t->parts[i].host].slow > slow)
+			slow = s->hosts[t->parts[i].host].slow;
+	took *= slow;
+	for (i = 0; i < t->n_parts; i++) {
+		struct sim_event ev = {.kind = SIM_EV_XFER_FINAL, .host = t->parts[i].host};
+		uint64_t at = s->now + took + sim_rnd(s, 500) * SIM_US;
+
+		ev.life = t->parts[i].life;
+		ev.run = t->parts[i].run;
+		ev.seq = t->seq;
+		sim_schedule(s, at, ev);
+		ev.kind = SIM_EV_XFER_DONE;
+		ev.code = s->xfer_failures && sim_chance(s, 1) ? WIRE_OUT_OF_MEMORY : 0;
+		sim_schedule(s, at + 1 + sim_rnd(s, 1000) * SIM_US, ev);
+	}
+}
+
+static struct sim_xfer *xfer_new(struct sim *s, const struct cc_id *run, uint64_t line, uint64_t seq)
+{
+	struct sim_xfer *t = calloc(1, sizeof *t);
+
+	if (!t)
+		abort();
+	t->seq = seq;
+	t->line = line;
+	t->run = *run;
+	t->next = s->xfers;
+	s->xfers = t;
+	return t;
+}
+
+static void start_voices(struct sim *s, struct sim_host *h, struct sim_xfer *t, struct sim_part *q,
+	const struct agt_xfer *x)
+{
+	uint32_t i, tag;
+
+	q->n = x->n_members;
+	q->voices = calloc(q->n, sizeof *q->voices);
+	if (!q->voices)
+		abort();
+	for (i = 0; i < q->n; i++) {
+		struct sim_voice *v = &q->voices[i];
+		struct sim_peer *p = sim_peer_find(s, h, x->members[i].comm);
+
+		if (!p)
+			return;
+		tag = (uint32_t)x->members[i].sub.tag;
+		v->peer = p->no;
+		v->comm = p->comm;
+		v->slot = x->members[i].sub.slot;
+		v->key = sim_plan_key(p, tag);
+		if (p->ops[tag].state != OP_PENDING || p->ops[tag].slot != v->slot) {
+			if (p->phase < PEER_DESTROYING)
+				sim_fail(s, "h%u starts an operation that p%u has not in flight",
+					h->no, p->no);
+			continue;
+		}
+		p->ops[tag].xfer = t;
+		p->ops[tag].voice = v;
+		p->ops[tag].seq = t->seq;
+	}
+}
+
+void sim_xfer_start(struct sim *s, struct sim_host *h, const struct agt_action *a)
+{
+	const struct agt_xfer *x = &a->u.xfer;
+	const struct cc_id *run = &h->runs[a->run].id;
+	uint64_t line = line_of(s, h, a->run);
+	struct sim_xfer *t = xfer_find(s, run, line, x->seq);
+	struct sim_part *p;
+
+	if (!t)
+		t = xfer_new(s, run, line, x->seq);
+	if (sim_xfer_part(t, h->no, h->life) || t->n_parts == SIM_HOSTS || t->n_parts >= x->hosts) {
+		sim_fail(s, "seq %" PRIu64 " is started twice on host %u", x->seq, h->no);
+		return;
+	}
+	p = &t->parts[t->n_parts++];
+	*p = (struct sim_part){
+		.host = h->no, .life = h->life, .run = a->run, .live = true, .x = *x};
+	p->x.members = NULL;
+	start_voices(s, h, t, p, x);
+	sim_trace(s, "h%u starts seq %" PRIu64 ", %u of %u hosts", h->no, x->seq, t->n_parts,
+		x->hosts);
+	if (x->hosts > 1) {
+		const struct sim_link *l = sim_link_find(s, h, a->run, &x->next);
+
+		if (!l || !l->up) /* it broke and the agent does not know yet */
+			t->broken = true;
+	}
+	if (t->n_parts == x->hosts && !t->broken)
+		all_started(s, t);
+}
+
+static void xfer_done(struct sim *s, const struct sim_event *ev, struct sim_xfer *t,
+	struct sim_part *p)
+{
+	struct agt_event e = {.type = AGT_EV_XFER_DONE, .run = ev->run, .seq = ev->seq};
+
+	if (t->broken || p->cancelled)
+		return;
+	e.code = ev->code;
+	e.text = ev->code ? "no memory for the result" : NULL;
+	e.tx_bytes = e.rx_bytes = 100;
+	if (ev->code) {
+		sim_cause(s, 1);
+		t->broken = true;
+	} else {
+		p->done = true;
+	}
+	sim_host_step(s, &s->hosts[ev->host], &e);
+}
+
+void sim_xfer_event(struct sim *s, const struct sim_event *ev)
+{
+	struct agt_event e = {.type = AGT_EV_XFER_CANCELLED, .run = ev->run, .seq = ev->seq};
+	struct sim_xfer *t = NULL;
+	struct sim_part *p = part_live(s, ev->host, ev->life, ev->run, ev->seq, &t);
+
+	if (!p)
+		return;
+	if (ev->kind == SIM_EV_XFER_DONE) {
+		xfer_done(s, ev, t, p);
+	} else if (ev->kind == SIM_EV_XFER_FINAL) {
+		if (t->broken || p->cancelled)
+			return;
+		p->final = true;
+		t->n_final++;
+	} else {
+		p->cancelled = true;
+		sim_host_step(s, &s->hosts[ev->host], &e);
+	}
+}
+
+void sim_xfer_cancel(struct sim *s, struct sim_host *h, const struct agt_action *a)
+{
+	struct sim_event ev = {.kind = SIM_EV_XFER_CANCELLED, .host = h->no, .run = a->run};
+	struct sim_xfer *t = NULL;
+	struct sim_part *p = part_live(s, h->no, h->life, a->run, a->u.xfer.seq, &t);
+
+	if (!p || p->cancelling) {
+		sim_fail(s, "host %u cancels what is not there", h->no);
+		return;
+	}
+	p->cancelling = true;
+	if (!p->done)
+		t->broken = true;
+	ev.life = h->life;
+	ev.seq = a->u.xfer.seq;
+	sim_schedule(s, s->now + sim_delay(s), ev);
+}
+
+void sim_xfer_free(struct sim *s, struct sim_host *h, const struct agt_action *a)
+{
+	struct sim_xfer *t = NULL;
+	struct sim_part *p = part_live(s, h->no, h->life, a->run, a->u.xfer.seq, &t);
+
+	if (!p || (p->cancelling ? !p->cancelled : !p->done)) {
+		sim_fail(s, "host %u frees the memory of seq %" PRIu64 " in use", h->no,
+			a->u.xfer.seq);
+		return;
+	}
+	p->live = false;
+	if (h->runs[a->run].over)
+		sim_links_drop(s, h, a->run);
+}
+
+void sim_xfers_host_died(struct sim *s, struct sim_host *h)
+{
+	struct sim_xfer *x;
+	struct sim_part *p;
+
+	for (x = s->xfers; x; x = x->next) {
+		p = sim_xfer_part(x, h->no, h->life);
+		if (!p || !p->live)
+			continue;
+		if (!p->done)
+			x->broken = true;
+		p->live = false;
+	}
+}
+
+void sim_xfer_completed(struct sim *s, struct sim_host *h, struct sim_peer *p, struct sim_op *o)
+{
+	const struct sim_part *q = sim_xfer_part(o->xfer, h->no, h->life);
+
+	if (!q) {
+		if (o->code == WIRE_SUCCESS)
+			sim_fail(s, "p%u: success without a transfer", p->no);
+		return;
+	}
+	if (!q->live)
+		sim_fail(s, "p%u: completed after the memory of seq %" PRIu64 " was freed", p->no,
+			o->seq);
+	else if (o->code ? !q->cancelled : q->cancelling || !q->done)
+		sim_fail(s, "p%u: completed with %s while seq %" PRIu64 " %s", p->no,
+			sim_text_code(o->code), o->seq,
+			o->code ? "still writes to its buffers" : "is not final here");
+}
+
+/* Has the same operation of the application had another result before? */
+static void check_single(struct sim *s, const struct sim_xfer *t, const struct sim_voice *v)
+{
+	const struct sim_xfer *x;
+
+	for (x = s->xfers; x; x = x->next)
+		if (x != t && x->successes && key_eq(&x->parts[0].voices[0].key, &v->key))
+			sim_fail(s,
+				"two results for one operation: seq %" PRIu64 " and %" PRIu64
+				" (group %u turn %" PRIu64 " step %u tag %u)",
+				x->seq, t->seq, v->key.group, v->key.turn, v->key.step, v->key.tag);
+}
+
+void sim_xfer_heard(struct sim *s, struct sim_peer *p, struct sim_op *o, bool connected)
+{
+	struct sim_xfer *t = o->xfer;
+
+	if (!t)
+		return;
+	if (o->code == WIRE_SUCCESS) {
+		o->voice->heard = VOICE_SUCCESS;
+		t->successes++;
+		if (t->n_parts != t->parts[0].x.hosts || t->n_final != t->n_parts ||
+			o->world != t->contributions)
+			sim_fail(s,
+				"seq %" PRIu64 ": p%u is told success with %u of %u hosts final, a "
+				"world of %u with %u contributions",
+				t->seq, p->no, t->n_final, t->parts[0].x.hosts, o->world,
+				t->contributions);
+		check_single(s, t, o->voice);
+	} else {
+		o->voice->heard = VOICE_FAILURE;
+		t->failures += connected;
+	}
+	if (t->successes && t->failures)
+		sim_fail(s, "seq %" PRIu64 ": success for some, failure for others (now p%u: %s)",
+			t->seq, p->no, sim_text_code(o->code));
+	o->xfer = NULL;
+	o->voice = NULL;
+}
+
+void sim_xfers_free(struct sim *s)
+{
+	struct sim_xfer *x;
+	uint32_t i;
+
+	while ((x = s->xfers) != NULL) {
+		s->xfers = x->next;
+		for (i = 0; i < x->n_parts; i++)
+			free(x->parts[i].voices);
+		free(x);
+	}
+}

@@ -16,7 +16,7 @@
 #include "common/cc_futex.h"
 #include "common/cc_plan.h"
 #include "common/cc_sys.h"
-#include "libpccl-shim/session.h"
+#include "libpccl-shim/keeper.h"
 #include "proto/shm_result.h"
 
 #define SLEEP_NS         ((uint64_t)50000000) /* how late an agent's death may be noticed */
@@ -29,6 +29,7 @@ struct progress {
 	struct shm_slot *slot;
 	uint32_t mode;      /* enum shm_result_mode; NONE: not known yet */
 	pcclResult_t error; /* of reading it: the result area cannot be used */
+	bool lost;          /* because it was not mapped here when the agent died */
 	char text[PCCL_TEXT_MAX];
 	struct cc_plan plan;
 	struct pccl_result *result;
@@ -66,8 +67,22 @@ static bool may_overlap(struct progress *p)
 	return true;
 }
 
+/* The mapping that the slot names. */
+static pcclResult_t find_result(struct progress *p, uint64_t region)
+{
+	struct pccl_attachment *a = p->op->att;
+	pcclResult_t r = pccl_result_get(a, region, &p->result);
+
+	if (r != pcclSuccess) {
+		p->result = NULL;
+		p->lost = !pccl_session_check(a->session);
+		pccl_keep_text(p->text);
+	}
+	return r;
+}
+
 /* Reads the description of the result area, if there is one by now, and maps it. */
-static void learn(pcclComm_t *c, struct progress *p)
+static void learn(struct progress *p)
 {
 	const struct pccl_op *op = p->op;
 	const struct shm_slot *s = p->slot;
@@ -92,12 +107,9 @@ static void learn(pcclComm_t *c, struct progress *p)
 		bad_area(p, why);
 		return;
 	}
-	p->error = pccl_result_get(c, pccl_read64(&s->result_region), &p->result);
-	if (p->error != pcclSuccess) {
-		p->result = NULL;
-		pccl_keep_text(p->text);
+	p->error = find_result(p, pccl_read64(&s->result_region));
+	if (p->error != pcclSuccess)
 		return;
-	}
 	if (shm_result_fits(&res, p->result->map.size, &why) < 0) {
 		bad_area(p, why);
 		return;
@@ -187,24 +199,30 @@ static bool several_cpus(void)
 }
 
 /* What has to wake us. Until the area is known, a segment's flag tells that it is there: mapping it
- * early is what lets us take back what the agent wrote if it dies. */
+ * early is what lets us take the result if the agent dies, or take back what it wrote. */
 static uint32_t wanted(const struct progress *p)
 {
-	const struct pccl_op *op = p->op;
-	bool early = op->out || (op->staging && op->send == op->recv);
-
-	if (p->overlap || (p->mode == SHM_RESULT_NONE && early))
-		return SHM_WAIT_SEGMENTS;
-	return SHM_WAIT_DONE;
+	return p->overlap || p->mode == SHM_RESULT_NONE ? SHM_WAIT_SEGMENTS : SHM_WAIT_DONE;
 }
 
 /* True when something has changed. */
-static bool look(pcclComm_t *c, struct progress *p)
+static bool look(struct progress *p)
 {
 	uint32_t mode = p->mode;
 
-	learn(c, p);
+	learn(p);
 	return (p->overlap && copy_segments(p, false)) || p->mode != mode;
+}
+
+/* Is there an agent that will still end it? */
+static bool is_cared_for(pcclComm_t *c, const struct pccl_op *op)
+{
+	bool alive = pccl_session_watch(op->att->session);
+
+	pthread_mutex_lock(&c->lock);
+	alive = alive && op->verdict == PCCL_VERDICT_NONE;
+	pthread_mutex_unlock(&c->lock);
+	return alive;
 }
 
 /* Until the slot is done (true) or the agent is gone (false). */
@@ -219,7 +237,7 @@ static bool wait_for_end(pcclComm_t *c, struct progress *p)
 	while (atomic_load(&p->slot->state) != SHM_SLOT_DONE && alive) {
 		uint32_t kind = wanted(p);
 
-		if (look(c, p)) {
+		if (look(p)) {
 			armed = false;
 		} else if (spin) {
 			relax();
@@ -229,7 +247,7 @@ static bool wait_for_end(pcclComm_t *c, struct progress *p)
 			armed = true; /* and look once more before sleeping */
 		} else {
 			if (cc_futex_wait(&p->slot->wait, kind, SLEEP_NS) == CC_ERR_TIMEOUT)
-				alive = pccl_session_check(c->session);
+				alive = is_cared_for(c, p->op);
 			armed = false;
 		}
 	}
@@ -272,28 +290,104 @@ static pcclResult_t fail_and_take_back(struct progress *p, pcclResult_t r)
 	return pccl_fail(r, "recvbuff could not be restored: %s", text);
 }
 
-pcclResult_t pccl_reduce_await(pcclComm_t *c, uint32_t slot, pcclReduceInfo_t *info)
+/*
+ * The operation has succeeded for everybody, and this process cannot have the result: its agent
+ * died before it was mapped here. The others go on, so this peer has to leave them; repeating the
+ * operation would leave it waiting for them for ever.
+ */
+static pcclResult_t lose_result(pcclComm_t *c)
 {
-	struct progress p = {.op = &c->ops[slot], .slot = pccl_comm_slot(c, slot)};
+	static const char text[] = "the agent died with the result of an operation that all others "
+				   "have by now";
+	struct pccl_attachment *a;
+
+	pccl_keeper_remove(c);
+	pccl_comm_give_up(c, pcclRankConnectionLost, text);
+	pthread_mutex_lock(&c->lock);
+	a = c->att ? pccl_attachment_ref(c->att) : NULL;
+	pthread_mutex_unlock(&c->lock);
+	if (a)
+		pccl_attachment_close(a);
+	pccl_attachment_unref(a);
+	return pccl_fail(pcclRankConnectionLost, "%s; call pcclConnect to join again", text);
+}
+
+static pcclResult_t take_success(pcclComm_t *c, struct progress *p)
+{
+	pcclResult_t r = take_result(p);
+
+	return r != pcclSuccess && p->lost ? lose_result(c) : r;
+}
+
+static pcclResult_t end_by_slot(pcclComm_t *c, struct progress *p, pcclReduceInfo_t *info)
+{
 	uint32_t code;
 	pcclResult_t r;
 
-	if (wait_for_end(c, &p)) {
-		learn(c, &p);
-		code = pccl_read32(&p.slot->code);
-		pccl_comm_told(c, pccl_read64(&p.slot->losses));
-		r = code == pcclSuccess ? take_result(&p) : fail_as_slot_says(p.slot, code);
-	} else {
-		/* The agent may have begun, and died, while we slept. */
-		learn(c, &p);
-		r = pccl_session_fail(c->session);
-	}
+	learn(p);
+	code = pccl_read32(&p->slot->code);
+	pccl_comm_told(c, pccl_read64(&p->slot->losses));
+	if (code != pcclSuccess)
+		return fail_as_slot_says(p->slot, code);
+	r = take_success(c, p);
 	if (r == pcclSuccess)
-		fill_info(p.slot, info);
+		fill_info(p->slot, info);
+	return r;
+}
+
+/* What it cost, only the agent knew. */
+static void guess_info(const struct progress *p, pcclReduceInfo_t *info)
+{
+	struct pccl_attrs attrs;
+
+	if (!info)
+		return;
+	pccl_attachment_attrs(p->op->att, &attrs);
+	*info = (pcclReduceInfo_t){.local_world_size = attrs.group_world};
+}
+
+/* The agent has gone before it said how it ended. */
+static pcclResult_t end_by_verdict(
+	pcclComm_t *c, uint32_t slot, struct progress *p, pcclReduceInfo_t *info)
+{
+	enum pccl_verdict v = pccl_op_verdict(c, slot);
+	pcclResult_t r;
+
+	learn(p); /* it may have begun, and died, while we slept */
+	switch (v) {
+	case PCCL_VERDICT_NONE: /* it did say, in the last moment */
+		return end_by_slot(c, p, info);
+	case PCCL_VERDICT_DONE:
+		r = take_success(c, p);
+		if (r == pcclSuccess)
+			guess_info(p, info);
+		return r;
+	case PCCL_VERDICT_GONE:
+		pthread_mutex_lock(&c->lock);
+		r = pccl_comm_fail_gone(c, true);
+		pthread_mutex_unlock(&c->lock);
+		return r;
+	default:
+		pccl_comm_told_of_death(c, p->op->att);
+		return pccl_fail(pcclRankConnectionLost,
+			"the agent of this host died during the operation: call again");
+	}
+}
+
+pcclResult_t pccl_reduce_await(pcclComm_t *c, uint32_t slot, pcclReduceInfo_t *info)
+{
+	struct pccl_op *op = &c->ops[slot];
+	struct progress p = {.op = op, .slot = pccl_attachment_slot(op->att, slot)};
+	pcclResult_t r;
+
+	if (wait_for_end(c, &p))
+		r = end_by_slot(c, &p, info);
 	else
+		r = end_by_verdict(c, slot, &p, info);
+	if (r != pcclSuccess)
 		r = fail_and_take_back(&p, r);
 	/* From here on the agent may use the area for something else. */
-	pccl_result_put(c, p.result);
+	pccl_result_put(op->att, p.result);
 	atomic_store_explicit(&p.slot->state, SHM_SLOT_FREE, memory_order_release);
 	pccl_reduce_release(c, slot);
 	return r;
@@ -302,17 +396,19 @@ pcclResult_t pccl_reduce_await(pcclComm_t *c, uint32_t slot, pcclReduceInfo_t *i
 void pccl_reduce_abandon(pcclComm_t *c)
 {
 	for (uint32_t i = 0; i < SHM_SLOTS; i++) {
-		struct progress p = {.op = &c->ops[i], .slot = pccl_comm_slot(c, i)};
+		struct pccl_op *op = &c->ops[i];
+		struct progress p = {.op = op};
 
-		if (c->ops[i].state == PCCL_OP_FREE)
+		if (op->state == PCCL_OP_FREE)
 			continue;
 		/* Others have not been copied out. A result that is in place by now may stay. */
-		if (c->ops[i].out) {
-			learn(c, &p);
+		p.slot = pccl_attachment_slot(op->att, i);
+		if (op->out) {
+			learn(&p);
 			if (atomic_load(&p.slot->state) != SHM_SLOT_DONE ||
 				pccl_read32(&p.slot->code) != pcclSuccess)
 				take_back(&p);
-			pccl_result_put(c, p.result);
+			pccl_result_put(op->att, p.result);
 		}
 		pccl_reduce_release(c, i);
 	}

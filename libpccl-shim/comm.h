@@ -1,12 +1,39 @@
 /* SPDX-License-Identifier: MIT
  *
- * A communicator inside the library. It is *attached* while it has a queue pair with the agent,
- * from its first pcclConnect on; a session that ended leaves it attached to the remains until the
- * next pcclConnect, so that operations in flight can still be ended properly.
+ * A communicator inside the library.
  *
- * The lock guards main_call, ops, staging and results, and is held for moments only. The attachment
- * changes only in pcclConnect and pcclDestroyCommunicator, which need the communicator for
- * themselves.
+ * Its link with the agent is, one after the other:
+ *
+ *   NONE      never connected, or the last pcclConnect failed. There may be an attachment (the
+ *             agent knows the communicator, which is not a peer).
+ *   UP        connected; `att` is the attachment in use. Its session may have ended, which the
+ * keeper has not looked into yet. RESUMING  the session has ended and the keeper (keeper.h) is at
+ * work: it makes a new session and attaches the communicator there as the same peer. `att` is the
+ * old attachment. GONE      the keeper gave up, or the run wants this peer no more; gone_code and
+ * gone_text say why, until the next pcclConnect.
+ *
+ * UP -> RESUMING -> UP or GONE are the keeper's steps (resume.c), UP or RESUMING -> GONE also that
+ * of a thread that finds a result to be lost; everything else is pcclConnect's. Whoever needs an
+ * attachment takes a reference to it with pccl_comm_use, which waits while the link is about to be
+ * made again; the keeper's work is bounded, and so is that wait.
+ *
+ * An operation belongs to the attachment that it was launched on and is never moved to another.
+ * Between the choice of the attachment and op->att the lock is held and the link looked at again
+ * (reduce.c), so the keeper, which passes a verdict on every operation of an attachment that has
+ * died, can miss none:
+ *
+ *   NONE      no verdict; what the slot says counts, as long as the session lives. A slot that is
+ *             DONE counts in any case.
+ *   DOUBT     the whole result seems to be there, or to have been: the new agent is being asked
+ *             whether the attempt has succeeded everywhere
+ *   FAILED    it has not: buffers are restored, pcclRankConnectionLost
+ *   DONE      it has
+ *   GONE      nobody will ever know; buffers are restored, the link's reason is returned
+ *
+ * Locks are taken in this order: the keeper's, a communicator's, an attachment's, a session's; each
+ * is held for moments only. What c->lock guards is said below; `changed` is broadcast when link or
+ * a verdict has changed. A communicator is freed with its last reference: the keeper holds one
+ * while it works on it, the owner until pcclDestroyCommunicator.
  */
 #ifndef PCCL_SHIM_COMM_H
 #define PCCL_SHIM_COMM_H
@@ -16,26 +43,11 @@
 #include <stdint.h>
 
 #include "common/cc_addr.h"
-#include "libpccl-shim/lib.h"
-#include "libpccl-shim/region.h"
-#include "proto/shm_queue.h"
+#include "common/cc_id.h"
+#include "libpccl-shim/attach.h"
+#include "libpccl-shim/session.h"
 
 #define PCCL_COMM_MAGIC 0x4d4f4350u /* "PCOM" */
-
-struct pccl_session;
-
-/* A staging region; kept for later operations when it is not busy. size 0: an empty place. */
-struct pccl_staging {
-	struct pccl_map map;
-	bool busy;
-};
-
-/* A result region of the agent, mapped; kept while it is likely to be used again. */
-struct pccl_result {
-	struct pccl_map map;
-	uint32_t users;
-	uint64_t last_use_ns;
-};
 
 enum pccl_op_state {
 	PCCL_OP_FREE = 0,
@@ -44,11 +56,24 @@ enum pccl_op_state {
 	PCCL_OP_AWAITED, /* one thread waits for it or takes its result */
 };
 
-/* What the library remembers of the operation in the slot of the same number. */
+enum pccl_verdict {
+	PCCL_VERDICT_NONE = 0,
+	PCCL_VERDICT_DOUBT,
+	PCCL_VERDICT_FAILED,
+	PCCL_VERDICT_DONE,
+	PCCL_VERDICT_GONE,
+};
+
+/* What the library remembers of the operation in the slot of the same number. state, thread, tag,
+ * att, verdict and seq are guarded by the communicator's lock (att does not change while the state
+ * is not FREE); the rest is its thread's, and is not written between submission and release. */
 struct pccl_op {
 	enum pccl_op_state state;
 	pthread_t thread; /* that launched it */
 	uint64_t tag;
+	struct pccl_attachment *att; /* a reference */
+	enum pccl_verdict verdict;
+	uint64_t seq; /* of the attempt, with DOUBT */
 	const uint8_t *send;
 	uint8_t *recv;
 	uint64_t count, bytes;
@@ -59,66 +84,40 @@ struct pccl_op {
 	size_t cap_copied;
 };
 
+enum pccl_link { PCCL_LINK_NONE = 0, PCCL_LINK_UP, PCCL_LINK_RESUMING, PCCL_LINK_GONE };
+
 struct pcclComm_t {
 	uint32_t magic;
 	uint32_t generation; /* of the process that made it */
+	_Atomic uint32_t refs;
 	struct cc_addr master;
 	uint32_t group, pool_size;
-	pthread_t main_thread; /* that made it */
-	const char *main_call; /* under way there, and no operation may be started meanwhile; NULL:
-				* none */
+	pthread_t main_thread;   /* that made it */
 	_Atomic uint64_t losses; /* of the group, that the application has been told of */
 	/* votes of the run that this peer has seen the end of */
 	_Atomic uint64_t topo_turn, pending_turn;
+	_Atomic uint64_t wait_ns; /* how long operations were awaited lately */
 
-	/* attachment; session NULL: not attached */
-	struct pccl_session *session;
-	uint32_t id;
-	uint8_t *queue; /* SHM_SIZE bytes */
-	struct pccl_fork_fd submit_bell, data_bell;
-
-	pthread_mutex_t lock;
-	uint32_t tail; /* entries submitted */
+	pthread_mutex_t lock; /* of what follows */
+	pthread_cond_t changed;
+	const char *main_call; /* under way in the main thread, and no operation may be started
+				* meanwhile; NULL: none */
+	enum pccl_link link;
+	bool closing;                /* by pcclDestroyCommunicator */
+	struct pccl_attachment *att; /* the latest; NULL: none */
+	struct cc_id peer, token, run;
+	uint64_t group_losses; /* as of the latest attachment's beginning */
+	bool told_lost;        /* the application got to know that the last one has died */
+	uint32_t gone_code;
+	char gone_text[PCCL_TEXT_MAX];
 	uint32_t n_ops;
 	struct pccl_op ops[SHM_SLOTS];
-	struct pccl_staging staging[SHM_SLOTS];
-	struct pccl_result results[SHM_SLOTS];
-	_Atomic uint64_t wait_ns; /* how long operations were awaited lately */
-};
 
-static inline struct shm_sq *pccl_comm_sq(const struct pcclComm_t *c)
-{
-	return (struct shm_sq *)(void *)(c->queue + SHM_SQ_OFF);
-}
-
-static inline struct shm_attr *pccl_comm_attr(const struct pcclComm_t *c)
-{
-	return (struct shm_attr *)(void *)(c->queue + SHM_ATTR_OFF);
-}
-
-static inline struct shm_slot *pccl_comm_slot(const struct pcclComm_t *c, uint32_t i)
-{
-	return (struct shm_slot *)(void *)(c->queue + SHM_SLOT_OFF) + i;
-}
-
-/* Plain words that the agent wrote: read once, whatever it does to them meanwhile. */
-static inline uint32_t pccl_read32(const uint32_t *p)
-{
-	return __atomic_load_n(p, __ATOMIC_RELAXED);
-}
-
-static inline uint64_t pccl_read64(const uint64_t *p)
-{
-	return __atomic_load_n(p, __ATOMIC_RELAXED);
-}
-
-/* The attributes as the agent last wrote them, whole. */
-struct pccl_attrs {
-	uint32_t state; /* enum shm_comm_state */
-	uint32_t global_world, group_world, groups, largest_group;
-	uint32_t hosts, pos;
-	uint32_t code;
-	char text[SHM_TEXT];
+	/* the keeper's: its list of communicators, and its request for this one */
+	struct pcclComm_t *next, *next_job;
+	bool listed;
+	struct pccl_call attach_call;
+	uint32_t n_doubts, doubts[SHM_SLOTS]; /* slots, in the order of that request's seqs */
 };
 
 /* Is it a communicator of this process, and the library ready? Any thread. */
@@ -143,23 +142,38 @@ static inline pcclComm_t *pccl_comm_own(const pcclComm_t *c)
 	return (pcclComm_t *)(uintptr_t)c;
 }
 
-/* Is it connected? Fills *ret then. */
+/* Is it connected? Fills *ret then, as the last agent said. Does not wait. */
 pcclResult_t pccl_comm_connected(const pcclComm_t *c, struct pccl_attrs *ret);
+/* With the lock held: the keeper is at work, or has not noticed yet that it should be. */
+bool pccl_comm_is_resuming(const pcclComm_t *c);
+/* A reference to the attachment, as soon as there is one whose agent is there, and its attributes.
+ * waiting: a call is under way already, and gets the reason itself when the link is gone. */
+pcclResult_t pccl_comm_use(
+	pcclComm_t *c, bool waiting, struct pccl_attachment **ret, struct pccl_attrs *ret_attrs);
 
-/* A region of at least size bytes, from those kept or from the agent. Nothing is allocated when the
- * sizes have been seen before. */
-pcclResult_t pccl_staging_get(pcclComm_t *c, uint64_t size, struct pccl_staging **ret);
-void pccl_staging_put(pcclComm_t *c, struct pccl_staging *s); /* NULL is fine */
-/* The mapping of a result region, from those kept or from the agent. */
-pcclResult_t pccl_result_get(pcclComm_t *c, uint64_t region, struct pccl_result **ret);
-void pccl_result_put(pcclComm_t *c, struct pccl_result *r); /* NULL is fine */
-/* Everything; with a session that is alive it is given back to the agent. No operation is in
- * flight. */
-void pccl_staging_free_all(pcclComm_t *c);
-void pccl_result_free_all(pcclComm_t *c);
+void pccl_comm_ref(pcclComm_t *c);
+void pccl_comm_unref(pcclComm_t *c);
+
+/* ---- what becomes of a communicator whose agent dies (resume.c) */
+
+/* With the lock held: the reason why the link is GONE. waiting: as above. */
+pcclResult_t pccl_comm_fail_gone(const pcclComm_t *c, bool waiting);
+/* UP or RESUMING -> RESUMING, with a verdict on every operation. */
+void pccl_comm_detach(pcclComm_t *c);
+/* Fills the request that attaches it to another agent. False: it is not to be attached. */
+bool pccl_comm_ask(pcclComm_t *c, struct wl_request *request);
+/* RESUMING -> UP on this attachment, whose reference it takes; the agent said this. False: the
+ * communicator is not wanted any more, and the reference is the caller's still. */
+bool pccl_comm_resume(pcclComm_t *c, struct pccl_attachment *a, const struct wl_reply *reply);
+/* UP or RESUMING -> GONE. */
+void pccl_comm_give_up(pcclComm_t *c, pcclResult_t code, const char *text);
+/* Waits for a verdict on the operation, whose agent is gone; DONE, FAILED, or GONE. */
+enum pccl_verdict pccl_op_verdict(pcclComm_t *c, uint32_t slot);
+/* The application is told that an operation failed because its agent died. */
+void pccl_comm_told_of_death(pcclComm_t *c, const struct pccl_attachment *of);
 
 /* Gives all operations in flight up: what they wrote into the caller's buffers is taken back. After
- * the agent has closed the communicator, or is gone. (reduce.c) */
+ * the agent has closed the communicator, or is gone. (await.c) */
 void pccl_reduce_abandon(pcclComm_t *c);
 
 #endif

@@ -5,8 +5,9 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "libpccl-shim/keeper.h"
 #include "libpccl-shim/region.h"
-#include "libpccl-shim/session.h"
+#include "libpccl-shim/spawn.h"
 
 enum { NOT_READY = 0, READY = 1, FORKED = 2 };
 
@@ -41,7 +42,8 @@ static void after_fork_in_child(void)
 	atomic_fetch_add(&generation, 1);
 	if (atomic_load(&state) == READY)
 		atomic_store(&state, FORKED);
-	pccl_session_after_fork();
+	pccl_keeper_after_fork();
+	pccl_agent_after_fork();
 	pccl_region_after_fork();
 }
 

@@ -9,9 +9,12 @@ lib_LTLIBRARIES += libpccl-shim/libpccl-shim.la
 libpccl_shim_libpccl_shim_la_SOURCES = \
 	libpccl-shim/abi_asserts.c \
 	libpccl-shim/address.c libpccl-shim/address.h \
+	libpccl-shim/attach.c libpccl-shim/attach.h \
 	libpccl-shim/await.c \
 	libpccl-shim/comm.c libpccl-shim/comm.h \
+	libpccl-shim/connect.c \
 	libpccl-shim/error.c libpccl-shim/error.h \
+	libpccl-shim/keeper.c libpccl-shim/keeper.h \
 	libpccl-shim/later.c \
 	libpccl-shim/lib.c libpccl-shim/lib.h \
 	libpccl-shim/master.c \
@@ -19,6 +22,7 @@ libpccl_shim_libpccl_shim_la_SOURCES = \
 	libpccl-shim/program.c libpccl-shim/program.h \
 	libpccl-shim/reduce.c libpccl-shim/reduce.h \
 	libpccl-shim/region.c libpccl-shim/region.h \
+	libpccl-shim/resume.c \
 	libpccl-shim/session.c libpccl-shim/session.h \
 	libpccl-shim/spawn.c libpccl-shim/spawn.h \
 	libpccl-shim/staging.c

@@ -75,8 +75,10 @@ static pcclResult_t check_buffers(const void *send, const void *recv, uint64_t b
 	return pcclSuccess;
 }
 
-/* A free slot for the operation. */
-static pcclResult_t take_slot(pcclComm_t *c, uint64_t tag, uint32_t *ret)
+/* A free slot for an operation on this attachment, whose reference goes with it. *again: the
+ * attachment is not in use any more. */
+static pcclResult_t take_slot(
+	pcclComm_t *c, struct pccl_attachment *a, uint64_t tag, uint32_t *ret, bool *again)
 {
 	bool tag_taken = false, others = false;
 	const char *main_call;
@@ -94,10 +96,19 @@ static pcclResult_t take_slot(pcclComm_t *c, uint64_t tag, uint32_t *ret)
 		tag_taken = tag_taken || op->tag == tag;
 		others = others || !pthread_equal(op->thread, pthread_self());
 	}
-	if (!main_call && !others && !tag_taken && slot < SHM_SLOTS) {
-		c->ops[slot].state = PCCL_OP_LAUNCHING;
-		c->ops[slot].thread = pthread_self();
-		c->ops[slot].tag = tag;
+	*again = c->link != PCCL_LINK_UP || c->att != a;
+	if (!main_call && !others && !tag_taken && slot < SHM_SLOTS && !*again) {
+		struct pccl_op *op = &c->ops[slot];
+
+		op->state = PCCL_OP_LAUNCHING;
+		op->thread = pthread_self();
+		op->tag = tag;
+		op->att = a;
+		op->verdict = PCCL_VERDICT_NONE;
+		op->seq = 0;
+		op->in = NULL;
+		op->out = NULL;
+		op->staging = NULL;
 		c->n_ops++;
 	}
 	pthread_mutex_unlock(&c->lock);
@@ -123,41 +134,38 @@ static pcclResult_t take_slot(pcclComm_t *c, uint64_t tag, uint32_t *ret)
 void pccl_reduce_release(pcclComm_t *c, uint32_t slot)
 {
 	struct pccl_op *op = &c->ops[slot];
+	struct pccl_attachment *a = op->att;
 
 	pccl_registered_put(op->in);
 	pccl_registered_put(op->out);
-	pccl_staging_put(c, op->staging);
-	op->in = NULL;
-	op->out = NULL;
-	op->staging = NULL;
+	pccl_staging_put(a, op->staging);
 	pthread_mutex_lock(&c->lock);
 	op->state = PCCL_OP_FREE;
+	op->att = NULL;
 	c->n_ops--;
 	pthread_mutex_unlock(&c->lock);
+	pccl_attachment_unref(a);
 }
 
 /* Where the operand lies, and the result may go. Elements in registered memory are used by the
  * agent in place, which needs them aligned; others are copied. */
-static pcclResult_t place(pcclComm_t *c, struct pccl_op *op, struct shm_sqe *e)
+static pcclResult_t place(struct pccl_op *op, struct shm_sqe *e)
 {
 	pcclResult_t r;
 
-	op->in = NULL;
-	op->out = NULL;
-	op->staging = NULL;
 	if ((uintptr_t)op->recv % op->esize == 0)
 		op->out = pccl_registered_get(
-			c->session, op->recv, op->bytes, &e->out_region, &e->out_off);
+			op->att->session, op->recv, op->bytes, &e->out_region, &e->out_off);
 	if (op->out)
 		e->flags |= SHM_SQE_OUT_REGISTERED;
 	if ((uintptr_t)op->send % op->esize == 0)
 		op->in = pccl_registered_get(
-			c->session, op->send, op->bytes, &e->in_region, &e->in_off);
+			op->att->session, op->send, op->bytes, &e->in_region, &e->in_off);
 	if (op->in) {
 		e->flags |= SHM_SQE_IN_REGISTERED;
 		return pcclSuccess;
 	}
-	r = pccl_staging_get(c, op->bytes, &op->staging);
+	r = pccl_staging_get(op->att, op->bytes, &op->staging);
 	if (r != pcclSuccess) {
 		op->staging = NULL;
 		return r;
@@ -191,27 +199,31 @@ static void ring_bell(int fd)
 
 static void submit(pcclComm_t *c, uint32_t slot, const struct shm_sqe *e, enum pccl_op_state state)
 {
-	struct shm_sqe *ring = (struct shm_sqe *)(void *)(c->queue + SHM_SQE_OFF);
-	struct shm_slot *s = pccl_comm_slot(c, slot);
+	struct pccl_attachment *a = c->ops[slot].att;
+	struct shm_sqe *ring = (struct shm_sqe *)(void *)(a->queue + SHM_SQE_OFF);
+	struct shm_slot *s = pccl_attachment_slot(a, slot);
 
 	atomic_store_explicit(&s->in_done, 0, memory_order_relaxed);
 	atomic_store_explicit(&s->in_want, 0, memory_order_relaxed);
 	atomic_store_explicit(&s->wait, SHM_WAIT_AWAKE, memory_order_relaxed);
 	atomic_store_explicit(&s->mode, SHM_RESULT_NONE, memory_order_relaxed);
 	atomic_store_explicit(&s->state, SHM_SLOT_PENDING, memory_order_relaxed);
+	/* From here on the slot tells what became of it, if the agent dies. */
 	pthread_mutex_lock(&c->lock);
-	/* There are as many entries as slots, so this one has been consumed. */
-	ring[c->tail % SHM_SLOTS] = *e;
-	c->tail++;
 	c->ops[slot].state = state;
-	atomic_store_explicit(&pccl_comm_sq(c)->tail, c->tail, memory_order_release);
 	pthread_mutex_unlock(&c->lock);
-	ring_bell(c->submit_bell.fd);
+	pthread_mutex_lock(&a->lock);
+	/* There are as many entries as slots, so this one has been consumed. */
+	ring[a->tail % SHM_SLOTS] = *e;
+	a->tail++;
+	atomic_store_explicit(&pccl_attachment_sq(a)->tail, a->tail, memory_order_release);
+	pthread_mutex_unlock(&a->lock);
+	ring_bell(a->submit_bell.fd);
 }
 
 /* [from, to) of the operand in pieces; *done counts the bytes copied so far. */
-static void copy_range(const pcclComm_t *c, const struct pccl_op *op, struct shm_slot *s,
-	uint64_t from, uint64_t to, uint64_t *done)
+static void copy_range(
+	const struct pccl_op *op, struct shm_slot *s, uint64_t from, uint64_t to, uint64_t *done)
 {
 	while (from < to) {
 		uint64_t n = to - from < PIECE ? to - from : PIECE;
@@ -222,18 +234,18 @@ static void copy_range(const pcclComm_t *c, const struct pccl_op *op, struct shm
 		/* Sequentially consistent, both: the agent sets in_want and looks once more. */
 		atomic_store(&s->in_done, *done);
 		if (atomic_load(&s->in_want) && atomic_exchange(&s->in_want, 0))
-			ring_bell(c->data_bell.fd);
+			ring_bell(op->att->data_bell.fd);
 	}
 }
 
 static void copy_in(const pcclComm_t *c, uint32_t slot, uint64_t start)
 {
 	const struct pccl_op *op = &c->ops[slot];
-	struct shm_slot *s = pccl_comm_slot(c, slot);
+	struct shm_slot *s = pccl_attachment_slot(op->att, slot);
 	uint64_t done = 0;
 
-	copy_range(c, op, s, start, op->bytes, &done);
-	copy_range(c, op, s, 0, start, &done);
+	copy_range(op, s, start, op->bytes, &done);
+	copy_range(op, s, 0, start, &done);
 }
 
 pcclResult_t pccl_reduce_check(const void *send, const void *recv, const pcclReduceDescriptor_t *d)
@@ -249,8 +261,9 @@ pcclResult_t pccl_reduce_check(const void *send, const void *recv, const pcclRed
 	return check_buffers(send, recv, d->count * element_size(d->src_descriptor.datatype));
 }
 
-pcclResult_t pccl_reduce_launch(pcclComm_t *c, const void *send, void *recv,
-	const pcclReduceDescriptor_t *d, enum pccl_op_state state, uint32_t *ret_slot)
+/* *again: the agent has gone before it knew of the operation. */
+static pcclResult_t try_launch(pcclComm_t *c, const void *send, void *recv,
+	const pcclReduceDescriptor_t *d, enum pccl_op_state state, uint32_t *ret_slot, bool *again)
 {
 	struct shm_sqe e = {.tag = d->tag,
 		.count = d->count,
@@ -258,24 +271,29 @@ pcclResult_t pccl_reduce_launch(pcclComm_t *c, const void *send, void *recv,
 		.op = d->op,
 		.src_hint = d->src_descriptor.distribution_hint,
 		.losses = atomic_load(&c->losses)};
+	struct pccl_attachment *a;
 	struct pccl_attrs attrs;
 	struct pccl_op *op;
 	pcclResult_t r;
 
-	r = pccl_comm_connected(c, &attrs);
+	*again = false;
+	r = pccl_comm_use(c, false, &a, &attrs);
 	if (r != pcclSuccess)
 		return r;
-	r = take_slot(c, d->tag, &e.slot);
-	if (r != pcclSuccess)
+	r = take_slot(c, a, d->tag, &e.slot, again);
+	if (r != pcclSuccess || *again) {
+		pccl_attachment_unref(a);
 		return r;
+	}
 	op = &c->ops[e.slot];
 	op->send = send;
 	op->recv = recv;
 	op->count = d->count;
 	op->esize = element_size(d->src_descriptor.datatype);
 	op->bytes = op->count * op->esize;
-	r = place(c, op, &e);
+	r = place(op, &e);
 	if (r != pcclSuccess) {
+		*again = !pccl_session_check(a->session);
 		pccl_reduce_release(c, e.slot);
 		return r;
 	}
@@ -286,6 +304,19 @@ pcclResult_t pccl_reduce_launch(pcclComm_t *c, const void *send, void *recv,
 		copy_in(c, e.slot, e.in_start);
 	*ret_slot = e.slot;
 	return pcclSuccess;
+}
+
+pcclResult_t pccl_reduce_launch(pcclComm_t *c, const void *send, void *recv,
+	const pcclReduceDescriptor_t *d, enum pccl_op_state state, uint32_t *ret_slot)
+{
+	pcclResult_t r;
+	bool again;
+
+	/* Each time an agent has died; the keeper bounds how often. */
+	do
+		r = try_launch(c, send, recv, d, state, ret_slot, &again);
+	while (again);
+	return r;
 }
 
 static pcclResult_t check_arguments(

@@ -6,29 +6,34 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/cc_err.h"
 #include "common/cc_shm.h"
 #include "libpccl-shim/lib.h"
-#include "libpccl-shim/session.h"
+#include "libpccl-shim/keeper.h"
 
 #define SIZE_LIMIT ((size_t)1 << 48) /* what the agent takes in a request */
 
 struct pccl_registered {
-	struct pccl_session *session;
+	struct pccl_session *session; /* that knows it as map.region, a reference; may have ended */
 	struct pccl_map map;
+	struct pccl_fork_fd fd;
 	uint32_t users; /* operations that name it; under the lock */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below; held for moments only */
 static struct pccl_registered **table;                   /* sorted by address */
 static size_t n_table, cap_table;
+/* Held, before the other, while regions are presented, and while one is freed. */
+static pthread_mutex_t adopting = PTHREAD_MUTEX_INITIALIZER;
 
 void pccl_region_after_fork(void)
 {
 	/* Another thread of the parent may have held it, in the middle of a change. */
 	pthread_mutex_init(&lock, NULL);
+	pthread_mutex_init(&adopting, NULL);
 	table = NULL;
 	n_table = 0;
 	cap_table = 0;
@@ -39,7 +44,6 @@ static pcclResult_t map_fd(int fd, size_t size, struct pccl_map *m)
 	void *base;
 	int err = cc_shm_map(fd, size, &base);
 
-	close(fd);
 	if (err == CC_ERR_NOMEM)
 		return pccl_fail(pcclOutOfMemory, "no address space for %zu bytes", size);
 	if (err < 0)
@@ -50,8 +54,8 @@ static pcclResult_t map_fd(int fd, size_t size, struct pccl_map *m)
 	return pcclSuccess;
 }
 
-pcclResult_t pccl_map_alloc(
-	struct pccl_session *s, uint64_t size, enum wl_region_use use, struct pccl_map *ret)
+pcclResult_t pccl_map_alloc(struct pccl_session *s, uint64_t size, enum wl_region_use use,
+	struct pccl_map *ret, int *ret_fd)
 {
 	struct wl_request request = {.type = WL_REGION_ALLOC, .size = size, .use = use};
 	struct wl_request give_back = {.type = WL_REGION_FREE};
@@ -65,6 +69,8 @@ pcclResult_t pccl_map_alloc(
 		return r;
 	m.region = reply.region;
 	r = map_fd(fd, size, &m);
+	if (r != pcclSuccess || !ret_fd)
+		close(fd);
 	if (r != pcclSuccess) {
 		char text[PCCL_TEXT_MAX];
 
@@ -76,6 +82,8 @@ pcclResult_t pccl_map_alloc(
 	}
 	if (use == WL_REGION_STAGING)
 		madvise(m.base, m.size, MADV_DONTFORK);
+	if (ret_fd)
+		*ret_fd = fd;
 	*ret = m;
 	return pcclSuccess;
 }
@@ -97,6 +105,7 @@ pcclResult_t pccl_map_result(
 		return pccl_fail(pcclInternalError, "the agent names an impossible size");
 	}
 	r = map_fd(fd, (size_t)reply.size, &m);
+	close(fd);
 	if (r != pcclSuccess)
 		return r;
 	madvise(m.base, m.size, MADV_DONTFORK);
@@ -169,6 +178,48 @@ void pccl_registered_put(struct pccl_registered *r)
 	pthread_mutex_unlock(&lock);
 }
 
+/* The region after this address that the session does not know, or NULL. */
+static struct pccl_registered *next_unknown(const struct pccl_session *s, const uint8_t *after)
+{
+	struct pccl_registered *r = NULL;
+
+	pthread_mutex_lock(&lock);
+	for (size_t i = upper_bound(after); i < n_table && !r; i++)
+		if (table[i]->session != s)
+			r = table[i];
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+void pccl_region_adopt(struct pccl_session *s)
+{
+	struct pccl_registered *r = NULL;
+
+	pthread_mutex_lock(&adopting);
+	while ((r = next_unknown(s, r ? r->map.base : NULL)) != NULL) {
+		struct wl_request request = {.type = WL_REGION_ADOPT};
+		struct pccl_session *old = NULL;
+		struct wl_reply reply;
+		struct stat st;
+
+		if (fstat(r->fd.fd, &st) < 0)
+			continue;
+		request.size = (uint64_t)st.st_size;
+		if (pccl_session_adopt(s, &request, r->fd.fd, &reply) != pcclSuccess) {
+			if (reply.req_id == 0)
+				break;
+			continue;
+		}
+		pthread_mutex_lock(&lock);
+		old = r->session;
+		r->session = pccl_session_ref(s);
+		r->map.region = reply.region;
+		pthread_mutex_unlock(&lock);
+		pccl_session_unref(old);
+	}
+	pthread_mutex_unlock(&adopting);
+}
+
 static bool insert(struct pccl_registered *r)
 {
 	bool done = false;
@@ -194,10 +245,30 @@ out:
 	return done;
 }
 
+/* An agent that dies meanwhile is waited for like by every call, but only for as long as the keeper
+ * waits, which may have nothing to keep. */
+static pcclResult_t allocate(size_t size, struct pccl_registered *r, int *ret_fd)
+{
+	pcclResult_t res;
+	bool ended;
+
+	do {
+		res = pccl_session_get(&r->session);
+		if (res != pcclSuccess)
+			return res;
+		res = pccl_map_alloc(r->session, size, WL_REGION_REGISTERED, &r->map, ret_fd);
+		ended = res == pcclAgentUnavailable && pccl_session_may_return(r->session);
+		if (res != pcclSuccess)
+			pccl_session_unref(r->session);
+	} while (ended && pccl_keeper_is_needed());
+	return res;
+}
+
 pcclResult_t pcclMemAlloc(size_t size, void **ptr_out)
 {
 	pcclResult_t res = pccl_check_ready();
 	struct pccl_registered *r;
+	int fd;
 
 	if (res != pcclSuccess)
 		return res;
@@ -209,12 +280,10 @@ pcclResult_t pcclMemAlloc(size_t size, void **ptr_out)
 	r = calloc(1, sizeof *r);
 	if (!r)
 		return pccl_fail(pcclOutOfMemory, "no memory for a region's record");
-	res = pccl_session_get(&r->session);
+	res = allocate(size, r, &fd);
 	if (res != pcclSuccess)
 		goto err_free;
-	res = pccl_map_alloc(r->session, size, WL_REGION_REGISTERED, &r->map);
-	if (res != pcclSuccess)
-		goto err_session;
+	pccl_fork_add(&r->fd, fd);
 	if (!insert(r)) {
 		res = pccl_fail(pcclOutOfMemory, "no memory for the table of regions");
 		goto err_map;
@@ -223,8 +292,8 @@ pcclResult_t pcclMemAlloc(size_t size, void **ptr_out)
 	return pccl_ok();
 
 err_map:
+	pccl_fork_close(&r->fd);
 	pccl_map_free(r->session, &r->map);
-err_session:
 	pccl_session_unref(r->session);
 err_free:
 	free(r);
@@ -241,6 +310,7 @@ pcclResult_t pcclMemFree(void *ptr)
 		return res;
 	if (!ptr)
 		return pccl_ok();
+	pthread_mutex_lock(&adopting);
 	pthread_mutex_lock(&lock);
 	i = upper_bound(ptr);
 	if (i == 0 || table[i - 1]->map.base != ptr) {
@@ -255,8 +325,10 @@ pcclResult_t pcclMemFree(void *ptr)
 		n_table--;
 	}
 	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&adopting);
 	if (!r)
 		return res;
+	pccl_fork_close(&r->fd);
 	pccl_map_free(r->session, &r->map);
 	pccl_session_unref(r->session);
 	free(r);

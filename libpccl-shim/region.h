@@ -23,9 +23,9 @@ struct pccl_map {
 };
 
 /* Asks for a region of at least size bytes and maps that many. The maps of WL_REGION_STAGING are
- * not inherited by forked children. */
-pcclResult_t pccl_map_alloc(
-	struct pccl_session *s, uint64_t size, enum wl_region_use use, struct pccl_map *ret);
+ * not inherited by forked children. ret_fd: NULL, or receives the memory's descriptor. */
+pcclResult_t pccl_map_alloc(struct pccl_session *s, uint64_t size, enum wl_region_use use,
+	struct pccl_map *ret, int *ret_fd);
 /* Maps the result region that a completion of the communicator names. */
 pcclResult_t pccl_map_result(
 	struct pccl_session *s, uint32_t comm, uint64_t region, struct pccl_map *ret);
@@ -33,8 +33,12 @@ pcclResult_t pccl_map_result(
 void pccl_map_free(struct pccl_session *s, struct pccl_map *m);
 void pccl_map_drop(struct pccl_map *m);
 
-/* Memory of pcclMemAlloc. */
+/* Memory of pcclMemAlloc. Its descriptor is kept, to present it to the next agent. */
 struct pccl_registered;
+
+/* Presents all of it to a new session, which knows none. What is refused is ordinary memory there:
+ * operations copy it. */
+void pccl_region_adopt(struct pccl_session *s);
 
 /*
  * The registered region of this session that [p, p + len) lies in, or NULL. It is in use until

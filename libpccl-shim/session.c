@@ -16,43 +16,27 @@
 #include "libpccl-shim/lib.h"
 #include "libpccl-shim/spawn.h"
 
-#define HELLO_TIMEOUT_MS 10000
-
-/* A thread that waits for a reply; on its stack. */
-struct waiter {
-	uint32_t req_id;
-	bool done;
-	pthread_cond_t cond;
-	struct wl_reply reply;
-	int fds[WL_FDS_MAX];
-	unsigned n_fds;
-	struct waiter *next;
-};
+#define HELLO_TIMEOUT_MS 10000u
+#define MS_NS            ((uint64_t)1000000)
 
 struct pccl_session {
 	_Atomic uint32_t refs;
 	struct pccl_fork_fd sock;
 	char path[PCCL_SOCKET_PATH_MAX];
+	bool private; /* agent of this user */
 
 	pthread_mutex_t lock; /* of all below */
 	bool reading;         /* some thread is the leader */
-	bool dead;
+	bool dead, may_return;
 	uint32_t code; /* when dead: pcclResult_t and sentence */
 	char text[WL_TEXT_MAX];
 	uint32_t last_req;
-	struct waiter *waiters;
+	struct pccl_call *waiters; /* on their threads' stacks, mostly */
+	uint64_t grace_ns;
+	uint64_t heard_ns;      /* when the agent last said something */
+	struct pccl_call probe; /* asks it to */
+	bool probing;
 };
-
-/* Held while connecting, so that of several threads one does it. */
-static pthread_mutex_t current_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct pccl_session *current;
-
-void pccl_session_after_fork(void)
-{
-	/* Another thread of the parent may have held it: the copy is of no use. */
-	pthread_mutex_init(&current_lock, NULL);
-	current = NULL;
-}
 
 struct pccl_session *pccl_session_ref(struct pccl_session *s)
 {
@@ -69,18 +53,25 @@ void pccl_session_unref(struct pccl_session *s)
 	free(s);
 }
 
+int pccl_session_fd(const struct pccl_session *s)
+{
+	return s->sock.fd;
+}
+
 /* With the lock held. The first reason stays. */
-static void set_dead(struct pccl_session *s, uint32_t code, const char *text)
+static void set_dead(struct pccl_session *s, uint32_t code, bool may_return, const char *text)
 {
 	if (s->dead)
 		return;
 	s->dead = true;
+	s->may_return = may_return;
 	s->code = code;
 	snprintf(s->text, sizeof s->text, "%s", text);
 	/* Also lets a leader out that is blocked in recvmsg(). */
 	shutdown(s->sock.fd, SHUT_RDWR);
-	for (struct waiter *w = s->waiters; w; w = w->next)
-		pthread_cond_signal(&w->cond);
+	for (struct pccl_call *w = s->waiters; w; w = w->next)
+		if (w->cond)
+			pthread_cond_signal(w->cond);
 }
 
 static void close_fds(int *fds, unsigned n)
@@ -152,77 +143,7 @@ static int receive(struct pccl_session *s, int flags, struct wl_reply *reply, in
 	return err;
 }
 
-/* With the lock held: what `receive` returned goes to whom it is for. */
-static void deliver(struct pccl_session *s, int err, const struct wl_reply *reply, int *fds,
-	unsigned n_fds, const char *why)
-{
-	char text[WL_TEXT_MAX];
-	struct waiter *w;
-
-	if (err == CC_ERR_AGAIN)
-		return;
-	if (err < 0) {
-		if (err == CC_ERR_PROTO || err == CC_ERR_VERSION || err == CC_ERR_INVAL)
-			snprintf(text, sizeof text, "the agent sent a malformed packet: %s", why);
-		else
-			snprintf(text, sizeof text, "the agent closed the connection");
-		set_dead(s, pcclAgentUnavailable, text);
-		return;
-	}
-	if (reply->req_id == 0) {
-		close_fds(fds, n_fds);
-		set_dead(s, reply->code ? reply->code : pcclAgentUnavailable,
-			reply->text[0] ? reply->text : "the agent ended the session");
-		return;
-	}
-	for (w = s->waiters; w && w->req_id != reply->req_id; w = w->next)
-		;
-	if (!w || w->done) {
-		close_fds(fds, n_fds);
-		set_dead(s, pcclAgentUnavailable, "the agent answered a request that nobody made");
-		return;
-	}
-	w->reply = *reply;
-	memcpy(w->fds, fds, n_fds * sizeof *fds);
-	w->n_fds = n_fds;
-	w->done = true;
-	pthread_cond_signal(&w->cond);
-}
-
-/* With the lock held, which is given up meanwhile: reads one packet as the leader. */
-static void lead(struct pccl_session *s, int flags)
-{
-	int fds[WL_FDS_MAX], err;
-	struct wl_reply reply;
-	const char *why = "";
-	unsigned n_fds = 0;
-
-	s->reading = true;
-	pthread_mutex_unlock(&s->lock);
-	err = receive(s, flags, &reply, fds, &n_fds, &why);
-	pthread_mutex_lock(&s->lock);
-	s->reading = false;
-	/* A blocking read has a bound only during the hello. */
-	if (err == CC_ERR_AGAIN && !(flags & MSG_DONTWAIT))
-		set_dead(s, pcclAgentUnavailable, "the agent does not answer");
-	else
-		deliver(s, err, &reply, fds, n_fds, why);
-}
-
-/* With the lock held: one of those that still wait reads on. */
-static void pass_lead(struct pccl_session *s)
-{
-	if (s->reading)
-		return;
-	for (struct waiter *w = s->waiters; w; w = w->next) {
-		if (!w->done) {
-			pthread_cond_signal(&w->cond);
-			return;
-		}
-	}
-}
-
-static void add_waiter(struct pccl_session *s, struct waiter *w)
+static void add_waiter(struct pccl_session *s, struct pccl_call *w)
 {
 	do
 		w->req_id = ++s->last_req;
@@ -231,82 +152,332 @@ static void add_waiter(struct pccl_session *s, struct waiter *w)
 	s->waiters = w;
 }
 
-static void remove_waiter(struct pccl_session *s, struct waiter *w)
+static void remove_waiter(struct pccl_session *s, struct pccl_call *w)
 {
-	struct waiter **p = &s->waiters;
+	struct pccl_call **p = &s->waiters;
 
 	while (*p != w)
 		p = &(*p)->next;
 	*p = w->next;
 }
 
-/* Without the lock: packets are sent whole, and the send may block until the agent reads. */
-static int send_request(struct pccl_session *s, const struct wl_request *request)
+/* With the lock held: what `receive` returned goes to whom it is for. */
+static void deliver(struct pccl_session *s, int err, const struct wl_reply *reply, int *fds,
+	unsigned n_fds, const char *why)
 {
+	char text[WL_TEXT_MAX];
+	struct pccl_call *w;
+
+	if (err == CC_ERR_AGAIN)
+		return;
+	if (err < 0) {
+		bool malformed =
+			err == CC_ERR_PROTO || err == CC_ERR_VERSION || err == CC_ERR_INVAL;
+
+		if (malformed)
+			snprintf(text, sizeof text, "the agent sent a malformed packet: %s", why);
+		else
+			snprintf(text, sizeof text, "the agent closed the connection");
+		set_dead(s, pcclAgentUnavailable, !malformed, text);
+		return;
+	}
+	s->heard_ns = cc_now_ns();
+	if (reply->req_id == 0) {
+		uint32_t code = reply->code ? reply->code : pcclAgentUnavailable;
+
+		close_fds(fds, n_fds);
+		/* An agent that ends makes room for another; any other reason is about us. */
+		set_dead(s, code, code == pcclAgentUnavailable,
+			reply->text[0] ? reply->text : "the agent ended the session");
+		return;
+	}
+	for (w = s->waiters; w && w->req_id != reply->req_id; w = w->next)
+		;
+	if (!w || w->done) {
+		close_fds(fds, n_fds);
+		set_dead(s, pcclAgentUnavailable, false,
+			"the agent answered a request that nobody made");
+		return;
+	}
+	if (w == &s->probe) {
+		close_fds(fds, n_fds);
+		remove_waiter(s, w);
+		s->probing = false;
+		return;
+	}
+	w->reply = *reply;
+	memcpy(w->fds, fds, n_fds * sizeof *fds);
+	w->n_fds = n_fds;
+	w->done = true;
+	pthread_cond_signal(w->cond);
+}
+
+/* With the lock held. Until the agent must have said something: since the oldest request that it
+ * answers by itself, or its last word. UINT64_MAX: nothing is due. */
+static uint64_t due_ns(const struct pccl_session *s)
+{
+	uint64_t oldest = UINT64_MAX;
+
+	for (const struct pccl_call *w = s->waiters; w; w = w->next)
+		if (w->prompt && !w->done && w->since_ns < oldest)
+			oldest = w->since_ns;
+	if (oldest == UINT64_MAX)
+		return oldest;
+	return (oldest > s->heard_ns ? oldest : s->heard_ns) + s->grace_ns;
+}
+
+/* With the lock held. When the agent is to be asked whether it is awake: some time after its last
+ * word, or after somebody began to wait. */
+static uint64_t probe_at_ns(const struct pccl_session *s)
+{
+	uint64_t begin = s->waiters ? UINT64_MAX : 0;
+
+	for (const struct pccl_call *w = s->waiters; w; w = w->next)
+		if (w->since_ns < begin)
+			begin = w->since_ns;
+	return (begin > s->heard_ns ? begin : s->heard_ns) + s->grace_ns / 4;
+}
+
+/* With the lock held: asks the agent for something that it refuses at once, an answer like any
+ * other. */
+static void send_probe(struct pccl_session *s)
+{
+	struct wl_request request = {.type = WL_REGION_FREE, .region = 0};
+	uint8_t packet[WL_PACKET_MAX];
+	int len;
+
+	s->probing = true;
+	s->probe = (struct pccl_call){.prompt = true, .since_ns = cc_now_ns()};
+	add_waiter(s, &s->probe);
+	request.req_id = s->probe.req_id;
+	len = wire_local_put_request(&request, packet);
+	/* One that does not read any more leaves no room: that is an answer as well. */
+	if (len > 0 && send(s->sock.fd, packet, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		return;
+}
+
+/* With the lock held, by those who wait for the agent. */
+static void mind_silence(struct pccl_session *s)
+{
+	uint64_t now = cc_now_ns();
+	char text[WL_TEXT_MAX];
+
+	if (s->dead)
+		return;
+	if (now >= due_ns(s)) {
+		snprintf(text, sizeof text,
+			"the agent has not answered for %llu ms, as if it were stopped",
+			(unsigned long long)(s->grace_ns / MS_NS));
+		set_dead(s, pcclAgentUnavailable, false, text);
+	} else if (!s->probing && now >= probe_at_ns(s)) {
+		send_probe(s);
+	}
+}
+
+/* With the lock held: how long a leader may sleep, milliseconds for poll(). */
+static int leaders_nap(const struct pccl_session *s)
+{
+	uint64_t at = due_ns(s), now = cc_now_ns(), probe = probe_at_ns(s);
+
+	if (!s->probing && probe < at)
+		at = probe;
+	return at <= now ? 0 : (int)((at - now) / MS_NS % INT32_MAX) + 1;
+}
+
+/* With the lock held, which is given up meanwhile: reads one packet as the leader. */
+static void lead(struct pccl_session *s, bool wait)
+{
+	struct pollfd p = {.fd = s->sock.fd, .events = POLLIN};
+	int fds[WL_FDS_MAX], err, nap = wait ? leaders_nap(s) : 0;
+	struct wl_reply reply;
+	const char *why = "";
+	unsigned n_fds = 0;
+
+	s->reading = true;
+	pthread_mutex_unlock(&s->lock);
+	err = poll(&p, 1, nap) > 0 ? receive(s, MSG_DONTWAIT, &reply, fds, &n_fds, &why)
+				   : CC_ERR_AGAIN;
+	pthread_mutex_lock(&s->lock);
+	s->reading = false;
+	deliver(s, err, &reply, fds, n_fds, why);
+	if (wait && err == CC_ERR_AGAIN)
+		mind_silence(s);
+}
+
+/* With the lock held: one of those that still wait reads on. */
+static void pass_lead(struct pccl_session *s)
+{
+	if (s->reading)
+		return;
+	for (struct pccl_call *w = s->waiters; w; w = w->next) {
+		if (!w->done && w->cond) {
+			pthread_cond_signal(w->cond);
+			return;
+		}
+	}
+}
+
+/* Without the lock: packets are sent whole, and the send may block until the agent reads, for the
+ * grace time at most. */
+static int send_request(struct pccl_session *s, const struct wl_request *request, int fd)
+{
+	union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(sizeof(int))];
+	} control = {0};
 	uint8_t packet[WL_PACKET_MAX];
 	int len = wire_local_put_request(request, packet);
+	struct iovec iov = {.iov_base = packet, .iov_len = (size_t)len};
+	struct msghdr mh = {.msg_iov = &iov, .msg_iovlen = 1};
 	ssize_t n;
 
 	if (len < 0)
 		return len;
+	if (fd >= 0) {
+		struct cmsghdr *c;
+
+		mh.msg_control = control.buf;
+		mh.msg_controllen = sizeof control.buf;
+		c = CMSG_FIRSTHDR(&mh);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof fd);
+		memcpy(CMSG_DATA(c), &fd, sizeof fd);
+	}
 	do
-		n = send(s->sock.fd, packet, (size_t)len, MSG_NOSIGNAL);
+		n = sendmsg(s->sock.fd, &mh, MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
-	return n < 0 ? CC_ERR_EOF : 0;
+	if (n >= 0)
+		return 0;
+	return errno == EAGAIN ? CC_ERR_TIMEOUT : CC_ERR_EOF;
+}
+
+static bool is_prompt(enum wl_type type)
+{
+	return type != WL_COMM_CONNECT && type != WL_COMM_ATTACH && type != WL_UPDATE_TOPOLOGY &&
+	       type != WL_ARE_PENDING;
+}
+
+static pcclResult_t begin(struct pccl_session *s, struct pccl_call *call,
+	struct wl_request *request, int fd, pthread_cond_t *cond)
+{
+	int err;
+
+	*call = (struct pccl_call){
+		.prompt = is_prompt(request->type), .cond = cond, .since_ns = cc_now_ns()};
+	pthread_mutex_lock(&s->lock);
+	add_waiter(s, call);
+	request->req_id = call->req_id;
+	pthread_mutex_unlock(&s->lock);
+	err = send_request(s, request, fd);
+	/* After a failed send there may still be a goodbye to read: go on until the end of file. */
+	if (err == 0 || err == CC_ERR_EOF)
+		return pcclSuccess;
+	pthread_mutex_lock(&s->lock);
+	if (err == CC_ERR_TIMEOUT) {
+		set_dead(s, pcclAgentUnavailable, false,
+			"the agent has taken no request for as long as it may be away, as if it "
+			"were stopped");
+		err = 0;
+	} else {
+		remove_waiter(s, call);
+	}
+	pthread_mutex_unlock(&s->lock);
+	if (err == 0)
+		return pcclSuccess;
+	return pccl_fail(pcclInternalError, "a request cannot be encoded: %s", cc_err_str(err));
+}
+
+pcclResult_t pccl_session_begin(struct pccl_session *s, struct pccl_call *call,
+	struct wl_request *request, pthread_cond_t *cond)
+{
+	return begin(s, call, request, -1, cond);
+}
+
+/* With the lock held. */
+static int find_done(struct pccl_call *const *calls, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (calls[i] && calls[i]->done)
+			return (int)i;
+	return -1;
+}
+
+int pccl_session_wait(
+	struct pccl_session *s, struct pccl_call *const *calls, unsigned n, pthread_cond_t *cond)
+{
+	int i;
+
+	pthread_mutex_lock(&s->lock);
+	while ((i = find_done(calls, n)) < 0 && !s->dead) {
+		if (s->reading)
+			pthread_cond_wait(cond, &s->lock);
+		else
+			lead(s, true);
+	}
+	pass_lead(s);
+	pthread_mutex_unlock(&s->lock);
+	return i;
+}
+
+pcclResult_t pccl_session_end(struct pccl_session *s, struct pccl_call *call,
+	struct wl_reply *reply, int *fds, unsigned want_fds)
+{
+	pthread_mutex_lock(&s->lock);
+	remove_waiter(s, call);
+	pass_lead(s);
+	pthread_mutex_unlock(&s->lock);
+	reply->req_id = 0;
+	if (!call->done)
+		return pccl_session_fail(s);
+	*reply = call->reply;
+	if (reply->code != pcclSuccess) {
+		close_fds(call->fds, call->n_fds);
+		return pccl_fail(pccl_result_of(reply->code), "%s",
+			reply->text[0] ? reply->text : "the agent refused and gave no reason");
+	}
+	if (call->n_fds != want_fds) {
+		close_fds(call->fds, call->n_fds);
+		return pccl_fail(pcclInternalError,
+			"the agent's answer came with %u descriptors instead of %u", call->n_fds,
+			want_fds);
+	}
+	for (unsigned i = 0; i < want_fds; i++)
+		fds[i] = call->fds[i];
+	return pcclSuccess;
+}
+
+static pcclResult_t call_with_fd(struct pccl_session *s, struct wl_request *request, int fd,
+	struct wl_reply *reply, int *fds, unsigned want_fds)
+{
+	struct pccl_call call, *calls = &call;
+	pthread_cond_t cond;
+	pcclResult_t r;
+
+	reply->req_id = 0;
+	pthread_cond_init(&cond, NULL);
+	r = begin(s, &call, request, fd, &cond);
+	if (r == pcclSuccess) {
+		pccl_session_wait(s, &calls, 1, &cond);
+		r = pccl_session_end(s, &call, reply, fds, want_fds);
+	}
+	pthread_cond_destroy(&cond);
+	return r;
 }
 
 pcclResult_t pccl_session_call(struct pccl_session *s, struct wl_request *request,
 	struct wl_reply *reply, int *fds, unsigned want_fds)
 {
-	struct waiter w = {.done = false};
-	int err;
-
-	pthread_cond_init(&w.cond, NULL);
-	pthread_mutex_lock(&s->lock);
-	add_waiter(s, &w);
-	request->req_id = w.req_id;
-	pthread_mutex_unlock(&s->lock);
-	err = send_request(s, request);
-	pthread_mutex_lock(&s->lock);
-	if (err < 0 && err != CC_ERR_EOF) {
-		remove_waiter(s, &w);
-		pthread_mutex_unlock(&s->lock);
-		pthread_cond_destroy(&w.cond);
-		return pccl_fail(
-			pcclInternalError, "a request cannot be encoded: %s", cc_err_str(err));
-	}
-	/* After a failed send there may still be a goodbye to read: go on until the end of file. */
-	while (!w.done && !s->dead) {
-		if (s->reading)
-			pthread_cond_wait(&w.cond, &s->lock);
-		else
-			lead(s, 0);
-	}
-	remove_waiter(s, &w);
-	pass_lead(s);
-	pthread_mutex_unlock(&s->lock);
-	pthread_cond_destroy(&w.cond);
-
-	if (!w.done)
-		return pccl_session_fail(s);
-	*reply = w.reply;
-	if (w.reply.code != pcclSuccess) {
-		close_fds(w.fds, w.n_fds);
-		return pccl_fail(pccl_result_of(w.reply.code), "%s",
-			w.reply.text[0] ? w.reply.text : "the agent refused and gave no reason");
-	}
-	if (w.n_fds != want_fds) {
-		close_fds(w.fds, w.n_fds);
-		return pccl_fail(pcclInternalError,
-			"the agent's answer came with %u descriptors instead of %u", w.n_fds,
-			want_fds);
-	}
-	for (unsigned i = 0; i < want_fds; i++)
-		fds[i] = w.fds[i];
-	return pcclSuccess;
+	return call_with_fd(s, request, -1, reply, fds, want_fds);
 }
 
-bool pccl_session_check(struct pccl_session *s)
+pcclResult_t pccl_session_adopt(
+	struct pccl_session *s, struct wl_request *request, int fd, struct wl_reply *reply)
+{
+	return call_with_fd(s, request, fd, reply, NULL, 0);
+}
+
+static bool check(struct pccl_session *s, bool watch)
 {
 	struct pollfd p = {.fd = s->sock.fd, .events = POLLIN};
 	bool alive;
@@ -314,11 +485,33 @@ bool pccl_session_check(struct pccl_session *s)
 	pthread_mutex_lock(&s->lock);
 	/* A leader sees everything by itself. Otherwise there can be a goodbye, or the end. */
 	while (!s->dead && !s->reading && poll(&p, 1, 0) > 0)
-		lead(s, MSG_DONTWAIT);
+		lead(s, false);
+	if (watch)
+		mind_silence(s);
 	pass_lead(s);
 	alive = !s->dead;
 	pthread_mutex_unlock(&s->lock);
 	return alive;
+}
+
+bool pccl_session_check(struct pccl_session *s)
+{
+	return check(s, false);
+}
+
+bool pccl_session_watch(struct pccl_session *s)
+{
+	return check(s, true);
+}
+
+bool pccl_session_may_return(struct pccl_session *s)
+{
+	bool may;
+
+	pthread_mutex_lock(&s->lock);
+	may = s->dead && s->may_return;
+	pthread_mutex_unlock(&s->lock);
+	return may;
 }
 
 pcclResult_t pccl_session_fail(struct pccl_session *s)
@@ -330,23 +523,25 @@ pcclResult_t pccl_session_fail(struct pccl_session *s)
 	code = s->code;
 	memcpy(text, s->text, sizeof text);
 	pthread_mutex_unlock(&s->lock);
-	return pccl_fail(pccl_result_of(code),
-		"the session with the agent at %s has ended: %s; call pcclConnect again", s->path,
-		text);
+	return pccl_fail(pccl_result_of(code), "the session with the agent at %s has ended: %s",
+		s->path, text);
 }
 
-static pcclResult_t hello(struct pccl_session *s)
+static pcclResult_t hello(struct pccl_session *s, uint32_t grace_ms)
 {
 	struct wl_request request = {
 		.type = WL_HELLO, .version_min = WL_VERSION_MIN, .version_max = WL_VERSION_MAX};
-	struct timeval bound = {.tv_sec = HELLO_TIMEOUT_MS / 1000}, none = {0};
+	struct timeval bound = {.tv_sec = grace_ms / 1000, .tv_usec = grace_ms % 1000 * 1000};
 	struct wl_reply reply = {0};
 	pcclResult_t r;
 
 	snprintf(request.name, sizeof request.name, "%s", program_invocation_short_name);
-	setsockopt(s->sock.fd, SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof bound);
+	setsockopt(s->sock.fd, SOL_SOCKET, SO_SNDTIMEO, &bound, sizeof bound);
+	s->grace_ns = (grace_ms < HELLO_TIMEOUT_MS ? grace_ms : HELLO_TIMEOUT_MS) * MS_NS;
+	s->probing = true; /* nothing else before the hello's answer */
 	r = pccl_session_call(s, &request, &reply, NULL, 0);
-	setsockopt(s->sock.fd, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof none);
+	s->probing = false;
+	s->grace_ns = grace_ms * MS_NS;
 	if (r == pcclVersionMismatch ||
 		(r == pcclSuccess &&
 			(reply.version < WL_VERSION_MIN || reply.version > WL_VERSION_MAX)))
@@ -361,7 +556,8 @@ static pcclResult_t hello(struct pccl_session *s)
 
 /* *again: the agent went away between our connecting and its answer, as a private one does that has
  * been idle for long enough: there may be another one at once. */
-static pcclResult_t try_session(struct pccl_session **ret, bool *again)
+static pcclResult_t try_session(const struct pccl_session *before, uint32_t grace_ms,
+	struct pccl_session **ret, bool *again)
 {
 	struct pccl_session *s = calloc(1, sizeof *s);
 	pcclResult_t r;
@@ -370,7 +566,13 @@ static pcclResult_t try_session(struct pccl_session **ret, bool *again)
 	*again = false;
 	if (!s)
 		return pccl_fail(pcclOutOfMemory, "no memory for a session");
-	r = pccl_agent_connect(&fd, s->path);
+	if (before) {
+		memcpy(s->path, before->path, sizeof s->path);
+		s->private = before->private;
+		r = pccl_agent_reconnect(&fd, s->path, s->private);
+	} else {
+		r = pccl_agent_connect(&fd, s->path, &s->private);
+	}
 	if (r != pcclSuccess) {
 		free(s);
 		return r;
@@ -378,9 +580,11 @@ static pcclResult_t try_session(struct pccl_session **ret, bool *again)
 	atomic_init(&s->refs, 1);
 	pthread_mutex_init(&s->lock, NULL);
 	pccl_fork_add(&s->sock, fd);
-	r = hello(s);
+	s->heard_ns = cc_now_ns();
+	r = hello(s, grace_ms);
 	if (r != pcclSuccess) {
-		*again = !pccl_session_check(s);
+		pccl_session_check(s);
+		*again = pccl_session_may_return(s);
 		pccl_session_unref(s);
 		return r;
 	}
@@ -388,27 +592,13 @@ static pcclResult_t try_session(struct pccl_session **ret, bool *again)
 	return pcclSuccess;
 }
 
-static pcclResult_t open_session(struct pccl_session **ret)
+pcclResult_t pccl_session_open(
+	const struct pccl_session *before, uint32_t grace_ms, struct pccl_session **ret)
 {
 	bool again;
-	pcclResult_t r = try_session(ret, &again);
+	pcclResult_t r = try_session(before, grace_ms, ret, &again);
 
-	return r == pcclAgentUnavailable && again ? try_session(ret, &again) : r;
-}
-
-pcclResult_t pccl_session_get(struct pccl_session **ret)
-{
-	pcclResult_t r = pcclSuccess;
-
-	pthread_mutex_lock(&current_lock);
-	if (current && !pccl_session_check(current)) {
-		pccl_session_unref(current);
-		current = NULL;
-	}
-	if (!current)
-		r = open_session(&current);
-	if (r == pcclSuccess)
-		*ret = pccl_session_ref(current);
-	pthread_mutex_unlock(&current_lock);
-	return r;
+	return r == pcclAgentUnavailable && again && !before
+		       ? try_session(before, grace_ms, ret, &again)
+		       : r;
 }

@@ -2,14 +2,16 @@
  *
  * The process's one connection to the agent. Requests of any thread share it: a thread that waits
  * for its reply reads the socket on behalf of all (the leader) and hands the others theirs; when it
- * has its own it passes the part on. So the library needs no thread in the application.
+ * has its own it passes the part on. So calls need no thread of the library's own.
  *
- * A session that has ended stays so, and everything that hangs on it with it; the next
- * pccl_session_get makes a new one. Counted references; all functions may be called by any thread.
+ * A session that has ended stays so, and everything that hangs on it with it; keeper.c makes the
+ * next one. Counted references; all functions may be called by any thread. The lock inside is taken
+ * last of all: callers may hold any of theirs where a function does not wait.
  */
 #ifndef PCCL_SHIM_SESSION_H
 #define PCCL_SHIM_SESSION_H
 
+#include <pthread.h>
 #include <stdbool.h>
 
 #include "libpccl-shim/error.h"
@@ -17,25 +19,65 @@
 
 struct pccl_session;
 
-/* The present session, or a new one: connects, starts an agent if need be, says hello. */
-pcclResult_t pccl_session_get(struct pccl_session **ret);
+/*
+ * Connects and says hello. before NULL: wherever an agent is found, or started; otherwise where
+ * that session's was. grace_ms: how long the agent may leave a request unanswered that needs nobody
+ * else; then it is taken to be stopped, and the session ends.
+ */
+pcclResult_t pccl_session_open(
+	const struct pccl_session *before, uint32_t grace_ms, struct pccl_session **ret);
 struct pccl_session *pccl_session_ref(struct pccl_session *s);
-void pccl_session_unref(struct pccl_session *s); /* NULL is fine */
+void pccl_session_unref(struct pccl_session *s);   /* NULL is fine */
+int pccl_session_fd(const struct pccl_session *s); /* to wait for its end */
 
 /*
- * Sends the request (req_id is filled in) and waits for its reply, without bound. want_fds
- * descriptors must come with it; they are the caller's then. On success *reply and fds are set.
- * Errors: the agent's code and text, or pcclAgentUnavailable when the session has ended.
+ * Sends the request (req_id is filled in) and waits for its reply: without bound if it depends on
+ * other peers, otherwise for grace_ms. want_fds descriptors must come with it; they are the
+ * caller's then. On success *reply and fds are set.
+ * Errors: the agent's code and text, with *reply set, or the session's code when it has ended, with
+ * reply->req_id 0.
  */
 pcclResult_t pccl_session_call(struct pccl_session *s, struct wl_request *request,
+	struct wl_reply *reply, int *fds, unsigned want_fds);
+/* The same for WL_REGION_ADOPT, which takes a descriptor along; it stays the caller's. */
+pcclResult_t pccl_session_adopt(
+	struct pccl_session *s, struct wl_request *request, int fd, struct wl_reply *reply);
+
+/* A request whose reply is waited for together with those of others. */
+struct pccl_call {
+	uint32_t req_id;
+	bool done;
+	bool prompt; /* the agent answers it without waiting for anybody */
+	uint64_t since_ns;
+	pthread_cond_t *cond;
+	struct wl_reply reply;
+	int fds[WL_FDS_MAX];
+	unsigned n_fds;
+	struct pccl_call *next;
+};
+
+/* Sends it; *call is the session's until pccl_session_end. cond is signalled when it is done. An
+ * error (a request that cannot be encoded) leaves nothing behind. */
+pcclResult_t pccl_session_begin(struct pccl_session *s, struct pccl_call *call,
+	struct wl_request *request, pthread_cond_t *cond);
+/* Waits until one of the calls in this array (NULL: not any more), all begun with this cond, is
+ * done: its index, or -1 when the session has ended. */
+int pccl_session_wait(
+	struct pccl_session *s, struct pccl_call *const *calls, unsigned n, pthread_cond_t *cond);
+/* Takes the call back. Results and errors as with pccl_session_call. */
+pcclResult_t pccl_session_end(struct pccl_session *s, struct pccl_call *call,
 	struct wl_reply *reply, int *fds, unsigned want_fds);
 
 /* True while the agent is there. Looks at the socket, does not block. */
 bool pccl_session_check(struct pccl_session *s);
-/* Sets the sentence about a session that has ended; returns its code. */
+/* The same for somebody who waits for the agent to do something in shared memory: also asks it
+ * from time to time whether it is still awake. */
+bool pccl_session_watch(struct pccl_session *s);
+/* Sets the sentence about a session that has ended; returns its code: what the agent said with its
+ * goodbye, or pcclAgentUnavailable. */
 pcclResult_t pccl_session_fail(struct pccl_session *s);
-
-/* In a forked child. */
-void pccl_session_after_fork(void);
+/* Of one that has ended: did the agent die, or leave so that another may take its place? If not, it
+ * wants nothing more to do with this process, or is there but talks nonsense, or not at all. */
+bool pccl_session_may_return(struct pccl_session *s);
 
 #endif

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -24,6 +25,20 @@
 #define SYSTEM_SOCKET    PCCL_RUNDIR "/agent.sock"
 #define START_TIMEOUT_MS 10000
 #define LOCK_POLL_MS     20
+
+#define DIR_MAX (PCCL_SOCKET_PATH_MAX - sizeof "/agent.sock" + 1)
+
+/* What the environment says about a private agent. */
+struct private
+{
+	char dir[DIR_MAX]; /* "" if its name is too long */
+	bool autospawn;
+	char program[PATH_MAX];
+};
+
+/* As of the last time that a thread of the application looked. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct private remembered;
 
 /* Nobody listens: there may be an agent elsewhere, or one may be started. */
 static bool nobody_there(int error)
@@ -63,27 +78,41 @@ static pcclResult_t refuse_directory(const char *dir, const char *why)
 		"the folder of this user's agent, %s, cannot be used: %s", dir, why);
 }
 
-/*
- * Opens the folder for this user's agent, made if it is missing, and writes its name. It lies in a
- * place where others can write, so whoever came first may have made it: nothing in it can be
- * trusted unless the folder is ours alone.
- */
-static pcclResult_t open_private_dir(char *dir, size_t size, int *ret_fd)
+static void read_environment(struct private *ret)
 {
 	const char *base = secure_getenv("XDG_RUNTIME_DIR");
-	struct stat st;
-	int n, fd;
+	const char *autospawn = secure_getenv("PCCL_AGENT_AUTOSPAWN");
+	int n;
 
 	/* After su(1) the variable may still name another user's folder. */
 	if (is_own_directory(base)) {
-		n = snprintf(dir, size, "%s/pccl", base);
+		n = snprintf(ret->dir, sizeof ret->dir, "%s/pccl", base);
 	} else {
 		base = secure_getenv("TMPDIR");
-		n = snprintf(dir, size, "%s/pccl-%u", base && base[0] == '/' ? base : "/tmp",
-			(unsigned)geteuid());
+		n = snprintf(ret->dir, sizeof ret->dir, "%s/pccl-%u",
+			base && base[0] == '/' ? base : "/tmp", (unsigned)geteuid());
 	}
-	if (n < 0 || (size_t)n >= size)
-		return refuse_directory(dir, "its name is too long for a socket in it");
+	if (n < 0 || (size_t)n >= sizeof ret->dir)
+		ret->dir[0] = '\0';
+	ret->autospawn = !autospawn || strcmp(autospawn, "0") != 0;
+	pccl_program_find("PCCL_AGENTD", "pcclagentd", ret->program, sizeof ret->program);
+}
+
+/*
+ * Opens the folder for this user's agent, made if it is missing. It lies in a place where others
+ * can write, so whoever came first may have made it: nothing in it can be trusted unless the folder
+ * is ours alone.
+ */
+static pcclResult_t open_private_dir(const char *dir, int *ret_fd)
+{
+	struct stat st;
+	int fd;
+
+	if (!dir[0])
+		return pccl_fail(pcclAgentUnavailable,
+			"the folder of this user's agent cannot be used: its name is too long for "
+			"a "
+			"socket in it; set TMPDIR or XDG_RUNTIME_DIR to a shorter one");
 	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
 		return refuse_directory(dir, strerror(errno));
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -133,16 +162,17 @@ static int await_start(pid_t pid)
 	return got == pid ? status : -1;
 }
 
-static pcclResult_t start_agent(const char *dir, int dir_fd, const char *path, int listener)
+static pcclResult_t start_agent(
+	const struct private *env, int dir_fd, const char *path, int listener)
 {
-	char program[PATH_MAX], socket_arg[PCCL_SOCKET_PATH_MAX];
+	const char *program = env->program, *dir = env->dir;
+	char socket_arg[PCCL_SOCKET_PATH_MAX];
 	char *argv[] = {(char *)"pcclagentd", (char *)"--private", (char *)"--listen-fd",
 		(char *)"3", (char *)"--socket", socket_arg, NULL};
 	int log_fd, err, status;
 	pid_t pid;
 
 	snprintf(socket_arg, sizeof socket_arg, "%s", path);
-	pccl_program_find("PCCL_AGENTD", "pcclagentd", program, sizeof program);
 	log_fd = openat(
 		dir_fd, "agent.log", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (log_fd < 0)
@@ -168,7 +198,8 @@ static pcclResult_t start_agent(const char *dir, int dir_fd, const char *path, i
 }
 
 /* With the lock held: of several processes one starts the agent, the others find it. */
-static pcclResult_t start_and_connect(const char *dir, int dir_fd, const char *path, int *ret_fd)
+static pcclResult_t start_and_connect(
+	const struct private *env, int dir_fd, const char *path, int *ret_fd)
 {
 	pcclResult_t r = try_connect(path, ret_fd);
 	int listener;
@@ -180,7 +211,7 @@ static pcclResult_t start_and_connect(const char *dir, int dir_fd, const char *p
 		return pccl_fail(pcclAgentUnavailable, "cannot make the socket %s: %s", path,
 			listener == CC_ERR_EXIST ? "something else is in its place"
 						 : strerror(errno));
-	r = start_agent(dir, dir_fd, path, listener);
+	r = start_agent(env, dir_fd, path, listener);
 	/* The listener stays open until we are connected or have given up: a connection that waits
 	 * in it would otherwise be refused before the agent had a chance. */
 	if (r == pcclSuccess)
@@ -191,7 +222,7 @@ static pcclResult_t start_and_connect(const char *dir, int dir_fd, const char *p
 	if (r == pcclSuccess && *ret_fd < 0)
 		return pccl_fail(pcclAgentUnavailable,
 			"the agent that was started does not listen at %s; see %s/agent.log", path,
-			dir);
+			env->dir);
 	return r;
 }
 
@@ -208,21 +239,19 @@ static bool take_lock(int fd)
 	return false;
 }
 
-static pcclResult_t connect_private(int *ret_fd, char *path)
+static pcclResult_t connect_private(const struct private *env, int *ret_fd, char *path)
 {
-	const char *autospawn = secure_getenv("PCCL_AGENT_AUTOSPAWN");
-	char dir[PCCL_SOCKET_PATH_MAX - sizeof "/agent.sock" + 1];
 	int dir_fd = -1, lock_fd;
 	pcclResult_t r;
 
-	r = open_private_dir(dir, sizeof dir, &dir_fd);
+	r = open_private_dir(env->dir, &dir_fd);
 	if (r != pcclSuccess)
 		return r;
-	snprintf(path, PCCL_SOCKET_PATH_MAX, "%s/agent.sock", dir);
+	snprintf(path, PCCL_SOCKET_PATH_MAX, "%s/agent.sock", env->dir);
 	r = try_connect(path, ret_fd);
 	if (r != pcclSuccess || *ret_fd >= 0)
 		goto out;
-	if (autospawn && strcmp(autospawn, "0") == 0) {
+	if (!env->autospawn) {
 		r = pccl_fail(pcclAgentUnavailable,
 			"no agent listens at %s or %s, and PCCL_AGENT_AUTOSPAWN=0 forbids to start "
 			"one: start pcclagentd",
@@ -231,10 +260,10 @@ static pcclResult_t connect_private(int *ret_fd, char *path)
 	}
 	lock_fd = openat(dir_fd, "agent.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (lock_fd < 0 || !take_lock(lock_fd))
-		r = pccl_fail(pcclAgentUnavailable, "cannot lock %s/agent.lock: %s", dir,
+		r = pccl_fail(pcclAgentUnavailable, "cannot lock %s/agent.lock: %s", env->dir,
 			strerror(errno));
 	else
-		r = start_and_connect(dir, dir_fd, path, ret_fd);
+		r = start_and_connect(env, dir_fd, path, ret_fd);
 	if (lock_fd >= 0)
 		close(lock_fd);
 out:
@@ -242,11 +271,13 @@ out:
 	return r;
 }
 
-pcclResult_t pccl_agent_connect(int *ret_fd, char *path)
+pcclResult_t pccl_agent_connect(int *ret_fd, char *path, bool *ret_private)
 {
 	const char *named = secure_getenv("PCCL_AGENT_SOCKET");
+	struct private env;
 	pcclResult_t r;
 
+	*ret_private = false;
 	if (named && *named) {
 		snprintf(path, PCCL_SOCKET_PATH_MAX, "%s", named);
 		if (strlen(named) >= PCCL_SOCKET_PATH_MAX)
@@ -266,5 +297,32 @@ pcclResult_t pccl_agent_connect(int *ret_fd, char *path)
 	r = try_connect(path, ret_fd);
 	if (r != pcclSuccess || *ret_fd >= 0)
 		return r;
-	return connect_private(ret_fd, path);
+	*ret_private = true;
+	read_environment(&env);
+	pthread_mutex_lock(&lock);
+	remembered = env;
+	pthread_mutex_unlock(&lock);
+	return connect_private(&env, ret_fd, path);
+}
+
+pcclResult_t pccl_agent_reconnect(int *ret_fd, char *path, bool private)
+{
+	struct private env;
+	pcclResult_t r;
+
+	if (private) {
+		pthread_mutex_lock(&lock);
+		env = remembered;
+		pthread_mutex_unlock(&lock);
+		return connect_private(&env, ret_fd, path);
+	}
+	r = try_connect(path, ret_fd);
+	if (r == pcclSuccess && *ret_fd < 0)
+		return pccl_fail(pcclAgentUnavailable, "no agent listens at %s", path);
+	return r;
+}
+
+void pccl_agent_after_fork(void)
+{
+	pthread_mutex_init(&lock, NULL);
 }

@@ -5,6 +5,7 @@
 #ifndef PCCL_SHIM_SPAWN_H
 #define PCCL_SHIM_SPAWN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/un.h>
 
@@ -16,8 +17,19 @@
  * Connects to, in this order and stopping at the first that exists: the socket that
  * PCCL_AGENT_SOCKET names (only that one, if set); the system's agent; the user's private agent,
  * started if need be. Blocks for a bounded time (starting takes up to 10 s). On success *ret_fd is
- * a blocking, close-on-exec socket and path (PCCL_SOCKET_PATH_MAX bytes) says where it leads.
+ * a blocking, close-on-exec socket, path (PCCL_SOCKET_PATH_MAX bytes) says where it leads, and
+ * *ret_private whether to a private agent. Reads the environment.
  */
-pcclResult_t pccl_agent_connect(int *ret_fd, char *path);
+pcclResult_t pccl_agent_connect(int *ret_fd, char *path, bool *ret_private);
+
+/*
+ * Connects again to where an agent was, as pccl_agent_connect said. The system's, or one that was
+ * named, is brought back by whoever looks after it, and nothing takes its place; a private one is
+ * started, if need be, with what the environment said when it was last read.
+ */
+pcclResult_t pccl_agent_reconnect(int *ret_fd, char *path, bool private);
+
+/* In a forked child. */
+void pccl_agent_after_fork(void);
 
 #endif

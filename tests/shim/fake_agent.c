@@ -16,8 +16,8 @@
 #include "common/cc_sys.h"
 
 #define CONNS   16
-#define COMMS   64
-#define REGIONS 1024
+#define COMMS   512
+#define REGIONS 4096
 #define QUEUED  256
 #define HELD    16
 #define TYPES   (WL_REGION_ADOPT + 1)
@@ -38,6 +38,7 @@ struct region {
 };
 
 struct comm {
+	int conn; /* -1: it has ended */
 	uint8_t *queue;
 	int queue_fd, submit_bell, data_bell;
 	uint32_t head;
@@ -66,6 +67,9 @@ struct fake {
 	unsigned seen[TYPES];
 	struct wl_request last[TYPES];
 	uint64_t losses, topo_turn, pending_turn;
+	uint64_t last_seq, outcomes[QUEUED];
+	unsigned n_outcomes;
+	bool stalled;
 	struct {
 		enum fake_action action;
 		uint32_t code;
@@ -115,10 +119,39 @@ static void reply(struct fake *f, int conn, const struct wl_reply *r, const int 
 	send_packet(f->conns[conn], buf, (size_t)len, fds, n);
 }
 
+/* Of the comm with this queue. */
+static bool is_orphan(const struct fake *f, const struct fake_op *op)
+{
+	for (uint32_t i = 0; i < f->n_comms; i++)
+		if ((uint8_t *)op->slot >= f->comms[i].queue &&
+			(uint8_t *)op->slot < f->comms[i].queue + SHM_SIZE)
+			return f->comms[i].conn < 0;
+	return true;
+}
+
+/* Nobody waits any more for what came over this connection. */
+static void forget(struct fake *f, int conn)
+{
+	unsigned n = 0, queued = f->taken;
+
+	for (uint32_t i = 0; i < f->n_comms; i++)
+		if (f->comms[i].conn == conn)
+			f->comms[i].conn = -1;
+	for (unsigned i = 0; i < f->n_held; i++)
+		if (f->held[i].conn != conn)
+			f->held[n++] = f->held[i];
+	f->n_held = n;
+	for (unsigned i = f->taken; i != f->queued; i++)
+		if (!is_orphan(f, &f->queue[i % QUEUED]))
+			f->queue[queued++ % QUEUED] = f->queue[i % QUEUED];
+	f->queued = queued;
+}
+
 static void close_conn(struct fake *f, int conn)
 {
 	if (f->conns[conn] < 0)
 		return;
+	forget(f, conn);
 	/* The thread may be polling it, which would keep it open for a moment. */
 	shutdown(f->conns[conn], SHUT_RDWR);
 	close(f->conns[conn]);
@@ -140,6 +173,19 @@ static uint64_t make_region(struct fake *f, uint64_t size)
 	return id;
 }
 
+/* Takes the descriptor. */
+static uint64_t adopt_region(struct fake *f, uint64_t size, int fd)
+{
+	uint64_t id = ++f->n_regions;
+	struct region *r = &f->regions[id];
+	void *map;
+
+	MUST(id < REGIONS && fd >= 0);
+	MUST(cc_shm_map(fd, size, &map) == 0);
+	*r = (struct region){.size = size, .map = map, .fd = fd};
+	return id;
+}
+
 static void drop_region(struct region *r)
 {
 	if (!r->map)
@@ -149,7 +195,7 @@ static void drop_region(struct region *r)
 	r->map = NULL;
 }
 
-static uint32_t make_comm(struct fake *f, int *fds, bool bad)
+static uint32_t make_comm(struct fake *f, int conn, int *fds, bool bad)
 {
 	struct comm *c = &f->comms[f->n_comms];
 	struct shm_header *h;
@@ -158,6 +204,7 @@ static uint32_t make_comm(struct fake *f, int *fds, bool bad)
 	MUST(f->n_comms < COMMS);
 	MUST(cc_shm_create("queue", SHM_SIZE, &c->queue_fd, &map) == 0);
 	c->queue = map;
+	c->conn = conn;
 	c->submit_bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	c->data_bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	MUST(c->submit_bell >= 0 && c->data_bell >= 0);
@@ -193,6 +240,17 @@ static void write_attrs(struct shm_attr *a, enum shm_comm_state state, uint32_t 
 	atomic_fetch_add(&a->version, 1);
 }
 
+static uint64_t known_outcomes(const struct fake *f, const struct wl_request *q)
+{
+	uint64_t done = 0;
+
+	for (uint32_t i = 0; i < q->n_seqs; i++)
+		for (unsigned k = 0; k < f->n_outcomes; k++)
+			if (f->outcomes[k] == q->seqs[i])
+				done |= (uint64_t)1 << i;
+	return done;
+}
+
 /* The answer to a request that is to succeed. */
 static void answer(struct fake *f, int conn, const struct wl_request *q, enum fake_action action)
 {
@@ -205,7 +263,7 @@ static void answer(struct fake *f, int conn, const struct wl_request *q, enum fa
 		r.version = WL_VERSION_MAX;
 		break;
 	case WL_COMM_CREATE:
-		r.comm = make_comm(f, fds, action == FAKE_BAD_QUEUE);
+		r.comm = make_comm(f, conn, fds, action == FAKE_BAD_QUEUE);
 		n_fds = 3;
 		break;
 	case WL_COMM_CONNECT:
@@ -214,6 +272,16 @@ static void answer(struct fake *f, int conn, const struct wl_request *q, enum fa
 		r.losses = f->losses;
 		r.topo_turn = f->topo_turn;
 		r.pending_turn = f->pending_turn;
+		break;
+	case WL_COMM_ATTACH:
+		r.comm = make_comm(f, conn, fds, action == FAKE_BAD_QUEUE);
+		n_fds = 3;
+		write_attrs(attr_of(&f->comms[r.comm]), SHM_COMM_CONNECTED, 2, 1, 0, NULL);
+		r.run = q->run;
+		r.losses = f->losses;
+		r.topo_turn = f->topo_turn;
+		r.pending_turn = f->pending_turn;
+		r.done = known_outcomes(f, q);
 		break;
 	case WL_UPDATE_TOPOLOGY:
 		r.losses = f->losses;
@@ -228,6 +296,9 @@ static void answer(struct fake *f, int conn, const struct wl_request *q, enum fa
 		r.size = q->size;
 		fds[0] = f->regions[r.region].fd;
 		n_fds = 1;
+		break;
+	case WL_REGION_ADOPT:
+		r.region = f->n_regions;
 		break;
 	case WL_REGION_FREE:
 		drop_region(&f->regions[q->region]);
@@ -254,7 +325,7 @@ static void answer(struct fake *f, int conn, const struct wl_request *q, enum fa
 		close(fds[0]);
 }
 
-static void handle(struct fake *f, int conn, const struct wl_request *q)
+static void handle(struct fake *f, int conn, const struct wl_request *q, int fd)
 {
 	enum fake_action action = f->script[q->type].action;
 	struct wl_reply r = {.req_id = q->req_id,
@@ -264,6 +335,10 @@ static void handle(struct fake *f, int conn, const struct wl_request *q)
 
 	f->seen[q->type]++;
 	f->last[q->type] = *q;
+	if (fd >= 0 && action == FAKE_ANSWER)
+		adopt_region(f, q->size, fd);
+	else if (fd >= 0)
+		close(fd);
 	pthread_cond_broadcast(&f->changed);
 	if (f->script[q->type].text)
 		snprintf(r.text, sizeof r.text, "%s", f->script[q->type].text);
@@ -298,10 +373,20 @@ static void handle(struct fake *f, int conn, const struct wl_request *q)
 
 static void receive(struct fake *f, int conn)
 {
+	union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(sizeof(int))];
+	} control;
 	uint8_t buf[WL_PACKET_MAX];
+	struct iovec iov = {.iov_base = buf, .iov_len = sizeof buf};
+	struct msghdr mh = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.buf,
+		.msg_controllen = sizeof control.buf};
 	struct wl_request q;
 	const char *why;
-	ssize_t n = recv(f->conns[conn], buf, sizeof buf, MSG_DONTWAIT);
+	int fd = -1;
+	ssize_t n = recvmsg(f->conns[conn], &mh, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
 	if (n < 0 && errno == EAGAIN)
 		return;
@@ -309,8 +394,10 @@ static void receive(struct fake *f, int conn)
 		close_conn(f, conn);
 		return;
 	}
+	if (mh.msg_controllen > 0 && CMSG_FIRSTHDR(&mh))
+		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&mh)), sizeof fd);
 	MUST(wire_local_get_request(buf, (size_t)n, &q, &why) == 0);
-	handle(f, conn, &q);
+	handle(f, conn, &q, fd);
 }
 
 static void accept_one(struct fake *f)
@@ -338,6 +425,8 @@ static void collect(struct fake *f, struct comm *c)
 	uint64_t rung;
 
 	(void)!read(c->submit_bell, &rung, sizeof rung);
+	if (c->conn < 0)
+		return;
 	for (; c->head != tail; c->head++) {
 		struct fake_op *op = &f->queue[f->queued++ % QUEUED];
 		const struct region *r;
@@ -345,6 +434,7 @@ static void collect(struct fake *f, struct comm *c)
 		memset(op, 0, sizeof *op);
 		op->f = f;
 		op->sqe = ring[c->head % SHM_SLOTS];
+		op->seq = ++f->last_seq;
 		op->slot = (struct shm_slot *)(void *)(c->queue + SHM_SLOT_OFF) + op->sqe.slot;
 		op->data_bell = c->data_bell;
 		op->esize = element_size(op->sqe.dtype);
@@ -377,12 +467,18 @@ static void *run(void *arg)
 		for (unsigned i = 0; i < CONNS; i++)
 			p[n++] = (struct pollfd){.fd = f->conns[i], .events = POLLIN};
 		for (unsigned i = 0; i < comms; i++)
-			p[n++] = (struct pollfd){.fd = f->comms[i].submit_bell, .events = POLLIN};
+			p[n++] = (struct pollfd){
+				.fd = f->comms[i].conn < 0 ? -1 : f->comms[i].submit_bell,
+				.events = POLLIN};
+		if (f->stalled)
+			n = 1;
 		pthread_mutex_unlock(&f->lock);
 		poll(p, n, -1);
 		pthread_mutex_lock(&f->lock);
 		if (p[0].revents)
 			(void)!read(f->wake, &woken, sizeof woken);
+		if (f->stalled || n == 1)
+			continue;
 		if (p[1].revents)
 			accept_one(f);
 		for (int i = 0; i < CONNS; i++)
@@ -466,6 +562,22 @@ void fake_release(struct fake *f)
 
 		answer(f, h->conn, &h->request, FAKE_ANSWER);
 	}
+	pthread_mutex_unlock(&f->lock);
+}
+
+void fake_outcome(struct fake *f, uint64_t seq)
+{
+	pthread_mutex_lock(&f->lock);
+	MUST(f->n_outcomes < QUEUED);
+	f->outcomes[f->n_outcomes++] = seq;
+	pthread_mutex_unlock(&f->lock);
+}
+
+void fake_stall(struct fake *f, bool stalled)
+{
+	pthread_mutex_lock(&f->lock);
+	f->stalled = stalled;
+	kick(f);
 	pthread_mutex_unlock(&f->lock);
 }
 

@@ -44,7 +44,11 @@ void fake_script(struct fake *f, enum wl_type type, enum fake_action action, uin
 	const char *text);
 /* Answers what is held. */
 void fake_release(struct fake *f);
-/* Closes all connections, as when the process dies. */
+/* This attempt has succeeded: what a later agent learns from the others. */
+void fake_outcome(struct fake *f, uint64_t seq);
+/* Neither reads nor accepts anything from now on, as if it were stopped; or does so again. */
+void fake_stall(struct fake *f, bool stalled);
+/* Closes all connections, as when the process dies; the next ones find another one at once. */
 void fake_hang_up(struct fake *f);
 /* Requests of this type seen so far. */
 unsigned fake_seen(struct fake *f, enum wl_type type);
@@ -73,6 +77,7 @@ struct fake_op {
 	const uint8_t *in;
 	uint8_t *out; /* NULL: not registered */
 	uint64_t bytes;
+	uint64_t seq; /* of the attempt */
 	uint32_t esize;
 	uint32_t mode;
 	struct cc_plan plan;

@@ -27,6 +27,7 @@ void fake_begin(struct fake_op *op, enum shm_result_mode mode, uint32_t hosts, u
 	s->flags_off_hi = (uint32_t)(op->bytes >> 32);
 	s->result_region = op->region;
 	s->result_off = 0;
+	s->seq = op->seq;
 	atomic_store_explicit(&s->mode, mode, memory_order_release);
 }
 

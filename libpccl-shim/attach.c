@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+#include "libpccl-shim/attach.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cc_err.h"
+#include "common/cc_shm.h"
+#include "libpccl-shim/session.h"
+
+static pcclResult_t map_queue(int fd, uint8_t **ret)
+{
+	const struct shm_header *h;
+	uint32_t version;
+	void *map;
+	int err = cc_shm_map(fd, SHM_SIZE, &map);
+
+	if (err < 0)
+		return pccl_fail(pcclInternalError, "the agent's queue pair cannot be mapped: %s",
+			cc_err_str(err));
+	h = map;
+	version = h->version;
+	if (h->magic != SHM_MAGIC || version != SHM_VERSION || h->slots != SHM_SLOTS ||
+		h->size != SHM_SIZE) {
+		cc_shm_unmap(map, SHM_SIZE);
+		return pccl_fail(pcclVersionMismatch,
+			"this library reads queue pairs of version %u, the agent made one of "
+			"version %u or of another layout: install matching releases",
+			SHM_VERSION, version);
+	}
+	*ret = map;
+	return pcclSuccess;
+}
+
+pcclResult_t pccl_attachment_new(
+	struct pccl_session *s, uint32_t id, const int fds[3], struct pccl_attachment **ret)
+{
+	struct pccl_attachment *a = calloc(1, sizeof *a);
+	pcclResult_t r = a ? map_queue(fds[0], &a->queue)
+			   : pccl_fail(pcclOutOfMemory, "no memory for an attachment");
+
+	close(fds[0]);
+	if (r != pcclSuccess) {
+		close(fds[1]);
+		close(fds[2]);
+		free(a);
+		return r;
+	}
+	atomic_init(&a->refs, 1);
+	a->session = pccl_session_ref(s);
+	a->id = id;
+	pthread_mutex_init(&a->lock, NULL);
+	pccl_fork_add(&a->submit_bell, fds[1]);
+	pccl_fork_add(&a->data_bell, fds[2]);
+	*ret = a;
+	return pcclSuccess;
+}
+
+struct pccl_attachment *pccl_attachment_ref(struct pccl_attachment *a)
+{
+	atomic_fetch_add(&a->refs, 1);
+	return a;
+}
+
+void pccl_attachment_unref(struct pccl_attachment *a)
+{
+	if (!a || atomic_fetch_sub(&a->refs, 1) > 1)
+		return;
+	pccl_staging_free_all(a);
+	pccl_result_free_all(a);
+	pccl_fork_close(&a->submit_bell);
+	pccl_fork_close(&a->data_bell);
+	cc_shm_unmap(a->queue, SHM_SIZE);
+	pccl_session_unref(a->session);
+	pthread_mutex_destroy(&a->lock);
+	free(a);
+}
+
+void pccl_attachment_close(struct pccl_attachment *a)
+{
+	struct wl_request request = {.type = WL_COMM_DESTROY, .comm = a->id};
+	struct wl_reply reply;
+
+	if (pccl_session_check(a->session))
+		pccl_session_call(a->session, &request, &reply, NULL, 0);
+}
+
+/* Text that the agent writes while it may be read: the version tells whether it was whole. */
+static void load_text(char *to, const char *from, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		to[i] = (char)atomic_load_explicit(
+			(const _Atomic unsigned char *)(const void *)(from + i),
+			memory_order_relaxed);
+	to[size - 1] = '\0';
+}
+
+/* The agent writes rarely and briefly; if it died in the middle, or plays tricks, the last attempt
+ * has to do: nothing here is relied upon but for sentences and numbers. */
+void pccl_attachment_attrs(const struct pccl_attachment *at, struct pccl_attrs *ret)
+{
+	struct shm_attr *a = pccl_attachment_attr(at);
+	uint32_t before, after;
+
+	memset(ret, 0, sizeof *ret);
+	for (unsigned i = 0; i < 100000; i++) {
+		before = atomic_load_explicit(&a->version, memory_order_acquire);
+		ret->state = atomic_load_explicit(&a->state, memory_order_relaxed);
+		ret->global_world = atomic_load_explicit(&a->global_world, memory_order_relaxed);
+		ret->group_world = atomic_load_explicit(&a->group_world, memory_order_relaxed);
+		ret->groups = atomic_load_explicit(&a->groups, memory_order_relaxed);
+		ret->largest_group = atomic_load_explicit(&a->largest_group, memory_order_relaxed);
+		ret->hosts = atomic_load_explicit(&a->hosts, memory_order_relaxed);
+		ret->pos = atomic_load_explicit(&a->pos, memory_order_relaxed);
+		ret->code = atomic_load_explicit(&a->code, memory_order_relaxed);
+		ret->text[0] = '\0';
+		if (ret->state == SHM_COMM_LOST)
+			load_text(ret->text, a->text, sizeof a->text);
+		atomic_thread_fence(memory_order_acquire);
+		after = atomic_load_explicit(&a->version, memory_order_relaxed);
+		if (before == after && before % 2 == 0)
+			return;
+	}
+}

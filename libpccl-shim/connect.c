@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * pcclConnect: the same peer, however many agents it takes.
+ */
+#include <poll.h>
+
+#include "common/cc_sys.h"
+#include "libpccl-shim/keeper.h"
+
+#define PAUSE_MS 50
+
+/* Waits until the keeper has done its work; leaves the link NONE, with an attachment if there is
+ * one that can be used. */
+static pcclResult_t begin(pcclComm_t *c)
+{
+	struct pccl_attachment *old = NULL;
+	struct pccl_attrs attrs = {0};
+
+	pthread_mutex_lock(&c->lock);
+	while (pccl_comm_is_resuming(c))
+		pthread_cond_wait(&c->changed, &c->lock);
+	if (c->link == PCCL_LINK_UP)
+		pccl_attachment_attrs(c->att, &attrs);
+	if (attrs.state == SHM_COMM_CONNECTED) {
+		pthread_mutex_unlock(&c->lock);
+		return pccl_fail(pcclInvalidUsage, "the communicator is connected already");
+	}
+	if (c->att && (c->link == PCCL_LINK_GONE || !pccl_session_check(c->att->session))) {
+		old = c->att;
+		c->att = NULL;
+	}
+	c->link = PCCL_LINK_NONE;
+	/* A new peer each time: the master may know one of an earlier connect that failed. */
+	cc_random_id(&c->peer);
+	cc_random_id(&c->token);
+	pthread_mutex_unlock(&c->lock);
+	pccl_keeper_remove(c);
+	pccl_attachment_unref(old);
+	return pcclSuccess;
+}
+
+/* The agent gets to know the communicator. *ret_died: it went away, and another may come. */
+static pcclResult_t create(pcclComm_t *c, bool *ret_died)
+{
+	struct wl_request request = {.type = WL_COMM_CREATE,
+		.master = c->master,
+		.group = c->group,
+		.pool_size = c->pool_size};
+	struct pccl_attachment *a;
+	struct pccl_session *s;
+	struct wl_reply reply;
+	pcclResult_t r;
+	int fds[3];
+
+	r = pccl_session_get(&s);
+	if (r != pcclSuccess)
+		return r;
+	r = pccl_session_call(s, &request, &reply, fds, 3);
+	if (r == pcclSuccess)
+		r = pccl_attachment_new(s, reply.comm, fds, &a);
+	else
+		*ret_died = reply.req_id == 0 && pccl_session_may_return(s);
+	pccl_session_unref(s);
+	if (r != pcclSuccess)
+		return r;
+	pthread_mutex_lock(&c->lock);
+	c->att = a;
+	pthread_mutex_unlock(&c->lock);
+	return pcclSuccess;
+}
+
+static void drop(pcclComm_t *c)
+{
+	struct pccl_attachment *a;
+
+	pthread_mutex_lock(&c->lock);
+	a = c->att;
+	c->att = NULL;
+	pthread_mutex_unlock(&c->lock);
+	pccl_attachment_unref(a);
+}
+
+/* Nobody else changes the attachment of a communicator that is not connected. */
+static pcclResult_t join(pcclComm_t *c, bool *ret_died)
+{
+	struct wl_request request = {
+		.type = WL_COMM_CONNECT, .comm = c->att->id, .peer = c->peer, .token = c->token};
+	struct pccl_session *s = c->att->session;
+	struct wl_reply reply;
+	pcclResult_t r = pccl_session_call(s, &request, &reply, NULL, 0);
+
+	if (r != pcclSuccess) {
+		*ret_died = reply.req_id == 0 && pccl_session_may_return(s);
+		return r;
+	}
+	/* Another membership than before: lower numbers are possible. */
+	atomic_store(&c->losses, reply.losses);
+	atomic_store(&c->topo_turn, reply.topo_turn);
+	atomic_store(&c->pending_turn, reply.pending_turn);
+	pthread_mutex_lock(&c->lock);
+	c->run = reply.run;
+	c->group_losses = reply.losses;
+	c->told_lost = false;
+	c->link = PCCL_LINK_UP;
+	pthread_mutex_unlock(&c->lock);
+	r = pccl_keeper_add(c, s, ret_died);
+	if (r == pcclSuccess && !*ret_died)
+		return r;
+	pthread_mutex_lock(&c->lock);
+	c->link = PCCL_LINK_NONE;
+	pthread_mutex_unlock(&c->lock);
+	if (*ret_died)
+		return pccl_session_fail(s);
+	pccl_attachment_close(c->att);
+	drop(c);
+	return r;
+}
+
+static pcclResult_t connect_comm(pcclComm_t *c)
+{
+	uint64_t died_ns = 0, now;
+	char text[PCCL_TEXT_MAX];
+	pcclResult_t r = begin(c);
+
+	while (r == pcclSuccess) {
+		bool died = false;
+
+		if (!c->att)
+			r = create(c, &died);
+		if (r == pcclSuccess)
+			r = join(c, &died);
+		if (r == pcclSuccess)
+			return r;
+		now = cc_now_ns();
+		died_ns = died && died_ns == 0 ? now : died_ns;
+		/* Once there was an agent, it is waited for; what one says is final. */
+		if (!died && (died_ns == 0 || r != pcclAgentUnavailable))
+			return r;
+		if (now - died_ns >= (uint64_t)pccl_grace_ms() * 1000000u)
+			break;
+		drop(c);
+		poll(NULL, 0, PAUSE_MS);
+		r = pcclSuccess;
+	}
+	if (r != pcclAgentUnavailable || died_ns == 0)
+		return r;
+	pccl_keep_text(text);
+	return pccl_fail(r, "the agent went away and did not come back within %u ms: %s",
+		pccl_grace_ms(), text);
+}
+
+pcclResult_t pcclConnect(pcclComm_t *c)
+{
+	pcclResult_t r = pccl_comm_check(c);
+
+	if (r == pcclSuccess)
+		r = pccl_comm_begin(c, "pcclConnect", pcclInvalidUsage);
+	if (r != pcclSuccess)
+		return r;
+	pccl_grace_read();
+	r = connect_comm(c);
+	pccl_comm_end(c);
+	return r == pcclSuccess ? pccl_ok() : r;
+}

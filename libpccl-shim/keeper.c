@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT */
+#include "libpccl-shim/keeper.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cc_sys.h"
+
+#define FIRST_PAUSE_MS 20u
+#define LAST_PAUSE_MS  500u
+#define MS_NS          ((uint64_t)1000000)
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below */
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static struct pccl_session *current; /* a reference */
+static bool opening;                 /* some thread is making it */
+static bool started;                 /* the keeper's thread */
+static bool resuming;                /* the keeper is about to make it */
+static pcclComm_t *comms;            /* those under the keeper; all on `current`, unless resuming */
+
+static _Atomic uint32_t grace_ms = PCCL_GRACE_MS;
+
+/* The keeper's own: what it has spent on waiting for agents since one was any good. */
+static uint64_t spent_ns;
+static uint32_t pause_ms;
+static pthread_cond_t answered = PTHREAD_COND_INITIALIZER; /* of its requests */
+
+void pccl_keeper_after_fork(void)
+{
+	/* Another thread of the parent may have held or waited for them: the copies are of no use.
+	 */
+	pthread_mutex_init(&lock, NULL);
+	pthread_cond_init(&changed, NULL);
+	pthread_cond_init(&answered, NULL);
+	current = NULL;
+	opening = false;
+	started = false;
+	resuming = false;
+	comms = NULL;
+	spent_ns = 0;
+	pause_ms = 0;
+}
+
+void pccl_grace_read(void)
+{
+	const char *text = secure_getenv("PCCL_AGENT_GRACE_MS");
+	unsigned long ms = PCCL_GRACE_MS;
+	char *end;
+
+	if (text && *text) {
+		errno = 0;
+		ms = strtoul(text, &end, 10);
+		if (*end || errno || text[0] == '-' || ms > INT32_MAX)
+			ms = PCCL_GRACE_MS;
+	}
+	atomic_store(&grace_ms, (uint32_t)ms);
+}
+
+uint32_t pccl_grace_ms(void)
+{
+	return atomic_load(&grace_ms);
+}
+
+/* How long an agent may be silent: an agent that is there is waited for in any case. */
+static uint32_t silence_ms(void)
+{
+	uint32_t ms = pccl_grace_ms();
+
+	return ms > 0 ? ms : PCCL_GRACE_MS;
+}
+
+/* ---- the session */
+
+static pcclResult_t open_session(struct pccl_session **ret)
+{
+	pcclResult_t r = pccl_session_open(NULL, silence_ms(), ret);
+
+	if (r == pcclSuccess)
+		pccl_region_adopt(*ret);
+	return r;
+}
+
+pcclResult_t pccl_session_get(struct pccl_session **ret)
+{
+	pcclResult_t r = pcclSuccess;
+
+	pccl_grace_read();
+	pthread_mutex_lock(&lock);
+	while (!current || !pccl_session_check(current)) {
+		struct pccl_session *old, *s = NULL;
+
+		if (opening || resuming || (current && comms)) {
+			pthread_cond_wait(&changed, &lock);
+			continue;
+		}
+		old = current;
+		current = NULL;
+		opening = true;
+		pthread_mutex_unlock(&lock);
+		pccl_session_unref(old);
+		r = open_session(&s);
+		pthread_mutex_lock(&lock);
+		opening = false;
+		current = s;
+		pthread_cond_broadcast(&changed);
+		if (r != pcclSuccess)
+			break;
+	}
+	if (r == pcclSuccess)
+		*ret = pccl_session_ref(current);
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+bool pccl_keeper_is_needed(void)
+{
+	bool needed;
+
+	pthread_mutex_lock(&lock);
+	needed = comms != NULL;
+	pthread_mutex_unlock(&lock);
+	return needed;
+}
+
+/* ---- bringing it back; the keeper's thread alone */
+
+static void nap(uint32_t ms)
+{
+	poll(NULL, 0, (int)ms);
+}
+
+/* All that are under the keeper, with a reference to each. */
+static pcclComm_t *take_jobs(void)
+{
+	pcclComm_t *jobs = NULL;
+
+	pthread_mutex_lock(&lock);
+	for (pcclComm_t *c = comms; c; c = c->next) {
+		pccl_comm_ref(c);
+		c->next_job = jobs;
+		jobs = c;
+	}
+	pthread_mutex_unlock(&lock);
+	return jobs;
+}
+
+static void drop_jobs(pcclComm_t *jobs)
+{
+	while (jobs) {
+		pcclComm_t *c = jobs;
+
+		jobs = c->next_job;
+		pccl_comm_unref(c);
+	}
+}
+
+/* The thread's sentence is the reason. */
+static void give_up(pcclComm_t *c, pcclResult_t code)
+{
+	char text[PCCL_TEXT_MAX];
+
+	pccl_keep_text(text);
+	pccl_keeper_remove(c);
+	pccl_comm_give_up(c, code, text);
+}
+
+static void give_all_up(pcclComm_t *jobs, pcclResult_t code)
+{
+	for (pcclComm_t *c = jobs; c; c = c->next_job)
+		give_up(c, code);
+}
+
+/* Connects where the old session was. */
+static pcclResult_t reconnect(struct pccl_session *old, struct pccl_session **ret)
+{
+	uint64_t grace_ns = pccl_grace_ms() * MS_NS, begin = cc_now_ns(), before = spent_ns;
+	char text[PCCL_TEXT_MAX];
+	pcclResult_t r;
+
+	for (;;) {
+		/* One that dies again and again costs time even if it is there at once. */
+		nap(pause_ms);
+		r = pccl_session_open(old, silence_ms(), ret);
+		pause_ms = pause_ms == 0                  ? FIRST_PAUSE_MS
+			   : 2 * pause_ms < LAST_PAUSE_MS ? 2 * pause_ms
+							  : LAST_PAUSE_MS;
+		spent_ns = before + cc_now_ns() - begin;
+		if (r == pcclSuccess || r == pcclVersionMismatch || r == pcclPermissionDenied)
+			return r;
+		if (spent_ns + pause_ms * MS_NS > grace_ns)
+			break;
+	}
+	pccl_keep_text(text);
+	return pccl_fail(pcclAgentUnavailable,
+		"the agent went away and did not come back within %u ms: %s", pccl_grace_ms(),
+		text);
+}
+
+/* The agent's answer for one communicator. */
+static void settle(struct pccl_session *s, pcclComm_t *c)
+{
+	struct pccl_attachment *a;
+	struct wl_reply reply;
+	pcclResult_t r;
+	int fds[3];
+
+	r = pccl_session_end(s, &c->attach_call, &reply, fds, 3);
+	if (r != pcclSuccess && reply.req_id == 0)
+		return; /* this agent has died as well: the next one is asked */
+	if (r == pcclSuccess)
+		r = pccl_attachment_new(s, reply.comm, fds, &a);
+	if (r != pcclSuccess) {
+		give_up(c, r);
+		return;
+	}
+	spent_ns = 0;
+	pause_ms = 0;
+	if (pccl_comm_resume(c, a, &reply))
+		return;
+	pccl_attachment_close(a);
+	pccl_attachment_unref(a);
+}
+
+/* All at once: one may have to wait for its master, or for another one of these. */
+static void attach_all(struct pccl_session *s, pcclComm_t *jobs)
+{
+	struct pccl_call **calls;
+	pcclComm_t **asked;
+	unsigned n = 0;
+
+	for (pcclComm_t *c = jobs; c; c = c->next_job)
+		n++;
+	calls = calloc(n, sizeof *calls);
+	asked = calloc(n, sizeof *asked);
+	if (!calls || !asked) {
+		give_all_up(jobs, pccl_fail(pcclOutOfMemory, "no memory to attach again"));
+		goto out;
+	}
+	n = 0;
+	for (pcclComm_t *c = jobs; c; c = c->next_job) {
+		struct wl_request request;
+		pcclResult_t r;
+
+		if (!pccl_comm_ask(c, &request))
+			continue;
+		r = pccl_session_begin(s, &c->attach_call, &request, &answered);
+		if (r != pcclSuccess) {
+			give_up(c, r);
+			continue;
+		}
+		calls[n] = &c->attach_call;
+		asked[n++] = c;
+	}
+	for (unsigned left = n; left > 0; left--) {
+		int i = pccl_session_wait(s, calls, n, &answered);
+
+		/* The session has ended: none of the rest is answered any more. */
+		for (unsigned k = 0; i < 0; k++)
+			i = calls[k] ? (int)k : -1;
+		calls[i] = NULL;
+		settle(s, asked[i]);
+	}
+out:
+	free(calls);
+	free(asked);
+}
+
+static void resume(void)
+{
+	struct pccl_session *old, *s = NULL;
+	pcclComm_t *jobs;
+	pcclResult_t r;
+
+	pthread_mutex_lock(&lock);
+	/* Another thread may have made the next one, with nobody left under the keeper. */
+	if (!comms || !current || pccl_session_check(current)) {
+		pthread_mutex_unlock(&lock);
+		return;
+	}
+	resuming = true;
+	old = current;
+	current = NULL;
+	pthread_mutex_unlock(&lock);
+	jobs = take_jobs();
+	r = pccl_session_fail(old);
+	if (pccl_session_may_return(old) && pccl_grace_ms() > 0) {
+		for (pcclComm_t *c = jobs; c; c = c->next_job)
+			pccl_comm_detach(c);
+		r = reconnect(old, &s);
+	}
+	pccl_session_unref(old);
+	if (s) {
+		pccl_region_adopt(s);
+		pthread_mutex_lock(&lock);
+		current = pccl_session_ref(s);
+		resuming = false;
+		pthread_cond_broadcast(&changed);
+		pthread_mutex_unlock(&lock);
+		attach_all(s, jobs);
+		pccl_session_unref(s);
+	} else {
+		give_all_up(jobs, r);
+		spent_ns = 0;
+		pause_ms = 0;
+		pthread_mutex_lock(&lock);
+		resuming = false;
+		pthread_cond_broadcast(&changed);
+		pthread_mutex_unlock(&lock);
+	}
+	drop_jobs(jobs);
+}
+
+static void *keep(void *arg)
+{
+	(void)arg;
+	for (;;) {
+		struct pollfd p = {.events = 0}; /* its end is reported in any case */
+		struct pccl_session *s;
+		bool alive;
+
+		pthread_mutex_lock(&lock);
+		while (!comms || !current)
+			pthread_cond_wait(&changed, &lock);
+		s = pccl_session_ref(current);
+		pthread_mutex_unlock(&lock);
+		p.fd = pccl_session_fd(s);
+		poll(&p, 1, -1);
+		alive = pccl_session_check(s);
+		pccl_session_unref(s);
+		if (!alive)
+			resume();
+		else
+			nap(1); /* a thread that reads the last words will say so in a moment */
+	}
+	return NULL;
+}
+
+/* With the lock held. */
+static pcclResult_t start(void)
+{
+	sigset_t all, old;
+	pthread_t thread;
+	int err;
+
+	if (started)
+		return pcclSuccess;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&thread, NULL, keep, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (err)
+		return pccl_fail(pcclOutOfMemory, "the library's thread cannot be started: %s",
+			strerror(err));
+	pthread_detach(thread);
+	started = true;
+	return pcclSuccess;
+}
+
+pcclResult_t pccl_keeper_add(pcclComm_t *c, struct pccl_session *s, bool *ret_late)
+{
+	pcclResult_t r = pcclSuccess;
+
+	pthread_mutex_lock(&lock);
+	*ret_late = s != current || !pccl_session_check(s);
+	if (!*ret_late)
+		r = start();
+	if (!*ret_late && r == pcclSuccess && !c->listed) {
+		c->listed = true;
+		c->next = comms;
+		comms = c;
+	}
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+void pccl_keeper_remove(pcclComm_t *c)
+{
+	pthread_mutex_lock(&lock);
+	for (pcclComm_t **p = &comms; *p; p = &(*p)->next) {
+		if (*p == c) {
+			*p = c->next;
+			c->listed = false;
+			break;
+		}
+	}
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+}

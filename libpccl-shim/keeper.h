@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The process's session, and the thread that makes another one when the agent has died.
+ *
+ * The keeper starts with the first communicator that is connected and sleeps until the session's
+ * socket ends. As long as there are connected communicators it then connects again, presents the
+ * memory of pcclMemAlloc (region.h) and attaches every communicator as the peer that it was
+ * (comm.h). Calls made meanwhile wait for it. It waits for an agent for PCCL_AGENT_GRACE_MS
+ * milliseconds, counted without the time in which one was at work, and over several deaths in a row
+ * until a communicator has been attached; then it gives the communicators up. An agent
+ * that said that it wants no more to do with this process is not asked again.
+ *
+ * The thread has all signals blocked, and does not exist in forked children.
+ */
+#ifndef PCCL_SHIM_KEEPER_H
+#define PCCL_SHIM_KEEPER_H
+
+#include "libpccl-shim/comm.h"
+
+#define PCCL_GRACE_MS 30000u /* unless PCCL_AGENT_GRACE_MS says otherwise */
+
+/* Looks at PCCL_AGENT_GRACE_MS. Threads of the application alone look at the environment, in calls
+ * that open or need a session: another one could read it in the middle of a setenv(). */
+void pccl_grace_read(void);
+/* What it said last: milliseconds; 0: agents that die are not waited for. */
+uint32_t pccl_grace_ms(void);
+
+/* The present session, or a new one: connects, starts an agent if need be, says hello. Waits for
+ * the keeper while it is about to bring one back. */
+pcclResult_t pccl_session_get(struct pccl_session **ret);
+
+/* Are there communicators for which it brings the session back? */
+bool pccl_keeper_is_needed(void);
+
+/* Puts a communicator under the keeper, as it becomes UP. *ret_late: its session has ended in the
+ * meantime; nothing was done. */
+pcclResult_t pccl_keeper_add(pcclComm_t *c, struct pccl_session *s, bool *ret_late);
+/* Takes it away, if it is there. */
+void pccl_keeper_remove(pcclComm_t *c);
+
+/* In a forked child. */
+void pccl_keeper_after_fork(void);
+
+#endif

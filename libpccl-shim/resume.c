@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What becomes of a communicator and its operations when the agent dies; the rules are in comm.h.
+ * Called by the keeper, but for what an operation's thread asks at the end.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/cc_plan.h"
+#include "libpccl-shim/comm.h"
+
+pcclResult_t pccl_comm_fail_gone(const pcclComm_t *c, bool waiting)
+{
+	/* "Lost, call again" is for those who were calling; to call again is of no use. */
+	if (c->gone_code == pcclRankConnectionLost && !waiting)
+		return pccl_fail(pcclInvalidUsage,
+			"this peer is no longer part of the run: %s; call pcclConnect to join "
+			"again",
+			c->gone_text);
+	return pccl_fail(
+		(pcclResult_t)c->gone_code, "%s; call pcclConnect to join again", c->gone_text);
+}
+
+/* Is every segment's flag set? False also for numbers that make no sense. */
+static bool all_final(const struct pccl_op *op, const struct shm_slot *s, const struct pccl_map *m)
+{
+	uint64_t flags_off =
+		(uint64_t)pccl_read32(&s->flags_off_hi) << 32 | pccl_read32(&s->flags_off_lo);
+	const _Atomic uint8_t *flags;
+	struct cc_plan plan;
+
+	if (cc_plan_init(&plan, op->count, op->esize, pccl_read32(&s->hosts),
+		    pccl_read32(&s->segment_max)) < 0 ||
+		flags_off > m->size || plan.n_segs > m->size - flags_off)
+		return false;
+	flags = (const _Atomic uint8_t *)(const void *)(m->base + flags_off);
+	for (uint32_t i = 0; i < plan.n_segs; i++)
+		if (!atomic_load(&flags[i]) && cc_plan_segment(&plan, i).len > 0)
+			return false;
+	return true;
+}
+
+/*
+ * An agent reports an operation only when the whole result is there, and the others have it only
+ * when all agents have reported: whatever is incomplete has failed everywhere. If the flags cannot
+ * be looked at, because the result was never mapped here, only the others can tell.
+ */
+static enum pccl_verdict judge(
+	const struct pccl_op *op, const struct shm_slot *s, uint64_t *ret_seq)
+{
+	struct pccl_result *result;
+	bool final;
+
+	if (atomic_load(&s->state) == SHM_SLOT_DONE)
+		return PCCL_VERDICT_NONE;
+	if (op->state == PCCL_OP_LAUNCHING ||
+		atomic_load_explicit(&s->mode, memory_order_acquire) == SHM_RESULT_NONE)
+		return PCCL_VERDICT_FAILED;
+	*ret_seq = pccl_read64(&s->seq);
+	if (*ret_seq == 0)
+		return PCCL_VERDICT_FAILED;
+	result = pccl_result_find(op->att, pccl_read64(&s->result_region));
+	final = !result || all_final(op, s, &result->map);
+	pccl_result_put(op->att, result);
+	return final ? PCCL_VERDICT_DOUBT : PCCL_VERDICT_FAILED;
+}
+
+void pccl_comm_detach(pcclComm_t *c)
+{
+	pthread_mutex_lock(&c->lock);
+	if (c->link == PCCL_LINK_UP)
+		c->link = PCCL_LINK_RESUMING;
+	for (uint32_t i = 0; i < SHM_SLOTS; i++) {
+		struct pccl_op *op = &c->ops[i];
+
+		if (op->state != PCCL_OP_FREE && op->verdict == PCCL_VERDICT_NONE)
+			op->verdict = judge(op, pccl_attachment_slot(op->att, i), &op->seq);
+	}
+	pthread_cond_broadcast(&c->changed);
+	pthread_mutex_unlock(&c->lock);
+}
+
+bool pccl_comm_ask(pcclComm_t *c, struct wl_request *request)
+{
+	bool wanted;
+
+	pthread_mutex_lock(&c->lock);
+	wanted = c->link == PCCL_LINK_RESUMING && !c->closing;
+	*request = (struct wl_request){.type = WL_COMM_ATTACH,
+		.master = c->master,
+		.group = c->group,
+		.pool_size = c->pool_size,
+		.peer = c->peer,
+		.token = c->token,
+		.run = c->run,
+		.losses = atomic_load(&c->losses),
+		.topo_turn = atomic_load(&c->topo_turn),
+		.pending_turn = atomic_load(&c->pending_turn)};
+	c->n_doubts = 0;
+	for (uint32_t i = 0; i < SHM_SLOTS; i++) {
+		if (c->ops[i].state == PCCL_OP_FREE || c->ops[i].verdict != PCCL_VERDICT_DOUBT)
+			continue;
+		request->seqs[request->n_seqs++] = c->ops[i].seq;
+		c->doubts[c->n_doubts++] = i;
+	}
+	pthread_mutex_unlock(&c->lock);
+	return wanted;
+}
+
+bool pccl_comm_resume(pcclComm_t *c, struct pccl_attachment *a, const struct wl_reply *reply)
+{
+	struct pccl_attachment *old;
+
+	pthread_mutex_lock(&c->lock);
+	if (c->link != PCCL_LINK_RESUMING || c->closing) {
+		pthread_mutex_unlock(&c->lock);
+		return false;
+	}
+	old = c->att;
+	c->att = a;
+	c->link = PCCL_LINK_UP;
+	/* The turns are not taken over: a vote that was answered while our agent died has not been
+	 * answered here, and the call that waits for it sends it again under its old number. */
+	c->group_losses = reply->losses;
+	if (c->told_lost)
+		pccl_comm_told(c, reply->losses);
+	c->told_lost = false;
+	/* Nobody gives an operation in doubt up before it has a verdict. */
+	for (uint32_t i = 0; i < c->n_doubts; i++)
+		c->ops[c->doubts[i]].verdict =
+			reply->done >> i & 1 ? PCCL_VERDICT_DONE : PCCL_VERDICT_FAILED;
+	c->n_doubts = 0;
+	pthread_cond_broadcast(&c->changed);
+	pthread_mutex_unlock(&c->lock);
+	pccl_attachment_unref(old);
+	return true;
+}
+
+void pccl_comm_give_up(pcclComm_t *c, pcclResult_t code, const char *text)
+{
+	pthread_mutex_lock(&c->lock);
+	if (c->link == PCCL_LINK_UP || c->link == PCCL_LINK_RESUMING) {
+		c->link = PCCL_LINK_GONE;
+		c->gone_code = code;
+		snprintf(c->gone_text, sizeof c->gone_text, "%s", text);
+	}
+	for (uint32_t i = 0; i < SHM_SLOTS; i++) {
+		struct pccl_op *op = &c->ops[i];
+
+		/* What has failed has not been told yet, or it would be free. */
+		if (op->state != PCCL_OP_FREE && op->verdict != PCCL_VERDICT_DONE &&
+			!(op->verdict == PCCL_VERDICT_NONE &&
+				atomic_load(&pccl_attachment_slot(op->att, i)->state) ==
+					SHM_SLOT_DONE))
+			op->verdict = PCCL_VERDICT_GONE;
+	}
+	pthread_cond_broadcast(&c->changed);
+	pthread_mutex_unlock(&c->lock);
+}
+
+enum pccl_verdict pccl_op_verdict(pcclComm_t *c, uint32_t slot)
+{
+	const struct pccl_op *op = &c->ops[slot];
+	enum pccl_verdict v;
+
+	pthread_mutex_lock(&c->lock);
+	while (op->verdict == PCCL_VERDICT_NONE || op->verdict == PCCL_VERDICT_DOUBT) {
+		if (op->verdict == PCCL_VERDICT_NONE &&
+			atomic_load(&pccl_attachment_slot(op->att, slot)->state) == SHM_SLOT_DONE)
+			break;
+		pthread_cond_wait(&c->changed, &c->lock);
+	}
+	v = op->verdict;
+	pthread_mutex_unlock(&c->lock);
+	return v;
+}
+
+void pccl_comm_told_of_death(pcclComm_t *c, const struct pccl_attachment *of)
+{
+	pthread_mutex_lock(&c->lock);
+	if (c->att == of)
+		c->told_lost = true; /* what the count is by then, the next agent says */
+	else
+		pccl_comm_told(c, c->group_losses);
+	pthread_mutex_unlock(&c->lock);
+}

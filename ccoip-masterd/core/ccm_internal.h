@@ -9,6 +9,7 @@
  *   ccm_absent.c    agents that are gone while their peers may come back; how they do
  *   ccm_resume.c    a run that is taken over: its term, what the agents say of it
  *   ccm_conclude.c  what follows from that
+ *   ccm_restore.c   the journal
  *   ccm_member.c    peers, seats and groups: join, leave, kick, what a loss means
  *   ccm_vote.c      topology and pending votes, world sizes
  *   ccm_round.c     connection rounds up to the commit
@@ -297,6 +298,8 @@ struct ccm {
 	bool recovering, recovered;
 	bool restored;       /* from the journal */
 	bool key_unknown;    /* recovering: no agent has told the run's key */
+	bool acked;          /* an agent of the run was told our term */
+	bool committed_here; /* a round was, by this master */
 	bool adopting;       /* hellos without a run wait */
 	uint64_t born_ns;    /* of the first step */
 	bool look;           /* recovering: it may be over */
@@ -305,6 +308,13 @@ struct ccm {
 	uint64_t restored_epoch, restored_version;
 	uint32_t n_resuming;      /* agents */
 	uint32_t n_left;          /* accepted peers that were lost while recovering */
+	/* the journal */
+	bool has_saved;
+	struct wj_record saved; /* until the first step: what was read */
+	uint64_t written_term;
+	struct cc_id written_run;
+	struct cc_id *unsaved; /* accepted peers that were lost since it was written */
+	uint32_t n_unsaved, cap_unsaved;
 	struct wm_outcome *ended; /* what agents knew of the last master's, by seq */
 	uint32_t n_ended;
 	uint64_t last_agent, last_round, last_seq, last_loss, epoch, world_version;
@@ -339,6 +349,7 @@ static inline uint64_t ccm_age(uint64_t now, uint64_t since)
 
 /* ccm_action.c. Never NULL; valid until the next action. What the message points to: malloc'd. */
 struct wm_msg *ccm_send(struct ccm *m, const struct ccm_agent *a, enum wm_type type);
+struct wj_record *ccm_journal_action(struct ccm *m);
 void ccm_close(struct ccm *m, uint32_t conn, const char *text);
 bool ccm_logs(const struct ccm *m, uint32_t level);
 __attribute__((format(printf, 3, 4))) void ccm_log(
@@ -415,6 +426,16 @@ void ccm_tally(const struct ccm *m, struct ccm_tally *y);
 /* The run has gone on without this agent: its peers were lost. */
 bool ccm_told_behind(const struct ccm *m, const struct ccm_told *t, const struct ccm_tally *y);
 
+/* ccm_restore.c */
+/* All members; to be called before anything is sent that depends on them. */
+void ccm_journal_members(struct ccm *m);
+/* The losses since; likewise. */
+void ccm_journal_lost(struct ccm *m);
+void ccm_journal_note(struct ccm *m, const struct cc_id *peer); /* an accepted peer is lost */
+void ccm_journal_void(struct ccm *m);			       /* it is nobody's run any more */
+void ccm_restore_begin(struct ccm *m);			       /* in the first step */
+void ccm_restore_outdated(struct ccm *m);
+
 /* ccm_conclude.c */
 void ccm_conclude(struct ccm *m);
 
@@ -466,6 +487,7 @@ void ccm_peer_accept(struct ccm *m, struct ccm_peer *p);
 const char *ccm_peer_label(const struct ccm_peer *p, char buf[3 * WM_NAME_MAX]);
 void ccm_loss_announce(struct ccm *m);
 /* WM_WORLD to all that have accepted peers. */
+void ccm_world_tell(struct ccm *m, const struct ccm_agent *a); /* to one agent */
 void ccm_world_announce(struct ccm *m);
 void ccm_reap(struct ccm *m);
 void ccm_group_free(struct ccm_group *g); /* what it owns, and itself */

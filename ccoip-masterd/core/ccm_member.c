@@ -510,12 +510,22 @@ void ccm_peer_accept(struct ccm *m, struct ccm_peer *p)
 	ccm_log(m, CCM_LOG_INFO, "%s is accepted in group %u", ccm_peer_label(p, label), g->id);
 }
 
+void ccm_world_tell(struct ccm *m, const struct ccm_agent *a)
+{
+	struct wm_world *w = &ccm_send(m, a, WM_WORLD)->u.world;
+
+	m->world_version++;
+	ccm_world_totals(m, w);
+	ccm_world_own(m, a, w);
+}
+
 void ccm_world_announce(struct ccm *m)
 {
 	struct wm_world totals, *w;
 	struct ccm_agent *a;
 
 	m->world_version++;
+	ccm_journal_lost(m);
 	ccm_world_totals(m, &totals);
 	for (a = m->agents; a; a = a->hh.next) {
 		if (a->n_accepted == 0)

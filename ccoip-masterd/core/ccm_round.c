@@ -181,7 +181,9 @@ static void send_commits(struct ccm *m, bool unchanged)
 	struct ccm_agent *a;
 
 	m->committed = m->last_round;
+	m->committed_here = true;
 	m->world_version++;
+	ccm_journal_members(m);
 	ccm_world_totals(m, &totals);
 	for (a = m->agents; a; a = a->hh.next) {
 		/* Who came back after the round began waits for the next one. */

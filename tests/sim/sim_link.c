@@ -63,8 +63,8 @@ void sim_link_result(struct sim *s, const struct sim_event *ev)
 		l->used = false;
 		e.text = "Connection refused";
 	}
-	sim_trace(s, "h%u run %u: the link to %s %s", l->src, l->src_run,
-		sim_name_agent(s, &l->to), l->up ? "is up" : "cannot be opened");
+	sim_trace(s, "h%u run %u: the link to %s %s", l->src, l->src_run, sim_name_agent(s, &l->to),
+		l->up ? "is up" : "cannot be opened");
 	sim_host_step(s, h, &e);
 }
 

@@ -11,9 +11,8 @@
 
 struct cc_addr sim_place_addr(int place)
 {
-	return (struct cc_addr){.family = CC_INET4,
-		.ip = {10, 0, 0, (uint8_t)(200 + place)},
-		.port = MASTER_PORT};
+	return (struct cc_addr){
+		.family = CC_INET4, .ip = {10, 0, 0, (uint8_t)(200 + place)}, .port = MASTER_PORT};
 }
 
 /* The first place has two addresses. */
@@ -69,6 +68,10 @@ static void supersede(struct sim *s, const struct sim_master *m)
 {
 	unsigned i;
 
+	/* Without a journal, who comes first to a new master says which run it is. */
+	if (m->no > 0 && !s->journal && !cc_id_eq(&m->id, &s->masters[0].id))
+		s->class = CLASS_ALL;
+
 	for (i = 0; i < s->n_masters; i++)
 		if (s->masters[i].alive && s->masters[i].term < m->term &&
 			cc_id_eq(&s->masters[i].id, &m->id))
@@ -87,6 +90,8 @@ static void carry_out(struct sim *s, unsigned no, const struct ccm_action *x)
 		break;
 	case CCM_ACT_CLOSE:
 		sim_master_closes(s, no, x);
+		break;
+	case CCM_ACT_JOURNAL:
 		break;
 	case CCM_ACT_LOG:
 		sim_trace(s, "%s: %s", sim_name_master(s, no), x->text);
@@ -146,5 +151,9 @@ void sim_set_master(struct sim *s, struct sim_host *h, unsigned from, unsigned t
 	ev.from = sim_place_addr((int)from);
 	ev.to = sim_place_addr((int)to);
 	sim_trace(s, "h%u: set-master %u to %u", h->no, from, to);
+	sim_host_step(s, h, &ev);
+	if (from > 0)
+		return;
+	ev.from.ip[3] = 199; /* its other name */
 	sim_host_step(s, h, &ev);
 }

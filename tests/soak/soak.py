@@ -44,6 +44,7 @@ class Trainer:
         self.rest = b""
         self.connected = False
         self.killed_at = None
+        self.said = collections.deque(maxlen=60)
 
     def kill(self):
         self.killed_at = now()
@@ -107,6 +108,7 @@ class Soak:
         self.lab, self.rng, self.seed = lab, random.Random(seed), seed
         self.selector = selectors.DefaultSelector()
         self.trainers = {}  # slot -> Trainer
+        self.everybody = collections.deque(maxlen=40)  # also those that have ended
         self.serial = 0
         self.operations, self.recovery = Operations(), Recovery()
         self.counts = collections.Counter()
@@ -121,7 +123,7 @@ class Soak:
     # ---- daemons
 
     def start_master(self):
-        self.lab.start_master(port=self.port, options=["--state-dir", self.state_dir])
+        self.lab.start_master(port=self.port, options=[])
         self.down["master"] = False
 
     def start_agent(self, host):
@@ -145,6 +147,7 @@ class Soak:
         os.set_blocking(process.stdout.fileno(), False)
         trainer = Trainer(process, self.serial, slot, host, log)
         self.trainers[slot] = trainer
+        self.everybody.append(trainer)
         self.selector.register(process.stdout, selectors.EVENT_READ, trainer)
         self.counts["trainer starts"] += 1
 
@@ -167,6 +170,7 @@ class Soak:
             self.line(trainer, line.decode("utf-8", "replace"))
 
     def line(self, trainer, line):
+        trainer.said.append(f"{now()} {line}")
         answer = lib.parse_answer(line)
         if answer["what"] == "op":
             words = dict(w.split("=", 1) for w in line.split()[1:])
@@ -183,6 +187,13 @@ class Soak:
             self.wrong.append(f"trainer {trainer.number} on host {trainer.host}: {line}")
 
     # ---- events
+
+    def write_down(self):
+        """What the trainers of the end said last, beside the logs of the daemons."""
+        for trainer in self.everybody:
+            if trainer.said:
+                path = self.lab.folder / f"said-by-{trainer.number}-slot-{trainer.slot}.log"
+                path.write_text("\n".join(trainer.said) + "\n", "utf-8")
 
     def kill_or_start_trainer(self):
         n = len(self.trainers)
@@ -408,6 +419,8 @@ def main():
             seconds = time.monotonic() - began
             if not soak.bad():
                 soak.finish()
+            if soak.bad():
+                soak.write_down()
             for text in (soak.wrong + soak.operations.wrong)[:10]:
                 check(False, text)
             if not soak.wrong and not soak.operations.wrong:

@@ -356,8 +356,10 @@ static void train(void)
 	pcclResult_t r = pcclSuccess;
 	int world;
 
-	while (!told_to_stop()) {
-		r = look_for_newcomers();
+	/* A newcomer begins where the others are who took it in: behind their vote. */
+	for (bool taken_in = true; !told_to_stop(); taken_in = false) {
+		if (!taken_in)
+			r = look_for_newcomers();
 		if (r != pcclSuccess && r != pcclUpdateTopologyFailed)
 			return;
 		if (pcclGetAttribute(comm, PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE, &world) !=

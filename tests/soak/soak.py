@@ -123,7 +123,7 @@ class Soak:
     # ---- daemons
 
     def start_master(self):
-        self.lab.start_master(port=self.port, options=[])
+        self.lab.start_master(port=self.port, options=["--state-dir", self.state_dir])
         self.down["master"] = False
 
     def start_agent(self, host):

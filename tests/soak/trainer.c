@@ -385,6 +385,23 @@ static void train(void)
 
 /* ---- */
 
+/* The agent may be away when the program starts. */
+static void *shared_memory(void)
+{
+	struct timespec pause = {.tv_nsec = 50000000};
+	uint64_t limit = now() + bound * UINT64_C(1000000000);
+	void *p = NULL;
+	pcclResult_t r;
+
+	do {
+		enter("pcclMemAlloc");
+		r = leave(pcclMemAlloc(SPAN, &p));
+		if (r != pcclSuccess)
+			nanosleep(&pause, NULL);
+	} while (r == pcclAgentUnavailable && now() < limit);
+	return p;
+}
+
 static void make_buffers(void)
 {
 	for (unsigned k = 0; k < BUFFERS; k++) {
@@ -393,14 +410,10 @@ static void make_buffers(void)
 		void *p[2];
 
 		b->in_place = k % 3 == 1;
-		for (int i = 0; i < 2; i++) {
-			if (shared ? pcclMemAlloc(SPAN, &p[i]) != pcclSuccess
-				   : !(p[i] = malloc(SPAN))) {
-				printf("error code=0 in=pcclMemAlloc text=%s\n",
-					pcclGetLastError());
-				exit(4);
-			}
-		}
+		for (int i = 0; i < 2; i++)
+			p[i] = shared ? shared_memory() : malloc(SPAN);
+		if (!p[0] || !p[1])
+			exit(4);
 		b->send = p[0];
 		b->recv = b->in_place ? p[0] : p[1];
 	}

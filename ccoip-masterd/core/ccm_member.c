@@ -525,6 +525,7 @@ void ccm_world_announce(struct ccm *m)
 	struct ccm_agent *a;
 
 	m->world_version++;
+	ccm_journal_lost(m);
 	ccm_world_totals(m, &totals);
 	for (a = m->agents; a; a = a->hh.next) {
 		if (a->n_accepted == 0)

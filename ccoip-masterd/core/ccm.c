@@ -219,7 +219,9 @@ int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct 
 	if (now_ns > m->now)
 		m->now = now_ns;
 	ccm_agent_pause(m);
-	ccm_resume_step(m);
+	/* It may answer hellos: not those of a connection whose end this is. */
+	if (ev->type != CCM_EV_CLOSED)
+		ccm_resume_step(m);
 	switch (ev->type) {
 	case CCM_EV_OPEN:
 		ccm_agent_open(m, ev);

@@ -18,9 +18,9 @@
  * - Absence (connection closed): the agent's accepted peers have agent_grace_ms to come back.
  *   Their votes do not count any more; where they had voted for an operation, all of their group
  *   are aborted with pcclRankConnectionLost and counted in the group's losses, though nobody is
- *   removed. Nothing that needs their votes goes on meanwhile, so the end of the grace fails nothing
- *   again: one death costs one error. An agent that is silent, kicked or has said goodbye has no
- *   grace.
+ *   removed. Nothing that needs their votes goes on meanwhile, so the end of the grace fails
+ * nothing again: one death costs one error. An agent that is silent, kicked or has said goodbye has
+ * no grace.
  * - A WM_JOIN of a peer that is known, by another connection and with its token, moves an accepted
  *   peer there (a connection that is not closed yet is cut first: it is half open); a rewiring
  *   round puts rings in force that contain it, and its WM_COMMIT is the answer. A wrong token:
@@ -35,16 +35,17 @@
  *   Votes are counted again: the leaver may have been the last one missing.
  *   A vote whose agent had not been told of the loss is answered like the aborted ones: no attempt
  *   spans a loss, so that all who call several operations at once see the same ones fail.
- * - Round failure: failed pairs name the agents that cannot reach each other. Newcomers among them
- *   are kicked with the reason; between old members another ring order that avoids the pairs is
+ * - Round failure: judged after verdict_ms, for who cannot be reached may just have died, which is
+ *   about to be heard. Failed pairs name the agents that cannot reach each other. Newcomers among
+ * them are kicked with the reason; between old members another ring order that avoids the pairs is
  *   tried, and when there is none the agent with the most failures (at a tie: the unreachable one)
  *   is kicked. Agents that do not report in time (round_timeout) are kicked.
  * - Operation: starts when every accepted peer of the group has voted for the tag with equal
  *   parameters and no round is in progress; is done when every agent in it has reported success; is
  *   aborted for all otherwise. A failure that is reported interrupts the group like an absence: all
- *   its operations fail, or programs that await several would wait for those that try one again. Unequal parameters abort it with pcclInvalidArgument naming the
- *   field and both values; nobody is kicked.
- *   Votes with unequal parameters are collected like others: all callers get the same answer.
+ *   its operations fail, or programs that await several would wait for those that try one again.
+ *   Unequal parameters abort it with pcclInvalidArgument naming the field and both values; nobody is
+ *   kicked. Votes with unequal parameters are collected like others: all callers get the same answer.
  * - Taking over: a master to which nothing has happened yet adopts the run of the first agent that
  *   knows one; one that was restored from its journal has it. Then it is recovering: agents say what
  *   they know (JOIN .. RESUME), nothing is decided, newcomers wait. It ends when all accepted peers
@@ -102,6 +103,7 @@ struct ccm_config {
 	uint32_t heartbeat_ms;     /* default 500 */
 	uint32_t timeout_ms;       /* default 3000: the longest silence of an agent */
 	uint32_t round_timeout_ms; /* default 5000 */
+	uint32_t verdict_ms;       /* from the failure of a round to its verdict; default 0 */
 	uint32_t recovery_ms;      /* default 3000: for the agents of a run that is taken over */
 	uint32_t adopt_ms;         /* default 0: this long, at first, hellos of agents that know no run
 				    * wait for those that know one */
@@ -203,8 +205,8 @@ struct ccm_peer_info {
 	char name[WM_NAME_MAX], host[WM_NAME_MAX];
 	struct cc_addr addr;
 	uint32_t group, pid, ops;
-	int rank; /* in its group's ring order; -1: in no ring (registered, or to come back) */
-	bool absent;        /* its agent is gone */
+	int rank;    /* in its group's ring order; -1: in no ring (registered, or to come back) */
+	bool absent; /* its agent is gone */
 	uint64_t absent_ns; /* since when */
 	enum ccm_connection_phase phase;
 	enum ccm_connection_state state;

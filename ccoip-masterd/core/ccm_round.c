@@ -296,6 +296,10 @@ bool ccm_round_settle(struct ccm *m)
 			round_commit(m);
 			return true;
 		}
+		if (m->round.failed_ns == 0)
+			m->round.failed_ns = m->now;
+		if (ccm_age(m->now, m->round.failed_ns) < m->cfg.verdict_ms * CCM_NS_PER_MS)
+			return false;
 		ccm_round_judge(m);
 		round_drop(m);
 		return true;

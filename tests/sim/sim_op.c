@@ -19,8 +19,8 @@ static bool slot_used(const struct sim_peer *p, uint32_t slot)
 	return false;
 }
 
-static void done(struct sim *s, struct sim_peer *p, struct sim_op *o, uint32_t code,
-	uint32_t world, uint64_t losses, const char *text);
+static void done(struct sim *s, struct sim_peer *p, struct sim_op *o, uint32_t code, uint32_t world,
+	uint64_t losses, const char *text);
 
 static void submit(struct sim *s, struct sim_peer *p, uint32_t tag)
 {

@@ -85,6 +85,9 @@ int main(int argc, char **argv)
 	masterd_config_init(&cfg);
 	cfg.log_level = (uint32_t)o.log_level;
 	cfg.parent_fd = o.parent_fd;
+	cfg.state_dir = o.state_dir;
+	cfg.agent_grace_ms = o.agent_grace_ms;
+	cfg.recovery_ms = o.recovery_ms;
 	if (cfg.parent_fd >= 0)
 		fcntl(cfg.parent_fd, F_SETFD, FD_CLOEXEC);
 	code = sockets_open(&o, &cfg, &admin);

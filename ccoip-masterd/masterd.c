@@ -5,10 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <uthash.h>
 #include <utlist.h>
 
+#include "ccoip-masterd/journal.h"
 #include "ccoip-masterd/masterd_internal.h"
 #include "common/cc_err.h"
 #include "common/cc_log.h"
@@ -19,6 +21,8 @@
 #include "proto/wire_frame.h"
 
 #define TICK_MS          100u
+#define ADOPT_MS         600u /* more than the longest pause between redials of an agent */
+#define VERDICT_MS 250 /* the end of a connection has been heard by then */
 #define MAX_FRAME        ((size_t)WIRE_FRAME_HDR + WIRE_FRAME_MAX)
 #define MAX_HELLO        ((size_t)16 << 10) /* bytes that a stranger can make us keep */
 #define COMPLAINTS_PER_S 10u
@@ -42,6 +46,7 @@ struct masterd {
 	struct cc_loop *loop;
 	struct ccm *core;
 	struct ccm_actions actions;
+	struct journal *journal;
 	struct cc_listener *listeners[MASTERD_LISTEN_MAX];
 	struct cc_timer *tick, *every;
 	struct cc_watch *parent;
@@ -140,6 +145,10 @@ static void carry_out(struct masterd *m, const struct ccm_action *x)
 
 	if (x->type == CCM_ACT_LOG) {
 		cc_log((int)x->level, "%s", x->text);
+		return;
+	}
+	if (x->type == CCM_ACT_JOURNAL) {
+		journal_write(m->journal, &x->record);
 		return;
 	}
 	HASH_FIND(hh, m->agents, &x->conn, sizeof x->conn, a);
@@ -415,14 +424,37 @@ static int start_listening(struct masterd *m)
 	return 0;
 }
 
-static struct ccm *new_core(uint32_t log_level)
+/* A count that no earlier master has reached. */
+static uint64_t first_number(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t)ts.tv_sec << 20;
+}
+
+/* False: after a line in the log. */
+static bool start_core(struct masterd *m)
 {
 	struct ccm_config cfg = {
-		.segment_max = (uint32_t)CC_PLAN_SEGMENT_MAX, .log_level = log_level};
+		.segment_max = (uint32_t)CC_PLAN_SEGMENT_MAX,
+		.agent_grace_ms = m->cfg.agent_grace_ms,
+		.recovery_ms = m->cfg.recovery_ms,
+		.verdict_ms = VERDICT_MS,
+		/* Who started us needs no run that somebody else knows. */
+		.adopt_ms = m->cfg.parent_fd < 0 ? ADOPT_MS : 0,
+		.first_number = first_number(),
+		.journal = m->cfg.state_dir != NULL,
+		.log_level = m->cfg.log_level,
+	};
 
 	cc_random_id(&cfg.run);
 	cc_random_id(&cfg.run_key);
-	return ccm_new(&cfg);
+	m->core = ccm_new(&cfg);
+	if (m->core && cfg.journal)
+		m->journal = journal_open(m->cfg.state_dir, m->core);
+	m->cfg.state_dir = NULL;
+	return m->core && (m->journal || !cfg.journal);
 }
 
 static void close_fds(const struct masterd_config *cfg)
@@ -446,8 +478,7 @@ struct masterd *masterd_new(const struct masterd_config *cfg)
 	}
 	m->cfg = *cfg;
 	m->loop = cc_loop_new();
-	m->core = new_core(cfg->log_level);
-	if (!m->loop || !m->core || start_listening(m) < 0)
+	if (!m->loop || !start_core(m) || start_listening(m) < 0)
 		goto err;
 	m->tick = cc_timer_new(m->loop, TICK_MS, on_tick, m);
 	if (!m->tick)
@@ -489,6 +520,7 @@ void masterd_free(struct masterd *m)
 	ccm_actions_free(&m->actions);
 	if (m->core)
 		ccm_free(m->core);
+	journal_close(m->journal);
 	cc_loop_free(m->loop);
 	close_fds(&m->cfg);
 	free(m);

@@ -23,6 +23,8 @@ struct masterd_config {
 	uint32_t hello_timeout_ms; /* for the first whole message of a connection */
 	size_t max_out;            /* bytes queued for one agent; beyond, it is lost */
 	uint32_t log_level;        /* enum cc_log_level */
+	const char *state_dir;     /* where the journal is, or NULL; needed in masterd_new only */
+	uint32_t agent_grace_ms, recovery_ms; /* 0: the defaults of ccm.h */
 };
 
 void masterd_config_init(struct masterd_config *cfg);

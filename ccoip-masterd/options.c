@@ -20,6 +20,9 @@ enum {
 	OPT_LISTEN_FD,
 	OPT_PARENT_FD,
 	OPT_ADMIN_SOCKET,
+	OPT_STATE_DIR,
+	OPT_AGENT_GRACE_MS,
+	OPT_RECOVERY_MS,
 	OPT_CONFIG,
 	OPT_LOG_LEVEL,
 	OPT_HELP,
@@ -31,6 +34,9 @@ static const struct option long_options[] = {
 	{"listen-fd", required_argument, NULL, OPT_LISTEN_FD},
 	{"parent-fd", required_argument, NULL, OPT_PARENT_FD},
 	{"admin-socket", required_argument, NULL, OPT_ADMIN_SOCKET},
+	{"state-dir", required_argument, NULL, OPT_STATE_DIR},
+	{"agent-grace-ms", required_argument, NULL, OPT_AGENT_GRACE_MS},
+	{"recovery-ms", required_argument, NULL, OPT_RECOVERY_MS},
 	{"config", required_argument, NULL, OPT_CONFIG},
 	{"log-level", required_argument, NULL, OPT_LOG_LEVEL},
 	{"help", no_argument, NULL, OPT_HELP},
@@ -47,6 +53,11 @@ static const char help[] =
 	"      --parent-fd N          end when the other end of descriptor N was closed\n"
 	"      --admin-socket PATH    socket of pcclctl [" PCCL_RUNDIR "/master-admin.sock,\n"
 	"                             else $XDG_RUNTIME_DIR/pccl/master-PORT-admin.sock]\n"
+	"      --state-dir DIR        keep a journal there, for the master that is started next\n"
+	"      --agent-grace-ms N     the peers of an agent that died have this long to come back\n"
+	"                             [5000]\n"
+	"      --recovery-ms N        wait this long for the agents of a run that is taken over\n"
+	"                             [3000]\n"
 	"      --config FILE          read settings from section [master] of FILE\n"
 	"      --log-level LEVEL      err, warning, notice, info or debug [info]\n"
 	"      --help, --version\n";
@@ -76,6 +87,19 @@ static const char *set_fd(int *fd, const char *text)
 	return NULL;
 }
 
+static const char *set_ms(uint32_t *ms, const char *text)
+{
+	char *end;
+	long v;
+
+	errno = 0;
+	v = strtol(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || errno || v < 1 || v > 3600000)
+		return "is no number of milliseconds from 1 to 3600000";
+	*ms = (uint32_t)v;
+	return NULL;
+}
+
 static const char *set_log_level(struct options *o, const char *text)
 {
 	int level = cc_log_parse_level(text);
@@ -101,10 +125,18 @@ __attribute__((format(printf, 2, 3))) static int wrong(struct options *o, const 
 	return 0;
 }
 
+static const char *set_path(char **path, const char *value)
+{
+	free(*path);
+	*path = strdup(value);
+	return *path ? NULL : "no memory";
+}
+
 static int on_ini(void *arg, const char *section, const char *key, const char *value)
 {
 	struct options *o = arg;
 	const char *bad = NULL;
+	uint32_t unused; /* the command line wins */
 
 	if (strcmp(section, "master") != 0)
 		return wrong(o, "there is no section \"%s\"", section);
@@ -115,10 +147,13 @@ static int on_ini(void *arg, const char *section, const char *key, const char *v
 		if (!o->log_level_given)
 			bad = set_log_level(o, value);
 	} else if (strcmp(key, "admin_socket") == 0) {
-		free(o->admin_socket_of_file);
-		o->admin_socket_of_file = strdup(value);
-		if (!o->admin_socket_of_file)
-			bad = "no memory";
+		bad = set_path(&o->admin_socket_of_file, value);
+	} else if (strcmp(key, "state_dir") == 0) {
+		bad = set_path(&o->state_dir_of_file, value);
+	} else if (strcmp(key, "agent_grace_ms") == 0) {
+		bad = set_ms(o->agent_grace_ms ? &unused : &o->agent_grace_ms, value);
+	} else if (strcmp(key, "recovery_ms") == 0) {
+		bad = set_ms(o->recovery_ms ? &unused : &o->recovery_ms, value);
 	} else {
 		return wrong(o, "there is no setting \"%s\"", key);
 	}
@@ -143,6 +178,8 @@ static int read_file(struct options *o, const char *path)
 	}
 	if (!o->admin_socket)
 		o->admin_socket = o->admin_socket_of_file;
+	if (!o->state_dir)
+		o->state_dir = o->state_dir_of_file;
 	return EX_OK;
 }
 
@@ -161,6 +198,13 @@ static const char *take_option(struct options *o, int opt, const char **config)
 	case OPT_ADMIN_SOCKET:
 		o->admin_socket = optarg;
 		return *optarg ? NULL : "is no path";
+	case OPT_STATE_DIR:
+		o->state_dir = optarg;
+		return *optarg ? NULL : "is no path";
+	case OPT_AGENT_GRACE_MS:
+		return set_ms(&o->agent_grace_ms, optarg);
+	case OPT_RECOVERY_MS:
+		return set_ms(&o->recovery_ms, optarg);
 	case OPT_CONFIG:
 		*config = optarg;
 		return NULL;
@@ -213,5 +257,6 @@ usage:
 void options_clear(struct options *o)
 {
 	free(o->admin_socket_of_file);
+	free(o->state_dir_of_file);
 	*o = (struct options){.listen_fd = -1, .parent_fd = -1};
 }

@@ -15,6 +15,9 @@ struct options {
 	int listen_fd, parent_fd; /* -1: not given */
 	const char *admin_socket; /* NULL: the default; owned if it came from the file */
 	char *admin_socket_of_file;
+	const char *state_dir; /* NULL: no journal; likewise */
+	char *state_dir_of_file;
+	uint32_t agent_grace_ms, recovery_ms; /* 0: the default */
 	int log_level;
 	bool listen_given, log_level_given; /* on the command line: the file's are passed over */
 	char complaint[256];                /* what is wrong with the file */

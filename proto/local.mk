@@ -3,6 +3,7 @@
 wire_generated = \
 	proto/admin.pb-c.c proto/admin.pb-c.h \
 	proto/ccoip.pb-c.c proto/ccoip.pb-c.h \
+	proto/journal.pb-c.c proto/journal.pb-c.h \
 	proto/local.pb-c.c proto/local.pb-c.h
 
 # Whoever links libwire.la adds $(PROTOBUF_C_LIBS), except the shim, which has its own copy inside.
@@ -21,6 +22,7 @@ proto_libwire_la_SOURCES = \
 	proto/wire_arena.c proto/wire_arena.h \
 	proto/wire_bytes.h \
 	proto/wire_frame.c proto/wire_frame.h \
+	proto/wire_journal.c proto/wire_journal.h \
 	proto/wire_link.c proto/wire_link.h \
 	proto/wire_local.c proto/wire_local.h \
 	proto/wire_master.c proto/wire_master.h \
@@ -37,4 +39,4 @@ $(proto_libwire_la_OBJECTS): $(wire_generated)
 
 BUILT_SOURCES += $(wire_generated)
 CLEANFILES += $(wire_generated)
-EXTRA_DIST += proto/PROTOCOL.md proto/admin.proto proto/ccoip.proto proto/local.proto
+EXTRA_DIST += proto/PROTOCOL.md proto/admin.proto proto/ccoip.proto proto/journal.proto proto/local.proto

@@ -121,6 +121,9 @@ void ccm_free(struct ccm *m)
 	}
 	free_agents(m);
 	wire_master_clear(&m->scratch.msg);
+	wire_journal_clear(&m->scratch.record);
+	wire_journal_clear(&m->saved);
+	free(m->unsaved);
 	free(m->ended);
 	free(m);
 }
@@ -156,6 +159,10 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 		break;
 	case WM_RESUME:
 		ccm_resuming_set(m, a, false);
+		/* The commit that its peers wait for may take a while. Till then they would try again
+		 * and again what fails for the losses that they have missed. */
+		if (a->n_accepted > 0 && !cc_id_is_zero(&a->hello.run_key))
+			ccm_world_tell(m, a);
 		break;
 	case WM_OP_QUERY:
 		ccm_op_query(m, a, &msg->u.op_query);
@@ -212,7 +219,9 @@ int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct 
 	if (now_ns > m->now)
 		m->now = now_ns;
 	ccm_agent_pause(m);
-	ccm_resume_step(m);
+	/* It may answer hellos: not those of a connection whose end this is. */
+	if (ev->type != CCM_EV_CLOSED)
+		ccm_resume_step(m);
 	switch (ev->type) {
 	case CCM_EV_OPEN:
 		ccm_agent_open(m, ev);

@@ -186,6 +186,7 @@ void ccm_lost_note(struct ccm *m, const struct cc_id *peer)
 {
 	struct ccm_lost *x;
 
+	ccm_journal_note(m, peer);
 	HASH_FIND(hh, m->gone, peer, sizeof *peer, x);
 	if (!x && HASH_COUNT(m->gone) >= CCM_LOST_MAX)
 		x = m->gone;
@@ -210,7 +211,7 @@ void ccm_peer_stranger(struct ccm *m, struct ccm_agent *a, const struct cc_id *p
 
 	(void)cc_id_short(peer, brief);
 	HASH_FIND(hh, m->gone, peer, sizeof *peer, x);
-	if (x)
+	if (x && x->ns)
 		ccm_print(text, sizeof text, "peer %s was declared lost %.1f s ago: connect anew",
 			brief, (double)ccm_age(m->now, x->ns) / 1e9);
 	else

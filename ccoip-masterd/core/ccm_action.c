@@ -16,6 +16,8 @@ void ccm_actions_clear(struct ccm_actions *a)
 	for (i = 0; i < a->n; i++)
 		if (a->v[i].type == CCM_ACT_SEND)
 			wire_master_clear(&a->v[i].msg);
+		else if (a->v[i].type == CCM_ACT_JOURNAL)
+			wire_journal_clear(&a->v[i].record);
 	a->n = 0;
 }
 
@@ -57,6 +59,12 @@ struct wm_msg *ccm_send(struct ccm *m, const struct ccm_agent *a, enum wm_type t
 	memset(msg, 0, sizeof *msg);
 	msg->type = type;
 	return msg;
+}
+
+struct wj_record *ccm_journal_action(struct ccm *m)
+{
+	wire_journal_clear(&m->scratch.record);
+	return &emit(m, CCM_ACT_JOURNAL, 0)->record;
 }
 
 void ccm_close(struct ccm *m, uint32_t conn, const char *text)

@@ -146,6 +146,7 @@ void ccm_agent_ack(struct ccm *m, struct ccm_agent *a)
 	ack->segment_max = m->cfg.segment_max;
 	ack->term = m->term;
 	ack->resume = a->resuming;
+	m->acked |= a->resuming;
 	ccm_log(m, CCM_LOG_INFO, "agent %s connected", ccm_agent_label(a, label, sizeof label));
 }
 

@@ -190,8 +190,8 @@ static void settle_members(struct ccm *m)
 	for (a = m->agents; a; a = a->hh.next) {
 		if (ccm_told_behind(m, a->told, &y))
 			drop_behind(m, a);
-		else if (a->told && a->told->complete && a->told->r.prepared &&
-			 a->told->r.prepared == m->committed && a->told->r.round < m->committed)
+		if (a->told && a->told->complete && a->told->r.prepared &&
+			a->told->r.prepared == m->committed && a->told->r.round < m->committed)
 			promote(m, a);
 	}
 	DL_FOREACH_SAFE2 (m->absent, a, next, next_ab)
@@ -562,6 +562,7 @@ void ccm_conclude(struct ccm *m)
 	each_started(m, judge);
 	rebuild_rings(m);
 	m->world_version++;
+	ccm_journal_members(m);
 	tell_promoted(m);
 	if (!m->lost)
 		ccm_world_announce(m);

@@ -57,7 +57,7 @@ void ccm_resuming_set(struct ccm *m, struct ccm_agent *a, bool resuming)
 /* Nothing has happened here yet. */
 static bool is_fresh(const struct ccm *m)
 {
-	return m->epoch == 0 && m->n_accepted == 0 && !m->recovering && !m->recovered;
+	return !m->committed_here && m->n_accepted == 0 && !m->recovering && !m->recovered;
 }
 
 /* An agent knows a run whose master is gone: we are its next one. */
@@ -72,6 +72,7 @@ static void adopt(struct ccm *m, struct ccm_agent *a)
 				"this master goes on with a run that it did not know of yet: "
 				"connect again");
 	m->cfg.run = a->hello.run;
+	m->restored = false;
 	/* Its peer does not know the term: it must be a new one all the same. */
 	m->term = a->hello.term + 1 + (cc_id_is_zero(&a->hello.run_key) ? CCM_UNHEARD : 0);
 	m->recovering = true;
@@ -96,6 +97,7 @@ static void become_stale(struct ccm *m, uint64_t term)
 		"this master is stale: its term is %llu, but a newer master (term %llu) has taken "
 		"the run over; it refuses everybody from now on",
 		(unsigned long long)m->term, (unsigned long long)term);
+	ccm_journal_void(m); /* or we would think better of it when we start again */
 	m->stale = term;
 	m->recovering = false;
 	while (m->absent)
@@ -132,6 +134,8 @@ static bool compare(struct ccm *m, struct ccm_agent *a)
 		release_held(m);
 	}
 	same = cc_id_eq(&h->run_key, &m->cfg.run_key);
+	if (same && m->recovering && m->restored && h->term >= m->term + m->acked)
+		ccm_restore_outdated(m);
 	if (same && h->term >= m->term && m->recovering && !m->restored)
 		m->term = h->term + 1;
 	if (same && h->term > m->term) {
@@ -386,6 +390,7 @@ void ccm_resume_step(struct ccm *m)
 {
 	if (!m->born_ns) {
 		m->born_ns = m->now;
+		ccm_restore_begin(m);
 		m->adopting = m->cfg.adopt_ms > 0 && !m->restored;
 	}
 	if (m->adopting && ccm_age(m->now, m->born_ns) >= m->cfg.adopt_ms * CCM_NS_PER_MS) {

@@ -181,7 +181,9 @@ static void send_commits(struct ccm *m, bool unchanged)
 	struct ccm_agent *a;
 
 	m->committed = m->last_round;
+	m->committed_here = true;
 	m->world_version++;
+	ccm_journal_members(m);
 	ccm_world_totals(m, &totals);
 	for (a = m->agents; a; a = a->hh.next) {
 		/* Who came back after the round began waits for the next one. */
@@ -200,8 +202,10 @@ void ccm_votes_clear(struct ccm *m)
 		p->topo_voted = false;
 		ccm_peer_refresh(m, p);
 	}
-	for (g = m->groups; g; g = g->hh.next)
+	for (g = m->groups; g; g = g->hh.next) {
 		g->n_topo = 0;
+		g->told = false; /* with the vote, what was lost before it is settled */
+	}
 	m->n_topo = 0;
 }
 
@@ -294,6 +298,10 @@ bool ccm_round_settle(struct ccm *m)
 			round_commit(m);
 			return true;
 		}
+		if (m->round.failed_ns == 0)
+			m->round.failed_ns = m->now;
+		if (ccm_age(m->now, m->round.failed_ns) < m->cfg.verdict_ms * CCM_NS_PER_MS)
+			return false;
 		ccm_round_judge(m);
 		round_drop(m);
 		return true;

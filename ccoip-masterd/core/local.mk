@@ -12,6 +12,7 @@ libccm_la_SOURCES = \
 	ccoip-masterd/core/ccm_internal.h \
 	ccoip-masterd/core/ccm_member.c \
 	ccoip-masterd/core/ccm_op.c \
+	ccoip-masterd/core/ccm_restore.c \
 	ccoip-masterd/core/ccm_resume.c \
 	ccoip-masterd/core/ccm_ring.c \
 	ccoip-masterd/core/ccm_round.c \

@@ -38,10 +38,11 @@ static const struct agt_moved *moved_find(const struct agt *a, const struct cc_a
 	return NULL;
 }
 
-/* In the order to try: where it was last, its own names, where these are said to have moved. */
+/* Where it was last, its own names, where these are said to have moved. Places that it is said to
+ * have left come last: whoever still answers there is likely to be stale. */
 static struct places places_of(const struct agt *a, const struct agt_run *r)
 {
-	struct places p = {.n = 0};
+	struct places p = {.n = 0}, ret = {.n = 0};
 	uint32_t i;
 
 	places_add(&p, &r->reached);
@@ -55,7 +56,12 @@ static struct places places_of(const struct agt *a, const struct agt_run *r)
 		if (m)
 			places_add(&p, &m->to);
 	}
-	return p;
+	for (i = 0; i < p.n; i++)
+		if (!moved_find(a, &p.v[i]))
+			places_add(&ret, &p.v[i]);
+	while (i-- > 0)
+		places_add(&ret, &p.v[i]);
+	return ret;
 }
 
 void agt_dial(struct agt *a, struct agt_run *r, const struct cc_addr *addr)
@@ -206,6 +212,12 @@ static void moved_set(struct agt *a, const struct agt_event *ev)
 		*m = (struct agt_moved){.from = ev->from, .to = ev->to};
 		a->n_masters++;
 	}
+	/* It has come to this place: it is not away from there any more. */
+	for (m = a->masters; m < a->masters + a->n_masters; m++)
+		if (cc_addr_eq(&m->from, &ev->to)) {
+			*m = a->masters[--a->n_masters];
+			break;
+		}
 }
 
 static void send_there(struct agt *a, struct agt_run *r, const struct agt_event *ev)

@@ -112,10 +112,11 @@ void agt_history_add(struct agt *a, struct agt_run *r, uint32_t group, uint64_t 
 
 void agt_history_free(struct agt_run *r)
 {
-	struct agt_history *h, *next;
+	struct agt_history *h = r->history, *next;
 
-	HASH_ITER (hh, r->history, h, next) {
-		HASH_DELETE(hh, r->history, h);
+	HASH_CLEAR(hh, r->history);
+	for (; h; h = next) {
+		next = h->hh.next;
 		free(h);
 	}
 }
@@ -226,6 +227,7 @@ static int fill_groups(const struct agt_run *r, struct wm_resume *m)
 void agt_resume_end(struct agt *a, struct agt_run *r)
 {
 	struct wm_resume *m = &agt_send(a, r, WM_RESUME)->u.resume;
+	const struct agt_comm *c;
 
 	m->epoch = r->epoch;
 	m->round = r->committed;
@@ -234,6 +236,13 @@ void agt_resume_end(struct agt *a, struct agt_run *r)
 	m->topo_turn = r->topo_turn;
 	m->pending_turn = r->pending_turn;
 	m->pending = r->pending;
+	/* an agent that has died since may have told its processes more */
+	DL_FOREACH2 (r->comms, c, next_r) {
+		if (c->topo_turn > m->topo_turn)
+			m->topo_turn = c->topo_turn;
+		if (c->pending_turn > m->pending_turn)
+			m->pending_turn = c->pending_turn;
+	}
 	if (fill_groups(r, m) < 0 || fill_outcomes(r, m) < 0)
 		agt_no_memory(a);
 }

@@ -12,7 +12,7 @@
 #include "tests/agentio/fixture.h"
 #include "tests/agentio/suites.h"
 
-#define COUNT 1000u
+#define COUNT ((uint64_t)1000)
 
 static struct fx f;
 static struct master m;

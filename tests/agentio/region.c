@@ -11,6 +11,7 @@
 #include "tests/agentio/suites.h"
 
 #define MIB ((uint64_t)1 << 20)
+#define TWO_PAGES 8192
 
 static struct fx f;
 static struct client c;
@@ -222,7 +223,7 @@ static int memory(int seals, unsigned flags)
 	int fd = memfd_create("test", MFD_CLOEXEC | flags);
 
 	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(ftruncate(fd, 2 * 4096), 0);
+	ck_assert_int_eq(ftruncate(fd, TWO_PAGES), 0);
 	if (seals)
 		ck_assert_int_eq(fcntl(fd, F_ADD_SEALS, seals), 0);
 	return fd;
@@ -243,7 +244,7 @@ START_TEST(other_descriptors_are_not_memory)
 	int good = memory(seals, MFD_ALLOW_SEALING);
 
 	ck_assert_int_eq(pipe(pipes), 0);
-	ck_assert_int_eq(ftruncate(file, 2 * 4096), 0);
+	ck_assert_int_eq(ftruncate(file, TWO_PAGES), 0);
 	{
 		const int bad[] = {file, pipes[0], c.fd, memory(0, 0), memory(0, MFD_ALLOW_SEALING),
 			memory(size_seals, MFD_ALLOW_SEALING),
@@ -251,7 +252,7 @@ START_TEST(other_descriptors_are_not_memory)
 			memory(seals | F_SEAL_WRITE, MFD_ALLOW_SEALING), cc_shm_read_only(good)};
 
 		for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-			struct wl_reply r = adopt(bad[i], 2 * 4096);
+			struct wl_reply r = adopt(bad[i], TWO_PAGES);
 
 			ck_assert_msg(r.code == WIRE_INVALID_ARGUMENT, "%zu: %s", i, r.text);
 			ck_assert_ptr_nonnull(strstr(r.text, "memfd"));
@@ -261,16 +262,16 @@ START_TEST(other_descriptors_are_not_memory)
 	}
 	/* another size than it has, and none that memory can have */
 	ck_assert_uint_eq(adopt(good, 4096).code, WIRE_INVALID_ARGUMENT);
-	ck_assert_uint_eq(adopt(good, 3 * 4096).code, WIRE_INVALID_ARGUMENT);
+	ck_assert_uint_eq(adopt(good, TWO_PAGES + 4096).code, WIRE_INVALID_ARGUMENT);
 	ck_assert_uint_eq(adopt(good, 8191).code, WIRE_INVALID_ARGUMENT);
-	ck_assert_uint_eq(adopt(good, 2 * 4096).code, WIRE_SUCCESS);
+	ck_assert_uint_eq(adopt(good, TWO_PAGES).code, WIRE_SUCCESS);
 	close(good);
 	close(file);
 	unlink(path);
 	close(pipes[0]);
 	close(pipes[1]);
 	fx_await(&f, fds_are, before);
-	fx_await(&f, mem_is, 2 * 4096);
+	fx_await(&f, mem_is, TWO_PAGES);
 }
 END_TEST
 
@@ -284,7 +285,7 @@ START_TEST(one_descriptor_with_that_request_only)
 
 	for (unsigned n = 0; n <= 8; n++) {
 		struct wl_request adopt_it = {
-			.type = WL_REGION_ADOPT, .size = 2 * 4096, .use = WL_REGION_REGISTERED};
+			.type = WL_REGION_ADOPT, .size = TWO_PAGES, .use = WL_REGION_REGISTERED};
 		struct wl_request other = {
 			.type = WL_REGION_ALLOC, .size = 4096, .use = WL_REGION_STAGING};
 

@@ -199,11 +199,12 @@ def bad_agents(target):
     """What an agent must not say to the master."""
     stranger = os.urandom(16)
     op = wire.data(3, wire.number(1, 10) + wire.number(2, 10))
+    known = wire.data(1, stranger) + wire.data(6, stranger)
     bodies = [
         (wire.JOIN, b""), (wire.JOIN, wire.data(1, bytes(16))),
-        (wire.JOIN, wire.data(1, stranger) + wire.number(3, 0)),
-        (wire.JOIN, wire.data(1, stranger) + wire.number(3, 65)),
-        (wire.JOIN, wire.data(1, stranger) + wire.number(3, 1) + wire.data(5, "x" * 64)),
+        (wire.JOIN, wire.data(1, stranger) + wire.number(3, 1)),
+        (wire.JOIN, known + wire.number(3, 0)), (wire.JOIN, known + wire.number(3, 65)),
+        (wire.JOIN, known + wire.number(3, 1) + wire.data(5, "x" * 64)),
         (wire.LEAVE, wire.data(1, stranger)), (wire.LEAVE, wire.number(2, 7)),
         (wire.TOPO_VOTE, wire.data(1, stranger)), (wire.PENDING_VOTE, wire.data(1, stranger)),
         (wire.OP_VOTE, wire.number(2, 1) + op + wire.data(4, stranger)),
@@ -222,7 +223,8 @@ def bad_agents(target):
     target.throw(target.hello, *[wire.master_message(wire.HEARTBEAT)] * 2000)
     # newcomers that do not wait for an answer
     for _ in range(50):
-        join = wire.data(1, os.urandom(16)) + wire.number(3, 1) + wire.data(5, "stranger")
+        join = wire.data(1, os.urandom(16)) + wire.number(3, 1) + wire.data(5, "stranger") + \
+            wire.data(6, os.urandom(16))
         target.throw(wire.master_hello(), wire.master_message(wire.JOIN, join))
     return 2 * len(bodies) + 3 * 50 + 2
 
@@ -362,7 +364,7 @@ def forged_entries(target, master):
     for forgery in FORGERIES:
         with wire.Session(target.path) as session:
             comm = wire.Communicator(session, master.address)
-            session.request(wire.CONNECT, comm.body())
+            session.request(wire.CONNECT, comm.connect_body())
             region = comm.region(4096)
             comm.submit(**{"in_region": region, "out_region": region, **forgery})
             # the agent is one thread: it answers this after the submission, or has hung up
@@ -381,7 +383,7 @@ def forged_entries(target, master):
     with wire.Session(target.path) as one, wire.Session(target.path) as other:
         region = wire.Communicator(one, master.address).region(4096)
         comm = wire.Communicator(other, master.address)
-        other.request(wire.CONNECT, comm.body())
+        other.request(wire.CONNECT, comm.connect_body())
         comm.submit(in_region=region)
         other.request(wire.CREATE)
         if comm.outcome(0) != lib.INVALID_ARGUMENT:
@@ -396,7 +398,7 @@ def join_run(target, master, n):
     for k in range(n):
         session = wire.Session(target.path)
         comm = wire.Communicator(session, master.address)
-        session.send_raw(wire.local_request(wire.CONNECT, comm.body(), 1000))
+        session.send_raw(wire.local_request(wire.CONNECT, comm.connect_body(), 1000))
         for other in members:
             other.session.send_raw(wire.local_request(wire.UPDATE, other.body(), 1001))
         members.append(comm)
@@ -455,7 +457,7 @@ def not_a_master(target, siege):
     for port in [*ports, mute.getsockname()[1], rude.getsockname()[1]]:
         session = wire.Session(target.path)
         comm = wire.Communicator(session, f"127.0.0.1:{port}")
-        session.send_raw(wire.local_request(wire.CONNECT, comm.body(), 5))
+        session.send_raw(wire.local_request(wire.CONNECT, comm.connect_body(), 5))
         sessions.append((port, session))
     wrong = []
     for port, session in sessions:

@@ -20,7 +20,7 @@ GREET, CREATE, CONNECT, DESTROY, UPDATE, PENDING, ALLOC, FREE, MAP = range(1, 10
 
 # shm_queue.h
 SLOTS, SQ_OFF, SQE_OFF, SLOT_OFF = 64, 256, 1024, 1024 + 64 * 128
-SLOT_SIZE, SLOT_CODE = 448, 128
+SLOT_SIZE, SLOT_CODE = 448, 144
 QUEUE_SIZE = SLOT_OFF + SLOTS * SLOT_SIZE
 IN_REGISTERED, OUT_REGISTERED = 1, 2
 
@@ -182,6 +182,10 @@ class Communicator:
 
     def body(self):
         return number(1, self.comm)
+
+    def connect_body(self):
+        """Of CONNECT, as another peer each time."""
+        return self.body() + data(2, os.urandom(16)) + data(3, os.urandom(16))
 
     def region(self, size, use=1):
         """The number of a new region, or None. Its memory is not mapped here."""

@@ -47,6 +47,7 @@ void fk_free(struct fk *f)
 		free(f->hosts[i]->inbox);
 		free(f->hosts[i]);
 	}
+	free(f->journal);
 	ccm_free(f->m);
 	ccm_actions_free(&f->out);
 }
@@ -140,6 +141,34 @@ static void deliver(struct fk *f, struct ccm_action *x)
 	memset(&x->msg, 0, sizeof x->msg);
 }
 
+static void keep_record(struct fk *f, const struct wj_record *r)
+{
+	uint8_t *p;
+	size_t len;
+
+	ck_assert_int_eq(wire_journal_encode(r, &p, &len), 0);
+	f->journal = realloc(f->journal, f->journal_len + len);
+	ck_assert_ptr_nonnull(f->journal);
+	memcpy(f->journal + f->journal_len, p, len);
+	f->journal_len += len;
+	free(p);
+}
+
+void fk_restart(struct fk *f, const struct ccm_config *cfg, size_t len)
+{
+	struct wj_record r;
+	const char *why;
+	size_t at, used;
+
+	fk_new_master(f, cfg);
+	for (at = 0; at < len; at += used) {
+		ck_assert_int_eq(
+			wire_journal_decode(f->journal + at, len - at, &r, &used, &why), 0);
+		ck_assert_int_eq(ccm_restore(f->m, &r), 0);
+		wire_journal_clear(&r);
+	}
+}
+
 static void step(struct fk *f, const struct ccm_event *ev)
 {
 	const char *bad;
@@ -157,6 +186,8 @@ static void step(struct fk *f, const struct ccm_event *ev)
 			host_of(f, x->conn)->open = false;
 			(void)snprintf(host_of(f, x->conn)->closed,
 				sizeof host_of(f, x->conn)->closed, "%s", x->text);
+		} else if (x->type == CCM_ACT_JOURNAL) {
+			keep_record(f, &x->record);
 		} else if (x->level <= CCM_LOG_WARNING) {
 			(void)snprintf(f->log, sizeof f->log, "%s", x->text);
 		}

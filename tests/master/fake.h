@@ -51,6 +51,8 @@ struct fk {
 	struct cc_id run, run_key;
 	bool quiet;            /* no ccm_check after each step: the test does it */
 	bool drop;             /* inboxes are not filled */
+	uint8_t *journal; /* what a master with cfg.journal has written */
+	size_t journal_len;
 	char log[WM_TEXT_MAX]; /* the last line of level warning or worse */
 	/* Called for each message before it reaches an inbox; NULL: nothing. */
 	void (*watch)(void *arg, struct fk_host *h, const struct wm_msg *msg);
@@ -82,6 +84,8 @@ struct fk_host *fk_redial(struct fk_host *h);
 struct fk_host *fk_redial_as(struct fk_host *h, uint64_t term, bool stateless);
 /* The master is gone, another one is there; all connections are closed. */
 void fk_new_master(struct fk *f, const struct ccm_config *cfg);
+/* The same, with the first len bytes of the journal. */
+void fk_restart(struct fk *f, const struct ccm_config *cfg, size_t len);
 /* Joins and makes all `others` vote so that it is accepted. */
 struct fk_peer fk_admit(struct fk_host *h, uint32_t group, const struct fk_peer *others, size_t n);
 void fk_leave(const struct fk_peer *p, enum wm_leave_kind kind);

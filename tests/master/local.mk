@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 
 master_tests = tests/master/test_members tests/master/test_ops tests/master/test_rounds \
-	tests/master/test_endpoints tests/master/test_absent tests/master/test_resume \
+	tests/master/test_endpoints tests/master/test_absent tests/master/test_resume tests/master/test_restore \
 	tests/master/test_random tests/master/test_scale tests/master/test_oom
 check_PROGRAMS += $(master_tests)
 TESTS += $(master_tests)
@@ -10,7 +10,7 @@ check_LTLIBRARIES += tests/master/libfake.la
 tests_master_libfake_la_SOURCES = tests/master/fake.c tests/master/fake.h
 tests_master_libfake_la_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 
-master_core = libccm.la proto/libwire.la common/libcommon-pure.la
+master_core = libccm.la proto/libwire.la common/libcommon-pure.la $(PROTOBUF_C_LIBS)
 master_ldadd = tests/master/libfake.la $(master_core) $(CHECK_LIBS)
 
 tests_master_test_members_SOURCES = tests/master/test_members.c
@@ -32,6 +32,10 @@ tests_master_test_absent_LDADD = $(master_ldadd)
 tests_master_test_resume_SOURCES = tests/master/test_resume.c
 tests_master_test_resume_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_master_test_resume_LDADD = $(master_ldadd)
+
+tests_master_test_restore_SOURCES = tests/master/test_restore.c
+tests_master_test_restore_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_master_test_restore_LDADD = $(master_ldadd)
 
 tests_master_test_endpoints_SOURCES = tests/master/test_endpoints.c
 tests_master_test_endpoints_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)

@@ -18,10 +18,50 @@ sim_sources = \
 	tests/sim/sim_text.c \
 	tests/sim/sim_world.c \
 	tests/sim/sim_xfer.c
+sim_ldadd = libccm.la libagt.la proto/libwire.la common/libcommon-pure.la $(PROTOBUF_C_LIBS)
 
 check_PROGRAMS += tests/sim/run
-TESTS += tests/sim/run
 tests_sim_run_SOURCES = $(sim_sources)
-tests_sim_run_LDADD = libccm.la libagt.la proto/libwire.la common/libcommon-pure.la \
-	$(PROTOBUF_C_LIBS)
-EXTRA_DIST += tests/sim/README.md
+tests_sim_run_LDADD = $(sim_ldadd)
+
+# The same program with one bug each: one file of a core, patched, comes before the library.
+sim_planted = tests/sim/planted_1 tests/sim/planted_2 tests/sim/planted_3 tests/sim/planted_4
+sim_plants = \
+	tests/sim/plant/1_early_done.patch \
+	tests/sim/plant/2_no_cancel.patch \
+	tests/sim/plant/3_loss_ignored.patch \
+	tests/sim/plant/4_outcome_guessed.patch
+# $^ is the source and the patch
+plant = $(AM_V_GEN)$(MKDIR_P) $(@D) && rm -f $@.tmp && cat $(filter %.c,$^) >$@.tmp && \
+	patch -s -r - $@.tmp $(filter %.patch,$^) && mv $@.tmp $@
+
+check_PROGRAMS += $(sim_planted)
+tests_sim_planted_1_SOURCES = $(sim_sources)
+nodist_tests_sim_planted_1_SOURCES = tests/sim/planted_1_core.c
+tests_sim_planted_1_LDADD = $(sim_ldadd)
+tests/sim/planted_1_core.c: ccoip-masterd/core/ccm_op.c tests/sim/plant/1_early_done.patch
+	$(plant)
+
+tests_sim_planted_2_SOURCES = $(sim_sources)
+nodist_tests_sim_planted_2_SOURCES = tests/sim/planted_2_core.c
+tests_sim_planted_2_LDADD = $(sim_ldadd)
+tests/sim/planted_2_core.c: pcclagentd/core/agt_op.c tests/sim/plant/2_no_cancel.patch
+	$(plant)
+
+tests_sim_planted_3_SOURCES = $(sim_sources)
+nodist_tests_sim_planted_3_SOURCES = tests/sim/planted_3_core.c
+tests_sim_planted_3_LDADD = $(sim_ldadd)
+tests/sim/planted_3_core.c: pcclagentd/core/agt_submit.c tests/sim/plant/3_loss_ignored.patch
+	$(plant)
+
+tests_sim_planted_4_SOURCES = $(sim_sources)
+nodist_tests_sim_planted_4_SOURCES = tests/sim/planted_4_core.c
+tests_sim_planted_4_LDADD = $(sim_ldadd)
+tests/sim/planted_4_core.c: ccoip-masterd/core/ccm_absent.c tests/sim/plant/4_outcome_guessed.patch
+	$(plant)
+
+CLEANFILES += tests/sim/planted_1_core.c tests/sim/planted_2_core.c tests/sim/planted_3_core.c \
+	tests/sim/planted_4_core.c
+
+TESTS += tests/sim/run tests/sim/planted.sh tests/sim/scale.sh
+EXTRA_DIST += tests/sim/README.md tests/sim/planted.sh tests/sim/scale.sh $(sim_plants)

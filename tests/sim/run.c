@@ -2,8 +2,8 @@
  *
  * usage: run [--seed N | --seeds A-B] [--jobs J] [--trace] [--expect-failure] [--scale N,N,...]
  *
- * Without arguments: the seeds that `make check` runs. A seed that fails is printed with the command
- * that replays it.
+ * Without arguments: the seeds that `make check` runs. A seed that fails is printed with the
+ * command that replays it.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -19,8 +19,8 @@
 #define FAILURES_MAX  2000 /* printed and then given up */
 
 struct totals {
-	uint64_t seeds, failed, events, reductions, retries, kills, reconnects, agent_deaths, attaches,
-		doubts, master_deaths, resumes;
+	uint64_t seeds, failed, events, reductions, retries, kills, reconnects, agent_deaths,
+		attaches, doubts, master_deaths, resumes;
 };
 
 struct options {

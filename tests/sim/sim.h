@@ -81,7 +81,6 @@ struct sim_world {
 	bool known;
 	uint32_t global, groups, largest;
 	uint64_t version;
-	uint64_t accepts; /* XXX until turns are told */
 	uint32_t group[SIM_GROUPS];
 };
 
@@ -152,8 +151,8 @@ struct sim_master {
 	struct ccm *m;
 	struct sim_clock clock;
 	uint64_t frozen_until;
-	uint64_t accepts, accepts_step; /* XXX */
-	bool crash_next; /* in the middle of its next step that has actions */
+	struct sim_world told[64]; /* the last versions of the world, by number */
+	bool crash_next;           /* in the middle of its next step that has actions */
 };
 
 struct sim_link {
@@ -174,6 +173,7 @@ struct sim_key {
 
 struct sim_voice { /* one member's part in a transfer */
 	unsigned peer;
+	struct cc_id id; /* of the peer then */
 	uint32_t comm, slot;
 	struct sim_key key;
 	enum { VOICE_NONE, VOICE_SUCCESS, VOICE_FAILURE } heard;
@@ -192,7 +192,8 @@ struct sim_part { /* one host's share of a transfer */
 struct sim_xfer {
 	uint64_t seq, line;
 	struct cc_id run;
-	bool broken; /* data does not flow any more */
+	bool broken;      /* data does not flow any more */
+	unsigned masters; /* that there had been when it started */
 	uint32_t n_parts, n_final;
 	uint32_t contributions, successes, failures;
 	struct sim_part parts[SIM_HOSTS];
@@ -200,7 +201,7 @@ struct sim_xfer {
 };
 
 enum sim_session_state {
-	SESSION_NONE,   /* not opened yet, or given up */
+	SESSION_NONE, /* not opened yet, or given up */
 	SESSION_OPEN,
 	SESSION_BROKEN, /* the agent is gone; the keeper tries */
 };
@@ -276,7 +277,6 @@ struct sim_peer {
 	uint64_t losses, topo_turn, pending_turn;
 	struct agt_attrs attrs;
 	struct sim_call call;
-	bool fake; /* XXX */
 	uint32_t attach_req; /* WL_COMM_ATTACH, or CREATE by the keeper, under way */
 	uint32_t n_doubt;
 	uint8_t doubt[SIM_TAGS];
@@ -290,8 +290,10 @@ struct sim_peer {
 	bool step_begun, asking, pass_failed, too_few, burst;
 	uint32_t window, n_launch, launched, n_await, awaited, in_flight;
 	uint8_t launch[SIM_TAGS], await[SIM_TAGS];
-	bool waits;      /* for await[awaited] */
-	bool held;       /* a launch waits for the keeper */
+	bool waits;   /* for await[awaited] */
+	bool unaware; /* the agent's death has failed operations, and the program does not know yet
+		       */
+	bool held;    /* a launch waits for the keeper */
 	uint32_t iterations, reconnects, rejoins;
 	bool rude;       /* destroys with operations in flight when it is through */
 	uint64_t since;  /* when it was connected */
@@ -302,7 +304,7 @@ struct sim_peer {
 enum sim_class { CLASS_CALM, CLASS_MASTER, CLASS_AGENT, CLASS_ALL };
 
 struct sim_record {
-	void *bytes;
+	uint8_t *bytes;
 	size_t len;
 };
 
@@ -316,10 +318,10 @@ struct sim {
 	unsigned n_hosts, n_procs, n_peers, n_groups, n_masters;
 	struct sim_host hosts[SIM_HOSTS];
 	struct sim_master masters[SIM_MASTERS];
-	int at[SIM_PLACES];      /* which master listens there; -1: none */
-	int home;                /* where programs look for the master: a place */
-	int moved[SIM_PLACES];   /* set-master: where to look instead; -1: nowhere */
-	bool journal;            /* masters have a state directory */
+	int at[SIM_PLACES];    /* which master listens there; -1: none */
+	int home;              /* where programs look for the master: a place */
+	int moved[SIM_PLACES]; /* set-master: where to look instead; -1: nowhere */
+	bool journal;          /* masters have a state directory */
 	struct sim_record *records;
 	size_t n_records, cap_records;
 	struct ccm_actions m_acts;
@@ -328,19 +330,18 @@ struct sim {
 	struct sim_proc procs[SIM_PROCS];
 	struct sim_peer peers[SIM_PEERS];
 	struct sim_link links[SIM_LINKS];
-	bool blocked[SIM_HOSTS][SIM_HOSTS];   /* links that cannot be opened now */
-	bool parted[SIM_HOSTS][SIM_PLACES];   /* hosts that do not reach a master's address now */
+	bool blocked[SIM_HOSTS][SIM_HOSTS]; /* links that cannot be opened now */
+	bool parted[SIM_HOSTS][SIM_PLACES]; /* hosts that do not reach a master's address now */
 	struct sim_xfer *xfers;
-	struct sim_world versions[64]; /* the last versions that were told, by number */
-	struct cc_id versions_run[64];
 	uint32_t n_tags, last_req, last_session, last_id;
 	uint32_t agent_grace_ms, master_grace_ms, keeper_grace_ms;
+	const char *excuse; /* why the rest of this run does not count */
 	bool odd_parameters, xfer_failures, master_refuses;
-	bool master_away;     /* dead or standing still now */
-	uint64_t away_until;  /* and for how long its absence may be felt */
-	uint64_t causes;      /* of errors that programs may see: losses, broken links ... */
-	uint64_t progress;    /* when a call returned last */
-	uint64_t last_look;   /* at what waits */
+	bool master_away;    /* dead or standing still now */
+	uint64_t away_until; /* and for how long its absence may be felt */
+	uint64_t causes;     /* of errors that programs may see: losses, broken links ... */
+	uint64_t progress;   /* when a call returned last */
+	uint64_t last_look;  /* at what waits */
 	uint64_t events, reductions, retries, kills, reconnects, agent_deaths, attaches, doubts;
 	uint64_t master_deaths, resumes;
 };
@@ -440,8 +441,7 @@ void sim_xfers_host_died(struct sim *s, struct sim_host *h);
 /* The member has its answer: success or not. connected: it goes on as a member of the run. */
 void sim_xfer_heard(struct sim *s, struct sim_peer *p, struct sim_op *o, bool connected);
 /* The member's slot is completed by its agent: is the memory free, is the result there? */
-void sim_xfer_completed(
-	struct sim *s, struct sim_host *h, struct sim_peer *p, struct sim_op *o);
+void sim_xfer_completed(struct sim *s, struct sim_host *h, struct sim_peer *p, struct sim_op *o);
 struct sim_part *sim_xfer_part(struct sim_xfer *x, unsigned host, uint32_t life);
 void sim_xfers_free(struct sim *s);
 
@@ -494,12 +494,12 @@ void sim_cause(struct sim *s, unsigned n);
 
 /* sim_check.c */
 void sim_check_master(struct sim *s, const struct sim_master *m);
-void sim_check_told(struct sim *s, const struct cc_id *run, const struct sim_world *w);
+void sim_check_told(struct sim *s, struct sim_master *m, const struct sim_world *w);
 void sim_check_obeys(struct sim *s, const struct sim_host *h, const struct sim_conn *c);
 void sim_check_attrs(struct sim *s, const struct sim_peer *p);
 void sim_check_code(struct sim *s, const struct sim_peer *p, const struct sim_op *o, uint32_t tag);
-void sim_check_call(struct sim *s, const struct sim_peer *p, uint32_t type, uint32_t code,
-	const char *text);
+void sim_check_call(
+	struct sim *s, const struct sim_peer *p, uint32_t type, uint32_t code, const char *text);
 void sim_check_waits(struct sim *s);
 void sim_check_quiet(struct sim *s);
 void sim_describe(struct sim *s);

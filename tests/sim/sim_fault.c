@@ -50,7 +50,8 @@ static void plan_master(struct sim *s, uint64_t at)
 {
 	struct sim_event ev = fault(FAULT_KILL_MASTER);
 
-	ev.place = sim_chance(s, 70) ? SIM_PLACES : sim_rnd(s, SIM_PLACES); /* SIM_PLACES: the same */
+	ev.place =
+		sim_chance(s, 70) ? SIM_PLACES : sim_rnd(s, SIM_PLACES); /* SIM_PLACES: the same */
 	ev.gen = 20 + sim_rnd(s, sim_chance(s, 70) ? 500 : s->master_grace_ms / 3);
 	ev.inbound = sim_chance(s, 50); /* in the middle of a step */
 	sim_schedule(s, at, ev);
@@ -274,7 +275,8 @@ static void stale(struct sim *s, const struct sim_event *ev)
 
 	if (no < 0 || s->at[to] >= 0)
 		return;
-	sim_trace(s, "fault: %s stands still, another one takes over", sim_name_master(s, (unsigned)no));
+	sim_trace(s, "fault: %s stands still, another one takes over",
+		sim_name_master(s, (unsigned)no));
 	s->masters[no].frozen_until = s->now + ms(4000 + ev->gen);
 	s->away_until = s->now + 12 * (uint64_t)SIM_S;
 	/* nobody gets through to it, and agents see that soon or late */

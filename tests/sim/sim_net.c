@@ -168,7 +168,7 @@ static void learn(struct sim_world *w, const struct wm_world *m)
 {
 	uint32_t i;
 
-	*w = (struct sim_world){.known = true, .accepts = w->accepts};
+	*w = (struct sim_world){.known = true};
 	w->global = m->global;
 	w->groups = m->groups;
 	w->largest = m->largest;
@@ -190,16 +190,10 @@ void sim_send_to_agent(struct sim *s, unsigned master, const struct ccm_action *
 	}
 	if (x->msg.type == WM_COMMIT) {
 		learn(&c->sent, &x->msg.u.commit.world);
-		if (x->msg.u.commit.accept && m->accepts_step != s->events) {
-			m->accepts_step = s->events;
-			s->versions[0].accepts++;
-		}
-		c->sent.accepts = s->versions[0].accepts;
-		sim_check_told(s, &m->id, &c->sent);
+		sim_check_told(s, m, &c->sent);
 	} else if (x->msg.type == WM_WORLD) {
-		c->sent.accepts = s->versions[0].accepts;
 		learn(&c->sent, &x->msg.u.world);
-		sim_check_told(s, &m->id, &c->sent);
+		sim_check_told(s, m, &c->sent);
 	} else if (x->msg.type == WM_HELLO_ACK) {
 		if (m->term && m->term > x->msg.u.hello_ack.term)
 			sim_fail(s, "the term of master %u goes back", master);
@@ -209,7 +203,8 @@ void sim_send_to_agent(struct sim *s, unsigned master, const struct ccm_action *
 	}
 	ev.world = c->sent;
 	encode(s, &x->msg, &ev);
-	sim_trace(s, "%s -> h%u: %s", sim_name_master(s, master), c->host, sim_text_msg(s, &x->msg));
+	sim_trace(
+		s, "%s -> h%u: %s", sim_name_master(s, master), c->host, sim_text_msg(s, &x->msg));
 	sim_schedule(s, in_order(s, &c->to_agent), ev);
 }
 

@@ -19,12 +19,20 @@ static bool slot_used(const struct sim_peer *p, uint32_t slot)
 	return false;
 }
 
+static void done(struct sim *s, struct sim_peer *p, struct sim_op *o, uint32_t code, uint32_t world,
+	uint64_t losses, const char *text);
+
 static void submit(struct sim *s, struct sim_peer *p, uint32_t tag)
 {
 	struct sim_op *o = &p->ops[tag];
 	uint64_t at = s->now + (5 + sim_rnd(s, 50)) * SIM_US;
 
-	o->state = OP_PENDING;
+	if (p->unaware) {
+		/* A program must not have some operations failed and others not: whoever awaits
+		 * the others first would wait for those who try again. */
+		done(s, p, o, WIRE_RANK_CONNECTION_LOST, 0, 0, "the agent died before");
+		return;
+	}
 	o->taken = false;
 	do {
 		o->slot = sim_rnd(s, SHM_SLOTS);
@@ -99,8 +107,8 @@ void sim_op_submit(struct sim *s, const struct sim_event *ev)
 }
 
 /* o has its answer. */
-static void done(struct sim *s, struct sim_peer *p, struct sim_op *o, uint32_t code,
-	uint32_t world, uint64_t losses, const char *text)
+static void done(struct sim *s, struct sim_peer *p, struct sim_op *o, uint32_t code, uint32_t world,
+	uint64_t losses, const char *text)
 {
 	bool connected = p->state == SHM_COMM_CONNECTED && p->phase != PEER_DESTROYING;
 	uint32_t tag = (uint32_t)(o - p->ops);
@@ -148,6 +156,7 @@ void sim_ops_agent_died(struct sim *s, struct sim_peer *p)
 	for (i = 0; i < SIM_TAGS; i++) {
 		struct sim_op *o = &p->ops[i];
 
+		p->unaware |= o->state == OP_DONE && o->code != WIRE_SUCCESS;
 		if (o->state != OP_PENDING)
 			continue;
 		q = sim_xfer_part(o->xfer, p->proc->host, p->comm_life);
@@ -158,6 +167,7 @@ void sim_ops_agent_died(struct sim *s, struct sim_peer *p)
 			continue;
 		}
 		done(s, p, o, WIRE_RANK_CONNECTION_LOST, 0, 0, "the agent died");
+		p->unaware = true;
 	}
 }
 
@@ -171,6 +181,7 @@ void sim_ops_settle(struct sim *s, struct sim_peer *p, uint64_t bits)
 		if (o->state != OP_DOUBT)
 			continue;
 		n++;
+		p->unaware |= !(bits >> i & 1);
 		if (bits >> i & 1)
 			done(s, p, o, WIRE_SUCCESS, o->xfer->contributions, 0, "");
 		else

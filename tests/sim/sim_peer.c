@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Training programs: connect, then over and over vote on the topology and do what the plan says,
- * one operation after the other, in a window, or all at once in any order; what was aborted is tried
- * again. At last they destroy the communicator, and some come back with a new one.
+ * one operation after the other, in a window, or all at once in any order; what was aborted is
+ * tried again. At last they destroy the communicator, and some come back with a new one.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -66,7 +66,7 @@ static void try_anew(struct sim *s, struct sim_peer *p, bool free_of_charge)
 {
 	memset(p->ops, 0, sizeof p->ops);
 	p->n_launch = p->launched = p->awaited = 0;
-	p->held = p->waits = p->asking = p->step_begun = false;
+	p->held = p->waits = p->asking = p->step_begun = p->unaware = false;
 	if (p->reconnects == 0 && !free_of_charge) {
 		leave(s, p);
 		return;
@@ -74,7 +74,7 @@ static void try_anew(struct sim *s, struct sim_peer *p, bool free_of_charge)
 	p->reconnects -= !free_of_charge;
 	s->reconnects++;
 	p->phase = PEER_CONNECTING;
-	sim_peer_later(s, p, (50 + sim_rnd(s, 500)) * (uint64_t)SIM_MS);
+	sim_peer_later(s, p, (50 + sim_rnd(s, free_of_charge ? 3000 : 500)) * (uint64_t)SIM_MS);
 }
 
 static void shuffle(struct sim *s, uint8_t *v, uint32_t n)
@@ -124,6 +124,7 @@ static void consume(struct sim *s, struct sim_peer *p, struct sim_op *o)
 		p->too_few = true;
 	} else {
 		p->pass_failed = true;
+		p->unaware = false;
 	}
 }
 
@@ -198,6 +199,10 @@ static void steps_go(struct sim *s, struct sim_peer *p)
 		} else {
 			leave(s, p);
 		}
+		return;
+	}
+	if (!p->step_begun && p->state != SHM_COMM_CONNECTED) {
+		try_anew(s, p, false);
 		return;
 	}
 	if (!p->step_begun) {
@@ -281,7 +286,7 @@ static void destroyed(struct sim *s, struct sim_peer *p)
 	}
 	p->rejoins--;
 	p->iterations = 1 + sim_rnd(s, 5);
-	p->held = p->waits = p->asking = p->step_begun = false;
+	p->held = p->waits = p->asking = p->step_begun = p->unaware = false;
 	p->phase = PEER_START;
 	sim_peer_later(s, p, sim_rnd(s, 300) * (uint64_t)SIM_MS);
 }
@@ -302,8 +307,9 @@ void sim_peer_returned(struct sim *s, struct sim_peer *p, uint32_t type, uint32_
 	case WL_COMM_CONNECT:
 	case WL_UPDATE_TOPOLOGY:
 		if (code != WIRE_SUCCESS) {
-			try_anew(s, p, type == WL_COMM_CONNECT && p->call.master_away &&
-						s->class == CLASS_MASTER);
+			try_anew(s, p,
+				type == WL_COMM_CONNECT && p->call.master_away &&
+					s->class == CLASS_MASTER);
 			break;
 		}
 		if (type == WL_COMM_CONNECT) {
@@ -346,9 +352,9 @@ void sim_peers_describe(struct sim *s)
 
 		if (p->phase == PEER_ENDED)
 			continue;
-		printf("p%u (process %u on h%u, group %u): %s, turn %" PRIu64 " step %u of %u", p->no,
-			p->proc->no, p->proc->host, p->group, phase_names[p->phase], p->topo_turn,
-			p->step, p->n_steps);
+		printf("p%u (process %u on h%u, group %u): %s, turn %" PRIu64 " step %u of %u",
+			p->no, p->proc->no, p->proc->host, p->group, phase_names[p->phase],
+			p->topo_turn, p->step, p->n_steps);
 		if (p->call.type)
 			printf(", calls %s for %.3f s", sim_text_call(p->call.type),
 				(double)(s->now - p->call.since) / 1e9);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * What a training program does between two topology votes. It follows from the run, the group and
- * the number of the vote, so that all members of a group do the same, as programs must; the votes on
- * pending peers are the same for all groups.
+ * the number of the vote, so that all members of a group do the same, as programs must; the votes
+ * on pending peers are the same for all groups.
  */
 #include <string.h>
 

@@ -1,6 +1,413 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * How cost grows: one peer on each of N hosts, real cores, the real codec, no faults and no delays.
+ * Counted are messages between agents and the master, in both directions, and the processor time of
+ * the master's core alone. What a vote costs per peer must not depend on how many peers there are.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "proto/wire_frame.h"
 #include "tests/sim/sim.h"
-int sim_scale(const char *sizes)
+
+#define SIZES_MAX  8u
+#define PHASES_MAX 16u
+#define GROWTH_MAX 1.1 /* of messages per peer, from one size to the next */
+
+enum item_kind {
+	ITEM_TO_MASTER,
+	ITEM_TO_AGENT,
+	ITEM_MASTER_UP,
+	ITEM_LINK_UP,
+	ITEM_XFER_DONE,
+	ITEM_XFER_CANCELLED
+};
+
+struct item {
+	enum item_kind kind;
+	uint32_t node, run;
+	uint64_t seq;
+	struct cc_id peer;
+	uint8_t *bytes; /* owned */
+	size_t len;
+};
+
+struct node {
+	struct agt *a;
+	uint32_t comm, run, replies, completions;
+	uint64_t losses, topo_turn, pending_turn;
+	struct cc_id id;
+};
+
+struct phase {
+	const char *name;
+	uint64_t messages[SIZES_MAX], ns[SIZES_MAX];
+};
+
+struct scale {
+	struct ccm *m;
+	struct ccm_actions m_acts;
+	struct agt_actions a_acts;
+	struct node *nodes;
+	uint32_t n;
+	struct item *queue;
+	size_t head, tail, cap;
+	uint64_t now, messages, ns, failures;
+	uint32_t last_req;
+	struct phase phases[PHASES_MAX];
+	unsigned n_phases, phase, size;
+};
+
+static uint64_t cpu_ns(void)
 {
-	return sizes ? 0 : -1;
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void put(struct scale *s, struct item it)
+{
+	if (s->head == s->tail)
+		s->head = s->tail = 0;
+	if (s->tail == s->cap) {
+		s->cap = s->cap ? 2 * s->cap : 1024;
+		s->queue = reallocarray(s->queue, s->cap, sizeof *s->queue);
+		if (!s->queue)
+			abort();
+	}
+	s->queue[s->tail++] = it;
+}
+
+static void send(struct scale *s, enum item_kind kind, uint32_t node, const struct wm_msg *m)
+{
+	struct item it = {.kind = kind, .node = node};
+
+	if (wire_master_encode(m, &it.bytes, &it.len) < 0)
+		abort();
+	s->messages++;
+	put(s, it);
+}
+
+static void master_step(struct scale *s, const struct ccm_event *ev)
+{
+	uint64_t begin;
+	size_t i;
+
+	ccm_actions_clear(&s->m_acts);
+	begin = cpu_ns();
+	if (ccm_step(s->m, ev, s->now, &s->m_acts) < 0)
+		abort();
+	s->ns += cpu_ns() - begin;
+	for (i = 0; i < s->m_acts.n; i++) {
+		const struct ccm_action *x = &s->m_acts.v[i];
+
+		if (x->type == CCM_ACT_SEND)
+			send(s, ITEM_TO_AGENT, x->conn - 1, &x->msg);
+		else if (x->type == CCM_ACT_CLOSE)
+			s->failures++;
+	}
+}
+
+static void replied(struct scale *s, struct node *n, const struct wl_reply *r)
+{
+	s->failures += r->code != WIRE_SUCCESS;
+	n->replies++;
+	if (r->losses > n->losses)
+		n->losses = r->losses;
+	if (r->topo_turn)
+		n->topo_turn = r->topo_turn;
+	if (r->pending_turn)
+		n->pending_turn = r->pending_turn;
+}
+
+static void carry_out(struct scale *s, uint32_t i, const struct agt_action *x)
+{
+	struct item it = {.node = i, .run = x->run};
+	struct node *n = &s->nodes[i];
+
+	switch (x->type) {
+	case AGT_ACT_REPLY:
+		replied(s, n, &x->u.reply);
+		return;
+	case AGT_ACT_COMM_OPEN:
+		n->comm = x->comm;
+		return;
+	case AGT_ACT_COMPLETE:
+		n->completions += x->u.done.code == WIRE_SUCCESS;
+		if (x->u.done.losses > n->losses)
+			n->losses = x->u.done.losses;
+		return;
+	case AGT_ACT_MASTER_OPEN:
+		n->run = x->run;
+		it.kind = ITEM_MASTER_UP;
+		break;
+	case AGT_ACT_MASTER_SEND:
+		send(s, ITEM_TO_MASTER, i, &x->u.msg);
+		return;
+	case AGT_ACT_LINK_OPEN:
+		it.kind = ITEM_LINK_UP;
+		it.peer = x->u.endpoint.agent;
+		break;
+	case AGT_ACT_XFER_START:
+		it.kind = ITEM_XFER_DONE;
+		it.seq = x->u.xfer.seq;
+		break;
+	case AGT_ACT_XFER_CANCEL:
+		it.kind = ITEM_XFER_CANCELLED;
+		it.seq = x->u.xfer.seq;
+		break;
+	default:
+		return;
+	}
+	put(s, it);
+}
+
+static void agent_step(struct scale *s, uint32_t i, const struct agt_event *ev)
+{
+	struct agt_actions acts = s->a_acts; /* kept for the next step: it owns the memory */
+	size_t k;
+
+	memset(&s->a_acts, 0, sizeof s->a_acts);
+	if (agt_step(s->nodes[i].a, ev, s->now, &acts) < 0)
+		abort();
+	for (k = 0; k < acts.n; k++)
+		carry_out(s, i, &acts.v[k]);
+	agt_actions_clear(&acts);
+	agt_actions_free(&s->a_acts);
+	s->a_acts = acts;
+}
+
+static void deliver(struct scale *s, const struct item *it)
+{
+	static const enum agt_event_type types[] = {[ITEM_TO_AGENT] = AGT_EV_MASTER_MSG,
+		[ITEM_MASTER_UP] = AGT_EV_MASTER_UP,
+		[ITEM_LINK_UP] = AGT_EV_LINK_UP,
+		[ITEM_XFER_DONE] = AGT_EV_XFER_DONE,
+		[ITEM_XFER_CANCELLED] = AGT_EV_XFER_CANCELLED};
+	struct agt_event ev = {.run = it->run, .seq = it->seq, .peer = it->peer};
+	struct ccm_event open = {.type = CCM_EV_OPEN, .conn = it->node + 1};
+	struct ccm_event msg = {.type = CCM_EV_MSG, .conn = it->node + 1};
+	struct wm_msg m = {0};
+	const char *why;
+
+	if (it->bytes && wire_master_decode(it->bytes + WIRE_FRAME_HDR, it->len - WIRE_FRAME_HDR,
+				 &m, &why) < 0)
+		abort();
+	if (it->kind == ITEM_TO_MASTER) {
+		msg.msg = &m;
+		master_step(s, &msg);
+	} else {
+		if (it->kind == ITEM_MASTER_UP) {
+			open.addr = (struct cc_addr){.family = CC_INET4, .ip = {10, 0, 0, 1}};
+			master_step(s, &open);
+		}
+		ev.type = types[it->kind];
+		if (it->kind == ITEM_TO_AGENT) {
+			ev.run = s->nodes[it->node].run;
+			ev.msg = &m;
+		}
+		agent_step(s, it->node, &ev);
+	}
+	if (it->bytes)
+		wire_master_clear(&m);
+	free(it->bytes);
+}
+
+static void phase_end(struct scale *s, const char *name)
+{
+	struct phase *p;
+
+	while (s->head < s->tail) {
+		struct item it = s->queue[s->head++];
+
+		s->now += 10;
+		deliver(s, &it);
+	}
+	p = &s->phases[s->phase++];
+	p->name = name;
+	p->messages[s->size] = s->messages;
+	p->ns[s->size] = s->ns;
+	s->n_phases = s->phase;
+	s->messages = s->ns = 0;
+}
+
+static struct cc_id id_of(uint32_t i, uint8_t kind)
+{
+	return (struct cc_id){.b = {kind, (uint8_t)i, (uint8_t)(i >> 8), (uint8_t)(i >> 16), 1}};
+}
+
+static void request(struct scale *s, uint32_t i, enum wl_type type)
+{
+	struct wl_request q = {.type = type, .comm = s->nodes[i].comm};
+	struct agt_event ev = {.type = AGT_EV_REQUEST, .session = 1, .request = &q};
+
+	q.req_id = ++s->last_req;
+	q.master = sim_place_addr(0);
+	q.peer = id_of(i, 0xbb);
+	q.token = id_of(i, 0xcc);
+	q.topo_turn = s->nodes[i].topo_turn;
+	q.pending_turn = s->nodes[i].pending_turn;
+	agent_step(s, i, &ev);
+}
+
+static void submit(struct scale *s, uint32_t i, uint64_t tag)
+{
+	struct shm_submission sub = {.tag = tag, .count = 1024, .dtype = 10, .bytes = 4096};
+	struct agt_event ev = {.type = AGT_EV_SUBMIT, .comm = s->nodes[i].comm, .sub = &sub};
+
+	sub.losses = s->nodes[i].losses;
+	agent_step(s, i, &ev);
+}
+
+static void node_start(struct scale *s, uint32_t i)
+{
+	struct agt_config cfg = {.port_p2p = 48150, .n_addrs = 1};
+	struct agt_event open = {
+		.type = AGT_EV_SESSION_OPEN, .session = 1, .pid = i, .name = "sim"};
+
+	cfg.agent = s->nodes[i].id = id_of(i, 0xa0);
+	(void)snprintf(cfg.name, sizeof cfg.name, "h%u", i);
+	cfg.addrs[0] = (struct cc_addr){
+		.family = CC_INET4, .ip = {10, (uint8_t)(i >> 16), (uint8_t)(i >> 8), (uint8_t)i}};
+	s->nodes[i].a = agt_new(&cfg);
+	if (!s->nodes[i].a)
+		abort();
+	agent_step(s, i, &open);
+	request(s, i, WL_COMM_CREATE);
+	request(s, i, WL_COMM_CONNECT);
+}
+
+static void expect(struct scale *s, const char *what, uint32_t replies, uint32_t completions)
+{
+	uint32_t i, bad = 0;
+
+	for (i = 0; i < s->n; i++) {
+		if (!s->nodes[i].a)
+			continue;
+		bad += s->nodes[i].replies != replies || s->nodes[i].completions != completions;
+		s->nodes[i].replies = s->nodes[i].completions = 0;
+	}
+	if (bad || s->failures) {
+		printf("%u peers: %s went wrong for %u of them\n", s->n, what, bad);
+		s->failures++;
+	}
+}
+
+static void all(struct scale *s, enum wl_type type, const char *name)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->n; i++)
+		request(s, i, type);
+	phase_end(s, name);
+	expect(s, name, 1, 0);
+}
+
+static void life(struct scale *s)
+{
+	struct agt_event died = {.type = AGT_EV_SESSION_CLOSED, .session = 1};
+	uint32_t i, victim = s->n / 2;
+
+	for (i = 0; i < s->n; i++)
+		node_start(s, i);
+	phase_end(s, "join");
+	s->nodes[0].replies = 0;
+	request(s, 0, WL_UPDATE_TOPOLOGY);
+	phase_end(s, "admission of all but one");
+	expect(s, "admission", 1, 0);
+	all(s, WL_UPDATE_TOPOLOGY, "topology vote");
+	all(s, WL_ARE_PENDING, "vote on pending peers");
+	for (i = 0; i < s->n; i++)
+		submit(s, i, 1);
+	phase_end(s, "all-reduce");
+	expect(s, "the all-reduce", 0, 1);
+	for (i = 0; i < s->n; i++)
+		if (i != victim)
+			submit(s, i, 2);
+	agent_step(s, victim, &died);
+	phase_end(s, "all-reduce that loses a peer");
+	agt_free(s->nodes[victim].a);
+	s->nodes[victim].a = NULL;
+	expect(s, "the loss", 0, 0);
+	for (i = 0; i < s->n; i++)
+		if (i != victim)
+			submit(s, i, 2);
+	phase_end(s, "all-reduce, again");
+	expect(s, "the all-reduce after the loss", 0, 1);
+}
+
+static bool run_size(struct scale *s, uint32_t n)
+{
+	struct ccm_config cfg = {.segment_max = 65536, .log_level = CCM_LOG_ERR};
+	uint32_t i;
+
+	cfg.run = id_of(1, 0x50);
+	cfg.run_key = id_of(2, 0x51);
+	s->now = SIM_S;
+	s->n = n;
+	s->phase = 0;
+	s->m = ccm_new(&cfg);
+	s->nodes = calloc(n, sizeof *s->nodes);
+	if (!s->m || !s->nodes)
+		abort();
+	life(s);
+	for (i = 0; i < n; i++)
+		agt_free(s->nodes[i].a);
+	free(s->nodes);
+	ccm_free(s->m);
+	return s->failures == 0;
+}
+
+static bool print(const struct scale *s, const uint32_t *sizes, unsigned n)
+{
+	bool flat = true;
+	unsigned i, k;
+
+	printf("| peers | step | messages | per peer | master CPU, ms | per peer, us |\n"
+	       "| ---: | --- | ---: | ---: | ---: | ---: |\n");
+	for (i = 0; i < s->n_phases; i++) {
+		const struct phase *p = &s->phases[i];
+
+		for (k = 0; k < n; k++) {
+			double per = (double)p->messages[k] / sizes[k];
+
+			printf("| %u | %s | %lu | %.2f | %.2f | %.2f |\n", sizes[k], p->name,
+				(unsigned long)p->messages[k], per, (double)p->ns[k] / 1e6,
+				(double)p->ns[k] / 1e3 / sizes[k]);
+			flat &= k == 0 ||
+				per < GROWTH_MAX * (double)p->messages[k - 1] / sizes[k - 1];
+		}
+	}
+	return flat;
+}
+
+int sim_scale(const char *text)
+{
+	static struct scale s;
+	uint32_t sizes[SIZES_MAX];
+	unsigned n = 0;
+	bool ok = true;
+	char *end;
+
+	while (*text && n < SIZES_MAX) {
+		sizes[n] = (uint32_t)strtoul(text, &end, 10);
+		if (end == text || sizes[n] < 3)
+			return -1;
+		n++;
+		text = *end == ',' ? end + 1 : end;
+	}
+	for (s.size = 0; s.size < n; s.size++)
+		ok &= run_size(&s, sizes[s.size]);
+	if (ok && !print(&s, sizes, n)) {
+		printf("messages per peer grow with the number of peers\n");
+		ok = false;
+	}
+	ccm_actions_free(&s.m_acts);
+	agt_actions_free(&s.a_acts);
+	free(s.queue);
+	printf("%s\n", ok ? "1 passed, 0 failed" : "0 passed, 1 failed");
+	return ok ? 0 : -1;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The trace: one line per event, with names. h3 is host 3, its agent h3.2 the second one there; M1 a
- * master, p7 a peer, run 4 the fourth run of that agent.
+ * The trace: one line per event, with names. h3 is host 3, its agent h3.2 the second one there; M1
+ * a master, p7 a peer, run 4 the fourth run of that agent.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -152,7 +152,8 @@ static const char *text_vote(const struct sim *s, const struct wm_op_vote *v)
 	for (i = 0; i < v->n_peers && at < sizeof b - 64; i++)
 		at += (size_t)snprintf(
 			b + at, sizeof b - at, " %s", sim_name_peer(s, &v->peers[i]));
-	return text("g%u tag %" PRIu64 " seq %" PRIu64 " losses %" PRIu64 " count %" PRIu64 " of%.300s",
+	return text("g%u tag %" PRIu64 " seq %" PRIu64 " losses %" PRIu64 " count %" PRIu64
+		    " of%.300s",
 		v->group, v->tag, v->seq, v->losses, v->params.count, b);
 }
 
@@ -173,9 +174,9 @@ static const char *body(const struct sim *s, const struct wm_msg *m)
 			m->u.hello.run.b[1], m->u.hello.term);
 	case WM_JOIN:
 		return text("%s g%u %s", sim_name_peer(s, &m->u.join.peer), m->u.join.group,
-			m->u.join.phase == WM_JOIN_NEW          ? "new"
+			m->u.join.phase == WM_JOIN_NEW        ? "new"
 			: m->u.join.phase == WM_JOIN_PREPARED ? "prepared"
-								: "accepted");
+							      : "accepted");
 	case WM_LEAVE:
 		return text("%s%s", sim_name_peer(s, &m->u.leave.peer),
 			m->u.leave.kind == WM_LEAVE_DIED ? " died" : "");
@@ -203,15 +204,17 @@ static const char *body(const struct sim *s, const struct wm_msg *m)
 	case WM_ROUND:
 		return text_round(s, &m->u.round);
 	case WM_COMMIT:
-		return text("round %" PRIu64 " epoch %" PRIu64 "%s turns %" PRIu64 ", %" PRIu64 ", %s",
+		return text("round %" PRIu64 " epoch %" PRIu64 "%s turns %" PRIu64 ", %" PRIu64
+			    ", %s",
 			m->u.commit.round, m->u.commit.epoch, m->u.commit.accept ? " accept" : "",
 			m->u.commit.topo_turn, m->u.commit.pending_turn,
 			text_world(&m->u.commit.world));
 	case WM_WORLD:
 		return text_world(&m->u.world);
 	case WM_OP_START:
-		return text("g%u tag %" PRIu64 " seq %" PRIu64 " epoch %" PRIu64, m->u.op_start.group,
-			m->u.op_start.tag, m->u.op_start.seq, m->u.op_start.epoch);
+		return text("g%u tag %" PRIu64 " seq %" PRIu64 " epoch %" PRIu64,
+			m->u.op_start.group, m->u.op_start.tag, m->u.op_start.seq,
+			m->u.op_start.epoch);
 	case WM_OP_ABORT:
 		return text("g%u tag %" PRIu64 " seq %" PRIu64 " %s: %.200s", m->u.op_abort.group,
 			m->u.op_abort.tag, m->u.op_abort.seq, sim_text_code(m->u.op_abort.code),
@@ -219,8 +222,8 @@ static const char *body(const struct sim *s, const struct wm_msg *m)
 	case WM_OP_DONE:
 		return text("seq %" PRIu64, m->u.op_done.seq);
 	case WM_PENDING_ANSWER:
-		return text("%d turn %" PRIu64, m->u.pending_answer.pending,
-			m->u.pending_answer.turn);
+		return text(
+			"%d turn %" PRIu64, m->u.pending_answer.pending, m->u.pending_answer.turn);
 	case WM_KICK:
 		return text("%s %s: %.300s", sim_name_peer(s, &m->u.kick.peer),
 			sim_text_code(m->u.kick.code), m->u.kick.text);

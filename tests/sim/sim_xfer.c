@@ -137,8 +137,8 @@ static void check_start(struct sim *s, struct sim_xfer *t)
 		members += t->parts[i].n;
 		seen |= 1u << x->pos;
 		if (x->epoch != first->epoch)
-			sim_fail(s, "seq %" PRIu64 " runs in epochs %" PRIu64 " and %" PRIu64, t->seq,
-				first->epoch, x->epoch);
+			sim_fail(s, "seq %" PRIu64 " runs in epochs %" PRIu64 " and %" PRIu64,
+				t->seq, first->epoch, x->epoch);
 		if (x->hosts != first->hosts || x->world != first->world ||
 			x->group != first->group || x->tag != first->tag ||
 			memcmp(&x->params, &first->params, sizeof x->params) != 0)
@@ -178,7 +178,8 @@ static void all_started(struct sim *s, struct sim_xfer *t)
 	}
 }
 
-static struct sim_xfer *xfer_new(struct sim *s, const struct cc_id *run, uint64_t line, uint64_t seq)
+static struct sim_xfer *xfer_new(
+	struct sim *s, const struct cc_id *run, uint64_t line, uint64_t seq)
 {
 	struct sim_xfer *t = calloc(1, sizeof *t);
 
@@ -187,6 +188,7 @@ static struct sim_xfer *xfer_new(struct sim *s, const struct cc_id *run, uint64_
 	t->seq = seq;
 	t->line = line;
 	t->run = *run;
+	t->masters = s->n_masters;
 	t->next = s->xfers;
 	s->xfers = t;
 	return t;
@@ -209,6 +211,7 @@ static void start_voices(struct sim *s, struct sim_host *h, struct sim_xfer *t, 
 			return;
 		tag = (uint32_t)x->members[i].sub.tag;
 		v->peer = p->no;
+		v->id = p->id;
 		v->comm = p->comm;
 		v->slot = x->members[i].sub.slot;
 		v->key = sim_plan_key(p, tag);
@@ -255,8 +258,8 @@ void sim_xfer_start(struct sim *s, struct sim_host *h, const struct agt_action *
 		all_started(s, t);
 }
 
-static void xfer_done(struct sim *s, const struct sim_event *ev, struct sim_xfer *t,
-	struct sim_part *p)
+static void xfer_done(
+	struct sim *s, const struct sim_event *ev, struct sim_xfer *t, struct sim_part *p)
 {
 	struct agt_event e = {.type = AGT_EV_XFER_DONE, .run = ev->run, .seq = ev->seq};
 
@@ -361,17 +364,81 @@ void sim_xfer_completed(struct sim *s, struct sim_host *h, struct sim_peer *p, s
 			o->code ? "still writes to its buffers" : "is not final here");
 }
 
-/* Has the same operation of the application had another result before? */
+/* Does p still take part in the run as the one that it was? */
+static bool stays(const struct sim *s, const struct sim_voice *v)
+{
+	const struct sim_peer *p = &s->peers[v->peer];
+
+	return p->phase < PEER_DESTROYING && p->state == SHM_COMM_CONNECTED &&
+	       cc_id_eq(&p->id, &v->id);
+}
+
+/* Did somebody who still takes part hear of success? */
+static bool success_stays(const struct sim *s, const struct sim_xfer *t)
+{
+	uint32_t i, j;
+
+	for (i = 0; i < t->n_parts; i++)
+		for (j = 0; j < t->parts[i].n; j++)
+			if (t->parts[i].voices[j].heard == VOICE_SUCCESS &&
+				stays(s, &t->parts[i].voices[j]))
+				return true;
+	return false;
+}
+
+static bool takes_part(const struct sim_xfer *t, const struct cc_id *peer)
+{
+	uint32_t i, j;
+
+	for (i = 0; i < t->n_parts; i++)
+		for (j = 0; j < t->parts[i].n; j++)
+			if (cc_id_eq(&t->parts[i].voices[j].id, peer))
+				return true;
+	return false;
+}
+
+/* Has the same operation of the application had another result before? A run that a new master
+ * takes over without a journal may count turns again that only those remember who have left since.
+ */
 static void check_single(struct sim *s, const struct sim_xfer *t, const struct sim_voice *v)
 {
 	const struct sim_xfer *x;
 
 	for (x = s->xfers; x; x = x->next)
-		if (x != t && x->successes && key_eq(&x->parts[0].voices[0].key, &v->key))
+		if (x != t && x->successes && key_eq(&x->parts[0].voices[0].key, &v->key) &&
+			takes_part(x, &v->id) && success_stays(s, x))
 			sim_fail(s,
 				"two results for one operation: seq %" PRIu64 " and %" PRIu64
 				" (group %u turn %" PRIu64 " step %u tag %u)",
 				x->seq, t->seq, v->key.group, v->key.turn, v->key.step, v->key.tag);
+}
+
+/* Some have heard of success, others not. It matters when one of them has to go on with the others;
+ * and where the master has died, and all agents that knew of it, nobody can know any more. */
+static bool matters(struct sim *s, const struct sim_xfer *t)
+{
+	bool told = false, known = s->class != CLASS_ALL || s->n_masters == t->masters;
+	uint32_t i, j;
+
+	for (i = 0; i < t->n_parts; i++) {
+		const struct sim_part *p = &t->parts[i];
+		bool alive = s->hosts[p->host].alive && s->hosts[p->host].life == p->life;
+
+		for (j = 0; j < p->n; j++) {
+			bool stayed =
+				p->voices[j].heard == VOICE_SUCCESS && stays(s, &p->voices[j]);
+
+			told |= stayed;
+			known |= stayed && alive;
+		}
+	}
+	if (told && !known)
+		s->excuse = "all who knew of an end have died";
+	for (i = 0; i < s->n_masters && told && known; i++)
+		if (s->masters[i].alive && s->masters[i].superseded)
+			s->excuse =
+				"two masters at once: some agents have not heard of the newer one";
+	return told && !s->excuse;
 }
 
 void sim_xfer_heard(struct sim *s, struct sim_peer *p, struct sim_op *o, bool connected)
@@ -395,7 +462,7 @@ void sim_xfer_heard(struct sim *s, struct sim_peer *p, struct sim_op *o, bool co
 		o->voice->heard = VOICE_FAILURE;
 		t->failures += connected;
 	}
-	if (t->successes && t->failures)
+	if (t->successes && t->failures && matters(s, t))
 		sim_fail(s, "seq %" PRIu64 ": success for some, failure for others (now p%u: %s)",
 			t->seq, p->no, sim_text_code(o->code));
 	o->xfer = NULL;

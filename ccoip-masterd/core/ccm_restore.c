@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The journal: what is written of the run, and how the run is restored from it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ccoip-masterd/core/ccm_internal.h"
+
+/* ---- writing ---- */
+
+static struct wj_record *record(struct ccm *m, enum wj_type type)
+{
+	struct wj_record *r = ccm_journal_action(m);
+
+	*r = (struct wj_record){.type = type};
+	return r;
+}
+
+static bool writes(const struct ccm *m)
+{
+	return m->cfg.journal && !m->stale && !m->oom;
+}
+
+/* The run's name and term come before everything else. */
+static void write_run(struct ccm *m)
+{
+	struct wj_record *r;
+
+	if (m->written_term == m->term && cc_id_eq(&m->written_run, &m->cfg.run))
+		return;
+	m->written_term = m->term;
+	m->written_run = m->cfg.run;
+	r = record(m, WJ_RUN);
+	r->run = m->cfg.run;
+	r->run_key = m->cfg.run_key;
+	r->term = m->term;
+}
+
+void ccm_journal_members(struct ccm *m)
+{
+	struct wj_member *v, *x;
+	struct wj_record *r;
+	struct ccm_group *g;
+	struct ccm_seat *s;
+	struct ccm_peer *p;
+
+	m->n_unsaved = 0;
+	if (!writes(m))
+		return;
+	write_run(m);
+	v = x = ccm_calloc(m, m->n_accepted, sizeof *v);
+	if (!v)
+		return;
+	for (g = m->groups; g; g = g->hh.next) {
+		DL_FOREACH2 (g->seats, s, next_g) {
+			DL_FOREACH (s->peers, p) {
+				if (p->phase != CCM_PEER_ACCEPTED)
+					break;
+				*x = (struct wj_member){.peer = p->id,
+					.token = p->token,
+					.agent = s->agent->hello.agent,
+					.group = g->id};
+				ccm_print(x->host, sizeof x->host, "%s", s->agent->hello.name);
+				x++;
+			}
+		}
+	}
+	r = record(m, WJ_MEMBERS);
+	r->members = v;
+	r->n = m->n_accepted;
+	r->epoch = m->epoch;
+	r->round = m->committed;
+	r->version = m->world_version;
+	r->losses = m->last_loss;
+	r->last_seq = m->last_seq;
+	r->topo_turn = m->topo_turn;
+	r->pending_turn = m->pending_turn;
+}
+
+void ccm_journal_lost(struct ccm *m)
+{
+	struct wj_record *r;
+	uint32_t i;
+
+	if (writes(m) && m->written_term) {
+		r = record(m, WJ_LOST);
+		r->version = m->world_version;
+		r->losses = m->last_loss;
+		r->members = ccm_calloc(m, m->n_unsaved, sizeof *r->members);
+		for (i = 0; r->members && i < m->n_unsaved; i++)
+			r->members[r->n++].peer = m->unsaved[i];
+	}
+	m->n_unsaved = 0;
+}
+
+void ccm_journal_note(struct ccm *m, const struct cc_id *peer)
+{
+	struct cc_id *v;
+	uint32_t cap;
+
+	if (!m->cfg.journal)
+		return;
+	if (m->n_unsaved == m->cap_unsaved) {
+		cap = m->cap_unsaved ? 2 * m->cap_unsaved : 8;
+		v = realloc(m->unsaved, cap * sizeof *v);
+		if (!v) {
+			m->oom = true;
+			return;
+		}
+		m->unsaved = v;
+		m->cap_unsaved = cap;
+	}
+	m->unsaved[m->n_unsaved++] = *peer;
+}
+
+void ccm_journal_void(struct ccm *m)
+{
+	if (writes(m))
+		(void)record(m, WJ_RUN);
+}
+
+/* ---- reading ---- */
+
+static void members_lost(struct ccm *m, const struct wj_record *r)
+{
+	struct wj_record *saved = &m->saved;
+	uint32_t i, k;
+
+	if (r->version > saved->version)
+		saved->version = r->version;
+	if (r->losses > saved->losses)
+		saved->losses = r->losses;
+	for (i = 0; i < r->n; i++) {
+		ccm_lost_note(m, &r->members[i].peer);
+		for (k = 0; k < saved->n; k++)
+			if (cc_id_eq(&saved->members[k].peer, &r->members[i].peer))
+				break;
+		if (k == saved->n)
+			continue;
+		saved->n--;
+		memmove(&saved->members[k], &saved->members[k + 1],
+			(saved->n - k) * sizeof *saved->members);
+	}
+}
+
+int ccm_restore(struct ccm *m, const struct wj_record *r)
+{
+	struct wj_member *v;
+
+	switch (r->type) {
+	case WJ_RUN:
+		m->has_saved = !cc_id_is_zero(&r->run);
+		if (!m->has_saved)
+			wire_journal_clear(&m->saved);
+		m->saved.run = r->run;
+		m->saved.run_key = r->run_key;
+		m->saved.term = r->term;
+		break;
+	case WJ_MEMBERS:
+		v = calloc(r->n ? r->n : 1, sizeof *v);
+		if (!v)
+			return CC_ERR_NOMEM;
+		if (r->n)
+			memcpy(v, r->members, r->n * sizeof *v);
+		free(m->saved.members);
+		m->saved = (struct wj_record){.type = WJ_RUN,
+			.run = m->saved.run,
+			.run_key = m->saved.run_key,
+			.term = m->saved.term,
+			.epoch = r->epoch,
+			.round = r->round,
+			.last_seq = r->last_seq,
+			.topo_turn = r->topo_turn,
+			.pending_turn = r->pending_turn,
+			.version = r->version,
+			.losses = r->losses,
+			.n = r->n,
+			.members = v};
+		break;
+	case WJ_LOST:
+		members_lost(m, r);
+		break;
+	}
+	return m->oom ? CC_ERR_NOMEM : 0;
+}
+
+/* An agent of which only the journal knows. */
+static struct ccm_agent *restored_agent(struct ccm *m, const struct wj_member *x)
+{
+	struct ccm_agent *a;
+
+	HASH_FIND(hh_id, m->by_id, &x->agent, sizeof x->agent, a);
+	if (a)
+		return a;
+	a = ccm_calloc(m, 1, sizeof *a);
+	if (!a)
+		return NULL;
+	a->no = ++m->last_agent;
+	a->greeted = a->absent = a->restored = true;
+	a->absent_ns = m->now;
+	a->hello.agent = x->agent;
+	ccm_copy(a->hello.name, sizeof a->hello.name, x->host);
+	DL_APPEND2(m->absent, a, prev_ab, next_ab);
+	ccm_agent_claim(m, a);
+	return a;
+}
+
+static void restore_member(struct ccm *m, const struct wj_member *x)
+{
+	struct ccm_agent *a = ccm_peer_find(m, &x->peer) ? NULL : restored_agent(m, x);
+	struct wm_join j = {.peer = x->peer, .token = x->token, .group = x->group, .pool_size = 1};
+	struct ccm_peer *p = a ? ccm_peer_new(m, a, &j) : NULL;
+
+	if (!p)
+		return;
+	ccm_peer_accept(m, p);
+	p->seat->group->n_absent++;
+	m->n_absent++;
+}
+
+void ccm_restore_begin(struct ccm *m)
+{
+	struct wj_record *s = &m->saved;
+	struct ccm_agent *a;
+	uint32_t i;
+
+	if (!m->has_saved)
+		return;
+	m->restored = true;
+	m->cfg.run = s->run;
+	m->cfg.run_key = s->run_key;
+	m->term = s->term + 1;
+	m->epoch = m->restored_epoch = s->epoch;
+	m->committed = m->last_round = s->round;
+	m->world_version = m->restored_version = s->version;
+	m->last_loss = s->losses;
+	m->last_seq = s->last_seq;
+	m->topo_turn = s->topo_turn;
+	m->pending_turn = s->pending_turn;
+	for (i = 0; i < s->n && !m->oom; i++)
+		restore_member(m, &s->members[i]);
+	DL_FOREACH2 (m->absent, a, next_ab) {
+		if (a->claimed)
+			HASH_DELETE(hh_id, m->by_id, a);
+		a->claimed = false;
+	}
+	m->joins = m->n_unsaved = 0;
+	m->recovering = m->n_accepted > 0;
+	if (!m->recovering) {
+		m->epoch += CCM_UNHEARD;
+		m->last_seq += CCM_UNHEARD;
+	}
+	if (writes(m))
+		write_run(m);
+	ccm_log(m, CCM_LOG_NOTICE, "restored from the journal: %u peers, epoch %llu, now term %llu",
+		m->n_accepted, (unsigned long long)m->epoch, (unsigned long long)m->term);
+	wire_journal_clear(s);
+}
+
+/* Agents have seen later masters than the journal: they know the run better. */
+void ccm_restore_outdated(struct ccm *m)
+{
+	struct ccm_agent *a, *next;
+	struct ccm_lost *x, *tmp;
+	struct ccm_group *g;
+
+	ccm_log(m, CCM_LOG_WARNING,
+		"the journal is older than what the agents know: it is left aside");
+	m->restored = false;
+	DL_FOREACH_SAFE2 (m->absent, a, next, next_ab)
+		if (a->restored)
+			ccm_agent_lost(m, a, "the journal was outdated");
+	HASH_ITER (hh, m->gone, x, tmp) {
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it loses track of the list */
+		HASH_DELETE(hh, m->gone, x);
+		free(x);
+	}
+	for (g = m->groups; g; g = g->hh.next)
+		g->n_left = g->n_lost_ever = 0;
+	m->n_left = m->n_unsaved = 0;
+	m->losses = 0;
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+#include "ccoip-masterd/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/cc_err.h"
+#include "common/cc_log.h"
+
+#define FILE_NAME   "run.journal"
+#define TMP_NAME    "run.journal.new"
+#define SIZE_MAX_IN ((off_t)256 << 20)   /* of a file that is read */
+#define COMPACT     ((size_t)1 << 20)    /* bytes, and */
+#define COMPACT_BY  4u                   /* times the snapshot: then it is written anew */
+
+struct journal {
+	int dir, fd;
+	int lock; /* a file of its own: the journal itself is replaced */
+	char *path;
+	size_t size;     /* of the file, all of it good */
+	size_t snapshot; /* bytes of the last MEMBERS record */
+	uint8_t *run;    /* the last RUN record */
+	size_t run_len;
+	bool broken; /* nothing more can be appended */
+};
+
+static int write_all(int fd, const uint8_t *p, size_t len)
+{
+	ssize_t n;
+
+	while (len > 0) {
+		n = write(fd, p, len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return CC_ERR_IO;
+		p += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+/* ---- reading ---- */
+
+static int keep_run(struct journal *j, const uint8_t *p, size_t len)
+{
+	uint8_t *copy = malloc(len);
+
+	if (!copy)
+		return CC_ERR_NOMEM;
+	memcpy(copy, p, len);
+	free(j->run);
+	j->run = copy;
+	j->run_len = len;
+	return 0;
+}
+
+static int take(struct journal *j, const struct wj_record *r, const uint8_t *p, size_t len)
+{
+	if (r->type == WJ_MEMBERS)
+		j->snapshot = len;
+	return r->type == WJ_RUN ? keep_run(j, p, len) : 0;
+}
+
+/* Gives the records to m, up to the first that is not whole. */
+static int replay(struct journal *j, struct ccm *m, const uint8_t *buf, size_t len)
+{
+	const char *why = "it is cut short";
+	struct wj_record r;
+	size_t used;
+	int err = 0;
+
+	j->size = WJ_HEADER;
+	while (j->size < len) {
+		err = wire_journal_decode(buf + j->size, len - j->size, &r, &used, &why);
+		if (err < 0)
+			break;
+		err = ccm_restore(m, &r);
+		if (err == 0)
+			err = take(j, &r, buf + j->size, used);
+		wire_journal_clear(&r);
+		if (err < 0)
+			return err;
+		j->size += used;
+	}
+	if (err == CC_ERR_NOMEM)
+		return err;
+	if (j->size < len)
+		cc_log(CC_LOG_WARNING, "%s: %zu bytes at its end are left out: %s", j->path,
+			len - j->size, why);
+	return 0;
+}
+
+static uint8_t *read_file(int fd, size_t size)
+{
+	uint8_t *buf = malloc(size ? size : 1);
+	size_t at = 0;
+	ssize_t n;
+
+	while (buf && at < size) {
+		n = pread(fd, buf + at, size - at, (off_t)at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			free(buf);
+			return NULL;
+		}
+		at += (size_t)n;
+	}
+	return buf;
+}
+
+static int start_file(struct journal *j)
+{
+	uint8_t hdr[WJ_HEADER];
+
+	wire_journal_header(hdr);
+	j->size = sizeof hdr;
+	if (ftruncate(j->fd, 0) < 0 || lseek(j->fd, 0, SEEK_SET) < 0 ||
+		write_all(j->fd, hdr, sizeof hdr) < 0 || fsync(j->fd) < 0 || fsync(j->dir) < 0)
+		return CC_ERR_IO;
+	return 0;
+}
+
+static int load(struct journal *j, struct ccm *m)
+{
+	struct stat st;
+	uint8_t *buf;
+	int err;
+
+	if (fstat(j->fd, &st) < 0)
+		return CC_ERR_IO;
+	if (st.st_size > SIZE_MAX_IN)
+		return CC_ERR_LIMIT;
+	buf = read_file(j->fd, (size_t)st.st_size);
+	if (!buf)
+		return CC_ERR_IO;
+	err = wire_journal_check(buf, (size_t)st.st_size);
+	if (err == 0)
+		err = replay(j, m, buf, (size_t)st.st_size);
+	else if (err == CC_ERR_AGAIN) /* new, or never finished */
+		err = start_file(j);
+	free(buf);
+	if (err == 0 && (ftruncate(j->fd, (off_t)j->size) < 0 ||
+				lseek(j->fd, (off_t)j->size, SEEK_SET) < 0))
+		err = CC_ERR_IO;
+	return err;
+}
+
+/* ---- writing ---- */
+
+static void complain(struct journal *j, const char *what)
+{
+	if (!j->broken)
+		cc_log(CC_LOG_ERR,
+			"%s: %s: %s; going on without it, a restarted master will learn of the "
+			"run from its agents",
+			j->path, what, strerror(errno));
+	j->broken = true;
+}
+
+/* A new file with the run and this snapshot takes the place of the old one. */
+static int compact(struct journal *j, const uint8_t *members, size_t len)
+{
+	int fd = openat(j->dir, TMP_NAME, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	uint8_t hdr[WJ_HEADER];
+
+	if (fd < 0)
+		return CC_ERR_IO;
+	wire_journal_header(hdr);
+	if (write_all(fd, hdr, sizeof hdr) < 0 || write_all(fd, j->run, j->run_len) < 0 ||
+		write_all(fd, members, len) < 0 || fsync(fd) < 0 ||
+		renameat(j->dir, TMP_NAME, j->dir, FILE_NAME) < 0)
+		goto err_close;
+	(void)fsync(j->dir);
+	close(j->fd);
+	j->fd = fd;
+	j->size = sizeof hdr + j->run_len + len;
+	j->snapshot = len;
+	return 0;
+err_close:
+	close(fd);
+	(void)unlinkat(j->dir, TMP_NAME, 0);
+	return CC_ERR_IO;
+}
+
+static void append(struct journal *j, const uint8_t *p, size_t len)
+{
+	int err = write_all(j->fd, p, len) < 0 || fdatasync(j->fd) < 0 ? errno : 0;
+
+	if (err == 0) {
+		j->size += len;
+		return;
+	}
+	/* Half a record would hide all that might follow. */
+	if (ftruncate(j->fd, (off_t)j->size) < 0 || lseek(j->fd, (off_t)j->size, SEEK_SET) < 0)
+		cc_log(CC_LOG_ERR, "%s: cannot be cut: %s", j->path, strerror(errno));
+	errno = err;
+	complain(j, "cannot be written");
+}
+
+static void write_snapshot(struct journal *j, const uint8_t *p, size_t len)
+{
+	bool was_broken = j->broken;
+
+	if (!j->run || (!was_broken && (j->size + len < COMPACT ||
+					       j->size + len < COMPACT_BY * (len + j->run_len)))) {
+		append(j, p, len);
+		j->snapshot = len;
+		return;
+	}
+	if (compact(j, p, len) < 0) {
+		complain(j, "cannot be written anew");
+		return;
+	}
+	j->broken = false;
+	if (was_broken)
+		cc_log(CC_LOG_NOTICE, "%s: is written again", j->path);
+}
+
+void journal_write(struct journal *j, const struct wj_record *r)
+{
+	uint8_t *p;
+	size_t len;
+	int err = wire_journal_encode(r, &p, &len);
+
+	if (err == 0)
+		err = take(j, r, p, len);
+	if (err < 0) {
+		errno = ENOMEM;
+		complain(j, cc_err_str(err));
+		return;
+	}
+	if (r->type == WJ_MEMBERS)
+		write_snapshot(j, p, len);
+	else if (!j->broken)
+		append(j, p, len);
+	free(p);
+}
+
+/* ---- life ---- */
+
+static int open_files(struct journal *j, const char *dir)
+{
+	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
+		return CC_ERR_IO;
+	j->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (j->dir < 0)
+		return CC_ERR_IO;
+	j->lock = openat(j->dir, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (j->lock < 0)
+		return CC_ERR_IO;
+	if (flock(j->lock, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK ? CC_ERR_EXIST : CC_ERR_IO;
+	j->fd = openat(j->dir, FILE_NAME, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	return j->fd < 0 ? CC_ERR_IO : 0;
+}
+
+static const char *explain(int err)
+{
+	switch (err) {
+	case CC_ERR_IO:
+		return strerror(errno);
+	case CC_ERR_EXIST:
+		return "another master uses it: give each its own --state-dir";
+	case CC_ERR_VERSION:
+		return "it was written by a later version";
+	case CC_ERR_PROTO:
+		return "this is no journal: move it away";
+	default:
+		return cc_err_str(err);
+	}
+}
+
+struct journal *journal_open(const char *dir, struct ccm *m)
+{
+	struct journal *j = calloc(1, sizeof *j);
+	int err;
+
+	if (!j)
+		return NULL;
+	j->dir = j->lock = j->fd = -1;
+	if (asprintf(&j->path, "%s/" FILE_NAME, dir) < 0) {
+		j->path = NULL;
+		goto err_close;
+	}
+	err = open_files(j, dir);
+	if (err == 0)
+		err = load(j, m);
+	if (err == 0)
+		return j;
+	cc_log(CC_LOG_ERR, "cannot use %s: %s", j->path, explain(err));
+err_close:
+	journal_close(j);
+	return NULL;
+}
+
+void journal_close(struct journal *j)
+{
+	if (!j)
+		return;
+	if (j->fd >= 0)
+		close(j->fd);
+	if (j->lock >= 0)
+		close(j->lock);
+	if (j->dir >= 0)
+		close(j->dir);
+	free(j->run);
+	free(j->path);
+	free(j);
+}

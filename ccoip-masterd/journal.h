@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The master's journal (proto/wire_journal.h) in DIR/run.journal, on the disk before anything that
+ * depends on it is sent. Without it a master learns of a run from its agents alone. One thread.
+ */
+#ifndef JOURNAL_H
+#define JOURNAL_H
+
+#include "ccoip-masterd/core/ccm.h"
+
+struct journal;
+
+/* Opens or makes it, takes its lock and gives what it holds to m; a damaged tail is cut off. NULL
+ * after a line in the log: the folder cannot be used, another master uses it, or the file is of a
+ * later version. */
+struct journal *journal_open(const char *dir, struct ccm *m);
+/* Returns when r is on the disk. What cannot be written is logged once, and the file is written anew
+ * with the next snapshot of all members that fits. */
+void journal_write(struct journal *j, const struct wj_record *r);
+void journal_close(struct journal *j); /* NULL is fine */
+
+#endif

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The master's core: the journal, and a run that is restored from it.
+ */
+#include <string.h>
+
+#include "tests/common/testlib.h"
+#include "tests/master/fake.h"
+
+static const struct ccm_config first = {
+	.run = {{1}}, .run_key = {{2}}, .segment_max = 4096, .journal = true};
+static const struct ccm_config next = {
+	.run = {{8}}, .run_key = {{9}}, .segment_max = 4096, .journal = true};
+
+static struct fk f;
+static struct fk_host *h[3];
+static struct fk_peer p[3];
+static struct wm_group_world own[3];
+static struct wm_ring_place place[3];
+static struct wm_resume know[3];
+
+static void setup(void)
+{
+	size_t i;
+
+	fk_init(&f, &first);
+	h[0] = fk_host(&f, "a", "10.0.0.1");
+	h[1] = fk_host(&f, "b", "10.0.0.2");
+	h[2] = fk_host(&f, "c", "10.0.0.3");
+	for (i = 0; i < 3; i++)
+		p[i] = fk_join(h[i], 0);
+	fk_topo(&p[0]);
+	for (i = 0; i < 3; i++) {
+		own[i] = (struct wm_group_world){0, 3, 0};
+		place[i] = (struct wm_ring_place){0, 3, (uint32_t)i};
+		know[i] = (struct wm_resume){.epoch = 2, .round = 2, .topo_turn = 2, .n_places = 1,
+			.places = &place[i],
+			.world = {.global = 3, .version = 2, .n = 1, .own = &own[i]}};
+	}
+}
+
+static void teardown(void)
+{
+	fk_free(&f);
+}
+
+static void restart(void)
+{
+	fk_restart(&f, &next, f.journal_len);
+}
+
+static void come_back(size_t i, bool stateless)
+{
+	struct wm_msg msg = {.type = WM_RESUME};
+
+	h[i] = fk_redial_as(h[i], 1, stateless);
+	p[i] = fk_join_again(&p[i], h[i], WM_JOIN_ACCEPTED);
+	if (!stateless)
+		msg.u.resume = know[i];
+	fk_send(h[i], &msg);
+}
+
+static void works(size_t n)
+{
+	uint64_t done = fk_status(&f).ops_done, seq;
+	size_t i;
+
+	fk_forget(&f);
+	for (i = 0; i < n; i++)
+		fk_vote(&p[i], 77);
+	seq = fk_take(h[0], WM_OP_START)->u.op_start.seq;
+	for (i = 0; i < n; i++)
+		fk_report(h[i], seq, true);
+	ck_assert_uint_eq(fk_status(&f).ops_done, done + 1);
+}
+
+START_TEST(the_run_goes_on)
+{
+	const struct wm_hello_ack *ack;
+
+	restart();
+	fk_tick(&f, 100);
+	ck_assert(fk_status(&f).recovering);
+	ck_assert_uint_eq(fk_status(&f).accepted, 3);
+	assert_contains(fk_status(&f).waiting, "recovering: waiting for 3 of 3 peers, agent a");
+	come_back(0, false);
+	ack = &fk_take(h[0], WM_HELLO_ACK)->u.hello_ack;
+	ck_assert(ack->resume);
+	ck_assert_uint_eq(ack->run.b[0], 1);
+	ck_assert_uint_eq(ack->run_key.b[0], 2);
+	ck_assert_uint_eq(ack->term, 2);
+	come_back(1, false);
+	ck_assert(fk_status(&f).recovering);
+	come_back(2, false);
+	ck_assert(!fk_status(&f).recovering);
+	ck_assert_uint_eq(fk_count(h[0], WM_OP_ABORT) + fk_count(h[0], WM_KICK), 0);
+	ck_assert_int_eq(fk_info(&p[2]).rank, 2);
+	ck_assert_uint_eq(fk_status(&f).losses, 0);
+	works(3);
+}
+END_TEST
+
+START_TEST(all_agents_may_have_died_with_it)
+{
+	size_t i;
+
+	restart();
+	for (i = 0; i < 3; i++)
+		come_back(i, true);
+	fk_tick(&f, 300);
+	ck_assert(!fk_status(&f).recovering);
+	ck_assert_uint_eq(fk_status(&f).accepted, 3);
+	/* Their peers may have been told of more than is in the journal, but of no more than this. */
+	ck_assert_uint_gt(h[0]->losses[0].losses, 0);
+	works(3);
+}
+END_TEST
+
+START_TEST(the_token_is_asked_for)
+{
+	struct fk_peer thief = p[0];
+
+	restart();
+	thief.token.b[0] ^= 1;
+	h[0] = fk_redial_as(h[0], 1, true);
+	(void)fk_join_again(&thief, h[0], WM_JOIN_ACCEPTED);
+	ck_assert_uint_eq(fk_take(h[0], WM_KICK)->u.kick.code, WIRE_INVALID_USAGE);
+	thief.id.b[9] ^= 1;
+	(void)fk_join_again(&thief, h[0], WM_JOIN_ACCEPTED);
+	ck_assert_uint_eq(fk_take(h[0], WM_KICK)->u.kick.code, WIRE_RANK_CONNECTION_LOST);
+	p[0] = fk_join_again(&p[0], h[0], WM_JOIN_ACCEPTED);
+	ck_assert(!fk_info(&p[0]).absent);
+}
+END_TEST
+
+START_TEST(who_does_not_come_back_is_lost)
+{
+	restart();
+	fk_tick(&f, 60000); /* while nobody comes, it waits */
+	ck_assert_uint_eq(fk_status(&f).accepted, 3);
+	come_back(0, false);
+	come_back(1, false);
+	fk_tick(&f, 3200);
+	ck_assert(!fk_status(&f).recovering);
+	ck_assert_uint_eq(fk_status(&f).accepted, 2);
+	come_back(2, false);
+	assert_contains(fk_take(h[2], WM_KICK)->u.kick.text, "declared lost");
+	works(2);
+}
+END_TEST
+
+START_TEST(losses_are_kept)
+{
+	fk_leave(&p[1], WM_LEAVE_DIED);
+	know[0].world.global = know[2].world.global = own[0].world = own[2].world = 2;
+	know[0].world.version = know[2].world.version = 4;
+	restart();
+	fk_tick(&f, 100);
+	ck_assert_uint_eq(fk_status(&f).accepted, 2);
+	come_back(1, true);
+	assert_contains(fk_take(h[1], WM_KICK)->u.kick.text, "declared lost");
+	come_back(0, false);
+	come_back(2, false);
+	ck_assert(!fk_status(&f).recovering);
+	p[1] = p[2];
+	h[1] = h[2];
+	works(2);
+}
+END_TEST
+
+START_TEST(a_loss_is_written_before_it_is_told)
+{
+	struct wm_msg msg = {.type = WM_LEAVE, .u.leave = {p[1].id, WM_LEAVE_DIED}};
+	struct ccm_event ev = {.type = CCM_EV_MSG, .conn = h[1]->conn, .msg = &msg};
+	struct ccm_actions out = {0};
+	size_t i, journal = 99, sent = 99;
+
+	ck_assert_int_eq(ccm_step(f.m, &ev, f.now, &out), 0);
+	for (i = out.n; i-- > 0;) {
+		if (out.v[i].type == CCM_ACT_JOURNAL)
+			journal = i;
+		if (out.v[i].type == CCM_ACT_SEND)
+			sent = i;
+	}
+	ck_assert_uint_lt(journal, sent);
+	ck_assert_int_eq(out.v[journal].record.type, WJ_LOST);
+	ck_assert(cc_id_eq(&out.v[journal].record.members[0].peer, &p[1].id));
+	ccm_actions_free(&out);
+}
+END_TEST
+
+START_TEST(a_commit_that_nobody_heard_of_counts)
+{
+	struct fk_peer x;
+	size_t i;
+
+	/* The journal was written, the master died before it could tell. */
+	h[0]->auto_report = h[1]->auto_report = h[2]->auto_report = false;
+	x = fk_join(h[1], 0);
+	for (i = 0; i < 3; i++)
+		fk_topo(&p[i]);
+	for (i = 0; i < 3; i++)
+		fk_round_report(h[i], NULL, NULL);
+	ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_ACCEPTED);
+	restart();
+	for (i = 0; i < 3; i++) {
+		know[i].prepared = 3;
+		h[i]->topo_turn = 2;
+		h[i]->epoch = 2;
+	}
+	h[1] = fk_redial_as(h[1], 1, false);
+	x = fk_join_again(&x, h[1], WM_JOIN_PREPARED);
+	p[1] = fk_join_again(&p[1], h[1], WM_JOIN_ACCEPTED);
+	{
+		struct wm_msg msg = {.type = WM_RESUME, .u.resume = know[1]};
+
+		fk_send(h[1], &msg);
+	}
+	come_back(0, false);
+	come_back(2, false);
+	ck_assert(!fk_status(&f).recovering);
+	ck_assert_uint_eq(fk_status(&f).accepted, 4);
+	ck_assert_uint_eq(fk_take(h[1], WM_COMMIT)->u.commit.round, 3);
+	ck_assert_uint_eq(fk_take(h[0], WM_COMMIT)->u.commit.topo_turn, 3);
+}
+END_TEST
+
+START_TEST(the_term_grows_with_each_start)
+{
+	restart();
+	fk_tick(&f, 100);
+	ck_assert_uint_eq(fk_status(&f).term, 2);
+	restart();
+	fk_tick(&f, 100);
+	ck_assert_uint_eq(fk_status(&f).term, 3);
+}
+END_TEST
+
+START_TEST(agents_know_better_than_an_old_journal)
+{
+	size_t i;
+
+	/* Another master has had the run meanwhile, and b is gone since then. */
+	restart();
+	h[0] = fk_redial_as(h[0], 5, false);
+	ck_assert_uint_eq(fk_take(h[0], WM_HELLO_ACK)->u.hello_ack.term, 6);
+	ck_assert_uint_eq(fk_status(&f).stale, 0);
+	fk_cut(h[0], "reset");
+	for (i = 0; i < 3; i += 2) {
+		know[i].world.global = own[i].world = place[i].hosts = 2;
+		know[i].world.version = 9;
+		know[i].epoch = know[i].round = 5;
+		place[i].pos = i == 2;
+	}
+	come_back(0, false);
+	come_back(2, false);
+	ck_assert(!fk_status(&f).recovering);
+	ck_assert_uint_eq(fk_status(&f).accepted, 2);
+	p[1] = p[2];
+	h[1] = h[2];
+	works(2);
+}
+END_TEST
+
+START_TEST(a_stale_master_forgets_the_run)
+{
+	size_t i;
+
+	restart();
+	for (i = 0; i < 3; i++)
+		come_back(i, false);
+	(void)fk_redial_as(h[0], 9, false);
+	ck_assert_uint_eq(fk_status(&f).stale, 9);
+	restart();
+	fk_tick(&f, 100);
+	ck_assert_uint_eq(fk_status(&f).run.b[0], 8);
+	ck_assert_uint_eq(fk_status(&f).accepted, 0);
+	ck_assert(!fk_status(&f).recovering);
+}
+END_TEST
+
+START_TEST(a_run_without_members_begins_anew)
+{
+	struct fk_host *d;
+	struct fk_peer x;
+	size_t i;
+
+	for (i = 0; i < 3; i++)
+		fk_leave(&p[i], WM_LEAVE_CLEAN);
+	restart();
+	d = fk_host(&f, "d", "10.0.0.4");
+	x = fk_join(d, 0);
+	ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_ACCEPTED);
+}
+END_TEST
+
+START_TEST(no_journal_no_records)
+{
+	size_t len = f.journal_len;
+	struct ccm_config quiet = next;
+
+	ck_assert_uint_gt(len, 0);
+	quiet.journal = false;
+	fk_restart(&f, &quiet, len);
+	come_back(0, false);
+	come_back(1, false);
+	come_back(2, false);
+	works(3);
+	ck_assert_uint_eq(f.journal_len, len);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("restore");
+	TCase *tc = tcase_create("restore");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, the_run_goes_on);
+	tcase_add_test(tc, all_agents_may_have_died_with_it);
+	tcase_add_test(tc, the_token_is_asked_for);
+	tcase_add_test(tc, who_does_not_come_back_is_lost);
+	tcase_add_test(tc, losses_are_kept);
+	tcase_add_test(tc, a_loss_is_written_before_it_is_told);
+	tcase_add_test(tc, a_commit_that_nobody_heard_of_counts);
+	tcase_add_test(tc, the_term_grows_with_each_start);
+	tcase_add_test(tc, agents_know_better_than_an_old_journal);
+	tcase_add_test(tc, a_stale_master_forgets_the_run);
+	tcase_add_test(tc, a_run_without_members_begins_anew);
+	tcase_add_test(tc, no_journal_no_records);
+	suite_add_tcase(s, tc);
+	return tl_run(s);
+}

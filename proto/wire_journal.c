@@ -49,8 +49,7 @@ int wire_journal_check(const uint8_t *buf, size_t len)
 
 /* ---- encoding ---- */
 
-static void put_members(
-	struct wire_arena *a, const struct wj_record *r, Journal__Members *m)
+static void put_members(struct wire_arena *a, const struct wj_record *r, Journal__Members *m)
 {
 	Journal__Member *v = wire_arena_take(a, r->n, sizeof *v);
 
@@ -162,7 +161,8 @@ static int get_member(const Journal__Member *p, struct wj_member *m, const char 
 	int rc = wire_get_id(&m->peer, p->peer, why, "member.peer: " ID_LIMIT);
 
 	if (rc == 0)
-		rc = wire_get_id_or_none(&m->token, p->token, why, "member.token: must be 16 bytes");
+		rc = wire_get_id_or_none(
+			&m->token, p->token, why, "member.token: must be 16 bytes");
 	if (rc == 0)
 		rc = wire_get_id(&m->agent, p->agent, why, "member.agent: " ID_LIMIT);
 	if (rc == 0)
@@ -227,8 +227,7 @@ static int get_record(const Journal__Record *p, struct wj_record *r, const char 
 	}
 }
 
-int wire_journal_get(
-	const uint8_t *payload, size_t len, struct wj_record *ret, const char **why)
+int wire_journal_get(const uint8_t *payload, size_t len, struct wj_record *ret, const char **why)
 {
 	struct wj_record r = {.type = WJ_RUN};
 	struct wire_arena arena;

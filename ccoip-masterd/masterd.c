@@ -22,7 +22,7 @@
 
 #define TICK_MS          100u
 #define ADOPT_MS         600u /* more than the longest pause between redials of an agent */
-#define VERDICT_MS 250 /* the end of a connection has been heard by then */
+#define VERDICT_MS       250  /* the end of a connection has been heard by then */
 #define MAX_FRAME        ((size_t)WIRE_FRAME_HDR + WIRE_FRAME_MAX)
 #define MAX_HELLO        ((size_t)16 << 10) /* bytes that a stranger can make us keep */
 #define COMPLAINTS_PER_S 10u

@@ -49,8 +49,7 @@ int wire_journal_check(const uint8_t *buf, size_t len)
 
 /* ---- encoding ---- */
 
-static void put_members(
-	struct wire_arena *a, const struct wj_record *r, Journal__Members *m)
+static void put_members(struct wire_arena *a, const struct wj_record *r, Journal__Members *m)
 {
 	Journal__Member *v = wire_arena_take(a, r->n, sizeof *v);
 
@@ -162,7 +161,8 @@ static int get_member(const Journal__Member *p, struct wj_member *m, const char 
 	int rc = wire_get_id(&m->peer, p->peer, why, "member.peer: " ID_LIMIT);
 
 	if (rc == 0)
-		rc = wire_get_id_or_none(&m->token, p->token, why, "member.token: must be 16 bytes");
+		rc = wire_get_id_or_none(
+			&m->token, p->token, why, "member.token: must be 16 bytes");
 	if (rc == 0)
 		rc = wire_get_id(&m->agent, p->agent, why, "member.agent: " ID_LIMIT);
 	if (rc == 0)
@@ -194,6 +194,8 @@ static int get_members(const Journal__Members *p, struct wj_record *r, const cha
 	r->last_seq = p->last_seq;
 	r->topo_turn = p->topo_turn;
 	r->pending_turn = p->pending_turn;
+	if (rc != 0 || r->members == NULL)
+		return rc;
 	for (size_t i = 0; rc == 0 && i < p->n_members; i++)
 		rc = get_member(p->members[i], &r->members[i], why);
 	return rc;
@@ -205,6 +207,8 @@ static int get_lost(const Journal__Lost *p, struct wj_record *r, const char **wh
 
 	r->version = p->version;
 	r->losses = p->losses;
+	if (rc != 0 || r->members == NULL)
+		return rc;
 	for (size_t i = 0; rc == 0 && i < p->n_peers; i++)
 		rc = wire_get_id(&r->members[i].peer, p->peers[i], why, "lost.peers: " ID_LIMIT);
 	return rc;
@@ -227,8 +231,7 @@ static int get_record(const Journal__Record *p, struct wj_record *r, const char 
 	}
 }
 
-int wire_journal_get(
-	const uint8_t *payload, size_t len, struct wj_record *ret, const char **why)
+int wire_journal_get(const uint8_t *payload, size_t len, struct wj_record *ret, const char **why)
 {
 	struct wj_record r = {.type = WJ_RUN};
 	struct wire_arena arena;

@@ -244,7 +244,8 @@ static const char *check_run(const struct ccm *m)
 	REQUIRE(!m->recovering || !(m->round.active || m->ops || m->n_topo || m->n_pending),
 		"something goes on while recovering");
 	REQUIRE(!m->stale || (!m->peers && !m->recovering), "a stale master has peers");
-	REQUIRE(m->recovering || m->round.active || !m->rewire || m->n_accepted == m->n_absent, "no round rewires the ring");
+	REQUIRE(m->recovering || m->round.active || !m->rewire || m->n_accepted == m->n_absent,
+		"no round rewires the ring");
 	REQUIRE(m->recovering || m->round.active || m->n_accepted > 0 || m->n_registered == 0,
 		"the first peers are not admitted");
 	REQUIRE(m->round.active || m->n_topo == 0 || m->n_topo < m->n_accepted,

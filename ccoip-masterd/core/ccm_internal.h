@@ -308,9 +308,10 @@ struct ccm {
 	uint64_t recover_ns; /* when the first agent came, or 0 */
 	uint64_t asked_ns;   /* when a peer came by a new agent, or 0 */
 	uint64_t restored_epoch, restored_version;
-	uint32_t n_resuming;      /* agents */
-	uint32_t n_left;          /* accepted peers that were lost while recovering */
+	uint32_t n_resuming; /* agents */
+	uint32_t n_left;     /* accepted peers that were lost while recovering */
 	/* the journal */
+	struct cc_id born_run; /* random, ours alone */
 	bool has_saved;
 	struct wj_record saved; /* until the first step: what was read */
 	uint64_t written_term;
@@ -434,8 +435,8 @@ void ccm_journal_members(struct ccm *m);
 /* The losses since; likewise. */
 void ccm_journal_lost(struct ccm *m);
 void ccm_journal_note(struct ccm *m, const struct cc_id *peer); /* an accepted peer is lost */
-void ccm_journal_void(struct ccm *m);			       /* it is nobody's run any more */
-void ccm_restore_begin(struct ccm *m);			       /* in the first step */
+void ccm_journal_void(struct ccm *m);                           /* it is nobody's run any more */
+void ccm_restore_begin(struct ccm *m);                          /* in the first step */
 void ccm_restore_outdated(struct ccm *m);
 
 /* ccm_conclude.c */
@@ -522,7 +523,8 @@ static inline bool ccm_in_round(const struct ccm *m, uint64_t round)
 
 /* ccm_verdict.c: the round has failures; removes peers or records pairs. */
 void ccm_round_judge(struct ccm *m);
-/* No ring of g is possible: kicks the seat that is most at fault. */
+/* No ring of g is possible: kicks the seat that is most at fault, if it has been so for as long as
+ * it may take to notice that an agent is gone. */
 void ccm_group_judge(struct ccm *m, struct ccm_group *g);
 
 /* ccm_ring.c */

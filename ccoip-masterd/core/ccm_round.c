@@ -158,8 +158,7 @@ static void round_drop(struct ccm *m)
 			ccm_peer_refresh(m, p);
 }
 
-struct wm_commit *ccm_commit_new(
-	struct ccm *m, struct ccm_agent *a, const struct wm_world *totals)
+struct wm_commit *ccm_commit_new(struct ccm *m, struct ccm_agent *a, const struct wm_world *totals)
 {
 	struct wm_commit *c = &ccm_send(m, a, WM_COMMIT)->u.commit;
 

@@ -160,8 +160,10 @@ START_TEST(a_file_may_end_anywhere)
 		s = restored();
 		/* What can be known grows with what is left. */
 		ck_assert(s.accepted == 0 || s.accepted == 3 || s.accepted == 2 || s.accepted == 7);
-		ck_assert_uint_ge(s.epoch, last);
-		last = s.epoch;
+		if (s.accepted > 0) {
+			ck_assert_uint_ge(s.epoch, last);
+			last = s.epoch;
+		}
 		/* The tail is gone: what is written next can be read. */
 		j = open_it();
 		put_run(j, 4);

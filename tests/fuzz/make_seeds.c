@@ -136,11 +136,20 @@ static void local(struct tl_rng *r)
 
 static void journal(struct tl_rng *r)
 {
-	struct wj_member m[3] = {{.group = 7, .host = "node-1"}, {.host = ""}, {.group = UINT32_MAX}};
+	struct wj_member m[3] = {
+		{.group = 7, .host = "node-1"}, {.host = ""}, {.group = UINT32_MAX}};
 	struct wj_record run = {.type = WJ_RUN, .run = {{1}}, .run_key = {{2}}, .term = 3};
 	struct wj_record none = {.type = WJ_RUN};
-	struct wj_record members = {.type = WJ_MEMBERS, .epoch = 4, .round = 5, .last_seq = 6,
-		.topo_turn = 7, .pending_turn = 8, .version = 9, .losses = 10, .n = 3, .members = m};
+	struct wj_record members = {.type = WJ_MEMBERS,
+		.epoch = 4,
+		.round = 5,
+		.last_seq = 6,
+		.topo_turn = 7,
+		.pending_turn = 8,
+		.version = 9,
+		.losses = 10,
+		.n = 3,
+		.members = m};
 	struct wj_record lost = {
 		.type = WJ_LOST, .version = 10, .losses = 11, .n = 2, .members = m};
 	const struct wj_record *all[] = {&run, &none, &members, &lost};
@@ -149,7 +158,8 @@ static void journal(struct tl_rng *r)
 	size_t at = WJ_HEADER, len;
 
 	for (size_t i = 0; i < 3; i++)
-		m[i].peer.b[0] = m[i].agent.b[0] = m[i].token.b[0] = (uint8_t)(1 + i + tl_u64(r) % 9);
+		m[i].peer.b[0] = m[i].agent.b[0] = m[i].token.b[0] =
+			(uint8_t)(1 + i + tl_u64(r) % 9);
 	wire_journal_header(file);
 	for (size_t i = 0; i < 4; i++) {
 		if (wire_journal_encode(all[i], &p, &len) != 0)

@@ -90,6 +90,67 @@ START_TEST(a_loss_is_known_once)
 }
 END_TEST
 
+struct launch {
+	struct buffers *b;
+	_Atomic pid_t tid;
+};
+
+static void *launch_and_await(void *arg)
+{
+	struct launch *l = arg;
+	pcclAsyncReduceOp_t h;
+
+	l->tid = gettid();
+	h = bf_launch(l->b, 1);
+	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
+	return NULL;
+}
+
+static void await_asleep(pid_t tid)
+{
+	char path[64], text[256], state = 0;
+
+	snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)tid);
+	while (state != 'S') {
+		FILE *f = fopen(path, "r");
+
+		ck_assert_ptr_nonnull(f);
+		ck_assert_ptr_nonnull(fgets(text, sizeof text, f));
+		state = strrchr(text, ')')[2];
+		fclose(f);
+		sched_yield();
+	}
+}
+
+/* The call is repeated before the next agent has said how many losses go with the death. */
+START_TEST(a_loss_is_known_to_those_who_hurry)
+{
+	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
+	pcclAsyncReduceOp_t h = bf_launch(&b, 1);
+	struct launch again = {.b = &b};
+	struct fake_op op;
+	pthread_t t;
+
+	fake_take(fx_agent);
+	fake_losses(fx_agent, 1);
+	fake_script(fx_agent, WL_COMM_ATTACH, FAKE_HOLD, 0, NULL);
+	fake_hang_up(fx_agent);
+	fx_assert_fails(pcclAwaitAsyncReduce(&h, NULL), pcclRankConnectionLost, "died");
+	ck_assert_int_eq(pthread_create(&t, NULL, launch_and_await, &again), 0);
+	while (!again.tid)
+		sched_yield();
+	fake_await_seen(fx_agent, WL_COMM_ATTACH, 1);
+	await_asleep(again.tid);
+	fake_release(fx_agent);
+	op = fake_take(fx_agent);
+	ck_assert_uint_eq(op.sqe.losses, 1);
+	fake_serve(&op, bf_mode(b.placement));
+	pthread_join(t, NULL);
+	bf_assert_result(&b);
+	bf_free(&b);
+}
+END_TEST
+
 START_TEST(results_of_which_the_others_know)
 {
 	enum placement p = (enum placement)_i;
@@ -551,6 +612,7 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, the_same_peer_again);
 	tcase_add_loop_test(tc, a_loss_is_known_once, 0, 2);
+	tcase_add_test(tc, a_loss_is_known_to_those_who_hurry);
 	tcase_add_loop_test(tc, results_of_which_the_others_know, 0, PLACEMENTS);
 	tcase_add_loop_test(tc, results_that_are_lost, 0, 2);
 	tcase_add_loop_test(tc, calls_are_made_again, 0, 4);

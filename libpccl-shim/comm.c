@@ -261,14 +261,14 @@ static pcclResult_t vote(pcclComm_t *c, enum wl_type type, struct wl_reply *repl
 	struct wl_request request = {.type = type,
 		.topo_turn = atomic_load(&c->topo_turn),
 		.pending_turn = atomic_load(&c->pending_turn)};
-	struct pccl_attachment *a;
+	struct pccl_attachment *a = NULL;
 	struct pccl_attrs attrs;
 	bool answered = false;
 	pcclResult_t r;
 
 	for (bool waiting = false; !answered; waiting = true) {
 		r = pccl_comm_use(c, waiting, &a, &attrs);
-		if (r != pcclSuccess)
+		if (r != pcclSuccess || !a)
 			return r;
 		request.comm = a->id;
 		r = pccl_session_call(a->session, &request, reply, NULL, 0);
@@ -281,7 +281,7 @@ static pcclResult_t vote(pcclComm_t *c, enum wl_type type, struct wl_reply *repl
 pcclResult_t pcclUpdateTopology(pcclComm_t *c)
 {
 	pcclResult_t r = pccl_comm_check(c);
-	struct wl_reply reply;
+	struct wl_reply reply = {0};
 
 	if (r == pcclSuccess)
 		r = pccl_comm_begin(c, "pcclUpdateTopology", pcclPendingAsyncOps);
@@ -299,7 +299,7 @@ pcclResult_t pcclUpdateTopology(pcclComm_t *c)
 pcclResult_t pcclArePeersPending(const pcclComm_t *c, bool *peers_pending_out)
 {
 	pcclResult_t r = pccl_comm_check(c);
-	struct wl_reply reply;
+	struct wl_reply reply = {0};
 
 	if (r == pcclSuccess)
 		r = pccl_comm_check_main(c, "pcclArePeersPending");

@@ -9,16 +9,44 @@
 #include "common/cc_plan.h"
 #include "libpccl-shim/comm.h"
 
-pcclResult_t pccl_comm_fail_gone(const pcclComm_t *c, bool waiting)
+/* Most sentences say it themselves. */
+static const char *advice(const char *text)
 {
-	/* "Lost, call again" is for those who were calling; to call again is of no use. */
-	if (c->gone_code == pcclRankConnectionLost && !waiting)
-		return pccl_fail(pcclInvalidUsage,
-			"this peer is no longer part of the run: %s; call pcclConnect to join "
-			"again",
-			c->gone_text);
-	return pccl_fail(
-		(pcclResult_t)c->gone_code, "%s; call pcclConnect to join again", c->gone_text);
+	return strstr(text, "pcclConnect") || strstr(text, "connect anew")
+		       ? ""
+		       : "; call pcclConnect to join again";
+}
+
+pcclResult_t pccl_comm_fail_lost(pcclComm_t *c, uint32_t code, const char *text, bool waiting)
+{
+	bool again = c->told_gone && !waiting;
+
+	c->told_gone = true;
+	if (code == pcclSuccess)
+		code = pcclRankConnectionLost; /* an agent that makes no sense */
+	/* Nobody repeats a call for these; the others are told in a way that ends the repeating. */
+	if (again && code != pcclMasterConnectionFailed && code != pcclAgentUnavailable)
+		return pccl_fail(pcclInvalidUsage, "this peer is no longer part of the run: %s%s",
+			text, advice(text));
+	return pccl_fail(pccl_result_of(code), "%s%s", text, advice(text));
+}
+
+pcclResult_t pccl_comm_fail_gone(pcclComm_t *c, bool waiting)
+{
+	return pccl_comm_fail_lost(c, c->gone_code, c->gone_text, waiting);
+}
+
+void pccl_comm_told_code(pcclComm_t *c, const struct pccl_attachment *a, uint32_t code)
+{
+	struct pccl_attrs attrs;
+
+	pccl_attachment_attrs(a, &attrs);
+	if (attrs.state != SHM_COMM_LOST || attrs.code != code)
+		return;
+	pthread_mutex_lock(&c->lock);
+	if (c->att == a)
+		c->told_gone = true;
+	pthread_mutex_unlock(&c->lock);
 }
 
 /* Is every segment's flag set? False also for numbers that make no sense. */
@@ -90,7 +118,9 @@ bool pccl_comm_ask(pcclComm_t *c, struct wl_request *request)
 		pccl_attachment_attrs(c->att, &attrs);
 	pthread_mutex_unlock(&c->lock);
 	if (attrs.state == SHM_COMM_LOST) {
-		pccl_comm_give_up(c, pcclRankConnectionLost, attrs.text);
+		pccl_comm_give_up(c,
+			attrs.code ? pccl_result_of(attrs.code) : pcclRankConnectionLost,
+			attrs.text);
 		return false;
 	}
 	pthread_mutex_lock(&c->lock);

@@ -339,11 +339,54 @@ END_TEST
 /* Removed from the run before the agent died: that remains the reason, and nobody else is asked. */
 START_TEST(kicked_before)
 {
-	fake_attrs(fx_agent, SHM_COMM_LOST, 0, 0, 0, "kicked: revision 7 skips 6");
+	uint32_t code = _i == 0 ? pcclRankConnectionLost : pcclMasterConnectionFailed;
+
+	fake_lose(fx_agent, code, "kicked: revision 7 skips 6");
 	fake_hang_up(fx_agent);
-	fx_assert_fails(pcclUpdateTopology(fx_comm), pcclInvalidUsage, "revision 7 skips 6");
+	fx_assert_fails(pcclUpdateTopology(fx_comm), code, "revision 7 skips 6");
+	fx_assert_fails(pcclUpdateTopology(fx_comm), _i == 0 ? pcclInvalidUsage : code,
+		"revision 7 skips 6");
 	fx_assert_succeeds(pcclConnect(fx_comm));
 	ck_assert_uint_eq(fake_seen(fx_agent, WL_COMM_ATTACH), 0);
+}
+END_TEST
+
+/* Those that were under way have been told. */
+START_TEST(told_by_an_operation)
+{
+	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
+	pcclAsyncReduceOp_t h = bf_launch(&b, 1), second = bf_launch(&b, 2);
+	struct fake_op op = fake_take(fx_agent), other = fake_take(fx_agent);
+	/* Another loss, which is no reason. */
+	uint32_t code = _i == 0 ? pcclRankConnectionLost : pcclInternalError;
+
+	fake_lose(fx_agent, pcclRankConnectionLost, "kicked");
+	fake_end(&op, code, "kicked");
+	fake_end(&other, code, "kicked");
+	fx_assert_fails(pcclAwaitAsyncReduce(&h, NULL), code, "kicked");
+	fx_assert_fails(pcclAwaitAsyncReduce(&second, NULL), code, "kicked");
+	if (_i == 1)
+		fx_assert_fails(pcclUpdateTopology(fx_comm), pcclRankConnectionLost, "kicked");
+	fx_assert_fails(pcclUpdateTopology(fx_comm), pcclInvalidUsage, "kicked");
+	bf_free(&b);
+}
+END_TEST
+
+/* Nothing was under way when the agent said it. */
+START_TEST(told_by_a_goodbye)
+{
+	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
+	pcclReduceDescriptor_t d = bf_descriptor(BYTES, 1);
+
+	fake_goodbye(fx_agent, pcclRankConnectionLost, "stopped for 10 s: call pcclConnect again");
+	fx_assert_fails(pcclAllReduce(b.send, b.recv, &d, fx_comm, NULL), pcclRankConnectionLost,
+		"stopped for 10 s");
+	fx_assert_fails(
+		pcclAllReduce(b.send, b.recv, &d, fx_comm, NULL), pcclInvalidUsage, "stopped");
+	bf_assert_untouched(&b);
+	fx_assert_succeeds(pcclConnect(fx_comm));
+	serve_next(&b, 1, 0);
+	bf_free(&b);
 }
 END_TEST
 
@@ -619,7 +662,9 @@ int main(void)
 	tcase_add_test(tc, agents_that_die_in_a_row);
 	tcase_add_test(tc, doubts_outlive_agents);
 	tcase_add_loop_test(tc, attach_is_refused, 0, 2);
-	tcase_add_test(tc, kicked_before);
+	tcase_add_loop_test(tc, kicked_before, 0, 2);
+	tcase_add_loop_test(tc, told_by_an_operation, 0, 2);
+	tcase_add_test(tc, told_by_a_goodbye);
 	tcase_add_test(tc, goodbyes_are_taken_seriously);
 	tcase_add_test(tc, an_agent_that_ends_orderly);
 	tcase_add_loop_test(tc, nobody_comes_back, 0, 2);

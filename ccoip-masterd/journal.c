@@ -15,9 +15,9 @@
 
 #define FILE_NAME   "run.journal"
 #define TMP_NAME    "run.journal.new"
-#define SIZE_MAX_IN ((off_t)256 << 20)   /* of a file that is read */
-#define COMPACT     ((size_t)1 << 20)    /* bytes, and */
-#define COMPACT_BY  4u                   /* times the snapshot: then it is written anew */
+#define SIZE_MAX_IN ((off_t)256 << 20) /* of a file that is read */
+#define COMPACT     ((size_t)1 << 20)  /* bytes, and */
+#define COMPACT_BY  4u                 /* times the snapshot: then it is written anew */
 
 struct journal {
 	int dir, fd;

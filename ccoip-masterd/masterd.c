@@ -22,6 +22,7 @@
 
 #define TICK_MS          100u
 #define ADOPT_MS         600u /* more than the longest pause between redials of an agent */
+#define VERDICT_MS       250  /* the end of a connection has been heard by then */
 #define MAX_FRAME        ((size_t)WIRE_FRAME_HDR + WIRE_FRAME_MAX)
 #define MAX_HELLO        ((size_t)16 << 10) /* bytes that a stranger can make us keep */
 #define COMPLAINTS_PER_S 10u
@@ -439,6 +440,7 @@ static bool start_core(struct masterd *m)
 		.segment_max = (uint32_t)CC_PLAN_SEGMENT_MAX,
 		.agent_grace_ms = m->cfg.agent_grace_ms,
 		.recovery_ms = m->cfg.recovery_ms,
+		.verdict_ms = VERDICT_MS,
 		/* Who started us needs no run that somebody else knows. */
 		.adopt_ms = m->cfg.parent_fd < 0 ? ADOPT_MS : 0,
 		.first_number = first_number(),

@@ -49,8 +49,7 @@ int wire_journal_check(const uint8_t *buf, size_t len)
 
 /* ---- encoding ---- */
 
-static void put_members(
-	struct wire_arena *a, const struct wj_record *r, Journal__Members *m)
+static void put_members(struct wire_arena *a, const struct wj_record *r, Journal__Members *m)
 {
 	Journal__Member *v = wire_arena_take(a, r->n, sizeof *v);
 
@@ -162,7 +161,8 @@ static int get_member(const Journal__Member *p, struct wj_member *m, const char 
 	int rc = wire_get_id(&m->peer, p->peer, why, "member.peer: " ID_LIMIT);
 
 	if (rc == 0)
-		rc = wire_get_id_or_none(&m->token, p->token, why, "member.token: must be 16 bytes");
+		rc = wire_get_id_or_none(
+			&m->token, p->token, why, "member.token: must be 16 bytes");
 	if (rc == 0)
 		rc = wire_get_id(&m->agent, p->agent, why, "member.agent: " ID_LIMIT);
 	if (rc == 0)
@@ -227,14 +227,30 @@ static int get_record(const Journal__Record *p, struct wj_record *r, const char 
 	}
 }
 
-int wire_journal_decode(
-	const uint8_t *buf, size_t len, struct wj_record *ret, size_t *used, const char **why)
+int wire_journal_get(const uint8_t *payload, size_t len, struct wj_record *ret, const char **why)
 {
 	struct wj_record r = {.type = WJ_RUN};
 	struct wire_arena arena;
 	Journal__Record *p;
-	uint32_t size;
 	int rc = 0;
+
+	p = wire_arena_unpack(
+		&arena, &journal__record__descriptor, payload, len, UNPACK_FACTOR, &rc, why);
+	if (p != NULL)
+		rc = get_record(p, &r, why);
+	wire_arena_free(&arena);
+	if (rc != 0)
+		free(r.members);
+	else
+		*ret = r;
+	return rc;
+}
+
+int wire_journal_decode(
+	const uint8_t *buf, size_t len, struct wj_record *ret, size_t *used, const char **why)
+{
+	uint32_t size;
+	int rc;
 
 	if (len < WJ_RECORD_HDR)
 		return CC_ERR_AGAIN;
@@ -245,18 +261,10 @@ int wire_journal_decode(
 		return CC_ERR_AGAIN;
 	if (checksum(buf + WJ_RECORD_HDR, size) != wire_get32(buf + 4))
 		return wire_bad(why, "record: its checksum is wrong");
-	p = wire_arena_unpack(&arena, &journal__record__descriptor, buf + WJ_RECORD_HDR, size,
-		UNPACK_FACTOR, &rc, why);
-	if (p != NULL)
-		rc = get_record(p, &r, why);
-	wire_arena_free(&arena);
-	if (rc != 0) {
-		free(r.members);
-		return rc;
-	}
-	*ret = r;
-	*used = WJ_RECORD_HDR + size;
-	return 0;
+	rc = wire_journal_get(buf + WJ_RECORD_HDR, size, ret, why);
+	if (rc == 0)
+		*used = WJ_RECORD_HDR + size;
+	return rc;
 }
 
 void wire_journal_clear(struct wj_record *r)

@@ -53,6 +53,8 @@ int wire_journal_encode(const struct wj_record *r, uint8_t **ret, size_t *ret_le
  * text) says how. *ret is untouched on failure. */
 int wire_journal_decode(
 	const uint8_t *buf, size_t len, struct wj_record *ret, size_t *used, const char **why);
+/* The payload of a record whose checksum is right. 0 or a negative enum cc_err with *why. */
+int wire_journal_get(const uint8_t *payload, size_t len, struct wj_record *ret, const char **why);
 void wire_journal_clear(struct wj_record *r);
 
 #endif

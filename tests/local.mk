@@ -12,6 +12,7 @@ include tests/sim/local.mk
 include tests/ctl/local.mk
 include tests/abi/local.mk
 include tests/e2e/local.mk
+include tests/soak/local.mk
 include tests/lab/local.mk
 include tests/fuzz/local.mk
 include tests/pure/local.mk

@@ -37,6 +37,7 @@ struct ccm *ccm_new(const struct ccm_config *cfg)
 	m->cfg.max_peers = or_default(cfg->max_peers, 65536);
 	m->cfg.log_level = or_default(cfg->log_level, CCM_LOG_INFO);
 	m->term = 1;
+	m->born_run = cfg->run;
 	return m;
 }
 
@@ -159,8 +160,8 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 		break;
 	case WM_RESUME:
 		ccm_resuming_set(m, a, false);
-		/* The commit that its peers wait for may take a while. Till then they would try again
-		 * and again what fails for the losses that they have missed. */
+		/* The commit that its peers wait for may take a while. Till then they would try
+		 * again and again what fails for the losses that they have missed. */
 		if (a->n_accepted > 0 && !cc_id_is_zero(&a->hello.run_key))
 			ccm_world_tell(m, a);
 		break;
@@ -219,7 +220,9 @@ int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct 
 	if (now_ns > m->now)
 		m->now = now_ns;
 	ccm_agent_pause(m);
-	ccm_resume_step(m);
+	/* It may answer hellos: not those of a connection whose end this is. */
+	if (ev->type != CCM_EV_CLOSED)
+		ccm_resume_step(m);
 	switch (ev->type) {
 	case CCM_EV_OPEN:
 		ccm_agent_open(m, ev);

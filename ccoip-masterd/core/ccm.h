@@ -18,9 +18,9 @@
  * - Absence (connection closed): the agent's accepted peers have agent_grace_ms to come back.
  *   Their votes do not count any more; where they had voted for an operation, all of their group
  *   are aborted with pcclRankConnectionLost and counted in the group's losses, though nobody is
- *   removed. Nothing that needs their votes goes on meanwhile, so the end of the grace fails nothing
- *   again: one death costs one error. An agent that is silent, kicked or has said goodbye has no
- *   grace.
+ *   removed. Nothing that needs their votes goes on meanwhile, so the end of the grace fails
+ * nothing again: one death costs one error. An agent that is silent, kicked or has said goodbye has
+ * no grace.
  * - A WM_JOIN of a peer that is known, by another connection and with its token, moves an accepted
  *   peer there (a connection that is not closed yet is cut first: it is half open); a rewiring
  *   round puts rings in force that contain it, and its WM_COMMIT is the answer. A wrong token:
@@ -35,25 +35,27 @@
  *   Votes are counted again: the leaver may have been the last one missing.
  *   A vote whose agent had not been told of the loss is answered like the aborted ones: no attempt
  *   spans a loss, so that all who call several operations at once see the same ones fail.
- * - Round failure: failed pairs name the agents that cannot reach each other. Newcomers among them
- *   are kicked with the reason; between old members another ring order that avoids the pairs is
- *   tried, and when there is none the agent with the most failures (at a tie: the unreachable one)
+ * - Round failure: judged after verdict_ms, for who cannot be reached may just have died, which is
+ *   about to be heard. Failed pairs name the agents that cannot reach each other. Newcomers among
+ *   them are kicked with the reason; between old members another ring order that avoids the pairs
+ * is tried, and when there is none the agent with the most failures (at a tie: the unreachable one)
  *   is kicked. Agents that do not report in time (round_timeout) are kicked.
  * - Operation: starts when every accepted peer of the group has voted for the tag with equal
  *   parameters and no round is in progress; is done when every agent in it has reported success; is
  *   aborted for all otherwise. A failure that is reported interrupts the group like an absence: all
- *   its operations fail, or programs that await several would wait for those that try one again. Unequal parameters abort it with pcclInvalidArgument naming the
- *   field and both values; nobody is kicked.
- *   Votes with unequal parameters are collected like others: all callers get the same answer.
+ *   its operations fail, or programs that await several would wait for those that try one again.
+ *   Unequal parameters abort it with pcclInvalidArgument naming the field and both values; nobody
+ * is kicked. Votes with unequal parameters are collected like others: all callers get the same
+ * answer.
  * - Taking over: a master to which nothing has happened yet adopts the run of the first agent that
- *   knows one; one that was restored from its journal has it. Then it is recovering: agents say what
- *   they know (JOIN .. RESUME), nothing is decided, newcomers wait. It ends when all accepted peers
- *   that are known of have come back, or after recovery_ms. What follows: the highest epoch, round,
- *   turn and count of losses are in force; a round that one agent knows to be committed is; an
+ *   knows one; one that was restored from its journal has it. Then it is recovering: agents say
+ * what they know (JOIN .. RESUME), nothing is decided, newcomers wait. It ends when all accepted
+ * peers that are known of have come back, or after recovery_ms. What follows: the highest epoch,
+ * round, turn and count of losses are in force; a round that one agent knows to be committed is; an
  *   attempt whose end one agent knows has ended so for all; one for which all its peers have voted
  *   goes on; one whose result all hosts have (also those of peers that came by a new agent and ask
- *   for it) is done; every other one has failed, with all that its group does. Who has not come back
- *   is lost. Nobody is told of an error when nobody but the master died.
+ *   for it) is done; every other one has failed, with all that its group does. Who has not come
+ * back is lost. Nobody is told of an error when nobody but the master died.
  * - A master that takes over leaves numbers out that the last one may have used unheard.
  * - Term: grows with each master of a run. Who presents the run's key and a higher term makes this
  *   master stale: it refuses everybody from then on. While it is recovering it takes a higher term
@@ -102,17 +104,18 @@ struct ccm_config {
 	uint32_t heartbeat_ms;     /* default 500 */
 	uint32_t timeout_ms;       /* default 3000: the longest silence of an agent */
 	uint32_t round_timeout_ms; /* default 5000 */
+	uint32_t verdict_ms;       /* from the failure of a round to its verdict; default 0 */
 	uint32_t recovery_ms;      /* default 3000: for the agents of a run that is taken over */
-	uint32_t adopt_ms;         /* default 0: this long, at first, hellos of agents that know no run
-				    * wait for those that know one */
-	uint32_t agent_grace_ms;   /* default 5000: for the peers of an agent that is gone */
-	uint32_t segment_max;      /* bytes */
-	uint32_t max_peers;        /* joins beyond are refused; default 65536 */
-	uint64_t first_number; /* losses and attempts of a run that nobody remembers are counted
-				* from here: more than any earlier master has counted (the wall
-				* clock, say) */
-	bool journal;              /* make JOURNAL actions */
-	uint32_t log_level;        /* LOG actions above it are not made; 0: CCM_LOG_INFO */
+	uint32_t adopt_ms; /* default 0: this long, at first, hellos of agents that know no run
+			    * wait for those that know one */
+	uint32_t agent_grace_ms; /* default 5000: for the peers of an agent that is gone */
+	uint32_t segment_max;    /* bytes */
+	uint32_t max_peers;      /* joins beyond are refused; default 65536 */
+	uint64_t first_number;   /* losses and attempts of a run that nobody remembers are counted
+				  * from here: more than any earlier master has counted (the wall
+				  * clock, say) */
+	bool journal;            /* make JOURNAL actions */
+	uint32_t log_level;      /* LOG actions above it are not made; 0: CCM_LOG_INFO */
 };
 
 enum ccm_event_type {
@@ -148,11 +151,11 @@ enum ccm_log_level {
 
 struct ccm_action {
 	enum ccm_action_type type;
-	uint32_t conn;          /* SEND, CLOSE (after what was sent has gone out) */
-	struct wm_msg msg;      /* SEND */
+	uint32_t conn;           /* SEND, CLOSE (after what was sent has gone out) */
+	struct wm_msg msg;       /* SEND */
 	struct wj_record record; /* JOURNAL */
-	uint32_t level;         /* LOG: enum ccm_log_level */
-	char text[WM_TEXT_MAX]; /* CLOSE, LOG */
+	uint32_t level;          /* LOG: enum ccm_log_level */
+	char text[WM_TEXT_MAX];  /* CLOSE, LOG */
 };
 
 /* A growing array, reused between steps: ccm_actions_clear keeps the memory. */
@@ -169,8 +172,8 @@ struct ccm;
 /* NULL when memory is exhausted. */
 struct ccm *ccm_new(const struct ccm_config *cfg);
 void ccm_free(struct ccm *m);
-/* Before the first step: a record of the journal of an earlier master, in their order. The run of the
- * last one goes on. 0 or CC_ERR_NOMEM. */
+/* Before the first step: a record of the journal of an earlier master, in their order. The run of
+ * the last one goes on. 0 or CC_ERR_NOMEM. */
 int ccm_restore(struct ccm *m, const struct wj_record *r);
 /* Appends to *out. 0, or CC_ERR_NOMEM after which the process should end. */
 int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct ccm_actions *out);
@@ -203,8 +206,8 @@ struct ccm_peer_info {
 	char name[WM_NAME_MAX], host[WM_NAME_MAX];
 	struct cc_addr addr;
 	uint32_t group, pid, ops;
-	int rank; /* in its group's ring order; -1: in no ring (registered, or to come back) */
-	bool absent;        /* its agent is gone */
+	int rank;    /* in its group's ring order; -1: in no ring (registered, or to come back) */
+	bool absent; /* its agent is gone */
 	uint64_t absent_ns; /* since when */
 	enum ccm_connection_phase phase;
 	enum ccm_connection_state state;

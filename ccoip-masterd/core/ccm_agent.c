@@ -182,8 +182,7 @@ static void check_silence(struct ccm *m)
 		if (a->greeted)
 			ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
 				"the agent on %s has been silent for %.1f s, bound %.1f s",
-				a->hello.name,
-				(double)cc_detect_silence(&a->life, m->now) / 1e9,
+				a->hello.name, (double)cc_detect_silence(&a->life, m->now) / 1e9,
 				(double)cc_detect_bound(&a->life) / 1e9);
 		else
 			ccm_agent_kick(m, a, WIRE_MASTER_CONNECTION_FAILED,

@@ -227,7 +227,8 @@ static const char *check_agents(const struct ccm *m)
 	if (m->round.active) {
 		REQUIRE(in_round == m->round.n_agents, "a round's count of agents is wrong");
 		REQUIRE(reported == m->round.n_reported, "a round's count of reports is wrong");
-		REQUIRE(in_round > 0 && reported < in_round, "a round waits for nobody");
+		REQUIRE(in_round > 0 && (reported < in_round) == (m->round.failed_ns == 0),
+			"a round waits for nobody");
 	}
 	return NULL;
 }
@@ -243,7 +244,8 @@ static const char *check_run(const struct ccm *m)
 	REQUIRE(!m->recovering || !(m->round.active || m->ops || m->n_topo || m->n_pending),
 		"something goes on while recovering");
 	REQUIRE(!m->stale || (!m->peers && !m->recovering), "a stale master has peers");
-	REQUIRE(m->recovering || m->round.active || !m->rewire || m->n_accepted == m->n_absent, "no round rewires the ring");
+	REQUIRE(m->recovering || m->round.active || !m->rewire || m->n_accepted == m->n_absent,
+		"no round rewires the ring");
 	REQUIRE(m->recovering || m->round.active || m->n_accepted > 0 || m->n_registered == 0,
 		"the first peers are not admitted");
 	REQUIRE(m->round.active || m->n_topo == 0 || m->n_topo < m->n_accepted,

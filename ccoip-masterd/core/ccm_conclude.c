@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * The end of a recovery: from what the agents have said follows where the run stands. Nobody sees an
- * error when nobody but the master died.
+ * The end of a recovery: from what the agents have said follows where the run stands. Nobody sees
+ * an error when nobody but the master died.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "ccoip-masterd/core/ccm_internal.h"
+
+/* So many numbers are left out: others may have used them. Masters that take over at the same time
+ * leave different ones. */
+static uint64_t unheard(const struct ccm *m)
+{
+	return CCM_UNHEARD * (1 + (ccm_hash(&m->born_run, sizeof m->born_run) & 0xffff));
+}
 
 /* What one agent says of one attempt. */
 struct entry {
@@ -257,8 +264,8 @@ static void rebuild_ring(struct ccm *m, struct ccm_group *g)
 	}
 }
 
-/* The same rings as before, where they can be known. A round prepares them again all the same: links
- * may have failed meanwhile, and peers that are not in the rings yet wait for a commit. */
+/* The same rings as before, where they can be known. A round prepares them again all the same:
+ * links may have failed meanwhile, and peers that are not in the rings yet wait for a commit. */
 static void rebuild_rings(struct ccm *m)
 {
 	struct ccm_group *g;
@@ -323,7 +330,8 @@ static uint32_t voters_in(const struct ccm *m, const struct ccm_agent *a, const 
 	return n;
 }
 
-/* Calls fn for what the agents of v's group say of the attempt v without knowing that it started. */
+/* Calls fn for what the agents of v's group say of the attempt v without knowing that it started.
+ */
 static void each_unstarted(struct ccm *m, struct ccm_group *g, const struct wm_op_vote *v,
 	void (*fn)(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, void *arg), void *arg)
 {
@@ -382,8 +390,8 @@ static bool restarted_have(const struct ccm_group *g, uint64_t seq)
 	return true;
 }
 
-/* Every peer of the group either says that its host has the whole result, or came by a new agent and
- * has it. */
+/* Every peer of the group either says that its host has the whole result, or came by a new agent
+ * and has it. */
 static bool all_have(
 	const struct ccm *m, const struct ccm_group *g, const struct entry *e, uint32_t n)
 {
@@ -553,11 +561,11 @@ void ccm_conclude(struct ccm *m)
 	take_all(m);
 	/* The last master may have told numbers that nobody here has heard. */
 	at_least(&m->world_version, m->term << 32);
-	m->last_seq += CCM_UNHEARD;
+	m->last_seq += unheard(m);
 	settle_members(m);
 	if (m->n_accepted == 0) {
-		m->topo_turn += CCM_UNHEARD;
-		m->pending_turn += CCM_UNHEARD;
+		m->topo_turn += unheard(m);
+		m->pending_turn += unheard(m);
 	}
 	each_started(m, judge);
 	rebuild_rings(m);
@@ -568,7 +576,7 @@ void ccm_conclude(struct ccm *m)
 		ccm_world_announce(m);
 	ccm_loss_announce(m);
 	each_started(m, resolve);
-	m->epoch += CCM_UNHEARD;
+	m->epoch += unheard(m);
 	HASH_ITER (hh, m->agents, a, tmp)
 		later_votes(m, a);
 	peer_votes(m);

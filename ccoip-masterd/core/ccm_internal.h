@@ -51,7 +51,7 @@
 #define CCM_REORDERS_MAX    3u     /* ring orders tried before somebody has to go */
 #define CCM_RING_STEPS      100000u
 #define CCM_UNHEARD         (UINT64_C(1) << 20) /* numbers left out that others may have used */
-#define CCM_LOST_MAX        4096u /* peers remembered that were lost */
+#define CCM_LOST_MAX        4096u               /* peers remembered that were lost */
 
 /* ccm.c */
 unsigned ccm_hash(const void *key, size_t len);
@@ -65,10 +65,10 @@ struct ccm_agent {
 	uint32_t conn;
 	uint64_t no; /* never used again */
 	struct cc_addr from;
-	bool greeted; /* hello is valid */
-	bool claimed; /* holds its agent id: in ccm->by_id */
-	bool dead;    /* waits for ccm_reap */
-	bool absent;  /* without connection: in ccm->absent, not in ccm->agents */
+	bool greeted;   /* hello is valid */
+	bool claimed;   /* holds its agent id: in ccm->by_id */
+	bool dead;      /* waits for ccm_reap */
+	bool absent;    /* without connection: in ccm->absent, not in ccm->agents */
 	bool knows_run; /* it, or a peer that came by it, was in the run before this connection */
 	bool resuming;  /* says what it knows of the run; RESUME ends it */
 	bool held;      /* its hello is not answered yet */
@@ -110,9 +110,9 @@ struct ccm_peer {
 	uint32_t slot;  /* ACCEPTED: its bit in the operations of the group */
 	bool topo_voted, pending_voted;
 	/* while recovering */
-	bool prepared;  /* a member if its agent's prepared round was committed */
-	bool believed;  /* accepted because its agent says so */
-	bool restarted; /* accepted, and its agent is a new one */
+	bool prepared;              /* a member if its agent's prepared round was committed */
+	bool believed;              /* accepted because its agent says so */
+	bool restarted;             /* accepted, and its agent is a new one */
 	bool raw_topo, raw_pending; /* votes that are not counted yet */
 	uint64_t raw_topo_turn, raw_pending_turn;
 	bool untold;        /* accepted, but its agent still waits for the answer to its join */
@@ -133,7 +133,7 @@ struct ccm_seat {
 	uint32_t slot;         /* its part in the operations of the group */
 	bool in_ring;          /* in group->ring, at pos */
 	uint32_t pos;
-	uint32_t next_pos;     /* in group->next_ring, when n_candidates > 0 */
+	uint32_t next_pos; /* in group->next_ring, when n_candidates > 0 */
 	uint32_t blame_from, blame_to;
 	bool doomed; /* only within ccm_verdict.c: its registered peers are to be kicked */
 	char doom[WM_TEXT_MAX];
@@ -158,11 +158,12 @@ struct ccm_group {
 	uint32_t n_seats, n_peers, n_accepted, n_topo;
 	struct ccm_seat **ring; /* in force: seats with accepted peers */
 	uint32_t n_ring;
-	uint32_t n_absent; /* of n_accepted: on absent agents */
+	uint32_t n_absent;           /* of n_accepted: on absent agents */
 	struct ccm_seat **next_ring; /* of the round in progress */
 	uint32_t n_next, next_pool;
 	struct ccm_op *ops;
 	uint64_t losses;  /* m->last_loss at the group's last one */
+	bool told;        /* of that one, and nothing has started since */
 	uint64_t n_ended; /* attempts that had started; the last ones are remembered */
 	struct wm_outcome ended[WM_OUTCOMES_MAX]; /* by n_ended % WM_OUTCOMES_MAX */
 	struct ccm_slots peer_slots, seat_slots;
@@ -171,7 +172,7 @@ struct ccm_group {
 	uint32_t n_lost;
 	char loss[WM_TEXT_MAX];
 	/* while recovering */
-	bool interrupted; /* to be counted in losses; loss says why */
+	bool interrupted;             /* to be counted in losses; loss says why */
 	uint32_t n_lost_ever, n_left; /* accepted peers; of them, while recovering */
 	uint64_t known_version;
 	uint32_t known_world; /* accepted peers, as an agent was told with known_version */
@@ -195,10 +196,10 @@ struct ccm_op {
 	struct ccm_group *group;
 	enum ccm_collective_state state; /* written by ccm_state.c only */
 	uint64_t seq;                    /* 0 until it starts */
-	uint64_t born_ns, changed_ns; /* the first vote; the last vote, start or report */
-	struct wm_op_params params; /* of the first vote */
-	uint64_t losses;            /* of the group: the same in all votes */
-	bool conflict;              /* a vote differed: text says how */
+	uint64_t born_ns, changed_ns;    /* the first vote; the last vote, start or report */
+	struct wm_op_params params;      /* of the first vote */
+	uint64_t losses;                 /* of the group: the same in all votes */
+	bool conflict;                   /* a vote differed: text says how */
 	char text[WM_TEXT_MAX];
 	uint32_t n_votes;
 	uint64_t *voted; /* bit per peer slot */
@@ -274,6 +275,7 @@ struct ccm_round {
 	bool stale;  /* a candidate is gone: to be begun again */
 	bool rewire; /* what ccm->rewire was when it began */
 	uint64_t since_ns;
+	uint64_t failed_ns; /* all have reported, and not all well; 0: not yet */
 	uint32_t n_agents, n_reported;
 };
 
@@ -291,7 +293,7 @@ struct ccm {
 	struct ccm_pair *pairs;
 	struct ccm_lost *gone; /* by peer, oldest first */
 	uint64_t term;
-	uint64_t stale; /* the term of a newer master, or 0 */
+	uint64_t stale;                   /* the term of a newer master, or 0 */
 	uint64_t committed;               /* the last round that was */
 	uint64_t topo_turn, pending_turn; /* votes that were answered */
 	bool pending;                     /* the last answer */
@@ -306,9 +308,10 @@ struct ccm {
 	uint64_t recover_ns; /* when the first agent came, or 0 */
 	uint64_t asked_ns;   /* when a peer came by a new agent, or 0 */
 	uint64_t restored_epoch, restored_version;
-	uint32_t n_resuming;      /* agents */
-	uint32_t n_left;          /* accepted peers that were lost while recovering */
+	uint32_t n_resuming; /* agents */
+	uint32_t n_left;     /* accepted peers that were lost while recovering */
 	/* the journal */
+	struct cc_id born_run; /* random, ours alone */
 	bool has_saved;
 	struct wj_record saved; /* until the first step: what was read */
 	uint64_t written_term;
@@ -319,7 +322,7 @@ struct ccm {
 	uint32_t n_ended;
 	uint64_t last_agent, last_round, last_seq, last_loss, epoch, world_version;
 	uint32_t n_registered, n_accepted, n_topo, n_pending;
-	uint32_t n_absent; /* of n_accepted: on absent agents */
+	uint32_t n_absent;                                    /* of n_accepted: on absent agents */
 	uint64_t topo_since, pending_since, registered_since; /* when the count left 0 */
 	struct ccm_round round;
 	bool rewire;  /* links or rings are to be checked by a round */
@@ -432,8 +435,8 @@ void ccm_journal_members(struct ccm *m);
 /* The losses since; likewise. */
 void ccm_journal_lost(struct ccm *m);
 void ccm_journal_note(struct ccm *m, const struct cc_id *peer); /* an accepted peer is lost */
-void ccm_journal_void(struct ccm *m);			       /* it is nobody's run any more */
-void ccm_restore_begin(struct ccm *m);			       /* in the first step */
+void ccm_journal_void(struct ccm *m);                           /* it is nobody's run any more */
+void ccm_restore_begin(struct ccm *m);                          /* in the first step */
 void ccm_restore_outdated(struct ccm *m);
 
 /* ccm_conclude.c */
@@ -508,8 +511,7 @@ void ccm_world_own(struct ccm *m, const struct ccm_agent *a, struct wm_world *w)
 void ccm_round_report(struct ccm *m, struct ccm_agent *a, const struct wm_round_report *r);
 void ccm_round_tick(struct ccm *m);
 /* A WM_COMMIT to a that keeps its rings and accepts. */
-struct wm_commit *ccm_commit_new(
-	struct ccm *m, struct ccm_agent *a, const struct wm_world *totals);
+struct wm_commit *ccm_commit_new(struct ccm *m, struct ccm_agent *a, const struct wm_world *totals);
 /* The topology vote is answered: everybody may vote anew. */
 void ccm_votes_clear(struct ccm *m);
 /* True: look again. */
@@ -521,7 +523,8 @@ static inline bool ccm_in_round(const struct ccm *m, uint64_t round)
 
 /* ccm_verdict.c: the round has failures; removes peers or records pairs. */
 void ccm_round_judge(struct ccm *m);
-/* No ring of g is possible: kicks the seat that is most at fault. */
+/* No ring of g is possible: kicks the seat that is most at fault, if it has been so for as long as
+ * it may take to notice that an agent is gone. */
 void ccm_group_judge(struct ccm *m, struct ccm_group *g);
 
 /* ccm_ring.c */

@@ -409,6 +409,7 @@ void ccm_group_interrupt(struct ccm *m, struct ccm_group *g, const char *fmt, ..
 	ccm_group_changed(m, g);
 	g->n_lost++;
 	g->losses = ++m->last_loss;
+	g->told = true;
 }
 
 static void accepted_lost(struct ccm *m, struct ccm_peer *p, const char *why)
@@ -429,8 +430,9 @@ static void accepted_lost(struct ccm *m, struct ccm_peer *p, const char *why)
 	if (s->n_accepted == 0)
 		ccm_ring_remove(g, s);
 	ccm_pairs_forget(m, s->agent->no);
-	/* Nothing has started since it went absent, which was told as a loss if it was one. */
-	if (s->agent->absent && p->n_ops == 0 && g->n_accepted > 1)
+	/* Nothing has started since it went absent, or since another loss: often this one, seen by
+	 * a neighbour whose link broke. That was told if it had to be. */
+	if ((s->agent->absent || (g->told && !g->lost)) && p->n_ops == 0 && g->n_accepted > 1)
 		ccm_group_changed(m, g);
 	else
 		ccm_group_interrupt(

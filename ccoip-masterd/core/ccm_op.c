@@ -342,6 +342,7 @@ bool ccm_op_continue(struct ccm *m, struct ccm_op *o, uint64_t seq)
 		op_end(m, o);
 		return false;
 	}
+	o->group->told = false;
 	o->seq = seq;
 	HASH_ADD(hh_seq, m->started, seq, sizeof o->seq, o);
 	if (o->unhashed) {

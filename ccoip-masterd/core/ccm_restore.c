@@ -247,6 +247,10 @@ void ccm_restore_begin(struct ccm *m)
 	}
 	m->joins = m->n_unsaved = 0;
 	m->recovering = m->n_accepted > 0;
+	if (!m->recovering) {
+		m->epoch += CCM_UNHEARD;
+		m->last_seq += CCM_UNHEARD;
+	}
 	if (writes(m))
 		write_run(m);
 	ccm_log(m, CCM_LOG_NOTICE, "restored from the journal: %u peers, epoch %llu, now term %llu",

@@ -158,8 +158,7 @@ static void round_drop(struct ccm *m)
 			ccm_peer_refresh(m, p);
 }
 
-struct wm_commit *ccm_commit_new(
-	struct ccm *m, struct ccm_agent *a, const struct wm_world *totals)
+struct wm_commit *ccm_commit_new(struct ccm *m, struct ccm_agent *a, const struct wm_world *totals)
 {
 	struct wm_commit *c = &ccm_send(m, a, WM_COMMIT)->u.commit;
 
@@ -202,8 +201,10 @@ void ccm_votes_clear(struct ccm *m)
 		p->topo_voted = false;
 		ccm_peer_refresh(m, p);
 	}
-	for (g = m->groups; g; g = g->hh.next)
+	for (g = m->groups; g; g = g->hh.next) {
 		g->n_topo = 0;
+		g->told = false; /* with the vote, what was lost before it is settled */
+	}
 	m->n_topo = 0;
 }
 
@@ -296,6 +297,10 @@ bool ccm_round_settle(struct ccm *m)
 			round_commit(m);
 			return true;
 		}
+		if (m->round.failed_ns == 0)
+			m->round.failed_ns = m->now;
+		if (ccm_age(m->now, m->round.failed_ns) < m->cfg.verdict_ms * CCM_NS_PER_MS)
+			return false;
 		ccm_round_judge(m);
 		round_drop(m);
 		return true;

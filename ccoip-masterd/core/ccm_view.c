@@ -82,6 +82,9 @@ static void write_waiting(const struct ccm *m, uint64_t now, char *text, size_t 
 
 	if (m->recovering) {
 		write_recovering(m, now, &x);
+	} else if (m->round.active && m->round.failed_ns) {
+		ccm_print(text, size, "about to judge the failure of connection round %llu",
+			(unsigned long long)m->last_round);
 	} else if (m->round.active) {
 		ccm_print(text, size,
 			"waiting for %u of %u agents to report on connection round %llu for %.1f "

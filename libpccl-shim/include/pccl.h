@@ -24,6 +24,15 @@
  * is not the system's; without an agent a private one is started for this user, unless
  * PCCL_AGENT_AUTOSPAWN is 0.
  *
+ * An agent may die, or be restarted, without costing the run. A thread of the library notices it,
+ * waits for the next one, and presents the process's communicators and memory there; connected
+ * communicators stay the peers that they were. Operations in flight at that moment return
+ * pcclRankConnectionLost, unless the whole result was there and all others have it; every other
+ *call waits and goes on. If no agent comes back within PCCL_AGENT_GRACE_MS milliseconds (30000; 0:
+ *do not wait), or one does not answer for as long, calls return pcclAgentUnavailable until
+ *pcclConnect has joined the run anew. The variable is read by pcclConnect and pcclMemAlloc. The
+ *thread has all signals blocked.
+ *
  * Results. Every function that can fail returns a pcclResult_t. Outputs are written on success
  * only, unless a function says otherwise. pcclGetLastError tells in a sentence what went wrong and
  * what to do about it. These codes may come from any function and are not repeated below:
@@ -97,9 +106,10 @@ typedef enum pcclResult_t {
 	/* This host could not be connected with another peer's host. Check addresses and
 	 * firewalls, call pcclConnect again. */
 	pcclRankConnectionFailed = 7,
-	/* A peer of the group died or left during the call, or this peer was removed from the run.
-	 * Buffers are as before the call. Repeat the call. If it was this peer that was removed,
-	 * the repeated call returns pcclInvalidUsage and pcclGetLastError gives the reason. */
+	/* A peer of the group died or left during the call, the agent of a peer's host was
+	 * restarted in the middle of it, or this peer was removed from the run. Buffers are as
+	 * before the call. Repeat the call. If it was this peer that was removed, the repeated call
+	 * returns pcclInvalidUsage and pcclGetLastError gives the reason. */
 	pcclRankConnectionLost = 8,
 	/* No peer of the group has shared state to offer. */
 	pcclNoSharedStateAvailable = 9,
@@ -114,8 +124,9 @@ typedef enum pcclResult_t {
 	/* The codes below are extensions of the 1.0 set. */
 
 	/* No agent answers at PCCL_AGENT_SOCKET (or the system's socket) and none could be started,
-	 * or the agent went away and did not come back. Start pcclagentd, or correct the variable.
-	 * Communicators and memory stay valid and the call may be repeated. */
+	 * or the agent went away and did not come back in time, or stands still. Start pcclagentd,
+	 * or correct the variable. Communicators and memory stay valid; pcclMemAlloc and
+	 * pcclConnect may be repeated, other calls after pcclConnect. */
 	pcclAgentUnavailable = 64,
 	/* Library, agent and master do not share a protocol version; pcclGetLastError names both.
 	 * Install matching releases. */

@@ -112,10 +112,11 @@ void agt_history_add(struct agt *a, struct agt_run *r, uint32_t group, uint64_t 
 
 void agt_history_free(struct agt_run *r)
 {
-	struct agt_history *h, *next;
+	struct agt_history *h = r->history, *next;
 
-	HASH_ITER (hh, r->history, h, next) {
-		HASH_DELETE(hh, r->history, h);
+	HASH_CLEAR(hh, r->history);
+	for (; h; h = next) {
+		next = h->hh.next;
 		free(h);
 	}
 }

@@ -58,7 +58,7 @@ struct world {
 	struct run runs[RUNS];
 	uint32_t last_run;
 	struct xfer xfers[XFERS];
-	uint32_t completions, successes, starts;
+	uint32_t completions, successes, starts, resumptions, attached;
 };
 
 static uint32_t rnd(struct world *w, uint32_t n)
@@ -184,6 +184,9 @@ static void saw_send(struct world *w, const struct agt_action *x)
 		ck_assert(r->ready);
 		saw_join(w, x->run, &m->u.join);
 		break;
+	case WM_RESUME:
+		w->resumptions++;
+		break;
 	case WM_LEAVE:
 		for (i = 0; i < PEERS; i++)
 			if (w->peers[i].in && cc_id_eq(&w->peers[i].id, &m->u.leave.peer))
@@ -234,6 +237,7 @@ static void saw(struct world *w, const struct agt_action *x)
 		break;
 	case AGT_ACT_COMM_OPEN:
 		w->waiting[x->session]--;
+		w->attached += x->u.open.attrs.state == SHM_COMM_CONNECTED;
 		ck_assert(!w->comms[x->comm % COMMS].alive);
 		w->comms[x->comm % COMMS] =
 			(struct comm){.alive = true, .id = x->comm, .session = x->session};
@@ -745,17 +749,21 @@ static void run_seed(uint64_t seed, struct world *w)
 START_TEST(promises_hold_whatever_happens)
 {
 	static struct world w;
-	uint32_t starts = 0, successes = 0;
+	uint32_t starts = 0, successes = 0, resumptions = 0, attached = 0;
 	uint64_t seed;
 
 	for (seed = 0; seed < 12; seed++) {
 		run_seed((uint64_t)_i * 12 + seed, &w);
 		starts += w.starts;
 		successes += w.successes;
+		resumptions += w.resumptions;
+		attached += w.attached;
 	}
 	/* the generator reaches the interesting places */
 	ck_assert_uint_gt(starts, 40);
 	ck_assert_uint_gt(successes, 5);
+	ck_assert_uint_gt(resumptions, 5);
+	ck_assert_uint_gt(attached, 5);
 }
 END_TEST
 

@@ -6,6 +6,12 @@ tests_ctl_test_masterd_SOURCES = tests/ctl/test_masterd.c
 tests_ctl_test_masterd_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_ctl_test_masterd_LDADD = ccoip-masterd/libccoip-masterd.la $(CHECK_LIBS)
 
+check_PROGRAMS += tests/ctl/test_journal
+TESTS += tests/ctl/test_journal
+tests_ctl_test_journal_SOURCES = tests/ctl/test_journal.c
+tests_ctl_test_journal_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_ctl_test_journal_LDADD = ccoip-masterd/libccoip-masterd.la $(CHECK_LIBS)
+
 # Runs pcclctl/pcclctl of the build folder.
 check_PROGRAMS += tests/ctl/test_pcclctl
 TESTS += tests/ctl/test_pcclctl

@@ -170,6 +170,16 @@ class Namespaces(netns.Namespaces):
         self.n_hosts = n_hosts
         super().__init__(PREFIX, {host: f"10.84.0.{host + 1}" for host in range(n_hosts)}, "net")
 
+    def deafen(self, host, other, deaf):
+        """What host sends to other goes astray without a word."""
+        netns.ip("-n", self.name(host), "neigh", "replace" if deaf else "del", self.address(other),
+                 *(("lladdr", "02:00:00:00:00:01", "nud", "permanent") if deaf else ()),
+                 "dev", "eth0")
+
+    def link(self, host, up):
+        """Pulls the host's cable, or puts it back: nothing is told to either side."""
+        netns.ip("-n", self.name("net"), "link", "set", f"to-{host}", "up" if up else "down")
+
 
 def make_namespaces(n_hosts):
     """Namespaces, or None where they cannot be had."""
@@ -366,13 +376,13 @@ class Lab:
         raise Failed(f"{daemon.name} ended at once, with status {daemon.process.returncode}: "
                      + " / ".join(daemon.log_lines()[-2:]))
 
-    def start_master(self, host=0, listen=None, port=0):
+    def start_master(self, host=0, listen=None, port=0, options=()):
         port = port or free_port()
         listen = listen or self.hosts.address(host)
         self.count += 1
         admin = self.folder / f"master-{self.count}.admin"
         process, log = self.spawn("master", host, [
-            MASTERD, "--listen", f"{listen}:{port}", "--admin-socket", admin])
+            MASTERD, "--listen", f"{listen}:{port}", "--admin-socket", admin, *options])
         address = self.hosts.address(host) if listen in ("0.0.0.0", "[::]") else listen
         daemon = Daemon(process, "ccoip-masterd", host, log, admin=admin, port=port,
                         address=f"{address}:{port}")
@@ -382,13 +392,13 @@ class Lab:
         self.master = daemon
         return daemon
 
-    def start_agent(self, host=0):
+    def start_agent(self, host=0, path=None, admin=None, options=()):
         self.count += 1
-        path = self.folder / f"agent-{self.count}.sock"
-        admin = self.folder / f"agent-{self.count}.admin"
+        path = path or self.folder / f"agent-{self.count}.sock"
+        admin = admin or self.folder / f"agent-{self.count}.admin"
         process, log = self.spawn(f"agent-{host}", host, [
             AGENTD, "--socket", path, "--admin-socket", admin, "--name", f"host-{host}",
-            *self.hosts.agent_options])
+            *self.hosts.agent_options, *options])
         daemon = Daemon(process, f"pcclagentd of host {host}", host, log, admin=admin, socket=path)
         self.daemons.append(daemon)
         self.await_socket(daemon, ("unix",),
@@ -396,12 +406,18 @@ class Lab:
         self.agents[host] = daemon
         return daemon
 
-    def start(self):
+    def start(self, master_options=(), agent_options=()):
         """A master on the first host and an agent on each."""
-        self.start_master()
+        self.start_master(options=master_options)
         for host in range(self.hosts.n_hosts):
-            self.start_agent(host)
+            self.start_agent(host, options=agent_options)
         return self
+
+    def drop(self, daemon):
+        """SIGKILL."""
+        daemon.process.kill()
+        daemon.process.wait()
+        self.daemons.remove(daemon)
 
     def start_peer(self, number, host=0, group=0, master=None, env=None, ready=True):
         environment = {}

@@ -21,7 +21,8 @@ e2e_tests = \
 	tests/e2e/test_loopback_mix.py \
 	tests/e2e/test_ctl.py
 TESTS += $(e2e_tests)
-EXTRA_DIST += $(e2e_tests) tests/e2e/README.md tests/e2e/figures.py tests/e2e/lib.py tests/e2e/wire.py
+EXTRA_DIST += $(e2e_tests) tests/e2e/README.md tests/e2e/figures.py tests/e2e/lib.py \
+	tests/e2e/recovery.py tests/e2e/wire.py
 
 # The tests import from the source folder and must leave nothing there.
 AM_TESTS_ENVIRONMENT += PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE;

@@ -268,7 +268,7 @@ static bool is_lost(
 		return false;
 	if (losses->n++ == 0)
 		losses->first = end;
-	if (!losses->wrong)
+	if (!losses->wrong && !number("hurry", "0"))
 		losses->wrong = judge(op, r, why);
 	return true;
 }

@@ -11,7 +11,8 @@
  *	submit slot=N OP          starts an operation
  *	await slot=N              ends it; judges result and buffers: check=ok or what is wrong
  *	reduce OP                 both in one, by pcclAllReduce; with retry=N again while peers are
- *lost many n=N OP               N in flight; those that are lost again once all have been awaited
+ *	                          lost (hurry=1: without a look at the buffers in between)
+ *	many n=N OP               N in flight; those that are lost again once all have been awaited
  *	bench n=N OP              back to back on the same buffers: times in ns
  *	master addr=A:P, master-signal, master-await, master-destroy
  *	quit

@@ -40,6 +40,19 @@ tests_fuzz_seeds_frame_SOURCES = tests/fuzz/fuzz_frame.c tests/fuzz/driver.c
 tests_fuzz_seeds_frame_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_NAME='"fuzz_frame"'
 tests_fuzz_seeds_frame_LDADD = $(fuzz_libs)
 
+FUZZERS += tests/fuzz/fuzz_journal
+EXTRA_PROGRAMS += tests/fuzz/fuzz_journal
+tests_fuzz_fuzz_journal_SOURCES = tests/fuzz/fuzz_journal.c
+tests_fuzz_fuzz_journal_CPPFLAGS = $(fuzz_cppflags)
+tests_fuzz_fuzz_journal_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
+tests_fuzz_fuzz_journal_LDADD = $(fuzz_libs)
+
+check_PROGRAMS += tests/fuzz/seeds_journal
+TESTS += tests/fuzz/seeds_journal
+tests_fuzz_seeds_journal_SOURCES = tests/fuzz/fuzz_journal.c tests/fuzz/driver.c
+tests_fuzz_seeds_journal_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_NAME='"fuzz_journal"'
+tests_fuzz_seeds_journal_LDADD = $(fuzz_libs)
+
 FUZZERS += tests/fuzz/fuzz_link
 EXTRA_PROGRAMS += tests/fuzz/fuzz_link
 tests_fuzz_fuzz_link_SOURCES = tests/fuzz/fuzz_link.c

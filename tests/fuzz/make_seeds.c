@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "proto/wire_journal.h"
 #include "proto/wire_frame.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/proto/sample.h"
@@ -131,6 +132,45 @@ static void local(struct tl_rng *r)
 		snprintf(name, sizeof name, "reply%d", i);
 		write_seed("fuzz_local", name, buf, (size_t)n);
 	}
+}
+
+static void journal(struct tl_rng *r)
+{
+	struct wj_member m[3] = {
+		{.group = 7, .host = "node-1"}, {.host = ""}, {.group = UINT32_MAX}};
+	struct wj_record run = {.type = WJ_RUN, .run = {{1}}, .run_key = {{2}}, .term = 3};
+	struct wj_record none = {.type = WJ_RUN};
+	struct wj_record members = {.type = WJ_MEMBERS,
+		.epoch = 4,
+		.round = 5,
+		.last_seq = 6,
+		.topo_turn = 7,
+		.pending_turn = 8,
+		.version = 9,
+		.losses = 10,
+		.n = 3,
+		.members = m};
+	struct wj_record lost = {
+		.type = WJ_LOST, .version = 10, .losses = 11, .n = 2, .members = m};
+	const struct wj_record *all[] = {&run, &none, &members, &lost};
+	static const char *const names[] = {"run", "none", "members", "lost"};
+	uint8_t file[4096], *p;
+	size_t at = WJ_HEADER, len;
+
+	for (size_t i = 0; i < 3; i++)
+		m[i].peer.b[0] = m[i].agent.b[0] = m[i].token.b[0] =
+			(uint8_t)(1 + i + tl_u64(r) % 9);
+	wire_journal_header(file);
+	for (size_t i = 0; i < 4; i++) {
+		if (wire_journal_encode(all[i], &p, &len) != 0)
+			abort();
+		write_seed("fuzz_journal", names[i], p + WJ_RECORD_HDR, len - WJ_RECORD_HDR);
+		memcpy(file + at, p, len);
+		at += len;
+		free(p);
+	}
+	write_seed("fuzz_journal", "file", file, at);
+	write_seed("fuzz_journal", "file_cut", file, at - 5);
 }
 
 static void link_headers(struct tl_rng *r)
@@ -277,6 +317,7 @@ int main(int argc, char **argv)
 	admin(&r);
 	local(&r);
 	link_headers(&r);
+	journal(&r);
 	frames(&r);
 	entries(&r);
 	results();

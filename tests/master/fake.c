@@ -449,8 +449,8 @@ void fk_vote_params(const struct fk_peer *p, uint64_t tag, struct wm_op_params p
 	struct cc_id id = p->id;
 	struct wm_msg msg = {.type = WM_OP_VOTE};
 
-	msg.u.op_vote =
-		(struct wm_op_vote){p->group, tag, params, 1, &id, *losses_of(p->host, p->group), 0};
+	msg.u.op_vote = (struct wm_op_vote){
+		p->group, tag, params, 1, &id, *losses_of(p->host, p->group), 0};
 	fk_send(p->host, &msg);
 }
 

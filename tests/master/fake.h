@@ -31,7 +31,7 @@ struct fk_host {
 	} losses[16];
 	uint32_t n_losses;
 	uint64_t topo_turn, pending_turn; /* as told last */
-	char closed[WM_TEXT_MAX]; /* why the master closed it */
+	char closed[WM_TEXT_MAX];         /* why the master closed it */
 };
 
 struct fk_peer {
@@ -49,8 +49,8 @@ struct fk {
 	uint32_t n_hosts;
 	struct fk_host *hosts[FK_HOSTS_MAX];
 	struct cc_id run, run_key;
-	bool quiet;            /* no ccm_check after each step: the test does it */
-	bool drop;             /* inboxes are not filled */
+	bool quiet;       /* no ccm_check after each step: the test does it */
+	bool drop;        /* inboxes are not filled */
 	uint8_t *journal; /* what a master with cfg.journal has written */
 	size_t journal_len;
 	char log[WM_TEXT_MAX]; /* the last line of level warning or worse */

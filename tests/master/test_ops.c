@@ -228,8 +228,8 @@ START_TEST(a_vote_overtaken_by_a_loss_is_answered_as_aborted)
 	struct wm_msg late = {.type = WM_OP_VOTE};
 	const struct wm_op_abort *x;
 
-	late.u.op_vote = (struct wm_op_vote){
-		.tag = 1, .params = fk_params, .n_peers = 1, .peers = &id};
+	late.u.op_vote =
+		(struct wm_op_vote){.tag = 1, .params = fk_params, .n_peers = 1, .peers = &id};
 	fk_leave(&r, WM_LEAVE_DIED);
 	fk_forget(&f);
 	fk_send(b, &late);
@@ -257,8 +257,8 @@ START_TEST(the_last_peer_is_told_of_the_loss_first)
 	struct cc_id id = q.id;
 	struct wm_msg late = {.type = WM_OP_VOTE};
 
-	late.u.op_vote = (struct wm_op_vote){
-		.tag = 1, .params = fk_params, .n_peers = 1, .peers = &id};
+	late.u.op_vote =
+		(struct wm_op_vote){.tag = 1, .params = fk_params, .n_peers = 1, .peers = &id};
 	fk_leave(&r, WM_LEAVE_DIED);
 	fk_leave(&p, WM_LEAVE_DIED);
 	fk_settle(&f);

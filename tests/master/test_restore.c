@@ -33,7 +33,10 @@ static void setup(void)
 	for (i = 0; i < 3; i++) {
 		own[i] = (struct wm_group_world){0, 3, 0};
 		place[i] = (struct wm_ring_place){0, 3, (uint32_t)i};
-		know[i] = (struct wm_resume){.epoch = 2, .round = 2, .topo_turn = 2, .n_places = 1,
+		know[i] = (struct wm_resume){.epoch = 2,
+			.round = 2,
+			.topo_turn = 2,
+			.n_places = 1,
 			.places = &place[i],
 			.world = {.global = 3, .version = 2, .n = 1, .own = &own[i]}};
 	}
@@ -110,7 +113,8 @@ START_TEST(all_agents_may_have_died_with_it)
 	fk_tick(&f, 300);
 	ck_assert(!fk_status(&f).recovering);
 	ck_assert_uint_eq(fk_status(&f).accepted, 3);
-	/* Their peers may have been told of more than is in the journal, but of no more than this. */
+	/* Their peers may have been told of more than is in the journal, but of no more than this.
+	 */
 	ck_assert_uint_gt(h[0]->losses[0].losses, 0);
 	works(3);
 }

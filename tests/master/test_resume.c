@@ -34,8 +34,8 @@ static void setup(void)
 		p[i] = fk_join(h[i], 0);
 	fk_topo(&p[0]);
 	for (i = 0; i < 3; i++) {
-		know[i].r = (struct wm_resume){
-			.epoch = 2, .round = 2, .last_seq = SEQ, .topo_turn = 2};
+		know[i].r =
+			(struct wm_resume){.epoch = 2, .round = 2, .last_seq = SEQ, .topo_turn = 2};
 		know[i].r.world = (struct wm_world){
 			.global = 3, .groups = 1, .largest = 3, .version = 2, .n = 1};
 		know[i].own = (struct wm_group_world){0, 3, 0};
@@ -312,8 +312,7 @@ START_TEST(what_one_knows_to_have_ended_has_ended_for_all)
 	all_end();
 	ck_assert_uint_eq(fk_take(h[1], WM_OP_DONE)->u.op_done.seq, SEQ - 1);
 	ck_assert_uint_eq(fk_take(h[2], WM_OP_DONE)->u.op_done.seq, SEQ - 1);
-	ck_assert_uint_eq(
-		fk_take(h[1], WM_OP_ABORT)->u.op_abort.code, WIRE_RANK_CONNECTION_FAILED);
+	ck_assert_uint_eq(fk_take(h[1], WM_OP_ABORT)->u.op_abort.code, WIRE_RANK_CONNECTION_FAILED);
 	ck_assert_uint_eq(fk_take(h[2], WM_OP_ABORT)->u.op_abort.seq, SEQ);
 	ck_assert_uint_eq(fk_count(h[0], WM_OP_ABORT) + fk_count(h[0], WM_OP_DONE), 0);
 	works();
@@ -451,8 +450,12 @@ static void half_committed(void)
 		know[i].r.world.version = 3;
 		know[i].r.world.global = know[i].own.world = 4;
 	}
-	know[2] = (struct know){.r = {.epoch = 2, .round = 2, .prepared = 3, .last_seq = SEQ,
-					.topo_turn = 2, .world = {.global = 3, .version = 2, .n = 1}},
+	know[2] = (struct know){.r = {.epoch = 2,
+					.round = 2,
+					.prepared = 3,
+					.last_seq = SEQ,
+					.topo_turn = 2,
+					.world = {.global = 3, .version = 2, .n = 1}},
 		.own = {0, 3, 0},
 		.place = {0, 3, 2}};
 	know[3] = (struct know){.r = {.prepared = 3}};
@@ -714,8 +717,7 @@ START_TEST(a_stale_master_refuses_everybody)
 	fk_send(x, &msg);
 	assert_contains(fk_take(x, WM_REFUSE)->u.refuse.text,
 		"a newer master (term 3) has taken this run over");
-	ck_assert_uint_eq(
-		fk_take(h[0], WM_REFUSE)->u.refuse.code, WIRE_MASTER_CONNECTION_FAILED);
+	ck_assert_uint_eq(fk_take(h[0], WM_REFUSE)->u.refuse.code, WIRE_MASTER_CONNECTION_FAILED);
 	ck_assert(!h[1]->open);
 	ck_assert_uint_eq(fk_status(&f).accepted, 0);
 	x = fk_connect(&f, "y", "10.0.0.6");
@@ -811,8 +813,7 @@ START_TEST(questions_of_the_last_masters_time_are_answered)
 	all_end();
 	fk_tick(&f, 300);
 	query(2, SEQ);
-	ck_assert_uint_eq(
-		fk_take(h[2], WM_OP_OUTCOMES)->u.op_outcomes.v[0].code, WIRE_SUCCESS);
+	ck_assert_uint_eq(fk_take(h[2], WM_OP_OUTCOMES)->u.op_outcomes.v[0].code, WIRE_SUCCESS);
 }
 END_TEST
 

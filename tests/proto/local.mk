@@ -17,7 +17,8 @@ tests_proto_libs = tests/proto/libsample.la common/libcommon-pure.la $(PROTOBUF_
 EXTRA_DIST += tests/proto/README.md
 noinst_HEADERS += tests/proto/master_check.h
 
-proto_tests = tests/proto/test_admin tests/proto/test_frame tests/proto/test_link tests/proto/test_local \
+proto_tests = tests/proto/test_admin tests/proto/test_frame tests/proto/test_journal \
+	tests/proto/test_link tests/proto/test_local \
 	tests/proto/test_master tests/proto/test_master_limits tests/proto/test_master_resume tests/proto/test_nomem \
 	tests/proto/test_result tests/proto/test_submit
 check_PROGRAMS += $(proto_tests)
@@ -30,6 +31,10 @@ tests_proto_test_admin_LDADD = $(tests_proto_libs)
 tests_proto_test_frame_SOURCES = tests/proto/test_frame.c
 tests_proto_test_frame_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_proto_test_frame_LDADD = $(tests_proto_libs)
+
+tests_proto_test_journal_SOURCES = tests/proto/test_journal.c
+tests_proto_test_journal_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_proto_test_journal_LDADD = $(tests_proto_libs)
 
 tests_proto_test_link_SOURCES = tests/proto/test_link.c
 tests_proto_test_link_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)

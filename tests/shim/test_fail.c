@@ -368,6 +368,8 @@ START_TEST(registered_memory_that_is_refused)
 
 	fake_script(fx_agent, WL_REGION_ADOPT, FAKE_REFUSE, pcclOutOfMemory, "too much");
 	fake_hang_up(fx_agent);
+	/* Before that it could be launched for the agent that is dead, which is as good as lost. */
+	fake_await_seen(fx_agent, WL_COMM_ATTACH, 1);
 	h = bf_launch(&b, 1);
 	op = fake_take(fx_agent);
 	ck_assert_uint_eq(op.sqe.flags, 0);

@@ -4,6 +4,7 @@
  * agent is tests/shim/standin_agentd.
  */
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -89,6 +90,34 @@ START_TEST(an_agent_is_started_once_and_found_again)
 	read_file(starts, text, sizeof text);
 	ck_assert_str_eq(text, expected);
 	close(stray);
+}
+END_TEST
+
+static unsigned count_starts(void)
+{
+	char text[1024];
+	unsigned n = 0;
+
+	read_file(starts, text, sizeof text);
+	for (const char *p = text; (p = strchr(p, '\n')) != NULL; p++)
+		n++;
+	return n;
+}
+
+/* Whoever is connected needs the next one at once, and makes no call for it. */
+START_TEST(an_agent_that_dies_is_started_again)
+{
+	pcclComm_t *c = fx_new_comm();
+
+	fx_assert_succeeds(pcclConnect(c));
+	for (unsigned i = 1; i < 4; i++) {
+		ck_assert_uint_eq(count_starts(), i);
+		ck_assert_int_eq(write(leash_fd, "x", 1), 1);
+		while (count_starts() == i)
+			sched_yield();
+		fx_assert_succeeds(pcclUpdateTopology(c));
+	}
+	fx_assert_succeeds(pcclDestroyCommunicator(c));
 }
 END_TEST
 
@@ -234,6 +263,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 30);
 	tcase_add_test(tc, an_agent_is_started_once_and_found_again);
+	tcase_add_test(tc, an_agent_that_dies_is_started_again);
 	tcase_add_test(tc, processes_race);
 	tcase_add_test(tc, a_stale_socket_is_replaced);
 	tcase_add_test(tc, spawning_can_be_forbidden);

@@ -152,7 +152,7 @@ struct sim_master {
 	struct sim_clock clock;
 	uint64_t frozen_until;
 	struct sim_world told[64]; /* the last versions of the world, by number */
-	bool crash_next;                /* in the middle of its next step that has actions */
+	bool crash_next;           /* in the middle of its next step that has actions */
 };
 
 struct sim_link {
@@ -192,7 +192,7 @@ struct sim_part { /* one host's share of a transfer */
 struct sim_xfer {
 	uint64_t seq, line;
 	struct cc_id run;
-	bool broken; /* data does not flow any more */
+	bool broken;      /* data does not flow any more */
 	unsigned masters; /* that there had been when it started */
 	uint32_t n_parts, n_final;
 	uint32_t contributions, successes, failures;
@@ -290,9 +290,10 @@ struct sim_peer {
 	bool step_begun, asking, pass_failed, too_few, burst;
 	uint32_t window, n_launch, launched, n_await, awaited, in_flight;
 	uint8_t launch[SIM_TAGS], await[SIM_TAGS];
-	bool waits; /* for await[awaited] */
-	bool unaware; /* the agent's death has failed operations, and the program does not know yet */
-	bool held;  /* a launch waits for the keeper */
+	bool waits;   /* for await[awaited] */
+	bool unaware; /* the agent's death has failed operations, and the program does not know yet
+		       */
+	bool held;    /* a launch waits for the keeper */
 	uint32_t iterations, reconnects, rejoins;
 	bool rude;       /* destroys with operations in flight when it is through */
 	uint64_t since;  /* when it was connected */
@@ -303,7 +304,7 @@ struct sim_peer {
 enum sim_class { CLASS_CALM, CLASS_MASTER, CLASS_AGENT, CLASS_ALL };
 
 struct sim_record {
-	void *bytes;
+	uint8_t *bytes;
 	size_t len;
 };
 

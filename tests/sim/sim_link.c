@@ -106,6 +106,21 @@ void sim_link_break(struct sim *s, struct sim_link *l)
 	link_end(s, l, &s->hosts[l->src].id, 0);
 }
 
+/* Has the other agent opened a new one meanwhile? */
+static bool replaced(const struct sim *s, const struct sim_event *ev)
+{
+	unsigned i;
+
+	for (i = 0; i < SIM_LINKS; i++) {
+		const struct sim_link *l = &s->links[i];
+
+		if (l->used && l->up && l->dst == ev->host && l->dst_run == ev->run &&
+			cc_id_eq(&s->hosts[l->src].id, &ev->agent))
+			return true;
+	}
+	return false;
+}
+
 void sim_link_seen_down(struct sim *s, const struct sim_event *ev)
 {
 	struct sim_host *h = &s->hosts[ev->host];
@@ -116,7 +131,7 @@ void sim_link_seen_down(struct sim *s, const struct sim_event *ev)
 	e.peer = ev->agent;
 	e.text = "Connection reset by peer";
 	/* an agent that has closed or opened it anew does not hear of the old one */
-	if (!ev->inbound && sim_link_find(s, h, ev->run, &ev->agent))
+	if (ev->inbound ? replaced(s, ev) : sim_link_find(s, h, ev->run, &ev->agent) != NULL)
 		return;
 	sim_host_step(s, h, &e);
 }

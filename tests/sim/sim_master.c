@@ -25,15 +25,54 @@ int sim_addr_place(const struct cc_addr *addr)
 	return addr->ip[3] >= 200 && addr->ip[3] < 200 + SIM_PLACES ? addr->ip[3] - 200 : -1;
 }
 
+static void journal_add(struct sim *s, const struct wj_record *r)
+{
+	struct sim_record *x;
+
+	if (s->n_records == s->cap_records) {
+		s->cap_records = s->cap_records ? 2 * s->cap_records : 64;
+		s->records = reallocarray(s->records, s->cap_records, sizeof *s->records);
+		if (!s->records)
+			abort();
+	}
+	x = &s->records[s->n_records++];
+	if (wire_journal_encode(r, &x->bytes, &x->len) < 0)
+		sim_fail(s, "a record of the journal cannot be encoded");
+}
+
+/* What the last master has left behind. */
+static void restore(struct sim *s, struct ccm *m)
+{
+	struct wj_record r;
+	const char *why;
+	size_t i, used;
+
+	for (i = 0; i < s->n_records; i++) {
+		if (wire_journal_decode(s->records[i].bytes, s->records[i].len, &r, &used, &why) <
+			0) {
+			sim_fail(s, "the journal cannot be read: %s", why);
+			return;
+		}
+		if (ccm_restore(m, &r) < 0)
+			sim_fail(s, "the journal cannot be restored");
+		wire_journal_clear(&r);
+	}
+}
+
 void sim_master_start(struct sim *s, unsigned place)
 {
-	struct ccm_config cfg = {.segment_max = 65536, .log_level = CCM_LOG_DEBUG};
+	struct ccm_config cfg = {.segment_max = 65536,
+		.verdict_ms = 250,
+		.adopt_ms = 1000,
+		.log_level = CCM_LOG_DEBUG,
+		.journal = s->journal};
 	struct sim_master *m = &s->masters[s->n_masters];
 
 	if (s->at[place] >= 0 || s->n_masters == SIM_MASTERS)
 		return;
 	cfg.run = sim_new_id(s, 0x50);
 	cfg.run_key = sim_new_id(s, 0x51);
+	cfg.first_number = s->now / SIM_MS;
 	*m = (struct sim_master){.alive = true, .no = s->n_masters, .place = place};
 	m->clock = sim_new_clock(s);
 	m->m = ccm_new(&cfg);
@@ -42,6 +81,7 @@ void sim_master_start(struct sim *s, unsigned place)
 	s->at[place] = (int)s->n_masters++;
 	sim_trace(s, "M%u starts at place %u%s", m->no + 1, place,
 		s->n_records ? ", with a journal" : "");
+	restore(s, m->m);
 	sim_schedule(s, s->now, (struct sim_event){.kind = SIM_EV_MASTER_TICK, .master = m->no});
 }
 
@@ -73,7 +113,7 @@ static void supersede(struct sim *s, const struct sim_master *m)
 		s->class = CLASS_ALL;
 
 	for (i = 0; i < s->n_masters; i++)
-		if (s->masters[i].alive && s->masters[i].term < m->term &&
+		if (s->masters[i].alive && i != m->no && s->masters[i].term <= m->term &&
 			cc_id_eq(&s->masters[i].id, &m->id))
 			s->masters[i].superseded = true;
 }
@@ -92,6 +132,8 @@ static void carry_out(struct sim *s, unsigned no, const struct ccm_action *x)
 		sim_master_closes(s, no, x);
 		break;
 	case CCM_ACT_JOURNAL:
+		if (no + 1 == s->n_masters) /* a newer one has a copy of its own */
+			journal_add(s, &x->record);
 		break;
 	case CCM_ACT_LOG:
 		sim_trace(s, "%s: %s", sim_name_master(s, no), x->text);

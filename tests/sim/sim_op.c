@@ -19,8 +19,8 @@ static bool slot_used(const struct sim_peer *p, uint32_t slot)
 	return false;
 }
 
-static void done(struct sim *s, struct sim_peer *p, struct sim_op *o, uint32_t code,
-	uint32_t world, uint64_t losses, const char *text);
+static void done(struct sim *s, struct sim_peer *p, struct sim_op *o, uint32_t code, uint32_t world,
+	uint64_t losses, const char *text);
 
 static void submit(struct sim *s, struct sim_peer *p, uint32_t tag)
 {
@@ -156,6 +156,7 @@ void sim_ops_agent_died(struct sim *s, struct sim_peer *p)
 	for (i = 0; i < SIM_TAGS; i++) {
 		struct sim_op *o = &p->ops[i];
 
+		p->unaware |= o->state == OP_DONE && o->code != WIRE_SUCCESS;
 		if (o->state != OP_PENDING)
 			continue;
 		q = sim_xfer_part(o->xfer, p->proc->host, p->comm_life);

@@ -74,7 +74,7 @@ static void try_anew(struct sim *s, struct sim_peer *p, bool free_of_charge)
 	p->reconnects -= !free_of_charge;
 	s->reconnects++;
 	p->phase = PEER_CONNECTING;
-	sim_peer_later(s, p, (50 + sim_rnd(s, 500)) * (uint64_t)SIM_MS);
+	sim_peer_later(s, p, (50 + sim_rnd(s, free_of_charge ? 3000 : 500)) * (uint64_t)SIM_MS);
 }
 
 static void shuffle(struct sim *s, uint8_t *v, uint32_t n)

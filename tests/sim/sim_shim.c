@@ -276,7 +276,7 @@ void sim_shim_goodbye(struct sim *s, struct sim_host *h, const struct agt_action
 			continue;
 		sim_trace(s, "h%u ends the session of process %u: %s %s", h->no, q->no,
 			sim_text_code(r->code), r->text);
-		if (!q->stopped)
+		if (!q->stopped && s->now > q->stopped_until + 400 * SIM_MS)
 			sim_fail(s, "host %u ends the session of process %u, which runs: %s", h->no,
 				q->no, r->text);
 		q->state = SESSION_NONE;

@@ -397,8 +397,9 @@ static bool takes_part(const struct sim_xfer *t, const struct cc_id *peer)
 	return false;
 }
 
-/* Has the same operation of the application had another result before? A run that a new master takes
- * over without a journal may count turns again that only those remember who have left since. */
+/* Has the same operation of the application had another result before? A run that a new master
+ * takes over without a journal may count turns again that only those remember who have left since.
+ */
 static void check_single(struct sim *s, const struct sim_xfer *t, const struct sim_voice *v)
 {
 	const struct sim_xfer *x;
@@ -424,7 +425,8 @@ static bool matters(struct sim *s, const struct sim_xfer *t)
 		bool alive = s->hosts[p->host].alive && s->hosts[p->host].life == p->life;
 
 		for (j = 0; j < p->n; j++) {
-			bool stayed = p->voices[j].heard == VOICE_SUCCESS && stays(s, &p->voices[j]);
+			bool stayed =
+				p->voices[j].heard == VOICE_SUCCESS && stays(s, &p->voices[j]);
 
 			told |= stayed;
 			known |= stayed && alive;
@@ -432,7 +434,11 @@ static bool matters(struct sim *s, const struct sim_xfer *t)
 	}
 	if (told && !known)
 		s->excuse = "all who knew of an end have died";
-	return told && known;
+	for (i = 0; i < s->n_masters && told && known; i++)
+		if (s->masters[i].alive && s->masters[i].superseded)
+			s->excuse =
+				"two masters at once: some agents have not heard of the newer one";
+	return told && !s->excuse;
 }
 
 void sim_xfer_heard(struct sim *s, struct sim_peer *p, struct sim_op *o, bool connected)

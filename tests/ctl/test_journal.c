@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The master's journal: the file.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ccoip-masterd/journal.h"
+#include "common/cc_log.h"
+#include "tests/common/testlib.h"
+
+#define MANY 4000
+
+static char dir[64], path[128];
+static struct ccm *m;
+static struct wj_member members[MANY];
+
+static void setup(void)
+{
+	size_t i;
+
+	(void)snprintf(dir, sizeof dir, "/tmp/pccl-journal-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	(void)snprintf(path, sizeof path, "%s/run.journal", dir);
+	for (i = 0; i < MANY; i++) {
+		memcpy(members[i].peer.b, &(uint32_t){(uint32_t)i + 1}, 4);
+		members[i].token = members[i].peer;
+		members[i].agent.b[0] = (uint8_t)(1 + i % 16);
+		(void)snprintf(members[i].host, sizeof members[i].host, "host-%zu", i % 16);
+	}
+}
+
+static void teardown(void)
+{
+	char text[160];
+
+	ccm_free(m);
+	m = NULL;
+	(void)snprintf(text, sizeof text, "rm -r %s", dir);
+	ck_assert_int_eq(system(text), 0);
+}
+
+static struct journal *open_it(void)
+{
+	struct ccm_config cfg = {.run = {{8}}, .run_key = {{9}}, .journal = true};
+
+	ccm_free(m);
+	m = ccm_new(&cfg);
+	ck_assert_ptr_nonnull(m);
+	return journal_open(dir, m);
+}
+
+static void put_run(struct journal *j, uint64_t term)
+{
+	struct wj_record r = {.type = WJ_RUN, .run = {{1}}, .run_key = {{2}}, .term = term};
+
+	journal_write(j, &r);
+}
+
+static void put_members(struct journal *j, uint64_t epoch, uint32_t n)
+{
+	struct wj_record r = {.type = WJ_MEMBERS, .epoch = epoch, .n = n, .members = members};
+
+	journal_write(j, &r);
+}
+
+static void put_lost(struct journal *j)
+{
+	struct wj_record r = {.type = WJ_LOST, .n = 1, .members = members};
+
+	journal_write(j, &r);
+}
+
+/* What a master that starts now knows. */
+static struct ccm_status restored(void)
+{
+	struct journal *j = open_it();
+	struct ccm_event tick = {.type = CCM_EV_TICK};
+	struct ccm_actions out = {0};
+	struct ccm_status s;
+
+	ck_assert_ptr_nonnull(j);
+	ck_assert_int_eq(ccm_step(m, &tick, 1000000000, &out), 0);
+	ck_assert_ptr_null(ccm_check(m));
+	ccm_actions_free(&out);
+	ccm_get_status(m, 1000000000, &s);
+	journal_close(j);
+	return s;
+}
+
+static size_t size_of(void)
+{
+	struct stat st;
+
+	ck_assert_int_eq(stat(path, &st), 0);
+	return (size_t)st.st_size;
+}
+
+static uint8_t *contents(size_t *len)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	uint8_t *p;
+
+	*len = size_of();
+	p = malloc(*len);
+	ck_assert_int_eq(read(fd, p, *len), (ssize_t)*len);
+	close(fd);
+	return p;
+}
+
+static void replace(const uint8_t *p, size_t len)
+{
+	int fd = open(path, O_WRONLY | O_TRUNC | O_CREAT | O_CLOEXEC, 0600);
+
+	ck_assert_int_eq(write(fd, p, len), (ssize_t)len);
+	close(fd);
+}
+
+static void fill(void)
+{
+	struct journal *j = open_it();
+
+	put_run(j, 1);
+	put_members(j, 5, 3);
+	put_lost(j);
+	put_members(j, 6, 7);
+	journal_close(j);
+}
+
+START_TEST(what_was_written_is_restored)
+{
+	struct ccm_status s;
+
+	fill();
+	s = restored();
+	ck_assert_uint_eq(s.accepted, 7);
+	ck_assert_uint_eq(s.epoch, 6);
+	ck_assert_uint_eq(s.term, 2);
+	ck_assert_uint_eq(s.run.b[0], 1);
+	ck_assert(s.recovering);
+}
+END_TEST
+
+START_TEST(a_file_may_end_anywhere)
+{
+	size_t len, at, last = 0;
+	struct journal *j;
+	struct ccm_status s;
+	uint8_t *p;
+
+	fill();
+	p = contents(&len);
+	for (at = 0; at <= len; at++) {
+		replace(p, at);
+		s = restored();
+		/* What can be known grows with what is left. */
+		ck_assert(s.accepted == 0 || s.accepted == 3 || s.accepted == 2 || s.accepted == 7);
+		if (s.accepted > 0) {
+			ck_assert_uint_ge(s.epoch, last);
+			last = s.epoch;
+		}
+		/* The tail is gone: what is written next can be read. */
+		j = open_it();
+		put_run(j, 4);
+		put_members(j, 9, 5);
+		journal_close(j);
+		s = restored();
+		ck_assert_uint_eq(s.accepted, 5);
+		ck_assert_uint_eq(s.term, 5);
+	}
+	ck_assert_uint_eq(last, 6);
+	free(p);
+}
+END_TEST
+
+START_TEST(no_bit_is_trusted)
+{
+	struct ccm_status s;
+	struct journal *j;
+	size_t len, at;
+	uint8_t *p;
+
+	fill();
+	p = contents(&len);
+	for (at = 0; at < len; at++) {
+		p[at] ^= (uint8_t)(1 << at % 8);
+		replace(p, len);
+		p[at] ^= (uint8_t)(1 << at % 8);
+		if (at < 12) { /* the name and the version: not our file */
+			j = open_it();
+			ck_assert_ptr_null(j);
+			ck_assert_uint_eq(size_of(), len);
+			continue;
+		}
+		s = restored();
+		ck_assert(s.accepted == 0 || s.accepted == 3 || s.accepted == 2 ||
+			  (at < WJ_HEADER && s.accepted == 7));
+	}
+	free(p);
+}
+END_TEST
+
+START_TEST(a_full_disk_costs_the_journal_for_a_while)
+{
+	struct rlimit limit;
+	struct ccm_status s;
+	struct journal *j;
+	size_t len;
+
+	fill();
+	len = size_of();
+	signal(SIGXFSZ, SIG_IGN);
+	j = open_it();
+	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	limit.rlim_cur = len + 100;
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	put_members(j, 7, MANY);
+	ck_assert_uint_eq(size_of(), len); /* no half of a record */
+	put_lost(j);
+	ck_assert_uint_eq(size_of(), len);
+	limit.rlim_cur = limit.rlim_max;
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	/* A loss without the members before it would be worth nothing. */
+	put_lost(j);
+	ck_assert_uint_eq(size_of(), len);
+	put_members(j, 8, 9);
+	put_lost(j);
+	journal_close(j);
+	s = restored();
+	ck_assert_uint_eq(s.epoch, 8);
+	ck_assert_uint_eq(s.accepted, 8);
+	ck_assert_uint_eq(s.term, 2);
+}
+END_TEST
+
+START_TEST(a_long_file_is_written_anew)
+{
+	struct journal *j = open_it();
+	struct ccm_status s;
+	size_t largest = 0;
+	uint64_t i;
+
+	put_run(j, 3);
+	for (i = 1; i <= 40; i++) {
+		put_members(j, i, MANY);
+		if (size_of() > largest)
+			largest = size_of();
+	}
+	journal_close(j);
+	ck_assert_uint_lt(largest, 6 * ((size_t)MANY * 80));
+	s = restored();
+	ck_assert_uint_eq(s.accepted, MANY);
+	ck_assert_uint_eq(s.epoch, 40);
+	ck_assert_uint_eq(s.term, 4);
+}
+END_TEST
+
+START_TEST(one_master_per_folder)
+{
+	struct journal *j = open_it(), *k;
+	struct ccm *mine = m;
+
+	m = NULL;
+	k = open_it();
+	ck_assert_ptr_null(k);
+	journal_close(j);
+	ccm_free(mine);
+	k = open_it();
+	ck_assert_ptr_nonnull(k);
+	journal_close(k);
+}
+END_TEST
+
+START_TEST(the_folder_is_made)
+{
+	struct journal *j;
+	char deep[sizeof dir];
+
+	strcpy(deep, dir);
+	(void)snprintf(dir + strlen(dir), sizeof dir - strlen(dir), "/new");
+	j = open_it();
+	ck_assert_ptr_nonnull(j);
+	journal_close(j);
+	(void)snprintf(dir + strlen(dir), sizeof dir - strlen(dir), "/a/b");
+	j = open_it();
+	ck_assert_ptr_null(j);
+	strcpy(dir, deep);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("journal");
+	TCase *tc = tcase_create("journal");
+
+	cc_log_set_level(CC_LOG_ERR - 1);
+	tcase_set_timeout(tc, 60);
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, what_was_written_is_restored);
+	tcase_add_test(tc, a_file_may_end_anywhere);
+	tcase_add_test(tc, no_bit_is_trusted);
+	tcase_add_test(tc, a_full_disk_costs_the_journal_for_a_while);
+	tcase_add_test(tc, a_long_file_is_written_anew);
+	tcase_add_test(tc, one_master_per_folder);
+	tcase_add_test(tc, the_folder_is_made);
+	suite_add_tcase(s, tc);
+	return tl_run(s);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A master's journal: the input is the payload of a record, and a whole file.
+ */
+#include <string.h>
+
+#include "proto/wire_journal.h"
+#include "tests/fuzz/fuzz.h"
+
+static void check_again(const struct wj_record *r)
+{
+	struct wj_record again;
+	const char *why;
+	uint8_t *p;
+	size_t len, used;
+
+	FUZZ_CHECK(wire_journal_encode(r, &p, &len) == 0);
+	FUZZ_CHECK(wire_journal_decode(p, len, &again, &used, &why) == 0);
+	FUZZ_CHECK(used == len && again.type == r->type && again.n == r->n);
+	FUZZ_CHECK(again.term == r->term && again.version == r->version);
+	FUZZ_CHECK(r->n == 0 || memcmp(again.members, r->members, r->n * sizeof *r->members) == 0);
+	wire_journal_clear(&again);
+	free(p);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *p, size_t len)
+{
+	const char *why = NULL;
+	struct wj_record r;
+	size_t at, used;
+
+	if (wire_journal_get(p, len, &r, &why) == 0) {
+		check_again(&r);
+		wire_journal_clear(&r);
+	} else {
+		FUZZ_CHECK(why != NULL);
+	}
+	if (wire_journal_check(p, len) < 0)
+		return 0;
+	for (at = WJ_HEADER; at < len; at += used) {
+		if (wire_journal_decode(p + at, len - at, &r, &used, &why) < 0)
+			break;
+		FUZZ_CHECK(used >= WJ_RECORD_HDR && used <= len - at);
+		check_again(&r);
+		wire_journal_clear(&r);
+	}
+	return 0;
+}

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: MIT
+# For ./dev soak.
+
+check_PROGRAMS += tests/soak/trainer
+tests_soak_trainer_SOURCES = tests/soak/trainer.c
+tests_soak_trainer_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/libpccl-shim/include
+# What is started is what is killed.
+tests_soak_trainer_LDFLAGS = $(AM_LDFLAGS) -no-install
+tests_soak_trainer_LDADD = libpccl-shim/libpccl-shim.la
+
+EXTRA_DIST += tests/soak/README.md tests/soak/soak.py

@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A trainer for the soak: it joins, takes in newcomers, reduces buffers of many sizes together with
+ * all who are there, judges every result, and goes on after every failure, until it is killed or
+ * told to stop by the end of its standard input.
+ *
+ *	trainer slot=N serial=N master=A.B.C.D:PORT bound=SECONDS seed=N
+ *
+ * Each living trainer has a slot of its own (0 .. 11). Element i of the operand of slot s is
+ * (1 << 5s) * h(step, tag, i), h odd, so a sum divided by h counts how often each slot is in it:
+ *the result says exactly who contributed, and that must be as many as the call reports. What is
+ *said on standard output, a line each:
+ *
+ *	connect begin=NS end=NS code=N text=...
+ *	op step=N tag=N mask=HEX began=NS end=NS lost=N
+ *	error code=N in=CALL text=...
+ *	WRONG ...
+ *
+ * Times are of CLOCK_MONOTONIC. A call that lasts longer than `bound` ends the program.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "pccl.h"
+
+#define SLOTS     12u
+#define SLOT_BITS 5u
+#define BUFFERS   6u
+#define COUNT_MAX (1u << 17)
+#define SPAN      (COUNT_MAX * sizeof(uint64_t))
+
+struct buffer {
+	uint64_t *send, *recv; /* the same when in place */
+	uint64_t count;
+	bool in_place;
+};
+
+static pcclComm_t *comm;
+static pcclCommCreateParams_t params;
+static unsigned slot, bound;
+static uint64_t serial, seed, step;
+static struct buffer buffers[BUFFERS];
+static const char *current_call = "nothing";
+
+static uint64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t mix(uint64_t x)
+{
+	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return x ^ (x >> 31);
+}
+
+/* Odd, so that it can be divided by. */
+static uint64_t factor(uint64_t tag, uint64_t i)
+{
+	return mix(mix(step * 64 + tag) + i) | 1;
+}
+
+/* 1 / odd modulo 2^64, by Newton's iteration. */
+static uint64_t inverse(uint64_t odd)
+{
+	uint64_t x = odd;
+
+	for (int k = 0; k < 5; k++)
+		x *= 2 - odd * x;
+	return x;
+}
+
+/* ---- calls with a bound */
+
+static void on_alarm(int signo)
+{
+	static const char text[] = "WRONG a call did not return within its bound: ";
+
+	(void)signo;
+	if (write(STDOUT_FILENO, text, sizeof text - 1) > 0 &&
+		write(STDOUT_FILENO, current_call, strlen(current_call)) > 0)
+		(void)!write(STDOUT_FILENO, "\n", 1);
+	_exit(3);
+}
+
+static void enter(const char *call)
+{
+	current_call = call;
+	alarm(bound);
+}
+
+static pcclResult_t leave(pcclResult_t r)
+{
+	alarm(0);
+	if (r != pcclSuccess)
+		printf("error code=%d in=%s text=%s\n", (int)r, current_call, pcclGetLastError());
+	return r;
+}
+
+__attribute__((format(printf, 1, 2))) _Noreturn static void wrong(const char *fmt, ...)
+{
+	va_list ap;
+
+	printf("WRONG step=%" PRIu64 " ", step);
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	putchar('\n');
+	fflush(stdout);
+	_exit(3);
+}
+
+static bool told_to_stop(void)
+{
+	struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
+
+	return poll(&p, 1, 0) > 0;
+}
+
+/* ---- operands and results */
+
+static void fill(const struct buffer *b, uint64_t tag)
+{
+	for (uint64_t i = 0; i < b->count; i++)
+		b->send[i] = factor(tag, i) << (SLOT_BITS * slot);
+	if (!b->in_place)
+		memset(b->recv, 0x5a, b->count * sizeof *b->recv);
+}
+
+static void check_untouched(const struct buffer *b, uint64_t tag)
+{
+	for (uint64_t i = 0; i < b->count; i++)
+		if (b->send[i] != factor(tag, i) << (SLOT_BITS * slot))
+			wrong("tag=%" PRIu64 ": element %" PRIu64 " of sendbuf was changed", tag,
+				i);
+}
+
+static void check_failed(const struct buffer *b, uint64_t tag)
+{
+	check_untouched(b, tag);
+	if (b->in_place)
+		return;
+	for (uint64_t i = 0; i < b->count * sizeof *b->recv; i++)
+		if (((const uint8_t *)b->recv)[i] != 0x5a)
+			wrong("tag=%" PRIu64 ": byte %" PRIu64
+			      " of recvbuf was changed by a call that failed",
+				tag, i);
+}
+
+static unsigned slots_in(uint64_t counts, uint64_t tag)
+{
+	unsigned n = 0;
+
+	for (unsigned s = 0; s < SLOTS; s++) {
+		unsigned k = counts >> (SLOT_BITS * s) & ((1u << SLOT_BITS) - 1);
+
+		if (k > 1)
+			wrong("tag=%" PRIu64 ": slot %u is %u times in the sum", tag, s, k);
+		n += k;
+	}
+	if (counts >> (SLOT_BITS * SLOTS))
+		wrong("tag=%" PRIu64 ": 0x%" PRIx64 " is no sum", tag, counts);
+	return n;
+}
+
+/* Who is in the result: a bit per slot, SLOT_BITS apart. world 0: not known. */
+static uint64_t check_result(const struct buffer *b, uint64_t tag, uint32_t world)
+{
+	uint64_t counts = b->recv[0] * inverse(factor(tag, 0));
+	unsigned n = slots_in(counts, tag);
+
+	if (world && n != world)
+		wrong("tag=%" PRIu64 ": %u contributions (0x%" PRIx64 "), the call says %u", tag, n,
+			counts, world);
+	if (!(counts >> (SLOT_BITS * slot) & 1))
+		wrong("tag=%" PRIu64 ": my own contribution is missing", tag);
+	for (uint64_t i = 1; i < b->count; i++)
+		if (b->recv[i] != counts * factor(tag, i))
+			wrong("tag=%" PRIu64 ": element %" PRIu64
+			      " is the sum of others than element 0",
+				tag, i);
+	if (!b->in_place)
+		check_untouched(b, tag);
+	return counts;
+}
+
+static void say_op(uint64_t tag, uint64_t mask, uint64_t began, unsigned lost)
+{
+	printf("op step=%" PRIu64 " tag=%" PRIu64 " mask=%" PRIx64 " began=%" PRIu64 " end=%" PRIu64
+	       " lost=%u\n",
+		step, tag, mask, began, now(), lost);
+}
+
+static pcclReduceDescriptor_t describe(uint64_t count, pcclRedOp_t op, uint64_t tag)
+{
+	return (pcclReduceDescriptor_t){
+		.count = count, .op = op, .tag = tag, .src_descriptor = {.datatype = pcclUint64}};
+}
+
+/* ---- a step. All members make the same calls: what they do next follows from results that all
+ * have alike. */
+
+/* Newcomers start at their serial number, so no step number comes twice. */
+static pcclResult_t agree_on_step(void)
+{
+	pcclReduceDescriptor_t d = describe(1, pcclMax, 0);
+	uint64_t mine = step + 1;
+	pcclResult_t r;
+
+	do {
+		enter("pcclAllReduce of the step");
+		r = leave(pcclAllReduce(&mine, &mine, &d, comm, NULL));
+		if (r != pcclSuccess && mine != step + 1)
+			wrong("a failed call changed the step to %" PRIu64, mine);
+	} while (r == pcclRankConnectionLost);
+	if (r == pcclSuccess)
+		step = mine;
+	return r;
+}
+
+/* One small operation, whose attempts are timed. */
+static pcclResult_t probe(void)
+{
+	struct buffer b = buffers[0];
+	pcclReduceDescriptor_t d;
+	pcclReduceInfo_t info;
+	uint64_t began;
+	unsigned lost = 0;
+	pcclResult_t r;
+
+	b.count = 1 + mix(step) % 5000;
+	d = describe(b.count, pcclSum, 1);
+	fill(&b, 1);
+	for (;;) {
+		began = now();
+		enter("pcclAllReduce");
+		r = leave(pcclAllReduce(b.send, b.recv, &d, comm, &info));
+		if (r == pcclSuccess)
+			break;
+		check_failed(&b, 1);
+		if (r != pcclRankConnectionLost)
+			return r;
+		lost++;
+	}
+	say_op(1, check_result(&b, 1, info.local_world_size), began, lost);
+	return r;
+}
+
+static void choose(void)
+{
+	for (unsigned k = 0; k < BUFFERS; k++) {
+		uint64_t x = mix(step * BUFFERS + k + seed);
+		struct buffer *b = &buffers[k];
+
+		b->count = x % 4 ? 1 + (x >> 8) % 3000 : 1 + (x >> 8) % COUNT_MAX;
+		fill(b, 2 + k);
+	}
+}
+
+/* All at once; the lost ones again when all have ended. */
+static pcclResult_t by_hand(void)
+{
+	pcclAsyncReduceOp_t handle[BUFFERS];
+	bool done[BUFFERS] = {false}, launched[BUFFERS];
+	uint64_t mask[BUFFERS];
+	pcclResult_t verdict, r;
+	unsigned lost = 0;
+
+	for (;; lost++) {
+		uint64_t began = now();
+
+		verdict = pcclSuccess;
+		for (unsigned k = 0; k < BUFFERS; k++) {
+			pcclReduceDescriptor_t d = describe(buffers[k].count, pcclSum, 2 + k);
+
+			launched[k] = false;
+			if (done[k])
+				continue;
+			enter("pcclAllReduceAsync");
+			r = leave(pcclAllReduceAsync(
+				buffers[k].send, buffers[k].recv, &d, comm, &handle[k]));
+			launched[k] = r == pcclSuccess;
+			if (r != pcclSuccess)
+				verdict = r;
+		}
+		for (unsigned k = 0; k < BUFFERS; k++) {
+			pcclReduceInfo_t info;
+
+			if (!launched[k])
+				continue;
+			enter("pcclAwaitAsyncReduce");
+			r = leave(pcclAwaitAsyncReduce(&handle[k], &info));
+			if (r == pcclSuccess) {
+				mask[k] = check_result(&buffers[k], 2 + k, info.local_world_size);
+				say_op(2 + k, mask[k], began, lost);
+				done[k] = true;
+				continue;
+			}
+			check_failed(&buffers[k], 2 + k);
+			if (verdict == pcclSuccess || verdict == pcclRankConnectionLost)
+				verdict = r;
+		}
+		if (verdict != pcclRankConnectionLost)
+			return verdict;
+	}
+}
+
+static pcclResult_t by_the_library(void)
+{
+	pcclReduceOpDescriptor_t d[BUFFERS];
+	uint64_t began = now();
+	pcclResult_t r;
+
+	for (unsigned k = 0; k < BUFFERS; k++)
+		d[k] = (pcclReduceOpDescriptor_t){.sendbuf = buffers[k].send,
+			.recvbuf = buffers[k].recv,
+			.descriptor = describe(buffers[k].count, pcclSum, 2 + k)};
+	enter("pcclAllReduceMultipleWithRetry");
+	r = leave(pcclAllReduceMultipleWithRetry(
+		d, BUFFERS, comm, NULL, 1 + (int)(mix(step) % BUFFERS)));
+	for (unsigned k = 0; k < BUFFERS && r == pcclSuccess; k++)
+		say_op(2 + k, check_result(&buffers[k], 2 + k, 0), began, 0);
+	return r;
+}
+
+/* Takes newcomers in when there are some, or waits for one when nobody is there. */
+static pcclResult_t look_for_newcomers(void)
+{
+	bool pending = false;
+	pcclResult_t r;
+
+	enter("pcclArePeersPending");
+	r = leave(pcclArePeersPending(comm, &pending));
+	if (r != pcclSuccess || !pending)
+		return r;
+	enter("pcclUpdateTopology");
+	return leave(pcclUpdateTopology(comm));
+}
+
+/* Until the place in the run is lost. */
+static void train(void)
+{
+	pcclResult_t r = pcclSuccess;
+	int world;
+
+	/* A newcomer begins where the others are who took it in: behind their vote. */
+	for (bool taken_in = true; !told_to_stop(); taken_in = false) {
+		if (!taken_in)
+			r = look_for_newcomers();
+		if (r != pcclSuccess && r != pcclUpdateTopologyFailed)
+			return;
+		if (pcclGetAttribute(comm, PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE, &world) !=
+			pcclSuccess)
+			return;
+		if (world < 2) {
+			struct timespec pause = {.tv_nsec = 5000000};
+
+			nanosleep(&pause, NULL); /* alone: there is nothing else to await */
+			continue;
+		}
+		r = agree_on_step();
+		if (r == pcclSuccess)
+			r = probe();
+		if (r == pcclSuccess) {
+			choose();
+			r = step % 2 ? by_hand() : by_the_library();
+		}
+		if (r != pcclSuccess && r != pcclTooFewPeers)
+			return;
+	}
+}
+
+/* ---- */
+
+/* The agent may be away when the program starts. */
+static void *shared_memory(void)
+{
+	struct timespec pause = {.tv_nsec = 50000000};
+	uint64_t limit = now() + bound * UINT64_C(1000000000);
+	void *p = NULL;
+	pcclResult_t r;
+
+	do {
+		enter("pcclMemAlloc");
+		r = leave(pcclMemAlloc(SPAN, &p));
+		if (r != pcclSuccess)
+			nanosleep(&pause, NULL);
+	} while (r == pcclAgentUnavailable && now() < limit);
+	return p;
+}
+
+static void make_buffers(void)
+{
+	for (unsigned k = 0; k < BUFFERS; k++) {
+		struct buffer *b = &buffers[k];
+		bool shared = k % 2;
+		void *p[2];
+
+		b->in_place = k % 3 == 1;
+		for (int i = 0; i < 2; i++)
+			p[i] = shared ? shared_memory() : malloc(SPAN);
+		if (!p[0] || !p[1])
+			exit(4);
+		b->send = p[0];
+		b->recv = b->in_place ? p[0] : p[1];
+	}
+}
+
+static uint64_t number(int argc, char **argv, const char *key)
+{
+	size_t len = strlen(key);
+
+	for (int i = 1; i < argc; i++)
+		if (strncmp(argv[i], key, len) == 0)
+			return strtoull(argv[i] + len, NULL, 0);
+	fprintf(stderr, "trainer: %s is missing\n", key);
+	exit(2);
+}
+
+static ccoip_socket_address_t master_address(int argc, char **argv)
+{
+	ccoip_socket_address_t a = {.inet.protocol = inetIPv4};
+	char ip[64];
+	unsigned port;
+
+	for (int i = 1; i < argc; i++) {
+		if (sscanf(argv[i], "master=%63[0-9.]:%u", ip, &port) == 2 &&
+			inet_pton(AF_INET, ip, a.inet.ipv4.data) == 1) {
+			a.port = (uint16_t)port;
+			return a;
+		}
+	}
+	fprintf(stderr, "trainer: master= is missing\n");
+	exit(2);
+}
+
+int main(int argc, char **argv)
+{
+	struct timespec pause = {.tv_nsec = 50000000};
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	signal(SIGALRM, on_alarm);
+	slot = (unsigned)number(argc, argv, "slot=");
+	serial = number(argc, argv, "serial=");
+	bound = (unsigned)number(argc, argv, "bound=");
+	seed = number(argc, argv, "seed=");
+	params.master_address = master_address(argc, argv);
+	params.p2p_connection_pool_size = 2;
+	step = serial << 32;
+	if (pcclInit() != pcclSuccess || pcclCreateCommunicator(&params, &comm) != pcclSuccess) {
+		printf("error code=0 in=pcclCreateCommunicator text=%s\n", pcclGetLastError());
+		return 4;
+	}
+	make_buffers();
+	while (!told_to_stop()) {
+		uint64_t begin = now();
+		pcclResult_t r;
+
+		/* In a run that nobody steers any more a newcomer waits; it is told to stop. */
+		current_call = "pcclConnect";
+		r = leave(pcclConnect(comm));
+		printf("connect begin=%" PRIu64 " end=%" PRIu64 " code=%d\n", begin, now(), (int)r);
+		if (r == pcclSuccess)
+			train();
+		else
+			nanosleep(&pause, NULL);
+	}
+	enter("pcclDestroyCommunicator");
+	(void)leave(pcclDestroyCommunicator(comm));
+	for (unsigned k = 0; k < BUFFERS; k++)
+		if (k % 2)
+			(void)pcclMemFree(buffers[k].send);
+	puts("bye");
+	return 0;
+}

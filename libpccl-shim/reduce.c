@@ -269,8 +269,7 @@ static pcclResult_t try_launch(pcclComm_t *c, const void *send, void *recv,
 		.count = d->count,
 		.dtype = d->src_descriptor.datatype,
 		.op = d->op,
-		.src_hint = d->src_descriptor.distribution_hint,
-		.losses = atomic_load(&c->losses)};
+		.src_hint = d->src_descriptor.distribution_hint};
 	struct pccl_attachment *a;
 	struct pccl_attrs attrs;
 	struct pccl_op *op;
@@ -280,6 +279,9 @@ static pcclResult_t try_launch(pcclComm_t *c, const void *send, void *recv,
 	r = pccl_comm_use(c, false, &a, &attrs);
 	if (r != pcclSuccess)
 		return r;
+	/* Not earlier: the agent may just have been replaced, and the next one has said how many
+	 * losses go with the death that the application knows of. */
+	e.losses = atomic_load(&c->losses);
 	r = take_slot(c, a, d->tag, &e.slot, again);
 	if (r != pcclSuccess || *again) {
 		pccl_attachment_unref(a);

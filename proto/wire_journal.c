@@ -194,6 +194,8 @@ static int get_members(const Journal__Members *p, struct wj_record *r, const cha
 	r->last_seq = p->last_seq;
 	r->topo_turn = p->topo_turn;
 	r->pending_turn = p->pending_turn;
+	if (rc != 0 || r->members == NULL)
+		return rc;
 	for (size_t i = 0; rc == 0 && i < p->n_members; i++)
 		rc = get_member(p->members[i], &r->members[i], why);
 	return rc;
@@ -205,6 +207,8 @@ static int get_lost(const Journal__Lost *p, struct wj_record *r, const char **wh
 
 	r->version = p->version;
 	r->losses = p->losses;
+	if (rc != 0 || r->members == NULL)
+		return rc;
 	for (size_t i = 0; rc == 0 && i < p->n_peers; i++)
 		rc = wire_get_id(&r->members[i].peer, p->peers[i], why, "lost.peers: " ID_LIMIT);
 	return rc;

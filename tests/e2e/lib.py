@@ -338,6 +338,7 @@ class Lab:
         self.hosts.close()
         if results.failed or (kind and kind not in (SystemExit, Skipped)):
             self.print_logs()
+        if results.failed or kind not in (None, SystemExit, Skipped) or "E2E_KEEP" in os.environ:
             print(f"# logs are kept in {self.folder}")
         else:
             shutil.rmtree(self.folder, ignore_errors=True)

@@ -266,6 +266,7 @@ static bool is_lost(
 
 	if (r != pcclRankConnectionLost || losses->n >= retries)
 		return false;
+	fprintf(stderr, "%" PRIu64 " lost: %s\n", end, pcclGetLastError());
 	if (losses->n++ == 0)
 		losses->first = end;
 	if (!losses->wrong && !number("hurry", "0"))

@@ -12,6 +12,7 @@ import argparse
 import json
 import pathlib
 import random
+import re
 import signal
 import subprocess
 import time
@@ -62,6 +63,7 @@ def form(lab, places, streams=2):
 
 def join(lab, survivors, number, host):
     """A new peer, taken in at the next vote."""
+    lib.together(survivors, f"until world={len(survivors)}")  # the loss may be news to them
     newcomer = lab.start_peer(number, host)
     newcomer.send("create streams=2", "connect")
     n = len(survivors) + 1
@@ -85,6 +87,15 @@ def retried(row, peers, began):
     return answers
 
 
+def moment(row, peers, rng):
+    """Seconds from ask() until SIZE is under way, as it was just now; counts it as normal."""
+    sent = now()
+    normal = good(lib.together(peers, f"reduce {SIZE} tag=1 ids={ids_of(peers)}"))
+    begin, end = min(a["begin"] for a in normal), max(a["end"] for a in normal)
+    row.add("normal operation", end - begin)
+    return (begin + rng.uniform(0.1, 0.9) * (end - begin) - sent) / 1e9
+
+
 def ask(peers, everybody, survivors, line=SIZE):
     for peer in peers:
         peer.send(f"reduce {line} tag=1 retry=9 hurry=1 ids={ids_of(everybody)} "
@@ -98,12 +109,9 @@ def trainer_killed(row, hosts):
         peers = form(lab, (0, 1, 2))
         for k in range(row.events):
             survivors, victim = peers[:2], peers[2]
-            began = now()
-            normal = good(lib.together(peers, f"reduce {SIZE} tag=1 ids={ids_of(peers)}"))
-            took = max(a["end"] - a["begin"] for a in normal)
-            row.add("normal operation", took)
+            pause = moment(row, peers, rng)
             ask(peers, peers, survivors)
-            time.sleep(rng.uniform(0.3, 1) * (max(a["end"] for a in normal) - began) / 1e9)
+            time.sleep(pause)
             began = now()
             victim.kill()
             retried(row, survivors, began)
@@ -124,9 +132,9 @@ def trainer_stopped(row, hosts):
             victim.process.send_signal(signal.SIGSTOP)
             agent = lab.agents[victim.host]
             while True:
-                said = subprocess.run([lib.CTL, "--socket", agent.admin, "peers"], text=True,
+                said = subprocess.run([lib.CTL, "--json", "--agent", agent.admin, "peers"], text=True,
                                       capture_output=True, timeout=10, check=False).stdout
-                if "stopped" in said:
+                if re.search(r'"stopped": *[1-9]', said):
                     row.add("named by pcclctl", now() - began)
                     break
                 if now() - began > 5e9:
@@ -156,8 +164,9 @@ def agent_killed(row, hosts):
         peers = form(lab, (0, 1, 2))
         for k in range(row.events):
             host = k % 3
+            pause = moment(row, peers, rng)
             ask(peers, peers, peers)
-            time.sleep(rng.uniform(0, 0.05))
+            time.sleep(pause)
             killed = now()
             lab.drop(lab.agents[host])
             time.sleep(0.1)
@@ -194,12 +203,15 @@ def host_vanished(row, hosts):
 
 
 def master_killed(row, hosts):
+    rng = random.Random(3)
     with lib.Lab(3, hosts) as lab:
         lab.start()
         peers = form(lab, (0, 1, 2))
         for k in range(row.events):
             if k % 2:  # an operation is under way, or is begun while nobody steers
+                pause = moment(row, peers, rng)
                 ask(peers, peers, peers)
+                time.sleep(pause)
             lab.drop(lab.master)
             if not k % 2:
                 ask(peers, peers, peers)
@@ -211,7 +223,8 @@ def master_killed(row, hosts):
             answers = good([p.read() for p in peers])
             for a in (*first, *answers):
                 row.count(f"errors per call: {a['losses']}")
-            row.add("next success after the restart", max(a["end"] for a in answers) - restarted)
+            row.add("next success after the restart",
+                    max(0, max(a["end"] for a in first) - restarted))
         lab.check_alive()
 
 

@@ -90,6 +90,67 @@ START_TEST(a_loss_is_known_once)
 }
 END_TEST
 
+struct launch {
+	struct buffers *b;
+	_Atomic pid_t tid;
+};
+
+static void *launch_and_await(void *arg)
+{
+	struct launch *l = arg;
+	pcclAsyncReduceOp_t h;
+
+	l->tid = gettid();
+	h = bf_launch(l->b, 1);
+	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
+	return NULL;
+}
+
+static void await_asleep(pid_t tid)
+{
+	char path[64], text[256], state = 0;
+
+	snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)tid);
+	while (state != 'S') {
+		FILE *f = fopen(path, "r");
+
+		ck_assert_ptr_nonnull(f);
+		ck_assert_ptr_nonnull(fgets(text, sizeof text, f));
+		state = strrchr(text, ')')[2];
+		fclose(f);
+		sched_yield();
+	}
+}
+
+/* The call is repeated before the next agent has said how many losses go with the death. */
+START_TEST(a_loss_is_known_to_those_who_hurry)
+{
+	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
+	pcclAsyncReduceOp_t h = bf_launch(&b, 1);
+	struct launch again = {.b = &b};
+	struct fake_op op;
+	pthread_t t;
+
+	fake_take(fx_agent);
+	fake_losses(fx_agent, 1);
+	fake_script(fx_agent, WL_COMM_ATTACH, FAKE_HOLD, 0, NULL);
+	fake_hang_up(fx_agent);
+	fx_assert_fails(pcclAwaitAsyncReduce(&h, NULL), pcclRankConnectionLost, "died");
+	ck_assert_int_eq(pthread_create(&t, NULL, launch_and_await, &again), 0);
+	while (!again.tid)
+		sched_yield();
+	fake_await_seen(fx_agent, WL_COMM_ATTACH, 1);
+	await_asleep(again.tid);
+	fake_release(fx_agent);
+	op = fake_take(fx_agent);
+	ck_assert_uint_eq(op.sqe.losses, 1);
+	fake_serve(&op, bf_mode(b.placement));
+	pthread_join(t, NULL);
+	bf_assert_result(&b);
+	bf_free(&b);
+}
+END_TEST
+
 START_TEST(results_of_which_the_others_know)
 {
 	enum placement p = (enum placement)_i;
@@ -272,6 +333,17 @@ START_TEST(attach_is_refused)
 	fx_assert_succeeds(pcclConnect(fx_comm));
 	serve_next(&b, 1, 0);
 	bf_free(&b);
+}
+END_TEST
+
+/* Removed from the run before the agent died: that remains the reason, and nobody else is asked. */
+START_TEST(kicked_before)
+{
+	fake_attrs(fx_agent, SHM_COMM_LOST, 0, 0, 0, "kicked: revision 7 skips 6");
+	fake_hang_up(fx_agent);
+	fx_assert_fails(pcclUpdateTopology(fx_comm), pcclInvalidUsage, "revision 7 skips 6");
+	fx_assert_succeeds(pcclConnect(fx_comm));
+	ck_assert_uint_eq(fake_seen(fx_agent, WL_COMM_ATTACH), 0);
 }
 END_TEST
 
@@ -540,12 +612,14 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, the_same_peer_again);
 	tcase_add_loop_test(tc, a_loss_is_known_once, 0, 2);
+	tcase_add_test(tc, a_loss_is_known_to_those_who_hurry);
 	tcase_add_loop_test(tc, results_of_which_the_others_know, 0, PLACEMENTS);
 	tcase_add_loop_test(tc, results_that_are_lost, 0, 2);
 	tcase_add_loop_test(tc, calls_are_made_again, 0, 4);
 	tcase_add_test(tc, agents_that_die_in_a_row);
 	tcase_add_test(tc, doubts_outlive_agents);
 	tcase_add_loop_test(tc, attach_is_refused, 0, 2);
+	tcase_add_test(tc, kicked_before);
 	tcase_add_test(tc, goodbyes_are_taken_seriously);
 	tcase_add_test(tc, an_agent_that_ends_orderly);
 	tcase_add_loop_test(tc, nobody_comes_back, 0, 2);

@@ -15,8 +15,12 @@
 
 #include "tests/sim/sim.h"
 
-#define SEEDS_DEFAULT 6000
-#define FAILURES_MAX  2000 /* printed and then given up */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SEEDS_DEFAULT 1000
+#else
+#define SEEDS_DEFAULT 8000
+#endif
+#define FAILURES_MAX 50 /* printed and then given up */
 
 struct totals {
 	uint64_t seeds, failed, events, reductions, retries, kills, reconnects, agent_deaths,

@@ -104,7 +104,7 @@ void sim_master_kill(struct sim *s, unsigned no)
 }
 
 /* A newer master has taken the run over: what the older ones do has no part in it any more. */
-static void supersede(struct sim *s, const struct sim_master *m)
+static void supersede(struct sim *s, struct sim_master *m)
 {
 	unsigned i;
 
@@ -112,10 +112,17 @@ static void supersede(struct sim *s, const struct sim_master *m)
 	if (m->no > 0 && !s->journal && !cc_id_eq(&m->id, &s->masters[0].id))
 		s->class = CLASS_ALL;
 
-	for (i = 0; i < s->n_masters; i++)
-		if (s->masters[i].alive && i != m->no && s->masters[i].term <= m->term &&
-			cc_id_eq(&s->masters[i].id, &m->id))
-			s->masters[i].superseded = true;
+	for (i = 0; i < s->n_masters; i++) {
+		struct sim_master *x = &s->masters[i];
+
+		if (i == m->no || !cc_id_eq(&x->id, &m->id))
+			continue;
+		x->superseded |= x->alive && x->term <= m->term;
+		m->superseded |= x->term > m->term;
+		if (x->term == m->term && s->class == CLASS_ALL)
+			s->excuse = "two masters have taken the run over, each without the other's "
+				    "knowledge";
+	}
 }
 
 static void carry_out(struct sim *s, unsigned no, const struct ccm_action *x)

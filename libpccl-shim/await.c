@@ -319,6 +319,8 @@ static pcclResult_t take_success(pcclComm_t *c, struct progress *p)
 {
 	pcclResult_t r = take_result(p);
 
+	if (r == pcclSuccess)
+		pccl_comm_told_success(c, pccl_read64(&p->slot->seq));
 	return r != pcclSuccess && p->lost ? lose_result(c) : r;
 }
 

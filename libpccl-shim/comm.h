@@ -73,7 +73,7 @@ struct pccl_op {
 	uint64_t tag;
 	struct pccl_attachment *att; /* a reference */
 	enum pccl_verdict verdict;
-	uint64_t seq; /* of the attempt, with DOUBT */
+	uint64_t seq; /* of the attempt, once there was doubt */
 	const uint8_t *send;
 	uint8_t *recv;
 	uint64_t count, bytes;
@@ -113,6 +113,8 @@ struct pcclComm_t {
 	bool told_gone; /* the application got to know that it is a peer no more */
 	uint32_t n_ops;
 	struct pccl_op ops[SHM_SLOTS];
+	uint64_t succeeded[WL_SEQS_MAX]; /* attempts that the application was told of, a ring */
+	uint32_t n_succeeded;            /* of them so far */
 
 	/* the keeper's: its list of communicators, and its request for this one */
 	struct pcclComm_t *next, *next_job;
@@ -178,6 +180,8 @@ bool pccl_comm_resume(pcclComm_t *c, struct pccl_attachment *a, const struct wl_
 void pccl_comm_give_up(pcclComm_t *c, pcclResult_t code, const char *text);
 /* Waits for a verdict on the operation, whose agent is gone; DONE, FAILED, or GONE. */
 enum pccl_verdict pccl_op_verdict(pcclComm_t *c, uint32_t slot);
+/* The application is told that this attempt has succeeded. */
+void pccl_comm_told_success(pcclComm_t *c, uint64_t seq);
 /* The application is told that an operation failed because its agent died. */
 void pccl_comm_told_of_death(pcclComm_t *c, const struct pccl_attachment *of);
 

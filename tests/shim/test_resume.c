@@ -172,7 +172,6 @@ START_TEST(results_of_which_the_others_know)
 	fx_assert_fails(pcclAwaitAsyncReduce(&lost, NULL), pcclRankConnectionLost, "died");
 	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, &info));
 	ck_assert_uint_eq(info.local_world_size, 2);
-	ck_assert_uint_eq(fake_last(fx_agent, WL_COMM_ATTACH).n_seqs, 1);
 	ck_assert_uint_eq(fake_last(fx_agent, WL_COMM_ATTACH).seqs[0], op.seq);
 	bf_assert_result(&b);
 	bf_assert_untouched(&other);
@@ -303,6 +302,81 @@ START_TEST(doubts_outlive_agents)
 	fake_hang_up(fx_agent);
 	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
 	ck_assert_uint_eq(fake_last(fx_agent, WL_COMM_ATTACH).seqs[0], op.seq);
+	bf_assert_result(&b);
+	bf_free(&b);
+}
+END_TEST
+
+/* Others ask for it, too, if nobody but us was told before the master died: we have to say that we
+ * know. What is in doubt comes first. */
+START_TEST(successes_are_told)
+{
+	struct buffers b, other, third;
+	pcclAsyncReduceOp_t h, unseen, doubt;
+	struct fake_op op, ended, whole;
+	struct wl_request q;
+
+	for (unsigned i = 0; i < 70; i++)
+		warm(STAGED_IN_PLACE);
+	b = bf_new(STAGED_IN_PLACE, BYTES, 1);
+	other = bf_new(STAGED_IN_PLACE, BYTES, 2);
+	third = bf_new(STAGED_IN_PLACE, BYTES, 3);
+	h = bf_launch(&b, 1);
+	op = fake_take(fx_agent);
+	unseen = bf_launch(&other, 2);
+	ended = fake_take(fx_agent);
+	doubt = bf_launch(&third, 3);
+	whole = fake_take(fx_agent);
+	fake_serve(&op, SHM_RESULT_AREA);
+	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
+	fake_end(&ended, pcclRankConnectionLost, "lost");
+	play_whole(&whole, SHM_RESULT_AREA);
+	fake_hang_up(fx_agent);
+	fake_await_seen(fx_agent, WL_COMM_ATTACH, 1);
+	q = fake_last(fx_agent, WL_COMM_ATTACH);
+	ck_assert_uint_eq(q.n_seqs, WL_SEQS_MAX);
+	ck_assert_uint_eq(q.seqs[0], whole.seq);
+	ck_assert_uint_eq(q.seqs[1], op.seq);
+	for (unsigned i = 2; i < WL_SEQS_MAX; i++)
+		ck_assert_uint_eq(q.seqs[i], op.seq + 1 - i);
+	/* Nobody answers for them; that changes nothing. */
+	fx_assert_fails(pcclAwaitAsyncReduce(&unseen, NULL), pcclRankConnectionLost, "lost");
+	fx_assert_fails(pcclAwaitAsyncReduce(&doubt, NULL), pcclRankConnectionLost, "died");
+	bf_assert_result(&b);
+	bf_free(&b);
+	bf_free(&other);
+	bf_free(&third);
+}
+END_TEST
+
+/* Also one that the application has not awaited yet, and over several deaths. */
+START_TEST(successes_are_told_unawaited)
+{
+	struct buffers b;
+	pcclAsyncReduceOp_t h;
+	struct fake_op op;
+	struct wl_request q;
+
+	warm(STAGED_IN_PLACE);
+	b = bf_new(STAGED_IN_PLACE, BYTES, 1);
+	h = bf_launch(&b, 1);
+	op = fake_take(fx_agent);
+	play_whole(&op, SHM_RESULT_AREA);
+	if (_i == 0)
+		fake_end(&op, 0, NULL);
+	else
+		fake_outcome(fx_agent, op.seq);
+	for (unsigned i = 1; i <= 2; i++) {
+		fake_hang_up(fx_agent);
+		fake_await_seen(fx_agent, WL_COMM_ATTACH, i);
+		/* The answer has been taken when this returns. */
+		fx_assert_succeeds(pcclArePeersPending(fx_comm, &(bool){false}));
+		q = fake_last(fx_agent, WL_COMM_ATTACH);
+		ck_assert_uint_eq(q.n_seqs, 2);
+		ck_assert_uint_eq(q.seqs[0], op.seq);
+		ck_assert_uint_eq(q.seqs[1], op.seq - 1);
+	}
+	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
 	bf_assert_result(&b);
 	bf_free(&b);
 }
@@ -661,6 +735,8 @@ int main(void)
 	tcase_add_loop_test(tc, calls_are_made_again, 0, 4);
 	tcase_add_test(tc, agents_that_die_in_a_row);
 	tcase_add_test(tc, doubts_outlive_agents);
+	tcase_add_test(tc, successes_are_told);
+	tcase_add_loop_test(tc, successes_are_told_unawaited, 0, 2);
 	tcase_add_loop_test(tc, attach_is_refused, 0, 2);
 	tcase_add_loop_test(tc, kicked_before, 0, 2);
 	tcase_add_loop_test(tc, told_by_an_operation, 0, 2);

@@ -41,7 +41,7 @@ pcclResult_t pccl_attachment_new(
 			   : pccl_fail(pcclOutOfMemory, "no memory for an attachment");
 
 	close(fds[0]);
-	if (r != pcclSuccess) {
+	if (!a || r != pcclSuccess) {
 		close(fds[1]);
 		close(fds[2]);
 		free(a);

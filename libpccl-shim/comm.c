@@ -97,6 +97,7 @@ bool pccl_comm_is_resuming(const pcclComm_t *c)
 static pcclResult_t take_attachment(
 	pcclComm_t *c, bool waiting, struct pccl_attachment **ret, struct pccl_attrs *ret_attrs)
 {
+	struct pccl_attachment *a = NULL;
 	pcclResult_t r = pcclSuccess;
 
 	if (c->link == PCCL_LINK_NONE)
@@ -104,11 +105,11 @@ static pcclResult_t take_attachment(
 	else if (c->link == PCCL_LINK_GONE)
 		r = pccl_comm_fail_gone(c, waiting);
 	else
-		*ret = pccl_attachment_ref(c->att);
+		a = pccl_attachment_ref(c->att);
 	pthread_mutex_unlock(&c->lock);
-	if (r != pcclSuccess)
+	if (!a)
 		return r;
-	pccl_attachment_attrs(*ret, ret_attrs);
+	pccl_attachment_attrs(a, ret_attrs);
 	if (ret_attrs->state == SHM_COMM_LOST)
 		r = pccl_fail(pcclInvalidUsage,
 			"this peer is no longer part of the run: %s; call pcclConnect to join "
@@ -116,15 +117,17 @@ static pcclResult_t take_attachment(
 			ret_attrs->text);
 	else if (ret_attrs->state != SHM_COMM_CONNECTED)
 		r = pccl_fail(pcclInvalidUsage, "not connected: call pcclConnect first");
-	if (r != pcclSuccess)
-		pccl_attachment_unref(*ret);
+	if (r == pcclSuccess)
+		*ret = a;
+	else
+		pccl_attachment_unref(a);
 	return r;
 }
 
 pcclResult_t pccl_comm_connected(const pcclComm_t *communicator, struct pccl_attrs *ret)
 {
 	pcclComm_t *c = pccl_comm_own(communicator);
-	struct pccl_attachment *a;
+	struct pccl_attachment *a = NULL;
 	pcclResult_t r;
 
 	pthread_mutex_lock(&c->lock);
@@ -258,14 +261,14 @@ static pcclResult_t vote(pcclComm_t *c, enum wl_type type, struct wl_reply *repl
 	struct wl_request request = {.type = type,
 		.topo_turn = atomic_load(&c->topo_turn),
 		.pending_turn = atomic_load(&c->pending_turn)};
-	struct pccl_attachment *a;
+	struct pccl_attachment *a = NULL;
 	struct pccl_attrs attrs;
 	bool answered = false;
 	pcclResult_t r;
 
 	for (bool waiting = false; !answered; waiting = true) {
 		r = pccl_comm_use(c, waiting, &a, &attrs);
-		if (r != pcclSuccess)
+		if (r != pcclSuccess || !a)
 			return r;
 		request.comm = a->id;
 		r = pccl_session_call(a->session, &request, reply, NULL, 0);
@@ -278,7 +281,7 @@ static pcclResult_t vote(pcclComm_t *c, enum wl_type type, struct wl_reply *repl
 pcclResult_t pcclUpdateTopology(pcclComm_t *c)
 {
 	pcclResult_t r = pccl_comm_check(c);
-	struct wl_reply reply;
+	struct wl_reply reply = {0};
 
 	if (r == pcclSuccess)
 		r = pccl_comm_begin(c, "pcclUpdateTopology", pcclPendingAsyncOps);
@@ -296,7 +299,7 @@ pcclResult_t pcclUpdateTopology(pcclComm_t *c)
 pcclResult_t pcclArePeersPending(const pcclComm_t *c, bool *peers_pending_out)
 {
 	pcclResult_t r = pccl_comm_check(c);
-	struct wl_reply reply;
+	struct wl_reply reply = {0};
 
 	if (r == pcclSuccess)
 		r = pccl_comm_check_main(c, "pcclArePeersPending");

@@ -160,7 +160,8 @@ void pccl_comm_unref(pcclComm_t *c);
 pcclResult_t pccl_comm_fail_gone(const pcclComm_t *c, bool waiting);
 /* UP or RESUMING -> RESUMING, with a verdict on every operation. */
 void pccl_comm_detach(pcclComm_t *c);
-/* Fills the request that attaches it to another agent. False: it is not to be attached. */
+/* Fills the request that attaches it to another agent. False: it is not to be attached, being
+ * destroyed, or gone, which it is now also if the run had no use for this peer before. */
 bool pccl_comm_ask(pcclComm_t *c, struct wl_request *request);
 /* RESUMING -> UP on this attachment, whose reference it takes; the agent said this. False: the
  * communicator is not wanted any more, and the reference is the caller's still. */

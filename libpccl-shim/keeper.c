@@ -235,8 +235,10 @@ static void attach_all(struct pccl_session *s, pcclComm_t *jobs)
 
 	for (pcclComm_t *c = jobs; c; c = c->next_job)
 		n++;
-	calls = calloc(n, sizeof *calls);
-	asked = calloc(n, sizeof *asked);
+	if (n == 0)
+		return;
+	calls = calloc(n, sizeof(struct pccl_call *));
+	asked = calloc(n, sizeof(pcclComm_t *));
 	if (!calls || !asked) {
 		give_all_up(jobs, pccl_fail(pcclOutOfMemory, "no memory to attach again"));
 		goto out;
@@ -246,8 +248,10 @@ static void attach_all(struct pccl_session *s, pcclComm_t *jobs)
 		struct wl_request request;
 		pcclResult_t r;
 
-		if (!pccl_comm_ask(c, &request))
+		if (!pccl_comm_ask(c, &request)) {
+			pccl_keeper_remove(c);
 			continue;
+		}
 		r = pccl_session_begin(s, &c->attach_call, &request, &answered);
 		if (r != pcclSuccess) {
 			give_up(c, r);

@@ -193,15 +193,17 @@ static struct pccl_registered *next_unknown(const struct pccl_session *s, const 
 
 void pccl_region_adopt(struct pccl_session *s)
 {
-	struct pccl_registered *r = NULL;
+	const uint8_t *after = NULL;
+	struct pccl_registered *r;
 
 	pthread_mutex_lock(&adopting);
-	while ((r = next_unknown(s, r ? r->map.base : NULL)) != NULL) {
+	while ((r = next_unknown(s, after)) != NULL) {
 		struct wl_request request = {.type = WL_REGION_ADOPT};
 		struct pccl_session *old = NULL;
 		struct wl_reply reply;
 		struct stat st;
 
+		after = r->map.base;
 		if (fstat(r->fd.fd, &st) < 0)
 			continue;
 		request.size = (uint64_t)st.st_size;
@@ -268,7 +270,7 @@ pcclResult_t pcclMemAlloc(size_t size, void **ptr_out)
 {
 	pcclResult_t res = pccl_check_ready();
 	struct pccl_registered *r;
-	int fd;
+	int fd = -1;
 
 	if (res != pcclSuccess)
 		return res;

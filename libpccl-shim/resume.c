@@ -82,8 +82,17 @@ void pccl_comm_detach(pcclComm_t *c)
 
 bool pccl_comm_ask(pcclComm_t *c, struct wl_request *request)
 {
+	struct pccl_attrs attrs = {0};
 	bool wanted;
 
+	pthread_mutex_lock(&c->lock);
+	if (c->att)
+		pccl_attachment_attrs(c->att, &attrs);
+	pthread_mutex_unlock(&c->lock);
+	if (attrs.state == SHM_COMM_LOST) {
+		pccl_comm_give_up(c, pcclRankConnectionLost, attrs.text);
+		return false;
+	}
 	pthread_mutex_lock(&c->lock);
 	wanted = c->link == PCCL_LINK_RESUMING && !c->closing;
 	*request = (struct wl_request){.type = WL_COMM_ATTACH,

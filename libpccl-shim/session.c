@@ -531,7 +531,8 @@ static pcclResult_t hello(struct pccl_session *s, uint32_t grace_ms)
 {
 	struct wl_request request = {
 		.type = WL_HELLO, .version_min = WL_VERSION_MIN, .version_max = WL_VERSION_MAX};
-	struct timeval bound = {.tv_sec = grace_ms / 1000, .tv_usec = grace_ms % 1000 * 1000};
+	struct timeval bound = {
+		.tv_sec = grace_ms / 1000, .tv_usec = (long)(grace_ms % 1000) * 1000};
 	struct wl_reply reply = {0};
 	pcclResult_t r;
 

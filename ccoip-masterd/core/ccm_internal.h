@@ -49,6 +49,7 @@
 #define CCM_AGENT_PEERS_MAX 16384u /* of one connection: its ROUND fits into a frame */
 #define CCM_PEER_OPS_MAX    256u   /* votes outstanding of one peer */
 #define CCM_REORDERS_MAX    3u     /* ring orders tried before somebody has to go */
+#define CCM_ALONE           "the group has no other peer now"
 #define CCM_RING_STEPS      100000u
 #define CCM_UNHEARD         (UINT64_C(1) << 20) /* numbers left out that others may have used */
 #define CCM_LOST_MAX        4096u               /* peers remembered that were lost */

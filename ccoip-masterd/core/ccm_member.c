@@ -432,7 +432,7 @@ static void accepted_lost(struct ccm *m, struct ccm_peer *p, const char *why)
 	ccm_pairs_forget(m, s->agent->no);
 	/* Nothing has started since it went absent, or since another loss: often this one, seen by
 	 * a neighbour whose link broke. That was told if it had to be. */
-	if ((s->agent->absent || (g->told && !g->lost)) && p->n_ops == 0 && g->n_accepted > 1)
+	if (p->n_ops == 0 && ((g->told && !g->lost) || (s->agent->absent && g->n_accepted > 1)))
 		ccm_group_changed(m, g);
 	else
 		ccm_group_interrupt(
@@ -549,8 +549,12 @@ void ccm_loss_announce(struct ccm *m)
 	while ((g = m->lost) != NULL) {
 		m->lost = g->next_lost;
 		g->lost = false;
-		if (g->n_lost == 0) {
+		if (g->n_lost == 0 && g->n_accepted > 1) {
 			ccm_group_recount(m, g);
+			continue;
+		}
+		if (g->n_lost == 0) {
+			ccm_group_abort(m, g, WIRE_TOO_FEW_PEERS, CCM_ALONE);
 			continue;
 		}
 		if (g->n_lost > 1)

@@ -280,7 +280,7 @@ static bool vote_counts(
 	if (v->losses != g->losses)
 		ccm_op_refuse(m, a, v, WIRE_RANK_CONNECTION_LOST, g->loss);
 	else if (g->n_accepted < 2)
-		ccm_op_refuse(m, a, v, WIRE_TOO_FEW_PEERS, "the group has no other peer now");
+		ccm_op_refuse(m, a, v, WIRE_TOO_FEW_PEERS, CCM_ALONE);
 	else
 		return true;
 	return false;

@@ -180,7 +180,7 @@ START_TEST(the_last_one_left_is_told_when_the_grace_is_over)
 	fk_vote(&p, 1);
 	fk_forget(&f);
 	fk_tick(&f, 5200);
-	ck_assert_uint_eq(fk_take(a, WM_OP_ABORT)->u.op_abort.code, WIRE_RANK_CONNECTION_LOST);
+	ck_assert_uint_eq(fk_take(a, WM_OP_ABORT)->u.op_abort.code, WIRE_TOO_FEW_PEERS);
 }
 END_TEST
 

@@ -336,6 +336,17 @@ START_TEST(attach_is_refused)
 }
 END_TEST
 
+/* Removed from the run before the agent died: that remains the reason, and nobody else is asked. */
+START_TEST(kicked_before)
+{
+	fake_attrs(fx_agent, SHM_COMM_LOST, 0, 0, 0, "kicked: revision 7 skips 6");
+	fake_hang_up(fx_agent);
+	fx_assert_fails(pcclUpdateTopology(fx_comm), pcclInvalidUsage, "revision 7 skips 6");
+	fx_assert_succeeds(pcclConnect(fx_comm));
+	ck_assert_uint_eq(fake_seen(fx_agent, WL_COMM_ATTACH), 0);
+}
+END_TEST
+
 START_TEST(goodbyes_are_taken_seriously)
 {
 	fake_script(fx_agent, WL_UPDATE_TOPOLOGY, FAKE_GOODBYE, pcclRankConnectionLost,
@@ -608,6 +619,7 @@ int main(void)
 	tcase_add_test(tc, agents_that_die_in_a_row);
 	tcase_add_test(tc, doubts_outlive_agents);
 	tcase_add_loop_test(tc, attach_is_refused, 0, 2);
+	tcase_add_test(tc, kicked_before);
 	tcase_add_test(tc, goodbyes_are_taken_seriously);
 	tcase_add_test(tc, an_agent_that_ends_orderly);
 	tcase_add_loop_test(tc, nobody_comes_back, 0, 2);

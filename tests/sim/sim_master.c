@@ -119,6 +119,9 @@ static void supersede(struct sim *s, struct sim_master *m)
 			continue;
 		x->superseded |= x->alive && x->term <= m->term;
 		m->superseded |= x->term > m->term;
+		if (x->term == m->term && s->class == CLASS_ALL)
+			s->excuse = "two masters have taken the run over, each without the other's "
+				    "knowledge";
 	}
 }
 

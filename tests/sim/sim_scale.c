@@ -306,6 +306,33 @@ static void all(struct scale *s, enum wl_type type, const char *name)
 	expect(s, name, 1, 0);
 }
 
+/* The master dies in the middle of an all-reduce, and another one, which knows nothing, takes over.
+ */
+static void takeover(struct scale *s)
+{
+	struct ccm_config cfg = {.segment_max = 65536, .log_level = CCM_LOG_ERR};
+	struct agt_event down = {.type = AGT_EV_MASTER_DOWN, .text = "reset"};
+	uint32_t i;
+
+	cfg.run = id_of(3, 0x50);
+	cfg.run_key = id_of(4, 0x51);
+	cfg.first_number = 1000;
+	ccm_free(s->m);
+	s->m = ccm_new(&cfg);
+	if (!s->m)
+		abort();
+	for (i = 0; i < s->n; i++) {
+		down.run = s->nodes[i].run;
+		if (s->nodes[i].a)
+			agent_step(s, i, &down);
+	}
+	for (i = 0; i < s->n; i++)
+		if (s->nodes[i].a)
+			submit(s, i, 3);
+	phase_end(s, "a new master, and an all-reduce");
+	expect(s, "the all-reduce after the master's death", 0, 1);
+}
+
 static void life(struct scale *s)
 {
 	struct agt_event died = {.type = AGT_EV_SESSION_CLOSED, .session = 1};
@@ -337,6 +364,7 @@ static void life(struct scale *s)
 			submit(s, i, 2);
 	phase_end(s, "all-reduce, again");
 	expect(s, "the all-reduce after the loss", 0, 1);
+	takeover(s);
 }
 
 static bool run_size(struct scale *s, uint32_t n)

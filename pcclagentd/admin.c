@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/cc_admin.h"
+#include "daemon/cc_admin.h"
 #include "pcclagentd/io.h"
 
 struct column {

@@ -24,6 +24,7 @@
 #define SYSTEM_SOCKET    PCCL_RUNDIR "/agent.sock"
 #define START_TIMEOUT_MS 10000
 #define LOCK_POLL_MS     20
+#define LOG_MAX          ((off_t)1 << 20)
 
 /* Nobody listens: there may be an agent elsewhere, or one may be started. */
 static bool nobody_there(int error)
@@ -133,6 +134,15 @@ static int await_start(pid_t pid)
 	return got == pid ? status : -1;
 }
 
+/* Nobody rotates it: each agent adds its lines, until they are too many. */
+static void bound_log(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) == 0 && st.st_size > LOG_MAX && ftruncate(fd, 0) < 0)
+		return; /* then it grows */
+}
+
 static pcclResult_t start_agent(const char *dir, int dir_fd, const char *path, int listener)
 {
 	char program[PATH_MAX], socket_arg[PCCL_SOCKET_PATH_MAX];
@@ -148,6 +158,7 @@ static pcclResult_t start_agent(const char *dir, int dir_fd, const char *path, i
 	if (log_fd < 0)
 		return pccl_fail(pcclAgentUnavailable, "cannot write %s/agent.log: %s", dir,
 			strerror(errno));
+	bound_log(log_fd);
 	err = pccl_program_start(program, argv, log_fd, &listener, 1, &pid);
 	close(log_fd);
 	if (err < 0)

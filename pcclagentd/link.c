@@ -13,13 +13,13 @@
 
 #include "pcclagentd/io.h"
 
-#define CANDIDATES   (WM_ADDRS_MAX + 1)
-#define AT_ONCE      16u /* streams being opened at a time */
-#define STAGGER_NS   MS(200)
-#define CONNECT_MS   2000u
-#define HELLO_NS     MS(2000)
-#define LINK_NS      MS(4000)
-#define ERROR_SIZE   96
+#define CANDIDATES (WM_ADDRS_MAX + 1)
+#define AT_ONCE    16u /* streams being opened at a time */
+#define STAGGER_NS MS(200)
+#define CONNECT_MS 2000u
+#define HELLO_NS   MS(2000)
+#define LINK_NS    MS(4000)
+#define ERROR_SIZE 96
 
 enum dial_state {
 	DIAL_IDLE = 0,

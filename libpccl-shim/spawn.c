@@ -104,6 +104,15 @@ static pcclResult_t open_private_dir(char *dir, size_t size, int *ret_fd)
 	return pcclSuccess;
 }
 
+/* Nobody rotates it: each agent adds its lines, until they are too many. */
+static void bound_log(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) == 0 && st.st_size > LOG_MAX && ftruncate(fd, 0) < 0)
+		return; /* then it grows */
+}
+
 /* The agent detaches itself; its first process ends when it is ready. Returns a wait status, -1
  * when somebody else has taken it (a SIGCHLD handler), -2 when it took too long. */
 static int await_start(pid_t pid)
@@ -132,15 +141,6 @@ static int await_start(pid_t pid)
 	if (late)
 		return -2;
 	return got == pid ? status : -1;
-}
-
-/* Nobody rotates it: each agent adds its lines, until they are too many. */
-static void bound_log(int fd)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) == 0 && st.st_size > LOG_MAX && ftruncate(fd, 0) < 0)
-		return; /* then it grows */
 }
 
 static pcclResult_t start_agent(const char *dir, int dir_fd, const char *path, int listener)

@@ -115,6 +115,7 @@ void agt_copy_text(char *dst, size_t size, const char *text)
 	if (len)
 		memcpy(dst, text, len);
 	dst[len] = '\0';
+	/* So that nobody takes what was cut for the whole. */
 	if (len > 3 && text[len])
 		memcpy(dst + len - 3, "...", 3);
 }

@@ -244,7 +244,7 @@ void agt_complete(struct agt *a, uint32_t comm, uint32_t slot, const struct agt_
 __attribute__((format(printf, 3, 4))) void agt_log(
 	struct agt *a, uint32_t level, const char *fmt, ...);
 void agt_no_memory(struct agt *a);
-/* Copies text; what does not fit is cut and ends in "...". */
+/* Copies text and cuts it; never NULL-safe in dst. */
 void agt_copy_text(char *dst, size_t size, const char *text);
 __attribute__((format(printf, 3, 4))) void agt_verdict_set(
 	struct agt_verdict *v, uint32_t code, const char *fmt, ...);

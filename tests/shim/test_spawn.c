@@ -92,24 +92,6 @@ START_TEST(an_agent_is_started_once_and_found_again)
 }
 END_TEST
 
-START_TEST(a_long_log_is_begun_anew)
-{
-	char path[128], text[64];
-	void *p;
-	int fd;
-
-	ck_assert_int_eq(mkdir(private_dir, 0700), 0);
-	snprintf(path, sizeof path, "%s/agent.log", private_dir);
-	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(ftruncate(fd, ((off_t)1 << 20) + 1), 0);
-	close(fd);
-	fx_assert_succeeds(pcclMemAlloc(1, &p));
-	read_file(path, text, sizeof text);
-	ck_assert_str_eq(text, "stand-in agent started\n");
-}
-END_TEST
-
 /* Several processes at the same moment: one agent, all connected. */
 START_TEST(processes_race)
 {
@@ -154,6 +136,24 @@ START_TEST(a_stale_socket_is_replaced)
 	fake_stop(fx_agent);
 	ck_assert_int_eq(access(path, F_OK), 0);
 	fx_assert_succeeds(pcclMemAlloc(1, &p));
+}
+END_TEST
+
+START_TEST(a_long_log_is_begun_anew)
+{
+	char path[128], text[64];
+	void *p;
+	int fd;
+
+	ck_assert_int_eq(mkdir(private_dir, 0700), 0);
+	snprintf(path, sizeof path, "%s/agent.log", private_dir);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(ftruncate(fd, ((off_t)1 << 20) + 1), 0);
+	close(fd);
+	fx_assert_succeeds(pcclMemAlloc(1, &p));
+	read_file(path, text, sizeof text);
+	ck_assert_str_eq(text, "stand-in agent started\n");
 }
 END_TEST
 
@@ -253,9 +253,9 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 30);
 	tcase_add_test(tc, an_agent_is_started_once_and_found_again);
-	tcase_add_test(tc, a_long_log_is_begun_anew);
 	tcase_add_test(tc, processes_race);
 	tcase_add_test(tc, a_stale_socket_is_replaced);
+	tcase_add_test(tc, a_long_log_is_begun_anew);
 	tcase_add_test(tc, spawning_can_be_forbidden);
 	tcase_add_test(tc, a_named_socket_starts_nothing);
 	tcase_add_test(tc, agents_that_do_not_start);

@@ -104,13 +104,13 @@ static pcclResult_t open_private_dir(char *dir, size_t size, int *ret_fd)
 	return pcclSuccess;
 }
 
-/* Nobody rotates it: each agent adds its lines, until they are too many. */
+/* Nobody rotates it: each agent adds its lines, and begins anew where there are too many. */
 static void bound_log(int fd)
 {
 	struct stat st;
 
-	if (fstat(fd, &st) == 0 && st.st_size > LOG_MAX && ftruncate(fd, 0) < 0)
-		return; /* then it grows */
+	if (fstat(fd, &st) == 0 && st.st_size > LOG_MAX)
+		(void)!ftruncate(fd, 0);
 }
 
 /* The agent detaches itself; its first process ends when it is ready. Returns a wait status, -1

@@ -21,7 +21,7 @@
 
 /* A look that comes later than this counts as if it did not: this agent stood still, not the other
  * host. */
-#define LATE_MS (2 * ENG_LOOK_MS)
+#define LATE_MS (2ull * ENG_LOOK_MS)
 /* One stream's packets may all be lost for a while. Its link ends with it only after this time, if
  * the other host is heard of on others. */
 #define STREAM_SILENCE_MS 10000u

@@ -216,7 +216,7 @@ END_TEST
 START_TEST(masters_framing)
 {
 	static const uint8_t later[] = {'P', 'C', 'C', 'F', 2, 0, 1, 0, 0, 0, 0, 0};
-	struct wl_request q = {.type = WL_COMM_CONNECT, .req_id = 5};
+	struct wl_request q = {.type = WL_COMM_CONNECT, .req_id = 5, .peer = {{1}}, .token = {{2}}};
 	struct pollfd p = {.events = POLLIN};
 	struct wl_reply r;
 	struct master m;

@@ -68,9 +68,9 @@ bool sim_xfers_live(const struct sim *s, const struct sim_host *h, uint32_t run)
 }
 
 /* Where both have all there is to have, nothing is missed. */
-void sim_xfers_break(struct sim *s, unsigned src, const struct cc_id *dst)
+void sim_xfers_break(struct sim *s, const struct sim_link *l)
 {
-	const struct sim_host *h = sim_host_by_id(s, dst);
+	const struct sim_host *h = sim_host_by_id(s, &l->to);
 	const struct sim_part *to;
 	struct sim_xfer *x;
 	uint32_t i;
@@ -79,8 +79,9 @@ void sim_xfers_break(struct sim *s, unsigned src, const struct cc_id *dst)
 		for (i = 0; i < x->n_parts; i++) {
 			const struct sim_part *p = &x->parts[i];
 
-			if (!p->live || p->host != src || p->x.hosts < 2 ||
-				!cc_id_eq(&p->x.next, dst))
+			if (!p->live || p->host != l->src || p->run != l->src_run ||
+				p->life != l->src_life || p->x.hosts < 2 ||
+				!cc_id_eq(&p->x.next, &l->to))
 				continue;
 			to = h ? sim_xfer_part(x, h->no, h->life) : NULL;
 			if (!p->done || !to || !to->done)

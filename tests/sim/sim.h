@@ -191,6 +191,7 @@ struct sim_part { /* one host's share of a transfer */
 
 struct sim_xfer {
 	uint64_t seq, line;
+	uint64_t first; /* the master of the host that was first to start it */
 	struct cc_id run;
 	bool broken;      /* data does not flow any more */
 	unsigned masters; /* that there had been when it started */

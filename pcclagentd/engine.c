@@ -5,15 +5,12 @@
 #include "pcclagentd/engine.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/cc_err.h"
@@ -128,32 +125,12 @@ static int watch(const struct eng_thread *t, int fd, uint32_t events, uint64_t d
 	return epoll_ctl(t->epfd, EPOLL_CTL_ADD, fd, &ev) < 0 ? CC_ERR_IO : 0;
 }
 
-static void set_patience(const struct eng_thread *t, const struct eng_stream *s)
-{
-	/* Fails on sockets other than TCP, which need no patience. */
-	setsockopt(s->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &t->patience_ms, sizeof t->patience_ms);
-}
-
 static void take_stream(struct eng_thread *t, struct eng_stream *s)
 {
 	s->next = t->streams;
 	t->streams = s;
-	if (t->patience_ms)
-		set_patience(t, s);
 	if (watch(t, s->fd, t->role->stream_events, (uint64_t)(uintptr_t)s) < 0)
 		eng_break_link(t, s->link, strerror(errno));
-}
-
-/* Least time since anything came in on the stream: data, or an answer of the other system. */
-static uint32_t heard_ms(const struct eng_stream *s)
-{
-	struct tcp_info info;
-	socklen_t len = sizeof info;
-
-	if (getsockopt(s->fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
-		return ENG_HEARD_MS_MAX;
-	return info.tcpi_last_data_recv < info.tcpi_last_ack_recv ? info.tcpi_last_data_recv
-								  : info.tcpi_last_ack_recv;
 }
 
 static void probe(struct eng_thread *t, uint32_t link)
@@ -162,12 +139,9 @@ static void probe(struct eng_thread *t, uint32_t link)
 	bool any = false, blocked = false;
 
 	for (const struct eng_stream *s = t->streams; s; s = s->next) {
-		uint32_t ms;
-
 		if (s->link != link)
 			continue;
-		ms = heard_ms(s);
-		least = ms < least ? ms : least;
+		least = s->silent_ms < least ? s->silent_ms : least;
 		blocked = blocked || (s->tx && s->busy && !s->writable);
 		any = true;
 	}
@@ -202,10 +176,8 @@ bool eng_run_commands(struct eng_thread *t)
 		case ENG_CMD_PROBE:
 			probe(t, (uint32_t)(c >> ENG_TAG_BITS));
 			break;
-		case ENG_CMD_PATIENCE: /* only to the TX thread */
-			t->patience_ms = (uint32_t)(c >> ENG_TAG_BITS);
-			for (const struct eng_stream *s = t->streams; s; s = s->next)
-				set_patience(t, s);
+		case ENG_CMD_LOOK:
+			eng_look_at_streams(t, c >> ENG_TAG_BITS);
 			break;
 		case ENG_CMD_QUIT:
 			t->quit = true;
@@ -387,6 +359,7 @@ static int add_stream(struct eng_thread *t, uint32_t link, int fd, bool tx)
 	s->link = link;
 	s->tx = tx;
 	s->writable = tx;
+	eng_tune(fd);
 	command(t, eng_pack_ptr(s, ENG_CMD_STREAM), true);
 	return 0;
 }
@@ -399,11 +372,6 @@ int eng_add_tx_stream(struct eng *e, uint32_t link, int fd)
 int eng_add_rx_stream(struct eng *e, uint32_t link, int fd)
 {
 	return add_stream(&e->rx, link, fd, false);
-}
-
-void eng_set_patience(struct eng *e, uint32_t ms)
-{
-	command(&e->tx, eng_pack_num(ms, ENG_CMD_PATIENCE), true);
 }
 
 void eng_drop_link(struct eng *e, uint32_t link)
@@ -421,6 +389,12 @@ void eng_probe(struct eng *e, uint32_t link)
 {
 	command(&e->rx, eng_pack_num(link, ENG_CMD_PROBE), true);
 	command(&e->tx, eng_pack_num(link, ENG_CMD_PROBE), true);
+}
+
+void eng_look(struct eng *e, bool starts)
+{
+	command(&e->rx, eng_pack_num(starts, ENG_CMD_LOOK), true);
+	command(&e->tx, eng_pack_num(starts, ENG_CMD_LOOK), true);
 }
 
 static struct eng_xfer *find(const struct eng *e, uint64_t seq)

@@ -39,11 +39,15 @@ void eng_bell_remove(struct eng *e, int fd);
 int eng_add_tx_stream(struct eng *e, uint32_t link, int fd);
 int eng_add_rx_stream(struct eng *e, uint32_t link, int fd);
 /*
- * For how long the other side of an outbound stream may take nothing of what it is sent before the
- * kernel gives the connection up. A host that waits for a transfer's start
- * takes nothing, and while there is no master no start comes.
+ * Looks for signs of life of the hosts at the other ends. A link is broken when nothing at all was
+ * heard of its host for ENG_SILENCE_MS; a host that only takes no data is never given up. To be
+ * called every ENG_LOOK_MS; time in which nobody called is not held against the others. The rest
+ * of half a second is for late looks. starts: operations can be started now. Otherwise what other
+ * hosts sent ahead of a start waits for it however long it takes.
  */
-void eng_set_patience(struct eng *e, uint32_t ms);
+#define ENG_LOOK_MS    200u
+#define ENG_SILENCE_MS 2800u
+void eng_look(struct eng *e, bool starts);
 /* Closes the streams of a link. Transfers that still need it must have been cancelled. */
 void eng_drop_link(struct eng *e, uint32_t link);
 
@@ -118,8 +122,8 @@ struct eng_progress {
 };
 #define ENG_NO_MEMBER UINT32_MAX
 bool eng_get_progress(struct eng *e, uint64_t seq, struct eng_progress *ret);
-/* Asks about the state of a link's streams; ENG_LINK_HEARD follows if it has any. Costs system
- * calls: for links that transfers seem to wait for. */
+/* Asks what the last look has found out about a link's streams; ENG_LINK_HEARD follows if it has
+ * any. */
 void eng_probe(struct eng *e, uint32_t link);
 
 #endif

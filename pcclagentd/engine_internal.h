@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Shared by the files of the engine: engine.c (loop side), engine_xfer.c (what both threads do with
- * a transfer), engine_rx.c, engine_tx.c. Who may touch a field is said beside it: L loop, R RX
- * thread, T TX thread; fields without a mark are constant once the threads know the object.
+ * a transfer), engine_life.c (with streams), engine_rx.c, engine_tx.c. Who may touch a field is
+ * said beside it: L loop, R RX thread, T TX thread; fields without a mark are constant once the
+ * threads know the object.
  */
 #ifndef ENGINE_INTERNAL_H
 #define ENGINE_INTERNAL_H
@@ -54,12 +55,14 @@ struct eng_stream {
 	uint32_t left;         /* payload bytes still to be moved */
 	struct eng_xfer *xfer; /* NULL: payload of a stale segment, or a spilled one */
 	uint32_t seg;
-	uint8_t phase; /* enum wlk_phase */
-	bool busy;     /* a segment is under way */
-	bool parked;   /* RX: header of a transfer that is not known here yet */
-	uint64_t parked_ns;
-	bool writable;  /* TX */
-	uint8_t *spill; /* TX: rest of a segment whose transfer is gone; owned */
+	uint8_t phase;      /* enum wlk_phase */
+	bool busy;          /* a segment is under way */
+	bool parked;        /* RX: header of a transfer that is not known here yet */
+	uint64_t parked_ns; /* the time limit runs from here */
+	uint32_t segs_in;   /* TCP segments received until the last look */
+	uint32_t silent_ms; /* time watched since there was a new one */
+	bool writable;      /* TX */
+	uint8_t *spill;     /* TX: rest of a segment whose transfer is gone; owned */
 };
 
 struct eng_thread;
@@ -89,7 +92,7 @@ struct eng_thread {
 	struct eng_stream *closed;  /* to be freed after the present batch of epoll events */
 	uint8_t *scratch;           /* R: one segment */
 	size_t scratch_size;
-	uint32_t patience_ms; /* T; 0: the streams' own */
+	uint64_t looked_ns; /* at the streams */
 	bool quit;
 };
 
@@ -122,9 +125,9 @@ enum eng_command {
 	ENG_CMD_STREAM = 2, /* stream */
 	ENG_CMD_DROP = 3,   /* link number */
 	ENG_CMD_QUIT = 4,
-	ENG_CMD_SKIP = 5,     /* RX: sequence number */
-	ENG_CMD_PATIENCE = 6, /* TX: milliseconds */
-	ENG_CMD_PROBE = 7,    /* link number; answered by ENG_NOTE_HEARD if it has streams */
+	ENG_CMD_SKIP = 5,  /* RX: sequence number */
+	ENG_CMD_LOOK = 6,  /* whether operations can be started */
+	ENG_CMD_PROBE = 7, /* link number; answered by ENG_NOTE_HEARD if it has streams */
 };
 enum eng_note {
 	ENG_NOTE_DONE = 0,   /* xfer */
@@ -181,6 +184,11 @@ int eng_thread_wait(struct eng_thread *t, int timeout_ms);
 bool eng_run_commands(struct eng_thread *t);
 /* Closes the streams of a link that belong to this thread. */
 void eng_close_link(struct eng_thread *t, uint32_t link);
+
+/* engine_life.c */
+void eng_tune(int fd); /* loop thread: the options of a stream */
+/* Time limits of streams: see eng_look. */
+void eng_look_at_streams(struct eng_thread *t, bool starts);
 
 /* engine_xfer.c */
 struct eng_xfer *eng_xfer_new(void);

@@ -56,7 +56,6 @@ void tune_stream(int fd)
 	struct tcp_info info;
 	socklen_t len = sizeof info;
 
-	(void)cc_tcp_tune(fd);
 	/* Pacing algorithms cost throughput where round trips are short. Not available: no harm. */
 	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
 		info.tcpi_rtt < LOW_LATENCY_US)

@@ -177,8 +177,7 @@ struct run {
 	struct cc_addr addr;
 	struct cc_conn *conn;   /* NULL when down */
 	uint32_t attempt;       /* counts OPENs, DROPs and CLOSEs: what came before is old news */
-	uint64_t up_ns;         /* when it was made; 0: it is not */
-	bool patient;           /* the engine was told to be */
+	bool up;                /* it has been made */
 	struct cc_addr reached; /* address at which the master was reached */
 	char why[WM_TEXT_MAX];  /* more exact than what cc_conn says on closing; "" */
 	bool ready;
@@ -187,6 +186,7 @@ struct run {
 	struct eng *eng;
 	int event_fd;
 	struct cc_watch *event_watch;
+	uint64_t looked_ns; /* the engine at its streams */
 	struct in_link *in_links;
 	uint32_t n_in_links;
 	struct out_link *out_links;
@@ -341,7 +341,7 @@ int ports_open(struct agentd *d);
 void ports_get(const struct agentd *d, struct agentd_stats *ret);
 void ports_tick(struct agentd *d, uint64_t now);
 void ports_close(struct agentd *d);
-/* For streams in use: keepalive, time limits, congestion control. */
+/* For streams in use: congestion control. The rest is the engine's. */
 void tune_stream(int fd);
 void in_link_broken(struct run *r, struct in_link *l, const char *text);
 void in_link_free(struct run *r, struct in_link *l);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Whether transfers move, and who is at fault when one does not. The engine's threads only count;
- * here their counts are compared from time to time, and links are looked at only when a transfer
+ * here their counts are compared from time to time, and links are asked about only when a transfer
  * stands still.
  */
 #include <inttypes.h>

@@ -16,10 +16,6 @@
 /* A master that came back should not wait for the kernel's next attempt, and a host that answers
  * nothing must not keep us from another address for long. */
 #define REDIAL_MS 1000u
-/* While there is no master, an operation may have been started on some hosts only: the others take
- * nothing of it, as long as a stream may wait for its start. Until that has been settled. */
-#define PATIENT_MS 30000u
-#define SETTLED_NS MS(10000)
 
 struct run *run_find(struct agentd *d, uint32_t id)
 {
@@ -96,14 +92,6 @@ static int start_engine(struct run *r)
 
 /* ---- the master's connection ---- */
 
-static void set_patient(struct run *r, bool patient)
-{
-	if (!r->eng || r->patient == patient)
-		return;
-	r->patient = patient;
-	eng_set_patience(r->eng, patient ? PATIENT_MS : CC_TCP_TIMEOUT_MS);
-}
-
 /* Nothing of the connection that there was is told any more. The engine and its links stay. */
 static void hang_up(struct run *r)
 {
@@ -111,9 +99,8 @@ static void hang_up(struct run *r)
 	if (r->conn)
 		cc_conn_close(r->conn);
 	r->conn = NULL;
-	r->up_ns = 0;
+	r->up = false;
 	r->why[0] = '\0';
-	set_patient(r, true);
 }
 
 /* Once the run has a name it needs its engine. False: there is none, and no connection either. */
@@ -135,7 +122,7 @@ static void on_connected(void *arg)
 
 	if (!has_engine(r))
 		return;
-	r->up_ns = cc_now_ns();
+	r->up = true;
 	if (cc_conn_peer_addr(r->conn, &r->reached) < 0)
 		r->reached = r->addr;
 	agentd_feed(r->d, &ev);
@@ -182,9 +169,8 @@ static void on_closed(void *arg, int err, const char *text)
 
 	agentd_copy_text(why, sizeof why, r->why[0] ? r->why : text);
 	r->conn = NULL;
-	r->up_ns = 0;
+	r->up = false;
 	r->why[0] = '\0';
-	set_patient(r, true);
 	if (err == CC_ERR_PROTO || err == CC_ERR_LIMIT || err == CC_ERR_VERSION)
 		agentd_complain(r->d, CC_LOG_WARNING, "%s: %s", label(r, who), why);
 	tell_down(r, why);
@@ -314,14 +300,23 @@ void run_free_if_done(struct run *r)
 		destroy(r);
 }
 
+/* While there is no master, an operation may have been started on some hosts only: the others take
+ * nothing of it for as long as it takes. */
+static void look(struct run *r, uint64_t now)
+{
+	if (!r->eng || now - r->looked_ns < MS(ENG_LOOK_MS))
+		return;
+	r->looked_ns = now;
+	eng_look(r->eng, r->up);
+}
+
 void run_tick(struct agentd *d, uint64_t now)
 {
 	struct run *r, *tmp;
 
 	HASH_ITER (hh, d->runs, r, tmp) {
-		if (r->up_ns && now - r->up_ns > SETTLED_NS)
-			set_patient(r, false);
 		out_link_tick(r, now);
+		look(r, now);
 	}
 }
 

@@ -156,10 +156,10 @@ void eng_skip(struct eng *e, uint64_t seq)
 	(void)seq;
 }
 
-void eng_set_patience(struct eng *e, uint32_t ms)
+void eng_look(struct eng *e, bool starts)
 {
 	(void)e;
-	(void)ms;
+	(void)starts;
 }
 
 void eng_cancel(struct eng *e, uint64_t seq)

@@ -8,4 +8,14 @@ tests_engine_test_engine_SOURCES = \
 	tests/engine/test_engine.c
 tests_engine_test_engine_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_engine_test_engine_LDADD = pcclagentd/libpcclagentd.la $(CHECK_LIBS)
+
+# As root with network namespaces; otherwise only what loopback can show.
+check_PROGRAMS += tests/engine/test_life
+TESTS += tests/engine/test_life
+THREADED_TESTS += tests/engine/test_life
+tests_engine_test_life_SOURCES = \
+	tests/engine/net.c tests/engine/net.h \
+	tests/engine/test_life.c
+tests_engine_test_life_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_engine_test_life_LDADD = pcclagentd/libpcclagentd.la $(CHECK_LIBS)
 EXTRA_DIST += tests/engine/README.md

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Whether the hosts at the other ends of the streams are still there.
+ *
+ * A host that takes no data is slow; a host that says nothing at all is gone. The kernel's limits
+ * do not tell them apart: TCP_USER_TIMEOUT ends a connection whose peer answers but takes nothing,
+ * and while data waits for a window to open, no keepalive probes are sent, and the probes of the
+ * window become as rare as one in two minutes. But data goes in one direction only: the receiving
+ * end of a stream has nothing under way, so its kernel sends a keepalive probe every second,
+ * whatever its agent does. They bring no data and acknowledge nothing new, but the kernel counts
+ * them among the segments that came in. When that count stands still, nobody is there.
+ */
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "common/cc_sys.h"
+#include "pcclagentd/engine_internal.h"
+
+/* A look that comes later than this counts as if it did not: this agent stood still, not the other
+ * host. */
+#define LATE_MS (2ull * ENG_LOOK_MS)
+/* One stream's packets may all be lost for a while. Its link ends with it only after this time, if
+ * the other host is heard of on others. */
+#define STREAM_SILENCE_MS 10000u
+/* Probes of an idle stream without an answer, one per second, until the kernel gives it up: later
+ * than we do. */
+#define KEEPALIVE_PROBES 30
+
+void eng_tune(int fd)
+{
+	static const int no_limit = 0, probes = KEEPALIVE_PROBES;
+
+	if (cc_tcp_tune(fd) < 0)
+		return; /* not TCP: nothing can vanish */
+	/* While there is a TCP_USER_TIMEOUT it also counts instead of the number of probes. */
+	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &no_limit, sizeof no_limit);
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+}
+
+/* Has anything come in on the stream since the last look? */
+static bool has_spoken(struct eng_stream *s)
+{
+	struct tcp_info info;
+	socklen_t len = sizeof info;
+
+	/* Where nothing is counted there is nothing to judge by. */
+	if (getsockopt(s->fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0 ||
+		len < offsetof(struct tcp_info, tcpi_segs_in) + sizeof info.tcpi_segs_in ||
+		info.tcpi_segs_in == 0)
+		return true;
+	if (info.tcpi_segs_in == s->segs_in)
+		return false;
+	s->segs_in = info.tcpi_segs_in;
+	return true;
+}
+
+static bool is_gone(const struct eng_thread *t, const struct eng_stream *s)
+{
+	if (s->silent_ms < ENG_SILENCE_MS || s->silent_ms >= STREAM_SILENCE_MS)
+		return s->silent_ms >= ENG_SILENCE_MS;
+	for (const struct eng_stream *o = t->streams; o; o = o->next)
+		if (o->link == s->link && o->silent_ms < ENG_SILENCE_MS)
+			return false;
+	return true;
+}
+
+static void give_up(struct eng_thread *t, const struct eng_stream *gone)
+{
+	static const struct linger at_once = {.l_onoff = 1};
+	char why[64];
+
+	/* What was to be sent is of no use any more, and nobody would take it. */
+	for (const struct eng_stream *s = t->streams; s; s = s->next)
+		if (s->link == gone->link)
+			setsockopt(s->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+	snprintf(why, sizeof why, "nothing was heard of the other host for %.1f s",
+		(double)gone->silent_ms / 1000);
+	eng_break_link(t, gone->link, why);
+}
+
+void eng_look_at_streams(struct eng_thread *t, bool starts)
+{
+	uint64_t now = cc_now_ns(), passed_ms = (now - t->looked_ns) / 1000000;
+	struct eng_stream *s;
+
+	if (passed_ms > LATE_MS)
+		passed_ms = LATE_MS;
+	t->looked_ns = now;
+	for (s = t->streams; s; s = s->next) {
+		s->silent_ms = has_spoken(s) ? 0 : s->silent_ms + (uint32_t)passed_ms;
+		if (s->parked && !starts)
+			s->parked_ns = now;
+	}
+	for (s = t->streams; s;) {
+		if (is_gone(t, s)) {
+			give_up(t, s);
+			s = t->streams; /* its link's other streams have gone, too */
+		} else {
+			s = s->next;
+		}
+	}
+}

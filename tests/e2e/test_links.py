@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Between hosts with a network: one that is slow is waited for, one that has vanished is not.
+tests/engine looks at single streams, this test at what processes get to see."""
+
+import pathlib
+import re
+import signal
+import time
+
+import lib
+from lib import RANK_CONNECTION_LOST, check, ids_of, judge
+
+HOSTS = 3
+BIG = f"type=f32 op=sum count={1 << 24}"
+SLOW = 8  # seconds; an agent ends sessions of processes that are stopped for ten
+BOUND_NS = 3500 * 10**6
+VANISHED = 2
+
+
+def until_stopped(peer):
+    deadline = time.monotonic() + lib.WAIT
+    while not re.search(r"\) T ", pathlib.Path(f"/proc/{peer.pid}/stat").read_text("ascii")):
+        if time.monotonic() > deadline:
+            raise lib.Failed(f"peer {peer.number} does not stop")
+        time.sleep(0.01)
+
+
+def slow(hosts):
+    """A process stops amid its copying, so that its host sends nothing, and that for a while."""
+    with lib.Lab(hosts=hosts) as lab:
+        lab.start()
+        peers = lab.start_peers(range(HOSTS), streams=2)
+        for peer in peers:
+            peer.send(f"reduce {BIG} ids={ids_of(peers)} freeze={int(peer is peers[1])}")
+        until_stopped(peers[1])
+        time.sleep(SLOW)
+        peers[1].process.send_signal(signal.SIGCONT)
+        wrong = judge([p.read() for p in peers])
+        check(not wrong, f"a process is stopped for {SLOW} s: all wait for it", wrong)
+        lab.check_alive()
+
+
+def received(daemon):
+    """Bytes that came to its host."""
+    text = pathlib.Path(f"/proc/{daemon.pid}/net/dev").read_text("ascii")
+    return int(re.search(r"eth0:\s*(\d+)", text)[1])
+
+
+def until_received(daemon, goal):
+    deadline = time.monotonic() + lib.WAIT
+    while received(daemon) < goal:
+        if time.monotonic() > deadline:
+            raise lib.Failed("nothing is transferred")
+        time.sleep(0.001)
+
+
+def vanish(hosts, what, freeze):
+    """All links of a host are gone at once. freeze: its process is stopped by then, so that nothing
+    moves any more."""
+    with lib.Lab(hosts=hosts) as lab:
+        lab.start()
+        peers = lab.start_peers(range(HOSTS), streams=2)
+        survivors, victim = peers[:VANISHED], peers[VANISHED]
+        before = received(lab.agents[VANISHED])
+        for peer in survivors:
+            peer.send(f"reduce {BIG} retry=5 ids={ids_of(peers)} or={ids_of(survivors)}")
+        victim.send(f"reduce {BIG} freeze={int(freeze)}")
+        if freeze:
+            until_stopped(victim)
+            time.sleep(1.5)
+        until_received(lab.agents[VANISHED], before + 2**20)
+        hosts.link(VANISHED, False)
+        cut = time.monotonic_ns()
+        answers = [p.read() for p in survivors]
+        wrong = judge(answers)
+        check(not wrong, f"{what}: the others go on without it", wrong)
+        took = [a["first_loss"] - cut for a in answers]
+        check(all(a["losses"] == 1 for a in answers) and max(took) < BOUND_NS,
+              f"and know after {max(took) / 1e6:.0f} ms", answers)
+        lab.check_alive()
+
+
+def part(hosts):
+    """Two hosts hear nothing of each other any more, while the master hears both."""
+    with lib.Lab(hosts=hosts) as lab:
+        lab.start()
+        peers = lab.start_peers(range(HOSTS))
+        before = received(lab.agents[2])
+        for peer in peers:
+            peer.send(f"reduce {BIG}")
+        until_received(lab.agents[2], before + 2**20)
+        hosts.deafen(1, 2, True)
+        hosts.deafen(2, 1, True)
+        cut = time.monotonic_ns()
+        answers = [p.read() for p in peers]
+        took = max(a["end"] for a in answers) - cut
+        check(all(a["code"] == RANK_CONNECTION_LOST for a in answers) and took < BOUND_NS,
+              f"the path between two hosts is gone: all are told after {took / 1e6:.0f} ms",
+              answers)
+        print(f"# {answers[0]['text']}")
+        lab.check_alive()
+
+
+def test():
+    for scene in (slow, part, lambda h: vanish(h, "a host vanishes amid transfers", False),
+                 lambda h: vanish(h, "a host vanishes amid a standstill", True)):
+        hosts = lib.make_namespaces(HOSTS)
+        if not hosts:
+            raise lib.Skipped("needs root and network namespaces")
+        scene(hosts)
+
+
+lib.run(test, 240)

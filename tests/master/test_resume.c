@@ -433,6 +433,33 @@ START_TEST(newcomers_wait_for_the_end_of_it)
 }
 END_TEST
 
+/* The bound passes while a tells what it knows. Who is accepted then must not count votes in
+ * another way than a does. */
+START_TEST(turns_that_are_told_late_count)
+{
+	const struct wm_commit *c;
+	struct fk_host *d;
+	struct fk_peer x;
+
+	come_back(0);
+	h[0]->topo_turn = 0; /* what this master does not know yet */
+	d = fk_host(&f, "d", "10.0.0.4");
+	x = fk_join(d, 0);
+	fk_tick(&f, 3100);
+	ck_assert(!fk_status(&f).recovering);
+	know[0].r.topo_turn = 4;
+	know[0].r.pending_turn = 7;
+	know[0].r.pending = true;
+	end(0);
+	h[0]->topo_turn = 4;
+	fk_topo(&p[0]);
+	ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_ACCEPTED);
+	c = &fk_take(d, WM_COMMIT)->u.commit;
+	ck_assert_uint_eq(c->topo_turn, 5);
+	ck_assert_uint_eq(c->pending_turn, 7);
+}
+END_TEST
+
 /* a and b were in round 3, which admitted d; d has not heard of its commit, nor has c. */
 static void half_committed(void)
 {
@@ -1106,6 +1133,7 @@ int main(void)
 	tcase_add_test(tc, votes_for_what_has_not_started_stand);
 	tcase_add_test(tc, who_does_not_come_back_is_lost);
 	tcase_add_test(tc, newcomers_wait_for_the_end_of_it);
+	tcase_add_test(tc, turns_that_are_told_late_count);
 	tcase_add_test(tc, a_round_that_somebody_knows_to_be_committed_is_committed);
 	tcase_add_test(tc, a_round_that_nobody_knows_to_be_committed_is_not);
 	tcase_add_test(tc, newcomers_may_know_of_the_commit);

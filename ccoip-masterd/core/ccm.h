@@ -25,7 +25,8 @@
  *   peer there (a connection that is not closed yet is cut first: it is half open); a rewiring
  *   round puts rings in force that contain it, and its WM_COMMIT is the answer. A wrong token:
  *   WM_KICK, nothing else changes. Who says that it has been accepted and is not known: WM_KICK.
- *   Peers that come during a round come with the next one.
+ *   Peers that come during a round come with the next one. No round begins while an agent says what
+ *   it knows (HELLO_ACK.resume .. RESUME): it would lack those of its peers that are still to come.
  * - The last WM_OUTCOMES_MAX ended attempts of each group are remembered: more cannot be in doubt,
  *   for no peer has more operations in flight. What nobody remembers has failed. WM_OP_QUERY asks
  *   for them; so does WM_OP_VOTE with a seq from an agent whose connection broke.

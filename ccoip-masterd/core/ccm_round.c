@@ -305,6 +305,9 @@ bool ccm_round_settle(struct ccm *m)
 		round_drop(m);
 		return true;
 	}
+	/* Of the peers of an agent that resumes some are still to come. */
+	if (m->n_resuming > 0)
+		return false;
 	accept = ccm_topology_agreed(m);
 	if (m->n_accepted == 0)
 		m->rewire = false;

@@ -205,7 +205,8 @@ struct wm_ring {
  */
 struct wm_round {
 	uint64_t round;
-	bool accept; /* newcomers are among the members (a topology vote), else a rewire */
+	bool accept;    /* newcomers are among the members (a topology vote), else a rewire */
+	uint32_t peers; /* its members, of all agents: they are told when it is committed */
 	uint32_t n_rings;
 	struct wm_ring *rings; /* every group that the receiving agent has members in */
 };
@@ -234,9 +235,13 @@ struct wm_world {
  */
 struct wm_resume {
 	uint64_t epoch, round; /* of the last COMMIT */
+	uint64_t wired;        /* of the last one that had a ROUND: its rings are in force */
 	uint64_t prepared;     /* the ROUND that was reported good and is not committed yet, or 0 */
-	uint64_t last_seq;     /* of the last OP_START */
-	struct wm_world world; /* as told last */
+	uint32_t prepared_peers; /* its wm_round.peers */
+	uint64_t unprepared;     /* the last ROUND, if it was not reported good: it cannot have been
+				  * committed; or 0 */
+	uint64_t last_seq;       /* of the last OP_START */
+	struct wm_world world;   /* as told last */
 	uint32_t n_places;
 	struct wm_ring_place *places; /* at most WM_RINGS_MAX, groups differ */
 	uint32_t n_outcomes;

@@ -378,6 +378,7 @@ static int get_round(const Ccoip__Round *p, struct wm_round *m, const char **why
 
 	m->round = p->round;
 	m->accept = p->accept;
+	m->peers = p->peers;
 	if (p->n_rings > WM_RINGS_MAX)
 		return wire_bad(why, "round.rings: must be at most " WIRE_STR(WM_RINGS_MAX));
 	m->rings = wire_new_array(p->n_rings, sizeof *m->rings, &rc, why);

@@ -249,6 +249,7 @@ static void put_round(struct encoder *e, const struct wm_round *m)
 	ccoip__round__init(p);
 	p->round = m->round;
 	p->accept = m->accept;
+	p->peers = m->peers;
 	p->rings = wire_arena_take_pointers(&e->arena, m->n_rings);
 	if (v == NULL || p->rings == NULL)
 		return;
@@ -320,7 +321,10 @@ static void put_resume(struct encoder *e, const struct wm_resume *m)
 	ccoip__resume__init(p);
 	p->epoch = m->epoch;
 	p->round = m->round;
+	p->wired = m->wired;
 	p->prepared = m->prepared;
+	p->prepared_peers = m->prepared_peers;
+	p->unprepared = m->unprepared;
 	p->last_seq = m->last_seq;
 	p->topo_turn = m->topo_turn;
 	p->pending_turn = m->pending_turn;

@@ -97,7 +97,10 @@ int wire_get_resume(const Ccoip__Resume *p, struct wm_resume *m, const char **wh
 
 	m->epoch = p->epoch;
 	m->round = p->round;
+	m->wired = p->wired;
 	m->prepared = p->prepared;
+	m->prepared_peers = p->prepared_peers;
+	m->unprepared = p->unprepared;
 	m->last_seq = p->last_seq;
 	m->topo_turn = p->topo_turn;
 	m->pending_turn = p->pending_turn;

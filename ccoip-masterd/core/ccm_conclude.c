@@ -55,6 +55,7 @@ static void take_resume(struct ccm *m, struct ccm_agent *a)
 
 	at_least(&m->epoch, r->epoch);
 	at_least(&m->committed, r->round);
+	at_least(&m->wired, r->wired);
 	at_least(&m->last_round, r->round);
 	at_least(&m->last_round, r->prepared);
 	at_least(&m->last_seq, r->last_seq);
@@ -198,7 +199,7 @@ static void settle_members(struct ccm *m)
 		if (ccm_told_behind(m, a->told, &y))
 			drop_behind(m, a);
 		if (a->told && a->told->complete && a->told->r.prepared &&
-			a->told->r.prepared == m->committed && a->told->r.round < m->committed)
+			a->told->r.prepared == m->wired && a->told->r.wired < m->wired)
 			promote(m, a);
 	}
 	DL_FOREACH_SAFE2 (m->absent, a, next, next_ab)
@@ -562,6 +563,7 @@ void ccm_conclude(struct ccm *m)
 	/* The last master may have told numbers that nobody here has heard. */
 	at_least(&m->world_version, m->term << 32);
 	m->last_seq += unheard(m);
+	m->last_round += unheard(m);
 	settle_members(m);
 	if (m->n_accepted == 0) {
 		m->topo_turn += unheard(m);

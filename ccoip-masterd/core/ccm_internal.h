@@ -255,9 +255,10 @@ struct ccm_ask {
 
 /* What an agent has said to a recovering master. */
 struct ccm_told {
-	bool complete;       /* RESUME has come: */
-	struct wm_resume r;  /* owns its arrays */
-	uint32_t n_prepared; /* its peers with that mark */
+	bool complete;                             /* RESUME has come: */
+	struct wm_resume r;                        /* owns its arrays */
+	uint32_t n_prepared;                       /* its peers with that mark */
+	uint32_t n_left_prepared, n_left_accepted; /* those that have left again */
 	struct ccm_raw *ops;
 	struct ccm_raw *started; /* of ops: by seq */
 	struct ccm_ask *asks;
@@ -265,10 +266,11 @@ struct ccm_told {
 
 /* What all of them have said. */
 struct ccm_tally {
-	uint64_t epoch, committed; /* the highest */
-	uint64_t version;          /* of the newest world known, and */
-	uint32_t expected;         /* its accepted peers; 0: unknown */
-	uint32_t back;             /* that are here, or have left again */
+	uint64_t epoch, committed, wired; /* the highest */
+	uint64_t version;                 /* of the newest world known, and */
+	uint32_t expected;                /* its accepted peers; 0: unknown */
+	uint32_t back;                    /* that are here, or have left again */
+	bool doubt; /* a round may have been committed, and not all who would know are here */
 };
 
 struct ccm_round {
@@ -296,6 +298,7 @@ struct ccm {
 	uint64_t term;
 	uint64_t stale;                   /* the term of a newer master, or 0 */
 	uint64_t committed;               /* the last round that was */
+	uint64_t wired;                   /* while recovering: the last that had been prepared */
 	uint64_t topo_turn, pending_turn; /* votes that were answered */
 	bool pending;                     /* the last answer */
 	bool recovering, recovered;
@@ -414,6 +417,8 @@ void ccm_op_query(struct ccm *m, struct ccm_agent *a, const struct wm_op_query *
 /* ccm_resume.c */
 /* After a good hello: whether a is of our run, who of us is stale, the answer. */
 void ccm_resume_hello(struct ccm *m, struct ccm_agent *a);
+/* p leaves its agent, which has said this. */
+void ccm_told_left(struct ccm_told *t, const struct ccm_peer *p);
 /* While recovering. True: the message, the join of an unknown peer, is dealt with. */
 bool ccm_resume_msg(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg);
 bool ccm_resume_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j);

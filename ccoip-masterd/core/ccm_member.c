@@ -478,8 +478,8 @@ void ccm_peer_remove(struct ccm *m, struct ccm_peer *p, const char *why)
 	struct ccm_seat *s = p->seat;
 
 	ccm_peer_withdraw(m, p);
-	if (p->prepared && s->agent->told)
-		s->agent->told->n_prepared--;
+	if (s->agent->told)
+		ccm_told_left(s->agent->told, p);
 	if (p->phase == CCM_PEER_ACCEPTED)
 		accepted_lost(m, p, why);
 	else

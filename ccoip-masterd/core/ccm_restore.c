@@ -232,7 +232,7 @@ void ccm_restore_begin(struct ccm *m)
 	m->cfg.run_key = s->run_key;
 	m->term = s->term + 1;
 	m->epoch = m->restored_epoch = s->epoch;
-	m->committed = m->last_round = s->round;
+	m->committed = m->wired = m->last_round = s->round;
 	m->world_version = m->restored_version = s->version;
 	m->last_loss = s->losses;
 	m->last_seq = s->last_seq;

@@ -46,6 +46,13 @@ void ccm_told_free(struct ccm_agent *a)
 	a->told = NULL;
 }
 
+void ccm_told_left(struct ccm_told *t, const struct ccm_peer *p)
+{
+	t->n_prepared -= p->prepared;
+	t->n_left_prepared += p->prepared;
+	t->n_left_accepted += p->phase == CCM_PEER_ACCEPTED;
+}
+
 void ccm_resuming_set(struct ccm *m, struct ccm_agent *a, bool resuming)
 {
 	m->n_resuming += (uint32_t)resuming - (uint32_t)a->resuming;
@@ -336,7 +343,38 @@ bool ccm_told_behind(const struct ccm *m, const struct ccm_told *t, const struct
 		return false;
 	if (m->restored)
 		return t->r.epoch <= m->restored_epoch;
-	return t->r.epoch < y->epoch && t->r.prepared != y->committed;
+	return t->r.epoch < y->epoch && t->r.prepared != y->wired;
+}
+
+/* May a later round than `committed` have been? Its agents had reported that they are ready, and
+ * may have been told or not. It has not if one of them had not reported, or if all of them are here
+ * and do not know. Which of two rounds was dropped for the other is not asked. */
+static bool in_doubt(const struct ccm *m, uint64_t committed)
+{
+	uint64_t last = committed, here = 0, others = 0;
+	const struct ccm_agent *a;
+	const struct ccm_told *t;
+	bool unprepared = false;
+	uint32_t peers = 0;
+
+	for (a = m->agents; a; a = a->hh.next)
+		if (a->told && a->told->complete && a->told->r.prepared > last)
+			last = a->told->r.prepared;
+	if (last == committed)
+		return false;
+	for (a = m->agents; a; a = a->hh.next) {
+		t = a->told;
+		if (!t || !t->complete)
+			continue;
+		unprepared |= t->r.unprepared == last;
+		if (t->r.prepared != last) {
+			others += t->r.prepared > committed;
+			continue;
+		}
+		peers = t->r.prepared_peers;
+		here += a->n_accepted + t->n_prepared + t->n_left_accepted + t->n_left_prepared;
+	}
+	return others > 0 || (!unprepared && here < peers);
 }
 
 void ccm_tally(const struct ccm *m, struct ccm_tally *y)
@@ -344,7 +382,7 @@ void ccm_tally(const struct ccm *m, struct ccm_tally *y)
 	const struct ccm_agent *a;
 	const struct ccm_told *t;
 
-	*y = (struct ccm_tally){.epoch = m->epoch, .committed = m->committed};
+	*y = (struct ccm_tally){.epoch = m->epoch, .committed = m->committed, .wired = m->wired};
 	for (a = m->agents; a; a = a->hh.next) {
 		t = a->told;
 		if (!t || !t->complete)
@@ -353,6 +391,8 @@ void ccm_tally(const struct ccm *m, struct ccm_tally *y)
 			y->epoch = t->r.epoch;
 		if (t->r.round > y->committed)
 			y->committed = t->r.round;
+		if (t->r.wired > y->wired)
+			y->wired = t->r.wired;
 		if (t->r.world.version > y->version) {
 			y->version = t->r.world.version;
 			y->expected = t->r.world.global;
@@ -364,11 +404,14 @@ void ccm_tally(const struct ccm *m, struct ccm_tally *y)
 		if (!m->restored && ccm_told_behind(m, t, y))
 			continue;
 		y->back += a->n_accepted;
-		if (t && t->complete && t->r.prepared == y->committed)
-			y->back += t->n_prepared;
+		if (t && t->complete && t->r.prepared == y->wired)
+			y->back += t->n_prepared + t->n_left_prepared;
 	}
-	if (m->restored && y->version <= m->restored_version)
+	y->doubt = in_doubt(m, y->committed);
+	if (m->restored && y->version <= m->restored_version) {
 		y->expected = m->n_accepted + m->n_left;
+		y->doubt = false; /* the journal is written before anybody is told */
+	}
 }
 
 static bool enough(const struct ccm *m)
@@ -383,7 +426,7 @@ static bool enough(const struct ccm *m)
 		(m->asked_ns && ccm_age(m->now, m->asked_ns) < ASK_NS))
 		return false;
 	ccm_tally(m, &y);
-	return y.expected > 0 && y.back >= y.expected;
+	return y.expected > 0 && y.back >= y.expected && !y.doubt;
 }
 
 void ccm_resume_step(struct ccm *m)

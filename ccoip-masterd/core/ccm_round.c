@@ -78,6 +78,11 @@ static void fill_ring(struct ccm *m, const struct ccm_seat *s, bool accept, stru
 			r->members[r->n_members++] = p->id;
 }
 
+static uint32_t round_peers(const struct ccm *m, bool accept)
+{
+	return m->n_accepted - m->n_absent + (accept ? m->n_registered : 0);
+}
+
 /* The rings are planned. */
 static void send_round(struct ccm *m, struct ccm_agent *a)
 {
@@ -87,6 +92,7 @@ static void send_round(struct ccm *m, struct ccm_agent *a)
 
 	a->round_accept = m->round.accept;
 	w->round = m->last_round;
+	w->peers = round_peers(m, m->round.accept);
 	w->rings = ccm_calloc(m, a->n_seats, sizeof *w->rings);
 	if (!w->rings)
 		return;
@@ -125,7 +131,7 @@ static void round_start(struct ccm *m, bool accept)
 			send_round(m, a);
 	ccm_log(m, CCM_LOG_INFO, "round %llu: %s %u peers of %u agents",
 		(unsigned long long)m->last_round, accept ? "admitting" : "rewiring",
-		m->n_accepted - m->n_absent + (accept ? m->n_registered : 0), m->round.n_agents);
+		round_peers(m, accept), m->round.n_agents);
 }
 
 /* True: somebody had to go first, look again. */

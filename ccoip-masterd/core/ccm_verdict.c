@@ -5,13 +5,15 @@
  */
 #include "ccoip-masterd/core/ccm_internal.h"
 
-/* The reason for both sides. The agent's own words come last: they may be cut. */
+/* The reason for both sides, short enough for the SHM_TEXT bytes that callers get. The agent's own
+ * words come last: they may be cut. */
 static void write_reason(char *dst, size_t size, const char *from, const char *to, const char *text)
 {
 	ccm_print(dst, size,
-		"host %s could not reach host %s: open the p2p port or set --advertise "
-		"(PCCL_ADVERTISE) on host %s; %s says: %s",
-		from, to, to, from, text);
+		"host %s could not reach host %s: open its p2p port or set --advertise "
+		"(PCCL_ADVERTISE) there and restart its agent (a private one ends 30 s after its "
+		"last process); %s",
+		from, to, text);
 }
 
 static struct ccm_agent *agent_by_id(const struct ccm *m, const struct cc_id *id)

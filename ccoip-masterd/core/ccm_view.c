@@ -68,6 +68,10 @@ static void write_recovering(const struct ccm *m, uint64_t now, struct names *x)
 	if (y.expected > y.back)
 		ccm_print(x->text, x->size, "recovering: waiting for %u of %u peers",
 			y.expected - y.back, y.expected);
+	else if (y.doubt)
+		ccm_print(x->text, x->size,
+			"recovering: waiting for the agents that would know whether the last "
+			"connection round was committed");
 	else
 		ccm_print(x->text, x->size, "recovering: waiting for the agents of the run");
 	if (!m->absent)

@@ -168,6 +168,7 @@ struct agt_round {
 	bool active, reported, ok;
 	bool accept;
 	uint64_t number;
+	uint32_t peers; /* that are in it, everywhere */
 	uint32_t n_rings;
 	struct wm_ring *rings; /* own their members */
 };
@@ -218,6 +219,8 @@ struct agt_run {
 	struct wm_world world; /* own is not kept here but in groups */
 	uint64_t epoch, last_seq;
 	uint64_t committed;               /* number of the last round in force */
+	uint64_t wired;                   /* of the rings in force */
+	uint64_t unprepared;              /* orphaned in this round, before it was ready; or 0 */
 	uint64_t topo_turn, pending_turn; /* votes that have been answered */
 	bool pending;                     /* the last answer */
 	struct agt_ghost *ghosts;

@@ -22,8 +22,10 @@ void agt_orphan(struct agt *a, struct agt_run *r, const char *why, bool open)
 	agt_run_set_state(a, r, AGT_RUN_ORPHAN);
 	r->orphan_ns = a->now;
 	/* What was not reported as good here is in force nowhere. */
-	if (!rd->reported || !rd->ok)
+	if (rd->active && (!rd->reported || !rd->ok)) {
+		r->unprepared = rd->number;
 		agt_round_clear(rd);
+	}
 	r->check_links = true;
 	if (open)
 		agt_emit(a, AGT_ACT_MASTER_DROP)->run = r->id;
@@ -231,7 +233,10 @@ void agt_resume_end(struct agt *a, struct agt_run *r)
 
 	m->epoch = r->epoch;
 	m->round = r->committed;
+	m->wired = r->wired;
 	m->prepared = r->round.active ? r->round.number : 0;
+	m->prepared_peers = r->round.peers;
+	m->unprepared = r->unprepared;
 	m->last_seq = r->last_seq;
 	m->topo_turn = r->topo_turn;
 	m->pending_turn = r->pending_turn;

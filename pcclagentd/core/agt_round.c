@@ -84,6 +84,7 @@ static int round_copy(struct agt_round *rd, const struct wm_round *m)
 	rd->active = true;
 	rd->accept = m->accept;
 	rd->number = m->round;
+	rd->peers = m->peers;
 	return 0;
 }
 
@@ -274,6 +275,7 @@ void agt_round_begin(struct agt *a, struct agt_run *r, const struct wm_round *m)
 		agt_no_memory(a);
 		return;
 	}
+	r->unprepared = 0;
 	r->check_links = true;
 	for (i = 0; i < rd->n_rings; i++) {
 		const struct wm_endpoint *to = &rd->rings[i].next;
@@ -388,6 +390,7 @@ void agt_round_commit(struct agt *a, struct agt_run *r, const struct wm_commit *
 			return;
 		}
 		r->check_links = true;
+		r->wired = m->round;
 	}
 	r->epoch = m->epoch;
 	r->committed = m->round;

@@ -131,7 +131,8 @@ START_TEST(a_run_is_told_as_it_is)
 	ck_assert_uint_eq(fx_msg(f, WM_OP_REPORT, 0)->u.op_report.seq, 3);
 	ck_assert(fx_msg(f, WM_OP_REPORT, 0)->u.op_report.ok);
 	r = resumed();
-	ck_assert(r->epoch == 1 && r->round == 1 && r->prepared == 0 && r->last_seq == 4);
+	ck_assert(r->epoch == 1 && r->round == 1 && r->wired == 1 && r->prepared == 0 &&
+		  r->last_seq == 4);
 	ck_assert(r->topo_turn == 1);
 	ck_assert(r->world.global == 3 && r->world.n == 1);
 	ck_assert(r->world.own[0].group == 7 && r->world.own[0].world == 3);
@@ -252,6 +253,7 @@ START_TEST(a_round_that_is_not_ready_is_dropped)
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_CLOSE), 1);
 	resume();
 	ck_assert_uint_eq(resumed()->prepared, 0);
+	ck_assert_uint_eq(resumed()->unprepared, 2);
 	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 0);
 }
 END_TEST

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "proto/shm_queue.h"
 #include "tests/common/testlib.h"
 #include "tests/master/fake.h"
 
@@ -296,8 +297,10 @@ START_TEST(an_unreachable_newcomer_is_kicked_with_the_reason)
 	ck_assert_uint_eq(k->code, WIRE_RANK_CONNECTION_FAILED);
 	assert_contains(k->text, "host b could not reach host nat-host");
 	assert_contains(k->text, "10.0.0.9:1003: connection timed out");
-	assert_contains(
-		k->text, "open the p2p port or set --advertise (PCCL_ADVERTISE) on host nat-host");
+	assert_contains(k->text, "open its p2p port or set --advertise (PCCL_ADVERTISE) there");
+	assert_contains(k->text, "a private one ends 30 s after its last process");
+	/* Callers get it whole, with names of some length. */
+	ck_assert_uint_lt(strlen(k->text) + 40, SHM_TEXT);
 	ck_assert(!fk_present(&x));
 	ck_assert(h[2]->open);
 	/* The others' vote is answered, nothing has changed. */
@@ -324,8 +327,8 @@ START_TEST(a_newcomer_that_cannot_reach_the_others_is_kicked)
 	report_all(2);
 	fk_round_report(h[2], h[0], "refused");
 	assert_contains(fk_take(h[2], WM_KICK)->u.kick.text,
-		"host new could not reach host a: open the p2p port or set --advertise "
-		"(PCCL_ADVERTISE) on host a");
+		"host new could not reach host a: open its p2p port or set --advertise "
+		"(PCCL_ADVERTISE) there");
 	ck_assert(!fk_present(&x));
 	ck_assert(fk_present(&y));
 	ck_assert_uint_eq(h[0]->round.rings[0].hosts, 2);

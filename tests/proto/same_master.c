@@ -66,15 +66,15 @@ static bool same_endpoint(const struct wm_endpoint *a, const struct wm_endpoint 
 
 static bool same_round(const struct wm_round *a, const struct wm_round *b)
 {
-	if (a->round != b->round || a->accept != b->accept || a->n_rings != b->n_rings)
+	if (a->round != b->round || a->accept != b->accept || a->peers != b->peers ||
+		a->n_rings != b->n_rings)
 		return false;
 	for (uint32_t i = 0; i < a->n_rings; i++) {
 		const struct wm_ring *x = &a->rings[i], *y = &b->rings[i];
 
 		if (x->group != y->group || x->hosts != y->hosts || x->pos != y->pos ||
 			x->pool_size != y->pool_size || !same_endpoint(&x->next, &y->next) ||
-			!cc_id_eq(&x->prev, &y->prev) ||
-			strcmp(x->prev_name, y->prev_name) != 0 ||
+			!cc_id_eq(&x->prev, &y->prev) || strcmp(x->prev_name, y->prev_name) != 0 ||
 			!same_ids(x->members, x->n_members, y->members, y->n_members))
 			return false;
 	}
@@ -107,9 +107,11 @@ static bool same_outcomes(
 static bool same_resume(const struct wm_resume *a, const struct wm_resume *b)
 {
 	if (a->epoch != b->epoch || a->round != b->round || a->prepared != b->prepared ||
-		a->last_seq != b->last_seq || a->topo_turn != b->topo_turn ||
-		a->pending_turn != b->pending_turn || a->pending != b->pending ||
-		!same_world(&a->world, &b->world) || a->n_places != b->n_places)
+		a->wired != b->wired || a->prepared_peers != b->prepared_peers ||
+		a->unprepared != b->unprepared || a->last_seq != b->last_seq ||
+		a->topo_turn != b->topo_turn || a->pending_turn != b->pending_turn ||
+		a->pending != b->pending || !same_world(&a->world, &b->world) ||
+		a->n_places != b->n_places)
 		return false;
 	for (uint32_t i = 0; i < a->n_places; i++)
 		if (a->places[i].group != b->places[i].group ||

@@ -149,6 +149,7 @@ static void round_(struct tl_rng *r, struct wm_round *m)
 
 	m->round = tl_magnitude(r, 64);
 	m->accept = flip(r);
+	m->peers = any32(r);
 	m->n_rings = few(r, WM_RINGS_MAX);
 	m->rings = array(m->n_rings, sizeof *m->rings);
 	for (uint32_t i = 0; i < m->n_rings; i++) {
@@ -200,7 +201,10 @@ static void resume(struct tl_rng *r, struct wm_resume *m)
 
 	m->epoch = tl_magnitude(r, 64);
 	m->round = tl_magnitude(r, 64);
+	m->wired = tl_magnitude(r, 64);
 	m->prepared = flip(r) ? 0 : tl_magnitude(r, 64);
+	m->prepared_peers = any32(r);
+	m->unprepared = flip(r) ? 0 : tl_magnitude(r, 64);
 	m->last_seq = tl_magnitude(r, 64);
 	world(r, &m->world);
 	m->n_places = few(r, WM_RINGS_MAX);

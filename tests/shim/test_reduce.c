@@ -545,6 +545,7 @@ int main(void)
 	Suite *s = suite_create("reduce");
 	TCase *tc = tcase_create("reduce"), *threads = tcase_create("threads");
 
+	tcase_add_unchecked_fixture(tc, fx_make_base, fx_remove_base);
 	tcase_add_checked_fixture(tc, fx_setup_comm, fx_teardown_comm);
 	tcase_set_timeout(tc, 30);
 	tcase_add_test(tc, arguments_are_checked);
@@ -561,6 +562,7 @@ int main(void)
 	tcase_add_test(tc, regions_are_found_by_address);
 	tcase_add_test(tc, odd_places_in_registered_memory_are_staged);
 	suite_add_tcase(s, tc);
+	tcase_add_unchecked_fixture(threads, fx_make_base, fx_remove_base);
 	tcase_add_checked_fixture(threads, fx_setup_comm, fx_teardown_comm);
 	tcase_set_timeout(threads, 60);
 	tcase_add_loop_test(threads, blocking_calls_meet_a_working_agent, 0, PLACEMENTS);

@@ -558,6 +558,7 @@ int main(void)
 	tcase_add_test(none, functions_of_later_releases_say_so);
 	tcase_add_test(none, a_named_agent_is_the_only_one);
 	suite_add_tcase(s, none);
+	tcase_add_unchecked_fixture(tc, fx_make_base, fx_remove_base);
 	tcase_add_checked_fixture(tc, fx_setup_agent, fx_teardown_agent);
 	tcase_add_test(tc, connect_use_destroy);
 	tcase_add_test(tc, versions_are_named);

@@ -191,6 +191,7 @@ struct sim_part { /* one host's share of a transfer */
 
 struct sim_xfer {
 	uint64_t seq, line;
+	uint64_t first; /* the master of the host that was first to start it */
 	struct cc_id run;
 	bool broken;      /* data does not flow any more */
 	unsigned masters; /* that there had been when it started */
@@ -434,8 +435,8 @@ void sim_xfer_start(struct sim *s, struct sim_host *h, const struct agt_action *
 void sim_xfer_cancel(struct sim *s, struct sim_host *h, const struct agt_action *x);
 void sim_xfer_free(struct sim *s, struct sim_host *h, const struct agt_action *x);
 void sim_xfer_event(struct sim *s, const struct sim_event *ev);
-/* Data does not flow from src to dst any more. */
-void sim_xfers_break(struct sim *s, unsigned src, const struct cc_id *dst);
+/* Data does not flow over this link any more. */
+void sim_xfers_break(struct sim *s, const struct sim_link *l);
 bool sim_xfers_live(const struct sim *s, const struct sim_host *h, uint32_t run);
 void sim_xfers_host_died(struct sim *s, struct sim_host *h);
 /* The member has its answer: success or not. connected: it goes on as a member of the run. */

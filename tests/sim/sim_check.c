@@ -98,6 +98,8 @@ static bool plain(const struct sim *s, const struct sim_peer *p, uint32_t code)
 		return s->odd_parameters;
 	case WIRE_INVALID_USAGE:
 		return p->phase == PEER_DESTROYING;
+	case WIRE_RANK_CONNECTION_LOST: /* it has left, but its agent could not say so any more */
+		return p->phase == PEER_DESTROYING && p->state != SHM_COMM_CONNECTED;
 	default:
 		return false;
 	}

@@ -83,7 +83,7 @@ static void tell(struct sim *s, unsigned host, uint32_t life, uint32_t run,
 /* The source ends the link; `after`: how long the other end believes in it at least. */
 static void link_end(struct sim *s, struct sim_link *l, const struct cc_id *src, uint64_t after)
 {
-	sim_xfers_break(s, l->src, &l->to);
+	sim_xfers_break(s, l);
 	if (l->up)
 		tell(s, l->dst, l->dst_life, l->dst_run, src, true, after);
 	l->used = false;

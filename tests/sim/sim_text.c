@@ -159,10 +159,10 @@ static const char *text_vote(const struct sim *s, const struct wm_op_vote *v)
 
 static const char *text_resume(const struct wm_resume *r)
 {
-	return text("epoch %" PRIu64 " round %" PRIu64 " prepared %" PRIu64 " seq %" PRIu64
-		    ", %u places, %u outcomes, %s",
-		r->epoch, r->round, r->prepared, r->last_seq, r->n_places, r->n_outcomes,
-		text_world(&r->world));
+	return text("epoch %" PRIu64 " round %" PRIu64 " prepared %" PRIu64 " (%u) not %" PRIu64
+		    " seq %" PRIu64 ", %u places, %u outcomes, %s",
+		r->epoch, r->round, r->prepared, r->prepared_peers, r->unprepared, r->last_seq,
+		r->n_places, r->n_outcomes, text_world(&r->world));
 }
 
 static const char *body(const struct sim *s, const struct wm_msg *m)

@@ -11,20 +11,29 @@
 
 #include "tests/sim/sim.h"
 
-/* One name per attempt: what a master does that has been superseded is another matter. */
-static uint64_t line_of(struct sim *s, const struct sim_host *h, uint32_t run)
+/* The number of the master that h has now, from 1. */
+static uint64_t master_of(struct sim *s, const struct sim_host *h, uint32_t run)
 {
 	const struct sim_conn *c = h->runs[run].conn ? sim_conn(s, h->runs[run].conn) : NULL;
 
-	return c && c->made && s->masters[c->master].superseded ? c->master + 1 : 0;
+	return c && c->made ? c->master + 1 : 0;
+}
+
+/* One name per attempt: what a master does that has been superseded is another matter, unless it
+ * had begun before. */
+static uint64_t line_of(const struct sim *s, uint64_t master)
+{
+	return master && s->masters[master - 1].superseded ? master : 0;
 }
 
 static struct sim_xfer *xfer_find(
-	struct sim *s, const struct cc_id *run, uint64_t line, uint64_t seq)
+	struct sim *s, const struct cc_id *run, uint64_t master, uint64_t seq)
 {
+	uint64_t line = line_of(s, master);
 	struct sim_xfer *x = s->xfers;
 
-	while (x && !(x->seq == seq && x->line == line && cc_id_eq(&x->run, run)))
+	while (x && !(x->seq == seq && (x->line == line || (line && x->first == line)) &&
+			    cc_id_eq(&x->run, run)))
 		x = x->next;
 	return x;
 }
@@ -68,9 +77,9 @@ bool sim_xfers_live(const struct sim *s, const struct sim_host *h, uint32_t run)
 }
 
 /* Where both have all there is to have, nothing is missed. */
-void sim_xfers_break(struct sim *s, unsigned src, const struct cc_id *dst)
+void sim_xfers_break(struct sim *s, const struct sim_link *l)
 {
-	const struct sim_host *h = sim_host_by_id(s, dst);
+	const struct sim_host *h = sim_host_by_id(s, &l->to);
 	const struct sim_part *to;
 	struct sim_xfer *x;
 	uint32_t i;
@@ -79,8 +88,9 @@ void sim_xfers_break(struct sim *s, unsigned src, const struct cc_id *dst)
 		for (i = 0; i < x->n_parts; i++) {
 			const struct sim_part *p = &x->parts[i];
 
-			if (!p->live || p->host != src || p->x.hosts < 2 ||
-				!cc_id_eq(&p->x.next, dst))
+			if (!p->live || p->host != l->src || p->run != l->src_run ||
+				p->life != l->src_life || p->x.hosts < 2 ||
+				!cc_id_eq(&p->x.next, &l->to))
 				continue;
 			to = h ? sim_xfer_part(x, h->no, h->life) : NULL;
 			if (!p->done || !to || !to->done)
@@ -179,14 +189,15 @@ static void all_started(struct sim *s, struct sim_xfer *t)
 }
 
 static struct sim_xfer *xfer_new(
-	struct sim *s, const struct cc_id *run, uint64_t line, uint64_t seq)
+	struct sim *s, const struct cc_id *run, uint64_t master, uint64_t seq)
 {
 	struct sim_xfer *t = calloc(1, sizeof *t);
 
 	if (!t)
 		abort();
 	t->seq = seq;
-	t->line = line;
+	t->line = line_of(s, master);
+	t->first = master;
 	t->run = *run;
 	t->masters = s->n_masters;
 	t->next = s->xfers;
@@ -231,12 +242,12 @@ void sim_xfer_start(struct sim *s, struct sim_host *h, const struct agt_action *
 {
 	const struct agt_xfer *x = &a->u.xfer;
 	const struct cc_id *run = &h->runs[a->run].id;
-	uint64_t line = line_of(s, h, a->run);
-	struct sim_xfer *t = xfer_find(s, run, line, x->seq);
+	uint64_t master = master_of(s, h, a->run);
+	struct sim_xfer *t = xfer_find(s, run, master, x->seq);
 	struct sim_part *p;
 
 	if (!t)
-		t = xfer_new(s, run, line, x->seq);
+		t = xfer_new(s, run, master, x->seq);
 	if (sim_xfer_part(t, h->no, h->life) || t->n_parts == SIM_HOSTS || t->n_parts >= x->hosts) {
 		sim_fail(s, "seq %" PRIu64 " is started twice on host %u", x->seq, h->no);
 		return;

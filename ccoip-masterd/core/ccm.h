@@ -25,7 +25,8 @@
  *   peer there (a connection that is not closed yet is cut first: it is half open); a rewiring
  *   round puts rings in force that contain it, and its WM_COMMIT is the answer. A wrong token:
  *   WM_KICK, nothing else changes. Who says that it has been accepted and is not known: WM_KICK.
- *   Peers that come during a round come with the next one.
+ *   Peers that come during a round come with the next one. No round begins while an agent says what
+ *   it knows (HELLO_ACK.resume .. RESUME): it would lack those of its peers that are still to come.
  * - The last WM_OUTCOMES_MAX ended attempts of each group are remembered: more cannot be in doubt,
  *   for no peer has more operations in flight. What nobody remembers has failed. WM_OP_QUERY asks
  *   for them; so does WM_OP_VOTE with a seq from an agent whose connection broke.
@@ -38,8 +39,8 @@
  * - Round failure: judged after verdict_ms, for who cannot be reached may just have died, which is
  *   about to be heard. Failed pairs name the agents that cannot reach each other. Newcomers among
  *   them are kicked with the reason; between old members another ring order that avoids the pairs
- * is tried, and when there is none the agent with the most failures (at a tie: the unreachable one)
- *   is kicked. Agents that do not report in time (round_timeout) are kicked.
+ *   is tried, and when there is none, or it would take more than 5 s in all, the agent with the most
+ *   failures (at a tie: the unreachable one) is kicked. Agents that do not report in time (round_timeout) are kicked.
  * - Operation: starts when every accepted peer of the group has voted for the tag with equal
  *   parameters and no round is in progress; is done when every agent in it has reported success; is
  *   aborted for all otherwise. A failure that is reported interrupts the group like an absence: all

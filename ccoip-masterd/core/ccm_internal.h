@@ -48,7 +48,7 @@
 #define CCM_NS_PER_MS       UINT64_C(1000000)
 #define CCM_AGENT_PEERS_MAX 16384u /* of one connection: its ROUND fits into a frame */
 #define CCM_PEER_OPS_MAX    256u   /* votes outstanding of one peer */
-#define CCM_REORDERS_MAX    3u     /* ring orders tried before somebody has to go */
+#define CCM_REORDER_MS      5000u  /* for trying orders of a ring before somebody has to go */
 #define CCM_ALONE           "the group has no other peer now"
 #define CCM_RING_STEPS      100000u
 #define CCM_UNHEARD         (UINT64_C(1) << 20) /* numbers left out that others may have used */
@@ -331,7 +331,7 @@ struct ccm {
 	struct ccm_round round;
 	bool rewire;  /* links or rings are to be checked by a round */
 	bool changed; /* accepted members are gone since the last commit */
-	uint32_t reorders;
+	uint64_t reorder_ns; /* since when orders of rings fail; 0: they do not */
 	struct ccm_group *lost;
 	struct ccm_seat *reap;
 	struct ccm_agent *dead;
@@ -507,6 +507,9 @@ void ccm_slot_put(struct ccm_slots *s, uint32_t slot);
 /* ccm_vote.c */
 void ccm_vote_topology(struct ccm *m, struct ccm_agent *a, const struct wm_peer *v);
 void ccm_vote_pending(struct ccm *m, struct ccm_agent *a, const struct wm_peer *v);
+/* An agent that came too late for the recovery: which votes it knows the end of. Whoever is
+ * accepted from now on counts from there. */
+void ccm_vote_learn(struct ccm *m, const struct wm_resume *r);
 bool ccm_topology_agreed(const struct ccm *m);
 void ccm_pending_settle(struct ccm *m);
 void ccm_world_totals(const struct ccm *m, struct wm_world *ret);

@@ -112,12 +112,21 @@ static void kick_seat(struct ccm *m, struct ccm_seat *s, const char *text)
 			"%s", text);
 }
 
+/* Old members could not reach each other. Would another round that takes as long end too late? */
+static bool no_time_is_left(struct ccm *m)
+{
+	if (!m->reorder_ns)
+		m->reorder_ns = m->round.since_ns;
+	return ccm_age(m->now, m->reorder_ns) + ccm_age(m->now, m->round.since_ns) >
+	       CCM_REORDER_MS * CCM_NS_PER_MS;
+}
+
 void ccm_round_judge(struct ccm *m)
 {
 	struct ccm_seat *doomed = NULL;
 	struct ccm_agent *a;
 	struct ccm_group *g;
-	bool failed = false;
+	bool failed = false, late;
 
 	count_blame(m);
 	for (a = m->agents; a; a = a->hh.next)
@@ -129,9 +138,9 @@ void ccm_round_judge(struct ccm *m)
 	}
 	for (g = m->groups; g; g = g->hh.next)
 		failed = failed || g->failed;
-	m->reorders += failed;
+	late = failed && no_time_is_left(m);
 	for (g = m->groups; g; g = g->hh.next) {
-		if (g->failed && m->reorders > CCM_REORDERS_MAX)
+		if (g->failed && late)
 			ccm_group_judge(m, g);
 		g->failed = false;
 	}

@@ -408,6 +408,13 @@ struct fk_peer fk_join_again(const struct fk_peer *old, struct fk_host *h, enum 
 	return p;
 }
 
+void fk_resumed(struct fk_host *h)
+{
+	struct wm_msg msg = {.type = WM_RESUME};
+
+	fk_send(h, &msg);
+}
+
 struct fk_peer fk_admit(struct fk_host *h, uint32_t group, const struct fk_peer *others, size_t n)
 {
 	struct fk_peer p = fk_join(h, group);

@@ -126,6 +126,7 @@ START_TEST(a_topology_vote_waits_for_them)
 	/* It has not voted by coming back. */
 	c = fk_redial(c);
 	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
+	fk_resumed(c);
 	ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_REGISTERED);
 	fk_topo(&r);
 	ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_ACCEPTED);
@@ -218,6 +219,7 @@ START_TEST(versions_of_the_world_grow)
 	ck_assert_uint_gt(v, 0);
 	c = fk_redial(c);
 	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
+	fk_resumed(c);
 	ck_assert_uint_gt(fk_take(a, WM_COMMIT)->u.commit.world.version, v);
 }
 END_TEST
@@ -332,12 +334,49 @@ START_TEST(an_agent_that_comes_back_ends_its_half_open_connection)
 	ck_assert_uint_eq(fk_count(c, WM_KICK), 0);
 	x = fk_join_again(&x, c, WM_JOIN_NEW);
 	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
+	fk_resumed(c);
 	ck_assert_int_eq(fk_info(&r).rank, 2);
 	fk_topo(&p);
 	fk_topo(&q);
 	fk_topo(&r);
 	ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_ACCEPTED);
 	ck_assert_int_eq(fk_info(&y).phase, CCM_PEER_ACCEPTED);
+}
+END_TEST
+
+START_TEST(no_round_begins_before_all_of_an_agents_peers_are_back)
+{
+	struct fk_peer second = fk_join(c, 0);
+
+	fk_topo(&p);
+	fk_topo(&q);
+	fk_topo(&r);
+	fk_cut(c, "reset");
+	fk_forget(&f);
+	c = fk_redial(c);
+	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
+	/* It takes itself for accepted, as its neighbour on this host does. */
+	ck_assert_uint_eq(fk_count(a, WM_ROUND), 0);
+	ck_assert(!fk_status(&f).round_active);
+	assert_contains(fk_status(&f).waiting, "waiting for 1 agents to say what they know");
+	second = fk_join_again(&second, c, WM_JOIN_ACCEPTED);
+	fk_resumed(c);
+	ck_assert_uint_eq(fk_take(c, WM_ROUND)->u.round.rings[0].n_members, 2);
+	ck_assert_uint_eq(fk_count(c, WM_COMMIT), 1);
+	ck_assert(fk_present(&second));
+}
+END_TEST
+
+START_TEST(no_round_waits_for_an_agent_that_falls_silent_while_it_resumes)
+{
+	fk_cut(c, "reset");
+	c = fk_redial(c);
+	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
+	fk_tick_silent(&f, 3200, c);
+	ck_assert(!c->open);
+	ck_assert(!fk_present(&r));
+	ck_assert_uint_eq(fk_take(a, WM_ROUND)->u.round.rings[0].hosts, 2);
+	ck_assert(!fk_status(&f).round_active);
 }
 END_TEST
 
@@ -427,8 +466,10 @@ START_TEST(who_comes_during_a_round_is_not_told_of_its_end)
 	x = fk_redial(b);
 	x->auto_report = false;
 	q = fk_join_again(&q, x, WM_JOIN_ACCEPTED);
+	fk_resumed(x);
 	y = fk_redial(c);
 	r = fk_join_again(&r, y, WM_JOIN_ACCEPTED);
+	fk_resumed(y);
 	fk_round_report(a, NULL, NULL);
 	fk_round_report(x, NULL, NULL);
 	ck_assert_uint_eq(fk_count(x, WM_COMMIT), 1);
@@ -486,10 +527,13 @@ START_TEST(all_may_be_absent)
 	ck_assert_uint_eq(fk_status(&f).absent, 3);
 	a = fk_redial(a);
 	p = fk_join_again(&p, a, WM_JOIN_ACCEPTED);
+	fk_resumed(a);
 	c = fk_redial(c);
 	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
+	fk_resumed(c);
 	b = fk_redial(b);
 	q = fk_join_again(&q, b, WM_JOIN_ACCEPTED);
+	fk_resumed(b);
 	ck_assert_uint_eq(fk_status(&f).absent, 0);
 	ck_assert_int_eq(fk_info(&r).rank, 2);
 	a->losses[0].losses = b->losses[0].losses = c->losses[0].losses = 3;
@@ -575,12 +619,10 @@ END_TEST
 
 START_TEST(only_who_resumes_votes_for_what_has_started)
 {
-	struct wm_msg end = {.type = WM_RESUME};
-
 	vote_all(1);
 	c = fk_redial(c);
 	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
-	fk_send(c, &end);
+	fk_resumed(c);
 	vote_started(&r, 1, 1);
 	assert_contains(c->closed, "a vote for an attempt that has started");
 	b = fk_redial(b);
@@ -631,6 +673,8 @@ int main(void)
 	tcase_add_test(tc, no_token_is_nobodys);
 	tcase_add_test(tc, strangers_are_told_to_connect_anew);
 	tcase_add_test(tc, an_agent_that_comes_back_ends_its_half_open_connection);
+	tcase_add_test(tc, no_round_begins_before_all_of_an_agents_peers_are_back);
+	tcase_add_test(tc, no_round_waits_for_an_agent_that_falls_silent_while_it_resumes);
 	tcase_add_test(tc, another_agent_that_takes_over_ends_the_old_ones_connection);
 	tcase_add_test(tc, a_connect_that_is_repeated_is_the_same_peer);
 	tcase_add_test(tc, peers_that_come_during_a_round_come_with_the_next);

@@ -25,7 +25,9 @@
  *   peer there (a connection that is not closed yet is cut first: it is half open); a rewiring
  *   round puts rings in force that contain it, and its WM_COMMIT is the answer. A wrong token:
  *   WM_KICK, nothing else changes. Who says that it has been accepted and is not known: WM_KICK.
- *   Peers that come during a round come with the next one.
+ *   Peers that come during a round come with the next one. No round begins while an agent that
+ *   presents the run's key is still telling what it knows (JOIN .. RESUME, round_timeout at most):
+ *   it expects all its accepted peers in the rings.
  * - The last WM_OUTCOMES_MAX ended attempts of each group are remembered: more cannot be in doubt,
  *   for no peer has more operations in flight. What nobody remembers has failed. WM_OP_QUERY asks
  *   for them; so does WM_OP_VOTE with a seq from an agent whose connection broke.
@@ -103,7 +105,7 @@ struct ccm_config {
 	struct cc_id run, run_key; /* random bytes from the caller */
 	uint32_t heartbeat_ms;     /* default 500 */
 	uint32_t timeout_ms;       /* default 3000: the longest silence of an agent */
-	uint32_t round_timeout_ms; /* default 5000 */
+	uint32_t round_timeout_ms; /* default 5000; also from HELLO_ACK to RESUME */
 	uint32_t verdict_ms;       /* from the failure of a round to its verdict; default 0 */
 	uint32_t recovery_ms;      /* default 3000: for the agents of a run that is taken over */
 	uint32_t adopt_ms; /* default 0: this long, at first, hellos of agents that know no run

@@ -76,7 +76,7 @@ struct ccm_agent {
 	bool restored;  /* absent: from the journal */
 	bool promoted;  /* only within ccm_conclude.c: its prepared round was committed */
 	struct ccm_told *told; /* while recovering: what it has said, or NULL */
-	uint64_t absent_ns;
+	uint64_t absent_ns, acked_ns;
 	struct cc_detect life;
 	struct wm_hello hello;
 	struct ccm_seat *seats;
@@ -524,6 +524,9 @@ struct wm_commit *ccm_commit_new(struct ccm *m, struct ccm_agent *a, const struc
 /* The topology vote is answered: everybody may vote anew. */
 void ccm_votes_clear(struct ccm *m);
 /* True: look again. */
+/* No round begins while an agent with state is still saying who its peers are: it expects to find
+ * all that are accepted in the rings. NULL, or one that is waited for. */
+const struct ccm_agent *ccm_round_waits(const struct ccm *m);
 bool ccm_round_settle(struct ccm *m);
 static inline bool ccm_in_round(const struct ccm *m, uint64_t round)
 {

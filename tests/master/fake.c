@@ -391,6 +391,13 @@ struct fk_host *fk_redial_as(struct fk_host *h, uint64_t term, bool stateless)
 	return x;
 }
 
+void fk_resumed(struct fk_host *h)
+{
+	const struct wm_msg msg = {.type = WM_RESUME};
+
+	fk_send(h, &msg);
+}
+
 struct fk_peer fk_join_again(const struct fk_peer *old, struct fk_host *h, enum wm_join_phase phase)
 {
 	struct fk_peer p = *old;

@@ -126,6 +126,7 @@ START_TEST(a_topology_vote_waits_for_them)
 	/* It has not voted by coming back. */
 	c = fk_redial(c);
 	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
+	fk_resumed(c);
 	ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_REGISTERED);
 	fk_topo(&r);
 	ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_ACCEPTED);
@@ -218,6 +219,7 @@ START_TEST(versions_of_the_world_grow)
 	ck_assert_uint_gt(v, 0);
 	c = fk_redial(c);
 	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
+	fk_resumed(c);
 	ck_assert_uint_gt(fk_take(a, WM_COMMIT)->u.commit.world.version, v);
 }
 END_TEST
@@ -332,6 +334,7 @@ START_TEST(an_agent_that_comes_back_ends_its_half_open_connection)
 	ck_assert_uint_eq(fk_count(c, WM_KICK), 0);
 	x = fk_join_again(&x, c, WM_JOIN_NEW);
 	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
+	fk_resumed(c);
 	ck_assert_int_eq(fk_info(&r).rank, 2);
 	fk_topo(&p);
 	fk_topo(&q);
@@ -427,8 +430,10 @@ START_TEST(who_comes_during_a_round_is_not_told_of_its_end)
 	x = fk_redial(b);
 	x->auto_report = false;
 	q = fk_join_again(&q, x, WM_JOIN_ACCEPTED);
+	fk_resumed(x);
 	y = fk_redial(c);
 	r = fk_join_again(&r, y, WM_JOIN_ACCEPTED);
+	fk_resumed(y);
 	fk_round_report(a, NULL, NULL);
 	fk_round_report(x, NULL, NULL);
 	ck_assert_uint_eq(fk_count(x, WM_COMMIT), 1);
@@ -486,10 +491,13 @@ START_TEST(all_may_be_absent)
 	ck_assert_uint_eq(fk_status(&f).absent, 3);
 	a = fk_redial(a);
 	p = fk_join_again(&p, a, WM_JOIN_ACCEPTED);
+	fk_resumed(a);
 	c = fk_redial(c);
 	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
+	fk_resumed(c);
 	b = fk_redial(b);
 	q = fk_join_again(&q, b, WM_JOIN_ACCEPTED);
+	fk_resumed(b);
 	ck_assert_uint_eq(fk_status(&f).absent, 0);
 	ck_assert_int_eq(fk_info(&r).rank, 2);
 	a->losses[0].losses = b->losses[0].losses = c->losses[0].losses = 3;
@@ -573,14 +581,69 @@ START_TEST(a_connection_that_broke_does_not_hide_the_end)
 }
 END_TEST
 
+/* An agent with state expects all its peers in the rings. */
+START_TEST(a_round_waits_for_all_that_come_back)
+{
+	struct fk_peer x = fk_join(c, 0);
+
+	fk_topo(&p);
+	fk_topo(&q);
+	fk_topo(&r);
+	fk_cut(c, "reset");
+	c = fk_redial(c);
+	fk_forget(&f);
+	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
+	assert_contains(fk_status(&f).waiting, "the agent on c to say what it knows");
+	x = fk_join_again(&x, c, WM_JOIN_ACCEPTED);
+	c->auto_report = false;
+	ck_assert_uint_eq(fk_count(c, WM_ROUND), 0);
+	fk_resumed(c);
+	ck_assert_uint_eq(fk_count(c, WM_ROUND), 1);
+	ck_assert_uint_eq(c->round.rings[0].n_members, 2);
+	fk_round_report(c, NULL, NULL);
+	ck_assert_uint_eq(fk_count(c, WM_COMMIT), 1);
+	ck_assert_int_eq(fk_info(&x).rank, 3);
+}
+END_TEST
+
+START_TEST(who_does_not_end_what_he_says_is_not_waited_for_for_ever)
+{
+	fk_cut(c, "reset");
+	c = fk_redial(c);
+	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
+	fk_tick(&f, 4900);
+	ck_assert(c->open);
+	ck_assert(!fk_status(&f).round_active);
+	fk_tick(&f, 300);
+	assert_contains(c->closed, "did not end what it has to say");
+	ck_assert(!fk_present(&r));
+	fk_forget(&f);
+	fk_vote(&p, 1);
+	fk_vote(&q, 1);
+	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1);
+}
+END_TEST
+
+/* Whoever knows the name of the run only holds nobody up. */
+START_TEST(who_has_no_state_is_not_waited_for)
+{
+	struct fk_host *d;
+
+	fk_cut(c, "died");
+	d = fk_redial_as(c, 0, true);
+	fk_leave(&q, WM_LEAVE_CLEAN);
+	ck_assert_int_eq(fk_info(&p).rank, 0);
+	ck_assert_uint_eq(fk_count(a, WM_ROUND), 1);
+	ck_assert(d->open);
+}
+END_TEST
+
 START_TEST(only_who_resumes_votes_for_what_has_started)
 {
-	struct wm_msg end = {.type = WM_RESUME};
-
 	vote_all(1);
 	c = fk_redial(c);
 	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
-	fk_send(c, &end);
+	fk_resumed(c);
 	vote_started(&r, 1, 1);
 	assert_contains(c->closed, "a vote for an attempt that has started");
 	b = fk_redial(b);
@@ -642,6 +705,9 @@ int main(void)
 	tcase_add_test(tc, the_end_of_attempts_is_remembered);
 	tcase_add_test(tc, as_many_are_remembered_as_can_be_in_doubt);
 	tcase_add_test(tc, a_connection_that_broke_does_not_hide_the_end);
+	tcase_add_test(tc, a_round_waits_for_all_that_come_back);
+	tcase_add_test(tc, who_does_not_end_what_he_says_is_not_waited_for_for_ever);
+	tcase_add_test(tc, who_has_no_state_is_not_waited_for);
 	tcase_add_test(tc, only_who_resumes_votes_for_what_has_started);
 	tcase_add_test(tc, it_is_said_who_is_waited_for);
 	tcase_add_test(tc, a_suspended_master_starts_the_grace_again);

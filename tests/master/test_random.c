@@ -269,6 +269,8 @@ static void break_off(void)
 	for (i = 0; i < k.n_peers; i++)
 		if (k.peers[i].host == h && x->open && pick(8) > 0)
 			k.peers[i] = fk_join_again(&k.peers[i], x, (enum wm_join_phase)pick(3));
+	if (x->open && pick(8) > 0)
+		fk_resumed(x);
 }
 
 static void event(void)

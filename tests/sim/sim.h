@@ -501,6 +501,8 @@ void sim_check_attrs(struct sim *s, const struct sim_peer *p);
 void sim_check_code(struct sim *s, const struct sim_peer *p, const struct sim_op *o, uint32_t tag);
 void sim_check_call(
 	struct sim *s, const struct sim_peer *p, uint32_t type, uint32_t code, const char *text);
+/* A line of a log: everybody keeps to the protocol here. */
+void sim_check_log(struct sim *s, const char *text);
 void sim_check_waits(struct sim *s);
 void sim_check_quiet(struct sim *s);
 void sim_describe(struct sim *s);

@@ -160,6 +160,12 @@ void sim_check_call(
 		s, "p%u: %s returns %s: %s", p->no, sim_text_call(type), sim_text_code(code), text);
 }
 
+void sim_check_log(struct sim *s, const char *text)
+{
+	if (strstr(text, "protocol violation") || strstr(text, "broke the protocol"))
+		sim_fail(s, "%s", text);
+}
+
 struct look {
 	struct sim *s;
 	unsigned host;

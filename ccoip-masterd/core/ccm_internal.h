@@ -66,15 +66,16 @@ struct ccm_agent {
 	uint32_t conn;
 	uint64_t no; /* never used again */
 	struct cc_addr from;
-	bool greeted;   /* hello is valid */
-	bool claimed;   /* holds its agent id: in ccm->by_id */
-	bool dead;      /* waits for ccm_reap */
-	bool absent;    /* without connection: in ccm->absent, not in ccm->agents */
-	bool knows_run; /* it, or a peer that came by it, was in the run before this connection */
-	bool resuming;  /* says what it knows of the run; RESUME ends it */
-	bool held;      /* its hello is not answered yet */
-	bool restored;  /* absent: from the journal */
-	bool promoted;  /* only within ccm_conclude.c: its prepared round was committed */
+	bool greeted;    /* hello is valid */
+	bool claimed;    /* holds its agent id: in ccm->by_id */
+	bool dead;       /* waits for ccm_reap */
+	bool absent;     /* without connection: in ccm->absent, not in ccm->agents */
+	bool knows_run;  /* it, or a peer that came by it, was in the run before this connection */
+	bool resuming;   /* says what it knows of the run; RESUME ends it */
+	bool up_to_date; /* resuming: it was told the world since its hello */
+	bool held;       /* its hello is not answered yet */
+	bool restored;   /* absent: from the journal */
+	bool promoted;   /* only within ccm_conclude.c: its prepared round was committed */
 	struct ccm_told *told; /* while recovering: what it has said, or NULL */
 	uint64_t absent_ns, acked_ns;
 	struct cc_detect life;

@@ -638,6 +638,22 @@ START_TEST(who_has_no_state_is_not_waited_for)
 }
 END_TEST
 
+/* Or the application would try again with the count of before, and fail again. */
+START_TEST(losses_are_told_before_what_they_have_ended)
+{
+	vote_all(1);
+	c = fk_redial(c);
+	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
+	c->losses[0].losses = 0;
+	vote_started(&r, 1, 1);
+	ck_assert_uint_eq(fk_count(c, WM_OP_ABORT), 1);
+	ck_assert_uint_eq(c->losses[0].losses, 1);
+	vote_started(&r, 2, 1);
+	fk_resumed(c);
+	ck_assert_uint_eq(fk_count(c, WM_WORLD), 2);
+}
+END_TEST
+
 START_TEST(only_who_resumes_votes_for_what_has_started)
 {
 	vote_all(1);
@@ -708,6 +724,7 @@ int main(void)
 	tcase_add_test(tc, a_round_waits_for_all_that_come_back);
 	tcase_add_test(tc, who_does_not_end_what_he_says_is_not_waited_for_for_ever);
 	tcase_add_test(tc, who_has_no_state_is_not_waited_for);
+	tcase_add_test(tc, losses_are_told_before_what_they_have_ended);
 	tcase_add_test(tc, only_who_resumes_votes_for_what_has_started);
 	tcase_add_test(tc, it_is_said_who_is_waited_for);
 	tcase_add_test(tc, a_suspended_master_starts_the_grace_again);

@@ -491,7 +491,7 @@ struct sim_key sim_plan_key(const struct sim_peer *p, uint32_t tag);
 void sim_faults_plan(struct sim *s);
 void sim_fault(struct sim *s, const struct sim_event *ev);
 /* Something has happened that may cost each program one error. */
-void sim_cause(struct sim *s, unsigned n);
+void sim_cause(struct sim *s);
 
 /* sim_check.c */
 void sim_check_master(struct sim *s, const struct sim_master *m);

@@ -119,7 +119,7 @@ void sim_check_code(struct sim *s, const struct sim_peer *p, const struct sim_op
 	if (s->class == CLASS_ALL
 			? o->code == WIRE_RANK_CONNECTION_LOST || lost_place(p, o->code)
 			: o->code == WIRE_RANK_CONNECTION_LOST && p->state == SHM_COMM_CONNECTED) {
-		if (o->errors > (s->class == CLASS_ALL ? 2 * s->causes + 4 : s->causes))
+		if (o->errors > s->causes)
 			sim_fail(s,
 				"p%u: tag %u has failed %u times, %" PRIu64
 				" would have been enough: %s",

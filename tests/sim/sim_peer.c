@@ -57,7 +57,7 @@ static void ended(struct sim *s, struct sim_peer *p)
 static void leave(struct sim *s, struct sim_peer *p)
 {
 	if (p->state == SHM_COMM_CONNECTED)
-		sim_cause(s, 1);
+		sim_cause(s);
 	later(s, p, PEER_DESTROYING);
 }
 

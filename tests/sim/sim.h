@@ -248,6 +248,7 @@ struct sim_op {
 	uint32_t code, world;
 	uint64_t losses;
 	uint32_t errors; /* retriable ones of this operation of the application */
+	uint64_t causes; /* sim->causes when its step began */
 	bool odd;
 	char text[SHM_TEXT];
 };
@@ -297,8 +298,6 @@ struct sim_peer {
 	bool held;    /* a launch waits for the keeper */
 	uint32_t iterations, reconnects, rejoins;
 	bool rude;       /* destroys with operations in flight when it is through */
-	uint64_t since;  /* when it was connected */
-	uint64_t causes; /* sim->causes then */
 };
 
 /* What may happen in this run, from harmless to everything. */

@@ -392,7 +392,7 @@ static void on_parent(void *arg)
 	char buf[64];
 
 	if (read(m->cfg.parent_fd, buf, sizeof buf) <= 0)
-		masterd_stop(m, "the parent is gone");
+		masterd_stop(m, "the program that started it said so, or is gone");
 }
 
 /* ---- life ---- */

@@ -5,7 +5,7 @@
 #ifndef MASTERD_INTERNAL_H
 #define MASTERD_INTERNAL_H
 
-#include "common/cc_admin.h"
+#include "daemon/cc_admin.h"
 #include "ccoip-masterd/masterd.h"
 
 /* Serves pcclctl on fd, which it owns from now on. NULL when memory is exhausted. */

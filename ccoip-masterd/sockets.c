@@ -135,11 +135,32 @@ static int listen_on_default(struct masterd_config *cfg)
 	return listen_on(&any, cfg);
 }
 
+/* [::]:PORT takes IPv4 as well: with 0.0.0.0:PORT beside it one of them would be in use. */
+static bool is_part_of_another(const struct options *o, const struct cc_addr *a)
+{
+	char text[CC_ADDR_STR_SIZE], other[CC_ADDR_STR_SIZE];
+
+	if (a->family != CC_INET4 || !cc_addr_is_any(a) || a->port == 0)
+		return false;
+	for (unsigned i = 0; i < o->n_listen; i++) {
+		const struct cc_addr *b = &o->listen[i];
+
+		if (b->family != CC_INET6 || !cc_addr_is_any(b) || b->port != a->port)
+			continue;
+		cc_log(CC_LOG_INFO, "%s is part of %s", cc_addr_str(a, text),
+			cc_addr_str(b, other));
+		return true;
+	}
+	return false;
+}
+
 static int open_tcp(const struct options *o, struct masterd_config *cfg)
 {
 	for (unsigned i = 0; i < o->n_listen; i++) {
-		int code = listen_on(&o->listen[i], cfg);
+		int code = 0;
 
+		if (!is_part_of_another(o, &o->listen[i]))
+			code = listen_on(&o->listen[i], cfg);
 		if (code)
 			return code;
 	}

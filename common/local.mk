@@ -18,10 +18,9 @@ common_libcommon_sys_la_SOURCES = \
 	common/cc_spsc.h \
 	common/cc_sys.c common/cc_sys.h
 
-# All of it, for the daemons. cc_admin.c needs proto/libwire.la as well.
+# All of it, for the daemons.
 noinst_LTLIBRARIES += common/libcommon.la
 common_libcommon_la_SOURCES = \
-	common/cc_admin.c common/cc_admin.h \
 	common/cc_conn.c \
 	common/cc_loop.c common/cc_loop.h common/cc_loop_internal.h
 common_libcommon_la_LIBADD = common/libcommon-pure.la common/libcommon-sys.la $(LIBEVENT_LIBS)

@@ -33,4 +33,4 @@ libpccl_shim_libpccl_shim_la_LIBADD = proto/libwire.la common/libcommon-pure.la 
 	common/libcommon-sys.la
 EXTRA_libpccl_shim_libpccl_shim_la_DEPENDENCIES = libpccl-shim/libpccl-shim.map
 
-EXTRA_DIST += libpccl-shim/libpccl-shim.map
+EXTRA_DIST += libpccl-shim/libpccl-shim.map libpccl-shim/include/README.md

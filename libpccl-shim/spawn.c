@@ -25,6 +25,7 @@
 #define SYSTEM_SOCKET    PCCL_RUNDIR "/agent.sock"
 #define START_TIMEOUT_MS 10000
 #define LOCK_POLL_MS     20
+#define LOG_MAX          ((off_t)1 << 20)
 
 #define DIR_MAX (PCCL_SOCKET_PATH_MAX - sizeof "/agent.sock" + 1)
 
@@ -132,6 +133,15 @@ static pcclResult_t open_private_dir(const char *dir, int *ret_fd)
 	return pcclSuccess;
 }
 
+/* Nobody rotates it: each agent adds its lines, and begins anew where there are too many. */
+static void bound_log(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) == 0 && st.st_size > LOG_MAX)
+		(void)!ftruncate(fd, 0);
+}
+
 /* The agent detaches itself; its first process ends when it is ready. Returns a wait status, -1
  * when somebody else has taken it (a SIGCHLD handler), -2 when it took too long. */
 static int await_start(pid_t pid)
@@ -178,6 +188,7 @@ static pcclResult_t start_agent(
 	if (log_fd < 0)
 		return pccl_fail(pcclAgentUnavailable, "cannot write %s/agent.log: %s", dir,
 			strerror(errno));
+	bound_log(log_fd);
 	err = pccl_program_start(program, argv, log_fd, &listener, 1, &pid);
 	close(log_fd);
 	if (err < 0)

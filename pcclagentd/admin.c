@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/cc_admin.h"
+#include "daemon/cc_admin.h"
 #include "pcclagentd/io.h"
 
 struct column {

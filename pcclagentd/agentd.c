@@ -13,7 +13,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "common/cc_admin.h"
+#include "daemon/cc_admin.h"
 #include "pcclagentd/io.h"
 
 #define STOP_NS          MS(100) /* for last words to masters to leave */

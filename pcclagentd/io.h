@@ -216,7 +216,7 @@ struct agentd {
 	bool stopping;
 	uint64_t stop_at_ns;
 	uint64_t last_session_ns; /* when the last one left */
-	uint64_t looked_ns;       /* at whether processes are stopped */
+	uint32_t looked;          /* the session whose process was looked at last; 0: all were */
 
 	struct cc_listener *session_listener;
 	struct session *sessions;

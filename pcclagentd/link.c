@@ -21,13 +21,12 @@
  * the link to it has failed in ORDERS orders of the ring: each makes another host its neighbour,
  * which waits in vain, too. What is left is for the rounds themselves.
  */
-#define BOUND_MS     5000u
-#define ORDERS       2u
-#define ROUNDS_MS    1000u
-#define LINK_MS      ((BOUND_MS - ROUNDS_MS) / ORDERS)
-#define HELLO_MS     (LINK_MS / 2) /* so that another address can still have its turn */
-#define ERROR_SIZE   96
-#define ADVICE_SPACE 150
+#define BOUND_MS   5000u
+#define ORDERS     2u
+#define ROUNDS_MS  1000u
+#define LINK_MS    ((BOUND_MS - ROUNDS_MS) / ORDERS)
+#define HELLO_MS   (LINK_MS / 2) /* so that another address can still have its turn */
+#define ERROR_SIZE 96
 
 enum dial_state {
 	DIAL_IDLE = 0,
@@ -247,47 +246,41 @@ static void out_link_free(struct out_link *l)
 	free(l);
 }
 
-static size_t list_errors(const struct out_link *l, char *text, size_t len, size_t end)
+/* As many as there is room for. */
+static void list_errors(const struct out_link *l, char *text, size_t size)
 {
 	char addr[CC_ADDR_STR_SIZE];
+	size_t len = 0;
 
 	for (uint32_t i = 0; i < l->n_tries; i++) {
 		const struct dial *d = &l->tries[i];
-		int n = snprintf(text + len, end - len, "%s%s: %s", i ? "; " : "",
+		int n = snprintf(text + len, size - len, "%s%s: %s", i ? "; " : "",
 			cc_addr_str(&d->addr, addr),
 			d->state == DIAL_FAILED ? d->error : "no answer in time");
 
-		if (n < 0 || (size_t)n >= end - len)
-			return end - 1;
+		if (n < 0 || (size_t)n >= size - len) {
+			text[len] = '\0';
+			return;
+		}
 		len += (size_t)n;
 	}
-	return len;
 }
 
-/* Tells the core, with every address, what it said, and what to do. */
+/* Tells the core what each address said. The master knows the hosts' names and what to do. */
 static void link_fail(struct out_link *l, const struct dial *culprit)
 {
 	struct run *r = l->run;
 	struct agt_event ev = {.type = AGT_EV_LINK_FAILED, .run = r->id, .peer = l->to.agent};
 	char text[WM_TEXT_MAX], addr[CC_ADDR_STR_SIZE];
-	size_t len;
 
-	len = (size_t)snprintf(text, sizeof text, "cannot reach the agent of %s: ", l->to.name);
-	if (l->n_tries == 0)
-		len += (size_t)snprintf(text + len, sizeof text - len, "it has no address");
 	if (culprit)
-		len += (size_t)snprintf(text + len, sizeof text - len, "stream %u to %s: %s",
-			culprit->stream, cc_addr_str(&culprit->addr, addr),
+		snprintf(text, sizeof text, "stream %u to %s: %s", culprit->stream,
+			cc_addr_str(&culprit->addr, addr),
 			culprit->state == DIAL_FAILED ? culprit->error : "no answer in time");
+	else if (l->n_tries == 0)
+		snprintf(text, sizeof text, "it has no address");
 	else
-		len = list_errors(l, text, len, sizeof text - ADVICE_SPACE);
-	if (len > sizeof text - ADVICE_SPACE)
-		len = sizeof text - ADVICE_SPACE;
-	snprintf(text + len, sizeof text - len,
-		". Start that agent with --advertise (or PCCL_ADVERTISE) set to an address that "
-		"leads "
-		"to it, and open its TCP port %u",
-		l->to.port);
+		list_errors(l, text, sizeof text);
 	ev.text = text;
 	out_link_free(l);
 	agentd_feed(r->d, &ev);

@@ -26,7 +26,7 @@ pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/session.c \
 	pcclagentd/xfer.c
 pcclagentd_libpcclagentd_la_LIBADD = libagt.la libkrn.la \
-	proto/libwire.la common/libcommon.la $(INIH_LIBS) $(PROTOBUF_C_LIBS)
+	daemon/libdaemon.la proto/libwire.la common/libcommon.la $(INIH_LIBS) $(PROTOBUF_C_LIBS)
 
 sbin_PROGRAMS += pcclagentd/pcclagentd
 pcclagentd_pcclagentd_SOURCES = pcclagentd/main.c

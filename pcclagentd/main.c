@@ -100,7 +100,11 @@ static int open_socket(const char *path, int type, unsigned mode)
 	if (fd == CC_ERR_EXIST)
 		cc_log(CC_LOG_ERR, "%s is in use: another agent is running", path);
 	else if (fd < 0)
-		cc_log(CC_LOG_ERR, "cannot make the socket %s: %s", path, strerror(errno));
+		cc_log(CC_LOG_ERR, "cannot make the socket %s: %s%s", path, strerror(errno),
+			errno == ENOENT || errno == EACCES
+				? "; name another place with --socket, or make the folder (root "
+				  "makes that of the system with systemd-tmpfiles --create)"
+				: "");
 	return fd;
 }
 

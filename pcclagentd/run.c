@@ -139,6 +139,12 @@ static long take_frame(struct run *r, const uint8_t *buf, size_t len)
 
 	if (n == CC_ERR_AGAIN || (n >= 0 && len < WIRE_FRAME_HDR + (size_t)n))
 		return 0;
+	if (n == CC_ERR_VERSION) {
+		snprintf(r->why, sizeof r->why,
+			"what answers there speaks framing version %u, this agent version %u",
+			(unsigned)(buf[4] | buf[5] << 8), WIRE_FRAME_VERSION);
+		return n;
+	}
 	if (n < 0) {
 		snprintf(r->why, sizeof r->why,
 			"what answers there does not speak the master's protocol (%s)",

@@ -30,7 +30,7 @@ struct ccm *ccm_new(const struct ccm_config *cfg)
 		return NULL;
 	m->cfg = *cfg;
 	m->cfg.heartbeat_ms = or_default(cfg->heartbeat_ms, 500);
-	m->cfg.timeout_ms = or_default(cfg->timeout_ms, 3000);
+	m->cfg.timeout_ms = or_default(cfg->timeout_ms, 2800);
 	m->cfg.round_timeout_ms = or_default(cfg->round_timeout_ms, 5000);
 	m->cfg.recovery_ms = or_default(cfg->recovery_ms, 3000);
 	m->cfg.agent_grace_ms = or_default(cfg->agent_grace_ms, 5000);

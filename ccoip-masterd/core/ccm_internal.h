@@ -48,7 +48,7 @@
 #define CCM_NS_PER_MS       UINT64_C(1000000)
 #define CCM_AGENT_PEERS_MAX 16384u /* of one connection: its ROUND fits into a frame */
 #define CCM_PEER_OPS_MAX    256u   /* votes outstanding of one peer */
-#define CCM_REORDERS_MAX    3u     /* ring orders tried before somebody has to go */
+#define CCM_REORDER_MS      5000u  /* for trying orders of a ring before somebody has to go */
 #define CCM_ALONE           "the group has no other peer now"
 #define CCM_RING_STEPS      100000u
 #define CCM_UNHEARD         (UINT64_C(1) << 20) /* numbers left out that others may have used */
@@ -330,9 +330,9 @@ struct ccm {
 	uint32_t n_absent;                                    /* of n_accepted: on absent agents */
 	uint64_t topo_since, pending_since, registered_since; /* when the count left 0 */
 	struct ccm_round round;
-	bool rewire;  /* links or rings are to be checked by a round */
-	bool changed; /* accepted members are gone since the last commit */
-	uint32_t reorders;
+	bool rewire;         /* links or rings are to be checked by a round */
+	bool changed;        /* accepted members are gone since the last commit */
+	uint64_t reorder_ns; /* since when orders of rings fail; 0: they do not */
 	struct ccm_group *lost;
 	struct ccm_seat *reap;
 	struct ccm_agent *dead;

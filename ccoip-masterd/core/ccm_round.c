@@ -262,7 +262,7 @@ static void round_commit(struct ccm *m)
 		ccm_votes_clear(m);
 	}
 	m->changed = false;
-	m->reorders = 0;
+	m->reorder_ns = 0;
 	m->epoch += changed;
 	ccm_log(m, CCM_LOG_INFO, "round %llu is committed: epoch %llu, %u peers",
 		(unsigned long long)m->last_round, (unsigned long long)m->epoch, m->n_accepted);

@@ -5,13 +5,15 @@
  */
 #include "ccoip-masterd/core/ccm_internal.h"
 
-/* The reason for both sides. The agent's own words come last: they may be cut. */
+/* The reason for both sides, short enough for the SHM_TEXT bytes that callers get. The agent's own
+ * words come last: they may be cut. */
 static void write_reason(char *dst, size_t size, const char *from, const char *to, const char *text)
 {
 	ccm_print(dst, size,
-		"host %s could not reach host %s: open the p2p port or set --advertise "
-		"(PCCL_ADVERTISE) on host %s; %s says: %s",
-		from, to, to, from, text);
+		"host %s could not reach host %s: open its p2p port or set --advertise "
+		"(PCCL_ADVERTISE) there and restart its agent (a private one ends 30 s after its "
+		"last process); %s",
+		from, to, text);
 }
 
 static struct ccm_agent *agent_by_id(const struct ccm *m, const struct cc_id *id)
@@ -110,12 +112,21 @@ static void kick_seat(struct ccm *m, struct ccm_seat *s, const char *text)
 			"%s", text);
 }
 
+/* Old members could not reach each other. Would another round that takes as long end too late? */
+static bool no_time_is_left(struct ccm *m)
+{
+	if (!m->reorder_ns)
+		m->reorder_ns = m->round.since_ns;
+	return ccm_age(m->now, m->reorder_ns) + ccm_age(m->now, m->round.since_ns) >
+	       CCM_REORDER_MS * CCM_NS_PER_MS;
+}
+
 void ccm_round_judge(struct ccm *m)
 {
 	struct ccm_seat *doomed = NULL;
 	struct ccm_agent *a;
 	struct ccm_group *g;
-	bool failed = false;
+	bool failed = false, late;
 
 	count_blame(m);
 	for (a = m->agents; a; a = a->hh.next)
@@ -127,9 +138,9 @@ void ccm_round_judge(struct ccm *m)
 	}
 	for (g = m->groups; g; g = g->hh.next)
 		failed = failed || g->failed;
-	m->reorders += failed;
+	late = failed && no_time_is_left(m);
 	for (g = m->groups; g; g = g->hh.next) {
-		if (g->failed && m->reorders > CCM_REORDERS_MAX)
+		if (g->failed && late)
 			ccm_group_judge(m, g);
 		g->failed = false;
 	}

@@ -124,6 +124,9 @@ void agt_copy_text(char *dst, size_t size, const char *text)
 	if (len)
 		memcpy(dst, text, len);
 	dst[len] = '\0';
+	/* So that nobody takes what was cut for the whole. */
+	if (len > 3 && text[len])
+		memcpy(dst + len - 3, "...", 3);
 }
 
 void agt_verdict_set(struct agt_verdict *v, uint32_t code, const char *fmt, ...)

@@ -187,8 +187,7 @@ START_TEST(refused_connections)
 	uint64_t start = cc_now_ns();
 
 	order_link(addrs, 2, false);
-	EXPECT_FAILURE("farhost", "127.0.0.1:1: Connection refused", "[::1]:2: ", "--advertise",
-		"PCCL_ADVERTISE", "port");
+	EXPECT_FAILURE("127.0.0.1:1: Connection refused", "; [::1]:2: ");
 	ck_assert_uint_lt(cc_now_ns() - start, 2000000000u);
 	fx_await(&f, links_out_are, 0);
 }
@@ -299,7 +298,7 @@ START_TEST(dropped_connections_are_bounded)
 	}
 	start = cc_now_ns();
 	order_link(&at, 1, false);
-	EXPECT_FAILURE("farhost", "127.0.0.1:", "--advertise");
+	EXPECT_FAILURE("127.0.0.1:");
 	ck_assert_uint_lt(cc_now_ns() - start, 2400000000u);
 	for (unsigned i = 0; i < 4; i++)
 		close(filler[i]);

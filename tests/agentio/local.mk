@@ -18,3 +18,5 @@ tests_agentio_agentio_SOURCES = \
 	tests/agentio/session.c
 tests_agentio_agentio_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_agentio_agentio_LDADD = pcclagentd/libpcclagentd.la $(CHECK_LIBS)
+
+EXTRA_DIST += tests/agentio/README.md

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who is at the other end of a socket, and is it stopped? Children of the test are.
+ * Who is at the other end of a socket, and is it stopped? Children of the test are. How often the
+ * agent looks.
  */
 #include <signal.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "pcclagentd/io.h"
 #include "pcclagentd/process.h"
 #include "tests/agentio/fixture.h"
 #include "tests/agentio/suites.h"
@@ -85,6 +87,94 @@ START_TEST(its_end_is_no_stop)
 }
 END_TEST
 
+#define MANY   150u /* sessions of one process */
+#define A_TICK 64u  /* of them are looked at in each tick */
+
+static struct fx f;
+
+static void many_sessions(struct agentd_config *cfg)
+{
+	cfg->sessions_per_user = MANY;
+	cfg->stopped_timeout_ms = 600000;
+}
+
+static void agent_setup(void)
+{
+	int ready[2];
+	char c;
+
+	fx_start(&f, many_sessions);
+	ck_assert_int_eq(pipe(ready), 0);
+	child = fork();
+	if (child == 0) {
+		static struct client clients[MANY];
+
+		for (uint32_t i = 0; i < MANY; i++)
+			client_open(&f, &clients[i]);
+		if (write(ready[1], "x", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	ck_assert_int_eq(read(ready[0], &c, 1), 1);
+	close(ready[0]);
+}
+
+static void agent_teardown(void)
+{
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	fx_stop(&f);
+}
+
+static uint32_t count_stopped(const struct agentd *d)
+{
+	const struct session *s;
+	uint32_t n = 0;
+
+	for (s = d->sessions; s; s = s->hh.next)
+		n += s->stopped;
+	return n;
+}
+
+/* Everything between two ticks of the agent's own. */
+static void stop_and_look(struct agentd *d, void *arg)
+{
+	uint32_t *seen = arg;
+	int status;
+
+	d->looked = 0;
+	d->stepping = true;
+	ck_assert_int_eq(kill(child, SIGSTOP), 0);
+	ck_assert_int_eq(waitpid(child, &status, WUNTRACED), child);
+	for (int i = 0; i < 3; i++) {
+		session_tick(d, cc_now_ns());
+		seen[i] = count_stopped(d);
+	}
+	ck_assert_int_eq(kill(child, SIGCONT), 0);
+	ck_assert_int_eq(waitpid(child, &status, WCONTINUED), child);
+	for (int i = 3; i < 6; i++) {
+		session_tick(d, cc_now_ns());
+		seen[i] = count_stopped(d);
+	}
+	d->stepping = false;
+}
+
+START_TEST(so_many_in_each_tick)
+{
+	uint32_t seen[6];
+
+	fx_call(&f, stop_and_look, seen);
+	ck_assert_uint_eq(seen[0], A_TICK);
+	ck_assert_uint_eq(seen[1], 2 * A_TICK);
+	ck_assert_uint_eq(seen[2], MANY);
+	ck_assert_uint_eq(seen[3], MANY - A_TICK);
+	ck_assert_uint_eq(seen[4], MANY - 2 * A_TICK);
+	ck_assert_uint_eq(seen[5], 0);
+}
+END_TEST
+
 Suite *process_suite(void)
 {
 	Suite *s = suite_create("process");
@@ -94,6 +184,11 @@ Suite *process_suite(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, stopped_and_continued);
 	tcase_add_test(t, its_end_is_no_stop);
+	suite_add_tcase(s, t);
+	t = tcase_create("looks");
+	tcase_set_timeout(t, 20);
+	tcase_add_checked_fixture(t, agent_setup, agent_teardown);
+	tcase_add_test(t, so_many_in_each_tick);
 	suite_add_tcase(s, t);
 	return s;
 }

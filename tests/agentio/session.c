@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -212,6 +213,36 @@ START_TEST(version_mismatch)
 }
 END_TEST
 
+START_TEST(masters_framing)
+{
+	static const uint8_t later[] = {'P', 'C', 'C', 'F', 2, 0, 1, 0, 0, 0, 0, 0};
+	struct wl_request q = {.type = WL_COMM_CONNECT, .req_id = 5, .peer = {{1}}, .token = {{2}}};
+	struct pollfd p = {.events = POLLIN};
+	struct wl_reply r;
+	struct master m;
+	struct client c;
+	struct queue qp;
+
+	master_listen(&m);
+	p.fd = m.listener;
+	client_open(&f, &c);
+	client_comm(&c, &m.addr, 1, &qp);
+	q.comm = qp.comm;
+	client_send(&c, &q);
+	ck_assert_int_eq(poll(&p, 1, FX_TIMEOUT_MS), 1);
+	m.fd = accept4(m.listener, NULL, NULL, SOCK_CLOEXEC);
+	ck_assert_int_ge(m.fd, 0);
+	tcp_send(m.fd, later, sizeof later);
+	ck_assert(client_receive(&c, &r, NULL, 0));
+	ck_assert_uint_eq(r.code, WIRE_MASTER_CONNECTION_FAILED);
+	ck_assert_msg(strstr(r.text, "framing version 2") != NULL, "%s", r.text);
+	ck_assert_msg(strstr(r.text, "version 1") != NULL, "%s", r.text);
+	master_close(&m);
+	queue_close(&qp);
+	client_close(&c);
+}
+END_TEST
+
 START_TEST(unknown_comm)
 {
 	static const enum wl_type types[] = {
@@ -354,6 +385,7 @@ Suite *session_suite(void)
 	tcase_add_test(t, request_before_hello);
 	tcase_add_test(t, second_hello);
 	tcase_add_test(t, version_mismatch);
+	tcase_add_test(t, masters_framing);
 	tcase_add_test(t, unknown_comm);
 	tcase_add_test(t, replies_not_read);
 	tcase_add_test(t, too_many_sessions);

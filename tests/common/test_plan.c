@@ -228,7 +228,7 @@ int main(void)
 	Suite *s = suite_create("plan");
 	TCase *tc = tcase_create("plan");
 
-	tcase_set_timeout(tc, 60);
+	tcase_set_timeout(tc, 300);
 	tcase_add_test(tc, tiles);
 	tcase_add_test(tc, limits);
 	tcase_add_test(tc, segment_sizes);

@@ -17,8 +17,8 @@ check_PROGRAMS += tests/ctl/test_pcclctl
 TESTS += tests/ctl/test_pcclctl
 tests_ctl_test_pcclctl_SOURCES = tests/ctl/test_pcclctl.c
 tests_ctl_test_pcclctl_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
-tests_ctl_test_pcclctl_LDADD = pcclctl/libpcclctl.la common/libcommon.la proto/libwire.la \
-	common/libcommon-pure.la $(PROTOBUF_C_LIBS) $(CHECK_LIBS)
+tests_ctl_test_pcclctl_LDADD = pcclctl/libpcclctl.la daemon/libdaemon.la \
+	common/libcommon.la proto/libwire.la common/libcommon-pure.la $(PROTOBUF_C_LIBS) $(CHECK_LIBS)
 
 # The real programs together.
 TESTS += tests/ctl/programs.py tests/ctl/agent.py

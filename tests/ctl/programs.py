@@ -14,6 +14,7 @@ import time
 import traceback
 
 BUILD = os.environ.get("abs_top_builddir", ".")
+AGENTD = os.path.join(BUILD, "pcclagentd/pcclagentd")
 MASTERD = os.path.join(BUILD, "ccoip-masterd/ccoip-masterd")
 PCCLCTL = os.path.join(BUILD, "pcclctl/pcclctl")
 LIMIT = 20  # seconds for anything
@@ -119,6 +120,27 @@ def test_ipv6(folder):
     with Master(folder, "--listen", "[::]:0") as m:
         port = m.addresses[0].rsplit(":", 1)[1]
         assert refuses("[::1]:" + port) and refuses("127.0.0.1:" + port)
+
+
+def test_ipv4_and_ipv6(folder):
+    """[::] takes IPv4 as well, so both together must not be in each other's way."""
+    try:
+        with socket.create_server(("::", 0), family=socket.AF_INET6) as s:
+            port = s.getsockname()[1]
+    except OSError:
+        return
+    both = [f"0.0.0.0:{port}", f"[::]:{port}"]
+    for first, second in (both, both[::-1]):
+        with Master(folder, "--listen", first, "--listen", second) as m:
+            assert refuses(f"127.0.0.1:{port}") and refuses(f"[::1]:{port}")
+            assert m.end() == 0
+
+
+def test_agent_without_folder(folder):
+    path = os.path.join(folder, "missing", "agent.sock")
+    r = run(AGENTD, "--socket", path)
+    assert r.returncode == 69 and path in r.stderr, r
+    assert "--socket" in r.stderr and "systemd-tmpfiles --create" in r.stderr, r
 
 
 def test_admin_socket(folder):

@@ -11,7 +11,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "common/cc_admin.h"
+#include "daemon/cc_admin.h"
 #include "common/cc_err.h"
 #include "common/cc_sys.h"
 #include "pcclctl/print.h"

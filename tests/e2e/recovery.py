@@ -179,9 +179,10 @@ def agent_killed(row, hosts):
             more = good([p.read() for p in peers])
             for a in more:
                 row.count(f"errors of the call after: {a['losses']}")
-            row.add("next success after the restart",
-                    max(0, max(a["end"] for a in answers) - restarted))
-            row.add("next success after the kill", max(a["end"] for a in answers) - killed)
+            end = max(a["end"] for a in answers)
+            if end > killed:  # else it was over when the agent was killed
+                row.add("next success after the kill", end - killed)
+                row.add("next success after the restart", max(0, end - restarted))
         lab.check_alive()
 
 

@@ -391,13 +391,6 @@ struct fk_host *fk_redial_as(struct fk_host *h, uint64_t term, bool stateless)
 	return x;
 }
 
-void fk_resumed(struct fk_host *h)
-{
-	const struct wm_msg msg = {.type = WM_RESUME};
-
-	fk_send(h, &msg);
-}
-
 struct fk_peer fk_join_again(const struct fk_peer *old, struct fk_host *h, enum wm_join_phase phase)
 {
 	struct fk_peer p = *old;
@@ -413,6 +406,13 @@ struct fk_peer fk_join_again(const struct fk_peer *old, struct fk_host *h, enum 
 	(void)snprintf(msg.u.join.name, sizeof msg.u.join.name, "%s", "train");
 	fk_send(h, &msg);
 	return p;
+}
+
+void fk_resumed(struct fk_host *h)
+{
+	struct wm_msg msg = {.type = WM_RESUME};
+
+	fk_send(h, &msg);
 }
 
 struct fk_peer fk_admit(struct fk_host *h, uint32_t group, const struct fk_peer *others, size_t n)

@@ -78,10 +78,10 @@ void fk_send(struct fk_host *h, const struct wm_msg *msg);
 struct fk_peer fk_join(struct fk_host *h, uint32_t group);
 /* p comes (back) by h. */
 struct fk_peer fk_join_again(const struct fk_peer *p, struct fk_host *h, enum wm_join_phase phase);
+/* Ends what the agent has to say of the run, to a master that has not taken it over. */
+void fk_resumed(struct fk_host *h);
 /* A new connection of h's agent, which has state of the run; answered by HELLO_ACK. */
 struct fk_host *fk_redial(struct fk_host *h);
-/* It has told everything. */
-void fk_resumed(struct fk_host *h);
 /* The same, with this term; stateless: by a new agent that knows the run's id only. */
 struct fk_host *fk_redial_as(struct fk_host *h, uint64_t term, bool stateless);
 /* The master is gone, another one is there; all connections are closed. */

@@ -269,7 +269,7 @@ static void break_off(void)
 	for (i = 0; i < k.n_peers; i++)
 		if (k.peers[i].host == h && x->open && pick(8) > 0)
 			k.peers[i] = fk_join_again(&k.peers[i], x, (enum wm_join_phase)pick(3));
-	if (x->open && pick(8) > 0)
+	if (x->open && pick(10) > 0)
 		fk_resumed(x);
 }
 

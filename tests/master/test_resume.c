@@ -119,6 +119,7 @@ static void outcome(size_t i, uint64_t seq, uint32_t code)
 	know[i].outcomes[know[i].r.n_outcomes++] = (struct wm_outcome){seq, code};
 }
 
+/* Has the peer, who comes by a new agent, the whole result? Or has it been told of success? */
 static void query(size_t i, uint64_t seq)
 {
 	struct wm_msg msg = {.type = WM_OP_QUERY};
@@ -964,6 +965,47 @@ START_TEST(what_a_host_does_not_have_is_not)
 }
 END_TEST
 
+/* All agents died with the master: what all peers have is done all the same. */
+START_TEST(what_all_peers_have_is_done)
+{
+	uint32_t code = _i == 0 ? WIRE_SUCCESS : WIRE_RANK_CONNECTION_LOST;
+	size_t i;
+
+	for (i = 0; i < 3; i++) {
+		h[i] = fk_redial_as(h[i], 0, true);
+		join(i, WM_JOIN_ACCEPTED);
+		know[i] = (struct know){.r = {.topo_turn = 2}}; /* as its peer says */
+	}
+	for (i = 0; i < 3; i++)
+		query(i, i == 1 && _i == 1 ? SEQ - 1 : SEQ);
+	all_end();
+	fk_tick(&f, 4000);
+	ck_assert(!fk_status(&f).recovering);
+	for (i = 0; i < 3; i += 2)
+		ck_assert_uint_eq(fk_take(h[i], WM_OP_OUTCOMES)->u.op_outcomes.v[0].code, code);
+	works();
+}
+END_TEST
+
+/* Somebody else is lost: those who are left have the result, all of them. */
+START_TEST(what_all_who_are_left_have_is_done)
+{
+	come_back(0);
+	vote(0, 1, SEQ);
+	fk_report(h[0], SEQ, true);
+	restart_c();
+	query(2, SEQ);
+	end(0);
+	end(2);
+	fk_tick(&f, 4000);
+	ck_assert(!fk_status(&f).recovering);
+	ck_assert_uint_eq(fk_take(h[0], WM_OP_DONE)->u.op_done.seq, SEQ);
+	ck_assert_uint_eq(fk_take(h[2], WM_OP_OUTCOMES)->u.op_outcomes.v[0].code, WIRE_SUCCESS);
+	ck_assert_uint_eq(fk_count(h[0], WM_OP_ABORT), 0);
+	ck_assert_uint_eq(fk_status(&f).accepted, 2);
+}
+END_TEST
+
 START_TEST(questions_of_the_last_masters_time_are_answered)
 {
 	outcome(1, SEQ, WIRE_SUCCESS);
@@ -1114,6 +1156,8 @@ int main(void)
 	tcase_add_test(tc, a_peer_may_come_by_a_new_agent);
 	tcase_add_test(tc, what_all_hosts_have_is_done);
 	tcase_add_test(tc, what_a_host_does_not_have_is_not);
+	tcase_add_loop_test(tc, what_all_peers_have_is_done, 0, 2);
+	tcase_add_test(tc, what_all_who_are_left_have_is_done);
 	tcase_add_test(tc, questions_of_the_last_masters_time_are_answered);
 	tcase_add_test(tc, losses_never_fall);
 	tcase_add_test(tc, who_was_lost_before_is_not_let_in_again);

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "proto/shm_queue.h"
 #include "tests/common/testlib.h"
 #include "tests/master/fake.h"
 
@@ -296,8 +297,10 @@ START_TEST(an_unreachable_newcomer_is_kicked_with_the_reason)
 	ck_assert_uint_eq(k->code, WIRE_RANK_CONNECTION_FAILED);
 	assert_contains(k->text, "host b could not reach host nat-host");
 	assert_contains(k->text, "10.0.0.9:1003: connection timed out");
-	assert_contains(
-		k->text, "open the p2p port or set --advertise (PCCL_ADVERTISE) on host nat-host");
+	assert_contains(k->text, "open its p2p port or set --advertise (PCCL_ADVERTISE) there");
+	assert_contains(k->text, "a private one ends 30 s after its last process");
+	/* Callers get it whole, with names of some length. */
+	ck_assert_uint_lt(strlen(k->text) + 40, SHM_TEXT);
 	ck_assert(!fk_present(&x));
 	ck_assert(h[2]->open);
 	/* The others' vote is answered, nothing has changed. */
@@ -324,8 +327,8 @@ START_TEST(a_newcomer_that_cannot_reach_the_others_is_kicked)
 	report_all(2);
 	fk_round_report(h[2], h[0], "refused");
 	assert_contains(fk_take(h[2], WM_KICK)->u.kick.text,
-		"host new could not reach host a: open the p2p port or set --advertise "
-		"(PCCL_ADVERTISE) on host a");
+		"host new could not reach host a: open its p2p port or set --advertise "
+		"(PCCL_ADVERTISE) there");
 	ck_assert(!fk_present(&x));
 	ck_assert(fk_present(&y));
 	ck_assert_uint_eq(h[0]->round.rings[0].hosts, 2);
@@ -491,16 +494,18 @@ START_TEST(without_a_ring_the_worst_is_kicked)
 }
 END_TEST
 
-START_TEST(orders_are_not_tried_forever)
+/* Nobody reaches c, whoever comes before it, which takes so long to find out: the number of rounds
+ * until it is out. */
+static size_t exclude_c(uint32_t ms)
 {
 	size_t rounds, i, k;
 
-	/* Nobody reaches c, whoever comes before it. */
 	run_of(7);
 	manual();
 	fk_leave(&p[6], WM_LEAVE_CLEAN);
 	for (rounds = 0; fk_present(&p[2]); rounds++) {
 		ck_assert_uint_lt(rounds, 6);
+		fk_tick(&f, ms);
 		for (i = k = 0; i < 6; i++)
 			if (!cc_id_eq(&h[i]->round.rings[0].next.agent, &h[2]->id))
 				fk_round_report(h[i], NULL, NULL);
@@ -508,19 +513,56 @@ START_TEST(orders_are_not_tried_forever)
 				k = i;
 		fk_round_report(h[k], h[2], "refused");
 	}
-	ck_assert_uint_eq(rounds, 4);
 	ck_assert_uint_eq(fk_status(&f).accepted, 5);
 	ck_assert_uint_eq(fk_status(&f).kicks, 1);
-	/* The count begins anew with the commit. */
+	return rounds;
+}
+
+START_TEST(orders_are_tried_as_long_as_it_is_quick)
+{
+	ck_assert_uint_eq(exclude_c(0), 5); /* then there is no other order */
+}
+END_TEST
+
+START_TEST(orders_are_not_tried_for_longer_than_5_s)
+{
+	size_t i;
+
+	/* A third round would end after 6 s. */
+	ck_assert_uint_eq(exclude_c(2000), 2);
+	/* The time begins anew with the commit. */
 	for (i = 0; i < 6; i++)
 		if (i != 2)
 			fk_round_report(h[i], NULL, NULL);
+	fk_tick(&f, 3000);
 	fk_leave(&p[5], WM_LEAVE_CLEAN);
+	fk_tick(&f, 2000);
 	fk_round_report(h[1], NULL, NULL);
 	fk_round_report(h[3], NULL, NULL);
 	fk_round_report(h[4], NULL, NULL);
 	fk_round_report(h[0], h[1], "refused");
 	ck_assert_uint_eq(fk_status(&f).kicks, 1);
+}
+END_TEST
+
+START_TEST(a_newcomer_out_of_reach_is_out_after_one_round)
+{
+	struct fk_peer x;
+	size_t i;
+
+	run_of(6);
+	h[6] = fk_host(&f, "new", "10.0.0.9");
+	x = fk_join(h[6], 0);
+	manual();
+	vote_all(6);
+	fk_tick(&f, 2000);
+	for (i = 0; i < 7; i++)
+		if (cc_id_eq(&h[i]->round.rings[0].next.agent, &h[6]->id))
+			fk_round_report(h[i], h[6], "timeout");
+		else
+			fk_round_report(h[i], NULL, NULL);
+	ck_assert(!fk_present(&x));
+	ck_assert(fk_take(h[0], WM_COMMIT)->u.commit.accept);
 }
 END_TEST
 
@@ -592,7 +634,9 @@ int main(void)
 	tcase_add_test(tc, without_newcomers_the_new_order_still_needs_a_round);
 	tcase_add_test(tc, without_newcomers_a_loss_still_needs_a_round);
 	tcase_add_test(tc, without_a_ring_the_worst_is_kicked);
-	tcase_add_test(tc, orders_are_not_tried_forever);
+	tcase_add_test(tc, orders_are_tried_as_long_as_it_is_quick);
+	tcase_add_test(tc, orders_are_not_tried_for_longer_than_5_s);
+	tcase_add_test(tc, a_newcomer_out_of_reach_is_out_after_one_round);
 	tcase_add_test(tc, agents_that_do_not_report_are_kicked);
 	tcase_add_test(tc, a_vote_during_a_rewiring_is_answered_after_it);
 	suite_add_tcase(s, tc);

@@ -16,14 +16,29 @@
 #include "tests/common/testlib.h"
 #include "tests/shim/fake_agent.h"
 
+static char fx_base[32] = "/tmp"; /* removed by the parent of the tests, however they end */
 static char fx_dir[64];
 static char fx_socket[96];
 static struct fake *fx_agent;
 static pcclComm_t *fx_comm;
 
+static inline void fx_make_base(void)
+{
+	snprintf(fx_base, sizeof fx_base, "/tmp/pccl-shim-test.XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(fx_base));
+}
+
+static inline void fx_remove_base(void)
+{
+	char command[64];
+
+	snprintf(command, sizeof command, "rm -rf '%s'", fx_base);
+	ck_assert_int_eq(system(command), 0);
+}
+
 static inline void fx_make_dir(void)
 {
-	snprintf(fx_dir, sizeof fx_dir, "/tmp/pccl-shim-test.XXXXXX");
+	snprintf(fx_dir, sizeof fx_dir, "%s/XXXXXX", fx_base);
 	ck_assert_ptr_nonnull(mkdtemp(fx_dir));
 	snprintf(fx_socket, sizeof fx_socket, "%s/agent.sock", fx_dir);
 }

@@ -385,6 +385,7 @@ int main(void)
 	Suite *s = suite_create("fail");
 	TCase *tc = tcase_create("fail");
 
+	tcase_add_unchecked_fixture(tc, fx_make_base, fx_remove_base);
 	tcase_add_checked_fixture(tc, fx_setup_comm, fx_teardown_comm);
 	tcase_set_timeout(tc, 30);
 	tcase_add_loop_test(tc, an_abort_leaves_buffers_alone, 0, PLACEMENTS * STAGES);

@@ -193,6 +193,7 @@ int main(void)
 	Suite *s = suite_create("master");
 	TCase *tc = tcase_create("master");
 
+	tcase_add_unchecked_fixture(tc, fx_make_base, fx_remove_base);
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 30);
 	tcase_add_test(tc, from_creation_to_the_end);

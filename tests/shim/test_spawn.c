@@ -168,6 +168,24 @@ START_TEST(a_stale_socket_is_replaced)
 }
 END_TEST
 
+START_TEST(a_long_log_is_begun_anew)
+{
+	char path[128], text[64];
+	void *p;
+	int fd;
+
+	ck_assert_int_eq(mkdir(private_dir, 0700), 0);
+	snprintf(path, sizeof path, "%s/agent.log", private_dir);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(ftruncate(fd, ((off_t)1 << 20) + 1), 0);
+	close(fd);
+	fx_assert_succeeds(pcclMemAlloc(1, &p));
+	read_file(path, text, sizeof text);
+	ck_assert_str_eq(text, "stand-in agent started\n");
+}
+END_TEST
+
 START_TEST(spawning_can_be_forbidden)
 {
 	char text[1024];
@@ -260,12 +278,14 @@ int main(void)
 	/* Where there is a system's agent, none is ever started. */
 	if (access(PCCL_RUNDIR "/agent.sock", F_OK) == 0)
 		return 77;
+	tcase_add_unchecked_fixture(tc, fx_make_base, fx_remove_base);
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 30);
 	tcase_add_test(tc, an_agent_is_started_once_and_found_again);
 	tcase_add_test(tc, an_agent_that_dies_is_started_again);
 	tcase_add_test(tc, processes_race);
 	tcase_add_test(tc, a_stale_socket_is_replaced);
+	tcase_add_test(tc, a_long_log_is_begun_anew);
 	tcase_add_test(tc, spawning_can_be_forbidden);
 	tcase_add_test(tc, a_named_socket_starts_nothing);
 	tcase_add_test(tc, agents_that_do_not_start);

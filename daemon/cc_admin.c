@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "common/cc_admin.h"
+#include "daemon/cc_admin.h"
 
 #include <stdio.h>
 #include <stdlib.h>

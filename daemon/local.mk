@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: MIT
+
+# Goes before proto/libwire.la and common/libcommon.la.
+noinst_LTLIBRARIES += daemon/libdaemon.la
+daemon_libdaemon_la_SOURCES = daemon/cc_admin.c daemon/cc_admin.h
+
+EXTRA_DIST += daemon/README.md

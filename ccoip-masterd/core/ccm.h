@@ -39,8 +39,9 @@
  * - Round failure: judged after verdict_ms, for who cannot be reached may just have died, which is
  *   about to be heard. Failed pairs name the agents that cannot reach each other. Newcomers among
  *   them are kicked with the reason; between old members another ring order that avoids the pairs
- *   is tried, and when there is none, or it would take more than 5 s in all, the agent with the most
- *   failures (at a tie: the unreachable one) is kicked. Agents that do not report in time (round_timeout) are kicked.
+ *   is tried, and when there is none, or it would take more than 5 s in all, the agent with the
+ *   most failures (at a tie: the unreachable one) is kicked. Agents that do not report in time
+ *   (round_timeout) are kicked.
  * - Operation: starts when every accepted peer of the group has voted for the tag with equal
  *   parameters and no round is in progress; is done when every agent in it has reported success; is
  *   aborted for all otherwise. A failure that is reported interrupts the group like an absence: all

@@ -329,8 +329,8 @@ struct ccm {
 	uint32_t n_absent;                                    /* of n_accepted: on absent agents */
 	uint64_t topo_since, pending_since, registered_since; /* when the count left 0 */
 	struct ccm_round round;
-	bool rewire;  /* links or rings are to be checked by a round */
-	bool changed; /* accepted members are gone since the last commit */
+	bool rewire;         /* links or rings are to be checked by a round */
+	bool changed;        /* accepted members are gone since the last commit */
 	uint64_t reorder_ns; /* since when orders of rings fail; 0: they do not */
 	struct ccm_group *lost;
 	struct ccm_seat *reap;

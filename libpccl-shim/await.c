@@ -297,25 +297,30 @@ static pcclResult_t fail_and_take_back(struct progress *p, pcclResult_t r)
  */
 static pcclResult_t lose_result(pcclComm_t *c)
 {
-	static const char text[] = "the agent died with the result of an operation that all others "
-				   "have by now";
 	struct pccl_attachment *a;
+	pcclResult_t r;
 
 	pccl_keeper_remove(c);
-	pccl_comm_give_up(c, pcclRankConnectionLost, text);
+	pccl_comm_give_up(c, pcclRankConnectionLost,
+		"the agent died with the result of an operation that all others have by now");
 	pthread_mutex_lock(&c->lock);
 	a = c->att ? pccl_attachment_ref(c->att) : NULL;
 	pthread_mutex_unlock(&c->lock);
 	if (a)
 		pccl_attachment_close(a);
 	pccl_attachment_unref(a);
-	return pccl_fail(pcclRankConnectionLost, "%s; call pcclConnect to join again", text);
+	pthread_mutex_lock(&c->lock);
+	r = pccl_comm_fail_gone(c, true);
+	pthread_mutex_unlock(&c->lock);
+	return r;
 }
 
 static pcclResult_t take_success(pcclComm_t *c, struct progress *p)
 {
 	pcclResult_t r = take_result(p);
 
+	if (r == pcclSuccess)
+		pccl_comm_told_success(c, pccl_read64(&p->slot->seq));
 	return r != pcclSuccess && p->lost ? lose_result(c) : r;
 }
 
@@ -327,8 +332,10 @@ static pcclResult_t end_by_slot(pcclComm_t *c, struct progress *p, pcclReduceInf
 	learn(p);
 	code = pccl_read32(&p->slot->code);
 	pccl_comm_told(c, pccl_read64(&p->slot->losses));
-	if (code != pcclSuccess)
+	if (code != pcclSuccess) {
+		pccl_comm_told_code(c, p->op->att, code);
 		return fail_as_slot_says(p->slot, code);
+	}
 	r = take_success(c, p);
 	if (r == pcclSuccess)
 		fill_info(p->slot, info);

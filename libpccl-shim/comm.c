@@ -93,35 +93,21 @@ bool pccl_comm_is_resuming(const pcclComm_t *c)
 	       (c->link == PCCL_LINK_UP && !pccl_session_check(c->att->session));
 }
 
-/* With the lock held, which is given up. */
+/* With the lock held. */
 static pcclResult_t take_attachment(
 	pcclComm_t *c, bool waiting, struct pccl_attachment **ret, struct pccl_attrs *ret_attrs)
 {
-	struct pccl_attachment *a = NULL;
-	pcclResult_t r = pcclSuccess;
-
 	if (c->link == PCCL_LINK_NONE)
-		r = pccl_fail(pcclInvalidUsage, "not connected: call pcclConnect first");
-	else if (c->link == PCCL_LINK_GONE)
-		r = pccl_comm_fail_gone(c, waiting);
-	else
-		a = pccl_attachment_ref(c->att);
-	pthread_mutex_unlock(&c->lock);
-	if (!a)
-		return r;
-	pccl_attachment_attrs(a, ret_attrs);
+		return pccl_fail(pcclInvalidUsage, "not connected: call pcclConnect first");
+	if (c->link == PCCL_LINK_GONE)
+		return pccl_comm_fail_gone(c, waiting);
+	pccl_attachment_attrs(c->att, ret_attrs);
 	if (ret_attrs->state == SHM_COMM_LOST)
-		r = pccl_fail(pcclInvalidUsage,
-			"this peer is no longer part of the run: %s; call pcclConnect to join "
-			"again",
-			ret_attrs->text);
-	else if (ret_attrs->state != SHM_COMM_CONNECTED)
-		r = pccl_fail(pcclInvalidUsage, "not connected: call pcclConnect first");
-	if (r == pcclSuccess)
-		*ret = a;
-	else
-		pccl_attachment_unref(a);
-	return r;
+		return pccl_comm_fail_lost(c, ret_attrs->code, ret_attrs->text, waiting);
+	if (ret_attrs->state != SHM_COMM_CONNECTED)
+		return pccl_fail(pcclInvalidUsage, "not connected: call pcclConnect first");
+	*ret = pccl_attachment_ref(c->att);
+	return pcclSuccess;
 }
 
 pcclResult_t pccl_comm_connected(const pcclComm_t *communicator, struct pccl_attrs *ret)
@@ -132,6 +118,7 @@ pcclResult_t pccl_comm_connected(const pcclComm_t *communicator, struct pccl_att
 
 	pthread_mutex_lock(&c->lock);
 	r = take_attachment(c, false, &a, ret);
+	pthread_mutex_unlock(&c->lock);
 	if (r == pcclSuccess)
 		pccl_attachment_unref(a);
 	return r;
@@ -140,10 +127,14 @@ pcclResult_t pccl_comm_connected(const pcclComm_t *communicator, struct pccl_att
 pcclResult_t pccl_comm_use(
 	pcclComm_t *c, bool waiting, struct pccl_attachment **ret, struct pccl_attrs *ret_attrs)
 {
+	pcclResult_t r;
+
 	pthread_mutex_lock(&c->lock);
 	while (pccl_comm_is_resuming(c))
 		pthread_cond_wait(&c->changed, &c->lock);
-	return take_attachment(c, waiting, ret, ret_attrs);
+	r = take_attachment(c, waiting, ret, ret_attrs);
+	pthread_mutex_unlock(&c->lock);
+	return r;
 }
 
 pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params, pcclComm_t **comm_out)
@@ -273,6 +264,8 @@ static pcclResult_t vote(pcclComm_t *c, enum wl_type type, struct wl_reply *repl
 		request.comm = a->id;
 		r = pccl_session_call(a->session, &request, reply, NULL, 0);
 		answered = r == pcclSuccess || reply->req_id != 0 || pccl_session_check(a->session);
+		if (r != pcclSuccess && answered)
+			pccl_comm_told_code(c, a, (uint32_t)r);
 		pccl_attachment_unref(a);
 	}
 	return r;

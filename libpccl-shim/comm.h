@@ -73,7 +73,7 @@ struct pccl_op {
 	uint64_t tag;
 	struct pccl_attachment *att; /* a reference */
 	enum pccl_verdict verdict;
-	uint64_t seq; /* of the attempt, with DOUBT */
+	uint64_t seq; /* of the attempt, once there was doubt */
 	const uint8_t *send;
 	uint8_t *recv;
 	uint64_t count, bytes;
@@ -110,8 +110,11 @@ struct pcclComm_t {
 	bool told_lost;        /* the application got to know that the last one has died */
 	uint32_t gone_code;
 	char gone_text[PCCL_TEXT_MAX];
+	bool told_gone; /* the application got to know that it is a peer no more */
 	uint32_t n_ops;
 	struct pccl_op ops[SHM_SLOTS];
+	uint64_t succeeded[WL_SEQS_MAX]; /* attempts that the application was told of, a ring */
+	uint32_t n_succeeded;            /* of them so far */
 
 	/* the keeper's: its list of communicators, and its request for this one */
 	struct pcclComm_t *next, *next_job;
@@ -147,7 +150,7 @@ pcclResult_t pccl_comm_connected(const pcclComm_t *c, struct pccl_attrs *ret);
 /* With the lock held: the keeper is at work, or has not noticed yet that it should be. */
 bool pccl_comm_is_resuming(const pcclComm_t *c);
 /* A reference to the attachment, as soon as there is one whose agent is there, and its attributes.
- * waiting: a call is under way already, and gets the reason itself when the link is gone. */
+ * waiting: as with pccl_comm_fail_lost. */
 pcclResult_t pccl_comm_use(
 	pcclComm_t *c, bool waiting, struct pccl_attachment **ret, struct pccl_attrs *ret_attrs);
 
@@ -156,8 +159,15 @@ void pccl_comm_unref(pcclComm_t *c);
 
 /* ---- what becomes of a communicator whose agent dies (resume.c) */
 
-/* With the lock held: the reason why the link is GONE. waiting: as above. */
-pcclResult_t pccl_comm_fail_gone(const pcclComm_t *c, bool waiting);
+/*
+ * With the lock held: this is no peer any more, for this reason. The first call is told the reason
+ * itself, as is each one that is under way (waiting); later ones that calling again is of no use.
+ */
+pcclResult_t pccl_comm_fail_lost(pcclComm_t *c, uint32_t code, const char *text, bool waiting);
+/* The same when the link is GONE. */
+pcclResult_t pccl_comm_fail_gone(pcclComm_t *c, bool waiting);
+/* The agent has ended a call with this code, which may have been that reason. */
+void pccl_comm_told_code(pcclComm_t *c, const struct pccl_attachment *a, uint32_t code);
 /* UP or RESUMING -> RESUMING, with a verdict on every operation. */
 void pccl_comm_detach(pcclComm_t *c);
 /* Fills the request that attaches it to another agent. False: it is not to be attached, being
@@ -170,6 +180,8 @@ bool pccl_comm_resume(pcclComm_t *c, struct pccl_attachment *a, const struct wl_
 void pccl_comm_give_up(pcclComm_t *c, pcclResult_t code, const char *text);
 /* Waits for a verdict on the operation, whose agent is gone; DONE, FAILED, or GONE. */
 enum pccl_verdict pccl_op_verdict(pcclComm_t *c, uint32_t slot);
+/* The application is told that this attempt has succeeded. */
+void pccl_comm_told_success(pcclComm_t *c, uint64_t seq);
 /* The application is told that an operation failed because its agent died. */
 void pccl_comm_told_of_death(pcclComm_t *c, const struct pccl_attachment *of);
 

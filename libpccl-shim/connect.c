@@ -101,6 +101,8 @@ static pcclResult_t join(pcclComm_t *c, bool *ret_died)
 	c->run = reply.run;
 	c->group_losses = reply.losses;
 	c->told_lost = false;
+	c->told_gone = false;
+	c->n_succeeded = 0;
 	c->link = PCCL_LINK_UP;
 	pthread_mutex_unlock(&c->lock);
 	r = pccl_keeper_add(c, s, ret_died);

@@ -104,7 +104,10 @@ static pcclResult_t check(const pcclReduceOpDescriptor_t *ops, size_t count, con
 	}
 	if (count > 0)
 		r = check_tags(ops, count);
-	return r == pcclSuccess ? pccl_comm_connected(c, attrs) : r;
+	if (r == pcclSuccess)
+		r = pccl_comm_connected(c, attrs);
+	/* What is lost is repeated here, not by the caller. */
+	return r == pcclRankConnectionLost ? pccl_comm_connected(c, attrs) : r;
 }
 
 static void note(struct batch *b, size_t index, pcclResult_t r)

@@ -9,16 +9,44 @@
 #include "common/cc_plan.h"
 #include "libpccl-shim/comm.h"
 
-pcclResult_t pccl_comm_fail_gone(const pcclComm_t *c, bool waiting)
+/* Most sentences say it themselves. */
+static const char *advice(const char *text)
 {
-	/* "Lost, call again" is for those who were calling; to call again is of no use. */
-	if (c->gone_code == pcclRankConnectionLost && !waiting)
-		return pccl_fail(pcclInvalidUsage,
-			"this peer is no longer part of the run: %s; call pcclConnect to join "
-			"again",
-			c->gone_text);
-	return pccl_fail(
-		(pcclResult_t)c->gone_code, "%s; call pcclConnect to join again", c->gone_text);
+	return strstr(text, "pcclConnect") || strstr(text, "connect anew")
+		       ? ""
+		       : "; call pcclConnect to join again";
+}
+
+pcclResult_t pccl_comm_fail_lost(pcclComm_t *c, uint32_t code, const char *text, bool waiting)
+{
+	bool again = c->told_gone && !waiting;
+
+	c->told_gone = true;
+	if (code == pcclSuccess)
+		code = pcclRankConnectionLost; /* an agent that makes no sense */
+	/* Nobody repeats a call for these; the others are told in a way that ends the repeating. */
+	if (again && code != pcclMasterConnectionFailed && code != pcclAgentUnavailable)
+		return pccl_fail(pcclInvalidUsage, "this peer is no longer part of the run: %s%s",
+			text, advice(text));
+	return pccl_fail(pccl_result_of(code), "%s%s", text, advice(text));
+}
+
+pcclResult_t pccl_comm_fail_gone(pcclComm_t *c, bool waiting)
+{
+	return pccl_comm_fail_lost(c, c->gone_code, c->gone_text, waiting);
+}
+
+void pccl_comm_told_code(pcclComm_t *c, const struct pccl_attachment *a, uint32_t code)
+{
+	struct pccl_attrs attrs;
+
+	pccl_attachment_attrs(a, &attrs);
+	if (attrs.state != SHM_COMM_LOST || attrs.code != code)
+		return;
+	pthread_mutex_lock(&c->lock);
+	if (c->att == a)
+		c->told_gone = true;
+	pthread_mutex_unlock(&c->lock);
 }
 
 /* Is every segment's flag set? False also for numbers that make no sense. */
@@ -80,6 +108,54 @@ void pccl_comm_detach(pcclComm_t *c)
 	pthread_mutex_unlock(&c->lock);
 }
 
+static void add_seq(struct wl_request *q, uint64_t seq)
+{
+	for (uint32_t i = 0; i < q->n_seqs; i++)
+		if (q->seqs[i] == seq)
+			return;
+	if (seq > 0 && q->n_seqs < WL_SEQS_MAX)
+		q->seqs[q->n_seqs++] = seq;
+}
+
+/* With the lock held: the attempt in this slot, if it is known to have succeeded. */
+static uint64_t successful(const pcclComm_t *c, uint32_t slot)
+{
+	const struct pccl_op *op = &c->ops[slot];
+	const struct shm_slot *s;
+
+	if (op->state == PCCL_OP_FREE)
+		return 0;
+	if (op->verdict == PCCL_VERDICT_DONE)
+		return op->seq;
+	s = pccl_attachment_slot(op->att, slot);
+	if (op->verdict != PCCL_VERDICT_NONE || atomic_load(&s->state) != SHM_SLOT_DONE ||
+		pccl_read32(&s->code) != pcclSuccess)
+		return 0;
+	return pccl_read64(&s->seq);
+}
+
+/*
+ * With the lock held. First the attempts that are in doubt. Then those that have succeeded as far
+ * as is known here, the latest first: if the master dies with our agent, perhaps nobody else has
+ * heard of their end, and the others are told of success only if everybody asks.
+ */
+static void list_attempts(pcclComm_t *c, struct wl_request *q)
+{
+	uint32_t n = c->n_succeeded < WL_SEQS_MAX ? c->n_succeeded : WL_SEQS_MAX;
+
+	c->n_doubts = 0;
+	for (uint32_t i = 0; i < SHM_SLOTS; i++) {
+		if (c->ops[i].state == PCCL_OP_FREE || c->ops[i].verdict != PCCL_VERDICT_DOUBT)
+			continue;
+		q->seqs[q->n_seqs++] = c->ops[i].seq;
+		c->doubts[c->n_doubts++] = i;
+	}
+	for (uint32_t i = 0; i < SHM_SLOTS; i++)
+		add_seq(q, successful(c, i));
+	for (uint32_t i = 1; i <= n; i++)
+		add_seq(q, c->succeeded[(c->n_succeeded - i) % WL_SEQS_MAX]);
+}
+
 bool pccl_comm_ask(pcclComm_t *c, struct wl_request *request)
 {
 	struct pccl_attrs attrs = {0};
@@ -90,7 +166,9 @@ bool pccl_comm_ask(pcclComm_t *c, struct wl_request *request)
 		pccl_attachment_attrs(c->att, &attrs);
 	pthread_mutex_unlock(&c->lock);
 	if (attrs.state == SHM_COMM_LOST) {
-		pccl_comm_give_up(c, pcclRankConnectionLost, attrs.text);
+		pccl_comm_give_up(c,
+			attrs.code ? pccl_result_of(attrs.code) : pcclRankConnectionLost,
+			attrs.text);
 		return false;
 	}
 	pthread_mutex_lock(&c->lock);
@@ -105,13 +183,7 @@ bool pccl_comm_ask(pcclComm_t *c, struct wl_request *request)
 		.losses = atomic_load(&c->losses),
 		.topo_turn = atomic_load(&c->topo_turn),
 		.pending_turn = atomic_load(&c->pending_turn)};
-	c->n_doubts = 0;
-	for (uint32_t i = 0; i < SHM_SLOTS; i++) {
-		if (c->ops[i].state == PCCL_OP_FREE || c->ops[i].verdict != PCCL_VERDICT_DOUBT)
-			continue;
-		request->seqs[request->n_seqs++] = c->ops[i].seq;
-		c->doubts[c->n_doubts++] = i;
-	}
+	list_attempts(c, request);
 	pthread_mutex_unlock(&c->lock);
 	return wanted;
 }
@@ -182,6 +254,13 @@ enum pccl_verdict pccl_op_verdict(pcclComm_t *c, uint32_t slot)
 	v = op->verdict;
 	pthread_mutex_unlock(&c->lock);
 	return v;
+}
+
+void pccl_comm_told_success(pcclComm_t *c, uint64_t seq)
+{
+	pthread_mutex_lock(&c->lock);
+	c->succeeded[c->n_succeeded++ % WL_SEQS_MAX] = seq;
+	pthread_mutex_unlock(&c->lock);
 }
 
 void pccl_comm_told_of_death(pcclComm_t *c, const struct pccl_attachment *of)

@@ -71,7 +71,7 @@ struct wl_request {
 	uint64_t losses;  /* the application knows of */
 	uint32_t n_seqs;
 	uint64_t seqs[WL_SEQS_MAX]; /* attempts whose result lies whole in the result region: did
-				     * they succeed? */
+				     * they succeed? Then the latest ones that have */
 };
 
 struct wl_reply {

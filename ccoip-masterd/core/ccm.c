@@ -30,7 +30,7 @@ struct ccm *ccm_new(const struct ccm_config *cfg)
 		return NULL;
 	m->cfg = *cfg;
 	m->cfg.heartbeat_ms = or_default(cfg->heartbeat_ms, 500);
-	m->cfg.timeout_ms = or_default(cfg->timeout_ms, 3000);
+	m->cfg.timeout_ms = or_default(cfg->timeout_ms, 2800);
 	m->cfg.round_timeout_ms = or_default(cfg->round_timeout_ms, 5000);
 	m->cfg.recovery_ms = or_default(cfg->recovery_ms, 3000);
 	m->cfg.agent_grace_ms = or_default(cfg->agent_grace_ms, 5000);
@@ -160,6 +160,7 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 		break;
 	case WM_RESUME:
 		ccm_resuming_set(m, a, false);
+		ccm_vote_learn(m, &msg->u.resume);
 		/* The commit that its peers wait for may take a while. Till then they would try
 		 * again and again what fails for the losses that they have missed. */
 		if (a->n_accepted > 0 && !cc_id_is_zero(&a->hello.run_key))

@@ -104,7 +104,7 @@ enum ccm_collective_state {
 struct ccm_config {
 	struct cc_id run, run_key; /* random bytes from the caller */
 	uint32_t heartbeat_ms;     /* default 500 */
-	uint32_t timeout_ms;       /* default 3000: the longest silence of an agent */
+	uint32_t timeout_ms;       /* default 2800: the longest silence of an agent */
 	uint32_t round_timeout_ms; /* default 5000 */
 	uint32_t verdict_ms;       /* from the failure of a round to its verdict; default 0 */
 	uint32_t recovery_ms;      /* default 3000: for the agents of a run that is taken over */

@@ -112,15 +112,22 @@ static const struct wm_outcome *outcome_find(const struct ccm *m, uint64_t seq)
 	return m->n_ended ? bsearch(&key, m->ended, m->n_ended, sizeof key, by_seq) : NULL;
 }
 
-uint32_t ccm_outcome_of(const struct ccm *m, const struct ccm_group *g, uint64_t seq)
+/* NULL: how the attempt has ended is not known. */
+static const struct wm_outcome *known_outcome(
+	const struct ccm *m, const struct ccm_group *g, uint64_t seq)
 {
-	const struct wm_outcome *x;
 	uint32_t i;
 
 	for (i = 0; g && i < WM_OUTCOMES_MAX; i++)
 		if (g->ended[i].seq == seq)
-			return g->ended[i].code;
-	x = outcome_find(m, seq);
+			return &g->ended[i];
+	return outcome_find(m, seq);
+}
+
+uint32_t ccm_outcome_of(const struct ccm *m, const struct ccm_group *g, uint64_t seq)
+{
+	const struct wm_outcome *x = known_outcome(m, g, seq);
+
 	return x ? x->code : WIRE_RANK_CONNECTION_LOST;
 }
 
@@ -391,17 +398,15 @@ static bool restarted_have(const struct ccm_group *g, uint64_t seq)
 	return true;
 }
 
-/* Every peer of the group either says that its host has the whole result, or came by a new agent
- * and has it. */
-static bool all_have(
-	const struct ccm *m, const struct ccm_group *g, const struct entry *e, uint32_t n)
+/* Every peer that is left of the group either says that its host has the whole result, or came by a
+ * new agent and has it. What those think who are not here does not matter any more. */
+static bool all_have(const struct ccm *m, const struct ccm_group *g, uint64_t seq,
+	const struct entry *e, uint32_t n)
 {
 	uint32_t i, voters = 0;
 	const struct ccm_seat *s;
 	const struct ccm_peer *p;
 
-	if (misses_some(g))
-		return false;
 	for (i = 0; i < n; i++) {
 		if (!e[i].raw->reported || !e[i].raw->report.ok)
 			return false;
@@ -410,7 +415,7 @@ static bool all_have(
 	DL_FOREACH2 (g->seats, s, next_g)
 		DL_FOREACH (s->peers, p)
 			voters += p->phase == CCM_PEER_ACCEPTED && p->restarted;
-	return voters == g->n_accepted && restarted_have(g, e[0].raw->vote.seq);
+	return voters == g->n_accepted && restarted_have(g, seq);
 }
 
 /* Is everybody there who was, and has voted? */
@@ -444,7 +449,7 @@ static void judge(struct ccm *m, const struct entry *e, uint32_t n)
 	struct ccm_group *g = group_of(m, e);
 
 	if (g && !outcome_find(m, e->raw->vote.seq) && e->raw->vote.losses == g->losses &&
-		!can_go_on(m, g, e, n) && !all_have(m, g, e, n))
+		!can_go_on(m, g, e, n) && !all_have(m, g, e->raw->vote.seq, e, n))
 		ccm_group_interrupt(m, g,
 			"the master died, and not all who had voted for an operation came back");
 }
@@ -477,7 +482,7 @@ static void resolve(struct ccm *m, const struct entry *e, uint32_t n)
 		go_on(m, g, e, n);
 		return;
 	}
-	if (!known && g && all_have(m, g, e, n))
+	if (!known && g && all_have(m, g, seq, e, n))
 		code = WIRE_SUCCESS;
 	for (i = 0; i < n; i++)
 		ccm_op_tell_end(m, e[i].agent, &e[i].raw->vote, code,
@@ -511,6 +516,28 @@ static void each_started(
 		fn(m, &e[i], k - i);
 	}
 	free(e);
+}
+
+/* No agent is left that has seen the attempt: only those who ask for it know of it. */
+static void resolve_asked(struct ccm *m, const struct wm_op_query *q)
+{
+	const struct ccm_peer *p = ccm_peer_find(m, &q->peer);
+	struct ccm_group *g = p ? p->seat->group : NULL;
+	uint32_t i;
+
+	for (i = 0; g && i < q->n; i++)
+		if (!known_outcome(m, g, q->seqs[i]) && all_have(m, g, q->seqs[i], NULL, 0))
+			ccm_outcome_note(g, q->seqs[i], WIRE_SUCCESS);
+}
+
+static void each_asked(struct ccm *m)
+{
+	const struct ccm_agent *a;
+	const struct ccm_ask *q;
+
+	for (a = m->agents; a; a = a->hh.next)
+		for (q = a->told ? a->told->asks : NULL; q; q = q->next)
+			resolve_asked(m, &q->q);
 }
 
 /* ---- what has waited ---- */
@@ -578,6 +605,7 @@ void ccm_conclude(struct ccm *m)
 		ccm_world_announce(m);
 	ccm_loss_announce(m);
 	each_started(m, resolve);
+	each_asked(m);
 	m->epoch += unheard(m);
 	HASH_ITER (hh, m->agents, a, tmp)
 		later_votes(m, a);

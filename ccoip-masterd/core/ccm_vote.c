@@ -41,6 +41,12 @@ static void pending_clear(struct ccm *m)
 	m->n_pending = 0;
 }
 
+static void pending_raise(struct ccm *m, uint64_t turn)
+{
+	m->pending_turn = turn;
+	pending_clear(m);
+}
+
 /* A turn that we do not know of: the last master may have died with all that we could have heard of
  * it from. */
 static bool may_raise(const struct ccm *m)
@@ -85,6 +91,18 @@ bool ccm_topology_agreed(const struct ccm *m)
 	return m->n_topo == m->n_accepted;
 }
 
+void ccm_vote_learn(struct ccm *m, const struct wm_resume *r)
+{
+	if (!may_raise(m))
+		return;
+	if (r->topo_turn > m->topo_turn)
+		topo_raise(m, r->topo_turn);
+	if (r->pending_turn <= m->pending_turn)
+		return;
+	m->pending = r->pending;
+	pending_raise(m, r->pending_turn);
+}
+
 void ccm_vote_pending(struct ccm *m, struct ccm_agent *a, const struct wm_peer *v)
 {
 	struct ccm_peer *p = ccm_peer_of(m, a, &v->peer, "a pending vote");
@@ -100,10 +118,8 @@ void ccm_vote_pending(struct ccm *m, struct ccm_agent *a, const struct wm_peer *
 	} else if (p->pending_voted) {
 		ccm_peer_violation(m, p, "it asked for pending peers twice");
 	} else {
-		if (v->turn > m->pending_turn) {
-			m->pending_turn = v->turn;
-			pending_clear(m);
-		}
+		if (v->turn > m->pending_turn)
+			pending_raise(m, v->turn);
 		p->pending_voted = true;
 		if (m->n_pending++ == 0)
 			m->pending_since = m->now;

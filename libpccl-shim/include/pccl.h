@@ -30,10 +30,17 @@
  * waits for the next one, and presents the process's communicators and memory there; connected
  * communicators stay the peers that they were. Operations in flight at that moment return
  * pcclRankConnectionLost, unless the whole result was there and all others have it; every other
- *call waits and goes on. If no agent comes back within PCCL_AGENT_GRACE_MS milliseconds (30000; 0:
- *do not wait), or one does not answer for as long, calls return pcclAgentUnavailable until
- *pcclConnect has joined the run anew. The variable is read by pcclConnect and pcclMemAlloc. The
- *thread has all signals blocked.
+ * call waits and goes on. If no agent comes back within PCCL_AGENT_GRACE_MS milliseconds (30000;
+ * 0: do not wait), or one does not answer for as long, calls return pcclAgentUnavailable until
+ * pcclConnect has joined the run anew. The variable is read by pcclConnect and pcclMemAlloc. The
+ * thread has all signals blocked.
+ *
+ * A communicator that is a peer no more, because it was removed from the run or lost the master for
+ * good, says so to the calls that are under way, or else to the next one, whichever function that
+ * is: pcclRankConnectionLost, or the code that names the reason. Later calls on it return
+ * pcclInvalidUsage with the same sentence, so that programs which repeat what is lost come to an
+ * end; pcclMasterConnectionFailed and pcclAgentUnavailable, which nobody repeats a call for, stay
+ * what they are. pcclConnect joins the run anew.
  *
  * Results. Every function that can fail returns a pcclResult_t. Outputs are written on success
  * only, unless a function says otherwise. pcclGetLastError tells in a sentence what went wrong and
@@ -102,8 +109,9 @@ typedef enum pcclResult_t {
 	/* The peer group has fewer than two peers. Call pcclUpdateTopology until others have
 	 * joined, then repeat the step. */
 	pcclTooFewPeers = 5,
-	/* The master cannot be reached, or was lost for longer than the grace time. Call
-	 * pcclConnect again, later or with another communicator for another address. */
+	/* The master cannot be reached, or was lost for longer than the grace time; then calls
+	 * return this until pcclConnect. Call that, later or with another communicator for another
+	 * address. */
 	pcclMasterConnectionFailed = 6,
 	/* This host could not be connected with another peer's host. Check addresses and
 	 * firewalls, call pcclConnect again. */
@@ -258,7 +266,8 @@ typedef struct pcclReduceInfo_t {
 	uint32_t local_world_size; /* peers of the group whose data is in the result */
 	uint64_t tx_bytes;         /* payload that this host sent for the operation, bytes */
 	uint64_t rx_bytes;         /* payload that this host received for it, bytes; both are 0 when
-				    * all peers of the group run on one host */
+				    * all peers of the group run on one host, and when the agent died
+				    * at the end of the operation: only it knew */
 } pcclReduceInfo_t;
 
 /* What the operand is. */
@@ -415,6 +424,7 @@ PCCL_EXPORT pcclResult_t pcclConnect(pcclComm_t *communicator);
  * last await; what another thread sees may be older. Any thread.
  *
  * pcclInvalidUsage  not connected
+ * pcclRankConnectionLost, pcclMasterConnectionFailed: as pcclUpdateTopology
  */
 PCCL_EXPORT pcclResult_t pcclGetAttribute(
 	const pcclComm_t *communicator, pcclAttribute_t attribute, int *p_attribute_out);
@@ -428,8 +438,9 @@ PCCL_EXPORT pcclResult_t pcclGetAttribute(
  *
  * pcclPendingAsyncOps       await outstanding operations first; no vote was given
  * pcclUpdateTopologyFailed  newcomers or new neighbours could not be connected: call again
- * pcclInvalidUsage          not connected, not the main thread, or this peer was removed from the
- * run earlier pcclRankConnectionLost    this peer was removed from the run during the call
+ * pcclInvalidUsage          not connected, not the main thread, or this peer is not part of the run
+ *                           any more, as an earlier call has said
+ * pcclRankConnectionLost    this peer was removed from the run
  * pcclMasterConnectionFailed
  */
 PCCL_EXPORT pcclResult_t pcclUpdateTopology(pcclComm_t *communicator);
@@ -487,9 +498,11 @@ PCCL_EXPORT pcclResult_t pcclOptimizeTopology(const pcclComm_t *communicator);
  *                         then
  * pcclInvalidArgument     also: an operation with this tag is in flight, or the peers gave
  *                         different counts, types or operators for it (all of them get this code)
- * pcclInvalidUsage        not connected, this peer was removed from the run earlier, or a thread
- * made the call that may not (see pcclAllReduceAsync) pcclInternalError       also: quantization is
- * not in this release pcclMasterConnectionFailed
+ * pcclInvalidUsage        not connected, this peer is not part of the run any more, as an earlier
+ *                         call has said, or a thread made the call that may not (see
+ *                         pcclAllReduceAsync)
+ * pcclInternalError       also: quantization is not in this release
+ * pcclMasterConnectionFailed
  */
 PCCL_EXPORT pcclResult_t pcclAllReduce(const void *sendbuff, void *recvbuff,
 	const pcclReduceDescriptor_t *descriptor, const pcclComm_t *communicator,
@@ -545,6 +558,7 @@ PCCL_EXPORT pcclResult_t pcclAwaitAsyncReduce(
  * the buffers of all others are as before.
  *
  * pcclTooFewPeers      this peer is alone in its group
+ * pcclInvalidUsage     also: this peer was removed from the run; pcclGetLastError gives the reason
  * pcclInvalidArgument  also: two descriptors have the same tag, or one is wrong
  * and otherwise those of pcclAllReduce, apart from pcclRankConnectionLost
  */

@@ -79,10 +79,17 @@ void agt_attach_outcomes(struct agt *a, struct agt_run *r, const struct wm_op_ou
 	if (!c)
 		return; /* it has left meanwhile */
 	t = c->attach;
-	for (i = 0; i < m->n; i++)
+	for (i = 0; i < m->n; i++) {
+		if (m->v[i].code != WIRE_SUCCESS)
+			continue;
 		for (j = 0; j < t->n; j++)
-			if (t->seqs[j] == m->v[i].seq && m->v[i].code == WIRE_SUCCESS)
+			if (t->seqs[j] == m->v[i].seq)
 				t->done |= UINT64_C(1) << j;
+		/* The next master may know it from us alone. */
+		if (m->v[i].seq > r->last_seq)
+			r->last_seq = m->v[i].seq;
+		agt_history_add(a, r, c->group, m->v[i].seq, WIRE_SUCCESS);
+	}
 	t->known = true;
 	agt_attach_try(a, c);
 }

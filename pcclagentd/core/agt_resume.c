@@ -97,12 +97,23 @@ static struct agt_history *history_get(struct agt *a, struct agt_run *r, uint32_
 	return h;
 }
 
+/* Several peers of the group may have asked. */
+static bool knows(const struct agt_history *h, uint64_t seq)
+{
+	uint32_t i;
+
+	for (i = h->n; i > 0 && h->v[i - 1].seq >= seq; i--)
+		if (h->v[i - 1].seq == seq)
+			return true;
+	return false;
+}
+
 void agt_history_add(struct agt *a, struct agt_run *r, uint32_t group, uint64_t seq, uint32_t code)
 {
 	struct agt_history *h = history_get(a, r, group);
 	uint32_t at;
 
-	if (!h || (h->n == WM_OUTCOMES_MAX && seq < h->v[0].seq))
+	if (!h || knows(h, seq) || (h->n == WM_OUTCOMES_MAX && seq < h->v[0].seq))
 		return;
 	if (h->n == WM_OUTCOMES_MAX)
 		memmove(&h->v[0], &h->v[1], --h->n * sizeof h->v[0]);

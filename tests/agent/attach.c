@@ -257,29 +257,53 @@ START_TEST(it_waits_for_its_master)
 }
 END_TEST
 
+static void next_master(void)
+{
+	struct wm_msg m = {.type = WM_HELLO_ACK,
+		.u.hello_ack = {.version = 1,
+			.run = fx_id(201),
+			.run_key = fx_id(300),
+			.heartbeat_ms = 1000,
+			.timeout_ms = 3000,
+			.segment_max = 65536,
+			.term = 2,
+			.resume = true}};
+
+	fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection reset by peer");
+	fx_event(f, AGT_EV_MASTER_UP, 1, NULL);
+	fx_from_master(f, 1, &m);
+}
+
 START_TEST(a_master_that_dies_meanwhile_is_asked_again)
 {
 	fx_session(f, 1, 1000);
 	attach(1, 1, 3);
 	master_answers(1, true);
-	fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection reset by peer");
+	next_master();
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
-	fx_event(f, AGT_EV_MASTER_UP, 1, NULL);
-	{
-		struct wm_msg m = {.type = WM_HELLO_ACK,
-			.u.hello_ack = {.version = 1,
-				.run = fx_id(201),
-				.run_key = fx_id(300),
-				.heartbeat_ms = 1000,
-				.timeout_ms = 3000,
-				.segment_max = 65536,
-				.term = 2,
-				.resume = true}};
-
-		fx_from_master(f, 1, &m);
-	}
 	ck_assert_uint_eq(fx_msg(f, WM_JOIN, 0)->u.join.phase, WM_JOIN_ACCEPTED);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_QUERY), 1);
+}
+END_TEST
+
+/* What it has heard of the ends of attempts is all that the next master may ever learn. */
+START_TEST(outcomes_are_remembered)
+{
+	const struct wm_resume *r;
+
+	fx_session(f, 1, 1000);
+	attach(1, 1, 3);
+	attach(1, 2, 3);
+	master_answers(1, true);
+	outcomes(1, WIRE_SUCCESS, WIRE_RANK_CONNECTION_LOST, WIRE_SUCCESS);
+	outcomes(2, WIRE_SUCCESS, WIRE_RANK_CONNECTION_LOST, WIRE_SUCCESS);
+	next_master();
+	r = &fx_msg(f, WM_RESUME, 0)->u.resume;
+	ck_assert_uint_eq(r->last_seq, 13);
+	ck_assert_uint_eq(r->n_outcomes, 2);
+	ck_assert_uint_eq(r->outcomes[0].seq, 11);
+	ck_assert_uint_eq(r->outcomes[1].seq, 13);
+	ck_assert_uint_eq(r->outcomes[1].code, WIRE_SUCCESS);
 }
 END_TEST
 
@@ -330,6 +354,7 @@ Suite *attach_suite(void)
 	tcase_add_test(t, another_run_is_not_what_it_wants);
 	tcase_add_test(t, it_waits_for_its_master);
 	tcase_add_test(t, a_master_that_dies_meanwhile_is_asked_again);
+	tcase_add_test(t, outcomes_are_remembered);
 	tcase_add_test(t, one_that_dies_again_is_told);
 	tcase_add_test(t, a_run_that_is_up_takes_it);
 	suite_add_tcase(s, t);

@@ -60,7 +60,7 @@ START_TEST(the_hello_is_answered_with_the_run)
 	ck_assert_uint_eq(ack->run.b[0], 1);
 	ck_assert_uint_eq(ack->run_key.b[0], 2);
 	ck_assert_uint_eq(ack->heartbeat_ms, 500);
-	ck_assert_uint_eq(ack->timeout_ms, 3000);
+	ck_assert_uint_eq(ack->timeout_ms, 2800);
 	ck_assert_uint_eq(ack->segment_max, 4096);
 }
 END_TEST

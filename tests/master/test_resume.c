@@ -119,6 +119,7 @@ static void outcome(size_t i, uint64_t seq, uint32_t code)
 	know[i].outcomes[know[i].r.n_outcomes++] = (struct wm_outcome){seq, code};
 }
 
+/* Has the peer, who comes by a new agent, the whole result? Or has it been told of success? */
 static void query(size_t i, uint64_t seq)
 {
 	struct wm_msg msg = {.type = WM_OP_QUERY};
@@ -429,6 +430,33 @@ START_TEST(newcomers_wait_for_the_end_of_it)
 	ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_ACCEPTED);
 	ck_assert_int_eq(fk_info(&x).rank, 3);
 	no_error();
+}
+END_TEST
+
+/* The bound passes while a tells what it knows. Who is accepted then must not count votes in
+ * another way than a does. */
+START_TEST(turns_that_are_told_late_count)
+{
+	const struct wm_commit *c;
+	struct fk_host *d;
+	struct fk_peer x;
+
+	come_back(0);
+	h[0]->topo_turn = 0; /* what this master does not know yet */
+	d = fk_host(&f, "d", "10.0.0.4");
+	x = fk_join(d, 0);
+	fk_tick(&f, 3100);
+	ck_assert(!fk_status(&f).recovering);
+	know[0].r.topo_turn = 4;
+	know[0].r.pending_turn = 7;
+	know[0].r.pending = true;
+	end(0);
+	h[0]->topo_turn = 4;
+	fk_topo(&p[0]);
+	ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_ACCEPTED);
+	c = &fk_take(d, WM_COMMIT)->u.commit;
+	ck_assert_uint_eq(c->topo_turn, 5);
+	ck_assert_uint_eq(c->pending_turn, 7);
 }
 END_TEST
 
@@ -937,6 +965,47 @@ START_TEST(what_a_host_does_not_have_is_not)
 }
 END_TEST
 
+/* All agents died with the master: what all peers have is done all the same. */
+START_TEST(what_all_peers_have_is_done)
+{
+	uint32_t code = _i == 0 ? WIRE_SUCCESS : WIRE_RANK_CONNECTION_LOST;
+	size_t i;
+
+	for (i = 0; i < 3; i++) {
+		h[i] = fk_redial_as(h[i], 0, true);
+		join(i, WM_JOIN_ACCEPTED);
+		know[i] = (struct know){.r = {.topo_turn = 2}}; /* as its peer says */
+	}
+	for (i = 0; i < 3; i++)
+		query(i, i == 1 && _i == 1 ? SEQ - 1 : SEQ);
+	all_end();
+	fk_tick(&f, 4000);
+	ck_assert(!fk_status(&f).recovering);
+	for (i = 0; i < 3; i += 2)
+		ck_assert_uint_eq(fk_take(h[i], WM_OP_OUTCOMES)->u.op_outcomes.v[0].code, code);
+	works();
+}
+END_TEST
+
+/* Somebody else is lost: those who are left have the result, all of them. */
+START_TEST(what_all_who_are_left_have_is_done)
+{
+	come_back(0);
+	vote(0, 1, SEQ);
+	fk_report(h[0], SEQ, true);
+	restart_c();
+	query(2, SEQ);
+	end(0);
+	end(2);
+	fk_tick(&f, 4000);
+	ck_assert(!fk_status(&f).recovering);
+	ck_assert_uint_eq(fk_take(h[0], WM_OP_DONE)->u.op_done.seq, SEQ);
+	ck_assert_uint_eq(fk_take(h[2], WM_OP_OUTCOMES)->u.op_outcomes.v[0].code, WIRE_SUCCESS);
+	ck_assert_uint_eq(fk_count(h[0], WM_OP_ABORT), 0);
+	ck_assert_uint_eq(fk_status(&f).accepted, 2);
+}
+END_TEST
+
 START_TEST(questions_of_the_last_masters_time_are_answered)
 {
 	outcome(1, SEQ, WIRE_SUCCESS);
@@ -1064,6 +1133,7 @@ int main(void)
 	tcase_add_test(tc, votes_for_what_has_not_started_stand);
 	tcase_add_test(tc, who_does_not_come_back_is_lost);
 	tcase_add_test(tc, newcomers_wait_for_the_end_of_it);
+	tcase_add_test(tc, turns_that_are_told_late_count);
 	tcase_add_test(tc, a_round_that_somebody_knows_to_be_committed_is_committed);
 	tcase_add_test(tc, a_round_that_nobody_knows_to_be_committed_is_not);
 	tcase_add_test(tc, newcomers_may_know_of_the_commit);
@@ -1086,6 +1156,8 @@ int main(void)
 	tcase_add_test(tc, a_peer_may_come_by_a_new_agent);
 	tcase_add_test(tc, what_all_hosts_have_is_done);
 	tcase_add_test(tc, what_a_host_does_not_have_is_not);
+	tcase_add_loop_test(tc, what_all_peers_have_is_done, 0, 2);
+	tcase_add_test(tc, what_all_who_are_left_have_is_done);
 	tcase_add_test(tc, questions_of_the_last_masters_time_are_answered);
 	tcase_add_test(tc, losses_never_fall);
 	tcase_add_test(tc, who_was_lost_before_is_not_let_in_again);

@@ -225,7 +225,7 @@ static struct shm_attr *attr_of(const struct comm *c)
 }
 
 static void write_attrs(struct shm_attr *a, enum shm_comm_state state, uint32_t world,
-	uint32_t hosts, uint32_t pos, const char *text)
+	uint32_t hosts, uint32_t pos, uint32_t code, const char *text)
 {
 	atomic_fetch_add(&a->version, 1);
 	atomic_store(&a->state, state);
@@ -235,7 +235,7 @@ static void write_attrs(struct shm_attr *a, enum shm_comm_state state, uint32_t 
 	atomic_store(&a->largest_group, world);
 	atomic_store(&a->hosts, hosts);
 	atomic_store(&a->pos, pos);
-	atomic_store(&a->code, 0);
+	atomic_store(&a->code, code);
 	snprintf(a->text, sizeof a->text, "%s", text ? text : "");
 	atomic_fetch_add(&a->version, 1);
 }
@@ -267,7 +267,7 @@ static void answer(struct fake *f, int conn, const struct wl_request *q, enum fa
 		n_fds = 3;
 		break;
 	case WL_COMM_CONNECT:
-		write_attrs(attr_of(&f->comms[q->comm]), SHM_COMM_CONNECTED, 2, 1, 0, NULL);
+		write_attrs(attr_of(&f->comms[q->comm]), SHM_COMM_CONNECTED, 2, 1, 0, 0, NULL);
 		r.run.b[0] = 1;
 		r.losses = f->losses;
 		r.topo_turn = f->topo_turn;
@@ -276,7 +276,7 @@ static void answer(struct fake *f, int conn, const struct wl_request *q, enum fa
 	case WL_COMM_ATTACH:
 		r.comm = make_comm(f, conn, fds, action == FAKE_BAD_QUEUE);
 		n_fds = 3;
-		write_attrs(attr_of(&f->comms[r.comm]), SHM_COMM_CONNECTED, 2, 1, 0, NULL);
+		write_attrs(attr_of(&f->comms[r.comm]), SHM_COMM_CONNECTED, 2, 1, 0, 0, NULL);
 		r.run = q->run;
 		r.losses = f->losses;
 		r.topo_turn = f->topo_turn;
@@ -590,6 +590,19 @@ void fake_hang_up(struct fake *f)
 	pthread_mutex_unlock(&f->lock);
 }
 
+void fake_goodbye(struct fake *f, uint32_t code, const char *text)
+{
+	struct wl_reply r = {.code = code};
+
+	snprintf(r.text, sizeof r.text, "%s", text);
+	pthread_mutex_lock(&f->lock);
+	for (int i = 0; i < CONNS; i++)
+		if (f->conns[i] >= 0)
+			reply(f, i, &r, NULL, 0);
+	pthread_mutex_unlock(&f->lock);
+	fake_hang_up(f);
+}
+
 unsigned fake_seen(struct fake *f, enum wl_type type)
 {
 	unsigned n;
@@ -653,12 +666,20 @@ unsigned fake_accepted(struct fake *f)
 	return n;
 }
 
-void fake_attrs(struct fake *f, enum shm_comm_state state, uint32_t world, uint32_t hosts,
-	uint32_t pos, const char *text)
+void fake_attrs(struct fake *f, uint32_t world, uint32_t hosts, uint32_t pos)
 {
 	pthread_mutex_lock(&f->lock);
 	MUST(f->n_comms > 0);
-	write_attrs(attr_of(&f->comms[f->n_comms - 1]), state, world, hosts, pos, text);
+	write_attrs(
+		attr_of(&f->comms[f->n_comms - 1]), SHM_COMM_CONNECTED, world, hosts, pos, 0, NULL);
+	pthread_mutex_unlock(&f->lock);
+}
+
+void fake_lose(struct fake *f, uint32_t code, const char *text)
+{
+	pthread_mutex_lock(&f->lock);
+	MUST(f->n_comms > 0);
+	write_attrs(attr_of(&f->comms[f->n_comms - 1]), SHM_COMM_LOST, 0, 0, 0, code, text);
 	pthread_mutex_unlock(&f->lock);
 }
 

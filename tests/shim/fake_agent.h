@@ -50,6 +50,8 @@ void fake_outcome(struct fake *f, uint64_t seq);
 void fake_stall(struct fake *f, bool stalled);
 /* Closes all connections, as when the process dies; the next ones find another one at once. */
 void fake_hang_up(struct fake *f);
+/* Says code and text to all unasked, then closes their connections. */
+void fake_goodbye(struct fake *f, uint32_t code, const char *text);
 /* Requests of this type seen so far. */
 unsigned fake_seen(struct fake *f, enum wl_type type);
 void fake_await_seen(struct fake *f, enum wl_type type, unsigned n);
@@ -62,9 +64,10 @@ uint64_t fake_losses_now(struct fake *f);
 void fake_await_connections(struct fake *f, unsigned n);
 unsigned fake_accepted(struct fake *f); /* connections so far */
 
-/* Writes the attributes of the comm that was created last. */
-void fake_attrs(struct fake *f, enum shm_comm_state state, uint32_t world, uint32_t hosts,
-	uint32_t pos, const char *text);
+/* Writes the attributes of the comm that was created last, which is connected. */
+void fake_attrs(struct fake *f, uint32_t world, uint32_t hosts, uint32_t pos);
+/* It is a peer no more. */
+void fake_lose(struct fake *f, uint32_t code, const char *text);
 /* Leaves them as if the agent had died in the middle of writing. */
 void fake_break_attrs(struct fake *f);
 

@@ -64,7 +64,9 @@ START_TEST(only_connected_ones_reduce)
 
 	fx_assert_fails(pcclAllReduce(&buf, &buf, &d, c, NULL), pcclInvalidUsage, "pcclConnect");
 	fx_assert_succeeds(pcclDestroyCommunicator(c));
-	fake_attrs(fx_agent, SHM_COMM_LOST, 0, 0, 0, "kicked");
+	fake_lose(fx_agent, pcclRankConnectionLost, "kicked");
+	fx_assert_fails(
+		pcclAllReduce(&buf, &buf, &d, fx_comm, NULL), pcclRankConnectionLost, "kicked");
 	fx_assert_fails(pcclAllReduce(&buf, &buf, &d, fx_comm, NULL), pcclInvalidUsage, "kicked");
 }
 END_TEST
@@ -184,7 +186,7 @@ START_TEST(operands_are_copied_in_ring_order)
 
 	ck_assert_int_eq(cc_plan_init(&plan, 1500000, 1, 4, CC_PLAN_SEGMENT_MAX), 0);
 	for (uint32_t pos = 0; pos < 4; pos++) {
-		fake_attrs(fx_agent, SHM_COMM_CONNECTED, 4, 4, pos, NULL);
+		fake_attrs(fx_agent, 4, 4, pos);
 		h = bf_launch(&b, pos);
 		op = fake_take(fx_agent);
 		ck_assert_uint_eq(op.sqe.in_start, cc_plan_first_byte(&plan, pos));

@@ -172,7 +172,6 @@ START_TEST(results_of_which_the_others_know)
 	fx_assert_fails(pcclAwaitAsyncReduce(&lost, NULL), pcclRankConnectionLost, "died");
 	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, &info));
 	ck_assert_uint_eq(info.local_world_size, 2);
-	ck_assert_uint_eq(fake_last(fx_agent, WL_COMM_ATTACH).n_seqs, 1);
 	ck_assert_uint_eq(fake_last(fx_agent, WL_COMM_ATTACH).seqs[0], op.seq);
 	bf_assert_result(&b);
 	bf_assert_untouched(&other);
@@ -308,6 +307,81 @@ START_TEST(doubts_outlive_agents)
 }
 END_TEST
 
+/* Others ask for it, too, if nobody but us was told before the master died: we have to say that we
+ * know. What is in doubt comes first. */
+START_TEST(successes_are_told)
+{
+	struct buffers b, other, third;
+	pcclAsyncReduceOp_t h, unseen, doubt;
+	struct fake_op op, ended, whole;
+	struct wl_request q;
+
+	for (unsigned i = 0; i < 70; i++)
+		warm(STAGED_IN_PLACE);
+	b = bf_new(STAGED_IN_PLACE, BYTES, 1);
+	other = bf_new(STAGED_IN_PLACE, BYTES, 2);
+	third = bf_new(STAGED_IN_PLACE, BYTES, 3);
+	h = bf_launch(&b, 1);
+	op = fake_take(fx_agent);
+	unseen = bf_launch(&other, 2);
+	ended = fake_take(fx_agent);
+	doubt = bf_launch(&third, 3);
+	whole = fake_take(fx_agent);
+	fake_serve(&op, SHM_RESULT_AREA);
+	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
+	fake_end(&ended, pcclRankConnectionLost, "lost");
+	play_whole(&whole, SHM_RESULT_AREA);
+	fake_hang_up(fx_agent);
+	fake_await_seen(fx_agent, WL_COMM_ATTACH, 1);
+	q = fake_last(fx_agent, WL_COMM_ATTACH);
+	ck_assert_uint_eq(q.n_seqs, WL_SEQS_MAX);
+	ck_assert_uint_eq(q.seqs[0], whole.seq);
+	ck_assert_uint_eq(q.seqs[1], op.seq);
+	for (unsigned i = 2; i < WL_SEQS_MAX; i++)
+		ck_assert_uint_eq(q.seqs[i], op.seq + 1 - i);
+	/* Nobody answers for them; that changes nothing. */
+	fx_assert_fails(pcclAwaitAsyncReduce(&unseen, NULL), pcclRankConnectionLost, "lost");
+	fx_assert_fails(pcclAwaitAsyncReduce(&doubt, NULL), pcclRankConnectionLost, "died");
+	bf_assert_result(&b);
+	bf_free(&b);
+	bf_free(&other);
+	bf_free(&third);
+}
+END_TEST
+
+/* Also one that the application has not awaited yet, and over several deaths. */
+START_TEST(successes_are_told_unawaited)
+{
+	struct buffers b;
+	pcclAsyncReduceOp_t h;
+	struct fake_op op;
+	struct wl_request q;
+
+	warm(STAGED_IN_PLACE);
+	b = bf_new(STAGED_IN_PLACE, BYTES, 1);
+	h = bf_launch(&b, 1);
+	op = fake_take(fx_agent);
+	play_whole(&op, SHM_RESULT_AREA);
+	if (_i == 0)
+		fake_end(&op, 0, NULL);
+	else
+		fake_outcome(fx_agent, op.seq);
+	for (unsigned i = 1; i <= 2; i++) {
+		fake_hang_up(fx_agent);
+		fake_await_seen(fx_agent, WL_COMM_ATTACH, i);
+		/* The answer has been taken when this returns. */
+		fx_assert_succeeds(pcclArePeersPending(fx_comm, &(bool){false}));
+		q = fake_last(fx_agent, WL_COMM_ATTACH);
+		ck_assert_uint_eq(q.n_seqs, 2);
+		ck_assert_uint_eq(q.seqs[0], op.seq);
+		ck_assert_uint_eq(q.seqs[1], op.seq - 1);
+	}
+	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
+	bf_assert_result(&b);
+	bf_free(&b);
+}
+END_TEST
+
 /* ---- when it does not work out */
 
 START_TEST(attach_is_refused)
@@ -339,11 +413,54 @@ END_TEST
 /* Removed from the run before the agent died: that remains the reason, and nobody else is asked. */
 START_TEST(kicked_before)
 {
-	fake_attrs(fx_agent, SHM_COMM_LOST, 0, 0, 0, "kicked: revision 7 skips 6");
+	uint32_t code = _i == 0 ? pcclRankConnectionLost : pcclMasterConnectionFailed;
+
+	fake_lose(fx_agent, code, "kicked: revision 7 skips 6");
 	fake_hang_up(fx_agent);
-	fx_assert_fails(pcclUpdateTopology(fx_comm), pcclInvalidUsage, "revision 7 skips 6");
+	fx_assert_fails(pcclUpdateTopology(fx_comm), code, "revision 7 skips 6");
+	fx_assert_fails(pcclUpdateTopology(fx_comm), _i == 0 ? pcclInvalidUsage : code,
+		"revision 7 skips 6");
 	fx_assert_succeeds(pcclConnect(fx_comm));
 	ck_assert_uint_eq(fake_seen(fx_agent, WL_COMM_ATTACH), 0);
+}
+END_TEST
+
+/* Those that were under way have been told. */
+START_TEST(told_by_an_operation)
+{
+	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
+	pcclAsyncReduceOp_t h = bf_launch(&b, 1), second = bf_launch(&b, 2);
+	struct fake_op op = fake_take(fx_agent), other = fake_take(fx_agent);
+	/* Another loss, which is no reason. */
+	uint32_t code = _i == 0 ? pcclRankConnectionLost : pcclInternalError;
+
+	fake_lose(fx_agent, pcclRankConnectionLost, "kicked");
+	fake_end(&op, code, "kicked");
+	fake_end(&other, code, "kicked");
+	fx_assert_fails(pcclAwaitAsyncReduce(&h, NULL), code, "kicked");
+	fx_assert_fails(pcclAwaitAsyncReduce(&second, NULL), code, "kicked");
+	if (_i == 1)
+		fx_assert_fails(pcclUpdateTopology(fx_comm), pcclRankConnectionLost, "kicked");
+	fx_assert_fails(pcclUpdateTopology(fx_comm), pcclInvalidUsage, "kicked");
+	bf_free(&b);
+}
+END_TEST
+
+/* Nothing was under way when the agent said it. */
+START_TEST(told_by_a_goodbye)
+{
+	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
+	pcclReduceDescriptor_t d = bf_descriptor(BYTES, 1);
+
+	fake_goodbye(fx_agent, pcclRankConnectionLost, "stopped for 10 s: call pcclConnect again");
+	fx_assert_fails(pcclAllReduce(b.send, b.recv, &d, fx_comm, NULL), pcclRankConnectionLost,
+		"stopped for 10 s");
+	fx_assert_fails(
+		pcclAllReduce(b.send, b.recv, &d, fx_comm, NULL), pcclInvalidUsage, "stopped");
+	bf_assert_untouched(&b);
+	fx_assert_succeeds(pcclConnect(fx_comm));
+	serve_next(&b, 1, 0);
+	bf_free(&b);
 }
 END_TEST
 
@@ -618,8 +735,12 @@ int main(void)
 	tcase_add_loop_test(tc, calls_are_made_again, 0, 4);
 	tcase_add_test(tc, agents_that_die_in_a_row);
 	tcase_add_test(tc, doubts_outlive_agents);
+	tcase_add_test(tc, successes_are_told);
+	tcase_add_loop_test(tc, successes_are_told_unawaited, 0, 2);
 	tcase_add_loop_test(tc, attach_is_refused, 0, 2);
-	tcase_add_test(tc, kicked_before);
+	tcase_add_loop_test(tc, kicked_before, 0, 2);
+	tcase_add_loop_test(tc, told_by_an_operation, 0, 2);
+	tcase_add_test(tc, told_by_a_goodbye);
 	tcase_add_test(tc, goodbyes_are_taken_seriously);
 	tcase_add_test(tc, an_agent_that_ends_orderly);
 	tcase_add_loop_test(tc, nobody_comes_back, 0, 2);

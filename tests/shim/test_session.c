@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "tests/shim/fixture.h"
+#include "tests/shim/buffers.h"
 
 /* ---- without an agent ---- */
 
@@ -147,7 +147,7 @@ START_TEST(connect_use_destroy)
 	fx_assert_succeeds(pcclAreNewPeersPending(c, &pending));
 	ck_assert(pending);
 	fx_assert_fails(pcclArePeersPending(c, NULL), pcclInvalidArgument, "peers_pending_out");
-	fake_attrs(fx_agent, SHM_COMM_CONNECTED, 5, 1, 0, NULL);
+	fake_attrs(fx_agent, 5, 1, 0);
 	fx_assert_succeeds(pcclGetAttribute(c, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &value));
 	ck_assert_int_eq(value, 5);
 	fx_assert_succeeds(pcclGetAttribute(c, PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE, &value));
@@ -207,18 +207,61 @@ START_TEST(refusals_come_through)
 }
 END_TEST
 
-START_TEST(removed_from_the_run)
+static pcclResult_t some_call(pcclComm_t *c, int which)
 {
-	pcclComm_t *c = fx_new_comm();
+	uint64_t buf = 0;
+	pcclReduceDescriptor_t d = bf_descriptor(sizeof buf, 1);
+	pcclReduceOpDescriptor_t several = {.sendbuf = &buf, .recvbuf = &buf, .descriptor = d};
+	pcclAsyncReduceOp_t h;
+	bool flag;
 	int value;
 
-	fx_assert_succeeds(pcclConnect(c));
-	fake_attrs(fx_agent, SHM_COMM_LOST, 0, 0, 0, "kicked: revision 7 skips 6");
-	fx_assert_fails(pcclGetAttribute(c, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &value),
-		pcclInvalidUsage, "kicked: revision 7 skips 6");
-	fx_assert_fails(pcclUpdateTopology(c), pcclInvalidUsage, "kicked");
-	fx_assert_succeeds(pcclConnect(c));
-	fx_assert_succeeds(pcclUpdateTopology(c));
+	switch (which) {
+	case 0:
+		return pcclGetAttribute(c, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &value);
+	case 1:
+		return pcclUpdateTopology(c);
+	case 2:
+		return pcclArePeersPending(c, &flag);
+	case 3:
+		return pcclAllReduce(&buf, &buf, &d, c, NULL);
+	case 4:
+		return pcclAllReduceAsync(&buf, &buf, &d, c, &h);
+	default:
+		return pcclAllReduceMultipleWithRetry(&several, 1, c, NULL, 1);
+	}
+}
+
+static unsigned times_in(const char *text, const char *word)
+{
+	unsigned n = 0;
+
+	for (text = strstr(text, word); text; text = strstr(text + 1, word))
+		n++;
+	return n;
+}
+
+/* Whoever calls first is told the reason; whoever repeats the call must not go on for ever. */
+START_TEST(removed_from_the_run)
+{
+	static const uint32_t codes[] = {pcclRankConnectionLost, pcclMasterConnectionFailed};
+	static const char *const texts[] = {
+		"kicked: revision 7 skips 6", "kicked: call pcclConnect again"};
+	uint32_t code = codes[_i % 2], later = _i % 2 ? code : (uint32_t)pcclInvalidUsage;
+	pcclComm_t *c = fx_new_comm();
+	int first = _i / 4;
+
+	for (unsigned round = 0; round < 2; round++) {
+		fx_assert_succeeds(pcclConnect(c));
+		fake_lose(fx_agent, code, texts[_i / 2 % 2]);
+		/* That one repeats what is lost itself. */
+		fx_assert_fails(some_call(c, first), first < 5 ? code : later, "kicked");
+		ck_assert_uint_eq(times_in(pcclGetLastError(), "pcclConnect"), 1);
+		for (int i = 0; i < 6; i++) {
+			fx_assert_fails(some_call(c, i), later, "kicked");
+			ck_assert_uint_eq(times_in(pcclGetLastError(), "pcclConnect"), 1);
+		}
+	}
 	fx_assert_succeeds(pcclDestroyCommunicator(c));
 }
 END_TEST
@@ -563,7 +606,7 @@ int main(void)
 	tcase_add_test(tc, connect_use_destroy);
 	tcase_add_test(tc, versions_are_named);
 	tcase_add_test(tc, refusals_come_through);
-	tcase_add_test(tc, removed_from_the_run);
+	tcase_add_loop_test(tc, removed_from_the_run, 0, 24);
 	tcase_add_loop_test(tc, session_ends_while_waiting, 0, 4);
 	tcase_add_test(tc, an_agent_that_restarts_is_found_again);
 	tcase_add_test(tc, descriptors_must_be_as_expected);

@@ -171,12 +171,14 @@ struct sim_key {
 	uint32_t step, tag;
 };
 
+enum sim_heard { VOICE_NONE, VOICE_SUCCESS, VOICE_FAILURE };
+
 struct sim_voice { /* one member's part in a transfer */
 	unsigned peer;
 	struct cc_id id; /* of the peer then */
 	uint32_t comm, slot;
 	struct sim_key key;
-	enum { VOICE_NONE, VOICE_SUCCESS, VOICE_FAILURE } heard;
+	enum sim_heard heard;
 };
 
 struct sim_part { /* one host's share of a transfer */
@@ -193,8 +195,7 @@ struct sim_xfer {
 	uint64_t seq, line;
 	uint64_t first; /* the master of the host that was first to start it */
 	struct cc_id run;
-	bool broken;      /* data does not flow any more */
-	unsigned masters; /* that there had been when it started */
+	bool broken; /* data does not flow any more */
 	uint32_t n_parts, n_final;
 	uint32_t contributions, successes, failures;
 	struct sim_part parts[SIM_HOSTS];
@@ -281,6 +282,7 @@ struct sim_peer {
 	uint32_t attach_req; /* WL_COMM_ATTACH, or CREATE by the keeper, under way */
 	uint32_t n_doubt;
 	uint8_t doubt[SIM_TAGS];
+	uint64_t succeeded[WL_SEQS_MAX], n_succeeded; /* attempts, the last ones */
 	uint64_t last_submit;
 	/* the program */
 	enum sim_phase phase;
@@ -439,6 +441,8 @@ void sim_xfer_event(struct sim *s, const struct sim_event *ev);
 void sim_xfers_break(struct sim *s, const struct sim_link *l);
 bool sim_xfers_live(const struct sim *s, const struct sim_host *h, uint32_t run);
 void sim_xfers_host_died(struct sim *s, struct sim_host *h);
+/* Somebody has an agent again. */
+void sim_xfers_back(struct sim *s);
 /* The member has its answer: success or not. connected: it goes on as a member of the run. */
 void sim_xfer_heard(struct sim *s, struct sim_peer *p, struct sim_op *o, bool connected);
 /* The member's slot is completed by its agent: is the memory free, is the result there? */

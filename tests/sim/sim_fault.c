@@ -66,6 +66,22 @@ static void plan_agent(struct sim *s, uint64_t at, uint32_t grace_percent)
 	sim_schedule(s, at, ev);
 }
 
+/* The master dies, often in the middle of telling, and then an agent that may be the only one it
+ * has told. Both are back soon. */
+static void plan_together(struct sim *s, uint64_t at)
+{
+	struct sim_event ev = fault(FAULT_KILL_MASTER);
+
+	ev.place = SIM_PLACES;
+	ev.gen = 10 + sim_rnd(s, 1000);
+	ev.inbound = sim_chance(s, 70);
+	sim_schedule(s, at, ev);
+	ev.code = FAULT_KILL_AGENT;
+	ev.host = sim_rnd(s, s->n_hosts);
+	ev.gen = 10 + sim_rnd(s, 1000);
+	sim_schedule(s, at + sim_rnd(s, 40000) * SIM_US, ev);
+}
+
 /* What processes and links do. */
 static void plan_small(struct sim *s, uint32_t kind, uint64_t at)
 {
@@ -109,6 +125,9 @@ static void plan_large(struct sim *s, uint32_t kind, uint64_t at)
 	} else if (kind < 42) {
 		ev.code = FAULT_SLOW;
 		ev.gen = 20 + sim_rnd(s, 300);
+	} else if (kind < 48) {
+		plan_together(s, at);
+		return;
 	} else if (kind < 58) {
 		ev.code = FAULT_KILL_AGENT;
 		ev.gen = sim_chance(s, 15) ? 0 : 10 + sim_rnd(s, 2 * s->agent_grace_ms);

@@ -92,11 +92,27 @@ static void send_call(struct sim *s, struct sim_peer *p)
 	send(s, p, &q);
 }
 
+/* What is in doubt; and, for others who ask for them, what is known to have succeeded. */
+static void list_attempts(struct sim_peer *p, struct wl_request *q)
+{
+	uint64_t n = p->n_succeeded;
+	uint32_t i;
+
+	p->n_doubt = 0;
+	for (i = 0; i < SIM_TAGS; i++) {
+		if (p->ops[i].state != OP_DOUBT)
+			continue;
+		p->doubt[p->n_doubt++] = (uint8_t)i;
+		q->seqs[q->n_seqs++] = p->ops[i].seq;
+	}
+	for (; n > 0 && p->n_succeeded - n < WL_SEQS_MAX && q->n_seqs < WL_SEQS_MAX; n--)
+		q->seqs[q->n_seqs++] = p->succeeded[(n - 1) % WL_SEQS_MAX];
+}
+
 /* A communicator at an agent that does not know it: a new one, or the old one that comes back. */
 static void reopen(struct sim *s, struct sim_peer *p)
 {
 	struct wl_request q = {.type = WL_COMM_CREATE, .group = p->group, .pool_size = p->pool};
-	uint32_t i;
 
 	q.master = sim_place_addr(s->home);
 	if (s->home == 0 && p->no % 5 == 0)
@@ -110,13 +126,7 @@ static void reopen(struct sim *s, struct sim_peer *p)
 		q.losses = p->losses;
 		q.topo_turn = p->topo_turn;
 		q.pending_turn = p->pending_turn;
-		p->n_doubt = 0;
-		for (i = 0; i < SIM_TAGS; i++) {
-			if (p->ops[i].state != OP_DOUBT)
-				continue;
-			p->doubt[p->n_doubt++] = (uint8_t)i;
-			q.seqs[q.n_seqs++] = p->ops[i].seq;
-		}
+		list_attempts(p, &q);
 	}
 	sim_trace(s, "p%u: %s", p->no, sim_text_call(q.type));
 	send(s, p, &q);
@@ -192,6 +202,7 @@ void sim_shim_opened(struct sim *s, struct sim_host *h, const struct agt_action 
 		if (r->losses > p->losses)
 			p->losses = r->losses;
 		sim_ops_settle(s, p, r->done);
+		sim_xfers_back(s);
 		sim_ops_resume(s, p);
 	}
 	if (p->call.type == WL_COMM_CREATE)
@@ -225,6 +236,7 @@ static void take_turns(struct sim_peer *p, const struct wl_reply *r)
 		p->losses = r->losses;
 		p->topo_turn = r->topo_turn;
 		p->pending_turn = r->pending_turn;
+		p->n_succeeded = 0;
 	} else if (p->call.type == WL_UPDATE_TOPOLOGY) {
 		p->topo_turn = r->topo_turn;
 		if (r->losses > p->losses)

@@ -8,8 +8,6 @@
 
 #include "tests/sim/sim.h"
 
-#define AFTER                                                                                      \
-	(20 * (uint64_t)SIM_S)     /* what is left so long after the last program stays for ever */
 #define LOOK (1 * (uint64_t)SIM_S) /* how often waits are looked at */
 
 static void setup_peers(struct sim *s)
@@ -196,6 +194,9 @@ static void run(struct sim *s)
 {
 	uint64_t patience =
 		(s->master_grace_ms + 2 * s->keeper_grace_ms + 20000) * (uint64_t)SIM_MS;
+	/* what is left so long after the last program stays for ever: an agent that has to tell of
+	 * somebody who left looks for a master till then */
+	uint64_t after = (s->master_grace_ms + 5000) * (uint64_t)SIM_MS;
 	uint64_t ended = 0, until;
 	struct sim_event ev;
 
@@ -215,7 +216,7 @@ static void run(struct sim *s)
 		}
 		if (!ended && sim_peers_ended(s))
 			ended = s->now;
-		if (ended && s->now > ended + AFTER)
+		if (ended && s->now > ended + after)
 			break;
 		if (!ended && s->now > s->progress + patience)
 			sim_fail(s, "no call has returned for %.0f s", (double)patience / 1e9);

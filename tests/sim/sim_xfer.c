@@ -199,7 +199,6 @@ static struct sim_xfer *xfer_new(
 	t->line = line_of(s, master);
 	t->first = master;
 	t->run = *run;
-	t->masters = s->n_masters;
 	t->next = s->xfers;
 	s->xfers = t;
 	return t;
@@ -384,16 +383,23 @@ static bool stays(const struct sim *s, const struct sim_voice *v)
 	       cc_id_eq(&p->id, &v->id);
 }
 
-/* Did somebody who still takes part hear of success? */
-static bool success_stays(const struct sim *s, const struct sim_xfer *t)
+/* Is there somebody who has heard this, and goes on with an agent? Who waits for one may come too
+ * late, and is looked at again when it is back. */
+static bool goes_on(const struct sim *s, const struct sim_xfer *t, enum sim_heard heard)
 {
 	uint32_t i, j;
 
-	for (i = 0; i < t->n_parts; i++)
-		for (j = 0; j < t->parts[i].n; j++)
-			if (t->parts[i].voices[j].heard == VOICE_SUCCESS &&
-				stays(s, &t->parts[i].voices[j]))
+	for (i = 0; i < t->n_parts; i++) {
+		for (j = 0; j < t->parts[i].n; j++) {
+			const struct sim_voice *v = &t->parts[i].voices[j];
+			const struct sim_peer *p = &s->peers[v->peer];
+			const struct sim_host *h = &s->hosts[p->proc->host];
+
+			if (v->heard == heard && stays(s, v) && p->comm && h->alive &&
+				h->life == p->comm_life)
 				return true;
+		}
+	}
 	return false;
 }
 
@@ -417,39 +423,35 @@ static void check_single(struct sim *s, const struct sim_xfer *t, const struct s
 
 	for (x = s->xfers; x; x = x->next)
 		if (x != t && x->successes && key_eq(&x->parts[0].voices[0].key, &v->key) &&
-			takes_part(x, &v->id) && success_stays(s, x))
+			takes_part(x, &v->id) && goes_on(s, x, VOICE_SUCCESS))
 			sim_fail(s,
 				"two results for one operation: seq %" PRIu64 " and %" PRIu64
 				" (group %u turn %" PRIu64 " step %u tag %u)",
 				x->seq, t->seq, v->key.group, v->key.turn, v->key.step, v->key.tag);
 }
 
-/* Some have heard of success, others not. It matters when one of them has to go on with the others;
- * and where the master has died, and all agents that knew of it, nobody can know any more. */
-static bool matters(struct sim *s, const struct sim_xfer *t)
+/* Those who go on together must have heard the same. */
+static void check_unanimous(struct sim *s, const struct sim_xfer *t)
 {
-	bool told = false, known = s->class != CLASS_ALL || s->n_masters == t->masters;
-	uint32_t i, j;
+	unsigned i;
 
-	for (i = 0; i < t->n_parts; i++) {
-		const struct sim_part *p = &t->parts[i];
-		bool alive = s->hosts[p->host].alive && s->hosts[p->host].life == p->life;
-
-		for (j = 0; j < p->n; j++) {
-			bool stayed =
-				p->voices[j].heard == VOICE_SUCCESS && stays(s, &p->voices[j]);
-
-			told |= stayed;
-			known |= stayed && alive;
-		}
-	}
-	if (told && !known)
-		s->excuse = "all who knew of an end have died";
-	for (i = 0; i < s->n_masters && told && known; i++)
+	if (!goes_on(s, t, VOICE_SUCCESS) || !goes_on(s, t, VOICE_FAILURE))
+		return;
+	for (i = 0; i < s->n_masters; i++)
 		if (s->masters[i].alive && s->masters[i].superseded)
 			s->excuse =
 				"two masters at once: some agents have not heard of the newer one";
-	return told && !s->excuse;
+	if (!s->excuse)
+		sim_fail(s, "seq %" PRIu64 ": success for some, failure for others", t->seq);
+}
+
+void sim_xfers_back(struct sim *s)
+{
+	const struct sim_xfer *t;
+
+	for (t = s->xfers; t; t = t->next)
+		if (t->successes && t->failures)
+			check_unanimous(s, t);
 }
 
 void sim_xfer_heard(struct sim *s, struct sim_peer *p, struct sim_op *o, bool connected)
@@ -473,9 +475,8 @@ void sim_xfer_heard(struct sim *s, struct sim_peer *p, struct sim_op *o, bool co
 		o->voice->heard = VOICE_FAILURE;
 		t->failures += connected;
 	}
-	if (t->successes && t->failures && matters(s, t))
-		sim_fail(s, "seq %" PRIu64 ": success for some, failure for others (now p%u: %s)",
-			t->seq, p->no, sim_text_code(o->code));
+	if (t->successes && t->failures)
+		check_unanimous(s, t);
 	o->xfer = NULL;
 	o->voice = NULL;
 }

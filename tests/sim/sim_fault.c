@@ -388,7 +388,8 @@ void sim_fault(struct sim *s, const struct sim_event *ev)
 				.host = s->procs[ev->proc].host,
 				.proc = ev->proc});
 		break;
-	case FAULT_BREAK_LINK:
+	case FAULT_BREAK_LINK: /* each end may see it when the other one's report is dealt with */
+		sim_cause(s);
 		sim_cause(s);
 		break_one(s, ev->host);
 		break;

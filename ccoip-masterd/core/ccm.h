@@ -25,8 +25,9 @@
  *   peer there (a connection that is not closed yet is cut first: it is half open); a rewiring
  *   round puts rings in force that contain it, and its WM_COMMIT is the answer. A wrong token:
  *   WM_KICK, nothing else changes. Who says that it has been accepted and is not known: WM_KICK.
- *   Peers that come during a round come with the next one. No round begins while an agent says what
- *   it knows (HELLO_ACK.resume .. RESUME): it would lack those of its peers that are still to come.
+ *   Peers that come during a round come with the next one. No round begins while an agent that
+ *   presents the run's key is still telling what it knows (HELLO_ACK.resume .. RESUME, at most
+ *   round_timeout): it would lack those of its peers that are still to come.
  * - The last WM_OUTCOMES_MAX ended attempts of each group are remembered: more cannot be in doubt,
  *   for no peer has more operations in flight. What nobody remembers has failed. WM_OP_QUERY asks
  *   for them; so does WM_OP_VOTE with a seq from an agent whose connection broke.
@@ -39,8 +40,9 @@
  * - Round failure: judged after verdict_ms, for who cannot be reached may just have died, which is
  *   about to be heard. Failed pairs name the agents that cannot reach each other. Newcomers among
  *   them are kicked with the reason; between old members another ring order that avoids the pairs
- *   is tried, and when there is none, or it would take more than 5 s in all, the agent with the most
- *   failures (at a tie: the unreachable one) is kicked. Agents that do not report in time (round_timeout) are kicked.
+ *   is tried, and when there is none, or it would take more than 5 s in all, the agent with the
+ *   most failures (at a tie: the unreachable one) is kicked. Agents that do not report in time
+ *   (round_timeout) are kicked.
  * - Operation: starts when every accepted peer of the group has voted for the tag with equal
  *   parameters and no round is in progress; is done when every agent in it has reported success; is
  *   aborted for all otherwise. A failure that is reported interrupts the group like an absence: all
@@ -104,7 +106,7 @@ struct ccm_config {
 	struct cc_id run, run_key; /* random bytes from the caller */
 	uint32_t heartbeat_ms;     /* default 500 */
 	uint32_t timeout_ms;       /* default 2800: the longest silence of an agent */
-	uint32_t round_timeout_ms; /* default 5000 */
+	uint32_t round_timeout_ms; /* default 5000; also from HELLO_ACK to RESUME */
 	uint32_t verdict_ms;       /* from the failure of a round to its verdict; default 0 */
 	uint32_t recovery_ms;      /* default 3000: for the agents of a run that is taken over */
 	uint32_t adopt_ms; /* default 0: this long, at first, hellos of agents that know no run

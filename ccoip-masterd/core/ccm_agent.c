@@ -147,6 +147,7 @@ void ccm_agent_ack(struct ccm *m, struct ccm_agent *a)
 	ack->term = m->term;
 	ack->resume = a->resuming;
 	m->acked |= a->resuming;
+	a->acked_ns = m->now;
 	ccm_log(m, CCM_LOG_INFO, "agent %s connected", ccm_agent_label(a, label, sizeof label));
 }
 
@@ -190,6 +191,22 @@ static void check_silence(struct ccm *m)
 	}
 }
 
+/* Rounds wait for them. */
+static void check_resuming(struct ccm *m)
+{
+	struct ccm_agent *a, *tmp;
+
+	if (m->n_resuming == 0)
+		return;
+	HASH_ITER (hh, m->agents, a, tmp)
+		if (a->resuming && !a->held &&
+			ccm_age(m->now, a->acked_ns) > m->cfg.round_timeout_ms * CCM_NS_PER_MS)
+			ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
+				"the agent on %s did not end what it has to say of the run within "
+				"%u ms",
+				a->hello.name, m->cfg.round_timeout_ms);
+}
+
 /* What the agents sent meanwhile has not been read yet. */
 static void forgive_pause(struct ccm *m, uint64_t ns)
 {
@@ -198,8 +215,10 @@ static void forgive_pause(struct ccm *m, uint64_t ns)
 
 	ccm_log(m, CCM_LOG_WARNING, "the master was suspended for %.1f s: all bounds start again",
 		(double)ns / 1e9);
-	for (a = m->agents; a; a = a->hh.next)
+	for (a = m->agents; a; a = a->hh.next) {
 		cc_detect_pause(&a->life, m->now);
+		a->acked_ns = m->now;
+	}
 	DL_FOREACH2 (m->absent, a, next_ab)
 		a->absent_ns = m->now;
 	m->round.since_ns = m->now;
@@ -232,6 +251,7 @@ void ccm_agent_tick(struct ccm *m)
 
 	m->tick_ns = m->now;
 	check_silence(m);
+	check_resuming(m);
 	if (m->beat_ns && ccm_age(m->now, m->beat_ns) < m->cfg.heartbeat_ms * CCM_NS_PER_MS)
 		return;
 	m->beat_ns = m->now;

@@ -129,7 +129,7 @@ static const char *check_op(const struct ccm *m, const struct ccm_op *o)
 	REQUIRE(o->seq == 0 || reported < voters, "an operation that all reported is not done");
 	REQUIRE(o->seq != 0 || votes < g->n_accepted || o->ready,
 		"an operation with all votes waits for nothing");
-	REQUIRE(!o->ready || m->round.active || m->n_resuming > 0 || g->n_topo > 0,
+	REQUIRE(!o->ready || m->round.active || g->n_topo > 0 || ccm_round_waits(m),
 		"a ready operation was not started");
 	REQUIRE(!o->ready || votes == g->n_accepted, "an operation is ready without all votes");
 	return NULL;
@@ -238,19 +238,18 @@ static const char *check_run(const struct ccm *m)
 {
 	const struct ccm_pair *x;
 	const struct ccm_agent *a;
-	bool waits = m->recovering || m->n_resuming > 0;
 	uint32_t known;
+	bool waits = m->recovering || m->round.active || ccm_round_waits(m);
 
 	REQUIRE(!m->reap && !m->dead && !m->lost, "something was left unsettled");
 	REQUIRE(!m->round.active || !m->round.stale, "a stale round goes on");
 	REQUIRE(!m->recovering || !(m->round.active || m->ops || m->n_topo || m->n_pending),
 		"something goes on while recovering");
 	REQUIRE(!m->stale || (!m->peers && !m->recovering), "a stale master has peers");
-	REQUIRE(waits || m->round.active || !m->rewire || m->n_accepted == m->n_absent,
-		"no round rewires the ring");
-	REQUIRE(waits || m->round.active || m->n_accepted > 0 || m->n_registered == 0,
+	REQUIRE(waits || !m->rewire || m->n_accepted == m->n_absent, "no round rewires the ring");
+	REQUIRE(waits || m->n_accepted > 0 || m->n_registered == 0,
 		"the first peers are not admitted");
-	REQUIRE(waits || m->round.active || m->n_topo == 0 || m->n_topo < m->n_accepted,
+	REQUIRE(waits || m->n_topo == 0 || m->n_topo < m->n_accepted,
 		"a complete topology vote has no consequence");
 	REQUIRE(m->n_pending == 0 || m->n_pending < m->n_accepted,
 		"a complete pending vote has no answer");

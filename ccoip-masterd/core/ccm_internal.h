@@ -66,17 +66,18 @@ struct ccm_agent {
 	uint32_t conn;
 	uint64_t no; /* never used again */
 	struct cc_addr from;
-	bool greeted;   /* hello is valid */
-	bool claimed;   /* holds its agent id: in ccm->by_id */
-	bool dead;      /* waits for ccm_reap */
-	bool absent;    /* without connection: in ccm->absent, not in ccm->agents */
-	bool knows_run; /* it, or a peer that came by it, was in the run before this connection */
-	bool resuming;  /* says what it knows of the run; RESUME ends it */
-	bool held;      /* its hello is not answered yet */
-	bool restored;  /* absent: from the journal */
-	bool promoted;  /* only within ccm_conclude.c: its prepared round was committed */
+	bool greeted;    /* hello is valid */
+	bool claimed;    /* holds its agent id: in ccm->by_id */
+	bool dead;       /* waits for ccm_reap */
+	bool absent;     /* without connection: in ccm->absent, not in ccm->agents */
+	bool knows_run;  /* it, or a peer that came by it, was in the run before this connection */
+	bool resuming;   /* says what it knows of the run; RESUME ends it */
+	bool up_to_date; /* resuming: it was told the world since its hello */
+	bool held;       /* its hello is not answered yet */
+	bool restored;   /* absent: from the journal */
+	bool promoted;   /* only within ccm_conclude.c: its prepared round was committed */
 	struct ccm_told *told; /* while recovering: what it has said, or NULL */
-	uint64_t absent_ns;
+	uint64_t absent_ns, acked_ns;
 	struct cc_detect life;
 	struct wm_hello hello;
 	struct ccm_seat *seats;
@@ -329,8 +330,8 @@ struct ccm {
 	uint32_t n_absent;                                    /* of n_accepted: on absent agents */
 	uint64_t topo_since, pending_since, registered_since; /* when the count left 0 */
 	struct ccm_round round;
-	bool rewire;  /* links or rings are to be checked by a round */
-	bool changed; /* accepted members are gone since the last commit */
+	bool rewire;         /* links or rings are to be checked by a round */
+	bool changed;        /* accepted members are gone since the last commit */
 	uint64_t reorder_ns; /* since when orders of rings fail; 0: they do not */
 	struct ccm_group *lost;
 	struct ccm_seat *reap;
@@ -524,6 +525,9 @@ struct wm_commit *ccm_commit_new(struct ccm *m, struct ccm_agent *a, const struc
 /* The topology vote is answered: everybody may vote anew. */
 void ccm_votes_clear(struct ccm *m);
 /* True: look again. */
+/* No round begins while an agent with state is still saying who its peers are: it expects to find
+ * all that are accepted in the rings. NULL, or one that is waited for. */
+const struct ccm_agent *ccm_round_waits(const struct ccm *m);
 bool ccm_round_settle(struct ccm *m);
 static inline bool ccm_in_round(const struct ccm *m, uint64_t round)
 {

@@ -432,7 +432,8 @@ static void accepted_lost(struct ccm *m, struct ccm_peer *p, const char *why)
 	ccm_pairs_forget(m, s->agent->no);
 	/* Nothing has started since it went absent, or since another loss: often this one, seen by
 	 * a neighbour whose link broke. That was told if it had to be. */
-	if (p->n_ops == 0 && ((g->told && !g->lost) || (s->agent->absent && g->n_accepted > 1)))
+	if (p->n_ops == 0 && ((g->told && (!g->lost || g->n_lost == 0)) ||
+				     (s->agent->absent && g->n_accepted > 1)))
 		ccm_group_changed(m, g);
 	else
 		ccm_group_interrupt(

@@ -383,6 +383,11 @@ void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 	const char *why;
 	uint32_t i;
 
+	/* It comes back: what follows tells of losses that it must not miss. */
+	if (a->resuming && !a->up_to_date && a->n_accepted > 0) {
+		a->up_to_date = true;
+		ccm_world_tell(m, a);
+	}
 	if (v->losses > m->last_loss) {
 		ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
 			"protocol violation: a vote that knows of losses to come");

@@ -288,6 +288,18 @@ static bool round_failed(const struct ccm *m)
 	return false;
 }
 
+const struct ccm_agent *ccm_round_waits(const struct ccm *m)
+{
+	const struct ccm_agent *a;
+
+	if (m->n_resuming == 0)
+		return NULL;
+	for (a = m->agents; a; a = a->hh.next)
+		if (a->resuming && !cc_id_is_zero(&a->hello.run_key))
+			return a;
+	return NULL;
+}
+
 bool ccm_round_settle(struct ccm *m)
 {
 	bool accept;
@@ -311,9 +323,6 @@ bool ccm_round_settle(struct ccm *m)
 		round_drop(m);
 		return true;
 	}
-	/* Of the peers of an agent that resumes some are still to come. */
-	if (m->n_resuming > 0)
-		return false;
 	accept = ccm_topology_agreed(m);
 	if (m->n_accepted == 0)
 		m->rewire = false;
@@ -321,8 +330,8 @@ bool ccm_round_settle(struct ccm *m)
 		commit_unchanged(m);
 		return false;
 	}
-	/* Nobody is there to be wired. */
-	if (m->n_accepted > 0 && m->n_accepted == m->n_absent)
+	/* Nobody is there to be wired, or there are more to come. */
+	if ((m->n_accepted > 0 && m->n_accepted == m->n_absent) || ccm_round_waits(m))
 		return false;
 	return (accept || m->rewire) && round_begin(m, accept);
 }

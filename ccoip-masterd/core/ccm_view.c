@@ -96,9 +96,9 @@ static void write_waiting(const struct ccm *m, uint64_t now, char *text, size_t 
 			m->round.n_agents - m->round.n_reported, m->round.n_agents,
 			(unsigned long long)m->last_round, seconds(now, m->round.since_ns));
 		name_reporters(m, &x);
-	} else if (m->rewire && m->n_resuming > 0) {
-		ccm_print(text, size, "waiting for %u agents to say what they know of the run",
-			m->n_resuming);
+	} else if (ccm_round_waits(m) && (m->rewire || ccm_topology_agreed(m))) {
+		ccm_print(text, size, "waiting for the agent on %s to say what it knows of the run",
+			ccm_round_waits(m)->hello.name);
 	} else if (m->absent) {
 		ccm_print(text, size, "waiting for %u of %u peers to come back: ", m->n_absent,
 			m->n_accepted);

@@ -14,7 +14,9 @@ tests_e2e_peer_LDADD = libpccl-shim/libpccl-shim.la -lm
 e2e_tests = \
 	tests/e2e/test_parity.py \
 	tests/e2e/test_async.py \
+	tests/e2e/test_threads.py \
 	tests/e2e/test_kill.py \
+	tests/e2e/test_restart.py \
 	tests/e2e/test_hostile.py \
 	tests/e2e/test_fresh_start.py \
 	tests/e2e/test_links.py \

@@ -3,6 +3,8 @@
  * All-reduces of a peer: their buffers, and what is wrong with them afterwards.
  */
 #include <inttypes.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -414,4 +416,77 @@ void do_bench(void)
 	say_outcome(r, begin, now());
 	operation_free(&op);
 	free(took);
+}
+
+/* ---- a thread that reduces while the main thread makes calls of its own */
+
+#define ASKED_MIN 20u
+
+struct worker {
+	struct operation op;
+	uint64_t n, done;
+	sem_t launched, go;
+	pcclResult_t result, update; /* of the operations; of a call that is the main thread's */
+	const char *wrong;
+	char why[WHY_SIZE];
+};
+
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+	struct operation *op = &w->op;
+	bool verify = op->verify;
+
+	op->verify = false; /* but the last one */
+	w->update = pcclUpdateTopology(peer.comm);
+	w->result =
+		pcclAllReduceAsync(op->send.data, op->recv.data, &op->desc, peer.comm, &op->handle);
+	sem_post(&w->launched);
+	sem_wait(&w->go);
+	if (w->result == pcclSuccess)
+		w->result = pcclAwaitAsyncReduce(&op->handle, &op->info);
+	while (w->result == pcclSuccess && !w->wrong && ++w->done < w->n) {
+		w->wrong = judge(op, w->result, w->why);
+		w->result = pcclAllReduce(
+			op->send.data, op->recv.data, &op->desc, peer.comm, &op->info);
+	}
+	op->verify = verify;
+	if (!w->wrong)
+		w->wrong = judge(op, w->result, w->why);
+	return NULL;
+}
+
+void do_threads(void)
+{
+	struct worker w = {.n = number("n", NULL)};
+	uint64_t begin = now(), asked = 0;
+	bool pending = false;
+	pcclResult_t r = pcclSuccess, update, await, launch;
+	pcclAsyncReduceOp_t handle;
+	pthread_t thread;
+
+	operation_prepare(&w.op);
+	sem_init(&w.launched, 0, 0);
+	sem_init(&w.go, 0, 0);
+	if (pthread_create(&thread, NULL, work, &w) != 0)
+		die("threads", "pthread_create");
+	sem_wait(&w.launched);
+	for (; asked < ASKED_MIN / 2 && r == pcclSuccess; asked++)
+		r = pcclArePeersPending(peer.comm, &pending);
+	handle = w.op.handle;
+	update = pcclUpdateTopology(peer.comm);
+	await = pcclAwaitAsyncReduce(&handle, NULL);
+	launch = pcclAllReduceAsync(w.op.send.data, w.op.recv.data, &w.op.desc, peer.comm, &handle);
+	sem_post(&w.go);
+	for (; (!pending || asked < ASKED_MIN) && r == pcclSuccess; asked++)
+		r = pcclArePeersPending(peer.comm, &pending);
+	pthread_join(thread, NULL);
+	printf("threads asked=%" PRIu64 " done=%" PRIu64 " result=%d update=%d await=%d launch=%d "
+	       "other_update=%d hash=%016" PRIx64 " check=%s",
+		asked, w.done, (int)w.result, (int)update, (int)await, (int)launch, (int)w.update,
+		data_hash(w.op.recv.data, w.op.recv.bytes), w.wrong ? "wrong" : "ok");
+	say_outcome(r, begin, now());
+	operation_free(&w.op);
+	sem_destroy(&w.launched);
+	sem_destroy(&w.go);
 }

@@ -14,6 +14,9 @@
  *	                          lost (hurry=1: without a look at the buffers in between)
  *	many n=N OP               N in flight; those that are lost again once all have been awaited
  *	bench n=N OP              back to back on the same buffers: times in ns
+ *	threads n=N OP            another thread does: first with the main thread's questions in
+ *                          between, then back to back; this one asks pcclArePeersPending
+ *                          until there are newcomers, but so many times at least
  *	master addr=A:P, master-signal, master-await, master-destroy
  *	quit
  *
@@ -265,6 +268,7 @@ static const struct command {
 	{"reduce", do_reduce},
 	{"many", do_many},
 	{"bench", do_bench},
+	{"threads", do_threads},
 	{"destroy", do_destroy},
 	{"master", do_master},
 	{"master-signal", do_master_signal},

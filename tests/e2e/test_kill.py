@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Peers, agents and masters that are killed in the middle of operations: the others are told soon
+"""Peers that are killed in the middle of operations, and hosts that vanish: the others are told soon
 and all alike, find their buffers as they were, and go on."""
 
 import random
@@ -8,10 +8,11 @@ import signal
 import time
 
 import lib
-from lib import RANK_CONNECTION_LOST, SUCCESS, check, ids_of, judge
+from lib import INVALID_USAGE, RANK_CONNECTION_LOST, SUCCESS, check, ids_of, judge
 
-KILLS = 100
+KILLS = 60
 BOUND_NS = 2 * 10**9  # for a busy machine; the aim is 200 ms
+SILENCE_NS = 3 * 10**9  # of a host at most
 SURVIVOR_HOSTS = (0, 1)
 HOSTS = 3  # so that a victim is alone on its host now and then
 OPERATIONS = (
@@ -154,72 +155,35 @@ def other_group():
               "a death in one peer group does not harm another", f"{wrong} {codes}")
 
 
-def agent_death():
-    with lib.Lab(2) as lab:
-        lab.start()
-        peers = lab.start_peers((0, 0, 1, 1))
-        here, there = peers[:2], peers[2:]
-        line = f"{OPERATIONS[2]} tag=0"
-        # without the last peer the operation cannot end before the agent is killed
-        lib.submit_all(peers[:3], [OPERATIONS[2]], random)
-        killed_at = time.monotonic_ns()
-        lab.agents[1].process.kill()
-        lab.agents[1].process.wait()
-        answers = lib.together(here, "await slot=0")
-        took = max(a["end"] for a in answers) - killed_at
-        check(all(a["code"] == RANK_CONNECTION_LOST and a["check"] == "ok" for a in answers)
-              and took < BOUND_NS, f"an agent is killed: peers elsewhere know after "
-              f"{took / 1e6:.1f} ms", answers)
-        answers = [there[0].call("await slot=0"), there[1].call(f"reduce {line}")]
-        check(all(a["code"] != SUCCESS and a["check"] == "ok" for a in answers),
-              f"its own peers get an error: {answers[0]['code']}, {answers[0]['text']}", answers)
-        answers = lib.together(here, f"reduce {line} ids={ids_of(here)} verify=1")
-        check(not judge(answers), "the others go on", judge(answers))
-        lab.daemons.remove(lab.agents[1])
-        lab.check_alive()
-
-
 def vanished_host():
-    """Nothing closes its connections: silence alone tells."""
+    """Nothing closes its connections: silence alone tells. When it is back, its peer can be, too."""
     with lib.Lab(2) as lab:
         lab.start()
         peers = lab.start_peers((0, 0, 1))
+        here, there = peers[:2], peers[2]
         line = f"{OPERATIONS[2]} tag=0"
-        lib.submit_all(peers[:2], [OPERATIONS[2]], random)
-        began = time.monotonic()
+        lib.submit_all(here, [OPERATIONS[2]], random)
+        began = time.monotonic_ns()
         lab.agents[1].process.send_signal(signal.SIGSTOP)
-        answers = lib.together(peers[:2], "await slot=0")
-        took = time.monotonic() - began
+        answers = lib.together(here, "await slot=0")
+        took = max(a["end"] for a in answers) - began
         check(all(a["code"] == RANK_CONNECTION_LOST and a["check"] == "ok" for a in answers)
-              and took < 15, f"an agent falls silent: the others know after {took:.1f} s", answers)
-        wrong = judge(lib.together(peers[:2], f"reduce {line} ids=0,1 verify=1"))
+              and took < SILENCE_NS + BOUND_NS,
+              f"an agent falls silent: the others know after {took / 1e9:.1f} s", answers)
+        wrong = judge(lib.together(here, f"reduce {line} ids=0,1 verify=1"))
         check(not wrong, "and go on", wrong)
         lab.agents[1].process.send_signal(signal.SIGCONT)
-        answer = peers[2].call(f"reduce {line}")
-        check(answer["code"] != SUCCESS and answer["check"] == "ok",
-              f"when it is back, its peer is told: {answer['code']}, {answer['text']}", answer)
-        lab.check_alive()
-
-
-def master_death():
-    with lib.Lab(2) as lab:
-        lab.start()
-        peers = lab.start_peers((0, 1, 1))
-        lib.submit_all(peers[:2], [OPERATIONS[2]], random)
-        lab.master.process.kill()
-        lab.master.process.wait()
-        answers = lib.together(peers[:2], "await slot=0")
-        check(all(a["code"] == lib.MASTER_CONNECTION_FAILED and a["check"] == "ok"
-                  for a in answers), f"the master is killed: {answers[0]['text']}", answers)
-        lab.daemons.remove(lab.master)
-        lab.start_master(port=lab.master.port)
-        for peer in peers:
-            peer.send("connect", f"until world={len(peers)}")
-        answers = [p.read() for p in peers for _ in range(2)]
-        check(all(a["code"] == SUCCESS for a in answers), "a new one at its address takes them in",
-              answers)
-        wrong = judge(lib.together(peers, f"reduce {OPERATIONS[2]} ids=0,1,2 verify=1"))
-        check(not wrong, "and they go on", wrong)
+        answer = there.call(f"reduce {line}")
+        check(answer["code"] == RANK_CONNECTION_LOST and answer["check"] == "ok",
+              f"when it is back, its peer is told: {answer['text']}", answer)
+        answer = there.call(f"reduce {line}")
+        check(answer["code"] == INVALID_USAGE and answer["check"] == "ok",
+              "to repeat the call is of no use", answer)
+        there.send("connect")
+        answers = [*lib.together(here, "until world=3"), there.read()]
+        wrong = judge(lib.together(peers, f"reduce {line} ids=0,1,2 verify=1"))
+        check(not wrong and all(a["code"] == SUCCESS for a in answers), "pcclConnect brings it back",
+              f"{wrong} {answers}")
         lab.check_alive()
 
 
@@ -227,9 +191,7 @@ def test():
     many_kills()
     late_caller()
     other_group()
-    agent_death()
     vanished_host()
-    master_death()
 
 
 lib.run(test, 300)

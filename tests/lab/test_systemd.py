@@ -51,9 +51,10 @@ class Lab:
         shutil.copy(lib.BUILD / "tests/lab/first", root / "opt/first")
         return root
 
-    def peer(self, host, master="127.0.0.1", user=None):
+    def peer(self, host, master="127.0.0.1", user=None, env=None):
         return host.spawn("/opt/first", f"{master}:{PORT}", user=user, env={
-            "LD_LIBRARY_PATH": self.build["libdir"], "PCCL_AGENT_AUTOSPAWN": "0"})
+            "LD_LIBRARY_PATH": self.build["libdir"], "PCCL_AGENT_AUTOSPAWN": "0",
+            **(env or {})})
 
 
 def finish(peer, seconds=20):
@@ -190,10 +191,11 @@ def killed(lab, host):
 
 
 def stopped(lab, host):
-    """With a peer that waits for a second one."""
-    peer = lab.peer(host)
+    """With a peer that waits for a second one, and for another agent as long as it may. Without its
+    socket: that would start the agent again for it."""
+    peer = lab.peer(host, env={"PCCL_AGENT_GRACE_MS": "500"})
     wait_until(lambda: host.run(lab.ctl, "peers").stdout.count("\n") > 1, "a peer")
-    host.run("systemctl", "stop", AGENT)
+    host.run("systemctl", "stop", "pccl-agent.socket", "pccl-agent-admin.socket", AGENT)
     code, said = finish(peer)
     check(code == 1 and said, "a peer is told when the agent stops", (code, said))
     host.run("systemctl", "stop", MASTER)

@@ -358,7 +358,7 @@ START_TEST(no_round_begins_before_all_of_an_agents_peers_are_back)
 	/* It takes itself for accepted, as its neighbour on this host does. */
 	ck_assert_uint_eq(fk_count(a, WM_ROUND), 0);
 	ck_assert(!fk_status(&f).round_active);
-	assert_contains(fk_status(&f).waiting, "waiting for 1 agents to say what they know");
+	assert_contains(fk_status(&f).waiting, "waiting for the agent on c to say what it knows");
 	second = fk_join_again(&second, c, WM_JOIN_ACCEPTED);
 	fk_resumed(c);
 	ck_assert_uint_eq(fk_take(c, WM_ROUND)->u.round.rings[0].n_members, 2);
@@ -617,6 +617,54 @@ START_TEST(a_connection_that_broke_does_not_hide_the_end)
 }
 END_TEST
 
+START_TEST(who_does_not_end_what_he_says_is_not_waited_for_for_ever)
+{
+	fk_cut(c, "reset");
+	c = fk_redial(c);
+	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
+	fk_tick(&f, 4900);
+	ck_assert(c->open);
+	ck_assert(!fk_status(&f).round_active);
+	fk_tick(&f, 300);
+	assert_contains(c->closed, "did not end what it has to say");
+	ck_assert(!fk_present(&r));
+	fk_forget(&f);
+	fk_vote(&p, 1);
+	fk_vote(&q, 1);
+	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1);
+}
+END_TEST
+
+/* Whoever knows the name of the run only holds nobody up. */
+START_TEST(who_has_no_state_is_not_waited_for)
+{
+	struct fk_host *d;
+
+	fk_cut(c, "died");
+	d = fk_redial_as(c, 0, true);
+	fk_leave(&q, WM_LEAVE_CLEAN);
+	ck_assert_int_eq(fk_info(&p).rank, 0);
+	ck_assert_uint_eq(fk_count(a, WM_ROUND), 1);
+	ck_assert(d->open);
+}
+END_TEST
+
+/* Or the application would try again with the count of before, and fail again. */
+START_TEST(losses_are_told_before_what_they_have_ended)
+{
+	vote_all(1);
+	c = fk_redial(c);
+	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
+	c->losses[0].losses = 0;
+	vote_started(&r, 1, 1);
+	ck_assert_uint_eq(fk_count(c, WM_OP_ABORT), 1);
+	ck_assert_uint_eq(c->losses[0].losses, 1);
+	vote_started(&r, 2, 1);
+	fk_resumed(c);
+	ck_assert_uint_eq(fk_count(c, WM_WORLD), 2);
+}
+END_TEST
+
 START_TEST(only_who_resumes_votes_for_what_has_started)
 {
 	vote_all(1);
@@ -686,6 +734,9 @@ int main(void)
 	tcase_add_test(tc, the_end_of_attempts_is_remembered);
 	tcase_add_test(tc, as_many_are_remembered_as_can_be_in_doubt);
 	tcase_add_test(tc, a_connection_that_broke_does_not_hide_the_end);
+	tcase_add_test(tc, who_does_not_end_what_he_says_is_not_waited_for_for_ever);
+	tcase_add_test(tc, who_has_no_state_is_not_waited_for);
+	tcase_add_test(tc, losses_are_told_before_what_they_have_ended);
 	tcase_add_test(tc, only_who_resumes_votes_for_what_has_started);
 	tcase_add_test(tc, it_is_said_who_is_waited_for);
 	tcase_add_test(tc, a_suspended_master_starts_the_grace_again);

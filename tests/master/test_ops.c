@@ -289,6 +289,32 @@ START_TEST(several_lost_at_once_are_one_loss)
 }
 END_TEST
 
+/* A host dies: its neighbour sees the link break, later its peers are lost. That is one loss, be
+ * they one or two. */
+START_TEST(what_was_told_of_a_host_is_not_told_again_for_each_of_its_peers)
+{
+	struct fk_peer x = fk_join(c, 0);
+
+	fk_topo(&p);
+	fk_topo(&q);
+	fk_topo(&r);
+	fk_vote(&p, 1);
+	fk_vote(&q, 1);
+	fk_vote(&r, 1);
+	fk_vote(&x, 1);
+	fk_report(a, fk_take(a, WM_OP_START)->u.op_start.seq, false);
+	ck_assert_uint_eq(fk_count(a, WM_OP_ABORT), 1);
+	fk_forget(&f);
+	fk_vote(&p, 1);
+	fk_close(c, "it is silent");
+	ck_assert_uint_eq(fk_count(a, WM_WORLD), 1);
+	ck_assert_uint_eq(fk_count(a, WM_OP_ABORT), 0);
+	fk_vote(&q, 1);
+	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1);
+	ck_assert(!fk_present(&r) && !fk_present(&x));
+}
+END_TEST
+
 START_TEST(the_last_of_a_group_is_not_kept_waiting)
 {
 	const struct wm_op_abort *x;
@@ -544,6 +570,7 @@ int main(void)
 	tcase_add_test(tc, a_vote_overtaken_by_a_loss_is_answered_as_aborted);
 	tcase_add_test(tc, the_last_peer_is_told_of_the_loss_first);
 	tcase_add_test(tc, several_lost_at_once_are_one_loss);
+	tcase_add_test(tc, what_was_told_of_a_host_is_not_told_again_for_each_of_its_peers);
 	tcase_add_test(tc, the_last_of_a_group_is_not_kept_waiting);
 	tcase_add_test(tc, nothing_starts_during_a_round);
 	tcase_add_test(tc, operations_wait_for_a_topology_vote_under_way);

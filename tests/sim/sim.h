@@ -249,6 +249,7 @@ struct sim_op {
 	uint32_t code, world;
 	uint64_t losses;
 	uint32_t errors; /* retriable ones of this operation of the application */
+	uint64_t causes; /* sim->causes when its step began */
 	bool odd;
 	char text[SHM_TEXT];
 };
@@ -299,8 +300,6 @@ struct sim_peer {
 	bool held;    /* a launch waits for the keeper */
 	uint32_t iterations, reconnects, rejoins;
 	bool rude;       /* destroys with operations in flight when it is through */
-	uint64_t since;  /* when it was connected */
-	uint64_t causes; /* sim->causes then */
 };
 
 /* What may happen in this run, from harmless to everything. */
@@ -495,7 +494,7 @@ struct sim_key sim_plan_key(const struct sim_peer *p, uint32_t tag);
 void sim_faults_plan(struct sim *s);
 void sim_fault(struct sim *s, const struct sim_event *ev);
 /* Something has happened that may cost each program one error. */
-void sim_cause(struct sim *s, unsigned n);
+void sim_cause(struct sim *s);
 
 /* sim_check.c */
 void sim_check_master(struct sim *s, const struct sim_master *m);
@@ -505,6 +504,8 @@ void sim_check_attrs(struct sim *s, const struct sim_peer *p);
 void sim_check_code(struct sim *s, const struct sim_peer *p, const struct sim_op *o, uint32_t tag);
 void sim_check_call(
 	struct sim *s, const struct sim_peer *p, uint32_t type, uint32_t code, const char *text);
+/* A line of a log: everybody keeps to the protocol here. */
+void sim_check_log(struct sim *s, const char *text);
 void sim_check_waits(struct sim *s);
 void sim_check_quiet(struct sim *s);
 void sim_describe(struct sim *s);

@@ -31,9 +31,9 @@ enum fault {
 	FAULT_ACCEPT,
 };
 
-void sim_cause(struct sim *s, unsigned n)
+void sim_cause(struct sim *s)
 {
-	s->causes += n;
+	s->causes++;
 }
 
 static struct sim_event fault(enum fault f)
@@ -313,7 +313,7 @@ static void kill_agent(struct sim *s, const struct sim_event *ev)
 
 	if (!h->alive)
 		return;
-	sim_cause(s, ev->gen && ev->gen < s->agent_grace_ms / 2 ? 1 : 2);
+	sim_cause(s);
 	sim_host_kill(s, h, ev->code == FAULT_KILL_HOST);
 	next.host = ev->host;
 	if (ev->gen)
@@ -339,13 +339,13 @@ static void agent_fault(struct sim *s, const struct sim_event *ev)
 	case FAULT_FREEZE:
 		if (!h->alive)
 			break;
-		sim_cause(s, 2);
+		sim_cause(s);
 		h->frozen_until = s->now + ms(ev->gen);
 		sim_trace(s, "fault: the agent of h%u stands still for %u ms", h->no, ev->gen);
 		break;
 	case FAULT_CUT:
 	case FAULT_HALF_OPEN:
-		sim_cause(s, 2);
+		sim_cause(s);
 		cut(s, ev);
 		break;
 	case FAULT_PART:
@@ -358,7 +358,7 @@ static void agent_fault(struct sim *s, const struct sim_event *ev)
 
 			c.code = FAULT_HALF_OPEN;
 			c.gen = 2;
-			sim_cause(s, 2);
+			sim_cause(s);
 			cut(s, &c);
 		}
 		break;
@@ -374,11 +374,11 @@ void sim_fault(struct sim *s, const struct sim_event *ev)
 {
 	switch ((enum fault)ev->code) {
 	case FAULT_KILL_PROC:
-		sim_cause(s, 1);
+		sim_cause(s);
 		sim_proc_kill(s, &s->procs[ev->proc], false);
 		break;
 	case FAULT_STOP_PROC:
-		sim_cause(s, 1);
+		sim_cause(s);
 		stop_proc(s, ev);
 		break;
 	case FAULT_RUN_PROC:
@@ -388,13 +388,14 @@ void sim_fault(struct sim *s, const struct sim_event *ev)
 				.host = s->procs[ev->proc].host,
 				.proc = ev->proc});
 		break;
-	case FAULT_BREAK_LINK:
-		sim_cause(s, 2);
+	case FAULT_BREAK_LINK: /* each end may see it when the other one's report is dealt with */
+		sim_cause(s);
+		sim_cause(s);
 		break_one(s, ev->host);
 		break;
 	case FAULT_BLOCK:
 	case FAULT_UNBLOCK:
-		sim_cause(s, 2);
+		sim_cause(s);
 		s->blocked[ev->host][ev->link] = ev->code == FAULT_BLOCK;
 		sim_trace(s, "fault: links from h%u to h%u %s", ev->host, ev->link,
 			ev->code == FAULT_BLOCK ? "cannot be opened" : "can be opened again");
@@ -402,17 +403,18 @@ void sim_fault(struct sim *s, const struct sim_event *ev)
 	case FAULT_FREEZE_MASTER:
 		if (s->at[s->home] >= 0)
 			s->masters[s->at[s->home]].frozen_until = s->now + ms(ev->gen);
-		sim_cause(s, 2);
+		sim_cause(s);
 		break;
 	case FAULT_KILL_MASTER:
-		sim_cause(s, s->class == CLASS_ALL ? 2 : 0);
+		if (s->class == CLASS_ALL)
+			sim_cause(s);
 		kill_master(s, ev);
 		break;
 	case FAULT_START_MASTER:
 		start_master(s, ev);
 		break;
 	case FAULT_STALE:
-		sim_cause(s, 2);
+		sim_cause(s);
 		stale(s, ev);
 		break;
 	case FAULT_REFUSE:

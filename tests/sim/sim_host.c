@@ -132,6 +132,7 @@ static void carry_out(struct sim *s, struct sim_host *h, const struct agt_action
 		break;
 	case AGT_ACT_LOG:
 		sim_trace(s, "h%u: %s", h->no, x->u.text);
+		sim_check_log(s, x->u.text);
 		break;
 	}
 }

@@ -144,6 +144,7 @@ static void carry_out(struct sim *s, unsigned no, const struct ccm_action *x)
 		break;
 	case CCM_ACT_LOG:
 		sim_trace(s, "%s: %s", sim_name_master(s, no), x->text);
+		sim_check_log(s, x->text);
 		break;
 	}
 }

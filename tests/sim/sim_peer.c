@@ -57,7 +57,7 @@ static void ended(struct sim *s, struct sim_peer *p)
 static void leave(struct sim *s, struct sim_peer *p)
 {
 	if (p->state == SHM_COMM_CONNECTED)
-		sim_cause(s, 1);
+		sim_cause(s);
 	later(s, p, PEER_DESTROYING);
 }
 
@@ -182,8 +182,10 @@ static void step_begin(struct sim *s, struct sim_peer *p)
 	p->burst = s->odd_parameters || sim_chance(s, 40);
 	p->window = 1 + sim_rnd(s, SIM_TAGS);
 	p->n_launch = p->launched = p->awaited = 0;
-	for (i = 0; i < st->n_ops; i++)
+	for (i = 0; i < st->n_ops; i++) {
 		p->ops[i].wanted = true;
+		p->ops[i].causes = s->causes;
+	}
 	if (st->ask) {
 		p->asking = true;
 		sim_shim_call(s, p, WL_ARE_PENDING);
@@ -311,10 +313,6 @@ void sim_peer_returned(struct sim *s, struct sim_peer *p, uint32_t type, uint32_
 				type == WL_COMM_CONNECT && p->call.master_away &&
 					s->class == CLASS_MASTER);
 			break;
-		}
-		if (type == WL_COMM_CONNECT) {
-			p->since = p->call.since;
-			p->causes = s->causes;
 		}
 		sim_plan(s, p);
 		later(s, p, PEER_STEPS);

@@ -279,7 +279,7 @@ static void xfer_done(
 	e.text = ev->code ? "no memory for the result" : NULL;
 	e.tx_bytes = e.rx_bytes = 100;
 	if (ev->code) {
-		sim_cause(s, 1);
+		sim_cause(s);
 		t->broken = true;
 	} else {
 		p->done = true;

@@ -1,0 +1,548 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Agents and masters that are killed while their peers live. A new agent at the same socket costs its
+peers at most one retriable error of a call, and nobody a place in the run; a new master costs nothing.
+One that does not come back costs its peers, or the run, when the grace time is over."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+
+import lib
+from lib import (AGENT_UNAVAILABLE, MASTER_CONNECTION_FAILED, RANK_CONNECTION_LOST, SUCCESS, Failed,
+                 check, ids_of, judge)
+
+COUNT = 300007
+# What an operation does with its buffers, another one on each peer.
+PLACES = ("place=out", "place=in mem=shared", "place=in", "place=out mem=shared", "place=out mem=recv",
+          "place=out mem=send")
+RANDOM_KILLS = 12
+SMALL_GRACE_MS = 700
+
+
+class Run:
+    """A lab, peers that form a run, and calls of all of them."""
+
+    def __init__(self, lab, places):
+        self.lab = lab
+        self.peers = lab.start_peers(places, streams=2)
+        self.seed = 0
+        self.all_again()  # the first ones warm up
+
+    def line(self, k, tag, seed, frozen=None, retry=5, count=COUNT):
+        peer = self.peers[k]
+        return (f"type=f32 op=sum count={count} tag={tag} seed={seed} ids={ids_of(self.peers)} "
+                f"verify=1 retry={retry} "
+                f"{PLACES[0] if peer is frozen else PLACES[k % len(PLACES)]} "
+                f"freeze={int(peer is frozen)}")
+
+    def ask(self, frozen=None, but=None, **words):
+        """An all-reduce on all peers but one, repeated where a peer is lost. frozen: a peer that is
+        stopped when half of what it contributes is read; returns when that has happened."""
+        self.seed += 1
+        for k, peer in enumerate(self.peers):
+            if peer is not but:
+                peer.send(f"reduce {self.line(k, 1, self.seed, frozen, **words)}")
+        if frozen:
+            await_stop(frozen)
+            await_running(self.lab, {p.host for p in self.peers}, 1)
+
+    def ask_late(self, late):
+        """The call of the one that was left out."""
+        late.send(f"reduce {self.line(self.peers.index(late), 1, self.seed)}")
+
+    def good(self, losses, what):
+        """The answers to ask: success everywhere, after no more than so many losses of a call."""
+        answers = [p.read() for p in self.peers]
+        n = len(self.peers)
+        wrong = judge(answers)
+        seen = [a["losses"] for a in answers]
+        if not wrong and {a["world"] for a in answers} != {n}:
+            wrong = f"world sizes {[a['world'] for a in answers]}"
+        if not wrong and max(seen) > losses:
+            wrong = f"losses {seen}"
+        if wrong:
+            raise Failed(f"{what}: {wrong}")
+        return seen
+
+    def again(self, losses, what):
+        """Another operation of the same tag: one that some repeated alone would be mistaken for it."""
+        self.ask()
+        return self.good(losses, what)
+
+    def all_again(self):
+        for _ in range(2):
+            self.again(0, "when nobody dies")
+        self.count_peers()
+
+    def count_peers(self):
+        n = len(self.peers)
+        for a in lib.together(self.peers, "attr"):
+            if a["global"] != n:
+                raise Failed(f"a world of {a['global']}, not {n}")
+
+
+def await_stop(peer):
+    """Until the process has stopped itself; the time limit of the test is the bound."""
+    if not os.waitid(os.P_PID, peer.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT).si_status \
+            == signal.SIGSTOP:
+        raise Failed(f"peer {peer.number} did not stop")
+
+
+def await_running(lab, hosts, tag):
+    """Until the agents of the hosts say that the operation of this tag is on its way."""
+    deadline = time.monotonic() + lib.WAIT
+    for host in hosts:
+        while True:
+            done = subprocess.run([lib.CTL, "--json", "--agent", lab.agents[host].admin, "ops"],
+                                  capture_output=True, text=True, timeout=lib.WAIT, check=True)
+            ops = {op["tag"]: op["state"] for op in json.loads(done.stdout)["ops"]}
+            if ops.get(tag) == "running":
+                break
+            if time.monotonic() > deadline:
+                raise Failed(f"an operation does not start on host {host}: {ops}")
+
+
+def wake(peer):
+    peer.process.send_signal(signal.SIGCONT)
+
+
+def restart_agent(lab, host, options=()):
+    old = lab.agents[host]
+    lab.drop(old)
+    return lab.start_agent(host, path=old.socket, admin=old.admin, options=options)
+
+
+def restart_master(lab, options=()):
+    lab.drop(lab.master)
+    lab.start_master(port=lab.master.port, options=options)
+
+
+def set_master(lab, host, *words):
+    done = subprocess.run([lib.CTL, "--agent", lab.agents[host].admin, "agent", "set-master", *words],
+                          capture_output=True, text=True, timeout=lib.WAIT, check=False)
+    if done.returncode:
+        raise Failed(f"set-master {words}: {done.stderr}")
+
+
+# ---------------------------------------------------------------------------- agents
+
+
+def agent_amid_operation(run):
+    """Half of the data is on its way. Staged, registered, in place: each is somebody's."""
+    lab = run.lab
+    seen = []
+    for victim in (0, 1):
+        for frozen in (run.peers[0], run.peers[2]):
+            run.ask(frozen)
+            restart_agent(lab, victim)
+            wake(frozen)
+            seen.append(run.good(1, f"the agent of host {victim} amid an operation"))
+            run.again(0, "the operation after that")
+    check(all(min(s) == 1 for s in seen), "an agent dies amid an operation: lost once for all", seen)
+    run.count_peers()
+
+
+def agent_before_operation(run):
+    """Not all have called: the agent has submissions that it has not voted for, or only voted."""
+    lab = run.lab
+    for late in (run.peers[-1], run.peers[0]):
+        run.ask(but=late)
+        restart_agent(lab, 1)
+        run.ask_late(late)
+        run.good(1, "an agent dies before an operation starts")
+        run.again(1, "the operation after that")
+    run.count_peers()
+    check(True, "an agent dies while an operation waits for a peer")
+
+
+def agent_between(run):
+    lab = run.lab
+    for host in (0, 1):
+        restart_agent(lab, host)
+        run.again(1, "after an agent's death between operations")
+        run.again(0, "the operation after that")
+    run.count_peers()
+    old = lab.agents[1]
+    lab.drop(old)
+    run.ask()  # nobody is there to take the calls
+    lab.start_agent(1, path=old.socket, admin=old.admin)
+    run.good(1, "calls that are made while there is no agent")
+    run.again(0, "the operation after that")
+    check(True, "an agent dies between operations")
+
+
+def agent_twice(run):
+    """The second one dies as soon as it listens: its peers are being attached."""
+    lab = run.lab
+    for frozen in (run.peers[1], run.peers[3]):
+        run.ask(frozen)
+        restart_agent(lab, 1)
+        restart_agent(lab, 1)
+        wake(frozen)
+        run.good(2, "two agents in a row")
+        run.again(1, "the operation after that")
+    for _ in range(3):
+        restart_agent(lab, 0)
+    run.again(1, "after three agents in a row between operations")
+    run.again(0, "the operation after that")
+    for host in (0, 1):
+        restart_agent(lab, host)
+    run.again(2, "after both agents died")
+    run.again(0, "the operation after that")
+    run.count_peers()
+    check(True, "agents die one after the other")
+
+
+def submit_several(run, n, frozen=None):
+    """Slots 0 .. n - 1 on all peers; each is awaited, too. frozen: as above, in the last one."""
+    run.seed += 1
+    for k, peer in enumerate(run.peers):
+        for slot in range(n):
+            last = frozen if slot == n - 1 else None
+            peer.send(f"submit slot={slot} {run.line(k, 10 + slot, run.seed, last)}")
+        peer.send(*(f"await slot={slot}" for slot in range(n)))
+    if frozen:
+        await_stop(frozen)
+        await_running(run.lab, {p.host for p in run.peers}, n + 9)
+
+
+def await_several(run, n):
+    """Answers: [slot][peer]. An operation is done for all or lost for all."""
+    of_peer = []
+    for peer in run.peers:
+        answers = [peer.read() for _ in range(2 * n)]
+        if any(a["code"] != SUCCESS for a in answers[:n]):
+            raise Failed(f"submit: {answers[:n]}")
+        of_peer.append(answers[n:])
+    of_slot = list(zip(*of_peer))
+    for slot, answers in enumerate(of_slot):
+        codes = {a["code"] for a in answers}
+        if codes not in ({SUCCESS}, {RANK_CONNECTION_LOST}) \
+                or any(a["check"] != "ok" for a in answers) or (SUCCESS in codes and judge(answers)):
+            raise Failed(f"operation {slot} of {n}: {answers}")
+    return of_slot
+
+
+def several_in_flight(run):
+    """Of several operations each is lost for all or for none, and only those are repeated."""
+    n, seen = 5, []
+    for victim, frozen in ((0, run.peers[2]), (1, run.peers[3])):
+        for _ in range(2):  # memory for results is known to the processes
+            submit_several(run, n)
+            await_several(run, n)
+        submit_several(run, n, frozen)
+        restart_agent(run.lab, victim)
+        wake(frozen)
+        for slot, answers in enumerate(await_several(run, n)):
+            seen.append(answers[0]["code"])
+            if answers[0]["code"] == SUCCESS:
+                continue
+            for k, peer in enumerate(run.peers):
+                peer.send(f"reduce {run.line(k, 10 + slot, run.seed, retry=0)}")
+            run.good(0, "repeated")
+    check(RANK_CONNECTION_LOST in seen, f"of {len(seen)} in flight {seen.count(SUCCESS)} were done "
+          "when an agent died, for all or for none", seen)
+    run.count_peers()
+
+
+def agent_at_any_moment(run):
+    """Also when the last bytes arrive, or some know the result already."""
+    lab, rng = run.lab, random.Random(7)
+    lost = 0
+    for k in range(RANDOM_KILLS):
+        began = time.monotonic()
+        run.again(0, "nobody died")
+        took = time.monotonic() - began
+        run.ask()
+        time.sleep(rng.uniform(0, took))
+        restart_agent(lab, k % 2)
+        lost += any(run.good(1, f"kill {k} of an agent at any moment"))
+        run.again(1, f"after kill {k} of an agent at any moment")
+    run.count_peers()
+    check(True, f"{RANDOM_KILLS} agents are killed at any moment: {lost} operations were lost")
+
+
+def agent_deaths():
+    with lib.Lab(2) as lab:
+        lab.start()
+        run = Run(lab, (0, 0, 1, 1))
+        agent_amid_operation(run)
+        agent_before_operation(run)
+        agent_between(run)
+        agent_twice(run)
+        several_in_flight(run)
+        agent_at_any_moment(run)
+        lab.check_alive()
+
+
+def agent_for_good():
+    """Its peers are lost after the grace time, and are told so by their own bound."""
+    with lib.Lab(2) as lab:
+        lab.start(master_options=["--agent-grace-ms", SMALL_GRACE_MS])
+        here = [lab.start_peer(k, 0, ready=False) for k in range(2)]
+        there = [lab.start_peer(2 + k, 1, ready=False, env={"PCCL_AGENT_GRACE_MS": "900"})
+                 for k in range(2)]
+        for peer in (*here, *there):
+            peer.read()
+        lib.form_run([*here, *there], 2)
+        line = f"type=f32 op=sum count={COUNT} place=in"
+        for peer in (*here, there[0]):
+            peer.send(f"reduce {line} ids={ids_of([*here, *there])} or={ids_of(here)} verify=1 "
+                      f"retry={5 if peer in here else 0}")
+        lab.drop(lab.agents[1])
+        died = time.monotonic_ns()
+        answers = [p.read() for p in here]
+        check(not judge(answers) and all(a["world"] == 2 and a["losses"] <= 1 for a in answers),
+              "an agent does not come back: the others go on without its peers", answers)
+        check(min(a["end"] for a in answers) >= died + (SMALL_GRACE_MS - 50) * 10**6,
+              "after the grace time", answers)
+        answer = there[0].read()
+        check(answer["code"] == AGENT_UNAVAILABLE and answer["check"] == "ok",
+              f"its own peers are told in the end: {answer['text']}", answer)
+        answer = there[1].call(f"reduce {line}")
+        check(answer["code"] == AGENT_UNAVAILABLE and answer["check"] == "ok",
+              "those that call only now, too", answer)
+        lab.start_agent(1, path=lab.agents[1].socket, admin=lab.agents[1].admin)
+        for peer in there:
+            peer.send("connect")
+        answers = lib.together(here, f"until world={len(here) + len(there)}")
+        joined = [p.read() for p in there]
+        check(all(a["code"] == SUCCESS for a in (*answers, *joined)),
+              "when there is one again, pcclConnect brings them in anew", (answers, joined))
+        lab.check_alive()
+
+
+# --------------------------------------------------------------------------- masters
+
+
+def master_amid_operation(run, options):
+    """Restarted while data are on their way, or when all of it has arrived meanwhile."""
+    lab = run.lab
+    for frozen in (run.peers[1], run.peers[2]):
+        run.ask(frozen)
+        restart_master(lab, options)
+        wake(frozen)
+        run.good(0, "a master amid an operation")
+        run.ask(frozen)
+        lab.drop(lab.master)
+        wake(frozen)
+        lab.start_master(port=lab.master.port, options=options)
+        run.good(0, "an operation that goes on without a master")
+        run.again(0, "the operation after that")
+    run.count_peers()
+
+
+def master_before_operation(run, options):
+    lab = run.lab
+    for late in (run.peers[0], run.peers[-1]):
+        run.ask(but=late)
+        restart_master(lab, options)
+        run.ask_late(late)
+        run.good(0, "a master while an operation waits for a peer")
+    for _ in range(2):  # one after the other
+        restart_master(lab, options)
+    run.again(0, "a master between operations")
+    lab.drop(lab.master)
+    run.ask()
+    lab.start_master(port=lab.master.port, options=options)
+    run.good(0, "calls that are made while there is no master")
+    run.count_peers()
+
+
+def admit(run, newcomer, answers):
+    """The newcomer, whose agent may have found the new master later than the vote, comes in."""
+    n = len(run.peers) + 1
+    worlds = {a["world"] for a in answers}
+    if any(a["code"] != SUCCESS for a in answers) or worlds not in ({n - 1}, {n}):
+        raise Failed(f"updates: {answers}")
+    if worlds != {n}:
+        answers = lib.together(run.peers, f"until world={n}")
+    joined = newcomer.read()
+    if joined["code"] != SUCCESS or any(a["code"] != SUCCESS or a["world"] != n for a in answers):
+        raise Failed(f"a newcomer of host {newcomer.host}: {joined}, {answers}")
+    run.peers.append(newcomer)
+    run.again(0, "with the newcomer")
+
+
+def dismiss(run, newcomer):
+    newcomer.expect("destroy")
+    run.peers.remove(newcomer)
+    run.lab.drop_peer(newcomer)
+    for answer in lib.together(run.peers, f"until world={len(run.peers)}"):
+        if answer["code"] != SUCCESS or answer["world"] != len(run.peers):
+            raise Failed(f"without the newcomer: {answer}")
+    run.again(1, "without the newcomer")
+
+
+def master_amid_vote(run, options):
+    """Some have voted; a newcomer waits, alone on its host or beside others."""
+    for host in (2, 1):
+        newcomer = run.lab.start_peer(50, host)
+        newcomer.expect("create streams=2")
+        newcomer.send("connect")
+        while not all(a["pending"] for a in lib.together(run.peers, "pending")):
+            pass
+        for peer in run.peers[:-1]:
+            peer.send("update")
+        restart_master(run.lab, options)
+        run.peers[-1].send("update")
+        admit(run, newcomer, [p.read() for p in run.peers])
+        dismiss(run, newcomer)
+
+
+def master_amid_connect(run, options):
+    """There is no master when it calls, on a host that is in the run."""
+    lab = run.lab
+    newcomer = lab.start_peer(51, 0)
+    newcomer.expect("create streams=2")
+    lab.drop(lab.master)
+    newcomer.send("connect")
+    for peer in run.peers:
+        peer.send("update")
+    lab.start_master(port=lab.master.port, options=options)
+    admit(run, newcomer, [p.read() for p in run.peers])
+    dismiss(run, newcomer)
+
+
+def pending_amid_death(run, options):
+    """pcclArePeersPending is a vote, too."""
+    lab = run.lab
+    for peer in run.peers[:-1]:
+        peer.send("pending")
+    restart_master(lab, options)
+    answers = [run.peers[-1].call("pending"), *(p.read() for p in run.peers[:-1])]
+    if any(a["code"] != SUCCESS or a["pending"] for a in answers):
+        raise Failed(f"pending: {answers}")
+
+
+def master_deaths(state):
+    with lib.Lab(3) as lab:
+        options = ["--state-dir", lab.folder / "state"] if state else []
+        if state:
+            (lab.folder / "state").mkdir()
+        how = "with" if state else "without"
+        lab.start(master_options=options)
+        run = Run(lab, (0, 0, 1, 1))
+        master_amid_operation(run, options)
+        check(True, f"masters {how} a journal die amid operations: nobody notices")
+        master_before_operation(run, options)
+        check(True, f"masters {how} a journal die before operations: nobody notices")
+        master_amid_vote(run, options)
+        master_amid_connect(run, options)
+        check(True, f"masters {how} a journal die amid votes: newcomers come in")
+        pending_amid_death(run, options)
+        check(True, f"masters {how} a journal die amid questions: they are answered")
+        lab.check_alive()
+
+
+def both_die(run):
+    """The agent's peers are known to nobody but themselves and the agents of others."""
+    lab = run.lab
+    frozen = run.peers[0]
+    run.ask(frozen)
+    lab.drop(lab.master)
+    restart_agent(lab, 1)
+    lab.start_master(port=lab.master.port)
+    wake(frozen)
+    run.good(1, "master and agent die amid an operation")
+    run.again(1, "the operation after that")
+    run.again(0, "and the next one")
+    run.count_peers()
+    check(True, "master and agent die together")
+
+
+def master_moves():
+    """To another port. The agents are told where it is; the old one comes back, being stale."""
+    with lib.Lab(2) as lab:
+        lab.start()
+        run = Run(lab, (0, 1, 1))
+        both_die(run)
+        first = lab.master
+        run.ask(run.peers[0])
+        lab.drop(first)
+        lab.start_master()
+        for host in (0, 1):
+            set_master(lab, host, first.address, lab.master.address)
+        wake(run.peers[0])
+        run.good(0, "a master that comes back at another port")
+        run.again(0, "the operation after that")
+        check(True, "a master comes back at another port: nobody notices")
+        newcomer = lab.start_peer(9, 1, master=first.address)
+        newcomer.send("create", "connect")
+        answers = lib.together(run.peers, f"until world={len(run.peers) + 1}")
+        joined = [newcomer.read(), newcomer.read()]
+        check(all(a["code"] == SUCCESS for a in (*joined, *answers)),
+              "a newcomer that knows the old address is led to the new one", (joined, answers))
+        run.peers.append(newcomer)
+        run.again(0, "with the newcomer")
+        stale_master(run)
+        lab.check_alive()
+
+
+def stale_master(run):
+    lab = run.lab
+    old = lab.master
+    frozen = run.peers[0]
+    run.ask(frozen)
+    old.process.send_signal(signal.SIGSTOP)
+    lab.start_master()
+    for host in (0, 1):
+        set_master(lab, host, "--now", old.address, lab.master.address)
+    wake(frozen)
+    run.good(0, "a master is replaced while it stands still")
+    run.ask(frozen)
+    old.process.send_signal(signal.SIGCONT)
+    wake(frozen)
+    run.good(0, "the old master wakes")
+    run.count_peers()
+    # an agent that goes astray finds its way back
+    set_master(lab, 1, "--now", lab.master.address, old.address)
+    run.again(0, "an agent asks the old master")
+    deadline = time.monotonic() + lib.WAIT
+    while not any("newer master" in x for x in old.log_lines()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    said = [x for x in old.log_lines() if "newer master" in x]
+    check(said, f"an old master that wakes is obeyed by nobody and says so: {said[:1]}",
+          old.log_lines()[-5:])
+    run.again(0, "the operation after that")
+    run.count_peers()
+
+
+def master_for_good():
+    with lib.Lab(2) as lab:
+        lab.start(agent_options=["--master-grace-ms", SMALL_GRACE_MS])
+        run = Run(lab, (0, 1, 1))
+        peers = run.peers
+        run.ask(but=peers[2], retry=0)
+        died = time.monotonic_ns()
+        lab.drop(lab.master)
+        answers = [p.read() for p in peers[:2]]
+        answers.append(peers[2].call(f"reduce {run.line(2, 1, 1, retry=0)}"))
+        check(all(a["code"] == MASTER_CONNECTION_FAILED and a["check"] == "ok" for a in answers),
+              f"a master does not come back: {answers[0]['text']}", answers)
+        check(min(a["end"] for a in answers) >= died + (SMALL_GRACE_MS - 50) * 10**6,
+              "after the grace time", answers)
+        lab.start_master(port=lab.master.port)
+        for peer in peers:
+            peer.send("connect", f"until world={len(peers)}")
+        answers = [p.read() for p in peers for _ in range(2)]
+        check(all(a["code"] == SUCCESS for a in answers), "a new one at its address takes them in",
+              answers)
+        run.again(0, "with a new master")
+        lab.check_alive()
+
+
+def test():
+    agent_deaths()
+    agent_for_good()
+    master_deaths(state=False)
+    master_deaths(state=True)
+    master_moves()
+    master_for_good()
+
+
+lib.run(test, 400)

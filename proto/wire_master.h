@@ -24,6 +24,7 @@
 #define WM_FAILURES_MAX 64
 #define WM_POOL_MAX     64 /* streams of one link */
 #define WM_HOSTS_MAX    65536
+#define WM_TERM_MAX     UINT64_C(0x80000000)
 #define WM_OUTCOMES_MAX 64 /* ended operations remembered per group, and asked for at once */
 /* of one wm_resume: WM_OUTCOMES_MAX of each group */
 #define WM_RESUME_OUTCOMES_MAX 65536
@@ -70,7 +71,8 @@ struct wm_hello {
 	/* Of the run that the agent has state of, or that a peer has told it of (then run_key is
 	 * zero); all zero when it knows none. */
 	struct cc_id run, run_key;
-	uint64_t term; /* the highest that it has seen of this run's masters */
+	uint64_t term; /* the highest that it has seen of this run's masters: at most WM_TERM_MAX;
+			* 0 without run_key */
 };
 
 struct wm_hello_ack {

@@ -97,6 +97,10 @@ static int get_hello_run(const Ccoip__Hello *p, struct wm_hello *m, const char *
 		return wire_bad(why, "hello.run_key: must be empty without run");
 	if (cc_id_is_zero(&m->run) && p->term != 0)
 		return wire_bad(why, "hello.term: must be 0 without run");
+	if (cc_id_is_zero(&m->run_key) && p->term != 0)
+		return wire_bad(why, "hello.term: must be 0 without run_key");
+	if (p->term > WM_TERM_MAX)
+		return wire_bad(why, "hello.term: must be at most 2^31");
 	m->term = p->term;
 	return 0;
 }

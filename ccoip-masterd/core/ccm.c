@@ -160,7 +160,8 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 		break;
 	case WM_RESUME:
 		ccm_resuming_set(m, a, false);
-		ccm_vote_learn(m, &msg->u.resume);
+		if (a->knows_run)
+			ccm_vote_learn(m, &msg->u.resume);
 		/* The commit that its peers wait for may take a while. Till then they would try
 		 * again and again what fails for the losses that they have missed. */
 		if (a->n_accepted > 0 && !cc_id_is_zero(&a->hello.run_key))

@@ -23,7 +23,7 @@ struct entry {
 
 static void at_least(uint64_t *v, uint64_t to)
 {
-	if (to > *v)
+	if (to > *v && to < CCM_NUMBER_MAX)
 		*v = to;
 }
 
@@ -454,7 +454,8 @@ static void judge(struct ccm *m, const struct entry *e, uint32_t n)
 			"the master died, and not all who had voted for an operation came back");
 }
 
-static void go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
+/* False: not all of these votes can be. */
+static bool go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
 {
 	struct ccm_op *o = NULL;
 	uint32_t i;
@@ -463,11 +464,12 @@ static void go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uin
 		collect(m, e[i].agent, e[i].raw, &o);
 	each_unstarted(m, g, &e->raw->vote, collect, &o);
 	if (!o || m->oom || !ccm_op_continue(m, o, e->raw->vote.seq))
-		return;
+		return false;
 	each_unstarted(m, g, &e->raw->vote, start_late, &o);
 	for (i = 0; i < n; i++)
 		if (e[i].raw->reported)
 			ccm_op_report(m, e[i].agent, &e[i].raw->report);
+	return true;
 }
 
 /* n agents say that the attempt has started. */
@@ -478,10 +480,8 @@ static void resolve(struct ccm *m, const struct entry *e, uint32_t n)
 	struct ccm_group *g = group_of(m, e);
 	uint32_t code = known ? known->code : WIRE_RANK_CONNECTION_LOST, i;
 
-	if (!known && g && can_go_on(m, g, e, n)) {
-		go_on(m, g, e, n);
+	if (!known && g && can_go_on(m, g, e, n) && go_on(m, g, e, n))
 		return;
-	}
 	if (!known && g && all_have(m, g, seq, e, n))
 		code = WIRE_SUCCESS;
 	for (i = 0; i < n; i++)

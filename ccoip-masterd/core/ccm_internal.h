@@ -52,6 +52,7 @@
 #define CCM_ALONE           "the group has no other peer now"
 #define CCM_RING_STEPS      100000u
 #define CCM_UNHEARD         (UINT64_C(1) << 20) /* numbers left out that others may have used */
+#define CCM_NUMBER_MAX      (UINT64_C(1) << 62) /* no number is that high: it would never wrap */
 #define CCM_LOST_MAX        4096u               /* peers remembered that were lost */
 
 /* ccm.c */
@@ -263,6 +264,7 @@ struct ccm_told {
 	struct ccm_raw *ops;
 	struct ccm_raw *started; /* of ops: by seq */
 	struct ccm_ask *asks;
+	uint32_t n_ops, n_asks;
 };
 
 /* What all of them have said. */

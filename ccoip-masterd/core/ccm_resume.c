@@ -240,11 +240,31 @@ static void keep_peer_vote(
 	}
 }
 
+/* No honest agent has so much to say. True: kicked. */
+static bool says_too_much(struct ccm *m, struct ccm_agent *a, uint32_t n)
+{
+	if (n < a->n_peers * CCM_PEER_OPS_MAX)
+		return false;
+	ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
+		"protocol violation: more operations than its %u peers can have", a->n_peers);
+	return true;
+}
+
 static void keep_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 {
 	struct ccm_told *t = ccm_told_get(m, a);
-	struct ccm_raw *x = t ? ccm_calloc(m, 1, sizeof *x) : NULL;
+	struct ccm_raw *x = NULL;
 
+	if (!t || says_too_much(m, a, t->n_ops++))
+		return;
+	if (v->seq)
+		HASH_FIND(hh, t->started, &v->seq, sizeof v->seq, x);
+	if (x) {
+		ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
+			"protocol violation: a second vote for an attempt");
+		return;
+	}
+	x = ccm_calloc(m, 1, sizeof *x);
 	if (!x)
 		return;
 	x->vote = *v;
@@ -277,8 +297,11 @@ static void keep_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_o
 static void keep_query(struct ccm *m, struct ccm_agent *a, const struct wm_op_query *q)
 {
 	struct ccm_told *t = ccm_told_get(m, a);
-	struct ccm_ask *x = t ? ccm_calloc(m, 1, sizeof *x) : NULL;
+	struct ccm_ask *x;
 
+	if (!t || says_too_much(m, a, t->n_asks++))
+		return;
+	x = ccm_calloc(m, 1, sizeof *x);
 	if (!x)
 		return;
 	x->q = *q;

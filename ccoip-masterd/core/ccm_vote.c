@@ -49,9 +49,9 @@ static void pending_raise(struct ccm *m, uint64_t turn)
 
 /* A turn that we do not know of: the last master may have died with all that we could have heard of
  * it from. */
-static bool may_raise(const struct ccm *m)
+static bool may_raise(const struct ccm *m, uint64_t turn)
 {
-	return m->recovered;
+	return m->recovered && turn < CCM_NUMBER_MAX;
 }
 
 void ccm_vote_topology(struct ccm *m, struct ccm_agent *a, const struct wm_peer *v)
@@ -66,7 +66,7 @@ void ccm_vote_topology(struct ccm *m, struct ccm_agent *a, const struct wm_peer 
 	} else if (v->turn < m->topo_turn) {
 		ccm_world_totals(m, &totals);
 		(void)ccm_commit_new(m, a, &totals);
-	} else if (v->turn > m->topo_turn && !may_raise(m)) {
+	} else if (v->turn > m->topo_turn && !may_raise(m, v->turn)) {
 		ccm_peer_violation(m, p, "it voted on the topology out of turn");
 	} else if (p->topo_voted) {
 		ccm_peer_violation(m, p, "it voted on the topology twice");
@@ -93,7 +93,7 @@ bool ccm_topology_agreed(const struct ccm *m)
 
 void ccm_vote_learn(struct ccm *m, const struct wm_resume *r)
 {
-	if (!may_raise(m))
+	if (!may_raise(m, r->topo_turn) || !may_raise(m, r->pending_turn))
 		return;
 	if (r->topo_turn > m->topo_turn)
 		topo_raise(m, r->topo_turn);
@@ -113,7 +113,7 @@ void ccm_vote_pending(struct ccm *m, struct ccm_agent *a, const struct wm_peer *
 		ccm_peer_violation(m, p, "it asked for pending peers before it was accepted");
 	} else if (v->turn < m->pending_turn) {
 		answer_pending(m, a);
-	} else if (v->turn > m->pending_turn && !may_raise(m)) {
+	} else if (v->turn > m->pending_turn && !may_raise(m, v->turn)) {
 		ccm_peer_violation(m, p, "it asked for pending peers out of turn");
 	} else if (p->pending_voted) {
 		ccm_peer_violation(m, p, "it asked for pending peers twice");

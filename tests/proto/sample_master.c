@@ -87,8 +87,9 @@ static void hello(struct tl_rng *r, struct wm_hello *m)
 		return;
 	m->run = sample_id(r);
 	if (flip(r))
-		m->run_key = sample_id(r);
-	m->term = tl_magnitude(r, 64);
+		return;
+	m->run_key = sample_id(r);
+	m->term = tl_magnitude(r, 31);
 }
 
 static void hello_ack(struct tl_rng *r, struct wm_hello_ack *m)

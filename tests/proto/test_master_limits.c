@@ -53,10 +53,16 @@ START_TEST(hello_run_limits)
 	fresh(WM_HELLO);
 	h->run = sample_id(&limits_rng);
 	h->run_key = sample_id(&limits_rng);
-	h->term = UINT64_MAX;
+	h->term = WM_TERM_MAX;
 	accepted(&m);
+	h->term++;
+	refused(&m, "hello.term");
+	h->term = 1;
 	h->run_key = (struct cc_id){{0}};
+	refused(&m, "hello.term");
+	h->term = 0;
 	accepted(&m);
+	h->term = 1;
 	h->run = (struct cc_id){{0}};
 	refused(&m, "hello.term");
 	h->term = 0;

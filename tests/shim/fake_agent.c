@@ -421,12 +421,14 @@ static void collect(struct fake *f, struct comm *c)
 {
 	struct shm_sq *sq = (struct shm_sq *)(void *)(c->queue + SHM_SQ_OFF);
 	const struct shm_sqe *ring = (const struct shm_sqe *)(const void *)(c->queue + SHM_SQE_OFF);
-	uint32_t tail = atomic_load_explicit(&sq->tail, memory_order_acquire);
 	uint64_t rung;
+	uint32_t tail;
 
+	/* First: whoever rings after that rings again. */
 	(void)!read(c->submit_bell, &rung, sizeof rung);
 	if (c->conn < 0)
 		return;
+	tail = atomic_load_explicit(&sq->tail, memory_order_acquire);
 	for (; c->head != tail; c->head++) {
 		struct fake_op *op = &f->queue[f->queued++ % QUEUED];
 		const struct region *r;

@@ -136,7 +136,8 @@ static void event(void)
 		send_resume(h[i]);
 		break;
 	case 1:
-		fk_leave(&(struct fk_peer){.host = h[i], .id = some_peer(i)->id}, pick(2));
+		fk_leave(&(struct fk_peer){.host = h[i], .id = some_peer(i)->id},
+			pick(2) ? WM_LEAVE_CLEAN : WM_LEAVE_DIED);
 		break;
 	case 2:
 	case 3:

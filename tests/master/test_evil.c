@@ -74,6 +74,8 @@ static void send_join(size_t i)
 	msg.u.join.phase = (uint32_t)pick(3);
 	msg.u.join.group = pick(10) ? who->group : who->group + 1;
 	msg.u.join.pool_size = 1;
+	msg.u.join.topo_turn = number();
+	msg.u.join.pending_turn = number();
 	fk_send(h[i], &msg);
 	if (who == &p[i])
 		p[i].host = h[i];

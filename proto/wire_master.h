@@ -110,6 +110,8 @@ struct wm_join {
 	char name[WM_NAME_MAX];
 	struct cc_id token; /* random, secret of the peer: who presents it again is the same peer */
 	uint32_t phase;     /* enum wm_join_phase */
+	/* ACCEPTED: votes of the run that the peer has seen the end of. Else 0. */
+	uint64_t topo_turn, pending_turn;
 };
 
 enum wm_leave_kind { WM_LEAVE_CLEAN = 0, WM_LEAVE_DIED = 1 };

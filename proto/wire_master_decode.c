@@ -223,6 +223,8 @@ static int get_join(const Ccoip__Join *p, struct wm_join *m, const char **why)
 	m->pool_size = p->pool_size;
 	m->pid = p->pid;
 	m->phase = (uint32_t)p->phase;
+	m->topo_turn = p->topo_turn;
+	m->pending_turn = p->pending_turn;
 	return 0;
 }
 

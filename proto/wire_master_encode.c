@@ -140,6 +140,8 @@ static void put_join(struct encoder *e, const struct wm_join *m)
 	p->name = put_text(e, m->name, sizeof m->name);
 	p->token = wire_put_id(&m->token);
 	p->phase = (Ccoip__JoinPhase)m->phase;
+	p->topo_turn = m->topo_turn;
+	p->pending_turn = m->pending_turn;
 }
 
 static void put_leave(struct encoder *e, const struct wm_leave *m)

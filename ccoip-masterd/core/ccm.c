@@ -129,6 +129,14 @@ void ccm_free(struct ccm *m)
 	free(m);
 }
 
+/* Of an agent that came too late for the recovery, or came back. */
+static void learn(struct ccm *m, const struct wm_resume *r)
+{
+	if (m->recovered && r->pending_turn > m->pending_turn)
+		m->pending = r->pending;
+	ccm_vote_learn(m, r->topo_turn, r->pending_turn);
+}
+
 static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg)
 {
 	switch (msg->type) {
@@ -161,7 +169,7 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 	case WM_RESUME:
 		ccm_resuming_set(m, a, false);
 		if (a->knows_run)
-			ccm_vote_learn(m, &msg->u.resume);
+			learn(m, &msg->u.resume);
 		/* The commit that its peers wait for may take a while. Till then they would try
 		 * again and again what fails for the losses that they have missed. */
 		if (a->n_accepted > 0 && !cc_id_is_zero(&a->hello.run_key))

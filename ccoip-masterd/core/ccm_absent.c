@@ -124,6 +124,8 @@ static void peer_move(
 	a->n_accepted++;
 	p->pid = j->pid;
 	p->pool_size = j->pool_size;
+	if (j->phase == WM_JOIN_ACCEPTED)
+		ccm_vote_learn(m, j->topo_turn, j->pending_turn);
 	p->untold = j->phase != WM_JOIN_ACCEPTED;
 	ccm_copy(p->name, sizeof p->name, j->name);
 	ccm_pairs_forget(m, a->no);

@@ -61,7 +61,8 @@ static void take_resume(struct ccm *m, struct ccm_agent *a)
 	at_least(&m->last_seq, r->last_seq);
 	at_least(&m->world_version, r->world.version);
 	at_least(&m->topo_turn, r->topo_turn);
-	if (r->pending_turn > m->pending_turn)
+	/* An agent that has no state knows the turn from its peers, but not the answer. */
+	if (r->pending_turn >= m->pending_turn && r->epoch > 0)
 		m->pending = r->pending;
 	at_least(&m->pending_turn, r->pending_turn);
 	for (i = 0; i < r->n_outcomes; i++)

@@ -510,9 +510,9 @@ void ccm_slot_put(struct ccm_slots *s, uint32_t slot);
 /* ccm_vote.c */
 void ccm_vote_topology(struct ccm *m, struct ccm_agent *a, const struct wm_peer *v);
 void ccm_vote_pending(struct ccm *m, struct ccm_agent *a, const struct wm_peer *v);
-/* An agent that came too late for the recovery: which votes it knows the end of. Whoever is
- * accepted from now on counts from there. */
-void ccm_vote_learn(struct ccm *m, const struct wm_resume *r);
+/* A member, or its agent, knows the end of so many votes. Who is accepted later must count from
+ * there, and every member has said so by then. */
+void ccm_vote_learn(struct ccm *m, uint64_t topo, uint64_t pending);
 bool ccm_topology_agreed(const struct ccm *m);
 void ccm_pending_settle(struct ccm *m);
 void ccm_world_totals(const struct ccm *m, struct wm_world *ret);

@@ -210,6 +210,7 @@ bool ccm_resume_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j
 		t->n_prepared++;
 		return true;
 	}
+	ccm_vote_learn(m, j->topo_turn, j->pending_turn);
 	p->believed = !stateless;
 	ccm_peer_accept(m, p);
 	ccm_seat_reorder(p->seat, p);

@@ -91,16 +91,19 @@ bool ccm_topology_agreed(const struct ccm *m)
 	return m->n_topo == m->n_accepted;
 }
 
-void ccm_vote_learn(struct ccm *m, const struct wm_resume *r)
+void ccm_vote_learn(struct ccm *m, uint64_t topo, uint64_t pending)
 {
-	if (!may_raise(m, r->topo_turn) || !may_raise(m, r->pending_turn))
+	if (m->recovering) { /* no vote is counted yet */
+		if (topo > m->topo_turn && topo < CCM_NUMBER_MAX)
+			m->topo_turn = topo;
+		if (pending > m->pending_turn && pending < CCM_NUMBER_MAX)
+			m->pending_turn = pending;
 		return;
-	if (r->topo_turn > m->topo_turn)
-		topo_raise(m, r->topo_turn);
-	if (r->pending_turn <= m->pending_turn)
-		return;
-	m->pending = r->pending;
-	pending_raise(m, r->pending_turn);
+	}
+	if (topo > m->topo_turn && may_raise(m, topo))
+		topo_raise(m, topo);
+	if (pending > m->pending_turn && may_raise(m, pending))
+		pending_raise(m, pending);
 }
 
 void ccm_vote_pending(struct ccm *m, struct ccm_agent *a, const struct wm_peer *v)

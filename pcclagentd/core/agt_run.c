@@ -75,10 +75,13 @@ void agt_run_fill_join(const struct agt_comm *c, struct wm_join *ret)
 	ret->pool_size = c->pool_size;
 	ret->pid = c->session->pid;
 	agt_copy_text(ret->name, sizeof ret->name, c->session->name);
-	if (c->counted || c->attach)
+	if (c->counted || c->attach) {
 		ret->phase = WM_JOIN_ACCEPTED;
-	else if (agt_round_prepared(c->run, &c->peer))
+		ret->topo_turn = c->topo_turn;
+		ret->pending_turn = c->pending_turn;
+	} else if (agt_round_prepared(c->run, &c->peer)) {
 		ret->phase = WM_JOIN_PREPARED;
+	}
 }
 
 void agt_run_send_join(struct agt *a, struct agt_comm *c)

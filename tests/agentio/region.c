@@ -10,7 +10,7 @@
 #include "tests/agentio/fixture.h"
 #include "tests/agentio/suites.h"
 
-#define MIB ((uint64_t)1 << 20)
+#define MIB       ((uint64_t)1 << 20)
 #define TWO_PAGES 8192
 
 static struct fx f;

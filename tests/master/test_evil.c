@@ -74,6 +74,8 @@ static void send_join(size_t i)
 	msg.u.join.phase = (uint32_t)pick(3);
 	msg.u.join.group = pick(10) ? who->group : who->group + 1;
 	msg.u.join.pool_size = 1;
+	msg.u.join.topo_turn = number();
+	msg.u.join.pending_turn = number();
 	fk_send(h[i], &msg);
 	if (who == &p[i])
 		p[i].host = h[i];
@@ -136,7 +138,8 @@ static void event(void)
 		send_resume(h[i]);
 		break;
 	case 1:
-		fk_leave(&(struct fk_peer){.host = h[i], .id = some_peer(i)->id}, pick(2));
+		fk_leave(&(struct fk_peer){.host = h[i], .id = some_peer(i)->id},
+			pick(2) ? WM_LEAVE_CLEAN : WM_LEAVE_DIED);
 		break;
 	case 2:
 	case 3:

@@ -460,6 +460,29 @@ START_TEST(turns_that_are_told_late_count)
 }
 END_TEST
 
+/* Its new agent has nothing else to say; the master's journal is older. */
+START_TEST(a_peer_that_comes_by_a_new_agent_knows_its_turns)
+{
+	struct wm_msg msg = {.type = WM_JOIN};
+
+	h[0] = fk_redial_as(h[0], 0, true);
+	h[0]->topo_turn = 0;
+	p[0].host = h[0];
+	msg.u.join = (struct wm_join){.peer = p[0].id,
+		.token = p[0].token,
+		.pool_size = 1,
+		.phase = WM_JOIN_ACCEPTED,
+		.topo_turn = 5,
+		.pending_turn = 3};
+	fk_send(h[0], &msg);
+	fk_resumed(h[0]);
+	fk_tick(&f, 3200);
+	ck_assert(!fk_status(&f).recovering);
+	ck_assert_uint_eq(fk_take(h[0], WM_COMMIT)->u.commit.pending_turn, 3);
+	ck_assert_uint_eq(h[0]->topo_turn, 5);
+}
+END_TEST
+
 /* a and b were in round 3, which admitted d; d has not heard of its commit, nor has c. */
 static void half_committed(void)
 {
@@ -1134,6 +1157,7 @@ int main(void)
 	tcase_add_test(tc, who_does_not_come_back_is_lost);
 	tcase_add_test(tc, newcomers_wait_for_the_end_of_it);
 	tcase_add_test(tc, turns_that_are_told_late_count);
+	tcase_add_test(tc, a_peer_that_comes_by_a_new_agent_knows_its_turns);
 	tcase_add_test(tc, a_round_that_somebody_knows_to_be_committed_is_committed);
 	tcase_add_test(tc, a_round_that_nobody_knows_to_be_committed_is_not);
 	tcase_add_test(tc, newcomers_may_know_of_the_commit);

@@ -133,6 +133,8 @@ static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 		       a->u.join.pid == b->u.join.pid &&
 		       strcmp(a->u.join.name, b->u.join.name) == 0 &&
 		       cc_id_eq(&a->u.join.token, &b->u.join.token) &&
+		       a->u.join.topo_turn == b->u.join.topo_turn &&
+		       a->u.join.pending_turn == b->u.join.pending_turn &&
 		       a->u.join.phase == b->u.join.phase;
 	case WM_LEAVE:
 		return cc_id_eq(&a->u.leave.peer, &b->u.leave.peer) &&

@@ -95,8 +95,7 @@ bool same_admin_reply(const struct wa_reply *a, const struct wa_reply *b)
 	if (a->version_min != b->version_min || a->version_max != b->version_max ||
 		a->version != b->version || strcmp(a->daemon, b->daemon) != 0 ||
 		strcmp(a->software, b->software) != 0 || strcmp(a->error, b->error) != 0 ||
-		a->denied != b->denied ||
-		a->n_tables != b->n_tables)
+		a->denied != b->denied || a->n_tables != b->n_tables)
 		return false;
 	for (uint32_t i = 0; i < a->n_tables; i++)
 		if (!same_table(&a->tables[i], &b->tables[i]))

@@ -237,6 +237,8 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 		sample_text(r, m->u.join.name, sizeof m->u.join.name);
 		m->u.join.token = sample_id(r);
 		m->u.join.phase = (uint32_t)tl_range(r, WM_JOIN_NEW, WM_JOIN_ACCEPTED);
+		m->u.join.topo_turn = tl_magnitude(r, 64);
+		m->u.join.pending_turn = tl_magnitude(r, 64);
 		break;
 	case WM_LEAVE:
 		m->u.leave.peer = sample_id(r);

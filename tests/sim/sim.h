@@ -299,7 +299,7 @@ struct sim_peer {
 		       */
 	bool held;    /* a launch waits for the keeper */
 	uint32_t iterations, reconnects, rejoins;
-	bool rude;       /* destroys with operations in flight when it is through */
+	bool rude; /* destroys with operations in flight when it is through */
 };
 
 /* What may happen in this run, from harmless to everything. */

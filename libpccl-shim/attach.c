@@ -69,6 +69,7 @@ void pccl_attachment_unref(struct pccl_attachment *a)
 		return;
 	pccl_staging_free_all(a);
 	pccl_result_free_all(a);
+	pccl_session_drop_results(a->session, a->id);
 	pccl_fork_close(&a->submit_bell);
 	pccl_fork_close(&a->data_bell);
 	cc_shm_unmap(a->queue, SHM_SIZE);

@@ -104,7 +104,7 @@ pcclResult_t pccl_staging_get(struct pccl_attachment *a, uint64_t size, struct p
 void pccl_staging_put(struct pccl_attachment *a, struct pccl_staging *s); /* NULL is fine */
 /* The mapping of a result region, from those kept or from the agent. */
 pcclResult_t pccl_result_get(struct pccl_attachment *a, uint64_t region, struct pccl_result **ret);
-/* The same, but only from those kept: NULL if it is not mapped. */
+/* The same, but only from those kept or handed over: NULL if it is not mapped. */
 struct pccl_result *pccl_result_find(struct pccl_attachment *a, uint64_t region);
 void pccl_result_put(struct pccl_attachment *a, struct pccl_result *r); /* NULL is fine */
 /* Everything; with a session that is alive it is given back to the agent. */

@@ -19,6 +19,7 @@ libpccl_shim_libpccl_shim_la_SOURCES = \
 	libpccl-shim/lib.c libpccl-shim/lib.h \
 	libpccl-shim/master.c \
 	libpccl-shim/multi.c \
+	libpccl-shim/offer.c libpccl-shim/offer.h \
 	libpccl-shim/program.c libpccl-shim/program.h \
 	libpccl-shim/reduce.c libpccl-shim/reduce.h \
 	libpccl-shim/region.c libpccl-shim/region.h \

@@ -88,11 +88,25 @@ pcclResult_t pccl_map_alloc(struct pccl_session *s, uint64_t size, enum wl_regio
 	return pcclSuccess;
 }
 
+pcclResult_t pccl_map_fd(int fd, uint64_t region, uint64_t size, struct pccl_map *ret)
+{
+	struct pccl_map m = {.region = region};
+	pcclResult_t r;
+
+	if (size > SIZE_MAX / 2)
+		return pccl_fail(pcclInternalError, "the agent names an impossible size");
+	r = map_fd(fd, (size_t)size, &m);
+	if (r != pcclSuccess)
+		return r;
+	madvise(m.base, m.size, MADV_DONTFORK);
+	*ret = m;
+	return pcclSuccess;
+}
+
 pcclResult_t pccl_map_result(
 	struct pccl_session *s, uint32_t comm, uint64_t region, struct pccl_map *ret)
 {
 	struct wl_request request = {.type = WL_REGION_MAP, .comm = comm, .region = region};
-	struct pccl_map m = {.region = region};
 	struct wl_reply reply;
 	pcclResult_t r;
 	int fd;
@@ -100,17 +114,9 @@ pcclResult_t pccl_map_result(
 	r = pccl_session_call(s, &request, &reply, &fd, 1);
 	if (r != pcclSuccess)
 		return r;
-	if (reply.size > SIZE_MAX / 2) {
-		close(fd);
-		return pccl_fail(pcclInternalError, "the agent names an impossible size");
-	}
-	r = map_fd(fd, (size_t)reply.size, &m);
+	r = pccl_map_fd(fd, region, reply.size, ret);
 	close(fd);
-	if (r != pcclSuccess)
-		return r;
-	madvise(m.base, m.size, MADV_DONTFORK);
-	*ret = m;
-	return pcclSuccess;
+	return r;
 }
 
 void pccl_map_drop(struct pccl_map *m)

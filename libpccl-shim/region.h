@@ -26,6 +26,9 @@ struct pccl_map {
  * not inherited by forked children. ret_fd: NULL, or receives the memory's descriptor. */
 pcclResult_t pccl_map_alloc(struct pccl_session *s, uint64_t size, enum wl_region_use use,
 	struct pccl_map *ret, int *ret_fd);
+/* Maps memory of a result region; the descriptor stays the caller's. Not inherited by forked
+ * children. */
+pcclResult_t pccl_map_fd(int fd, uint64_t region, uint64_t size, struct pccl_map *ret);
 /* Maps the result region that a completion of the communicator names. */
 pcclResult_t pccl_map_result(
 	struct pccl_session *s, uint32_t comm, uint64_t region, struct pccl_map *ret);

@@ -14,6 +14,7 @@
 #include "common/cc_err.h"
 #include "common/cc_sys.h"
 #include "libpccl-shim/lib.h"
+#include "libpccl-shim/offer.h"
 #include "libpccl-shim/spawn.h"
 
 #define HELLO_TIMEOUT_MS 10000u
@@ -36,6 +37,7 @@ struct pccl_session {
 	uint64_t heard_ns;      /* when the agent last said something */
 	struct pccl_call probe; /* asks it to */
 	bool probing;
+	struct pccl_offers offers;
 };
 
 struct pccl_session *pccl_session_ref(struct pccl_session *s)
@@ -48,6 +50,7 @@ void pccl_session_unref(struct pccl_session *s)
 {
 	if (!s || atomic_fetch_sub(&s->refs, 1) > 1)
 		return;
+	pccl_offers_free(&s->offers);
 	pccl_fork_close(&s->sock);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
@@ -126,7 +129,8 @@ static int receive(struct pccl_session *s, int flags, struct wl_reply *reply, in
 		mh.msg_control = control.buf;
 		mh.msg_controllen = sizeof control.buf;
 		n = recvmsg(s->sock.fd, &mh, flags | MSG_CMSG_CLOEXEC);
-	} while (n < 0 && errno == EINTR);
+		/* Said once, before what the agent had sent until it died with requests unread. */
+	} while (n < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (n < 0)
 		return errno == EAGAIN ? CC_ERR_AGAIN : CC_ERR_IO;
 	*why = "too large, or with too many descriptors";
@@ -182,6 +186,13 @@ static void deliver(struct pccl_session *s, int err, const struct wl_reply *repl
 		return;
 	}
 	s->heard_ns = cc_now_ns();
+	if (wire_local_is_offer(reply)) {
+		if (n_fds != 1 || !pccl_offers_add(&s->offers, reply, fds[0]))
+			set_dead(s, pcclAgentUnavailable, false,
+				"the agent handed over memory wrongly, or too much of it");
+		close_fds(fds, n_fds);
+		return;
+	}
 	if (reply->req_id == 0) {
 		uint32_t code = reply->code ? reply->code : pcclAgentUnavailable;
 
@@ -502,6 +513,24 @@ bool pccl_session_check(struct pccl_session *s)
 bool pccl_session_watch(struct pccl_session *s)
 {
 	return check(s, true);
+}
+
+bool pccl_session_take_result(
+	struct pccl_session *s, uint32_t comm, uint64_t region, struct pccl_map *ret)
+{
+	bool found;
+
+	pthread_mutex_lock(&s->lock);
+	found = pccl_offers_take(&s->offers, comm, region, ret);
+	pthread_mutex_unlock(&s->lock);
+	return found;
+}
+
+void pccl_session_drop_results(struct pccl_session *s, uint32_t comm)
+{
+	pthread_mutex_lock(&s->lock);
+	pccl_offers_drop(&s->offers, comm);
+	pthread_mutex_unlock(&s->lock);
 }
 
 bool pccl_session_may_return(struct pccl_session *s)

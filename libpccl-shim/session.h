@@ -18,6 +18,7 @@
 #include "proto/wire_local.h"
 
 struct pccl_session;
+struct pccl_map;
 
 /*
  * Connects and says hello. before NULL: wherever an agent is found, or started; otherwise where
@@ -67,6 +68,20 @@ int pccl_session_wait(
 /* Takes the call back. Results and errors as with pccl_session_call. */
 pcclResult_t pccl_session_end(struct pccl_session *s, struct pccl_call *call,
 	struct wl_reply *reply, int *fds, unsigned want_fds);
+
+/*
+ * The agent hands the result regions of operations over before it announces them, unasked. Whoever
+ * reads the socket maps them, and they are kept here until somebody asks. What the agent has sent
+ * is read before its end is noticed, so a process has all results that its agent announced, though
+ * nobody may have looked while it lived: memory that is on its way in a socket does not die with
+ * the sender.
+ *
+ * Takes the region of this communicator from those that were handed over; false: there is none.
+ */
+bool pccl_session_take_result(
+	struct pccl_session *s, uint32_t comm, uint64_t region, struct pccl_map *ret);
+/* Unmaps what nobody has taken; the communicator is closed. */
+void pccl_session_drop_results(struct pccl_session *s, uint32_t comm);
 
 /* True while the agent is there. Looks at the socket, does not block. */
 bool pccl_session_check(struct pccl_session *s);

@@ -159,12 +159,38 @@ static struct pccl_result *empty_result(struct pccl_attachment *a)
 	return NULL;
 }
 
+/* With the lock held: keeps a new mapping, with a use of it. */
+static struct pccl_result *keep_result(struct pccl_attachment *a, const struct pccl_map *m)
+{
+	struct pccl_result *r = empty_result(a);
+
+	if (!r) {
+		/* Each user is an operation, of which there are fewer than places. */
+		r = oldest_idle(a);
+		pccl_map_drop(&r->map);
+	}
+	r->map = *m;
+	r->users = 1;
+	return r;
+}
+
+/* With the lock held: from those kept, or handed over. */
+static struct pccl_result *find_or_take(struct pccl_attachment *a, uint64_t region)
+{
+	struct pccl_result *r = find_result(a, region);
+	struct pccl_map m;
+
+	if (!r && pccl_session_take_result(a->session, a->id, region, &m))
+		r = keep_result(a, &m);
+	return r;
+}
+
 struct pccl_result *pccl_result_find(struct pccl_attachment *a, uint64_t region)
 {
 	struct pccl_result *r;
 
 	pthread_mutex_lock(&a->lock);
-	r = find_result(a, region);
+	r = find_or_take(a, region);
 	pthread_mutex_unlock(&a->lock);
 	return r;
 }
@@ -175,24 +201,21 @@ pcclResult_t pccl_result_get(struct pccl_attachment *a, uint64_t region, struct 
 	struct pccl_map m = {0};
 	pcclResult_t res;
 
-	if (r) {
-		*ret = r;
-		return pcclSuccess;
+	if (!r) {
+		pccl_session_check(a->session); /* reads what there is to read */
+		r = pccl_result_find(a, region);
 	}
+	*ret = r;
+	if (r)
+		return pcclSuccess;
 	res = pccl_map_result(a->session, a->id, region, &m);
 	if (res != pcclSuccess)
 		return res;
 	pthread_mutex_lock(&a->lock);
-	r = find_result(a, region); /* another thread may have been faster */
+	/* Another thread may have been faster, or have read what the agent sent before. */
+	r = find_or_take(a, region);
 	if (!r) {
-		r = empty_result(a);
-		if (!r) {
-			/* Each user is an operation, of which there are fewer than places. */
-			r = oldest_idle(a);
-			pccl_map_drop(&r->map);
-		}
-		r->map = m;
-		r->users = 1;
+		r = keep_result(a, &m);
 		memset(&m, 0, sizeof m);
 	}
 	pthread_mutex_unlock(&a->lock);

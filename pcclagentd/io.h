@@ -120,7 +120,8 @@ struct result {
 	uint64_t idle_since_ns;
 	uint32_t n_holders;
 	struct holder holders[ENG_MEMBERS_MAX];
-	uint32_t n_mappers; /* sessions that have it mapped: nobody else's data may come in here */
+	uint32_t
+		n_mappers; /* communicators whose shims have it: nobody else's data may come here */
 	uint32_t mappers[ENG_MEMBERS_MAX];
 	struct result *prev, *next;
 };
@@ -253,6 +254,9 @@ void agentd_copy_text(char *dst, size_t size, const char *src);
 int session_listen(struct agentd *d);
 void session_reply(
 	struct agentd *d, uint32_t session, const struct wl_reply *r, const int *fds, size_t n_fds);
+/* Sends an offer (wire_local_is_offer), with its descriptor, which stays the caller's. CC_ERR_*: it
+ * has not been sent, which is of no consequence to the session. */
+int session_offer(struct agentd *d, uint32_t session, const struct wl_reply *r, int fd);
 /* Logs, says goodbye, closes. */
 __attribute__((format(printf, 4, 5))) void session_drop(
 	struct agentd *d, uint32_t session, uint32_t code, const char *fmt, ...);
@@ -310,13 +314,16 @@ struct result *result_take(
 	struct agentd *d, uint32_t group, uint64_t need, const struct xfer *x, char *text);
 /* The transfer is over: the region is free again once its members' shims have read it. */
 void result_give_back(struct result *res);
-/* The result region with this id if the session has a part in it. */
-struct result *result_find(struct agentd *d, uint32_t session, uint64_t region);
-/* The session gets the region's descriptor: remember. False: too many. */
-bool result_add_mapper(struct result *res, uint32_t session);
-bool result_is_mapped(const struct result *res, uint32_t session);
-/* The communicator's shim may have given its mappings up: results that its session is taken to have
- * mapped are not used again. */
+/* The result region with this id if the session's communicator has a part in it. */
+struct result *result_find(struct agentd *d, uint32_t session, uint32_t comm, uint64_t region);
+/* The communicator's shim gets the region's descriptor: remember. False: too many. */
+bool result_add_mapper(struct result *res, uint32_t comm);
+bool result_is_mapped(const struct result *res, uint32_t comm);
+/* Hands the region over to those of the transfer's members that do not have it. What lies in a
+ * shim's socket by now, it has: also if we die before it looks there. */
+void result_offer(struct agentd *d, struct result *res, const struct xfer *x);
+/* The communicator's shim may have given its mappings up: results that it is taken to have mapped
+ * are not used again. */
 void result_comm_closed(struct agentd *d, const struct comm *c);
 void result_tick(struct agentd *d, uint64_t now);
 void result_free_all(struct agentd *d);

@@ -10,7 +10,9 @@
  * touched, and what is charged is the largest part ever used.
  */
 #include <string.h>
+#include <unistd.h>
 
+#include "common/cc_shm.h"
 #include "pcclagentd/io.h"
 
 #define SIZE_CLASS_MIN ((uint64_t)64 << 10)
@@ -56,10 +58,10 @@ static void settle(struct result *res, uint64_t now)
 	res->idle_since_ns = now;
 }
 
-static bool is_member(const struct xfer *x, uint32_t session)
+static bool is_member(const struct xfer *x, uint32_t comm)
 {
 	for (uint32_t i = 0; i < x->n_members; i++)
-		if (x->members[i].h.comm->session == session)
+		if (x->members[i].h.comm->id == comm)
 			return true;
 	return false;
 }
@@ -154,7 +156,7 @@ void result_give_back(struct result *res)
 	settle(res, cc_now_ns());
 }
 
-struct result *result_find(struct agentd *d, uint32_t session, uint64_t region)
+struct result *result_find(struct agentd *d, uint32_t session, uint32_t comm, uint64_t region)
 {
 	struct result *res;
 
@@ -162,28 +164,50 @@ struct result *result_find(struct agentd *d, uint32_t session, uint64_t region)
 		if (res->region->id != region)
 			continue;
 		for (uint32_t i = 0; i < res->n_holders; i++)
-			if (res->holders[i].comm->session == session)
+			if (res->holders[i].comm->session == session &&
+				res->holders[i].comm->id == comm)
 				return res;
 	}
 	return NULL;
 }
 
-bool result_is_mapped(const struct result *res, uint32_t session)
+bool result_is_mapped(const struct result *res, uint32_t comm)
 {
 	for (uint32_t i = 0; i < res->n_mappers; i++)
-		if (res->mappers[i] == session)
+		if (res->mappers[i] == comm)
 			return true;
 	return false;
 }
 
-bool result_add_mapper(struct result *res, uint32_t session)
+bool result_add_mapper(struct result *res, uint32_t comm)
 {
-	if (result_is_mapped(res, session))
+	if (result_is_mapped(res, comm))
 		return true;
 	if (res->n_mappers == ENG_MEMBERS_MAX)
 		return false;
-	res->mappers[res->n_mappers++] = session;
+	res->mappers[res->n_mappers++] = comm;
 	return true;
+}
+
+void result_offer(struct agentd *d, struct result *res, const struct xfer *x)
+{
+	struct wl_reply r = {.region = res->region->id, .size = res->region->size};
+	int fd = -1;
+
+	for (uint32_t i = 0; i < x->n_members; i++) {
+		const struct comm *c = x->members[i].h.comm;
+
+		if (result_is_mapped(res, c->id))
+			continue;
+		if (fd < 0)
+			fd = cc_shm_read_only(res->region->fd);
+		r.comm = c->id;
+		/* Whoever does not get it asks for it. */
+		if (fd >= 0 && session_offer(d, c->session, &r, fd) == 0)
+			result_add_mapper(res, c->id);
+	}
+	if (fd >= 0)
+		close(fd);
 }
 
 void result_comm_closed(struct agentd *d, const struct comm *c)
@@ -191,7 +215,7 @@ void result_comm_closed(struct agentd *d, const struct comm *c)
 	struct result *res;
 
 	DL_FOREACH (d->results, res) {
-		if (result_is_mapped(res, c->session))
+		if (result_is_mapped(res, c->id))
 			res->abandoned = true;
 	}
 }

@@ -100,6 +100,13 @@ void session_reply(
 			err == CC_ERR_IO ? strerror(errno) : cc_err_str(err));
 }
 
+int session_offer(struct agentd *d, uint32_t session, const struct wl_reply *r, int fd)
+{
+	const struct session *s = find(d, session);
+
+	return s ? packet_send(s->fd, r, &fd, 1) : CC_ERR_EOF;
+}
+
 /* ---- requests ---- */
 
 static bool handle_hello(struct agentd *d, struct session *s, const struct wl_request *q)
@@ -153,8 +160,8 @@ static void handle_region(struct agentd *d, struct session *s, const struct wl_r
 		r.code = region_free(d, s, q->region, r.text);
 		break;
 	default:
-		res = result_find(d, s->id, q->region);
-		if (res && result_add_mapper(res, s->id)) {
+		res = result_find(d, s->id, q->comm, q->region);
+		if (res && result_add_mapper(res, q->comm)) {
 			/* Others have it mapped too: nobody but the agent writes. */
 			fd = cc_shm_read_only(res->region->fd);
 			region = fd < 0 ? NULL : res->region;
@@ -165,7 +172,7 @@ static void handle_region(struct agentd *d, struct session *s, const struct wl_r
 		}
 		r.code = WIRE_INVALID_USAGE;
 		snprintf(r.text, sizeof r.text,
-			"no operation of this process has its result in region %" PRIu64,
+			"no operation of this communicator has its result in region %" PRIu64,
 			q->region);
 	}
 	if (region) {

@@ -102,7 +102,7 @@ static void fill_members(struct xfer *x, const struct agt_xfer *t, struct eng_xf
 			.staged = !q->in_registered};
 	}
 	/* Whoever has to put old contents back when we die must have them mapped by now. */
-	if (x->n_members == 1 && only->out && result_is_mapped(x->result, only->h.comm->session))
+	if (x->n_members == 1 && only->out && result_is_mapped(x->result, only->h.comm->id))
 		spec->direct = only->out->map + t->members[0].sub.out_off;
 }
 
@@ -143,6 +143,7 @@ static uint32_t start(struct xfer *x, const struct agt_xfer *t, char *text)
 	spec.flags = (_Atomic uint8_t *)(void *)(area->map + flags_off);
 	memset(area->map + flags_off, 0, spec.plan.n_segs);
 	fill_members(x, t, &spec);
+	result_offer(x->run->d, x->result, x);
 	announce(x, t, flags_off, spec.direct != NULL);
 	if (eng_start(x->run->eng, &spec) < 0) {
 		snprintf(text, WL_TEXT_MAX, "the agent's engine did not take the operation");

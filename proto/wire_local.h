@@ -75,9 +75,9 @@ struct wl_request {
 };
 
 struct wl_reply {
-	uint32_t req_id;        /* 0: unasked (goodbye: code and text say why the session ends) */
-	uint32_t code;          /* pcclResult_t */
-	char text[WL_TEXT_MAX]; /* what failed and what to do; "" on success */
+	uint32_t req_id;                   /* 0: unasked; see wire_local_is_offer */
+	uint32_t code;                     /* pcclResult_t */
+	char text[WL_TEXT_MAX];            /* what failed and what to do; "" on success */
 	uint32_t version_min, version_max; /* with pcclVersionMismatch: the agent's */
 	uint32_t version;                  /* WL_HELLO: chosen */
 	uint64_t features;
@@ -93,6 +93,13 @@ struct wl_reply {
 	 * WL_UPDATE_TOPOLOGY the first, WL_ARE_PENDING the second. */
 	uint64_t topo_turn, pending_turn;
 };
+
+/* A packet that nobody asked for either hands the result region of an operation of `comm` over
+ * (region, size; fd), or is a goodbye: code and text say why the session ends. */
+static inline bool wire_local_is_offer(const struct wl_reply *r)
+{
+	return r->req_id == 0 && r->region != 0;
+}
 
 /* buf holds WL_PACKET_MAX bytes. Return the length, or a negative enum cc_err. */
 int wire_local_put_request(const struct wl_request *r, uint8_t *buf);

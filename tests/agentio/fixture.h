@@ -45,9 +45,13 @@ unsigned fx_count_fds(void);
 
 /* ---- a process ---- */
 
+#define OFFERS 16
+
 struct client {
 	int fd;
 	uint32_t last_req;
+	struct wl_reply offers[OFFERS]; /* result regions that came unasked; the last ones */
+	unsigned n_offers;
 };
 
 void client_connect(struct fx *f, struct client *c); /* without hello */

@@ -179,16 +179,44 @@ START_TEST(result_mapping)
 	int fd;
 
 	one_op(0);
+	q.comm = qa.comm;
 	q.region = queue_slot(&qa, 0)->result_region;
 	client_call(&a, &q, &r, &fd, 1);
 	ck_assert_uint_eq(r.code, WIRE_SUCCESS);
 	ck_assert_int_eq(cc_shm_map(fd, (size_t)r.size, &map), 0);
 	cc_shm_unmap(map, (size_t)r.size);
 	close(fd);
+	q.comm = qb.comm;
+	client_call(&a, &q, &r, NULL, 0);
+	ck_assert_uint_eq(r.code, WIRE_INVALID_USAGE);
 	client_open(&f, &stranger);
 	client_call(&stranger, &q, &r, NULL, 0);
 	ck_assert_uint_eq(r.code, WIRE_INVALID_USAGE);
 	client_close(&stranger);
+}
+END_TEST
+
+/* Each process has the region, unasked, before it can know of it; the next time it has it already.
+ */
+START_TEST(results_come_unasked)
+{
+	struct wl_request q = {.type = WL_REGION_FREE};
+	struct wl_reply r;
+
+	one_op(0);
+	client_call(&a, &q, &r, NULL, 0);
+	client_call(&b, &q, &r, NULL, 0);
+	ck_assert_uint_eq(a.n_offers, 1);
+	ck_assert_uint_eq(a.offers[0].comm, qa.comm);
+	ck_assert_uint_eq(a.offers[0].region, queue_slot(&qa, 0)->result_region);
+	ck_assert_uint_eq(b.n_offers, 1);
+	ck_assert_uint_eq(b.offers[0].comm, qb.comm);
+	ck_assert_uint_eq(b.offers[0].region, a.offers[0].region);
+	queue_free_slot(&qa, 0);
+	queue_free_slot(&qb, 0);
+	one_op(0);
+	client_call(&a, &q, &r, NULL, 0);
+	ck_assert_uint_eq(a.n_offers, 1);
 }
 END_TEST
 
@@ -200,6 +228,7 @@ START_TEST(reader_dies)
 	int fd;
 
 	one_op(0);
+	q.comm = qb.comm;
 	q.region = queue_slot(&qb, 0)->result_region;
 	client_call(&b, &q, &r, &fd, 1);
 	close(fd);
@@ -505,6 +534,7 @@ Suite *queue_suite(void)
 	tcase_add_test(t, attempts_and_losses_are_told);
 	tcase_add_test(t, results_reused_when_read);
 	tcase_add_test(t, result_mapping);
+	tcase_add_test(t, results_come_unasked);
 	tcase_add_test(t, reader_dies);
 	tcase_add_test(t, forged_operands);
 	tcase_add_test(t, tail_overflow);

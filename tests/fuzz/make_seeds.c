@@ -132,6 +132,10 @@ static void local(struct tl_rng *r)
 		snprintf(name, sizeof name, "reply%d", i);
 		write_seed("fuzz_local", name, buf, (size_t)n);
 	}
+	p = (struct wl_reply){.comm = 1, .region = 9, .size = 65536};
+	n = wire_local_put_reply(&p, buf);
+	FUZZ_CHECK(n > 0);
+	write_seed("fuzz_local", "reply_offer", buf, (size_t)n);
 }
 
 static void journal(struct tl_rng *r)

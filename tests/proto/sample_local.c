@@ -101,6 +101,10 @@ void sample_reply(struct tl_rng *r, struct wl_reply *ret)
 		.flag = tl_range(r, 0, 1) == 1,
 	};
 
+	if (wire_local_is_offer(&p)) {
+		p.code = 0;
+		p.size |= 1;
+	}
 	sample_text(r, p.text, sizeof p.text);
 	if (tl_range(r, 0, 1) == 0)
 		p.run = sample_id(r);

@@ -287,6 +287,11 @@ START_TEST(reply_limits)
 		{{.version_max = 65536}, "reply.version_max: must be version_min to 65535"},
 		{{.version = 65536}, "reply.version: must be at most 65535"},
 		{{.size = ((uint64_t)1 << 48) + 1}, "reply.size: must be at most 2^48"},
+		{{.comm = 1, .region = 9, .size = 1}, NULL},
+		{{.comm = 1, .region = 9},
+			"reply: a region that nobody asked for needs a size, no code"},
+		{{.comm = 1, .region = 9, .size = 1, .code = 8},
+			"reply: a region that nobody asked for needs a size, no code"},
 	};
 	uint8_t buf[WL_PACKET_MAX];
 	struct wl_reply got;

@@ -69,7 +69,7 @@ struct fake {
 	uint64_t losses, topo_turn, pending_turn;
 	uint64_t last_seq, outcomes[QUEUED];
 	unsigned n_outcomes;
-	bool stalled;
+	bool stalled, asked; /* regions are not handed over unasked */
 	struct {
 		enum fake_action action;
 		uint32_t code;
@@ -715,6 +715,21 @@ unsigned fake_waiting(struct fake *f)
 	return n;
 }
 
+void fake_asked(struct fake *f)
+{
+	pthread_mutex_lock(&f->lock);
+	f->asked = true;
+	pthread_mutex_unlock(&f->lock);
+}
+
+static void offer(struct fake *f, uint32_t comm, uint64_t id)
+{
+	struct wl_reply r = {.comm = comm, .region = id, .size = f->regions[id].size};
+
+	if (!f->asked && f->comms[comm].conn >= 0)
+		reply(f, f->comms[comm].conn, &r, &f->regions[id].fd, 1);
+}
+
 uint64_t fake_result_region(struct fake_op *op, uint64_t size)
 {
 	struct fake *f = op->f;
@@ -727,8 +742,10 @@ uint64_t fake_result_region(struct fake_op *op, uint64_t size)
 
 		if ((uint8_t *)op->slot < c->queue || (uint8_t *)op->slot >= c->queue + SHM_SIZE)
 			continue;
-		if (*mine == 0 || f->regions[*mine].size < size)
+		if (*mine == 0 || f->regions[*mine].size < size) {
 			*mine = make_region(f, size);
+			offer(f, i, *mine);
+		}
 		id = *mine;
 	}
 	MUST(id > 0);

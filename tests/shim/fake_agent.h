@@ -93,6 +93,8 @@ struct fake_op {
 struct fake_op fake_take(struct fake *f);
 /* Submissions that have not been taken. */
 unsigned fake_waiting(struct fake *f);
+/* Result regions are not handed over unasked from now on. */
+void fake_asked(struct fake *f);
 /* A result region of at least this size for it, mapped at op->area: that of the last operation in
  * the slot, if it is large enough. */
 uint64_t fake_result_region(struct fake_op *op, uint64_t size);

@@ -121,6 +121,7 @@ START_TEST(an_agent_that_dies_leaves_buffers_alone)
 	struct fake_op op;
 	struct call call;
 
+	fake_asked(fx_agent);
 	begin_call(&call, &b);
 	op = fake_take(fx_agent);
 	fake_await_input(&op, op.bytes);
@@ -170,6 +171,7 @@ START_TEST(an_agent_that_dies_unseen)
 	pcclAsyncReduceOp_t h = bf_launch(&b, 5);
 	struct fake_op op = fake_take(fx_agent);
 
+	fake_asked(fx_agent);
 	play(&op, HALF, bf_mode(p));
 	fake_hang_up(fx_agent);
 	if (bf_recv_registered(p)) {

@@ -282,6 +282,7 @@ START_TEST(warm_operations_ask_for_nothing)
 	struct buffers b[4];
 	unsigned allocs = 0, maps = 0;
 
+	fake_asked(fx_agent);
 	for (unsigned i = 0; i < 4; i++)
 		b[i] = bf_new(STAGED, 100000 + 50000 * i, i);
 	for (unsigned round = 0; round < 50; round++) {

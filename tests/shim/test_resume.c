@@ -180,6 +180,78 @@ START_TEST(results_of_which_the_others_know)
 }
 END_TEST
 
+/* Nobody has looked at the socket between the beginning of the operation and the agent's death,
+ * which may be in the middle of a request; other regions are on their way as well. */
+START_TEST(results_that_were_handed_over)
+{
+	enum placement p = (enum placement)(_i / 4);
+	struct buffers b = bf_new(p, BYTES, 1), other = bf_new(p, BYTES, 2);
+	pcclAsyncReduceOp_t h = bf_launch(&b, 1), second = bf_launch(&other, 2);
+	struct fake_op op = fake_take(fx_agent), part = fake_take(fx_agent);
+
+	fake_begin(&part, bf_mode(p), 3, SEGMENT);
+	fake_await_input(&part, part.bytes);
+	fake_segment(&part, 0);
+	play_whole(&op, bf_mode(p));
+	if (_i % 2 == 0)
+		fake_outcome(fx_agent, op.seq);
+	else
+		fake_end(&op, 0, NULL);
+	if (_i / 2 % 2 == 0)
+		fake_hang_up(fx_agent);
+	else
+		fake_goodbye(fx_agent, pcclAgentUnavailable, "ending");
+	fake_await_seen(fx_agent, WL_COMM_ATTACH, 1);
+	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
+	fx_assert_fails(pcclAwaitAsyncReduce(&second, NULL), pcclRankConnectionLost, "died");
+	bf_assert_result(&b);
+	bf_assert_untouched(&other);
+	ck_assert_uint_eq(fake_seen(fx_agent, WL_REGION_MAP), 0);
+	bf_free(&b);
+	bf_free(&other);
+}
+END_TEST
+
+static unsigned mappings_of(const char *name)
+{
+	char line[512];
+	unsigned n = 0;
+	FILE *f = fopen("/proc/self/maps", "r");
+
+	ck_assert_ptr_nonnull(f);
+	while (fgets(line, sizeof line, f))
+		n += strstr(line, name) != NULL;
+	fclose(f);
+	return n;
+}
+
+/* What is handed over and never taken goes with the communicator. */
+START_TEST(results_that_nobody_takes)
+{
+	struct buffers b = bf_new(STAGED, BYTES, 1);
+	pcclComm_t *c = fx_new_comm();
+	pcclReduceDescriptor_t d = bf_descriptor(BYTES, 1);
+	pcclAsyncReduceOp_t h;
+	unsigned before;
+
+	fx_assert_succeeds(pcclConnect(c));
+	before = mappings_of("region");
+	for (unsigned i = 0; i < 10; i++) {
+		struct fake_op op;
+
+		d.tag = i;
+		fx_assert_succeeds(pcclAllReduceAsync(b.send, b.recv, &d, c, &h));
+		op = fake_take(fx_agent);
+		fake_begin(&op, SHM_RESULT_AREA, 3, SEGMENT);
+	}
+	fx_assert_succeeds(pcclUpdateTopology(fx_comm));
+	ck_assert_uint_ge(mappings_of("region"), before + 10 + 10); /* the agent's own as well */
+	fx_assert_succeeds(pcclDestroyCommunicator(c));
+	ck_assert_uint_le(mappings_of("region"), before + 10 + 10);
+	bf_free(&b);
+}
+END_TEST
+
 /* The others have the result, and this process has no way to it: it must not go on as their peer.
  */
 START_TEST(results_that_are_lost)
@@ -189,6 +261,7 @@ START_TEST(results_that_are_lost)
 	pcclAsyncReduceOp_t h = bf_launch(&b, 1), second = bf_launch(&other, 2);
 	struct fake_op op = fake_take(fx_agent);
 
+	fake_asked(fx_agent);
 	play_whole(&op, SHM_RESULT_AREA);
 	if (_i == 0)
 		fake_outcome(fx_agent, op.seq);
@@ -679,18 +752,16 @@ static void *persistent_peer(void *arg)
 
 	fx_assert_succeeds(pcclConnect(c));
 	for (unsigned i = 0; i < ROUNDS; i++) {
-		/* Not in registered memory: what is unseen there cannot be restored. */
-		struct buffers b = bf_new((enum placement)((i + salt) % 3), 20000 + 997 * i, i);
+		struct buffers b =
+			bf_new((enum placement)((i + salt) % PLACEMENTS), 20000 + 997 * i, i);
 		pcclReduceDescriptor_t d = bf_descriptor(b.bytes, i);
 		pcclResult_t r;
 
 		while ((r = pcclAllReduce(b.send, b.recv, &d, c, NULL)) != pcclSuccess) {
 			bf_assert_untouched(&b);
-			/* Dead in the moment between the end and our having mapped the result. */
-			if (r == pcclInvalidUsage && strstr(pcclGetLastError(), "all others have"))
-				r = pcclConnect(c);
-			ck_assert_msg(r == pcclRankConnectionLost || r == pcclSuccess, "%d: %s",
-				(int)r, pcclGetLastError());
+			ck_assert_msg(r == pcclRankConnectionLost &&
+					      !strstr(pcclGetLastError(), "all others"),
+				"%d: %s", (int)r, pcclGetLastError());
 		}
 		bf_assert_result(&b);
 		bf_free(&b);
@@ -731,6 +802,8 @@ int main(void)
 	tcase_add_loop_test(tc, a_loss_is_known_once, 0, 2);
 	tcase_add_test(tc, a_loss_is_known_to_those_who_hurry);
 	tcase_add_loop_test(tc, results_of_which_the_others_know, 0, PLACEMENTS);
+	tcase_add_loop_test(tc, results_that_were_handed_over, 0, 4 * PLACEMENTS);
+	tcase_add_test(tc, results_that_nobody_takes);
 	tcase_add_loop_test(tc, results_that_are_lost, 0, 2);
 	tcase_add_loop_test(tc, calls_are_made_again, 0, 4);
 	tcase_add_test(tc, agents_that_die_in_a_row);

@@ -85,10 +85,21 @@ def stalled(lab, peers, idle):
 BIG = f"type=f32 op=sum count={1 << 20}"
 
 
+def neighbour(lab):
+    """The agent that waits for data from host 1. The ring goes by the order of joining, which is
+    left to chance."""
+    deadline = time.monotonic() + lib.WAIT
+    while time.monotonic() < deadline:
+        for agent in (lab.agents[0], lab.agents[2]):
+            if any("data from host-1" in row["awaited"] for row in ask("--agent", agent, "ops")):
+                return agent
+    raise lib.Failed("nobody waits for data from host-1")
+
+
 def standstill(lab, peers):
-    """A process of host 1 is stopped amid its copying: all know whom they wait for."""
-    near, far = lab.agents[2], lab.agents[1]
-    slow = peers[1]
+    """A process of host 1 is stopped amid its copying: all know whom they wait for. Returns the
+    agent of the next host in the ring."""
+    far, slow = lab.agents[1], peers[1]
 
     def named(text):
         return lambda rows: len(rows) == 1 and text in rows[0]["awaited"]
@@ -101,6 +112,7 @@ def standstill(lab, peers):
     check(named(who)(rows) and named("is stopped")(rows) and rows[0]["state"] == "running"
           and rows[0]["stalled"] > 0 and rows[0]["done"] < rows[0]["bytes"],
           "an agent names its own process that copies no further", rows)
+    near = neighbour(lab)
     rows = until_ops("--agent", near, named("host-1 was heard of"))
     check(named("waits for data from host-1 for ")(rows) and named("host-1 was heard of")(rows)
           and rows[0]["stalled"] > 0, "the neighbour names the host, which is there", rows)
@@ -113,11 +125,12 @@ def standstill(lab, peers):
     check(not wrong, "the operation goes on", wrong)
     check(until_logged(near, "tag 78 .* goes on after "), "that is logged, too",
           near.log_lines()[-3:])
+    return near
 
 
-def silence(lab, peers):
+def silence(lab, peers, near):
     """The agent of host 1 stops amid a transfer: its neighbour names it, the master gives it up."""
-    near, far = lab.agents[2], lab.agents[1]
+    far = lab.agents[1]
     for peer in (peers[0], peers[2]):
         peer.send(f"reduce {BIG} tag=79")
     peers[1].send(f"reduce {BIG} tag=79 freeze=1")
@@ -180,8 +193,7 @@ def test():
     with lib.Lab(3) as lab:
         lab.start()
         peers = lab.start_peers((0, 1, 2))
-        standstill(lab, peers)
-        silence(lab, peers)
+        silence(lab, peers, standstill(lab, peers))
         lab.check_alive()
 
 

@@ -35,7 +35,7 @@ sim_plants = \
 	tests/sim/plant/5_end_ignored.patch
 # $^ is the source and the patch
 plant = $(AM_V_GEN)$(MKDIR_P) $(@D) && rm -f $@.tmp && cat $(filter %.c,$^) >$@.tmp && \
-	patch -s -r - $@.tmp $(filter %.patch,$^) && mv $@.tmp $@
+	patch -s --no-backup-if-mismatch -r - $@.tmp $(filter %.patch,$^) && mv $@.tmp $@
 
 check_PROGRAMS += $(sim_planted)
 tests_sim_planted_1_SOURCES = $(sim_sources)

@@ -61,22 +61,6 @@ int pccl_session_fd(const struct pccl_session *s)
 	return s->sock.fd;
 }
 
-/* With the lock held. The first reason stays. */
-static void set_dead(struct pccl_session *s, uint32_t code, bool may_return, const char *text)
-{
-	if (s->dead)
-		return;
-	s->dead = true;
-	s->may_return = may_return;
-	s->code = code;
-	snprintf(s->text, sizeof s->text, "%s", text);
-	/* Also lets a leader out that is blocked in recvmsg(). */
-	shutdown(s->sock.fd, SHUT_RDWR);
-	for (struct pccl_call *w = s->waiters; w; w = w->next)
-		if (w->cond)
-			pthread_cond_signal(w->cond);
-}
-
 static void close_fds(int *fds, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -147,6 +131,50 @@ static int receive(struct pccl_session *s, int flags, struct wl_reply *reply, in
 	return err;
 }
 
+static bool keep_offer(
+	struct pccl_session *s, const struct wl_reply *offer, int *fds, unsigned n_fds)
+{
+	bool fine = n_fds == 1 && pccl_offers_add(&s->offers, offer, fds[0]);
+
+	close_fds(fds, n_fds);
+	return fine;
+}
+
+/* With the lock held. What the agent has handed over is kept, the rest nobody wants any more. */
+static void read_offers(struct pccl_session *s)
+{
+	int fds[WL_FDS_MAX];
+	struct wl_reply reply;
+	const char *why;
+	unsigned n_fds;
+
+	for (unsigned i = 0; i < PCCL_OFFERS_MAX; i++) {
+		if (receive(s, MSG_DONTWAIT, &reply, fds, &n_fds, &why) < 0)
+			return;
+		if (wire_local_is_offer(&reply))
+			keep_offer(s, &reply, fds, n_fds);
+		else
+			close_fds(fds, n_fds);
+	}
+}
+
+/* With the lock held. The first reason stays. */
+static void set_dead(struct pccl_session *s, uint32_t code, bool may_return, const char *text)
+{
+	if (s->dead)
+		return;
+	s->dead = true;
+	s->may_return = may_return;
+	s->code = code;
+	snprintf(s->text, sizeof s->text, "%s", text);
+	read_offers(s);
+	/* Also lets a leader out that sleeps in poll(). */
+	shutdown(s->sock.fd, SHUT_RDWR);
+	for (struct pccl_call *w = s->waiters; w; w = w->next)
+		if (w->cond)
+			pthread_cond_signal(w->cond);
+}
+
 static void add_waiter(struct pccl_session *s, struct pccl_call *w)
 {
 	do
@@ -187,10 +215,9 @@ static void deliver(struct pccl_session *s, int err, const struct wl_reply *repl
 	}
 	s->heard_ns = cc_now_ns();
 	if (wire_local_is_offer(reply)) {
-		if (n_fds != 1 || !pccl_offers_add(&s->offers, reply, fds[0]))
+		if (!keep_offer(s, reply, fds, n_fds))
 			set_dead(s, pcclAgentUnavailable, false,
 				"the agent handed over memory wrongly, or too much of it");
-		close_fds(fds, n_fds);
 		return;
 	}
 	if (reply->req_id == 0) {
@@ -295,23 +322,32 @@ static int leaders_nap(const struct pccl_session *s)
 	return at <= now ? 0 : (int)((at - now) / MS_NS % INT32_MAX) + 1;
 }
 
-/* With the lock held, which is given up meanwhile: reads one packet as the leader. */
-static void lead(struct pccl_session *s, bool wait)
+/* With the lock held: reads a packet if there is one. Never without the lock: what has left the
+ * socket has reached whom it is for. */
+static bool read_one(struct pccl_session *s)
 {
-	struct pollfd p = {.fd = s->sock.fd, .events = POLLIN};
-	int fds[WL_FDS_MAX], err, nap = wait ? leaders_nap(s) : 0;
+	int fds[WL_FDS_MAX], err;
 	struct wl_reply reply;
 	const char *why = "";
 	unsigned n_fds = 0;
 
+	err = receive(s, MSG_DONTWAIT, &reply, fds, &n_fds, &why);
+	deliver(s, err, &reply, fds, n_fds, why);
+	return err != CC_ERR_AGAIN;
+}
+
+/* With the lock held, which is given up while the leader waits for a packet. */
+static void lead(struct pccl_session *s)
+{
+	struct pollfd p = {.fd = s->sock.fd, .events = POLLIN};
+	int nap = leaders_nap(s);
+
 	s->reading = true;
 	pthread_mutex_unlock(&s->lock);
-	err = poll(&p, 1, nap) > 0 ? receive(s, MSG_DONTWAIT, &reply, fds, &n_fds, &why)
-				   : CC_ERR_AGAIN;
+	poll(&p, 1, nap);
 	pthread_mutex_lock(&s->lock);
 	s->reading = false;
-	deliver(s, err, &reply, fds, n_fds, why);
-	if (wait && err == CC_ERR_AGAIN)
+	if (!s->dead && !read_one(s))
 		mind_silence(s);
 }
 
@@ -424,7 +460,7 @@ int pccl_session_wait(
 		if (s->reading)
 			pthread_cond_wait(cond, &s->lock);
 		else
-			lead(s, true);
+			lead(s);
 	}
 	pass_lead(s);
 	pthread_mutex_unlock(&s->lock);
@@ -490,13 +526,13 @@ pcclResult_t pccl_session_adopt(
 
 static bool check(struct pccl_session *s, bool watch)
 {
-	struct pollfd p = {.fd = s->sock.fd, .events = POLLIN};
 	bool alive;
 
 	pthread_mutex_lock(&s->lock);
-	/* A leader sees everything by itself. Otherwise there can be a goodbye, or the end. */
-	while (!s->dead && !s->reading && poll(&p, 1, 0) > 0)
-		lead(s, false);
+	/* A leader sees everything by itself, and could miss that its answer has been read.
+	 * Otherwise there can be a goodbye, or the end. */
+	while (!s->dead && !s->reading && read_one(s))
+		;
 	if (watch)
 		mind_silence(s);
 	pass_lead(s);

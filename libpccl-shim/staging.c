@@ -209,19 +209,18 @@ pcclResult_t pccl_result_get(struct pccl_attachment *a, uint64_t region, struct 
 	if (r)
 		return pcclSuccess;
 	res = pccl_map_result(a->session, a->id, region, &m);
-	if (res != pcclSuccess)
-		return res;
 	pthread_mutex_lock(&a->lock);
-	/* Another thread may have been faster, or have read what the agent sent before. */
+	/* Another thread may have been faster, or have read what the agent sent before, perhaps
+	 * before it died. */
 	r = find_or_take(a, region);
-	if (!r) {
+	if (!r && res == pcclSuccess) {
 		r = keep_result(a, &m);
 		memset(&m, 0, sizeof m);
 	}
 	pthread_mutex_unlock(&a->lock);
 	pccl_map_drop(&m);
 	*ret = r;
-	return pcclSuccess;
+	return r ? pcclSuccess : res;
 }
 
 void pccl_result_put(struct pccl_attachment *a, struct pccl_result *r)

@@ -241,9 +241,11 @@ void ccm_restore_begin(struct ccm *m)
 	for (i = 0; i < s->n && !m->oom; i++)
 		restore_member(m, &s->members[i]);
 	DL_FOREACH2 (m->absent, a, next_ab) {
-		if (a->claimed) /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it is there
-				 */
+		if (a->claimed) {
+			/* A claimed agent is in by_id, which is not empty then.
+			 * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 			HASH_DELETE(hh_id, m->by_id, a);
+		}
 		a->claimed = false;
 	}
 	m->joins = m->n_unsaved = 0;

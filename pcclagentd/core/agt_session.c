@@ -87,7 +87,7 @@ void agt_session_closed(struct agt *a, const struct agt_event *ev)
 }
 
 /* Ticks are no clockwork: one that comes a little early should not leave it to the next one. */
-#define SLACK_NS (10 * AGT_NS_PER_MS)
+#define SLACK_NS (UINT64_C(10) * AGT_NS_PER_MS)
 
 void agt_session_stopped(struct agt *a, const struct agt_event *ev)
 {

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 
-noinst_HEADERS += tests/shim/buffers.h tests/shim/fake_agent.h \
+noinst_HEADERS += tests/shim/buffers.h tests/shim/fake_agent.h tests/shim/fake_state.h \
 	tests/shim/fixture.h tests/shim/resume.h
 
 noinst_LTLIBRARIES += tests/shim/libfake.la
-tests_shim_libfake_la_SOURCES = tests/shim/fake_agent.c \
+tests_shim_libfake_la_SOURCES = tests/shim/fake_agent.c tests/shim/fake_control.c \
 	tests/shim/fake_op.c
 tests_shim_libfake_la_LIBADD = proto/libwire.la common/libcommon-sys.la \
 	common/libcommon-pure.la $(PROTOBUF_C_LIBS)

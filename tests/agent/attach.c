@@ -16,12 +16,6 @@ static void teardown(void)
 	fx_free(f);
 }
 
-static void tick(uint64_t ms)
-{
-	f->now += ms * MS;
-	fx_event(f, AGT_EV_TICK, 0, NULL);
-}
-
 /* Peer `peer`, of group 7 of run fx_id(201) at master 1, is back. */
 static void attach(uint32_t session, unsigned peer, uint32_t n_seqs)
 {
@@ -240,18 +234,18 @@ START_TEST(it_waits_for_its_master)
 	ck_assert_uint_eq(f->acts.n, 0);
 	c = fx_create(f, 1, 7, 1);
 	fx_connect(f, 1, c, 5);
-	tick(50);
+	fx_tick(f, 50);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 1);
 	fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
 	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "cannot reach"); /* the newcomer */
 	f->req_id -= 2;
 	for (i = 0; i < 119; i++) {
-		tick(500);
+		fx_tick(f, 500);
 		if (fx_count(f, AGT_ACT_MASTER_OPEN))
 			fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
 		ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
 	}
-	tick(500);
+	fx_tick(f, 500);
 	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "within 60.0 s");
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
 }

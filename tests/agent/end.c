@@ -19,10 +19,7 @@ static void teardown(void)
 
 static void submit_all(unsigned n, uint64_t tag)
 {
-	unsigned i;
-
-	for (i = 0; i < n; i++)
-		fx_submit(f, comms[i], (uint32_t)tag % SHM_SLOTS, tag, 8);
+	fx_submit_all(f, comms, n, tag);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
 }
 

@@ -301,6 +301,14 @@ void fx_submit(struct fx *f, uint32_t comm, uint32_t slot, uint64_t tag, uint64_
 	fx_step(f, &ev);
 }
 
+void fx_submit_all(struct fx *f, const uint32_t *comms, unsigned n, uint64_t tag)
+{
+	unsigned i;
+
+	for (i = 0; i < n; i++)
+		fx_submit(f, comms[i], (uint32_t)tag % SHM_SLOTS, tag, 8);
+}
+
 void fx_op_start(struct fx *f, uint32_t run, uint32_t group, uint64_t tag, uint64_t seq)
 {
 	struct wm_msg m = {.type = WM_OP_START};
@@ -353,4 +361,56 @@ void fx_group(struct fx *f, unsigned n, uint32_t hosts, uint32_t *comms)
 	ck_assert_uint_eq(fx_sent(f, WM_JOIN), n);
 	fx_accept(f, 1, 1, &ring, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), n);
+}
+
+void fx_tick(struct fx *f, uint64_t ms)
+{
+	f->now += ms * MS;
+	fx_event(f, AGT_EV_TICK, 0, NULL);
+}
+
+void fx_orphan(struct fx *f)
+{
+	fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection reset by peer");
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_SEND), 0);
+}
+
+struct wm_msg fx_ack(uint64_t term)
+{
+	struct wm_msg m = {.type = WM_HELLO_ACK};
+
+	m.u.hello_ack = (struct wm_hello_ack){.version = 1,
+		.run = fx_id(201),
+		.run_key = fx_id(300),
+		.heartbeat_ms = 1000,
+		.timeout_ms = 3000,
+		.segment_max = 65536,
+		.term = term,
+		.resume = true};
+	return m;
+}
+
+void fx_greet(struct fx *f)
+{
+	const struct wm_hello *h;
+
+	fx_event(f, AGT_EV_MASTER_UP, 1, NULL);
+	ck_assert_uint_eq(fx_sent(f, WM_HELLO), 1);
+	h = &fx_msg(f, WM_HELLO, 0)->u.hello;
+	ck_assert(fx_is(&h->run, fx_id(201)));
+	ck_assert(fx_is(&h->run_key, fx_id(300)));
+}
+
+void fx_resume(struct fx *f)
+{
+	struct wm_msg m = fx_ack(2);
+
+	fx_greet(f);
+	ck_assert_uint_eq(fx_msg(f, WM_HELLO, 0)->u.hello.term, 1);
+	fx_from_master(f, 1, &m);
+	ck_assert_uint_eq(fx_sent(f, WM_RESUME), 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_RUN_READY), 0);
 }

@@ -79,6 +79,8 @@ void fx_link(struct fx *f, enum agt_event_type type, uint32_t run, unsigned peer
 void fx_accept(struct fx *f, uint32_t run, uint64_t round, const struct fx_ring *v, unsigned n);
 
 void fx_submit(struct fx *f, uint32_t comm, uint32_t slot, uint64_t tag, uint64_t count);
+/* Eight elements by each of n communicators, in the slot that goes with the tag. */
+void fx_submit_all(struct fx *f, const uint32_t *comms, unsigned n, uint64_t tag);
 void fx_op_start(struct fx *f, uint32_t run, uint32_t group, uint64_t tag, uint64_t seq);
 void fx_op_abort(struct fx *f, uint32_t run, uint32_t group, uint64_t tag, uint64_t seq);
 void fx_op_done(struct fx *f, uint32_t run, uint64_t seq);
@@ -88,12 +90,23 @@ void fx_xfer(struct fx *f, enum agt_event_type type, uint32_t run, uint64_t seq,
  * ring of `hosts` hosts. comms[s - 1] gets the communicators. The run is 1. */
 void fx_group(struct fx *f, unsigned n, uint32_t hosts, uint32_t *comms);
 
+/* This much later, a tick. */
+void fx_tick(struct fx *f, uint64_t ms);
+
+/* The master of run 1 dies: nobody hears of it, and another is sought. */
+void fx_orphan(struct fx *f);
+struct wm_msg fx_ack(uint64_t term); /* HELLO_ACK of a master that takes run 1 over */
+void fx_greet(struct fx *f);         /* MASTER_UP, answered by HELLO with the run's id and key */
+void fx_resume(struct fx *f);        /* a master of term 2 takes run 1 over from one of term 1 */
+
 Suite *session_suite(void);
 Suite *run_suite(void);
 Suite *round_suite(void);
 Suite *op_suite(void);
 Suite *end_suite(void);
 Suite *resume_suite(void);
+Suite *seek_suite(void);
+Suite *wait_suite(void);
 Suite *attach_suite(void);
 Suite *random_suite(void);
 

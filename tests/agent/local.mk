@@ -8,11 +8,15 @@ tests_agent_test_agent_SOURCES = \
 	tests/agent/fixture.c tests/agent/fixture.h \
 	tests/agent/main.c \
 	tests/agent/op.c \
-	tests/agent/random.c \
+	tests/agent/random.c tests/agent/random.h \
+	tests/agent/random_master.c \
+	tests/agent/random_model.c \
 	tests/agent/resume.c \
 	tests/agent/round.c \
 	tests/agent/run.c \
-	tests/agent/session.c
+	tests/agent/seek.c \
+	tests/agent/session.c \
+	tests/agent/wait.c
 tests_agent_test_agent_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_agent_test_agent_LDADD = libagt.la proto/libwire.la common/libcommon-pure.la \
 	$(PROTOBUF_C_LIBS) $(CHECK_LIBS)

@@ -293,6 +293,14 @@ void fk_send(struct fk_host *h, const struct wm_msg *msg)
 	fk_settle(h->fk);
 }
 
+void fk_manual(struct fk *f)
+{
+	uint32_t i;
+
+	for (i = 0; i < f->n_hosts; i++)
+		f->hosts[i]->auto_report = false;
+}
+
 void fk_settle(struct fk *f)
 {
 	struct fk_host *h;
@@ -466,6 +474,16 @@ void fk_vote(const struct fk_peer *p, uint64_t tag)
 	fk_vote_params(p, tag, fk_params);
 }
 
+void fk_vote_seq(const struct fk_peer *p, uint64_t tag, uint64_t seq)
+{
+	struct cc_id id = p->id;
+	struct wm_msg msg = {.type = WM_OP_VOTE};
+
+	msg.u.op_vote = (struct wm_op_vote){
+		.tag = tag, .params = fk_params, .n_peers = 1, .peers = &id, .seq = seq};
+	fk_send(p->host, &msg);
+}
+
 void fk_vote_many(const struct fk_peer *p, size_t n, uint64_t tag)
 {
 	struct wm_msg msg = {.type = WM_OP_VOTE};
@@ -478,6 +496,16 @@ void fk_vote_many(const struct fk_peer *p, size_t n, uint64_t tag)
 		p->group, tag, fk_params, (uint32_t)n, ids, *losses_of(p->host, p->group), 0};
 	fk_send(p->host, &msg);
 	free(ids);
+}
+
+void fk_query(const struct fk_peer *p, uint32_t n, const uint64_t *seqs)
+{
+	struct wm_msg msg = {.type = WM_OP_QUERY};
+
+	msg.u.op_query.peer = p->id;
+	msg.u.op_query.n = n;
+	memcpy(msg.u.op_query.seqs, seqs, n * sizeof *seqs);
+	fk_send(p->host, &msg);
 }
 
 void fk_report(struct fk_host *h, uint64_t seq, bool ok)

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: MIT
 
 master_tests = tests/master/test_members tests/master/test_ops tests/master/test_rounds \
-	tests/master/test_endpoints tests/master/test_absent tests/master/test_resume tests/master/test_restore \
-	tests/master/test_random tests/master/test_evil tests/master/test_scale tests/master/test_oom
+	tests/master/test_endpoints tests/master/test_absent tests/master/test_return \
+	tests/master/test_resume tests/master/test_resume_ops tests/master/test_resume_rounds \
+	tests/master/test_restore tests/master/test_random tests/master/test_evil \
+	tests/master/test_scale tests/master/test_oom
 check_PROGRAMS += $(master_tests)
 TESTS += $(master_tests)
 
 check_LTLIBRARIES += tests/master/libfake.la
-tests_master_libfake_la_SOURCES = tests/master/fake.c tests/master/fake.h
+tests_master_libfake_la_SOURCES = tests/master/fake.c tests/master/fake.h \
+	tests/master/takeover.c tests/master/takeover.h
 tests_master_libfake_la_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 
 master_core = libccm.la proto/libwire.la common/libcommon-pure.la $(PROTOBUF_C_LIBS)
@@ -29,9 +32,21 @@ tests_master_test_absent_SOURCES = tests/master/test_absent.c
 tests_master_test_absent_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_master_test_absent_LDADD = $(master_ldadd)
 
+tests_master_test_return_SOURCES = tests/master/test_return.c
+tests_master_test_return_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_master_test_return_LDADD = $(master_ldadd)
+
 tests_master_test_resume_SOURCES = tests/master/test_resume.c
 tests_master_test_resume_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_master_test_resume_LDADD = $(master_ldadd)
+
+tests_master_test_resume_ops_SOURCES = tests/master/test_resume_ops.c
+tests_master_test_resume_ops_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_master_test_resume_ops_LDADD = $(master_ldadd)
+
+tests_master_test_resume_rounds_SOURCES = tests/master/test_resume_rounds.c
+tests_master_test_resume_rounds_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_master_test_resume_rounds_LDADD = $(master_ldadd)
 
 tests_master_test_restore_SOURCES = tests/master/test_restore.c
 tests_master_test_restore_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)

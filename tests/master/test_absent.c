@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's core: agents that are gone while their peers may come back.
+ * The master's core: agents that are gone while their peers may come back, and those who wait for
+ * them.
  */
 #include <string.h>
 
@@ -29,39 +30,11 @@ static void teardown(void)
 	fk_free(&f);
 }
 
-static void manual(void)
-{
-	uint32_t i;
-
-	for (i = 0; i < f.n_hosts; i++)
-		f.hosts[i]->auto_report = false;
-}
-
 static void vote_all(uint64_t tag)
 {
 	fk_vote(&p, tag);
 	fk_vote(&q, tag);
 	fk_vote(&r, tag);
-}
-
-static void query(const struct fk_peer *x, uint32_t n, const uint64_t *seqs)
-{
-	struct wm_msg msg = {.type = WM_OP_QUERY};
-
-	msg.u.op_query.peer = x->id;
-	msg.u.op_query.n = n;
-	memcpy(msg.u.op_query.seqs, seqs, n * sizeof *seqs);
-	fk_send(x->host, &msg);
-}
-
-static void vote_started(const struct fk_peer *x, uint64_t tag, uint64_t seq)
-{
-	struct cc_id id = x->id;
-	struct wm_msg msg = {.type = WM_OP_VOTE};
-
-	msg.u.op_vote = (struct wm_op_vote){
-		.tag = tag, .params = fk_params, .n_peers = 1, .peers = &id, .seq = seq};
-	fk_send(x->host, &msg);
 }
 
 START_TEST(the_others_are_interrupted_and_nobody_is_removed)
@@ -137,7 +110,7 @@ START_TEST(an_accepting_round_is_dropped_until_they_are_back)
 {
 	struct fk_peer x;
 
-	manual();
+	fk_manual(&f);
 	x = fk_join(a, 0);
 	fk_topo(&p);
 	fk_topo(&q);
@@ -153,6 +126,30 @@ START_TEST(an_accepting_round_is_dropped_until_they_are_back)
 	ck_assert(fk_status(&f).round_accepts);
 	ck_assert_uint_eq(a->round.rings[0].hosts, 2);
 	ck_assert_uint_eq(a->round.rings[0].n_members, 2);
+}
+END_TEST
+
+START_TEST(the_grace_ends_with_a_loss)
+{
+	const struct wm_world *w;
+
+	fk_cut(c, "reset");
+	fk_tick(&f, 4900);
+	ck_assert_uint_eq(fk_status(&f).accepted, 3);
+	fk_forget(&f);
+	fk_tick(&f, 300);
+	ck_assert(!fk_present(&r));
+	/* It had voted for nothing: nobody notices. */
+	w = &fk_take(a, WM_WORLD)->u.world;
+	ck_assert_uint_eq(w->global, 2);
+	ck_assert_uint_eq(w->own[0].losses, 0);
+	ck_assert_uint_eq(fk_take(a, WM_ROUND)->u.round.rings[0].hosts, 2);
+	ck_assert_uint_eq(fk_take(a, WM_COMMIT)->u.commit.world.global, 2);
+	ck_assert_uint_eq(fk_status(&f).losses, 1);
+	ck_assert_uint_eq(fk_status(&f).absent, 0);
+	fk_vote(&p, 1);
+	fk_vote(&q, 1);
+	ck_assert_uint_eq(fk_count(b, WM_OP_START), 1);
 }
 END_TEST
 
@@ -185,30 +182,6 @@ START_TEST(the_last_one_left_is_told_when_the_grace_is_over)
 }
 END_TEST
 
-START_TEST(the_grace_ends_with_a_loss)
-{
-	const struct wm_world *w;
-
-	fk_cut(c, "reset");
-	fk_tick(&f, 4900);
-	ck_assert_uint_eq(fk_status(&f).accepted, 3);
-	fk_forget(&f);
-	fk_tick(&f, 300);
-	ck_assert(!fk_present(&r));
-	/* It had voted for nothing: nobody notices. */
-	w = &fk_take(a, WM_WORLD)->u.world;
-	ck_assert_uint_eq(w->global, 2);
-	ck_assert_uint_eq(w->own[0].losses, 0);
-	ck_assert_uint_eq(fk_take(a, WM_ROUND)->u.round.rings[0].hosts, 2);
-	ck_assert_uint_eq(fk_take(a, WM_COMMIT)->u.commit.world.global, 2);
-	ck_assert_uint_eq(fk_status(&f).losses, 1);
-	ck_assert_uint_eq(fk_status(&f).absent, 0);
-	fk_vote(&p, 1);
-	fk_vote(&q, 1);
-	ck_assert_uint_eq(fk_count(b, WM_OP_START), 1);
-}
-END_TEST
-
 START_TEST(versions_of_the_world_grow)
 {
 	uint64_t v;
@@ -221,260 +194,6 @@ START_TEST(versions_of_the_world_grow)
 	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
 	fk_resumed(c);
 	ck_assert_uint_gt(fk_take(a, WM_COMMIT)->u.commit.world.version, v);
-}
-END_TEST
-
-START_TEST(who_presents_the_token_is_the_peer)
-{
-	struct fk_host *d = fk_host(&f, "c", "10.0.0.9");
-	const struct wm_round *w;
-	uint64_t epoch;
-
-	fk_cut(b, "the process died");
-	ck_assert_int_eq(fk_info(&q).rank, -1);
-	ck_assert(fk_info(&q).absent);
-	fk_forget(&f);
-	epoch = a->epoch;
-	q = fk_join_again(&q, d, WM_JOIN_ACCEPTED);
-	ck_assert_int_eq(fk_info(&q).phase, CCM_PEER_ACCEPTED);
-	ck_assert(!fk_info(&q).absent);
-	/* The place in the ring is kept. */
-	ck_assert_int_eq(fk_info(&q).rank, 1);
-	w = &fk_take(d, WM_ROUND)->u.round;
-	ck_assert(!w->accept);
-	ck_assert(cc_id_eq(&w->rings[0].members[0], &q.id));
-	ck_assert(cc_id_eq(&fk_take(a, WM_ROUND)->u.round.rings[0].next.agent, &d->id));
-	ck_assert_uint_gt(fk_take(d, WM_COMMIT)->u.commit.epoch, epoch);
-	ck_assert_uint_eq(d->epoch, a->epoch);
-	ck_assert_uint_eq(fk_status(&f).absent, 0);
-	ck_assert_uint_eq(fk_status(&f).losses, 0);
-	vote_all(1);
-	ck_assert_uint_eq(fk_count(d, WM_OP_START), 1);
-	/* The old agent's end is nobody's any more. */
-	fk_tick(&f, 6000);
-	ck_assert_uint_eq(fk_status(&f).accepted, 3);
-}
-END_TEST
-
-START_TEST(a_wrong_token_changes_nothing)
-{
-	struct fk_host *d = fk_host(&f, "d", "10.0.0.9");
-	struct fk_peer thief = r;
-	const struct wm_kick *k;
-
-	thief.token.b[3] ^= 1;
-	(void)fk_join_again(&thief, d, WM_JOIN_ACCEPTED);
-	k = &fk_take(d, WM_KICK)->u.kick;
-	ck_assert_uint_eq(k->code, WIRE_INVALID_USAGE);
-	ck_assert(cc_id_eq(&k->peer, &r.id));
-	ck_assert(c->open);
-	fk_cut(c, "reset");
-	(void)fk_join_again(&thief, d, WM_JOIN_ACCEPTED);
-	ck_assert_uint_eq(fk_take(d, WM_KICK)->u.kick.code, WIRE_INVALID_USAGE);
-	thief.token = (struct cc_id){{0}};
-	(void)fk_join_again(&thief, d, WM_JOIN_NEW);
-	ck_assert_uint_eq(fk_take(d, WM_KICK)->u.kick.code, WIRE_INVALID_USAGE);
-	thief = r;
-	thief.group = 3;
-	(void)fk_join_again(&thief, d, WM_JOIN_ACCEPTED);
-	ck_assert_uint_eq(fk_take(d, WM_KICK)->u.kick.code, WIRE_INVALID_USAGE);
-	ck_assert_uint_eq(fk_status(&f).absent, 1);
-	ck_assert(d->open);
-}
-END_TEST
-
-START_TEST(no_token_is_nobodys)
-{
-	struct fk_host *d = fk_host(&f, "d", "10.0.0.9");
-	struct fk_peer x = {.host = c, .id = fk_id(&f)};
-
-	(void)fk_join_again(&x, c, WM_JOIN_NEW);
-	fk_forget(&f);
-	(void)fk_join_again(&x, d, WM_JOIN_NEW);
-	ck_assert_uint_eq(fk_take(d, WM_KICK)->u.kick.code, WIRE_INVALID_USAGE);
-	ck_assert(fk_present(&x));
-}
-END_TEST
-
-START_TEST(strangers_are_told_to_connect_anew)
-{
-	struct fk_host *d = fk_host(&f, "d", "10.0.0.9");
-	struct fk_peer x = {.host = d, .id = fk_id(&f), .token = {{1}}};
-	const struct wm_kick *k;
-
-	fk_cut(c, "reset");
-	fk_tick(&f, 5100);
-	fk_tick(&f, 2000);
-	(void)fk_join_again(&r, d, WM_JOIN_ACCEPTED);
-	k = &fk_take(d, WM_KICK)->u.kick;
-	ck_assert_uint_eq(k->code, WIRE_RANK_CONNECTION_LOST);
-	assert_contains(k->text, "was declared lost 2.0 s ago: connect anew");
-	(void)fk_join_again(&x, d, WM_JOIN_ACCEPTED);
-	k = &fk_take(d, WM_KICK)->u.kick;
-	ck_assert_uint_eq(k->code, WIRE_RANK_CONNECTION_LOST);
-	assert_contains(k->text, "connect anew");
-	ck_assert(!fk_present(&x));
-	ck_assert(d->open);
-}
-END_TEST
-
-START_TEST(an_agent_that_comes_back_ends_its_half_open_connection)
-{
-	struct fk_host *old = c;
-	struct fk_peer x = fk_join(c, 0), y;
-
-	fk_forget(&f);
-	c = fk_redial(old);
-	ck_assert(!old->open);
-	ck_assert_uint_eq(fk_count(old, WM_REFUSE), 0);
-	ck_assert(fk_take(c, WM_HELLO_ACK)->u.hello_ack.resume);
-	ck_assert_uint_eq(fk_status(&f).absent, 1);
-	ck_assert(!fk_present(&x)); /* registered only */
-	y = fk_join(c, 0);          /* a new one comes first */
-	ck_assert_uint_eq(fk_count(c, WM_KICK), 0);
-	x = fk_join_again(&x, c, WM_JOIN_NEW);
-	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
-	fk_resumed(c);
-	ck_assert_int_eq(fk_info(&r).rank, 2);
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
-	ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_ACCEPTED);
-	ck_assert_int_eq(fk_info(&y).phase, CCM_PEER_ACCEPTED);
-}
-END_TEST
-
-START_TEST(no_round_begins_before_all_of_an_agents_peers_are_back)
-{
-	struct fk_peer second = fk_join(c, 0);
-
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
-	fk_cut(c, "reset");
-	fk_forget(&f);
-	c = fk_redial(c);
-	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
-	/* It takes itself for accepted, as its neighbour on this host does. */
-	ck_assert_uint_eq(fk_count(a, WM_ROUND), 0);
-	ck_assert(!fk_status(&f).round_active);
-	assert_contains(fk_status(&f).waiting, "waiting for the agent on c to say what it knows");
-	second = fk_join_again(&second, c, WM_JOIN_ACCEPTED);
-	fk_resumed(c);
-	ck_assert_uint_eq(fk_take(c, WM_ROUND)->u.round.rings[0].n_members, 2);
-	ck_assert_uint_eq(fk_count(c, WM_COMMIT), 1);
-	ck_assert(fk_present(&second));
-}
-END_TEST
-
-START_TEST(no_round_waits_for_an_agent_that_falls_silent_while_it_resumes)
-{
-	fk_cut(c, "reset");
-	c = fk_redial(c);
-	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
-	fk_tick_silent(&f, 3200, c);
-	ck_assert(!c->open);
-	ck_assert(!fk_present(&r));
-	ck_assert_uint_eq(fk_take(a, WM_ROUND)->u.round.rings[0].hosts, 2);
-	ck_assert(!fk_status(&f).round_active);
-}
-END_TEST
-
-START_TEST(another_agent_that_takes_over_ends_the_old_ones_connection)
-{
-	struct fk_host *d = fk_host(&f, "d", "10.0.0.9");
-	struct fk_peer second = fk_join(c, 0);
-
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
-	fk_vote(&r, 1);
-	fk_forget(&f);
-	r = fk_join_again(&r, d, WM_JOIN_ACCEPTED);
-	assert_contains(fk_take(c, WM_REFUSE)->u.refuse.text, "the agent on d has taken over");
-	ck_assert(!c->open);
-	ck_assert(fk_info(&second).absent);
-	ck_assert_uint_eq(fk_take(a, WM_WORLD)->u.world.own[0].losses, 1);
-	ck_assert_uint_eq(fk_status(&f).accepted, 4);
-}
-END_TEST
-
-START_TEST(a_connect_that_is_repeated_is_the_same_peer)
-{
-	struct fk_host *d = fk_host(&f, "c", "10.0.0.9");
-	const struct wm_msg *w;
-
-	/* It was accepted, but its agent died before it could tell. */
-	fk_cut(c, "died");
-	fk_forget(&f);
-	r = fk_join_again(&r, d, WM_JOIN_NEW);
-	ck_assert_int_eq(fk_info(&r).phase, CCM_PEER_ACCEPTED);
-	/* Its agent takes only rounds that accept for the answer to a join. */
-	w = fk_take(d, WM_ROUND);
-	ck_assert(w->u.round.accept);
-	w = fk_take(d, WM_COMMIT);
-	ck_assert(w->u.commit.accept);
-	ck_assert(!fk_take(a, WM_COMMIT)->u.commit.accept);
-	ck_assert_uint_eq(fk_status(&f).accepted, 3);
-	ck_assert_uint_eq(fk_status(&f).registered, 0);
-	fk_leave(&p, WM_LEAVE_CLEAN);
-	ck_assert(!fk_take(d, WM_ROUND)->u.round.accept);
-}
-END_TEST
-
-START_TEST(peers_that_come_during_a_round_come_with_the_next)
-{
-	struct fk_peer second = fk_join(c, 0);
-	struct fk_host *d;
-	uint64_t round;
-
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
-	d = fk_host(&f, "c", "10.0.0.9");
-	manual();
-	fk_cut(c, "died");
-	fk_forget(&f);
-	r = fk_join_again(&r, d, WM_JOIN_ACCEPTED);
-	round = fk_status(&f).round;
-	ck_assert_uint_eq(d->round.rings[0].n_members, 1);
-	second = fk_join_again(&second, d, WM_JOIN_ACCEPTED);
-	ck_assert_uint_eq(fk_status(&f).round, round);
-	vote_all(1);
-	fk_vote(&second, 1);
-	fk_round_report(a, NULL, NULL);
-	fk_round_report(b, NULL, NULL);
-	fk_round_report(d, NULL, NULL);
-	ck_assert_uint_eq(fk_status(&f).round, round + 1);
-	ck_assert_uint_eq(d->round.rings[0].n_members, 2);
-	ck_assert_uint_eq(fk_status(&f).ops_started, 0);
-	fk_round_report(a, NULL, NULL);
-	fk_round_report(b, NULL, NULL);
-	fk_round_report(d, NULL, NULL);
-	ck_assert_uint_eq(fk_status(&f).ops_started, 1);
-	ck_assert_int_eq(fk_info(&second).rank, 3);
-}
-END_TEST
-
-START_TEST(who_comes_during_a_round_is_not_told_of_its_end)
-{
-	struct fk_host *x, *y;
-
-	manual();
-	fk_cut(b, "died");
-	fk_cut(c, "died");
-	x = fk_redial(b);
-	x->auto_report = false;
-	q = fk_join_again(&q, x, WM_JOIN_ACCEPTED);
-	fk_resumed(x);
-	y = fk_redial(c);
-	r = fk_join_again(&r, y, WM_JOIN_ACCEPTED);
-	fk_resumed(y);
-	fk_round_report(a, NULL, NULL);
-	fk_round_report(x, NULL, NULL);
-	ck_assert_uint_eq(fk_count(x, WM_COMMIT), 1);
-	ck_assert_uint_eq(fk_count(y, WM_COMMIT), 0);
-	ck_assert_uint_eq(fk_count(y, WM_ROUND), 1);
 }
 END_TEST
 
@@ -519,122 +238,6 @@ START_TEST(silence_has_no_grace)
 }
 END_TEST
 
-START_TEST(all_may_be_absent)
-{
-	fk_cut(a, "died");
-	fk_cut(b, "died");
-	fk_cut(c, "died");
-	ck_assert_uint_eq(fk_status(&f).absent, 3);
-	a = fk_redial(a);
-	p = fk_join_again(&p, a, WM_JOIN_ACCEPTED);
-	fk_resumed(a);
-	c = fk_redial(c);
-	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
-	fk_resumed(c);
-	b = fk_redial(b);
-	q = fk_join_again(&q, b, WM_JOIN_ACCEPTED);
-	fk_resumed(b);
-	ck_assert_uint_eq(fk_status(&f).absent, 0);
-	ck_assert_int_eq(fk_info(&r).rank, 2);
-	a->losses[0].losses = b->losses[0].losses = c->losses[0].losses = 3;
-	vote_all(1);
-	ck_assert_uint_eq(fk_status(&f).ops_started, 1);
-}
-END_TEST
-
-START_TEST(the_end_of_attempts_is_remembered)
-{
-	static const uint64_t seqs[] = {2, 1, 77, 3};
-	struct fk_host *d = fk_host(&f, "c", "10.0.0.9");
-	const struct wm_op_outcomes *o;
-	uint64_t seq;
-
-	for (seq = 1; seq <= 3; seq++) {
-		vote_all(seq);
-		fk_report(a, seq, true);
-		fk_report(b, seq, true);
-		if (seq != 3)
-			fk_report(c, seq, seq == 1);
-	}
-	fk_cut(c, "died");
-	r = fk_join_again(&r, d, WM_JOIN_ACCEPTED);
-	query(&r, 4, seqs);
-	o = &fk_take(d, WM_OP_OUTCOMES)->u.op_outcomes;
-	ck_assert(cc_id_eq(&o->peer, &r.id));
-	ck_assert_uint_eq(o->n, 4);
-	ck_assert_uint_eq(o->v[0].seq, 2);
-	ck_assert_uint_eq(o->v[0].code, WIRE_RANK_CONNECTION_LOST);
-	ck_assert_uint_eq(o->v[1].seq, 1);
-	ck_assert_uint_eq(o->v[1].code, WIRE_SUCCESS);
-	ck_assert_uint_eq(o->v[2].seq, 77);
-	ck_assert_uint_eq(o->v[2].code, WIRE_RANK_CONNECTION_LOST);
-	ck_assert_uint_eq(o->v[3].code, WIRE_RANK_CONNECTION_LOST);
-}
-END_TEST
-
-START_TEST(as_many_are_remembered_as_can_be_in_doubt)
-{
-	struct fk_host *d = fk_host(&f, "c", "10.0.0.9");
-	const struct wm_op_outcomes *o;
-	uint64_t seq, seqs[WM_OUTCOMES_MAX];
-
-	for (seq = 1; seq <= WM_OUTCOMES_MAX + 1; seq++) {
-		vote_all(seq);
-		fk_report(a, seq, true);
-		fk_report(b, seq, true);
-		fk_report(c, seq, true);
-		seqs[seq % WM_OUTCOMES_MAX] = seq;
-	}
-	fk_cut(c, "died");
-	r = fk_join_again(&r, d, WM_JOIN_ACCEPTED);
-	query(&r, WM_OUTCOMES_MAX, seqs);
-	o = &fk_take(d, WM_OP_OUTCOMES)->u.op_outcomes;
-	for (seq = 0; seq < WM_OUTCOMES_MAX; seq++)
-		ck_assert_uint_eq(o->v[seq].code, WIRE_SUCCESS);
-}
-END_TEST
-
-START_TEST(a_connection_that_broke_does_not_hide_the_end)
-{
-	vote_all(1);
-	vote_all(2);
-	fk_report(a, 1, true);
-	fk_report(b, 1, true);
-	fk_report(c, 1, true);
-	fk_cut(c, "reset");
-	c = fk_redial(c);
-	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
-	vote_started(&r, 1, 1);
-	vote_started(&r, 2, 2);
-	fk_report(c, 2, true);
-	ck_assert_uint_eq(fk_take(c, WM_OP_DONE)->u.op_done.seq, 1);
-	ck_assert_uint_eq(fk_take(c, WM_OP_ABORT)->u.op_abort.seq, 2);
-	ck_assert(c->open);
-	/* What has not started is answered like any vote that a loss has overtaken. */
-	c->losses[0].losses = 0;
-	fk_vote(&r, 3);
-	ck_assert_uint_eq(fk_take(c, WM_OP_ABORT)->u.op_abort.tag, 3);
-}
-END_TEST
-
-START_TEST(who_does_not_end_what_he_says_is_not_waited_for_for_ever)
-{
-	fk_cut(c, "reset");
-	c = fk_redial(c);
-	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
-	fk_tick(&f, 4900);
-	ck_assert(c->open);
-	ck_assert(!fk_status(&f).round_active);
-	fk_tick(&f, 300);
-	assert_contains(c->closed, "did not end what it has to say");
-	ck_assert(!fk_present(&r));
-	fk_forget(&f);
-	fk_vote(&p, 1);
-	fk_vote(&q, 1);
-	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1);
-}
-END_TEST
-
 /* Whoever knows the name of the run only holds nobody up. */
 START_TEST(who_has_no_state_is_not_waited_for)
 {
@@ -646,37 +249,6 @@ START_TEST(who_has_no_state_is_not_waited_for)
 	ck_assert_int_eq(fk_info(&p).rank, 0);
 	ck_assert_uint_eq(fk_count(a, WM_ROUND), 1);
 	ck_assert(d->open);
-}
-END_TEST
-
-/* Or the application would try again with the count of before, and fail again. */
-START_TEST(losses_are_told_before_what_they_have_ended)
-{
-	vote_all(1);
-	c = fk_redial(c);
-	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
-	c->losses[0].losses = 0;
-	vote_started(&r, 1, 1);
-	ck_assert_uint_eq(fk_count(c, WM_OP_ABORT), 1);
-	ck_assert_uint_eq(c->losses[0].losses, 1);
-	vote_started(&r, 2, 1);
-	fk_resumed(c);
-	ck_assert_uint_eq(fk_count(c, WM_WORLD), 2);
-}
-END_TEST
-
-START_TEST(only_who_resumes_votes_for_what_has_started)
-{
-	vote_all(1);
-	c = fk_redial(c);
-	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
-	fk_resumed(c);
-	vote_started(&r, 1, 1);
-	assert_contains(c->closed, "a vote for an attempt that has started");
-	b = fk_redial(b);
-	q = fk_join_again(&q, b, WM_JOIN_ACCEPTED);
-	vote_started(&q, 1, 99);
-	assert_contains(b->closed, "a vote for an attempt that never started");
 }
 END_TEST
 
@@ -716,28 +288,10 @@ int main(void)
 	tcase_add_test(tc, one_death_costs_one_error);
 	tcase_add_test(tc, the_last_one_left_is_told_when_the_grace_is_over);
 	tcase_add_test(tc, versions_of_the_world_grow);
-	tcase_add_test(tc, who_presents_the_token_is_the_peer);
-	tcase_add_test(tc, a_wrong_token_changes_nothing);
-	tcase_add_test(tc, no_token_is_nobodys);
-	tcase_add_test(tc, strangers_are_told_to_connect_anew);
-	tcase_add_test(tc, an_agent_that_comes_back_ends_its_half_open_connection);
-	tcase_add_test(tc, no_round_begins_before_all_of_an_agents_peers_are_back);
-	tcase_add_test(tc, no_round_waits_for_an_agent_that_falls_silent_while_it_resumes);
-	tcase_add_test(tc, another_agent_that_takes_over_ends_the_old_ones_connection);
-	tcase_add_test(tc, a_connect_that_is_repeated_is_the_same_peer);
-	tcase_add_test(tc, peers_that_come_during_a_round_come_with_the_next);
-	tcase_add_test(tc, who_comes_during_a_round_is_not_told_of_its_end);
 	tcase_add_test(tc, other_groups_go_on);
 	tcase_add_test(tc, only_a_closed_connection_has_a_grace);
 	tcase_add_test(tc, silence_has_no_grace);
-	tcase_add_test(tc, all_may_be_absent);
-	tcase_add_test(tc, the_end_of_attempts_is_remembered);
-	tcase_add_test(tc, as_many_are_remembered_as_can_be_in_doubt);
-	tcase_add_test(tc, a_connection_that_broke_does_not_hide_the_end);
-	tcase_add_test(tc, who_does_not_end_what_he_says_is_not_waited_for_for_ever);
 	tcase_add_test(tc, who_has_no_state_is_not_waited_for);
-	tcase_add_test(tc, losses_are_told_before_what_they_have_ended);
-	tcase_add_test(tc, only_who_resumes_votes_for_what_has_started);
 	tcase_add_test(tc, it_is_said_who_is_waited_for);
 	tcase_add_test(tc, a_suspended_master_starts_the_grace_again);
 	suite_add_tcase(s, tc);

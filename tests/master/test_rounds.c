@@ -60,14 +60,6 @@ static const char *ring(size_t hosts)
 	return text;
 }
 
-static void manual(void)
-{
-	uint32_t i;
-
-	for (i = 0; i < f.n_hosts; i++)
-		f.hosts[i]->auto_report = false;
-}
-
 static void vote_all(size_t n)
 {
 	size_t i;
@@ -92,7 +84,7 @@ START_TEST(the_ring_follows_the_order_of_registration)
 
 	run_of(3);
 	second = fk_join(h[0], 0);
-	manual();
+	fk_manual(&f);
 	vote_all(3);
 	ck_assert_str_eq(ring(3), "abc");
 	ck_assert_uint_eq(h[0]->round.rings[0].n_members, 2);
@@ -120,7 +112,7 @@ START_TEST(one_round_has_the_rings_of_all_groups_of_an_agent)
 	run_of(2);
 	x = fk_join(h[0], 1);
 	y = fk_join(h[1], 2);
-	manual();
+	fk_manual(&f);
 	vote_all(2);
 	ck_assert_uint_eq(h[0]->round.n_rings, 2);
 	ck_assert_uint_eq(h[0]->round.rings[1].group, 1);
@@ -140,7 +132,7 @@ START_TEST(the_pool_is_the_largest_that_a_member_asks_for)
 	msg.u.join.peer = fk_id(&f);
 	msg.u.join.pool_size = 16;
 	fk_send(h[1], &msg);
-	manual();
+	fk_manual(&f);
 	vote_all(2);
 	ck_assert_uint_eq(h[0]->round.rings[0].pool_size, 16);
 	ck_assert_uint_eq(h[1]->round.rings[0].pool_size, 16);
@@ -150,7 +142,7 @@ END_TEST
 START_TEST(a_loss_is_announced_before_aborts_and_the_ring_is_rewired)
 {
 	run_of(3);
-	manual();
+	fk_manual(&f);
 	fk_vote(&p[0], 1);
 	fk_close(h[1], "reset by peer");
 	ck_assert_int_eq(h[0]->inbox[0].type, WM_WORLD);
@@ -175,7 +167,7 @@ START_TEST(an_accepting_round_is_restarted_without_the_lost)
 	uint64_t round;
 
 	run_of(3);
-	manual();
+	fk_manual(&f);
 	x = fk_join(h[2], 0);
 	vote_all(3);
 	round = h[0]->round.round;
@@ -201,7 +193,7 @@ START_TEST(a_newcomer_lost_in_its_round_leaves_the_vote_answered)
 	struct fk_peer x;
 
 	run_of(2);
-	manual();
+	fk_manual(&f);
 	x = fk_join(h[1], 3);
 	vote_all(2);
 	fk_leave(&x, WM_LEAVE_CLEAN);
@@ -218,7 +210,7 @@ START_TEST(reports_on_old_rounds_are_passed_over)
 	run_of(3);
 	msg.u.round_report.round = 1;
 	fk_send(h[0], &msg);
-	manual();
+	fk_manual(&f);
 	fk_leave(&p[2], WM_LEAVE_CLEAN);
 	fk_send(h[0], &msg);
 	fk_send(h[0], &msg);
@@ -246,7 +238,7 @@ START_TEST(a_second_report_is_a_violation)
 	struct wm_msg msg = {.type = WM_ROUND_REPORT};
 
 	run_of(3);
-	manual();
+	fk_manual(&f);
 	fk_leave(&p[2], WM_LEAVE_CLEAN);
 	msg.u.round_report.round = h[0]->round.round;
 	fk_send(h[0], &msg);
@@ -260,7 +252,7 @@ START_TEST(an_unasked_report_is_a_violation)
 	struct wm_msg msg = {.type = WM_ROUND_REPORT};
 
 	run_of(3);
-	manual();
+	fk_manual(&f);
 	fk_leave(&p[2], WM_LEAVE_CLEAN);
 	msg.u.round_report.round = h[0]->round.round;
 	fk_send(h[2], &msg);
@@ -272,7 +264,7 @@ END_TEST
 START_TEST(a_failure_names_the_next_host)
 {
 	run_of(3);
-	manual();
+	fk_manual(&f);
 	(void)fk_join(h[0], 0);
 	vote_all(3);
 	fk_round_report(h[0], h[2], "timeout");
@@ -288,7 +280,7 @@ START_TEST(an_unreachable_newcomer_is_kicked_with_the_reason)
 	run_of(2);
 	h[2] = fk_host(&f, "nat-host", "10.0.0.9");
 	x = fk_join(h[2], 0);
-	manual();
+	fk_manual(&f);
 	vote_all(2);
 	fk_round_report(h[0], NULL, NULL);
 	fk_round_report(h[2], NULL, NULL);
@@ -322,7 +314,7 @@ START_TEST(a_newcomer_that_cannot_reach_the_others_is_kicked)
 	h[2] = fk_host(&f, "new", "10.0.0.9");
 	x = fk_join(h[2], 0);
 	y = fk_join(h[0], 0); /* on a host that is a member: not at fault */
-	manual();
+	fk_manual(&f);
 	vote_all(2);
 	report_all(2);
 	fk_round_report(h[2], h[0], "refused");
@@ -345,7 +337,7 @@ START_TEST(of_two_newcomers_the_unreachable_one_goes)
 	h[2] = fk_host(&f, "c", "10.0.0.3");
 	x = fk_join(h[1], 0);
 	y = fk_join(h[2], 0);
-	manual();
+	fk_manual(&f);
 	fk_topo(&p[0]);
 	ck_assert_str_eq(ring(3), "abc");
 	fk_round_report(h[1], h[2], "refused");
@@ -364,7 +356,7 @@ START_TEST(newcomers_go_on_when_the_only_member_is_lost)
 	run_of(1);
 	h[1] = fk_host(&f, "b", "10.0.0.2");
 	x = fk_join(h[1], 0);
-	manual();
+	fk_manual(&f);
 	fk_topo(&p[0]);
 	fk_close(h[0], "gone");
 	ck_assert_uint_eq(h[1]->round.rings[0].hosts, 1);
@@ -377,7 +369,7 @@ END_TEST
 /* Host a cannot reach b; all of them are members. */
 static void fail_ab(void)
 {
-	manual();
+	fk_manual(&f);
 	fk_leave(&p[3], WM_LEAVE_CLEAN);
 	ck_assert_str_eq(ring(3), "abc");
 	fk_round_report(h[1], NULL, NULL);
@@ -427,7 +419,7 @@ END_TEST
 START_TEST(the_link_that_closes_the_ring_counts)
 {
 	run_of(4);
-	manual();
+	fk_manual(&f);
 	fk_leave(&p[3], WM_LEAVE_CLEAN);
 	report_all(2);
 	fk_round_report(h[2], h[0], "refused");
@@ -440,7 +432,7 @@ START_TEST(without_newcomers_the_new_order_still_needs_a_round)
 	/* Of the ring abcd the newcomer d cannot be reached, nor can b by a. */
 	run_of(3);
 	h[3] = fk_host(&f, "d", "10.0.0.4");
-	manual();
+	fk_manual(&f);
 	(void)fk_join(h[3], 0);
 	vote_all(3);
 	fk_round_report(h[0], h[1], "refused");
@@ -459,7 +451,7 @@ START_TEST(without_newcomers_a_loss_still_needs_a_round)
 	/* b is lost and its vote was the last one missing; the newcomer d cannot be reached. */
 	run_of(3);
 	h[3] = fk_host(&f, "d", "10.0.0.4");
-	manual();
+	fk_manual(&f);
 	(void)fk_join(h[3], 0);
 	fk_topo(&p[0]);
 	fk_topo(&p[2]);
@@ -478,7 +470,7 @@ END_TEST
 START_TEST(without_a_ring_the_worst_is_kicked)
 {
 	run_of(3);
-	manual();
+	fk_manual(&f);
 	fk_leave(&p[2], WM_LEAVE_CLEAN);
 	ck_assert_str_eq(ring(2), "ab");
 	fk_round_report(h[1], NULL, NULL);
@@ -501,7 +493,7 @@ static size_t exclude_c(uint32_t ms)
 	size_t rounds, i, k;
 
 	run_of(7);
-	manual();
+	fk_manual(&f);
 	fk_leave(&p[6], WM_LEAVE_CLEAN);
 	for (rounds = 0; fk_present(&p[2]); rounds++) {
 		ck_assert_uint_lt(rounds, 6);
@@ -553,7 +545,7 @@ START_TEST(a_newcomer_out_of_reach_is_out_after_one_round)
 	run_of(6);
 	h[6] = fk_host(&f, "new", "10.0.0.9");
 	x = fk_join(h[6], 0);
-	manual();
+	fk_manual(&f);
 	vote_all(6);
 	fk_tick(&f, 2000);
 	for (i = 0; i < 7; i++)
@@ -569,7 +561,7 @@ END_TEST
 START_TEST(agents_that_do_not_report_are_kicked)
 {
 	run_of(3);
-	manual();
+	fk_manual(&f);
 	fk_leave(&p[2], WM_LEAVE_CLEAN);
 	fk_round_report(h[0], NULL, NULL);
 	fk_tick(&f, 4900);
@@ -590,7 +582,7 @@ START_TEST(a_vote_during_a_rewiring_is_answered_after_it)
 	struct fk_peer x;
 
 	run_of(3);
-	manual();
+	fk_manual(&f);
 	x = fk_join(h[0], 0);
 	fk_leave(&p[2], WM_LEAVE_CLEAN);
 	vote_all(2);

@@ -1,5 +1,8 @@
-/* SPDX-License-Identifier: MIT */
-#include "tests/shim/fake_agent.h"
+/* SPDX-License-Identifier: MIT
+ *
+ * The fake agent's thread: connections, requests and their answers, submissions.
+ */
+#include "tests/shim/fake_state.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -14,70 +17,6 @@
 
 #include "common/cc_shm.h"
 #include "common/cc_sys.h"
-
-#define CONNS   16
-#define COMMS   512
-#define REGIONS 4096
-#define QUEUED  256
-#define HELD    16
-#define TYPES   (WL_REGION_ADOPT + 1)
-
-#define MUST(x)                                                                                    \
-	do {                                                                                       \
-		if (!(x)) {                                                                        \
-			fprintf(stderr, "%s:%d: %s failed: %s\n", __FILE__, __LINE__, #x,          \
-				strerror(errno));                                                  \
-			abort();                                                                   \
-		}                                                                                  \
-	} while (0)
-
-struct region {
-	uint64_t size;
-	uint8_t *map;
-	int fd;
-};
-
-struct comm {
-	int conn; /* -1: it has ended */
-	uint8_t *queue;
-	int queue_fd, submit_bell, data_bell;
-	uint32_t head;
-	uint64_t result[SHM_SLOTS]; /* result regions, for the next operation in the slot */
-};
-
-struct held {
-	int conn;
-	struct wl_request request;
-};
-
-struct fake {
-	pthread_mutex_t lock; /* of everything; not held while polling */
-	pthread_cond_t changed;
-	pthread_t thread;
-	bool stopping;
-	int listener, wake;
-	int conns[CONNS]; /* -1: none */
-	unsigned n_conns, accepted;
-	struct comm comms[COMMS];
-	uint32_t n_comms;
-	struct region regions[REGIONS]; /* number 0 is none */
-	uint64_t n_regions;
-	struct fake_op queue[QUEUED];
-	unsigned taken, queued;
-	unsigned seen[TYPES];
-	struct wl_request last[TYPES];
-	uint64_t losses, topo_turn, pending_turn;
-	uint64_t last_seq, outcomes[QUEUED];
-	unsigned n_outcomes;
-	bool stalled, asked; /* regions are not handed over unasked */
-	struct {
-		enum fake_action action;
-		uint32_t code;
-		const char *text;
-	} script[TYPES];
-	struct held held[HELD];
-	unsigned n_held;
-};
 
 static uint32_t element_size(uint32_t dtype)
 {
@@ -110,7 +49,7 @@ static void send_packet(int fd, const void *buf, size_t len, const int *fds, uns
 	(void)!sendmsg(fd, &mh, MSG_NOSIGNAL);
 }
 
-static void reply(struct fake *f, int conn, const struct wl_reply *r, const int *fds, unsigned n)
+void fake_reply(struct fake *f, int conn, const struct wl_reply *r, const int *fds, unsigned n)
 {
 	uint8_t buf[WL_PACKET_MAX];
 	int len = wire_local_put_reply(r, buf);
@@ -147,7 +86,7 @@ static void forget(struct fake *f, int conn)
 	f->queued = queued;
 }
 
-static void close_conn(struct fake *f, int conn)
+void fake_close_conn(struct fake *f, int conn)
 {
 	if (f->conns[conn] < 0)
 		return;
@@ -160,7 +99,7 @@ static void close_conn(struct fake *f, int conn)
 	pthread_cond_broadcast(&f->changed);
 }
 
-static uint64_t make_region(struct fake *f, uint64_t size)
+uint64_t fake_make_region(struct fake *f, uint64_t size)
 {
 	uint64_t id = ++f->n_regions;
 	struct region *r = &f->regions[id];
@@ -219,13 +158,13 @@ static uint32_t make_comm(struct fake *f, int conn, int *fds, bool bad)
 	return f->n_comms++;
 }
 
-static struct shm_attr *attr_of(const struct comm *c)
+struct shm_attr *fake_attr_of(const struct comm *c)
 {
 	return (struct shm_attr *)(void *)(c->queue + SHM_ATTR_OFF);
 }
 
-static void write_attrs(struct shm_attr *a, enum shm_comm_state state, uint32_t world,
-	uint32_t hosts, uint32_t pos, uint32_t code, const char *text)
+void fake_write_attrs(struct shm_attr *a, enum shm_comm_state state, uint32_t world, uint32_t hosts,
+	uint32_t pos, uint32_t code, const char *text)
 {
 	atomic_fetch_add(&a->version, 1);
 	atomic_store(&a->state, state);
@@ -251,8 +190,16 @@ static uint64_t known_outcomes(const struct fake *f, const struct wl_request *q)
 	return done;
 }
 
-/* The answer to a request that is to succeed. */
-static void answer(struct fake *f, int conn, const struct wl_request *q, enum fake_action action)
+/* The comm is one of two peers from now on; the answer says where its group stands. */
+static void connected(struct fake *f, uint32_t comm, struct wl_reply *r)
+{
+	fake_write_attrs(fake_attr_of(&f->comms[comm]), SHM_COMM_CONNECTED, 2, 1, 0, 0, NULL);
+	r->losses = f->losses;
+	r->topo_turn = f->topo_turn;
+	r->pending_turn = f->pending_turn;
+}
+
+void fake_answer(struct fake *f, int conn, const struct wl_request *q, enum fake_action action)
 {
 	struct wl_reply r = {.req_id = q->req_id};
 	unsigned n_fds = 0;
@@ -267,20 +214,14 @@ static void answer(struct fake *f, int conn, const struct wl_request *q, enum fa
 		n_fds = 3;
 		break;
 	case WL_COMM_CONNECT:
-		write_attrs(attr_of(&f->comms[q->comm]), SHM_COMM_CONNECTED, 2, 1, 0, 0, NULL);
+		connected(f, q->comm, &r);
 		r.run.b[0] = 1;
-		r.losses = f->losses;
-		r.topo_turn = f->topo_turn;
-		r.pending_turn = f->pending_turn;
 		break;
 	case WL_COMM_ATTACH:
 		r.comm = make_comm(f, conn, fds, action == FAKE_BAD_QUEUE);
 		n_fds = 3;
-		write_attrs(attr_of(&f->comms[r.comm]), SHM_COMM_CONNECTED, 2, 1, 0, 0, NULL);
+		connected(f, r.comm, &r);
 		r.run = q->run;
-		r.losses = f->losses;
-		r.topo_turn = f->topo_turn;
-		r.pending_turn = f->pending_turn;
 		r.done = known_outcomes(f, q);
 		break;
 	case WL_UPDATE_TOPOLOGY:
@@ -292,7 +233,7 @@ static void answer(struct fake *f, int conn, const struct wl_request *q, enum fa
 		r.pending_turn = ++f->pending_turn;
 		break;
 	case WL_REGION_ALLOC:
-		r.region = make_region(f, q->size);
+		r.region = fake_make_region(f, q->size);
 		r.size = q->size;
 		fds[0] = f->regions[r.region].fd;
 		n_fds = 1;
@@ -320,7 +261,7 @@ static void answer(struct fake *f, int conn, const struct wl_request *q, enum fa
 		n_fds = 0;
 	if (action == FAKE_MORE_FDS)
 		fds[n_fds++] = f->wake;
-	reply(f, conn, &r, fds, n_fds);
+	fake_reply(f, conn, &r, fds, n_fds);
 	if (action == FAKE_UNSEALED)
 		close(fds[0]);
 }
@@ -344,29 +285,29 @@ static void handle(struct fake *f, int conn, const struct wl_request *q, int fd)
 		snprintf(r.text, sizeof r.text, "%s", f->script[q->type].text);
 	switch (action) {
 	case FAKE_REFUSE:
-		reply(f, conn, &r, NULL, 0);
+		fake_reply(f, conn, &r, NULL, 0);
 		break;
 	case FAKE_GOODBYE:
 		r.req_id = 0;
-		reply(f, conn, &r, NULL, 0);
-		close_conn(f, conn);
+		fake_reply(f, conn, &r, NULL, 0);
+		fake_close_conn(f, conn);
 		break;
 	case FAKE_HANG_UP:
-		close_conn(f, conn);
+		fake_close_conn(f, conn);
 		break;
 	case FAKE_GARBAGE:
 		send_packet(f->conns[conn], "\xff\xff\xff", 3, NULL, 0);
 		break;
 	case FAKE_STRANGER:
 		r = (struct wl_reply){.req_id = q->req_id + 1000};
-		reply(f, conn, &r, NULL, 0);
+		fake_reply(f, conn, &r, NULL, 0);
 		break;
 	case FAKE_HOLD:
 		MUST(f->n_held < HELD);
 		f->held[f->n_held++] = (struct held){conn, *q};
 		break;
 	default:
-		answer(f, conn, q, action);
+		fake_answer(f, conn, q, action);
 		break;
 	}
 }
@@ -391,7 +332,7 @@ static void receive(struct fake *f, int conn)
 	if (n < 0 && errno == EAGAIN)
 		return;
 	if (n <= 0) {
-		close_conn(f, conn);
+		fake_close_conn(f, conn);
 		return;
 	}
 	if (mh.msg_controllen > 0 && CMSG_FIRSTHDR(&mh))
@@ -494,7 +435,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-static void kick(struct fake *f)
+void fake_kick(struct fake *f)
 {
 	uint64_t one = 1;
 
@@ -525,11 +466,11 @@ void fake_stop(struct fake *f)
 {
 	pthread_mutex_lock(&f->lock);
 	f->stopping = true;
-	kick(f);
+	fake_kick(f);
 	pthread_mutex_unlock(&f->lock);
 	pthread_join(f->thread, NULL);
 	for (int i = 0; i < CONNS; i++)
-		close_conn(f, i);
+		fake_close_conn(f, i);
 	for (uint32_t i = 0; i < f->n_comms; i++) {
 		cc_shm_unmap(f->comms[i].queue, SHM_SIZE);
 		close(f->comms[i].queue_fd);
@@ -543,213 +484,4 @@ void fake_stop(struct fake *f)
 	pthread_cond_destroy(&f->changed);
 	pthread_mutex_destroy(&f->lock);
 	free(f);
-}
-
-void fake_script(
-	struct fake *f, enum wl_type type, enum fake_action action, uint32_t code, const char *text)
-{
-	pthread_mutex_lock(&f->lock);
-	f->script[type].action = action;
-	f->script[type].code = code;
-	f->script[type].text = text;
-	pthread_mutex_unlock(&f->lock);
-}
-
-void fake_release(struct fake *f)
-{
-	pthread_mutex_lock(&f->lock);
-	/* The last first: answers may come in any order. */
-	while (f->n_held > 0) {
-		const struct held *h = &f->held[--f->n_held];
-
-		answer(f, h->conn, &h->request, FAKE_ANSWER);
-	}
-	pthread_mutex_unlock(&f->lock);
-}
-
-void fake_outcome(struct fake *f, uint64_t seq)
-{
-	pthread_mutex_lock(&f->lock);
-	MUST(f->n_outcomes < QUEUED);
-	f->outcomes[f->n_outcomes++] = seq;
-	pthread_mutex_unlock(&f->lock);
-}
-
-void fake_stall(struct fake *f, bool stalled)
-{
-	pthread_mutex_lock(&f->lock);
-	f->stalled = stalled;
-	kick(f);
-	pthread_mutex_unlock(&f->lock);
-}
-
-void fake_hang_up(struct fake *f)
-{
-	pthread_mutex_lock(&f->lock);
-	for (int i = 0; i < CONNS; i++)
-		close_conn(f, i);
-	kick(f);
-	pthread_mutex_unlock(&f->lock);
-}
-
-void fake_goodbye(struct fake *f, uint32_t code, const char *text)
-{
-	struct wl_reply r = {.code = code};
-
-	snprintf(r.text, sizeof r.text, "%s", text);
-	pthread_mutex_lock(&f->lock);
-	for (int i = 0; i < CONNS; i++)
-		if (f->conns[i] >= 0)
-			reply(f, i, &r, NULL, 0);
-	pthread_mutex_unlock(&f->lock);
-	fake_hang_up(f);
-}
-
-unsigned fake_seen(struct fake *f, enum wl_type type)
-{
-	unsigned n;
-
-	pthread_mutex_lock(&f->lock);
-	n = f->seen[type];
-	pthread_mutex_unlock(&f->lock);
-	return n;
-}
-
-void fake_await_seen(struct fake *f, enum wl_type type, unsigned n)
-{
-	pthread_mutex_lock(&f->lock);
-	while (f->seen[type] < n)
-		pthread_cond_wait(&f->changed, &f->lock);
-	pthread_mutex_unlock(&f->lock);
-}
-
-struct wl_request fake_last(struct fake *f, enum wl_type type)
-{
-	struct wl_request q;
-
-	pthread_mutex_lock(&f->lock);
-	q = f->last[type];
-	pthread_mutex_unlock(&f->lock);
-	return q;
-}
-
-void fake_losses(struct fake *f, uint64_t losses)
-{
-	pthread_mutex_lock(&f->lock);
-	f->losses = losses;
-	pthread_mutex_unlock(&f->lock);
-}
-
-uint64_t fake_losses_now(struct fake *f)
-{
-	uint64_t losses;
-
-	pthread_mutex_lock(&f->lock);
-	losses = f->losses;
-	pthread_mutex_unlock(&f->lock);
-	return losses;
-}
-
-void fake_await_connections(struct fake *f, unsigned n)
-{
-	pthread_mutex_lock(&f->lock);
-	while (f->n_conns != n)
-		pthread_cond_wait(&f->changed, &f->lock);
-	pthread_mutex_unlock(&f->lock);
-}
-
-unsigned fake_accepted(struct fake *f)
-{
-	unsigned n;
-
-	pthread_mutex_lock(&f->lock);
-	n = f->accepted;
-	pthread_mutex_unlock(&f->lock);
-	return n;
-}
-
-void fake_attrs(struct fake *f, uint32_t world, uint32_t hosts, uint32_t pos)
-{
-	pthread_mutex_lock(&f->lock);
-	MUST(f->n_comms > 0);
-	write_attrs(
-		attr_of(&f->comms[f->n_comms - 1]), SHM_COMM_CONNECTED, world, hosts, pos, 0, NULL);
-	pthread_mutex_unlock(&f->lock);
-}
-
-void fake_lose(struct fake *f, uint32_t code, const char *text)
-{
-	pthread_mutex_lock(&f->lock);
-	MUST(f->n_comms > 0);
-	write_attrs(attr_of(&f->comms[f->n_comms - 1]), SHM_COMM_LOST, 0, 0, 0, code, text);
-	pthread_mutex_unlock(&f->lock);
-}
-
-void fake_break_attrs(struct fake *f)
-{
-	pthread_mutex_lock(&f->lock);
-	MUST(f->n_comms > 0);
-	atomic_fetch_add(&attr_of(&f->comms[f->n_comms - 1])->version, 1);
-	pthread_mutex_unlock(&f->lock);
-}
-
-struct fake_op fake_take(struct fake *f)
-{
-	struct fake_op op;
-
-	pthread_mutex_lock(&f->lock);
-	while (f->taken == f->queued)
-		pthread_cond_wait(&f->changed, &f->lock);
-	op = f->queue[f->taken++ % QUEUED];
-	pthread_mutex_unlock(&f->lock);
-	return op;
-}
-
-unsigned fake_waiting(struct fake *f)
-{
-	unsigned n;
-
-	pthread_mutex_lock(&f->lock);
-	n = f->queued - f->taken;
-	pthread_mutex_unlock(&f->lock);
-	return n;
-}
-
-void fake_asked(struct fake *f)
-{
-	pthread_mutex_lock(&f->lock);
-	f->asked = true;
-	pthread_mutex_unlock(&f->lock);
-}
-
-static void offer(struct fake *f, uint32_t comm, uint64_t id)
-{
-	struct wl_reply r = {.comm = comm, .region = id, .size = f->regions[id].size};
-
-	if (!f->asked && f->comms[comm].conn >= 0)
-		reply(f, f->comms[comm].conn, &r, &f->regions[id].fd, 1);
-}
-
-uint64_t fake_result_region(struct fake_op *op, uint64_t size)
-{
-	struct fake *f = op->f;
-	uint64_t id = 0;
-
-	pthread_mutex_lock(&f->lock);
-	for (uint32_t i = 0; i < f->n_comms; i++) {
-		struct comm *c = &f->comms[i];
-		uint64_t *mine = &c->result[op->sqe.slot];
-
-		if ((uint8_t *)op->slot < c->queue || (uint8_t *)op->slot >= c->queue + SHM_SIZE)
-			continue;
-		if (*mine == 0 || f->regions[*mine].size < size) {
-			*mine = make_region(f, size);
-			offer(f, i, *mine);
-		}
-		id = *mine;
-	}
-	MUST(id > 0);
-	op->area = f->regions[id].map;
-	pthread_mutex_unlock(&f->lock);
-	return id;
 }

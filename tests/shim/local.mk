@@ -1,25 +1,36 @@
 # SPDX-License-Identifier: MIT
 
-noinst_HEADERS += tests/shim/buffers.h tests/shim/fake_agent.h tests/shim/fixture.h
+noinst_HEADERS += tests/shim/buffers.h tests/shim/fake_agent.h tests/shim/fake_state.h \
+	tests/shim/fixture.h tests/shim/resume.h
 
 noinst_LTLIBRARIES += tests/shim/libfake.la
-tests_shim_libfake_la_SOURCES = tests/shim/fake_agent.c tests/shim/fake_op.c
+tests_shim_libfake_la_SOURCES = tests/shim/fake_agent.c tests/shim/fake_control.c \
+	tests/shim/fake_op.c
 tests_shim_libfake_la_LIBADD = proto/libwire.la common/libcommon-sys.la \
 	common/libcommon-pure.la $(PROTOBUF_C_LIBS)
 
 shim_tests = tests/shim/test_session tests/shim/test_reduce tests/shim/test_fail \
 	tests/shim/test_spawn tests/shim/test_master tests/shim/test_multi \
-	tests/shim/test_resume
+	tests/shim/test_resume_ops tests/shim/test_resume_comms tests/shim/test_resume_storm
 shim_tests_libs = libpccl-shim/libpccl-shim.la tests/shim/libfake.la $(CHECK_LIBS)
 
 check_PROGRAMS += $(shim_tests) tests/shim/standin_agentd
 TESTS += $(shim_tests)
 THREADED_TESTS += tests/shim/test_session tests/shim/test_reduce tests/shim/test_fail \
-	tests/shim/test_multi tests/shim/test_resume
+	tests/shim/test_multi tests/shim/test_resume_ops tests/shim/test_resume_comms \
+	tests/shim/test_resume_storm
 
-tests_shim_test_resume_SOURCES = tests/shim/test_resume.c
-tests_shim_test_resume_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
-tests_shim_test_resume_LDADD = $(shim_tests_libs)
+tests_shim_test_resume_ops_SOURCES = tests/shim/test_resume_ops.c
+tests_shim_test_resume_ops_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_shim_test_resume_ops_LDADD = $(shim_tests_libs)
+
+tests_shim_test_resume_comms_SOURCES = tests/shim/test_resume_comms.c
+tests_shim_test_resume_comms_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_shim_test_resume_comms_LDADD = $(shim_tests_libs)
+
+tests_shim_test_resume_storm_SOURCES = tests/shim/test_resume_storm.c
+tests_shim_test_resume_storm_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_shim_test_resume_storm_LDADD = $(shim_tests_libs)
 
 tests_shim_test_multi_SOURCES = tests/shim/test_multi.c
 tests_shim_test_multi_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)

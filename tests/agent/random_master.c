@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Masters that say anything: mostly what fits their run, sometimes what does not.
+ */
+#include "tests/agent/random.h"
+
+struct run *rw_run(struct world *w, uint32_t *ret)
+{
+	uint32_t at = w->last_run - rnd(w, 3);
+
+	if (rnd(w, 4))
+		at = w->last_run;
+	*ret = at;
+	return at < RUNS && w->runs[at].open && !w->runs[at].closed ? &w->runs[at] : NULL;
+}
+
+static void master_says(struct world *w, uint32_t run, struct wm_msg *m)
+{
+	struct agt_event ev = {.type = AGT_EV_MASTER_MSG, .run = run, .msg = m};
+
+	rw_step(w, &ev);
+}
+
+static void master_round(struct world *w, uint32_t run, struct run *r)
+{
+	struct cc_id members[2][PEERS];
+	struct wm_ring rings[2] = {0};
+	struct wm_msg m = {.type = WM_ROUND};
+	uint32_t g, i;
+
+	for (g = 0; g < 2; g++) {
+		struct wm_ring *x = &rings[m.u.round.n_rings];
+
+		x->n_members = 0;
+		x->members = members[g];
+		for (i = 0; i < PEERS; i++)
+			if (w->peers[i].in && w->peers[i].run == run && w->peers[i].group == g)
+				members[g][x->n_members++] = w->peers[i].id;
+		if (x->n_members == 0)
+			continue;
+		x->group = g;
+		x->hosts = 1 + rnd(w, 3);
+		x->pos = rnd(w, x->hosts);
+		x->pool_size = 1 + rnd(w, 2);
+		x->next.agent = fx_id(100 + rnd(w, LINKS));
+		x->prev = fx_id(100 + rnd(w, LINKS));
+		m.u.round.n_rings++;
+	}
+	m.u.round.rings = rings;
+	r->reported = false;
+	m.u.round.round = ++r->round;
+	m.u.round.accept = rnd(w, 4);
+	master_says(w, run, &m);
+}
+
+static void master_world(struct world *w, uint32_t run, struct run *r, enum wm_type type)
+{
+	struct wm_group_world own[2];
+	uint32_t i;
+	struct wm_world x = {.global = 8, .groups = 2, .largest = 5, .n = 2, .own = own};
+	struct wm_msg m = {.type = type};
+
+	for (i = 0; i < 2; i++) {
+		r->losses[i] += !rnd(w, 10);
+		own[i] = (struct wm_group_world){i, 2 + rnd(w, 4), r->losses[i]};
+	}
+	if (!rnd(w, 20))
+		own[rnd(w, 2)].world = rnd(w, 2);
+	if (type == WM_WORLD) {
+		m.u.world = x;
+	} else {
+		m.u.commit.world = x;
+		m.u.commit.round = rnd(w, 10) ? r->round : r->round + 1;
+		m.u.commit.epoch = rnd(w, 100) ? ++r->epoch : 0;
+		if (!r->reported && m.u.commit.round == r->round && rnd(w, 100))
+			return;
+		m.u.commit.accept = rnd(w, 5);
+		r->topo_turn += m.u.commit.accept;
+		m.u.commit.topo_turn = r->topo_turn;
+	}
+	master_says(w, run, &m);
+}
+
+static void master_op(struct world *w, uint32_t run, struct run *r, enum wm_type type)
+{
+	uint64_t seq = r->seq - rnd(w, 3);
+	struct wm_msg m = {.type = type};
+
+	if (type == WM_OP_START) {
+		m.u.op_start.group = r->vote_group;
+		m.u.op_start.tag = r->vote_tag;
+		m.u.op_start.seq = rnd(w, 100) ? ++r->seq : seq;
+	} else if (type == WM_OP_ABORT) {
+		m.u.op_abort.group = rnd(w, 3) ? r->vote_group : rnd(w, 2);
+		m.u.op_abort.tag = rnd(w, 3) ? r->vote_tag : rnd(w, 3);
+		m.u.op_abort.seq = rnd(w, 3) ? 0 : seq;
+		m.u.op_abort.code = rnd(w, 10);
+		m.u.op_abort.losses = rnd(w, 20) ? r->vote_losses : 0;
+	} else {
+		const struct xfer *t = w->xfers;
+
+		while (t < w->xfers + XFERS && !(t->live && t->run == run && t->ok && !t->cancel))
+			t++;
+		if (t < w->xfers + XFERS)
+			seq = t->seq;
+		else if (rnd(w, 100))
+			return;
+		m.u.op_done.seq = seq;
+	}
+	master_says(w, run, &m);
+}
+
+static void master_kick(struct world *w, uint32_t run)
+{
+	struct peer *p = &w->peers[rnd(w, PEERS)];
+	struct wm_msg m = {.type = WM_KICK};
+
+	if (!p->in || p->run != run)
+		return;
+	m.u.kick.peer = p->id;
+	p->in = false;
+	master_says(w, run, &m);
+}
+
+static void master_greets(struct world *w, uint32_t run, struct run *r)
+{
+	struct wm_msg m = {.type = WM_HELLO_ACK};
+	struct wm_hello_ack *a = &m.u.hello_ack;
+
+	a->version = 1;
+	a->heartbeat_ms = 1000;
+	a->timeout_ms = 5000;
+	r->acked = true;
+	if (!r->ready) {
+		r->id = a->run = fx_id(rnd(w, 4) ? 500 + run : 499);
+		r->term = a->term = 3;
+		master_says(w, run, &m);
+		return;
+	}
+	a->run = rnd(w, 20) ? r->id : fx_id(498);
+	a->resume = rnd(w, 20);
+	a->term = r->term + rnd(w, 3) - !rnd(w, 10);
+	if (a->term > r->term)
+		r->term = a->term;
+	master_says(w, run, &m);
+}
+
+static void master_outcomes(struct world *w, uint32_t run)
+{
+	const struct peer *p = &w->peers[rnd(w, PEERS)];
+	struct wm_msg m = {.type = WM_OP_OUTCOMES, .u.op_outcomes = {.n = 2}};
+
+	m.u.op_outcomes.peer = p->id;
+	m.u.op_outcomes.v[0] = (struct wm_outcome){3, WIRE_SUCCESS};
+	m.u.op_outcomes.v[1] = (struct wm_outcome){4, WIRE_RANK_CONNECTION_LOST};
+	master_says(w, run, &m);
+}
+
+void rw_master(struct world *w)
+{
+	uint32_t run;
+	struct run *r = rw_run(w, &run);
+	struct agt_event ev = {.run = run, .text = "random"};
+	struct wm_msg m = {.type = WM_PENDING_ANSWER};
+
+	if (!r)
+		return;
+	if (!r->up && !r->dialled)
+		return;
+	if (!r->up) {
+		r->dialled = false;
+		ev.type = rnd(w, 8) ? AGT_EV_MASTER_UP : AGT_EV_MASTER_DOWN;
+		r->up = ev.type == AGT_EV_MASTER_UP;
+		rw_step(w, &ev);
+		return;
+	}
+	if (!r->acked) {
+		master_greets(w, run, r);
+		return;
+	}
+	switch (rnd(w, 16)) {
+	case 0:
+	case 1:
+		master_round(w, run, r);
+		break;
+	case 2:
+	case 3:
+	case 4:
+		master_world(w, run, r, WM_COMMIT);
+		break;
+	case 5:
+		master_world(w, run, r, WM_WORLD);
+		break;
+	case 6:
+	case 7:
+	case 8:
+		master_op(w, run, r, WM_OP_START);
+		break;
+	case 9:
+	case 10:
+		master_op(w, run, r, WM_OP_ABORT);
+		break;
+	case 11:
+	case 12:
+		master_op(w, run, r, WM_OP_DONE);
+		break;
+	case 13:
+		if (!rnd(w, 10))
+			master_kick(w, run);
+		break;
+	case 14:
+		m.u.pending_answer.turn = ++r->pending_turn;
+		master_says(w, run, &m);
+		master_outcomes(w, run);
+		break;
+	default:
+		memset(&m, 0, sizeof m);
+		m.type = WM_HEARTBEAT;
+		if (rnd(w, 60)) {
+			master_says(w, run, &m);
+		} else if (rnd(w, 2)) {
+			m.type = (enum wm_type)rnd(w, 50); /* an empty message of any type */
+			master_says(w, run, &m);
+		} else {
+			ev.type = AGT_EV_MASTER_DOWN;
+			r->up = r->acked = false;
+			rw_step(w, &ev);
+		}
+		break;
+	}
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The model of what the agent has promised: one reply per request, one completion per submission
+ * and none while the engine may use the memory, transfers and links in order, nothing after the end
+ * of a run.
+ */
+#include "tests/agent/random.h"
+
+static struct xfer *xfer_find(struct world *w, uint32_t run, uint64_t seq)
+{
+	uint32_t i;
+
+	for (i = 0; i < XFERS; i++)
+		if (w->xfers[i].live && w->xfers[i].run == run && w->xfers[i].seq == seq)
+			return &w->xfers[i];
+	return NULL;
+}
+
+static struct comm *comm_find(struct world *w, uint32_t id)
+{
+	struct comm *c = &w->comms[id % COMMS];
+
+	return c->alive && c->id == id ? c : NULL;
+}
+
+static unsigned link_number(const struct cc_id *agent)
+{
+	unsigned i;
+
+	for (i = 0; i < LINKS; i++)
+		if (memcmp(agent->b, fx_id(100 + i).b, 16) == 0)
+			return i;
+	ck_abort_msg("a link to an agent that no ring names");
+	return 0;
+}
+
+static void saw_complete(struct world *w, const struct agt_action *x)
+{
+	struct comm *c = comm_find(w, x->comm);
+	uint32_t i, j;
+
+	ck_assert_ptr_nonnull(c);
+	ck_assert(c->busy[x->slot]);
+	c->busy[x->slot] = false;
+	w->completions++;
+	w->successes += x->u.done.code == 0;
+	for (i = 0; i < XFERS; i++) {
+		const struct xfer *t = &w->xfers[i];
+
+		for (j = 0; t->live && j < t->n; j++)
+			if (t->comm[j] == x->comm && t->slot[j] == x->slot)
+				ck_assert(x->u.done.code ? t->cancelled : t->ok);
+	}
+}
+
+static void saw_xfer_start(struct world *w, const struct agt_action *x)
+{
+	const struct agt_xfer *t = &x->u.xfer;
+	struct xfer *m = w->xfers;
+	uint32_t i;
+
+	ck_assert_ptr_null(xfer_find(w, x->run, t->seq));
+	ck_assert(t->hosts == 1 || w->runs[x->run].links[link_number(&t->next)] == 2);
+	ck_assert_uint_ge(t->n_members, 1);
+	while (m->live)
+		m++;
+	*m = (struct xfer){.seq = t->seq, .run = x->run, .live = true};
+	for (i = 0; i < t->n_members && i < 8; i++) {
+		const struct comm *c = comm_find(w, t->members[i].comm);
+
+		ck_assert_ptr_nonnull(c);
+		ck_assert(c->busy[t->members[i].sub.slot]);
+		m->comm[m->n] = c->id;
+		m->slot[m->n++] = t->members[i].sub.slot;
+	}
+	w->starts++;
+}
+
+static void saw_link(struct world *w, const struct agt_action *x)
+{
+	uint8_t *l = &w->runs[x->run].links[link_number(&x->u.endpoint.agent)];
+
+	if (x->type == AGT_ACT_LINK_OPEN) {
+		ck_assert_uint_eq(*l, 0);
+		*l = 1;
+	} else {
+		*l = 0;
+	}
+}
+
+static void saw_join(struct world *w, uint32_t run, const struct wm_join *j)
+{
+	struct peer *p = w->peers;
+	uint32_t i;
+
+	for (i = 0; i < PEERS; i++)
+		ck_assert(!w->peers[i].in || !cc_id_eq(&w->peers[i].id, &j->peer));
+	while (p < w->peers + PEERS && p->in)
+		p++;
+	if (p < w->peers + PEERS)
+		*p = (struct peer){.in = true, .run = run, .group = j->group, .id = j->peer};
+}
+
+static void saw_send(struct world *w, const struct agt_action *x)
+{
+	struct run *r = &w->runs[x->run];
+	const struct wm_msg *m = &x->u.msg;
+	uint32_t i;
+
+	ck_assert(r->up && !r->closed);
+	ck_assert(r->acked != (m->type == WM_HELLO));
+	switch (m->type) {
+	case WM_HELLO:
+		ck_assert(!r->ready || cc_id_eq(&m->u.hello.run, &r->id));
+		ck_assert(!r->ready || m->u.hello.term == r->term);
+		for (i = 0; i < PEERS; i++)
+			if (w->peers[i].run == x->run)
+				w->peers[i].in = false;
+		break;
+	case WM_JOIN:
+		ck_assert(r->ready);
+		saw_join(w, x->run, &m->u.join);
+		break;
+	case WM_RESUME:
+		w->resumptions++;
+		break;
+	case WM_LEAVE:
+		for (i = 0; i < PEERS; i++)
+			if (w->peers[i].in && cc_id_eq(&w->peers[i].id, &m->u.leave.peer))
+				w->peers[i].in = false;
+		break;
+	case WM_ROUND_REPORT:
+		r->reported = m->u.round_report.n_failures == 0;
+		break;
+	case WM_OP_VOTE:
+		ck_assert_uint_ge(m->u.op_vote.n_peers, 1);
+		r->vote_group = m->u.op_vote.group;
+		r->vote_tag = m->u.op_vote.tag;
+		r->vote_losses = m->u.op_vote.losses;
+		break;
+	default:
+		break;
+	}
+}
+
+static void saw_close(struct world *w, uint32_t run)
+{
+	struct run *r = &w->runs[run];
+	uint32_t i;
+
+	ck_assert(r->open && !r->closed);
+	r->closed = true;
+	for (i = 0; i < XFERS; i++)
+		if (w->xfers[i].live && w->xfers[i].run == run)
+			ck_assert(w->xfers[i].cancel);
+	for (i = 0; i < PEERS; i++)
+		if (w->peers[i].run == run)
+			w->peers[i].in = false;
+}
+
+static void saw_comm_open(struct world *w, const struct agt_action *x)
+{
+	struct comm *c = &w->comms[x->comm % COMMS];
+
+	w->waiting[x->session]--;
+	w->attached += x->u.open.attrs.state == SHM_COMM_CONNECTED;
+	ck_assert(!c->alive);
+	*c = (struct comm){.alive = true, .id = x->comm, .session = x->session};
+}
+
+static void saw_dial(struct world *w, const struct agt_action *x)
+{
+	struct run *r;
+
+	ck_assert_uint_lt(x->run, RUNS);
+	r = &w->runs[x->run];
+	ck_assert(!r->closed);
+	if (x->type == AGT_ACT_MASTER_OPEN) {
+		r->open = true;
+		w->last_run = x->run;
+	}
+	ck_assert(r->open);
+	r->dialled = x->type == AGT_ACT_MASTER_OPEN;
+	r->up = r->acked = false;
+}
+
+static void saw_xfer_end(struct world *w, const struct agt_action *x)
+{
+	struct xfer *t = xfer_find(w, x->run, x->u.xfer.seq);
+
+	if (x->type == AGT_ACT_XFER_CANCEL) {
+		ck_assert(t && !t->cancel);
+		t->cancel = true;
+	} else {
+		ck_assert(t && (t->cancelled || (t->ok && !t->cancel)));
+		t->live = false;
+	}
+}
+
+static void saw(struct world *w, const struct agt_action *x)
+{
+	switch (x->type) {
+	case AGT_ACT_REPLY:
+		ck_assert(w->session[x->session]);
+		ck_assert_uint_gt(w->waiting[x->session], 0);
+		w->waiting[x->session]--;
+		break;
+	case AGT_ACT_SESSION_END:
+		w->session[x->session] = false;
+		w->waiting[x->session] = 0;
+		break;
+	case AGT_ACT_COMM_OPEN:
+		saw_comm_open(w, x);
+		break;
+	case AGT_ACT_COMM_CLOSE:
+		ck_assert_ptr_nonnull(comm_find(w, x->comm));
+		comm_find(w, x->comm)->alive = false;
+		break;
+	case AGT_ACT_ATTRS:
+		ck_assert_ptr_nonnull(comm_find(w, x->comm));
+		break;
+	case AGT_ACT_COMPLETE:
+		saw_complete(w, x);
+		break;
+	case AGT_ACT_MASTER_OPEN:
+	case AGT_ACT_MASTER_DROP:
+		saw_dial(w, x);
+		break;
+	case AGT_ACT_MASTER_SEND:
+		saw_send(w, x);
+		break;
+	case AGT_ACT_MASTER_CLOSE:
+		saw_close(w, x->run);
+		break;
+	case AGT_ACT_RUN_READY:
+		w->runs[x->run].ready = true;
+		break;
+	case AGT_ACT_LINK_OPEN:
+	case AGT_ACT_LINK_CLOSE:
+		ck_assert(!w->runs[x->run].closed);
+		saw_link(w, x);
+		break;
+	case AGT_ACT_XFER_START:
+		saw_xfer_start(w, x);
+		break;
+	case AGT_ACT_XFER_CANCEL:
+	case AGT_ACT_XFER_FREE:
+		saw_xfer_end(w, x);
+		break;
+	case AGT_ACT_XFER_SKIP:
+		ck_assert(!w->runs[x->run].closed);
+		ck_assert_ptr_null(xfer_find(w, x->run, x->u.xfer.seq));
+		break;
+	case AGT_ACT_LOG:
+		break;
+	}
+}
+
+void rw_step(struct world *w, const struct agt_event *ev)
+{
+	size_t i;
+
+	w->f->now += rnd(w, 20) * MS;
+	fx_step(w->f, ev);
+	for (i = 0; i < w->f->acts.n; i++)
+		saw(w, &w->f->acts.v[i]);
+}

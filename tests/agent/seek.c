@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A master dies, the agent lives: where it looks for the next one, whom it believes, and when it is
+ * all over.
+ */
+#include "tests/agent/fixture.h"
+
+static struct fx *f;
+static uint32_t comms[4];
+
+static void setup(void)
+{
+	f = fx_new();
+}
+
+static void teardown(void)
+{
+	fx_free(f);
+}
+
+START_TEST(a_master_is_sought_ever_less_often)
+{
+	static const unsigned pauses[] = {50, 100, 200, 400, 500, 500};
+	unsigned i;
+
+	fx_group(f, 1, 2, comms);
+	fx_orphan(f);
+	for (i = 0; i < 6; i++) {
+		fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
+		ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 0);
+		fx_tick(f, pauses[i] - 1);
+		ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 0);
+		fx_tick(f, 1);
+		ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 1);
+	}
+	fx_tick(f, 999); /* no answer at all */
+	fx_tick(f, 999);
+	fx_tick(f, 999);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_DROP), 0);
+	fx_tick(f, 3);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_DROP), 1);
+	fx_tick(f, 500);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 1);
+	fx_resume(f);
+	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 1);
+}
+END_TEST
+
+START_TEST(the_grace_ends)
+{
+	uint32_t again;
+	unsigned i;
+
+	fx_group(f, 2, 2, comms);
+	fx_submit_all(f, comms, 2, 5);
+	fx_op_start(f, 1, 7, 5, 1);
+	fx_submit_all(f, comms, 2, 6);
+	fx_request(f, 1, comms[0], WL_ARE_PENDING);
+	fx_orphan(f);
+	for (i = 0; i < 119; i++) {
+		fx_tick(f, 500);
+		ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY) + fx_count(f, AGT_ACT_COMPLETE), 0);
+	}
+	fx_tick(f, 500);
+	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "within 60.0 s");
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_CANCEL), 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 2);
+	ck_assert_uint_lt(
+		fx_index(f, AGT_ACT_XFER_CANCEL, 0), fx_index(f, AGT_ACT_MASTER_CLOSE, 0));
+	fx_xfer(f, AGT_EV_XFER_CANCELLED, 1, 1, 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
+	fx_expect_done(f, 0, comms[0], WIRE_MASTER_CONNECTION_FAILED, "Connection reset by peer");
+	fx_connect(f, 1, comms[0], 9);
+	again = fx_get(f, AGT_ACT_MASTER_OPEN, 0)->run;
+	ck_assert_uint_ne(again, 1);
+}
+END_TEST
+
+START_TEST(a_pause_of_the_agent_is_not_the_masters)
+{
+	fx_group(f, 1, 2, comms);
+	fx_tick(f, 100);
+	fx_orphan(f);
+	fx_tick(f, 90000);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 0);
+	fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
+	fx_tick(f, 500);
+	fx_resume(f);
+}
+END_TEST
+
+START_TEST(a_stale_master_is_passed_by)
+{
+	struct wm_msg m = fx_ack(1), stale = {.type = WM_REFUSE};
+
+	fx_group(f, 1, 2, comms);
+	fx_orphan(f);
+	fx_resume(f); /* term 2 */
+	fx_orphan(f);
+	fx_greet(f);
+	ck_assert_uint_eq(fx_msg(f, WM_HELLO, 0)->u.hello.term, 2);
+	fx_from_master(f, 1, &m);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_DROP), 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_SEND), 0);
+	fx_tick(f, 50);
+	fx_greet(f);
+	stale.u.refuse.code = WIRE_MASTER_CONNECTION_FAILED;
+	strcpy(stale.u.refuse.text, "a newer master (term 2) has taken this run over");
+	fx_from_master(f, 1, &stale);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_DROP), 1);
+	fx_tick(f, 100);
+	fx_greet(f);
+	m = fx_ack(2);
+	fx_from_master(f, 1, &m);
+	ck_assert_uint_eq(fx_sent(f, WM_RESUME), 1);
+	fx_from_master(f, 1, &stale); /* it hears of the newer one now */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_DROP), 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 0);
+}
+END_TEST
+
+/* 0: another run; 1: it has forgotten ours; 2: it refuses us. */
+START_TEST(a_master_that_does_not_know_the_run_ends_it)
+{
+	struct wm_msg m = fx_ack(2);
+
+	fx_group(f, 1, 2, comms);
+	fx_request(f, 1, comms[0], WL_ARE_PENDING);
+	fx_orphan(f);
+	fx_greet(f);
+	if (_i == 0)
+		m.u.hello_ack.run = fx_id(999);
+	else if (_i == 1)
+		m.u.hello_ack.resume = false;
+	else
+		m = (struct wm_msg){.type = WM_REFUSE};
+	fx_from_master(f, 1, &m);
+	fx_expect_reply(f, _i == 2 ? WIRE_VERSION_MISMATCH : WIRE_MASTER_CONNECTION_FAILED,
+		_i == 2 ? "protocol versions" : "does not know its run");
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
+}
+END_TEST
+
+/* A second connection finds out where the master of an orphan is now. */
+START_TEST(a_newcomer_shows_the_way)
+{
+	struct wm_msg m = fx_ack(2);
+	uint32_t c;
+
+	fx_group(f, 1, 2, comms);
+	fx_orphan(f);
+	fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
+	c = fx_create(f, 1, 7, 2);
+	fx_connect(f, 1, c, 8);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->run, 2);
+	fx_event(f, AGT_EV_MASTER_UP, 2, NULL);
+	m.u.hello_ack.resume = false;
+	fx_from_master(f, 2, &m);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_CLOSE, 0)->run, 2);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->run, 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], 2);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_SEND), 0);
+	fx_resume(f);
+	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 2);
+	fx_orphan(f);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], 2); /* the last good one */
+	fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
+	fx_tick(f, 50);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], 1);
+}
+END_TEST
+
+static void set_master(unsigned from, unsigned to, uint32_t run, bool now)
+{
+	struct agt_event ev = {.type = AGT_EV_SET_MASTER, .run = run, .now = now};
+
+	if (from)
+		ev.from = fx_addr(from);
+	if (to)
+		ev.to = fx_addr(to);
+	fx_step(f, &ev);
+}
+
+START_TEST(masters_move)
+{
+	unsigned i;
+
+	fx_group(f, 1, 2, comms);
+	set_master(1, 2, 0, false);
+	ck_assert_uint_eq(f->acts.n, 0);
+	set_master(1, 3, 0, false); /* says it better */
+	fx_orphan(f);
+	/* Who answers at the place that it has left may be stale: that comes last. */
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], 3);
+	for (i = 0; i < 2; i++) {
+		fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
+		fx_tick(f, 500);
+		ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], i == 0 ? 1 : 3);
+	}
+	set_master(3, 4, 0, false); /* at once, and from where it has moved to */
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], 4);
+	fx_resume(f);
+	set_master(0, 5, 1, true); /* this run, now */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_DROP), 1);
+	ck_assert_uint_eq(
+		fx_get(f, AGT_ACT_MASTER_OPEN, fx_count(f, AGT_ACT_MASTER_OPEN) - 1)->addr.ip[3],
+		5);
+	fx_greet(f);
+	ck_assert_uint_eq(fx_msg(f, WM_HELLO, 0)->u.hello.term, 2);
+}
+END_TEST
+
+START_TEST(masters_move_back)
+{
+	struct agt_event ev = {.type = AGT_EV_SET_MASTER};
+
+	fx_group(f, 1, 2, comms);
+	ev.from = fx_addr(1);
+	ev.to = fx_addr(2);
+	fx_step(f, &ev);
+	ev.from = fx_addr(2);
+	ev.to = fx_addr(1);
+	fx_step(f, &ev);
+	fx_orphan(f);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], 1);
+}
+END_TEST
+
+START_TEST(a_connect_looks_where_the_master_has_moved)
+{
+	uint32_t c;
+
+	set_master(1, 2, 0, false);
+	fx_session(f, 1, 1000);
+	c = fx_create(f, 1, 7, 1);
+	fx_connect(f, 1, c, 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], 2);
+	fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], 1);
+	fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
+	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "10.0.0.1:48148 (Connection refused)");
+	set_master(1, 0, 0, false); /* not any more */
+	fx_connect(f, 1, c, 2);
+	fx_event(f, AGT_EV_MASTER_DOWN, 2, "Connection refused");
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 1);
+}
+END_TEST
+
+/* The last peer here has left, and its master's term is known all the same. */
+START_TEST(a_stale_master_gets_nobody_else)
+{
+	struct wm_msg m = fx_ack(1);
+	uint32_t c;
+
+	fx_group(f, 1, 2, comms);
+	fx_orphan(f);
+	fx_resume(f); /* term 2 */
+	fx_request(f, 1, comms[0], WL_COMM_DESTROY);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
+	c = fx_create(f, 1, 7, 1);
+	fx_connect(f, 1, c, 5);
+	fx_event(f, AGT_EV_MASTER_UP, 2, NULL);
+	ck_assert(cc_id_is_zero(&fx_msg(f, WM_HELLO, 0)->u.hello.run));
+	fx_from_master(f, 2, &m);
+	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "is stale");
+}
+END_TEST
+
+Suite *seek_suite(void)
+{
+	Suite *s = suite_create("seek");
+	TCase *t = tcase_create("seek");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, a_master_is_sought_ever_less_often);
+	tcase_add_test(t, the_grace_ends);
+	tcase_add_test(t, a_pause_of_the_agent_is_not_the_masters);
+	tcase_add_test(t, a_stale_master_is_passed_by);
+	tcase_add_loop_test(t, a_master_that_does_not_know_the_run_ends_it, 0, 3);
+	tcase_add_test(t, a_newcomer_shows_the_way);
+	tcase_add_test(t, masters_move);
+	tcase_add_test(t, masters_move_back);
+	tcase_add_test(t, a_connect_looks_where_the_master_has_moved);
+	tcase_add_test(t, a_stale_master_gets_nobody_else);
+	suite_add_tcase(s, t);
+	return s;
+}

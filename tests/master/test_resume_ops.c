@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The master's core: a run is taken over from a master that died. What becomes of its operations.
+ */
+#include "tests/common/testlib.h"
+#include "tests/master/takeover.h"
+
+START_TEST(what_runs_goes_on)
+{
+	size_t i;
+
+	tk_all_come_back();
+	for (i = 0; i < 3; i++)
+		fk_vote_seq(&tk.p[i], 1, TK_SEQ);
+	fk_report(tk.h[2], TK_SEQ, true);
+	tk_all_end();
+	tk_none_of(WM_OP_START);
+	tk_no_error();
+	ck_assert_int_eq(fk_info(&tk.p[0]).state, CCM_COLLECTIVE_COMMUNICATIONS_RUNNING);
+	fk_report(tk.h[0], TK_SEQ, true);
+	tk_none_of(WM_OP_DONE);
+	fk_report(tk.h[1], TK_SEQ, true);
+	for (i = 0; i < 3; i++)
+		ck_assert_uint_eq(fk_take(tk.h[i], WM_OP_DONE)->u.op_done.seq, TK_SEQ);
+	tk_works();
+}
+END_TEST
+
+START_TEST(a_report_may_come_between_resumption_and_the_end_of_it)
+{
+	size_t i;
+
+	for (i = 0; i < 3; i++) {
+		tk_come_back(i);
+		fk_vote_seq(&tk.p[i], 1, TK_SEQ);
+		tk_end(i);
+		if (i < 2)
+			fk_report(tk.h[i], TK_SEQ, true);
+	}
+	fk_report(tk.h[2], TK_SEQ, true);
+	ck_assert_uint_eq(fk_count(tk.h[0], WM_OP_DONE), 1);
+	tk_no_error();
+}
+END_TEST
+
+START_TEST(starts_that_did_not_arrive_are_repeated_in_order)
+{
+	uint64_t seq;
+
+	tk.know[1].r.last_seq = TK_SEQ - 3;
+	tk_all_come_back();
+	for (seq = TK_SEQ; seq > TK_SEQ - 3; seq--) {
+		fk_vote_seq(&tk.p[0], seq, seq);
+		fk_vote_seq(&tk.p[1], seq, 0);
+		fk_vote_seq(&tk.p[2], seq, seq);
+	}
+	tk_all_end();
+	ck_assert_uint_eq(fk_count(tk.h[0], WM_OP_START), 0);
+	ck_assert_uint_eq(fk_count(tk.h[2], WM_OP_START), 0);
+	for (seq = TK_SEQ - 2; seq <= TK_SEQ; seq++) {
+		const struct wm_op_start *s = &fk_take(tk.h[1], WM_OP_START)->u.op_start;
+
+		ck_assert_uint_eq(s->seq, seq);
+		ck_assert_uint_eq(s->tag, seq);
+		ck_assert_uint_eq(s->epoch, 2);
+	}
+	tk_no_error();
+	fk_report(tk.h[0], TK_SEQ, true);
+	fk_report(tk.h[1], TK_SEQ, true);
+	fk_report(tk.h[2], TK_SEQ, true);
+	ck_assert_uint_eq(fk_take(tk.h[1], WM_OP_DONE)->u.op_done.seq, TK_SEQ);
+}
+END_TEST
+
+START_TEST(what_all_have_reported_is_done)
+{
+	size_t i;
+
+	tk_all_come_back();
+	for (i = 0; i < 3; i++) {
+		fk_vote_seq(&tk.p[i], 1, TK_SEQ);
+		fk_report(tk.h[i], TK_SEQ, true);
+	}
+	tk_all_end();
+	for (i = 0; i < 3; i++)
+		ck_assert_uint_eq(fk_take(tk.h[i], WM_OP_DONE)->u.op_done.seq, TK_SEQ);
+	tk_no_error();
+}
+END_TEST
+
+START_TEST(a_failure_that_was_not_told_aborts)
+{
+	size_t i;
+
+	tk_all_come_back();
+	for (i = 0; i < 3; i++) {
+		fk_vote_seq(&tk.p[i], 1, TK_SEQ);
+		fk_report(tk.h[i], TK_SEQ, i != 1);
+	}
+	tk_all_end();
+	for (i = 0; i < 3; i++)
+		assert_contains(fk_take(tk.h[i], WM_OP_ABORT)->u.op_abort.text, "host b reports");
+	tk_none_of(WM_OP_DONE);
+	tk_works();
+}
+END_TEST
+
+static void outcome(size_t i, uint64_t seq, uint32_t code)
+{
+	tk.know[i].outcomes[tk.know[i].r.n_outcomes++] = (struct wm_outcome){seq, code};
+}
+
+START_TEST(what_one_knows_to_have_ended_has_ended_for_all)
+{
+	outcome(0, TK_SEQ - 1, WIRE_SUCCESS);
+	outcome(0, TK_SEQ, WIRE_RANK_CONNECTION_FAILED);
+	tk_all_come_back();
+	fk_vote_seq(&tk.p[1], 1, TK_SEQ - 1);
+	fk_report(tk.h[1], TK_SEQ - 1, true);
+	fk_vote_seq(&tk.p[2], 1, TK_SEQ - 1);
+	fk_report(tk.h[2], TK_SEQ - 1, true);
+	fk_vote_seq(&tk.p[1], 2, TK_SEQ);
+	fk_vote_seq(&tk.p[2], 2, TK_SEQ);
+	tk_all_end();
+	ck_assert_uint_eq(fk_take(tk.h[1], WM_OP_DONE)->u.op_done.seq, TK_SEQ - 1);
+	ck_assert_uint_eq(fk_take(tk.h[2], WM_OP_DONE)->u.op_done.seq, TK_SEQ - 1);
+	ck_assert_uint_eq(
+		fk_take(tk.h[1], WM_OP_ABORT)->u.op_abort.code, WIRE_RANK_CONNECTION_FAILED);
+	ck_assert_uint_eq(fk_take(tk.h[2], WM_OP_ABORT)->u.op_abort.seq, TK_SEQ);
+	ck_assert_uint_eq(fk_count(tk.h[0], WM_OP_ABORT) + fk_count(tk.h[0], WM_OP_DONE), 0);
+	tk_works();
+}
+END_TEST
+
+START_TEST(an_attempt_that_somebody_has_not_voted_for_is_aborted)
+{
+	const struct wm_op_abort *x;
+
+	tk.know[1].r.last_seq = TK_SEQ - 1;
+	tk_all_come_back();
+	fk_vote_seq(&tk.p[0], 1, TK_SEQ);
+	fk_vote_seq(&tk.p[1], 1, 0); /* has not heard of the start */
+	tk_all_end();
+	x = &fk_take(tk.h[0], WM_OP_ABORT)->u.op_abort;
+	ck_assert_uint_eq(x->seq, TK_SEQ);
+	x = &fk_take(tk.h[1], WM_OP_ABORT)->u.op_abort;
+	ck_assert_uint_eq(x->seq, 0);
+	ck_assert_uint_eq(x->tag, 1);
+	ck_assert_uint_eq(fk_count(tk.h[2], WM_OP_ABORT), 0);
+	tk_works();
+}
+END_TEST
+
+START_TEST(a_vote_of_an_attempt_that_failed_unheard_does_not_meet_the_next)
+{
+	struct wm_msg msg = {.type = WM_OP_VOTE};
+	struct cc_id id = tk.p[0].id;
+
+	/* Attempt TK_SEQ of tag 1 was aborted: c has not even heard of its start, a tries again. */
+	outcome(0, TK_SEQ, WIRE_RANK_CONNECTION_LOST);
+	tk.know[0].own.losses = 1;
+	tk.know[2].r.last_seq = TK_SEQ - 1;
+	tk_all_come_back();
+	msg.u.op_vote = (struct wm_op_vote){
+		.tag = 1, .params = fk_params, .n_peers = 1, .peers = &id, .losses = 1};
+	fk_send(tk.h[0], &msg);
+	fk_vote_seq(&tk.p[2], 1, 0);
+	tk_all_end();
+	ck_assert_uint_eq(fk_count(tk.h[0], WM_OP_ABORT), 0);
+	ck_assert_uint_eq(fk_take(tk.h[2], WM_OP_ABORT)->u.op_abort.tag, 1);
+	ck_assert_uint_eq(fk_take(tk.h[2], WM_WORLD)->u.world.own[0].losses, 1);
+	fk_vote(&tk.p[1], 1);
+	fk_vote(&tk.p[2], 1);
+	ck_assert_uint_eq(fk_count(tk.h[0], WM_OP_START), 1);
+}
+END_TEST
+
+START_TEST(votes_for_what_has_not_started_stand)
+{
+	tk_all_come_back();
+	fk_vote_seq(&tk.p[0], 1, 0);
+	fk_vote_seq(&tk.p[2], 1, 0);
+	tk_all_end();
+	tk_none_of(WM_OP_START);
+	fk_vote_seq(&tk.p[1], 1, 0);
+	/* The last master may have used some numbers after those that were heard. */
+	ck_assert_uint_gt(fk_take(tk.h[0], WM_OP_START)->u.op_start.seq, TK_SEQ + 1000);
+	tk_no_error();
+}
+END_TEST
+
+/* c's agent died with the master; its peer comes by a new one. */
+static void restart_c(void)
+{
+	tk.h[2] = fk_redial_as(tk.h[2], 0, true);
+	tk_join(2, WM_JOIN_ACCEPTED);
+	tk.know[2] = (struct tk_know){.r = {0}};
+}
+
+START_TEST(a_peer_may_come_by_a_new_agent)
+{
+	tk_come_back(0);
+	tk_come_back(1);
+	fk_vote_seq(&tk.p[0], 1, TK_SEQ);
+	fk_vote_seq(&tk.p[1], 1, TK_SEQ);
+	fk_report(tk.h[0], TK_SEQ, true);
+	restart_c();
+	tk_all_end();
+	ck_assert(fk_status(&tk.f).recovering); /* its question may follow */
+	fk_tick(&tk.f, 300);
+	ck_assert(!fk_status(&tk.f).recovering);
+	ck_assert_uint_eq(fk_take(tk.h[0], WM_OP_ABORT)->u.op_abort.seq, TK_SEQ);
+	ck_assert_uint_eq(fk_take(tk.h[1], WM_OP_ABORT)->u.op_abort.seq, TK_SEQ);
+	ck_assert_uint_eq(fk_take(tk.h[0], WM_WORLD)->u.world.global, 3);
+	ck_assert_uint_eq(tk.h[2]->losses[0].losses, 1);
+	ck_assert_uint_eq(fk_count(tk.h[2], WM_COMMIT), 1);
+	ck_assert_uint_eq(fk_status(&tk.f).accepted, 3);
+	tk_none_of(WM_KICK);
+	tk_works();
+}
+END_TEST
+
+/* Has the peer, who comes by a new agent, the whole result? Or has it been told of success? */
+static void query(size_t i, uint64_t seq)
+{
+	fk_query(&tk.p[i], 1, &seq);
+}
+
+START_TEST(what_all_hosts_have_is_done)
+{
+	const struct wm_op_outcomes *o;
+
+	/* Either the last master had told c's agent alone, or nobody. */
+	tk_come_back(0);
+	tk_come_back(1);
+	fk_vote_seq(&tk.p[0], 1, TK_SEQ);
+	fk_vote_seq(&tk.p[1], 1, TK_SEQ);
+	fk_report(tk.h[0], TK_SEQ, true);
+	fk_report(tk.h[1], TK_SEQ, true);
+	restart_c();
+	query(2, TK_SEQ);
+	tk_all_end();
+	ck_assert_uint_eq(fk_count(tk.h[2], WM_OP_OUTCOMES), 0);
+	fk_tick(&tk.f, 300);
+	ck_assert_uint_eq(fk_take(tk.h[0], WM_OP_DONE)->u.op_done.seq, TK_SEQ);
+	ck_assert_uint_eq(fk_take(tk.h[1], WM_OP_DONE)->u.op_done.seq, TK_SEQ);
+	o = &fk_take(tk.h[2], WM_OP_OUTCOMES)->u.op_outcomes;
+	ck_assert_uint_eq(o->v[0].code, WIRE_SUCCESS);
+	tk_none_of(WM_OP_ABORT);
+	tk_works();
+}
+END_TEST
+
+START_TEST(what_a_host_does_not_have_is_not)
+{
+	tk_come_back(0);
+	tk_come_back(1);
+	fk_vote_seq(&tk.p[0], 1, TK_SEQ);
+	fk_vote_seq(&tk.p[1], 1, TK_SEQ);
+	fk_report(tk.h[0], TK_SEQ, true);
+	fk_report(tk.h[1], TK_SEQ, true);
+	restart_c();
+	query(2, TK_SEQ - 1);
+	tk_all_end();
+	fk_tick(&tk.f, 300);
+	ck_assert_uint_eq(fk_count(tk.h[0], WM_OP_ABORT), 1);
+	ck_assert_uint_eq(fk_count(tk.h[1], WM_OP_ABORT), 1);
+	ck_assert_uint_eq(fk_take(tk.h[2], WM_OP_OUTCOMES)->u.op_outcomes.v[0].code,
+		WIRE_RANK_CONNECTION_LOST);
+	tk_works();
+}
+END_TEST
+
+/* All agents died with the master: what all peers have is done all the same. */
+START_TEST(what_all_peers_have_is_done)
+{
+	uint32_t code = _i == 0 ? WIRE_SUCCESS : WIRE_RANK_CONNECTION_LOST;
+	size_t i;
+
+	for (i = 0; i < 3; i++) {
+		tk.h[i] = fk_redial_as(tk.h[i], 0, true);
+		tk_join(i, WM_JOIN_ACCEPTED);
+		tk.know[i] = (struct tk_know){.r = {.topo_turn = 2}}; /* as its peer says */
+	}
+	for (i = 0; i < 3; i++)
+		query(i, i == 1 && _i == 1 ? TK_SEQ - 1 : TK_SEQ);
+	tk_all_end();
+	fk_tick(&tk.f, 4000);
+	ck_assert(!fk_status(&tk.f).recovering);
+	for (i = 0; i < 3; i += 2)
+		ck_assert_uint_eq(fk_take(tk.h[i], WM_OP_OUTCOMES)->u.op_outcomes.v[0].code, code);
+	tk_works();
+}
+END_TEST
+
+/* Somebody else is lost: those who are left have the result, all of them. */
+START_TEST(what_all_who_are_left_have_is_done)
+{
+	tk_come_back(0);
+	fk_vote_seq(&tk.p[0], 1, TK_SEQ);
+	fk_report(tk.h[0], TK_SEQ, true);
+	restart_c();
+	query(2, TK_SEQ);
+	tk_end(0);
+	tk_end(2);
+	fk_tick(&tk.f, 4000);
+	ck_assert(!fk_status(&tk.f).recovering);
+	ck_assert_uint_eq(fk_take(tk.h[0], WM_OP_DONE)->u.op_done.seq, TK_SEQ);
+	ck_assert_uint_eq(fk_take(tk.h[2], WM_OP_OUTCOMES)->u.op_outcomes.v[0].code, WIRE_SUCCESS);
+	ck_assert_uint_eq(fk_count(tk.h[0], WM_OP_ABORT), 0);
+	ck_assert_uint_eq(fk_status(&tk.f).accepted, 2);
+}
+END_TEST
+
+START_TEST(questions_of_the_last_masters_time_are_answered)
+{
+	outcome(1, TK_SEQ, WIRE_SUCCESS);
+	tk_come_back(0);
+	tk_come_back(1);
+	restart_c();
+	tk_all_end();
+	fk_tick(&tk.f, 300);
+	query(2, TK_SEQ);
+	ck_assert_uint_eq(fk_take(tk.h[2], WM_OP_OUTCOMES)->u.op_outcomes.v[0].code, WIRE_SUCCESS);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("resume_ops");
+	TCase *tc = tcase_create("resume_ops");
+
+	tcase_add_checked_fixture(tc, tk_setup, tk_teardown);
+	tcase_add_test(tc, what_runs_goes_on);
+	tcase_add_test(tc, a_report_may_come_between_resumption_and_the_end_of_it);
+	tcase_add_test(tc, starts_that_did_not_arrive_are_repeated_in_order);
+	tcase_add_test(tc, what_all_have_reported_is_done);
+	tcase_add_test(tc, a_failure_that_was_not_told_aborts);
+	tcase_add_test(tc, what_one_knows_to_have_ended_has_ended_for_all);
+	tcase_add_test(tc, an_attempt_that_somebody_has_not_voted_for_is_aborted);
+	tcase_add_test(tc, a_vote_of_an_attempt_that_failed_unheard_does_not_meet_the_next);
+	tcase_add_test(tc, votes_for_what_has_not_started_stand);
+	tcase_add_test(tc, a_peer_may_come_by_a_new_agent);
+	tcase_add_test(tc, what_all_hosts_have_is_done);
+	tcase_add_test(tc, what_a_host_does_not_have_is_not);
+	tcase_add_loop_test(tc, what_all_peers_have_is_done, 0, 2);
+	tcase_add_test(tc, what_all_who_are_left_have_is_done);
+	tcase_add_test(tc, questions_of_the_last_masters_time_are_answered);
+	suite_add_tcase(s, tc);
+	return tl_run(s);
+}

@@ -441,7 +441,8 @@ static ccoip_socket_address_t master_address(int argc, char **argv)
 		if (sscanf(argv[i], "master=%63[0-9.]:%n", ip, &port) == 1 && port > 0 &&
 			inet_pton(AF_INET, ip, a.inet.ipv4.data) == 1) {
 			a.port = (uint16_t)strtoul(argv[i] + port, NULL, 10);
-			return a;
+			if (a.port > 0)
+				return a;
 		}
 	}
 	fprintf(stderr, "trainer: master= is missing\n");

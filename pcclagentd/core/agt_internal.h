@@ -292,6 +292,7 @@ struct agt {
 	uint32_t last_fence;
 	uint64_t tick_ns;   /* the last one */
 	const char *broken; /* a transition that must not be */
+	bool ended;         /* AGT_EV_END */
 	/* during a step */
 	uint64_t now;
 	struct agt_actions *out;

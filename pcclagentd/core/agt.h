@@ -41,8 +41,8 @@
  *   the attempts it asks for. It waits for a master that is gone, too, for master_grace_ms.
  * - Topology and pending votes are numbered over the run. A comm knows how many of each it has seen
  *   the end of, and takes no answer for more than one.
- * - A process that has been stopped for stopped_ms is treated as if it had died, and is told so
- *   when it wakes (AGT_ACT_SESSION_END).
+ * - A process that has been stopped for stopped_ms is treated as if it had died (WM_LEAVE with
+ *   WM_LEAVE_STOPPED), and is told so when it wakes (AGT_ACT_SESSION_END).
  * - An agent that ends (AGT_EV_END) costs its peers no more than one that is killed: nobody leaves,
  *   the masters see their connections end, and the peers come back by the next agent, or are lost
  *   when the grace time is over.

@@ -180,6 +180,7 @@ static pcclResult_t reconnect(struct pccl_session *old, struct pccl_session **re
 {
 	uint64_t grace_ns = pccl_grace_ms() * MS_NS, begin = cc_now_ns(), before = spent_ns;
 	char text[PCCL_TEXT_MAX];
+	uint32_t left_ms;
 	pcclResult_t r;
 
 	for (;;) {
@@ -192,8 +193,12 @@ static pcclResult_t reconnect(struct pccl_session *old, struct pccl_session **re
 		spent_ns = before + cc_now_ns() - begin;
 		if (r == pcclSuccess || r == pcclVersionMismatch || r == pcclPermissionDenied)
 			return r;
-		if (spent_ns + pause_ms * MS_NS > grace_ns)
+		if (spent_ns >= grace_ns)
 			break;
+		/* The last attempt is at the end of it. */
+		left_ms = (uint32_t)((grace_ns - spent_ns) / MS_NS) + 1;
+		if (pause_ms > left_ms)
+			pause_ms = left_ms;
 	}
 	pccl_keep_text(text);
 	return pccl_fail(pcclAgentUnavailable,

@@ -16,7 +16,7 @@
 #include "daemon/cc_admin.h"
 #include "pcclagentd/io.h"
 
-#define STOP_NS          MS(100) /* for last words to masters to leave */
+#define STOP_NS          MS(100) /* for last words to masters to go out */
 #define COMPLAINTS_BURST 20u
 #define COMPLAINT_NS     MS(500)
 
@@ -344,21 +344,32 @@ int agentd_run(struct agentd *d)
 
 void agentd_stop(struct agentd *d, const char *why)
 {
+	static const struct agt_event end = {.type = AGT_EV_END};
+
 	if (d->stopping)
 		return;
 	cc_log(CC_LOG_INFO, "ending: %s", why);
 	d->stopping = true;
 	cc_listener_free(d->session_listener);
 	d->session_listener = NULL;
-	d->stop_at_ns = cc_now_ns() + STOP_NS;
+	cc_admin_free(d->admin);
+	d->admin = NULL;
+	d->stepping = true;
+	session_close_gone(d);
+	step_put_off(d);
+	d->stepping = false;
+	/* As if it was killed: no thread works on memory that processes have back. */
+	run_halt_all(d);
+	agentd_feed(d, &end);
 	session_goodbye_all(d, why);
+	comm_free_all(d);
+	d->stop_at_ns = cc_now_ns() + STOP_NS;
 }
 
 void agentd_free(struct agentd *d)
 {
 	d->stepping = true; /* the core hears no more */
-	if (d->admin)
-		cc_admin_free(d->admin);
+	cc_admin_free(d->admin);
 	cc_listener_free(d->session_listener);
 	session_free_all(d);
 	run_free_all(d);

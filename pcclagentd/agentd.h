@@ -53,7 +53,8 @@ struct agentd;
 struct agentd *agentd_new(const struct agentd_config *cfg);
 /* Runs until agentd_stop or the idle time is over. 0, or CC_ERR_* after a failure. */
 int agentd_run(struct agentd *d);
-/* Ends orderly: sessions get a goodbye, masters are told, then agentd_run returns. Loop thread. */
+/* Ends orderly: masters get what was sent to them, processes a goodbye, so that they come back by
+ * the next agent; then agentd_run returns. Loop thread. */
 void agentd_stop(struct agentd *d, const char *why);
 void agentd_free(struct agentd *d);
 

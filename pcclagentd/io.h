@@ -260,6 +260,9 @@ int session_offer(struct agentd *d, uint32_t session, const struct wl_reply *r, 
 /* Logs, says goodbye, closes. */
 __attribute__((format(printf, 4, 5))) void session_drop(
 	struct agentd *d, uint32_t session, uint32_t code, const char *fmt, ...);
+/* Closes those whose processes are gone. */
+void session_close_gone(struct agentd *d);
+/* Their processes are to look for the next agent. */
 void session_goodbye_all(struct agentd *d, const char *why);
 void session_tick(struct agentd *d, uint64_t now);
 void session_free_all(struct agentd *d);
@@ -339,6 +342,8 @@ void run_close(struct agentd *d, uint32_t id);
 void run_ready(struct agentd *d, uint32_t id, const struct cc_id *run_id, const struct cc_id *key);
 void run_free_if_done(struct run *r);
 void run_tick(struct agentd *d, uint64_t now);
+/* No transfer goes on when this returns; if one cannot be halted, the process ends. */
+void run_halt_all(struct agentd *d);
 void run_free_all(struct agentd *d);
 
 /* ---- hello.c ---- */

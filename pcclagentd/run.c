@@ -326,17 +326,25 @@ void run_tick(struct agentd *d, uint64_t now)
 	}
 }
 
-void run_free_all(struct agentd *d)
+void run_halt_all(struct agentd *d)
 {
 	struct run *r, *tmp;
 
 	HASH_ITER (hh, d->runs, r, tmp) {
-		if (xfer_free_all(r)) {
-			destroy(r);
+		if (xfer_free_all(r))
 			continue;
-		}
 		/* Its threads still work on that memory: it must stay. The process ends anyway. */
 		cc_log(CC_LOG_ERR, "an engine does not let go of its transfers");
 		_exit(EX_SOFTWARE);
+	}
+}
+
+void run_free_all(struct agentd *d)
+{
+	struct run *r, *tmp;
+
+	run_halt_all(d);
+	HASH_ITER (hh, d->runs, r, tmp) {
+		destroy(r);
 	}
 }

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -410,7 +411,21 @@ void session_tick(struct agentd *d, uint64_t now)
 	d->looked = more ? last : 0;
 }
 
-/* Closing one session may, through the core, close others: start over each time. */
+void session_close_gone(struct agentd *d)
+{
+	struct session *s, *tmp;
+
+	HASH_ITER (hh, d->sessions, s, tmp) {
+		struct pollfd p[] = {
+			{.fd = s->fd}, /* its end is reported in any case */
+			{.fd = s->process.pidfd, .events = POLLIN},
+		};
+
+		if (poll(p, 2, 0) > 0)
+			session_close(d, s);
+	}
+}
+
 void session_goodbye_all(struct agentd *d, const char *why)
 {
 	while (d->sessions) {

@@ -114,7 +114,11 @@ struct wm_join {
 	uint64_t topo_turn, pending_turn;
 };
 
-enum wm_leave_kind { WM_LEAVE_CLEAN = 0, WM_LEAVE_DIED = 1 };
+enum wm_leave_kind {
+	WM_LEAVE_CLEAN = 0,   /* the communicator was destroyed */
+	WM_LEAVE_DIED = 1,    /* its process is gone */
+	WM_LEAVE_STOPPED = 2, /* its process has been stopped for too long */
+};
 
 struct wm_leave {
 	struct cc_id peer;
@@ -217,8 +221,10 @@ struct wm_round {
 
 struct wm_group_world {
 	uint32_t group;
-	uint32_t world;  /* accepted peers */
-	uint64_t losses; /* changes whenever the group loses an accepted peer */
+	uint32_t world;         /* accepted peers */
+	uint64_t losses;        /* changes whenever the group loses an accepted peer */
+	char loss[WM_TEXT_MAX]; /* the last one, for the callers; "" in wm_resume, or if nobody
+				 * remembers it */
 };
 
 /* Numbers behind pcclGetAttribute, exact at the moment of sending. */

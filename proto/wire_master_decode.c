@@ -230,8 +230,9 @@ static int get_join(const Ccoip__Join *p, struct wm_join *m, const char **why)
 
 static int get_leave(const Ccoip__Leave *p, struct wm_leave *m, const char **why)
 {
-	if (p->kind != CCOIP__LEAVE_KIND__LEAVE_CLEAN && p->kind != CCOIP__LEAVE_KIND__LEAVE_DIED)
-		return wire_bad(why, "leave.kind: must be 0 or 1");
+	if (p->kind != CCOIP__LEAVE_KIND__LEAVE_CLEAN && p->kind != CCOIP__LEAVE_KIND__LEAVE_DIED &&
+		p->kind != CCOIP__LEAVE_KIND__LEAVE_STOPPED)
+		return wire_bad(why, "leave.kind: must be 0 to 2");
 	m->kind = (uint32_t)p->kind;
 	return wire_get_id(&m->peer, p->peer, why, "leave.peer: " WIRE_ID_LIMIT);
 }

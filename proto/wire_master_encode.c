@@ -281,6 +281,7 @@ static void put_world(struct encoder *e, const struct wm_world *m, Ccoip__World 
 		v[i].group = m->own[i].group;
 		v[i].world = m->own[i].world;
 		v[i].losses = m->own[i].losses;
+		v[i].loss = put_text(e, m->own[i].loss, sizeof m->own[i].loss);
 	}
 }
 

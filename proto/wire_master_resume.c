@@ -44,6 +44,10 @@ int wire_get_world(const Ccoip__World *p, struct wm_world *m, const char **why, 
 		m->own[i].group = p->own[i]->group;
 		m->own[i].world = p->own[i]->world;
 		m->own[i].losses = p->own[i]->losses;
+		rc = wire_get_text(m->own[i].loss, sizeof m->own[i].loss, p->own[i]->loss, why,
+			"world.own.loss: must be at most 383 bytes");
+		if (rc < 0)
+			return rc;
 	}
 	return 0;
 }

@@ -173,7 +173,7 @@ struct ccm_group {
 	bool failed; /* only within ccm_verdict.c */
 	bool lost;   /* an accepted peer or its agent is gone, operations are not aborted yet */
 	uint32_t n_lost;
-	char loss[WM_TEXT_MAX];
+	char loss[WM_TEXT_MAX]; /* the last one */
 	/* while recovering */
 	bool interrupted;             /* to be counted in losses; loss says why */
 	uint32_t n_lost_ever, n_left; /* accepted peers; of them, while recovering */

@@ -316,9 +316,14 @@ void ccm_member_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j
 
 void ccm_member_leave(struct ccm *m, struct ccm_agent *a, const struct wm_leave *l)
 {
+	static const char *const reasons[] = {
+		[WM_LEAVE_CLEAN] = "it left the run",
+		[WM_LEAVE_DIED] = "its process died",
+		[WM_LEAVE_STOPPED] = "its process has been stopped for too long",
+	};
 	struct ccm_peer *p = ccm_peer_of(m, a, &l->peer, "a leave");
 	bool clean = l->kind == WM_LEAVE_CLEAN;
-	const char *why = clean ? "it left the run" : "its process died";
+	const char *why = reasons[l->kind];
 	char label[3 * WM_NAME_MAX];
 
 	if (!p)

@@ -160,8 +160,16 @@ void ccm_world_own(struct ccm *m, const struct ccm_agent *a, struct wm_world *w)
 	w->own = ccm_calloc(m, a->n_seats, sizeof *w->own);
 	if (!w->own)
 		return;
-	DL_FOREACH2 (a->seats, s, next_a)
-		if (s->n_accepted > 0)
-			w->own[w->n++] = (struct wm_group_world){
-				s->group->id, s->group->n_accepted, s->group->losses};
+	DL_FOREACH2 (a->seats, s, next_a) {
+		const struct ccm_group *g = s->group;
+		struct wm_group_world *x = &w->own[w->n];
+
+		if (s->n_accepted == 0)
+			continue;
+		x->group = g->id;
+		x->world = g->n_accepted;
+		x->losses = g->losses;
+		memcpy(x->loss, g->loss, sizeof x->loss);
+		w->n++;
+	}
 }

@@ -70,6 +70,17 @@ static void tick(struct agt *a)
 	a->tick_ns = a->now;
 }
 
+/* All stays as it is: the next agent hears of it from the peers and from the masters. */
+static void end(struct agt *a)
+{
+	struct agt_run *r;
+
+	for (r = a->runs; r; r = r->hh.next)
+		if (r->state != AGT_RUN_OVER)
+			agt_emit(a, AGT_ACT_MASTER_CLOSE)->run = r->id;
+	a->ended = true;
+}
+
 static void dispatch(struct agt *a, const struct agt_event *ev)
 {
 	switch (ev->type) {
@@ -114,6 +125,9 @@ static void dispatch(struct agt *a, const struct agt_event *ev)
 	case AGT_EV_TICK:
 		tick(a);
 		break;
+	case AGT_EV_END:
+		end(a);
+		break;
 	}
 }
 
@@ -121,11 +135,14 @@ int agt_step(struct agt *a, const struct agt_event *ev, uint64_t now_ns, struct 
 {
 	struct agt_run *r, *next;
 
+	if (a->ended)
+		return a->err;
 	a->now = now_ns;
 	a->out = out;
 	dispatch(a, ev);
-	HASH_ITER (hh, a->runs, r, next)
-		agt_run_settle(a, r);
+	if (!a->ended)
+		HASH_ITER (hh, a->runs, r, next)
+			agt_run_settle(a, r);
 	a->out = NULL;
 	return a->err;
 }

@@ -41,8 +41,11 @@
  *   the attempts it asks for. It waits for a master that is gone, too, for master_grace_ms.
  * - Topology and pending votes are numbered over the run. A comm knows how many of each it has seen
  *   the end of, and takes no answer for more than one.
- * - A process that has been stopped for stopped_ms is treated as if it had died, and is told so
- *   when it wakes (AGT_ACT_SESSION_END).
+ * - A process that has been stopped for stopped_ms is treated as if it had died (WM_LEAVE with
+ *   WM_LEAVE_STOPPED), and is told so when it wakes (AGT_ACT_SESSION_END).
+ * - An agent that ends (AGT_EV_END) costs its peers no more than one that is killed: nobody leaves,
+ *   the masters see their connections end, and the peers come back by the next agent, or are lost
+ *   when the grace time is over.
  * - Who was stopped itself, this agent, forgives masters and processes the time.
  * - Rounds: links to the `next` of each ring are opened if missing; the report goes out when all
  *   are up or failed; WM_COMMIT puts the rings in force; links that no ring in force, no round and
@@ -91,6 +94,8 @@ enum agt_event_type {
 	AGT_EV_XFER_DONE,   /* run, seq, code == 0: all here is final and sent; else failed, text */
 	AGT_EV_XFER_CANCELLED, /* run, seq: no thread uses it any more */
 	AGT_EV_TICK,           /* at least every 100 ms */
+	AGT_EV_END,            /* the agent ends: the last event, what comes after it is nothing. No
+				* transfer uses memory any more when the caller tells its processes */
 };
 
 struct agt_event {

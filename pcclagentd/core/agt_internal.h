@@ -144,10 +144,11 @@ struct agt_op {
 /* A peer group of a run with local peers. */
 struct agt_group {
 	uint32_t group;
-	uint32_t users;    /* comms joining, registered, accepted */
-	uint32_t accepted; /* of them */
-	uint32_t world;    /* accepted peers everywhere */
-	uint64_t losses;   /* as the master counts them: goes with each vote */
+	uint32_t users;         /* comms joining, registered, accepted */
+	uint32_t accepted;      /* of them */
+	uint32_t world;         /* accepted peers everywhere */
+	uint64_t losses;        /* as the master counts them: goes with each vote */
+	char loss[WM_TEXT_MAX]; /* the last one, or "" */
 	bool has_ring;
 	struct wm_ring ring; /* in force; owns its members */
 	bool unhashed;
@@ -292,6 +293,7 @@ struct agt {
 	uint32_t last_fence;
 	uint64_t tick_ns;   /* the last one */
 	const char *broken; /* a transition that must not be */
+	bool ended;         /* AGT_EV_END */
 	/* during a step */
 	uint64_t now;
 	struct agt_actions *out;
@@ -386,10 +388,11 @@ void agt_run_fill_join(const struct agt_comm *c, struct wm_join *ret);
 /* Everything that the run is good for ends with *v. */
 void agt_run_over(struct agt *a, struct agt_run *r, const struct agt_verdict *v);
 enum agt_exit {
-	AGT_EXIT_CLEAN,  /* destroyed by its process: WM_LEAVE */
-	AGT_EXIT_DIED,   /* its process is gone: WM_LEAVE */
-	AGT_EXIT_KICKED, /* by the master */
-	AGT_EXIT_DOWN,   /* the master is gone */
+	AGT_EXIT_CLEAN,   /* destroyed by its process: WM_LEAVE */
+	AGT_EXIT_DIED,    /* its process is gone: WM_LEAVE */
+	AGT_EXIT_STOPPED, /* the same for who was stopped for too long */
+	AGT_EXIT_KICKED,  /* by the master */
+	AGT_EXIT_DOWN,    /* the master is gone */
 };
 /* Takes c out of its run. Its operations end with *v; the state of c is the caller's to set
  * before. */

@@ -224,11 +224,14 @@ void agt_run_move(struct agt *a, struct agt_comm *c, struct agt_run *to)
 void agt_run_detach(
 	struct agt *a, struct agt_comm *c, enum agt_exit how, const struct agt_verdict *v)
 {
+	bool leaves = how == AGT_EXIT_CLEAN || how == AGT_EXIT_DIED || how == AGT_EXIT_STOPPED;
 	struct agt_run *r = c->run;
 	struct wm_msg *m;
 
-	if ((how == AGT_EXIT_CLEAN || how == AGT_EXIT_DIED) && c->joined) {
-		enum wm_leave_kind kind = how == AGT_EXIT_CLEAN ? WM_LEAVE_CLEAN : WM_LEAVE_DIED;
+	if (leaves && c->joined) {
+		enum wm_leave_kind kind = how == AGT_EXIT_CLEAN  ? WM_LEAVE_CLEAN
+					  : how == AGT_EXIT_DIED ? WM_LEAVE_DIED
+								 : WM_LEAVE_STOPPED;
 
 		if (agt_run_orphaned(r)) {
 			agt_ghost_add(a, r, c, kind);
@@ -241,7 +244,7 @@ void agt_run_detach(
 	unlink_comm(c);
 	r->check_votes = true;
 	r->check_links = true;
-	agt_op_drop_comm(a, c, how, v);
+	agt_op_drop_comm(a, c, how == AGT_EXIT_STOPPED ? AGT_EXIT_DIED : how, v);
 }
 
 void agt_run_lose(struct agt *a, struct agt_comm *c, enum agt_exit how, const struct agt_verdict *v)

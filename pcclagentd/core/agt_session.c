@@ -58,7 +58,7 @@ void agt_comm_free(struct agt *a, struct agt_comm *c)
 	free(c);
 }
 
-static void session_end(struct agt *a, struct agt_session *s)
+static void session_end(struct agt *a, struct agt_session *s, enum agt_exit how)
 {
 	struct agt_comm *c, *next;
 
@@ -69,7 +69,7 @@ static void session_end(struct agt *a, struct agt_session *s)
 		if (c->state != AGT_COMM_LEAVING)
 			agt_comm_set_state(a, c, AGT_COMM_LEAVING);
 		if (was_in)
-			agt_run_detach(a, c, AGT_EXIT_DIED, NULL);
+			agt_run_detach(a, c, how, NULL);
 		else
 			agt_op_drop_comm(a, c, AGT_EXIT_DIED, NULL);
 		agt_comm_free(a, c);
@@ -83,7 +83,7 @@ void agt_session_closed(struct agt *a, const struct agt_event *ev)
 	struct agt_session *s = session_find(a, ev->session);
 
 	if (s)
-		session_end(a, s);
+		session_end(a, s, AGT_EXIT_DIED);
 }
 
 /* Ticks are no clockwork: one that comes a little early should not leave it to the next one. */
@@ -116,7 +116,7 @@ static void stopped_too_long(struct agt *a, struct agt_session *s)
 		(double)(a->now - s->stopped_ns) / 1e9);
 	agt_log(a, AGT_LOG_WARNING, "pid %u (%s) has been stopped for %.1f s: counted as lost",
 		s->pid, s->name, (double)(a->now - s->stopped_ns) / 1e9);
-	session_end(a, s);
+	session_end(a, s, AGT_EXIT_STOPPED);
 	x = agt_emit(a, AGT_ACT_SESSION_END);
 	x->session = id;
 	x->u.reply.code = WIRE_RANK_CONNECTION_LOST;

@@ -40,6 +40,16 @@ static void too_few(struct agt_verdict *v, uint32_t group, uint32_t world)
 		group, world, world == 1 ? "" : "s");
 }
 
+/* advice: what to do now. */
+static void group_lost(struct agt_verdict *v, const struct agt_group *g, const char *advice)
+{
+	if (g->loss[0])
+		agt_verdict_set(v, WIRE_RANK_CONNECTION_LOST, "%s; %s", g->loss, advice);
+	else
+		agt_verdict_set(v, WIRE_RANK_CONNECTION_LOST,
+			"group %u has lost a peer or the connection to one; %s", g->group, advice);
+}
+
 /* v->code stays 0 when the submission is in order. */
 static void check_submission(
 	const struct agt_comm *c, const struct agt_event *ev, struct agt_verdict *v)
@@ -70,10 +80,7 @@ static void check_submission(
 			"another tag",
 			ev->sub->tag);
 	else if (ev->sub->losses < c->grp->losses)
-		agt_verdict_set(v, WIRE_RANK_CONNECTION_LOST,
-			"group %u has lost a peer or the connection to one: await all operations "
-			"in flight, then call again",
-			c->group);
+		group_lost(v, c->grp, "await all operations in flight, then call again");
 	else if (c->grp->world < 2)
 		too_few(v, c->group, c->grp->world);
 }
@@ -131,15 +138,15 @@ void agt_op_try_vote(struct agt *a, struct agt_op *o)
 	struct agt_run *r = o->run;
 	struct agt_verdict v;
 	const struct agt_group *g;
+	char advice[80];
 
 	if (o->state != AGT_OP_COLLECTING)
 		return;
 	g = agt_group_find(r, group);
 	if (g && g->losses != o->losses) {
-		agt_verdict_set(&v, WIRE_RANK_CONNECTION_LOST,
-			"group %u lost a peer or the connection to one while tag %" PRIu64
-			" waited for its peers: call again",
-			group, o->key.tag);
+		(void)snprintf(advice, sizeof advice,
+			"tag %" PRIu64 " waited for its peers: call again", o->key.tag);
+		group_lost(&v, g, advice);
 		agt_op_end(a, o, &v);
 		return;
 	}

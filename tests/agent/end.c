@@ -311,6 +311,42 @@ START_TEST(a_kicked_member_of_a_running_operation)
 }
 END_TEST
 
+/* The next agent takes its place: its peers have not left. */
+START_TEST(the_end_of_the_agent_is_nobodys_leave)
+{
+	fx_group(f, 2, 2, comms);
+	submit_all(2, 5);
+	fx_op_start(f, 1, 7, 5, 1);
+	fx_create(f, 1, 0, 2);
+	fx_event(f, AGT_EV_END, 0, NULL);
+	ck_assert_uint_eq(f->acts.n, 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_CLOSE, 0)->run, 1);
+	fx_xfer(f, AGT_EV_XFER_DONE, 1, 1, 0);
+	ck_assert_uint_eq(f->acts.n, 0);
+	fx_submit(f, comms[0], 0, 6, 8);
+	ck_assert_uint_eq(f->acts.n, 0);
+	fx_session_closed(f, 1);
+	ck_assert_uint_eq(f->acts.n, 0);
+	fx_event(f, AGT_EV_MASTER_DOWN, 1, "closed");
+	ck_assert_uint_eq(f->acts.n, 0);
+	fx_tick(f, 100000);
+	ck_assert_uint_eq(f->acts.n, 0);
+}
+END_TEST
+
+/* Nor is it while no master is there to see it. */
+START_TEST(the_end_of_the_agent_without_a_master)
+{
+	fx_group(f, 1, 2, comms);
+	fx_orphan(f);
+	fx_event(f, AGT_EV_END, 0, NULL);
+	ck_assert_uint_eq(f->acts.n, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
+	fx_session_closed(f, 1);
+	ck_assert_uint_eq(f->acts.n, 0);
+}
+END_TEST
+
 Suite *end_suite(void)
 {
 	Suite *s = suite_create("end");
@@ -332,6 +368,8 @@ Suite *end_suite(void)
 	tcase_add_test(t, a_process_dies_while_it_destroys);
 	tcase_add_test(t, the_end_of_the_master_ends_everything_in_order);
 	tcase_add_test(t, a_kicked_member_of_a_running_operation);
+	tcase_add_test(t, the_end_of_the_agent_is_nobodys_leave);
+	tcase_add_test(t, the_end_of_the_agent_without_a_master);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -242,6 +242,7 @@ static void fill_world(
 		own[i].group = v[i].group;
 		own[i].world = v[i].world;
 		own[i].losses = v[i].losses;
+		(void)snprintf(own[i].loss, sizeof own[i].loss, "%s", v[i].loss ? v[i].loss : "");
 		w->global += v[i].world;
 		if (v[i].world > w->largest)
 			w->largest = v[i].world;

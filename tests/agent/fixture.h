@@ -66,6 +66,7 @@ void fx_master_up(struct fx *f, uint32_t run);
 struct fx_ring {
 	uint32_t group, hosts, world;
 	uint64_t losses;
+	const char *loss; /* the last one; NULL: the master does not know */
 	unsigned n;
 	unsigned members[8];
 };

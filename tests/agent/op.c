@@ -121,6 +121,27 @@ START_TEST(a_loss_ends_what_is_called_before_it_is_known)
 }
 END_TEST
 
+START_TEST(a_refusal_says_whom_the_group_has_lost)
+{
+	struct fx_ring world = {.group = 7, .hosts = 1, .world = 2, .losses = 1, .n = 2};
+
+	fx_group(f, 2, 2, comms);
+	fx_submit(f, comms[0], 0, 5, 8); /* the other one is missing */
+	world.loss = "lost train@b pid 7 of group 7: its process died";
+	fx_world(f, 1, &world, 1);
+	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, world.loss);
+	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "tag 5 waited for its peers");
+	fx_submit(f, comms[1], 0, 5, 8);
+	fx_expect_done(f, 0, comms[1], WIRE_RANK_CONNECTION_LOST, world.loss);
+	world.losses = 2;
+	world.loss = NULL;
+	fx_world(f, 1, &world, 1);
+	f->losses = 1;
+	fx_submit(f, comms[1], 0, 5, 8);
+	fx_expect_done(f, 0, comms[1], WIRE_RANK_CONNECTION_LOST, "group 7 has lost a peer");
+}
+END_TEST
+
 /* An end that does not tell of a loss does not make it known. */
 START_TEST(only_a_loss_tells_of_a_loss)
 {
@@ -472,6 +493,7 @@ Suite *op_suite(void)
 	tcase_add_test(t, success_for_all_members_at_once);
 	tcase_add_test(t, a_loss_ends_what_is_being_collected);
 	tcase_add_test(t, a_loss_ends_what_is_called_before_it_is_known);
+	tcase_add_test(t, a_refusal_says_whom_the_group_has_lost);
 	tcase_add_test(t, only_a_loss_tells_of_a_loss);
 	tcase_add_test(t, replies_tell_of_losses);
 	tcase_add_test(t, an_abort_that_answers_an_older_vote_is_passed_over);

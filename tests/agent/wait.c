@@ -120,7 +120,7 @@ START_TEST(a_stopped_process_is_lost_in_the_end)
 	ck_assert_uint_eq(x->u.reply.req_id, 0);
 	ck_assert_uint_eq(x->u.reply.code, WIRE_RANK_CONNECTION_LOST);
 	ck_assert(strstr(x->u.reply.text, "was stopped for 10.0 s"));
-	ck_assert_uint_eq(fx_msg(f, WM_LEAVE, 0)->u.leave.kind, WM_LEAVE_DIED);
+	ck_assert_uint_eq(fx_msg(f, WM_LEAVE, 0)->u.leave.kind, WM_LEAVE_STOPPED);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMM_CLOSE), 1);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1); /* the other one need not wait */
 	fx_session_closed(f, 2);

@@ -15,7 +15,8 @@ tests_agentio_agentio_SOURCES = \
 	tests/agentio/queue.c \
 	tests/agentio/redial.c \
 	tests/agentio/region.c \
-	tests/agentio/session.c
+	tests/agentio/session.c \
+	tests/agentio/stop.c
 tests_agentio_agentio_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_agentio_agentio_LDADD = pcclagentd/libpcclagentd.la $(CHECK_LIBS)
 

@@ -13,5 +13,6 @@ Suite *options_suite(void);
 Suite *attach_suite(void);
 Suite *process_suite(void);
 Suite *redial_suite(void);
+Suite *stop_suite(void);
 
 #endif

@@ -421,6 +421,14 @@ class Lab:
         daemon.process.wait()
         self.daemons.remove(daemon)
 
+    def end(self, daemon, number=signal.SIGTERM):
+        """As an operator or systemd does it."""
+        daemon.process.send_signal(number)
+        self.daemons.remove(daemon)
+        status = daemon.ended()
+        if status != 0:
+            raise Failed(f"{daemon.name} ended with status {status}")
+
     def start_peer(self, number, host=0, group=0, master=None, env=None, ready=True):
         environment = {}
         if host in self.agents:

@@ -102,21 +102,24 @@ def lab_peers_again(lab, private):
     return peers
 
 
-def kill_agent(private):
+def kill_agent(private, number=signal.SIGKILL):
     pid = private.running()[0]
-    os.kill(pid, signal.SIGKILL)
+    os.kill(pid, number)
     return pid
 
 
 def killed_agent(lab, private, peers):
-    """A private agent that died leaves its socket behind, and its processes start another one."""
-    old = kill_agent(private)
-    answers = lib.together(peers, f"reduce {OPERATION} retry=5 ids={ids_of(peers)}")
-    wrong = judge(answers)
-    check(not wrong, "after the death of the agent its peers reduce through another one", wrong)
-    check(all(a["losses"] <= 1 for a in answers), "having been told of it once at most", answers)
-    agents = private.running()
-    check(len(agents) == 1 and old not in agents, "which they have started together", agents)
+    """A private agent that died leaves its socket behind, and its processes start another one; so
+    they do after one that was told to end."""
+    for number in (signal.SIGKILL, signal.SIGTERM):
+        old = kill_agent(private, number)
+        answers = lib.together(peers, f"reduce {OPERATION} retry=5 ids={ids_of(peers)}")
+        wrong = judge(answers)
+        check(not wrong, "after the death of the agent its peers reduce through another one", wrong)
+        check(all(a["losses"] <= 1 for a in answers), "having been told of it once at most", answers)
+        check(until(lambda gone=old: gone not in private.running(), lib.WAIT), "it is gone")
+        agents = private.running()
+        check(len(agents) == 1, "and they have started the other one together", agents)
     for peer in peers:
         lab.drop_peer(peer)
     kill_agent(private)

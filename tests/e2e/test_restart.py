@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Agents and masters that are killed while their peers live. A new agent at the same socket costs its
-peers at most one retriable error of a call, and nobody a place in the run; a new master costs nothing.
+"""Agents and masters that are killed, or told to end, while their peers live. A new agent at the same
+socket costs its peers at most one retriable error of a call, and nobody a place in the run; a new
+master costs nothing.
 One that does not come back costs its peers, or the run, when the grace time is over."""
 
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -19,7 +21,7 @@ COUNT = 300007
 # What an operation does with its buffers, another one on each peer.
 PLACES = ("place=out", "place=in mem=shared", "place=in", "place=out mem=shared", "place=out mem=recv",
           "place=out mem=send")
-RANDOM_KILLS = 12
+RANDOM_KILLS = 16
 SMALL_GRACE_MS = 700
 
 
@@ -110,9 +112,12 @@ def wake(peer):
     peer.process.send_signal(signal.SIGCONT)
 
 
-def restart_agent(lab, host, options=()):
+def restart_agent(lab, host, options=(), number=signal.SIGKILL):
     old = lab.agents[host]
-    lab.drop(old)
+    if number == signal.SIGKILL:
+        lab.drop(old)
+    else:
+        lab.end(old, number)
     return lab.start_agent(host, path=old.socket, admin=old.admin, options=options)
 
 
@@ -259,11 +264,43 @@ def agent_at_any_moment(run):
         took = time.monotonic() - began
         run.ask()
         time.sleep(rng.uniform(0, took))
-        restart_agent(lab, k % 2)
-        lost += any(run.good(1, f"kill {k} of an agent at any moment"))
-        run.again(1, f"after kill {k} of an agent at any moment")
+        number = signal.SIGTERM if k % 4 > 1 else signal.SIGKILL
+        restart_agent(lab, k % 2, number=number)
+        lost += any(run.good(1, f"end {k} of an agent at any moment"))
+        run.again(1, f"after end {k} of an agent at any moment")
     run.count_peers()
-    check(True, f"{RANDOM_KILLS} agents are killed at any moment: {lost} operations were lost")
+    check(True, f"{RANDOM_KILLS} agents end at any moment: {lost} operations were lost")
+
+
+def agent_told_to_end(run):
+    """systemctl restart, an upgrade: it says goodbye, and costs no more than one that is killed."""
+    lab = run.lab
+    for victim, frozen in ((0, run.peers[0]), (1, run.peers[0]), (1, run.peers[2])):
+        run.ask(frozen)
+        restart_agent(lab, victim, number=signal.SIGTERM)
+        wake(frozen)
+        run.good(1, f"the agent of host {victim} is told to end amid an operation")
+        run.again(0, "the operation after that")
+    for number in (signal.SIGTERM, signal.SIGINT):
+        for host in (0, 1):
+            restart_agent(lab, host, number=number)
+            run.again(1, "after the end of an agent between operations")
+            run.again(0, "the operation after that")
+    run.ask(but=run.peers[-1])
+    restart_agent(lab, 1, number=signal.SIGTERM)
+    run.ask_late(run.peers[-1])
+    run.good(1, "an agent is told to end before an operation starts")
+    run.again(1, "the operation after that")
+    old = lab.agents[0]
+    lab.end(old)
+    run.ask()
+    lab.start_agent(0, path=old.socket, admin=old.admin)
+    run.good(1, "calls that are made while there is no agent")
+    run.again(0, "the operation after that")
+    run.count_peers()
+    check(True, "agents are told to end, and others take their places")
+    lost = [x for x in lab.master.log_lines() if re.search("process died|did not come back|left", x)]
+    check(not lost, "and the master has lost nobody", lost)
 
 
 def agent_deaths():
@@ -276,6 +313,7 @@ def agent_deaths():
         agent_twice(run)
         several_in_flight(run)
         agent_at_any_moment(run)
+        agent_told_to_end(run)
         lab.check_alive()
 
 
@@ -301,7 +339,8 @@ def agent_for_good():
         check(min(a["end"] for a in answers) >= died + (SMALL_GRACE_MS - 50) * 10**6,
               "after the grace time", answers)
         answer = there[0].read()
-        check(answer["code"] == AGENT_UNAVAILABLE and answer["check"] == "ok",
+        check(answer["code"] == AGENT_UNAVAILABLE and answer["check"] == "ok"
+              and answer["end"] >= died + 900 * 10**6,
               f"its own peers are told in the end: {answer['text']}", answer)
         answer = there[1].call(f"reduce {line}")
         check(answer["code"] == AGENT_UNAVAILABLE and answer["check"] == "ok",

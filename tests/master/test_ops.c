@@ -181,6 +181,21 @@ START_TEST(unequal_parameters_abort_for_all_with_both_values)
 }
 END_TEST
 
+START_TEST(a_loss_is_told_with_its_reason)
+{
+	const struct wm_group_world *own;
+
+	fk_vote(&p, 1);
+	fk_leave(&r, WM_LEAVE_STOPPED);
+	own = &fk_take(a, WM_WORLD)->u.world.own[0];
+	ck_assert_uint_eq(own->losses, 1);
+	assert_contains(own->loss, "lost train@c pid");
+	assert_contains(own->loss, "its process has been stopped for too long");
+	assert_contains(fk_take(a, WM_OP_ABORT)->u.op_abort.text,
+		"its process has been stopped for too long");
+}
+END_TEST
+
 START_TEST(a_loss_aborts_what_had_not_started_for_those_who_voted)
 {
 	const struct wm_op_abort *x;
@@ -566,6 +581,7 @@ int main(void)
 	tcase_add_test(tc, groups_do_not_wait_for_each_other);
 	tcase_add_loop_test(tc, unequal_parameters_abort_for_all_with_both_values, 0, 5);
 	tcase_add_test(tc, a_loss_aborts_what_had_not_started_for_those_who_voted);
+	tcase_add_test(tc, a_loss_is_told_with_its_reason);
 	tcase_add_loop_test(tc, a_loss_aborts_what_had_started_for_all, 0, 3);
 	tcase_add_test(tc, a_vote_overtaken_by_a_loss_is_answered_as_aborted);
 	tcase_add_test(tc, the_last_peer_is_told_of_the_loss_first);

@@ -88,7 +88,8 @@ static bool same_world(const struct wm_world *a, const struct wm_world *b)
 		return false;
 	for (uint32_t i = 0; i < a->n; i++)
 		if (a->own[i].group != b->own[i].group || a->own[i].world != b->own[i].world ||
-			a->own[i].losses != b->own[i].losses)
+			a->own[i].losses != b->own[i].losses ||
+			strcmp(a->own[i].loss, b->own[i].loss) != 0)
 			return false;
 	return true;
 }

@@ -185,6 +185,8 @@ static void world(struct tl_rng *r, struct wm_world *m)
 		m->own[i].group = first_group + i;
 		m->own[i].world = any32(r);
 		m->own[i].losses = tl_magnitude(r, 64);
+		if (m->n < 64) /* else a resumption might not fit into its frame */
+			sample_text(r, m->own[i].loss, sizeof m->own[i].loss);
 	}
 }
 
@@ -242,7 +244,7 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 		break;
 	case WM_LEAVE:
 		m->u.leave.peer = sample_id(r);
-		m->u.leave.kind = flip(r) ? WM_LEAVE_CLEAN : WM_LEAVE_DIED;
+		m->u.leave.kind = any32(r) % (WM_LEAVE_STOPPED + 1);
 		break;
 	case WM_TOPO_VOTE:
 	case WM_PENDING_VOTE:

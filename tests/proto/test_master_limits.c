@@ -177,7 +177,7 @@ START_TEST(peer_limits)
 	m.u.join.phase = UINT32_MAX;
 	refused(&m, "join.phase");
 	fresh(WM_LEAVE);
-	m.u.leave.kind = 2;
+	m.u.leave.kind = 3;
 	refused(&m, "leave.kind");
 	m.u.leave.kind = UINT32_MAX;
 	refused(&m, "leave.kind");
@@ -416,6 +416,10 @@ START_TEST(world_limits)
 	accepted(&m);
 	w->own[1].group = 0;
 	refused(&m, "world.own");
+	w->n = 1;
+	memset(w->own[0].loss, 'x', sizeof w->own[0].loss);
+	w->own[0].loss[WM_TEXT_MAX - 1] = '\0';
+	accepted(&m);
 }
 END_TEST
 

@@ -414,6 +414,8 @@ void sim_host_step(struct sim *s, struct sim_host *h, const struct agt_event *ev
 void sim_host_tick(struct sim *s, const struct sim_event *ev);
 /* The run of this id by which h takes part now; 0: none. */
 uint32_t sim_host_run(const struct sim_host *h, const struct cc_id *id);
+/* The agent ends as it does when it is told to. */
+void sim_host_end(struct sim *s, struct sim_host *h);
 /* silent: the whole host vanishes with its processes, and nobody is told. */
 void sim_host_kill(struct sim *s, struct sim_host *h, bool silent);
 struct sim_host *sim_host_by_id(struct sim *s, const struct cc_id *id);

@@ -10,7 +10,7 @@ enum fault {
 	FAULT_KILL_PROC,
 	FAULT_STOP_PROC, /* for gen ms */
 	FAULT_RUN_PROC,
-	FAULT_KILL_AGENT, /* restarted after gen ms; 0: never */
+	FAULT_KILL_AGENT, /* inbound: it is told to end; restarted after gen ms; 0: never */
 	FAULT_START_AGENT,
 	FAULT_KILL_HOST,
 	FAULT_BREAK_LINK,
@@ -63,6 +63,7 @@ static void plan_agent(struct sim *s, uint64_t at, uint32_t grace_percent)
 
 	ev.host = sim_rnd(s, s->n_hosts);
 	ev.gen = 10 + sim_rnd(s, s->agent_grace_ms * grace_percent / 100);
+	ev.inbound = sim_chance(s, 40);
 	sim_schedule(s, at, ev);
 }
 
@@ -171,7 +172,7 @@ void sim_faults_plan(struct sim *s)
 		}
 		break;
 	case CLASS_AGENT:
-		plan_agent(s, at + ms(sim_rnd(s, reach)), 50);
+		plan_agent(s, at + sim_rnd(s, 1000 * reach) * SIM_US, 50);
 		break;
 	case CLASS_ALL:
 		s->xfer_failures = sim_chance(s, 30);
@@ -306,15 +307,41 @@ static void stale(struct sim *s, const struct sim_event *ev)
 	tell_all(s, from, to);
 }
 
+static bool has_connected(const struct sim *s, unsigned host)
+{
+	unsigned i;
+
+	for (i = 0; i < s->n_peers; i++)
+		if (s->peers[i].proc->host == host && s->peers[i].phase != PEER_ENDED &&
+			s->peers[i].state == SHM_COMM_CONNECTED)
+			return true;
+	return false;
+}
+
+/* Runs with a single death: it is to hit somebody. True: the event comes again. */
+static bool kill_later(struct sim *s, const struct sim_event *ev)
+{
+	struct sim_event again = *ev;
+
+	if (s->class != CLASS_AGENT || has_connected(s, ev->host) || sim_peers_ended(s))
+		return false;
+	again.host = sim_rnd(s, s->n_hosts);
+	sim_schedule(s, s->now + sim_rnd(s, 2000) * SIM_US, again);
+	return true;
+}
+
 static void kill_agent(struct sim *s, const struct sim_event *ev)
 {
 	struct sim_event next = fault(FAULT_START_AGENT);
 	struct sim_host *h = &s->hosts[ev->host];
 
-	if (!h->alive)
+	if (!h->alive || kill_later(s, ev))
 		return;
 	sim_cause(s);
-	sim_host_kill(s, h, ev->code == FAULT_KILL_HOST);
+	if (ev->code == FAULT_KILL_AGENT && ev->inbound)
+		sim_host_end(s, h);
+	else
+		sim_host_kill(s, h, ev->code == FAULT_KILL_HOST);
 	next.host = ev->host;
 	if (ev->gen)
 		sim_schedule(s, s->now + ms(ev->gen), next);

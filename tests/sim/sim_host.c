@@ -167,6 +167,28 @@ void sim_host_tick(struct sim *s, const struct sim_event *ev)
 		(struct sim_event){.kind = SIM_EV_AGENT_TICK, .host = h->no, .life = h->life});
 }
 
+void sim_host_end(struct sim *s, struct sim_host *h)
+{
+	struct agt_event ev = {.type = AGT_EV_END};
+	unsigned i;
+
+	if (!h->alive)
+		return;
+	sim_trace(s, "fault: agent h%u.%u is told to end", h->no, h->life);
+	sim_xfers_host_died(s, h);
+	sim_host_step(s, h, &ev);
+	/* What it hears from now on is nothing to it. */
+	ev.type = AGT_EV_SESSION_CLOSED;
+	for (i = 0; i < s->n_procs; i++) {
+		const struct sim_proc *q = &s->procs[i];
+
+		ev.session = q->session;
+		if (q->host == h->no && q->life == h->life && q->state == SESSION_OPEN)
+			sim_host_step(s, h, &ev);
+	}
+	sim_host_kill(s, h, false);
+}
+
 void sim_host_kill(struct sim *s, struct sim_host *h, bool silent)
 {
 	uint32_t run;

@@ -179,7 +179,9 @@ static const char *body(const struct sim *s, const struct wm_msg *m)
 							      : "accepted");
 	case WM_LEAVE:
 		return text("%s%s", sim_name_peer(s, &m->u.leave.peer),
-			m->u.leave.kind == WM_LEAVE_DIED ? " died" : "");
+			m->u.leave.kind == WM_LEAVE_DIED      ? " died"
+			: m->u.leave.kind == WM_LEAVE_STOPPED ? " stopped"
+							      : "");
 	case WM_TOPO_VOTE:
 	case WM_PENDING_VOTE:
 		return text("%s turn %" PRIu64, sim_name_peer(s, &m->u.peer.peer), m->u.peer.turn);

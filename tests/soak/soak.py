@@ -215,14 +215,18 @@ class Soak:
         if not hosts:
             return
         host = self.rng.choice(hosts)
-        self.lab.drop(self.lab.agents[host])
+        if self.rng.random() < 0.5:
+            self.lab.end(self.lab.agents[host])
+            self.counts["agents told to end"] += 1
+        else:
+            self.lab.drop(self.lab.agents[host])
+            self.counts["agents killed"] += 1
         self.down["agent"].add(host)
-        self.counts["agents killed"] += 1
         self.after(self.rng.uniform(0.05, 0.4), lambda: self.agent_back(host))
 
     def agent_back(self, host):
         self.start_agent(host)
-        self.recovery.event("agent killed and restarted")
+        self.recovery.event("agent restarted")
 
     def kill_master(self):
         if self.down["master"]:

@@ -116,7 +116,7 @@ static void got_hello_ack(struct agt *a, struct agt_run *r, const struct wm_hell
 		}
 	}
 	agt_master_settings(a, r, m);
-	agt_dial_reached(r);
+	agt_dial_reached(a, r);
 	agt_run_set_state(a, r, AGT_RUN_UP);
 	agt_log(a, AGT_LOG_NOTICE, "master %s: connected, run %u", cc_addr_str(&r->dialled, addr),
 		r->id);

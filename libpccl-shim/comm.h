@@ -90,7 +90,7 @@ struct pcclComm_t {
 	uint32_t magic;
 	uint32_t generation; /* of the process that made it */
 	_Atomic uint32_t refs;
-	struct cc_addr master;
+	struct cc_addr master; /* as the application names it */
 	uint32_t group, pool_size;
 	pthread_t main_thread;   /* that made it */
 	_Atomic uint64_t losses; /* of the group, that the application has been told of */
@@ -106,6 +106,7 @@ struct pcclComm_t {
 	bool closing;                /* by pcclDestroyCommunicator */
 	struct pccl_attachment *att; /* the latest; NULL: none */
 	struct cc_id peer, token, run;
+	struct cc_addr at;     /* where the last agent that said so had found the master, or none */
 	uint64_t group_losses; /* as of the latest attachment's beginning */
 	bool told_lost;        /* the application got to know that the last one has died */
 	uint32_t gone_code;
@@ -153,6 +154,9 @@ bool pccl_comm_is_resuming(const pcclComm_t *c);
  * waiting: as with pccl_comm_fail_lost. */
 pcclResult_t pccl_comm_use(
 	pcclComm_t *c, bool waiting, struct pccl_attachment **ret, struct pccl_attrs *ret_attrs);
+
+/* With the lock held: where its master is, as far as is known here; for another agent to try. */
+struct cc_addr pccl_comm_place(pcclComm_t *c);
 
 void pccl_comm_ref(pcclComm_t *c);
 void pccl_comm_unref(pcclComm_t *c);

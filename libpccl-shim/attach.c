@@ -141,4 +141,5 @@ void pccl_attachment_attrs(const struct pccl_attachment *at, struct pccl_attrs *
 		if (before == after && before % 2 == 0)
 			return;
 	}
+	ret->at.family = 0;
 }

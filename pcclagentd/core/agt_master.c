@@ -147,9 +147,8 @@ static void got_refuse(struct agt *a, struct agt_run *r, const struct wm_refuse 
 	(void)cc_addr_str(&r->dialled, addr);
 	if (m->code == WIRE_SUCCESS || m->code == WIRE_VERSION_MISMATCH)
 		agt_verdict_set(&v, WIRE_VERSION_MISMATCH,
-			"the master at %s speaks protocol versions %u to %u, this agent %u to %u: "
-			"update "
-			"the older one%s%s",
+			"the master at %s speaks protocol versions %u to %u, this agent %u to "
+			"%u%s%.120s: update the older one",
 			addr, m->version_min, m->version_max, WM_VERSION_MIN, WM_VERSION_MAX,
 			m->text[0] ? "; it says: " : "", m->text);
 	else

@@ -6,11 +6,12 @@
  *
  *   NONE      never connected, or the last pcclConnect failed. There may be an attachment (the
  *             agent knows the communicator, which is not a peer).
- *   UP        connected; `att` is the attachment in use. Its session may have ended, which the
- * keeper has not looked into yet. RESUMING  the session has ended and the keeper (keeper.h) is at
- * work: it makes a new session and attaches the communicator there as the same peer. `att` is the
- * old attachment. GONE      the keeper gave up, or the run wants this peer no more; gone_code and
- * gone_text say why, until the next pcclConnect.
+ *   UP        connected; `att` is the attachment in use. Its session may have ended, and the
+ *             keeper has not looked into it yet.
+ *   RESUMING  the session has ended and the keeper (keeper.h) is at work: it makes a new session
+ *             and attaches the communicator there as the same peer. `att` is the old attachment.
+ *   GONE      the keeper gave up, or the run wants this peer no more; gone_code and gone_text say
+ *             why, until the next pcclConnect.
  *
  * UP -> RESUMING -> UP or GONE are the keeper's steps (resume.c), UP or RESUMING -> GONE also that
  * of a thread that finds a result to be lost; everything else is pcclConnect's. Whoever needs an

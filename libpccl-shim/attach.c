@@ -97,6 +97,23 @@ static void load_text(char *to, const char *from, size_t size)
 	to[size - 1] = '\0';
 }
 
+/* Whatever does not make sense is no place. */
+static void load_place(struct cc_addr *to, const struct shm_attr *a)
+{
+	uint32_t family = atomic_load_explicit(&a->at_family, memory_order_relaxed);
+	uint32_t port = atomic_load_explicit(&a->at_port, memory_order_relaxed);
+
+	memset(to, 0, sizeof *to);
+	if ((family != CC_INET4 && family != CC_INET6) || port < 1 || port > UINT16_MAX)
+		return;
+	to->family = (uint8_t)family;
+	to->port = (uint16_t)port;
+	for (unsigned i = 0; i < (family == CC_INET4 ? 4 : sizeof to->ip); i++)
+		to->ip[i] =
+			(uint8_t)(atomic_load_explicit(&a->at_ip[i / 4], memory_order_relaxed) >>
+				  8 * (i % 4));
+}
+
 /* The agent writes rarely and briefly; if it died in the middle, or plays tricks, the last attempt
  * has to do: nothing here is relied upon but for sentences and numbers. */
 void pccl_attachment_attrs(const struct pccl_attachment *at, struct pccl_attrs *ret)
@@ -118,9 +135,11 @@ void pccl_attachment_attrs(const struct pccl_attachment *at, struct pccl_attrs *
 		ret->text[0] = '\0';
 		if (ret->state == SHM_COMM_LOST)
 			load_text(ret->text, a->text, sizeof a->text);
+		load_place(&ret->at, a);
 		atomic_thread_fence(memory_order_acquire);
 		after = atomic_load_explicit(&a->version, memory_order_relaxed);
 		if (before == after && before % 2 == 0)
 			return;
 	}
+	ret->at.family = 0;
 }

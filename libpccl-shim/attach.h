@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/cc_addr.h"
 #include "libpccl-shim/lib.h"
 #include "libpccl-shim/region.h"
 #include "proto/shm_queue.h"
@@ -94,6 +95,7 @@ struct pccl_attrs {
 	uint32_t hosts, pos;
 	uint32_t code;
 	char text[SHM_TEXT];
+	struct cc_addr at; /* where the master is; family 0: no word of it, or half of one */
 };
 
 void pccl_attachment_attrs(const struct pccl_attachment *a, struct pccl_attrs *ret);

@@ -6,11 +6,12 @@
  *
  *   NONE      never connected, or the last pcclConnect failed. There may be an attachment (the
  *             agent knows the communicator, which is not a peer).
- *   UP        connected; `att` is the attachment in use. Its session may have ended, which the
- * keeper has not looked into yet. RESUMING  the session has ended and the keeper (keeper.h) is at
- * work: it makes a new session and attaches the communicator there as the same peer. `att` is the
- * old attachment. GONE      the keeper gave up, or the run wants this peer no more; gone_code and
- * gone_text say why, until the next pcclConnect.
+ *   UP        connected; `att` is the attachment in use. Its session may have ended, and the
+ *             keeper has not looked into it yet.
+ *   RESUMING  the session has ended and the keeper (keeper.h) is at work: it makes a new session
+ *             and attaches the communicator there as the same peer. `att` is the old attachment.
+ *   GONE      the keeper gave up, or the run wants this peer no more; gone_code and gone_text say
+ *             why, until the next pcclConnect.
  *
  * UP -> RESUMING -> UP or GONE are the keeper's steps (resume.c), UP or RESUMING -> GONE also that
  * of a thread that finds a result to be lost; everything else is pcclConnect's. Whoever needs an
@@ -90,7 +91,7 @@ struct pcclComm_t {
 	uint32_t magic;
 	uint32_t generation; /* of the process that made it */
 	_Atomic uint32_t refs;
-	struct cc_addr master;
+	struct cc_addr master; /* as the application names it */
 	uint32_t group, pool_size;
 	pthread_t main_thread;   /* that made it */
 	_Atomic uint64_t losses; /* of the group, that the application has been told of */
@@ -106,6 +107,7 @@ struct pcclComm_t {
 	bool closing;                /* by pcclDestroyCommunicator */
 	struct pccl_attachment *att; /* the latest; NULL: none */
 	struct cc_id peer, token, run;
+	struct cc_addr at;     /* where the last agent that said so had found the master, or none */
 	uint64_t group_losses; /* as of the latest attachment's beginning */
 	bool told_lost;        /* the application got to know that the last one has died */
 	uint32_t gone_code;
@@ -153,6 +155,9 @@ bool pccl_comm_is_resuming(const pcclComm_t *c);
  * waiting: as with pccl_comm_fail_lost. */
 pcclResult_t pccl_comm_use(
 	pcclComm_t *c, bool waiting, struct pccl_attachment **ret, struct pccl_attrs *ret_attrs);
+
+/* With the lock held: where its master is, as far as is known here; for another agent to try. */
+struct cc_addr pccl_comm_place(pcclComm_t *c);
 
 void pccl_comm_ref(pcclComm_t *c);
 void pccl_comm_unref(pcclComm_t *c);

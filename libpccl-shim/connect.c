@@ -26,6 +26,7 @@ static pcclResult_t begin(pcclComm_t *c)
 		return pccl_fail(pcclInvalidUsage, "the communicator is connected already");
 	}
 	if (c->att && (c->link == PCCL_LINK_GONE || !pccl_session_check(c->att->session))) {
+		(void)pccl_comm_place(c); /* to be remembered */
 		old = c->att;
 		c->att = NULL;
 	}
@@ -55,6 +56,9 @@ static pcclResult_t create(pcclComm_t *c, bool *ret_died)
 	r = pccl_session_get(&s);
 	if (r != pcclSuccess)
 		return r;
+	request.at = pccl_keeper_place(&c->master);
+	if (!request.at.family)
+		request.at = c->at; /* nobody else writes it now */
 	r = pccl_session_call(s, &request, &reply, fds, 3);
 	if (r == pcclSuccess)
 		r = pccl_attachment_new(s, reply.comm, fds, &a);

@@ -401,3 +401,19 @@ void pccl_keeper_remove(pcclComm_t *c)
 	pthread_cond_broadcast(&changed);
 	pthread_mutex_unlock(&lock);
 }
+
+struct cc_addr pccl_keeper_place(const struct cc_addr *master)
+{
+	struct cc_addr at = {.family = 0};
+
+	pthread_mutex_lock(&lock);
+	for (pcclComm_t *c = comms; c && !at.family; c = c->next) {
+		if (!cc_addr_eq(&c->master, master))
+			continue;
+		pthread_mutex_lock(&c->lock);
+		at = pccl_comm_place(c);
+		pthread_mutex_unlock(&c->lock);
+	}
+	pthread_mutex_unlock(&lock);
+	return at;
+}

@@ -38,6 +38,9 @@ pcclResult_t pccl_keeper_add(pcclComm_t *c, struct pccl_session *s, bool *ret_la
 /* Takes it away, if it is there. */
 void pccl_keeper_remove(pcclComm_t *c);
 
+/* Where the master of this name is, as far as communicators under the keeper know; or none. */
+struct cc_addr pccl_keeper_place(const struct cc_addr *master);
+
 /* In a forked child. */
 void pccl_keeper_after_fork(void);
 

@@ -156,6 +156,18 @@ static void list_attempts(pcclComm_t *c, struct wl_request *q)
 		add_seq(q, c->succeeded[(c->n_succeeded - i) % WL_SEQS_MAX]);
 }
 
+struct cc_addr pccl_comm_place(pcclComm_t *c)
+{
+	struct pccl_attrs attrs;
+
+	if (!c->att)
+		return c->at;
+	pccl_attachment_attrs(c->att, &attrs);
+	if (attrs.at.family)
+		c->at = attrs.at;
+	return c->at;
+}
+
 bool pccl_comm_ask(pcclComm_t *c, struct wl_request *request)
 {
 	struct pccl_attrs attrs = {0};
@@ -175,6 +187,7 @@ bool pccl_comm_ask(pcclComm_t *c, struct wl_request *request)
 	wanted = c->link == PCCL_LINK_RESUMING && !c->closing;
 	*request = (struct wl_request){.type = WL_COMM_ATTACH,
 		.master = c->master,
+		.at = pccl_comm_place(c),
 		.group = c->group,
 		.pool_size = c->pool_size,
 		.peer = c->peer,

@@ -288,6 +288,19 @@ void comm_leave_engine(struct comm *c)
 
 /* ---- what the shim reads ---- */
 
+static void publish_place(struct shm_attr *t, const struct cc_addr *at)
+{
+	const uint8_t *ip = at->ip;
+
+	atomic_store_explicit(&t->at_family, at->family, memory_order_relaxed);
+	atomic_store_explicit(&t->at_port, at->port, memory_order_relaxed);
+	for (unsigned i = 0; i < 4; i++, ip += 4)
+		atomic_store_explicit(&t->at_ip[i],
+			(uint32_t)ip[0] | (uint32_t)ip[1] << 8 | (uint32_t)ip[2] << 16 |
+				(uint32_t)ip[3] << 24,
+			memory_order_relaxed);
+}
+
 void comm_publish(struct agentd *d, uint32_t id, const struct agt_attrs *a)
 {
 	struct comm *c = comm_find(d, id);
@@ -310,6 +323,7 @@ void comm_publish(struct agentd *d, uint32_t id, const struct agt_attrs *a)
 	atomic_store_explicit(&t->pos, a->pos, memory_order_relaxed);
 	atomic_store_explicit(&t->code, a->code, memory_order_relaxed);
 	memcpy(t->text, a->text, sizeof t->text);
+	publish_place(t, &a->at);
 	atomic_store_explicit(&t->version, v + 1, memory_order_release);
 }
 

@@ -30,6 +30,7 @@ proto_libwire_la_SOURCES = \
 	proto/wire_master_encode.c \
 	proto/wire_master_internal.h \
 	proto/wire_master_resume.c \
+	proto/wire_names.c proto/wire_names.h \
 	proto/wire_pb.c proto/wire_pb.h \
 	proto/wire_text.c proto/wire_text.h
 proto_libwire_la_LIBADD = proto/libwire-generated.la

@@ -4,7 +4,7 @@
  *
  *   0            struct shm_header    written once by the agent
  *   SHM_SQ_OFF   struct shm_sq        head and tail of the submission ring, own cache lines
- *   SHM_ATTR_OFF struct shm_attr      written by the agent: world sizes, ring position, kick
+ *   SHM_ATTR_OFF struct shm_attr      written by the agent: world sizes, ring position, master
  *   SHM_SQE_OFF  struct shm_sqe[SHM_SLOTS]   the ring: entry n is sqe[n % SHM_SLOTS]
  *   SHM_SLOT_OFF struct shm_slot[SHM_SLOTS]  one per operation in flight: progress and completion
  *
@@ -58,6 +58,10 @@ struct shm_attr {
 	_Atomic uint32_t hosts, pos; /* ring of the group: a hint for the copying order */
 	_Atomic uint32_t code;       /* pcclResult_t when LOST */
 	char text[SHM_TEXT];         /* when LOST */
+	/* Where the master is, as far as the agent knows; family 0 (enum cc_family): no word of it.
+	 * To be told to the next agent. Four bytes of the address in each word, the first lowest.
+	 */
+	_Atomic uint32_t at_family, at_port, at_ip[4];
 };
 
 enum shm_sqe_flags {

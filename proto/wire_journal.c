@@ -73,6 +73,8 @@ static void put_members(struct wire_arena *a, const struct wj_record *r, Journal
 		v->agent = wire_put_id(&x->agent);
 		v->group = x->group;
 		v->host = wire_put_text(a, x->host, sizeof x->host);
+		v->name = wire_put_text(a, x->name, sizeof x->name);
+		v->pid = x->pid;
 		m->members[m->n_members] = v;
 	}
 }
@@ -168,7 +170,11 @@ static int get_member(const Journal__Member *p, struct wj_member *m, const char 
 	if (rc == 0)
 		rc = wire_get_text(m->host, sizeof m->host, p->host, why,
 			"member.host: must be at most 63 bytes");
+	if (rc == 0)
+		rc = wire_get_text(m->name, sizeof m->name, p->name, why,
+			"member.name: must be at most 63 bytes");
 	m->group = p->group;
+	m->pid = p->pid;
 	return rc;
 }
 

@@ -28,6 +28,9 @@ struct wj_member {
 	struct cc_id agent;
 	uint32_t group;
 	char host[WM_NAME_MAX];
+	char name[WM_NAME_MAX]; /* of its program; "" and pid 0 in the journals of earlier masters
+				 */
+	uint32_t pid;
 };
 
 struct wj_record {

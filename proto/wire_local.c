@@ -18,7 +18,7 @@ _Static_assert(WL_SEQS_MAX == 64u, "a bit of wl_reply.done for each");
 struct request_parts {
 	Local__Hello hello;
 	Local__CommCreate comm_create;
-	Local__Address master;
+	Local__Address master, at;
 	Local__Comm comm;
 	Local__CommConnect comm_connect;
 	Local__CommVote comm_vote;
@@ -37,19 +37,25 @@ static void put_hello(struct wire_arena *a, const struct wl_request *r, Local__H
 	p->name = wire_put_text(a, r->name, sizeof r->name);
 }
 
-static Local__Address *put_master(const struct wl_request *r, Local__Address *p)
+static Local__Address *put_addr(const struct cc_addr *a, Local__Address *p)
 {
 	local__address__init(p);
-	p->ip = wire_put_ip(&r->master);
-	p->port = r->master.port;
+	p->ip = wire_put_ip(a);
+	p->port = a->port;
 	return p;
 }
 
-static void put_comm_create(
-	const struct wl_request *r, Local__CommCreate *p, Local__Address *master)
+static Local__Address *put_addr_or_none(const struct cc_addr *a, Local__Address *p)
+{
+	return a->family ? put_addr(a, p) : NULL;
+}
+
+static void put_comm_create(const struct wl_request *r, Local__CommCreate *p,
+	Local__Address *master, Local__Address *at)
 {
 	local__comm_create__init(p);
-	p->master = put_master(r, master);
+	p->master = put_addr(&r->master, master);
+	p->at = put_addr_or_none(&r->at, at);
 	p->group = r->group;
 	p->pool_size = r->pool_size;
 }
@@ -80,10 +86,11 @@ static Local__CommVote *put_comm_vote(const struct wl_request *r, Local__CommVot
 }
 
 static void put_comm_attach(struct wire_arena *a, const struct wl_request *r, Local__CommAttach *p,
-	Local__Address *master)
+	Local__Address *master, Local__Address *at)
 {
 	local__comm_attach__init(p);
-	p->master = put_master(r, master);
+	p->master = put_addr(&r->master, master);
+	p->at = put_addr_or_none(&r->at, at);
 	p->group = r->group;
 	p->pool_size = r->pool_size;
 	p->peer = wire_put_id(&r->peer);
@@ -128,7 +135,7 @@ static int put_request(struct wire_arena *a, const struct wl_request *r, Local__
 		p->hello = &part->hello;
 		return 0;
 	case WL_COMM_CREATE:
-		put_comm_create(r, &part->comm_create, &part->master);
+		put_comm_create(r, &part->comm_create, &part->master, &part->at);
 		p->comm_create = &part->comm_create;
 		return 0;
 	case WL_COMM_CONNECT:
@@ -154,7 +161,7 @@ static int put_request(struct wire_arena *a, const struct wl_request *r, Local__
 		p->region_map = put_region(r, &part->region);
 		return 0;
 	case WL_COMM_ATTACH:
-		put_comm_attach(a, r, &part->comm_attach, &part->master);
+		put_comm_attach(a, r, &part->comm_attach, &part->master, &part->at);
 		p->comm_attach = &part->comm_attach;
 		return 0;
 	case WL_REGION_ADOPT:
@@ -239,10 +246,17 @@ static int get_hello(const Local__Hello *p, struct wl_request *r, const char **w
 		"hello.name: must be UTF-8 of at most 63 bytes without control characters");
 }
 
+static int get_addr_or_none(
+	struct cc_addr *ret, const Local__Address *p, const char **why, const char *limit)
+{
+	return p == NULL ? 0 : wire_get_addr(ret, p->ip, p->port, 1, why, limit);
+}
+
 static int get_comm_create(const Local__CommCreate *p, struct wl_request *r, const char **why)
 {
 	static const char limit[] =
 		"comm_create.master: must be 4 or 16 bytes, with a port of 1 to 65535";
+	int rc;
 
 	if (p->master == NULL)
 		return wire_bad(why, limit);
@@ -250,7 +264,11 @@ static int get_comm_create(const Local__CommCreate *p, struct wl_request *r, con
 		return wire_bad(why, "comm_create.pool_size: must be at most 64");
 	r->group = p->group;
 	r->pool_size = p->pool_size;
-	return wire_get_addr(&r->master, p->master->ip, p->master->port, 1, why, limit);
+	rc = wire_get_addr(&r->master, p->master->ip, p->master->port, 1, why, limit);
+	if (rc == 0)
+		rc = get_addr_or_none(&r->at, p->at, why,
+			"comm_create.at: must be 4 or 16 bytes, with a port of 1 to 65535");
+	return rc;
 }
 
 static int get_comm(const Local__Comm *p, struct wl_request *r)
@@ -291,6 +309,9 @@ static int get_comm_attach(const Local__CommAttach *p, struct wl_request *r, con
 	if (p->master == NULL)
 		return wire_bad(why, limit);
 	rc = wire_get_addr(&r->master, p->master->ip, p->master->port, 1, why, limit);
+	if (rc == 0)
+		rc = get_addr_or_none(&r->at, p->at, why,
+			"comm_attach.at: must be 4 or 16 bytes, with a port of 1 to 65535");
 	if (rc == 0)
 		rc = get_who(p->peer, p->token, r, why, "comm_attach.peer: " ID_LIMIT,
 			"comm_attach.token: " ID_LIMIT);

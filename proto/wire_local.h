@@ -66,6 +66,9 @@ struct wl_request {
 	struct cc_id peer, token;
 	/* WL_UPDATE_TOPOLOGY, WL_ARE_PENDING, WL_COMM_ATTACH: from the last reply with them */
 	uint64_t topo_turn, pending_turn;
+	/* WL_COMM_CREATE, WL_COMM_ATTACH: another place of that master, where the agent before
+	 * found it last; family 0: none is known */
+	struct cc_addr at;
 	/* WL_COMM_ATTACH: also master, group, pool_size */
 	struct cc_id run; /* from the reply to WL_COMM_CONNECT */
 	uint64_t losses;  /* the application knows of */

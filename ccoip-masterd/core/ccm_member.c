@@ -47,8 +47,12 @@ struct ccm_seat *ccm_seat_find(const struct ccm *m, uint64_t agent_no, uint32_t 
 
 const char *ccm_peer_label(const struct ccm_peer *p, char buf[3 * WM_NAME_MAX])
 {
-	ccm_print(buf, (size_t)3 * WM_NAME_MAX, "%s@%s pid %u", p->name, p->seat->agent->hello.name,
-		p->pid);
+	const char *host = p->seat->agent->hello.name;
+
+	if (p->pid)
+		ccm_print(buf, (size_t)3 * WM_NAME_MAX, "%s@%s pid %u", p->name, host, p->pid);
+	else /* of a journal that says no more */
+		ccm_print(buf, (size_t)3 * WM_NAME_MAX, "a process on %s", host);
 	return buf;
 }
 

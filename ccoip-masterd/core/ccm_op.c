@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "ccoip-masterd/core/ccm_internal.h"
+#include "proto/wire_names.h"
 
 bool ccm_op_voted(const struct ccm_op *o, const struct ccm_peer *p)
 {
@@ -201,31 +202,42 @@ void ccm_op_settle(struct ccm *m)
 			op_evaluate(m, o);
 }
 
+static void set_conflict(
+	struct ccm_op *o, const char *field, const char *first, const char *other, const char *who)
+{
+	o->conflict = true;
+	ccm_print(o->text, sizeof o->text,
+		"the peers of group %u disagree on tag %" PRIu64
+		": %s is %s for those who called first, %s for %s",
+		o->group->id, o->key.tag, field, first, other, who);
+}
+
 /* Names the first field that differs. */
 static void note_conflict(struct ccm_op *o, const struct wm_op_params *q, const char *who)
 {
 	const struct wm_op_params *p = &o->params;
 	const struct {
-		const char *name;
-		uint64_t first, other;
+		const char *field;
+		const char *(*name)(uint32_t number);
+		uint32_t first, other;
 	} f[] = {
-		{"count", p->count, q->count},
-		{"data type", p->dtype, q->dtype},
-		{"operator", p->op, q->op},
-		{"quantization algorithm", p->quant_algo, q->quant_algo},
-		{"quantized data type", p->quant_dtype, q->quant_dtype},
+		{"data type", wire_dtype_name, p->dtype, q->dtype},
+		{"operator", wire_op_name, p->op, q->op},
+		{"quantization algorithm", wire_quant_name, p->quant_algo, q->quant_algo},
+		{"quantized data type", wire_dtype_name, p->quant_dtype, q->quant_dtype},
 	};
+	char first[24], other[24];
 	size_t i;
 
-	for (i = 0; i < sizeof f / sizeof f[0]; i++) {
-		if (o->conflict || f[i].first == f[i].other)
-			continue;
-		o->conflict = true;
-		ccm_print(o->text, sizeof o->text,
-			"the peers of group %u disagree on tag %" PRIu64 ": %s is %" PRIu64
-			" for those who called first, %" PRIu64 " for %s",
-			o->group->id, o->key.tag, f[i].name, f[i].first, f[i].other, who);
+	if (p->count != q->count) {
+		ccm_print(first, sizeof first, "%" PRIu64, p->count);
+		ccm_print(other, sizeof other, "%" PRIu64, q->count);
+		set_conflict(o, "count", first, other, who);
 	}
+	for (i = 0; i < sizeof f / sizeof f[0] && !o->conflict; i++)
+		if (f[i].first != f[i].other)
+			set_conflict(
+				o, f[i].field, f[i].name(f[i].first), f[i].name(f[i].other), who);
 }
 
 static void count_vote(struct ccm_op *o, struct ccm_peer *p, const struct wm_op_params *params)

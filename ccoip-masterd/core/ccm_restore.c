@@ -60,8 +60,10 @@ void ccm_journal_members(struct ccm *m)
 				*x = (struct wj_member){.peer = p->id,
 					.token = p->token,
 					.agent = s->agent->hello.agent,
-					.group = g->id};
-				ccm_print(x->host, sizeof x->host, "%s", s->agent->hello.name);
+					.group = g->id,
+					.pid = p->pid};
+				ccm_copy(x->host, sizeof x->host, s->agent->hello.name);
+				ccm_copy(x->name, sizeof x->name, p->name);
 				x++;
 			}
 		}
@@ -209,9 +211,12 @@ static struct ccm_agent *restored_agent(struct ccm *m, const struct wj_member *x
 static void restore_member(struct ccm *m, const struct wj_member *x)
 {
 	struct ccm_agent *a = ccm_peer_find(m, &x->peer) ? NULL : restored_agent(m, x);
-	struct wm_join j = {.peer = x->peer, .token = x->token, .group = x->group, .pool_size = 1};
-	struct ccm_peer *p = a ? ccm_peer_new(m, a, &j) : NULL;
+	struct wm_join j = {.peer = x->peer, .token = x->token, .group = x->group, .pid = x->pid};
+	struct ccm_peer *p;
 
+	j.pool_size = 1;
+	ccm_copy(j.name, sizeof j.name, x->name);
+	p = a ? ccm_peer_new(m, a, &j) : NULL;
 	if (!p)
 		return;
 	ccm_peer_accept(m, p);

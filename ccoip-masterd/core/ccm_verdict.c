@@ -3,17 +3,37 @@
  * Rounds that failed: which newcomers are kicked, which pairs of old members are avoided from now
  * on, and who goes when no ring is left.
  */
+#include <string.h>
+
 #include "ccoip-masterd/core/ccm_internal.h"
 
-/* The reason for both sides, short enough for the SHM_TEXT bytes that callers get. The agent's own
- * words come last: they may be cut. */
+/* Of the agent's words, which say for each address why. With it, and names of some length, the
+ * reason fits into the SHM_TEXT bytes that callers get, but for the end of the advice. */
+#define CAUSE_MAX 96u
+
+/* Up to where they are told: addresses are not cut apart. */
+static size_t cause_len(const char *text)
+{
+	size_t len = strlen(text);
+
+	if (len <= CAUSE_MAX)
+		return len;
+	for (len = CAUSE_MAX; len > 0; len--)
+		if (text[len] == ';')
+			return len;
+	return CAUSE_MAX;
+}
+
+/* The reason for both sides: what happened, and then what to do, which may be cut. */
 static void write_reason(char *dst, size_t size, const char *from, const char *to, const char *text)
 {
+	size_t len = cause_len(text);
+
 	ccm_print(dst, size,
-		"host %s could not reach host %s: open its p2p port or set --advertise "
+		"host %s could not reach host %s (%.*s%s): open its p2p port or set --advertise "
 		"(PCCL_ADVERTISE) there and restart its agent (a private one ends 30 s after its "
-		"last process); %s",
-		from, to, text);
+		"last process)",
+		from, to, (int)len, text, text[len] ? "; ..." : "");
 }
 
 static struct ccm_agent *agent_by_id(const struct ccm *m, const struct cc_id *id)

@@ -54,14 +54,14 @@
  * Threads. A communicator belongs to the thread that created it, its main thread. One other thread
  * at a time may launch and await operations on it (pcclAllReduceAsync, pcclAwaitAsyncReduce, and
  * pcclAllReduce and pcclAllReduceMultipleWithRetry, which do both); until it has awaited them all
- *the main thread makes no call on the communicator but pcclArePeersPending and pcclGetAttribute. An
- * operation is awaited by the thread that started it. Each function below says who may call it; a
- * call that breaks these rules returns pcclInvalidUsage, changes nothing, and pcclGetLastError
- *names the rule. Different communicators of one process are independent of each other and may be
- *used by different threads, each of which creates its own. Functions that take no communicator may
- *be called by any thread. A process made by fork() must not use its parent's communicators or
- *memory of pcclMemAlloc; its calls are refused with pcclInvalidUsage until it has called pcclInit,
- *after which it can have its own.
+ * the main thread makes no call on the communicator but pcclArePeersPending and pcclGetAttribute.
+ * An operation is awaited by the thread that started it. Each function below says who may call it;
+ * a call that breaks these rules returns pcclInvalidUsage, changes nothing, and pcclGetLastError
+ * names the rule. Different communicators of one process are independent of each other and may be
+ * used by different threads, each of which creates its own. Functions that take no communicator may
+ * be called by any thread. A process made by fork() must not use its parent's communicators or
+ * memory of pcclMemAlloc; its calls are refused with pcclInvalidUsage until it has called pcclInit,
+ * after which it can have its own.
  *
  * Values, names and layouts are those of the PCCL 1.0 binary interface, extended but never changed.
  */
@@ -143,8 +143,9 @@ typedef enum pcclResult_t {
 	pcclVersionMismatch = 65,
 	/* The agent or the master does not let this user or host in. */
 	pcclPermissionDenied = 66,
-	/* A bound on waiting that was set by configuration or environment was reached. The call may
-	 * be repeated. */
+	/* This process stood still while its session with the agent began, for longer than the
+	 * agent waits for a greeting. The call may be repeated. Nothing that waits for other peers
+	 * ends with it. */
 	pcclTimeout = 67,
 	/* Memory is exhausted, or the agent's limit for this user is reached. Free some, use
 	 * smaller operations, or raise the limit. */
@@ -406,10 +407,12 @@ PCCL_EXPORT pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator);
 
 /*
  * Joins the run of the master named at creation. The first peer of a fresh run is accepted at once;
- * a later one waits, without bound unless one is configured, until the accepted peers call
- * pcclUpdateTopology. Main thread.
+ * a later one waits, for as long as that takes, until the accepted peers call pcclUpdateTopology.
+ * What is bounded is the time in which nobody is there: connect_timeout_ms of the agent to reach a
+ * master, master_grace_ms of the agent and PCCL_AGENT_GRACE_MS when master or agent die meanwhile.
+ * Main thread.
  *
- * pcclMasterConnectionFailed  no master answers at the address
+ * pcclMasterConnectionFailed  no master answers at the address, or none took over in time
  * pcclRankConnectionFailed    the peers of the run and this one could not be connected
  * pcclInvalidUsage            connected already, not the main thread, the master refused this peer,
  *                             or operations of an earlier connection have not been awaited

@@ -39,6 +39,10 @@
  *   its run, so that this agent, which need not know of it, can ask for it. It is answered, and the
  *   comm opened, when a WM_COMMIT has the peer in a ring and WM_OP_OUTCOMES has told the fate of
  *   the attempts it asks for. It waits for a master that is gone, too, for master_grace_ms.
+ * - An agent publishes where it has found a master. Who comes from an agent that died says so, and
+ *   this one, which may not have been told that the master has moved, seeks it there first and then
+ *   under its name. Until it knows better by itself, that is the word of a process, and a run that
+ *   was found so is joined by processes of the same user only, or by those who name the run.
  * - Topology and pending votes are numbered over the run. A comm knows how many of each it has seen
  *   the end of, and takes no answer for more than one.
  * - A process that has been stopped for stopped_ms is treated as if it had died (WM_LEAVE with
@@ -125,7 +129,7 @@ enum agt_action_type {
 	AGT_ACT_COMM_OPEN,    /* session, comm, open: make its queue pair, publish open.attrs, send
 			       * open.reply with its fds */
 	AGT_ACT_COMM_CLOSE,   /* comm: drop the queue pair; transfers keep what they use */
-	AGT_ACT_ATTRS,        /* comm, attrs: publish */
+	AGT_ACT_ATTRS,        /* comm, attrs: publish; attrs.at changes at any time */
 	AGT_ACT_COMPLETE,     /* comm, slot, done: publish the completion and wake */
 	AGT_ACT_MASTER_OPEN,  /* run, addr: connect; also again for a run whose connection is gone,
 			       * or instead of the one that there is */
@@ -152,6 +156,7 @@ struct agt_attrs {
 	uint32_t hosts, pos;
 	uint32_t code; /* when LOST */
 	char text[SHM_TEXT];
+	struct cc_addr at; /* the last word of where the master is; family 0: none */
 };
 
 struct agt_done {

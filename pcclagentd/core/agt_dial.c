@@ -88,13 +88,35 @@ void agt_dial_alias(struct agt_run *r, const struct cc_addr *addr)
 		r->aliases[r->n_aliases++] = *addr;
 }
 
-void agt_dial_reached(struct agt_run *r)
+/* The last word of where the master of r is: where it was reached, or is said to have moved to from
+ * there. Its peers remember it for the next agent. */
+static void tell_place(struct agt *a, struct agt_run *r)
+{
+	const struct cc_addr *at = r->reached.family ? &r->reached : &r->addr;
+	const struct agt_moved *m = moved_find(a, at);
+	struct agt_comm *c;
+
+	if (m)
+		at = &m->to;
+	else if (r->moved.family && !agt_run_has_addr(r, &r->moved))
+		at = &r->moved; /* it has not been there yet */
+	if (cc_addr_eq(&r->at, at))
+		return;
+	r->at = *at;
+	DL_FOREACH2 (r->comms, c, next_r)
+		agt_comm_publish_place(a, c);
+}
+
+void agt_dial_reached(struct agt *a, struct agt_run *r)
 {
 	r->dialling = false;
 	r->n_dialled = 0;
 	r->backoff_ms = 0;
+	if (!cc_addr_eq(&r->reached, &r->dialled))
+		r->hinted = false;
 	r->reached = r->dialled;
 	agt_dial_alias(r, &r->dialled);
+	tell_place(a, r);
 }
 
 static void dial_later(struct agt *a, struct agt_run *r, bool open)
@@ -247,6 +269,9 @@ void agt_dial_set_master(struct agt *a, const struct agt_event *ev)
 			continue;
 		if (ev->run)
 			r->moved = ev->to;
+		if (cc_addr_eq(&r->reached, &ev->to))
+			r->hinted = false;
+		tell_place(a, r);
 		send_there(a, r, ev);
 	}
 }

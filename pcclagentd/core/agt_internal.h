@@ -196,7 +196,10 @@ struct agt_run {
 	uint32_t n_aliases;
 	struct cc_addr aliases[AGT_ALIASES_MAX]; /* other addresses of the same master */
 	struct cc_addr moved;   /* said of this run alone: it is to be found there; or none */
-	struct cc_addr reached; /* where it was last; or none */
+	struct cc_addr reached; /* where it was last, maybe for another agent; or none */
+	struct cc_addr at;      /* the last word of where it is, as published; or none */
+	bool hinted;            /* `reached` is what a process of hint_uid said */
+	uint32_t hint_uid;
 	struct cc_addr dialled; /* where it is sought now, or was last */
 	uint32_t n_dialled;     /* places tried since it was reached last */
 	bool dialling;          /* no answer yet: to MASTER_OPEN, or to HELLO */
@@ -249,6 +252,7 @@ struct agt_comm {
 	uint32_t id;
 	struct agt_session *session;
 	struct cc_addr master;
+	struct cc_addr at; /* elsewhere, said by its process; until it is accepted; or none */
 	uint32_t group, pool_size;
 	enum agt_comm_state state;
 	struct cc_id peer, token;
@@ -359,6 +363,8 @@ void agt_vote_send(struct agt *a, struct agt_comm *c, enum wm_type type);
 /* Publishes what has changed since the last call of the application ended: at that end, and not
  * before, so that peers that go by the same calls also see the same numbers. */
 void agt_comm_publish(struct agt *a, struct agt_comm *c);
+/* The master of its run is elsewhere: that, and nothing else, is published at once. */
+void agt_comm_publish_place(struct agt *a, struct agt_comm *c);
 /* Answers the request that waits, if one does. A failed attach takes c with it. */
 void agt_comm_answer(struct agt *a, struct agt_comm *c, uint32_t code, const char *text);
 /* A LEAVING comm whose last operation has ended. Frees c. */
@@ -422,7 +428,7 @@ void agt_dial_next(struct agt *a, struct agt_run *r);
 /* The attempt failed. open: its connection still stands. */
 void agt_dial_failed(struct agt *a, struct agt_run *r, const char *why, bool open);
 /* A master has answered where it was dialled. */
-void agt_dial_reached(struct agt_run *r);
+void agt_dial_reached(struct agt *a, struct agt_run *r);
 /* addr is where r's master is, too. */
 void agt_dial_alias(struct agt_run *r, const struct cc_addr *addr);
 void agt_dial_tick(struct agt *a, struct agt_run *r);

@@ -116,7 +116,7 @@ static void got_hello_ack(struct agt *a, struct agt_run *r, const struct wm_hell
 		}
 	}
 	agt_master_settings(a, r, m);
-	agt_dial_reached(r);
+	agt_dial_reached(a, r);
 	agt_run_set_state(a, r, AGT_RUN_UP);
 	agt_log(a, AGT_LOG_NOTICE, "master %s: connected, run %u", cc_addr_str(&r->dialled, addr),
 		r->id);
@@ -147,9 +147,8 @@ static void got_refuse(struct agt *a, struct agt_run *r, const struct wm_refuse 
 	(void)cc_addr_str(&r->dialled, addr);
 	if (m->code == WIRE_SUCCESS || m->code == WIRE_VERSION_MISMATCH)
 		agt_verdict_set(&v, WIRE_VERSION_MISMATCH,
-			"the master at %s speaks protocol versions %u to %u, this agent %u to %u: "
-			"update "
-			"the older one%s%s",
+			"the master at %s speaks protocol versions %u to %u, this agent %u to "
+			"%u%s%.120s: update the older one",
 			addr, m->version_min, m->version_max, WM_VERSION_MIN, WM_VERSION_MAX,
 			m->text[0] ? "; it says: " : "", m->text);
 	else

@@ -326,7 +326,7 @@ void agt_resume_ack(struct agt *a, struct agt_run *r, const struct wm_hello_ack 
 	if (r->segment_max != m->segment_max)
 		segments_changed(r);
 	agt_master_settings(a, r, m);
-	agt_dial_reached(r);
+	agt_dial_reached(a, r);
 	agt_run_set_state(a, r, AGT_RUN_UP);
 	agt_log(a, AGT_LOG_NOTICE, "master %s: run %u goes on after %.3f s, term %" PRIu64, addr,
 		r->id, (double)(a->now - r->orphan_ns) / 1e9, m->term);

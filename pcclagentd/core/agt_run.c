@@ -30,18 +30,25 @@ bool agt_run_has_addr(const struct agt_run *r, const struct cc_addr *addr)
 	return false;
 }
 
-static struct agt_run *run_by_addr(struct agt *a, const struct cc_addr *addr)
+/* The run of c's master, by its name. */
+static struct agt_run *run_by_addr(struct agt *a, const struct agt_comm *c)
 {
 	struct agt_run *r;
 
-	for (r = a->runs; r; r = r->hh.next)
-		if (r->state != AGT_RUN_OVER && agt_run_has_addr(r, addr))
+	for (r = a->runs; r; r = r->hh.next) {
+		if (r->state == AGT_RUN_OVER || !agt_run_has_addr(r, &c->master))
+			continue;
+		if (r->hinted && r->hint_uid != c->session->uid)
+			continue;
+		/* c knows better where it is than those who still look under its name */
+		if (!c->at.family || r->reached.family)
 			return r;
+	}
 	return NULL;
 }
 
-/* want: the run that is expected there, or NULL. */
-static struct agt_run *run_open(struct agt *a, const struct cc_addr *addr, const struct cc_id *want)
+/* Of c's master. want: the run that is expected there, or NULL. */
+static struct agt_run *run_open(struct agt *a, const struct agt_comm *c, const struct cc_id *want)
 {
 	struct agt_run *r = calloc(1, sizeof *r);
 
@@ -52,7 +59,10 @@ static struct agt_run *run_open(struct agt *a, const struct cc_addr *addr, const
 	do {
 		r->id = ++a->last_run;
 	} while (r->id == 0 || agt_run_find(a, r->id));
-	r->addr = *addr;
+	r->addr = c->master;
+	r->reached = c->at;
+	r->hinted = c->at.family != 0;
+	r->hint_uid = c->session->uid;
 	r->since_ns = a->now;
 	if (want)
 		r->want_run = *want;
@@ -142,10 +152,10 @@ static void enter(struct agt *a, struct agt_comm *c, struct agt_run *r)
 
 void agt_run_join(struct agt *a, struct agt_comm *c)
 {
-	struct agt_run *r = run_by_addr(a, &c->master);
+	struct agt_run *r = run_by_addr(a, c);
 
 	if (!r)
-		r = run_open(a, &c->master, NULL);
+		r = run_open(a, c, NULL);
 	if (r)
 		enter(a, c, r);
 	else
@@ -163,6 +173,12 @@ static struct agt_run *run_by_id(struct agt *a, const struct cc_id *run)
 	return NULL;
 }
 
+/* Another master has been seen there than the one of r, which may go by the same name. */
+static bool is_elsewhere(const struct agt_run *r, const struct cc_addr *at)
+{
+	return at->family && !agt_run_has_addr(r, at);
+}
+
 void agt_run_attach(struct agt *a, struct agt_comm *c)
 {
 	const struct cc_id *want = &c->attach->run;
@@ -170,8 +186,8 @@ void agt_run_attach(struct agt *a, struct agt_comm *c)
 	char addr[CC_ADDR_STR_SIZE];
 
 	if (!r) {
-		r = run_by_addr(a, &c->master);
-		if (r && agt_run_lives(r)) {
+		r = run_by_addr(a, c);
+		if (r && agt_run_lives(r) && !is_elsewhere(r, &c->at)) {
 			connect_failed(a, c, WIRE_MASTER_CONNECTION_FAILED,
 				"the master at %s has another run now: call pcclConnect to join "
 				"that one",
@@ -181,7 +197,7 @@ void agt_run_attach(struct agt *a, struct agt_comm *c)
 		if (r && r->state == AGT_RUN_CONNECTING && cc_id_is_zero(&r->want_run))
 			r->want_run = *want;
 		else
-			r = run_open(a, &c->master, want);
+			r = run_open(a, c, want);
 	}
 	if (r)
 		enter(a, c, r);
@@ -193,6 +209,7 @@ void agt_run_comm_accepted(struct agt *a, struct agt_comm *c)
 {
 	agt_comm_set_state(a, c, AGT_COMM_ACCEPTED);
 	c->counted = true;
+	c->at = (struct cc_addr){.family = 0};
 	c->grp->accepted++;
 	agt_log(a, AGT_LOG_INFO, "pid %u (%s) is in group %u of run %u", c->session->pid,
 		c->session->name, c->group, c->run->id);

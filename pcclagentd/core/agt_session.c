@@ -140,6 +140,14 @@ void agt_sessions_tick(struct agt *a)
 	}
 }
 
+/* Not the hole in the structure: attributes are compared as they lie in memory. */
+static void place_set(struct agt_attrs *to, const struct cc_addr *at)
+{
+	to->at.family = at->family;
+	memcpy(to->at.ip, at->ip, sizeof at->ip);
+	to->at.port = at->port;
+}
+
 void agt_comm_attrs(const struct agt_comm *c, struct agt_attrs *ret)
 {
 	memset(ret, 0, sizeof *ret);
@@ -152,10 +160,12 @@ void agt_comm_attrs(const struct agt_comm *c, struct agt_attrs *ret)
 		ret->group_world = c->grp->world;
 		ret->hosts = c->grp->ring.hosts;
 		ret->pos = c->grp->ring.pos;
+		place_set(ret, &c->run->at);
 	} else if (c->state == AGT_COMM_LOST) {
 		ret->state = SHM_COMM_LOST;
 		ret->code = c->lost.code;
 		agt_copy_text(ret->text, sizeof ret->text, c->lost.text);
+		place_set(ret, &c->attrs.at);
 	}
 }
 
@@ -173,6 +183,18 @@ void agt_comm_publish(struct agt *a, struct agt_comm *c)
 	x = agt_emit(a, AGT_ACT_ATTRS);
 	x->comm = c->id;
 	x->u.attrs = now;
+}
+
+void agt_comm_publish_place(struct agt *a, struct agt_comm *c)
+{
+	struct agt_action *x;
+
+	if (!c->opened || c->attrs.state != SHM_COMM_CONNECTED)
+		return;
+	place_set(&c->attrs, &c->run->at);
+	x = agt_emit(a, AGT_ACT_ATTRS);
+	x->comm = c->id;
+	x->u.attrs = c->attrs;
 }
 
 void agt_comm_answer(struct agt *a, struct agt_comm *c, uint32_t code, const char *text)
@@ -297,6 +319,8 @@ struct agt_comm *agt_comm_new(struct agt *a, struct agt_session *s, const struct
 	} while (c->id == 0 || agt_comm_find(a, c->id));
 	c->session = s;
 	c->master = q->master;
+	if (!cc_addr_eq(&q->at, &q->master))
+		c->at = q->at;
 	c->group = q->group;
 	c->pool_size = q->pool_size ? q->pool_size : 1;
 	HASH_ADD(hh, a->comms, id, sizeof c->id, c);

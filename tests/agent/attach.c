@@ -5,10 +5,12 @@
 #include "tests/agent/fixture.h"
 
 static struct fx *f;
+static struct cc_addr at; /* where those who attach say that the master was */
 
 static void setup(void)
 {
 	f = fx_new();
+	at.family = 0;
 }
 
 static void teardown(void)
@@ -22,6 +24,7 @@ static void attach(uint32_t session, unsigned peer, uint32_t n_seqs)
 	struct wl_request q = {.type = WL_COMM_ATTACH,
 		.req_id = ++f->req_id,
 		.master = fx_addr(1),
+		.at = at,
 		.group = 7,
 		.pool_size = 2,
 		.peer = fx_id(peer),
@@ -335,6 +338,109 @@ START_TEST(a_run_that_is_up_takes_it)
 }
 END_TEST
 
+static unsigned dialled(void)
+{
+	return fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3];
+}
+
+/* The master has moved from 1 to 3, which the agent before knew. */
+START_TEST(a_master_that_has_moved_is_found)
+{
+	struct wl_request q = {.type = WL_COMM_CONNECT};
+	struct agt_event ev = {.type = AGT_EV_REQUEST, .session = 1, .request = &q};
+	const struct agt_action *x;
+	unsigned i;
+
+	at = fx_addr(3);
+	fx_session(f, 1, 1000);
+	attach(1, 1, 0);
+	for (i = 0; i < 4; i++) { /* there first, and under its name */
+		ck_assert_uint_eq(dialled(), i % 2 ? 1 : 3);
+		fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
+		if (!fx_count(f, AGT_ACT_MASTER_OPEN))
+			fx_tick(f, 500);
+	}
+	ck_assert_uint_eq(dialled(), 3);
+	master_answers(1, true);
+	ring_of(8, &one);
+	x = fx_get(f, AGT_ACT_COMM_OPEN, 0);
+	ck_assert(cc_addr_eq(&x->u.open.attrs.at, &at));
+	/* Others of the same user that know the name alone come to the same run. */
+	q.comm = fx_create(f, 1, 7, 1);
+	q.peer = fx_id(5);
+	q.token = fx_token(5);
+	fx_step(f, &ev);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 0);
+	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 1);
+	/* Processes of another user look for themselves: the word of this one is not theirs. */
+	fx_session(f, 2, 1001);
+	fx_connect(f, 2, fx_create(f, 2, 7, 1), 6);
+	ck_assert_uint_eq(dialled(), 1);
+}
+END_TEST
+
+/* It goes by the name of one that is there still, or again, and has another run. */
+START_TEST(a_moved_master_and_one_at_its_old_place)
+{
+	uint32_t c;
+
+	fx_session(f, 1, 1000);
+	c = fx_create(f, 1, 7, 1);
+	fx_connect(f, 1, c, 5);
+	fx_event(f, AGT_EV_MASTER_UP, 1, NULL);
+	{
+		struct wm_msg m = fx_ack(1);
+
+		m.u.hello_ack.run = fx_id(999);
+		fx_from_master(f, 1, &m);
+	}
+	at = fx_addr(3);
+	attach(1, 1, 0);
+	ck_assert_uint_eq(dialled(), 3);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->run, 2);
+	master_answers(2, true);
+	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 1);
+}
+END_TEST
+
+/* What the operator says counts for all. */
+START_TEST(a_word_that_is_confirmed)
+{
+	struct agt_event ev = {.type = AGT_EV_SET_MASTER, .from = fx_addr(1), .to = fx_addr(3)};
+
+	at = fx_addr(3);
+	fx_session(f, 1, 1000);
+	attach(1, 1, 0);
+	master_answers(1, true);
+	fx_step(f, &ev);
+	fx_session(f, 2, 1001);
+	fx_connect(f, 2, fx_create(f, 2, 7, 1), 6);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 0);
+	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 1);
+}
+END_TEST
+
+START_TEST(a_create_knows_where_the_master_is)
+{
+	struct wl_request q = {.type = WL_COMM_CREATE, .group = 7, .pool_size = 2};
+	struct agt_event ev = {.type = AGT_EV_REQUEST, .session = 1, .request = &q};
+	uint32_t c;
+
+	fx_session(f, 1, 1000);
+	fx_connect(f, 1, fx_create(f, 1, 7, 1), 5);
+	ck_assert_uint_eq(dialled(), 1); /* and goes on there */
+	q.master = fx_addr(1);
+	q.at = fx_addr(3);
+	q.req_id = ++f->req_id;
+	fx_step(f, &ev);
+	c = fx_get(f, AGT_ACT_COMM_OPEN, 0)->comm;
+	fx_connect(f, 1, c, 6);
+	ck_assert_uint_eq(dialled(), 3);
+	fx_event(f, AGT_EV_MASTER_DOWN, 2, "Connection refused");
+	ck_assert_uint_eq(dialled(), 1);
+}
+END_TEST
+
 Suite *attach_suite(void)
 {
 	Suite *s = suite_create("attach");
@@ -351,6 +457,10 @@ Suite *attach_suite(void)
 	tcase_add_test(t, outcomes_are_remembered);
 	tcase_add_test(t, one_that_dies_again_is_told);
 	tcase_add_test(t, a_run_that_is_up_takes_it);
+	tcase_add_test(t, a_master_that_has_moved_is_found);
+	tcase_add_test(t, a_moved_master_and_one_at_its_old_place);
+	tcase_add_test(t, a_word_that_is_confirmed);
+	tcase_add_test(t, a_create_knows_where_the_master_is);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -183,15 +183,32 @@ static void set_master(unsigned from, unsigned to, uint32_t run, bool now)
 	fx_step(f, &ev);
 }
 
+/* The only thing that happens is that peers are told that the master is there. */
+static void expect_place(unsigned place)
+{
+	const struct agt_action *x = fx_get(f, AGT_ACT_ATTRS, 0);
+	struct cc_addr addr = fx_addr(place);
+
+	ck_assert_uint_eq(x->u.attrs.state, SHM_COMM_CONNECTED);
+	ck_assert_uint_eq(x->u.attrs.global_world, 2);
+	ck_assert(cc_addr_eq(&x->u.attrs.at, &addr));
+}
+
 START_TEST(masters_move)
 {
 	unsigned i;
 
 	fx_group(f, 1, 2, comms);
 	set_master(1, 2, 0, false);
-	ck_assert_uint_eq(f->acts.n, 0);
+	ck_assert_uint_eq(f->acts.n, 1);
+	expect_place(2);
 	set_master(1, 3, 0, false); /* says it better */
+	ck_assert_uint_eq(f->acts.n, 1);
+	expect_place(3);
+	set_master(1, 3, 0, false);
+	ck_assert_uint_eq(f->acts.n, 0);
 	fx_orphan(f);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 0);
 	/* Who answers at the place that it has left may be stale: that comes last. */
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], 3);
 	for (i = 0; i < 2; i++) {
@@ -201,8 +218,15 @@ START_TEST(masters_move)
 	}
 	set_master(3, 4, 0, false); /* at once, and from where it has moved to */
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], 4);
-	fx_resume(f);
+	fx_greet(f);
+	{
+		struct wm_msg m = fx_ack(2);
+
+		fx_from_master(f, 1, &m);
+		expect_place(4);
+	}
 	set_master(0, 5, 1, true); /* this run, now */
+	expect_place(5);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_DROP), 1);
 	ck_assert_uint_eq(
 		fx_get(f, AGT_ACT_MASTER_OPEN, fx_count(f, AGT_ACT_MASTER_OPEN) - 1)->addr.ip[3],

@@ -18,6 +18,7 @@ static struct fx f;
 static struct master m;
 static struct client c;
 static struct cc_id peer, token;
+static struct cc_addr name; /* of the master; where it is not, if there is one */
 static unsigned fds_before;
 
 static void setup(void)
@@ -27,6 +28,7 @@ static void setup(void)
 	client_open(&f, &c);
 	cc_random_id(&peer);
 	cc_random_id(&token);
+	name.family = 0;
 	fds_before = fx_count_fds();
 }
 
@@ -42,7 +44,8 @@ static void teardown(void)
 static void attach(void)
 {
 	struct wl_request q = {.type = WL_COMM_ATTACH,
-		.master = m.addr,
+		.master = name.family ? name : m.addr,
+		.at = m.addr,
 		.group = 1,
 		.pool_size = 1,
 		.peer = peer,
@@ -162,6 +165,30 @@ START_TEST(is_declared_lost)
 }
 END_TEST
 
+/* The agent before had found the master elsewhere; this one does, too, and will say so. */
+START_TEST(finds_a_master_that_has_moved)
+{
+	struct shm_attr *attr;
+	struct wl_reply r;
+	int fds[3];
+	void *map;
+
+	name = (struct cc_addr){.family = CC_INET4, .ip = {127, 0, 0, 1}, .port = 9};
+	attach();
+	welcome();
+	ck_assert(client_receive(&c, &r, fds, 3));
+	ck_assert_uint_eq(r.code, WIRE_SUCCESS);
+	ck_assert_int_eq(cc_shm_map(fds[0], SHM_SIZE, &map), 0);
+	attr = (struct shm_attr *)(void *)((char *)map + SHM_ATTR_OFF);
+	ck_assert_uint_eq(atomic_load(&attr->at_family), CC_INET4);
+	ck_assert_uint_eq(atomic_load(&attr->at_port), m.addr.port);
+	ck_assert_uint_eq(atomic_load(&attr->at_ip[0]), 0x0100007f);
+	cc_shm_unmap(map, SHM_SIZE);
+	for (unsigned i = 0; i < 3; i++)
+		close(fds[i]);
+}
+END_TEST
+
 static bool all_gone(const struct agentd_stats *s, uint64_t arg)
 {
 	(void)arg;
@@ -189,6 +216,7 @@ Suite *attach_suite(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, comes_back_with_its_memory);
 	tcase_add_test(t, is_declared_lost);
+	tcase_add_test(t, finds_a_master_that_has_moved);
 	tcase_add_test(t, goes_before_it_is_back);
 	suite_add_tcase(s, t);
 	return s;

@@ -5,7 +5,7 @@
  * most say code=N (a pcclResult_t), begin= and end= (CLOCK_MONOTONIC, ns) and, as the last word,
  * text= with what pcclGetLastError says, up to the end of the line.
  *
- *	create [streams=N], connect, update, pending, destroy
+ *	create [streams=N] [master=A:P], connect, update, pending, destroy
  *	until world=N ms=N        pcclUpdateTopology until the run has so many peers
  *	attr                      the four attributes
  *	submit slot=N OP          starts an operation
@@ -130,6 +130,8 @@ static void do_create(void)
 	pcclResult_t r;
 
 	params.p2p_connection_pool_size = (uint32_t)number("streams", "1");
+	if (word("master", "")[0])
+		params.master_address = parse_address(word("master", ""));
 	r = pcclCreateCommunicator(&params, &peer.comm);
 	printf("create");
 	say_outcome(r, begin, now());

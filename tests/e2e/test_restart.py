@@ -518,8 +518,29 @@ def master_moves():
               "a newcomer that knows the old address is led to the new one", (joined, answers))
         run.peers.append(newcomer)
         run.again(0, "with the newcomer")
+        agents_after_move(run, first.address)
         stale_master(run)
         lab.check_alive()
+
+
+def agents_after_move(run, name):
+    """They have forgotten where the master has gone; its name is where it was first."""
+    lab = run.lab
+    for host in (1, 0):
+        restart_agent(lab, host)
+        run.again(1, f"the agent of host {host} dies after a master's move")
+        run.again(0, "the operation after that")
+    run.ask(run.peers[0])
+    restart_agent(lab, 1)
+    wake(run.peers[0])
+    run.good(1, "an agent dies amid an operation after a master's move")
+    run.again(1, "the operation after that")
+    run.count_peers()
+    newcomer = lab.start_peer(10, 1, master=name)
+    newcomer.expect("create")
+    newcomer.send("connect")
+    admit(run, newcomer, lib.together(run.peers, f"until world={len(run.peers) + 1}"))
+    check(True, "agents die after a master's move: the next ones find it, newcomers too")
 
 
 def stale_master(run):

@@ -140,8 +140,8 @@ static void local(struct tl_rng *r)
 
 static void journal(struct tl_rng *r)
 {
-	struct wj_member m[3] = {
-		{.group = 7, .host = "node-1"}, {.host = ""}, {.group = UINT32_MAX}};
+	struct wj_member m[3] = {{.group = 7, .host = "node-1", .name = "train", .pid = 4711},
+		{.host = ""}, {.group = UINT32_MAX, .pid = UINT32_MAX}};
 	struct wj_record run = {.type = WJ_RUN, .run = {{1}}, .run_key = {{2}}, .term = 3};
 	struct wj_record none = {.type = WJ_RUN};
 	struct wj_record members = {.type = WJ_MEMBERS,

@@ -163,19 +163,19 @@ START_TEST(unequal_parameters_abort_for_all_with_both_values)
 		break;
 	case 1:
 		x.dtype = 11;
-		disagree(x, "data type is 10 for those who called first, 11 for");
+		disagree(x, "data type is float for those who called first, double for");
 		break;
 	case 2:
 		x.op = 2;
-		disagree(x, "operator is 0 for those who called first, 2 for");
+		disagree(x, "operator is sum for those who called first, prod for");
 		break;
 	case 3:
 		x.quant_algo = 1;
-		disagree(x, "quantization algorithm is 0");
+		disagree(x, "quantization algorithm is none for");
 		break;
 	default:
 		x.quant_dtype = 1;
-		disagree(x, "quantized data type is 0");
+		disagree(x, "quantized data type is uint8 for");
 		break;
 	}
 }

@@ -153,6 +153,20 @@ START_TEST(who_does_not_come_back_is_lost)
 }
 END_TEST
 
+START_TEST(peers_keep_their_names)
+{
+	struct ccm_peer_info before = fk_info(&p[2]), after;
+
+	ck_assert_uint_gt(before.pid, 0);
+	restart();
+	fk_tick(&f, 100);
+	after = fk_info(&p[2]);
+	ck_assert_str_eq(after.name, before.name);
+	ck_assert_uint_eq(after.pid, before.pid);
+	ck_assert(after.absent);
+}
+END_TEST
+
 START_TEST(losses_are_kept)
 {
 	fk_leave(&p[1], WM_LEAVE_DIED);
@@ -324,6 +338,7 @@ int main(void)
 	tcase_add_test(tc, all_agents_may_have_died_with_it);
 	tcase_add_test(tc, the_token_is_asked_for);
 	tcase_add_test(tc, who_does_not_come_back_is_lost);
+	tcase_add_test(tc, peers_keep_their_names);
 	tcase_add_test(tc, losses_are_kept);
 	tcase_add_test(tc, a_loss_is_written_before_it_is_told);
 	tcase_add_test(tc, a_commit_that_nobody_heard_of_counts);

@@ -287,9 +287,9 @@ START_TEST(an_unreachable_newcomer_is_kicked_with_the_reason)
 	fk_round_report(h[1], h[2], "10.0.0.9:1003: connection timed out");
 	k = &fk_take(h[2], WM_KICK)->u.kick;
 	ck_assert_uint_eq(k->code, WIRE_RANK_CONNECTION_FAILED);
-	assert_contains(k->text, "host b could not reach host nat-host");
-	assert_contains(k->text, "10.0.0.9:1003: connection timed out");
-	assert_contains(k->text, "open its p2p port or set --advertise (PCCL_ADVERTISE) there");
+	assert_contains(k->text,
+		"host b could not reach host nat-host (10.0.0.9:1003: connection timed out): "
+		"open its p2p port or set --advertise (PCCL_ADVERTISE) there");
 	assert_contains(k->text, "a private one ends 30 s after its last process");
 	/* Callers get it whole, with names of some length. */
 	ck_assert_uint_lt(strlen(k->text) + 40, SHM_TEXT);
@@ -306,6 +306,30 @@ START_TEST(an_unreachable_newcomer_is_kicked_with_the_reason)
 }
 END_TEST
 
+/* The cause comes before the advice, and both are there where callers get SHM_TEXT bytes. */
+START_TEST(long_reasons_are_cut_between_addresses)
+{
+	char text[SHM_TEXT];
+
+	run_of(2);
+	h[2] = fk_host(&f, "a-host-with-a-long-name", "10.0.0.9");
+	(void)fk_join(h[2], 0);
+	fk_manual(&f);
+	vote_all(2);
+	fk_round_report(h[0], NULL, NULL);
+	fk_round_report(h[2], NULL, NULL);
+	fk_round_report(h[1], h[2],
+		"[2001:db8:1234:5678:9abc:def0:1234:5678]:48150: no answer in time; "
+		"192.0.2.111:48150: no answer in time; 198.51.100.7:48150: Connection refused");
+	memcpy(text, fk_take(h[2], WM_KICK)->u.kick.text, sizeof text - 1);
+	text[sizeof text - 1] = 0;
+	assert_contains(text,
+		"host b could not reach host a-host-with-a-long-name "
+		"([2001:db8:1234:5678:9abc:def0:1234:5678]:48150: no answer in time; ...): open "
+		"its p2p port or set --advertise (PCCL_ADVERTISE) there and restart its agent");
+}
+END_TEST
+
 START_TEST(a_newcomer_that_cannot_reach_the_others_is_kicked)
 {
 	struct fk_peer x, y;
@@ -319,7 +343,7 @@ START_TEST(a_newcomer_that_cannot_reach_the_others_is_kicked)
 	report_all(2);
 	fk_round_report(h[2], h[0], "refused");
 	assert_contains(fk_take(h[2], WM_KICK)->u.kick.text,
-		"host new could not reach host a: open its p2p port or set --advertise "
+		"host new could not reach host a (refused): open its p2p port or set --advertise "
 		"(PCCL_ADVERTISE) there");
 	ck_assert(!fk_present(&x));
 	ck_assert(fk_present(&y));
@@ -617,6 +641,7 @@ int main(void)
 	tcase_add_test(tc, an_unasked_report_is_a_violation);
 	tcase_add_test(tc, a_failure_names_the_next_host);
 	tcase_add_test(tc, an_unreachable_newcomer_is_kicked_with_the_reason);
+	tcase_add_test(tc, long_reasons_are_cut_between_addresses);
 	tcase_add_test(tc, a_newcomer_that_cannot_reach_the_others_is_kicked);
 	tcase_add_test(tc, of_two_newcomers_the_unreachable_one_goes);
 	tcase_add_test(tc, newcomers_go_on_when_the_only_member_is_lost);

@@ -19,7 +19,8 @@ noinst_HEADERS += tests/proto/master_check.h
 
 proto_tests = tests/proto/test_admin tests/proto/test_frame tests/proto/test_journal \
 	tests/proto/test_link tests/proto/test_local \
-	tests/proto/test_master tests/proto/test_master_limits tests/proto/test_master_resume tests/proto/test_nomem \
+	tests/proto/test_master tests/proto/test_master_limits tests/proto/test_master_resume tests/proto/test_names \
+	tests/proto/test_nomem \
 	tests/proto/test_result tests/proto/test_submit
 check_PROGRAMS += $(proto_tests)
 TESTS += $(proto_tests)
@@ -55,6 +56,10 @@ tests_proto_test_master_limits_LDADD = $(tests_proto_libs)
 tests_proto_test_master_resume_SOURCES = tests/proto/test_master_resume.c
 tests_proto_test_master_resume_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_proto_test_master_resume_LDADD = $(tests_proto_libs)
+
+tests_proto_test_names_SOURCES = tests/proto/test_names.c
+tests_proto_test_names_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_proto_test_names_LDADD = $(tests_proto_libs)
 
 tests_proto_test_nomem_SOURCES = tests/proto/test_nomem.c
 tests_proto_test_nomem_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)

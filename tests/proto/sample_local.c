@@ -6,6 +6,8 @@
 static void sample_attach(struct tl_rng *r, struct wl_request *q)
 {
 	q->master = sample_addr(r, 1);
+	if (tl_range(r, 0, 1) == 0)
+		q->at = sample_addr(r, 1);
 	q->group = (uint32_t)tl_magnitude(r, 32);
 	q->pool_size = (uint32_t)tl_range(r, 0, 64);
 	q->peer = sample_id(r);
@@ -34,6 +36,8 @@ void sample_request(struct tl_rng *r, enum wl_type type, struct wl_request *ret)
 		q.master = sample_addr(r, 1);
 		q.group = (uint32_t)tl_magnitude(r, 32);
 		q.pool_size = (uint32_t)tl_range(r, 0, 64);
+		if (tl_range(r, 0, 1) == 0)
+			q.at = sample_addr(r, 1);
 		break;
 	case WL_COMM_CONNECT:
 		q.comm = (uint32_t)tl_magnitude(r, 32);
@@ -74,9 +78,9 @@ bool same_request(const struct wl_request *a, const struct wl_request *b)
 	return a->type == b->type && a->req_id == b->req_id && a->version_min == b->version_min &&
 	       a->version_max == b->version_max && a->features == b->features &&
 	       strcmp(a->name, b->name) == 0 && cc_addr_eq(&a->master, &b->master) &&
-	       a->group == b->group && a->pool_size == b->pool_size && a->comm == b->comm &&
-	       a->region == b->region && a->size == b->size && a->use == b->use &&
-	       cc_id_eq(&a->peer, &b->peer) && cc_id_eq(&a->token, &b->token) &&
+	       cc_addr_eq(&a->at, &b->at) && a->group == b->group && a->pool_size == b->pool_size &&
+	       a->comm == b->comm && a->region == b->region && a->size == b->size &&
+	       a->use == b->use && cc_id_eq(&a->peer, &b->peer) && cc_id_eq(&a->token, &b->token) &&
 	       cc_id_eq(&a->run, &b->run) && a->losses == b->losses &&
 	       a->topo_turn == b->topo_turn && a->pending_turn == b->pending_turn &&
 	       a->n_seqs == b->n_seqs && memcmp(a->seqs, b->seqs, sizeof a->seqs) == 0;

@@ -6,8 +6,13 @@
 #include "common/cc_err.h"
 #include "tests/common/testlib.h"
 
-static struct wj_member members[2] = {
-	{.peer = {{1}}, .token = {{2}}, .agent = {{3}}, .group = 4, .host = "node-1"},
+static struct wj_member members[2] = {{.peer = {{1}},
+					      .token = {{2}},
+					      .agent = {{3}},
+					      .group = 4,
+					      .host = "node-1",
+					      .name = "train",
+					      .pid = UINT32_MAX},
 	{.peer = {{5}}, .agent = {{6}}, .group = UINT32_MAX}};
 static const struct wj_record sample = {.type = WJ_MEMBERS,
 	.epoch = 1,
@@ -123,6 +128,33 @@ START_TEST(length_and_checksum)
 }
 END_TEST
 
+/* Masters wrote members without a name and a pid once. */
+START_TEST(an_earlier_journal)
+{
+	static const uint8_t id[] = {0x0a, 16, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+	static const uint8_t rest[] = {0x20, 9, 0x2a, 3, 'o', 'l', 'd'};
+	uint8_t payload[2 + 2 + 2 * sizeof id + sizeof rest], *p = payload;
+	struct wj_record r;
+	const char *why = "";
+
+	*p++ = 0x12; /* record.members */
+	*p++ = sizeof payload - 2;
+	*p++ = 0x42; /* members.members */
+	*p++ = sizeof payload - 4;
+	memcpy(p, id, sizeof id); /* peer */
+	memcpy(p + sizeof id, id, sizeof id);
+	p[sizeof id] = 0x1a; /* agent */
+	memcpy(p + 2 * sizeof id, rest, sizeof rest);
+	ck_assert_msg(wire_journal_get(payload, sizeof payload, &r, &why) == 0, "%s", why);
+	ck_assert_uint_eq(r.n, 1);
+	ck_assert_uint_eq(r.members[0].group, 9);
+	ck_assert_str_eq(r.members[0].host, "old");
+	ck_assert_str_eq(r.members[0].name, "");
+	ck_assert_uint_eq(r.members[0].pid, 0);
+	wire_journal_clear(&r);
+}
+END_TEST
+
 START_TEST(damage_is_seen)
 {
 	struct wj_record r;
@@ -212,6 +244,7 @@ int main(void)
 	tcase_add_test(tc, header);
 	tcase_add_test(tc, records_come_back);
 	tcase_add_test(tc, length_and_checksum);
+	tcase_add_test(tc, an_earlier_journal);
 	tcase_add_test(tc, damage_is_seen);
 	tcase_add_test(tc, limits);
 	tcase_add_test(tc, no_kind);

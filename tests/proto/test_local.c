@@ -149,6 +149,13 @@ START_TEST(request_limits)
 	accepted(&q);
 	q.master.family = 0;
 	refused(&q, "comm_create.master");
+	sample_request(&r, WL_COMM_CREATE, &q);
+	q.at = q.master;
+	accepted(&q);
+	q.at.port = 0;
+	refused(&q, "comm_create.at");
+	q.at = (struct cc_addr){.family = 0};
+	accepted(&q);
 	sample_request(&r, WL_REGION_ALLOC, &q);
 	q.size = 0;
 	refused(&q, "region_alloc.size");
@@ -211,6 +218,13 @@ START_TEST(attach_limits)
 	q.master.port = 1;
 	q.master.family = 0;
 	refused(&q, "comm_attach.master");
+	sample_request(&r, WL_COMM_ATTACH, &q);
+	q.at = q.master;
+	accepted(&q);
+	q.at.port = 0;
+	refused(&q, "comm_attach.at");
+	q.at = (struct cc_addr){.family = 0};
+	accepted(&q);
 	sample_request(&r, WL_COMM_ATTACH, &q);
 	q.n_seqs = WL_SEQS_MAX;
 	for (uint32_t i = 0; i < WL_SEQS_MAX; i++)

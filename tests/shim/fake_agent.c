@@ -179,6 +179,19 @@ void fake_write_attrs(struct shm_attr *a, enum shm_comm_state state, uint32_t wo
 	atomic_fetch_add(&a->version, 1);
 }
 
+void fake_write_place(struct shm_attr *a, const struct cc_addr *at)
+{
+	atomic_fetch_add(&a->version, 1);
+	atomic_store(&a->at_family, at->family);
+	atomic_store(&a->at_port, at->port);
+	for (unsigned i = 0; i < 4; i++)
+		atomic_store(&a->at_ip[i], (uint32_t)at->ip[4 * i] |
+						   (uint32_t)at->ip[4 * i + 1] << 8 |
+						   (uint32_t)at->ip[4 * i + 2] << 16 |
+						   (uint32_t)at->ip[4 * i + 3] << 24);
+	atomic_fetch_add(&a->version, 1);
+}
+
 static uint64_t known_outcomes(const struct fake *f, const struct wl_request *q)
 {
 	uint64_t done = 0;
@@ -194,6 +207,7 @@ static uint64_t known_outcomes(const struct fake *f, const struct wl_request *q)
 static void connected(struct fake *f, uint32_t comm, struct wl_reply *r)
 {
 	fake_write_attrs(fake_attr_of(&f->comms[comm]), SHM_COMM_CONNECTED, 2, 1, 0, 0, NULL);
+	fake_write_place(fake_attr_of(&f->comms[comm]), &f->place);
 	r->losses = f->losses;
 	r->topo_turn = f->topo_turn;
 	r->pending_turn = f->pending_turn;

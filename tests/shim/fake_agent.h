@@ -66,6 +66,8 @@ unsigned fake_accepted(struct fake *f); /* connections so far */
 
 /* Writes the attributes of the comm that was created last, which is connected. */
 void fake_attrs(struct fake *f, uint32_t world, uint32_t hosts, uint32_t pos);
+/* Where it says the master is, to all comms that there are, and in the attributes of later ones. */
+void fake_place(struct fake *f, const struct cc_addr *at);
 /* It is a peer no more. */
 void fake_lose(struct fake *f, uint32_t code, const char *text);
 /* Leaves them as if the agent had died in the middle of writing. */

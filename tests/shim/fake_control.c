@@ -140,6 +140,15 @@ void fake_attrs(struct fake *f, uint32_t world, uint32_t hosts, uint32_t pos)
 	pthread_mutex_unlock(&f->lock);
 }
 
+void fake_place(struct fake *f, const struct cc_addr *at)
+{
+	pthread_mutex_lock(&f->lock);
+	f->place = *at;
+	for (uint32_t i = 0; i < f->n_comms; i++)
+		fake_write_place(fake_attr_of(&f->comms[i]), at);
+	pthread_mutex_unlock(&f->lock);
+}
+
 void fake_lose(struct fake *f, uint32_t code, const char *text)
 {
 	pthread_mutex_lock(&f->lock);

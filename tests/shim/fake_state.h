@@ -65,6 +65,7 @@ struct fake {
 	unsigned taken, queued;
 	unsigned seen[TYPES];
 	struct wl_request last[TYPES];
+	struct cc_addr place; /* of the master, as published */
 	uint64_t losses, topo_turn, pending_turn;
 	uint64_t last_seq, outcomes[QUEUED];
 	unsigned n_outcomes;
@@ -90,6 +91,7 @@ struct shm_attr *fake_attr_of(const struct comm *c);
 /* text may be NULL. */
 void fake_write_attrs(struct shm_attr *a, enum shm_comm_state state, uint32_t world, uint32_t hosts,
 	uint32_t pos, uint32_t code, const char *text);
+void fake_write_place(struct shm_attr *a, const struct cc_addr *at);
 /* Wakes the thread, which looks at everything again. */
 void fake_kick(struct fake *f);
 

@@ -41,6 +41,67 @@ START_TEST(the_same_peer_again)
 }
 END_TEST
 
+/* Where an agent has found the master is told to the next one; with another name than the
+ * application's, or another port. */
+START_TEST(the_place_of_the_master)
+{
+	static const struct cc_addr none,
+		places[] = {{.family = CC_INET4, .ip = {192, 0, 2, 7}, .port = 5},
+			{.family = CC_INET6, .ip = {0x20, 1, 0xd, 0xb8, [15] = 9}, .port = 65535}};
+	struct wl_request q;
+	pcclComm_t *c;
+
+	for (unsigned i = 0; i < 2; i++) {
+		fake_place(fx_agent, &places[i]);
+		fake_hang_up(fx_agent);
+		fake_await_seen(fx_agent, WL_COMM_ATTACH, i + 1);
+		q = fake_last(fx_agent, WL_COMM_ATTACH);
+		ck_assert_uint_eq(q.master.port, 48148);
+		ck_assert(cc_addr_eq(&q.at, &places[i]));
+	}
+	fx_assert_succeeds(pcclUpdateTopology(fx_comm));
+	/* One that does not say leaves the last word as it was; other communicators profit. */
+	fake_place(fx_agent, &none);
+	fake_hang_up(fx_agent);
+	fake_await_seen(fx_agent, WL_COMM_ATTACH, 3);
+	q = fake_last(fx_agent, WL_COMM_ATTACH);
+	ck_assert(cc_addr_eq(&q.at, &places[1]));
+	fx_assert_succeeds(pcclUpdateTopology(fx_comm));
+	c = fx_new_comm();
+	fx_assert_succeeds(pcclConnect(c));
+	q = fake_last(fx_agent, WL_COMM_CREATE);
+	ck_assert(cc_addr_eq(&q.at, &places[1]));
+	fx_assert_succeeds(pcclDestroyCommunicator(c));
+	/* A place that makes no sense, or half of one, is none. */
+	fake_place(fx_agent, &(struct cc_addr){.family = 7, .port = 1});
+	fake_hang_up(fx_agent);
+	fake_await_seen(fx_agent, WL_COMM_ATTACH, 4);
+	fx_assert_succeeds(pcclUpdateTopology(fx_comm));
+	fake_place(fx_agent, &places[0]);
+	fake_break_attrs(fx_agent);
+	fake_hang_up(fx_agent);
+	fake_await_seen(fx_agent, WL_COMM_ATTACH, 5);
+	q = fake_last(fx_agent, WL_COMM_ATTACH);
+	ck_assert(cc_addr_eq(&q.at, &places[1]));
+}
+END_TEST
+
+/* Also to one that it has to be connected to anew. */
+START_TEST(the_place_of_the_master_outlives_a_loss)
+{
+	static const struct cc_addr place = {.family = CC_INET4, .ip = {192, 0, 2, 7}, .port = 5};
+	struct wl_request q;
+
+	fake_place(fx_agent, &place);
+	fake_lose(fx_agent, pcclRankConnectionLost, "kicked");
+	fake_hang_up(fx_agent);
+	fx_assert_fails(pcclUpdateTopology(fx_comm), pcclRankConnectionLost, "kicked");
+	fx_assert_succeeds(pcclConnect(fx_comm));
+	q = fake_last(fx_agent, WL_COMM_CREATE);
+	ck_assert(cc_addr_eq(&q.at, &place));
+}
+END_TEST
+
 static void *vote(void *arg)
 {
 	pcclComm_t *c = fx_new_comm();
@@ -342,6 +403,8 @@ int main(void)
 	tcase_add_checked_fixture(tc, fx_setup_comm, fx_teardown_comm);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, the_same_peer_again);
+	tcase_add_test(tc, the_place_of_the_master);
+	tcase_add_test(tc, the_place_of_the_master_outlives_a_loss);
 	tcase_add_loop_test(tc, calls_are_made_again, 0, 4);
 	tcase_add_test(tc, agents_that_die_in_a_row);
 	tcase_add_loop_test(tc, attach_is_refused, 0, 2);

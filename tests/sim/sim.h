@@ -276,6 +276,7 @@ struct sim_peer {
 	uint32_t comm_life; /* of which agent */
 	uint32_t state;     /* enum shm_comm_state: what the shim thinks */
 	uint32_t lost_code;
+	struct cc_addr named, at; /* what its program calls the master; where that was last */
 	struct cc_id id, token, run;
 	uint64_t losses, topo_turn, pending_turn;
 	struct agt_attrs attrs;
@@ -323,7 +324,9 @@ struct sim {
 	int at[SIM_PLACES];    /* which master listens there; -1: none */
 	int home;              /* where programs look for the master: a place */
 	int moved[SIM_PLACES]; /* set-master: where to look instead; -1: nowhere */
+	bool configured;       /* that is in the agents' configuration: those that start know it */
 	bool journal;          /* masters have a state directory */
+	uint64_t busy_until;   /* programs that can go on do so */
 	struct sim_record *records;
 	size_t n_records, cap_records;
 	struct ccm_actions m_acts;

@@ -57,6 +57,18 @@ static void plan_master(struct sim *s, uint64_t at)
 	sim_schedule(s, at, ev);
 }
 
+/* The master moves. Returns when all agents have been told and are with it again; those that start
+ * later have not. */
+static uint64_t plan_move(struct sim *s, uint64_t at)
+{
+	struct sim_event ev = fault(FAULT_KILL_MASTER);
+
+	ev.place = 1 + sim_rnd(s, SIM_PLACES - 1);
+	ev.gen = 20 + sim_rnd(s, 200);
+	sim_schedule(s, at, ev);
+	return at + ms(1500);
+}
+
 static void plan_agent(struct sim *s, uint64_t at, uint32_t grace_percent)
 {
 	struct sim_event ev = fault(FAULT_KILL_AGENT);
@@ -172,7 +184,12 @@ void sim_faults_plan(struct sim *s)
 		}
 		break;
 	case CLASS_AGENT:
-		plan_agent(s, at + sim_rnd(s, 1000 * reach) * SIM_US, 50);
+		if (sim_chance(s, 40)) {
+			at = plan_move(s, at + ms(sim_rnd(s, 500)));
+			reach = 500;
+			s->busy_until = at + ms(2 * reach);
+		}
+		plan_agent(s, at + ms(sim_rnd(s, reach)), 50);
 		break;
 	case CLASS_ALL:
 		s->xfer_failures = sim_chance(s, 30);
@@ -390,7 +407,12 @@ static void agent_fault(struct sim *s, const struct sim_event *ev)
 		}
 		break;
 	case FAULT_SET_MASTER:
-		sim_set_master(s, h, ev->place, ev->link);
+		if (s->moved[ev->place] != (int)ev->link)
+			break; /* it has moved on */
+		if (h->alive)
+			sim_set_master(s, h, ev->place, ev->link);
+		else /* once more, until somebody takes it */
+			sim_schedule(s, s->now + ms(500), *ev);
 		break;
 	default:
 		break;

@@ -49,7 +49,7 @@ void sim_host_start(struct sim *s, unsigned no)
 	h->a = agt_new(&cfg);
 	h->alive = h->a != NULL;
 	sim_trace(s, "h%u: agent h%u.%u starts", no, no, life);
-	for (i = 0; i < SIM_PLACES; i++)
+	for (i = 0; i < SIM_PLACES && s->configured; i++)
 		if (s->moved[i] >= 0)
 			sim_set_master(s, h, i, (unsigned)s->moved[i]);
 	sim_schedule(s, s->now + sim_rnd(s, 80) * SIM_MS,

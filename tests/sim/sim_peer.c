@@ -195,8 +195,8 @@ static void step_begin(struct sim *s, struct sim_peer *p)
 static void steps_go(struct sim *s, struct sim_peer *p)
 {
 	if (p->step == p->n_steps) {
-		if (p->iterations > 1) {
-			p->iterations--;
+		if (p->iterations > 1 || s->now < s->busy_until) {
+			p->iterations -= p->iterations > 1;
 			later(s, p, PEER_UPDATING);
 		} else {
 			leave(s, p);

@@ -116,9 +116,13 @@ static void reopen(struct sim *s, struct sim_peer *p)
 {
 	struct wl_request q = {.type = WL_COMM_CREATE, .group = p->group, .pool_size = p->pool};
 
-	q.master = sim_place_addr(s->home);
-	if (s->home == 0 && p->no % 5 == 0)
-		q.master.ip[3] = 199; /* another name of the same master */
+	if (p->state != SHM_COMM_CONNECTED) {
+		p->named = sim_place_addr(s->home);
+		if (s->home == 0 && p->no % 5 == 0)
+			p->named.ip[3] = 199; /* another name of the same master */
+	}
+	q.master = p->named;
+	q.at = p->at;
 	q.req_id = p->attach_req = ++s->last_req;
 	if (p->state == SHM_COMM_CONNECTED) {
 		q.type = WL_COMM_ATTACH;
@@ -171,6 +175,14 @@ static void call_returns(
 	sim_peer_returned(s, p, type, code, text, flag);
 }
 
+/* Kept when the agent dies: the next one is told. */
+static void take_attrs(struct sim_peer *p, const struct agt_attrs *attrs)
+{
+	p->attrs = *attrs;
+	if (attrs->at.family)
+		p->at = attrs->at;
+}
+
 void sim_shim_opened(struct sim *s, struct sim_host *h, const struct agt_action *x)
 {
 	const struct wl_reply *r = &x->u.open.reply;
@@ -188,7 +200,7 @@ void sim_shim_opened(struct sim *s, struct sim_host *h, const struct agt_action 
 	p->attach_req = 0;
 	p->comm = x->comm;
 	p->comm_life = h->life;
-	p->attrs = x->u.open.attrs;
+	take_attrs(p, &x->u.open.attrs);
 	p->last_submit = 0;
 	s->progress = s->now;
 	if (p->state == SHM_COMM_CONNECTED) {
@@ -308,7 +320,7 @@ void sim_shim_attrs(struct sim *s, struct sim_host *h, const struct agt_action *
 
 	if (!p)
 		return;
-	p->attrs = x->u.attrs;
+	take_attrs(p, &x->u.attrs);
 	if (p->attrs.state == SHM_COMM_LOST && p->state == SHM_COMM_CONNECTED) {
 		sim_trace(s, "p%u: lost its place: %s %s", p->no, sim_text_code(p->attrs.code),
 			p->attrs.text);

@@ -62,6 +62,7 @@ static void setup(struct sim *s, uint64_t seed, bool trace)
 	s->master_grace_ms = 15000 + sim_rnd(s, 2) * 15000;
 	s->keeper_grace_ms = 10000;
 	s->journal = sim_chance(s, 50);
+	s->configured = sim_chance(s, 30);
 	s->n_hosts = 1 + sim_rnd(s, sim_chance(s, 50) ? 3 : SIM_HOSTS);
 	s->n_groups = 1 + sim_rnd(s, SIM_GROUPS);
 	s->n_tags = 1 + sim_rnd(s, SIM_TAGS);

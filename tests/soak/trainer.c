@@ -8,8 +8,8 @@
  *
  * Each living trainer has a slot of its own (0 .. 11). Element i of the operand of slot s is
  * (1 << 5s) * h(step, tag, i), h odd, so a sum divided by h counts how often each slot is in it:
- *the result says exactly who contributed, and that must be as many as the call reports. What is
- *said on standard output, a line each:
+ * the result says exactly who contributed, and that must be as many as the call reports. What is
+ * said on standard output, a line each:
  *
  *	connect begin=NS end=NS code=N text=...
  *	op step=N tag=N mask=HEX began=NS end=NS lost=N

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+#include "proto/wire_names.h"
+
+#include "proto/wire_pb.h"
+
+#define COUNT(names) (sizeof(names) / sizeof(names)[0])
+
+static const char *const dtypes[] = {"uint8", "int8", "int16", "uint16", "uint32", "int32",
+	"uint64", "int64", "float16", "bfloat16", "float", "double"};
+static const char *const ops[] = {"sum", "avg", "prod", "max", "min"};
+static const char *const quants[] = {"none", "minmax", "zero-point-scale"};
+
+_Static_assert(COUNT(dtypes) == WIRE_DTYPE_MAX + 1, "a name for every type");
+_Static_assert(COUNT(ops) == WIRE_OP_MAX + 1, "a name for every operator");
+_Static_assert(COUNT(quants) == WIRE_QUANT_MAX + 1, "a name for every algorithm");
+
+static const char *name(const char *const *names, uint32_t n, uint32_t number)
+{
+	return number < n ? names[number] : "unknown";
+}
+
+const char *wire_dtype_name(uint32_t dtype)
+{
+	return name(dtypes, COUNT(dtypes), dtype);
+}
+
+const char *wire_op_name(uint32_t op)
+{
+	return name(ops, COUNT(ops), op);
+}
+
+const char *wire_quant_name(uint32_t algo)
+{
+	return name(quants, COUNT(quants), algo);
+}

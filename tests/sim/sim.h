@@ -382,7 +382,7 @@ void sim_dial(struct sim *s, struct sim_host *h, uint32_t run, const struct cc_a
 void sim_dialled(struct sim *s, const struct sim_event *ev);
 void sim_accept(struct sim *s, const struct sim_event *ev);
 void sim_send_to_master(struct sim *s, struct sim_host *h, uint32_t run, const struct wm_msg *m);
-void sim_send_to_agent(struct sim *s, unsigned master, const struct ccm_action *x);
+void sim_send_to_agent(struct sim *s, unsigned master, uint32_t conn, const struct wm_msg *msg);
 void sim_to_master(struct sim *s, const struct sim_event *ev);
 void sim_to_agent(struct sim *s, const struct sim_event *ev);
 void sim_conn_end(struct sim *s, const struct sim_event *ev);

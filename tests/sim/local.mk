@@ -71,5 +71,6 @@ tests/sim/planted_5_core.c: ccoip-masterd/core/ccm_conclude.c tests/sim/plant/5_
 CLEANFILES += tests/sim/planted_1_core.c tests/sim/planted_2_core.c tests/sim/planted_3_core.c \
 	tests/sim/planted_4_core.c tests/sim/planted_5_core.c
 
-TESTS += tests/sim/run tests/sim/planted.sh tests/sim/scale.sh
-EXTRA_DIST += tests/sim/README.md tests/sim/planted.sh tests/sim/scale.sh $(sim_plants)
+TESTS += tests/sim/run tests/sim/planted.sh tests/sim/scale.sh tests/sim/usage.sh
+EXTRA_DIST += tests/sim/README.md tests/sim/planted.sh tests/sim/scale.sh \
+	tests/sim/usage.sh $(sim_plants)

@@ -510,10 +510,12 @@ void sim_check_waits(struct sim *s);
 void sim_check_quiet(struct sim *s);
 void sim_describe(struct sim *s);
 
-/* sim_world.c. True: all is well. */
-bool sim_world_run(struct sim *s, uint64_t seed, bool trace);
+/* sim_world.c. True: all is well. report: says what is not. */
+bool sim_world_run(struct sim *s, uint64_t seed, bool trace, bool report);
 
 /* sim_scale.c */
-int sim_scale(const char *sizes);
+#define SIM_SIZES    8u /* runs to compare at most, and peers in one */
+#define SIM_SIZE_MAX 1000000u
+int sim_scale(const uint32_t *sizes, unsigned n);
 
 #endif

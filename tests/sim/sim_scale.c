@@ -14,7 +14,6 @@
 #include "proto/wire_frame.h"
 #include "tests/sim/sim.h"
 
-#define SIZES_MAX  8u
 #define PHASES_MAX 16u
 #define GROWTH_MAX 1.1 /* of messages per peer, from one size to the next */
 #define BATCH      64u /* steps of the master that are timed at once: the clock is slow */
@@ -47,7 +46,7 @@ struct node {
 struct phase {
 	const char *name;
 	bool alike; /* all are told the same: the number of actions is the same for all sizes */
-	uint64_t messages[SIZES_MAX], actions[SIZES_MAX], ns[SIZES_MAX];
+	uint64_t messages[SIM_SIZES], actions[SIM_SIZES], ns[SIM_SIZES];
 };
 
 struct scale {
@@ -462,21 +461,11 @@ static bool print(const struct scale *s, const uint32_t *sizes, unsigned n)
 	return flat;
 }
 
-int sim_scale(const char *text)
+int sim_scale(const uint32_t *sizes, unsigned n)
 {
 	static struct scale s;
-	uint32_t sizes[SIZES_MAX];
-	unsigned n = 0;
 	bool ok = true;
-	char *end;
 
-	while (*text && n < SIZES_MAX) {
-		sizes[n] = (uint32_t)strtoul(text, &end, 10);
-		if (end == text || sizes[n] < 3)
-			return -1;
-		n++;
-		text = *end == ',' ? end + 1 : end;
-	}
 	for (s.size = 0; s.size < n; s.size++)
 		ok &= run_size(&s, sizes[s.size]);
 	if (ok && !print(&s, sizes, n)) {

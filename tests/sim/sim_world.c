@@ -227,18 +227,18 @@ static void run(struct sim *s)
 		sim_check_quiet(s);
 }
 
-bool sim_world_run(struct sim *s, uint64_t seed, bool trace)
+bool sim_world_run(struct sim *s, uint64_t seed, bool trace, bool report)
 {
 	bool ok;
 
 	setup(s, seed, trace);
 	run(s);
 	ok = !s->failure[0];
-	if (!ok) {
+	if (!ok && report) {
 		printf("seed %lu: at %.6f s: %s\n", (unsigned long)seed, (double)s->now / 1e9,
 			s->failure);
 		sim_describe(s);
-		printf("replay: tests/sim/run --seed %lu --trace\n", (unsigned long)seed);
+		printf("replay: tests/sim/run --seed %lu\n", (unsigned long)seed);
 	}
 	teardown(s);
 	return ok;

@@ -9,6 +9,7 @@ sim_sources = \
 	tests/sim/sim_host.c \
 	tests/sim/sim_link.c \
 	tests/sim/sim_master.c \
+	tests/sim/sim_memory.c \
 	tests/sim/sim_net.c \
 	tests/sim/sim_op.c \
 	tests/sim/sim_peer.c \

@@ -159,6 +159,7 @@ static void handle(struct sim *s, const struct sim_event *ev)
 	case SIM_EV_LINK_SEEN_DOWN:
 		sim_link_seen_down(s, ev);
 		break;
+	case SIM_EV_XFER_SEGMENT:
 	case SIM_EV_XFER_FINAL:
 	case SIM_EV_XFER_DONE:
 	case SIM_EV_XFER_CANCELLED:

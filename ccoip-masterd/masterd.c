@@ -123,20 +123,36 @@ static void lose(struct agent *a, const char *why)
 
 /* ---- the core ---- */
 
-static void send_to(struct agent *a, const struct wm_msg *msg)
+static struct agent *agent_find(const struct masterd *m, uint32_t id)
 {
-	uint8_t *frame;
-	size_t len;
-	int err = wire_master_encode(msg, &frame, &len);
+	struct agent *a;
 
-	if (err == 0) {
-		err = cc_conn_send(a->conn, frame, len);
-		free(frame);
+	HASH_FIND(hh, m->agents, &id, sizeof id, a);
+	return a;
+}
+
+/* Encoded once for all. */
+static void send_message(struct masterd *m, const struct ccm_action *x)
+{
+	const uint32_t *conns = &m->actions.conns[x->first_conn];
+	uint8_t *frame = NULL;
+	struct agent *a;
+	size_t len = 0;
+	uint32_t i;
+	int unsent = wire_master_encode(&x->msg, &frame, &len), err;
+
+	for (i = 0; i < x->n_conns; i++) {
+		a = agent_find(m, conns[i]);
+		if (!a || a->lost)
+			continue;
+		err = unsent < 0 ? unsent : cc_conn_send(a->conn, frame, len);
+		if (err == CC_ERR_LIMIT)
+			lose(a, "it does not read what it is sent");
+		else if (err < 0)
+			lose(a, cc_err_str(err));
 	}
-	if (err == CC_ERR_LIMIT)
-		lose(a, "it does not read what it is sent");
-	else if (err < 0)
-		lose(a, cc_err_str(err));
+	if (unsent == 0)
+		free(frame);
 }
 
 static void carry_out(struct masterd *m, const struct ccm_action *x)
@@ -151,13 +167,13 @@ static void carry_out(struct masterd *m, const struct ccm_action *x)
 		journal_write(m->journal, &x->record);
 		return;
 	}
-	HASH_FIND(hh, m->agents, &x->conn, sizeof x->conn, a);
-	if (!a)
+	if (x->type == CCM_ACT_SEND) {
+		send_message(m, x);
 		return;
-	if (x->type == CCM_ACT_CLOSE)
+	}
+	a = agent_find(m, x->conn);
+	if (a)
 		hang_up(a);
-	else if (!a->lost)
-		send_to(a, &x->msg);
 }
 
 static void step_once(struct masterd *m, const struct ccm_event *ev)
@@ -276,8 +292,7 @@ static bool take_message(struct agent *a, const uint8_t *payload, size_t len)
 		greet_core(a);
 	step(m, &(struct ccm_event){.type = CCM_EV_MSG, .conn = id, .msg = &msg});
 	wire_master_clear(&msg);
-	HASH_FIND(hh, m->agents, &id, sizeof id, a);
-	return a != NULL;
+	return agent_find(m, id) != NULL;
 }
 
 static long on_data(void *arg, const uint8_t *buf, size_t len)
@@ -326,12 +341,9 @@ static const struct cc_conn_ops conn_ops = {.on_data = on_data, .on_closed = on_
 
 static uint32_t new_id(struct masterd *m)
 {
-	struct agent *a;
-
 	do {
 		m->last_id++;
-		HASH_FIND(hh, m->agents, &m->last_id, sizeof m->last_id, a);
-	} while (a || m->last_id == 0);
+	} while (m->last_id == 0 || agent_find(m, m->last_id));
 	return m->last_id;
 }
 

@@ -36,6 +36,7 @@ struct ccm *ccm_new(const struct ccm_config *cfg)
 	m->cfg.agent_grace_ms = or_default(cfg->agent_grace_ms, 5000);
 	m->cfg.max_peers = or_default(cfg->max_peers, 65536);
 	m->cfg.log_level = or_default(cfg->log_level, CCM_LOG_INFO);
+	cc_detect_init(&m->any, m->cfg.heartbeat_ms, m->cfg.timeout_ms, 0);
 	m->term = 1;
 	m->born_run = cfg->run;
 	return m;
@@ -121,8 +122,7 @@ void ccm_free(struct ccm *m)
 		free(l);
 	}
 	free_agents(m);
-	wire_master_clear(&m->scratch.msg);
-	wire_journal_clear(&m->scratch.record);
+	ccm_scratch_clear(m);
 	wire_journal_clear(&m->saved);
 	free(m->unsaved);
 	free(m->ended);

@@ -154,17 +154,24 @@ enum ccm_log_level {
 
 struct ccm_action {
 	enum ccm_action_type type;
-	uint32_t conn;           /* SEND, CLOSE (after what was sent has gone out) */
-	struct wm_msg msg;       /* SEND */
-	struct wj_record record; /* JOURNAL */
-	uint32_t level;          /* LOG: enum ccm_log_level */
-	char text[WM_TEXT_MAX];  /* CLOSE, LOG */
+	uint32_t conn;  /* CLOSE (after what was sent has gone out) */
+	uint32_t level; /* LOG: enum ccm_log_level */
+	/* SEND: to ccm_actions.conns[first_conn], and so on, in this order; n_conns may be 0. */
+	uint32_t n_conns;
+	size_t first_conn;
+	union {
+		struct wm_msg msg;       /* SEND: the same for all; the type's member only */
+		struct wj_record record; /* JOURNAL */
+		char text[WM_TEXT_MAX];  /* CLOSE, LOG */
+	};
 };
 
-/* A growing array, reused between steps: ccm_actions_clear keeps the memory. */
+/* Growing arrays, reused between steps: ccm_actions_clear keeps the memory. */
 struct ccm_actions {
 	struct ccm_action *v;
 	size_t n, cap;
+	uint32_t *conns;
+	size_t n_conns, cap_conns;
 };
 
 void ccm_actions_clear(struct ccm_actions *a); /* frees what the messages own */

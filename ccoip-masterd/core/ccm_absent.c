@@ -58,12 +58,13 @@ void ccm_agent_absent(struct ccm *m, struct ccm_agent *a, const char *text)
 	m->n_absent += a->n_accepted;
 	m->changed = true;
 	ccm_pairs_forget(m, a->no);
-	HASH_DELETE(hh, m->agents, a);
+	ccm_agent_unhash(m, a);
 	if (a->claimed)
 		HASH_DELETE(hh_id, m->by_id, a);
 	a->claimed = false;
 	ccm_resuming_set(m, a, false);
 	ccm_told_free(a);
+	m->newest_world = 0; /* it may have been the one that told */
 	a->round = 0;
 	a->absent = true;
 	a->absent_ns = m->now;

@@ -9,68 +9,138 @@
 
 #include "ccoip-masterd/core/ccm_internal.h"
 
+static void action_clear(struct ccm_action *x)
+{
+	if (x->type == CCM_ACT_SEND)
+		wire_master_clear(&x->msg);
+	else if (x->type == CCM_ACT_JOURNAL)
+		wire_journal_clear(&x->record);
+}
+
 void ccm_actions_clear(struct ccm_actions *a)
 {
 	size_t i;
 
 	for (i = 0; i < a->n; i++)
-		if (a->v[i].type == CCM_ACT_SEND)
-			wire_master_clear(&a->v[i].msg);
-		else if (a->v[i].type == CCM_ACT_JOURNAL)
-			wire_journal_clear(&a->v[i].record);
-	a->n = 0;
+		action_clear(&a->v[i]);
+	a->n = a->n_conns = 0;
 }
 
 void ccm_actions_free(struct ccm_actions *a)
 {
 	ccm_actions_clear(a);
 	free(a->v);
+	free(a->conns);
 	*a = (struct ccm_actions){0};
 }
 
-static struct ccm_action *emit(struct ccm *m, enum ccm_action_type type, uint32_t conn)
+void ccm_scratch_clear(struct ccm *m)
+{
+	action_clear(&m->scratch);
+	m->scratch = (struct ccm_action){0};
+}
+
+/* Twice the room; NULL sets m->oom. */
+static void *grow(struct ccm *m, void *v, size_t *cap, size_t size)
+{
+	size_t n = *cap ? 2 * *cap : 16;
+	void *p = realloc(v, n * size);
+
+	if (p)
+		*cap = n;
+	else
+		m->oom = true;
+	return p;
+}
+
+static struct ccm_action *emit(struct ccm *m, enum ccm_action_type type)
 {
 	struct ccm_actions *out = m->out;
 	struct ccm_action *x;
-	size_t cap;
 
 	if (out->n == out->cap && !m->oom) {
-		cap = out->cap ? 2 * out->cap : 16;
-		x = realloc(out->v, cap * sizeof *x);
-		if (x) {
+		x = grow(m, out->v, &out->cap, sizeof *x);
+		if (x)
 			out->v = x;
-			out->cap = cap;
-		} else {
-			m->oom = true;
-		}
 	}
+	if (m->oom)
+		ccm_scratch_clear(m);
 	x = m->oom ? &m->scratch : &out->v[out->n++];
 	x->type = type;
-	x->conn = conn;
 	return x;
+}
+
+/* Of the messages that a master sends. */
+static size_t message_size(enum wm_type type)
+{
+	switch (type) {
+	case WM_HEARTBEAT:
+		return 0;
+	case WM_HELLO_ACK:
+		return sizeof(struct wm_hello_ack);
+	case WM_ROUND:
+		return sizeof(struct wm_round);
+	case WM_COMMIT:
+		return sizeof(struct wm_commit);
+	case WM_WORLD:
+		return sizeof(struct wm_world);
+	case WM_OP_START:
+		return sizeof(struct wm_op_start);
+	case WM_OP_DONE:
+		return sizeof(struct wm_op_done);
+	case WM_PENDING_ANSWER:
+		return sizeof(struct wm_pending_answer);
+	default:
+		return sizeof(struct wm_msg) - offsetof(struct wm_msg, u);
+	}
+}
+
+struct wm_msg *ccm_send_all(struct ccm *m, enum wm_type type)
+{
+	struct ccm_action *x = emit(m, CCM_ACT_SEND);
+
+	x->first_conn = m->out->n_conns;
+	x->n_conns = 0;
+	memset(&x->msg, 0, offsetof(struct wm_msg, u) + message_size(type));
+	x->msg.type = type;
+	return &x->msg;
+}
+
+void ccm_send_to(struct ccm *m, const struct ccm_agent *a)
+{
+	struct ccm_actions *out = m->out;
+	uint32_t *v;
+
+	if (m->oom || a->dead || a->absent)
+		return;
+	if (out->n_conns == out->cap_conns) {
+		v = grow(m, out->conns, &out->cap_conns, sizeof *v);
+		if (!v)
+			return;
+		out->conns = v;
+	}
+	out->conns[out->n_conns++] = a->conn;
+	out->v[out->n - 1].n_conns++;
 }
 
 struct wm_msg *ccm_send(struct ccm *m, const struct ccm_agent *a, enum wm_type type)
 {
-	struct wm_msg *msg;
+	struct wm_msg *msg = ccm_send_all(m, type);
 
-	wire_master_clear(&m->scratch.msg);
-	msg = a->dead || a->absent ? &m->scratch.msg : &emit(m, CCM_ACT_SEND, a->conn)->msg;
-	memset(msg, 0, sizeof *msg);
-	msg->type = type;
+	ccm_send_to(m, a);
 	return msg;
 }
 
 struct wj_record *ccm_journal_action(struct ccm *m)
 {
-	wire_journal_clear(&m->scratch.record);
-	return &emit(m, CCM_ACT_JOURNAL, 0)->record;
+	return &emit(m, CCM_ACT_JOURNAL)->record;
 }
 
 void ccm_close(struct ccm *m, uint32_t conn, const char *text)
 {
-	struct ccm_action *x = emit(m, CCM_ACT_CLOSE, conn);
+	struct ccm_action *x = emit(m, CCM_ACT_CLOSE);
 
+	x->conn = conn;
 	ccm_print(x->text, sizeof x->text, "%s", text);
 }
 
@@ -86,7 +156,7 @@ void ccm_log(struct ccm *m, uint32_t level, const char *fmt, ...)
 
 	if (!ccm_logs(m, level))
 		return;
-	x = emit(m, CCM_ACT_LOG, 0);
+	x = emit(m, CCM_ACT_LOG);
 	x->level = level;
 	va_start(ap, fmt);
 	(void)vsnprintf(x->text, sizeof x->text, fmt, ap);

@@ -11,10 +11,18 @@
 
 struct ccm_agent *ccm_agent_find(const struct ccm *m, uint32_t conn)
 {
-	struct ccm_agent *a;
+	struct ccm_agent *a = m->by_conn[conn % CCM_CONNS];
 
-	HASH_FIND(hh, m->agents, &conn, sizeof conn, a);
+	if (!a || a->conn != conn)
+		HASH_FIND(hh, m->agents, &conn, sizeof conn, a);
 	return a;
+}
+
+void ccm_agent_unhash(struct ccm *m, struct ccm_agent *a)
+{
+	HASH_DELETE(hh, m->agents, a);
+	if (m->by_conn[a->conn % CCM_CONNS] == a)
+		m->by_conn[a->conn % CCM_CONNS] = NULL;
 }
 
 void ccm_agent_open(struct ccm *m, const struct ccm_event *ev)
@@ -36,7 +44,9 @@ void ccm_agent_open(struct ccm *m, const struct ccm_event *ev)
 	if (a->unhashed) {
 		m->oom = true;
 		free(a);
+		return;
 	}
+	m->by_conn[a->conn % CCM_CONNS] = a;
 }
 
 const char *ccm_agent_label(const struct ccm_agent *a, char *buf, size_t size)
@@ -56,11 +66,12 @@ void ccm_agent_bury(struct ccm *m, struct ccm_agent *a)
 	if (a->absent)
 		DL_DELETE2(m->absent, a, prev_ab, next_ab);
 	else
-		HASH_DELETE(hh, m->agents, a);
+		ccm_agent_unhash(m, a);
 	if (a->claimed)
 		HASH_DELETE(hh_id, m->by_id, a);
 	ccm_pairs_forget(m, a->no);
 	ccm_resuming_set(m, a, false);
+	m->newest_world = 0; /* it may have been the one that told */
 	a->claimed = false;
 	a->dead = true;
 	a->next_dead = m->dead;
@@ -235,11 +246,9 @@ static void forgive_pause(struct ccm *m, uint64_t ns)
 
 void ccm_agent_pause(struct ccm *m)
 {
-	struct cc_detect any; /* the least bound is the same for all */
 	uint64_t ns = m->tick_ns ? ccm_age(m->now, m->tick_ns) : 0;
 
-	cc_detect_init(&any, m->cfg.heartbeat_ms, m->cfg.timeout_ms, m->now);
-	if (!cc_detect_blind(&any, ns))
+	if (!cc_detect_blind(&m->any, ns))
 		return;
 	m->tick_ns = m->now;
 	forgive_pause(m, ns);
@@ -255,9 +264,10 @@ void ccm_agent_tick(struct ccm *m)
 	if (m->beat_ns && ccm_age(m->now, m->beat_ns) < m->cfg.heartbeat_ms * CCM_NS_PER_MS)
 		return;
 	m->beat_ns = m->now;
+	(void)ccm_send_all(m, WM_HEARTBEAT);
 	for (a = m->agents; a; a = a->hh.next)
 		if (a->greeted && !a->held)
-			(void)ccm_send(m, a, WM_HEARTBEAT);
+			ccm_send_to(m, a);
 }
 
 static void add_addr(struct wm_endpoint *e, const struct cc_addr *addr, uint16_t port)

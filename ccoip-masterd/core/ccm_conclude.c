@@ -37,7 +37,7 @@ static void take_worlds(struct ccm *m, struct ccm_agent *a)
 
 	for (i = 0; i < r->world.n; i++) {
 		at_least(&m->last_loss, r->world.own[i].losses);
-		s = ccm_seat_find(m, a->no, r->world.own[i].group);
+		s = ccm_seat_of(m, a, r->world.own[i].group);
 		if (!s)
 			continue;
 		at_least(&s->group->losses, r->world.own[i].losses);

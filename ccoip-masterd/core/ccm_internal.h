@@ -40,6 +40,10 @@
 #include <uthash.h>
 #include <utlist.h>
 
+/* Each element of a chain that is passed is a line of the cache that is read for nothing. */
+#undef HASH_BKT_CAPACITY_THRESH
+#define HASH_BKT_CAPACITY_THRESH 5U
+
 #include "ccoip-masterd/core/ccm.h"
 #include "common/cc_detect.h"
 #include "common/cc_err.h"
@@ -53,6 +57,7 @@
 #define CCM_RING_STEPS      100000u
 #define CCM_UNHEARD         (UINT64_C(1) << 20) /* numbers left out that others may have used */
 #define CCM_NUMBER_MAX      (UINT64_C(1) << 62) /* no number is that high: it would never wrap */
+#define CCM_CONNS           16384u              /* found without hashing, if numbered in a row */
 #define CCM_LOST_MAX        4096u               /* peers remembered that were lost */
 
 /* ccm.c */
@@ -63,10 +68,12 @@ struct ccm_seat;
 struct ccm_group;
 struct ccm_op;
 
+/* Agents, peers and seats: what every vote touches comes first, in as few lines of the cache as can
+ * be. With many peers nothing else costs as much. */
 struct ccm_agent {
+	UT_hash_handle hh; /* by conn, in ccm->agents */
 	uint32_t conn;
-	uint64_t no; /* never used again */
-	struct cc_addr from;
+	bool unhashed;
 	bool greeted;    /* hello is valid */
 	bool claimed;    /* holds its agent id: in ccm->by_id */
 	bool dead;       /* waits for ccm_reap */
@@ -77,21 +84,21 @@ struct ccm_agent {
 	bool held;       /* its hello is not answered yet */
 	bool restored;   /* absent: from the journal */
 	bool promoted;   /* only within ccm_conclude.c: its prepared round was committed */
-	struct ccm_told *told; /* while recovering: what it has said, or NULL */
-	uint64_t absent_ns, acked_ns;
-	struct cc_detect life;
-	struct wm_hello hello;
 	struct ccm_seat *seats;
 	uint32_t n_seats, n_peers, n_accepted;
 	/* the last round it was part of */
+	uint32_t n_failures;
 	uint64_t round;
 	bool reported;
 	bool round_accept; /* it was told that the round accepts */
-	uint32_t n_failures;
+	struct cc_detect life;
+	uint64_t no; /* never used again */
 	struct wm_failure *failures;
+	struct ccm_told *told; /* while recovering: what it has said, or NULL */
+	uint64_t absent_ns, acked_ns;
 	uint32_t blame_from, blame_to; /* only within ccm_verdict.c */
-	bool unhashed;
-	UT_hash_handle hh; /* by conn, in ccm->agents */
+	struct cc_addr from;
+	struct wm_hello hello;
 	UT_hash_handle hh_id;
 	struct ccm_agent *next_dead;
 	struct ccm_agent *prev_ab, *next_ab; /* in ccm->absent */
@@ -102,28 +109,29 @@ struct ccm_seat_key {
 };
 
 struct ccm_peer {
-	struct cc_id id, token;
+	UT_hash_handle hh;
 	struct ccm_seat *seat;
-	char name[WM_NAME_MAX];
-	uint32_t pid, pool_size;
+	struct cc_id id;
 	enum ccm_connection_phase phase;
 	enum ccm_connection_state state; /* written by ccm_state.c only */
 	uint64_t state_since;
-	uint64_t round; /* the last round it was a candidate of */
-	uint32_t slot;  /* ACCEPTED: its bit in the operations of the group */
+	uint64_t round;     /* the last round it was a candidate of */
+	uint32_t slot;      /* ACCEPTED: its bit in the operations of the group */
+	uint32_t n_ops;     /* operations it has voted for */
+	uint32_t n_running; /* of them, started */
 	bool topo_voted, pending_voted;
+	bool untold; /* accepted, but its agent still waits for the answer to its join */
+	bool unhashed;
+	struct ccm_peer *next, *prev; /* in seat->peers: accepted ones first, each by joining */
 	/* while recovering */
 	bool prepared;              /* a member if its agent's prepared round was committed */
 	bool believed;              /* accepted because its agent says so */
 	bool restarted;             /* accepted, and its agent is a new one */
 	bool raw_topo, raw_pending; /* votes that are not counted yet */
 	uint64_t raw_topo_turn, raw_pending_turn;
-	bool untold;        /* accepted, but its agent still waits for the answer to its join */
-	uint32_t n_ops;     /* operations it has voted for */
-	uint32_t n_running; /* of them, started */
-	bool unhashed;
-	UT_hash_handle hh;
-	struct ccm_peer *prev, *next; /* in seat->peers: accepted ones first, each by joining */
+	struct cc_id token;
+	char name[WM_NAME_MAX];
+	uint32_t pid, pool_size;
 };
 
 struct ccm_seat {
@@ -132,21 +140,21 @@ struct ccm_seat {
 	struct ccm_group *group;
 	struct ccm_peer *peers;
 	uint32_t n_peers, n_accepted;
-	uint32_t n_candidates; /* of the round in progress */
-	uint32_t slot;         /* its part in the operations of the group */
-	bool in_ring;          /* in group->ring, at pos */
+	uint32_t n_candidates;            /* of the round in progress */
+	uint32_t slot;                    /* its part in the operations of the group */
+	struct ccm_seat *next_a, *prev_a; /* in agent->seats */
+	struct ccm_seat *next_g, *prev_g; /* in group->seats */
+	bool in_ring;                     /* in group->ring, at pos */
 	uint32_t pos;
 	uint32_t next_pos; /* in group->next_ring, when n_candidates > 0 */
 	uint32_t blame_from, blame_to;
 	bool doomed; /* only within ccm_verdict.c: its registered peers are to be kicked */
-	char doom[WM_TEXT_MAX];
+	char *doom;  /* why */
 	struct ccm_seat *next_doomed;
 	bool reaping;
 	struct ccm_seat *next_reap;
 	bool unhashed;
 	UT_hash_handle hh;
-	struct ccm_seat *prev_a, *next_a; /* in agent->seats */
-	struct ccm_seat *prev_g, *next_g; /* in group->seats */
 };
 
 /* Small numbers, lowest reused first; giving one back never needs memory. */
@@ -287,9 +295,10 @@ struct ccm_round {
 
 struct ccm {
 	struct ccm_config cfg;
-	struct ccm_agent *agents; /* by connection */
-	struct ccm_agent *by_id;  /* those that joined */
-	struct ccm_agent *absent; /* by the time that they are absent */
+	struct ccm_agent *agents;             /* by connection */
+	struct ccm_agent *by_id;              /* those that joined */
+	struct ccm_agent *absent;             /* by the time that they are absent */
+	struct ccm_agent *by_conn[CCM_CONNS]; /* by connection, modulo: the last one, or NULL */
 	struct ccm_peer *peers;
 	struct ccm_group *groups;
 	struct ccm_seat *seats;
@@ -315,8 +324,11 @@ struct ccm {
 	uint64_t recover_ns; /* when the first agent came, or 0 */
 	uint64_t asked_ns;   /* when a peer came by a new agent, or 0 */
 	uint64_t restored_epoch, restored_version;
-	uint32_t n_resuming; /* agents */
-	uint32_t n_left;     /* accepted peers that were lost while recovering */
+	uint64_t newest_version; /* of the worlds that agents have told, and */
+	uint32_t newest_world;   /* its accepted peers; 0: unknown */
+	uint32_t n_prepared;     /* peers that have come with that mark */
+	uint32_t n_resuming;     /* agents */
+	uint32_t n_left;         /* accepted peers that were lost while recovering */
 	/* the journal */
 	struct cc_id born_run; /* random, ours alone */
 	bool has_saved;
@@ -339,6 +351,7 @@ struct ccm {
 	struct ccm_seat *reap;
 	struct ccm_agent *dead;
 	uint64_t tick_ns, beat_ns;
+	struct cc_detect any; /* the least bound is the same for all agents */
 	uint64_t losses; /* accepted peers that are gone, by whatever way: goes with each vote */
 	uint64_t leaves; /* those of them that left cleanly */
 	uint64_t joins, kicks, ops_started, ops_done, ops_aborted, rounds;
@@ -347,7 +360,7 @@ struct ccm {
 	uint64_t now;
 	struct ccm_actions *out;
 	bool oom;                  /* sticks */
-	struct ccm_action scratch; /* takes what found no memory or no living agent */
+	struct ccm_action scratch; /* takes what found no memory */
 };
 
 /* ccm.c */
@@ -359,7 +372,11 @@ static inline uint64_t ccm_age(uint64_t now, uint64_t since)
 
 /* ccm_action.c. Never NULL; valid until the next action. What the message points to: malloc'd. */
 struct wm_msg *ccm_send(struct ccm *m, const struct ccm_agent *a, enum wm_type type);
+/* One message to many: to those that ccm_send_to names before the next action. */
+struct wm_msg *ccm_send_all(struct ccm *m, enum wm_type type);
+void ccm_send_to(struct ccm *m, const struct ccm_agent *a); /* unless it has no connection */
 struct wj_record *ccm_journal_action(struct ccm *m);
+void ccm_scratch_clear(struct ccm *m);
 void ccm_close(struct ccm *m, uint32_t conn, const char *text);
 bool ccm_logs(const struct ccm *m, uint32_t level);
 __attribute__((format(printf, 3, 4))) void ccm_log(
@@ -381,6 +398,8 @@ enum ccm_connection_state ccm_peer_state(const struct ccm *m, const struct ccm_p
 
 /* ccm_agent.c */
 struct ccm_agent *ccm_agent_find(const struct ccm *m, uint32_t conn);
+/* Takes a out of ccm->agents. */
+void ccm_agent_unhash(struct ccm *m, struct ccm_agent *a);
 void ccm_agent_open(struct ccm *m, const struct ccm_event *ev);
 /* "host (1.2.3.4:5)" or, before the hello, "1.2.3.4:5" */
 const char *ccm_agent_label(const struct ccm_agent *a, char *buf, size_t size);
@@ -458,6 +477,8 @@ struct ccm_peer *ccm_peer_find(const struct ccm *m, const struct cc_id *id);
 struct ccm_peer *ccm_peer_of(
 	struct ccm *m, struct ccm_agent *a, const struct cc_id *id, const char *what);
 struct ccm_seat *ccm_seat_find(const struct ccm *m, uint64_t agent_no, uint32_t group);
+/* The same, where the agent is at hand. */
+struct ccm_seat *ccm_seat_of(const struct ccm *m, const struct ccm_agent *a, uint32_t group);
 /* NULL without memory. */
 struct ccm_seat *ccm_seat_get(struct ccm *m, struct ccm_agent *a, uint32_t group);
 /* To be freed by ccm_reap, if nobody takes it until then. */
@@ -518,12 +539,19 @@ void ccm_pending_settle(struct ccm *m);
 void ccm_world_totals(const struct ccm *m, struct wm_world *ret);
 /* Fills in what a's own groups are; totals from ccm_world_totals. */
 void ccm_world_own(struct ccm *m, const struct ccm_agent *a, struct wm_world *w);
+/* Is that what w says already? */
+bool ccm_world_fits(const struct ccm_agent *a, const struct wm_world *w);
 
 /* ccm_round.c */
 void ccm_round_report(struct ccm *m, struct ccm_agent *a, const struct wm_round_report *r);
 void ccm_round_tick(struct ccm *m);
 /* A WM_COMMIT to a that keeps its rings and accepts. */
-struct wm_commit *ccm_commit_new(struct ccm *m, struct ccm_agent *a, const struct wm_world *totals);
+struct wm_commit *ccm_commit_new(
+	struct ccm *m, const struct ccm_agent *a, const struct wm_world *totals);
+/* To all that it is called for, one after the other: c is what it has returned, NULL at first.
+ * Nothing else may be sent in between. */
+struct wm_commit *ccm_commit_to(struct ccm *m, const struct ccm_agent *a,
+	const struct wm_world *totals, bool accept, struct wm_commit *c);
 /* The topology vote is answered: everybody may vote anew. */
 void ccm_votes_clear(struct ccm *m);
 /* True: look again. */

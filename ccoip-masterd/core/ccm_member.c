@@ -45,6 +45,14 @@ struct ccm_seat *ccm_seat_find(const struct ccm *m, uint64_t agent_no, uint32_t 
 	return s;
 }
 
+struct ccm_seat *ccm_seat_of(const struct ccm *m, const struct ccm_agent *a, uint32_t group)
+{
+	/* Most agents have one. */
+	if (a->n_seats == 1)
+		return a->seats->key.group == group ? a->seats : NULL;
+	return ccm_seat_find(m, a->no, group);
+}
+
 const char *ccm_peer_label(const struct ccm_peer *p, char buf[3 * WM_NAME_MAX])
 {
 	const char *host = p->seat->agent->hello.name;
@@ -120,7 +128,7 @@ static void group_drop(struct ccm *m, struct ccm_group *g)
 
 struct ccm_seat *ccm_seat_get(struct ccm *m, struct ccm_agent *a, uint32_t group)
 {
-	struct ccm_seat *s = ccm_seat_find(m, a->no, group);
+	struct ccm_seat *s = ccm_seat_of(m, a, group);
 	struct ccm_group *g;
 
 	if (s)
@@ -172,7 +180,7 @@ static void seat_free(struct ccm *m, struct ccm_seat *s)
 const char *ccm_seat_objection(
 	const struct ccm *m, const struct ccm_agent *a, uint32_t group, char *buf, size_t size)
 {
-	const struct ccm_seat *s = ccm_seat_find(m, a->no, group);
+	const struct ccm_seat *s = ccm_seat_of(m, a, group);
 	struct ccm_agent *other;
 
 	HASH_FIND(hh_id, m->by_id, &a->hello.agent, sizeof a->hello.agent, other);
@@ -533,7 +541,7 @@ void ccm_world_tell(struct ccm *m, const struct ccm_agent *a)
 
 void ccm_world_announce(struct ccm *m)
 {
-	struct wm_world totals, *w;
+	struct wm_world totals, *w = NULL;
 	struct ccm_agent *a;
 
 	m->world_version++;
@@ -542,9 +550,12 @@ void ccm_world_announce(struct ccm *m)
 	for (a = m->agents; a; a = a->hh.next) {
 		if (a->n_accepted == 0)
 			continue;
-		w = &ccm_send(m, a, WM_WORLD)->u.world;
-		*w = totals;
-		ccm_world_own(m, a, w);
+		if (!w || !ccm_world_fits(a, w)) {
+			w = &ccm_send_all(m, WM_WORLD)->u.world;
+			*w = totals;
+			ccm_world_own(m, a, w);
+		}
+		ccm_send_to(m, a);
 	}
 }
 

@@ -107,22 +107,26 @@ static void op_end(struct ccm *m, struct ccm_op *o)
 	ccm_op_free(o);
 }
 
-static void op_abort(struct ccm *m, struct ccm_op *o, uint32_t code, const char *text)
+static void send_to_voters(struct ccm *m, const struct ccm_op *o)
 {
-	struct wm_op_abort *x;
 	uint32_t i;
 
-	for (i = 0; i < o->n_parts; i++) {
-		if (!o->parts[i].seat)
-			continue;
-		x = &ccm_send(m, o->parts[i].seat->agent, WM_OP_ABORT)->u.op_abort;
-		x->group = o->group->id;
-		x->tag = o->key.tag;
-		x->seq = o->seq;
-		x->losses = o->losses;
-		x->code = code;
-		ccm_print(x->text, sizeof x->text, "%s", text);
-	}
+	for (i = 0; i < o->n_parts; i++)
+		if (o->parts[i].seat)
+			ccm_send_to(m, o->parts[i].seat->agent);
+}
+
+static void op_abort(struct ccm *m, struct ccm_op *o, uint32_t code, const char *text)
+{
+	struct wm_op_abort *x = &ccm_send_all(m, WM_OP_ABORT)->u.op_abort;
+
+	x->group = o->group->id;
+	x->tag = o->key.tag;
+	x->seq = o->seq;
+	x->losses = o->losses;
+	x->code = code;
+	ccm_print(x->text, sizeof x->text, "%s", text);
+	send_to_voters(m, o);
 	ccm_log(m, CCM_LOG_INFO, "group %u tag %" PRIu64 " seq %" PRIu64 " is aborted: %s",
 		o->group->id, o->key.tag, o->seq, text);
 	m->ops_aborted++;
@@ -147,15 +151,20 @@ void ccm_group_abort(struct ccm *m, struct ccm_group *g, uint32_t code, const ch
 		op_abort(m, g->ops, code, text);
 }
 
+static void fill_start(const struct ccm *m, const struct ccm_op *o, struct wm_op_start *x)
+{
+	x->group = o->group->id;
+	x->tag = o->key.tag;
+	x->seq = o->seq;
+	x->epoch = m->epoch;
+}
+
 static void op_start(struct ccm *m, struct ccm_op *o)
 {
-	uint32_t i;
-
 	if (!ccm_op_continue(m, o, ++m->last_seq))
 		return;
-	for (i = 0; i < o->n_parts; i++)
-		if (o->parts[i].seat)
-			ccm_op_tell_start(m, o, o->parts[i].seat->agent);
+	fill_start(m, o, &ccm_send_all(m, WM_OP_START)->u.op_start);
+	send_to_voters(m, o);
 }
 
 static bool may_start(const struct ccm *m, const struct ccm_group *g)
@@ -202,18 +211,21 @@ void ccm_op_settle(struct ccm *m)
 			op_evaluate(m, o);
 }
 
-static void set_conflict(
-	struct ccm_op *o, const char *field, const char *first, const char *other, const char *who)
+static void set_conflict(struct ccm_op *o, const char *field, const char *first, const char *other,
+	const struct ccm_peer *who)
 {
+	char label[3 * WM_NAME_MAX];
+
 	o->conflict = true;
 	ccm_print(o->text, sizeof o->text,
 		"the peers of group %u disagree on tag %" PRIu64
 		": %s is %s for those who called first, %s for %s",
-		o->group->id, o->key.tag, field, first, other, who);
+		o->group->id, o->key.tag, field, first, other, ccm_peer_label(who, label));
 }
 
 /* Names the first field that differs. */
-static void note_conflict(struct ccm_op *o, const struct wm_op_params *q, const char *who)
+static void note_conflict(
+	struct ccm_op *o, const struct wm_op_params *q, const struct ccm_peer *who)
 {
 	const struct wm_op_params *p = &o->params;
 	const struct {
@@ -243,7 +255,6 @@ static void note_conflict(struct ccm_op *o, const struct wm_op_params *q, const 
 static void count_vote(struct ccm_op *o, struct ccm_peer *p, const struct wm_op_params *params)
 {
 	struct ccm_part *part = &o->parts[p->seat->slot];
-	char label[3 * WM_NAME_MAX];
 
 	if (!part->seat) {
 		part->seat = p->seat;
@@ -254,7 +265,7 @@ static void count_vote(struct ccm_op *o, struct ccm_peer *p, const struct wm_op_
 	o->voted[p->slot / 64] |= UINT64_C(1) << (p->slot % 64);
 	p->n_ops++;
 	if (!o->conflict)
-		note_conflict(o, params, ccm_peer_label(p, label));
+		note_conflict(o, params, p);
 }
 
 /* Why p must not vote; NULL when it may. */
@@ -319,7 +330,7 @@ void ccm_op_tell_end(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote
 /* The agent has seen the start of this attempt, but its connection broke before the end. */
 static void answer_started(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 {
-	struct ccm_seat *s = ccm_seat_find(m, a->no, v->group);
+	struct ccm_seat *s = ccm_seat_of(m, a, v->group);
 	const struct ccm_group *g = s ? s->group : NULL;
 
 	ccm_op_tell_end(m, a, v, ccm_outcome_of(m, g, v->seq),
@@ -379,12 +390,7 @@ bool ccm_op_continue(struct ccm *m, struct ccm_op *o, uint64_t seq)
 
 void ccm_op_tell_start(struct ccm *m, const struct ccm_op *o, struct ccm_agent *a)
 {
-	struct wm_op_start *x = &ccm_send(m, a, WM_OP_START)->u.op_start;
-
-	x->group = o->group->id;
-	x->tag = o->key.tag;
-	x->seq = o->seq;
-	x->epoch = m->epoch;
+	fill_start(m, o, &ccm_send(m, a, WM_OP_START)->u.op_start);
 }
 
 void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
@@ -442,11 +448,8 @@ void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 
 static void op_done(struct ccm *m, struct ccm_op *o)
 {
-	uint32_t i;
-
-	for (i = 0; i < o->n_parts; i++)
-		if (o->parts[i].seat)
-			ccm_send(m, o->parts[i].seat->agent, WM_OP_DONE)->u.op_done.seq = o->seq;
+	ccm_send_all(m, WM_OP_DONE)->u.op_done.seq = o->seq;
+	send_to_voters(m, o);
 	m->ops_done++;
 	ccm_outcome_note(o->group, o->seq, WIRE_SUCCESS);
 	op_end(m, o);
@@ -484,7 +487,7 @@ void ccm_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_op_report
 	HASH_FIND(hh_seq, m->started, &r->seq, sizeof r->seq, o);
 	if (!o)
 		return;
-	s = ccm_seat_find(m, a->no, o->group->id);
+	s = ccm_seat_of(m, a, o->group->id);
 	part = s && s->slot < o->n_parts && o->parts[s->slot].seat ? &o->parts[s->slot] : NULL;
 	if (!part || part->reported) {
 		ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,

@@ -208,6 +208,7 @@ bool ccm_resume_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j
 	if (j->phase == WM_JOIN_PREPARED) {
 		p->prepared = true;
 		t->n_prepared++;
+		m->n_prepared++;
 		return true;
 	}
 	ccm_vote_learn(m, j->topo_turn, j->pending_turn);
@@ -331,6 +332,10 @@ static void keep_resume(struct ccm *m, struct ccm_agent *a, const struct wm_resu
 	t->r.world.own = copy(m, r->world.own, r->world.n, sizeof *r->world.own);
 	t->r.places = copy(m, r->places, r->n_places, sizeof *r->places);
 	t->r.outcomes = copy(m, r->outcomes, r->n_outcomes, sizeof *r->outcomes);
+	if (r->world.version >= m->newest_version) {
+		m->newest_version = r->world.version;
+		m->newest_world = r->world.global;
+	}
 }
 
 bool ccm_resume_msg(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg)
@@ -438,6 +443,12 @@ void ccm_tally(const struct ccm *m, struct ccm_tally *y)
 	}
 }
 
+/* Are there too few whatever the tally says? It looks at every agent, and is asked after each. */
+static bool too_few(const struct ccm *m)
+{
+	return !m->restored && m->n_accepted + m->n_prepared + m->n_left < m->newest_world;
+}
+
 static bool enough(const struct ccm *m)
 {
 	struct ccm_tally y;
@@ -447,7 +458,7 @@ static bool enough(const struct ccm *m)
 	if (ccm_age(m->now, m->recover_ns) > m->cfg.recovery_ms * CCM_NS_PER_MS)
 		return true;
 	if (m->n_resuming > 0 || m->key_unknown ||
-		(m->asked_ns && ccm_age(m->now, m->asked_ns) < ASK_NS))
+		(m->asked_ns && ccm_age(m->now, m->asked_ns) < ASK_NS) || too_few(m))
 		return false;
 	ccm_tally(m, &y);
 	return y.expected > 0 && y.back >= y.expected && !y.doubt;

@@ -164,7 +164,8 @@ static void round_drop(struct ccm *m)
 			ccm_peer_refresh(m, p);
 }
 
-struct wm_commit *ccm_commit_new(struct ccm *m, struct ccm_agent *a, const struct wm_world *totals)
+struct wm_commit *ccm_commit_new(
+	struct ccm *m, const struct ccm_agent *a, const struct wm_world *totals)
 {
 	struct wm_commit *c = &ccm_send(m, a, WM_COMMIT)->u.commit;
 
@@ -179,9 +180,22 @@ struct wm_commit *ccm_commit_new(struct ccm *m, struct ccm_agent *a, const struc
 	return c;
 }
 
+struct wm_commit *ccm_commit_to(struct ccm *m, const struct ccm_agent *a,
+	const struct wm_world *totals, bool accept, struct wm_commit *c)
+{
+	if (c && c->accept == accept && ccm_world_fits(a, &c->world)) {
+		ccm_send_to(m, a);
+		return c;
+	}
+	c = ccm_commit_new(m, a, totals);
+	c->accept = accept;
+	return c;
+}
+
 /* To those that were in the round, or to all if there was none. */
 static void send_commits(struct ccm *m, bool unchanged)
 {
+	struct wm_commit *c = NULL;
 	struct wm_world totals;
 	struct ccm_agent *a;
 
@@ -194,7 +208,7 @@ static void send_commits(struct ccm *m, bool unchanged)
 		/* Who came back after the round began waits for the next one. */
 		if (a->n_accepted == 0 || !(unchanged || a->round == m->last_round))
 			continue;
-		ccm_commit_new(m, a, &totals)->accept = unchanged || a->round_accept;
+		c = ccm_commit_to(m, a, &totals, unchanged || a->round_accept, c);
 	}
 }
 
@@ -331,9 +345,10 @@ bool ccm_round_settle(struct ccm *m)
 		return false;
 	}
 	/* Nobody is there to be wired, or there are more to come. */
-	if ((m->n_accepted > 0 && m->n_accepted == m->n_absent) || ccm_round_waits(m))
+	if ((!accept && !m->rewire) || (m->n_accepted > 0 && m->n_accepted == m->n_absent) ||
+		ccm_round_waits(m))
 		return false;
-	return (accept || m->rewire) && round_begin(m, accept);
+	return round_begin(m, accept);
 }
 
 /* Is `id` the next host of a in some ring of this round? */

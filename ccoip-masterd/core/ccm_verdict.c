@@ -95,8 +95,11 @@ static void judge_link(
 		g->failed = true;
 		m->rewire = true;
 	} else if (!victim->doomed) {
+		victim->doom = ccm_calloc(m, 1, sizeof reason);
+		if (!victim->doom)
+			return;
 		victim->doomed = true;
-		ccm_print(victim->doom, sizeof victim->doom, "%s", reason);
+		ccm_print(victim->doom, sizeof reason, "%s", reason);
 		victim->next_doomed = *doomed;
 		*doomed = victim;
 	}
@@ -145,6 +148,7 @@ void ccm_round_judge(struct ccm *m)
 {
 	struct ccm_seat *doomed = NULL;
 	struct ccm_agent *a;
+	char *why;
 	struct ccm_group *g;
 	bool failed = false, late;
 
@@ -154,7 +158,10 @@ void ccm_round_judge(struct ccm *m)
 			judge_agent(m, a, &doomed);
 	for (; doomed; doomed = doomed->next_doomed) {
 		doomed->doomed = false;
-		kick_seat(m, doomed, doomed->doom);
+		why = doomed->doom;
+		doomed->doom = NULL;
+		kick_seat(m, doomed, why);
+		free(why);
 	}
 	for (g = m->groups; g; g = g->hh.next)
 		failed = failed || g->failed;

@@ -7,6 +7,7 @@
 /* The votes that were counted are of a turn that is over. */
 static void topo_raise(struct ccm *m, uint64_t turn)
 {
+	struct wm_commit *c = NULL;
 	struct wm_world totals;
 	struct ccm_agent *a;
 
@@ -16,14 +17,12 @@ static void topo_raise(struct ccm *m, uint64_t turn)
 	ccm_world_totals(m, &totals);
 	for (a = m->agents; a; a = a->hh.next)
 		if (a->n_accepted > 0)
-			(void)ccm_commit_new(m, a, &totals);
+			c = ccm_commit_to(m, a, &totals, true, c);
 	ccm_votes_clear(m);
 }
 
-static void answer_pending(struct ccm *m, const struct ccm_agent *a)
+static void fill_answer(const struct ccm *m, struct wm_pending_answer *x)
 {
-	struct wm_pending_answer *x = &ccm_send(m, a, WM_PENDING_ANSWER)->u.pending_answer;
-
 	x->pending = m->pending;
 	x->turn = m->pending_turn;
 }
@@ -33,9 +32,10 @@ static void pending_clear(struct ccm *m)
 	struct ccm_agent *a;
 	struct ccm_peer *p;
 
+	fill_answer(m, &ccm_send_all(m, WM_PENDING_ANSWER)->u.pending_answer);
 	for (a = m->agents; a; a = a->hh.next)
 		if (a->n_accepted > 0)
-			answer_pending(m, a);
+			ccm_send_to(m, a);
 	for (p = m->peers; p; p = p->hh.next)
 		p->pending_voted = false;
 	m->n_pending = 0;
@@ -115,7 +115,7 @@ void ccm_vote_pending(struct ccm *m, struct ccm_agent *a, const struct wm_peer *
 	if (p->phase != CCM_PEER_ACCEPTED) {
 		ccm_peer_violation(m, p, "it asked for pending peers before it was accepted");
 	} else if (v->turn < m->pending_turn) {
-		answer_pending(m, a);
+		fill_answer(m, &ccm_send(m, a, WM_PENDING_ANSWER)->u.pending_answer);
 	} else if (v->turn > m->pending_turn && !may_raise(m, v->turn)) {
 		ccm_peer_violation(m, p, "it asked for pending peers out of turn");
 	} else if (p->pending_voted) {
@@ -172,4 +172,19 @@ void ccm_world_own(struct ccm *m, const struct ccm_agent *a, struct wm_world *w)
 		memcpy(x->loss, g->loss, sizeof x->loss);
 		w->n++;
 	}
+}
+
+bool ccm_world_fits(const struct ccm_agent *a, const struct wm_world *w)
+{
+	const struct ccm_seat *s;
+	uint32_t i = 0;
+
+	DL_FOREACH2 (a->seats, s, next_a) {
+		if (s->n_accepted == 0)
+			continue;
+		if (i == w->n || w->own[i].group != s->group->id)
+			return false;
+		i++;
+	}
+	return i == w->n;
 }

@@ -70,21 +70,50 @@ static void check_round(const struct wm_round *r)
 	}
 }
 
-static void keep_round(struct fk_host *h, const struct wm_round *r)
+static void *copy(const void *v, size_t n, size_t size)
 {
+	void *p = malloc(n ? n * size : 1);
+
+	ck_assert_ptr_nonnull(p);
+	if (n > 0)
+		memcpy(p, v, n * size);
+	return p;
+}
+
+static struct wm_round copy_round(const struct wm_round *r)
+{
+	struct wm_round ret = *r;
 	uint32_t i;
 
+	ret.rings = copy(r->rings, r->n_rings, sizeof *r->rings);
+	for (i = 0; i < r->n_rings; i++)
+		ret.rings[i].members = copy(
+			r->rings[i].members, r->rings[i].n_members, sizeof *r->rings[i].members);
+	return ret;
+}
+
+/* What is sent to many belongs to none of them. */
+static struct wm_msg copy_message(const struct wm_msg *msg)
+{
+	struct wm_msg ret = *msg;
+	struct wm_world *w = NULL;
+
+	if (msg->type == WM_ROUND)
+		ret.u.round = copy_round(&msg->u.round);
+	if (msg->type == WM_COMMIT)
+		w = &ret.u.commit.world;
+	if (msg->type == WM_WORLD)
+		w = &ret.u.world;
+	if (w)
+		w->own = copy(w->own, w->n, sizeof *w->own);
+	return ret;
+}
+
+static void keep_round(struct fk_host *h, const struct wm_round *r)
+{
 	check_round(r);
 	round_clear(h);
-	h->round = *r;
-	h->round.rings = malloc(r->n_rings * sizeof *r->rings);
-	for (i = 0; i < r->n_rings; i++) {
-		struct wm_ring *x = &h->round.rings[i];
-
-		*x = r->rings[i];
-		x->members = malloc(x->n_members * sizeof *x->members);
-		memcpy(x->members, r->rings[i].members, x->n_members * sizeof *x->members);
-	}
+	h->round = copy_round(r);
 }
 
 static uint64_t *losses_of(struct fk_host *h, uint32_t group)
@@ -107,29 +136,27 @@ static void keep_losses(struct fk_host *h, const struct wm_world *w)
 		*losses_of(h, w->own[i].group) = w->own[i].losses;
 }
 
-static void deliver(struct fk *f, struct ccm_action *x)
+static void deliver(struct fk *f, struct fk_host *h, const struct wm_msg *msg)
 {
-	struct fk_host *h = host_of(f, x->conn);
-
 	ck_assert_ptr_nonnull(h);
 	ck_assert(h->open);
 	f->sent++;
 	if (f->watch)
-		f->watch(f->watch_arg, h, &x->msg);
-	if (x->msg.type == WM_ROUND)
-		keep_round(h, &x->msg.u.round);
-	if (x->msg.type == WM_COMMIT) {
-		ck_assert_uint_ge(x->msg.u.commit.epoch, h->epoch);
-		h->epoch = x->msg.u.commit.epoch;
-		ck_assert_uint_ge(x->msg.u.commit.topo_turn, h->topo_turn);
-		h->topo_turn = x->msg.u.commit.topo_turn;
-		h->pending_turn = x->msg.u.commit.pending_turn;
-		keep_losses(h, &x->msg.u.commit.world);
+		f->watch(f->watch_arg, h, msg);
+	if (msg->type == WM_ROUND)
+		keep_round(h, &msg->u.round);
+	if (msg->type == WM_COMMIT) {
+		ck_assert_uint_ge(msg->u.commit.epoch, h->epoch);
+		h->epoch = msg->u.commit.epoch;
+		ck_assert_uint_ge(msg->u.commit.topo_turn, h->topo_turn);
+		h->topo_turn = msg->u.commit.topo_turn;
+		h->pending_turn = msg->u.commit.pending_turn;
+		keep_losses(h, &msg->u.commit.world);
 	}
-	if (x->msg.type == WM_PENDING_ANSWER)
-		h->pending_turn = x->msg.u.pending_answer.turn;
-	if (x->msg.type == WM_WORLD)
-		keep_losses(h, &x->msg.u.world);
+	if (msg->type == WM_PENDING_ANSWER)
+		h->pending_turn = msg->u.pending_answer.turn;
+	if (msg->type == WM_WORLD)
+		keep_losses(h, &msg->u.world);
 	if (f->drop)
 		return;
 	if (h->n == h->cap) {
@@ -137,8 +164,7 @@ static void deliver(struct fk *f, struct ccm_action *x)
 		h->inbox = realloc(h->inbox, h->cap * sizeof *h->inbox);
 		ck_assert_ptr_nonnull(h->inbox);
 	}
-	h->inbox[h->n++] = x->msg;
-	memset(&x->msg, 0, sizeof x->msg);
+	h->inbox[h->n++] = copy_message(msg);
 }
 
 static void keep_record(struct fk *f, const struct wj_record *r)
@@ -172,14 +198,15 @@ void fk_restart(struct fk *f, const struct ccm_config *cfg, size_t len)
 static void step(struct fk *f, const struct ccm_event *ev)
 {
 	const char *bad;
-	size_t i;
+	size_t i, k;
 
 	ck_assert_int_eq(ccm_step(f->m, ev, f->now, &f->out), 0);
 	for (i = 0; i < f->out.n; i++) {
 		struct ccm_action *x = &f->out.v[i];
 
 		if (x->type == CCM_ACT_SEND) {
-			deliver(f, x);
+			for (k = 0; k < x->n_conns; k++)
+				deliver(f, host_of(f, f->out.conns[x->first_conn + k]), &x->msg);
 		} else if (x->type == CCM_ACT_CLOSE) {
 			ck_assert_ptr_nonnull(host_of(f, x->conn));
 			ck_assert(host_of(f, x->conn)->open);

@@ -9,6 +9,7 @@ sim_sources = \
 	tests/sim/sim_host.c \
 	tests/sim/sim_link.c \
 	tests/sim/sim_master.c \
+	tests/sim/sim_memory.c \
 	tests/sim/sim_net.c \
 	tests/sim/sim_op.c \
 	tests/sim/sim_peer.c \
@@ -78,5 +79,6 @@ tests/sim/planted_6_core.c: pcclagentd/core/agt_run.c tests/sim/plant/6_move_for
 CLEANFILES += tests/sim/planted_1_core.c tests/sim/planted_2_core.c tests/sim/planted_3_core.c \
 	tests/sim/planted_4_core.c tests/sim/planted_5_core.c tests/sim/planted_6_core.c
 
-TESTS += tests/sim/run tests/sim/planted.sh tests/sim/scale.sh
-EXTRA_DIST += tests/sim/README.md tests/sim/planted.sh tests/sim/scale.sh $(sim_plants)
+TESTS += tests/sim/run tests/sim/planted.sh tests/sim/scale.sh tests/sim/usage.sh
+EXTRA_DIST += tests/sim/README.md tests/sim/planted.sh tests/sim/scale.sh \
+	tests/sim/usage.sh $(sim_plants)

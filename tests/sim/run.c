@@ -3,14 +3,19 @@
  * usage: run [--seed N | --seeds A-B] [--jobs J] [--trace] [--expect-failure] [--scale N,N,...]
  *
  * Without arguments: the seeds that `make check` runs. A seed that fails is printed with the
- * command that replays it.
+ * command that replays it: --seed, which tells all that happens if it fails. --trace tells it also
+ * if all is well. Arguments that are none: exit status 64.
  */
+#include <ctype.h>
+#include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "tests/sim/sim.h"
@@ -30,8 +35,10 @@ struct totals {
 struct options {
 	unsigned long from, to;
 	unsigned jobs;
+	bool single; /* --seed */
 	bool trace, expect_failure;
-	const char *scale;
+	uint32_t sizes[SIM_SIZES];
+	unsigned n_sizes;
 };
 
 static void add(struct totals *t, const struct sim *s, bool ok)
@@ -52,11 +59,15 @@ static void add(struct totals *t, const struct sim *s, bool ok)
 
 static void run_job(const struct options *o, unsigned job, struct totals *t)
 {
+	bool again = o->single && !o->trace && !o->expect_failure, ok;
 	static struct sim s;
 	unsigned long seed;
 
 	for (seed = o->from + job; seed <= o->to; seed += o->jobs) {
-		add(t, &s, sim_world_run(&s, seed, o->trace));
+		ok = sim_world_run(&s, seed, o->trace, !again);
+		add(t, &s, ok);
+		if (!ok && again)
+			(void)sim_world_run(&s, seed, true, true);
 		fflush(stdout);
 		if (t->failed >= (o->expect_failure ? 1 : FAILURES_MAX))
 			return;
@@ -106,7 +117,73 @@ static int usage(void)
 {
 	fprintf(stderr, "usage: run [--seed N | --seeds A-B] [--jobs J] [--trace] "
 			"[--expect-failure] [--scale N,N,...]\n");
-	return 2;
+	return EX_USAGE;
+}
+
+/* Of a whole number at *text, followed by `end`, which is passed. False: there is none. */
+static bool number(const char **text, char end, unsigned long *ret)
+{
+	char *rest;
+
+	if (!isdigit((unsigned char)**text))
+		return false;
+	errno = 0;
+	*ret = strtoul(*text, &rest, 10);
+	if (errno || *rest != end || *ret > ULONG_MAX / 2)
+		return false;
+	*text = end ? rest + 1 : rest;
+	return true;
+}
+
+static bool parse_sizes(struct options *o, const char *arg)
+{
+	unsigned long n;
+	bool more;
+
+	for (o->n_sizes = 0; o->n_sizes < SIM_SIZES; o->n_sizes++) {
+		more = strchr(arg, ',') != NULL;
+		if (!number(&arg, more ? ',' : '\0', &n) || n < 3 || n > SIM_SIZE_MAX)
+			return false;
+		o->sizes[o->n_sizes] = (uint32_t)n;
+		if (!more) {
+			o->n_sizes++;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool parse_option(struct options *o, int c, const char *arg)
+{
+	unsigned long n;
+
+	switch (c) {
+	case 't':
+		o->trace = true;
+		return true;
+	case 'f':
+		o->expect_failure = true;
+		return true;
+	case 's':
+		o->single = true;
+		if (!number(&arg, '\0', &o->from))
+			return false;
+		o->to = o->from;
+		return true;
+	case 'r':
+		o->single = false;
+		return number(&arg, '-', &o->from) && number(&arg, '\0', &o->to) &&
+		       o->from <= o->to;
+	case 'j':
+		if (!number(&arg, '\0', &n) || n < 1 || n > 64)
+			return false;
+		o->jobs = (unsigned)n;
+		return true;
+	case 'c':
+		return parse_sizes(o, arg);
+	default:
+		return false;
+	}
 }
 
 static int parse(int argc, char **argv, struct options *o)
@@ -115,28 +192,12 @@ static int parse(int argc, char **argv, struct options *o)
 		{"seeds", required_argument, NULL, 'r'}, {"jobs", required_argument, NULL, 'j'},
 		{"trace", no_argument, NULL, 't'}, {"expect-failure", no_argument, NULL, 'f'},
 		{"scale", required_argument, NULL, 'c'}, {0}};
-	char *end;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (c == 't') {
-			o->trace = true;
-		} else if (c == 'f') {
-			o->expect_failure = true;
-		} else if (c == 's') {
-			o->from = o->to = strtoul(optarg, NULL, 10);
-		} else if (c == 'r') {
-			o->from = strtoul(optarg, &end, 10);
-			o->to = *end == '-' ? strtoul(end + 1, NULL, 10) : o->from;
-		} else if (c == 'j') {
-			o->jobs = (unsigned)strtoul(optarg, NULL, 10);
-		} else if (c == 'c') {
-			o->scale = optarg;
-		} else {
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
+		if (!parse_option(o, c, optarg))
 			return -1;
-		}
-	}
-	return o->jobs < 1 || o->jobs > 64 || o->trace > (o->from == o->to) ? -1 : 0;
+	return optind < argc || (o->trace && o->from != o->to) ? -1 : 0;
 }
 
 int main(int argc, char **argv)
@@ -147,8 +208,8 @@ int main(int argc, char **argv)
 
 	if (parse(argc, argv, &o) < 0)
 		return usage();
-	if (o.scale)
-		return sim_scale(o.scale) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	if (o.n_sizes)
+		return sim_scale(o.sizes, o.n_sizes) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 	crashed = run_jobs(&o, &t);
 	if (crashed != 0) {
 		printf("a job of the simulator crashed\n");

@@ -13,6 +13,7 @@
  *   sim_host.c    agents: start, steps, death
  *   sim_link.c    links between agents
  *   sim_xfer.c    transfers, and what they have summed up
+ *   sim_memory.c  the buffers of operations: who writes what, and what is taken back
  *   sim_shim.c    what libpccl-shim does: calls, sessions, coming back to a new agent
  *   sim_op.c      the shim's side of operations
  *   sim_peer.c    training programs
@@ -43,6 +44,7 @@
 #define SIM_RUNS    256u /* runs of one agent over its life */
 #define SIM_TAGS    8u
 #define SIM_STEPS   6u
+#define SIM_SEGS    3u /* of each operation */
 #define SIM_LINKS   512u
 #define SIM_MASTERS 32u
 #define SIM_PLACES  3u /* addresses at which a master may be */
@@ -64,6 +66,7 @@ enum sim_kind {
 	SIM_EV_AGENT_TICK,      /* host, life */
 	SIM_EV_LINK_RESULT,     /* link, gen */
 	SIM_EV_LINK_SEEN_DOWN,  /* host, life, run, agent, inbound */
+	SIM_EV_XFER_SEGMENT,    /* host, life, run, seq, tag: the segment is final here */
 	SIM_EV_XFER_FINAL,      /* host, life, run, seq: all segments are final here */
 	SIM_EV_XFER_DONE,       /* host, life, run, seq, code */
 	SIM_EV_XFER_CANCELLED,  /* host, life, run, seq */
@@ -189,6 +192,9 @@ struct sim_part { /* one host's share of a transfer */
 	struct agt_xfer x; /* members are not kept here */
 	uint32_t n;
 	struct sim_voice *voices;
+	bool direct; /* results go to the member's buffer; the area has what it held before */
+	uint64_t area[SIM_SEGS];
+	bool flags[SIM_SEGS]; /* as in proto/shm_queue.h */
 };
 
 struct sim_xfer {
@@ -198,6 +204,8 @@ struct sim_xfer {
 	bool broken; /* data does not flow any more */
 	uint32_t n_parts, n_final;
 	uint32_t contributions, successes, failures;
+	bool summed[SIM_SEGS];
+	uint64_t sum[SIM_SEGS];
 	struct sim_part parts[SIM_HOSTS];
 	struct sim_xfer *next;
 };
@@ -254,6 +262,21 @@ struct sim_op {
 	char text[SHM_TEXT];
 };
 
+/* The buffers of the operations of one tag, one after the other. */
+struct sim_memory {
+	bool used;
+	bool in_flight; /* between the launch and the answer: not the program's */
+	bool success;   /* of the last one */
+	bool in_place;  /* there is only recv */
+	bool staged;    /* the shim has copied the operand */
+	bool out_registered;
+	bool copied[SIM_SEGS]; /* out of the area before the end */
+	struct sim_part *part; /* of the transfer that it takes part in, or NULL */
+	uint64_t send[SIM_SEGS], recv[SIM_SEGS], staging[SIM_SEGS];
+	uint64_t was_send[SIM_SEGS], was_recv[SIM_SEGS]; /* before the operation */
+	uint64_t want[SIM_SEGS];                         /* in recv after it */
+};
+
 struct sim_step {
 	uint32_t n_ops; /* 0: none */
 	bool ask;       /* pcclArePeersPending, beside the operations or alone */
@@ -292,6 +315,7 @@ struct sim_peer {
 	uint32_t n_steps, step;
 	struct sim_step steps[SIM_STEPS];
 	struct sim_op ops[SIM_TAGS];
+	struct sim_memory memory[SIM_TAGS];
 	bool step_begun, asking, pass_failed, too_few, burst;
 	uint32_t window, n_launch, launched, n_await, awaited, in_flight;
 	uint8_t launch[SIM_TAGS], await[SIM_TAGS];
@@ -385,7 +409,7 @@ void sim_dial(struct sim *s, struct sim_host *h, uint32_t run, const struct cc_a
 void sim_dialled(struct sim *s, const struct sim_event *ev);
 void sim_accept(struct sim *s, const struct sim_event *ev);
 void sim_send_to_master(struct sim *s, struct sim_host *h, uint32_t run, const struct wm_msg *m);
-void sim_send_to_agent(struct sim *s, unsigned master, const struct ccm_action *x);
+void sim_send_to_agent(struct sim *s, unsigned master, uint32_t conn, const struct wm_msg *msg);
 void sim_to_master(struct sim *s, const struct sim_event *ev);
 void sim_to_agent(struct sim *s, const struct sim_event *ev);
 void sim_conn_end(struct sim *s, const struct sim_event *ev);
@@ -454,6 +478,19 @@ void sim_xfer_completed(struct sim *s, struct sim_host *h, struct sim_peer *p, s
 struct sim_part *sim_xfer_part(struct sim_xfer *x, unsigned host, uint32_t life);
 void sim_xfers_free(struct sim *s);
 
+/* sim_memory.c */
+/* The program launches an operation. */
+void sim_memory_begin(struct sim *s, struct sim_peer *p, uint32_t tag);
+/* A host starts its part of a transfer. */
+void sim_memory_part(struct sim *s, struct sim_part *q);
+/* Its data threads have a segment's sum. */
+void sim_memory_segment(struct sim *s, struct sim_xfer *t, struct sim_part *q, uint32_t seg);
+/* The shim has the answer, in o. */
+void sim_memory_end(struct sim *s, struct sim_peer *p, const struct sim_op *o);
+/* The communicator is gone: nobody will await what is in flight. */
+void sim_memory_abandon(struct sim *s, struct sim_peer *p);
+void sim_memory_check(struct sim *s);
+
 /* sim_shim.c */
 void sim_shim_call(struct sim *s, struct sim_peer *p, enum wl_type type);
 void sim_shim_request(struct sim *s, const struct sim_event *ev);
@@ -515,10 +552,12 @@ void sim_check_waits(struct sim *s);
 void sim_check_quiet(struct sim *s);
 void sim_describe(struct sim *s);
 
-/* sim_world.c. True: all is well. */
-bool sim_world_run(struct sim *s, uint64_t seed, bool trace);
+/* sim_world.c. True: all is well. report: says what is not. */
+bool sim_world_run(struct sim *s, uint64_t seed, bool trace, bool report);
 
-/* sim_scale.c. The text: sizes with commas between them. */
-int sim_scale(const char *text);
+/* sim_scale.c */
+#define SIM_SIZES    8u /* runs to compare at most, and peers in one */
+#define SIM_SIZE_MAX 1000000u
+int sim_scale(const uint32_t *sizes, unsigned n);
 
 #endif

@@ -254,6 +254,7 @@ void sim_check_quiet(struct sim *s)
 				"operations",
 				i, a.sessions, a.comms, a.runs, a.ops);
 	}
+	sim_memory_check(s);
 	for (i = 0; i < SIM_LINKS; i++)
 		if (s->links[i].used)
 			sim_fail(s, "host %u keeps a link", s->links[i].src);

@@ -125,14 +125,19 @@ static void supersede(struct sim *s, struct sim_master *m)
 	}
 }
 
-static void carry_out(struct sim *s, unsigned no, const struct ccm_action *x)
+/* left: so many things it does before it dies; one message to many are many. */
+static void carry_out(struct sim *s, unsigned no, const struct ccm_action *x, size_t *left)
 {
 	struct sim_master *m = &s->masters[no];
+	uint32_t i;
 
+	if (x->type != CCM_ACT_SEND)
+		--*left;
 	switch (x->type) {
 	case CCM_ACT_SEND:
-		sim_send_to_agent(s, no, x);
-		if (x->msg.type == WM_HELLO_ACK)
+		for (i = 0; i<x->n_conns && * left> 0; i++, --*left)
+			sim_send_to_agent(s, no, s->m_acts.conns[x->first_conn + i], &x->msg);
+		if (x->msg.type == WM_HELLO_ACK && i > 0)
 			supersede(s, m);
 		break;
 	case CCM_ACT_CLOSE:
@@ -162,12 +167,13 @@ void sim_master_step(struct sim *s, unsigned no, const struct ccm_event *ev)
 	wrong = ccm_check(m->m);
 	if (wrong)
 		sim_fail(s, "the invariant of %s is broken: %s", sim_name_master(s, no), wrong);
-	n = s->m_acts.n;
+	for (i = 0, n = 0; i < s->m_acts.n; i++)
+		n += s->m_acts.v[i].type == CCM_ACT_SEND ? s->m_acts.v[i].n_conns : 1;
 	crash = m->crash_next && n > 0;
 	if (crash)
 		n = sim_rnd(s, (uint32_t)n + 1);
-	for (i = 0; i < n && !s->failure[0]; i++)
-		carry_out(s, no, &s->m_acts.v[i]);
+	for (i = 0; i < s->m_acts.n && n > 0 && !s->failure[0]; i++)
+		carry_out(s, no, &s->m_acts.v[i], &n);
 	if (crash)
 		sim_master_kill(s, no);
 	else if (ev->type != CCM_EV_TICK)

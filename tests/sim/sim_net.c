@@ -178,34 +178,33 @@ static void learn(struct sim_world *w, const struct wm_world *m)
 		w->group[m->own[i].group] = m->own[i].world;
 }
 
-void sim_send_to_agent(struct sim *s, unsigned master, const struct ccm_action *x)
+void sim_send_to_agent(struct sim *s, unsigned master, uint32_t conn, const struct wm_msg *msg)
 {
-	struct sim_conn *c = sim_conn(s, x->conn);
+	struct sim_conn *c = sim_conn(s, conn);
 	struct sim_event ev = event(c, SIM_EV_TO_AGENT);
 	struct sim_master *m = &s->masters[master];
 
 	if (c->master != master || !c->master_open) {
 		sim_fail(s, "master %u sends %s on a closed connection", master,
-			wire_master_type_name(x->msg.type));
+			wire_master_type_name(msg->type));
 		return;
 	}
-	if (x->msg.type == WM_COMMIT) {
-		learn(&c->sent, &x->msg.u.commit.world);
+	if (msg->type == WM_COMMIT) {
+		learn(&c->sent, &msg->u.commit.world);
 		sim_check_told(s, m, &c->sent);
-	} else if (x->msg.type == WM_WORLD) {
-		learn(&c->sent, &x->msg.u.world);
+	} else if (msg->type == WM_WORLD) {
+		learn(&c->sent, &msg->u.world);
 		sim_check_told(s, m, &c->sent);
-	} else if (x->msg.type == WM_HELLO_ACK) {
-		if (m->term && m->term > x->msg.u.hello_ack.term)
+	} else if (msg->type == WM_HELLO_ACK) {
+		if (m->term && m->term > msg->u.hello_ack.term)
 			sim_fail(s, "the term of master %u goes back", master);
-		m->term = x->msg.u.hello_ack.term;
-		m->id = x->msg.u.hello_ack.run;
-		s->resumes += x->msg.u.hello_ack.resume;
+		m->term = msg->u.hello_ack.term;
+		m->id = msg->u.hello_ack.run;
+		s->resumes += msg->u.hello_ack.resume;
 	}
 	ev.world = c->sent;
-	encode(s, &x->msg, &ev);
-	sim_trace(
-		s, "%s -> h%u: %s", sim_name_master(s, master), c->host, sim_text_msg(s, &x->msg));
+	encode(s, msg, &ev);
+	sim_trace(s, "%s -> h%u: %s", sim_name_master(s, master), c->host, sim_text_msg(s, msg));
 	sim_schedule(s, in_order(s, &c->to_agent), ev);
 }
 

@@ -60,6 +60,7 @@ void sim_op_launch(struct sim *s, struct sim_peer *p, uint32_t tag)
 	o->xfer = NULL;
 	o->voice = NULL;
 	o->text[0] = '\0';
+	sim_memory_begin(s, p, tag);
 	sim_trace(s, "p%u: launches tag %u (turn %" PRIu64 " step %u, losses %" PRIu64 ")%s", p->no,
 		tag, p->topo_turn, p->step, p->losses,
 		p->proc->state == SESSION_OPEN && p->comm ? "" : ", waits for an agent");
@@ -124,6 +125,7 @@ static void done(struct sim *s, struct sim_peer *p, struct sim_op *o, uint32_t c
 	sim_trace(s, "p%u: tag %u seq %" PRIu64 " ends: %s, losses %" PRIu64 " %s", p->no, tag,
 		o->seq, sim_text_code(code), losses, text);
 	sim_check_code(s, p, o, tag);
+	sim_memory_end(s, p, o);
 	sim_xfer_heard(s, p, o, connected);
 	sim_peer_op_done(s, p, tag);
 }

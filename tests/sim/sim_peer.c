@@ -280,6 +280,7 @@ static void destroyed(struct sim *s, struct sim_peer *p)
 {
 	p->comm = 0;
 	p->state = SHM_COMM_NEW;
+	sim_memory_abandon(s, p);
 	memset(p->ops, 0, sizeof p->ops);
 	memset(&p->attrs, 0, sizeof p->attrs);
 	if (p->rejoins == 0 || p->proc->state == SESSION_NONE) {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * How cost grows: one peer on each of N hosts, real cores, the real codec, no faults and no delays.
- * Counted are messages between agents and the master, in both directions, and the processor time of
- * the master's core alone. What a vote costs per peer must not depend on how many peers there are.
+ * Counted are messages between agents and the master, in both directions, the actions of the
+ * master's core, and the processor time of that core alone. What a step costs per peer must not
+ * depend on how many peers there are: messages and actions per peer may not grow, and what all are
+ * told alike is one action.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +14,9 @@
 #include "proto/wire_frame.h"
 #include "tests/sim/sim.h"
 
-#define SIZES_MAX  8u
 #define PHASES_MAX 16u
 #define GROWTH_MAX 1.1 /* of messages per peer, from one size to the next */
+#define BATCH      64u /* steps of the master that are timed at once: the clock is slow */
 
 enum item_kind {
 	ITEM_TO_MASTER,
@@ -43,7 +45,8 @@ struct node {
 
 struct phase {
 	const char *name;
-	uint64_t messages[SIZES_MAX], ns[SIZES_MAX];
+	bool alike; /* all are told the same: the number of actions is the same for all sizes */
+	uint64_t messages[SIM_SIZES], actions[SIM_SIZES], ns[SIM_SIZES];
 };
 
 struct scale {
@@ -54,7 +57,7 @@ struct scale {
 	uint32_t n;
 	struct item *queue;
 	size_t head, tail, cap;
-	uint64_t now, messages, ns, failures;
+	uint64_t now, messages, actions, ns, failures;
 	uint32_t last_req;
 	struct phase phases[PHASES_MAX];
 	unsigned n_phases, phase, size;
@@ -91,23 +94,26 @@ static void send(struct scale *s, enum item_kind kind, uint32_t node, const stru
 	put(s, it);
 }
 
-static void master_step(struct scale *s, const struct ccm_event *ev)
+static void master_steps(struct scale *s, const struct ccm_event *ev, unsigned n)
 {
-	uint64_t begin;
+	uint64_t begin = cpu_ns();
+	unsigned k;
 	size_t i;
 
 	ccm_actions_clear(&s->m_acts);
-	begin = cpu_ns();
-	if (ccm_step(s->m, ev, s->now, &s->m_acts) < 0)
-		abort();
+	for (k = 0; k < n; k++) {
+		s->now += 10;
+		if (ccm_step(s->m, &ev[k], s->now, &s->m_acts) < 0)
+			abort();
+	}
 	s->ns += cpu_ns() - begin;
+	s->actions += s->m_acts.n;
 	for (i = 0; i < s->m_acts.n; i++) {
 		const struct ccm_action *x = &s->m_acts.v[i];
 
-		if (x->type == CCM_ACT_SEND)
-			send(s, ITEM_TO_AGENT, x->conn - 1, &x->msg);
-		else if (x->type == CCM_ACT_CLOSE)
-			s->failures++;
+		for (k = 0; x->type == CCM_ACT_SEND && k < x->n_conns; k++)
+			send(s, ITEM_TO_AGENT, s->m_acts.conns[x->first_conn + k] - 1, &x->msg);
+		s->failures += x->type == CCM_ACT_CLOSE;
 	}
 }
 
@@ -180,6 +186,14 @@ static void agent_step(struct scale *s, uint32_t i, const struct agt_event *ev)
 	s->a_acts = acts;
 }
 
+static void decode(const struct item *it, struct wm_msg *ret)
+{
+	const char *why;
+
+	if (wire_master_decode(it->bytes + WIRE_FRAME_HDR, it->len - WIRE_FRAME_HDR, ret, &why) < 0)
+		abort();
+}
+
 static void deliver(struct scale *s, const struct item *it)
 {
 	static const enum agt_event_type types[] = {[ITEM_TO_AGENT] = AGT_EV_MASTER_MSG,
@@ -187,51 +201,80 @@ static void deliver(struct scale *s, const struct item *it)
 		[ITEM_LINK_UP] = AGT_EV_LINK_UP,
 		[ITEM_XFER_DONE] = AGT_EV_XFER_DONE,
 		[ITEM_XFER_CANCELLED] = AGT_EV_XFER_CANCELLED};
-	struct agt_event ev = {.run = it->run, .seq = it->seq, .peer = it->peer};
-	struct ccm_event open = {.type = CCM_EV_OPEN, .conn = it->node + 1};
-	struct ccm_event msg = {.type = CCM_EV_MSG, .conn = it->node + 1};
-	struct wm_msg m = {0};
-	const char *why;
+	struct agt_event ev = {
+		.type = types[it->kind], .run = it->run, .seq = it->seq, .peer = it->peer};
+	struct wm_msg m;
 
-	if (it->bytes && wire_master_decode(it->bytes + WIRE_FRAME_HDR, it->len - WIRE_FRAME_HDR,
-				 &m, &why) < 0)
-		abort();
-	if (it->kind == ITEM_TO_MASTER) {
-		msg.msg = &m;
-		master_step(s, &msg);
-	} else {
-		if (it->kind == ITEM_MASTER_UP) {
-			open.addr = (struct cc_addr){.family = CC_INET4, .ip = {10, 0, 0, 1}};
-			master_step(s, &open);
-		}
-		ev.type = types[it->kind];
-		if (it->kind == ITEM_TO_AGENT) {
-			ev.run = s->nodes[it->node].run;
-			ev.msg = &m;
-		}
-		agent_step(s, it->node, &ev);
+	s->now += 10;
+	if (it->kind == ITEM_TO_AGENT) {
+		decode(it, &m);
+		ev.run = s->nodes[it->node].run;
+		ev.msg = &m;
 	}
-	if (it->bytes)
+	agent_step(s, it->node, &ev);
+	if (it->kind == ITEM_TO_AGENT)
 		wire_master_clear(&m);
 	free(it->bytes);
 }
 
-static void phase_end(struct scale *s, const char *name)
+/* Takes what comes next for the master: connections, or messages. Returns how many. */
+static unsigned deliver_batch(struct scale *s, const struct item *it, size_t n)
+{
+	static struct ccm_event ev[BATCH];
+	static struct wm_msg m[BATCH];
+	enum item_kind kind = it->kind;
+	unsigned i, k;
+
+	for (k = 0; k < BATCH && k < n && it[k].kind == kind; k++) {
+		ev[k] = (struct ccm_event){.type = CCM_EV_OPEN, .conn = it[k].node + 1};
+		ev[k].addr = (struct cc_addr){.family = CC_INET4, .ip = {10, 0, 0, 1}};
+		if (kind == ITEM_MASTER_UP)
+			continue;
+		decode(&it[k], &m[k]);
+		ev[k].type = CCM_EV_MSG;
+		ev[k].msg = &m[k];
+	}
+	master_steps(s, ev, k);
+	for (i = 0; kind == ITEM_TO_MASTER && i < k; i++)
+		wire_master_clear(&m[i]);
+	return k;
+}
+
+static void run_queue(struct scale *s)
+{
+	struct item it;
+	unsigned n;
+
+	while (s->head < s->tail) {
+		it = s->queue[s->head];
+		n = 0;
+		if (it.kind == ITEM_TO_MASTER || it.kind == ITEM_MASTER_UP)
+			n = deliver_batch(s, &s->queue[s->head], s->tail - s->head);
+		if (it.kind == ITEM_TO_MASTER) {
+			for (; n > 0; n--)
+				free(s->queue[s->head++].bytes);
+			continue;
+		}
+		do {
+			it = s->queue[s->head++];
+			deliver(s, &it);
+		} while (n > 0 && --n > 0);
+	}
+}
+
+static void phase_end(struct scale *s, const char *name, bool alike)
 {
 	struct phase *p;
 
-	while (s->head < s->tail) {
-		struct item it = s->queue[s->head++];
-
-		s->now += 10;
-		deliver(s, &it);
-	}
+	run_queue(s);
 	p = &s->phases[s->phase++];
 	p->name = name;
+	p->alike = alike;
 	p->messages[s->size] = s->messages;
+	p->actions[s->size] = s->actions;
 	p->ns[s->size] = s->ns;
 	s->n_phases = s->phase;
-	s->messages = s->ns = 0;
+	s->messages = s->actions = s->ns = 0;
 }
 
 static struct cc_id id_of(uint32_t i, uint8_t kind)
@@ -302,7 +345,7 @@ static void all(struct scale *s, enum wl_type type, const char *name)
 
 	for (i = 0; i < s->n; i++)
 		request(s, i, type);
-	phase_end(s, name);
+	phase_end(s, name, true);
 	expect(s, name, 1, 0);
 }
 
@@ -329,7 +372,7 @@ static void takeover(struct scale *s)
 	for (i = 0; i < s->n; i++)
 		if (s->nodes[i].a)
 			submit(s, i, 3);
-	phase_end(s, "a new master, and an all-reduce");
+	phase_end(s, "a new master, and an all-reduce", false);
 	expect(s, "the all-reduce after the master's death", 0, 1);
 }
 
@@ -340,29 +383,29 @@ static void life(struct scale *s)
 
 	for (i = 0; i < s->n; i++)
 		node_start(s, i);
-	phase_end(s, "join");
+	phase_end(s, "join", false);
 	s->nodes[0].replies = 0;
 	request(s, 0, WL_UPDATE_TOPOLOGY);
-	phase_end(s, "admission of all but one");
+	phase_end(s, "admission of all but one", false);
 	expect(s, "admission", 1, 0);
 	all(s, WL_UPDATE_TOPOLOGY, "topology vote");
 	all(s, WL_ARE_PENDING, "vote on pending peers");
 	for (i = 0; i < s->n; i++)
 		submit(s, i, 1);
-	phase_end(s, "all-reduce");
+	phase_end(s, "all-reduce", true);
 	expect(s, "the all-reduce", 0, 1);
 	for (i = 0; i < s->n; i++)
 		if (i != victim)
 			submit(s, i, 2);
 	agent_step(s, victim, &died);
-	phase_end(s, "all-reduce that loses a peer");
+	phase_end(s, "all-reduce that loses a peer", false);
 	agt_free(s->nodes[victim].a);
 	s->nodes[victim].a = NULL;
 	expect(s, "the loss", 0, 0);
 	for (i = 0; i < s->n; i++)
 		if (i != victim)
 			submit(s, i, 2);
-	phase_end(s, "all-reduce, again");
+	phase_end(s, "all-reduce, again", true);
 	expect(s, "the all-reduce after the loss", 0, 1);
 	takeover(s);
 }
@@ -389,48 +432,44 @@ static bool run_size(struct scale *s, uint32_t n)
 	return s->failures == 0;
 }
 
+/* From one size to the next: has it grown by more than the peers have? */
+static bool grows(const uint64_t *count, const uint32_t *sizes, unsigned k)
+{
+	return k > 0 &&
+	       (double)count[k] / sizes[k] > GROWTH_MAX * (double)count[k - 1] / sizes[k - 1];
+}
+
 static bool print(const struct scale *s, const uint32_t *sizes, unsigned n)
 {
 	bool flat = true;
 	unsigned i, k;
 
-	printf("| peers | step | messages | per peer | master CPU, ms | per peer, us |\n"
-	       "| ---: | --- | ---: | ---: | ---: | ---: |\n");
+	printf("| peers | step | messages | per peer | actions | master CPU, ms | per peer, us |\n"
+	       "| ---: | --- | ---: | ---: | ---: | ---: | ---: |\n");
 	for (i = 0; i < s->n_phases; i++) {
 		const struct phase *p = &s->phases[i];
 
 		for (k = 0; k < n; k++) {
-			double per = (double)p->messages[k] / sizes[k];
-
-			printf("| %u | %s | %lu | %.2f | %.2f | %.2f |\n", sizes[k], p->name,
-				(unsigned long)p->messages[k], per, (double)p->ns[k] / 1e6,
+			printf("| %u | %s | %lu | %.2f | %lu | %.3f | %.2f |\n", sizes[k], p->name,
+				(unsigned long)p->messages[k], (double)p->messages[k] / sizes[k],
+				(unsigned long)p->actions[k], (double)p->ns[k] / 1e6,
 				(double)p->ns[k] / 1e3 / sizes[k]);
-			flat &= k == 0 ||
-				per < GROWTH_MAX * (double)p->messages[k - 1] / sizes[k - 1];
+			flat &= !grows(p->messages, sizes, k) && !grows(p->actions, sizes, k) &&
+				(!p->alike || p->actions[k] == p->actions[0]);
 		}
 	}
 	return flat;
 }
 
-int sim_scale(const char *text)
+int sim_scale(const uint32_t *sizes, unsigned n)
 {
 	static struct scale s;
-	uint32_t sizes[SIZES_MAX];
-	unsigned n = 0;
 	bool ok = true;
-	char *end;
 
-	while (*text && n < SIZES_MAX) {
-		sizes[n] = (uint32_t)strtoul(text, &end, 10);
-		if (end == text || sizes[n] < 3)
-			return -1;
-		n++;
-		text = *end == ',' ? end + 1 : end;
-	}
 	for (s.size = 0; s.size < n; s.size++)
 		ok &= run_size(&s, sizes[s.size]);
 	if (ok && !print(&s, sizes, n)) {
-		printf("messages per peer grow with the number of peers\n");
+		printf("messages or actions per peer grow with the number of peers\n");
 		ok = false;
 	}
 	ccm_actions_free(&s.m_acts);

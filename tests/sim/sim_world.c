@@ -160,6 +160,7 @@ static void handle(struct sim *s, const struct sim_event *ev)
 	case SIM_EV_LINK_SEEN_DOWN:
 		sim_link_seen_down(s, ev);
 		break;
+	case SIM_EV_XFER_SEGMENT:
 	case SIM_EV_XFER_FINAL:
 	case SIM_EV_XFER_DONE:
 	case SIM_EV_XFER_CANCELLED:
@@ -227,18 +228,18 @@ static void run(struct sim *s)
 		sim_check_quiet(s);
 }
 
-bool sim_world_run(struct sim *s, uint64_t seed, bool trace)
+bool sim_world_run(struct sim *s, uint64_t seed, bool trace, bool report)
 {
 	bool ok;
 
 	setup(s, seed, trace);
 	run(s);
 	ok = !s->failure[0];
-	if (!ok) {
+	if (!ok && report) {
 		printf("seed %lu: at %.6f s: %s\n", (unsigned long)seed, (double)s->now / 1e9,
 			s->failure);
 		sim_describe(s);
-		printf("replay: tests/sim/run --seed %lu --trace\n", (unsigned long)seed);
+		printf("replay: tests/sim/run --seed %lu\n", (unsigned long)seed);
 	}
 	teardown(s);
 	return ok;

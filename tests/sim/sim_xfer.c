@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * Transfers, and what they sum up. No byte is reduced here: the result of an attempt is the set of
- * contributions of the members that started it. Checked: all hosts mean the same operation, memory
- * is let go of before a failure is told, all members of an attempt hear the same, and an operation
- * of the application never has two results.
+ * Transfers, and whose contributions they sum up (sim_memory.c does). Checked: all hosts mean the
+ * same operation, memory is let go of before a failure is told, all members of an attempt hear the
+ * same, and an operation of the application never has two results.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/sim/sim.h"
+
+#define LATE_MAX (30u * SIM_MS)
 
 /* The number of the master that h has now, from 1. */
 static uint64_t master_of(struct sim *s, const struct sim_host *h, uint32_t run)
@@ -175,12 +176,16 @@ static void all_started(struct sim *s, struct sim_xfer *t)
 			slow = s->hosts[t->parts[i].host].slow;
 	took *= slow;
 	for (i = 0; i < t->n_parts; i++) {
-		struct sim_event ev = {.kind = SIM_EV_XFER_FINAL, .host = t->parts[i].host};
+		struct sim_event ev = {.host = t->parts[i].host};
 		uint64_t at = s->now + took + sim_rnd(s, 500) * SIM_US;
 
 		ev.life = t->parts[i].life;
 		ev.run = t->parts[i].run;
 		ev.seq = t->seq;
+		ev.kind = SIM_EV_XFER_SEGMENT;
+		for (ev.tag = 0; ev.tag < SIM_SEGS; ev.tag++)
+			sim_schedule(s, s->now + (at - s->now) * (ev.tag + 1) / (SIM_SEGS + 1), ev);
+		ev.kind = SIM_EV_XFER_FINAL;
 		sim_schedule(s, at, ev);
 		ev.kind = SIM_EV_XFER_DONE;
 		ev.code = s->xfer_failures && sim_chance(s, 1) ? WIRE_OUT_OF_MEMORY : 0;
@@ -217,8 +222,10 @@ static void start_voices(struct sim *s, struct sim_host *h, struct sim_xfer *t, 
 		struct sim_voice *v = &q->voices[i];
 		struct sim_peer *p = sim_peer_find(s, h, x->members[i].comm);
 
-		if (!p)
+		if (!p) {
+			q->n = i;
 			return;
+		}
 		tag = (uint32_t)x->members[i].sub.tag;
 		v->peer = p->no;
 		v->id = p->id;
@@ -256,6 +263,7 @@ void sim_xfer_start(struct sim *s, struct sim_host *h, const struct agt_action *
 		.host = h->no, .life = h->life, .run = a->run, .live = true, .x = *x};
 	p->x.members = NULL;
 	start_voices(s, h, t, p, x);
+	sim_memory_part(s, p);
 	sim_trace(s, "h%u starts seq %" PRIu64 ", %u of %u hosts", h->no, x->seq, t->n_parts,
 		x->hosts);
 	if (x->hosts > 1) {
@@ -287,6 +295,19 @@ static void xfer_done(
 	sim_host_step(s, &s->hosts[ev->host], &e);
 }
 
+static void segment(
+	struct sim *s, const struct sim_event *ev, struct sim_xfer *t, struct sim_part *p)
+{
+	struct sim_event late = *ev;
+
+	if (t->broken && !ev->code) { /* what is on its way comes at any time */
+		late.code = 1;
+		sim_schedule(s, s->now + sim_hash(s, t->seq, p->host, ev->tag) % LATE_MAX, late);
+	} else if (!p->cancelled) {
+		sim_memory_segment(s, t, p, (uint32_t)ev->tag);
+	}
+}
+
 void sim_xfer_event(struct sim *s, const struct sim_event *ev)
 {
 	struct agt_event e = {.type = AGT_EV_XFER_CANCELLED, .run = ev->run, .seq = ev->seq};
@@ -295,7 +316,9 @@ void sim_xfer_event(struct sim *s, const struct sim_event *ev)
 
 	if (!p)
 		return;
-	if (ev->kind == SIM_EV_XFER_DONE) {
+	if (ev->kind == SIM_EV_XFER_SEGMENT) {
+		segment(s, ev, t, p);
+	} else if (ev->kind == SIM_EV_XFER_DONE) {
 		xfer_done(s, ev, t, p);
 	} else if (ev->kind == SIM_EV_XFER_FINAL) {
 		if (t->broken || p->cancelled)

@@ -61,7 +61,7 @@ START_TEST(every_wait_has_a_reason)
 {
 	fx_group(f, 2, 2, comms);
 	fx_submit(f, comms[0], 0, 5, 8);
-	ck_assert_str_eq(look().op, "waiting for local pid 1002 to submit");
+	ck_assert_str_eq(look().op, "waiting for local pid 1002 (trainer) to submit");
 	fx_submit(f, comms[1], 0, 5, 8);
 	ck_assert_str_eq(look().op, "waiting for the master to start it");
 	fx_request(f, 1, comms[0], WL_ARE_PENDING);

@@ -131,7 +131,7 @@ struct agt_op {
 		AGT_WATCH_FRESH, /* in agt->fresh: local members are missing */
 		AGT_WATCH_OLDER, /* in agt->older: for AGT_PART_MS */
 	} watch;
-	bool late;                  /* the log has been told whom it waits for */
+	bool late, told;            /* the log names those who are awaited: here, elsewhere */
 	char *awaited;              /* whom the master says it waits for, or NULL */
 	uint64_t waits_ns;          /* awaited: since when */
 	const char *spoiled;        /* why it must not start any more; static */

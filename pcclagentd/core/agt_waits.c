@@ -181,9 +181,9 @@ static void op_told(struct agt *a, struct agt_run *r, const struct wm_waits *m)
 	o->awaited = text;
 	o->waits_ns = since(a, m);
 	/* Of those who are missing here there is, or will be, a line of our own. */
-	if (o->late || agt_waits_missing(o) || !may_log(a))
+	if (o->told || agt_waits_missing(o) || !may_log(a))
 		return;
-	o->late = true;
+	o->told = true;
 	log_op(a, o, AGT_LOG_WARNING, "has waited for %.1f s for %s", seconds(a, o->waits_ns),
 		o->awaited);
 }
@@ -215,7 +215,7 @@ void agt_waits_told(struct agt *a, struct agt_run *r, const struct wm_waits *m)
 
 void agt_waits_started(struct agt *a, const struct agt_op *o)
 {
-	if (o->late)
+	if (o->late || o->told)
 		log_op(a, o, AGT_LOG_NOTICE, "goes on after %.1f s", seconds(a, o->born_ns));
 }
 

@@ -208,6 +208,30 @@ def silence(lab, peers, near):
     check(peers[1].read()["code"] != lib.SUCCESS, "who was given up is told", "")
 
 
+def recovering(lab, peers):
+    """A master that takes the run over says what it was told, and that it waits for others."""
+    for peer in peers[:2]:
+        peer.send("reduce type=f32 op=sum count=1000 tag=82")
+    until_ops("--master", lab.master, lambda r: r and r[0]["votes"] == 2)
+    far, old = lab.agents[1], lab.master
+    far.process.send_signal(signal.SIGSTOP)
+    lab.drop(old)
+    lab.start_master(port=old.port)
+    text = "recovering: waiting for 1 of 3 peers"
+    deadline = time.monotonic() + lib.WAIT
+    answer = {}
+    while text not in str(answer.get("recovery")) and time.monotonic() < deadline:
+        answer = json.loads(ctl("--json", "--master", lab.master.admin, "ops").stdout)
+    far.process.send_signal(signal.SIGCONT)
+    rows = answer["ops"]
+    check(answer.get("recovery") == [{"waiting": text}] and len(rows) == 1
+          and rows[0]["tag"] == 82 and rows[0]["votes"] == 2 and rows[0]["world"] == 3
+          and rows[0]["awaited"] == text, "a recovering master shows what it was told", answer)
+    peers[2].send("reduce type=f32 op=sum count=1000 tag=82")
+    wrong = lib.judge([p.read() for p in peers])
+    check(not wrong, "the operation goes on", wrong)
+
+
 def one_stays(lab, leaver, victim):
     """One peer leaves, one is killed."""
     leaver.expect("destroy")
@@ -246,6 +270,7 @@ def test():
                       f"{option} {verb} for people", done)
         done = ctl("--agent", lab.folder / "nobody", "status")
         check(done.returncode != 0 and "nobody" in done.stderr, "nobody is there", done)
+        recovering(lab, peers)
         one_stays(lab, peers[1], peers[2])
         lab.check_alive()
     with lib.Lab(3) as lab:

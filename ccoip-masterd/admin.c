@@ -160,6 +160,24 @@ static void fill_op(void *arg, const struct ccm_op_info *o)
 	wa_set_text(t, col, "%s", o->awaited);
 }
 
+static const struct column recovery_cols[] = {
+	{"waiting", WA_KIND_TEXT},
+};
+
+/* What operations there are is not known for certain, then. */
+static void fill_recovery(const struct masterd *m, uint64_t now, struct wa_reply *r)
+{
+	struct ccm_status s;
+	struct wa_table *t;
+
+	ccm_get_status(masterd_core(m), now, &s);
+	if (!s.recovering)
+		return;
+	t = TABLE(r, "recovery", recovery_cols);
+	wa_row_add(t);
+	wa_set_text(t, 0, "%s", s.waiting);
+}
+
 static void fill(void *arg, const struct wa_request *q, struct wa_reply *r)
 {
 	const struct masterd *m = arg;
@@ -174,6 +192,7 @@ static void fill(void *arg, const struct wa_request *q, struct wa_reply *r)
 		break;
 	case WA_OPS:
 		ccm_each_op(masterd_core(m), now, fill_op, TABLE(r, "ops", op_cols));
+		fill_recovery(m, now, r);
 		break;
 	case WA_SET_MASTER:
 		(void)snprintf(

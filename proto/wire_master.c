@@ -59,6 +59,8 @@ const char *wire_master_type_name(enum wm_type t)
 		return "resume";
 	case WM_OP_QUERY:
 		return "op_query";
+	case WM_STOPPED:
+		return "stopped";
 	case WM_HELLO_ACK:
 		return "hello_ack";
 	case WM_REFUSE:
@@ -81,6 +83,8 @@ const char *wire_master_type_name(enum wm_type t)
 		return "kick";
 	case WM_OP_OUTCOMES:
 		return "op_outcomes";
+	case WM_WAITS:
+		return "waits";
 	}
 	return "unknown";
 }

@@ -42,6 +42,7 @@ enum wm_type {
 	WM_HEARTBEAT = 9, /* both directions */
 	WM_RESUME = 10,
 	WM_OP_QUERY = 11,
+	WM_STOPPED = 12,
 	/* master to agent */
 	WM_HELLO_ACK = 32,
 	WM_REFUSE = 33,
@@ -54,6 +55,7 @@ enum wm_type {
 	WM_PENDING_ANSWER = 40,
 	WM_KICK = 41,
 	WM_OP_OUTCOMES = 42,
+	WM_WAITS = 43,
 };
 
 /* First message of an agent on a connection. When its versions do not overlap with ours, only they
@@ -268,6 +270,13 @@ struct wm_op_query {
 	uint64_t seqs[WM_OUTCOMES_MAX];
 };
 
+/* The process of a peer is stopped (by a signal, a debugger), or runs again: so that the others are
+ * told why it does not vote. */
+struct wm_stopped {
+	struct cc_id peer;
+	bool is;
+};
+
 /* The answer: one entry for each that was asked for, in the same order. What nobody remembers has
  * failed. */
 struct wm_op_outcomes {
@@ -320,6 +329,18 @@ struct wm_kick {
 	char text[WM_TEXT_MAX];
 };
 
+enum wm_wait_kind { WM_WAIT_OP = 0, WM_WAIT_TOPOLOGY = 1, WM_WAIT_PENDING = 2 };
+
+/* To agents that have voted, when the others have not for seconds, and when the text changes. For
+ * people: nothing else follows from it. */
+struct wm_waits {
+	uint32_t kind; /* enum wm_wait_kind */
+	uint32_t group;
+	uint64_t tag;           /* with WM_WAIT_OP, like the group; else 0 */
+	uint32_t waited_ms;     /* since the first vote */
+	char text[WM_TEXT_MAX]; /* who is awaited: "1 of 3 peers: train@host pid 7 (...)" */
+};
+
 struct wm_msg {
 	enum wm_type type;
 	union {
@@ -343,6 +364,8 @@ struct wm_msg {
 		struct wm_resume resume;
 		struct wm_op_query op_query;
 		struct wm_op_outcomes op_outcomes;
+		struct wm_stopped stopped;
+		struct wm_waits waits;
 	} u;
 };
 

@@ -457,6 +457,23 @@ static int get_kick(const Ccoip__Kick *p, struct wm_kick *m, const char **why)
 	return rc;
 }
 
+static int get_stopped(const Ccoip__Stopped *p, struct wm_stopped *m, const char **why)
+{
+	m->is = p->is;
+	return wire_get_id(&m->peer, p->peer, why, "stopped.peer: " WIRE_ID_LIMIT);
+}
+
+static int get_waits(const Ccoip__Waits *p, struct wm_waits *m, const char **why)
+{
+	m->kind = (uint32_t)p->kind;
+	m->group = p->group;
+	m->tag = p->tag;
+	m->waited_ms = p->waited_ms;
+	if (m->kind > WM_WAIT_PENDING)
+		return wire_bad(why, "waits.kind: must be 0 to 2");
+	return wire_get_text(m->text, sizeof m->text, p->text, why, "waits.text: " TEXT_LIMIT);
+}
+
 static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **why)
 {
 	m->type = (enum wm_type)p->kind_case;
@@ -508,6 +525,10 @@ static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **w
 		return get_kick(p->kick, &m->u.kick, why);
 	case WM_OP_OUTCOMES:
 		return wire_get_op_outcomes(p->op_outcomes, &m->u.op_outcomes, why);
+	case WM_STOPPED:
+		return get_stopped(p->stopped, &m->u.stopped, why);
+	case WM_WAITS:
+		return get_waits(p->waits, &m->u.waits, why);
 	}
 	return wire_bad(why, "message.kind: not one that this version knows");
 }

@@ -38,6 +38,8 @@ struct encoder {
 		Ccoip__PendingAnswer pending_answer;
 		Ccoip__Kick kick;
 		Ccoip__OpOutcomes op_outcomes;
+		Ccoip__Stopped stopped;
+		Ccoip__Waits waits;
 	} u;
 	/* second level */
 	Ccoip__OpParams params;
@@ -404,6 +406,27 @@ static void put_kick(struct encoder *e, const struct wm_kick *m)
 	p->text = put_text(e, m->text, sizeof m->text);
 }
 
+static void put_stopped(struct encoder *e, const struct wm_stopped *m)
+{
+	Ccoip__Stopped *p = e->msg.stopped = &e->u.stopped;
+
+	ccoip__stopped__init(p);
+	p->peer = wire_put_id(&m->peer);
+	p->is = m->is;
+}
+
+static void put_waits(struct encoder *e, const struct wm_waits *m)
+{
+	Ccoip__Waits *p = e->msg.waits = &e->u.waits;
+
+	ccoip__waits__init(p);
+	p->kind = (Ccoip__WaitKind)m->kind;
+	p->group = m->group;
+	p->tag = m->tag;
+	p->waited_ms = m->waited_ms;
+	p->text = put_text(e, m->text, sizeof m->text);
+}
+
 static int put_agent_message(struct encoder *e, const struct wm_msg *m)
 {
 	switch (m->type) {
@@ -440,6 +463,9 @@ static int put_agent_message(struct encoder *e, const struct wm_msg *m)
 		return 0;
 	case WM_OP_QUERY:
 		put_op_query(e, &m->u.op_query);
+		return 0;
+	case WM_STOPPED:
+		put_stopped(e, &m->u.stopped);
 		return 0;
 	default:
 		return CC_ERR_INVAL;
@@ -487,6 +513,9 @@ static int put_master_message(struct encoder *e, const struct wm_msg *m)
 		return 0;
 	case WM_OP_OUTCOMES:
 		put_op_outcomes(e, &m->u.op_outcomes);
+		return 0;
+	case WM_WAITS:
+		put_waits(e, &m->u.waits);
 		return 0;
 	default:
 		return CC_ERR_INVAL;

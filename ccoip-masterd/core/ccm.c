@@ -175,6 +175,9 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 		if (a->n_accepted > 0 && !cc_id_is_zero(&a->hello.run_key))
 			ccm_world_tell(m, a);
 		break;
+	case WM_STOPPED:
+		ccm_peer_stopped(m, a, &msg->u.stopped);
+		break;
 	case WM_OP_QUERY:
 		ccm_op_query(m, a, &msg->u.op_query);
 		break;
@@ -256,6 +259,8 @@ int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct 
 		break;
 	}
 	ccm_settle(m);
+	if (ev->type == CCM_EV_TICK)
+		ccm_waits_tick(m);
 	m->out = NULL;
 	return m->oom ? CC_ERR_NOMEM : 0;
 }

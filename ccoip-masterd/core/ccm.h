@@ -50,6 +50,9 @@
  *   Unequal parameters abort it with pcclInvalidArgument naming the field and both values; nobody
  * is kicked. Votes with unequal parameters are collected like others: all callers get the same
  * answer.
+ * - Waits: whom an operation, a topology vote or a pending vote has waited for longer than two
+ *   seconds is logged once and told to the agents that have voted (WM_WAITS), again when that
+ *   changes. Peers that have voted are never named.
  * - Taking over: a master to which nothing has happened yet adopts the run of the first agent that
  *   knows one; one that was restored from its journal has it. Then it is recovering: agents say
  * what they know (JOIN .. RESUME), nothing is decided, newcomers wait. It ends when all accepted
@@ -234,8 +237,9 @@ struct ccm_op_info {
 	enum ccm_collective_state state;
 	struct wm_op_params params;
 	uint32_t votes, world;
-	char awaited[WM_TEXT_MAX]; /* names of (some of) those who are awaited */
+	char awaited[WM_TEXT_MAX]; /* names of (some of) those who are awaited, and why */
 };
+/* While recovering: what agents have told so far. */
 void ccm_each_op(const struct ccm *m, uint64_t now_ns,
 	void (*fn)(void *arg, const struct ccm_op_info *o), void *arg);
 

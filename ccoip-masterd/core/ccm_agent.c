@@ -232,7 +232,7 @@ static void forgive_pause(struct ccm *m, uint64_t ns)
 	}
 	DL_FOREACH2 (m->absent, a, next_ab)
 		a->absent_ns = m->now;
-	m->round.since_ns = m->now;
+	m->round.since_ns = m->woke_ns = m->now;
 	if (m->recover_ns)
 		m->recover_ns = m->now;
 	if (ns <= m->cfg.timeout_ms * CCM_NS_PER_MS)

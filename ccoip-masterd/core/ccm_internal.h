@@ -16,6 +16,7 @@
  *   ccm_verdict.c   rounds that failed: who goes, which pairs are avoided
  *   ccm_ring.c      ring orders that avoid failed pairs
  *   ccm_op.c        operations
+ *   ccm_waits.c     who is awaited by what has not started, and who is told of it
  *   ccm_view.c      looking inside
  *   ccm_check.c     the invariants
  *
@@ -123,6 +124,7 @@ struct ccm_peer {
 	bool untold; /* accepted, but its agent still waits for the answer to its join */
 	bool unhashed;
 	struct ccm_peer *next, *prev; /* in seat->peers: accepted ones first, each by joining */
+	uint64_t stopped_ns; /* since when its process is stopped, as its agent says; 0: it runs */
 	/* while recovering */
 	bool prepared;              /* a member if its agent's prepared round was committed */
 	bool believed;              /* accepted because its agent says so */
@@ -173,9 +175,11 @@ struct ccm_group {
 	struct ccm_seat **next_ring; /* of the round in progress */
 	uint32_t n_next, next_pool;
 	struct ccm_op *ops;
-	uint64_t losses;  /* m->last_loss at the group's last one */
-	bool told;        /* of that one, and nothing has started since */
-	uint64_t n_ended; /* attempts that had started; the last ones are remembered */
+	uint32_t n_late;   /* of them, in ccm->late */
+	unsigned late_for; /* hash of what was logged of the last one */
+	uint64_t losses;   /* m->last_loss at the group's last one */
+	bool told;         /* of that one, and nothing has started since */
+	uint64_t n_ended;  /* attempts that had started; the last ones are remembered */
 	struct wm_outcome ended[WM_OUTCOMES_MAX]; /* by n_ended % WM_OUTCOMES_MAX */
 	struct ccm_slots peer_slots, seat_slots;
 	bool failed; /* only within ccm_verdict.c */
@@ -219,12 +223,18 @@ struct ccm_op {
 	uint32_t n_parts;       /* length of parts */
 	uint32_t n_voters;      /* parts with votes */
 	uint32_t n_reported;
-	bool ready; /* all votes are here, a round or a topology vote is in the way */
+	bool ready;  /* all votes are here, a round or a topology vote is in the way */
+	bool late;   /* it has not started for seconds: those who voted were told whom they wait for
+		      */
+	bool logged; /* and so was the log */
+	uint64_t looked_ns; /* late: when that was looked at last, and */
+	unsigned told;      /* a hash of what they were told */
 	bool unhashed;
 	UT_hash_handle hh; /* by key, in ccm->ops */
 	UT_hash_handle hh_seq;
 	struct ccm_op *prev, *next;     /* in group->ops */
 	struct ccm_op *prev_r, *next_r; /* in ccm->ready */
+	struct ccm_op *prev_w, *next_w; /* not started: in ccm->fresh or, if late, in ccm->late */
 };
 
 struct ccm_pair_key {
@@ -293,6 +303,13 @@ struct ccm_round {
 	uint32_t n_agents, n_reported;
 };
 
+/* A topology or pending vote that has not ended for seconds. */
+struct ccm_late {
+	uint64_t since_ns; /* the first vote; 0: it is not late */
+	uint64_t looked_ns;
+	unsigned told;
+};
+
 struct ccm {
 	struct ccm_config cfg;
 	struct ccm_agent *agents;             /* by connection */
@@ -305,6 +322,10 @@ struct ccm {
 	struct ccm_op *ops;     /* by key */
 	struct ccm_op *started; /* by seq */
 	struct ccm_op *ready;
+	struct ccm_op *fresh; /* have not started, by age */
+	struct ccm_op *late;  /* likewise, and have been looked at: by looked_ns */
+	struct ccm_late topo_late, pending_late;
+	uint64_t woke_ns; /* when this process was suspended last, until then */
 	struct ccm_pair *pairs;
 	struct ccm_lost *gone; /* by peer, oldest first */
 	uint64_t term;
@@ -577,6 +598,26 @@ void ccm_pairs_forget(struct ccm *m, uint64_t agent_no);
 /* Puts the seats of v into ret so that no link of the ring is a failed pair, as near to the given
  * order as the search finds. False: there is none. */
 bool ccm_ring_order(struct ccm *m, struct ccm_seat **v, uint32_t n, struct ccm_seat **ret);
+
+/* ccm_waits.c */
+/* o waits for votes from now on. */
+void ccm_waits_add(struct ccm *m, struct ccm_op *o);
+/* It does no more. started: it goes on. */
+void ccm_waits_remove(struct ccm *m, struct ccm_op *o, bool started);
+/* Logs what has waited for too long, and tells those who have voted. */
+void ccm_waits_tick(struct ccm *m);
+void ccm_peer_stopped(struct ccm *m, struct ccm_agent *a, const struct wm_stopped *v);
+/* Whom o, which has not started, waits for: "1 of 3 peers: NAME (has not called)". exact: with
+ * times that run. */
+void ccm_op_awaited(const struct ccm *m, const struct ccm_op *o, uint64_t now, bool exact,
+	char *text, size_t size);
+/* Appends the names of those whose topology (else pending) votes are missing. */
+void ccm_name_voters(
+	const struct ccm *m, bool topology, uint64_t now, bool exact, char *text, size_t size);
+
+/* ccm_view.c */
+/* Appends the hosts that have not reported on the connection round. */
+void ccm_name_reporters(const struct ccm *m, char *text, size_t size);
 
 /* ccm_op.c */
 void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v);

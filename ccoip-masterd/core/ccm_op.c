@@ -74,6 +74,7 @@ static struct ccm_op *op_get(struct ccm *m, struct ccm_group *g, const struct wm
 	if (o->unhashed)
 		goto err_free;
 	DL_APPEND(g->ops, o);
+	ccm_waits_add(m, o);
 	return o;
 err_free:
 	m->oom = true;
@@ -90,6 +91,8 @@ static void op_end(struct ccm *m, struct ccm_op *o)
 	HASH_DELETE(hh, m->ops, o);
 	if (o->seq)
 		HASH_DELETE(hh_seq, m->started, o);
+	else
+		ccm_waits_remove(m, o, false);
 	if (o->ready)
 		DL_DELETE2(m->ready, o, prev_r, next_r);
 	DL_DELETE(o->group->ops, o);
@@ -373,6 +376,7 @@ bool ccm_op_continue(struct ccm *m, struct ccm_op *o, uint64_t seq)
 		m->oom = true;
 		return false;
 	}
+	ccm_waits_remove(m, o, true);
 	ccm_op_set_state(m, o, CCM_PERFORM_COLLECTIVE_COMMS);
 	m->ops_started++;
 	for (i = 0; i < o->n_parts; i++) {

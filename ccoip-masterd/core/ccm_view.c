@@ -2,6 +2,8 @@
  *
  * Looking inside: status, peers, operations, and what everybody waits for.
  */
+#include <stdlib.h>
+
 #include "ccoip-masterd/core/ccm_internal.h"
 
 #define NAMES_MAX 6u /* of those that are awaited */
@@ -22,23 +24,14 @@ static void names_add(struct names *x, const char *name)
 	x->n++;
 }
 
-static void name_voters(const struct ccm *m, struct names *x, bool topology)
+void ccm_name_reporters(const struct ccm *m, char *text, size_t size)
 {
-	char label[3 * WM_NAME_MAX];
-	struct ccm_peer *p;
-
-	for (p = m->peers; p && x->n <= NAMES_MAX; p = p->hh.next)
-		if (p->phase == CCM_PEER_ACCEPTED && !(topology ? p->topo_voted : p->pending_voted))
-			names_add(x, ccm_peer_label(p, label));
-}
-
-static void name_reporters(const struct ccm *m, struct names *x)
-{
+	struct names x = {text, size, 0};
 	struct ccm_agent *a;
 
-	for (a = m->agents; a && x->n <= NAMES_MAX; a = a->hh.next)
+	for (a = m->agents; a && x.n <= NAMES_MAX; a = a->hh.next)
 		if (a->round == m->last_round && !a->reported)
-			names_add(x, a->hello.name);
+			names_add(&x, a->hello.name);
 }
 
 static double seconds(uint64_t now_ns, uint64_t since)
@@ -95,7 +88,7 @@ static void write_waiting(const struct ccm *m, uint64_t now, char *text, size_t 
 			"s: ",
 			m->round.n_agents - m->round.n_reported, m->round.n_agents,
 			(unsigned long long)m->last_round, seconds(now, m->round.since_ns));
-		name_reporters(m, &x);
+		ccm_name_reporters(m, text, size);
 	} else if (ccm_round_waits(m) && (m->rewire || ccm_topology_agreed(m))) {
 		ccm_print(text, size, "waiting for the agent on %s to say what it knows of the run",
 			ccm_round_waits(m)->hello.name);
@@ -108,13 +101,13 @@ static void write_waiting(const struct ccm *m, uint64_t now, char *text, size_t 
 			"waiting for %u of %u peers to vote on the topology for %.1f s: ",
 			m->n_accepted - m->n_topo, m->n_accepted,
 			seconds(now, m->n_topo > 0 ? m->topo_since : m->registered_since));
-		name_voters(m, &x, true);
+		ccm_name_voters(m, true, now, true, text, size);
 	} else if (m->n_pending > 0) {
 		ccm_print(text, size,
 			"waiting for %u of %u peers to ask for pending peers for %.1f s: ",
 			m->n_accepted - m->n_pending, m->n_accepted,
 			seconds(now, m->pending_since));
-		name_voters(m, &x, false);
+		ccm_name_voters(m, false, now, true, text, size);
 	}
 }
 
@@ -204,27 +197,103 @@ static uint64_t type_size(uint32_t dtype)
 	return dtype < sizeof size ? size[dtype] : 0;
 }
 
-static void name_op_awaited(const struct ccm *m, const struct ccm_op *o, struct names *x)
+static void name_op_awaited(
+	const struct ccm *m, const struct ccm_op *o, uint64_t now, char *text, size_t size)
 {
-	char label[3 * WM_NAME_MAX];
-	struct ccm_seat *s;
-	struct ccm_peer *p;
+	struct names x = {text, size, 0};
 	uint32_t i;
 
-	if (o->ready) {
-		names_add(x, m->round.active ? "the connection round" : "the topology vote");
-		return;
-	}
+	if (o->seq == 0)
+		ccm_op_awaited(m, o, now, true, text, size);
 	for (i = 0; o->seq && i < o->n_parts; i++)
 		if (o->parts[i].seat && !o->parts[i].reported)
-			names_add(x, o->parts[i].seat->agent->hello.name);
-	if (o->seq)
+			names_add(&x, o->parts[i].seat->agent->hello.name);
+}
+
+/* ---- what agents have told so far of a run that is taken over ---- */
+
+struct told_op {
+	const struct ccm_raw *raw;
+	uint32_t world; /* of the group, as the agent knows it; 0: not said yet */
+};
+
+static int by_key(const void *x, const void *y)
+{
+	const struct wm_op_vote *a = &((const struct told_op *)x)->raw->vote;
+	const struct wm_op_vote *b = &((const struct told_op *)y)->raw->vote;
+
+	if (a->group != b->group)
+		return a->group < b->group ? -1 : 1;
+	return (a->tag > b->tag) - (a->tag < b->tag);
+}
+
+static uint32_t told_world(const struct ccm_told *t, uint32_t group)
+{
+	uint32_t i;
+
+	for (i = 0; i < t->r.world.n; i++)
+		if (t->r.world.own[i].group == group)
+			return t->r.world.own[i].world;
+	return 0;
+}
+
+/* v: n votes for one operation. */
+static void show_told(const struct ccm *m, uint64_t now_ns, const struct told_op *v, uint32_t n,
+	void (*fn)(void *arg, const struct ccm_op_info *o), void *arg)
+{
+	const struct wm_op_vote *first = &v->raw->vote;
+	uint64_t age = m->recover_ns ? ccm_age(now_ns, m->recover_ns) : 0;
+	struct ccm_op_info info = {
+		.group = first->group,
+		.tag = first->tag,
+		.age_ns = age,
+		.stalled_ns = age,
+		.bytes = first->params.count * type_size(first->params.dtype),
+		.params = first->params,
+	};
+	struct names x = {info.awaited, sizeof info.awaited, 0};
+	bool reported = false;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		info.votes += v[i].raw->vote.n_peers;
+		reported |= v[i].raw->reported;
+		if (v[i].raw->vote.seq > info.seq)
+			info.seq = v[i].raw->vote.seq;
+		if (v[i].world > info.world)
+			info.world = v[i].world;
+	}
+	info.state = reported   ? CCM_VOTE_COMPLETE_COLLECTIVE_COMMS
+		     : info.seq ? CCM_PERFORM_COLLECTIVE_COMMS
+				: CCM_VOTE_INITIATE_COLLECTIVE_COMMS;
+	write_recovering(m, now_ns, &x);
+	fn(arg, &info);
+}
+
+static void each_told(const struct ccm *m, uint64_t now_ns,
+	void (*fn)(void *arg, const struct ccm_op_info *o), void *arg)
+{
+	const struct ccm_agent *a;
+	const struct ccm_raw *x;
+	struct told_op *v;
+	uint32_t n = 0, i, k;
+
+	for (a = m->agents; a; a = a->hh.next)
+		n += a->told ? a->told->n_ops : 0;
+	v = calloc(n + 1, sizeof *v);
+	if (!v)
 		return;
-	DL_FOREACH2 (o->group->seats, s, next_g)
-		DL_FOREACH (s->peers, p)
-			if (p->phase == CCM_PEER_ACCEPTED && !ccm_op_voted(o, p) &&
-				x->n <= NAMES_MAX)
-				names_add(x, ccm_peer_label(p, label));
+	n = 0;
+	for (a = m->agents; a; a = a->hh.next)
+		for (x = a->told ? a->told->ops : NULL; x; x = x->next)
+			v[n++] = (struct told_op){x, told_world(a->told, x->vote.group)};
+	qsort(v, n, sizeof *v, by_key);
+	for (i = 0; i < n; i = k) {
+		for (k = i + 1; k < n && by_key(&v[i], &v[k]) == 0; k++)
+			;
+		show_told(m, now_ns, &v[i], k - i, fn, arg);
+	}
+	free(v);
 }
 
 void ccm_each_op(const struct ccm *m, uint64_t now_ns,
@@ -233,6 +302,10 @@ void ccm_each_op(const struct ccm *m, uint64_t now_ns,
 	struct ccm_group *g;
 	struct ccm_op *o;
 
+	if (m->recovering) { /* then there are none yet */
+		each_told(m, now_ns, fn, arg);
+		return;
+	}
 	for (g = m->groups; g; g = g->hh.next) {
 		DL_FOREACH (g->ops, o) {
 			struct ccm_op_info info = {
@@ -247,9 +320,8 @@ void ccm_each_op(const struct ccm *m, uint64_t now_ns,
 				.votes = o->n_votes,
 				.world = g->n_accepted,
 			};
-			struct names x = {info.awaited, sizeof info.awaited, 0};
 
-			name_op_awaited(m, o, &x);
+			name_op_awaited(m, o, now_ns, info.awaited, sizeof info.awaited);
 			fn(arg, &info);
 		}
 	}

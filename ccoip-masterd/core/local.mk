@@ -19,6 +19,7 @@ libccm_la_SOURCES = \
 	ccoip-masterd/core/ccm_state.c \
 	ccoip-masterd/core/ccm_verdict.c \
 	ccoip-masterd/core/ccm_view.c \
+	ccoip-masterd/core/ccm_waits.c \
 	ccoip-masterd/core/ccm_vote.c
 
 EXTRA_DIST += ccoip-masterd/core/README.md

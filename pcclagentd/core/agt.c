@@ -63,10 +63,13 @@ static void tick(struct agt *a)
 {
 	struct agt_run *r;
 
+	if (a->tick_ns && a->now - a->tick_ns > AGT_STOOD_STILL_NS)
+		a->woke_ns = a->now;
 	for (r = a->runs; r; r = r->hh.next)
 		agt_run_tick(a, r);
 	agt_attach_tick(a);
 	agt_sessions_tick(a);
+	agt_waits_tick(a);
 	a->tick_ns = a->now;
 }
 

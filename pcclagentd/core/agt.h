@@ -11,8 +11,12 @@
  *
  * Rules kept here:
  * - Local votes of a group and tag are merged: WM_OP_VOTE goes out when every local member of the
- *   group has submitted; members that submitted with other parameters vote by themselves, so that
- *   the master names the disagreement.
+ *   group has submitted, or for those who have when a second has passed; the others vote when they
+ *   submit. Members that submitted with other parameters vote by themselves, so that the master
+ *   names the disagreement.
+ * - Who waits for a local process for two seconds, or for another host as the master says
+ *   (WM_WAITS), is logged once, and so is when it goes on. The master is told of processes that are
+ *   stopped.
  * - A submission is refused at once (AGT_ACT_COMPLETE) when the comm is not connected
  *   (pcclInvalidUsage), its group's world is below 2 (pcclTooFewPeers), the tag is in flight on
  *   this comm, or the caller found the entry bad (pcclInvalidArgument, the sentence names the

@@ -14,6 +14,7 @@
  *   agt_round.c    links, rounds, rings, world sizes
  *   agt_op.c       operations: their life with the master and the engine
  *   agt_submit.c   submissions: validation, collecting, the vote
+ *   agt_waits.c    who is awaited by operations and votes that are late
  *   agt_view.c     looking inside
  *   agt_check.c    the invariants
  */
@@ -49,6 +50,7 @@
 #define AGT_FENCES         32u
 #define AGT_PLACES_MAX     (2 * (AGT_ALIASES_MAX + 3)) /* where one master is sought */
 #define AGT_GHOSTS_MAX     4096u
+#define AGT_PART_MS        1000u /* of waiting for local votes: those that are here go out */
 
 enum agt_comm_state {
 	AGT_COMM_NEW = 0,    /* not connected */
@@ -124,6 +126,14 @@ struct agt_op {
 	uint64_t epoch;
 	uint64_t losses; /* of the group when it was submitted: no attempt spans a loss */
 	uint64_t born_ns;
+	enum agt_watch {
+		AGT_WATCH_NONE = 0,
+		AGT_WATCH_FRESH, /* in agt->fresh: local members are missing */
+		AGT_WATCH_OLDER, /* in agt->older: for AGT_PART_MS */
+	} watch;
+	bool late, told;            /* the log names those who are awaited: here, elsewhere */
+	char *awaited;              /* whom the master says it waits for, or NULL */
+	uint64_t waits_ns;          /* awaited: since when */
 	const char *spoiled;        /* why it must not start any more; static */
 	bool xfer;                  /* the engine has it */
 	bool ok;                    /* REPORTED: what was reported */
@@ -139,6 +149,7 @@ struct agt_op {
 	UT_hash_handle hh_key;            /* in run->collecting or run->active */
 	UT_hash_handle hh_seq;            /* in run->started */
 	struct agt_op *prev_op, *next_op; /* in run->ops */
+	struct agt_op *prev_w, *next_w;   /* by age */
 };
 
 /* A peer group of a run with local peers. */
@@ -190,6 +201,12 @@ struct agt_history {
 	UT_hash_handle hh;
 };
 
+/* What the master says of a vote that is late. */
+struct agt_awaited {
+	uint64_t since_ns; /* 0: nothing */
+	char text[WM_TEXT_MAX];
+};
+
 struct agt_run {
 	uint32_t id;
 	struct cc_addr addr;
@@ -227,6 +244,7 @@ struct agt_run {
 	uint64_t unprepared;              /* orphaned in this round, before it was ready; or 0 */
 	uint64_t topo_turn, pending_turn; /* votes that have been answered */
 	bool pending;                     /* the last answer */
+	struct agt_awaited topo_awaited, pending_awaited;
 	struct agt_ghost *ghosts;
 	uint32_t n_ghosts;
 	struct agt_history *history;
@@ -295,7 +313,11 @@ struct agt {
 		uint64_t term;
 	} fences[AGT_FENCES];
 	uint32_t last_fence;
-	uint64_t tick_ns;   /* the last one */
+	uint64_t tick_ns;             /* the last one */
+	uint64_t woke_ns;             /* when this process stood still last, until then */
+	struct agt_op *fresh, *older; /* operations that local members are missing from, by age */
+	uint64_t lines_ns;  /* of those that say who is awaited: when they were counted anew, */
+	uint32_t n_lines;   /* and how many there were since */
 	const char *broken; /* a transition that must not be */
 	bool ended;         /* AGT_EV_END */
 	/* during a step */
@@ -486,6 +508,27 @@ void agt_op_vote_again(struct agt *a, struct agt_op *o);
 struct wm_op_params agt_sub_params(const struct shm_submission *s);
 bool agt_params_equal(const struct wm_op_params *x, const struct wm_op_params *y);
 
+/* agt_waits.c */
+/* Local members of o, which is new, are missing. */
+void agt_waits_add(struct agt *a, struct agt_op *o);
+void agt_waits_remove(struct agt *a, struct agt_op *o);
+/* Have those who submitted o waited for the others here for so long that they vote without them? */
+bool agt_waits_enough(const struct agt *a, const struct agt_op *o);
+/* Of those here that have not submitted o, which has not started, the one that has been stopped for
+ * longest, or any; or NULL. */
+const struct agt_comm *agt_waits_missing(const struct agt_op *o);
+/* "pid 7", and its name and for how long it has been stopped if it is. */
+const char *agt_process_name(const struct agt_comm *c, uint64_t now_ns, char *buf, size_t size);
+void agt_waits_started(struct agt *a, const struct agt_op *o);
+void agt_waits_tick(struct agt *a);
+void agt_waits_told(struct agt *a, struct agt_run *r, const struct wm_waits *m);
+/* The vote has ended. */
+void agt_waits_over(struct agt *a, const struct agt_run *r, struct agt_awaited *w);
+/* What the last master has said of r's operations and votes. */
+void agt_waits_forget(struct agt_run *r);
+/* Tells the master whether c's process is stopped. */
+void agt_tell_stopped(struct agt *a, const struct agt_comm *c);
+
 /* agt_view.c */
 bool agt_op_has(const struct agt_op *o, const struct agt_comm *c);
 
@@ -509,6 +552,6 @@ void agt_op_xfer_cancelled(struct agt *a, const struct agt_event *ev);
 void agt_op_link_down(struct agt *a, struct agt_run *r, const struct agt_event *ev);
 /* Tells the next master all that it must know of o. */
 void agt_op_tell(struct agt *a, struct agt_op *o);
-void agt_op_free(struct agt_op *o);
+void agt_op_free(struct agt *a, struct agt_op *o);
 
 #endif

@@ -182,6 +182,8 @@ static void got_pending_answer(struct agt *a, struct agt_run *r, const struct wm
 	struct agt_comm *c;
 	struct agt_action *x;
 
+	if (m->turn > r->pending_turn)
+		agt_waits_over(a, r, &r->pending_awaited);
 	if (m->turn >= r->pending_turn) {
 		r->pending_turn = m->turn;
 		r->pending = m->pending;
@@ -232,6 +234,9 @@ static void got_msg(struct agt *a, struct agt_run *r, const struct wm_msg *m)
 		break;
 	case WM_KICK:
 		got_kick(a, r, &m->u.kick);
+		break;
+	case WM_WAITS:
+		agt_waits_told(a, r, &m->u.waits);
 		break;
 	case WM_OP_OUTCOMES:
 		agt_attach_outcomes(a, r, &m->u.op_outcomes);

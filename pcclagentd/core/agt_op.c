@@ -48,6 +48,7 @@ struct agt_op *agt_op_new(struct agt *a, struct agt_run *r, const struct agt_gro
 		return NULL;
 	}
 	DL_APPEND2(r->ops, o, prev_op, next_op);
+	agt_waits_add(a, o);
 	return o;
 }
 
@@ -77,10 +78,11 @@ int agt_op_add(struct agt *a, struct agt_op *o, struct agt_comm *c, const struct
 	return 0;
 }
 
-void agt_op_free(struct agt_op *o)
+void agt_op_free(struct agt *a, struct agt_op *o)
 {
 	struct agt_run *r = o->run;
 
+	agt_waits_remove(a, o);
 	if (o->state == AGT_OP_COLLECTING)
 		HASH_DELETE(hh_key, r->collecting, o);
 	else if (o->state != AGT_OP_CANCELLING)
@@ -88,6 +90,7 @@ void agt_op_free(struct agt_op *o)
 	if (o->seq)
 		HASH_DELETE(hh_seq, r->started, o);
 	DL_DELETE2(r->ops, o, prev_op, next_op);
+	free(o->awaited);
 	free(o->members);
 	free(o);
 }
@@ -153,7 +156,7 @@ void agt_op_end(struct agt *a, struct agt_op *o, const struct agt_verdict *v)
 		x->u.xfer.seq = o->seq;
 		r->check_links = true;
 	}
-	agt_op_free(o);
+	agt_op_free(a, o);
 }
 
 /* The engine lets go of the memory first; XFER_CANCELLED ends the operation. */
@@ -402,6 +405,8 @@ void agt_op_start(struct agt *a, struct agt_run *r, const struct wm_op_start *m)
 		agt_no_memory(a);
 		return;
 	}
+	agt_waits_remove(a, o);
+	agt_waits_started(a, o);
 	why = cannot_start(o, g, &suspect);
 	if (why) {
 		xfer_skip(a, r, m->seq);

@@ -21,6 +21,7 @@ void agt_orphan(struct agt *a, struct agt_run *r, const char *why, bool open)
 		cc_addr_str(&r->dialled, addr), why, (double)a->cfg.master_grace_ms / 1e3);
 	agt_run_set_state(a, r, AGT_RUN_ORPHAN);
 	r->orphan_ns = a->now;
+	agt_waits_forget(r);
 	/* What was not reported as good here is in force nowhere. */
 	if (rd->active && (!rd->reported || !rd->ok)) {
 		r->unprepared = rd->number;
@@ -172,6 +173,8 @@ static void tell_members(struct agt *a, struct agt_run *r)
 		c->joined = true;
 		if (c->state == AGT_COMM_JOINING)
 			agt_comm_set_state(a, c, AGT_COMM_REGISTERED);
+		if (c->session->stopped_ns)
+			agt_tell_stopped(a, c);
 	}
 	LL_FOREACH(r->ghosts, g)
 	{

@@ -394,6 +394,8 @@ void agt_round_commit(struct agt *a, struct agt_run *r, const struct wm_commit *
 	}
 	r->epoch = m->epoch;
 	r->committed = m->round;
+	if (m->topo_turn > r->topo_turn || m->accept)
+		agt_waits_over(a, r, &r->topo_awaited);
 	if (m->topo_turn > r->topo_turn)
 		r->topo_turn = m->topo_turn;
 	if (m->pending_turn > r->pending_turn)

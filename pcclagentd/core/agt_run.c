@@ -99,6 +99,8 @@ void agt_run_send_join(struct agt *a, struct agt_comm *c)
 	agt_run_fill_join(c, &agt_send(a, c->run, WM_JOIN)->u.join);
 	c->joined = true;
 	agt_comm_set_state(a, c, AGT_COMM_REGISTERED);
+	if (c->session->stopped_ns)
+		agt_tell_stopped(a, c);
 }
 
 /* The connect of c failed: it can be tried again. */
@@ -365,7 +367,7 @@ void agt_run_free(struct agt *a, struct agt_run *r)
 	struct agt_op *o, *next_op;
 
 	DL_FOREACH_SAFE2 (r->ops, o, next_op, next_op)
-		agt_op_free(o);
+		agt_op_free(a, o);
 	agt_round_clear(&r->round);
 	agt_ghosts_free(r);
 	agt_history_free(r);

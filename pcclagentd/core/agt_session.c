@@ -92,6 +92,7 @@ void agt_session_closed(struct agt *a, const struct agt_event *ev)
 void agt_session_stopped(struct agt *a, const struct agt_event *ev)
 {
 	struct agt_session *s = session_find(a, ev->session);
+	const struct agt_comm *c;
 
 	if (!s || ev->stopped == (s->stopped_ns != 0))
 		return;
@@ -101,6 +102,9 @@ void agt_session_stopped(struct agt *a, const struct agt_event *ev)
 		agt_log(a, AGT_LOG_NOTICE, "pid %u (%s) runs again after %.1f s", s->pid, s->name,
 			(double)(a->now - s->stopped_ns) / 1e9);
 	s->stopped_ns = ev->stopped ? a->now : 0;
+	DL_FOREACH (s->comms, c)
+		if (c->joined)
+			agt_tell_stopped(a, c);
 }
 
 /* The others do not wait for it any more. It hears of it when it wakes. */

@@ -155,8 +155,11 @@ void agt_op_try_vote(struct agt *a, struct agt_op *o)
 		agt_op_end(a, o, &v);
 		return;
 	}
-	if (!g || o->n < g->accepted || agt_op_find(r->active, group, o->key.tag))
+	if (!g || (o->n < g->accepted && !agt_waits_enough(a, o)) ||
+		agt_op_find(r->active, group, o->key.tag))
 		return;
+	if (o->n >= g->accepted)
+		agt_waits_remove(a, o);
 	HASH_DELETE(hh_key, r->collecting, o);
 	HASH_ADD(hh_key, r->active, key, sizeof o->key, o);
 	if (o->unhashed) {
@@ -167,8 +170,8 @@ void agt_op_try_vote(struct agt *a, struct agt_op *o)
 	send_votes(a, o);
 }
 
-/* A peer that has come back while the others here have voted already: nothing starts without its
- * vote. */
+/* A peer that is late, or has come back, while the others here have voted already: nothing starts
+ * without its vote. */
 static bool joins_vote(const struct agt_op *o, const struct agt_comm *c)
 {
 	return o->state == AGT_OP_VOTING && !o->spoiled && o->losses == c->grp->losses;
@@ -200,8 +203,11 @@ void agt_submit(struct agt *a, const struct agt_event *ev)
 	 * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 	o = agt_op_find(c->run->active, c->group, s->tag);
 	if (o && joins_vote(o, c)) {
-		if (agt_op_add(a, o, c, s) == 0)
-			send_vote(a, o, o->n - 1);
+		if (agt_op_add(a, o, c, s) < 0)
+			return;
+		send_vote(a, o, o->n - 1);
+		if (o->n >= c->grp->accepted)
+			agt_waits_remove(a, o);
 		return;
 	}
 	o = agt_op_find(c->run->collecting, c->group, s->tag);

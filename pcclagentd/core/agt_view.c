@@ -56,18 +56,21 @@ static uint64_t stopped_for(const struct agt_comm *c, uint64_t now_ns)
 	return c->session->stopped_ns ? now_ns - c->session->stopped_ns : 0;
 }
 
-/* "pid 7", and its name and for how long it has been stopped if it is. */
-static const char *process_name(const struct agt_comm *c, uint64_t now_ns, char *buf, size_t size)
+/* Names those that the master says are awaited. */
+static void comm_awaits(const struct agt_comm *c, uint64_t now_ns, char *buf, size_t size)
 {
-	const struct agt_session *s = c->session;
-	uint64_t stopped = stopped_for(c, now_ns);
+	const struct agt_awaited *w = NULL;
+	double waited = (double)(now_ns - c->wait_ns) / 1e9;
 
-	if (stopped)
-		(void)snprintf(buf, size, "pid %u (%s), which has been stopped for %.1f s,", s->pid,
-			s->name, (double)stopped / 1e9);
+	if (c->run && !agt_run_orphaned(c->run) && !c->run->round.active && !c->attach &&
+		c->state != AGT_COMM_LEAVING)
+		w = c->wait == WL_ARE_PENDING ? &c->run->pending_awaited : &c->run->topo_awaited;
+	if (w && w->since_ns)
+		(void)snprintf(buf, size, "waiting for %.1f s for the call of %s by %.300s", waited,
+			c->wait == WL_ARE_PENDING ? "pcclArePeersPending" : "pcclUpdateTopology",
+			w->text);
 	else
-		(void)snprintf(buf, size, "pid %u", s->pid);
-	return buf;
+		(void)snprintf(buf, size, "waiting for %s for %.1f s", awaited_by(c), waited);
 }
 
 void agt_each_comm(const struct agt *a, uint64_t now_ns,
@@ -92,8 +95,7 @@ void agt_each_comm(const struct agt *a, uint64_t now_ns,
 
 		memcpy(i.name, c->session->name, sizeof i.name);
 		if (c->wait)
-			(void)snprintf(i.waiting, sizeof i.waiting, "waiting for %s for %.1f s",
-				awaited_by(c), (double)(now_ns - c->wait_ns) / 1e9);
+			comm_awaits(c, now_ns, i.waiting, sizeof i.waiting);
 		fn(arg, &i);
 	}
 }
@@ -138,46 +140,23 @@ static uint32_t local_members(const struct agt_op *o)
 	const struct agt_comm *c;
 	uint32_t n = 0;
 
-	if (o->state != AGT_OP_COLLECTING)
+	if (o->state > AGT_OP_VOTING)
 		return o->n;
 	DL_FOREACH2 (o->run->comms, c, next_r)
 		n += c->counted && c->group == o->key.group;
 	return n;
 }
 
-/* Of those that have not submitted the one that has been stopped for longest, or any; or NULL. */
-static const struct agt_comm *missing_member(const struct agt_op *o)
-{
-	const struct agt_comm *c, *who = NULL;
-	uint64_t since = 0;
-
-	DL_FOREACH2 (o->run->comms, c, next_r) {
-		uint64_t stopped = c->session->stopped_ns;
-
-		if (!c->counted || c->group != o->key.group || agt_op_has(o, c))
-			continue;
-		if (!who || (stopped && (!since || stopped < since))) {
-			who = c;
-			since = stopped;
-		}
-	}
-	return who;
-}
-
-static void collecting_awaits(
+static void local_awaits(
 	const struct agt_op *o, uint32_t members, uint64_t now_ns, char *buf, size_t size)
 {
-	const struct agt_comm *c = missing_member(o);
+	const struct agt_comm *c = agt_waits_missing(o);
 	char more[32] = "", name[WL_NAME_MAX + 80];
 
-	if (!c) {
-		(void)snprintf(buf, size, "waiting for the previous operation of this tag to end");
-		return;
-	}
 	if (members > o->n + 1)
 		(void)snprintf(more, sizeof more, " and %u more", members - o->n - 1);
 	(void)snprintf(buf, size, "waiting for local %s%s to submit",
-		process_name(c, now_ns, name, sizeof name), more);
+		agt_process_name(c, now_ns, name, sizeof name), more);
 }
 
 static void op_awaits(
@@ -190,10 +169,19 @@ static void op_awaits(
 		(void)snprintf(buf, size, "waiting for a master to take the run over");
 		return;
 	}
+	if (agt_waits_missing(o)) {
+		local_awaits(o, members, now_ns, buf, size);
+		return;
+	}
+	if (o->state == AGT_OP_VOTING && o->awaited) {
+		(void)snprintf(buf, size, "waiting for %.1f s for %.340s",
+			(double)(now_ns - o->waits_ns) / 1e9, o->awaited);
+		return;
+	}
 	switch (o->state) {
 	case AGT_OP_COLLECTING:
-		collecting_awaits(o, members, now_ns, buf, size);
-		return;
+		what = "waiting for the previous operation of this tag to end";
+		break;
 	case AGT_OP_VOTING:
 		what = "waiting for the master to start it";
 		break;

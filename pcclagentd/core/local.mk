@@ -17,6 +17,7 @@ libagt_la_SOURCES = \
 	pcclagentd/core/agt_session.c \
 	pcclagentd/core/agt_state.c \
 	pcclagentd/core/agt_submit.c \
-	pcclagentd/core/agt_view.c
+	pcclagentd/core/agt_view.c \
+	pcclagentd/core/agt_waits.c
 
 EXTRA_DIST += pcclagentd/core/README.md

@@ -463,7 +463,7 @@ static void want_awaited(void *arg, const struct agt_op_info *o)
 
 START_TEST(every_wait_has_a_name)
 {
-	char who[] = "waiting for local pid 1002 and 1 more to submit";
+	char who[] = "waiting for local pid 1002 (trainer) and 1 more to submit";
 	char master[] = "waiting for the master to start it", data[] = "data";
 	char others[] = "other hosts", threads[] = "data threads";
 

@@ -63,7 +63,7 @@ START_TEST(every_wait_has_a_reason)
 {
 	fx_group(f, 2, 2, comms);
 	fx_submit(f, comms[0], 0, 5, 8);
-	ck_assert_str_eq(look().op, "waiting for local pid 1002 to submit");
+	ck_assert_str_eq(look().op, "waiting for local pid 1002 (trainer) to submit");
 	fx_submit(f, comms[1], 0, 5, 8);
 	ck_assert_str_eq(look().op, "waiting for the master to start it");
 	fx_request(f, 1, comms[0], WL_ARE_PENDING);
@@ -77,6 +77,17 @@ START_TEST(every_wait_has_a_reason)
 	ck_assert_uint_eq(look().term, 1);
 }
 END_TEST
+
+/* So many half seconds. */
+static void pass(unsigned n)
+{
+	struct wm_msg beat = {.type = WM_HEARTBEAT};
+
+	for (; n > 0; n--) {
+		fx_from_master(f, 1, &beat);
+		fx_tick(f, 500);
+	}
+}
 
 static void stopped(uint32_t session, bool is)
 {
@@ -93,12 +104,7 @@ START_TEST(a_stopped_process_is_lost_in_the_end)
 	fx_group(f, 2, 2, comms);
 	fx_submit(f, comms[0], 0, 5, 8);
 	stopped(2, true);
-	for (i = 0; i < 19; i++) {
-		struct wm_msg beat = {.type = WM_HEARTBEAT};
-
-		fx_tick(f, 500);
-		fx_from_master(f, 1, &beat);
-	}
+	pass(19);
 	stopped(2, false);
 	stopped(2, true); /* from the beginning */
 	f->now += 1200 * MS;
@@ -122,7 +128,6 @@ START_TEST(a_stopped_process_is_lost_in_the_end)
 	ck_assert(strstr(x->u.reply.text, "was stopped for 10.0 s"));
 	ck_assert_uint_eq(fx_msg(f, WM_LEAVE, 0)->u.leave.kind, WM_LEAVE_STOPPED);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMM_CLOSE), 1);
-	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1); /* the other one need not wait */
 	fx_session_closed(f, 2);
 	ck_assert_uint_eq(f->acts.n, 0);
 }
@@ -138,6 +143,198 @@ START_TEST(an_agent_that_was_stopped_too_forgives)
 }
 END_TEST
 
+/* Lines of level warning or notice in the last step that have text in them. */
+static unsigned lines(const char *text)
+{
+	unsigned n = 0;
+	size_t i;
+
+	for (i = 0; i < f->acts.n; i++)
+		n += f->acts.v[i].type == AGT_ACT_LOG && f->acts.v[i].level <= 5 &&
+		     strstr(f->acts.v[i].u.text, text);
+	return n;
+}
+
+START_TEST(who_is_here_votes_without_the_late)
+{
+	const struct wm_op_vote *v;
+
+	fx_group(f, 3, 2, comms);
+	fx_submit(f, comms[0], 0, 5, 8);
+	fx_submit(f, comms[2], 0, 5, 8);
+	fx_tick(f, 900);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 0);
+	fx_tick(f, 100);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+	v = &fx_msg(f, WM_OP_VOTE, 0)->u.op_vote;
+	ck_assert(
+		v->n_peers == 2 && fx_is(&v->peers[0], fx_id(1)) && fx_is(&v->peers[1], fx_id(3)));
+	ck_assert_str_eq(look().op, "waiting for local pid 1002 (trainer) to submit");
+	fx_tick(f, 100);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 0);
+	fx_submit(f, comms[1], 0, 5, 8);
+	v = &fx_msg(f, WM_OP_VOTE, 0)->u.op_vote;
+	ck_assert(v->tag == 5 && v->n_peers == 1 && fx_is(&v->peers[0], fx_id(2)));
+	ck_assert_str_eq(look().op, "waiting for the master to start it");
+	pass(4);
+	ck_assert_uint_eq(lines("local"), 0);
+	fx_op_start(f, 1, 7, 5, 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_XFER_START, 0)->u.xfer.n_members, 3);
+	ck_assert_uint_eq(lines("goes on"), 0);
+}
+END_TEST
+
+START_TEST(a_late_vote_has_parameters_of_its_own)
+{
+	fx_group(f, 2, 2, comms);
+	fx_submit(f, comms[0], 0, 5, 8);
+	pass(2);
+	fx_submit(f, comms[1], 0, 5, 9);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.params.count, 9);
+	fx_op_abort(f, 1, 7, 5, 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
+}
+END_TEST
+
+START_TEST(part_of_the_votes_is_told_again)
+{
+	const struct wm_op_vote *v;
+
+	fx_group(f, 2, 2, comms);
+	fx_submit(f, comms[0], 0, 5, 8);
+	pass(2);
+	fx_orphan(f);
+	fx_resume(f);
+	v = &fx_msg(f, WM_OP_VOTE, 0)->u.op_vote;
+	ck_assert(v->n_peers == 1 && v->seq == 0 && fx_is(&v->peers[0], fx_id(1)));
+	fx_submit(f, comms[1], 0, 5, 8);
+	v = &fx_msg(f, WM_OP_VOTE, 0)->u.op_vote;
+	ck_assert(v->n_peers == 1 && fx_is(&v->peers[0], fx_id(2)));
+	fx_op_start(f, 1, 7, 5, 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_XFER_START, 0)->u.xfer.n_members, 2);
+}
+END_TEST
+
+START_TEST(the_log_names_a_late_process_once)
+{
+	fx_group(f, 2, 2, comms);
+	fx_submit(f, comms[0], 0, 5, 8);
+	pass(3);
+	ck_assert_uint_eq(lines("local"), 0);
+	stopped(2, _i == 1);
+	fx_tick(f, 500);
+	ck_assert_uint_eq(lines("tag 5 of group 7 of master 10.0.0.1:48148 has waited for 2.0 s "
+				"for local pid 1002 (trainer)"),
+		1);
+	ck_assert_uint_eq(lines("which has been stopped for 0.5 s, to submit"), (unsigned)_i);
+	pass(1);
+	ck_assert_uint_eq(lines("local"), 0);
+	fx_submit(f, comms[1], 0, 5, 8);
+	fx_op_start(f, 1, 7, 5, 1);
+	ck_assert_uint_eq(
+		lines("tag 5 of group 7 of master 10.0.0.1:48148 goes on after 2.5 s"), 1);
+}
+END_TEST
+
+START_TEST(an_agent_that_stood_still_blames_nobody)
+{
+	fx_group(f, 2, 2, comms);
+	fx_submit(f, comms[0], 0, 5, 8);
+	fx_tick(f, 500);
+	fx_tick(f, 1500);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 0);
+	fx_tick(f, 1000);
+	ck_assert_uint_eq(lines("local"), 0);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+}
+END_TEST
+
+static void told(uint32_t kind, uint32_t ms, const char *text)
+{
+	struct wm_msg m = {.type = WM_WAITS, .u.waits = {.kind = kind, .waited_ms = ms}};
+
+	if (kind == WM_WAIT_OP) {
+		m.u.waits.group = 7;
+		m.u.waits.tag = 5;
+	}
+	strcpy(m.u.waits.text, text);
+	fx_from_master(f, 1, &m);
+}
+
+START_TEST(what_the_master_says_is_shown_and_logged_once)
+{
+	fx_group(f, 1, 2, comms);
+	told(WM_WAIT_OP, 2000, "somebody"); /* of an operation that is none here */
+	fx_submit(f, comms[0], 0, 5, 8);
+	pass(4);
+	told(WM_WAIT_OP, 2000, "1 of 2 peers: x@y pid 3 (has not called)");
+	ck_assert_uint_eq(lines("tag 5 of group 7 of master 10.0.0.1:48148 has waited for 2.0 s "
+				"for 1 of 2 peers: x@y pid 3 (has not called)"),
+		1);
+	pass(1);
+	ck_assert_str_eq(
+		look().op, "waiting for 2.5 s for 1 of 2 peers: x@y pid 3 (has not called)");
+	told(WM_WAIT_OP, 3000, "1 of 2 peers: x@y pid 3 (is stopped)");
+	ck_assert_uint_eq(lines("stopped"), 0);
+	ck_assert_str_eq(look().op, "waiting for 3.0 s for 1 of 2 peers: x@y pid 3 (is stopped)");
+	if (_i == 0) {
+		fx_op_start(f, 1, 7, 5, 1);
+		ck_assert_uint_eq(lines("goes on after 2.5 s"), 1);
+		ck_assert_str_eq(look().op, "data");
+	} else { /* the next one may know better */
+		fx_orphan(f);
+		fx_resume(f);
+		ck_assert_str_eq(look().op, "waiting for the master to start it");
+	}
+}
+END_TEST
+
+START_TEST(a_vote_that_is_late_is_shown_too)
+{
+	const struct fx_ring ring = {.group = 7, .hosts = 2, .world = 2, .n = 1, .members = {1}};
+	struct wm_msg answer = {.type = WM_PENDING_ANSWER, .u.pending_answer.turn = 1};
+
+	fx_group(f, 1, 2, comms);
+	fx_request(f, 1, comms[0], _i ? WL_ARE_PENDING : WL_UPDATE_TOPOLOGY);
+	pass(4);
+	told(_i ? WM_WAIT_PENDING : WM_WAIT_TOPOLOGY, 2500, "1 of 2 peers: x");
+	ck_assert_uint_eq(lines("has waited for 2.5 s for 1 of 2 peers: x"), 1);
+	ck_assert_str_eq(
+		look().comm, _i ? "waiting for 2.0 s for the call of pcclArePeersPending by "
+				  "1 of 2 peers: x"
+				: "waiting for 2.0 s for the call of pcclUpdateTopology by "
+				  "1 of 2 peers: x");
+	told(_i ? WM_WAIT_PENDING : WM_WAIT_TOPOLOGY, 4500, "1 of 2 peers: y");
+	ck_assert_uint_eq(lines("has waited"), 0);
+	if (_i)
+		fx_from_master(f, 1, &answer);
+	else
+		fx_commit(f, 1, 9, true, &ring, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 1);
+	ck_assert_uint_eq(lines("is over after 4.5 s"), 1);
+	ck_assert_str_eq(look().comm, "");
+}
+END_TEST
+
+START_TEST(the_master_is_told_of_stopped_processes)
+{
+	const struct wm_stopped *m;
+
+	fx_group(f, 2, 2, comms);
+	stopped(2, true);
+	m = &fx_msg(f, WM_STOPPED, 0)->u.stopped;
+	ck_assert(m->is && fx_is(&m->peer, fx_id(2)));
+	fx_orphan(f);
+	fx_resume(f);
+	ck_assert_uint_eq(fx_sent(f, WM_STOPPED), 1);
+	m = &fx_msg(f, WM_STOPPED, 0)->u.stopped;
+	ck_assert(m->is && fx_is(&m->peer, fx_id(2)));
+	stopped(2, false);
+	ck_assert(!fx_msg(f, WM_STOPPED, 0)->u.stopped.is);
+}
+END_TEST
+
 Suite *wait_suite(void)
 {
 	Suite *s = suite_create("wait");
@@ -147,6 +344,14 @@ Suite *wait_suite(void)
 	tcase_add_test(t, every_wait_has_a_reason);
 	tcase_add_test(t, a_stopped_process_is_lost_in_the_end);
 	tcase_add_test(t, an_agent_that_was_stopped_too_forgives);
+	tcase_add_test(t, who_is_here_votes_without_the_late);
+	tcase_add_test(t, a_late_vote_has_parameters_of_its_own);
+	tcase_add_test(t, part_of_the_votes_is_told_again);
+	tcase_add_loop_test(t, the_log_names_a_late_process_once, 0, 2);
+	tcase_add_test(t, an_agent_that_stood_still_blames_nobody);
+	tcase_add_loop_test(t, what_the_master_says_is_shown_and_logged_once, 0, 2);
+	tcase_add_loop_test(t, a_vote_that_is_late_is_shown_too, 0, 2);
+	tcase_add_test(t, the_master_is_told_of_stopped_processes);
 	suite_add_tcase(s, t);
 	return s;
 }

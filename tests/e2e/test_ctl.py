@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """pcclctl tells who holds up an operation: a stopped process, on this host and on another one,
-before it takes part and amid a transfer; and a stopped agent."""
+before it takes part and amid a transfer; one that does not call; a stopped agent, and one that is
+gone."""
 
 import json
 import re
@@ -68,10 +69,20 @@ def stalled(lab, peers, idle):
         check(named(rows) and rows[0]["tag"] == 77 and rows[0]["submitted"] < rows[0]["members"],
               "an agent names its own peer that is awaited", rows)
     rows = until_ops("--master", lab.master, lambda r: named(r) and r[0]["votes"] == len(others)
-                     - (idle.host == others[0].host))
-    check(named(rows) and rows[0]["tag"] == 77 and rows[0]["elements"] == 1000
+                     and "stopped" in r[0]["awaited"])
+    check(named(rows) and not any(f"pid {p.pid}" in rows[0]["awaited"] for p in others)
+          and "(is stopped" in rows[0]["awaited"] and rows[0]["tag"] == 77 and rows[0]["elements"] == 1000
           and rows[0]["bytes"] == 4000 and 0 < rows[0]["age"] < SINCE,
           f"the master names the peer that is awaited, on {where}", rows)
+    late = f"tag 77 .*has waited for .* 1 of 3 peers: peer@host-{idle.host} {who} \\(is stopped"
+    check(until_logged(lab.master, late), "and so does its log", lab.master.log_lines()[-3:])
+    if idle.host == others[0].host:
+        late = f"tag 77 .*has waited for .* local {who} \\(peer\\), which has been stopped for "
+    for host in {p.host for p in others} if idle.host != others[0].host else {idle.host}:
+        check(until_logged(lab.agents[host], late), f"and the log of the agent of host {host}",
+              lab.agents[host].log_lines()[-3:])
+        rows = until_ops("--agent", lab.agents[host], named)
+        check(named(rows), "which shows it, too", rows)
     text = ctl("--master", lab.master.admin, "ops").stdout
     check(who in text and "77" in text, "and so does the table for people", text)
     idle.process.send_signal(signal.SIGCONT)
@@ -80,6 +91,51 @@ def stalled(lab, peers, idle):
     check(not wrong, "the operation goes on", wrong)
     rows = until_ops("--master", lab.master, lambda r: not r)
     check(not rows, "and is listed no more", rows)
+
+
+def late(lab, peers):
+    """One peer does not call: it is named at once, on the other hosts and in logs after 2 s."""
+    slow = peers[1]
+    for peer in (peers[0], peers[2]):
+        peer.send("reduce type=f32 op=sum count=1000 tag=80")
+    who = f"1 of 3 peers: peer@host-1 pid {slow.pid} (has not called)"
+    pattern = f"tag 80 .*has waited for 2.* s for {re.escape(who)}"
+
+    def named(rows):
+        return len(rows) == 1 and who in rows[0]["awaited"]
+
+    for option, daemon in (("--master", lab.master), ("--agent", lab.agents[0]),
+                           ("--agent", lab.agents[2])):
+        rows = until_ops(option, daemon, named)
+        check(named(rows), f"{daemon.name} names the peer that has not called", rows)
+        check(until_logged(daemon, pattern), f"{daemon.name} logs it", daemon.log_lines()[-3:])
+    slow.send("reduce type=f32 op=sum count=1000 tag=80")
+    wrong = lib.judge([p.read() for p in peers])
+    check(not wrong, "the operation goes on", wrong)
+    for daemon in (lab.master, lab.agents[0], lab.agents[2]):
+        check(until_logged(daemon, "tag 80 .*goes on after "), f"{daemon.name} logs that, too",
+              daemon.log_lines()[-3:])
+
+
+def gone(lab, waiting, idle):
+    """An agent is gone: those who wait for its peer know that. It comes back in time."""
+    waiting.send("reduce type=f32 op=sum count=1000 tag=81")
+    rows = until_ops("--agent", lab.agents[waiting.host], lambda r: len(r) == 1
+                     and f"pid {idle.pid} (has not called)" in r[0]["awaited"])
+    old = lab.agents[idle.host]
+    lab.drop(old)
+    rows = until_ops("--master", lab.master, lambda r: len(r) == 1
+                     and "s of grace left" in r[0]["awaited"])
+    check(len(rows) == 1 and f"pid {idle.pid} (its agent is gone, " in rows[0]["awaited"],
+          "the master says that an agent is gone", rows)
+    rows = until_ops("--agent", lab.agents[waiting.host], lambda r: len(r) == 1
+                     and "gone" in r[0]["awaited"])
+    check(len(rows) == 1 and f"pid {idle.pid} (its agent is gone)" in rows[0]["awaited"],
+          "and so does the agent of who waits", rows)
+    lab.start_agent(idle.host, path=old.socket, admin=old.admin)
+    idle.send("reduce type=f32 op=sum count=1000 tag=81")
+    wrong = lib.judge([p.read() for p in (waiting, idle)])
+    check(not wrong, "the operation goes on when it is back", wrong)
 
 
 BIG = f"type=f32 op=sum count={1 << 20}"
@@ -150,6 +206,32 @@ def silence(lab, peers, near):
     for process in (far.process, peers[1].process):
         process.send_signal(signal.SIGCONT)
     check(peers[1].read()["code"] != lib.SUCCESS, "who was given up is told", "")
+
+
+def recovering(lab, peers):
+    """A master that takes the run over says what it was told, and that it waits for others."""
+    for peer in peers[:2]:
+        peer.send("reduce type=f32 op=sum count=1000 tag=82")
+    until_ops("--master", lab.master, lambda r: r and r[0]["votes"] == 2)
+    far, old = lab.agents[1], lab.master
+    far.process.send_signal(signal.SIGSTOP)
+    lab.drop(old)
+    lab.start_master(port=old.port)
+    text = "recovering: waiting for 1 of 3 peers"
+    deadline = time.monotonic() + lib.WAIT
+    answer = {}
+    while text not in str(answer.get("recovery")) and time.monotonic() < deadline:
+        answer = json.loads(ctl("--json", "--master", lab.master.admin, "ops").stdout)
+    far.process.send_signal(signal.SIGCONT)
+    rows = answer["ops"]
+    check(answer.get("recovery") == [{"waiting": text}] and len(rows) == 1
+          and rows[0]["tag"] == 82 and rows[0]["votes"] == 2 and rows[0]["world"] == 3
+          and rows[0]["awaited"] == text, "a recovering master shows what it was told", answer)
+    peers[2].send("reduce type=f32 op=sum count=1000 tag=82")
+    wrong = lib.judge([p.read() for p in peers])
+    check(not wrong, "the operation goes on", wrong)
+
+
 def one_stays(lab, leaver, victim):
     """One peer leaves, one is killed."""
     leaver.expect("destroy")
@@ -188,12 +270,15 @@ def test():
                       f"{option} {verb} for people", done)
         done = ctl("--agent", lab.folder / "nobody", "status")
         check(done.returncode != 0 and "nobody" in done.stderr, "nobody is there", done)
+        recovering(lab, peers)
         one_stays(lab, peers[1], peers[2])
         lab.check_alive()
     with lib.Lab(3) as lab:
         lab.start()
         peers = lab.start_peers((0, 1, 2))
+        late(lab, peers)
         silence(lab, peers, standstill(lab, peers))
+        gone(lab, peers[0], peers[2])
         lab.check_alive()
 
 

@@ -2,6 +2,7 @@
 
 master_tests = tests/master/test_members tests/master/test_ops tests/master/test_rounds \
 	tests/master/test_endpoints tests/master/test_absent tests/master/test_return \
+	tests/master/test_waits \
 	tests/master/test_resume tests/master/test_resume_ops tests/master/test_resume_rounds \
 	tests/master/test_restore tests/master/test_random tests/master/test_evil \
 	tests/master/test_scale tests/master/test_oom
@@ -27,6 +28,10 @@ tests_master_test_ops_LDADD = $(master_ldadd)
 tests_master_test_rounds_SOURCES = tests/master/test_rounds.c
 tests_master_test_rounds_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_master_test_rounds_LDADD = $(master_ldadd)
+
+tests_master_test_waits_SOURCES = tests/master/test_waits.c
+tests_master_test_waits_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_master_test_waits_LDADD = $(master_ldadd)
 
 tests_master_test_absent_SOURCES = tests/master/test_absent.c
 tests_master_test_absent_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)

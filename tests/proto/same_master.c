@@ -162,6 +162,9 @@ static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 		       a->u.op_query.n == b->u.op_query.n &&
 		       memcmp(a->u.op_query.seqs, b->u.op_query.seqs,
 			       a->u.op_query.n * sizeof a->u.op_query.seqs[0]) == 0;
+	case WM_STOPPED:
+		return cc_id_eq(&a->u.stopped.peer, &b->u.stopped.peer) &&
+		       a->u.stopped.is == b->u.stopped.is;
 	default:
 		return false;
 	}
@@ -213,6 +216,11 @@ static bool same_master_message(const struct wm_msg *a, const struct wm_msg *b)
 		return cc_id_eq(&a->u.op_outcomes.peer, &b->u.op_outcomes.peer) &&
 		       same_outcomes(a->u.op_outcomes.v, a->u.op_outcomes.n, b->u.op_outcomes.v,
 			       b->u.op_outcomes.n);
+	case WM_WAITS:
+		return a->u.waits.kind == b->u.waits.kind && a->u.waits.group == b->u.waits.group &&
+		       a->u.waits.tag == b->u.waits.tag &&
+		       a->u.waits.waited_ms == b->u.waits.waited_ms &&
+		       strcmp(a->u.waits.text, b->u.waits.text) == 0;
 	default:
 		return false;
 	}

@@ -16,6 +16,7 @@ const enum wm_type sample_master_types[] = {
 	WM_HEARTBEAT,
 	WM_RESUME,
 	WM_OP_QUERY,
+	WM_STOPPED,
 	WM_HELLO_ACK,
 	WM_REFUSE,
 	WM_ROUND,
@@ -27,6 +28,7 @@ const enum wm_type sample_master_types[] = {
 	WM_PENDING_ANSWER,
 	WM_KICK,
 	WM_OP_OUTCOMES,
+	WM_WAITS,
 };
 const size_t sample_master_n_types = sizeof sample_master_types / sizeof sample_master_types[0];
 
@@ -273,6 +275,10 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 		for (uint32_t i = 0; i < m->u.op_query.n; i++)
 			m->u.op_query.seqs[i] = 1 + tl_magnitude(r, 63);
 		break;
+	case WM_STOPPED:
+		m->u.stopped.peer = sample_id(r);
+		m->u.stopped.is = flip(r);
+		break;
 	default:
 		break;
 	}
@@ -334,6 +340,13 @@ static void master_message(struct tl_rng *r, struct wm_msg *m)
 		m->u.op_outcomes.peer = sample_id(r);
 		m->u.op_outcomes.n = 1 + few(r, WM_OUTCOMES_MAX - 1);
 		outcomes(r, m->u.op_outcomes.v, m->u.op_outcomes.n);
+		break;
+	case WM_WAITS:
+		m->u.waits.kind = few(r, WM_WAIT_PENDING);
+		m->u.waits.group = (uint32_t)tl_magnitude(r, 32);
+		m->u.waits.tag = tl_magnitude(r, 64);
+		m->u.waits.waited_ms = (uint32_t)tl_magnitude(r, 32);
+		sample_text(r, m->u.waits.text, sizeof m->u.waits.text);
 		break;
 	default:
 		break;

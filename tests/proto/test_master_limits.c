@@ -184,6 +184,16 @@ START_TEST(peer_limits)
 	fresh(WM_LEAVE);
 	m.u.leave.peer = (struct cc_id){{0}};
 	refused(&m, "leave.peer");
+	fresh(WM_STOPPED);
+	m.u.stopped.peer = (struct cc_id){{0}};
+	refused(&m, "stopped.peer");
+	fresh(WM_WAITS);
+	m.u.waits.kind = WM_WAIT_PENDING;
+	accepted(&m);
+	m.u.waits.kind = WM_WAIT_PENDING + 1;
+	refused(&m, "waits.kind");
+	m.u.waits.kind = UINT32_MAX;
+	refused(&m, "waits.kind");
 	fresh(WM_TOPO_VOTE);
 	m.u.peer.peer = (struct cc_id){{0}};
 	refused(&m, "topo_vote.peer");

@@ -233,6 +233,11 @@ static const char *body(const struct sim *s, const struct wm_msg *m)
 		return text("%s, %u, first: seq %" PRIu64 " %s",
 			sim_name_peer(s, &m->u.op_outcomes.peer), m->u.op_outcomes.n,
 			m->u.op_outcomes.v[0].seq, sim_text_code(m->u.op_outcomes.v[0].code));
+	case WM_STOPPED:
+		return text("%s %d", sim_name_peer(s, &m->u.stopped.peer), m->u.stopped.is);
+	case WM_WAITS:
+		return text("kind %u g%u tag %" PRIu64 " for %u ms: %.300s", m->u.waits.kind,
+			m->u.waits.group, m->u.waits.tag, m->u.waits.waited_ms, m->u.waits.text);
 	default:
 		return "";
 	}

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Who is awaited: by operations that have not started, by topology and pending votes. What waits
+ * for too long is logged once, and the agents of those who have voted are told, for their users.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ccoip-masterd/core/ccm_internal.h"
+
+#define LATE_NS   (UINT64_C(2000) * CCM_NS_PER_MS)
+#define AGAIN_NS  (UINT64_C(2000) * CCM_NS_PER_MS) /* until what was told is looked at again */
+#define LOOKS_MAX 16u                              /* operations looked at in one tick */
+#define NAMES_MAX 4u
+#define MORE_ROOM 24u /* bytes, for " and 65536 more" */
+
+/* ---- their names ---- */
+
+struct list {
+	char *text; /* names are appended to it */
+	size_t size;
+	uint32_t n;     /* names */
+	uint32_t peers; /* that they stand for */
+	uint64_t now;
+	bool exact;
+	bool odd; /* name those who are not just late; else the others */
+};
+
+__attribute__((format(printf, 3, 4))) static void add(
+	struct list *x, uint32_t peers, const char *fmt, ...)
+{
+	char entry[WM_TEXT_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(entry, sizeof entry, fmt, ap);
+	va_end(ap);
+	if (x->n == NAMES_MAX || strlen(x->text) + strlen(entry) + MORE_ROOM > x->size)
+		return;
+	ccm_append(x->text, x->size, "%s%s", x->n ? ", " : "", entry);
+	x->n++;
+	x->peers += peers;
+}
+
+static void add_rest(struct list *x, uint32_t peers)
+{
+	if (x->peers < peers)
+		ccm_append(x->text, x->size, "%s%u more", x->n ? " and " : "", peers - x->peers);
+}
+
+/* Why its peers cannot vote at all; "" when they can. */
+static const char *agent_trouble(
+	const struct ccm *m, const struct ccm_agent *a, const struct list *x, char buf[64])
+{
+	uint64_t grace = m->cfg.agent_grace_ms * CCM_NS_PER_MS;
+	uint64_t age = ccm_age(x->now, a->absent_ns);
+
+	buf[0] = '\0';
+	if (a->absent && x->exact)
+		ccm_print(buf, 64, "agent is gone, %.1f s of grace left",
+			(double)(age < grace ? grace - age : 0) / 1e9);
+	else if (a->absent)
+		ccm_print(buf, 64, "agent is gone");
+	else if (cc_detect_silence(&a->life, x->now) > m->cfg.timeout_ms * CCM_NS_PER_MS / 2)
+		ccm_print(buf, 64, "agent is silent");
+	return buf;
+}
+
+/* Names p if that is what x is about. */
+static void add_peer(const struct ccm *m, struct list *x, const struct ccm_peer *p)
+{
+	char label[3 * WM_NAME_MAX], trouble[64];
+
+	(void)ccm_peer_label(p, label);
+	if (agent_trouble(m, p->seat->agent, x, trouble)[0] && x->odd)
+		add(x, 1, "%s (its %s)", label, trouble);
+	else if (trouble[0] || x->odd != (p->stopped_ns != 0))
+		return;
+	else if (!x->odd)
+		add(x, 1, "%s (has not called)", label);
+	else if (x->exact)
+		add(x, 1, "%s (is stopped, for %.1f s)", label,
+			(double)ccm_age(x->now, p->stopped_ns) / 1e9);
+	else
+		add(x, 1, "%s (is stopped)", label);
+}
+
+static bool is_full(const struct list *x)
+{
+	return x->n == NAMES_MAX;
+}
+
+static uint32_t seat_votes(const struct ccm_op *o, const struct ccm_seat *s)
+{
+	return s->slot < o->n_parts && o->parts[s->slot].seat ? o->parts[s->slot].n_votes : 0;
+}
+
+/* Agents keep votes back for a moment, to send those of all their peers at once: of one that has
+ * sent none it is not known which of its peers have called. */
+static void add_seat(
+	const struct ccm *m, struct list *x, const struct ccm_op *o, const struct ccm_seat *s)
+{
+	uint32_t votes = seat_votes(o, s), idle = s->n_accepted - votes;
+	char trouble[64];
+	struct ccm_peer *p;
+
+	if (idle == 0)
+		return;
+	if (idle > 1 && agent_trouble(m, s->agent, x, trouble)[0]) {
+		if (x->odd)
+			add(x, idle, "%u peers on %s (their %s)", idle, s->agent->hello.name,
+				trouble);
+		return;
+	}
+	DL_FOREACH (s->peers, p) {
+		if (p->phase != CCM_PEER_ACCEPTED || ccm_op_voted(o, p))
+			continue;
+		idle -= p->stopped_ns != 0;
+		if (x->odd || votes > 0 || s->n_accepted == 1)
+			add_peer(m, x, p);
+	}
+	if (!x->odd && votes == 0 && s->n_accepted > 1 && idle > 0)
+		add(x, idle, "%s (none of its %u peers has voted)", s->agent->hello.name,
+			s->n_accepted);
+}
+
+void ccm_op_awaited(const struct ccm *m, const struct ccm_op *o, uint64_t now, bool exact,
+	char *text, size_t size)
+{
+	const struct ccm_group *g = o->group;
+	struct list x = {.text = text, .size = size, .now = now, .exact = exact};
+	const struct ccm_seat *s;
+	int pass;
+
+	if (o->n_votes == g->n_accepted && m->round.active) {
+		ccm_print(text, size, "the connection round: ");
+		ccm_name_reporters(m, text, size);
+		return;
+	}
+	if (o->n_votes == g->n_accepted && g->n_topo > 0) {
+		ccm_print(text, size, "the topology vote: ");
+		ccm_name_voters(m, true, now, exact, text, size);
+		return;
+	}
+	if (o->n_votes == g->n_accepted) {
+		ccm_print(text, size, "the agent on %s to say what it knows of the run",
+			ccm_round_waits(m) ? ccm_round_waits(m)->hello.name : "a host");
+		return;
+	}
+	ccm_print(text, size, "%u of %u peers: ", g->n_accepted - o->n_votes, g->n_accepted);
+	for (pass = 0; pass < 2; pass++) {
+		x.odd = pass == 0;
+		for (s = g->seats; s && !is_full(&x); s = s->next_g)
+			add_seat(m, &x, o, s);
+	}
+	add_rest(&x, g->n_accepted - o->n_votes);
+}
+
+void ccm_name_voters(
+	const struct ccm *m, bool topology, uint64_t now, bool exact, char *text, size_t size)
+{
+	struct list x = {.text = text, .size = size, .now = now, .exact = exact};
+	const struct ccm_peer *p;
+	int pass;
+
+	for (pass = 0; pass < 2; pass++) {
+		x.odd = pass == 0;
+		for (p = m->peers; p && !is_full(&x); p = p->hh.next)
+			if (p->phase == CCM_PEER_ACCEPTED &&
+				!(topology ? p->topo_voted : p->pending_voted))
+				add_peer(m, &x, p);
+	}
+	add_rest(&x, m->n_accepted - (topology ? m->n_topo : m->n_pending));
+}
+
+/* ---- telling ---- */
+
+/* While this process was suspended it was not theirs to wait. */
+static uint64_t waited(const struct ccm *m, uint64_t since)
+{
+	return ccm_age(m->now, since > m->woke_ns ? since : m->woke_ns);
+}
+
+static void tell(struct ccm *m, const struct ccm_agent *a, const struct wm_waits *what)
+{
+	ccm_send(m, a, WM_WAITS)->u.waits = *what;
+}
+
+static uint32_t milliseconds(uint64_t ns)
+{
+	return ns / CCM_NS_PER_MS < UINT32_MAX ? (uint32_t)(ns / CCM_NS_PER_MS) : UINT32_MAX;
+}
+
+static void tell_op(struct ccm *m, const struct ccm_op *o, const char *text)
+{
+	struct wm_waits w = {
+		.kind = WM_WAIT_OP,
+		.group = o->group->id,
+		.tag = o->key.tag,
+		.waited_ms = milliseconds(ccm_age(m->now, o->born_ns)),
+	};
+	uint32_t i;
+
+	ccm_print(w.text, sizeof w.text, "%s", text);
+	for (i = 0; i < o->n_parts; i++)
+		if (o->parts[i].seat)
+			tell(m, o->parts[i].seat->agent, &w);
+}
+
+/* One line says it for all operations of the group that wait for the same. */
+static void log_op(struct ccm *m, struct ccm_op *o)
+{
+	char text[WM_TEXT_MAX];
+
+	if (o->group->n_late > 1 && o->group->late_for == o->told)
+		return;
+	o->group->late_for = o->told;
+	o->logged = true;
+	ccm_op_awaited(m, o, m->now, true, text, sizeof text);
+	ccm_log(m, CCM_LOG_WARNING, "group %u tag %" PRIu64 " has waited for %.1f s for %s",
+		o->group->id, o->key.tag, (double)ccm_age(m->now, o->born_ns) / 1e9, text);
+}
+
+static void look(struct ccm *m, struct ccm_op *o, bool first)
+{
+	char text[WM_TEXT_MAX];
+	unsigned what;
+
+	ccm_op_awaited(m, o, m->now, false, text, sizeof text);
+	what = ccm_hash(text, strlen(text));
+	if (first || what != o->told)
+		tell_op(m, o, text);
+	o->told = what;
+	if (first)
+		log_op(m, o);
+	o->looked_ns = m->now;
+}
+
+void ccm_waits_add(struct ccm *m, struct ccm_op *o)
+{
+	DL_APPEND2(m->fresh, o, prev_w, next_w);
+}
+
+void ccm_waits_remove(struct ccm *m, struct ccm_op *o, bool started)
+{
+	if (!o->late) {
+		DL_DELETE2(m->fresh, o, prev_w, next_w);
+		return;
+	}
+	DL_DELETE2(m->late, o, prev_w, next_w);
+	o->group->n_late--;
+	o->late = false;
+	if (started && o->logged)
+		ccm_log(m, CCM_LOG_NOTICE, "group %u tag %" PRIu64 " goes on after %.1f s",
+			o->group->id, o->key.tag, (double)ccm_age(m->now, o->born_ns) / 1e9);
+}
+
+static void look_at_ops(struct ccm *m)
+{
+	struct ccm_op *o;
+	uint32_t n = 0;
+
+	while ((o = m->fresh) != NULL && n < LOOKS_MAX && waited(m, o->born_ns) >= LATE_NS) {
+		DL_DELETE2(m->fresh, o, prev_w, next_w);
+		DL_APPEND2(m->late, o, prev_w, next_w);
+		o->late = true;
+		o->group->n_late++;
+		look(m, o, true);
+		n++;
+	}
+	while ((o = m->late) != NULL && n < LOOKS_MAX &&
+		ccm_age(m->now, o->looked_ns) >= AGAIN_NS) {
+		DL_DELETE2(m->late, o, prev_w, next_w);
+		DL_APPEND2(m->late, o, prev_w, next_w);
+		look(m, o, false);
+		n++;
+	}
+}
+
+/* ---- topology and pending votes ---- */
+
+/* Has a peer that waits for the end of the vote? Newcomers wait for a topology vote, too. */
+static bool takes_part(const struct ccm_agent *a, bool topology)
+{
+	const struct ccm_seat *s;
+	const struct ccm_peer *p;
+
+	DL_FOREACH2 (a->seats, s, next_a)
+		DL_FOREACH (s->peers, p)
+			if (topology ? p->topo_voted || p->phase == CCM_PEER_REGISTERED
+				     : p->pending_voted)
+				return true;
+	return false;
+}
+
+static void tell_voters(struct ccm *m, bool topology, uint64_t since, const char *text)
+{
+	struct wm_waits w = {
+		.kind = topology ? WM_WAIT_TOPOLOGY : WM_WAIT_PENDING,
+		.waited_ms = milliseconds(ccm_age(m->now, since)),
+	};
+	const struct ccm_agent *a;
+
+	ccm_print(w.text, sizeof w.text, "%s", text);
+	for (a = m->agents; a; a = a->hh.next)
+		if (takes_part(a, topology))
+			tell(m, a, &w);
+}
+
+static void look_at_vote(struct ccm *m, struct ccm_late *w, bool topology, uint64_t since)
+{
+	const char *name = topology ? "topology vote" : "vote on pending peers";
+	uint32_t votes = topology ? m->n_topo : m->n_pending;
+	bool first = w->since_ns == 0;
+	char text[WM_TEXT_MAX];
+	unsigned what;
+
+	if (waited(m, since) < LATE_NS || (!first && ccm_age(m->now, w->looked_ns) < AGAIN_NS))
+		return;
+	w->since_ns = since;
+	w->looked_ns = m->now;
+	ccm_print(text, sizeof text, "%u of %u peers: ", m->n_accepted - votes, m->n_accepted);
+	ccm_name_voters(m, topology, m->now, false, text, sizeof text);
+	what = ccm_hash(text, strlen(text));
+	if (first || what != w->told)
+		tell_voters(m, topology, since, text);
+	w->told = what;
+	if (!first)
+		return;
+	ccm_print(text, sizeof text, "%u of %u peers: ", m->n_accepted - votes, m->n_accepted);
+	ccm_name_voters(m, topology, m->now, true, text, sizeof text);
+	ccm_log(m, CCM_LOG_WARNING, "the %s has waited for %.1f s for %s", name,
+		(double)ccm_age(m->now, since) / 1e9, text);
+}
+
+static void look_at_votes(struct ccm *m, struct ccm_late *w, bool topology)
+{
+	uint32_t votes = topology ? m->n_topo : m->n_pending;
+	uint64_t since = topology ? m->topo_since : m->pending_since;
+	bool waits = votes > 0 && votes < m->n_accepted && !(topology && m->round.active);
+
+	if (w->since_ns && (!waits || w->since_ns != since)) {
+		ccm_log(m, CCM_LOG_NOTICE, "the %s is waited for no more, after %.1f s",
+			topology ? "topology vote" : "vote on pending peers",
+			(double)ccm_age(m->now, w->since_ns) / 1e9);
+		*w = (struct ccm_late){0};
+	}
+	if (waits)
+		look_at_vote(m, w, topology, since);
+}
+
+void ccm_waits_tick(struct ccm *m)
+{
+	look_at_ops(m);
+	look_at_votes(m, &m->topo_late, true);
+	look_at_votes(m, &m->pending_late, false);
+}
+
+void ccm_peer_stopped(struct ccm *m, struct ccm_agent *a, const struct wm_stopped *v)
+{
+	struct ccm_peer *p = ccm_peer_of(m, a, &v->peer, "the state of a process");
+
+	if (p && v->is != (p->stopped_ns != 0))
+		p->stopped_ns = v->is ? m->now : 0;
+}

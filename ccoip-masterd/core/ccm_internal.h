@@ -310,6 +310,7 @@ struct ccm {
 	bool pending;                     /* the last answer */
 	bool recovering, recovered;
 	bool restored;       /* from the journal */
+	bool renewed;        /* by ccm_renew: the term is still the same */
 	bool key_unknown;    /* recovering: no agent has told the run's key */
 	bool acked;          /* an agent of the run was told our term */
 	bool committed_here; /* a round was, by this master */
@@ -451,6 +452,9 @@ void ccm_journal_note(struct ccm *m, const struct cc_id *peer); /* an accepted p
 void ccm_journal_void(struct ccm *m);                           /* it is nobody's run any more */
 void ccm_restore_begin(struct ccm *m);                          /* in the first step */
 void ccm_restore_outdated(struct ccm *m);
+/* Begins again with what is known of the members, as if restored from a journal, in the same term: no
+ * connection, no votes, no operations. */
+void ccm_renew(struct ccm *m);
 
 /* ccm_conclude.c */
 void ccm_conclude(struct ccm *m);
@@ -568,8 +572,6 @@ void ccm_group_recount(struct ccm *m, struct ccm_group *g);
 /* Takes back what the peers of s have voted for, if none of it has started: they are to go, and
  * have been told of a loss already, like everybody else. */
 void ccm_op_withdraw(struct ccm *m, struct ccm_seat *s);
-/* Has one of its operations started? */
-bool ccm_group_runs(const struct ccm_group *g);
 void ccm_group_abort(struct ccm *m, struct ccm_group *g, uint32_t code, const char *text);
 /* Starts what was ready and has nothing in its way any more. */
 void ccm_op_settle(struct ccm *m);

@@ -130,16 +130,6 @@ static void op_abort(struct ccm *m, struct ccm_op *o, uint32_t code, const char 
 	op_end(m, o);
 }
 
-bool ccm_group_runs(const struct ccm_group *g)
-{
-	const struct ccm_op *o;
-
-	DL_FOREACH (g->ops, o)
-		if (o->seq)
-			return true;
-	return false;
-}
-
 void ccm_group_abort(struct ccm *m, struct ccm_group *g, uint32_t code, const char *text)
 {
 	while (g->ops)

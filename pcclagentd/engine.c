@@ -83,7 +83,7 @@ static void free_closed(struct eng_thread *t)
 	}
 }
 
-void eng_break_link(struct eng_thread *t, uint32_t link, const char *why)
+static void break_link(struct eng_thread *t, uint32_t link, bool silent, const char *why)
 {
 	struct eng_broken *b = aligned_alloc(16, sizeof *b);
 
@@ -91,8 +91,23 @@ void eng_break_link(struct eng_thread *t, uint32_t link, const char *why)
 	if (!b)
 		return; /* the other side's timeouts will find out */
 	b->link = link;
+	b->silent = silent;
 	snprintf(b->text, sizeof b->text, "%s", why);
 	eng_notify(t, eng_pack_ptr(b, ENG_NOTE_BROKEN), true);
+}
+
+void eng_break_link(struct eng_thread *t, uint32_t link, const char *why)
+{
+	break_link(t, link, false, why);
+}
+
+void eng_give_up_link(struct eng_thread *t, uint32_t link, uint32_t silent_ms)
+{
+	char why[64];
+
+	snprintf(why, sizeof why, "nothing was heard of the other host for %.1f s",
+		(double)silent_ms / 1000);
+	break_link(t, link, true, why);
 }
 
 int eng_thread_wait(struct eng_thread *t, int timeout_ms)
@@ -133,7 +148,7 @@ static void take_stream(struct eng_thread *t, struct eng_stream *s)
 		eng_break_link(t, s->link, strerror(errno));
 }
 
-static void probe(struct eng_thread *t, uint32_t link)
+void eng_tell_heard(struct eng_thread *t, uint32_t link)
 {
 	uint32_t least = ENG_HEARD_MS_MAX;
 	bool any = false, blocked = false;
@@ -174,7 +189,7 @@ bool eng_run_commands(struct eng_thread *t)
 				t->e->last_seq = c >> ENG_TAG_BITS;
 			break;
 		case ENG_CMD_PROBE:
-			probe(t, (uint32_t)(c >> ENG_TAG_BITS));
+			eng_tell_heard(t, (uint32_t)(c >> ENG_TAG_BITS));
 			break;
 		case ENG_CMD_LOOK:
 			eng_look_at_streams(t, c >> ENG_TAG_BITS);
@@ -533,6 +548,7 @@ bool eng_next_event(struct eng *e, struct eng_event *ret)
 
 			ret->type = ENG_LINK_BROKEN;
 			ret->link = b->link;
+			ret->silent = b->silent;
 			memcpy(ret->text, b->text, sizeof b->text);
 			free(b);
 			return true;

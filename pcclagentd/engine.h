@@ -47,6 +47,8 @@ int eng_add_rx_stream(struct eng *e, uint32_t link, int fd);
  */
 #define ENG_LOOK_MS    200u
 #define ENG_SILENCE_MS 2800u
+/* Nobody should count on a link that is silent for so long: an idle one is heard once a second. */
+#define ENG_QUIET_MS 1500u
 void eng_look(struct eng *e, bool starts);
 /* Closes the streams of a link. Transfers that still need it must have been cancelled. */
 void eng_drop_link(struct eng *e, uint32_t link);
@@ -93,7 +95,8 @@ enum eng_event_type {
 	ENG_XFER_DONE = 1,  /* all segments here are final and all that was to be sent is sent */
 	ENG_XFER_CANCELLED, /* no thread uses its memory any more */
 	ENG_LINK_BROKEN,    /* link, text; its streams are closed; once per link */
-	ENG_LINK_HEARD,     /* link, heard_ms, blocked: the answer to eng_probe */
+	ENG_LINK_HEARD,     /* link, heard_ms, blocked: the answer to eng_probe; unasked when a stream
+			     * falls silent for ENG_QUIET_MS or is heard again */
 };
 
 struct eng_event {
@@ -104,6 +107,7 @@ struct eng_event {
 	/* Since the other host's system answered or sent anything on one of the link's streams. The
 	 * agent there may be stopped all the same. */
 	uint32_t heard_ms;
+	bool silent;  /* LINK_BROKEN: nothing was heard of the other host any more */
 	bool blocked; /* outbound: a stream has data under way that it cannot take */
 	char text[128];
 };

@@ -61,6 +61,7 @@ struct eng_stream {
 	uint64_t parked_ns; /* the time limit runs from here */
 	uint32_t segs_in;   /* TCP segments received until the last look */
 	uint32_t silent_ms; /* time watched since there was a new one */
+	bool quiet;         /* by ENG_QUIET_MS, and the loop was told */
 	bool writable;      /* TX */
 	uint8_t *spill;     /* TX: rest of a segment whose transfer is gone; owned */
 };
@@ -171,13 +172,18 @@ static inline uint64_t eng_heard(uint32_t link, uint32_t ms, bool blocked)
 /* Payload of ENG_NOTE_BROKEN; freed by the loop. */
 struct eng_broken {
 	_Alignas(16) uint32_t link;
-	char text[112];
+	bool silent;
+	char text[107];
 };
 
 /* engine.c */
 void eng_wake(struct eng_thread *t); /* any thread: t will look at its rings */
 void eng_notify(struct eng_thread *t, uint64_t note, bool wake_loop);
 void eng_break_link(struct eng_thread *t, uint32_t link, const char *why);
+/* The same: nothing was heard of its host for so long. */
+void eng_give_up_link(struct eng_thread *t, uint32_t link, uint32_t silent_ms);
+/* Sends ENG_NOTE_HEARD. */
+void eng_tell_heard(struct eng_thread *t, uint32_t link);
 /* Sleeps until woken, a bell rings or a stream is ready. */
 int eng_thread_wait(struct eng_thread *t, int timeout_ms);
 /* True if there were any. */

@@ -13,7 +13,6 @@
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <sys/socket.h>
 
 #include "common/cc_sys.h"
@@ -70,15 +69,24 @@ static bool is_gone(const struct eng_thread *t, const struct eng_stream *s)
 static void give_up(struct eng_thread *t, const struct eng_stream *gone)
 {
 	static const struct linger at_once = {.l_onoff = 1};
-	char why[64];
 
 	/* What was to be sent is of no use any more, and nobody would take it. */
 	for (const struct eng_stream *s = t->streams; s; s = s->next)
 		if (s->link == gone->link)
 			setsockopt(s->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-	snprintf(why, sizeof why, "nothing was heard of the other host for %.1f s",
-		(double)gone->silent_ms / 1000);
-	eng_break_link(t, gone->link, why);
+	eng_give_up_link(t, gone->link, gone->silent_ms);
+}
+
+/* The last of a link's streams to fall silent, and the first to be heard again, decide. */
+static void tell_quiet(struct eng_thread *t)
+{
+	for (struct eng_stream *s = t->streams; s; s = s->next) {
+		bool quiet = s->silent_ms >= ENG_QUIET_MS;
+
+		if (quiet != s->quiet)
+			eng_tell_heard(t, s->link);
+		s->quiet = quiet;
+	}
 }
 
 void eng_look_at_streams(struct eng_thread *t, bool starts)
@@ -94,6 +102,7 @@ void eng_look_at_streams(struct eng_thread *t, bool starts)
 		if (s->parked && !starts)
 			s->parked_ns = now;
 	}
+	tell_quiet(t);
 	for (s = t->streams; s;) {
 		if (is_gone(t, s)) {
 			give_up(t, s);

@@ -72,12 +72,13 @@ void in_link_free(struct run *r, struct in_link *l)
 	free(l);
 }
 
-void in_link_broken(struct run *r, struct in_link *l, const char *text)
+void in_link_broken(struct run *r, struct in_link *l, bool silent, const char *text)
 {
 	struct agt_event ev = {.type = AGT_EV_LINK_DOWN,
 		.run = r->id,
 		.peer = l->peer,
 		.inbound = true,
+		.silent = silent,
 		.text = text};
 
 	in_link_free(r, l);
@@ -180,7 +181,7 @@ static struct in_link *join_link(struct half *h, struct run *r, const struct wlk
 		return NULL;
 	}
 	if (l)
-		in_link_broken(r, l, "the other agent opened the link anew");
+		in_link_broken(r, l, false, "the other agent opened the link anew");
 	/* What that set off may have ended the run. */
 	if (!run_find(d, id)) {
 		refuse(h, WLK_REFUSED_RUN, "the run has ended here");
@@ -213,12 +214,12 @@ static void welcome(struct half *h, struct run *r, const struct wlk_hello *hello
 	half_free(h, true);
 	if (send_ack(fd, WLK_OK, "") < 0) {
 		close(fd);
-		in_link_broken(r, l, "a stream broke while it was opened");
+		in_link_broken(r, l, false, "a stream broke while it was opened");
 		return;
 	}
 	tune_stream(fd);
 	if (eng_add_rx_stream(r->eng, l->num, fd) < 0)
-		in_link_broken(r, l, "the agent's engine took no more streams");
+		in_link_broken(r, l, false, "the agent's engine took no more streams");
 }
 
 static void judge(struct half *h)

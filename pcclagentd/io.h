@@ -355,7 +355,7 @@ void ports_tick(struct agentd *d, uint64_t now);
 void ports_close(struct agentd *d);
 /* For streams in use: congestion control. The rest is the engine's. */
 void tune_stream(int fd);
-void in_link_broken(struct run *r, struct in_link *l, const char *text);
+void in_link_broken(struct run *r, struct in_link *l, bool silent, const char *text);
 void in_link_free(struct run *r, struct in_link *l);
 
 /* ---- link.c ---- */
@@ -373,7 +373,9 @@ struct out_link_view {
 bool out_link_view(
 	const struct run *r, const struct cc_id *peer, uint32_t num, struct out_link_view *ret);
 /* True when the link is one of ours. */
-bool out_link_broken(struct run *r, uint32_t num, const char *text);
+bool out_link_broken(struct run *r, uint32_t num, bool silent, const char *text);
+/* Tells the core when an established link of ours falls silent, or is heard again. */
+void out_link_heard(struct run *r, uint32_t num, bool silent);
 void out_link_tick(struct run *r, uint64_t now);
 void out_link_free_all(struct run *r);
 /* After a transfer went: the engine may forget links that nothing needs now. */

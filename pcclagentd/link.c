@@ -57,6 +57,7 @@ struct out_link {
 	struct wm_endpoint to;
 	uint32_t n_streams;
 	bool up;
+	bool silent; /* the core was told */
 	struct link_health health;
 	uint64_t deadline, next_try;
 	uint32_t n_tries, started;
@@ -496,9 +497,23 @@ bool out_link_view(
 	return l != NULL;
 }
 
-bool out_link_broken(struct run *r, uint32_t num, const char *text)
+void out_link_heard(struct run *r, uint32_t num, bool silent)
 {
-	struct agt_event ev = {.type = AGT_EV_LINK_DOWN, .run = r->id, .text = text};
+	struct agt_event ev = {.type = AGT_EV_LINK_SILENT, .run = r->id, .silent = silent};
+	struct out_link *l;
+
+	DL_SEARCH_SCALAR(r->out_links, l, num, num);
+	if (!l || !l->up || l->silent == silent)
+		return;
+	l->silent = silent;
+	ev.peer = l->to.agent;
+	agentd_feed(r->d, &ev);
+}
+
+bool out_link_broken(struct run *r, uint32_t num, bool silent, const char *text)
+{
+	struct agt_event ev = {
+		.type = AGT_EV_LINK_DOWN, .run = r->id, .silent = silent, .text = text};
 	struct out_link *l;
 
 	DL_SEARCH_SCALAR(r->out_links, l, num, num);

@@ -46,11 +46,17 @@ static void link_broken(struct run *r, const struct eng_event *e)
 {
 	struct in_link *l;
 
-	if (out_link_broken(r, e->link, e->text))
+	if (out_link_broken(r, e->link, e->silent, e->text))
 		return;
 	DL_SEARCH_SCALAR(r->in_links, l, num, e->link);
 	if (l)
-		in_link_broken(r, l, e->text);
+		in_link_broken(r, l, e->silent, e->text);
+}
+
+static void link_heard(struct run *r, const struct eng_event *e)
+{
+	progress_heard(r, e);
+	out_link_heard(r, e->link, e->heard_ms >= ENG_QUIET_MS);
 }
 
 static void on_engine(void *arg)
@@ -67,7 +73,7 @@ static void on_engine(void *arg)
 		if (e.type == ENG_LINK_BROKEN)
 			link_broken(r, &e);
 		else if (e.type == ENG_LINK_HEARD)
-			progress_heard(r, &e);
+			link_heard(r, &e);
 		else
 			xfer_event(r, &e);
 		r = run_find(d, id);

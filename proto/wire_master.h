@@ -162,6 +162,7 @@ struct wm_op_report {
 	uint64_t seq;
 	bool ok;
 	struct cc_id suspect; /* agent that seems at fault, or zero */
+	bool silent; /* nothing at all was heard of its host any more: the path may be gone */
 	char text[WM_TEXT_MAX];
 };
 

@@ -290,6 +290,7 @@ static int get_op_report(const Ccoip__OpReport *p, struct wm_op_report *m, const
 		return wire_bad(why, "op_report.seq: must be at least 1");
 	m->seq = p->seq;
 	m->ok = p->ok;
+	m->silent = p->silent;
 	rc = wire_get_id_or_none(&m->suspect, p->suspect, why, "op_report.suspect: " NONE_LIMIT);
 	if (rc == 0)
 		rc = wire_get_text(

@@ -190,6 +190,7 @@ static void put_op_report(struct encoder *e, const struct wm_op_report *m)
 	ccoip__op_report__init(p);
 	p->seq = m->seq;
 	p->ok = m->ok;
+	p->silent = m->silent;
 	p->suspect = wire_put_id(&m->suspect);
 	p->text = put_text(e, m->text, sizeof m->text);
 }

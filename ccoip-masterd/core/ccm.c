@@ -225,7 +225,7 @@ void ccm_settle(struct ccm *m)
 
 int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct ccm_actions *out)
 {
-	struct ccm_agent *a = ev->conn ? ccm_agent_find(m, ev->conn) : NULL;
+	struct ccm_agent *a;
 
 	if (m->oom)
 		return CC_ERR_NOMEM;
@@ -233,6 +233,7 @@ int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct 
 	if (now_ns > m->now)
 		m->now = now_ns;
 	ccm_agent_pause(m);
+	a = ev->conn ? ccm_agent_find(m, ev->conn) : NULL;
 	/* It may answer hellos: not those of a connection whose end this is. */
 	if (ev->type != CCM_EV_CLOSED)
 		ccm_resume_step(m);

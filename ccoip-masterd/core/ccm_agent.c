@@ -222,7 +222,6 @@ static void check_resuming(struct ccm *m)
 static void forgive_pause(struct ccm *m, uint64_t ns)
 {
 	struct ccm_agent *a;
-	struct ccm_group *g;
 
 	ccm_log(m, CCM_LOG_WARNING, "the master was suspended for %.1f s: all bounds start again",
 		(double)ns / 1e9);
@@ -235,13 +234,6 @@ static void forgive_pause(struct ccm *m, uint64_t ns)
 	m->round.since_ns = m->woke_ns = m->now;
 	if (m->recover_ns)
 		m->recover_ns = m->now;
-	if (ns <= m->cfg.timeout_ms * CCM_NS_PER_MS)
-		return;
-	/* Another master may have taken over, and have found that these failed. */
-	for (g = m->groups; g; g = g->hh.next)
-		if (ccm_group_runs(g))
-			ccm_group_interrupt(
-				m, g, "the master was suspended for %.1f s", (double)ns / 1e9);
 }
 
 void ccm_agent_pause(struct ccm *m)
@@ -251,7 +243,15 @@ void ccm_agent_pause(struct ccm *m)
 	if (!cc_detect_blind(&m->any, ns))
 		return;
 	m->tick_ns = m->now;
-	forgive_pause(m, ns);
+	/* Agents may have given us up, and have gone to another master or wait for the next one. */
+	if (ns > m->any.min_ns && m->n_accepted > 0 && !m->recovering) {
+		ccm_log(m, CCM_LOG_WARNING,
+			"the master was suspended for %.1f s: it takes its run over anew",
+			(double)ns / 1e9);
+		ccm_renew(m);
+	} else {
+		forgive_pause(m, ns);
+	}
 }
 
 void ccm_agent_tick(struct ccm *m)

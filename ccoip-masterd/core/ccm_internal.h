@@ -54,6 +54,7 @@
 #define CCM_AGENT_PEERS_MAX 16384u /* of one connection: its ROUND fits into a frame */
 #define CCM_PEER_OPS_MAX    256u   /* votes outstanding of one peer */
 #define CCM_REORDER_MS      5000u  /* for trying orders of a ring before somebody has to go */
+#define CCM_TRY_MS          1200u  /* for a new link between two that hear nothing of each other */
 #define CCM_ALONE           "the group has no other peer now"
 #define CCM_RING_STEPS      100000u
 #define CCM_UNHEARD         (UINT64_C(1) << 20) /* numbers left out that others may have used */
@@ -91,6 +92,7 @@ struct ccm_agent {
 	uint32_t n_failures;
 	uint64_t round;
 	bool reported;
+	bool overdue; /* reported for it: what it says later comes too late */
 	bool round_accept; /* it was told that the round accepts */
 	struct cc_detect life;
 	uint64_t no; /* never used again */
@@ -244,6 +246,7 @@ struct ccm_pair_key {
 /* `from` could not open its link to `to`. Both were members when it happened. */
 struct ccm_pair {
 	struct ccm_pair_key key;
+	bool silent; /* nothing came through a link between them; no new one has been tried since */
 	char text[WM_TEXT_MAX];
 	bool unhashed;
 	UT_hash_handle hh;
@@ -298,6 +301,7 @@ struct ccm_round {
 	bool active, accept;
 	bool stale;  /* a candidate is gone: to be begun again */
 	bool rewire; /* what ccm->rewire was when it began */
+	bool tries;  /* a ring has links between hosts that heard nothing of each other */
 	uint64_t since_ns;
 	uint64_t failed_ns; /* all have reported, and not all well; 0: not yet */
 	uint32_t n_agents, n_reported;
@@ -336,6 +340,7 @@ struct ccm {
 	bool pending;                     /* the last answer */
 	bool recovering, recovered;
 	bool restored;       /* from the journal */
+	bool renewed;        /* by ccm_renew: the term is still the same */
 	bool key_unknown;    /* recovering: no agent has told the run's key */
 	bool acked;          /* an agent of the run was told our term */
 	bool committed_here; /* a round was, by this master */
@@ -487,6 +492,9 @@ void ccm_journal_note(struct ccm *m, const struct cc_id *peer); /* an accepted p
 void ccm_journal_void(struct ccm *m);                           /* it is nobody's run any more */
 void ccm_restore_begin(struct ccm *m);                          /* in the first step */
 void ccm_restore_outdated(struct ccm *m);
+/* Begins again with what is known of the members, as if restored from a journal, in the same term: no
+ * connection, no votes, no operations. */
+void ccm_renew(struct ccm *m);
 
 /* ccm_conclude.c */
 void ccm_conclude(struct ccm *m);
@@ -594,9 +602,15 @@ void ccm_group_judge(struct ccm *m, struct ccm_group *g);
 /* ccm_ring.c */
 struct ccm_seat **ccm_seats_new(struct ccm *m, uint32_t n); /* NULL sets m->oom */
 void ccm_pair_add(struct ccm *m, uint64_t from, uint64_t to, const char *text);
+/* Nothing came through a link between them. */
+void ccm_pair_silent(struct ccm *m, uint64_t one, uint64_t other, const char *text);
+bool ccm_pair_is_silent(const struct ccm *m, uint64_t from, uint64_t to);
+/* The link is up. */
+void ccm_pair_works(struct ccm *m, uint64_t from, uint64_t to);
 void ccm_pairs_forget(struct ccm *m, uint64_t agent_no);
 /* Puts the seats of v into ret so that no link of the ring is a failed pair, as near to the given
- * order as the search finds. False: there is none. */
+ * order as the search finds. If there is none, silent pairs are given a try. False: nor is there
+ * one with them. */
 bool ccm_ring_order(struct ccm *m, struct ccm_seat **v, uint32_t n, struct ccm_seat **ret);
 
 /* ccm_waits.c */
@@ -624,8 +638,9 @@ void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 void ccm_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_op_report *r);
 /* A peer without votes is gone: some operations may be complete. */
 void ccm_group_recount(struct ccm *m, struct ccm_group *g);
-/* Has one of its operations started? */
-bool ccm_group_runs(const struct ccm_group *g);
+/* Takes back what the peers of s have voted for, if none of it has started: they are to go, and
+ * have been told of a loss already, like everybody else. */
+void ccm_op_withdraw(struct ccm *m, struct ccm_seat *s);
 void ccm_group_abort(struct ccm *m, struct ccm_group *g, uint32_t code, const char *text);
 /* Starts what was ready and has nothing in its way any more. */
 void ccm_op_settle(struct ccm *m);

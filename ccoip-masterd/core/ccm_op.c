@@ -138,16 +138,6 @@ static void op_abort(struct ccm *m, struct ccm_op *o, uint32_t code, const char 
 	op_end(m, o);
 }
 
-bool ccm_group_runs(const struct ccm_group *g)
-{
-	const struct ccm_op *o;
-
-	DL_FOREACH (g->ops, o)
-		if (o->seq)
-			return true;
-	return false;
-}
-
 void ccm_group_abort(struct ccm *m, struct ccm_group *g, uint32_t code, const char *text)
 {
 	while (g->ops)
@@ -160,6 +150,35 @@ static void fill_start(const struct ccm *m, const struct ccm_op *o, struct wm_op
 	x->tag = o->key.tag;
 	x->seq = o->seq;
 	x->epoch = m->epoch;
+}
+
+void ccm_op_withdraw(struct ccm *m, struct ccm_seat *s)
+{
+	struct ccm_op *o, *tmp;
+	struct ccm_part *part;
+	struct ccm_peer *p;
+
+	DL_FOREACH (s->group->ops, o)
+		if (o->seq || o->conflict)
+			return;
+	DL_FOREACH_SAFE (s->group->ops, o, tmp) {
+		part = s->slot < o->n_parts ? &o->parts[s->slot] : NULL;
+		if (!part || part->seat != s)
+			continue;
+		if (part->n_votes == o->n_votes) {
+			op_end(m, o);
+			continue;
+		}
+		DL_FOREACH (s->peers, p) {
+			if (!ccm_op_voted(o, p))
+				continue;
+			o->voted[p->slot / 64] &= ~(UINT64_C(1) << (p->slot % 64));
+			p->n_ops--;
+		}
+		o->n_votes -= part->n_votes;
+		o->n_voters--;
+		*part = (struct ccm_part){0};
+	}
 }
 
 static void op_start(struct ccm *m, struct ccm_op *o)
@@ -470,6 +489,8 @@ static void report_failed(
 	ccm_copy(said, sizeof said, r->text);
 	ccm_print(text, sizeof text, "host %s reports a failure%s%s: %s", a->hello.name,
 		suspect ? " with host " : "", suspect ? suspect->hello.name : "", said);
+	if (r->silent && suspect && suspect != a && a->n_accepted > 0 && suspect->n_accepted > 0)
+		ccm_pair_silent(m, a->no, suspect->no, text);
 	/* If only o failed, who awaits several operations would wait for those who try o again. */
 	ccm_group_interrupt(m, o->group, "%s", text);
 	m->rewire = true;

@@ -37,21 +37,15 @@ static void write_run(struct ccm *m)
 	r->term = m->term;
 }
 
-void ccm_journal_members(struct ccm *m)
+static struct wj_member *list_members(struct ccm *m)
 {
-	struct wj_member *v, *x;
-	struct wj_record *r;
+	struct wj_member *v = ccm_calloc(m, m->n_accepted, sizeof *v), *x = v;
 	struct ccm_group *g;
 	struct ccm_seat *s;
 	struct ccm_peer *p;
 
-	m->n_unsaved = 0;
-	if (!writes(m))
-		return;
-	write_run(m);
-	v = x = ccm_calloc(m, m->n_accepted, sizeof *v);
 	if (!v)
-		return;
+		return NULL;
 	for (g = m->groups; g; g = g->hh.next) {
 		DL_FOREACH2 (g->seats, s, next_g) {
 			DL_FOREACH (s->peers, p) {
@@ -68,16 +62,38 @@ void ccm_journal_members(struct ccm *m)
 			}
 		}
 	}
-	r = record(m, WJ_MEMBERS);
-	r->members = v;
-	r->n = m->n_accepted;
-	r->epoch = m->epoch;
-	r->round = m->committed;
-	r->version = m->world_version;
-	r->losses = m->last_loss;
-	r->last_seq = m->last_seq;
-	r->topo_turn = m->topo_turn;
-	r->pending_turn = m->pending_turn;
+	return v;
+}
+
+static struct wj_record snapshot(struct ccm *m)
+{
+	struct wj_member *v = list_members(m);
+
+	return (struct wj_record){.type = WJ_MEMBERS,
+		.members = v,
+		.n = v ? m->n_accepted : 0,
+		.epoch = m->epoch,
+		.round = m->committed,
+		.version = m->world_version,
+		.losses = m->last_loss,
+		.last_seq = m->last_seq,
+		.topo_turn = m->topo_turn,
+		.pending_turn = m->pending_turn};
+}
+
+void ccm_journal_members(struct ccm *m)
+{
+	struct wj_record s;
+
+	m->n_unsaved = 0;
+	if (!writes(m))
+		return;
+	write_run(m);
+	s = snapshot(m);
+	if (m->oom)
+		wire_journal_clear(&s);
+	else
+		*record(m, WJ_MEMBERS) = s;
 }
 
 void ccm_journal_lost(struct ccm *m)
@@ -288,4 +304,65 @@ void ccm_restore_outdated(struct ccm *m)
 		g->n_left = g->n_lost_ever = 0;
 	m->n_left = m->n_unsaved = 0;
 	m->losses = 0;
+}
+
+/* ---- a master that stood still ---- */
+
+static struct wj_record lost_ones(struct ccm *m)
+{
+	struct wj_record r = {.type = WJ_LOST};
+	struct ccm_lost *x;
+
+	r.members = ccm_calloc(m, HASH_COUNT(m->gone), sizeof *r.members);
+	for (x = m->gone; r.members && x; x = x->hh.next)
+		r.members[r.n++].peer = x->peer;
+	return r;
+}
+
+/* What a journal that lacks nothing would say. */
+static void hand_over(struct ccm *m, struct ccm *to)
+{
+	struct wj_record r[] = {
+		{.type = WJ_RUN,
+			.run = m->cfg.run,
+			.run_key = m->cfg.run_key,
+			.term = m->term - 1}, /* it will be one more */
+		lost_ones(m),
+		snapshot(m),
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof r / sizeof r[0]; i++) {
+		if (!m->oom && ccm_restore(to, &r[i]) < 0)
+			m->oom = true;
+		wire_journal_clear(&r[i]);
+	}
+}
+
+void ccm_renew(struct ccm *m)
+{
+	struct ccm_config cfg = m->cfg;
+	struct ccm *fresh, old;
+	struct ccm_agent *a;
+
+	cfg.run = m->born_run;
+	fresh = ccm_new(&cfg);
+	if (!fresh) {
+		m->oom = true;
+		return;
+	}
+	hand_over(m, fresh);
+	for (a = m->agents; a; a = a->hh.next)
+		ccm_close(m, a->conn, "the master stood still: whoever is there comes anew");
+	if (m->oom) {
+		ccm_free(fresh);
+		return;
+	}
+	fresh->renewed = true;
+	fresh->now = fresh->tick_ns = m->now;
+	fresh->out = m->out;
+	old = *m;
+	*m = *fresh;
+	*fresh = old;
+	ccm_free(fresh);
 }

@@ -141,7 +141,7 @@ static bool compare(struct ccm *m, struct ccm_agent *a)
 		release_held(m);
 	}
 	same = cc_id_eq(&h->run_key, &m->cfg.run_key);
-	if (same && m->recovering && m->restored && h->term >= m->term + m->acked)
+	if (same && m->recovering && m->restored && !m->renewed && h->term >= m->term + m->acked)
 		ccm_restore_outdated(m);
 	if (same && h->term >= m->term && m->recovering && !m->restored)
 		m->term = h->term + 1;

@@ -6,25 +6,80 @@
 
 #include "ccoip-masterd/core/ccm_internal.h"
 
-void ccm_pair_add(struct ccm *m, uint64_t from, uint64_t to, const char *text)
+static struct ccm_pair *pair_find(const struct ccm *m, uint64_t from, uint64_t to)
 {
 	struct ccm_pair_key key = {from, to};
 	struct ccm_pair *p;
 
 	HASH_FIND(hh, m->pairs, &key, sizeof key, p);
-	if (!p) {
-		p = ccm_calloc(m, 1, sizeof *p);
-		if (!p)
-			return;
-		p->key = key;
-		HASH_ADD(hh, m->pairs, key, sizeof p->key, p);
-		if (p->unhashed) {
-			m->oom = true;
-			free(p);
-			return;
-		}
+	return p;
+}
+
+/* NULL: there is one already, or memory is exhausted. */
+static struct ccm_pair *pair_new(struct ccm *m, uint64_t from, uint64_t to, const char *text)
+{
+	struct ccm_pair *p = pair_find(m, from, to) ? NULL : ccm_calloc(m, 1, sizeof *p);
+
+	if (!p)
+		return NULL;
+	p->key = (struct ccm_pair_key){from, to};
+	HASH_ADD(hh, m->pairs, key, sizeof p->key, p);
+	if (p->unhashed) {
+		m->oom = true;
+		free(p);
+		return NULL;
 	}
 	ccm_print(p->text, sizeof p->text, "%s", text);
+	return p;
+}
+
+static void pair_free(struct ccm *m, struct ccm_pair *p)
+{
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it loses track of the list */
+	HASH_DELETE(hh, m->pairs, p);
+	free(p);
+}
+
+void ccm_pair_add(struct ccm *m, uint64_t from, uint64_t to, const char *text)
+{
+	struct ccm_pair *p = pair_find(m, from, to), *back = pair_find(m, to, from);
+
+	if (p)
+		ccm_print(p->text, sizeof p->text, "%s", text);
+	else
+		(void)pair_new(m, from, to, text);
+	/* A path that is gone is so in both directions: one attempt has told. */
+	if (p)
+		p->silent = false;
+	if (back)
+		back->silent = false;
+}
+
+void ccm_pair_silent(struct ccm *m, uint64_t one, uint64_t other, const char *text)
+{
+	struct ccm_pair *p = pair_new(m, one, other, text), *back = pair_new(m, other, one, text);
+
+	if (p)
+		p->silent = true;
+	if (back)
+		back->silent = true;
+}
+
+bool ccm_pair_is_silent(const struct ccm *m, uint64_t from, uint64_t to)
+{
+	const struct ccm_pair *p = pair_find(m, from, to);
+
+	return p && p->silent;
+}
+
+void ccm_pair_works(struct ccm *m, uint64_t from, uint64_t to)
+{
+	struct ccm_pair *p = pair_find(m, from, to), *back = pair_find(m, to, from);
+
+	if (p)
+		pair_free(m, p);
+	if (back && back->silent)
+		pair_free(m, back);
 }
 
 void ccm_pairs_forget(struct ccm *m, uint64_t agent_no)
@@ -32,21 +87,9 @@ void ccm_pairs_forget(struct ccm *m, uint64_t agent_no)
 	struct ccm_pair *p, *tmp;
 
 	HASH_ITER (hh, m->pairs, p, tmp) {
-		if (p->key.from != agent_no && p->key.to != agent_no)
-			continue;
-		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it loses track of the list */
-		HASH_DELETE(hh, m->pairs, p);
-		free(p);
+		if (p->key.from == agent_no || p->key.to == agent_no)
+			pair_free(m, p);
 	}
-}
-
-static bool failed_pair(const struct ccm *m, const struct ccm_seat *from, const struct ccm_seat *to)
-{
-	struct ccm_pair_key key = {from->agent->no, to->agent->no};
-	struct ccm_pair *p;
-
-	HASH_FIND(hh, m->pairs, &key, sizeof key, p);
-	return p != NULL;
 }
 
 /*
@@ -56,6 +99,7 @@ static bool failed_pair(const struct ccm *m, const struct ccm_seat *from, const 
  */
 struct search {
 	struct ccm *m;
+	bool tries; /* silent pairs are as good as others */
 	struct ccm_seat **v;
 	uint32_t n;
 	uint32_t *next; /* free list; index n is its head and its end */
@@ -64,6 +108,14 @@ struct search {
 	uint32_t *at;   /* where to look on, by position */
 };
 
+static bool failed_pair(
+	const struct search *s, const struct ccm_seat *from, const struct ccm_seat *to)
+{
+	const struct ccm_pair *p = pair_find(s->m, from->agent->no, to->agent->no);
+
+	return p && !(s->tries && p->silent);
+}
+
 static bool search_run(struct search *s)
 {
 	uint32_t budget, c, p, d = 1;
@@ -71,11 +123,11 @@ static bool search_run(struct search *s)
 	s->sel[0] = 0;
 	s->at[1] = s->n;
 	for (budget = CCM_RING_STEPS; budget > 0; budget--) {
-		if (d == s->n && !failed_pair(s->m, s->v[s->sel[d - 1]], s->v[0]))
+		if (d == s->n && !failed_pair(s, s->v[s->sel[d - 1]], s->v[0]))
 			return true;
 		p = d < s->n ? s->at[d] : s->n;
 		c = d < s->n ? s->next[p] : s->n;
-		while (c != s->n && failed_pair(s->m, s->v[s->sel[d - 1]], s->v[c])) {
+		while (c != s->n && failed_pair(s, s->v[s->sel[d - 1]], s->v[c])) {
 			p = c;
 			c = s->next[p];
 		}
@@ -99,30 +151,40 @@ struct ccm_seat **ccm_seats_new(struct ccm *m, uint32_t n)
 	return ccm_calloc(m, n, sizeof(struct ccm_seat *)); /* NOLINT(bugprone-sizeof-expression) */
 }
 
+static bool order(struct search *s, struct ccm_seat **ret)
+{
+	uint32_t *block, i, n = s->n;
+	bool found;
+
+	block = ccm_calloc(s->m, (size_t)4 * (n + 1), sizeof *block);
+	if (!block)
+		return false;
+	s->next = block;
+	s->sel = block + (n + 1);
+	s->pre = block + (size_t)2 * (n + 1);
+	s->at = block + (size_t)3 * (n + 1);
+	for (i = 1; i < n; i++)
+		s->next[i] = i + 1; /* the last one's is n, the end */
+	s->next[n] = 1;
+	found = search_run(s);
+	for (i = 0; found && i < n; i++)
+		ret[i] = s->v[s->sel[i]];
+	free(block);
+	return found;
+}
+
 bool ccm_ring_order(struct ccm *m, struct ccm_seat **v, uint32_t n, struct ccm_seat **ret)
 {
 	struct search s = {.m = m, .v = v, .n = n};
-	uint32_t *block, i;
-	bool found;
+	uint32_t i;
 
 	if (n < 2 || !m->pairs) {
 		for (i = 0; i < n; i++)
 			ret[i] = v[i];
 		return true;
 	}
-	block = ccm_calloc(m, (size_t)4 * (n + 1), sizeof *block);
-	if (!block)
-		return false;
-	s.next = block;
-	s.sel = block + (n + 1);
-	s.pre = block + (size_t)2 * (n + 1);
-	s.at = block + (size_t)3 * (n + 1);
-	for (i = 1; i < n; i++)
-		s.next[i] = i + 1; /* the last one's is n, the end */
-	s.next[n] = 1;
-	found = search_run(&s);
-	for (i = 0; found && i < n; i++)
-		ret[i] = v[s.sel[i]];
-	free(block);
-	return found;
+	if (order(&s, ret))
+		return true;
+	s.tries = true;
+	return order(&s, ret);
 }

@@ -106,13 +106,38 @@ static void send_round(struct ccm *m, struct ccm_agent *a)
 	}
 	w->accept = a->round_accept;
 	a->round = m->last_round;
-	a->reported = false;
+	a->reported = a->overdue = false;
 	m->round.n_agents++;
+}
+
+/* The agent that s has its link to in the planned ring. */
+static struct ccm_agent *next_agent(const struct ccm_seat *s)
+{
+	const struct ccm_group *g = s->group;
+
+	return g->next_ring[(s->next_pos + 1) % g->n_next]->agent;
+}
+
+static bool next_is_silent(const struct ccm *m, const struct ccm_seat *s)
+{
+	return s->group->n_next > 1 &&
+	       ccm_pair_is_silent(m, s->agent->no, next_agent(s)->no);
+}
+
+static bool ring_tries(const struct ccm *m, const struct ccm_group *g)
+{
+	uint32_t i;
+
+	for (i = 0; m->pairs && i < g->n_next; i++)
+		if (next_is_silent(m, g->next_ring[i]))
+			return true;
+	return false;
 }
 
 static void round_start(struct ccm *m, bool accept)
 {
 	struct ccm_agent *a;
+	struct ccm_group *g;
 	struct ccm_peer *p;
 
 	m->round = (struct ccm_round){
@@ -126,6 +151,8 @@ static void round_start(struct ccm *m, bool accept)
 		p->round = m->last_round;
 		ccm_peer_refresh(m, p);
 	}
+	for (g = m->groups; g; g = g->hh.next)
+		m->round.tries |= ring_tries(m, g);
 	for (a = m->agents; a; a = a->hh.next)
 		if (accept ? a->n_peers > 0 : a->n_accepted > 0)
 			send_round(m, a);
@@ -250,6 +277,16 @@ static bool adopt_ring(struct ccm_group *g)
 	return !same;
 }
 
+/* The links of the ring in force are up. */
+static void links_work(struct ccm *m, const struct ccm_group *g)
+{
+	uint32_t i;
+
+	for (i = 0; m->pairs && g->n_ring > 1 && i < g->n_ring; i++)
+		ccm_pair_works(m, g->ring[i]->agent->no,
+			g->ring[(i + 1) % g->n_ring]->agent->no);
+}
+
 static void round_commit(struct ccm *m)
 {
 	bool changed = m->changed, accept = m->round.accept;
@@ -268,9 +305,12 @@ static void round_commit(struct ccm *m)
 		if (!accept)
 			ccm_peer_refresh(m, p);
 	}
-	for (g = m->groups; g; g = g->hh.next)
-		if (g->n_next > 0 && adopt_ring(g))
-			changed = true;
+	for (g = m->groups; g; g = g->hh.next) {
+		if (g->n_next == 0)
+			continue;
+		changed |= adopt_ring(g);
+		links_work(m, g);
+	}
 	if (accept) {
 		m->topo_turn++;
 		ccm_votes_clear(m);
@@ -354,14 +394,12 @@ bool ccm_round_settle(struct ccm *m)
 /* Is `id` the next host of a in some ring of this round? */
 static bool is_next(const struct ccm_agent *a, const struct cc_id *id)
 {
-	const struct ccm_agent *next;
 	struct ccm_seat *s;
 
 	DL_FOREACH2 (a->seats, s, next_a) {
 		if (s->n_candidates == 0 || s->group->n_next < 2)
 			continue;
-		next = s->group->next_ring[(s->next_pos + 1) % s->group->n_next]->agent;
-		if (cc_id_eq(&next->hello.agent, id))
+		if (cc_id_eq(&next_agent(s)->hello.agent, id))
 			return true;
 	}
 	return false;
@@ -390,7 +428,7 @@ void ccm_round_report(struct ccm *m, struct ccm_agent *a, const struct wm_round_
 			(unsigned long long)r->round);
 		return;
 	}
-	if (!m->round.active || r->round < m->last_round)
+	if (!m->round.active || r->round < m->last_round || (a->round == r->round && a->overdue))
 		return;
 	if (a->round != m->last_round || a->reported) {
 		ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
@@ -413,12 +451,49 @@ void ccm_round_report(struct ccm *m, struct ccm_agent *a, const struct wm_round_
 	keep_failures(m, a, r);
 }
 
+/* What a had the time to open has failed. */
+static void end_try(struct ccm *m, struct ccm_agent *a)
+{
+	struct wm_failure *f;
+	struct ccm_seat *s;
+	uint32_t n = 0;
+
+	DL_FOREACH2 (a->seats, s, next_a)
+		n += s->n_candidates > 0 && next_is_silent(m, s);
+	if (n == 0)
+		return;
+	free(a->failures);
+	a->n_failures = 0;
+	a->failures = ccm_calloc(m, n, sizeof *a->failures);
+	if (!a->failures)
+		return;
+	DL_FOREACH2 (a->seats, s, next_a) {
+		if (s->n_candidates == 0 || !next_is_silent(m, s))
+			continue;
+		f = &a->failures[a->n_failures++];
+		f->agent = next_agent(s)->hello.agent;
+		ccm_print(f->text, sizeof f->text,
+			"nothing came through their link, and a new one was not up within %u ms",
+			CCM_TRY_MS);
+	}
+	a->reported = a->overdue = true;
+	m->round.n_reported++;
+}
+
 void ccm_round_tick(struct ccm *m)
 {
 	struct ccm_agent *a, *tmp;
 
-	if (!m->round.active || m->round.stale ||
-		ccm_age(m->now, m->round.since_ns) <= m->cfg.round_timeout_ms * CCM_NS_PER_MS)
+	if (!m->round.active || m->round.stale)
+		return;
+	if (m->round.tries &&
+		ccm_age(m->now, m->round.since_ns) > CCM_TRY_MS * CCM_NS_PER_MS) {
+		m->round.tries = false;
+		for (a = m->agents; a; a = a->hh.next)
+			if (a->round == m->last_round && !a->reported)
+				end_try(m, a);
+	}
+	if (ccm_age(m->now, m->round.since_ns) <= m->cfg.round_timeout_ms * CCM_NS_PER_MS)
 		return;
 	HASH_ITER (hh, m->agents, a, tmp)
 		if (a->round == m->last_round && !a->reported)

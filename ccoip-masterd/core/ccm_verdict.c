@@ -206,6 +206,10 @@ void ccm_group_judge(struct ccm *m, struct ccm_group *g)
 		if (p->key.from == worst->key.agent_no || p->key.to == worst->key.agent_no)
 			ccm_print(reason, sizeof reason, "no ring of group %u is possible: %s",
 				g->id, p->text);
-	if (worst)
-		kick_seat(m, worst, reason);
+	if (!worst)
+		return;
+	/* One failure costs everybody one error. */
+	if (g->told && !g->lost)
+		ccm_op_withdraw(m, worst);
+	kick_seat(m, worst, reason);
 }

@@ -117,6 +117,7 @@ static void dispatch(struct agt *a, const struct agt_event *ev)
 	case AGT_EV_LINK_UP:
 	case AGT_EV_LINK_FAILED:
 	case AGT_EV_LINK_DOWN:
+	case AGT_EV_LINK_SILENT:
 		agt_link_event(a, ev);
 		break;
 	case AGT_EV_XFER_DONE:

@@ -98,7 +98,9 @@ enum agt_event_type {
 	AGT_EV_LINK_UP,     /* run, peer (agent): all streams of the outbound link are up */
 	AGT_EV_LINK_FAILED, /* run, peer, text: could not be opened */
 	AGT_EV_LINK_DOWN,   /* run, peer, text: an established link broke: the one to peer, or, with
-			     * inbound, the one from it */
+			     * inbound, the one from it; silent: nothing was heard of its host */
+	AGT_EV_LINK_SILENT, /* run, peer, silent: nothing has been heard for a while on the
+			     * established link to peer, or something again */
 	AGT_EV_XFER_DONE,   /* run, seq, code == 0: all here is final and sent; else failed, text */
 	AGT_EV_XFER_CANCELLED, /* run, seq: no thread uses it any more */
 	AGT_EV_TICK,           /* at least every 100 ms */
@@ -114,6 +116,7 @@ struct agt_event {
 	const struct wl_request *request;
 	struct cc_id peer; /* LINK_*: the other agent; XFER_DONE: who seems at fault, or zero */
 	bool inbound;      /* LINK_DOWN */
+	bool silent;       /* LINK_DOWN, LINK_SILENT */
 	bool stopped;      /* SESSION_STOPPED */
 	struct cc_addr from, to; /* SET_MASTER */
 	bool now;                /* SET_MASTER */

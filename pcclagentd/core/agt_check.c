@@ -95,7 +95,7 @@ static const char *check_round(const struct agt_run *r)
 {
 	const struct agt_round *rd = &r->round;
 	const struct agt_link *l;
-	bool opening = false;
+	bool doubt = false;
 	uint32_t i;
 
 	if (!agt_run_lives(r) && (rd->active || HASH_COUNT(r->links)) && r->state != AGT_RUN_OVER)
@@ -107,11 +107,10 @@ static const char *check_round(const struct agt_run *r)
 			return "a link is kept that nothing uses";
 	if (!rd->active || rd->reported)
 		return NULL;
-	for (i = 0; i < rd->n_rings; i++) {
-		HASH_FIND(hh, r->links, &rd->rings[i].next.agent, sizeof(struct cc_id), l);
-		opening = opening || (l && l->state == AGT_LINK_OPENING);
-	}
-	return opening ? NULL : "a round is due to be reported";
+	for (i = 0; i < rd->n_rings; i++)
+		doubt = doubt || (rd->rings[i].hosts > 1 &&
+					 agt_link_in_doubt(r, &rd->rings[i].next.agent));
+	return doubt ? NULL : "a round is due to be reported";
 }
 
 static const char *check_history(const struct agt_run *r)

@@ -140,6 +140,7 @@ struct agt_op {
 	struct agt_verdict verdict; /* CANCELLING: for members that are not out; REPORTED, not ok:
 				     * its text is what was reported */
 	struct cc_id suspect;       /* REPORTED, not ok: as reported */
+	bool silent;                /* likewise */
 	uint32_t world;
 	struct cc_id next, prev;
 	uint64_t tx_bytes, rx_bytes;
@@ -171,6 +172,7 @@ struct agt_link {
 	struct wm_endpoint endpoint;
 	uint32_t n_streams;
 	enum agt_link_state state;
+	bool silent;            /* UP: nothing has been heard of the other host for a while */
 	char text[WM_TEXT_MAX]; /* FAILED: why */
 	bool unhashed;
 	UT_hash_handle hh;
@@ -495,6 +497,8 @@ bool agt_round_prepared(const struct agt_run *r, const struct cc_id *peer);
 void agt_world_set(struct agt_run *r, const struct wm_world *w);
 void agt_link_event(struct agt *a, const struct agt_event *ev);
 bool agt_link_is_up(struct agt_run *r, const struct cc_id *peer);
+/* Whether the outbound link to peer can be used is not known yet. */
+bool agt_link_in_doubt(const struct agt_run *r, const struct cc_id *peer);
 void agt_links_sweep(struct agt *a, struct agt_run *r);
 bool agt_link_is_used(const struct agt_run *r, const struct cc_id *peer);
 void agt_links_free(struct agt_run *r);

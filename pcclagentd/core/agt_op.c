@@ -261,8 +261,8 @@ void agt_op_drop_comm(
 			drop_member(a, mine[i], c, how, v);
 }
 
-static void op_report(struct agt *a, struct agt_run *r, uint64_t seq, const struct cc_id *suspect,
-	const char *failure)
+static struct wm_op_report *op_report(struct agt *a, struct agt_run *r, uint64_t seq,
+	const struct cc_id *suspect, const char *failure)
 {
 	struct wm_op_report *m = &agt_send(a, r, WM_OP_REPORT)->u.op_report;
 
@@ -271,12 +271,13 @@ static void op_report(struct agt *a, struct agt_run *r, uint64_t seq, const stru
 	if (suspect)
 		m->suspect = *suspect;
 	agt_copy_text(m->text, sizeof m->text, failure);
+	return m;
 }
 
 /* Tells the master that o failed here; it will abort it. */
 static void op_failed(struct agt *a, struct agt_op *o, const struct cc_id *suspect, const char *why)
 {
-	op_report(a, o->run, o->seq, suspect, why);
+	op_report(a, o->run, o->seq, suspect, why)->silent = o->silent;
 	agt_op_set_state(a, o, AGT_OP_REPORTED);
 	o->ok = false;
 	agt_copy_text(o->verdict.text, sizeof o->verdict.text, why);
@@ -290,7 +291,8 @@ void agt_op_tell(struct agt *a, struct agt_op *o)
 		return;
 	agt_op_vote_again(a, o);
 	if (o->state == AGT_OP_REPORTED)
-		op_report(a, o->run, o->seq, &o->suspect, o->ok ? NULL : o->verdict.text);
+		op_report(a, o->run, o->seq, &o->suspect, o->ok ? NULL : o->verdict.text)->silent =
+			o->silent;
 }
 
 static void xfer_skip(struct agt *a, const struct agt_run *r, uint64_t seq)
@@ -471,7 +473,7 @@ void agt_op_xfer_done(struct agt *a, const struct agt_event *ev)
 	if (ev->code == WIRE_SUCCESS) {
 		o->tx_bytes = ev->tx_bytes;
 		o->rx_bytes = ev->rx_bytes;
-		op_report(a, r, o->seq, NULL, NULL);
+		(void)op_report(a, r, o->seq, NULL, NULL);
 		agt_op_set_state(a, o, AGT_OP_REPORTED);
 		o->ok = true;
 		return;
@@ -501,7 +503,9 @@ void agt_op_link_down(struct agt *a, struct agt_run *r, const struct agt_event *
 	DL_FOREACH2 (r->ops, o, next_op) {
 		const struct cc_id *neighbour = ev->inbound ? &o->prev : &o->next;
 
-		if (o->state == AGT_OP_RUNNING && cc_id_eq(neighbour, &ev->peer))
-			op_failed(a, o, &ev->peer, why);
+		if (o->state != AGT_OP_RUNNING || !cc_id_eq(neighbour, &ev->peer))
+			continue;
+		o->silent = ev->silent;
+		op_failed(a, o, &ev->peer, why);
 	}
 }

@@ -139,6 +139,7 @@ static void link_emit(
 
 static void link_reopen(struct agt *a, struct agt_run *r, struct agt_link *l)
 {
+	l->silent = false;
 	if (l->state != AGT_LINK_FAILED)
 		link_emit(a, r, l, AGT_ACT_LINK_CLOSE);
 	if (l->state != AGT_LINK_OPENING)
@@ -187,6 +188,26 @@ static struct agt_link *link_new(struct agt *a, struct agt_run *r, const struct 
 	return l;
 }
 
+static bool link_is_in_use(const struct agt_run *r, const struct agt_link *l)
+{
+	const struct agt_op *o;
+
+	DL_FOREACH2 (r->ops, o, next_op)
+		if (o->state == AGT_OP_RUNNING && cc_id_eq(&o->next, &l->peer))
+			return true;
+	return false;
+}
+
+/* As it is? One that is silent may be dead: unless something flows, a new one is as good. */
+static bool link_serves(const struct agt_run *r, const struct agt_link *l, uint32_t streams)
+{
+	if (l->silent)
+		return link_is_in_use(r, l);
+	if (l->state == AGT_LINK_UP && link_carries_xfer(r, &l->peer))
+		return true;
+	return l->state != AGT_LINK_FAILED && l->n_streams >= streams;
+}
+
 /* A link that is up serves as it is, unless it has too few streams and nothing flows through it. */
 static void link_want(
 	struct agt *a, struct agt_run *r, const struct wm_endpoint *to, uint32_t streams)
@@ -197,8 +218,7 @@ static void link_want(
 		l = link_new(a, r, &to->agent);
 		if (!l)
 			return;
-	} else if ((l->state != AGT_LINK_FAILED && l->n_streams >= streams) ||
-		   (l->state == AGT_LINK_UP && link_carries_xfer(r, &l->peer))) {
+	} else if (link_serves(r, l, streams)) {
 		return;
 	} else {
 		link_reopen(a, r, l);
@@ -223,7 +243,14 @@ static void add_failure(struct wm_round_report *m, const struct agt_link *l)
 	agt_copy_text(f->text, sizeof f->text, l->text);
 }
 
-/* The report goes out once no link of the round is opening any more. */
+bool agt_link_in_doubt(const struct agt_run *r, const struct cc_id *peer)
+{
+	const struct agt_link *l = link_find(r, peer);
+
+	return !l || l->state == AGT_LINK_OPENING || l->silent;
+}
+
+/* The report goes out once no link of the round is opening any more, or silent. */
 static void round_report(struct agt *a, struct agt_run *r)
 {
 	struct agt_round *rd = &r->round;
@@ -237,9 +264,9 @@ static void round_report(struct agt *a, struct agt_run *r)
 
 		if (rd->rings[i].hosts == 1)
 			continue;
-		if (!l || l->state == AGT_LINK_OPENING)
+		if (agt_link_in_doubt(r, &rd->rings[i].next.agent))
 			return;
-		failed += l->state == AGT_LINK_FAILED;
+		failed += l && l->state == AGT_LINK_FAILED;
 	}
 	rd->reported = true;
 	rd->ok = failed == 0;
@@ -452,6 +479,12 @@ void agt_link_event(struct agt *a, const struct agt_event *ev)
 		if (l && !ev->inbound)
 			outbound_down(a, r, l);
 		agt_op_link_down(a, r, ev);
+		return;
+	}
+	if (ev->type == AGT_EV_LINK_SILENT) {
+		if (l && l->state == AGT_LINK_UP)
+			l->silent = ev->silent;
+		round_report(a, r);
 		return;
 	}
 	if (!l || l->state != AGT_LINK_OPENING)

@@ -4,8 +4,9 @@
 
 usage: abs_top_builddir=BUILD tests/e2e/recovery.py [--events N] [--json FILE] [ROW...]
 
-Three hosts are network namespaces (root). Every result is compared with the sum of exactly those who
-the call says took part, on every survivor. Times are in milliseconds; nothing is judged by them.
+Three hosts, four for pair-cut-4, are network namespaces (root). Every result is compared with the sum
+of exactly those who the call says took part, on every survivor. Times are in milliseconds; nothing
+is judged by them.
 """
 
 import argparse
@@ -329,6 +330,48 @@ def firewalled(row, hosts):
         lab.check_alive()
 
 
+def cut(hosts, pair, off):
+    for host, other in (pair, pair[::-1]):
+        hosts.deafen(host, other, off)
+
+
+def pair_cut(row, hosts):
+    """Two neighbours hear nothing of each other any more, amid an operation or just before it; both
+    hear the master. Three hosts have no ring without the two: somebody has to go."""
+    rng = random.Random(4)
+    with lib.Lab(hosts=hosts) as lab:
+        lab.start()
+        peers = form(lab, range(hosts.n_hosts))  # in the order of the ring
+        for k in range(row.events):
+            pair = peers[1].host, peers[2].host
+            survivors = []  # whoever it will be
+            pause = moment(row, peers, rng)
+            if k % 2:
+                ask(peers, survivors, survivors)
+                time.sleep(pause)
+            began = now()
+            cut(hosts, pair, True)
+            if not k % 2:
+                ask(peers, survivors, survivors)
+            answers = [p.read() for p in peers]
+            gone = [p for p, a in zip(peers, answers) if a["code"] != SUCCESS]
+            survivors = [p for p in peers if p not in gone]
+            good([a for a in answers if a["code"] == SUCCESS])
+            for a in answers:
+                if a["code"] != SUCCESS:
+                    row.add("error of who has to go", a["first_loss"] - began)
+                elif a["end"] > began:
+                    row.add("next success", a["end"] - began)
+                    row.count(f"errors per call: {a['losses']}")
+            row.count(f"have to go: {len(gone)}")
+            cut(hosts, pair, False)
+            goes = gone[0] if gone else peers[1]
+            lab.drop_peer(goes)
+            survivors = [p for p in peers if p is not goes]
+            peers = [*survivors, join(lab, survivors, 10 + k, goes.host)]
+        lab.check_alive()
+
+
 def disagreement(row, hosts):
     with lib.Lab(3, hosts) as lab:
         lab.start()
@@ -357,6 +400,8 @@ ROWS = {
     "master-gone": master_gone,
     "newcomer": newcomer,
     "firewalled": firewalled,
+    "pair-cut": pair_cut,
+    "pair-cut-4": pair_cut,
     "disagreement": disagreement,
 }
 
@@ -379,7 +424,7 @@ def main():
 
     def test():
         for name in args.rows or ROWS:
-            hosts = lib.make_namespaces(3)
+            hosts = lib.make_namespaces(4 if name == "pair-cut-4" else 3)
             if not hosts:
                 raise lib.Skipped("no network namespaces")
             row = Row(args.events)

@@ -572,6 +572,34 @@ def stale_master(run):
     run.count_peers()
 
 
+def master_stands_still():
+    """For less than agents wait, for longer than some of them wait, for longer than all do."""
+    with lib.Lab(2) as lab:
+        lab.start_master(listen="[::]")
+        for host in (0, 1):
+            lab.start_agent(host)
+        run = Run(lab, (0, 0, 1, 1))
+        stop = lab.master.process.send_signal
+        for seconds in (0.9, 2, 5.5):
+            frozen = run.peers[2]
+            run.ask(frozen)
+            stop(signal.SIGSTOP)
+            wake(frozen)
+            time.sleep(seconds)
+            stop(signal.SIGCONT)
+            run.good(0, f"a master that stood still for {seconds} s amid an operation")
+            run.ask(but=frozen)
+            stop(signal.SIGSTOP)
+            time.sleep(seconds)
+            run.ask_late(frozen)
+            stop(signal.SIGCONT)
+            run.good(0, f"a master that stood still for {seconds} s before an operation")
+            run.again(0, "the operation after that")
+        run.count_peers()
+        check(True, "a master stands still, and nobody notices")
+        lab.check_alive()
+
+
 def master_for_good():
     with lib.Lab(2) as lab:
         lab.start(agent_options=["--master-grace-ms", SMALL_GRACE_MS])
@@ -602,6 +630,7 @@ def test():
     master_deaths(state=False)
     master_deaths(state=True)
     master_moves()
+    master_stands_still()
     master_for_good()
 
 

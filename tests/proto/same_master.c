@@ -149,6 +149,7 @@ static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 	case WM_OP_REPORT:
 		return a->u.op_report.seq == b->u.op_report.seq &&
 		       a->u.op_report.ok == b->u.op_report.ok &&
+		       a->u.op_report.silent == b->u.op_report.silent &&
 		       cc_id_eq(&a->u.op_report.suspect, &b->u.op_report.suspect) &&
 		       strcmp(a->u.op_report.text, b->u.op_report.text) == 0;
 	case WM_ROUND_REPORT:

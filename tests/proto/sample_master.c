@@ -261,6 +261,7 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 		m->u.op_report.ok = flip(r);
 		if (flip(r))
 			m->u.op_report.suspect = sample_id(r);
+		m->u.op_report.silent = flip(r);
 		sample_text(r, m->u.op_report.text, sizeof m->u.op_report.text);
 		break;
 	case WM_ROUND_REPORT:

@@ -165,7 +165,7 @@ static const char *text_resume(const struct wm_resume *r)
 		r->n_places, r->n_outcomes, text_world(&r->world));
 }
 
-static const char *body(const struct sim *s, const struct wm_msg *m)
+static const char *agent_body(const struct sim *s, const struct wm_msg *m)
 {
 	switch (m->type) {
 	case WM_HELLO:
@@ -197,6 +197,16 @@ static const char *body(const struct sim *s, const struct wm_msg *m)
 		return text_resume(&m->u.resume);
 	case WM_OP_QUERY:
 		return text("%s, %u", sim_name_peer(s, &m->u.op_query.peer), m->u.op_query.n);
+	case WM_STOPPED:
+		return text("%s %d", sim_name_peer(s, &m->u.stopped.peer), m->u.stopped.is);
+	default:
+		return "";
+	}
+}
+
+static const char *master_body(const struct sim *s, const struct wm_msg *m)
+{
+	switch (m->type) {
 	case WM_HELLO_ACK:
 		return text("run %02x%02x term %" PRIu64 "%s", m->u.hello_ack.run.b[0],
 			m->u.hello_ack.run.b[1], m->u.hello_ack.term,
@@ -233,8 +243,6 @@ static const char *body(const struct sim *s, const struct wm_msg *m)
 		return text("%s, %u, first: seq %" PRIu64 " %s",
 			sim_name_peer(s, &m->u.op_outcomes.peer), m->u.op_outcomes.n,
 			m->u.op_outcomes.v[0].seq, sim_text_code(m->u.op_outcomes.v[0].code));
-	case WM_STOPPED:
-		return text("%s %d", sim_name_peer(s, &m->u.stopped.peer), m->u.stopped.is);
 	case WM_WAITS:
 		return text("kind %u g%u tag %" PRIu64 " for %u ms: %.300s", m->u.waits.kind,
 			m->u.waits.group, m->u.waits.tag, m->u.waits.waited_ms, m->u.waits.text);
@@ -245,5 +253,7 @@ static const char *body(const struct sim *s, const struct wm_msg *m)
 
 const char *sim_text_msg(const struct sim *s, const struct wm_msg *m)
 {
-	return s->trace ? text("%s %.460s", wire_master_type_name(m->type), body(s, m)) : "";
+	return s->trace ? text("%s %.460s", wire_master_type_name(m->type),
+				  m->type < WM_HELLO_ACK ? agent_body(s, m) : master_body(s, m))
+			: "";
 }

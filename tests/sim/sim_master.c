@@ -134,6 +134,8 @@ static void carry_out(struct sim *s, unsigned no, const struct ccm_action *x)
 		sim_send_to_agent(s, no, x);
 		if (x->msg.type == WM_HELLO_ACK)
 			supersede(s, m);
+		if (x->msg.type == WM_COMMIT)
+			s->silent_since = 0;
 		break;
 	case CCM_ACT_CLOSE:
 		sim_master_closes(s, no, x);

@@ -95,8 +95,8 @@ enum eng_event_type {
 	ENG_XFER_DONE = 1,  /* all segments here are final and all that was to be sent is sent */
 	ENG_XFER_CANCELLED, /* no thread uses its memory any more */
 	ENG_LINK_BROKEN,    /* link, text; its streams are closed; once per link */
-	ENG_LINK_HEARD,     /* link, heard_ms, blocked: the answer to eng_probe; unasked when a stream
-			     * falls silent for ENG_QUIET_MS or is heard again */
+	ENG_LINK_HEARD, /* link, heard_ms, blocked: the answer to eng_probe; unasked when a stream
+			 * falls silent for ENG_QUIET_MS or is heard again */
 };
 
 struct eng_event {

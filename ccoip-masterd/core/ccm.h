@@ -43,6 +43,11 @@
  *   is tried, and when there is none, or it would take more than 5 s in all, the agent with the
  *   most failures (at a tie: the unreachable one) is kicked. Agents that do not report in time
  *   (round_timeout) are kicked.
+ * - Silence between members: an agent whose link within an operation fell silent says so, and names
+ *   the other end. From then on rings avoid links between the two, in either direction, until one
+ *   works or the members change. Where no ring can avoid them, one new link has 1.2 s to come up;
+ *   then they count as a failed pair, and one of them goes. What its peers had voted for since they
+ *   were told of the silence is taken back: the others see no second error.
  * - Operation: starts when every accepted peer of the group has voted for the tag with equal
  *   parameters and no round is in progress; is done when every agent in it has reported success; is
  *   aborted for all otherwise. A failure that is reported interrupts the group like an absence: all

@@ -92,7 +92,7 @@ struct ccm_agent {
 	uint32_t n_failures;
 	uint64_t round;
 	bool reported;
-	bool overdue; /* reported for it: what it says later comes too late */
+	bool overdue;      /* reported for it: what it says later comes too late */
 	bool round_accept; /* it was told that the round accepts */
 	struct cc_detect life;
 	uint64_t no; /* never used again */
@@ -152,7 +152,7 @@ struct ccm_seat {
 	uint32_t pos;
 	uint32_t next_pos; /* in group->next_ring, when n_candidates > 0 */
 	uint32_t blame_from, blame_to;
-	bool doomed; /* only within ccm_verdict.c: its registered peers are to be kicked */
+	bool doomed; /* only within ccm_verdict.c: its peers are to be kicked */
 	char *doom;  /* why */
 	struct ccm_seat *next_doomed;
 	bool reaping;
@@ -184,7 +184,7 @@ struct ccm_group {
 	uint64_t n_ended;  /* attempts that had started; the last ones are remembered */
 	struct wm_outcome ended[WM_OUTCOMES_MAX]; /* by n_ended % WM_OUTCOMES_MAX */
 	struct ccm_slots peer_slots, seat_slots;
-	bool failed; /* only within ccm_verdict.c */
+	bool failed; /* its links were, or no ring is possible: until it is judged */
 	bool lost;   /* an accepted peer or its agent is gone, operations are not aborted yet */
 	uint32_t n_lost;
 	char loss[WM_TEXT_MAX]; /* the last one */
@@ -492,8 +492,8 @@ void ccm_journal_note(struct ccm *m, const struct cc_id *peer); /* an accepted p
 void ccm_journal_void(struct ccm *m);                           /* it is nobody's run any more */
 void ccm_restore_begin(struct ccm *m);                          /* in the first step */
 void ccm_restore_outdated(struct ccm *m);
-/* Begins again with what is known of the members, as if restored from a journal, in the same term: no
- * connection, no votes, no operations. */
+/* Begins again with what is known of the members, as if restored from a journal, in the same term:
+ * no connection, no votes, no operations. */
 void ccm_renew(struct ccm *m);
 
 /* ccm_conclude.c */
@@ -595,9 +595,8 @@ static inline bool ccm_in_round(const struct ccm *m, uint64_t round)
 
 /* ccm_verdict.c: the round has failures; removes peers or records pairs. */
 void ccm_round_judge(struct ccm *m);
-/* No ring of g is possible: kicks the seat that is most at fault, if it has been so for as long as
- * it may take to notice that an agent is gone. */
-void ccm_group_judge(struct ccm *m, struct ccm_group *g);
+/* No ring of the groups marked as failed is possible: kicks the seats that are most at fault. */
+void ccm_groups_judge(struct ccm *m);
 
 /* ccm_ring.c */
 struct ccm_seat **ccm_seats_new(struct ccm *m, uint32_t n); /* NULL sets m->oom */

@@ -44,10 +44,10 @@ void ccm_pair_add(struct ccm *m, uint64_t from, uint64_t to, const char *text)
 {
 	struct ccm_pair *p = pair_find(m, from, to), *back = pair_find(m, to, from);
 
-	if (p)
-		ccm_print(p->text, sizeof p->text, "%s", text);
-	else
+	if (!p)
 		(void)pair_new(m, from, to, text);
+	else if (!p->silent) /* or it says more already */
+		ccm_print(p->text, sizeof p->text, "%s", text);
 	/* A path that is gone is so in both directions: one attempt has told. */
 	if (p)
 		p->silent = false;

@@ -120,8 +120,7 @@ static struct ccm_agent *next_agent(const struct ccm_seat *s)
 
 static bool next_is_silent(const struct ccm *m, const struct ccm_seat *s)
 {
-	return s->group->n_next > 1 &&
-	       ccm_pair_is_silent(m, s->agent->no, next_agent(s)->no);
+	return s->group->n_next > 1 && ccm_pair_is_silent(m, s->agent->no, next_agent(s)->no);
 }
 
 static bool ring_tries(const struct ccm *m, const struct ccm_group *g)
@@ -165,16 +164,20 @@ static void round_start(struct ccm *m, bool accept)
 static bool round_begin(struct ccm *m, bool accept)
 {
 	struct ccm_group *g;
+	bool failed = false;
 
 	for (g = m->groups; g && !m->oom; g = g->hh.next) {
-		if (!plan_ring(m, g, accept)) {
-			ccm_group_judge(m, g);
-			return true;
-		}
-		g->next_pool = group_pool(g, accept);
+		g->failed = !plan_ring(m, g, accept);
+		failed |= g->failed;
+		if (!g->failed)
+			g->next_pool = group_pool(g, accept);
 	}
 	if (m->oom)
 		return false;
+	if (failed) {
+		ccm_groups_judge(m);
+		return true;
+	}
 	round_start(m, accept);
 	return false;
 }
@@ -283,8 +286,7 @@ static void links_work(struct ccm *m, const struct ccm_group *g)
 	uint32_t i;
 
 	for (i = 0; m->pairs && g->n_ring > 1 && i < g->n_ring; i++)
-		ccm_pair_works(m, g->ring[i]->agent->no,
-			g->ring[(i + 1) % g->n_ring]->agent->no);
+		ccm_pair_works(m, g->ring[i]->agent->no, g->ring[(i + 1) % g->n_ring]->agent->no);
 }
 
 static void round_commit(struct ccm *m)
@@ -486,8 +488,7 @@ void ccm_round_tick(struct ccm *m)
 
 	if (!m->round.active || m->round.stale)
 		return;
-	if (m->round.tries &&
-		ccm_age(m->now, m->round.since_ns) > CCM_TRY_MS * CCM_NS_PER_MS) {
+	if (m->round.tries && ccm_age(m->now, m->round.since_ns) > CCM_TRY_MS * CCM_NS_PER_MS) {
 		m->round.tries = false;
 		for (a = m->agents; a; a = a->hh.next)
 			if (a->round == m->last_round && !a->reported)

@@ -166,11 +166,9 @@ void ccm_round_judge(struct ccm *m)
 	for (g = m->groups; g; g = g->hh.next)
 		failed = failed || g->failed;
 	late = failed && no_time_is_left(m);
-	for (g = m->groups; g; g = g->hh.next) {
-		if (g->failed && late)
-			ccm_group_judge(m, g);
-		g->failed = false;
-	}
+	for (g = m->groups; g; g = g->hh.next)
+		g->failed = g->failed && late;
+	ccm_groups_judge(m);
 }
 
 static bool is_worse(const struct ccm_seat *s, const struct ccm_seat *than)
@@ -183,10 +181,9 @@ static bool is_worse(const struct ccm_seat *s, const struct ccm_seat *than)
 	return x > y || (x == y && s->blame_to >= than->blame_to);
 }
 
-void ccm_group_judge(struct ccm *m, struct ccm_group *g)
+static void doom_worst(struct ccm *m, struct ccm_group *g, struct ccm_seat **doomed)
 {
 	struct ccm_seat *s, *t, *worst = NULL;
-	char reason[WM_TEXT_MAX] = "";
 	struct ccm_pair *p;
 
 	DL_FOREACH2 (g->seats, s, next_g)
@@ -202,14 +199,32 @@ void ccm_group_judge(struct ccm *m, struct ccm_group *g)
 	DL_FOREACH2 (g->seats, s, next_g)
 		if (is_worse(s, worst))
 			worst = s;
-	for (p = m->pairs; worst && p && !reason[0]; p = p->hh.next)
-		if (p->key.from == worst->key.agent_no || p->key.to == worst->key.agent_no)
-			ccm_print(reason, sizeof reason, "no ring of group %u is possible: %s",
-				g->id, p->text);
 	if (!worst)
 		return;
-	/* One failure costs everybody one error. */
-	if (g->told && !g->lost)
-		ccm_op_withdraw(m, worst);
-	kick_seat(m, worst, reason);
+	for (p = m->pairs; p; p = p->hh.next)
+		if (p->key.from == worst->key.agent_no || p->key.to == worst->key.agent_no)
+			break;
+	ccm_print(worst->doom, sizeof worst->doom, "no ring of group %u is possible: %s", g->id,
+		p ? p->text : "");
+	worst->next_doomed = *doomed;
+	*doomed = worst;
+}
+
+void ccm_groups_judge(struct ccm *m)
+{
+	struct ccm_seat *doomed = NULL;
+	struct ccm_group *g;
+
+	/* With the first kick it is forgotten what is known against that host in other groups. */
+	for (g = m->groups; g; g = g->hh.next) {
+		if (g->failed)
+			doom_worst(m, g, &doomed);
+		g->failed = false;
+	}
+	for (; doomed; doomed = doomed->next_doomed) {
+		/* One failure costs everybody one error. */
+		if (doomed->group->told && !doomed->group->lost)
+			ccm_op_withdraw(m, doomed);
+		kick_seat(m, doomed, doomed->doom);
+	}
 }

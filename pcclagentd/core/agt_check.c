@@ -108,8 +108,8 @@ static const char *check_round(const struct agt_run *r)
 	if (!rd->active || rd->reported)
 		return NULL;
 	for (i = 0; i < rd->n_rings; i++)
-		doubt = doubt || (rd->rings[i].hosts > 1 &&
-					 agt_link_in_doubt(r, &rd->rings[i].next.agent));
+		doubt = doubt ||
+			(rd->rings[i].hosts > 1 && agt_link_in_doubt(r, &rd->rings[i].next.agent));
 	return doubt ? NULL : "a round is due to be reported";
 }
 

@@ -405,6 +405,25 @@ START_TEST(a_broken_link_names_the_suspect)
 }
 END_TEST
 
+START_TEST(silence_is_told_as_such)
+{
+	struct agt_event ev = {
+		.type = AGT_EV_LINK_DOWN, .run = 1, .inbound = _i == 1, .silent = true};
+	const struct wm_op_report *r;
+
+	fx_group(f, 2, 3, comms);
+	run_one(1);
+	ev.peer = fx_id(_i == 1 ? 101 : 100);
+	fx_step(f, &ev);
+	r = &fx_msg(f, WM_OP_REPORT, 0)->u.op_report;
+	ck_assert(!r->ok && r->silent);
+	ck_assert(fx_is(&r->suspect, ev.peer));
+	fx_orphan(f); /* the next master is told the same */
+	fx_resume(f);
+	ck_assert(fx_msg(f, WM_OP_REPORT, 0)->u.op_report.silent);
+}
+END_TEST
+
 START_TEST(no_start_over_a_missing_link)
 {
 	const struct wm_op_report *r;
@@ -507,6 +526,7 @@ Suite *op_suite(void)
 	tcase_add_test(t, abort_without_code_is_not_success);
 	tcase_add_test(t, a_failed_transfer_is_reported_and_aborted);
 	tcase_add_loop_test(t, a_broken_link_names_the_suspect, 0, 2);
+	tcase_add_loop_test(t, silence_is_told_as_such, 0, 2);
 	tcase_add_test(t, no_start_over_a_missing_link);
 	tcase_add_test(t, start_of_an_operation_that_is_gone);
 	tcase_add_test(t, done_without_our_report_is_nonsense);

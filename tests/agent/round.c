@@ -228,6 +228,65 @@ START_TEST(a_link_that_breaks_in_an_unfinished_round_is_opened_again)
 }
 END_TEST
 
+static void hear(unsigned peer, bool silent)
+{
+	struct agt_event ev = {.type = AGT_EV_LINK_SILENT, .run = 1, .silent = silent};
+
+	ev.peer = fx_id(peer);
+	fx_step(f, &ev);
+}
+
+START_TEST(a_link_that_is_silent_is_not_counted_on)
+{
+	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 2, .n = 1, .members = {1}};
+
+	fx_group(f, 1, 2, comms);
+	hear(100, true);
+	ck_assert_uint_eq(f->acts.n, 0);
+	fx_round(f, 1, 2, false, &ring, 1);
+	ck_assert_uint_lt(fx_index(f, AGT_ACT_LINK_CLOSE, 0), fx_index(f, AGT_ACT_LINK_OPEN, 0));
+	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 0);
+	hear(100, false); /* of the old one: too late */
+	ck_assert_uint_eq(f->acts.n, 0);
+	fx_link(f, AGT_EV_LINK_UP, 1, 100, false);
+	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 1);
+	fx_commit(f, 1, 2, false, &ring, 1);
+	hear(100, true);
+	hear(100, false);
+	fx_round(f, 1, 3, false, &ring, 1);
+	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 1);
+}
+END_TEST
+
+START_TEST(a_silent_link_in_use_is_waited_for)
+{
+	struct fx_ring rings[2] = {
+		{.group = 7, .hosts = 2, .world = 2, .n = 1, .members = {1}},
+		{.group = 8, .hosts = 2, .world = 2, .n = 1, .members = {2}},
+	};
+	bool ends = _i == 1;
+
+	two_groups();
+	fx_accept(f, 1, 1, rings, 2);
+	fx_submit(f, comms[1], 0, 5, 8);
+	fx_op_start(f, 1, 8, 5, 1);
+	hear(100, true);
+	fx_round(f, 1, 2, false, rings, 2); /* of the other group's making */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_OPEN), 0);
+	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 0);
+	if (!ends) {
+		hear(100, false);
+		ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 1);
+		return;
+	}
+	fx_link(f, AGT_EV_LINK_DOWN, 1, 100, false);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_REPORT), 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_OPEN), 1);
+	fx_link(f, AGT_EV_LINK_UP, 1, 100, false);
+	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 1);
+}
+END_TEST
+
 START_TEST(more_streams_mean_a_new_link)
 {
 	struct fx_ring rings[2] = {
@@ -304,6 +363,8 @@ Suite *round_suite(void)
 	tcase_add_test(t, a_commit_must_not_forget_an_accepted_peer);
 	tcase_add_test(t, a_link_that_breaks_is_opened_again_by_a_round);
 	tcase_add_test(t, a_link_that_breaks_in_an_unfinished_round_is_opened_again);
+	tcase_add_test(t, a_link_that_is_silent_is_not_counted_on);
+	tcase_add_loop_test(t, a_silent_link_in_use_is_waited_for, 0, 2);
 	tcase_add_test(t, more_streams_mean_a_new_link);
 	tcase_add_loop_test(t, impossible_rings_end_the_run, 0, 6);
 	suite_add_tcase(s, t);

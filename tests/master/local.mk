@@ -4,7 +4,7 @@ master_tests = tests/master/test_members tests/master/test_ops tests/master/test
 	tests/master/test_endpoints tests/master/test_absent tests/master/test_return \
 	tests/master/test_waits \
 	tests/master/test_resume tests/master/test_resume_ops tests/master/test_resume_rounds \
-	tests/master/test_restore tests/master/test_random tests/master/test_evil \
+	tests/master/test_restore tests/master/test_silence tests/master/test_random tests/master/test_evil \
 	tests/master/test_scale tests/master/test_oom
 check_PROGRAMS += $(master_tests)
 TESTS += $(master_tests)
@@ -56,6 +56,10 @@ tests_master_test_resume_rounds_LDADD = $(master_ldadd)
 tests_master_test_restore_SOURCES = tests/master/test_restore.c
 tests_master_test_restore_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_master_test_restore_LDADD = $(master_ldadd)
+
+tests_master_test_silence_SOURCES = tests/master/test_silence.c
+tests_master_test_silence_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_master_test_silence_LDADD = $(master_ldadd)
 
 tests_master_test_endpoints_SOURCES = tests/master/test_endpoints.c
 tests_master_test_endpoints_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)

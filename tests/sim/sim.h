@@ -65,17 +65,18 @@ enum sim_kind {
 	SIM_EV_MASTER_TICK,     /* master */
 	SIM_EV_AGENT_TICK,      /* host, life */
 	SIM_EV_LINK_RESULT,     /* link, gen */
-	SIM_EV_LINK_SEEN_DOWN,  /* host, life, run, agent, inbound */
-	SIM_EV_XFER_SEGMENT,    /* host, life, run, seq, tag: the segment is final here */
-	SIM_EV_XFER_FINAL,      /* host, life, run, seq: all segments are final here */
-	SIM_EV_XFER_DONE,       /* host, life, run, seq, code */
-	SIM_EV_XFER_CANCELLED,  /* host, life, run, seq */
-	SIM_EV_REQUEST,         /* peer, session, bytes: a struct wl_request */
-	SIM_EV_SUBMIT,          /* peer, session, tag */
-	SIM_EV_STOPPED,         /* proc, code: the agent sees that it is stopped, or runs */
-	SIM_EV_PEER,            /* peer, gen: its main thread goes on */
-	SIM_EV_KEEPER,          /* proc, gen: the shim's keeper goes on */
-	SIM_EV_FAULT,           /* code: enum sim_fault, host, proc, master, ... */
+	SIM_EV_LINK_SEEN_DOWN,  /* host, life, run, agent, inbound; code: nothing was heard; gen */
+	SIM_EV_LINK_QUIET,     /* host, life, run, agent, gen: nothing has been heard for a while */
+	SIM_EV_XFER_SEGMENT,   /* host, life, run, seq, tag: the segment is final here */
+	SIM_EV_XFER_FINAL,     /* host, life, run, seq: all segments are final here */
+	SIM_EV_XFER_DONE,      /* host, life, run, seq, code */
+	SIM_EV_XFER_CANCELLED, /* host, life, run, seq */
+	SIM_EV_REQUEST,        /* peer, session, bytes: a struct wl_request */
+	SIM_EV_SUBMIT,         /* peer, session, tag */
+	SIM_EV_STOPPED,        /* proc, code: the agent sees that it is stopped, or runs */
+	SIM_EV_PEER,           /* peer, gen: its main thread goes on */
+	SIM_EV_KEEPER,         /* proc, gen: the shim's keeper goes on */
+	SIM_EV_FAULT,          /* code: enum sim_fault, host, proc, master, ... */
 	SIM_EV_KINDS,
 };
 
@@ -164,6 +165,7 @@ struct sim_link {
 	unsigned src, dst;
 	uint32_t src_run, dst_run, src_life, dst_life;
 	struct cc_id to;
+	bool mute; /* nothing comes through it any more */
 };
 
 /* Names one operation of the application: all who take part in it name it alike. */
@@ -328,7 +330,7 @@ struct sim_peer {
 };
 
 /* What may happen in this run, from harmless to everything. */
-enum sim_class { CLASS_CALM, CLASS_MASTER, CLASS_AGENT, CLASS_ALL };
+enum sim_class { CLASS_CALM, CLASS_MASTER, CLASS_AGENT, CLASS_PAIR, CLASS_ALL };
 
 struct sim_record {
 	uint8_t *bytes;
@@ -360,6 +362,9 @@ struct sim {
 	struct sim_peer peers[SIM_PEERS];
 	struct sim_link links[SIM_LINKS];
 	bool blocked[SIM_HOSTS][SIM_HOSTS]; /* links that cannot be opened now */
+	bool deaf[SIM_HOSTS][SIM_HOSTS];    /* nothing of the one comes to the other, nor back */
+	uint64_t silent_since; /* when a master was told first of a silent link, until it has put
+				* rings in force; 0: not now */
 	bool parted[SIM_HOSTS][SIM_PLACES]; /* hosts that do not reach a master's address now */
 	struct sim_xfer *xfers;
 	uint32_t n_tags, last_req, last_session, last_id;
@@ -456,6 +461,9 @@ void sim_link_result(struct sim *s, const struct sim_event *ev);
 void sim_link_seen_down(struct sim *s, const struct sim_event *ev);
 /* The link breaks: both ends learn of it. */
 void sim_link_break(struct sim *s, struct sim_link *l);
+/* The two hear nothing of each other from now on, or do again. */
+void sim_pair_cut(struct sim *s, unsigned one, unsigned other, bool cut);
+void sim_link_quiet(struct sim *s, const struct sim_event *ev);
 /* The run is over on this host: its links go with its last transfer. */
 void sim_links_drop(struct sim *s, struct sim_host *h, uint32_t run);
 void sim_links_host_died(struct sim *s, struct sim_host *h, bool silent);

@@ -10,6 +10,8 @@
 
 #define ON_THE_WAY   2u          /* what went wrong before is felt now */
 #define NEEDS_REASON (2 * SIM_S) /* a wait that lasts so long must have a name */
+/* 5 s in all, less what it takes to notice */
+#define SETTLED (2000 * SIM_MS)
 
 struct census {
 	uint32_t n[SIM_GROUPS], local[SIM_HOSTS];
@@ -119,7 +121,7 @@ void sim_check_code(struct sim *s, const struct sim_peer *p, const struct sim_op
 
 	if (plain(s, p, o->code))
 		return;
-	if (s->class == CLASS_ALL
+	if (s->class >= CLASS_PAIR
 			? o->code == WIRE_RANK_CONNECTION_LOST || lost_place(p, o->code)
 			: o->code == WIRE_RANK_CONNECTION_LOST && p->state == SHM_COMM_CONNECTED) {
 		most = s->causes - o->causes + ON_THE_WAY;
@@ -156,7 +158,7 @@ void sim_check_call(
 	if (type == WL_COMM_CONNECT && code == WIRE_MASTER_CONNECTION_FAILED &&
 		(p->call.master_away || s->class == CLASS_ALL))
 		return;
-	if (s->class == CLASS_ALL && p->state != SHM_COMM_CONNECTED &&
+	if (s->class >= CLASS_PAIR && p->state != SHM_COMM_CONNECTED &&
 		(code == WIRE_MASTER_CONNECTION_FAILED || code == WIRE_RANK_CONNECTION_FAILED ||
 			code == WIRE_RANK_CONNECTION_LOST || code == WIRE_AGENT_UNAVAILABLE))
 		return;
@@ -214,6 +216,9 @@ void sim_check_waits(struct sim *s)
 {
 	unsigned i;
 
+	if (s->class == CLASS_PAIR && s->silent_since && s->now - s->silent_since > SETTLED)
+		sim_fail(s, "a pair that hears nothing of each other is in the rings for %.3f s",
+			(double)(s->now - s->silent_since) / 1e9);
 	for (i = 0; i < s->n_hosts; i++) {
 		struct sim_host *h = &s->hosts[i];
 		struct look l = {.s = s, .host = i};

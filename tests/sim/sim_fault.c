@@ -16,6 +16,8 @@ enum fault {
 	FAULT_BREAK_LINK,
 	FAULT_BLOCK,
 	FAULT_UNBLOCK,
+	FAULT_PAIR, /* host and link hear nothing of each other */
+	FAULT_UNPAIR,
 	FAULT_CUT,       /* both ends see it */
 	FAULT_HALF_OPEN, /* one end sees it, at most */
 	FAULT_PART,      /* the host and the master's address do not reach each other */
@@ -50,6 +52,12 @@ static void plan_master(struct sim *s, uint64_t at)
 {
 	struct sim_event ev = fault(FAULT_KILL_MASTER);
 
+	if (sim_chance(s, 25)) {
+		ev.code = FAULT_FREEZE_MASTER;
+		ev.gen = 200 + sim_rnd(s, 8000);
+		sim_schedule(s, at, ev);
+		return;
+	}
 	ev.place =
 		sim_chance(s, 70) ? SIM_PLACES : sim_rnd(s, SIM_PLACES); /* SIM_PLACES: the same */
 	ev.gen = 20 + sim_rnd(s, sim_chance(s, 70) ? 500 : s->master_grace_ms / 3);
@@ -77,6 +85,19 @@ static void plan_agent(struct sim *s, uint64_t at, uint32_t grace_percent)
 	ev.gen = 10 + sim_rnd(s, s->agent_grace_ms * grace_percent / 100);
 	ev.inbound = sim_chance(s, 40);
 	sim_schedule(s, at, ev);
+}
+
+static void plan_pair(struct sim *s, uint64_t at)
+{
+	struct sim_event ev = fault(FAULT_PAIR);
+
+	if (s->n_hosts < 2)
+		return;
+	ev.host = sim_rnd(s, s->n_hosts);
+	ev.link = (ev.host + 1 + sim_rnd(s, s->n_hosts - 1)) % s->n_hosts;
+	sim_schedule(s, at, ev);
+	ev.code = FAULT_UNPAIR;
+	sim_schedule(s, at + ms(sim_chance(s, 50) ? 3200 : 10000) + ms(sim_rnd(s, 20000)), ev);
 }
 
 /* The master dies, often in the middle of telling, and then an agent that may be the only one it
@@ -190,6 +211,9 @@ void sim_faults_plan(struct sim *s)
 			s->busy_until = at + ms(2 * reach);
 		}
 		plan_agent(s, at + ms(sim_rnd(s, reach)), 50);
+		break;
+	case CLASS_PAIR:
+		plan_pair(s, at + ms(sim_rnd(s, reach)));
 		break;
 	case CLASS_ALL:
 		s->xfer_failures = sim_chance(s, 30);
@@ -449,10 +473,18 @@ void sim_fault(struct sim *s, const struct sim_event *ev)
 		sim_trace(s, "fault: links from h%u to h%u %s", ev->host, ev->link,
 			ev->code == FAULT_BLOCK ? "cannot be opened" : "can be opened again");
 		break;
+	case FAULT_PAIR:
+	case FAULT_UNPAIR:
+		sim_cause(s);
+		sim_pair_cut(s, ev->host, ev->link, ev->code == FAULT_PAIR);
+		break;
 	case FAULT_FREEZE_MASTER:
 		if (s->at[s->home] >= 0)
 			s->masters[s->at[s->home]].frozen_until = s->now + ms(ev->gen);
-		sim_cause(s);
+		sim_trace(s, "fault: the master stands still for %u ms", ev->gen);
+		s->away_until = s->now + ms(ev->gen) + 6 * (uint64_t)SIM_S;
+		if (s->class == CLASS_ALL)
+			sim_cause(s);
 		break;
 	case FAULT_KILL_MASTER:
 		if (s->class == CLASS_ALL)

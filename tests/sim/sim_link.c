@@ -21,12 +21,17 @@ struct sim_link *sim_link_find(
 void sim_link_open(struct sim *s, struct sim_host *h, const struct agt_action *x)
 {
 	struct sim_link *l = s->links;
+	const struct sim_host *to;
+	uint64_t at = s->now + sim_delay(s);
 	uint32_t gen;
 
 	if (sim_link_find(s, h, x->run, &x->u.endpoint.agent)) {
 		sim_fail(s, "host %u opens a link that is open", h->no);
 		return;
 	}
+	to = sim_host_by_id(s, &x->u.endpoint.agent);
+	if (to && s->deaf[h->no][to->no]) /* nobody answers */
+		at = s->now + 2000 * SIM_MS;
 	while (l->used && l < s->links + SIM_LINKS - 1)
 		l++;
 	gen = l->gen + 1;
@@ -34,7 +39,7 @@ void sim_link_open(struct sim *s, struct sim_host *h, const struct agt_action *x
 	l->src_life = h->life;
 	l->to = x->u.endpoint.agent;
 	sim_trace(s, "h%u run %u opens a link to %s", h->no, x->run, sim_name_agent(s, &l->to));
-	sim_schedule(s, s->now + sim_delay(s),
+	sim_schedule(s, at,
 		(struct sim_event){.kind = SIM_EV_LINK_RESULT,
 			.host = h->no,
 			.link = (unsigned)(l - s->links),
@@ -52,7 +57,7 @@ void sim_link_result(struct sim *s, const struct sim_event *ev)
 		return;
 	to = sim_host_by_id(s, &l->to);
 	run = to && to->alive ? sim_host_run(to, &h->runs[l->src_run].id) : 0;
-	if (run && !s->blocked[l->src][to->no] &&
+	if (run && !s->blocked[l->src][to->no] && !s->deaf[l->src][to->no] &&
 		cc_id_eq(&to->runs[run].key, &h->runs[l->src_run].key)) {
 		l->dst = to->no;
 		l->dst_run = run;
@@ -84,7 +89,7 @@ static void tell(struct sim *s, unsigned host, uint32_t life, uint32_t run,
 static void link_end(struct sim *s, struct sim_link *l, const struct cc_id *src, uint64_t after)
 {
 	sim_xfers_break(s, l);
-	if (l->up)
+	if (l->up && !l->mute)
 		tell(s, l->dst, l->dst_life, l->dst_run, src, true, after);
 	l->used = false;
 }
@@ -106,6 +111,60 @@ void sim_link_break(struct sim *s, struct sim_link *l)
 	link_end(s, l, &s->hosts[l->src].id, 0);
 }
 
+static void mute(struct sim *s, struct sim_link *l)
+{
+	struct sim_event ev = {.kind = SIM_EV_LINK_QUIET, .host = l->src, .life = l->src_life};
+
+	l->mute = true;
+	sim_xfers_break(s, l);
+	ev.run = l->src_run;
+	ev.agent = l->to;
+	ev.gen = l->gen;
+	ev.code = true;
+	sim_schedule(s, s->now + (1500 + sim_rnd(s, 200)) * (uint64_t)SIM_MS, ev);
+	ev.kind = SIM_EV_LINK_SEEN_DOWN;
+	sim_schedule(s, s->now + (2800 + sim_rnd(s, 200)) * (uint64_t)SIM_MS, ev);
+	ev.host = l->dst;
+	ev.life = l->dst_life;
+	ev.run = l->dst_run;
+	ev.agent = s->hosts[l->src].id;
+	ev.inbound = true;
+	sim_schedule(s, s->now + (2800 + sim_rnd(s, 200)) * (uint64_t)SIM_MS, ev);
+}
+
+void sim_pair_cut(struct sim *s, unsigned one, unsigned other, bool cut)
+{
+	unsigned i;
+
+	sim_trace(s, "fault: h%u and h%u hear %s of each other", one, other,
+		cut ? "nothing" : "again");
+	s->deaf[one][other] = s->deaf[other][one] = cut;
+	for (i = 0; i < SIM_LINKS && cut; i++) {
+		struct sim_link *l = &s->links[i];
+
+		if (l->used && l->up && s->deaf[l->src][l->dst])
+			mute(s, l);
+	}
+}
+
+/* The source's link that the event is about, if it is still that one. */
+static struct sim_link *same_link(struct sim *s, const struct sim_event *ev)
+{
+	struct sim_link *l = sim_link_find(s, &s->hosts[ev->host], ev->run, &ev->agent);
+
+	return l && l->mute && l->gen == ev->gen ? l : NULL;
+}
+
+void sim_link_quiet(struct sim *s, const struct sim_event *ev)
+{
+	struct agt_event e = {.type = AGT_EV_LINK_SILENT, .run = ev->run, .silent = true};
+	struct sim_host *h = &s->hosts[ev->host];
+
+	e.peer = ev->agent;
+	if (h->alive && h->life == ev->life && same_link(s, ev))
+		sim_host_step(s, h, &e);
+}
+
 /* Has the other agent opened a new one meanwhile? */
 static bool replaced(const struct sim *s, const struct sim_event *ev)
 {
@@ -114,7 +173,7 @@ static bool replaced(const struct sim *s, const struct sim_event *ev)
 	for (i = 0; i < SIM_LINKS; i++) {
 		const struct sim_link *l = &s->links[i];
 
-		if (l->used && l->up && l->dst == ev->host && l->dst_run == ev->run &&
+		if (l->used && l->up && !l->mute && l->dst == ev->host && l->dst_run == ev->run &&
 			cc_id_eq(&s->hosts[l->src].id, &ev->agent))
 			return true;
 	}
@@ -129,7 +188,13 @@ void sim_link_seen_down(struct sim *s, const struct sim_event *ev)
 	if (!h->alive || h->life != ev->life)
 		return;
 	e.peer = ev->agent;
-	e.text = "Connection reset by peer";
+	e.silent = ev->code != 0;
+	e.text = e.silent ? "nothing was heard" : "Connection reset by peer";
+	if (e.silent && !ev->inbound) {
+		if (!same_link(s, ev))
+			return;
+		same_link(s, ev)->used = false;
+	}
 	/* an agent that has closed or opened it anew does not hear of the old one */
 	if (ev->inbound ? replaced(s, ev) : sim_link_find(s, h, ev->run, &ev->agent) != NULL)
 		return;

@@ -139,6 +139,8 @@ static void carry_out(struct sim *s, unsigned no, const struct ccm_action *x, si
 			sim_send_to_agent(s, no, s->m_acts.conns[x->first_conn + i], &x->msg);
 		if (x->msg.type == WM_HELLO_ACK && i > 0)
 			supersede(s, m);
+		if (x->msg.type == WM_COMMIT)
+			s->silent_since = 0;
 		break;
 	case CCM_ACT_CLOSE:
 		sim_master_closes(s, no, x);

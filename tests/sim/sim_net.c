@@ -160,6 +160,8 @@ void sim_send_to_master(struct sim *s, struct sim_host *h, uint32_t run, const s
 		sim_check_obeys(s, h, c);
 	sim_trace(s, "h%u run %u -> %s: %s", h->no, run, sim_name_master(s, c->master),
 		sim_text_msg(s, m));
+	if (m->type == WM_OP_REPORT && m->u.op_report.silent && s->silent_since == 0)
+		s->silent_since = s->now;
 	ev = event(c, SIM_EV_TO_MASTER);
 	encode(s, m, &ev);
 	sim_schedule(s, in_order(s, &c->to_master), ev);

@@ -44,12 +44,14 @@ static enum sim_class class_of(struct sim *s)
 	return kind < 10   ? CLASS_CALM
 	       : kind < 30 ? CLASS_MASTER
 	       : kind < 50 ? CLASS_AGENT
+	       : kind < 56 ? CLASS_PAIR
 			   : CLASS_ALL;
 }
 
 static void setup(struct sim *s, uint64_t seed, bool trace)
 {
-	static const char *const names[] = {"calm", "masters die", "an agent dies", "anything"};
+	static const char *const names[] = {
+		"calm", "masters die", "an agent dies", "a pair is cut", "anything"};
 	unsigned i;
 
 	memset(s, 0, sizeof *s);
@@ -159,6 +161,9 @@ static void handle(struct sim *s, const struct sim_event *ev)
 		break;
 	case SIM_EV_LINK_SEEN_DOWN:
 		sim_link_seen_down(s, ev);
+		break;
+	case SIM_EV_LINK_QUIET:
+		sim_link_quiet(s, ev);
 		break;
 	case SIM_EV_XFER_SEGMENT:
 	case SIM_EV_XFER_FINAL:

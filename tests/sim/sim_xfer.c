@@ -269,7 +269,7 @@ void sim_xfer_start(struct sim *s, struct sim_host *h, const struct agt_action *
 	if (x->hosts > 1) {
 		const struct sim_link *l = sim_link_find(s, h, a->run, &x->next);
 
-		if (!l || !l->up) /* it broke and the agent does not know yet */
+		if (!l || !l->up || l->mute) /* it broke and the agent does not know yet */
 			t->broken = true;
 	}
 	if (t->n_parts == x->hosts && !t->broken)

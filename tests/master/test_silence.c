@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The master's core: members that hear nothing of each other any more, and a master that stood
+ * still itself.
+ */
+#include <string.h>
+
+#include "tests/common/testlib.h"
+#include "tests/master/fake.h"
+
+static const struct ccm_config config = {
+	.run = {{1}}, .run_key = {{2}}, .segment_max = 4096, .journal = true};
+
+static struct fk f;
+static struct fk_host *h[4];
+static struct fk_peer p[4];
+
+static void setup(void)
+{
+	fk_init(&f, &config);
+}
+
+static void teardown(void)
+{
+	fk_free(&f);
+}
+
+/* n hosts "a", "b", ... with one accepted peer each, in group 0. */
+static void run_of(size_t n)
+{
+	char name[2] = "a", addr[] = "10.0.0.1";
+	size_t i;
+
+	for (i = 0; i < n; i++, name[0]++, addr[7]++) {
+		h[i] = fk_host(&f, name, addr);
+		p[i] = fk_admit(h[i], 0, p, i);
+	}
+	fk_tick(&f, 100);
+	fk_forget(&f);
+}
+
+/* The order of the ring that the hosts were told last, from a on. */
+static const char *ring(size_t n)
+{
+	static char text[5];
+	size_t i, k, at = 0;
+
+	for (i = 0; i < n; i++) {
+		text[i] = h[at]->name[0];
+		ck_assert_uint_eq(h[at]->round.rings[0].hosts, n);
+		for (k = 0; k < 4 && h[k] &&
+			    !cc_id_eq(&h[k]->id, &h[at]->round.rings[0].next.agent);
+			k++)
+			;
+		at = k;
+	}
+	text[i] = '\0';
+	return text;
+}
+
+static uint64_t start_op(size_t n)
+{
+	size_t i;
+
+	fk_forget(&f);
+	for (i = 0; i < n; i++)
+		fk_vote(&p[i], 1);
+	return fk_take(h[0], WM_OP_START)->u.op_start.seq;
+}
+
+/* Amid an operation, h[of] reports that its link with h[with] fell silent; all are told, and all
+ * that were in it try again. */
+static void fall_silent(size_t n, size_t of, size_t with)
+{
+	struct wm_msg msg = {.type = WM_OP_REPORT};
+	size_t i;
+
+	msg.u.op_report.seq = start_op(n);
+	msg.u.op_report.suspect = h[with]->id;
+	msg.u.op_report.silent = true;
+	strcpy(msg.u.op_report.text, "not a word");
+	fk_send(h[of], &msg);
+	for (i = 0; i < n; i++) {
+		ck_assert_uint_eq(fk_count(h[i], WM_OP_ABORT), 1);
+		fk_vote(&p[i], 1);
+	}
+}
+
+static void report_all(size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		fk_round_report(h[i], NULL, NULL);
+}
+
+START_TEST(their_link_is_avoided_at_once)
+{
+	run_of(4);
+	fk_manual(&f);
+	/* whichever of both says so */
+	fall_silent(4, _i == 0 ? 1 : 2, _i == 0 ? 2 : 1);
+	ck_assert_str_eq(ring(4), "abdc");
+	report_all(4);
+	ck_assert_uint_eq(fk_count(h[0], WM_OP_START), 1);
+	ck_assert_uint_eq(fk_count(h[0], WM_OP_ABORT), 1);
+	ck_assert_uint_eq(fk_status(&f).kicks, 0);
+}
+END_TEST
+
+START_TEST(without_another_order_one_of_them_goes_soon)
+{
+	const struct wm_kick *k;
+	size_t i;
+
+	run_of(3);
+	fk_manual(&f);
+	fall_silent(3, 1, 2);
+	ck_assert_str_eq(ring(3), "abc");
+	fk_round_report(h[0], NULL, NULL);
+	fk_round_report(h[2], NULL, NULL);
+	fk_tick(&f, 1100);
+	ck_assert_uint_eq(fk_status(&f).kicks, 0);
+	fk_tick(&f, 200);
+	ck_assert_uint_eq(fk_status(&f).kicks, 1);
+	ck_assert(!fk_present(&p[2]));
+	k = &fk_take(h[2], WM_KICK)->u.kick;
+	ck_assert_uint_eq(k->code, WIRE_RANK_CONNECTION_LOST);
+	assert_contains(k->text, "host b reports a failure with host c: not a word");
+	ck_assert_str_eq(ring(2), "ab");
+	report_all(2);
+	/* The others wait for this, and see no second error. */
+	for (i = 0; i < 2; i++) {
+		ck_assert_uint_eq(fk_count(h[i], WM_OP_ABORT), 1);
+		ck_assert_uint_eq(fk_count(h[i], WM_OP_START), 1 + (i > 0));
+	}
+	fk_report(h[0], fk_take(h[0], WM_OP_START)->u.op_start.seq, true);
+	ck_assert(h[1]->open);
+}
+END_TEST
+
+START_TEST(a_new_link_between_them_is_as_good_as_the_old_one)
+{
+	run_of(3);
+	fk_manual(&f);
+	fall_silent(3, 1, 2);
+	report_all(3);
+	ck_assert_uint_eq(fk_count(h[0], WM_OP_START), 1);
+	fk_report(h[0], fk_take(h[0], WM_OP_START)->u.op_start.seq, false);
+	/* It is no pair to be avoided: the time for the round is the usual one. */
+	ck_assert_str_eq(ring(3), "abc");
+	fk_round_report(h[0], NULL, NULL);
+	fk_round_report(h[2], NULL, NULL);
+	fk_tick(&f, 1500);
+	ck_assert_uint_eq(fk_status(&f).kicks, 0);
+	fk_round_report(h[1], NULL, NULL);
+	ck_assert(!fk_status(&f).round_active);
+}
+END_TEST
+
+START_TEST(what_is_reported_after_the_try_comes_too_late)
+{
+	struct ccm_config cfg = config;
+
+	fk_free(&f);
+	cfg.verdict_ms = 250;
+	fk_init(&f, &cfg);
+	run_of(3);
+	fk_manual(&f);
+	fall_silent(3, 1, 2);
+	fk_round_report(h[0], NULL, NULL);
+	fk_round_report(h[2], NULL, NULL);
+	fk_tick(&f, 1300);
+	fk_round_report(h[1], NULL, NULL);
+	ck_assert(h[1]->open);
+	ck_assert_uint_eq(fk_status(&f).kicks, 0);
+	fk_tick(&f, 300);
+	ck_assert(!fk_present(&p[2]));
+	ck_assert(fk_present(&p[1]));
+}
+END_TEST
+
+START_TEST(who_vanished_for_the_master_too_is_the_one_that_goes)
+{
+	run_of(3);
+	fk_manual(&f);
+	fall_silent(3, 1, 2);
+	fk_round_report(h[0], NULL, NULL);
+	fk_close(h[2], "silent");
+	ck_assert_str_eq(ring(2), "ab");
+	fk_tick(&f, 2000);
+	report_all(2);
+	ck_assert_uint_eq(fk_status(&f).kicks, 0);
+	ck_assert(fk_present(&p[0]) && fk_present(&p[1]));
+}
+END_TEST
+
+START_TEST(all_of_a_host_go_together)
+{
+	struct fk_peer more;
+
+	run_of(3);
+	more = fk_join(h[2], 0);
+	fk_topo(&p[0]);
+	fk_topo(&p[1]);
+	fk_topo(&p[2]);
+	fk_manual(&f);
+	fk_vote(&more, 1);
+	fall_silent(3, 1, 2);
+	fk_vote(&more, 1);
+	fk_round_report(h[0], NULL, NULL);
+	fk_round_report(h[2], NULL, NULL);
+	fk_round_report(h[1], h[2], "refused"); /* before the time is over */
+	ck_assert(!fk_present(&p[2]) && !fk_present(&more));
+	report_all(2);
+	ck_assert_uint_eq(fk_count(h[1], WM_OP_ABORT), 1);
+	ck_assert_uint_eq(fk_count(h[1], WM_OP_START), 2);
+}
+END_TEST
+
+/* ---- the master stands still ---- */
+
+static void stand_still(void)
+{
+	size_t i;
+
+	f.now += UINT64_C(5500000000);
+	fk_tick_silent(&f, 100, NULL);
+	for (i = 0; i < 3; i++)
+		ck_assert(!h[i]->open);
+	ck_assert(fk_status(&f).recovering);
+	ck_assert_uint_eq(fk_status(&f).accepted, 3);
+	assert_contains(f.log, "suspended for 5.");
+}
+
+/* Amid an attempt (or 0) that it has done its part in. */
+static void come_back(size_t i, uint64_t seq)
+{
+	struct wm_group_world own = {0, 3, 0};
+	struct wm_ring_place place = {0, 3, (uint32_t)i};
+	struct wm_msg msg = {.type = WM_RESUME};
+
+	h[i] = fk_redial_as(h[i], 1, false);
+	p[i] = fk_join_again(&p[i], h[i], WM_JOIN_ACCEPTED);
+	if (seq)
+		fk_vote_seq(&p[i], 1, seq);
+	if (seq)
+		fk_report(h[i], seq, true);
+	msg.u.resume = (struct wm_resume){.epoch = 4,
+		.round = 4,
+		.wired = 4,
+		.last_seq = seq,
+		.topo_turn = 4,
+		.n_places = 1,
+		.places = &place,
+		.world = {.global = 3, .version = 9, .n = 1, .own = &own}};
+	fk_send(h[i], &msg);
+}
+
+START_TEST(nobody_notices_that_it_stood_still)
+{
+	uint64_t seq;
+	size_t i;
+
+	run_of(3);
+	seq = start_op(3);
+	fk_report(h[0], seq, true);
+	stand_still();
+	for (i = 0; i < 3; i++)
+		come_back(i, seq);
+	ck_assert(!fk_status(&f).recovering);
+	ck_assert_uint_eq(fk_status(&f).accepted, 3);
+	ck_assert_uint_eq(fk_status(&f).term, 1);
+	for (i = 0; i < 3; i++) {
+		ck_assert_uint_eq(fk_count(h[i], WM_OP_ABORT), 0);
+		ck_assert_uint_eq(fk_count(h[i], WM_KICK), 0);
+		ck_assert_uint_eq(fk_take(h[i], WM_OP_DONE)->u.op_done.seq, seq);
+	}
+	ck_assert_uint_gt(start_op(3), seq);
+}
+END_TEST
+
+START_TEST(who_was_lost_before_stays_lost)
+{
+	struct fk_peer gone;
+
+	run_of(4);
+	gone = p[3];
+	fk_leave(&gone, WM_LEAVE_DIED);
+	stand_still();
+	h[3] = fk_redial_as(h[3], 1, false);
+	(void)fk_join_again(&gone, h[3], WM_JOIN_ACCEPTED);
+	ck_assert_uint_eq(fk_take(h[3], WM_KICK)->u.kick.code, WIRE_RANK_CONNECTION_LOST);
+}
+END_TEST
+
+START_TEST(another_master_may_have_taken_over)
+{
+	run_of(3);
+	stand_still();
+	(void)fk_redial_as(h[0], 2, false);
+	ck_assert_uint_eq(fk_status(&f).stale, 2);
+	ck_assert(!fk_status(&f).recovering);
+}
+END_TEST
+
+START_TEST(its_journal_can_be_restored)
+{
+	struct ccm_config next = config;
+
+	run_of(3);
+	stand_still();
+	next.run.b[0] = 8;
+	fk_restart(&f, &next, f.journal_len);
+	fk_tick(&f, 100);
+	ck_assert_uint_eq(fk_status(&f).accepted, 3);
+	ck_assert_uint_eq(fk_status(&f).run.b[0], 1);
+	ck_assert_uint_eq(fk_status(&f).term, 2);
+}
+END_TEST
+
+START_TEST(a_moment_is_forgiven)
+{
+	run_of(3);
+	(void)start_op(3);
+	f.now += UINT64_C(1000000000);
+	fk_tick_silent(&f, 100, h[0]);
+	ck_assert(h[0]->open && h[1]->open && h[2]->open);
+	ck_assert_uint_eq(fk_count(h[0], WM_OP_ABORT), 0);
+	assert_contains(f.log, "all bounds start again");
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("silence");
+	TCase *tc = tcase_create("silence");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_loop_test(tc, their_link_is_avoided_at_once, 0, 2);
+	tcase_add_test(tc, without_another_order_one_of_them_goes_soon);
+	tcase_add_test(tc, a_new_link_between_them_is_as_good_as_the_old_one);
+	tcase_add_test(tc, what_is_reported_after_the_try_comes_too_late);
+	tcase_add_test(tc, who_vanished_for_the_master_too_is_the_one_that_goes);
+	tcase_add_test(tc, all_of_a_host_go_together);
+	tcase_add_test(tc, nobody_notices_that_it_stood_still);
+	tcase_add_test(tc, who_was_lost_before_stays_lost);
+	tcase_add_test(tc, another_master_may_have_taken_over);
+	tcase_add_test(tc, its_journal_can_be_restored);
+	tcase_add_test(tc, a_moment_is_forgiven);
+	suite_add_tcase(s, tc);
+	return tl_run(s);
+}

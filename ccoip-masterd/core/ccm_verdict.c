@@ -78,6 +78,19 @@ static struct ccm_seat *newcomer_at_fault(struct ccm_seat *s, struct ccm_seat *t
 	return a->blame_from + a->blame_to > b->blame_from + b->blame_to ? s : t;
 }
 
+/* Adds s to those whose peers are to be kicked. */
+static void doom(
+	struct ccm *m, struct ccm_seat *s, const char *reason, struct ccm_seat **doomed)
+{
+	s->doom = ccm_calloc(m, 1, WM_TEXT_MAX);
+	if (!s->doom)
+		return;
+	s->doomed = true;
+	ccm_print(s->doom, WM_TEXT_MAX, "%s", reason);
+	s->next_doomed = *doomed;
+	*doomed = s;
+}
+
 /* s could not open its link in the ring. */
 static void judge_link(
 	struct ccm *m, struct ccm_seat *s, const char *text, struct ccm_seat **doomed)
@@ -95,13 +108,7 @@ static void judge_link(
 		g->failed = true;
 		m->rewire = true;
 	} else if (!victim->doomed) {
-		victim->doom = ccm_calloc(m, 1, sizeof reason);
-		if (!victim->doom)
-			return;
-		victim->doomed = true;
-		ccm_print(victim->doom, sizeof reason, "%s", reason);
-		victim->next_doomed = *doomed;
-		*doomed = victim;
+		doom(m, victim, reason, doomed);
 	}
 }
 
@@ -124,7 +131,7 @@ static void judge_agent(struct ccm *m, struct ccm_agent *a, struct ccm_seat **do
 	}
 }
 
-static void kick_seat(struct ccm *m, struct ccm_seat *s, const char *text)
+static void kick_doomed(struct ccm *m, struct ccm_seat *s)
 {
 	struct ccm_peer *p, *next;
 
@@ -132,7 +139,10 @@ static void kick_seat(struct ccm *m, struct ccm_seat *s, const char *text)
 		ccm_peer_kick(m, p,
 			p->phase == CCM_PEER_ACCEPTED ? WIRE_RANK_CONNECTION_LOST
 						      : WIRE_RANK_CONNECTION_FAILED,
-			"%s", text);
+			"%s", s->doom);
+	s->doomed = false;
+	free(s->doom);
+	s->doom = NULL;
 }
 
 /* Old members could not reach each other. Would another round that takes as long end too late? */
@@ -148,7 +158,6 @@ void ccm_round_judge(struct ccm *m)
 {
 	struct ccm_seat *doomed = NULL;
 	struct ccm_agent *a;
-	char *why;
 	struct ccm_group *g;
 	bool failed = false, late;
 
@@ -156,13 +165,8 @@ void ccm_round_judge(struct ccm *m)
 	for (a = m->agents; a; a = a->hh.next)
 		if (a->round == m->last_round && a->n_failures > 0)
 			judge_agent(m, a, &doomed);
-	for (; doomed; doomed = doomed->next_doomed) {
-		doomed->doomed = false;
-		why = doomed->doom;
-		doomed->doom = NULL;
-		kick_seat(m, doomed, why);
-		free(why);
-	}
+	for (; doomed; doomed = doomed->next_doomed)
+		kick_doomed(m, doomed);
 	for (g = m->groups; g; g = g->hh.next)
 		failed = failed || g->failed;
 	late = failed && no_time_is_left(m);
@@ -184,6 +188,7 @@ static bool is_worse(const struct ccm_seat *s, const struct ccm_seat *than)
 static void doom_worst(struct ccm *m, struct ccm_group *g, struct ccm_seat **doomed)
 {
 	struct ccm_seat *s, *t, *worst = NULL;
+	char reason[WM_TEXT_MAX];
 	struct ccm_pair *p;
 
 	DL_FOREACH2 (g->seats, s, next_g)
@@ -204,10 +209,9 @@ static void doom_worst(struct ccm *m, struct ccm_group *g, struct ccm_seat **doo
 	for (p = m->pairs; p; p = p->hh.next)
 		if (p->key.from == worst->key.agent_no || p->key.to == worst->key.agent_no)
 			break;
-	ccm_print(worst->doom, sizeof worst->doom, "no ring of group %u is possible: %s", g->id,
+	ccm_print(reason, sizeof reason, "no ring of group %u is possible: %s", g->id,
 		p ? p->text : "");
-	worst->next_doomed = *doomed;
-	*doomed = worst;
+	doom(m, worst, reason, doomed);
 }
 
 void ccm_groups_judge(struct ccm *m)
@@ -225,6 +229,6 @@ void ccm_groups_judge(struct ccm *m)
 		/* One failure costs everybody one error. */
 		if (doomed->group->told && !doomed->group->lost)
 			ccm_op_withdraw(m, doomed);
-		kick_seat(m, doomed, doomed->doom);
+		kick_doomed(m, doomed);
 	}
 }

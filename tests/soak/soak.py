@@ -1,10 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Trainers on three hosts reduce without a pause while trainers, agents, links and the master die and
-come back. Every result is judged by who it says has contributed; nothing may hang; in the end nothing
-may be left over.
+"""Trainers on three hosts reduce without a pause while trainers, agents, links and the master die
+and come back. Every result is judged by who it says has contributed; no call may last longer than
+what happened meanwhile explains (bounds.py); no process may hold more and more, and in the end
+nothing may be left over (leaks.py).
 
 usage: soak.py [--minutes M] [--seed S] [--json FILE]
+
+Everything dies, but not everything all the time, so that growth can be seen: one trainer per host,
+the veterans, lives from the beginning to the end, the agent of one host from the first quarter on,
+the master from the middle on. At each quarter there is a quiet point, with the veterans alone.
 """
 
 import argparse
@@ -13,7 +18,6 @@ import json
 import os
 import pathlib
 import random
-import re
 import selectors
 import signal
 import subprocess
@@ -21,58 +25,45 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
+import bounds  # pylint: disable=wrong-import-position
+import leaks  # pylint: disable=wrong-import-position
 import lib  # pylint: disable=wrong-import-position
+from bounds import MS, S, now  # pylint: disable=wrong-import-position
 from lib import check  # pylint: disable=wrong-import-position
 
 TRAINER = lib.BUILD / "tests/soak/trainer"
 HOSTS = 3
 TRAINERS_MIN, TRAINERS_MAX = 4, 10
 SLOTS = 12  # as in trainer.c
-BOUND = 45  # seconds that a call of a trainer may take: more than all grace times together
-RECOVERY_BOUND = 20  # seconds from any event to the next operation that succeeds
-QUIET = 3.0  # seconds without new events at the end
-MS = 1000000
-
-
-def now():
-    return time.monotonic_ns()
+QUARTERS = 4
+SETTLE = 6.0  # seconds until agents have closed what they kept for the next operation
+CALM_BOUND = 25  # seconds until the veterans alone reduce, when all others have gone
+LEAVE_BOUND = 10  # seconds until a trainer that was told to leave has done so
+LOOK = 4.0  # seconds between two looks at all processes
 
 
 class Trainer:
-    def __init__(self, process, number, slot, host, log):
+    def __init__(self, process, number, slot, host, log, veteran):
         self.process, self.number, self.slot, self.host, self.log = process, number, slot, host, log
+        self.veteran = veteran
         self.rest = b""
         self.connected = False
-        self.killed_at = None
+        self.killed = self.told = False
         self.said = collections.deque(maxlen=60)
 
     def kill(self):
-        self.killed_at = now()
+        self.killed = True
         self.process.kill()
 
+    def stays(self):
+        return not self.killed and not self.told
 
-class Recovery:
-    """How long after an event the first operation succeeds that was begun after it."""
-
-    def __init__(self):
-        self.open = []  # (kind, at)
-        self.took = collections.defaultdict(list)
-
-    def event(self, kind):
-        self.open.append((kind, now()))
-
-    def forget(self):
-        """Events that nobody could recover from: there were less than two trainers."""
-        self.open.clear()
-
-    def operation(self, began, end):
-        for kind, at in [e for e in self.open if began > e[1]]:
-            self.took[kind].append(end - at)
-            self.open.remove((kind, at))
-
-    def overdue(self):
-        limit = now() - RECOVERY_BOUND * 1000 * MS
-        return [kind for kind, at in self.open if at < limit]
+    def tell_to_leave(self):
+        self.told = True
+        try:
+            os.write(self.process.stdin.fileno(), b"leave\n")
+        except BrokenPipeError:
+            pass  # it has ended
 
 
 class Operations:
@@ -83,6 +74,7 @@ class Operations:
     def __init__(self):
         self.seen = collections.OrderedDict()  # (step, tag) -> {mask: [trainer numbers]}
         self.completed = self.retried = 0
+        self.last = {}  # slot -> (instant, mask) of its last operation
         self.wrong = []
 
     def take(self, trainer, words):
@@ -95,6 +87,7 @@ class Operations:
             if len(self.seen) > self.KEPT:
                 self.seen.popitem(last=False)
         masks.setdefault(mask, []).append(trainer.number)
+        self.last[trainer.slot] = (int(words["end"]), mask)
         self.retried += int(words["lost"])
         if len(masks) > 1:
             self.wrong.append(f"step {key[0]} tag {key[1]} has several results: "
@@ -110,12 +103,21 @@ class Soak:
         self.trainers = {}  # slot -> Trainer
         self.everybody = collections.deque(maxlen=40)  # also those that have ended
         self.serial = 0
-        self.operations, self.recovery = Operations(), Recovery()
+        self.operations, self.recovery = Operations(), bounds.Recovery()
+        self.events = bounds.Events()
+        self.calls = bounds.Calls(self.events, lab.folder / "slow-calls.txt")
         self.counts = collections.Counter()
         self.wrong = []
         self.errors = collections.Counter()
         self.later = []  # (at, function)
         self.down = {"master": False, "agent": set(), "link": set()}
+        self.spared = {"master": False, "agent": None}
+        self.away = {}  # host -> event, while its agent is down
+        self.paused = True
+        self.shared_memory = leaks.shared_memory()
+        self.growth = leaks.Growth(lab.folder)
+        self.idle = None
+        self.long_lived = {}
         self.port = lib.free_port()
         self.state_dir = lab.folder / "state"
         self.state_dir.mkdir()
@@ -133,19 +135,22 @@ class Soak:
 
     # ---- trainers
 
-    def start_trainer(self):
+    def start_trainer(self, host=None):
+        """On a given host it is a veteran."""
         slot = self.rng.choice([s for s in range(SLOTS) if s not in self.trainers])
-        host = self.rng.randrange(HOSTS)
+        veteran = host is not None
+        host = host if veteran else self.rng.randrange(HOSTS)
         self.serial += 1
+        self.events.begins("trainer")
         process, log = self.lab.spawn(
             f"trainer-{self.serial}", host,
-            [TRAINER, f"slot={slot}", f"serial={self.serial}", f"bound={BOUND}",
-             f"seed={self.seed}", f"master={self.lab.hosts.address(0)}:{self.port}"],
+            [TRAINER, f"slot={slot}", f"serial={self.serial}", f"seed={self.seed}",
+             f"master={self.lab.hosts.address(0)}:{self.port}"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             env={"PCCL_AGENT_SOCKET": str(self.lab.folder / f"host-{host}.sock"),
                  "PCCL_AGENT_AUTOSPAWN": "0"})
         os.set_blocking(process.stdout.fileno(), False)
-        trainer = Trainer(process, self.serial, slot, host, log)
+        trainer = Trainer(process, self.serial, slot, host, log, veteran)
         self.trainers[slot] = trainer
         self.everybody.append(trainer)
         self.selector.register(process.stdout, selectors.EVENT_READ, trainer)
@@ -157,7 +162,8 @@ class Soak:
         trainer.process.stdin.close()
         trainer.process.stdout.close()
         del self.trainers[trainer.slot]
-        if trainer.killed_at is None and status != 0:
+        self.calls.forget(trainer)
+        if not trainer.killed and not (trainer.told and status == 0):
             self.wrong.append(f"trainer {trainer.number} ended by itself with status {status}")
 
     def read(self, trainer):
@@ -181,18 +187,33 @@ class Soak:
             trainer.connected = answer["code"] == lib.SUCCESS
             if trainer.connected:
                 self.counts["joins"] += 1
+        elif answer["what"] == "slow":
+            self.blame(self.calls.take(trainer, answer))
+        elif answer["what"] == "bye":
+            self.blame(leaks.left_by(trainer))
+            trainer.process.stdin.close()
         elif answer["what"] == "error":
             self.errors[f"{answer['code']} {answer['in']}"] += 1
         elif answer["what"] == "WRONG":
             self.wrong.append(f"trainer {trainer.number} on host {trainer.host}: {line}")
 
+    def blame(self, sentence):
+        if sentence:
+            self.wrong.append(sentence)
+
     # ---- events
 
     def write_down(self):
-        """What the trainers of the end said last, beside the logs of the daemons."""
+        """What the trainers of the end said last and what daemons wait for, beside their logs."""
+        for daemon in self.lab.daemons:
+            whom = "--agent" if daemon in self.lab.agents.values() else "--master"
+            for what in ("status", "peers", "ops"):
+                with open(self.lab.folder / f"{what}-of-{daemon.log.stem}.txt", "wb") as file:
+                    subprocess.run(["timeout", "5", lib.CTL, whom, daemon.admin, what],
+                                   stdout=file, stderr=file, check=False)
         for trainer in self.everybody:
             if trainer.said:
-                path = self.lab.folder / f"said-by-{trainer.number}-slot-{trainer.slot}.log"
+                path = self.lab.folder / f"said-by-{trainer.number}-slot-{trainer.slot}.txt"
                 path.write_text("\n".join(trainer.said) + "\n", "utf-8")
 
     def kill_or_start_trainer(self):
@@ -200,21 +221,30 @@ class Soak:
         if n < TRAINERS_MIN or n < TRAINERS_MAX and self.rng.random() < 0.5:
             self.start_trainer()
             return
-        victim = self.rng.choice(list(self.trainers.values()))
+        victims = [t for t in self.trainers.values() if not t.veteran and t.stays()]
+        if victims:
+            self.end_trainer(self.rng.choice(victims))
+
+    def end_trainer(self, victim):
+        self.events.begins("trainer")
+        if victim.host in self.away:
+            self.away[victim.host].kind = "agent and trainer"
         if self.rng.random() < 0.2:
-            victim.process.stdin.close()  # it leaves when its step is done
+            victim.tell_to_leave()
             self.counts["trainers told to leave"] += 1
-            victim.killed_at = now()
-        elif victim.killed_at is None:
-            victim.kill()
-            self.counts["trainers killed"] += 1
-            self.recovery.event("trainer killed")
+            return
+        victim.kill()
+        self.counts["trainers killed"] += 1
+        self.recovery.event("trainer killed")
 
     def kill_agent(self):
-        hosts = [h for h in range(HOSTS) if h not in self.down["agent"]]
+        hosts = [h for h in range(HOSTS)
+                 if h not in self.down["agent"] and h != self.spared["agent"]]
         if not hosts:
             return
         host = self.rng.choice(hosts)
+        dying = any(t.killed and t.host == host for t in self.trainers.values())
+        self.away[host] = self.events.begins("agent and trainer" if dying else "agent")
         if self.rng.random() < 0.5:
             self.lab.end(self.lab.agents[host])
             self.counts["agents told to end"] += 1
@@ -226,22 +256,25 @@ class Soak:
 
     def agent_back(self, host):
         self.start_agent(host)
+        self.away.pop(host).ends()
         self.recovery.event("agent restarted")
 
     def kill_master(self):
-        if self.down["master"]:
+        if self.down["master"] or self.spared["master"]:
             return
+        event = self.events.begins("master")
         self.lab.drop(self.lab.master)
         self.down["master"] = True
         self.counts["masters killed"] += 1
-        self.after(self.rng.uniform(0.05, 1.0), self.master_back)
+        self.after(self.rng.uniform(0.05, 1.0), lambda: self.master_back(event))
 
-    def master_back(self):
+    def master_back(self, event):
         if self.rng.random() < 0.5:  # it knows nothing but what the agents tell
             for path in self.state_dir.iterdir():
                 path.unlink()
             self.counts["masters without their journal"] += 1
         self.start_master()
+        event.ends()
         self.recovery.event("master killed and restarted")
 
     def cut_link(self):
@@ -249,17 +282,19 @@ class Soak:
         if not self.lab.hosts.separate or not hosts:
             return
         host = self.rng.choice(hosts)  # not the master's
+        long = self.rng.random() < 0.3
+        event = self.events.begins("long cut" if long else "short cut")
         self.lab.hosts.link(host, False)
         self.down["link"].add(host)
-        long = self.rng.random() < 0.3
         self.counts["links cut for long" if long else "links cut"] += 1
         if long:
             self.recovery.event("host vanished")
         self.after(self.rng.uniform(4, 6) if long else self.rng.uniform(0.2, 1.5),
-                   lambda: self.heal_link(host))
+                   lambda: self.heal_link(host, event))
 
-    def heal_link(self, host):
+    def heal_link(self, host, event):
         self.lab.hosts.link(host, True)
+        event.ends()
         self.down["link"].discard(host)
 
     def after(self, seconds, function):
@@ -283,8 +318,10 @@ class Soak:
     def bad(self):
         late = self.recovery.overdue()
         if late and not self.wrong:
-            self.wrong.append(f"no operation succeeded for {RECOVERY_BOUND} s after: "
+            self.wrong.append(f"no operation succeeded for {bounds.RECOVERY_BOUND} s after: "
                               + ", ".join(late))
+        if not self.wrong:
+            self.wrong += self.calls.late()
         for daemon in self.lab.daemons:
             if not daemon.alive() and not self.wrong:
                 self.wrong.append(f"{daemon.name} has ended, status {daemon.process.returncode}")
@@ -295,49 +332,105 @@ class Soak:
         for host in range(HOSTS):
             self.start_agent(host)
         self.spin(0.5)
-        self.idle = {h: usage(self.lab.agents[h]) for h in range(HOSTS)}
-        for _ in range(TRAINERS_MIN + 2):
-            self.start_trainer()
+        self.idle = leaks.Idle(self.lab.daemons)
+        for host in range(HOSTS):
+            self.start_trainer(host)
         self.spin(2)
         self.plan(self.kill_or_start_trainer, 0.5, 1.0)
         self.plan(self.kill_agent, 3, 6)
         self.plan(self.cut_link, 4, 9)
         self.plan(self.kill_master, 5, 10)
+        self.plan(self.look, LOOK, LOOK)
         progress = Progress(seconds)
         began = now()
-        while (now() - began) / 1e9 < seconds and not self.bad():
-            self.spin(1)
-            progress.show((now() - began) / 1e9, self.operations.completed, self.counts)
+        for quarter in range(1, QUARTERS + 1):
+            self.paused = False
+            for _ in range(TRAINERS_MIN):
+                self.start_trainer()
+            while now() - began < seconds * S * quarter / QUARTERS and not self.bad():
+                self.spin(1)
+                progress.show((now() - began) / S, self.operations.completed, self.counts)
+            self.paused = True
+            self.calm()
+            self.quiet_point()
+            if self.bad():
+                break
+            if quarter == 1:
+                self.spared["agent"] = self.rng.randrange(HOSTS)
+            self.spared["master"] = quarter >= QUARTERS / 2
         progress.end()
 
     def plan(self, function, low, high):
         def again():
-            if not self.over:
+            if not self.paused or function == self.look:
                 function()
-                self.plan(function, low, high)
+            self.plan(function, low, high)
         self.after(self.rng.uniform(low, high), again)
 
-    over = False
+    # ---- quiet points
+
+    def processes(self):
+        return {**{d.pid: d.name for d in self.lab.daemons},
+                **{t.process.pid: f"trainer {t.number} on host {t.host}"
+                   for t in self.trainers.values()}}
+
+    def look(self):
+        self.growth.look(self.processes())
+        self.wrong += leaks.zombies_of(self.processes())
+
+    def calm(self):
+        """All trainers but the veterans go, everything heals, and the veterans reduce together."""
+        for trainer in [t for t in self.trainers.values() if not t.veteran and t.stays()]:
+            self.end_trainer(trainer)
+        since, limit = None, now() + CALM_BOUND * S
+        while not self.bad() and (since is None or not self.veterans_alone(since)):
+            if now() > limit:
+                self.wrong.append(f"after {CALM_BOUND} s at rest the veterans, and they alone, do "
+                                  "not reduce together: " + self.describe())
+                return
+            self.spin(0.1)
+            if since is None and not (self.down["master"] or self.down["agent"]
+                                      or self.down["link"]):
+                since = now()
+
+    def veterans_alone(self, since):
+        mask = sum(1 << 5 * slot for slot in self.trainers)
+        return all(t.veteran and self.operations.last.get(slot, (0, 0)) > (since, 0)
+                   and self.operations.last[slot][1] == mask for slot, t in self.trainers.items())
+
+    def describe(self):
+        return "; ".join(f"trainer {t.number} on host {t.host}, slot {t.slot}, "
+                         f"{'a veteran' if t.veteran else 'killed or leaving'}, said last "
+                         f"{t.said[-1] if t.said else 'nothing'}" for t in self.trainers.values())
+
+    def quiet_point(self):
+        self.spin(SETTLE)
+        if not self.bad():
+            done = collections.Counter(operations=self.operations.completed)
+            done.update({k: v for k, v in self.counts.items()
+                         if any(word in k for word in ("killed", "told", "cut"))})
+            self.growth.quiet_point(self.processes(), self.lab.daemons, done, self.spin)
 
     def finish(self):
-        """No more events; everything heals; trainers leave; the daemons must be as at first."""
-        self.over = True
-        self.spin(QUIET + 6)  # what was planned comes back
-        before = self.operations.completed
-        self.spin(2)
-        check(self.operations.completed > before or self.bad(), "at rest the trainers go on")
+        """No more events; trainers leave."""
+        alive = self.processes()
+        self.long_lived = {d.pid: d.name for d in (self.lab.master,
+                                                   self.lab.agents[self.spared["agent"]])}
+        self.long_lived.update({t.process.pid: alive[t.process.pid]
+                                for t in self.trainers.values() if t.veteran})
         for trainer in list(self.trainers.values()):
-            trainer.killed_at = trainer.killed_at or now()
-            trainer.process.stdin.close()
-        end = now() + BOUND * 1000 * MS
-        while self.trainers and now() < end:
-            self.spin_once()
+            trainer.tell_to_leave()
+            self.events.begins("trainer")
+        end = now() + LEAVE_BOUND * S
+        while self.trainers and now() < end and not self.bad():
+            self.spin(0.1)
         for trainer in self.trainers.values():
             self.wrong.append(f"trainer {trainer.number} does not leave")
 
-    def spin_once(self):
-        for key, _ in self.selector.select(0.1):
-            self.read(key.data)
+    def judge(self):
+        self.growth.judge(self.long_lived)
+        self.idle.check(self.lab.daemons)
+        leaks.check_leftovers(self.lab, self.shared_memory)
 
 
 class Progress:
@@ -357,42 +450,13 @@ class Progress:
             print("\r\033[K", end="")
 
 
-def usage(daemon):
-    """What a daemon holds on to."""
-    fds = collections.Counter()
-    for fd in os.listdir(f"/proc/{daemon.pid}/fd"):
-        try:
-            target = os.readlink(f"/proc/{daemon.pid}/fd/{fd}")
-        except OSError:
-            continue
-        fds[re.sub(r"[:\[(].*", "", target) if not target.startswith("/memfd") else "memfd"] += 1
-    return {"threads": daemon.status("Threads"), "memfd": fds["memfd"],
-            "descriptors": sum(fds.values()), "rss_kib": daemon.status("VmRSS")}
-
-
-def check_leaks(soak):
-    """Agents close links and regions a moment after the last process has gone."""
-    for host in range(HOSTS):
-        daemon, first = soak.lab.agents[host], soak.idle[host]
-        deadline = time.monotonic() + 10
-        while True:
-            last = usage(daemon)
-            over = [k for k in ("threads", "memfd", "descriptors") if last[k] > first[k]]
-            if not over or time.monotonic() > deadline:
-                break
-            time.sleep(0.05)
-        check(not over, f"the agent of host {host} holds no more than at first", f"{first} {last}")
-        check(last["rss_kib"] < first["rss_kib"] + 64 * 1024,
-              f"the agent of host {host} has grown by "
-              f"{(last['rss_kib'] - first['rss_kib']) / 1024:.1f} MiB", f"{first} {last}")
-
-
 def summary(soak, seconds):
     took = {kind: sorted(v) for kind, v in sorted(soak.recovery.took.items())}
     return {
         "seconds": round(seconds, 1), "seed": soak.seed,
         "operations": soak.operations.completed, "retried": soak.operations.retried,
         "events": dict(sorted(soak.counts.items())), "errors": dict(sorted(soak.errors.items())),
+        "longest_calls_s": soak.calls.longest, "held": soak.growth.summary(),
         "recovery_ms": {kind: {"n": len(v), "median": v[len(v) // 2] / MS,
                                "p99": v[min(len(v) - 1, len(v) * 99 // 100)] / MS,
                                "max": v[-1] / MS} for kind, v in took.items()},
@@ -406,6 +470,8 @@ def report(s):
     print(f"# {'recovery after':30} {'events':>7} {'median':>10} {'99 %':>10} {'max':>10}")
     for kind, r in s["recovery_ms"].items():
         print(f"# {kind:30} {r['n']:7} {r['median']:7.0f} ms {r['p99']:7.0f} ms {r['max']:7.0f} ms")
+    for kind, (seconds, bound, call) in sorted(s["longest_calls_s"].items()):
+        print(f"# the longest call after {kind}: {seconds:.1f} s of {bound}, {call}")
 
 
 def main():
@@ -428,9 +494,9 @@ def main():
             for text in (soak.wrong + soak.operations.wrong)[:10]:
                 check(False, text)
             if not soak.wrong and not soak.operations.wrong:
-                check(soak.operations.completed > 0, f"{soak.operations.completed} operations, each "
-                      "with one result for all who were in it")
-                check_leaks(soak)
+                check(soak.operations.completed > 0, f"{soak.operations.completed} operations, "
+                      "each with one result for all who were in it")
+                soak.judge()
             found = summary(soak, seconds)
             report(found)
             if args.json:

@@ -121,15 +121,15 @@ static void mute(struct sim *s, struct sim_link *l)
 	ev.agent = l->to;
 	ev.gen = l->gen;
 	ev.code = true;
-	sim_schedule(s, s->now + (1500 + sim_rnd(s, 200)) * (uint64_t)SIM_MS, ev);
+	sim_schedule(s, s->now + (1500 + sim_rnd(s, 200)) * SIM_MS, ev);
 	ev.kind = SIM_EV_LINK_SEEN_DOWN;
-	sim_schedule(s, s->now + (2800 + sim_rnd(s, 200)) * (uint64_t)SIM_MS, ev);
+	sim_schedule(s, s->now + (2800 + sim_rnd(s, 200)) * SIM_MS, ev);
 	ev.host = l->dst;
 	ev.life = l->dst_life;
 	ev.run = l->dst_run;
 	ev.agent = s->hosts[l->src].id;
 	ev.inbound = true;
-	sim_schedule(s, s->now + (2800 + sim_rnd(s, 200)) * (uint64_t)SIM_MS, ev);
+	sim_schedule(s, s->now + (2800 + sim_rnd(s, 200)) * SIM_MS, ev);
 }
 
 void sim_pair_cut(struct sim *s, unsigned one, unsigned other, bool cut)
@@ -214,7 +214,7 @@ void sim_links_drop(struct sim *s, struct sim_host *h, uint32_t run)
 
 void sim_links_host_died(struct sim *s, struct sim_host *h, bool silent)
 {
-	uint64_t after = silent ? (1000 + sim_rnd(s, 4000)) * (uint64_t)SIM_MS : 0;
+	uint64_t after = silent ? (1000 + sim_rnd(s, 4000)) * SIM_MS : 0;
 	unsigned i;
 
 	for (i = 0; i < SIM_LINKS; i++) {

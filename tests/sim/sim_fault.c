@@ -482,7 +482,7 @@ void sim_fault(struct sim *s, const struct sim_event *ev)
 		if (s->at[s->home] >= 0)
 			s->masters[s->at[s->home]].frozen_until = s->now + ms(ev->gen);
 		sim_trace(s, "fault: the master stands still for %u ms", ev->gen);
-		s->away_until = s->now + ms(ev->gen) + 6 * (uint64_t)SIM_S;
+		s->away_until = s->now + ms(ev->gen) + 6 * SIM_S;
 		if (s->class == CLASS_ALL)
 			sim_cause(s);
 		break;

@@ -121,15 +121,15 @@ static void mute(struct sim *s, struct sim_link *l)
 	ev.agent = l->to;
 	ev.gen = l->gen;
 	ev.code = true;
-	sim_schedule(s, s->now + (1500 + sim_rnd(s, 200)) * (uint64_t)SIM_MS, ev);
+	sim_schedule(s, s->now + (1500 + sim_rnd(s, 200)) * SIM_MS, ev);
 	ev.kind = SIM_EV_LINK_SEEN_DOWN;
-	sim_schedule(s, s->now + (2800 + sim_rnd(s, 200)) * (uint64_t)SIM_MS, ev);
+	sim_schedule(s, s->now + (2800 + sim_rnd(s, 200)) * SIM_MS, ev);
 	ev.host = l->dst;
 	ev.life = l->dst_life;
 	ev.run = l->dst_run;
 	ev.agent = s->hosts[l->src].id;
 	ev.inbound = true;
-	sim_schedule(s, s->now + (2800 + sim_rnd(s, 200)) * (uint64_t)SIM_MS, ev);
+	sim_schedule(s, s->now + (2800 + sim_rnd(s, 200)) * SIM_MS, ev);
 }
 
 void sim_pair_cut(struct sim *s, unsigned one, unsigned other, bool cut)

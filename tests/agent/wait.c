@@ -258,7 +258,7 @@ static void told(uint32_t kind, uint32_t ms, const char *text)
 		m.u.waits.group = 7;
 		m.u.waits.tag = 5;
 	}
-	strcpy(m.u.waits.text, text);
+	(void)snprintf(m.u.waits.text, sizeof m.u.waits.text, "%s", text);
 	fx_from_master(f, 1, &m);
 }
 

@@ -79,8 +79,7 @@ static struct ccm_seat *newcomer_at_fault(struct ccm_seat *s, struct ccm_seat *t
 }
 
 /* Adds s to those whose peers are to be kicked. */
-static void doom(
-	struct ccm *m, struct ccm_seat *s, const char *reason, struct ccm_seat **doomed)
+static void doom(struct ccm *m, struct ccm_seat *s, const char *reason, struct ccm_seat **doomed)
 {
 	s->doom = ccm_calloc(m, 1, WM_TEXT_MAX);
 	if (!s->doom)

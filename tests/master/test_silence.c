@@ -236,7 +236,7 @@ static void stand_still(void)
 /* Amid an attempt (or 0) that it has done its part in. */
 static void come_back(size_t i, uint64_t seq)
 {
-	struct wm_group_world own = {0, 3, 0};
+	struct wm_group_world own = {.world = 3};
 	struct wm_ring_place place = {0, 3, (uint32_t)i};
 	struct wm_msg msg = {.type = WM_RESUME};
 

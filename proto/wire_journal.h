@@ -16,12 +16,12 @@
 
 #define WJ_HEADER      16u
 #define WJ_RECORD_HDR  8u
-#define WJ_VERSION     2u          /* that is written; the first one is read as well */
+#define WJ_VERSION     1u
 #define WJ_RECORD_MAX  (16u << 20) /* payload */
 #define WJ_MEMBERS_MAX 65536u
 #define WJ_GROUPS_MAX  65536u /* with a revision */
 
-enum wj_type { WJ_RUN = 1, WJ_MEMBERS = 2, WJ_LOST = 3, WJ_REVISION = 4 };
+enum wj_type { WJ_RUN = 1, WJ_MEMBERS = 2, WJ_LOST = 3 };
 
 struct wj_member {
 	struct cc_id peer;
@@ -49,14 +49,13 @@ struct wj_record {
 	uint64_t version, losses;
 	uint32_t n;
 	struct wj_member *members; /* owned */
-	/* MEMBERS: all groups that have one, groups differ (none in a journal of version 1);
-	 * REVISION: one, takes the place of the group's */
+	/* MEMBERS: of all groups that have one, groups differ */
 	uint32_t n_revisions;
 	struct wj_revision *revisions; /* owned */
 };
 
 void wire_journal_header(uint8_t buf[WJ_HEADER]);
-/* 0; CC_ERR_AGAIN: too short; CC_ERR_VERSION: of a later version; CC_ERR_PROTO: no journal. */
+/* 0; CC_ERR_AGAIN: too short; CC_ERR_VERSION: of another version; CC_ERR_PROTO: no journal. */
 int wire_journal_check(const uint8_t *buf, size_t len);
 /* One whole record. *ret is malloc'd and owned by the caller. */
 int wire_journal_encode(const struct wj_record *r, uint8_t **ret, size_t *ret_len);

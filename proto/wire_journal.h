@@ -49,7 +49,7 @@ struct wj_record {
 	uint64_t version, losses;
 	uint32_t n;
 	struct wj_member *members; /* owned */
-	/* MEMBERS: of all groups that have one, groups differ */
+	/* MEMBERS: of all groups that have one, in ascending order of groups when decoded */
 	uint32_t n_revisions;
 	struct wj_revision *revisions; /* owned */
 };

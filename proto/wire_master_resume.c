@@ -44,6 +44,7 @@ int wire_get_world(const Ccoip__World *p, struct wm_world *m, const char **why, 
 		m->own[i].group = p->own[i]->group;
 		m->own[i].world = p->own[i]->world;
 		m->own[i].losses = p->own[i]->losses;
+		m->own[i].revision = p->own[i]->revision;
 	}
 	return 0;
 }

@@ -162,6 +162,7 @@ void ccm_world_own(struct ccm *m, const struct ccm_agent *a, struct wm_world *w)
 		return;
 	DL_FOREACH2 (a->seats, s, next_a)
 		if (s->n_accepted > 0)
-			w->own[w->n++] = (struct wm_group_world){
-				s->group->id, s->group->n_accepted, s->group->losses};
+			w->own[w->n++] = (struct wm_group_world){.group = s->group->id,
+				.world = s->group->n_accepted,
+				.losses = s->group->losses};
 }

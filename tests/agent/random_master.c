@@ -62,7 +62,8 @@ static void master_world(struct world *w, uint32_t run, struct run *r, enum wm_t
 
 	for (i = 0; i < 2; i++) {
 		r->losses[i] += !rnd(w, 10);
-		own[i] = (struct wm_group_world){i, 2 + rnd(w, 4), r->losses[i]};
+		own[i] = (struct wm_group_world){
+			.group = i, .world = 2 + rnd(w, 4), .losses = r->losses[i]};
 	}
 	if (!rnd(w, 20))
 		own[rnd(w, 2)].world = rnd(w, 2);

@@ -25,7 +25,7 @@ void tk_setup(void)
 			.epoch = 2, .round = 2, .wired = 2, .last_seq = TK_SEQ, .topo_turn = 2};
 		tk.know[i].r.world = (struct wm_world){
 			.global = 3, .groups = 1, .largest = 3, .version = 2, .n = 1};
-		tk.know[i].own = (struct wm_group_world){0, 3, 0};
+		tk.know[i].own = (struct wm_group_world){.world = 3};
 		tk.know[i].place = (struct wm_ring_place){0, 3, (uint32_t)i};
 	}
 	fk_new_master(&tk.f, NULL);

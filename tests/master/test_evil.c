@@ -35,7 +35,8 @@ static const struct fk_peer *some_peer(size_t own)
 
 static void send_resume(struct fk_host *x)
 {
-	struct wm_group_world own = {(uint32_t)pick(3), (uint32_t)number(), number()};
+	struct wm_group_world own = {
+		.group = (uint32_t)pick(3), .world = (uint32_t)number(), .losses = number()};
 	struct wm_ring_place place = {(uint32_t)pick(3), 1 + (uint32_t)pick(4), 0};
 	static struct wm_outcome outcomes[3000];
 	struct wm_msg msg = {.type = WM_RESUME};

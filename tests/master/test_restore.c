@@ -31,7 +31,7 @@ static void setup(void)
 		p[i] = fk_join(h[i], 0);
 	fk_topo(&p[0]);
 	for (i = 0; i < 3; i++) {
-		own[i] = (struct wm_group_world){0, 3, 0};
+		own[i] = (struct wm_group_world){.world = 3};
 		place[i] = (struct wm_ring_place){0, 3, (uint32_t)i};
 		know[i] = (struct wm_resume){.epoch = 2,
 			.round = 2,

@@ -12,7 +12,7 @@
 #define STRATEGY_MAX 2u
 #define DIGEST       16u
 
-_Static_assert(WIRE_STATE_MAX == WIRE_COUNT_MAX, "limits named in texts");
+_Static_assert(WIRE_STATE_MAX == UINT64_C(281474976710656), "limits named in texts");
 _Static_assert(WIRE_TENSORS_MAX == 1048576, "limits named in texts");
 
 /* ---- decoding ---- */

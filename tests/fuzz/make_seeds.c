@@ -308,7 +308,7 @@ static void state(struct tl_rng *r)
 	uint8_t buf[WST_HDR_SIZE];
 	char name[32];
 
-	for (uint8_t kind = WST_TENSORS; kind <= WST_BLOCK; kind++) {
+	for (int kind = WST_TENSORS; kind <= WST_BLOCK; kind++) {
 		struct wst_answer a;
 
 		do

@@ -15,12 +15,14 @@ proto_libwire_generated_la_CFLAGS = $(GENERATED_CFLAGS)
 proto_libwire_la_SOURCES = \
 	proto/shm_queue.h \
 	proto/shm_result.c proto/shm_result.h \
+	proto/shm_state.c proto/shm_state.h \
 	proto/shm_submit.c proto/shm_submit.h \
 	proto/wire_codes.h \
 	proto/wire_admin.c proto/wire_admin.h \
 	proto/wire_admin_decode.c \
 	proto/wire_arena.c proto/wire_arena.h \
 	proto/wire_bytes.h \
+	proto/wire_dtype.h \
 	proto/wire_frame.c proto/wire_frame.h \
 	proto/wire_journal.c proto/wire_journal.h \
 	proto/wire_link.c proto/wire_link.h \
@@ -31,7 +33,10 @@ proto_libwire_la_SOURCES = \
 	proto/wire_master_internal.h \
 	proto/wire_master_resume.c \
 	proto/wire_names.c proto/wire_names.h \
+	proto/wire_master_sync.c \
 	proto/wire_pb.c proto/wire_pb.h \
+	proto/wire_state.c proto/wire_state.h \
+	proto/wire_sync.h \
 	proto/wire_text.c proto/wire_text.h
 proto_libwire_la_LIBADD = proto/libwire-generated.la
 

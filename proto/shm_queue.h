@@ -25,6 +25,7 @@
 #define SHM_QUEUE_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define SHM_MAGIC   0x51504350u /* "PCPQ" */
@@ -69,22 +70,45 @@ enum shm_sqe_flags {
 	SHM_SQE_OUT_REGISTERED = 1u
 				 << 1, /* the agent may write results into out_region and keeps
 					* the old contents in the result region (SHM_RESULT_UNDO) */
+	SHM_SQE_SYNC = 1u << 2, /* a synchronization of shared state: `sync` counts, tag is 0, no
+				 * other flag is set */
+};
+
+/* wm_sync_vote, with the manifest (shm_state.h). */
+struct shm_sqe_sync {
+	uint64_t keys[2], content[2]; /* digests: hi, lo */
+	uint64_t region;              /* of use STATE; the manifest lies at its beginning */
+	uint64_t revision;
+	uint64_t bytes;
+	uint32_t n_tensors;
+	uint32_t strategy, hash_type;
+	uint32_t reserved; /* 0 */
 };
 
 struct shm_sqe { /* S writes, A copies out */
 	uint32_t slot;
 	uint32_t flags;
 	uint64_t tag;
-	uint64_t count;
-	uint32_t dtype, op, src_hint, quant_algo, quant_dtype;
-	uint32_t reserved;            /* 0 */
-	uint64_t in_region, in_off;   /* operand: registered or staging region of this session */
-	uint64_t in_start;            /* copying order: bytes [in_start, end) then [0, in_start) */
-	uint64_t out_region, out_off; /* with SHM_SQE_OUT_REGISTERED */
-	uint64_t losses;              /* of the group, that the application knows of */
+	union {
+		struct {
+			uint64_t count;
+			uint32_t dtype, op, src_hint, quant_algo, quant_dtype;
+			uint32_t reserved;  /* 0 */
+			uint64_t in_region; /* operand: registered or staging region of this
+					     * session */
+			uint64_t in_off;
+			uint64_t in_start; /* copying order: bytes [in_start, end), then those
+					    * before */
+			uint64_t out_region, out_off; /* with SHM_SQE_OUT_REGISTERED */
+		};
+		struct shm_sqe_sync sync; /* with SHM_SQE_SYNC */
+	};
+	uint64_t losses; /* of the group, that the application knows of */
 	uint64_t pad[4];
 };
 _Static_assert(sizeof(struct shm_sqe) == 128, "shm_sqe layout");
+_Static_assert(offsetof(struct shm_sqe, sync.region) == offsetof(struct shm_sqe, in_region),
+	"in_region is what goes in, whatever is submitted");
 
 enum shm_slot_state {
 	SHM_SLOT_FREE = 0,    /* S */
@@ -102,20 +126,23 @@ enum shm_result_mode {
 /*
  * wait is the futex word. A waiter stores one of the sleeping values, looks at state (and flags)
  * once more, and sleeps. Whoever changes state exchanges it with SHM_WAIT_AWAKE and wakes the
- * waiter if it was asleep; whoever sets a segment flag does so only for SHM_WAIT_SEGMENTS. Stores
- * and loads on both sides are sequentially consistent.
+ * waiter if it was asleep; whoever sets a segment flag does so only for SHM_WAIT_SEGMENTS, whoever
+ * gives a command only for SHM_WAIT_COMMANDS. Stores and loads on both sides are sequentially
+ * consistent.
  */
 enum shm_wait {
 	SHM_WAIT_AWAKE = 0,
 	SHM_WAIT_SEGMENTS = 1, /* asleep until a segment flag or the state changes */
 	SHM_WAIT_DONE = 2,     /* asleep until the state changes */
+	SHM_WAIT_COMMANDS = 3, /* asleep until there is a command (shm_state.h) or the state
+				* changes */
 };
 
 struct shm_slot {
 	/* input side, staged operations: S writes, A reads */
 	_Alignas(SHM_LINE) _Atomic uint64_t in_done; /* bytes copied in the order of in_start */
-	_Atomic uint32_t in_want; /* A sets 1 when it waits for in_done; S exchanges with 0 and
-				   * rings the data doorbell */
+	_Atomic uint32_t in_want; /* A sets 1 when it waits for in_done, or for what commands have
+				   * come to; S exchanges with 0 and rings the data doorbell */
 	/* output side: A writes, S reads */
 	_Alignas(SHM_LINE) _Atomic uint32_t state; /* enum shm_slot_state */
 	_Atomic uint32_t wait;                     /* enum shm_wait, the futex word */
@@ -127,9 +154,13 @@ struct shm_slot {
 	uint64_t result_region, result_off;
 	uint64_t seq;                /* name of this attempt, written before mode */
 	uint64_t losses;             /* completion: of the group; awaiting it makes them known */
-	uint64_t tx_bytes, rx_bytes; /* completion: this operation on this host's sockets */
+	uint64_t tx_bytes, rx_bytes; /* completion: this operation on this host's sockets; of a
+				      * synchronization: read from, and written into, this peer's
+				      * tensors for others */
 	uint32_t code;               /* completion: pcclResult_t */
 	char text[SHM_TEXT];
+	uint64_t revision; /* completion of a synchronization: the group's, which the application
+			    * has now */
 };
 
 #define SHM_SQ_OFF   256u

@@ -6,14 +6,11 @@
 #include <stdio.h>
 
 #include "common/cc_err.h"
+#include "proto/wire_dtype.h"
 #include "proto/wire_pb.h"
 
 #define FLAGS ((uint32_t)(SHM_SQE_IN_REGISTERED | SHM_SQE_OUT_REGISTERED))
 
-/* Bytes of one element, by pcclDataType_t. */
-static const uint8_t sizes[] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
-
-_Static_assert(sizeof sizes == WIRE_DTYPE_MAX + 1, "a size for every type");
 _Static_assert(SHM_SLOTS == 64, "shm_submit_limits.busy has a bit for every slot");
 
 __attribute__((format(printf, 2, 3))) static int refuse(char *why, const char *fmt, ...)
@@ -53,10 +50,10 @@ static int check_size(const struct shm_sqe *e, uint64_t *ret, char *why)
 	if (e->dtype > WIRE_DTYPE_MAX)
 		return refuse(why, "data type: %" PRIu32 " is none of the %u pcclDataType_t",
 			e->dtype, WIRE_DTYPE_MAX + 1);
-	if (e->count > WIRE_COUNT_MAX / sizes[e->dtype])
+	if (e->count > WIRE_COUNT_MAX / wire_dtype_size[e->dtype])
 		return refuse(
 			why, "count: %" PRIu64 " elements are more than 2^48 bytes", e->count);
-	*ret = e->count * sizes[e->dtype];
+	*ret = e->count * wire_dtype_size[e->dtype];
 	return 0;
 }
 
@@ -89,12 +86,54 @@ static int check_places(
 	return err;
 }
 
+/* A synchronization of shared state. Whether the manifest is what the entry says is another
+ * question (shm_state_get). */
+static int get_sync(const struct shm_sqe *e, const struct shm_submit_limits *lim,
+	struct shm_submission *ret, char *why)
+{
+	const struct shm_sqe_sync *s = &e->sync;
+
+	if (e->flags != SHM_SQE_SYNC || s->reserved)
+		return refuse(why, "flags: unknown bits %#" PRIx32 ", reserved %" PRIu32,
+			e->flags & ~(uint32_t)SHM_SQE_SYNC, s->reserved);
+	if (e->tag != 0)
+		return refuse(why, "tag: must be 0");
+	if (lim->in_size == 0)
+		return refuse(why, "region: this process has no memory region %" PRIu64, s->region);
+	if (s->strategy > WM_STRATEGY_SEND_ONLY)
+		return refuse(why,
+			"strategy: %" PRIu32 " is none of the 3 pcclSharedStateSyncStrategy_t",
+			s->strategy);
+	if (s->hash_type < 1 || s->hash_type > WIRE_HASH_TYPE_MAX)
+		return refuse(why, "hash_type: %" PRIu32 " is none, must be 1 to %u", s->hash_type,
+			WIRE_HASH_TYPE_MAX);
+	if (s->n_tensors > WIRE_TENSORS_MAX)
+		return refuse(why, "count: %" PRIu32 " tensors, must be at most %u", s->n_tensors,
+			WIRE_TENSORS_MAX);
+	if (s->bytes > WIRE_STATE_MAX)
+		return refuse(
+			why, "tensors: %" PRIu64 " bytes in all are more than 2^48", s->bytes);
+	*ret = (struct shm_submission){.slot = e->slot,
+		.losses = e->losses,
+		.is_sync = true,
+		.sync = {.revision = s->revision,
+			.strategy = s->strategy,
+			.hash_type = s->hash_type,
+			.keys = {.hi = s->keys[0], .lo = s->keys[1]},
+			.content = {.hi = s->content[0], .lo = s->content[1]},
+			.n_tensors = s->n_tensors,
+			.bytes = s->bytes}};
+	return 0;
+}
+
 int shm_submission_get(const struct shm_sqe *e, const struct shm_submit_limits *lim,
 	struct shm_submission *ret, char why[SHM_TEXT])
 {
 	uint64_t bytes = 0;
 	int err = check_slot(e->slot, lim->busy, why);
 
+	if (err == 0 && (e->flags & SHM_SQE_SYNC))
+		return get_sync(e, lim, ret, why);
 	if (err == 0)
 		err = check_size(e, &bytes, why);
 	if (err == 0 && ((e->flags & ~FLAGS) || e->reserved))
@@ -106,9 +145,9 @@ int shm_submission_get(const struct shm_sqe *e, const struct shm_submit_limits *
 		err = check_operation(e, why);
 	if (err == 0 && e->count == 0)
 		err = refuse(why, "count: must be at least 1");
-	if (err == 0 && e->in_start % sizes[e->dtype])
+	if (err == 0 && e->in_start % wire_dtype_size[e->dtype])
 		err = refuse(why, "in_start: %" PRIu64 " lies between elements of %d bytes",
-			e->in_start, sizes[e->dtype]);
+			e->in_start, wire_dtype_size[e->dtype]);
 	if (err < 0)
 		return err;
 	*ret = (struct shm_submission){.slot = e->slot,

@@ -9,11 +9,13 @@
 #include <stdint.h>
 
 #include "proto/shm_queue.h"
+#include "proto/wire_sync.h"
 
 /* What an entry is judged against besides itself. */
 struct shm_submit_limits {
 	uint64_t busy;     /* bit i: slot i is in use */
-	uint64_t in_size;  /* of the region that in_region names, bytes; 0: there is none */
+	uint64_t in_size;  /* of the region that in_region (or sync.region, which lies in the same
+			    * place) names, bytes; 0: there is none */
 	uint64_t out_size; /* likewise; only looked at with SHM_SQE_OUT_REGISTERED */
 };
 
@@ -22,14 +24,17 @@ struct shm_submission {
 	uint32_t slot;      /* < SHM_SLOTS, not in use */
 	uint32_t dtype, op; /* pcclDataType_t, pcclRedOp_t; not quantized */
 	uint64_t tag;
-	uint64_t count;      /* elements, >= 1 */
-	uint64_t bytes;      /* of the operand, <= 2^48 */
-	bool in_registered;  /* else staged: shm_slot.in_done says how much is there */
-	bool out_registered; /* the result may go to out_off in the region out_region */
-	uint64_t in_off;     /* bytes; in_off + bytes lies in the region in_region */
-	uint64_t in_start;   /* <= bytes, between elements */
-	uint64_t out_off;    /* likewise; 0 unless out_registered */
-	uint64_t losses;     /* of the group, that the application knows of; any number */
+	uint64_t count;           /* elements, >= 1 */
+	uint64_t bytes;           /* of the operand, <= 2^48 */
+	bool in_registered;       /* else staged: shm_slot.in_done says how much is there */
+	bool out_registered;      /* the result may go to out_off in the region out_region */
+	uint64_t in_off;          /* bytes; in_off + bytes lies in the region in_region */
+	uint64_t in_start;        /* <= bytes, between elements */
+	uint64_t out_off;         /* likewise; 0 unless out_registered */
+	uint64_t losses;          /* of the group, that the application knows of; any number */
+	bool is_sync;             /* what is above is 0, but for slot and losses */
+	struct wm_sync_vote sync; /* if is_sync. The manifest lies in the region sync.region of the
+				   * entry; shm_state_get reads it */
 };
 
 /*

@@ -12,7 +12,7 @@
 #define ID_LIMIT "must be 16 bytes, not all zero"
 
 /* Memory that protobuf-c may take per byte of payload: a member has at least 38. */
-#define UNPACK_FACTOR 16
+#define UNPACK_FACTOR 32
 
 static const uint8_t magic[8] = {'P', 'C', 'C', 'L', 'J', 'R', 'N', 'L'};
 
@@ -49,6 +49,21 @@ int wire_journal_check(const uint8_t *buf, size_t len)
 
 /* ---- encoding ---- */
 
+static void put_revisions(struct wire_arena *a, const struct wj_record *r, Journal__Members *m)
+{
+	Journal__Revision *v = wire_arena_take(a, r->n_revisions, sizeof *v);
+
+	m->revisions = wire_arena_take_pointers(a, r->n_revisions);
+	if (v == NULL || m->revisions == NULL)
+		return;
+	for (; m->n_revisions < r->n_revisions; m->n_revisions++, v++) {
+		journal__revision__init(v);
+		v->group = r->revisions[m->n_revisions].group;
+		v->revision = r->revisions[m->n_revisions].revision;
+		m->revisions[m->n_revisions] = v;
+	}
+}
+
 static void put_members(struct wire_arena *a, const struct wj_record *r, Journal__Members *m)
 {
 	Journal__Member *v = wire_arena_take(a, r->n, sizeof *v);
@@ -61,6 +76,7 @@ static void put_members(struct wire_arena *a, const struct wj_record *r, Journal
 	m->last_seq = r->last_seq;
 	m->topo_turn = r->topo_turn;
 	m->pending_turn = r->pending_turn;
+	put_revisions(a, r, m);
 	m->members = wire_arena_take_pointers(a, r->n);
 	if (v == NULL || m->members == NULL)
 		return;
@@ -189,6 +205,39 @@ static int members_new(struct wj_record *r, size_t n, const char **why)
 	return 0;
 }
 
+static int compare_groups(const void *a, const void *b)
+{
+	const struct wj_revision *x = a, *y = b;
+
+	return (x->group > y->group) - (x->group < y->group);
+}
+
+/* Leaves them sorted by group. */
+static int get_revisions(const Journal__Members *p, struct wj_record *r, const char **why)
+{
+	size_t n = p->n_revisions;
+
+	if (n > WJ_GROUPS_MAX)
+		return wire_bad(why, "members.revisions: must be at most " WIRE_STR(WJ_GROUPS_MAX));
+	if (n == 0)
+		return 0;
+	r->revisions = calloc(n, sizeof *r->revisions);
+	if (r->revisions == NULL)
+		return CC_ERR_NOMEM;
+	r->n_revisions = (uint32_t)n;
+	for (size_t i = 0; i < n; i++) {
+		if (p->revisions[i]->revision < 1)
+			return wire_bad(why, "members.revisions.revision: must be at least 1");
+		r->revisions[i] = (struct wj_revision){
+			.group = p->revisions[i]->group, .revision = p->revisions[i]->revision};
+	}
+	qsort(r->revisions, n, sizeof *r->revisions, compare_groups);
+	for (size_t i = 1; i < n; i++)
+		if (r->revisions[i].group == r->revisions[i - 1].group)
+			return wire_bad(why, "members.revisions: must not name a group twice");
+	return 0;
+}
+
 static int get_members(const Journal__Members *p, struct wj_record *r, const char **why)
 {
 	int rc = members_new(r, p->n_members, why);
@@ -204,7 +253,7 @@ static int get_members(const Journal__Members *p, struct wj_record *r, const cha
 		return rc;
 	for (size_t i = 0; rc == 0 && i < p->n_members; i++)
 		rc = get_member(p->members[i], &r->members[i], why);
-	return rc;
+	return rc == 0 ? get_revisions(p, r, why) : rc;
 }
 
 static int get_lost(const Journal__Lost *p, struct wj_record *r, const char **why)
@@ -250,7 +299,7 @@ int wire_journal_get(const uint8_t *payload, size_t len, struct wj_record *ret, 
 		rc = get_record(p, &r, why);
 	wire_arena_free(&arena);
 	if (rc != 0)
-		free(r.members);
+		wire_journal_clear(&r);
 	else
 		*ret = r;
 	return rc;
@@ -280,5 +329,6 @@ int wire_journal_decode(
 void wire_journal_clear(struct wj_record *r)
 {
 	free(r->members);
+	free(r->revisions);
 	*r = (struct wj_record){.type = WJ_RUN};
 }

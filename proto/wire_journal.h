@@ -19,6 +19,7 @@
 #define WJ_VERSION     1u
 #define WJ_RECORD_MAX  (16u << 20) /* payload */
 #define WJ_MEMBERS_MAX 65536u
+#define WJ_GROUPS_MAX  65536u /* with a revision */
 
 enum wj_type { WJ_RUN = 1, WJ_MEMBERS = 2, WJ_LOST = 3 };
 
@@ -33,6 +34,13 @@ struct wj_member {
 	uint32_t pid;
 };
 
+/* What a group expects of its next synchronization of shared state. It is kept when the group has
+ * no members any more. */
+struct wj_revision {
+	uint32_t group;
+	uint64_t revision; /* >= 1 */
+};
+
 struct wj_record {
 	enum wj_type type;
 	/* RUN; run zero: there is none any more */
@@ -44,6 +52,9 @@ struct wj_record {
 	uint64_t version, losses;
 	uint32_t n;
 	struct wj_member *members; /* owned */
+	/* MEMBERS: of all groups that have one, in ascending order of groups when decoded */
+	uint32_t n_revisions;
+	struct wj_revision *revisions; /* owned */
 };
 
 void wire_journal_header(uint8_t buf[WJ_HEADER]);

@@ -350,8 +350,9 @@ static int get_region_alloc(const Local__RegionAlloc *p, struct wl_request *r, c
 	if (p->size < 1 || p->size > WIRE_COUNT_MAX)
 		return wire_bad(why, "region_alloc.size: must be 1 to 2^48");
 	if (p->use != LOCAL__REGION_USE__REGION_REGISTERED &&
-		p->use != LOCAL__REGION_USE__REGION_STAGING)
-		return wire_bad(why, "region_alloc.use: must be 1 or 2");
+		p->use != LOCAL__REGION_USE__REGION_STAGING &&
+		p->use != LOCAL__REGION_USE__REGION_STATE)
+		return wire_bad(why, "region_alloc.use: must be 1 to 3");
 	r->comm = p->comm;
 	r->size = p->size;
 	r->use = (uint32_t)p->use;

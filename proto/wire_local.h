@@ -42,7 +42,11 @@ enum wl_type {
 			       * sealed memfd -> region */
 };
 
-enum wl_region_use { WL_REGION_REGISTERED = 1, WL_REGION_STAGING = 2 };
+enum wl_region_use {
+	WL_REGION_REGISTERED = 1,
+	WL_REGION_STAGING = 2,
+	WL_REGION_STATE = 3, /* shm_state.h */
+};
 
 struct wl_request {
 	enum wl_type type;

@@ -9,6 +9,14 @@ void wire_master_clear(struct wm_msg *m)
 	case WM_OP_VOTE:
 		free(m->u.op_vote.peers);
 		break;
+	case WM_OP_REPORT:
+		free(m->u.op_report.failed);
+		break;
+	case WM_OP_START:
+		free(m->u.op_start.sync.peers);
+		free(m->u.op_start.sync.sources);
+		free(m->u.op_start.sync.others);
+		break;
 	case WM_ROUND_REPORT:
 		free(m->u.round_report.failures);
 		break;

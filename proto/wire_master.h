@@ -13,6 +13,7 @@
 
 #include "common/cc_addr.h"
 #include "common/cc_id.h"
+#include "proto/wire_sync.h"
 
 #define WM_VERSION_MIN  1u
 #define WM_VERSION_MAX  1u
@@ -23,6 +24,7 @@
 #define WM_RINGS_MAX    1024 /* groups present on one host */
 #define WM_FAILURES_MAX 64
 #define WM_POOL_MAX     64 /* streams of one link */
+#define WM_SOURCES_MAX  16 /* of each kind, in one wm_sync_start */
 #define WM_HOSTS_MAX    65536
 #define WM_TERM_MAX     UINT64_C(0x80000000)
 #define WM_OUTCOMES_MAX 64 /* ended operations remembered per group, and asked for at once */
@@ -144,17 +146,27 @@ struct wm_op_params {
 	uint32_t quant_dtype; /* pcclDataType_t */
 };
 
-/* Votes of co-located peers with equal parameters, merged by their agent. */
+/* Votes of co-located peers with equal parameters, merged by their agent. A synchronization of
+ * shared state has no tag: the group has one in flight at most. */
 struct wm_op_vote {
 	uint32_t group;
-	uint64_t tag;
-	struct wm_op_params params;
-	uint32_t n_peers; /* 1 .. WM_PEERS_MAX */
+	uint64_t tag;               /* with the group it names the operation; is_sync: 0 */
+	bool is_sync;               /* shared state; else an all-reduce */
+	struct wm_op_params params; /* unless is_sync; else all zero */
+	struct wm_sync_vote sync;   /* if is_sync; else all zero */
+	uint32_t n_peers;           /* 1 .. WM_PEERS_MAX */
 	struct cc_id *peers;
 	uint64_t
 		losses; /* of the group, as the agent was told last; not the master's number: a loss
 			 * overtook the vote, it does not count and is answered with OP_ABORT */
 	uint64_t seq;   /* 0; after a resumption: of the OP_START that the agent has seen */
+};
+
+/* A peer that cannot get what was elected, or whose tensors are not what it said. */
+struct wm_sync_failure {
+	struct cc_id peer;
+	uint32_t code; /* a pcclResult_t for its callers */
+	char text[WM_TEXT_MAX];
 };
 
 /* One agent's completion vote for all its members of an operation. */
@@ -164,6 +176,10 @@ struct wm_op_report {
 	struct cc_id suspect; /* agent that seems at fault, or zero */
 	bool silent; /* nothing at all was heard of its host any more: the path may be gone */
 	char text[WM_TEXT_MAX];
+	/* Of a synchronization: these are to be kicked, and it goes on without them, whatever ok
+	 * says. */
+	uint32_t n_failed;              /* at most WM_PEERS_MAX */
+	struct wm_sync_failure *failed; /* peers differ */
 };
 
 struct wm_failure {
@@ -194,7 +210,7 @@ struct wm_endpoint {
 	char name[WM_NAME_MAX];
 	bool at_master; /* it reached the master through loopback: try the address under which you
 			 * reached the master, with this endpoint's port, before addrs */
-	uint16_t port;  /* p2p */
+	uint16_t port;  /* p2p; of a wm_sync_source: shared state */
 	uint32_t n_addrs;
 	struct cc_addr addrs[WM_ADDRS_MAX];
 };
@@ -224,9 +240,11 @@ struct wm_round {
 
 struct wm_group_world {
 	uint32_t group;
-	uint32_t world;         /* accepted peers */
-	uint64_t losses;        /* changes whenever the group loses an accepted peer */
-	char loss[WM_TEXT_MAX]; /* the last one, for the callers; "" in wm_resume, or if nobody
+	uint32_t world;    /* accepted peers */
+	uint64_t losses;   /* changes whenever the group loses an accepted peer */
+	uint64_t revision; /* of shared state, that the next synchronization is expected to offer;
+			    * 0: there was none, any will do. It never shrinks */
+	char loss[WM_TEXT_MAX]; /* the last loss, for the callers; "" in wm_resume, or if nobody
 				 * remembers it */
 };
 
@@ -298,11 +316,43 @@ struct wm_commit {
 		pending_turn; /* votes of the run that have been answered, with this one */
 };
 
+enum wm_sync_role {
+	WM_SYNC_HOLDER = 0,   /* has what was elected */
+	WM_SYNC_RECEIVER = 1, /* has to get it, or what of it differs */
+};
+
+struct wm_sync_peer {
+	struct cc_id peer;
+	uint32_t role; /* enum wm_sync_role */
+};
+
+/* Where blocks can be had. */
+struct wm_sync_source {
+	struct wm_endpoint endpoint;
+	uint32_t holders; /* its peers that are holders */
+};
+
+/* What was elected, as seen by one agent. */
+struct wm_sync_start {
+	uint64_t revision;
+	uint32_t hash_type;    /* enum wm_hash_type, or another number up to 255 */
+	struct wm_digest keys; /* of all that take part */
+	struct wm_digest content;
+	uint32_t n_peers;           /* 1 .. WM_PEERS_MAX */
+	struct wm_sync_peer *peers; /* of the receiving agent, no two alike */
+	/* Other agents, no two alike in both. At most WM_SOURCES_MAX each. */
+	uint32_t n_sources, n_others;
+	struct wm_sync_source *sources; /* with holders, in the order to try */
+	struct wm_sync_source *others;  /* with receivers alone (holders 0): they may have some */
+};
+
 struct wm_op_start {
 	uint32_t group;
-	uint64_t tag;
+	uint64_t tag; /* is_sync: 0 */
 	uint64_t seq; /* grows over the whole run: the name of this attempt */
 	uint64_t epoch;
+	bool is_sync;
+	struct wm_sync_start sync; /* if is_sync; else all zero */
 };
 
 struct wm_op_abort {
@@ -312,10 +362,12 @@ struct wm_op_abort {
 	uint32_t code; /* a pcclResult_t for the callers */
 	char text[WM_TEXT_MAX];
 	uint64_t losses; /* seq 0: as in the votes that this answers */
+	bool is_sync;    /* of a synchronization of shared state; tag is 0 */
 };
 
 struct wm_op_done {
 	uint64_t seq;
+	uint64_t revision; /* of a synchronization: all peers of the group have it now */
 };
 
 /* Answers all local peers that wait in pcclArePeersPending. */

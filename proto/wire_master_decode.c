@@ -24,10 +24,9 @@
 #define INTERVAL_MAX_MS 3600000u
 
 #define NAME_LIMIT "must be UTF-8 of at most 63 bytes without control characters"
-#define TEXT_LIMIT "must be at most 383 bytes"
+#define TEXT_LIMIT WIRE_TEXT_LIMIT
 #define NONE_LIMIT "must be empty, or 16 bytes that are not all zero"
 #define ADDR_LIMIT "must be 4 or 16 bytes, with a port of at most 65535"
-#define DEST_LIMIT "must be 4 or 16 bytes, with a port of 1 to 65535"
 
 _Static_assert(WM_NAME_MAX == 64 && WM_TEXT_MAX == 384, "limits named in texts");
 
@@ -36,29 +35,38 @@ static int compare_ids(const void *a, const void *b)
 	return memcmp(a, b, sizeof(struct cc_id));
 }
 
+bool wire_ids_repeat(const void *first, size_t n, size_t size)
+{
+	struct cc_id sorted[WM_PEERS_MAX];
+
+	for (size_t i = 0; i < n; i++)
+		memcpy(&sorted[i], (const char *)first + i * size, sizeof sorted[i]);
+	qsort(sorted, n, sizeof sorted[0], compare_ids);
+	for (size_t i = 1; i < n; i++)
+		if (cc_id_eq(&sorted[i - 1], &sorted[i]))
+			return true;
+	return false;
+}
+
 /* 1 .. WM_PEERS_MAX ids, no two alike. On success *ret is the caller's. */
 static int get_ids(const ProtobufCBinaryData *v, size_t n, struct cc_id **ret, uint32_t *ret_n,
 	const char **why, const char *limit, const char *twice)
 {
-	struct cc_id sorted[WM_PEERS_MAX];
 	struct cc_id *ids;
 	int rc = 0;
 
 	if (n < 1 || n > WM_PEERS_MAX)
 		return wire_bad(why, limit);
-	for (size_t i = 0; i < n; i++)
-		if (wire_get_id(&sorted[i], v[i], why, limit) != 0)
-			return CC_ERR_PROTO;
 	ids = wire_new_array(n, sizeof *ids, &rc, why);
 	if (ids == NULL)
 		return rc;
-	memcpy(ids, sorted, n * sizeof *ids);
-	qsort(sorted, n, sizeof sorted[0], compare_ids);
-	for (size_t i = 1; i < n; i++) {
-		if (cc_id_eq(&sorted[i - 1], &sorted[i])) {
-			free(ids);
-			return wire_bad(why, twice);
-		}
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		rc = wire_get_id(&ids[i], v[i], why, limit);
+	if (rc == 0 && wire_ids_repeat(ids, n, sizeof *ids))
+		rc = wire_bad(why, twice);
+	if (rc != 0) {
+		free(ids);
+		return rc;
 	}
 	*ret = ids;
 	*ret_n = (uint32_t)n;
@@ -178,7 +186,7 @@ static int get_hello_ack(const Ccoip__HelloAck *p, struct wm_hello_ack *m, const
 	return 0;
 }
 
-static int get_code(uint32_t code, uint32_t *ret, const char **why, const char *text)
+int wire_get_code(uint32_t code, uint32_t *ret, const char **why, const char *text)
 {
 	if (code < 1 || code > WIRE_CODE_MAX)
 		return wire_bad(why, text);
@@ -195,7 +203,7 @@ static int get_refuse(const Ccoip__Refuse *p, struct wm_refuse *m, const char **
 	rc = wire_check_versions(p->version_min, p->version_max, why,
 		"refuse.version_min: must be 1 to refuse.version_max, and that at most 65535");
 	if (rc == 0)
-		rc = get_code(p->code, &m->code, why, "refuse.code: must be 1 to 255");
+		rc = wire_get_code(p->code, &m->code, why, "refuse.code: must be 1 to 255");
 	if (rc == 0)
 		rc = wire_get_text(
 			m->text, sizeof m->text, p->text, why, "refuse.text: " TEXT_LIMIT);
@@ -265,6 +273,19 @@ static int get_params(const Ccoip__OpParams *p, struct wm_op_params *m, const ch
 	return 0;
 }
 
+/* What is voted for: one of two. */
+static int get_vote(const Ccoip__OpVote *p, struct wm_op_vote *m, const char **why)
+{
+	if (p->sync == NULL)
+		return get_params(p->params, &m->params, why);
+	if (p->params != NULL)
+		return wire_bad(why, "op_vote.params: must not be there with sync");
+	if (p->tag != 0)
+		return wire_bad(why, "op_vote.tag: must be 0 with sync");
+	m->is_sync = true;
+	return wire_get_sync_vote(p->sync, &m->sync, why);
+}
+
 static int get_op_vote(const Ccoip__OpVote *p, struct wm_op_vote *m, const char **why)
 {
 	int rc;
@@ -273,7 +294,7 @@ static int get_op_vote(const Ccoip__OpVote *p, struct wm_op_vote *m, const char 
 	m->tag = p->tag;
 	m->losses = p->losses;
 	m->seq = p->seq;
-	rc = get_params(p->params, &m->params, why);
+	rc = get_vote(p, m, why);
 	if (rc == 0)
 		rc = get_ids(p->peers, p->n_peers, &m->peers, &m->n_peers, why,
 			"op_vote.peers: must be 1 to " WIRE_STR(
@@ -295,6 +316,8 @@ static int get_op_report(const Ccoip__OpReport *p, struct wm_op_report *m, const
 	if (rc == 0)
 		rc = wire_get_text(
 			m->text, sizeof m->text, p->text, why, "op_report.text: " TEXT_LIMIT);
+	if (rc == 0)
+		rc = wire_get_sync_failures(p, m, why);
 	return rc;
 }
 
@@ -324,26 +347,25 @@ static int get_round_report(
 	return rc;
 }
 
-static int get_endpoint(const Ccoip__Endpoint *p, struct wm_endpoint *m, const char **why)
+int wire_get_endpoint(const Ccoip__Endpoint *p, struct wm_endpoint *m,
+	const struct wire_endpoint_texts *texts, const char **why)
 {
 	int rc;
 
 	if (p == NULL)
-		return wire_bad(why, "round.rings.next: must be there if hosts > 1");
-	rc = wire_get_id(&m->agent, p->agent, why, "round.rings.next.agent: " WIRE_ID_LIMIT);
+		return wire_bad(why, texts->missing);
+	rc = wire_get_id(&m->agent, p->agent, why, texts->agent);
 	if (rc == 0)
-		rc = wire_get_name(m->name, sizeof m->name, p->name, why,
-			"round.rings.next.name: " NAME_LIMIT);
+		rc = wire_get_name(m->name, sizeof m->name, p->name, why, texts->name);
 	if (rc == 0)
-		rc = get_addrs(p->addrs, p->n_addrs, 1, m->addrs, &m->n_addrs, why,
-			"round.rings.next.addrs: must be at most " WIRE_STR(WM_ADDRS_MAX),
-			"round.rings.next.addrs: " DEST_LIMIT);
+		rc = get_addrs(p->addrs, p->n_addrs, 1, m->addrs, &m->n_addrs, why, texts->n_addrs,
+			texts->addrs);
 	if (rc != 0)
 		return rc;
 	if (p->n_addrs == 0 && !p->at_master)
-		return wire_bad(why, "round.rings.next.addrs: must be at least 1 unless at_master");
+		return wire_bad(why, texts->no_addrs);
 	if (p->port < 1 || p->port > UINT16_MAX)
-		return wire_bad(why, "round.rings.next.port: must be 1 to 65535");
+		return wire_bad(why, texts->port);
 	m->at_master = p->at_master;
 	m->port = (uint16_t)p->port;
 	return 0;
@@ -351,6 +373,7 @@ static int get_endpoint(const Ccoip__Endpoint *p, struct wm_endpoint *m, const c
 
 static int get_ring(const Ccoip__Ring *p, struct wm_ring *m, const char **why)
 {
+	static const struct wire_endpoint_texts next = WIRE_ENDPOINT_TEXTS("round.rings.next");
 	int rc = 0;
 
 	if (p->hosts < 1 || p->hosts > WM_HOSTS_MAX)
@@ -364,7 +387,7 @@ static int get_ring(const Ccoip__Ring *p, struct wm_ring *m, const char **why)
 	m->pos = p->pos;
 	m->pool_size = p->pool_size;
 	if (p->hosts > 1) {
-		rc = get_endpoint(p->next, &m->next, why);
+		rc = wire_get_endpoint(p->next, &m->next, &next, why);
 		if (rc == 0)
 			rc = wire_get_id(
 				&m->prev, p->prev, why, "round.rings.prev: " WIRE_ID_LIMIT);
@@ -420,7 +443,12 @@ static int get_op_start(const Ccoip__OpStart *p, struct wm_op_start *m, const ch
 	m->tag = p->tag;
 	m->seq = p->seq;
 	m->epoch = p->epoch;
-	return 0;
+	if (p->sync == NULL)
+		return 0;
+	if (p->tag != 0)
+		return wire_bad(why, "op_start.tag: must be 0 with sync");
+	m->is_sync = true;
+	return wire_get_sync_start(p->sync, &m->sync, why);
 }
 
 static int get_op_abort(const Ccoip__OpAbort *p, struct wm_op_abort *m, const char **why)
@@ -431,7 +459,10 @@ static int get_op_abort(const Ccoip__OpAbort *p, struct wm_op_abort *m, const ch
 	m->tag = p->tag;
 	m->seq = p->seq;
 	m->losses = p->losses;
-	rc = get_code(p->code, &m->code, why, "op_abort.code: must be 1 to 255");
+	m->is_sync = p->sync;
+	if (p->sync && p->tag != 0)
+		return wire_bad(why, "op_abort.tag: must be 0 with sync");
+	rc = wire_get_code(p->code, &m->code, why, "op_abort.code: must be 1 to 255");
 	if (rc == 0)
 		rc = wire_get_text(
 			m->text, sizeof m->text, p->text, why, "op_abort.text: " TEXT_LIMIT);
@@ -443,6 +474,7 @@ static int get_op_done(const Ccoip__OpDone *p, struct wm_op_done *m, const char 
 	if (p->seq < 1)
 		return wire_bad(why, "op_done.seq: must be at least 1");
 	m->seq = p->seq;
+	m->revision = p->revision;
 	return 0;
 }
 
@@ -452,7 +484,7 @@ static int get_kick(const Ccoip__Kick *p, struct wm_kick *m, const char **why)
 
 	rc = wire_get_id(&m->peer, p->peer, why, "kick.peer: " WIRE_ID_LIMIT);
 	if (rc == 0)
-		rc = get_code(p->code, &m->code, why, "kick.code: must be 1 to 255");
+		rc = wire_get_code(p->code, &m->code, why, "kick.code: must be 1 to 255");
 	if (rc == 0)
 		rc = wire_get_text(m->text, sizeof m->text, p->text, why, "kick.text: " TEXT_LIMIT);
 	return rc;

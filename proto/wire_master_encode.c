@@ -11,6 +11,7 @@
 #include "proto/ccoip.pb-c.h"
 #include "proto/wire_frame.h"
 #include "proto/wire_master.h"
+#include "proto/wire_master_internal.h"
 #include "proto/wire_pb.h"
 
 struct encoder {
@@ -43,6 +44,7 @@ struct encoder {
 	} u;
 	/* second level */
 	Ccoip__OpParams params;
+	Ccoip__SyncStart sync_start;
 	Ccoip__World world;
 	Ccoip__Outcomes outcomes;
 };
@@ -53,10 +55,10 @@ static char *put_text(struct encoder *e, const char *s, size_t size)
 }
 
 static size_t put_addrs(
-	struct encoder *e, const struct cc_addr *addrs, size_t n, Ccoip__Address ***ret)
+	struct wire_arena *a, const struct cc_addr *addrs, size_t n, Ccoip__Address ***ret)
 {
-	Ccoip__Address *v = wire_arena_take(&e->arena, n, sizeof *v);
-	Ccoip__Address **pointers = wire_arena_take_pointers(&e->arena, n);
+	Ccoip__Address *v = wire_arena_take(a, n, sizeof *v);
+	Ccoip__Address **pointers = wire_arena_take_pointers(a, n);
 
 	if (v == NULL || pointers == NULL)
 		return 0;
@@ -94,7 +96,7 @@ static void put_hello(struct encoder *e, const struct wm_hello *m)
 	p->agent = wire_put_id(&m->agent);
 	p->name = put_text(e, m->name, sizeof m->name);
 	p->advertised = m->advertised;
-	p->n_addrs = put_addrs(e, m->addrs, m->n_addrs, &p->addrs);
+	p->n_addrs = put_addrs(&e->arena, m->addrs, m->n_addrs, &p->addrs);
 	p->port_p2p = m->port_p2p;
 	p->port_shared_state = m->port_shared_state;
 	p->port_benchmark = m->port_benchmark;
@@ -174,13 +176,17 @@ static void put_op_vote(struct encoder *e, const struct wm_op_vote *m)
 	p->tag = m->tag;
 	p->losses = m->losses;
 	p->seq = m->seq;
+	p->n_peers = put_ids(e, m->peers, m->n_peers, &p->peers);
+	if (m->is_sync) {
+		p->sync = wire_put_sync_vote(&e->arena, &m->sync);
+		return;
+	}
 	p->params = params;
 	params->count = m->params.count;
 	params->dtype = m->params.dtype;
 	params->op = m->params.op;
 	params->quant_algo = m->params.quant_algo;
 	params->quant_dtype = m->params.quant_dtype;
-	p->n_peers = put_ids(e, m->peers, m->n_peers, &p->peers);
 }
 
 static void put_op_report(struct encoder *e, const struct wm_op_report *m)
@@ -193,6 +199,7 @@ static void put_op_report(struct encoder *e, const struct wm_op_report *m)
 	p->silent = m->silent;
 	p->suspect = wire_put_id(&m->suspect);
 	p->text = put_text(e, m->text, sizeof m->text);
+	p->n_failed = wire_put_sync_failures(&e->arena, m->failed, m->n_failed, &p->failed);
 }
 
 static void put_round_report(struct encoder *e, const struct wm_round_report *m)
@@ -216,18 +223,18 @@ static void put_round_report(struct encoder *e, const struct wm_round_report *m)
 	}
 }
 
-static Ccoip__Endpoint *put_endpoint(struct encoder *e, const struct wm_endpoint *m)
+Ccoip__Endpoint *wire_put_endpoint(struct wire_arena *a, const struct wm_endpoint *m)
 {
-	Ccoip__Endpoint *p = wire_arena_take(&e->arena, 1, sizeof *p);
+	Ccoip__Endpoint *p = wire_arena_take(a, 1, sizeof *p);
 
 	if (p == NULL)
 		return NULL;
 	ccoip__endpoint__init(p);
 	p->agent = wire_put_id(&m->agent);
-	p->name = put_text(e, m->name, sizeof m->name);
+	p->name = wire_put_text(a, m->name, sizeof m->name);
 	p->at_master = m->at_master;
 	p->port = m->port;
-	p->n_addrs = put_addrs(e, m->addrs, m->n_addrs, &p->addrs);
+	p->n_addrs = put_addrs(a, m->addrs, m->n_addrs, &p->addrs);
 	return p;
 }
 
@@ -239,7 +246,7 @@ static void put_ring(struct encoder *e, const struct wm_ring *m, Ccoip__Ring *p)
 	p->pos = m->pos;
 	p->pool_size = m->pool_size;
 	if (m->hosts > 1) {
-		p->next = put_endpoint(e, &m->next);
+		p->next = wire_put_endpoint(&e->arena, &m->next);
 		p->prev = wire_put_id(&m->prev);
 		p->prev_name = put_text(e, m->prev_name, sizeof m->prev_name);
 	}
@@ -285,6 +292,7 @@ static void put_world(struct encoder *e, const struct wm_world *m, Ccoip__World 
 		v[i].world = m->own[i].world;
 		v[i].losses = m->own[i].losses;
 		v[i].loss = put_text(e, m->own[i].loss, sizeof m->own[i].loss);
+		v[i].revision = m->own[i].revision;
 	}
 }
 
@@ -382,6 +390,10 @@ static void put_op_start(struct encoder *e, const struct wm_op_start *m)
 	p->tag = m->tag;
 	p->seq = m->seq;
 	p->epoch = m->epoch;
+	if (!m->is_sync)
+		return;
+	p->sync = &e->sync_start;
+	wire_put_sync_start(&e->arena, &m->sync, p->sync);
 }
 
 static void put_op_abort(struct encoder *e, const struct wm_op_abort *m)
@@ -395,6 +407,7 @@ static void put_op_abort(struct encoder *e, const struct wm_op_abort *m)
 	p->losses = m->losses;
 	p->code = m->code;
 	p->text = put_text(e, m->text, sizeof m->text);
+	p->sync = m->is_sync;
 }
 
 static void put_kick(struct encoder *e, const struct wm_kick *m)
@@ -501,6 +514,7 @@ static int put_master_message(struct encoder *e, const struct wm_msg *m)
 	case WM_OP_DONE:
 		ccoip__op_done__init(&e->u.op_done);
 		e->u.op_done.seq = m->u.op_done.seq;
+		e->u.op_done.revision = m->u.op_done.revision;
 		e->msg.op_done = &e->u.op_done;
 		return 0;
 	case WM_PENDING_ANSWER:

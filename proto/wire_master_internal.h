@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * Between the two files of the decoder of wire_master.h. wire_get_ functions return 0 or a negative
- * enum cc_err with *why set; what they have allocated by then belongs to *m.
+ * Between the files of the codec of wire_master.h. wire_get_ functions return 0 or a negative enum
+ * cc_err with *why set; what they have allocated by then belongs to *m. wire_put_ functions take
+ * from the arena, which remembers a failure.
  */
 #ifndef WIRE_MASTER_INTERNAL_H
 #define WIRE_MASTER_INTERNAL_H
 
 #include "proto/ccoip.pb-c.h"
 #include "proto/wire_master.h"
+#include "proto/wire_pb.h"
 
-#define WIRE_ID_LIMIT "must be 16 bytes, not all zero"
+#define WIRE_ID_LIMIT   "must be 16 bytes, not all zero"
+#define WIRE_TEXT_LIMIT "must be at most 383 bytes"
 
 /* Zeroed, never NULL for n == 0; NULL on failure with *err and *why set. */
 void *wire_new_array(size_t n, size_t size, int *err, const char **why);
@@ -19,5 +22,35 @@ int wire_get_world(
 int wire_get_resume(const Ccoip__Resume *p, struct wm_resume *m, const char **why);
 int wire_get_op_query(const Ccoip__OpQuery *p, struct wm_op_query *m, const char **why);
 int wire_get_op_outcomes(const Ccoip__OpOutcomes *p, struct wm_op_outcomes *m, const char **why);
+/* What to say of an endpoint, by what is wrong in it. */
+struct wire_endpoint_texts {
+	const char *missing, *agent, *name, *n_addrs, *addrs, *no_addrs, *port;
+};
+#define WIRE_ENDPOINT_TEXTS(field)                                                                 \
+	{                                                                                          \
+		.missing = field ": must be there", .agent = field ".agent: " WIRE_ID_LIMIT,       \
+		.name = field ".name: must be UTF-8 of at most 63 bytes without control "          \
+			      "characters",                                                        \
+		.n_addrs = field ".addrs: must be at most " WIRE_STR(WM_ADDRS_MAX),                \
+		.addrs = field ".addrs: must be 4 or 16 bytes, with a port of 1 to 65535",         \
+		.no_addrs = field ".addrs: must be at least 1 unless at_master",                   \
+		.port = field ".port: must be 1 to 65535",                                         \
+	}
+int wire_get_endpoint(const Ccoip__Endpoint *p, struct wm_endpoint *m,
+	const struct wire_endpoint_texts *texts, const char **why);
+int wire_get_code(uint32_t code, uint32_t *ret, const char **why, const char *text);
+/* Are two alike among n ids (at most WM_PEERS_MAX), each the beginning of `size` bytes? */
+bool wire_ids_repeat(const void *first, size_t n, size_t size);
+Ccoip__Endpoint *wire_put_endpoint(struct wire_arena *a, const struct wm_endpoint *m);
+
+/* wire_master_sync.c */
+int wire_get_sync_vote(const Ccoip__SyncVote *p, struct wm_sync_vote *m, const char **why);
+int wire_get_sync_failures(const Ccoip__OpReport *p, struct wm_op_report *m, const char **why);
+int wire_get_sync_start(const Ccoip__SyncStart *p, struct wm_sync_start *m, const char **why);
+Ccoip__SyncVote *wire_put_sync_vote(struct wire_arena *a, const struct wm_sync_vote *m);
+/* Returns how many there are in *ret: n, or 0. */
+size_t wire_put_sync_failures(
+	struct wire_arena *a, const struct wm_sync_failure *v, size_t n, Ccoip__SyncFailure ***ret);
+void wire_put_sync_start(struct wire_arena *a, const struct wm_sync_start *m, Ccoip__SyncStart *p);
 
 #endif

@@ -48,6 +48,7 @@ int wire_get_world(const Ccoip__World *p, struct wm_world *m, const char **why, 
 			"world.own.loss: must be at most 383 bytes");
 		if (rc < 0)
 			return rc;
+		m->own[i].revision = p->own[i]->revision;
 	}
 	return 0;
 }

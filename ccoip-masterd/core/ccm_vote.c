@@ -169,6 +169,7 @@ void ccm_world_own(struct ccm *m, const struct ccm_agent *a, struct wm_world *w)
 		x->group = g->id;
 		x->world = g->n_accepted;
 		x->losses = g->losses;
+		x->revision = 0;
 		memcpy(x->loss, g->loss, sizeof x->loss);
 		w->n++;
 	}

@@ -18,6 +18,11 @@ struct fuzz_result_input {
 	uint64_t out_registered; /* the lowest bit */
 };
 
+/* What an input of fuzz_shm_state begins with. */
+struct fuzz_state_input {
+	uint64_t n_tensors, bytes;
+};
+
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t len);
 
 #define FUZZ_CHECK(x)                                                                              \

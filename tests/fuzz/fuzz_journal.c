@@ -19,6 +19,10 @@ static void check_again(const struct wj_record *r)
 	FUZZ_CHECK(used == len && again.type == r->type && again.n == r->n);
 	FUZZ_CHECK(again.term == r->term && again.version == r->version);
 	FUZZ_CHECK(r->n == 0 || memcmp(again.members, r->members, r->n * sizeof *r->members) == 0);
+	FUZZ_CHECK(again.n_revisions == r->n_revisions);
+	for (uint32_t i = 0; i < r->n_revisions; i++)
+		FUZZ_CHECK(again.revisions[i].group == r->revisions[i].group &&
+			   again.revisions[i].revision == r->revisions[i].revision);
 	wire_journal_clear(&again);
 	free(p);
 }

@@ -44,6 +44,32 @@ static void check_taken(const struct shm_submit_limits *lim, const struct shm_su
 		FUZZ_CHECK(s->out_off == 0);
 }
 
+static void check_sync_taken(const struct shm_submit_limits *lim, const struct shm_submission *s)
+{
+	const struct wm_sync_vote *v = &s->sync;
+
+	FUZZ_CHECK(s->slot < SHM_SLOTS && !(lim->busy & (uint64_t)1 << s->slot));
+	FUZZ_CHECK(lim->in_size > 0 && s->tag == 0 && s->bytes == 0);
+	FUZZ_CHECK(v->strategy <= 2 && v->hash_type >= 1 && v->hash_type <= 255);
+	FUZZ_CHECK(v->n_tensors <= 1 << 20 && v->bytes <= (uint64_t)1 << 48);
+}
+
+static struct shm_sqe sync_entry(const struct shm_submission *s)
+{
+	const struct wm_sync_vote *v = &s->sync;
+
+	return (struct shm_sqe){.slot = s->slot,
+		.flags = SHM_SQE_SYNC,
+		.sync = {.keys = {v->keys.hi, v->keys.lo},
+			.content = {v->content.hi, v->content.lo},
+			.revision = v->revision,
+			.bytes = v->bytes,
+			.n_tensors = (uint32_t)v->n_tensors,
+			.strategy = v->strategy,
+			.hash_type = v->hash_type},
+		.losses = s->losses};
+}
+
 static void check_again(const struct shm_submit_limits *lim, const struct shm_submission *s)
 {
 	struct shm_sqe e = {
@@ -57,10 +83,13 @@ static void check_again(const struct shm_submit_limits *lim, const struct shm_su
 		.in_off = s->in_off,
 		.in_start = s->in_start,
 		.out_off = s->out_off,
+		.losses = s->losses,
 	};
 	struct shm_submission again;
 	char why[SHM_TEXT];
 
+	if (s->is_sync)
+		e = sync_entry(s);
 	FUZZ_CHECK(shm_submission_get(&e, lim, &again, why) == 0);
 	FUZZ_CHECK(same_submission(s, &again));
 }
@@ -83,7 +112,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t len)
 	if (err < 0) {
 		check_refused(&e, &lim, err, &got, why);
 	} else {
-		check_taken(&lim, &got);
+		if (got.is_sync)
+			check_sync_taken(&lim, &got);
+		else
+			check_taken(&lim, &got);
 		check_again(&lim, &got);
 	}
 	return 0;

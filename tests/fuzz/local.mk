@@ -105,6 +105,32 @@ tests_fuzz_seeds_result_SOURCES = tests/fuzz/fuzz_result.c tests/fuzz/driver.c
 tests_fuzz_seeds_result_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_NAME='"fuzz_result"'
 tests_fuzz_seeds_result_LDADD = $(fuzz_libs)
 
+FUZZERS += tests/fuzz/fuzz_shm_state
+EXTRA_PROGRAMS += tests/fuzz/fuzz_shm_state
+tests_fuzz_fuzz_shm_state_SOURCES = tests/fuzz/fuzz_shm_state.c
+tests_fuzz_fuzz_shm_state_CPPFLAGS = $(fuzz_cppflags)
+tests_fuzz_fuzz_shm_state_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
+tests_fuzz_fuzz_shm_state_LDADD = $(fuzz_libs)
+
+check_PROGRAMS += tests/fuzz/seeds_shm_state
+TESTS += tests/fuzz/seeds_shm_state
+tests_fuzz_seeds_shm_state_SOURCES = tests/fuzz/fuzz_shm_state.c tests/fuzz/driver.c
+tests_fuzz_seeds_shm_state_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_NAME='"fuzz_shm_state"'
+tests_fuzz_seeds_shm_state_LDADD = $(fuzz_libs)
+
+FUZZERS += tests/fuzz/fuzz_state
+EXTRA_PROGRAMS += tests/fuzz/fuzz_state
+tests_fuzz_fuzz_state_SOURCES = tests/fuzz/fuzz_state.c
+tests_fuzz_fuzz_state_CPPFLAGS = $(fuzz_cppflags)
+tests_fuzz_fuzz_state_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
+tests_fuzz_fuzz_state_LDADD = $(fuzz_libs)
+
+check_PROGRAMS += tests/fuzz/seeds_state
+TESTS += tests/fuzz/seeds_state
+tests_fuzz_seeds_state_SOURCES = tests/fuzz/fuzz_state.c tests/fuzz/driver.c
+tests_fuzz_seeds_state_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_NAME='"fuzz_state"'
+tests_fuzz_seeds_state_LDADD = $(fuzz_libs)
+
 FUZZERS += tests/fuzz/fuzz_submit
 EXTRA_PROGRAMS += tests/fuzz/fuzz_submit
 tests_fuzz_fuzz_submit_SOURCES = tests/fuzz/fuzz_submit.c

@@ -49,28 +49,45 @@ static void keep_better(uint8_t **best, size_t *best_len, uint8_t *p, size_t len
 	}
 }
 
-/* A frame of this type. */
-static uint8_t *master_frame(struct tl_rng *r, enum wm_type type, size_t *ret_len)
+static bool is_sync(const struct wm_msg *m)
+{
+	return (m->type == WM_OP_VOTE && m->u.op_vote.is_sync) ||
+	       (m->type == WM_OP_START && m->u.op_start.is_sync) ||
+	       (m->type == WM_OP_ABORT && m->u.op_abort.is_sync);
+}
+
+/* A frame of this type, of a synchronization of shared state or not. */
+static uint8_t *master_frame(struct tl_rng *r, enum wm_type type, bool sync, size_t *ret_len)
 {
 	uint8_t *best = NULL, *frame;
 	struct wm_msg m;
 	size_t len;
 
-	for (int i = 0; i < TRIES; i++) {
+	for (int i = 0; i < TRIES || best == NULL; i++) {
 		sample_master(r, type, &m);
-		if (wire_master_encode(&m, &frame, &len) == 0)
+		if (is_sync(&m) == sync && wire_master_encode(&m, &frame, &len) == 0)
 			keep_better(&best, ret_len, frame, len);
 		wire_master_clear(&m);
 	}
-	FUZZ_CHECK(best != NULL);
 	return best;
 }
 
 static void master(struct tl_rng *r)
 {
+	static const enum wm_type syncs[] = {WM_OP_VOTE, WM_OP_START, WM_OP_ABORT};
+	char name[32];
+
+	for (size_t i = 0; i < sizeof syncs / sizeof syncs[0]; i++) {
+		size_t len;
+		uint8_t *frame = master_frame(r, syncs[i], true, &len);
+
+		snprintf(name, sizeof name, "%s_sync", wire_master_type_name(syncs[i]));
+		write_seed("fuzz_master", name, frame + WIRE_FRAME_HDR, len - WIRE_FRAME_HDR);
+		free(frame);
+	}
 	for (size_t i = 0; i < sample_master_n_types; i++) {
 		size_t len;
-		uint8_t *frame = master_frame(r, sample_master_types[i], &len);
+		uint8_t *frame = master_frame(r, sample_master_types[i], false, &len);
 
 		write_seed("fuzz_master", wire_master_type_name(sample_master_types[i]),
 			frame + WIRE_FRAME_HDR, len - WIRE_FRAME_HDR);
@@ -144,7 +161,10 @@ static void journal(struct tl_rng *r)
 		{.host = ""}, {.group = UINT32_MAX, .pid = UINT32_MAX}};
 	struct wj_record run = {.type = WJ_RUN, .run = {{1}}, .run_key = {{2}}, .term = 3};
 	struct wj_record none = {.type = WJ_RUN};
+	struct wj_revision revisions[2] = {{.group = 7, .revision = 1}, {9, UINT64_MAX}};
 	struct wj_record members = {.type = WJ_MEMBERS,
+		.n_revisions = 2,
+		.revisions = revisions,
 		.epoch = 4,
 		.round = 5,
 		.last_seq = 6,
@@ -248,6 +268,10 @@ static void entries(struct tl_rng *r)
 	lim.busy = 0;
 	e.in_off = UINT64_MAX;
 	write_entry("off_overflows", &e, &lim);
+	e = sample_sync_entry(r, &lim);
+	write_entry("sync", &e, &lim);
+	e.flags |= SHM_SQE_IN_REGISTERED;
+	write_entry("sync_with_flags", &e, &lim);
 	e.count = UINT64_MAX;
 	write_entry("count_overflows", &e, &lim);
 }
@@ -277,6 +301,69 @@ static void results(void)
 	write_seed("fuzz_result", "flags_overflow", &in, sizeof in);
 }
 
+static void state(struct tl_rng *r)
+{
+	static const char *const kinds[] = {"tensors", "leaves", "block"};
+	static const char *const ends[] = {"", "_not_yet", "_gone"};
+	uint8_t buf[WST_HDR_SIZE];
+	char name[32];
+
+	for (int kind = WST_TENSORS; kind <= WST_BLOCK; kind++) {
+		struct wst_answer a;
+
+		do
+			a = sample_state_answer(r);
+		while (a.req.kind != kind || a.status != WST_OK);
+		wst_request_put(buf, &a.req);
+		snprintf(name, sizeof name, "request_%s", kinds[kind - 1]);
+		write_seed("fuzz_state", name, buf, sizeof buf);
+		for (; a.status <= WST_GONE; a.status++, a.len = 0) {
+			wst_answer_put(buf, &a);
+			snprintf(name, sizeof name, "answer_%s%s", kinds[kind - 1], ends[a.status]);
+			write_seed("fuzz_state", name, buf, sizeof buf);
+		}
+	}
+}
+
+static void manifest(const char *name, const struct sample_manifest *m)
+{
+	struct fuzz_state_input in = {.n_tensors = m->vote.n_tensors, .bytes = m->vote.bytes};
+	size_t len = m->h->leaves_off + m->h->n_leaves * 8;
+	uint8_t *buf = malloc(sizeof in + len);
+
+	FUZZ_CHECK(buf != NULL);
+	memcpy(buf, &in, sizeof in);
+	memcpy(buf + sizeof in, m->map, len);
+	write_seed("fuzz_shm_state", name, buf, sizeof in + len);
+	free(buf);
+}
+
+static void manifests(struct tl_rng *r)
+{
+	struct sample_manifest m;
+	char name[32];
+
+	for (uint32_t n = 0; n <= 9; n += 3) {
+		sample_manifest(r, n, &m);
+		snprintf(name, sizeof name, "tensors%u", (unsigned)n);
+		manifest(name, &m);
+		if (n < 9)
+			sample_manifest_free(&m);
+	}
+	m.e[4].name_off = m.e[3].name_off;
+	m.e[4].name_len = m.e[3].name_len;
+	manifest("name_twice", &m);
+	m.e[2].count = m.e[2].bytes = (uint64_t)1 << 48;
+	m.e[2].dtype = 0;
+	manifest("too_many_bytes", &m);
+	m.e[1].region = 8;
+	m.e[1].region_off = UINT64_MAX;
+	manifest("region_off_overflows", &m);
+	m.e[0].name_off = UINT64_MAX;
+	manifest("name_off_overflows", &m);
+	sample_manifest_free(&m);
+}
+
 /* Streams of one to four frames, in pieces of different sizes. */
 static void frames(struct tl_rng *r)
 {
@@ -287,7 +374,7 @@ static void frames(struct tl_rng *r)
 
 	for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
 		size_t len;
-		uint8_t *frame = master_frame(r, types[i], &len);
+		uint8_t *frame = master_frame(r, types[i], false, &len);
 
 		FUZZ_CHECK(len <= sizeof stream - at);
 		memcpy(stream + at, frame, len);
@@ -325,5 +412,7 @@ int main(int argc, char **argv)
 	frames(&r);
 	entries(&r);
 	results();
+	state(&r);
+	manifests(&r);
 	return 0;
 }

@@ -491,8 +491,12 @@ void fk_vote_params(const struct fk_peer *p, uint64_t tag, struct wm_op_params p
 	struct cc_id id = p->id;
 	struct wm_msg msg = {.type = WM_OP_VOTE};
 
-	msg.u.op_vote = (struct wm_op_vote){
-		p->group, tag, params, 1, &id, *losses_of(p->host, p->group), 0};
+	msg.u.op_vote = (struct wm_op_vote){.group = p->group,
+		.tag = tag,
+		.params = params,
+		.n_peers = 1,
+		.peers = &id,
+		.losses = *losses_of(p->host, p->group)};
 	fk_send(p->host, &msg);
 }
 
@@ -519,8 +523,12 @@ void fk_vote_many(const struct fk_peer *p, size_t n, uint64_t tag)
 
 	for (i = 0; i < n; i++)
 		ids[i] = p[i].id;
-	msg.u.op_vote = (struct wm_op_vote){
-		p->group, tag, fk_params, (uint32_t)n, ids, *losses_of(p->host, p->group), 0};
+	msg.u.op_vote = (struct wm_op_vote){.group = p->group,
+		.tag = tag,
+		.params = fk_params,
+		.n_peers = (uint32_t)n,
+		.peers = ids,
+		.losses = *losses_of(p->host, p->group)};
 	fk_send(p->host, &msg);
 	free(ids);
 }

@@ -8,6 +8,7 @@ tests_proto_libsample_la_SOURCES = \
 	tests/proto/sample_link.c \
 	tests/proto/sample_local.c \
 	tests/proto/sample_master.c \
+	tests/proto/sample_state.c \
 	tests/proto/sample_submit.c
 tests_proto_libsample_la_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_proto_libsample_la_LIBADD = proto/libwire.la
@@ -19,9 +20,9 @@ noinst_HEADERS += tests/proto/master_check.h
 
 proto_tests = tests/proto/test_admin tests/proto/test_frame tests/proto/test_journal \
 	tests/proto/test_link tests/proto/test_local \
-	tests/proto/test_master tests/proto/test_master_limits tests/proto/test_master_resume tests/proto/test_names \
-	tests/proto/test_nomem \
-	tests/proto/test_result tests/proto/test_submit
+	tests/proto/test_master tests/proto/test_master_limits tests/proto/test_master_resume \
+	tests/proto/test_master_sync tests/proto/test_names tests/proto/test_nomem \
+	tests/proto/test_result tests/proto/test_shm_state tests/proto/test_state tests/proto/test_submit
 check_PROGRAMS += $(proto_tests)
 TESTS += $(proto_tests)
 
@@ -61,6 +62,10 @@ tests_proto_test_names_SOURCES = tests/proto/test_names.c
 tests_proto_test_names_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_proto_test_names_LDADD = $(tests_proto_libs)
 
+tests_proto_test_master_sync_SOURCES = tests/proto/test_master_sync.c
+tests_proto_test_master_sync_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_proto_test_master_sync_LDADD = $(tests_proto_libs)
+
 tests_proto_test_nomem_SOURCES = tests/proto/test_nomem.c
 tests_proto_test_nomem_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_proto_test_nomem_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc \
@@ -70,6 +75,14 @@ tests_proto_test_nomem_LDADD = $(tests_proto_libs)
 tests_proto_test_result_SOURCES = tests/proto/test_result.c
 tests_proto_test_result_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_proto_test_result_LDADD = $(tests_proto_libs)
+
+tests_proto_test_shm_state_SOURCES = tests/proto/test_shm_state.c
+tests_proto_test_shm_state_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_proto_test_shm_state_LDADD = $(tests_proto_libs)
+
+tests_proto_test_state_SOURCES = tests/proto/test_state.c
+tests_proto_test_state_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_proto_test_state_LDADD = $(tests_proto_libs)
 
 tests_proto_test_submit_SOURCES = tests/proto/test_submit.c
 tests_proto_test_submit_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)

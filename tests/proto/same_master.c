@@ -37,13 +37,41 @@ static bool same_hello_ack(const struct wm_hello_ack *a, const struct wm_hello_a
 	       a->segment_max == b->segment_max && a->term == b->term && a->resume == b->resume;
 }
 
+static bool same_digest(const struct wm_digest *a, const struct wm_digest *b)
+{
+	return a->hi == b->hi && a->lo == b->lo;
+}
+
+bool same_sync_vote(const struct wm_sync_vote *a, const struct wm_sync_vote *b)
+{
+	return a->revision == b->revision && a->strategy == b->strategy &&
+	       a->hash_type == b->hash_type && same_digest(&a->keys, &b->keys) &&
+	       same_digest(&a->content, &b->content) && a->n_tensors == b->n_tensors &&
+	       a->bytes == b->bytes;
+}
+
 static bool same_op_vote(const struct wm_op_vote *a, const struct wm_op_vote *b)
 {
 	return a->group == b->group && a->tag == b->tag && a->params.count == b->params.count &&
 	       a->params.dtype == b->params.dtype && a->params.op == b->params.op &&
 	       a->params.quant_algo == b->params.quant_algo &&
 	       a->params.quant_dtype == b->params.quant_dtype && a->losses == b->losses &&
-	       a->seq == b->seq && same_ids(a->peers, a->n_peers, b->peers, b->n_peers);
+	       a->seq == b->seq && same_ids(a->peers, a->n_peers, b->peers, b->n_peers) &&
+	       a->is_sync == b->is_sync && same_sync_vote(&a->sync, &b->sync);
+}
+
+static bool same_op_report(const struct wm_op_report *a, const struct wm_op_report *b)
+{
+	if (a->seq != b->seq || a->ok != b->ok || a->silent != b->silent ||
+		!cc_id_eq(&a->suspect, &b->suspect) || strcmp(a->text, b->text) != 0 ||
+		a->n_failed != b->n_failed)
+		return false;
+	for (uint32_t i = 0; i < a->n_failed; i++)
+		if (!cc_id_eq(&a->failed[i].peer, &b->failed[i].peer) ||
+			a->failed[i].code != b->failed[i].code ||
+			strcmp(a->failed[i].text, b->failed[i].text) != 0)
+			return false;
+	return true;
 }
 
 static bool same_round_report(const struct wm_round_report *a, const struct wm_round_report *b)
@@ -62,6 +90,31 @@ static bool same_endpoint(const struct wm_endpoint *a, const struct wm_endpoint 
 	return cc_id_eq(&a->agent, &b->agent) && strcmp(a->name, b->name) == 0 &&
 	       a->at_master == b->at_master && a->port == b->port &&
 	       same_addrs(a->addrs, a->n_addrs, b->addrs, b->n_addrs);
+}
+
+static bool same_sources(
+	const struct wm_sync_source *a, uint32_t n_a, const struct wm_sync_source *b, uint32_t n_b)
+{
+	if (n_a != n_b)
+		return false;
+	for (uint32_t i = 0; i < n_a; i++)
+		if (!same_endpoint(&a[i].endpoint, &b[i].endpoint) || a[i].holders != b[i].holders)
+			return false;
+	return true;
+}
+
+static bool same_sync_start(const struct wm_sync_start *a, const struct wm_sync_start *b)
+{
+	if (a->revision != b->revision || a->hash_type != b->hash_type ||
+		!same_digest(&a->keys, &b->keys) || !same_digest(&a->content, &b->content) ||
+		a->n_peers != b->n_peers)
+		return false;
+	for (uint32_t i = 0; i < a->n_peers; i++)
+		if (!cc_id_eq(&a->peers[i].peer, &b->peers[i].peer) ||
+			a->peers[i].role != b->peers[i].role)
+			return false;
+	return same_sources(a->sources, a->n_sources, b->sources, b->n_sources) &&
+	       same_sources(a->others, a->n_others, b->others, b->n_others);
 }
 
 static bool same_round(const struct wm_round *a, const struct wm_round *b)
@@ -89,6 +142,7 @@ static bool same_world(const struct wm_world *a, const struct wm_world *b)
 	for (uint32_t i = 0; i < a->n; i++)
 		if (a->own[i].group != b->own[i].group || a->own[i].world != b->own[i].world ||
 			a->own[i].losses != b->own[i].losses ||
+			a->own[i].revision != b->own[i].revision ||
 			strcmp(a->own[i].loss, b->own[i].loss) != 0)
 			return false;
 	return true;
@@ -147,11 +201,7 @@ static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 	case WM_OP_VOTE:
 		return same_op_vote(&a->u.op_vote, &b->u.op_vote);
 	case WM_OP_REPORT:
-		return a->u.op_report.seq == b->u.op_report.seq &&
-		       a->u.op_report.ok == b->u.op_report.ok &&
-		       a->u.op_report.silent == b->u.op_report.silent &&
-		       cc_id_eq(&a->u.op_report.suspect, &b->u.op_report.suspect) &&
-		       strcmp(a->u.op_report.text, b->u.op_report.text) == 0;
+		return same_op_report(&a->u.op_report, &b->u.op_report);
 	case WM_ROUND_REPORT:
 		return same_round_report(&a->u.round_report, &b->u.round_report);
 	case WM_HEARTBEAT:
@@ -196,16 +246,20 @@ static bool same_master_message(const struct wm_msg *a, const struct wm_msg *b)
 		return a->u.op_start.group == b->u.op_start.group &&
 		       a->u.op_start.tag == b->u.op_start.tag &&
 		       a->u.op_start.seq == b->u.op_start.seq &&
-		       a->u.op_start.epoch == b->u.op_start.epoch;
+		       a->u.op_start.epoch == b->u.op_start.epoch &&
+		       a->u.op_start.is_sync == b->u.op_start.is_sync &&
+		       same_sync_start(&a->u.op_start.sync, &b->u.op_start.sync);
 	case WM_OP_ABORT:
 		return a->u.op_abort.group == b->u.op_abort.group &&
 		       a->u.op_abort.tag == b->u.op_abort.tag &&
 		       a->u.op_abort.seq == b->u.op_abort.seq &&
 		       a->u.op_abort.code == b->u.op_abort.code &&
 		       a->u.op_abort.losses == b->u.op_abort.losses &&
+		       a->u.op_abort.is_sync == b->u.op_abort.is_sync &&
 		       strcmp(a->u.op_abort.text, b->u.op_abort.text) == 0;
 	case WM_OP_DONE:
-		return a->u.op_done.seq == b->u.op_done.seq;
+		return a->u.op_done.seq == b->u.op_done.seq &&
+		       a->u.op_done.revision == b->u.op_done.revision;
 	case WM_PENDING_ANSWER:
 		return a->u.pending_answer.pending == b->u.pending_answer.pending &&
 		       a->u.pending_answer.turn == b->u.pending_answer.turn;

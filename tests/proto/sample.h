@@ -9,11 +9,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "proto/shm_state.h"
 #include "proto/shm_submit.h"
 #include "proto/wire_admin.h"
 #include "proto/wire_link.h"
 #include "proto/wire_local.h"
 #include "proto/wire_master.h"
+#include "proto/wire_state.h"
 #include "tests/common/testlib.h"
 
 extern const enum wm_type sample_master_types[];
@@ -28,6 +30,7 @@ struct cc_addr sample_addr(struct tl_rng *r, uint16_t port_min);
 /* Fills *ret, which wire_master_clear frees. */
 void sample_master(struct tl_rng *r, enum wm_type type, struct wm_msg *ret);
 bool same_master(const struct wm_msg *a, const struct wm_msg *b);
+bool same_sync_vote(const struct wm_sync_vote *a, const struct wm_sync_vote *b);
 
 void sample_request(struct tl_rng *r, enum wl_type type, struct wl_request *ret);
 bool same_request(const struct wl_request *a, const struct wl_request *b);
@@ -49,7 +52,29 @@ bool same_link_data(const struct wlk_data *a, const struct wlk_data *b);
 
 /* By pcclDataType_t; 0 for what is none. */
 uint64_t sample_dtype_size(uint32_t dtype);
+/* Of an all-reduce, and of a synchronization of shared state. */
 struct shm_sqe sample_entry(struct tl_rng *r, struct shm_submit_limits *ret_lim);
+struct shm_sqe sample_sync_entry(struct tl_rng *r, struct shm_submit_limits *ret_lim);
 bool same_submission(const struct shm_submission *a, const struct shm_submission *b);
+
+struct wst_request sample_state_request(struct tl_rng *r);
+bool same_state_request(const struct wst_request *a, const struct wst_request *b);
+struct wst_answer sample_state_answer(struct tl_rng *r);
+
+/* A manifest, and what it is judged against. */
+struct sample_manifest {
+	unsigned char *map; /* aligned to a page */
+	struct shm_state_header *h;
+	struct shm_state_entry *e;
+	char *names;
+	struct wm_sync_vote vote;
+	struct shm_state_limits lim;
+};
+
+/* The registered regions that there are: 1 to 8, of so many MiB. */
+uint64_t sample_region_size(void *arg, uint64_t region);
+/* n tensors. sample_manifest_free frees it. */
+void sample_manifest(struct tl_rng *r, uint32_t n, struct sample_manifest *ret);
+void sample_manifest_free(struct sample_manifest *m);
 
 #endif

@@ -62,7 +62,7 @@ void sample_request(struct tl_rng *r, enum wl_type type, struct wl_request *ret)
 	case WL_REGION_ALLOC:
 		q.comm = (uint32_t)tl_magnitude(r, 32);
 		q.size = tl_range(r, 1, (uint64_t)1 << 48);
-		q.use = tl_range(r, 0, 1) == 0 ? WL_REGION_REGISTERED : WL_REGION_STAGING;
+		q.use = (uint32_t)tl_range(r, WL_REGION_REGISTERED, WL_REGION_STATE);
 		break;
 	case WL_REGION_FREE:
 	case WL_REGION_MAP:

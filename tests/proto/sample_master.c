@@ -107,19 +107,57 @@ static void hello_ack(struct tl_rng *r, struct wm_hello_ack *m)
 	m->resume = flip(r);
 }
 
+static struct wm_digest digest(struct tl_rng *r)
+{
+	return (struct wm_digest){.hi = tl_magnitude(r, 64), .lo = tl_magnitude(r, 64)};
+}
+
+static void sync_vote(struct tl_rng *r, struct wm_sync_vote *m)
+{
+	m->revision = tl_magnitude(r, 64);
+	m->strategy = (uint32_t)tl_range(r, 0, WM_STRATEGY_SEND_ONLY);
+	m->hash_type = (uint32_t)tl_range(r, 1, WIRE_HASH_TYPE_MAX);
+	m->keys = digest(r);
+	m->content = digest(r);
+	m->n_tensors = tl_magnitude(r, 20);
+	m->bytes = tl_magnitude(r, 48);
+}
+
 static void op_vote(struct tl_rng *r, struct wm_op_vote *m)
 {
 	m->group = any32(r);
+	m->n_peers = 1 + few(r, WM_PEERS_MAX - 1);
+	m->peers = ids(r, m->n_peers);
+	m->losses = tl_magnitude(r, 64);
+	m->seq = flip(r) ? 0 : tl_magnitude(r, 64);
+	m->is_sync = flip(r);
+	if (m->is_sync) {
+		sync_vote(r, &m->sync);
+		return;
+	}
 	m->tag = tl_magnitude(r, 64);
 	m->params.count = 1 + tl_magnitude(r, 48);
 	m->params.dtype = (uint32_t)tl_range(r, 0, 11);
 	m->params.op = (uint32_t)tl_range(r, 0, 4);
 	m->params.quant_algo = (uint32_t)tl_range(r, 0, 2);
 	m->params.quant_dtype = (uint32_t)tl_range(r, 0, 11);
-	m->n_peers = 1 + few(r, WM_PEERS_MAX - 1);
-	m->peers = ids(r, m->n_peers);
-	m->losses = tl_magnitude(r, 64);
-	m->seq = flip(r) ? 0 : tl_magnitude(r, 64);
+}
+
+static void op_report(struct tl_rng *r, struct wm_op_report *m)
+{
+	m->seq = 1 + tl_magnitude(r, 63);
+	m->ok = flip(r);
+	if (flip(r))
+		m->suspect = sample_id(r);
+	m->silent = flip(r);
+	sample_text(r, m->text, sizeof m->text);
+	m->n_failed = flip(r) ? 0 : few(r, WM_PEERS_MAX);
+	m->failed = array(m->n_failed, sizeof *m->failed);
+	for (uint32_t i = 0; i < m->n_failed; i++) {
+		m->failed[i].peer = sample_id(r);
+		m->failed[i].code = code(r);
+		sample_text(r, m->failed[i].text, sizeof m->failed[i].text);
+	}
 }
 
 static void round_report(struct tl_rng *r, struct wm_round_report *m)
@@ -144,6 +182,45 @@ static void endpoint(struct tl_rng *r, struct wm_endpoint *m)
 		m->n_addrs = 1;
 	for (uint32_t i = 0; i < m->n_addrs; i++)
 		m->addrs[i] = sample_addr(r, 1);
+}
+
+static struct wm_sync_source *sources(struct tl_rng *r, uint32_t n, bool holders)
+{
+	struct wm_sync_source *v = array(n, sizeof *v);
+
+	for (uint32_t i = 0; i < n; i++) {
+		endpoint(r, &v[i].endpoint);
+		v[i].holders = holders ? (uint32_t)tl_range(r, 1, WM_PEERS_MAX) : 0;
+	}
+	return v;
+}
+
+static void op_start(struct tl_rng *r, struct wm_op_start *m)
+{
+	struct wm_sync_start *s = &m->sync;
+
+	m->group = any32(r);
+	m->seq = 1 + tl_magnitude(r, 63);
+	m->epoch = tl_magnitude(r, 64);
+	m->is_sync = flip(r);
+	if (!m->is_sync) {
+		m->tag = tl_magnitude(r, 64);
+		return;
+	}
+	s->revision = tl_magnitude(r, 64);
+	s->hash_type = (uint32_t)tl_range(r, 1, WIRE_HASH_TYPE_MAX);
+	s->keys = digest(r);
+	s->content = digest(r);
+	s->n_peers = 1 + few(r, WM_PEERS_MAX - 1);
+	s->peers = array(s->n_peers, sizeof *s->peers);
+	for (uint32_t i = 0; i < s->n_peers; i++) {
+		s->peers[i].peer = sample_id(r);
+		s->peers[i].role = flip(r) ? WM_SYNC_HOLDER : WM_SYNC_RECEIVER;
+	}
+	s->n_sources = few(r, WM_SOURCES_MAX);
+	s->sources = sources(r, s->n_sources, true);
+	s->n_others = few(r, WM_SOURCES_MAX);
+	s->others = sources(r, s->n_others, false);
 }
 
 static void round_(struct tl_rng *r, struct wm_round *m)
@@ -189,6 +266,7 @@ static void world(struct tl_rng *r, struct wm_world *m)
 		m->own[i].losses = tl_magnitude(r, 64);
 		if (m->n < 64) /* else a resumption might not fit into its frame */
 			sample_text(r, m->own[i].loss, sizeof m->own[i].loss);
+		m->own[i].revision = tl_magnitude(r, 64);
 	}
 }
 
@@ -257,12 +335,7 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 		op_vote(r, &m->u.op_vote);
 		break;
 	case WM_OP_REPORT:
-		m->u.op_report.seq = 1 + tl_magnitude(r, 63);
-		m->u.op_report.ok = flip(r);
-		if (flip(r))
-			m->u.op_report.suspect = sample_id(r);
-		m->u.op_report.silent = flip(r);
-		sample_text(r, m->u.op_report.text, sizeof m->u.op_report.text);
+		op_report(r, &m->u.op_report);
 		break;
 	case WM_ROUND_REPORT:
 		round_report(r, &m->u.round_report);
@@ -312,14 +385,12 @@ static void master_message(struct tl_rng *r, struct wm_msg *m)
 		world(r, &m->u.world);
 		break;
 	case WM_OP_START:
-		m->u.op_start.group = any32(r);
-		m->u.op_start.tag = tl_magnitude(r, 64);
-		m->u.op_start.seq = 1 + tl_magnitude(r, 63);
-		m->u.op_start.epoch = tl_magnitude(r, 64);
+		op_start(r, &m->u.op_start);
 		break;
 	case WM_OP_ABORT:
 		m->u.op_abort.group = any32(r);
-		m->u.op_abort.tag = tl_magnitude(r, 64);
+		m->u.op_abort.is_sync = flip(r);
+		m->u.op_abort.tag = m->u.op_abort.is_sync ? 0 : tl_magnitude(r, 64);
 		m->u.op_abort.seq = tl_magnitude(r, 64);
 		m->u.op_abort.code = code(r);
 		m->u.op_abort.losses = tl_magnitude(r, 64);
@@ -327,6 +398,7 @@ static void master_message(struct tl_rng *r, struct wm_msg *m)
 		break;
 	case WM_OP_DONE:
 		m->u.op_done.seq = 1 + tl_magnitude(r, 63);
+		m->u.op_done.revision = flip(r) ? 0 : tl_magnitude(r, 64);
 		break;
 	case WM_PENDING_ANSWER:
 		m->u.pending_answer.pending = flip(r);

@@ -44,10 +44,34 @@ struct shm_sqe sample_entry(struct tl_rng *r, struct shm_submit_limits *ret_lim)
 	return e;
 }
 
+struct shm_sqe sample_sync_entry(struct tl_rng *r, struct shm_submit_limits *ret_lim)
+{
+	struct shm_sqe e = {
+		.slot = (uint32_t)tl_range(r, 0, SHM_SLOTS - 1),
+		.flags = SHM_SQE_SYNC,
+		.sync = {.keys = {tl_u64(r), tl_u64(r)},
+			.content = {tl_u64(r), tl_u64(r)},
+			.region = tl_u64(r),
+			.revision = tl_magnitude(r, 64),
+			.bytes = tl_magnitude(r, 48),
+			.n_tensors = (uint32_t)tl_magnitude(r, 20),
+			.strategy = (uint32_t)tl_range(r, 0, 2),
+			.hash_type = (uint32_t)tl_range(r, 1, 255)},
+		.losses = tl_magnitude(r, 64),
+	};
+
+	ret_lim->busy = tl_u64(r) & ~((uint64_t)1 << e.slot);
+	ret_lim->in_size = 1 + tl_magnitude(r, 48);
+	ret_lim->out_size = 0;
+	return e;
+}
+
 bool same_submission(const struct shm_submission *a, const struct shm_submission *b)
 {
 	return a->slot == b->slot && a->dtype == b->dtype && a->op == b->op && a->tag == b->tag &&
 	       a->count == b->count && a->bytes == b->bytes &&
 	       a->in_registered == b->in_registered && a->out_registered == b->out_registered &&
-	       a->in_off == b->in_off && a->in_start == b->in_start && a->out_off == b->out_off;
+	       a->in_off == b->in_off && a->in_start == b->in_start && a->out_off == b->out_off &&
+	       a->losses == b->losses && a->is_sync == b->is_sync &&
+	       same_sync_vote(&a->sync, &b->sync);
 }

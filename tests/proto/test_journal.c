@@ -117,6 +117,80 @@ START_TEST(records_come_back)
 }
 END_TEST
 
+static void refused(const struct wj_record *r, const char *reason)
+{
+	struct wj_record got;
+	const char *why = "";
+	size_t len, used;
+	uint8_t *p = encode(r, &len);
+
+	ck_assert_int_eq(wire_journal_decode(p, len, &got, &used, &why), CC_ERR_PROTO);
+	ck_assert_msg(strstr(why, reason) != NULL, "'%s' instead of '%s'", why, reason);
+	free(p);
+}
+
+/* A group has its revision when nobody is in it, too. */
+START_TEST(revisions)
+{
+	struct wj_revision v[3] = {{UINT32_MAX, 1}, {0, UINT64_MAX}, {7, 2}};
+	struct wj_record r = {.type = WJ_MEMBERS, .n_revisions = 3, .revisions = v}, got;
+
+	got = round_trip(&r);
+	ck_assert_uint_eq(got.n, 0);
+	ck_assert_uint_eq(got.n_revisions, 3);
+	ck_assert_uint_eq(got.revisions[0].group, 0);
+	ck_assert_uint_eq(got.revisions[0].revision, UINT64_MAX);
+	ck_assert_uint_eq(got.revisions[1].group, 7);
+	ck_assert_uint_eq(got.revisions[1].revision, 2);
+	ck_assert_uint_eq(got.revisions[2].group, UINT32_MAX);
+	wire_journal_clear(&got);
+	ck_assert_ptr_null(got.revisions);
+	v[2].group = 0;
+	refused(&r, "members.revisions: must not name a group twice");
+	v[2] = (struct wj_revision){8, 0};
+	refused(&r, "members.revisions.revision: must be at least 1");
+}
+END_TEST
+
+START_TEST(many_revisions)
+{
+	struct wj_record r = {.type = WJ_MEMBERS, .n_revisions = WJ_GROUPS_MAX + 1}, got;
+	uint32_t i;
+
+	r.revisions = calloc(r.n_revisions, sizeof *r.revisions);
+	for (i = 0; i < r.n_revisions; i++)
+		r.revisions[i] = (struct wj_revision){i, 1};
+	refused(&r, "members.revisions: must be at most 65536");
+	r.n_revisions--;
+	got = round_trip(&r);
+	ck_assert_uint_eq(got.n_revisions, WJ_GROUPS_MAX);
+	wire_journal_clear(&got);
+	free(r.revisions);
+}
+END_TEST
+
+/* A record of members as it was before there were revisions: {epoch 1, version 2, one member}. */
+START_TEST(without_revisions)
+{
+	static const uint8_t old[] = {0x12, 50, 0x08, 1, 0x18, 2, 0x42, 44, /**/
+		0x0a, 16, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,   /* peer */
+		0x1a, 16, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,   /* agent */
+		0x20, 9, 0x2a, 4, 'n', 'o', 'd', 'e'};
+	struct wj_record r;
+	const char *why = "";
+
+	ck_assert_msg(wire_journal_get(old, sizeof old, &r, &why) == 0, "%s", why);
+	ck_assert_int_eq(r.type, WJ_MEMBERS);
+	ck_assert_uint_eq(r.version, 2);
+	ck_assert_uint_eq(r.n, 1);
+	ck_assert_uint_eq(r.members[0].group, 9);
+	ck_assert_str_eq(r.members[0].host, "node");
+	ck_assert_uint_eq(r.n_revisions, 0);
+	ck_assert_ptr_null(r.revisions);
+	wire_journal_clear(&r);
+}
+END_TEST
+
 START_TEST(length_and_checksum)
 {
 	size_t len;
@@ -176,18 +250,6 @@ START_TEST(damage_is_seen)
 }
 END_TEST
 
-static void refused(const struct wj_record *r, const char *reason)
-{
-	struct wj_record got;
-	const char *why = "";
-	size_t len, used;
-	uint8_t *p = encode(r, &len);
-
-	ck_assert_int_eq(wire_journal_decode(p, len, &got, &used, &why), CC_ERR_PROTO);
-	ck_assert_msg(strstr(why, reason) != NULL, "'%s' instead of '%s'", why, reason);
-	free(p);
-}
-
 START_TEST(limits)
 {
 	struct wj_record r = {.type = WJ_RUN, .run = {{1}}, .run_key = {{1}}};
@@ -243,6 +305,9 @@ int main(void)
 
 	tcase_add_test(tc, header);
 	tcase_add_test(tc, records_come_back);
+	tcase_add_test(tc, revisions);
+	tcase_add_test(tc, many_revisions);
+	tcase_add_test(tc, without_revisions);
 	tcase_add_test(tc, length_and_checksum);
 	tcase_add_test(tc, an_earlier_journal);
 	tcase_add_test(tc, damage_is_seen);

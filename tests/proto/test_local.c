@@ -166,7 +166,9 @@ START_TEST(request_limits)
 	sample_request(&r, WL_REGION_ALLOC, &q);
 	q.use = 0;
 	refused(&q, "region_alloc.use");
-	q.use = 3;
+	q.use = WL_REGION_STATE;
+	accepted(&q);
+	q.use++;
 	refused(&q, "region_alloc.use");
 	sample_request(&r, WL_REGION_ADOPT, &q);
 	q.size = 0;

@@ -212,18 +212,26 @@ START_TEST(peer_limits)
 }
 END_TEST
 
+/* Of an all-reduce. */
+static void fresh_vote(void)
+{
+	do
+		fresh(WM_OP_VOTE);
+	while (m.u.op_vote.is_sync);
+}
+
 START_TEST(op_params_limits)
 {
 	struct wm_op_params *p = &m.u.op_vote.params;
 
-	fresh(WM_OP_VOTE);
+	fresh_vote();
 	p->count = 0;
 	refused(&m, "op_vote.params.count");
 	p->count = (uint64_t)1 << 48;
 	accepted(&m);
 	p->count++;
 	refused(&m, "op_vote.params.count");
-	fresh(WM_OP_VOTE);
+	fresh_vote();
 	p->dtype = 11;
 	p->op = 4;
 	p->quant_algo = 2;

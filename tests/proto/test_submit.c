@@ -148,7 +148,7 @@ START_TEST(flags)
 {
 	struct shm_sqe e = good;
 
-	for (unsigned bit = 2; bit < 32; bit++) {
+	for (unsigned bit = 3; bit < 32; bit++) {
 		char text[64];
 
 		e.flags = good.flags | 1u << bit;
@@ -278,6 +278,92 @@ START_TEST(copying_order)
 }
 END_TEST
 
+/* 9 tensors of 300 bytes. */
+static const struct shm_sqe good_sync = {.slot = 5,
+	.flags = SHM_SQE_SYNC,
+	.sync = {.keys = {1, 2},
+		.content = {3, 4},
+		.region = 17,
+		.revision = UINT64_MAX,
+		.bytes = 300,
+		.n_tensors = 9,
+		.strategy = 2,
+		.hash_type = 1},
+	.losses = 6};
+
+START_TEST(syncs_are_taken)
+{
+	struct tl_rng r = tl_rng_new(3);
+	struct shm_submission s = taken(&good_sync, &limits);
+	const struct shm_submission expected = {.slot = 5,
+		.losses = 6,
+		.is_sync = true,
+		.sync = {.revision = UINT64_MAX,
+			.strategy = WM_STRATEGY_SEND_ONLY,
+			.hash_type = WM_HASH_SIMPLE,
+			.keys = {.hi = 1, .lo = 2},
+			.content = {.hi = 3, .lo = 4},
+			.n_tensors = 9,
+			.bytes = 300}};
+
+	ck_assert(same_submission(&s, &expected));
+	for (int i = 0; i < 2000; i++) {
+		struct shm_submit_limits lim;
+		struct shm_sqe e = sample_sync_entry(&r, &lim);
+
+		s = taken(&e, &lim);
+		ck_assert(s.is_sync);
+		ck_assert_uint_eq(s.sync.revision, e.sync.revision);
+		ck_assert_uint_eq(s.sync.content.lo, e.sync.content[1]);
+		ck_assert_uint_eq(s.losses, e.losses);
+		ck_assert_uint_eq(s.count, 0);
+		/* The region is found under either name. */
+		ck_assert_uint_eq(e.in_region, e.sync.region);
+	}
+}
+END_TEST
+
+START_TEST(sync_limits)
+{
+	struct shm_submit_limits lim = limits;
+	struct shm_sqe e = good_sync;
+
+	e.slot = SHM_SLOTS;
+	refused_by(&e, &limits, CC_ERR_PROTO, "slot 64 does not exist");
+	e = good_sync;
+	e.flags |= SHM_SQE_IN_REGISTERED;
+	refused(e, "flags: unknown bits 0x1, reserved 0");
+	e.flags = SHM_SQE_SYNC | 1u << 31;
+	refused(e, "flags: unknown bits 0x80000000, reserved 0");
+	e = good_sync;
+	e.sync.reserved = 3;
+	refused(e, "flags: unknown bits 0, reserved 3");
+	e = good_sync;
+	e.tag = 1;
+	refused(e, "tag: must be 0");
+	lim.in_size = 0;
+	refused_by(&good_sync, &lim, CC_ERR_INVAL, "region: this process has no memory region 17");
+	e = good_sync;
+	e.sync.strategy = 3;
+	refused(e, "strategy: 3 is none of the 3 pcclSharedStateSyncStrategy_t");
+	e = good_sync;
+	e.sync.hash_type = 0;
+	refused(e, "hash_type: 0 is none, must be 1 to 255");
+	e.sync.hash_type = 256;
+	refused(e, "hash_type: 256 is none, must be 1 to 255");
+	e = good_sync;
+	e.sync.n_tensors = 1048576;
+	taken(&e, &limits);
+	e.sync.n_tensors++;
+	refused(e, "count: 1048577 tensors, must be at most 1048576");
+	e = good_sync;
+	e.sync.bytes = LARGEST;
+	taken(&e, &limits);
+	e.sync.bytes++;
+	refused(e, "tensors: 281474976710657 bytes in all are more than 2^48");
+}
+END_TEST
+
 /* What no field is made of yet does not matter. */
 START_TEST(hints_are_ignored)
 {
@@ -298,6 +384,8 @@ int main(void)
 
 	tcase_add_test(tc, every_field_arrives);
 	tcase_add_test(tc, samples_are_taken);
+	tcase_add_test(tc, syncs_are_taken);
+	tcase_add_test(tc, sync_limits);
 	tcase_add_test(tc, slots);
 	tcase_add_test(tc, types_and_operations);
 	tcase_add_test(tc, flags);

@@ -22,3 +22,24 @@ endif
 if ARCH_AARCH64
 libkrn_la_SOURCES += kernels/krn_neon.c
 endif
+
+# The hash: pure code, and what needs threads or another library.
+noinst_LTLIBRARIES += libhsh.la libhsh_run.la
+noinst_HEADERS += kernels/hsh.h kernels/hsh_impl.h kernels/hsh_run.h kernels/hsh_vec.h
+libhsh_la_SOURCES = kernels/hsh.c kernels/hsh_keys.c kernels/hsh_scalar.c
+libhsh_la_LIBADD =
+libhsh_run_la_SOURCES = kernels/hsh_crc32c.c kernels/hsh_threads.c
+libhsh_run_la_LIBADD = libhsh.la
+
+if ARCH_X86_64
+noinst_LTLIBRARIES += libhsh_avx2.la libhsh_avx512.la
+libhsh_avx2_la_SOURCES = kernels/hsh_avx2.c
+libhsh_avx2_la_CFLAGS = $(AM_CFLAGS) -mavx2
+libhsh_avx512_la_SOURCES = kernels/hsh_avx512.c
+libhsh_avx512_la_CFLAGS = $(AM_CFLAGS) -mavx512f
+libhsh_la_LIBADD += libhsh_avx2.la libhsh_avx512.la
+endif
+
+if ARCH_AARCH64
+libhsh_la_SOURCES += kernels/hsh_neon.c
+endif

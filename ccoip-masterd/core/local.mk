@@ -9,6 +9,7 @@ libccm_la_SOURCES = \
 	ccoip-masterd/core/ccm_agent.c \
 	ccoip-masterd/core/ccm_check.c \
 	ccoip-masterd/core/ccm_conclude.c \
+	ccoip-masterd/core/ccm_elect.c ccoip-masterd/core/ccm_elect.h \
 	ccoip-masterd/core/ccm_internal.h \
 	ccoip-masterd/core/ccm_member.c \
 	ccoip-masterd/core/ccm_op.c \

@@ -3,6 +3,8 @@
  * What users are told of those that wait, and processes that are stopped while others wait for
  * them.
  */
+#include <stdio.h>
+
 #include "tests/agent/fixture.h"
 
 static struct fx *f;
@@ -28,7 +30,7 @@ static void see_comm(void *arg, const struct agt_comm_info *c)
 	struct seen *s = arg;
 
 	if (c->waiting[0])
-		strcpy(s->comm, c->waiting);
+		(void)snprintf(s->comm, sizeof s->comm, "%s", c->waiting);
 	s->stopped += c->stopped_ns;
 }
 
@@ -36,14 +38,14 @@ static void see_op(void *arg, const struct agt_op_info *o)
 {
 	struct seen *s = arg;
 
-	strcpy(s->op, o->awaited);
+	(void)snprintf(s->op, sizeof s->op, "%s", o->awaited);
 }
 
 static void see_run(void *arg, const struct agt_run_info *r)
 {
 	struct seen *s = arg;
 
-	strcpy(s->state, r->state);
+	(void)snprintf(s->state, sizeof s->state, "%s", r->state);
 	s->term = r->term;
 }
 

@@ -87,8 +87,8 @@ START_TEST(its_end_is_no_stop)
 }
 END_TEST
 
-#define MANY   150u /* sessions of one process */
-#define A_TICK 64u  /* of them are looked at in each tick */
+#define MANY   150u         /* sessions of one process */
+#define A_TICK UINT64_C(64) /* of them are looked at in each tick */
 
 static struct fx f;
 

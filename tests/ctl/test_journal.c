@@ -281,7 +281,7 @@ START_TEST(the_folder_is_made)
 	struct journal *j;
 	char deep[sizeof dir];
 
-	strcpy(deep, dir);
+	memcpy(deep, dir, sizeof deep);
 	(void)snprintf(dir + strlen(dir), sizeof dir - strlen(dir), "/new");
 	j = open_it();
 	ck_assert_ptr_nonnull(j);
@@ -289,7 +289,7 @@ START_TEST(the_folder_is_made)
 	(void)snprintf(dir + strlen(dir), sizeof dir - strlen(dir), "/a/b");
 	j = open_it();
 	ck_assert_ptr_null(j);
-	strcpy(dir, deep);
+	memcpy(dir, deep, sizeof dir);
 }
 END_TEST
 

@@ -85,7 +85,7 @@ static void area_free(struct area *a)
 
 /* ---- freezing: the process stops itself when the second half of an operand is read */
 
-#define PAGE 4096u
+#define PAGE ((size_t)4096)
 
 static uint8_t *frozen;
 static size_t frozen_size;

@@ -76,8 +76,9 @@ void fk_cut(struct fk_host *h, const char *why);   /* it may come back */
 void fk_send(struct fk_host *h, const struct wm_msg *msg);
 
 struct fk_peer fk_join(struct fk_host *h, uint32_t group);
-/* p comes (back) by h. */
-struct fk_peer fk_join_again(const struct fk_peer *p, struct fk_host *h, enum wm_join_phase phase);
+/* The old one comes (back) by h. */
+struct fk_peer fk_join_again(
+	const struct fk_peer *old, struct fk_host *h, enum wm_join_phase phase);
 /* Ends what the agent has to say of the run, to a master that has not taken it over. */
 void fk_resumed(struct fk_host *h);
 /* A new connection of h's agent, which has state of the run; answered by HELLO_ACK. */

@@ -4,7 +4,8 @@ master_tests = tests/master/test_members tests/master/test_ops tests/master/test
 	tests/master/test_endpoints tests/master/test_absent tests/master/test_return \
 	tests/master/test_resume tests/master/test_resume_ops tests/master/test_resume_rounds \
 	tests/master/test_restore tests/master/test_random tests/master/test_evil \
-	tests/master/test_scale tests/master/test_oom
+	tests/master/test_scale tests/master/test_oom \
+	tests/master/test_elect
 check_PROGRAMS += $(master_tests)
 TESTS += $(master_tests)
 
@@ -67,6 +68,10 @@ tests_master_test_evil_LDADD = $(master_ldadd)
 tests_master_test_scale_SOURCES = tests/master/test_scale.c
 tests_master_test_scale_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_master_test_scale_LDADD = $(master_ldadd)
+
+tests_master_test_elect_SOURCES = tests/master/test_elect.c
+tests_master_test_elect_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_master_test_elect_LDADD = $(master_core) $(CHECK_LIBS)
 
 tests_master_test_oom_SOURCES = tests/master/test_oom.c
 tests_master_test_oom_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)

@@ -11,7 +11,7 @@ set -eu
 export LC_ALL=C
 cd "${1:-.}"
 
-pure='libcommon-pure libwire libccm libagt'
+pure='libcommon-pure libwire libhsh libccm libagt'
 support='libcommon'
 allowed='mem(cpy|move|set|cmp|chr|rchr|mem)|explicit_bzero'
 allowed+='|str(len|nlen|cmp|ncmp|chr|rchr|chrnul|str|spn|cspn|pbrk)|stpcpy'
@@ -19,6 +19,7 @@ allowed+='|strn?dup|strto(l|ul|ll|ull|d|f)|v?snprintf|(v?snprintf|mem(cpy|move|s
 allowed+='|malloc|calloc|realloc|reallocarray|aligned_alloc|free|qsort|bsearch'
 allowed+='|inet_(pton|ntop)|errno_location|assert_fail|abort|stack_chk_fail|ctype_b_loc'
 allowed+='|(floor|ceil|trunc|round|fabs|fmin|fmax|sqrt|exp|log|log2|pow)f?'
+allowed+='|cpu_model' # what the compiler's library knows of the CPU: chooses code, not results
 allowed+='|protobuf_c_[a-z_0-9]+|_GLOBAL_OFFSET_TABLE_'
 
 find_library()

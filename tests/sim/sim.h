@@ -46,9 +46,9 @@
 #define SIM_LINKS   512u
 #define SIM_MASTERS 32u
 #define SIM_PLACES  3u /* addresses at which a master may be */
-#define SIM_US      1000u
-#define SIM_MS      1000000u
-#define SIM_S       1000000000u
+#define SIM_US      UINT64_C(1000)
+#define SIM_MS      UINT64_C(1000000)
+#define SIM_S       UINT64_C(1000000000)
 
 struct sim;
 struct sim_xfer;
@@ -432,9 +432,9 @@ void sim_links_drop(struct sim *s, struct sim_host *h, uint32_t run);
 void sim_links_host_died(struct sim *s, struct sim_host *h, bool silent);
 
 /* sim_xfer.c */
-void sim_xfer_start(struct sim *s, struct sim_host *h, const struct agt_action *x);
-void sim_xfer_cancel(struct sim *s, struct sim_host *h, const struct agt_action *x);
-void sim_xfer_free(struct sim *s, struct sim_host *h, const struct agt_action *x);
+void sim_xfer_start(struct sim *s, struct sim_host *h, const struct agt_action *a);
+void sim_xfer_cancel(struct sim *s, struct sim_host *h, const struct agt_action *a);
+void sim_xfer_free(struct sim *s, struct sim_host *h, const struct agt_action *a);
 void sim_xfer_event(struct sim *s, const struct sim_event *ev);
 /* Data does not flow over this link any more. */
 void sim_xfers_break(struct sim *s, const struct sim_link *l);
@@ -467,8 +467,8 @@ void sim_op_submit(struct sim *s, const struct sim_event *ev);
 void sim_op_complete(struct sim *s, struct sim_host *h, const struct agt_action *x);
 /* The agent is gone: what is in doubt, what has failed. */
 void sim_ops_agent_died(struct sim *s, struct sim_peer *p);
-/* The answer to what was in doubt. */
-void sim_ops_settle(struct sim *s, struct sim_peer *p, uint64_t done);
+/* The answer to what was in doubt: the bits of those that are done. */
+void sim_ops_settle(struct sim *s, struct sim_peer *p, uint64_t bits);
 /* All that is in flight ends with this code. */
 void sim_ops_fail(struct sim *s, struct sim_peer *p, uint32_t code, const char *text);
 /* Calls that waited for the keeper go on. */
@@ -513,7 +513,7 @@ void sim_describe(struct sim *s);
 /* sim_world.c. True: all is well. */
 bool sim_world_run(struct sim *s, uint64_t seed, bool trace);
 
-/* sim_scale.c */
-int sim_scale(const char *sizes);
+/* sim_scale.c. The text: sizes with commas between them. */
+int sim_scale(const char *text);
 
 #endif

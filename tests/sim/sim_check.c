@@ -8,8 +8,8 @@
 
 #include "tests/sim/sim.h"
 
-#define ON_THE_WAY   2u                    /* what went wrong before is felt now */
-#define NEEDS_REASON (2 * (uint64_t)SIM_S) /* a wait that lasts so long must have a name */
+#define ON_THE_WAY   2u          /* what went wrong before is felt now */
+#define NEEDS_REASON (2 * SIM_S) /* a wait that lasts so long must have a name */
 
 struct census {
 	uint32_t n[SIM_GROUPS], local[SIM_HOSTS];

@@ -50,7 +50,7 @@ struct cc_id sim_new_id(struct sim *s, uint8_t kind)
 struct sim_clock sim_new_clock(struct sim *s)
 {
 	return (struct sim_clock){
-		.zero = (1 + sim_rnd(s, 1000)) * (uint64_t)SIM_S, .rate = 900 + sim_rnd(s, 201)};
+		.zero = (1 + sim_rnd(s, 1000)) * SIM_S, .rate = 900 + sim_rnd(s, 201)};
 }
 
 uint64_t sim_clock_now(const struct sim *s, const struct sim_clock *c)

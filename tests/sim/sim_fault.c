@@ -282,7 +282,7 @@ static void start_master(struct sim *s, const struct sim_event *ev)
 		sim_master_kill(s, (unsigned)s->at[home]);
 	sim_master_start(s, ev->place);
 	s->master_away = false;
-	s->away_until = s->now + 6 * (uint64_t)SIM_S;
+	s->away_until = s->now + 6 * SIM_S;
 	if (home != ev->place)
 		tell_all(s, home, ev->place);
 }
@@ -297,7 +297,7 @@ static void stale(struct sim *s, const struct sim_event *ev)
 	sim_trace(s, "fault: %s stands still, another one takes over",
 		sim_name_master(s, (unsigned)no));
 	s->masters[no].frozen_until = s->now + ms(4000 + ev->gen);
-	s->away_until = s->now + 12 * (uint64_t)SIM_S;
+	s->away_until = s->now + 12 * SIM_S;
 	/* nobody gets through to it, and agents see that soon or late */
 	for (i = 0; i < s->n_conns; i++)
 		if (s->conns[i]->made && s->conns[i]->master == (unsigned)no && ev->inbound)

@@ -149,7 +149,7 @@ void sim_links_drop(struct sim *s, struct sim_host *h, uint32_t run)
 
 void sim_links_host_died(struct sim *s, struct sim_host *h, bool silent)
 {
-	uint64_t after = silent ? (1000 + sim_rnd(s, 4000)) * (uint64_t)SIM_MS : 0;
+	uint64_t after = silent ? (1000 + sim_rnd(s, 4000)) * SIM_MS : 0;
 	unsigned i;
 
 	for (i = 0; i < SIM_LINKS; i++) {

@@ -20,6 +20,7 @@ static struct sim_conn *conn_new(struct sim *s)
 
 	if (s->n_conns == s->cap_conns) {
 		s->cap_conns = s->cap_conns ? 2 * s->cap_conns : 64;
+		/* An array of pointers. NOLINTNEXTLINE(bugprone-sizeof-expression) */
 		s->conns = reallocarray(s->conns, s->cap_conns, sizeof *s->conns);
 	}
 	if (!c || !s->conns)
@@ -101,7 +102,7 @@ void sim_dialled(struct sim *s, const struct sim_event *ev)
 		return;
 	if (place >= 0 && s->parted[c->host][place]) {
 		/* the kernel tries for a while */
-		if (s->now < ev->due + 3 * (uint64_t)SIM_S && ev->gen < 30) {
+		if (s->now < ev->due + 3 * SIM_S && ev->gen < 30) {
 			struct sim_event again = event(c, SIM_EV_DIALLED);
 
 			again.gen = ev->gen + 1;

@@ -74,7 +74,7 @@ static void try_anew(struct sim *s, struct sim_peer *p, bool free_of_charge)
 	p->reconnects -= !free_of_charge;
 	s->reconnects++;
 	p->phase = PEER_CONNECTING;
-	sim_peer_later(s, p, (50 + sim_rnd(s, free_of_charge ? 3000 : 500)) * (uint64_t)SIM_MS);
+	sim_peer_later(s, p, (50 + sim_rnd(s, free_of_charge ? 3000 : 500)) * SIM_MS);
 }
 
 static void shuffle(struct sim *s, uint8_t *v, uint32_t n)
@@ -290,7 +290,7 @@ static void destroyed(struct sim *s, struct sim_peer *p)
 	p->iterations = 1 + sim_rnd(s, 5);
 	p->held = p->waits = p->asking = p->step_begun = p->unaware = false;
 	p->phase = PEER_START;
-	sim_peer_later(s, p, sim_rnd(s, 300) * (uint64_t)SIM_MS);
+	sim_peer_later(s, p, sim_rnd(s, 300) * SIM_MS);
 }
 
 void sim_peer_returned(struct sim *s, struct sim_peer *p, uint32_t type, uint32_t code,

@@ -11,8 +11,8 @@
 
 #include "tests/sim/sim.h"
 
-#define RETRY_MIN (20 * (uint64_t)SIM_MS)
-#define RETRY_MAX (500 * (uint64_t)SIM_MS)
+#define RETRY_MIN (20 * SIM_MS)
+#define RETRY_MAX (500 * SIM_MS)
 
 struct sim_peer *sim_peer_find(struct sim *s, const struct sim_host *h, uint32_t comm)
 {
@@ -51,12 +51,14 @@ static void session_open(struct sim *s, struct sim_proc *q)
 static void send(struct sim *s, struct sim_peer *p, const struct wl_request *q)
 {
 	struct sim_event ev = {.kind = SIM_EV_REQUEST, .host = p->proc->host, .peer = p->no};
+	struct wl_request *copy;
 
 	ev.session = p->proc->session;
-	ev.bytes = malloc(sizeof *q);
-	if (!ev.bytes)
+	copy = malloc(sizeof *copy);
+	if (!copy)
 		abort();
-	memcpy(ev.bytes, q, sizeof *q);
+	*copy = *q;
+	ev.bytes = (uint8_t *)copy;
 	sim_schedule(s, s->now + (10 + sim_rnd(s, 100)) * SIM_US, ev);
 }
 
@@ -373,7 +375,7 @@ void sim_shim_keeper(struct sim *s, struct sim_proc *q)
 			broken(s, q);
 	} else if (h->alive) {
 		reconnected(s, q);
-	} else if (s->now - q->broken_at > s->keeper_grace_ms * (uint64_t)SIM_MS) {
+	} else if (s->now - q->broken_at > s->keeper_grace_ms * SIM_MS) {
 		sim_trace(s, "process %u: no agent any more", q->no);
 		q->state = SESSION_NONE;
 		for (i = 0; i < s->n_peers; i++)

@@ -8,7 +8,7 @@
 
 #include "tests/sim/sim.h"
 
-#define LOOK (1 * (uint64_t)SIM_S) /* how often waits are looked at */
+#define LOOK SIM_S /* how often waits are looked at */
 
 static void setup_peers(struct sim *s)
 {
@@ -33,7 +33,7 @@ static void setup_peers(struct sim *s)
 		p->reconnects = sim_rnd(s, 4);
 		p->rejoins = sim_chance(s, 25) ? 1 + sim_rnd(s, 2) : 0;
 		p->rude = sim_chance(s, 10);
-		sim_peer_later(s, p, sim_rnd(s, sim_chance(s, 70) ? 50 : 2000) * (uint64_t)SIM_MS);
+		sim_peer_later(s, p, sim_rnd(s, sim_chance(s, 70) ? 50 : 2000) * SIM_MS);
 	}
 }
 
@@ -192,11 +192,10 @@ static void handle(struct sim *s, const struct sim_event *ev)
 
 static void run(struct sim *s)
 {
-	uint64_t patience =
-		(s->master_grace_ms + 2 * s->keeper_grace_ms + 20000) * (uint64_t)SIM_MS;
+	uint64_t patience = (s->master_grace_ms + 2 * s->keeper_grace_ms + 20000) * SIM_MS;
 	/* what is left so long after the last program stays for ever: an agent that has to tell of
 	 * somebody who left looks for a master till then */
-	uint64_t after = (s->master_grace_ms + 5000) * (uint64_t)SIM_MS;
+	uint64_t after = (s->master_grace_ms + 5000) * SIM_MS;
 	uint64_t ended = 0, until;
 	struct sim_event ev;
 

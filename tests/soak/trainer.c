@@ -434,13 +434,15 @@ static ccoip_socket_address_t master_address(int argc, char **argv)
 {
 	ccoip_socket_address_t a = {.inet.protocol = inetIPv4};
 	char ip[64];
-	unsigned port;
+	int port;
 
 	for (int i = 1; i < argc; i++) {
-		if (sscanf(argv[i], "master=%63[0-9.]:%u", ip, &port) == 2 &&
+		port = 0; /* where it begins */
+		if (sscanf(argv[i], "master=%63[0-9.]:%n", ip, &port) == 1 && port > 0 &&
 			inet_pton(AF_INET, ip, a.inet.ipv4.data) == 1) {
-			a.port = (uint16_t)port;
-			return a;
+			a.port = (uint16_t)strtoul(argv[i] + port, NULL, 10);
+			if (a.port > 0)
+				return a;
 		}
 	}
 	fprintf(stderr, "trainer: master= is missing\n");

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Shared state: whose contents a group synchronizes to, and what that means for each peer. A
+ * function of what the peers of one group offer, without memory of its own; groups do not see each
+ * other. Callable from any thread.
+ *
+ * Vocabulary. A *candidate* is what one peer offers. Two offers are *the same* when hash type, keys
+ * digest and content digest are equal; the revision is no part of it. A candidate *stands* when its
+ * contents can be elected. The *right* revision is the one that the group gets to with this
+ * election: the expected one, or, as long as nothing has been synchronized (expected is 0), the
+ * highest that is offered by a peer that is not receive-only. Less is *outdated*.
+ *
+ * Rules, in the order in which they are applied. Who is kicked by one is not there for those that
+ * follow, so that nobody who is kicked has a say in what happens to the others:
+ * 1. One increment: a revision beyond the expected one is kicked (REVISION_INCREMENT_VIOLATION),
+ *    whatever the strategy; while expected is 0 any will do. So is UINT64_MAX at any time: nothing
+ *    can follow it, and 0 would mean that nothing has been synchronized. This comes before the
+ *    strategies, because it depends on no other peer: a peer that is ahead does not get those
+ *    kicked that chose another strategy.
+ * 2. Enforce-popular by one, outdated or not: those that declare otherwise are kicked. What is left
+ *    is either enforce-popular throughout, or send-only and receive-only peers.
+ * 3. Receive-only peers never stand, nor does their revision count. If all that are left are
+ *    receive-only, nobody stands, and the whole group is kicked.
+ * 4. Outdated peers do not stand, and their votes do not count. If all that would stand are
+ *    outdated, the state of the last synchronization is lost: nobody stands, the whole group is
+ *    kicked, until a peer offers the expected revision or the master is started anew. While
+ *    expected is 0 this cannot happen.
+ * 5. Send-only peers that stand must offer the same; theirs is elected. If they do not, all
+ *    send-only peers are kicked (also outdated ones: they would be in the place of those that know
+ *    better), and with them the group, for nobody is left who stands.
+ * 6. Enforce-popular peers that stand: what most of them offer is elected. At a tie, that which is
+ *    offered by the first peer in ring order.
+ * 7. Another hash type, or other keys (names, data types, counts, flags), than the elected ones: it
+ *    cannot be compared, or served, and is kicked; receive-only peers too.
+ * 8. Other contents: a send-only peer (an outdated one, by rule 5) would have to receive and is
+ *    kicked. All others receive.
+ * 9. The elected contents: a holder; at another revision an outdated holder, whose revision is
+ *    written back like a receiver's. Receive-only peers are receivers that miss nothing: nobody may
+ *    be sent bytes from them.
+ *
+ * What follows: one peer at least is a holder, unless the whole group is kicked.
+ */
+#ifndef CCM_ELECT_H
+#define CCM_ELECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The numbers of pcclSharedStateSyncStrategy_t. */
+enum ccm_strategy { CCM_ENFORCE_POPULAR = 0, CCM_RECEIVE_ONLY = 1, CCM_SEND_ONLY = 2 };
+
+enum ccm_hash_type { CCM_HASH_SIMPLE = 1, CCM_HASH_CRC32C = 2 };
+
+struct ccm_digest {
+	uint64_t hi, lo;
+};
+
+struct ccm_candidate {
+	uint64_t revision;
+	uint32_t strategy; /* enum ccm_strategy, checked by the caller */
+	uint32_t
+		hash_type; /* enum ccm_hash_type, or another number that means something to peers */
+	struct ccm_digest keys;    /* of the table of tensors: name, data type, count, flags */
+	struct ccm_digest content; /* of the tensors that must be equal */
+	uint64_t n_tensors, bytes; /* for sentences */
+};
+
+enum ccm_elect_verdict {
+	CCM_ELECT_KICKED = 1,
+	CCM_ELECT_HOLDER,
+	CCM_ELECT_HOLDER_OUTDATED, /* right contents, another revision */
+	CCM_ELECT_RECEIVER,
+};
+
+/* Why a peer is kicked; the number of the rule. */
+enum ccm_elect_why {
+	CCM_WHY_NONE = 0,
+	CCM_WHY_AHEAD,         /* 1: beyond the expected revision */
+	CCM_WHY_LAST_REVISION, /* 1: UINT64_MAX */
+	CCM_WHY_STRATEGY,      /* 2 */
+	CCM_WHY_ALL_RECEIVE,   /* 3 */
+	CCM_WHY_STATE_LOST,    /* 4 */
+	CCM_WHY_DISAGREE,      /* 5: send-only */
+	CCM_WHY_NO_SENDER,     /* 5: receive-only, and those that send disagree */
+	CCM_WHY_HASH_TYPE,     /* 7 */
+	CCM_WHY_KEYS,          /* 7 */
+	CCM_WHY_WOULD_RECEIVE, /* 8 */
+};
+
+/* What the election means for one candidate. */
+struct ccm_standing {
+	enum ccm_elect_verdict verdict;
+	enum ccm_elect_why why; /* of KICKED */
+	bool misses;            /* RECEIVER: its contents are not the elected ones */
+};
+
+#define CCM_ELECT_NONE UINT32_MAX
+
+struct ccm_election {
+	bool nobody;       /* stands: all are kicked, elected is CCM_ELECT_NONE */
+	uint32_t elected;  /* the first candidate in ring order that stood with what was elected */
+	uint64_t revision; /* the group's, once all are equal; the next one to expect is one more.
+			    * Nobody: without meaning */
+
+	/* For ccm_elect_sentence. */
+	uint64_t expected;
+	uint64_t highest; /* STATE_LOST: revision that is offered by one who would stand */
+	uint32_t
+		dispute[2]; /* DISAGREE: two that stood, the first one and the first that differs */
+};
+
+/*
+ * v: n candidates in ring order, standings: as many. scratch: room for n numbers, whatever is in
+ * it. Cannot fail; O(n log n), whatever is offered.
+ */
+void ccm_elect(uint64_t expected, const struct ccm_candidate *v, uint32_t n, uint32_t *scratch,
+	struct ccm_standing *standings, struct ccm_election *ret);
+
+/* Writes why candidate i is kicked, which values clash and what was expected; "" for one that is
+ * not kicked. WM_TEXT_MAX bytes are enough. */
+void ccm_elect_sentence(const struct ccm_election *e, const struct ccm_candidate *v,
+	const struct ccm_standing *standings, uint32_t i, char *dst, size_t size);
+
+#endif

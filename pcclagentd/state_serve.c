@@ -163,7 +163,8 @@ static enum wst_status find_answer(
 
 	if (!j) /* our start may be on its way from the master */
 		return r->seq > e->last_seq ? WST_NOT_YET : WST_GONE;
-	if (atomic_load_explicit(&j->phase, memory_order_relaxed) == STE_FAILS)
+	if (atomic_load_explicit(&j->phase, memory_order_relaxed) == STE_FAILS ||
+		(!j->holders && !j->receivers))
 		return WST_GONE;
 	if (r->kind == WST_TENSORS) {
 		if (r->tensor > j->n_tensors || r->n > j->n_tensors - r->tensor)

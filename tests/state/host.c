@@ -329,6 +329,8 @@ void net_down(struct net *n)
 		h->e = NULL;
 		for (uint32_t k = 0; k < h->n_members; k++)
 			member_free(h, &h->m[k]);
+		while (h->n_mute > 0)
+			close(h->mute_fds[--h->n_mute]);
 		close(h->event_fd);
 		close(h->listener);
 	}
@@ -395,7 +397,11 @@ static void welcome(struct host *h)
 	ck_assert(cc_id_eq(&hello.to, &h->id));
 	wlk_ack_put(buf, &a);
 	ck_assert_int_eq(send(fd, buf, sizeof buf, MSG_NOSIGNAL), sizeof buf);
-	if (h->e)
+	if (h->babbles)
+		ck_assert_int_eq(send(fd, buf, sizeof buf, MSG_NOSIGNAL), sizeof buf);
+	if ((h->mute || h->babbles) && h->n_mute < 16)
+		h->mute_fds[h->n_mute++] = fd;
+	else if (h->e)
 		ck_assert_int_eq(ste_add_stream(h->e, fd), 0);
 	else
 		close(fd);

@@ -52,7 +52,11 @@ struct host {
 	struct cc_id id;
 	int event_fd, listener;
 	uint16_t port;
-	bool refuses;
+	bool refuses; /* hangs up instead of an answer to the hello */
+	bool mute;    /* answers it, and never says anything again */
+	bool babbles; /* answers it, and then sends what nobody asked for */
+	int mute_fds[16];
+	uint32_t n_mute;
 	uint32_t n_members;
 	struct member m[MEMBERS_MAX];
 };

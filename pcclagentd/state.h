@@ -39,7 +39,7 @@ struct ste;
 #define STE_STREAMS     4   /* default of ste_config.streams */
 #define STE_NAME_MAX    64
 #define STE_TEXT_MAX    256
-#define STE_IDLE_MS 10000 /* default of ste_config.idle_ms */
+#define STE_IDLE_MS     10000 /* default of ste_config.idle_ms */
 
 struct ste_config {
 	struct cc_id run, key, self; /* for the hello */

@@ -19,7 +19,7 @@
 #define ROUNDS_MAX    2u          /* of trying all addresses */
 #define NEXT_ADDR_NS  STE_MS(250) /* then the next address is tried beside */
 #define RETRY_NS      STE_MS(100)
-#define OPEN_NS       STE_MS(3000) /* connecting and hello, each */
+#define OPEN_NS       STE_MS(5000) /* connecting and hello, each */
 #define SILENCE_NS    STE_MS(3000)
 #define ANSWER_NS     STE_MS(20000) /* between the ends of two answers that are due */
 #define LATE_NS       STE_MS(1000)  /* a round later than this: we stood still ourselves */
@@ -115,7 +115,7 @@ void ste_stream_lost(struct ste_stream *s, enum ste_fault fault, const char *why
 {
 	struct ste_job *j = s->j;
 	struct ste_src *src = s->src;
-	bool was_up = s->state == STE_UP;
+	bool was_up = s->state == STE_UP, was_parked = s->parked;
 	char text[STE_TEXT_MAX];
 
 	snprintf(text, sizeof text, "%s", why); /* it may be the stream's, or the source's own */
@@ -125,8 +125,9 @@ void ste_stream_lost(struct ste_stream *s, enum ste_fault fault, const char *why
 		return;
 	memcpy(src->last, text, sizeof text);
 	src->retry_ns = j->e->now_ns + RETRY_NS;
-	if (!was_up && src->good_addr < 0)
-		return; /* other addresses */
+	/* Other addresses are tried; or it was for us that it had to wait. */
+	if ((!was_up && src->good_addr < 0) || was_parked)
+		return;
 	src->strikes++;
 	src->wrong += fault == STE_FAULT_WRONG;
 	if (fault == STE_FAULT_GONE || src->strikes >= STRIKES_MAX || src->wrong >= WRONG_MAX)

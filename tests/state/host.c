@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -88,12 +87,12 @@ static uint64_t hash_tensor(const uint8_t *data, uint64_t bytes, uint64_t *leave
 	return hsh_tensor(leaves, bytes);
 }
 
-struct wm_digest shape_digest(const struct shape *s)
+struct wm_digest shape_digest(struct shape *s)
 {
 	uint64_t *hashes = calloc(s->n + 1, sizeof *hashes), d[2];
 	size_t n = 0;
 
-	for (uint32_t t = 0; t < s->n; t++) {
+	for (uint32_t t = 0; !s->digested && t < s->n; t++) {
 		uint8_t *data = malloc(s->bytes[t] + 1);
 		uint64_t *leaves = calloc(wire_leaf_count(s->bytes[t]) + 1, sizeof *leaves);
 
@@ -103,9 +102,13 @@ struct wm_digest shape_digest(const struct shape *s)
 		free(data);
 		free(leaves);
 	}
-	hsh_digest(hashes, n * sizeof *hashes, d);
+	if (!s->digested) {
+		hsh_digest(hashes, n * sizeof *hashes, d);
+		s->digest = (struct wm_digest){d[0], d[1]};
+		s->digested = true;
+	}
 	free(hashes);
-	return (struct wm_digest){d[0], d[1]};
+	return s->digest;
 }
 
 /* ---- members ---- */
@@ -241,9 +244,9 @@ void member_hash(struct host *h, struct member *m)
 		vote.bytes += s->bytes[t];
 	}
 	ck_assert_int_eq(shm_state_plan(s->n, (uint64_t)s->n * 14, leaves, &hdr, &m->map_size), 0);
-	m->map =
-		mmap(NULL, m->map_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	ck_assert_ptr_ne(m->map, MAP_FAILED);
+	m->map = aligned_alloc(SHM_STATE_PAGE, m->map_size);
+	ck_assert_ptr_nonnull(m->map);
+	memset(m->map, 0, hdr.window_off);
 	write_table(m, &hdr);
 	lim.size = m->map_size;
 	ck_assert_msg(shm_state_get(m->map, &lim, &m->state, why) == 0, "%s", why);
@@ -258,7 +261,7 @@ void member_free(struct host *h, struct member *m)
 		cc_futex_wake(&m->slot.wait, 1);
 		pthread_join(m->shim, NULL);
 		shm_state_clear(&m->state);
-		munmap(m->map, m->map_size);
+		free(m->map);
 	}
 	if (h->e)
 		ste_bell_remove(h->e, m->bell);
@@ -346,8 +349,8 @@ struct ste_source source_of(const struct net *n, uint32_t host, bool holds)
 	return s;
 }
 
-int host_try_start(struct host *h, uint64_t seq, const struct shape *s,
-	const struct ste_source *src, uint32_t n_src)
+int host_try_start(
+	struct host *h, uint64_t seq, struct shape *s, const struct ste_source *src, uint32_t n_src)
 {
 	struct ste_member members[MEMBERS_MAX];
 	struct ste_spec spec = {.seq = seq,
@@ -370,8 +373,8 @@ int host_try_start(struct host *h, uint64_t seq, const struct shape *s,
 	return ste_start(h->e, &spec);
 }
 
-void host_start(struct host *h, uint64_t seq, const struct shape *s, const struct ste_source *src,
-	uint32_t n_src)
+void host_start(
+	struct host *h, uint64_t seq, struct shape *s, const struct ste_source *src, uint32_t n_src)
 {
 	ck_assert_int_eq(host_try_start(h, seq, s, src, n_src), 0);
 }

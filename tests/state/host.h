@@ -24,6 +24,8 @@ struct shape {
 	uint64_t seed;
 	uint64_t *bytes;
 	bool *may_differ;
+	bool digested;
+	struct wm_digest digest; /* see shape_digest */
 };
 
 enum kind { OWN = 0, REGISTERED = 1, MIXED = 2 };
@@ -74,7 +76,8 @@ void shape_free(struct shape *s);
 uint64_t shape_bytes(const struct shape *s); /* that must be equal */
 /* Byte i of a tensor, elected. */
 uint8_t shape_byte(const struct shape *s, uint32_t tensor, uint64_t i);
-struct wm_digest shape_digest(const struct shape *s);
+/* Of the elected content; what it is made of must not change afterwards. */
+struct wm_digest shape_digest(struct shape *s);
 
 void net_up(struct net *n, uint32_t hosts);
 void net_down(struct net *n);
@@ -87,9 +90,9 @@ void member_free(struct host *h, struct member *m);
 void member_check(const struct member *m);
 
 struct ste_source source_of(const struct net *n, uint32_t host, bool holds);
-int host_try_start(struct host *h, uint64_t seq, const struct shape *s,
-	const struct ste_source *src, uint32_t n_src);
-void host_start(struct host *h, uint64_t seq, const struct shape *s, const struct ste_source *src,
+int host_try_start(struct host *h, uint64_t seq, struct shape *s, const struct ste_source *src,
+	uint32_t n_src);
+void host_start(struct host *h, uint64_t seq, struct shape *s, const struct ste_source *src,
 	uint32_t n_src);
 /* Accepts streams for all hosts until there is an event of host `want`. False: none in time. want
  * == UINT32_MAX: just for so long. */

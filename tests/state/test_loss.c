@@ -480,7 +480,7 @@ START_TEST(any_request)
 #undef ASK
 	/* Not a request at all. */
 	for (uint32_t len = 1; len < 3 * WST_HDR_SIZE; len += 31) {
-		uint8_t junk[3 * WST_HDR_SIZE];
+		uint8_t junk[3 * WST_HDR_SIZE] = {0};
 		int other[2];
 
 		for (uint32_t i = 0; i < len; i++)

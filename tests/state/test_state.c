@@ -184,9 +184,9 @@ START_TEST(many_tensor_hashes)
 	struct shape s;
 	struct net n;
 
-	shape_init(&s, 150000, 1);
-	s.bytes[149999] = 5;
-	s.bytes[70000] = 65537;
+	shape_init(&s, 70000, 1);
+	s.bytes[69999] = 5;
+	s.bytes[66000] = 65537;
 	newcomer_up(&n, &s, 1, REGISTERED, REGISTERED, src);
 	start_all(&n, &s, src, 1);
 	net_expect(&n, 0, STE_DONE);
@@ -203,7 +203,7 @@ START_TEST(sources_share)
 	struct shape s;
 	struct net n;
 
-	one_tensor(&s, 64 << 20);
+	one_tensor(&s, 16 << 20);
 	newcomer_up(&n, &s, 3, REGISTERED, (enum kind)_i, src);
 	start_all(&n, &s, src, 3);
 	net_expect(&n, 0, STE_DONE);
@@ -211,11 +211,11 @@ START_TEST(sources_share)
 	for (uint32_t i = 0; i < 3; i++) {
 		uint64_t bytes = source(&n.h[0], i).bytes;
 
-		ck_assert_uint_ge(bytes, 1 << 20);
+		ck_assert_uint_gt(bytes, 0);
 		ck_assert_uint_eq(view(&n.h[i + 1], 0).tx_bytes, bytes);
 		sum += bytes;
 	}
-	ck_assert_uint_eq(sum, 64 << 20);
+	ck_assert_uint_eq(sum, 16 << 20);
 	net_down(&n);
 	shape_free(&s);
 }
@@ -399,9 +399,9 @@ START_TEST(swarm)
 	struct net n;
 
 	shape_init(&s, 3, 8);
-	s.bytes[0] = 8 << 20;
+	s.bytes[0] = 2 << 20;
 	s.bytes[1] = 333;
-	s.bytes[2] = (24 << 20) + 5;
+	s.bytes[2] = (6 << 20) + 5;
 	net_up(&n, 4);
 	for (uint32_t i = 0; i < 4; i++) {
 		member_add(&n.h[i], &s, i == 0, i % 2 ? REGISTERED : (enum kind)_i);
@@ -435,9 +435,9 @@ START_TEST(any_shape)
 	struct net n;
 
 	rng_state = (uint64_t)_i + 1000;
-	shape_init(&s, 1 + (uint32_t)(rng() % 40), rng());
+	shape_init(&s, 1 + (uint32_t)(rng() % 24), rng());
 	for (uint32_t t = 0; t < s.n; t++) {
-		s.bytes[t] = rng() % (rng() % 2 ? 100000 : 3000000);
+		s.bytes[t] = rng() % (rng() % 4 ? 100000 : 1500000);
 		s.may_differ[t] = rng() % 8 == 0;
 	}
 	net_up(&n, 2 + (uint32_t)(rng() % 3));
@@ -546,7 +546,7 @@ static Suite *suite(void)
 	tcase_add_loop_test(tc, once_over_the_network, 0, 3);
 	tcase_add_loop_test(tc, receiver_serves_others, 0, 2);
 	tcase_add_loop_test(tc, swarm, 0, 3);
-	tcase_add_loop_test(tc, any_shape, 0, 20);
+	tcase_add_loop_test(tc, any_shape, 0, 16);
 	tcase_add_test(tc, thread_ends_when_idle);
 	tcase_add_test(tc, refused_starts);
 	suite_add_tcase(s, tc);

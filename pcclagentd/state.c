@@ -282,7 +282,7 @@ struct ste *ste_new(const struct ste_config *cfg, int event_fd)
 	e->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	e->wake = (struct ste_fd){.kind = STE_FD_WAKE, .fd = e->wake_fd};
 	e->bell = (struct ste_fd){.kind = STE_FD_BELL};
-	e->drain = malloc(WST_LEN_MAX);
+	e->drain = malloc((size_t)WST_BLOCK_MAX * WIRE_LEAF);
 	if (!cc_spsc_init(&e->commands, RING) || !cc_spsc_init(&e->events, RING) || !e->drain ||
 		e->epfd < 0 || e->wake_fd < 0 || ste_watch(e, &e->wake, EPOLLIN) < 0) {
 		ste_free(e);

@@ -73,7 +73,7 @@ static void blame(struct ste_job *j, struct ste_block *b, struct ste_peer *p)
 		p = b->home;
 	}
 	ste_peer_fail(j, p,
-		home_is_right || !p->m.holder ? "tensor \"%s\" changed while it was being written"
+		home_is_right || !p->complete ? "tensor \"%s\" changed while it was being written"
 					      : "tensor \"%s\" is not what its hashes say",
 		name);
 }
@@ -102,7 +102,7 @@ static bool give(struct ste_job *j, struct ste_block *b, struct ste_peer *p)
 			blame(j, b, p);
 			return true;
 		}
-		if (b->home->m.holder)
+		if (b->home->complete)
 			atomic_fetch_add_explicit(&b->home->tx_bytes, b->len, memory_order_relaxed);
 	}
 	if (slot >= 0) {

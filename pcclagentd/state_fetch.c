@@ -30,12 +30,12 @@
 #define TICK_NS       STE_MS(10)
 #define WINDOW_MIN    ((uint64_t)1 << 20)
 
-static uint32_t live_holders(const struct ste_job *j)
+static uint32_t live(const struct ste_job *j, bool holds)
 {
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < j->n_srcs; i++)
-		n += j->srcs[i].s.holds && !j->srcs[i].lost;
+		n += j->srcs[i].s.holds == holds && !j->srcs[i].lost;
 	return n;
 }
 
@@ -215,7 +215,7 @@ static void try_addresses(struct ste_job *j, struct ste_src *src)
 
 static void open_streams(struct ste_job *j)
 {
-	uint32_t holders = live_holders(j), others = 0, each = 1;
+	uint32_t holders = live(j, true), others = 0, each = 1;
 
 	if (holders > 0)
 		each = (j->e->cfg.streams + holders - 1) / holders;
@@ -318,7 +318,7 @@ static bool ask_next(struct ste_stream *s)
 {
 	struct ste_job *j = s->j;
 	/* Receivers are asked for what is known to be missing. */
-	bool all = s->src->s.holds || live_holders(j) == 0;
+	bool all = s->src->s.holds || live(j, true) == 0;
 
 	if (s->hash_next < s->hash_end)
 		return ask_rest(s);
@@ -406,12 +406,11 @@ static void nobody_left(struct ste_job *j)
 void ste_fetch_step(struct ste_job *j)
 {
 	struct ste_stream *s, *next;
-	uint32_t holders;
 
 	look_at_streams(j);
 	open_streams(j);
-	holders = live_holders(j);
-	if (holders == 0 && (j->n_streams == 0 || j->e->now_ns > j->moved_ns + STANDSTILL_NS)) {
+	if (live(j, true) == 0 &&
+		(live(j, false) == 0 || j->e->now_ns > j->moved_ns + STANDSTILL_NS)) {
 		nobody_left(j);
 		return;
 	}

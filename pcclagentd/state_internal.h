@@ -348,7 +348,7 @@ uint64_t ste_fetch_next_ns(const struct ste_job *j); /* when a step can have som
 enum ste_fault { STE_FAULT_NONE, STE_FAULT_LOST, STE_FAULT_WRONG, STE_FAULT_GONE };
 /* What was asked of the stream will be asked anew, and the stream is closed. */
 void ste_stream_lost(struct ste_stream *s, enum ste_fault fault, const char *why);
-void ste_stream_up(struct ste_stream *s);
+void ste_stream_up(struct ste_stream *up);
 void ste_stream_not_yet(struct ste_stream *s);
 void ste_stream_right(struct ste_stream *s, uint64_t bytes);
 /* An ask that was not fulfilled. */

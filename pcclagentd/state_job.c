@@ -575,7 +575,7 @@ void ste_job_free(struct ste_job *j)
 {
 	if (!j)
 		return;
-	for (uint32_t i = 0; i < j->n_peers; i++) {
+	for (uint32_t i = 0; j->peers && i < j->n_peers; i++) {
 		free(j->peers[i].mem);
 		free(j->peers[i].regions);
 		free(j->peers[i].lacks);

@@ -323,6 +323,28 @@ START_TEST(same_host)
 }
 END_TEST
 
+/* Whoever has what was elected helps, also if it only wanted to receive. */
+START_TEST(receiver_has_it_all)
+{
+	struct shape s;
+	struct net n;
+
+	odd_shape(&s, 2);
+	net_up(&n, 1);
+	member_add(&n.h[0], &s, false, (enum kind)_i);
+	member_add(&n.h[0], &s, true, OWN);
+	n.h[0].m[1].holder = false;
+	hash_all(&n.h[0]);
+	host_start(&n.h[0], SEQ, &s, NULL, 0);
+	net_expect(&n, 0, STE_DONE);
+	member_check(&n.h[0].m[0]);
+	ck_assert_uint_eq(view(&n.h[0], 0).rx_bytes, shape_bytes(&s));
+	ck_assert_uint_eq(view(&n.h[0], 1).tx_bytes, shape_bytes(&s));
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
 /* What several receivers of a host lack comes over the network once. */
 START_TEST(once_over_the_network)
 {
@@ -543,6 +565,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, holder_starts_late);
 	tcase_add_test(tc, attempt_is_over);
 	tcase_add_loop_test(tc, same_host, 0, 9);
+	tcase_add_loop_test(tc, receiver_has_it_all, 0, 2);
 	tcase_add_loop_test(tc, once_over_the_network, 0, 3);
 	tcase_add_loop_test(tc, receiver_serves_others, 0, 2);
 	tcase_add_loop_test(tc, swarm, 0, 3);

@@ -26,7 +26,7 @@
 #define NOT_YET_NS    STE_MS(10000) /* a holder's agent that does not start */
 #define STANDSTILL_NS STE_MS(10000) /* receivers alone that have nothing */
 #define QUIET_MIN_NS  STE_MS(2)
-#define QUIET_MAX_NS  STE_MS(200)
+#define QUIET_MAX_NS  STE_MS(50)
 #define TICK_NS       STE_MS(10)
 #define WINDOW_MIN    ((uint64_t)1 << 20)
 

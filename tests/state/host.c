@@ -413,23 +413,23 @@ static void welcome(struct host *h)
 bool net_event(struct net *n, uint32_t want, struct ste_event *ret, int ms)
 {
 	uint64_t deadline = cc_now_ns() + (uint64_t)ms * 1000000u, v;
-	struct pollfd p[2 * HOSTS_MAX];
+	struct pollfd p[HOSTS_MAX][2];
 
 	while (cc_now_ns() < deadline) {
 		for (uint32_t i = 0; i < n->n; i++) {
 			struct host *h = &n->h[i];
 
-			p[2 * i] = (struct pollfd){.fd = h->listener, .events = POLLIN};
-			p[2 * i + 1] = (struct pollfd){.fd = h->event_fd, .events = POLLIN};
+			p[i][0] = (struct pollfd){.fd = h->listener, .events = POLLIN};
+			p[i][1] = (struct pollfd){.fd = h->event_fd, .events = POLLIN};
 			if (i == want && h->e && ste_next_event(h->e, ret))
 				return true;
 		}
-		if (poll(p, 2 * n->n, want == UINT32_MAX ? 5 : 50) <= 0)
+		if (poll(p[0], (nfds_t)2 * n->n, want == UINT32_MAX ? 5 : 50) <= 0)
 			continue;
 		for (uint32_t i = 0; i < n->n; i++) {
-			if (p[2 * i].revents)
+			if (p[i][0].revents)
 				welcome(&n->h[i]);
-			if (p[2 * i + 1].revents)
+			if (p[i][1].revents)
 				ck_assert_int_eq(read(n->h[i].event_fd, &v, 8), 8);
 		}
 	}

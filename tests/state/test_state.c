@@ -10,8 +10,9 @@
 
 #define SEQ 9u
 
-static const uint64_t odd_sizes[] = {0, 1, 65535, 65536, 65537, 0, 3 * 65536, 1000003, 7,
-	20 * 65536, 262144, 262145, 17 * 65536 - 1, 0};
+#define LEAF ((uint64_t)WIRE_LEAF)
+static const uint64_t odd_sizes[] = {0, 1, 65535, 65536, 65537, 0, 3 * LEAF, 1000003, 7, 20 * LEAF,
+	262144, 262145, 17 * LEAF - 1, 0};
 #define N_ODD ((uint32_t)(sizeof odd_sizes / sizeof *odd_sizes))
 
 static void odd_shape(struct shape *s, uint64_t seed)

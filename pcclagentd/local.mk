@@ -2,6 +2,18 @@
 
 include pcclagentd/core/local.mk
 
+# The transfer of shared state, which knows neither loop nor core.
+noinst_LTLIBRARIES += pcclagentd/libstate.la
+pcclagentd_libstate_la_SOURCES = \
+	pcclagentd/state.c pcclagentd/state.h pcclagentd/state_internal.h \
+	pcclagentd/state_copy.c \
+	pcclagentd/state_fetch.c \
+	pcclagentd/state_job.c \
+	pcclagentd/state_serve.c \
+	pcclagentd/state_stream.c \
+	pcclagentd/state_window.c
+pcclagentd_libstate_la_LIBADD = libhsh.la proto/libwire.la common/libcommon.la
+
 # All but main.c, so that tests can be the daemon.
 noinst_LTLIBRARIES += pcclagentd/libpcclagentd.la
 pcclagentd_libpcclagentd_la_SOURCES = \
@@ -25,7 +37,7 @@ pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/run.c \
 	pcclagentd/session.c \
 	pcclagentd/xfer.c
-pcclagentd_libpcclagentd_la_LIBADD = libagt.la libkrn.la \
+pcclagentd_libpcclagentd_la_LIBADD = libagt.la libkrn.la pcclagentd/libstate.la \
 	daemon/libdaemon.la proto/libwire.la common/libcommon.la $(INIH_LIBS) $(PROTOBUF_C_LIBS)
 
 sbin_PROGRAMS += pcclagentd/pcclagentd

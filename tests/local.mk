@@ -7,6 +7,7 @@ include tests/master/local.mk
 include tests/agent/local.mk
 include tests/agentio/local.mk
 include tests/engine/local.mk
+include tests/state/local.mk
 include tests/shim/local.mk
 include tests/sim/local.mk
 include tests/ctl/local.mk

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Who is asked for what, and who is given up.
+ *
+ * Streams pull: whenever one has room, it asks for the next range of leaves that are missing, so
+ * that sources share the work as fast as each of them is. Agents that are receivers themselves
+ * begin at a place that follows from their id; they are asked from there on, where they have most
+ * to give. What was asked of a stream that is lost goes back to be asked of others.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/cc_sys.h"
+#include "pcclagentd/state_internal.h"
+
+#define OTHERS_MAX    4u          /* receivers' agents asked at a time */
+#define STRIKES_MAX   3u          /* streams lost in a row without anything right in between */
+#define WRONG_MAX     3u          /* answers that did not fit their hashes, in all */
+#define ROUNDS_MAX    2u          /* of trying all addresses */
+#define NEXT_ADDR_NS  STE_MS(250) /* then the next address is tried beside */
+#define RETRY_NS      STE_MS(100)
+#define OPEN_NS       STE_MS(5000) /* connecting and hello, each */
+#define SILENCE_NS    STE_MS(3000)
+#define ANSWER_NS     STE_MS(20000) /* between the ends of two answers that are due */
+#define LATE_NS       STE_MS(1000)  /* a round later than this: we stood still ourselves */
+#define NOT_YET_NS    STE_MS(10000) /* a holder's agent that does not start */
+#define STANDSTILL_NS STE_MS(10000) /* receivers alone that have nothing */
+#define QUIET_MIN_NS  STE_MS(2)
+#define QUIET_MAX_NS  STE_MS(50)
+#define TICK_NS       STE_MS(10)
+#define WINDOW_MIN    ((uint64_t)1 << 20)
+
+static uint32_t live(const struct ste_job *j, bool holds)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < j->n_srcs; i++)
+		n += j->srcs[i].s.holds == holds && !j->srcs[i].lost;
+	return n;
+}
+
+void ste_fetch_begin(struct ste_job *j)
+{
+	j->fetching = true;
+	j->want_asked = false;
+	j->next_want = 0;
+	ste_job_moved(j);
+	for (uint32_t i = 0; i < j->n_srcs; i++) {
+		struct ste_src *src = &j->srcs[i];
+		uint64_t id = 0;
+
+		for (size_t k = 0; k < sizeof id; k++)
+			id = id << 8 | src->s.agent.b[k];
+		src->cursor = j->n_leaves ? id % j->n_leaves : 0;
+	}
+}
+
+void ste_fetch_end(struct ste_job *j)
+{
+	while (j->streams)
+		ste_stream_close(j->streams);
+}
+
+/* ---- losses ---- */
+
+static void give_up(struct ste_job *j, struct ste_src *src)
+{
+	struct ste_stream *s, *next;
+
+	if (src->lost)
+		return;
+	snprintf(src->text, sizeof src->text, "%s", src->last);
+	src->lost = true;
+	for (s = j->streams; s; s = next) {
+		next = s->next;
+		if (s->src != src)
+			continue;
+		ste_stream_lost(s, STE_FAULT_NONE, src->last);
+		next = j->streams;
+	}
+}
+
+void ste_fetch_return(struct ste_job *j, const struct wst_request *r)
+{
+	if (r->kind == WST_TENSORS) {
+		j->want_asked = false;
+	} else if (r->kind == WST_BLOCK) {
+		ste_job_settle(j, r->tensor, r->first, r->n);
+	} else if (j->tensor[r->tensor] == STE_TENSOR_ASKED) {
+		j->tensor[r->tensor] = STE_TENSOR_WANT;
+		if (r->tensor < j->next_want)
+			j->next_want = r->tensor;
+	}
+}
+
+static void return_all(struct ste_stream *s)
+{
+	struct ste_job *j = s->j;
+	struct wst_request rest = {.kind = s->hash_kind, .tensor = s->hash_tensor};
+
+	if (s->block)
+		ste_block_drop(j, s->block);
+	else if (s->parked || (s->busy && s->cur.req.kind != WST_BLOCK))
+		ste_fetch_return(j, &s->cur.req);
+	s->block = NULL;
+	s->busy = s->parked = false;
+	for (; s->n_asks > 0; s->n_asks--)
+		ste_fetch_return(j, &s->asks[s->ask_head++ % STE_ASKS].req);
+	if (s->hash_next < s->hash_end)
+		ste_fetch_return(j, &rest);
+	s->hash_next = s->hash_end = 0;
+}
+
+void ste_stream_lost(struct ste_stream *s, enum ste_fault fault, const char *why)
+{
+	struct ste_job *j = s->j;
+	struct ste_src *src = s->src;
+	bool was_up = s->state == STE_UP, was_parked = s->parked;
+	char text[STE_TEXT_MAX];
+
+	snprintf(text, sizeof text, "%s", why); /* it may be the stream's, or the source's own */
+	return_all(s);
+	ste_stream_close(s);
+	if (fault == STE_FAULT_NONE || src->lost)
+		return;
+	memcpy(src->last, text, sizeof text);
+	src->retry_ns = j->e->now_ns + RETRY_NS;
+	/* Other addresses are tried; or it was for us that it had to wait. */
+	if ((!was_up && src->good_addr < 0) || was_parked)
+		return;
+	src->strikes++;
+	src->wrong += fault == STE_FAULT_WRONG;
+	if (fault == STE_FAULT_GONE || src->strikes >= STRIKES_MAX || src->wrong >= WRONG_MAX)
+		give_up(j, src);
+}
+
+void ste_stream_up(struct ste_stream *up)
+{
+	struct ste_src *src = up->src;
+	struct ste_stream *s, *next;
+
+	up->state = STE_UP;
+	up->window = WINDOW_MIN;
+	src->n_up++;
+	src->rounds = 0;
+	if (src->good_addr >= 0)
+		return;
+	src->good_addr = (int)up->addr;
+	src->retry_ns = 0;
+	for (s = up->j->streams; s; s = next) {
+		next = s->next;
+		if (s->src == src && s->state != STE_UP)
+			ste_stream_close(s);
+	}
+}
+
+void ste_stream_right(struct ste_stream *s, uint64_t bytes)
+{
+	struct ste_src *src = s->src;
+
+	src->strikes = 0;
+	src->not_yet = 0;
+	atomic_fetch_add_explicit(&src->bytes, bytes, memory_order_relaxed);
+}
+
+void ste_stream_not_yet(struct ste_stream *s)
+{
+	struct ste_src *src = s->src;
+	uint64_t now = s->j->e->now_ns, quiet = QUIET_MAX_NS;
+
+	if (src->not_yet++ == 0)
+		src->not_yet_ns = now;
+	if (src->not_yet < 8)
+		quiet = QUIET_MIN_NS << src->not_yet;
+	s->quiet_ns = now + (quiet < QUIET_MAX_NS ? quiet : QUIET_MAX_NS);
+	s->window = 1;
+	if (src->s.holds && now - src->not_yet_ns > NOT_YET_NS)
+		ste_stream_lost(s, STE_FAULT_GONE, "it has not begun");
+}
+
+/* ---- streams ---- */
+
+static bool open_one(struct ste_job *j, struct ste_src *src, uint32_t addr)
+{
+	char why[STE_TEXT_MAX];
+
+	if (j->n_streams == STE_STREAMS_MAX)
+		return false;
+	if (ste_stream_open(j, src, addr, why))
+		return true;
+	memcpy(src->last, why, sizeof why);
+	src->retry_ns = j->e->now_ns + RETRY_NS;
+	return false;
+}
+
+/* An address after the other, until one is good. */
+static void try_addresses(struct ste_job *j, struct ste_src *src)
+{
+	if (src->next_addr < src->s.n_addrs) {
+		if (src->n_streams > 0 && j->e->now_ns < src->retry_ns)
+			return;
+		if (open_one(j, src, src->next_addr++))
+			src->retry_ns = j->e->now_ns + NEXT_ADDR_NS;
+		return;
+	}
+	if (src->n_streams > 0 || j->e->now_ns < src->retry_ns)
+		return;
+	src->next_addr = 0;
+	src->retry_ns = 0;
+	if (src->last[0] == '\0')
+		snprintf(src->last, sizeof src->last, "it has no address");
+	if (++src->rounds >= ROUNDS_MAX)
+		give_up(j, src);
+}
+
+static void open_streams(struct ste_job *j)
+{
+	uint32_t holders = live(j, true), others = 0, each = 1;
+
+	if (holders > 0)
+		each = (j->e->cfg.streams + holders - 1) / holders;
+	for (uint32_t i = 0; i < j->n_srcs; i++) {
+		struct ste_src *src = &j->srcs[i];
+		uint32_t wanted = src->s.holds ? each : 1;
+
+		if (src->lost)
+			continue;
+		if (!src->s.holds) {
+			/* They have what they have compared themselves. */
+			if (others++ >= OTHERS_MAX || (holders > 0 && j->n_missing == 0))
+				continue;
+		}
+		if (src->good_addr < 0)
+			try_addresses(j, src);
+		while (!src->lost && src->good_addr >= 0 && src->n_streams < wanted &&
+			j->e->now_ns >= src->retry_ns && open_one(j, src, (uint32_t)src->good_addr))
+			;
+	}
+}
+
+/* ---- asking ---- */
+
+static bool ask_tensors(struct ste_stream *s)
+{
+	struct ste_job *j = s->j;
+	struct wst_request r = {.kind = WST_TENSORS,
+		.n = j->n_tensors < WST_HASHES_MAX ? j->n_tensors : WST_HASHES_MAX};
+
+	if (j->want_asked || r.n == 0)
+		return false;
+	j->want_asked = true;
+	ste_stream_ask(s, &r, (uint64_t)r.n * 8);
+	return true;
+}
+
+static bool ask_rest(struct ste_stream *s)
+{
+	uint64_t left = s->hash_end - s->hash_next;
+	struct wst_request r = {
+		.kind = s->hash_kind, .n = left < WST_HASHES_MAX ? (uint32_t)left : WST_HASHES_MAX};
+
+	if (s->hash_kind == WST_TENSORS) {
+		r.tensor = (uint32_t)s->hash_next;
+	} else {
+		r.tensor = s->hash_tensor;
+		r.first = s->hash_next;
+	}
+	s->hash_next += r.n;
+	ste_stream_ask(s, &r, (uint64_t)r.n * 8);
+	return true;
+}
+
+static bool ask_leaves(struct ste_stream *s)
+{
+	struct ste_job *j = s->j;
+	const uint8_t *t =
+		memchr(j->tensor + j->next_want, STE_TENSOR_WANT, j->n_tensors - j->next_want);
+	struct wst_request r = {.kind = WST_LEAVES};
+	uint64_t n;
+
+	if (!t) {
+		j->next_want = j->n_tensors;
+		return false;
+	}
+	r.tensor = (uint32_t)(t - j->tensor);
+	n = wire_leaf_count(j->tensors[r.tensor].bytes);
+	r.n = n < WST_HASHES_MAX ? (uint32_t)n : WST_HASHES_MAX;
+	j->tensor[r.tensor] = STE_TENSOR_ASKED;
+	j->next_want = r.tensor + 1;
+	ste_stream_ask(s, &r, (uint64_t)r.n * 8);
+	return true;
+}
+
+/* Leaves that each stream may ask for now: towards the end fewer, so that all end together. */
+static uint64_t share(const struct ste_job *j)
+{
+	return j->n_missing / (2 * (uint64_t)(j->n_streams + 1)) + 1;
+}
+
+static bool ask_block(struct ste_stream *s)
+{
+	struct ste_job *j = s->j;
+	uint64_t most = share(j);
+	uint64_t *cursor = s->src->s.holds ? &j->cursor : &s->src->cursor;
+	struct ste_block b;
+	struct wst_request r;
+
+	if (s->ahead > 0 && s->ahead >= most * WIRE_LEAF)
+		return false;
+	if (!ste_job_pick(j, cursor, most < WST_BLOCK_MAX ? (uint32_t)most : WST_BLOCK_MAX, &b))
+		return false;
+	r = (struct wst_request){.kind = WST_BLOCK, .tensor = b.tensor, .first = b.first, .n = b.n};
+	ste_stream_ask(s, &r, b.len);
+	return true;
+}
+
+static bool ask_next(struct ste_stream *s)
+{
+	struct ste_job *j = s->j;
+	/* Receivers are asked for what is known to be missing. */
+	bool all = s->src->s.holds || live(j, true) == 0;
+
+	if (s->hash_next < s->hash_end)
+		return ask_rest(s);
+	if (!j->have_want)
+		return all && ask_tensors(s);
+	if (all && j->next_want < j->n_tensors && ask_leaves(s))
+		return true;
+	return ask_block(s);
+}
+
+static void ask(struct ste_stream *s)
+{
+	if (s->state != STE_UP || s->j->e->now_ns < s->quiet_ns)
+		return;
+	while (s->n_asks < STE_ASKS && (s->ahead == 0 || s->ahead < s->window) && ask_next(s))
+		if (s->window == 1)
+			break; /* one at a time, while it has nothing */
+	if (s->out_to > s->out_from)
+		ste_stream_flush(s);
+}
+
+/* ---- time ---- */
+
+/* NULL, or why the stream is given up. */
+static const char *overdue(const struct ste_stream *s, uint64_t now)
+{
+	if (s->state == STE_CONNECTING)
+		return now > s->opened_ns + OPEN_NS ? "no connection in time" : NULL;
+	if (s->state == STE_GREETING)
+		return now > s->heard_ns + OPEN_NS ? "no answer to the hello in time" : NULL;
+	if (s->parked || (s->n_asks == 0 && !s->busy))
+		return NULL;
+	if (now > s->heard_ns + SILENCE_NS)
+		return "it sent nothing for 3 s";
+	if (now > s->answered_ns + ANSWER_NS)
+		return "it took more than 20 s for an answer";
+	return NULL;
+}
+
+static void look_at_streams(struct ste_job *j)
+{
+	uint64_t now = j->e->now_ns;
+	bool late = now > j->e->looked_ns + LATE_NS;
+	struct ste_stream *s, *next;
+
+	for (s = j->streams; s; s = next) {
+		const char *why;
+
+		next = s->next;
+		if (late)
+			s->opened_ns = s->heard_ns = s->answered_ns = now;
+		why = overdue(s, now);
+		if (why) {
+			ste_stream_lost(s, STE_FAULT_LOST, why);
+			next = j->streams;
+		}
+	}
+	if (late)
+		ste_job_moved(j);
+}
+
+static void nobody_left(struct ste_job *j)
+{
+	const struct cc_id *suspect = NULL;
+	char text[STE_TEXT_MAX];
+	size_t len;
+
+	len = (size_t)snprintf(text, sizeof text, "nobody is left who has the elected state");
+	for (uint32_t i = 0; i < j->n_srcs && len < sizeof text; i++) {
+		const struct ste_src *src = &j->srcs[i];
+
+		if (!src->lost)
+			continue;
+		suspect = &src->s.agent;
+		len += (size_t)snprintf(
+			text + len, sizeof text - len, "; %s: %s", src->s.name, src->text);
+	}
+	for (uint32_t i = 0; i < j->n_peers && len < sizeof text; i++)
+		if (j->peers[i].m.holder)
+			len += (size_t)snprintf(text + len, sizeof text - len, "; on this host: %s",
+				j->peers[i].text);
+	ste_job_fail(j, suspect, text);
+}
+
+void ste_fetch_step(struct ste_job *j)
+{
+	struct ste_stream *s, *next;
+
+	look_at_streams(j);
+	open_streams(j);
+	if (live(j, true) == 0 &&
+		(live(j, false) == 0 || j->e->now_ns > j->moved_ns + STANDSTILL_NS)) {
+		nobody_left(j);
+		return;
+	}
+	for (s = j->streams; s; s = next) {
+		next = s->next;
+		if (s->parked)
+			ste_stream_resume(s);
+		if (s->f.fd < 0) {
+			next = j->streams;
+			continue;
+		}
+		ask(s);
+		if (s->f.fd < 0)
+			next = j->streams;
+	}
+}
+
+uint64_t ste_fetch_next_ns(const struct ste_job *j)
+{
+	uint64_t next = j->e->now_ns + TICK_NS;
+
+	for (const struct ste_stream *s = j->streams; s; s = s->next)
+		if (s->quiet_ns > j->e->now_ns && s->quiet_ns < next)
+			next = s->quiet_ns;
+	return next;
+}

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Shared by the files of the shared-state engine:
+ *
+ *   state.c         the loop's side, and the thread's round
+ *   state_job.c     what a job knows: members, hashes, leaves, and when it is over
+ *   state_window.c  commands to the processes whose tensors we cannot reach
+ *   state_copy.c    blocks on their way into receivers' tensors; copies from holders on this host
+ *   state_fetch.c   sources: what is asked of whom, and who is given up
+ *   state_stream.c  streams to sources: connecting, requests, answers
+ *   state_serve.c   streams from other agents
+ *
+ * Everything belongs to the thread, but for what is marked L (loop) and for atomic counters, which
+ * the loop reads.
+ */
+#ifndef STATE_INTERNAL_H
+#define STATE_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "common/cc_spsc.h"
+#include "pcclagentd/state.h"
+#include "proto/wire_link.h"
+#include "proto/wire_state.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "hashes are sent as they lie in memory");
+
+#define STE_MS(n) ((uint64_t)(n)*1000000u)
+
+#define STE_BLOCKS      64u /* of one job, on their way into tensors */
+#define STE_STREAMS_MAX 16u /* of one job */
+#define STE_ASKS        64u /* requests of one stream without an answer */
+#define STE_SLOT_LEAVES (SHM_STATE_SLOT / WIRE_LEAF)
+#define STE_SERVE_SLOTS 4u /* of a receiver's window that serving may hold */
+#define STE_READ_SLOTS  8u /* of a holder's window that local copies may hold */
+
+struct ste_job;
+struct ste_conn;
+struct ste_stream;
+
+/* ---- windows ---- */
+
+enum ste_use { STE_USE_FREE = 0, STE_USE_BLOCK, STE_USE_SERVE };
+
+struct ste_window {
+	uint32_t given, seen; /* commands given; acknowledgements read */
+	uint32_t n[3];        /* slots by use */
+	uint64_t since_ns;    /* of the oldest moment from which nothing was acknowledged */
+	struct {
+		uint8_t use;    /* enum ste_use */
+		bool commanded; /* not acknowledged yet */
+		uint8_t op;     /* enum shm_state_op */
+		void *owner;    /* struct ste_block or ste_conn; NULL: nobody waits for it */
+	} slot[SHM_STATE_SLOTS];
+};
+
+/* A member, as the thread sees it. */
+struct ste_peer {
+	struct ste_member m;
+	uint32_t index;
+	struct ste_region *regions; /* sorted by id; owned */
+	uint8_t **mem;              /* of each tensor; NULL: by commands; owned */
+	bool windowed;              /* some tensor is reached by commands */
+	uint8_t *lacks;             /* receivers: a bit for each leaf; owned */
+	uint64_t lacking;           /* bytes, of leaves that are known to differ */
+	struct ste_window w;
+	_Atomic uint64_t tx_bytes, rx_bytes;
+	_Atomic bool complete, failed;
+	char text[STE_TEXT_MAX]; /* before failed */
+};
+
+/* ---- blocks ---- */
+
+enum ste_block_state {
+	STE_BLOCK_FREE = 0,
+	STE_BLOCK_LANDING,
+	STE_BLOCK_READING,
+	STE_BLOCK_SPREADS
+};
+
+/* Consecutive leaves of a tensor that the same receivers lack. */
+struct ste_block {
+	uint8_t state; /* enum ste_block_state */
+	bool bad;      /* what was not written yet is not to be */
+	uint32_t tensor, n;
+	uint64_t first;  /* leaf of the tensor */
+	uint64_t off;    /* bytes, in the tensor */
+	uint32_t len;    /* bytes */
+	uint32_t writes; /* commands not acknowledged */
+	uint64_t todo;   /* members to be given it, a bit for each */
+	uint8_t *data;
+	struct ste_peer *home; /* data lies in its memory or its window */
+	int home_slot;         /* -1: memory */
+};
+
+/* ---- sources ---- */
+
+struct ste_src {
+	struct ste_source s;
+	uint32_t n_streams; /* open, opening */
+	_Atomic uint32_t n_up;
+	int good_addr;           /* reached it once; -1: not yet */
+	uint32_t next_addr;      /* to be tried */
+	uint32_t rounds;         /* in which no address was reached */
+	uint64_t retry_ns;       /* no new stream before */
+	uint32_t strikes;        /* streams lost since something that was right came last */
+	uint32_t wrong;          /* answers that did not fit their hashes */
+	uint32_t not_yet;        /* such answers in a row */
+	uint64_t not_yet_ns;     /* since then */
+	uint64_t cursor;         /* others: leaf from which on they are asked */
+	char last[STE_TEXT_MAX]; /* what went wrong last */
+	_Atomic uint64_t bytes;
+	_Atomic bool lost;
+	char text[STE_TEXT_MAX]; /* before lost */
+};
+
+/* What epoll reports. */
+enum ste_fd_kind { STE_FD_WAKE = 0, STE_FD_BELL, STE_FD_STREAM, STE_FD_CONN };
+struct ste_fd {
+	uint8_t kind;
+	int fd;
+	uint32_t events; /* asked for */
+};
+
+struct ste_ask {
+	struct wst_request req;
+	uint64_t sent_ns;
+	uint64_t len; /* payload bytes expected */
+};
+
+enum ste_stream_state { STE_CONNECTING = 1, STE_GREETING, STE_UP };
+
+/* To a source. */
+struct ste_stream {
+	struct ste_fd f;
+	struct ste_job *j;
+	struct ste_src *src;
+	uint8_t state; /* enum ste_stream_state */
+	bool busy;     /* the payload of an answer is coming in */
+	bool parked;   /* a block has come, and there is no room for it */
+	uint32_t addr, number, next_id;
+	uint8_t in[WLK_ACK_SIZE]; /* answer to the hello, or header */
+	uint32_t in_have;
+	uint8_t out[STE_ASKS * WST_HDR_SIZE];
+	uint32_t out_from, out_to;
+	struct ste_ask asks[STE_ASKS]; /* ring; without cur */
+	uint32_t ask_head, n_asks;
+	uint64_t ahead, window; /* payload bytes asked for, and how many may be */
+	uint64_t base_ns;       /* shortest time of an answer */
+	uint64_t opened_ns;
+	uint64_t heard_ns, answered_ns; /* or since when there has been something to wait for */
+	uint64_t quiet_ns;              /* asks nothing before */
+	struct ste_ask cur;             /* busy or parked: what is answered */
+	uint8_t *dst;
+	uint32_t got, len, checked; /* bytes of the payload; leaves of it that are right */
+	struct ste_block *block;    /* landing; NULL: hashes, or bytes that nobody wants any more */
+	/* More hashes of one kind, of one tensor, to be asked for: the first ones were had. */
+	uint8_t hash_kind;
+	uint32_t hash_tensor;
+	uint64_t hash_next, hash_end;
+	struct ste_stream *next;
+};
+
+/* ---- jobs ---- */
+
+enum ste_leaf { STE_LEAF_UNKNOWN = 0, STE_LEAF_MISSING, STE_LEAF_ASKED, STE_LEAF_HAVE };
+enum ste_tensor {
+	STE_TENSOR_UNKNOWN = 0,
+	STE_TENSOR_SAME,  /* for all receivers here, or never compared */
+	STE_TENSOR_WANT,  /* its leaf hashes are */
+	STE_TENSOR_ASKED, /* one stream gets its leaf hashes */
+	STE_TENSOR_READY, /* leaf hashes are known, leaves compared */
+};
+
+struct ste_job {
+	struct ste *e;
+	uint64_t seq, revision;
+	uint32_t group;
+	struct wm_digest content;
+	hsh_leaf_fn *leaf_fn;
+	uint32_t n_peers, n_srcs;
+	struct ste_peer *peers;
+	struct ste_src *srcs;
+	uint32_t n_tensors;
+	uint64_t n_leaves;
+	struct ste_peer *table;                 /* whose manifest tells about tensors */
+	const struct shm_state_tensor *tensors; /* there */
+	uint64_t receivers;                     /* that have not failed, a bit for each */
+	uint64_t holders;                       /* that have all; likewise */
+	uint64_t *want;                         /* tensor hashes */
+	bool have_want, want_asked;             /* asked: by one stream */
+	uint8_t *tensor;                        /* enum ste_tensor of each */
+	uint64_t *elected;                      /* leaf hashes */
+	uint64_t *scratch; /* for the leaf hashes of the largest tensor, or the hashes of all */
+	uint8_t *leaf;     /* enum ste_leaf of each */
+	uint32_t unready;  /* tensors that differ, but are not READY */
+	uint32_t next_want;
+	uint64_t n_missing, n_asked; /* leaves */
+	uint64_t cursor;             /* leaf */
+	uint32_t next_holder;
+	struct ste_block blocks[STE_BLOCKS];
+	uint32_t n_blocks;
+	struct ste_stream *streams;
+	uint32_t n_streams;
+	bool started, fetching, over; /* over: DONE or FAILED has been told */
+	uint64_t moved_ns;            /* last progress */
+	uint64_t rate_ns, rate_done;
+	_Atomic uint32_t phase, waits_for;
+	_Atomic uint64_t total, done, rate, net_rx, net_tx;
+	struct cc_id suspect;
+	char text[STE_TEXT_MAX];
+	struct ste_job *next;
+	/* L */
+	bool cancelling;
+	struct ste_job *l_next;
+};
+
+/* ---- streams of others ---- */
+
+#define STE_PIECES 4u
+struct ste_piece {
+	struct ste_peer *peer;
+	int slot;
+	uint32_t len;
+	bool ready;
+};
+
+struct ste_conn {
+	struct ste_fd f;
+	uint32_t number;
+	uint8_t in[64 * WST_HDR_SIZE];
+	uint32_t in_from, in_to;
+	bool answering;
+	uint8_t hdr[WST_HDR_SIZE];
+	uint32_t hdr_done;
+	struct ste_job *j; /* whose bytes are being sent; NULL: none */
+	struct ste_peer *peer;
+	const uint8_t *data; /* NULL: by pieces */
+	uint32_t left;       /* payload bytes to be sent */
+	bool count;          /* they are a tensor's */
+	uint32_t tensor;
+	uint64_t read_off;  /* in the tensor: next to be read into a slot */
+	uint32_t read_left; /* bytes */
+	struct ste_piece pieces[STE_PIECES];
+	uint32_t piece_head, n_pieces, piece_sent;
+	uint64_t moved_ns;
+	struct ste_conn *next;
+};
+
+/* ---- the engine ---- */
+
+struct ste {
+	struct ste_config cfg;
+	int event_fd, epfd, wake_fd;
+	struct ste_fd wake, bell;
+	struct cc_spsc commands, events;
+	_Atomic bool sleeping;
+	bool quit;
+	struct ste_job *jobs;
+	struct ste_conn *conns;
+	struct ste_stream *closed_streams; /* to be freed after the present batch of epoll events */
+	struct ste_conn *closed_conns;
+	uint32_t next_conn;
+	uint64_t now_ns, looked_ns;
+	uint64_t last_seq; /* greatest started */
+	uint8_t *drain;    /* WST_LEN_MAX bytes: where payload goes that nobody wants */
+	_Atomic uint32_t n_conns;
+	/* L */
+	pthread_t thread;
+	bool running;
+	uint32_t n_jobs;
+	uint64_t busy_ns; /* when there was last something to do */
+	struct ste_job *l_jobs, *dead;
+};
+
+enum ste_note { STE_NOTE_DONE = 0, STE_NOTE_FAILED, STE_NOTE_CANCELLED };
+
+/* state.c */
+void ste_notify(struct ste_job *j, enum ste_note note);
+int ste_watch(
+	struct ste *e, struct ste_fd *f, uint32_t events); /* also to change what is watched */
+
+/* state_job.c */
+int ste_job_new(struct ste *e, const struct ste_spec *spec, struct ste_job **ret);
+void ste_job_free(struct ste_job *j);
+/* In the thread: members are checked, what can be compared is. */
+void ste_job_begin(struct ste_job *j);
+/* True: there is more to do at once. */
+bool ste_job_step(struct ste_job *j);
+void ste_job_fail(struct ste_job *j, const struct cc_id *suspect, const char *text);
+__attribute__((format(printf, 3, 4))) void ste_peer_fail(
+	struct ste_job *j, struct ste_peer *p, const char *fmt, ...);
+/* j->want is there: holds it against the elected digest and compares. False: it is wrong. */
+bool ste_job_take_tensors(struct ste_job *j);
+/* The elected leaf hashes of a tensor are there: likewise. */
+bool ste_job_take_leaves(struct ste_job *j, uint32_t tensor);
+/* The leaf is right. May set the elected hash of a tensor's only leaf. */
+bool ste_job_leaf_is(
+	struct ste_job *j, uint32_t tensor, uint64_t leaf, const uint8_t *data, size_t len);
+/* All leaves of a block. */
+bool ste_job_block_is(struct ste_job *j, const struct ste_block *b, const uint8_t *data);
+/* Receivers that lack the leaf (of all). */
+uint64_t ste_job_lackers(const struct ste_job *j, uint64_t leaf);
+/* Takes the next missing leaves from *cursor on, at most max. False: there are none. */
+bool ste_job_pick(struct ste_job *j, uint64_t *cursor, uint32_t max, struct ste_block *ret);
+/* Leaves that were picked: those that nobody lacks are there, others are missing again. */
+void ste_job_settle(struct ste_job *j, uint32_t tensor, uint64_t first, uint32_t n);
+/* The member has the leaves of the block now. */
+void ste_job_got(struct ste_job *j, struct ste_peer *p, const struct ste_block *b);
+const char *ste_job_name(const struct ste_job *j, uint32_t tensor, char *buf, size_t size);
+struct ste_peer *ste_job_holder(struct ste_job *j); /* in turn; NULL: none */
+void ste_job_moved(struct ste_job *j);
+
+/* state_window.c */
+/* A free slot, or -1. */
+int ste_window_take(struct ste_peer *p, enum ste_use use);
+uint8_t *ste_window_at(const struct ste_peer *p, int slot);
+void ste_window_command(struct ste_peer *p, int slot, enum shm_state_op op, uint32_t tensor,
+	uint64_t off, uint32_t len, void *owner);
+/* The owner does not need the slot any more. */
+void ste_window_put(struct ste_peer *p, int slot);
+/* Reads acknowledgements. True if there were any. */
+bool ste_window_acks(struct ste_job *j, struct ste_peer *p);
+/* Asks to be woken. True: there is an acknowledgement already. */
+bool ste_window_sleep(struct ste_peer *p);
+uint32_t ste_window_waiting(const struct ste_peer *p); /* commands not acknowledged */
+
+/* state_copy.c */
+struct ste_block *ste_block_take(struct ste_job *j);
+/* Where a block from the network is to be put. False: no room now. mask: receivers that lack it */
+bool ste_block_land(struct ste_job *j, struct ste_block *b, uint64_t mask);
+/* It is there and right at home. */
+void ste_block_landed(struct ste_job *j, struct ste_block *b);
+void ste_block_drop(struct ste_job *j, struct ste_block *b);
+void ste_block_acked(struct ste_job *j, struct ste_peer *p, int slot, enum shm_state_op op);
+/* A member failed: nothing waits for it any more. */
+void ste_block_forget(struct ste_job *j, struct ste_peer *p);
+/* Blocks that wait for slots; copies from holders. True: there is more to do at once. */
+bool ste_copy_step(struct ste_job *j);
+
+/* state_fetch.c */
+void ste_fetch_begin(struct ste_job *j);
+/* Opens streams, asks, looks at the time. */
+void ste_fetch_step(struct ste_job *j);
+void ste_fetch_end(struct ste_job *j);               /* closes all streams */
+uint64_t ste_fetch_next_ns(const struct ste_job *j); /* when a step can have something to do */
+enum ste_fault { STE_FAULT_NONE, STE_FAULT_LOST, STE_FAULT_WRONG, STE_FAULT_GONE };
+/* What was asked of the stream will be asked anew, and the stream is closed. */
+void ste_stream_lost(struct ste_stream *s, enum ste_fault fault, const char *why);
+void ste_stream_up(struct ste_stream *up);
+void ste_stream_not_yet(struct ste_stream *s);
+void ste_stream_right(struct ste_stream *s, uint64_t bytes);
+/* An ask that was not fulfilled. */
+void ste_fetch_return(struct ste_job *j, const struct wst_request *r);
+
+/* state_stream.c */
+bool ste_stream_open(struct ste_job *j, struct ste_src *src, uint32_t addr, char why[STE_TEXT_MAX]);
+void ste_stream_close(struct ste_stream *s); /* and takes it from the job's list */
+void ste_stream_ready(struct ste_stream *s, uint32_t events);
+void ste_stream_ask(struct ste_stream *s, struct wst_request *r, uint64_t len);
+void ste_stream_flush(struct ste_stream *s);
+void ste_stream_resume(struct ste_stream *s); /* parked: is there room now? */
+
+/* state_serve.c */
+struct ste_conn *ste_conn_new(int fd);
+void ste_conn_add(struct ste *e, struct ste_conn *c);
+void ste_conn_ready(struct ste *e, struct ste_conn *c, uint32_t events);
+void ste_conn_step(struct ste *e, struct ste_conn *c); /* goes on if it can */
+void ste_conn_acked(struct ste *e, struct ste_conn *c, struct ste_peer *p, int slot);
+void ste_conn_close(struct ste *e, struct ste_conn *c);
+/* Nothing of the job (and of the member, unless NULL) is sent any more. */
+void ste_conns_forget(struct ste *e, struct ste_job *j, const struct ste_peer *p);
+void ste_conns_tick(struct ste *e);
+
+#endif

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Streams from other agents: one request after the other is answered, from the tensors of members
+ * that have what is asked for, or through their windows, piece by piece, while the next pieces are
+ * being read. Nothing is verified here: whoever asked does.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/cc_sys.h"
+#include "pcclagentd/state_internal.h"
+
+/* Bytes sent on one stream before others have their turn, and with one call. */
+#define BUDGET   ((size_t)2 << 20)
+#define SEND_MAX ((size_t)512 << 10)
+/* An agent that takes nothing of an answer, or asks nothing, for so long is not waited for. */
+#define STALL_MS  30000u
+#define SILENT_NS STE_MS(60000)
+
+struct ste_conn *ste_conn_new(int fd)
+{
+	static const unsigned stall = STALL_MS;
+	struct ste_conn *c = calloc(1, sizeof *c);
+
+	if (!c)
+		return NULL;
+	c->f = (struct ste_fd){.kind = STE_FD_CONN, .fd = fd};
+	/* The other side may wait for a process there, and take nothing meanwhile. */
+	if (cc_tcp_tune(fd) == 0)
+		setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &stall, sizeof stall);
+	return c;
+}
+
+void ste_conn_add(struct ste *e, struct ste_conn *c)
+{
+	c->number = e->next_conn++;
+	c->moved_ns = e->now_ns;
+	c->next = e->conns;
+	e->conns = c;
+	if (ste_watch(e, &c->f, EPOLLIN) < 0)
+		ste_conn_close(e, c);
+}
+
+static void put_pieces(struct ste_conn *c)
+{
+	for (; c->n_pieces > 0; c->n_pieces--) {
+		struct ste_piece *p = &c->pieces[c->piece_head++ % STE_PIECES];
+
+		ste_window_put(p->peer, p->slot);
+	}
+}
+
+void ste_conn_close(struct ste *e, struct ste_conn *c)
+{
+	struct ste_conn **p = &e->conns;
+
+	while (*p != c)
+		p = &(*p)->next;
+	*p = c->next;
+	put_pieces(c);
+	close(c->f.fd);
+	c->f.fd = -1;
+	c->next = e->closed_conns;
+	e->closed_conns = c;
+	atomic_fetch_sub_explicit(&e->n_conns, 1, memory_order_relaxed);
+}
+
+void ste_conns_forget(struct ste *e, struct ste_job *j, const struct ste_peer *p)
+{
+	struct ste_conn *c, *next;
+
+	for (c = e->conns; c; c = next) {
+		next = c->next;
+		/* What is left of an answer cannot be had any more. */
+		if (c->j == j && (!p || c->peer == p))
+			ste_conn_close(e, c);
+	}
+}
+
+/* ---- what to answer ---- */
+
+static struct ste_job *find_job(struct ste *e, const struct wst_request *r)
+{
+	struct ste_job *j = e->jobs;
+
+	while (j && (j->seq != r->seq || j->group != r->group))
+		j = j->next;
+	return j;
+}
+
+/* A member that has the elected state, or all of these leaves; in turn. */
+static struct ste_peer *find_peer(
+	const struct ste_conn *c, struct ste_job *j, const struct wst_request *r)
+{
+	uint64_t mask = j->holders, leaf = j->tensors[r->tensor].first_leaf + r->first;
+	uint32_t turn;
+
+	if (!mask) {
+		for (uint32_t i = 0; i < r->n; i++)
+			if (j->leaf[leaf + i] != STE_LEAF_HAVE)
+				return NULL;
+		mask = j->receivers;
+	}
+	if (!mask)
+		return NULL;
+	for (turn = c->number % (uint32_t)__builtin_popcountll(mask); turn > 0; turn--)
+		mask &= mask - 1;
+	return &j->peers[__builtin_ctzll(mask)];
+}
+
+static enum wst_status find_leaves(
+	struct ste_conn *c, struct ste_job *j, const struct wst_request *r)
+{
+	const struct shm_state_tensor *s = &j->tensors[r->tensor];
+	uint64_t leaf = s->first_leaf + r->first, from = j->holders ? j->holders : j->receivers;
+	const struct ste_peer *p;
+
+	if (!j->have_want || !from)
+		return WST_NOT_YET;
+	if (j->tensor[r->tensor] == STE_TENSOR_READY && s->bytes > WIRE_LEAF) {
+		c->data = (const uint8_t *)(j->elected + leaf);
+		return WST_OK;
+	}
+	if (!j->holders && j->tensor[r->tensor] != STE_TENSOR_SAME)
+		return WST_NOT_YET;
+	p = &j->peers[__builtin_ctzll(from)];
+	c->data = p->m.map + p->m.state->leaves_off + leaf * 8;
+	return WST_OK;
+}
+
+static enum wst_status find_block(
+	struct ste_conn *c, struct ste_job *j, const struct wst_request *r, uint32_t len)
+{
+	struct ste_peer *p = j->have_want ? find_peer(c, j, r) : NULL;
+	uint64_t off = r->first * WIRE_LEAF;
+
+	if (!p)
+		return WST_NOT_YET;
+	c->peer = p;
+	c->count = true;
+	c->tensor = r->tensor;
+	if (p->mem[r->tensor]) {
+		c->data = p->mem[r->tensor] + off;
+	} else {
+		c->read_off = off;
+		c->read_left = len;
+	}
+	return WST_OK;
+}
+
+static enum wst_status find_answer(
+	struct ste *e, struct ste_conn *c, const struct wst_request *r, uint32_t *ret_len)
+{
+	struct ste_job *j = find_job(e, r);
+	enum wst_status st;
+	uint64_t n, len;
+
+	if (!j) /* our start may be on its way from the master */
+		return r->seq > e->last_seq ? WST_NOT_YET : WST_GONE;
+	if (atomic_load_explicit(&j->phase, memory_order_relaxed) == STE_FAILS ||
+		(!j->holders && !j->receivers))
+		return WST_GONE;
+	if (r->kind == WST_TENSORS) {
+		if (r->tensor > j->n_tensors || r->n > j->n_tensors - r->tensor)
+			return WST_GONE;
+		len = (uint64_t)r->n * 8;
+		c->data = (const uint8_t *)(j->want + r->tensor);
+		st = j->have_want ? WST_OK : WST_NOT_YET;
+	} else {
+		if (r->tensor >= j->n_tensors || j->tensors[r->tensor].may_differ)
+			return WST_GONE;
+		n = wire_leaf_count(j->tensors[r->tensor].bytes);
+		if (r->first > n || r->n > n - r->first)
+			return WST_GONE;
+		if (r->kind == WST_LEAVES) {
+			len = (uint64_t)r->n * 8;
+			st = find_leaves(c, j, r);
+		} else {
+			len = wire_leaf_bytes(j->tensors[r->tensor].bytes, r->first, r->n);
+			st = find_block(c, j, r, (uint32_t)len);
+		}
+	}
+	if (st != WST_OK)
+		return st;
+	c->j = j;
+	*ret_len = (uint32_t)len;
+	return WST_OK;
+}
+
+static bool begin_answer(struct ste *e, struct ste_conn *c)
+{
+	struct wst_answer a = {0};
+	const char *why;
+
+	if (wst_request_get(c->in + c->in_from, &a.req, &why) < 0)
+		return false;
+	c->in_from += WST_HDR_SIZE;
+	c->j = NULL;
+	c->peer = NULL;
+	c->data = NULL;
+	c->count = false;
+	c->read_left = 0;
+	a.status = (uint8_t)find_answer(e, c, &a.req, &a.len);
+	wst_answer_put(c->hdr, &a);
+	c->hdr_done = 0;
+	c->left = a.len;
+	c->answering = true;
+	return true;
+}
+
+/* ---- sending ---- */
+
+static void read_ahead(struct ste_conn *c)
+{
+	while (c->read_left > 0 && c->n_pieces < STE_PIECES) {
+		uint32_t len = c->read_left < SHM_STATE_SLOT ? c->read_left : SHM_STATE_SLOT;
+		int slot = ste_window_take(c->peer, STE_USE_SERVE);
+
+		if (slot < 0)
+			return;
+		c->pieces[(c->piece_head + c->n_pieces++) % STE_PIECES] =
+			(struct ste_piece){.peer = c->peer, .slot = slot, .len = len};
+		ste_window_command(c->peer, slot, SHM_STATE_READ, c->tensor, c->read_off, len, c);
+		c->read_off += len;
+		c->read_left -= len;
+	}
+}
+
+void ste_conn_acked(struct ste *e, struct ste_conn *c, struct ste_peer *p, int slot)
+{
+	for (uint32_t i = 0; i < c->n_pieces; i++) {
+		struct ste_piece *q = &c->pieces[(c->piece_head + i) % STE_PIECES];
+
+		if (q->peer == p && q->slot == slot)
+			q->ready = true;
+	}
+	c->moved_ns = e->now_ns;
+}
+
+/* The payload that can be sent now. */
+static struct iovec payload(struct ste_conn *c)
+{
+	const struct ste_piece *p = &c->pieces[c->piece_head % STE_PIECES];
+	struct iovec v = {NULL, 0};
+
+	/* Only read from: sendmsg takes pointers to non-const. */
+	if (c->data) {
+		v.iov_base = (void *)(uintptr_t)c->data;
+		v.iov_len = c->left < SEND_MAX ? c->left : SEND_MAX;
+	} else if (c->n_pieces > 0 && p->ready) {
+		v.iov_base = ste_window_at(p->peer, p->slot) + c->piece_sent;
+		v.iov_len = p->len - c->piece_sent;
+	}
+	return v;
+}
+
+static void sent(struct ste_conn *c, size_t n)
+{
+	size_t hdr = WST_HDR_SIZE - c->hdr_done;
+
+	if (c->j)
+		atomic_fetch_add_explicit(&c->j->net_tx, n, memory_order_relaxed);
+	if (hdr > n)
+		hdr = n;
+	c->hdr_done += (uint32_t)hdr;
+	n -= hdr;
+	c->left -= (uint32_t)n;
+	if (c->count)
+		atomic_fetch_add_explicit(&c->peer->tx_bytes, n, memory_order_relaxed);
+	if (c->data) {
+		c->data += n;
+	} else if (n > 0) {
+		struct ste_piece *p = &c->pieces[c->piece_head % STE_PIECES];
+
+		c->piece_sent += (uint32_t)n;
+		if (c->piece_sent == p->len) {
+			c->piece_sent = 0;
+			c->piece_head++;
+			c->n_pieces--;
+			ste_window_put(p->peer, p->slot);
+		}
+	}
+	if (c->left == 0 && c->hdr_done == WST_HDR_SIZE) {
+		c->answering = false;
+		c->j = NULL;
+	}
+}
+
+/* > 0: bytes; 0: not now; < 0: over. */
+static ssize_t push(struct ste *e, struct ste_conn *c)
+{
+	struct iovec iov[2] = {
+		{c->hdr + c->hdr_done, WST_HDR_SIZE - c->hdr_done},
+		payload(c),
+	};
+	struct msghdr m = {.msg_iov = iov, .msg_iovlen = 2};
+	ssize_t n;
+
+	if (iov[0].iov_len + iov[1].iov_len == 0) {
+		ste_watch(e, &c->f, 0); /* until the window has something */
+		return 0;
+	}
+	n = sendmsg(c->f.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n < 0) {
+		if (errno != EAGAIN && errno != EINTR)
+			return -1;
+		ste_watch(e, &c->f, EPOLLOUT);
+		return 0;
+	}
+	c->moved_ns = e->now_ns;
+	sent(c, (size_t)n);
+	return n;
+}
+
+/* > 0: bytes; 0: none now; < 0: over. */
+static ssize_t take_requests(struct ste *e, struct ste_conn *c)
+{
+	ssize_t n;
+
+	if (c->in_from > 0) {
+		memmove(c->in, c->in + c->in_from, c->in_to - c->in_from);
+		c->in_to -= c->in_from;
+		c->in_from = 0;
+	}
+	n = recv(c->f.fd, c->in + c->in_to, sizeof c->in - c->in_to, MSG_DONTWAIT);
+	if (n > 0) {
+		c->in_to += (uint32_t)n;
+		c->moved_ns = e->now_ns;
+		return n;
+	}
+	if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+		ste_watch(e, &c->f, EPOLLIN);
+		return 0;
+	}
+	return -1;
+}
+
+void ste_conn_step(struct ste *e, struct ste_conn *c)
+{
+	size_t budget = BUDGET;
+
+	while (budget > 0) {
+		ssize_t n;
+
+		if (!c->answering && c->in_to - c->in_from >= WST_HDR_SIZE) {
+			if (!begin_answer(e, c)) {
+				ste_conn_close(e, c);
+				return;
+			}
+		}
+		if (c->answering) {
+			read_ahead(c);
+			n = push(e, c);
+		} else {
+			n = take_requests(e, c);
+		}
+		if (n < 0) {
+			ste_conn_close(e, c);
+			return;
+		}
+		if (n == 0)
+			return;
+		budget = (size_t)n < budget ? budget - (size_t)n : 0;
+	}
+	ste_watch(e, &c->f, EPOLLOUT);
+}
+
+void ste_conn_ready(struct ste *e, struct ste_conn *c, uint32_t events)
+{
+	if (c->answering && (events & (EPOLLERR | EPOLLHUP)))
+		ste_conn_close(e, c);
+	else
+		ste_conn_step(e, c);
+}
+
+void ste_conns_tick(struct ste *e)
+{
+	struct ste_conn *c, *next;
+
+	for (c = e->conns; c; c = next) {
+		next = c->next;
+		if (e->now_ns > c->moved_ns + (c->answering ? STE_MS(STALL_MS) : SILENT_NS))
+			ste_conn_close(e, c);
+	}
+}

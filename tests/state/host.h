@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Shared-state engines of several hosts in one process, joined by loopback TCP, with members that
+ * have real manifests and, where their tensors are their own, a thread that does what their process
+ * would: carry out commands.
+ */
+#ifndef HOST_H
+#define HOST_H
+
+#include <check.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pcclagentd/state.h"
+
+#define HOSTS_MAX   5u
+#define MEMBERS_MAX 4u
+#define WAIT_MS     20000
+
+/* The tensors that all members have; their elected contents follow from `seed`. */
+struct shape {
+	uint32_t n;
+	uint64_t seed;
+	uint64_t *bytes;
+	bool *may_differ;
+	bool digested;
+	struct wm_digest digest; /* see shape_digest */
+};
+
+enum kind { OWN = 0, REGISTERED = 1, MIXED = 2 };
+
+struct member {
+	struct shape *shape;
+	bool holder;
+	uint8_t **data;  /* of each tensor */
+	uint8_t *memory; /* the region of the registered ones */
+	uint64_t size;   /* of it */
+	uint8_t *map;    /* manifest */
+	uint64_t map_size;
+	struct shm_state state;
+	struct shm_slot slot;
+	struct ste_region region;
+	int bell;
+	pthread_t shim;
+	_Atomic bool quit;
+	_Atomic bool deaf;    /* carries out no commands */
+	_Atomic bool corrupt; /* writes something else into the window */
+	bool has_shim;
+};
+
+struct host {
+	struct ste *e;
+	struct cc_id id;
+	int event_fd, listener;
+	uint16_t port;
+	bool refuses; /* hangs up instead of an answer to the hello */
+	bool mute;    /* answers it, and never says anything again */
+	bool babbles; /* answers it, and then sends what nobody asked for */
+	int mute_fds[16];
+	uint32_t n_mute;
+	uint32_t n_members;
+	struct member m[MEMBERS_MAX];
+};
+
+struct net {
+	uint32_t n;
+	struct host h[HOSTS_MAX];
+};
+
+extern uint64_t rng_state;
+uint64_t rng(void);
+
+void shape_init(struct shape *s, uint32_t n, uint64_t seed);
+void shape_free(struct shape *s);
+uint64_t shape_bytes(const struct shape *s); /* that must be equal */
+/* Byte i of a tensor, elected. */
+uint8_t shape_byte(const struct shape *s, uint32_t tensor, uint64_t i);
+/* Of the elected content; what it is made of must not change afterwards. */
+struct wm_digest shape_digest(struct shape *s);
+
+void net_up(struct net *n, uint32_t hosts);
+void net_down(struct net *n);
+/* A member with the elected content, or, unless it is a holder, with zeros. The manifest is not
+ * made yet: the test may change data before member_hash. */
+struct member *member_add(struct host *h, struct shape *s, bool holder, enum kind kind);
+void member_hash(struct host *h, struct member *m);
+void member_free(struct host *h, struct member *m);
+/* All tensors are what was elected; those that may differ are as they were made. */
+void member_check(const struct member *m);
+
+struct ste_source source_of(const struct net *n, uint32_t host, bool holds);
+int host_try_start(struct host *h, uint64_t seq, struct shape *s, const struct ste_source *src,
+	uint32_t n_src);
+void host_start(struct host *h, uint64_t seq, struct shape *s, const struct ste_source *src,
+	uint32_t n_src);
+/* Accepts streams for all hosts until there is an event of host `want`. False: none in time. want
+ * == UINT32_MAX: just for so long. */
+bool net_event(struct net *n, uint32_t want, struct ste_event *ret, int ms);
+void net_expect(struct net *n, uint32_t host, enum ste_event_type type);
+struct ste_progress host_progress(struct host *h, uint64_t seq);
+
+#endif

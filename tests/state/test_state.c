@@ -1,0 +1,589 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Shared state between real engines: who gets what, from whom, and how many bytes move.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cc_err.h"
+#include "tests/state/host.h"
+
+#define SEQ 9u
+
+#define LEAF ((uint64_t)WIRE_LEAF)
+static const uint64_t odd_sizes[] = {0, 1, 65535, 65536, 65537, 0, 3 * LEAF, 1000003, 7, 20 * LEAF,
+	262144, 262145, 17 * LEAF - 1, 0};
+#define N_ODD ((uint32_t)(sizeof odd_sizes / sizeof *odd_sizes))
+
+static void odd_shape(struct shape *s, uint64_t seed)
+{
+	shape_init(s, N_ODD, seed);
+	memcpy(s->bytes, odd_sizes, sizeof odd_sizes);
+	s->may_differ[3] = true;
+}
+
+static void one_tensor(struct shape *s, uint64_t bytes)
+{
+	shape_init(s, 1, 11);
+	s->bytes[0] = bytes;
+}
+
+static struct ste_member_view view(struct host *h, uint32_t member)
+{
+	struct ste_member_view v;
+
+	ck_assert(ste_get_member(h->e, SEQ, member, &v));
+	return v;
+}
+
+static struct ste_source_view source(struct host *h, uint32_t src)
+{
+	struct ste_source_view v;
+
+	ck_assert(ste_get_source(h->e, SEQ, src, &v));
+	return v;
+}
+
+static void hash_all(struct host *h)
+{
+	for (uint32_t i = 0; i < h->n_members; i++)
+		member_hash(h, &h->m[i]);
+}
+
+static void cancel(struct net *n, uint32_t host)
+{
+	ste_cancel(n->h[host].e, SEQ);
+	net_expect(n, host, STE_CANCELLED);
+}
+
+/* Holders on hosts 1 .., one receiver on host 0, all of the kind. */
+static void newcomer_up(struct net *n, struct shape *s, uint32_t holders, enum kind from,
+	enum kind to, struct ste_source *src)
+{
+	net_up(n, holders + 1);
+	member_add(&n->h[0], s, false, to);
+	for (uint32_t i = 1; i <= holders; i++) {
+		member_add(&n->h[i], s, true, from);
+		src[i - 1] = source_of(n, i, true);
+	}
+	for (uint32_t i = 0; i <= holders; i++)
+		hash_all(&n->h[i]);
+}
+
+static void start_all(struct net *n, struct shape *s, const struct ste_source *src, uint32_t n_src)
+{
+	for (uint32_t i = 1; i < n->n; i++) {
+		host_start(&n->h[i], SEQ, s, NULL, 0);
+		net_expect(n, i, STE_DONE);
+	}
+	host_start(&n->h[0], SEQ, s, src, n_src);
+}
+
+START_TEST(newcomer)
+{
+	enum kind from = (enum kind)(_i % 3), to = (enum kind)(_i / 3);
+	struct ste_source src[1];
+	struct ste_progress p;
+	struct shape s;
+	struct net n;
+
+	odd_shape(&s, (uint64_t)_i);
+	newcomer_up(&n, &s, 1, from, to, src);
+	start_all(&n, &s, src, 1);
+	net_expect(&n, 0, STE_DONE);
+	member_check(&n.h[0].m[0]);
+	member_check(&n.h[1].m[0]);
+	p = host_progress(&n.h[0], SEQ);
+	ck_assert_uint_eq(p.phase, STE_SERVES);
+	ck_assert_uint_eq(p.bytes, shape_bytes(&s));
+	ck_assert_uint_eq(p.done, shape_bytes(&s));
+	ck_assert_uint_gt(p.net_rx_bytes, shape_bytes(&s));
+	ck_assert_uint_lt(p.net_rx_bytes, shape_bytes(&s) + 8192);
+	ck_assert_uint_eq(view(&n.h[0], 0).rx_bytes, shape_bytes(&s));
+	ck_assert_uint_eq(view(&n.h[0], 0).tx_bytes, 0);
+	ck_assert_uint_eq(view(&n.h[1], 0).tx_bytes, shape_bytes(&s));
+	ck_assert_uint_eq(view(&n.h[1], 0).rx_bytes, 0);
+	ck_assert_uint_eq(source(&n.h[0], 0).bytes, shape_bytes(&s));
+	cancel(&n, 0);
+	cancel(&n, 1);
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+/* One changed byte costs one leaf. */
+START_TEST(one_leaf_moves)
+{
+	struct ste_source src[1];
+	struct shape s;
+	struct net n;
+
+	one_tensor(&s, 16 << 20);
+	net_up(&n, 2);
+	member_add(&n.h[0], &s, true, (enum kind)_i);
+	member_add(&n.h[1], &s, true, (enum kind)_i);
+	n.h[0].m[0].holder = false;
+	n.h[0].m[0].data[0][5000000] ^= 0x10;
+	hash_all(&n.h[0]);
+	hash_all(&n.h[1]);
+	src[0] = source_of(&n, 1, true);
+	start_all(&n, &s, src, 1);
+	net_expect(&n, 0, STE_DONE);
+	member_check(&n.h[0].m[0]);
+	ck_assert_uint_eq(view(&n.h[0], 0).rx_bytes, WIRE_LEAF);
+	ck_assert_uint_eq(view(&n.h[1], 0).tx_bytes, WIRE_LEAF);
+	ck_assert_uint_lt(host_progress(&n.h[0], SEQ).net_rx_bytes, WIRE_LEAF + 4096);
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+/* Nothing differs: nobody is asked. */
+START_TEST(equal_needs_nobody)
+{
+	struct shape s;
+	struct net n;
+
+	odd_shape(&s, 3);
+	net_up(&n, 1);
+	member_add(&n.h[0], &s, true, OWN);
+	n.h[0].m[0].holder = false;
+	hash_all(&n.h[0]);
+	host_start(&n.h[0], SEQ, &s, NULL, 0);
+	net_expect(&n, 0, STE_DONE);
+	member_check(&n.h[0].m[0]);
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+START_TEST(ten_thousand_tensors)
+{
+	struct ste_source src[2];
+	struct shape s;
+	struct net n;
+
+	rng_state = (uint64_t)_i;
+	shape_init(&s, 10000, 1);
+	for (uint32_t t = 0; t < s.n; t++)
+		s.bytes[t] = rng() % 8 == 0 ? 0 : rng() % 3000;
+	s.bytes[77] = 200000;
+	newcomer_up(&n, &s, 2, _i ? OWN : REGISTERED, _i ? OWN : REGISTERED, src);
+	start_all(&n, &s, src, 2);
+	net_expect(&n, 0, STE_DONE);
+	member_check(&n.h[0].m[0]);
+	ck_assert_uint_eq(view(&n.h[0], 0).rx_bytes, shape_bytes(&s));
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+/* More leaves than one request can name. */
+START_TEST(many_tensor_hashes)
+{
+	struct ste_source src[1];
+	struct shape s;
+	struct net n;
+
+	shape_init(&s, 70000, 1);
+	s.bytes[69999] = 5;
+	s.bytes[66000] = 65537;
+	newcomer_up(&n, &s, 1, REGISTERED, REGISTERED, src);
+	start_all(&n, &s, src, 1);
+	net_expect(&n, 0, STE_DONE);
+	member_check(&n.h[0].m[0]);
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+START_TEST(sources_share)
+{
+	struct ste_source src[3];
+	uint64_t sum = 0;
+	struct shape s;
+	struct net n;
+
+	one_tensor(&s, 16 << 20);
+	newcomer_up(&n, &s, 3, REGISTERED, (enum kind)_i, src);
+	start_all(&n, &s, src, 3);
+	net_expect(&n, 0, STE_DONE);
+	member_check(&n.h[0].m[0]);
+	for (uint32_t i = 0; i < 3; i++) {
+		uint64_t bytes = source(&n.h[0], i).bytes;
+
+		ck_assert_uint_gt(bytes, 0);
+		ck_assert_uint_eq(view(&n.h[i + 1], 0).tx_bytes, bytes);
+		sum += bytes;
+	}
+	ck_assert_uint_eq(sum, 16 << 20);
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+/* The first address leads nowhere, the second to somebody who hangs up. */
+START_TEST(other_addresses)
+{
+	struct ste_source src[1];
+	struct shape s;
+	struct net n;
+
+	odd_shape(&s, 5);
+	net_up(&n, 3);
+	member_add(&n.h[0], &s, false, OWN);
+	member_add(&n.h[1], &s, true, OWN);
+	hash_all(&n.h[0]);
+	hash_all(&n.h[1]);
+	n.h[2].refuses = true;
+	src[0] = source_of(&n, 1, true);
+	src[0].n_addrs = 3;
+	src[0].addrs[2] = src[0].addrs[0];
+	src[0].addrs[0].port = 1;
+	src[0].addrs[1].port = n.h[2].port;
+	host_start(&n.h[1], SEQ, &s, NULL, 0);
+	host_start(&n.h[0], SEQ, &s, src, 1);
+	net_expect(&n, 0, STE_DONE);
+	member_check(&n.h[0].m[0]);
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+/* A receiver that is told first asks again until the holder's agent knows of it, too. */
+START_TEST(holder_starts_late)
+{
+	struct ste_source src[1];
+	struct ste_event ev;
+	struct shape s;
+	struct net n;
+
+	odd_shape(&s, 6);
+	newcomer_up(&n, &s, 1, MIXED, MIXED, src);
+	host_start(&n.h[0], SEQ, &s, src, 1);
+	ck_assert(!net_event(&n, 0, &ev, 100));
+	host_start(&n.h[1], SEQ, &s, NULL, 0);
+	net_expect(&n, 0, STE_DONE);
+	member_check(&n.h[0].m[0]);
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+/* Of an attempt that is over nobody gets anything any more. */
+START_TEST(attempt_is_over)
+{
+	struct ste_source src[1];
+	struct ste_event ev;
+	struct shape s;
+	struct net n;
+
+	odd_shape(&s, 6);
+	newcomer_up(&n, &s, 1, MIXED, MIXED, src);
+	host_start(&n.h[1], SEQ, &s, NULL, 0);
+	net_expect(&n, 1, STE_DONE);
+	cancel(&n, 1);
+	host_start(&n.h[0], SEQ, &s, src, 1);
+	ck_assert(net_event(&n, 0, &ev, WAIT_MS));
+	ck_assert_int_eq(ev.type, STE_FAILED);
+	ck_assert(cc_id_eq(&ev.suspect, &n.h[1].id));
+	ck_assert_ptr_nonnull(strstr(ev.text, "does not take part any more"));
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+/* ---- several members on a host ---- */
+
+START_TEST(same_host)
+{
+	enum kind from = (enum kind)(_i % 3), to = (enum kind)(_i / 3);
+	struct ste_progress p;
+	struct shape s;
+	struct net n;
+
+	odd_shape(&s, (uint64_t)_i);
+	net_up(&n, 1);
+	member_add(&n.h[0], &s, false, to);
+	member_add(&n.h[0], &s, true, from);
+	member_add(&n.h[0], &s, false, from);
+	hash_all(&n.h[0]);
+	host_start(&n.h[0], SEQ, &s, NULL, 0);
+	net_expect(&n, 0, STE_DONE);
+	for (uint32_t i = 0; i < 3; i++)
+		member_check(&n.h[0].m[i]);
+	p = host_progress(&n.h[0], SEQ);
+	ck_assert_uint_eq(p.net_rx_bytes, 0);
+	ck_assert_uint_eq(p.net_tx_bytes, 0);
+	ck_assert_uint_eq(p.done, 2 * shape_bytes(&s));
+	ck_assert_uint_eq(view(&n.h[0], 0).rx_bytes, shape_bytes(&s));
+	ck_assert_uint_eq(view(&n.h[0], 2).rx_bytes, shape_bytes(&s));
+	ck_assert_uint_eq(view(&n.h[0], 1).tx_bytes, 2 * shape_bytes(&s));
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+/* Whoever has what was elected helps, also if it only wanted to receive. */
+START_TEST(receiver_has_it_all)
+{
+	struct shape s;
+	struct net n;
+
+	odd_shape(&s, 2);
+	net_up(&n, 1);
+	member_add(&n.h[0], &s, false, (enum kind)_i);
+	member_add(&n.h[0], &s, true, OWN);
+	n.h[0].m[1].holder = false;
+	hash_all(&n.h[0]);
+	host_start(&n.h[0], SEQ, &s, NULL, 0);
+	net_expect(&n, 0, STE_DONE);
+	member_check(&n.h[0].m[0]);
+	ck_assert_uint_eq(view(&n.h[0], 0).rx_bytes, shape_bytes(&s));
+	ck_assert_uint_eq(view(&n.h[0], 1).tx_bytes, shape_bytes(&s));
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+/* What several receivers of a host lack comes over the network once. */
+START_TEST(once_over_the_network)
+{
+	struct ste_source src[1];
+	struct ste_progress p;
+	uint64_t wanted;
+	struct shape s;
+	struct net n;
+
+	odd_shape(&s, (uint64_t)_i);
+	net_up(&n, 2);
+	member_add(&n.h[1], &s, true, MIXED);
+	member_add(&n.h[0], &s, false, (enum kind)_i);
+	member_add(&n.h[0], &s, false, OWN);
+	member_add(&n.h[0], &s, true, REGISTERED);
+	/* The third lacks one leaf. */
+	n.h[0].m[2].holder = false;
+	n.h[0].m[2].data[9][3 * 65536 + 1] ^= 1;
+	hash_all(&n.h[0]);
+	hash_all(&n.h[1]);
+	src[0] = source_of(&n, 1, true);
+	start_all(&n, &s, src, 1);
+	net_expect(&n, 0, STE_DONE);
+	for (uint32_t i = 0; i < 3; i++)
+		member_check(&n.h[0].m[i]);
+	wanted = shape_bytes(&s);
+	p = host_progress(&n.h[0], SEQ);
+	ck_assert_uint_lt(p.net_rx_bytes, wanted + 16384);
+	ck_assert_uint_eq(p.done, 2 * wanted + WIRE_LEAF);
+	ck_assert_uint_eq(view(&n.h[0], 0).rx_bytes, wanted);
+	ck_assert_uint_eq(view(&n.h[0], 1).rx_bytes, wanted);
+	ck_assert_uint_eq(view(&n.h[0], 2).rx_bytes, WIRE_LEAF);
+	ck_assert_uint_eq(view(&n.h[1], 0).tx_bytes, wanted);
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+/* Host 2 knows of no holder, only of host 1, which gets everything from host 0 meanwhile. */
+START_TEST(receiver_serves_others)
+{
+	struct ste_source holder, other;
+	struct shape s;
+	struct net n;
+
+	odd_shape(&s, (uint64_t)_i);
+	net_up(&n, 3);
+	member_add(&n.h[0], &s, true, REGISTERED);
+	member_add(&n.h[1], &s, false, _i ? OWN : REGISTERED);
+	member_add(&n.h[2], &s, false, _i ? OWN : REGISTERED);
+	for (uint32_t i = 0; i < 3; i++)
+		hash_all(&n.h[i]);
+	holder = source_of(&n, 0, true);
+	other = source_of(&n, 1, false);
+	host_start(&n.h[2], SEQ, &s, &other, 1);
+	host_start(&n.h[0], SEQ, &s, NULL, 0);
+	host_start(&n.h[1], SEQ, &s, &holder, 1);
+	net_expect(&n, 1, STE_DONE);
+	net_expect(&n, 2, STE_DONE);
+	member_check(&n.h[1].m[0]);
+	member_check(&n.h[2].m[0]);
+	ck_assert_uint_eq(view(&n.h[0], 0).tx_bytes, shape_bytes(&s));
+	ck_assert_uint_eq(view(&n.h[1], 0).tx_bytes, shape_bytes(&s));
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+/* Three newcomers that know of one another and of one holder. */
+START_TEST(swarm)
+{
+	uint64_t given = 0, taken = 0;
+	struct shape s;
+	struct net n;
+
+	shape_init(&s, 3, 8);
+	s.bytes[0] = 2 << 20;
+	s.bytes[1] = 333;
+	s.bytes[2] = (6 << 20) + 5;
+	net_up(&n, 4);
+	for (uint32_t i = 0; i < 4; i++) {
+		member_add(&n.h[i], &s, i == 0, i % 2 ? REGISTERED : (enum kind)_i);
+		hash_all(&n.h[i]);
+	}
+	host_start(&n.h[0], SEQ, &s, NULL, 0);
+	for (uint32_t i = 1; i < 4; i++) {
+		struct ste_source src[3] = {source_of(&n, 0, true), source_of(&n, i % 3 + 1, false),
+			source_of(&n, (i + 1) % 3 + 1, false)};
+
+		host_start(&n.h[i], SEQ, &s, src, 3);
+	}
+	for (uint32_t i = 1; i < 4; i++) {
+		net_expect(&n, i, STE_DONE);
+		member_check(&n.h[i].m[0]);
+		taken += view(&n.h[i], 0).rx_bytes;
+	}
+	for (uint32_t i = 0; i < 4; i++)
+		given += view(&n.h[i], 0).tx_bytes;
+	ck_assert_uint_eq(taken, 3 * shape_bytes(&s));
+	ck_assert_uint_ge(given, taken);
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+/* Any members on any hosts, with any differences. */
+START_TEST(any_shape)
+{
+	struct shape s;
+	struct net n;
+
+	rng_state = (uint64_t)_i + 1000;
+	shape_init(&s, 1 + (uint32_t)(rng() % 24), rng());
+	for (uint32_t t = 0; t < s.n; t++) {
+		s.bytes[t] = rng() % (rng() % 4 ? 100000 : 1500000);
+		s.may_differ[t] = rng() % 8 == 0;
+	}
+	net_up(&n, 2 + (uint32_t)(rng() % 3));
+	for (uint32_t i = 0; i < n.n; i++) {
+		for (uint64_t k = rng() % 3 + 1; k > 0; k--) {
+			bool holder = i == 0 || rng() % 4 == 0;
+			struct member *m = member_add(
+				&n.h[i], &s, holder || rng() % 2, (enum kind)(rng() % 3));
+
+			m->holder = holder;
+			for (uint64_t c = holder ? 0 : rng() % 30; c > 0; c--) {
+				uint32_t t = (uint32_t)(rng() % s.n);
+
+				if (s.bytes[t] > 0 && !s.may_differ[t])
+					m->data[t][rng() % s.bytes[t]] ^= 1;
+			}
+		}
+		hash_all(&n.h[i]);
+	}
+	for (uint32_t i = n.n; i-- > 0;) {
+		struct ste_source src[HOSTS_MAX];
+		uint32_t n_src = 0;
+
+		for (uint32_t k = 0; k < n.n; k++)
+			if (k != i && n.h[k].m[0].holder)
+				src[n_src++] = source_of(&n, k, true);
+		for (uint32_t k = 0; k < n.n; k++)
+			if (k != i && !n.h[k].m[0].holder)
+				src[n_src++] = source_of(&n, k, false);
+		host_start(&n.h[i], SEQ, &s, src, n_src);
+	}
+	for (uint32_t i = 0; i < n.n; i++) {
+		net_expect(&n, i, STE_DONE);
+		for (uint32_t k = 0; k < n.h[i].n_members; k++) {
+			ck_assert(!view(&n.h[i], k).failed);
+			member_check(&n.h[i].m[k]);
+		}
+	}
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+/* The thread goes when there is nothing for it, and comes back. */
+START_TEST(thread_ends_when_idle)
+{
+	struct ste_source src[1];
+	struct shape s;
+	struct net n;
+
+	one_tensor(&s, 100);
+	newcomer_up(&n, &s, 1, OWN, OWN, src);
+	ck_assert(!ste_is_running(n.h[0].e));
+	for (int round = 0; round < 2; round++) {
+		struct ste_event ev;
+
+		start_all(&n, &s, src, 1);
+		net_expect(&n, 0, STE_DONE);
+		ck_assert(ste_is_running(n.h[0].e));
+		cancel(&n, 0);
+		cancel(&n, 1);
+		for (int i = 0; i < 200 && ste_is_running(n.h[0].e); i++) {
+			ste_tick(n.h[0].e);
+			net_event(&n, UINT32_MAX, &ev, 10);
+		}
+		ck_assert(!ste_is_running(n.h[0].e));
+	}
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+START_TEST(refused_starts)
+{
+	struct ste_source src[1];
+	struct shape s;
+	struct net n;
+
+	one_tensor(&s, 100);
+	newcomer_up(&n, &s, 1, OWN, OWN, src);
+	host_start(&n.h[0], SEQ, &s, src, 1);
+	ck_assert_int_eq(host_try_start(&n.h[0], SEQ, &s, src, 1), CC_ERR_EXIST);
+	ck_assert_int_eq(
+		host_try_start(&n.h[0], SEQ + 1, &s, src, STE_SOURCES_MAX + 1), CC_ERR_LIMIT);
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("state");
+	TCase *tc = tcase_create("transfer");
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_loop_test(tc, newcomer, 0, 9);
+	tcase_add_loop_test(tc, one_leaf_moves, 0, 2);
+	tcase_add_test(tc, equal_needs_nobody);
+	tcase_add_loop_test(tc, ten_thousand_tensors, 0, 2);
+	tcase_add_test(tc, many_tensor_hashes);
+	tcase_add_loop_test(tc, sources_share, 0, 2);
+	tcase_add_test(tc, other_addresses);
+	tcase_add_test(tc, holder_starts_late);
+	tcase_add_test(tc, attempt_is_over);
+	tcase_add_loop_test(tc, same_host, 0, 9);
+	tcase_add_loop_test(tc, receiver_has_it_all, 0, 2);
+	tcase_add_loop_test(tc, once_over_the_network, 0, 3);
+	tcase_add_loop_test(tc, receiver_serves_others, 0, 2);
+	tcase_add_loop_test(tc, swarm, 0, 3);
+	tcase_add_loop_test(tc, any_shape, 0, 16);
+	tcase_add_test(tc, thread_ends_when_idle);
+	tcase_add_test(tc, refused_starts);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+int main(void)
+{
+	SRunner *r = srunner_create(suite());
+	int failed;
+
+	srunner_run_all(r, CK_NORMAL);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

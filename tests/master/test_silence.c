@@ -51,6 +51,7 @@ static const char *ring(size_t n)
 		k = 0;
 		while (k < 4 && h[k] && !cc_id_eq(&h[k]->id, &h[at]->round.rings[0].next.agent))
 			k++;
+		ck_assert(k < 4 && h[k]);
 		at = k;
 	}
 	text[i] = '\0';

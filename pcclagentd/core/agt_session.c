@@ -144,14 +144,6 @@ void agt_sessions_tick(struct agt *a)
 	}
 }
 
-/* Not the hole in the structure: attributes are compared as they lie in memory. */
-static void place_set(struct agt_attrs *to, const struct cc_addr *at)
-{
-	to->at.family = at->family;
-	memcpy(to->at.ip, at->ip, sizeof at->ip);
-	to->at.port = at->port;
-}
-
 void agt_comm_attrs(const struct agt_comm *c, struct agt_attrs *ret)
 {
 	memset(ret, 0, sizeof *ret);
@@ -164,13 +156,21 @@ void agt_comm_attrs(const struct agt_comm *c, struct agt_attrs *ret)
 		ret->group_world = c->grp->world;
 		ret->hosts = c->grp->ring.hosts;
 		ret->pos = c->grp->ring.pos;
-		place_set(ret, &c->run->at);
+		ret->at = c->run->at;
 	} else if (c->state == AGT_COMM_LOST) {
 		ret->state = SHM_COMM_LOST;
 		ret->code = c->lost.code;
 		agt_copy_text(ret->text, sizeof ret->text, c->lost.text);
-		place_set(ret, &c->attrs.at);
+		ret->at = c->attrs.at;
 	}
+}
+
+static bool attrs_eq(const struct agt_attrs *a, const struct agt_attrs *b)
+{
+	return a->state == b->state && a->global_world == b->global_world &&
+	       a->group_world == b->group_world && a->groups == b->groups &&
+	       a->largest_group == b->largest_group && a->hosts == b->hosts && a->pos == b->pos &&
+	       a->code == b->code && strcmp(a->text, b->text) == 0 && cc_addr_eq(&a->at, &b->at);
 }
 
 void agt_comm_publish(struct agt *a, struct agt_comm *c)
@@ -181,7 +181,7 @@ void agt_comm_publish(struct agt *a, struct agt_comm *c)
 	if (!c->opened)
 		return;
 	agt_comm_attrs(c, &now);
-	if (memcmp(&now, &c->attrs, sizeof now) == 0)
+	if (attrs_eq(&now, &c->attrs))
 		return;
 	c->attrs = now;
 	x = agt_emit(a, AGT_ACT_ATTRS);
@@ -195,7 +195,7 @@ void agt_comm_publish_place(struct agt *a, struct agt_comm *c)
 
 	if (!c->opened || c->attrs.state != SHM_COMM_CONNECTED)
 		return;
-	place_set(&c->attrs, &c->run->at);
+	c->attrs.at = c->run->at;
 	x = agt_emit(a, AGT_ACT_ATTRS);
 	x->comm = c->id;
 	x->u.attrs = c->attrs;

@@ -81,7 +81,7 @@ static void half_committed(void)
 					      .last_seq = TK_SEQ,
 					      .topo_turn = 2,
 					      .world = {.global = 3, .version = 2, .n = 1}},
-		.own = {0, 3, 0},
+		.own = {.world = 3},
 		.place = {0, 3, 2}};
 	tk.know[3] = (struct tk_know){.r = {.prepared = 3}};
 }
@@ -153,7 +153,7 @@ static void half_admitted(void)
 						      .last_seq = TK_SEQ,
 						      .topo_turn = 2,
 						      .world = {.global = 2, .version = 2, .n = 1}},
-			.own = {0, 2, 0},
+			.own = {.world = 2},
 			.place = {0, 2, (uint32_t)i}};
 	}
 	tk.know[2] = (struct tk_know){.r = {.prepared = 3, .prepared_peers = 4}};

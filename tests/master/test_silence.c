@@ -48,10 +48,10 @@ static const char *ring(size_t n)
 	for (i = 0; i < n; i++) {
 		text[i] = h[at]->name[0];
 		ck_assert_uint_eq(h[at]->round.rings[0].hosts, n);
-		for (k = 0; k < 4 && h[k] &&
-			    !cc_id_eq(&h[k]->id, &h[at]->round.rings[0].next.agent);
-			k++)
-			;
+		k = 0;
+		while (k < 4 && h[k] && !cc_id_eq(&h[k]->id, &h[at]->round.rings[0].next.agent))
+			k++;
+		ck_assert(k < 4 && h[k]);
 		at = k;
 	}
 	text[i] = '\0';

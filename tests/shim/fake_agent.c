@@ -184,7 +184,7 @@ void fake_write_place(struct shm_attr *a, const struct cc_addr *at)
 	atomic_fetch_add(&a->version, 1);
 	atomic_store(&a->at_family, at->family);
 	atomic_store(&a->at_port, at->port);
-	for (unsigned i = 0; i < 4; i++)
+	for (size_t i = 0; i < 4; i++)
 		atomic_store(&a->at_ip[i], (uint32_t)at->ip[4 * i] |
 						   (uint32_t)at->ip[4 * i + 1] << 8 |
 						   (uint32_t)at->ip[4 * i + 2] << 16 |

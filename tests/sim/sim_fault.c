@@ -208,7 +208,7 @@ void sim_faults_plan(struct sim *s)
 		if (sim_chance(s, 40)) {
 			at = plan_move(s, at + ms(sim_rnd(s, 500)));
 			reach = 500;
-			s->busy_until = at + ms(2 * reach);
+			s->busy_until = at + 2 * ms(reach);
 		}
 		plan_agent(s, at + ms(sim_rnd(s, reach)), 50);
 		break;

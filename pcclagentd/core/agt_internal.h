@@ -262,8 +262,8 @@ struct agt_run {
 /* What a communicator that is to be attached waits for. */
 struct agt_attach {
 	struct cc_id run;
-	bool known; /* the outcomes are */
-	uint32_t n;
+	bool known;              /* the outcomes are */
+	uint32_t n, n_succeeded; /* these last ones have, says the peer */
 	uint64_t seqs[WL_SEQS_MAX];
 	uint64_t done; /* bit i: seqs[i] succeeded */
 };

@@ -154,6 +154,7 @@ static void list_attempts(pcclComm_t *c, struct wl_request *q)
 		add_seq(q, successful(c, i));
 	for (uint32_t i = 1; i <= n; i++)
 		add_seq(q, c->succeeded[(c->n_succeeded - i) % WL_SEQS_MAX]);
+	q->n_succeeded = q->n_seqs - c->n_doubts;
 }
 
 struct cc_addr pccl_comm_place(pcclComm_t *c)

@@ -13,9 +13,6 @@
 #include "proto/wire_frame.h"
 
 #define MAX_IN ((size_t)WIRE_FRAME_HDR + WIRE_FRAME_MAX)
-/* A master that came back should not wait for the kernel's next attempt, and a host that answers
- * nothing must not keep us from another address for long. */
-#define REDIAL_MS 1000u
 
 struct run *run_find(struct agentd *d, uint32_t id)
 {
@@ -236,16 +233,14 @@ static struct run *make(struct agentd *d, uint32_t id, const struct cc_addr *add
 void run_open(struct agentd *d, uint32_t id, const struct cc_addr *addr)
 {
 	struct run *r = run_find(d, id);
-	uint32_t timeout = d->cfg.connect_timeout_ms;
 
 	if (!r)
 		r = make(d, id, addr);
 	r->closed = false;
 	hang_up(r);
 	r->addr = *addr;
-	if (r->ready && timeout > REDIAL_MS)
-		timeout = REDIAL_MS;
-	r->conn = cc_conn_connect(d->loop, addr, timeout, &master_ops, r);
+	/* The core asks for another attempt before that. */
+	r->conn = cc_conn_connect(d->loop, addr, d->cfg.connect_timeout_ms, &master_ops, r);
 	if (!r->conn) {
 		tell_down(r, "the agent has no descriptors for another connection");
 		return;

@@ -103,6 +103,7 @@ static void put_comm_attach(struct wire_arena *a, const struct wl_request *r, Lo
 	if (p->seqs == NULL)
 		return;
 	p->n_seqs = r->n_seqs;
+	p->succeeded = r->n_succeeded;
 	memcpy(p->seqs, r->seqs, r->n_seqs * sizeof *p->seqs);
 }
 
@@ -328,7 +329,10 @@ static int get_comm_attach(const Local__CommAttach *p, struct wl_request *r, con
 			return wire_bad(why, "comm_attach.seqs: must be at least 1");
 		r->seqs[i] = p->seqs[i];
 	}
+	if (p->succeeded > p->n_seqs)
+		return wire_bad(why, "comm_attach.succeeded: must be at most as many as seqs");
 	r->n_seqs = (uint32_t)p->n_seqs;
+	r->n_succeeded = p->succeeded;
 	r->group = p->group;
 	r->pool_size = p->pool_size;
 	r->losses = p->losses;

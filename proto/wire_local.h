@@ -79,6 +79,7 @@ struct wl_request {
 	uint32_t n_seqs;
 	uint64_t seqs[WL_SEQS_MAX]; /* attempts whose result lies whole in the result region: did
 				     * they succeed? Then the latest ones that have */
+	uint32_t n_succeeded;       /* of them: these last ones */
 };
 
 struct wl_reply {

@@ -287,6 +287,7 @@ struct wm_op_query {
 	struct cc_id peer;
 	uint32_t n; /* 1 .. WM_OUTCOMES_MAX */
 	uint64_t seqs[WM_OUTCOMES_MAX];
+	uint32_t n_succeeded; /* of them: the last ones, of which the peer was told so */
 };
 
 /* The process of a peer is stopped (by a signal, a debugger), or runs again: so that the others are

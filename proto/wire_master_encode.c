@@ -369,6 +369,7 @@ static void put_op_query(struct encoder *e, const struct wm_op_query *m)
 	if (p->seqs == NULL)
 		return;
 	p->n_seqs = m->n;
+	p->succeeded = m->n_succeeded;
 	memcpy(p->seqs, m->seqs, m->n * sizeof *p->seqs);
 }
 

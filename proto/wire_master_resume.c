@@ -134,7 +134,10 @@ int wire_get_op_query(const Ccoip__OpQuery *p, struct wm_op_query *m, const char
 			return wire_bad(why, "op_query.seqs: must be at least 1");
 		m->seqs[i] = p->seqs[i];
 	}
+	if (p->succeeded > p->n_seqs)
+		return wire_bad(why, "op_query.succeeded: must be at most as many as seqs");
 	m->n = (uint32_t)p->n_seqs;
+	m->n_succeeded = p->succeeded;
 	return wire_get_id(&m->peer, p->peer, why, "op_query.peer: " WIRE_ID_LIMIT);
 }
 

@@ -232,7 +232,7 @@ int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct 
 	m->out = out;
 	if (now_ns > m->now)
 		m->now = now_ns;
-	ccm_agent_pause(m);
+	ccm_agent_pause(m, ev->type == CCM_EV_CLOSED ? ev->conn : 0);
 	a = ev->conn ? ccm_agent_find(m, ev->conn) : NULL;
 	/* It may answer hellos: not those of a connection whose end this is. */
 	if (ev->type != CCM_EV_CLOSED)

@@ -236,7 +236,7 @@ static void forgive_pause(struct ccm *m, uint64_t ns)
 		m->recover_ns = m->now;
 }
 
-void ccm_agent_pause(struct ccm *m)
+void ccm_agent_pause(struct ccm *m, uint32_t gone)
 {
 	uint64_t ns = m->tick_ns ? ccm_age(m->now, m->tick_ns) : 0;
 
@@ -248,7 +248,7 @@ void ccm_agent_pause(struct ccm *m)
 		ccm_log(m, CCM_LOG_WARNING,
 			"the master was suspended for %.1f s: it takes its run over anew",
 			(double)ns / 1e9);
-		ccm_renew(m);
+		ccm_renew(m, gone);
 	} else {
 		forgive_pause(m, ns);
 	}

@@ -399,8 +399,29 @@ static bool restarted_have(const struct ccm_group *g, uint64_t seq)
 	return true;
 }
 
+/* Has one of them been told of success? Then the last master had heard of the result from all. */
+static bool restarted_know(const struct ccm_group *g, uint64_t seq)
+{
+	const struct ccm_ask *q;
+	const struct ccm_peer *p;
+	const struct ccm_seat *s;
+	uint32_t i;
+
+	DL_FOREACH2 (g->seats, s, next_g) {
+		for (q = s->agent->told ? s->agent->told->asks : NULL; q; q = q->next) {
+			DL_FOREACH (s->peers, p)
+				if (p->restarted && cc_id_eq(&p->id, &q->q.peer))
+					break;
+			for (i = q->q.n - q->q.n_succeeded; p && i < q->q.n; i++)
+				if (q->q.seqs[i] == seq)
+					return true;
+		}
+	}
+	return false;
+}
+
 /* Every peer that is left of the group either says that its host has the whole result, or came by a
- * new agent and has it. What those think who are not here does not matter any more. */
+ * new agent and has it. Who is not here may lack it, unless somebody knows better. */
 static bool all_have(const struct ccm *m, const struct ccm_group *g, uint64_t seq,
 	const struct entry *e, uint32_t n)
 {
@@ -408,6 +429,8 @@ static bool all_have(const struct ccm *m, const struct ccm_group *g, uint64_t se
 	const struct ccm_seat *s;
 	const struct ccm_peer *p;
 
+	if (has_lost(g) && !restarted_know(g, seq))
+		return false;
 	for (i = 0; i < n; i++) {
 		if (!e[i].raw->reported || !e[i].raw->report.ok)
 			return false;

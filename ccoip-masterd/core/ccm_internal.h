@@ -439,7 +439,8 @@ __attribute__((format(printf, 4, 5))) void ccm_agent_kick(
 	struct ccm *m, struct ccm_agent *a, uint32_t code, const char *fmt, ...);
 void ccm_agent_tick(struct ccm *m);
 /* At the beginning of each step: was the process suspended? */
-void ccm_agent_pause(struct ccm *m);
+/* gone: the connection whose end is the news, or 0 */
+void ccm_agent_pause(struct ccm *m, uint32_t gone);
 void ccm_agent_ack(struct ccm *m, struct ccm_agent *a);
 /* Another connection of the same agent is dead. */
 void ccm_agent_cut_half_open(struct ccm *m, struct ccm_agent *a);
@@ -493,8 +494,8 @@ void ccm_journal_void(struct ccm *m);                           /* it is nobody'
 void ccm_restore_begin(struct ccm *m);                          /* in the first step */
 void ccm_restore_outdated(struct ccm *m);
 /* Begins again with what is known of the members, as if restored from a journal, in the same term:
- * no connection, no votes, no operations. */
-void ccm_renew(struct ccm *m);
+ * no connection, no votes, no operations. gone: a connection that is closed already, or 0. */
+void ccm_renew(struct ccm *m, uint32_t gone);
 
 /* ccm_conclude.c */
 void ccm_conclude(struct ccm *m);

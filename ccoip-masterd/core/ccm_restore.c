@@ -339,7 +339,7 @@ static void hand_over(struct ccm *m, struct ccm *to)
 	}
 }
 
-void ccm_renew(struct ccm *m)
+void ccm_renew(struct ccm *m, uint32_t gone)
 {
 	struct ccm_config cfg = m->cfg;
 	struct ccm *fresh, old;
@@ -353,7 +353,9 @@ void ccm_renew(struct ccm *m)
 	}
 	hand_over(m, fresh);
 	for (a = m->agents; a; a = a->hh.next)
-		ccm_close(m, a->conn, "the master stood still: whoever is there comes anew");
+		if (a->conn != gone)
+			ccm_close(
+				m, a->conn, "the master stood still: whoever is there comes anew");
 	if (m->oom) {
 		ccm_free(fresh);
 		return;

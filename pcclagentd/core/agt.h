@@ -35,9 +35,11 @@
  * - When the master is gone, the run is an *orphan*: comms, rings, links and transfers stay, calls
  *   are taken and wait, and its master is dialled again where it was, under its other names and
  *   where it is said to have moved (AGT_EV_SET_MASTER); at once, then after 50 ms and ever later up
- *   to 500 ms. Nothing is queued: the next master is told the state that there is when it comes
- *   (see wm_resume), with those who have left meanwhile. A master of a lower term is stale and
- *   passed by; one that does not know the run ends it, as does master_grace_ms without any:
+ *   to 500 ms. A place that has not taken the connection after a second is left for the next one at
+ *   once, also before the run is up: then whoever connects waits for connect_timeout_ms in all, if
+ *   nobody refuses. Nothing is queued: the next master is told the state that there is when it
+ *   comes (see wm_resume), with those who have left meanwhile. A master of a lower term is stale
+ *   and passed by; one that does not know the run ends it, as does master_grace_ms without any:
  *   everything ends with pcclMasterConnectionFailed.
  * - WL_COMM_ATTACH is a connect of a peer that has been accepted, under its id and token. It names
  *   its run, so that this agent, which need not know of it, can ask for it. It is answered, and the
@@ -75,7 +77,7 @@ struct agt_config {
 	struct cc_addr addrs[WM_ADDRS_MAX];
 	uint16_t port_p2p, port_shared_state, port_benchmark;
 	uint32_t max_comms_per_uid;  /* P8; default 1024 */
-	uint32_t connect_timeout_ms; /* to reach a master; default 10000 */
+	uint32_t connect_timeout_ms; /* to reach a master, and to its answer; default 10000 */
 	uint32_t master_grace_ms;    /* that a run outlives its master; default 60000 */
 	uint32_t stopped_ms; /* after which a stopped process counts as lost; default 10000 */
 };

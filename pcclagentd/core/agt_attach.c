@@ -23,7 +23,8 @@ void agt_attach_request(struct agt *a, struct agt_session *s, const struct wl_re
 	struct agt_attach *t;
 	struct agt_comm *c;
 
-	if (cc_id_is_zero(&q->peer) || cc_id_is_zero(&q->run) || q->n_seqs > WL_SEQS_MAX) {
+	if (cc_id_is_zero(&q->peer) || cc_id_is_zero(&q->run) || q->n_seqs > WL_SEQS_MAX ||
+		q->n_succeeded > q->n_seqs) {
 		agt_refuse_request(a, s, q, WIRE_INVALID_ARGUMENT,
 			"an attach must name the peer and the run that it was connected to");
 		return;
@@ -43,6 +44,7 @@ void agt_attach_request(struct agt *a, struct agt_session *s, const struct wl_re
 	}
 	t->run = q->run;
 	t->n = q->n_seqs;
+	t->n_succeeded = q->n_succeeded;
 	memcpy(t->seqs, q->seqs, q->n_seqs * sizeof t->seqs[0]);
 	t->known = t->n == 0;
 	c->attach = t;
@@ -64,6 +66,7 @@ void agt_attach_query(struct agt *a, struct agt_comm *c)
 	m = &agt_send(a, c->run, WM_OP_QUERY)->u.op_query;
 	m->peer = c->peer;
 	m->n = c->attach->n;
+	m->n_succeeded = c->attach->n_succeeded;
 	memcpy(m->seqs, c->attach->seqs, m->n * sizeof m->seqs[0]);
 }
 

@@ -110,7 +110,7 @@ static void tell_place(struct agt *a, struct agt_run *r)
 void agt_dial_reached(struct agt *a, struct agt_run *r)
 {
 	r->dialling = false;
-	r->n_dialled = 0;
+	r->n_dialled = r->n_refused = 0;
 	r->backoff_ms = 0;
 	if (!cc_addr_eq(&r->reached, &r->dialled))
 		r->hinted = false;
@@ -130,8 +130,15 @@ static void dial_later(struct agt *a, struct agt_run *r, bool open)
 	r->dial_ns = a->now + (uint64_t)r->backoff_ms * AGT_NS_PER_MS;
 }
 
-/* Peers that come back wait for their master, those that come are told at once. */
-static void connects_fail(struct agt *a, struct agt_run *r, const char *why)
+static bool sought_for(
+	const struct agt *a, const struct agt_run *r, const struct agt_comm *c, uint64_t ns)
+{
+	return a->now - c->wait_ns >= ns && a->now - r->sought_ns >= ns;
+}
+
+/* Peers that come back wait for their master. Those that come are told, once they have waited for
+ * so long while nobody was there. */
+static void connects_fail(struct agt *a, struct agt_run *r, const char *why, uint64_t waited_ns)
 {
 	char addr[CC_ADDR_STR_SIZE];
 	struct agt_comm *c, *next;
@@ -141,7 +148,7 @@ static void connects_fail(struct agt *a, struct agt_run *r, const char *why)
 		"cannot reach the master at %s (%s): is ccoip-masterd running there?",
 		cc_addr_str(&r->dialled, addr), why);
 	DL_FOREACH_SAFE2 (r->comms, c, next, next_r)
-		if (!c->attach)
+		if (!c->attach && sought_for(a, r, c, waited_ns))
 			agt_run_lose(a, c, AGT_EXIT_DOWN, &v);
 	if (r->n_comms == 0) {
 		agt_log(a, AGT_LOG_WARNING, "%s", v.text);
@@ -159,13 +166,15 @@ void agt_dial_failed(struct agt *a, struct agt_run *r, const char *why, bool ope
 		dial_later(a, r, open);
 		return;
 	}
-	if (r->state == AGT_RUN_GREETING)
+	if (r->state == AGT_RUN_GREETING) {
 		agt_run_set_state(a, r, AGT_RUN_CONNECTING);
-	if (r->n_dialled < p.n) {
+		r->sought_ns = a->now;
+	}
+	if (++r->n_refused < p.n) {
 		agt_dial_next(a, r);
 		return;
 	}
-	connects_fail(a, r, why);
+	connects_fail(a, r, why, 0);
 	if (r->state != AGT_RUN_OVER)
 		dial_later(a, r, open);
 }
@@ -183,12 +192,39 @@ static void grace_over(struct agt *a, struct agt_run *r)
 	agt_run_over(a, r, &v);
 }
 
-/* How long one place has to answer. Who was there a moment ago does so soon, or is not there. */
+static uint32_t least(uint32_t x, uint32_t y)
+{
+	return x < y ? x : y;
+}
+
+/* Has nobody taken the connection yet? */
+static bool is_dialled(const struct agt_run *r)
+{
+	return r->state == AGT_RUN_CONNECTING || r->state == AGT_RUN_ORPHAN;
+}
+
+/* How long one place has to answer. A new attempt is worth more than waiting: the kernel repeats
+ * its own ever more seldom, and another place may be the right one. Who takes the connection may
+ * have reasons to let the hello wait; who was there a moment ago has none. */
 static uint32_t attempt_ms(const struct agt *a, const struct agt_run *r)
 {
 	uint32_t limit = a->cfg.connect_timeout_ms;
 
-	return agt_run_orphaned(r) && r->timeout_ms < limit ? r->timeout_ms : limit;
+	if (is_dialled(r))
+		return least(limit, AGT_TRY_MS);
+	return agt_run_orphaned(r) ? least(limit, r->timeout_ms) : limit;
+}
+
+/* Nobody answers, neither there: those that come give up when all of it takes too long. */
+static void check_sought(struct agt *a, struct agt_run *r)
+{
+	uint32_t limit = a->cfg.connect_timeout_ms;
+	char why[64];
+
+	if (r->state != AGT_RUN_CONNECTING || !r->dialling)
+		return;
+	(void)snprintf(why, sizeof why, "no answer within %u ms", limit);
+	connects_fail(a, r, why, (uint64_t)limit * AGT_NS_PER_MS);
 }
 
 void agt_dial_tick(struct agt *a, struct agt_run *r)
@@ -204,9 +240,13 @@ void agt_dial_tick(struct agt *a, struct agt_run *r)
 		grace_over(a, r);
 		return;
 	}
-	if (a->now < r->dial_ns)
+	check_sought(a, r);
+	if (r->state == AGT_RUN_OVER || a->now < r->dial_ns)
 		return;
 	if (!r->dialling) {
+		agt_dial_next(a, r);
+	} else if (is_dialled(r) && a->now - r->dial_ns >= (uint64_t)limit * AGT_NS_PER_MS) {
+		r->n_refused = 0;
 		agt_dial_next(a, r);
 	} else if (a->now - r->dial_ns >= (uint64_t)limit * AGT_NS_PER_MS) {
 		(void)snprintf(why, sizeof why, "no answer within %u ms", limit);
@@ -252,6 +292,7 @@ static void send_there(struct agt *a, struct agt_run *r, const struct agt_event 
 		agt_run_set_state(a, r, AGT_RUN_ORPHAN);
 	else if (r->state == AGT_RUN_GREETING)
 		agt_run_set_state(a, r, AGT_RUN_CONNECTING);
+	r->sought_ns = a->now;
 	agt_dial(a, r, &ev->to);
 }
 

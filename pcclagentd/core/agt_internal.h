@@ -45,6 +45,7 @@
 #define AGT_STOOD_STILL_NS 1000000000u /* between two ticks: this process did not run */
 #define AGT_REDIAL_MIN     50u         /* ms between attempts at a master that is gone */
 #define AGT_REDIAL_MAX     500u
+#define AGT_TRY_MS         1000u /* for a place to take the connection */
 #define AGT_ALIASES_MAX    8u
 #define AGT_MASTERS_MAX    64u
 #define AGT_FENCES         32u
@@ -221,6 +222,8 @@ struct agt_run {
 	uint32_t hint_uid;
 	struct cc_addr dialled; /* where it is sought now, or was last */
 	uint32_t n_dialled;     /* places tried since it was reached last */
+	uint32_t n_refused;     /* of them, one after the other: not left without any answer */
+	uint64_t sought_ns;     /* since when, while connecting, nobody takes the connection */
 	bool dialling;          /* no answer yet: to MASTER_OPEN, or to HELLO */
 	uint64_t dial_ns;       /* when that attempt began; else when the next one is due */
 	uint32_t backoff_ms;
@@ -262,8 +265,8 @@ struct agt_run {
 /* What a communicator that is to be attached waits for. */
 struct agt_attach {
 	struct cc_id run;
-	bool known; /* the outcomes are */
-	uint32_t n;
+	bool known;              /* the outcomes are */
+	uint32_t n, n_succeeded; /* these last ones have, says the peer */
 	uint64_t seqs[WL_SEQS_MAX];
 	uint64_t done; /* bit i: seqs[i] succeeded */
 };

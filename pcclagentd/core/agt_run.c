@@ -63,7 +63,7 @@ static struct agt_run *run_open(struct agt *a, const struct agt_comm *c, const s
 	r->reached = c->at;
 	r->hinted = c->at.family != 0;
 	r->hint_uid = c->session->uid;
-	r->since_ns = a->now;
+	r->since_ns = r->sought_ns = a->now;
 	if (want)
 		r->want_run = *want;
 	HASH_ADD(hh, a->runs, id, sizeof r->id, r);

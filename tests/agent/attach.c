@@ -34,6 +34,7 @@ static void attach(uint32_t session, unsigned peer, uint32_t n_seqs)
 		.topo_turn = 4,
 		.pending_turn = 3,
 		.n_seqs = n_seqs,
+		.n_succeeded = n_seqs / 2,
 		.seqs = {11, 12, 13}};
 	struct agt_event ev = {.type = AGT_EV_REQUEST, .session = session, .request = &q};
 
@@ -109,6 +110,7 @@ START_TEST(a_peer_comes_back)
 	ck_assert_uint_eq(fx_sent(f, WM_OP_QUERY), 1);
 	ck_assert_uint_eq(fx_msg(f, WM_OP_QUERY, 0)->u.op_query.n, 3);
 	ck_assert_uint_eq(fx_msg(f, WM_OP_QUERY, 0)->u.op_query.seqs[2], 13);
+	ck_assert_uint_eq(fx_msg(f, WM_OP_QUERY, 0)->u.op_query.n_succeeded, 1);
 	outcomes(1, WIRE_SUCCESS, WIRE_RANK_CONNECTION_LOST, WIRE_SUCCESS);
 	ck_assert_uint_eq(f->acts.n, 0);
 	ring_of(8, &one);

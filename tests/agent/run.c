@@ -144,6 +144,36 @@ START_TEST(a_master_that_does_not_answer_is_given_up)
 }
 END_TEST
 
+/* A place that does not answer is left for the next one after a second, and gets another chance. */
+START_TEST(all_places_are_tried_in_turn)
+{
+	struct agt_event moved = {.type = AGT_EV_SET_MASTER, .from = fx_addr(1), .to = fx_addr(2)};
+	uint32_t comm;
+	unsigned i;
+
+	fx_step(f, &moved);
+	fx_session(f, 1, 1000);
+	comm = fx_create(f, 1, 7, 1);
+	fx_connect(f, 1, comm, 1);
+	for (i = 0; i < 9; i++) {
+		ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 1);
+		ck_assert(cc_addr_eq(&fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr,
+			i % 2 == 0 ? &moved.to : &moved.from));
+		fx_event(f, AGT_EV_TICK, 0, NULL);
+		advance(999);
+		ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 0);
+		advance(1);
+	}
+	/* one that refuses is no reason to give the other up */
+	fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 1);
+	advance(900);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
+	advance(100);
+	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "no answer within 10000 ms");
+}
+END_TEST
+
 START_TEST(a_refusal_reaches_the_caller)
 {
 	struct wm_msg m = {.type = WM_REFUSE};
@@ -410,6 +440,7 @@ Suite *run_suite(void)
 	tcase_add_test(t, connect_answers_when_the_ring_lists_the_peer);
 	tcase_add_test(t, an_unreachable_master_is_named_and_can_be_tried_again);
 	tcase_add_test(t, a_master_that_does_not_answer_is_given_up);
+	tcase_add_test(t, all_places_are_tried_in_turn);
 	tcase_add_test(t, a_refusal_reaches_the_caller);
 	tcase_add_test(t, a_kick_while_registered_fails_the_connect);
 	tcase_add_test(t, a_kick_ends_calls_and_later_ones);

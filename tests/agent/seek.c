@@ -33,16 +33,32 @@ START_TEST(a_master_is_sought_ever_less_often)
 		fx_tick(f, 1);
 		ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 1);
 	}
-	fx_tick(f, 999); /* no answer at all */
-	fx_tick(f, 999);
-	fx_tick(f, 999);
-	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_DROP), 0);
-	fx_tick(f, 3);
-	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_DROP), 1);
-	fx_tick(f, 500);
-	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 1);
 	fx_resume(f);
 	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 1);
+}
+END_TEST
+
+START_TEST(no_answer_for_a_second_is_none)
+{
+	unsigned i;
+
+	fx_group(f, 1, 2, comms);
+	fx_orphan(f);
+	for (i = 0; i < 6; i++) {
+		fx_tick(f, 999);
+		ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 0);
+		fx_tick(f, 1);
+		ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 1);
+	}
+	fx_greet(f); /* it takes the connection: now it has longer */
+	fx_tick(f, 1400);
+	fx_tick(f, 1399);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_DROP), 0);
+	fx_tick(f, 201);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_DROP), 1);
+	fx_tick(f, 50);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 1);
+	fx_resume(f);
 }
 END_TEST
 
@@ -300,6 +316,7 @@ Suite *seek_suite(void)
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, a_master_is_sought_ever_less_often);
+	tcase_add_test(t, no_answer_for_a_second_is_none);
 	tcase_add_test(t, the_grace_ends);
 	tcase_add_test(t, a_pause_of_the_agent_is_not_the_masters);
 	tcase_add_test(t, a_stale_master_is_passed_by);

@@ -3,6 +3,7 @@
  * A process whose agent died finds this one: memory and communicator are taken over.
  */
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/cc_id.h"
@@ -19,6 +20,7 @@ static struct master m;
 static struct client c;
 static struct cc_id peer, token;
 static struct cc_addr name; /* of the master; where it is not, if there is one */
+static struct cc_addr at;   /* where it was last, if it is not there any more */
 static unsigned fds_before;
 
 static void setup(void)
@@ -28,7 +30,7 @@ static void setup(void)
 	client_open(&f, &c);
 	cc_random_id(&peer);
 	cc_random_id(&token);
-	name.family = 0;
+	name.family = at.family = 0;
 	fds_before = fx_count_fds();
 }
 
@@ -45,7 +47,7 @@ static void attach(void)
 {
 	struct wl_request q = {.type = WL_COMM_ATTACH,
 		.master = name.family ? name : m.addr,
-		.at = m.addr,
+		.at = at.family ? at : m.addr,
 		.group = 1,
 		.pool_size = 1,
 		.peer = peer,
@@ -189,6 +191,33 @@ START_TEST(finds_a_master_that_has_moved)
 }
 END_TEST
 
+/* The host where it was last drops what comes, as a full backlog does: no answer in a second is
+ * none.
+ */
+START_TEST(does_not_wait_for_who_drops_everything)
+{
+	struct sockaddr_storage ss;
+	uint64_t start = cc_now_ns();
+	int listener, filler[4];
+	socklen_t len;
+
+	at = (struct cc_addr){.family = CC_INET4, .ip = {127, 0, 0, 1}};
+	listener = cc_listen_tcp(&at, 0);
+	ck_assert_int_ge(listener, 0);
+	ck_assert_int_eq(listen(listener, 0), 0);
+	len = cc_addr_to_sockaddr(&at, &ss);
+	for (unsigned i = 0; i < 4; i++) {
+		filler[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		(void)!connect(filler[i], (struct sockaddr *)&ss, len);
+	}
+	attach();
+	ck_assert_uint_lt(cc_now_ns() - start, 3000000000u);
+	for (unsigned i = 0; i < 4; i++)
+		close(filler[i]);
+	close(listener);
+}
+END_TEST
+
 static bool all_gone(const struct agentd_stats *s, uint64_t arg)
 {
 	(void)arg;
@@ -217,6 +246,7 @@ Suite *attach_suite(void)
 	tcase_add_test(t, comes_back_with_its_memory);
 	tcase_add_test(t, is_declared_lost);
 	tcase_add_test(t, finds_a_master_that_has_moved);
+	tcase_add_test(t, does_not_wait_for_who_drops_everything);
 	tcase_add_test(t, goes_before_it_is_back);
 	suite_add_tcase(s, t);
 	return s;

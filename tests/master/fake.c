@@ -533,12 +533,13 @@ void fk_vote_many(const struct fk_peer *p, size_t n, uint64_t tag)
 	free(ids);
 }
 
-void fk_query(const struct fk_peer *p, uint32_t n, const uint64_t *seqs)
+void fk_query(const struct fk_peer *p, uint32_t n, const uint64_t *seqs, uint32_t succeeded)
 {
 	struct wm_msg msg = {.type = WM_OP_QUERY};
 
 	msg.u.op_query.peer = p->id;
 	msg.u.op_query.n = n;
+	msg.u.op_query.n_succeeded = succeeded;
 	memcpy(msg.u.op_query.seqs, seqs, n * sizeof *seqs);
 	fk_send(p->host, &msg);
 }

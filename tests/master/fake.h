@@ -100,7 +100,8 @@ void fk_vote_many(const struct fk_peer *p, size_t n, uint64_t tag);
 /* Of group 0, by who has heard of no losses; seq: what the attempt was started as, or 0. */
 void fk_vote_seq(const struct fk_peer *p, uint64_t tag, uint64_t seq);
 /* How have these attempts ended? p, who comes by a new agent, has the whole result of each. */
-void fk_query(const struct fk_peer *p, uint32_t n, const uint64_t *seqs);
+/* succeeded: so many of them, the last ones, have, as the peer knows */
+void fk_query(const struct fk_peer *p, uint32_t n, const uint64_t *seqs, uint32_t succeeded);
 void fk_report(struct fk_host *h, uint64_t seq, bool ok);
 /* Reports on the last ROUND; to NULL: success. */
 void fk_round_report(struct fk_host *h, const struct fk_host *to, const char *text);

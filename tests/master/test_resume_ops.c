@@ -220,10 +220,15 @@ START_TEST(a_peer_may_come_by_a_new_agent)
 }
 END_TEST
 
-/* Has the peer, who comes by a new agent, the whole result? Or has it been told of success? */
+/* The peer, who comes by a new agent, has the whole result, or it has been told of success. */
 static void query(size_t i, uint64_t seq)
 {
-	fk_query(&tk.p[i], 1, &seq);
+	fk_query(&tk.p[i], 1, &seq, 0);
+}
+
+static void query_succeeded(size_t i, uint64_t seq)
+{
+	fk_query(&tk.p[i], 1, &seq, 1);
 }
 
 START_TEST(what_all_hosts_have_is_done)
@@ -293,21 +298,27 @@ START_TEST(what_all_peers_have_is_done)
 }
 END_TEST
 
-/* Somebody else is lost: those who are left have the result, all of them. */
+/* Somebody else is lost, and those who are left have the result, all of them: it is done if it was.
+ */
 START_TEST(what_all_who_are_left_have_is_done)
 {
+	uint32_t code = _i == 0 ? WIRE_SUCCESS : WIRE_RANK_CONNECTION_LOST;
+
 	tk_come_back(0);
 	fk_vote_seq(&tk.p[0], 1, TK_SEQ);
 	fk_report(tk.h[0], TK_SEQ, true);
 	restart_c();
-	query(2, TK_SEQ);
+	if (_i == 0)
+		query_succeeded(2, TK_SEQ);
+	else
+		query(2, TK_SEQ);
 	tk_end(0);
 	tk_end(2);
 	fk_tick(&tk.f, 4000);
 	ck_assert(!fk_status(&tk.f).recovering);
-	ck_assert_uint_eq(fk_take(tk.h[0], WM_OP_DONE)->u.op_done.seq, TK_SEQ);
-	ck_assert_uint_eq(fk_take(tk.h[2], WM_OP_OUTCOMES)->u.op_outcomes.v[0].code, WIRE_SUCCESS);
-	ck_assert_uint_eq(fk_count(tk.h[0], WM_OP_ABORT), 0);
+	ck_assert_uint_eq(fk_count(tk.h[0], WM_OP_DONE), _i == 0);
+	ck_assert_uint_eq(fk_count(tk.h[0], WM_OP_ABORT), _i == 1);
+	ck_assert_uint_eq(fk_take(tk.h[2], WM_OP_OUTCOMES)->u.op_outcomes.v[0].code, code);
 	ck_assert_uint_eq(fk_status(&tk.f).accepted, 2);
 }
 END_TEST
@@ -344,7 +355,7 @@ int main(void)
 	tcase_add_test(tc, what_all_hosts_have_is_done);
 	tcase_add_test(tc, what_a_host_does_not_have_is_not);
 	tcase_add_loop_test(tc, what_all_peers_have_is_done, 0, 2);
-	tcase_add_test(tc, what_all_who_are_left_have_is_done);
+	tcase_add_loop_test(tc, what_all_who_are_left_have_is_done, 0, 2);
 	tcase_add_test(tc, questions_of_the_last_masters_time_are_answered);
 	suite_add_tcase(s, tc);
 	return tl_run(s);

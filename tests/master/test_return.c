@@ -329,7 +329,7 @@ START_TEST(the_end_of_attempts_is_remembered)
 	}
 	fk_cut(c, "died");
 	r = fk_join_again(&r, d, WM_JOIN_ACCEPTED);
-	fk_query(&r, 4, seqs);
+	fk_query(&r, 4, seqs, 0);
 	o = &fk_take(d, WM_OP_OUTCOMES)->u.op_outcomes;
 	ck_assert(cc_id_eq(&o->peer, &r.id));
 	ck_assert_uint_eq(o->n, 4);
@@ -358,7 +358,7 @@ START_TEST(as_many_are_remembered_as_can_be_in_doubt)
 	}
 	fk_cut(c, "died");
 	r = fk_join_again(&r, d, WM_JOIN_ACCEPTED);
-	fk_query(&r, WM_OUTCOMES_MAX, seqs);
+	fk_query(&r, WM_OUTCOMES_MAX, seqs, 0);
 	o = &fk_take(d, WM_OP_OUTCOMES)->u.op_outcomes;
 	for (seq = 0; seq < WM_OUTCOMES_MAX; seq++)
 		ck_assert_uint_eq(o->v[seq].code, WIRE_SUCCESS);

@@ -280,6 +280,20 @@ START_TEST(nobody_notices_that_it_stood_still)
 }
 END_TEST
 
+/* What it reads first may be that an agent has gone: that connection is closed already. */
+START_TEST(the_first_news_may_be_an_end)
+{
+	run_of(3);
+	f.now += UINT64_C(5500000000);
+	fk_close(h[1], "Connection reset by peer");
+	ck_assert(!h[0]->open && !h[2]->open);
+	fk_tick_silent(&f, 100, NULL);
+	ck_assert(fk_status(&f).recovering);
+	ck_assert_uint_eq(fk_status(&f).accepted, 3);
+	ck_assert_str_eq(h[1]->closed, "");
+}
+END_TEST
+
 START_TEST(who_was_lost_before_stays_lost)
 {
 	struct fk_peer gone;
@@ -344,6 +358,7 @@ int main(void)
 	tcase_add_test(tc, who_vanished_for_the_master_too_is_the_one_that_goes);
 	tcase_add_test(tc, all_of_a_host_go_together);
 	tcase_add_test(tc, nobody_notices_that_it_stood_still);
+	tcase_add_test(tc, the_first_news_may_be_an_end);
 	tcase_add_test(tc, who_was_lost_before_stays_lost);
 	tcase_add_test(tc, another_master_may_have_taken_over);
 	tcase_add_test(tc, its_journal_can_be_restored);

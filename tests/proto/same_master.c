@@ -211,6 +211,7 @@ static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 	case WM_OP_QUERY:
 		return cc_id_eq(&a->u.op_query.peer, &b->u.op_query.peer) &&
 		       a->u.op_query.n == b->u.op_query.n &&
+		       a->u.op_query.n_succeeded == b->u.op_query.n_succeeded &&
 		       memcmp(a->u.op_query.seqs, b->u.op_query.seqs,
 			       a->u.op_query.n * sizeof a->u.op_query.seqs[0]) == 0;
 	case WM_STOPPED:

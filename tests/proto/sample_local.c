@@ -19,6 +19,7 @@ static void sample_attach(struct tl_rng *r, struct wl_request *q)
 	q->n_seqs = (uint32_t)tl_range(r, 0, WL_SEQS_MAX);
 	for (uint32_t i = 0; i < q->n_seqs; i++)
 		q->seqs[i] = 1 + tl_magnitude(r, 63);
+	q->n_succeeded = (uint32_t)tl_range(r, 0, q->n_seqs);
 }
 
 void sample_request(struct tl_rng *r, enum wl_type type, struct wl_request *ret)
@@ -83,7 +84,8 @@ bool same_request(const struct wl_request *a, const struct wl_request *b)
 	       a->use == b->use && cc_id_eq(&a->peer, &b->peer) && cc_id_eq(&a->token, &b->token) &&
 	       cc_id_eq(&a->run, &b->run) && a->losses == b->losses &&
 	       a->topo_turn == b->topo_turn && a->pending_turn == b->pending_turn &&
-	       a->n_seqs == b->n_seqs && memcmp(a->seqs, b->seqs, sizeof a->seqs) == 0;
+	       a->n_seqs == b->n_seqs && a->n_succeeded == b->n_succeeded &&
+	       memcmp(a->seqs, b->seqs, sizeof a->seqs) == 0;
 }
 
 void sample_reply(struct tl_rng *r, struct wl_reply *ret)

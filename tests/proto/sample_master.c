@@ -348,6 +348,7 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 		m->u.op_query.n = 1 + few(r, WM_OUTCOMES_MAX - 1);
 		for (uint32_t i = 0; i < m->u.op_query.n; i++)
 			m->u.op_query.seqs[i] = 1 + tl_magnitude(r, 63);
+		m->u.op_query.n_succeeded = few(r, m->u.op_query.n);
 		break;
 	case WM_STOPPED:
 		m->u.stopped.peer = sample_id(r);

@@ -232,6 +232,11 @@ START_TEST(attach_limits)
 	for (uint32_t i = 0; i < WL_SEQS_MAX; i++)
 		q.seqs[i] = UINT64_MAX;
 	accepted(&q);
+	q.n_succeeded = WL_SEQS_MAX;
+	accepted(&q);
+	q.n_succeeded++;
+	refused(&q, "comm_attach.succeeded");
+	q.n_succeeded = 0;
 	q.seqs[WL_SEQS_MAX - 1] = 0;
 	refused(&q, "comm_attach.seqs");
 }

@@ -144,7 +144,10 @@ START_TEST(queries)
 	q->n = WM_OUTCOMES_MAX;
 	for (uint32_t i = 0; i < WM_OUTCOMES_MAX; i++)
 		q->seqs[i] = UINT64_MAX;
+	q->n_succeeded = q->n;
 	accepted(&m);
+	q->n_succeeded++;
+	refused(&m, "op_query.succeeded");
 	memset(raw + 4, 1, 16);
 	raw[20] = 0x12;
 	raw[21] = WM_OUTCOMES_MAX + 1;

@@ -272,6 +272,7 @@ START_TEST(successes_are_told)
 	fake_await_seen(fx_agent, WL_COMM_ATTACH, 1);
 	q = fake_last(fx_agent, WL_COMM_ATTACH);
 	ck_assert_uint_eq(q.n_seqs, WL_SEQS_MAX);
+	ck_assert_uint_eq(q.n_succeeded, WL_SEQS_MAX - 1);
 	ck_assert_uint_eq(q.seqs[0], whole.seq);
 	ck_assert_uint_eq(q.seqs[1], op.seq);
 	for (unsigned i = 2; i < WL_SEQS_MAX; i++)
@@ -310,6 +311,7 @@ START_TEST(successes_are_told_unawaited)
 		fx_assert_succeeds(pcclArePeersPending(fx_comm, &(bool){false}));
 		q = fake_last(fx_agent, WL_COMM_ATTACH);
 		ck_assert_uint_eq(q.n_seqs, 2);
+		ck_assert_uint_eq(q.n_succeeded, i == 1 && _i == 1 ? 1 : 2);
 		ck_assert_uint_eq(q.seqs[0], op.seq);
 		ck_assert_uint_eq(q.seqs[1], op.seq - 1);
 	}

@@ -109,6 +109,7 @@ static void list_attempts(struct sim_peer *p, struct wl_request *q)
 	}
 	for (; n > 0 && p->n_succeeded - n < WL_SEQS_MAX && q->n_seqs < WL_SEQS_MAX; n--)
 		q->seqs[q->n_seqs++] = p->succeeded[(n - 1) % WL_SEQS_MAX];
+	q->n_succeeded = q->n_seqs - p->n_doubt;
 }
 
 /* A communicator at an agent that does not know it: a new one, or the old one that comes back. */

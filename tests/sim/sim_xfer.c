@@ -406,6 +406,38 @@ static bool stays(const struct sim *s, const struct sim_voice *v)
 	       cc_id_eq(&p->id, &v->id);
 }
 
+struct search {
+	const struct cc_id *peer;
+	bool found;
+};
+
+static void search_peer(void *arg, const struct ccm_peer_info *p)
+{
+	struct search *x = arg;
+
+	x->found |= cc_id_eq(&p->peer, x->peer);
+}
+
+/* Does the last master still know the peer? If not, its host may only not have heard of that. */
+static bool is_known(const struct sim *s, const struct cc_id *peer)
+{
+	struct search x = {.peer = peer};
+	const struct sim_master *m;
+	struct ccm_status st;
+	unsigned i = s->n_masters;
+
+	while (i > 0 && (!s->masters[i - 1].alive || s->masters[i - 1].superseded))
+		i--;
+	if (i == 0)
+		return true;
+	m = &s->masters[i - 1];
+	ccm_get_status(m->m, sim_clock_now(s, &m->clock), &st);
+	if (st.recovering)
+		return true;
+	ccm_each_peer(m->m, sim_clock_now(s, &m->clock), search_peer, &x);
+	return x.found;
+}
+
 /* Is there somebody who has heard this, and goes on with an agent? Who waits for one may come too
  * late, and is looked at again when it is back. */
 static bool goes_on(const struct sim *s, const struct sim_xfer *t, enum sim_heard heard)
@@ -419,7 +451,7 @@ static bool goes_on(const struct sim *s, const struct sim_xfer *t, enum sim_hear
 			const struct sim_host *h = &s->hosts[p->proc->host];
 
 			if (v->heard == heard && stays(s, v) && p->comm && h->alive &&
-				h->life == p->comm_life)
+				h->life == p->comm_life && is_known(s, &v->id))
 				return true;
 		}
 	}

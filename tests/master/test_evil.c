@@ -115,7 +115,7 @@ static void send_query(size_t i)
 	msg.u.op_query.peer = some_peer(i)->id;
 	msg.u.op_query.n = WM_OUTCOMES_MAX;
 	msg.u.op_query.seqs[0] = 1 + pick(20);
-	msg.u.op_query.n_succeeded = (uint32_t)pick(2) * WM_OUTCOMES_MAX;
+	msg.u.op_query.n_succeeded = pick(2) ? WM_OUTCOMES_MAX : 0;
 	fk_send(h[i], &msg);
 }
 

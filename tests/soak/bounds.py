@@ -24,8 +24,8 @@ BOUNDS = {
     # Up to 1.5 s, until the link is back. TCP sends again as late after it as the cut was long.
     "short cut": 4,
     # Up to 6 s, until the link is back. Silence is noticed after 2.8 s on both sides of the cut;
-    # agents redial, as slowly as TCP does it, trainers connect again.
-    "long cut": 10,
+    # agents redial once a second, trainers connect again.
+    "long cut": 6,
     # Until it runs again. Agents redial every 0.6 s; those that are away are awaited for 3 s.
     "master": 8,
 }

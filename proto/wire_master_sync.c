@@ -58,6 +58,8 @@ int wire_get_sync_failures(const Ccoip__OpReport *p, struct wm_op_report *m, con
 
 	if (p->n_failed > WM_PEERS_MAX)
 		return wire_bad(why, "op_report.failed: must be at most " WIRE_STR(WM_PEERS_MAX));
+	if (p->n_failed == 0)
+		return 0;
 	m->failed = wire_new_array(p->n_failed, sizeof *m->failed, &rc, why);
 	if (m->failed == NULL)
 		return rc;

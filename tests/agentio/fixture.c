@@ -620,5 +620,6 @@ void master_finish_op(struct master *m, uint64_t seq)
 	master_expect(m, WM_OP_REPORT, &msg);
 	ck_assert_uint_eq(msg.u.op_report.seq, seq);
 	ck_assert(msg.u.op_report.ok);
+	wire_master_clear(&msg);
 	master_done(m, seq);
 }

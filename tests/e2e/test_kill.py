@@ -113,7 +113,7 @@ def many_kills():
           f"{toll.unharmed} not", f"one was repeated {toll.most} times")
     check(toll.uneven == 0, "each was lost for all survivors or for none", toll.uneven)
     print(f"# from SIGKILL to the survivors' return: {lib.spread(toll.latency)}")
-    check(toll.lost > KILLS / 4, "enough of the kills hit an operation")
+    check(toll.lost > KILLS / 10, "enough of the kills hit an operation")
     check(max(toll.latency, default=0) < BOUND_NS, "survivors are told soon",
           f"{max(toll.latency, default=0) / 1e9:.1f} s")
 

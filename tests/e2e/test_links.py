@@ -89,11 +89,13 @@ def part(hosts):
         peers = lab.start_peers(range(hosts.n_hosts))
         before = received(lab.agents[2])
         for peer in peers:
-            peer.send(f"reduce {BIG} retry=5 hurry=1")
+            peer.send(f"reduce {BIG} retry=5 hurry=1 freeze={int(peer is peers[0])}")
+        until_stopped(peers[0])  # so that the operation lasts until the path is gone
         until_received(lab.agents[2], before + 2**20)
         hosts.deafen(1, 2, True)
         hosts.deafen(2, 1, True)
         cut = time.monotonic_ns()
+        peers[0].process.send_signal(signal.SIGCONT)
         answers = [p.read() for p in peers]
         stay = [a for a in answers if a["code"] == lib.SUCCESS]
         gone = [a for a in answers if a["code"] != lib.SUCCESS]

@@ -10,7 +10,7 @@ check_PROGRAMS += $(master_tests)
 TESTS += $(master_tests)
 
 check_LTLIBRARIES += tests/master/libfake.la
-tests_master_libfake_la_SOURCES = tests/master/fake.c tests/master/fake.h \
+tests_master_libfake_la_SOURCES = tests/master/fake.c tests/master/fake.h tests/master/trio.h \
 	tests/master/takeover.c tests/master/takeover.h
 tests_master_libfake_la_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 

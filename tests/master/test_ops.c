@@ -5,36 +5,7 @@
 #include <string.h>
 
 #include "tests/common/testlib.h"
-#include "tests/master/fake.h"
-
-static struct fk f;
-static struct fk_host *a, *b, *c;
-static struct fk_peer p, q, r; /* of group 0, on a, b, c */
-
-static void setup(void)
-{
-	fk_init(&f, NULL);
-	a = fk_host(&f, "a", "10.0.0.1");
-	b = fk_host(&f, "b", "10.0.0.2");
-	c = fk_host(&f, "c", "10.0.0.3");
-	p = fk_join(a, 0);
-	q = fk_join(b, 0);
-	r = fk_join(c, 0);
-	fk_topo(&p);
-	fk_forget(&f);
-}
-
-static void teardown(void)
-{
-	fk_free(&f);
-}
-
-static void all_vote(uint64_t tag)
-{
-	fk_vote(&p, tag);
-	fk_vote(&q, tag);
-	fk_vote(&r, tag);
-}
+#include "tests/master/trio.h"
 
 START_TEST(starts_with_all_votes_ends_with_all_reports)
 {
@@ -63,7 +34,7 @@ START_TEST(starts_with_all_votes_ends_with_all_reports)
 	info = fk_info(&p);
 	ck_assert_int_eq(info.state, CCM_IDLE);
 	/* The tag can be used again. */
-	all_vote(9);
+	vote_all(9);
 	(void)fk_take(a, WM_OP_START);
 	ck_assert_uint_eq(fk_take(a, WM_OP_START)->u.op_start.seq, 2);
 }
@@ -148,7 +119,7 @@ static void disagree(struct wm_op_params other, const char *text)
 	ck_assert_uint_eq(fk_take(c, WM_OP_ABORT)->u.op_abort.code, WIRE_INVALID_ARGUMENT);
 	ck_assert_uint_eq(fk_status(&f).kicks, 0);
 	ck_assert_uint_eq(fk_status(&f).ops_started, 0);
-	all_vote(3);
+	vote_all(3);
 	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1);
 }
 
@@ -220,8 +191,8 @@ START_TEST(a_loss_aborts_what_had_started_for_all)
 {
 	int i;
 
-	all_vote(1);
-	all_vote(2);
+	vote_all(1);
+	vote_all(2);
 	for (i = 0; i < _i; i++) /* also when the others have reported */
 		fk_report(i ? b : a, 1, true);
 	fk_forget(&f);
@@ -392,7 +363,7 @@ START_TEST(all_votes_may_be_there_before_the_vote_ends)
 	fk_topo(&q);
 	fk_topo(&r);
 	fk_topo(&p);
-	all_vote(1);
+	vote_all(1);
 	ck_assert_uint_eq(fk_count(a, WM_OP_START), 0);
 	fk_leave(&x, WM_LEAVE_CLEAN);
 	ck_assert_uint_eq(fk_count(a, WM_OP_START), 0);
@@ -409,7 +380,7 @@ START_TEST(a_failed_report_aborts_for_all_and_names_the_suspect)
 	struct wm_msg msg = {.type = WM_OP_REPORT};
 	const struct wm_op_abort *x;
 
-	all_vote(1);
+	vote_all(1);
 	fk_report(a, 1, true);
 	fk_forget(&f);
 	msg.u.op_report.seq = 1;
@@ -443,7 +414,7 @@ END_TEST
 
 START_TEST(a_second_report_is_a_violation)
 {
-	all_vote(1);
+	vote_all(1);
 	fk_report(a, 1, true);
 	fk_report(a, 1, false);
 	assert_contains(a->closed, "second report");
@@ -456,7 +427,7 @@ START_TEST(a_report_on_others_operation_is_a_violation)
 	struct fk_host *d = fk_host(&f, "d", "10.0.0.4");
 
 	(void)fk_join(d, 0);
-	all_vote(1);
+	vote_all(1);
 	fk_report(d, 1, true);
 	assert_contains(d->closed, "unasked report");
 	fk_report(a, 1, true);
@@ -469,7 +440,7 @@ END_TEST
 START_TEST(voting_twice_for_an_operation_is_a_violation)
 {
 	if (_i) /* also when it runs */
-		all_vote(1);
+		vote_all(1);
 	else
 		fk_vote(&p, 1);
 	fk_vote(&p, 1);

@@ -5,36 +5,7 @@
 #include <string.h>
 
 #include "tests/common/testlib.h"
-#include "tests/master/fake.h"
-
-static struct fk f;
-static struct fk_host *a, *b, *c;
-static struct fk_peer p, q, r; /* of group 0, on a, b, c */
-
-static void setup(void)
-{
-	fk_init(&f, NULL);
-	a = fk_host(&f, "a", "10.0.0.1");
-	b = fk_host(&f, "b", "10.0.0.2");
-	c = fk_host(&f, "c", "10.0.0.3");
-	p = fk_join(a, 0);
-	q = fk_join(b, 0);
-	r = fk_join(c, 0);
-	fk_topo(&p);
-	fk_forget(&f);
-}
-
-static void teardown(void)
-{
-	fk_free(&f);
-}
-
-static void vote_all(uint64_t tag)
-{
-	fk_vote(&p, tag);
-	fk_vote(&q, tag);
-	fk_vote(&r, tag);
-}
+#include "tests/master/trio.h"
 
 START_TEST(who_presents_the_token_is_the_peer)
 {

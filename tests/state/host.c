@@ -451,3 +451,38 @@ struct ste_progress host_progress(struct host *h, uint64_t seq)
 	ck_assert(ste_get_progress(h->e, seq, &p));
 	return p;
 }
+
+struct ste_member_view host_view(struct host *h, uint32_t member)
+{
+	struct ste_member_view v;
+
+	ck_assert(ste_get_member(h->e, SEQ, member, &v));
+	return v;
+}
+
+struct ste_source_view host_source(struct host *h, uint32_t src)
+{
+	struct ste_source_view v;
+
+	ck_assert(ste_get_source(h->e, SEQ, src, &v));
+	return v;
+}
+
+void host_hash(struct host *h)
+{
+	for (uint32_t i = 0; i < h->n_members; i++)
+		member_hash(h, &h->m[i]);
+}
+
+void net_newcomer(struct net *n, struct shape *s, uint32_t holders, enum kind from, enum kind to,
+	struct ste_source *src)
+{
+	net_up(n, holders + 1);
+	member_add(&n->h[0], s, false, to);
+	for (uint32_t i = 1; i <= holders; i++) {
+		member_add(&n->h[i], s, true, from);
+		src[i - 1] = source_of(n, i, true);
+	}
+	for (uint32_t i = 0; i <= holders; i++)
+		host_hash(&n->h[i]);
+}

@@ -100,4 +100,15 @@ bool net_event(struct net *n, uint32_t want, struct ste_event *ret, int ms);
 void net_expect(struct net *n, uint32_t host, enum ste_event_type type);
 struct ste_progress host_progress(struct host *h, uint64_t seq);
 
+/* ---- for tests of a single attempt */
+
+#define SEQ 9u
+
+struct ste_member_view host_view(struct host *h, uint32_t member);
+struct ste_source_view host_source(struct host *h, uint32_t src);
+void host_hash(struct host *h); /* member_hash of all its members */
+/* A receiver on host 0 and a holder on each of the others, which are the sources src. */
+void net_newcomer(struct net *n, struct shape *s, uint32_t holders, enum kind from, enum kind to,
+	struct ste_source *src);
+
 #endif

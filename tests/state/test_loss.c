@@ -11,49 +11,11 @@
 #include "proto/wire_state.h"
 #include "tests/state/host.h"
 
-#define SEQ 9u
-
-static struct ste_member_view view(struct host *h, uint32_t member)
-{
-	struct ste_member_view v;
-
-	ck_assert(ste_get_member(h->e, SEQ, member, &v));
-	return v;
-}
-
-static struct ste_source_view source(struct host *h, uint32_t src)
-{
-	struct ste_source_view v;
-
-	ck_assert(ste_get_source(h->e, SEQ, src, &v));
-	return v;
-}
-
-static void hash_all(struct host *h)
-{
-	for (uint32_t i = 0; i < h->n_members; i++)
-		member_hash(h, &h->m[i]);
-}
-
 static void two_tensors(struct shape *s, uint64_t bytes)
 {
 	shape_init(s, 2, 11);
 	s->bytes[0] = bytes;
 	s->bytes[1] = 5;
-}
-
-/* One receiver on host 0, a holder on each of the others. */
-static void up(struct net *n, struct shape *s, uint32_t holders, enum kind from, enum kind to,
-	struct ste_source *src)
-{
-	net_up(n, holders + 1);
-	member_add(&n->h[0], s, false, to);
-	for (uint32_t i = 1; i <= holders; i++) {
-		member_add(&n->h[i], s, true, from);
-		src[i - 1] = source_of(n, i, true);
-	}
-	for (uint32_t i = 0; i <= holders; i++)
-		hash_all(&n->h[i]);
 }
 
 static void start_all(struct net *n, struct shape *s, const struct ste_source *src, uint32_t n_src)
@@ -72,7 +34,7 @@ static void expect_failure(struct net *n, uint32_t suspect, const char *part)
 	ck_assert_msg(strstr(ev.text, part) != NULL, "%s", ev.text);
 	ck_assert(cc_id_eq(&ev.suspect, &n->h[suspect].id));
 	ck_assert_uint_eq(host_progress(&n->h[0], SEQ).phase, STE_FAILS);
-	ck_assert(!view(&n->h[0], 0).complete);
+	ck_assert(!host_view(&n->h[0], 0).complete);
 }
 
 /* Until something has moved, which goes no further as long as the receiver's process does nothing.
@@ -104,7 +66,7 @@ START_TEST(source_dies)
 	struct net n;
 
 	two_tensors(&s, 32 << 20);
-	up(&n, &s, 2, _i ? OWN : REGISTERED, OWN, src);
+	net_newcomer(&n, &s, 2, _i ? OWN : REGISTERED, OWN, src);
 	atomic_store(&n.h[0].m[0].deaf, true);
 	start_all(&n, &s, src, 2);
 	until_under_way(&n, 2);
@@ -112,7 +74,7 @@ START_TEST(source_dies)
 	atomic_store(&n.h[0].m[0].deaf, false);
 	net_expect(&n, 0, STE_DONE);
 	member_check(&n.h[0].m[0]);
-	ck_assert_uint_eq(view(&n.h[0], 0).rx_bytes, shape_bytes(&s));
+	ck_assert_uint_eq(host_view(&n.h[0], 0).rx_bytes, shape_bytes(&s));
 	net_down(&n);
 	shape_free(&s);
 }
@@ -125,14 +87,14 @@ START_TEST(last_source_dies)
 	struct net n;
 
 	two_tensors(&s, 32 << 20);
-	up(&n, &s, 1, REGISTERED, OWN, src);
+	net_newcomer(&n, &s, 1, REGISTERED, OWN, src);
 	atomic_store(&n.h[0].m[0].deaf, true);
 	start_all(&n, &s, src, 1);
 	until_under_way(&n, 1);
 	kill_host(&n, 1);
 	atomic_store(&n.h[0].m[0].deaf, false);
 	expect_failure(&n, 1, "nobody is left who has the elected state; host1: 127.0.0.1:");
-	ck_assert(source(&n.h[0], 0).lost);
+	ck_assert(host_source(&n.h[0], 0).lost);
 	net_down(&n);
 	shape_free(&s);
 }
@@ -145,7 +107,7 @@ START_TEST(nobody_there)
 	struct net n;
 
 	two_tensors(&s, 100);
-	up(&n, &s, 1, OWN, OWN, src);
+	net_newcomer(&n, &s, 1, OWN, OWN, src);
 	if (_i == 0)
 		src[0].addrs[0].port = 1;
 	else if (_i == 1)
@@ -169,7 +131,7 @@ START_TEST(no_sources)
 	struct net n;
 
 	two_tensors(&s, 100);
-	up(&n, &s, 0, OWN, OWN, NULL);
+	net_newcomer(&n, &s, 0, OWN, OWN, NULL);
 	host_start(&n.h[0], SEQ, &s, NULL, 0);
 	ck_assert(net_event(&n, 0, &ev, WAIT_MS));
 	ck_assert_int_eq(ev.type, STE_FAILED);
@@ -195,12 +157,12 @@ START_TEST(wrong_data)
 	struct net n;
 
 	two_tensors(&s, 4 << 20);
-	up(&n, &s, 2, _i & 1 ? OWN : REGISTERED, _i & 2 ? OWN : REGISTERED, src);
+	net_newcomer(&n, &s, 2, _i & 1 ? OWN : REGISTERED, _i & 2 ? OWN : REGISTERED, src);
 	spoil(&n, 1, _i & 1);
 	start_all(&n, &s, src, 2);
 	net_expect(&n, 0, STE_DONE);
 	member_check(&n.h[0].m[0]);
-	ck_assert_uint_eq(view(&n.h[0], 0).rx_bytes, shape_bytes(&s));
+	ck_assert_uint_eq(host_view(&n.h[0], 0).rx_bytes, shape_bytes(&s));
 	net_down(&n);
 	shape_free(&s);
 }
@@ -213,7 +175,7 @@ START_TEST(only_wrong_data)
 	struct net n;
 
 	two_tensors(&s, 4 << 20);
-	up(&n, &s, 1, _i ? OWN : REGISTERED, REGISTERED, src);
+	net_newcomer(&n, &s, 1, _i ? OWN : REGISTERED, REGISTERED, src);
 	spoil(&n, 1, _i);
 	start_all(&n, &s, src, 1);
 	expect_failure(&n, 1, "does not fit its hash");
@@ -230,7 +192,7 @@ START_TEST(wrong_hashes)
 	struct net n;
 
 	two_tensors(&s, 4 << 20);
-	up(&n, &s, 1 + (uint32_t)_i, REGISTERED, REGISTERED, src);
+	net_newcomer(&n, &s, 1 + (uint32_t)_i, REGISTERED, REGISTERED, src);
 	n.h[1].m[0].map[n.h[1].m[0].state.leaves_off] ^= 1;
 	start_all(&n, &s, src, 1 + (uint32_t)_i);
 	if (_i) {
@@ -252,12 +214,12 @@ START_TEST(holder_without_content)
 	struct net n;
 
 	two_tensors(&s, 100000);
-	up(&n, &s, 2, OWN, OWN, src);
+	net_newcomer(&n, &s, 2, OWN, OWN, src);
 	n.h[1].m[0].state.tensors[1].hash ^= 1;
 	start_all(&n, &s, src, 2);
 	net_expect(&n, 1, STE_DONE);
-	ck_assert(view(&n.h[1], 0).failed);
-	ck_assert(!view(&n.h[1], 0).complete);
+	ck_assert(host_view(&n.h[1], 0).failed);
+	ck_assert(!host_view(&n.h[1], 0).complete);
 	net_expect(&n, 0, STE_DONE);
 	member_check(&n.h[0].m[0]);
 	net_down(&n);
@@ -272,13 +234,13 @@ START_TEST(silent_source)
 	struct net n;
 
 	two_tensors(&s, 4 << 20);
-	up(&n, &s, 2, REGISTERED, REGISTERED, src);
+	net_newcomer(&n, &s, 2, REGISTERED, REGISTERED, src);
 	n.h[1].mute = _i == 0;
 	n.h[1].babbles = _i == 1;
 	start_all(&n, &s, src, 2);
 	net_expect(&n, 0, STE_DONE);
 	member_check(&n.h[0].m[0]);
-	ck_assert_uint_eq(source(&n.h[0], 0).bytes, 0);
+	ck_assert_uint_eq(host_source(&n.h[0], 0).bytes, 0);
 	net_down(&n);
 	shape_free(&s);
 }
@@ -298,8 +260,8 @@ START_TEST(local_holder_fails)
 	member_add(&n.h[0], &s, false, MIXED);
 	member_add(&n.h[0], &s, true, _i == 0 ? REGISTERED : OWN);
 	member_add(&n.h[1], &s, true, OWN);
-	hash_all(&n.h[0]);
-	hash_all(&n.h[1]);
+	host_hash(&n.h[0]);
+	host_hash(&n.h[1]);
 	src[0] = source_of(&n, 1, true);
 	if (_i == 0)
 		n.h[0].m[1].data[0][3 << 20] ^= 1;
@@ -310,12 +272,13 @@ START_TEST(local_holder_fails)
 	start_all(&n, &s, src, 1);
 	net_expect(&n, 0, STE_DONE);
 	member_check(&n.h[0].m[0]);
-	ck_assert(view(&n.h[0], 1).failed);
-	ck_assert_msg(strstr(view(&n.h[0], 1).text, _i == 0   ? "is not what its hashes say"
-						    : _i == 1 ? "are not those of its hash"
-							      : "carried out no command") != NULL,
-		"%s", view(&n.h[0], 1).text);
-	ck_assert(!view(&n.h[0], 0).failed);
+	ck_assert(host_view(&n.h[0], 1).failed);
+	ck_assert_msg(
+		strstr(host_view(&n.h[0], 1).text, _i == 0   ? "is not what its hashes say"
+						   : _i == 1 ? "are not those of its hash"
+							     : "carried out no command") != NULL,
+		"%s", host_view(&n.h[0], 1).text);
+	ck_assert(!host_view(&n.h[0], 0).failed);
 	net_down(&n);
 	shape_free(&s);
 }
@@ -334,8 +297,8 @@ START_TEST(receiver_misbehaves)
 	member_add(&n.h[0], &s, false, OWN);
 	member_add(&n.h[0], &s, false, _i ? OWN : REGISTERED);
 	member_add(&n.h[1], &s, true, REGISTERED);
-	hash_all(&n.h[0]);
-	hash_all(&n.h[1]);
+	host_hash(&n.h[0]);
+	host_hash(&n.h[1]);
 	src[0] = source_of(&n, 1, true);
 	atomic_store(&n.h[0].m[0].deaf, true);
 	a = (void *)(n.h[0].m[0].map + SHM_STATE_ACK_OFF);
@@ -343,8 +306,8 @@ START_TEST(receiver_misbehaves)
 	atomic_store(&a->tail, 5);
 	start_all(&n, &s, src, 1);
 	net_expect(&n, 0, STE_DONE);
-	ck_assert(view(&n.h[0], 0).failed);
-	ck_assert(!view(&n.h[0], 1).failed);
+	ck_assert(host_view(&n.h[0], 0).failed);
+	ck_assert(!host_view(&n.h[0], 1).failed);
 	member_check(&n.h[0].m[1]);
 	net_down(&n);
 	shape_free(&s);
@@ -363,10 +326,10 @@ START_TEST(other_table)
 	member_add(&n.h[0], &s, true, OWN);
 	member_add(&n.h[0], &odd, false, OWN);
 	member_add(&n.h[0], &s, false, OWN);
-	hash_all(&n.h[0]);
+	host_hash(&n.h[0]);
 	host_start(&n.h[0], SEQ, &s, NULL, 0);
 	net_expect(&n, 0, STE_DONE);
-	ck_assert(view(&n.h[0], 1).failed);
+	ck_assert(host_view(&n.h[0], 1).failed);
 	member_check(&n.h[0].m[2]);
 	net_down(&n);
 	shape_free(&odd);
@@ -396,7 +359,7 @@ START_TEST(cancel_in_the_middle)
 
 	rng_state = (uint64_t)_i;
 	two_tensors(&s, 16 << 20);
-	up(&n, &s, 2, (enum kind)(_i % 2), (enum kind)(_i / 2 % 2), src);
+	net_newcomer(&n, &s, 2, (enum kind)(_i % 2), (enum kind)(_i / 2 % 2), src);
 	if (_i % 4 < 2 && _i >= 4)
 		atomic_store(&n.h[0].m[0].deaf, true);
 	start_all(&n, &s, src, 2);
@@ -456,7 +419,7 @@ START_TEST(any_request)
 
 	two_tensors(&s, 3 * 65536 + 1);
 	s.may_differ[1] = true;
-	up(&n, &s, 1, _i ? OWN : REGISTERED, OWN, src);
+	net_newcomer(&n, &s, 1, _i ? OWN : REGISTERED, OWN, src);
 	host_start(&n.h[1], SEQ, &s, NULL, 0);
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	ck_assert_int_eq(ste_add_stream(n.h[1].e, pair[1]), 0);

@@ -8,8 +8,6 @@
 #include "common/cc_err.h"
 #include "tests/state/host.h"
 
-#define SEQ 9u
-
 #define LEAF ((uint64_t)WIRE_LEAF)
 static const uint64_t odd_sizes[] = {0, 1, 65535, 65536, 65537, 0, 3 * LEAF, 1000003, 7, 20 * LEAF,
 	262144, 262145, 17 * LEAF - 1, 0};
@@ -28,46 +26,10 @@ static void one_tensor(struct shape *s, uint64_t bytes)
 	s->bytes[0] = bytes;
 }
 
-static struct ste_member_view view(struct host *h, uint32_t member)
-{
-	struct ste_member_view v;
-
-	ck_assert(ste_get_member(h->e, SEQ, member, &v));
-	return v;
-}
-
-static struct ste_source_view source(struct host *h, uint32_t src)
-{
-	struct ste_source_view v;
-
-	ck_assert(ste_get_source(h->e, SEQ, src, &v));
-	return v;
-}
-
-static void hash_all(struct host *h)
-{
-	for (uint32_t i = 0; i < h->n_members; i++)
-		member_hash(h, &h->m[i]);
-}
-
 static void cancel(struct net *n, uint32_t host)
 {
 	ste_cancel(n->h[host].e, SEQ);
 	net_expect(n, host, STE_CANCELLED);
-}
-
-/* Holders on hosts 1 .., one receiver on host 0, all of the kind. */
-static void newcomer_up(struct net *n, struct shape *s, uint32_t holders, enum kind from,
-	enum kind to, struct ste_source *src)
-{
-	net_up(n, holders + 1);
-	member_add(&n->h[0], s, false, to);
-	for (uint32_t i = 1; i <= holders; i++) {
-		member_add(&n->h[i], s, true, from);
-		src[i - 1] = source_of(n, i, true);
-	}
-	for (uint32_t i = 0; i <= holders; i++)
-		hash_all(&n->h[i]);
 }
 
 static void start_all(struct net *n, struct shape *s, const struct ste_source *src, uint32_t n_src)
@@ -88,7 +50,7 @@ START_TEST(newcomer)
 	struct net n;
 
 	odd_shape(&s, (uint64_t)_i);
-	newcomer_up(&n, &s, 1, from, to, src);
+	net_newcomer(&n, &s, 1, from, to, src);
 	start_all(&n, &s, src, 1);
 	net_expect(&n, 0, STE_DONE);
 	member_check(&n.h[0].m[0]);
@@ -99,11 +61,11 @@ START_TEST(newcomer)
 	ck_assert_uint_eq(p.done, shape_bytes(&s));
 	ck_assert_uint_gt(p.net_rx_bytes, shape_bytes(&s));
 	ck_assert_uint_lt(p.net_rx_bytes, shape_bytes(&s) + 8192);
-	ck_assert_uint_eq(view(&n.h[0], 0).rx_bytes, shape_bytes(&s));
-	ck_assert_uint_eq(view(&n.h[0], 0).tx_bytes, 0);
-	ck_assert_uint_eq(view(&n.h[1], 0).tx_bytes, shape_bytes(&s));
-	ck_assert_uint_eq(view(&n.h[1], 0).rx_bytes, 0);
-	ck_assert_uint_eq(source(&n.h[0], 0).bytes, shape_bytes(&s));
+	ck_assert_uint_eq(host_view(&n.h[0], 0).rx_bytes, shape_bytes(&s));
+	ck_assert_uint_eq(host_view(&n.h[0], 0).tx_bytes, 0);
+	ck_assert_uint_eq(host_view(&n.h[1], 0).tx_bytes, shape_bytes(&s));
+	ck_assert_uint_eq(host_view(&n.h[1], 0).rx_bytes, 0);
+	ck_assert_uint_eq(host_source(&n.h[0], 0).bytes, shape_bytes(&s));
 	cancel(&n, 0);
 	cancel(&n, 1);
 	net_down(&n);
@@ -124,14 +86,14 @@ START_TEST(one_leaf_moves)
 	member_add(&n.h[1], &s, true, (enum kind)_i);
 	n.h[0].m[0].holder = false;
 	n.h[0].m[0].data[0][5000000] ^= 0x10;
-	hash_all(&n.h[0]);
-	hash_all(&n.h[1]);
+	host_hash(&n.h[0]);
+	host_hash(&n.h[1]);
 	src[0] = source_of(&n, 1, true);
 	start_all(&n, &s, src, 1);
 	net_expect(&n, 0, STE_DONE);
 	member_check(&n.h[0].m[0]);
-	ck_assert_uint_eq(view(&n.h[0], 0).rx_bytes, WIRE_LEAF);
-	ck_assert_uint_eq(view(&n.h[1], 0).tx_bytes, WIRE_LEAF);
+	ck_assert_uint_eq(host_view(&n.h[0], 0).rx_bytes, WIRE_LEAF);
+	ck_assert_uint_eq(host_view(&n.h[1], 0).tx_bytes, WIRE_LEAF);
 	ck_assert_uint_lt(host_progress(&n.h[0], SEQ).net_rx_bytes, WIRE_LEAF + 4096);
 	net_down(&n);
 	shape_free(&s);
@@ -148,7 +110,7 @@ START_TEST(equal_needs_nobody)
 	net_up(&n, 1);
 	member_add(&n.h[0], &s, true, OWN);
 	n.h[0].m[0].holder = false;
-	hash_all(&n.h[0]);
+	host_hash(&n.h[0]);
 	host_start(&n.h[0], SEQ, &s, NULL, 0);
 	net_expect(&n, 0, STE_DONE);
 	member_check(&n.h[0].m[0]);
@@ -168,11 +130,11 @@ START_TEST(ten_thousand_tensors)
 	for (uint32_t t = 0; t < s.n; t++)
 		s.bytes[t] = rng() % 8 == 0 ? 0 : rng() % 3000;
 	s.bytes[77] = 200000;
-	newcomer_up(&n, &s, 2, _i ? OWN : REGISTERED, _i ? OWN : REGISTERED, src);
+	net_newcomer(&n, &s, 2, _i ? OWN : REGISTERED, _i ? OWN : REGISTERED, src);
 	start_all(&n, &s, src, 2);
 	net_expect(&n, 0, STE_DONE);
 	member_check(&n.h[0].m[0]);
-	ck_assert_uint_eq(view(&n.h[0], 0).rx_bytes, shape_bytes(&s));
+	ck_assert_uint_eq(host_view(&n.h[0], 0).rx_bytes, shape_bytes(&s));
 	net_down(&n);
 	shape_free(&s);
 }
@@ -188,7 +150,7 @@ START_TEST(many_tensor_hashes)
 	shape_init(&s, 70000, 1);
 	s.bytes[69999] = 5;
 	s.bytes[66000] = 65537;
-	newcomer_up(&n, &s, 1, REGISTERED, REGISTERED, src);
+	net_newcomer(&n, &s, 1, REGISTERED, REGISTERED, src);
 	start_all(&n, &s, src, 1);
 	net_expect(&n, 0, STE_DONE);
 	member_check(&n.h[0].m[0]);
@@ -205,15 +167,15 @@ START_TEST(sources_share)
 	struct net n;
 
 	one_tensor(&s, 16 << 20);
-	newcomer_up(&n, &s, 3, REGISTERED, (enum kind)_i, src);
+	net_newcomer(&n, &s, 3, REGISTERED, (enum kind)_i, src);
 	start_all(&n, &s, src, 3);
 	net_expect(&n, 0, STE_DONE);
 	member_check(&n.h[0].m[0]);
 	for (uint32_t i = 0; i < 3; i++) {
-		uint64_t bytes = source(&n.h[0], i).bytes;
+		uint64_t bytes = host_source(&n.h[0], i).bytes;
 
 		ck_assert_uint_gt(bytes, 0);
-		ck_assert_uint_eq(view(&n.h[i + 1], 0).tx_bytes, bytes);
+		ck_assert_uint_eq(host_view(&n.h[i + 1], 0).tx_bytes, bytes);
 		sum += bytes;
 	}
 	ck_assert_uint_eq(sum, 16 << 20);
@@ -233,8 +195,8 @@ START_TEST(other_addresses)
 	net_up(&n, 3);
 	member_add(&n.h[0], &s, false, OWN);
 	member_add(&n.h[1], &s, true, OWN);
-	hash_all(&n.h[0]);
-	hash_all(&n.h[1]);
+	host_hash(&n.h[0]);
+	host_hash(&n.h[1]);
 	n.h[2].refuses = true;
 	src[0] = source_of(&n, 1, true);
 	src[0].n_addrs = 3;
@@ -259,7 +221,7 @@ START_TEST(holder_starts_late)
 	struct net n;
 
 	odd_shape(&s, 6);
-	newcomer_up(&n, &s, 1, MIXED, MIXED, src);
+	net_newcomer(&n, &s, 1, MIXED, MIXED, src);
 	host_start(&n.h[0], SEQ, &s, src, 1);
 	ck_assert(!net_event(&n, 0, &ev, 100));
 	host_start(&n.h[1], SEQ, &s, NULL, 0);
@@ -279,7 +241,7 @@ START_TEST(attempt_is_over)
 	struct net n;
 
 	odd_shape(&s, 6);
-	newcomer_up(&n, &s, 1, MIXED, MIXED, src);
+	net_newcomer(&n, &s, 1, MIXED, MIXED, src);
 	host_start(&n.h[1], SEQ, &s, NULL, 0);
 	net_expect(&n, 1, STE_DONE);
 	cancel(&n, 1);
@@ -307,7 +269,7 @@ START_TEST(same_host)
 	member_add(&n.h[0], &s, false, to);
 	member_add(&n.h[0], &s, true, from);
 	member_add(&n.h[0], &s, false, from);
-	hash_all(&n.h[0]);
+	host_hash(&n.h[0]);
 	host_start(&n.h[0], SEQ, &s, NULL, 0);
 	net_expect(&n, 0, STE_DONE);
 	for (uint32_t i = 0; i < 3; i++)
@@ -316,9 +278,9 @@ START_TEST(same_host)
 	ck_assert_uint_eq(p.net_rx_bytes, 0);
 	ck_assert_uint_eq(p.net_tx_bytes, 0);
 	ck_assert_uint_eq(p.done, 2 * shape_bytes(&s));
-	ck_assert_uint_eq(view(&n.h[0], 0).rx_bytes, shape_bytes(&s));
-	ck_assert_uint_eq(view(&n.h[0], 2).rx_bytes, shape_bytes(&s));
-	ck_assert_uint_eq(view(&n.h[0], 1).tx_bytes, 2 * shape_bytes(&s));
+	ck_assert_uint_eq(host_view(&n.h[0], 0).rx_bytes, shape_bytes(&s));
+	ck_assert_uint_eq(host_view(&n.h[0], 2).rx_bytes, shape_bytes(&s));
+	ck_assert_uint_eq(host_view(&n.h[0], 1).tx_bytes, 2 * shape_bytes(&s));
 	net_down(&n);
 	shape_free(&s);
 }
@@ -335,12 +297,12 @@ START_TEST(receiver_has_it_all)
 	member_add(&n.h[0], &s, false, (enum kind)_i);
 	member_add(&n.h[0], &s, true, OWN);
 	n.h[0].m[1].holder = false;
-	hash_all(&n.h[0]);
+	host_hash(&n.h[0]);
 	host_start(&n.h[0], SEQ, &s, NULL, 0);
 	net_expect(&n, 0, STE_DONE);
 	member_check(&n.h[0].m[0]);
-	ck_assert_uint_eq(view(&n.h[0], 0).rx_bytes, shape_bytes(&s));
-	ck_assert_uint_eq(view(&n.h[0], 1).tx_bytes, shape_bytes(&s));
+	ck_assert_uint_eq(host_view(&n.h[0], 0).rx_bytes, shape_bytes(&s));
+	ck_assert_uint_eq(host_view(&n.h[0], 1).tx_bytes, shape_bytes(&s));
 	net_down(&n);
 	shape_free(&s);
 }
@@ -364,8 +326,8 @@ START_TEST(once_over_the_network)
 	/* The third lacks one leaf. */
 	n.h[0].m[2].holder = false;
 	n.h[0].m[2].data[9][3 * 65536 + 1] ^= 1;
-	hash_all(&n.h[0]);
-	hash_all(&n.h[1]);
+	host_hash(&n.h[0]);
+	host_hash(&n.h[1]);
 	src[0] = source_of(&n, 1, true);
 	start_all(&n, &s, src, 1);
 	net_expect(&n, 0, STE_DONE);
@@ -375,10 +337,10 @@ START_TEST(once_over_the_network)
 	p = host_progress(&n.h[0], SEQ);
 	ck_assert_uint_lt(p.net_rx_bytes, wanted + 16384);
 	ck_assert_uint_eq(p.done, 2 * wanted + WIRE_LEAF);
-	ck_assert_uint_eq(view(&n.h[0], 0).rx_bytes, wanted);
-	ck_assert_uint_eq(view(&n.h[0], 1).rx_bytes, wanted);
-	ck_assert_uint_eq(view(&n.h[0], 2).rx_bytes, WIRE_LEAF);
-	ck_assert_uint_eq(view(&n.h[1], 0).tx_bytes, wanted);
+	ck_assert_uint_eq(host_view(&n.h[0], 0).rx_bytes, wanted);
+	ck_assert_uint_eq(host_view(&n.h[0], 1).rx_bytes, wanted);
+	ck_assert_uint_eq(host_view(&n.h[0], 2).rx_bytes, WIRE_LEAF);
+	ck_assert_uint_eq(host_view(&n.h[1], 0).tx_bytes, wanted);
 	net_down(&n);
 	shape_free(&s);
 }
@@ -397,7 +359,7 @@ START_TEST(receiver_serves_others)
 	member_add(&n.h[1], &s, false, _i ? OWN : REGISTERED);
 	member_add(&n.h[2], &s, false, _i ? OWN : REGISTERED);
 	for (uint32_t i = 0; i < 3; i++)
-		hash_all(&n.h[i]);
+		host_hash(&n.h[i]);
 	holder = source_of(&n, 0, true);
 	other = source_of(&n, 1, false);
 	host_start(&n.h[2], SEQ, &s, &other, 1);
@@ -407,8 +369,8 @@ START_TEST(receiver_serves_others)
 	net_expect(&n, 2, STE_DONE);
 	member_check(&n.h[1].m[0]);
 	member_check(&n.h[2].m[0]);
-	ck_assert_uint_eq(view(&n.h[0], 0).tx_bytes, shape_bytes(&s));
-	ck_assert_uint_eq(view(&n.h[1], 0).tx_bytes, shape_bytes(&s));
+	ck_assert_uint_eq(host_view(&n.h[0], 0).tx_bytes, shape_bytes(&s));
+	ck_assert_uint_eq(host_view(&n.h[1], 0).tx_bytes, shape_bytes(&s));
 	net_down(&n);
 	shape_free(&s);
 }
@@ -428,7 +390,7 @@ START_TEST(swarm)
 	net_up(&n, 4);
 	for (uint32_t i = 0; i < 4; i++) {
 		member_add(&n.h[i], &s, i == 0, i % 2 ? REGISTERED : (enum kind)_i);
-		hash_all(&n.h[i]);
+		host_hash(&n.h[i]);
 	}
 	host_start(&n.h[0], SEQ, &s, NULL, 0);
 	for (uint32_t i = 1; i < 4; i++) {
@@ -440,10 +402,10 @@ START_TEST(swarm)
 	for (uint32_t i = 1; i < 4; i++) {
 		net_expect(&n, i, STE_DONE);
 		member_check(&n.h[i].m[0]);
-		taken += view(&n.h[i], 0).rx_bytes;
+		taken += host_view(&n.h[i], 0).rx_bytes;
 	}
 	for (uint32_t i = 0; i < 4; i++)
-		given += view(&n.h[i], 0).tx_bytes;
+		given += host_view(&n.h[i], 0).tx_bytes;
 	ck_assert_uint_eq(taken, 3 * shape_bytes(&s));
 	ck_assert_uint_ge(given, taken);
 	net_down(&n);
@@ -478,7 +440,7 @@ START_TEST(any_shape)
 					m->data[t][rng() % s.bytes[t]] ^= 1;
 			}
 		}
-		hash_all(&n.h[i]);
+		host_hash(&n.h[i]);
 	}
 	for (uint32_t i = n.n; i-- > 0;) {
 		struct ste_source src[HOSTS_MAX];
@@ -495,7 +457,7 @@ START_TEST(any_shape)
 	for (uint32_t i = 0; i < n.n; i++) {
 		net_expect(&n, i, STE_DONE);
 		for (uint32_t k = 0; k < n.h[i].n_members; k++) {
-			ck_assert(!view(&n.h[i], k).failed);
+			ck_assert(!host_view(&n.h[i], k).failed);
 			member_check(&n.h[i].m[k]);
 		}
 	}
@@ -512,7 +474,7 @@ START_TEST(thread_ends_when_idle)
 	struct net n;
 
 	one_tensor(&s, 100);
-	newcomer_up(&n, &s, 1, OWN, OWN, src);
+	net_newcomer(&n, &s, 1, OWN, OWN, src);
 	ck_assert(!ste_is_running(n.h[0].e));
 	for (int round = 0; round < 2; round++) {
 		struct ste_event ev;
@@ -540,7 +502,7 @@ START_TEST(refused_starts)
 	struct net n;
 
 	one_tensor(&s, 100);
-	newcomer_up(&n, &s, 1, OWN, OWN, src);
+	net_newcomer(&n, &s, 1, OWN, OWN, src);
 	host_start(&n.h[0], SEQ, &s, src, 1);
 	ck_assert_int_eq(host_try_start(&n.h[0], SEQ, &s, src, 1), CC_ERR_EXIST);
 	ck_assert_int_eq(

@@ -447,13 +447,14 @@ class Lab:
         peer.gone()
         self.peers.remove(peer)
 
-    def start_peers(self, places, streams=1, group=0, first=0, master=None):
-        """Peers first, first + 1, ... on the hosts named by places; they form a run."""
+    def start_peers(self, places, streams=1, group=0, first=0, master=None, form=None):
+        """Peers first, first + 1, ... on the hosts named by places; they form a run (form_run), or
+        as form says."""
         peers = [self.start_peer(first + k, host, group, master, ready=False)
                  for k, host in enumerate(places)]
         for peer in peers:
             peer.read()
-        form_run(peers, streams)
+        (form or form_run)(peers, streams)
         return peers
 
     def check_alive(self):
@@ -462,8 +463,20 @@ class Lab:
                 raise Failed(f"{daemon.name} has ended, with status {daemon.process.returncode}")
 
 
+def form_ring(peers, streams=1):
+    """A fresh run whose ring goes by the order of peers: they join one after the other."""
+    for n, peer in enumerate(peers, start=1):
+        peer.send(f"create streams={streams}", "connect")
+        together(peers[:n - 1], f"until world={n}")
+        for what in ("create", "connect"):
+            answer = peer.read()
+            if answer["what"] != what or answer["code"] != SUCCESS:
+                raise Failed(f"peer {peer.number}: {what}: {answer}")
+
+
 def form_run(peers, streams=1):
-    """Has peers make communicators and connect them to a fresh run."""
+    """Has peers make communicators and connect them to a fresh run. The order of the ring is left
+    to chance."""
     for peer in peers:
         peer.send(f"create streams={streams}", "connect", f"until world={len(peers)}")
     for peer in peers:

@@ -56,8 +56,8 @@ def good(answers, what="an operation"):
     return answers
 
 
-def form(lab, places, streams=2):
-    peers = lab.start_peers(places, streams=streams)
+def form(lab, places, streams=2, how=lib.form_run):
+    peers = lab.start_peers(places, streams=streams, form=how)
     good(lib.together(peers, f"reduce {SIZE} tag=1 ids={ids_of(peers)} verify=1"))
     return peers
 
@@ -341,7 +341,7 @@ def pair_cut(row, hosts):
     rng = random.Random(4)
     with lib.Lab(hosts=hosts) as lab:
         lab.start()
-        peers = form(lab, range(hosts.n_hosts))  # in the order of the ring
+        peers = form(lab, range(hosts.n_hosts), how=lib.form_ring)
         for k in range(row.events):
             pair = peers[1].host, peers[2].host
             survivors = []  # whoever it will be

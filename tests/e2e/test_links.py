@@ -86,7 +86,7 @@ def part(hosts):
     hosts one of them has to go, with four another order of the ring does without their link."""
     with lib.Lab(hosts=hosts) as lab:
         lab.start()
-        peers = lab.start_peers(range(hosts.n_hosts))
+        peers = lab.start_peers(range(hosts.n_hosts), form=lib.form_ring)
         before = received(lab.agents[2])
         for peer in peers:
             peer.send(f"reduce {BIG} retry=5 hurry=1 freeze={int(peer is peers[0])}")

@@ -330,7 +330,7 @@ def agent_for_good():
         line = f"type=f32 op=sum count={COUNT} place=in"
         for peer in (*here, there[0]):
             peer.send(f"reduce {line} ids={ids_of([*here, *there])} or={ids_of(here)} verify=1 "
-                      f"retry={5 if peer in here else 0}")
+                      f"retry={5 if peer in here else 1}")
         alive = time.monotonic_ns()
         lab.drop(lab.agents[1])
         answers = [p.read() for p in here]

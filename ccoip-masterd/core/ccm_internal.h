@@ -246,7 +246,8 @@ struct ccm_pair_key {
 /* `from` could not open its link to `to`. Both were members when it happened. */
 struct ccm_pair {
 	struct ccm_pair_key key;
-	bool silent; /* nothing came through a link between them; no new one has been tried since */
+	bool silent; /* nothing came through a link between them, and no new one has been tried
+		      * since; or ccm_pairs_doubt */
 	char text[WM_TEXT_MAX];
 	bool unhashed;
 	UT_hash_handle hh;
@@ -608,6 +609,9 @@ bool ccm_pair_is_silent(const struct ccm *m, uint64_t from, uint64_t to);
 /* The link is up. */
 void ccm_pair_works(struct ccm *m, uint64_t from, uint64_t to);
 void ccm_pairs_forget(struct ccm *m, uint64_t agent_no);
+/* Something has changed for the agent: its failed pairs are worth a try where no ring does without
+ * them. */
+void ccm_pairs_doubt(struct ccm *m, uint64_t agent_no);
 /* Puts the seats of v into ret so that no link of the ring is a failed pair, as near to the given
  * order as the search finds. If there is none, silent pairs are given a try. False: nor is there
  * one with them. */

@@ -446,7 +446,10 @@ static void accepted_lost(struct ccm *m, struct ccm_peer *p, const char *why)
 	ccm_slot_put(&g->peer_slots, p->slot);
 	if (s->n_accepted == 0)
 		ccm_ring_remove(g, s);
-	ccm_pairs_forget(m, s->agent->no);
+	if (s->agent->n_accepted > 0) /* in other groups: what is known of its host stays so */
+		ccm_pairs_doubt(m, s->agent->no);
+	else
+		ccm_pairs_forget(m, s->agent->no);
 	/* Nothing has started since it went absent, or since another loss: often this one, seen by
 	 * a neighbour whose link broke. That was told if it had to be. */
 	if (p->n_ops == 0 && ((g->told && (!g->lost || g->n_lost == 0)) ||

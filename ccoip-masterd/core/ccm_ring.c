@@ -92,6 +92,16 @@ void ccm_pairs_forget(struct ccm *m, uint64_t agent_no)
 	}
 }
 
+void ccm_pairs_doubt(struct ccm *m, uint64_t agent_no)
+{
+	struct ccm_pair *p, *tmp;
+
+	HASH_ITER (hh, m->pairs, p, tmp) {
+		if (p->key.from == agent_no || p->key.to == agent_no)
+			p->silent = true;
+	}
+}
+
 /*
  * Depth-first: position d takes the first seat in order that is free and not a failed pair with the
  * one before it. Free seats are a linked list of indices, so an order without obstacles costs n

@@ -195,7 +195,7 @@ static void doom_worst(struct ccm *m, struct ccm_group *g, struct ccm_seat **doo
 	for (p = m->pairs; p; p = p->hh.next) {
 		s = ccm_seat_find(m, p->key.from, g->id);
 		t = ccm_seat_find(m, p->key.to, g->id);
-		if (!s || !t)
+		if (!s || !t || p->silent) /* that one is in nobody's way */
 			continue;
 		s->blame_from++;
 		t->blame_to++;
@@ -206,7 +206,8 @@ static void doom_worst(struct ccm *m, struct ccm_group *g, struct ccm_seat **doo
 	if (!worst)
 		return;
 	for (p = m->pairs; p; p = p->hh.next)
-		if (p->key.from == worst->key.agent_no || p->key.to == worst->key.agent_no)
+		if (!p->silent && (p->key.from == worst->key.agent_no ||
+					  p->key.to == worst->key.agent_no))
 			break;
 	ccm_print(reason, sizeof reason, "no ring of group %u is possible: %s", g->id,
 		p ? p->text : "");
@@ -218,7 +219,7 @@ void ccm_groups_judge(struct ccm *m)
 	struct ccm_seat *doomed = NULL;
 	struct ccm_group *g;
 
-	/* With the first kick it is forgotten what is known against that host in other groups. */
+	/* With the first kick what is known against that host counts for less in other groups. */
 	for (g = m->groups; g; g = g->hh.next) {
 		if (g->failed)
 			doom_worst(m, g, &doomed);

@@ -218,6 +218,31 @@ START_TEST(all_of_a_host_go_together)
 }
 END_TEST
 
+START_TEST(what_one_group_has_found_out_others_need_not)
+{
+	struct fk_peer others[4];
+	size_t i;
+
+	run_of(4);
+	fk_leave(&p[3], WM_LEAVE_CLEAN);
+	for (i = 0; i < 4; i++)
+		others[i] = fk_join(h[i], 1);
+	for (i = 0; i < 3; i++)
+		fk_topo(&p[i]);
+	ck_assert(fk_present(&others[3]));
+	fk_manual(&f);
+	fall_silent(3, 1, 2);
+	fk_round_report(h[0], NULL, NULL);
+	fk_round_report(h[2], NULL, NULL);
+	fk_round_report(h[3], NULL, NULL);
+	fk_round_report(h[1], h[2], "refused");
+	ck_assert_uint_eq(fk_status(&f).kicks, 1);
+	ck_assert_uint_eq(h[1]->round.rings[1].hosts, 4);
+	ck_assert(!cc_id_eq(&h[1]->round.rings[1].next.agent, &h[2]->id));
+	ck_assert(!cc_id_eq(&h[2]->round.rings[1].next.agent, &h[1]->id));
+}
+END_TEST
+
 /* ---- the master stands still ---- */
 
 static void stand_still(void)
@@ -357,6 +382,7 @@ int main(void)
 	tcase_add_test(tc, what_is_reported_after_the_try_comes_too_late);
 	tcase_add_test(tc, who_vanished_for_the_master_too_is_the_one_that_goes);
 	tcase_add_test(tc, all_of_a_host_go_together);
+	tcase_add_test(tc, what_one_group_has_found_out_others_need_not);
 	tcase_add_test(tc, nobody_notices_that_it_stood_still);
 	tcase_add_test(tc, the_first_news_may_be_an_end);
 	tcase_add_test(tc, who_was_lost_before_stays_lost);

@@ -393,8 +393,8 @@ static uint32_t contributed(const struct operation *op)
 	const struct contributors *c[] = {&op->ids, &op->or_ids};
 
 	for (int i = 0; i < 2; i++)
-		if (c[i]->n > 1 && data_wrong(op->recv.data, &op->spec, op->desc.op, c[i]->id,
-					   c[i]->n) < 0)
+		if (c[i]->n > 1 &&
+			data_wrong(op->recv.data, &op->spec, op->desc.op, c[i]->id, c[i]->n) < 0)
 			return c[i]->n;
 	return 0;
 }
@@ -415,8 +415,7 @@ void do_several(void)
 
 		operation_prepare(op);
 		op->desc.tag += k;
-		descriptors[k] =
-			(pcclReduceOpDescriptor_t){op->send.data, op->recv.data, op->desc};
+		descriptors[k] = (pcclReduceOpDescriptor_t){op->send.data, op->recv.data, op->desc};
 	}
 	begin = now();
 	r = pcclAllReduceMultipleWithRetry(

@@ -221,6 +221,7 @@ struct agt_run {
 	struct cc_addr at;      /* the last word of where it is, as published; or none */
 	bool hinted;            /* `reached` is what a process of hint_uid said */
 	uint32_t hint_uid;
+	bool told;              /* the latest AGT_EV_SET_MASTER concerned it */
 	struct cc_addr dialled; /* where it is sought now, or was last */
 	uint32_t n_dialled;     /* places tried since it was reached last */
 	uint32_t n_refused;     /* of them, one after the other: not left without any answer */

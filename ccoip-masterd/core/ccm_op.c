@@ -363,8 +363,8 @@ static void answer_started(struct ccm *m, struct ccm_agent *a, const struct wm_o
 			a->hello.name);
 		ccm_loss_announce(m); /* before the end: who tries again must know of it */
 	}
-	ccm_op_tell_end(m, a, v, code,
-		g && g->loss[0] ? g->loss : "the connection to the master broke");
+	ccm_op_tell_end(
+		m, a, v, code, g && g->loss[0] ? g->loss : "the connection to the master broke");
 }
 
 struct ccm_op *ccm_op_collect(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)

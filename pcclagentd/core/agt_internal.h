@@ -240,7 +240,7 @@ struct agt_run {
 	bool resumed;  /* that one is not its first */
 	uint32_t heartbeat_ms, timeout_ms;
 	uint32_t segment_wanted; /* by its master, and */
-	uint32_t segment_max;    /* of the rings in force: hosts that start an attempt cut it alike */
+	uint32_t segment_max; /* of the rings in force: hosts that start an attempt cut it alike */
 	struct agt_comm *comms;
 	uint32_t n_comms;
 	struct agt_group *groups;

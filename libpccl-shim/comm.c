@@ -30,7 +30,7 @@ pcclResult_t pccl_comm_check(const pcclComm_t *c)
 
 pcclResult_t pccl_comm_check_main(const pcclComm_t *c, const char *function)
 {
-	if (pthread_equal(c->main_thread, pthread_self()))
+	if (c->main_thread == pccl_thread_id())
 		return pcclSuccess;
 	return pccl_fail(pcclInvalidUsage,
 		"%s must be called by the communicator's main thread, the one that created it",
@@ -181,7 +181,7 @@ pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params, pcclCo
 	c->master = master;
 	c->group = params->peer_group;
 	c->pool_size = params->p2p_connection_pool_size;
-	c->main_thread = pthread_self();
+	c->main_thread = pccl_thread_id();
 	atomic_init(&c->refs, 1);
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->changed, NULL);

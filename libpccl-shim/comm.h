@@ -70,7 +70,7 @@ enum pccl_verdict {
  * is not FREE); the rest is its thread's, and is not written between submission and release. */
 struct pccl_op {
 	enum pccl_op_state state;
-	pthread_t thread; /* that launched it */
+	uint64_t thread; /* that launched it (pccl_thread_id) */
 	uint64_t tag;
 	struct pccl_attachment *att; /* a reference */
 	enum pccl_verdict verdict;
@@ -93,7 +93,7 @@ struct pcclComm_t {
 	_Atomic uint32_t refs;
 	struct cc_addr master; /* as the application names it */
 	uint32_t group, pool_size;
-	pthread_t main_thread;   /* that made it */
+	uint64_t main_thread;    /* that made it (pccl_thread_id) */
 	_Atomic uint64_t losses; /* of the group, that the application has been told of */
 	/* votes of the run that this peer has seen the end of */
 	_Atomic uint64_t topo_turn, pending_turn;

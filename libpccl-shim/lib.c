@@ -82,6 +82,16 @@ void pccl_fork_close(struct pccl_fork_fd *f)
 	f->fd = -1;
 }
 
+uint64_t pccl_thread_id(void)
+{
+	static _Atomic uint64_t last;
+	static _Thread_local uint64_t id;
+
+	if (id == 0)
+		id = atomic_fetch_add(&last, 1) + 1;
+	return id;
+}
+
 uint32_t pccl_generation(void)
 {
 	return atomic_load(&generation);

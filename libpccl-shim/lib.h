@@ -18,6 +18,8 @@
 pcclResult_t pccl_check_ready(void);
 /* Differs between a process and its forked children. */
 uint32_t pccl_generation(void);
+/* Of the calling thread. Unlike a pthread_t it is never another one's, not even later. */
+uint64_t pccl_thread_id(void);
 
 /* A descriptor that forked children must not keep open. Part of the owner's object. */
 struct pccl_fork_fd {

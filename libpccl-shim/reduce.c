@@ -94,14 +94,14 @@ static pcclResult_t take_slot(
 			continue;
 		}
 		tag_taken = tag_taken || op->tag == tag;
-		others = others || !pthread_equal(op->thread, pthread_self());
+		others = others || op->thread != pccl_thread_id();
 	}
 	*again = c->link != PCCL_LINK_UP || c->att != a;
 	if (!main_call && !others && !tag_taken && slot < SHM_SLOTS && !*again) {
 		struct pccl_op *op = &c->ops[slot];
 
 		op->state = PCCL_OP_LAUNCHING;
-		op->thread = pthread_self();
+		op->thread = pccl_thread_id();
 		op->tag = tag;
 		op->att = a;
 		op->verdict = PCCL_VERDICT_NONE;
@@ -345,7 +345,7 @@ static pcclResult_t claim(pcclComm_t *c, uint64_t tag, uint32_t *ret_slot)
 		if (op->state != PCCL_OP_IN_FLIGHT || op->tag != tag)
 			continue;
 		found = true;
-		own = pthread_equal(op->thread, pthread_self());
+		own = op->thread == pccl_thread_id();
 		if (own)
 			op->state = PCCL_OP_AWAITED;
 		*ret_slot = i;

@@ -19,8 +19,7 @@ struct fill {
 	struct agentd *d;
 	uint64_t now;
 	struct wa_table *table;
-	const struct cc_addr *master; /* of runs: only those of this one; NULL: all */
-	uint32_t run;                 /* of runs: only this one; 0: all */
+	bool told; /* of runs: only those that AGT_EV_SET_MASTER concerned */
 };
 
 static struct wa_table *table_with(
@@ -106,7 +105,7 @@ static void fill_run(void *arg, const struct agt_run_info *r)
 	struct wa_table *t = f->table;
 	char id[CC_ID_SHORT_SIZE], addr[CC_ADDR_STR_SIZE];
 
-	if ((f->run && f->run != r->run) || (f->master && !cc_addr_eq(f->master, &r->master)))
+	if (f->told && !r->told)
 		return;
 	wa_row_add(t);
 	wa_set_number(t, 0, r->run);
@@ -273,10 +272,8 @@ static void handle_set_master(struct fill *f, const struct wa_request *q, struct
 		snprintf(which, sizeof which, "%s", q->from);
 	cc_log(CC_LOG_NOTICE, "uid %" PRIu32 ": the master %s is to be found %s%s", uid, which,
 		q->to[0] ? "at " : "where it was", q->to);
-	f->run = q->run;
-	f->master = q->run ? NULL : &ev.from;
+	f->told = true;
 	fill_runs(f, reply);
-	f->master = NULL;
 }
 
 /* ---- */

@@ -267,6 +267,7 @@ struct agt_run_info {
 	const char
 		*state; /* static: "connecting", "greeting", "up", "orphan", "resuming", "over" */
 	uint64_t state_ns; /* for so long */
+	bool told;         /* the latest AGT_EV_SET_MASTER concerned it */
 };
 void agt_each_run(const struct agt *a, uint64_t now_ns,
 	void (*fn)(void *arg, const struct agt_run_info *r), void *arg);

@@ -305,8 +305,9 @@ void agt_dial_set_master(struct agt *a, const struct agt_event *ev)
 	for (r = a->runs; r; r = r->hh.next) {
 		struct places p = places_of(a, r);
 
-		if (r->state == AGT_RUN_OVER ||
-			(ev->run ? r->id != ev->run : !places_have(&p, &ev->from)))
+		r->told = r->state != AGT_RUN_OVER &&
+			  (ev->run ? r->id == ev->run : places_have(&p, &ev->from));
+		if (!r->told)
 			continue;
 		if (ev->run)
 			r->moved = ev->to;

@@ -118,6 +118,7 @@ void agt_each_run(const struct agt *a, uint64_t now_ns,
 			.epoch = r->epoch,
 			.state = agt_run_state_name(r->state),
 			.state_ns = now_ns - r->since_ns,
+			.told = r->told,
 		};
 
 		DL_FOREACH2 (r->ops, o, next_op)

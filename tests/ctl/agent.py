@@ -130,6 +130,8 @@ def test_master_is_left_for_another(folder):
         leave(a, m.addresses[0])
         row = a.await_row("status", "runs", lambda r: r["state"] == "up")
         assert row["at"] == other.addresses[0]
+        row, = a.rows(f"agent set-master {other.addresses[0]} 127.0.0.1:3", "runs")
+        assert row["master"] == m.addresses[0], "it is known by the place where it is now, too"
 
 
 def test_others_may_not_set_masters(folder):

@@ -6,6 +6,7 @@ and ends them, however the test ends. Every wait has a bound. Only what a Lab st
 """
 
 import ctypes
+import json
 import os
 import pathlib
 import random
@@ -28,6 +29,7 @@ INVALID_ARGUMENT = 3
 INVALID_USAGE = 4
 TOO_FEW_PEERS = 5
 MASTER_CONNECTION_FAILED = 6
+RANK_CONNECTION_FAILED = 7
 RANK_CONNECTION_LOST = 8
 PENDING_ASYNC_OPS = 10
 AGENT_UNAVAILABLE = 64
@@ -461,6 +463,22 @@ class Lab:
         for daemon in self.daemons:
             if not daemon.alive():
                 raise Failed(f"{daemon.name} has ended, with status {daemon.process.returncode}")
+
+
+def ctl(*args):
+    return subprocess.run([str(a) for a in (CTL, *args)], capture_output=True, text=True,
+                          timeout=WAIT, check=False)
+
+
+def ask(option, daemon, verb):
+    """The rows that --json gives."""
+    done = ctl("--json", option, daemon.admin, verb)
+    if done.returncode != 0:
+        raise Failed(f"pcclctl {verb}: {done.stderr}")
+    answer = json.loads(done.stdout)
+    if answer["daemon"] != {"--master": "ccoip-masterd", "--agent": "pcclagentd"}[option]:
+        raise Failed(f"pcclctl {verb}: {answer}")
+    return answer[verb]
 
 
 def form_ring(peers, streams=1):

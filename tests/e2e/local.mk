@@ -18,6 +18,8 @@ e2e_tests = \
 	tests/e2e/test_kill.py \
 	tests/e2e/test_world.py \
 	tests/e2e/test_restart.py \
+	tests/e2e/test_stood_still.py \
+	tests/e2e/test_refusals.py \
 	tests/e2e/test_hostile.py \
 	tests/e2e/test_fresh_start.py \
 	tests/e2e/test_links.py \

@@ -387,6 +387,53 @@ void do_many(void)
 		operation_report(&ops[k], results[k], begin, end, "", &losses[k]);
 }
 
+/* Whose data have become the result: how many; 0 when it is no sum of these, or of those. */
+static uint32_t contributed(const struct operation *op)
+{
+	const struct contributors *c[] = {&op->ids, &op->or_ids};
+
+	for (int i = 0; i < 2; i++)
+		if (c[i]->n > 1 &&
+			data_wrong(op->recv.data, &op->spec, op->desc.op, c[i]->id, c[i]->n) < 0)
+			return c[i]->n;
+	return 0;
+}
+
+/* The call says of no operation who was in it, nor, when it fails, which are done: the data do. */
+void do_several(void)
+{
+	uint32_t n = (uint32_t)number("n", NULL), members;
+	pcclReduceOpDescriptor_t descriptors[SLOTS];
+	uint64_t begin, end;
+	char *error; /* of ours: giving memory back clears the library's */
+	pcclResult_t r;
+
+	if (n < 1 || n > SLOTS)
+		die("several", "n");
+	for (uint32_t k = 0; k < n; k++) {
+		struct operation *op = &ops[k];
+
+		operation_prepare(op);
+		op->desc.tag += k;
+		descriptors[k] = (pcclReduceOpDescriptor_t){op->send.data, op->recv.data, op->desc};
+	}
+	begin = now();
+	r = pcclAllReduceMultipleWithRetry(
+		descriptors, n, peer.comm, NULL, (int)number("window", NULL));
+	end = now();
+	error = strdup(r == pcclSuccess ? "" : pcclGetLastError());
+	if (!error)
+		die("memory", "exhausted");
+	for (uint32_t k = 0; k < n; k++) {
+		members = contributed(&ops[k]);
+		if (members)
+			ops[k].info = (pcclReduceInfo_t){.local_world_size = members};
+		operation_report(&ops[k], members ? pcclSuccess : r, begin, end,
+			members ? "" : error, &(struct losses){0});
+	}
+	free(error);
+}
+
 static int by_size(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;

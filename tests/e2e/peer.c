@@ -13,6 +13,7 @@
  *	reduce OP                 both in one, by pcclAllReduce; with retry=N again while peers are
  *	                          lost (hurry=1: without a look at the buffers in between)
  *	many n=N OP               N in flight; those that are lost again once all have been awaited
+ *	several n=N window=N OP   the same by pcclAllReduceMultipleWithRetry; an answer for each
  *	bench n=N OP              back to back on the same buffers: times in ns
  *	threads n=N OP            another thread does: first with the main thread's questions in
  *                          between, then back to back; this one asks pcclArePeersPending
@@ -269,6 +270,7 @@ static const struct command {
 	{"await", do_await},
 	{"reduce", do_reduce},
 	{"many", do_many},
+	{"several", do_several},
 	{"bench", do_bench},
 	{"threads", do_threads},
 	{"destroy", do_destroy},

@@ -33,6 +33,7 @@ void do_submit(void);
 void do_await(void);
 void do_reduce(void);
 void do_many(void);
+void do_several(void);
 void do_bench(void);
 void do_threads(void);
 void operations_given_up(void);

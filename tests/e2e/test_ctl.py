@@ -7,30 +7,13 @@ gone."""
 import json
 import re
 import signal
-import subprocess
 import time
 
 import lib
-from lib import check
+from lib import ask, check, ctl
 
 OPERATION = "type=f32 op=sum count=1000 tag=77"
 SINCE = 3600 * 10**9  # ns; nothing here is so old
-
-
-def ctl(*args):
-    return subprocess.run([str(a) for a in (lib.CTL, *args)], capture_output=True, text=True,
-                          timeout=10, check=False)
-
-
-def ask(option, daemon, verb):
-    """The rows that --json gives."""
-    done = ctl("--json", option, daemon.admin, verb)
-    if done.returncode != 0:
-        raise lib.Failed(f"pcclctl {verb}: {done.stderr}")
-    answer = json.loads(done.stdout)
-    if answer["daemon"] != {"--master": "ccoip-masterd", "--agent": "pcclagentd"}[option]:
-        raise lib.Failed(f"pcclctl {verb}: {answer}")
-    return answer[verb]
 
 
 def until_ops(option, daemon, good):

@@ -8,9 +8,11 @@ import signal
 import time
 
 import lib
-from lib import INVALID_USAGE, RANK_CONNECTION_LOST, SUCCESS, check, ids_of, judge
+from lib import INVALID_USAGE, RANK_CONNECTION_LOST, SUCCESS, TOO_FEW_PEERS, check, ids_of, judge
 
 KILLS = 100
+BATCHES, BATCH = 12, 8  # calls, and operations in each
+OF_BATCH = "type=f32 op=sum count=20011 place=in mem=shared"
 BOUND_NS = 2 * 10**9  # for a busy machine; the aim is 200 ms
 SILENCE_NS = 3 * 10**9  # of a host at most
 SURVIVOR_HOSTS = (0, 1)
@@ -118,6 +120,52 @@ def many_kills():
           f"{max(toll.latency, default=0) / 1e9:.1f} s")
 
 
+def one_batch(peers, survivors, line, delay=None):
+    """All call pcclAllReduceMultipleWithRetry, and the others are killed after so many seconds.
+    Returns the survivors' answers, a list for each operation."""
+    for peer in peers:
+        peer.send(f"several n={BATCH} {line} ids={ids_of(peers)} or={ids_of(survivors)} verify=1")
+    if delay is not None:
+        time.sleep(delay)
+        for peer in peers:
+            if peer not in survivors:
+                peer.kill()
+    return list(zip(*([p.read() for _ in range(BATCH)] for p in survivors)))
+
+
+def with_retry():
+    """pcclAllReduceMultipleWithRetry does the repeating. Each operation is the sum of exactly those
+    who were there, the same on all, until one is alone."""
+    rng = random.Random(4)
+    worlds = []
+    with lib.Lab(HOSTS) as lab:
+        lab.start()
+        survivors = lab.start_peers(SURVIVOR_HOSTS, streams=2)
+        victim = add_victim(lab, survivors, 99, 2)
+        for k in range(BATCHES):
+            everybody = [*survivors, victim]
+            line = f"{OF_BATCH} window={(1, 3, BATCH)[k % 3]} tag={k} seed={k}"
+            sent = time.monotonic_ns()
+            usual = one_batch(everybody, everybody, line)[0]
+            begin, end = (max(a[when] for a in usual) - sent for when in ("begin", "end"))
+            for answers in one_batch(everybody, survivors, line, rng.uniform(begin, end) / 1e9):
+                wrong = judge(answers)
+                if wrong or len({a["world"] for a in answers}) != 1:
+                    raise lib.Failed(f"batch {k}: {wrong}: {answers}")
+                worlds.append(answers[0]["world"])
+            lab.drop_peer(victim)
+            victim = add_victim(lab, survivors, 200 + k, k % HOSTS)
+        check(2 in worlds and 3 in worlds, f"{BATCHES} batches, a peer killed in each: "
+              f"{worlds.count(3)} operations with it, {worlds.count(2)} without", worlds)
+        last = survivors[0]
+        answers = [a for a, in one_batch([*survivors, victim], [last], line, (begin + end) / 2e9)]
+        alone = [a for a in answers if a["code"] != SUCCESS]
+        check(all(a["check"] == "ok" for a in answers) and alone
+              and all(a["code"] == TOO_FEW_PEERS for a in alone),
+              f"all others are killed: {alone and alone[0]['text']}", answers)
+        lab.check_alive()
+
+
 def late_caller():
     """A survivor that calls only after the loss is told of it like the others, so that all do the
     same next, and what that is is theirs: here they look for newcomers before they go on."""
@@ -189,6 +237,7 @@ def vanished_host():
 
 def test():
     many_kills()
+    with_retry()
     late_caller()
     other_group()
     vanished_host()

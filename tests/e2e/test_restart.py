@@ -523,6 +523,37 @@ def master_moves():
         lab.check_alive()
 
 
+def master_moves_by_configuration():
+    """The operator writes where it has gone and has the agents read that. One that is restarted
+    reads it, too."""
+    with lib.Lab(2) as lab:
+        lab.start_master()
+        files = [lab.folder / f"agent-{host}.conf" for host in (0, 1)]
+        for host, file in enumerate(files):
+            file.write_text("[agent]\n", "utf-8")
+            lab.start_agent(host, options=["--config", file])
+        run = Run(lab, (0, 1, 1))
+        old = lab.master
+        frozen = run.peers[0]
+        run.ask(frozen)
+        lab.drop(old)
+        wake(frozen)
+        lab.start_master()
+        for host, file in enumerate(files):
+            file.write_text(f"[masters]\n{old.address} = {lab.master.address}\n", "utf-8")
+            lab.agents[host].process.send_signal(signal.SIGHUP)
+        run.good(0, "a master that moves by configuration")
+        run.again(0, "the operation after that")
+        restart_agent(lab, 1, options=["--config", files[1]])
+        run.again(1, "an agent dies after that")
+        newcomer = lab.start_peer(11, 0, master=old.address)
+        newcomer.expect("create")
+        newcomer.send("connect")
+        admit(run, newcomer, lib.together(run.peers, f"until world={len(run.peers) + 1}"))
+        check(True, "a master moves, and agents read that in their configuration: nobody notices")
+        lab.check_alive()
+
+
 def agents_after_move(run, name):
     """They have forgotten where the master has gone; its name is where it was first."""
     lab = run.lab
@@ -630,6 +661,7 @@ def test():
     master_deaths(state=False)
     master_deaths(state=True)
     master_moves()
+    master_moves_by_configuration()
     master_stands_still()
     master_for_good()
 

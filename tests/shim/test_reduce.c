@@ -543,6 +543,41 @@ START_TEST(another_thread_may_launch_and_await)
 }
 END_TEST
 
+static void *launch_and_end(void *arg)
+{
+	bf_launch(arg, 1);
+	return NULL;
+}
+
+static void *try_to_launch(void *arg)
+{
+	struct buffers *b = arg;
+	pcclReduceDescriptor_t d = bf_descriptor(b->bytes, 2);
+	pcclAsyncReduceOp_t h = {.comm = fx_comm, .tag = 1};
+
+	fx_assert_fails(pcclAwaitAsyncReduce(&h, NULL), pcclInvalidUsage, "this is another one");
+	fx_assert_fails(pcclAllReduceAsync(b->send, b->recv, &d, fx_comm, &h), pcclInvalidUsage,
+		"operations of another thread");
+	return NULL;
+}
+
+/* Where the C library gives both the same stack, they also have the same pthread_t. */
+START_TEST(a_thread_is_not_one_that_has_ended)
+{
+	struct buffers b = bf_new(STAGED, 1000, 1), other = bf_new(STAGED, 1000, 2);
+	pthread_t t;
+
+	ck_assert_int_eq(pthread_create(&t, NULL, launch_and_end, &b), 0);
+	pthread_join(t, NULL);
+	ck_assert_int_eq(pthread_create(&t, NULL, try_to_launch, &other), 0);
+	pthread_join(t, NULL);
+	fx_assert_succeeds(pcclDestroyCommunicator(fx_comm));
+	fx_comm = fx_new_comm();
+	bf_free(&b);
+	bf_free(&other);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("reduce");
@@ -571,6 +606,7 @@ int main(void)
 	tcase_add_loop_test(threads, blocking_calls_meet_a_working_agent, 0, PLACEMENTS);
 	tcase_add_test(threads, communicators_of_several_threads);
 	tcase_add_test(threads, another_thread_may_launch_and_await);
+	tcase_add_test(threads, a_thread_is_not_one_that_has_ended);
 	suite_add_tcase(s, threads);
 	return tl_run(s);
 }

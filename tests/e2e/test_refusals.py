@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What a run refuses without harm to its members: calls that disagree, and a newcomer that one of them
+cannot reach."""
+
+import time
+
+import lib
+from lib import INVALID_ARGUMENT, RANK_CONNECTION_FAILED, SUCCESS, ask, check, ids_of, judge
+
+LINE = "type=f32 op=sum count=1000"
+# What one peer says otherwise, and how both values are called.
+OTHERWISE = (("count", "type=f32 op=sum count=999", ("1000", "999")),
+             ("data type", "type=u32 op=sum count=1000", ("float", "uint32")),
+             ("operator", "type=f32 op=max count=1000", ("sum", "max")))
+UNREACHABLE_NS = 5 * 10**9
+SLACK_NS = 10**9  # for a busy machine
+
+
+def disagreements():
+    """Of a peer with others on its host and with those of another one."""
+    with lib.Lab(2) as lab:
+        lab.start()
+        peers = lab.start_peers((0, 0, 1))
+        for odd in (peers[2], peers[1]):
+            where = "this" if odd.host == 0 else "another"
+            for what, otherwise, values in OTHERWISE:
+                for peer in peers:
+                    peer.send(f"reduce {otherwise if peer is odd else LINE} tag=5")
+                answers = [p.read() for p in peers]
+                check(all(a["code"] == INVALID_ARGUMENT and a["check"] == "ok" and "tag 5" in a["text"]
+                          and all(v in a["text"] for v in (what, *values)) for a in answers),
+                      f"a peer of {where} host disagrees: {answers[0]['text']}", answers)
+                wrong = judge(lib.together(
+                    peers, f"reduce {LINE} tag=5 ids={ids_of(peers)} verify=1"))
+                check(not wrong, "all are there, and the next call of this tag succeeds", wrong)
+        status = ask("--master", lab.master, "status")[0]
+        check([status[k] for k in ("accepted", "losses", "kicks")] == [3, 0, 0],
+              "nobody was put out", status)
+        lab.check_alive()
+
+
+def unreachable(hosts):
+    """A newcomer reaches the master and host 0, but not host 1."""
+    with lib.Lab(hosts=hosts) as lab:
+        lab.start()
+        peers = lab.start_peers((0, 1), streams=2)
+        hosts.deafen(1, 2, True)
+        hosts.deafen(2, 1, True)
+        fresh = lab.start_peer(2, 2)
+        fresh.expect("create streams=2")
+        fresh.send("connect")
+        while not all(a["pending"] for a in lib.together(peers, "pending")):
+            pass
+        voted = time.monotonic_ns()
+        answers = lib.together(peers, "update")
+        joined = fresh.read()
+        took = max(a["end"] for a in (joined, *answers)) - voted
+        check(joined["code"] == RANK_CONNECTION_FAILED and "host-1" in joined["text"],
+              f"a newcomer that cannot be reached is told: {joined['text']}", joined)
+        check(all(a["code"] == SUCCESS and a["world"] == 2 for a in answers)
+              and took < UNREACHABLE_NS + SLACK_NS,
+              f"the vote goes on without it, {took / 1e6:.0f} ms in all", answers)
+        line = f"reduce {LINE} tag=1 verify=1"
+        wrong = judge(lib.together(peers, f"{line} ids={ids_of(peers)}"))
+        check(not wrong, "and no call of the others fails", wrong)
+        hosts.deafen(1, 2, False)
+        hosts.deafen(2, 1, False)
+        fresh.send("connect")
+        answers = [*lib.together(peers, "until world=3"), fresh.read()]
+        wrong = judge(lib.together([*peers, fresh], f"{line} ids={ids_of([*peers, fresh])}"))
+        check(not wrong and all(a["code"] == SUCCESS for a in answers),
+              "once it can be reached it comes in", f"{wrong} {answers}")
+        lab.check_alive()
+
+
+def test():
+    disagreements()
+    hosts = lib.make_namespaces(3)
+    if hosts:
+        unreachable(hosts)
+    else:
+        print("# no newcomer that cannot be reached: needs root and network namespaces")
+
+
+lib.run(test, 120)

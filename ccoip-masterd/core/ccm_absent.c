@@ -164,6 +164,7 @@ bool ccm_peer_return(
 	struct ccm *m, struct ccm_agent *a, struct ccm_peer *p, const struct wm_join *j)
 {
 	char text[WM_TEXT_MAX];
+	struct ccm_agent *old;
 
 	if (cc_id_is_zero(&j->token) || !cc_id_eq(&j->token, &p->token) ||
 		p->seat->group->id != j->group) {
@@ -178,7 +179,10 @@ bool ccm_peer_return(
 		return false;
 	if (ccm_seat_objection(m, a, j->group, text, sizeof text)) {
 		ccm_join_refuse(m, a, &j->peer, WIRE_INVALID_USAGE, text);
+		old = p->seat->agent;
 		ccm_peer_remove(m, p, text);
+		if (old->n_peers == 0)
+			ccm_agent_bury(m, old);
 		return true;
 	}
 	ccm_agent_claim(m, a);

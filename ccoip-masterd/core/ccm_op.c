@@ -349,14 +349,22 @@ void ccm_op_tell_end(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote
 	ccm_print(x->text, sizeof x->text, "%s", text);
 }
 
-/* The agent has seen the start of this attempt, but its connection broke before the end. */
+/* The agent has seen the start of this attempt, but its connection broke before the end. One that
+ * has failed unheard, by the master before, fails with all that its group does, like any other. */
 static void answer_started(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 {
 	struct ccm_seat *s = ccm_seat_of(m, a, v->group);
-	const struct ccm_group *g = s ? s->group : NULL;
+	struct ccm_group *g = s ? s->group : NULL;
+	uint32_t code = ccm_outcome_of(m, g, v->seq);
 
-	ccm_op_tell_end(m, a, v, ccm_outcome_of(m, g, v->seq),
-		g && g->loss[0] ? g->loss : "the connection to the master broke");
+	if (g && code != WIRE_SUCCESS && v->losses == g->losses) {
+		ccm_group_interrupt(m, g,
+			"the connection of host %s to the master broke amid an operation",
+			a->hello.name);
+		ccm_loss_announce(m); /* before the end: who tries again must know of it */
+	}
+	ccm_op_tell_end(
+		m, a, v, code, g && g->loss[0] ? g->loss : "the connection to the master broke");
 }
 
 struct ccm_op *ccm_op_collect(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)

@@ -135,7 +135,7 @@ struct agt_op {
 	bool late, told;            /* the log names those who are awaited: here, elsewhere */
 	char *awaited;              /* whom the master says it waits for, or NULL */
 	uint64_t waits_ns;          /* awaited: since when */
-	const char *spoiled;        /* why it must not start any more; static */
+	bool spoiled;               /* VOTING: a voter has left, its vote may be counted */
 	bool xfer;                  /* the engine has it */
 	bool ok;                    /* REPORTED: what was reported */
 	struct agt_verdict verdict; /* CANCELLING: for members that are not out; REPORTED, not ok:
@@ -185,6 +185,7 @@ struct agt_round {
 	bool accept;
 	uint64_t number;
 	uint32_t peers; /* that are in it, everywhere */
+	uint32_t segment_max;
 	uint32_t n_rings;
 	struct wm_ring *rings; /* own their members */
 };
@@ -238,7 +239,9 @@ struct agt_run {
 	struct cc_id run_id, run_key;
 	uint64_t term; /* of its last master */
 	bool resumed;  /* that one is not its first */
-	uint32_t heartbeat_ms, timeout_ms, segment_max;
+	uint32_t heartbeat_ms, timeout_ms;
+	uint32_t segment_wanted; /* by its master, and */
+	uint32_t segment_max; /* of the rings in force: hosts that start an attempt cut it alike */
 	struct agt_comm *comms;
 	uint32_t n_comms;
 	struct agt_group *groups;

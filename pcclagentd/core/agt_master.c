@@ -40,7 +40,7 @@ void agt_master_settings(struct agt *a, struct agt_run *r, const struct wm_hello
 {
 	r->heartbeat_ms = m->heartbeat_ms < AGT_HEARTBEAT_MIN ? AGT_HEARTBEAT_MIN : m->heartbeat_ms;
 	r->timeout_ms = m->timeout_ms < AGT_TIMEOUT_MIN ? AGT_TIMEOUT_MIN : m->timeout_ms;
-	r->segment_max = m->segment_max;
+	r->segment_wanted = m->segment_max;
 	cc_detect_init(&r->life, r->heartbeat_ms, r->timeout_ms, a->now);
 }
 

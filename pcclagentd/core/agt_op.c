@@ -202,8 +202,7 @@ static void drop_now(
 	o->n--;
 	if (how == AGT_EXIT_DIED)
 		m.comm = NULL;
-	if (o->state == AGT_OP_VOTING)
-		o->spoiled = "a local peer has left after its vote";
+	o->spoiled = o->state == AGT_OP_VOTING;
 	member_complete(a, o, &m, v);
 	if (o->n == 0)
 		agt_op_end(a, o, &nobody);
@@ -289,6 +288,9 @@ void agt_op_tell(struct agt *a, struct agt_op *o)
 {
 	if (o->state != AGT_OP_VOTING && o->state != AGT_OP_RUNNING && o->state != AGT_OP_REPORTED)
 		return;
+	/* No vote counts that is not told again, but those of attempts that have started; and one
+	 * of these whose voter has left costs its group a loss, which ends this one as well. */
+	o->spoiled = false;
 	agt_op_vote_again(a, o);
 	if (o->state == AGT_OP_REPORTED)
 		op_report(a, o->run, o->seq, &o->suspect, o->ok ? NULL : o->verdict.text)->silent =
@@ -319,7 +321,7 @@ static const char *cannot_start(
 
 	*suspect = NULL;
 	if (o->spoiled)
-		return o->spoiled;
+		return "a local peer has left after its vote";
 	if (!g || !g->has_ring)
 		return "this host has no ring";
 	for (i = 1; i < o->n; i++) {

@@ -284,16 +284,6 @@ static void tell(struct agt *a, struct agt_run *r)
 			agt_attach_query(a, c);
 }
 
-/* Hosts that start an attempt must cut it alike. */
-static void segments_changed(struct agt_run *r)
-{
-	struct agt_op *o;
-
-	DL_FOREACH2 (r->ops, o, next_op)
-		if (o->state == AGT_OP_VOTING)
-			o->spoiled = "the next master wants segments of another size";
-}
-
 static void unknown(struct agt *a, struct agt_run *r)
 {
 	char addr[CC_ADDR_STR_SIZE];
@@ -326,8 +316,6 @@ void agt_resume_ack(struct agt *a, struct agt_run *r, const struct wm_hello_ack 
 	}
 	agt_term_set(a, r, m->term);
 	r->resumed = true;
-	if (r->segment_max != m->segment_max)
-		segments_changed(r);
 	agt_master_settings(a, r, m);
 	agt_dial_reached(a, r);
 	agt_run_set_state(a, r, AGT_RUN_UP);

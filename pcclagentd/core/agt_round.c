@@ -302,6 +302,7 @@ void agt_round_begin(struct agt *a, struct agt_run *r, const struct wm_round *m)
 		agt_no_memory(a);
 		return;
 	}
+	rd->segment_max = r->segment_wanted;
 	r->unprepared = 0;
 	r->check_links = true;
 	for (i = 0; i < rd->n_rings; i++) {
@@ -344,6 +345,7 @@ static void put_in_force(struct agt_run *r)
 		g->has_ring = true;
 		rd->rings[i].members = NULL;
 	}
+	r->segment_max = rd->segment_max;
 	agt_round_clear(rd);
 }
 

@@ -171,10 +171,11 @@ void agt_op_try_vote(struct agt *a, struct agt_op *o)
 }
 
 /* A peer that is late, or has come back, while the others here have voted already: nothing starts
- * without its vote. */
+ * without its vote. It shares the fate of an attempt whose voter has left, too: the loss of that
+ * one ends it, or the votes are counted anew. */
 static bool joins_vote(const struct agt_op *o, const struct agt_comm *c)
 {
-	return o->state == AGT_OP_VOTING && !o->spoiled && o->losses == c->grp->losses;
+	return o->state == AGT_OP_VOTING && o->losses == c->grp->losses;
 }
 
 void agt_submit(struct agt *a, const struct agt_event *ev)

@@ -22,6 +22,17 @@ static const struct wm_resume *resumed(void)
 	return &fx_msg(f, WM_RESUME, 0)->u.resume;
 }
 
+/* Long enough for those who have called to vote without the others here. */
+static void pass_part(void)
+{
+	struct wm_msg beat = {.type = WM_HEARTBEAT};
+
+	fx_tick(f, 500);
+	fx_from_master(f, 1, &beat);
+	fx_tick(f, 500);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+}
+
 /* Place of the first message of that type among all actions. */
 static size_t place(enum wm_type type)
 {
@@ -291,19 +302,72 @@ START_TEST(a_start_that_comes_again_is_nothing)
 }
 END_TEST
 
-START_TEST(other_segments_spoil_what_has_not_started)
+/* Others may have started the attempt before the last master died. */
+START_TEST(segments_of_another_size_come_with_the_next_rings)
 {
+	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 3, .n = 2, .members = {1, 2}};
 	struct wm_msg m = fx_ack(2);
 
-	fx_group(f, 1, 2, comms);
-	fx_submit_all(f, comms, 1, 5);
+	fx_group(f, 2, 2, comms);
+	fx_submit(f, comms[0], 5, 5, 8);
+	pass_part();
 	fx_orphan(f);
 	fx_greet(f);
 	m.u.hello_ack.segment_max = 4096;
 	fx_from_master(f, 1, &m);
+	fx_submit(f, comms[1], 5, 5, 8);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
 	fx_op_start(f, 1, 7, 5, 1);
-	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_START), 0);
-	ck_assert(strstr(fx_msg(f, WM_OP_REPORT, 0)->u.op_report.text, "another size"));
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_XFER_START, 0)->u.xfer.segment_max, 65536);
+	fx_round(f, 1, 2, false, &ring, 1);
+	fx_submit_all(f, comms, 2, 6);
+	fx_op_start(f, 1, 7, 6, 2);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_XFER_START, 0)->u.xfer.segment_max, 65536);
+	fx_commit(f, 1, 2, false, &ring, 1);
+	fx_submit_all(f, comms, 2, 8);
+	fx_op_start(f, 1, 7, 8, 3);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_XFER_START, 0)->u.xfer.segment_max, 4096);
+}
+END_TEST
+
+/* No master counts a vote that it is not told again: what has voted here goes on without the one
+ * that has left, and with the one that is late. */
+START_TEST(a_voter_that_has_left_spoils_nothing_for_the_next_master)
+{
+	const struct wm_op_vote *v;
+
+	fx_group(f, 3, 2, comms);
+	fx_submit(f, comms[0], 5, 5, 8);
+	fx_submit(f, comms[1], 5, 5, 8);
+	pass_part();
+	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.n_peers, 2);
+	fx_session_closed(f, 2);
+	fx_orphan(f);
+	fx_resume(f);
+	v = &fx_msg(f, WM_OP_VOTE, 0)->u.op_vote;
+	ck_assert(v->n_peers == 1 && fx_is(&v->peers[0], fx_id(1)));
+	fx_submit(f, comms[2], 5, 5, 8);
+	v = &fx_msg(f, WM_OP_VOTE, 0)->u.op_vote;
+	ck_assert(v->n_peers == 1 && fx_is(&v->peers[0], fx_id(3)));
+	fx_op_start(f, 1, 7, 5, 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_XFER_START, 0)->u.xfer.n_members, 2);
+}
+END_TEST
+
+START_TEST(who_calls_while_there_is_no_master_joins_the_vote)
+{
+	fx_group(f, 3, 2, comms);
+	fx_submit(f, comms[0], 5, 5, 8);
+	fx_submit(f, comms[1], 5, 5, 8);
+	pass_part();
+	fx_orphan(f);
+	fx_session_closed(f, 2);
+	fx_submit(f, comms[2], 5, 5, 8);
+	fx_resume(f);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.n_peers, 2);
+	fx_op_start(f, 1, 7, 5, 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_XFER_START, 0)->u.xfer.n_members, 2);
 }
 END_TEST
 
@@ -322,7 +386,9 @@ Suite *resume_suite(void)
 	tcase_add_test(t, destroying_does_not_wait_for_a_master);
 	tcase_add_test(t, destroying_ends_what_runs);
 	tcase_add_test(t, a_start_that_comes_again_is_nothing);
-	tcase_add_test(t, other_segments_spoil_what_has_not_started);
+	tcase_add_test(t, segments_of_another_size_come_with_the_next_rings);
+	tcase_add_test(t, a_voter_that_has_left_spoils_nothing_for_the_next_master);
+	tcase_add_test(t, who_calls_while_there_is_no_master_joins_the_vote);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -17,6 +17,7 @@ e2e_tests = \
 	tests/e2e/test_threads.py \
 	tests/e2e/test_kill.py \
 	tests/e2e/test_restart.py \
+	tests/e2e/test_stood_still.py \
 	tests/e2e/test_refusals.py \
 	tests/e2e/test_hostile.py \
 	tests/e2e/test_fresh_start.py \

@@ -336,6 +336,46 @@ START_TEST(questions_of_the_last_masters_time_are_answered)
 }
 END_TEST
 
+/* Or who awaits several operations would wait for those who try the failed one again. */
+START_TEST(an_attempt_that_only_the_absent_know_fails_with_all_that_its_group_does)
+{
+	const struct wm_op_abort *x;
+	size_t i;
+
+	tk_come_back(0);
+	fk_vote_seq(&tk.p[0], 1, TK_SEQ);
+	fk_cut(tk.h[0], "reset");
+	for (i = 1; i < 3; i++) {
+		tk_come_back(i);
+		fk_vote_seq(&tk.p[i], 1, 0);
+		fk_vote_seq(&tk.p[i], 2, 0);
+		tk_end(i);
+	}
+	fk_tick(&tk.f, 3200);
+	ck_assert(!fk_status(&tk.f).recovering);
+	tk_no_error();
+	tk_come_back(0);
+	fk_vote_seq(&tk.p[0], 1, TK_SEQ);
+	fk_vote_seq(&tk.p[0], 2, TK_SEQ - 1); /* costs no second loss */
+	ck_assert_uint_eq(tk.h[0]->losses[0].losses, 1);
+	for (i = 0; i < 2; i++) {
+		x = &fk_take(tk.h[0], WM_OP_ABORT)->u.op_abort;
+		ck_assert_uint_eq(x->seq, TK_SEQ - i);
+		ck_assert_uint_eq(x->code, WIRE_RANK_CONNECTION_LOST);
+		assert_contains(x->text, "host a");
+	}
+	for (i = 1; i < 3; i++) {
+		ck_assert_uint_eq(fk_take(tk.h[i], WM_OP_ABORT)->u.op_abort.tag, 1);
+		x = &fk_take(tk.h[i], WM_OP_ABORT)->u.op_abort;
+		ck_assert_uint_eq(x->tag, 2);
+		ck_assert_uint_eq(x->code, WIRE_RANK_CONNECTION_LOST);
+		ck_assert_uint_eq(tk.h[i]->losses[0].losses, 1);
+	}
+	tk_end(0);
+	tk_works();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("resume_ops");
@@ -357,6 +397,7 @@ int main(void)
 	tcase_add_loop_test(tc, what_all_peers_have_is_done, 0, 2);
 	tcase_add_loop_test(tc, what_all_who_are_left_have_is_done, 0, 2);
 	tcase_add_test(tc, questions_of_the_last_masters_time_are_answered);
+	tcase_add_test(tc, an_attempt_that_only_the_absent_know_fails_with_all_that_its_group_does);
 	suite_add_tcase(s, tc);
 	return tl_run(s);
 }

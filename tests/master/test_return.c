@@ -408,6 +408,34 @@ START_TEST(only_who_resumes_votes_for_what_has_started)
 }
 END_TEST
 
+/* Its agent has a new run with the master: what had state of it has only those who have left. */
+START_TEST(who_comes_by_one_of_two_connections_too_many_is_gone)
+{
+	struct fk_host *d, *e;
+	struct wm_msg hello;
+	struct fk_peer x;
+
+	fk_cut(c, "reset");
+	e = fk_redial(c);
+	d = fk_connect(&f, "c", "10.9.0.2");
+	d->id = c->id;
+	hello = fk_hello(d);
+	fk_send(d, &hello);
+	x = fk_join(d, 0);
+	fk_forget(&f);
+	r = fk_join_again(&r, e, WM_JOIN_ACCEPTED);
+	assert_contains(fk_take(e, WM_KICK)->u.kick.text, "by another connection already");
+	ck_assert(!fk_present(&r));
+	ck_assert_uint_eq(fk_status(&f).absent, 0);
+	ck_assert_uint_eq(fk_take(a, WM_WORLD)->u.world.global, 2);
+	fk_leave(&r, WM_LEAVE_DIED);
+	fk_resumed(e);
+	fk_topo(&p);
+	fk_topo(&q);
+	ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_ACCEPTED);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("return");
@@ -432,6 +460,7 @@ int main(void)
 	tcase_add_test(tc, who_does_not_end_what_he_says_is_not_waited_for_for_ever);
 	tcase_add_test(tc, losses_are_told_before_what_they_have_ended);
 	tcase_add_test(tc, only_who_resumes_votes_for_what_has_started);
+	tcase_add_test(tc, who_comes_by_one_of_two_connections_too_many_is_gone);
 	suite_add_tcase(s, tc);
 	return tl_run(s);
 }

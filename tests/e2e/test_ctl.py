@@ -152,7 +152,7 @@ def standstill(lab, peers):
         peer.send(f"reduce {BIG} tag=78")
     slow.send(f"reduce {BIG} tag=78 freeze=1")
     who = f"waits for local pid {slow.pid} "
-    rows = until_ops("--agent", far, named("is stopped"))
+    rows = until_ops("--agent", far, named(who))
     check(named(who)(rows) and named("is stopped")(rows) and rows[0]["state"] == "running"
           and rows[0]["stalled"] > 0 and rows[0]["done"] < rows[0]["bytes"],
           "an agent names its own process that copies no further", rows)

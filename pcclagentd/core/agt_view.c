@@ -93,6 +93,7 @@ void agt_each_comm(const struct agt *a, uint64_t now_ns,
 			.stopped_ns = stopped_for(c, now_ns),
 		};
 
+		agt_comm_world(c, &i.world);
 		memcpy(i.name, c->session->name, sizeof i.name);
 		if (c->wait)
 			comm_awaits(c, now_ns, i.waiting, sizeof i.waiting);

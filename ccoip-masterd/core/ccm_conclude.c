@@ -195,6 +195,12 @@ static bool has_lost(const struct ccm_group *g)
 	return g->n_left > 0 || misses_some(g);
 }
 
+/* Nobody who is here knows how many peers g had: more may come, too late. */
+static bool is_unknown(const struct ccm *m, const struct ccm_group *g)
+{
+	return !m->restored && g->known_version == 0;
+}
+
 static void settle_members(struct ccm *m)
 {
 	struct ccm_agent *a, *next;
@@ -429,7 +435,7 @@ static bool all_have(const struct ccm *m, const struct ccm_group *g, uint64_t se
 	const struct ccm_seat *s;
 	const struct ccm_peer *p;
 
-	if (has_lost(g) && !restarted_know(g, seq))
+	if ((has_lost(g) || is_unknown(m, g)) && !restarted_know(g, seq))
 		return false;
 	for (i = 0; i < n; i++) {
 		if (!e[i].raw->reported || !e[i].raw->report.ok)

@@ -73,11 +73,14 @@ static void take_resume(struct ccm *m, struct ccm_agent *a)
 static void take_votes(struct ccm *m, const struct ccm_agent *a)
 {
 	const struct ccm_raw *x;
+	const struct ccm_ask *q;
 
 	DL_FOREACH (a->told->ops, x) {
 		at_least(&m->last_seq, x->vote.seq);
 		at_least(&m->last_loss, x->vote.losses);
 	}
+	for (q = a->told->asks; q; q = q->next)
+		ccm_seqs_learn(m, &q->q);
 }
 
 static int by_seq(const void *x, const void *y)

@@ -303,6 +303,34 @@ START_TEST(what_all_who_are_here_have_others_may_lack)
 }
 END_TEST
 
+/* Peers may know the last master's numbers when no agent does; their agents start nothing older. */
+START_TEST(numbers_are_higher_than_those_that_peers_ask_for)
+{
+	uint64_t seq = UINT64_C(1) << 50;
+	size_t i;
+
+	for (i = 0; i < 3; i++) {
+		tk.h[i] = fk_redial_as(tk.h[i], 0, true);
+		tk_join(i, WM_JOIN_ACCEPTED);
+		tk.know[i] = (struct tk_know){.r = {.topo_turn = 2}};
+	}
+	query(1, seq);
+	tk_all_end();
+	fk_tick(&tk.f, 4000);
+	for (i = 0; i < 3; i++)
+		fk_vote(&tk.p[i], 1);
+	ck_assert_uint_gt(fk_take(tk.h[0], WM_OP_START)->u.op_start.seq, seq);
+	query(2, 2 * seq);
+	for (i = 0; i < 3; i++)
+		fk_vote(&tk.p[i], 2);
+	ck_assert_uint_gt(fk_take(tk.h[0], WM_OP_START)->u.op_start.seq, 2 * seq);
+	query(2, UINT64_MAX); /* nobody's */
+	for (i = 0; i < 3; i++)
+		fk_vote(&tk.p[i], 3);
+	ck_assert_uint_lt(fk_take(tk.h[0], WM_OP_START)->u.op_start.seq, 3 * seq);
+}
+END_TEST
+
 /* Somebody else is lost, and those who are left have the result, all of them: it is done if it was.
  */
 START_TEST(what_all_who_are_left_have_is_done)
@@ -400,6 +428,7 @@ int main(void)
 	tcase_add_test(tc, what_all_hosts_have_is_done);
 	tcase_add_test(tc, what_a_host_does_not_have_is_not);
 	tcase_add_loop_test(tc, what_all_who_are_here_have_others_may_lack, 0, 2);
+	tcase_add_test(tc, numbers_are_higher_than_those_that_peers_ask_for);
 	tcase_add_loop_test(tc, what_all_who_are_left_have_is_done, 0, 2);
 	tcase_add_test(tc, questions_of_the_last_masters_time_are_answered);
 	tcase_add_test(tc, an_attempt_that_only_the_absent_know_fails_with_all_that_its_group_does);

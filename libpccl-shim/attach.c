@@ -125,10 +125,6 @@ void pccl_attachment_attrs(const struct pccl_attachment *at, struct pccl_attrs *
 	for (unsigned i = 0; i < 100000; i++) {
 		before = atomic_load_explicit(&a->version, memory_order_acquire);
 		ret->state = atomic_load_explicit(&a->state, memory_order_relaxed);
-		ret->global_world = atomic_load_explicit(&a->global_world, memory_order_relaxed);
-		ret->group_world = atomic_load_explicit(&a->group_world, memory_order_relaxed);
-		ret->groups = atomic_load_explicit(&a->groups, memory_order_relaxed);
-		ret->largest_group = atomic_load_explicit(&a->largest_group, memory_order_relaxed);
 		ret->hosts = atomic_load_explicit(&a->hosts, memory_order_relaxed);
 		ret->pos = atomic_load_explicit(&a->pos, memory_order_relaxed);
 		ret->code = atomic_load_explicit(&a->code, memory_order_relaxed);
@@ -142,4 +138,13 @@ void pccl_attachment_attrs(const struct pccl_attachment *at, struct pccl_attrs *
 			return;
 	}
 	ret->at.family = 0;
+}
+
+void pccl_slot_world(const struct shm_slot *s, struct wire_world *ret)
+{
+	ret->version = pccl_read64(&s->world.version);
+	ret->global = pccl_read32(&s->world.global);
+	ret->group = pccl_read32(&s->world.group);
+	ret->groups = pccl_read32(&s->world.groups);
+	ret->largest = pccl_read32(&s->world.largest);
 }

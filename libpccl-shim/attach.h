@@ -77,6 +77,9 @@ static inline struct shm_slot *pccl_attachment_slot(const struct pccl_attachment
 	return (struct shm_slot *)(void *)(a->queue + SHM_SLOT_OFF) + i;
 }
 
+/* What an operation that is done says of the world. */
+void pccl_slot_world(const struct shm_slot *s, struct wire_world *ret);
+
 /* Plain words that the agent wrote: read once, whatever it does to them meanwhile. */
 static inline uint32_t pccl_read32(const uint32_t *p)
 {
@@ -88,10 +91,9 @@ static inline uint64_t pccl_read64(const uint64_t *p)
 	return __atomic_load_n(p, __ATOMIC_RELAXED);
 }
 
-/* The attributes as the agent last wrote them, whole. */
+/* The state as the agent last wrote it, whole. */
 struct pccl_attrs {
 	uint32_t state; /* enum shm_comm_state */
-	uint32_t global_world, group_world, groups, largest_group;
 	uint32_t hosts, pos;
 	uint32_t code;
 	char text[SHM_TEXT];

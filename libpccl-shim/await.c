@@ -326,12 +326,15 @@ static pcclResult_t take_success(pcclComm_t *c, struct progress *p)
 
 static pcclResult_t end_by_slot(pcclComm_t *c, struct progress *p, pcclReduceInfo_t *info)
 {
+	struct wire_world world;
 	uint32_t code;
 	pcclResult_t r;
 
 	learn(p);
 	code = pccl_read32(&p->slot->code);
 	pccl_comm_told(c, pccl_read64(&p->slot->losses));
+	pccl_slot_world(p->slot, &world);
+	pccl_comm_told_world(c, &world);
 	if (code != pcclSuccess) {
 		pccl_comm_told_code(c, p->op->att, code);
 		return fail_as_slot_says(p->slot, code);
@@ -345,12 +348,8 @@ static pcclResult_t end_by_slot(pcclComm_t *c, struct progress *p, pcclReduceInf
 /* What it cost, only the agent knew. */
 static void guess_info(const struct progress *p, pcclReduceInfo_t *info)
 {
-	struct pccl_attrs attrs;
-
-	if (!info)
-		return;
-	pccl_attachment_attrs(p->op->att, &attrs);
-	*info = (pcclReduceInfo_t){.local_world_size = attrs.group_world};
+	if (info)
+		*info = (pcclReduceInfo_t){.local_world_size = pccl_read32(&p->slot->local_world)};
 }
 
 /* The agent has gone before it said how it ended. */

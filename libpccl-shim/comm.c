@@ -70,6 +70,24 @@ void pccl_comm_told(pcclComm_t *c, uint64_t losses)
 		;
 }
 
+void pccl_comm_told_world(pcclComm_t *c, const struct wire_world *world)
+{
+	pthread_mutex_lock(&c->lock);
+	if (world->version > c->world.version)
+		c->world = *world;
+	pthread_mutex_unlock(&c->lock);
+}
+
+struct wire_world pccl_comm_world(pcclComm_t *c)
+{
+	struct wire_world world;
+
+	pthread_mutex_lock(&c->lock);
+	world = c->world;
+	pthread_mutex_unlock(&c->lock);
+	return world;
+}
+
 void pccl_comm_ref(pcclComm_t *c)
 {
 	atomic_fetch_add(&c->refs, 1);
@@ -110,14 +128,15 @@ static pcclResult_t take_attachment(
 	return pcclSuccess;
 }
 
-pcclResult_t pccl_comm_connected(const pcclComm_t *communicator, struct pccl_attrs *ret)
+pcclResult_t pccl_comm_connected(const pcclComm_t *communicator)
 {
 	pcclComm_t *c = pccl_comm_own(communicator);
 	struct pccl_attachment *a = NULL;
+	struct pccl_attrs attrs;
 	pcclResult_t r;
 
 	pthread_mutex_lock(&c->lock);
-	r = take_attachment(c, false, &a, ret);
+	r = take_attachment(c, false, &a, &attrs);
 	pthread_mutex_unlock(&c->lock);
 	if (r == pcclSuccess)
 		pccl_attachment_unref(a);
@@ -212,10 +231,22 @@ pcclResult_t pcclDestroyCommunicator(pcclComm_t *c)
 	return pccl_ok();
 }
 
+/* Is it a peer as far as the application knows? That changes when a call of it ends, not between.
+ */
+static pcclResult_t check_peer(pcclComm_t *c)
+{
+	bool out;
+
+	pthread_mutex_lock(&c->lock);
+	out = c->link == PCCL_LINK_NONE || c->told_gone;
+	pthread_mutex_unlock(&c->lock);
+	return out ? pccl_comm_connected(c) : pcclSuccess;
+}
+
 pcclResult_t pcclGetAttribute(const pcclComm_t *c, pcclAttribute_t attribute, int *p_attribute_out)
 {
 	pcclResult_t r = pccl_comm_check(c);
-	struct pccl_attrs attrs = {0};
+	struct wire_world world;
 	uint32_t value;
 
 	if (r != pcclSuccess)
@@ -225,21 +256,22 @@ pcclResult_t pcclGetAttribute(const pcclComm_t *c, pcclAttribute_t attribute, in
 	if (attribute < PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE ||
 		attribute > PCCL_ATTRIBUTE_LARGEST_PEER_GROUP_WORLD_SIZE)
 		return pccl_fail(pcclInvalidArgument, "there is no attribute %d", (int)attribute);
-	r = pccl_comm_connected(c, &attrs);
+	r = check_peer(pccl_comm_own(c));
 	if (r != pcclSuccess)
 		return r;
+	world = pccl_comm_world(pccl_comm_own(c));
 	switch (attribute) {
 	case PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE:
-		value = attrs.global_world;
+		value = world.global;
 		break;
 	case PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE:
-		value = attrs.group_world;
+		value = world.group;
 		break;
 	case PCCL_ATTRIBUTE_NUM_DISTINCT_PEER_GROUPS:
-		value = attrs.groups;
+		value = world.groups;
 		break;
 	default:
-		value = attrs.largest_group;
+		value = world.largest;
 		break;
 	}
 	*p_attribute_out = value > INT32_MAX ? INT32_MAX : (int)value;
@@ -266,6 +298,8 @@ static pcclResult_t vote(pcclComm_t *c, enum wl_type type, struct wl_reply *repl
 		answered = r == pcclSuccess || reply->req_id != 0 || pccl_session_check(a->session);
 		if (r != pcclSuccess && answered)
 			pccl_comm_told_code(c, a, (uint32_t)r);
+		if (reply->req_id != 0)
+			pccl_comm_told_world(c, &reply->world);
 		pccl_attachment_unref(a);
 	}
 	return r;

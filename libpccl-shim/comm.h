@@ -112,7 +112,8 @@ struct pcclComm_t {
 	bool told_lost;        /* the application got to know that the last one has died */
 	uint32_t gone_code;
 	char gone_text[PCCL_TEXT_MAX];
-	bool told_gone; /* the application got to know that it is a peer no more */
+	bool told_gone;          /* the application got to know that it is a peer no more */
+	struct wire_world world; /* as of the last call that told of it: pcclGetAttribute */
 	uint32_t n_ops;
 	struct pccl_op ops[SHM_SLOTS];
 	uint64_t succeeded[WL_SEQS_MAX]; /* attempts that the application was told of, a ring */
@@ -141,17 +142,22 @@ pcclResult_t pccl_comm_begin(pcclComm_t *c, const char *function, pcclResult_t b
 void pccl_comm_end(pcclComm_t *c);
 /* The application gets to know the group's count of losses, as of an answer. */
 void pccl_comm_told(pcclComm_t *c, uint64_t losses);
+/* The same with the world. Operations may be awaited in another order than they ended in: what is
+ * older than what it knows is passed over. */
+void pccl_comm_told_world(pcclComm_t *c, const struct wire_world *world);
+/* What it knows. */
+struct wire_world pccl_comm_world(pcclComm_t *c);
 /* Communicators are const in the signatures that were released, for the caller's view of them. */
 static inline pcclComm_t *pccl_comm_own(const pcclComm_t *c)
 {
 	return (pcclComm_t *)(uintptr_t)c;
 }
 
-/* Is it connected? Fills *ret then, as the last agent said. Does not wait. */
-pcclResult_t pccl_comm_connected(const pcclComm_t *c, struct pccl_attrs *ret);
+/* Is it connected, as the last agent said? Does not wait. */
+pcclResult_t pccl_comm_connected(const pcclComm_t *c);
 /* With the lock held: the keeper is at work, or has not noticed yet that it should be. */
 bool pccl_comm_is_resuming(const pcclComm_t *c);
-/* A reference to the attachment, as soon as there is one whose agent is there, and its attributes.
+/* A reference to the attachment, as soon as there is one whose agent is there, and its state.
  * waiting: as with pccl_comm_fail_lost. */
 pcclResult_t pccl_comm_use(
 	pcclComm_t *c, bool waiting, struct pccl_attachment **ret, struct pccl_attrs *ret_attrs);

@@ -85,8 +85,8 @@ static pcclResult_t check_tags(const pcclReduceOpDescriptor_t *ops, size_t count
 	return r;
 }
 
-static pcclResult_t check(const pcclReduceOpDescriptor_t *ops, size_t count, const pcclComm_t *c,
-	int max_in_flight, struct pccl_attrs *attrs)
+static pcclResult_t check(
+	const pcclReduceOpDescriptor_t *ops, size_t count, const pcclComm_t *c, int max_in_flight)
 {
 	pcclResult_t r = pccl_comm_check(c);
 
@@ -105,9 +105,9 @@ static pcclResult_t check(const pcclReduceOpDescriptor_t *ops, size_t count, con
 	if (count > 0)
 		r = check_tags(ops, count);
 	if (r == pcclSuccess)
-		r = pccl_comm_connected(c, attrs);
+		r = pccl_comm_connected(c);
 	/* What is lost is repeated here, not by the caller. */
-	return r == pcclRankConnectionLost ? pccl_comm_connected(c, attrs) : r;
+	return r == pcclRankConnectionLost ? pccl_comm_connected(c) : r;
 }
 
 static void note(struct batch *b, size_t index, pcclResult_t r)
@@ -187,8 +187,7 @@ pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescriptor_t *desc
 	size_t count, const pcclComm_t *communicator, pcclReduceInfo_t *reduce_info_out,
 	int max_in_flight)
 {
-	struct pccl_attrs attrs = {0};
-	pcclResult_t r = check(descriptors, count, communicator, max_in_flight, &attrs);
+	pcclResult_t r = check(descriptors, count, communicator, max_in_flight);
 	struct batch b = {.comm = pccl_comm_own(communicator),
 		.ops = descriptors,
 		.count = count,
@@ -196,7 +195,7 @@ pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescriptor_t *desc
 
 	if (r != pcclSuccess)
 		return r;
-	b.info.local_world_size = attrs.group_world;
+	b.info.local_world_size = pccl_comm_world(b.comm).group;
 	b.done = calloc(count + 1, sizeof *b.done);
 	if (!b.done)
 		return pccl_fail(pcclOutOfMemory, "no memory for %zu operations", count);

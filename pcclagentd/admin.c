@@ -174,8 +174,8 @@ static void fill_peer(void *arg, const struct agt_comm_info *c)
 	wa_set_text(t, 5, "%s", cc_addr_str(&c->master, master));
 	wa_set_number(t, 6, c->group);
 	wa_set_text(t, 7, "%s", state_name(c->attrs.state));
-	wa_set_number(t, 8, c->attrs.global_world);
-	wa_set_number(t, 9, c->attrs.group_world);
+	wa_set_number(t, 8, c->world.global);
+	wa_set_number(t, 9, c->world.group);
 	wa_set_number(t, 10, c->attrs.hosts);
 	wa_set_number(t, 11, c->attrs.pos);
 	wa_set_number(t, 12, c->ops);

@@ -315,10 +315,6 @@ void comm_publish(struct agentd *d, uint32_t id, const struct agt_attrs *a)
 	atomic_store_explicit(&t->version, v, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
 	atomic_store_explicit(&t->state, a->state, memory_order_relaxed);
-	atomic_store_explicit(&t->global_world, a->global_world, memory_order_relaxed);
-	atomic_store_explicit(&t->group_world, a->group_world, memory_order_relaxed);
-	atomic_store_explicit(&t->groups, a->groups, memory_order_relaxed);
-	atomic_store_explicit(&t->largest_group, a->largest_group, memory_order_relaxed);
 	atomic_store_explicit(&t->hosts, a->hosts, memory_order_relaxed);
 	atomic_store_explicit(&t->pos, a->pos, memory_order_relaxed);
 	atomic_store_explicit(&t->code, a->code, memory_order_relaxed);
@@ -338,6 +334,7 @@ void comm_complete(struct agentd *d, uint32_t id, uint32_t slot, const struct ag
 	s = comm_slot(c, slot);
 	s->local_world = done->world;
 	s->losses = done->losses;
+	s->world = done->after;
 	s->tx_bytes = done->tx_bytes;
 	s->rx_bytes = done->rx_bytes;
 	s->code = done->code;

@@ -4,7 +4,7 @@
  *
  *   0            struct shm_header    written once by the agent
  *   SHM_SQ_OFF   struct shm_sq        head and tail of the submission ring, own cache lines
- *   SHM_ATTR_OFF struct shm_attr      written by the agent: world sizes, ring position, master
+ *   SHM_ATTR_OFF struct shm_attr      written by the agent: state, ring position, master
  *   SHM_SQE_OFF  struct shm_sqe[SHM_SLOTS]   the ring: entry n is sqe[n % SHM_SLOTS]
  *   SHM_SLOT_OFF struct shm_slot[SHM_SLOTS]  one per operation in flight: progress and completion
  *
@@ -28,8 +28,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/wire_world.h"
+
 #define SHM_MAGIC   0x51504350u /* "PCPQ" */
-#define SHM_VERSION 1u
+#define SHM_VERSION 2u
 #define SHM_SLOTS   64u /* operations in flight of one communicator */
 #define SHM_TEXT    256u
 #define SHM_LINE    64
@@ -52,10 +54,11 @@ enum shm_comm_state {
 	SHM_COMM_LOST = 2, /* kicked, or the master is gone: code and text say why */
 };
 
+/* How things are, for calls that begin. What the application sees of the world (pcclGetAttribute)
+ * is not here: it comes with the answers of its calls. */
 struct shm_attr {
 	_Alignas(SHM_LINE) _Atomic uint32_t version; /* A: odd while the agent writes (seqlock) */
 	_Atomic uint32_t state;                      /* enum shm_comm_state */
-	_Atomic uint32_t global_world, group_world, groups, largest_group;
 	_Atomic uint32_t hosts, pos; /* ring of the group: a hint for the copying order */
 	_Atomic uint32_t code;       /* pcclResult_t when LOST */
 	char text[SHM_TEXT];         /* when LOST */
@@ -150,7 +153,7 @@ struct shm_slot {
 	uint32_t hosts;        /* for cc_plan_init, written before mode */
 	uint32_t segment_max;
 	uint32_t flags_off_lo, flags_off_hi; /* of the segment flags (uint8_t each) in the region */
-	uint32_t local_world;                /* completion: peers whose data is in the result */
+	uint32_t local_world; /* peers whose data is in the result; written before mode */
 	uint64_t result_region, result_off;
 	uint64_t seq;                /* name of this attempt, written before mode */
 	uint64_t losses;             /* completion: of the group; awaiting it makes them known */
@@ -161,6 +164,7 @@ struct shm_slot {
 	char text[SHM_TEXT];
 	uint64_t revision; /* completion of a synchronization: the group's, which the application
 			    * has now */
+	struct wire_world world; /* completion: as of the end; awaiting it makes it current */
 };
 
 #define SHM_SQ_OFF   256u

@@ -201,10 +201,24 @@ int wire_local_put_request(const struct wl_request *r, uint8_t *buf)
 	return rc;
 }
 
+static Local__World *put_world(const struct wire_world *w, Local__World *p)
+{
+	if (w->version == 0)
+		return NULL;
+	local__world__init(p);
+	p->version = w->version;
+	p->global = w->global;
+	p->group = w->group;
+	p->groups = w->groups;
+	p->largest = w->largest;
+	return p;
+}
+
 int wire_local_put_reply(const struct wl_reply *r, uint8_t *buf)
 {
 	Local__Reply p = LOCAL__REPLY__INIT;
 	struct wire_arena arena;
+	Local__World world;
 	int rc;
 
 	wire_arena_init(&arena, WL_PACKET_MAX);
@@ -224,6 +238,7 @@ int wire_local_put_reply(const struct wl_reply *r, uint8_t *buf)
 	p.done = r->done;
 	p.topo_turn = r->topo_turn;
 	p.pending_turn = r->pending_turn;
+	p.world = put_world(&r->world, &world);
 	rc = pack(&arena, &p.base, buf);
 	wire_arena_free(&arena);
 	return rc;
@@ -403,6 +418,20 @@ static int get_request(const Local__Request *p, struct wl_request *r, const char
 	return wire_bad(why, "request.kind: not one that this version knows");
 }
 
+static int get_world(const Local__World *p, struct wire_world *ret, const char **why)
+{
+	if (!p)
+		return 0;
+	if (p->version == 0)
+		return wire_bad(why, "reply.world.version: must be at least 1");
+	*ret = (struct wire_world){.version = p->version,
+		.global = p->global,
+		.group = p->group,
+		.groups = p->groups,
+		.largest = p->largest};
+	return 0;
+}
+
 static int get_reply(const Local__Reply *p, struct wl_reply *r, const char **why)
 {
 	int rc;
@@ -431,6 +460,9 @@ static int get_reply(const Local__Reply *p, struct wl_reply *r, const char **why
 	r->done = p->done;
 	r->topo_turn = p->topo_turn;
 	r->pending_turn = p->pending_turn;
+	rc = get_world(p->world, &r->world, why);
+	if (rc != 0)
+		return rc;
 	rc = wire_get_id_or_none(&r->run, p->run, why,
 		"reply.run: must be empty, or 16 bytes that are not all zero");
 	if (rc != 0)

@@ -16,6 +16,7 @@
 
 #include "common/cc_addr.h"
 #include "common/cc_id.h"
+#include "proto/wire_world.h"
 
 #define WL_VERSION_MIN 1u
 #define WL_VERSION_MAX 1u
@@ -28,10 +29,10 @@
 enum wl_type {
 	WL_HELLO = 1,       /* -> version, features */
 	WL_COMM_CREATE = 2, /* -> comm; fds: queue pair memfd, submission doorbell, data doorbell */
-	WL_COMM_CONNECT = 3, /* -> run, losses, topo_turn, pending_turn */
+	WL_COMM_CONNECT = 3, /* -> run, losses, topo_turn, pending_turn, world */
 	WL_COMM_DESTROY = 4,
-	WL_UPDATE_TOPOLOGY = 5, /* -> losses, topo_turn */
-	WL_ARE_PENDING = 6,     /* -> flag, pending_turn */
+	WL_UPDATE_TOPOLOGY = 5, /* -> losses, topo_turn, world */
+	WL_ARE_PENDING = 6,     /* -> flag, pending_turn, world */
 	WL_REGION_ALLOC = 7,    /* -> region, size; fd: sealed memfd, read-write */
 	WL_REGION_FREE = 8,
 	WL_REGION_MAP = 9,    /* a result region named in a completion -> region, size; fd */
@@ -100,6 +101,8 @@ struct wl_reply {
 	/* How many votes of the run have been answered: WL_COMM_CONNECT and _ATTACH tell both,
 	 * WL_UPDATE_TOPOLOGY the first, WL_ARE_PENDING the second. */
 	uint64_t topo_turn, pending_turn;
+	struct wire_world world; /* of an accepted peer, with every end of a call that involves
+				  * others */
 };
 
 /* A packet that nobody asked for either hands the result region of an operation of `comm` over

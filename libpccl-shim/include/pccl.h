@@ -422,12 +422,14 @@ PCCL_EXPORT pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator);
 PCCL_EXPORT pcclResult_t pcclConnect(pcclComm_t *communicator);
 
 /*
- * Reads an attribute as of the last call on this communicator. Every call that involves other peers
- * may change the values. Does not block. A thread that awaits operations sees values as of its
- * last await; what another thread sees may be older. Any thread.
+ * Reads an attribute as of the end of the last call on this communicator. Every call that involves
+ * other peers may change the values, nothing does in between, and all who have made the same call
+ * see the same after it. Does not block. A thread that awaits operations sees values as of its
+ * last await, or of a later end that it was told of before; what another thread sees may be older.
+ * Any thread.
  *
- * pcclInvalidUsage  not connected
- * pcclRankConnectionLost, pcclMasterConnectionFailed: as pcclUpdateTopology
+ * pcclInvalidUsage  not connected, or not part of the run any more, as an earlier call has said
+ * pcclMasterConnectionFailed, pcclAgentUnavailable: as an earlier call has said
  */
 PCCL_EXPORT pcclResult_t pcclGetAttribute(
 	const pcclComm_t *communicator, pcclAttribute_t attribute, int *p_attribute_out);

@@ -138,7 +138,7 @@ enum agt_action_type {
 	AGT_ACT_COMM_OPEN,    /* session, comm, open: make its queue pair, publish open.attrs, send
 			       * open.reply with its fds */
 	AGT_ACT_COMM_CLOSE,   /* comm: drop the queue pair; transfers keep what they use */
-	AGT_ACT_ATTRS,        /* comm, attrs: publish; attrs.at changes at any time */
+	AGT_ACT_ATTRS,        /* comm, attrs: publish */
 	AGT_ACT_COMPLETE,     /* comm, slot, done: publish the completion and wake */
 	AGT_ACT_MASTER_OPEN,  /* run, addr: connect; also again for a run whose connection is gone,
 			       * or instead of the one that there is */
@@ -161,7 +161,6 @@ enum agt_action_type {
 
 struct agt_attrs {
 	uint32_t state; /* enum shm_comm_state */
-	uint32_t global_world, group_world, groups, largest_group;
 	uint32_t hosts, pos;
 	uint32_t code; /* when LOST */
 	char text[SHM_TEXT];
@@ -173,6 +172,7 @@ struct agt_done {
 	uint32_t world;
 	uint64_t losses; /* of the group, for the application to know once it has awaited this; 0
 			  * when the peer is in no group any more */
+	struct wire_world after; /* as of the end; version 0 likewise */
 	uint64_t tx_bytes, rx_bytes;
 	char text[SHM_TEXT];
 };
@@ -250,6 +250,7 @@ struct agt_comm_info {
 	struct cc_id peer;
 	struct cc_addr master;
 	struct agt_attrs attrs;
+	struct wire_world world; /* version 0: not connected */
 	uint32_t ops;
 	uint64_t stopped_ns;       /* for how long its process has been stopped; 0: it runs */
 	char waiting[WM_TEXT_MAX]; /* "waiting for the master to accept it for 3.2 s", or "" */
@@ -270,6 +271,10 @@ struct agt_run_info {
 };
 void agt_each_run(const struct agt *a, uint64_t now_ns,
 	void (*fn)(void *arg, const struct agt_run_info *r), void *arg);
+
+/* Peers of the group whose processes are stopped, as far as the master has said; "": none. Valid
+ * until the next step. */
+const char *agt_stopped_in(const struct agt *a, uint32_t run, uint32_t group);
 
 struct agt_op_info {
 	uint32_t run, group;

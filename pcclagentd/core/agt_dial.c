@@ -104,7 +104,7 @@ static void tell_place(struct agt *a, struct agt_run *r)
 		return;
 	r->at = *at;
 	DL_FOREACH2 (r->comms, c, next_r)
-		agt_comm_publish_place(a, c);
+		agt_comm_publish(a, c);
 }
 
 void agt_dial_reached(struct agt *a, struct agt_run *r)

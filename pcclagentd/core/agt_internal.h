@@ -145,6 +145,7 @@ struct agt_op {
 	uint32_t world;
 	struct cc_id next, prev;
 	uint64_t tx_bytes, rx_bytes;
+	struct wire_world at_end; /* CANCELLING: when that was decided */
 	uint32_t n, cap;
 	struct agt_op_member *members;
 	bool unhashed;
@@ -157,11 +158,12 @@ struct agt_op {
 /* A peer group of a run with local peers. */
 struct agt_group {
 	uint32_t group;
-	uint32_t users;         /* comms joining, registered, accepted */
-	uint32_t accepted;      /* of them */
-	uint32_t world;         /* accepted peers everywhere */
-	uint64_t losses;        /* as the master counts them: goes with each vote */
-	char loss[WM_TEXT_MAX]; /* the last one, or "" */
+	uint32_t users;            /* comms joining, registered, accepted */
+	uint32_t accepted;         /* of them */
+	uint32_t world;            /* accepted peers everywhere */
+	uint64_t losses;           /* as the master counts them: goes with each vote */
+	char loss[WM_TEXT_MAX];    /* the last one, or "" */
+	char stopped[WM_TEXT_MAX]; /* peers whose processes are, as the master says, or "" */
 	bool has_ring;
 	struct wm_ring ring; /* in force; owns its members */
 	bool unhashed;
@@ -385,17 +387,16 @@ struct agt_comm *agt_comm_find(struct agt *a, uint32_t id);
 struct agt_comm *agt_comm_new(struct agt *a, struct agt_session *s, const struct wl_request *q);
 void agt_refuse_request(struct agt *a, const struct agt_session *s, const struct wl_request *q,
 	uint32_t code, const char *text);
-/* What the application may see of c now. */
+/* What c is now. */
 void agt_comm_attrs(const struct agt_comm *c, struct agt_attrs *ret);
 /* The request waits for its answer. */
 void agt_comm_wait(struct agt *a, struct agt_comm *c, const struct wl_request *q);
 /* Sends the vote that the request of c is. */
 void agt_vote_send(struct agt *a, struct agt_comm *c, enum wm_type type);
-/* Publishes what has changed since the last call of the application ended: at that end, and not
- * before, so that peers that go by the same calls also see the same numbers. */
+/* Publishes what has changed. */
 void agt_comm_publish(struct agt *a, struct agt_comm *c);
-/* The master of its run is elsewhere: that, and nothing else, is published at once. */
-void agt_comm_publish_place(struct agt *a, struct agt_comm *c);
+/* What goes with the end of a call of c now. Version 0 unless it is accepted. */
+void agt_comm_world(const struct agt_comm *c, struct wire_world *ret);
 /* Answers the request that waits, if one does. A failed attach takes c with it. */
 void agt_comm_answer(struct agt *a, struct agt_comm *c, uint32_t code, const char *text);
 /* A LEAVING comm whose last operation has ended. Frees c. */
@@ -502,6 +503,8 @@ void agt_round_clear(struct agt_round *rd);
 /* Is the peer a member of the round, and has the round been reported as good? */
 bool agt_round_prepared(const struct agt_run *r, const struct cc_id *peer);
 void agt_world_set(struct agt_run *r, const struct wm_world *w);
+/* As the master told last, for the peers of g. */
+struct wire_world agt_world_of(const struct agt_run *r, const struct agt_group *g);
 void agt_link_event(struct agt *a, const struct agt_event *ev);
 bool agt_link_is_up(struct agt_run *r, const struct cc_id *peer);
 /* Whether the outbound link to peer can be used is not known yet. */

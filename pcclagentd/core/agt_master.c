@@ -193,12 +193,12 @@ static void got_pending_answer(struct agt *a, struct agt_run *r, const struct wm
 			continue;
 		c->wait = 0;
 		c->pending_turn = m->turn;
-		agt_comm_publish(a, c);
 		x = agt_emit(a, AGT_ACT_REPLY);
 		x->session = c->session->id;
 		x->u.reply.req_id = c->wait_req;
 		x->u.reply.comm = c->id;
 		x->u.reply.flag = m->pending;
+		agt_comm_world(c, &x->u.reply.world);
 		x->u.reply.pending_turn = m->turn;
 	}
 }

@@ -123,9 +123,12 @@ static void member_complete(struct agt *a, const struct agt_op *o, const struct 
 		done.rx_bytes = o->rx_bytes;
 	}
 	done.losses = losses_told(o, c, v);
+	if (o->state == AGT_OP_CANCELLING && c->run == o->run)
+		done.after = o->at_end;
+	else if (c->run == o->run)
+		agt_comm_world(c, &done.after);
 	c->slots[m->sub.slot] = NULL;
 	c->n_ops--;
-	agt_comm_publish(a, c);
 	agt_complete(a, c->id, m->sub.slot, &done);
 	if (c->state == AGT_COMM_LEAVING && c->n_ops == 0)
 		agt_comm_finish(a, c);
@@ -163,7 +166,10 @@ void agt_op_end(struct agt *a, struct agt_op *o, const struct agt_verdict *v)
 static void op_cancel(struct agt *a, struct agt_op *o)
 {
 	struct agt_action *x = agt_emit(a, AGT_ACT_XFER_CANCEL);
+	const struct agt_group *g = agt_group_find(o->run, (uint32_t)o->key.group);
 
+	if (g)
+		o->at_end = agt_world_of(o->run, g);
 	x->run = o->run->id;
 	x->u.xfer.seq = o->seq;
 	HASH_DELETE(hh_key, o->run->active, o);

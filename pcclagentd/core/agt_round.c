@@ -392,6 +392,7 @@ static void committed(struct agt *a, struct agt_comm *c, const struct wm_commit 
 	if (c->state != AGT_COMM_ACCEPTED)
 		return;
 	agt_attach_try(a, c);
+	agt_comm_publish(a, c);
 	if (c->wait == WL_COMM_CONNECT)
 		agt_comm_answer(a, c, WIRE_SUCCESS, "");
 	if (c->wait != WL_UPDATE_TOPOLOGY || !m->accept || c->topo_turn >= m->topo_turn)
@@ -432,6 +433,15 @@ void agt_round_commit(struct agt *a, struct agt_run *r, const struct wm_commit *
 	agt_world_set(r, &m->world);
 	DL_FOREACH2 (r->comms, c, next_r)
 		committed(a, c, m);
+}
+
+struct wire_world agt_world_of(const struct agt_run *r, const struct agt_group *g)
+{
+	return (struct wire_world){.version = r->world.version,
+		.global = r->world.global,
+		.group = g->world,
+		.groups = r->world.groups,
+		.largest = r->world.largest};
 }
 
 void agt_world_set(struct agt_run *r, const struct wm_world *w)

@@ -150,10 +150,6 @@ void agt_comm_attrs(const struct agt_comm *c, struct agt_attrs *ret)
 	ret->state = SHM_COMM_NEW;
 	if (c->state == AGT_COMM_ACCEPTED) {
 		ret->state = SHM_COMM_CONNECTED;
-		ret->global_world = c->run->world.global;
-		ret->groups = c->run->world.groups;
-		ret->largest_group = c->run->world.largest;
-		ret->group_world = c->grp->world;
 		ret->hosts = c->grp->ring.hosts;
 		ret->pos = c->grp->ring.pos;
 		ret->at = c->run->at;
@@ -165,11 +161,17 @@ void agt_comm_attrs(const struct agt_comm *c, struct agt_attrs *ret)
 	}
 }
 
+void agt_comm_world(const struct agt_comm *c, struct wire_world *ret)
+{
+	if (c->state == AGT_COMM_ACCEPTED)
+		*ret = agt_world_of(c->run, c->grp);
+	else
+		*ret = (struct wire_world){.version = 0};
+}
+
 static bool attrs_eq(const struct agt_attrs *a, const struct agt_attrs *b)
 {
-	return a->state == b->state && a->global_world == b->global_world &&
-	       a->group_world == b->group_world && a->groups == b->groups &&
-	       a->largest_group == b->largest_group && a->hosts == b->hosts && a->pos == b->pos &&
+	return a->state == b->state && a->hosts == b->hosts && a->pos == b->pos &&
 	       a->code == b->code && strcmp(a->text, b->text) == 0 && cc_addr_eq(&a->at, &b->at);
 }
 
@@ -189,18 +191,6 @@ void agt_comm_publish(struct agt *a, struct agt_comm *c)
 	x->u.attrs = now;
 }
 
-void agt_comm_publish_place(struct agt *a, struct agt_comm *c)
-{
-	struct agt_action *x;
-
-	if (!c->opened || c->attrs.state != SHM_COMM_CONNECTED)
-		return;
-	c->attrs.at = c->run->at;
-	x = agt_emit(a, AGT_ACT_ATTRS);
-	x->comm = c->id;
-	x->u.attrs = c->attrs;
-}
-
 void agt_comm_answer(struct agt *a, struct agt_comm *c, uint32_t code, const char *text)
 {
 	struct wl_reply *r;
@@ -211,6 +201,7 @@ void agt_comm_answer(struct agt *a, struct agt_comm *c, uint32_t code, const cha
 	c->wait = 0;
 	agt_comm_publish(a, c);
 	r = agt_reply(a, c, c->wait_req, code, text);
+	agt_comm_world(c, &r->world);
 	if (code != WIRE_SUCCESS) {
 		if (c->attach)
 			agt_comm_free(a, c);

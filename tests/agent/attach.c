@@ -128,7 +128,6 @@ START_TEST(a_peer_comes_back)
 	ck_assert_uint_eq(x->u.open.reply.pending_turn, 3);
 	ck_assert(fx_is(&x->u.open.reply.run, fx_id(201)));
 	ck_assert_uint_eq(x->u.open.attrs.state, SHM_COMM_CONNECTED);
-	ck_assert_uint_eq(x->u.open.attrs.group_world, 2);
 	f->losses = 2;
 	fx_submit(f, comm, 0, 5, 8);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);

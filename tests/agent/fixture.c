@@ -230,11 +230,12 @@ void fx_round(struct fx *f, uint32_t run, uint64_t round, bool accept, const str
 	fx_from_master(f, run, &m);
 }
 
-static void fill_world(
-	struct wm_world *w, struct wm_group_world *own, const struct fx_ring *v, unsigned n)
+static void fill_world(struct fx *f, struct wm_world *w, struct wm_group_world *own,
+	const struct fx_ring *v, unsigned n)
 {
 	unsigned i;
 
+	w->version = ++f->version;
 	w->groups = n;
 	w->n = n;
 	w->own = own;
@@ -261,7 +262,7 @@ void fx_commit(struct fx *f, uint32_t run, uint64_t round, bool accept, const st
 	f->topo_turn += accept;
 	f->epoch = round;
 	m.u.commit.topo_turn = f->topo_turn;
-	fill_world(&m.u.commit.world, own, v, n);
+	fill_world(f, &m.u.commit.world, own, v, n);
 	fx_from_master(f, run, &m);
 }
 
@@ -270,7 +271,7 @@ void fx_world(struct fx *f, uint32_t run, const struct fx_ring *v, unsigned n)
 	struct wm_msg m = {.type = WM_WORLD};
 	struct wm_group_world own[8];
 
-	fill_world(&m.u.world, own, v, n);
+	fill_world(f, &m.u.world, own, v, n);
 	fx_from_master(f, run, &m);
 }
 

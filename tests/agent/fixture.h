@@ -22,6 +22,7 @@ struct fx {
 	uint32_t req_id;           /* of the last request */
 	uint64_t losses;           /* that applications know of */
 	uint64_t topo_turn, epoch; /* of the last commit */
+	uint64_t version;          /* of the world */
 };
 
 struct fx *fx_new(void);

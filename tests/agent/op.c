@@ -208,6 +208,46 @@ START_TEST(an_abort_that_answers_an_older_vote_is_passed_over)
 }
 END_TEST
 
+static const struct wire_world *told(unsigned n)
+{
+	return &fx_get(f, AGT_ACT_COMPLETE, n)->u.done.after;
+}
+
+/* Not of the moment at which an operation ends here, which is another one on each host. */
+START_TEST(the_world_is_that_of_the_end_for_all)
+{
+	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 4, .n = 2, .members = {1, 2}};
+
+	fx_group(f, 2, 2, comms);
+	fx_world(f, 1, &ring, 1);
+	fx_submit_all(f, comms, 2, 5);
+	fx_submit_all(f, comms, 2, 6);
+	fx_op_start(f, 1, 7, 5, 1);
+	fx_op_start(f, 1, 7, 6, 2);
+	fx_xfer(f, AGT_EV_XFER_DONE, 1, 1, 0);
+	fx_op_done(f, 1, 1);
+	ck_assert_uint_eq(told(0)->version, f->version);
+	ck_assert_uint_eq(told(0)->group, 4);
+	ck_assert_uint_eq(told(1)->group, 4);
+	ring.world = 3;
+	ring.losses = 1;
+	fx_world(f, 1, &ring, 1);
+	fx_op_abort(f, 1, 7, 6, 2);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
+	ring.world = 2;
+	ring.losses = 2;
+	fx_world(f, 1, &ring, 1);
+	fx_xfer(f, AGT_EV_XFER_CANCELLED, 1, 2, 0);
+	ck_assert_uint_eq(told(0)->version, f->version - 1);
+	ck_assert_uint_eq(told(0)->group, 3);
+	ck_assert_uint_eq(told(1)->group, 3);
+	/* what is refused here ends now */
+	fx_submit(f, comms[0], 9, 9, 8);
+	ck_assert_uint_eq(told(0)->version, f->version);
+	ck_assert_uint_eq(told(0)->group, 2);
+}
+END_TEST
+
 /* Not even a vote has gone out from here, and still the waiting caller is told of the loss. */
 START_TEST(a_loss_ends_what_is_being_collected)
 {
@@ -219,7 +259,7 @@ START_TEST(a_loss_ends_what_is_being_collected)
 	fx_world(f, 1, &world, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1);
 	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "tag 5");
-	ck_assert(fx_index(f, AGT_ACT_ATTRS, 0) < fx_index(f, AGT_ACT_COMPLETE, 0));
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 0)->u.done.after.group, 2);
 	f->losses = 1;
 	fx_submit(f, comms[0], 0, 5, 8);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
@@ -510,6 +550,7 @@ Suite *op_suite(void)
 	tcase_add_test(t, local_votes_are_merged);
 	tcase_add_test(t, other_parameters_vote_by_themselves);
 	tcase_add_test(t, success_for_all_members_at_once);
+	tcase_add_test(t, the_world_is_that_of_the_end_for_all);
 	tcase_add_test(t, a_loss_ends_what_is_being_collected);
 	tcase_add_test(t, a_loss_ends_what_is_called_before_it_is_known);
 	tcase_add_test(t, a_refusal_says_whom_the_group_has_lost);

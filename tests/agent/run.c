@@ -89,7 +89,7 @@ START_TEST(connect_answers_when_the_ring_lists_the_peer)
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 1);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->comm, c1);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.state, SHM_COMM_CONNECTED);
-	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.group_world, 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.world.group, 1);
 	ck_assert_uint_lt(fx_index(f, AGT_ACT_ATTRS, 0), fx_index(f, AGT_ACT_REPLY, 0));
 	f->req_id--;
 	fx_expect_reply(f, WIRE_SUCCESS, "");
@@ -100,10 +100,12 @@ START_TEST(connect_answers_when_the_ring_lists_the_peer)
 	ck_assert_uint_eq(fx_sent(f, WM_TOPO_VOTE), 1);
 	fx_round(f, 1, 2, true, &both, 1);
 	fx_commit(f, 1, 2, true, &both, 1);
-	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 2);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->comm, c2);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 2); /* the vote and the connect */
+	ck_assert_uint_lt(fx_index(f, AGT_ACT_ATTRS, 0), fx_index(f, AGT_ACT_REPLY, 1));
 	for (uint32_t i = 0; i < 2; i++)
-		ck_assert_uint_lt(fx_index(f, AGT_ACT_ATTRS, i), fx_index(f, AGT_ACT_REPLY, i));
+		ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, i)->u.reply.world.group, 2);
 }
 END_TEST
 

@@ -206,7 +206,6 @@ static void expect_place(unsigned place)
 	struct cc_addr addr = fx_addr(place);
 
 	ck_assert_uint_eq(x->u.attrs.state, SHM_COMM_CONNECTED);
-	ck_assert_uint_eq(x->u.attrs.global_world, 2);
 	ck_assert(cc_addr_eq(&x->u.attrs.at, &addr));
 }
 

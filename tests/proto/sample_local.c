@@ -88,6 +88,21 @@ bool same_request(const struct wl_request *a, const struct wl_request *b)
 	       memcmp(a->seqs, b->seqs, sizeof a->seqs) == 0;
 }
 
+static struct wire_world sample_world(struct tl_rng *r)
+{
+	return (struct wire_world){.version = tl_magnitude(r, 63) + 1,
+		.global = (uint32_t)tl_magnitude(r, 32),
+		.group = (uint32_t)tl_magnitude(r, 32),
+		.groups = (uint32_t)tl_magnitude(r, 32),
+		.largest = (uint32_t)tl_magnitude(r, 32)};
+}
+
+static bool same_world(const struct wire_world *a, const struct wire_world *b)
+{
+	return a->version == b->version && a->global == b->global && a->group == b->group &&
+	       a->groups == b->groups && a->largest == b->largest;
+}
+
 void sample_reply(struct tl_rng *r, struct wl_reply *ret)
 {
 	struct wl_reply p = {
@@ -114,6 +129,8 @@ void sample_reply(struct tl_rng *r, struct wl_reply *ret)
 	sample_text(r, p.text, sizeof p.text);
 	if (tl_range(r, 0, 1) == 0)
 		p.run = sample_id(r);
+	if (tl_range(r, 0, 1) == 0)
+		p.world = sample_world(r);
 	*ret = p;
 }
 
@@ -124,5 +141,6 @@ bool same_reply(const struct wl_reply *a, const struct wl_reply *b)
 	       a->version == b->version && a->features == b->features && a->comm == b->comm &&
 	       a->region == b->region && a->size == b->size && a->flag == b->flag &&
 	       cc_id_eq(&a->run, &b->run) && a->losses == b->losses && a->done == b->done &&
-	       a->topo_turn == b->topo_turn && a->pending_turn == b->pending_turn;
+	       a->topo_turn == b->topo_turn && a->pending_turn == b->pending_turn &&
+	       same_world(&a->world, &b->world);
 }

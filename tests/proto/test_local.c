@@ -346,6 +346,23 @@ START_TEST(reply_text)
 }
 END_TEST
 
+START_TEST(reply_world)
+{
+	/* field 17: version, global */
+	uint8_t buf[] = {0x8a, 1, 4, 0x08, 1, 0x10, 3};
+	struct wl_reply got;
+
+	ck_assert_int_eq(get_reply(buf, sizeof buf, &got), 0);
+	ck_assert_uint_eq(got.world.version, 1);
+	ck_assert_uint_eq(got.world.global, 3);
+	buf[4] = 0;
+	ck_assert_int_eq(get_reply(buf, sizeof buf, &got), CC_ERR_PROTO);
+	ck_assert_str_eq(why, "reply.world.version: must be at least 1");
+	ck_assert_int_eq(get_reply(buf, 0, &got), 0);
+	ck_assert_uint_eq(got.world.version, 0);
+}
+END_TEST
+
 START_TEST(reply_run)
 {
 	uint8_t buf[2 + 17] = {0x62, 15};
@@ -411,6 +428,7 @@ int main(void)
 	tcase_add_test(tc, reply_limits);
 	tcase_add_test(tc, reply_text);
 	tcase_add_test(tc, reply_run);
+	tcase_add_test(tc, reply_world);
 	tcase_add_test(tc, malformed);
 	tcase_add_test(tc, encoder);
 	suite_add_tcase(s, tc);

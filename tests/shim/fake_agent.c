@@ -163,15 +163,11 @@ struct shm_attr *fake_attr_of(const struct comm *c)
 	return (struct shm_attr *)(void *)(c->queue + SHM_ATTR_OFF);
 }
 
-void fake_write_attrs(struct shm_attr *a, enum shm_comm_state state, uint32_t world, uint32_t hosts,
-	uint32_t pos, uint32_t code, const char *text)
+void fake_write_attrs(struct shm_attr *a, enum shm_comm_state state, uint32_t hosts, uint32_t pos,
+	uint32_t code, const char *text)
 {
 	atomic_fetch_add(&a->version, 1);
 	atomic_store(&a->state, state);
-	atomic_store(&a->global_world, world);
-	atomic_store(&a->group_world, world);
-	atomic_store(&a->groups, 1);
-	atomic_store(&a->largest_group, world);
 	atomic_store(&a->hosts, hosts);
 	atomic_store(&a->pos, pos);
 	atomic_store(&a->code, code);
@@ -206,7 +202,7 @@ static uint64_t known_outcomes(const struct fake *f, const struct wl_request *q)
 /* The comm is one of two peers from now on; the answer says where its group stands. */
 static void connected(struct fake *f, uint32_t comm, struct wl_reply *r)
 {
-	fake_write_attrs(fake_attr_of(&f->comms[comm]), SHM_COMM_CONNECTED, 2, 1, 0, 0, NULL);
+	fake_write_attrs(fake_attr_of(&f->comms[comm]), SHM_COMM_CONNECTED, 1, 0, 0, NULL);
 	fake_write_place(fake_attr_of(&f->comms[comm]), &f->place);
 	r->losses = f->losses;
 	r->topo_turn = f->topo_turn;
@@ -229,6 +225,7 @@ void fake_answer(struct fake *f, int conn, const struct wl_request *q, enum fake
 		break;
 	case WL_COMM_CONNECT:
 		connected(f, q->comm, &r);
+		r.world = f->world;
 		r.run.b[0] = 1;
 		break;
 	case WL_COMM_ATTACH:
@@ -241,10 +238,12 @@ void fake_answer(struct fake *f, int conn, const struct wl_request *q, enum fake
 	case WL_UPDATE_TOPOLOGY:
 		r.losses = f->losses;
 		r.topo_turn = ++f->topo_turn;
+		r.world = f->world;
 		break;
 	case WL_ARE_PENDING:
 		r.flag = true;
 		r.pending_turn = ++f->pending_turn;
+		r.world = f->world;
 		break;
 	case WL_REGION_ALLOC:
 		r.region = fake_make_region(f, q->size);
@@ -464,6 +463,7 @@ struct fake *fake_start_fd(int listener)
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_cond_init(&f->changed, NULL);
 	f->listener = listener;
+	f->world = (struct wire_world){.version = 1, 2, 2, 1, 2};
 	f->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	for (unsigned i = 0; i < CONNS; i++)
 		f->conns[i] = -1;

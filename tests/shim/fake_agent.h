@@ -64,8 +64,11 @@ uint64_t fake_losses_now(struct fake *f);
 void fake_await_connections(struct fake *f, unsigned n);
 unsigned fake_accepted(struct fake *f); /* connections so far */
 
-/* Writes the attributes of the comm that was created last, which is connected. */
-void fake_attrs(struct fake *f, uint32_t world, uint32_t hosts, uint32_t pos);
+/* The world, as answers and completions tell it from now on. */
+void fake_world(struct fake *f, struct wire_world world);
+struct wire_world fake_world_now(struct fake *f);
+/* Writes the ring position of the comm that was created last, which is connected. */
+void fake_attrs(struct fake *f, uint32_t hosts, uint32_t pos);
 /* Where it says the master is, to all comms that there are, and in the attributes of later ones. */
 void fake_place(struct fake *f, const struct cc_addr *at);
 /* It is a peer no more. */

@@ -131,12 +131,29 @@ unsigned fake_accepted(struct fake *f)
 	return n;
 }
 
-void fake_attrs(struct fake *f, uint32_t world, uint32_t hosts, uint32_t pos)
+void fake_world(struct fake *f, struct wire_world world)
+{
+	pthread_mutex_lock(&f->lock);
+	f->world = world;
+	pthread_mutex_unlock(&f->lock);
+}
+
+struct wire_world fake_world_now(struct fake *f)
+{
+	struct wire_world world;
+
+	pthread_mutex_lock(&f->lock);
+	world = f->world;
+	pthread_mutex_unlock(&f->lock);
+	return world;
+}
+
+void fake_attrs(struct fake *f, uint32_t hosts, uint32_t pos)
 {
 	pthread_mutex_lock(&f->lock);
 	MUST(f->n_comms > 0);
-	fake_write_attrs(fake_attr_of(&f->comms[f->n_comms - 1]), SHM_COMM_CONNECTED, world, hosts,
-		pos, 0, NULL);
+	fake_write_attrs(
+		fake_attr_of(&f->comms[f->n_comms - 1]), SHM_COMM_CONNECTED, hosts, pos, 0, NULL);
 	pthread_mutex_unlock(&f->lock);
 }
 
@@ -153,8 +170,7 @@ void fake_lose(struct fake *f, uint32_t code, const char *text)
 {
 	pthread_mutex_lock(&f->lock);
 	MUST(f->n_comms > 0);
-	fake_write_attrs(
-		fake_attr_of(&f->comms[f->n_comms - 1]), SHM_COMM_LOST, 0, 0, 0, code, text);
+	fake_write_attrs(fake_attr_of(&f->comms[f->n_comms - 1]), SHM_COMM_LOST, 0, 0, code, text);
 	pthread_mutex_unlock(&f->lock);
 }
 

@@ -28,6 +28,7 @@ void fake_begin(struct fake_op *op, enum shm_result_mode mode, uint32_t hosts, u
 	s->result_region = op->region;
 	s->result_off = 0;
 	s->seq = op->seq;
+	s->local_world = 2;
 	atomic_store_explicit(&s->mode, mode, memory_order_release);
 }
 
@@ -74,6 +75,7 @@ void fake_end(struct fake_op *op, uint32_t code, const char *text)
 	s->tx_bytes = op->bytes;
 	s->rx_bytes = 2 * op->bytes;
 	s->losses = fake_losses_now(op->f);
+	s->world = fake_world_now(op->f);
 	s->code = code;
 	snprintf(s->text, sizeof s->text, "%s", text ? text : "");
 	atomic_store(&s->state, SHM_SLOT_DONE);

@@ -67,6 +67,7 @@ struct fake {
 	struct wl_request last[TYPES];
 	struct cc_addr place; /* of the master, as published */
 	uint64_t losses, topo_turn, pending_turn;
+	struct wire_world world; /* as told with answers and completions */
 	uint64_t last_seq, outcomes[QUEUED];
 	unsigned n_outcomes;
 	bool stalled, asked; /* regions are not handed over unasked */
@@ -89,8 +90,8 @@ void fake_close_conn(struct fake *f, int conn);
 uint64_t fake_make_region(struct fake *f, uint64_t size);
 struct shm_attr *fake_attr_of(const struct comm *c);
 /* text may be NULL. */
-void fake_write_attrs(struct shm_attr *a, enum shm_comm_state state, uint32_t world, uint32_t hosts,
-	uint32_t pos, uint32_t code, const char *text);
+void fake_write_attrs(struct shm_attr *a, enum shm_comm_state state, uint32_t hosts, uint32_t pos,
+	uint32_t code, const char *text);
 void fake_write_place(struct shm_attr *a, const struct cc_addr *at);
 /* Wakes the thread, which looks at everything again. */
 void fake_kick(struct fake *f);

@@ -186,7 +186,7 @@ START_TEST(operands_are_copied_in_ring_order)
 
 	ck_assert_int_eq(cc_plan_init(&plan, 1500000, 1, 4, CC_PLAN_SEGMENT_MAX), 0);
 	for (uint32_t pos = 0; pos < 4; pos++) {
-		fake_attrs(fx_agent, 4, 4, pos);
+		fake_attrs(fx_agent, 4, pos);
 		h = bf_launch(&b, pos);
 		op = fake_take(fx_agent);
 		ck_assert_uint_eq(op.sqe.in_start, cc_plan_first_byte(&plan, pos));

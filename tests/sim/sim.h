@@ -176,6 +176,15 @@ struct sim_key {
 	uint32_t step, tag;
 };
 
+/* What the first of those who share an answer saw of the world after it. */
+struct sim_saw {
+	bool known;
+	unsigned peer, master; /* whose answer it was */
+	struct cc_id run;      /* votes */
+	uint64_t turn;
+	struct wire_world world;
+};
+
 enum sim_heard { VOICE_NONE, VOICE_SUCCESS, VOICE_FAILURE };
 
 struct sim_voice { /* one member's part in a transfer */
@@ -189,7 +198,8 @@ struct sim_voice { /* one member's part in a transfer */
 struct sim_part { /* one host's share of a transfer */
 	unsigned host;
 	uint32_t life, run;
-	bool live; /* its memory is in use */
+	bool live;     /* its memory is in use */
+	uint32_t conn; /* by which the start came */
 	bool final, done, cancelling, cancelled;
 	struct agt_xfer x; /* members are not kept here */
 	uint32_t n;
@@ -204,6 +214,7 @@ struct sim_xfer {
 	uint64_t first; /* the master of the host that was first to start it */
 	struct cc_id run;
 	bool broken; /* data does not flow any more */
+	struct sim_saw done, failed;
 	uint32_t n_parts, n_final;
 	uint32_t contributions, successes, failures;
 	bool summed[SIM_SEGS];
@@ -258,6 +269,7 @@ struct sim_op {
 	struct sim_voice *voice;
 	uint32_t code, world;
 	uint64_t losses;
+	struct wire_world after;
 	uint32_t errors; /* retriable ones of this operation of the application */
 	uint64_t causes; /* sim->causes when its step began */
 	bool odd;
@@ -290,6 +302,8 @@ struct sim_call {
 	uint32_t req_id;
 	uint64_t since, sent;
 	bool master_away; /* some master was dead or being replaced during the call */
+	uint32_t times;   /* that it was sent: by so many agents */
+	uint32_t conn;    /* of the agent to the master then */
 };
 
 struct sim_peer {
@@ -305,6 +319,7 @@ struct sim_peer {
 	struct cc_id id, token, run;
 	uint64_t losses, topo_turn, pending_turn;
 	struct agt_attrs attrs;
+	struct wire_world world; /* that its program knows: attributes */
 	struct sim_call call;
 	uint32_t attach_req; /* WL_COMM_ATTACH, or CREATE by the keeper, under way */
 	uint32_t n_doubt;
@@ -378,6 +393,7 @@ struct sim {
 	uint64_t last_look;  /* at what waits */
 	uint64_t events, reductions, retries, kills, reconnects, agent_deaths, attaches, doubts;
 	uint64_t master_deaths, resumes;
+	struct sim_saw votes[2][64];
 };
 
 /* sim_event.c */
@@ -550,7 +566,12 @@ void sim_cause(struct sim *s);
 void sim_check_master(struct sim *s, const struct sim_master *m);
 void sim_check_told(struct sim *s, struct sim_master *m, const struct sim_world *w);
 void sim_check_obeys(struct sim *s, const struct sim_host *h, const struct sim_conn *c);
-void sim_check_attrs(struct sim *s, const struct sim_peer *p);
+void sim_check_world(struct sim *s, const struct sim_peer *p, const struct wire_world *w);
+void sim_check_vote(
+	struct sim *s, const struct sim_peer *p, uint32_t type, const struct wire_world *w);
+/* By which the agent of p hears its master now; 0: by none. */
+uint32_t sim_conn_of(const struct sim *s, const struct sim_peer *p);
+void sim_check_end(struct sim *s, const struct sim_peer *p, const struct sim_op *o);
 void sim_check_code(struct sim *s, const struct sim_peer *p, const struct sim_op *o, uint32_t tag);
 void sim_check_call(
 	struct sim *s, const struct sim_peer *p, uint32_t type, uint32_t code, const char *text);

@@ -75,7 +75,7 @@ void sim_check_obeys(struct sim *s, const struct sim_host *h, const struct sim_c
 }
 
 /* A call returns: what the application sees is what the master said last. */
-void sim_check_attrs(struct sim *s, const struct sim_peer *p)
+void sim_check_world(struct sim *s, const struct sim_peer *p, const struct wire_world *v)
 {
 	const struct sim_host *h = &s->hosts[p->proc->host];
 	uint32_t run = sim_host_run(h, &p->run);
@@ -83,20 +83,82 @@ void sim_check_attrs(struct sim *s, const struct sim_peer *p)
 
 	if (p->attrs.state != SHM_COMM_CONNECTED || p->phase == PEER_DESTROYING || !run)
 		return;
-	if (!w->known || p->attrs.global_world != w->global || p->attrs.groups != w->groups ||
-		p->attrs.largest_group != w->largest || p->attrs.group_world != w->group[p->group])
-		sim_fail(s, "p%u sees a world of %u in %u, it is %u in %u", p->no,
-			p->attrs.group_world, p->attrs.global_world, w->group[p->group], w->global);
+	if (!w->known || v->version != w->version || v->global != w->global ||
+		v->groups != w->groups || v->largest != w->largest ||
+		v->group != w->group[p->group])
+		sim_fail(s, "p%u sees a world of %u in %u, it is %u in %u", p->no, v->group,
+			v->global, w->group[p->group], w->global);
+}
+
+uint32_t sim_conn_of(const struct sim *s, const struct sim_peer *p)
+{
+	const struct sim_host *h = &s->hosts[p->proc->host];
+	uint32_t run = sim_host_run(h, &p->run);
+
+	return run ? h->runs[run].conn : 0;
+}
+
+/* Those who share an answer see the same after it, unless it had to be given again. */
+static void check_same(struct sim *s, const struct sim_peer *p, struct sim_saw *saw,
+	const char *what, const struct wire_world *w)
+{
+	const struct wire_world *v = &saw->world;
+	unsigned master = sim_conn(s, sim_conn_of(s, p))->master;
+
+	if (!saw->known || saw->master != master) {
+		saw->known = true;
+		saw->master = master;
+		saw->peer = p->no;
+		saw->world = *w;
+	} else if (v->global != w->global || v->groups != w->groups || v->largest != w->largest ||
+		   (v->group != w->group && s->peers[saw->peer].group == p->group)) {
+		sim_fail(s,
+			"after %s p%u sees a world of %u in %u (%u groups, at most %u), p%u sees "
+			"%u in %u (%u, %u)",
+			what, saw->peer, v->group, v->global, v->groups, v->largest, p->no,
+			w->group, w->global, w->groups, w->largest);
+	}
+}
+
+void sim_check_vote(
+	struct sim *s, const struct sim_peer *p, uint32_t type, const struct wire_world *w)
+{
+	bool topology = type != WL_ARE_PENDING;
+	uint64_t turn = topology ? p->topo_turn : p->pending_turn;
+	struct sim_saw *saw = &s->votes[topology][turn % 64];
+	uint32_t conn = sim_conn_of(s, p);
+
+	if (!conn || p->call.times > 1 || (type != WL_COMM_CONNECT && conn != p->call.conn))
+		return;
+	if (!cc_id_eq(&saw->run, &p->run) || saw->turn != turn)
+		*saw = (struct sim_saw){.run = p->run, .turn = turn};
+	check_same(s, p, saw, sim_text_call(type), w);
+}
+
+void sim_check_end(struct sim *s, const struct sim_peer *p, const struct sim_op *o)
+{
+	const struct sim_host *h = &s->hosts[p->proc->host];
+	const struct sim_part *part = sim_xfer_part(o->xfer, h->no, h->life);
+	uint32_t conn = sim_conn_of(s, p);
+
+	if (o->code == WIRE_SUCCESS)
+		sim_check_world(s, p, &o->after);
+	if (!part || !conn || conn != part->conn || !o->after.version)
+		return;
+	if (o->code == WIRE_SUCCESS)
+		check_same(s, p, &o->xfer->done, "an operation", &o->after);
+	else
+		check_same(s, p, &o->xfer->failed, "an operation's failure", &o->after);
 }
 
 /* Codes that need no excuse in any run. */
-static bool plain(const struct sim *s, const struct sim_peer *p, uint32_t code)
+static bool plain(const struct sim *s, const struct sim_peer *p, const struct sim_op *o)
 {
-	switch (code) {
+	switch (o->code) {
 	case WIRE_SUCCESS:
 		return true;
 	case WIRE_TOO_FEW_PEERS:
-		return p->attrs.group_world < 2 || p->state != SHM_COMM_CONNECTED;
+		return o->after.group < 2 || p->state != SHM_COMM_CONNECTED;
 	case WIRE_INVALID_ARGUMENT:
 		return s->odd_parameters;
 	case WIRE_INVALID_USAGE:
@@ -119,7 +181,7 @@ void sim_check_code(struct sim *s, const struct sim_peer *p, const struct sim_op
 {
 	uint64_t most;
 
-	if (plain(s, p, o->code))
+	if (plain(s, p, o))
 		return;
 	if (s->class >= CLASS_PAIR
 			? o->code == WIRE_RANK_CONNECTION_LOST || lost_place(p, o->code)
@@ -145,8 +207,6 @@ void sim_check_call(
 			p->attrs.state != SHM_COMM_CONNECTED)
 			sim_fail(s, "p%u: %s succeeds on a communicator in state %u", p->no,
 				sim_text_call(type), p->attrs.state);
-		if (type != WL_COMM_CREATE && type != WL_COMM_DESTROY)
-			sim_check_attrs(s, p);
 		return;
 	}
 	if (code != WIRE_SUCCESS && text[0] == '\0')

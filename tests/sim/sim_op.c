@@ -60,6 +60,7 @@ void sim_op_launch(struct sim *s, struct sim_peer *p, uint32_t tag)
 	o->xfer = NULL;
 	o->voice = NULL;
 	o->text[0] = '\0';
+	o->after = (struct wire_world){.version = 0};
 	sim_memory_begin(s, p, tag);
 	sim_trace(s, "p%u: launches tag %u (turn %" PRIu64 " step %u, losses %" PRIu64 ")%s", p->no,
 		tag, p->topo_turn, p->step, p->losses,
@@ -148,7 +149,8 @@ void sim_op_complete(struct sim *s, struct sim_host *h, const struct agt_action 
 	o = &p->ops[t];
 	o->code = d->code;
 	sim_xfer_completed(s, h, p, o);
-	sim_check_attrs(s, p);
+	o->after = d->after;
+	sim_check_end(s, p, o);
 	done(s, p, o, d->code, d->world, d->losses, d->text);
 }
 

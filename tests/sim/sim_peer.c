@@ -37,7 +37,7 @@ static void later(struct sim *s, struct sim_peer *p, enum sim_phase phase)
 
 bool sim_peer_alone(const struct sim_peer *p)
 {
-	return p->attrs.group_world < 2;
+	return p->world.group < 2;
 }
 
 static void ended(struct sim *s, struct sim_peer *p)
@@ -117,6 +117,8 @@ static void consume(struct sim *s, struct sim_peer *p, struct sim_op *o)
 	o->odd = false;
 	if (o->losses > p->losses)
 		p->losses = o->losses;
+	if (o->after.version > p->world.version)
+		p->world = o->after;
 	if (o->code == WIRE_SUCCESS) {
 		o->wanted = false;
 		s->reductions++;

@@ -73,8 +73,11 @@ void sim_shim_request(struct sim *s, const struct sim_event *ev)
 	e.request = &q;
 	if (p->proc->alive && h->alive && h->life == p->proc->life &&
 		p->proc->session == ev->session && p->proc->state == SESSION_OPEN) {
-		if (q.req_id == p->call.req_id)
+		if (q.req_id == p->call.req_id) {
 			p->call.sent = s->now;
+			p->call.times++;
+			p->call.conn = sim_conn_of(s, p);
+		}
 		sim_host_step(s, h, &e);
 	}
 }
@@ -213,7 +216,6 @@ void sim_shim_opened(struct sim *s, struct sim_host *h, const struct agt_action 
 		if (p->attrs.state != SHM_COMM_CONNECTED)
 			sim_fail(s, "p%u: attached to a communicator in state %u", p->no,
 				p->attrs.state);
-		sim_check_attrs(s, p);
 		if (r->losses > p->losses)
 			p->losses = r->losses;
 		sim_ops_settle(s, p, r->done);
@@ -241,6 +243,17 @@ static void lost(struct sim *s, struct sim_peer *p, uint32_t code, const char *t
 		call_returns(s, p, code, text, false);
 	else
 		sim_peer_later(s, p, SIM_MS);
+}
+
+static void take_world(struct sim *s, struct sim_peer *p, const struct wl_reply *r)
+{
+	if (p->call.type == WL_COMM_CONNECT || r->world.version > p->world.version)
+		p->world = r->world;
+	if (r->code != WIRE_SUCCESS || p->call.type == WL_COMM_CREATE ||
+		p->call.type == WL_COMM_DESTROY)
+		return;
+	sim_check_world(s, p, &r->world);
+	sim_check_vote(s, p, p->call.type, &r->world);
 }
 
 static void take_turns(struct sim_peer *p, const struct wl_reply *r)
@@ -285,6 +298,7 @@ void sim_shim_reply(struct sim *s, struct sim_host *h, const struct agt_action *
 			(double)(s->now - p->call.since) / 1e9, r->text, r->flag ? "yes" : "");
 		if (r->code == WIRE_SUCCESS)
 			take_turns(p, r);
+		take_world(s, p, r);
 		call_returns(s, p, r->code, r->text, r->flag);
 		return;
 	}

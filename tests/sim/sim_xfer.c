@@ -259,8 +259,12 @@ void sim_xfer_start(struct sim *s, struct sim_host *h, const struct agt_action *
 		return;
 	}
 	p = &t->parts[t->n_parts++];
-	*p = (struct sim_part){
-		.host = h->no, .life = h->life, .run = a->run, .live = true, .x = *x};
+	*p = (struct sim_part){.host = h->no,
+		.life = h->life,
+		.run = a->run,
+		.live = true,
+		.conn = h->runs[a->run].conn,
+		.x = *x};
 	p->x.members = NULL;
 	start_voices(s, h, t, p, x);
 	sim_memory_part(s, p);

@@ -121,7 +121,7 @@ static void stopped(struct sim *s, const struct sim_event *ev)
 	struct sim_proc *q = &s->procs[ev->proc];
 	struct agt_event e = {.type = AGT_EV_SESSION_STOPPED, .session = q->session};
 
-	e.stopped = ev->code != 0;
+	e.stopped = q->stopped; /* as it is when the agent gets to look */
 	if (q->alive && q->state == SESSION_OPEN && q->life == s->hosts[q->host].life)
 		sim_host_step(s, &s->hosts[q->host], &e);
 }

@@ -105,7 +105,10 @@ static void append_neighbour(const struct xfer *x, uint64_t now, char *text, siz
 	struct neighbour prev = look_up(x->run, &x->prev, x->prev_name);
 	const struct neighbour *n = next.blocked ? &next : &prev;
 	uint64_t silent = now > n->heard_ns ? now - n->heard_ns : 0;
+	const char *stopped = agt_stopped_in(x->run->d->core, x->run->id, x->group);
 
+	if (stopped[0])
+		append(text, size, "%.340s; ", stopped);
 	append(text, size, next.blocked ? "waits for %s to take data" : "waits for data from %s",
 		n->host);
 	append(text, size, " for %.1f s", seconds(stalled_ns(x, now)));

@@ -383,14 +383,20 @@ struct wm_kick {
 	char text[WM_TEXT_MAX];
 };
 
-enum wm_wait_kind { WM_WAIT_OP = 0, WM_WAIT_TOPOLOGY = 1, WM_WAIT_PENDING = 2 };
+enum wm_wait_kind {
+	WM_WAIT_OP = 0,
+	WM_WAIT_TOPOLOGY = 1,
+	WM_WAIT_PENDING = 2,
+	WM_WAIT_STOPPED = 3,
+};
 
-/* To agents that have voted, when the others have not for seconds, and when the text changes. For
- * people: nothing else follows from it. */
+/* To agents that have voted, when the others have not for seconds, and when the text changes. To
+ * all agents of a group: whose processes are stopped, by now. For people: nothing else follows from
+ * it. */
 struct wm_waits {
-	uint32_t kind; /* enum wm_wait_kind */
-	uint32_t group;
-	uint64_t tag;           /* with WM_WAIT_OP, like the group; else 0 */
+	uint32_t kind;          /* enum wm_wait_kind */
+	uint32_t group;         /* with WM_WAIT_OP and WM_WAIT_STOPPED; else 0 */
+	uint64_t tag;           /* with WM_WAIT_OP; else 0 */
 	uint32_t waited_ms;     /* since the first vote */
 	char text[WM_TEXT_MAX]; /* who is awaited: "1 of 3 peers: train@host pid 7 (...)" */
 };

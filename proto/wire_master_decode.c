@@ -502,8 +502,8 @@ static int get_waits(const Ccoip__Waits *p, struct wm_waits *m, const char **why
 	m->group = p->group;
 	m->tag = p->tag;
 	m->waited_ms = p->waited_ms;
-	if (m->kind > WM_WAIT_PENDING)
-		return wire_bad(why, "waits.kind: must be 0 to 2");
+	if (m->kind > WM_WAIT_STOPPED)
+		return wire_bad(why, "waits.kind: must be 0 to 3");
 	return wire_get_text(m->text, sizeof m->text, p->text, why, "waits.text: " TEXT_LIMIT);
 }
 

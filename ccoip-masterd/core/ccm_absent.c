@@ -124,7 +124,7 @@ static void peer_move(
 	s->n_accepted++;
 	a->n_accepted++;
 	p->pid = j->pid;
-	p->stopped_ns = 0;
+	ccm_peer_goes_on(m, p);
 	p->pool_size = j->pool_size;
 	if (j->phase == WM_JOIN_ACCEPTED)
 		ccm_vote_learn(m, j->topo_turn, j->pending_turn);

@@ -179,6 +179,8 @@ struct ccm_group {
 	struct ccm_op *ops;
 	uint32_t n_late;   /* of them, in ccm->late */
 	unsigned late_for; /* hash of what was logged of the last one */
+	bool stopped;      /* its agents were told that processes of peers are */
+	bool stopped_news; /* they are to be told anew, with the next tick */
 	uint64_t losses;   /* m->last_loss at the group's last one */
 	bool told;         /* of that one, and nothing has started since */
 	uint64_t n_ended;  /* attempts that had started; the last ones are remembered */
@@ -330,7 +332,8 @@ struct ccm {
 	struct ccm_op *fresh; /* have not started, by age */
 	struct ccm_op *late;  /* likewise, and have been looked at: by looked_ns */
 	struct ccm_late topo_late, pending_late;
-	uint64_t woke_ns; /* when this process was suspended last, until then */
+	bool stopped_news; /* of some group */
+	uint64_t woke_ns;  /* when this process was suspended last, until then */
 	struct ccm_pair *pairs;
 	struct ccm_lost *gone; /* by peer, oldest first */
 	uint64_t term;
@@ -625,6 +628,12 @@ void ccm_waits_remove(struct ccm *m, struct ccm_op *o, bool started);
 /* Logs what has waited for too long, and tells those who have voted. */
 void ccm_waits_tick(struct ccm *m);
 void ccm_peer_stopped(struct ccm *m, struct ccm_agent *a, const struct wm_stopped *v);
+/* p's process runs again, or is no concern of the group any more. */
+void ccm_peer_goes_on(struct ccm *m, struct ccm_peer *p);
+/* p is accepted. */
+void ccm_stopped_tell(struct ccm *m, const struct ccm_peer *p);
+/* Names the peers of g whose processes are stopped. False: none. */
+bool ccm_name_stopped(const struct ccm_group *g, uint64_t now, bool exact, char *text, size_t size);
 /* Whom o, which has not started, waits for: "1 of 3 peers: NAME (has not called)". exact: with
  * times that run. */
 void ccm_op_awaited(const struct ccm *m, const struct ccm_op *o, uint64_t now, bool exact,

@@ -499,6 +499,7 @@ void ccm_peer_remove(struct ccm *m, struct ccm_peer *p, const char *why)
 	struct ccm_seat *s = p->seat;
 
 	ccm_peer_withdraw(m, p);
+	ccm_peer_goes_on(m, p);
 	if (s->agent->told)
 		ccm_told_left(s->agent->told, p);
 	if (p->phase == CCM_PEER_ACCEPTED)
@@ -530,6 +531,7 @@ void ccm_peer_accept(struct ccm *m, struct ccm_peer *p)
 	m->n_accepted++;
 	m->n_registered--;
 	ccm_pairs_forget(m, s->agent->no);
+	ccm_stopped_tell(m, p);
 	ccm_log(m, CCM_LOG_INFO, "%s is accepted in group %u", ccm_peer_label(p, label), g->id);
 }
 

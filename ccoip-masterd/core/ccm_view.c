@@ -205,6 +205,8 @@ static void name_op_awaited(
 
 	if (o->seq == 0)
 		ccm_op_awaited(m, o, now, true, text, size);
+	else if (ccm_name_stopped(o->group, now, true, text, size))
+		ccm_append(text, size, "; reports of ");
 	for (i = 0; o->seq && i < o->n_parts; i++)
 		if (o->parts[i].seat && !o->parts[i].reported)
 			names_add(&x, o->parts[i].seat->agent->hello.name);

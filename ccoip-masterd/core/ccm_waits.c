@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Who is awaited: by operations that have not started, by topology and pending votes. What waits
- * for too long is logged once, and the agents of those who have voted are told, for their users.
+ * for too long is logged once, and the agents of those who have voted are told, for their users. Of
+ * stopped processes all agents of the group are told at once.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -68,6 +69,18 @@ static const char *agent_trouble(
 	return buf;
 }
 
+static void add_stopped(struct list *x, const struct ccm_peer *p)
+{
+	char label[3 * WM_NAME_MAX];
+
+	(void)ccm_peer_label(p, label);
+	if (x->exact)
+		add(x, 1, "%s (is stopped, for %.1f s)", label,
+			(double)ccm_age(x->now, p->stopped_ns) / 1e9);
+	else
+		add(x, 1, "%s (is stopped)", label);
+}
+
 /* Names p if that is what x is about. */
 static void add_peer(const struct ccm *m, struct list *x, const struct ccm_peer *p)
 {
@@ -80,11 +93,8 @@ static void add_peer(const struct ccm *m, struct list *x, const struct ccm_peer 
 		return;
 	else if (!x->odd)
 		add(x, 1, "%s (has not called)", label);
-	else if (x->exact)
-		add(x, 1, "%s (is stopped, for %.1f s)", label,
-			(double)ccm_age(x->now, p->stopped_ns) / 1e9);
 	else
-		add(x, 1, "%s (is stopped)", label);
+		add_stopped(x, p);
 }
 
 static bool is_full(const struct list *x)
@@ -351,11 +361,58 @@ static void look_at_votes(struct ccm *m, struct ccm_late *w, bool topology)
 		look_at_vote(m, w, topology, since);
 }
 
-void ccm_waits_tick(struct ccm *m)
+/* ---- stopped processes ---- */
+
+bool ccm_name_stopped(const struct ccm_group *g, uint64_t now, bool exact, char *text, size_t size)
 {
-	look_at_ops(m);
-	look_at_votes(m, &m->topo_late, true);
-	look_at_votes(m, &m->pending_late, false);
+	struct list x = {.text = text, .size = size, .now = now, .exact = exact};
+	const struct ccm_seat *s;
+	const struct ccm_peer *p;
+	uint32_t n = 0;
+
+	DL_FOREACH2 (g->seats, s, next_g) {
+		DL_FOREACH (s->peers, p) {
+			if (p->phase != CCM_PEER_ACCEPTED || !p->stopped_ns)
+				continue;
+			n++;
+			add_stopped(&x, p);
+		}
+	}
+	if (n > 0)
+		add_rest(&x, n);
+	return n > 0;
+}
+
+static void tell_stopped(struct ccm *m, struct ccm_group *g)
+{
+	struct wm_waits *w = &ccm_send_all(m, WM_WAITS)->u.waits;
+	const struct ccm_seat *s;
+
+	w->kind = WM_WAIT_STOPPED;
+	w->group = g->id;
+	g->stopped = ccm_name_stopped(g, m->now, false, w->text, sizeof w->text);
+	g->stopped_news = false;
+	DL_FOREACH2 (g->seats, s, next_g)
+		if (s->n_accepted > 0)
+			ccm_send_to(m, s->agent);
+}
+
+static void tell_all_stopped(struct ccm *m)
+{
+	struct ccm_group *g;
+
+	if (!m->stopped_news || m->recovering)
+		return;
+	m->stopped_news = false;
+	for (g = m->groups; g; g = g->hh.next)
+		if (g->stopped_news)
+			tell_stopped(m, g);
+}
+
+static void set_stopped(struct ccm *m, struct ccm_peer *p, uint64_t since)
+{
+	p->stopped_ns = since;
+	p->seat->group->stopped_news = m->stopped_news = true;
 }
 
 void ccm_peer_stopped(struct ccm *m, struct ccm_agent *a, const struct wm_stopped *v)
@@ -363,5 +420,25 @@ void ccm_peer_stopped(struct ccm *m, struct ccm_agent *a, const struct wm_stoppe
 	struct ccm_peer *p = ccm_peer_of(m, a, &v->peer, "the state of a process");
 
 	if (p && v->is != (p->stopped_ns != 0))
-		p->stopped_ns = v->is ? m->now : 0;
+		set_stopped(m, p, v->is ? m->now : 0);
+}
+
+void ccm_peer_goes_on(struct ccm *m, struct ccm_peer *p)
+{
+	if (p->stopped_ns)
+		set_stopped(m, p, 0);
+}
+
+void ccm_stopped_tell(struct ccm *m, const struct ccm_peer *p)
+{
+	if (p->stopped_ns || p->seat->group->stopped)
+		p->seat->group->stopped_news = m->stopped_news = true;
+}
+
+void ccm_waits_tick(struct ccm *m)
+{
+	look_at_ops(m);
+	look_at_votes(m, &m->topo_late, true);
+	look_at_votes(m, &m->pending_late, false);
+	tell_all_stopped(m);
 }

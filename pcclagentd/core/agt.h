@@ -273,6 +273,10 @@ struct agt_run_info {
 void agt_each_run(const struct agt *a, uint64_t now_ns,
 	void (*fn)(void *arg, const struct agt_run_info *r), void *arg);
 
+/* Peers of the group whose processes are stopped, as far as the master has said; "": none. Valid
+ * until the next step. */
+const char *agt_stopped_in(const struct agt *a, uint32_t run, uint32_t group);
+
 struct agt_op_info {
 	uint32_t run, group;
 	uint64_t tag, seq, age_ns, bytes; /* bytes: of the operand */

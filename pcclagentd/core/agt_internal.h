@@ -158,11 +158,12 @@ struct agt_op {
 /* A peer group of a run with local peers. */
 struct agt_group {
 	uint32_t group;
-	uint32_t users;         /* comms joining, registered, accepted */
-	uint32_t accepted;      /* of them */
-	uint32_t world;         /* accepted peers everywhere */
-	uint64_t losses;        /* as the master counts them: goes with each vote */
-	char loss[WM_TEXT_MAX]; /* the last one, or "" */
+	uint32_t users;            /* comms joining, registered, accepted */
+	uint32_t accepted;         /* of them */
+	uint32_t world;            /* accepted peers everywhere */
+	uint64_t losses;           /* as the master counts them: goes with each vote */
+	char loss[WM_TEXT_MAX];    /* the last one, or "" */
+	char stopped[WM_TEXT_MAX]; /* peers whose processes are, as the master says, or "" */
 	bool has_ring;
 	struct wm_ring ring; /* in force; owns its members */
 	bool unhashed;

@@ -161,9 +161,21 @@ static void local_awaits(
 		agt_process_name(c, now_ns, name, sizeof name), more);
 }
 
+const char *agt_stopped_in(const struct agt *a, uint32_t run, uint32_t group)
+{
+	const struct agt_group *g = NULL;
+	struct agt_run *r;
+
+	HASH_FIND(hh, a->runs, &run, sizeof run, r);
+	if (r)
+		g = agt_group_find(r, group);
+	return g ? g->stopped : "";
+}
+
 static void op_awaits(
 	const struct agt_op *o, uint32_t members, uint64_t now_ns, char *buf, size_t size)
 {
+	const struct agt_group *g = agt_group_find(o->run, (uint32_t)o->key.group);
 	const char *what = "";
 
 	if (agt_run_orphaned(o->run) &&
@@ -198,7 +210,10 @@ static void op_awaits(
 		what = "waiting for the data threads to let go of it";
 		break;
 	}
-	(void)snprintf(buf, size, "%s", what);
+	if (g && g->stopped[0] && (o->state == AGT_OP_VOTING || o->state == AGT_OP_RUNNING))
+		(void)snprintf(buf, size, "%s; %.320s", what, g->stopped);
+	else
+		(void)snprintf(buf, size, "%s", what);
 }
 
 void agt_each_op(const struct agt *a, uint64_t now_ns,

@@ -203,10 +203,20 @@ static void vote_told(
 			cc_addr_str(&r->addr, addr), seconds(a, w->since_ns), w->text);
 }
 
+static void stopped_told(struct agt_run *r, const struct wm_waits *m)
+{
+	struct agt_group *g = agt_group_find(r, m->group);
+
+	if (g)
+		agt_copy_text(g->stopped, sizeof g->stopped, m->text);
+}
+
 void agt_waits_told(struct agt *a, struct agt_run *r, const struct wm_waits *m)
 {
 	if (m->kind == WM_WAIT_OP)
 		op_told(a, r, m);
+	else if (m->kind == WM_WAIT_STOPPED)
+		stopped_told(r, m);
 	else if (m->kind == WM_WAIT_TOPOLOGY)
 		vote_told(a, r, &r->topo_awaited, m);
 	else
@@ -232,9 +242,12 @@ void agt_waits_over(struct agt *a, const struct agt_run *r, struct agt_awaited *
 
 void agt_waits_forget(struct agt_run *r)
 {
+	struct agt_group *g;
 	struct agt_op *o;
 
 	r->topo_awaited.since_ns = r->pending_awaited.since_ns = 0;
+	for (g = r->groups; g; g = g->hh.next)
+		g->stopped[0] = '\0';
 	DL_FOREACH2 (r->ops, o, next_op) {
 		free(o->awaited);
 		o->awaited = NULL;

@@ -47,6 +47,11 @@ def stalled(lab, peers, idle):
     def named(rows):
         return len(rows) == 1 and who in rows[0]["awaited"]
 
+    if idle.host != others[0].host:
+        rows = until_ops("--agent", lab.agents[others[0].host], named)
+        check(named(rows) and f"; peer@host-{idle.host} {who} (is stopped)"
+              in rows[0]["awaited"] and rows[0]["age"] < 2 * 10**9,
+              "the other agent names it before the master waits for long", rows)
     if idle.host == others[0].host:
         rows = until_ops("--agent", lab.agents[idle.host], named)
         check(named(rows) and rows[0]["tag"] == 77 and rows[0]["submitted"] < rows[0]["members"],
@@ -147,10 +152,17 @@ def standstill(lab, peers):
         peer.send(f"reduce {BIG} tag=78")
     slow.send(f"reduce {BIG} tag=78 freeze=1")
     who = f"waits for local pid {slow.pid} "
-    rows = until_ops("--agent", far, named("is stopped"))
+    rows = until_ops("--agent", far, named(who))
     check(named(who)(rows) and named("is stopped")(rows) and rows[0]["state"] == "running"
           and rows[0]["stalled"] > 0 and rows[0]["done"] < rows[0]["bytes"],
           "an agent names its own process that copies no further", rows)
+    culprit = f"peer@host-1 pid {slow.pid} (is stopped"
+    for option, daemon in (("--master", lab.master), ("--agent", lab.agents[0]),
+                           ("--agent", lab.agents[2])):
+        rows = until_ops(option, daemon, named(culprit))
+        check(named(culprit)(rows) and rows[0]["awaited"].startswith(
+            (culprit, f"data; {culprit}")),
+            f"so does {daemon.name}", rows)
     near = neighbour(lab)
     rows = until_ops("--agent", near, named("host-1 was heard of"))
     check(named("waits for data from host-1 for ")(rows) and named("host-1 was heard of")(rows)

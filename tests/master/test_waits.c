@@ -71,6 +71,14 @@ static void stopped(const struct fk_peer *x, bool is)
 	fk_send(x->host, &m);
 }
 
+/* The same, and everybody has been told of it. */
+static void stopped_before(const struct fk_peer *x, bool is)
+{
+	stopped(x, is);
+	fk_tick(&f, 100);
+	fk_forget(&f);
+}
+
 START_TEST(who_has_voted_is_told_of_who_has_not)
 {
 	char want[WM_TEXT_MAX];
@@ -122,21 +130,54 @@ START_TEST(the_stopped_are_named_first)
 {
 	char want[WM_TEXT_MAX];
 
+	stopped_before(&r, true);
 	fk_vote(&p, 7);
 	fk_vote(&q, 7);
-	stopped(&r, true);
 	fk_tick(&f, 2000);
 	snprintf(want, sizeof want, "2 of 4 peers: %s (is stopped), %s (has not called)", label(&r),
 		label(&q2));
 	ck_assert_str_eq(told(a), want);
-	snprintf(want, sizeof want, "2 of 4 peers: %s (is stopped, for 2.0 s), %s (has not called)",
+	snprintf(want, sizeof want, "2 of 4 peers: %s (is stopped, for 2.1 s), %s (has not called)",
 		label(&r), label(&q2));
 	ck_assert_str_eq(awaited(), want);
-	stopped(&r, false);
-	fk_forget(&f);
+	stopped_before(&r, false);
 	fk_tick(&f, 2000);
 	assert_contains(told(a), "c pid");
 	ck_assert_ptr_null(strstr(awaited(), "stopped"));
+}
+END_TEST
+
+/* Who is stopped: everybody's agent is told, whether or not anything waits. */
+START_TEST(all_are_told_of_the_stopped_at_once)
+{
+	const struct wm_waits *w;
+	char want[WM_TEXT_MAX];
+
+	stopped(&r, true);
+	fk_tick(&f, 100);
+	snprintf(want, sizeof want, "%s (is stopped)", label(&r));
+	w = &fk_take(a, WM_WAITS)->u.waits;
+	ck_assert(w->kind == WM_WAIT_STOPPED && w->group == 0 && w->tag == 0);
+	ck_assert_str_eq(w->text, want);
+	ck_assert_str_eq(told(b), want);
+	ck_assert_str_eq(told(c), want);
+	fk_vote(&p, 7);
+	fk_vote(&r, 7);
+	fk_tick(&f, 1000);
+	ck_assert_uint_eq(fk_count(a, WM_WAITS), 0);
+	fk_vote(&q, 7);
+	fk_vote(&q2, 7); /* it starts */
+	assert_contains(awaited(), label(&r));
+	assert_contains(awaited(), " (is stopped, for 1.1 s); reports of a, b, c");
+	stopped(&r, false);
+	fk_tick(&f, 100);
+	ck_assert_str_eq(told(a), "");
+	stopped(&q, true);
+	fk_tick(&f, 100);
+	fk_forget(&f);
+	fk_leave(&q, WM_LEAVE_DIED);
+	fk_tick(&f, 100);
+	ck_assert_str_eq(told(a), "");
 }
 END_TEST
 
@@ -265,7 +306,7 @@ START_TEST(many_late_operations_are_looked_at_in_turn)
 	fk_tick(&f, 200);
 	ck_assert_uint_eq(fk_count(a, WM_WAITS), 40);
 	fk_forget(&f);
-	stopped(&r, true);
+	stopped_before(&r, true);
 	fk_tick(&f, 3000);
 	ck_assert_uint_eq(fk_count(a, WM_WAITS), 40);
 	fk_leave(&p, WM_LEAVE_CLEAN);
@@ -281,9 +322,9 @@ START_TEST(a_topology_vote_names_who_is_late)
 	(void)fk_join(d, 0);
 	fk_tick(&f, 3000);
 	ck_assert_uint_eq(fk_count(d, WM_WAITS), 0); /* nobody has voted */
+	stopped_before(&r, true);
 	fk_topo(&p);
 	fk_topo(&q);
-	stopped(&r, true);
 	fk_tick(&f, 2000);
 	w = &fk_take(d, WM_WAITS)->u.waits;
 	ck_assert(w->kind == WM_WAIT_TOPOLOGY && w->waited_ms == 2000);
@@ -294,7 +335,7 @@ START_TEST(a_topology_vote_names_who_is_late)
 	ck_assert_uint_eq(fk_count(b, WM_WAITS), 1);
 	ck_assert_uint_eq(fk_count(c, WM_WAITS), 0);
 	assert_contains(f.log, "the topology vote has waited for 2.0 s for 2 of 4 peers: ");
-	assert_contains(fk_status(&f).waiting, "(is stopped, for 2.0 s)");
+	assert_contains(fk_status(&f).waiting, "(is stopped, for 2.1 s)");
 	fk_forget(&f);
 	fk_tick(&f, 4000);
 	ck_assert_uint_eq(fk_count(a, WM_WAITS), 0);
@@ -304,7 +345,8 @@ START_TEST(a_topology_vote_names_who_is_late)
 	fk_topo(&r);
 	fk_forget(&f);
 	fk_tick(&f, 4000);
-	ck_assert_uint_eq(fk_count(a, WM_WAITS), 0);
+	ck_assert_uint_eq(fk_count(d, WM_WAITS), 1); /* it is told who is stopped */
+	ck_assert_uint_eq(fk_take(d, WM_WAITS)->u.waits.kind, WM_WAIT_STOPPED);
 }
 END_TEST
 
@@ -378,6 +420,7 @@ int main(void)
 	tcase_add_test(tc, who_has_voted_is_told_of_who_has_not);
 	tcase_add_test(tc, of_a_host_without_votes_it_is_not_known_who_has_called);
 	tcase_add_test(tc, the_stopped_are_named_first);
+	tcase_add_test(tc, all_are_told_of_the_stopped_at_once);
 	tcase_add_test(tc, one_of_a_host_without_votes_may_be_known_to_be_stopped);
 	tcase_add_test(tc, the_absent_have_their_grace);
 	tcase_add_test(tc, an_agent_may_be_silent);

@@ -416,7 +416,7 @@ static void master_message(struct tl_rng *r, struct wm_msg *m)
 		outcomes(r, m->u.op_outcomes.v, m->u.op_outcomes.n);
 		break;
 	case WM_WAITS:
-		m->u.waits.kind = few(r, WM_WAIT_PENDING);
+		m->u.waits.kind = few(r, WM_WAIT_STOPPED);
 		m->u.waits.group = (uint32_t)tl_magnitude(r, 32);
 		m->u.waits.tag = tl_magnitude(r, 64);
 		m->u.waits.waited_ms = (uint32_t)tl_magnitude(r, 32);

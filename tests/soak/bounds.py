@@ -10,7 +10,7 @@ S = 1000 * MS
 # the end of an event that began before that moment. Of several events of a kind during the call
 # only the first counts, unless the call repeats operations itself: what it does to an operation is
 # over before the next one. As long as an event lasts (a second, six for a long cut), no call is
-# late.
+# late. But none, whatever happens, may last for longer than CALL_BOUND.
 BOUNDS = {
     # Milliseconds; the rest is for a machine under load.
     "nothing": 3,
@@ -26,15 +26,26 @@ BOUNDS = {
     # Up to 6 s, until the link is back. Silence is noticed after 2.8 s on both sides of the cut;
     # agents redial once a second, trainers connect again.
     "long cut": 6,
+    # The same, and then agents find the master again.
+    "short cut of the master": 4,
+    "long cut of the master": 8,
     # Until it runs again. Agents redial every 0.6 s; those that are away are awaited for 3 s.
     "master": 8,
+    # For 2.5 s at most, about as long as daemons wait for each other: some give up, and meet anew.
+    "trainer stopped": 4,
+    "agent stopped": 6,
+    "master stopped": 8,
 }
+CALL_BOUND = 40
 REPEATS = "pcclAllReduceMultipleWithRetry"
 RECOVERY_BOUND = 20  # seconds from any event to the next operation that succeeds
 NAMES = {"trainer": "a trainer came or went", "agent": "an agent was away",
          "agent and trainer": "an agent was away while a trainer of its died",
          "short cut": "a link was cut for a moment", "long cut": "a link was cut for long",
-         "master": "the master was away"}
+         "short cut of the master": "the link of the master's host was cut for a moment",
+         "long cut of the master": "the link of the master's host was cut for long",
+         "master": "the master was away", "trainer stopped": "a trainer stood still",
+         "agent stopped": "an agent stood still", "master stopped": "the master stood still"}
 
 
 def now():
@@ -54,7 +65,7 @@ class Event:
 class Events:
     """What happened lately, in order."""
 
-    KEPT = 60 * S  # no call may last so long
+    KEPT = (CALL_BOUND + 10) * S
 
     def __init__(self):
         self.all = collections.deque()
@@ -67,9 +78,9 @@ class Events:
         return event
 
     def limit(self, call, began):
-        """When a call must have returned, or None: not while the last of the causes lasts. Also the
-        causes: events, the decisive one last."""
-        limit, causes, seen = began + BOUNDS["nothing"] * S, [], set()
+        """When a call must have returned; also the causes of that: events, the decisive one last."""
+        limit, most = began + BOUNDS["nothing"] * S, began + CALL_BOUND * S
+        causes, seen = [], set()
         for event in self.all:
             if event.began > limit:
                 break
@@ -78,12 +89,12 @@ class Events:
                     continue
                 seen.add(event.kind)
             if event.over is None:
-                return None, causes + [event]
+                return most, causes + [event]
             until = event.over + BOUNDS[event.kind] * S
             if until > limit:
                 causes.append(event)
                 limit = until
-        return limit, causes
+        return min(limit, most), causes
 
 
 class Calls:
@@ -121,9 +132,9 @@ class Calls:
         if end:
             with open(self.file, "a", encoding="utf-8") as file:
                 file.write(f"{end / S:.1f} {sentence}: {told}\n")
-        if end and limit:
+        if end and not (causes and causes[-1].over is None):
             self.note(call, began, end, causes)
-        if limit is None or at <= limit:
+        if at <= limit:
             return None
         return f"{sentence}, {(at - limit) / S:.1f} s more than it may: {told}"
 

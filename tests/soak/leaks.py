@@ -91,7 +91,7 @@ class Growth:
 
     def __init__(self, folder):
         self.file = folder / "usage.tsv"  # every few seconds, to look at when something has grown
-        self.points = {}  # pid -> (name, [(done before it, usage)])
+        self.points = {}  # (pid, name) -> [(done before it, usage)]
         self.rows = 0
 
     def look(self, processes):
@@ -117,13 +117,13 @@ class Growth:
         for pid, name in processes.items():
             if None not in samples[pid]:
                 found = {**least(samples[pid]), **numbers.get(pid, {})}
-                self.points.setdefault(pid, (name, []))[1].append((done, found))
+                self.points.setdefault((pid, name), []).append((done, found))
 
     def judge(self, must):
         """must: pid -> name, of those that have to have been looked at more than once."""
         for pid, name in must.items():
-            check(len(self.points.get(pid, (name, []))[1]) > 1, f"{name} saw several quiet points")
-        for name, points in self.points.values():
+            check(len(self.points.get((pid, name), [])) > 1, f"{name} saw several quiet points")
+        for (_, name), points in self.points.items():
             if len(points) < 2:
                 continue
             more = "; ".join(f"{key}: " + ", ".join(str(p[key]) for _, p in points)
@@ -133,7 +133,7 @@ class Growth:
 
     def summary(self):
         return {f"{name}, {pid}": {key: [p[key] for _, p in points] for key in points[0][1]}
-                for pid, (name, points) in self.points.items() if len(points) > 1}
+                for (pid, name), points in self.points.items() if len(points) > 1}
 
 
 def grown(name, points):

@@ -1,20 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Trainers on three hosts reduce without a pause while trainers, agents, links and the master die
-and come back. Every result is judged by who it says has contributed; no call may last longer than
-what happened meanwhile explains (bounds.py); no process may hold more and more, and in the end
-nothing may be left over (leaks.py).
+and come back, and processes stand still. Every result is judged by who it says has contributed; no
+call may last longer than what happened meanwhile explains (bounds.py); no process may hold more and
+more, and in the end nothing may be left over (leaks.py).
 
 usage: soak.py [--minutes M] [--seed S] [--json FILE]
 
-Everything dies, but not everything all the time, so that growth can be seen: one trainer per host,
-the veterans, lives from the beginning to the end, the agent of one host from the first quarter on,
-the master from the middle on. At each quarter there is a quiet point, with the veterans alone.
+Everything dies, but not everything all the time, so that growth can be seen. Four trainers, the
+veterans, live from the beginning to the end. The time is divided into phases, four or more, with a
+quiet point at the end of each, when the veterans are alone; of every four the second and the last
+spare the agent of one host, the third the master (SPARED).
 """
 
 import argparse
 import collections
 import json
+import math
 import os
 import pathlib
 import random
@@ -33,9 +35,11 @@ from lib import check  # pylint: disable=wrong-import-position
 
 TRAINER = lib.BUILD / "tests/soak/trainer"
 HOSTS = 3
-TRAINERS_MIN, TRAINERS_MAX = 4, 10
+VETERANS = (0, 1, 2, 0)  # their hosts
+TRAINERS_MIN, TRAINERS_MAX = len(VETERANS), 10
 SLOTS = 12  # as in trainer.c
-QUARTERS = 4
+PHASE_MAX = 900  # seconds
+SPARED = (None, "agent", "master", "agent")  # by phase
 SETTLE = 6.0  # seconds until agents have closed what they kept for the next operation
 CALM_BOUND = 25  # seconds until the veterans alone reduce, when all others have gone
 LEAVE_BOUND = 10  # seconds until a trainer that was told to leave has done so
@@ -111,6 +115,7 @@ class Soak:
         self.errors = collections.Counter()
         self.later = []  # (at, function)
         self.down = {"master": False, "agent": set(), "link": set()}
+        self.stopped = set()  # processes
         self.spared = {"master": False, "agent": None}
         self.away = {}  # host -> event, while its agent is down
         self.paused = True
@@ -137,7 +142,10 @@ class Soak:
 
     def start_trainer(self, host=None):
         """On a given host it is a veteran."""
-        slot = self.rng.choice([s for s in range(SLOTS) if s not in self.trainers])
+        slots = [s for s in range(SLOTS) if s not in self.trainers]
+        if not slots:
+            return  # those that were told to leave have theirs still
+        slot = self.rng.choice(slots)
         veteran = host is not None
         host = host if veteran else self.rng.randrange(HOSTS)
         self.serial += 1
@@ -217,8 +225,8 @@ class Soak:
                 path.write_text("\n".join(trainer.said) + "\n", "utf-8")
 
     def kill_or_start_trainer(self):
-        n = len(self.trainers)
-        if n < TRAINERS_MIN or n < TRAINERS_MAX and self.rng.random() < 0.5:
+        n = sum(t.stays() for t in self.trainers.values())
+        if n <= TRAINERS_MIN or n < TRAINERS_MAX and self.rng.random() < 0.5:
             self.start_trainer()
             return
         victims = [t for t in self.trainers.values() if not t.veteran and t.stays()]
@@ -245,7 +253,7 @@ class Soak:
         host = self.rng.choice(hosts)
         dying = any(t.killed and t.host == host for t in self.trainers.values())
         self.away[host] = self.events.begins("agent and trainer" if dying else "agent")
-        if self.rng.random() < 0.5:
+        if self.rng.random() < 0.5 and self.lab.agents[host].process not in self.stopped:
             self.lab.end(self.lab.agents[host])
             self.counts["agents told to end"] += 1
         else:
@@ -278,17 +286,18 @@ class Soak:
         self.recovery.event("master killed and restarted")
 
     def cut_link(self):
-        hosts = [h for h in range(1, HOSTS) if h not in self.down["link"]]
+        hosts = [h for h in range(HOSTS) if h not in self.down["link"]]
         if not self.lab.hosts.separate or not hosts:
             return
-        host = self.rng.choice(hosts)  # not the master's
+        host = self.rng.choice(hosts)
         long = self.rng.random() < 0.3
-        event = self.events.begins("long cut" if long else "short cut")
+        kind = ("long" if long else "short") + " cut" + " of the master" * (host == 0)
+        event = self.events.begins(kind)
         self.lab.hosts.link(host, False)
         self.down["link"].add(host)
-        self.counts["links cut for long" if long else "links cut"] += 1
+        self.counts[kind.replace("cut", "cuts")] += 1
         if long:
-            self.recovery.event("host vanished")
+            self.recovery.event("master's host vanished" if host == 0 else "host vanished")
         self.after(self.rng.uniform(4, 6) if long else self.rng.uniform(0.2, 1.5),
                    lambda: self.heal_link(host, event))
 
@@ -296,6 +305,29 @@ class Soak:
         self.lab.hosts.link(host, True)
         event.ends()
         self.down["link"].discard(host)
+
+    def stop_somebody(self):
+        """For a moment: a machine that is busy, a debugger, memory that is swapped out."""
+        processes = {"master": [] if self.down["master"] else [self.lab.master.process],
+                     "agent": [self.lab.agents[h].process for h in range(HOSTS)
+                               if h not in self.down["agent"]],
+                     "trainer": [t.process for t in self.trainers.values() if t.stays()]}
+        who = self.rng.choice(sorted(processes))
+        running = [p for p in processes[who] if p not in self.stopped]
+        if not running:
+            return
+        process = self.rng.choice(running)
+        event = self.events.begins(f"{who} stopped")
+        process.send_signal(signal.SIGSTOP)
+        self.stopped.add(process)
+        self.counts[f"{who}s stopped"] += 1
+        self.after(self.rng.uniform(0.3, 2.5), lambda: self.go_on(process, event))
+
+    def go_on(self, process, event):
+        process.send_signal(signal.SIGCONT)  # nothing when it was killed meanwhile
+        self.stopped.discard(process)
+        event.ends()
+        self.recovery.event(event.kind)
 
     def after(self, seconds, function):
         self.later.append((now() + int(seconds * 1e9), function))
@@ -333,21 +365,24 @@ class Soak:
             self.start_agent(host)
         self.spin(0.5)
         self.idle = leaks.Idle(self.lab.daemons)
-        for host in range(HOSTS):
+        for host in VETERANS:
             self.start_trainer(host)
         self.spin(2)
         self.plan(self.kill_or_start_trainer, 0.5, 1.0)
         self.plan(self.kill_agent, 3, 6)
         self.plan(self.cut_link, 4, 9)
         self.plan(self.kill_master, 5, 10)
+        self.plan(self.stop_somebody, 2, 5)
         self.plan(self.look, LOOK, LOOK)
         progress = Progress(seconds)
         began = now()
-        for quarter in range(1, QUARTERS + 1):
+        phases = len(SPARED) * math.ceil(seconds / PHASE_MAX / len(SPARED))
+        for phase in range(phases):
+            self.spare(SPARED[phase % len(SPARED)])
             self.paused = False
             for _ in range(TRAINERS_MIN):
                 self.start_trainer()
-            while now() - began < seconds * S * quarter / QUARTERS and not self.bad():
+            while now() - began < seconds * S * (phase + 1) / phases and not self.bad():
                 self.spin(1)
                 progress.show((now() - began) / S, self.operations.completed, self.counts)
             self.paused = True
@@ -355,10 +390,15 @@ class Soak:
             self.quiet_point()
             if self.bad():
                 break
-            if quarter == 1:
-                self.spared["agent"] = self.rng.randrange(HOSTS)
-            self.spared["master"] = quarter >= QUARTERS / 2
         progress.end()
+
+    def spare(self, what):
+        """In the next phase. It has been looked at, and will be afterwards."""
+        self.spared = {"master": what == "master",
+                       "agent": self.rng.randrange(HOSTS) if what == "agent" else None}
+        if what:
+            daemon = self.lab.agents[self.spared["agent"]] if what == "agent" else self.lab.master
+            self.long_lived[daemon.pid] = daemon.name
 
     def plan(self, function, low, high):
         def again():
@@ -389,8 +429,7 @@ class Soak:
                                   "not reduce together: " + self.describe())
                 return
             self.spin(0.1)
-            if since is None and not (self.down["master"] or self.down["agent"]
-                                      or self.down["link"]):
+            if since is None and not (any(self.down.values()) or self.stopped):
                 since = now()
 
     def veterans_alone(self, since):
@@ -408,14 +447,12 @@ class Soak:
         if not self.bad():
             done = collections.Counter(operations=self.operations.completed)
             done.update({k: v for k, v in self.counts.items()
-                         if any(word in k for word in ("killed", "told", "cut"))})
+                         if any(word in k for word in ("killed", "told", "cut", "stopped"))})
             self.growth.quiet_point(self.processes(), self.lab.daemons, done, self.spin)
 
     def finish(self):
         """No more events; trainers leave."""
         alive = self.processes()
-        self.long_lived = {d.pid: d.name for d in (self.lab.master,
-                                                   self.lab.agents[self.spared["agent"]])}
         self.long_lived.update({t.process.pid: alive[t.process.pid]
                                 for t in self.trainers.values() if t.veteran})
         for trainer in list(self.trainers.values()):

@@ -235,6 +235,15 @@ void ccm_outcome_note(struct ccm_group *g, uint64_t seq, uint32_t code)
 	g->ended[g->n_ended++ % WM_OUTCOMES_MAX] = (struct wm_outcome){seq, code};
 }
 
+void ccm_seqs_learn(struct ccm *m, const struct wm_op_query *q)
+{
+	uint32_t i;
+
+	for (i = 0; i < q->n; i++)
+		if (q->seqs[i] > m->last_seq && q->seqs[i] < CCM_NUMBER_MAX)
+			m->last_seq = q->seqs[i];
+}
+
 void ccm_op_query(struct ccm *m, struct ccm_agent *a, const struct wm_op_query *q)
 {
 	struct ccm_peer *p = ccm_peer_of(m, a, &q->peer, "a question for outcomes");
@@ -243,6 +252,8 @@ void ccm_op_query(struct ccm *m, struct ccm_agent *a, const struct wm_op_query *
 
 	if (!p)
 		return;
+	if (m->recovered)
+		ccm_seqs_learn(m, q);
 	x = &ccm_send(m, a, WM_OP_OUTCOMES)->u.op_outcomes;
 	x->peer = q->peer;
 	for (i = 0; i < q->n && i < WM_OUTCOMES_MAX; i++)

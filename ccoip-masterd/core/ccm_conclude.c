@@ -73,11 +73,14 @@ static void take_resume(struct ccm *m, struct ccm_agent *a)
 static void take_votes(struct ccm *m, const struct ccm_agent *a)
 {
 	const struct ccm_raw *x;
+	const struct ccm_ask *q;
 
 	DL_FOREACH (a->told->ops, x) {
 		at_least(&m->last_seq, x->vote.seq);
 		at_least(&m->last_loss, x->vote.losses);
 	}
+	for (q = a->told->asks; q; q = q->next)
+		ccm_seqs_learn(m, &q->q);
 }
 
 static int by_seq(const void *x, const void *y)
@@ -193,6 +196,12 @@ static bool misses_some(const struct ccm_group *g)
 static bool has_lost(const struct ccm_group *g)
 {
 	return g->n_left > 0 || misses_some(g);
+}
+
+/* Nobody who is here knows how many peers g had: more may come, too late. */
+static bool is_unknown(const struct ccm *m, const struct ccm_group *g)
+{
+	return !m->restored && g->known_version == 0;
 }
 
 static void settle_members(struct ccm *m)
@@ -429,7 +438,7 @@ static bool all_have(const struct ccm *m, const struct ccm_group *g, uint64_t se
 	const struct ccm_seat *s;
 	const struct ccm_peer *p;
 
-	if (has_lost(g) && !restarted_know(g, seq))
+	if ((has_lost(g) || is_unknown(m, g)) && !restarted_know(g, seq))
 		return false;
 	for (i = 0; i < n; i++) {
 		if (!e[i].raw->reported || !e[i].raw->report.ok)

@@ -80,8 +80,14 @@ static void adopt(struct ccm *m, struct ccm_agent *a)
 				"connect again");
 	m->cfg.run = a->hello.run;
 	m->restored = false;
-	/* Its peer does not know the term: it must be a new one all the same. */
-	m->term = a->hello.term + 1 + (cc_id_is_zero(&a->hello.run_key) ? CCM_UNHEARD : 0);
+	m->term = a->hello.term + 1;
+	/* Its peer does not know the term, and an agent that is cut off may know the last one: it
+	 * must be a new one all the same, every time. */
+	if (cc_id_is_zero(&a->hello.run_key)) {
+		m->term += CCM_UNHEARD;
+		if (m->term < m->cfg.first_number)
+			m->term = m->cfg.first_number;
+	}
 	m->recovering = true;
 	m->adopting = false;
 	m->key_unknown = true;

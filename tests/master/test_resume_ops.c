@@ -276,10 +276,11 @@ START_TEST(what_a_host_does_not_have_is_not)
 }
 END_TEST
 
-/* All agents died with the master: what all peers have is done all the same. */
-START_TEST(what_all_peers_have_is_done)
+/* All agents died with the master: nobody knows whether there are more peers, who lack the result.
+ * If one was told of success, nobody does. */
+START_TEST(what_all_who_are_here_have_others_may_lack)
 {
-	uint32_t code = _i == 0 ? WIRE_SUCCESS : WIRE_RANK_CONNECTION_LOST;
+	uint32_t code = _i == 0 ? WIRE_RANK_CONNECTION_LOST : WIRE_SUCCESS;
 	size_t i;
 
 	for (i = 0; i < 3; i++) {
@@ -287,14 +288,46 @@ START_TEST(what_all_peers_have_is_done)
 		tk_join(i, WM_JOIN_ACCEPTED);
 		tk.know[i] = (struct tk_know){.r = {.topo_turn = 2}}; /* as its peer says */
 	}
-	for (i = 0; i < 3; i++)
-		query(i, i == 1 && _i == 1 ? TK_SEQ - 1 : TK_SEQ);
+	query(0, TK_SEQ);
+	if (_i == 0)
+		query(1, TK_SEQ);
+	else
+		query_succeeded(1, TK_SEQ);
+	query(2, TK_SEQ);
 	tk_all_end();
 	fk_tick(&tk.f, 4000);
 	ck_assert(!fk_status(&tk.f).recovering);
-	for (i = 0; i < 3; i += 2)
+	for (i = 0; i < 3; i++)
 		ck_assert_uint_eq(fk_take(tk.h[i], WM_OP_OUTCOMES)->u.op_outcomes.v[0].code, code);
 	tk_works();
+}
+END_TEST
+
+/* Peers may know the last master's numbers when no agent does; their agents start nothing older. */
+START_TEST(numbers_are_higher_than_those_that_peers_ask_for)
+{
+	uint64_t seq = UINT64_C(1) << 50;
+	size_t i;
+
+	for (i = 0; i < 3; i++) {
+		tk.h[i] = fk_redial_as(tk.h[i], 0, true);
+		tk_join(i, WM_JOIN_ACCEPTED);
+		tk.know[i] = (struct tk_know){.r = {.topo_turn = 2}};
+	}
+	query(1, seq);
+	tk_all_end();
+	fk_tick(&tk.f, 4000);
+	for (i = 0; i < 3; i++)
+		fk_vote(&tk.p[i], 1);
+	ck_assert_uint_gt(fk_take(tk.h[0], WM_OP_START)->u.op_start.seq, seq);
+	query(2, 2 * seq);
+	for (i = 0; i < 3; i++)
+		fk_vote(&tk.p[i], 2);
+	ck_assert_uint_gt(fk_take(tk.h[0], WM_OP_START)->u.op_start.seq, 2 * seq);
+	query(2, UINT64_MAX); /* nobody's */
+	for (i = 0; i < 3; i++)
+		fk_vote(&tk.p[i], 3);
+	ck_assert_uint_lt(fk_take(tk.h[0], WM_OP_START)->u.op_start.seq, 3 * seq);
 }
 END_TEST
 
@@ -394,7 +427,8 @@ int main(void)
 	tcase_add_test(tc, a_peer_may_come_by_a_new_agent);
 	tcase_add_test(tc, what_all_hosts_have_is_done);
 	tcase_add_test(tc, what_a_host_does_not_have_is_not);
-	tcase_add_loop_test(tc, what_all_peers_have_is_done, 0, 2);
+	tcase_add_loop_test(tc, what_all_who_are_here_have_others_may_lack, 0, 2);
+	tcase_add_test(tc, numbers_are_higher_than_those_that_peers_ask_for);
 	tcase_add_loop_test(tc, what_all_who_are_left_have_is_done, 0, 2);
 	tcase_add_test(tc, questions_of_the_last_masters_time_are_answered);
 	tcase_add_test(tc, an_attempt_that_only_the_absent_know_fails_with_all_that_its_group_does);

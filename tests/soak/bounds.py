@@ -8,8 +8,8 @@ MS = 1000000
 S = 1000 * MS
 # A call has returned so many seconds ("nothing") after it began or, if that is later, so many after
 # the end of an event that began before that moment. Of several events of a kind during the call
-# only the first counts, unless the call repeats operations itself: what it does to an operation is
-# over before the next one. As long as an event lasts (a second, six for a long cut), no call is
+# only the first two count, unless the call repeats operations itself: what they do to an operation
+# is over before the next one. As long as an event lasts (a second, six for a long cut), no call is
 # late. But none, whatever happens, may last for longer than CALL_BOUND.
 BOUNDS = {
     # Milliseconds; the rest is for a machine under load.
@@ -37,8 +37,9 @@ BOUNDS = {
     "master stopped": 8,
 }
 CALL_BOUND = 40
+OF_A_KIND = 2
 REPEATS = "pcclAllReduceMultipleWithRetry"
-RECOVERY_BOUND = 20  # seconds from any event to the next operation that succeeds
+RECOVERY_BOUND = 30  # seconds from any event to the next operation that succeeds
 NAMES = {"trainer": "a trainer came or went", "agent": "an agent was away",
          "agent and trainer": "an agent was away while a trainer of its died",
          "short cut": "a link was cut for a moment", "long cut": "a link was cut for long",
@@ -80,14 +81,14 @@ class Events:
     def limit(self, call, began):
         """When a call must have returned; also the causes of that: events, the decisive one last."""
         limit, most = began + BOUNDS["nothing"] * S, began + CALL_BOUND * S
-        causes, seen = [], set()
+        causes, seen = [], collections.Counter()
         for event in self.all:
             if event.began > limit:
                 break
             if event.began > began and call != REPEATS:
-                if event.kind in seen:
+                seen[event.kind] += 1
+                if seen[event.kind] > OF_A_KIND:
                     continue
-                seen.add(event.kind)
             if event.over is None:
                 return most, causes + [event]
             until = event.over + BOUNDS[event.kind] * S
@@ -95,6 +96,13 @@ class Events:
                 causes.append(event)
                 limit = until
         return min(limit, most), causes
+
+
+    def write(self, file):
+        """When what happened, as Calls.file counts the time, and for how long."""
+        for event in self.all:
+            lasted = f"{(event.over - event.began) / S:.2f} s" if event.over else "is not over"
+            file.write(f"{event.began / S:.2f} {event.kind}: {lasted}\n")
 
 
 class Calls:

@@ -212,7 +212,10 @@ class Soak:
     # ---- events
 
     def write_down(self):
-        """What the trainers of the end said last and what daemons wait for, beside their logs."""
+        """What happened, what the trainers of the end said last, and what daemons wait for, beside
+        their logs."""
+        with open(self.lab.folder / "events.txt", "w", encoding="utf-8") as file:
+            self.events.write(file)
         for daemon in self.lab.daemons:
             whom = "--agent" if daemon in self.lab.agents.values() else "--master"
             for what in ("status", "peers", "ops"):
@@ -329,6 +332,11 @@ class Soak:
         event.ends()
         self.recovery.event(event.kind)
 
+    def wake_all(self):
+        """To be asked, and ended."""
+        for process in self.stopped:
+            process.send_signal(signal.SIGCONT)
+
     def after(self, seconds, function):
         self.later.append((now() + int(seconds * 1e9), function))
 
@@ -372,7 +380,7 @@ class Soak:
         self.plan(self.kill_agent, 3, 6)
         self.plan(self.cut_link, 4, 9)
         self.plan(self.kill_master, 5, 10)
-        self.plan(self.stop_somebody, 2, 5)
+        self.plan(self.stop_somebody, 3, 7)
         self.plan(self.look, LOOK, LOOK)
         progress = Progress(seconds)
         began = now()
@@ -527,6 +535,7 @@ def main():
             if not soak.bad():
                 soak.finish()
             if soak.bad():
+                soak.wake_all()
                 soak.write_down()
             for text in (soak.wrong + soak.operations.wrong)[:10]:
                 check(False, text)

@@ -61,8 +61,10 @@
  * - Taking over: a master to which nothing has happened yet adopts the run of the first agent that
  *   knows one; one that was restored from its journal has it. Then it is recovering: agents say
  * what they know (JOIN .. RESUME), nothing is decided, newcomers wait. It ends when all accepted
- * peers that are known of have come back, or after recovery_ms. What follows: the highest epoch,
- * round, turn and count of losses are in force; a round that one agent knows to be committed is; an
+ * peers that are known of have come back, or after recovery_ms. If only half of them have by then,
+ * or less, the others may have another master: who came is sent away once, to look for it, and
+ *   recovery_ms begins again when one of them is back. What follows: the highest epoch, round, turn
+ *   and count of losses are in force; a round that one agent knows to be committed is; an
  *   attempt whose end one agent knows has ended so for all; one for which all its peers have voted
  *   goes on; one whose result all hosts have (also those of peers that came by a new agent and ask
  *   for it) is done; every other one has failed, with all that its group does. A host that has not

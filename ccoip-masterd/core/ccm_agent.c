@@ -132,6 +132,12 @@ void ccm_agent_kick(struct ccm *m, struct ccm_agent *a, uint32_t code, const cha
 	ccm_agent_bury(m, a);
 }
 
+void ccm_agent_send_away(struct ccm *m, struct ccm_agent *a, const char *text)
+{
+	refuse(m, a, WIRE_MASTER_CONNECTION_FAILED, text);
+	ccm_agent_absent(m, a, text);
+}
+
 void ccm_agent_cut_half_open(struct ccm *m, struct ccm_agent *a)
 {
 	struct ccm_agent *old;

@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "ccoip-masterd/core/ccm_internal.h"
 
@@ -90,17 +91,22 @@ static int by_seq(const void *x, const void *y)
 	return (a->seq > b->seq) - (a->seq < b->seq);
 }
 
-/* The outcomes that agents know: run-wide, for they do not say of which group. */
+/* The outcomes that agents know, and we ourselves if we stood still: run-wide, for agents do not
+ * say of which group. */
 static void take_outcomes(struct ccm *m)
 {
+	struct wm_outcome *own = m->ended;
 	const struct ccm_agent *a;
-	uint32_t n = 0, i;
+	uint32_t n = m->n_ended, i;
 
 	for (a = m->agents; a; a = a->hh.next)
 		n += a->told ? a->told->r.n_outcomes : 0;
-	free(m->ended);
-	m->n_ended = 0;
 	m->ended = ccm_calloc(m, n, sizeof *m->ended);
+	if (!m->ended)
+		m->n_ended = 0;
+	else if (m->n_ended > 0)
+		memcpy(m->ended, own, m->n_ended * sizeof *own);
+	free(own);
 	if (!m->ended)
 		return;
 	for (a = m->agents; a; a = a->hh.next)

@@ -352,6 +352,7 @@ struct ccm {
 	bool adopting;       /* hellos without a run wait */
 	uint64_t born_ns;    /* of the first step */
 	bool look;           /* recovering: it may be over */
+	bool sent_away;      /* recovering: the few that came were, once */
 	uint64_t recover_ns; /* when the first agent came, or 0 */
 	uint64_t asked_ns;   /* when a peer came by a new agent, or 0 */
 	uint64_t restored_epoch, restored_version;
@@ -368,7 +369,7 @@ struct ccm {
 	struct cc_id written_run;
 	struct cc_id *unsaved; /* accepted peers that were lost since it was written */
 	uint32_t n_unsaved, cap_unsaved;
-	struct wm_outcome *ended; /* what agents knew of the last master's, by seq */
+	struct wm_outcome *ended; /* what the last master told, as far as it is known; by seq */
 	uint32_t n_ended;
 	uint64_t last_agent, last_round, last_seq, last_loss, epoch, world_version;
 	uint32_t n_registered, n_accepted, n_topo, n_pending;
@@ -447,6 +448,8 @@ void ccm_agent_tick(struct ccm *m);
 /* gone: the connection whose end is the news, or 0 */
 void ccm_agent_pause(struct ccm *m, uint32_t gone);
 void ccm_agent_ack(struct ccm *m, struct ccm_agent *a);
+/* It may come back. */
+void ccm_agent_send_away(struct ccm *m, struct ccm_agent *a, const char *text);
 /* Another connection of the same agent is dead. */
 void ccm_agent_cut_half_open(struct ccm *m, struct ccm_agent *a);
 /* How `to` reaches a. */

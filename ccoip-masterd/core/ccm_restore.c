@@ -339,6 +339,21 @@ static void hand_over(struct ccm *m, struct ccm *to)
 	}
 }
 
+/* How attempts have ended: what we have told is not judged again. */
+static void hand_over_outcomes(struct ccm *m, struct ccm *to)
+{
+	const struct ccm_group *g;
+	uint32_t i;
+
+	to->ended =
+		ccm_calloc(m, (size_t)HASH_COUNT(m->groups) * WM_OUTCOMES_MAX, sizeof *to->ended);
+	if (!to->ended)
+		return;
+	for (g = m->groups; g; g = g->hh.next)
+		for (i = 0; i < WM_OUTCOMES_MAX && i < g->n_ended; i++)
+			to->ended[to->n_ended++] = g->ended[i];
+}
+
 void ccm_renew(struct ccm *m, uint32_t gone)
 {
 	struct ccm_config cfg = m->cfg;
@@ -352,6 +367,7 @@ void ccm_renew(struct ccm *m, uint32_t gone)
 		return;
 	}
 	hand_over(m, fresh);
+	hand_over_outcomes(m, fresh);
 	for (a = m->agents; a; a = a->hh.next)
 		if (a->conn != gone)
 			ccm_close(

@@ -456,19 +456,48 @@ static bool too_few(const struct ccm *m)
 	return !m->restored && m->n_accepted + m->n_prepared + m->n_left < m->newest_world;
 }
 
+static bool is_late(const struct ccm *m)
+{
+	return m->recover_ns && ccm_age(m->now, m->recover_ns) > m->cfg.recovery_ms * CCM_NS_PER_MS;
+}
+
 static bool enough(const struct ccm *m)
 {
 	struct ccm_tally y;
 
 	if (!m->recover_ns)
 		return false;
-	if (ccm_age(m->now, m->recover_ns) > m->cfg.recovery_ms * CCM_NS_PER_MS)
+	if (is_late(m))
 		return true;
 	if (m->n_resuming > 0 || m->key_unknown ||
 		(m->asked_ns && ccm_age(m->now, m->asked_ns) < ASK_NS) || too_few(m))
 		return false;
 	ccm_tally(m, &y);
 	return y.expected > 0 && y.back >= y.expected && !y.doubt;
+}
+
+/* The others of the run may be with another master. Of two masters at most one has more than half
+ * of it; the agents of the other one look for that, and tell it of the higher term. Once: there may
+ * be no other. */
+static bool send_away(struct ccm *m)
+{
+	struct ccm_agent *a, *tmp;
+	char text[WM_TEXT_MAX];
+	struct ccm_tally y;
+
+	ccm_tally(m, &y);
+	if (m->sent_away || !is_late(m) || y.expected == 0 || 2 * y.back > y.expected)
+		return false;
+	m->sent_away = true;
+	m->recover_ns = 0; /* from when one of them comes again */
+	ccm_print(text, sizeof text,
+		"%u of the run's %u peers have come to this master: there may be another one",
+		y.back, y.expected);
+	ccm_log(m, CCM_LOG_WARNING, "%s; the agents are sent to look for it", text);
+	HASH_ITER (hh, m->agents, a, tmp)
+		if (a->greeted)
+			ccm_agent_send_away(m, a, text);
+	return true;
 }
 
 void ccm_resume_step(struct ccm *m)
@@ -495,7 +524,7 @@ bool ccm_resume_settle(struct ccm *m)
 	if (m->oom || !m->look)
 		return false;
 	m->look = false;
-	if (!enough(m))
+	if (!enough(m) || send_away(m))
 		return false;
 	if (m->key_unknown)
 		release_held(m);

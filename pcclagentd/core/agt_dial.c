@@ -82,6 +82,13 @@ void agt_dial_next(struct agt *a, struct agt_run *r)
 	agt_dial(a, r, &p.v[r->n_dialled++ % p.n]);
 }
 
+void agt_dial_away(const struct agt *a, struct agt_run *r)
+{
+	struct places p = places_of(a, r);
+
+	r->n_dialled = cc_addr_eq(&p.v[0], &r->reached);
+}
+
 void agt_dial_alias(struct agt_run *r, const struct cc_addr *addr)
 {
 	if (!agt_run_has_addr(r, addr) && r->n_aliases < AGT_ALIASES_MAX)

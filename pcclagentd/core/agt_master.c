@@ -138,10 +138,12 @@ static void got_refuse(struct agt *a, struct agt_run *r, const struct wm_refuse 
 	/* a stale master: the one that took its run over may be at the next address */
 	if (m->code == WIRE_MASTER_CONNECTION_FAILED &&
 		(agt_run_lives(r) || !cc_id_is_zero(&r->want_run))) {
-		if (r->state == AGT_RUN_UP)
+		if (r->state == AGT_RUN_UP) {
+			agt_dial_away(a, r);
 			agt_orphan(a, r, m->text, true);
-		else
+		} else {
 			agt_dial_failed(a, r, m->text, true);
+		}
 		return;
 	}
 	(void)cc_addr_str(&r->dialled, addr);

@@ -18,6 +18,17 @@ static void teardown(void)
 	fx_free(f);
 }
 
+static void set_master(unsigned from, unsigned to, uint32_t run, bool now)
+{
+	struct agt_event ev = {.type = AGT_EV_SET_MASTER, .run = run, .now = now};
+
+	if (from)
+		ev.from = fx_addr(from);
+	if (to)
+		ev.to = fx_addr(to);
+	fx_step(f, &ev);
+}
+
 START_TEST(a_master_is_sought_ever_less_often)
 {
 	static const unsigned pauses[] = {50, 100, 200, 400, 500, 500};
@@ -137,6 +148,26 @@ START_TEST(a_stale_master_is_passed_by)
 }
 END_TEST
 
+START_TEST(who_sends_us_away_is_asked_last)
+{
+	struct wm_msg away = {.type = WM_REFUSE};
+
+	fx_group(f, 1, 2, comms);
+	set_master(1, 2, 0, false);
+	fx_orphan(f);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], 2);
+	fx_resume(f);
+	away.u.refuse.code = WIRE_MASTER_CONNECTION_FAILED;
+	strcpy(away.u.refuse.text, "there may be another one");
+	fx_from_master(f, 1, &away);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], 1);
+	fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
+	fx_tick(f, 50);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], 2);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
+}
+END_TEST
+
 /* 0: another run; 1: it has forgotten ours; 2: it refuses us. */
 START_TEST(a_master_that_does_not_know_the_run_ends_it)
 {
@@ -187,17 +218,6 @@ START_TEST(a_newcomer_shows_the_way)
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], 1);
 }
 END_TEST
-
-static void set_master(unsigned from, unsigned to, uint32_t run, bool now)
-{
-	struct agt_event ev = {.type = AGT_EV_SET_MASTER, .run = run, .now = now};
-
-	if (from)
-		ev.from = fx_addr(from);
-	if (to)
-		ev.to = fx_addr(to);
-	fx_step(f, &ev);
-}
 
 /* The only thing that happens is that peers are told that the master is there. */
 static void expect_place(unsigned place)
@@ -319,6 +339,7 @@ Suite *seek_suite(void)
 	tcase_add_test(t, the_grace_ends);
 	tcase_add_test(t, a_pause_of_the_agent_is_not_the_masters);
 	tcase_add_test(t, a_stale_master_is_passed_by);
+	tcase_add_test(t, who_sends_us_away_is_asked_last);
 	tcase_add_loop_test(t, a_master_that_does_not_know_the_run_ends_it, 0, 3);
 	tcase_add_test(t, a_newcomer_shows_the_way);
 	tcase_add_test(t, masters_move);

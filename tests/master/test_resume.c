@@ -73,6 +73,51 @@ START_TEST(who_does_not_come_back_is_lost)
 }
 END_TEST
 
+/* Less than half of the run: the others may have another master. */
+START_TEST(the_few_look_for_another_master_first)
+{
+	const struct wm_refuse *w;
+
+	tk_come_back(1);
+	tk_end(1);
+	fk_tick(&tk.f, 2900);
+	ck_assert(tk.h[1]->open);
+	fk_tick(&tk.f, 300);
+	ck_assert(fk_status(&tk.f).recovering);
+	w = &fk_take(tk.h[1], WM_REFUSE)->u.refuse;
+	ck_assert_uint_eq(w->code, WIRE_MASTER_CONNECTION_FAILED);
+	assert_contains(w->text, "1 of the run's 3 peers have come to this master");
+	ck_assert(!tk.h[1]->open);
+	/* There is none. Whoever comes first is waited for as long as it takes. */
+	fk_tick(&tk.f, 20000);
+	ck_assert(fk_status(&tk.f).recovering);
+	tk_come_back(1);
+	tk_end(1);
+	fk_tick(&tk.f, 2900);
+	ck_assert(fk_status(&tk.f).recovering);
+	fk_tick(&tk.f, 300);
+	ck_assert(!fk_status(&tk.f).recovering);
+	ck_assert(tk.h[1]->open);
+	fk_tick(&tk.f, 6000); /* the grace of nobody else is left */
+	ck_assert_uint_eq(fk_status(&tk.f).accepted, 1);
+	ck_assert_uint_eq(fk_count(tk.h[1], WM_KICK), 0);
+}
+END_TEST
+
+START_TEST(the_few_and_the_others_find_each_other)
+{
+	tk_come_back(1);
+	tk_end(1);
+	fk_tick(&tk.f, 3200);
+	ck_assert(!tk.h[1]->open);
+	tk_all_come_back();
+	tk_all_end();
+	ck_assert(!fk_status(&tk.f).recovering);
+	tk_works();
+	tk_no_error();
+}
+END_TEST
+
 START_TEST(newcomers_wait_for_the_end_of_it)
 {
 	struct fk_host *d;
@@ -379,6 +424,8 @@ int main(void)
 	tcase_add_checked_fixture(tc, tk_setup, tk_teardown);
 	tcase_add_test(tc, nobody_notices_when_only_the_master_died);
 	tcase_add_test(tc, who_does_not_come_back_is_lost);
+	tcase_add_test(tc, the_few_look_for_another_master_first);
+	tcase_add_test(tc, the_few_and_the_others_find_each_other);
 	tcase_add_test(tc, newcomers_wait_for_the_end_of_it);
 	tcase_add_test(tc, losses_never_fall);
 	tcase_add_test(tc, who_was_lost_before_is_not_let_in_again);

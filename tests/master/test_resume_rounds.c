@@ -236,6 +236,8 @@ START_TEST(rounds_of_two_masters_are_not_mistaken_for_each_other)
 {
 	tk_come_back(0);
 	tk_end(0);
+	tk_come_back(1);
+	tk_end(1);
 	fk_tick(&tk.f, 3100);
 	ck_assert(!fk_status(&tk.f).recovering);
 	ck_assert_uint_gt(fk_take(tk.h[0], WM_ROUND)->u.round.round, 2 + 1000000);

@@ -315,6 +315,28 @@ START_TEST(nobody_notices_that_it_stood_still)
 }
 END_TEST
 
+/* One has heard of the success and is with another master, the others have not. */
+START_TEST(what_it_has_told_it_knows_still)
+{
+	uint64_t seq;
+	size_t i;
+
+	run_of(3);
+	seq = start_op(3);
+	for (i = 0; i < 3; i++)
+		fk_report(h[i], seq, true);
+	stand_still();
+	come_back(1, seq);
+	come_back(2, seq);
+	fk_tick(&f, 3200);
+	ck_assert(!fk_status(&f).recovering);
+	for (i = 1; i < 3; i++) {
+		ck_assert_uint_eq(fk_count(h[i], WM_OP_ABORT), 0);
+		ck_assert_uint_eq(fk_take(h[i], WM_OP_DONE)->u.op_done.seq, seq);
+	}
+}
+END_TEST
+
 /* What it reads first may be that an agent has gone: that connection is closed already. */
 START_TEST(the_first_news_may_be_an_end)
 {
@@ -394,6 +416,7 @@ int main(void)
 	tcase_add_test(tc, all_of_a_host_go_together);
 	tcase_add_test(tc, what_one_group_has_found_out_others_need_not);
 	tcase_add_test(tc, nobody_notices_that_it_stood_still);
+	tcase_add_test(tc, what_it_has_told_it_knows_still);
 	tcase_add_test(tc, the_first_news_may_be_an_end);
 	tcase_add_test(tc, who_was_lost_before_stays_lost);
 	tcase_add_test(tc, another_master_may_have_taken_over);

@@ -27,14 +27,15 @@ tests_sim_run_LDADD = $(sim_ldadd)
 
 # The same program with one bug each: one file of a core, patched, comes before the library.
 sim_planted = tests/sim/planted_1 tests/sim/planted_2 tests/sim/planted_3 tests/sim/planted_4 \
-	tests/sim/planted_5 tests/sim/planted_6
+	tests/sim/planted_5 tests/sim/planted_6 tests/sim/planted_7
 sim_plants = \
 	tests/sim/plant/1_early_done.patch \
 	tests/sim/plant/2_no_cancel.patch \
 	tests/sim/plant/3_loss_ignored.patch \
 	tests/sim/plant/4_outcome_guessed.patch \
 	tests/sim/plant/5_end_ignored.patch \
-	tests/sim/plant/6_move_forgotten.patch
+	tests/sim/plant/6_move_forgotten.patch \
+	tests/sim/plant/7_late_left_out.patch
 # $^ is the source and the patch
 plant = $(AM_V_GEN)$(MKDIR_P) $(@D) && rm -f $@.tmp && cat $(filter %.c,$^) >$@.tmp && \
 	patch -s --no-backup-if-mismatch -r - $@.tmp $(filter %.patch,$^) && mv $@.tmp $@
@@ -76,8 +77,15 @@ tests_sim_planted_6_LDADD = $(sim_ldadd)
 tests/sim/planted_6_core.c: pcclagentd/core/agt_run.c tests/sim/plant/6_move_forgotten.patch
 	$(plant)
 
+tests_sim_planted_7_SOURCES = $(sim_sources)
+nodist_tests_sim_planted_7_SOURCES = tests/sim/planted_7_core.c
+tests_sim_planted_7_LDADD = $(sim_ldadd)
+tests/sim/planted_7_core.c: pcclagentd/core/agt_submit.c tests/sim/plant/7_late_left_out.patch
+	$(plant)
+
 CLEANFILES += tests/sim/planted_1_core.c tests/sim/planted_2_core.c tests/sim/planted_3_core.c \
-	tests/sim/planted_4_core.c tests/sim/planted_5_core.c tests/sim/planted_6_core.c
+	tests/sim/planted_4_core.c tests/sim/planted_5_core.c tests/sim/planted_6_core.c \
+	tests/sim/planted_7_core.c
 
 TESTS += tests/sim/run tests/sim/planted.sh tests/sim/scale.sh tests/sim/usage.sh
 EXTRA_DIST += tests/sim/README.md tests/sim/planted.sh tests/sim/scale.sh \

@@ -152,6 +152,7 @@ struct sim_master {
 	uint64_t term;   /* of its last HELLO_ACK */
 	struct cc_id id; /* of its run */
 	bool superseded; /* a newer one has taken the run over */
+	bool at_work;    /* it has put rings in force, or started operations */
 	struct ccm *m;
 	struct sim_clock clock;
 	uint64_t frozen_until;
@@ -269,7 +270,7 @@ struct sim_op {
 	struct sim_voice *voice;
 	uint32_t code, world;
 	uint64_t losses;
-	struct wire_world after;
+	struct wire_world begin, after;
 	uint32_t errors; /* retriable ones of this operation of the application */
 	uint64_t causes; /* sim->causes when its step began */
 	bool odd;
@@ -384,7 +385,8 @@ struct sim {
 	struct sim_xfer *xfers;
 	uint32_t n_tags, last_req, last_session, last_id;
 	uint32_t agent_grace_ms, master_grace_ms, keeper_grace_ms;
-	const char *excuse; /* why the rest of this run does not count */
+	bool two_masters; /* one goes on with a run that another has taken over: members of one
+			   * attempt may hear different things */
 	bool odd_parameters, xfer_failures, master_refuses;
 	bool master_away;    /* dead or standing still now */
 	uint64_t away_until; /* and for how long its absence may be felt */
@@ -392,7 +394,7 @@ struct sim {
 	uint64_t progress;   /* when a call returned last */
 	uint64_t last_look;  /* at what waits */
 	uint64_t events, reductions, retries, kills, reconnects, agent_deaths, attaches, doubts;
-	uint64_t master_deaths, resumes;
+	uint64_t master_deaths, resumes, voters;
 	struct sim_saw votes[2][64];
 };
 

@@ -120,6 +120,21 @@ static void check_same(struct sim *s, const struct sim_peer *p, struct sim_saw *
 	}
 }
 
+/* The run has had an earlier connection: the answer may have gone by that one. */
+static bool is_again(struct sim *s, uint32_t conn)
+{
+	const struct sim_conn *c = sim_conn(s, conn);
+	uint32_t no;
+
+	for (no = 1; no < conn; no++) {
+		const struct sim_conn *x = sim_conn(s, no);
+
+		if (x->host == c->host && x->life == c->life && x->run == c->run && x->term)
+			return true;
+	}
+	return false;
+}
+
 void sim_check_vote(
 	struct sim *s, const struct sim_peer *p, uint32_t type, const struct wire_world *w)
 {
@@ -128,7 +143,8 @@ void sim_check_vote(
 	struct sim_saw *saw = &s->votes[topology][turn % 64];
 	uint32_t conn = sim_conn_of(s, p);
 
-	if (!conn || p->call.times > 1 || (type != WL_COMM_CONNECT && conn != p->call.conn))
+	if (!conn || p->call.times > 1 ||
+		(type == WL_COMM_CONNECT ? is_again(s, conn) : conn != p->call.conn))
 		return;
 	if (!cc_id_eq(&saw->run, &p->run) || saw->turn != turn)
 		*saw = (struct sim_saw){.run = p->run, .turn = turn};

@@ -31,6 +31,7 @@ enum fault {
 	FAULT_STALE,      /* the master stands still, a new one takes over, the old one wakes */
 	FAULT_REFUSE,
 	FAULT_ACCEPT,
+	FAULT_VOTER, /* leaves while another one is late and the master out of reach */
 };
 
 void sim_cause(struct sim *s)
@@ -46,6 +47,13 @@ static struct sim_event fault(enum fault f)
 static uint64_t ms(uint64_t n)
 {
 	return n * SIM_MS;
+}
+
+/* Never shorter than it was: what waits would be overtaken by what comes then. */
+static void freeze(struct sim *s, uint64_t *frozen_until, uint64_t n)
+{
+	if (*frozen_until < s->now + ms(n))
+		*frozen_until = s->now + ms(n);
 }
 
 static void plan_master(struct sim *s, uint64_t at)
@@ -114,6 +122,16 @@ static void plan_together(struct sim *s, uint64_t at)
 	ev.host = sim_rnd(s, s->n_hosts);
 	ev.gen = 10 + sim_rnd(s, 1000);
 	sim_schedule(s, at + sim_rnd(s, 40000) * SIM_US, ev);
+}
+
+/* Three peers of one host and group: one is late, so the others vote without it; one of these dies
+ * about when the master cannot be reached. */
+static void plan_voter(struct sim *s, uint64_t at)
+{
+	struct sim_event ev = fault(FAULT_VOTER);
+
+	ev.gen = 100; /* so often it looks for such a host */
+	sim_schedule(s, at, ev);
 }
 
 /* What processes and links do. */
@@ -217,6 +235,10 @@ void sim_faults_plan(struct sim *s)
 		break;
 	case CLASS_ALL:
 		s->xfer_failures = sim_chance(s, 30);
+		if (sim_chance(s, 15)) {
+			plan_voter(s, s->now + ms(sim_rnd(s, 300)));
+			n /= 3;
+		}
 		while (n-- > 0) {
 			at = s->now + ms(sim_rnd(s, reach));
 			if (sim_chance(s, 45))
@@ -338,7 +360,7 @@ static void stale(struct sim *s, const struct sim_event *ev)
 		return;
 	sim_trace(s, "fault: %s stands still, another one takes over",
 		sim_name_master(s, (unsigned)no));
-	s->masters[no].frozen_until = s->now + ms(4000 + ev->gen);
+	freeze(s, &s->masters[no].frozen_until, 4000 + ev->gen);
 	s->away_until = s->now + 12 * SIM_S;
 	/* nobody gets through to it, and agents see that soon or late */
 	for (i = 0; i < s->n_conns; i++)
@@ -388,6 +410,53 @@ static void kill_agent(struct sim *s, const struct sim_event *ev)
 		sim_schedule(s, s->now + ms(ev->gen), next);
 }
 
+static bool votes_with(const struct sim_peer *p, const struct sim_peer *q)
+{
+	return p->proc != q->proc && p->proc->host == q->proc->host && p->group == q->group &&
+	       p->proc->alive && q->proc->alive && !p->proc->stopped && p->phase == PEER_STEPS &&
+	       q->phase == PEER_STEPS;
+}
+
+/* Nothing comes from the host to the master for a while. */
+static void out_of_reach(struct sim *s, unsigned host, uint64_t at)
+{
+	static const enum fault kinds[] = {FAULT_CUT, FAULT_HALF_OPEN, FAULT_HALF_OPEN,
+		FAULT_FREEZE_MASTER, FAULT_FREEZE_MASTER, FAULT_KILL_MASTER};
+	struct sim_event ev = fault(kinds[sim_rnd(s, sizeof kinds / sizeof kinds[0])]);
+
+	ev.host = host;
+	ev.place = SIM_PLACES;
+	ev.gen = ev.code == FAULT_HALF_OPEN ? sim_rnd(s, 3) : 500 + sim_rnd(s, 3500);
+	sim_schedule(s, at, ev);
+}
+
+static void voter(struct sim *s, const struct sim_event *ev)
+{
+	struct sim_event stop = fault(FAULT_STOP_PROC), kill = fault(FAULT_KILL_PROC);
+	unsigned i, k, n, from = sim_rnd(s, s->n_peers);
+	const struct sim_peer *late, *others[2];
+
+	for (i = 0; i < s->n_peers; i++) {
+		late = &s->peers[(from + i) % s->n_peers];
+		for (k = 0, n = 0; k < s->n_peers && n < 2; k++)
+			if (votes_with(late, &s->peers[k]))
+				others[n++] = &s->peers[k];
+		if (n < 2 || others[0]->proc == others[1]->proc)
+			continue;
+		s->voters++;
+		stop.proc = late->proc->no;
+		stop.gen = 1500 + sim_rnd(s, 3000);
+		kill.proc = others[sim_rnd(s, 2)]->proc->no;
+		sim_schedule(s, s->now, stop);
+		sim_schedule(s, s->now + ms(800 + sim_rnd(s, 2200)), kill);
+		out_of_reach(s, late->proc->host, s->now + ms(800 + sim_rnd(s, 2200)));
+		return;
+	}
+	stop = *ev;
+	if (stop.gen-- > 0)
+		sim_schedule(s, s->now + ms(1 + sim_rnd(s, 50)), stop);
+}
+
 static void agent_fault(struct sim *s, const struct sim_event *ev)
 {
 	struct sim_host *h = &s->hosts[ev->host];
@@ -408,7 +477,7 @@ static void agent_fault(struct sim *s, const struct sim_event *ev)
 		if (!h->alive)
 			break;
 		sim_cause(s);
-		h->frozen_until = s->now + ms(ev->gen);
+		freeze(s, &h->frozen_until, ev->gen);
 		sim_trace(s, "fault: the agent of h%u stands still for %u ms", h->no, ev->gen);
 		break;
 	case FAULT_CUT:
@@ -480,7 +549,7 @@ void sim_fault(struct sim *s, const struct sim_event *ev)
 		break;
 	case FAULT_FREEZE_MASTER:
 		if (s->at[s->home] >= 0)
-			s->masters[s->at[s->home]].frozen_until = s->now + ms(ev->gen);
+			freeze(s, &s->masters[s->at[s->home]].frozen_until, ev->gen);
 		sim_trace(s, "fault: the master stands still for %u ms", ev->gen);
 		s->away_until = s->now + ms(ev->gen) + 6 * SIM_S;
 		if (s->class == CLASS_ALL)
@@ -501,6 +570,9 @@ void sim_fault(struct sim *s, const struct sim_event *ev)
 	case FAULT_REFUSE:
 	case FAULT_ACCEPT:
 		s->master_refuses = ev->code == FAULT_REFUSE;
+		break;
+	case FAULT_VOTER:
+		voter(s, ev);
 		break;
 	default:
 		agent_fault(s, ev);

@@ -119,9 +119,24 @@ static void supersede(struct sim *s, struct sim_master *m)
 			continue;
 		x->superseded |= x->alive && x->term <= m->term;
 		m->superseded |= x->term > m->term;
-		if (x->term == m->term && s->class == CLASS_ALL)
-			s->excuse = "two masters have taken the run over, each without the other's "
-				    "knowledge";
+	}
+}
+
+/* It starts an operation, or puts rings in force. */
+static void works(struct sim *s, struct sim_master *m)
+{
+	unsigned i;
+
+	m->at_work = true;
+	for (i = 0; i < s->n_masters; i++) {
+		const struct sim_master *x = &s->masters[i];
+
+		if (s->two_masters || i == m->no || !x->alive || !x->at_work || x->term < m->term ||
+			!cc_id_eq(&x->id, &m->id))
+			continue;
+		s->two_masters = true;
+		sim_trace(s, "%s goes on with a run that %s has taken over",
+			sim_name_master(s, m->no), sim_name_master(s, i));
 	}
 }
 
@@ -141,6 +156,8 @@ static void carry_out(struct sim *s, unsigned no, const struct ccm_action *x, si
 			supersede(s, m);
 		if (x->msg.type == WM_COMMIT)
 			s->silent_since = 0;
+		if ((x->msg.type == WM_COMMIT || x->msg.type == WM_OP_START) && i > 0)
+			works(s, m);
 		break;
 	case CCM_ACT_CLOSE:
 		sim_master_closes(s, no, x);

@@ -241,6 +241,7 @@ static void start_voices(struct sim *s, struct sim_host *h, struct sim_xfer *t, 
 		p->ops[tag].xfer = t;
 		p->ops[tag].voice = v;
 		p->ops[tag].seq = t->seq;
+		p->ops[tag].begin = x->begin;
 	}
 }
 
@@ -492,15 +493,7 @@ static void check_single(struct sim *s, const struct sim_xfer *t, const struct s
 /* Those who go on together must have heard the same. */
 static void check_unanimous(struct sim *s, const struct sim_xfer *t)
 {
-	unsigned i;
-
-	if (!goes_on(s, t, VOICE_SUCCESS) || !goes_on(s, t, VOICE_FAILURE))
-		return;
-	for (i = 0; i < s->n_masters; i++)
-		if (s->masters[i].alive && s->masters[i].superseded)
-			s->excuse =
-				"two masters at once: some agents have not heard of the newer one";
-	if (!s->excuse)
+	if (goes_on(s, t, VOICE_SUCCESS) && goes_on(s, t, VOICE_FAILURE) && !s->two_masters)
 		sim_fail(s, "seq %" PRIu64 ": success for some, failure for others", t->seq);
 }
 

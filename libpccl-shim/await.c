@@ -324,17 +324,23 @@ static pcclResult_t take_success(pcclComm_t *c, struct progress *p)
 	return r != pcclSuccess && p->lost ? lose_result(c) : r;
 }
 
-static pcclResult_t end_by_slot(pcclComm_t *c, struct progress *p, pcclReduceInfo_t *info)
+static void take_world(pcclComm_t *c, const struct progress *p)
 {
 	struct wire_world world;
+
+	pccl_slot_world(p->slot, &world);
+	pccl_comm_told_world(c, &world);
+}
+
+static pcclResult_t end_by_slot(pcclComm_t *c, struct progress *p, pcclReduceInfo_t *info)
+{
 	uint32_t code;
 	pcclResult_t r;
 
 	learn(p);
 	code = pccl_read32(&p->slot->code);
 	pccl_comm_told(c, pccl_read64(&p->slot->losses));
-	pccl_slot_world(p->slot, &world);
-	pccl_comm_told_world(c, &world);
+	take_world(c, p);
 	if (code != pcclSuccess) {
 		pccl_comm_told_code(c, p->op->att, code);
 		return fail_as_slot_says(p->slot, code);
@@ -364,6 +370,7 @@ static pcclResult_t end_by_verdict(
 	case PCCL_VERDICT_NONE: /* it did say, in the last moment */
 		return end_by_slot(c, p, info);
 	case PCCL_VERDICT_DONE:
+		take_world(c, p); /* as of its start */
 		r = take_success(c, p);
 		if (r == pcclSuccess)
 			guess_info(p, info);

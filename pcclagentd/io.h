@@ -275,6 +275,8 @@ void comm_open(struct agentd *d, uint32_t session, uint32_t id, const struct wl_
 void comm_close(struct agentd *d, uint32_t id);
 struct comm *comm_find(struct agentd *d, uint32_t id);
 void comm_publish(struct agentd *d, uint32_t id, const struct agt_attrs *a);
+/* Never half of it, whenever this process dies. */
+void comm_put_world(struct shm_slot *s, const struct wire_world *w);
 void comm_complete(struct agentd *d, uint32_t id, uint32_t slot, const struct agt_done *done);
 struct shm_slot *comm_slot(const struct comm *c, uint32_t slot);
 /* The run's engine watches the data doorbell from now on. 0 or CC_ERR_*. */

@@ -323,6 +323,18 @@ void comm_publish(struct agentd *d, uint32_t id, const struct agt_attrs *a)
 	atomic_store_explicit(&t->version, v + 1, memory_order_release);
 }
 
+void comm_put_world(struct shm_slot *s, const struct wire_world *w)
+{
+	/* This process may die between any two of these. */
+	__atomic_store_n(&s->world.version, 0, __ATOMIC_RELAXED);
+	atomic_thread_fence(memory_order_release);
+	s->world.global = w->global;
+	s->world.group = w->group;
+	s->world.groups = w->groups;
+	s->world.largest = w->largest;
+	__atomic_store_n(&s->world.version, w->version, __ATOMIC_RELEASE);
+}
+
 void comm_complete(struct agentd *d, uint32_t id, uint32_t slot, const struct agt_done *done)
 {
 	struct comm *c = comm_find(d, id);
@@ -334,7 +346,7 @@ void comm_complete(struct agentd *d, uint32_t id, uint32_t slot, const struct ag
 	s = comm_slot(c, slot);
 	s->local_world = done->world;
 	s->losses = done->losses;
-	s->world = done->after;
+	comm_put_world(s, &done->after);
 	s->tx_bytes = done->tx_bytes;
 	s->rx_bytes = done->rx_bytes;
 	s->code = done->code;

@@ -116,6 +116,7 @@ static void announce(const struct xfer *x, const struct agt_xfer *t, uint64_t fl
 		s->hosts = t->hosts;
 		s->segment_max = t->segment_max;
 		s->local_world = t->world;
+		comm_put_world(s, &t->begin);
 		s->flags_off_lo = (uint32_t)flags_off;
 		s->flags_off_hi = (uint32_t)(flags_off >> 32);
 		s->result_region = x->result->region->id;

@@ -164,7 +164,9 @@ struct shm_slot {
 	char text[SHM_TEXT];
 	uint64_t revision; /* completion of a synchronization: the group's, which the application
 			    * has now */
-	struct wire_world world; /* completion: as of the end; awaiting it makes it current */
+	struct wire_world world; /* as of the start, written before mode; completion: as of the
+				  * end. Awaiting it makes it current. Version 0 while it is
+				  * being replaced */
 };
 
 #define SHM_SQ_OFF   256u

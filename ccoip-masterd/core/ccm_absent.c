@@ -160,11 +160,19 @@ static void cut_old(struct ccm *m, struct ccm_agent *old, const struct ccm_agent
 	ccm_loss_announce(m); /* no operation may name the seat any more that p is to leave */
 }
 
+void ccm_absent_remove(struct ccm *m, struct ccm_peer *p, const char *why)
+{
+	struct ccm_agent *a = p->seat->agent;
+
+	ccm_peer_remove(m, p, why);
+	if (a->n_peers == 0)
+		ccm_agent_bury(m, a);
+}
+
 bool ccm_peer_return(
 	struct ccm *m, struct ccm_agent *a, struct ccm_peer *p, const struct wm_join *j)
 {
 	char text[WM_TEXT_MAX];
-	struct ccm_agent *old;
 
 	if (cc_id_is_zero(&j->token) || !cc_id_eq(&j->token, &p->token) ||
 		p->seat->group->id != j->group) {
@@ -179,10 +187,7 @@ bool ccm_peer_return(
 		return false;
 	if (ccm_seat_objection(m, a, j->group, text, sizeof text)) {
 		ccm_join_refuse(m, a, &j->peer, WIRE_INVALID_USAGE, text);
-		old = p->seat->agent;
-		ccm_peer_remove(m, p, text);
-		if (old->n_peers == 0)
-			ccm_agent_bury(m, old);
+		ccm_absent_remove(m, p, text);
 		return true;
 	}
 	ccm_agent_claim(m, a);

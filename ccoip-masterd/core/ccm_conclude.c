@@ -174,6 +174,27 @@ static void drop_behind(struct ccm *m, struct ccm_agent *a)
 					"anew");
 }
 
+/* The run has had votes that p, whose agent has no state, was not in: every member is in each, so p
+ * was lost before, and has not been told. */
+static void drop_overtaken(struct ccm *m)
+{
+	static const char *const why =
+		"the peer was declared lost by the master before: connect anew";
+	struct ccm_peer *p, *tmp;
+
+	if (m->restored)
+		return;
+	HASH_ITER (hh, m->peers, p, tmp) {
+		if (p->phase != CCM_PEER_ACCEPTED || !p->restarted || p->told_turn == 0 ||
+			p->told_turn + 1 >= m->topo_turn)
+			continue;
+		if (p->seat->agent->absent)
+			ccm_absent_remove(m, p, why);
+		else
+			ccm_peer_kick(m, p, WIRE_RANK_CONNECTION_LOST, "%s", why);
+	}
+}
+
 /* Its newcomers are members if the round was committed; it has not heard of that. */
 static void promote(struct ccm *m, struct ccm_agent *a)
 {
@@ -225,6 +246,7 @@ static void settle_members(struct ccm *m)
 			a->told->r.prepared == m->wired && a->told->r.wired < m->wired)
 			promote(m, a);
 	}
+	drop_overtaken(m);
 	DL_FOREACH_SAFE2 (m->absent, a, next, next_ab)
 		if (a->restored)
 			ccm_agent_lost(m, a, "it did not come back after the master's restart");

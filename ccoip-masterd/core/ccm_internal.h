@@ -128,9 +128,10 @@ struct ccm_peer {
 	struct ccm_peer *next, *prev; /* in seat->peers: accepted ones first, each by joining */
 	uint64_t stopped_ns; /* since when its process is stopped, as its agent says; 0: it runs */
 	/* while recovering */
-	bool prepared;              /* a member if its agent's prepared round was committed */
-	bool believed;              /* accepted because its agent says so */
-	bool restarted;             /* accepted, and its agent is a new one */
+	bool prepared;      /* a member if its agent's prepared round was committed */
+	bool believed;      /* accepted because its agent says so */
+	bool restarted;     /* accepted, and its agent is a new one */
+	uint64_t told_turn; /* accepted: the topology votes that it knows the end of, or 0 */
 	bool raw_topo, raw_pending; /* votes that are not counted yet */
 	uint64_t raw_topo_turn, raw_pending_turn;
 	struct cc_id token;
@@ -459,6 +460,8 @@ void ccm_agent_endpoint(
 /* The connection is gone; accepted peers may come back. */
 void ccm_agent_absent(struct ccm *m, struct ccm_agent *a, const char *text);
 void ccm_absent_tick(struct ccm *m);
+/* Of an absent agent, which goes with its last one. */
+void ccm_absent_remove(struct ccm *m, struct ccm_peer *p, const char *why);
 /* A peer that is known comes by another connection. True: it was moved or turned away. */
 bool ccm_peer_return(
 	struct ccm *m, struct ccm_agent *a, struct ccm_peer *p, const struct wm_join *j);

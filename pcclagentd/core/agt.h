@@ -190,7 +190,8 @@ struct agt_xfer {
 	uint64_t seq, tag, epoch;
 	uint32_t group;
 	struct wm_op_params params;
-	uint32_t world; /* contributions in all: the divisor of an average */
+	uint32_t world;          /* contributions in all: the divisor of an average */
+	struct wire_world begin; /* for the callers, if this agent dies before the end */
 	uint32_t hosts, pos, segment_max;
 	struct cc_id next, prev;     /* agents; zero when hosts == 1 */
 	char prev_name[WM_NAME_MAX]; /* of its host */

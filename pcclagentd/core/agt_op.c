@@ -356,6 +356,7 @@ static void xfer_start(struct agt *a, struct agt_op *o, const struct agt_group *
 	t->group = g->group;
 	t->params = agt_sub_params(&o->members[0].sub);
 	t->world = o->world = g->world;
+	t->begin = agt_world_of(o->run, g);
 	t->hosts = g->ring.hosts;
 	t->pos = g->ring.pos;
 	t->segment_max = o->run->segment_max;

@@ -223,6 +223,8 @@ START_TEST(the_world_is_that_of_the_end_for_all)
 	fx_submit_all(f, comms, 2, 5);
 	fx_submit_all(f, comms, 2, 6);
 	fx_op_start(f, 1, 7, 5, 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_XFER_START, 0)->u.xfer.begin.version, f->version);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_XFER_START, 0)->u.xfer.begin.group, 4);
 	fx_op_start(f, 1, 7, 6, 2);
 	fx_xfer(f, AGT_EV_XFER_DONE, 1, 1, 0);
 	fx_op_done(f, 1, 1);

@@ -346,10 +346,11 @@ def agent_for_good():
         check(answer["code"] == AGENT_UNAVAILABLE and answer["check"] == "ok",
               "those that call only now, too", answer)
         lab.start_agent(1, path=lab.agents[1].socket, admin=lab.agents[1].admin)
-        for peer in there:
+        for peer in there:  # who is in has to vote on the other one
             peer.send("connect")
+            peer.send(f"until world={len(here) + len(there)}")
         answers = lib.together(here, f"until world={len(here) + len(there)}")
-        joined = [p.read() for p in there]
+        joined = [p.read() for p in there for _ in range(2)]
         check(all(a["code"] == SUCCESS for a in (*answers, *joined)),
               "when there is one again, pcclConnect brings them in anew", (answers, joined))
         lab.check_alive()

@@ -192,6 +192,33 @@ START_TEST(who_was_lost_before_is_not_let_in_again)
 }
 END_TEST
 
+/* Its agent died, too, before it heard of that. */
+START_TEST(who_has_missed_votes_was_lost_before)
+{
+	struct wm_msg msg = {.type = WM_JOIN};
+	size_t i;
+
+	tk.know[0].r.topo_turn = tk.know[1].r.topo_turn = 3 + (uint64_t)_i;
+	tk_come_back(0);
+	tk_come_back(1);
+	tk.h[2] = fk_redial_as(tk.h[2], 0, true);
+	tk.p[2].host = tk.h[2];
+	msg.u.join = (struct wm_join){.peer = tk.p[2].id,
+		.token = tk.p[2].token,
+		.pool_size = 1,
+		.phase = WM_JOIN_ACCEPTED,
+		.topo_turn = 2};
+	fk_send(tk.h[2], &msg);
+	tk.know[2] = (struct tk_know){.r = {0}};
+	tk_all_end();
+	fk_tick(&tk.f, 4000);
+	for (i = 0; i < 2; i++)
+		ck_assert(fk_present(&tk.p[i]));
+	ck_assert_int_eq(fk_present(&tk.p[2]), _i == 0);
+	ck_assert_uint_eq(fk_count(tk.h[2], WM_KICK), (size_t)_i);
+}
+END_TEST
+
 START_TEST(who_left_meanwhile_is_not_waited_for)
 {
 	tk_all_come_back();
@@ -402,6 +429,7 @@ int main(void)
 	tcase_add_test(tc, newcomers_wait_for_the_end_of_it);
 	tcase_add_test(tc, losses_never_fall);
 	tcase_add_test(tc, who_was_lost_before_is_not_let_in_again);
+	tcase_add_loop_test(tc, who_has_missed_votes_was_lost_before, 0, 2);
 	tcase_add_test(tc, who_left_meanwhile_is_not_waited_for);
 	tcase_add_test(tc, a_connection_may_break_again);
 	tcase_add_test(tc, whoever_says_that_he_was_accepted_must_know_the_run);

@@ -29,6 +29,7 @@ void fake_begin(struct fake_op *op, enum shm_result_mode mode, uint32_t hosts, u
 	s->result_off = 0;
 	s->seq = op->seq;
 	s->local_world = 2;
+	s->world = fake_world_now(op->f);
 	atomic_store_explicit(&s->mode, mode, memory_order_release);
 }
 

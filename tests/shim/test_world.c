@@ -140,6 +140,30 @@ START_TEST(a_new_agent_changes_nothing)
 }
 END_TEST
 
+/* What it said at the start of an operation has to do, if it died before the end: one that the
+ * others have. */
+START_TEST(a_result_without_an_end)
+{
+	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
+	pcclAsyncReduceOp_t h;
+	struct fake_op op;
+
+	rs_warm(STAGED_IN_PLACE);
+	h = bf_launch(&b, 1);
+	op = fake_take(fx_agent);
+	tell(2, 4, 2, 2, 2);
+	rs_play_whole(&op, SHM_RESULT_AREA);
+	fake_outcome(fx_agent, op.seq);
+	tell(3, 3, 2, 1, 2);
+	fake_hang_up(fx_agent);
+	fake_await_seen(fx_agent, WL_COMM_ATTACH, 1);
+	assert_world(2, 2, 1, 2);
+	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
+	assert_world(4, 2, 2, 2);
+	bf_free(&b);
+}
+END_TEST
+
 /* Numbers of another run may be lower. */
 START_TEST(a_new_membership_begins_anew)
 {
@@ -166,6 +190,7 @@ int main(void)
 	tcase_add_test(t, votes_say_how_it_is);
 	tcase_add_test(t, repeated_operations_say_it_too);
 	tcase_add_test(t, a_new_agent_changes_nothing);
+	tcase_add_test(t, a_result_without_an_end);
 	tcase_add_test(t, a_new_membership_begins_anew);
 	suite_add_tcase(s, t);
 	return tl_run(s);

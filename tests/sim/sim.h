@@ -270,7 +270,7 @@ struct sim_op {
 	struct sim_voice *voice;
 	uint32_t code, world;
 	uint64_t losses;
-	struct wire_world after;
+	struct wire_world begin, after;
 	uint32_t errors; /* retriable ones of this operation of the application */
 	uint64_t causes; /* sim->causes when its step began */
 	bool odd;

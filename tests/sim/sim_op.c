@@ -188,6 +188,8 @@ void sim_ops_settle(struct sim *s, struct sim_peer *p, uint64_t bits)
 			continue;
 		p->unaware |= !(bits >> i & 1);
 		if (bits >> i & 1)
+			o->after = o->begin;
+		if (bits >> i & 1)
 			done(s, p, o, WIRE_SUCCESS, o->xfer->contributions, 0, "");
 		else
 			done(s, p, o, WIRE_RANK_CONNECTION_LOST, 0, 0, "it failed meanwhile");

@@ -241,6 +241,7 @@ static void start_voices(struct sim *s, struct sim_host *h, struct sim_xfer *t, 
 		p->ops[tag].xfer = t;
 		p->ops[tag].voice = v;
 		p->ops[tag].seq = t->seq;
+		p->ops[tag].begin = x->begin;
 	}
 }
 

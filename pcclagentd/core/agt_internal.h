@@ -461,9 +461,9 @@ void agt_dial_next(struct agt *a, struct agt_run *r);
 void agt_dial_failed(struct agt *a, struct agt_run *r, const char *why, bool open);
 /* A master has answered where it was dialled. */
 void agt_dial_reached(struct agt *a, struct agt_run *r);
-/* addr is where r's master is, too. */
 /* The master where it was reached last sends it away: the others come first. */
 void agt_dial_away(const struct agt *a, struct agt_run *r);
+/* addr is where r's master is, too. */
 void agt_dial_alias(struct agt_run *r, const struct cc_addr *addr);
 void agt_dial_tick(struct agt *a, struct agt_run *r);
 void agt_dial_set_master(struct agt *a, const struct agt_event *ev);

@@ -206,8 +206,8 @@ static void doom_worst(struct ccm *m, struct ccm_group *g, struct ccm_seat **doo
 	if (!worst)
 		return;
 	for (p = m->pairs; p; p = p->hh.next)
-		if (!p->silent && (p->key.from == worst->key.agent_no ||
-					  p->key.to == worst->key.agent_no))
+		if (!p->silent &&
+			(p->key.from == worst->key.agent_no || p->key.to == worst->key.agent_no))
 			break;
 	ccm_print(reason, sizeof reason, "no ring of group %u is possible: %s", g->id,
 		p ? p->text : "");

@@ -442,7 +442,7 @@ static uint64_t first_number(void)
 	struct timespec ts;
 
 	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec << 20;
+	return ((uint64_t)ts.tv_sec << 20) + ((uint64_t)ts.tv_nsec << 20) / 1000000000u;
 }
 
 /* False: after a line in the log. */

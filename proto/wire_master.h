@@ -26,7 +26,7 @@
 #define WM_POOL_MAX     64 /* streams of one link */
 #define WM_SOURCES_MAX  16 /* of each kind, in one wm_sync_start */
 #define WM_HOSTS_MAX    65536
-#define WM_TERM_MAX     UINT64_C(0x80000000)
+#define WM_TERM_MAX     (UINT64_C(1) << 40)
 #define WM_OUTCOMES_MAX 64 /* ended operations remembered per group, and asked for at once */
 /* of one wm_resume: WM_OUTCOMES_MAX of each group */
 #define WM_RESUME_OUTCOMES_MAX 65536

@@ -108,7 +108,7 @@ static int get_hello_run(const Ccoip__Hello *p, struct wm_hello *m, const char *
 	if (cc_id_is_zero(&m->run_key) && p->term != 0)
 		return wire_bad(why, "hello.term: must be 0 without run_key");
 	if (p->term > WM_TERM_MAX)
-		return wire_bad(why, "hello.term: must be at most 2^31");
+		return wire_bad(why, "hello.term: must be at most 2^40");
 	m->term = p->term;
 	return 0;
 }

@@ -649,7 +649,7 @@ void ccm_conclude(struct ccm *m)
 	m->recovered = true;
 	take_all(m);
 	/* The last master may have told numbers that nobody here has heard. */
-	at_least(&m->world_version, m->term << 32);
+	at_least(&m->world_version, m->term << CCM_VERSION_SHIFT);
 	m->last_seq += unheard(m);
 	m->last_round += unheard(m);
 	settle_members(m);

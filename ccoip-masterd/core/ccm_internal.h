@@ -58,6 +58,8 @@
 #define CCM_ALONE           "the group has no other peer now"
 #define CCM_RING_STEPS      100000u
 #define CCM_UNHEARD         (UINT64_C(1) << 20) /* numbers left out that others may have used */
+#define CCM_TERM_SHIFT      12u                 /* terms are counted slower than attempts, */
+#define CCM_VERSION_SHIFT   22u                 /* and versions of the world faster than terms */
 #define CCM_NUMBER_MAX      (UINT64_C(1) << 62) /* no number is that high: it would never wrap */
 #define CCM_CONNS           16384u              /* found without hashing, if numbered in a row */
 #define CCM_LOST_MAX        4096u               /* peers remembered that were lost */

@@ -85,8 +85,8 @@ static void adopt(struct ccm *m, struct ccm_agent *a)
 	 * must be a new one all the same, every time. */
 	if (cc_id_is_zero(&a->hello.run_key)) {
 		m->term += CCM_UNHEARD;
-		if (m->term < m->cfg.first_number)
-			m->term = m->cfg.first_number;
+		if (m->term < m->cfg.first_number >> CCM_TERM_SHIFT)
+			m->term = m->cfg.first_number >> CCM_TERM_SHIFT;
 	}
 	m->recovering = true;
 	m->adopting = false;

@@ -174,6 +174,12 @@ static void drop_behind(struct ccm *m, struct ccm_agent *a)
 					"anew");
 }
 
+/* One vote may have ended since, unheard. */
+static bool is_overtaken(uint64_t told, uint64_t turn)
+{
+	return told > 0 && told + 1 < turn;
+}
+
 /* The run has had votes that p, whose agent has no state, was not in: every member is in each, so p
  * was lost before, and has not been told. */
 static void drop_overtaken(struct ccm *m)
@@ -185,8 +191,9 @@ static void drop_overtaken(struct ccm *m)
 	if (m->restored)
 		return;
 	HASH_ITER (hh, m->peers, p, tmp) {
-		if (p->phase != CCM_PEER_ACCEPTED || !p->restarted || p->told_turn == 0 ||
-			p->told_turn + 1 >= m->topo_turn)
+		if (p->phase != CCM_PEER_ACCEPTED || !p->restarted ||
+			(!is_overtaken(p->told_topo, m->topo_turn) &&
+				!is_overtaken(p->told_pending, m->pending_turn)))
 			continue;
 		if (p->seat->agent->absent)
 			ccm_absent_remove(m, p, why);

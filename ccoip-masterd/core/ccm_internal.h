@@ -130,11 +130,11 @@ struct ccm_peer {
 	struct ccm_peer *next, *prev; /* in seat->peers: accepted ones first, each by joining */
 	uint64_t stopped_ns; /* since when its process is stopped, as its agent says; 0: it runs */
 	/* while recovering */
-	bool prepared;      /* a member if its agent's prepared round was committed */
-	bool believed;      /* accepted because its agent says so */
-	bool restarted;     /* accepted, and its agent is a new one */
-	uint64_t told_turn; /* accepted: the topology votes that it knows the end of, or 0 */
-	bool raw_topo, raw_pending; /* votes that are not counted yet */
+	bool prepared;                    /* a member if its agent's prepared round was committed */
+	bool believed;                    /* accepted because its agent says so */
+	bool restarted;                   /* accepted, and its agent is a new one */
+	uint64_t told_topo, told_pending; /* accepted: the votes that it knows the end of, or 0 */
+	bool raw_topo, raw_pending;       /* votes that are not counted yet */
 	uint64_t raw_topo_turn, raw_pending_turn;
 	struct cc_id token;
 	char name[WM_NAME_MAX];

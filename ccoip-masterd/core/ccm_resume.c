@@ -219,7 +219,8 @@ bool ccm_resume_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j
 	}
 	ccm_vote_learn(m, j->topo_turn, j->pending_turn);
 	p->believed = !stateless;
-	p->told_turn = j->topo_turn;
+	p->told_topo = j->topo_turn;
+	p->told_pending = j->pending_turn;
 	ccm_peer_accept(m, p);
 	ccm_seat_reorder(p->seat, p);
 	if (stateless)

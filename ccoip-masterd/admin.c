@@ -7,25 +7,9 @@
 
 #include "ccoip-masterd/masterd_internal.h"
 #include "common/cc_sys.h"
+#include "proto/wire_names.h"
 
-struct column {
-	const char *name;
-	enum wa_kind kind;
-};
-
-static struct wa_table *table_with(
-	struct wa_reply *r, const char *name, const struct column *cols, size_t n)
-{
-	struct wa_table *t = wa_table_add(r, name);
-
-	for (size_t i = 0; i < n; i++)
-		wa_col_add(t, cols[i].name, cols[i].kind);
-	return t;
-}
-
-#define TABLE(r, name, cols) table_with(r, name, cols, sizeof(cols) / sizeof((cols)[0]))
-
-static const struct column status_cols[] = {
+static const struct wa_column status_cols[] = {
 	{"run", WA_KIND_TEXT},
 	{"epoch", WA_KIND_COUNT},
 	{"agents", WA_KIND_COUNT},
@@ -52,7 +36,7 @@ static const struct column status_cols[] = {
 
 static void fill_status(const struct masterd *m, uint64_t now, struct wa_reply *r)
 {
-	struct wa_table *t = TABLE(r, "status", status_cols);
+	struct wa_table *t = WA_TABLE(r, "status", status_cols);
 	char run[CC_ID_STR_SIZE];
 	struct masterd_stats io;
 	struct ccm_status s;
@@ -85,7 +69,7 @@ static void fill_status(const struct masterd *m, uint64_t now, struct wa_reply *
 	wa_set_text(t, col, "%s", s.waiting);
 }
 
-static const struct column peer_cols[] = {
+static const struct wa_column peer_cols[] = {
 	{"group", WA_KIND_COUNT},
 	{"rank", WA_KIND_TEXT},
 	{"peer", WA_KIND_TEXT},
@@ -127,8 +111,9 @@ static void fill_peer(void *arg, const struct ccm_peer_info *p)
 		wa_set_text(t, col, "%.1f s", (double)p->absent_ns / 1e9);
 }
 
-static const struct column op_cols[] = {
+static const struct wa_column op_cols[] = {
 	{"group", WA_KIND_COUNT},
+	{"kind", WA_KIND_TEXT},
 	{"tag", WA_KIND_COUNT},
 	{"sequence", WA_KIND_COUNT},
 	{"state", WA_KIND_TEXT},
@@ -148,6 +133,7 @@ static void fill_op(void *arg, const struct ccm_op_info *o)
 
 	wa_row_add(t);
 	wa_set_number(t, col++, o->group);
+	wa_set_text(t, col++, "%s", o->is_sync ? "sync" : "all-reduce");
 	wa_set_number(t, col++, o->tag);
 	wa_set_number(t, col++, o->seq);
 	wa_set_text(t, col++, "%s", ccm_collective_name(o->state));
@@ -160,7 +146,7 @@ static void fill_op(void *arg, const struct ccm_op_info *o)
 	wa_set_text(t, col, "%s", o->awaited);
 }
 
-static const struct column recovery_cols[] = {
+static const struct wa_column recovery_cols[] = {
 	{"waiting", WA_KIND_TEXT},
 };
 
@@ -173,9 +159,83 @@ static void fill_recovery(const struct masterd *m, uint64_t now, struct wa_reply
 	ccm_get_status(masterd_core(m), now, &s);
 	if (!s.recovering)
 		return;
-	t = TABLE(r, "recovery", recovery_cols);
+	t = WA_TABLE(r, "recovery", recovery_cols);
 	wa_row_add(t);
 	wa_set_text(t, 0, "%s", s.waiting);
+}
+
+/* ---- shared state ---- */
+
+static const struct wa_column state_cols[] = {
+	{"group", WA_KIND_COUNT},
+	{"revision", WA_KIND_COUNT},
+	{"expected", WA_KIND_COUNT},
+	{"peers", WA_KIND_COUNT},
+	{"last", WA_KIND_TEXT},
+	{"since", WA_KIND_NS},
+	{"sequence", WA_KIND_COUNT},
+	CC_ADMIN_OFFER,
+	{"holders", WA_KIND_COUNT},
+	{"receivers", WA_KIND_COUNT},
+	{"kicked", WA_KIND_COUNT},
+	{"why", WA_KIND_TEXT},
+};
+
+static void fill_state(void *arg, const struct ccm_state_info *s)
+{
+	struct wa_table *t = arg;
+	bool elected = s->end != CCM_SYNC_NONE && s->end != CCM_SYNC_NOBODY;
+	uint32_t col = 0;
+
+	wa_row_add(t);
+	wa_set_number(t, col++, s->group);
+	wa_set_number(t, col++, s->expected ? s->expected - 1 : 0);
+	wa_set_number(t, col++, s->expected);
+	wa_set_number(t, col++, s->peers);
+	wa_set_text(t, col++, "%s", ccm_sync_end_name(s->end));
+	wa_set_number(t, col++, s->end != CCM_SYNC_NONE ? s->age_ns : WA_UNKNOWN);
+	wa_set_number(t, col++, s->seq);
+	if (elected)
+		cc_admin_put_offer(t, col, &s->elected);
+	col += CC_ADMIN_OFFER_COLS;
+	wa_set_number(t, col++, s->holders);
+	wa_set_number(t, col++, s->receivers);
+	wa_set_number(t, col++, s->out);
+	wa_set_text(t, col, "%s", s->text);
+}
+
+static const struct wa_column election_cols[] = {
+	{"group", WA_KIND_COUNT},
+	{"peer", WA_KIND_TEXT},
+	{"program", WA_KIND_TEXT},
+	{"pid", WA_KIND_COUNT},
+	{"host", WA_KIND_TEXT},
+	{"strategy", WA_KIND_TEXT},
+	{"role", WA_KIND_TEXT},
+	{"revision", WA_KIND_COUNT},
+	{"torn", WA_KIND_BOOL},
+	CC_ADMIN_OFFER,
+	{"deviation", WA_KIND_TEXT},
+};
+
+static void fill_stand(void *arg, const struct ccm_stand_info *s)
+{
+	struct wa_table *t = arg;
+	char id[CC_ID_SHORT_SIZE];
+	uint32_t col = 0;
+
+	wa_row_add(t);
+	wa_set_number(t, col++, s->group);
+	wa_set_text(t, col++, "%s", cc_id_short(&s->peer, id));
+	wa_set_text(t, col++, "%s", s->name);
+	wa_set_number(t, col++, s->pid);
+	wa_set_text(t, col++, "%s", s->host);
+	wa_set_text(t, col++, "%s", wire_strategy_name(s->offer.strategy));
+	wa_set_text(t, col++, "%s", ccm_stand_name(s->stand));
+	wa_set_number(t, col++, s->offer.revision);
+	wa_set_number(t, col++, s->offer.torn);
+	col = cc_admin_put_offer(t, col, &s->offer);
+	wa_set_text(t, col, "%s", s->text);
 }
 
 static void fill(void *arg, const struct wa_request *q, struct wa_reply *r)
@@ -188,10 +248,15 @@ static void fill(void *arg, const struct wa_request *q, struct wa_reply *r)
 		fill_status(m, now, r);
 		break;
 	case WA_PEERS:
-		ccm_each_peer(masterd_core(m), now, fill_peer, TABLE(r, "peers", peer_cols));
+		ccm_each_peer(masterd_core(m), now, fill_peer, WA_TABLE(r, "peers", peer_cols));
 		break;
 	case WA_OPS:
-		ccm_each_op(masterd_core(m), now, fill_op, TABLE(r, "ops", op_cols));
+		ccm_each_op(masterd_core(m), now, fill_op, WA_TABLE(r, "ops", op_cols));
+		fill_recovery(m, now, r);
+		break;
+	case WA_STATE:
+		ccm_each_state(masterd_core(m), now, fill_state, WA_TABLE(r, "groups", state_cols));
+		ccm_each_stand(masterd_core(m), fill_stand, WA_TABLE(r, "election", election_cols));
 		fill_recovery(m, now, r);
 		break;
 	case WA_SET_MASTER:

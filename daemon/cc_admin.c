@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "daemon/cc_admin.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "common/cc_err.h"
 #include "common/cc_log.h"
 #include "proto/wire_frame.h"
+#include "proto/wire_names.h"
 
 #define MAX_CLIENTS     512u
 #define MAX_REQUEST     4096u /* bytes of payload */
@@ -207,4 +209,21 @@ void cc_admin_free(struct cc_admin *a)
 		forget(c);
 	}
 	free(a);
+}
+
+/* ---- columns of both daemons ---- */
+
+static void put_digest(struct wa_table *t, uint32_t col, const struct wm_digest *d)
+{
+	wa_set_text(t, col, "%016" PRIx64 "%016" PRIx64, d->hi, d->lo);
+}
+
+uint32_t cc_admin_put_offer(struct wa_table *t, uint32_t col, const struct wm_sync_vote *v)
+{
+	wa_set_number(t, col++, v->n_tensors);
+	wa_set_number(t, col++, v->bytes);
+	wa_set_text(t, col++, "%s", wire_hash_name(v->hash_type));
+	put_digest(t, col++, &v->keys);
+	put_digest(t, col++, &v->content);
+	return col;
 }

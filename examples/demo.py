@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Four trainers on two hosts train a network together; one of them is killed on the way.
+"""Four trainers on two hosts train a network together; one of them is killed on the way, and later
+another one joins, which gets the model from the others.
 
 The hosts are network namespaces joined by a bridge (as root), or two agents on loopback. Everything
 is started from a build folder and is gone in the end, however this program ends. Exit status 0: the
-test accuracy is reached, the weights of all survivors are bit-identical, and the loss of a trainer
-cost each survivor at most one repeated call.
+test accuracy is reached, the weights of all who are there in the end are bit-identical, the
+newcomer got the state of the run, and the loss of a trainer cost each survivor at most one
+repeated call.
 """
 
 import argparse
@@ -24,6 +26,7 @@ import time
 
 import netns
 
+PROGRAM = "examples/fashion-mnist"
 TRAINERS_PER_HOST = 2
 WANTED_ACCURACY = 0.85
 MASTER_PORT = 48148
@@ -93,6 +96,8 @@ class Trainer:
         self.pending = b""
         self.step, self.loss, self.world, self.rate, self.retries = 0, 0.0, 0, 0.0, 0
         self.result = None  # the fields of the last line
+        self.welcomed = False  # a newcomer: what it got was told of
+        self.syncs = []  # (step, bytes sent, bytes received, MB/s) of those that moved something
         self.state = "starting"
 
     def take(self, data):
@@ -104,6 +109,8 @@ class Trainer:
                 self.result = dict(word.split("=", 1) for word in words[1:])
                 self.retries = int(self.result["retries"])
                 self.state = "done"
+            elif words[0] == "sync":
+                self.syncs.append((*map(int, words[1:4]), float(words[4])))
             else:
                 self.step, self.loss, self.world = int(words[0]), float(words[1]), int(words[2])
                 self.rate, self.retries = float(words[3]), int(words[4])
@@ -214,23 +221,27 @@ class Demo:
         return self.folder / f"agent-{host}.sock"
 
     def start_trainers(self):
-        program = self.build / "examples/fashion-mnist"
+        program = self.build / PROGRAM
         # tells whether it can run at all, and makes libtool's wrapper relink only once
         check = subprocess.run([program, "--help"], capture_output=True, timeout=60, check=False)
         if check.returncode != 0:
             raise Failed(f"{program} does not run: {check.stderr.decode().strip()}")
         for number in range(2 * TRAINERS_PER_HOST):
-            trainer = Trainer(number, "ab"[number // TRAINERS_PER_HOST])
-            trainer.pipe, write_end = os.pipe()
-            trainer.process = self.spawn(f"trainer-{number}", trainer.host, [
-                program, "--master", self.hosts.master, "--id", number,
-                "--wait-for", 2 * TRAINERS_PER_HOST, "--report", f"/dev/fd/{write_end}",
-                "--steps", self.options.steps, "--batch", self.options.batch,
-                *(["--data", self.options.data] if self.options.data else [])],
-                keep=(write_end,), PCCL_AGENT_SOCKET=str(self.agent_socket(trainer.host)))
-            os.close(write_end)
-            self.trainers.append(trainer)
-            self.selector.register(trainer.pipe, selectors.EVENT_READ, trainer)
+            self.start_trainer("ab"[number // TRAINERS_PER_HOST])
+
+    def start_trainer(self, host):
+        trainer = Trainer(len(self.trainers), host)
+        trainer.pipe, write_end = os.pipe()
+        trainer.process = self.spawn(f"trainer-{trainer.number}", host, [
+            self.build / PROGRAM, "--master", self.hosts.master, "--id", trainer.number,
+            "--wait-for", 2 * TRAINERS_PER_HOST, "--report", f"/dev/fd/{write_end}",
+            "--steps", self.options.steps, "--batch", self.options.batch,
+            *(["--data", self.options.data] if self.options.data else [])],
+            keep=(write_end,), PCCL_AGENT_SOCKET=str(self.agent_socket(host)))
+        os.close(write_end)
+        self.trainers.append(trainer)
+        self.selector.register(trainer.pipe, selectors.EVENT_READ, trainer)
+        return trainer
 
     # ------------------------------------------------------------------ watching
 
@@ -253,10 +264,21 @@ class Demo:
                 raise Failed(f"trainer {trainer.number} has ended, with status "
                              f"{trainer.process.returncode}")
 
+    def welcome(self, newcomer):
+        """Says what the newcomer got, once it has; fails if the run ends without it."""
+        if newcomer.syncs and not newcomer.welcomed:
+            step, _, received, rate = newcomer.syncs[0]
+            newcomer.welcomed = True
+            self.display.say(f"  trainer {newcomer.number} gets the state of step {step}: "
+                             f"{received / 1e6:.1f} MB, {rate:.0f} MB/s")
+        if not newcomer.welcomed and any(t.state == "done" for t in self.trainers):
+            raise Failed("the training was over before the newcomer had come: more --steps")
+
     def train(self):
         """Until all pipes are closed. The last trainer is stopped for a moment, so that the others
-        certainly are in the middle of an all-reduce with it, and then it is killed."""
-        victim = self.trainers[-1]
+        certainly are in the middle of an all-reduce with it, and then it is killed. When the others
+        have gone on, another one is started in its place."""
+        victim, newcomer = self.trainers[-1], None
         # just after the trainers have looked for newcomers (every 50 steps), not while they do
         kill_step = self.options.steps * 2 // 5 // 50 * 50 + 2
         kill_time = None
@@ -272,16 +294,22 @@ class Demo:
                 victim.state = "killed"
                 self.display.say(f"  trainer {victim.number} (pid {victim.process.pid}) gets "
                                  f"SIGKILL in step {victim.step + 1}")
+            elif victim.state == "killed" and not newcomer and self.trainers[0].retries > 0:
+                newcomer = self.start_trainer(victim.host)
+                self.display.say(f"  trainer {newcomer.number} (pid {newcomer.process.pid}) is "
+                                 f"started in step {self.trainers[0].step + 1}")
+            if newcomer:
+                self.welcome(newcomer)
             self.display.update()
         self.display.update(last=True)
         for trainer in self.trainers:
             trainer.process.wait()
         self.check_running(victim)
-        return victim
+        return victim, newcomer
 
     # ------------------------------------------------------------------ the end
 
-    def judge(self, victim):
+    def judge(self, victim, newcomer):
         """Prints what was reached; true if all of it was."""
         survivors = [t for t in self.trainers if t is not victim]
         for trainer in survivors:
@@ -289,14 +317,19 @@ class Demo:
                 raise Failed(f"trainer {trainer.number} ended without a result")
         accuracy = min(float(t.result["accuracy"]) for t in survivors)
         hashes = {t.result["hash"] for t in survivors}
-        retries = [t.retries for t in survivors]
+        retries = [t.retries for t in survivors if t is not newcomer]
+        step, _, received, rate = newcomer.syncs[0]
+        sent = [(t.number, t.syncs[0][1]) for t in survivors if t is not newcomer and t.syncs]
         verdicts = [
             (accuracy >= WANTED_ACCURACY,
              f"test accuracy {100 * accuracy:.2f} % (wanted: {100 * WANTED_ACCURACY:.0f} %)"),
-            (len(hashes) == 1, "weights bit-identical on all survivors"),
+            (len(hashes) == 1, "weights bit-identical on survivors and newcomer"),
             (victim.process.returncode == -signal.SIGKILL and max(retries) == 1,
              f"one trainer killed; calls repeated by the survivors: "
              f"{', '.join(map(str, retries))} (wanted: one, at most one each)"),
+            (step > 0 and received > 0 and sum(n for _, n in sent) == received,
+             f"trainer {newcomer.number} joined in step {step} and was given {received} bytes, "
+             f"{rate:.0f} MB/s, by " + ", ".join(f"trainer {k} ({n})" for k, n in sent)),
         ]
         print()
         for trainer in survivors:
@@ -335,7 +368,7 @@ class Demo:
               f"{self.options.steps} steps", flush=True)
         self.start_daemons()
         self.start_trainers()
-        good = self.judge(self.train())
+        good = self.judge(*self.train())
         print(f"  {time.monotonic() - began:.1f} s")
         return good
 
@@ -352,8 +385,9 @@ def parse_options():
     parser.add_argument("--limit", type=int, default=120,
                         help="seconds after which it has failed, default %(default)s")
     options = parser.parse_args()
-    if options.steps < 150:
-        parser.error("--steps: at least 150, so that there is a middle to kill a trainer in")
+    if options.steps < 500:
+        parser.error("--steps: at least 500, so that there is a middle to kill a trainer in, and "
+                     "time for another one")
     return options
 
 

@@ -8,14 +8,13 @@
  * hash in the last line is the same for all.
  *
  * What a training program has to do about failure is in three places, all_reduce, share_state and
- * train: calls that lost a peer are repeated; whoever was let in is given the state; and a trainer
- * that is left alone waits for company.
+ * train: calls that lost a peer are repeated; the state is synchronized now and then, by which
+ * newcomers get it; and a trainer that is left alone waits for company.
  */
 #include "dataset.h"
 #include "mlp.h"
 #include "options.h"
 
-#include <math.h>
 #include <pccl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -30,18 +29,18 @@ enum {
 	TEST_BATCH = 500,
 	ADMIT_EVERY = 50, /* steps between looks for newcomers */
 	TAG_GRADIENT = 1,
-	TAG_STATE = 2,
+	TENSORS = 3,
 };
 
 static const float MOMENTUM = 0.9f;
 
-/* What a run knows, as one block of floats that can be reduced at once. */
+/* What a run knows, and every trainer of it. */
 struct state {
-	float *block;    /* memory shared with the agent, holds the following */
-	float *weights;  /* mlp_size(net) */
-	float *velocity; /* as many */
-	float *step;     /* steps done; -INFINITY: this trainer has not got the state yet */
-	size_t count;    /* floats in the block */
+	float *weights;  /* mlp_size(net), in memory shared with the agent */
+	float *velocity; /* as many, likewise */
+	uint64_t step;   /* steps done */
+	pcclTensorInfo_t tensors[TENSORS];
+	pcclSharedState_t shared; /* these, at the revision that comes next */
 };
 
 struct trainer {
@@ -117,18 +116,46 @@ static bool all_reduce(struct trainer *t, float *buffer, size_t count, pcclRedOp
 	return true;
 }
 
-/*
- * Everybody calls this after newcomers were let in, and newcomers call it first of all. Who has no
- * state brings minus infinity everywhere; the others have equal bits; the maximum is the state.
- */
-static bool share_state(struct trainer *t)
+/* Tells of a synchronization that moved something. */
+static void report_sync(struct trainer *t, const pcclSharedStateSyncInfo_t *info, double seconds)
 {
-	return all_reduce(t, t->state.block, t->state.count, pcclMax, TAG_STATE);
+	const uint64_t most = info->tx_bytes > info->rx_bytes ? info->tx_bytes : info->rx_bytes;
+
+	if (most == 0)
+		return;
+	fprintf(t->report, "sync %llu %llu %llu %.1f\n", (unsigned long long)t->state.step,
+		(unsigned long long)info->tx_bytes, (unsigned long long)info->rx_bytes,
+		(double)most * 1e-6 / seconds);
+	fflush(t->report);
 }
 
-static bool has_state(const struct trainer *t)
+/*
+ * Makes the state the same everywhere. Everybody calls this after newcomers were let in, and
+ * newcomers call it first of all: their revision is behind, so they get what the others have, which
+ * usually is all that is ever moved.
+ */
+static void share_state(struct trainer *t)
 {
-	return *t->state.step >= 0.0f;
+	const double began = now();
+	pcclSharedStateSyncInfo_t info;
+	pcclResult_t result;
+
+	while ((result = pcclSynchronizeSharedState(t->comm, &t->state.shared,
+			PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR, &info)) ==
+		pcclRankConnectionLost)
+		t->retries++;
+	must(result, "synchronizing the state");
+	t->state.shared.revision++;
+	report_sync(t, &info, now() - began);
+}
+
+/* Trainers of the run, as of the last call. */
+static unsigned company(const struct trainer *t)
+{
+	int n;
+
+	must(pcclGetAttribute(t->comm, PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE, &n), "counting");
+	return (unsigned)n;
 }
 
 /* Lets everybody in who is waiting. All trainers of the run call it together. */
@@ -144,19 +171,12 @@ static void update_topology(struct trainer *t)
 /* Waits until there are enough trainers, or there is a run in progress to take part in. */
 static void gather(struct trainer *t, unsigned enough)
 {
-	bool company = share_state(t);
-
-	while (!company || (t->world < enough && !has_state(t))) {
+	share_state(t);
+	while (company(t) < (t->state.step > 0 ? 2 : enough)) {
 		usleep(50000);
 		update_topology(t);
-		company = share_state(t);
+		share_state(t);
 	}
-	if (has_state(t))
-		return;
-	mlp_init(&t->net, t->opt.seed, t->state.weights);
-	for (size_t i = 0; i < mlp_size(&t->net); i++)
-		t->state.velocity[i] = 0.0f;
-	*t->state.step = 0.0f;
 }
 
 static void admit_newcomers(struct trainer *t)
@@ -164,9 +184,8 @@ static void admit_newcomers(struct trainer *t)
 	bool pending;
 
 	must(pcclArePeersPending(t->comm, &pending), "asking for newcomers");
-	if (!pending)
-		return;
-	update_topology(t);
+	if (pending)
+		update_topology(t);
 	share_state(t);
 }
 
@@ -192,7 +211,7 @@ static void apply_gradient(struct trainer *t)
 		s->velocity[i] = MOMENTUM * s->velocity[i] - t->opt.rate * t->gradient[i];
 		s->weights[i] += s->velocity[i];
 	}
-	*s->step += 1.0f;
+	s->step++;
 }
 
 static void train(struct trainer *t)
@@ -200,8 +219,8 @@ static void train(struct trainer *t)
 	const size_t count = mlp_size(&t->net) + 1;
 	const double megabytes = (double)(count * sizeof(float)) * 1e-6;
 
-	while (*t->state.step < (float)t->opt.steps) {
-		const uint64_t step = (uint64_t)*t->state.step;
+	while (t->state.step < t->opt.steps) {
+		const uint64_t step = t->state.step;
 		double began;
 
 		draw_minibatch(t, step);
@@ -268,6 +287,17 @@ static void open_training_set(struct trainer *t)
 			die("image %zu has the label %d", i, t->images.labels[i]);
 }
 
+static void describe_state(struct state *s, size_t weights)
+{
+	s->tensors[0] = (pcclTensorInfo_t){
+		.name = "weights", .data = s->weights, .count = weights, .datatype = pcclFloat};
+	s->tensors[1] = (pcclTensorInfo_t){
+		.name = "velocity", .data = s->velocity, .count = weights, .datatype = pcclFloat};
+	s->tensors[2] = (pcclTensorInfo_t){
+		.name = "step", .data = &s->step, .count = 1, .datatype = pcclUint64};
+	s->shared = (pcclSharedState_t){.count = TENSORS, .infos = s->tensors};
+}
+
 static void allocate(struct trainer *t)
 {
 	const int batch = t->opt.batch > TEST_BATCH ? (int)t->opt.batch : TEST_BATCH;
@@ -280,18 +310,16 @@ static void allocate(struct trainer *t)
 		die("out of memory");
 	weights = mlp_size(&t->net);
 	t->gradient = shared_floats(weights + 1);
-	s->count = 2 * weights + 1;
-	s->block = shared_floats(s->count);
-	s->weights = s->block;
-	s->velocity = s->block + weights;
-	s->step = s->block + 2 * weights;
-	for (size_t i = 0; i < s->count; i++)
-		s->block[i] = -INFINITY;
+	s->weights = shared_floats(weights);
+	s->velocity = shared_floats(weights);
+	mlp_init(&t->net, t->opt.seed, s->weights);
+	describe_state(s, weights);
 }
 
 static void release(struct trainer *t)
 {
-	must(pcclMemFree(t->state.block), "freeing");
+	must(pcclMemFree(t->state.weights), "freeing");
+	must(pcclMemFree(t->state.velocity), "freeing");
 	must(pcclMemFree(t->gradient), "freeing");
 	mlp_close(&t->net);
 	dataset_close(&t->images);

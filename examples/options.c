@@ -27,8 +27,9 @@ static const char HELP[] =
 	"later\n"
 	"  -r, --report FILE       write progress there instead of standard output: a line per "
 	"step,\n"
-	"                          step loss trainers MB/s retries, and a line that begins with "
-	"result\n"
+	"                          step loss trainers MB/s retries; a line sync step sent "
+	"received\n"
+	"                          MB/s when state is moved; and one that begins with result\n"
 	"  -h, --help              show this\n"
 	"Steps, batch, learning rate and --wait-for must be equal on all trainers.\n";
 

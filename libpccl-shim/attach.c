@@ -68,6 +68,8 @@ void pccl_attachment_unref(struct pccl_attachment *a)
 	if (!a || atomic_fetch_sub(&a->refs, 1) > 1)
 		return;
 	pccl_staging_free_all(a);
+	if (a->state.base)
+		pccl_map_free(a->session, &a->state);
 	pccl_result_free_all(a);
 	pccl_session_drop_results(a->session, a->id);
 	pccl_fork_close(&a->submit_bell);
@@ -132,6 +134,8 @@ void pccl_attachment_attrs(const struct pccl_attachment *at, struct pccl_attrs *
 		if (ret->state == SHM_COMM_LOST)
 			load_text(ret->text, a->text, sizeof a->text);
 		load_place(&ret->at, a);
+		ret->epoch = atomic_load_explicit(&a->epoch, memory_order_relaxed);
+		ret->wired = atomic_load_explicit(&a->wired, memory_order_relaxed);
 		atomic_thread_fence(memory_order_acquire);
 		after = atomic_load_explicit(&a->version, memory_order_relaxed);
 		if (before == after && before % 2 == 0)

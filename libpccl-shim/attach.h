@@ -45,6 +45,8 @@ struct pccl_attachment {
 	uint32_t id;    /* of the communicator in the session */
 	uint8_t *queue; /* SHM_SIZE bytes */
 	struct pccl_fork_fd submit_bell, data_bell;
+	struct pccl_map state; /* the manifest of shared state, the main thread's (state.h); base
+				* NULL: none */
 
 	pthread_mutex_t lock;
 	uint32_t tail; /* entries submitted */
@@ -98,6 +100,7 @@ struct pccl_attrs {
 	uint32_t code;
 	char text[SHM_TEXT];
 	struct cc_addr at; /* where the master is; family 0: no word of it, or half of one */
+	uint64_t epoch, wired;
 };
 
 void pccl_attachment_attrs(const struct pccl_attachment *a, struct pccl_attrs *ret);
@@ -106,6 +109,8 @@ void pccl_attachment_attrs(const struct pccl_attachment *a, struct pccl_attrs *r
  * sizes have been seen before. (staging.c, as all below) */
 pcclResult_t pccl_staging_get(struct pccl_attachment *a, uint64_t size, struct pccl_staging **ret);
 void pccl_staging_put(struct pccl_attachment *a, struct pccl_staging *s); /* NULL is fine */
+/* Gives what is not in use back to the agent. */
+void pccl_staging_trim(struct pccl_attachment *a);
 /* The mapping of a result region, from those kept or from the agent. */
 pcclResult_t pccl_result_get(struct pccl_attachment *a, uint64_t region, struct pccl_result **ret);
 /* The same, but only from those kept or handed over: NULL if it is not mapped. */

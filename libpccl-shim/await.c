@@ -8,19 +8,15 @@
  */
 #include "libpccl-shim/reduce.h"
 
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/cc_err.h"
-#include "common/cc_futex.h"
 #include "common/cc_plan.h"
 #include "common/cc_sys.h"
-#include "libpccl-shim/keeper.h"
+#include "libpccl-shim/session.h"
+#include "libpccl-shim/slot.h"
 #include "proto/shm_result.h"
 
-#define SLEEP_NS         ((uint64_t)50000000) /* how late an agent's death may be noticed */
-#define SPIN_NS          ((uint64_t)20000)
 #define OVERLAP_SEGS_MAX 65536u /* more are not followed one by one */
 
 /* What a waiter knows about its operation. */
@@ -176,97 +172,37 @@ static pcclResult_t take_result(struct progress *p)
 	return pcclSuccess;
 }
 
-static void relax(void)
-{
-#if defined(__x86_64__)
-	__builtin_ia32_pause();
-#else
-	__asm__ volatile("yield");
-#endif
-}
-
-static bool several_cpus(void)
-{
-	static _Atomic int known; /* 0: no; 1: one; 2: more */
-	int n = atomic_load_explicit(&known, memory_order_relaxed);
-	cpu_set_t set;
-
-	if (n == 0) {
-		n = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) == 1 ? 1 : 2;
-		atomic_store_explicit(&known, n, memory_order_relaxed);
-	}
-	return n == 2;
-}
-
 /* What has to wake us. Until the area is known, a segment's flag tells that it is there: mapping it
  * early is what lets us take the result if the agent dies, or take back what it wrote. */
-static uint32_t wanted(const struct progress *p)
+static uint32_t wanted(const void *arg)
 {
+	const struct progress *p = arg;
+
 	return p->overlap || p->mode == SHM_RESULT_NONE ? SHM_WAIT_SEGMENTS : SHM_WAIT_DONE;
 }
 
-/* True when something has changed. */
-static bool look(struct progress *p)
+static bool look(void *arg)
 {
+	struct progress *p = arg;
 	uint32_t mode = p->mode;
 
 	learn(p);
 	return (p->overlap && copy_segments(p, false)) || p->mode != mode;
 }
 
-/* Is there an agent that will still end it? */
-static bool is_cared_for(pcclComm_t *c, const struct pccl_op *op)
+static bool wait_for_end(pcclComm_t *c, uint32_t slot, struct progress *p)
 {
-	bool alive = pccl_session_watch(op->att->session);
+	uint64_t lately = atomic_load_explicit(&c->wait_ns, memory_order_relaxed);
+	struct pccl_waiter w = {.spin = pccl_slot_may_spin() && lately < 2 * PCCL_SPIN_NS,
+		.look = look,
+		.wanted = wanted,
+		.arg = p};
+	uint64_t begin = cc_now_ns();
+	bool done = pccl_slot_wait(c, slot, &w);
 
-	pthread_mutex_lock(&c->lock);
-	alive = alive && op->verdict == PCCL_VERDICT_NONE;
-	pthread_mutex_unlock(&c->lock);
-	return alive;
-}
-
-/* Until the slot is done (true) or the agent is gone (false). */
-static bool wait_for_end(pcclComm_t *c, struct progress *p)
-{
-	bool spin = several_cpus() &&
-		    atomic_load_explicit(&c->wait_ns, memory_order_relaxed) < 2 * SPIN_NS;
-	uint64_t begin = cc_now_ns(), took;
-	bool alive = true, armed = false;
-
-	/* A slot that is done and a session that ended may both be true: the slot counts. */
-	while (atomic_load(&p->slot->state) != SHM_SLOT_DONE && alive) {
-		uint32_t kind = wanted(p);
-
-		if (look(p)) {
-			armed = false;
-		} else if (spin) {
-			relax();
-			spin = cc_now_ns() - begin < SPIN_NS;
-		} else if (!armed) {
-			atomic_store(&p->slot->wait, kind);
-			armed = true; /* and look once more before sleeping */
-		} else {
-			if (cc_futex_wait(&p->slot->wait, kind, SLEEP_NS) == CC_ERR_TIMEOUT)
-				alive = is_cared_for(c, p->op);
-			armed = false;
-		}
-	}
-	atomic_store(&p->slot->wait, SHM_WAIT_AWAKE);
-	took = cc_now_ns() - begin;
-	atomic_store_explicit(&c->wait_ns,
-		(atomic_load_explicit(&c->wait_ns, memory_order_relaxed) * 3 + took) / 4,
-		memory_order_relaxed);
-	return atomic_load(&p->slot->state) == SHM_SLOT_DONE;
-}
-
-static pcclResult_t fail_as_slot_says(const struct shm_slot *s, uint32_t number)
-{
-	pcclResult_t code = pccl_result_of(number);
-	char text[SHM_TEXT];
-
-	memcpy(text, s->text, sizeof text);
-	text[sizeof text - 1] = '\0';
-	return pccl_fail(code, "%s", text[0] ? text : pcclGetErrorString(code));
+	atomic_store_explicit(
+		&c->wait_ns, (lately * 3 + cc_now_ns() - begin) / 4, memory_order_relaxed);
+	return done;
 }
 
 static void fill_info(const struct shm_slot *s, pcclReduceInfo_t *info)
@@ -297,22 +233,8 @@ static pcclResult_t fail_and_take_back(struct progress *p, pcclResult_t r)
  */
 static pcclResult_t lose_result(pcclComm_t *c)
 {
-	struct pccl_attachment *a;
-	pcclResult_t r;
-
-	pccl_keeper_remove(c);
-	pccl_comm_give_up(c, pcclRankConnectionLost,
+	return pccl_comm_leave(c, pcclRankConnectionLost,
 		"the agent died with the result of an operation that all others have by now");
-	pthread_mutex_lock(&c->lock);
-	a = c->att ? pccl_attachment_ref(c->att) : NULL;
-	pthread_mutex_unlock(&c->lock);
-	if (a)
-		pccl_attachment_close(a);
-	pccl_attachment_unref(a);
-	pthread_mutex_lock(&c->lock);
-	r = pccl_comm_fail_gone(c, true);
-	pthread_mutex_unlock(&c->lock);
-	return r;
 }
 
 static pcclResult_t take_success(pcclComm_t *c, struct progress *p)
@@ -324,14 +246,6 @@ static pcclResult_t take_success(pcclComm_t *c, struct progress *p)
 	return r != pcclSuccess && p->lost ? lose_result(c) : r;
 }
 
-static void take_world(pcclComm_t *c, const struct progress *p)
-{
-	struct wire_world world;
-
-	pccl_slot_world(p->slot, &world);
-	pccl_comm_told_world(c, &world);
-}
-
 static pcclResult_t end_by_slot(pcclComm_t *c, struct progress *p, pcclReduceInfo_t *info)
 {
 	uint32_t code;
@@ -340,10 +254,10 @@ static pcclResult_t end_by_slot(pcclComm_t *c, struct progress *p, pcclReduceInf
 	learn(p);
 	code = pccl_read32(&p->slot->code);
 	pccl_comm_told(c, pccl_read64(&p->slot->losses));
-	take_world(c, p);
+	pccl_slot_told_world(c, p->slot);
 	if (code != pcclSuccess) {
 		pccl_comm_told_code(c, p->op->att, code);
-		return fail_as_slot_says(p->slot, code);
+		return pccl_slot_fail(p->slot, code);
 	}
 	r = take_success(c, p);
 	if (r == pcclSuccess)
@@ -370,7 +284,7 @@ static pcclResult_t end_by_verdict(
 	case PCCL_VERDICT_NONE: /* it did say, in the last moment */
 		return end_by_slot(c, p, info);
 	case PCCL_VERDICT_DONE:
-		take_world(c, p); /* as of its start */
+		pccl_slot_told_world(c, p->slot); /* as of its start */
 		r = take_success(c, p);
 		if (r == pcclSuccess)
 			guess_info(p, info);
@@ -393,7 +307,7 @@ pcclResult_t pccl_reduce_await(pcclComm_t *c, uint32_t slot, pcclReduceInfo_t *i
 	struct progress p = {.op = op, .slot = pccl_attachment_slot(op->att, slot)};
 	pcclResult_t r;
 
-	if (wait_for_end(c, &p))
+	if (wait_for_end(c, slot, &p))
 		r = end_by_slot(c, &p, info);
 	else
 		r = end_by_verdict(c, slot, &p, info);
@@ -402,7 +316,7 @@ pcclResult_t pccl_reduce_await(pcclComm_t *c, uint32_t slot, pcclReduceInfo_t *i
 	/* From here on the agent may use the area for something else. */
 	pccl_result_put(op->att, p.result);
 	atomic_store_explicit(&p.slot->state, SHM_SLOT_FREE, memory_order_release);
-	pccl_reduce_release(c, slot);
+	pccl_slot_release(c, slot);
 	return r;
 }
 
@@ -423,6 +337,6 @@ void pccl_reduce_abandon(pcclComm_t *c)
 				take_back(&p);
 			pccl_result_put(op->att, p.result);
 		}
-		pccl_reduce_release(c, i);
+		pccl_slot_release(c, i);
 	}
 }

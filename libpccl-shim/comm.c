@@ -9,6 +9,7 @@
 
 #include "libpccl-shim/address.h"
 #include "libpccl-shim/keeper.h"
+#include "libpccl-shim/state.h"
 #include "proto/wire_master.h"
 
 pcclResult_t pccl_comm_check(const pcclComm_t *c)
@@ -98,6 +99,7 @@ void pccl_comm_unref(pcclComm_t *c)
 	if (atomic_fetch_sub(&c->refs, 1) > 1)
 		return;
 	pccl_attachment_unref(c->att);
+	pccl_state_free(c->state);
 	for (unsigned i = 0; i < SHM_SLOTS; i++)
 		free(c->ops[i].copied);
 	pthread_cond_destroy(&c->changed);

@@ -20,7 +20,7 @@
  *
  * An operation belongs to the attachment that it was launched on and is never moved to another.
  * Between the choice of the attachment and op->att the lock is held and the link looked at again
- * (reduce.c), so the keeper, which passes a verdict on every operation of an attachment that has
+ * (slot.c), so the keeper, which passes a verdict on every operation of an attachment that has
  * died, can miss none:
  *
  *   NONE      no verdict; what the slot says counts, as long as the session lives. A slot that is
@@ -30,6 +30,9 @@
  *   FAILED    it has not: buffers are restored, pcclRankConnectionLost
  *   DONE      it has
  *   GONE      nobody will ever know; buffers are restored, the link's reason is returned
+ *
+ * A synchronization of shared state is an operation too, the only one in flight then. Its tensors
+ * are not restored; it is in doubt if they are what was elected.
  *
  * Locks are taken in this order: the keeper's, a communicator's, an attachment's, a session's; each
  * is held for moments only. What c->lock guards is said below; `changed` is broadcast when link or
@@ -81,6 +84,8 @@ struct pccl_op {
 	uint32_t esize;
 	struct pccl_staging *staging;     /* NULL: send is registered */
 	struct pccl_registered *in, *out; /* NULL: not registered */
+	const uint8_t *manifest;          /* of a synchronization of shared state, mapped; NULL: an
+					   * all-reduce, whose what follows and precedes is */
 	uint8_t *copied; /* segments that are in recv already; kept from operation to operation */
 	size_t cap_copied;
 };
@@ -108,12 +113,15 @@ struct pcclComm_t {
 	struct pccl_attachment *att; /* the latest; NULL: none */
 	struct cc_id peer, token, run;
 	struct cc_addr at;     /* where the last agent that said so had found the master, or none */
+	uint64_t epoch, wired; /* of the last commit, and the last round, likewise */
 	uint64_t group_losses; /* as of the latest attachment's beginning */
 	bool told_lost;        /* the application got to know that the last one has died */
 	uint32_t gone_code;
 	char gone_text[PCCL_TEXT_MAX];
-	bool told_gone;          /* the application got to know that it is a peer no more */
-	struct wire_world world; /* as of the last call that told of it: pcclGetAttribute */
+	bool told_gone;           /* the application got to know that it is a peer no more */
+	struct wire_world world;  /* as of the last call that told of it: pcclGetAttribute */
+	struct pccl_state *state; /* the main thread's, not guarded (state.h); NULL: no
+				   * synchronization yet */
 	uint32_t n_ops;
 	struct pccl_op ops[SHM_SLOTS];
 	uint64_t succeeded[WL_SEQS_MAX]; /* attempts that the application was told of, a ring */
@@ -162,7 +170,8 @@ bool pccl_comm_is_resuming(const pcclComm_t *c);
 pcclResult_t pccl_comm_use(
 	pcclComm_t *c, bool waiting, struct pccl_attachment **ret, struct pccl_attrs *ret_attrs);
 
-/* With the lock held: where its master is, as far as is known here; for another agent to try. */
+/* With the lock held: where its master is, as far as is known here; for another agent to try. Keeps
+ * what the attachment says besides for that one (epoch, wired). */
 struct cc_addr pccl_comm_place(pcclComm_t *c);
 
 void pccl_comm_ref(pcclComm_t *c);
@@ -189,6 +198,9 @@ bool pccl_comm_ask(pcclComm_t *c, struct wl_request *request);
 bool pccl_comm_resume(pcclComm_t *c, struct pccl_attachment *a, const struct wl_reply *reply);
 /* UP or RESUMING -> GONE. */
 void pccl_comm_give_up(pcclComm_t *c, pcclResult_t code, const char *text);
+/* By itself, and tells the agent, for this reason: operations end. Returns what the call under way
+ * is to return. */
+pcclResult_t pccl_comm_leave(pcclComm_t *c, pcclResult_t code, const char *text);
 /* Waits for a verdict on the operation, whose agent is gone; DONE, FAILED, or GONE. */
 enum pccl_verdict pccl_op_verdict(pcclComm_t *c, uint32_t slot);
 /* The application is told that this attempt has succeeded. */

@@ -26,12 +26,15 @@ libpccl_shim_libpccl_shim_la_SOURCES = \
 	libpccl-shim/resume.c \
 	libpccl-shim/session.c libpccl-shim/session.h \
 	libpccl-shim/spawn.c libpccl-shim/spawn.h \
-	libpccl-shim/staging.c
+	libpccl-shim/slot.c libpccl-shim/slot.h \
+	libpccl-shim/staging.c \
+	libpccl-shim/state.c libpccl-shim/state.h \
+	libpccl-shim/state_args.c libpccl-shim/state_offer.c
 libpccl_shim_libpccl_shim_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/libpccl-shim/include
 libpccl_shim_libpccl_shim_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
 libpccl_shim_libpccl_shim_la_LDFLAGS = $(SHIM_LINK_FLAGS)
 libpccl_shim_libpccl_shim_la_LIBADD = proto/libwire.la common/libcommon-pure.la \
-	common/libcommon-sys.la
+	common/libcommon-sys.la libhsh_run.la
 EXTRA_libpccl_shim_libpccl_shim_la_DEPENDENCIES = libpccl-shim/libpccl-shim.map
 
 EXTRA_DIST += libpccl-shim/libpccl-shim.map libpccl-shim/include/README.md

@@ -16,8 +16,10 @@
  * end, or somebody has stopped launching because of a loss. In that case they end as well: no
  * attempt spans a loss, so what waits for votes is aborted, and what is launched with too low a
  * count of losses is refused. Thus all members have m in flight sooner or later, with the same
- * count, and it ends; if it fails, then for another loss, and the group is smaller. Windows need
- * not even be equal.
+ * count, and it ends; if it fails, then for another loss, and the group is smaller. What the
+ * members disagree on has ended for all of them and is not repeated, but the others are launched
+ * all the same: who stopped there would leave those waiting whose window is larger. Windows need
+ * not be equal.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +40,8 @@ struct batch {
 	struct flight flights[SHM_SLOTS]; /* a ring, oldest first */
 	uint32_t first, n_flights;
 	bool lost;          /* something of this pass is to be repeated */
-	pcclResult_t error; /* the first one that ends it all, and its sentence */
+	bool over;          /* nothing more is launched */
+	pcclResult_t error; /* the first one that is returned, and its sentence */
 	char text[PCCL_TEXT_MAX];
 	pcclReduceInfo_t info;
 };
@@ -114,7 +117,10 @@ static void note(struct batch *b, size_t index, pcclResult_t r)
 {
 	if (r == pcclRankConnectionLost) {
 		b->lost = true;
-	} else if (b->error == pcclSuccess) {
+		return;
+	}
+	b->over |= !b->done[index];
+	if (b->error == pcclSuccess) {
 		b->error = fail_at(index, r);
 		pccl_keep_text(b->text);
 	}
@@ -154,12 +160,12 @@ static void await_oldest(struct batch *b)
 
 	b->first = (b->first + 1) % SHM_SLOTS;
 	b->n_flights--;
+	b->done[f->index] = r == pcclSuccess || r == pcclInvalidArgument;
+	b->n_done += b->done[f->index];
 	if (r != pcclSuccess) {
 		note(b, f->index, r);
 		return;
 	}
-	b->done[f->index] = true;
-	b->n_done++;
 	b->info.local_world_size = info.local_world_size;
 	b->info.tx_bytes += info.tx_bytes;
 	b->info.rx_bytes += info.rx_bytes;
@@ -173,8 +179,8 @@ static void pass(struct batch *b)
 	for (;;) {
 		while (next < b->count && b->done[next])
 			next++;
-		if (next < b->count && !b->lost && b->error == pcclSuccess &&
-			b->n_flights < b->window && (b->n_flights == 0 || slots_left(b->comm)))
+		if (next < b->count && !b->lost && !b->over && b->n_flights < b->window &&
+			(b->n_flights == 0 || slots_left(b->comm)))
 			launch(b, next++);
 		else if (b->n_flights > 0)
 			await_oldest(b);
@@ -199,7 +205,7 @@ pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescriptor_t *desc
 	b.done = calloc(count + 1, sizeof *b.done);
 	if (!b.done)
 		return pccl_fail(pcclOutOfMemory, "no memory for %zu operations", count);
-	while (b.n_done < count && b.error == pcclSuccess)
+	while (b.n_done < count && !b.over)
 		pass(&b);
 	free(b.done);
 	if (b.error != pcclSuccess)

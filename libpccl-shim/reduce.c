@@ -5,10 +5,10 @@
 #include "libpccl-shim/reduce.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "common/cc_plan.h"
 #include "libpccl-shim/session.h"
+#include "libpccl-shim/slot.h"
 
 #define OPERAND_MAX ((uint64_t)1 << 48) /* bytes, as in cc_plan_init */
 #define PIECE       ((uint64_t)256 * 1024)
@@ -75,78 +75,6 @@ static pcclResult_t check_buffers(const void *send, const void *recv, uint64_t b
 	return pcclSuccess;
 }
 
-/* A free slot for an operation on this attachment, whose reference goes with it. *again: the
- * attachment is not in use any more. */
-static pcclResult_t take_slot(
-	pcclComm_t *c, struct pccl_attachment *a, uint64_t tag, uint32_t *ret, bool *again)
-{
-	bool tag_taken = false, others = false;
-	const char *main_call;
-	uint32_t slot = SHM_SLOTS;
-
-	pthread_mutex_lock(&c->lock);
-	main_call = c->main_call;
-	for (uint32_t i = 0; i < SHM_SLOTS; i++) {
-		const struct pccl_op *op = &c->ops[i];
-
-		if (op->state == PCCL_OP_FREE) {
-			slot = i < slot ? i : slot;
-			continue;
-		}
-		tag_taken = tag_taken || op->tag == tag;
-		others = others || op->thread != pccl_thread_id();
-	}
-	*again = c->link != PCCL_LINK_UP || c->att != a;
-	if (!main_call && !others && !tag_taken && slot < SHM_SLOTS && !*again) {
-		struct pccl_op *op = &c->ops[slot];
-
-		op->state = PCCL_OP_LAUNCHING;
-		op->thread = pccl_thread_id();
-		op->tag = tag;
-		op->att = a;
-		op->verdict = PCCL_VERDICT_NONE;
-		op->seq = 0;
-		op->in = NULL;
-		op->out = NULL;
-		op->staging = NULL;
-		c->n_ops++;
-	}
-	pthread_mutex_unlock(&c->lock);
-	if (main_call)
-		return pccl_fail(pcclInvalidUsage,
-			"%s is under way in the main thread: no operation may be started before "
-			"it has returned",
-			main_call);
-	if (others)
-		return pccl_fail(pcclInvalidUsage,
-			"operations of another thread are in flight: one thread at a time may "
-			"launch and await them");
-	if (tag_taken)
-		return pccl_fail(pcclInvalidArgument, "tag %llu: an operation with it is in flight",
-			(unsigned long long)tag);
-	if (slot == SHM_SLOTS)
-		return pccl_fail(pcclInvalidUsage,
-			"%u operations are in flight, which is the limit: await some", SHM_SLOTS);
-	*ret = slot;
-	return pcclSuccess;
-}
-
-void pccl_reduce_release(pcclComm_t *c, uint32_t slot)
-{
-	struct pccl_op *op = &c->ops[slot];
-	struct pccl_attachment *a = op->att;
-
-	pccl_registered_put(op->in);
-	pccl_registered_put(op->out);
-	pccl_staging_put(a, op->staging);
-	pthread_mutex_lock(&c->lock);
-	op->state = PCCL_OP_FREE;
-	op->att = NULL;
-	c->n_ops--;
-	pthread_mutex_unlock(&c->lock);
-	pccl_attachment_unref(a);
-}
-
 /* Where the operand lies, and the result may go. Elements in registered memory are used by the
  * agent in place, which needs them aligned; others are copied. */
 static pcclResult_t place(struct pccl_op *op, struct shm_sqe *e)
@@ -188,39 +116,6 @@ static uint64_t first_byte(const struct pccl_op *op, const struct pccl_attrs *at
 	return start < op->bytes ? start : 0;
 }
 
-/* The agent watches it edge-triggered and never reads it: a full counter rings as well. */
-static void ring_bell(int fd)
-{
-	uint64_t one = 1;
-
-	if (write(fd, &one, sizeof one) < 0)
-		return;
-}
-
-static void submit(pcclComm_t *c, uint32_t slot, const struct shm_sqe *e, enum pccl_op_state state)
-{
-	struct pccl_attachment *a = c->ops[slot].att;
-	struct shm_sqe *ring = (struct shm_sqe *)(void *)(a->queue + SHM_SQE_OFF);
-	struct shm_slot *s = pccl_attachment_slot(a, slot);
-
-	atomic_store_explicit(&s->in_done, 0, memory_order_relaxed);
-	atomic_store_explicit(&s->in_want, 0, memory_order_relaxed);
-	atomic_store_explicit(&s->wait, SHM_WAIT_AWAKE, memory_order_relaxed);
-	atomic_store_explicit(&s->mode, SHM_RESULT_NONE, memory_order_relaxed);
-	atomic_store_explicit(&s->state, SHM_SLOT_PENDING, memory_order_relaxed);
-	/* From here on the slot tells what became of it, if the agent dies. */
-	pthread_mutex_lock(&c->lock);
-	c->ops[slot].state = state;
-	pthread_mutex_unlock(&c->lock);
-	pthread_mutex_lock(&a->lock);
-	/* There are as many entries as slots, so this one has been consumed. */
-	ring[a->tail % SHM_SLOTS] = *e;
-	a->tail++;
-	atomic_store_explicit(&pccl_attachment_sq(a)->tail, a->tail, memory_order_release);
-	pthread_mutex_unlock(&a->lock);
-	ring_bell(a->submit_bell.fd);
-}
-
 /* [from, to) of the operand in pieces; *done counts the bytes copied so far. */
 static void copy_range(
 	const struct pccl_op *op, struct shm_slot *s, uint64_t from, uint64_t to, uint64_t *done)
@@ -231,10 +126,8 @@ static void copy_range(
 		memcpy(op->staging->map.base + from, op->send + from, n);
 		from += n;
 		*done += n;
-		/* Sequentially consistent, both: the agent sets in_want and looks once more. */
 		atomic_store(&s->in_done, *done);
-		if (atomic_load(&s->in_want) && atomic_exchange(&s->in_want, 0))
-			ring_bell(op->att->data_bell.fd);
+		pccl_slot_progress(op, s);
 	}
 }
 
@@ -282,7 +175,7 @@ static pcclResult_t try_launch(pcclComm_t *c, const void *send, void *recv,
 	/* Not earlier: the agent may just have been replaced, and the next one has said how many
 	 * losses go with the death that the application knows of. */
 	e.losses = atomic_load(&c->losses);
-	r = take_slot(c, a, d->tag, &e.slot, again);
+	r = pccl_slot_take(c, a, d->tag, NULL, &e.slot, again);
 	if (r != pcclSuccess || *again) {
 		pccl_attachment_unref(a);
 		return r;
@@ -296,12 +189,12 @@ static pcclResult_t try_launch(pcclComm_t *c, const void *send, void *recv,
 	r = place(op, &e);
 	if (r != pcclSuccess) {
 		*again = !pccl_session_check(a->session);
-		pccl_reduce_release(c, e.slot);
+		pccl_slot_release(c, e.slot);
 		return r;
 	}
 	if (op->staging)
 		e.in_start = first_byte(op, &attrs);
-	submit(c, e.slot, &e, state);
+	pccl_slot_submit(c, &e, state);
 	if (op->staging)
 		copy_in(c, e.slot, e.in_start);
 	*ret_slot = e.slot;

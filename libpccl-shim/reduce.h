@@ -19,7 +19,5 @@ pcclResult_t pccl_reduce_launch(pcclComm_t *c, const void *send, void *recv,
  * buffers hold the result, or what they held before. info may be NULL. Sets a sentence on failure.
  */
 pcclResult_t pccl_reduce_await(pcclComm_t *c, uint32_t slot, pcclReduceInfo_t *info);
-/* Gives back what an operation holds, and its slot. */
-void pccl_reduce_release(pcclComm_t *c, uint32_t slot);
 
 #endif

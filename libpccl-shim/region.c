@@ -80,7 +80,7 @@ pcclResult_t pccl_map_alloc(struct pccl_session *s, uint64_t size, enum wl_regio
 		pccl_session_call(s, &give_back, &reply, NULL, 0);
 		return pccl_fail(r, "%s", text);
 	}
-	if (use == WL_REGION_STAGING)
+	if (use != WL_REGION_REGISTERED)
 		madvise(m.base, m.size, MADV_DONTFORK);
 	if (ret_fd)
 		*ret_fd = fd;
@@ -103,7 +103,7 @@ pcclResult_t pccl_map_fd(int fd, uint64_t region, uint64_t size, struct pccl_map
 	return pcclSuccess;
 }
 
-pcclResult_t pccl_map_result(
+pcclResult_t pccl_map_named(
 	struct pccl_session *s, uint32_t comm, uint64_t region, struct pccl_map *ret)
 {
 	struct wl_request request = {.type = WL_REGION_MAP, .comm = comm, .region = region};

@@ -22,15 +22,17 @@ struct pccl_map {
 	size_t size;
 };
 
-/* Asks for a region of at least size bytes and maps that many. The maps of WL_REGION_STAGING are
- * not inherited by forked children. ret_fd: NULL, or receives the memory's descriptor. */
+/* Asks for a region of at least size bytes and maps that many. Only those of
+ * WL_REGION_REGISTERED are inherited by forked children. ret_fd: NULL, or receives the memory's
+ * descriptor. */
 pcclResult_t pccl_map_alloc(struct pccl_session *s, uint64_t size, enum wl_region_use use,
 	struct pccl_map *ret, int *ret_fd);
 /* Maps memory of a result region; the descriptor stays the caller's. Not inherited by forked
  * children. */
 pcclResult_t pccl_map_fd(int fd, uint64_t region, uint64_t size, struct pccl_map *ret);
-/* Maps the result region that a completion of the communicator names. */
-pcclResult_t pccl_map_result(
+/* Maps what the agent has named to the communicator, to be read: the result region of a completion,
+ * or memory of another peer that has the shared state that is being synchronized. */
+pcclResult_t pccl_map_named(
 	struct pccl_session *s, uint32_t comm, uint64_t region, struct pccl_map *ret);
 /* Unmaps; with a session that is alive also gives the region back. Errors do not matter here. */
 void pccl_map_free(struct pccl_session *s, struct pccl_map *m);

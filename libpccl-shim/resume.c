@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "common/cc_plan.h"
-#include "libpccl-shim/comm.h"
+#include "libpccl-shim/keeper.h"
+#include "proto/shm_state.h"
 
 /* Most sentences say it themselves. */
 static const char *advice(const char *text)
@@ -68,10 +69,21 @@ static bool all_final(const struct pccl_op *op, const struct shm_slot *s, const 
 	return true;
 }
 
+/* Are all tensors of this peer what was elected? */
+static bool is_complete(const uint8_t *manifest)
+{
+	const struct shm_state_end *end = (const void *)(manifest + SHM_STATE_END_OFF);
+
+	return atomic_load_explicit(&end->complete, memory_order_acquire) == 1;
+}
+
 /*
  * An agent reports an operation only when the whole result is there, and the others have it only
  * when all agents have reported: whatever is incomplete has failed everywhere. If the flags cannot
  * be looked at, because the result was never mapped here, only the others can tell.
+ *
+ * A synchronization goes on without those that have no agent: if this peer was complete by then, it
+ * has what the others have, and is told so; else it has to be repeated.
  */
 static enum pccl_verdict judge(
 	const struct pccl_op *op, const struct shm_slot *s, uint64_t *ret_seq)
@@ -82,11 +94,15 @@ static enum pccl_verdict judge(
 	if (atomic_load(&s->state) == SHM_SLOT_DONE)
 		return PCCL_VERDICT_NONE;
 	if (op->state == PCCL_OP_LAUNCHING ||
-		atomic_load_explicit(&s->mode, memory_order_acquire) == SHM_RESULT_NONE)
+		(op->manifest ? !is_complete(op->manifest)
+			      : atomic_load_explicit(&s->mode, memory_order_acquire) ==
+					SHM_RESULT_NONE))
 		return PCCL_VERDICT_FAILED;
 	*ret_seq = pccl_read64(&s->seq);
 	if (*ret_seq == 0)
 		return PCCL_VERDICT_FAILED;
+	if (op->manifest)
+		return PCCL_VERDICT_DOUBT;
 	result = pccl_result_find(op->att, pccl_read64(&s->result_region));
 	final = !result || all_final(op, s, &result->map);
 	pccl_result_put(op->att, result);
@@ -166,6 +182,10 @@ struct cc_addr pccl_comm_place(pcclComm_t *c)
 	pccl_attachment_attrs(c->att, &attrs);
 	if (attrs.at.family)
 		c->at = attrs.at;
+	if (attrs.epoch) {
+		c->epoch = attrs.epoch;
+		c->wired = attrs.wired;
+	}
 	return c->at;
 }
 
@@ -197,6 +217,8 @@ bool pccl_comm_ask(pcclComm_t *c, struct wl_request *request)
 		.losses = atomic_load(&c->losses),
 		.topo_turn = atomic_load(&c->topo_turn),
 		.pending_turn = atomic_load(&c->pending_turn)};
+	request->epoch = c->epoch;
+	request->wired = c->wired;
 	list_attempts(c, request);
 	pthread_mutex_unlock(&c->lock);
 	return wanted;
@@ -251,6 +273,25 @@ void pccl_comm_give_up(pcclComm_t *c, pcclResult_t code, const char *text)
 	}
 	pthread_cond_broadcast(&c->changed);
 	pthread_mutex_unlock(&c->lock);
+}
+
+pcclResult_t pccl_comm_leave(pcclComm_t *c, pcclResult_t code, const char *text)
+{
+	struct pccl_attachment *a;
+	pcclResult_t r;
+
+	pccl_keeper_remove(c);
+	pccl_comm_give_up(c, code, text);
+	pthread_mutex_lock(&c->lock);
+	a = c->att ? pccl_attachment_ref(c->att) : NULL;
+	pthread_mutex_unlock(&c->lock);
+	if (a)
+		pccl_attachment_close(a);
+	pccl_attachment_unref(a);
+	pthread_mutex_lock(&c->lock);
+	r = pccl_comm_fail_gone(c, true);
+	pthread_mutex_unlock(&c->lock);
+	return r;
 }
 
 enum pccl_verdict pccl_op_verdict(pcclComm_t *c, uint32_t slot)

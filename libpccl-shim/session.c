@@ -24,7 +24,8 @@ struct pccl_session {
 	_Atomic uint32_t refs;
 	struct pccl_fork_fd sock;
 	char path[PCCL_SOCKET_PATH_MAX];
-	bool private; /* agent of this user */
+	bool private;       /* agent of this user */
+	uint32_t hash_type; /* see pccl_session_hash_type */
 
 	pthread_mutex_t lock; /* of all below */
 	bool reading;         /* some thread is the leader */
@@ -54,6 +55,11 @@ void pccl_session_unref(struct pccl_session *s)
 	pccl_fork_close(&s->sock);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
+}
+
+uint32_t pccl_session_hash_type(const struct pccl_session *s)
+{
+	return s->hash_type;
 }
 
 int pccl_session_fd(const struct pccl_session *s)
@@ -617,6 +623,7 @@ static pcclResult_t hello(struct pccl_session *s, uint32_t grace_ms)
 			WL_VERSION_MIN, WL_VERSION_MAX, s->path,
 			r == pcclSuccess ? reply.version : reply.version_min,
 			r == pcclSuccess ? reply.version : reply.version_max);
+	s->hash_type = reply.hash_type;
 	return r;
 }
 

@@ -30,6 +30,8 @@ pcclResult_t pccl_session_open(
 struct pccl_session *pccl_session_ref(struct pccl_session *s);
 void pccl_session_unref(struct pccl_session *s);   /* NULL is fine */
 int pccl_session_fd(const struct pccl_session *s); /* to wait for its end */
+/* Of shared state, as the agent's configuration says: enum wm_hash_type, or 0: it does not say. */
+uint32_t pccl_session_hash_type(const struct pccl_session *s);
 
 /*
  * Sends the request (req_id is filled in) and waits for its reply: without bound if it depends on

@@ -53,8 +53,7 @@ static struct pccl_staging *find_place(struct pccl_attachment *a)
 	return best;
 }
 
-/* Gives what is not in use back to the agent. */
-static void trim(struct pccl_attachment *a)
+void pccl_staging_trim(struct pccl_attachment *a)
 {
 	for (unsigned i = 0; i < SHM_SLOTS; i++) {
 		struct pccl_map m = {0};
@@ -95,7 +94,7 @@ pcclResult_t pccl_staging_get(struct pccl_attachment *a, uint64_t size, struct p
 		pccl_map_free(a->session, &old);
 	r = pccl_map_alloc(a->session, size_class(size), WL_REGION_STAGING, &m, NULL);
 	if (r == pcclOutOfMemory) {
-		trim(a);
+		pccl_staging_trim(a);
 		r = pccl_map_alloc(a->session, size_class(size), WL_REGION_STAGING, &m, NULL);
 	}
 	pthread_mutex_lock(&a->lock);
@@ -208,7 +207,7 @@ pcclResult_t pccl_result_get(struct pccl_attachment *a, uint64_t region, struct 
 	*ret = r;
 	if (r)
 		return pcclSuccess;
-	res = pccl_map_result(a->session, a->id, region, &m);
+	res = pccl_map_named(a->session, a->id, region, &m);
 	pthread_mutex_lock(&a->lock);
 	/* Another thread may have been faster, or have read what the agent sent before, perhaps
 	 * before it died. */

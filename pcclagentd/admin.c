@@ -10,11 +10,6 @@
 #include "daemon/cc_admin.h"
 #include "pcclagentd/io.h"
 
-struct column {
-	const char *name;
-	enum wa_kind kind;
-};
-
 struct fill {
 	struct agentd *d;
 	uint64_t now;
@@ -22,19 +17,9 @@ struct fill {
 	bool told; /* of runs: only those that AGT_EV_SET_MASTER concerned */
 };
 
-static struct wa_table *table_with(
-	struct wa_reply *r, const char *name, const struct column *cols, size_t n)
-{
-	struct wa_table *t = wa_table_add(r, name);
-
-	for (size_t i = 0; t && i < n; i++)
-		wa_col_add(t, cols[i].name, cols[i].kind);
-	return t;
-}
-
 /* ---- status ---- */
 
-static const struct column status_cols[] = {
+static const struct wa_column status_cols[] = {
 	{"host", WA_KIND_TEXT},
 	{"agent", WA_KIND_TEXT},
 	{"sessions", WA_KIND_COUNT},
@@ -55,8 +40,7 @@ static const struct column status_cols[] = {
 
 static void fill_status(struct agentd *d, struct wa_reply *reply)
 {
-	struct wa_table *t = table_with(
-		reply, "status", status_cols, sizeof status_cols / sizeof status_cols[0]);
+	struct wa_table *t = WA_TABLE(reply, "status", status_cols);
 	char id[CC_ID_SHORT_SIZE];
 	struct agentd_stats s;
 	struct agt_status core;
@@ -86,7 +70,7 @@ static void fill_status(struct agentd *d, struct wa_reply *reply)
 
 /* ---- runs ---- */
 
-static const struct column run_cols[] = {
+static const struct wa_column run_cols[] = {
 	{"run", WA_KIND_COUNT},
 	{"id", WA_KIND_TEXT},
 	{"master", WA_KIND_TEXT},
@@ -122,14 +106,14 @@ static void fill_run(void *arg, const struct agt_run_info *r)
 
 static void fill_runs(struct fill *f, struct wa_reply *reply)
 {
-	f->table = table_with(reply, "runs", run_cols, sizeof run_cols / sizeof run_cols[0]);
+	f->table = WA_TABLE(reply, "runs", run_cols);
 	if (f->table)
 		agt_each_run(f->d->core, cc_now_ns(), fill_run, f);
 }
 
 /* ---- peers ---- */
 
-static const struct column peer_cols[] = {
+static const struct wa_column peer_cols[] = {
 	{"comm", WA_KIND_COUNT},
 	{"program", WA_KIND_TEXT},
 	{"pid", WA_KIND_COUNT},
@@ -185,9 +169,10 @@ static void fill_peer(void *arg, const struct agt_comm_info *c)
 
 /* ---- operations ---- */
 
-static const struct column op_cols[] = {
+static const struct wa_column op_cols[] = {
 	{"master", WA_KIND_TEXT},
 	{"group", WA_KIND_COUNT},
+	{"kind", WA_KIND_TEXT},
 	{"tag", WA_KIND_COUNT},
 	{"sequence", WA_KIND_COUNT},
 	{"state", WA_KIND_TEXT},
@@ -210,30 +195,54 @@ static uint64_t bytes_done(uint64_t bytes, const struct eng_progress *p)
 	return (uint64_t)((double)bytes * p->segs_done / p->segs);
 }
 
+/* How far it is on this host. */
+struct motion {
+	uint64_t done, tx_bytes, rx_bytes, stalled_ns;
+	char waits[WM_TEXT_MAX]; /* whom it waits for, or "" */
+};
+
+static struct motion look(const struct fill *f, struct run *r, const struct agt_op_info *o)
+{
+	struct motion m = {.waits = ""};
+	struct sync_view s;
+	struct progress p;
+
+	if (o->is_sync && sync_get_view(r, o->seq, f->now, &s)) {
+		m = (struct motion){s.done, s.net_tx_bytes, s.net_rx_bytes, s.stalled_ns, ""};
+		memcpy(m.waits, s.waits, sizeof m.waits);
+	} else if (!o->is_sync && progress_get(r, o->seq, f->now, &p)) {
+		m = (struct motion){bytes_done(o->bytes, &p.eng), p.eng.tx_bytes, p.eng.rx_bytes,
+			p.stalled_ns, ""};
+		memcpy(m.waits, p.waits, sizeof m.waits);
+	}
+	return m;
+}
+
 static void fill_op(void *arg, const struct agt_op_info *o)
 {
 	const struct fill *f = arg;
 	struct wa_table *t = f->table;
 	struct run *r = run_find(f->d, o->run);
-	struct progress p = {.stalled_ns = 0};
+	struct motion m = r ? look(f, r, o) : (struct motion){.waits = ""};
 	char master[CC_ADDR_STR_SIZE] = "";
-	bool running = r && progress_get(r, o->seq, f->now, &p);
+	uint32_t col = 0;
 
 	wa_row_add(t);
-	wa_set_text(t, 0, "%s", r ? cc_addr_str(&r->addr, master) : "");
-	wa_set_number(t, 1, o->group);
-	wa_set_number(t, 2, o->tag);
-	wa_set_number(t, 3, o->seq);
-	wa_set_text(t, 4, "%s", o->state);
-	wa_set_number(t, 5, o->age_ns);
-	wa_set_number(t, 6, o->bytes);
-	wa_set_number(t, 7, running ? bytes_done(o->bytes, &p.eng) : 0);
-	wa_set_number(t, 8, p.eng.tx_bytes);
-	wa_set_number(t, 9, p.eng.rx_bytes);
-	wa_set_number(t, 10, p.stalled_ns);
-	wa_set_number(t, 11, o->submitted);
-	wa_set_number(t, 12, o->members);
-	wa_set_text(t, 13, "%s", p.waits[0] ? p.waits : o->awaited);
+	wa_set_text(t, col++, "%s", r ? cc_addr_str(&r->addr, master) : "");
+	wa_set_number(t, col++, o->group);
+	wa_set_text(t, col++, "%s", o->is_sync ? "sync" : "all-reduce");
+	wa_set_number(t, col++, o->tag);
+	wa_set_number(t, col++, o->seq);
+	wa_set_text(t, col++, "%s", o->state);
+	wa_set_number(t, col++, o->age_ns);
+	wa_set_number(t, col++, o->bytes);
+	wa_set_number(t, col++, m.done);
+	wa_set_number(t, col++, m.tx_bytes);
+	wa_set_number(t, col++, m.rx_bytes);
+	wa_set_number(t, col++, m.stalled_ns);
+	wa_set_number(t, col++, o->submitted);
+	wa_set_number(t, col++, o->members);
+	wa_set_text(t, col, "%s", m.waits[0] ? m.waits : o->awaited);
 }
 
 /* ---- set-master ---- */
@@ -289,15 +298,17 @@ static void fill(void *arg, const struct wa_request *q, struct wa_reply *reply)
 		fill_runs(&f, reply);
 		break;
 	case WA_PEERS:
-		f.table = table_with(
-			reply, "peers", peer_cols, sizeof peer_cols / sizeof peer_cols[0]);
+		f.table = WA_TABLE(reply, "peers", peer_cols);
 		if (f.table)
 			agt_each_comm(f.d->core, now, fill_peer, &f);
 		break;
 	case WA_OPS:
-		f.table = table_with(reply, "ops", op_cols, sizeof op_cols / sizeof op_cols[0]);
+		f.table = WA_TABLE(reply, "ops", op_cols);
 		if (f.table)
 			agt_each_op(f.d->core, now, fill_op, &f);
+		break;
+	case WA_STATE:
+		admin_state(f.d, now, reply);
 		break;
 	case WA_SET_MASTER:
 		handle_set_master(&f, q, reply);

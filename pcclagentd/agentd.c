@@ -84,6 +84,18 @@ static void carry_out_run(struct agentd *d, struct agt_action *a)
 	case AGT_ACT_XFER_CANCEL:
 		xfer_cancel(r, a->u.xfer.seq);
 		break;
+	case AGT_ACT_SYNC_START:
+		sync_start(r, &a->u.sync);
+		break;
+	case AGT_ACT_SYNC_DROP:
+		sync_drop(r, a->u.sync.seq, a->comm);
+		break;
+	case AGT_ACT_SYNC_CANCEL:
+		sync_cancel(r, a->u.sync.seq);
+		break;
+	case AGT_ACT_SYNC_FREE:
+		sync_free(r, a->u.sync.seq);
+		break;
 	default:
 		xfer_free(r, a->u.xfer.seq);
 	}
@@ -149,6 +161,31 @@ static uint32_t attempt_of(struct agentd *d, const struct agt_event *ev)
 	return r ? r->attempt : 0;
 }
 
+/* With what their texts say. */
+static struct agt_sync_result *copy_results(const struct agt_event *ev)
+{
+	size_t texts = (size_t)ev->n_results * WM_TEXT_MAX;
+	struct agt_sync_result *v = malloc(ev->n_results * sizeof *v + texts);
+	char *text = (char *)(v + ev->n_results);
+
+	if (!v)
+		agentd_out_of_memory("events");
+	for (uint32_t i = 0; i < ev->n_results; i++, text += WM_TEXT_MAX) {
+		v[i] = ev->results[i];
+		if (!v[i].text)
+			continue;
+		agentd_copy_text(text, WM_TEXT_MAX, v[i].text);
+		v[i].text = text;
+	}
+	return v;
+}
+
+static void later_free(struct later *l)
+{
+	free(l->results);
+	free(l);
+}
+
 static void put_off(struct agentd *d, const struct agt_event *ev)
 {
 	struct later *l = calloc(1, sizeof *l);
@@ -161,6 +198,8 @@ static void put_off(struct agentd *d, const struct agt_event *ev)
 		agentd_copy_text(l->text, sizeof l->text, ev->text);
 		l->ev.text = l->text;
 	}
+	if (ev->n_results > 0)
+		l->ev.results = l->results = copy_results(ev);
 	LL_APPEND(d->later, l);
 }
 
@@ -173,7 +212,7 @@ static void step_put_off(struct agentd *d)
 		/* The core may have dropped that connection meanwhile, or ordered another. */
 		if (l->attempt == attempt_of(d, &l->ev))
 			step(d, &l->ev);
-		free(l);
+		later_free(l);
 	}
 }
 
@@ -236,6 +275,7 @@ void agentd_config_init(struct agentd_config *c)
 		.connect_timeout_ms = 10000,
 		.master_grace_ms = 60000,
 		.stopped_timeout_ms = 10000,
+		.hash_type = WM_HASH_SIMPLE,
 	};
 }
 
@@ -313,6 +353,7 @@ void agentd_set_masters(struct agentd *d, const struct agentd_masters *m)
 struct agentd *agentd_new(const struct agentd_config *cfg)
 {
 	struct agentd *d = calloc(1, sizeof *d);
+	char why[WL_TEXT_MAX];
 
 	if (!d)
 		agentd_out_of_memory("the agent");
@@ -323,7 +364,11 @@ struct agentd *agentd_new(const struct agentd_config *cfg)
 	d->last_session_ns = cc_now_ns();
 	d->complain_tokens = COMPLAINTS_BURST;
 	d->loop = cc_loop_new();
-	if (!d->loop || ports_open(d) < 0 || make_core(d) < 0)
+	if (!manifest_leaf_fn(d, cfg->hash_type, why)) {
+		cc_log(CC_LOG_ERR, "%s", why);
+		goto err;
+	}
+	if (!d->loop || checks_open(d) < 0 || ports_open(d) < 0 || make_core(d) < 0)
 		goto err;
 	d->tick = cc_timer_new(d->loop, TICK_MS, on_tick, d);
 	if (!d->tick || session_listen(d) < 0)
@@ -372,6 +417,7 @@ void agentd_free(struct agentd *d)
 	cc_admin_free(d->admin);
 	cc_listener_free(d->session_listener);
 	session_free_all(d);
+	checks_free(d);
 	run_free_all(d);
 	comm_free_all(d);
 	result_free_all(d);
@@ -380,7 +426,7 @@ void agentd_free(struct agentd *d)
 		struct later *l = d->later;
 
 		LL_DELETE(d->later, l);
-		free(l);
+		later_free(l);
 	}
 	agt_actions_free(&d->acts);
 	if (d->core)
@@ -429,6 +475,7 @@ void agentd_get_stats(const struct agentd *d, struct agentd_stats *ret)
 	ret->results = (uint32_t)n;
 	HASH_ITER (hh, d->runs, r, tmp) {
 		ret->transfers += HASH_COUNT(r->xfers);
+		ret->syncs += HASH_COUNT(r->syncs);
 		ret->links_out += out_link_count(r);
 		ret->links_in += r->n_in_links;
 	}

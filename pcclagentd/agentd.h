@@ -39,6 +39,7 @@ struct agentd_config {
 	uint32_t sessions_per_user, comms_per_user;
 	uint32_t connect_timeout_ms; /* to reach a master */
 	uint32_t master_grace_ms;    /* that a run outlives its master */
+	uint32_t hash_type;          /* of shared state: enum wm_hash_type */
 	uint32_t stopped_timeout_ms; /* after which a stopped process counts as lost */
 	struct agentd_masters masters;
 	uint32_t idle_exit_ms; /* end when no session was there for this long; 0: never */
@@ -68,7 +69,7 @@ int agentd_every(struct agentd *d, uint32_t interval_ms, void (*fn)(void *arg), 
 
 struct agentd_stats {
 	uint32_t sessions, comms, runs, ops;
-	uint32_t regions, results, transfers;
+	uint32_t regions, results, transfers, syncs;
 	uint32_t links_in, links_out, half_open;
 	uint64_t mem_used, mem_limit;
 	uint16_t port_shared_state, port_p2p, port_benchmark;

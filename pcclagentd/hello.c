@@ -222,6 +222,25 @@ static void welcome(struct half *h, struct run *r, const struct wlk_hello *hello
 		in_link_broken(r, l, false, "the agent's engine took no more streams");
 }
 
+/* Whoever has the run's key may ask; nothing is verified for him but by himself. */
+static void welcome_state(struct half *h, struct run *r)
+{
+	int fd = h->fd;
+
+	if (r->d->stopping || sync_engine(r) < 0 || !ste_has_room(r->ste)) {
+		refuse(h, WLK_REFUSED_LIMIT, "this agent serves no more streams now");
+		return;
+	}
+	half_free(h, true);
+	if (send_ack(fd, WLK_OK, "") < 0) {
+		close(fd);
+		return;
+	}
+	tune_stream(fd);
+	if (ste_add_stream(r->ste, fd) < 0)
+		agentd_complain(r->d, CC_LOG_WARNING, "no memory or thread to serve shared state");
+}
+
 static void judge(struct half *h)
 {
 	struct agentd *d = h->port->d;
@@ -244,6 +263,8 @@ static void judge(struct half *h)
 	} else if (!r) {
 		refuse(h, WLK_REFUSED_RUN,
 			"this agent takes part in no such run, or the key is wrong");
+	} else if (h->port->service == WLK_SHARED_STATE && hello.service == WLK_SHARED_STATE) {
+		welcome_state(h, r);
 	} else if (h->port->service != WLK_P2P || hello.service != WLK_P2P) {
 		refuse(h, WLK_REFUSED_SERVICE,
 			h->port->service == hello.service

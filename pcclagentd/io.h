@@ -11,6 +11,7 @@
  *   run.c      masters' connections and the engine of each run
  *   hello.c    the TCP ports and inbound hellos; link.c outbound links
  *   xfer.c     transfers between core and engine; progress.c whether they move, and who is at fault
+ *   sync.c     jobs of shared state between core and its engine; manifest.c what peers offer
  *   admin.c    tables for pcclctl
  */
 #ifndef IO_H
@@ -31,6 +32,7 @@
 #include "pcclagentd/core/agt.h"
 #include "pcclagentd/engine.h"
 #include "pcclagentd/process.h"
+#include "pcclagentd/state.h"
 #include "proto/shm_queue.h"
 #include "proto/wire_codes.h"
 #include "proto/wire_link.h"
@@ -51,11 +53,12 @@ __attribute__((noreturn)) void agentd_out_of_memory(const char *what);
 struct region {
 	uint64_t id;
 	uint32_t session; /* owner; 0: a result region */
+	uint32_t use;     /* enum wl_region_use, of an owner's */
 	uint32_t uid;     /* whose account is charged */
 	uint64_t size;    /* mapped bytes, whole pages */
 	uint64_t charged;
 	uint8_t *map;
-	int fd;        /* only of result regions, else -1 */
+	int fd;        /* of result regions; of others, if there are enough; else -1 */
 	uint32_t refs; /* slots and transfers that use it */
 	bool orphan;   /* its owner is gone: goes with the last reference */
 	UT_hash_handle hh;
@@ -92,12 +95,15 @@ struct comm {
 	int sq_bell, data_bell;
 	struct cc_watch *watch;
 	bool draining;
+	bool checking; /* a manifest: entries behind it wait */
 	uint32_t head, attr_version;
-	uint32_t bell_run; /* run whose engine watches data_bell; 0: none */
+	uint32_t bell_run;  /* run whose engine watches data_bell; 0: none */
+	uint32_t state_run; /* likewise, for shared state */
 	struct comm_slot {
-		bool busy;               /* submitted, not completed */
-		uint32_t gen;            /* counts submissions */
-		struct region *in, *out; /* referenced while busy */
+		bool busy;                 /* submitted, not completed */
+		uint32_t gen;              /* counts submissions */
+		struct region *in, *out;   /* referenced while busy */
+		struct manifest *manifest; /* of a synchronization; likewise */
 	} slot[SHM_SLOTS];
 	UT_hash_handle hh;
 };
@@ -106,6 +112,49 @@ struct comm {
 struct holder {
 	struct comm *comm; /* referenced */
 	uint32_t slot, gen;
+};
+
+/*
+ * What a peer offers to a synchronization, checked. Its memory is there as long as it has users:
+ * the slot, and the job until that does not use it any more; what was copied out of it as long as
+ * it is referenced.
+ */
+struct manifest {
+	struct agentd *d;
+	uint32_t refs, users;
+	struct region *region;
+	uint32_t n_regions; /* that its tensors lie in */
+	struct region **regions;
+	struct shm_state state;
+	uint32_t uid;
+	uint64_t charged; /* for our own tables */
+};
+
+/* A job: one attempt of a synchronization as this host takes part in it. */
+struct sync {
+	uint64_t seq;
+	uint32_t group;
+	struct run *run;
+	bool started;                      /* the engine for shared state knows it */
+	bool finished;                     /* and has forgotten it */
+	bool done;                         /* the core was told */
+	bool failed;                       /* that it did */
+	bool over;                         /* nothing is expected to move */
+	uint64_t moved, moved_ns, told_ns; /* progress.c, as in a transfer */
+	uint32_t n_members;
+	struct sync_member {
+		uint32_t id;               /* of the communicator */
+		struct comm *comm;         /* referenced until it is dropped; NULL */
+		struct manifest *manifest; /* referenced, used until it is dropped; NULL */
+		uint32_t index; /* in the engine's job; STE_NO_MEMBER: it never was there */
+		bool holder, gone, used, dropping, told_failed;
+	} members[AGT_MEMBERS_MAX];
+	uint32_t n_sources;
+	struct sync_source {
+		char host[WM_NAME_MAX];
+		bool holds;
+	} sources[STE_SOURCES_MAX];
+	UT_hash_handle hh;
 };
 
 enum result_state { RESULT_BUSY = 1, RESULT_HELD, RESULT_IDLE };
@@ -193,6 +242,10 @@ struct run {
 	struct out_link *out_links;
 	struct dead_link *dead_links;
 	struct xfer *xfers;
+	struct ste *ste; /* NULL until somebody synchronizes */
+	int state_fd;
+	struct cc_watch *state_watch;
+	struct sync *syncs;
 	UT_hash_handle hh;
 };
 
@@ -201,6 +254,7 @@ struct later {
 	struct agt_event ev;
 	uint32_t attempt; /* of a MASTER_DOWN */
 	char text[WM_TEXT_MAX];
+	struct agt_sync_result *results; /* owned; their texts lie behind them */
 	struct later *next;
 };
 
@@ -229,6 +283,8 @@ struct agentd {
 	struct account *accounts;
 	uint64_t next_region, mem_used;
 	uint32_t n_regions;
+	struct checks *checks;
+	hsh_leaf_fn *crc32c; /* NULL: not asked for yet, or not to be had */
 	struct ports *ports;
 	uint32_t next_link;
 	struct cc_admin *admin;
@@ -279,9 +335,16 @@ void comm_publish(struct agentd *d, uint32_t id, const struct agt_attrs *a);
 void comm_put_world(struct shm_slot *s, const struct wire_world *w);
 void comm_complete(struct agentd *d, uint32_t id, uint32_t slot, const struct agt_done *done);
 struct shm_slot *comm_slot(const struct comm *c, uint32_t slot);
+/* The check of a manifest is over: the submission goes on. m, whose first user is the slot, or
+ * NULL: code and text. The caller gives its reference to the communicator back. */
+void comm_checked(struct agentd *d, struct comm *c, const struct shm_submission *sub,
+	struct manifest *m, uint32_t code, const char *text);
 /* The run's engine watches the data doorbell from now on. 0 or CC_ERR_*. */
 int comm_use_engine(struct comm *c, struct run *r);
 void comm_leave_engine(struct comm *c);
+/* Likewise its engine for shared state, which must be there. */
+int comm_use_state(struct comm *c, struct run *r);
+void comm_leave_state(struct comm *c);
 void comm_unref(struct comm *c);
 /* Does the shim still read the results of that submission? */
 bool comm_holds(const struct holder *h);
@@ -292,13 +355,16 @@ void comm_free_all(struct agentd *d);
 struct account *account_get(struct agentd *d, uint32_t uid);
 void account_put(struct agentd *d, struct account *a); /* forgets it when it is empty */
 /* WIRE_SUCCESS, or another code and a sentence in text[WL_TEXT_MAX]. */
-uint32_t region_alloc(struct agentd *d, struct session *s, uint64_t size, struct region **ret,
-	int *ret_fd, char *text);
+uint32_t region_alloc(struct agentd *d, struct session *s, uint64_t size, enum wl_region_use use,
+	struct region **ret, int *ret_fd, char *text);
 /* A region of memory that the process brought along: sealed, of ordinary pages, `size` bytes. What
  * could be harmful in a descriptor is not even closed here: *fd is -1 when it has been used up. */
 uint32_t region_adopt(struct agentd *d, struct session *s, int *fd, uint64_t size,
 	struct region **ret, char *text);
 uint32_t region_free(struct agentd *d, struct session *s, uint64_t id, char *text);
+/* Memory of the agent's own that a user causes. */
+uint32_t account_charge(struct agentd *d, uint32_t uid, uint64_t bytes, char *text);
+void account_discharge(struct agentd *d, uint32_t uid, uint64_t bytes);
 struct region *region_find(const struct agentd *d, uint64_t id);
 struct region *region_ref(struct region *r);
 void region_unref(struct agentd *d, struct region *r); /* NULL is fine */
@@ -409,10 +475,79 @@ bool progress_get(const struct run *r, uint64_t seq, uint64_t now, struct progre
 void progress_heard(struct run *r, const struct eng_event *e);
 /* It has come further, or to its end. */
 void progress_moved(struct xfer *x, uint64_t now);
+void progress_sync_moved(struct sync *x, uint64_t now);
+/* For how long it has stood still, ns, and what it waits for, in waits[WM_TEXT_MAX]; 0 and "" while
+ * it moves, or when it is over. */
+uint64_t progress_sync(
+	const struct sync *x, const struct ste_progress *p, uint64_t now, char *waits);
 void progress_tick(struct agentd *d, uint64_t now);
+
+/* ---- manifest.c ---- */
+
+int checks_open(struct agentd *d);
+/* Holds the manifest at the beginning of `region` against its submission, at once or, if it is
+ * large, in a thread; comm_checked follows, also before this returns. References c. */
+void manifest_check(
+	struct agentd *d, struct comm *c, const struct shm_submission *sub, struct region *region);
+/* Waits for threads; nothing follows from them. */
+void checks_free(struct agentd *d);
+struct manifest *manifest_use(struct manifest *m); /* one more user, and reference */
+void manifest_leave(struct manifest *m);           /* not used any more, still referenced */
+void manifest_unref(struct manifest *m);
+/* NULL and a sentence in text[WL_TEXT_MAX]. */
+hsh_leaf_fn *manifest_leaf_fn(struct agentd *d, uint32_t hash_type, char *text);
+
+/* ---- sync.c ---- */
+
+/* Makes the run's engine for shared state if there is none. 0 or CC_ERR_*. */
+int sync_engine(struct run *r);
+void sync_start(struct run *r, const struct agt_sync *t);
+void sync_drop(struct run *r, uint64_t seq, uint32_t comm);
+void sync_cancel(struct run *r, uint64_t seq);
+void sync_free(struct run *r, uint64_t seq);
+/* Memory of another peer that a peer of the same user may copy from: both are in a job, and the
+ * other one has what was elected. Or NULL. */
+struct region *sync_shown(struct agentd *d, const struct comm *c, uint64_t region);
+/* Ends the engine for shared state and forgets its jobs. No thread uses their memory then. */
+void sync_free_all(struct run *r);
+
+/* A job of shared state, for people. */
+struct sync_view {
+	enum ste_phase phase;
+	const char *state;    /* static: "starts", "compares", "copies", "serves", "failed" */
+	uint64_t bytes, done; /* that differ, as far as is known, and of these written: over all
+			       * receivers of this host */
+	uint64_t rate;        /* bytes per second, recently; 0: nothing moves */
+	uint64_t left_ns;     /* at that rate; SYNC_LEFT_UNKNOWN: nothing moves, or not all that
+			       * differs is known */
+	uint64_t net_rx_bytes, net_tx_bytes;        /* on sockets, with headers */
+	uint64_t tx_bytes, rx_bytes;                /* of the members' tensors, for and by others */
+	uint32_t holders, receivers, failed;        /* members */
+	uint32_t sources, sources_up, sources_lost; /* other agents: all, with streams, given up */
+	uint64_t stalled_ns;     /* since the last progress; 0 when nothing is expected to move */
+	char waits[WM_TEXT_MAX]; /* "waits for data from b for 3.1 s"; "" while it moves */
+};
+#define SYNC_LEFT_UNKNOWN UINT64_MAX
+/* False: no such job here (any more). */
+bool sync_get_view(const struct run *r, uint64_t seq, uint64_t now, struct sync_view *ret);
+struct sync_source_view {
+	char host[WM_NAME_MAX];
+	bool holds, up, lost, not_begun;
+	uint64_t bytes;         /* payload that came from it */
+	char text[WM_TEXT_MAX]; /* lost: why */
+};
+/* False: it has no source i. */
+bool sync_get_source(const struct run *r, uint64_t seq, uint32_t i, struct sync_source_view *ret);
+/* False: there is no such job, or the communicator is no member of it (any more). */
+bool sync_get_member(const struct run *r, uint64_t seq, uint32_t comm, struct ste_member_view *ret);
 
 /* ---- admin.c ---- */
 
 int admin_listen(struct agentd *d);
+
+/* ---- admin_state.c ---- */
+
+struct wa_reply;
+void admin_state(struct agentd *d, uint64_t now, struct wa_reply *reply);
 
 #endif

@@ -7,8 +7,11 @@ noinst_LTLIBRARIES += pcclagentd/libstate.la
 pcclagentd_libstate_la_SOURCES = \
 	pcclagentd/state.c pcclagentd/state.h pcclagentd/state_internal.h \
 	pcclagentd/state_copy.c \
+	pcclagentd/state_crew.c \
 	pcclagentd/state_fetch.c \
 	pcclagentd/state_job.c \
+	pcclagentd/state_member.c \
+	pcclagentd/state_pace.c \
 	pcclagentd/state_serve.c \
 	pcclagentd/state_stream.c \
 	pcclagentd/state_window.c
@@ -18,6 +21,7 @@ pcclagentd_libstate_la_LIBADD = libhsh.la proto/libwire.la common/libcommon.la
 noinst_LTLIBRARIES += pcclagentd/libpcclagentd.la
 pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/admin.c \
+	pcclagentd/admin_state.c \
 	pcclagentd/agentd.c pcclagentd/agentd.h \
 	pcclagentd/engine.c pcclagentd/engine.h pcclagentd/engine_internal.h \
 	pcclagentd/engine_life.c \
@@ -27,6 +31,7 @@ pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/hello.c \
 	pcclagentd/io.h \
 	pcclagentd/link.c \
+	pcclagentd/manifest.c \
 	pcclagentd/options.c pcclagentd/options.h \
 	pcclagentd/packet.c pcclagentd/packet.h \
 	pcclagentd/process.c pcclagentd/process.h \
@@ -36,8 +41,9 @@ pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/result.c \
 	pcclagentd/run.c \
 	pcclagentd/session.c \
+	pcclagentd/sync.c \
 	pcclagentd/xfer.c
-pcclagentd_libpcclagentd_la_LIBADD = libagt.la libkrn.la pcclagentd/libstate.la \
+pcclagentd_libpcclagentd_la_LIBADD = libagt.la libkrn.la libhsh_run.la pcclagentd/libstate.la \
 	daemon/libdaemon.la proto/libwire.la common/libcommon.la $(INIH_LIBS) $(PROTOBUF_C_LIBS)
 
 sbin_PROGRAMS += pcclagentd/pcclagentd

@@ -27,7 +27,18 @@ enum {
 	OPT_KEYS, /* and above: settings that the file has as well */
 };
 
-enum value_kind { V_TEXT, V_PORT, V_COUNT, V_SECONDS, V_MS, V_BYTES, V_ADDR, V_BIND, V_LEVEL };
+enum value_kind {
+	V_TEXT,
+	V_PORT,
+	V_COUNT,
+	V_SECONDS,
+	V_MS,
+	V_BYTES,
+	V_ADDR,
+	V_BIND,
+	V_HASH,
+	V_LEVEL
+};
 
 /* --p2p-port on the command line is p2p_port in the file. */
 static const struct setting {
@@ -63,6 +74,8 @@ static const struct setting {
 		"that a run outlives its master [60000]"},
 	{"stopped_timeout_ms", V_MS, offsetof(struct agentd_config, stopped_timeout_ms), "MS",
 		"after which a stopped process counts as lost [10000]"},
+	{"hash_type", V_HASH, 0, "TYPE",
+		"of shared state: simple, or crc32c; the same on all hosts\n[simple]"},
 	{"idle_exit", V_SECONDS, offsetof(struct agentd_config, idle_exit_ms), "SECONDS",
 		"end when nobody was connected for so long; 0: never\n[0, with --private 30]"},
 	{"log_level", V_LEVEL, 0, "LEVEL", "err, warning, notice, info or debug [info]"},
@@ -167,6 +180,9 @@ static bool set_value(struct agentd_config *c, const struct setting *s, const ch
 		return add_addresses(c, value);
 	case V_BIND:
 		return cc_addr_parse(value, 0, &c->bind) == 0;
+	case V_HASH:
+		c->hash_type = strcmp(value, "crc32c") == 0 ? WM_HASH_CRC32C : WM_HASH_SIMPLE;
+		return c->hash_type == WM_HASH_CRC32C || strcmp(value, "simple") == 0;
 	case V_LEVEL:
 		level = cc_log_parse_level(value);
 		cc_log_set_level(level < 0 ? CC_LOG_INFO : level);

@@ -81,21 +81,20 @@ static struct neighbour look_up(const struct run *r, const struct cc_id *peer, c
 	return n;
 }
 
-static void append_process(
-	const struct xfer *x, uint32_t member, uint64_t now, char *text, size_t size)
+/* c: NULL or one of its communicators; doing: what it is to do. */
+static void append_process(struct agentd *d, const struct comm *c, const char *doing,
+	uint64_t stalled, char *text, size_t size)
 {
-	struct agentd *d = x->run->d;
-	const struct comm *c = member < x->n_members ? x->members[member].h.comm : NULL;
 	struct session *s = NULL;
 
 	if (c)
 		HASH_FIND(hh, d->sessions, &c->session, sizeof c->session, s);
 	if (s)
-		append(text, size, "waits for local pid %" PRIu32 " (%s) to copy its operand in",
-			s->process.pid, s->name);
+		append(text, size, "waits for local pid %" PRIu32 " (%s) to copy its %s",
+			s->process.pid, s->name, doing);
 	else
-		append(text, size, "waits for the operand of a process that is gone");
-	append(text, size, " for %.1f s%s", seconds(stalled_ns(x, now)),
+		append(text, size, "waits for a process that is gone");
+	append(text, size, " for %.1f s%s", seconds(stalled),
 		s && s->stopped ? "; it is stopped" : "");
 }
 
@@ -125,7 +124,9 @@ static void describe(
 {
 	text[0] = '\0';
 	if (p->copying != ENG_NO_MEMBER)
-		append_process(x, p->copying, now, text, size);
+		append_process(x->run->d,
+			p->copying < x->n_members ? x->members[p->copying].h.comm : NULL,
+			"operand in", stalled_ns(x, now), text, size);
 	else if (x->hosts > 1)
 		append_neighbour(x, now, text, size);
 	else
@@ -235,6 +236,128 @@ static void look_at(struct xfer *x, uint64_t now)
 	x->told_ns = now;
 }
 
+/* ---- shared state ---- */
+
+static bool sync_is_moving(const struct sync *x)
+{
+	return x->started && !x->finished && !x->over;
+}
+
+static uint64_t sync_stalled_ns(const struct sync *x, uint64_t now)
+{
+	return now > x->moved_ns ? now - x->moved_ns : 0;
+}
+
+/* Agents that have what was elected, or, when there are none, those that may have some of it; or
+ * those that were given up. The number of them. */
+static uint32_t append_sources(const struct sync *x, bool holds, bool lost, char *text, size_t size)
+{
+	struct sync_source_view s;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; sync_get_source(x->run, x->seq, i, &s); i++) {
+		if (s.lost != lost || (!lost && s.holds != holds))
+			continue;
+		append(text, size, "%s%s",
+			n++    ? ", "
+			: lost ? "; given up: "
+			       : "waits for ",
+			s.host);
+		if (lost)
+			append(text, size, " (%.100s)", s.text);
+		else if (!s.up)
+			append(text, size, " (not connected)");
+		else if (s.not_begun)
+			append(text, size, " (has not begun)");
+	}
+	return n;
+}
+
+static void describe_sync(
+	const struct sync *x, const struct ste_progress *p, uint64_t now, char *text, size_t size)
+{
+	const char *stopped = agt_stopped_in(x->run->d->core, x->run->id, x->group);
+	const struct comm *c = NULL;
+
+	text[0] = '\0';
+	for (uint32_t i = 0; p->waits_for != STE_NO_MEMBER && i < x->n_members; i++)
+		if (x->members[i].index == p->waits_for)
+			c = x->members[i].comm;
+	if (c) {
+		append_process(x->run->d, c, "tensors", sync_stalled_ns(x, now), text, size);
+		return;
+	}
+	if (stopped[0])
+		append(text, size, "%.200s; ", stopped);
+	if (append_sources(x, true, false, text, size) == 0 &&
+		append_sources(x, false, false, text, size) == 0)
+		append(text, size, "waits for the agent's thread");
+	append(text, size, " for %.1f s", seconds(sync_stalled_ns(x, now)));
+	(void)append_sources(x, true, true, text, size);
+}
+
+uint64_t progress_sync(
+	const struct sync *x, const struct ste_progress *p, uint64_t now, char *waits)
+{
+	uint64_t stalled = sync_stalled_ns(x, now);
+
+	waits[0] = '\0';
+	if (!sync_is_moving(x) || p->moved != x->moved)
+		return 0;
+	if (stalled >= PROBE_NS)
+		describe_sync(x, p, now, waits, WM_TEXT_MAX);
+	return stalled;
+}
+
+void progress_sync_moved(struct sync *x, uint64_t now)
+{
+	char master[CC_ADDR_STR_SIZE];
+
+	if (x->told_ns)
+		agentd_complain(x->run->d, CC_LOG_NOTICE,
+			"the synchronization of group %" PRIu32
+			" of master %s goes on after %.1f s",
+			x->group, cc_addr_str(&x->run->addr, master),
+			seconds(sync_stalled_ns(x, now)));
+	x->moved_ns = now;
+	x->told_ns = 0;
+}
+
+static void look_at_sync(struct sync *x, uint64_t now)
+{
+	char master[CC_ADDR_STR_SIZE], waits[WM_TEXT_MAX];
+	struct ste_progress p;
+
+	if (!ste_get_progress(x->run->ste, x->seq, &p))
+		return;
+	if (p.moved != x->moved) {
+		x->moved = p.moved;
+		progress_sync_moved(x, now);
+		return;
+	}
+	if (sync_stalled_ns(x, now) < STALL_NS || (x->told_ns && now - x->told_ns < REPEAT_NS))
+		return;
+	describe_sync(x, &p, now, waits, sizeof waits);
+	agentd_complain(x->run->d, CC_LOG_WARNING,
+		"the synchronization of group %" PRIu32 " of master %s stands still, %" PRIu64
+		" of %" PRIu64 " bytes are there: %s",
+		x->group, cc_addr_str(&x->run->addr, master), p.done, p.bytes, waits);
+	x->told_ns = now;
+}
+
+static void look_at_syncs(struct run *r, bool stood_still, uint64_t now)
+{
+	struct sync *x, *next;
+
+	HASH_ITER (hh, r->syncs, x, next) {
+		if (!sync_is_moving(x))
+			continue;
+		if (stood_still)
+			x->moved_ns = now;
+		look_at_sync(x, now);
+	}
+}
+
 void progress_tick(struct agentd *d, uint64_t now)
 {
 	bool stood_still = now - d->progress_ns > STALL_NS;
@@ -252,5 +375,6 @@ void progress_tick(struct agentd *d, uint64_t now)
 				x->moved_ns = now;
 			look_at(x, now);
 		}
+		look_at_syncs(r, stood_still, now);
 	}
 }

@@ -82,6 +82,11 @@ static bool submit(struct agentd *d, struct comm *c, const struct shm_sqe *e)
 		session_drop(d, c->session, WIRE_INVALID_ARGUMENT, "malformed submission: %s", why);
 		return false;
 	}
+	if (err == 0 && sub.is_sync && in->use != WL_REGION_STATE) {
+		err = CC_ERR_INVAL;
+		snprintf(why, sizeof why, "region: %" PRIu64 " is not for manifests (use STATE)",
+			in->id);
+	}
 	s = &c->slot[e->slot];
 	s->busy = true;
 	s->gen++;
@@ -94,7 +99,10 @@ static bool submit(struct agentd *d, struct comm *c, const struct shm_sqe *e)
 		s->in = region_ref(in);
 		s->out = sub.out_registered ? region_ref(out) : NULL;
 	}
-	agentd_feed(d, &ev);
+	if (err == 0 && sub.is_sync)
+		manifest_check(d, c, &sub, in);
+	else
+		agentd_feed(d, &ev);
 	return true;
 }
 
@@ -118,7 +126,7 @@ static void drain(struct comm *c)
 {
 	struct agentd *d = c->d;
 
-	for (uint32_t i = 0; i < SHM_SLOTS && !c->closed; i++) {
+	for (uint32_t i = 0; i < SHM_SLOTS && !c->closed && !c->checking; i++) {
 		uint32_t tail = atomic_load_explicit(&sq_of(c)->tail, memory_order_acquire);
 
 		if (tail == c->head)
@@ -133,7 +141,8 @@ static void drain(struct comm *c)
 			return;
 	}
 	/* The doorbell will not tell again of what is there already. */
-	if (!c->closed && !c->draining && cc_loop_defer(d->loop, drain_later, c) == 0) {
+	if (!c->closed && !c->checking && !c->draining &&
+		cc_loop_defer(d->loop, drain_later, c) == 0) {
 		c->draining = true;
 		c->refs++;
 	}
@@ -156,6 +165,32 @@ static void on_bell(void *arg)
 	c->refs++;
 	drain(c);
 	comm_unref(c);
+}
+
+void comm_checked(struct agentd *d, struct comm *c, const struct shm_submission *sub,
+	struct manifest *m, uint32_t code, const char *text)
+{
+	struct agt_event ev = {.type = AGT_EV_SUBMIT, .comm = c->id, .slot = sub->slot};
+	bool others_wait = c->checking;
+
+	c->checking = false;
+	if (c->closed) {
+		if (m)
+			manifest_leave(m);
+		if (m)
+			manifest_unref(m);
+		return;
+	}
+	c->slot[sub->slot].manifest = m;
+	if (m) {
+		ev.sub = sub;
+	} else {
+		ev.code = code;
+		ev.text = text;
+	}
+	agentd_feed(d, &ev);
+	if (others_wait)
+		drain(c);
 }
 
 /* ---- opening and closing ---- */
@@ -226,6 +261,11 @@ static void release_slot(struct agentd *d, struct comm_slot *s)
 {
 	region_unref(d, s->in);
 	region_unref(d, s->out);
+	if (s->manifest) {
+		manifest_leave(s->manifest);
+		manifest_unref(s->manifest);
+	}
+	s->manifest = NULL;
 	s->in = NULL;
 	s->out = NULL;
 	s->busy = false;
@@ -237,6 +277,7 @@ static void close_comm(struct agentd *d, struct comm *c)
 	c->closed = true;
 	result_comm_closed(d, c);
 	comm_leave_engine(c);
+	comm_leave_state(c);
 	cc_watch_free(c->watch);
 	close(c->sq_bell);
 	close(c->data_bell);
@@ -286,6 +327,31 @@ void comm_leave_engine(struct comm *c)
 	c->bell_run = 0;
 }
 
+int comm_use_state(struct comm *c, struct run *r)
+{
+	int err;
+
+	if (c->closed || c->state_run == r->id)
+		return 0;
+	comm_leave_state(c);
+	err = ste_bell_add(r->ste, c->data_bell);
+	if (err == 0)
+		c->state_run = r->id;
+	return err;
+}
+
+void comm_leave_state(struct comm *c)
+{
+	struct run *r;
+
+	if (c->state_run == 0)
+		return;
+	r = run_find(c->d, c->state_run);
+	if (r && r->ste)
+		ste_bell_remove(r->ste, c->data_bell);
+	c->state_run = 0;
+}
+
 /* ---- what the shim reads ---- */
 
 static void publish_place(struct shm_attr *t, const struct cc_addr *at)
@@ -320,6 +386,8 @@ void comm_publish(struct agentd *d, uint32_t id, const struct agt_attrs *a)
 	atomic_store_explicit(&t->code, a->code, memory_order_relaxed);
 	memcpy(t->text, a->text, sizeof t->text);
 	publish_place(t, &a->at);
+	atomic_store_explicit(&t->epoch, a->epoch, memory_order_relaxed);
+	atomic_store_explicit(&t->wired, a->wired, memory_order_relaxed);
 	atomic_store_explicit(&t->version, v + 1, memory_order_release);
 }
 
@@ -349,6 +417,7 @@ void comm_complete(struct agentd *d, uint32_t id, uint32_t slot, const struct ag
 	comm_put_world(s, &done->after);
 	s->tx_bytes = done->tx_bytes;
 	s->rx_bytes = done->rx_bytes;
+	s->revision = done->revision;
 	s->code = done->code;
 	memcpy(s->text, done->text, sizeof s->text);
 	atomic_store(&s->state, SHM_SLOT_DONE);

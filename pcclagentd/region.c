@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "common/cc_shm.h"
@@ -81,6 +82,20 @@ static void discharge(struct agentd *d, uint32_t uid, uint64_t bytes, uint32_t r
 	a->regions -= regions;
 	d->n_regions -= regions;
 	account_put(d, a);
+}
+
+uint32_t account_charge(struct agentd *d, uint32_t uid, uint64_t bytes, char *text)
+{
+	struct account *a = account_get(d, uid);
+	uint32_t code = charge(d, a, bytes, text);
+
+	account_put(d, a);
+	return code;
+}
+
+void account_discharge(struct agentd *d, uint32_t uid, uint64_t bytes)
+{
+	discharge(d, uid, bytes, 0);
 }
 
 /* New memory when *fd is -1, its descriptor stays with the caller; or that of *fd. */
@@ -156,14 +171,31 @@ static uint64_t whole_pages(uint64_t size)
 	return (size + page - 1) / page * page;
 }
 
-static void give_to(struct session *s, struct region *r)
+/* Registered memory is sent from its file, without a copy (state_serve.c), and other processes may
+ * be shown it (sync_shown): a duplicate of fd, or -1: half of what can be open is for the rest. */
+static int keep(int fd)
 {
+	struct rlimit rl;
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	if (own >= 0 && (getrlimit(RLIMIT_NOFILE, &rl) < 0 || (rlim_t)own >= rl.rlim_cur / 2)) {
+		close(own);
+		own = -1;
+	}
+	return own;
+}
+
+static void give_to(struct session *s, struct region *r, enum wl_region_use use, int fd)
+{
+	if (use == WL_REGION_REGISTERED || use == WL_REGION_STATE)
+		r->fd = keep(fd);
 	r->session = s->id;
+	r->use = use;
 	DL_APPEND(s->regions, r);
 }
 
-uint32_t region_alloc(struct agentd *d, struct session *s, uint64_t size, struct region **ret,
-	int *ret_fd, char *text)
+uint32_t region_alloc(struct agentd *d, struct session *s, uint64_t size, enum wl_region_use use,
+	struct region **ret, int *ret_fd, char *text)
 {
 	uint32_t code;
 
@@ -176,7 +208,7 @@ uint32_t region_alloc(struct agentd *d, struct session *s, uint64_t size, struct
 	*ret_fd = -1;
 	code = make(d, s->uid, size, size, ret, ret_fd, text);
 	if (code == WIRE_SUCCESS)
-		give_to(s, *ret);
+		give_to(s, *ret, use, *ret_fd);
 	return code;
 }
 
@@ -194,7 +226,7 @@ uint32_t region_adopt(struct agentd *d, struct session *s, int *fd, uint64_t siz
 	code = make(d, s->uid, size, size, ret, fd, text);
 	if (code != WIRE_SUCCESS)
 		return code;
-	give_to(s, *ret);
+	give_to(s, *ret, WL_REGION_REGISTERED, *fd);
 	close(*fd);
 	*fd = -1;
 	return WIRE_SUCCESS;

@@ -203,6 +203,7 @@ static void destroy(struct run *r)
 		if (c->bell_run == r->id)
 			comm_leave_engine(c);
 	}
+	sync_free_all(r);
 	HASH_DEL(d->runs, r);
 	if (r->conn)
 		cc_conn_close(r->conn);
@@ -225,7 +226,7 @@ static struct run *make(struct agentd *d, uint32_t id, const struct cc_addr *add
 
 	if (!r)
 		agentd_out_of_memory("runs");
-	*r = (struct run){.d = d, .id = id, .addr = *addr, .event_fd = -1};
+	*r = (struct run){.d = d, .id = id, .addr = *addr, .event_fd = -1, .state_fd = -1};
 	HASH_ADD(hh, d->runs, id, sizeof r->id, r);
 	return r;
 }
@@ -303,7 +304,7 @@ void run_ready(struct agentd *d, uint32_t id, const struct cc_id *run_id, const 
 
 void run_free_if_done(struct run *r)
 {
-	if (r->closed && !r->xfers)
+	if (r->closed && !r->xfers && !r->syncs)
 		destroy(r);
 }
 
@@ -324,6 +325,8 @@ void run_tick(struct agentd *d, uint64_t now)
 	HASH_ITER (hh, d->runs, r, tmp) {
 		out_link_tick(r, now);
 		look(r, now);
+		if (r->ste)
+			ste_tick(r->ste);
 	}
 }
 
@@ -332,6 +335,7 @@ void run_halt_all(struct agentd *d)
 	struct run *r, *tmp;
 
 	HASH_ITER (hh, d->runs, r, tmp) {
+		sync_free_all(r);
 		if (xfer_free_all(r))
 			continue;
 		/* Its threads still work on that memory: it must stay. The process ends anyway. */

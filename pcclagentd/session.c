@@ -138,6 +138,7 @@ static bool handle_hello(struct agentd *d, struct session *s, const struct wl_re
 		return false;
 	}
 	r.version = q->version_max < WL_VERSION_MAX ? q->version_max : WL_VERSION_MAX;
+	r.hash_type = d->cfg.hash_type;
 	s->greeted = true;
 	session_reply(d, id, &r, NULL, 0);
 	if (!find(d, id))
@@ -146,35 +147,49 @@ static bool handle_hello(struct agentd *d, struct session *s, const struct wl_re
 	return true;
 }
 
+/* What the agent has named to a communicator of the session, or NULL. */
+static struct region *find_named(
+	struct agentd *d, const struct session *s, const struct wl_request *q)
+{
+	struct result *res = result_find(d, s->id, q->comm, q->region);
+	struct comm *c = comm_find(d, q->comm);
+
+	if (res && result_add_mapper(res, q->comm))
+		return res->region;
+	return c && c->session == s->id ? sync_shown(d, c, q->region) : NULL;
+}
+
 static void handle_region(struct agentd *d, struct session *s, const struct wl_request *q)
 {
 	struct wl_reply r = {.req_id = q->req_id};
 	struct region *region = NULL;
-	struct result *res;
 	int fd = -1;
 
 	switch (q->type) {
 	case WL_REGION_ALLOC:
-		r.code = region_alloc(d, s, q->size, &region, &fd, r.text);
+		r.code = region_alloc(
+			d, s, q->size, (enum wl_region_use)q->use, &region, &fd, r.text);
 		break;
 	case WL_REGION_FREE:
 		r.code = region_free(d, s, q->region, r.text);
 		break;
 	default:
-		res = result_find(d, s->id, q->comm, q->region);
-		if (res && result_add_mapper(res, q->comm)) {
-			/* Others have it mapped too: nobody but the agent writes. */
-			fd = cc_shm_read_only(res->region->fd);
-			region = fd < 0 ? NULL : res->region;
-			r.code = fd < 0 ? WIRE_INTERNAL_ERROR : WIRE_SUCCESS;
-			snprintf(r.text, sizeof r.text, "%s",
-				fd < 0 ? "the agent is out of descriptors" : "");
+		region = find_named(d, s, q);
+		if (!region) {
+			r.code = WIRE_INVALID_USAGE;
+			snprintf(r.text, sizeof r.text,
+				"no operation of this communicator has its result in region "
+				"%" PRIu64 ", and no synchronization names it",
+				q->region);
 			break;
 		}
-		r.code = WIRE_INVALID_USAGE;
-		snprintf(r.text, sizeof r.text,
-			"no operation of this communicator has its result in region %" PRIu64,
-			q->region);
+		/* Others have it mapped, too: it is only read. */
+		fd = cc_shm_read_only(region->fd);
+		if (fd < 0) {
+			region = NULL;
+			r.code = WIRE_INTERNAL_ERROR;
+			snprintf(r.text, sizeof r.text, "the agent cannot open the memory again");
+		}
 	}
 	if (region) {
 		r.region = region->id;

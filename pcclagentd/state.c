@@ -21,7 +21,7 @@
 #define RING      (4 * STE_JOBS_MAX + 2 * STE_CONNS_MAX)
 #define TICK_NS   STE_MS(1000)
 
-enum command { CMD_START = 0, CMD_CANCEL, CMD_CONN, CMD_QUIT };
+enum command { CMD_START = 0, CMD_CANCEL, CMD_DROP, CMD_CONN, CMD_QUIT };
 #define TAG_BITS 3u
 
 static uint64_t pack(const void *p, unsigned tag)
@@ -52,7 +52,9 @@ static void ring(int fd)
 
 void ste_notify(struct ste_job *j, enum ste_note note)
 {
-	/* Two for each job at most: never full. */
+	/* Three for each job at most: never full. */
+	if (note == STE_NOTE_MEMBERS && atomic_exchange(&j->members_told, true))
+		return;
 	cc_spsc_push(&j->e->events, pack(j, note));
 	ring(j->e->event_fd);
 }
@@ -76,12 +78,14 @@ static void forget_job(struct ste *e, struct ste_job *j)
 	while (*p != j)
 		p = &(*p)->next;
 	*p = j->next;
+	ste_crew_settle(e);
 	ste_fetch_end(j);
 	ste_conns_forget(e, j, NULL);
 }
 
 static void run_commands(struct ste *e)
 {
+	struct ste_peer *p;
 	uint64_t v;
 
 	while (cc_spsc_pop(&e->commands, &v)) {
@@ -98,6 +102,10 @@ static void run_commands(struct ste *e)
 		case CMD_CANCEL:
 			forget_job(e, j);
 			ste_notify(j, STE_NOTE_CANCELLED);
+			break;
+		case CMD_DROP:
+			p = pointer(v);
+			ste_peer_drop(p->j, p);
 			break;
 		case CMD_CONN:
 			ste_conn_add(e, pointer(v));
@@ -192,7 +200,7 @@ static bool may_sleep(struct ste *e)
 	for (struct ste_job *j = e->jobs; j; j = j->next)
 		for (uint32_t i = 0; i < j->n_peers; i++)
 			found |= ste_window_sleep(&j->peers[i]);
-	if (!found && cc_spsc_empty(&e->commands))
+	if (!found && cc_spsc_empty(&e->commands) && atomic_load(&e->crew.n_done) == 0)
 		return true;
 	atomic_store(&e->sleeping, false);
 	return false;
@@ -212,7 +220,10 @@ static void *thread_main(void *arg)
 		run_commands(e);
 		if (e->quit)
 			break;
-		busy = run_jobs(e);
+		busy = ste_crew_collect(e);
+		busy |= run_jobs(e);
+		busy |= ste_crew_help(e);
+		ste_crew_tick(e);
 		ste_conns_tick(e);
 		e->looked_ns = e->now_ns;
 		n = epoll_wait(e->epfd, ev, EPOLL_MAX, !busy && may_sleep(e) ? timeout(e) : 0);
@@ -227,19 +238,25 @@ static void *thread_main(void *arg)
 	while (e->conns)
 		ste_conn_close(e, e->conns);
 	free_closed(e);
+	ste_crew_end(e);
 	return NULL;
 }
 
 /* ---- the loop's side ---- */
 
+void ste_wake(struct ste *e)
+{
+	/* Orders what came before the look at `sleeping`; the thread does the reverse. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load(&e->sleeping) && atomic_exchange(&e->sleeping, false))
+		ring(e->wake_fd);
+}
+
 static void command(struct ste *e, const void *p, enum command c)
 {
 	while (!cc_spsc_push(&e->commands, pack(p, c)))
 		sched_yield(); /* the thread waits for nobody */
-	/* Orders the push before the look at `sleeping`; the thread does the reverse. */
-	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load(&e->sleeping) && atomic_exchange(&e->sleeping, false))
-		ring(e->wake_fd);
+	ste_wake(e);
 }
 
 static int start_thread(struct ste *e)
@@ -283,8 +300,9 @@ struct ste *ste_new(const struct ste_config *cfg, int event_fd)
 	e->wake = (struct ste_fd){.kind = STE_FD_WAKE, .fd = e->wake_fd};
 	e->bell = (struct ste_fd){.kind = STE_FD_BELL};
 	e->drain = malloc((size_t)WST_BLOCK_MAX * WIRE_LEAF);
-	if (!cc_spsc_init(&e->commands, RING) || !cc_spsc_init(&e->events, RING) || !e->drain ||
-		e->epfd < 0 || e->wake_fd < 0 || ste_watch(e, &e->wake, EPOLLIN) < 0) {
+	if (!ste_crew_init(&e->crew, e->cfg.crew) || !cc_spsc_init(&e->commands, RING) ||
+		!cc_spsc_init(&e->events, RING) || !e->drain || e->epfd < 0 || e->wake_fd < 0 ||
+		ste_watch(e, &e->wake, EPOLLIN) < 0) {
 		ste_free(e);
 		return NULL;
 	}
@@ -309,6 +327,7 @@ void ste_free(struct ste *e)
 		e->l_jobs = j->l_next;
 		ste_job_free(j);
 	}
+	ste_crew_destroy(&e->crew);
 	cc_spsc_destroy(&e->commands);
 	cc_spsc_destroy(&e->events);
 	free(e->drain);
@@ -331,12 +350,17 @@ void ste_bell_remove(struct ste *e, int fd)
 	epoll_ctl(e->epfd, EPOLL_CTL_DEL, fd, NULL);
 }
 
+bool ste_has_room(const struct ste *e)
+{
+	return atomic_load_explicit(&e->n_conns, memory_order_relaxed) < STE_CONNS_MAX;
+}
+
 int ste_add_stream(struct ste *e, int fd)
 {
 	struct ste_conn *c;
 	int err = CC_ERR_LIMIT;
 
-	if (atomic_load_explicit(&e->n_conns, memory_order_relaxed) >= STE_CONNS_MAX)
+	if (!ste_has_room(e))
 		goto err;
 	err = start_thread(e);
 	if (err < 0)
@@ -366,6 +390,11 @@ void ste_tick(struct ste *e)
 bool ste_is_running(const struct ste *e)
 {
 	return e->running;
+}
+
+uint64_t ste_copied(const struct ste *e)
+{
+	return atomic_load_explicit(&e->crew.n_copied, memory_order_relaxed);
 }
 
 static struct ste_job *find(struct ste *e, uint64_t seq)
@@ -412,6 +441,14 @@ void ste_cancel(struct ste *e, uint64_t seq)
 	command(e, j, CMD_CANCEL);
 }
 
+void ste_drop(struct ste *e, uint64_t seq, uint32_t member)
+{
+	struct ste_job *j = find(e, seq);
+
+	if (j && !j->cancelling && member < j->n_peers)
+		command(e, &j->peers[member], CMD_DROP);
+}
+
 static void unlink_job(struct ste *e, struct ste_job *j)
 {
 	struct ste_job **p = &e->l_jobs;
@@ -449,6 +486,11 @@ bool ste_next_event(struct ste *e, struct ste_event *ret)
 			unlink_job(e, j);
 			e->dead = j;
 			break;
+		case STE_NOTE_MEMBERS:
+			ret->type = STE_MEMBERS;
+			/* What happens from here on is told again. */
+			atomic_store(&j->members_told, false);
+			break;
 		}
 		return true;
 	}
@@ -474,8 +516,10 @@ bool ste_get_member(struct ste *e, uint64_t seq, uint32_t member, struct ste_mem
 	*ret = (struct ste_member_view){
 		.complete = atomic_load_explicit(&p->complete, memory_order_acquire),
 		.failed = atomic_load_explicit(&p->failed, memory_order_acquire),
+		.dropped = atomic_load_explicit(&p->dropped, memory_order_acquire),
 		.tx_bytes = atomic_load_explicit(&p->tx_bytes, memory_order_relaxed),
 		.rx_bytes = atomic_load_explicit(&p->rx_bytes, memory_order_relaxed),
+		.bytes = atomic_load_explicit(&p->total, memory_order_relaxed),
 	};
 	if (ret->failed)
 		memcpy(ret->text, p->text, sizeof ret->text);
@@ -493,6 +537,7 @@ bool ste_get_source(struct ste *e, uint64_t seq, uint32_t source, struct ste_sou
 	*ret = (struct ste_source_view){
 		.up = atomic_load_explicit(&src->n_up, memory_order_relaxed) > 0,
 		.lost = atomic_load_explicit(&src->lost, memory_order_acquire),
+		.not_begun = atomic_load_explicit(&src->not_yet, memory_order_relaxed) > 0,
 		.bytes = atomic_load_explicit(&src->bytes, memory_order_relaxed),
 	};
 	if (ret->lost)
@@ -513,6 +558,7 @@ bool ste_get_progress(struct ste *e, uint64_t seq, struct ste_progress *ret)
 		.rate = atomic_load_explicit(&j->rate, memory_order_relaxed),
 		.net_rx_bytes = atomic_load_explicit(&j->net_rx, memory_order_relaxed),
 		.net_tx_bytes = atomic_load_explicit(&j->net_tx, memory_order_relaxed),
+		.moved = atomic_load_explicit(&j->moved, memory_order_relaxed),
 		.waits_for = atomic_load_explicit(&j->waits_for, memory_order_relaxed),
 	};
 	for (uint32_t i = 0; i < j->n_srcs; i++)

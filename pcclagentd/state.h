@@ -4,7 +4,8 @@
  * on this host or from other agents, and serves other agents. A *job* is one attempt of a
  * synchronization (group, sequence number) as this host takes part in it.
  *
- * One thread does the work and owns all sockets. It exists while there is something to do; jobs and
+ * One thread does the work and owns all sockets, with some beside it that only copy. They exist
+ * while there is something to do; jobs and
  * accepted streams reach it through a single-producer single-consumer ring, what comes of them
  * comes back through another, with an eventfd. It neither calls the loop nor waits for it.
  *
@@ -15,7 +16,7 @@
  * hash; what was found right is served to other agents at once. A source that is lost, silent or
  * wrong is replaced by others; a job fails when nobody is left who has what was elected.
  *
- * All functions are called by the loop thread.
+ * All functions are called by the loop thread. The process ignores SIGPIPE.
  */
 #ifndef STATE_H
 #define STATE_H
@@ -40,11 +41,15 @@ struct ste;
 #define STE_NAME_MAX    64
 #define STE_TEXT_MAX    256
 #define STE_IDLE_MS     10000 /* default of ste_config.idle_ms */
+#define STE_CREW_MAX    7     /* threads that copy */
+#define STE_NO_CREW     UINT32_MAX
 
 struct ste_config {
 	struct cc_id run, key, self; /* for the hello */
 	uint32_t idle_ms;            /* 0: STE_IDLE_MS; then the thread ends */
 	uint32_t streams;            /* of one job, if its sources are fewer; 1 .. 16 */
+	uint32_t crew;               /* threads that copy; 0: as many as there are processors
+				      * besides one, STE_CREW_MAX at most; STE_NO_CREW */
 	void (*tune)(int fd); /* NULL, or what else an outbound stream needs once it is connected;
 			       * called by the thread */
 };
@@ -59,6 +64,8 @@ void ste_free(struct ste *e);
 int ste_bell_add(struct ste *e, int fd);
 void ste_bell_remove(struct ste *e, int fd);
 
+/* Is there room for another stream? */
+bool ste_has_room(const struct ste *e);
 /* A stream that was accepted on the shared-state port, after its hello and our answer. The engine
  * owns fd from now on (also on failure). 0 or CC_ERR_*. */
 int ste_add_stream(struct ste *e, int fd);
@@ -70,11 +77,15 @@ struct ste_region {
 	uint64_t id;
 	uint8_t *map;
 	uint64_t size; /* bytes */
+	int fd;        /* of its memory; stays the caller's. -1: others cannot map it */
 };
 
 struct ste_member {
 	bool holder;                      /* it said that it has what was elected */
+	bool receive_only;                /* nobody is sent bytes of its tensors */
+	uint32_t uid;                     /* whose process it is */
 	uint8_t *map;                     /* the region of its manifest */
+	uint64_t region;                  /* its number, if others can map it; or 0 */
 	const struct shm_state *state;    /* of that manifest */
 	struct shm_slot *slot;            /* in its queue pair: futex word and in_want */
 	const struct ste_region *regions; /* that its tensors lie in, in any order */
@@ -109,12 +120,17 @@ int ste_start(struct ste *e, const struct ste_spec *spec);
 /* Ends a job whatever has come of it, also one that is done and serves others. STE_CANCELLED
  * follows. */
 void ste_cancel(struct ste *e, uint64_t seq);
+/* This member is out, whatever has come of it, and the job goes on for the others. Once it is said
+ * to be dropped (STE_MEMBERS, ste_member_view) nothing of its memory is used any more, but for its
+ * shm_state, which must stay as long as the job. */
+void ste_drop(struct ste *e, uint64_t seq, uint32_t member);
 
 enum ste_event_type {
 	/* All receivers have everything, verified, but for those that failed (ste_get_member).
 	 * Their manifests say so, see shm_state_end. The job goes on serving others. */
 	STE_DONE = 1,
 	STE_FAILED,    /* text, suspect. Receivers' tensors may have been written in part */
+	STE_MEMBERS,   /* some have failed, or were dropped, since the last event: at any time */
 	STE_CANCELLED, /* the thread does not use its memory any more; the job is forgotten when
 			* the next event is asked for */
 };
@@ -132,7 +148,9 @@ bool ste_next_event(struct ste *e, struct ste_event *ret);
 struct ste_member_view {
 	bool complete; /* it has all that was elected */
 	bool failed;   /* it takes no part any more: not to be trusted, or not to be helped */
+	bool dropped;  /* its memory is not used any more */
 	uint64_t tx_bytes, rx_bytes; /* read from, and written into, its tensors for others */
+	uint64_t bytes;              /* of it that differ, as far as known: to be rx_bytes */
 	char text[STE_TEXT_MAX];     /* failed: why */
 };
 /* False: no such job or member. */
@@ -141,6 +159,7 @@ bool ste_get_member(struct ste *e, uint64_t seq, uint32_t member, struct ste_mem
 struct ste_source_view {
 	bool up;                 /* there are streams to it */
 	bool lost;               /* given up */
+	bool not_begun;          /* answers, but has nothing yet */
 	uint64_t bytes;          /* payload that came from it and was right */
 	char text[STE_TEXT_MAX]; /* lost: why */
 };
@@ -160,7 +179,8 @@ struct ste_progress {
 			       * receivers of this host */
 	uint64_t rate;        /* bytes per second, recently; 0: nothing moves */
 	uint64_t net_rx_bytes, net_tx_bytes; /* on sockets, with headers */
-	uint32_t sources;                    /* with streams that are up */
+	uint64_t moved;     /* changes with any progress: the same later on means a standstill */
+	uint32_t sources;   /* with streams that are up */
 	uint32_t waits_for; /* member whose process has not carried out a command for a second, or
 			     * STE_NO_MEMBER */
 };
@@ -169,5 +189,7 @@ bool ste_get_progress(struct ste *e, uint64_t seq, struct ste_progress *ret);
 
 /* For tests and pcclctl: is there a thread? */
 bool ste_is_running(const struct ste *e);
+/* Blocks that were copied by threads of the crew or for them. */
+uint64_t ste_copied(const struct ste *e);
 
 #endif

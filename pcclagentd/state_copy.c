@@ -6,7 +6,8 @@
  * agent can reach, else in a window slot of one; or, when they come from a holder on this host, in
  * that holder's tensor or window. From there they go to the others. Whatever a receiver gets is
  * held against the leaf hashes where it has been put, because what lies in one process's memory can
- * be changed by it at any time.
+ * be changed by it at any time. What a process copies by itself from its window is before it goes
+ * there; what it copies from a holder's memory it holds against the hashes that it is told.
  */
 #include <stdio.h>
 #include <string.h>
@@ -78,14 +79,92 @@ static void blame(struct ste_job *j, struct ste_block *b, struct ste_peer *p)
 		name);
 }
 
+/* Somebody got it. */
+static void count_read(const struct ste_block *b)
+{
+	if (b->home->complete)
+		atomic_fetch_add_explicit(&b->home->tx_bytes, b->len, memory_order_relaxed);
+}
+
+void ste_block_copied(struct ste_job *j, struct ste_block *b, struct ste_peer *p, bool right)
+{
+	b->writes--;
+	if (!j->over && !p->failed && !right)
+		blame(j, b, p);
+	else if (!j->over && !p->failed) {
+		count_read(b);
+		ste_job_got(j, p, b);
+	}
+	finish_if_over(j, b);
+}
+
+static void command(struct ste_job *j, struct ste_peer *p, int slot, enum shm_state_op op,
+	struct ste_block *b, uint64_t from)
+{
+	struct shm_state_command c = {.op = op,
+		.slot = (uint32_t)slot,
+		.tensor = b->tensor,
+		.len = b->len,
+		.off = b->off,
+		.from = from};
+
+	if (from) {
+		const uint8_t *map = b->home_slot >= 0 ? b->home->m.map
+						       : ste_peer_region(b->home, b->tensor)->map;
+
+		c.from_off = (uint64_t)(b->data - map);
+		memcpy(c.leaves, j->elected + j->tensors[b->tensor].first_leaf + b->first,
+			b->n * sizeof c.leaves[0]);
+	}
+	if (op == SHM_STATE_WRITE)
+		b->writes++;
+	ste_window_command(p, &c, b);
+}
+
+/* The region of a holder that p's process can copy the block from by itself, or 0. */
+static uint64_t visible(const struct ste_block *b, const struct ste_peer *p)
+{
+	const struct ste_peer *home = b->home;
+	const struct ste_region *r;
+
+	if (p->mem[b->tensor] || p->blind || !home->m.holder || home->m.uid != p->m.uid)
+		return 0;
+	if (b->home_slot >= 0)
+		return home->m.region;
+	r = ste_peer_region(home, b->tensor);
+	return r->fd >= 0 ? r->id : 0;
+}
+
+/* False: it waits for a slot. */
+static bool show(struct ste_job *j, struct ste_block *b, struct ste_peer *p, uint64_t from)
+{
+	int slot;
+
+	/* Before it is known the hash of an only leaf is that of the tensor. */
+	if (j->tensors[b->tensor].bytes <= WIRE_LEAF && !ste_job_block_is(j, b, b->data)) {
+		blame(j, b, b->home);
+		return true;
+	}
+	slot = ste_window_take(p, STE_USE_BLOCK);
+	if (slot < 0)
+		return false;
+	b->todo &= ~bit(p);
+	command(j, p, slot, SHM_STATE_WRITE, b, from);
+	return true;
+}
+
 /* False: it waits for a slot. */
 static bool give(struct ste_job *j, struct ste_block *b, struct ste_peer *p)
 {
+	uint64_t from = visible(b, p);
 	bool at_home = p == b->home;
 	int slot = -1;
 	uint8_t *dst;
 
+	if (from)
+		return show(j, b, p, from);
 	if (p->mem[b->tensor]) {
+		ste_peer_touch(p);
 		dst = p->mem[b->tensor] + b->off;
 	} else {
 		slot = at_home ? b->home_slot : ste_window_take(p, STE_USE_BLOCK);
@@ -94,23 +173,23 @@ static bool give(struct ste_job *j, struct ste_block *b, struct ste_peer *p)
 		dst = ste_window_at(p, slot);
 	}
 	b->todo &= ~bit(p);
+	if (slot < 0 && b->home_slot < 0 && !at_home && ste_crew_give(j, b, p, dst)) {
+		b->writes++;
+		return true;
+	}
 	if (!at_home) {
-		memcpy(dst, b->data, b->len);
-		if (!ste_job_block_is(j, b, dst)) {
+		if (!ste_job_block_copy(j, b, dst)) {
 			if (slot >= 0)
 				ste_window_put(p, slot);
 			blame(j, b, p);
 			return true;
 		}
-		if (b->home->complete)
-			atomic_fetch_add_explicit(&b->home->tx_bytes, b->len, memory_order_relaxed);
+		count_read(b);
 	}
-	if (slot >= 0) {
-		b->writes++;
-		ste_window_command(p, slot, SHM_STATE_WRITE, b->tensor, b->off, b->len, b);
-	} else {
+	if (slot >= 0)
+		command(j, p, slot, SHM_STATE_WRITE, b, 0);
+	else
 		ste_job_got(j, p, b);
-	}
 	return true;
 }
 
@@ -135,8 +214,10 @@ bool ste_block_land(struct ste_job *j, struct ste_block *b, uint64_t mask)
 		p = &j->peers[__builtin_ctzll(left)];
 		if (!p->mem[b->tensor])
 			continue;
+		ste_peer_touch(p);
 		b->home = p;
 		b->data = p->mem[b->tensor] + b->off;
+		ste_map_pages(b->data, b->len);
 		return true;
 	}
 	for (left = mask; left; left &= left - 1) {
@@ -157,7 +238,7 @@ void ste_block_landed(struct ste_job *j, struct ste_block *b)
 	spread(j, b);
 }
 
-void ste_block_acked(struct ste_job *j, struct ste_peer *p, int slot, enum shm_state_op op)
+void ste_block_acked(struct ste_job *j, struct ste_peer *p, int slot)
 {
 	struct ste_block *b = p->w.slot[slot].owner;
 
@@ -165,15 +246,33 @@ void ste_block_acked(struct ste_job *j, struct ste_peer *p, int slot, enum shm_s
 		ste_window_put(p, slot);
 		return;
 	}
-	if (op == SHM_STATE_READ) {
+	if (p->w.slot[slot].op == SHM_STATE_READ) {
 		b->state = STE_BLOCK_SPREADS;
 		spread(j, b);
 		return;
 	}
 	b->writes--;
+	if (p->w.slot[slot].foreign)
+		count_read(b);
 	ste_job_got(j, p, b);
 	if (p != b->home || slot != b->home_slot)
 		ste_window_put(p, slot);
+	finish_if_over(j, b);
+}
+
+void ste_block_refused(struct ste_job *j, struct ste_peer *p, int slot, bool wrong)
+{
+	struct ste_block *b = p->w.slot[slot].owner;
+
+	ste_window_put(p, slot);
+	if (j->over)
+		return;
+	b->writes--;
+	b->todo |= bit(p);
+	if (wrong && !b->bad && !ste_job_block_is(j, b, b->data))
+		blame(j, b, b->home);
+	else if (!b->bad)
+		p->blind = true; /* as by a holder that is about to leave: in another way, then */
 	finish_if_over(j, b);
 }
 
@@ -199,6 +298,35 @@ void ste_block_forget(struct ste_job *j, struct ste_peer *p)
 		if (b->home == p && b->state == STE_BLOCK_READING) {
 			b->bad = true;
 			b->state = STE_BLOCK_SPREADS;
+		}
+	}
+}
+
+/* The payload that comes for it goes nowhere. */
+static void redirect(struct ste_job *j, const struct ste_block *b)
+{
+	for (struct ste_stream *s = j->streams; s; s = s->next) {
+		if (s->block != b)
+			continue;
+		s->block = NULL;
+		s->dst = j->e->drain;
+	}
+}
+
+void ste_block_evict(struct ste_job *j, struct ste_peer *p)
+{
+	for (uint32_t i = 0; i < STE_BLOCKS; i++) {
+		struct ste_block *b = &j->blocks[i];
+
+		if (b->state == STE_BLOCK_FREE || b->home != p)
+			continue;
+		if (b->state == STE_BLOCK_LANDING) {
+			redirect(j, b);
+			finish(j, b);
+		} else {
+			b->bad = true;
+			b->state = STE_BLOCK_SPREADS;
+			finish_if_over(j, b);
 		}
 	}
 }
@@ -260,7 +388,7 @@ static bool copy_one(struct ste_job *j, struct ste_peer *p, uint64_t *ret_len)
 	if (slot >= 0) {
 		b->state = STE_BLOCK_READING;
 		b->data = ste_window_at(p, slot);
-		ste_window_command(p, slot, SHM_STATE_READ, b->tensor, b->off, b->len, b);
+		command(j, p, slot, SHM_STATE_READ, b, 0);
 	} else {
 		b->data = p->mem[b->tensor] + b->off;
 		ste_block_landed(j, b);

@@ -28,7 +28,8 @@
 #define QUIET_MIN_NS  STE_MS(2)
 #define QUIET_MAX_NS  STE_MS(50)
 #define TICK_NS       STE_MS(10)
-#define WINDOW_MIN    ((uint64_t)1 << 20)
+#define PACE_MIN_NS   STE_MS(20) /* between two looks at the rate: the time of an answer */
+#define PACE_MAX_NS   STE_MS(250)
 
 static uint32_t live(const struct ste_job *j, bool holds)
 {
@@ -44,6 +45,7 @@ void ste_fetch_begin(struct ste_job *j)
 	j->fetching = true;
 	j->want_asked = false;
 	j->next_want = 0;
+	j->paced_ns = j->e->now_ns;
 	ste_job_moved(j);
 	for (uint32_t i = 0; i < j->n_srcs; i++) {
 		struct ste_src *src = &j->srcs[i];
@@ -51,6 +53,7 @@ void ste_fetch_begin(struct ste_job *j)
 
 		for (size_t k = 0; k < sizeof id; k++)
 			id = id << 8 | src->s.agent.b[k];
+		src->waiting = ste_pace_all(0, 0) / j->e->cfg.streams;
 		src->cursor = j->n_leaves ? id % j->n_leaves : 0;
 	}
 }
@@ -138,9 +141,12 @@ void ste_stream_up(struct ste_stream *up)
 {
 	struct ste_src *src = up->src;
 	struct ste_stream *s, *next;
+	uint64_t took = up->j->e->now_ns - up->answered_ns;
 
 	up->state = STE_UP;
-	up->window = WINDOW_MIN;
+	up->window = src->waiting;
+	if (took < src->base_ns)
+		src->base_ns = took > 0 ? took : 1;
 	src->n_up++;
 	src->rounds = 0;
 	if (src->good_addr >= 0)
@@ -291,23 +297,34 @@ static bool ask_leaves(struct ste_stream *s)
 	return true;
 }
 
-/* Leaves that each stream may ask for now: towards the end fewer, so that all end together. */
-static uint64_t share(const struct ste_job *j)
+static uint32_t next_leaves(const struct ste_stream *s)
 {
-	return j->n_missing / (2 * (uint64_t)(j->n_streams + 1)) + 1;
+	const struct ste_job *j = s->j;
+	struct ste_rest r = {.bytes = j->n_missing * WIRE_LEAF,
+		.rate = s->rate,
+		.ahead = s->ahead,
+		.window = s->window};
+
+	for (const struct ste_stream *i = j->streams; i; i = i->next) {
+		if (i != s && i->window == 1)
+			continue;
+		r.streams++;
+		r.known += i->rate > 0;
+		r.rates += i->rate;
+		r.bytes += i->ahead;
+	}
+	return ste_pace_leaves(&r);
 }
 
 static bool ask_block(struct ste_stream *s)
 {
 	struct ste_job *j = s->j;
-	uint64_t most = share(j);
+	uint32_t n = next_leaves(s);
 	uint64_t *cursor = s->src->s.holds ? &j->cursor : &s->src->cursor;
 	struct ste_block b;
 	struct wst_request r;
 
-	if (s->ahead > 0 && s->ahead >= most * WIRE_LEAF)
-		return false;
-	if (!ste_job_pick(j, cursor, most < WST_BLOCK_MAX ? (uint32_t)most : WST_BLOCK_MAX, &b))
+	if (n == 0 || !ste_job_pick(j, cursor, n, &b))
 		return false;
 	r = (struct wst_request){.kind = WST_BLOCK, .tensor = b.tensor, .first = b.first, .n = b.n};
 	ste_stream_ask(s, &r, b.len);
@@ -327,6 +344,35 @@ static bool ask_next(struct ste_stream *s)
 	if (all && j->next_want < j->n_tensors && ask_leaves(s))
 		return true;
 	return ask_block(s);
+}
+
+/* Every now and then: how much is to wait on its way, by the rate of late. */
+static void pace(struct ste_job *j)
+{
+	uint64_t now = j->e->now_ns, since = now - j->paced_ns, rx;
+	struct ste_load v[STE_SOURCES_MAX];
+
+	if (since < PACE_MIN_NS || (since < j->base_ns && since < PACE_MAX_NS))
+		return;
+	j->base_ns = 0;
+	for (uint32_t i = 0; i < j->n_srcs; i++)
+		v[i] = (struct ste_load){
+			.bytes = atomic_load_explicit(&j->srcs[i].bytes, memory_order_relaxed),
+			.waiting = j->srcs[i].waiting};
+	for (const struct ste_stream *s = j->streams; s; s = s->next) {
+		if (s->ahead == 0 || s->window == 1)
+			continue;
+		v[s->src - j->srcs].streams++;
+		if (s->src->base_ns > j->base_ns)
+			j->base_ns = s->src->base_ns;
+	}
+	rx = atomic_load_explicit(&j->net_rx, memory_order_relaxed);
+	ste_pace_share(v, j->n_srcs,
+		ste_pace_all((rx - j->paced_rx) * 1000000 / (since / 1000), j->base_ns));
+	for (uint32_t i = 0; i < j->n_srcs; i++)
+		j->srcs[i].waiting = v[i].waiting;
+	j->paced_ns = now;
+	j->paced_rx = rx;
 }
 
 static void ask(struct ste_stream *s)
@@ -409,6 +455,7 @@ void ste_fetch_step(struct ste_job *j)
 
 	look_at_streams(j);
 	open_streams(j);
+	pace(j);
 	if (live(j, true) == 0 &&
 		(live(j, false) == 0 || j->e->now_ns > j->moved_ns + STANDSTILL_NS)) {
 		nobody_left(j);

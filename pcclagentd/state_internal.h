@@ -3,10 +3,13 @@
  * Shared by the files of the shared-state engine:
  *
  *   state.c         the loop's side, and the thread's round
- *   state_job.c     what a job knows: members, hashes, leaves, and when it is over
- *   state_window.c  commands to the processes whose tensors we cannot reach
- *   state_copy.c    blocks on their way into receivers' tensors; copies from holders on this host
+ *   state_job.c     what a job knows: hashes, leaves, and when it is over
+ *   state_member.c  its members
+ *   state_window.c  commands to processes
+ *   state_copy.c    blocks on their way into tensors; copies from holders on this host
+ *   state_crew.c    threads that copy
  *   state_fetch.c   sources: what is asked of whom, and who is given up
+ *   state_pace.c    how much is asked for ahead
  *   state_stream.c  streams to sources: connecting, requests, answers
  *   state_serve.c   streams from other agents
  *
@@ -51,6 +54,7 @@ struct ste_window {
 		uint8_t use;    /* enum ste_use */
 		bool commanded; /* not acknowledged yet */
 		uint8_t op;     /* enum shm_state_op */
+		bool foreign;   /* from another member's memory */
 		void *owner;    /* struct ste_block or ste_conn; NULL: nobody waits for it */
 	} slot[SHM_STATE_SLOTS];
 };
@@ -59,15 +63,20 @@ struct ste_window {
 struct ste_peer {
 	struct ste_member m;
 	uint32_t index;
+	bool alike;                 /* has the job's table of tensors */
 	struct ste_region *regions; /* sorted by id; owned */
 	uint8_t **mem;              /* of each tensor; NULL: by commands; owned */
 	bool windowed;              /* some tensor is reached by commands */
+	bool blind;                 /* its process could not map another's memory */
 	uint8_t *lacks;             /* receivers: a bit for each leaf; owned */
 	uint64_t lacking;           /* bytes, of leaves that are known to differ */
+	bool touched;               /* its memory was written to */
 	struct ste_window w;
 	_Atomic uint64_t tx_bytes, rx_bytes;
-	_Atomic bool complete, failed;
+	_Atomic uint64_t total; /* bytes that were lacking once */
+	_Atomic bool complete, failed, dropped;
 	char text[STE_TEXT_MAX]; /* before failed */
+	struct ste_job *j;
 };
 
 /* ---- blocks ---- */
@@ -87,7 +96,7 @@ struct ste_block {
 	uint64_t first;  /* leaf of the tensor */
 	uint64_t off;    /* bytes, in the tensor */
 	uint32_t len;    /* bytes */
-	uint32_t writes; /* commands not acknowledged */
+	uint32_t writes; /* commands not acknowledged, and copies under way */
 	uint64_t todo;   /* members to be given it, a bit for each */
 	uint8_t *data;
 	struct ste_peer *home; /* data lies in its memory or its window */
@@ -100,16 +109,18 @@ struct ste_src {
 	struct ste_source s;
 	uint32_t n_streams; /* open, opening */
 	_Atomic uint32_t n_up;
-	int good_addr;           /* reached it once; -1: not yet */
-	uint32_t next_addr;      /* to be tried */
-	uint32_t rounds;         /* in which no address was reached */
-	uint64_t retry_ns;       /* no new stream before */
-	uint32_t strikes;        /* streams lost since something that was right came last */
-	uint32_t wrong;          /* answers that did not fit their hashes */
-	uint32_t not_yet;        /* such answers in a row */
-	uint64_t not_yet_ns;     /* since then */
-	uint64_t cursor;         /* others: leaf from which on they are asked */
-	char last[STE_TEXT_MAX]; /* what went wrong last */
+	int good_addr;            /* reached it once; -1: not yet */
+	uint32_t next_addr;       /* to be tried */
+	uint32_t rounds;          /* in which no address was reached */
+	uint64_t retry_ns;        /* no new stream before */
+	uint32_t strikes;         /* streams lost since something that was right came last */
+	uint32_t wrong;           /* answers that did not fit their hashes */
+	_Atomic uint32_t not_yet; /* such answers in a row */
+	uint64_t not_yet_ns;      /* since then */
+	uint64_t cursor;          /* others: leaf from which on they are asked */
+	uint64_t base_ns;         /* shortest time of an answer; UINT64_MAX: none yet */
+	uint64_t waiting;         /* see ste_load */
+	char last[STE_TEXT_MAX];  /* what went wrong last */
 	_Atomic uint64_t bytes;
 	_Atomic bool lost;
 	char text[STE_TEXT_MAX]; /* before lost */
@@ -126,7 +137,8 @@ struct ste_fd {
 struct ste_ask {
 	struct wst_request req;
 	uint64_t sent_ns;
-	uint64_t len; /* payload bytes expected */
+	uint64_t len;   /* payload bytes expected */
+	uint64_t ahead; /* all that were, with these */
 };
 
 enum ste_stream_state { STE_CONNECTING = 1, STE_GREETING, STE_UP };
@@ -147,7 +159,7 @@ struct ste_stream {
 	struct ste_ask asks[STE_ASKS]; /* ring; without cur */
 	uint32_t ask_head, n_asks;
 	uint64_t ahead, window; /* payload bytes asked for, and how many may be */
-	uint64_t base_ns;       /* shortest time of an answer */
+	uint64_t rate;          /* of late; 0: nothing has come */
 	uint64_t opened_ns;
 	uint64_t heard_ns, answered_ns; /* or since when there has been something to wait for */
 	uint64_t quiet_ns;              /* asks nothing before */
@@ -184,8 +196,8 @@ struct ste_job {
 	struct ste_src *srcs;
 	uint32_t n_tensors;
 	uint64_t n_leaves;
-	struct ste_peer *table;                 /* whose manifest tells about tensors */
-	const struct shm_state_tensor *tensors; /* there */
+	const struct ste_peer *table;           /* whose manifest tells names; NULL: nobody's */
+	const struct shm_state_tensor *tensors; /* of one of them */
 	uint64_t receivers;                     /* that have not failed, a bit for each */
 	uint64_t holders;                       /* that have all; likewise */
 	uint64_t *want;                         /* tensor hashes */
@@ -203,14 +215,17 @@ struct ste_job {
 	uint32_t n_blocks;
 	struct ste_stream *streams;
 	uint32_t n_streams;
+	uint64_t base_ns;             /* of the farthest source that something comes from */
+	uint64_t paced_ns, paced_rx;  /* last look at the rate, and net_rx then */
 	bool started, fetching, over; /* over: DONE or FAILED has been told */
 	uint64_t moved_ns;            /* last progress */
 	uint64_t rate_ns, rate_done;
 	_Atomic uint32_t phase, waits_for;
-	_Atomic uint64_t total, done, rate, net_rx, net_tx;
+	_Atomic uint64_t total, done, rate, net_rx, net_tx, moved;
 	struct cc_id suspect;
 	char text[STE_TEXT_MAX];
 	struct ste_job *next;
+	_Atomic bool members_told; /* STE_NOTE_MEMBERS is under way */
 	/* L */
 	bool cancelling;
 	struct ste_job *l_next;
@@ -236,6 +251,8 @@ struct ste_conn {
 	uint32_t hdr_done;
 	struct ste_job *j; /* whose bytes are being sent; NULL: none */
 	struct ste_peer *peer;
+	int file; /* that data is mapped from, or -1 */
+	off_t file_off;
 	const uint8_t *data; /* NULL: by pieces */
 	uint32_t left;       /* payload bytes to be sent */
 	bool count;          /* they are a tensor's */
@@ -246,6 +263,36 @@ struct ste_conn {
 	uint32_t piece_head, n_pieces, piece_sent;
 	uint64_t moved_ns;
 	struct ste_conn *next;
+};
+
+/* ---- threads that copy ---- */
+
+#define STE_TASKS 64u
+
+/* A block, and the receiver's tensor that it goes to. */
+struct ste_task {
+	struct ste_job *j;
+	struct ste_block *b;
+	struct ste_peer *p;
+	uint8_t *dst;
+	bool right;
+	struct ste_task *next;
+};
+
+struct ste_crew {
+	bool ready;
+	pthread_mutex_t lock;
+	pthread_cond_t work, news; /* for the crew; for the thread */
+	struct ste_task *todo, **todo_end, *done;
+	uint32_t n_running;
+	_Atomic uint32_t n_done;
+	bool quit;
+	/* The thread's alone. */
+	uint32_t max, n_threads, n_given;
+	pthread_t threads[STE_CREW_MAX];
+	struct ste_task tasks[STE_TASKS], *free;
+	uint64_t used_ns;
+	_Atomic uint64_t n_copied; /* L: reads */
 };
 
 /* ---- the engine ---- */
@@ -264,7 +311,8 @@ struct ste {
 	uint32_t next_conn;
 	uint64_t now_ns, looked_ns;
 	uint64_t last_seq; /* greatest started */
-	uint8_t *drain;    /* WST_LEN_MAX bytes: where payload goes that nobody wants */
+	struct ste_crew crew;
+	uint8_t *drain; /* WST_LEN_MAX bytes: where payload goes that nobody wants */
 	_Atomic uint32_t n_conns;
 	/* L */
 	pthread_t thread;
@@ -274,12 +322,15 @@ struct ste {
 	struct ste_job *l_jobs, *dead;
 };
 
-enum ste_note { STE_NOTE_DONE = 0, STE_NOTE_FAILED, STE_NOTE_CANCELLED };
+enum ste_note { STE_NOTE_DONE = 0, STE_NOTE_FAILED, STE_NOTE_CANCELLED, STE_NOTE_MEMBERS };
 
 /* state.c */
 void ste_notify(struct ste_job *j, enum ste_note note);
 int ste_watch(
 	struct ste *e, struct ste_fd *f, uint32_t events); /* also to change what is watched */
+
+/* The thread looks round again. By any thread, after what it is to see. */
+void ste_wake(struct ste *e);
 
 /* state_job.c */
 int ste_job_new(struct ste *e, const struct ste_spec *spec, struct ste_job **ret);
@@ -289,8 +340,8 @@ void ste_job_begin(struct ste_job *j);
 /* True: there is more to do at once. */
 bool ste_job_step(struct ste_job *j);
 void ste_job_fail(struct ste_job *j, const struct cc_id *suspect, const char *text);
-__attribute__((format(printf, 3, 4))) void ste_peer_fail(
-	struct ste_job *j, struct ste_peer *p, const char *fmt, ...);
+/* Do these tensor hashes make the elected digest? */
+bool ste_job_is_content(struct ste_job *j, const uint64_t *hashes, size_t n);
 /* j->want is there: holds it against the elected digest and compares. False: it is wrong. */
 bool ste_job_take_tensors(struct ste_job *j);
 /* The elected leaf hashes of a tensor are there: likewise. */
@@ -300,6 +351,12 @@ bool ste_job_leaf_is(
 	struct ste_job *j, uint32_t tensor, uint64_t leaf, const uint8_t *data, size_t len);
 /* All leaves of a block. */
 bool ste_job_block_is(struct ste_job *j, const struct ste_block *b, const uint8_t *data);
+/* Pages that are about to be written, all at once: a fault for each costs twice as much. What
+ * cannot be mapped so will be by faults. */
+void ste_map_pages(uint8_t *p, size_t len);
+/* Copies a block to dst, and tells whether all its leaves are right there. For a block of more than
+ * one leaf by any thread, while the job lasts. */
+bool ste_job_block_copy(struct ste_job *j, const struct ste_block *b, uint8_t *dst);
 /* Receivers that lack the leaf (of all). */
 uint64_t ste_job_lackers(const struct ste_job *j, uint64_t leaf);
 /* Takes the next missing leaves from *cursor on, at most max. False: there are none. */
@@ -312,12 +369,23 @@ const char *ste_job_name(const struct ste_job *j, uint32_t tensor, char *buf, si
 struct ste_peer *ste_job_holder(struct ste_job *j); /* in turn; NULL: none */
 void ste_job_moved(struct ste_job *j);
 
+/* state_member.c */
+/* What it offered; makes it a holder, a receiver, or neither. */
+void ste_peer_check(struct ste_job *j, struct ste_peer *p);
+/* Its memory is about to be written to, not by commands. */
+void ste_peer_touch(struct ste_peer *p);
+void ste_peer_set_complete(struct ste_job *j, struct ste_peer *p);
+__attribute__((format(printf, 3, 4))) void ste_peer_fail(
+	struct ste_job *j, struct ste_peer *p, const char *fmt, ...);
+void ste_peer_drop(struct ste_job *j, struct ste_peer *p);
+/* What the tensor lies in, or NULL. */
+const struct ste_region *ste_peer_region(const struct ste_peer *p, uint32_t tensor);
+
 /* state_window.c */
 /* A free slot, or -1. */
 int ste_window_take(struct ste_peer *p, enum ste_use use);
 uint8_t *ste_window_at(const struct ste_peer *p, int slot);
-void ste_window_command(struct ste_peer *p, int slot, enum shm_state_op op, uint32_t tensor,
-	uint64_t off, uint32_t len, void *owner);
+void ste_window_command(struct ste_peer *p, const struct shm_state_command *c, void *owner);
 /* The owner does not need the slot any more. */
 void ste_window_put(struct ste_peer *p, int slot);
 /* Reads acknowledgements. True if there were any. */
@@ -333,11 +401,28 @@ bool ste_block_land(struct ste_job *j, struct ste_block *b, uint64_t mask);
 /* It is there and right at home. */
 void ste_block_landed(struct ste_job *j, struct ste_block *b);
 void ste_block_drop(struct ste_job *j, struct ste_block *b);
-void ste_block_acked(struct ste_job *j, struct ste_peer *p, int slot, enum shm_state_op op);
+void ste_block_acked(struct ste_job *j, struct ste_peer *p, int slot);
+/* Its process cannot map the block's home, or what it found there was wrong. */
+void ste_block_refused(struct ste_job *j, struct ste_peer *p, int slot, bool wrong);
 /* A member failed: nothing waits for it any more. */
 void ste_block_forget(struct ste_job *j, struct ste_peer *p);
+/* Nothing is at home there any more; after the above. */
+void ste_block_evict(struct ste_job *j, struct ste_peer *p);
+/* What was given to the crew. */
+void ste_block_copied(struct ste_job *j, struct ste_block *b, struct ste_peer *p, bool right);
 /* Blocks that wait for slots; copies from holders. True: there is more to do at once. */
 bool ste_copy_step(struct ste_job *j);
+
+/* state_crew.c: by the thread, but for the first two */
+bool ste_crew_init(struct ste_crew *c, uint32_t wanted);
+void ste_crew_destroy(struct ste_crew *c);
+/* False: to be copied at once, by whoever asks. Else ste_block_copied follows. */
+bool ste_crew_give(struct ste_job *j, struct ste_block *b, struct ste_peer *p, uint8_t *dst);
+bool ste_crew_help(struct ste *e);    /* with one task; false: none waits */
+bool ste_crew_collect(struct ste *e); /* what is done */
+void ste_crew_settle(struct ste *e);  /* likewise, until nothing is under way */
+void ste_crew_tick(struct ste *e);    /* ends threads that are idle */
+void ste_crew_end(struct ste *e);
 
 /* state_fetch.c */
 void ste_fetch_begin(struct ste_job *j);
@@ -353,6 +438,35 @@ void ste_stream_not_yet(struct ste_stream *s);
 void ste_stream_right(struct ste_stream *s, uint64_t bytes);
 /* An ask that was not fulfilled. */
 void ste_fetch_return(struct ste_job *j, const struct wst_request *r);
+
+/* state_pace.c: pure */
+struct ste_load {         /* of a source */
+	uint64_t bytes;   /* that came from it */
+	uint32_t streams; /* that bring something; 0: it does not count */
+	uint64_t waiting; /* bytes of each stream that are to wait on their way */
+};
+struct ste_came {                  /* an answer */
+	uint64_t len, ahead;       /* see ste_ask */
+	uint64_t took_ns, base_ns; /* from ask to end, not 0; the shortest time that it ever took */
+};
+/* Bytes of all streams that are to wait, when `rate` come per second and the farthest source
+ * answers after base_ns. */
+uint64_t ste_pace_all(uint64_t rate, uint64_t base_ns);
+/* Sets `waiting` of each source; leaves it if nothing comes of any. */
+void ste_pace_share(struct ste_load *v, uint32_t n, uint64_t all);
+/* A stream's window after an answer. */
+uint64_t ste_pace_window(uint64_t window, const struct ste_came *c, uint64_t waiting);
+/* What is left to be done. Streams of which nothing has come yet are taken for as fast as others.
+ */
+struct ste_rest {
+	uint64_t bytes;          /* asked of all streams, and still to be asked for */
+	uint32_t streams, known; /* that share it; whose rate is known */
+	uint64_t rates;          /* of these together */
+	uint64_t rate;           /* of the one that is to ask; 0: not known */
+	uint64_t ahead, window;  /* of that one */
+};
+/* The leaves that a stream asks for next, so that all end together; 0: none now. */
+uint32_t ste_pace_leaves(const struct ste_rest *r);
 
 /* state_stream.c */
 bool ste_stream_open(struct ste_job *j, struct ste_src *src, uint32_t addr, char why[STE_TEXT_MAX]);

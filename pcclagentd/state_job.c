@@ -5,10 +5,11 @@
  * A leaf is named by its tensor and its number there, or by its number among all leaves of all
  * tensors. Members have the same table of tensors; those that do not take no part.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "common/cc_err.h"
 #include "common/cc_sys.h"
@@ -24,12 +25,18 @@ static uint64_t bit(const struct ste_peer *p)
 
 const char *ste_job_name(const struct ste_job *j, uint32_t tensor, char *buf, size_t size)
 {
-	return shm_state_name(j->table->m.map, &j->tensors[tensor], buf, size);
+	const struct ste_peer *p = j->table;
+
+	if (p)
+		return shm_state_name(p->m.map, &p->m.state->tensors[tensor], buf, size);
+	snprintf(buf, size, "number %u", tensor);
+	return buf;
 }
 
 void ste_job_moved(struct ste_job *j)
 {
 	j->moved_ns = j->e->now_ns;
+	atomic_fetch_add_explicit(&j->moved, 1, memory_order_relaxed);
 }
 
 struct ste_peer *ste_job_holder(struct ste_job *j)
@@ -42,129 +49,15 @@ struct ste_peer *ste_job_holder(struct ste_job *j)
 	return &j->peers[j->next_holder];
 }
 
-/* ---- members ---- */
+/* ---- hashes ---- */
 
-void ste_peer_fail(struct ste_job *j, struct ste_peer *p, const char *fmt, ...)
-{
-	va_list ap;
-
-	if (p->failed)
-		return;
-	va_start(ap, fmt);
-	vsnprintf(p->text, sizeof p->text, fmt, ap);
-	va_end(ap);
-	p->failed = true;
-	j->receivers &= ~bit(p);
-	j->holders &= ~bit(p);
-	ste_block_forget(j, p);
-	ste_conns_forget(j->e, j, p);
-	if (!p->lacks || !j->have_want)
-		return;
-	/* Nobody is to get what it alone lacked. */
-	for (uint64_t i = 0; i < j->n_leaves; i++) {
-		if (j->leaf[i] != STE_LEAF_MISSING || ste_job_lackers(j, i) != 0)
-			continue;
-		j->leaf[i] = STE_LEAF_HAVE;
-		j->n_missing--;
-	}
-}
-
-static int by_id(const void *a, const void *b)
-{
-	const struct ste_region *x = a, *y = b;
-
-	return x->id < y->id ? -1 : x->id > y->id;
-}
-
-/* False: a tensor does not lie in the memory that it is said to. */
-static bool find_memory(struct ste_peer *p)
-{
-	const struct shm_state *s = p->m.state;
-
-	if (p->m.n_regions > 0)
-		qsort(p->regions, p->m.n_regions, sizeof *p->regions, by_id);
-	for (uint32_t t = 0; t < s->n_tensors; t++) {
-		const struct shm_state_tensor *x = &s->tensors[t];
-		struct ste_region key = {.id = x->region}, *r;
-
-		p->mem[t] = NULL;
-		if (x->region == 0) {
-			p->windowed |= x->bytes > 0;
-			continue;
-		}
-		r = p->m.n_regions == 0
-			    ? NULL
-			    : bsearch(&key, p->regions, p->m.n_regions, sizeof *p->regions, by_id);
-		if (!r || x->region_off > r->size || x->bytes > r->size - x->region_off)
-			return false;
-		p->mem[t] = r->map + x->region_off;
-	}
-	return true;
-}
-
-static bool same_table(const struct ste_job *j, const struct shm_state *s)
-{
-	if (s->n_tensors != j->n_tensors || s->n_leaves != j->n_leaves)
-		return false;
-	for (uint32_t t = 0; t < s->n_tensors; t++)
-		if (s->tensors[t].bytes != j->tensors[t].bytes ||
-			s->tensors[t].may_differ != j->tensors[t].may_differ)
-			return false;
-	return true;
-}
-
-static bool is_content(struct ste_job *j, const uint64_t *hashes, size_t n)
+bool ste_job_is_content(struct ste_job *j, const uint64_t *hashes, size_t n)
 {
 	uint64_t d[2];
 
 	hsh_digest(hashes, n * sizeof *hashes, d);
 	return d[0] == j->content.hi && d[1] == j->content.lo;
 }
-
-/* Do its hashes make the elected digest? */
-static bool has_content(struct ste_job *j, const struct ste_peer *p)
-{
-	size_t n = 0;
-
-	for (uint32_t t = 0; t < j->n_tensors; t++)
-		if (!p->m.state->tensors[t].may_differ)
-			j->scratch[n++] = p->m.state->tensors[t].hash;
-	return is_content(j, j->scratch, n);
-}
-
-static void set_complete(struct ste_job *j, struct ste_peer *p)
-{
-	struct shm_state_end *end = (void *)(p->m.map + SHM_STATE_END_OFF);
-
-	atomic_store_explicit(&end->revision, j->revision, memory_order_relaxed);
-	atomic_store_explicit(&end->complete, 1, memory_order_release);
-	atomic_store_explicit(&p->complete, true, memory_order_release);
-}
-
-static void check_member(struct ste_job *j, struct ste_peer *p)
-{
-	bool has;
-
-	if (!find_memory(p)) {
-		ste_peer_fail(j, p, "a tensor lies outside the registered memory that it names");
-		return;
-	}
-	if (!same_table(j, p->m.state)) {
-		ste_peer_fail(j, p, "its tensors are not those of the other peers on this host");
-		return;
-	}
-	has = has_content(j, p);
-	if (has) {
-		j->holders |= bit(p);
-		set_complete(j, p);
-	} else if (p->m.holder) {
-		ste_peer_fail(j, p, "its tensors' hashes are not those that it offered");
-	} else {
-		j->receivers |= bit(p);
-	}
-}
-
-/* ---- hashes ---- */
 
 bool ste_job_take_tensors(struct ste_job *j)
 {
@@ -173,7 +66,7 @@ bool ste_job_take_tensors(struct ste_job *j)
 	for (uint32_t t = 0; t < j->n_tensors; t++)
 		if (!j->tensors[t].may_differ)
 			j->scratch[n++] = j->want[t];
-	if (!is_content(j, j->scratch, n))
+	if (!ste_job_is_content(j, j->scratch, n))
 		return false;
 	j->have_want = true;
 	if (j->receivers == 0)
@@ -211,6 +104,7 @@ static void set_lacking(struct ste_job *j, struct ste_peer *p, uint64_t leaf, ui
 {
 	p->lacks[leaf / 8] |= (uint8_t)(1u << leaf % 8);
 	p->lacking += len;
+	atomic_fetch_add_explicit(&p->total, len, memory_order_relaxed);
 	atomic_fetch_add_explicit(&j->total, len, memory_order_relaxed);
 	if (j->leaf[leaf] == STE_LEAF_HAVE) {
 		j->leaf[leaf] = STE_LEAF_MISSING;
@@ -273,6 +167,28 @@ bool ste_job_block_is(struct ste_job *j, const struct ste_block *b, const uint8_
 
 		if (!ste_job_leaf_is(j, b->tensor, b->first + i, data + off,
 			    len < WIRE_LEAF ? len : WIRE_LEAF))
+			return false;
+	}
+	return true;
+}
+
+void ste_map_pages(uint8_t *p, size_t len)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)p / page * page;
+
+	(void)madvise((void *)from, (uintptr_t)p + len - from, MADV_POPULATE_WRITE);
+}
+
+bool ste_job_block_copy(struct ste_job *j, const struct ste_block *b, uint8_t *dst)
+{
+	ste_map_pages(dst, b->len);
+	for (uint32_t i = 0; i < b->n; i++) {
+		size_t off = (size_t)i * WIRE_LEAF, len = b->len - off;
+
+		if (len > WIRE_LEAF)
+			len = WIRE_LEAF;
+		memcpy(dst + off, b->data + off, len);
+		if (!ste_job_leaf_is(j, b->tensor, b->first + i, dst + off, len))
 			return false;
 	}
 	return true;
@@ -424,7 +340,7 @@ static void check_done(struct ste_job *j)
 			return;
 	}
 	for (left = j->receivers; left; left &= left - 1)
-		set_complete(j, &j->peers[__builtin_ctzll(left)]);
+		ste_peer_set_complete(j, &j->peers[__builtin_ctzll(left)]);
 	end(j, STE_SERVES, STE_NOTE_DONE);
 }
 
@@ -438,7 +354,7 @@ void ste_job_begin(struct ste_job *j)
 	for (int holders = 1; holders >= 0; holders--)
 		for (uint32_t i = 0; i < j->n_peers; i++)
 			if (j->peers[i].m.holder == (holders == 1))
-				check_member(j, &j->peers[i]);
+				ste_peer_check(j, &j->peers[i]);
 	for (size_t i = 0; i < sizeof self; i++)
 		self = self << 8 | j->e->cfg.self.b[i];
 	j->cursor = j->n_leaves ? self % j->n_leaves : 0;
@@ -499,8 +415,10 @@ bool ste_job_step(struct ste_job *j)
 
 /* ---- memory; the loop's thread ---- */
 
-static bool copy_member(struct ste_peer *p, const struct ste_member *m, uint32_t index)
+static bool copy_member(
+	struct ste_job *j, struct ste_peer *p, const struct ste_member *m, uint32_t index)
 {
+	p->j = j;
 	p->m = *m;
 	p->index = index;
 	p->mem = calloc((size_t)m->state->n_tensors + 1, sizeof *p->mem);
@@ -549,17 +467,18 @@ int ste_job_new(struct ste *e, const struct ste_spec *spec, struct ste_job **ret
 		goto err;
 	for (uint32_t i = 0; i < spec->n_members; i++) {
 		j->n_peers++;
-		if (!copy_member(&j->peers[i], &spec->members[i], i))
+		if (!copy_member(j, &j->peers[i], &spec->members[i], i))
 			goto err;
 	}
 	for (uint32_t i = 0; i < spec->n_sources; i++)
-		j->srcs[i] = (struct ste_src){.s = spec->sources[i], .good_addr = -1};
+		j->srcs[i] = (struct ste_src){
+			.s = spec->sources[i], .good_addr = -1, .base_ns = UINT64_MAX};
 	j->n_srcs = spec->n_sources;
 	j->table = &j->peers[0];
 	for (uint32_t i = j->n_peers; i-- > 0;)
 		if (j->peers[i].m.holder)
 			j->table = &j->peers[i];
-	j->tensors = j->table->m.state->tensors;
+	j->tensors = j->table->m.state->tensors; /* these stay, whoever is dropped */
 	j->n_tensors = j->table->m.state->n_tensors;
 	j->n_leaves = j->table->m.state->n_leaves;
 	if (!allocate(j))

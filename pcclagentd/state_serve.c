@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -98,14 +99,16 @@ static struct ste_job *find_job(struct ste *e, const struct wst_request *r)
 static struct ste_peer *find_peer(
 	const struct ste_conn *c, struct ste_job *j, const struct wst_request *r)
 {
-	uint64_t mask = j->holders, leaf = j->tensors[r->tensor].first_leaf + r->first;
+	uint64_t mask = j->holders, leaf = j->tensors[r->tensor].first_leaf + r->first, left;
 	uint32_t turn;
 
 	if (!mask) {
 		for (uint32_t i = 0; i < r->n; i++)
 			if (j->leaf[leaf + i] != STE_LEAF_HAVE)
 				return NULL;
-		mask = j->receivers;
+		for (left = j->receivers; left; left &= left - 1)
+			if (!j->peers[__builtin_ctzll(left)].m.receive_only)
+				mask |= left & -left;
 	}
 	if (!mask)
 		return NULL;
@@ -119,7 +122,7 @@ static enum wst_status find_leaves(
 {
 	const struct shm_state_tensor *s = &j->tensors[r->tensor];
 	uint64_t leaf = s->first_leaf + r->first, from = j->holders ? j->holders : j->receivers;
-	const struct ste_peer *p;
+	struct ste_peer *p;
 
 	if (!j->have_want || !from)
 		return WST_NOT_YET;
@@ -130,6 +133,7 @@ static enum wst_status find_leaves(
 	if (!j->holders && j->tensor[r->tensor] != STE_TENSOR_SAME)
 		return WST_NOT_YET;
 	p = &j->peers[__builtin_ctzll(from)];
+	c->peer = p; /* whose memory it is */
 	c->data = p->m.map + p->m.state->leaves_off + leaf * 8;
 	return WST_OK;
 }
@@ -146,7 +150,11 @@ static enum wst_status find_block(
 	c->count = true;
 	c->tensor = r->tensor;
 	if (p->mem[r->tensor]) {
+		const struct ste_region *from = ste_peer_region(p, r->tensor);
+
 		c->data = p->mem[r->tensor] + off;
+		c->file = from->fd;
+		c->file_off = c->data - from->map;
 	} else {
 		c->read_off = off;
 		c->read_left = len;
@@ -204,6 +212,7 @@ static bool begin_answer(struct ste *e, struct ste_conn *c)
 	c->j = NULL;
 	c->peer = NULL;
 	c->data = NULL;
+	c->file = -1;
 	c->count = false;
 	c->read_left = 0;
 	a.status = (uint8_t)find_answer(e, c, &a.req, &a.len);
@@ -226,7 +235,13 @@ static void read_ahead(struct ste_conn *c)
 			return;
 		c->pieces[(c->piece_head + c->n_pieces++) % STE_PIECES] =
 			(struct ste_piece){.peer = c->peer, .slot = slot, .len = len};
-		ste_window_command(c->peer, slot, SHM_STATE_READ, c->tensor, c->read_off, len, c);
+		ste_window_command(c->peer,
+			&(struct shm_state_command){.op = SHM_STATE_READ,
+				.slot = (uint32_t)slot,
+				.tensor = c->tensor,
+				.len = len,
+				.off = c->read_off},
+			c);
 		c->read_off += len;
 		c->read_left -= len;
 	}
@@ -292,21 +307,45 @@ static void sent(struct ste_conn *c, size_t n)
 	}
 }
 
+/* Pages of the file, not copies: what is sent does not change as long as somebody who goes on has
+ * not got it, and if it did, it would not fit its hash. */
+static ssize_t send_file(struct ste_conn *c)
+{
+	off_t off = c->file_off;
+	ssize_t n = sendfile(c->f.fd, c->file, &off, c->left < SEND_MAX ? c->left : SEND_MAX);
+
+	if (n > 0)
+		c->file_off = off;
+	return n;
+}
+
+static ssize_t send_copies(struct ste_conn *c)
+{
+	struct iovec iov[2] = {{c->hdr + c->hdr_done, WST_HDR_SIZE - c->hdr_done}, {NULL, 0}};
+	struct msghdr m = {.msg_iov = iov, .msg_iovlen = 2};
+	int more = 0;
+
+	if (c->file >= 0 && c->left > 0)
+		more = MSG_MORE;
+	else
+		iov[1] = payload(c);
+	if (iov[0].iov_len + iov[1].iov_len == 0)
+		return 0;
+	return sendmsg(c->f.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL | more);
+}
+
 /* > 0: bytes; 0: not now; < 0: over. */
 static ssize_t push(struct ste *e, struct ste_conn *c)
 {
-	struct iovec iov[2] = {
-		{c->hdr + c->hdr_done, WST_HDR_SIZE - c->hdr_done},
-		payload(c),
-	};
-	struct msghdr m = {.msg_iov = iov, .msg_iovlen = 2};
-	ssize_t n;
+	bool from_file = c->file >= 0 && c->hdr_done == WST_HDR_SIZE;
+	ssize_t n = from_file ? send_file(c) : send_copies(c);
 
-	if (iov[0].iov_len + iov[1].iov_len == 0) {
+	if (n == 0 && !from_file) {
 		ste_watch(e, &c->f, 0); /* until the window has something */
 		return 0;
 	}
-	n = sendmsg(c->f.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n == 0)
+		return -1;
 	if (n < 0) {
 		if (errno != EAGAIN && errno != EINTR)
 			return -1;

@@ -18,13 +18,8 @@
 #include "pcclagentd/state_internal.h"
 
 /* Bytes taken from one stream before others have their turn, and with one call. */
-#define BUDGET     ((size_t)2 << 20)
-#define RECV_MAX   ((size_t)256 << 10)
-#define WINDOW_MIN ((uint64_t)1 << 20)
-#define WINDOW_MAX ((uint64_t)16 << 20)
-/* What may lie between the first answers' time and later ones': the pipeline is not to be longer
- * than that, but long enough to fill any path. */
-#define AHEAD_NS STE_MS(100)
+#define BUDGET   ((size_t)2 << 20)
+#define RECV_MAX ((size_t)256 << 10)
 
 /* ---- opening, closing ---- */
 
@@ -49,8 +44,7 @@ bool ste_stream_open(struct ste_job *j, struct ste_src *src, uint32_t addr, char
 		.state = STE_CONNECTING,
 		.addr = addr,
 		.number = src->n_streams % 64,
-		.opened_ns = j->e->now_ns,
-		.base_ns = UINT64_MAX};
+		.opened_ns = j->e->now_ns};
 	if (connect(fd, (struct sockaddr *)&ss, len) < 0 && errno != EINPROGRESS)
 		goto err;
 	if (ste_watch(j->e, &s->f, EPOLLOUT) < 0)
@@ -132,7 +126,7 @@ static void greet(struct ste_stream *s)
 		return;
 	}
 	s->state = STE_GREETING;
-	s->heard_ns = s->j->e->now_ns;
+	s->heard_ns = s->answered_ns = s->j->e->now_ns;
 	ste_watch(s->j->e, &s->f, EPOLLIN);
 }
 
@@ -171,9 +165,9 @@ void ste_stream_ask(struct ste_stream *s, struct wst_request *r, uint64_t len)
 	r->seq = s->j->seq;
 	wst_request_put(s->out + s->out_to, r);
 	s->out_to += WST_HDR_SIZE;
-	s->asks[(s->ask_head + s->n_asks++) % STE_ASKS] =
-		(struct ste_ask){.req = *r, .sent_ns = now, .len = len};
 	s->ahead += len;
+	s->asks[(s->ask_head + s->n_asks++) % STE_ASKS] =
+		(struct ste_ask){.req = *r, .sent_ns = now, .len = len, .ahead = s->ahead};
 }
 
 static void watch(struct ste_stream *s)
@@ -342,20 +336,15 @@ static bool take_hashes(struct ste_stream *s)
 
 static void adapt_window(struct ste_stream *s)
 {
-	uint64_t took = s->j->e->now_ns - s->cur.sent_ns;
+	uint64_t took = s->j->e->now_ns - s->cur.sent_ns, rate;
+	struct ste_came c = {.len = s->len, .ahead = s->cur.ahead, .took_ns = took > 0 ? took : 1};
 
-	if (s->window < WINDOW_MIN)
-		s->window = WINDOW_MIN;
-	if (took < s->base_ns)
-		s->base_ns = took;
-	if (took < s->base_ns + AHEAD_NS)
-		s->window += s->len;
-	else if (took > s->base_ns + 3 * AHEAD_NS)
-		s->window -= s->window / 8;
-	if (s->window > WINDOW_MAX)
-		s->window = WINDOW_MAX;
-	if (s->window < WINDOW_MIN)
-		s->window = WINDOW_MIN;
+	if (c.took_ns < s->src->base_ns)
+		s->src->base_ns = c.took_ns;
+	c.base_ns = s->src->base_ns;
+	rate = c.ahead * STE_MS(1) / c.took_ns * 1000;
+	s->rate = s->rate > 0 ? (s->rate + rate) / 2 : rate;
+	s->window = ste_pace_window(s->window, &c, s->src->waiting);
 }
 
 static void finish_answer(struct ste_stream *s)
@@ -428,6 +417,7 @@ static ssize_t receive_payload(struct ste_stream *s)
 
 	if (n <= 0)
 		return n;
+	atomic_fetch_add_explicit(&s->j->moved, (uint64_t)n, memory_order_relaxed);
 	if ((size_t)n > now) {
 		s->in_have = (uint32_t)((size_t)n - now);
 		s->got += (uint32_t)now;

@@ -54,23 +54,22 @@ static void release(struct ste_window *w, int slot)
 	w->slot[slot].use = STE_USE_FREE;
 }
 
-void ste_window_command(struct ste_peer *p, int slot, enum shm_state_op op, uint32_t tensor,
-	uint64_t off, uint32_t len, void *owner)
+void ste_window_command(struct ste_peer *p, const struct shm_state_command *c, void *owner)
 {
-	struct shm_state_commands *c = commands(p);
+	struct shm_state_commands *q = commands(p);
 	_Atomic uint32_t *wait = &p->m.slot->wait;
 	uint32_t asleep = SHM_WAIT_COMMANDS;
 
 	if (ste_window_waiting(p) == 0)
 		p->w.since_ns = cc_now_ns();
-	p->w.slot[slot].commanded = true;
-	p->w.slot[slot].op = (uint8_t)op;
-	p->w.slot[slot].owner = owner;
-	c->v[p->w.given % SHM_STATE_SLOTS] = (struct shm_state_command){
-		.op = op, .slot = (uint32_t)slot, .tensor = tensor, .len = len, .off = off};
+	p->w.slot[c->slot].commanded = true;
+	p->w.slot[c->slot].op = (uint8_t)c->op;
+	p->w.slot[c->slot].foreign = c->from != 0;
+	p->w.slot[c->slot].owner = owner;
+	q->v[p->w.given % SHM_STATE_SLOTS] = *c;
 	p->w.given++;
 	/* Sequentially consistent, like the waiter's side of shm_slot.wait. */
-	atomic_store(&c->tail, p->w.given);
+	atomic_store(&q->tail, p->w.given);
 	if (atomic_load(wait) == asleep &&
 		atomic_compare_exchange_strong(wait, &asleep, SHM_WAIT_AWAKE))
 		cc_futex_wake(wait, 1);
@@ -84,17 +83,18 @@ void ste_window_put(struct ste_peer *p, int slot)
 		release(&p->w, slot);
 }
 
-static void acknowledged(struct ste_job *j, struct ste_peer *p, int slot)
+static void acknowledged(struct ste_job *j, struct ste_peer *p, int slot, uint32_t flags)
 {
 	struct ste_window *w = &p->w;
-	enum shm_state_op op = (enum shm_state_op)w->slot[slot].op;
 	void *owner = w->slot[slot].owner;
 
 	w->slot[slot].commanded = false;
 	if (!owner)
 		release(w, slot);
+	else if (flags)
+		ste_block_refused(j, p, slot, flags & SHM_STATE_WRONG);
 	else if (w->slot[slot].use == STE_USE_BLOCK)
-		ste_block_acked(j, p, slot, op);
+		ste_block_acked(j, p, slot);
 	else
 		ste_conn_acked(j->e, owner, p, slot);
 }
@@ -106,10 +106,12 @@ bool ste_window_acks(struct ste_job *j, struct ste_peer *p)
 
 	while (!p->failed && ste_window_waiting(p) > 0 &&
 		atomic_load_explicit(&a->tail, memory_order_acquire) != p->w.seen) {
-		uint32_t slot = atomic_load_explicit(
+		uint32_t what = atomic_load_explicit(
 			&a->v[p->w.seen % SHM_STATE_SLOTS], memory_order_relaxed);
+		uint32_t slot = what & ~(SHM_STATE_UNSEEN | SHM_STATE_WRONG);
 
-		if (slot >= SHM_STATE_SLOTS || !p->w.slot[slot].commanded) {
+		if (slot >= SHM_STATE_SLOTS || !p->w.slot[slot].commanded ||
+			(what != slot && !p->w.slot[slot].foreign)) {
 			ste_peer_fail(
 				j, p, "its process acknowledged a command that it was not given");
 			return true;
@@ -117,7 +119,7 @@ bool ste_window_acks(struct ste_job *j, struct ste_peer *p)
 		atomic_store_explicit(&a->head, ++p->w.seen, memory_order_release);
 		p->w.since_ns = cc_now_ns();
 		any = true;
-		acknowledged(j, p, (int)slot);
+		acknowledged(j, p, (int)slot, what ^ slot);
 	}
 	return any;
 }

@@ -28,7 +28,7 @@ static const struct option long_options[] = {
 };
 
 static const char help[] =
-	"Usage: pcclctl [--json] [--agent PATH | --master PATH] status | peers | ops\n"
+	"Usage: pcclctl [--json] [--agent PATH | --master PATH] status | peers | ops | state\n"
 	"       pcclctl [--json] [--agent PATH] agent set-master [--now] OLD NEW\n"
 	"       pcclctl [--json] [--agent PATH] agent set-master [--now] --run N NEW\n"
 	"Looks at the agent of this host, or at the agent or master of an admin socket.\n"
@@ -37,6 +37,8 @@ static const char help[] =
 	"                     run, who is in it, and what has happened since it was started\n"
 	"  peers              the peers, and what each waits for\n"
 	"  ops                the operations in flight, and who is awaited\n"
+	"  state              the shared state: each group's revision and contents, who differed\n"
+	"                     and how; of an agent also the transfers that are under way\n"
 	"  agent set-master   the master that processes call OLD (ADDR:PORT) is at NEW if it is\n"
 	"                     not at OLD; NEW none: it is nowhere else\n"
 	"\n"
@@ -66,7 +68,8 @@ static int find_verb(const char *name, enum wa_verb *ret)
 	static const struct {
 		const char *name;
 		enum wa_verb verb;
-	} verbs[] = {{"status", WA_STATUS}, {"peers", WA_PEERS}, {"ops", WA_OPS}};
+	} verbs[] = {
+		{"status", WA_STATUS}, {"peers", WA_PEERS}, {"ops", WA_OPS}, {"state", WA_STATE}};
 
 	for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
 		if (strcmp(verbs[i].name, name) == 0) {
@@ -160,7 +163,8 @@ static int parse_agent(struct command *c, char **words, int n)
 static int parse_words(struct command *c, char **words, int n)
 {
 	if (n == 0)
-		return usage("a command is missing: status, peers, ops or agent set-master", "");
+		return usage(
+			"a command is missing: status, peers, ops, state or agent set-master", "");
 	if (strcmp(words[0], "agent") == 0)
 		return parse_agent(c, words + 1, n - 1);
 	if (find_verb(words[0], &c->request.verb) < 0)
@@ -212,8 +216,9 @@ static int run(const struct command *c)
 		}
 	} else {
 		print_tables(stdout, &r,
-			&(struct print_style){
-				.records = c->request.verb == WA_STATUS, .colour = wants_colour()});
+			&(struct print_style){.records = c->request.verb == WA_STATUS ||
+							 c->request.verb == WA_STATE,
+				.colour = wants_colour()});
 	}
 	wa_reply_clear(&r);
 	return code;

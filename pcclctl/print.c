@@ -65,14 +65,18 @@ static const char *value(
 	const struct wa_table *t, uint32_t row, uint32_t col, char buf[PRINT_VALUE_SIZE])
 {
 	const struct wa_cell *c = cell(t, row, col);
+	char bytes[PRINT_VALUE_SIZE];
 
 	switch (t->col[col].kind) {
 	case WA_KIND_TEXT:
 		return c->text && c->text[0] ? c->text : "-";
 	case WA_KIND_BYTES:
 		return print_bytes(c->number, buf);
+	case WA_KIND_RATE:
+		snprintf(buf, PRINT_VALUE_SIZE, "%s/s", print_bytes(c->number, bytes));
+		return buf;
 	case WA_KIND_NS:
-		return print_duration(c->number, buf);
+		return c->number == WA_UNKNOWN ? "-" : print_duration(c->number, buf);
 	case WA_KIND_BOOL:
 		return c->number ? "yes" : "no";
 	case WA_KIND_COUNT:
@@ -202,9 +206,18 @@ static struct json_object *cell_json(enum wa_kind kind, const struct wa_cell *c)
 	case WA_KIND_COUNT:
 	case WA_KIND_BYTES:
 	case WA_KIND_NS:
+	case WA_KIND_RATE:
 		break;
 	}
 	return json_object_new_uint64(c->number);
+}
+
+static bool add_cell(
+	struct json_object *o, const char *key, enum wa_kind kind, const struct wa_cell *c)
+{
+	if (kind == WA_KIND_NS && c->number == WA_UNKNOWN)
+		return json_object_object_add(o, key, NULL) == 0;
+	return add(o, key, cell_json(kind, c));
 }
 
 static bool add_row(struct json_object *rows, const struct wa_table *t, uint32_t row)
@@ -213,7 +226,7 @@ static bool add_row(struct json_object *rows, const struct wa_table *t, uint32_t
 	bool ok = o != NULL;
 
 	for (uint32_t i = 0; ok && i < t->n_cols; i++)
-		ok = add(o, t->col[i].name, cell_json(t->col[i].kind, cell(t, row, i)));
+		ok = add_cell(o, t->col[i].name, t->col[i].kind, cell(t, row, i));
 	if (ok && json_object_array_add(rows, o) == 0)
 		return true;
 	json_object_put(o);

@@ -31,7 +31,7 @@
 #include "proto/wire_world.h"
 
 #define SHM_MAGIC   0x51504350u /* "PCPQ" */
-#define SHM_VERSION 2u
+#define SHM_VERSION 4u
 #define SHM_SLOTS   64u /* operations in flight of one communicator */
 #define SHM_TEXT    256u
 #define SHM_LINE    64
@@ -66,6 +66,9 @@ struct shm_attr {
 	 * To be told to the next agent. Four bytes of the address in each word, the first lowest.
 	 */
 	_Atomic uint32_t at_family, at_port, at_ip[4];
+	/* Likewise for the next agent: of the last commit, and the last round that was committed.
+	 */
+	_Atomic uint64_t epoch, wired;
 };
 
 enum shm_sqe_flags {
@@ -85,7 +88,8 @@ struct shm_sqe_sync {
 	uint64_t bytes;
 	uint32_t n_tensors;
 	uint32_t strategy, hash_type;
-	uint32_t reserved; /* 0 */
+	uint32_t torn; /* 1: the contents are a mixture, which a synchronization that failed has
+			* left; else 0 */
 };
 
 struct shm_sqe { /* S writes, A copies out */
@@ -155,16 +159,18 @@ struct shm_slot {
 	uint32_t flags_off_lo, flags_off_hi; /* of the segment flags (uint8_t each) in the region */
 	uint32_t local_world; /* peers whose data is in the result; written before mode */
 	uint64_t result_region, result_off;
-	uint64_t seq;                /* name of this attempt, written before mode */
+	uint64_t seq;                /* name of this attempt, written before mode; that of a
+				      * synchronization, whose mode stays NONE, before the first
+				      * command and shm_state_end.complete */
 	uint64_t losses;             /* completion: of the group; awaiting it makes them known */
 	uint64_t tx_bytes, rx_bytes; /* completion: this operation on this host's sockets; of a
-				      * synchronization: read from, and written into, this peer's
-				      * tensors for others */
+				      * synchronization: read from this peer's tensors for others,
+				      * and written into them, also if it failed */
 	uint32_t code;               /* completion: pcclResult_t */
 	char text[SHM_TEXT];
 	uint64_t revision; /* completion of a synchronization: the group's, which the application
 			    * has now */
-	struct wire_world world; /* as of the start, written before mode; completion: as of the
+	struct wire_world world; /* as of the start, written when seq is; completion: as of the
 				  * end. Awaiting it makes it current. Version 0 while it is
 				  * being replaced */
 };

@@ -66,7 +66,8 @@ bool shm_state_command_fits(const struct shm_state_command *c, uint64_t bytes)
 {
 	return (c->op == SHM_STATE_READ || c->op == SHM_STATE_WRITE) && c->slot < SHM_STATE_SLOTS &&
 	       c->len >= 1 && c->len <= SHM_STATE_SLOT && c->off <= bytes &&
-	       c->len <= bytes - c->off;
+	       c->len <= bytes - c->off &&
+	       (c->from == 0 || (c->op == SHM_STATE_WRITE && c->off % WIRE_LEAF == 0));
 }
 
 /* ---- for the agent ---- */
@@ -237,6 +238,8 @@ static int get_tensor(struct reader *r, struct shm_state_tensor *ret)
 		err = check_shape(r, &e);
 	if (err == 0)
 		err = check_memory(r, &e);
+	if (err == 0 && r->lim->tensor)
+		err = r->lim->tensor(r->lim->arg, &e, (const char *)r->names[r->i % 2], r->why);
 	if (err < 0)
 		return err;
 	*ret = (struct shm_state_tensor){.count = e.count,

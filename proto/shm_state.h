@@ -2,7 +2,8 @@
  *
  * The manifest of a synchronization of shared state: what a peer has, and a window through which
  * its agent reaches what it cannot map. It lies at the beginning of a region of use STATE, which
- * the shim fills before it submits (SHM_SQE_SYNC) and leaves alone until the completion.
+ * the shim fills before it submits (SHM_SQE_SYNC) and leaves alone until the completion; afterwards
+ * the agent does, for the shim keeps the region for the next one.
  *
  *   0                  struct shm_state_header   S
  *   SHM_STATE_END_OFF  struct shm_state_end      A: zero at first
@@ -21,7 +22,9 @@
  * Tensors that lie in memory of pcclMemAlloc are read and written by the agent directly. For others
  * it gives commands: the thread that waits for the completion (SHM_WAIT_COMMANDS) copies between
  * tensor and window slot. A slot has one command at a time, so neither ring is ever full, and an
- * acknowledgement hands the slot back.
+ * acknowledgement hands the slot back. What is written may also lie in another region, the window
+ * or the registered memory of a peer of the same user on this host that has what was elected: the
+ * shim asks for it by WL_REGION_MAP, and the bytes are copied only once on their way.
  *
  * Who writes what is said per field: S shim, A agent. Trust is that of shm_queue.h: the agent
  * copies the table out before it uses it and holds leaf hashes against tensor hashes; the shim
@@ -39,10 +42,11 @@
 #include "proto/wire_sync.h"
 
 #define SHM_STATE_MAGIC   0x4d534350u /* "PCSM" */
-#define SHM_STATE_VERSION 1u
+#define SHM_STATE_VERSION 2u
 #define SHM_STATE_SLOTS   16u
 #define SHM_STATE_SLOT    262144u /* bytes */
-#define SHM_STATE_PAGE    4096u   /* the window begins on one */
+#define SHM_STATE_LEAVES  (SHM_STATE_SLOT / WIRE_LEAF)
+#define SHM_STATE_PAGE    4096u /* the window begins on one */
 
 struct shm_state_header { /* S, before it submits */
 	uint32_t magic;
@@ -58,7 +62,11 @@ struct shm_state_header { /* S, before it submits */
 struct shm_state_end {
 	_Alignas(SHM_LINE) _Atomic uint64_t revision; /* A: before complete */
 	_Atomic uint32_t complete; /* A: 1: all tensors of this peer are equal to what was elected,
-				    * and verified: the synchronization may have succeeded */
+				    * and verified: the synchronization may have succeeded. The
+				    * slot has its seq, and the world as of its start, before */
+	_Atomic uint32_t touched;  /* A: 1 before it writes into the first tensor by itself: from
+				    * then on their contents are a mixture, until they are complete
+				    */
 };
 
 enum shm_state_flags {
@@ -85,13 +93,18 @@ enum shm_state_op {
 	SHM_STATE_WRITE = 2, /* window -> tensor */
 };
 
-/* `len` bytes at `off` in the tensor, and at the beginning of the slot. */
+/* `len` bytes at `off` in the tensor, and at the beginning of the slot; or at `from_off` in the
+ * region `from`, and the slot is only what is acknowledged. Then `off` is where a leaf begins, and
+ * what has been written is held against `leaves`: another process can write there. */
 struct shm_state_command {
 	uint32_t op; /* enum shm_state_op */
 	uint32_t slot;
 	uint32_t tensor;
 	uint32_t len; /* 1 .. SHM_STATE_SLOT */
 	uint64_t off;
+	uint64_t from; /* WRITE: or 0 */
+	uint64_t from_off;
+	uint64_t leaves[SHM_STATE_LEAVES]; /* hashes */
 };
 
 /* Entry n of a ring lies at n % SHM_STATE_SLOTS. The shim sleeps for commands on the futex word of
@@ -102,6 +115,11 @@ struct shm_state_commands {
 	_Alignas(SHM_LINE) _Atomic uint32_t head;                       /* S: copied out so far */
 	_Alignas(SHM_LINE) struct shm_state_command v[SHM_STATE_SLOTS]; /* A */
 };
+
+/* With a slot that is acknowledged: the region could not be mapped, nothing was written; or what
+ * was written does not fit its hashes. */
+#define SHM_STATE_UNSEEN 0x80000000u
+#define SHM_STATE_WRONG  0x40000000u
 
 struct shm_state_acks {
 	_Alignas(SHM_LINE) _Atomic uint32_t tail;               /* S: acknowledged so far */
@@ -169,6 +187,10 @@ struct shm_state_limits {
 	/* Bytes of a registered region of the same session, 0: there is none. Called once for each
 	 * tensor that names a region. */
 	uint64_t (*region_size)(void *arg, uint64_t region);
+	/* NULL, or called for each tensor in the order of the table with copies that nobody else
+	 * can write to: what has been checked, and e->name_len bytes. CC_ERR_*: that is the end,
+	 * and why has been written. */
+	int (*tensor)(void *arg, const struct shm_state_entry *e, const char *name, char *why);
 	void *arg;
 };
 

@@ -93,9 +93,11 @@ static int get_sync(const struct shm_sqe *e, const struct shm_submit_limits *lim
 {
 	const struct shm_sqe_sync *s = &e->sync;
 
-	if (e->flags != SHM_SQE_SYNC || s->reserved)
-		return refuse(why, "flags: unknown bits %#" PRIx32 ", reserved %" PRIu32,
-			e->flags & ~(uint32_t)SHM_SQE_SYNC, s->reserved);
+	if (e->flags != SHM_SQE_SYNC)
+		return refuse(
+			why, "flags: unknown bits %#" PRIx32, e->flags & ~(uint32_t)SHM_SQE_SYNC);
+	if (s->torn > 1)
+		return refuse(why, "torn: %" PRIu32 ", must be 0 or 1", s->torn);
 	if (e->tag != 0)
 		return refuse(why, "tag: must be 0");
 	if (lim->in_size == 0)
@@ -122,7 +124,8 @@ static int get_sync(const struct shm_sqe *e, const struct shm_submit_limits *lim
 			.keys = {.hi = s->keys[0], .lo = s->keys[1]},
 			.content = {.hi = s->content[0], .lo = s->content[1]},
 			.n_tensors = s->n_tensors,
-			.bytes = s->bytes}};
+			.bytes = s->bytes,
+			.torn = s->torn == 1}};
 	return 0;
 }
 

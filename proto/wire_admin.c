@@ -49,6 +49,16 @@ void wa_col_add(struct wa_table *t, const char *name, enum wa_kind kind)
 	t->col[t->n_cols++].kind = kind;
 }
 
+struct wa_table *wa_table_with(
+	struct wa_reply *r, const char *name, const struct wa_column *cols, size_t n)
+{
+	struct wa_table *t = wa_table_add(r, name);
+
+	for (size_t i = 0; i < n; i++)
+		wa_col_add(t, cols[i].name, cols[i].kind);
+	return t;
+}
+
 /* Makes room for one row more. */
 static int grow(struct wa_table *t)
 {

@@ -19,7 +19,7 @@
 #define WA_TEXT_MAX    512u
 #define WA_ADDR_MAX    64u /* with NUL */
 
-enum wa_verb { WA_STATUS = 1, WA_PEERS = 2, WA_OPS = 3, WA_SET_MASTER = 4 };
+enum wa_verb { WA_STATUS = 1, WA_PEERS = 2, WA_OPS = 3, WA_SET_MASTER = 4, WA_STATE = 5 };
 
 struct wa_request {
 	uint32_t version_min, version_max;
@@ -37,9 +37,11 @@ enum wa_kind {
 	WA_KIND_TEXT = 1,
 	WA_KIND_COUNT = 2,
 	WA_KIND_BYTES = 3,
-	WA_KIND_NS = 4, /* duration, nanoseconds */
+	WA_KIND_NS = 4, /* duration, nanoseconds, or WA_UNKNOWN */
 	WA_KIND_BOOL = 5,
+	WA_KIND_RATE = 6, /* bytes per second */
 };
+#define WA_UNKNOWN UINT64_MAX
 
 struct wa_cell {
 	uint64_t number;
@@ -76,6 +78,13 @@ struct wa_reply {
  * returns NULL for one, which the other functions take. A text that is too long is cut. */
 struct wa_table *wa_table_add(struct wa_reply *r, const char *name);
 void wa_col_add(struct wa_table *t, const char *name, enum wa_kind kind);
+struct wa_column {
+	const char *name;
+	enum wa_kind kind;
+};
+struct wa_table *wa_table_with(
+	struct wa_reply *r, const char *name, const struct wa_column *cols, size_t n);
+#define WA_TABLE(r, name, cols) wa_table_with(r, name, cols, sizeof(cols) / sizeof((cols)[0]))
 void wa_row_add(struct wa_table *t);
 void wa_set_number(struct wa_table *t, uint32_t col, uint64_t v); /* in the last row */
 __attribute__((format(printf, 3, 4))) void wa_set_text(

@@ -43,8 +43,8 @@ static int get_columns(const Admin__Table *p, struct wa_table *t, const char **w
 		if (get_key(t->col[i].name, sizeof t->col[i].name, c->name, why,
 			    "reply.tables.columns.name: must be 1 to 31 of a-z 0-9 _") != 0)
 			return CC_ERR_PROTO;
-		if (c->kind < ADMIN__KIND__TEXT || c->kind > ADMIN__KIND__BOOL)
-			return wire_bad(why, "reply.tables.columns.kind: must be 1 to 5");
+		if (c->kind < ADMIN__KIND__TEXT || c->kind > ADMIN__KIND__RATE)
+			return wire_bad(why, "reply.tables.columns.kind: must be 1 to 6");
 		t->col[i].kind = (enum wa_kind)c->kind;
 		for (size_t k = 0; k < i; k++)
 			if (strcmp(t->col[k].name, t->col[i].name) == 0)
@@ -191,7 +191,7 @@ static int get_request(const Admin__Request *p, struct wa_request *q, const char
 	/* What another version asks is not ours to judge; the daemon refuses it. */
 	if (!known_version(p->version_min, p->version_max))
 		return 0;
-	if (p->verb < ADMIN__VERB__STATUS || p->verb > ADMIN__VERB__SET_MASTER)
+	if (p->verb < ADMIN__VERB__STATUS || p->verb > ADMIN__VERB__STATE)
 		return wire_bad(why, "request.verb: not one that this version knows");
 	q->verb = (enum wa_verb)p->verb;
 	return q->verb == WA_SET_MASTER ? get_set_master(p->set_master, q, why) : 0;

@@ -99,6 +99,8 @@ static void put_comm_attach(struct wire_arena *a, const struct wl_request *r, Lo
 	p->losses = r->losses;
 	p->topo_turn = r->topo_turn;
 	p->pending_turn = r->pending_turn;
+	p->epoch = r->epoch;
+	p->wired = r->wired;
 	p->seqs = wire_arena_take(a, r->n_seqs, sizeof *p->seqs);
 	if (p->seqs == NULL)
 		return;
@@ -229,6 +231,7 @@ int wire_local_put_reply(const struct wl_reply *r, uint8_t *buf)
 	p.version_max = r->version_max;
 	p.version = r->version;
 	p.features = r->features;
+	p.hash_type = r->hash_type;
 	p.comm = r->comm;
 	p.region = r->region;
 	p.size = r->size;
@@ -353,6 +356,8 @@ static int get_comm_attach(const Local__CommAttach *p, struct wl_request *r, con
 	r->losses = p->losses;
 	r->topo_turn = p->topo_turn;
 	r->pending_turn = p->pending_turn;
+	r->epoch = p->epoch;
+	r->wired = p->wired;
 	return 0;
 }
 
@@ -452,6 +457,7 @@ static int get_reply(const Local__Reply *p, struct wl_reply *r, const char **why
 	r->version_max = p->version_max;
 	r->version = p->version;
 	r->features = p->features;
+	r->hash_type = p->hash_type;
 	r->comm = p->comm;
 	r->region = p->region;
 	r->size = p->size;

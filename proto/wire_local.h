@@ -35,7 +35,8 @@ enum wl_type {
 	WL_ARE_PENDING = 6,     /* -> flag, pending_turn, world */
 	WL_REGION_ALLOC = 7,    /* -> region, size; fd: sealed memfd, read-write */
 	WL_REGION_FREE = 8,
-	WL_REGION_MAP = 9,    /* a result region named in a completion -> region, size; fd */
+	WL_REGION_MAP = 9, /* a region that the agent named, in a completion or a command -> region,
+			    * size; fd, to be read */
 	WL_COMM_ATTACH = 10,  /* COMM_CREATE for a communicator that was connected when its agent
 			       * died -> comm, run, losses, done, topo_turn, pending_turn; fds as
 			       * COMM_CREATE */
@@ -76,6 +77,8 @@ struct wl_request {
 	struct cc_addr at;
 	/* WL_COMM_ATTACH: also master, group, pool_size */
 	struct cc_id run; /* from the reply to WL_COMM_CONNECT */
+	uint64_t epoch;   /* of the last commit that the agent before knew */
+	uint64_t wired;   /* the last round that it knew to be committed */
 	uint64_t losses;  /* the application knows of */
 	uint32_t n_seqs;
 	uint64_t seqs[WL_SEQS_MAX]; /* attempts whose result lies whole in the result region: did
@@ -90,6 +93,7 @@ struct wl_reply {
 	uint32_t version_min, version_max; /* with pcclVersionMismatch: the agent's */
 	uint32_t version;                  /* WL_HELLO: chosen */
 	uint64_t features;
+	uint32_t hash_type; /* WL_HELLO: enum wm_hash_type, or 0: as it is without a setting */
 	uint32_t comm;
 	uint64_t region;
 	uint64_t size;

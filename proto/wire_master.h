@@ -114,8 +114,9 @@ struct wm_join {
 	char name[WM_NAME_MAX];
 	struct cc_id token; /* random, secret of the peer: who presents it again is the same peer */
 	uint32_t phase;     /* enum wm_join_phase */
-	/* ACCEPTED: votes of the run that the peer has seen the end of. Else 0. */
-	uint64_t topo_turn, pending_turn;
+	/* ACCEPTED: votes of the run that the peer has seen the end of, the epoch of the last
+	 * COMMIT that it was in, and the ROUND of the last of these that had one. Else 0. */
+	uint64_t topo_turn, pending_turn, epoch, wired;
 };
 
 enum wm_leave_kind {
@@ -146,6 +147,13 @@ struct wm_op_params {
 	uint32_t quant_dtype; /* pcclDataType_t */
 };
 
+/* What an attempt that has started is to make of all peers; their keys and hash type are the
+ * elected ones. */
+struct wm_sync_elected {
+	uint64_t revision;
+	struct wm_digest content;
+};
+
 /* Votes of co-located peers with equal parameters, merged by their agent. A synchronization of
  * shared state has no tag: the group has one in flight at most. */
 struct wm_op_vote {
@@ -160,6 +168,7 @@ struct wm_op_vote {
 		losses; /* of the group, as the agent was told last; not the master's number: a loss
 			 * overtook the vote, it does not count and is answered with OP_ABORT */
 	uint64_t seq;   /* 0; after a resumption: of the OP_START that the agent has seen */
+	struct wm_sync_elected elected; /* if is_sync and seq: as that said; else all zero */
 };
 
 /* A peer that cannot get what was elected, or whose tensors are not what it said. */
@@ -388,6 +397,7 @@ enum wm_wait_kind {
 	WM_WAIT_TOPOLOGY = 1,
 	WM_WAIT_PENDING = 2,
 	WM_WAIT_STOPPED = 3,
+	WM_WAIT_SYNC = 4, /* votes for a synchronization of shared state */
 };
 
 /* To agents that have voted, when the others have not for seconds, and when the text changes. To
@@ -395,7 +405,7 @@ enum wm_wait_kind {
  * it. */
 struct wm_waits {
 	uint32_t kind;          /* enum wm_wait_kind */
-	uint32_t group;         /* with WM_WAIT_OP and WM_WAIT_STOPPED; else 0 */
+	uint32_t group;         /* with WM_WAIT_OP, WM_WAIT_STOPPED and WM_WAIT_SYNC; else 0 */
 	uint64_t tag;           /* with WM_WAIT_OP; else 0 */
 	uint32_t waited_ms;     /* since the first vote */
 	char text[WM_TEXT_MAX]; /* who is awaited: "1 of 3 peers: train@host pid 7 (...)" */

@@ -233,6 +233,8 @@ static int get_join(const Ccoip__Join *p, struct wm_join *m, const char **why)
 	m->phase = (uint32_t)p->phase;
 	m->topo_turn = p->topo_turn;
 	m->pending_turn = p->pending_turn;
+	m->epoch = p->epoch;
+	m->wired = p->wired;
 	return 0;
 }
 
@@ -286,6 +288,16 @@ static int get_vote(const Ccoip__OpVote *p, struct wm_op_vote *m, const char **w
 	return wire_get_sync_vote(p->sync, &m->sync, why);
 }
 
+static int get_elected(const Ccoip__OpVote *p, struct wm_op_vote *m, const char **why)
+{
+	if ((p->elected != NULL) != (m->is_sync && m->seq != 0))
+		return wire_bad(why, p->elected == NULL
+					     ? "op_vote.elected: must be there with sync and seq"
+					     : "op_vote.elected: must not be there without sync "
+					       "and seq");
+	return p->elected == NULL ? 0 : wire_get_sync_elected(p->elected, &m->elected, why);
+}
+
 static int get_op_vote(const Ccoip__OpVote *p, struct wm_op_vote *m, const char **why)
 {
 	int rc;
@@ -295,6 +307,8 @@ static int get_op_vote(const Ccoip__OpVote *p, struct wm_op_vote *m, const char 
 	m->losses = p->losses;
 	m->seq = p->seq;
 	rc = get_vote(p, m, why);
+	if (rc == 0)
+		rc = get_elected(p, m, why);
 	if (rc == 0)
 		rc = get_ids(p->peers, p->n_peers, &m->peers, &m->n_peers, why,
 			"op_vote.peers: must be 1 to " WIRE_STR(
@@ -502,8 +516,8 @@ static int get_waits(const Ccoip__Waits *p, struct wm_waits *m, const char **why
 	m->group = p->group;
 	m->tag = p->tag;
 	m->waited_ms = p->waited_ms;
-	if (m->kind > WM_WAIT_STOPPED)
-		return wire_bad(why, "waits.kind: must be 0 to 3");
+	if (m->kind > WM_WAIT_SYNC)
+		return wire_bad(why, "waits.kind: must be 0 to 4");
 	return wire_get_text(m->text, sizeof m->text, p->text, why, "waits.text: " TEXT_LIMIT);
 }
 

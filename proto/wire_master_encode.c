@@ -146,6 +146,8 @@ static void put_join(struct encoder *e, const struct wm_join *m)
 	p->phase = (Ccoip__JoinPhase)m->phase;
 	p->topo_turn = m->topo_turn;
 	p->pending_turn = m->pending_turn;
+	p->epoch = m->epoch;
+	p->wired = m->wired;
 }
 
 static void put_leave(struct encoder *e, const struct wm_leave *m)
@@ -179,6 +181,8 @@ static void put_op_vote(struct encoder *e, const struct wm_op_vote *m)
 	p->n_peers = put_ids(e, m->peers, m->n_peers, &p->peers);
 	if (m->is_sync) {
 		p->sync = wire_put_sync_vote(&e->arena, &m->sync);
+		if (m->seq)
+			p->elected = wire_put_sync_elected(&e->arena, &m->elected);
 		return;
 	}
 	p->params = params;

@@ -45,9 +45,11 @@ Ccoip__Endpoint *wire_put_endpoint(struct wire_arena *a, const struct wm_endpoin
 
 /* wire_master_sync.c */
 int wire_get_sync_vote(const Ccoip__SyncVote *p, struct wm_sync_vote *m, const char **why);
+int wire_get_sync_elected(const Ccoip__SyncElected *p, struct wm_sync_elected *m, const char **why);
 int wire_get_sync_failures(const Ccoip__OpReport *p, struct wm_op_report *m, const char **why);
 int wire_get_sync_start(const Ccoip__SyncStart *p, struct wm_sync_start *m, const char **why);
 Ccoip__SyncVote *wire_put_sync_vote(struct wire_arena *a, const struct wm_sync_vote *m);
+Ccoip__SyncElected *wire_put_sync_elected(struct wire_arena *a, const struct wm_sync_elected *m);
 /* Returns how many there are in *ret: n, or 0. */
 size_t wire_put_sync_failures(
 	struct wire_arena *a, const struct wm_sync_failure *v, size_t n, Ccoip__SyncFailure ***ret);

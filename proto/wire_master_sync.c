@@ -49,7 +49,15 @@ int wire_get_sync_vote(const Ccoip__SyncVote *p, struct wm_sync_vote *m, const c
 	m->hash_type = p->hash_type;
 	m->n_tensors = p->tensors;
 	m->bytes = p->bytes;
+	m->torn = p->torn;
 	return 0;
+}
+
+int wire_get_sync_elected(const Ccoip__SyncElected *p, struct wm_sync_elected *m, const char **why)
+{
+	m->revision = p->revision;
+	return get_digest(
+		&m->content, p->content, why, "op_vote.elected.content: must be 16 bytes");
 }
 
 int wire_get_sync_failures(const Ccoip__OpReport *p, struct wm_op_report *m, const char **why)
@@ -211,6 +219,19 @@ Ccoip__SyncVote *wire_put_sync_vote(struct wire_arena *a, const struct wm_sync_v
 	p->content = put_digest(a, &m->content);
 	p->tensors = m->n_tensors;
 	p->bytes = m->bytes;
+	p->torn = m->torn;
+	return p;
+}
+
+Ccoip__SyncElected *wire_put_sync_elected(struct wire_arena *a, const struct wm_sync_elected *m)
+{
+	Ccoip__SyncElected *p = wire_arena_take(a, 1, sizeof *p);
+
+	if (p == NULL)
+		return NULL;
+	ccoip__sync_elected__init(p);
+	p->revision = m->revision;
+	p->content = put_digest(a, &m->content);
 	return p;
 }
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "ccoip-masterd/core/ccm_internal.h"
+#include "ccoip-masterd/core/ccm_record.h"
+#include "ccoip-masterd/core/ccm_sync.h"
 
 /* FNV-1a, folded: uthash looks at the low bits. */
 unsigned ccm_hash(const void *key, size_t len)
@@ -122,6 +124,8 @@ void ccm_free(struct ccm *m)
 		free(l);
 	}
 	free_agents(m);
+	ccm_records_free(m);
+	ccm_revisions_free(m);
 	ccm_scratch_clear(m);
 	wire_journal_clear(&m->saved);
 	free(m->unsaved);
@@ -216,11 +220,13 @@ void ccm_settle(struct ccm *m)
 		return;
 	}
 	do {
-		ccm_loss_announce(m);
-		ccm_reap(m);
-	} while (ccm_round_settle(m));
-	ccm_pending_settle(m);
-	ccm_op_settle(m);
+		do {
+			ccm_loss_announce(m);
+			ccm_reap(m);
+		} while (ccm_round_settle(m));
+		ccm_pending_settle(m);
+		ccm_op_settle(m); /* an election may put peers out */
+	} while (m->lost && !m->oom);
 }
 
 int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct ccm_actions *out)

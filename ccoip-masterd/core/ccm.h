@@ -55,6 +55,25 @@
  *   Unequal parameters abort it with pcclInvalidArgument naming the field and both values; nobody
  * is kicked. Votes with unequal parameters are collected like others: all callers get the same
  * answer.
+ * - Shared state: a synchronization is an operation without a tag, one of a group at a time, also
+ * of a group of one. It and other operations of the group do not run at the same time: what is
+ *   complete later waits. Votes need not agree; with the last one the election (ccm_elect.h) is
+ *   held, once. Who is out is kicked with its sentence (pcclInvalidUsage), the world is told, the
+ *   others start; if nobody stands all are kicked, and nothing starts.
+ *   WM_OP_START names to each agent its own peers' parts; to those with receivers also the agents
+ *   with holders, each time from another one on, and those with receivers alone, from the next one
+ *   on.
+ *   Peers that a report names as failed are kicked, the others go on. So it is with any loss after
+ *   the start: votes of who is lost go, and the part of an agent with its last peer. It is aborted
+ *   when nobody is left who has what was elected, neither a holder nor an agent that has reported
+ *   success; by a report of failure that names nobody; and by an absence, for absent peers are
+ *   still of the group.
+ *   When it is done, the group expects the next revision. The journal has that first, then its
+ *   agents are told the world, then the end. It is remembered when the group has no members.
+ *   To a next master agents tell what was elected: that is not asked again. A peer that has not
+ *   heard gets its start or its kick by it. An attempt with less than the expected revision was
+ *   done. If nobody of a group came by an agent that has lived on, and attempts are in doubt, it is
+ *   not known what the group expects: any revision will do.
  * - Waits: whom an operation, a topology vote or a pending vote has waited for longer than two
  *   seconds is logged once and told to the agents that have voted (WM_WAITS), again when that
  *   changes. Peers that have voted are never named.
@@ -243,6 +262,7 @@ void ccm_each_peer(const struct ccm *m, uint64_t now_ns,
 
 struct ccm_op_info {
 	uint32_t group;
+	bool is_sync; /* of shared state; tag is 0 */
 	uint64_t tag, seq, age_ns, bytes;
 	uint64_t stalled_ns; /* since the last vote, start or report */
 	enum ccm_collective_state state;
@@ -253,5 +273,48 @@ struct ccm_op_info {
 /* While recovering: what agents have told so far. */
 void ccm_each_op(const struct ccm *m, uint64_t now_ns,
 	void (*fn)(void *arg, const struct ccm_op_info *o), void *arg);
+
+/* Shared state: the last election of a group (by this master), and what came of it. */
+enum ccm_sync_end {
+	CCM_SYNC_NONE = 0, /* there was none */
+	CCM_SYNC_RUNNING,
+	CCM_SYNC_DONE,
+	CCM_SYNC_FAILED,
+	CCM_SYNC_NOBODY, /* stood: all were kicked */
+};
+const char *ccm_sync_end_name(enum ccm_sync_end e);
+
+struct ccm_state_info {
+	uint32_t group, peers;       /* peers: accepted */
+	uint64_t expected;           /* revision; 0: nothing was synchronized, any will do */
+	enum ccm_sync_end end;       /* NONE: all below is zero */
+	uint64_t seq, age_ns;        /* age: since the election */
+	struct wm_sync_vote elected; /* RUNNING, DONE, FAILED: what, and the group's revision */
+	uint32_t holders, receivers, out;
+	char text[WM_TEXT_MAX]; /* FAILED: why */
+};
+void ccm_each_state(const struct ccm *m, uint64_t now_ns,
+	void (*fn)(void *arg, const struct ccm_state_info *s), void *arg);
+
+enum ccm_stand {
+	CCM_STAND_HOLDER = 0,
+	CCM_STAND_OUTDATED, /* a holder at another revision */
+	CCM_STAND_RECEIVER,
+	CCM_STAND_OUT, /* kicked; or lost before the end */
+};
+const char *ccm_stand_name(enum ccm_stand s);
+
+/* A peer at the last election of its group; it need not be there any more. */
+struct ccm_stand_info {
+	uint32_t group, pid;
+	struct cc_id peer;
+	const char *name, *host;
+	struct wm_sync_vote offer;
+	enum ccm_stand stand;
+	char text[WM_TEXT_MAX]; /* in what it deviated, or why it was put out; or "" */
+};
+/* By group, in ring order. */
+void ccm_each_stand(
+	const struct ccm *m, void (*fn)(void *arg, const struct ccm_stand_info *s), void *arg);
 
 #endif

@@ -289,23 +289,36 @@ static void add_addr(struct wm_endpoint *e, const struct cc_addr *addr, uint16_t
 		e->addrs[e->n_addrs++] = x;
 }
 
-void ccm_agent_endpoint(
-	const struct ccm_agent *a, const struct ccm_agent *to, struct wm_endpoint *ret)
+/* p2p: a port that was advertised with an address is that one. */
+static void endpoint(const struct ccm_agent *a, const struct ccm_agent *to, uint16_t port, bool p2p,
+	struct wm_endpoint *ret)
 {
 	const struct wm_hello *h = &a->hello;
 	bool advertised = h->advertised && h->n_addrs > 0;
 	uint32_t i;
 
-	*ret = (struct wm_endpoint){.agent = h->agent, .port = h->port_p2p};
+	*ret = (struct wm_endpoint){.agent = h->agent, .port = port};
 	ccm_print(ret->name, sizeof ret->name, "%s", h->name);
 	if (!advertised && !cc_addr_is_loopback(&a->from))
-		add_addr(ret, &a->from, h->port_p2p);
+		add_addr(ret, &a->from, port);
 	if (!advertised && cc_addr_is_loopback(&a->from)) {
 		ret->at_master = true;
 		if (cc_addr_is_loopback(&to->from))
-			add_addr(ret, &a->from, h->port_p2p);
+			add_addr(ret, &a->from, port);
 	}
 	for (i = 0; i < h->n_addrs && i < WM_ADDRS_MAX; i++)
 		add_addr(ret, &h->addrs[i],
-			advertised && h->addrs[i].port ? h->addrs[i].port : h->port_p2p);
+			p2p && advertised && h->addrs[i].port ? h->addrs[i].port : port);
+}
+
+void ccm_agent_endpoint(
+	const struct ccm_agent *a, const struct ccm_agent *to, struct wm_endpoint *ret)
+{
+	endpoint(a, to, a->hello.port_p2p, true, ret);
+}
+
+void ccm_agent_endpoint_state(
+	const struct ccm_agent *a, const struct ccm_agent *to, struct wm_endpoint *ret)
+{
+	endpoint(a, to, a->hello.port_shared_state, false, ret);
 }

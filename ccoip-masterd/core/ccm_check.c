@@ -3,7 +3,7 @@
  * The invariants: counters against recounts, states against flags, rings, operations. For tests and
  * the simulator; costs as much as there is state.
  */
-#include "ccoip-masterd/core/ccm_internal.h"
+#include "ccoip-masterd/core/ccm_sync.h"
 
 #define REQUIRE(cond, text)                                                                        \
 	do {                                                                                       \
@@ -90,6 +90,30 @@ static const char *check_seat(const struct ccm *m, const struct ccm_seat *s, str
 	return NULL;
 }
 
+static const char *check_sync(const struct ccm_op *o)
+{
+	const struct ccm_sync *y = o->sync;
+	const struct ccm_op *x;
+	uint32_t i;
+
+	REQUIRE(o->group->sync == o, "a group has two synchronizations");
+	REQUIRE(o->key.is_sync && o->key.tag == 0 && !o->conflict,
+		"a synchronization with the marks of another operation");
+	REQUIRE(y->n_offers >= o->n_words * 64, "a synchronization has no room for offers");
+	if (o->seq == 0)
+		return NULL;
+	DL_FOREACH (o->group->ops, x)
+		REQUIRE(x == o || x->seq == 0, "an operation runs beside a synchronization");
+	for (i = 0; i < o->n_parts; i++)
+		REQUIRE(!o->parts[i].seat || o->parts[i].told,
+			"an agent was not told that a synchronization has started");
+	REQUIRE(ccm_sync_is_held(o), "nobody has what was elected");
+	REQUIRE(y->revision < UINT64_MAX, "a revision that none can follow is elected");
+	REQUIRE(ccm_revision_of(o->group) == 0 || ccm_revision_of(o->group) == y->revision,
+		"a revision is elected that is not expected");
+	return NULL;
+}
+
 static const char *check_op(const struct ccm *m, const struct ccm_op *o)
 {
 	uint32_t i, votes = 0, voters = 0, reported = 0, bits = 0, n;
@@ -116,7 +140,7 @@ static const char *check_op(const struct ccm *m, const struct ccm_op *o)
 	REQUIRE(votes == o->n_votes && bits == votes, "an operation's count of votes is wrong");
 	REQUIRE(voters == o->n_voters, "an operation's count of voters is wrong");
 	REQUIRE(reported == o->n_reported, "an operation's count of reports is wrong");
-	REQUIRE(g->n_accepted > 1, "an operation in a group of one");
+	REQUIRE(g->n_accepted > 1 || o->sync, "an operation in a group of one");
 	REQUIRE(o->losses == g->losses, "an operation outlived a loss");
 	REQUIRE((o->seq != 0) == (o->state != CCM_VOTE_INITIATE_COLLECTIVE_COMMS),
 		"an operation's state and its number disagree");
@@ -124,15 +148,16 @@ static const char *check_op(const struct ccm *m, const struct ccm_op *o)
 	REQUIRE(o->seq <= m->last_seq, "an operation from the future");
 	REQUIRE(o->seq == 0 || (votes == g->n_accepted && !o->conflict),
 		"an operation runs without everybody's vote");
-	REQUIRE(o->state != CCM_VOTE_COMPLETE_COLLECTIVE_COMMS || reported > 0,
+	REQUIRE(o->state != CCM_VOTE_COMPLETE_COLLECTIVE_COMMS || reported > 0 || o->sync,
 		"an operation is complete without a report");
 	REQUIRE(o->seq == 0 || reported < voters, "an operation that all reported is not done");
 	REQUIRE(o->seq != 0 || votes < g->n_accepted || o->ready,
 		"an operation with all votes waits for nothing");
-	REQUIRE(!o->ready || m->round.active || g->n_topo > 0 || ccm_round_waits(m),
+	REQUIRE(!o->ready || m->round.active || g->n_topo > 0 || ccm_round_waits(m) ||
+			ccm_sync_excludes(o),
 		"a ready operation was not started");
 	REQUIRE(!o->ready || votes == g->n_accepted, "an operation is ready without all votes");
-	return NULL;
+	return o->sync ? check_sync(o) : NULL;
 }
 
 static const char *check_group(const struct ccm *m, const struct ccm_group *g, struct counts *all)
@@ -143,7 +168,9 @@ static const char *check_group(const struct ccm *m, const struct ccm_group *g, s
 	uint32_t seats = 0, ring = 0, absent = 0;
 	const char *bad;
 
-	REQUIRE(!g->lost && !g->failed, "a group's mark was left");
+	REQUIRE(!g->lost && !g->failed && !g->halt, "a group's mark was left");
+	REQUIRE(g->last == ccm_revision_find(m, g->id), "a group has forgotten its revision");
+	REQUIRE(!g->sync || g->sync->sync, "a group's synchronization is none");
 	DL_FOREACH2 (g->seats, s, next_g) {
 		REQUIRE(s->group == g, "a seat is in another group");
 		seats++;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ccoip-masterd/core/ccm_internal.h"
+#include "ccoip-masterd/core/ccm_sync.h"
 
 /* So many numbers are left out: others may have used them. Masters that take over at the same time
  * leave different ones. */
@@ -16,13 +16,7 @@ static uint64_t unheard(const struct ccm *m)
 	return CCM_UNHEARD * (1 + (ccm_hash(&m->born_run, sizeof m->born_run) & 0xffff));
 }
 
-/* What one agent says of one attempt. */
-struct entry {
-	struct ccm_agent *agent;
-	struct ccm_raw *raw;
-};
-
-static void at_least(uint64_t *v, uint64_t to)
+void ccm_at_least(uint64_t *v, uint64_t to)
 {
 	if (to > *v && to < CCM_NUMBER_MAX)
 		*v = to;
@@ -37,11 +31,11 @@ static void take_worlds(struct ccm *m, struct ccm_agent *a)
 	uint32_t i;
 
 	for (i = 0; i < r->world.n; i++) {
-		at_least(&m->last_loss, r->world.own[i].losses);
+		ccm_at_least(&m->last_loss, r->world.own[i].losses);
 		s = ccm_seat_of(m, a, r->world.own[i].group);
 		if (!s)
 			continue;
-		at_least(&s->group->losses, r->world.own[i].losses);
+		ccm_at_least(&s->group->losses, r->world.own[i].losses);
 		if (r->world.version < s->group->known_version)
 			continue;
 		s->group->known_version = r->world.version;
@@ -54,20 +48,20 @@ static void take_resume(struct ccm *m, struct ccm_agent *a)
 	const struct wm_resume *r = &a->told->r;
 	uint32_t i;
 
-	at_least(&m->epoch, r->epoch);
-	at_least(&m->committed, r->round);
-	at_least(&m->wired, r->wired);
-	at_least(&m->last_round, r->round);
-	at_least(&m->last_round, r->prepared);
-	at_least(&m->last_seq, r->last_seq);
-	at_least(&m->world_version, r->world.version);
-	at_least(&m->topo_turn, r->topo_turn);
+	ccm_at_least(&m->epoch, r->epoch);
+	ccm_at_least(&m->committed, r->round);
+	ccm_at_least(&m->wired, r->wired);
+	ccm_at_least(&m->last_round, r->round);
+	ccm_at_least(&m->last_round, r->prepared);
+	ccm_at_least(&m->last_seq, r->last_seq);
+	ccm_at_least(&m->world_version, r->world.version);
+	ccm_at_least(&m->topo_turn, r->topo_turn);
 	/* An agent that has no state knows the turn from its peers, but not the answer. */
 	if (r->pending_turn >= m->pending_turn && r->epoch > 0)
 		m->pending = r->pending;
-	at_least(&m->pending_turn, r->pending_turn);
+	ccm_at_least(&m->pending_turn, r->pending_turn);
 	for (i = 0; i < r->n_outcomes; i++)
-		at_least(&m->last_seq, r->outcomes[i].seq);
+		ccm_at_least(&m->last_seq, r->outcomes[i].seq);
 	take_worlds(m, a);
 }
 
@@ -77,68 +71,11 @@ static void take_votes(struct ccm *m, const struct ccm_agent *a)
 	const struct ccm_ask *q;
 
 	DL_FOREACH (a->told->ops, x) {
-		at_least(&m->last_seq, x->vote.seq);
-		at_least(&m->last_loss, x->vote.losses);
+		ccm_at_least(&m->last_seq, x->vote.seq);
+		ccm_at_least(&m->last_loss, x->vote.losses);
 	}
 	for (q = a->told->asks; q; q = q->next)
 		ccm_seqs_learn(m, &q->q);
-}
-
-static int by_seq(const void *x, const void *y)
-{
-	const struct wm_outcome *a = x, *b = y;
-
-	return (a->seq > b->seq) - (a->seq < b->seq);
-}
-
-/* The outcomes that agents know, and we ourselves if we stood still: run-wide, for agents do not
- * say of which group. */
-static void take_outcomes(struct ccm *m)
-{
-	struct wm_outcome *own = m->ended;
-	const struct ccm_agent *a;
-	uint32_t n = m->n_ended, i;
-
-	for (a = m->agents; a; a = a->hh.next)
-		n += a->told ? a->told->r.n_outcomes : 0;
-	m->ended = ccm_calloc(m, n, sizeof *m->ended);
-	if (!m->ended)
-		m->n_ended = 0;
-	else if (m->n_ended > 0)
-		memcpy(m->ended, own, m->n_ended * sizeof *own);
-	free(own);
-	if (!m->ended)
-		return;
-	for (a = m->agents; a; a = a->hh.next)
-		for (i = 0; a->told && i < a->told->r.n_outcomes; i++)
-			m->ended[m->n_ended++] = a->told->r.outcomes[i];
-	qsort(m->ended, n, sizeof *m->ended, by_seq);
-}
-
-static const struct wm_outcome *outcome_find(const struct ccm *m, uint64_t seq)
-{
-	struct wm_outcome key = {.seq = seq};
-
-	return m->n_ended ? bsearch(&key, m->ended, m->n_ended, sizeof key, by_seq) : NULL;
-}
-
-/* NULL: how the attempt has ended is not known. */
-static const struct wm_outcome *known_outcome(
-	const struct ccm *m, const struct ccm_group *g, uint64_t seq)
-{
-	uint32_t i;
-
-	for (i = 0; g && i < WM_OUTCOMES_MAX; i++)
-		if (g->ended[i].seq == seq)
-			return &g->ended[i];
-	return outcome_find(m, seq);
-}
-
-uint32_t ccm_outcome_of(const struct ccm *m, const struct ccm_group *g, uint64_t seq)
-{
-	const struct wm_outcome *x = known_outcome(m, g, seq);
-
-	return x ? x->code : WIRE_RANK_CONNECTION_LOST;
 }
 
 static void take_all(struct ccm *m)
@@ -151,12 +88,15 @@ static void take_all(struct ccm *m)
 		take_resume(m, a);
 		take_votes(m, a);
 	}
+	ccm_at_least(&m->committed, m->peers_wired);
+	ccm_at_least(&m->wired, m->peers_wired);
+	ccm_at_least(&m->last_round, m->peers_wired);
 	if (!m->restored) {
-		at_least(&m->last_loss, m->cfg.first_number);
+		ccm_at_least(&m->last_loss, m->cfg.first_number);
 		if (m->epoch == 0)
-			at_least(&m->last_seq, m->cfg.first_number);
+			ccm_at_least(&m->last_seq, m->cfg.first_number);
 	}
-	take_outcomes(m);
+	ccm_outcomes_take(m);
 }
 
 /* ---- members ---- */
@@ -168,10 +108,8 @@ static void drop_behind(struct ccm *m, struct ccm_agent *a)
 
 	DL_FOREACH2 (a->seats, s, next_a)
 		DL_FOREACH_SAFE (s->peers, p, next)
-			if (p->believed)
-				ccm_peer_kick(m, p, WIRE_RANK_CONNECTION_LOST,
-					"the peer was declared lost by the master before: connect "
-					"anew");
+			if (p->believed && !(m->restored && p->told_epoch > m->restored_epoch))
+				ccm_peer_kick(m, p, WIRE_RANK_CONNECTION_LOST, "%s", CCM_WAS_LOST);
 }
 
 /* One vote may have ended since, unheard. */
@@ -180,18 +118,25 @@ static bool is_overtaken(uint64_t told, uint64_t turn)
 	return told > 0 && told + 1 < turn;
 }
 
+/* Its agent knows of rounds, by itself. */
+static bool has_state(const struct ccm_peer *p)
+{
+	const struct ccm_told *t = p->seat->agent->told;
+
+	return !p->restarted && (!t || !t->complete || t->r.epoch > 0);
+}
+
 /* The run has had votes that p, whose agent has no state, was not in: every member is in each, so p
  * was lost before, and has not been told. */
 static void drop_overtaken(struct ccm *m)
 {
-	static const char *const why =
-		"the peer was declared lost by the master before: connect anew";
+	static const char *const why = CCM_WAS_LOST;
 	struct ccm_peer *p, *tmp;
 
 	if (m->restored)
 		return;
 	HASH_ITER (hh, m->peers, p, tmp) {
-		if (p->phase != CCM_PEER_ACCEPTED || !p->restarted ||
+		if (p->phase != CCM_PEER_ACCEPTED || has_state(p) ||
 			(!is_overtaken(p->told_topo, m->topo_turn) &&
 				!is_overtaken(p->told_pending, m->pending_turn)))
 			continue;
@@ -220,24 +165,6 @@ static void promote(struct ccm *m, struct ccm_agent *a)
 	a->promoted = true;
 }
 
-/* Members that nobody knows anything of: another master may have them, or the dead. */
-static bool misses_some(const struct ccm_group *g)
-{
-	return g->n_lost_ever > g->n_left || g->known_world > g->n_accepted + g->n_left ||
-	       g->n_absent > 0;
-}
-
-static bool has_lost(const struct ccm_group *g)
-{
-	return g->n_left > 0 || misses_some(g);
-}
-
-/* Nobody who is here knows how many peers g had: more may come, too late. */
-static bool is_unknown(const struct ccm *m, const struct ccm_group *g)
-{
-	return !m->restored && g->known_version == 0;
-}
-
 static void settle_members(struct ccm *m)
 {
 	struct ccm_agent *a, *next;
@@ -263,7 +190,7 @@ static void settle_members(struct ccm *m)
 			ccm_group_interrupt(m, g, "%s", text);
 		}
 		g->interrupted = false;
-		m->changed |= has_lost(g);
+		m->changed |= ccm_group_has_lost(g);
 		if (g->known_version == 0 && g->n_accepted > 0)
 			g->losses = ++m->last_loss; /* more than its peers have been told */
 	}
@@ -351,263 +278,6 @@ static void tell_promoted(struct ccm *m)
 	}
 }
 
-/* ---- operations ---- */
-
-static int by_attempt(const void *x, const void *y)
-{
-	const struct entry *a = x, *b = y;
-	uint64_t i = a->raw->vote.seq, k = b->raw->vote.seq;
-
-	if (i != k)
-		return i < k ? -1 : 1;
-	return (a->agent->no > b->agent->no) - (a->agent->no < b->agent->no);
-}
-
-static bool same_attempt(const struct wm_op_vote *v, const struct wm_op_vote *w)
-{
-	return v->group == w->group && v->tag == w->tag && v->losses == w->losses &&
-	       (w->seq == 0 || w->seq == v->seq);
-}
-
-/* The peers of a that are in it. */
-static uint32_t voters_in(const struct ccm *m, const struct ccm_agent *a, const struct ccm_raw *x)
-{
-	const struct ccm_peer *p;
-	uint32_t i, n = 0;
-
-	for (i = 0; i < x->vote.n_peers; i++) {
-		p = ccm_peer_find(m, &x->vote.peers[i]);
-		n += p && p->seat->agent == a && p->phase == CCM_PEER_ACCEPTED &&
-		     p->seat->group->id == x->vote.group;
-	}
-	return n;
-}
-
-/* Calls fn for what the agents of v's group say of the attempt v without knowing that it started.
- */
-static void each_unstarted(struct ccm *m, struct ccm_group *g, const struct wm_op_vote *v,
-	void (*fn)(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, void *arg), void *arg)
-{
-	struct ccm_seat *s;
-	struct ccm_raw *x;
-
-	DL_FOREACH2 (g->seats, s, next_g) {
-		if (!s->agent->told)
-			continue;
-		DL_FOREACH (s->agent->told->ops, x)
-			if (x->vote.seq == 0 && !x->used && same_attempt(v, &x->vote))
-				fn(m, s->agent, x, arg);
-	}
-}
-
-static void count_late(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, void *arg)
-{
-	*(uint32_t *)arg += voters_in(m, a, x);
-}
-
-static void collect(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, void *arg)
-{
-	struct ccm_op **o = arg, *got = ccm_op_collect(m, a, &x->vote);
-
-	if (got)
-		*o = got;
-}
-
-static void start_late(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, void *arg)
-{
-	ccm_op_tell_start(m, *(struct ccm_op **)arg, a);
-	x->used = true;
-}
-
-/* Did all peers of g that came by new agents have the whole result? Then either nobody knows of its
- * end, or only they have been told, of success. */
-static bool restarted_have(const struct ccm_group *g, uint64_t seq)
-{
-	const struct ccm_ask *q;
-	const struct ccm_seat *s;
-	const struct ccm_peer *p;
-	uint32_t i, n;
-
-	DL_FOREACH2 (g->seats, s, next_g) {
-		DL_FOREACH (s->peers, p) {
-			if (p->phase != CCM_PEER_ACCEPTED || !p->restarted)
-				continue;
-			n = 0;
-			for (q = s->agent->told ? s->agent->told->asks : NULL; q; q = q->next)
-				for (i = 0; cc_id_eq(&q->q.peer, &p->id) && i < q->q.n; i++)
-					n += q->q.seqs[i] == seq;
-			if (n == 0)
-				return false;
-		}
-	}
-	return true;
-}
-
-/* Has one of them been told of success? Then the last master had heard of the result from all. */
-static bool restarted_know(const struct ccm_group *g, uint64_t seq)
-{
-	const struct ccm_ask *q;
-	const struct ccm_peer *p;
-	const struct ccm_seat *s;
-	uint32_t i;
-
-	DL_FOREACH2 (g->seats, s, next_g) {
-		for (q = s->agent->told ? s->agent->told->asks : NULL; q; q = q->next) {
-			DL_FOREACH (s->peers, p)
-				if (p->restarted && cc_id_eq(&p->id, &q->q.peer))
-					break;
-			for (i = q->q.n - q->q.n_succeeded; p && i < q->q.n; i++)
-				if (q->q.seqs[i] == seq)
-					return true;
-		}
-	}
-	return false;
-}
-
-/* Every peer that is left of the group either says that its host has the whole result, or came by a
- * new agent and has it. Who is not here may lack it, unless somebody knows better. */
-static bool all_have(const struct ccm *m, const struct ccm_group *g, uint64_t seq,
-	const struct entry *e, uint32_t n)
-{
-	uint32_t i, voters = 0;
-	const struct ccm_seat *s;
-	const struct ccm_peer *p;
-
-	if ((has_lost(g) || is_unknown(m, g)) && !restarted_know(g, seq))
-		return false;
-	for (i = 0; i < n; i++) {
-		if (!e[i].raw->reported || !e[i].raw->report.ok)
-			return false;
-		voters += voters_in(m, e[i].agent, e[i].raw);
-	}
-	DL_FOREACH2 (g->seats, s, next_g)
-		DL_FOREACH (s->peers, p)
-			voters += p->phase == CCM_PEER_ACCEPTED && p->restarted;
-	return voters == g->n_accepted && restarted_have(g, seq);
-}
-
-/* Is everybody there who was, and has voted? */
-static bool can_go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
-{
-	const struct wm_op_vote *v = &e[0].raw->vote;
-	uint32_t i, voters = 0;
-
-	if (v->losses != g->losses || has_lost(g))
-		return false;
-	for (i = 0; i < n; i++) {
-		if (!same_attempt(v, &e[i].raw->vote))
-			return false;
-		voters += voters_in(m, e[i].agent, e[i].raw);
-	}
-	each_unstarted(m, g, v, count_late, &voters);
-	return voters == g->n_accepted;
-}
-
-static struct ccm_group *group_of(const struct ccm *m, const struct entry *e)
-{
-	struct ccm_group *g;
-
-	HASH_FIND(hh, m->groups, &e->raw->vote.group, sizeof e->raw->vote.group, g);
-	return g;
-}
-
-/* What cannot go on fails with all that its group does, like any attempt that fails. */
-static void judge(struct ccm *m, const struct entry *e, uint32_t n)
-{
-	struct ccm_group *g = group_of(m, e);
-
-	if (g && !outcome_find(m, e->raw->vote.seq) && e->raw->vote.losses == g->losses &&
-		!can_go_on(m, g, e, n) && !all_have(m, g, e->raw->vote.seq, e, n))
-		ccm_group_interrupt(m, g,
-			"the master died, and not all who had voted for an operation came back");
-}
-
-/* False: not all of these votes can be. */
-static bool go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
-{
-	struct ccm_op *o = NULL;
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
-		collect(m, e[i].agent, e[i].raw, &o);
-	each_unstarted(m, g, &e->raw->vote, collect, &o);
-	if (!o || m->oom || !ccm_op_continue(m, o, e->raw->vote.seq))
-		return false;
-	each_unstarted(m, g, &e->raw->vote, start_late, &o);
-	for (i = 0; i < n; i++)
-		if (e[i].raw->reported)
-			ccm_op_report(m, e[i].agent, &e[i].raw->report);
-	return true;
-}
-
-/* n agents say that the attempt has started. */
-static void resolve(struct ccm *m, const struct entry *e, uint32_t n)
-{
-	uint64_t seq = e->raw->vote.seq;
-	const struct wm_outcome *known = outcome_find(m, seq);
-	struct ccm_group *g = group_of(m, e);
-	uint32_t code = known ? known->code : WIRE_RANK_CONNECTION_LOST, i;
-
-	if (!known && g && can_go_on(m, g, e, n) && go_on(m, g, e, n))
-		return;
-	if (!known && g && all_have(m, g, seq, e, n))
-		code = WIRE_SUCCESS;
-	for (i = 0; i < n; i++)
-		ccm_op_tell_end(m, e[i].agent, &e[i].raw->vote, code,
-			g && g->loss[0] ? g->loss : "it was aborted by the last master");
-	if (g)
-		ccm_outcome_note(g, seq, code);
-}
-
-/* Calls fn for each attempt that agents say has started, in the order of their starts. */
-static void each_started(
-	struct ccm *m, void (*fn)(struct ccm *m, const struct entry *e, uint32_t n))
-{
-	struct ccm_agent *a;
-	struct ccm_raw *x;
-	struct entry *e;
-	uint32_t n = 0, i, k;
-
-	for (a = m->agents; a; a = a->hh.next)
-		n += a->told ? HASH_COUNT(a->told->started) : 0;
-	e = ccm_calloc(m, n, sizeof *e);
-	if (!e)
-		return;
-	n = 0;
-	for (a = m->agents; a; a = a->hh.next)
-		for (x = a->told ? a->told->started : NULL; x; x = x->hh.next)
-			e[n++] = (struct entry){a, x};
-	qsort(e, n, sizeof *e, by_attempt);
-	for (i = 0; i < n && !m->oom; i = k) {
-		for (k = i; k < n && e[k].raw->vote.seq == e[i].raw->vote.seq; k++)
-			;
-		fn(m, &e[i], k - i);
-	}
-	free(e);
-}
-
-/* No agent is left that has seen the attempt: only those who ask for it know of it. */
-static void resolve_asked(struct ccm *m, const struct wm_op_query *q)
-{
-	const struct ccm_peer *p = ccm_peer_find(m, &q->peer);
-	struct ccm_group *g = p ? p->seat->group : NULL;
-	uint32_t i;
-
-	for (i = 0; g && i < q->n; i++)
-		if (!known_outcome(m, g, q->seqs[i]) && all_have(m, g, q->seqs[i], NULL, 0))
-			ccm_outcome_note(g, q->seqs[i], WIRE_SUCCESS);
-}
-
-static void each_asked(struct ccm *m)
-{
-	const struct ccm_agent *a;
-	const struct ccm_ask *q;
-
-	for (a = m->agents; a; a = a->hh.next)
-		for (q = a->told ? a->told->asks : NULL; q; q = q->next)
-			resolve_asked(m, &q->q);
-}
-
 /* ---- what has waited ---- */
 
 static void peer_votes(struct ccm *m)
@@ -656,15 +326,16 @@ void ccm_conclude(struct ccm *m)
 	m->recovered = true;
 	take_all(m);
 	/* The last master may have told numbers that nobody here has heard. */
-	at_least(&m->world_version, m->term << CCM_VERSION_SHIFT);
+	ccm_at_least(&m->world_version, m->term << CCM_VERSION_SHIFT);
 	m->last_seq += unheard(m);
 	m->last_round += unheard(m);
 	settle_members(m);
+	ccm_at_least(&m->epoch, m->peers_epoch);
 	if (m->n_accepted == 0) {
 		m->topo_turn += unheard(m);
 		m->pending_turn += unheard(m);
 	}
-	each_started(m, judge);
+	ccm_fate_judge(m);
 	rebuild_rings(m);
 	m->world_version++;
 	ccm_journal_members(m);
@@ -672,8 +343,7 @@ void ccm_conclude(struct ccm *m)
 	if (!m->lost)
 		ccm_world_announce(m);
 	ccm_loss_announce(m);
-	each_started(m, resolve);
-	each_asked(m);
+	ccm_fate_resolve(m);
 	m->epoch += unheard(m);
 	HASH_ITER (hh, m->agents, a, tmp)
 		later_votes(m, a);

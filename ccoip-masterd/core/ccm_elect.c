@@ -49,6 +49,12 @@ static void kick(struct ballot *b, uint32_t i, enum ccm_elect_why why)
 	b->s[i] = (struct ccm_standing){.verdict = CCM_ELECT_KICKED, .why = why};
 }
 
+/* It does not stand for this alone. */
+static bool only_torn(const struct ccm_candidate *x)
+{
+	return x->torn && x->strategy != CCM_RECEIVE_ONLY;
+}
+
 /* Nobody stands. Who was kicked before keeps the reason. */
 static void kick_all(struct ballot *b, enum ccm_elect_why why)
 {
@@ -56,7 +62,7 @@ static void kick_all(struct ballot *b, enum ccm_elect_why why)
 
 	for (i = 0; i < b->n; i++)
 		if (!kicked(b, i))
-			kick(b, i, why);
+			kick(b, i, only_torn(&b->v[i]) ? CCM_WHY_TORN : why);
 	b->e->nobody = true;
 }
 
@@ -88,27 +94,33 @@ static void check_strategies(struct ballot *b)
 			kick(b, i, CCM_WHY_STRATEGY);
 }
 
+static bool may_stand(const struct ccm_candidate *x)
+{
+	return x->strategy != CCM_RECEIVE_ONLY && !x->torn;
+}
+
 /* Rules 3 and 4: false when nobody stands. */
 static bool find_standing(struct ballot *b)
 {
 	struct ccm_election *e = b->e;
-	bool any = false;
+	enum ccm_elect_why why = CCM_WHY_ALL_RECEIVE;
 	uint32_t i;
 
 	for (i = 0; i < b->n; i++) {
-		if (kicked(b, i) || b->v[i].strategy == CCM_RECEIVE_ONLY)
+		if (!kicked(b, i) && only_torn(&b->v[i]) && why == CCM_WHY_ALL_RECEIVE)
+			why = CCM_WHY_TORN;
+		if (kicked(b, i) || !may_stand(&b->v[i]))
 			continue;
-		any = true;
+		why = CCM_WHY_STATE_LOST;
 		if (b->v[i].revision > e->highest)
 			e->highest = b->v[i].revision;
 	}
 	e->revision = e->expected != 0 ? e->expected : e->highest;
 	for (i = 0; i < b->n; i++)
-		if (!kicked(b, i) && b->v[i].strategy != CCM_RECEIVE_ONLY &&
-			b->v[i].revision == e->revision)
+		if (!kicked(b, i) && may_stand(&b->v[i]) && b->v[i].revision == e->revision)
 			b->stands[b->n_stands++] = i;
 	if (b->n_stands == 0)
-		kick_all(b, any ? CCM_WHY_STATE_LOST : CCM_WHY_ALL_RECEIVE);
+		kick_all(b, why);
 	return b->n_stands > 0;
 }
 
@@ -232,6 +244,22 @@ void ccm_elect(uint64_t expected, const struct ccm_candidate *v, uint32_t n, uin
 			judge(&b, i);
 }
 
+void ccm_elect_again(uint64_t expected, const struct ccm_candidate *v, uint32_t n,
+	struct ccm_standing *standings, struct ccm_election *ret)
+{
+	struct ballot b = {.v = v, .s = standings, .n = n, .e = ret};
+	uint32_t i;
+
+	*ret = (struct ccm_election){.elected = n, .expected = expected, .revision = v[n].revision};
+	for (i = 0; i < n; i++)
+		standings[i] = (struct ccm_standing){0};
+	check_revisions(&b);
+	check_strategies(&b);
+	for (i = 0; i < n; i++)
+		if (!kicked(&b, i))
+			judge(&b, i);
+}
+
 static const char *strategy_name(uint32_t strategy)
 {
 	switch (strategy) {
@@ -324,8 +352,32 @@ static void say_lost(const struct ccm_election *e, char *dst, size_t size)
 		"REVISION_INCREMENT_VIOLATION: no peer that can be elected offers revision %" PRIu64
 		", which the group expects; the highest is %" PRIu64
 		". The state of the last synchronization is lost: load revision %" PRIu64
-		" from a checkpoint, or start the master anew to resume at any",
+		" from a checkpoint, or start the master anew, without its journal, to resume at "
+		"any",
 		e->expected, e->highest, e->expected);
+}
+
+static void say_torn(
+	const struct ccm_election *e, const struct ccm_candidate *x, char *dst, size_t size)
+{
+	char revision[48] = "";
+
+	if (!only_torn(x)) {
+		(void)snprintf(dst, size,
+			"nobody stands for election: it declares receive-only, and "
+			"synchronizations "
+			"that failed have left mixtures of contents in the tensors of those that "
+			"do not");
+		return;
+	}
+	if (e->expected != 0)
+		(void)snprintf(
+			revision, sizeof revision, "revision %" PRIu64 " from ", e->expected);
+	(void)snprintf(dst, size,
+		"nobody stands for election: a synchronization that failed has left a mixture of "
+		"contents in this peer's tensors. They must be replaced: load %sa checkpoint and "
+		"connect anew, with a new communicator",
+		revision);
 }
 
 void ccm_elect_sentence(const struct ccm_election *e, const struct ccm_candidate *v,
@@ -361,6 +413,9 @@ void ccm_elect_sentence(const struct ccm_election *e, const struct ccm_candidate
 			"nobody stands for election: it declares receive-only, like all peers of "
 			"its "
 			"group that could take part; at least one must send");
+		break;
+	case CCM_WHY_TORN:
+		say_torn(e, x, dst, size);
 		break;
 	case CCM_WHY_STATE_LOST:
 		say_lost(e, dst, size);

@@ -8,7 +8,8 @@
  * digest and content digest are equal; the revision is no part of it. A candidate *stands* when its
  * contents can be elected. The *right* revision is the one that the group gets to with this
  * election: the expected one, or, as long as nothing has been synchronized (expected is 0), the
- * highest that is offered by a peer that is not receive-only. Less is *outdated*.
+ * highest that is offered by a peer that is neither receive-only nor torn. Less is *outdated*. A
+ * peer is *torn* when it says that a synchronization that failed has left a mixture in its tensors.
  *
  * Rules, in the order in which they are applied. Who is kicked by one is not there for those that
  * follow, so that nobody who is kicked has a say in what happens to the others:
@@ -19,12 +20,13 @@
  *    kicked that chose another strategy.
  * 2. Enforce-popular by one, outdated or not: those that declare otherwise are kicked. What is left
  *    is either enforce-popular throughout, or send-only and receive-only peers.
- * 3. Receive-only peers never stand, nor does their revision count. If all that are left are
- *    receive-only, nobody stands, and the whole group is kicked.
+ * 3. Receive-only and torn peers never stand, nor does their revision count. If all that are left
+ *    are receive-only, or all others torn, nobody stands, and the whole group is kicked. A mixture
+ *    is nobody's state: it is not spread because there is nothing better, but has to be replaced.
  * 4. Outdated peers do not stand, and their votes do not count. If all that would stand are
  *    outdated, the state of the last synchronization is lost: nobody stands, the whole group is
- *    kicked, until a peer offers the expected revision or the master is started anew. While
- *    expected is 0 this cannot happen.
+ *    kicked, until a peer offers the expected revision or the master is started anew without
+ *    its journal. While expected is 0 this cannot happen.
  * 5. Send-only peers that stand must offer the same; theirs is elected. If they do not, all
  *    send-only peers are kicked (also outdated ones: they would be in the place of those that know
  *    better), and with them the group, for nobody is left who stands.
@@ -32,11 +34,11 @@
  *    offered by the first peer in ring order.
  * 7. Another hash type, or other keys (names, data types, counts, flags), than the elected ones: it
  *    cannot be compared, or served, and is kicked; receive-only peers too.
- * 8. Other contents: a send-only peer (an outdated one, by rule 5) would have to receive and is
- *    kicked. All others receive.
- * 9. The elected contents: a holder; at another revision an outdated holder, whose revision is
- *    written back like a receiver's. Receive-only peers are receivers that miss nothing: nobody may
- *    be sent bytes from them.
+ * 8. Other contents: a send-only peer (an outdated or torn one, by rule 5) would have to
+ *    receive and is kicked. All others receive.
+ * 9. The elected contents: a holder, torn or not; at another revision an outdated holder,
+ *    whose revision is written back like a receiver's. Receive-only peers are receivers that
+ *    miss nothing: nobody may be sent bytes from them.
  *
  * What follows: one peer at least is a holder, unless the whole group is kicked.
  */
@@ -64,6 +66,7 @@ struct ccm_candidate {
 	struct ccm_digest keys;    /* of the table of tensors: name, data type, count, flags */
 	struct ccm_digest content; /* of the tensors that must be equal */
 	uint64_t n_tensors, bytes; /* for sentences */
+	bool torn;
 };
 
 enum ccm_elect_verdict {
@@ -80,6 +83,7 @@ enum ccm_elect_why {
 	CCM_WHY_LAST_REVISION, /* 1: UINT64_MAX */
 	CCM_WHY_STRATEGY,      /* 2 */
 	CCM_WHY_ALL_RECEIVE,   /* 3 */
+	CCM_WHY_TORN,          /* 3, and 4: torn where all others are outdated */
 	CCM_WHY_STATE_LOST,    /* 4 */
 	CCM_WHY_DISAGREE,      /* 5: send-only */
 	CCM_WHY_NO_SENDER,     /* 5: receive-only, and those that send disagree */
@@ -115,6 +119,11 @@ struct ccm_election {
  * it. Cannot fail; O(n log n), whatever is offered.
  */
 void ccm_elect(uint64_t expected, const struct ccm_candidate *v, uint32_t n, uint32_t *scratch,
+	struct ccm_standing *standings, struct ccm_election *ret);
+
+/* The same where the election has been held before, and v[n] is what was elected; v need not be all
+ * that stood then, but nobody is among them who did not take part. */
+void ccm_elect_again(uint64_t expected, const struct ccm_candidate *v, uint32_t n,
 	struct ccm_standing *standings, struct ccm_election *ret);
 
 /* Writes why candidate i is kicked, which values clash and what was expected; "" for one that is

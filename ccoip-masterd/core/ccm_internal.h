@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master core's own structures. Nobody outside ccoip-masterd/core includes this.
+ * What the files of the master core offer each other. Nobody outside ccoip-masterd/core includes
+ * this. The structures are in ccm_types.h.
  *
  *   ccm.c           construction, events in, what is settled at the end of each step
  *   ccm_action.c    actions out, text
@@ -9,15 +10,20 @@
  *   ccm_absent.c    agents that are gone while their peers may come back; how they do
  *   ccm_resume.c    a run that is taken over: its term, what the agents say of it
  *   ccm_conclude.c  what follows from that
+ *   ccm_fate.c      ... for operations that were under way
  *   ccm_restore.c   the journal
- *   ccm_member.c    peers, seats and groups: join, leave, kick, what a loss means
+ *   ccm_member.c    peers, seats and groups: join, leave, kick
+ *   ccm_loss.c      what it is to a group, and to its operations; the world that is told
  *   ccm_vote.c      topology and pending votes, world sizes
  *   ccm_round.c     connection rounds up to the commit
  *   ccm_verdict.c   rounds that failed: who goes, which pairs are avoided
  *   ccm_ring.c      ring orders that avoid failed pairs
  *   ccm_op.c        operations
+ *   ccm_sync.c      those of shared state: the election, who gets what from whom, losses meanwhile
+ *   ccm_revision.c  which revision each group expects
  *   ccm_waits.c     who is awaited by what has not started, and who is told of it
  *   ccm_view.c      looking inside
+ *   ccm_record.c    what became of elections of shared state, for people
  *   ccm_check.c     the invariants
  *
  * A *seat* is one agent's place in one group. Handlers change the state and leave marks (lost
@@ -31,371 +37,7 @@
 #ifndef CCM_INTERNAL_H
 #define CCM_INTERNAL_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#define HASH_NONFATAL_OOM             1
-#define HASH_FUNCTION(key, len, hash) ((hash) = ccm_hash(key, len))
-#define uthash_nonfatal_oom(obj)      ((obj)->unhashed = true)
-#include <uthash.h>
-#include <utlist.h>
-
-/* Each element of a chain that is passed is a line of the cache that is read for nothing. */
-#undef HASH_BKT_CAPACITY_THRESH
-#define HASH_BKT_CAPACITY_THRESH 5U
-
-#include "ccoip-masterd/core/ccm.h"
-#include "common/cc_detect.h"
-#include "common/cc_err.h"
-#include "proto/wire_codes.h"
-
-#define CCM_NS_PER_MS       UINT64_C(1000000)
-#define CCM_AGENT_PEERS_MAX 16384u /* of one connection: its ROUND fits into a frame */
-#define CCM_PEER_OPS_MAX    256u   /* votes outstanding of one peer */
-#define CCM_REORDER_MS      5000u  /* for trying orders of a ring before somebody has to go */
-#define CCM_TRY_MS          1200u  /* for a new link between two that hear nothing of each other */
-#define CCM_ALONE           "the group has no other peer now"
-#define CCM_RING_STEPS      100000u
-#define CCM_UNHEARD         (UINT64_C(1) << 20) /* numbers left out that others may have used */
-#define CCM_TERM_SHIFT      12u                 /* terms are counted slower than attempts, */
-#define CCM_VERSION_SHIFT   22u                 /* and versions of the world faster than terms */
-#define CCM_NUMBER_MAX      (UINT64_C(1) << 62) /* no number is that high: it would never wrap */
-#define CCM_CONNS           16384u              /* found without hashing, if numbered in a row */
-#define CCM_LOST_MAX        4096u               /* peers remembered that were lost */
-
-/* ccm.c */
-unsigned ccm_hash(const void *key, size_t len);
-
-struct ccm_agent;
-struct ccm_seat;
-struct ccm_group;
-struct ccm_op;
-
-/* Agents, peers and seats: what every vote touches comes first, in as few lines of the cache as can
- * be. With many peers nothing else costs as much. */
-struct ccm_agent {
-	UT_hash_handle hh; /* by conn, in ccm->agents */
-	uint32_t conn;
-	bool unhashed;
-	bool greeted;    /* hello is valid */
-	bool claimed;    /* holds its agent id: in ccm->by_id */
-	bool dead;       /* waits for ccm_reap */
-	bool absent;     /* without connection: in ccm->absent, not in ccm->agents */
-	bool knows_run;  /* it, or a peer that came by it, was in the run before this connection */
-	bool resuming;   /* says what it knows of the run; RESUME ends it */
-	bool up_to_date; /* resuming: it was told the world since its hello */
-	bool held;       /* its hello is not answered yet */
-	bool restored;   /* absent: from the journal */
-	bool promoted;   /* only within ccm_conclude.c: its prepared round was committed */
-	struct ccm_seat *seats;
-	uint32_t n_seats, n_peers, n_accepted;
-	/* the last round it was part of */
-	uint32_t n_failures;
-	uint64_t round;
-	bool reported;
-	bool overdue;      /* reported for it: what it says later comes too late */
-	bool round_accept; /* it was told that the round accepts */
-	struct cc_detect life;
-	uint64_t no; /* never used again */
-	struct wm_failure *failures;
-	struct ccm_told *told; /* while recovering: what it has said, or NULL */
-	uint64_t absent_ns, acked_ns;
-	uint32_t blame_from, blame_to; /* only within ccm_verdict.c */
-	struct cc_addr from;
-	struct wm_hello hello;
-	UT_hash_handle hh_id;
-	struct ccm_agent *next_dead;
-	struct ccm_agent *prev_ab, *next_ab; /* in ccm->absent */
-};
-
-struct ccm_seat_key {
-	uint64_t agent_no, group;
-};
-
-struct ccm_peer {
-	UT_hash_handle hh;
-	struct ccm_seat *seat;
-	struct cc_id id;
-	enum ccm_connection_phase phase;
-	enum ccm_connection_state state; /* written by ccm_state.c only */
-	uint64_t state_since;
-	uint64_t round;     /* the last round it was a candidate of */
-	uint32_t slot;      /* ACCEPTED: its bit in the operations of the group */
-	uint32_t n_ops;     /* operations it has voted for */
-	uint32_t n_running; /* of them, started */
-	bool topo_voted, pending_voted;
-	bool untold; /* accepted, but its agent still waits for the answer to its join */
-	bool unhashed;
-	struct ccm_peer *next, *prev; /* in seat->peers: accepted ones first, each by joining */
-	uint64_t stopped_ns; /* since when its process is stopped, as its agent says; 0: it runs */
-	/* while recovering */
-	bool prepared;                    /* a member if its agent's prepared round was committed */
-	bool believed;                    /* accepted because its agent says so */
-	bool restarted;                   /* accepted, and its agent is a new one */
-	uint64_t told_topo, told_pending; /* accepted: the votes that it knows the end of, or 0 */
-	bool raw_topo, raw_pending;       /* votes that are not counted yet */
-	uint64_t raw_topo_turn, raw_pending_turn;
-	struct cc_id token;
-	char name[WM_NAME_MAX];
-	uint32_t pid, pool_size;
-};
-
-struct ccm_seat {
-	struct ccm_seat_key key;
-	struct ccm_agent *agent;
-	struct ccm_group *group;
-	struct ccm_peer *peers;
-	uint32_t n_peers, n_accepted;
-	uint32_t n_candidates;            /* of the round in progress */
-	uint32_t slot;                    /* its part in the operations of the group */
-	struct ccm_seat *next_a, *prev_a; /* in agent->seats */
-	struct ccm_seat *next_g, *prev_g; /* in group->seats */
-	bool in_ring;                     /* in group->ring, at pos */
-	uint32_t pos;
-	uint32_t next_pos; /* in group->next_ring, when n_candidates > 0 */
-	uint32_t blame_from, blame_to;
-	bool doomed; /* only within ccm_verdict.c: its peers are to be kicked */
-	char *doom;  /* why */
-	struct ccm_seat *next_doomed;
-	bool reaping;
-	struct ccm_seat *next_reap;
-	bool unhashed;
-	UT_hash_handle hh;
-};
-
-/* Small numbers, lowest reused first; giving one back never needs memory. */
-struct ccm_slots {
-	uint32_t n; /* handed out so far, free ones included */
-	uint32_t *free, n_free, cap;
-};
-
-struct ccm_group {
-	uint32_t id;
-	struct ccm_seat *seats; /* in the order of their first peers: the preferred ring */
-	uint32_t n_seats, n_peers, n_accepted, n_topo;
-	struct ccm_seat **ring; /* in force: seats with accepted peers */
-	uint32_t n_ring;
-	uint32_t n_absent;           /* of n_accepted: on absent agents */
-	struct ccm_seat **next_ring; /* of the round in progress */
-	uint32_t n_next, next_pool;
-	struct ccm_op *ops;
-	uint32_t n_late;   /* of them, in ccm->late */
-	unsigned late_for; /* hash of what was logged of the last one */
-	bool stopped;      /* its agents were told that processes of peers are */
-	bool stopped_news; /* they are to be told anew, with the next tick */
-	uint64_t losses;   /* m->last_loss at the group's last one */
-	bool told;         /* of that one, and nothing has started since */
-	uint64_t n_ended;  /* attempts that had started; the last ones are remembered */
-	struct wm_outcome ended[WM_OUTCOMES_MAX]; /* by n_ended % WM_OUTCOMES_MAX */
-	struct ccm_slots peer_slots, seat_slots;
-	bool failed; /* its links were, or no ring is possible: until it is judged */
-	bool lost;   /* an accepted peer or its agent is gone, operations are not aborted yet */
-	uint32_t n_lost;
-	char loss[WM_TEXT_MAX]; /* the last one */
-	/* while recovering */
-	bool interrupted;             /* to be counted in losses; loss says why */
-	uint32_t n_lost_ever, n_left; /* accepted peers; of them, while recovering */
-	uint64_t known_version;
-	uint32_t known_world; /* accepted peers, as an agent was told with known_version */
-	struct ccm_group *next_lost;
-	bool unhashed;
-	UT_hash_handle hh;
-};
-
-struct ccm_op_key {
-	uint64_t group, tag;
-};
-
-struct ccm_part {              /* one seat's share of an operation */
-	struct ccm_seat *seat; /* NULL: has not voted */
-	uint32_t n_votes;
-	bool reported;
-};
-
-struct ccm_op {
-	struct ccm_op_key key;
-	struct ccm_group *group;
-	enum ccm_collective_state state; /* written by ccm_state.c only */
-	uint64_t seq;                    /* 0 until it starts */
-	uint64_t born_ns, changed_ns;    /* the first vote; the last vote, start or report */
-	struct wm_op_params params;      /* of the first vote */
-	uint64_t losses;                 /* of the group: the same in all votes */
-	bool conflict;                   /* a vote differed: text says how */
-	char text[WM_TEXT_MAX];
-	uint32_t n_votes;
-	uint64_t *voted; /* bit per peer slot */
-	uint32_t n_words;
-	struct ccm_part *parts; /* by seat slot */
-	uint32_t n_parts;       /* length of parts */
-	uint32_t n_voters;      /* parts with votes */
-	uint32_t n_reported;
-	bool ready;  /* all votes are here, a round or a topology vote is in the way */
-	bool late;   /* it has not started for seconds: those who voted were told whom they wait for
-		      */
-	bool logged; /* and so was the log */
-	uint64_t looked_ns; /* late: when that was looked at last, and */
-	unsigned told;      /* a hash of what they were told */
-	bool unhashed;
-	UT_hash_handle hh; /* by key, in ccm->ops */
-	UT_hash_handle hh_seq;
-	struct ccm_op *prev, *next;     /* in group->ops */
-	struct ccm_op *prev_r, *next_r; /* in ccm->ready */
-	struct ccm_op *prev_w, *next_w; /* not started: in ccm->fresh or, if late, in ccm->late */
-};
-
-struct ccm_pair_key {
-	uint64_t from, to; /* agent numbers */
-};
-
-/* `from` could not open its link to `to`. Both were members when it happened. */
-struct ccm_pair {
-	struct ccm_pair_key key;
-	bool silent; /* nothing came through a link between them, and no new one has been tried
-		      * since; or ccm_pairs_doubt */
-	char text[WM_TEXT_MAX];
-	bool unhashed;
-	UT_hash_handle hh;
-};
-
-/* An accepted peer that was lost. */
-struct ccm_lost {
-	struct cc_id peer;
-	uint64_t ns;
-	bool unhashed;
-	UT_hash_handle hh;
-};
-
-/* A vote that an agent had given to the last master, and its report. */
-struct ccm_raw {
-	struct wm_op_vote vote; /* owns peers */
-	bool reported;
-	struct wm_op_report report;
-	bool used;
-	bool unhashed;
-	UT_hash_handle hh; /* by vote.seq, if that is not 0 */
-	struct ccm_raw *prev, *next;
-};
-
-struct ccm_ask {
-	struct wm_op_query q;
-	struct ccm_ask *next;
-};
-
-/* What an agent has said to a recovering master. */
-struct ccm_told {
-	bool complete;                             /* RESUME has come: */
-	struct wm_resume r;                        /* owns its arrays */
-	uint32_t n_prepared;                       /* its peers with that mark */
-	uint32_t n_left_prepared, n_left_accepted; /* those that have left again */
-	struct ccm_raw *ops;
-	struct ccm_raw *started; /* of ops: by seq */
-	struct ccm_ask *asks;
-	uint32_t n_ops, n_asks;
-};
-
-/* What all of them have said. */
-struct ccm_tally {
-	uint64_t epoch, committed, wired; /* the highest */
-	uint64_t version;                 /* of the newest world known, and */
-	uint32_t expected;                /* its accepted peers; 0: unknown */
-	uint32_t back;                    /* that are here, or have left again */
-	bool doubt; /* a round may have been committed, and not all who would know are here */
-};
-
-struct ccm_round {
-	bool active, accept;
-	bool stale;  /* a candidate is gone: to be begun again */
-	bool rewire; /* what ccm->rewire was when it began */
-	bool tries;  /* a ring has links between hosts that heard nothing of each other */
-	uint64_t since_ns;
-	uint64_t failed_ns; /* all have reported, and not all well; 0: not yet */
-	uint32_t n_agents, n_reported;
-};
-
-/* A topology or pending vote that has not ended for seconds. */
-struct ccm_late {
-	uint64_t since_ns; /* the first vote; 0: it is not late */
-	uint64_t looked_ns;
-	unsigned told;
-};
-
-struct ccm {
-	struct ccm_config cfg;
-	struct ccm_agent *agents;             /* by connection */
-	struct ccm_agent *by_id;              /* those that joined */
-	struct ccm_agent *absent;             /* by the time that they are absent */
-	struct ccm_agent *by_conn[CCM_CONNS]; /* by connection, modulo: the last one, or NULL */
-	struct ccm_peer *peers;
-	struct ccm_group *groups;
-	struct ccm_seat *seats;
-	struct ccm_op *ops;     /* by key */
-	struct ccm_op *started; /* by seq */
-	struct ccm_op *ready;
-	struct ccm_op *fresh; /* have not started, by age */
-	struct ccm_op *late;  /* likewise, and have been looked at: by looked_ns */
-	struct ccm_late topo_late, pending_late;
-	bool stopped_news; /* of some group */
-	uint64_t woke_ns;  /* when this process was suspended last, until then */
-	struct ccm_pair *pairs;
-	struct ccm_lost *gone; /* by peer, oldest first */
-	uint64_t term;
-	uint64_t stale;                   /* the term of a newer master, or 0 */
-	uint64_t committed;               /* the last round that was */
-	uint64_t wired;                   /* while recovering: the last that had been prepared */
-	uint64_t topo_turn, pending_turn; /* votes that were answered */
-	bool pending;                     /* the last answer */
-	bool recovering, recovered;
-	bool restored;       /* from the journal */
-	bool renewed;        /* by ccm_renew: the term is still the same */
-	bool key_unknown;    /* recovering: no agent has told the run's key */
-	bool acked;          /* an agent of the run was told our term */
-	bool committed_here; /* a round was, by this master */
-	bool adopting;       /* hellos without a run wait */
-	uint64_t born_ns;    /* of the first step */
-	bool look;           /* recovering: it may be over */
-	bool sent_away;      /* recovering: the few that came were, once */
-	uint64_t recover_ns; /* when the first agent came, or 0 */
-	uint64_t asked_ns;   /* when a peer came by a new agent, or 0 */
-	uint64_t restored_epoch, restored_version;
-	uint64_t newest_version; /* of the worlds that agents have told, and */
-	uint32_t newest_world;   /* its accepted peers; 0: unknown */
-	uint32_t n_prepared;     /* peers that have come with that mark */
-	uint32_t n_resuming;     /* agents */
-	uint32_t n_left;         /* accepted peers that were lost while recovering */
-	/* the journal */
-	struct cc_id born_run; /* random, ours alone */
-	bool has_saved;
-	struct wj_record saved; /* until the first step: what was read */
-	uint64_t written_term;
-	struct cc_id written_run;
-	struct cc_id *unsaved; /* accepted peers that were lost since it was written */
-	uint32_t n_unsaved, cap_unsaved;
-	struct wm_outcome *ended; /* what the last master told, as far as it is known; by seq */
-	uint32_t n_ended;
-	uint64_t last_agent, last_round, last_seq, last_loss, epoch, world_version;
-	uint32_t n_registered, n_accepted, n_topo, n_pending;
-	uint32_t n_absent;                                    /* of n_accepted: on absent agents */
-	uint64_t topo_since, pending_since, registered_since; /* when the count left 0 */
-	struct ccm_round round;
-	bool rewire;         /* links or rings are to be checked by a round */
-	bool changed;        /* accepted members are gone since the last commit */
-	uint64_t reorder_ns; /* since when orders of rings fail; 0: they do not */
-	struct ccm_group *lost;
-	struct ccm_seat *reap;
-	struct ccm_agent *dead;
-	uint64_t tick_ns, beat_ns;
-	struct cc_detect any; /* the least bound is the same for all agents */
-	uint64_t losses; /* accepted peers that are gone, by whatever way: goes with each vote */
-	uint64_t leaves; /* those of them that left cleanly */
-	uint64_t joins, kicks, ops_started, ops_done, ops_aborted, rounds;
-	const char *broken; /* a transition that must not be */
-	/* during a step */
-	uint64_t now;
-	struct ccm_actions *out;
-	bool oom;                  /* sticks */
-	struct ccm_action scratch; /* takes what found no memory */
-};
+#include "ccoip-masterd/core/ccm_types.h"
 
 /* ccm.c */
 void ccm_settle(struct ccm *m);
@@ -454,8 +96,10 @@ void ccm_agent_ack(struct ccm *m, struct ccm_agent *a);
 void ccm_agent_send_away(struct ccm *m, struct ccm_agent *a, const char *text);
 /* Another connection of the same agent is dead. */
 void ccm_agent_cut_half_open(struct ccm *m, struct ccm_agent *a);
-/* How `to` reaches a. */
+/* How `to` reaches a: its p2p port, and its port for shared state. */
 void ccm_agent_endpoint(
+	const struct ccm_agent *a, const struct ccm_agent *to, struct wm_endpoint *ret);
+void ccm_agent_endpoint_state(
 	const struct ccm_agent *a, const struct ccm_agent *to, struct wm_endpoint *ret);
 
 /* ccm_absent.c */
@@ -513,6 +157,18 @@ void ccm_renew(struct ccm *m, uint32_t gone);
 
 /* ccm_conclude.c */
 void ccm_conclude(struct ccm *m);
+/* Unless it is a number that no honest one says. */
+void ccm_at_least(uint64_t *v, uint64_t to);
+
+/* ccm_fate.c */
+/* Adds what agents have told of outcomes, and of revisions, to what is known. */
+void ccm_outcomes_take(struct ccm *m);
+/* Which groups have a failure to be told of, before the world is. */
+void ccm_fate_judge(struct ccm *m);
+/* Goes on with what can, and tells the ends of all others. */
+void ccm_fate_resolve(struct ccm *m);
+/* Members of g are not here: lost, or with another master. */
+bool ccm_group_has_lost(const struct ccm_group *g);
 
 /* ccm_member.c */
 struct ccm_peer *ccm_peer_find(const struct ccm *m, const struct cc_id *id);
@@ -544,7 +200,10 @@ void ccm_join_refuse(struct ccm *m, struct ccm_agent *a, const struct cc_id *pee
 	const char *text);
 /* The world of g is told anew when the step is settled; its operations go on. */
 void ccm_group_changed(struct ccm *m, struct ccm_group *g);
-/* The same, and g's operations are aborted and its losses counted. */
+/* The same, and it is counted: what g's peers have voted for is aborted, but for a synchronization
+ * that has started. */
+void ccm_group_lost(struct ccm *m, struct ccm_group *g, const char *text);
+/* The same, without exception. */
 __attribute__((format(printf, 3, 4))) void ccm_group_interrupt(
 	struct ccm *m, struct ccm_group *g, const char *fmt, ...);
 /* What p has voted for at large does not count any more. */
@@ -564,7 +223,8 @@ void ccm_peer_accept(struct ccm *m, struct ccm_peer *p);
 const char *ccm_peer_label(const struct ccm_peer *p, char buf[3 * WM_NAME_MAX]);
 void ccm_loss_announce(struct ccm *m);
 /* WM_WORLD to all that have accepted peers. */
-void ccm_world_tell(struct ccm *m, const struct ccm_agent *a); /* to one agent */
+void ccm_world_tell(struct ccm *m, const struct ccm_agent *a);       /* to one agent */
+void ccm_world_tell_group(struct ccm *m, const struct ccm_group *g); /* to those of a group */
 void ccm_world_announce(struct ccm *m);
 void ccm_reap(struct ccm *m);
 void ccm_group_free(struct ccm_group *g); /* what it owns, and itself */
@@ -664,7 +324,24 @@ void ccm_group_recount(struct ccm *m, struct ccm_group *g);
 /* Takes back what the peers of s have voted for, if none of it has started: they are to go, and
  * have been told of a loss already, like everybody else. */
 void ccm_op_withdraw(struct ccm *m, struct ccm_seat *s);
-void ccm_group_abort(struct ccm *m, struct ccm_group *g, uint32_t code, const char *text);
+/* All operations of g, but for a synchronization that has started, unless g->halt; or (syncs is
+ * false) for any. */
+void ccm_group_abort(
+	struct ccm *m, struct ccm_group *g, uint32_t code, const char *text, bool syncs);
+void ccm_op_abort(struct ccm *m, struct ccm_op *o, uint32_t code, const char *text);
+/* All have reported. */
+void ccm_op_done(struct ccm *m, struct ccm_op *o);
+/* Lets go of the voters, then of o; nobody is told. */
+void ccm_op_drop(struct ccm *m, struct ccm_op *o);
+/* p's vote for o, whose process is lost, goes. */
+void ccm_op_unvote(struct ccm *m, struct ccm_op *o, struct ccm_peer *p);
+/* Calls of an agent that has a part in o. */
+void ccm_op_reported(struct ccm *m, struct ccm_op *o, struct ccm_part *part);
+/* ok: false */
+void ccm_op_failed(
+	struct ccm *m, struct ccm_agent *a, struct ccm_op *o, const struct wm_op_report *r);
+/* "group 0 tag 7", "group 0, shared state" */
+const char *ccm_op_label(const struct ccm_op *o, char buf[64]);
 /* Starts what was ready and has nothing in its way any more. */
 void ccm_op_settle(struct ccm *m);
 /* Counts a resumed vote, and nothing follows from it; NULL when nobody's counts. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ccoip-masterd/core/ccm_internal.h"
+#include "ccoip-masterd/core/ccm_sync.h"
 
 struct ccm_peer *ccm_peer_find(const struct ccm *m, const struct cc_id *id)
 {
@@ -99,6 +100,7 @@ static struct ccm_group *group_get(struct ccm *m, uint32_t id)
 	if (!g)
 		return NULL;
 	g->id = id;
+	g->last = ccm_revision_find(m, id);
 	HASH_ADD(hh, m->groups, id, sizeof g->id, g);
 	if (g->unhashed) {
 		m->oom = true;
@@ -399,41 +401,11 @@ void ccm_ring_remove(struct ccm_group *g, struct ccm_seat *s)
 	}
 }
 
-void ccm_group_changed(struct ccm *m, struct ccm_group *g)
-{
-	if (g->lost || m->recovering) /* then all are told, at the end of it */
-		return;
-	g->lost = true;
-	g->n_lost = 0;
-	g->next_lost = m->lost;
-	m->lost = g;
-}
-
-void ccm_group_interrupt(struct ccm *m, struct ccm_group *g, const char *fmt, ...)
-{
-	bool first = m->recovering ? !g->interrupted : g->n_lost == 0 || !g->lost;
-	va_list ap;
-
-	if (first) {
-		va_start(ap, fmt);
-		(void)vsnprintf(g->loss, sizeof g->loss, fmt, ap);
-		va_end(ap);
-	}
-	if (m->recovering) { /* counted when the group's losses are known */
-		g->interrupted = true;
-		return;
-	}
-	ccm_group_changed(m, g);
-	g->n_lost++;
-	g->losses = ++m->last_loss;
-	g->told = true;
-}
-
 static void accepted_lost(struct ccm *m, struct ccm_peer *p, const char *why)
 {
 	struct ccm_seat *s = p->seat;
 	struct ccm_group *g = s->group;
-	char label[3 * WM_NAME_MAX];
+	char label[3 * WM_NAME_MAX], text[WM_TEXT_MAX];
 
 	s->n_accepted--;
 	s->agent->n_accepted--;
@@ -455,9 +427,12 @@ static void accepted_lost(struct ccm *m, struct ccm_peer *p, const char *why)
 	if (p->n_ops == 0 && ((g->told && (!g->lost || g->n_lost == 0)) ||
 				     (s->agent->absent && g->n_accepted > 1)))
 		ccm_group_changed(m, g);
-	else
-		ccm_group_interrupt(
-			m, g, "lost %s of group %u: %s", ccm_peer_label(p, label), g->id, why);
+	else {
+		ccm_print(text, sizeof text, "lost %s of group %u: %s", ccm_peer_label(p, label),
+			g->id, why);
+		ccm_group_lost(m, g, text);
+	}
+	ccm_sync_lost(m, p, why);
 	ccm_lost_note(m, &p->id);
 	m->losses++;
 	m->n_left += m->recovering;
@@ -533,63 +508,6 @@ void ccm_peer_accept(struct ccm *m, struct ccm_peer *p)
 	ccm_pairs_forget(m, s->agent->no);
 	ccm_stopped_tell(m, p);
 	ccm_log(m, CCM_LOG_INFO, "%s is accepted in group %u", ccm_peer_label(p, label), g->id);
-}
-
-void ccm_world_tell(struct ccm *m, const struct ccm_agent *a)
-{
-	struct wm_world *w = &ccm_send(m, a, WM_WORLD)->u.world;
-
-	m->world_version++;
-	ccm_world_totals(m, w);
-	ccm_world_own(m, a, w);
-}
-
-void ccm_world_announce(struct ccm *m)
-{
-	struct wm_world totals, *w = NULL;
-	struct ccm_agent *a;
-
-	m->world_version++;
-	ccm_journal_lost(m);
-	ccm_world_totals(m, &totals);
-	for (a = m->agents; a; a = a->hh.next) {
-		if (a->n_accepted == 0)
-			continue;
-		if (!w || !ccm_world_fits(a, w)) {
-			w = &ccm_send_all(m, WM_WORLD)->u.world;
-			*w = totals;
-			ccm_world_own(m, a, w);
-		}
-		ccm_send_to(m, a);
-	}
-}
-
-void ccm_loss_announce(struct ccm *m)
-{
-	struct ccm_group *g;
-	char text[WM_TEXT_MAX];
-
-	if (!m->lost)
-		return;
-	ccm_world_announce(m);
-	while ((g = m->lost) != NULL) {
-		m->lost = g->next_lost;
-		g->lost = false;
-		if (g->n_lost == 0 && g->n_accepted > 1) {
-			ccm_group_recount(m, g);
-			continue;
-		}
-		if (g->n_lost == 0) {
-			ccm_group_abort(m, g, WIRE_TOO_FEW_PEERS, CCM_ALONE);
-			continue;
-		}
-		if (g->n_lost > 1)
-			ccm_print(text, sizeof text, "%.*s (and %u more)", WM_TEXT_MAX - 32,
-				g->loss, g->n_lost - 1);
-		else
-			ccm_print(text, sizeof text, "%s", g->loss);
-		ccm_group_abort(m, g, WIRE_RANK_CONNECTION_LOST, text);
-	}
 }
 
 void ccm_reap(struct ccm *m)

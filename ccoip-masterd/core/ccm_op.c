@@ -5,7 +5,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "ccoip-masterd/core/ccm_internal.h"
+#include "ccoip-masterd/core/ccm_record.h"
+#include "ccoip-masterd/core/ccm_sync.h"
 #include "proto/wire_names.h"
 
 bool ccm_op_voted(const struct ccm_op *o, const struct ccm_peer *p)
@@ -16,9 +17,19 @@ bool ccm_op_voted(const struct ccm_op *o, const struct ccm_peer *p)
 
 void ccm_op_free(struct ccm_op *o)
 {
+	ccm_sync_free(o->sync);
 	free(o->voted);
 	free(o->parts);
 	free(o);
+}
+
+const char *ccm_op_label(const struct ccm_op *o, char buf[64])
+{
+	if (o->sync)
+		ccm_print(buf, 64, "group %u, shared state,", o->group->id);
+	else
+		ccm_print(buf, 64, "group %u tag %" PRIu64, o->group->id, o->key.tag);
+	return buf;
 }
 
 /* The group's largest slots may have grown since the operation was made. */
@@ -37,6 +48,8 @@ static bool make_room(struct ccm *m, struct ccm_op *o)
 		o->voted = w;
 		o->n_words = words;
 	}
+	if (o->sync && !ccm_sync_room(o->sync, words * 64))
+		goto err_oom;
 	if (parts > o->n_parts) {
 		p = realloc(o->parts, parts * sizeof *p);
 		if (!p)
@@ -54,7 +67,7 @@ err_oom:
 
 static struct ccm_op *op_get(struct ccm *m, struct ccm_group *g, const struct wm_op_vote *v)
 {
-	struct ccm_op_key key = {g->id, v->tag};
+	struct ccm_op_key key = {g->id, v->is_sync, v->tag};
 	struct ccm_op *o;
 
 	HASH_FIND(hh, m->ops, &key, sizeof key, o);
@@ -63,17 +76,21 @@ static struct ccm_op *op_get(struct ccm *m, struct ccm_group *g, const struct wm
 	o = ccm_calloc(m, 1, sizeof *o);
 	if (!o)
 		return NULL;
+	if (v->is_sync)
+		o->sync = ccm_sync_new(m, &v->sync);
 	o->key = key;
 	o->group = g;
 	o->born_ns = m->now;
 	o->params = v->params;
 	o->losses = v->losses;
-	if (!make_room(m, o))
+	if (m->oom || !make_room(m, o))
 		goto err_free;
 	HASH_ADD(hh, m->ops, key, sizeof o->key, o);
 	if (o->unhashed)
 		goto err_free;
 	DL_APPEND(g->ops, o);
+	if (o->sync)
+		g->sync = o;
 	ccm_waits_add(m, o);
 	return o;
 err_free:
@@ -82,8 +99,7 @@ err_free:
 	return NULL;
 }
 
-/* Lets go of the voters, then of o. */
-static void op_end(struct ccm *m, struct ccm_op *o)
+void ccm_op_drop(struct ccm *m, struct ccm_op *o)
 {
 	struct ccm_peer *p;
 	uint32_t i;
@@ -96,6 +112,8 @@ static void op_end(struct ccm *m, struct ccm_op *o)
 	if (o->ready)
 		DL_DELETE2(m->ready, o, prev_r, next_r);
 	DL_DELETE(o->group->ops, o);
+	if (o->sync)
+		o->group->sync = NULL;
 	for (i = 0; i < o->n_parts; i++) {
 		if (!o->parts[i].seat)
 			continue;
@@ -119,29 +137,37 @@ static void send_to_voters(struct ccm *m, const struct ccm_op *o)
 			ccm_send_to(m, o->parts[i].seat->agent);
 }
 
-static void op_abort(struct ccm *m, struct ccm_op *o, uint32_t code, const char *text)
+void ccm_op_abort(struct ccm *m, struct ccm_op *o, uint32_t code, const char *text)
 {
+	char label[64];
 	struct wm_op_abort *x = &ccm_send_all(m, WM_OP_ABORT)->u.op_abort;
 
 	x->group = o->group->id;
 	x->tag = o->key.tag;
+	x->is_sync = o->sync != NULL;
 	x->seq = o->seq;
 	x->losses = o->losses;
 	x->code = code;
 	ccm_print(x->text, sizeof x->text, "%s", text);
 	send_to_voters(m, o);
-	ccm_log(m, CCM_LOG_INFO, "group %u tag %" PRIu64 " seq %" PRIu64 " is aborted: %s",
-		o->group->id, o->key.tag, o->seq, text);
+	ccm_log(m, CCM_LOG_INFO, "%s seq %" PRIu64 " is aborted: %s", ccm_op_label(o, label),
+		o->seq, text);
 	m->ops_aborted++;
 	if (o->seq)
 		ccm_outcome_note(o->group, o->seq, code);
-	op_end(m, o);
+	if (o->seq && o->sync)
+		ccm_record_ended(m, o->group->id, o->seq, text);
+	ccm_op_drop(m, o);
 }
 
-void ccm_group_abort(struct ccm *m, struct ccm_group *g, uint32_t code, const char *text)
+void ccm_group_abort(
+	struct ccm *m, struct ccm_group *g, uint32_t code, const char *text, bool syncs)
 {
-	while (g->ops)
-		op_abort(m, g->ops, code, text);
+	struct ccm_op *o, *tmp;
+
+	DL_FOREACH_SAFE (g->ops, o, tmp)
+		if (!o->sync || (syncs && (o->seq == 0 || g->halt)))
+			ccm_op_abort(m, o, code, text);
 }
 
 static void fill_start(const struct ccm *m, const struct ccm_op *o, struct wm_op_start *x)
@@ -150,6 +176,22 @@ static void fill_start(const struct ccm *m, const struct ccm_op *o, struct wm_op
 	x->tag = o->key.tag;
 	x->seq = o->seq;
 	x->epoch = m->epoch;
+}
+
+void ccm_op_unvote(struct ccm *m, struct ccm_op *o, struct ccm_peer *p)
+{
+	struct ccm_part *part = &o->parts[p->seat->slot];
+
+	o->voted[p->slot / 64] &= ~(UINT64_C(1) << (p->slot % 64));
+	o->n_votes--;
+	p->n_ops--;
+	p->n_running -= o->seq != 0;
+	ccm_peer_refresh(m, p);
+	if (--part->n_votes > 0)
+		return;
+	o->n_voters--;
+	o->n_reported -= part->reported;
+	*part = (struct ccm_part){0};
 }
 
 void ccm_op_withdraw(struct ccm *m, struct ccm_seat *s)
@@ -166,18 +208,12 @@ void ccm_op_withdraw(struct ccm *m, struct ccm_seat *s)
 		if (!part || part->seat != s)
 			continue;
 		if (part->n_votes == o->n_votes) {
-			op_end(m, o);
+			ccm_op_drop(m, o);
 			continue;
 		}
-		DL_FOREACH (s->peers, p) {
-			if (!ccm_op_voted(o, p))
-				continue;
-			o->voted[p->slot / 64] &= ~(UINT64_C(1) << (p->slot % 64));
-			p->n_ops--;
-		}
-		o->n_votes -= part->n_votes;
-		o->n_voters--;
-		*part = (struct ccm_part){0};
+		DL_FOREACH (s->peers, p)
+			if (ccm_op_voted(o, p))
+				ccm_op_unvote(m, o, p);
 	}
 }
 
@@ -189,9 +225,9 @@ static void op_start(struct ccm *m, struct ccm_op *o)
 	send_to_voters(m, o);
 }
 
-static bool may_start(const struct ccm *m, const struct ccm_group *g)
+static bool may_start(const struct ccm *m, const struct ccm_op *o)
 {
-	return !m->round.active && !m->rewire && g->n_topo == 0;
+	return !m->round.active && !m->rewire && o->group->n_topo == 0 && !ccm_sync_excludes(o);
 }
 
 /* Looks whether o has all its votes, and what follows. May free o. */
@@ -201,14 +237,16 @@ static void op_evaluate(struct ccm *m, struct ccm_op *o)
 	bool complete = o->n_votes == g->n_accepted && o->seq == 0;
 
 	if (complete && o->conflict) {
-		op_abort(m, o, WIRE_INVALID_ARGUMENT, o->text);
+		ccm_op_abort(m, o, WIRE_INVALID_ARGUMENT, o->text);
 		return;
 	}
 	if (o->ready)
 		DL_DELETE2(m->ready, o, prev_r, next_r);
-	o->ready = complete && !may_start(m, g);
+	o->ready = complete && !may_start(m, o);
 	if (o->ready)
 		DL_APPEND2(m->ready, o, prev_r, next_r);
+	else if (complete && o->sync)
+		ccm_sync_start(m, o);
 	else if (complete)
 		op_start(m, o);
 }
@@ -226,10 +264,9 @@ void ccm_op_settle(struct ccm *m)
 {
 	struct ccm_op *o, *tmp;
 
-	if (m->round.active || m->rewire)
-		return;
+	/* A commit may have let newcomers in, whose votes are missing, and a round have begun. */
 	DL_FOREACH_SAFE2 (m->ready, o, tmp, next_r)
-		if (may_start(m, o->group) && !m->oom)
+		if ((may_start(m, o) || o->n_votes < o->group->n_accepted) && !m->oom)
 			op_evaluate(m, o);
 }
 
@@ -274,7 +311,7 @@ static void note_conflict(
 				o, f[i].field, f[i].name(f[i].first), f[i].name(f[i].other), who);
 }
 
-static void count_vote(struct ccm_op *o, struct ccm_peer *p, const struct wm_op_params *params)
+static void count_vote(struct ccm_op *o, struct ccm_peer *p, const struct wm_op_vote *v)
 {
 	struct ccm_part *part = &o->parts[p->seat->slot];
 
@@ -286,8 +323,10 @@ static void count_vote(struct ccm_op *o, struct ccm_peer *p, const struct wm_op_
 	o->n_votes++;
 	o->voted[p->slot / 64] |= UINT64_C(1) << (p->slot % 64);
 	p->n_ops++;
-	if (!o->conflict)
-		note_conflict(o, params, p);
+	if (o->sync)
+		o->sync->offers[p->slot] = (struct ccm_offer){.vote = v->sync};
+	else if (!o->conflict)
+		note_conflict(o, &v->params, p);
 }
 
 /* Why p must not vote; NULL when it may. */
@@ -312,6 +351,7 @@ void ccm_op_refuse(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *
 
 	x->group = v->group;
 	x->tag = v->tag;
+	x->is_sync = v->is_sync;
 	x->losses = v->losses;
 	x->code = code;
 	ccm_print(x->text, sizeof x->text, "%s", text);
@@ -323,8 +363,9 @@ static bool vote_counts(
 {
 	/* Who voted before he knew of the loss is told of it, even when nobody else is left. */
 	if (v->losses != g->losses)
-		ccm_op_refuse(m, a, v, WIRE_RANK_CONNECTION_LOST, g->loss);
-	else if (g->n_accepted < 2)
+		ccm_op_refuse(m, a, v, WIRE_RANK_CONNECTION_LOST,
+			g->loss[0] ? g->loss : "the group has lost a member since it was called");
+	else if (g->n_accepted < 2 && !v->is_sync)
 		ccm_op_refuse(m, a, v, WIRE_TOO_FEW_PEERS, CCM_ALONE);
 	else
 		return true;
@@ -337,12 +378,14 @@ void ccm_op_tell_end(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote
 	struct wm_op_abort *x;
 
 	if (code == WIRE_SUCCESS) {
-		ccm_send(m, a, WM_OP_DONE)->u.op_done.seq = v->seq;
+		ccm_send(m, a, WM_OP_DONE)->u.op_done =
+			(struct wm_op_done){v->seq, v->elected.revision};
 		return;
 	}
 	x = &ccm_send(m, a, WM_OP_ABORT)->u.op_abort;
 	x->group = v->group;
 	x->tag = v->tag;
+	x->is_sync = v->is_sync;
 	x->seq = v->seq;
 	x->losses = v->losses;
 	x->code = code;
@@ -369,7 +412,7 @@ static void answer_started(struct ccm *m, struct ccm_agent *a, const struct wm_o
 
 struct ccm_op *ccm_op_collect(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 {
-	struct ccm_op_key key = {v->group, v->tag};
+	struct ccm_op_key key = {v->group, v->is_sync, v->tag};
 	struct ccm_op *o;
 	struct ccm_peer *p;
 	uint32_t i;
@@ -381,7 +424,7 @@ struct ccm_op *ccm_op_collect(struct ccm *m, struct ccm_agent *a, const struct w
 			continue;
 		o = op_get(m, p->seat->group, v);
 		if (o)
-			count_vote(o, p, &v->params);
+			count_vote(o, p, v);
 	}
 	return m->oom ? NULL : o;
 }
@@ -391,8 +434,9 @@ bool ccm_op_continue(struct ccm *m, struct ccm_op *o, uint64_t seq)
 	struct ccm_peer *p;
 	uint32_t i;
 
-	if (o->n_votes < o->group->n_accepted || o->group->n_accepted < 2 || o->conflict) {
-		op_end(m, o);
+	if (o->n_votes < o->group->n_accepted || (o->group->n_accepted < 2 && !o->sync) ||
+		o->conflict) {
+		ccm_op_drop(m, o);
 		return false;
 	}
 	o->group->told = false;
@@ -424,14 +468,33 @@ void ccm_op_tell_start(struct ccm *m, const struct ccm_op *o, struct ccm_agent *
 	fill_start(m, o, &ccm_send(m, a, WM_OP_START)->u.op_start);
 }
 
+/* "an operation (group 0, tag 7)" */
+static const char *vote_label(const struct wm_op_vote *v, char buf[64])
+{
+	if (v->is_sync)
+		ccm_print(buf, 64, "a synchronization (group %u)", v->group);
+	else
+		ccm_print(buf, 64, "an operation (group %u, tag %" PRIu64 ")", v->group, v->tag);
+	return buf;
+}
+
+/* Those that it speaks for were turned away a moment ago, and it has not heard of that. */
+static bool speaks_for_nobody(const struct ccm_agent *a)
+{
+	return a->resuming && a->n_peers == 0;
+}
+
 void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 {
-	struct ccm_op_key key = {v->group, v->tag};
+	struct ccm_op_key key = {v->group, v->is_sync, v->tag};
 	struct ccm_op *o = NULL;
 	struct ccm_peer *p;
 	const char *why;
+	char label[64];
 	uint32_t i;
 
+	if (speaks_for_nobody(a))
+		return;
 	/* It comes back: what follows tells of losses that it must not miss. */
 	if (a->resuming && !a->up_to_date && a->n_accepted > 0) {
 		a->up_to_date = true;
@@ -460,9 +523,7 @@ void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 			continue;
 		why = vote_objection(p, v, o);
 		if (why) {
-			ccm_peer_violation(m, p,
-				"it voted for an operation (group %u, tag %" PRIu64 ") %s",
-				v->group, v->tag, why);
+			ccm_peer_violation(m, p, "it voted for %s %s", vote_label(v, label), why);
 			continue;
 		}
 		if (!vote_counts(m, a, v, p->seat->group))
@@ -471,22 +532,28 @@ void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 		if (!o)
 			return;
 		o->changed_ns = m->now;
-		count_vote(o, p, &v->params);
+		count_vote(o, p, v);
 	}
 	if (o && !m->oom)
 		op_evaluate(m, o);
 }
 
-static void op_done(struct ccm *m, struct ccm_op *o)
+void ccm_op_done(struct ccm *m, struct ccm_op *o)
 {
-	ccm_send_all(m, WM_OP_DONE)->u.op_done.seq = o->seq;
+	struct wm_op_done *x;
+
+	if (o->sync)
+		ccm_sync_done(m, o);
+	x = &ccm_send_all(m, WM_OP_DONE)->u.op_done;
+	x->seq = o->seq;
+	x->revision = o->sync ? o->sync->revision : 0;
 	send_to_voters(m, o);
 	m->ops_done++;
 	ccm_outcome_note(o->group, o->seq, WIRE_SUCCESS);
-	op_end(m, o);
+	ccm_op_drop(m, o);
 }
 
-static void report_failed(
+void ccm_op_failed(
 	struct ccm *m, struct ccm_agent *a, struct ccm_op *o, const struct wm_op_report *r)
 {
 	char text[WM_TEXT_MAX], said[WM_TEXT_MAX];
@@ -501,7 +568,18 @@ static void report_failed(
 		ccm_pair_silent(m, a->no, suspect->no, text);
 	/* If only o failed, who awaits several operations would wait for those who try o again. */
 	ccm_group_interrupt(m, o->group, "%s", text);
-	m->rewire = true;
+	m->rewire |= !o->sync || r->silent; /* the links of the rings had no part in it */
+}
+
+void ccm_op_reported(struct ccm *m, struct ccm_op *o, struct ccm_part *part)
+{
+	part->reported = true;
+	o->changed_ns = m->now;
+	o->n_reported++;
+	if (o->state != CCM_VOTE_COMPLETE_COLLECTIVE_COMMS)
+		ccm_op_set_state(m, o, CCM_VOTE_COMPLETE_COLLECTIVE_COMMS);
+	if (o->n_reported == o->n_voters && !(o->sync && o->group->lost))
+		ccm_op_done(m, o);
 }
 
 void ccm_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_op_report *r)
@@ -510,6 +588,8 @@ void ccm_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_op_report
 	struct ccm_seat *s;
 	struct ccm_op *o;
 
+	if (speaks_for_nobody(a))
+		return;
 	if (r->seq == 0 || r->seq > m->last_seq) {
 		ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
 			"protocol violation: a report on operation %" PRIu64
@@ -522,20 +602,21 @@ void ccm_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_op_report
 		return;
 	s = ccm_seat_of(m, a, o->group->id);
 	part = s && s->slot < o->n_parts && o->parts[s->slot].seat ? &o->parts[s->slot] : NULL;
+	if (o->sync && (!part || r->n_failed > 0)) {
+		if (part) /* else its last peer was kicked a moment ago */
+			ccm_sync_report(m, a, o, r);
+		return;
+	}
 	if (!part || part->reported) {
 		ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
 			"protocol violation: %s on operation %" PRIu64,
 			part ? "a second report" : "an unasked report", r->seq);
 		return;
 	}
-	part->reported = true;
-	if (!r->ok) {
-		report_failed(m, a, o, r);
+	if (r->ok) {
+		ccm_op_reported(m, o, part);
 		return;
 	}
-	o->changed_ns = m->now;
-	if (o->n_reported++ == 0)
-		ccm_op_set_state(m, o, CCM_VOTE_COMPLETE_COLLECTIVE_COMMS);
-	if (o->n_reported == o->n_voters)
-		op_done(m, o);
+	part->reported = true;
+	ccm_op_failed(m, a, o, r);
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ccoip-masterd/core/ccm_internal.h"
+#include "ccoip-masterd/core/ccm_sync.h"
 
 /* ---- writing ---- */
 
@@ -68,10 +68,14 @@ static struct wj_member *list_members(struct ccm *m)
 static struct wj_record snapshot(struct ccm *m)
 {
 	struct wj_member *v = list_members(m);
+	uint32_t n;
+	struct wj_revision *revisions = ccm_revision_list(m, &n);
 
 	return (struct wj_record){.type = WJ_MEMBERS,
 		.members = v,
 		.n = v ? m->n_accepted : 0,
+		.revisions = revisions,
+		.n_revisions = n,
 		.epoch = m->epoch,
 		.round = m->committed,
 		.version = m->world_version,
@@ -162,9 +166,50 @@ static void members_lost(struct ccm *m, const struct wj_record *r)
 	}
 }
 
+/* NULL without memory. */
+static void *copy(const void *v, size_t n, size_t size)
+{
+	void *p = calloc(n ? n : 1, size);
+
+	if (p && n > 0)
+		memcpy(p, v, n * size);
+	return p;
+}
+
+/* All that there is. */
+static int members_restore(struct ccm *m, const struct wj_record *r)
+{
+	struct wj_record *saved = &m->saved;
+	struct wj_member *v = copy(r->members, r->n, sizeof *v);
+	struct wj_revision *w = copy(r->revisions, r->n_revisions, sizeof *w);
+
+	if (!v || !w) {
+		free(v);
+		free(w);
+		return CC_ERR_NOMEM;
+	}
+	free(saved->members);
+	free(saved->revisions);
+	*saved = (struct wj_record){.type = WJ_RUN,
+		.run = saved->run,
+		.run_key = saved->run_key,
+		.term = saved->term,
+		.epoch = r->epoch,
+		.round = r->round,
+		.last_seq = r->last_seq,
+		.topo_turn = r->topo_turn,
+		.pending_turn = r->pending_turn,
+		.version = r->version,
+		.losses = r->losses,
+		.n = r->n,
+		.members = v,
+		.n_revisions = r->n_revisions,
+		.revisions = w};
+	return 0;
+}
+
 int ccm_restore(struct ccm *m, const struct wj_record *r)
 {
-	struct wj_member *v;
 
 	switch (r->type) {
 	case WJ_RUN:
@@ -176,25 +221,8 @@ int ccm_restore(struct ccm *m, const struct wj_record *r)
 		m->saved.term = r->term;
 		break;
 	case WJ_MEMBERS:
-		v = calloc(r->n ? r->n : 1, sizeof *v);
-		if (!v)
+		if (members_restore(m, r) < 0)
 			return CC_ERR_NOMEM;
-		if (r->n)
-			memcpy(v, r->members, r->n * sizeof *v);
-		free(m->saved.members);
-		m->saved = (struct wj_record){.type = WJ_RUN,
-			.run = m->saved.run,
-			.run_key = m->saved.run_key,
-			.term = m->saved.term,
-			.epoch = r->epoch,
-			.round = r->round,
-			.last_seq = r->last_seq,
-			.topo_turn = r->topo_turn,
-			.pending_turn = r->pending_turn,
-			.version = r->version,
-			.losses = r->losses,
-			.n = r->n,
-			.members = v};
 		break;
 	case WJ_LOST:
 		members_lost(m, r);
@@ -248,6 +276,14 @@ void ccm_restore_begin(struct ccm *m)
 
 	if (!m->has_saved)
 		return;
+	if (s->type != WJ_RUN) {
+		ccm_log(m, CCM_LOG_WARNING,
+			"the journal does not say who takes part in its run: "
+			"the run is taken over from its agents");
+		wire_journal_clear(s);
+		m->has_saved = false;
+		return;
+	}
 	m->restored = true;
 	m->cfg.run = s->run;
 	m->cfg.run_key = s->run_key;
@@ -259,6 +295,8 @@ void ccm_restore_begin(struct ccm *m)
 	m->last_seq = s->last_seq;
 	m->topo_turn = s->topo_turn;
 	m->pending_turn = s->pending_turn;
+	for (i = 0; i < s->n_revisions && !m->oom; i++)
+		ccm_revision_raise(m, s->revisions[i].group, s->revisions[i].revision);
 	for (i = 0; i < s->n && !m->oom; i++)
 		restore_member(m, &s->members[i]);
 	DL_FOREACH2 (m->absent, a, next_ab) {

@@ -21,6 +21,7 @@ struct ccm_told *ccm_told_get(struct ccm *m, struct ccm_agent *a)
 static void raw_free(struct ccm_raw *x)
 {
 	free(x->vote.peers);
+	free(x->report.failed);
 	free(x);
 }
 
@@ -186,6 +187,13 @@ void ccm_resume_hello(struct ccm *m, struct ccm_agent *a)
 
 /* ---- what is said ---- */
 
+/* A new agent may have been called by a newcomer first, and its hello named no run; peers that come
+ * by it later know that they are of the one that our answer has named. */
+static bool knows_run(const struct ccm_agent *a)
+{
+	return a->knows_run || cc_id_is_zero(&a->hello.run);
+}
+
 /* True: the join is dealt with. */
 bool ccm_resume_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j)
 {
@@ -198,7 +206,7 @@ bool ccm_resume_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j
 	if (j->phase == WM_JOIN_NEW)
 		return false;
 	HASH_FIND(hh, m->gone, &j->peer, sizeof j->peer, gone);
-	if (j->phase == WM_JOIN_ACCEPTED && (gone || !a->knows_run || (m->restored && stateless))) {
+	if (j->phase == WM_JOIN_ACCEPTED && (gone || !knows_run(a) || (m->restored && stateless))) {
 		ccm_peer_stranger(m, a, &j->peer);
 		return true;
 	}
@@ -221,6 +229,9 @@ bool ccm_resume_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j
 	p->believed = !stateless;
 	p->told_topo = j->topo_turn;
 	p->told_pending = j->pending_turn;
+	p->told_epoch = j->epoch;
+	ccm_at_least(&m->peers_epoch, j->epoch);
+	ccm_at_least(&m->peers_wired, j->wired);
 	ccm_peer_accept(m, p);
 	ccm_seat_reorder(p->seat, p);
 	if (stateless)
@@ -250,10 +261,11 @@ static void keep_peer_vote(
 	}
 }
 
-/* No honest agent has so much to say. True: kicked. */
+/* No honest agent has so much to say, even if it does not know yet that a peer was turned away.
+ * True: kicked. */
 static bool says_too_much(struct ccm *m, struct ccm_agent *a, uint32_t n)
 {
-	if (n < a->n_peers * CCM_PEER_OPS_MAX)
+	if (n < (a->n_peers + 1) * CCM_PEER_OPS_MAX)
 		return false;
 	ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
 		"protocol violation: more operations than its %u peers can have", a->n_peers);
@@ -263,13 +275,14 @@ static bool says_too_much(struct ccm *m, struct ccm_agent *a, uint32_t n)
 static void keep_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 {
 	struct ccm_told *t = ccm_told_get(m, a);
-	struct ccm_raw *x = NULL;
+	struct ccm_raw *x = NULL, *first;
 
 	if (!t || says_too_much(m, a, t->n_ops++))
 		return;
 	if (v->seq)
 		HASH_FIND(hh, t->started, &v->seq, sizeof v->seq, x);
-	if (x) {
+	first = x;
+	if (first && !(v->is_sync && first->vote.is_sync)) {
 		ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
 			"protocol violation: a second vote for an attempt");
 		return;
@@ -285,23 +298,61 @@ static void keep_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_
 	}
 	memcpy(x->vote.peers, v->peers, v->n_peers * sizeof *v->peers);
 	DL_APPEND(t->ops, x);
-	if (!v->seq)
+	if (first) {
+		x->more = first->more;
+		first->more = x;
+	}
+	if (!v->seq || first)
 		return;
 	HASH_ADD(hh, t->started, vote.seq, sizeof x->vote.seq, x);
 	m->oom |= x->unhashed;
 }
 
+/* False: r is dealt with. */
+static bool add_failures(
+	struct ccm *m, struct ccm_agent *a, struct wm_op_report *to, const struct wm_op_report *r)
+{
+	uint32_t n = to->n_failed + r->n_failed;
+	struct wm_sync_failure *v;
+
+	if (r->n_failed == 0)
+		return true;
+	if (n > WM_PEERS_MAX) {
+		ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
+			"protocol violation: more failures than a group can have peers here");
+		return false;
+	}
+	v = realloc(to->failed, n * sizeof *v);
+	if (!v) {
+		m->oom = true;
+		return false;
+	}
+	memcpy(v + to->n_failed, r->failed, r->n_failed * sizeof *v);
+	to->failed = v;
+	to->n_failed = n;
+	return true;
+}
+
 static void keep_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_op_report *r)
 {
 	struct ccm_told *t = ccm_told_get(m, a);
+	struct wm_sync_failure *failed;
 	struct ccm_raw *x = NULL;
+	uint32_t n;
 
 	if (t)
 		HASH_FIND(hh, t->started, &r->seq, sizeof r->seq, x);
-	if (!x)
+	if (!x || !add_failures(m, a, &x->report, r))
 		return;
 	x->reported = true;
+	if (x->report.ok) /* the part was done; what comes later is of peers that have failed since
+			   */
+		return;
+	failed = x->report.failed;
+	n = x->report.n_failed;
 	x->report = *r;
+	x->report.failed = failed;
+	x->report.n_failed = n;
 }
 
 static void keep_query(struct ccm *m, struct ccm_agent *a, const struct wm_op_query *q)
@@ -374,13 +425,22 @@ bool ccm_resume_msg(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg
 
 /* ---- enough? ---- */
 
+/* A peer was in a commit that its agent, who has died, cannot tell of any more, and this agent
+ * knows neither that one nor the round that led to it. */
+static bool lags(const struct ccm *m, const struct ccm_told *t)
+{
+	return !m->restored && t->r.epoch < m->peers_epoch && t->r.prepared < m->peers_wired;
+}
+
 bool ccm_told_behind(const struct ccm *m, const struct ccm_told *t, const struct ccm_tally *y)
 {
-	if (!t || !t->complete || t->r.epoch == 0)
+	if (!t || !t->complete)
 		return false;
 	if (m->restored)
 		return t->r.epoch <= m->restored_epoch;
-	return t->r.epoch < y->epoch && t->r.prepared != y->wired;
+	if (t->r.epoch == 0)
+		return false;
+	return lags(m, t) || (t->r.epoch < y->epoch && t->r.prepared != y->wired);
 }
 
 /* May a later round than `committed` have been? Its agents had reported that they are ready, and
@@ -420,6 +480,8 @@ void ccm_tally(const struct ccm *m, struct ccm_tally *y)
 	const struct ccm_told *t;
 
 	*y = (struct ccm_tally){.epoch = m->epoch, .committed = m->committed, .wired = m->wired};
+	ccm_at_least(&y->committed, m->peers_wired);
+	ccm_at_least(&y->wired, m->peers_wired);
 	for (a = m->agents; a; a = a->hh.next) {
 		t = a->told;
 		if (!t || !t->complete)
@@ -430,7 +492,7 @@ void ccm_tally(const struct ccm *m, struct ccm_tally *y)
 			y->committed = t->r.round;
 		if (t->r.wired > y->wired)
 			y->wired = t->r.wired;
-		if (t->r.world.version > y->version) {
+		if (t->r.world.version > y->version && !lags(m, t)) {
 			y->version = t->r.world.version;
 			y->expected = t->r.world.global;
 		}
@@ -490,6 +552,7 @@ static bool send_away(struct ccm *m)
 	if (m->sent_away || !is_late(m) || y.expected == 0 || 2 * y.back > y.expected)
 		return false;
 	m->sent_away = true;
+	ccm_outcomes_take(m);
 	m->recover_ns = 0; /* from when one of them comes again */
 	ccm_print(text, sizeof text,
 		"%u of the run's %u peers have come to this master: there may be another one",

@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 
-#include "ccoip-masterd/core/ccm_internal.h"
+#include "ccoip-masterd/core/ccm_sync.h"
 
 #define NAMES_MAX 6u /* of those that are awaited */
 
@@ -226,6 +226,8 @@ static int by_key(const void *x, const void *y)
 
 	if (a->group != b->group)
 		return a->group < b->group ? -1 : 1;
+	if (a->is_sync != b->is_sync)
+		return a->is_sync ? -1 : 1;
 	return (a->tag > b->tag) - (a->tag < b->tag);
 }
 
@@ -239,6 +241,11 @@ static uint32_t told_world(const struct ccm_told *t, uint32_t group)
 	return 0;
 }
 
+static uint64_t vote_bytes(const struct wm_op_vote *v)
+{
+	return v->is_sync ? v->sync.bytes : v->params.count * type_size(v->params.dtype);
+}
+
 /* v: n votes for one operation. */
 static void show_told(const struct ccm *m, uint64_t now_ns, const struct told_op *v, uint32_t n,
 	void (*fn)(void *arg, const struct ccm_op_info *o), void *arg)
@@ -250,8 +257,9 @@ static void show_told(const struct ccm *m, uint64_t now_ns, const struct told_op
 		.tag = first->tag,
 		.age_ns = age,
 		.stalled_ns = age,
-		.bytes = first->params.count * type_size(first->params.dtype),
+		.bytes = vote_bytes(first),
 		.params = first->params,
+		.is_sync = first->is_sync,
 	};
 	struct names x = {info.awaited, sizeof info.awaited, 0};
 	bool reported = false;
@@ -316,9 +324,11 @@ void ccm_each_op(const struct ccm *m, uint64_t now_ns,
 				.seq = o->seq,
 				.age_ns = ccm_age(now_ns, o->born_ns),
 				.stalled_ns = ccm_age(now_ns, o->changed_ns),
-				.bytes = o->params.count * type_size(o->params.dtype),
+				.bytes = o->sync ? o->sync->bytes
+						 : o->params.count * type_size(o->params.dtype),
 				.state = o->state,
 				.params = o->params,
+				.is_sync = o->sync != NULL,
 				.votes = o->n_votes,
 				.world = g->n_accepted,
 			};

@@ -2,7 +2,7 @@
  *
  * Topology and pending votes, and the world sizes that go with commits and losses.
  */
-#include "ccoip-masterd/core/ccm_internal.h"
+#include "ccoip-masterd/core/ccm_sync.h"
 
 /* The votes that were counted are of a turn that is over. */
 static void topo_raise(struct ccm *m, uint64_t turn)
@@ -169,7 +169,7 @@ void ccm_world_own(struct ccm *m, const struct ccm_agent *a, struct wm_world *w)
 		x->group = g->id;
 		x->world = g->n_accepted;
 		x->losses = g->losses;
-		x->revision = 0;
+		x->revision = ccm_revision_of(g);
 		memcpy(x->loss, g->loss, sizeof x->loss);
 		w->n++;
 	}

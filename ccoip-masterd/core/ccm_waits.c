@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ccoip-masterd/core/ccm_internal.h"
+#include "ccoip-masterd/core/ccm_sync.h"
 
 #define LATE_NS   (UINT64_C(2000) * CCM_NS_PER_MS)
 #define AGAIN_NS  (UINT64_C(2000) * CCM_NS_PER_MS) /* until what was told is looked at again */
@@ -154,6 +154,11 @@ void ccm_op_awaited(const struct ccm *m, const struct ccm_op *o, uint64_t now, b
 		ccm_name_voters(m, true, now, exact, text, size);
 		return;
 	}
+	if (o->n_votes == g->n_accepted && ccm_sync_excludes(o)) {
+		ccm_print(text, size, "%s of the same group",
+			o->sync ? "an operation" : "the synchronization of shared state");
+		return;
+	}
 	if (o->n_votes == g->n_accepted) {
 		ccm_print(text, size, "the agent on %s to say what it knows of the run",
 			ccm_round_waits(m) ? ccm_round_waits(m)->hello.name : "a host");
@@ -206,7 +211,7 @@ static uint32_t milliseconds(uint64_t ns)
 static void tell_op(struct ccm *m, const struct ccm_op *o, const char *text)
 {
 	struct wm_waits w = {
-		.kind = WM_WAIT_OP,
+		.kind = o->sync ? WM_WAIT_SYNC : WM_WAIT_OP,
 		.group = o->group->id,
 		.tag = o->key.tag,
 		.waited_ms = milliseconds(ccm_age(m->now, o->born_ns)),
@@ -222,15 +227,15 @@ static void tell_op(struct ccm *m, const struct ccm_op *o, const char *text)
 /* One line says it for all operations of the group that wait for the same. */
 static void log_op(struct ccm *m, struct ccm_op *o)
 {
-	char text[WM_TEXT_MAX];
+	char text[WM_TEXT_MAX], label[64];
 
 	if (o->group->n_late > 1 && o->group->late_for == o->told)
 		return;
 	o->group->late_for = o->told;
 	o->logged = true;
 	ccm_op_awaited(m, o, m->now, true, text, sizeof text);
-	ccm_log(m, CCM_LOG_WARNING, "group %u tag %" PRIu64 " has waited for %.1f s for %s",
-		o->group->id, o->key.tag, (double)ccm_age(m->now, o->born_ns) / 1e9, text);
+	ccm_log(m, CCM_LOG_WARNING, "%s has waited for %.1f s for %s", ccm_op_label(o, label),
+		(double)ccm_age(m->now, o->born_ns) / 1e9, text);
 }
 
 static void look(struct ccm *m, struct ccm_op *o, bool first)
@@ -255,6 +260,8 @@ void ccm_waits_add(struct ccm *m, struct ccm_op *o)
 
 void ccm_waits_remove(struct ccm *m, struct ccm_op *o, bool started)
 {
+	char label[64];
+
 	if (!o->late) {
 		DL_DELETE2(m->fresh, o, prev_w, next_w);
 		return;
@@ -263,8 +270,8 @@ void ccm_waits_remove(struct ccm *m, struct ccm_op *o, bool started)
 	o->group->n_late--;
 	o->late = false;
 	if (started && o->logged)
-		ccm_log(m, CCM_LOG_NOTICE, "group %u tag %" PRIu64 " goes on after %.1f s",
-			o->group->id, o->key.tag, (double)ccm_age(m->now, o->born_ns) / 1e9);
+		ccm_log(m, CCM_LOG_NOTICE, "%s goes on after %.1f s", ccm_op_label(o, label),
+			(double)ccm_age(m->now, o->born_ns) / 1e9);
 }
 
 static void look_at_ops(struct ccm *m)

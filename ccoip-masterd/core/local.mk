@@ -10,16 +10,22 @@ libccm_la_SOURCES = \
 	ccoip-masterd/core/ccm_check.c \
 	ccoip-masterd/core/ccm_conclude.c \
 	ccoip-masterd/core/ccm_elect.c ccoip-masterd/core/ccm_elect.h \
+	ccoip-masterd/core/ccm_fate.c \
 	ccoip-masterd/core/ccm_internal.h \
+	ccoip-masterd/core/ccm_loss.c \
 	ccoip-masterd/core/ccm_member.c \
 	ccoip-masterd/core/ccm_op.c \
 	ccoip-masterd/core/ccm_restore.c \
+	ccoip-masterd/core/ccm_record.c ccoip-masterd/core/ccm_record.h \
 	ccoip-masterd/core/ccm_resume.c \
+	ccoip-masterd/core/ccm_revision.c \
 	ccoip-masterd/core/ccm_ring.c \
 	ccoip-masterd/core/ccm_round.c \
 	ccoip-masterd/core/ccm_state.c \
+	ccoip-masterd/core/ccm_sync.c ccoip-masterd/core/ccm_sync.h \
 	ccoip-masterd/core/ccm_verdict.c \
 	ccoip-masterd/core/ccm_view.c \
+	ccoip-masterd/core/ccm_types.h \
 	ccoip-masterd/core/ccm_waits.c \
 	ccoip-masterd/core/ccm_vote.c
 

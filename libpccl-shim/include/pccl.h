@@ -24,7 +24,8 @@
  * is not the system's; without an agent a private one is started for this user, unless
  * PCCL_AGENT_AUTOSPAWN is 0. It has the environment of the process that started it: of that it
  * reads PCCL_ADVERTISE, the addresses at which other hosts reach it. PCCL_AGENTD and PCCL_MASTERD
- * name the programs to start when they are not where they were installed.
+ * name the programs to start when they are not where they were installed. PCCL_HASH_TYPE is read by
+ * pcclSynchronizeSharedState.
  *
  * An agent may die, or be restarted, without costing the run. A thread of the library notices it,
  * waits for the next one, and presents the process's communicators and memory there; connected
@@ -121,7 +122,8 @@ typedef enum pcclResult_t {
 	 * before the call. Repeat the call. If it was this peer that was removed, the repeated call
 	 * returns pcclInvalidUsage and pcclGetLastError gives the reason. */
 	pcclRankConnectionLost = 8,
-	/* No peer of the group has shared state to offer. */
+	/* No peer of the group has shared state to offer. Not returned by this release: a group in
+	 * which nobody's contents may be elected is told so with pcclInvalidUsage. */
 	pcclNoSharedStateAvailable = 9,
 	/* Operations started with pcclAllReduceAsync are outstanding; nothing was changed. Await
 	 * them and call again. */
@@ -201,12 +203,15 @@ typedef enum pcclAttribute_t {
 
 /* The part that a peer takes in a synchronization of shared state. */
 typedef enum pcclSharedStateSyncStrategy_t {
-	/* Whatever most peers have is given to all. If one peer says this, all must. */
+	/* Whatever most peers have is given to all. If one peer says this, all must: those that do
+	 * not are removed from the run. */
 	PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR = 0,
-	/* This peer's contents are known to be wrong: they are never sent, never elected. */
+	/* This peer's contents are known to be wrong: they are never sent, never elected. Nor is
+	 * what it has received sent on from here. */
 	PCCL_SHARED_STATE_SYNC_STRATEGY_RECEIVE_ONLY = 1,
 	/* This peer's contents are right: they are never overwritten. Peers that say so must agree
-	 * with each other; one that would have to receive is removed from the run. */
+	 * with each other, or all of them are removed from the run; so is one that would have to
+	 * receive because it is outdated. */
 	PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY = 2
 } pcclSharedStateSyncStrategy_t;
 
@@ -320,15 +325,17 @@ typedef struct pcclTensorInfo_t {
 
 /* The shared state of one peer. */
 typedef struct pcclSharedState_t {
-	uint64_t revision; /* one more than at the last synchronization */
+	uint64_t revision; /* one more than at the last synchronization of the group */
 	size_t count;      /* tensors in infos */
 	pcclTensorInfo_t *infos;
 } pcclSharedState_t;
 
-/* What a synchronization moved: bytes of tensor contents alone. */
+/* What a synchronization moved: bytes of tensor contents alone, whether they crossed the network or
+ * not. Both are 0 when the agent died at the end of it: only it knew. */
 typedef struct pcclSharedStateSyncInfo_t {
-	uint64_t tx_bytes;
-	uint64_t rx_bytes;
+	uint64_t tx_bytes; /* of this peer's tensors that others got; what several peers of another
+			    * host lack is sent to it, and counts, once */
+	uint64_t rx_bytes; /* written into this peer's tensors */
 } pcclSharedStateSyncInfo_t;
 
 /* ------------------------------------------------------------------ library, errors */
@@ -363,8 +370,8 @@ PCCL_EXPORT const char *pcclGetLastError(void);
 
 /*
  * Allocates memory that is shared with the agent. An all-reduce whose buffers lie in such memory,
- * anywhere in it, is carried out without copying between the process and the agent; any other
- * memory works too and is copied.
+ * anywhere in it, is carried out without copying between the process and the agent, and so is a
+ * synchronization of tensors there; any other memory works too and is copied.
  *
  * size: bytes, at least 1.
  * ptr_out: receives the address, aligned to a page; the memory is zero-filled. It is the caller's
@@ -558,9 +565,10 @@ PCCL_EXPORT pcclResult_t pcclAwaitAsyncReduce(
  * was awaited last, which is only a hint. Written on success only. max_in_flight: at least 1; more
  * than 64 (or what the caller's own operations in flight leave of that) means as many.
  *
- * Any other error ends it, after everything under way was awaited; the first one in the order of
- * awaiting is returned. Then some operations may have been completed, and these have their results;
- * the buffers of all others are as before.
+ * Any other error ends it, after everything under way was awaited; but what the peers disagree on
+ * (pcclInvalidArgument) only fails itself, and the rest is carried out. The first error in the
+ * order of awaiting is returned. Then some operations may have been completed, and these have their
+ * results; the buffers of all others are as before.
  *
  * pcclTooFewPeers      this peer is alone in its group
  * pcclInvalidUsage     also: this peer was removed from the run; pcclGetLastError gives the reason
@@ -574,22 +582,57 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescri
 /* ---------------------------------------------------------------------- shared state */
 
 /*
- * Makes the shared state equal on all peers of the group: compares it by hashes, elects what most
- * peers have, and sends it to those that differ, straight into their tensors. Blocks until all
- * peers of the group have called it and are equal. Main thread; no operation in flight.
+ * Makes the shared state equal on all peers of the group: compares it by hashes, elects whose
+ * contents count, and has those that differ sent to whoever lacks them, straight into the tensors,
+ * every 65,536 bytes verified. Only what differs is sent. Blocks until all peers of the group have
+ * called it and are equal. Main thread; no operation in flight. A peer may be alone in its group.
  *
- * Not in this release: returns pcclInternalError and changes nothing.
+ * shared_state: revision and tensors of this peer, in any order of names, which with types, counts
+ * and flags must be the same on all peers. At most 1,048,576 tensors and 2^48 bytes in all; a
+ * tensor may be empty (count 0, data may be NULL then). Tensors are the caller's, must not be
+ * touched during the call, and may lie in memory of pcclMemAlloc, which saves copying. Those that
+ * allow_content_inequality are compared by name, type, count and flag alone and never sent.
+ * revision must be the one that the group expects: one more than that of its last synchronization,
+ * and any number (but 2^64 - 1) at the first one. A peer that offers less is outdated: it gets the
+ * contents of those that are not, and revision is set to the group's. One that offers more is
+ * removed from the run.
+ * strategy: the part that this peer takes, see pcclSharedStateSyncStrategy_t. Among peers that
+ * enforce what is popular the contents that most of them have are elected; peers that are outdated
+ * or receive only are not counted. Peers that send only must offer equal contents, which are
+ * elected.
+ * sync_info_out: NULL, or receives the bytes that were moved, 0 when the peers were equal. Written
+ * on success only.
  *
- * shared_state: revision must be one more than at the last synchronization of the group, where the
- * first one may have any. A peer behind that is brought up to date and its revision is set to the
- * group's. Tensors are the caller's and must not be touched during the call.
- * strategy: the part that this peer takes.
- * sync_info_out: NULL, or receives the bytes that were moved.
+ * On success revision is what the group has agreed on, and every tensor that is compared was
+ * verified. If the call fails, revision is as before; tensors of a peer that did not say send-only
+ * may have been overwritten in part, in which case pcclGetLastError says so. The call may then be
+ * made again with the same arguments: what was received already is not sent again. Until a call
+ * succeeds on this communicator, also if it connects anew meanwhile, such a mixture is not elected:
+ * the peer is treated as outdated, whatever its strategy. An application that has replaced all
+ * tensors itself says so by another revision, or by a new communicator, which knows of no mixture.
  *
- * pcclInvalidUsage     refused: a revision ahead of the group's, tensors that differ in name, type
- *                      or size, or a strategy that cannot be honoured; the peer was removed
- * pcclPendingAsyncOps  await outstanding operations first
- * pcclNoSharedStateAvailable, pcclRankConnectionLost, pcclMasterConnectionFailed
+ * Tensors are hashed by all CPUs that the calling thread may use, in threads that exist during the
+ * call only. Environment: PCCL_HASH_TYPE may be simple or crc32c, which needs the library ISA-L; it
+ * must be the same for all peers. Without it the agent's setting hash_type counts, which is simple
+ * unless it was changed.
+ *
+ * pcclInvalidArgument     also: a name is NULL, empty, longer than 1,024 bytes or there twice, a
+ *                         type or count is out of range; the sentence names the tensor. Nothing was
+ *                         changed, and the others wait still
+ * pcclInvalidUsage        the peer was removed from the run: its revision is ahead of the group's
+ *                         (REVISION_INCREMENT_VIOLATION); its tensors differ in name, type, count
+ *                         or flag from the elected ones, or its hash type does; peers enforce what
+ *                         is popular, and this one says otherwise; it sends only and would have to
+ *                         receive; what it needs could not be had, or not verified; or nobody's
+ *                         contents may be elected, because all are outdated, mixtures or receive
+ *                         only, which removes all of the group. Also: not connected, not the main
+ *                         thread, PCCL_HASH_TYPE is wrong
+ * pcclPendingAsyncOps     await outstanding operations first; nothing was changed
+ * pcclRankConnectionLost  a peer was lost before the contents were elected, all who had them were,
+ *                         or the agent of a peer's host was restarted: call again. Otherwise the
+ *                         others go on, and the next call of each tells of the loss
+ * pcclInternalError       also: tensors on CUDA devices are not in this release
+ * pcclMasterConnectionFailed
  */
 PCCL_EXPORT pcclResult_t pcclSynchronizeSharedState(const pcclComm_t *communicator,
 	pcclSharedState_t *shared_state, pcclSharedStateSyncStrategy_t strategy,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "pcclagentd/core/agt_internal.h"
+#include "pcclagentd/core/agt_record.h"
 
 struct agt *agt_new(const struct agt_config *cfg)
 {
@@ -47,6 +48,7 @@ void agt_free(struct agt *a)
 		 * NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
 		HASH_DELETE(hh, a->comms, c);
 		free(c->attach);
+		agt_record_free(c);
 		free(c);
 	}
 	HASH_ITER (hh, a->sessions, s, next_session) {
@@ -65,8 +67,10 @@ static void tick(struct agt *a)
 
 	if (a->tick_ns && a->now - a->tick_ns > AGT_STOOD_STILL_NS)
 		a->woke_ns = a->now;
-	for (r = a->runs; r; r = r->hh.next)
+	for (r = a->runs; r; r = r->hh.next) {
 		agt_run_tick(a, r);
+		agt_sync_tick(a, r);
+	}
 	agt_attach_tick(a);
 	agt_sessions_tick(a);
 	agt_waits_tick(a);
@@ -125,6 +129,15 @@ static void dispatch(struct agt *a, const struct agt_event *ev)
 		break;
 	case AGT_EV_XFER_CANCELLED:
 		agt_op_xfer_cancelled(a, ev);
+		break;
+	case AGT_EV_SYNC_DONE:
+		agt_sync_done(a, ev);
+		break;
+	case AGT_EV_SYNC_DROPPED:
+		agt_sync_dropped(a, ev);
+		break;
+	case AGT_EV_SYNC_CANCELLED:
+		agt_sync_cancelled(a, ev);
 		break;
 	case AGT_EV_TICK:
 		tick(a);

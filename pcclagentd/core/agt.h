@@ -28,6 +28,26 @@
  * - WM_OP_START starts the transfer; AGT_EV_XFER_DONE is reported to the master; WM_OP_DONE
  *   completes with success. Any other end cancels the transfer first (AGT_ACT_XFER_CANCEL, then
  *   AGT_EV_XFER_CANCELLED) and completes after that: no thread touches the memory any more.
+ * - A synchronization of shared state (shm_submission.is_sync) is an operation like any other, but
+ *   for what follows. It has no tag; a group has one in flight, and one that is still being
+ *   cancelled does not hold up the next. A group of one peer may have it. Who has operations in
+ *   flight is refused (pcclPendingAsyncOps), and so is what is submitted while it is in flight
+ *   (pcclInvalidUsage). Members that offer the same with the same strategy vote together, others by
+ *   themselves.
+ * - WM_OP_START says what is elected and what each member has to do: the transfer is a *job*
+ *   (AGT_ACT_SYNC_START). Whom the election puts out is kicked before that. The losses that the
+ *   group has had by then, these kicks among them, are told with the end; later ones fail the next
+ *   call. No loss aborts a job but by the master's word.
+ * - A job is reported when it is done (AGT_EV_SYNC_DONE), with the members that failed, who wait
+ * for their kick. What this agent cannot do at all is aborted for all. When nobody is left who has
+ *   what was elected, the master has the time that it takes it to miss an agent: they may be lost.
+ *   Else it is we who cannot reach them, and our receivers are reported as failed.
+ * - A member that is kicked or gone leaves its job (AGT_ACT_SYNC_DROP), which goes on for the
+ *   others, also without a master.
+ * - Any end, also success, cancels the job first (AGT_ACT_SYNC_CANCEL), then completes: no thread
+ *   reads a tensor that the application has back. WM_OP_DONE decides; what comes between it and the
+ *   completion does not undo it.
+ * - The revision that a group expects next is kept, never shrinks, and is told to the next master.
  * - A session that closes takes its comms with it: WM_LEAVE with WM_LEAVE_DIED; a transfer that its
  *   memory is part of goes on until the master aborts it.
  * - When the master kicks a peer: its calls and operations end with the kick's code and text; the
@@ -105,9 +125,28 @@ enum agt_event_type {
 			     * established link to peer, or something again */
 	AGT_EV_XFER_DONE,   /* run, seq, code == 0: all here is final and sent; else failed, text */
 	AGT_EV_XFER_CANCELLED, /* run, seq: no thread uses it any more */
+	AGT_EV_SYNC_DONE, /* run, seq, results: code == 0: every receiver here that has not failed
+			   * has everything; it may come again, when another member has failed
+			   * since. Else the job failed, text: pcclRankConnectionLost: nobody is
+			   * left who has what was elected; another code: this agent cannot do
+			   * it, which aborts it for all */
+	AGT_EV_SYNC_DROPPED,   /* run, seq, comm, results: of that member; no thread uses its
+				* memory any more */
+	AGT_EV_SYNC_CANCELLED, /* run, seq, results: no thread uses anybody's */
 	AGT_EV_TICK,           /* at least every 100 ms */
 	AGT_EV_END,            /* the agent ends: the last event, what comes after it is nothing. No
 				* transfer uses memory any more when the caller tells its processes */
+};
+
+/* What came of one member of a job. */
+struct agt_sync_result {
+	uint32_t comm;
+	bool failed;   /* it takes no part any more: its tensors are not what it said, or it cannot
+			* get what was elected */
+	uint32_t code; /* failed: a pcclResult_t for its callers; pcclInvalidUsage unless it is
+			* clear that it is something else */
+	const char *text;            /* failed: why */
+	uint64_t tx_bytes, rx_bytes; /* of its tensors, for others and by others, until now */
 };
 
 struct agt_event {
@@ -126,7 +165,11 @@ struct agt_event {
 	const struct wm_msg *msg;
 	uint64_t seq;
 	uint64_t tx_bytes, rx_bytes; /* XFER_DONE */
-	uint32_t code;               /* pcclResult_t */
+	uint32_t n_results;
+	const struct agt_sync_result
+		*results; /* SYNC_DONE, SYNC_CANCELLED: of all members of the job, in any order;
+			   * may be fewer if it could not be started */
+	uint32_t code;    /* pcclResult_t */
 	const char *text;
 };
 
@@ -156,6 +199,16 @@ enum agt_action_type {
 	AGT_ACT_XFER_CANCEL, /* run, xfer.seq; answered by XFER_CANCELLED, also after XFER_DONE */
 	AGT_ACT_XFER_FREE,   /* run, xfer.seq: after DONE (ok) or CANCELLED: give its memory back */
 	AGT_ACT_XFER_SKIP,   /* run, xfer.seq: started elsewhere, not here: drop what comes of it */
+	AGT_ACT_SYNC_START,  /* run, sync: get what the receivers lack, serve other agents until it
+			      * is  cancelled; answered by SYNC_DONE, once at least. If it cannot be
+			      * started: SYNC_DONE with code != 0, or with members that failed */
+	AGT_ACT_SYNC_DROP, /* run, sync.seq, comm: this member is out, its process may be gone: the
+			    * job goes on without it; answered by SYNC_DROPPED, unless the job is
+			    * cancelled before. Not for the last one: then it is cancelled */
+	AGT_ACT_SYNC_CANCEL, /* run, sync.seq: whatever has come of it; answered by SYNC_CANCELLED,
+			      * after which no SYNC_DONE follows; also if it could not be started */
+	AGT_ACT_SYNC_FREE,   /* run, sync.seq: after CANCELLED: give its memory back. Once for each
+			      * SYNC_START, and before the run's end */
 	AGT_ACT_LOG,         /* level (as in syslog), text */
 };
 
@@ -165,6 +218,8 @@ struct agt_attrs {
 	uint32_t code; /* when LOST */
 	char text[SHM_TEXT];
 	struct cc_addr at; /* the last word of where the master is; family 0: none */
+	uint64_t epoch;    /* of the last commit; 0: none */
+	uint64_t wired;    /* the last round that was committed; 0: none */
 };
 
 struct agt_done {
@@ -174,6 +229,7 @@ struct agt_done {
 			  * when the peer is in no group any more */
 	struct wire_world after; /* as of the end; version 0 likewise */
 	uint64_t tx_bytes, rx_bytes;
+	uint64_t revision; /* a synchronization that succeeded: what all have now; else 0 */
 	char text[SHM_TEXT];
 };
 
@@ -199,6 +255,33 @@ struct agt_xfer {
 	struct agt_member *members; /* owned by the action list */
 };
 
+/* A member of a job. */
+struct agt_sync_member {
+	uint32_t comm;
+	bool holder; /* it said that it has what was elected; else it is to get it */
+	struct shm_submission sub;
+};
+
+/* Where blocks can be had: another agent. */
+struct agt_sync_source {
+	struct wm_endpoint endpoint; /* port and addrs: shared state */
+	bool holds; /* it has holders; else receivers alone, which may have some of it */
+};
+
+/* A job: one attempt of a synchronization, as far as this host takes part. */
+struct agt_sync {
+	uint64_t seq, epoch;
+	uint32_t group;
+	uint64_t revision;  /* elected */
+	uint32_t hash_type; /* enum wm_hash_type, or another number */
+	struct wm_digest keys, content;
+	struct wire_world begin;         /* for the callers, if this agent dies before the end */
+	uint32_t n_members;              /* 1 .. AGT_MEMBERS_MAX */
+	struct agt_sync_member *members; /* owned by the action list */
+	uint32_t n_sources;              /* at most 2 * WM_SOURCES_MAX, holders first */
+	struct agt_sync_source *sources; /* likewise; NULL when there are none */
+};
+
 struct agt_action {
 	enum agt_action_type type;
 	uint32_t session, comm, run, slot;
@@ -217,6 +300,7 @@ struct agt_action {
 		struct wm_msg msg;
 		struct wm_endpoint endpoint;
 		struct agt_xfer xfer;
+		struct agt_sync sync;
 		char text[WM_TEXT_MAX];
 	} u;
 };
@@ -279,12 +363,49 @@ const char *agt_stopped_in(const struct agt *a, uint32_t run, uint32_t group);
 
 struct agt_op_info {
 	uint32_t run, group;
-	uint64_t tag, seq, age_ns, bytes; /* bytes: of the operand */
+	bool is_sync;                     /* of shared state; tag is 0 */
+	uint64_t tag, seq, age_ns, bytes; /* bytes: of the operand, or of a member's tensors */
+	/* is_sync: what was elected; before it starts, what the first one here offers */
+	uint64_t revision;
+	uint32_t hash_type;
+	struct wm_digest keys, content;
+	uint32_t failed; /* is_sync: members that were found to have failed, and wait for a kick */
 	const char *state; /* static: "collecting", "voting", "running", "reported", "cancelling" */
 	uint32_t submitted, members;
 	char awaited[WM_TEXT_MAX];
 };
 void agt_each_op(const struct agt *a, uint64_t now_ns,
 	void (*fn)(void *arg, const struct agt_op_info *o), void *arg);
+
+/* Shared state: the last synchronization of each communicator that has tried one. */
+enum agt_sync_end { AGT_SYNC_VOTED = 0, AGT_SYNC_RUNNING, AGT_SYNC_DONE, AGT_SYNC_FAILED };
+const char *agt_sync_end_name(enum agt_sync_end e);
+
+struct agt_synced_info {
+	uint32_t comm, pid, run, group; /* run: 0 when it is in none any more */
+	const char *name;
+	struct cc_id peer;
+	struct cc_addr master;
+	struct wm_sync_vote offer;
+	enum agt_sync_end end;
+	bool started, holder; /* holder: started, and it had what was elected */
+	uint64_t seq;
+	uint64_t revision;           /* RUNNING: elected; DONE: what it has */
+	uint64_t took_ns, age_ns;    /* until now, unless it has ended; since the end */
+	uint64_t tx_bytes, rx_bytes; /* DONE, FAILED */
+	const char *text;            /* FAILED: why */
+};
+void agt_each_synced(const struct agt *a, uint64_t now_ns,
+	void (*fn)(void *arg, const struct agt_synced_info *s), void *arg);
+
+/* Groups with peers here. */
+struct agt_group_info {
+	uint32_t run, group;
+	struct cc_addr master;
+	uint32_t local, world; /* accepted peers here, and everywhere */
+	uint64_t expected;     /* revision; 0: nothing was synchronized, any will do */
+};
+void agt_each_group(
+	const struct agt *a, void (*fn)(void *arg, const struct agt_group_info *g), void *arg);
 
 #endif

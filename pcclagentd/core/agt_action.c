@@ -11,10 +11,14 @@
 
 void agt_action_clear(struct agt_action *x)
 {
-	if (x->type == AGT_ACT_MASTER_SEND)
+	if (x->type == AGT_ACT_MASTER_SEND) {
 		wire_master_clear(&x->u.msg);
-	else if (x->type == AGT_ACT_XFER_START)
+	} else if (x->type == AGT_ACT_XFER_START) {
 		free(x->u.xfer.members);
+	} else if (x->type == AGT_ACT_SYNC_START) {
+		free(x->u.sync.members);
+		free(x->u.sync.sources);
+	}
 }
 
 void agt_actions_clear(struct agt_actions *a)

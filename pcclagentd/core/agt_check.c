@@ -50,10 +50,37 @@ static const char *check_comm(const struct agt_comm *c)
 	return n == c->n_ops ? NULL : "slots in use and operations do not add up";
 }
 
+static const char *check_sync(const struct agt_op *o)
+{
+	bool started = o->state > AGT_OP_VOTING, receives = false;
+	uint32_t i;
+
+	if (o->key.tag || o->tx_bytes || o->rx_bytes)
+		return "a synchronization is mixed up with an all-reduce";
+	if (o->xfer != started)
+		return "a synchronization has no job, or one too early";
+	if (o->won && o->state != AGT_OP_CANCELLING)
+		return "a synchronization goes on after its success";
+	if (o->doubt_ns && (o->state != AGT_OP_RUNNING || !o->run->doubt_ns))
+		return "a doubt that nobody resolves";
+	for (i = 0; i < o->n; i++) {
+		const struct agt_op_member *m = &o->members[i];
+
+		if (!m->sub.is_sync || (m->comm && m->comm->n_ops != 1))
+			return "a synchronization and something else of one communicator";
+		if (m->failed && !started)
+			return "a member failed before the start";
+		if (m->fresh && !m->out && o->state == AGT_OP_REPORTED && o->ok)
+			return "a failure that was not reported";
+		receives = receives || (!m->holder && !m->out && !m->failed);
+	}
+	return o->doubt_ns && !receives ? "a doubt about nothing" : NULL;
+}
+
 static const char *check_op(const struct agt *a, const struct agt_op *o)
 {
 	const struct agt_group *g;
-	uint32_t i, group = (uint32_t)o->key.group, in = 0;
+	uint32_t i, in = 0;
 
 	if (o->n == 0)
 		return "an operation without members";
@@ -61,7 +88,7 @@ static const char *check_op(const struct agt *a, const struct agt_op *o)
 		const struct agt_op_member *m = &o->members[i];
 
 		in += !m->out;
-		if (!m->out && (!m->comm || !m->comm->counted || m->comm->run != o->run))
+		if (!m->out && !o->won && (!m->comm || !m->comm->counted || m->comm->run != o->run))
 			return "a member of an operation is not in the run";
 		if (m->comm && m->comm->slots[m->sub.slot] != o)
 			return "a member's slot does not lead back";
@@ -77,16 +104,18 @@ static const char *check_op(const struct agt *a, const struct agt_op *o)
 		return "an operation goes on in a run that is over";
 	if ((o->seq != 0) != (o->state > AGT_OP_VOTING))
 		return "an operation's sequence number and its state do not agree";
+	if (o->key.is_sync && check_sync(o))
+		return check_sync(o);
 	if (o->state != AGT_OP_COLLECTING || a->err)
 		return NULL;
-	HASH_FIND(hh, o->run->groups, &group, sizeof group, g);
+	HASH_FIND(hh, o->run->groups, &o->key.group, sizeof o->key.group, g);
 	if (!g || o->n > g->accepted)
 		return "an operation has more members than its group";
-	if (g->world < 2)
+	if (g->world < 2 && !o->key.is_sync)
 		return "an operation collects in a group that is too small";
 	if (o->losses != g->losses)
 		return "an operation collects across a loss";
-	if (o->n == g->accepted && !agt_op_find(o->run->active, group, o->key.tag))
+	if (o->n == g->accepted && !agt_op_find(o->run->active, &o->key))
 		return "an operation is complete and has not voted";
 	return NULL;
 }

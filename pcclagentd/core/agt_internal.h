@@ -13,9 +13,11 @@
  *   agt_attach.c   peers that outlived their agent
  *   agt_round.c    links, rounds, rings, world sizes
  *   agt_op.c       operations: their life with the master and the engine
+ *   agt_sync.c     synchronizations of shared state: their jobs
  *   agt_submit.c   submissions: validation, collecting, the vote
  *   agt_waits.c    who is awaited by operations and votes that are late
  *   agt_view.c     looking inside
+ *   agt_record.c   what became of synchronizations of shared state, for people
  *   agt_check.c    the invariants
  */
 #ifndef AGT_INTERNAL_H
@@ -51,6 +53,7 @@
 #define AGT_FENCES         32u
 #define AGT_PLACES_MAX     (2 * (AGT_ALIASES_MAX + 3)) /* where one master is sought */
 #define AGT_GHOSTS_MAX     4096u
+#define AGT_DOUBT_MS       1000u /* beyond the master's own time to miss an agent */
 #define AGT_PART_MS        1000u /* of waiting for local votes: those that are here go out */
 
 enum agt_comm_state {
@@ -108,13 +111,27 @@ struct agt_op_member {
 	struct cc_id peer;
 	uint32_t rank;
 	bool out;               /* left the run or was kicked; counts on until the operation ends */
-	struct agt_verdict own; /* of a member that is out */
+	struct agt_verdict own; /* of a member that is out, or has failed */
 	struct shm_submission sub;
+	/* Of a synchronization, once it has started. */
+	bool holder;
+	bool failed;   /* and is to be kicked */
+	bool fresh;    /* failed: the master has not been told */
+	bool dropping; /* out: the engine was asked to let go of it */
+	uint64_t tx_bytes, rx_bytes;
 };
 
 struct agt_op_key {
 	uint64_t tag;
-	uint64_t group; /* 64 bits: the key has no padding */
+	uint32_t group;
+	uint32_t is_sync; /* 32 bits: the key has no padding */
+};
+
+/* What a synchronization is to end with; once it has started. */
+struct agt_elected {
+	uint64_t revision;
+	uint32_t hash_type;
+	struct wm_digest keys, content;
 };
 
 /* One attempt. Of each key a run has at most one that collects and at most one that is voting,
@@ -140,8 +157,12 @@ struct agt_op {
 	bool ok;                    /* REPORTED: what was reported */
 	struct agt_verdict verdict; /* CANCELLING: for members that are not out; REPORTED, not ok:
 				     * its text is what was reported */
-	struct cc_id suspect;       /* REPORTED, not ok: as reported */
-	bool silent;                /* likewise */
+	bool won;                   /* CANCELLING, of a synchronization: it has succeeded */
+	uint64_t doubt_ns; /* RUNNING, likewise: since when it is not known whether those who have
+			    * what was elected are lost, or we cannot reach them; 0: no doubt */
+	struct agt_elected elected;
+	struct cc_id suspect; /* REPORTED, not ok: as reported */
+	bool silent;          /* likewise */
 	uint32_t world;
 	struct cc_id next, prev;
 	uint64_t tx_bytes, rx_bytes;
@@ -162,6 +183,7 @@ struct agt_group {
 	uint32_t accepted;         /* of them */
 	uint32_t world;            /* accepted peers everywhere */
 	uint64_t losses;           /* as the master counts them: goes with each vote */
+	uint64_t revision;         /* of shared state, that is expected next; 0: any */
 	char loss[WM_TEXT_MAX];    /* the last one, or "" */
 	char stopped[WM_TEXT_MAX]; /* peers whose processes are, as the master says, or "" */
 	bool has_ring;
@@ -262,8 +284,9 @@ struct agt_run {
 	struct agt_op *ops;
 	struct agt_op *collecting, *active; /* by key */
 	struct agt_op *started;             /* by seq */
-	bool check_votes; /* a local membership changed: collecting operations may be complete */
-	bool check_links; /* some links may be out of use */
+	uint64_t doubt_ns; /* when an operation's doubt may be over; 0: none has any */
+	bool check_votes;  /* a local membership changed: collecting operations may be complete */
+	bool check_links;  /* some links may be out of use */
 	bool unhashed;
 	UT_hash_handle hh;
 };
@@ -296,8 +319,10 @@ struct agt_comm {
 	uint64_t wait_ns;
 	struct agt_attach *attach;        /* with wait == WL_COMM_ATTACH */
 	uint64_t topo_turn, pending_turn; /* votes of the run that this peer knows the end of */
+	uint64_t epoch, wired;            /* from its agent before; 0: none */
 	struct agt_verdict lost;
-	struct agt_attrs attrs; /* as published last */
+	struct agt_attrs attrs;    /* as published last */
+	struct agt_record *record; /* of its last synchronization, or NULL */
 	struct agt_op *slots[SHM_SLOTS];
 	uint32_t n_ops;
 	bool unhashed;
@@ -388,6 +413,9 @@ struct agt_comm *agt_comm_new(struct agt *a, struct agt_session *s, const struct
 void agt_refuse_request(struct agt *a, const struct agt_session *s, const struct wl_request *q,
 	uint32_t code, const char *text);
 /* What c is now. */
+/* Of the last commit that it was in; and the last round that was committed with it. */
+uint64_t agt_comm_epoch(const struct agt_comm *c);
+uint64_t agt_comm_wired(const struct agt_comm *c);
 void agt_comm_attrs(const struct agt_comm *c, struct agt_attrs *ret);
 /* The request waits for its answer. */
 void agt_comm_wait(struct agt *a, struct agt_comm *c, const struct wl_request *q);
@@ -515,59 +543,6 @@ void agt_links_sweep(struct agt *a, struct agt_run *r);
 bool agt_link_is_used(const struct agt_run *r, const struct cc_id *peer);
 void agt_links_free(struct agt_run *r);
 
-/* agt_submit.c */
-void agt_submit(struct agt *a, const struct agt_event *ev);
-/* Sends the vote of a collecting operation that is complete. May free o. */
-void agt_op_try_vote(struct agt *a, struct agt_op *o);
-/* Votes for o once more, to the next master. */
-void agt_op_vote_again(struct agt *a, struct agt_op *o);
-struct wm_op_params agt_sub_params(const struct shm_submission *s);
-bool agt_params_equal(const struct wm_op_params *x, const struct wm_op_params *y);
-
-/* agt_waits.c */
-/* Local members of o, which is new, are missing. */
-void agt_waits_add(struct agt *a, struct agt_op *o);
-void agt_waits_remove(struct agt *a, struct agt_op *o);
-/* Have those who submitted o waited for the others here for so long that they vote without them? */
-bool agt_waits_enough(const struct agt *a, const struct agt_op *o);
-/* Of those here that have not submitted o, which has not started, the one that has been stopped for
- * longest, or any; or NULL. */
-const struct agt_comm *agt_waits_missing(const struct agt_op *o);
-/* "pid 7", and its name and for how long it has been stopped if it is. */
-const char *agt_process_name(const struct agt_comm *c, uint64_t now_ns, char *buf, size_t size);
-void agt_waits_started(struct agt *a, const struct agt_op *o);
-void agt_waits_tick(struct agt *a);
-void agt_waits_told(struct agt *a, struct agt_run *r, const struct wm_waits *m);
-/* The vote has ended. */
-void agt_waits_over(struct agt *a, const struct agt_run *r, struct agt_awaited *w);
-/* What the last master has said of r's operations and votes. */
-void agt_waits_forget(struct agt_run *r);
-/* Tells the master whether c's process is stopped. */
-void agt_tell_stopped(struct agt *a, const struct agt_comm *c);
-
-/* agt_view.c */
-bool agt_op_has(const struct agt_op *o, const struct agt_comm *c);
-
-/* agt_op.c */
-struct agt_op *agt_op_find(struct agt_op *head, uint32_t group, uint64_t tag);
-struct agt_op *agt_op_new(
-	struct agt *a, struct agt_run *r, const struct agt_group *g, uint64_t tag);
-/* 0, or CC_ERR_NOMEM. */
-int agt_op_add(struct agt *a, struct agt_op *o, struct agt_comm *c, const struct shm_submission *s);
-/* Ends o: completes its members, with success when v is NULL, and frees it. */
-void agt_op_end(struct agt *a, struct agt_op *o, const struct agt_verdict *v);
-/* c is not part of the run any more. */
-void agt_op_drop_comm(
-	struct agt *a, struct agt_comm *c, enum agt_exit how, const struct agt_verdict *v);
-void agt_op_start(struct agt *a, struct agt_run *r, const struct wm_op_start *m);
-void agt_op_abort(struct agt *a, struct agt_run *r, const struct wm_op_abort *m);
-void agt_op_done(struct agt *a, struct agt_run *r, const struct wm_op_done *m);
-void agt_op_xfer_done(struct agt *a, const struct agt_event *ev);
-void agt_op_xfer_cancelled(struct agt *a, const struct agt_event *ev);
-/* The link to (or from) an agent broke. */
-void agt_op_link_down(struct agt *a, struct agt_run *r, const struct agt_event *ev);
-/* Tells the next master all that it must know of o. */
-void agt_op_tell(struct agt *a, struct agt_op *o);
-void agt_op_free(struct agt *a, struct agt_op *o);
+#include "pcclagentd/core/agt_op.h"
 
 #endif

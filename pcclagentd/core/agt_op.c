@@ -8,19 +8,21 @@
 #include <string.h>
 
 #include "pcclagentd/core/agt_internal.h"
+#include "pcclagentd/core/agt_record.h"
 
-struct agt_op *agt_op_find(struct agt_op *head, uint32_t group, uint64_t tag)
+_Static_assert(sizeof(struct agt_op_key) == 16, "hashed as bytes");
+
+struct agt_op *agt_op_find(struct agt_op *head, const struct agt_op_key *key)
 {
-	struct agt_op_key key = {.tag = tag, .group = group};
 	struct agt_op *o;
 
 	/* All bytes of the key are set: it has no padding.
 	 * NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
-	HASH_FIND(hh_key, head, &key, sizeof key, o);
+	HASH_FIND(hh_key, head, key, sizeof *key, o);
 	return o;
 }
 
-static struct agt_op *op_by_seq(struct agt_run *r, uint64_t seq)
+struct agt_op *agt_op_by_seq(struct agt_run *r, uint64_t seq)
 {
 	struct agt_op *o;
 
@@ -28,7 +30,17 @@ static struct agt_op *op_by_seq(struct agt_run *r, uint64_t seq)
 	return o;
 }
 
-struct agt_op *agt_op_new(struct agt *a, struct agt_run *r, const struct agt_group *g, uint64_t tag)
+const char *agt_op_name(const struct agt_op *o, char *buf, size_t size)
+{
+	if (o->key.is_sync)
+		(void)snprintf(buf, size, "the synchronization of group %u", o->key.group);
+	else
+		(void)snprintf(buf, size, "tag %" PRIu64 " of group %u", o->key.tag, o->key.group);
+	return buf;
+}
+
+struct agt_op *agt_op_new(
+	struct agt *a, struct agt_run *r, const struct agt_group *g, const struct agt_op_key *key)
 {
 	struct agt_op *o = calloc(1, sizeof *o);
 
@@ -37,8 +49,7 @@ struct agt_op *agt_op_new(struct agt *a, struct agt_run *r, const struct agt_gro
 		return NULL;
 	}
 	o->run = r;
-	o->key.tag = tag;
-	o->key.group = g->group;
+	o->key = *key;
 	o->losses = g->losses;
 	o->born_ns = a->now;
 	HASH_ADD(hh_key, r->collecting, key, sizeof o->key, o);
@@ -75,6 +86,8 @@ int agt_op_add(struct agt *a, struct agt_op *o, struct agt_comm *c, const struct
 	m->sub = *s;
 	c->slots[s->slot] = o;
 	c->n_ops++;
+	if (s->is_sync)
+		agt_record_voted(a, c, &s->sync);
 	return 0;
 }
 
@@ -105,23 +118,35 @@ static uint64_t losses_told(
 	return v && v->code == WIRE_RANK_CONNECTION_LOST ? c->grp->losses : o->losses;
 }
 
-/* Completes one member. Its communicator may be gone when this returns. */
-static void member_complete(struct agt *a, const struct agt_op *o, const struct agt_op_member *m,
-	const struct agt_verdict *v)
+/* v: NULL is success. What tensors were read or written is told in any case. */
+static void fill_done(const struct agt_op *o, const struct agt_op_member *m,
+	const struct agt_verdict *v, struct agt_done *ret)
+{
+	ret->tx_bytes = m->tx_bytes;
+	ret->rx_bytes = m->rx_bytes;
+	if (v) {
+		ret->code = v->code;
+		memcpy(ret->text, v->text, sizeof ret->text);
+		return;
+	}
+	ret->world = o->world;
+	ret->revision = o->elected.revision;
+	if (o->key.is_sync)
+		return;
+	ret->tx_bytes = o->tx_bytes;
+	ret->rx_bytes = o->rx_bytes;
+}
+
+void agt_op_complete(
+	struct agt *a, const struct agt_op *o, struct agt_op_member *m, const struct agt_verdict *v)
 {
 	struct agt_done done = {.code = WIRE_SUCCESS};
 	struct agt_comm *c = m->comm;
 
 	if (!c)
 		return;
-	if (v) {
-		done.code = v->code;
-		memcpy(done.text, v->text, sizeof done.text);
-	} else {
-		done.world = o->world;
-		done.tx_bytes = o->tx_bytes;
-		done.rx_bytes = o->rx_bytes;
-	}
+	m->comm = NULL;
+	fill_done(o, m, v, &done);
 	done.losses = losses_told(o, c, v);
 	if (o->state == AGT_OP_CANCELLING && c->run == o->run)
 		done.after = o->at_end;
@@ -130,14 +155,27 @@ static void member_complete(struct agt *a, const struct agt_op *o, const struct 
 	c->slots[m->sub.slot] = NULL;
 	c->n_ops--;
 	agt_complete(a, c->id, m->sub.slot, &done);
+	if (o->key.is_sync)
+		agt_record_ended(a, c, &done);
 	if (c->state == AGT_COMM_LEAVING && c->n_ops == 0)
 		agt_comm_finish(a, c);
+}
+
+static void emit_seq(
+	struct agt *a, const struct agt_op *o, enum agt_action_type xfer, enum agt_action_type sync)
+{
+	struct agt_action *x = agt_emit(a, o->key.is_sync ? sync : xfer);
+
+	x->run = o->run->id;
+	if (o->key.is_sync)
+		x->u.sync.seq = o->seq;
+	else
+		x->u.xfer.seq = o->seq;
 }
 
 void agt_op_end(struct agt *a, struct agt_op *o, const struct agt_verdict *v)
 {
 	struct agt_run *r = o->run;
-	struct agt_action *x;
 	uint32_t i;
 
 	if (o->state != AGT_OP_COLLECTING) {
@@ -145,41 +183,36 @@ void agt_op_end(struct agt *a, struct agt_op *o, const struct agt_verdict *v)
 			a->ops_failed++;
 		else
 			a->ops_done++;
-		if (agt_op_find(r->collecting, (uint32_t)o->key.group, o->key.tag))
+		if (agt_op_find(r->collecting, &o->key))
 			r->check_votes = true;
 	}
 	for (i = 0; i < o->n; i++) {
-		const struct agt_op_member *m = &o->members[i];
+		struct agt_op_member *m = &o->members[i];
 
-		member_complete(a, o, m, v && m->out ? &m->own : v);
+		agt_op_complete(a, o, m, m->out && (v || o->key.is_sync) ? &m->own : v);
 	}
 	if (o->xfer) {
-		x = agt_emit(a, AGT_ACT_XFER_FREE);
-		x->run = r->id;
-		x->u.xfer.seq = o->seq;
+		emit_seq(a, o, AGT_ACT_XFER_FREE, AGT_ACT_SYNC_FREE);
 		r->check_links = true;
 	}
 	agt_op_free(a, o);
 }
 
-/* The engine lets go of the memory first; XFER_CANCELLED ends the operation. */
-static void op_cancel(struct agt *a, struct agt_op *o)
+void agt_op_cancel(struct agt *a, struct agt_op *o)
 {
-	struct agt_action *x = agt_emit(a, AGT_ACT_XFER_CANCEL);
-	const struct agt_group *g = agt_group_find(o->run, (uint32_t)o->key.group);
+	const struct agt_group *g = agt_group_find(o->run, o->key.group);
 
 	if (g)
 		o->at_end = agt_world_of(o->run, g);
-	x->run = o->run->id;
-	x->u.xfer.seq = o->seq;
+	emit_seq(a, o, AGT_ACT_XFER_CANCEL, AGT_ACT_SYNC_CANCEL);
 	HASH_DELETE(hh_key, o->run->active, o);
 	agt_op_set_state(a, o, AGT_OP_CANCELLING);
-	if (agt_op_find(o->run->collecting, (uint32_t)o->key.group, o->key.tag))
+	o->doubt_ns = 0;
+	if (agt_op_find(o->run->collecting, &o->key))
 		o->run->check_votes = true;
 }
 
-/* What the op's end means to c. */
-static void member_out(struct agt_op_member *m, enum agt_exit how, const struct agt_verdict *v)
+void agt_op_member_out(struct agt_op_member *m, enum agt_exit how, const struct agt_verdict *v)
 {
 	m->out = true;
 	if (v)
@@ -188,7 +221,7 @@ static void member_out(struct agt_op_member *m, enum agt_exit how, const struct 
 		m->comm = NULL;
 }
 
-static uint32_t members_in(const struct agt_op *o)
+uint32_t agt_op_members_in(const struct agt_op *o)
 {
 	uint32_t i, n = 0;
 
@@ -209,7 +242,7 @@ static void drop_now(
 	if (how == AGT_EXIT_DIED)
 		m.comm = NULL;
 	o->spoiled = o->state == AGT_OP_VOTING;
-	member_complete(a, o, &m, v);
+	agt_op_complete(a, o, &m, v);
 	if (o->n == 0)
 		agt_op_end(a, o, &nobody);
 }
@@ -220,13 +253,12 @@ static void drop_now(
 static void leave_orphan(struct agt *a, struct agt_op *o, struct agt_op_member *m)
 {
 	if (o->state == AGT_OP_REPORTED && o->ok) {
-		member_complete(a, o, m, &m->own);
-		m->comm = NULL;
+		agt_op_complete(a, o, m, &m->own);
 		return;
 	}
 	agt_verdict_set(&o->verdict, WIRE_RANK_CONNECTION_LOST,
 		"a local peer has left while the master was away");
-	op_cancel(a, o);
+	agt_op_cancel(a, o);
 }
 
 static void drop_member(struct agt *a, struct agt_op *o, struct agt_comm *c, enum agt_exit how,
@@ -240,12 +272,16 @@ static void drop_member(struct agt *a, struct agt_op *o, struct agt_comm *c, enu
 		drop_now(a, o, (uint32_t)(m - o->members), how, v);
 		return;
 	}
-	member_out(m, how, v);
+	if (o->key.is_sync) {
+		agt_sync_drop(a, o, m, how, v);
+		return;
+	}
+	agt_op_member_out(m, how, v);
 	if (o->state == AGT_OP_CANCELLING)
 		return;
-	if (members_in(o) == 0) {
+	if (agt_op_members_in(o) == 0) {
 		agt_verdict_set(&o->verdict, WIRE_RANK_CONNECTION_LOST, "no local member is left");
-		op_cancel(a, o);
+		agt_op_cancel(a, o);
 	} else if (how == AGT_EXIT_CLEAN && agt_run_orphaned(o->run)) {
 		leave_orphan(a, o, m);
 	}
@@ -266,7 +302,7 @@ void agt_op_drop_comm(
 			drop_member(a, mine[i], c, how, v);
 }
 
-static struct wm_op_report *op_report(struct agt *a, struct agt_run *r, uint64_t seq,
+struct wm_op_report *agt_op_report(struct agt *a, struct agt_run *r, uint64_t seq,
 	const struct cc_id *suspect, const char *failure)
 {
 	struct wm_op_report *m = &agt_send(a, r, WM_OP_REPORT)->u.op_report;
@@ -279,12 +315,12 @@ static struct wm_op_report *op_report(struct agt *a, struct agt_run *r, uint64_t
 	return m;
 }
 
-/* Tells the master that o failed here; it will abort it. */
-static void op_failed(struct agt *a, struct agt_op *o, const struct cc_id *suspect, const char *why)
+void agt_op_failed(struct agt *a, struct agt_op *o, const struct cc_id *suspect, const char *why)
 {
-	op_report(a, o->run, o->seq, suspect, why)->silent = o->silent;
+	agt_op_report(a, o->run, o->seq, suspect, why)->silent = o->silent;
 	agt_op_set_state(a, o, AGT_OP_REPORTED);
 	o->ok = false;
+	o->doubt_ns = 0;
 	agt_copy_text(o->verdict.text, sizeof o->verdict.text, why);
 	if (suspect)
 		o->suspect = *suspect;
@@ -298,9 +334,11 @@ void agt_op_tell(struct agt *a, struct agt_op *o)
 	 * of these whose voter has left costs its group a loss, which ends this one as well. */
 	o->spoiled = false;
 	agt_op_vote_again(a, o);
-	if (o->state == AGT_OP_REPORTED)
-		op_report(a, o->run, o->seq, &o->suspect, o->ok ? NULL : o->verdict.text)->silent =
-			o->silent;
+	if (o->key.is_sync)
+		agt_sync_report_again(a, o);
+	else if (o->state == AGT_OP_REPORTED)
+		agt_op_report(a, o->run, o->seq, &o->suspect, o->ok ? NULL : o->verdict.text)
+			->silent = o->silent;
 }
 
 static void xfer_skip(struct agt *a, const struct agt_run *r, uint64_t seq)
@@ -322,7 +360,6 @@ static int by_rank(const void *x, const void *y)
 static const char *cannot_start(
 	struct agt_op *o, const struct agt_group *g, const struct cc_id **suspect)
 {
-	struct wm_op_params first = agt_sub_params(&o->members[0].sub);
 	uint32_t i;
 
 	*suspect = NULL;
@@ -330,12 +367,9 @@ static const char *cannot_start(
 		return "a local peer has left after its vote";
 	if (!g || !g->has_ring)
 		return "this host has no ring";
-	for (i = 1; i < o->n; i++) {
-		struct wm_op_params p = agt_sub_params(&o->members[i].sub);
-
-		if (!agt_params_equal(&first, &p))
+	for (i = 1; i < o->n; i++)
+		if (!agt_subs_agree(&o->members[0].sub, &o->members[i].sub))
 			return "local peers gave different parameters";
-	}
 	if (g->ring.hosts > 1 && !agt_link_is_up(o->run, &g->ring.next.agent)) {
 		*suspect = &g->ring.next.agent;
 		return "the link to the next host is down";
@@ -383,30 +417,56 @@ static void xfer_start(struct agt *a, struct agt_op *o, const struct agt_group *
 	agt_op_set_state(a, o, AGT_OP_RUNNING);
 }
 
-void agt_op_start(struct agt *a, struct agt_run *r, const struct wm_op_start *m)
+/* False: there is nothing to start, or the master broke the protocol. *ret: the operation. */
+static bool take_seq(
+	struct agt *a, struct agt_run *r, const struct wm_op_start *m, struct agt_op **ret)
 {
-	struct agt_op *o = agt_op_find(r->active, m->group, m->tag);
-	const struct agt_group *g = agt_group_find(r, m->group);
-	const struct cc_id *suspect;
-	const char *why;
+	struct agt_op_key key = agt_op_key(m->group, m->tag, m->is_sync);
+	struct agt_op *o = agt_op_find(r->active, &key);
+	const struct agt_op *again = agt_op_by_seq(r, m->seq);
 
-	const struct agt_op *again = op_by_seq(r, m->seq);
-
-	if (again && again->key.group == m->group && again->key.tag == m->tag)
-		return; /* a master that resumes the run makes sure */
+	if (again && memcmp(&again->key, &key, sizeof key) == 0)
+		return false; /* a master that resumes the run makes sure */
 	if (again || (m->seq <= r->last_seq && !(r->resumed && o && o->state == AGT_OP_VOTING))) {
 		agt_run_violation(a, r, "OP_START with a sequence number that is not new");
-		return;
+		return false;
 	}
 	if (m->seq > r->last_seq)
 		r->last_seq = m->seq;
-	if (!o) {
-		xfer_skip(a, r, m->seq);
-		op_report(a, r, m->seq, NULL, "no local peer takes part any more");
-		return;
-	}
-	if (o->state != AGT_OP_VOTING) {
+	if (o && o->state != AGT_OP_VOTING) {
 		agt_run_violation(a, r, "OP_START of an operation that has started");
+		return false;
+	}
+	*ret = o;
+	return true;
+}
+
+static void op_start(struct agt *a, struct agt_op *o)
+{
+	const struct agt_group *g = agt_group_find(o->run, o->key.group);
+	const struct cc_id *suspect;
+	const char *why = cannot_start(o, g, &suspect);
+
+	if (why) {
+		xfer_skip(a, o->run, o->seq);
+		agt_op_failed(a, o, suspect, why);
+	} else {
+		xfer_start(a, o, g);
+	}
+}
+
+void agt_op_start(struct agt *a, struct agt_run *r, const struct wm_op_start *m)
+{
+	struct agt_op *o = NULL;
+
+	if (!take_seq(a, r, m, &o))
+		return;
+	if (!o) {
+		/* Of a synchronization nobody expects anything of those who have left. */
+		if (m->is_sync)
+			return;
+		xfer_skip(a, r, m->seq);
+		agt_op_report(a, r, m->seq, NULL, "no local peer takes part any more");
 		return;
 	}
 	o->seq = m->seq;
@@ -418,48 +478,49 @@ void agt_op_start(struct agt *a, struct agt_run *r, const struct wm_op_start *m)
 	}
 	agt_waits_remove(a, o);
 	agt_waits_started(a, o);
-	why = cannot_start(o, g, &suspect);
-	if (why) {
-		xfer_skip(a, r, m->seq);
-		op_failed(a, o, suspect, why);
-	} else {
-		xfer_start(a, o, g);
-	}
+	if (m->is_sync)
+		agt_sync_start(a, o, m);
+	else
+		op_start(a, o);
 }
 
 void agt_op_abort(struct agt *a, struct agt_run *r, const struct wm_op_abort *m)
 {
+	struct agt_op_key key = agt_op_key(m->group, m->tag, m->is_sync);
+	char name[AGT_OP_NAME];
 	struct agt_op *o;
 
 	if (m->seq)
-		o = op_by_seq(r, m->seq);
+		o = agt_op_by_seq(r, m->seq);
 	else
-		o = agt_op_find(r->active, m->group, m->tag);
+		o = agt_op_find(r->active, &key);
 	/* an attempt that nobody here takes part in any more, or of a vote before the last */
 	if (!o || o->state == AGT_OP_CANCELLING ||
 		(m->seq == 0 && (o->state != AGT_OP_VOTING || o->losses != m->losses)))
 		return;
 	agt_verdict_set(&o->verdict, m->code ? m->code : WIRE_INTERNAL_ERROR, "%s",
 		m->text[0] ? m->text : "the master aborted the operation without a reason");
-	agt_log(a, AGT_LOG_INFO, "run %u group %u tag %" PRIu64 " seq %" PRIu64 ": %s", r->id,
-		(uint32_t)o->key.group, o->key.tag, o->seq, o->verdict.text);
+	agt_log(a, AGT_LOG_INFO, "run %u, %s, seq %" PRIu64 ": %s", r->id,
+		agt_op_name(o, name, sizeof name), o->seq, o->verdict.text);
 	if (o->seq)
-		agt_history_add(a, r, (uint32_t)o->key.group, o->seq, o->verdict.code);
+		agt_history_add(a, r, o->key.group, o->seq, o->verdict.code);
 	if (o->xfer)
-		op_cancel(a, o);
+		agt_op_cancel(a, o);
 	else
 		agt_op_end(a, o, &o->verdict);
 }
 
 void agt_op_done(struct agt *a, struct agt_run *r, const struct wm_op_done *m)
 {
-	struct agt_op *o = op_by_seq(r, m->seq);
+	struct agt_op *o = agt_op_by_seq(r, m->seq);
 
 	if (!o) {
 		if (m->seq > r->last_seq)
 			agt_run_violation(a, r, "OP_DONE of an operation that did not start");
 		return;
 	}
+	if (o->key.is_sync && m->revision < UINT64_MAX)
+		agt_revision_set(r, o->key.group, m->revision + 1);
 	if (o->state == AGT_OP_CANCELLING)
 		return; /* all its members have left */
 	if (o->state != AGT_OP_REPORTED || !o->ok) {
@@ -467,37 +528,40 @@ void agt_op_done(struct agt *a, struct agt_run *r, const struct wm_op_done *m)
 			a, r, "OP_DONE of an operation that this host did not report as done");
 		return;
 	}
-	agt_history_add(a, r, (uint32_t)o->key.group, o->seq, WIRE_SUCCESS);
-	agt_op_end(a, o, NULL);
+	agt_history_add(a, r, o->key.group, o->seq, WIRE_SUCCESS);
+	if (o->key.is_sync)
+		agt_sync_won(a, o, m->revision);
+	else
+		agt_op_end(a, o, NULL);
 }
 
 void agt_op_xfer_done(struct agt *a, const struct agt_event *ev)
 {
 	struct agt_run *r = agt_run_find(a, ev->run);
-	struct agt_op *o = r ? op_by_seq(r, ev->seq) : NULL;
+	struct agt_op *o = r ? agt_op_by_seq(r, ev->seq) : NULL;
 	const struct cc_id *suspect = NULL;
 
-	if (!o || o->state != AGT_OP_RUNNING)
+	if (!o || o->key.is_sync || o->state != AGT_OP_RUNNING)
 		return;
 	if (ev->code == WIRE_SUCCESS) {
 		o->tx_bytes = ev->tx_bytes;
 		o->rx_bytes = ev->rx_bytes;
-		(void)op_report(a, r, o->seq, NULL, NULL);
+		(void)agt_op_report(a, r, o->seq, NULL, NULL);
 		agt_op_set_state(a, o, AGT_OP_REPORTED);
 		o->ok = true;
 		return;
 	}
 	if (cc_id_eq(&ev->peer, &o->next) || cc_id_eq(&ev->peer, &o->prev))
 		suspect = &ev->peer;
-	op_failed(a, o, suspect, ev->text ? ev->text : "the transfer failed");
+	agt_op_failed(a, o, suspect, ev->text ? ev->text : "the transfer failed");
 }
 
 void agt_op_xfer_cancelled(struct agt *a, const struct agt_event *ev)
 {
 	struct agt_run *r = agt_run_find(a, ev->run);
-	struct agt_op *o = r ? op_by_seq(r, ev->seq) : NULL;
+	struct agt_op *o = r ? agt_op_by_seq(r, ev->seq) : NULL;
 
-	if (o && o->state == AGT_OP_CANCELLING)
+	if (o && !o->key.is_sync && o->state == AGT_OP_CANCELLING)
 		agt_op_end(a, o, &o->verdict);
 }
 
@@ -515,6 +579,6 @@ void agt_op_link_down(struct agt *a, struct agt_run *r, const struct agt_event *
 		if (o->state != AGT_OP_RUNNING || !cc_id_eq(neighbour, &ev->peer))
 			continue;
 		o->silent = ev->silent;
-		op_failed(a, o, &ev->peer, why);
+		agt_op_failed(a, o, &ev->peer, why);
 	}
 }

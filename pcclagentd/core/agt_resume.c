@@ -232,8 +232,10 @@ static int fill_groups(const struct agt_run *r, struct wm_resume *m)
 	for (g = r->groups; g; g = g->hh.next) {
 		if (g->world == 0)
 			continue;
-		m->world.own[m->world.n++] = (struct wm_group_world){
-			.group = g->group, .world = g->world, .losses = g->losses};
+		m->world.own[m->world.n++] = (struct wm_group_world){.group = g->group,
+			.world = g->world,
+			.losses = g->losses,
+			.revision = g->revision};
 		if (g->has_ring)
 			m->places[m->n_places++] =
 				(struct wm_ring_place){g->group, g->ring.hosts, g->ring.pos};

@@ -460,6 +460,7 @@ void agt_world_set(struct agt_run *r, const struct wm_world *w)
 			continue;
 		g->world = w->own[i].world;
 		g->losses = w->own[i].losses;
+		agt_revision_set(r, g->group, w->own[i].revision);
 		memcpy(g->loss, w->own[i].loss, sizeof g->loss);
 	}
 	r->check_votes = true;

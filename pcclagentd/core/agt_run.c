@@ -89,6 +89,8 @@ void agt_run_fill_join(const struct agt_comm *c, struct wm_join *ret)
 		ret->phase = WM_JOIN_ACCEPTED;
 		ret->topo_turn = c->topo_turn;
 		ret->pending_turn = c->pending_turn;
+		ret->epoch = agt_comm_epoch(c);
+		ret->wired = agt_comm_wired(c);
 	} else if (agt_round_prepared(c->run, &c->peer)) {
 		ret->phase = WM_JOIN_PREPARED;
 	}

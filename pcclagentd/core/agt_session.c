@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "pcclagentd/core/agt_internal.h"
+#include "pcclagentd/core/agt_record.h"
 
 static struct agt_session *session_find(struct agt *a, uint32_t id)
 {
@@ -55,6 +56,7 @@ void agt_comm_free(struct agt *a, struct agt_comm *c)
 	DL_DELETE(c->session->comms, c);
 	HASH_DELETE(hh, a->comms, c);
 	free(c->attach);
+	agt_record_free(c);
 	free(c);
 }
 
@@ -144,6 +146,16 @@ void agt_sessions_tick(struct agt *a)
 	}
 }
 
+uint64_t agt_comm_epoch(const struct agt_comm *c)
+{
+	return c->run->epoch > c->epoch ? c->run->epoch : c->epoch;
+}
+
+uint64_t agt_comm_wired(const struct agt_comm *c)
+{
+	return c->run->wired > c->wired ? c->run->wired : c->wired;
+}
+
 void agt_comm_attrs(const struct agt_comm *c, struct agt_attrs *ret)
 {
 	memset(ret, 0, sizeof *ret);
@@ -153,6 +165,8 @@ void agt_comm_attrs(const struct agt_comm *c, struct agt_attrs *ret)
 		ret->hosts = c->grp->ring.hosts;
 		ret->pos = c->grp->ring.pos;
 		ret->at = c->run->at;
+		ret->epoch = agt_comm_epoch(c);
+		ret->wired = agt_comm_wired(c);
 	} else if (c->state == AGT_COMM_LOST) {
 		ret->state = SHM_COMM_LOST;
 		ret->code = c->lost.code;
@@ -172,7 +186,8 @@ void agt_comm_world(const struct agt_comm *c, struct wire_world *ret)
 static bool attrs_eq(const struct agt_attrs *a, const struct agt_attrs *b)
 {
 	return a->state == b->state && a->hosts == b->hosts && a->pos == b->pos &&
-	       a->code == b->code && strcmp(a->text, b->text) == 0 && cc_addr_eq(&a->at, &b->at);
+	       a->epoch == b->epoch && a->wired == b->wired && a->code == b->code &&
+	       strcmp(a->text, b->text) == 0 && cc_addr_eq(&a->at, &b->at);
 }
 
 void agt_comm_publish(struct agt *a, struct agt_comm *c)
@@ -354,6 +369,7 @@ static void comm_connect(struct agt *a, struct agt_comm *c, const struct wl_requ
 	agt_comm_set_state(a, c, AGT_COMM_JOINING);
 	c->peer = q->peer;
 	c->token = q->token;
+	c->epoch = c->wired = c->topo_turn = c->pending_turn = 0;
 	agt_comm_wait(a, c, q);
 	agt_comm_publish(a, c);
 	agt_run_join(a, c);

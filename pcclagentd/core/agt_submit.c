@@ -14,10 +14,36 @@ struct wm_op_params agt_sub_params(const struct shm_submission *s)
 	return (struct wm_op_params){.count = s->count, .dtype = s->dtype, .op = s->op};
 }
 
-bool agt_params_equal(const struct wm_op_params *x, const struct wm_op_params *y)
+static bool digests_equal(const struct wm_digest *x, const struct wm_digest *y)
 {
-	return x->count == y->count && x->dtype == y->dtype && x->op == y->op &&
-	       x->quant_algo == y->quant_algo && x->quant_dtype == y->quant_dtype;
+	return x->hi == y->hi && x->lo == y->lo;
+}
+
+static bool offers_equal(const struct wm_sync_vote *x, const struct wm_sync_vote *y)
+{
+	return x->revision == y->revision && x->strategy == y->strategy &&
+	       x->hash_type == y->hash_type && digests_equal(&x->keys, &y->keys) &&
+	       digests_equal(&x->content, &y->content) && x->n_tensors == y->n_tensors &&
+	       x->bytes == y->bytes && x->torn == y->torn;
+}
+
+bool agt_subs_agree(const struct shm_submission *x, const struct shm_submission *y)
+{
+	if (x->is_sync)
+		return y->is_sync && offers_equal(&x->sync, &y->sync);
+	return !y->is_sync && x->count == y->count && x->dtype == y->dtype && x->op == y->op;
+}
+
+static bool sync_in_flight(const struct agt_comm *c)
+{
+	uint32_t i;
+
+	/* and nothing else is, then */
+	if (c->n_ops == 1)
+		for (i = 0; i < SHM_SLOTS; i++)
+			if (c->slots[i])
+				return c->slots[i]->key.is_sync;
+	return false;
 }
 
 static bool tag_in_flight(const struct agt_comm *c, uint64_t tag)
@@ -73,7 +99,16 @@ static void check_submission(
 		agt_verdict_set(v, ev->code, "%s", ev->text ? ev->text : "bad submission");
 		return;
 	}
-	if (tag_in_flight(c, ev->sub->tag))
+	if (sync_in_flight(c))
+		agt_verdict_set(v, WIRE_INVALID_USAGE,
+			"pcclSynchronizeSharedState is in progress on this communicator: start "
+			"operations after it");
+	else if (ev->sub->is_sync && c->n_ops)
+		agt_verdict_set(v, WIRE_PENDING_ASYNC_OPS,
+			"%u operation%s of this communicator in flight: await all of them before "
+			"pcclSynchronizeSharedState",
+			c->n_ops, c->n_ops == 1 ? " is" : "s are");
+	else if (!ev->sub->is_sync && tag_in_flight(c, ev->sub->tag))
 		agt_verdict_set(v, WIRE_INVALID_ARGUMENT,
 			"tag %" PRIu64
 			" is in flight on this communicator: await that operation or use "
@@ -81,8 +116,14 @@ static void check_submission(
 			ev->sub->tag);
 	else if (ev->sub->losses < c->grp->losses)
 		group_lost(v, c->grp, "await all operations in flight, then call again");
-	else if (c->grp->world < 2)
+	else if (!ev->sub->is_sync && c->grp->world < 2)
 		too_few(v, c->group, c->grp->world);
+}
+
+/* Who has left a synchronization that goes on has no part in it any more. */
+static bool votes(const struct agt_op_member *m, const struct agt_op *o)
+{
+	return !(o->key.is_sync && m->out);
 }
 
 /* The vote of member `first` and of those after it whose parameters equal its own. */
@@ -91,22 +132,28 @@ static void send_vote(struct agt *a, struct agt_op *o, uint32_t first)
 	struct wm_op_vote *m = &agt_send(a, o->run, WM_OP_VOTE)->u.op_vote;
 	uint32_t i;
 
-	m->group = (uint32_t)o->key.group;
+	m->group = o->key.group;
 	m->tag = o->key.tag;
 	m->losses = o->losses;
 	m->seq = o->seq;
-	m->params = agt_sub_params(&o->members[first].sub);
+	m->is_sync = o->key.is_sync;
+	if (m->is_sync)
+		m->sync = o->members[first].sub.sync;
+	if (m->is_sync && m->seq) {
+		m->elected.revision = o->elected.revision;
+		m->elected.content = o->elected.content;
+	}
+	if (!m->is_sync)
+		m->params = agt_sub_params(&o->members[first].sub);
 	m->peers = calloc(o->n - first, sizeof *m->peers);
 	if (!m->peers) {
 		agt_no_memory(a);
 		return;
 	}
-	for (i = first; i < o->n; i++) {
-		struct wm_op_params q = agt_sub_params(&o->members[i].sub);
-
-		if (agt_params_equal(&m->params, &q))
+	for (i = first; i < o->n; i++)
+		if (votes(&o->members[i], o) &&
+			agt_subs_agree(&o->members[first].sub, &o->members[i].sub))
 			m->peers[m->n_peers++] = o->members[i].peer;
-	}
 }
 
 static void send_votes(struct agt *a, struct agt_op *o)
@@ -114,14 +161,12 @@ static void send_votes(struct agt *a, struct agt_op *o)
 	uint32_t i, j;
 
 	for (i = 0; i < o->n; i++) {
-		struct wm_op_params p = agt_sub_params(&o->members[i].sub);
-
-		for (j = 0; j < i; j++) {
-			struct wm_op_params q = agt_sub_params(&o->members[j].sub);
-
-			if (agt_params_equal(&p, &q))
+		if (!votes(&o->members[i], o))
+			continue;
+		for (j = 0; j < i; j++)
+			if (votes(&o->members[j], o) &&
+				agt_subs_agree(&o->members[i].sub, &o->members[j].sub))
 				break;
-		}
 		if (j == i)
 			send_vote(a, o, i);
 	}
@@ -134,29 +179,31 @@ void agt_op_vote_again(struct agt *a, struct agt_op *o)
 
 void agt_op_try_vote(struct agt *a, struct agt_op *o)
 {
-	uint32_t group = (uint32_t)o->key.group;
 	struct agt_run *r = o->run;
 	struct agt_verdict v;
 	const struct agt_group *g;
-	char advice[80];
+	char advice[80], name[32];
 
 	if (o->state != AGT_OP_COLLECTING)
 		return;
-	g = agt_group_find(r, group);
+	g = agt_group_find(r, o->key.group);
 	if (g && g->losses != o->losses) {
-		(void)snprintf(advice, sizeof advice,
-			"tag %" PRIu64 " waited for its peers: call again", o->key.tag);
+		if (o->key.is_sync)
+			(void)snprintf(name, sizeof name, "the synchronization");
+		else
+			(void)snprintf(name, sizeof name, "tag %" PRIu64, o->key.tag);
+		(void)snprintf(advice, sizeof advice, "%s waited for its peers: call again", name);
 		group_lost(&v, g, advice);
 		agt_op_end(a, o, &v);
 		return;
 	}
-	if (g && g->world < 2) {
-		too_few(&v, group, g->world);
+	if (g && g->world < 2 && !o->key.is_sync) {
+		too_few(&v, g->group, g->world);
 		agt_op_end(a, o, &v);
 		return;
 	}
 	if (!g || (o->n < g->accepted && !agt_waits_enough(a, o)) ||
-		agt_op_find(r->active, group, o->key.tag))
+		agt_op_find(r->active, &o->key))
 		return;
 	if (o->n >= g->accepted)
 		agt_waits_remove(a, o);
@@ -184,6 +231,7 @@ void agt_submit(struct agt *a, const struct agt_event *ev)
 	const struct shm_submission *s = ev->sub;
 	struct agt_verdict v = {.code = WIRE_SUCCESS};
 	struct agt_done done = {.code = WIRE_SUCCESS};
+	struct agt_op_key key;
 	struct agt_op *o;
 
 	if (!c || (!s && !ev->code))
@@ -202,7 +250,8 @@ void agt_submit(struct agt *a, const struct agt_event *ev)
 	}
 	/* An entry without a submission has a code.
 	 * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-	o = agt_op_find(c->run->active, c->group, s->tag);
+	key = agt_op_key(c->group, s->tag, s->is_sync);
+	o = agt_op_find(c->run->active, &key);
 	if (o && joins_vote(o, c)) {
 		if (agt_op_add(a, o, c, s) < 0)
 			return;
@@ -211,9 +260,9 @@ void agt_submit(struct agt *a, const struct agt_event *ev)
 			agt_waits_remove(a, o);
 		return;
 	}
-	o = agt_op_find(c->run->collecting, c->group, s->tag);
+	o = agt_op_find(c->run->collecting, &key);
 	if (!o)
-		o = agt_op_new(a, c->run, c->grp, s->tag);
+		o = agt_op_new(a, c->run, c->grp, &key);
 	if (!o || agt_op_add(a, o, c, s) < 0)
 		return;
 	agt_op_try_vote(a, o);

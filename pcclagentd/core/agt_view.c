@@ -175,7 +175,7 @@ const char *agt_stopped_in(const struct agt *a, uint32_t run, uint32_t group)
 static void op_awaits(
 	const struct agt_op *o, uint32_t members, uint64_t now_ns, char *buf, size_t size)
 {
-	const struct agt_group *g = agt_group_find(o->run, (uint32_t)o->key.group);
+	const struct agt_group *g = agt_group_find(o->run, o->key.group);
 	const char *what = "";
 
 	if (agt_run_orphaned(o->run) &&
@@ -194,13 +194,15 @@ static void op_awaits(
 	}
 	switch (o->state) {
 	case AGT_OP_COLLECTING:
-		what = "waiting for the previous operation of this tag to end";
+		what = o->key.is_sync ? "waiting for the previous synchronization to end"
+				      : "waiting for the previous operation of this tag to end";
 		break;
 	case AGT_OP_VOTING:
 		what = "waiting for the master to start it";
 		break;
 	case AGT_OP_RUNNING:
-		what = "data";
+		what = o->doubt_ns ? "waiting to hear whether those who have the state are lost"
+				   : "data";
 		break;
 	case AGT_OP_REPORTED:
 		what = o->ok ? "waiting for the other hosts to report"
@@ -216,6 +218,21 @@ static void op_awaits(
 		(void)snprintf(buf, size, "%s", what);
 }
 
+static void sync_info(const struct agt_op *o, struct agt_op_info *ret)
+{
+	const struct wm_sync_vote *offer = &o->members[0].sub.sync;
+	bool started = o->state > AGT_OP_VOTING;
+	uint32_t i;
+
+	ret->bytes = offer->bytes;
+	ret->revision = started ? o->elected.revision : offer->revision;
+	ret->hash_type = started ? o->elected.hash_type : offer->hash_type;
+	ret->keys = started ? o->elected.keys : offer->keys;
+	ret->content = started ? o->elected.content : offer->content;
+	for (i = 0; i < o->n; i++)
+		ret->failed += o->members[i].failed && !o->members[i].out;
+}
+
 void agt_each_op(const struct agt *a, uint64_t now_ns,
 	void (*fn)(void *arg, const struct agt_op_info *o), void *arg)
 {
@@ -226,7 +243,8 @@ void agt_each_op(const struct agt *a, uint64_t now_ns,
 		DL_FOREACH2 (r->ops, o, next_op) {
 			struct agt_op_info i = {
 				.run = r->id,
-				.group = (uint32_t)o->key.group,
+				.group = o->key.group,
+				.is_sync = o->key.is_sync,
 				.tag = o->key.tag,
 				.seq = o->seq,
 				.age_ns = now_ns - o->born_ns,
@@ -236,6 +254,8 @@ void agt_each_op(const struct agt *a, uint64_t now_ns,
 				.members = local_members(o),
 			};
 
+			if (i.is_sync)
+				sync_info(o, &i);
 			op_awaits(o, i.members, now_ns, i.awaited, sizeof i.awaited);
 			fn(arg, &i);
 		}

@@ -109,20 +109,20 @@ const char *agt_process_name(const struct agt_comm *c, uint64_t now_ns, char *bu
 __attribute__((format(printf, 4, 5))) static void log_op(
 	struct agt *a, const struct agt_op *o, uint32_t level, const char *fmt, ...)
 {
-	char addr[CC_ADDR_STR_SIZE], text[WM_TEXT_MAX];
+	char addr[CC_ADDR_STR_SIZE], name[AGT_OP_NAME], text[WM_TEXT_MAX];
 	va_list ap;
 
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	agt_log(a, level, "tag %" PRIu64 " of group %" PRIu64 " of master %s %s", o->key.tag,
-		o->key.group, cc_addr_str(&o->run->addr, addr), text);
+	agt_log(a, level, "%s of master %s %s", agt_op_name(o, name, sizeof name),
+		cc_addr_str(&o->run->addr, addr), text);
 }
 
 static void log_missing(struct agt *a, struct agt_op *o)
 {
 	const struct agt_comm *c = agt_waits_missing(o);
-	const struct agt_group *g = agt_group_find(o->run, (uint32_t)o->key.group);
+	const struct agt_group *g = agt_group_find(o->run, o->key.group);
 	char more[32] = "", name[WL_NAME_MAX + 80];
 
 	if (!c || !g || o->late || !may_log(a))
@@ -167,7 +167,8 @@ static uint64_t since(const struct agt *a, const struct wm_waits *m)
 
 static void op_told(struct agt *a, struct agt_run *r, const struct wm_waits *m)
 {
-	struct agt_op *o = agt_op_find(r->active, m->group, m->tag);
+	struct agt_op_key key = agt_op_key(m->group, m->tag, m->kind == WM_WAIT_SYNC);
+	struct agt_op *o = agt_op_find(r->active, &key);
 	char *text;
 
 	if (!o || o->state != AGT_OP_VOTING)
@@ -213,7 +214,7 @@ static void stopped_told(struct agt_run *r, const struct wm_waits *m)
 
 void agt_waits_told(struct agt *a, struct agt_run *r, const struct wm_waits *m)
 {
-	if (m->kind == WM_WAIT_OP)
+	if (m->kind == WM_WAIT_OP || m->kind == WM_WAIT_SYNC)
 		op_told(a, r, m);
 	else if (m->kind == WM_WAIT_STOPPED)
 		stopped_told(r, m);

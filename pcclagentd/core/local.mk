@@ -10,13 +10,15 @@ libagt_la_SOURCES = \
 	pcclagentd/core/agt_dial.c \
 	pcclagentd/core/agt_internal.h \
 	pcclagentd/core/agt_master.c \
-	pcclagentd/core/agt_op.c \
+	pcclagentd/core/agt_op.c pcclagentd/core/agt_op.h \
+	pcclagentd/core/agt_record.c pcclagentd/core/agt_record.h \
 	pcclagentd/core/agt_resume.c \
 	pcclagentd/core/agt_round.c \
 	pcclagentd/core/agt_run.c \
 	pcclagentd/core/agt_session.c \
 	pcclagentd/core/agt_state.c \
 	pcclagentd/core/agt_submit.c \
+	pcclagentd/core/agt_sync.c \
 	pcclagentd/core/agt_view.c \
 	pcclagentd/core/agt_waits.c
 

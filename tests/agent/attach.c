@@ -33,6 +33,8 @@ static void attach(uint32_t session, unsigned peer, uint32_t n_seqs)
 		.losses = 1,
 		.topo_turn = 4,
 		.pending_turn = 3,
+		.epoch = 17,
+		.wired = 16,
 		.n_seqs = n_seqs,
 		.n_succeeded = n_seqs / 2,
 		.seqs = {11, 12, 13}};
@@ -105,6 +107,8 @@ START_TEST(a_peer_comes_back)
 	j = &fx_msg(f, WM_JOIN, 0)->u.join;
 	ck_assert(fx_is(&j->peer, fx_id(1)) && fx_is(&j->token, fx_token(1)));
 	ck_assert_uint_eq(j->phase, WM_JOIN_ACCEPTED);
+	ck_assert_uint_eq(j->epoch, 17);
+	ck_assert_uint_eq(j->wired, 16);
 	ck_assert_uint_eq(fx_sent(f, WM_RESUME), 1);
 	ck_assert_uint_eq(fx_msg(f, WM_RESUME, 0)->u.resume.epoch, 0);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_QUERY), 1);

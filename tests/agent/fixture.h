@@ -108,6 +108,8 @@ Suite *op_suite(void);
 Suite *end_suite(void);
 Suite *resume_suite(void);
 Suite *seek_suite(void);
+Suite *sync_suite(void);
+Suite *sync_end_suite(void);
 Suite *wait_suite(void);
 Suite *attach_suite(void);
 Suite *random_suite(void);

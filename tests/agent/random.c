@@ -6,7 +6,7 @@
 #include "tests/agent/random.h"
 
 #define SLOTS 6u
-#define STEPS 3000
+#define STEPS 5000
 
 static struct comm *some_comm(struct world *w)
 {
@@ -18,6 +18,15 @@ static struct comm *some_comm(struct world *w)
 	return NULL;
 }
 
+static void end_session(struct world *w, uint32_t s)
+{
+	struct agt_event ev = {.type = AGT_EV_SESSION_CLOSED, .session = s};
+
+	w->session[s] = false;
+	w->waiting[s] = 0;
+	rw_step(w, &ev);
+}
+
 static void do_session(struct world *w)
 {
 	uint32_t s = 1 + rnd(w, SESSIONS), i;
@@ -27,13 +36,11 @@ static void do_session(struct world *w)
 	if (w->session[s]) {
 		if (rnd(w, 20))
 			return;
-		ev.type = AGT_EV_SESSION_CLOSED;
-		w->session[s] = false;
-		w->waiting[s] = 0;
+		end_session(w, s);
 	} else {
 		w->session[s] = true;
+		rw_step(w, &ev);
 	}
-	rw_step(w, &ev);
 	for (i = 0; i < COMMS; i++)
 		ck_assert(!w->comms[i].alive || w->session[w->comms[i].session]);
 }
@@ -71,19 +78,67 @@ static void do_submit(struct world *w)
 	struct comm *c = some_comm(w);
 	struct shm_submission s = {
 		.slot = rnd(w, SLOTS), .tag = rnd(w, 3), .count = 1 + rnd(w, 20) / 19};
+	bool is_sync = !rnd(w, 3);
 	struct agt_event ev = {.type = AGT_EV_SUBMIT, .slot = s.slot, .sub = &s};
 
 	if (!c || c->busy[s.slot])
 		return;
+	if (is_sync) {
+		s = (struct shm_submission){.slot = s.slot, .is_sync = true};
+		s.sync.revision = rnd(w, 3);
+		s.sync.hash_type = WM_HASH_SIMPLE;
+	}
 	s.losses = rnd(w, 20) ? UINT32_MAX : rnd(w, 4);
 	ev.comm = c->id;
-	s.dtype = rnd(w, 40) ? 10 : rnd(w, 12);
-	s.op = rnd(w, 40) ? 0 : rnd(w, 5);
+	if (!is_sync) {
+		s.dtype = rnd(w, 40) ? 10 : rnd(w, 12);
+		s.op = rnd(w, 40) ? 0 : rnd(w, 5);
+	}
 	if (!rnd(w, 20)) {
 		ev.code = WIRE_INVALID_ARGUMENT;
 		ev.sub = NULL;
 	}
 	c->busy[s.slot] = true;
+	rw_step(w, &ev);
+}
+
+/* A member that was asked for lets go, or one that was not. */
+static bool do_drop(struct world *w, struct xfer *t)
+{
+	struct agt_event ev = {.type = AGT_EV_SYNC_DROPPED, .run = t->run, .seq = t->seq};
+	uint32_t i = rnd(w, t->n);
+
+	if (!t->drop[i] && rnd(w, 10))
+		return false;
+	t->dropped[i] = t->drop[i];
+	ev.comm = t->comm[i];
+	rw_step(w, &ev);
+	return true;
+}
+
+static void do_job(struct world *w, struct xfer *t)
+{
+	static const uint32_t codes[] = {0, 0, 0, WIRE_RANK_CONNECTION_LOST, WIRE_OUT_OF_MEMORY};
+	struct agt_sync_result r = {.comm = t->comm[rnd(w, t->n)], .failed = !rnd(w, 2)};
+	struct agt_event ev = {.type = AGT_EV_SYNC_DONE,
+		.run = t->run,
+		.seq = t->seq,
+		.n_results = rnd(w, 4) > 0,
+		.results = &r};
+
+	if (do_drop(w, t))
+		return;
+	if (!rnd(w, 10) && w->comms[r.comm % COMMS].id == r.comm && r.comm) {
+		end_session(w, w->comms[r.comm % COMMS].session);
+		return;
+	}
+	if (t->cancel) {
+		ev.type = AGT_EV_SYNC_CANCELLED;
+		t->cancelled = true;
+	} else {
+		ev.code = codes[rnd(w, 5)];
+		w->failures += ev.n_results && r.failed;
+	}
 	rw_step(w, &ev);
 }
 
@@ -94,6 +149,10 @@ static void do_xfer(struct world *w)
 
 	if (!t->live)
 		return;
+	if (t->is_sync) {
+		do_job(w, t);
+		return;
+	}
 	if (t->cancel && rnd(w, 3)) {
 		ev.type = AGT_EV_XFER_CANCELLED;
 		t->cancelled = true;
@@ -160,18 +219,16 @@ static void drain(struct world *w)
 	struct agt_status st;
 	uint32_t i;
 
-	for (i = 1; i <= SESSIONS; i++) {
-		struct agt_event ev = {.type = AGT_EV_SESSION_CLOSED, .session = i};
-
-		w->session[i] = false;
-		rw_step(w, &ev);
-	}
+	for (i = 1; i <= SESSIONS; i++)
+		end_session(w, i);
 	for (i = 0; i < XFERS; i++) {
 		struct xfer *t = &w->xfers[i];
 		struct agt_event ev = {.type = AGT_EV_XFER_CANCELLED, .run = t->run, .seq = t->seq};
 
 		if (!t->live)
 			continue;
+		if (t->is_sync)
+			ev.type = AGT_EV_SYNC_CANCELLED;
 		ck_assert(t->cancel);
 		t->cancelled = true;
 		rw_step(w, &ev);
@@ -225,21 +282,30 @@ static void run_seed(uint64_t seed, struct world *w)
 START_TEST(promises_hold_whatever_happens)
 {
 	static struct world w;
+	uint32_t jobs = 0, won = 0, drops = 0, failures = 0;
 	uint32_t starts = 0, successes = 0, resumptions = 0, attached = 0;
 	uint64_t seed;
 
-	for (seed = 0; seed < 12; seed++) {
-		run_seed((uint64_t)_i * 12 + seed, &w);
+	for (seed = 0; seed < 24; seed++) {
+		run_seed((uint64_t)_i * 24 + seed, &w);
 		starts += w.starts;
 		successes += w.successes;
 		resumptions += w.resumptions;
 		attached += w.attached;
+		jobs += w.jobs;
+		won += w.won;
+		drops += w.drops;
+		failures += w.failures;
 	}
 	/* the generator reaches the interesting places */
 	ck_assert_uint_gt(starts, 40);
 	ck_assert_uint_gt(successes, 3);
 	ck_assert_uint_gt(resumptions, 5);
 	ck_assert_uint_gt(attached, 5);
+	ck_assert_uint_gt(jobs, 20);
+	ck_assert_uint_gt(won, 0);
+	ck_assert_uint_gt(drops, 0);
+	ck_assert_uint_gt(failures, 2);
 }
 END_TEST
 

@@ -8,7 +8,7 @@
 #include "tests/agent/fixture.h"
 
 #define SESSIONS 4u
-#define COMMS    64u /* communicator ids are taken modulo this */
+#define COMMS    128u /* communicator ids are taken modulo this */
 #define PEERS    48u
 #define XFERS    256u
 #define RUNS     1024u
@@ -18,8 +18,10 @@ struct xfer {
 	uint64_t seq;
 	uint32_t run;
 	bool live, done, ok, cancel, cancelled;
+	bool is_sync, won; /* a job; the master said that it has succeeded */
 	uint32_t n;
 	uint32_t comm[8], slot[8];
+	bool drop[8], dropped[8]; /* a job's member: asked for, done */
 };
 
 struct peer { /* as the master knows it */
@@ -37,6 +39,7 @@ struct run {
 	uint64_t losses[2], vote_losses;
 	uint32_t vote_group;
 	uint64_t vote_tag;
+	bool vote_is_sync;
 	bool reported; /* the last round, as good */
 };
 
@@ -58,6 +61,7 @@ struct world {
 	uint32_t last_run;
 	struct xfer xfers[XFERS];
 	uint32_t completions, successes, starts, resumptions, attached;
+	uint32_t jobs, won, drops, failures; /* of synchronizations */
 };
 
 static inline uint32_t rnd(struct world *w, uint32_t n)

@@ -82,30 +82,56 @@ static void master_world(struct world *w, uint32_t run, struct run *r, enum wm_t
 	master_says(w, run, &m);
 }
 
+/* What everybody of the group has to do who is here. */
+static void fill_sync(struct world *w, uint32_t run, uint32_t group, struct wm_sync_start *s,
+	struct wm_sync_peer *v)
+{
+	uint32_t i;
+
+	s->peers = v;
+	s->revision = rnd(w, 3);
+	s->hash_type = WM_HASH_SIMPLE;
+	for (i = 0; i < PEERS; i++)
+		if (w->peers[i].in && w->peers[i].run == run && w->peers[i].group == group &&
+			(rnd(w, 500)))
+			v[s->n_peers++] = (struct wm_sync_peer){w->peers[i].id, rnd(w, 2)};
+}
+
 static void master_op(struct world *w, uint32_t run, struct run *r, enum wm_type type)
 {
 	uint64_t seq = r->seq - rnd(w, 3);
+	struct wm_sync_peer peers[PEERS];
 	struct wm_msg m = {.type = type};
 
 	if (type == WM_OP_START) {
 		m.u.op_start.group = r->vote_group;
 		m.u.op_start.tag = r->vote_tag;
 		m.u.op_start.seq = rnd(w, 100) ? ++r->seq : seq;
+		m.u.op_start.is_sync = r->vote_is_sync;
+		if (r->vote_is_sync)
+			fill_sync(w, run, r->vote_group, &m.u.op_start.sync, peers);
 	} else if (type == WM_OP_ABORT) {
 		m.u.op_abort.group = rnd(w, 3) ? r->vote_group : rnd(w, 2);
 		m.u.op_abort.tag = rnd(w, 3) ? r->vote_tag : rnd(w, 3);
 		m.u.op_abort.seq = rnd(w, 3) ? 0 : seq;
+		m.u.op_abort.is_sync = rnd(w, 10) ? r->vote_is_sync : rnd(w, 2);
+		if (m.u.op_abort.is_sync)
+			m.u.op_abort.tag = 0;
 		m.u.op_abort.code = rnd(w, 10);
 		m.u.op_abort.losses = rnd(w, 20) ? r->vote_losses : 0;
 	} else {
-		const struct xfer *t = w->xfers;
+		struct xfer *t = w->xfers;
 
 		while (t < w->xfers + XFERS && !(t->live && t->run == run && t->ok && !t->cancel))
 			t++;
-		if (t < w->xfers + XFERS)
+		if (t < w->xfers + XFERS) {
 			seq = t->seq;
-		else if (rnd(w, 100))
+			t->won = t->is_sync;
+			w->won += t->won;
+			m.u.op_done.revision = rnd(w, 3);
+		} else if (rnd(w, 100)) {
 			return;
+		}
 		m.u.op_done.seq = seq;
 	}
 	master_says(w, run, &m);
@@ -206,7 +232,7 @@ void rw_master(struct world *w)
 		master_op(w, run, r, WM_OP_DONE);
 		break;
 	case 13:
-		if (!rnd(w, 10))
+		if (!rnd(w, 5))
 			master_kick(w, run);
 		break;
 	case 14:

@@ -34,6 +34,15 @@ static unsigned link_number(const struct cc_id *agent)
 	return 0;
 }
 
+/* No thread uses the tensors of whoever gets them back, and he knows what the master decided. */
+static void saw_job_complete(struct xfer *t, uint32_t member, bool success)
+{
+	ck_assert(t->cancelled || t->dropped[member]);
+	if (success)
+		ck_assert(t->won && t->cancelled);
+	t->comm[member] = 0;
+}
+
 static void saw_complete(struct world *w, const struct agt_action *x)
 {
 	struct comm *c = comm_find(w, x->comm);
@@ -45,11 +54,16 @@ static void saw_complete(struct world *w, const struct agt_action *x)
 	w->completions++;
 	w->successes += x->u.done.code == 0;
 	for (i = 0; i < XFERS; i++) {
-		const struct xfer *t = &w->xfers[i];
+		struct xfer *t = &w->xfers[i];
 
-		for (j = 0; t->live && j < t->n; j++)
-			if (t->comm[j] == x->comm && t->slot[j] == x->slot)
+		for (j = 0; t->live && j < t->n; j++) {
+			if (t->comm[j] != x->comm || t->slot[j] != x->slot)
+				continue;
+			if (t->is_sync)
+				saw_job_complete(t, j, x->u.done.code == 0);
+			else
 				ck_assert(x->u.done.code ? t->cancelled : t->ok);
+		}
 	}
 }
 
@@ -74,6 +88,52 @@ static void saw_xfer_start(struct world *w, const struct agt_action *x)
 		m->slot[m->n++] = t->members[i].sub.slot;
 	}
 	w->starts++;
+}
+
+static void saw_job_start(struct world *w, const struct agt_action *x)
+{
+	const struct agt_sync *y = &x->u.sync;
+	struct xfer *m = w->xfers;
+	uint32_t i;
+
+	ck_assert_ptr_null(xfer_find(w, x->run, y->seq));
+	ck_assert_uint_ge(y->n_members, 1);
+	while (m->live)
+		m++;
+	*m = (struct xfer){.seq = y->seq, .run = x->run, .live = true, .is_sync = true};
+	for (i = 0; i < y->n_members && i < 8; i++) {
+		const struct comm *c = comm_find(w, y->members[i].comm);
+
+		ck_assert(c && y->members[i].sub.is_sync);
+		ck_assert(c->busy[y->members[i].sub.slot]);
+		m->comm[m->n] = c->id;
+		m->slot[m->n++] = y->members[i].sub.slot;
+	}
+	w->jobs++;
+}
+
+static void saw_drop(struct world *w, const struct agt_action *x)
+{
+	struct xfer *t = xfer_find(w, x->run, x->u.sync.seq);
+	uint32_t i;
+
+	ck_assert(t && t->is_sync && !t->cancel);
+	for (i = 0; i < t->n; i++) {
+		if (t->comm[i] != x->comm)
+			continue;
+		ck_assert(!t->drop[i]);
+		t->drop[i] = true;
+		w->drops++;
+	}
+}
+
+static void saw_report(struct world *w, uint32_t run, const struct wm_op_report *m)
+{
+	struct xfer *t = xfer_find(w, run, m->seq);
+
+	if (t && t->is_sync && m->ok)
+		t->ok = true;
+	ck_assert(!m->ok || !t || t->is_sync || m->n_failed == 0);
 }
 
 static void saw_link(struct world *w, const struct agt_action *x)
@@ -129,6 +189,9 @@ static void saw_send(struct world *w, const struct agt_action *x)
 			if (w->peers[i].in && cc_id_eq(&w->peers[i].id, &m->u.leave.peer))
 				w->peers[i].in = false;
 		break;
+	case WM_OP_REPORT:
+		saw_report(w, x->run, &m->u.op_report);
+		break;
 	case WM_ROUND_REPORT:
 		r->reported = m->u.round_report.n_failures == 0;
 		break;
@@ -136,6 +199,7 @@ static void saw_send(struct world *w, const struct agt_action *x)
 		ck_assert_uint_ge(m->u.op_vote.n_peers, 1);
 		r->vote_group = m->u.op_vote.group;
 		r->vote_tag = m->u.op_vote.tag;
+		r->vote_is_sync = m->u.op_vote.is_sync;
 		r->vote_losses = m->u.op_vote.losses;
 		break;
 	default:
@@ -186,13 +250,15 @@ static void saw_dial(struct world *w, const struct agt_action *x)
 
 static void saw_xfer_end(struct world *w, const struct agt_action *x)
 {
-	struct xfer *t = xfer_find(w, x->run, x->u.xfer.seq);
+	bool is_sync = x->type == AGT_ACT_SYNC_CANCEL || x->type == AGT_ACT_SYNC_FREE;
+	struct xfer *t = xfer_find(w, x->run, is_sync ? x->u.sync.seq : x->u.xfer.seq);
 
-	if (x->type == AGT_ACT_XFER_CANCEL) {
-		ck_assert(t && !t->cancel);
+	ck_assert(t && t->is_sync == is_sync);
+	if (x->type == AGT_ACT_XFER_CANCEL || x->type == AGT_ACT_SYNC_CANCEL) {
+		ck_assert(!t->cancel);
 		t->cancel = true;
 	} else {
-		ck_assert(t && (t->cancelled || (t->ok && !t->cancel)));
+		ck_assert(t->cancelled || (t->ok && !t->cancel && !is_sync));
 		t->live = false;
 	}
 }
@@ -245,7 +311,15 @@ static void saw(struct world *w, const struct agt_action *x)
 		break;
 	case AGT_ACT_XFER_CANCEL:
 	case AGT_ACT_XFER_FREE:
+	case AGT_ACT_SYNC_CANCEL:
+	case AGT_ACT_SYNC_FREE:
 		saw_xfer_end(w, x);
+		break;
+	case AGT_ACT_SYNC_START:
+		saw_job_start(w, x);
+		break;
+	case AGT_ACT_SYNC_DROP:
+		saw_drop(w, x);
 		break;
 	case AGT_ACT_XFER_SKIP:
 		ck_assert(!w->runs[x->run].closed);

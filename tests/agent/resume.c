@@ -371,6 +371,34 @@ START_TEST(who_calls_while_there_is_no_master_joins_the_vote)
 }
 END_TEST
 
+/* What it knew of another run is nothing to the next master of this one. */
+START_TEST(a_newcomer_does_not_know_votes)
+{
+	struct wm_msg kick = {.type = WM_KICK, .u.kick = {.peer = fx_id(1), .code = 8}};
+	struct fx_ring ring = {.group = 7, .hosts = 1, .world = 1, .n = 1, .members = {2}};
+	struct wm_msg ack = fx_ack(2);
+	uint32_t c;
+
+	f->topo_turn = 6;
+	fx_group(f, 1, 2, comms);
+	fx_from_master(f, 1, &kick);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
+	f->topo_turn = 0;
+	fx_session(f, 2, 1000);
+	c = fx_create(f, 2, 7, 1);
+	fx_connect(f, 2, c, 2);
+	fx_master_up(f, 2);
+	fx_accept(f, 2, 1, &ring, 1);
+	fx_connect(f, 1, comms[0], 3);
+	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 1);
+	fx_event(f, AGT_EV_MASTER_DOWN, 2, "Connection reset by peer");
+	fx_event(f, AGT_EV_MASTER_UP, 2, NULL);
+	ack.u.hello_ack.run = fx_id(202);
+	fx_from_master(f, 2, &ack);
+	ck_assert_uint_eq(resumed()->topo_turn, 1);
+}
+END_TEST
+
 Suite *resume_suite(void)
 {
 	Suite *s = suite_create("resume");
@@ -389,6 +417,7 @@ Suite *resume_suite(void)
 	tcase_add_test(t, segments_of_another_size_come_with_the_next_rings);
 	tcase_add_test(t, a_voter_that_has_left_spoils_nothing_for_the_next_master);
 	tcase_add_test(t, who_calls_while_there_is_no_master_joins_the_vote);
+	tcase_add_test(t, a_newcomer_does_not_know_votes);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -148,7 +148,9 @@ START_TEST(a_commit_without_round_keeps_the_rings)
 	fx_commit(f, 1, 3, true, &ring, 1);
 	fx_expect_reply(f, WIRE_SUCCESS, "");
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_CLOSE), 0);
-	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 0);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.hosts, 2);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.epoch, 3); /* for the next agent */
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.wired, 1); /* not 3: no round */
 	fx_submit(f, comms[0], 0, 1, 8);
 	fx_op_start(f, 1, 7, 1, 1);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_XFER_START, 0)->u.xfer.hosts, 2);
@@ -168,7 +170,6 @@ START_TEST(the_world_goes_with_the_end_of_a_call)
 	ck_assert_uint_eq(f->acts.n, 0);
 	fx_request(f, 1, comms[0], WL_UPDATE_TOPOLOGY);
 	fx_commit(f, 1, 2, true, &ring, 1);
-	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 0);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 1);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.world.group, 2);
 }

@@ -20,6 +20,8 @@ int main(void)
 	srunner_add_suite(r, process_suite());
 	srunner_add_suite(r, redial_suite());
 	srunner_add_suite(r, stop_suite());
+	srunner_add_suite(r, manifest_suite());
+	srunner_add_suite(r, sync_suite());
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);
 	srunner_free(r);

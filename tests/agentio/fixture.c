@@ -312,7 +312,12 @@ void fx_check_alive(struct fx *f)
 
 uint32_t client_alloc(struct client *c, uint64_t size, struct mem *ret)
 {
-	struct wl_request q = {.type = WL_REGION_ALLOC, .size = size, .use = WL_REGION_REGISTERED};
+	return client_alloc_use(c, size, WL_REGION_REGISTERED, ret);
+}
+
+uint32_t client_alloc_use(struct client *c, uint64_t size, enum wl_region_use use, struct mem *ret)
+{
+	struct wl_request q = {.type = WL_REGION_ALLOC, .size = size, .use = use};
 	struct wl_reply r;
 	void *map;
 	int fd;
@@ -584,6 +589,19 @@ void master_join_two(struct master *m, struct fx *f, struct client *a, struct qu
 	ck_assert_uint_eq(r.code, WIRE_SUCCESS);
 	ck_assert(client_receive(b, &r, NULL, 0));
 	ck_assert_uint_eq(r.code, WIRE_SUCCESS);
+}
+
+void master_part_two(struct master *m, struct fx *f, struct client *a, struct queue *qa,
+	struct client *b, struct queue *qb)
+{
+	if (a->fd >= 0)
+		client_close(a);
+	if (b->fd >= 0)
+		client_close(b);
+	fx_stop(f);
+	queue_close(qa);
+	queue_close(qb);
+	master_close(m);
 }
 
 uint64_t master_started(struct master *m, uint64_t tag)

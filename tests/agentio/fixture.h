@@ -75,6 +75,7 @@ struct mem {
 };
 /* Returns the code. */
 uint32_t client_alloc(struct client *c, uint64_t size, struct mem *ret);
+uint32_t client_alloc_use(struct client *c, uint64_t size, enum wl_region_use use, struct mem *ret);
 uint32_t client_free(struct client *c, uint64_t region);
 
 struct queue {
@@ -117,6 +118,9 @@ void master_next(struct master *m, struct wm_msg *ret);
 void master_expect(struct master *m, enum wm_type type, struct wm_msg *ret);
 /* Both clients' communicators join group 1 of a run on this host alone. */
 void master_join_two(struct master *m, struct fx *f, struct client *a, struct queue *qa,
+	struct client *b, struct queue *qb);
+/* The end of that: closes what is still open, and stops the agent. */
+void master_part_two(struct master *m, struct fx *f, struct client *a, struct queue *qa,
 	struct client *b, struct queue *qb);
 /* Takes the vote for this tag and starts the operation. Returns its sequence number. */
 uint64_t master_start_op(struct master *m, uint64_t tag);

@@ -6,7 +6,9 @@
 
 #include "common/cc_err.h"
 #include "common/cc_sys.h"
+#include "pcclagentd/state.h"
 #include "proto/wire_codes.h"
+#include "proto/wire_state.h"
 #include "tests/agentio/fake_engine.h"
 #include "tests/agentio/fixture.h"
 #include "tests/agentio/suites.h"
@@ -149,8 +151,11 @@ START_TEST(every_refusal)
 	expect_code(s.port_shared_state, &h, WLK_REFUSED_SERVICE);
 	expect_code(s.port_benchmark, &h, WLK_REFUSED_SERVICE);
 	h.service = WLK_SHARED_STATE;
-	expect_code(s.port_shared_state, &h, WLK_REFUSED_SERVICE);
 	expect_code(s.port_p2p, &h, WLK_REFUSED_SERVICE);
+	expect_code(s.port_benchmark, &h, WLK_REFUSED_SERVICE);
+	h.run_key.b[15] ^= 1;
+	expect_code(s.port_shared_state, &h, WLK_REFUSED_RUN);
+	h = good_hello(0, 1);
 	h.service = WLK_BENCHMARK;
 	expect_code(s.port_benchmark, &h, WLK_REFUSED_SERVICE);
 	h = good_hello(1, 2); /* before stream 0 */
@@ -162,6 +167,40 @@ START_TEST(every_refusal)
 	h = good_hello(1, 2);
 	expect_code(s.port_p2p, &h, WLK_OK);
 	expect_code(s.port_p2p, &h, WLK_REFUSED_LIMIT); /* a second time */
+}
+END_TEST
+
+/* Requests are answered, also before anything has been synchronized here; what is none ends the
+ * stream. No run's engine takes more than so many. */
+START_TEST(shared_state)
+{
+	struct wst_request q = {.kind = WST_TENSORS, .id = 3, .group = 1, .seq = 1, .n = 1};
+	uint16_t port = fx_stats(&f).port_shared_state;
+	struct wlk_hello h = good_hello(0, 1);
+	static int fds[STE_CONNS_MAX];
+	uint8_t buf[WST_HDR_SIZE];
+	struct wst_answer answer;
+	struct wlk_ack ack;
+	const char *why;
+
+	h.service = WLK_SHARED_STATE;
+	for (uint32_t i = 0; i < STE_CONNS_MAX; i++) {
+		fds[i] = greet(port, &h, &ack);
+		ck_assert_uint_eq(ack.code, WLK_OK);
+	}
+	expect_code(port, &h, WLK_REFUSED_LIMIT);
+	wst_request_put(buf, &q);
+	tcp_send(fds[0], buf, sizeof buf);
+	ck_assert_uint_eq(tcp_receive(fds[0], buf, sizeof buf), sizeof buf);
+	ck_assert_int_eq(wst_answer_get(buf, &answer, &why), 0);
+	ck_assert_uint_eq(answer.req.id, 3);
+	ck_assert_uint_eq(answer.status, WST_NOT_YET);
+	buf[0] ^= 1;
+	tcp_send(fds[0], buf, sizeof buf);
+	ck_assert_uint_eq(tcp_receive(fds[0], buf, 1), 0);
+	for (uint32_t i = 0; i < STE_CONNS_MAX; i++)
+		close(fds[i]);
+	ck_assert_uint_eq(fake_counts().rx_streams, 0);
 }
 END_TEST
 
@@ -340,6 +379,7 @@ Suite *hello_suite(void)
 	tcase_add_test(t, good);
 	tcase_add_test(t, opened_anew);
 	tcase_add_test(t, every_refusal);
+	tcase_add_test(t, shared_state);
 	tcase_add_test(t, versions);
 	tcase_add_test(t, garbage);
 	tcase_add_test(t, wrong_magic_is_refused_at_once);

@@ -10,13 +10,16 @@ tests_agentio_agentio_SOURCES = \
 	tests/agentio/fixture.c tests/agentio/fixture.h \
 	tests/agentio/hello.c \
 	tests/agentio/link.c \
+	tests/agentio/manifest.c \
+	tests/agentio/offer.c tests/agentio/offer.h \
 	tests/agentio/options.c \
 	tests/agentio/process.c \
 	tests/agentio/queue.c \
 	tests/agentio/redial.c \
 	tests/agentio/region.c \
 	tests/agentio/session.c \
-	tests/agentio/stop.c
+	tests/agentio/stop.c \
+	tests/agentio/sync.c
 tests_agentio_agentio_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_agentio_agentio_LDADD = pcclagentd/libpcclagentd.la $(CHECK_LIBS)
 

@@ -66,6 +66,20 @@ START_TEST(wrong_values)
 }
 END_TEST
 
+START_TEST(hash_types)
+{
+	struct options o;
+
+	ck_assert_int_eq(PARSE(&o, "--name=x"), 0);
+	ck_assert_uint_eq(o.cfg.hash_type, WM_HASH_SIMPLE);
+	ck_assert_int_eq(PARSE(&o, "--hash-type=crc32c"), 0);
+	ck_assert_uint_eq(o.cfg.hash_type, WM_HASH_CRC32C);
+	ck_assert_int_eq(PARSE(&o, "--hash-type", "crc32c", "--hash-type", "simple"), 0);
+	ck_assert_uint_eq(o.cfg.hash_type, WM_HASH_SIMPLE);
+	ck_assert_int_eq(PARSE(&o, "--hash-type=md5"), EX_USAGE);
+}
+END_TEST
+
 START_TEST(sizes)
 {
 	struct options o;
@@ -195,6 +209,7 @@ Suite *options_suite(void)
 	tcase_add_checked_fixture(t, quiet, NULL);
 	tcase_add_test(t, defaults);
 	tcase_add_test(t, wrong_values);
+	tcase_add_test(t, hash_types);
 	tcase_add_test(t, sizes);
 	tcase_add_test(t, file_environment_command_line);
 	tcase_add_test(t, masters);

@@ -53,14 +53,7 @@ static void setup_small(void)
 static void teardown(void)
 {
 	fx_check_alive(&f);
-	if (a.fd >= 0)
-		client_close(&a);
-	if (b.fd >= 0)
-		client_close(&b);
-	fx_stop(&f);
-	queue_close(&qa);
-	queue_close(&qb);
-	master_close(&m);
+	master_part_two(&m, &f, &a, &qa, &b, &qb);
 }
 
 static void one_op(uint32_t slot)

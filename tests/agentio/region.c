@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "common/cc_shm.h"
@@ -194,7 +195,7 @@ START_TEST(adopted_memory_is_a_region)
 	fx_await(&f, mem_is, MIB);
 	ck_assert_uint_eq(fx_stats(&f).regions, 1);
 	close(fd);
-	ck_assert_uint_eq(fx_count_fds(), before);
+	ck_assert_uint_eq(fx_count_fds(), before + 1); /* of the one that is left, in the agent */
 	client_close(&c);
 	fx_await(&f, mem_is, 0);
 	cc_shm_unmap(map, MIB);
@@ -270,8 +271,27 @@ START_TEST(other_descriptors_are_not_memory)
 	unlink(path);
 	close(pipes[0]);
 	close(pipes[1]);
-	fx_await(&f, fds_are, before);
+	fx_await(&f, fds_are, before + 1);
 	fx_await(&f, mem_is, TWO_PAGES);
+}
+END_TEST
+
+/* Memory is kept open, but half of what can be open is left to others. */
+START_TEST(descriptors_are_left)
+{
+	const unsigned limit = 2 * (fx_count_fds() + 8), n = limit;
+	struct rlimit was, low;
+	struct mem a;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &was), 0);
+	low = (struct rlimit){.rlim_cur = limit, .rlim_max = was.rlim_max};
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
+	for (unsigned i = 0; i < n; i++) {
+		ck_assert_uint_eq(client_alloc(&c, 4096, &a), WIRE_SUCCESS);
+		cc_shm_unmap(a.map, (size_t)a.size);
+	}
+	ck_assert_uint_le(fx_count_fds(), limit * 3 / 4);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &was), 0);
 }
 END_TEST
 
@@ -327,6 +347,7 @@ Suite *region_suite(void)
 	tcase_add_test(t, adopted_memory_is_a_region);
 	tcase_add_test(t, adopted_memory_is_charged);
 	tcase_add_test(t, other_descriptors_are_not_memory);
+	tcase_add_test(t, descriptors_are_left);
 	tcase_add_test(t, one_descriptor_with_that_request_only);
 	suite_add_tcase(s, t);
 	return s;

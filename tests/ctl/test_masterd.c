@@ -98,17 +98,20 @@ static void finish(void)
 	fclose(log_file);
 }
 
-/* How many lines of the log contain text. */
+/* How many lines of the log contain text. It is opened anew: the master, which may be writing, has
+ * log_file's place in common with us. */
 static unsigned log_lines(const char *text)
 {
-	char line[1024];
+	char line[1024], path[32];
 	unsigned n = 0;
+	FILE *f;
 
-	fseek(log_file, 0, SEEK_SET);
-	while (fgets(line, sizeof line, log_file))
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fileno(log_file));
+	f = fopen(path, "r");
+	ck_assert_ptr_nonnull(f);
+	while (fgets(line, sizeof line, f))
 		n += strstr(line, text) != NULL;
-	clearerr(log_file);
-	fseek(log_file, 0, SEEK_END);
+	fclose(f);
 	return n;
 }
 
@@ -359,6 +362,7 @@ START_TEST(malformed_bytes_of_every_length)
 {
 	struct tl_rng rng = tl_rng_new(1);
 	uint64_t since = cc_now_ns();
+	unsigned refusals = 0;
 	struct wm_msg msg;
 
 	for (unsigned len = 0; len <= 300; len++) {
@@ -376,6 +380,7 @@ START_TEST(malformed_bytes_of_every_length)
 				ck_assert_int_eq(msg.type, WM_REFUSE);
 				ck_assert_ptr_nonnull(strstr(msg.u.refuse.text, "malformed"));
 				wire_master_clear(&msg);
+				refusals++;
 			}
 			close(fd);
 		}
@@ -384,7 +389,8 @@ START_TEST(malformed_bytes_of_every_length)
 	}
 	check_alive();
 	/* At most ten lines each second, and one that counts the others. */
-	ck_assert_uint_gt(log_lines("malformed"), 0);
+	ck_assert_uint_gt(refusals, 0);
+	ck_assert_uint_gt(log_lines("refused"), 0);
 	ck_assert_uint_le(
 		log_lines("refused"), UINT64_C(11) * ((cc_now_ns() - since) / 1000000000u + 2));
 }

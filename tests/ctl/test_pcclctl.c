@@ -95,6 +95,35 @@ static void fill_peers(struct wa_reply *r)
 	wa_set_text(t, 5, "for \"x\" to vote");
 }
 
+/* As an agent answers: a table of one row, one of two, one of none. */
+static void fill_state(struct wa_reply *r)
+{
+	struct wa_table *t = wa_table_add(r, "transfers");
+
+	wa_col_add(t, "sequence", WA_KIND_COUNT);
+	wa_col_add(t, "bytes", WA_KIND_BYTES);
+	wa_col_add(t, "rate", WA_KIND_RATE);
+	wa_col_add(t, "left", WA_KIND_NS);
+	wa_row_add(t);
+	wa_set_number(t, 0, 7);
+	wa_set_number(t, 1, UINT64_C(1) << 30);
+	wa_set_number(t, 2, 117440512);
+	wa_set_number(t, 3, 2500000000);
+	t = wa_table_add(r, "sources");
+	wa_col_add(t, "host", WA_KIND_TEXT);
+	wa_col_add(t, "rate", WA_KIND_RATE);
+	wa_col_add(t, "left", WA_KIND_NS);
+	wa_row_add(t);
+	wa_set_text(t, 0, "one");
+	wa_set_number(t, 1, 1023);
+	wa_set_number(t, 2, WA_UNKNOWN);
+	wa_row_add(t);
+	wa_set_text(t, 0, "two");
+	wa_set_number(t, 1, UINT64_MAX);
+	t = wa_table_add(r, "receivers");
+	wa_col_add(t, "comm", WA_KIND_COUNT);
+}
+
 static void fill(void *arg, const struct wa_request *q, struct wa_reply *r)
 {
 	struct wa_table *t;
@@ -122,6 +151,9 @@ static void fill(void *arg, const struct wa_request *q, struct wa_reply *r)
 	case WA_OPS:
 		t = wa_table_add(r, "ops");
 		wa_col_add(t, "tag", WA_KIND_COUNT);
+		break;
+	case WA_STATE:
+		fill_state(r);
 		break;
 	case WA_SET_MASTER:
 		t = wa_table_add(r, "runs");
@@ -248,6 +280,41 @@ START_TEST(tables_for_programs)
 			      "}\n");
 	ck_assert_int_eq(ctl("ops --json"), EX_OK);
 	ck_assert_ptr_nonnull(strstr(out, "\"ops\":["));
+}
+END_TEST
+
+START_TEST(shared_state_for_people)
+{
+	serve(fill);
+	ck_assert_int_eq(ctl("state"), EX_OK);
+	ck_assert_str_eq(out, "test-daemon " PACKAGE_VERSION "\n"
+			      "transfers\n"
+			      "sequence: 7\n"
+			      "bytes:    1.0 GiB\n"
+			      "rate:     112.0 MiB/s\n"
+			      "left:     2.5 s\n"
+			      "\n"
+			      "sources\n"
+			      "HOST        RATE  LEFT\n"
+			      "one     1023 B/s     -\n"
+			      "two   16.0 EiB/s  0 ns\n"
+			      "\n"
+			      "receivers\n"
+			      "no receivers\n");
+}
+END_TEST
+
+START_TEST(shared_state_for_programs)
+{
+	serve(fill);
+	ck_assert_int_eq(ctl("--json state"), EX_OK);
+	ck_assert_ptr_nonnull(strstr(out, "      \"rate\":117440512,\n"
+					  "      \"left\":2500000000\n"));
+	ck_assert_ptr_nonnull(strstr(out, "      \"rate\":1023,\n"
+					  "      \"left\":null\n"));
+	ck_assert_ptr_nonnull(strstr(out, "      \"rate\":18446744073709551615,\n"
+					  "      \"left\":0\n"));
+	ck_assert_ptr_nonnull(strstr(out, "\"receivers\":["));
 }
 END_TEST
 
@@ -459,6 +526,7 @@ START_TEST(usage_errors)
 	ck_assert_int_eq(ctl(""), EX_USAGE);
 	ck_assert_int_eq(ctl("nonsense"), EX_USAGE);
 	ck_assert_int_eq(ctl("status peers"), EX_USAGE);
+	ck_assert_int_eq(ctl("state --now"), EX_USAGE);
 	ck_assert_int_eq(ctl("--agent /x status"), EX_USAGE);
 	ck_assert_int_eq(ctl("--nonsense status"), EX_USAGE);
 	ck_assert_int_eq(ctl("--help"), EX_OK);
@@ -507,8 +575,9 @@ END_TEST
 int main(void)
 {
 	const TTest *const tests[] = {tables_for_people, tables_for_programs,
-		too_long_an_answer_is_said, set_master_is_asked, denial_has_its_own_status,
-		wrong_set_masters, server_refuses_other_versions, server_survives_garbage,
+		shared_state_for_people, shared_state_for_programs, too_long_an_answer_is_said,
+		set_master_is_asked, denial_has_its_own_status, wrong_set_masters,
+		server_refuses_other_versions, server_survives_garbage,
 		closed_connection_is_an_error, other_versions_are_named,
 		other_servers_are_recognized, absent_daemon_is_said, usage_errors,
 		full_disk_is_an_error, numbers_have_units};

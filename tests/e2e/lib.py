@@ -470,15 +470,20 @@ def ctl(*args):
                           timeout=WAIT, check=False)
 
 
-def ask(option, daemon, verb):
-    """The rows that --json gives."""
+def tables(option, daemon, verb):
+    """What --json gives: rows by the names of tables."""
     done = ctl("--json", option, daemon.admin, verb)
     if done.returncode != 0:
         raise Failed(f"pcclctl {verb}: {done.stderr}")
     answer = json.loads(done.stdout)
     if answer["daemon"] != {"--master": "ccoip-masterd", "--agent": "pcclagentd"}[option]:
         raise Failed(f"pcclctl {verb}: {answer}")
-    return answer[verb]
+    return answer
+
+
+def ask(option, daemon, verb):
+    """The rows of the table that has the verb's name."""
+    return tables(option, daemon, verb)[verb]
 
 
 def form_ring(peers, streams=1):
@@ -504,6 +509,27 @@ def form_run(peers, streams=1):
                 raise Failed(f"peer {peer.number}: {what}: {answer}")
         if answer["world"] != len(peers):
             raise Failed(f"peer {peer.number} is in a run of {answer['world']}")
+
+
+def restart_agent(lab, host, options=(), number=signal.SIGKILL):
+    """The next one, at the same socket."""
+    old = lab.agents[host]
+    if number == signal.SIGKILL:
+        lab.drop(old)
+    else:
+        lab.end(old, number)
+    return lab.start_agent(host, path=old.socket, admin=old.admin, options=options)
+
+
+def await_stop(peer):
+    """Until the process has stopped itself; the time limit of the test is the bound."""
+    if not os.waitid(os.P_PID, peer.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT).si_status \
+            == signal.SIGSTOP:
+        raise Failed(f"peer {peer.number} did not stop")
+
+
+def wake(peer):
+    peer.process.send_signal(signal.SIGCONT)
 
 
 def submit_all(peers, operations, rng, **words):

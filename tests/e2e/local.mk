@@ -5,7 +5,8 @@ check_PROGRAMS += tests/e2e/peer
 tests_e2e_peer_SOURCES = \
 	tests/e2e/data.c tests/e2e/data.h \
 	tests/e2e/operation.c \
-	tests/e2e/peer.c tests/e2e/peer.h
+	tests/e2e/peer.c tests/e2e/peer.h \
+	tests/e2e/tensors.c
 tests_e2e_peer_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/libpccl-shim/include
 # No wrapper script around it: what is started is what is killed.
 tests_e2e_peer_LDFLAGS = $(AM_LDFLAGS) -no-install
@@ -18,6 +19,7 @@ e2e_tests = \
 	tests/e2e/test_kill.py \
 	tests/e2e/test_world.py \
 	tests/e2e/test_restart.py \
+	tests/e2e/test_state.py \
 	tests/e2e/test_stood_still.py \
 	tests/e2e/test_refusals.py \
 	tests/e2e/test_hostile.py \
@@ -25,9 +27,11 @@ e2e_tests = \
 	tests/e2e/test_links.py \
 	tests/e2e/test_autospawn.py \
 	tests/e2e/test_loopback_mix.py \
-	tests/e2e/test_ctl.py
+	tests/e2e/test_ctl.py \
+	tests/e2e/test_ctl_state.py
 TESTS += $(e2e_tests)
-EXTRA_DIST += $(e2e_tests) tests/e2e/README.md tests/e2e/figures.py tests/e2e/lib.py \
+EXTRA_DIST += $(e2e_tests) tests/e2e/README.md tests/e2e/figures.py \
+	tests/e2e/figures_state.py tests/e2e/lib.py \
 	tests/e2e/recovery.py tests/e2e/wire.py
 
 # The tests import from the source folder and must leave nothing there.

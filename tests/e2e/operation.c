@@ -99,15 +99,15 @@ static void on_frozen(int signo)
 	raise(SIGSTOP);
 }
 
-static void area_freeze(const struct area *a)
+void freeze(void *data, size_t bytes, int prot)
 {
 	struct sigaction sa = {.sa_handler = on_frozen};
-	uintptr_t middle = (uintptr_t)a->data + a->bytes / 2;
+	uintptr_t middle = (uintptr_t)data + bytes / 2;
 
 	frozen = (uint8_t *)(middle - middle % PAGE);
 	frozen_size = PAGE;
-	if (a->bytes < 4 * PAGE || sigaction(SIGSEGV, &sa, NULL) != 0 ||
-		mprotect(frozen, frozen_size, PROT_NONE) != 0)
+	if (bytes < 4 * PAGE || sigaction(SIGSEGV, &sa, NULL) != 0 ||
+		mprotect(frozen, frozen_size, prot) != 0)
 		die("cannot freeze", "mprotect");
 }
 
@@ -169,7 +169,7 @@ static void operation_prepare(struct operation *op)
 		data_fill(op->recv.data, &op->other, peer.id);
 	}
 	if (number("freeze", "0"))
-		area_freeze(&op->send);
+		freeze(op->send.data, op->send.bytes, PROT_NONE);
 	memset(&op->info, GUARD_BYTE, sizeof op->info);
 	op->busy = true;
 }

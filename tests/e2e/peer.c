@@ -18,6 +18,18 @@
  *	threads n=N OP            another thread does: first with the main thread's questions in
  *                          between, then back to back; this one asks pcclArePeersPending
  *                          until there are newcomers, but so many times at least
+ *	state revision=N          the shared state, without tensors
+ *	tensors n=N name=T type=f32 count=N seed=N
+ *                          so many tensors more (T0, T1, ... or T), whose contents follow from
+ *                          seed; if wanted mem=shared, shift=N (bytes), like=N (other contents),
+ *                          differ=1 (allow_content_inequality), pad=N (bytes of the name),
+ *                          freeze=1 (the process stops itself when the middle is written)
+ *	spoil name=T at=N n=N     changes bytes of one tensor, or of all
+ *	digest                    hash= of all contents that must be equal, or with name=T of one
+ *	sync strategy=popular|receive|send
+ *                          synchronizes: tx= rx= revision= check= hash= (unless hash=0); if
+ *                          wanted revision=N, retry=N (while peers are lost)
+ *	memcpy bytes=N n=N        times of plain copies in ns
  *	master addr=A:P, master-signal, master-await, master-destroy
  *	quit
  *
@@ -273,6 +285,12 @@ static const struct command {
 	{"several", do_several},
 	{"bench", do_bench},
 	{"threads", do_threads},
+	{"state", do_state},
+	{"tensors", do_tensors},
+	{"spoil", do_spoil},
+	{"digest", do_digest},
+	{"sync", do_sync},
+	{"memcpy", do_memcpy},
 	{"destroy", do_destroy},
 	{"master", do_master},
 	{"master-signal", do_master_signal},
@@ -301,7 +319,7 @@ static void carry_out(char *line)
 
 int main(int argc, char **argv)
 {
-	char line[1024];
+	char line[4096];
 
 	n_words = argc;
 	for (int i = 0; i < argc && i < WORDS_MAX; i++)

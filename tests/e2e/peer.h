@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The two halves of a peer: peer.c reads commands and carries out those of membership, operation.c
- * those that reduce. Errors of the test itself end the process.
+ * The parts of a peer: peer.c reads commands and carries out those of membership, operation.c
+ * those that reduce, tensors.c those of shared state. Errors of the test itself end the process.
  */
 #ifndef TESTS_E2E_PEER_H
 #define TESTS_E2E_PEER_H
@@ -29,6 +29,10 @@ uint64_t number(const char *key, const char *otherwise);
 /* The end of an answer to a call. */
 void say_outcome(pcclResult_t r, uint64_t begin, uint64_t end);
 
+/* The process stops itself when what prot (of mprotect) leaves out is done to the middle of this.
+ * One at a time. */
+void freeze(void *data, size_t bytes, int prot);
+
 void do_submit(void);
 void do_await(void);
 void do_reduce(void);
@@ -37,5 +41,13 @@ void do_several(void);
 void do_bench(void);
 void do_threads(void);
 void operations_given_up(void);
+
+/* tensors.c */
+void do_state(void);
+void do_tensors(void);
+void do_spoil(void);
+void do_digest(void);
+void do_sync(void);
+void do_memcpy(void);
 
 #endif

@@ -34,6 +34,13 @@ def disagreements():
                 wrong = judge(lib.together(
                     peers, f"reduce {LINE} tag=5 ids={ids_of(peers)} verify=1"))
                 check(not wrong, "all are there, and the next call of this tag succeeds", wrong)
+        # Several in one call, of which one peer may have more in flight.
+        for peer in peers:
+            line = OTHERWISE[0][1] if peer is peers[0] else LINE
+            peer.send(f"several n=4 window={1 if peer is peers[0] else 4} {line} tag=10")
+        answers = [peer.read() for peer in peers for _ in range(4)]
+        check(all(a["code"] == INVALID_ARGUMENT and a["check"] == "ok" for a in answers),
+              "with windows that differ all are told as well", answers)
         status = ask("--master", lab.master, "status")[0]
         check([status[k] for k in ("accepted", "losses", "kicks")] == [3, 0, 0],
               "nobody was put out", status)

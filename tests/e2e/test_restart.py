@@ -15,7 +15,7 @@ import time
 
 import lib
 from lib import (AGENT_UNAVAILABLE, MASTER_CONNECTION_FAILED, RANK_CONNECTION_LOST, SUCCESS, Failed,
-                 check, ids_of, judge)
+                 await_stop, check, ids_of, judge, restart_agent, wake)
 
 COUNT = 300007
 # What an operation does with its buffers, another one on each peer.
@@ -87,13 +87,6 @@ class Run:
                 raise Failed(f"a world of {a['global']}, not {n}")
 
 
-def await_stop(peer):
-    """Until the process has stopped itself; the time limit of the test is the bound."""
-    if not os.waitid(os.P_PID, peer.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT).si_status \
-            == signal.SIGSTOP:
-        raise Failed(f"peer {peer.number} did not stop")
-
-
 def await_running(lab, hosts, tag):
     """Until the agents of the hosts say that the operation of this tag is on its way."""
     deadline = time.monotonic() + lib.WAIT
@@ -106,19 +99,6 @@ def await_running(lab, hosts, tag):
                 break
             if time.monotonic() > deadline:
                 raise Failed(f"an operation does not start on host {host}: {ops}")
-
-
-def wake(peer):
-    peer.process.send_signal(signal.SIGCONT)
-
-
-def restart_agent(lab, host, options=(), number=signal.SIGKILL):
-    old = lab.agents[host]
-    if number == signal.SIGKILL:
-        lab.drop(old)
-    else:
-        lab.end(old, number)
-    return lab.start_agent(host, path=old.socket, admin=old.admin, options=options)
 
 
 def restart_master(lab, options=()):

@@ -66,7 +66,8 @@ static struct shm_sqe sync_entry(const struct shm_submission *s)
 			.bytes = v->bytes,
 			.n_tensors = (uint32_t)v->n_tensors,
 			.strategy = v->strategy,
-			.hash_type = v->hash_type},
+			.hash_type = v->hash_type,
+			.torn = v->torn},
 		.losses = s->losses};
 }
 

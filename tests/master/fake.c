@@ -92,6 +92,13 @@ static struct wm_round copy_round(const struct wm_round *r)
 	return ret;
 }
 
+static void copy_sync(struct wm_sync_start *x)
+{
+	x->peers = copy(x->peers, x->n_peers, sizeof *x->peers);
+	x->sources = copy(x->sources, x->n_sources, sizeof *x->sources);
+	x->others = copy(x->others, x->n_others, sizeof *x->others);
+}
+
 /* What is sent to many belongs to none of them. */
 static struct wm_msg copy_message(const struct wm_msg *msg)
 {
@@ -100,6 +107,8 @@ static struct wm_msg copy_message(const struct wm_msg *msg)
 
 	if (msg->type == WM_ROUND)
 		ret.u.round = copy_round(&msg->u.round);
+	if (msg->type == WM_OP_START && msg->u.op_start.is_sync)
+		copy_sync(&ret.u.op_start.sync);
 	if (msg->type == WM_COMMIT)
 		w = &ret.u.commit.world;
 	if (msg->type == WM_WORLD)
@@ -116,7 +125,7 @@ static void keep_round(struct fk_host *h, const struct wm_round *r)
 	h->round = copy_round(r);
 }
 
-static uint64_t *losses_of(struct fk_host *h, uint32_t group)
+static struct fk_losses *told_of(struct fk_host *h, uint32_t group)
 {
 	uint32_t i;
 
@@ -124,16 +133,38 @@ static uint64_t *losses_of(struct fk_host *h, uint32_t group)
 		;
 	ck_assert_uint_lt(i, sizeof h->losses / sizeof h->losses[0]);
 	if (i == h->n_losses)
-		h->losses[h->n_losses++] = (struct fk_losses){group, 0};
-	return &h->losses[i].losses;
+		h->losses[h->n_losses++] = (struct fk_losses){group, 0, 0};
+	return &h->losses[i];
+}
+
+static uint64_t *losses_of(struct fk_host *h, uint32_t group)
+{
+	return &told_of(h, group)->losses;
+}
+
+uint64_t fk_losses(struct fk_host *h, uint32_t group)
+{
+	return *losses_of(h, group);
+}
+
+void fk_know_losses(struct fk_host *h, uint32_t group, uint64_t losses)
+{
+	*losses_of(h, group) = losses;
+}
+
+uint64_t fk_revision(struct fk_host *h, uint32_t group)
+{
+	return told_of(h, group)->revision;
 }
 
 static void keep_losses(struct fk_host *h, const struct wm_world *w)
 {
 	uint32_t i;
 
-	for (i = 0; i < w->n; i++)
+	for (i = 0; i < w->n; i++) {
 		*losses_of(h, w->own[i].group) = w->own[i].losses;
+		told_of(h, w->own[i].group)->revision = w->own[i].revision;
+	}
 }
 
 static void deliver(struct fk *f, struct fk_host *h, const struct wm_msg *msg)
@@ -271,6 +302,7 @@ struct wm_msg fk_hello(const struct fk_host *h)
 	msg.u.hello.version_max = WM_VERSION_MAX;
 	msg.u.hello.agent = h->id;
 	msg.u.hello.port_p2p = (uint16_t)(1000 + h->conn);
+	msg.u.hello.port_shared_state = (uint16_t)(3000 + h->conn);
 	(void)snprintf(msg.u.hello.name, sizeof msg.u.hello.name, "%s", h->name);
 	return msg;
 }
@@ -435,6 +467,8 @@ struct fk_peer fk_join_again(const struct fk_peer *old, struct fk_host *h, enum 
 	msg.u.join.peer = p.id;
 	msg.u.join.token = p.token;
 	msg.u.join.phase = phase;
+	msg.u.join.epoch = h->peers_epoch;
+	msg.u.join.wired = h->peers_wired;
 	msg.u.join.group = p.group;
 	msg.u.join.pool_size = 1;
 	msg.u.join.pid = 100 + h->fk->last_id;

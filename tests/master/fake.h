@@ -27,11 +27,12 @@ struct fk_host {
 	uint64_t epoch;
 	struct fk_losses { /* what it was told about its groups */
 		uint32_t group;
-		uint64_t losses;
+		uint64_t losses, revision;
 	} losses[16];
 	uint32_t n_losses;
-	uint64_t topo_turn, pending_turn; /* as told last */
-	char closed[WM_TEXT_MAX];         /* why the master closed it */
+	uint64_t topo_turn, pending_turn;  /* as told last */
+	uint64_t peers_epoch, peers_wired; /* what its peers say when they come by another agent */
+	char closed[WM_TEXT_MAX];          /* why the master closed it */
 };
 
 struct fk_peer {
@@ -97,6 +98,20 @@ void fk_pending(const struct fk_peer *p);
 void fk_vote(const struct fk_peer *p, uint64_t tag);
 void fk_vote_params(const struct fk_peer *p, uint64_t tag, struct wm_op_params params);
 void fk_vote_many(const struct fk_peer *p, size_t n, uint64_t tag);
+/* What the tests' peers have: two tensors of 100 bytes, of these contents; enforce-popular. */
+struct wm_sync_vote fk_offer(uint64_t revision, uint64_t content);
+void fk_sync(const struct fk_peer *p, struct wm_sync_vote offer);
+/* n peers of one host */
+void fk_sync_many(const struct fk_peer *p, size_t n, struct wm_sync_vote offer);
+/* To a new master: of attempt seq, which was to make this revision and content of all. */
+void fk_sync_again(const struct fk_peer *p, struct wm_sync_vote offer, uint64_t seq,
+	uint64_t revision, uint64_t content);
+/* p's part has failed, with code 4; ok: and the host's is done. */
+void fk_report_failed(const struct fk_peer *p, uint64_t seq, bool ok);
+/* The revision that h was told last that group expects. */
+uint64_t fk_revision(struct fk_host *h, uint32_t group);
+uint64_t fk_losses(struct fk_host *h, uint32_t group); /* likewise */
+void fk_know_losses(struct fk_host *h, uint32_t group, uint64_t losses);
 /* Of group 0, by who has heard of no losses; seq: what the attempt was started as, or 0. */
 void fk_vote_seq(const struct fk_peer *p, uint64_t tag, uint64_t seq);
 /* How have these attempts ended? p, who comes by a new agent, has the whole result of each. */

@@ -5,12 +5,16 @@ master_tests = tests/master/test_members tests/master/test_ops tests/master/test
 	tests/master/test_waits \
 	tests/master/test_resume tests/master/test_resume_ops tests/master/test_resume_rounds \
 	tests/master/test_restore tests/master/test_silence tests/master/test_random tests/master/test_evil \
-	tests/master/test_scale tests/master/test_oom tests/master/test_elect
+	tests/master/test_scale tests/master/test_oom tests/master/test_elect \
+	tests/master/test_record \
+	tests/master/test_sync tests/master/test_sync_loss tests/master/test_sync_resume tests/master/test_elect_again
 check_PROGRAMS += $(master_tests)
 TESTS += $(master_tests)
 
 check_LTLIBRARIES += tests/master/libfake.la
-tests_master_libfake_la_SOURCES = tests/master/fake.c tests/master/fake.h tests/master/trio.h \
+tests_master_libfake_la_SOURCES = tests/master/fake.c tests/master/fake_sync.c \
+	tests/master/fake.h tests/master/trio.h \
+	tests/master/trio_sync.h \
 	tests/master/takeover.c tests/master/takeover.h
 tests_master_libfake_la_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 
@@ -24,6 +28,10 @@ tests_master_test_members_LDADD = $(master_ldadd)
 tests_master_test_ops_SOURCES = tests/master/test_ops.c
 tests_master_test_ops_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_master_test_ops_LDADD = $(master_ldadd)
+
+tests_master_test_record_SOURCES = tests/master/test_record.c
+tests_master_test_record_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_master_test_record_LDADD = $(master_ldadd)
 
 tests_master_test_rounds_SOURCES = tests/master/test_rounds.c
 tests_master_test_rounds_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
@@ -80,6 +88,22 @@ tests_master_test_scale_LDADD = $(master_ldadd)
 tests_master_test_elect_SOURCES = tests/master/test_elect.c
 tests_master_test_elect_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_master_test_elect_LDADD = $(master_core) $(CHECK_LIBS)
+
+tests_master_test_sync_SOURCES = tests/master/test_sync.c
+tests_master_test_sync_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_master_test_sync_LDADD = $(master_ldadd)
+
+tests_master_test_sync_loss_SOURCES = tests/master/test_sync_loss.c
+tests_master_test_sync_loss_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_master_test_sync_loss_LDADD = $(master_ldadd)
+
+tests_master_test_sync_resume_SOURCES = tests/master/test_sync_resume.c
+tests_master_test_sync_resume_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_master_test_sync_resume_LDADD = $(master_ldadd)
+
+tests_master_test_elect_again_SOURCES = tests/master/test_elect_again.c
+tests_master_test_elect_again_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_master_test_elect_again_LDADD = $(master_core) $(CHECK_LIBS)
 
 tests_master_test_oom_SOURCES = tests/master/test_oom.c
 tests_master_test_oom_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)

@@ -5,9 +5,9 @@
  *
  * A row says what the peers offer, in ring order, one word each: strategy (E enforce-popular,
  * R receive-only, S send-only), revision ("max": UINT64_MAX), keys (K, L, ...), contents (a, b,
- * ...), and # for the other hash type. And what comes of it: the elected index and the revision, or
- * "nobody", then a word for each peer: hold, old (holder, outdated), recv, idle (a receiver that
- * misses nothing), or ! and why it is kicked.
+ * ...), # for the other hash type, ~ if it is torn. And what comes of it: the elected index and the
+ * revision, or "nobody", then a word for each peer: hold, old (holder, outdated), recv, idle (a
+ * receiver that misses nothing), or ! and why it is kicked.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -59,7 +59,24 @@ static const struct row rows[] = {
 	{"their revision does not count", 0, "R9Ka S7Kb R3Kc", "1@7: recv hold recv"},
 	{"outdated receive-only peers receive", 5, "R0Ka S5Kb", "1@5: recv hold"},
 
+	{"torn peers do not stand", 5, "E5Ka~ E5Kb", "1@5: recv hold"},
+	{"however many they are", 5, "E5Ka~ E5Ka~ E5Ka~ E5Kb", "3@5: recv recv recv hold"},
+	{"their votes do not tip the scales", 5, "E5Ka E5Kb E5Kb~ E5Kb~",
+		"0@5: hold recv recv recv"},
+	{"nor does their revision count", 0, "E9Ka~ E7Kb E0Kc", "1@7: recv hold recv"},
+	{"all are torn", 5, "E5Ka~ E5Kb~", "nobody: !torn !torn"},
+	{"also if they are equal", 5, "E5Ka~ E5Ka~", "nobody: !torn !torn"},
+	{"a single one, at first", 0, "E0Ka~", "nobody: !torn"},
+	{"all others are torn", 5, "R5Ka S5Ka~ R5Kb~", "nobody: !torn !torn !torn"},
+	{"torn and receive-only is receive-only", 5, "R5Ka~ R5Ka", "nobody: !receivers !receivers"},
+	{"in all", 5, "R5Ka~ S5Ka R5Kb~", "1@5: idle hold recv"},
+	{"a torn peer enforces what is popular", 5, "S5Ka E5Kb~", "nobody: !strategy !torn"},
+	{"and may be ahead", 5, "E6Ka~ E5Kb", "1@5: !ahead hold"},
+
 	/* Rule 4 */
+	{"torn where the others are outdated", 5, "E5Ka~ E4Kb", "nobody: !torn !lost"},
+	{"torn and outdated", 5, "E4Ka~ E4Kb", "nobody: !torn !lost"},
+	{"but not at first", 0, "E9Ka~ E0Kb", "1@0: recv hold"},
 	{"outdated peers are brought up to date", 5, "E4Kb E5Ka", "1@5: recv hold"},
 	{"the right revision beats many votes", 5, "E4Kb E4Kb E4Kb E5Ka",
 		"3@5: recv recv recv hold"},
@@ -84,6 +101,7 @@ static const struct row rows[] = {
 	{"they agree with an outdated one", 5, "S4Ka S5Ka", "1@5: old hold"},
 	{"an outdated one does not disagree", 5, "S4Kb S5Ka R5Kb", "1@5: !receive hold recv"},
 	{"at first too", 0, "S4Kb S5Ka R6Kb", "1@5: !receive hold recv"},
+	{"a torn one does not, either", 5, "S5Kb~ S5Ka R5Kb", "1@5: !receive hold recv"},
 
 	/* Rule 6 */
 	{"the most votes", 5, "E5Ka E5Kb E5Kb", "1@5: recv hold hold"},
@@ -114,6 +132,7 @@ static const struct row rows[] = {
 
 	/* Rule 9 */
 	{"all are equal", 5, "E5Ka E5Ka E5Ka", "0@5: hold hold hold"},
+	{"what a torn peer has may be right", 5, "E5Ka~ E5Ka E4Ka~", "1@5: hold hold old"},
 	{"right contents at an outdated revision", 5, "E4Ka E5Ka E0Ka", "1@5: old hold old"},
 	{"receive-only peers never serve", 5, "R5Ka S5Ka R5Kb", "1@5: idle hold recv"},
 	{"even if they are outdated", 5, "R4Ka S5Ka", "1@5: idle hold"},
@@ -164,6 +183,10 @@ static const char *parse(const char *word, struct ccm_candidate *ret)
 		ret->hash_type = CCM_HASH_CRC32C;
 		end++;
 	}
+	if (*end == '~') {
+		ret->torn = true;
+		end++;
+	}
 	return end + strspn(end, " ");
 }
 
@@ -185,6 +208,7 @@ static const char *word(const struct ccm_standing *s)
 		[CCM_WHY_LAST_REVISION] = "!last",
 		[CCM_WHY_STRATEGY] = "!strategy",
 		[CCM_WHY_ALL_RECEIVE] = "!receivers",
+		[CCM_WHY_TORN] = "!torn",
 		[CCM_WHY_STATE_LOST] = "!lost",
 		[CCM_WHY_DISAGREE] = "!disagree",
 		[CCM_WHY_NO_SENDER] = "!sender",
@@ -268,7 +292,8 @@ static const struct {
 		"which "
 		"the group expects; the highest is 3. The state of the last synchronization is "
 		"lost: "
-		"load revision 5 from a checkpoint, or start the master anew to resume at any"},
+		"load revision 5 from a checkpoint, or start the master anew, without its journal, "
+		"to resume at any"},
 	{5, "S5Kz S5Ky S5Kx", 0,
 		"send-only peers must have identical shared state, but this one has contents with "
 		"digest 00000000000000000000000000000058, another one with "
@@ -289,6 +314,17 @@ static const struct {
 		"nobody stands for election: it declares receive-only, and the send-only peers of "
 		"its "
 		"group were kicked, for their shared state is not identical"},
+	{5, "E5Ka~ E5Kb~", 1,
+		"nobody stands for election: a synchronization that failed has left a mixture of "
+		"contents in this peer's tensors. They must be replaced: load revision 5 from a "
+		"checkpoint and connect anew, with a new communicator"},
+	{0, "E5Ka~", 0,
+		"nobody stands for election: a synchronization that failed has left a mixture of "
+		"contents in this peer's tensors. They must be replaced: load a checkpoint and "
+		"connect anew, with a new communicator"},
+	{5, "R5Ka S5Kb~", 0,
+		"nobody stands for election: it declares receive-only, and synchronizations that "
+		"failed have left mixtures of contents in the tensors of those that do not"},
 	{5, "E5Ka E5Ka#", 1,
 		"its shared state is hashed with hash type 2 (crc32c), the group's with 1 "
 		"(simplehash)"},
@@ -374,6 +410,7 @@ static void draw(struct tl_rng *r, struct poll *p)
 		x->keys.lo = tl_range(r, 0, 8) == 0;
 		x->content.hi = odd ? tl_range(r, 0, 2) : tl_range(r, 0, 6) == 0;
 		x->content.lo = tl_range(r, 0, 9) == 0;
+		x->torn = tl_range(r, 0, 5) == 0;
 	}
 }
 
@@ -387,7 +424,8 @@ static bool stands(const struct poll *p, uint32_t i)
 	enum ccm_elect_why why = p->s[i].why;
 
 	return why != CCM_WHY_AHEAD && why != CCM_WHY_LAST_REVISION && why != CCM_WHY_STRATEGY &&
-	       p->v[i].strategy != CCM_RECEIVE_ONLY && p->v[i].revision == p->e.revision;
+	       p->v[i].strategy != CCM_RECEIVE_ONLY && !p->v[i].torn &&
+	       p->v[i].revision == p->e.revision;
 }
 
 /* How many stand with what i offers; 0 when it does not stand itself. */
@@ -446,6 +484,7 @@ START_TEST(invariants)
 		ck_assert(p.expected == 0 || p.e.revision == p.expected);
 		ck_assert_uint_eq(p.v[p.e.elected].revision, p.e.revision);
 		ck_assert_int_eq(p.s[p.e.elected].verdict, CCM_ELECT_HOLDER);
+		ck_assert(!p.v[p.e.elected].torn);
 		for (i = 0; i < p.n; i++)
 			check_peer(&p, i);
 	}
@@ -474,7 +513,7 @@ static void same_but(const struct poll *p, const struct poll *q, uint32_t i)
 		ck_assert_str_eq(word(&q->s[j]), word(&p->s[j + (j >= i)]));
 }
 
-/* Who is kicked, and who is receive-only, has no say: without it all is the same for the others. */
+/* Who is kicked, receive-only or torn has no say: without it all is the same for the others. */
 START_TEST(no_say)
 {
 	struct tl_rng r = tl_rng_new(2);
@@ -486,7 +525,7 @@ START_TEST(no_say)
 		hold(&p);
 		for (i = 0; i < p.n && !p.e.nobody; i++) {
 			if (p.s[i].verdict != CCM_ELECT_KICKED &&
-				p.v[i].strategy != CCM_RECEIVE_ONLY)
+				p.v[i].strategy != CCM_RECEIVE_ONLY && !p.v[i].torn)
 				continue;
 			without(&p, i, &q);
 			same_but(&p, &q, i);

@@ -35,8 +35,10 @@ static const struct fk_peer *some_peer(size_t own)
 
 static void send_resume(struct fk_host *x)
 {
-	struct wm_group_world own = {
-		.group = (uint32_t)pick(3), .world = (uint32_t)number(), .losses = number()};
+	struct wm_group_world own = {.group = (uint32_t)pick(3),
+		.world = (uint32_t)number(),
+		.losses = number(),
+		.revision = pick(3) ? 0 : number()};
 	struct wm_ring_place place = {(uint32_t)pick(3), 1 + (uint32_t)pick(4), 0};
 	static struct wm_outcome outcomes[3000];
 	struct wm_msg msg = {.type = WM_RESUME};
@@ -76,10 +78,22 @@ static void send_join(size_t i)
 	msg.u.join.group = pick(10) ? who->group : who->group + 1;
 	msg.u.join.pool_size = 1;
 	msg.u.join.topo_turn = number();
+	msg.u.join.epoch = number();
 	msg.u.join.pending_turn = number();
 	fk_send(h[i], &msg);
 	if (who == &p[i])
 		p[i].host = h[i];
+}
+
+static void make_sync(struct wm_op_vote *v)
+{
+	v->is_sync = true;
+	v->tag = 0;
+	v->params = (struct wm_op_params){0};
+	v->sync = fk_offer(pick(4) ? 1 : number(), pick(3));
+	v->sync.strategy = pick(4) ? 0 : (uint32_t)pick(3);
+	if (v->seq)
+		v->elected = (struct wm_sync_elected){pick(4) ? 1 : number(), {3, pick(3)}};
 }
 
 static void send_op(size_t i)
@@ -94,7 +108,12 @@ static void send_op(size_t i)
 		.peers = ids,
 		.losses = pick(6) ? 0 : number(),
 		.seq = pick(2) ? number() : 0};
+	if (pick(2))
+		make_sync(&msg.u.op_vote);
 	fk_send(h[i], &msg);
+	if (h[i]->open && pick(3) == 0)
+		fk_report_failed(&(struct fk_peer){.host = h[i], .id = some_peer(i)->id},
+			1 + pick(20), pick(2));
 	if (h[i]->open && pick(2))
 		fk_report(h[i], 1 + pick(20), pick(3) > 0);
 }

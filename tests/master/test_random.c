@@ -27,6 +27,15 @@ struct chaos {
 	uint8_t fate[SEQ_MAX][HOSTS_MAX]; /* enum fate, of an operation on a host */
 	bool reported[SEQ_MAX][HOSTS_MAX];
 	bool done[SEQ_MAX], aborted[SEQ_MAX]; /* for anybody */
+	struct attempt {                      /* of a synchronization */
+		bool is_sync;
+		uint32_t group;
+		uint64_t revision;
+		struct wm_digest content;
+		struct cc_id peer[HOSTS_MAX]; /* one of each host that was told of the start */
+	} syncs[SEQ_MAX];
+	uint64_t expected[GROUPS]; /* revisions */
+	uint64_t n_syncs;
 	uint64_t last_seq;
 	unsigned lies; /* per thousand events */
 };
@@ -36,6 +45,37 @@ static struct chaos k;
 static uint64_t pick(uint64_t n)
 {
 	return tl_range(&k.rng, 0, n - 1);
+}
+
+/* All hear of the same election, and of a revision that is one more than the last. */
+static void watch_sync(const struct fk_host *h, const struct wm_op_start *x)
+{
+	struct attempt *y = &k.syncs[x->seq];
+
+	ck_assert_uint_lt(x->group, GROUPS);
+	ck_assert(k.expected[x->group] == 0 || x->sync.revision == k.expected[x->group]);
+	if (y->is_sync) {
+		ck_assert_uint_eq(y->group, x->group);
+		ck_assert_uint_eq(y->revision, x->sync.revision);
+		ck_assert_uint_eq(y->content.lo, x->sync.content.lo);
+	}
+	y->is_sync = true;
+	y->group = x->group;
+	y->revision = x->sync.revision;
+	y->content = x->sync.content;
+	ck_assert_uint_gt(x->sync.n_peers, 0);
+	y->peer[h->conn] = x->sync.peers[0].peer;
+}
+
+static void watch_sync_done(const struct wm_op_done *x)
+{
+	const struct attempt *y = &k.syncs[x->seq];
+
+	ck_assert_uint_eq(x->revision, y->is_sync ? y->revision : 0);
+	if (!y->is_sync || k.done[x->seq])
+		return;
+	k.n_syncs++;
+	k.expected[y->group] = y->revision + 1;
 }
 
 /* Unanimity: nobody is told that an operation is done that another one is told has failed. */
@@ -53,11 +93,14 @@ static void watch(void *arg, struct fk_host *h, const struct wm_msg *msg)
 		ck_assert_uint_eq(msg->u.op_start.epoch, h->epoch);
 		k.last_seq = seq;
 		k.fate[seq][h->conn] = STARTED;
+		if (msg->u.op_start.is_sync)
+			watch_sync(h, &msg->u.op_start);
 		break;
 	case WM_OP_DONE:
 		seq = msg->u.op_done.seq;
 		ck_assert_int_eq(k.fate[seq][h->conn], STARTED);
 		ck_assert(!k.aborted[seq]);
+		watch_sync_done(&msg->u.op_done);
 		k.done[seq] = true;
 		k.fate[seq][h->conn] = DONE;
 		break;
@@ -147,6 +190,53 @@ static void vote_everywhere(uint32_t group, uint64_t tag)
 	}
 }
 
+/* Mostly what the group expects, and what most others have. */
+static struct wm_sync_vote some_offer(struct fk_peer *p, uint64_t content)
+{
+	uint64_t revision = fk_revision(p->host, p->group);
+	struct wm_sync_vote v = fk_offer(revision ? revision : 5, pick(4) ? content : pick(3));
+
+	v.torn = pick(8) == 0;
+	if (pick(6) == 0)
+		v.revision = pick(v.revision);
+	if (pick(60) == 0)
+		v.revision++;
+	if (pick(80) == 0)
+		v.keys.lo++;
+	if (pick(80) == 0)
+		v.strategy = (uint32_t)pick(3);
+	return v;
+}
+
+static void sync_everywhere(uint32_t group)
+{
+	uint64_t content = pick(3);
+	size_t i;
+
+	for (i = 0; i < k.n_peers; i++) {
+		struct fk_peer *p = &k.peers[i];
+
+		if (p->group == group && p->host->open && fk_present(p) &&
+			fk_info(p).phase == CCM_PEER_ACCEPTED && fk_info(p).ops == 0)
+			fk_sync(p, some_offer(p, content));
+	}
+}
+
+/* One of h's peers has failed. */
+static void report_failed(struct fk_host *h, uint64_t seq, bool ok)
+{
+	size_t i;
+
+	for (i = 0; i < k.n_peers; i++) {
+		struct fk_peer *p = &k.peers[i];
+
+		if (p->host != h || p->group != k.syncs[seq].group || !fk_present(p) || pick(2))
+			continue;
+		fk_report_failed(p, seq, ok);
+		return;
+	}
+}
+
 /* Some of the hosts report on what they run. */
 static void report_some(void)
 {
@@ -157,6 +247,10 @@ static void report_some(void)
 	for (i = 0; i < k.f.n_hosts; i++) {
 		h = k.f.hosts[i];
 		for (seq = k.last_seq; seq > 0 && seq + 20 > k.last_seq; seq--) {
+			if (!h->open || k.fate[seq][h->conn] != STARTED)
+				continue;
+			if (k.syncs[seq].is_sync && pick(20) == 0)
+				report_failed(h, seq, k.reported[seq][h->conn]);
 			if (!h->open || k.fate[seq][h->conn] != STARTED ||
 				k.reported[seq][h->conn] || pick(share) > 0)
 				continue;
@@ -305,6 +399,8 @@ static void event(void)
 		fk_tick_silent(&k.f, (uint32_t)pick(800), pick(4) ? NULL : some_host());
 	} else if (what < 35) {
 		topology_everywhere(100);
+	} else if (what < 45) {
+		sync_everywhere((uint32_t)pick(GROUPS));
 	} else if (what < 55) {
 		vote_everywhere((uint32_t)pick(GROUPS), pick(6));
 	} else if (what < 80) {
@@ -313,6 +409,26 @@ static void event(void)
 		for (i = 0; i < k.f.n_hosts; i++)
 			report_round(k.f.hosts[i]);
 	}
+}
+
+/* The part of a host in a synchronization ends with its last peer. */
+static bool is_over(struct fk_host *h, uint64_t seq)
+{
+	struct fk_peer p = {.host = h, .id = k.syncs[seq].peer[h->conn]};
+
+	return !h->open || k.fate[seq][h->conn] != STARTED ||
+	       (k.syncs[seq].is_sync && !fk_present(&p));
+}
+
+static void report_started(void)
+{
+	uint64_t seq;
+	uint32_t i;
+
+	for (seq = 1; seq <= k.last_seq; seq++)
+		for (i = 0; i < k.f.n_hosts; i++)
+			if (!is_over(k.f.hosts[i], seq))
+				fk_report(k.f.hosts[i], seq, true);
 }
 
 /* Everybody keeps to the protocol from now on: the run must come to rest. */
@@ -327,6 +443,7 @@ static void come_to_rest(void)
 	fk_settle(&k.f);
 	fk_tick(&k.f, 5200); /* who is absent is lost */
 	tidy();
+	report_started();
 	for (i = 0; i < GROUPS; i++) /* a loss ends the operations of a group */
 		for (n = 0; n < k.n_peers; n++) {
 			struct fk_peer *p = &k.peers[n];
@@ -337,6 +454,7 @@ static void come_to_rest(void)
 			fk_leave(p, WM_LEAVE_DIED);
 			break;
 		}
+	report_started(); /* but not a synchronization that runs */
 	/* The first may end the vote that was under way. */
 	topology_everywhere(UINT32_MAX);
 	if (fk_status(&k.f).registered > 0)
@@ -354,14 +472,36 @@ static void check_fates(void)
 
 	for (seq = 1; seq <= k.last_seq; seq++)
 		for (i = 0; i < k.f.n_hosts; i++)
-			ck_assert(
-				!k.f.hosts[i]->open || k.fate[seq][k.f.hosts[i]->conn] != STARTED);
+			ck_assert(is_over(k.f.hosts[i], seq));
+}
+
+/* A synchronization of each group succeeds. */
+static void check_syncs(const uint32_t *world)
+{
+	uint64_t before = k.n_syncs, expected = 0, revision;
+	struct fk_peer *p;
+	uint32_t i;
+	size_t n;
+
+	for (i = 0; i < GROUPS; i++) {
+		expected += world[i] > 0;
+		for (n = 0; n < k.n_peers; n++) {
+			p = &k.peers[n];
+			if (p->group != i || !p->host->open || !fk_present(p))
+				continue;
+			revision = fk_revision(p->host, i);
+			ck_assert_uint_eq(revision, k.expected[i]);
+			fk_sync(p, fk_offer(revision, 1));
+		}
+	}
+	report_started();
+	ck_assert_uint_eq(k.n_syncs, before + expected);
 }
 
 /* One operation of each group that has two peers succeeds. */
 static void check_alive(void)
 {
-	uint64_t before, expected = 0, seq;
+	uint64_t before, expected = 0;
 	uint32_t world[GROUPS] = {0}, i;
 	struct ccm_peer_info info;
 	size_t n;
@@ -383,11 +523,9 @@ static void check_alive(void)
 				fk_present(&k.peers[n]))
 				fk_vote(&k.peers[n], 99);
 	}
-	for (seq = 1; seq <= k.last_seq; seq++)
-		for (i = 0; i < k.f.n_hosts; i++)
-			if (k.f.hosts[i]->open && k.fate[seq][k.f.hosts[i]->conn] == STARTED)
-				fk_report(k.f.hosts[i], seq, true);
+	report_started();
 	ck_assert_uint_eq(fk_status(&k.f).ops_done, before + expected);
+	check_syncs(world);
 }
 
 static void sequence(uint64_t salt)

@@ -2,6 +2,7 @@
  *
  * The master's core: the journal, and a run that is restored from it.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/common/testlib.h"
@@ -50,6 +51,27 @@ static void teardown(void)
 static void restart(void)
 {
 	fk_restart(&f, &next, f.journal_len);
+}
+
+/* Leaves the name of the run, and the last list of its members. */
+static void compact(void)
+{
+	size_t at, used, run = 0, last = 0;
+	struct wj_record r;
+	const char *why;
+
+	for (at = 0; at < f.journal_len; at += used) {
+		ck_assert_int_eq(
+			wire_journal_decode(f.journal + at, f.journal_len - at, &r, &used, &why),
+			0);
+		if (r.type == WJ_RUN)
+			run = at + used;
+		if (r.type == WJ_MEMBERS)
+			last = at;
+		wire_journal_clear(&r);
+	}
+	memmove(f.journal + run, f.journal + last, f.journal_len - last);
+	f.journal_len = run + (f.journal_len - last);
 }
 
 static void come_back(size_t i, bool stateless)
@@ -156,6 +178,29 @@ START_TEST(who_does_not_come_back_is_lost)
 	ck_assert_uint_eq(fk_status(&f).accepted, 2);
 	come_back(2, false);
 	assert_contains(fk_take(h[2], WM_KICK)->u.kick.text, "declared lost");
+	works(2);
+}
+END_TEST
+
+/* Its next agent had come to the last master, which gave the peer up before it was in a ring again:
+ * that agent has the run's key, but no state. */
+START_TEST(who_is_not_in_the_journal_is_lost_whatever_its_agent_knows)
+{
+	struct wm_msg msg = {.type = WM_RESUME};
+
+	fk_leave(&p[2], WM_LEAVE_DIED);
+	know[0].epoch = know[1].epoch = h[0]->epoch;
+	compact();
+	restart();
+	h[2] = fk_redial_as(h[2], 1, false);
+	p[2] = fk_join_again(&p[2], h[2], WM_JOIN_ACCEPTED);
+	fk_send(h[2], &msg);
+	come_back(0, false);
+	come_back(1, false);
+	fk_tick(&f, 3200);
+	ck_assert(!fk_status(&f).recovering);
+	ck_assert_uint_eq(fk_take(h[2], WM_KICK)->u.kick.code, WIRE_RANK_CONNECTION_LOST);
+	ck_assert_uint_eq(fk_status(&f).accepted, 2);
 	works(2);
 }
 END_TEST
@@ -319,6 +364,24 @@ START_TEST(a_run_without_members_begins_anew)
 }
 END_TEST
 
+/* Its end was damaged, and nothing but the name of the run is left. */
+START_TEST(a_journal_without_members_is_none)
+{
+	struct wj_record r;
+	const char *why;
+	size_t used, i;
+
+	ck_assert_int_eq(wire_journal_decode(f.journal, f.journal_len, &r, &used, &why), 0);
+	ck_assert_int_eq(r.type, WJ_RUN);
+	wire_journal_clear(&r);
+	fk_restart(&f, &next, used);
+	for (i = 0; i < 3; i++)
+		come_back(i, false);
+	ck_assert_uint_eq(fk_status(&f).accepted, 3);
+	works(3);
+}
+END_TEST
+
 START_TEST(no_journal_no_records)
 {
 	size_t len = f.journal_len;
@@ -335,6 +398,182 @@ START_TEST(no_journal_no_records)
 }
 END_TEST
 
+/* All three have offered this revision, and have it. */
+static void sync_done(uint64_t revision)
+{
+	uint64_t seq;
+	size_t i;
+
+	fk_forget(&f);
+	for (i = 0; i < 3; i++)
+		fk_sync(&p[i], fk_offer(revision, 1));
+	seq = fk_take(h[0], WM_OP_START)->u.op_start.seq;
+	for (i = 0; i < 3; i++)
+		fk_report(h[i], seq, true);
+	ck_assert_uint_eq(fk_take(h[2], WM_OP_DONE)->u.op_done.revision, revision);
+}
+
+static size_t len_at_done;
+
+static void watch_done(void *arg, struct fk_host *x, const struct wm_msg *msg)
+{
+	(void)arg;
+	if (msg->type == WM_WORLD && len_at_done == 0)
+		len_at_done = x->fk->journal_len;
+}
+
+/* Before anybody is told of it. */
+START_TEST(revisions_are_in_the_journal)
+{
+	len_at_done = 0;
+	f.watch = watch_done;
+	sync_done(7);
+	f.watch = NULL;
+	fk_restart(&f, &next, len_at_done);
+	come_back(0, false);
+	come_back(1, false);
+	come_back(2, false);
+	ck_assert_uint_eq(fk_revision(h[0], 0), 8);
+	sync_done(8);
+	ck_assert_uint_eq(fk_status(&f).kicks, 0);
+}
+END_TEST
+
+static void take_group_0(void *arg, const struct ccm_state_info *s)
+{
+	if (s->group == 0)
+		*(struct ccm_state_info *)arg = *s;
+}
+
+/* Also of groups without members, and from one journal to the next. */
+START_TEST(revisions_of_groups_without_members_are_in_the_journal)
+{
+	struct ccm_state_info left;
+	struct fk_peer x;
+	int i;
+
+	sync_done(7);
+	for (i = 0; i < 3; i++)
+		fk_leave(&p[i], WM_LEAVE_CLEAN);
+	for (i = 0; i < 2; i++) {
+		restart();
+		x = fk_join(fk_host(&f, "d", "10.0.0.4"), i == 0);
+		fk_settle(&f);
+		ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_ACCEPTED);
+		fk_leave(&x, WM_LEAVE_CLEAN);
+	}
+	/* They can be seen. */
+	left = (struct ccm_state_info){0};
+	ccm_each_state(f.m, f.now, take_group_0, &left);
+	ck_assert_uint_eq(left.expected, 8);
+	ck_assert_uint_eq(left.peers, 0);
+	x = fk_join(fk_host(&f, "e", "10.0.0.5"), 0);
+	fk_settle(&f);
+	ck_assert_uint_eq(fk_revision(x.host, 0), 8);
+}
+END_TEST
+
+/* The journal ends with a list of so many revisions: of group 0, with members, and of groups
+ * without. */
+static void fill_revisions(uint32_t n)
+{
+	struct wj_revision *v = calloc(n, sizeof *v);
+	struct wj_record r;
+	size_t at, used, len;
+	const char *why;
+	uint8_t *buf;
+
+	compact();
+	for (at = 0; at < f.journal_len; at += used) {
+		ck_assert_int_eq(
+			wire_journal_decode(f.journal + at, f.journal_len - at, &r, &used, &why),
+			0);
+		if (r.type == WJ_MEMBERS)
+			break;
+		wire_journal_clear(&r);
+	}
+	ck_assert_uint_eq(at + used, f.journal_len);
+	for (uint32_t i = 0; i < n; i++)
+		v[i] = (struct wj_revision){i, 8 + i};
+	free(r.revisions);
+	r.revisions = v;
+	r.n_revisions = n;
+	ck_assert_int_eq(wire_journal_encode(&r, &buf, &len), 0);
+	f.journal = realloc(f.journal, at + len);
+	memcpy(f.journal + at, buf, len);
+	f.journal_len = at + len;
+	free(buf);
+	wire_journal_clear(&r);
+}
+
+/* What somebody is told who comes to the group, and goes again. */
+static uint64_t revision_of(struct fk_host *x, uint32_t group)
+{
+	struct fk_peer y = fk_admit(x, group, p, 3);
+	uint64_t revision = fk_revision(x, group);
+
+	fk_leave(&y, WM_LEAVE_CLEAN);
+	return revision;
+}
+
+/* Of somebody alone in the group. */
+static void sync_alone(struct fk_host *x, uint32_t group, uint64_t revision)
+{
+	struct fk_peer y = fk_admit(x, group, p, 3);
+
+	fk_sync(&y, fk_offer(revision, 1));
+	fk_report(x, fk_status(&f).last_seq, true);
+	ck_assert_uint_eq(fk_revision(x, group), revision + 1);
+	fk_leave(&y, WM_LEAVE_CLEAN);
+}
+
+/* There is room for so many; of the groups without members, the one is forgotten that was
+ * synchronized longest ago. */
+START_TEST(the_oldest_revision_makes_room)
+{
+	struct fk_host *d;
+	size_t i;
+
+	sync_done(7);
+	fill_revisions(WJ_GROUPS_MAX);
+	restart();
+	for (i = 0; i < 3; i++)
+		come_back(i, false);
+	d = fk_host(&f, "d", "10.0.0.4");
+	sync_alone(d, 1, 9);
+	sync_alone(d, 70000, 3);
+	sync_alone(d, 70001, 3);
+	ck_assert_uint_eq(revision_of(d, 1), 10);
+	ck_assert_uint_eq(revision_of(d, 2), 0);
+	ck_assert_uint_eq(revision_of(d, 3), 0);
+	ck_assert_uint_eq(revision_of(d, 4), 12);
+	ck_assert_uint_eq(revision_of(d, 70000), 4);
+	sync_done(8);
+}
+END_TEST
+
+/* Everything died in the same moment. Whether the attempt was counted cannot be known. */
+START_TEST(a_revision_in_doubt_is_none)
+{
+	uint64_t seq = 5;
+	int i;
+
+	sync_done(7);
+	restart();
+	for (i = 0; i < 3; i++) {
+		h[i] = fk_redial_as(h[i], 1, true);
+		p[i] = fk_join_again(&p[i], h[i], WM_JOIN_ACCEPTED);
+		fk_query(&p[i], 1, &seq, _i ? 1 : 0); /* _i: they were told */
+		fk_resumed(h[i]);
+	}
+	fk_tick(&f, 300);
+	ck_assert(!fk_status(&f).recovering);
+	fk_tick(&f, 100);
+	ck_assert_uint_eq(fk_revision(h[0], 0), _i ? 8 : 0);
+	sync_done(_i ? 8 : 7);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("restore");
@@ -345,6 +584,7 @@ int main(void)
 	tcase_add_test(tc, all_agents_may_have_died_with_it);
 	tcase_add_test(tc, the_token_is_asked_for);
 	tcase_add_test(tc, who_does_not_come_back_is_lost);
+	tcase_add_test(tc, who_is_not_in_the_journal_is_lost_whatever_its_agent_knows);
 	tcase_add_test(tc, peers_keep_their_names);
 	tcase_add_test(tc, losses_are_kept);
 	tcase_add_test(tc, a_loss_is_written_before_it_is_told);
@@ -353,7 +593,12 @@ int main(void)
 	tcase_add_test(tc, agents_know_better_than_an_old_journal);
 	tcase_add_test(tc, a_stale_master_forgets_the_run);
 	tcase_add_test(tc, a_run_without_members_begins_anew);
+	tcase_add_test(tc, a_journal_without_members_is_none);
 	tcase_add_test(tc, no_journal_no_records);
+	tcase_add_test(tc, revisions_are_in_the_journal);
+	tcase_add_test(tc, revisions_of_groups_without_members_are_in_the_journal);
+	tcase_add_test(tc, the_oldest_revision_makes_room);
+	tcase_add_loop_test(tc, a_revision_in_doubt_is_none, 0, 2);
 	suite_add_tcase(s, tc);
 	return tl_run(s);
 }

@@ -73,6 +73,82 @@ START_TEST(who_does_not_come_back_is_lost)
 }
 END_TEST
 
+/* The last master had lost b and c, who did not hear of it, gone on with a, and died with a's
+ * agent: only a's peer knows. But who was ready for the round that it committed was in that commit;
+ * not who was ready for one that was dropped. */
+START_TEST(peers_know_what_died_with_their_agent)
+{
+	tk.h[0] = fk_redial_as(tk.h[0], 0, true);
+	tk.h[0]->peers_epoch = 3;
+	tk.h[0]->peers_wired = _i == 2 ? 4 : 3;
+	tk_join(0, WM_JOIN_ACCEPTED);
+	tk.know[0] = (struct tk_know){.r = {.topo_turn = 2}};
+	tk_come_back(1);
+	tk_come_back(2);
+	tk.know[1].r.prepared = _i == 0 ? 0 : 3;
+	tk.know[1].r.prepared_peers = 2;
+	tk_all_end();
+	fk_tick(&tk.f, 3200);
+	ck_assert(!fk_status(&tk.f).recovering);
+	ck_assert_uint_eq(fk_take(tk.h[2], WM_KICK)->u.kick.code, WIRE_RANK_CONNECTION_LOST);
+	ck_assert_uint_eq(fk_count(tk.h[1], WM_KICK), _i != 1);
+	ck_assert_uint_eq(fk_count(tk.h[0], WM_KICK), 0);
+	ck_assert_uint_eq(fk_status(&tk.f).accepted, _i == 1 ? 2 : 1);
+	ck_assert_uint_gt(fk_take(tk.h[0], WM_COMMIT)->u.commit.epoch, 3);
+}
+END_TEST
+
+/* Newcomers that were ready for a round before the one that peers know of: that they were lost, or
+ * it was dropped, has been told to nobody who is here. They have not joined yet. */
+START_TEST(newcomers_of_an_older_round_are_still_waiting)
+{
+	bool older = _i == 0;
+
+	tk.h[0] = fk_redial_as(tk.h[0], 0, true);
+	tk.h[0]->peers_epoch = 3;
+	tk.h[0]->peers_wired = older ? 4 : 3;
+	tk_join(0, WM_JOIN_ACCEPTED);
+	tk.know[0] = (struct tk_know){.r = {.topo_turn = 2}};
+	tk_dial(1);
+	tk_join(1, WM_JOIN_PREPARED);
+	tk.know[1] = (struct tk_know){.r = {.prepared = 3, .prepared_peers = 2}};
+	tk_come_back(2);
+	tk.know[2].r.wired = 3;
+	tk_all_end();
+	fk_tick(&tk.f, 3200);
+	ck_assert(!fk_status(&tk.f).recovering);
+	ck_assert_uint_eq(fk_count(tk.h[2], WM_KICK), 1);
+	ck_assert_uint_eq(fk_status(&tk.f).accepted, older ? 1 : 2);
+	ck_assert_int_eq(fk_info(&tk.p[1]).phase, older ? CCM_PEER_REGISTERED : CCM_PEER_ACCEPTED);
+}
+END_TEST
+
+/* The same, and a newcomer on a's host was faster than the peer that knows: its agent's connection
+ * is not one that came for the run. */
+START_TEST(what_peers_know_comes_by_any_connection)
+{
+	struct fk_peer x;
+
+	tk_come_back(1);
+	tk.h[0] = fk_host(&tk.f, "a", "10.0.0.1");
+	x = fk_join(tk.h[0], 0);
+	tk.h[0]->peers_epoch = tk.h[0]->peers_wired = 3;
+	tk_join(0, WM_JOIN_ACCEPTED);
+	ck_assert_uint_eq(fk_count(tk.h[0], WM_KICK), 0);
+	tk_come_back(2);
+	tk_end(1);
+	tk_end(2);
+	fk_tick(&tk.f, 3200);
+	ck_assert(!fk_status(&tk.f).recovering);
+	ck_assert_uint_eq(fk_take(tk.h[1], WM_KICK)->u.kick.code, WIRE_RANK_CONNECTION_LOST);
+	ck_assert_uint_eq(fk_take(tk.h[2], WM_KICK)->u.kick.code, WIRE_RANK_CONNECTION_LOST);
+	ck_assert_uint_eq(fk_count(tk.h[0], WM_KICK), 0);
+	ck_assert_int_eq(fk_info(&tk.p[0]).phase, CCM_PEER_ACCEPTED);
+	ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_REGISTERED);
+	ck_assert_uint_gt(fk_take(tk.h[0], WM_COMMIT)->u.commit.epoch, 3);
+}
+END_TEST
+
 /* Less than half of the run: the others may have another master. */
 START_TEST(the_few_look_for_another_master_first)
 {
@@ -259,13 +335,17 @@ START_TEST(a_connection_may_break_again)
 }
 END_TEST
 
-START_TEST(whoever_says_that_he_was_accepted_must_know_the_run)
+START_TEST(whoever_was_accepted_in_another_run_is_a_stranger)
 {
 	struct fk_host *d;
 	struct fk_peer x = {.id = {{5}}, .token = {{6}}};
+	struct wm_msg msg;
 
 	tk_come_back(0);
-	d = fk_host(&tk.f, "d", "10.0.0.4");
+	d = fk_connect(&tk.f, "d", "10.0.0.4");
+	msg = fk_hello(d);
+	msg.u.hello.run = (struct cc_id){{77}};
+	fk_send(d, &msg);
 	(void)fk_join_again(&x, d, WM_JOIN_ACCEPTED);
 	ck_assert_uint_eq(fk_take(d, WM_KICK)->u.kick.code, WIRE_RANK_CONNECTION_LOST);
 	(void)fk_join_again(&tk.p[0], d, WM_JOIN_ACCEPTED);
@@ -429,6 +509,9 @@ int main(void)
 	tcase_add_checked_fixture(tc, tk_setup, tk_teardown);
 	tcase_add_test(tc, nobody_notices_when_only_the_master_died);
 	tcase_add_test(tc, who_does_not_come_back_is_lost);
+	tcase_add_loop_test(tc, peers_know_what_died_with_their_agent, 0, 3);
+	tcase_add_loop_test(tc, newcomers_of_an_older_round_are_still_waiting, 0, 2);
+	tcase_add_test(tc, what_peers_know_comes_by_any_connection);
 	tcase_add_test(tc, the_few_look_for_another_master_first);
 	tcase_add_test(tc, the_few_and_the_others_find_each_other);
 	tcase_add_test(tc, newcomers_wait_for_the_end_of_it);
@@ -437,7 +520,7 @@ int main(void)
 	tcase_add_loop_test(tc, who_has_missed_votes_was_lost_before, 0, 4);
 	tcase_add_test(tc, who_left_meanwhile_is_not_waited_for);
 	tcase_add_test(tc, a_connection_may_break_again);
-	tcase_add_test(tc, whoever_says_that_he_was_accepted_must_know_the_run);
+	tcase_add_test(tc, whoever_was_accepted_in_another_run_is_a_stranger);
 	tcase_add_test(tc, without_the_key_the_greeting_waits);
 	tcase_add_test(tc, the_greeting_does_not_wait_for_ever);
 	tcase_add_test(tc, another_run_is_not_ours);

@@ -356,6 +356,24 @@ START_TEST(what_all_who_are_left_have_is_done)
 }
 END_TEST
 
+/* Whom the master has sent to look for another one may be away for longer than it waits. */
+START_TEST(what_those_who_were_sent_away_have_told_is_known)
+{
+	outcome(0, TK_SEQ, WIRE_SUCCESS);
+	tk_come_back(0);
+	tk_end(0);
+	fk_tick(&tk.f, 3200);
+	ck_assert(!tk.h[0]->open);
+	restart_c();
+	tk.know[2].r.topo_turn = 2; /* as its peer says */
+	query(2, TK_SEQ);
+	tk_end(2);
+	fk_tick(&tk.f, 4000);
+	ck_assert(!fk_status(&tk.f).recovering);
+	ck_assert_uint_eq(fk_take(tk.h[2], WM_OP_OUTCOMES)->u.op_outcomes.v[0].code, WIRE_SUCCESS);
+}
+END_TEST
+
 START_TEST(questions_of_the_last_masters_time_are_answered)
 {
 	outcome(1, TK_SEQ, WIRE_SUCCESS);
@@ -430,6 +448,7 @@ int main(void)
 	tcase_add_loop_test(tc, what_all_who_are_here_have_others_may_lack, 0, 2);
 	tcase_add_test(tc, numbers_are_higher_than_those_that_peers_ask_for);
 	tcase_add_loop_test(tc, what_all_who_are_left_have_is_done, 0, 2);
+	tcase_add_test(tc, what_those_who_were_sent_away_have_told_is_known);
 	tcase_add_test(tc, questions_of_the_last_masters_time_are_answered);
 	tcase_add_test(tc, an_attempt_that_only_the_absent_know_fails_with_all_that_its_group_does);
 	suite_add_tcase(s, tc);

@@ -377,6 +377,30 @@ START_TEST(who_does_not_end_what_he_says_is_not_waited_for_for_ever)
 }
 END_TEST
 
+/* Its agent has said more for it, of another master's time, before it heard of that. */
+START_TEST(what_is_said_for_peers_that_were_turned_away_is_passed_over)
+{
+	struct fk_peer old;
+
+	fk_leave(&r, WM_LEAVE_DIED);
+	c = fk_redial(c);
+	old = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
+	ck_assert_uint_eq(fk_count(c, WM_KICK), 1);
+	c->losses[0].losses = 1000;
+	fk_vote(&old, 1);
+	fk_report(c, 1000, true);
+	ck_assert(c->open);
+	fk_resumed(c);
+	r = fk_join(c, 0);
+	fk_topo(&p);
+	fk_topo(&q);
+	ck_assert(fk_present(&r));
+	c->losses[0].losses = 1000;
+	fk_vote(&r, 1);
+	assert_contains(c->closed, "losses to come");
+}
+END_TEST
+
 /* Or the application would try again with the count of before, and fail again. */
 START_TEST(losses_are_told_before_what_they_have_ended)
 {
@@ -458,6 +482,7 @@ int main(void)
 	tcase_add_test(tc, as_many_are_remembered_as_can_be_in_doubt);
 	tcase_add_test(tc, a_connection_that_broke_does_not_hide_the_end);
 	tcase_add_test(tc, who_does_not_end_what_he_says_is_not_waited_for_for_ever);
+	tcase_add_test(tc, what_is_said_for_peers_that_were_turned_away_is_passed_over);
 	tcase_add_test(tc, losses_are_told_before_what_they_have_ended);
 	tcase_add_test(tc, only_who_resumes_votes_for_what_has_started);
 	tcase_add_test(tc, who_comes_by_one_of_two_connections_too_many_is_gone);

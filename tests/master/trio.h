@@ -29,7 +29,7 @@ static void teardown(void)
 	fk_free(&f);
 }
 
-static void vote_all(uint64_t tag)
+static inline void vote_all(uint64_t tag)
 {
 	fk_vote(&p, tag);
 	fk_vote(&q, tag);

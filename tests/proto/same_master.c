@@ -47,7 +47,7 @@ bool same_sync_vote(const struct wm_sync_vote *a, const struct wm_sync_vote *b)
 	return a->revision == b->revision && a->strategy == b->strategy &&
 	       a->hash_type == b->hash_type && same_digest(&a->keys, &b->keys) &&
 	       same_digest(&a->content, &b->content) && a->n_tensors == b->n_tensors &&
-	       a->bytes == b->bytes;
+	       a->bytes == b->bytes && a->torn == b->torn;
 }
 
 static bool same_op_vote(const struct wm_op_vote *a, const struct wm_op_vote *b)
@@ -57,7 +57,9 @@ static bool same_op_vote(const struct wm_op_vote *a, const struct wm_op_vote *b)
 	       a->params.quant_algo == b->params.quant_algo &&
 	       a->params.quant_dtype == b->params.quant_dtype && a->losses == b->losses &&
 	       a->seq == b->seq && same_ids(a->peers, a->n_peers, b->peers, b->n_peers) &&
-	       a->is_sync == b->is_sync && same_sync_vote(&a->sync, &b->sync);
+	       a->is_sync == b->is_sync && same_sync_vote(&a->sync, &b->sync) &&
+	       a->elected.revision == b->elected.revision &&
+	       same_digest(&a->elected.content, &b->elected.content);
 }
 
 static bool same_op_report(const struct wm_op_report *a, const struct wm_op_report *b)
@@ -190,6 +192,7 @@ static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 		       cc_id_eq(&a->u.join.token, &b->u.join.token) &&
 		       a->u.join.topo_turn == b->u.join.topo_turn &&
 		       a->u.join.pending_turn == b->u.join.pending_turn &&
+		       a->u.join.epoch == b->u.join.epoch && a->u.join.wired == b->u.join.wired &&
 		       a->u.join.phase == b->u.join.phase;
 	case WM_LEAVE:
 		return cc_id_eq(&a->u.leave.peer, &b->u.leave.peer) &&

@@ -16,6 +16,8 @@ static void sample_attach(struct tl_rng *r, struct wl_request *q)
 	q->losses = tl_magnitude(r, 64);
 	q->topo_turn = tl_magnitude(r, 64);
 	q->pending_turn = tl_magnitude(r, 64);
+	q->epoch = tl_magnitude(r, 64);
+	q->wired = tl_magnitude(r, 64);
 	q->n_seqs = (uint32_t)tl_range(r, 0, WL_SEQS_MAX);
 	for (uint32_t i = 0; i < q->n_seqs; i++)
 		q->seqs[i] = 1 + tl_magnitude(r, 63);
@@ -84,8 +86,8 @@ bool same_request(const struct wl_request *a, const struct wl_request *b)
 	       a->use == b->use && cc_id_eq(&a->peer, &b->peer) && cc_id_eq(&a->token, &b->token) &&
 	       cc_id_eq(&a->run, &b->run) && a->losses == b->losses &&
 	       a->topo_turn == b->topo_turn && a->pending_turn == b->pending_turn &&
-	       a->n_seqs == b->n_seqs && a->n_succeeded == b->n_succeeded &&
-	       memcmp(a->seqs, b->seqs, sizeof a->seqs) == 0;
+	       a->epoch == b->epoch && a->wired == b->wired && a->n_seqs == b->n_seqs &&
+	       a->n_succeeded == b->n_succeeded && memcmp(a->seqs, b->seqs, sizeof a->seqs) == 0;
 }
 
 static struct wire_world sample_world(struct tl_rng *r)
@@ -131,6 +133,7 @@ void sample_reply(struct tl_rng *r, struct wl_reply *ret)
 		p.run = sample_id(r);
 	if (tl_range(r, 0, 1) == 0)
 		p.world = sample_world(r);
+	p.hash_type = (uint32_t)tl_magnitude(r, 32);
 	*ret = p;
 }
 
@@ -142,5 +145,5 @@ bool same_reply(const struct wl_reply *a, const struct wl_reply *b)
 	       a->region == b->region && a->size == b->size && a->flag == b->flag &&
 	       cc_id_eq(&a->run, &b->run) && a->losses == b->losses && a->done == b->done &&
 	       a->topo_turn == b->topo_turn && a->pending_turn == b->pending_turn &&
-	       same_world(&a->world, &b->world);
+	       a->hash_type == b->hash_type && same_world(&a->world, &b->world);
 }

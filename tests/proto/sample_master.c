@@ -121,6 +121,7 @@ static void sync_vote(struct tl_rng *r, struct wm_sync_vote *m)
 	m->content = digest(r);
 	m->n_tensors = tl_magnitude(r, 20);
 	m->bytes = tl_magnitude(r, 48);
+	m->torn = flip(r);
 }
 
 static void op_vote(struct tl_rng *r, struct wm_op_vote *m)
@@ -133,6 +134,8 @@ static void op_vote(struct tl_rng *r, struct wm_op_vote *m)
 	m->is_sync = flip(r);
 	if (m->is_sync) {
 		sync_vote(r, &m->sync);
+		if (m->seq)
+			m->elected = (struct wm_sync_elected){tl_magnitude(r, 64), digest(r)};
 		return;
 	}
 	m->tag = tl_magnitude(r, 64);
@@ -321,6 +324,8 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 		m->u.join.phase = (uint32_t)tl_range(r, WM_JOIN_NEW, WM_JOIN_ACCEPTED);
 		m->u.join.topo_turn = tl_magnitude(r, 64);
 		m->u.join.pending_turn = tl_magnitude(r, 64);
+		m->u.join.epoch = tl_magnitude(r, 64);
+		m->u.join.wired = tl_magnitude(r, 64);
 		break;
 	case WM_LEAVE:
 		m->u.leave.peer = sample_id(r);
@@ -416,7 +421,7 @@ static void master_message(struct tl_rng *r, struct wm_msg *m)
 		outcomes(r, m->u.op_outcomes.v, m->u.op_outcomes.n);
 		break;
 	case WM_WAITS:
-		m->u.waits.kind = few(r, WM_WAIT_STOPPED);
+		m->u.waits.kind = few(r, WM_WAIT_SYNC);
 		m->u.waits.group = (uint32_t)tl_magnitude(r, 32);
 		m->u.waits.tag = tl_magnitude(r, 64);
 		m->u.waits.waited_ms = (uint32_t)tl_magnitude(r, 32);

@@ -56,7 +56,8 @@ struct shm_sqe sample_sync_entry(struct tl_rng *r, struct shm_submit_limits *ret
 			.bytes = tl_magnitude(r, 48),
 			.n_tensors = (uint32_t)tl_magnitude(r, 20),
 			.strategy = (uint32_t)tl_range(r, 0, 2),
-			.hash_type = (uint32_t)tl_range(r, 1, 255)},
+			.hash_type = (uint32_t)tl_range(r, 1, 255),
+			.torn = (uint32_t)tl_range(r, 0, 1)},
 		.losses = tl_magnitude(r, 64),
 	};
 

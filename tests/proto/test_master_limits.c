@@ -188,9 +188,9 @@ START_TEST(peer_limits)
 	m.u.stopped.peer = (struct cc_id){{0}};
 	refused(&m, "stopped.peer");
 	fresh(WM_WAITS);
-	m.u.waits.kind = WM_WAIT_STOPPED;
+	m.u.waits.kind = WM_WAIT_SYNC;
 	accepted(&m);
-	m.u.waits.kind = WM_WAIT_STOPPED + 1;
+	m.u.waits.kind = WM_WAIT_SYNC + 1;
 	refused(&m, "waits.kind");
 	m.u.waits.kind = UINT32_MAX;
 	refused(&m, "waits.kind");

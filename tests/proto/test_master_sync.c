@@ -47,6 +47,7 @@ START_TEST(vote_limits)
 	v->keys = v->content = (struct wm_digest){.hi = UINT64_MAX, .lo = UINT64_MAX};
 	v->n_tensors = 1048576;
 	v->bytes = (uint64_t)1 << 48;
+	v->torn = true;
 	accepted(&m);
 	v->strategy = 3;
 	refused(&m, "op_vote.sync.strategy");
@@ -71,15 +72,15 @@ START_TEST(vote_limits)
 END_TEST
 
 /* As another implementation would write it. */
-static const uint8_t vote_bytes[] = {0x32, 71,                       /* op_vote */
+static const uint8_t vote_bytes[] = {0x32, 73,                       /* op_vote */
 	0x08, 5,                                                     /* group */
 	0x22, 16, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,    /* peers */
 	0x28, 3,                                                     /* losses */
-	0x3a, 47,                                                    /* sync */
+	0x3a, 49,                                                    /* sync */
 	0x08, 7, 0x10, 1, 0x18, 2,                                   /* revision, strategy, type */
 	0x22, 16, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 0, 0, 0, 0, 0, 0x80, /* keys */
 	0x2a, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,    /* content */
-	0x30, 9, 0x38, 0xac, 0x02};                                  /* tensors, bytes */
+	0x30, 9, 0x38, 0xac, 0x02, 0x40, 1};                         /* tensors, bytes, torn */
 
 START_TEST(vote_layout)
 {
@@ -100,6 +101,7 @@ START_TEST(vote_layout)
 	ck_assert_uint_eq(got.u.op_vote.sync.content.lo, 0);
 	ck_assert_uint_eq(got.u.op_vote.sync.n_tensors, 9);
 	ck_assert_uint_eq(got.u.op_vote.sync.bytes, 300);
+	ck_assert(got.u.op_vote.sync.torn);
 	b = encode(&got);
 	ck_assert_uint_eq(b.len, sizeof vote_bytes);
 	ck_assert_mem_eq(b.p, vote_bytes, sizeof vote_bytes);
@@ -133,6 +135,63 @@ START_TEST(vote_shape)
 	payload_refused(no_keys, sizeof no_keys, "op_vote.sync.keys: must be 16 bytes");
 	payload_refused(no_content, sizeof no_content, "op_vote.sync.content: must be 16 bytes");
 	payload_refused(start, sizeof start, "op_start.sync.keys: must be 16 bytes");
+}
+END_TEST
+
+/* Encodes m, puts the bytes of an `elected` behind, and has it refused. */
+static void elected_refused(const uint8_t *elected, uint8_t len, const char *expected)
+{
+	struct bytes b = encode(&m);
+	uint8_t *p = malloc(b.len + 1024);
+	size_t at, n;
+
+	ck_assert_ptr_nonnull(p);
+	ck_assert_uint_eq(b.p[0], 0x32);
+	at = 1;
+	while (b.p[at++] & 0x80)
+		;
+	n = b.len - at + len;
+	p[0] = 0x32;
+	p[1] = (uint8_t)(n | 0x80);
+	p[2] = (uint8_t)(n >> 7);
+	ck_assert_uint_lt(n, 1 << 14);
+	memcpy(p + 3, b.p + at, b.len - at);
+	if (len > 0)
+		memcpy(p + 3 + b.len - at, elected, len);
+	payload_refused(p, 3 + n, expected);
+	free(p);
+	free(b.p);
+}
+
+/* Said of attempts that have started, of no others. */
+START_TEST(vote_elected)
+{
+	static const uint8_t elected[] = {
+		0x42, 20, 0x08, 7, 0x12, 16, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+	static const uint8_t no_content[] = {0x42, 4, 0x12, 2, 1, 1};
+	static const char *const not_there =
+		"op_vote.elected: must not be there without sync and seq";
+
+	fresh_vote();
+	m.u.op_vote.n_peers = 1;
+	m.u.op_vote.seq = 9;
+	m.u.op_vote.elected = (struct wm_sync_elected){UINT64_MAX, {1, UINT64_MAX}};
+	accepted(&m);
+	elected_refused(no_content, sizeof no_content, "op_vote.elected.content: must be 16 bytes");
+	m.u.op_vote.seq = 0;
+	m.u.op_vote.elected = (struct wm_sync_elected){0};
+	accepted(&m);
+	elected_refused(elected, sizeof elected, not_there);
+	do {
+		wire_master_clear(&m);
+		sample_master(&rng, WM_OP_VOTE, &m);
+	} while (m.u.op_vote.is_sync || m.u.op_vote.seq == 0);
+	m.u.op_vote.n_peers = 1;
+	elected_refused(elected, sizeof elected, not_there);
+	payload_refused((const uint8_t[]){0x32, 42, 0x30, 9, 0x3a, 38, 0x18, 1, 0x22, 16, 0, 0, 0,
+				0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x2a, 16, 0, 0, 0, 0, 0, 0,
+				0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+		44, "op_vote.elected: must be there with sync and seq");
 }
 END_TEST
 
@@ -318,6 +377,7 @@ int main(void)
 	tcase_add_test(tc, vote_limits);
 	tcase_add_test(tc, vote_layout);
 	tcase_add_test(tc, vote_shape);
+	tcase_add_test(tc, vote_elected);
 	tcase_add_test(tc, report_limits);
 	tcase_add_test(tc, start_limits);
 	tcase_add_test(tc, sources);

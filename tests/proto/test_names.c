@@ -2,6 +2,7 @@
 #include "proto/wire_names.h"
 
 #include "libpccl-shim/include/pccl.h"
+#include "proto/wire_sync.h"
 #include "tests/common/testlib.h"
 
 START_TEST(numbers_have_names)
@@ -26,6 +27,14 @@ START_TEST(numbers_have_names)
 	ck_assert_str_eq(wire_quant_name(pcclQuantNone), "none");
 	ck_assert_str_eq(wire_quant_name(pcclQuantMinMax), "minmax");
 	ck_assert_str_eq(wire_quant_name(pcclQuantZeroPointScale), "zero-point-scale");
+	ck_assert_str_eq(wire_strategy_name(PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR),
+		"enforce-popular");
+	ck_assert_str_eq(
+		wire_strategy_name(PCCL_SHARED_STATE_SYNC_STRATEGY_RECEIVE_ONLY), "receive-only");
+	ck_assert_str_eq(
+		wire_strategy_name(PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY), "send-only");
+	ck_assert_str_eq(wire_hash_name(WM_HASH_SIMPLE), "simplehash");
+	ck_assert_str_eq(wire_hash_name(WM_HASH_CRC32C), "crc32c");
 }
 END_TEST
 
@@ -34,6 +43,10 @@ START_TEST(others_have_none)
 	ck_assert_str_eq(wire_dtype_name(pcclDouble + 1), "unknown");
 	ck_assert_str_eq(wire_op_name(UINT32_MAX), "unknown");
 	ck_assert_str_eq(wire_quant_name(pcclQuantZeroPointScale + 1), "unknown");
+	ck_assert_str_eq(
+		wire_strategy_name(PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY + 1), "unknown");
+	ck_assert_str_eq(wire_hash_name(0), "unknown");
+	ck_assert_str_eq(wire_hash_name(WIRE_HASH_TYPE_MAX), "unknown");
 }
 END_TEST
 

@@ -137,8 +137,8 @@ START_TEST(header_limits)
 	m.h->magic++;
 	refused("magic: must be PCSM");
 	*m.h = good;
-	m.h->version = 2;
-	refused("version: 2, this agent knows 1");
+	m.h->version = 1;
+	refused("version: 1, this agent knows 2");
 	*m.h = good;
 	m.h->n_tensors = 1048577;
 	refused("n_tensors: 1048577, must be at most 1048576");
@@ -452,7 +452,14 @@ START_TEST(commands)
 	ck_assert(shm_state_command_fits(&c, 263144));
 	ck_assert(!shm_state_command_fits(&c, 263143));
 	ck_assert(!shm_state_command_fits(&c, 0));
+	c.from = 1; /* is for what is written, from a leaf on */
+	ck_assert(!shm_state_command_fits(&c, UINT64_MAX));
 	c.op = SHM_STATE_WRITE;
+	ck_assert(!shm_state_command_fits(&c, UINT64_MAX));
+	c.off = 3 * 65536;
+	ck_assert(shm_state_command_fits(&c, UINT64_MAX));
+	c.off = 1000;
+	c.from = 0;
 	ck_assert(shm_state_command_fits(&c, UINT64_MAX));
 	c.op = 0;
 	ck_assert(!shm_state_command_fits(&c, UINT64_MAX));

@@ -288,7 +288,8 @@ static const struct shm_sqe good_sync = {.slot = 5,
 		.bytes = 300,
 		.n_tensors = 9,
 		.strategy = 2,
-		.hash_type = 1},
+		.hash_type = 1,
+		.torn = 1},
 	.losses = 6};
 
 START_TEST(syncs_are_taken)
@@ -304,7 +305,8 @@ START_TEST(syncs_are_taken)
 			.keys = {.hi = 1, .lo = 2},
 			.content = {.hi = 3, .lo = 4},
 			.n_tensors = 9,
-			.bytes = 300}};
+			.bytes = 300,
+			.torn = true}};
 
 	ck_assert(same_submission(&s, &expected));
 	for (int i = 0; i < 2000; i++) {
@@ -315,6 +317,7 @@ START_TEST(syncs_are_taken)
 		ck_assert(s.is_sync);
 		ck_assert_uint_eq(s.sync.revision, e.sync.revision);
 		ck_assert_uint_eq(s.sync.content.lo, e.sync.content[1]);
+		ck_assert_uint_eq(s.sync.torn, e.sync.torn);
 		ck_assert_uint_eq(s.losses, e.losses);
 		ck_assert_uint_eq(s.count, 0);
 		/* The region is found under either name. */
@@ -332,12 +335,12 @@ START_TEST(sync_limits)
 	refused_by(&e, &limits, CC_ERR_PROTO, "slot 64 does not exist");
 	e = good_sync;
 	e.flags |= SHM_SQE_IN_REGISTERED;
-	refused(e, "flags: unknown bits 0x1, reserved 0");
+	refused(e, "flags: unknown bits 0x1");
 	e.flags = SHM_SQE_SYNC | 1u << 31;
-	refused(e, "flags: unknown bits 0x80000000, reserved 0");
+	refused(e, "flags: unknown bits 0x80000000");
 	e = good_sync;
-	e.sync.reserved = 3;
-	refused(e, "flags: unknown bits 0, reserved 3");
+	e.sync.torn = 2;
+	refused(e, "torn: 2, must be 0 or 1");
 	e = good_sync;
 	e.tag = 1;
 	refused(e, "tag: must be 0");

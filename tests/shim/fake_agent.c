@@ -204,6 +204,8 @@ static void connected(struct fake *f, uint32_t comm, struct wl_reply *r)
 {
 	fake_write_attrs(fake_attr_of(&f->comms[comm]), SHM_COMM_CONNECTED, 1, 0, 0, NULL);
 	fake_write_place(fake_attr_of(&f->comms[comm]), &f->place);
+	atomic_store(&fake_attr_of(&f->comms[comm])->epoch, ++f->epoch);
+	atomic_store(&fake_attr_of(&f->comms[comm])->wired, 10 + f->epoch);
 	r->losses = f->losses;
 	r->topo_turn = f->topo_turn;
 	r->pending_turn = f->pending_turn;
@@ -218,6 +220,7 @@ void fake_answer(struct fake *f, int conn, const struct wl_request *q, enum fake
 	switch (q->type) {
 	case WL_HELLO:
 		r.version = WL_VERSION_MAX;
+		r.hash_type = f->hash_type;
 		break;
 	case WL_COMM_CREATE:
 		r.comm = make_comm(f, conn, fds, action == FAKE_BAD_QUEUE);
@@ -305,6 +308,9 @@ static void handle(struct fake *f, int conn, const struct wl_request *q, int fd)
 		fake_reply(f, conn, &r, NULL, 0);
 		fake_close_conn(f, conn);
 		break;
+	case FAKE_HANG_UP_ONCE:
+		f->script[q->type].action = FAKE_ANSWER;
+		/* fall through */
 	case FAKE_HANG_UP:
 		fake_close_conn(f, conn);
 		break;
@@ -393,6 +399,14 @@ static void collect(struct fake *f, struct comm *c)
 		op->seq = ++f->last_seq;
 		op->slot = (struct shm_slot *)(void *)(c->queue + SHM_SLOT_OFF) + op->sqe.slot;
 		op->data_bell = c->data_bell;
+		if (op->sqe.flags & SHM_SQE_SYNC) {
+			r = &f->regions[op->sqe.sync.region];
+			MUST(r->map);
+			op->manifest = r->map;
+			op->bytes = r->size;
+			pthread_cond_broadcast(&f->changed);
+			continue;
+		}
 		op->esize = element_size(op->sqe.dtype);
 		op->bytes = op->sqe.count * op->esize;
 		r = &f->regions[op->sqe.in_region];

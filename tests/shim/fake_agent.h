@@ -14,6 +14,7 @@
 
 #include "common/cc_plan.h"
 #include "proto/shm_queue.h"
+#include "proto/shm_state.h"
 #include "proto/wire_local.h"
 
 #define FAKE_XOR 0xa5u
@@ -22,16 +23,17 @@ struct fake;
 
 enum fake_action {
 	FAKE_ANSWER = 0,
-	FAKE_REFUSE,    /* with code and text */
-	FAKE_HANG_UP,   /* close the connection instead */
-	FAKE_GOODBYE,   /* say code and text, then close it */
-	FAKE_GARBAGE,   /* answer with bytes that are no message */
-	FAKE_STRANGER,  /* answer a request that nobody made */
-	FAKE_NO_FDS,    /* success, without the descriptors */
-	FAKE_MORE_FDS,  /* success, with one descriptor too many */
-	FAKE_BAD_QUEUE, /* COMM_CREATE: a queue pair of another version */
-	FAKE_UNSEALED,  /* REGION_ALLOC: memory that can be cut */
-	FAKE_HOLD,      /* answer when fake_release is called */
+	FAKE_REFUSE,       /* with code and text */
+	FAKE_HANG_UP,      /* close the connection instead */
+	FAKE_HANG_UP_ONCE, /* the same, and then FAKE_ANSWER */
+	FAKE_GOODBYE,      /* say code and text, then close it */
+	FAKE_GARBAGE,      /* answer with bytes that are no message */
+	FAKE_STRANGER,     /* answer a request that nobody made */
+	FAKE_NO_FDS,       /* success, without the descriptors */
+	FAKE_MORE_FDS,     /* success, with one descriptor too many */
+	FAKE_BAD_QUEUE,    /* COMM_CREATE: a queue pair of another version */
+	FAKE_UNSEALED,     /* REGION_ALLOC: memory that can be cut */
+	FAKE_HOLD,         /* answer when fake_release is called */
 };
 
 /* Listens at path, or on a descriptor that listens already. */
@@ -59,6 +61,8 @@ void fake_await_seen(struct fake *f, enum wl_type type, unsigned n);
 struct wl_request fake_last(struct fake *f, enum wl_type type);
 /* The group's count of losses, as answers and completions tell it from now on. */
 void fake_losses(struct fake *f, uint64_t losses);
+/* Told to sessions from now on. */
+void fake_hash_type(struct fake *f, uint32_t hash_type);
 uint64_t fake_losses_now(struct fake *f);
 /* Open connections. */
 void fake_await_connections(struct fake *f, unsigned n);
@@ -89,7 +93,9 @@ struct fake_op {
 	uint32_t esize;
 	uint32_t mode;
 	struct cc_plan plan;
-	uint64_t region; /* the result region */
+	uint8_t *manifest; /* a synchronization: its region, `bytes` of it; else NULL */
+	uint32_t commands; /* given so far */
+	uint64_t region;   /* the result region */
 	uint8_t *area;
 	_Atomic uint8_t *flags;
 };
@@ -114,5 +120,32 @@ void fake_segment(struct fake_op *op, uint32_t seg);
 void fake_end(struct fake_op *op, uint32_t code, const char *text);
 /* All of it, with success. */
 void fake_serve(struct fake_op *op, enum shm_result_mode mode);
+
+/* A synchronization of shared state. */
+
+/* The manifest, as an agent reads it; the test fails unless all of it is as it must be, digests
+ * included. To be cleared. */
+struct shm_state fake_manifest(const struct fake_op *op);
+/* Name and leaves of tensor i. */
+const char *fake_tensor_name(const struct fake_op *op, const struct shm_state_tensor *t);
+uint8_t *fake_window(const struct fake_op *op, uint32_t slot);
+/* Announces the attempt, before the first command. */
+void fake_sync_begin(struct fake_op *op);
+/* Gives a command, without waiting for it. */
+void fake_give(struct fake_op *op, const struct shm_state_command *command);
+void fake_command(struct fake_op *op, enum shm_state_op what, uint32_t slot, uint32_t tensor,
+	uint64_t off, uint32_t len);
+/* Memory of another peer, that commands may name. */
+uint64_t fake_show(struct fake_op *op, uint64_t size, uint8_t **ret);
+/* Waits, by the data doorbell, until all are acknowledged. The last one's slot. */
+uint32_t fake_await_acks(struct fake_op *op);
+/* It writes into tensors without commands. */
+void fake_touch(struct fake_op *op);
+/* This peer has everything. */
+void fake_complete(struct fake_op *op, uint64_t revision);
+void fake_sync_end(struct fake_op *op, uint32_t code, const char *text, uint64_t revision,
+	uint64_t tx_bytes, uint64_t rx_bytes);
+/* Bytes of a registered region, and where it is; 0: there is none. */
+uint64_t fake_region(struct fake *f, uint64_t region, uint8_t **ret);
 
 #endif

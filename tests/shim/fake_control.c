@@ -103,6 +103,13 @@ void fake_losses(struct fake *f, uint64_t losses)
 	pthread_mutex_unlock(&f->lock);
 }
 
+void fake_hash_type(struct fake *f, uint32_t hash_type)
+{
+	pthread_mutex_lock(&f->lock);
+	f->hash_type = hash_type;
+	pthread_mutex_unlock(&f->lock);
+}
+
 uint64_t fake_losses_now(struct fake *f)
 {
 	uint64_t losses;
@@ -202,6 +209,19 @@ unsigned fake_waiting(struct fake *f)
 	n = f->queued - f->taken;
 	pthread_mutex_unlock(&f->lock);
 	return n;
+}
+
+uint64_t fake_region(struct fake *f, uint64_t region, uint8_t **ret)
+{
+	uint64_t size = 0;
+
+	pthread_mutex_lock(&f->lock);
+	if (region > 0 && region <= f->n_regions && f->regions[region].map) {
+		size = f->regions[region].size;
+		*ret = f->regions[region].map;
+	}
+	pthread_mutex_unlock(&f->lock);
+	return size;
 }
 
 void fake_asked(struct fake *f)

@@ -66,7 +66,8 @@ struct fake {
 	unsigned seen[TYPES];
 	struct wl_request last[TYPES];
 	struct cc_addr place; /* of the master, as published */
-	uint64_t losses, topo_turn, pending_turn;
+	uint32_t hash_type;
+	uint64_t losses, topo_turn, pending_turn, epoch;
 	struct wire_world world; /* as told with answers and completions */
 	uint64_t last_seq, outcomes[QUEUED];
 	unsigned n_outcomes;

@@ -1,25 +1,26 @@
 # SPDX-License-Identifier: MIT
 
 noinst_HEADERS += tests/shim/buffers.h tests/shim/fake_agent.h tests/shim/fake_state.h \
-	tests/shim/fixture.h tests/shim/resume.h
+	tests/shim/fixture.h tests/shim/resume.h tests/shim/state.h
 
 noinst_LTLIBRARIES += tests/shim/libfake.la
 tests_shim_libfake_la_SOURCES = tests/shim/fake_agent.c tests/shim/fake_control.c \
-	tests/shim/fake_op.c
+	tests/shim/fake_op.c tests/shim/fake_sync.c
 tests_shim_libfake_la_LIBADD = proto/libwire.la common/libcommon-sys.la \
-	common/libcommon-pure.la $(PROTOBUF_C_LIBS)
+	common/libcommon-pure.la libhsh.la $(PROTOBUF_C_LIBS)
 
 shim_tests = tests/shim/test_session tests/shim/test_reduce tests/shim/test_fail \
 	tests/shim/test_spawn tests/shim/test_master tests/shim/test_multi \
 	tests/shim/test_resume_ops tests/shim/test_resume_comms tests/shim/test_resume_storm \
-	tests/shim/test_world
+	tests/shim/test_state_offer tests/shim/test_state_sync tests/shim/test_world
 shim_tests_libs = libpccl-shim/libpccl-shim.la tests/shim/libfake.la $(CHECK_LIBS)
 
 check_PROGRAMS += $(shim_tests) tests/shim/standin_agentd
 TESTS += $(shim_tests)
 THREADED_TESTS += tests/shim/test_session tests/shim/test_reduce tests/shim/test_fail \
 	tests/shim/test_multi tests/shim/test_resume_ops tests/shim/test_resume_comms \
-	tests/shim/test_resume_storm tests/shim/test_world
+	tests/shim/test_resume_storm tests/shim/test_state_offer tests/shim/test_state_sync \
+	tests/shim/test_world
 
 tests_shim_test_resume_ops_SOURCES = tests/shim/test_resume_ops.c
 tests_shim_test_resume_ops_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
@@ -32,6 +33,14 @@ tests_shim_test_resume_comms_LDADD = $(shim_tests_libs)
 tests_shim_test_resume_storm_SOURCES = tests/shim/test_resume_storm.c
 tests_shim_test_resume_storm_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_shim_test_resume_storm_LDADD = $(shim_tests_libs)
+
+tests_shim_test_state_offer_SOURCES = tests/shim/test_state_offer.c
+tests_shim_test_state_offer_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_shim_test_state_offer_LDADD = $(shim_tests_libs) libhsh_run.la
+
+tests_shim_test_state_sync_SOURCES = tests/shim/test_state_sync.c
+tests_shim_test_state_sync_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_shim_test_state_sync_LDADD = $(shim_tests_libs)
 
 tests_shim_test_world_SOURCES = tests/shim/test_world.c
 tests_shim_test_world_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)

@@ -170,7 +170,7 @@ static const struct {
 	const char *text;
 } ends[] = {
 	{pcclTooFewPeers, "alone in the group"},
-	{pcclInvalidArgument, "counts differ"},
+	{pcclInvalidUsage, "removed from the run"},
 	{pcclMasterConnectionFailed, "the master is gone"},
 };
 
@@ -209,6 +209,49 @@ START_TEST(other_errors_end_it)
 	/* Nothing was left behind. */
 	fx_assert_succeeds(pcclUpdateTopology(fx_comm));
 	ck_assert_uint_eq(fake_waiting(fx_agent), 0);
+	release(&t);
+}
+END_TEST
+
+/* Operation 2 is disagreed on; those after it are launched all the same, and repeated if lost. */
+static void *disagree(void *arg)
+{
+	struct fake_op op[OPS];
+
+	(void)arg;
+	for (unsigned i = 0; i < 3; i++)
+		op[i] = take(i, 0);
+	fake_end(&op[2], pcclInvalidArgument, "counts differ");
+	serve(&op[0]);
+	serve(&op[1]);
+	for (unsigned i = 3; i < 6; i++)
+		op[i] = take(i, 0);
+	fake_losses(fx_agent, 1);
+	lose(&op[3]);
+	fake_end(&op[4], pcclInvalidArgument, "types differ");
+	serve(&op[5]);
+	op[3] = take(3, 1);
+	op[6] = take(6, 1);
+	serve(&op[3]);
+	serve(&op[6]);
+	return NULL;
+}
+
+START_TEST(what_peers_disagree_on_does_not_keep_the_rest)
+{
+	struct batch t;
+	pthread_t agent;
+
+	make(&t);
+	agent = play(disagree, NULL);
+	fx_assert_fails(pcclAllReduceMultipleWithRetry(t.d, OPS, fx_comm, NULL, 3),
+		pcclInvalidArgument, "descriptors[2]: counts differ");
+	pthread_join(agent, NULL);
+	for (unsigned i = 0; i < OPS; i++)
+		if (i == 2 || i == 4)
+			bf_assert_untouched(&t.b[i]);
+		else
+			bf_assert_result(&t.b[i]);
 	release(&t);
 }
 END_TEST
@@ -299,6 +342,7 @@ int main(void)
 	tcase_add_test(tc, a_window_moves_on);
 	tcase_add_test(tc, what_is_lost_is_repeated_in_order);
 	tcase_add_loop_test(tc, other_errors_end_it, 0, sizeof ends / sizeof *ends);
+	tcase_add_test(tc, what_peers_disagree_on_does_not_keep_the_rest);
 	tcase_add_test(tc, arguments_are_checked_first);
 	tcase_add_test(tc, windows_are_cut_to_what_there_is);
 	suite_add_tcase(s, tc);

@@ -66,6 +66,8 @@ START_TEST(the_place_of_the_master)
 	fake_await_seen(fx_agent, WL_COMM_ATTACH, 3);
 	q = fake_last(fx_agent, WL_COMM_ATTACH);
 	ck_assert(cc_addr_eq(&q.at, &places[1]));
+	ck_assert_uint_eq(q.epoch, 3); /* as the agent before had published */
+	ck_assert_uint_eq(q.wired, 13);
 	fx_assert_succeeds(pcclUpdateTopology(fx_comm));
 	c = fx_new_comm();
 	fx_assert_succeeds(pcclConnect(c));

@@ -75,22 +75,12 @@ END_TEST
 
 START_TEST(functions_of_later_releases_say_so)
 {
-	pcclSharedState_t state = {0};
 	pcclComm_t *c;
 
 	fx_assert_succeeds(pcclInit());
 	c = fx_new_comm();
 	fx_assert_fails(pcclOptimizeTopology(NULL), pcclInvalidArgument, "NULL");
 	fx_assert_fails(pcclOptimizeTopology(c), pcclInternalError, "not in this release");
-	fx_assert_fails(pcclSynchronizeSharedState(
-				c, NULL, PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY, NULL),
-		pcclInvalidArgument, "shared_state");
-	fx_assert_fails(
-		pcclSynchronizeSharedState(c, &state, (pcclSharedStateSyncStrategy_t)3, NULL),
-		pcclInvalidArgument, "strategy");
-	fx_assert_fails(pcclSynchronizeSharedState(
-				c, &state, PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY, NULL),
-		pcclInternalError, "not in this release");
 	fx_assert_succeeds(pcclDestroyCommunicator(c));
 }
 END_TEST
@@ -176,7 +166,7 @@ START_TEST(versions_are_named)
 	fx_assert_fails(pcclConnect(c), pcclVersionMismatch, "4 to 6");
 	fake_script(fx_agent, WL_HELLO, FAKE_ANSWER, 0, NULL);
 	fake_script(fx_agent, WL_COMM_CREATE, FAKE_BAD_QUEUE, 0, NULL);
-	fx_assert_fails(pcclConnect(c), pcclVersionMismatch, "version 8");
+	fx_assert_fails(pcclConnect(c), pcclVersionMismatch, "queue pairs of version");
 	fake_script(fx_agent, WL_COMM_CREATE, FAKE_ANSWER, 0, NULL);
 	fx_assert_succeeds(pcclConnect(c));
 	fx_assert_succeeds(pcclDestroyCommunicator(c));

@@ -4,9 +4,11 @@ sim_sources = \
 	tests/sim/run.c \
 	tests/sim/sim.h \
 	tests/sim/sim_check.c \
+	tests/sim/sim_elect.c \
 	tests/sim/sim_event.c \
 	tests/sim/sim_fault.c \
 	tests/sim/sim_host.c \
+	tests/sim/sim_lineage.c \
 	tests/sim/sim_link.c \
 	tests/sim/sim_master.c \
 	tests/sim/sim_memory.c \
@@ -16,6 +18,7 @@ sim_sources = \
 	tests/sim/sim_plan.c \
 	tests/sim/sim_scale.c \
 	tests/sim/sim_shim.c \
+	tests/sim/sim_sync.c \
 	tests/sim/sim_text.c \
 	tests/sim/sim_world.c \
 	tests/sim/sim_xfer.c
@@ -27,7 +30,8 @@ tests_sim_run_LDADD = $(sim_ldadd)
 
 # The same program with one bug each: one file of a core, patched, comes before the library.
 sim_planted = tests/sim/planted_1 tests/sim/planted_2 tests/sim/planted_3 tests/sim/planted_4 \
-	tests/sim/planted_5 tests/sim/planted_6 tests/sim/planted_7
+	tests/sim/planted_5 tests/sim/planted_6 tests/sim/planted_7 tests/sim/planted_8 \
+	tests/sim/planted_9 tests/sim/planted_10 tests/sim/planted_11
 sim_plants = \
 	tests/sim/plant/1_early_done.patch \
 	tests/sim/plant/2_no_cancel.patch \
@@ -35,7 +39,11 @@ sim_plants = \
 	tests/sim/plant/4_outcome_guessed.patch \
 	tests/sim/plant/5_end_ignored.patch \
 	tests/sim/plant/6_move_forgotten.patch \
-	tests/sim/plant/7_late_left_out.patch
+	tests/sim/plant/7_late_left_out.patch \
+	tests/sim/plant/8_revision_kept_back.patch \
+	tests/sim/plant/9_votes_left_out.patch \
+	tests/sim/plant/10_mixture_elected.patch \
+	tests/sim/plant/11_stranger_knows.patch
 # $^ is the source and the patch
 plant = $(AM_V_GEN)$(MKDIR_P) $(@D) && rm -f $@.tmp && cat $(filter %.c,$^) >$@.tmp && \
 	patch -s --no-backup-if-mismatch -r - $@.tmp $(filter %.patch,$^) && mv $@.tmp $@
@@ -68,7 +76,7 @@ tests/sim/planted_4_core.c: ccoip-masterd/core/ccm_absent.c tests/sim/plant/4_ou
 tests_sim_planted_5_SOURCES = $(sim_sources)
 nodist_tests_sim_planted_5_SOURCES = tests/sim/planted_5_core.c
 tests_sim_planted_5_LDADD = $(sim_ldadd)
-tests/sim/planted_5_core.c: ccoip-masterd/core/ccm_conclude.c tests/sim/plant/5_end_ignored.patch
+tests/sim/planted_5_core.c: ccoip-masterd/core/ccm_fate.c tests/sim/plant/5_end_ignored.patch
 	$(plant)
 
 tests_sim_planted_6_SOURCES = $(sim_sources)
@@ -83,9 +91,34 @@ tests_sim_planted_7_LDADD = $(sim_ldadd)
 tests/sim/planted_7_core.c: pcclagentd/core/agt_submit.c tests/sim/plant/7_late_left_out.patch
 	$(plant)
 
+tests_sim_planted_8_SOURCES = $(sim_sources)
+nodist_tests_sim_planted_8_SOURCES = tests/sim/planted_8_core.c
+tests_sim_planted_8_LDADD = $(sim_ldadd)
+tests/sim/planted_8_core.c: pcclagentd/core/agt_resume.c tests/sim/plant/8_revision_kept_back.patch
+	$(plant)
+
+tests_sim_planted_9_SOURCES = $(sim_sources)
+nodist_tests_sim_planted_9_SOURCES = tests/sim/planted_9_core.c
+tests_sim_planted_9_LDADD = $(sim_ldadd)
+tests/sim/planted_9_core.c: ccoip-masterd/core/ccm_fate.c tests/sim/plant/9_votes_left_out.patch
+	$(plant)
+
+tests_sim_planted_10_SOURCES = $(sim_sources)
+nodist_tests_sim_planted_10_SOURCES = tests/sim/planted_10_core.c
+tests_sim_planted_10_LDADD = $(sim_ldadd)
+tests/sim/planted_10_core.c: ccoip-masterd/core/ccm_elect.c tests/sim/plant/10_mixture_elected.patch
+	$(plant)
+
+tests_sim_planted_11_SOURCES = $(sim_sources)
+nodist_tests_sim_planted_11_SOURCES = tests/sim/planted_11_core.c
+tests_sim_planted_11_LDADD = $(sim_ldadd)
+tests/sim/planted_11_core.c: ccoip-masterd/core/ccm_resume.c tests/sim/plant/11_stranger_knows.patch
+	$(plant)
+
 CLEANFILES += tests/sim/planted_1_core.c tests/sim/planted_2_core.c tests/sim/planted_3_core.c \
 	tests/sim/planted_4_core.c tests/sim/planted_5_core.c tests/sim/planted_6_core.c \
-	tests/sim/planted_7_core.c
+	tests/sim/planted_7_core.c tests/sim/planted_8_core.c tests/sim/planted_9_core.c \
+	tests/sim/planted_10_core.c tests/sim/planted_11_core.c
 
 TESTS += tests/sim/run tests/sim/planted.sh tests/sim/scale.sh tests/sim/usage.sh
 EXTRA_DIST += tests/sim/README.md tests/sim/planted.sh tests/sim/scale.sh \

@@ -14,11 +14,14 @@
  *   sim_link.c    links between agents
  *   sim_xfer.c    transfers, and what they have summed up
  *   sim_memory.c  the buffers of operations: who writes what, and what is taken back
+ *   sim_sync.c    shared state: what programs have, the jobs that synchronize it
+ *   sim_elect.c   what a master makes of the votes for it
  *   sim_shim.c    what libpccl-shim does: calls, sessions, coming back to a new agent
  *   sim_op.c      the shim's side of operations
  *   sim_peer.c    training programs
  *   sim_plan.c    the program that all peers of a group follow after a topology vote
  *   sim_fault.c   what goes wrong
+ *   sim_lineage.c who has gone on without whom
  *   sim_check.c   the invariants that hold at every step, each with its sentence
  *   sim_scale.c   how cost grows
  *
@@ -43,6 +46,8 @@
 #define SIM_GROUPS  3u
 #define SIM_RUNS    256u /* runs of one agent over its life */
 #define SIM_TAGS    8u
+#define SIM_SYNC    SIM_TAGS /* the synchronization's place among a peer's operations */
+#define SIM_OPS     (SIM_TAGS + 1)
 #define SIM_STEPS   6u
 #define SIM_SEGS    3u /* of each operation */
 #define SIM_LINKS   512u
@@ -54,6 +59,8 @@
 
 struct sim;
 struct sim_xfer;
+struct sim_epoch;
+struct sim_told;
 
 enum sim_kind {
 	SIM_EV_TO_MASTER,       /* conn, bytes */
@@ -71,6 +78,9 @@ enum sim_kind {
 	SIM_EV_XFER_FINAL,     /* host, life, run, seq: all segments are final here */
 	SIM_EV_XFER_DONE,      /* host, life, run, seq, code */
 	SIM_EV_XFER_CANCELLED, /* host, life, run, seq */
+	SIM_EV_SYNC_STEP,      /* host, life, run, seq: a leaf comes, or not */
+	SIM_EV_SYNC_DROPPED,   /* host, life, run, seq, conn: communicator */
+	SIM_EV_SYNC_CANCELLED, /* host, life, run, seq */
 	SIM_EV_REQUEST,        /* peer, session, bytes: a struct wl_request */
 	SIM_EV_SUBMIT,         /* peer, session, tag */
 	SIM_EV_STOPPED,        /* proc, code: the agent sees that it is stopped, or runs */
@@ -152,7 +162,7 @@ struct sim_master {
 	uint64_t term;   /* of its last HELLO_ACK */
 	struct cc_id id; /* of its run */
 	bool superseded; /* a newer one has taken the run over */
-	bool at_work;    /* it has put rings in force, or started operations */
+	bool greets;     /* agents have come to it */
 	struct ccm *m;
 	struct sim_clock clock;
 	uint64_t frozen_until;
@@ -194,6 +204,12 @@ struct sim_voice { /* one member's part in a transfer */
 	uint32_t comm, slot;
 	struct sim_key key;
 	enum sim_heard heard;
+	/* of a synchronization */
+	bool holder;
+	bool complete; /* its manifest says that it has what was elected */
+	bool written;
+	bool out; /* its memory is not used any more */
+	bool fails, failed;
 };
 
 struct sim_part { /* one host's share of a transfer */
@@ -208,9 +224,20 @@ struct sim_part { /* one host's share of a transfer */
 	bool direct; /* results go to the member's buffer; the area has what it held before */
 	uint64_t area[SIM_SEGS];
 	bool flags[SIM_SEGS]; /* as in proto/shm_queue.h */
+	/* of a synchronization: a job */
+	struct cc_id *sources; /* agents, owned */
+	uint32_t n_sources;
+	bool gives_up;        /* it has failed as a whole */
+	uint64_t stuck_since; /* nobody gives what it lacks; 0: that is not so */
 };
 
 struct sim_xfer {
+	bool is_sync;
+	bool decided; /* a master has ended it with success */
+	uint32_t group;
+	uint64_t revision; /* elected */
+	struct wm_digest content;
+	uint64_t value[SIM_SEGS];
 	uint64_t seq, line;
 	uint64_t first; /* the master of the host that was first to start it */
 	struct cc_id run;
@@ -259,6 +286,13 @@ enum sim_op_state {
 	OP_DONE,    /* to be awaited */
 };
 
+/* What a program keeps alike on all peers of its group, a leaf each. */
+struct sim_state {
+	uint64_t revision;
+	uint64_t value[SIM_SEGS];
+	bool mixed; /* a job has begun to write what was elected, and was not through */
+};
+
 struct sim_op {
 	bool wanted; /* of this step, no success yet */
 	enum sim_op_state state;
@@ -270,6 +304,7 @@ struct sim_op {
 	struct sim_voice *voice;
 	uint32_t code, world;
 	uint64_t losses;
+	uint64_t revision; /* a synchronization that has succeeded */
 	struct wire_world begin, after;
 	uint32_t errors; /* retriable ones of this operation of the application */
 	uint64_t causes; /* sim->causes when its step began */
@@ -294,6 +329,7 @@ struct sim_memory {
 
 struct sim_step {
 	uint32_t n_ops; /* 0: none */
+	bool sync;      /* of shared state; then nothing else */
 	bool ask;       /* pcclArePeersPending, beside the operations or alone */
 };
 
@@ -324,7 +360,7 @@ struct sim_peer {
 	struct sim_call call;
 	uint32_t attach_req; /* WL_COMM_ATTACH, or CREATE by the keeper, under way */
 	uint32_t n_doubt;
-	uint8_t doubt[SIM_TAGS];
+	uint8_t doubt[SIM_OPS];
 	uint64_t succeeded[WL_SEQS_MAX], n_succeeded; /* attempts, the last ones */
 	uint64_t last_submit;
 	/* the program */
@@ -332,17 +368,25 @@ struct sim_peer {
 	uint32_t gen; /* of its events */
 	uint32_t n_steps, step;
 	struct sim_step steps[SIM_STEPS];
-	struct sim_op ops[SIM_TAGS];
+	struct sim_op ops[SIM_OPS];
 	struct sim_memory memory[SIM_TAGS];
 	bool step_begun, asking, pass_failed, too_few, burst;
 	uint32_t window, n_launch, launched, n_await, awaited, in_flight;
-	uint8_t launch[SIM_TAGS], await[SIM_TAGS];
+	uint8_t launch[SIM_OPS], await[SIM_OPS];
 	bool waits;   /* for await[awaited] */
 	bool unaware; /* the agent's death has failed operations, and the program does not know yet
 		       */
 	bool held;    /* a launch waits for the keeper */
 	uint32_t iterations, reconnects, rejoins;
-	bool rude; /* destroys with operations in flight when it is through */
+	/* shared state */
+	struct sim_state mine, was; /* was: when the call began */
+	bool syncing;               /* the call is in flight: it is not the program's */
+	bool torn;                  /* as in libpccl-shim/state.h */
+	uint64_t torn_revision;
+	bool in_step; /* it is as it was after the last synchronization, or trained from
+		       * that: the program would send it */
+	struct wm_sync_vote offer, cast; /* cast: what a master has last heard of it */
+	bool rude;                       /* destroys with operations in flight when it is through */
 };
 
 /* What may happen in this run, from harmless to everything. */
@@ -394,8 +438,15 @@ struct sim {
 	uint64_t progress;   /* when a call returned last */
 	uint64_t last_look;  /* at what waits */
 	uint64_t events, reductions, retries, kills, reconnects, agent_deaths, attaches, doubts;
-	uint64_t master_deaths, resumes, voters;
+	uint64_t master_deaths, resumes, voters, rests;
+	uint64_t syncs, served, torn,
+		kicked;        /* peers: that got it, of them by others, that were put out */
+	struct cc_id out[256]; /* peers that were put out, the last ones */
+	uint32_t n_out;
 	struct sim_saw votes[2][64];
+	struct sim_epoch *epochs; /* the newest first */
+	struct sim_told *told;
+	uint64_t overruled; /* epochs: others went on who did not know */
 };
 
 /* sim_event.c */
@@ -503,6 +554,50 @@ void sim_xfer_heard(struct sim *s, struct sim_peer *p, struct sim_op *o, bool co
 void sim_xfer_completed(struct sim *s, struct sim_host *h, struct sim_peer *p, struct sim_op *o);
 struct sim_part *sim_xfer_part(struct sim_xfer *x, unsigned host, uint32_t life);
 void sim_xfers_free(struct sim *s);
+/* The attempt that h's master means; made if it is not there. */
+struct sim_xfer *sim_xfer_get(struct sim *s, const struct sim_host *h, uint32_t run, uint64_t seq);
+/* Adds h's part; NULL: it has one, and all is lost. */
+struct sim_part *sim_xfer_join(
+	struct sim *s, struct sim_xfer *t, const struct sim_host *h, uint32_t run);
+struct sim_part *sim_xfer_live(struct sim *s, unsigned host, uint32_t life, uint32_t run,
+	uint64_t seq, struct sim_xfer **ret);
+/* Is there somebody who has heard this, and goes on with an agent? */
+bool sim_xfer_goes_on(const struct sim *s, const struct sim_xfer *t, enum sim_heard heard);
+/* Does a master know the peer for certain? */
+bool sim_peer_is_member(const struct sim *s, const struct sim_peer *p);
+
+/* sim_sync.c */
+/* What a program begins with. */
+void sim_sync_setup(struct sim *s, struct sim_peer *p);
+/* Before a step: something may have gone wrong with its state. */
+void sim_sync_prepare(struct sim *s, struct sim_peer *p);
+/* The program calls. */
+void sim_sync_begin(struct sim *s, struct sim_peer *p);
+/* The shim has the answer, in o. */
+void sim_sync_end(struct sim *s, struct sim_peer *p, const struct sim_op *o);
+/* The program awaits it: it trains, and has the next revision. */
+void sim_sync_learn(struct sim *s, struct sim_peer *p);
+/* It was put out, and this is why. */
+void sim_sync_put_out(struct sim *s, struct sim_peer *p, const char *text);
+void sim_sync_abandon(struct sim *s, struct sim_peer *p);
+/* The member has its answer, like sim_xfer_heard. */
+void sim_sync_heard(struct sim *s, struct sim_peer *p, struct sim_op *o);
+void sim_sync_completed(struct sim *s, struct sim_host *h, struct sim_peer *p, struct sim_op *o);
+void sim_sync_start(struct sim *s, struct sim_host *h, const struct agt_action *a);
+void sim_sync_drop(struct sim *s, struct sim_host *h, const struct agt_action *a);
+void sim_sync_cancel(struct sim *s, struct sim_host *h, const struct agt_action *a);
+void sim_sync_free(struct sim *s, struct sim_host *h, const struct agt_action *a);
+void sim_sync_event(struct sim *s, const struct sim_event *ev);
+
+/* sim_elect.c */
+/* A master hears of an offer. */
+void sim_elect_vote(struct sim *s, const struct wm_op_vote *v);
+/* Who takes part, and what is expected, before a step of a master. */
+void sim_elect_before(struct sim *s, const struct sim_master *m);
+/* What it said in that step: is it what the rules say? */
+void sim_elect_after(struct sim *s, const struct sim_master *m);
+/* Was this peer put out, rightly? */
+bool sim_elect_is_out(const struct sim *s, const struct cc_id *peer);
 
 /* sim_memory.c */
 /* The program launches an operation. */
@@ -582,6 +677,17 @@ void sim_check_log(struct sim *s, const char *text);
 void sim_check_waits(struct sim *s);
 void sim_check_quiet(struct sim *s);
 void sim_describe(struct sim *s);
+
+/* sim_lineage.c */
+/* The master puts rings in force. */
+void sim_lineage_commit(struct sim *s, const struct sim_master *m, uint64_t number);
+/* It hears of a peer; before it takes that in. */
+void sim_lineage_join(struct sim *s, const struct sim_master *m, const struct wm_join *j);
+/* A call of p has succeeded that takes others, or the run, to succeed. */
+void sim_lineage_success(struct sim *s, const struct sim_peer *p);
+/* It goes of its own will. */
+void sim_lineage_left(struct sim *s, const struct sim_peer *p);
+void sim_lineage_free(struct sim *s);
 
 /* sim_world.c. True: all is well. report: says what is not. */
 bool sim_world_run(struct sim *s, uint64_t seed, bool trace, bool report);

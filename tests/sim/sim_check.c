@@ -157,7 +157,8 @@ void sim_check_end(struct sim *s, const struct sim_peer *p, const struct sim_op 
 	const struct sim_part *part = sim_xfer_part(o->xfer, h->no, h->life);
 	uint32_t conn = sim_conn_of(s, p);
 
-	if (o->code == WIRE_SUCCESS)
+	/* A synchronization waits for its job's end after it has succeeded. */
+	if (o->code == WIRE_SUCCESS && o != &p->ops[SIM_SYNC])
 		sim_check_world(s, p, &o->after);
 	if (!part || !conn || conn != part->conn || !o->after.version)
 		return;
@@ -178,9 +179,10 @@ static bool plain(const struct sim *s, const struct sim_peer *p, const struct si
 	case WIRE_INVALID_ARGUMENT:
 		return s->odd_parameters;
 	case WIRE_INVALID_USAGE:
-		return p->phase == PEER_DESTROYING;
-	case WIRE_RANK_CONNECTION_LOST: /* it has left, but its agent could not say so any more */
-		return p->phase == PEER_DESTROYING && p->state != SHM_COMM_CONNECTED;
+		return p->phase == PEER_DESTROYING || sim_elect_is_out(s, &p->id);
+	case WIRE_RANK_CONNECTION_LOST: /* it is out, but its agent could not say so any more */
+		return (p->phase == PEER_DESTROYING || sim_elect_is_out(s, &p->id)) &&
+		       p->state != SHM_COMM_CONNECTED;
 	default:
 		return false;
 	}
@@ -230,9 +232,17 @@ void sim_check_call(
 			sim_text_code(code));
 	if (p->phase == PEER_DESTROYING && type != WL_COMM_DESTROY)
 		return;
+	/* the last one: its agent died before it could say so */
+	if ((code == WIRE_INVALID_USAGE || code == WIRE_RANK_CONNECTION_LOST) &&
+		sim_elect_is_out(s, &p->id))
+		return;
 	/* a host that has no part in the run yet */
 	if (type == WL_COMM_CONNECT && code == WIRE_MASTER_CONNECTION_FAILED &&
 		(p->call.master_away || s->class == CLASS_ALL))
+		return;
+	/* its agent has not been told where the master is, and it is one that comes anew */
+	if (s->class == CLASS_AGENT && s->kicked && type == WL_COMM_CONNECT &&
+		code == WIRE_MASTER_CONNECTION_FAILED)
 		return;
 	if (s->class >= CLASS_PAIR && p->state != SHM_COMM_CONNECTED &&
 		(code == WIRE_MASTER_CONNECTION_FAILED || code == WIRE_RANK_CONNECTION_FAILED ||

@@ -31,7 +31,10 @@ enum fault {
 	FAULT_STALE,      /* the master stands still, a new one takes over, the old one wakes */
 	FAULT_REFUSE,
 	FAULT_ACCEPT,
-	FAULT_VOTER, /* leaves while another one is late and the master out of reach */
+	FAULT_VOTER,     /* leaves while another one is late and the master out of reach */
+	FAULT_REST,      /* the master loses all hosts but one, which goes on; then both it and that
+			  * one's agent die */
+	FAULT_REST_LATE, /* a program on that host begins */
 };
 
 void sim_cause(struct sim *s)
@@ -110,7 +113,7 @@ static void plan_pair(struct sim *s, uint64_t at)
 
 /* The master dies, often in the middle of telling, and then an agent that may be the only one it
  * has told. Both are back soon. */
-static void plan_together(struct sim *s, uint64_t at)
+static void plan_together(struct sim *s, uint64_t at, unsigned host)
 {
 	struct sim_event ev = fault(FAULT_KILL_MASTER);
 
@@ -119,7 +122,7 @@ static void plan_together(struct sim *s, uint64_t at)
 	ev.inbound = sim_chance(s, 70);
 	sim_schedule(s, at, ev);
 	ev.code = FAULT_KILL_AGENT;
-	ev.host = sim_rnd(s, s->n_hosts);
+	ev.host = host;
 	ev.gen = 10 + sim_rnd(s, 1000);
 	sim_schedule(s, at + sim_rnd(s, 40000) * SIM_US, ev);
 }
@@ -131,6 +134,25 @@ static void plan_voter(struct sim *s, uint64_t at)
 	struct sim_event ev = fault(FAULT_VOTER);
 
 	ev.gen = 100; /* so often it looks for such a host */
+	sim_schedule(s, at, ev);
+}
+
+/* Who goes on without the others, until nobody but its shims knows of that; and then one that does
+ * not may be the first to come to its host's new agent. */
+static void plan_rest(struct sim *s, uint64_t at)
+{
+	struct sim_event ev = fault(FAULT_REST);
+	unsigned i, last = sim_rnd(s, s->n_procs);
+
+	s->busy_until = at + 10 * SIM_S;
+	ev.host = s->procs[last].host;
+	ev.gen = 1000; /* so often it looks */
+	ev.peer = SIM_PEERS;
+	for (i = 0; i < s->n_procs; i++)
+		if (i != last && s->procs[i].host == ev.host && sim_chance(s, 50))
+			ev.peer = last;
+	if (ev.peer < SIM_PEERS)
+		sim_peer_later(s, &s->peers[ev.peer], 60 * SIM_S);
 	sim_schedule(s, at, ev);
 }
 
@@ -178,7 +200,7 @@ static void plan_large(struct sim *s, uint32_t kind, uint64_t at)
 		ev.code = FAULT_SLOW;
 		ev.gen = 20 + sim_rnd(s, 300);
 	} else if (kind < 48) {
-		plan_together(s, at);
+		plan_together(s, at, sim_rnd(s, s->n_hosts));
 		return;
 	} else if (kind < 58) {
 		ev.code = FAULT_KILL_AGENT;
@@ -237,6 +259,9 @@ void sim_faults_plan(struct sim *s)
 		s->xfer_failures = sim_chance(s, 30);
 		if (sim_chance(s, 15)) {
 			plan_voter(s, s->now + ms(sim_rnd(s, 300)));
+			n /= 3;
+		} else if (s->n_hosts > 1 && sim_hash(s, 0, 0, FAULT_REST) % 100 < 15) {
+			plan_rest(s, s->now + ms(200 + sim_rnd(s, 500)));
 			n /= 3;
 		}
 		while (n-- > 0) {
@@ -457,6 +482,65 @@ static void voter(struct sim *s, const struct sim_event *ev)
 		sim_schedule(s, s->now + ms(1 + sim_rnd(s, 50)), stop);
 }
 
+struct rest {
+	const struct cc_id *agent;
+	uint32_t here, elsewhere;
+};
+
+static void count_rest(void *arg, const struct ccm_peer_info *p)
+{
+	struct rest *r = arg;
+
+	if (p->phase != CCM_PEER_ACCEPTED)
+		return;
+	r->here += cc_id_eq(&p->agent, r->agent);
+	r->elsewhere += !cc_id_eq(&p->agent, r->agent);
+}
+
+/* All hosts but one do not reach the master, or do again. */
+static void part_others(struct sim *s, unsigned host, enum fault f, uint32_t within_ms)
+{
+	struct sim_event ev = fault(f);
+
+	for (ev.host = 0; ev.host < s->n_hosts; ev.host++)
+		if (ev.host != host)
+			sim_schedule(s, s->now + sim_rnd(s, within_ms * 1000) * SIM_US, ev);
+}
+
+/* inbound: the others are cut off. */
+static void rest(struct sim *s, const struct sim_event *ev)
+{
+	struct rest r = {.agent = &s->hosts[ev->host].id};
+	struct sim_event next = *ev, late = fault(FAULT_REST_LATE);
+	const struct sim_master *m;
+	bool ready;
+
+	if (s->at[0] >= 0) {
+		m = &s->masters[s->at[0]];
+		ccm_each_peer(m->m, sim_clock_now(s, &m->clock), count_rest, &r);
+	}
+	ready = r.here > 0 && (r.elsewhere == 0) == ev->inbound;
+	if (!ready && --next.gen > 0) {
+		sim_schedule(s, s->now + ms(10), next);
+		return;
+	}
+	if (ready && !ev->inbound) {
+		part_others(s, ev->host, FAULT_PART, 300);
+		next.inbound = true;
+		sim_schedule(s, s->now + ms(300), next);
+		return;
+	}
+	if (ready) {
+		sim_trace(s, "fault: h%u alone is left with the master", ev->host);
+		s->rests++;
+		plan_together(s, s->now + ms(sim_rnd(s, 300)), ev->host);
+	}
+	part_others(s, ev->host, FAULT_UNPART, 1000);
+	late.peer = ev->peer;
+	if (late.peer < SIM_PEERS)
+		sim_schedule(s, s->now + ms(sim_rnd(s, 1500)), late);
+}
+
 static void agent_fault(struct sim *s, const struct sim_event *ev)
 {
 	struct sim_host *h = &s->hosts[ev->host];
@@ -573,6 +657,12 @@ void sim_fault(struct sim *s, const struct sim_event *ev)
 		break;
 	case FAULT_VOTER:
 		voter(s, ev);
+		break;
+	case FAULT_REST:
+		rest(s, ev);
+		break;
+	case FAULT_REST_LATE:
+		sim_peer_later(s, &s->peers[ev->peer], 0);
 		break;
 	default:
 		agent_fault(s, ev);

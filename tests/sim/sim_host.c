@@ -29,7 +29,7 @@ uint32_t sim_host_run(const struct sim_host *h, const struct cc_id *id)
 void sim_host_start(struct sim *s, unsigned no)
 {
 	struct sim_host *h = &s->hosts[no];
-	struct agt_config cfg = {.port_p2p = 48150, .n_addrs = 1};
+	struct agt_config cfg = {.port_p2p = 48150, .port_shared_state = 48149, .n_addrs = 1};
 	uint32_t life = h->life + 1, slow = h->slow;
 	unsigned i;
 
@@ -129,6 +129,18 @@ static void carry_out(struct sim *s, struct sim_host *h, const struct agt_action
 		break;
 	case AGT_ACT_XFER_FREE:
 		sim_xfer_free(s, h, x);
+		break;
+	case AGT_ACT_SYNC_START:
+		sim_sync_start(s, h, x);
+		break;
+	case AGT_ACT_SYNC_DROP:
+		sim_sync_drop(s, h, x);
+		break;
+	case AGT_ACT_SYNC_CANCEL:
+		sim_sync_cancel(s, h, x);
+		break;
+	case AGT_ACT_SYNC_FREE:
+		sim_sync_free(s, h, x);
 		break;
 	case AGT_ACT_LOG:
 		sim_trace(s, "h%u: %s", h->no, x->u.text);

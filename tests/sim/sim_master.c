@@ -122,16 +122,15 @@ static void supersede(struct sim *s, struct sim_master *m)
 	}
 }
 
-/* It starts an operation, or puts rings in force. */
+/* It starts or ends an operation, or puts rings in force. */
 static void works(struct sim *s, struct sim_master *m)
 {
 	unsigned i;
 
-	m->at_work = true;
 	for (i = 0; i < s->n_masters; i++) {
 		const struct sim_master *x = &s->masters[i];
 
-		if (s->two_masters || i == m->no || !x->alive || !x->at_work || x->term < m->term ||
+		if (s->two_masters || i == m->no || !x->alive || !x->greets || x->term < m->term ||
 			!cc_id_eq(&x->id, &m->id))
 			continue;
 		s->two_masters = true;
@@ -152,11 +151,16 @@ static void carry_out(struct sim *s, unsigned no, const struct ccm_action *x, si
 	case CCM_ACT_SEND:
 		for (i = 0; i<x->n_conns && * left> 0; i++, --*left)
 			sim_send_to_agent(s, no, s->m_acts.conns[x->first_conn + i], &x->msg);
-		if (x->msg.type == WM_HELLO_ACK && i > 0)
+		if (x->msg.type == WM_HELLO_ACK && i > 0) {
+			m->greets = true;
 			supersede(s, m);
-		if (x->msg.type == WM_COMMIT)
+		}
+		if (x->msg.type == WM_COMMIT) {
 			s->silent_since = 0;
-		if ((x->msg.type == WM_COMMIT || x->msg.type == WM_OP_START) && i > 0)
+			sim_lineage_commit(s, m, x->msg.u.commit.epoch);
+		}
+		if (i > 0 && (x->msg.type == WM_COMMIT || x->msg.type == WM_OP_START ||
+				     x->msg.type == WM_OP_DONE || x->msg.type == WM_OP_ABORT))
 			works(s, m);
 		break;
 	case CCM_ACT_CLOSE:
@@ -176,16 +180,23 @@ static void carry_out(struct sim *s, unsigned no, const struct ccm_action *x, si
 void sim_master_step(struct sim *s, unsigned no, const struct ccm_event *ev)
 {
 	struct sim_master *m = &s->masters[no];
+	uint64_t kicked = s->kicked;
 	const char *wrong;
 	bool crash;
 	size_t i, n;
 
 	ccm_actions_clear(&s->m_acts);
+	if (ev->type == CCM_EV_MSG && ev->msg->type == WM_OP_VOTE)
+		sim_elect_vote(s, &ev->msg->u.op_vote);
+	if (ev->type == CCM_EV_MSG && ev->msg->type == WM_JOIN)
+		sim_lineage_join(s, m, &ev->msg->u.join);
+	sim_elect_before(s, m);
 	if (ccm_step(m->m, ev, sim_clock_now(s, &m->clock), &s->m_acts) < 0)
 		sim_fail(s, "%s has no memory", sim_name_master(s, no));
 	wrong = ccm_check(m->m);
 	if (wrong)
 		sim_fail(s, "the invariant of %s is broken: %s", sim_name_master(s, no), wrong);
+	sim_elect_after(s, m);
 	for (i = 0, n = 0; i < s->m_acts.n; i++)
 		n += s->m_acts.v[i].type == CCM_ACT_SEND ? s->m_acts.v[i].n_conns : 1;
 	crash = m->crash_next && n > 0;
@@ -193,6 +204,8 @@ void sim_master_step(struct sim *s, unsigned no, const struct ccm_event *ev)
 		n = sim_rnd(s, (uint32_t)n + 1);
 	for (i = 0; i < s->m_acts.n && n > 0 && !s->failure[0]; i++)
 		carry_out(s, no, &s->m_acts.v[i], &n);
+	if (crash && s->kicked > kicked) /* those who stay may have to hear of that loss */
+		sim_cause(s);
 	if (crash)
 		sim_master_kill(s, no);
 	else if (ev->type != CCM_EV_TICK)

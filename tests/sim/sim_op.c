@@ -13,7 +13,7 @@ static bool slot_used(const struct sim_peer *p, uint32_t slot)
 {
 	uint32_t i;
 
-	for (i = 0; i < SIM_TAGS; i++)
+	for (i = 0; i < SIM_OPS; i++)
 		if (p->ops[i].state == OP_PENDING && p->ops[i].slot == slot)
 			return true;
 	return false;
@@ -61,7 +61,10 @@ void sim_op_launch(struct sim *s, struct sim_peer *p, uint32_t tag)
 	o->voice = NULL;
 	o->text[0] = '\0';
 	o->after = (struct wire_world){.version = 0};
-	sim_memory_begin(s, p, tag);
+	if (tag == SIM_SYNC)
+		sim_sync_begin(s, p);
+	else
+		sim_memory_begin(s, p, tag);
 	sim_trace(s, "p%u: launches tag %u (turn %" PRIu64 " step %u, losses %" PRIu64 ")%s", p->no,
 		tag, p->topo_turn, p->step, p->losses,
 		p->proc->state == SESSION_OPEN && p->comm ? "" : ", waits for an agent");
@@ -77,7 +80,7 @@ void sim_ops_resume(struct sim *s, struct sim_peer *p)
 {
 	uint32_t i;
 
-	for (i = 0; i < SIM_TAGS; i++)
+	for (i = 0; i < SIM_OPS; i++)
 		if (p->ops[i].state == OP_HELD)
 			submit(s, p, i);
 	if (p->held) {
@@ -92,7 +95,7 @@ void sim_op_submit(struct sim *s, const struct sim_event *ev)
 	struct sim_host *h = &s->hosts[p->proc->host];
 	uint32_t tag = (uint32_t)ev->tag;
 	struct sim_op *o = &p->ops[tag];
-	struct shm_submission sub = {.tag = tag, .count = 100 + tag, .dtype = 10};
+	struct shm_submission sub = {.losses = ev->seq};
 	struct agt_event e = {.type = AGT_EV_SUBMIT, .comm = p->comm, .sub = &sub};
 
 	if (!p->proc->alive || !h->alive || h->life != p->proc->life ||
@@ -101,9 +104,15 @@ void sim_op_submit(struct sim *s, const struct sim_event *ev)
 		return;
 	o->taken = true;
 	e.slot = sub.slot = o->slot;
-	sub.losses = ev->seq;
-	sub.count += o->odd;
-	sub.bytes = sub.count * 4;
+	if (tag == SIM_SYNC) {
+		sub.is_sync = true;
+		sub.sync = p->offer;
+	} else {
+		sub.tag = tag;
+		sub.dtype = 10;
+		sub.count = 100 + tag + o->odd;
+		sub.bytes = sub.count * 4;
+	}
 	sim_trace(s, "p%u: tag %u is submitted in slot %u", p->no, tag, o->slot);
 	sim_host_step(s, h, &e);
 }
@@ -121,12 +130,17 @@ static void done(struct sim *s, struct sim_peer *p, struct sim_op *o, uint32_t c
 	o->losses = losses;
 	(void)snprintf(o->text, sizeof o->text, "%s", text);
 	o->errors += code == WIRE_RANK_CONNECTION_LOST && p->state == SHM_COMM_CONNECTED;
-	if (code == WIRE_SUCCESS)
+	if (code == WIRE_SUCCESS) {
 		p->succeeded[p->n_succeeded++ % WL_SEQS_MAX] = o->seq;
+		sim_lineage_success(s, p);
+	}
 	sim_trace(s, "p%u: tag %u seq %" PRIu64 " ends: %s, losses %" PRIu64 " %s", p->no, tag,
 		o->seq, sim_text_code(code), losses, text);
 	sim_check_code(s, p, o, tag);
-	sim_memory_end(s, p, o);
+	if (tag == SIM_SYNC)
+		sim_sync_end(s, p, o);
+	else
+		sim_memory_end(s, p, o);
 	sim_xfer_heard(s, p, o, connected);
 	sim_peer_op_done(s, p, tag);
 }
@@ -140,15 +154,19 @@ void sim_op_complete(struct sim *s, struct sim_host *h, const struct agt_action 
 
 	if (!p)
 		return;
-	while (t < SIM_TAGS && !(p->ops[t].state == OP_PENDING && p->ops[t].slot == x->slot))
+	while (t < SIM_OPS && !(p->ops[t].state == OP_PENDING && p->ops[t].slot == x->slot))
 		t++;
-	if (t == SIM_TAGS || p->phase == PEER_ENDED) {
+	if (t == SIM_OPS || p->phase == PEER_ENDED) {
 		sim_fail(s, "p%u: completion of slot %u, which it does not use", p->no, x->slot);
 		return;
 	}
 	o = &p->ops[t];
 	o->code = d->code;
-	sim_xfer_completed(s, h, p, o);
+	o->revision = d->revision;
+	if (t == SIM_SYNC)
+		sim_sync_completed(s, h, p, o);
+	else
+		sim_xfer_completed(s, h, p, o);
 	o->after = d->after;
 	sim_check_end(s, p, o);
 	done(s, p, o, d->code, d->world, d->losses, d->text);
@@ -159,14 +177,14 @@ void sim_ops_agent_died(struct sim *s, struct sim_peer *p)
 	const struct sim_part *q;
 	uint32_t i;
 
-	for (i = 0; i < SIM_TAGS; i++) {
+	for (i = 0; i < SIM_OPS; i++) {
 		struct sim_op *o = &p->ops[i];
 
 		p->unaware |= o->state == OP_DONE && o->code != WIRE_SUCCESS;
 		if (o->state != OP_PENDING)
 			continue;
 		q = sim_xfer_part(o->xfer, p->proc->host, p->comm_life);
-		if (q && q->final) {
+		if (i == SIM_SYNC ? o->voice && o->voice->complete : q && q->final) {
 			sim_trace(s, "p%u: tag %u seq %" PRIu64 " is in doubt", p->no, i, o->seq);
 			o->state = OP_DOUBT;
 			s->doubts++;
@@ -189,6 +207,7 @@ void sim_ops_settle(struct sim *s, struct sim_peer *p, uint64_t bits)
 		p->unaware |= !(bits >> i & 1);
 		if (bits >> i & 1)
 			o->after = o->begin;
+		o->revision = o->xfer->revision;
 		if (bits >> i & 1)
 			done(s, p, o, WIRE_SUCCESS, o->xfer->contributions, 0, "");
 		else
@@ -201,7 +220,7 @@ void sim_ops_fail(struct sim *s, struct sim_peer *p, uint32_t code, const char *
 {
 	uint32_t i;
 
-	for (i = 0; i < SIM_TAGS; i++) {
+	for (i = 0; i < SIM_OPS; i++) {
 		struct sim_op *o = &p->ops[i];
 
 		if (o->state == OP_PENDING || o->state == OP_HELD || o->state == OP_DOUBT)

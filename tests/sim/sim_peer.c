@@ -56,14 +56,17 @@ static void ended(struct sim *s, struct sim_peer *p)
 
 static void leave(struct sim *s, struct sim_peer *p)
 {
-	if (p->state == SHM_COMM_CONNECTED)
+	if (p->state == SHM_COMM_CONNECTED) {
 		sim_cause(s);
+		sim_lineage_left(s, p);
+	}
 	later(s, p, PEER_DESTROYING);
 }
 
 /* The program has lost its place, or never got one. */
 static void try_anew(struct sim *s, struct sim_peer *p, bool free_of_charge)
 {
+	sim_sync_put_out(s, p, p->ops[SIM_SYNC].text);
 	memset(p->ops, 0, sizeof p->ops);
 	p->n_launch = p->launched = p->awaited = 0;
 	p->held = p->waits = p->asking = p->step_begun = p->unaware = false;
@@ -95,7 +98,7 @@ static void pass_begin(struct sim *s, struct sim_peer *p)
 {
 	uint32_t i, n = 0;
 
-	for (i = 0; i < p->steps[p->step].n_ops; i++)
+	for (i = 0; i < SIM_OPS; i++)
 		if (p->ops[i].wanted)
 			p->launch[n++] = (uint8_t)i;
 	p->n_launch = n;
@@ -106,7 +109,7 @@ static void pass_begin(struct sim *s, struct sim_peer *p)
 		shuffle(s, p->await, n);
 	p->launched = p->awaited = 0;
 	p->pass_failed = false;
-	if (n > 0 && s->odd_parameters)
+	if (n > 0 && s->odd_parameters && p->launch[0] != SIM_SYNC)
 		p->ops[p->launch[0]].odd = sim_chance(s, 10);
 }
 
@@ -121,7 +124,9 @@ static void consume(struct sim *s, struct sim_peer *p, struct sim_op *o)
 		p->world = o->after;
 	if (o->code == WIRE_SUCCESS) {
 		o->wanted = false;
-		s->reductions++;
+		s->reductions += o != &p->ops[SIM_SYNC];
+		if (o == &p->ops[SIM_SYNC])
+			sim_sync_learn(s, p);
 	} else if (o->code == WIRE_TOO_FEW_PEERS) {
 		p->too_few = true;
 	} else {
@@ -160,9 +165,9 @@ static bool reduce(struct sim *s, struct sim_peer *p)
 		p->awaited++; /* never launched */
 	}
 	p->n_launch = p->launched = p->awaited = 0;
-	if (!connected || p->too_few || sim_peer_alone(p))
+	if (!connected || p->too_few || (sim_peer_alone(p) && !p->steps[p->step].sync))
 		return true;
-	for (i = 0; i < p->steps[p->step].n_ops; i++) {
+	for (i = 0; i < SIM_OPS; i++) {
 		if (p->ops[i].wanted) {
 			s->retries += p->pass_failed;
 			pass_begin(s, p);
@@ -187,6 +192,11 @@ static void step_begin(struct sim *s, struct sim_peer *p)
 	for (i = 0; i < st->n_ops; i++) {
 		p->ops[i].wanted = true;
 		p->ops[i].causes = s->causes;
+	}
+	if (st->sync) {
+		sim_sync_prepare(s, p);
+		p->ops[SIM_SYNC].wanted = true;
+		p->ops[SIM_SYNC].causes = s->causes;
 	}
 	if (st->ask) {
 		p->asking = true;
@@ -283,6 +293,7 @@ static void destroyed(struct sim *s, struct sim_peer *p)
 	p->comm = 0;
 	p->state = SHM_COMM_NEW;
 	sim_memory_abandon(s, p);
+	sim_sync_abandon(s, p);
 	memset(p->ops, 0, sizeof p->ops);
 	memset(&p->attrs, 0, sizeof p->attrs);
 	if (p->rejoins == 0 || p->proc->state == SESSION_NONE) {
@@ -359,9 +370,10 @@ void sim_peers_describe(struct sim *s)
 		if (p->call.type)
 			printf(", calls %s for %.3f s", sim_text_call(p->call.type),
 				(double)(s->now - p->call.since) / 1e9);
-		for (t = 0; t < SIM_TAGS; t++)
+		for (t = 0; t < SIM_OPS; t++)
 			if (p->ops[t].wanted)
-				printf(", tag %u %s", t, op_names[p->ops[t].state]);
+				printf(", %s %u %s", t == SIM_SYNC ? "synchronization" : "tag", t,
+					op_names[p->ops[t].state]);
 		printf("%s%s\n", p->proc->state == SESSION_BROKEN ? ", has no agent" : "",
 			p->proc->stopped ? ", stopped" : "");
 	}

@@ -21,6 +21,7 @@ void sim_plan(struct sim *s, struct sim_peer *p)
 	uint64_t all = sim_hash(s, run_number(&p->run), p->topo_turn, 0);
 	uint64_t mine = sim_hash(s, run_number(&p->run), p->topo_turn, 1 + p->group);
 	uint32_t i, n_reduce = (uint32_t)(mine >> 8) % 3, n_ask = (uint32_t)(all % 5) / 2;
+	uint32_t n_sync = (uint32_t)(mine >> 40) % 5 / 2;
 
 	p->n_steps = 0;
 	p->step = 0;
@@ -28,10 +29,18 @@ void sim_plan(struct sim *s, struct sim_peer *p)
 	for (i = 0; i < n_reduce; i++)
 		p->steps[p->n_steps++] = (struct sim_step){
 			.n_ops = 1 + (uint32_t)(mine >> (16 + 4 * i)) % s->n_tags};
+	for (i = 0; i < n_sync; i++) /* before the others, after them, or one each */
+		if ((mine >> (44 + i) & 1) || p->n_steps == 0) {
+			p->steps[p->n_steps++] = (struct sim_step){.sync = true};
+		} else {
+			memmove(&p->steps[1], &p->steps[0], p->n_steps * sizeof p->steps[0]);
+			p->n_steps++;
+			p->steps[0] = (struct sim_step){.sync = true};
+		}
 	for (i = 0; i < n_ask; i++) {
 		bool beside = n_reduce > 0 && (mine >> (32 + i) & 1);
 
-		if (beside && !p->steps[i % n_reduce].ask)
+		if (beside && !p->steps[i % n_reduce].ask && !p->steps[i % n_reduce].sync)
 			p->steps[i % n_reduce].ask = true;
 		else
 			p->steps[p->n_steps++] = (struct sim_step){.ask = true};

@@ -104,7 +104,7 @@ static void list_attempts(struct sim_peer *p, struct wl_request *q)
 	uint32_t i;
 
 	p->n_doubt = 0;
-	for (i = 0; i < SIM_TAGS; i++) {
+	for (i = 0; i < SIM_OPS; i++) {
 		if (p->ops[i].state != OP_DOUBT)
 			continue;
 		p->doubt[p->n_doubt++] = (uint8_t)i;
@@ -136,6 +136,8 @@ static void reopen(struct sim *s, struct sim_peer *p)
 		q.losses = p->losses;
 		q.topo_turn = p->topo_turn;
 		q.pending_turn = p->pending_turn;
+		q.epoch = p->attrs.epoch;
+		q.wired = p->attrs.wired;
 		list_attempts(p, &q);
 	}
 	sim_trace(s, "p%u: %s", p->no, sim_text_call(q.type));
@@ -254,6 +256,7 @@ static void take_world(struct sim *s, struct sim_peer *p, const struct wl_reply 
 		return;
 	sim_check_world(s, p, &r->world);
 	sim_check_vote(s, p, p->call.type, &r->world);
+	sim_lineage_success(s, p);
 }
 
 static void take_turns(struct sim_peer *p, const struct wl_reply *r)

@@ -152,6 +152,11 @@ static const char *text_vote(const struct sim *s, const struct wm_op_vote *v)
 	for (i = 0; i < v->n_peers && at < sizeof b - 64; i++)
 		at += (size_t)snprintf(
 			b + at, sizeof b - at, " %s", sim_name_peer(s, &v->peers[i]));
+	if (v->is_sync)
+		return text("g%u sync seq %" PRIu64 " losses %" PRIu64 " revision %" PRIu64
+			    " strategy %u content %04x of%.300s",
+			v->group, v->seq, v->losses, v->sync.revision, v->sync.strategy,
+			(unsigned)(v->sync.content.hi & 0xffff), b);
 	return text("g%u tag %" PRIu64 " seq %" PRIu64 " losses %" PRIu64 " count %" PRIu64
 		    " of%.300s",
 		v->group, v->tag, v->seq, v->losses, v->params.count, b);

@@ -33,6 +33,7 @@ static void setup_peers(struct sim *s)
 		p->reconnects = sim_rnd(s, 4);
 		p->rejoins = sim_chance(s, 25) ? 1 + sim_rnd(s, 2) : 0;
 		p->rude = sim_chance(s, 10);
+		sim_sync_setup(s, p);
 		sim_peer_later(s, p, sim_rnd(s, sim_chance(s, 70) ? 50 : 2000) * SIM_MS);
 	}
 }
@@ -93,6 +94,7 @@ static void teardown(struct sim *s)
 	ccm_actions_free(&s->m_acts);
 	sim_journal_free(s);
 	sim_xfers_free(s);
+	sim_lineage_free(s);
 	sim_conns_free(s);
 	sim_events_free(s);
 }
@@ -170,6 +172,11 @@ static void handle(struct sim *s, const struct sim_event *ev)
 	case SIM_EV_XFER_DONE:
 	case SIM_EV_XFER_CANCELLED:
 		sim_xfer_event(s, ev);
+		break;
+	case SIM_EV_SYNC_STEP:
+	case SIM_EV_SYNC_DROPPED:
+	case SIM_EV_SYNC_CANCELLED:
+		sim_sync_event(s, ev);
 		break;
 	case SIM_EV_REQUEST:
 		sim_shim_request(s, ev);

@@ -49,7 +49,7 @@ struct sim_part *sim_xfer_part(struct sim_xfer *x, unsigned host, uint32_t life)
 	return NULL;
 }
 
-static struct sim_part *part_live(struct sim *s, unsigned host, uint32_t life, uint32_t run,
+struct sim_part *sim_xfer_live(struct sim *s, unsigned host, uint32_t life, uint32_t run,
 	uint64_t seq, struct sim_xfer **ret)
 {
 	struct sim_part *p;
@@ -209,6 +209,33 @@ static struct sim_xfer *xfer_new(
 	return t;
 }
 
+struct sim_xfer *sim_xfer_get(struct sim *s, const struct sim_host *h, uint32_t run, uint64_t seq)
+{
+	const struct cc_id *id = &h->runs[run].id;
+	uint64_t master = master_of(s, h, run);
+	struct sim_xfer *t = xfer_find(s, id, master, seq);
+
+	return t ? t : xfer_new(s, id, master, seq);
+}
+
+struct sim_part *sim_xfer_join(
+	struct sim *s, struct sim_xfer *t, const struct sim_host *h, uint32_t run)
+{
+	struct sim_part *p;
+
+	if (sim_xfer_part(t, h->no, h->life) || t->n_parts == SIM_HOSTS) {
+		sim_fail(s, "seq %" PRIu64 " is started twice on host %u", t->seq, h->no);
+		return NULL;
+	}
+	p = &t->parts[t->n_parts++];
+	*p = (struct sim_part){.host = h->no,
+		.life = h->life,
+		.run = run,
+		.live = true,
+		.conn = h->runs[run].conn};
+	return p;
+}
+
 static void start_voices(struct sim *s, struct sim_host *h, struct sim_xfer *t, struct sim_part *q,
 	const struct agt_xfer *x)
 {
@@ -245,27 +272,42 @@ static void start_voices(struct sim *s, struct sim_host *h, struct sim_xfer *t, 
 	}
 }
 
+/* Agents that a superseded master had started it for may have come to the other one since, which
+ * goes on with it. */
+static struct sim_xfer *gone_over(struct sim *s, const struct cc_id *run, const struct agt_xfer *x)
+{
+	const struct agt_xfer *y;
+	struct sim_xfer *t;
+
+	for (t = s->two_masters ? s->xfers : NULL; t; t = t->next) {
+		y = &t->parts[0].x;
+		if (t->n_parts > 0 && !t->is_sync && t->seq == x->seq && cc_id_eq(&t->run, run) &&
+			y->epoch == x->epoch && y->group == x->group && y->tag == x->tag)
+			return t;
+	}
+	return NULL;
+}
+
 void sim_xfer_start(struct sim *s, struct sim_host *h, const struct agt_action *a)
 {
 	const struct agt_xfer *x = &a->u.xfer;
-	const struct cc_id *run = &h->runs[a->run].id;
-	uint64_t master = master_of(s, h, a->run);
-	struct sim_xfer *t = xfer_find(s, run, master, x->seq);
+	struct sim_xfer *t = sim_xfer_get(s, h, a->run, x->seq), *other = NULL;
 	struct sim_part *p;
 
-	if (!t)
-		t = xfer_new(s, run, master, x->seq);
-	if (sim_xfer_part(t, h->no, h->life) || t->n_parts == SIM_HOSTS || t->n_parts >= x->hosts) {
-		sim_fail(s, "seq %" PRIu64 " is started twice on host %u", x->seq, h->no);
+	if (t->n_parts == 0)
+		other = gone_over(s, &t->run, x);
+	if (other)
+		t = other;
+	p = sim_xfer_join(s, t, h, a->run);
+
+	if (!p)
+		return;
+	if (t->is_sync || t->n_parts > x->hosts) {
+		sim_fail(s, "seq %" PRIu64 " is started as something else on host %u", x->seq,
+			h->no);
 		return;
 	}
-	p = &t->parts[t->n_parts++];
-	*p = (struct sim_part){.host = h->no,
-		.life = h->life,
-		.run = a->run,
-		.live = true,
-		.conn = h->runs[a->run].conn,
-		.x = *x};
+	p->x = *x;
 	p->x.members = NULL;
 	start_voices(s, h, t, p, x);
 	sim_memory_part(s, p);
@@ -317,7 +359,7 @@ void sim_xfer_event(struct sim *s, const struct sim_event *ev)
 {
 	struct agt_event e = {.type = AGT_EV_XFER_CANCELLED, .run = ev->run, .seq = ev->seq};
 	struct sim_xfer *t = NULL;
-	struct sim_part *p = part_live(s, ev->host, ev->life, ev->run, ev->seq, &t);
+	struct sim_part *p = sim_xfer_live(s, ev->host, ev->life, ev->run, ev->seq, &t);
 
 	if (!p)
 		return;
@@ -340,7 +382,7 @@ void sim_xfer_cancel(struct sim *s, struct sim_host *h, const struct agt_action 
 {
 	struct sim_event ev = {.kind = SIM_EV_XFER_CANCELLED, .host = h->no, .run = a->run};
 	struct sim_xfer *t = NULL;
-	struct sim_part *p = part_live(s, h->no, h->life, a->run, a->u.xfer.seq, &t);
+	struct sim_part *p = sim_xfer_live(s, h->no, h->life, a->run, a->u.xfer.seq, &t);
 
 	if (!p || p->cancelling) {
 		sim_fail(s, "host %u cancels what is not there", h->no);
@@ -357,7 +399,7 @@ void sim_xfer_cancel(struct sim *s, struct sim_host *h, const struct agt_action 
 void sim_xfer_free(struct sim *s, struct sim_host *h, const struct agt_action *a)
 {
 	struct sim_xfer *t = NULL;
-	struct sim_part *p = part_live(s, h->no, h->life, a->run, a->u.xfer.seq, &t);
+	struct sim_part *p = sim_xfer_live(s, h->no, h->life, a->run, a->u.xfer.seq, &t);
 
 	if (!p || (p->cancelling ? !p->cancelled : !p->done)) {
 		sim_fail(s, "host %u frees the memory of seq %" PRIu64 " in use", h->no,
@@ -378,7 +420,7 @@ void sim_xfers_host_died(struct sim *s, struct sim_host *h)
 		p = sim_xfer_part(x, h->no, h->life);
 		if (!p || !p->live)
 			continue;
-		if (!p->done)
+		if (!p->done && !x->is_sync)
 			x->broken = true;
 		p->live = false;
 	}
@@ -420,11 +462,12 @@ static void search_peer(void *arg, const struct ccm_peer_info *p)
 {
 	struct search *x = arg;
 
-	x->found |= cc_id_eq(&p->peer, x->peer);
+	x->found |= cc_id_eq(&p->peer, x->peer) && p->phase == CCM_PEER_ACCEPTED;
 }
 
-/* Does the last master still know the peer? If not, its host may only not have heard of that. */
-static bool is_known(const struct sim *s, const struct cc_id *peer)
+/* Does the last master still know the peer? unsure: what is true when there is none, or it does not
+ * know yet. */
+static bool is_known(const struct sim *s, const struct cc_id *peer, bool unsure)
 {
 	struct search x = {.peer = peer};
 	const struct sim_master *m;
@@ -434,18 +477,26 @@ static bool is_known(const struct sim *s, const struct cc_id *peer)
 	while (i > 0 && (!s->masters[i - 1].alive || s->masters[i - 1].superseded))
 		i--;
 	if (i == 0)
-		return true;
+		return unsure;
 	m = &s->masters[i - 1];
 	ccm_get_status(m->m, sim_clock_now(s, &m->clock), &st);
 	if (st.recovering)
-		return true;
+		return unsure;
 	ccm_each_peer(m->m, sim_clock_now(s, &m->clock), search_peer, &x);
 	return x.found;
 }
 
+bool sim_peer_is_member(const struct sim *s, const struct sim_peer *p)
+{
+	const struct sim_host *h = &s->hosts[p->proc->host];
+
+	return p->phase < PEER_DESTROYING && p->state == SHM_COMM_CONNECTED && p->comm &&
+	       h->alive && h->life == p->comm_life && is_known(s, &p->id, false);
+}
+
 /* Is there somebody who has heard this, and goes on with an agent? Who waits for one may come too
  * late, and is looked at again when it is back. */
-static bool goes_on(const struct sim *s, const struct sim_xfer *t, enum sim_heard heard)
+bool sim_xfer_goes_on(const struct sim *s, const struct sim_xfer *t, enum sim_heard heard)
 {
 	uint32_t i, j;
 
@@ -456,7 +507,7 @@ static bool goes_on(const struct sim *s, const struct sim_xfer *t, enum sim_hear
 			const struct sim_host *h = &s->hosts[p->proc->host];
 
 			if (v->heard == heard && stays(s, v) && p->comm && h->alive &&
-				h->life == p->comm_life && is_known(s, &v->id))
+				h->life == p->comm_life && is_known(s, &v->id, true))
 				return true;
 		}
 	}
@@ -483,7 +534,8 @@ static void check_single(struct sim *s, const struct sim_xfer *t, const struct s
 
 	for (x = s->xfers; x; x = x->next)
 		if (x != t && x->successes && key_eq(&x->parts[0].voices[0].key, &v->key) &&
-			takes_part(x, &v->id) && goes_on(s, x, VOICE_SUCCESS))
+			takes_part(x, &v->id) && sim_xfer_goes_on(s, x, VOICE_SUCCESS) &&
+			!s->two_masters)
 			sim_fail(s,
 				"two results for one operation: seq %" PRIu64 " and %" PRIu64
 				" (group %u turn %" PRIu64 " step %u tag %u)",
@@ -493,7 +545,8 @@ static void check_single(struct sim *s, const struct sim_xfer *t, const struct s
 /* Those who go on together must have heard the same. */
 static void check_unanimous(struct sim *s, const struct sim_xfer *t)
 {
-	if (goes_on(s, t, VOICE_SUCCESS) && goes_on(s, t, VOICE_FAILURE) && !s->two_masters)
+	if (sim_xfer_goes_on(s, t, VOICE_SUCCESS) && sim_xfer_goes_on(s, t, VOICE_FAILURE) &&
+		!s->two_masters)
 		sim_fail(s, "seq %" PRIu64 ": success for some, failure for others", t->seq);
 }
 
@@ -515,8 +568,10 @@ void sim_xfer_heard(struct sim *s, struct sim_peer *p, struct sim_op *o, bool co
 	if (o->code == WIRE_SUCCESS) {
 		o->voice->heard = VOICE_SUCCESS;
 		t->successes++;
-		if (t->n_parts != t->parts[0].x.hosts || t->n_final != t->n_parts ||
-			o->world != t->contributions)
+		if (t->is_sync)
+			sim_sync_heard(s, p, o);
+		else if (t->n_parts != t->parts[0].x.hosts || t->n_final != t->n_parts ||
+			 o->world != t->contributions)
 			sim_fail(s,
 				"seq %" PRIu64 ": p%u is told success with %u of %u hosts final, a "
 				"world of %u with %u contributions",
@@ -540,8 +595,10 @@ void sim_xfers_free(struct sim *s)
 
 	while ((x = s->xfers) != NULL) {
 		s->xfers = x->next;
-		for (i = 0; i < x->n_parts; i++)
+		for (i = 0; i < x->n_parts; i++) {
 			free(x->parts[i].voices);
+			free(x->parts[i].sources);
+		}
 		free(x);
 	}
 }

@@ -40,6 +40,7 @@ CALL_BOUND = 40
 OF_A_KIND = 2
 REPEATS = "pcclAllReduceMultipleWithRetry"
 RECOVERY_BOUND = 30  # seconds from any event to the next operation that succeeds
+PATIENCE = 10  # seconds of that after which nothing more is done to the system until one has
 NAMES = {"trainer": "a trainer came or went", "agent": "an agent was away",
          "agent and trainer": "an agent was away while a trainer of its died",
          "short cut": "a link was cut for a moment", "long cut": "a link was cut for long",
@@ -179,6 +180,7 @@ class Recovery:
             self.took[kind].append(end - at)
             self.open.remove((kind, at))
 
-    def overdue(self):
-        limit = now() - RECOVERY_BOUND * S
+    def older(self, seconds):
+        """What has happened so long ago, and no operation that was begun since has succeeded."""
+        limit = now() - seconds * S
         return [kind for kind, at in self.open if at < limit]

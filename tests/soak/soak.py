@@ -119,6 +119,7 @@ class Soak:
         self.spared = {"master": False, "agent": None}
         self.away = {}  # host -> event, while its agent is down
         self.paused = True
+        self.waited = False
         self.shared_memory = leaks.shared_memory()
         self.growth = leaks.Growth(lab.folder)
         self.idle = None
@@ -356,7 +357,7 @@ class Soak:
                 self.recovery.forget()
 
     def bad(self):
-        late = self.recovery.overdue()
+        late = self.recovery.older(bounds.RECOVERY_BOUND)
         if late and not self.wrong:
             self.wrong.append(f"no operation succeeded for {bounds.RECOVERY_BOUND} s after: "
                               + ", ".join(late))
@@ -408,9 +409,17 @@ class Soak:
             daemon = self.lab.agents[self.spared["agent"]] if what == "agent" else self.lab.master
             self.long_lived[daemon.pid] = daemon.name
 
+    def waits(self):
+        """So many things can come together that nothing succeeds meanwhile, and that is no fault. But
+        once they are over it must go on."""
+        waits = bool(self.recovery.older(bounds.PATIENCE))
+        self.counts["waits for an operation"] += waits and not self.waited
+        self.waited = waits
+        return waits
+
     def plan(self, function, low, high):
         def again():
-            if not self.paused or function == self.look:
+            if function == self.look or not self.paused and not self.waits():
                 function()
             self.plan(function, low, high)
         self.after(self.rng.uniform(low, high), again)

@@ -8,16 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/cc_futex.h"
+#include "common/cc_shm.h"
 #include "common/cc_sys.h"
 #include "proto/wire_dtype.h"
 #include "proto/wire_link.h"
 
 #define U8 0 /* pcclUint8 */
 
+uint32_t net_crew;
 uint64_t rng_state;
 
 static uint64_t mix(uint64_t z)
@@ -40,6 +43,19 @@ void shape_init(struct shape *s, uint32_t n, uint64_t seed)
 		.seed = seed,
 		.bytes = calloc(n + 1, sizeof *s->bytes),
 		.may_differ = calloc(n + 1, sizeof *s->may_differ)};
+}
+
+void shape_one(struct shape *s, uint64_t bytes)
+{
+	shape_init(s, 1, 11);
+	s->bytes[0] = bytes;
+}
+
+void shape_two(struct shape *s, uint64_t bytes)
+{
+	shape_init(s, 2, 11);
+	s->bytes[0] = bytes;
+	s->bytes[1] = 5;
 }
 
 void shape_free(struct shape *s)
@@ -122,15 +138,19 @@ struct member *member_add(struct host *h, struct shape *s, bool holder, enum kin
 {
 	struct member *m = &h->m[h->n_members++];
 	uint64_t used = 0;
+	void *map;
 
 	ck_assert_uint_le(h->n_members, MEMBERS_MAX);
 	memset(m, 0, sizeof *m);
+	m->host = h;
+	m->number = 100 + h->n_members;
 	m->shape = s;
 	m->holder = holder;
 	m->data = calloc(s->n + 1, sizeof *m->data);
 	for (uint32_t t = 0; t < s->n; t++)
 		m->size += is_registered(kind, t) ? s->bytes[t] : 0;
-	m->memory = malloc(m->size + 1);
+	ck_assert_int_eq(cc_shm_create("memory", (size_t)m->size + 1, &m->fd, &map), 0);
+	m->memory = map;
 	for (uint32_t t = 0; t < s->n; t++) {
 		if (is_registered(kind, t)) {
 			m->data[t] = m->memory + used;
@@ -145,15 +165,38 @@ struct member *member_add(struct host *h, struct shape *s, bool holder, enum kin
 		if (s->may_differ[t])
 			memset(m->data[t], (int)h->id.b[15], s->bytes[t]);
 	}
-	m->region = (struct ste_region){.id = 7, .map = m->memory, .size = m->size};
+	/* There is a descriptor for the agent, or there is none. */
+	m->region = (struct ste_region){.id = 6 + h->n_members,
+		.map = m->memory,
+		.size = m->size,
+		.fd = (h->n_members + h->id.b[15]) % 2 ? m->fd : -1};
 	m->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	ck_assert_int_eq(ste_bell_add(h->e, m->bell), 0);
 	return m;
 }
 
-static void execute(struct member *m, const struct shm_state_command *c)
+/* What the agent would map for it. */
+static const uint8_t *see(struct member *m, uint64_t region)
+{
+	if (atomic_load(&m->blind))
+		return NULL;
+	for (uint32_t i = 0; i < m->host->n_members; i++) {
+		const struct member *o = &m->host->m[i];
+
+		ck_assert(o->uid == m->uid || (o->number != region && o->region.id != region));
+		if (o->number == region || o->region.id == region) {
+			atomic_fetch_add(&m->n_seen, 1);
+			return o->number == region ? o->map : o->memory;
+		}
+	}
+	ck_abort_msg("there is no region %" PRIu64, region);
+	return NULL;
+}
+
+static uint32_t execute(struct member *m, const struct shm_state_command *c)
 {
 	uint8_t *slot = m->map + m->state.window_off + (size_t)c->slot * SHM_STATE_SLOT;
+	const uint8_t *from = c->from ? see(m, c->from) : NULL;
 
 	ck_assert_uint_lt(c->tensor, m->shape->n);
 	ck_assert(shm_state_command_fits(c, m->shape->bytes[c->tensor]));
@@ -161,9 +204,27 @@ static void execute(struct member *m, const struct shm_state_command *c)
 		memcpy(slot, m->data[c->tensor] + c->off, c->len);
 		if (atomic_load(&m->corrupt))
 			slot[0] ^= 1;
+	} else if (c->from && !from) {
+		return c->slot | SHM_STATE_UNSEEN;
 	} else {
-		memcpy(m->data[c->tensor] + c->off, slot, c->len);
+		memcpy(m->data[c->tensor] + c->off, from ? from + c->from_off : slot, c->len);
 	}
+	for (uint32_t i = 0; from && i * WIRE_LEAF < c->len; i++) {
+		const uint8_t *data = m->data[c->tensor] + c->off + i * WIRE_LEAF;
+		size_t left = c->len - i * WIRE_LEAF;
+
+		if (hsh_leaf(data, left < WIRE_LEAF ? left : WIRE_LEAF, c->off / WIRE_LEAF + i) !=
+			c->leaves[i])
+			return c->slot | SHM_STATE_WRONG;
+	}
+	return c->slot;
+}
+
+static bool is_deaf(struct member *m, uint32_t done)
+{
+	uint32_t limit = atomic_load(&m->limit);
+
+	return atomic_load(&m->deaf) || (limit > 0 && done >= limit);
 }
 
 /* What the waiting thread of a process does. */
@@ -177,21 +238,27 @@ static void *shim(void *arg)
 
 	while (!atomic_load(&m->quit)) {
 		atomic_store(&m->slot.wait, SHM_WAIT_COMMANDS);
-		if (atomic_load(&c->tail) == head || atomic_load(&m->deaf))
+		if (atomic_load(&c->tail) == head || is_deaf(m, head))
 			cc_futex_wait(&m->slot.wait, SHM_WAIT_COMMANDS, 20000000);
 		atomic_store(&m->slot.wait, SHM_WAIT_AWAKE);
-		while (atomic_load(&c->tail) != head && !atomic_load(&m->deaf)) {
+		while (atomic_load(&c->tail) != head && !is_deaf(m, head)) {
 			struct shm_state_command cmd = c->v[head % SHM_STATE_SLOTS];
 
 			atomic_store(&c->head, ++head);
-			execute(m, &cmd);
-			atomic_store(&a->v[acked % SHM_STATE_SLOTS], cmd.slot);
+			atomic_store(&a->v[acked % SHM_STATE_SLOTS], execute(m, &cmd));
 			atomic_store(&a->tail, ++acked);
 			if (atomic_exchange(&m->slot.in_want, 0))
 				ck_assert_int_eq(write(m->bell, &one, 8), 8);
 		}
 	}
 	return NULL;
+}
+
+uint32_t member_commands(const struct member *m)
+{
+	struct shm_state_commands *c = (void *)(m->map + SHM_STATE_CMD_OFF);
+
+	return atomic_load(&c->tail);
 }
 
 static uint64_t region_size(void *arg, uint64_t region)
@@ -254,12 +321,20 @@ void member_hash(struct host *h, struct member *m)
 	ck_assert(m->has_shim);
 }
 
+void member_stop(struct member *m)
+{
+	if (!m->has_shim)
+		return;
+	atomic_store(&m->quit, true);
+	cc_futex_wake(&m->slot.wait, 1);
+	pthread_join(m->shim, NULL);
+	m->has_shim = false;
+}
+
 void member_free(struct host *h, struct member *m)
 {
-	if (m->has_shim) {
-		atomic_store(&m->quit, true);
-		cc_futex_wake(&m->slot.wait, 1);
-		pthread_join(m->shim, NULL);
+	member_stop(m);
+	if (m->map) {
 		shm_state_clear(&m->state);
 		free(m->map);
 	}
@@ -269,7 +344,8 @@ void member_free(struct host *h, struct member *m)
 	for (uint32_t t = 0; t < m->shape->n; t++)
 		if (m->size == 0 || m->data[t] < m->memory || m->data[t] > m->memory + m->size)
 			free(m->data[t]);
-	free(m->memory);
+	cc_shm_unmap(m->memory, (size_t)m->size + 1);
+	close(m->fd);
 	free(m->data);
 	memset(m, 0, sizeof *m);
 }
@@ -310,7 +386,7 @@ void net_up(struct net *n, uint32_t hosts)
 	n->n = hosts;
 	for (uint32_t i = 0; i < hosts; i++) {
 		struct host *h = &n->h[i];
-		struct ste_config cfg = {.idle_ms = 100};
+		struct ste_config cfg = {.idle_ms = 100, .crew = net_crew};
 
 		/* Ids whose first bytes differ: they say where a receiver begins. */
 		memset(h->id.b, (int)(1 + 50 * i), sizeof h->id.b);
@@ -365,7 +441,10 @@ int host_try_start(
 
 	for (uint32_t i = 0; i < h->n_members; i++)
 		members[i] = (struct ste_member){.holder = h->m[i].holder,
+			.receive_only = h->m[i].receive_only,
+			.uid = h->m[i].uid,
 			.map = h->m[i].map,
+			.region = h->m[i].number,
 			.state = &h->m[i].state,
 			.slot = &h->m[i].slot,
 			.regions = &h->m[i].region,
@@ -421,8 +500,9 @@ bool net_event(struct net *n, uint32_t want, struct ste_event *ret, int ms)
 
 			p[i][0] = (struct pollfd){.fd = h->listener, .events = POLLIN};
 			p[i][1] = (struct pollfd){.fd = h->event_fd, .events = POLLIN};
-			if (i == want && h->e && ste_next_event(h->e, ret))
-				return true;
+			while (i == want && h->e && ste_next_event(h->e, ret))
+				if (ret->type != STE_MEMBERS)
+					return true;
 		}
 		if (poll(p[0], (nfds_t)2 * n->n, want == UINT32_MAX ? 5 : 50) <= 0)
 			continue;
@@ -442,6 +522,59 @@ void net_expect(struct net *n, uint32_t host, enum ste_event_type type)
 
 	ck_assert_msg(net_event(n, host, &ev, WAIT_MS), "host %u: no event", host);
 	ck_assert_msg(ev.type == type, "host %u: event %d: %s", host, (int)ev.type, ev.text);
+}
+
+void net_drop(struct net *n, uint32_t host, uint32_t member)
+{
+	struct host *h = &n->h[host];
+	struct ste_member_view v;
+	struct ste_event ev;
+
+	ste_drop(h->e, SEQ, member);
+	for (int i = 0; i < WAIT_MS / 5; i++) {
+		while (ste_next_event(h->e, &ev))
+			ck_assert_int_ne(ev.type, STE_FAILED);
+		v = host_view(h, member);
+		if (v.dropped) {
+			ck_assert(v.failed);
+			return;
+		}
+		ck_assert(!net_event(n, UINT32_MAX, &ev, 5));
+	}
+	ck_abort_msg("it was not dropped");
+}
+
+static void protect_pages(uint8_t *p, uint64_t size, int prot)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t from = ((uintptr_t)p + page - 1) / page * page;
+	uintptr_t to = ((uintptr_t)p + size) / page * page;
+
+	if (to > from)
+		ck_assert_int_eq(mprotect((void *)from, to - from, prot), 0);
+}
+
+void member_poison(struct member *m, bool on)
+{
+	int prot = on ? PROT_NONE : PROT_READ | PROT_WRITE;
+
+	if (on)
+		member_stop(m);
+	protect_pages(m->memory, m->size, prot);
+	protect_pages(m->map, m->map_size, prot);
+}
+
+void net_start(struct net *n, struct shape *s, const struct ste_source *src, uint32_t n_src)
+{
+	for (uint32_t i = 1; i < n->n; i++)
+		host_start(&n->h[i], SEQ, s, NULL, 0);
+	host_start(&n->h[0], SEQ, s, src, n_src);
+}
+
+void net_cancel(struct net *n, uint32_t host)
+{
+	ste_cancel(n->h[host].e, SEQ);
+	net_expect(n, host, STE_CANCELLED);
 }
 
 struct ste_progress host_progress(struct host *h, uint64_t seq)

@@ -31,10 +31,14 @@ struct shape {
 enum kind { OWN = 0, REGISTERED = 1, MIXED = 2 };
 
 struct member {
+	struct host *host;
 	struct shape *shape;
-	bool holder;
+	uint32_t uid;
+	uint64_t number; /* of its manifest's region */
+	bool holder, receive_only;
 	uint8_t **data;  /* of each tensor */
 	uint8_t *memory; /* the region of the registered ones */
+	int fd;          /* of it */
 	uint64_t size;   /* of it */
 	uint8_t *map;    /* manifest */
 	uint64_t map_size;
@@ -44,8 +48,11 @@ struct member {
 	int bell;
 	pthread_t shim;
 	_Atomic bool quit;
-	_Atomic bool deaf;    /* carries out no commands */
-	_Atomic bool corrupt; /* writes something else into the window */
+	_Atomic bool deaf;       /* carries out no commands */
+	_Atomic uint32_t limit;  /* carries out no more than so many; 0: any number */
+	_Atomic bool corrupt;    /* writes something else into the window */
+	_Atomic bool blind;      /* cannot map other members' memory */
+	_Atomic uint32_t n_seen; /* commands that it carried out from there */
 	bool has_shim;
 };
 
@@ -68,10 +75,14 @@ struct net {
 	struct host h[HOSTS_MAX];
 };
 
+extern uint32_t net_crew; /* ste_config.crew of the next net_up */
 extern uint64_t rng_state;
 uint64_t rng(void);
 
 void shape_init(struct shape *s, uint32_t n, uint64_t seed);
+/* One tensor; or two, the second one of five bytes. */
+void shape_one(struct shape *s, uint64_t bytes);
+void shape_two(struct shape *s, uint64_t bytes);
 void shape_free(struct shape *s);
 uint64_t shape_bytes(const struct shape *s); /* that must be equal */
 /* Byte i of a tensor, elected. */
@@ -86,6 +97,7 @@ void net_down(struct net *n);
 struct member *member_add(struct host *h, struct shape *s, bool holder, enum kind kind);
 void member_hash(struct host *h, struct member *m);
 void member_free(struct host *h, struct member *m);
+uint32_t member_commands(const struct member *m); /* that it was given */
 /* All tensors are what was elected; those that may differ are as they were made. */
 void member_check(const struct member *m);
 
@@ -95,14 +107,24 @@ int host_try_start(struct host *h, uint64_t seq, struct shape *s, const struct s
 void host_start(struct host *h, uint64_t seq, struct shape *s, const struct ste_source *src,
 	uint32_t n_src);
 /* Accepts streams for all hosts until there is an event of host `want`. False: none in time. want
- * == UINT32_MAX: just for so long. */
+ * == UINT32_MAX: just for so long. STE_MEMBERS counts for nothing. */
 bool net_event(struct net *n, uint32_t want, struct ste_event *ret, int ms);
 void net_expect(struct net *n, uint32_t host, enum ste_event_type type);
+/* On all hosts; the first one has these sources, the others none. */
+void net_start(struct net *n, struct shape *s, const struct ste_source *src, uint32_t n_src);
+void net_cancel(struct net *n, uint32_t host); /* SEQ, and waits for it */
 struct ste_progress host_progress(struct host *h, uint64_t seq);
 
 /* ---- for tests of a single attempt */
 
 #define SEQ 9u
+
+/* Drops a member and waits until it is dropped. */
+void net_drop(struct net *n, uint32_t host, uint32_t member);
+/* Its process is gone from then on. */
+void member_stop(struct member *m);
+/* Likewise, and whoever touches its memory dies; or not any more. */
+void member_poison(struct member *m, bool on);
 
 struct ste_member_view host_view(struct host *h, uint32_t member);
 struct ste_source_view host_source(struct host *h, uint32_t src);

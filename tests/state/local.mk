@@ -17,4 +17,37 @@ tests_state_test_loss_SOURCES = \
 	tests/state/test_loss.c
 tests_state_test_loss_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_state_test_loss_LDADD = pcclagentd/libstate.la $(CHECK_LIBS)
+
+check_PROGRAMS += tests/state/test_drop
+TESTS += tests/state/test_drop
+THREADED_TESTS += tests/state/test_drop
+tests_state_test_drop_SOURCES = \
+	tests/state/host.c tests/state/host.h \
+	tests/state/test_drop.c
+tests_state_test_drop_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_state_test_drop_LDADD = pcclagentd/libstate.la $(CHECK_LIBS)
+
+check_PROGRAMS += tests/state/test_threads
+TESTS += tests/state/test_threads
+THREADED_TESTS += tests/state/test_threads
+tests_state_test_threads_SOURCES = \
+	tests/state/host.c tests/state/host.h \
+	tests/state/test_threads.c
+tests_state_test_threads_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_state_test_threads_LDADD = pcclagentd/libstate.la $(CHECK_LIBS)
+
+check_PROGRAMS += tests/state/test_strangers
+TESTS += tests/state/test_strangers
+THREADED_TESTS += tests/state/test_strangers
+tests_state_test_strangers_SOURCES = \
+	tests/state/host.c tests/state/host.h \
+	tests/state/test_strangers.c
+tests_state_test_strangers_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_state_test_strangers_LDADD = pcclagentd/libstate.la $(CHECK_LIBS)
+
+check_PROGRAMS += tests/state/test_pace
+TESTS += tests/state/test_pace
+tests_state_test_pace_SOURCES = tests/state/test_pace.c
+tests_state_test_pace_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_state_test_pace_LDADD = pcclagentd/libstate.la $(CHECK_LIBS)
 EXTRA_DIST += tests/state/README.md

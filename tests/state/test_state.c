@@ -2,10 +2,12 @@
  *
  * Shared state between real engines: who gets what, from whom, and how many bytes move.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/cc_err.h"
+#include "tests/common/testlib.h"
 #include "tests/state/host.h"
 
 #define LEAF ((uint64_t)WIRE_LEAF)
@@ -18,18 +20,6 @@ static void odd_shape(struct shape *s, uint64_t seed)
 	shape_init(s, N_ODD, seed);
 	memcpy(s->bytes, odd_sizes, sizeof odd_sizes);
 	s->may_differ[3] = true;
-}
-
-static void one_tensor(struct shape *s, uint64_t bytes)
-{
-	shape_init(s, 1, 11);
-	s->bytes[0] = bytes;
-}
-
-static void cancel(struct net *n, uint32_t host)
-{
-	ste_cancel(n->h[host].e, SEQ);
-	net_expect(n, host, STE_CANCELLED);
 }
 
 static void start_all(struct net *n, struct shape *s, const struct ste_source *src, uint32_t n_src)
@@ -57,30 +47,34 @@ START_TEST(newcomer)
 	member_check(&n.h[1].m[0]);
 	p = host_progress(&n.h[0], SEQ);
 	ck_assert_uint_eq(p.phase, STE_SERVES);
+	ck_assert_uint_eq(p.sources, 0); /* streams end with what they are for */
 	ck_assert_uint_eq(p.bytes, shape_bytes(&s));
 	ck_assert_uint_eq(p.done, shape_bytes(&s));
 	ck_assert_uint_gt(p.net_rx_bytes, shape_bytes(&s));
 	ck_assert_uint_lt(p.net_rx_bytes, shape_bytes(&s) + 8192);
 	ck_assert_uint_eq(host_view(&n.h[0], 0).rx_bytes, shape_bytes(&s));
+	ck_assert_uint_eq(host_view(&n.h[0], 0).bytes, shape_bytes(&s));
 	ck_assert_uint_eq(host_view(&n.h[0], 0).tx_bytes, 0);
 	ck_assert_uint_eq(host_view(&n.h[1], 0).tx_bytes, shape_bytes(&s));
 	ck_assert_uint_eq(host_view(&n.h[1], 0).rx_bytes, 0);
 	ck_assert_uint_eq(host_source(&n.h[0], 0).bytes, shape_bytes(&s));
-	cancel(&n, 0);
-	cancel(&n, 1);
+	net_cancel(&n, 0);
+	net_cancel(&n, 1);
 	net_down(&n);
 	shape_free(&s);
 }
 END_TEST
 
-/* One changed byte costs one leaf. */
+/* One changed byte costs one leaf, and what is equal not even a request. */
 START_TEST(one_leaf_moves)
 {
 	struct ste_source src[1];
 	struct shape s;
 	struct net n;
 
-	one_tensor(&s, 16 << 20);
+	shape_init(&s, 101, 11);
+	for (uint32_t t = 0; t < s.n; t++)
+		s.bytes[t] = t == 0 ? 16 << 20 : LEAF + 1;
 	net_up(&n, 2);
 	member_add(&n.h[0], &s, true, (enum kind)_i);
 	member_add(&n.h[1], &s, true, (enum kind)_i);
@@ -95,6 +89,7 @@ START_TEST(one_leaf_moves)
 	ck_assert_uint_eq(host_view(&n.h[0], 0).rx_bytes, WIRE_LEAF);
 	ck_assert_uint_eq(host_view(&n.h[1], 0).tx_bytes, WIRE_LEAF);
 	ck_assert_uint_lt(host_progress(&n.h[0], SEQ).net_rx_bytes, WIRE_LEAF + 4096);
+	ck_assert_uint_lt(host_progress(&n.h[0], SEQ).net_tx_bytes, 1024);
 	net_down(&n);
 	shape_free(&s);
 }
@@ -166,7 +161,7 @@ START_TEST(sources_share)
 	struct shape s;
 	struct net n;
 
-	one_tensor(&s, 16 << 20);
+	shape_one(&s, 16 << 20);
 	net_newcomer(&n, &s, 3, REGISTERED, (enum kind)_i, src);
 	start_all(&n, &s, src, 3);
 	net_expect(&n, 0, STE_DONE);
@@ -179,6 +174,30 @@ START_TEST(sources_share)
 		sum += bytes;
 	}
 	ck_assert_uint_eq(sum, 16 << 20);
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+/* While something moves it can be seen how fast. The process does one thing after the other. */
+START_TEST(rate_is_seen)
+{
+	struct ste_source src[1];
+	struct ste_progress p;
+	struct ste_event ev;
+	struct shape s;
+	struct net n;
+
+	shape_one(&s, 64 << 20);
+	net_newcomer(&n, &s, 1, REGISTERED, OWN, src);
+	atomic_store(&n.h[0].m[0].limit, 1);
+	start_all(&n, &s, src, 1);
+	do {
+		ck_assert(!net_event(&n, 0, &ev, 10));
+		p = host_progress(&n.h[0], SEQ);
+		atomic_fetch_add(&n.h[0].m[0].limit, 1);
+	} while (p.rate == 0);
+	ck_assert_uint_le(p.rate, 2 * p.done); /* it was measured for half a second, or longer */
 	net_down(&n);
 	shape_free(&s);
 }
@@ -244,7 +263,7 @@ START_TEST(attempt_is_over)
 	net_newcomer(&n, &s, 1, MIXED, MIXED, src);
 	host_start(&n.h[1], SEQ, &s, NULL, 0);
 	net_expect(&n, 1, STE_DONE);
-	cancel(&n, 1);
+	net_cancel(&n, 1);
 	host_start(&n.h[0], SEQ, &s, src, 1);
 	ck_assert(net_event(&n, 0, &ev, WAIT_MS));
 	ck_assert_int_eq(ev.type, STE_FAILED);
@@ -281,6 +300,36 @@ START_TEST(same_host)
 	ck_assert_uint_eq(host_view(&n.h[0], 0).rx_bytes, shape_bytes(&s));
 	ck_assert_uint_eq(host_view(&n.h[0], 2).rx_bytes, shape_bytes(&s));
 	ck_assert_uint_eq(host_view(&n.h[0], 1).tx_bytes, 2 * shape_bytes(&s));
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+/* A process copies from the holder's memory by itself (_i 0: its window; 1: its registered memory),
+ * unless it cannot map that (2, 3), or is another user's (4, 5). */
+START_TEST(shown)
+{
+	struct member *holder, *own;
+	struct shape s;
+	struct net n;
+
+	odd_shape(&s, (uint64_t)_i);
+	net_up(&n, 1);
+	own = member_add(&n.h[0], &s, false, OWN);
+	holder = member_add(&n.h[0], &s, true, _i % 2 ? REGISTERED : OWN);
+	holder->region.fd = holder->fd;
+	atomic_store(&own->blind, _i / 2 == 1);
+	own->uid = _i / 2 == 2;
+	host_hash(&n.h[0]);
+	host_start(&n.h[0], SEQ, &s, NULL, 0);
+	net_expect(&n, 0, STE_DONE);
+	member_check(own);
+	if (_i < 2)
+		ck_assert_uint_ge(atomic_load(&own->n_seen), shape_bytes(&s) / SHM_STATE_SLOT);
+	else
+		ck_assert_uint_eq(atomic_load(&own->n_seen), 0);
+	ck_assert_uint_eq(host_view(&n.h[0], 0).rx_bytes, shape_bytes(&s));
+	ck_assert_uint_eq(host_view(&n.h[0], 1).tx_bytes, shape_bytes(&s));
 	net_down(&n);
 	shape_free(&s);
 }
@@ -340,6 +389,7 @@ START_TEST(once_over_the_network)
 	ck_assert_uint_eq(host_view(&n.h[0], 0).rx_bytes, wanted);
 	ck_assert_uint_eq(host_view(&n.h[0], 1).rx_bytes, wanted);
 	ck_assert_uint_eq(host_view(&n.h[0], 2).rx_bytes, WIRE_LEAF);
+	ck_assert_uint_eq(host_view(&n.h[0], 2).bytes, WIRE_LEAF);
 	ck_assert_uint_eq(host_view(&n.h[1], 0).tx_bytes, wanted);
 	net_down(&n);
 	shape_free(&s);
@@ -371,6 +421,36 @@ START_TEST(receiver_serves_others)
 	member_check(&n.h[2].m[0]);
 	ck_assert_uint_eq(host_view(&n.h[0], 0).tx_bytes, shape_bytes(&s));
 	ck_assert_uint_eq(host_view(&n.h[1], 0).tx_bytes, shape_bytes(&s));
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+/* What a receive-only peer has got is its own. */
+START_TEST(receive_only_serves_nobody)
+{
+	struct ste_source src[2];
+	struct shape s;
+	struct net n;
+
+	shape_one(&s, 32 << 20);
+	net_up(&n, 3);
+	member_add(&n.h[0], &s, true, REGISTERED);
+	member_add(&n.h[1], &s, false, (enum kind)_i);
+	member_add(&n.h[2], &s, false, REGISTERED);
+	n.h[1].m[0].receive_only = true;
+	for (uint32_t i = 0; i < 3; i++)
+		host_hash(&n.h[i]);
+	src[0] = source_of(&n, 0, true);
+	src[1] = source_of(&n, 1, false);
+	host_start(&n.h[0], SEQ, &s, NULL, 0);
+	host_start(&n.h[1], SEQ, &s, src, 1);
+	net_expect(&n, 1, STE_DONE);
+	host_start(&n.h[2], SEQ, &s, src, 2);
+	net_expect(&n, 2, STE_DONE);
+	member_check(&n.h[2].m[0]);
+	ck_assert_uint_eq(host_view(&n.h[1], 0).tx_bytes, 0);
+	ck_assert_uint_eq(host_view(&n.h[0], 0).tx_bytes, 2 * shape_bytes(&s));
 	net_down(&n);
 	shape_free(&s);
 }
@@ -466,42 +546,13 @@ START_TEST(any_shape)
 }
 END_TEST
 
-/* The thread goes when there is nothing for it, and comes back. */
-START_TEST(thread_ends_when_idle)
-{
-	struct ste_source src[1];
-	struct shape s;
-	struct net n;
-
-	one_tensor(&s, 100);
-	net_newcomer(&n, &s, 1, OWN, OWN, src);
-	ck_assert(!ste_is_running(n.h[0].e));
-	for (int round = 0; round < 2; round++) {
-		struct ste_event ev;
-
-		start_all(&n, &s, src, 1);
-		net_expect(&n, 0, STE_DONE);
-		ck_assert(ste_is_running(n.h[0].e));
-		cancel(&n, 0);
-		cancel(&n, 1);
-		for (int i = 0; i < 200 && ste_is_running(n.h[0].e); i++) {
-			ste_tick(n.h[0].e);
-			net_event(&n, UINT32_MAX, &ev, 10);
-		}
-		ck_assert(!ste_is_running(n.h[0].e));
-	}
-	net_down(&n);
-	shape_free(&s);
-}
-END_TEST
-
 START_TEST(refused_starts)
 {
 	struct ste_source src[1];
 	struct shape s;
 	struct net n;
 
-	one_tensor(&s, 100);
+	shape_one(&s, 100);
 	net_newcomer(&n, &s, 1, OWN, OWN, src);
 	host_start(&n.h[0], SEQ, &s, src, 1);
 	ck_assert_int_eq(host_try_start(&n.h[0], SEQ, &s, src, 1), CC_ERR_EXIST);
@@ -524,16 +575,18 @@ static Suite *suite(void)
 	tcase_add_loop_test(tc, ten_thousand_tensors, 0, 2);
 	tcase_add_test(tc, many_tensor_hashes);
 	tcase_add_loop_test(tc, sources_share, 0, 2);
+	tcase_add_test(tc, rate_is_seen);
 	tcase_add_test(tc, other_addresses);
 	tcase_add_test(tc, holder_starts_late);
 	tcase_add_test(tc, attempt_is_over);
 	tcase_add_loop_test(tc, same_host, 0, 9);
+	tcase_add_loop_test(tc, shown, 0, 6);
 	tcase_add_loop_test(tc, receiver_has_it_all, 0, 2);
 	tcase_add_loop_test(tc, once_over_the_network, 0, 3);
 	tcase_add_loop_test(tc, receiver_serves_others, 0, 2);
+	tcase_add_loop_test(tc, receive_only_serves_nobody, 0, 2);
 	tcase_add_loop_test(tc, swarm, 0, 3);
 	tcase_add_loop_test(tc, any_shape, 0, 16);
-	tcase_add_test(tc, thread_ends_when_idle);
 	tcase_add_test(tc, refused_starts);
 	suite_add_tcase(s, tc);
 	return s;
@@ -541,11 +594,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-	SRunner *r = srunner_create(suite());
-	int failed;
-
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return tl_run(suite());
 }

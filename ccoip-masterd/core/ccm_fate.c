@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How the attempts end that were under way when the last master died: from what all agents say of
+ * them, before anybody is told anything.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ccoip-masterd/core/ccm_sync.h"
+
+/* What one agent says of one attempt. */
+struct entry {
+	struct ccm_agent *agent;
+	struct ccm_raw *raw;
+};
+
+static int by_seq(const void *x, const void *y)
+{
+	const struct wm_outcome *a = x, *b = y;
+
+	return (a->seq > b->seq) - (a->seq < b->seq);
+}
+
+/* What agents have told of the revisions of their groups. */
+static void take_revisions(struct ccm *m, const struct wm_world *w)
+{
+	uint32_t i;
+
+	for (i = 0; i < w->n; i++)
+		ccm_revision_raise(m, w->own[i].group, w->own[i].revision);
+}
+
+/* The outcomes that agents know, those that have been sent away, and we ourselves if we stood
+ * still: run-wide, for agents do not say of which group. */
+void ccm_outcomes_take(struct ccm *m)
+{
+	struct wm_outcome *own = m->ended;
+	const struct ccm_agent *a;
+	uint32_t n = m->n_ended, i;
+
+	for (a = m->agents; a; a = a->hh.next) {
+		if (!a->told)
+			continue;
+		n += a->told->r.n_outcomes;
+		take_revisions(m, &a->told->r.world);
+	}
+	m->ended = ccm_calloc(m, n, sizeof *m->ended);
+	if (!m->ended)
+		m->n_ended = 0;
+	else if (m->n_ended > 0)
+		memcpy(m->ended, own, m->n_ended * sizeof *own);
+	free(own);
+	if (!m->ended)
+		return;
+	for (a = m->agents; a; a = a->hh.next)
+		for (i = 0; a->told && i < a->told->r.n_outcomes; i++)
+			m->ended[m->n_ended++] = a->told->r.outcomes[i];
+	qsort(m->ended, n, sizeof *m->ended, by_seq);
+}
+
+static const struct wm_outcome *outcome_find(const struct ccm *m, uint64_t seq)
+{
+	struct wm_outcome key = {.seq = seq};
+
+	return m->n_ended ? bsearch(&key, m->ended, m->n_ended, sizeof key, by_seq) : NULL;
+}
+
+/* NULL: how the attempt has ended is not known. */
+static const struct wm_outcome *known_outcome(
+	const struct ccm *m, const struct ccm_group *g, uint64_t seq)
+{
+	uint32_t i;
+
+	for (i = 0; g && i < WM_OUTCOMES_MAX; i++)
+		if (g->ended[i].seq == seq)
+			return &g->ended[i];
+	return outcome_find(m, seq);
+}
+
+uint32_t ccm_outcome_of(const struct ccm *m, const struct ccm_group *g, uint64_t seq)
+{
+	const struct wm_outcome *x = known_outcome(m, g, seq);
+
+	return x ? x->code : WIRE_RANK_CONNECTION_LOST;
+}
+
+/* Members that nobody knows anything of: another master may have them, or the dead. */
+static bool misses_some(const struct ccm_group *g)
+{
+	return g->n_lost_ever > g->n_left || g->known_world > g->n_accepted + g->n_left ||
+	       g->n_absent > 0;
+}
+
+bool ccm_group_has_lost(const struct ccm_group *g)
+{
+	return g->n_left > 0 || misses_some(g);
+}
+
+/* Nobody who is here knows how many peers g had: more may come, too late. */
+static bool is_unknown(const struct ccm *m, const struct ccm_group *g)
+{
+	return !m->restored && g->known_version == 0;
+}
+
+static int by_attempt(const void *x, const void *y)
+{
+	const struct entry *a = x, *b = y;
+	uint64_t i = a->raw->vote.seq, k = b->raw->vote.seq;
+
+	if (i != k)
+		return i < k ? -1 : 1;
+	return (a->agent->no > b->agent->no) - (a->agent->no < b->agent->no);
+}
+
+static bool same_attempt(const struct wm_op_vote *v, const struct wm_op_vote *w)
+{
+	return v->group == w->group && v->is_sync == w->is_sync && v->tag == w->tag &&
+	       (v->is_sync || v->losses == w->losses) && (w->seq == 0 || w->seq == v->seq);
+}
+
+static bool is_in(
+	const struct ccm *m, const struct ccm_agent *a, const struct cc_id *peer, uint32_t group)
+{
+	const struct ccm_peer *p = ccm_peer_find(m, peer);
+
+	return p && p->seat->agent == a && p->phase == CCM_PEER_ACCEPTED &&
+	       p->seat->group->id == group;
+}
+
+/* The peers of a that are in it. */
+static uint32_t voters_in(const struct ccm *m, const struct ccm_agent *a, const struct ccm_raw *x)
+{
+	uint32_t i, n = 0;
+
+	for (; x; x = x->more)
+		for (i = 0; i < x->vote.n_peers; i++)
+			n += is_in(m, a, &x->vote.peers[i], x->vote.group);
+	return n;
+}
+
+/* Calls fn for what the agents of v's group say of the attempt v without knowing that it started.
+ */
+static void each_unstarted(struct ccm *m, struct ccm_group *g, const struct wm_op_vote *v,
+	void (*fn)(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, void *arg), void *arg)
+{
+	struct ccm_seat *s;
+	struct ccm_raw *x;
+
+	DL_FOREACH2 (g->seats, s, next_g) {
+		if (!s->agent->told)
+			continue;
+		DL_FOREACH (s->agent->told->ops, x)
+			if (x->vote.seq == 0 && !x->used && same_attempt(v, &x->vote))
+				fn(m, s->agent, x, arg);
+	}
+}
+
+static void count_late(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, void *arg)
+{
+	*(uint32_t *)arg += voters_in(m, a, x);
+}
+
+static void collect(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, void *arg)
+{
+	struct ccm_op **o = arg, *got = ccm_op_collect(m, a, &x->vote);
+
+	if (got)
+		*o = got;
+}
+
+static void collect_started(struct ccm *m, const struct entry *e, struct ccm_op **o)
+{
+	const struct ccm_seat *s = ccm_seat_of(m, e->agent, e->raw->vote.group);
+	struct ccm_raw *x;
+
+	for (x = e->raw; x; x = x->more)
+		collect(m, e->agent, x, o);
+	if (*o && s && s->slot < (*o)->n_parts)
+		(*o)->parts[s->slot].told = true;
+}
+
+static void start_late(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, void *arg)
+{
+	const struct ccm_op *o = *(struct ccm_op **)arg;
+
+	x->used = true;
+	if (!o->sync) /* there are kicks to come first */
+		ccm_op_tell_start(m, o, a);
+}
+
+/* Did all peers of g that came by new agents have the whole result? Then either nobody knows of its
+ * end, or only they have been told, of success. */
+static bool restarted_have(const struct ccm_group *g, uint64_t seq)
+{
+	const struct ccm_ask *q;
+	const struct ccm_seat *s;
+	const struct ccm_peer *p;
+	uint32_t i, n;
+
+	DL_FOREACH2 (g->seats, s, next_g) {
+		DL_FOREACH (s->peers, p) {
+			if (p->phase != CCM_PEER_ACCEPTED || !p->restarted)
+				continue;
+			n = 0;
+			for (q = s->agent->told ? s->agent->told->asks : NULL; q; q = q->next)
+				for (i = 0; cc_id_eq(&q->q.peer, &p->id) && i < q->q.n; i++)
+					n += q->q.seqs[i] == seq;
+			if (n == 0)
+				return false;
+		}
+	}
+	return true;
+}
+
+/* Has one of them been told of success? Then the last master had heard of the result from all. */
+static bool restarted_know(const struct ccm_group *g, uint64_t seq)
+{
+	const struct ccm_ask *q;
+	const struct ccm_peer *p;
+	const struct ccm_seat *s;
+	uint32_t i;
+
+	DL_FOREACH2 (g->seats, s, next_g) {
+		for (q = s->agent->told ? s->agent->told->asks : NULL; q; q = q->next) {
+			DL_FOREACH (s->peers, p)
+				if (p->restarted && cc_id_eq(&p->id, &q->q.peer))
+					break;
+			for (i = q->q.n - q->q.n_succeeded; p && i < q->q.n; i++)
+				if (q->q.seqs[i] == seq)
+					return true;
+		}
+	}
+	return false;
+}
+
+/* Its part is done, and none of its peers is to be kicked for it. */
+static bool has_reported(const struct ccm *m, const struct entry *e)
+{
+	const struct wm_op_report *r = &e->raw->report;
+	uint32_t i;
+
+	for (i = 0; i < r->n_failed; i++)
+		if (is_in(m, e->agent, &r->failed[i].peer, e->raw->vote.group))
+			return false;
+	return e->raw->reported && r->ok;
+}
+
+/* Every peer that is left of the group either says that its host has the whole result, or came by a
+ * new agent and has it. Who is not here may lack it, unless somebody knows better. */
+static bool all_have(const struct ccm *m, const struct ccm_group *g, uint64_t seq,
+	const struct entry *e, uint32_t n)
+{
+	uint32_t i, voters = 0;
+	const struct ccm_seat *s;
+	const struct ccm_peer *p;
+
+	if ((ccm_group_has_lost(g) || is_unknown(m, g)) && !restarted_know(g, seq))
+		return false;
+	for (i = 0; i < n; i++) {
+		if (!has_reported(m, &e[i]))
+			return false;
+		voters += voters_in(m, e[i].agent, e[i].raw);
+	}
+	DL_FOREACH2 (g->seats, s, next_g)
+		DL_FOREACH (s->peers, p)
+			voters += p->phase == CCM_PEER_ACCEPTED && p->restarted;
+	return voters == g->n_accepted && restarted_have(g, seq);
+}
+
+static bool same_elected(const struct wm_op_vote *v, const struct wm_op_vote *w)
+{
+	return v->elected.revision == w->elected.revision &&
+	       v->elected.content.hi == w->elected.content.hi &&
+	       v->elected.content.lo == w->elected.content.lo;
+}
+
+/* Has one of e's peers what was elected? */
+static bool holds(const struct entry *e)
+{
+	const struct ccm_raw *x;
+
+	if (e->raw->reported && e->raw->report.ok)
+		return true;
+	for (x = e->raw; x; x = x->more)
+		if (x->vote.sync.strategy != WM_STRATEGY_RECEIVE_ONLY &&
+			x->vote.sync.content.hi == x->vote.elected.content.hi &&
+			x->vote.sync.content.lo == x->vote.elected.content.lo)
+			return true;
+	return false;
+}
+
+/* Those of a synchronization that goes on have all heard the same, and one of them can serve. */
+static bool can_sync(const struct entry *e, uint32_t n)
+{
+	bool held = false;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		if (!same_elected(&e->raw->vote, &e[i].raw->vote))
+			return false;
+		held |= holds(&e[i]);
+	}
+	return held;
+}
+
+/* Is everybody there who was, and has voted? No attempt of an all-reduce spans a loss. */
+static bool can_go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
+{
+	const struct wm_op_vote *v = &e[0].raw->vote;
+	uint32_t i, voters = 0;
+
+	if ((!v->is_sync && v->losses != g->losses) || ccm_group_has_lost(g) ||
+		(v->is_sync && !can_sync(e, n)))
+		return false;
+	for (i = 0; i < n; i++) {
+		if (!same_attempt(v, &e[i].raw->vote))
+			return false;
+		voters += voters_in(m, e[i].agent, e[i].raw);
+	}
+	each_unstarted(m, g, v, count_late, &voters);
+	return voters == g->n_accepted;
+}
+
+static struct ccm_group *group_of(const struct ccm *m, const struct entry *e)
+{
+	struct ccm_group *g;
+
+	HASH_FIND(hh, m->groups, &e->raw->vote.group, sizeof e->raw->vote.group, g);
+	return g;
+}
+
+/* The group has gone beyond it, so it was done: agents hear of the next revision first, and a
+ * journal has it before them. */
+static bool is_overtaken(const struct ccm_group *g, const struct wm_op_vote *v)
+{
+	return v->is_sync && ccm_revision_of(g) > v->elected.revision;
+}
+
+/* What cannot go on fails with all that its group does, like any attempt that fails. */
+static void judge(struct ccm *m, const struct entry *e, uint32_t n)
+{
+	const struct wm_op_vote *v = &e->raw->vote;
+	const struct wm_outcome *known = outcome_find(m, v->seq);
+	struct ccm_group *g = group_of(m, e);
+	bool done;
+
+	if (!g || is_overtaken(g, v) || (!known && can_go_on(m, g, e, n)))
+		return;
+	done = known ? known->code == WIRE_SUCCESS : all_have(m, g, v->seq, e, n);
+	if (done && v->is_sync) /* before the world is told */
+		ccm_revision_raise(m, g->id, v->elected.revision + 1);
+	if (!done && !known && (v->is_sync || v->losses == g->losses))
+		ccm_group_interrupt(m, g,
+			"the master died, and not all who had voted for an operation came back");
+}
+
+/* False: not all of these votes can be. */
+static bool go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
+{
+	struct ccm_op *o = NULL;
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		collect_started(m, &e[i], &o);
+	each_unstarted(m, g, &e->raw->vote, collect, &o);
+	if (!o || m->oom || !ccm_op_continue(m, o, e->raw->vote.seq))
+		return false;
+	each_unstarted(m, g, &e->raw->vote, start_late, &o);
+	if (o->sync)
+		ccm_sync_again(m, o, &e->raw->vote);
+	for (i = 0; i < n; i++)
+		if (e[i].raw->reported)
+			ccm_op_report(m, e[i].agent, &e[i].raw->report);
+	return true;
+}
+
+static void kick(struct ccm *m, const struct entry *e, const struct cc_id *peer, uint32_t code,
+	const char *text)
+{
+	char clean[WM_TEXT_MAX];
+
+	ccm_copy(clean, sizeof clean, text);
+	if (is_in(m, e->agent, peer, e->raw->vote.group))
+		ccm_peer_kick(m, ccm_peer_find(m, peer), code, "%s", clean);
+}
+
+/* A synchronization was done by the last master: peers of e that cannot have it were lost, or were
+ * to be kicked, and have not heard of that. False: all of them. */
+static bool drop_left_out(struct ccm *m, const struct entry *e)
+{
+	const struct wm_op_report *r = &e->raw->report;
+	const struct ccm_raw *x;
+	uint32_t i;
+
+	for (i = 0; i < r->n_failed; i++)
+		kick(m, e, &r->failed[i].peer, r->failed[i].code, r->failed[i].text);
+	if (e->raw->reported && r->ok)
+		return true;
+	for (x = e->raw; x; x = x->more)
+		for (i = 0; i < x->vote.n_peers; i++)
+			kick(m, e, &x->vote.peers[i], WIRE_RANK_CONNECTION_LOST, CCM_WAS_LOST);
+	return false;
+}
+
+/* n agents say that the attempt has started. */
+static void resolve(struct ccm *m, const struct entry *e, uint32_t n)
+{
+	uint64_t seq = e->raw->vote.seq;
+	const struct wm_outcome *known = outcome_find(m, seq);
+	struct ccm_group *g = group_of(m, e);
+	uint32_t code = known ? known->code : WIRE_RANK_CONNECTION_LOST, i;
+
+	if (!known && g && !is_overtaken(g, &e->raw->vote) && can_go_on(m, g, e, n) &&
+		go_on(m, g, e, n))
+		return;
+	if (!known && g && (is_overtaken(g, &e->raw->vote) || all_have(m, g, seq, e, n)))
+		code = WIRE_SUCCESS;
+	for (i = 0; i < n; i++) {
+		if (code == WIRE_SUCCESS && e->raw->vote.is_sync && !drop_left_out(m, &e[i]))
+			continue;
+		ccm_op_tell_end(m, e[i].agent, &e[i].raw->vote, code,
+			g && g->loss[0] ? g->loss : "it was aborted by the last master");
+	}
+	if (g)
+		ccm_outcome_note(g, seq, code);
+}
+
+/* Calls fn for each attempt that agents say has started, in the order of their starts. */
+static void each_started(
+	struct ccm *m, void (*fn)(struct ccm *m, const struct entry *e, uint32_t n))
+{
+	struct ccm_agent *a;
+	struct ccm_raw *x;
+	struct entry *e;
+	uint32_t n = 0, i, k;
+
+	for (a = m->agents; a; a = a->hh.next)
+		n += a->told ? HASH_COUNT(a->told->started) : 0;
+	e = ccm_calloc(m, n, sizeof *e);
+	if (!e)
+		return;
+	n = 0;
+	for (a = m->agents; a; a = a->hh.next)
+		for (x = a->told ? a->told->started : NULL; x; x = x->hh.next)
+			e[n++] = (struct entry){a, x};
+	qsort(e, n, sizeof *e, by_attempt);
+	for (i = 0; i < n && !m->oom; i = k) {
+		for (k = i; k < n && e[k].raw->vote.seq == e[i].raw->vote.seq; k++)
+			;
+		fn(m, &e[i], k - i);
+	}
+	free(e);
+}
+
+/* Nobody of g came by an agent that was there before. */
+static bool is_all_new(const struct ccm_group *g)
+{
+	const struct ccm_seat *s;
+	const struct ccm_peer *p;
+
+	DL_FOREACH2 (g->seats, s, next_g)
+		DL_FOREACH (s->peers, p)
+			if (p->phase == CCM_PEER_ACCEPTED && !p->restarted)
+				return false;
+	return true;
+}
+
+/* No agent is left that has seen the attempt: only those who ask for it know of it. */
+static void resolve_asked(struct ccm *m, const struct wm_op_query *q)
+{
+	const struct ccm_peer *p = ccm_peer_find(m, &q->peer);
+	struct ccm_group *g = p ? p->seat->group : NULL;
+	uint32_t i;
+
+	for (i = 0; g && i < q->n; i++)
+		if (!known_outcome(m, g, q->seqs[i]) && all_have(m, g, q->seqs[i], NULL, 0))
+			ccm_outcome_note(g, q->seqs[i], WIRE_SUCCESS);
+}
+
+/* An attempt that is in doubt may have been a synchronization, which the master before has counted
+ * or not, and nobody is left who would know. */
+static void doubt_revision(struct ccm *m, const struct wm_op_query *q)
+{
+	const struct ccm_peer *p = ccm_peer_find(m, &q->peer);
+	struct ccm_group *g = p ? p->seat->group : NULL;
+	uint32_t i;
+
+	for (i = 0; g && i + q->n_succeeded < q->n; i++)
+		if (!known_outcome(m, g, q->seqs[i]) && is_all_new(g))
+			ccm_revision_forget(m, g);
+}
+
+static void each_asked(struct ccm *m, void (*fn)(struct ccm *m, const struct wm_op_query *q))
+{
+	const struct ccm_agent *a;
+	const struct ccm_ask *q;
+
+	for (a = m->agents; a; a = a->hh.next)
+		for (q = a->told ? a->told->asks : NULL; q; q = q->next)
+			fn(m, &q->q);
+}
+
+void ccm_fate_judge(struct ccm *m)
+{
+	each_started(m, judge);
+	each_asked(m, doubt_revision);
+}
+
+void ccm_fate_resolve(struct ccm *m)
+{
+	each_started(m, resolve);
+	each_asked(m, resolve_asked);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Losses: how they are counted in their groups, what they end, and the world that is told of them.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "ccoip-masterd/core/ccm_sync.h"
+
+void ccm_group_changed(struct ccm *m, struct ccm_group *g)
+{
+	if (g->lost || m->recovering) /* then all are told, at the end of it */
+		return;
+	g->lost = true;
+	g->n_lost = 0;
+	g->next_lost = m->lost;
+	m->lost = g;
+}
+
+void ccm_group_lost(struct ccm *m, struct ccm_group *g, const char *text)
+{
+	bool first = m->recovering ? !g->interrupted : g->n_lost == 0 || !g->lost;
+
+	if (first)
+		ccm_print(g->loss, sizeof g->loss, "%s", text);
+	if (m->recovering) { /* counted when the group's losses are known */
+		g->interrupted = true;
+		return;
+	}
+	ccm_group_changed(m, g);
+	g->n_lost++;
+	g->losses = ++m->last_loss;
+	g->told = true;
+}
+
+void ccm_group_interrupt(struct ccm *m, struct ccm_group *g, const char *fmt, ...)
+{
+	char text[WM_TEXT_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	ccm_group_lost(m, g, text);
+	g->halt = !m->recovering;
+}
+
+void ccm_world_tell(struct ccm *m, const struct ccm_agent *a)
+{
+	struct wm_world *w = &ccm_send(m, a, WM_WORLD)->u.world;
+
+	m->world_version++;
+	ccm_world_totals(m, w);
+	ccm_world_own(m, a, w);
+}
+
+void ccm_world_announce(struct ccm *m)
+{
+	struct wm_world totals, *w = NULL;
+	struct ccm_agent *a;
+
+	m->world_version++;
+	ccm_journal_lost(m);
+	ccm_world_totals(m, &totals);
+	for (a = m->agents; a; a = a->hh.next) {
+		if (a->n_accepted == 0)
+			continue;
+		if (!w || !ccm_world_fits(a, w)) {
+			w = &ccm_send_all(m, WM_WORLD)->u.world;
+			*w = totals;
+			ccm_world_own(m, a, w);
+		}
+		ccm_send_to(m, a);
+	}
+}
+
+void ccm_world_tell_group(struct ccm *m, const struct ccm_group *g)
+{
+	struct wm_world totals, *w = NULL;
+	const struct ccm_seat *s;
+
+	ccm_world_totals(m, &totals);
+	DL_FOREACH2 (g->seats, s, next_g) {
+		if (s->n_accepted == 0)
+			continue;
+		if (!w || !ccm_world_fits(s->agent, w)) {
+			w = &ccm_send_all(m, WM_WORLD)->u.world;
+			*w = totals;
+			ccm_world_own(m, s->agent, w);
+		}
+		ccm_send_to(m, s->agent);
+	}
+}
+
+/* The new world has been told. */
+static void settle_lost(struct ccm *m, struct ccm_group *g)
+{
+	char text[WM_TEXT_MAX];
+
+	g->lost = false;
+	if (g->n_lost == 0) {
+		if (g->n_accepted < 2)
+			ccm_group_abort(m, g, WIRE_TOO_FEW_PEERS, CCM_ALONE, false);
+		ccm_group_recount(m, g);
+		return;
+	}
+	if (g->n_lost > 1)
+		ccm_print(text, sizeof text, "%.*s (and %u more)", WM_TEXT_MAX - 32, g->loss,
+			g->n_lost - 1);
+	else
+		ccm_print(text, sizeof text, "%s", g->loss);
+	ccm_group_abort(m, g, WIRE_RANK_CONNECTION_LOST, text, true);
+	g->halt = false;
+	ccm_sync_settle(m, g, text);
+}
+
+void ccm_loss_announce(struct ccm *m)
+{
+	struct ccm_group *g, *next;
+
+	/* What is settled may cost other peers: then the world is told anew. */
+	while (m->lost && !m->oom) {
+		ccm_world_announce(m);
+		g = m->lost;
+		m->lost = NULL;
+		for (; g; g = next) {
+			next = g->next_lost;
+			settle_lost(m, g);
+		}
+	}
+}

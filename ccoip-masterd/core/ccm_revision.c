@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which revision of shared state each group expects next, also groups without members: whoever
+ * comes to one later must not begin anew.
+ */
+#include <stdlib.h>
+
+#include "ccoip-masterd/core/ccm_sync.h"
+
+struct ccm_revision *ccm_revision_find(const struct ccm *m, uint32_t group)
+{
+	struct ccm_revision *r;
+
+	HASH_FIND(hh, m->revisions, &group, sizeof group, r);
+	return r;
+}
+
+static struct ccm_group *group_of(const struct ccm *m, uint32_t group)
+{
+	struct ccm_group *g;
+
+	HASH_FIND(hh, m->groups, &group, sizeof group, g);
+	return g;
+}
+
+static void drop(struct ccm *m, struct ccm_revision *r)
+{
+	struct ccm_group *g = group_of(m, r->group);
+
+	if (g)
+		g->last = NULL;
+	HASH_DELETE(hh, m->revisions, r);
+	free(r);
+}
+
+/* Whoever likes can make groups: the one without members that was synchronized longest ago is
+ * forgotten for another one. */
+static void make_room(struct ccm *m)
+{
+	struct ccm_revision *r, *tmp;
+
+	if (HASH_COUNT(m->revisions) < WJ_GROUPS_MAX)
+		return;
+	HASH_ITER (hh, m->revisions, r, tmp) {
+		if (group_of(m, r->group))
+			continue;
+		drop(m, r);
+		return;
+	}
+}
+
+/* At the end of the list. */
+static void add(struct ccm *m, struct ccm_revision *r)
+{
+	struct ccm_group *g = group_of(m, r->group);
+
+	HASH_ADD(hh, m->revisions, group, sizeof r->group, r);
+	if (r->unhashed) {
+		m->oom = true;
+		free(r);
+		r = NULL;
+	}
+	if (g)
+		g->last = r;
+}
+
+void ccm_revision_raise(struct ccm *m, uint32_t group, uint64_t expected)
+{
+	struct ccm_revision *r = ccm_revision_find(m, group);
+
+	if (expected == 0 || (r && r->expected >= expected))
+		return;
+	if (r) {
+		HASH_DELETE(hh, m->revisions, r);
+	} else {
+		make_room(m);
+		r = ccm_calloc(m, 1, sizeof *r);
+		if (!r)
+			return;
+		r->group = group;
+	}
+	r->expected = expected;
+	add(m, r);
+}
+
+void ccm_revision_forget(struct ccm *m, struct ccm_group *g)
+{
+	if (g->last)
+		drop(m, g->last);
+}
+
+struct wj_revision *ccm_revision_list(struct ccm *m, uint32_t *n)
+{
+	struct wj_revision *v = ccm_calloc(m, HASH_COUNT(m->revisions), sizeof *v);
+	struct ccm_revision *r, *tmp;
+
+	*n = 0;
+	if (!v)
+		return NULL;
+	HASH_ITER (hh, m->revisions, r, tmp) {
+		if (*n == WJ_GROUPS_MAX)
+			break;
+		v[(*n)++] = (struct wj_revision){r->group, r->expected};
+	}
+	return v;
+}
+
+void ccm_revisions_free(struct ccm *m)
+{
+	struct ccm_revision *r = m->revisions, *next;
+
+	HASH_CLEAR(hh, m->revisions);
+	for (; r; r = next) {
+		next = r->hh.next;
+		free(r);
+	}
+}

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Synchronizations of shared state: the election, who gets what from whom, failures and losses
+ * meanwhile, the end. Votes, starts and reports are those of any operation (ccm_op.c).
+ */
+#include "ccoip-masterd/core/ccm_sync.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "ccoip-masterd/core/ccm_record.h"
+
+bool ccm_sync_room(struct ccm_sync *y, uint32_t n)
+{
+	struct ccm_offer *v;
+
+	if (n <= y->n_offers)
+		return true;
+	v = realloc(y->offers, n * sizeof *v);
+	if (!v)
+		return false;
+	memset(v + y->n_offers, 0, (n - y->n_offers) * sizeof *v);
+	y->offers = v;
+	y->n_offers = n;
+	return true;
+}
+
+struct ccm_sync *ccm_sync_new(struct ccm *m, const struct wm_sync_vote *first)
+{
+	struct ccm_sync *y = ccm_calloc(m, 1, sizeof *y);
+
+	if (y)
+		y->bytes = first->bytes;
+	return y;
+}
+
+void ccm_sync_free(struct ccm_sync *y)
+{
+	if (!y)
+		return;
+	free(y->offers);
+	free(y);
+}
+
+bool ccm_sync_excludes(const struct ccm_op *o)
+{
+	const struct ccm_group *g = o->group;
+	const struct ccm_op *x;
+
+	if (!o->sync)
+		return g->sync && (g->sync->seq || g->sync->ready);
+	DL_FOREACH (g->ops, x)
+		if (x != o && x->seq)
+			return true;
+	return false;
+}
+
+/* ---- the election ---- */
+
+/* What ccm_elect takes, in ring order, and what it makes of it. */
+struct ballot {
+	struct ccm_peer **peers;
+	struct ccm_candidate *v;
+	struct ccm_standing *s;
+	uint32_t *scratch;
+	uint32_t n, cap;
+	struct ccm_election e;
+};
+
+static struct ccm_candidate candidate(const struct wm_sync_vote *x)
+{
+	return (struct ccm_candidate){.revision = x->revision,
+		.strategy = x->strategy,
+		.hash_type = x->hash_type,
+		.keys = {x->keys.hi, x->keys.lo},
+		.content = {x->content.hi, x->content.lo},
+		.n_tensors = x->n_tensors,
+		.bytes = x->bytes,
+		.torn = x->torn};
+}
+
+static void ballot_add(struct ballot *b, const struct ccm_op *o, const struct ccm_seat *s)
+{
+	struct ccm_peer *p;
+
+	DL_FOREACH (s->peers, p) {
+		if (b->n == b->cap || !ccm_op_voted(o, p))
+			continue;
+		b->peers[b->n] = p;
+		b->v[b->n++] = candidate(&o->sync->offers[p->slot].vote);
+	}
+}
+
+static void ballot_free(struct ballot *b)
+{
+	free(b->peers);
+	free(b->v);
+	free(b->s);
+	free(b->scratch);
+}
+
+static bool ballot_new(struct ccm *m, const struct ccm_op *o, struct ballot *b)
+{
+	struct ccm_group *g = o->group;
+	struct ccm_seat *s;
+	uint32_t i;
+
+	*b = (struct ballot){.cap = o->n_votes};
+	b->peers = ccm_calloc(m, b->cap, sizeof b->peers[0]);
+	b->v = ccm_calloc(m, b->cap + 1, sizeof b->v[0]); /* and for what was elected */
+	b->s = ccm_calloc(m, b->cap, sizeof b->s[0]);
+	b->scratch = ccm_calloc(m, b->cap, sizeof b->scratch[0]);
+	if (m->oom) {
+		ballot_free(b);
+		return false;
+	}
+	for (i = 0; i < g->n_ring; i++)
+		ballot_add(b, o, g->ring[i]);
+	DL_FOREACH2 (g->seats, s, next_g)
+		if (!s->in_ring)
+			ballot_add(b, o, s);
+	return true;
+}
+
+/* The peers that have no part in it. */
+static void kick_out(struct ccm *m, const struct ballot *b)
+{
+	char text[WM_TEXT_MAX];
+	uint32_t i;
+
+	for (i = 0; i < b->n; i++) {
+		if (b->s[i].verdict != CCM_ELECT_KICKED)
+			continue;
+		ccm_elect_sentence(&b->e, b->v, b->s, i, text, sizeof text);
+		ccm_peer_kick(m, b->peers[i], WIRE_INVALID_USAGE, "%s", text);
+	}
+}
+
+static void take_elected(struct ccm_sync *y, const struct ballot *b)
+{
+	const struct ccm_candidate *x = &b->v[b->e.elected];
+	uint32_t i;
+
+	y->revision = b->e.revision;
+	y->hash_type = x->hash_type;
+	y->keys = (struct wm_digest){x->keys.hi, x->keys.lo};
+	y->content = (struct wm_digest){x->content.hi, x->content.lo};
+	for (i = 0; i < b->n; i++)
+		y->offers[b->peers[i]->slot].holder = b->s[i].verdict == CCM_ELECT_HOLDER ||
+						      b->s[i].verdict == CCM_ELECT_HOLDER_OUTDATED;
+}
+
+static void tell_starts(struct ccm *m, struct ccm_op *o);
+
+/* It has started. */
+static void go_on(struct ccm *m, struct ccm_op *o, const struct ballot *b)
+{
+	struct ccm_group *g = o->group;
+
+	ccm_record_started(m, g->id, o->seq);
+	take_elected(o->sync, b);
+	ccm_log(m, CCM_LOG_INFO,
+		"group %u, shared state, seq %" PRIu64 ": revision %" PRIu64 " is elected", g->id,
+		o->seq, o->sync->revision);
+	kick_out(m, b);
+	g->told = false;
+	if (!g->lost) /* else the world comes first */
+		tell_starts(m, o);
+}
+
+void ccm_sync_start(struct ccm *m, struct ccm_op *o)
+{
+	uint32_t group = o->group->id;
+	struct ballot b;
+
+	if (!ballot_new(m, o, &b))
+		return;
+	ccm_elect(ccm_revision_of(o->group), b.v, b.n, b.scratch, b.s, &b.e);
+	ccm_record_election(m, group, b.peers, b.v, b.n, b.s, &b.e);
+	if (b.e.nobody) {
+		ccm_log(m, CCM_LOG_WARNING, "group %u, shared state: nobody stands for election",
+			group);
+		ccm_op_drop(m, o);
+		m->ops_aborted++;
+		kick_out(m, &b);
+	} else if (ccm_op_continue(m, o, ++m->last_seq)) {
+		go_on(m, o, &b);
+	}
+	ballot_free(&b);
+}
+
+void ccm_sync_again(struct ccm *m, struct ccm_op *o, const struct wm_op_vote *told)
+{
+	uint64_t expected = ccm_revision_of(o->group) ? told->elected.revision : 0;
+	struct wm_sync_vote elected = told->sync; /* its keys are the elected ones */
+	struct ballot b;
+
+	elected.revision = told->elected.revision;
+	elected.content = told->elected.content;
+	elected.torn = false;
+	o->losses = o->group->losses; /* some may have been since the votes */
+	if (!ballot_new(m, o, &b))
+		return;
+	b.v[b.n] = candidate(&elected);
+	ccm_elect_again(expected, b.v, b.n, b.s, &b.e);
+	ccm_record_election(m, o->group->id, b.peers, b.v, b.n, b.s, &b.e);
+	go_on(m, o, &b);
+	ballot_free(&b);
+}
+
+/* ---- the start is told ---- */
+
+/* The agents in it. */
+struct cast {
+	const struct ccm_op *o;
+	struct ccm_seat **holding; /* with holders */
+	uint32_t *n_holders;
+	struct ccm_seat **lacking; /* with receivers alone */
+	uint32_t n_holding, n_lacking;
+	uint32_t turn; /* receivers of so many agents have their sources */
+};
+
+static const struct ccm_offer *offer_of(const struct ccm_op *o, const struct ccm_peer *p)
+{
+	return ccm_op_voted(o, p) ? &o->sync->offers[p->slot] : NULL;
+}
+
+static void count(
+	const struct ccm_op *o, const struct ccm_seat *s, uint32_t *holders, uint32_t *receivers)
+{
+	const struct ccm_offer *x;
+	const struct ccm_peer *p;
+
+	*holders = *receivers = 0;
+	DL_FOREACH (s->peers, p) {
+		x = offer_of(o, p);
+		*holders += x && x->holder;
+		*receivers += x && !x->holder;
+	}
+}
+
+static void cast_free(struct cast *c)
+{
+	free(c->holding);
+	free(c->n_holders);
+	free(c->lacking);
+}
+
+static bool cast_new(struct ccm *m, const struct ccm_op *o, struct cast *c)
+{
+	struct ccm_seat *s;
+	uint32_t holders, receivers;
+
+	*c = (struct cast){.o = o};
+	c->holding = ccm_seats_new(m, o->n_voters);
+	c->lacking = ccm_seats_new(m, o->n_voters);
+	c->n_holders = ccm_calloc(m, o->n_voters, sizeof *c->n_holders);
+	if (m->oom) {
+		cast_free(c);
+		return false;
+	}
+	DL_FOREACH2 (o->group->seats, s, next_g) {
+		count(o, s, &holders, &receivers);
+		if (holders > 0) {
+			c->n_holders[c->n_holding] = holders;
+			c->holding[c->n_holding++] = s;
+		} else if (receivers > 0) {
+			c->lacking[c->n_lacking++] = s;
+		}
+	}
+	return true;
+}
+
+/* From v[first] on, in a circle, but for s itself, and agents that have no port for it. */
+static uint32_t list_sources(struct ccm *m, const struct ccm_seat *s, struct ccm_seat **v,
+	const uint32_t *holders, uint32_t n, uint32_t first, struct wm_sync_source **ret)
+{
+	struct wm_sync_source *x = ccm_calloc(m, WM_SOURCES_MAX, sizeof *x);
+	uint32_t i, k, found = 0;
+
+	*ret = x;
+	if (!x)
+		return 0;
+	for (i = 0; i < n && found < WM_SOURCES_MAX; i++) {
+		k = (uint32_t)(((uint64_t)first + i) % n);
+		if (v[k] == s || !v[k]->agent->hello.port_shared_state)
+			continue;
+		ccm_agent_endpoint_state(v[k]->agent, s->agent, &x[found].endpoint);
+		x[found++].holders = holders ? holders[k] : 0;
+	}
+	return found;
+}
+
+static void fill_peers(
+	struct ccm *m, const struct ccm_op *o, const struct ccm_seat *s, struct wm_sync_start *x)
+{
+	const struct ccm_offer *offer;
+	const struct ccm_peer *p;
+
+	x->peers = ccm_calloc(m, o->parts[s->slot].n_votes, sizeof *x->peers);
+	if (!x->peers)
+		return;
+	DL_FOREACH (s->peers, p) {
+		offer = offer_of(o, p);
+		if (offer)
+			x->peers[x->n_peers++] = (struct wm_sync_peer){
+				p->id, offer->holder ? WM_SYNC_HOLDER : WM_SYNC_RECEIVER};
+	}
+}
+
+/* The agents with receivers begin with one holding agent each, and those that lack something with
+ * the one after themselves: the load spreads. */
+static void fill_sources(
+	struct ccm *m, struct cast *c, const struct ccm_seat *s, struct wm_sync_start *x)
+{
+	uint32_t holders, receivers, at = 0;
+
+	count(c->o, s, &holders, &receivers);
+	if (receivers == 0)
+		return;
+	while (at < c->n_lacking && c->lacking[at] != s)
+		at++;
+	x->n_sources =
+		list_sources(m, s, c->holding, c->n_holders, c->n_holding, c->turn++, &x->sources);
+	x->n_others = list_sources(m, s, c->lacking, NULL, c->n_lacking, at + 1, &x->others);
+}
+
+static void tell_start(struct ccm *m, struct cast *c, const struct ccm_seat *s)
+{
+	const struct ccm_op *o = c->o;
+	struct wm_op_start *x = &ccm_send(m, s->agent, WM_OP_START)->u.op_start;
+
+	x->group = o->group->id;
+	x->seq = o->seq;
+	x->epoch = m->epoch;
+	x->is_sync = true;
+	x->sync.revision = o->sync->revision;
+	x->sync.hash_type = o->sync->hash_type;
+	x->sync.keys = o->sync->keys;
+	x->sync.content = o->sync->content;
+	fill_peers(m, o, s, &x->sync);
+	fill_sources(m, c, s, &x->sync);
+}
+
+/* To all agents that have not heard of it. */
+static void tell_starts(struct ccm *m, struct ccm_op *o)
+{
+	struct ccm_seat *s;
+	struct cast c;
+	uint32_t i, n = 0;
+
+	for (i = 0; i < o->n_parts; i++)
+		n += o->parts[i].seat && !o->parts[i].told;
+	if (n == 0 || m->oom || !cast_new(m, o, &c))
+		return;
+	DL_FOREACH2 (o->group->seats, s, next_g) {
+		if (s->slot >= o->n_parts || o->parts[s->slot].seat != s ||
+			o->parts[s->slot].told || m->oom)
+			continue;
+		o->parts[s->slot].told = true;
+		tell_start(m, &c, s);
+	}
+	cast_free(&c);
+}
+
+/* ---- losses meanwhile ---- */
+
+void ccm_sync_lost(struct ccm *m, struct ccm_peer *p, const char *why)
+{
+	struct ccm_op *o = p->seat->group->sync;
+
+	if (!o || !o->seq || !ccm_op_voted(o, p))
+		return;
+	ccm_record_out(m, o->group->id, o->seq, &p->id, why);
+	ccm_op_unvote(m, o, p);
+}
+
+bool ccm_sync_is_held(const struct ccm_op *o)
+{
+	const struct ccm_offer *x;
+	const struct ccm_peer *p;
+	uint32_t i;
+
+	for (i = 0; i < o->n_parts; i++) {
+		if (!o->parts[i].seat)
+			continue;
+		if (o->parts[i].reported)
+			return true;
+		DL_FOREACH (o->parts[i].seat->peers, p) {
+			x = offer_of(o, p);
+			if (x && x->holder)
+				return true;
+		}
+	}
+	return false;
+}
+
+void ccm_sync_settle(struct ccm *m, struct ccm_group *g, const char *loss)
+{
+	struct ccm_op *o = g->sync;
+	char text[WM_TEXT_MAX];
+
+	if (!o || !o->seq)
+		return;
+	o->losses = g->losses;
+	if (!ccm_sync_is_held(o)) {
+		ccm_print(text, sizeof text,
+			"nobody is left who has the shared state that was elected: %s", loss);
+		ccm_op_abort(m, o, WIRE_RANK_CONNECTION_LOST, text);
+	} else if (o->n_reported == o->n_voters) {
+		ccm_op_done(m, o);
+	} else {
+		tell_starts(m, o); /* before the first losses, the kicks, none was */
+	}
+}
+
+/* ---- reports and the end ---- */
+
+void ccm_sync_report(
+	struct ccm *m, struct ccm_agent *a, struct ccm_op *o, const struct wm_op_report *r)
+{
+	struct ccm_seat *s = ccm_seat_of(m, a, o->group->id);
+	char text[WM_TEXT_MAX];
+	struct ccm_peer *p;
+	uint32_t i;
+
+	for (i = 0; i < r->n_failed; i++) {
+		p = ccm_peer_of(m, a, &r->failed[i].peer, "a failure");
+		if (a->dead)
+			return;
+		if (!p || p->seat != s || !ccm_op_voted(o, p))
+			continue;
+		ccm_copy(text, sizeof text, r->failed[i].text);
+		ccm_peer_kick(m, p, r->failed[i].code, "%s",
+			text[0] ? text : "its shared state could not be synchronized");
+	}
+	if (r->ok && o->parts[s->slot].seat && !o->parts[s->slot].reported)
+		ccm_op_reported(m, o, &o->parts[s->slot]);
+}
+
+void ccm_sync_done(struct ccm *m, const struct ccm_op *o)
+{
+	struct ccm_group *g = o->group;
+
+	ccm_record_ended(m, g->id, o->seq, NULL);
+	ccm_revision_raise(m, g->id, o->sync->revision + 1);
+	m->world_version++;
+	ccm_journal_members(m);
+	ccm_world_tell_group(m, g);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Synchronizations of shared state, and the revisions that groups expect. For the core's own files.
+ *
+ * A synchronization is an operation (struct ccm_op) with a struct ccm_sync. Before it starts, each
+ * vote is kept as it is; the election (ccm_elect.h) is held when it starts, and what it comes to is
+ * never asked for again: those who go are out, those who stay have or get what was elected.
+ */
+#ifndef CCM_SYNC_H
+#define CCM_SYNC_H
+
+#include "ccoip-masterd/core/ccm_elect.h"
+#include "ccoip-masterd/core/ccm_internal.h"
+
+struct ccm_offer {
+	struct wm_sync_vote vote;
+	bool holder; /* it has started: of what was elected; else a receiver */
+};
+
+struct ccm_sync {
+	struct ccm_offer *offers; /* by peer slot: of those that have voted */
+	uint32_t n_offers;
+	uint64_t bytes; /* of all tensors of the first one that voted */
+	/* it has started: what was elected */
+	uint64_t revision;
+	uint32_t hash_type;
+	struct wm_digest keys, content;
+};
+
+/* What a group has got to. It outlives its members. */
+struct ccm_revision {
+	uint32_t group;
+	uint64_t expected; /* the next one, >= 1 */
+	bool unhashed;
+	UT_hash_handle hh; /* in ccm->revisions */
+};
+
+/* ccm_sync.c */
+/* Room for so many offers; false without memory. */
+bool ccm_sync_room(struct ccm_sync *y, uint32_t n);
+struct ccm_sync *ccm_sync_new(struct ccm *m, const struct wm_sync_vote *first);
+void ccm_sync_free(struct ccm_sync *y);
+/* Is o in the way of a synchronization, or one of them in o's? */
+bool ccm_sync_excludes(const struct ccm_op *o);
+/* o has all votes: elects, kicks, starts. May free o. */
+void ccm_sync_start(struct ccm *m, struct ccm_op *o);
+/* p, which had been accepted, is lost: its vote goes if the synchronization has started. */
+void ccm_sync_lost(struct ccm *m, struct ccm_peer *p, const char *why);
+/* Losses of g have been told, which do not abort what has started: what follows for it. */
+void ccm_sync_settle(struct ccm *m, struct ccm_group *g, const char *loss);
+/* A report of an agent that has a part in o, with peers that have failed. */
+void ccm_sync_report(
+	struct ccm *m, struct ccm_agent *a, struct ccm_op *o, const struct wm_op_report *r);
+/* All have reported: the group expects the next revision, and its agents are told. */
+void ccm_sync_done(struct ccm *m, const struct ccm_op *o);
+/* Is somebody left in o, which has started, who has what was elected? */
+bool ccm_sync_is_held(const struct ccm_op *o);
+
+/* o goes on under its number, after it was collected from what agents tell a new master; `told`
+ * says what was elected. Who has not heard of the start gets it, or is kicked. */
+void ccm_sync_again(struct ccm *m, struct ccm_op *o, const struct wm_op_vote *told);
+
+/* ccm_revision.c */
+struct ccm_revision *ccm_revision_find(const struct ccm *m, uint32_t group);
+/* 0: any will do. */
+static inline uint64_t ccm_revision_of(const struct ccm_group *g)
+{
+	return g->last ? g->last->expected : 0;
+}
+/* The group expects at least this one. */
+void ccm_revision_raise(struct ccm *m, uint32_t group, uint64_t expected);
+/* It is not known what the group expects. */
+void ccm_revision_forget(struct ccm *m, struct ccm_group *g);
+/* What a journal has of them: *n entries, malloc'd; NULL without memory. */
+struct wj_revision *ccm_revision_list(struct ccm *m, uint32_t *n);
+void ccm_revisions_free(struct ccm *m);
+
+#endif

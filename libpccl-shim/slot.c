@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+#include "libpccl-shim/slot.h"
+
+#include <sched.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cc_err.h"
+#include "common/cc_futex.h"
+#include "common/cc_sys.h"
+#include "libpccl-shim/session.h"
+
+#define SLEEP_NS ((uint64_t)50000000) /* how late an agent's death may be noticed */
+
+pcclResult_t pccl_slot_take(pcclComm_t *c, struct pccl_attachment *a, uint64_t tag,
+	const char *within, uint32_t *ret, bool *again)
+{
+	bool tag_taken = false, others = false;
+	const char *main_call;
+	uint32_t slot = SHM_SLOTS;
+
+	pthread_mutex_lock(&c->lock);
+	main_call = c->main_call == within ? NULL : c->main_call;
+	for (uint32_t i = 0; i < SHM_SLOTS; i++) {
+		const struct pccl_op *op = &c->ops[i];
+
+		if (op->state == PCCL_OP_FREE) {
+			slot = i < slot ? i : slot;
+			continue;
+		}
+		tag_taken = tag_taken || op->tag == tag;
+		others = others || op->thread != pccl_thread_id();
+	}
+	*again = c->link != PCCL_LINK_UP || c->att != a;
+	if (!main_call && !others && !tag_taken && slot < SHM_SLOTS && !*again) {
+		struct pccl_op *op = &c->ops[slot];
+
+		op->state = PCCL_OP_LAUNCHING;
+		op->thread = pccl_thread_id();
+		op->tag = tag;
+		op->att = a;
+		op->verdict = PCCL_VERDICT_NONE;
+		op->seq = 0;
+		op->in = NULL;
+		op->out = NULL;
+		op->staging = NULL;
+		op->manifest = NULL;
+		c->n_ops++;
+	}
+	pthread_mutex_unlock(&c->lock);
+	if (main_call)
+		return pccl_fail(pcclInvalidUsage,
+			"%s is under way in the main thread: no operation may be started before "
+			"it has returned",
+			main_call);
+	if (others)
+		return pccl_fail(pcclInvalidUsage,
+			"operations of another thread are in flight: one thread at a time may "
+			"launch and await them");
+	if (tag_taken)
+		return pccl_fail(pcclInvalidArgument, "tag %llu: an operation with it is in flight",
+			(unsigned long long)tag);
+	if (slot == SHM_SLOTS)
+		return pccl_fail(pcclInvalidUsage,
+			"%u operations are in flight, which is the limit: await some", SHM_SLOTS);
+	*ret = slot;
+	return pcclSuccess;
+}
+
+void pccl_slot_release(pcclComm_t *c, uint32_t slot)
+{
+	struct pccl_op *op = &c->ops[slot];
+	struct pccl_attachment *a = op->att;
+
+	pccl_registered_put(op->in);
+	pccl_registered_put(op->out);
+	pccl_staging_put(a, op->staging);
+	pthread_mutex_lock(&c->lock);
+	op->state = PCCL_OP_FREE;
+	op->att = NULL;
+	c->n_ops--;
+	pthread_mutex_unlock(&c->lock);
+	pccl_attachment_unref(a);
+}
+
+/* The agent watches it edge-triggered and never reads it: a full counter rings as well. */
+static void ring_bell(int fd)
+{
+	uint64_t one = 1;
+
+	if (write(fd, &one, sizeof one) < 0)
+		return;
+}
+
+void pccl_slot_submit(pcclComm_t *c, const struct shm_sqe *e, enum pccl_op_state state)
+{
+	struct pccl_attachment *a = c->ops[e->slot].att;
+	struct shm_sqe *ring = (struct shm_sqe *)(void *)(a->queue + SHM_SQE_OFF);
+	struct shm_slot *s = pccl_attachment_slot(a, e->slot);
+
+	atomic_store_explicit(&s->in_done, 0, memory_order_relaxed);
+	atomic_store_explicit(&s->in_want, 0, memory_order_relaxed);
+	atomic_store_explicit(&s->wait, SHM_WAIT_AWAKE, memory_order_relaxed);
+	atomic_store_explicit(&s->mode, SHM_RESULT_NONE, memory_order_relaxed);
+	atomic_store_explicit(&s->state, SHM_SLOT_PENDING, memory_order_relaxed);
+	/* From here on the slot tells what became of it, if the agent dies. */
+	pthread_mutex_lock(&c->lock);
+	c->ops[e->slot].state = state;
+	pthread_mutex_unlock(&c->lock);
+	pthread_mutex_lock(&a->lock);
+	/* There are as many entries as slots, so this one has been consumed. */
+	ring[a->tail % SHM_SLOTS] = *e;
+	a->tail++;
+	atomic_store_explicit(&pccl_attachment_sq(a)->tail, a->tail, memory_order_release);
+	pthread_mutex_unlock(&a->lock);
+	ring_bell(a->submit_bell.fd);
+}
+
+void pccl_slot_progress(const struct pccl_op *op, struct shm_slot *s)
+{
+	/* Sequentially consistent, as what was done before: the agent sets it and looks again. */
+	if (atomic_load(&s->in_want) && atomic_exchange(&s->in_want, 0))
+		ring_bell(op->att->data_bell.fd);
+}
+
+/* ---- waiting */
+
+static void relax(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#else
+	__asm__ volatile("yield");
+#endif
+}
+
+bool pccl_slot_may_spin(void)
+{
+	static _Atomic int known; /* 0: no; 1: one; 2: more */
+	int n = atomic_load_explicit(&known, memory_order_relaxed);
+	cpu_set_t set;
+
+	if (n == 0) {
+		n = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) == 1 ? 1 : 2;
+		atomic_store_explicit(&known, n, memory_order_relaxed);
+	}
+	return n == 2;
+}
+
+/* Is there an agent that will still end it? */
+static bool is_cared_for(pcclComm_t *c, const struct pccl_op *op)
+{
+	bool alive = pccl_session_watch(op->att->session);
+
+	pthread_mutex_lock(&c->lock);
+	alive = alive && op->verdict == PCCL_VERDICT_NONE;
+	pthread_mutex_unlock(&c->lock);
+	return alive;
+}
+
+bool pccl_slot_wait(pcclComm_t *c, uint32_t slot, const struct pccl_waiter *w)
+{
+	const struct pccl_op *op = &c->ops[slot];
+	struct shm_slot *s = pccl_attachment_slot(op->att, slot);
+	bool spin = w->spin, alive = true, armed = false;
+	uint64_t begin = spin ? cc_now_ns() : 0;
+
+	/* A slot that is done and a session that ended may both be true: the slot counts. */
+	while (atomic_load(&s->state) != SHM_SLOT_DONE && alive) {
+		uint32_t kind = w->wanted(w->arg);
+
+		if (w->look(w->arg)) {
+			armed = false;
+		} else if (spin) {
+			relax();
+			spin = cc_now_ns() - begin < PCCL_SPIN_NS;
+		} else if (!armed) {
+			atomic_store(&s->wait, kind);
+			armed = true; /* and look once more before sleeping */
+		} else {
+			if (cc_futex_wait(&s->wait, kind, SLEEP_NS) == CC_ERR_TIMEOUT)
+				alive = is_cared_for(c, op);
+			armed = false;
+		}
+	}
+	atomic_store(&s->wait, SHM_WAIT_AWAKE);
+	return atomic_load(&s->state) == SHM_SLOT_DONE;
+}
+
+/* ---- the completion */
+
+pcclResult_t pccl_slot_fail(const struct shm_slot *s, uint32_t code)
+{
+	pcclResult_t r = pccl_result_of(code);
+	char text[SHM_TEXT];
+
+	memcpy(text, s->text, sizeof text);
+	text[sizeof text - 1] = '\0';
+	return pccl_fail(r, "%s", text[0] ? text : pcclGetErrorString(r));
+}
+
+void pccl_slot_told_world(pcclComm_t *c, const struct shm_slot *s)
+{
+	struct wire_world world;
+
+	pccl_slot_world(s, &world);
+	pccl_comm_told_world(c, &world);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * An operation's slot in the queue pair, whatever the operation: taking one, submitting, waiting
+ * for the end, and what a failed completion says.
+ */
+#ifndef PCCL_SHIM_SLOT_H
+#define PCCL_SHIM_SLOT_H
+
+#include "libpccl-shim/comm.h"
+
+/*
+ * A free slot for an operation on this attachment, whose reference goes with it; the operation is
+ * PCCL_OP_LAUNCHING. within: the call of the main thread that it is part of, which bears no other
+ * ones (pccl_comm_begin), or NULL. *again: the attachment is not in use any more.
+ */
+pcclResult_t pccl_slot_take(pcclComm_t *c, struct pccl_attachment *a, uint64_t tag,
+	const char *within, uint32_t *ret, bool *again);
+/* Gives back what an operation holds, and its slot. */
+void pccl_slot_release(pcclComm_t *c, uint32_t slot);
+
+/* Hands the entry, and the slot that it names, to the agent. */
+void pccl_slot_submit(pcclComm_t *c, const struct shm_sqe *e, enum pccl_op_state state);
+/* The agent may be waiting for what has just been done: rings if it is. */
+void pccl_slot_progress(const struct pccl_op *op, struct shm_slot *s);
+
+struct pccl_waiter {
+	bool spin;               /* for a moment before it sleeps the first time */
+	bool (*look)(void *arg); /* is there something to do, or known, that was not before? */
+	uint32_t (*wanted)(const void *arg); /* enum shm_wait: what is to wake it */
+	void *arg;
+};
+
+/* Until the slot is done (true), or the agent that would end it is gone (false). */
+bool pccl_slot_wait(pcclComm_t *c, uint32_t slot, const struct pccl_waiter *w);
+/* True on a machine where spinning makes sense; how long it does, ns. */
+bool pccl_slot_may_spin(void);
+#define PCCL_SPIN_NS ((uint64_t)20000)
+
+/* The code and text of a completion that is no success. */
+pcclResult_t pccl_slot_fail(const struct shm_slot *s, uint32_t code);
+/* The application gets to know the world as of the end, or else the start. */
+void pccl_slot_told_world(pcclComm_t *c, const struct shm_slot *s);
+
+#endif

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A synchronization of shared state: submission, carrying out the agent's commands while it goes
+ * on, and its end.
+ *
+ * A command is copied out before it is looked at and held against our own table: a wrong one costs
+ * the communicator its place in the run, never memory. Memory of other peers that commands name is
+ * mapped until the end.
+ */
+#include "libpccl-shim/state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libpccl-shim/comm.h"
+#include "libpccl-shim/session.h"
+#include "libpccl-shim/slot.h"
+#include "proto/shm_state.h"
+
+static const char call_name[] = "pcclSynchronizeSharedState";
+
+/* Of other peers: a job has few that are copied from at a time. */
+#define SEEN_MAX 8u
+
+/* One that has been submitted. */
+struct sync {
+	pcclComm_t *c;
+	struct pccl_state *st;
+	const struct pccl_op *op;
+	struct shm_slot *slot;
+	uint8_t *map, *window; /* of the manifest */
+	uint32_t strategy;
+	uint64_t revision;
+	uint32_t head, acked; /* commands copied out, and acknowledged */
+	struct pccl_map seen[SEEN_MAX];
+	uint32_t n_seen;  /* mapped so far; the oldest make room */
+	uint64_t written; /* bytes, by commands */
+	bool bad;         /* a command was wrong: this peer has left the run */
+};
+
+/* ---- commands */
+
+static const char *judge(const struct sync *y, const struct shm_state_command *c)
+{
+	const struct pccl_tensor *t;
+
+	if (c->tensor >= y->st->n)
+		return "there is no such tensor";
+	t = &y->st->tensors[c->tensor];
+	if (!shm_state_command_fits(c, t->bytes))
+		return "it does not fit the tensor";
+	if (t->may_differ)
+		return "the tensor's contents may differ";
+	if (c->op == SHM_STATE_WRITE && y->strategy == WM_STRATEGY_SEND_ONLY)
+		return "this peer is send-only";
+	if (c->op == SHM_STATE_READ && y->strategy == WM_STRATEGY_RECEIVE_ONLY)
+		return "this peer is receive-only";
+	return NULL;
+}
+
+/* Memory of another peer, mapped, or NULL. */
+static const struct pccl_map *see(struct sync *y, uint64_t region)
+{
+	struct pccl_map *m;
+
+	for (m = y->seen; m < y->seen + SEEN_MAX; m++)
+		if (m->base && m->region == region)
+			return m;
+	m = &y->seen[y->n_seen % SEEN_MAX];
+	pccl_map_drop(m);
+	if (pccl_map_named(y->op->att->session, y->op->att->id, region, m) != pcclSuccess)
+		return NULL;
+	y->n_seen++;
+	return m;
+}
+
+/* What a WRITE copies, or NULL. */
+static const uint8_t *find_bytes(struct sync *y, const struct shm_state_command *c)
+{
+	const struct pccl_map *m;
+
+	if (c->from == 0)
+		return y->window + (size_t)c->slot * SHM_STATE_SLOT;
+	m = see(y, c->from);
+	if (!m || c->from_off > m->size || c->len > m->size - c->from_off)
+		return NULL;
+	return m->base + c->from_off;
+}
+
+static bool is_right(const struct sync *y, const struct shm_state_command *c, const uint8_t *data)
+{
+	for (uint32_t i = 0; (uint64_t)i * WIRE_LEAF < c->len; i++) {
+		uint32_t at = i * WIRE_LEAF,
+			 len = c->len - at < WIRE_LEAF ? c->len - at : WIRE_LEAF;
+
+		if (y->st->leaf(data + at, len, c->off / WIRE_LEAF + i) != c->leaves[i])
+			return false;
+	}
+	return true;
+}
+
+/* Returns what is to be acknowledged. */
+static uint32_t carry_out(struct sync *y, const struct shm_state_command *c)
+{
+	uint8_t *data = y->st->tensors[c->tensor].data + c->off;
+	const uint8_t *bytes;
+
+	if (c->op == SHM_STATE_READ) {
+		memcpy(y->window + (size_t)c->slot * SHM_STATE_SLOT, data, c->len);
+		return c->slot;
+	}
+	bytes = find_bytes(y, c);
+	if (!bytes)
+		return c->slot | SHM_STATE_UNSEEN;
+	memcpy(data, bytes, c->len);
+	y->written += c->len;
+	return c->slot | (c->from == 0 || is_right(y, c, data) ? 0 : SHM_STATE_WRONG);
+}
+
+static void acknowledge(struct sync *y, uint32_t what)
+{
+	struct shm_state_acks *a = (void *)(y->map + SHM_STATE_ACK_OFF);
+
+	atomic_store_explicit(&a->v[y->acked % SHM_STATE_SLOTS], what, memory_order_relaxed);
+	atomic_store(&a->tail, ++y->acked);
+	pccl_slot_progress(y->op, y->slot);
+}
+
+/* The agent does not know what it does: nothing that it says is waited for any more. */
+static void leave(struct sync *y, const char *why)
+{
+	char text[PCCL_TEXT_MAX];
+
+	y->bad = true;
+	snprintf(text, sizeof text,
+		"the agent gave a command that cannot be carried out (%s); please report it", why);
+	pccl_comm_leave(y->c, pcclInternalError, text);
+}
+
+/* Carries out the next command. True if there was one, and it was right. */
+static bool look(void *arg)
+{
+	struct sync *y = arg;
+	struct shm_state_commands *q = (void *)(y->map + SHM_STATE_CMD_OFF);
+	struct shm_state_command c;
+	const char *why;
+
+	if (y->bad || atomic_load(&q->tail) == y->head)
+		return false;
+	memcpy(&c, &q->v[y->head % SHM_STATE_SLOTS], sizeof c);
+	/* From here on the copy is looked at, whatever the compiler knows of memcpy. */
+	atomic_signal_fence(memory_order_seq_cst);
+	atomic_store_explicit(&q->head, ++y->head, memory_order_release);
+	why = judge(y, &c);
+	if (why) {
+		leave(y, why);
+		return false;
+	}
+	acknowledge(y, carry_out(y, &c));
+	return true;
+}
+
+static uint32_t wanted(const void *arg)
+{
+	(void)arg;
+	return SHM_WAIT_COMMANDS;
+}
+
+/* ---- the end */
+
+static bool has_registered(const struct pccl_state *st)
+{
+	for (size_t i = 0; i < st->n; i++)
+		if (st->tensors[i].reg)
+			return true;
+	return false;
+}
+
+/* May tensors have been written? */
+static bool is_spoiled(const struct sync *y)
+{
+	const struct shm_state_end *end = (void *)(y->map + SHM_STATE_END_OFF);
+
+	if (y->strategy == WM_STRATEGY_SEND_ONLY)
+		return false;
+	/* An agent that we have left may still do so. */
+	return y->written > 0 || atomic_load(&end->touched) != 0 ||
+	       (y->bad && has_registered(y->st));
+}
+
+/* Remembers what it has left in the tensors. Sets the sentence again if it has to say more. */
+static pcclResult_t fail(const struct sync *y, pcclResult_t r)
+{
+	const struct shm_state_end *end = (void *)(y->map + SHM_STATE_END_OFF);
+	char text[PCCL_TEXT_MAX];
+
+	if (!is_spoiled(y))
+		return r;
+	y->st->torn = atomic_load(&end->complete) != 1;
+	y->st->torn_revision = y->revision;
+	pccl_keep_text(text);
+	return pccl_fail(r,
+		"%s; tensors of this peer may have been written in part, and are right after a "
+		"synchronization that succeeds",
+		text);
+}
+
+static pcclResult_t end_by_slot(
+	const struct sync *y, uint64_t *ret_revision, pcclSharedStateSyncInfo_t *ret_info)
+{
+	const struct shm_slot *s = y->slot;
+	uint32_t code = pccl_read32(&s->code);
+
+	pccl_comm_told(y->c, pccl_read64(&s->losses));
+	pccl_slot_told_world(y->c, s);
+	if (code != pcclSuccess) {
+		pccl_comm_told_code(y->c, y->op->att, code);
+		return fail(y, pccl_slot_fail(s, code));
+	}
+	pccl_comm_told_success(y->c, pccl_read64(&s->seq));
+	*ret_revision = pccl_read64(&s->revision);
+	*ret_info = (pcclSharedStateSyncInfo_t){
+		.tx_bytes = pccl_read64(&s->tx_bytes), .rx_bytes = pccl_read64(&s->rx_bytes)};
+	return pcclSuccess;
+}
+
+/* The agent has gone before it said how it ended. What was moved, only it knew. */
+static pcclResult_t end_by_verdict(const struct sync *y, uint32_t slot, uint64_t *ret_revision,
+	pcclSharedStateSyncInfo_t *ret_info)
+{
+	const struct shm_state_end *end = (void *)(y->map + SHM_STATE_END_OFF);
+	pcclResult_t r;
+
+	switch (y->bad ? PCCL_VERDICT_GONE : pccl_op_verdict(y->c, slot)) {
+	case PCCL_VERDICT_NONE: /* it did say, in the last moment */
+		return end_by_slot(y, ret_revision, ret_info);
+	case PCCL_VERDICT_DONE:
+		pccl_slot_told_world(y->c, y->slot); /* as of its start */
+		pccl_comm_told_success(y->c, pccl_read64(&y->slot->seq));
+		*ret_revision = atomic_load_explicit(&end->revision, memory_order_relaxed);
+		*ret_info = (pcclSharedStateSyncInfo_t){0};
+		return pcclSuccess;
+	case PCCL_VERDICT_GONE:
+		pthread_mutex_lock(&y->c->lock);
+		r = pccl_comm_fail_gone(y->c, true);
+		pthread_mutex_unlock(&y->c->lock);
+		return fail(y, r);
+	default:
+		pccl_comm_told_of_death(y->c, y->op->att);
+		return fail(
+			y, pccl_fail(pcclRankConnectionLost,
+				   "the agent of this host died during the synchronization: call "
+				   "again"));
+	}
+}
+
+/* Waits for the end of what was submitted, and frees the slot. */
+static pcclResult_t await(pcclComm_t *c, const struct shm_sqe *e, uint64_t *ret_revision,
+	pcclSharedStateSyncInfo_t *ret_info)
+{
+	const struct pccl_op *op = &c->ops[e->slot];
+	struct sync y = {.c = c,
+		.st = c->state,
+		.op = op,
+		.slot = pccl_attachment_slot(op->att, e->slot),
+		.map = op->att->state.base,
+		.window = op->att->state.base + c->state->window_off,
+		.strategy = e->sync.strategy,
+		.revision = e->sync.revision};
+	const struct pccl_waiter w = {.look = look, .wanted = wanted, .arg = &y};
+	bool done = pccl_slot_wait(c, e->slot, &w);
+	pcclResult_t r;
+
+	if (done && !y.bad)
+		r = end_by_slot(&y, ret_revision, ret_info);
+	else
+		r = end_by_verdict(&y, e->slot, ret_revision, ret_info);
+	for (uint32_t i = 0; i < SEEN_MAX; i++)
+		pccl_map_drop(&y.seen[i]);
+	pccl_state_put(c->state);
+	atomic_store_explicit(&y.slot->state, SHM_SLOT_FREE, memory_order_release);
+	pccl_slot_release(c, e->slot);
+	return r;
+}
+
+/* ---- the call */
+
+/* *again: the agent has gone before it knew of it. */
+static pcclResult_t try_it(pcclComm_t *c, const pcclSharedState_t *shared_state, uint32_t strategy,
+	bool *again, uint64_t *ret_revision, pcclSharedStateSyncInfo_t *ret_info)
+{
+	struct shm_sqe e = {.flags = SHM_SQE_SYNC,
+		.sync = {.strategy = strategy, .revision = shared_state->revision}};
+	bool waiting = *again;
+	struct pccl_attachment *a;
+	struct pccl_attrs attrs;
+	pcclResult_t r;
+
+	*again = false;
+	r = pccl_comm_use(c, waiting, &a, &attrs);
+	if (r != pcclSuccess)
+		return r;
+	r = pccl_state_offer(c->state, a, &e.sync);
+	if (r != pcclSuccess)
+		*again = !pccl_session_check(a->session);
+	/* The agent may have been replaced meanwhile, and the next one has said how many losses go
+	 * with the death that the application knows of. */
+	e.losses = atomic_load(&c->losses);
+	if (r == pcclSuccess)
+		r = pccl_slot_take(c, a, 0, call_name, &e.slot, again);
+	if (r != pcclSuccess || *again) {
+		pccl_state_put(c->state);
+		pccl_attachment_unref(a);
+		return r;
+	}
+	c->ops[e.slot].manifest = a->state.base;
+	pccl_slot_submit(c, &e, PCCL_OP_AWAITED);
+	return await(c, &e, ret_revision, ret_info);
+}
+
+static pcclResult_t synchronize(pcclComm_t *c, pcclSharedState_t *shared_state, uint32_t strategy,
+	pcclSharedStateSyncInfo_t *info)
+{
+	pcclSharedStateSyncInfo_t moved;
+	uint64_t revision = 0;
+	bool again = false;
+	pcclResult_t r;
+
+	if (!c->state)
+		c->state = calloc(1, sizeof *c->state);
+	if (!c->state)
+		return pccl_fail(pcclOutOfMemory, "no memory for a table of tensors");
+	r = pccl_state_read(c->state, shared_state);
+	if (r != pcclSuccess)
+		return r;
+	if (shared_state->revision != c->state->torn_revision)
+		c->state->torn = false;
+	/* Each time an agent has died; the keeper bounds how often. */
+	do
+		r = try_it(c, shared_state, strategy, &again, &revision, &moved);
+	while (again);
+	if (r != pcclSuccess)
+		return r;
+	c->state->torn = false;
+	shared_state->revision = revision;
+	if (info)
+		*info = moved;
+	return pccl_ok();
+}
+
+pcclResult_t pcclSynchronizeSharedState(const pcclComm_t *communicator,
+	pcclSharedState_t *shared_state, pcclSharedStateSyncStrategy_t strategy,
+	pcclSharedStateSyncInfo_t *sync_info_out)
+{
+	pcclComm_t *c = pccl_comm_own(communicator);
+	pcclResult_t r = pccl_comm_check(c);
+
+	if (r != pcclSuccess)
+		return r;
+	if (!shared_state)
+		return pccl_fail(pcclInvalidArgument, "shared_state must not be NULL");
+	if (strategy < PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR ||
+		strategy > PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY)
+		return pccl_fail(
+			pcclInvalidArgument, "strategy: there is no strategy %d", (int)strategy);
+	r = pccl_comm_begin(c, call_name, pcclPendingAsyncOps);
+	if (r != pcclSuccess)
+		return r;
+	r = synchronize(c, shared_state, (uint32_t)strategy, sync_info_out);
+	pccl_comm_end(c);
+	return r;
+}

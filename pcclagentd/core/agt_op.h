@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Operations, for the agent core's own files: the second half of agt_internal.h, which includes it.
+ */
+#ifndef AGT_OP_H
+#define AGT_OP_H
+
+#include "pcclagentd/core/agt_internal.h"
+
+/* agt_submit.c */
+void agt_submit(struct agt *a, const struct agt_event *ev);
+/* Sends the vote of a collecting operation that is complete. May free o. */
+void agt_op_try_vote(struct agt *a, struct agt_op *o);
+/* Votes for o once more, to the next master. */
+void agt_op_vote_again(struct agt *a, struct agt_op *o);
+struct wm_op_params agt_sub_params(const struct shm_submission *s);
+/* May they vote together? */
+bool agt_subs_agree(const struct shm_submission *x, const struct shm_submission *y);
+
+/* agt_waits.c */
+/* Local members of o, which is new, are missing. */
+void agt_waits_add(struct agt *a, struct agt_op *o);
+void agt_waits_remove(struct agt *a, struct agt_op *o);
+/* Have those who submitted o waited for the others here for so long that they vote without them? */
+bool agt_waits_enough(const struct agt *a, const struct agt_op *o);
+/* Of those here that have not submitted o, which has not started, the one that has been stopped for
+ * longest, or any; or NULL. */
+const struct agt_comm *agt_waits_missing(const struct agt_op *o);
+/* "pid 7", and its name and for how long it has been stopped if it is. */
+const char *agt_process_name(const struct agt_comm *c, uint64_t now_ns, char *buf, size_t size);
+void agt_waits_started(struct agt *a, const struct agt_op *o);
+void agt_waits_tick(struct agt *a);
+void agt_waits_told(struct agt *a, struct agt_run *r, const struct wm_waits *m);
+/* The vote has ended. */
+void agt_waits_over(struct agt *a, const struct agt_run *r, struct agt_awaited *w);
+/* What the last master has said of r's operations and votes. */
+void agt_waits_forget(struct agt_run *r);
+/* Tells the master whether c's process is stopped. */
+void agt_tell_stopped(struct agt *a, const struct agt_comm *c);
+
+/* agt_view.c */
+bool agt_op_has(const struct agt_op *o, const struct agt_comm *c);
+
+/* agt_sync.c */
+/* o, which was VOTING, has its seq. */
+void agt_sync_start(struct agt *a, struct agt_op *o, const struct wm_op_start *m);
+/* It has succeeded: it ends when no thread uses its memory any more. */
+void agt_sync_won(struct agt *a, struct agt_op *o, uint64_t revision);
+/* The next synchronization of group will have this revision, or a later one. */
+void agt_revision_set(struct agt_run *r, uint32_t group, uint64_t revision);
+/* m leaves o, which has a job. */
+void agt_sync_drop(struct agt *a, struct agt_op *o, struct agt_op_member *m, enum agt_exit how,
+	const struct agt_verdict *v);
+/* Reports to the next master what was reported to the last one. */
+void agt_sync_report_again(struct agt *a, struct agt_op *o);
+void agt_sync_done(struct agt *a, const struct agt_event *ev);
+void agt_sync_dropped(struct agt *a, const struct agt_event *ev);
+void agt_sync_cancelled(struct agt *a, const struct agt_event *ev);
+void agt_sync_tick(struct agt *a, struct agt_run *r);
+
+/* agt_op.c */
+static inline struct agt_op_key agt_op_key(uint32_t group, uint64_t tag, bool is_sync)
+{
+	return (struct agt_op_key){.tag = tag, .group = group, .is_sync = is_sync};
+}
+struct agt_op *agt_op_find(struct agt_op *head, const struct agt_op_key *key);
+struct agt_op *agt_op_by_seq(struct agt_run *r, uint64_t seq);
+#define AGT_OP_NAME 64
+/* "tag 7" or "the synchronization", of a group. */
+const char *agt_op_name(const struct agt_op *o, char *buf, size_t size);
+struct agt_op *agt_op_new(
+	struct agt *a, struct agt_run *r, const struct agt_group *g, const struct agt_op_key *key);
+/* 0, or CC_ERR_NOMEM. */
+int agt_op_add(struct agt *a, struct agt_op *o, struct agt_comm *c, const struct shm_submission *s);
+/* Ends o: completes its members, with success when v is NULL, and frees it. */
+void agt_op_end(struct agt *a, struct agt_op *o, const struct agt_verdict *v);
+/* Completes one member, which is not to be used any more. Its communicator may be gone then. */
+void agt_op_complete(struct agt *a, const struct agt_op *o, struct agt_op_member *m,
+	const struct agt_verdict *v);
+/* The engine lets go of the memory first; then the operation ends. */
+void agt_op_cancel(struct agt *a, struct agt_op *o);
+/* m leaves o, whose transfer goes on. */
+void agt_op_member_out(struct agt_op_member *m, enum agt_exit how, const struct agt_verdict *v);
+uint32_t agt_op_members_in(const struct agt_op *o);
+struct wm_op_report *agt_op_report(struct agt *a, struct agt_run *r, uint64_t seq,
+	const struct cc_id *suspect, const char *failure);
+/* Tells the master that o failed here; it will abort it. */
+void agt_op_failed(struct agt *a, struct agt_op *o, const struct cc_id *suspect, const char *why);
+/* c is not part of the run any more. */
+void agt_op_drop_comm(
+	struct agt *a, struct agt_comm *c, enum agt_exit how, const struct agt_verdict *v);
+void agt_op_start(struct agt *a, struct agt_run *r, const struct wm_op_start *m);
+void agt_op_abort(struct agt *a, struct agt_run *r, const struct wm_op_abort *m);
+void agt_op_done(struct agt *a, struct agt_run *r, const struct wm_op_done *m);
+void agt_op_xfer_done(struct agt *a, const struct agt_event *ev);
+void agt_op_xfer_cancelled(struct agt *a, const struct agt_event *ev);
+/* The link to (or from) an agent broke. */
+void agt_op_link_down(struct agt *a, struct agt_run *r, const struct agt_event *ev);
+/* Tells the next master all that it must know of o. */
+void agt_op_tell(struct agt *a, struct agt_op *o);
+void agt_op_free(struct agt *a, struct agt_op *o);
+
+#endif

@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Jobs of shared state between core and transfer engine: finds the memory that one takes place in,
+ * starts it, tells what comes of it, and keeps that memory until no thread uses it any more. A
+ * member that is dropped has its memory back while the job goes on for the others.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "pcclagentd/io.h"
+
+static struct sync *find(const struct run *r, uint64_t seq)
+{
+	struct sync *x;
+
+	HASH_FIND(hh, r->syncs, &seq, sizeof seq, x);
+	return x;
+}
+
+/* The member's process has its memory back. */
+static void release(struct sync_member *m)
+{
+	if (m->comm)
+		comm_unref(m->comm);
+	m->comm = NULL;
+	if (m->manifest && m->used)
+		manifest_leave(m->manifest);
+	m->used = false;
+}
+
+/* ---- what the core is told ---- */
+
+struct results {
+	struct agt_sync_result v[AGT_MEMBERS_MAX];
+	char text[AGT_MEMBERS_MAX][STE_TEXT_MAX];
+};
+
+static void fill_results(const struct sync *x, struct results *ret)
+{
+	for (uint32_t i = 0; i < x->n_members; i++) {
+		const struct sync_member *m = &x->members[i];
+		struct agt_sync_result *v = &ret->v[i];
+		struct ste_member_view view;
+
+		*v = (struct agt_sync_result){.comm = m->id};
+		if (m->gone) {
+			v->failed = true;
+			v->code = WIRE_RANK_CONNECTION_LOST;
+			v->text = "its process was gone when the synchronization started";
+		} else if (x->started && ste_get_member(x->run->ste, x->seq, m->index, &view)) {
+			v->failed = view.failed;
+			v->code = view.failed ? WIRE_INVALID_USAGE : WIRE_SUCCESS;
+			v->tx_bytes = view.tx_bytes;
+			v->rx_bytes = view.rx_bytes;
+			memcpy(ret->text[i], view.text, sizeof view.text);
+			v->text = ret->text[i];
+		}
+	}
+}
+
+/* The job is not to be used after this. */
+static void tell(struct sync *x, enum agt_event_type type, uint32_t code, const char *text,
+	const struct cc_id *suspect)
+{
+	struct agt_event ev = {.type = type,
+		.run = x->run->id,
+		.seq = x->seq,
+		.code = code,
+		.text = text,
+		.n_results = x->n_members};
+	struct results res;
+
+	fill_results(x, &res);
+	ev.results = res.v;
+	if (suspect)
+		ev.peer = *suspect;
+	agentd_feed(x->run->d, &ev);
+}
+
+static void tell_done(struct sync *x, uint32_t code, const char *text, const struct cc_id *suspect)
+{
+	x->done = true;
+	x->over = true;
+	tell(x, AGT_EV_SYNC_DONE, code, text, suspect);
+}
+
+/* ---- the engine ---- */
+
+static void tell_dropped(struct run *r, uint64_t seq, uint32_t comm)
+{
+	struct agt_event ev = {.type = AGT_EV_SYNC_DROPPED, .run = r->id, .seq = seq, .comm = comm};
+
+	agentd_feed(r->d, &ev);
+}
+
+/* What has changed with the members. After each event the job is looked for again. */
+static void look_at_members(struct run *r, uint64_t seq)
+{
+	struct agentd *d = r->d;
+	uint32_t id = r->id;
+	struct sync *x = find(r, seq);
+	bool news = false;
+
+	for (uint32_t i = 0; x && i < x->n_members; i++) {
+		struct sync_member *m = &x->members[i];
+		struct ste_member_view v;
+
+		if (m->index == STE_NO_MEMBER || !ste_get_member(r->ste, seq, m->index, &v))
+			continue;
+		if (v.dropped && m->used) {
+			release(m);
+			tell_dropped(r, seq, m->id);
+			r = run_find(d, id);
+			x = r ? find(r, seq) : NULL;
+		} else if (v.failed && !m->dropping && !m->told_failed) {
+			m->told_failed = news = true;
+		}
+	}
+	/* What went before, DONE tells. */
+	if (x && x->done && !x->failed && news)
+		tell(x, AGT_EV_SYNC_DONE, WIRE_SUCCESS, NULL, NULL);
+}
+
+static void take_event(struct run *r, const struct ste_event *e)
+{
+	struct sync *x = find(r, e->seq);
+
+	if (!x)
+		return;
+	switch (e->type) {
+	case STE_DONE:
+		progress_sync_moved(x, cc_now_ns());
+		tell_done(x, WIRE_SUCCESS, NULL, NULL);
+		break;
+	case STE_FAILED:
+		x->failed = true;
+		tell_done(x, WIRE_RANK_CONNECTION_LOST, e->text, &e->suspect);
+		break;
+	case STE_MEMBERS:
+		look_at_members(r, e->seq);
+		break;
+	case STE_CANCELLED:
+		x->finished = true;
+		tell(x, AGT_EV_SYNC_CANCELLED, WIRE_SUCCESS, NULL, NULL);
+		break;
+	}
+}
+
+static void on_event(void *arg)
+{
+	struct run *r = arg;
+	struct agentd *d = r->d;
+	uint32_t id = r->id;
+	struct ste_event e;
+	uint64_t count;
+
+	if (read(r->state_fd, &count, sizeof count) < 0)
+		cc_log(CC_LOG_DEBUG, "the engine for shared state woke without an event");
+	while (r && r->ste && ste_next_event(r->ste, &e)) {
+		take_event(r, &e);
+		r = run_find(d, id);
+	}
+}
+
+int sync_engine(struct run *r)
+{
+	struct ste_config cfg = {
+		.run = r->run_id, .key = r->key, .self = r->d->id, .tune = tune_stream};
+
+	if (r->ste)
+		return 0;
+	r->state_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (r->state_fd < 0)
+		return CC_ERR_IO;
+	r->state_watch = cc_watch_new(r->d->loop, r->state_fd, false, on_event, r);
+	r->ste = r->state_watch ? ste_new(&cfg, r->state_fd) : NULL;
+	if (r->ste)
+		return 0;
+	cc_watch_free(r->state_watch);
+	r->state_watch = NULL;
+	close(r->state_fd);
+	r->state_fd = -1;
+	return CC_ERR_NOMEM;
+}
+
+/* ---- starting ---- */
+
+/* Members whose processes are gone have no part in it from the beginning. */
+static int add_member(struct sync *x, const struct agt_sync_member *t)
+{
+	struct run *r = x->run;
+	struct sync_member *m = &x->members[x->n_members++];
+	struct comm *c = comm_find(r->d, t->comm);
+
+	*m = (struct sync_member){.id = t->comm, .index = STE_NO_MEMBER, .holder = t->holder};
+	m->gone = !c || !c->slot[t->sub.slot].manifest;
+	if (m->gone)
+		return 0;
+	if (comm_use_state(c, r) < 0)
+		return CC_ERR_IO;
+	c->refs++;
+	m->comm = c;
+	m->manifest = manifest_use(c->slot[t->sub.slot].manifest);
+	m->used = true;
+	return 0;
+}
+
+static void add_source(struct sync *x, const struct agt_sync_source *t, struct ste_source *ret)
+{
+	const struct wm_endpoint *e = &t->endpoint;
+	struct sync_source *s = &x->sources[x->n_sources++];
+
+	*ret = (struct ste_source){.agent = e->agent, .holds = t->holds};
+	s->holds = t->holds;
+	agentd_copy_text(s->host, sizeof s->host, e->name[0] ? e->name : "an unnamed host");
+	agentd_copy_text(ret->name, sizeof ret->name, s->host);
+	if (e->at_master && x->run->reached.family != 0) {
+		ret->addrs[ret->n_addrs] = x->run->reached;
+		ret->addrs[ret->n_addrs++].port = e->port;
+	}
+	for (uint32_t i = 0; i < e->n_addrs && i < WM_ADDRS_MAX; i++) {
+		struct cc_addr a = e->addrs[i];
+
+		if (a.port == 0)
+			a.port = e->port;
+		if (a.family != 0 && (ret->n_addrs == 0 || !cc_addr_eq(&a, &ret->addrs[0])))
+			ret->addrs[ret->n_addrs++] = a;
+	}
+}
+
+/* From here on it can be asked how the attempt ended, should this process die. */
+static void announce(struct shm_slot *s, const struct agt_sync *t)
+{
+	s->seq = t->seq;
+	comm_put_world(s, &t->begin);
+}
+
+/* The regions that the member's tensors lie in. */
+static struct ste_region *list_regions(const struct manifest *m)
+{
+	struct ste_region *v = calloc((size_t)m->n_regions + 1, sizeof *v);
+
+	if (!v)
+		agentd_out_of_memory("synchronizations");
+	for (uint32_t i = 0; i < m->n_regions; i++)
+		v[i] = (struct ste_region){.id = m->regions[i]->id,
+			.map = m->regions[i]->map,
+			.size = m->regions[i]->size,
+			.fd = m->regions[i]->fd};
+	return v;
+}
+
+static void fill_member(
+	struct sync_member *m, const struct agt_sync_member *t, struct ste_member *ret)
+{
+	*ret = (struct ste_member){.holder = t->holder,
+		.receive_only = t->sub.sync.strategy == WM_STRATEGY_RECEIVE_ONLY,
+		.uid = m->manifest->uid,
+		.map = m->manifest->region->map,
+		.region = m->manifest->region->fd >= 0 ? m->manifest->region->id : 0,
+		.state = &m->manifest->state,
+		.slot = comm_slot(m->comm, t->sub.slot),
+		.regions = list_regions(m->manifest),
+		.n_regions = m->manifest->n_regions};
+}
+
+static int run_job(struct sync *x, const struct agt_sync *t, hsh_leaf_fn *leaf)
+{
+	struct ste_member members[AGT_MEMBERS_MAX];
+	struct ste_source sources[STE_SOURCES_MAX];
+	struct ste_spec spec = {.seq = t->seq,
+		.group = t->group,
+		.revision = t->revision,
+		.content = t->content,
+		.leaf = leaf,
+		.members = members,
+		.sources = sources};
+	int err;
+
+	for (uint32_t i = 0; i < x->n_members; i++) {
+		if (!x->members[i].comm)
+			continue;
+		fill_member(&x->members[i], &t->members[i], &members[spec.n_members]);
+		announce(members[spec.n_members].slot, t);
+		x->members[i].index = spec.n_members++;
+	}
+	for (uint32_t i = 0; i < t->n_sources && spec.n_sources < STE_SOURCES_MAX; i++)
+		add_source(x, &t->sources[i], &sources[spec.n_sources++]);
+	if (spec.n_members == 0)
+		return 0;
+	err = ste_start(x->run->ste, &spec);
+	x->started = err == 0;
+	for (uint32_t i = 0; i < spec.n_members; i++)
+		free((void *)(uintptr_t)members[i].regions);
+	return err;
+}
+
+/* CC_ERR_* and a sentence in text[WL_TEXT_MAX]. */
+static int start(struct sync *x, const struct agt_sync *t, char *text)
+{
+	struct run *r = x->run;
+	hsh_leaf_fn *leaf = manifest_leaf_fn(r->d, t->hash_type, text);
+	int err = CC_ERR_INVAL;
+
+	if (!leaf)
+		return err;
+	err = r->d->stopping ? CC_ERR_EOF : sync_engine(r);
+	for (uint32_t i = 0; err == 0 && i < t->n_members && i < AGT_MEMBERS_MAX; i++)
+		err = add_member(x, &t->members[i]);
+	if (err == 0)
+		err = run_job(x, t, leaf);
+	if (err < 0)
+		snprintf(text, WL_TEXT_MAX, "the agent cannot synchronize shared state: %s",
+			cc_err_str(err));
+	return err;
+}
+
+void sync_start(struct run *r, const struct agt_sync *t)
+{
+	struct sync *x = calloc(1, sizeof *x);
+	char text[WL_TEXT_MAX] = "";
+	int err;
+
+	if (!x)
+		agentd_out_of_memory("synchronizations");
+	*x = (struct sync){.seq = t->seq, .group = t->group, .moved_ns = cc_now_ns(), .run = r};
+	HASH_ADD(hh, r->syncs, seq, sizeof x->seq, x);
+	err = start(x, t, text);
+	if (err < 0)
+		tell_done(x,
+			err == CC_ERR_NOMEM || err == CC_ERR_LIMIT ? WIRE_OUT_OF_MEMORY
+								   : WIRE_INTERNAL_ERROR,
+			text, NULL);
+	else if (!x->started)
+		tell_done(x, WIRE_SUCCESS, NULL, NULL);
+}
+
+/* Memory of another member that has what was elected, in use by the job. */
+static struct region *find_shown(const struct sync *x, const struct sync_member *to, uint64_t id)
+{
+	for (uint32_t i = 0; i < x->n_members; i++) {
+		const struct sync_member *m = &x->members[i];
+		const struct manifest *f = m->used ? m->manifest : NULL;
+
+		if (!f || !m->holder || f->uid != to->manifest->uid)
+			continue;
+		if (f->region->id == id)
+			return f->region;
+		for (uint32_t k = 0; k < f->n_regions; k++)
+			if (f->regions[k]->id == id)
+				return f->regions[k];
+	}
+	return NULL;
+}
+
+struct region *sync_shown(struct agentd *d, const struct comm *c, uint64_t region)
+{
+	struct run *r = run_find(d, c->state_run);
+	struct sync *x, *next;
+
+	if (!r)
+		return NULL;
+	HASH_ITER (hh, r->syncs, x, next) {
+		for (uint32_t i = 0; i < x->n_members; i++)
+			if (x->members[i].comm == c && x->members[i].used)
+				return find_shown(x, &x->members[i], region);
+	}
+	return NULL;
+}
+
+/* ---- ending ---- */
+
+void sync_drop(struct run *r, uint64_t seq, uint32_t comm)
+{
+	struct sync *x = find(r, seq);
+	struct sync_member *m = NULL;
+
+	for (uint32_t i = 0; x && i < x->n_members; i++)
+		if (x->members[i].id == comm)
+			m = &x->members[i];
+	if (m && m->used && x->started && !x->finished) {
+		m->dropping = true;
+		ste_drop(r->ste, seq, m->index);
+		return;
+	}
+	if (m)
+		release(m);
+	tell_dropped(r, seq, comm);
+}
+
+void sync_cancel(struct run *r, uint64_t seq)
+{
+	struct agt_event ev = {.type = AGT_EV_SYNC_CANCELLED, .run = r->id, .seq = seq};
+	struct sync *x = find(r, seq);
+
+	if (x)
+		x->over = true;
+	if (x && x->started && !x->finished)
+		ste_cancel(r->ste, seq);
+	else if (x)
+		tell(x, AGT_EV_SYNC_CANCELLED, WIRE_SUCCESS, NULL, NULL);
+	else
+		agentd_feed(r->d, &ev);
+}
+
+static void destroy(struct sync *x)
+{
+	HASH_DEL(x->run->syncs, x);
+	for (uint32_t i = 0; i < x->n_members; i++) {
+		release(&x->members[i]);
+		if (x->members[i].manifest)
+			manifest_unref(x->members[i].manifest);
+	}
+	free(x);
+}
+
+void sync_free(struct run *r, uint64_t seq)
+{
+	struct sync *x = find(r, seq);
+
+	if (!x)
+		return;
+	destroy(x);
+	run_free_if_done(r);
+}
+
+void sync_free_all(struct run *r)
+{
+	struct sync *x, *tmp;
+	struct comm *c, *next;
+
+	HASH_ITER (hh, r->d->comms, c, next) {
+		if (c->state_run == r->id)
+			comm_leave_state(c);
+	}
+	ste_free(r->ste); /* waits for its thread */
+	r->ste = NULL;
+	HASH_ITER (hh, r->syncs, x, tmp) {
+		destroy(x);
+	}
+	cc_watch_free(r->state_watch);
+	r->state_watch = NULL;
+	if (r->state_fd >= 0)
+		close(r->state_fd);
+	r->state_fd = -1;
+}
+
+/* ---- for people ---- */
+
+static const char *phase_name(enum ste_phase phase)
+{
+	switch (phase) {
+	case STE_STARTS:
+		return "starts";
+	case STE_COMPARES:
+		return "compares";
+	case STE_COPIES:
+		return "copies";
+	case STE_SERVES:
+		return "serves";
+	case STE_FAILS:
+		return "failed";
+	}
+	return "?";
+}
+
+static void count_members(const struct sync *x, struct sync_view *ret)
+{
+	for (uint32_t i = 0; i < x->n_members; i++) {
+		const struct sync_member *m = &x->members[i];
+		struct ste_member_view v = {.failed = true};
+
+		ret->holders += m->holder;
+		ret->receivers += !m->holder;
+		if (m->index != STE_NO_MEMBER)
+			(void)ste_get_member(x->run->ste, x->seq, m->index, &v);
+		ret->failed += v.failed;
+		ret->tx_bytes += v.tx_bytes;
+		ret->rx_bytes += v.rx_bytes;
+	}
+}
+
+static uint64_t time_left(const struct ste_progress *p)
+{
+	if (p->phase == STE_SERVES)
+		return 0;
+	if (p->phase != STE_COPIES || p->rate == 0)
+		return SYNC_LEFT_UNKNOWN;
+	return (uint64_t)((double)(p->bytes - p->done) / (double)p->rate * 1e9);
+}
+
+bool sync_get_view(const struct run *r, uint64_t seq, uint64_t now, struct sync_view *ret)
+{
+	struct sync *x = find(r, seq);
+	struct sync_source_view s;
+	struct ste_progress p;
+
+	if (!x || !x->started || !ste_get_progress(r->ste, seq, &p))
+		return false;
+	*ret = (struct sync_view){.phase = p.phase,
+		.state = phase_name(p.phase),
+		.bytes = p.bytes,
+		.done = p.done,
+		.rate = p.rate,
+		.left_ns = time_left(&p),
+		.net_rx_bytes = p.net_rx_bytes,
+		.net_tx_bytes = p.net_tx_bytes,
+		.sources = x->n_sources};
+	count_members(x, ret);
+	for (uint32_t i = 0; sync_get_source(r, seq, i, &s); i++) {
+		ret->sources_up += s.up;
+		ret->sources_lost += s.lost;
+	}
+	ret->stalled_ns = progress_sync(x, &p, now, ret->waits);
+	return true;
+}
+
+bool sync_get_source(const struct run *r, uint64_t seq, uint32_t i, struct sync_source_view *ret)
+{
+	struct sync *x = find(r, seq);
+	struct ste_source_view v;
+
+	if (!x || i >= x->n_sources || !x->started || !ste_get_source(r->ste, seq, i, &v))
+		return false;
+	*ret = (struct sync_source_view){.holds = x->sources[i].holds,
+		.up = v.up,
+		.lost = v.lost,
+		.not_begun = v.not_begun,
+		.bytes = v.bytes};
+	agentd_copy_text(ret->host, sizeof ret->host, x->sources[i].host);
+	agentd_copy_text(ret->text, sizeof ret->text, v.text);
+	return true;
+}
+
+bool sync_get_member(const struct run *r, uint64_t seq, uint32_t comm, struct ste_member_view *ret)
+{
+	const struct sync *x = find(r, seq);
+	const struct sync_member *m;
+
+	for (m = x ? x->members : NULL; m && m < x->members + x->n_members; m++)
+		if (m->id == comm)
+			return x->started && !m->gone && m->index != STE_NO_MEMBER &&
+			       ste_get_member(r->ste, seq, m->index, ret);
+	return false;
+}

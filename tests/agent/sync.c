@@ -1,0 +1,541 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Synchronizations of shared state, from the submission to the end.
+ */
+#include "tests/agent/fixture.h"
+#include "tests/agent/sync.h"
+
+static struct fx *f;
+static uint32_t comms[4];
+
+static void setup(void)
+{
+	f = fx_new();
+}
+
+static void teardown(void)
+{
+	fx_free(f);
+}
+
+static const struct wm_op_vote *vote(uint32_t n)
+{
+	return &fx_msg(f, WM_OP_VOTE, n)->u.op_vote;
+}
+
+/* ---- submissions and votes ---- */
+
+START_TEST(those_who_offer_the_same_vote_together)
+{
+	struct wm_sync_vote offer = sy_offer(7, 1);
+
+	fx_group(f, 4, 2, comms);
+	sy_submit(f, comms[0], &offer);
+	sy_submit(f, comms[1], &offer);
+	ck_assert_uint_eq(f->acts.n, 0);
+	offer.revision = 6;
+	sy_submit(f, comms[2], &offer);
+	offer = sy_offer(7, 1);
+	offer.strategy = WM_STRATEGY_SEND_ONLY;
+	sy_submit(f, comms[3], &offer);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 3);
+	ck_assert(vote(0)->is_sync && vote(0)->tag == 0 && vote(0)->group == 7);
+	ck_assert(vote(0)->n_peers == 2 && fx_is(&vote(0)->peers[1], fx_id(2)));
+	ck_assert(vote(0)->sync.revision == 7 && vote(0)->sync.content.lo == 1);
+	ck_assert(vote(0)->params.count == 0);
+	ck_assert(vote(1)->n_peers == 1 && vote(1)->sync.revision == 6);
+	ck_assert(vote(2)->n_peers == 1 && vote(2)->sync.strategy == WM_STRATEGY_SEND_ONLY);
+}
+END_TEST
+
+/* Each field of an offer by itself. */
+START_TEST(nothing_in_an_offer_may_differ_in_one_vote)
+{
+	struct wm_sync_vote offer[9];
+	unsigned i;
+
+	for (i = 0; i < 9; i++)
+		offer[i] = sy_offer(7, 1);
+	offer[0].revision++;
+	offer[1].strategy++;
+	offer[2].hash_type++;
+	offer[3].keys.hi++;
+	offer[4].keys.lo++;
+	offer[5].content.hi++;
+	offer[6].n_tensors++;
+	offer[7].bytes++;
+	offer[8].torn = true;
+	for (i = 0; i < 9; i++) {
+		struct wm_sync_vote same = sy_offer(7, 1);
+		uint32_t two[2];
+
+		fx_free(f);
+		f = fx_new();
+		fx_group(f, 2, 2, two);
+		sy_submit(f, two[0], &same);
+		sy_submit(f, two[1], &offer[i]);
+		ck_assert_msg(fx_sent(f, WM_OP_VOTE) == 2, "field %u", i);
+	}
+}
+END_TEST
+
+/* The next master has to know it, too. */
+START_TEST(a_mixture_is_told_again)
+{
+	struct wm_sync_vote offer = sy_offer(7, 1);
+
+	fx_group(f, 2, 2, comms);
+	sy_submit(f, comms[0], &offer);
+	offer.torn = true;
+	sy_submit(f, comms[1], &offer);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 2);
+	ck_assert(!vote(0)->sync.torn && vote(1)->sync.torn);
+	if (_i)
+		sy_start(f, 5, 7, "1H2H");
+	fx_event(f, AGT_EV_MASTER_DOWN, 1, "gone");
+	sy_resume(f);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 2);
+	ck_assert_uint_eq(vote(0)->seq, _i ? 5 : 0);
+	ck_assert(!vote(0)->sync.torn && vote(1)->sync.torn);
+}
+END_TEST
+
+START_TEST(those_who_are_here_vote_after_a_second)
+{
+	fx_group(f, 2, 2, comms);
+	sy_offer_all(f, comms, 1, 7, 1);
+	fx_tick(f, 900);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 0);
+	fx_tick(f, 100);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+	ck_assert(vote(0)->is_sync && vote(0)->n_peers == 1);
+	sy_offer_all(f, comms + 1, 1, 7, 1);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+	ck_assert(vote(0)->is_sync && fx_is(&vote(0)->peers[0], fx_id(2)));
+}
+END_TEST
+
+START_TEST(a_group_of_one_may_synchronize)
+{
+	fx_group(f, 1, 1, comms);
+	sy_offer_all(f, comms, 1, 7, 1);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+	sy_start(f, 5, 7, "1H");
+	sy_done(f, 5);
+	sy_finish(f, 5, 7);
+	fx_expect_done(f, 0, comms[0], WIRE_SUCCESS, "");
+	fx_submit(f, comms[0], 0, 0, 8);
+	fx_expect_done(f, 0, comms[0], WIRE_TOO_FEW_PEERS, "");
+}
+END_TEST
+
+START_TEST(one_operation_at_a_time_around_it)
+{
+	struct wm_sync_vote offer = sy_offer(7, 1);
+
+	fx_group(f, 2, 2, comms);
+	fx_submit(f, comms[0], 3, 4, 8);
+	fx_submit(f, comms[0], 4, 5, 8);
+	sy_submit(f, comms[0], &offer);
+	fx_expect_done(f, 0, comms[0], WIRE_PENDING_ASYNC_OPS, "2 operations");
+	sy_submit(f, comms[1], &offer); /* has none */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
+	fx_submit(f, comms[1], 3, 0, 8);
+	fx_expect_done(f, 0, comms[1], WIRE_INVALID_USAGE, "pcclSynchronizeSharedState");
+	fx_submit(f, comms[1], 3, 9, 8);
+	fx_expect_done(f, 0, comms[1], WIRE_INVALID_USAGE, "pcclSynchronizeSharedState");
+	sy_submit_slot(f, comms[1], 3, &offer);
+	fx_expect_done(f, 0, comms[1], WIRE_INVALID_USAGE, "pcclSynchronizeSharedState");
+	fx_request(f, 2, comms[1], WL_UPDATE_TOPOLOGY);
+	fx_expect_reply(f, WIRE_PENDING_ASYNC_OPS, "");
+}
+END_TEST
+
+/* Tag 0 of all-reduces is another thing. */
+START_TEST(it_has_no_tag)
+{
+	fx_group(f, 2, 2, comms);
+	fx_submit(f, comms[0], 3, 0, 8);
+	sy_offer_all(f, comms + 1, 1, 7, 1);
+	ck_assert_uint_eq(f->acts.n, 0);
+	fx_tick(f, 1000);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 2);
+	ck_assert(!vote(0)->is_sync && vote(1)->is_sync);
+	fx_op_abort(f, 1, 7, 0, 0);
+	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "");
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1);
+	sy_abort(f, 0);
+	fx_expect_done(f, 0, comms[1], WIRE_RANK_CONNECTION_LOST, "");
+}
+END_TEST
+
+START_TEST(a_loss_before_the_start_is_one_as_in_any_operation)
+{
+	struct fx_ring world = {.group = 7, .hosts = 1, .world = 2, .losses = 1, .n = 2};
+	struct wm_sync_vote offer = sy_offer(7, 1);
+
+	fx_group(f, 2, 2, comms);
+	sy_submit(f, comms[0], &offer);
+	fx_world(f, 1, &world, 1);
+	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "the synchronization waited");
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 0)->u.done.losses, 1);
+	sy_submit(f, comms[1], &offer);
+	fx_expect_done(f, 0, comms[1], WIRE_RANK_CONNECTION_LOST, "");
+	f->losses = 1;
+	sy_submit(f, comms[0], &offer);
+	sy_submit(f, comms[1], &offer);
+	ck_assert_uint_eq(vote(0)->losses, 1);
+}
+END_TEST
+
+/* ---- the job ---- */
+
+START_TEST(the_job_is_what_was_elected)
+{
+	const struct agt_sync *y;
+	const struct agt_done *d;
+
+	fx_group(f, 2, 2, comms);
+	sy_offer_all(f, comms, 1, 7, 1);
+	sy_offer_all(f, comms + 1, 1, 3, 2);
+	sy_start(f, 5, 7, "1H2R");
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_SYNC_START), 1);
+	y = &fx_get(f, AGT_ACT_SYNC_START, 0)->u.sync;
+	ck_assert(y->seq == 5 && y->epoch == 9 && y->group == 7 && y->revision == 7);
+	ck_assert(y->hash_type == WM_HASH_SIMPLE && y->content.lo == 1 && y->keys.hi == 33);
+	ck_assert(y->begin.version == f->version && y->begin.group == 3);
+	ck_assert_uint_eq(y->n_members, 2);
+	ck_assert(y->members[0].comm == comms[0] && y->members[0].holder);
+	ck_assert(y->members[1].comm == comms[1] && !y->members[1].holder);
+	ck_assert(y->members[1].sub.sync.revision == 3);
+	ck_assert_uint_eq(y->n_sources, 2);
+	ck_assert(fx_is(&y->sources[0].endpoint.agent, fx_id(100)) && y->sources[0].holds);
+	ck_assert(fx_is(&y->sources[1].endpoint.agent, fx_id(101)) && !y->sources[1].holds);
+	sy_done(f, 5);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_REPORT), 1);
+	ck_assert(fx_msg(f, WM_OP_REPORT, 0)->u.op_report.ok);
+	ck_assert_uint_eq(fx_msg(f, WM_OP_REPORT, 0)->u.op_report.n_failed, 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
+	/* Serves others until then, and nobody gets his tensors back while it does. */
+	sy_op_done(f, 5, 7);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_SYNC_CANCEL), 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_SYNC_CANCEL, 0)->u.sync.seq, 5);
+	sy_cancelled(f, 5, comms, 2);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
+	fx_expect_done(f, 0, comms[0], WIRE_SUCCESS, "");
+	d = &fx_get(f, AGT_ACT_COMPLETE, 0)->u.done;
+	ck_assert(d->revision == 7 && d->tx_bytes == 1000 && d->rx_bytes == 2000);
+	ck_assert(d->after.version == f->version);
+	fx_expect_done(f, 1, comms[1], WIRE_SUCCESS, "");
+	d = &fx_get(f, AGT_ACT_COMPLETE, 1)->u.done;
+	ck_assert(d->revision == 7 && d->tx_bytes == 1001 && d->rx_bytes == 2001);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_SYNC_FREE), 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_FREE), 0);
+}
+END_TEST
+
+START_TEST(an_abort_cancels_the_job)
+{
+	fx_group(f, 2, 2, comms);
+	sy_offer_all(f, comms, 2, 7, 1);
+	sy_start(f, 5, 7, "1H2H");
+	sy_abort(f, 5);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_SYNC_CANCEL), 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
+	sy_done(f, 5); /* was on its way */
+	ck_assert_uint_eq(f->acts.n, 0);
+	sy_cancelled(f, 5, comms, 2);
+	fx_expect_done(f, 1, comms[1], WIRE_RANK_CONNECTION_LOST, "peer 12 died");
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 1)->u.done.revision, 0);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 1)->u.done.tx_bytes, 1001); /* even so */
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 1)->u.done.rx_bytes, 2001);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_SYNC_FREE), 1);
+}
+END_TEST
+
+/* The next one need not wait until the last one has been cancelled; on other communicators. */
+START_TEST(one_that_is_cancelled_holds_nobody_up)
+{
+	fx_group(f, 2, 2, comms);
+	sy_offer_all(f, comms, 2, 7, 1);
+	sy_start(f, 5, 7, "1H2H");
+	sy_kick(f, 2, "you did it");
+	sy_dropped(f, 5, comms[1]);
+	sy_abort(f, 5);
+	sy_offer_all(f, comms, 1, 7, 1);
+	fx_expect_done(f, 0, comms[0], WIRE_INVALID_USAGE, "in progress");
+	sy_cancelled(f, 5, comms, 1);
+	sy_offer_all(f, comms, 1, 7, 1);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+}
+END_TEST
+
+START_TEST(a_start_without_a_voter_is_a_violation)
+{
+	fx_group(f, 2, 2, comms);
+	sy_offer_all(f, comms, 2, 7, 1);
+	sy_start(f, 5, 7, "1H");
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
+}
+END_TEST
+
+START_TEST(who_left_after_the_vote_has_no_part)
+{
+	fx_group(f, 3, 2, comms);
+	sy_offer_all(f, comms, 3, 7, 1);
+	fx_session_closed(f, 2);
+	sy_kick(f, 3, "outdated");
+	fx_expect_done(f, 0, comms[2], WIRE_INVALID_USAGE, "outdated");
+	sy_start(f, 5, 7, "1H2H");
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_SYNC_START, 0)->u.sync.n_members, 1);
+}
+END_TEST
+
+START_TEST(a_start_for_nobody_is_nothing)
+{
+	fx_group(f, 2, 2, comms);
+	sy_offer_all(f, comms, 1, 7, 1);
+	fx_tick(f, 1000);
+	fx_session_closed(f, 1);
+	sy_start(f, 5, 7, "1H");
+	ck_assert_uint_eq(f->acts.n, 0);
+	sy_op_done(f, 5, 7);
+	ck_assert_uint_eq(f->acts.n, 0);
+	sy_start(f, 5, 7, "1H"); /* but the number is used */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
+}
+END_TEST
+
+/* ---- members that leave ---- */
+
+START_TEST(a_kick_takes_one_out)
+{
+	fx_group(f, 3, 2, comms);
+	sy_offer_all(f, comms, 3, 7, 1);
+	sy_start(f, 5, 7, "1H2R3R");
+	sy_kick(f, 2, "cannot be had");
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_SYNC_CANCEL), 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_SYNC_DROP), 1);
+	ck_assert(fx_get(f, AGT_ACT_SYNC_DROP, 0)->comm == comms[1]);
+	ck_assert(fx_get(f, AGT_ACT_SYNC_DROP, 0)->u.sync.seq == 5);
+	sy_dropped(f, 5, comms[1]);
+	fx_expect_done(f, 0, comms[1], WIRE_INVALID_USAGE, "cannot be had");
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 0)->u.done.rx_bytes, 88);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1);
+	sy_dropped(f, 5, comms[1]);
+	sy_dropped(f, 5, comms[0]); /* nobody asked for that */
+	ck_assert_uint_eq(f->acts.n, 0);
+	sy_done(f, 5);
+	sy_finish(f, 5, 7);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
+	fx_expect_done(f, 1, comms[2], WIRE_SUCCESS, "");
+}
+END_TEST
+
+/* Who is out of a success hears of his own end. */
+START_TEST(a_success_is_none_of_those_who_are_out)
+{
+	fx_group(f, 2, 2, comms);
+	sy_offer_all(f, comms, 2, 7, 1);
+	sy_start(f, 5, 7, "1H2R");
+	sy_done(f, 5);
+	sy_kick(f, 2, "you lied");
+	sy_finish(f, 5, 7);
+	fx_expect_done(f, 0, comms[0], WIRE_SUCCESS, "");
+	fx_expect_done(f, 1, comms[1], WIRE_INVALID_USAGE, "you lied");
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 1)->u.done.revision, 0);
+	sy_dropped(f, 5, comms[1]);
+	ck_assert_uint_eq(f->acts.n, 0);
+}
+END_TEST
+
+START_TEST(a_process_dies_in_the_middle)
+{
+	fx_group(f, 2, 2, comms);
+	sy_offer_all(f, comms, 2, 7, 1);
+	sy_start(f, 5, 7, "1H2R");
+	fx_session_closed(f, 2);
+	ck_assert_uint_eq(fx_sent(f, WM_LEAVE), 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_SYNC_DROP), 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_SYNC_CANCEL), 0);
+	sy_dropped(f, 5, comms[1]);
+	ck_assert_uint_eq(f->acts.n, 0);
+	fx_session_closed(f, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_SYNC_DROP), 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_SYNC_CANCEL), 1);
+	sy_op_done(f, 5, 7);
+	ck_assert_uint_eq(f->acts.n, 0);
+	sy_cancelled(f, 5, comms, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_SYNC_FREE), 1);
+}
+END_TEST
+
+START_TEST(a_communicator_is_destroyed_in_the_middle)
+{
+	fx_group(f, 2, 2, comms);
+	sy_offer_all(f, comms, 2, 7, 1);
+	sy_start(f, 5, 7, "1H2R");
+	fx_request(f, 2, comms[1], WL_COMM_DESTROY);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_SYNC_DROP), 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
+	sy_dropped(f, 5, comms[1]);
+	fx_expect_done(f, 0, comms[1], WIRE_INVALID_USAGE, "destroyed");
+	fx_expect_reply(f, WIRE_SUCCESS, "");
+	sy_done(f, 5);
+	sy_finish(f, 5, 7);
+	fx_expect_done(f, 0, comms[0], WIRE_SUCCESS, "");
+}
+END_TEST
+
+/* What was decided stays so, whoever goes before he hears of it. */
+START_TEST(nothing_undoes_a_success)
+{
+	fx_group(f, 3, 2, comms);
+	sy_offer_all(f, comms, 3, 7, 1);
+	sy_start(f, 5, 7, "1H2R3H");
+	sy_done(f, 5);
+	sy_op_done(f, 5, 7);
+	sy_kick(f, 2, "later");
+	fx_session_closed(f, 3);
+	sy_abort(f, 5);
+	fx_event(f, AGT_EV_MASTER_DOWN, 1, "gone");
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
+	fx_tick(f, 100000); /* nor the end of the run */
+	sy_cancelled(f, 5, comms, 3);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
+	fx_expect_done(f, 0, comms[0], WIRE_SUCCESS, "");
+	fx_expect_done(f, 1, comms[1], WIRE_SUCCESS, "");
+}
+END_TEST
+
+/* ---- losses and revisions ---- */
+
+/* A loss after the start does not abort it, and does not come as a surprise if it was before. */
+START_TEST(losses_before_the_start_are_told_with_the_end)
+{
+	struct fx_ring world = {.group = 7, .hosts = 1, .world = 2, .losses = 3, .n = 2};
+
+	fx_group(f, 2, 3, comms);
+	sy_offer_all(f, comms, 2, 7, 1);
+	fx_world(f, 1, &world, 1); /* by kicks that the election meant */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
+	sy_start(f, 5, 7, "1H2H");
+	world.losses = 4;
+	fx_world(f, 1, &world, 1);
+	ck_assert_uint_eq(f->acts.n, 0);
+	sy_done(f, 5);
+	sy_finish(f, 5, 7);
+	fx_expect_done(f, 0, comms[0], WIRE_SUCCESS, "");
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 0)->u.done.losses, 3);
+	f->losses = 3;
+	fx_submit(f, comms[0], 0, 5, 8); /* and so the next call fails for all */
+	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "");
+}
+END_TEST
+
+static uint64_t told_revision(void)
+{
+	const struct wm_resume *r;
+
+	fx_event(f, AGT_EV_MASTER_DOWN, 1, "gone");
+	sy_resume(f);
+	r = &fx_msg(f, WM_RESUME, 0)->u.resume;
+	ck_assert_uint_eq(r->world.n, 1);
+	return r->world.own[0].revision;
+}
+
+START_TEST(the_revision_is_kept_and_told)
+{
+	fx_group(f, 1, 2, comms);
+	ck_assert_uint_eq(told_revision(), 0);
+	sy_world_revision(f, 20);
+	ck_assert_uint_eq(told_revision(), 20);
+	sy_world_revision(f, 19); /* never shrinks */
+	ck_assert_uint_eq(told_revision(), 20);
+	sy_offer_all(f, comms, 1, 20, 1);
+	sy_start(f, 5, 20, "1H");
+	sy_done(f, 5);
+	sy_op_done(f, 5, 20);
+	ck_assert_uint_eq(told_revision(), 21);
+	sy_cancelled(f, 5, comms, 1);
+}
+END_TEST
+
+START_TEST(the_first_revision_may_be_zero)
+{
+	fx_group(f, 1, 2, comms);
+	sy_offer_all(f, comms, 1, 0, 1);
+	sy_start(f, 5, 0, "1H");
+	sy_done(f, 5);
+	sy_finish(f, 5, 0);
+	ck_assert_uint_eq(told_revision(), 1);
+}
+END_TEST
+
+/* In case of doubt it is the master who knows. */
+START_TEST(the_end_says_the_revision)
+{
+	fx_group(f, 1, 2, comms);
+	sy_offer_all(f, comms, 1, 7, 1);
+	sy_start(f, 5, 7, "1H");
+	sy_done(f, 5);
+	sy_finish(f, 5, 8);
+	fx_expect_done(f, 0, comms[0], WIRE_SUCCESS, "");
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 0)->u.done.revision, 8);
+}
+END_TEST
+
+/* Also by those whose own members have gone meanwhile. */
+START_TEST(a_success_without_members_counts)
+{
+	fx_group(f, 2, 2, comms);
+	sy_offer_all(f, comms, 1, 7, 1);
+	fx_tick(f, 1000);
+	sy_offer_all(f, comms + 1, 1, 7, 1);
+	sy_start(f, 5, 7, "1H2H");
+	fx_session_closed(f, 1);
+	sy_done(f, 5);
+	sy_kick(f, 2, "you lied");
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_SYNC_CANCEL), 1);
+	sy_op_done(f, 5, 7);
+	sy_cancelled(f, 5, comms, 2);
+	fx_expect_done(f, 0, comms[1], WIRE_INVALID_USAGE, "you lied");
+}
+END_TEST
+
+Suite *sync_suite(void)
+{
+	Suite *s = suite_create("sync");
+	TCase *t = tcase_create("sync");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, those_who_offer_the_same_vote_together);
+	tcase_add_test(t, nothing_in_an_offer_may_differ_in_one_vote);
+	tcase_add_loop_test(t, a_mixture_is_told_again, 0, 2);
+	tcase_add_test(t, those_who_are_here_vote_after_a_second);
+	tcase_add_test(t, a_group_of_one_may_synchronize);
+	tcase_add_test(t, one_operation_at_a_time_around_it);
+	tcase_add_test(t, it_has_no_tag);
+	tcase_add_test(t, a_loss_before_the_start_is_one_as_in_any_operation);
+	tcase_add_test(t, the_job_is_what_was_elected);
+	tcase_add_test(t, an_abort_cancels_the_job);
+	tcase_add_test(t, one_that_is_cancelled_holds_nobody_up);
+	tcase_add_test(t, a_start_without_a_voter_is_a_violation);
+	tcase_add_test(t, who_left_after_the_vote_has_no_part);
+	tcase_add_test(t, a_start_for_nobody_is_nothing);
+	tcase_add_test(t, a_kick_takes_one_out);
+	tcase_add_test(t, a_success_is_none_of_those_who_are_out);
+	tcase_add_test(t, a_process_dies_in_the_middle);
+	tcase_add_test(t, a_communicator_is_destroyed_in_the_middle);
+	tcase_add_test(t, nothing_undoes_a_success);
+	tcase_add_test(t, losses_before_the_start_are_told_with_the_end);
+	tcase_add_test(t, the_revision_is_kept_and_told);
+	tcase_add_test(t, the_first_revision_may_be_zero);
+	tcase_add_test(t, the_end_says_the_revision);
+	tcase_add_test(t, a_success_without_members_counts);
+	suite_add_tcase(s, t);
+	return s;
+}

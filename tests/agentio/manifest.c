@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is refused before anybody hears of it: manifests that break a limit, or do not give what
+ * their submissions say.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cc_shm.h"
+#include "kernels/hsh.h"
+#include "proto/wire_codes.h"
+#include "tests/agentio/offer.h"
+#include "tests/agentio/suites.h"
+
+#define BYTES ((uint64_t)200000)
+
+static struct fx f;
+static struct master m;
+static struct client a, b;
+static struct queue qa, qb;
+static struct offer o;
+
+static void small_memory(struct agentd_config *cfg)
+{
+	cfg->mem_total = cfg->mem_per_user = (uint64_t)11 << 20;
+}
+
+static void begin(void (*tweak)(struct agentd_config *c))
+{
+	fx_start(&f, tweak);
+	master_listen(&m);
+	master_join_two(&m, &f, &a, &qa, &b, &qb);
+	offer_init(&o, &a, &qa, BYTES, 7, true);
+	offer_write(&o, 3);
+}
+
+static void setup(void)
+{
+	begin(NULL);
+}
+
+static void setup_small(void)
+{
+	begin(small_memory);
+}
+
+static void teardown(void)
+{
+	fx_check_alive(&f);
+	master_part_two(&m, &f, &a, &qa, &b, &qb);
+	offer_free(&o);
+}
+
+static void expect_refused(uint32_t code, const char *part)
+{
+	offer_push(&o);
+	ck_assert_uint_eq(offer_await(&o), code);
+	ck_assert_msg(strstr(offer_slot(&o)->text, part) != NULL, "\"%s\" in \"%s\"", part,
+		offer_slot(&o)->text);
+	queue_free_slot(&qa, o.slot);
+	offer_write(&o, 3);
+}
+
+/* What is good is voted for. */
+static void expect_vote(void)
+{
+	struct offer other;
+	struct wm_msg msg;
+
+	offer_init(&other, &b, &qb, BYTES, 7, true);
+	other.may_differ[1] = o.may_differ[1];
+	offer_write(&other, 3);
+	offer_push(&o);
+	offer_push(&other);
+	master_expect(&m, WM_OP_VOTE, &msg);
+	ck_assert(msg.u.op_vote.is_sync);
+	ck_assert_uint_eq(msg.u.op_vote.n_peers, 2);
+	ck_assert_uint_eq(msg.u.op_vote.sync.keys.hi, o.sqe.sync.keys[0]);
+	ck_assert_uint_eq(msg.u.op_vote.sync.content.lo, o.sqe.sync.content[1]);
+	wire_master_clear(&msg);
+	offer_free(&other);
+}
+
+START_TEST(other_regions)
+{
+	struct mem strange, staging;
+
+	ck_assert_uint_eq(client_alloc_use(&b, o.state.size, WL_REGION_STATE, &strange), 0);
+	o.sqe.sync.region = strange.region;
+	expect_refused(WIRE_INVALID_ARGUMENT, "region: this process has no memory region");
+	o.sqe.sync.region = o.region[0];
+	expect_refused(WIRE_INVALID_ARGUMENT, "is not for manifests");
+	ck_assert_uint_eq(client_alloc_use(&a, o.state.size, WL_REGION_STAGING, &staging), 0);
+	o.sqe.sync.region = staging.region;
+	expect_refused(WIRE_INVALID_ARGUMENT, "is not for manifests");
+	expect_vote();
+}
+END_TEST
+
+START_TEST(fields)
+{
+	o.hdr->magic ^= 1;
+	expect_refused(WIRE_INVALID_ARGUMENT, "magic");
+	o.hdr->version++;
+	expect_refused(WIRE_INVALID_ARGUMENT, "version: 3, this agent knows 2");
+	o.sqe.sync.n_tensors++;
+	expect_refused(WIRE_INVALID_ARGUMENT, "n_tensors: 2 in the manifest, 3 in the submission");
+	o.sqe.sync.bytes--;
+	expect_refused(WIRE_INVALID_ARGUMENT, "bytes: 200005 in the manifest");
+	o.entry[0].first_leaf = 1;
+	expect_refused(WIRE_INVALID_ARGUMENT, "tensor 0: first_leaf");
+	o.entry[1].name_len = 2000;
+	expect_refused(WIRE_INVALID_ARGUMENT, "tensor 1: name: 2000 bytes, must be 1 to 1024");
+	o.hdr->window_off = o.state.size;
+	expect_refused(WIRE_INVALID_ARGUMENT, "window_off");
+	o.sqe.sync.hash_type = 77;
+	expect_refused(WIRE_INVALID_ARGUMENT, "hash_type: 77 is none that this agent knows");
+	expect_vote();
+}
+END_TEST
+
+/* Where the agent would read and write. */
+START_TEST(memory)
+{
+	struct mem strange, staging, state;
+
+	ck_assert_uint_eq(client_alloc(&b, BYTES, &strange), 0);
+	ck_assert_uint_eq(client_alloc_use(&a, BYTES, WL_REGION_STAGING, &staging), 0);
+	ck_assert_uint_eq(client_alloc_use(&a, BYTES, WL_REGION_STATE, &state), 0);
+	o.entry[0].region = strange.region;
+	expect_refused(WIRE_INVALID_ARGUMENT, "tensor 0: region: this process has no registered");
+	o.entry[0].region = staging.region;
+	expect_refused(WIRE_INVALID_ARGUMENT, "tensor 0: region: this process has no registered");
+	o.entry[0].region = state.region;
+	expect_refused(WIRE_INVALID_ARGUMENT, "tensor 0: region: this process has no registered");
+	o.entry[0].region = 12345;
+	expect_refused(WIRE_INVALID_ARGUMENT, "tensor 0: region: this process has no registered");
+	o.entry[0].region_off = 4097 + 200000;
+	expect_refused(WIRE_INVALID_ARGUMENT, "tensor 0: region_off");
+	expect_vote();
+}
+END_TEST
+
+/* Nobody can offer what his manifest does not give. */
+START_TEST(digests)
+{
+	for (int i = 0; i < 2; i++) {
+		o.sqe.sync.keys[i] ^= 1;
+		expect_refused(WIRE_INVALID_ARGUMENT, "keys: the digest is not that of");
+		o.sqe.sync.content[i] ^= (uint64_t)1 << 63;
+		expect_refused(WIRE_INVALID_ARGUMENT, "content: the digest is not that of");
+	}
+	o.entry[1].hash ^= 1;
+	expect_refused(WIRE_INVALID_ARGUMENT, "content: the digest is not that of");
+	o.entry[1].flags = SHM_STATE_MAY_DIFFER;
+	expect_refused(WIRE_INVALID_ARGUMENT, "keys: the digest is not that of");
+	o.state.map[o.hdr->names_off + 1] = 'c';
+	expect_refused(WIRE_INVALID_ARGUMENT, "keys: the digest is not that of");
+	/* A tensor that may differ has no part in the contents. */
+	o.may_differ[1] = true;
+	offer_write(&o, 3);
+	o.entry[1].hash ^= 1;
+	expect_vote();
+}
+END_TEST
+
+/* ---- large ones */
+
+#define MANY 20000u
+
+static struct shm_sqe big; /* of client a */
+static struct mem big_state;
+
+/* Tensors without bytes, named by their numbers. overlap: names that are parts of each other. */
+static void write_big(bool overlap)
+{
+	uint64_t names = overlap ? (uint64_t)4 << 10 : MANY * 8u, size, at = 0, content[2];
+	uint8_t *keys = malloc(MANY * (uint64_t)SHM_STATE_KEY_MAX);
+	uint64_t *hashes = calloc(MANY, 8);
+	struct shm_state_entry *e;
+	struct shm_state_header hdr;
+	uint32_t n = overlap ? 1000 : MANY;
+
+	ck_assert_int_eq(shm_state_plan(n, names, 0, &hdr, &size), 0);
+	if (big_state.map)
+		cc_shm_unmap(big_state.map, big_state.size);
+	ck_assert_uint_eq(client_alloc_use(&a, size, WL_REGION_STATE, &big_state), 0);
+	memcpy(big_state.map, &hdr, sizeof hdr);
+	e = (void *)(big_state.map + hdr.tensors_off);
+	memset(big_state.map + hdr.names_off, 'x', names);
+	for (uint32_t t = 0; t < n; t++) {
+		char name[16];
+
+		snprintf(name, sizeof name, "%08u", t);
+		e[t] = (struct shm_state_entry){.name_off = overlap ? 0 : t * 8u,
+			.name_len = overlap ? t + 1 : 8,
+			.hash = hsh_tensor(NULL, 0)};
+		hashes[t] = e[t].hash;
+		if (overlap)
+			continue;
+		memcpy(big_state.map + hdr.names_off + t * 8u, name, 8);
+		at += shm_state_key_put(keys + at, &e[t], name);
+	}
+	big = (struct shm_sqe){.slot = 1,
+		.flags = SHM_SQE_SYNC,
+		.sync = {.region = big_state.region,
+			.revision = 3,
+			.n_tensors = n,
+			.hash_type = WM_HASH_SIMPLE}};
+	hsh_digest(keys, at, big.sync.keys);
+	hsh_digest(hashes, n * 8u, content);
+	memcpy(big.sync.content, content, sizeof content);
+	free(keys);
+	free(hashes);
+}
+
+/* It is looked at elsewhere; what was submitted behind it comes after it. */
+START_TEST(large_ones_keep_the_order)
+{
+	struct shm_sqe sum;
+	struct mem in;
+	struct wm_msg msg;
+
+	ck_assert_uint_eq(client_alloc(&a, 4000, &in), 0);
+	sum = queue_sum(2, 9, 1000, &in);
+	write_big(false);
+	queue_push(&qa, &big);
+	queue_push(&qa, &sum);
+	ck_assert_uint_eq(queue_await(&qa, 2), WIRE_INVALID_USAGE);
+	ck_assert_ptr_nonnull(
+		strstr(queue_slot(&qa, 2)->text, "pcclSynchronizeSharedState is in progress"));
+	/* A second passes, and the agent votes for this peer alone. */
+	master_expect(&m, WM_OP_VOTE, &msg);
+	ck_assert(msg.u.op_vote.is_sync);
+	ck_assert_uint_eq(msg.u.op_vote.sync.n_tensors, MANY);
+	wire_master_clear(&msg);
+}
+END_TEST
+
+START_TEST(large_ones_are_refused)
+{
+	write_big(false);
+	big.sync.keys[1]++;
+	queue_push(&qa, &big);
+	ck_assert_uint_eq(queue_await(&qa, 1), WIRE_INVALID_ARGUMENT);
+	ck_assert_ptr_nonnull(strstr(queue_slot(&qa, 1)->text, "keys: the digest"));
+	queue_free_slot(&qa, 1);
+	write_big(true);
+	queue_push(&qa, &big);
+	ck_assert_uint_eq(queue_await(&qa, 1), WIRE_INVALID_ARGUMENT);
+	ck_assert_msg(strstr(queue_slot(&qa, 1)->text, "names_len: the names overlap") != NULL,
+		"%s", queue_slot(&qa, 1)->text);
+}
+END_TEST
+
+static bool regions_are(const struct agentd_stats *s, uint64_t n)
+{
+	return s->regions == n && s->mem_used == 0;
+}
+
+/* Processes end while the thread looks; so may the agent. */
+START_TEST(gone_meanwhile)
+{
+	write_big(false);
+	queue_push(&qa, &big);
+	client_close(&a);
+	client_close(&b);
+	if (_i == 0)
+		fx_await(&f, regions_are, 0);
+}
+END_TEST
+
+/* The agent's own tables are the user's, too, and given back. */
+START_TEST(memory_of_the_tables)
+{
+	uint64_t before;
+
+	write_big(false);
+	before = fx_stats(&f).mem_used;
+	queue_push(&qa, &big);
+	ck_assert_uint_eq(queue_await(&qa, 1), WIRE_OUT_OF_MEMORY);
+	ck_assert_msg(strstr(queue_slot(&qa, 1)->text, "mem_per_user") != NULL, "%s",
+		queue_slot(&qa, 1)->text);
+	ck_assert_uint_eq(fx_stats(&f).mem_used, before);
+}
+END_TEST
+
+START_TEST(tables_are_given_back)
+{
+	uint64_t before = fx_stats(&f).mem_used;
+
+	o.sqe.sync.keys[0]++;
+	expect_refused(WIRE_INVALID_ARGUMENT, "keys");
+	ck_assert_uint_eq(fx_stats(&f).mem_used, before);
+	offer_push(&o);
+	while (fx_stats(&f).mem_used == before)
+		;
+	client_close(&a);
+	client_close(&b);
+	fx_await(&f, regions_are, 0);
+}
+END_TEST
+
+Suite *manifest_suite(void)
+{
+	Suite *s = suite_create("manifest");
+	TCase *t = tcase_create("manifest"), *small = tcase_create("small memory");
+
+	tcase_set_timeout(t, 60);
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, other_regions);
+	tcase_add_test(t, fields);
+	tcase_add_test(t, memory);
+	tcase_add_test(t, digests);
+	tcase_add_test(t, large_ones_keep_the_order);
+	tcase_add_test(t, large_ones_are_refused);
+	tcase_add_loop_test(t, gone_meanwhile, 0, 2);
+	tcase_add_test(t, tables_are_given_back);
+	suite_add_tcase(s, t);
+	tcase_set_timeout(small, 60);
+	tcase_add_checked_fixture(small, setup_small, teardown);
+	tcase_add_test(small, memory_of_the_tables);
+	suite_add_tcase(s, small);
+	return s;
+}

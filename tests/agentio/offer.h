@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a process offers to a synchronization: its tensors, their manifest, the entry, and the part
+ * of its waiting thread, which the test plays step by step.
+ */
+#ifndef OFFER_H
+#define OFFER_H
+
+#include "kernels/hsh.h"
+#include "proto/shm_state.h"
+#include "proto/wire_state.h"
+#include "tests/agentio/fixture.h"
+
+#define OFFER_TENSORS 8u
+
+struct offer {
+	struct client *c;
+	struct queue *q;
+	uint32_t slot;
+	uint32_t n; /* tensors of the u8 type */
+	char name[OFFER_TENSORS][16];
+	uint64_t bytes[OFFER_TENSORS];
+	uint8_t *data[OFFER_TENSORS];
+	uint64_t region[OFFER_TENSORS], off[OFFER_TENSORS]; /* 0: its own */
+	bool may_differ[OFFER_TENSORS];
+	uint32_t hash_type; /* what leaves are hashed by */
+	hsh_leaf_fn *leaf;
+	struct mem state; /* the region of the manifest */
+	struct shm_state_header *hdr;
+	struct shm_state_entry *entry;
+	struct shm_sqe sqe; /* to be pushed; a test may change it before */
+	uint32_t seen, acked;
+	bool blind;      /* acts as if it could not map memory of others */
+	uint64_t shown;  /* the last region that a command named */
+	void *shown_map; /* as the agent gave it */
+	size_t shown_size;
+};
+
+/* Two tensors, "a" with `bytes` bytes and "b" with five, filled with `fill`; in registered memory,
+ * or its own. Their hash is simplehash, unless the test changes that. */
+void offer_init(struct offer *o, struct client *c, struct queue *q, uint64_t bytes, uint8_t fill,
+	bool registered);
+/* Writes the manifest, in a region of its own at the first call, and the entry. */
+void offer_write(struct offer *o, uint64_t revision);
+void offer_push(struct offer *o);
+/* Carries out the next command; false: there is none. */
+bool offer_carry_out(struct offer *o);
+/* Sleeps until there is a command or the completion; false: neither came. */
+bool offer_wait(struct offer *o, uint32_t timeout_ms);
+/* Carries out commands until the completion; returns its code. */
+uint32_t offer_await(struct offer *o);
+struct shm_slot *offer_slot(const struct offer *o);
+bool offer_complete(const struct offer *o); /* says the manifest */
+/* Are all bytes of both tensors these? */
+void offer_check(const struct offer *o, uint8_t fill);
+void offer_free(struct offer *o); /* what it has here */
+
+/* ---- the master's part */
+
+void sync_expect_votes(struct master *m, unsigned n);
+/* What `of` offers is elected, and the first and the second peer are holders, or receivers. src:
+ * where it can be had, or NULL. The attempt is m->seq. */
+void sync_elect(struct master *m, const struct offer *of, bool a_holds, bool b_holds,
+	struct wm_sync_source *src);
+void sync_expect_report(struct master *m, unsigned n_failed, struct wm_msg *ret);
+void sync_finish(struct master *m, uint64_t revision);
+void sync_abort(struct master *m);
+void sync_kick(struct master *m, uint8_t peer);
+
+/* ---- the part of another agent, 77 */
+
+/* A stream to the agent, which the test plays the other end of. */
+int stream_connect(const struct master *m, struct fx *f);
+/* The next stream to agent 77. */
+int stream_accept(const struct master *m, int listener);
+/* The answer to one request; its payload in buf. */
+void stream_ask(int fd, struct wst_request *r, enum wst_status status, uint8_t *buf, uint32_t len);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What fake agents say of shared state.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/master/fake.h"
+
+struct wm_sync_vote fk_offer(uint64_t revision, uint64_t content)
+{
+	return (struct wm_sync_vote){.revision = revision,
+		.hash_type = WM_HASH_SIMPLE,
+		.keys = {1, 2},
+		.content = {3, content},
+		.n_tensors = 2,
+		.bytes = 100};
+}
+
+/* msg: a vote without peers. */
+static void send_sync(const struct fk_peer *p, size_t n, struct wm_msg *msg)
+{
+	struct cc_id *ids = malloc(n * sizeof *ids);
+	size_t i;
+
+	ck_assert_ptr_nonnull(ids);
+	for (i = 0; i < n; i++)
+		ids[i] = p[i].id;
+	msg->type = WM_OP_VOTE;
+	msg->u.op_vote.group = p->group;
+	msg->u.op_vote.is_sync = true;
+	msg->u.op_vote.peers = ids;
+	msg->u.op_vote.n_peers = (uint32_t)n;
+	msg->u.op_vote.losses = fk_losses(p->host, p->group);
+	fk_send(p->host, msg);
+	free(ids);
+}
+
+void fk_sync_many(const struct fk_peer *p, size_t n, struct wm_sync_vote offer)
+{
+	struct wm_msg msg = {0};
+
+	msg.u.op_vote.sync = offer;
+	send_sync(p, n, &msg);
+}
+
+void fk_sync(const struct fk_peer *p, struct wm_sync_vote offer)
+{
+	fk_sync_many(p, 1, offer);
+}
+
+void fk_sync_again(const struct fk_peer *p, struct wm_sync_vote offer, uint64_t seq,
+	uint64_t revision, uint64_t content)
+{
+	struct wm_msg msg = {0};
+
+	msg.u.op_vote.sync = offer;
+	msg.u.op_vote.seq = seq;
+	msg.u.op_vote.elected = (struct wm_sync_elected){revision, {3, content}};
+	send_sync(p, 1, &msg);
+}
+
+void fk_report_failed(const struct fk_peer *p, uint64_t seq, bool ok)
+{
+	struct wm_sync_failure failed = {.peer = p->id, .code = WIRE_INVALID_USAGE};
+	struct wm_msg msg = {.type = WM_OP_REPORT};
+
+	(void)snprintf(failed.text, sizeof failed.text, "%s", "a leaf is wrong");
+	msg.u.op_report.seq = seq;
+	msg.u.op_report.ok = ok;
+	msg.u.op_report.n_failed = 1;
+	msg.u.op_report.failed = &failed;
+	fk_send(p->host, &msg);
+}

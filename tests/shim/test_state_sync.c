@@ -1,0 +1,691 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * pcclSynchronizeSharedState: carrying out the agent's commands, and all ways in which it ends,
+ * agents that die or lie included.
+ */
+#include <sched.h>
+
+#include "kernels/hsh.h"
+#include "tests/shim/state.h"
+
+/* ---- commands */
+
+/* Every byte of every tensor that is compared is read, and replaced. arg: what they hold. (The
+ * tensors themselves are nothing that another thread could look at.) */
+static void read_and_write_all(struct fake_op *op, void *arg)
+{
+	const struct st_state *s = arg;
+	uint32_t slot = 0;
+
+	fake_sync_begin(op);
+	for (uint32_t i = 0; i < TENSORS; i++) {
+		for (uint64_t off = 0; i != MINE && off < s->bytes[i]; off += SHM_STATE_SLOT) {
+			uint64_t left = s->bytes[i] - off;
+			uint32_t len = left < SHM_STATE_SLOT ? (uint32_t)left : SHM_STATE_SLOT;
+			uint8_t *window;
+
+			slot = (slot + 7) % SHM_STATE_SLOTS;
+			window = fake_window(op, slot);
+			fake_command(op, SHM_STATE_READ, slot, i, off, len);
+			ck_assert_uint_eq(fake_await_acks(op), slot);
+			ck_assert_int_eq(memcmp(window, s->data[i] + off, len), 0);
+			for (uint32_t k = 0; k < len; k++)
+				window[k] ^= FAKE_XOR;
+			fake_command(op, SHM_STATE_WRITE, slot, i, off, len);
+			ck_assert_uint_eq(fake_await_acks(op), slot);
+		}
+	}
+	fake_complete(op, 7);
+	fake_sync_end(op, 0, NULL, 7, 11, 22);
+}
+
+static void assert_data(const struct st_state *s, const struct st_state *old, uint8_t change)
+{
+	for (unsigned i = 0; i < TENSORS; i++)
+		for (uint64_t k = 0; k < s->bytes[i]; k++)
+			if (s->data[i][k] != (old->data[i][k] ^ (i == MINE ? 0 : change)))
+				ck_abort_msg("byte %llu of tensor %u is wrong",
+					(unsigned long long)k, i);
+}
+
+START_TEST(all_is_read_and_written)
+{
+	pcclSharedStateSyncInfo_t info = {0};
+	struct st_state s, old;
+
+	st_init(&s, 1);
+	st_init(&old, 1);
+	fx_assert_succeeds(st_sync(&s.shared, ST_POPULAR, &info, read_and_write_all, &old));
+	ck_assert_uint_eq(info.tx_bytes, 11);
+	ck_assert_uint_eq(info.rx_bytes, 22);
+	assert_data(&s, &old, FAKE_XOR);
+	st_free(&s);
+	st_free(&old);
+}
+END_TEST
+
+/* As many at a time as there are slots, again and again; nobody waits for each. */
+static void stream(struct fake_op *op, void *arg)
+{
+	(void)arg;
+	fake_sync_begin(op);
+	for (uint32_t round = 0; round < 50; round++) {
+		for (uint32_t i = 0; i < SHM_STATE_SLOTS; i++) {
+			memset(fake_window(op, i), (int)(round + i), 10);
+			fake_command(op, SHM_STATE_WRITE, i, WIDER, 100 + 10 * i, 10);
+		}
+		fake_await_acks(op);
+		fake_command(op, SHM_STATE_READ, 3, WIDER, 100, 10 * SHM_STATE_SLOTS);
+		fake_await_acks(op);
+		for (uint32_t i = 0; i < 10 * SHM_STATE_SLOTS; i++)
+			ck_assert_uint_eq(fake_window(op, 3)[i], (round + i / 10) % 256);
+	}
+	fake_sync_end(op, 0, NULL, 7, 0, 0);
+}
+
+START_TEST(a_stream_of_commands)
+{
+	struct st_state s;
+
+	st_init(&s, 1);
+	fx_assert_succeeds(st_sync(&s.shared, ST_POPULAR, NULL, stream, NULL));
+	st_free(&s);
+}
+END_TEST
+
+/* The shim has gone to sleep meanwhile, and must be woken by each. */
+static void drip(struct fake_op *op, void *arg)
+{
+	(void)arg;
+	fake_sync_begin(op);
+	for (uint32_t i = 0; i < 20; i++) {
+		while (atomic_load(&op->slot->wait) != SHM_WAIT_COMMANDS)
+			sched_yield();
+		fake_command(op, SHM_STATE_READ, i % SHM_STATE_SLOTS, BIAS, 0, 1);
+		fake_await_acks(op);
+	}
+	fake_sync_end(op, 0, NULL, 7, 0, 0);
+}
+
+START_TEST(commands_wake)
+{
+	struct st_state s;
+
+	st_init(&s, 1);
+	fx_assert_succeeds(st_sync(&s.shared, ST_SEND, NULL, drip, NULL));
+	st_free(&s);
+}
+END_TEST
+
+#define LEAF WIRE_LEAF
+#define SPAN (2 * LEAF + 2000)
+
+/* From memory of another peer, which is mapped once; and the agent hears when that is not possible.
+ */
+static void show(struct fake_op *op, void *arg)
+{
+	struct shm_state_command c = {
+		.op = SHM_STATE_WRITE, .slot = 5, .tensor = WIDE, .off = LEAF};
+	uint8_t *theirs;
+
+	(void)arg;
+	fake_sync_begin(op);
+	c.len = LEAF + 1000;
+	c.from = fake_show(op, SPAN, &theirs);
+	for (uint32_t i = 0; i < SPAN; i++)
+		theirs[i] = (uint8_t)(i * 7 >> 3);
+	for (c.from_off = 0; c.from_off <= SPAN - c.len; c.from_off += 899) {
+		c.leaves[0] = hsh_leaf(theirs + c.from_off, LEAF, 1);
+		c.leaves[1] = hsh_leaf(theirs + c.from_off + LEAF, 1000, 2);
+		fake_give(op, &c);
+		ck_assert_uint_eq(fake_await_acks(op), 5);
+		fake_command(op, SHM_STATE_READ, 6, WIDE, LEAF, c.len);
+		ck_assert_uint_eq(fake_await_acks(op), 6);
+		ck_assert_int_eq(memcmp(fake_window(op, 6), theirs + c.from_off, c.len), 0);
+	}
+	ck_assert_uint_eq(fake_seen(op->f, WL_REGION_MAP), 1);
+	/* Changed since it was looked at, in the last leaf. */
+	c.from_off = 0;
+	c.leaves[0] = hsh_leaf(theirs, LEAF, 1);
+	c.leaves[1] = hsh_leaf(theirs + LEAF, 1000, 2) ^ 1;
+	fake_give(op, &c);
+	ck_assert_uint_eq(fake_await_acks(op), 5 | SHM_STATE_WRONG);
+	/* Not there. */
+	c.from_off = SPAN - c.len + 1;
+	fake_give(op, &c);
+	ck_assert_uint_eq(fake_await_acks(op), 5 | SHM_STATE_UNSEEN);
+	c.from_off = UINT64_MAX - 500;
+	fake_give(op, &c);
+	ck_assert_uint_eq(fake_await_acks(op), 5 | SHM_STATE_UNSEEN);
+	fake_script(op->f, WL_REGION_MAP, FAKE_REFUSE, pcclInvalidUsage, "no");
+	c.from_off = 0;
+	c.from = fake_show(op, SPAN, &theirs);
+	fake_give(op, &c);
+	ck_assert_uint_eq(fake_await_acks(op), 5 | SHM_STATE_UNSEEN);
+	fake_sync_end(op, 0, NULL, 7, 0, 0);
+}
+
+START_TEST(memory_of_other_peers)
+{
+	struct st_state s;
+
+	st_init(&s, 1);
+	fx_assert_succeeds(st_sync(&s.shared, ST_POPULAR, NULL, show, NULL));
+	st_free(&s);
+}
+END_TEST
+
+static const struct lie {
+	pcclSharedStateSyncStrategy_t strategy;
+	struct shm_state_command c;
+	const char *words;
+} lies[] = {
+	{ST_POPULAR, {SHM_STATE_READ, 0, TENSORS, 1, 0, 0, 0, {0}}, "no such tensor"},
+	{ST_POPULAR, {SHM_STATE_WRITE, 0, UINT32_MAX, 1, 0, 0, 0, {0}}, "no such tensor"},
+	{ST_POPULAR, {SHM_STATE_READ, 0, EMPTY, 1, 0, 0, 0, {0}}, "does not fit"},
+	{ST_POPULAR, {SHM_STATE_READ, SHM_STATE_SLOTS, WIDE, 1, 0, 0, 0, {0}}, "does not fit"},
+	{ST_POPULAR, {SHM_STATE_WRITE, 0, WIDE, 0, 0, 0, 0, {0}}, "does not fit"},
+	{ST_POPULAR, {SHM_STATE_WRITE, 0, WIDE, SHM_STATE_SLOT + 1, 0, 0, 0, {0}}, "does not fit"},
+	{ST_POPULAR, {SHM_STATE_WRITE, 0, WIDE, 10, 399991, 0, 0, {0}}, "does not fit"},
+	{ST_POPULAR, {SHM_STATE_WRITE, 0, WIDE, 10, UINT64_MAX - 5, 0, 0, {0}}, "does not fit"},
+	{ST_POPULAR, {0, 0, WIDE, 10, 0, 0, 0, {0}}, "does not fit"},
+	{ST_POPULAR, {3, 0, WIDE, 10, 0, 0, 0, {0}}, "does not fit"},
+	{ST_POPULAR, {SHM_STATE_READ, 0, WIDE, 10, 0, 1, 0, {0}}, "does not fit"},
+	{ST_POPULAR, {SHM_STATE_READ, 0, MINE, 10, 0, 0, 0, {0}}, "may differ"},
+	{ST_RECEIVE, {SHM_STATE_WRITE, 0, MINE, 10, 0, 0, 0, {0}}, "may differ"},
+	{ST_SEND, {SHM_STATE_WRITE, 0, WIDE, 10, 0, 0, 0, {0}}, "send-only"},
+	{ST_RECEIVE, {SHM_STATE_READ, 0, WIDE, 10, 0, 0, 0, {0}}, "receive-only"},
+};
+
+static void lie(struct fake_op *op, void *arg)
+{
+	const struct lie *l = arg;
+
+	fake_sync_begin(op);
+	for (uint32_t i = 0; i < SHM_STATE_SLOTS; i++)
+		memset(fake_window(op, i), 0x77, SHM_STATE_SLOT);
+	fake_give(op, &l->c);
+}
+
+/* What an agent must not ask for is not done, and costs nothing but the place in the run. */
+START_TEST(commands_that_must_not_be)
+{
+	const struct lie *l = &lies[_i];
+	struct st_state s, old;
+
+	st_init(&s, 1);
+	st_init(&old, 1);
+	fx_assert_fails(st_sync(&s.shared, l->strategy, NULL, lie, (void *)(uintptr_t)l),
+		pcclInternalError, l->words);
+	ck_assert_ptr_nonnull(strstr(pcclGetLastError(), "please report it"));
+	assert_data(&s, &old, 0);
+	fake_await_seen(fx_agent, WL_COMM_DESTROY, 1);
+	fx_assert_fails(pcclSynchronizeSharedState(fx_comm, &s.shared, ST_POPULAR, NULL),
+		pcclInvalidUsage, "no longer part");
+	fx_assert_succeeds(pcclConnect(fx_comm));
+	fx_assert_succeeds(st_sync(&s.shared, ST_POPULAR, NULL, st_equal, NULL));
+	st_free(&s);
+	st_free(&old);
+}
+END_TEST
+
+/* ---- the end */
+
+static void bring_up_to_date(struct fake_op *op, void *arg)
+{
+	(void)arg;
+	fake_sync_begin(op);
+	fake_world(fx_agent, (struct wire_world){.version = 9, 5, 4, 2, 4});
+	fake_sync_end(op, 0, NULL, 13, 0, 4096);
+}
+
+START_TEST(the_revision_is_written_back)
+{
+	pcclSharedStateSyncInfo_t info = {0};
+	struct st_state s;
+	int world;
+
+	st_init(&s, 1);
+	fx_assert_succeeds(st_sync(&s.shared, ST_POPULAR, &info, bring_up_to_date, NULL));
+	ck_assert_uint_eq(s.shared.revision, 13);
+	ck_assert_uint_eq(info.rx_bytes, 4096);
+	fx_assert_succeeds(pcclGetAttribute(fx_comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &world));
+	ck_assert_int_eq(world, 5);
+	st_free(&s);
+}
+END_TEST
+
+struct ending {
+	uint32_t code, written; /* by a command */
+	uint64_t rx;
+	const char *text;
+};
+
+static void end_badly(struct fake_op *op, void *arg)
+{
+	const struct ending *e = arg;
+
+	fake_sync_begin(op);
+	if (e->written > 0) {
+		fake_command(op, SHM_STATE_WRITE, 1, WIDE, 0, e->written);
+		fake_await_acks(op);
+	}
+	if (e->rx > 0)
+		fake_touch(op);
+	if (e->code == pcclInvalidUsage)
+		fake_lose(fx_agent, e->code, e->text);
+	fake_losses(fx_agent, 4);
+	fake_sync_end(op, e->code, e->text, 13, 5, e->rx);
+}
+
+static pcclResult_t fail_with(
+	struct st_state *s, pcclSharedStateSyncStrategy_t strategy, struct ending e)
+{
+	pcclSharedStateSyncInfo_t info = {1, 2};
+	pcclResult_t r = st_sync(&s->shared, strategy, &info, end_badly, &e);
+
+	ck_assert_uint_eq(s->shared.revision, 7);
+	ck_assert_uint_eq(info.tx_bytes, 1);
+	ck_assert_uint_eq(info.rx_bytes, 2);
+	return r;
+}
+
+#define SPOILED "may have been written in part"
+
+static bool says_spoiled(void)
+{
+	return strstr(pcclGetLastError(), SPOILED) != NULL;
+}
+
+START_TEST(failures_come_through)
+{
+	static const uint32_t codes[] = {pcclRankConnectionLost, pcclMasterConnectionFailed,
+		pcclInvalidArgument, pcclInternalError, 4711};
+	struct st_state s;
+
+	st_init(&s, 1);
+	for (unsigned i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+		fx_assert_fails(fail_with(&s, ST_POPULAR, (struct ending){codes[i], 0, 0, "why"}),
+			codes[i] == 4711 ? pcclInternalError : (pcclResult_t)codes[i], "why");
+		ck_assert(!says_spoiled());
+	}
+	st_free(&s);
+}
+END_TEST
+
+/* Who sends only is never written to, whatever others say; everybody else hears of it. */
+START_TEST(a_failure_tells_of_what_was_written)
+{
+	struct st_state s;
+
+	st_init(&s, 1);
+	fail_with(&s, ST_RECEIVE, (struct ending){pcclRankConnectionLost, 100, 0, "lost"});
+	ck_assert(says_spoiled());
+	fail_with(&s, ST_POPULAR, (struct ending){pcclRankConnectionLost, 0, 100, "lost"});
+	ck_assert(says_spoiled());
+	fail_with(&s, ST_SEND, (struct ending){pcclRankConnectionLost, 0, 100, "lost"});
+	ck_assert(!says_spoiled());
+	st_free(&s);
+}
+END_TEST
+
+static void check_losses(struct fake_op *op, void *arg)
+{
+	ck_assert_uint_eq(op->sqe.losses, *(uint64_t *)arg);
+	st_equal(op, NULL);
+}
+
+START_TEST(a_loss_is_known_when_it_is_repeated)
+{
+	struct st_state s;
+	uint64_t losses = 0;
+
+	st_init(&s, 1);
+	fx_assert_succeeds(st_sync(&s.shared, ST_POPULAR, NULL, check_losses, &losses));
+	fx_assert_fails(fail_with(&s, ST_POPULAR,
+				(struct ending){pcclRankConnectionLost, 0, 0, "peer 3 died"}),
+		pcclRankConnectionLost, "peer 3 died");
+	losses = 4;
+	fx_assert_succeeds(st_sync(&s.shared, ST_POPULAR, NULL, check_losses, &losses));
+	st_free(&s);
+}
+END_TEST
+
+START_TEST(kicked)
+{
+	struct st_state s;
+
+	st_init(&s, 1);
+	fx_assert_fails(fail_with(&s, ST_POPULAR,
+				(struct ending){pcclInvalidUsage, 0, 0,
+					"REVISION_INCREMENT_VIOLATION: revision 7"}),
+		pcclInvalidUsage, "REVISION_INCREMENT_VIOLATION: revision 7");
+	fx_assert_fails(pcclSynchronizeSharedState(fx_comm, &s.shared, ST_POPULAR, NULL),
+		pcclInvalidUsage, "no longer part of the run: REVISION_INCREMENT_VIOLATION");
+	fx_assert_succeeds(pcclConnect(fx_comm));
+	fx_assert_succeeds(st_sync(&s.shared, ST_POPULAR, NULL, st_equal, NULL));
+	st_free(&s);
+}
+END_TEST
+
+/* ---- the agent dies */
+
+enum stage { UNSEEN, STARTED, WRITTEN, COMPLETE, KNOWN, ENDED, STAGES, TOUCHED };
+
+static void die_at(struct fake_op *op, void *arg)
+{
+	enum stage stage = *(enum stage *)arg;
+
+	if (stage >= STARTED)
+		fake_sync_begin(op);
+	if (stage == TOUCHED) {
+		fake_touch(op);
+		stage = STARTED;
+	}
+	if (stage >= WRITTEN) {
+		fake_command(op, SHM_STATE_WRITE, 1, WIDE, 0, 1000);
+		fake_await_acks(op);
+	}
+	if (stage >= COMPLETE)
+		fake_complete(op, 13);
+	if (stage == KNOWN)
+		fake_outcome(fx_agent, op->seq);
+	if (stage == ENDED)
+		fake_sync_end(op, 0, NULL, 13, 5, 1000);
+	fake_losses(fx_agent, 1);
+	fake_hang_up(fx_agent);
+}
+
+/* Who was complete is told what became of it; everybody else repeats it. */
+START_TEST(an_agent_that_dies)
+{
+	enum stage stage = (enum stage)(_i % STAGES);
+	pcclSharedStateSyncInfo_t info = {1, 2};
+	uint64_t losses = 1;
+	struct st_state s;
+	pcclResult_t r;
+
+	st_init(&s, 1);
+	/* the second time the memory has been used before */
+	if (_i >= STAGES)
+		fx_assert_succeeds(st_sync(&s.shared, ST_POPULAR, NULL, st_equal, NULL));
+	r = st_sync(&s.shared, ST_POPULAR, &info, die_at, &stage);
+	if (stage >= KNOWN) {
+		ck_assert_msg(r == pcclSuccess, "%s", pcclGetLastError());
+		ck_assert_uint_eq(s.shared.revision, 13);
+		ck_assert_uint_eq(info.tx_bytes, stage == ENDED ? 5 : 0);
+		ck_assert_uint_eq(info.rx_bytes, stage == ENDED ? 1000 : 0);
+	} else {
+		fx_assert_fails(r, pcclRankConnectionLost, "call again");
+		ck_assert_int_eq(says_spoiled(), stage >= WRITTEN);
+		ck_assert_uint_eq(s.shared.revision, 7);
+		ck_assert_uint_eq(info.tx_bytes, 1);
+		fx_assert_succeeds(st_sync(&s.shared, ST_POPULAR, NULL, check_losses, &losses));
+	}
+	fake_await_seen(fx_agent, WL_COMM_ATTACH, 1);
+	ck_assert_int_eq(fake_last(fx_agent, WL_COMM_ATTACH).n_seqs -
+				 fake_last(fx_agent, WL_COMM_ATTACH).n_succeeded,
+		stage == COMPLETE || stage == KNOWN);
+	st_free(&s);
+}
+END_TEST
+
+/* Whether the agent has written by itself, the manifest says. */
+START_TEST(registered_memory_may_have_been_written)
+{
+	enum stage stage = TOUCHED;
+	struct st_state s;
+
+	st_init(&s, 1);
+	fx_assert_succeeds(pcclMemAlloc(24, &s.infos[st_order[BIAS]].data));
+	st_sync(&s.shared, ST_SEND, NULL, die_at, &stage);
+	ck_assert(!says_spoiled());
+	fake_await_seen(fx_agent, WL_COMM_ATTACH, 1);
+	stage = _i ? TOUCHED : STARTED;
+	fx_assert_fails(st_sync(&s.shared, ST_POPULAR, NULL, die_at, &stage),
+		pcclRankConnectionLost, "call again");
+	ck_assert_int_eq(says_spoiled(), _i);
+	fake_await_seen(fx_agent, WL_COMM_ATTACH, 2);
+	fx_assert_succeeds(pcclMemFree(s.infos[st_order[BIAS]].data));
+	st_free(&s);
+}
+END_TEST
+
+/* An agent that makes no sense lives on, and may be at it. */
+START_TEST(an_agent_that_was_left_may_have_written)
+{
+	const struct lie *l = &lies[0];
+	struct st_state s;
+
+	st_init(&s, 1);
+	fx_assert_succeeds(pcclMemAlloc(24, &s.infos[st_order[BIAS]].data));
+	fx_assert_fails(st_sync(&s.shared, l->strategy, NULL, lie, (void *)(uintptr_t)l),
+		pcclInternalError, SPOILED);
+	fx_assert_succeeds(pcclMemFree(s.infos[st_order[BIAS]].data));
+	st_free(&s);
+}
+END_TEST
+
+/* ---- mixtures */
+
+/* One synchronization: what the agent hears, and does. */
+struct part {
+	uint32_t torn; /* what it must hear */
+	uint32_t written, touched;
+	bool complete, dies;
+	uint32_t code;
+};
+
+static void play(struct fake_op *op, void *arg)
+{
+	const struct part *p = arg;
+
+	ck_assert_uint_eq(op->sqe.sync.torn, p->torn);
+	fake_sync_begin(op);
+	if (p->written > 0) {
+		fake_command(op, SHM_STATE_WRITE, 1, WIDE, 0, p->written);
+		fake_await_acks(op);
+	}
+	if (p->touched)
+		fake_touch(op);
+	if (p->complete)
+		fake_complete(op, 7);
+	if (p->dies)
+		fake_hang_up(fx_agent);
+	else
+		fake_sync_end(op, p->code, "why", 7, 0, 0);
+}
+
+static void sync_part(struct st_state *s, pcclSharedStateSyncStrategy_t strategy, struct part p)
+{
+	static unsigned deaths;
+	pcclResult_t r = st_sync(&s->shared, strategy, NULL, play, &p);
+
+	ck_assert_int_eq(r, p.dies ? pcclRankConnectionLost : (pcclResult_t)p.code);
+	if (p.dies)
+		fake_await_seen(fx_agent, WL_COMM_ATTACH, ++deaths);
+}
+
+/* Whoever wrote it. */
+START_TEST(a_mixture_is_told_until_one_succeeds)
+{
+	const uint32_t lost = pcclRankConnectionLost;
+	struct st_state s;
+
+	st_init(&s, 1);
+	sync_part(&s, ST_POPULAR, (struct part){.torn = 0, .code = lost});
+	sync_part(&s, ST_POPULAR, (struct part){.torn = 0, .written = 10, .code = lost});
+	sync_part(&s, ST_POPULAR, (struct part){.torn = 1, .code = lost});
+	sync_part(&s, ST_POPULAR, (struct part){.torn = 1, .dies = true});
+	sync_part(&s, ST_RECEIVE, (struct part){.torn = 1});
+	sync_part(&s, ST_RECEIVE, (struct part){.torn = 0, .touched = 1, .code = lost});
+	sync_part(&s, ST_POPULAR, (struct part){.torn = 1, .written = 10});
+	sync_part(&s, ST_POPULAR, (struct part){.torn = 0, .written = 10, .dies = true});
+	sync_part(&s, ST_POPULAR, (struct part){.torn = 1});
+	sync_part(&s, ST_POPULAR, (struct part){.torn = 0, .touched = 1, .dies = true});
+	sync_part(&s, ST_POPULAR, (struct part){.torn = 1});
+	sync_part(&s, ST_POPULAR, (struct part){.torn = 0});
+	st_free(&s);
+}
+END_TEST
+
+/* Nor is what is complete, though the others could not have it. */
+START_TEST(what_was_only_read_is_no_mixture)
+{
+	const uint32_t lost = pcclRankConnectionLost;
+	struct part all = {.torn = 0, .written = 10, .touched = 1, .complete = true, .code = lost};
+	struct st_state s;
+
+	st_init(&s, 1);
+	fx_assert_succeeds(pcclMemAlloc(24, &s.infos[st_order[BIAS]].data));
+	sync_part(&s, ST_POPULAR, (struct part){.torn = 0, .dies = true});
+	sync_part(&s, ST_SEND, (struct part){.torn = 0, .touched = 1, .dies = true});
+	sync_part(&s, ST_POPULAR, (struct part){.torn = 0, .complete = true, .code = lost});
+	sync_part(&s, ST_POPULAR, all);
+	sync_part(&s, ST_POPULAR, (struct part){.torn = 0, .written = 10, .code = lost});
+	all.torn = 1;
+	sync_part(&s, ST_POPULAR, all);
+	sync_part(&s, ST_POPULAR, (struct part){.torn = 0});
+	fx_assert_succeeds(pcclMemFree(s.infos[st_order[BIAS]].data));
+	st_free(&s);
+}
+END_TEST
+
+/* By another revision, and by a new communicator; not by connecting again, nor by sending only. */
+START_TEST(the_application_says_that_it_has_others)
+{
+	struct st_state s;
+
+	st_init(&s, 1);
+	sync_part(&s, ST_POPULAR,
+		(struct part){.torn = 0, .written = 10, .code = pcclRankConnectionLost});
+	if (_i == 0) {
+		s.shared.revision = 8;
+	} else if (_i == 1) {
+		sync_part(&s, ST_SEND, (struct part){.torn = 1, .code = pcclRankConnectionLost});
+	} else {
+		fake_lose(fx_agent, pcclRankConnectionLost, "kicked");
+		fx_assert_fails(pcclSynchronizeSharedState(fx_comm, &s.shared, ST_POPULAR, NULL),
+			pcclRankConnectionLost, "kicked");
+		if (_i == 2) {
+			fx_assert_succeeds(pcclDestroyCommunicator(fx_comm));
+			fx_comm = fx_new_comm();
+		}
+		fx_assert_succeeds(pcclConnect(fx_comm));
+	}
+	sync_part(&s, ST_POPULAR, (struct part){.torn = (uint32_t)_i % 2});
+	st_free(&s);
+}
+END_TEST
+
+/* Before it knows of the call: nobody hears of that. */
+START_TEST(an_agent_that_dies_before_the_call)
+{
+	struct st_state s;
+
+	st_init(&s, 1);
+	fake_script(fx_agent, WL_REGION_ALLOC, FAKE_HANG_UP_ONCE, 0, NULL);
+	if (_i == 0) {
+		fake_script(fx_agent, WL_COMM_ATTACH, FAKE_REFUSE, pcclRankConnectionLost,
+			"came too late");
+		fx_assert_fails(pcclSynchronizeSharedState(fx_comm, &s.shared, ST_POPULAR, NULL),
+			pcclRankConnectionLost, "came too late");
+	} else {
+		fx_assert_succeeds(st_sync(&s.shared, ST_POPULAR, NULL, st_equal, NULL));
+		ck_assert_uint_eq(fake_seen(fx_agent, WL_REGION_ALLOC), 2);
+	}
+	st_free(&s);
+}
+END_TEST
+
+static void die_for_good(struct fake_op *op, void *arg)
+{
+	fake_sync_begin(op);
+	if (*(bool *)arg)
+		fake_complete(op, 13);
+	fake_script(fx_agent, WL_HELLO, FAKE_HANG_UP, 0, NULL);
+	fake_hang_up(fx_agent);
+}
+
+START_TEST(no_agent_comes_back)
+{
+	bool complete = _i == 1;
+	struct st_state s;
+
+	st_init(&s, 1);
+	/* what became of it will never be known, or is known right away */
+	if (complete)
+		fx_assert_fails(st_sync(&s.shared, ST_POPULAR, NULL, die_for_good, &complete),
+			pcclAgentUnavailable, "did not come back");
+	else
+		fx_assert_fails(st_sync(&s.shared, ST_POPULAR, NULL, die_for_good, &complete),
+			pcclRankConnectionLost, "call again");
+	fx_assert_fails(pcclSynchronizeSharedState(fx_comm, &s.shared, ST_POPULAR, NULL),
+		pcclAgentUnavailable, "did not come back");
+	ck_assert_uint_eq(s.shared.revision, 7);
+	fake_script(fx_agent, WL_HELLO, FAKE_ANSWER, 0, NULL);
+	fx_assert_succeeds(pcclConnect(fx_comm));
+	fx_assert_succeeds(st_sync(&s.shared, ST_POPULAR, NULL, st_equal, NULL));
+	st_free(&s);
+}
+END_TEST
+
+static void setup_impatient(void)
+{
+	ck_assert_int_eq(setenv("PCCL_AGENT_GRACE_MS", "200", 1), 0);
+	fx_setup_comm();
+}
+
+/* What the application was told of is what the next agent hears of. */
+START_TEST(successes_are_told_to_the_next_agent)
+{
+	struct wl_request q;
+	struct st_state s;
+
+	st_init(&s, 1);
+	for (int i = 0; i < 3; i++)
+		fx_assert_succeeds(st_sync(&s.shared, ST_POPULAR, NULL, st_equal, NULL));
+	fake_hang_up(fx_agent);
+	fake_await_seen(fx_agent, WL_COMM_ATTACH, 1);
+	q = fake_last(fx_agent, WL_COMM_ATTACH);
+	ck_assert_uint_eq(q.n_seqs, 3);
+	ck_assert_uint_eq(q.n_succeeded, 3);
+	ck_assert_uint_eq(q.seqs[0], 3);
+	st_free(&s);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("state_sync");
+	TCase *tc = tcase_create("sync"), *impatient = tcase_create("impatient");
+
+	tcase_add_unchecked_fixture(tc, fx_make_base, fx_remove_base);
+	tcase_add_checked_fixture(tc, fx_setup_comm, fx_teardown_comm);
+	tcase_set_timeout(tc, 30);
+	tcase_add_test(tc, all_is_read_and_written);
+	tcase_add_test(tc, a_stream_of_commands);
+	tcase_add_test(tc, commands_wake);
+	tcase_add_test(tc, memory_of_other_peers);
+	tcase_add_loop_test(tc, commands_that_must_not_be, 0, sizeof lies / sizeof lies[0]);
+	tcase_add_test(tc, the_revision_is_written_back);
+	tcase_add_test(tc, failures_come_through);
+	tcase_add_test(tc, a_failure_tells_of_what_was_written);
+	tcase_add_test(tc, a_loss_is_known_when_it_is_repeated);
+	tcase_add_test(tc, kicked);
+	tcase_add_loop_test(tc, an_agent_that_dies, 0, 2 * STAGES);
+	tcase_add_loop_test(tc, registered_memory_may_have_been_written, 0, 2);
+	tcase_add_test(tc, an_agent_that_was_left_may_have_written);
+	tcase_add_test(tc, a_mixture_is_told_until_one_succeeds);
+	tcase_add_test(tc, what_was_only_read_is_no_mixture);
+	tcase_add_loop_test(tc, the_application_says_that_it_has_others, 0, 4);
+	tcase_add_loop_test(tc, an_agent_that_dies_before_the_call, 0, 2);
+	tcase_add_test(tc, successes_are_told_to_the_next_agent);
+	suite_add_tcase(s, tc);
+	tcase_add_unchecked_fixture(impatient, fx_make_base, fx_remove_base);
+	tcase_add_checked_fixture(impatient, setup_impatient, fx_teardown_comm);
+	tcase_set_timeout(impatient, 30);
+	tcase_add_loop_test(impatient, no_agent_comes_back, 0, 2);
+	suite_add_tcase(s, impatient);
+	return tl_run(s);
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a master makes of the votes for a synchronization: whenever one starts, or peers are put
+ * out, it is asked whether the rules (ccm_elect.h) say the same of what the peers have offered, in
+ * the order of the ring, and of the revision that must be expected after all that has succeeded.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "ccoip-masterd/core/ccm_elect.h"
+#include "tests/sim/sim.h"
+
+/* A group as a master has it before a step. */
+struct group {
+	uint64_t expected;
+	uint32_t n;
+	struct sim_peer *peers[SIM_PEERS];
+	struct ccm_candidate v[SIM_PEERS];
+	struct ccm_standing s[SIM_PEERS];
+	struct ccm_election e;
+};
+
+static struct before {
+	bool recovering;
+	struct cc_id run;
+	struct group g[SIM_GROUPS];
+} before;
+
+static struct sim_peer *peer_of(struct sim *s, const struct cc_id *id)
+{
+	unsigned i;
+
+	for (i = 0; i < s->n_peers; i++)
+		if (cc_id_eq(&s->peers[i].id, id))
+			return &s->peers[i];
+	return NULL;
+}
+
+void sim_elect_vote(struct sim *s, const struct wm_op_vote *v)
+{
+	struct sim_peer *p;
+	uint32_t i;
+
+	if (!v->is_sync)
+		return;
+	for (i = 0; i < v->n_peers; i++) {
+		p = peer_of(s, &v->peers[i]);
+		if (p)
+			p->cast = v->sync;
+	}
+}
+
+struct looks {
+	struct sim *s;
+	struct before *b;
+};
+
+static void add_peer(void *arg, const struct ccm_peer_info *i)
+{
+	struct looks *l = arg;
+	struct group *g = &l->b->g[i->group];
+	struct sim_peer *p = peer_of(l->s, &i->peer);
+
+	if (!p || i->phase != CCM_PEER_ACCEPTED)
+		return;
+	g->v[g->n] = (struct ccm_candidate){.revision = p->cast.revision,
+		.strategy = p->cast.strategy,
+		.hash_type = p->cast.hash_type,
+		.keys = {p->cast.keys.hi, p->cast.keys.lo},
+		.content = {p->cast.content.hi, p->cast.content.lo},
+		.n_tensors = p->cast.n_tensors,
+		.bytes = p->cast.bytes,
+		.torn = p->cast.torn};
+	g->peers[g->n++] = p;
+}
+
+static void add_state(void *arg, const struct ccm_state_info *i)
+{
+	struct before *b = arg;
+
+	b->g[i->group].expected = i->expected;
+}
+
+void sim_elect_before(struct sim *s, const struct sim_master *m)
+{
+	struct looks l = {s, &before};
+	struct ccm_status st;
+
+	memset(&before, 0, sizeof before);
+	ccm_get_status(m->m, sim_clock_now(s, &m->clock), &st);
+	before.recovering = st.recovering;
+	before.run = st.run;
+	if (st.recovering)
+		return;
+	ccm_each_peer(m->m, sim_clock_now(s, &m->clock), add_peer, &l);
+	ccm_each_state(m->m, sim_clock_now(s, &m->clock), add_state, &before);
+}
+
+/* The revisions that may be expected: what nobody remembers, may be forgotten. */
+static void check_expected(struct sim *s, const struct sim_master *m, uint32_t group)
+{
+	uint64_t expected = before.g[group].expected, least = 0, most = 0;
+	const struct sim_xfer *t;
+
+	for (t = s->xfers; t; t = t->next) {
+		if (!t->is_sync || t->group != group || !cc_id_eq(&t->run, &before.run) ||
+			!t->decided)
+			continue;
+		if (t->revision + 1 > most)
+			most = t->revision + 1;
+		if (t->revision + 1 > least && sim_xfer_goes_on(s, t, VOICE_SUCCESS))
+			least = t->revision + 1;
+	}
+	if (expected == 0 ? least > 0 && s->class != CLASS_ALL
+			  : expected < least || (most > 0 && expected > most))
+		sim_fail(s,
+			"%s expects revision %" PRIu64 " of group %u, it must be %" PRIu64
+			" to %" PRIu64,
+			sim_name_master(s, m->no), expected, group, least, most);
+}
+
+static void elect(struct group *g)
+{
+	uint32_t scratch[SIM_PEERS];
+
+	ccm_elect(g->expected, g->v, g->n, scratch, g->s, &g->e);
+}
+
+static void put_out(struct sim *s, const struct cc_id *peer)
+{
+	s->out[s->n_out++ % (sizeof s->out / sizeof s->out[0])] = *peer;
+	s->kicked++;
+}
+
+bool sim_elect_is_out(const struct sim *s, const struct cc_id *peer)
+{
+	uint32_t i;
+
+	for (i = 0; i < sizeof s->out / sizeof s->out[0]; i++)
+		if (cc_id_eq(&s->out[i], peer))
+			return true;
+	return false;
+}
+
+/* What one step says of a group. */
+struct said {
+	const struct wm_op_start *start; /* one of them, or NULL */
+	uint32_t roles[SIM_PEERS];       /* by number: 0 none, 1 kicked, 2 holder, 3 receiver */
+	uint32_t kicks;
+};
+
+static void take_start(struct sim *s, const struct wm_op_start *x, struct said *said)
+{
+	const struct sim_peer *p;
+	uint32_t i;
+
+	said[x->group].start = x;
+	for (i = 0; i < x->sync.n_peers; i++) {
+		p = peer_of(s, &x->sync.peers[i].peer);
+		if (p)
+			said[x->group].roles[p->no] =
+				x->sync.peers[i].role == WM_SYNC_HOLDER ? 2 : 3;
+	}
+}
+
+static void take_kick(struct sim *s, const struct wm_kick *k, struct said *said)
+{
+	const struct sim_peer *p = peer_of(s, &k->peer);
+
+	if (!p || k->code != WIRE_INVALID_USAGE)
+		return;
+	said[p->group].roles[p->no] = 1;
+	said[p->group].kicks++;
+}
+
+static uint32_t role(const struct ccm_standing *x)
+{
+	switch (x->verdict) {
+	case CCM_ELECT_KICKED:
+		return 1;
+	case CCM_ELECT_RECEIVER:
+		return 3;
+	default:
+		return 2;
+	}
+}
+
+static bool is_in(const struct group *g, const struct sim_peer *p)
+{
+	uint32_t i;
+
+	for (i = 0; i < g->n; i++)
+		if (g->peers[i] == p)
+			return true;
+	return false;
+}
+
+/* The ring may have been put in force in that step, too: those who stay in their order now, then
+ * those who were put out, who cannot have been elected. */
+static void put_in_order(struct sim *s, const struct sim_master *m, uint32_t group)
+{
+	struct group *g = &before.g[group], was = *g;
+	struct before after = {0};
+	struct looks l = {s, &after};
+	uint32_t i;
+
+	ccm_each_peer(m->m, sim_clock_now(s, &m->clock), add_peer, &l);
+	*g = after.g[group];
+	g->expected = was.expected;
+	for (i = 0; i < was.n && g->n < SIM_PEERS; i++) {
+		if (is_in(g, was.peers[i]))
+			continue;
+		g->peers[g->n] = was.peers[i];
+		g->v[g->n++] = was.v[i];
+	}
+}
+
+/* An election was held: by the rules? */
+static void check(struct sim *s, const struct sim_master *m, uint32_t group, const struct said *x)
+{
+	struct group *g = &before.g[group];
+	uint32_t i;
+
+	check_expected(s, m, group);
+	put_in_order(s, m, group);
+	elect(g);
+	if (g->e.nobody != !x->start) {
+		sim_fail(s, "%s: by the rules, %s in group %u", sim_name_master(s, m->no),
+			g->e.nobody ? "nobody stands" : "somebody stands", group);
+		return;
+	}
+	if (x->start && (x->start->sync.revision != g->e.revision ||
+				x->start->sync.content.hi != g->v[g->e.elected].content.hi ||
+				x->start->sync.content.lo != g->v[g->e.elected].content.lo))
+		sim_fail(s,
+			"%s elects revision %" PRIu64 " of group %u, by the rules it is %" PRIu64
+			" or has other contents",
+			sim_name_master(s, m->no), x->start->sync.revision, group, g->e.revision);
+	for (i = 0; i < g->n; i++) {
+		if (role(&g->s[i]) != x->roles[g->peers[i]->no])
+			sim_fail(s, "%s: p%u gets part %u, by the rules it is %u (why %u)",
+				sim_name_master(s, m->no), g->peers[i]->no,
+				x->roles[g->peers[i]->no], role(&g->s[i]), (unsigned)g->s[i].why);
+		if (role(&g->s[i]) == 1)
+			put_out(s, &g->peers[i]->id);
+	}
+}
+
+static bool has_failed(const struct sim *s, const struct cc_id *peer)
+{
+	const struct sim_xfer *t;
+	uint32_t i, j;
+
+	for (t = s->xfers; t; t = t->next)
+		for (i = 0; t->is_sync && i < t->n_parts; i++)
+			for (j = 0; j < t->parts[i].n; j++)
+				if (t->parts[i].voices[j].failed &&
+					cc_id_eq(&t->parts[i].voices[j].id, peer))
+					return true;
+	return false;
+}
+
+static bool all_have_failed(const struct sim *s, const struct said *x)
+{
+	unsigned i;
+
+	for (i = 0; i < s->n_peers; i++)
+		if (x->roles[i] == 1 && !has_failed(s, &s->peers[i].id))
+			return false;
+	return true;
+}
+
+/* Kicks without an election: of those that have failed, or by an election before. */
+static void excuse(struct sim *s, const struct sim_master *m, const struct said *x)
+{
+	unsigned i;
+
+	for (i = 0; i < s->n_peers; i++) {
+		const struct sim_peer *p = &s->peers[i];
+
+		if (x->roles[i] != 1)
+			continue;
+		if (s->class != CLASS_ALL && !has_failed(s, &p->id) && !sim_elect_is_out(s, &p->id))
+			sim_fail(s, "%s puts p%u out for nothing", sim_name_master(s, m->no), i);
+		else
+			put_out(s, &p->id);
+	}
+}
+
+/* The master has counted it, whether it comes to tell of it or not. */
+static void take_done(struct sim *s, const struct wm_op_done *x)
+{
+	struct sim_xfer *t;
+
+	for (t = s->xfers; t; t = t->next)
+		if (t->is_sync && t->seq == x->seq && cc_id_eq(&t->run, &before.run))
+			t->decided = true;
+}
+
+void sim_elect_after(struct sim *s, const struct sim_master *m)
+{
+	struct said said[SIM_GROUPS] = {{0}};
+	uint32_t g;
+	size_t i;
+
+	for (i = 0; i < s->m_acts.n; i++) {
+		const struct ccm_action *x = &s->m_acts.v[i];
+
+		if (x->type != CCM_ACT_SEND)
+			continue;
+		if (x->msg.type == WM_OP_START && x->msg.u.op_start.is_sync)
+			take_start(s, &x->msg.u.op_start, said);
+		else if (x->msg.type == WM_OP_DONE)
+			take_done(s, &x->msg.u.op_done);
+		else if (x->msg.type == WM_KICK)
+			take_kick(s, &x->msg.u.kick, said);
+	}
+	for (g = 0; g < SIM_GROUPS; g++) {
+		if (!said[g].start && !said[g].kicks)
+			continue;
+		if (before.recovering || m->superseded || s->two_masters ||
+			(!said[g].start &&
+				(said[g].kicks < before.g[g].n || all_have_failed(s, &said[g]))))
+			excuse(s, m, &said[g]);
+		else
+			check(s, m, g, &said[g]);
+	}
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The lineage of a run: who was in which epoch, and who has gone on without whom. Once a peer has
+ * succeeded in anything in an epoch without another one, that one must not succeed in a later
+ * epoch: it joins anew, with another id. Otherwise the run has become two, or somebody lacks what
+ * the others have done meanwhile.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/sim.h"
+
+struct sim_user {
+	unsigned peer;
+	struct cc_id id;
+	bool left;
+};
+
+/* Rings that a master has put in force, with all who were members then. */
+struct sim_epoch {
+	struct cc_id run;
+	uint64_t number;
+	unsigned master;
+	bool overruled; /* others went on who could not know of it, before those who knew came */
+	struct cc_id *members;
+	uint32_t n_members;
+	struct sim_user *users; /* have succeeded in something in it */
+	uint32_t n_users;
+	struct sim_epoch *older;
+};
+
+/* A master that takes over was told by a peer what that knows, before it drew its conclusions. */
+struct sim_told {
+	unsigned master;
+	struct cc_id peer;
+	struct sim_told *next;
+};
+
+static void *grow(void *v, uint32_t n, size_t size)
+{
+	v = reallocarray(v, n, size);
+	if (!v)
+		abort();
+	return v;
+}
+
+static void add_member(void *arg, const struct ccm_peer_info *p)
+{
+	struct sim_epoch *e = arg;
+
+	if (p->phase != CCM_PEER_ACCEPTED)
+		return;
+	e->members = grow(e->members, e->n_members + 1, sizeof *e->members);
+	e->members[e->n_members++] = p->peer;
+}
+
+void sim_lineage_commit(struct sim *s, const struct sim_master *m, uint64_t number)
+{
+	struct sim_epoch *e;
+
+	for (e = s->epochs; e; e = e->older)
+		if (e->master == m->no && e->number == number && cc_id_eq(&e->run, &m->id))
+			return;
+	e = grow(NULL, 1, sizeof *e);
+	*e = (struct sim_epoch){
+		.run = m->id, .number = number, .master = m->no, .older = s->epochs};
+	s->epochs = e;
+	ccm_each_peer(m->m, sim_clock_now(s, &m->clock), add_member, e);
+}
+
+void sim_lineage_join(struct sim *s, const struct sim_master *m, const struct wm_join *j)
+{
+	struct ccm_status st;
+	struct sim_told *t;
+
+	ccm_get_status(m->m, sim_clock_now(s, &m->clock), &st);
+	if (j->phase != WM_JOIN_ACCEPTED || !st.recovering)
+		return;
+	t = grow(NULL, 1, sizeof *t);
+	*t = (struct sim_told){.master = m->no, .peer = j->peer, .next = s->told};
+	s->told = t;
+}
+
+static bool is_member(const struct sim_epoch *e, const struct cc_id *peer)
+{
+	uint32_t i;
+
+	for (i = 0; i < e->n_members; i++)
+		if (cc_id_eq(&e->members[i], peer))
+			return true;
+	return false;
+}
+
+static struct sim_user *user_of(const struct sim_epoch *e, const struct cc_id *peer)
+{
+	uint32_t i;
+
+	for (i = 0; i < e->n_users; i++)
+		if (cc_id_eq(&e->users[i].id, peer))
+			return &e->users[i];
+	return NULL;
+}
+
+/* The first one of this number with p in it: a new master repeats it to who has not heard of it. */
+static struct sim_epoch *epoch_of(struct sim *s, const struct sim_peer *p)
+{
+	struct sim_epoch *e, *found = NULL;
+
+	for (e = s->epochs; e; e = e->older)
+		if (e->number == p->attrs.epoch && cc_id_eq(&e->run, &p->run) &&
+			is_member(e, &p->id))
+			found = e;
+	return found;
+}
+
+static bool was_told(const struct sim *s, unsigned master, const struct cc_id *peer)
+{
+	const struct sim_told *t = s->told;
+
+	while (t && !(t->master == master && cc_id_eq(&t->peer, peer)))
+		t = t->next;
+	return t != NULL;
+}
+
+/* Somebody who has gone on in `without`, and lives, of whom the master of e knew; NULL: nobody. */
+static const struct sim_user *known_user(
+	const struct sim *s, const struct sim_epoch *without, const struct sim_epoch *e)
+{
+	uint32_t i;
+
+	for (i = 0; i < without->n_users; i++) {
+		const struct sim_user *u = &without->users[i];
+
+		if (!u->left && s->peers[u->peer].proc->alive &&
+			(s->journal || without->master == e->master ||
+				was_told(s, e->master, &u->id)))
+			return u;
+	}
+	return NULL;
+}
+
+/* Somebody who has gone on in `without`, and has not lost its place since; NULL: nobody. */
+static const struct sim_peer *member_still(const struct sim *s, const struct sim_epoch *without)
+{
+	uint32_t i;
+
+	for (i = 0; i < without->n_users; i++) {
+		const struct sim_user *u = &without->users[i];
+		const struct sim_peer *p = &s->peers[u->peer];
+
+		if (!u->left && p->proc->alive && p->state == SHM_COMM_CONNECTED &&
+			cc_id_eq(&p->id, &u->id))
+			return p;
+	}
+	return NULL;
+}
+
+/* An epoch before this one in which p has succeeded in something; NULL: none. */
+static const struct sim_epoch *used_before(const struct sim_epoch *e, const struct sim_peer *p)
+{
+	const struct sim_epoch *x = e->older;
+
+	while (x && !(cc_id_eq(&x->run, &e->run) && user_of(x, &p->id)))
+		x = x->older;
+	return x;
+}
+
+/* p succeeds in e: have others gone on without it before? */
+static void check(struct sim *s, const struct sim_peer *p, const struct sim_epoch *e)
+{
+	const struct sim_epoch *before;
+	const struct sim_peer *other;
+	const struct sim_user *u;
+	struct sim_epoch *x;
+
+	for (x = e->older; x; x = x->older) {
+		if (x->overruled || x->n_users == 0 || !cc_id_eq(&x->run, &e->run) ||
+			is_member(x, &p->id))
+			continue;
+		before = used_before(x, p);
+		u = before ? known_user(s, x, e) : NULL;
+		if (u) {
+			sim_fail(s,
+				"p%u goes on in epoch %" PRIu64 " of %s as a member since epoch "
+				"%" PRIu64 ", but p%u has gone on without it in epoch %" PRIu64
+				" of %s, and %s knew",
+				p->no, e->number, sim_name_master(s, e->master), before->number,
+				u->peer, x->number, sim_name_master(s, x->master),
+				sim_name_master(s, e->master));
+			return;
+		}
+		other = before ? member_still(s, x) : NULL;
+		if (!other)
+			continue;
+		x->overruled = true;
+		s->overruled++;
+		sim_trace(s, "p%u goes on, p%u has gone on without it, and %s could not know",
+			p->no, other->no, sim_name_master(s, e->master));
+	}
+}
+
+void sim_lineage_success(struct sim *s, const struct sim_peer *p)
+{
+	struct sim_epoch *e = epoch_of(s, p);
+
+	if (p->state != SHM_COMM_CONNECTED)
+		return; /* the end of what began while it was in */
+	if (!e) {
+		sim_fail(s, "p%u succeeds in epoch %" PRIu64 ", in which it is not", p->no,
+			p->attrs.epoch);
+		return;
+	}
+	if (!s->two_masters)
+		check(s, p, e);
+	if (user_of(e, &p->id))
+		return;
+	e->users = grow(e->users, e->n_users + 1, sizeof *e->users);
+	e->users[e->n_users++] = (struct sim_user){.peer = p->no, .id = p->id};
+}
+
+void sim_lineage_left(struct sim *s, const struct sim_peer *p)
+{
+	struct sim_epoch *e;
+	struct sim_user *u;
+
+	for (e = s->epochs; e; e = e->older) {
+		u = user_of(e, &p->id);
+		if (u)
+			u->left = true;
+	}
+}
+
+void sim_lineage_free(struct sim *s)
+{
+	struct sim_epoch *e;
+	struct sim_told *t;
+
+	while ((e = s->epochs) != NULL) {
+		s->epochs = e->older;
+		free(e->members);
+		free(e->users);
+		free(e);
+	}
+	while ((t = s->told) != NULL) {
+		s->told = t->next;
+		free(t);
+	}
+}

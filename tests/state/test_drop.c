@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Members that leave a job while it goes on for the others: their memory is not touched again.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "proto/wire_state.h"
+#include "tests/state/host.h"
+
+/* Something has moved, and it cannot come to its end. */
+static void until_under_way(struct net *n)
+{
+	struct ste_event ev;
+
+	for (int i = 0; i < 2000; i++) {
+		struct ste_progress p = host_progress(&n->h[0], SEQ);
+
+		if (p.net_rx_bytes > 1 << 20 || p.done > 0)
+			return;
+		ck_assert(!net_event(n, UINT32_MAX, &ev, 5));
+	}
+	ck_abort_msg("nothing moves");
+}
+
+static void end(struct net *n, struct shape *s, struct member *poisoned)
+{
+	member_poison(poisoned, false);
+	net_down(n);
+	shape_free(s);
+}
+
+/* The second host serves what the first one gets. */
+static void begin(struct net *n, struct shape *s)
+{
+	struct ste_source src = source_of(n, 1, true);
+
+	host_hash(&n->h[0]);
+	host_hash(&n->h[1]);
+	host_start(&n->h[1], SEQ, s, NULL, 0);
+	host_start(&n->h[0], SEQ, s, &src, 1);
+}
+
+/* The first of two receivers can be reached by the agent, and the other one does nothing. */
+static void begin_two(struct net *n, struct shape *s, enum kind holder)
+{
+	net_up(n, 2);
+	member_add(&n->h[0], s, false, REGISTERED);
+	member_add(&n->h[0], s, false, OWN);
+	member_add(&n->h[1], s, true, holder);
+	atomic_store(&n->h[0].m[1].deaf, true);
+	begin(n, s);
+	until_under_way(n);
+}
+
+/* Two receivers, the first one leaves: blocks lie in its memory (_i 0: what the agent can reach; 1:
+ * its window), or wait for its process (2), or one has come in part (3). */
+START_TEST(receiver)
+{
+	enum kind first = _i == 1 || _i == 2 ? OWN : REGISTERED;
+	enum kind second = _i < 2 ? OWN : REGISTERED;
+	struct member *leaves, *stays;
+	struct shape s;
+	struct net n;
+
+	shape_two(&s, 24 << 20);
+	net_up(&n, 2);
+	leaves = member_add(&n.h[0], &s, false, first);
+	stays = member_add(&n.h[0], &s, false, second);
+	member_add(&n.h[1], &s, true, OWN);
+	if (_i < 3)
+		atomic_store(_i == 2 ? &leaves->deaf : &stays->deaf, true);
+	else /* a block and a half */
+		atomic_store(&n.h[1].m[0].limit, 6);
+	begin(&n, &s);
+	until_under_way(&n);
+	net_drop(&n, 0, 0);
+	member_poison(leaves, true);
+	atomic_store(&stays->deaf, false);
+	atomic_store(&n.h[1].m[0].limit, 0);
+	net_expect(&n, 0, STE_DONE);
+	member_check(stays);
+	ck_assert_uint_eq(host_view(&n.h[0], 1).rx_bytes, shape_bytes(&s));
+	ck_assert(!host_view(&n.h[0], 1).failed);
+	end(&n, &s, leaves);
+}
+END_TEST
+
+/* The holder on this host leaves: what is still missing comes from elsewhere. */
+START_TEST(local_holder)
+{
+	struct member *leaves, *stays;
+	struct shape s;
+	struct net n;
+
+	shape_two(&s, 24 << 20);
+	net_up(&n, 2);
+	leaves = member_add(&n.h[0], &s, true, _i ? OWN : REGISTERED);
+	stays = member_add(&n.h[0], &s, false, OWN);
+	member_add(&n.h[1], &s, true, REGISTERED);
+	atomic_store(&stays->deaf, true);
+	begin(&n, &s);
+	net_drop(&n, 0, 0);
+	member_poison(leaves, true);
+	atomic_store(&stays->deaf, false);
+	net_expect(&n, 0, STE_DONE);
+	member_check(stays);
+	ck_assert_uint_gt(host_progress(&n.h[0], SEQ).net_rx_bytes, 16 << 20);
+	end(&n, &s, leaves);
+}
+END_TEST
+
+/* The holder changes what a receiver's process was about to copy: it leaves (_i 0, 1), or does so
+ * in the middle of its call (2, 3). Not taken for right. */
+START_TEST(shown_memory_changes)
+{
+	struct member *leaves, *stays;
+	struct ste_event ev;
+	struct shape s;
+	struct net n;
+
+	shape_two(&s, 24 << 20);
+	net_up(&n, 2);
+	leaves = member_add(&n.h[0], &s, true, _i % 2 ? OWN : REGISTERED);
+	leaves->region.fd = leaves->fd;
+	stays = member_add(&n.h[0], &s, false, OWN);
+	member_add(&n.h[1], &s, true, REGISTERED);
+	atomic_store(&stays->deaf, true);
+	begin(&n, &s);
+	while (member_commands(stays) == 0)
+		ck_assert(!net_event(&n, UINT32_MAX, &ev, 5));
+	if (_i < 2) {
+		net_drop(&n, 0, 0);
+		member_stop(leaves);
+	}
+	memset(leaves->memory, 0xee, leaves->size);
+	memset(leaves->map + leaves->state.window_off, 0xee, SHM_STATE_SLOTS * SHM_STATE_SLOT);
+	atomic_store(&stays->deaf, false);
+	net_expect(&n, 0, STE_DONE);
+	ck_assert_uint_gt(atomic_load(&stays->n_seen), 0);
+	ck_assert(host_view(&n.h[0], 0).failed);
+	member_check(stays);
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+/* While threads copy, the receiver leaves, or all is cancelled. */
+START_TEST(copying)
+{
+	struct ste_event ev;
+	struct member *m;
+	struct shape s;
+	struct net n;
+
+	net_crew = 3;
+	shape_two(&s, 96 << 20);
+	net_up(&n, 1);
+	member_add(&n.h[0], &s, true, REGISTERED);
+	member_add(&n.h[0], &s, false, REGISTERED);
+	host_hash(&n.h[0]);
+	m = &n.h[0].m[1];
+	member_stop(m);
+	host_start(&n.h[0], SEQ, &s, NULL, 0);
+	while (ste_copied(n.h[0].e) == 0)
+		;
+	if (_i % 2) {
+		ste_drop(n.h[0].e, SEQ, 1);
+		while (!host_view(&n.h[0], 1).dropped)
+			;
+	} else {
+		ste_cancel(n.h[0].e, SEQ);
+		while (net_event(&n, 0, &ev, WAIT_MS) && ev.type != STE_CANCELLED)
+			ck_assert_int_eq(ev.type, STE_DONE);
+	}
+	member_poison(m, true);
+	ck_assert(!net_event(&n, UINT32_MAX, &ev, 20));
+	end(&n, &s, m);
+}
+END_TEST
+
+/* Of two holders that serve another host, one leaves. */
+START_TEST(server)
+{
+	struct member *leaves;
+	struct ste_source src[1];
+	struct shape s;
+	struct net n;
+
+	shape_two(&s, 24 << 20);
+	net_up(&n, 2);
+	member_add(&n.h[0], &s, false, OWN);
+	leaves = member_add(&n.h[1], &s, true, _i ? OWN : REGISTERED);
+	member_add(&n.h[1], &s, true, REGISTERED);
+	src[0] = source_of(&n, 1, true);
+	host_hash(&n.h[0]);
+	host_hash(&n.h[1]);
+	atomic_store(&n.h[0].m[0].deaf, true);
+	host_start(&n.h[1], SEQ, &s, NULL, 0);
+	net_expect(&n, 1, STE_DONE);
+	host_start(&n.h[0], SEQ, &s, src, 1);
+	until_under_way(&n);
+	net_drop(&n, 1, 0);
+	member_poison(leaves, true);
+	atomic_store(&n.h[0].m[0].deaf, false);
+	net_expect(&n, 0, STE_DONE);
+	member_check(&n.h[0].m[0]);
+	ck_assert_uint_gt(host_view(&n.h[1], 1).tx_bytes, 0);
+	end(&n, &s, leaves);
+}
+END_TEST
+
+/* Leaf hashes are sent out of its manifest: not any more. */
+START_TEST(manifest)
+{
+	static uint8_t answer[WST_HDR_SIZE + 8192];
+	struct wst_request r = {.kind = WST_LEAVES, .id = 1, .group = 3, .seq = SEQ, .n = 1024};
+	uint8_t buf[WST_HDR_SIZE];
+	struct member *leaves;
+	int fds[2], small = 1;
+	struct shape s;
+	struct net n;
+	ssize_t len;
+
+	shape_two(&s, 64 << 20);
+	net_up(&n, 1);
+	leaves = member_add(&n.h[0], &s, true, REGISTERED);
+	member_add(&n.h[0], &s, true, REGISTERED);
+	host_hash(&n.h[0]);
+	host_start(&n.h[0], SEQ, &s, NULL, 0);
+	net_expect(&n, 0, STE_DONE);
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+	setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+	wst_request_put(buf, &r);
+	ck_assert_int_eq(send(fds[0], buf, sizeof buf, 0), sizeof buf);
+	ck_assert_int_eq(ste_add_stream(n.h[0].e, fds[1]), 0);
+	ck_assert_int_eq(recv(fds[0], answer, 128, MSG_WAITALL), 128);
+	net_drop(&n, 0, 0);
+	memset(leaves->map + leaves->state.leaves_off, 0xaa, 8192);
+	len = recv(fds[0], answer + 128, sizeof answer - 128, MSG_WAITALL);
+	ck_assert_int_ge(len, 0);
+	ck_assert_int_lt(len, (ssize_t)sizeof answer - 128);
+	close(fds[0]);
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+/* Its manifest told the names; now another one does. */
+START_TEST(names)
+{
+	struct ste_event ev;
+	struct shape s;
+	struct net n;
+
+	shape_two(&s, 24 << 20);
+	begin_two(&n, &s, OWN);
+	net_drop(&n, 0, 0);
+	member_poison(&n.h[0].m[0], true);
+	atomic_store(&n.h[1].m[0].corrupt, true);
+	atomic_store(&n.h[0].m[1].deaf, false);
+	ck_assert(net_event(&n, 0, &ev, WAIT_MS));
+	ck_assert_int_eq(ev.type, STE_FAILED);
+	ck_assert_msg(strstr(ev.text, "tensor \"tensor00000000\"") != NULL, "%s", ev.text);
+	end(&n, &s, &n.h[0].m[0]);
+}
+END_TEST
+
+/* All that know the names leave; what is left is cancelled. */
+START_TEST(all)
+{
+	struct shape s;
+	struct net n;
+
+	shape_two(&s, 8 << 20);
+	begin_two(&n, &s, REGISTERED);
+	net_drop(&n, 0, 1);
+	ste_drop(n.h[0].e, SEQ, 1); /* again */
+	ste_drop(n.h[0].e, SEQ, 0);
+	ste_drop(n.h[0].e, SEQ, 7); /* none */
+	ste_cancel(n.h[0].e, SEQ);
+	ste_drop(n.h[0].e, SEQ, 0);
+	net_expect(&n, 0, STE_CANCELLED);
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+/* A member that has failed, or serves others after all is done, can leave, too. */
+START_TEST(late)
+{
+	struct ste_event ev;
+	struct shape s;
+	struct net n;
+
+	shape_two(&s, 1 << 20);
+	net_up(&n, 1);
+	member_add(&n.h[0], &s, true, REGISTERED);
+	member_add(&n.h[0], &s, false, REGISTERED);
+	host_hash(&n.h[0]);
+	host_start(&n.h[0], SEQ, &s, NULL, 0);
+	net_expect(&n, 0, STE_DONE);
+	member_check(&n.h[0].m[1]);
+	net_drop(&n, 0, 0);
+	member_poison(&n.h[0].m[0], true);
+	ck_assert(host_view(&n.h[0], 0).complete);
+	ck_assert(!net_event(&n, 0, &ev, 50));
+	ste_cancel(n.h[0].e, SEQ);
+	net_expect(&n, 0, STE_CANCELLED);
+	end(&n, &s, &n.h[0].m[0]);
+}
+END_TEST
+
+/* Who does not want its tensors to be read has what was elected: nobody gets it from there. */
+START_TEST(receive_only_is_no_source)
+{
+	struct ste_source src[1];
+	struct shape s;
+	struct net n;
+
+	shape_two(&s, 1 << 20);
+	net_up(&n, 2);
+	member_add(&n.h[0], &s, false, REGISTERED)->receive_only = true;
+	member_add(&n.h[0], &s, false, REGISTERED);
+	member_add(&n.h[1], &s, true, REGISTERED);
+	src[0] = source_of(&n, 1, true);
+	for (uint32_t t = 0; t < s.n; t++)
+		memcpy(n.h[0].m[0].data[t], n.h[1].m[0].data[t], s.bytes[t]);
+	host_hash(&n.h[0]);
+	host_hash(&n.h[1]);
+	host_start(&n.h[1], SEQ, &s, NULL, 0);
+	host_start(&n.h[0], SEQ, &s, src, 1);
+	net_expect(&n, 0, STE_DONE);
+	member_check(&n.h[0].m[0]);
+	member_check(&n.h[0].m[1]);
+	ck_assert_uint_eq(host_view(&n.h[0], 0).tx_bytes, 0);
+	ck_assert_uint_eq(host_view(&n.h[0], 0).rx_bytes, 0);
+	ck_assert_uint_eq(host_view(&n.h[1], 0).tx_bytes, shape_bytes(&s));
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("drop");
+	TCase *t = tcase_create("drop");
+	SRunner *r = srunner_create(s);
+	int failed;
+
+	tcase_set_timeout(t, 120);
+	tcase_add_loop_test(t, receiver, 0, 4);
+	tcase_add_loop_test(t, local_holder, 0, 2);
+	tcase_add_loop_test(t, shown_memory_changes, 0, 4);
+	tcase_add_loop_test(t, copying, 0, 4);
+	tcase_add_loop_test(t, server, 0, 2);
+	tcase_add_test(t, manifest);
+	tcase_add_test(t, names);
+	tcase_add_test(t, all);
+	tcase_add_test(t, late);
+	tcase_add_test(t, receive_only_is_no_source);
+	suite_add_tcase(s, t);
+	srunner_run_all(r, CK_ENV);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How sources share the receiver's link, and that it stays busy: in virtual time, with links that
+ * are queues. What is asked for is decided as state_fetch.c does.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pcclagentd/state_internal.h"
+
+#define MS       ((uint64_t)1000000)
+#define SECOND   (1000 * MS)
+#define GBIT     ((uint64_t)125000000) /* bytes per second */
+#define SRCS_MAX 4u
+#define STREAMS  2u
+#define BLOCKS   8192u
+#define LOOK_NS  (20 * MS)
+
+struct block {
+	struct stream *s;
+	struct ste_came came;
+	uint64_t asked_ns;
+	struct block *next; /* of its queue */
+};
+
+struct queue {
+	struct block *first, **end;
+};
+
+struct stream {
+	struct source *src;
+	uint64_t ahead, window, rate;
+};
+
+struct source {
+	uint64_t rate, round_ns; /* its own link; without any wait */
+	uint64_t flight_max;     /* bytes that its TCP lets out of it; 0: any number */
+	uint64_t from_ns, to_ns; /* while it is there; to_ns 0: all the time */
+	uint64_t base_ns, bytes, waiting, flight, free_ns;
+	struct stream streams[STREAMS];
+	struct queue held; /* asked of it, not sent */
+};
+
+/* What happens to a block at a time. */
+enum what { REACHES_SOURCE, REACHES_LINK, HAS_COME };
+struct event {
+	uint64_t at, order;
+	enum what what;
+	struct block *b;
+};
+
+struct world {
+	uint64_t now, rate, free_ns, bytes, looked_ns, looked_bytes;
+	uint64_t missing, ended_ns; /* bytes not asked for; when nothing was left */
+	uint64_t slice[10];         /* bytes by the second */
+	uint32_t n;
+	struct source src[SRCS_MAX];
+	struct event heap[BLOCKS];
+	uint32_t n_events;
+	uint64_t order;
+};
+
+static struct world w;
+
+static bool before(const struct event *a, const struct event *b)
+{
+	return a->at != b->at ? a->at < b->at : a->order < b->order;
+}
+
+static void swap(uint32_t a, uint32_t b)
+{
+	struct event e = w.heap[a];
+
+	w.heap[a] = w.heap[b];
+	w.heap[b] = e;
+}
+
+static void happens(uint64_t at, enum what what, struct block *b)
+{
+	uint32_t i = w.n_events++;
+
+	ck_assert_uint_lt(i, BLOCKS);
+	w.heap[i] = (struct event){.at = at, .order = w.order++, .what = what, .b = b};
+	for (; i > 0 && before(&w.heap[i], &w.heap[(i - 1) / 2]); i = (i - 1) / 2)
+		swap(i, (i - 1) / 2);
+}
+
+static struct event next_event(void)
+{
+	struct event ret = w.heap[0];
+	uint32_t i = 0;
+
+	w.heap[0] = w.heap[--w.n_events];
+	for (;;) {
+		uint32_t least = i;
+
+		for (uint32_t k = 2 * i + 1; k <= 2 * i + 2 && k < w.n_events; k++)
+			if (before(&w.heap[k], &w.heap[least]))
+				least = k;
+		if (least == i)
+			return ret;
+		swap(i, least);
+		i = least;
+	}
+}
+
+static bool is_there(const struct source *s)
+{
+	return w.now >= s->from_ns && (s->to_ns == 0 || w.now < s->to_ns);
+}
+
+static uint32_t next_leaves(const struct stream *s)
+{
+	struct ste_rest r = {
+		.bytes = w.missing, .rate = s->rate, .ahead = s->ahead, .window = s->window};
+
+	for (uint32_t i = 0; i < w.n; i++)
+		for (uint32_t k = 0; k < STREAMS && is_there(&w.src[i]); k++) {
+			r.streams++;
+			r.known += w.src[i].streams[k].rate > 0;
+			r.rates += w.src[i].streams[k].rate;
+			r.bytes += w.src[i].streams[k].ahead;
+		}
+	return w.missing > 0 ? ste_pace_leaves(&r) : 0;
+}
+
+static void ask(struct stream *s)
+{
+	uint32_t n;
+
+	while ((n = next_leaves(s)) > 0) {
+		struct block *b = calloc(1, sizeof *b);
+
+		b->s = s;
+		b->came.len = (uint64_t)n * WIRE_LEAF;
+		if (b->came.len > w.missing)
+			b->came.len = w.missing;
+		w.missing -= b->came.len;
+		b->came.ahead = s->ahead += b->came.len;
+		b->asked_ns = w.now;
+		happens(w.now + s->src->round_ns / 2, REACHES_SOURCE, b);
+	}
+}
+
+static uint64_t through(uint64_t *free_ns, uint64_t rate, uint64_t len)
+{
+	if (*free_ns < w.now)
+		*free_ns = w.now;
+	return *free_ns += len * SECOND / rate;
+}
+
+static void send_held(struct source *s)
+{
+	struct block *b;
+
+	while ((b = s->held.first) && (s->flight_max == 0 || s->flight < s->flight_max)) {
+		s->held.first = b->next;
+		if (!b->next)
+			s->held.end = &s->held.first;
+		s->flight += b->came.len;
+		happens(through(&s->free_ns, s->rate, b->came.len) + s->round_ns / 2, REACHES_LINK,
+			b);
+	}
+}
+
+static void has_come(struct block *b)
+{
+	struct stream *s = b->s;
+	struct source *src = s->src;
+	uint64_t rate;
+
+	s->ahead -= b->came.len;
+	src->flight -= b->came.len;
+	src->bytes += b->came.len;
+	w.bytes += b->came.len;
+	w.slice[w.now / SECOND] += b->came.len;
+	w.ended_ns = w.now;
+	b->came.took_ns = w.now - b->asked_ns;
+	if (b->came.took_ns < src->base_ns)
+		src->base_ns = b->came.took_ns;
+	b->came.base_ns = src->base_ns;
+	rate = b->came.ahead * MS / b->came.took_ns * 1000;
+	s->rate = s->rate > 0 ? (s->rate + rate) / 2 : rate;
+	s->window = ste_pace_window(s->window, &b->came, src->waiting);
+	free(b);
+	send_held(src);
+	ask(s);
+}
+
+static void happened(const struct event *e)
+{
+	struct block *b = e->b;
+	struct source *src = b->s->src;
+
+	if (!is_there(src)) {
+		free(b);
+		return;
+	}
+	switch (e->what) {
+	case REACHES_SOURCE:
+		b->next = NULL;
+		*src->held.end = b;
+		src->held.end = &b->next;
+		send_held(src);
+		break;
+	case REACHES_LINK:
+		happens(through(&w.free_ns, w.rate, b->came.len), HAS_COME, b);
+		break;
+	case HAS_COME:
+		has_come(b);
+		break;
+	}
+}
+
+static void look(void)
+{
+	struct ste_load v[SRCS_MAX];
+	uint64_t base_ns = 0;
+
+	for (uint32_t i = 0; i < w.n; i++) {
+		struct source *s = &w.src[i];
+
+		v[i] = (struct ste_load){.bytes = s->bytes,
+			.waiting = s->waiting,
+			.streams = is_there(s) ? STREAMS : 0};
+		if (is_there(s) && s->base_ns > base_ns)
+			base_ns = s->base_ns;
+		for (uint32_t k = 0; k < STREAMS && is_there(s); k++)
+			if (s->streams[k].ahead == 0)
+				ask(&s->streams[k]);
+	}
+	ste_pace_share(
+		v, w.n, ste_pace_all((w.bytes - w.looked_bytes) * SECOND / LOOK_NS, base_ns));
+	for (uint32_t i = 0; i < w.n; i++)
+		w.src[i].waiting = v[i].waiting;
+	w.looked_bytes = w.bytes;
+	w.looked_ns = w.now;
+}
+
+/* Sources that are alike, on a link of 1 Gbit/s, with more to do than there is time. */
+static void begin(uint32_t n)
+{
+	memset(&w, 0, sizeof w);
+	w.rate = GBIT;
+	w.missing = UINT64_MAX / 2;
+	w.n = n;
+	for (uint32_t i = 0; i < n; i++)
+		w.src[i] = (struct source){.rate = GBIT, .round_ns = MS / 5};
+}
+
+static void run(uint64_t until_ns)
+{
+	for (uint32_t i = 0; i < w.n; i++) {
+		struct source *s = &w.src[i];
+
+		s->base_ns = s->round_ns; /* as the hello takes */
+		s->waiting = ste_pace_all(0, 0) / 4;
+		s->held.end = &s->held.first;
+		for (uint32_t k = 0; k < STREAMS; k++)
+			s->streams[k] = (struct stream){.src = s, .window = s->waiting};
+	}
+	for (w.looked_ns = w.now; w.now < until_ns; w.now += LOOK_NS) {
+		uint64_t next = w.now + LOOK_NS;
+
+		look();
+		while (w.n_events > 0 && w.heap[0].at < next) {
+			struct event e = next_event();
+
+			w.now = e.at;
+			happened(&e);
+		}
+		w.now = w.looked_ns;
+	}
+	while (w.n_events > 0)
+		free(next_event().b);
+	for (uint32_t i = 0; i < w.n; i++)
+		for (struct block *b = w.src[i].held.first, *next; b; b = next) {
+			next = b->next;
+			free(b);
+		}
+}
+
+/* In each second from `from` on. */
+static void expect_busy(uint32_t from, uint32_t to, double part)
+{
+	for (uint32_t i = from; i < to; i++)
+		ck_assert_msg((double)w.slice[i] >= part * (double)w.rate,
+			"second %u: %.1f %% of the link", i,
+			100 * (double)w.slice[i] / (double)w.rate);
+}
+
+/* Of the sources from first on. */
+static void expect_alike(uint32_t first, double off)
+{
+	double mean = 0;
+
+	for (uint32_t i = first; i < w.n; i++)
+		mean += (double)w.src[i].bytes / (w.n - first);
+	for (uint32_t i = first; i < w.n; i++)
+		ck_assert_msg((double)w.src[i].bytes > (1 - off) * mean &&
+				      (double)w.src[i].bytes < (1 + off) * mean,
+			"source %u: %.1f %% of its share", i, 100 * (double)w.src[i].bytes / mean);
+}
+
+START_TEST(alike)
+{
+	begin(3);
+	run(4 * SECOND);
+	expect_busy(0, 4, 0.98);
+	expect_alike(0, 0.05);
+}
+END_TEST
+
+/* Not who answers first gets the more. */
+START_TEST(near_and_far)
+{
+	begin(3);
+	w.src[1].round_ns = 5 * MS;
+	w.src[2].round_ns = 20 * MS;
+	run(4 * SECOND);
+	expect_busy(0, 1, 0.95);
+	expect_busy(1, 4, 0.98);
+	expect_alike(0, 0.25);
+}
+END_TEST
+
+/* Who lets out more at a time does not get the more either. */
+START_TEST(senders_differ)
+{
+	begin(3);
+	w.src[0].flight_max = 4 << 20;
+	w.src[1].flight_max = 600 << 10;
+	w.src[2].flight_max = 600 << 10;
+	run(4 * SECOND);
+	expect_busy(0, 4, 0.98);
+	expect_alike(0, 0.25);
+}
+END_TEST
+
+/* One has a narrow link of its own: the others take what it leaves. */
+START_TEST(one_is_slow)
+{
+	begin(3);
+	w.src[0].rate = GBIT / (_i ? 1000 : 10);
+	run(4 * SECOND);
+	expect_busy(0, 4, 0.98);
+	expect_alike(1, 0.05);
+	/* What it has begun counts when it is there: blocks are of some size. */
+	ck_assert_uint_ge(w.src[0].bytes + (512 << 10), w.src[0].rate * 4);
+}
+END_TEST
+
+/* All end together: nobody waits long for what the slow one was asked for last. */
+START_TEST(end)
+{
+	uint64_t bytes = (uint64_t)(_i ? 4 : 64) << 20;
+
+	begin(3);
+	w.src[0].rate = GBIT / 10;
+	w.missing = bytes;
+	run(4 * SECOND);
+	ck_assert_uint_eq(w.bytes, bytes);
+	ck_assert_uint_lt(w.ended_ns, bytes * SECOND / GBIT + 60 * MS);
+}
+END_TEST
+
+/* All but one are. */
+START_TEST(one_is_fast)
+{
+	begin(4);
+	for (uint32_t i = 1; i < 4; i++)
+		w.src[i].rate = GBIT / 100;
+	run(4 * SECOND);
+	expect_busy(0, 4, 0.98);
+}
+END_TEST
+
+START_TEST(long_paths)
+{
+	begin(_i ? 3 : 1);
+	for (uint32_t i = 0; i < w.n; i++)
+		w.src[i].round_ns = 50 * MS;
+	run(4 * SECOND);
+	expect_busy(0, 1, 0.7);
+	expect_busy(1, 4, 0.98);
+	expect_alike(0, 0.1);
+}
+END_TEST
+
+START_TEST(comes_late)
+{
+	begin(3);
+	w.src[2].from_ns = SECOND;
+	run(8 * SECOND);
+	expect_busy(0, 8, 0.98);
+	expect_alike(0, 0.25);
+}
+END_TEST
+
+START_TEST(is_lost)
+{
+	begin(3);
+	w.src[2].to_ns = SECOND;
+	run(4 * SECOND);
+	expect_busy(0, 4, 0.98);
+	w.n = 2;
+	expect_alike(0, 0.05);
+}
+END_TEST
+
+/* A single one that is fast gets as much to do as it can. */
+START_TEST(alone)
+{
+	begin(1);
+	w.rate = w.src[0].rate = 25 * GBIT;
+	run(SECOND);
+	expect_busy(0, 1, 0.98);
+}
+END_TEST
+
+/* With nobody to compare with, or no rate, there is always something to ask for. */
+START_TEST(least)
+{
+	struct ste_came c = {.len = 1, .ahead = 1, .took_ns = SECOND, .base_ns = 1};
+	struct ste_rest r = {.bytes = 1, .streams = 1, .window = 1};
+	struct ste_load v[2] = {{.waiting = 7}, {.bytes = UINT32_MAX, .streams = 16}};
+
+	ste_pace_share(v, 1, ste_pace_all(0, 0));
+	ck_assert_uint_eq(v[0].waiting, 7);
+	ste_pace_share(v, 2, ste_pace_all(0, 0));
+	ck_assert_uint_ge(v[0].waiting, (uint64_t)2 * WIRE_LEAF);
+	ck_assert_uint_ge(v[1].waiting, (uint64_t)2 * WIRE_LEAF);
+	ck_assert_uint_ge(ste_pace_window(1, &c, v[0].waiting), (uint64_t)2 * WIRE_LEAF);
+	ck_assert_uint_eq(ste_pace_leaves(&r), 1);
+	r.window = UINT64_MAX;
+	r.bytes = UINT64_MAX / 2;
+	ck_assert_uint_eq(ste_pace_leaves(&r), WST_BLOCK_MAX);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("pace");
+	TCase *t = tcase_create("pace");
+	SRunner *r = srunner_create(s);
+	int failed;
+
+	tcase_set_timeout(t, 120);
+	tcase_add_test(t, alike);
+	tcase_add_test(t, near_and_far);
+	tcase_add_test(t, senders_differ);
+	tcase_add_loop_test(t, one_is_slow, 0, 2);
+	tcase_add_loop_test(t, end, 0, 2);
+	tcase_add_test(t, one_is_fast);
+	tcase_add_loop_test(t, long_paths, 0, 2);
+	tcase_add_test(t, comes_late);
+	tcase_add_test(t, is_lost);
+	tcase_add_test(t, alone);
+	tcase_add_test(t, least);
+	suite_add_tcase(s, t);
+	srunner_run_all(r, CK_ENV);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What strangers may send to the engine for shared state: requests and answers of any kind.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "proto/wire_state.h"
+#include "tests/common/testlib.h"
+#include "tests/state/host.h"
+
+static void read_all(struct net *n, int fd, uint8_t *buf, size_t len)
+{
+	struct ste_event ev;
+
+	for (int i = 0; i < 2000 && len > 0; i++) {
+		ssize_t got = recv(fd, buf, len, MSG_DONTWAIT);
+
+		ck_assert_int_ne(got, 0);
+		if (got > 0) {
+			buf += got;
+			len -= (size_t)got;
+		} else {
+			net_event(n, UINT32_MAX, &ev, 5);
+		}
+	}
+	ck_assert_uint_eq(len, 0);
+}
+
+static enum wst_status ask(struct net *n, int fd, struct wst_request r)
+{
+	static uint8_t junk[WST_LEN_MAX];
+	uint8_t buf[WST_HDR_SIZE];
+	struct wst_answer a;
+	const char *why;
+
+	r.seq = r.seq ? r.seq : SEQ;
+	r.group = r.group ? r.group : 3;
+	wst_request_put(buf, &r);
+	ck_assert_int_eq(send(fd, buf, sizeof buf, MSG_NOSIGNAL), sizeof buf);
+	read_all(n, fd, buf, sizeof buf);
+	ck_assert_msg(wst_answer_get(buf, &a, &why) == 0, "%s", why);
+	ck_assert_uint_eq(a.req.id, r.id);
+	read_all(n, fd, junk, a.len);
+	return (enum wst_status)a.status;
+}
+
+/* A receiver that knows what the others have, and has only one of the two tensors. */
+START_TEST(what_is_lacking_is_not_served)
+{
+	struct wst_request lacks = {.kind = WST_BLOCK, .n = 1},
+			   leaves = {.kind = WST_LEAVES, .n = 1},
+			   has = {.kind = WST_BLOCK, .tensor = 1, .n = 1};
+	struct ste_source src[1];
+	struct shape s;
+	struct net n;
+	int pair[2];
+
+	shape_two(&s, 3 * 65536);
+	net_up(&n, 2);
+	member_add(&n.h[0], &s, true, REGISTERED);
+	member_add(&n.h[1], &s, true, OWN);
+	n.h[0].m[0].holder = false;
+	n.h[0].m[0].data[0][5] ^= 1;
+	atomic_store(&n.h[1].m[0].deaf, true);
+	host_hash(&n.h[0]);
+	host_hash(&n.h[1]);
+	src[0] = source_of(&n, 1, true);
+	net_start(&n, &s, src, 1);
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	ck_assert_int_eq(ste_add_stream(n.h[0].e, pair[1]), 0);
+	while (ask(&n, pair[0], leaves) != WST_OK)
+		;
+	ck_assert_int_eq(ask(&n, pair[0], lacks), WST_NOT_YET);
+	ck_assert_int_eq(ask(&n, pair[0], has), WST_OK);
+	lacks.first = 1; /* beside it */
+	ck_assert_int_eq(ask(&n, pair[0], lacks), WST_OK);
+	atomic_store(&n.h[1].m[0].deaf, false);
+	net_expect(&n, 0, STE_DONE);
+	lacks.first = 0;
+	ck_assert_int_eq(ask(&n, pair[0], lacks), WST_OK);
+	close(pair[0]);
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+/* Whatever host 1 is asked, it answers another request, or that of another attempt. */
+static void answer_wrongly(struct net *n, bool attempt)
+{
+	for (uint32_t i = 0; i < n->h[1].n_mute; i++) {
+		int fd = n->h[1].mute_fds[i];
+		struct wst_answer a = {0};
+		uint8_t buf[WST_HDR_SIZE];
+		const char *why;
+
+		if (recv(fd, buf, sizeof buf, MSG_DONTWAIT) != (ssize_t)sizeof buf)
+			continue;
+		ck_assert_int_eq(wst_request_get(buf, &a.req, &why), 0);
+		a.len = a.req.n * 8;
+		if (attempt)
+			a.req.seq++;
+		else
+			a.req.id++;
+		wst_answer_put(buf, &a);
+		(void)!send(fd, buf, sizeof buf, MSG_NOSIGNAL);
+	}
+}
+
+START_TEST(answers_that_nobody_asked_for)
+{
+	struct ste_source src[1];
+	struct ste_event ev;
+	struct shape s;
+	struct net n;
+
+	shape_two(&s, 100000);
+	net_newcomer(&n, &s, 1, REGISTERED, REGISTERED, src);
+	n.h[1].mute = true;
+	host_start(&n.h[0], SEQ, &s, src, 1);
+	while (!net_event(&n, 0, &ev, 5))
+		answer_wrongly(&n, _i);
+	ck_assert_int_eq(ev.type, STE_FAILED);
+	ck_assert_msg(strstr(ev.text, "it answered something that it was not asked") != NULL, "%s",
+		ev.text);
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+START_TEST(any_request)
+{
+	struct ste_source src[1];
+	struct shape s;
+	struct net n;
+	int pair[2];
+
+	shape_two(&s, 3 * 65536 + 1);
+	s.may_differ[1] = true;
+	net_newcomer(&n, &s, 1, _i ? OWN : REGISTERED, OWN, src);
+	host_start(&n.h[1], SEQ, &s, NULL, 0);
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	ck_assert_int_eq(ste_add_stream(n.h[1].e, pair[1]), 0);
+#define ASK(...) ask(&n, pair[0], (struct wst_request){__VA_ARGS__})
+	ck_assert_int_eq(ASK(.kind = WST_TENSORS, .n = 2), WST_OK);
+	ck_assert_int_eq(ASK(.kind = WST_TENSORS, .n = 3), WST_GONE);
+	ck_assert_int_eq(ASK(.kind = WST_TENSORS, .tensor = 3, .n = 1), WST_GONE);
+	ck_assert_int_eq(ASK(.kind = WST_LEAVES, .n = 4), WST_OK);
+	ck_assert_int_eq(ASK(.kind = WST_LEAVES, .n = 5), WST_GONE);
+	ck_assert_int_eq(ASK(.kind = WST_LEAVES, .first = 4, .n = 1), WST_GONE);
+	ck_assert_int_eq(ASK(.kind = WST_LEAVES, .first = 1ull << 31, .n = 1), WST_GONE);
+	ck_assert_int_eq(ASK(.kind = WST_LEAVES, .tensor = 1, .n = 1), WST_GONE);
+	ck_assert_int_eq(ASK(.kind = WST_LEAVES, .tensor = 2, .n = 1), WST_GONE);
+	ck_assert_int_eq(ASK(.kind = WST_BLOCK, .n = 4), WST_OK);
+	ck_assert_int_eq(ASK(.kind = WST_BLOCK, .first = 3, .n = 1), WST_OK);
+	ck_assert_int_eq(ASK(.kind = WST_BLOCK, .first = 3, .n = 2), WST_GONE);
+	ck_assert_int_eq(ASK(.kind = WST_BLOCK, .tensor = 1, .n = 1), WST_GONE);
+	ck_assert_int_eq(ASK(.kind = WST_BLOCK, .n = 1, .group = 4), WST_GONE);
+	ck_assert_int_eq(ASK(.kind = WST_BLOCK, .n = 1, .seq = SEQ - 1), WST_GONE);
+	ck_assert_int_eq(ASK(.kind = WST_BLOCK, .n = 1, .seq = SEQ + 1), WST_NOT_YET);
+#undef ASK
+	/* Not a request at all. */
+	for (uint32_t len = 1; len < 3 * WST_HDR_SIZE; len += 31) {
+		uint8_t junk[3 * WST_HDR_SIZE] = {0};
+		int other[2];
+
+		for (uint32_t i = 0; i < len; i++)
+			junk[i] = (uint8_t)rng();
+		ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, other), 0);
+		ck_assert_int_eq(ste_add_stream(n.h[1].e, other[1]), 0);
+		ck_assert_int_eq(send(other[0], junk, len, MSG_NOSIGNAL), len);
+		shutdown(other[0], SHUT_WR);
+		ck_assert_int_le(recv(other[0], junk, 1, 0), 0);
+		close(other[0]);
+	}
+	close(pair[0]);
+	host_start(&n.h[0], SEQ, &s, src, 1);
+	net_expect(&n, 0, STE_DONE);
+	member_check(&n.h[0].m[0]);
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("state_strangers");
+	TCase *tc = tcase_create("strangers");
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_loop_test(tc, answers_that_nobody_asked_for, 0, 2);
+	tcase_add_test(tc, what_is_lacking_is_not_served);
+	tcase_add_loop_test(tc, any_request, 0, 2);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+int main(void)
+{
+	return tl_run(suite());
+}

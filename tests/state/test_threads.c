@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The threads of the engine for shared state: those that copy, and when all of them end.
+ */
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/common/testlib.h"
+#include "tests/state/host.h"
+
+/* Threads of this process that copy. */
+static unsigned crew_threads(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	const struct dirent *d;
+	unsigned found = 0;
+
+	while ((d = readdir(dir))) {
+		char path[64], name[32] = "";
+		FILE *f;
+
+		snprintf(path, sizeof path, "/proc/self/task/%.20s/comm", d->d_name);
+		f = fopen(path, "r");
+		if (f && fgets(name, sizeof name, f))
+			found += strcmp(name, "pccl-state-copy\n") == 0;
+		if (f)
+			fclose(f);
+	}
+	closedir(dir);
+	return found;
+}
+
+/* With threads that copy, or none. They are there when there is something to be copied, and go
+ * while the job that they copied for still serves others. */
+START_TEST(crew)
+{
+	struct ste_event ev;
+	struct shape s;
+	struct net n;
+
+	net_crew = _i == 0 ? STE_NO_CREW : _i == 1 ? 1 : 3;
+	shape_two(&s, 40 << 20);
+	net_up(&n, 1);
+	member_add(&n.h[0], &s, true, REGISTERED);
+	member_add(&n.h[0], &s, false, REGISTERED);
+	member_add(&n.h[0], &s, false, MIXED);
+	host_hash(&n.h[0]);
+	host_start(&n.h[0], SEQ, &s, NULL, 0);
+	net_expect(&n, 0, STE_DONE);
+	for (uint32_t i = 0; i < 3; i++)
+		member_check(&n.h[0].m[i]);
+	ck_assert_uint_eq(host_view(&n.h[0], 0).tx_bytes, 2 * shape_bytes(&s));
+	ck_assert_uint_eq(host_view(&n.h[0], 1).rx_bytes, shape_bytes(&s));
+	ck_assert_uint_eq(host_view(&n.h[0], 2).rx_bytes, shape_bytes(&s));
+	if (_i == 0)
+		ck_assert_uint_eq(ste_copied(n.h[0].e), 0);
+	else
+		ck_assert_uint_gt(ste_copied(n.h[0].e), 0);
+	for (int i = 0; i < WAIT_MS / 10 && crew_threads() > 0; i++)
+		ck_assert(!net_event(&n, UINT32_MAX, &ev, 10));
+	ck_assert_uint_eq(crew_threads(), 0);
+	ck_assert(ste_is_running(n.h[0].e));
+	net_cancel(&n, 0);
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+/* What they copy is held against its hashes, too. */
+START_TEST(crew_verifies)
+{
+	struct ste_event ev;
+	struct shape s;
+	struct net n;
+
+	net_crew = 2;
+	shape_one(&s, 8 << 20);
+	net_up(&n, 1);
+	member_add(&n.h[0], &s, true, REGISTERED);
+	member_add(&n.h[0], &s, false, REGISTERED);
+	host_hash(&n.h[0]);
+	n.h[0].m[0].data[0][5 << 20] ^= 1;
+	host_start(&n.h[0], SEQ, &s, NULL, 0);
+	ck_assert(net_event(&n, 0, &ev, WAIT_MS));
+	ck_assert_int_eq(ev.type, STE_FAILED);
+	ck_assert_uint_gt(ste_copied(n.h[0].e), 0);
+	ck_assert(host_view(&n.h[0], 0).failed);
+	ck_assert_str_eq(
+		host_view(&n.h[0], 0).text, "tensor \"tensor00000000\" is not what its hashes say");
+	ck_assert(!host_view(&n.h[0], 1).complete);
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+/* The thread goes when there is nothing for it, and comes back. */
+START_TEST(thread_ends_when_idle)
+{
+	struct ste_source src[1];
+	struct shape s;
+	struct net n;
+
+	shape_one(&s, 100);
+	net_newcomer(&n, &s, 1, OWN, OWN, src);
+	ck_assert(!ste_is_running(n.h[0].e));
+	for (int round = 0; round < 2; round++) {
+		struct ste_event ev;
+
+		host_start(&n.h[1], SEQ, &s, NULL, 0);
+		net_expect(&n, 1, STE_DONE);
+		host_start(&n.h[0], SEQ, &s, src, 1);
+		net_expect(&n, 0, STE_DONE);
+		ck_assert(ste_is_running(n.h[0].e));
+		net_cancel(&n, 0);
+		net_cancel(&n, 1);
+		for (int i = 0; i < 200 && ste_is_running(n.h[0].e); i++) {
+			ste_tick(n.h[0].e);
+			net_event(&n, UINT32_MAX, &ev, 10);
+		}
+		ck_assert(!ste_is_running(n.h[0].e));
+	}
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("state_threads");
+	TCase *tc = tcase_create("threads");
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_loop_test(tc, crew, 0, 3);
+	tcase_add_test(tc, crew_verifies);
+	tcase_add_test(tc, thread_ends_when_idle);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+int main(void)
+{
+	return tl_run(suite());
+}

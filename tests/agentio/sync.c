@@ -146,7 +146,7 @@ static uint32_t map(struct client *c, const struct queue *q, uint64_t region)
 	int fd;
 
 	client_call(c, &r, &reply, &fd, 1);
-	if (fd >= 0)
+	if (reply.code == WIRE_SUCCESS)
 		close(fd);
 	return reply.code;
 }

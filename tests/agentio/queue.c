@@ -224,6 +224,7 @@ START_TEST(reader_dies)
 	q.comm = qb.comm;
 	q.region = queue_slot(&qb, 0)->result_region;
 	client_call(&b, &q, &r, &fd, 1);
+	ck_assert_uint_eq(r.code, WIRE_SUCCESS);
 	close(fd);
 	queue_free_slot(&qa, 0);
 	client_close(&b);

@@ -58,9 +58,10 @@ struct region {
 	uint64_t size;    /* mapped bytes, whole pages */
 	uint64_t charged;
 	uint8_t *map;
-	int fd;        /* of result regions; of others, if there are enough; else -1 */
-	uint32_t refs; /* slots and transfers that use it */
-	bool orphan;   /* its owner is gone: goes with the last reference */
+	_Atomic bool *mapped; /* see ste_region; NULL until it is synchronized */
+	int fd;               /* of result regions; of others, if there are enough; else -1 */
+	uint32_t refs;        /* slots and transfers that use it */
+	bool orphan;          /* its owner is gone: goes with the last reference */
 	UT_hash_handle hh;
 	struct region *prev, *next; /* of the owner's list */
 };

@@ -161,6 +161,7 @@ static void destroy(struct agentd *d, struct region *r)
 	if (r->fd >= 0)
 		close(r->fd);
 	discharge(d, r->uid, r->charged, 1);
+	free(r->mapped);
 	free(r);
 }
 
@@ -171,8 +172,8 @@ static uint64_t whole_pages(uint64_t size)
 	return (size + page - 1) / page * page;
 }
 
-/* Registered memory is sent from its file, without a copy (state_serve.c), and other processes may
- * be shown it (sync_shown): a duplicate of fd, or -1: half of what can be open is for the rest. */
+/* Other processes may be shown it (sync_shown): a duplicate of fd, or -1: half of what can be open
+ * is for the rest. */
 static int keep(int fd)
 {
 	struct rlimit rl;

@@ -21,6 +21,7 @@
 #ifndef STATE_H
 #define STATE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -40,8 +41,9 @@ struct ste;
 #define STE_STREAMS     4   /* default of ste_config.streams */
 #define STE_NAME_MAX    64
 #define STE_TEXT_MAX    256
-#define STE_IDLE_MS     10000 /* default of ste_config.idle_ms */
-#define STE_CREW_MAX    7     /* threads that copy */
+#define STE_IDLE_MS     10000  /* default of ste_config.idle_ms */
+#define STE_CREW_MAX    7      /* threads that copy */
+#define STE_MAPPED      65536u /* bytes */
 #define STE_NO_CREW     UINT32_MAX
 
 struct ste_config {
@@ -78,6 +80,9 @@ struct ste_region {
 	uint8_t *map;
 	uint64_t size; /* bytes */
 	int fd;        /* of its memory; stays the caller's. -1: others cannot map it */
+	/* Of each STE_MAPPED bytes: their pages are mapped here, or about to be. The caller's,
+	 * false at first. */
+	_Atomic bool *mapped;
 };
 
 struct ste_member {

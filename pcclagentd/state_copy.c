@@ -178,6 +178,8 @@ static bool give(struct ste_job *j, struct ste_block *b, struct ste_peer *p)
 		return true;
 	}
 	if (!at_home) {
+		if (slot < 0)
+			ste_peer_map(p, b);
 		if (!ste_job_block_copy(j, b, dst)) {
 			if (slot >= 0)
 				ste_window_put(p, slot);
@@ -217,7 +219,7 @@ bool ste_block_land(struct ste_job *j, struct ste_block *b, uint64_t mask)
 		ste_peer_touch(p);
 		b->home = p;
 		b->data = p->mem[b->tensor] + b->off;
-		ste_map_pages(b->data, b->len);
+		ste_peer_map(p, b);
 		return true;
 	}
 	for (left = mask; left; left &= left - 1) {

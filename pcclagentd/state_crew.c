@@ -76,6 +76,7 @@ static struct ste_task *take(struct ste_crew *c)
 static void carry_out(struct ste_crew *c, struct ste_task *t)
 {
 	pthread_mutex_unlock(&c->lock);
+	ste_peer_map(t->p, t->b);
 	t->right = ste_job_block_copy(t->j, t->b, t->dst);
 	pthread_mutex_lock(&c->lock);
 	c->n_running--;

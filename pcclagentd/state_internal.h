@@ -251,8 +251,6 @@ struct ste_conn {
 	uint32_t hdr_done;
 	struct ste_job *j; /* whose bytes are being sent; NULL: none */
 	struct ste_peer *peer;
-	int file; /* that data is mapped from, or -1 */
-	off_t file_off;
 	const uint8_t *data; /* NULL: by pieces */
 	uint32_t left;       /* payload bytes to be sent */
 	bool count;          /* they are a tensor's */
@@ -351,9 +349,6 @@ bool ste_job_leaf_is(
 	struct ste_job *j, uint32_t tensor, uint64_t leaf, const uint8_t *data, size_t len);
 /* All leaves of a block. */
 bool ste_job_block_is(struct ste_job *j, const struct ste_block *b, const uint8_t *data);
-/* Pages that are about to be written, all at once: a fault for each costs twice as much. What
- * cannot be mapped so will be by faults. */
-void ste_map_pages(uint8_t *p, size_t len);
 /* Copies a block to dst, and tells whether all its leaves are right there. For a block of more than
  * one leaf by any thread, while the job lasts. */
 bool ste_job_block_copy(struct ste_job *j, const struct ste_block *b, uint8_t *dst);
@@ -374,6 +369,10 @@ void ste_job_moved(struct ste_job *j);
 void ste_peer_check(struct ste_job *j, struct ste_peer *p);
 /* Its memory is about to be written to, not by commands. */
 void ste_peer_touch(struct ste_peer *p);
+/* A block's place in registered memory is about to be written to: maps its pages, all at once,
+ * because a fault for each costs twice as much. What cannot be mapped so will be by faults. By any
+ * thread. */
+void ste_peer_map(const struct ste_peer *p, const struct ste_block *b);
 void ste_peer_set_complete(struct ste_job *j, struct ste_peer *p);
 __attribute__((format(printf, 3, 4))) void ste_peer_fail(
 	struct ste_job *j, struct ste_peer *p, const char *fmt, ...);

@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "common/cc_err.h"
 #include "common/cc_sys.h"
@@ -172,16 +170,8 @@ bool ste_job_block_is(struct ste_job *j, const struct ste_block *b, const uint8_
 	return true;
 }
 
-void ste_map_pages(uint8_t *p, size_t len)
-{
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)p / page * page;
-
-	(void)madvise((void *)from, (uintptr_t)p + len - from, MADV_POPULATE_WRITE);
-}
-
 bool ste_job_block_copy(struct ste_job *j, const struct ste_block *b, uint8_t *dst)
 {
-	ste_map_pages(dst, b->len);
 	for (uint32_t i = 0; i < b->n; i++) {
 		size_t off = (size_t)i * WIRE_LEAF, len = b->len - off;
 

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "pcclagentd/state_internal.h"
 
@@ -69,6 +70,24 @@ const struct ste_region *ste_peer_region(const struct ste_peer *p, uint32_t tens
 	if (key.id == 0 || p->m.n_regions == 0)
 		return NULL;
 	return bsearch(&key, p->regions, p->m.n_regions, sizeof *p->regions, by_id);
+}
+
+void ste_peer_map(const struct ste_peer *p, const struct ste_block *b)
+{
+	const struct ste_region *r = ste_peer_region(p, b->tensor);
+	uint64_t from = (uint64_t)(p->mem[b->tensor] - r->map) + b->off;
+	uint64_t i = from / STE_MAPPED, end = (from + b->len - 1) / STE_MAPPED + 1, n;
+
+	for (; i < end; i += n + 1) {
+		uint64_t off = i * STE_MAPPED, len;
+
+		for (n = 0; i + n < end; n++)
+			if (atomic_exchange_explicit(&r->mapped[i + n], true, memory_order_relaxed))
+				break;
+		len = n * STE_MAPPED < r->size - off ? n * STE_MAPPED : r->size - off;
+		if (len > 0)
+			(void)madvise(r->map + off, len, MADV_POPULATE_WRITE);
+	}
 }
 
 /* False: a tensor does not lie in the memory that it is said to. */

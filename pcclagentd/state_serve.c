@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -150,11 +149,7 @@ static enum wst_status find_block(
 	c->count = true;
 	c->tensor = r->tensor;
 	if (p->mem[r->tensor]) {
-		const struct ste_region *from = ste_peer_region(p, r->tensor);
-
 		c->data = p->mem[r->tensor] + off;
-		c->file = from->fd;
-		c->file_off = c->data - from->map;
 	} else {
 		c->read_off = off;
 		c->read_left = len;
@@ -212,7 +207,6 @@ static bool begin_answer(struct ste *e, struct ste_conn *c)
 	c->j = NULL;
 	c->peer = NULL;
 	c->data = NULL;
-	c->file = -1;
 	c->count = false;
 	c->read_left = 0;
 	a.status = (uint8_t)find_answer(e, c, &a.req, &a.len);
@@ -307,45 +301,18 @@ static void sent(struct ste_conn *c, size_t n)
 	}
 }
 
-/* Pages of the file, not copies: what is sent does not change as long as somebody who goes on has
- * not got it, and if it did, it would not fit its hash. */
-static ssize_t send_file(struct ste_conn *c)
-{
-	off_t off = c->file_off;
-	ssize_t n = sendfile(c->f.fd, c->file, &off, c->left < SEND_MAX ? c->left : SEND_MAX);
-
-	if (n > 0)
-		c->file_off = off;
-	return n;
-}
-
-static ssize_t send_copies(struct ste_conn *c)
-{
-	struct iovec iov[2] = {{c->hdr + c->hdr_done, WST_HDR_SIZE - c->hdr_done}, {NULL, 0}};
-	struct msghdr m = {.msg_iov = iov, .msg_iovlen = 2};
-	int more = 0;
-
-	if (c->file >= 0 && c->left > 0)
-		more = MSG_MORE;
-	else
-		iov[1] = payload(c);
-	if (iov[0].iov_len + iov[1].iov_len == 0)
-		return 0;
-	return sendmsg(c->f.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL | more);
-}
-
 /* > 0: bytes; 0: not now; < 0: over. */
 static ssize_t push(struct ste *e, struct ste_conn *c)
 {
-	bool from_file = c->file >= 0 && c->hdr_done == WST_HDR_SIZE;
-	ssize_t n = from_file ? send_file(c) : send_copies(c);
+	struct iovec iov[2] = {{c->hdr + c->hdr_done, WST_HDR_SIZE - c->hdr_done}, payload(c)};
+	struct msghdr m = {.msg_iov = iov, .msg_iovlen = 2};
+	ssize_t n;
 
-	if (n == 0 && !from_file) {
+	if (iov[0].iov_len + iov[1].iov_len == 0) {
 		ste_watch(e, &c->f, 0); /* until the window has something */
 		return 0;
 	}
-	if (n == 0)
-		return -1;
+	n = sendmsg(c->f.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (n < 0) {
 		if (errno != EAGAIN && errno != EINTR)
 			return -1;

@@ -245,11 +245,19 @@ static struct ste_region *list_regions(const struct manifest *m)
 
 	if (!v)
 		agentd_out_of_memory("synchronizations");
-	for (uint32_t i = 0; i < m->n_regions; i++)
-		v[i] = (struct ste_region){.id = m->regions[i]->id,
-			.map = m->regions[i]->map,
-			.size = m->regions[i]->size,
-			.fd = m->regions[i]->fd};
+	for (uint32_t i = 0; i < m->n_regions; i++) {
+		struct region *r = m->regions[i];
+
+		if (!r->mapped)
+			r->mapped = calloc((size_t)(r->size / STE_MAPPED) + 1, sizeof *r->mapped);
+		if (!r->mapped)
+			agentd_out_of_memory("synchronizations");
+		v[i] = (struct ste_region){.id = r->id,
+			.map = r->map,
+			.size = r->size,
+			.fd = r->fd,
+			.mapped = r->mapped};
+	}
 	return v;
 }
 

@@ -169,6 +169,7 @@ struct member *member_add(struct host *h, struct shape *s, bool holder, enum kin
 	m->region = (struct ste_region){.id = 6 + h->n_members,
 		.map = m->memory,
 		.size = m->size,
+		.mapped = calloc((size_t)(m->size / STE_MAPPED) + 1, sizeof *m->region.mapped),
 		.fd = (h->n_members + h->id.b[15]) % 2 ? m->fd : -1};
 	m->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	ck_assert_int_eq(ste_bell_add(h->e, m->bell), 0);
@@ -344,6 +345,7 @@ void member_free(struct host *h, struct member *m)
 	for (uint32_t t = 0; t < m->shape->n; t++)
 		if (m->size == 0 || m->data[t] < m->memory || m->data[t] > m->memory + m->size)
 			free(m->data[t]);
+	free(m->region.mapped);
 	cc_shm_unmap(m->memory, (size_t)m->size + 1);
 	close(m->fd);
 	free(m->data);

@@ -85,8 +85,10 @@ void ste_peer_map(const struct ste_peer *p, const struct ste_block *b)
 			if (atomic_exchange_explicit(&r->mapped[i + n], true, memory_order_relaxed))
 				break;
 		len = n * STE_MAPPED < r->size - off ? n * STE_MAPPED : r->size - off;
+		/* As if it were read: the kernel then maps what its process has touched by many
+		 * pages at a time, and writable all the same, because the mapping is shared. */
 		if (len > 0)
-			(void)madvise(r->map + off, len, MADV_POPULATE_WRITE);
+			(void)madvise(r->map + off, len, MADV_POPULATE_READ);
 	}
 }
 

@@ -11,8 +11,8 @@ same-host   to a newcomer on the holder's host, beside memcpy
 equal       equal states: beside their hash and one vote; 100 tensors beside one
 
 Hosts are network namespaces (root). The state is one tensor of MIB (in `equal` a hundred, too) unless
-the row says otherwise. A newcomer is a peer at revision 0 of whose bytes none is right; after each
-transfer, tensors are compared. Nothing is judged by the times: bench/RESULTS.md keeps the table.
+the row says otherwise. A newcomer is a peer at revision 0, with new memory, of whose bytes none is
+right; after each transfer, tensors are compared. Nothing is judged by the times: bench/RESULTS.md keeps the table.
 """
 
 import argparse
@@ -58,21 +58,22 @@ class Group:
     def __init__(self, holders, newcomers):
         self.holders, self.newcomers = holders, newcomers
         self.revision = 0
+        self.tensors = ""
 
     @property
     def peers(self):
         return [*self.holders, *self.newcomers]
 
     def load(self, size, tensors=1, memory="own"):
-        for peer in self.peers:
-            peer.send("state revision=0",
-                      f"tensors n={tensors} type=f32 count={size // tensors // 4} "
-                      f"mem={memory}")
-        for peer in self.peers:
-            for _ in range(2):
-                peer.read(LIMIT)
+        self.tensors = (f"tensors n={tensors} type=f32 count={size // tensors // 4} "
+                        f"mem={memory}")
+        lib.together(self.peers, "state revision=0", LIMIT)
+        lib.together(self.peers, self.tensors, LIMIT)
 
     def spoil(self, size):
+        """Newcomers have new memory, and nothing that is right."""
+        lib.together(self.newcomers, "state revision=0", LIMIT)
+        lib.together(self.newcomers, self.tensors, LIMIT)
         lib.together(self.newcomers, f"spoil n={size}", LIMIT)
 
     def sync(self):

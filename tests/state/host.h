@@ -58,6 +58,7 @@ struct member {
 
 struct host {
 	struct ste *e;
+	bool done_early; /* net_drop has seen it */
 	struct cc_id id;
 	int event_fd, listener;
 	uint16_t port;

@@ -274,17 +274,16 @@ static bool same_elected(const struct wm_op_vote *v, const struct wm_op_vote *w)
 	       v->elected.content.lo == w->elected.content.lo;
 }
 
-/* Has one of e's peers what was elected? */
+/* Has one of e's peers what was elected, and gives it to others? */
 static bool holds(const struct entry *e)
 {
 	const struct ccm_raw *x;
+	bool all = e->raw->reported && e->raw->report.ok;
 
-	if (e->raw->reported && e->raw->report.ok)
-		return true;
 	for (x = e->raw; x; x = x->more)
 		if (x->vote.sync.strategy != WM_STRATEGY_RECEIVE_ONLY &&
-			x->vote.sync.content.hi == x->vote.elected.content.hi &&
-			x->vote.sync.content.lo == x->vote.elected.content.lo)
+			(all || (x->vote.sync.content.hi == x->vote.elected.content.hi &&
+					x->vote.sync.content.lo == x->vote.elected.content.lo)))
 			return true;
 	return false;
 }

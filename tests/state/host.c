@@ -178,13 +178,13 @@ struct member *member_add(struct host *h, struct shape *s, bool holder, enum kin
 /* What the agent would map for it. */
 static const uint8_t *see(struct member *m, uint64_t region)
 {
-	if (atomic_load(&m->blind))
-		return NULL;
 	for (uint32_t i = 0; i < m->host->n_members; i++) {
 		const struct member *o = &m->host->m[i];
 
 		ck_assert(o->uid == m->uid || (o->number != region && o->region.id != region));
 		if (o->number == region || o->region.id == region) {
+			if (atomic_load(&m->blind) >> i & 1)
+				return NULL;
 			atomic_fetch_add(&m->n_seen, 1);
 			return o->number == region ? o->map : o->memory;
 		}

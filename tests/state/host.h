@@ -51,7 +51,7 @@ struct member {
 	_Atomic bool deaf;       /* carries out no commands */
 	_Atomic uint32_t limit;  /* carries out no more than so many; 0: any number */
 	_Atomic bool corrupt;    /* writes something else into the window */
-	_Atomic bool blind;      /* cannot map other members' memory */
+	_Atomic uint32_t blind;  /* cannot map memory of these members: a bit for each */
 	_Atomic uint32_t n_seen; /* commands that it carried out from there */
 	bool has_shim;
 };

@@ -13,8 +13,22 @@
 
 bool ccm_sync_is_away(const struct ccm_op *o, const struct ccm_peer *p)
 {
-	return o->sync && o->seq && p->phase == CCM_PEER_ACCEPTED && p->slot < o->sync->n_offers &&
+	return o->sync && p->phase == CCM_PEER_ACCEPTED && p->slot < o->sync->n_offers &&
 	       o->sync->offers[p->slot].away;
+}
+
+uint32_t ccm_sync_count_away(const struct ccm_op *o)
+{
+	const struct ccm_seat *s;
+	const struct ccm_peer *p;
+	uint32_t n = 0;
+
+	if (!o->sync)
+		return 0;
+	DL_FOREACH2 (o->group->seats, s, next_g)
+		DL_FOREACH (s->peers, p)
+			n += ccm_sync_is_away(o, p);
+	return n;
 }
 
 bool ccm_sync_absent(struct ccm *m, struct ccm_seat *s)

@@ -114,19 +114,6 @@ static const char *check_sync(const struct ccm_op *o)
 	return NULL;
 }
 
-/* Members that have what was elected, and have not heard of the end. */
-static uint32_t count_away(const struct ccm_op *o)
-{
-	const struct ccm_seat *s;
-	const struct ccm_peer *p;
-	uint32_t n = 0;
-
-	DL_FOREACH2 (o->group->seats, s, next_g)
-		DL_FOREACH (s->peers, p)
-			n += ccm_sync_is_away(o, p);
-	return n;
-}
-
 static const char *check_op(const struct ccm *m, const struct ccm_op *o)
 {
 	uint32_t i, votes = 0, voters = 0, reported = 0, bits = 0, n, away;
@@ -157,7 +144,7 @@ static const char *check_op(const struct ccm *m, const struct ccm_op *o)
 	REQUIRE(o->losses == g->losses, "an operation outlived a loss");
 	REQUIRE((o->seq != 0) == (o->state != CCM_VOTE_INITIATE_COLLECTIVE_COMMS),
 		"an operation's state and its number disagree");
-	away = count_away(o);
+	away = ccm_sync_count_away(o);
 	REQUIRE(o->seq == 0 || g->n_absent <= away, "an operation runs without absent peers");
 	REQUIRE(o->seq <= m->last_seq, "an operation from the future");
 	REQUIRE(o->seq == 0 || (votes + away == g->n_accepted && !o->conflict),

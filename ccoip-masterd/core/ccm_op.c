@@ -440,8 +440,8 @@ bool ccm_op_continue(struct ccm *m, struct ccm_op *o, uint64_t seq)
 	struct ccm_peer *p;
 	uint32_t i;
 
-	if (o->n_votes < o->group->n_accepted || (o->group->n_accepted < 2 && !o->sync) ||
-		o->conflict) {
+	if (o->n_votes + ccm_sync_count_away(o) < o->group->n_accepted ||
+		(o->group->n_accepted < 2 && !o->sync) || o->conflict) {
 		ccm_op_drop(m, o);
 		return false;
 	}

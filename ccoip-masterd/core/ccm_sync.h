@@ -64,6 +64,7 @@ bool ccm_sync_is_held(const struct ccm_op *o);
 /* The agent of s is. False: what it had a part in cannot go on. */
 bool ccm_sync_absent(struct ccm *m, struct ccm_seat *s);
 bool ccm_sync_is_away(const struct ccm_op *o, const struct ccm_peer *p);
+uint32_t ccm_sync_count_away(const struct ccm_op *o);
 /* Its agent is gone again: the next one asks anew. */
 void ccm_sync_unask(struct ccm_op *o, const struct ccm_peer *p);
 /* p asks how attempts have ended. True: one of them has not; it is answered when it has. */

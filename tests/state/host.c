@@ -593,6 +593,15 @@ struct ste_member_view host_view(struct host *h, uint32_t member)
 	return v;
 }
 
+void net_expect_sent(struct net *n, uint32_t host, uint64_t bytes)
+{
+	struct ste_event ev;
+
+	for (int i = 0; i < 2000 && host_view(&n->h[host], 0).tx_bytes < bytes; i++)
+		ck_assert(!net_event(n, UINT32_MAX, &ev, 5));
+	ck_assert_uint_eq(host_view(&n->h[host], 0).tx_bytes, bytes);
+}
+
 struct ste_source_view host_source(struct host *h, uint32_t src)
 {
 	struct ste_source_view v;

@@ -127,6 +127,8 @@ void member_stop(struct member *m);
 void member_poison(struct member *m, bool on);
 
 struct ste_member_view host_view(struct host *h, uint32_t member);
+/* So many bytes of the host's first member went to others, who may have them before it counts. */
+void net_expect_sent(struct net *n, uint32_t host, uint64_t bytes);
 struct ste_source_view host_source(struct host *h, uint32_t src);
 void host_hash(struct host *h); /* member_hash of all its members */
 /* A receiver on host 0 and a holder on each of the others, which are the sources src. */

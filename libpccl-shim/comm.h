@@ -32,7 +32,7 @@
  *   GONE      nobody will ever know; buffers are restored, the link's reason is returned
  *
  * A synchronization of shared state is an operation too, the only one in flight then. Its tensors
- * are not restored; it is in doubt if they are what was elected.
+ * are not restored; it is in doubt if they are what was elected, also while it goes on for others.
  *
  * Locks are taken in this order: the keeper's, a communicator's, an attachment's, a session's; each
  * is held for moments only. What c->lock guards is said below; `changed` is broadcast when link or

@@ -127,7 +127,7 @@ static uint64_t visible(const struct ste_block *b, const struct ste_peer *p)
 	const struct ste_peer *home = b->home;
 	const struct ste_region *r;
 
-	if (p->mem[b->tensor] || p->blind || !home->m.holder || home->m.uid != p->m.uid)
+	if (p->mem[b->tensor] || p->blind & bit(home) || !home->m.holder || home->m.uid != p->m.uid)
 		return 0;
 	if (b->home_slot >= 0)
 		return home->m.region;
@@ -274,7 +274,7 @@ void ste_block_refused(struct ste_job *j, struct ste_peer *p, int slot, bool wro
 	if (wrong && !b->bad && !ste_job_block_is(j, b, b->data))
 		blame(j, b, b->home);
 	else if (!b->bad)
-		p->blind = true; /* as by a holder that is about to leave: in another way, then */
+		p->blind |= bit(b->home); /* as one that is about to leave: in another way, then */
 	finish_if_over(j, b);
 }
 

@@ -31,6 +31,11 @@
 #define PACE_MIN_NS   STE_MS(20) /* between two looks at the rate: the time of an answer */
 #define PACE_MAX_NS   STE_MS(250)
 
+/* In the sentence that nobody is left. */
+#define REASONS_MAX  3u
+#define REASONS_REST 24u /* bytes: how many more there are */
+#define REASON_NAME  24  /* bytes of a host's name */
+
 static uint32_t live(const struct ste_job *j, bool holds)
 {
 	uint32_t n = 0;
@@ -426,27 +431,57 @@ static void look_at_streams(struct ste_job *j)
 		ste_job_moved(j);
 }
 
-static void nobody_left(struct ste_job *j)
-{
-	const struct cc_id *suspect = NULL;
+/* Why those are gone who had it: some of them, who share the room. */
+struct reasons {
 	char text[STE_TEXT_MAX];
 	size_t len;
+	uint32_t left, more; /* to be added, and only counted */
+};
 
-	len = (size_t)snprintf(text, sizeof text, "nobody is left who has the elected state");
-	for (uint32_t i = 0; i < j->n_srcs && len < sizeof text; i++) {
-		const struct ste_src *src = &j->srcs[i];
+static void add_reason(struct reasons *r, const char *name, const char *why)
+{
+	size_t room = sizeof r->text - REASONS_REST - r->len;
+	int n;
 
-		if (!src->lost)
-			continue;
-		suspect = &src->s.agent;
-		len += (size_t)snprintf(
-			text + len, sizeof text - len, "; %s: %s", src->s.name, src->text);
-	}
-	for (uint32_t i = 0; i < j->n_peers && len < sizeof text; i++)
+	if (r->left == 0)
+		return;
+	room /= r->left--;
+	n = snprintf(r->text + r->len, room, "; %.*s: %s", REASON_NAME, name, why);
+	r->len += (size_t)n < room ? (size_t)n : room - 1;
+}
+
+static uint32_t count_reasons(const struct ste_job *j)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < j->n_peers; i++)
+		n += j->peers[i].m.holder;
+	for (uint32_t i = 0; i < j->n_srcs; i++)
+		n += j->srcs[i].lost;
+	return n;
+}
+
+static void nobody_left(struct ste_job *j)
+{
+	struct reasons r = {.text = "nobody is left who has the elected state"};
+	const struct cc_id *suspect = NULL;
+
+	r.len = strlen(r.text);
+	r.more = count_reasons(j);
+	r.left = r.more < REASONS_MAX ? r.more : REASONS_MAX;
+	r.more -= r.left;
+	for (uint32_t i = 0; i < j->n_peers; i++)
 		if (j->peers[i].m.holder)
-			len += (size_t)snprintf(text + len, sizeof text - len, "; on this host: %s",
-				j->peers[i].text);
-	ste_job_fail(j, suspect, text);
+			add_reason(&r, "on this host", j->peers[i].text);
+	for (uint32_t i = 0; i < j->n_srcs; i++) {
+		if (!j->srcs[i].lost)
+			continue;
+		suspect = &j->srcs[i].s.agent;
+		add_reason(&r, j->srcs[i].s.name, j->srcs[i].text);
+	}
+	if (r.more > 0)
+		snprintf(r.text + r.len, sizeof r.text - r.len, "; and %u more", r.more);
+	ste_job_fail(j, suspect, r.text);
 }
 
 void ste_fetch_step(struct ste_job *j)

@@ -67,7 +67,7 @@ struct ste_peer {
 	struct ste_region *regions; /* sorted by id; owned */
 	uint8_t **mem;              /* of each tensor; NULL: by commands; owned */
 	bool windowed;              /* some tensor is reached by commands */
-	bool blind;                 /* its process could not map another's memory */
+	uint64_t blind;             /* whose memory its process could not map: a bit for each */
 	uint8_t *lacks;             /* receivers: a bit for each leaf; owned */
 	uint64_t lacking;           /* bytes, of leaves that are known to differ */
 	bool touched;               /* its memory was written to */

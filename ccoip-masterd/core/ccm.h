@@ -18,9 +18,9 @@
  * - Absence (connection closed): the agent's accepted peers have agent_grace_ms to come back.
  *   Their votes do not count any more; where they had voted for an operation, all of their group
  *   are aborted with pcclRankConnectionLost and counted in the group's losses, though nobody is
- *   removed. Nothing that needs their votes goes on meanwhile, so the end of the grace fails
- * nothing again: one death costs one error. An agent that is silent, kicked or has said goodbye has
- * no grace.
+ *   removed (but see shared state). Nothing that needs their votes goes on meanwhile, so the end of
+ * the grace fails nothing again: one death costs one error. An agent that is silent, kicked or has
+ * said goodbye has no grace.
  * - A WM_JOIN of a peer that is known, by another connection and with its token, moves an accepted
  *   peer there (a connection that is not closed yet is cut first: it is half open); a rewiring
  *   round puts rings in force that contain it, and its WM_COMMIT is the answer. A wrong token:
@@ -65,9 +65,11 @@
  *   on.
  *   Peers that a report names as failed are kicked, the others go on. So it is with any loss after
  *   the start: votes of who is lost go, and the part of an agent with its last peer. It is aborted
- *   when nobody is left who has what was elected, neither a holder nor an agent that has reported
- *   success; by a report of failure that names nobody; and by an absence, for absent peers are
- *   still of the group.
+ *   when nobody is left who has what was elected and gives it to others, neither a holder nor a
+ *   peer of an agent that has reported success; by a report of failure that names nobody; and by
+ *   the absence of an agent that has not reported success. Without one that has it goes on: its
+ *   peers have it all. When they are back, WM_OP_QUERY for it is answered at its end; an agent
+ *   that says itself that it is in it (WM_OP_VOTE with its seq) has its part again.
  *   When it is done, the group expects the next revision. The journal has that first, then its
  *   agents are told the world, then the end. It is remembered when the group has no members.
  *   To a next master agents tell what was elected: that is not asked again. A peer that has not
@@ -85,11 +87,12 @@
  *   recovery_ms begins again when one of them is back. What follows: the highest epoch, round, turn
  *   and count of losses are in force; a round that one agent knows to be committed is; an
  *   attempt whose end one agent knows has ended so for all; one for which all its peers have voted
- *   goes on; one whose result all hosts have (also those of peers that came by a new agent and ask
- *   for it) is done; every other one has failed, with all that its group does. A host that has not
- *   come, or has left again, may lack it, unless a peer that came by a new agent was told of
- *   success: then only the others count. Who has not come back is lost. Nobody is told of an error
- *   when nobody but the master died.
+ *   goes on, and a synchronization also if those who have not came by new agents and ask for it;
+ * one whose result all hosts have (also those of peers that came by a new agent and ask for it) is
+ * done; every other one has failed, with all that its group does. A host that has not come, or has
+ * left again, may lack it, unless a peer that came by a new agent was told of success: then only
+ * the others count. Who has not come back is lost. Nobody is told of an error when nobody but the
+ * master died.
  * - A master that takes over leaves numbers out that the last one may have used unheard.
  * - Term: grows with each master of a run. Who presents the run's key and a higher term makes this
  *   master stale: it refuses everybody from then on. While it is recovering it takes a higher term

@@ -6,12 +6,14 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "ccoip-masterd/core/ccm_internal.h"
+#include "ccoip-masterd/core/ccm_sync.h"
 
 /* p stays accepted, but nothing that it has voted for counts. */
 static void peer_absent(struct ccm *m, struct ccm_peer *p)
 {
 	p->untold = p->raw_topo = p->raw_pending = false;
+	if (p->seat->group->sync)
+		ccm_sync_unask(p->seat->group->sync, p);
 	ccm_peer_withdraw(m, p);
 	ccm_peer_refresh(m, p);
 }
@@ -20,10 +22,9 @@ static void seat_absent(struct ccm *m, struct ccm_seat *s, const char *why)
 {
 	struct ccm_group *g = s->group;
 	struct ccm_peer *p, *next;
-	bool votes = false;
+	bool goes_on;
 
 	DL_FOREACH_SAFE (s->peers, p, next) {
-		votes |= p->n_ops > 0;
 		if (p->phase == CCM_PEER_ACCEPTED)
 			peer_absent(m, p);
 		else
@@ -33,8 +34,12 @@ static void seat_absent(struct ccm *m, struct ccm_seat *s, const char *why)
 		return;
 	g->n_absent += s->n_accepted;
 	ccm_ring_remove(g, s);
-	/* Without votes of theirs, nothing of the group runs. Its operations wait for them. */
-	if (votes)
+	/* Nothing of the group runs that needs them, unless they have votes. Its operations wait
+	 * for them. */
+	goes_on = ccm_sync_absent(m, s);
+	DL_FOREACH (s->peers, p)
+		goes_on &= p->n_ops == 0;
+	if (!goes_on)
 		ccm_group_interrupt(m, g,
 			"the agent on %s is gone (%s); its peers have %.1f s to come back",
 			s->agent->hello.name, why, (double)m->cfg.agent_grace_ms / 1e3);
@@ -249,19 +254,25 @@ void ccm_seqs_learn(struct ccm *m, const struct wm_op_query *q)
 			m->last_seq = q->seqs[i];
 }
 
+void ccm_op_outcomes(struct ccm *m, const struct ccm_peer *p, const struct wm_op_query *q)
+{
+	struct wm_op_outcomes *x = &ccm_send(m, p->seat->agent, WM_OP_OUTCOMES)->u.op_outcomes;
+	uint32_t i;
+
+	x->peer = q->peer;
+	for (i = 0; i < q->n && i < WM_OUTCOMES_MAX; i++)
+		x->v[x->n++] = (struct wm_outcome){
+			q->seqs[i], ccm_outcome_of(m, p->seat->group, q->seqs[i])};
+}
+
 void ccm_op_query(struct ccm *m, struct ccm_agent *a, const struct wm_op_query *q)
 {
-	struct ccm_peer *p = ccm_peer_of(m, a, &q->peer, "a question for outcomes");
-	struct wm_op_outcomes *x;
-	uint32_t i;
+	const struct ccm_peer *p = ccm_peer_of(m, a, &q->peer, "a question for outcomes");
 
 	if (!p)
 		return;
 	if (m->recovered)
 		ccm_seqs_learn(m, q);
-	x = &ccm_send(m, a, WM_OP_OUTCOMES)->u.op_outcomes;
-	x->peer = q->peer;
-	for (i = 0; i < q->n && i < WM_OUTCOMES_MAX; i++)
-		x->v[x->n++] = (struct wm_outcome){
-			q->seqs[i], ccm_outcome_of(m, p->seat->group, q->seqs[i])};
+	if (!ccm_sync_ask(m, p, q))
+		ccm_op_outcomes(m, p, q);
 }

@@ -306,8 +306,7 @@ static void say_keys(
 		(void)snprintf(dst, size,
 			"its shared state has other keys than the group's, though both have "
 			"%" PRIu64 " tensors of %" PRIu64
-			" bytes in all: names, data types, counts or allow_content_inequality "
-			"differ "
+			" bytes: names, types, counts or allow_content_inequality differ "
 			"(digest " DIGEST ", expected " DIGEST ")",
 			x->n_tensors, x->bytes, DIGEST_(x->keys), DIGEST_(y->keys));
 }
@@ -350,10 +349,8 @@ static void say_lost(const struct ccm_election *e, char *dst, size_t size)
 {
 	(void)snprintf(dst, size,
 		"REVISION_INCREMENT_VIOLATION: no peer that can be elected offers revision %" PRIu64
-		", which the group expects; the highest is %" PRIu64
-		". The state of the last synchronization is lost: load revision %" PRIu64
-		" from a checkpoint, or start the master anew, without its journal, to resume at "
-		"any",
+		", but %" PRIu64 " at most. The last state is lost: load revision %" PRIu64
+		" from a checkpoint, or start the master without its journal",
 		e->expected, e->highest, e->expected);
 }
 

@@ -127,7 +127,7 @@ void ccm_elect_again(uint64_t expected, const struct ccm_candidate *v, uint32_t 
 	struct ccm_standing *standings, struct ccm_election *ret);
 
 /* Writes why candidate i is kicked, which values clash and what was expected; "" for one that is
- * not kicked. WM_TEXT_MAX bytes are enough. */
+ * not kicked. SHM_TEXT bytes are enough: it gets to its process as a whole. */
 void ccm_elect_sentence(const struct ccm_election *e, const struct ccm_candidate *v,
 	const struct ccm_standing *standings, uint32_t i, char *dst, size_t size);
 

@@ -188,27 +188,43 @@ static void start_late(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, vo
 		ccm_op_tell_start(m, o, a);
 }
 
+/* It came by a new agent, to this master or the last one, and has the whole result. */
+static bool asks_for(const struct ccm_peer *p, uint64_t seq)
+{
+	const struct ccm_told *t = p->seat->agent->told;
+	const struct ccm_ask *q;
+	uint32_t i;
+
+	for (q = t && p->phase == CCM_PEER_ACCEPTED ? t->asks : NULL; q; q = q->next)
+		for (i = 0; cc_id_eq(&q->q.peer, &p->id) && i < q->q.n; i++)
+			if (q->q.seqs[i] == seq)
+				return true;
+	return false;
+}
+
+static uint32_t count_asking(const struct ccm_group *g, uint64_t seq)
+{
+	const struct ccm_seat *s;
+	const struct ccm_peer *p;
+	uint32_t n = 0;
+
+	DL_FOREACH2 (g->seats, s, next_g)
+		DL_FOREACH (s->peers, p)
+			n += asks_for(p, seq);
+	return n;
+}
+
 /* Did all peers of g that came by new agents have the whole result? Then either nobody knows of its
  * end, or only they have been told, of success. */
 static bool restarted_have(const struct ccm_group *g, uint64_t seq)
 {
-	const struct ccm_ask *q;
 	const struct ccm_seat *s;
 	const struct ccm_peer *p;
-	uint32_t i, n;
 
-	DL_FOREACH2 (g->seats, s, next_g) {
-		DL_FOREACH (s->peers, p) {
-			if (p->phase != CCM_PEER_ACCEPTED || !p->restarted)
-				continue;
-			n = 0;
-			for (q = s->agent->told ? s->agent->told->asks : NULL; q; q = q->next)
-				for (i = 0; cc_id_eq(&q->q.peer, &p->id) && i < q->q.n; i++)
-					n += q->q.seqs[i] == seq;
-			if (n == 0)
+	DL_FOREACH2 (g->seats, s, next_g)
+		DL_FOREACH (s->peers, p)
+			if (p->phase == CCM_PEER_ACCEPTED && p->restarted && !asks_for(p, seq))
 				return false;
-		}
-	}
 	return true;
 }
 
@@ -250,9 +266,7 @@ static bool has_reported(const struct ccm *m, const struct entry *e)
 static bool all_have(const struct ccm *m, const struct ccm_group *g, uint64_t seq,
 	const struct entry *e, uint32_t n)
 {
-	uint32_t i, voters = 0;
-	const struct ccm_seat *s;
-	const struct ccm_peer *p;
+	uint32_t i, voters = count_asking(g, seq);
 
 	if ((ccm_group_has_lost(g) || is_unknown(m, g)) && !restarted_know(g, seq))
 		return false;
@@ -261,9 +275,6 @@ static bool all_have(const struct ccm *m, const struct ccm_group *g, uint64_t se
 			return false;
 		voters += voters_in(m, e[i].agent, e[i].raw);
 	}
-	DL_FOREACH2 (g->seats, s, next_g)
-		DL_FOREACH (s->peers, p)
-			voters += p->phase == CCM_PEER_ACCEPTED && p->restarted;
 	return voters == g->n_accepted && restarted_have(g, seq);
 }
 
@@ -274,17 +285,16 @@ static bool same_elected(const struct wm_op_vote *v, const struct wm_op_vote *w)
 	       v->elected.content.lo == w->elected.content.lo;
 }
 
-/* Has one of e's peers what was elected? */
+/* Has one of e's peers what was elected, and gives it to others? */
 static bool holds(const struct entry *e)
 {
 	const struct ccm_raw *x;
+	bool all = e->raw->reported && e->raw->report.ok;
 
-	if (e->raw->reported && e->raw->report.ok)
-		return true;
 	for (x = e->raw; x; x = x->more)
 		if (x->vote.sync.strategy != WM_STRATEGY_RECEIVE_ONLY &&
-			x->vote.sync.content.hi == x->vote.elected.content.hi &&
-			x->vote.sync.content.lo == x->vote.elected.content.lo)
+			(all || (x->vote.sync.content.hi == x->vote.elected.content.hi &&
+					x->vote.sync.content.lo == x->vote.elected.content.lo)))
 			return true;
 	return false;
 }
@@ -303,11 +313,12 @@ static bool can_sync(const struct entry *e, uint32_t n)
 	return held;
 }
 
-/* Is everybody there who was, and has voted? No attempt of an all-reduce spans a loss. */
+/* Is everybody there who was, and has voted, or needs nothing more of a synchronization? No attempt
+ * of an all-reduce spans a loss. */
 static bool can_go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
 {
 	const struct wm_op_vote *v = &e[0].raw->vote;
-	uint32_t i, voters = 0;
+	uint32_t i, voters = v->is_sync ? count_asking(g, v->seq) : 0;
 
 	if ((!v->is_sync && v->losses != g->losses) || ccm_group_has_lost(g) ||
 		(v->is_sync && !can_sync(e, n)))
@@ -354,6 +365,20 @@ static void judge(struct ccm *m, const struct entry *e, uint32_t n)
 			"the master died, and not all who had voted for an operation came back");
 }
 
+/* o goes on without those who ask for it. */
+static void excuse(struct ccm *m, struct ccm_group *g, struct ccm_op *o, uint64_t seq)
+{
+	struct ccm_seat *s;
+	struct ccm_peer *p;
+
+	if (!ccm_op_room(m, o))
+		return;
+	DL_FOREACH2 (g->seats, s, next_g)
+		DL_FOREACH (s->peers, p)
+			if (asks_for(p, seq) && !ccm_op_voted(o, p))
+				o->sync->offers[p->slot].away = true;
+}
+
 /* False: not all of these votes can be. */
 static bool go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
 {
@@ -363,6 +388,8 @@ static bool go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uin
 	for (i = 0; i < n; i++)
 		collect_started(m, &e[i], &o);
 	each_unstarted(m, g, &e->raw->vote, collect, &o);
+	if (o && o->sync)
+		excuse(m, g, o, e->raw->vote.seq);
 	if (!o || m->oom || !ccm_op_continue(m, o, e->raw->vote.seq))
 		return false;
 	each_unstarted(m, g, &e->raw->vote, start_late, &o);

@@ -20,6 +20,7 @@
  *   ccm_ring.c      ring orders that avoid failed pairs
  *   ccm_op.c        operations
  *   ccm_sync.c      those of shared state: the election, who gets what from whom, losses meanwhile
+ *   ccm_away.c      ... those that go on without peers whose agents are gone
  *   ccm_revision.c  which revision each group expects
  *   ccm_waits.c     who is awaited by what has not started, and who is told of it
  *   ccm_view.c      looking inside
@@ -120,6 +121,7 @@ uint32_t ccm_outcome_of(const struct ccm *m, const struct ccm_group *g, uint64_t
 /* Attempts of a master before this one, of which only their peers may know. */
 void ccm_seqs_learn(struct ccm *m, const struct wm_op_query *q);
 void ccm_op_query(struct ccm *m, struct ccm_agent *a, const struct wm_op_query *q);
+void ccm_op_outcomes(struct ccm *m, const struct ccm_peer *p, const struct wm_op_query *q);
 
 /* ccm_resume.c */
 /* After a good hello: whether a is of our run, who of us is stale, the answer. */
@@ -333,6 +335,10 @@ void ccm_op_abort(struct ccm *m, struct ccm_op *o, uint32_t code, const char *te
 void ccm_op_done(struct ccm *m, struct ccm_op *o);
 /* Lets go of the voters, then of o; nobody is told. */
 void ccm_op_drop(struct ccm *m, struct ccm_op *o);
+/* Room for what the group has grown by; false without memory. */
+bool ccm_op_room(struct ccm *m, struct ccm_op *o);
+/* p has voted for o. */
+void ccm_op_count(struct ccm_op *o, struct ccm_peer *p);
 /* p's vote for o, whose process is lost, goes. */
 void ccm_op_unvote(struct ccm *m, struct ccm_op *o, struct ccm_peer *p);
 /* Calls of an agent that has a part in o. */

@@ -33,7 +33,7 @@ const char *ccm_op_label(const struct ccm_op *o, char buf[64])
 }
 
 /* The group's largest slots may have grown since the operation was made. */
-static bool make_room(struct ccm *m, struct ccm_op *o)
+bool ccm_op_room(struct ccm *m, struct ccm_op *o)
 {
 	uint32_t words = o->group->peer_slots.n / 64 + 1, parts = o->group->seat_slots.n, i;
 	struct ccm_part *p;
@@ -72,7 +72,7 @@ static struct ccm_op *op_get(struct ccm *m, struct ccm_group *g, const struct wm
 
 	HASH_FIND(hh, m->ops, &key, sizeof key, o);
 	if (o)
-		return make_room(m, o) ? o : NULL;
+		return ccm_op_room(m, o) ? o : NULL;
 	o = ccm_calloc(m, 1, sizeof *o);
 	if (!o)
 		return NULL;
@@ -83,7 +83,7 @@ static struct ccm_op *op_get(struct ccm *m, struct ccm_group *g, const struct wm
 	o->born_ns = m->now;
 	o->params = v->params;
 	o->losses = v->losses;
-	if (m->oom || !make_room(m, o))
+	if (m->oom || !ccm_op_room(m, o))
 		goto err_free;
 	HASH_ADD(hh, m->ops, key, sizeof o->key, o);
 	if (o->unhashed)
@@ -157,6 +157,7 @@ void ccm_op_abort(struct ccm *m, struct ccm_op *o, uint32_t code, const char *te
 		ccm_outcome_note(o->group, o->seq, code);
 	if (o->seq && o->sync)
 		ccm_record_ended(m, o->group->id, o->seq, text);
+	ccm_sync_answer(m, o);
 	ccm_op_drop(m, o);
 }
 
@@ -311,7 +312,7 @@ static void note_conflict(
 				o, f[i].field, f[i].name(f[i].first), f[i].name(f[i].other), who);
 }
 
-static void count_vote(struct ccm_op *o, struct ccm_peer *p, const struct wm_op_vote *v)
+void ccm_op_count(struct ccm_op *o, struct ccm_peer *p)
 {
 	struct ccm_part *part = &o->parts[p->seat->slot];
 
@@ -323,6 +324,11 @@ static void count_vote(struct ccm_op *o, struct ccm_peer *p, const struct wm_op_
 	o->n_votes++;
 	o->voted[p->slot / 64] |= UINT64_C(1) << (p->slot % 64);
 	p->n_ops++;
+}
+
+static void count_vote(struct ccm_op *o, struct ccm_peer *p, const struct wm_op_vote *v)
+{
+	ccm_op_count(o, p);
 	if (o->sync)
 		o->sync->offers[p->slot] = (struct ccm_offer){.vote = v->sync};
 	else if (!o->conflict)
@@ -434,8 +440,8 @@ bool ccm_op_continue(struct ccm *m, struct ccm_op *o, uint64_t seq)
 	struct ccm_peer *p;
 	uint32_t i;
 
-	if (o->n_votes < o->group->n_accepted || (o->group->n_accepted < 2 && !o->sync) ||
-		o->conflict) {
+	if (o->n_votes + ccm_sync_count_away(o) < o->group->n_accepted ||
+		(o->group->n_accepted < 2 && !o->sync) || o->conflict) {
 		ccm_op_drop(m, o);
 		return false;
 	}
@@ -510,7 +516,7 @@ void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 			ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
 				"protocol violation: a vote for an attempt that %s",
 				v->seq > m->last_seq ? "never started" : "has started");
-		else
+		else if (!ccm_sync_rejoin(m, a, v))
 			answer_started(m, a, v);
 		return;
 	}
@@ -550,6 +556,7 @@ void ccm_op_done(struct ccm *m, struct ccm_op *o)
 	send_to_voters(m, o);
 	m->ops_done++;
 	ccm_outcome_note(o->group, o->seq, WIRE_SUCCESS);
+	ccm_sync_answer(m, o);
 	ccm_op_drop(m, o);
 }
 

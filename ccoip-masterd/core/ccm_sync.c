@@ -36,8 +36,14 @@ struct ccm_sync *ccm_sync_new(struct ccm *m, const struct wm_sync_vote *first)
 
 void ccm_sync_free(struct ccm_sync *y)
 {
+	struct ccm_ask *q, *next;
+
 	if (!y)
 		return;
+	for (q = y->asks; q; q = next) {
+		next = q->next;
+		free(q);
+	}
 	free(y->offers);
 	free(y);
 }
@@ -369,10 +375,12 @@ void ccm_sync_lost(struct ccm *m, struct ccm_peer *p, const char *why)
 {
 	struct ccm_op *o = p->seat->group->sync;
 
-	if (!o || !o->seq || !ccm_op_voted(o, p))
+	if (!o || !o->seq || (!ccm_op_voted(o, p) && !ccm_sync_is_away(o, p)))
 		return;
 	ccm_record_out(m, o->group->id, o->seq, &p->id, why);
-	ccm_op_unvote(m, o, p);
+	if (ccm_op_voted(o, p))
+		ccm_op_unvote(m, o, p);
+	o->sync->offers[p->slot].away = false;
 }
 
 bool ccm_sync_is_held(const struct ccm_op *o)
@@ -384,11 +392,10 @@ bool ccm_sync_is_held(const struct ccm_op *o)
 	for (i = 0; i < o->n_parts; i++) {
 		if (!o->parts[i].seat)
 			continue;
-		if (o->parts[i].reported)
-			return true;
 		DL_FOREACH (o->parts[i].seat->peers, p) {
 			x = offer_of(o, p);
-			if (x && x->holder)
+			if (x && (x->holder || o->parts[i].reported) &&
+				x->vote.strategy != WM_STRATEGY_RECEIVE_ONLY)
 				return true;
 		}
 	}
@@ -403,12 +410,12 @@ void ccm_sync_settle(struct ccm *m, struct ccm_group *g, const char *loss)
 	if (!o || !o->seq)
 		return;
 	o->losses = g->losses;
-	if (!ccm_sync_is_held(o)) {
+	if (o->n_reported == o->n_voters && g->n_accepted > 0) {
+		ccm_op_done(m, o);
+	} else if (!ccm_sync_is_held(o)) {
 		ccm_print(text, sizeof text,
 			"nobody is left who has the shared state that was elected: %s", loss);
 		ccm_op_abort(m, o, WIRE_RANK_CONNECTION_LOST, text);
-	} else if (o->n_reported == o->n_voters) {
-		ccm_op_done(m, o);
 	} else {
 		tell_starts(m, o); /* before the first losses, the kicks, none was */
 	}

@@ -15,6 +15,9 @@
 struct ccm_offer {
 	struct wm_sync_vote vote;
 	bool holder; /* it has started: of what was elected; else a receiver */
+	/* It goes on without this peer, whose agent is gone, and had reported: the peer has all of
+	 * it, and asks for its end when it is back, if it is not voting again. */
+	bool away;
 };
 
 struct ccm_sync {
@@ -25,6 +28,7 @@ struct ccm_sync {
 	uint64_t revision;
 	uint32_t hash_type;
 	struct wm_digest keys, content;
+	struct ccm_ask *asks; /* of peers that are away: for its end */
 };
 
 /* What a group has got to. It outlives its members. */
@@ -53,8 +57,23 @@ void ccm_sync_report(
 	struct ccm *m, struct ccm_agent *a, struct ccm_op *o, const struct wm_op_report *r);
 /* All have reported: the group expects the next revision, and its agents are told. */
 void ccm_sync_done(struct ccm *m, const struct ccm_op *o);
-/* Is somebody left in o, which has started, who has what was elected? */
+/* Is somebody left in o, which has started, who has what was elected and gives it to others? */
 bool ccm_sync_is_held(const struct ccm_op *o);
+
+/* ccm_away.c: members whose agents are gone */
+/* The agent of s is. False: what it had a part in cannot go on. */
+bool ccm_sync_absent(struct ccm *m, struct ccm_seat *s);
+bool ccm_sync_is_away(const struct ccm_op *o, const struct ccm_peer *p);
+uint32_t ccm_sync_count_away(const struct ccm_op *o);
+/* Its agent is gone again: the next one asks anew. */
+void ccm_sync_unask(struct ccm_op *o, const struct ccm_peer *p);
+/* p asks how attempts have ended. True: one of them has not; it is answered when it has. */
+bool ccm_sync_ask(struct ccm *m, const struct ccm_peer *p, const struct wm_op_query *q);
+/* o has ended. */
+void ccm_sync_answer(struct ccm *m, struct ccm_op *o);
+/* An agent that comes back says that it is in the attempt v->seq. True: that goes on, and has its
+ * peers again. */
+bool ccm_sync_rejoin(struct ccm *m, const struct ccm_agent *a, const struct wm_op_vote *v);
 
 /* o goes on under its number, after it was collected from what agents tell a new master; `told`
  * says what was elected. Who has not heard of the start gets it, or is kicked. */

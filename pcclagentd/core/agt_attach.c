@@ -149,7 +149,9 @@ void agt_attach_tick(struct agt *a)
 	struct agt_verdict v;
 
 	HASH_ITER (hh, a->comms, c, next) {
-		if (!c->attach || a->now - c->wait_ns < limit)
+		/* Who is a member again waits for an attempt that still goes on, as long as the
+		 * others do. */
+		if (!c->attach || c->state == AGT_COMM_ACCEPTED || a->now - c->wait_ns < limit)
 			continue;
 		agt_verdict_set(&v,
 			c->joined ? WIRE_RANK_CONNECTION_LOST : WIRE_MASTER_CONNECTION_FAILED,

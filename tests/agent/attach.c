@@ -163,6 +163,28 @@ START_TEST(outcomes_may_come_last)
 }
 END_TEST
 
+/* The master says how an attempt has ended when it has; the others of the group wait for that, too.
+ */
+START_TEST(who_is_a_member_again_waits_for_what_still_goes_on)
+{
+	struct wm_msg beat = {.type = WM_HEARTBEAT};
+	unsigned i;
+
+	fx_session(f, 1, 1000);
+	attach(1, 1, 3);
+	master_answers(1, true);
+	ring_of(8, &one);
+	for (i = 0; i < 200; i++) {
+		fx_tick(f, 500);
+		ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
+		fx_from_master(f, 1, &beat);
+	}
+	outcomes(1, 0, 8, 8);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMM_OPEN), 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMM_OPEN, 0)->u.open.reply.done, 1);
+}
+END_TEST
+
 /* The one that is back first has voted already; the other joins its vote. */
 START_TEST(peers_come_back_one_by_one)
 {
@@ -454,6 +476,7 @@ Suite *attach_suite(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, a_peer_comes_back);
 	tcase_add_test(t, outcomes_may_come_last);
+	tcase_add_test(t, who_is_a_member_again_waits_for_what_still_goes_on);
 	tcase_add_test(t, peers_come_back_one_by_one);
 	tcase_add_test(t, who_is_too_late_is_told);
 	tcase_add_test(t, another_run_is_not_what_it_wants);

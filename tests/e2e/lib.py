@@ -215,6 +215,13 @@ class Daemon:
     def log_lines(self):
         return self.log.read_text("utf-8", "replace").splitlines()
 
+    def await_log(self, words):
+        deadline = time.monotonic() + WAIT
+        while not any(words in line for line in self.log_lines()):
+            if time.monotonic() > deadline:
+                raise Failed(f"{self.name} does not say: {words}")
+            time.sleep(0.002)
+
     def status(self, key):
         """A number of /proc/PID/status: VmRSS in KiB, Threads, ..."""
         text = pathlib.Path(f"/proc/{self.pid}/status").read_text("ascii")

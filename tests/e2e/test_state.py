@@ -7,6 +7,7 @@ In the middle means: all receivers have stopped themselves when the middle of a 
 so that nobody has everything."""
 
 import signal
+import time
 
 import lib
 from lib import (INVALID_USAGE, PENDING_ASYNC_OPS, RANK_CONNECTION_LOST, SUCCESS, Failed,
@@ -86,9 +87,9 @@ def kicked(answer, *words):
 class Fresh:
     """A run of its own on the hosts of a lab, whose ring goes by the order of peers."""
 
-    def __init__(self, lab, places, env=None):
+    def __init__(self, lab, places, env=None, options=()):
         self.lab = lab
-        self.master = lab.start_master()
+        self.master = lab.start_master(options=options)
         self.peers = [lab.start_peer(k, host, env=(env or {}).get(k), ready=False)
                       for k, host in enumerate(places)]
         for peer in self.peers:
@@ -370,8 +371,8 @@ class Middle:
 
     revision = 0  # of the receivers
 
-    def __init__(self, lab, places, holders, env=None):
-        self.fresh = Fresh(lab, places, env)
+    def __init__(self, lab, places, holders, options=()):
+        self.fresh = Fresh(lab, places, options=options)
         self.peers = self.fresh.peers
         self.holders, self.receivers = self.peers[:holders], self.peers[holders:]
 
@@ -477,7 +478,7 @@ def mixture_at_a_tie(lab):
     for places in ((0, 1, 2), (0, 0, 2)):
         with Drifted(lab, places) as m:
             first, whole, last = m.peers
-            restart_agent(lab, 2)
+            restart_agent(lab, 0)
             answers = m.answers()
             check(all(a["code"] == RANK_CONNECTION_LOST for a in answers)
                   and "written in part" in answers[0]["text"]
@@ -509,10 +510,40 @@ def receiver_dies(lab):
             next_one(left, "and are equal")
 
 
+def agent_of_a_source_dies(lab):
+    """Others have what its peers have: the attempt goes on. Who had it may be away until it is over, or
+    be back before."""
+    grace = 20  # seconds
+    for number, back in ((signal.SIGKILL, False), (signal.SIGTERM, False), (signal.SIGKILL, True)):
+        with Middle(lab, (0, 1, 2), 2, ("--agent-grace-ms", str(grace * 1000))) as m:
+            how = (f"the agent of one of two sources gets {number.name}"
+                   f"{', and the next one is there at once' * back}")
+            old, began = lab.agents[0], time.monotonic()
+            if back:
+                restart_agent(lab, 0).await_log("is in group 0 of run")
+            elif number == signal.SIGKILL:
+                lab.drop(old)
+            else:
+                lab.end(old, number)
+            wake(m.peers[2])
+            left = [p.read() for p in m.peers[1:]]
+            took = time.monotonic() - began
+            good(without_tx(left), f"{how}: the others end the same call without it", 5)
+            check(left[1]["rx"] == ALL + FROZEN and 0 < left[0]["tx"] <= ALL + FROZEN,
+                  "nothing is received twice", left)
+            check(took < grace, "nor is it waited for", took)
+            if not back:
+                lab.start_agent(0, path=old.socket, admin=old.admin)
+            late = m.peers[0].read()
+            good(without_tx([late, *left]), "its own peers hear of it when they are back", 5)
+            answers = together(m.peers, "sync revision=6")
+            good(answers, "the next one goes on with all", 6, [(0, 0)] * 3)
+            check({a["losses"] for a in answers} == {0}, "and nothing was lost", answers)
+
+
 def agent_dies(lab):
     """Its peers come back, and all repeat the call; what has been received is not fetched again."""
-    for host, holders, whose in ((2, 2, "the receiver"), (0, 2, "a source"),
-                                 (0, 1, "the only source")):
+    for host, holders, whose in ((2, 2, "the receiver"), (0, 1, "the only source")):
         for number in (signal.SIGKILL, signal.SIGTERM):
             with Middle(lab, (0, 1, 2), holders) as m:
                 restart_agent(lab, host, number=number)
@@ -585,6 +616,7 @@ def test():
         other_state(lab)
         mixture_at_a_tie(lab)
         receiver_dies(lab)
+        agent_of_a_source_dies(lab)
         agent_dies(lab)
         master_dies(lab)
         dies_before_the_vote(lab)

@@ -7,7 +7,8 @@ master_tests = tests/master/test_members tests/master/test_ops tests/master/test
 	tests/master/test_restore tests/master/test_silence tests/master/test_random tests/master/test_evil \
 	tests/master/test_scale tests/master/test_oom tests/master/test_elect \
 	tests/master/test_record \
-	tests/master/test_sync tests/master/test_sync_loss tests/master/test_sync_resume tests/master/test_elect_again
+	tests/master/test_sync tests/master/test_sync_loss tests/master/test_sync_away \
+	tests/master/test_sync_resume tests/master/test_elect_again
 check_PROGRAMS += $(master_tests)
 TESTS += $(master_tests)
 
@@ -96,6 +97,10 @@ tests_master_test_sync_LDADD = $(master_ldadd)
 tests_master_test_sync_loss_SOURCES = tests/master/test_sync_loss.c
 tests_master_test_sync_loss_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_master_test_sync_loss_LDADD = $(master_ldadd)
+
+tests_master_test_sync_away_SOURCES = tests/master/test_sync_away.c
+tests_master_test_sync_away_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_master_test_sync_away_LDADD = $(master_ldadd)
 
 tests_master_test_sync_resume_SOURCES = tests/master/test_sync_resume.c
 tests_master_test_sync_resume_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)

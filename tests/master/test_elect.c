@@ -14,7 +14,9 @@
 #include <string.h>
 
 #include "ccoip-masterd/core/ccm_elect.h"
+#include "proto/shm_queue.h"
 #include "proto/wire_master.h"
+#include "proto/wire_sync.h"
 #include "tests/common/testlib.h"
 
 #define ROW_MAX 16
@@ -289,11 +291,8 @@ static const struct {
 		"that could take part; at least one must send"},
 	{5, "R5Ka S2Ka S3Ka", 0,
 		"REVISION_INCREMENT_VIOLATION: no peer that can be elected offers revision 5, "
-		"which "
-		"the group expects; the highest is 3. The state of the last synchronization is "
-		"lost: "
-		"load revision 5 from a checkpoint, or start the master anew, without its journal, "
-		"to resume at any"},
+		"but 3 at most. The last state is lost: load revision 5 from a checkpoint, or "
+		"start the master without its journal"},
 	{5, "S5Kz S5Ky S5Kx", 0,
 		"send-only peers must have identical shared state, but this one has contents with "
 		"digest 00000000000000000000000000000058, another one with "
@@ -363,7 +362,7 @@ START_TEST(keys_that_look_alike)
 	ccm_elect_sentence(&p.e, p.v, p.s, 1, text, sizeof text);
 	ck_assert_str_eq(text,
 		"its shared state has other keys than the group's, though both have 12 tensors of "
-		"4096 bytes in all: names, data types, counts or allow_content_inequality differ "
+		"4096 bytes: names, types, counts or allow_content_inequality differ "
 		"(digest 000000000000004d000000000000000b, expected "
 		"000000000000004d000000000000000a)");
 	p.v[1].bytes++;
@@ -605,7 +604,8 @@ START_TEST(any_order)
 }
 END_TEST
 
-/* Every reason has its sentence, which fits, whatever the values are; no other peer has one. */
+/* Every reason has its sentence, which gets to the process as a whole, whatever the values are; no
+ * other peer has one. */
 START_TEST(sentences_fit)
 {
 	struct tl_rng r = tl_rng_new(5);
@@ -619,14 +619,14 @@ START_TEST(sentences_fit)
 		for (i = 0; i < p.n; i++) {
 			if (p.v[i].revision != UINT64_MAX)
 				p.v[i].revision += UINT64_MAX - 13;
-			p.v[i].n_tensors = UINT64_MAX - p.v[i].keys.lo * tl_range(&r, 0, 1);
-			p.v[i].bytes = UINT64_MAX;
+			p.v[i].n_tensors = WIRE_TENSORS_MAX - p.v[i].keys.lo * tl_range(&r, 0, 1);
+			p.v[i].bytes = WIRE_STATE_MAX;
 			p.v[i].hash_type *= UINT32_C(2000000000);
 		}
 		hold(&p);
 		for (i = 0; i < p.n; i++) {
 			ccm_elect_sentence(&p.e, p.v, p.s, i, text, sizeof text);
-			ck_assert_uint_lt(strlen(text), WM_TEXT_MAX);
+			ck_assert_msg(strlen(text) < SHM_TEXT, "%s", text);
 			ck_assert((text[0] != '\0') == (p.s[i].verdict == CCM_ELECT_KICKED));
 			seen |= 1u << p.s[i].why;
 		}

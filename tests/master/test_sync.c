@@ -349,7 +349,7 @@ START_TEST(when_nobody_stands_all_are_kicked)
 	seq = seq_now();
 	sync_equal(3, 1);
 	ck_assert(!fk_present(&p) && !fk_present(&q) && !fk_present(&r));
-	assert_contains(fk_take(b, WM_KICK)->u.kick.text, "expects");
+	assert_contains(fk_take(b, WM_KICK)->u.kick.text, "offers revision 5, but 3 at most");
 	ck_assert_uint_eq(fk_count(a, WM_OP_START) + fk_count(a, WM_OP_ABORT), 0);
 	ck_assert_uint_eq(seq_now(), seq);
 	ck_assert_uint_eq(fk_status(&f).kicks, 3);

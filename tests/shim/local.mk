@@ -12,7 +12,8 @@ tests_shim_libfake_la_LIBADD = proto/libwire.la common/libcommon-sys.la \
 shim_tests = tests/shim/test_session tests/shim/test_reduce tests/shim/test_fail \
 	tests/shim/test_spawn tests/shim/test_master tests/shim/test_multi \
 	tests/shim/test_resume_ops tests/shim/test_resume_comms tests/shim/test_resume_storm \
-	tests/shim/test_state_offer tests/shim/test_state_sync tests/shim/test_world
+	tests/shim/test_state_offer tests/shim/test_state_sync tests/shim/test_state_seen \
+	tests/shim/test_world
 shim_tests_libs = libpccl-shim/libpccl-shim.la tests/shim/libfake.la $(CHECK_LIBS)
 
 check_PROGRAMS += $(shim_tests) tests/shim/standin_agentd
@@ -20,7 +21,7 @@ TESTS += $(shim_tests)
 THREADED_TESTS += tests/shim/test_session tests/shim/test_reduce tests/shim/test_fail \
 	tests/shim/test_multi tests/shim/test_resume_ops tests/shim/test_resume_comms \
 	tests/shim/test_resume_storm tests/shim/test_state_offer tests/shim/test_state_sync \
-	tests/shim/test_world
+	tests/shim/test_state_seen tests/shim/test_world
 
 tests_shim_test_resume_ops_SOURCES = tests/shim/test_resume_ops.c
 tests_shim_test_resume_ops_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
@@ -41,6 +42,10 @@ tests_shim_test_state_offer_LDADD = $(shim_tests_libs) libhsh_run.la
 tests_shim_test_state_sync_SOURCES = tests/shim/test_state_sync.c
 tests_shim_test_state_sync_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_shim_test_state_sync_LDADD = $(shim_tests_libs)
+
+tests_shim_test_state_seen_SOURCES = tests/shim/test_state_seen.c
+tests_shim_test_state_seen_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_shim_test_state_seen_LDADD = $(shim_tests_libs)
 
 tests_shim_test_world_SOURCES = tests/shim/test_world.c
 tests_shim_test_world_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)

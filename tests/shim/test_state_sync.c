@@ -5,7 +5,6 @@
  */
 #include <sched.h>
 
-#include "kernels/hsh.h"
 #include "tests/shim/state.h"
 
 /* ---- commands */
@@ -113,64 +112,6 @@ START_TEST(commands_wake)
 
 	st_init(&s, 1);
 	fx_assert_succeeds(st_sync(&s.shared, ST_SEND, NULL, drip, NULL));
-	st_free(&s);
-}
-END_TEST
-
-#define LEAF WIRE_LEAF
-#define SPAN (2 * LEAF + 2000)
-
-/* From memory of another peer, which is mapped once; and the agent hears when that is not possible.
- */
-static void show(struct fake_op *op, void *arg)
-{
-	struct shm_state_command c = {
-		.op = SHM_STATE_WRITE, .slot = 5, .tensor = WIDE, .off = LEAF};
-	uint8_t *theirs;
-
-	(void)arg;
-	fake_sync_begin(op);
-	c.len = LEAF + 1000;
-	c.from = fake_show(op, SPAN, &theirs);
-	for (uint32_t i = 0; i < SPAN; i++)
-		theirs[i] = (uint8_t)(i * 7 >> 3);
-	for (c.from_off = 0; c.from_off <= SPAN - c.len; c.from_off += 899) {
-		c.leaves[0] = hsh_leaf(theirs + c.from_off, LEAF, 1);
-		c.leaves[1] = hsh_leaf(theirs + c.from_off + LEAF, 1000, 2);
-		fake_give(op, &c);
-		ck_assert_uint_eq(fake_await_acks(op), 5);
-		fake_command(op, SHM_STATE_READ, 6, WIDE, LEAF, c.len);
-		ck_assert_uint_eq(fake_await_acks(op), 6);
-		ck_assert_int_eq(memcmp(fake_window(op, 6), theirs + c.from_off, c.len), 0);
-	}
-	ck_assert_uint_eq(fake_seen(op->f, WL_REGION_MAP), 1);
-	/* Changed since it was looked at, in the last leaf. */
-	c.from_off = 0;
-	c.leaves[0] = hsh_leaf(theirs, LEAF, 1);
-	c.leaves[1] = hsh_leaf(theirs + LEAF, 1000, 2) ^ 1;
-	fake_give(op, &c);
-	ck_assert_uint_eq(fake_await_acks(op), 5 | SHM_STATE_WRONG);
-	/* Not there. */
-	c.from_off = SPAN - c.len + 1;
-	fake_give(op, &c);
-	ck_assert_uint_eq(fake_await_acks(op), 5 | SHM_STATE_UNSEEN);
-	c.from_off = UINT64_MAX - 500;
-	fake_give(op, &c);
-	ck_assert_uint_eq(fake_await_acks(op), 5 | SHM_STATE_UNSEEN);
-	fake_script(op->f, WL_REGION_MAP, FAKE_REFUSE, pcclInvalidUsage, "no");
-	c.from_off = 0;
-	c.from = fake_show(op, SPAN, &theirs);
-	fake_give(op, &c);
-	ck_assert_uint_eq(fake_await_acks(op), 5 | SHM_STATE_UNSEEN);
-	fake_sync_end(op, 0, NULL, 7, 0, 0);
-}
-
-START_TEST(memory_of_other_peers)
-{
-	struct st_state s;
-
-	st_init(&s, 1);
-	fx_assert_succeeds(st_sync(&s.shared, ST_POPULAR, NULL, show, NULL));
 	st_free(&s);
 }
 END_TEST
@@ -666,7 +607,6 @@ int main(void)
 	tcase_add_test(tc, all_is_read_and_written);
 	tcase_add_test(tc, a_stream_of_commands);
 	tcase_add_test(tc, commands_wake);
-	tcase_add_test(tc, memory_of_other_peers);
 	tcase_add_loop_test(tc, commands_that_must_not_be, 0, sizeof lies / sizeof lies[0]);
 	tcase_add_test(tc, the_revision_is_written_back);
 	tcase_add_test(tc, failures_come_through);

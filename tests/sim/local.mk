@@ -31,7 +31,8 @@ tests_sim_run_LDADD = $(sim_ldadd)
 # The same program with one bug each: one file of a core, patched, comes before the library.
 sim_planted = tests/sim/planted_1 tests/sim/planted_2 tests/sim/planted_3 tests/sim/planted_4 \
 	tests/sim/planted_5 tests/sim/planted_6 tests/sim/planted_7 tests/sim/planted_8 \
-	tests/sim/planted_9 tests/sim/planted_10 tests/sim/planted_11
+	tests/sim/planted_9 tests/sim/planted_10 tests/sim/planted_11 tests/sim/planted_12 \
+	tests/sim/planted_13
 sim_plants = \
 	tests/sim/plant/1_early_done.patch \
 	tests/sim/plant/2_no_cancel.patch \
@@ -43,7 +44,9 @@ sim_plants = \
 	tests/sim/plant/8_revision_kept_back.patch \
 	tests/sim/plant/9_votes_left_out.patch \
 	tests/sim/plant/10_mixture_elected.patch \
-	tests/sim/plant/11_stranger_knows.patch
+	tests/sim/plant/11_stranger_knows.patch \
+	tests/sim/plant/12_asked_too_early.patch \
+	tests/sim/plant/13_lack_forgiven.patch
 # $^ is the source and the patch
 plant = $(AM_V_GEN)$(MKDIR_P) $(@D) && rm -f $@.tmp && cat $(filter %.c,$^) >$@.tmp && \
 	patch -s --no-backup-if-mismatch -r - $@.tmp $(filter %.patch,$^) && mv $@.tmp $@
@@ -115,10 +118,23 @@ tests_sim_planted_11_LDADD = $(sim_ldadd)
 tests/sim/planted_11_core.c: ccoip-masterd/core/ccm_resume.c tests/sim/plant/11_stranger_knows.patch
 	$(plant)
 
+tests_sim_planted_12_SOURCES = $(sim_sources)
+nodist_tests_sim_planted_12_SOURCES = tests/sim/planted_12_core.c
+tests_sim_planted_12_LDADD = $(sim_ldadd)
+tests/sim/planted_12_core.c: ccoip-masterd/core/ccm_away.c tests/sim/plant/12_asked_too_early.patch
+	$(plant)
+
+tests_sim_planted_13_SOURCES = $(sim_sources)
+nodist_tests_sim_planted_13_SOURCES = tests/sim/planted_13_core.c
+tests_sim_planted_13_LDADD = $(sim_ldadd)
+tests/sim/planted_13_core.c: ccoip-masterd/core/ccm_away.c tests/sim/plant/13_lack_forgiven.patch
+	$(plant)
+
 CLEANFILES += tests/sim/planted_1_core.c tests/sim/planted_2_core.c tests/sim/planted_3_core.c \
 	tests/sim/planted_4_core.c tests/sim/planted_5_core.c tests/sim/planted_6_core.c \
 	tests/sim/planted_7_core.c tests/sim/planted_8_core.c tests/sim/planted_9_core.c \
-	tests/sim/planted_10_core.c tests/sim/planted_11_core.c
+	tests/sim/planted_10_core.c tests/sim/planted_11_core.c tests/sim/planted_12_core.c \
+	tests/sim/planted_13_core.c
 
 TESTS += tests/sim/run tests/sim/planted.sh tests/sim/scale.sh tests/sim/usage.sh
 EXTRA_DIST += tests/sim/README.md tests/sim/planted.sh tests/sim/scale.sh \

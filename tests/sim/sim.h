@@ -429,8 +429,7 @@ struct sim {
 	struct sim_xfer *xfers;
 	uint32_t n_tags, last_req, last_session, last_id;
 	uint32_t agent_grace_ms, master_grace_ms, keeper_grace_ms;
-	bool two_masters; /* one goes on with a run that another has taken over: members of one
-			   * attempt may hear different things */
+	bool two_masters; /* of one run: members of one attempt may hear different things */
 	bool odd_parameters, xfer_failures, master_refuses;
 	bool master_away;    /* dead or standing still now */
 	uint64_t away_until; /* and for how long its absence may be felt */
@@ -588,6 +587,7 @@ void sim_sync_drop(struct sim *s, struct sim_host *h, const struct agt_action *a
 void sim_sync_cancel(struct sim *s, struct sim_host *h, const struct agt_action *a);
 void sim_sync_free(struct sim *s, struct sim_host *h, const struct agt_action *a);
 void sim_sync_event(struct sim *s, const struct sim_event *ev);
+int sim_sync_waiter(const struct sim *s); /* a host that is done, and others are not; or -1 */
 
 /* sim_elect.c */
 /* A master hears of an offer. */

@@ -6,6 +6,8 @@
  */
 #include "tests/sim/sim.h"
 
+#define WAITER_UNTIL (20 * SIM_S) /* after that somebody else will do */
+
 enum fault {
 	FAULT_KILL_PROC,
 	FAULT_STOP_PROC, /* for gen ms */
@@ -406,12 +408,20 @@ static bool has_connected(const struct sim *s, unsigned host)
 	return false;
 }
 
+/* In some runs, one that waits for others in a synchronization. */
+static bool is_worth_it(const struct sim *s, unsigned host)
+{
+	if (sim_hash(s, 0, 0, FAULT_KILL_AGENT) % 4 == 0 && s->now < WAITER_UNTIL)
+		return sim_sync_waiter(s) == (int)host;
+	return has_connected(s, host);
+}
+
 /* Runs with a single death: it is to hit somebody. True: the event comes again. */
 static bool kill_later(struct sim *s, const struct sim_event *ev)
 {
 	struct sim_event again = *ev;
 
-	if (s->class != CLASS_AGENT || has_connected(s, ev->host) || sim_peers_ended(s))
+	if (s->class != CLASS_AGENT || is_worth_it(s, ev->host) || sim_peers_ended(s))
 		return false;
 	again.host = sim_rnd(s, s->n_hosts);
 	sim_schedule(s, s->now + sim_rnd(s, 2000) * SIM_US, again);
@@ -541,6 +551,17 @@ static void rest(struct sim *s, const struct sim_event *ev)
 		sim_schedule(s, s->now + ms(sim_rnd(s, 1500)), late);
 }
 
+/* Often at a host that waits for others in a synchronization, if there is one. */
+static struct sim_event aim(struct sim *s, struct sim_event ev)
+{
+	int waiter = s->class == CLASS_ALL ? sim_sync_waiter(s) : -1;
+
+	if (waiter >= 0 && (ev.code == FAULT_KILL_AGENT || ev.code == FAULT_CUT) &&
+		sim_chance(s, 50))
+		ev.host = (unsigned)waiter;
+	return ev;
+}
+
 static void agent_fault(struct sim *s, const struct sim_event *ev)
 {
 	struct sim_host *h = &s->hosts[ev->host];
@@ -598,6 +619,8 @@ static void agent_fault(struct sim *s, const struct sim_event *ev)
 
 void sim_fault(struct sim *s, const struct sim_event *ev)
 {
+	struct sim_event aimed;
+
 	switch ((enum fault)ev->code) {
 	case FAULT_KILL_PROC:
 		sim_cause(s);
@@ -665,7 +688,8 @@ void sim_fault(struct sim *s, const struct sim_event *ev)
 		sim_peer_later(s, &s->peers[ev->peer], 0);
 		break;
 	default:
-		agent_fault(s, ev);
+		aimed = aim(s, *ev);
+		agent_fault(s, &aimed);
 		break;
 	}
 }

@@ -436,6 +436,29 @@ void sim_sync_event(struct sim *s, const struct sim_event *ev)
 		cancelled(s, ev, q);
 }
 
+static bool is_at_work(const struct sim *s, const struct sim_part *q)
+{
+	return q->live && !q->cancelling && s->hosts[q->host].alive &&
+	       s->hosts[q->host].life == q->life;
+}
+
+int sim_sync_waiter(const struct sim *s)
+{
+	const struct sim_xfer *t;
+	uint32_t i;
+
+	for (t = s->xfers; t; t = t->next) {
+		int waits = -1, works = -1;
+
+		for (i = 0; t->is_sync && i < t->n_parts; i++)
+			if (is_at_work(s, &t->parts[i]))
+				*(t->parts[i].done ? &waits : &works) = (int)t->parts[i].host;
+		if (waits >= 0 && works >= 0)
+			return waits;
+	}
+	return -1;
+}
+
 /* ---- what the core wants ---- */
 
 /* What has this digest: somebody has offered it, and not by mistake. */

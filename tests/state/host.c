@@ -179,13 +179,13 @@ struct member *member_add(struct host *h, struct shape *s, bool holder, enum kin
 /* What the agent would map for it. */
 static const uint8_t *see(struct member *m, uint64_t region)
 {
-	if (atomic_load(&m->blind))
-		return NULL;
 	for (uint32_t i = 0; i < m->host->n_members; i++) {
 		const struct member *o = &m->host->m[i];
 
 		ck_assert(o->uid == m->uid || (o->number != region && o->region.id != region));
 		if (o->number == region || o->region.id == region) {
+			if (atomic_load(&m->blind) >> i & 1)
+				return NULL;
 			atomic_fetch_add(&m->n_seen, 1);
 			return o->number == region ? o->map : o->memory;
 		}
@@ -599,6 +599,15 @@ struct ste_member_view host_view(struct host *h, uint32_t member)
 
 	ck_assert(ste_get_member(h->e, SEQ, member, &v));
 	return v;
+}
+
+void net_expect_sent(struct net *n, uint32_t host, uint64_t bytes)
+{
+	struct ste_event ev;
+
+	for (int i = 0; i < 2000 && host_view(&n->h[host], 0).tx_bytes < bytes; i++)
+		ck_assert(!net_event(n, UINT32_MAX, &ev, 5));
+	ck_assert_uint_eq(host_view(&n->h[host], 0).tx_bytes, bytes);
 }
 
 struct ste_source_view host_source(struct host *h, uint32_t src)

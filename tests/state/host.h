@@ -51,7 +51,7 @@ struct member {
 	_Atomic bool deaf;       /* carries out no commands */
 	_Atomic uint32_t limit;  /* carries out no more than so many; 0: any number */
 	_Atomic bool corrupt;    /* writes something else into the window */
-	_Atomic bool blind;      /* cannot map other members' memory */
+	_Atomic uint32_t blind;  /* cannot map memory of these members: a bit for each */
 	_Atomic uint32_t n_seen; /* commands that it carried out from there */
 	bool has_shim;
 };
@@ -128,6 +128,8 @@ void member_stop(struct member *m);
 void member_poison(struct member *m, bool on);
 
 struct ste_member_view host_view(struct host *h, uint32_t member);
+/* So many bytes of the host's first member went to others, who may have them before it counts. */
+void net_expect_sent(struct net *n, uint32_t host, uint64_t bytes);
 struct ste_source_view host_source(struct host *h, uint32_t src);
 void host_hash(struct host *h); /* member_hash of all its members */
 /* A receiver on host 0 and a holder on each of the others, which are the sources src. */

@@ -262,6 +262,39 @@ START_TEST(only_wrong_data)
 }
 END_TEST
 
+/* However long names and reasons are, the sentence names some and what was wrong, and has an end.
+ */
+START_TEST(many_that_are_no_use)
+{
+	struct ste_source src[4];
+	struct ste_event ev;
+	const char *at;
+	struct shape s;
+	struct net n;
+	int found = 0;
+
+	shape_two(&s, 4 << 20);
+	net_newcomer(&n, &s, 4, OWN, OWN, src);
+	for (uint32_t i = 0; i < 4; i++) {
+		if (_i == 0)
+			src[i].addrs[0].port = 1;
+		else
+			spoil(&n, i + 1, true);
+		memset(src[i].name, 'a' + (int)i, sizeof src[i].name - 1);
+	}
+	net_start(&n, &s, src, 4);
+	ck_assert(net_event(&n, 0, &ev, WAIT_MS));
+	ck_assert_int_eq(ev.type, STE_FAILED);
+	for (at = ev.text; (at = strstr(at, _i ? ": 127.0.0.1:" : "Connection refused")); at++)
+		found++;
+	ck_assert_msg(found == 3, "%s", ev.text);
+	at = strstr(ev.text, "; and 1 more");
+	ck_assert_msg(at && at[12] == '\0', "%s", ev.text);
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
 /* Leaf hashes that do not make the tensor's. */
 START_TEST(wrong_hashes)
 {
@@ -520,6 +553,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, last_source_dies);
 	tcase_add_loop_test(tc, who_is_written_to_without_commands_can_see_it, 0, 4);
 	tcase_add_loop_test(tc, nobody_there, 0, 3);
+	tcase_add_loop_test(tc, many_that_are_no_use, 0, 2);
 	tcase_add_test(tc, second_try);
 	tcase_add_test(tc, no_sources);
 	tcase_add_loop_test(tc, no_tensors, 0, 2);

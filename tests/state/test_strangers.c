@@ -11,6 +11,8 @@
 #include "tests/common/testlib.h"
 #include "tests/state/host.h"
 
+#define PART 10000u /* bytes */
+
 static void read_all(struct net *n, int fd, uint8_t *buf, size_t len)
 {
 	struct ste_event ev;
@@ -130,6 +132,58 @@ START_TEST(answers_that_nobody_asked_for)
 }
 END_TEST
 
+/* Of what host 1 is asked, hashes come as they are, and of blocks the beginning. */
+static void begin_to_answer(struct net *n)
+{
+	struct member *m = &n->h[1].m[0];
+	uint64_t hash = m->state.tensors[0].hash;
+
+	for (uint32_t i = 0; i < n->h[1].n_mute; i++) {
+		int fd = n->h[1].mute_fds[i];
+		struct wst_answer a = {0};
+		uint8_t buf[WST_HDR_SIZE];
+		const char *why;
+		bool block;
+
+		if (recv(fd, buf, sizeof buf, MSG_DONTWAIT) != (ssize_t)sizeof buf)
+			continue;
+		ck_assert_int_eq(wst_request_get(buf, &a.req, &why), 0);
+		block = a.req.kind == WST_BLOCK;
+		a.len = block ? PART * 2 : (uint32_t)sizeof hash;
+		wst_answer_put(buf, &a);
+		(void)!send(fd, buf, sizeof buf, MSG_NOSIGNAL);
+		(void)!send(fd, block ? m->data[0] : (void *)&hash, block ? PART : sizeof hash,
+			MSG_NOSIGNAL);
+	}
+}
+
+/* What comes by the network comes to lie in the tensor at once, as far as it comes. */
+START_TEST(half_a_block_is_seen_by_whom_it_is_written_to)
+{
+	const struct shm_state_end *end;
+	struct ste_source src[1];
+	struct ste_event ev;
+	struct shape s;
+	struct net n;
+
+	shape_one(&s, 2 * PART);
+	net_newcomer(&n, &s, 1, OWN, REGISTERED, src);
+	n.h[1].mute = true;
+	end = (const void *)(n.h[0].m[0].map + SHM_STATE_END_OFF);
+	host_start(&n.h[0], SEQ, &s, src, 1);
+	while (host_progress(&n.h[0], SEQ).net_rx_bytes < PART) {
+		ck_assert_uint_eq(atomic_load(&end->touched), 0);
+		ck_assert(!net_event(&n, UINT32_MAX, &ev, 5));
+		begin_to_answer(&n);
+	}
+	ck_assert_uint_eq(atomic_load(&end->touched), 1);
+	ck_assert_uint_eq(host_view(&n.h[0], 0).rx_bytes, 0);
+	net_cancel(&n, 0);
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
 START_TEST(any_request)
 {
 	struct ste_source src[1];
@@ -192,6 +246,7 @@ static Suite *suite(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, answers_that_nobody_asked_for, 0, 2);
 	tcase_add_test(tc, what_is_lacking_is_not_served);
+	tcase_add_test(tc, half_a_block_is_seen_by_whom_it_is_written_to);
 	tcase_add_loop_test(tc, any_request, 0, 2);
 	suite_add_tcase(s, tc);
 	return s;

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Synchronizations that go on without members whose agents are gone.
+ *
+ * An agent reports when all its peers have what was elected, and their processes know that they do.
+ * If it dies then, nothing more is expected of them: the others go on. How it ends they are told
+ * when they are back, like all who ask for an attempt that is in doubt; only that this one may
+ * still be under way by then. An agent that has lived on takes its part again.
+ */
+#include <stdlib.h>
+
+#include "ccoip-masterd/core/ccm_sync.h"
+
+bool ccm_sync_is_away(const struct ccm_op *o, const struct ccm_peer *p)
+{
+	return o->sync && p->phase == CCM_PEER_ACCEPTED && p->slot < o->sync->n_offers &&
+	       o->sync->offers[p->slot].away;
+}
+
+uint32_t ccm_sync_count_away(const struct ccm_op *o)
+{
+	const struct ccm_seat *s;
+	const struct ccm_peer *p;
+	uint32_t n = 0;
+
+	if (!o->sync)
+		return 0;
+	DL_FOREACH2 (o->group->seats, s, next_g)
+		DL_FOREACH (s->peers, p)
+			n += ccm_sync_is_away(o, p);
+	return n;
+}
+
+bool ccm_sync_absent(struct ccm *m, struct ccm_seat *s)
+{
+	struct ccm_op *o = s->group->sync;
+	struct ccm_peer *p;
+
+	if (!o || !o->seq || s->slot >= o->n_parts || !o->parts[s->slot].reported)
+		return true;
+	DL_FOREACH (s->peers, p) {
+		if (!ccm_op_voted(o, p))
+			continue;
+		o->sync->offers[p->slot].away = true;
+		ccm_op_unvote(m, o, p);
+	}
+	return ccm_sync_is_held(o);
+}
+
+/* ---- an agent that died: its peers ask ---- */
+
+static struct ccm_ask **find_ask(struct ccm_op *o, const struct ccm_peer *p)
+{
+	struct ccm_ask **q = &o->sync->asks;
+
+	while (*q && !cc_id_eq(&(*q)->q.peer, &p->id))
+		q = &(*q)->next;
+	return q;
+}
+
+void ccm_sync_unask(struct ccm_op *o, const struct ccm_peer *p)
+{
+	struct ccm_ask **at = find_ask(o, p), *q = *at;
+
+	if (!q)
+		return;
+	*at = q->next;
+	free(q);
+}
+
+static bool asks_for(const struct wm_op_query *q, uint64_t seq)
+{
+	uint32_t i;
+
+	for (i = 0; i < q->n && i < WM_OUTCOMES_MAX; i++)
+		if (q->seqs[i] == seq)
+			return true;
+	return false;
+}
+
+bool ccm_sync_ask(struct ccm *m, const struct ccm_peer *p, const struct wm_op_query *q)
+{
+	struct ccm_op *o = p->seat->group->sync;
+	struct ccm_ask *x;
+
+	if (!o || !ccm_sync_is_away(o, p) || !asks_for(q, o->seq))
+		return false;
+	ccm_sync_unask(o, p); /* it asks again */
+	x = ccm_calloc(m, 1, sizeof *x);
+	if (!x)
+		return true;
+	x->q = *q;
+	x->next = o->sync->asks;
+	o->sync->asks = x;
+	return true;
+}
+
+void ccm_sync_answer(struct ccm *m, struct ccm_op *o)
+{
+	const struct ccm_ask *q;
+	const struct ccm_peer *p;
+
+	for (q = o->sync ? o->sync->asks : NULL; q; q = q->next) {
+		p = ccm_peer_find(m, &q->q.peer);
+		if (p) /* it is not lost by now */
+			ccm_op_outcomes(m, p, &q->q);
+	}
+}
+
+/* ---- an agent whose connection broke: it says so itself ---- */
+
+static void vote_again(struct ccm *m, struct ccm_op *o, struct ccm_peer *p)
+{
+	ccm_op_count(o, p);
+	o->parts[p->seat->slot].told = true;
+	o->sync->offers[p->slot].away = false;
+	p->n_running++;
+	ccm_peer_refresh(m, p);
+}
+
+bool ccm_sync_rejoin(struct ccm *m, const struct ccm_agent *a, const struct wm_op_vote *v)
+{
+	struct ccm_peer *p;
+	struct ccm_op *o;
+	uint32_t i;
+
+	HASH_FIND(hh_seq, m->started, &v->seq, sizeof v->seq, o);
+	if (!o || !o->sync || !v->is_sync || o->group->id != v->group)
+		return false;
+	for (i = 0; i < v->n_peers && ccm_op_room(m, o); i++) {
+		p = ccm_peer_find(m, &v->peers[i]);
+		/* Others were lost: it hears of that. */
+		if (p && p->seat->agent == a && p->seat->group == o->group &&
+			ccm_sync_is_away(o, p))
+			vote_again(m, o, p);
+	}
+	return true;
+}

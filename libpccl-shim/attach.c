@@ -136,6 +136,7 @@ void pccl_attachment_attrs(const struct pccl_attachment *at, struct pccl_attrs *
 		load_place(&ret->at, a);
 		ret->epoch = atomic_load_explicit(&a->epoch, memory_order_relaxed);
 		ret->wired = atomic_load_explicit(&a->wired, memory_order_relaxed);
+		ret->prepared = atomic_load_explicit(&a->prepared, memory_order_relaxed);
 		atomic_thread_fence(memory_order_acquire);
 		after = atomic_load_explicit(&a->version, memory_order_relaxed);
 		if (before == after && before % 2 == 0)

@@ -100,7 +100,7 @@ struct pccl_attrs {
 	uint32_t code;
 	char text[SHM_TEXT];
 	struct cc_addr at; /* where the master is; family 0: no word of it, or half of one */
-	uint64_t epoch, wired;
+	uint64_t epoch, wired, prepared;
 };
 
 void pccl_attachment_attrs(const struct pccl_attachment *a, struct pccl_attrs *ret);

@@ -185,6 +185,7 @@ struct cc_addr pccl_comm_place(pcclComm_t *c)
 	if (attrs.epoch) {
 		c->epoch = attrs.epoch;
 		c->wired = attrs.wired;
+		c->prepared = attrs.prepared;
 	}
 	return c->at;
 }
@@ -219,6 +220,7 @@ bool pccl_comm_ask(pcclComm_t *c, struct wl_request *request)
 		.pending_turn = atomic_load(&c->pending_turn)};
 	request->epoch = c->epoch;
 	request->wired = c->wired;
+	request->prepared = c->prepared;
 	list_attempts(c, request);
 	pthread_mutex_unlock(&c->lock);
 	return wanted;

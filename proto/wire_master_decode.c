@@ -235,6 +235,7 @@ static int get_join(const Ccoip__Join *p, struct wm_join *m, const char **why)
 	m->pending_turn = p->pending_turn;
 	m->epoch = p->epoch;
 	m->wired = p->wired;
+	m->prepared = p->prepared;
 	return 0;
 }
 

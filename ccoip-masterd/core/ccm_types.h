@@ -111,6 +111,7 @@ struct ccm_peer {
 	bool restarted;                   /* accepted, and its agent is a new one */
 	uint64_t told_topo, told_pending; /* accepted: the votes that it knows the end of, or 0 */
 	uint64_t told_epoch;              /* likewise: the last one that it was in */
+	uint64_t told_prepared;           /* likewise: the last round that it was ready for */
 	bool raw_topo, raw_pending;       /* votes that are not counted yet */
 	uint64_t raw_topo_turn, raw_pending_turn;
 	struct cc_id token;
@@ -282,6 +283,7 @@ struct ccm_told {
 /* What all of them have said. */
 struct ccm_tally {
 	uint64_t epoch, committed, wired; /* the highest that agents know */
+	uint64_t topo_turn, pending_turn; /* likewise, or their peers */
 	uint64_t version;                 /* of the newest world known, and */
 	uint32_t expected;                /* its accepted peers; 0: unknown */
 	uint32_t back;                    /* that are here, or have left again */

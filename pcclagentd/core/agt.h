@@ -220,6 +220,7 @@ struct agt_attrs {
 	struct cc_addr at; /* the last word of where the master is; family 0: none */
 	uint64_t epoch;    /* of the last commit; 0: none */
 	uint64_t wired;    /* the last round that was committed; 0: none */
+	uint64_t prepared; /* the last one that was reported as good; 0: none */
 };
 
 struct agt_done {

@@ -320,6 +320,7 @@ struct agt_comm {
 	struct agt_attach *attach;        /* with wait == WL_COMM_ATTACH */
 	uint64_t topo_turn, pending_turn; /* votes of the run that this peer knows the end of */
 	uint64_t epoch, wired;            /* from its agent before; 0: none */
+	uint64_t prepared; /* the last round with it that was reported as good, also by that one */
 	struct agt_verdict lost;
 	struct agt_attrs attrs;    /* as published last */
 	struct agt_record *record; /* of its last synchronization, or NULL */

@@ -250,6 +250,19 @@ bool agt_link_in_doubt(const struct agt_run *r, const struct cc_id *peer)
 	return !l || l->state == AGT_LINK_OPENING || l->silent;
 }
 
+/* Its peers say so to the next agent, if this one dies before it hears of the commit. */
+static void publish_prepared(struct agt *a, struct agt_run *r)
+{
+	struct agt_comm *c;
+
+	DL_FOREACH2 (r->comms, c, next_r) {
+		if (!agt_round_prepared(r, &c->peer))
+			continue;
+		c->prepared = r->round.number;
+		agt_comm_publish(a, c);
+	}
+}
+
 /* The report goes out once no link of the round is opening any more, or silent. */
 static void round_report(struct agt *a, struct agt_run *r)
 {
@@ -270,6 +283,7 @@ static void round_report(struct agt *a, struct agt_run *r)
 	}
 	rd->reported = true;
 	rd->ok = failed == 0;
+	publish_prepared(a, r);
 	m = &agt_send(a, r, WM_ROUND_REPORT)->u.round_report;
 	m->round = rd->number;
 	if (failed == 0)

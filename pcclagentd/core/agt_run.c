@@ -91,6 +91,7 @@ void agt_run_fill_join(const struct agt_comm *c, struct wm_join *ret)
 		ret->pending_turn = c->pending_turn;
 		ret->epoch = agt_comm_epoch(c);
 		ret->wired = agt_comm_wired(c);
+		ret->prepared = c->prepared;
 	} else if (agt_round_prepared(c->run, &c->peer)) {
 		ret->phase = WM_JOIN_PREPARED;
 	}

@@ -35,6 +35,7 @@ static void attach(uint32_t session, unsigned peer, uint32_t n_seqs)
 		.pending_turn = 3,
 		.epoch = 17,
 		.wired = 16,
+		.prepared = 18,
 		.n_seqs = n_seqs,
 		.n_succeeded = n_seqs / 2,
 		.seqs = {11, 12, 13}};
@@ -109,6 +110,7 @@ START_TEST(a_peer_comes_back)
 	ck_assert_uint_eq(j->phase, WM_JOIN_ACCEPTED);
 	ck_assert_uint_eq(j->epoch, 17);
 	ck_assert_uint_eq(j->wired, 16);
+	ck_assert_uint_eq(j->prepared, 18);
 	ck_assert_uint_eq(fx_sent(f, WM_RESUME), 1);
 	ck_assert_uint_eq(fx_msg(f, WM_RESUME, 0)->u.resume.epoch, 0);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_QUERY), 1);

@@ -157,6 +157,28 @@ START_TEST(a_commit_without_round_keeps_the_rings)
 }
 END_TEST
 
+/* If this agent dies before it hears of the commit, its peers know that they may be in it. */
+START_TEST(what_the_peers_are_ready_for_is_published_before_it_is_told)
+{
+	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 2, .n = 1, .members = {1}};
+
+	fx_group(f, 1, 2, comms);
+	fx_link(f, AGT_EV_LINK_DOWN, 1, 100, false);
+	fx_round(f, 1, 2, false, &ring, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 0);
+	fx_link(f, AGT_EV_LINK_UP, 1, 100, false);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.prepared, 2);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.wired, 1);
+	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 1);
+	ck_assert_uint_lt(fx_index(f, AGT_ACT_ATTRS, 0), fx_index(f, AGT_ACT_MASTER_SEND, 0));
+	/* ... or could not be */
+	fx_round(f, 1, 3, false, &ring, 1);
+	fx_link(f, AGT_EV_LINK_FAILED, 1, 100, false);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 0);
+}
+END_TEST
+
 /* Peers that go by what they see must see the same: what belongs to a call, not what came since. */
 START_TEST(the_world_goes_with_the_end_of_a_call)
 {
@@ -361,6 +383,7 @@ Suite *round_suite(void)
 	tcase_add_test(t, links_close_when_no_ring_uses_them);
 	tcase_add_test(t, a_transfer_keeps_its_link);
 	tcase_add_test(t, a_commit_without_round_keeps_the_rings);
+	tcase_add_test(t, what_the_peers_are_ready_for_is_published_before_it_is_told);
 	tcase_add_test(t, the_world_goes_with_the_end_of_a_call);
 	tcase_add_test(t, a_commit_must_not_forget_an_accepted_peer);
 	tcase_add_test(t, a_link_that_breaks_is_opened_again_by_a_round);

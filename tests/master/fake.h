@@ -31,7 +31,7 @@ struct fk_host {
 	} losses[16];
 	uint32_t n_losses;
 	uint64_t topo_turn, pending_turn;  /* as told last */
-	uint64_t peers_epoch, peers_wired; /* what its peers say when they come by another agent */
+	struct wm_join peers; /* what its peers know when they come by another agent: numbers */
 	char closed[WM_TEXT_MAX];          /* why the master closed it */
 };
 

@@ -68,6 +68,7 @@ START_TEST(the_place_of_the_master)
 	ck_assert(cc_addr_eq(&q.at, &places[1]));
 	ck_assert_uint_eq(q.epoch, 3); /* as the agent before had published */
 	ck_assert_uint_eq(q.wired, 13);
+	ck_assert_uint_eq(q.prepared, 23);
 	fx_assert_succeeds(pcclUpdateTopology(fx_comm));
 	c = fx_new_comm();
 	fx_assert_succeeds(pcclConnect(c));

@@ -138,6 +138,7 @@ static void reopen(struct sim *s, struct sim_peer *p)
 		q.pending_turn = p->pending_turn;
 		q.epoch = p->attrs.epoch;
 		q.wired = p->attrs.wired;
+		q.prepared = p->attrs.prepared;
 		list_attempts(p, &q);
 	}
 	sim_trace(s, "p%u: %s", p->no, sim_text_call(q.type));

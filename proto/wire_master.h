@@ -118,6 +118,10 @@ struct wm_join {
 	 * COMMIT that it was in, the ROUND of the last of these that had one, and the last ROUND
 	 * that was reported as good with it. Else 0. */
 	uint64_t topo_turn, pending_turn, epoch, wired, prepared;
+	/* Likewise, as it was told last: the version of the world, and as of that all accepted
+	 * peers, those of its group, and its losses. */
+	uint64_t version, losses;
+	uint32_t global, world;
 };
 
 enum wm_leave_kind {

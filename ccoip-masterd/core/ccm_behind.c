@@ -68,16 +68,31 @@ static bool was_left_out(const struct ccm_peer *p)
 	return false;
 }
 
+/* All members of the group as it was told last are known, and p is not among them: the loss has
+ * been told to others, who may have drawn their conclusions, but no commit has followed. */
+static bool is_no_member(const struct ccm_peer *p)
+{
+	const struct ccm_group *g = p->seat->group;
+
+	return p->told_version > 0 && p->told_version < g->told_version &&
+	       g->n_told == g->told_world;
+}
+
 /* There is a commit that p knows nothing of, nor was it ready for the round. A member whose agent
  * is gone may miss that, but then nobody goes on without it. */
 static bool is_behind(const struct ccm *m, const struct ccm_peer *p, const struct ccm_tally *y)
 {
 	uint64_t epoch = y->epoch > m->peers_epoch ? y->epoch : m->peers_epoch;
 
-	if (m->restored || p->phase != CCM_PEER_ACCEPTED || p->told_epoch == 0 ||
-		p->told_epoch >= epoch || p->told_prepared >= y->wired)
+	if (p->told_epoch == 0 || p->told_epoch >= epoch || p->told_prepared >= y->wired)
 		return false;
 	return p->told_topo < y->topo_turn || p->told_pending < y->pending_turn || was_left_out(p);
+}
+
+static bool was_lost(const struct ccm *m, const struct ccm_peer *p, const struct ccm_tally *y)
+{
+	return !m->restored && p->phase == CCM_PEER_ACCEPTED &&
+	       (is_behind(m, p, y) || is_no_member(p));
 }
 
 uint32_t ccm_peers_behind(const struct ccm *m, const struct ccm_agent *a, const struct ccm_tally *y)
@@ -88,7 +103,7 @@ uint32_t ccm_peers_behind(const struct ccm *m, const struct ccm_agent *a, const 
 
 	DL_FOREACH2 (a->seats, s, next_a)
 		DL_FOREACH (s->peers, p)
-			n += is_behind(m, p, y);
+			n += was_lost(m, p, y);
 	return n;
 }
 
@@ -135,7 +150,7 @@ void ccm_behind_drop(struct ccm *m, const struct ccm_tally *y)
 		if (ccm_told_behind(m, a->told, y))
 			drop_agent(m, a);
 	HASH_ITER (hh, m->peers, p, tmp) {
-		if (!has_missed_votes(m, p) && !is_behind(m, p, y))
+		if (!has_missed_votes(m, p) && !was_lost(m, p, y))
 			continue;
 		if (p->seat->agent->absent)
 			ccm_absent_remove(m, p, why);

@@ -186,10 +186,16 @@ START_TEST(the_world_goes_with_the_end_of_a_call)
 
 	fx_group(f, 2, 2, comms);
 	fx_world(f, 1, &ring, 1);
-	ck_assert_uint_eq(f->acts.n, 0);
+	ck_assert_uint_eq(f->acts.n, 2);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 2); /* not for the application */
 	ring.world = 2;
+	ring.losses = 3;
 	fx_world(f, 1, &ring, 1);
-	ck_assert_uint_eq(f->acts.n, 0);
+	ck_assert_uint_eq(f->acts.n, 2);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 1)->u.attrs.version, f->version);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 1)->u.attrs.world, 2);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 1)->u.attrs.global, 2);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 1)->u.attrs.losses, 3);
 	fx_request(f, 1, comms[0], WL_UPDATE_TOPOLOGY);
 	fx_commit(f, 1, 2, true, &ring, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 1);

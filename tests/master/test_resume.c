@@ -221,6 +221,87 @@ START_TEST(the_lost_are_not_among_those_who_are_back)
 }
 END_TEST
 
+/* What the last master told of the losses of b and c, before the commit, who has died with its
+ * agent knows. Those who are left of a group are all known: then the others are none of it any
+ * more. */
+static const struct {
+	uint32_t world;
+	bool told_b; /* b, too, has heard of the world with c lost */
+	bool b, c;   /* are members */
+} losses_told[] = {
+	{1, false, false, false}, /* a is alone */
+	{2, false, true, true},   /* one was lost, and a cannot say who */
+	{2, true, true, false},
+};
+
+START_TEST(a_loss_that_was_told_is_one)
+{
+	struct wm_join told = {.epoch = 2,
+		.wired = 2,
+		.topo_turn = 2,
+		.version = 4,
+		.global = losses_told[_i].world,
+		.world = losses_told[_i].world,
+		.losses = 7};
+	const struct wm_join before = {.version = 2, .global = 3, .world = 3};
+	size_t i;
+
+	tk.h[0] = fk_redial_as(tk.h[0], 0, true);
+	tk.h[0]->peers = told;
+	tk_join(0, WM_JOIN_ACCEPTED);
+	tk.know[0] = (struct tk_know){.own.group = 9};
+	for (i = 1; i < 3; i++) {
+		tk_dial(i);
+		tk.h[i]->peers = i == 1 && losses_told[_i].told_b ? told : before;
+		tk_join(i, WM_JOIN_ACCEPTED);
+		fk_vote_seq(&tk.p[i], 1, 0);
+	}
+	tk_all_end();
+	fk_tick(&tk.f, 400);
+	ck_assert(!fk_status(&tk.f).recovering);
+	ck_assert_int_eq(fk_present(&tk.p[1]), losses_told[_i].b);
+	ck_assert_int_eq(fk_present(&tk.p[2]), losses_told[_i].c);
+	ck_assert_uint_eq(fk_count(tk.h[2], WM_KICK), !losses_told[_i].c);
+	/* No attempt spans a loss that somebody knows of. */
+	ck_assert_uint_eq(fk_count(tk.h[1], WM_OP_ABORT), losses_told[_i].b);
+	ck_assert_uint_ge(fk_losses(tk.h[0], 0), 7);
+}
+END_TEST
+
+/* Peers know how many to wait for, when all agents died. */
+START_TEST(without_agents_peers_know_how_many_there_are)
+{
+	bool ready = _i == 1; /* for a round, of which nobody knows whether it was committed */
+	size_t i;
+
+	for (i = 0; i < 3; i++) {
+		tk.h[i] = fk_redial_as(tk.h[i], 0, true);
+		tk.h[i]->peers = (struct wm_join){.epoch = 2,
+			.wired = 2,
+			.prepared = ready ? 3 : 2,
+			.topo_turn = 2,
+			.version = 2,
+			.global = 3,
+			.world = 3};
+		tk.know[i] = (struct tk_know){.own.group = 9};
+	}
+	for (i = 0; i < 2; i++) {
+		tk_join(i, WM_JOIN_ACCEPTED);
+		tk_end(i);
+	}
+	tk_end(2);
+	fk_tick(&tk.f, 2400);
+	ck_assert(fk_status(&tk.f).recovering);
+	tk_join(2, WM_JOIN_ACCEPTED);
+	fk_tick(&tk.f, 400);
+	ck_assert_int_eq(fk_status(&tk.f).recovering, ready);
+	fk_tick(&tk.f, 800);
+	ck_assert(!fk_status(&tk.f).recovering);
+	ck_assert_uint_eq(fk_status(&tk.f).accepted, 3);
+	tk_none_of(WM_KICK);
+}
+END_TEST
+
 /* Less than half of the run: the others may have another master. */
 START_TEST(the_few_look_for_another_master_first)
 {
@@ -587,6 +668,9 @@ int main(void)
 	tcase_add_loop_test(tc, without_agents_peers_know_who_was_left_out, 0,
 		sizeof overdue / sizeof overdue[0]);
 	tcase_add_test(tc, the_lost_are_not_among_those_who_are_back);
+	tcase_add_loop_test(
+		tc, a_loss_that_was_told_is_one, 0, sizeof losses_told / sizeof losses_told[0]);
+	tcase_add_loop_test(tc, without_agents_peers_know_how_many_there_are, 0, 2);
 	tcase_add_test(tc, the_few_look_for_another_master_first);
 	tcase_add_test(tc, the_few_and_the_others_find_each_other);
 	tcase_add_test(tc, newcomers_wait_for_the_end_of_it);

@@ -139,6 +139,11 @@ static void reopen(struct sim *s, struct sim_peer *p)
 		q.epoch = p->attrs.epoch;
 		q.wired = p->attrs.wired;
 		q.prepared = p->attrs.prepared;
+		q.version = p->attrs.version;
+		q.global = p->attrs.global;
+		q.world = p->attrs.world;
+		if (p->attrs.losses > q.losses)
+			q.losses = p->attrs.losses;
 		list_attempts(p, &q);
 	}
 	sim_trace(s, "p%u: %s", p->no, sim_text_call(q.type));

@@ -380,6 +380,8 @@ static void broken(struct sim *s, struct sim_proc *q)
 		if (p->proc != q || p->phase == PEER_ENDED)
 			continue;
 		sim_ops_agent_died(s, p);
+		if (p->state == SHM_COMM_LOST) /* nobody is left to be asked */
+			sim_ops_fail(s, p, p->attrs.code, p->attrs.text);
 		p->comm = p->attach_req = 0;
 	}
 	keeper_later(s, q, q->retry);

@@ -116,6 +116,17 @@ static void load_place(struct cc_addr *to, const struct shm_attr *a)
 				  8 * (i % 4));
 }
 
+static void load_known(struct pccl_known *to, const struct shm_attr *a)
+{
+	to->epoch = atomic_load_explicit(&a->epoch, memory_order_relaxed);
+	to->wired = atomic_load_explicit(&a->wired, memory_order_relaxed);
+	to->prepared = atomic_load_explicit(&a->prepared, memory_order_relaxed);
+	to->version = atomic_load_explicit(&a->world_version, memory_order_relaxed);
+	to->losses = atomic_load_explicit(&a->losses, memory_order_relaxed);
+	to->global = atomic_load_explicit(&a->global, memory_order_relaxed);
+	to->world = atomic_load_explicit(&a->world, memory_order_relaxed);
+}
+
 /* The agent writes rarely and briefly; if it died in the middle, or plays tricks, the last attempt
  * has to do: nothing here is relied upon but for sentences and numbers. */
 void pccl_attachment_attrs(const struct pccl_attachment *at, struct pccl_attrs *ret)
@@ -134,14 +145,14 @@ void pccl_attachment_attrs(const struct pccl_attachment *at, struct pccl_attrs *
 		if (ret->state == SHM_COMM_LOST)
 			load_text(ret->text, a->text, sizeof a->text);
 		load_place(&ret->at, a);
-		ret->epoch = atomic_load_explicit(&a->epoch, memory_order_relaxed);
-		ret->wired = atomic_load_explicit(&a->wired, memory_order_relaxed);
+		load_known(&ret->known, a);
 		atomic_thread_fence(memory_order_acquire);
 		after = atomic_load_explicit(&a->version, memory_order_relaxed);
 		if (before == after && before % 2 == 0)
 			return;
 	}
 	ret->at.family = 0;
+	ret->known.version = 0; /* it may not be that of the size */
 }
 
 void pccl_slot_world(const struct shm_slot *s, struct wire_world *ret)

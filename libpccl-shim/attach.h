@@ -93,6 +93,14 @@ static inline uint64_t pccl_read64(const uint64_t *p)
 	return __atomic_load_n(p, __ATOMIC_RELAXED);
 }
 
+/* What the agent knew of the run, for the next one; 0: nothing. */
+struct pccl_known {
+	uint64_t epoch, wired;    /* of the last commit, the last round that was committed, and */
+	uint64_t prepared;        /* the last one that the peer was ready for */
+	uint64_t version, losses; /* of the world; of the group as of then, and */
+	uint32_t global, world;   /* the sizes of both */
+};
+
 /* The state as the agent last wrote it, whole. */
 struct pccl_attrs {
 	uint32_t state; /* enum shm_comm_state */
@@ -100,7 +108,7 @@ struct pccl_attrs {
 	uint32_t code;
 	char text[SHM_TEXT];
 	struct cc_addr at; /* where the master is; family 0: no word of it, or half of one */
-	uint64_t epoch, wired;
+	struct pccl_known known;
 };
 
 void pccl_attachment_attrs(const struct pccl_attachment *a, struct pccl_attrs *ret);

@@ -112,10 +112,10 @@ struct pcclComm_t {
 	bool closing;                /* by pcclDestroyCommunicator */
 	struct pccl_attachment *att; /* the latest; NULL: none */
 	struct cc_id peer, token, run;
-	struct cc_addr at;     /* where the last agent that said so had found the master, or none */
-	uint64_t epoch, wired; /* of the last commit, and the last round, likewise */
-	uint64_t group_losses; /* as of the latest attachment's beginning */
-	bool told_lost;        /* the application got to know that the last one has died */
+	struct cc_addr at; /* where the last agent that said so had found the master, or none */
+	struct pccl_known known; /* likewise */
+	uint64_t group_losses;   /* as of the latest attachment's beginning */
+	bool told_lost;          /* the application got to know that the last one has died */
 	uint32_t gone_code;
 	char gone_text[PCCL_TEXT_MAX];
 	bool told_gone;           /* the application got to know that it is a peer no more */
@@ -171,7 +171,7 @@ pcclResult_t pccl_comm_use(
 	pcclComm_t *c, bool waiting, struct pccl_attachment **ret, struct pccl_attrs *ret_attrs);
 
 /* With the lock held: where its master is, as far as is known here; for another agent to try. Keeps
- * what the attachment says besides for that one (epoch, wired). */
+ * what the attachment says besides for that one. */
 struct cc_addr pccl_comm_place(pcclComm_t *c);
 
 void pccl_comm_ref(pcclComm_t *c);

@@ -103,7 +103,7 @@ static pcclResult_t join(pcclComm_t *c, bool *ret_died)
 	atomic_store(&c->pending_turn, reply.pending_turn);
 	pthread_mutex_lock(&c->lock);
 	c->run = reply.run;
-	c->epoch = c->wired = 0;
+	c->known = (struct pccl_known){0};
 	c->group_losses = reply.losses;
 	c->told_lost = false;
 	c->told_gone = false;

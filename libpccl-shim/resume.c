@@ -182,11 +182,21 @@ struct cc_addr pccl_comm_place(pcclComm_t *c)
 	pccl_attachment_attrs(c->att, &attrs);
 	if (attrs.at.family)
 		c->at = attrs.at;
-	if (attrs.epoch) {
-		c->epoch = attrs.epoch;
-		c->wired = attrs.wired;
-	}
+	if (attrs.known.epoch)
+		c->known = attrs.known;
 	return c->at;
+}
+
+static void fill_known(const pcclComm_t *c, struct wl_request *q)
+{
+	q->epoch = c->known.epoch;
+	q->wired = c->known.wired;
+	q->prepared = c->known.prepared;
+	q->version = c->known.version;
+	q->global = c->known.global;
+	q->world = c->known.world;
+	if (c->known.losses > q->losses)
+		q->losses = c->known.losses;
 }
 
 bool pccl_comm_ask(pcclComm_t *c, struct wl_request *request)
@@ -217,8 +227,7 @@ bool pccl_comm_ask(pcclComm_t *c, struct wl_request *request)
 		.losses = atomic_load(&c->losses),
 		.topo_turn = atomic_load(&c->topo_turn),
 		.pending_turn = atomic_load(&c->pending_turn)};
-	request->epoch = c->epoch;
-	request->wired = c->wired;
+	fill_known(c, request);
 	list_attempts(c, request);
 	pthread_mutex_unlock(&c->lock);
 	return wanted;

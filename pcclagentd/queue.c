@@ -388,6 +388,11 @@ void comm_publish(struct agentd *d, uint32_t id, const struct agt_attrs *a)
 	publish_place(t, &a->at);
 	atomic_store_explicit(&t->epoch, a->epoch, memory_order_relaxed);
 	atomic_store_explicit(&t->wired, a->wired, memory_order_relaxed);
+	atomic_store_explicit(&t->prepared, a->prepared, memory_order_relaxed);
+	atomic_store_explicit(&t->world_version, a->version, memory_order_relaxed);
+	atomic_store_explicit(&t->losses, a->losses, memory_order_relaxed);
+	atomic_store_explicit(&t->global, a->global, memory_order_relaxed);
+	atomic_store_explicit(&t->world, a->world, memory_order_relaxed);
 	atomic_store_explicit(&t->version, v + 1, memory_order_release);
 }
 

@@ -31,7 +31,7 @@
 #include "proto/wire_world.h"
 
 #define SHM_MAGIC   0x51504350u /* "PCPQ" */
-#define SHM_VERSION 4u
+#define SHM_VERSION 6u
 #define SHM_SLOTS   64u /* operations in flight of one communicator */
 #define SHM_TEXT    256u
 #define SHM_LINE    64
@@ -66,9 +66,13 @@ struct shm_attr {
 	 * To be told to the next agent. Four bytes of the address in each word, the first lowest.
 	 */
 	_Atomic uint32_t at_family, at_port, at_ip[4];
-	/* Likewise for the next agent: of the last commit, and the last round that was committed.
-	 */
-	_Atomic uint64_t epoch, wired;
+	/* Likewise for the next agent: of the last commit, the last round that was committed, and
+	 * the last one that the agent has reported as good. */
+	_Atomic uint64_t epoch, wired, prepared;
+	/* Likewise: the version of the world that the agent was told last, and as of that the
+	 * losses of the group, the size of all and that of the group. */
+	_Atomic uint64_t world_version, losses;
+	_Atomic uint32_t global, world;
 };
 
 enum shm_sqe_flags {

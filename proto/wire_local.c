@@ -101,6 +101,10 @@ static void put_comm_attach(struct wire_arena *a, const struct wl_request *r, Lo
 	p->pending_turn = r->pending_turn;
 	p->epoch = r->epoch;
 	p->wired = r->wired;
+	p->prepared = r->prepared;
+	p->version = r->version;
+	p->global = r->global;
+	p->world = r->world;
 	p->seqs = wire_arena_take(a, r->n_seqs, sizeof *p->seqs);
 	if (p->seqs == NULL)
 		return;
@@ -358,6 +362,10 @@ static int get_comm_attach(const Local__CommAttach *p, struct wl_request *r, con
 	r->pending_turn = p->pending_turn;
 	r->epoch = p->epoch;
 	r->wired = p->wired;
+	r->prepared = p->prepared;
+	r->version = p->version;
+	r->global = p->global;
+	r->world = p->world;
 	return 0;
 }
 

@@ -76,10 +76,13 @@ struct wl_request {
 	 * found it last; family 0: none is known */
 	struct cc_addr at;
 	/* WL_COMM_ATTACH: also master, group, pool_size */
-	struct cc_id run; /* from the reply to WL_COMM_CONNECT */
-	uint64_t epoch;   /* of the last commit that the agent before knew */
-	uint64_t wired;   /* the last round that it knew to be committed */
-	uint64_t losses;  /* the application knows of */
+	struct cc_id run;       /* from the reply to WL_COMM_CONNECT */
+	uint64_t epoch;         /* of the last commit that the agent before knew */
+	uint64_t wired;         /* the last round that it knew to be committed, and */
+	uint64_t prepared;      /* that it had reported as good */
+	uint64_t version;       /* of the world that it was told last, */
+	uint32_t global, world; /* its size, and that of the group */
+	uint64_t losses;        /* of the group, that it or the application knows of */
 	uint32_t n_seqs;
 	uint64_t seqs[WL_SEQS_MAX]; /* attempts whose result lies whole in the result region: did
 				     * they succeed? Then the latest ones that have */

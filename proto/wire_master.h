@@ -115,8 +115,13 @@ struct wm_join {
 	struct cc_id token; /* random, secret of the peer: who presents it again is the same peer */
 	uint32_t phase;     /* enum wm_join_phase */
 	/* ACCEPTED: votes of the run that the peer has seen the end of, the epoch of the last
-	 * COMMIT that it was in, and the ROUND of the last of these that had one. Else 0. */
-	uint64_t topo_turn, pending_turn, epoch, wired;
+	 * COMMIT that it was in, the ROUND of the last of these that had one, and the last ROUND
+	 * that was reported as good with it. Else 0. */
+	uint64_t topo_turn, pending_turn, epoch, wired, prepared;
+	/* Likewise, as it was told last: the version of the world, and as of that all accepted
+	 * peers, those of its group, and its losses. */
+	uint64_t version, losses;
+	uint32_t global, world;
 };
 
 enum wm_leave_kind {

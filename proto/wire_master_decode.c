@@ -235,6 +235,11 @@ static int get_join(const Ccoip__Join *p, struct wm_join *m, const char **why)
 	m->pending_turn = p->pending_turn;
 	m->epoch = p->epoch;
 	m->wired = p->wired;
+	m->prepared = p->prepared;
+	m->version = p->version;
+	m->global = p->global;
+	m->world = p->world;
+	m->losses = p->losses;
 	return 0;
 }
 

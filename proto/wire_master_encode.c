@@ -148,6 +148,11 @@ static void put_join(struct encoder *e, const struct wm_join *m)
 	p->pending_turn = m->pending_turn;
 	p->epoch = m->epoch;
 	p->wired = m->wired;
+	p->prepared = m->prepared;
+	p->version = m->version;
+	p->global = m->global;
+	p->world = m->world;
+	p->losses = m->losses;
 }
 
 static void put_leave(struct encoder *e, const struct wm_leave *m)

@@ -101,52 +101,6 @@ static void take_all(struct ccm *m)
 
 /* ---- members ---- */
 
-static void drop_behind(struct ccm *m, struct ccm_agent *a)
-{
-	struct ccm_peer *p, *next;
-	struct ccm_seat *s;
-
-	DL_FOREACH2 (a->seats, s, next_a)
-		DL_FOREACH_SAFE (s->peers, p, next)
-			if (p->believed && !(m->restored && p->told_epoch > m->restored_epoch))
-				ccm_peer_kick(m, p, WIRE_RANK_CONNECTION_LOST, "%s", CCM_WAS_LOST);
-}
-
-/* One vote may have ended since, unheard. */
-static bool is_overtaken(uint64_t told, uint64_t turn)
-{
-	return told > 0 && told + 1 < turn;
-}
-
-/* Its agent knows of rounds, by itself. */
-static bool has_state(const struct ccm_peer *p)
-{
-	const struct ccm_told *t = p->seat->agent->told;
-
-	return !p->restarted && (!t || !t->complete || t->r.epoch > 0);
-}
-
-/* The run has had votes that p, whose agent has no state, was not in: every member is in each, so p
- * was lost before, and has not been told. */
-static void drop_overtaken(struct ccm *m)
-{
-	static const char *const why = CCM_WAS_LOST;
-	struct ccm_peer *p, *tmp;
-
-	if (m->restored)
-		return;
-	HASH_ITER (hh, m->peers, p, tmp) {
-		if (p->phase != CCM_PEER_ACCEPTED || has_state(p) ||
-			(!is_overtaken(p->told_topo, m->topo_turn) &&
-				!is_overtaken(p->told_pending, m->pending_turn)))
-			continue;
-		if (p->seat->agent->absent)
-			ccm_absent_remove(m, p, why);
-		else
-			ccm_peer_kick(m, p, WIRE_RANK_CONNECTION_LOST, "%s", why);
-	}
-}
-
 /* Its newcomers are members if the round was committed; it has not heard of that. */
 static void promote(struct ccm *m, struct ccm_agent *a)
 {
@@ -173,14 +127,12 @@ static void settle_members(struct ccm *m)
 	struct ccm_group *g;
 
 	ccm_tally(m, &y);
+	ccm_behind_drop(m, &y);
 	for (a = m->agents; a; a = a->hh.next) {
-		if (ccm_told_behind(m, a->told, &y))
-			drop_behind(m, a);
 		if (a->told && a->told->complete && a->told->r.prepared &&
 			a->told->r.prepared == m->wired && a->told->r.wired < m->wired)
 			promote(m, a);
 	}
-	drop_overtaken(m);
 	DL_FOREACH_SAFE2 (m->absent, a, next, next_ab)
 		if (a->restored)
 			ccm_agent_lost(m, a, "it did not come back after the master's restart");

@@ -9,6 +9,7 @@
  *   ccm_agent.c     connections: hello, silence, the end; how an agent is reached
  *   ccm_absent.c    agents that are gone while their peers may come back; how they do
  *   ccm_resume.c    a run that is taken over: its term, what the agents say of it
+ *   ccm_behind.c    ... and who was lost by the master before, unheard
  *   ccm_conclude.c  what follows from that
  *   ccm_fate.c      ... for operations that were under way
  *   ccm_restore.c   the journal
@@ -141,8 +142,18 @@ void ccm_peer_restarted(struct ccm *m, struct ccm_peer *p);
 struct ccm_told *ccm_told_get(struct ccm *m, struct ccm_agent *a); /* NULL without memory */
 void ccm_told_free(struct ccm_agent *a);
 void ccm_tally(const struct ccm *m, struct ccm_tally *y);
+
+/* ccm_behind.c */
+/* A peer was in a commit that its agent, who has died, cannot tell of any more, and this agent
+ * knows neither that one nor the round that led to it. */
+bool ccm_told_lags(const struct ccm *m, const struct ccm_told *t);
 /* The run has gone on without this agent: its peers were lost. */
 bool ccm_told_behind(const struct ccm *m, const struct ccm_told *t, const struct ccm_tally *y);
+/* So many of a's accepted peers were lost, as they and others say themselves. */
+uint32_t ccm_peers_behind(
+	const struct ccm *m, const struct ccm_agent *a, const struct ccm_tally *y);
+/* Those who were lost are told so. */
+void ccm_behind_drop(struct ccm *m, const struct ccm_tally *y);
 
 /* ccm_restore.c */
 /* All members; to be called before anything is sent that depends on them. */

@@ -194,6 +194,30 @@ static bool knows_run(const struct ccm_agent *a)
 	return a->knows_run || cc_id_is_zero(&a->hello.run);
 }
 
+/* What p was told of its group last. */
+static void keep_world(struct ccm *m, struct ccm_peer *p, const struct wm_join *j)
+{
+	struct ccm_group *g = p->seat->group;
+
+	ccm_at_least(&m->last_loss, j->losses);
+	ccm_at_least(&g->losses, j->losses);
+	p->told_version = j->version;
+	if (j->version > g->told_version) {
+		g->told_version = j->version;
+		g->told_world = j->world;
+		g->n_told = 0;
+	}
+	if (j->version > m->peers_version) {
+		m->peers_version = j->version;
+		m->peers_world = j->global;
+	}
+	if (j->version >= m->newest_version) {
+		m->newest_version = j->version;
+		m->newest_world = j->global;
+	}
+	g->n_told += j->version > 0 && j->version == g->told_version;
+}
+
 /* True: the join is dealt with. */
 bool ccm_resume_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j)
 {
@@ -230,8 +254,12 @@ bool ccm_resume_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j
 	p->told_topo = j->topo_turn;
 	p->told_pending = j->pending_turn;
 	p->told_epoch = j->epoch;
+	p->told_prepared = j->prepared;
+	keep_world(m, p, j);
 	ccm_at_least(&m->peers_epoch, j->epoch);
 	ccm_at_least(&m->peers_wired, j->wired);
+	if (stateless)
+		ccm_at_least(&m->peers_prepared, j->prepared);
 	ccm_peer_accept(m, p);
 	ccm_seat_reorder(p->seat, p);
 	if (stateless)
@@ -425,34 +453,19 @@ bool ccm_resume_msg(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg
 
 /* ---- enough? ---- */
 
-/* A peer was in a commit that its agent, who has died, cannot tell of any more, and this agent
- * knows neither that one nor the round that led to it. */
-static bool lags(const struct ccm *m, const struct ccm_told *t)
-{
-	return !m->restored && t->r.epoch < m->peers_epoch && t->r.prepared < m->peers_wired;
-}
-
-bool ccm_told_behind(const struct ccm *m, const struct ccm_told *t, const struct ccm_tally *y)
-{
-	if (!t || !t->complete)
-		return false;
-	if (m->restored)
-		return t->r.epoch <= m->restored_epoch;
-	if (t->r.epoch == 0)
-		return false;
-	return lags(m, t) || (t->r.epoch < y->epoch && t->r.prepared != y->wired);
-}
-
 /* May a later round than `committed` have been? Its agents had reported that they are ready, and
  * may have been told or not. It has not if one of them had not reported, or if all of them are here
- * and do not know. Which of two rounds was dropped for the other is not asked. */
+ * and do not know; agents that have died had perhaps reported, too. Which of two rounds was dropped
+ * for the other is not asked. */
 static bool in_doubt(const struct ccm *m, uint64_t committed)
 {
 	uint64_t last = committed, here = 0, others = 0;
 	const struct ccm_agent *a;
 	const struct ccm_told *t;
 	bool unprepared = false;
-	uint32_t peers = 0;
+	uint32_t peers = UINT32_MAX; /* not known */
+
+	ccm_at_least(&last, m->peers_prepared);
 
 	for (a = m->agents; a; a = a->hh.next)
 		if (a->told && a->told->complete && a->told->r.prepared > last)
@@ -479,7 +492,15 @@ void ccm_tally(const struct ccm *m, struct ccm_tally *y)
 	const struct ccm_agent *a;
 	const struct ccm_told *t;
 
-	*y = (struct ccm_tally){.epoch = m->epoch, .committed = m->committed, .wired = m->wired};
+	*y = (struct ccm_tally){.epoch = m->epoch,
+		.committed = m->committed,
+		.wired = m->wired,
+		.topo_turn = m->topo_turn,
+		.pending_turn = m->pending_turn};
+	if (!m->restored) {
+		y->version = m->peers_version;
+		y->expected = m->peers_world;
+	}
 	ccm_at_least(&y->committed, m->peers_wired);
 	ccm_at_least(&y->wired, m->peers_wired);
 	for (a = m->agents; a; a = a->hh.next) {
@@ -492,7 +513,11 @@ void ccm_tally(const struct ccm *m, struct ccm_tally *y)
 			y->committed = t->r.round;
 		if (t->r.wired > y->wired)
 			y->wired = t->r.wired;
-		if (t->r.world.version > y->version && !lags(m, t)) {
+		if (t->r.topo_turn > y->topo_turn)
+			y->topo_turn = t->r.topo_turn;
+		if (t->r.pending_turn > y->pending_turn)
+			y->pending_turn = t->r.pending_turn;
+		if (t->r.world.version > y->version && !ccm_told_lags(m, t)) {
 			y->version = t->r.world.version;
 			y->expected = t->r.world.global;
 		}
@@ -502,7 +527,7 @@ void ccm_tally(const struct ccm *m, struct ccm_tally *y)
 		t = a->told;
 		if (!m->restored && ccm_told_behind(m, t, y))
 			continue;
-		y->back += a->n_accepted;
+		y->back += a->n_accepted - ccm_peers_behind(m, a, y);
 		if (t && t->complete && t->r.prepared == y->wired)
 			y->back += t->n_prepared + t->n_left_prepared;
 	}

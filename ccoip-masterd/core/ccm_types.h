@@ -111,6 +111,8 @@ struct ccm_peer {
 	bool restarted;                   /* accepted, and its agent is a new one */
 	uint64_t told_topo, told_pending; /* accepted: the votes that it knows the end of, or 0 */
 	uint64_t told_epoch;              /* likewise: the last one that it was in */
+	uint64_t told_prepared;           /* likewise: the last round that it was ready for */
+	uint64_t told_version;            /* likewise: of the world that it was told last */
 	bool raw_topo, raw_pending;       /* votes that are not counted yet */
 	uint64_t raw_topo_turn, raw_pending_turn;
 	struct cc_id token;
@@ -177,7 +179,10 @@ struct ccm_group {
 	bool interrupted;             /* to be counted in losses; loss says why */
 	uint32_t n_lost_ever, n_left; /* accepted peers; of them, while recovering */
 	uint64_t known_version;
-	uint32_t known_world; /* accepted peers, as an agent was told with known_version */
+	uint32_t known_world;  /* accepted peers, as an agent was told with known_version */
+	uint64_t told_version; /* the highest that its peers were told of, and */
+	uint32_t told_world;   /* its accepted peers as of then; of these, */
+	uint32_t n_told;       /* so many have said so, some may have left since */
 	struct ccm_group *next_lost;
 	bool unhashed;
 	UT_hash_handle hh;
@@ -282,6 +287,7 @@ struct ccm_told {
 /* What all of them have said. */
 struct ccm_tally {
 	uint64_t epoch, committed, wired; /* the highest that agents know */
+	uint64_t topo_turn, pending_turn; /* likewise, or their peers */
 	uint64_t version;                 /* of the newest world known, and */
 	uint32_t expected;                /* its accepted peers; 0: unknown */
 	uint32_t back;                    /* that are here, or have left again */
@@ -347,11 +353,14 @@ struct ccm {
 	uint64_t restored_epoch, restored_version;
 	uint64_t peers_epoch, peers_wired; /* recovering: the highest that a peer was in, and the
 					    * last committed round that one knows of */
-	uint64_t newest_version;           /* of the worlds that agents have told, and */
-	uint32_t newest_world;             /* its accepted peers; 0: unknown */
-	uint32_t n_prepared;               /* peers that have come with that mark */
-	uint32_t n_resuming;               /* agents */
-	uint32_t n_left;                   /* accepted peers that were lost while recovering */
+	uint64_t peers_version;            /* likewise: of the world that one was told, */
+	uint32_t peers_world;              /* its accepted peers, */
+	uint64_t peers_prepared; /* and the last round that one without agent was ready for */
+	uint64_t newest_version; /* of the worlds that agents have told, and */
+	uint32_t newest_world;   /* its accepted peers; 0: unknown */
+	uint32_t n_prepared;     /* peers that have come with that mark */
+	uint32_t n_resuming;     /* agents */
+	uint32_t n_left;         /* accepted peers that were lost while recovering */
 	/* the journal */
 	struct cc_id born_run; /* random, ours alone */
 	bool has_saved;

@@ -220,6 +220,11 @@ struct agt_attrs {
 	struct cc_addr at; /* the last word of where the master is; family 0: none */
 	uint64_t epoch;    /* of the last commit; 0: none */
 	uint64_t wired;    /* the last round that was committed; 0: none */
+	uint64_t prepared; /* the last one that was reported as good; 0: none */
+	/* as of what was told last: */
+	uint64_t version;       /* of the world; 0: none */
+	uint64_t losses;        /* of the group */
+	uint32_t global, world; /* peers of all groups, of this one */
 };
 
 struct agt_done {

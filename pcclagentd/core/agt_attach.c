@@ -54,6 +54,11 @@ void agt_attach_request(struct agt *a, struct agt_session *s, const struct wl_re
 	c->pending_turn = q->pending_turn;
 	c->epoch = q->epoch;
 	c->wired = q->wired;
+	c->prepared = q->prepared;
+	c->version = q->version;
+	c->losses = q->losses;
+	c->global = q->global;
+	c->world = q->world;
 	agt_comm_set_state(a, c, AGT_COMM_JOINING);
 	agt_comm_wait(a, c, q);
 	agt_run_attach(a, c);

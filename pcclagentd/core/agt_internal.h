@@ -320,6 +320,9 @@ struct agt_comm {
 	struct agt_attach *attach;        /* with wait == WL_COMM_ATTACH */
 	uint64_t topo_turn, pending_turn; /* votes of the run that this peer knows the end of */
 	uint64_t epoch, wired;            /* from its agent before; 0: none */
+	uint64_t prepared; /* the last round with it that was reported as good, also by that one */
+	uint64_t version, losses; /* of the world and of its group, from its agent before, */
+	uint32_t global, world;   /* and their sizes */
 	struct agt_verdict lost;
 	struct agt_attrs attrs;    /* as published last */
 	struct agt_record *record; /* of its last synchronization, or NULL */
@@ -532,7 +535,7 @@ void agt_round_commit(struct agt *a, struct agt_run *r, const struct wm_commit *
 void agt_round_clear(struct agt_round *rd);
 /* Is the peer a member of the round, and has the round been reported as good? */
 bool agt_round_prepared(const struct agt_run *r, const struct cc_id *peer);
-void agt_world_set(struct agt_run *r, const struct wm_world *w);
+void agt_world_told(struct agt *a, struct agt_run *r, const struct wm_world *w);
 /* As the master told last, for the peers of g. */
 struct wire_world agt_world_of(const struct agt_run *r, const struct agt_group *g);
 void agt_link_event(struct agt *a, const struct agt_event *ev);

@@ -220,7 +220,7 @@ static void got_msg(struct agt *a, struct agt_run *r, const struct wm_msg *m)
 		agt_round_commit(a, r, &m->u.commit);
 		break;
 	case WM_WORLD:
-		agt_world_set(r, &m->u.world);
+		agt_world_told(a, r, &m->u.world);
 		break;
 	case WM_OP_START:
 		agt_op_start(a, r, &m->u.op_start);

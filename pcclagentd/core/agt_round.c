@@ -250,6 +250,19 @@ bool agt_link_in_doubt(const struct agt_run *r, const struct cc_id *peer)
 	return !l || l->state == AGT_LINK_OPENING || l->silent;
 }
 
+/* Its peers say so to the next agent, if this one dies before it hears of the commit. */
+static void publish_prepared(struct agt *a, struct agt_run *r)
+{
+	struct agt_comm *c;
+
+	DL_FOREACH2 (r->comms, c, next_r) {
+		if (!agt_round_prepared(r, &c->peer))
+			continue;
+		c->prepared = r->round.number;
+		agt_comm_publish(a, c);
+	}
+}
+
 /* The report goes out once no link of the round is opening any more, or silent. */
 static void round_report(struct agt *a, struct agt_run *r)
 {
@@ -270,6 +283,7 @@ static void round_report(struct agt *a, struct agt_run *r)
 	}
 	rd->reported = true;
 	rd->ok = failed == 0;
+	publish_prepared(a, r);
 	m = &agt_send(a, r, WM_ROUND_REPORT)->u.round_report;
 	m->round = rd->number;
 	if (failed == 0)
@@ -386,6 +400,28 @@ static bool admit(struct agt *a, struct agt_run *r, const struct wm_commit *m)
 	return true;
 }
 
+static void world_set(struct agt_run *r, const struct wm_world *w)
+{
+	struct agt_group *g;
+	uint32_t i;
+
+	r->world = *w;
+	r->world.n = 0;
+	r->world.own = NULL;
+	for (g = r->groups; g; g = g->hh.next)
+		g->world = 0;
+	for (i = 0; i < w->n; i++) {
+		g = agt_group_find(r, w->own[i].group);
+		if (!g)
+			continue;
+		g->world = w->own[i].world;
+		g->losses = w->own[i].losses;
+		agt_revision_set(r, g->group, w->own[i].revision);
+		memcpy(g->loss, w->own[i].loss, sizeof g->loss);
+	}
+	r->check_votes = true;
+}
+
 /* Answers what the commit answers. */
 static void committed(struct agt *a, struct agt_comm *c, const struct wm_commit *m)
 {
@@ -430,7 +466,7 @@ void agt_round_commit(struct agt *a, struct agt_run *r, const struct wm_commit *
 		r->topo_turn = m->topo_turn;
 	if (m->pending_turn > r->pending_turn)
 		r->pending_turn = m->pending_turn;
-	agt_world_set(r, &m->world);
+	world_set(r, &m->world);
 	DL_FOREACH2 (r->comms, c, next_r)
 		committed(a, c, m);
 }
@@ -444,26 +480,14 @@ struct wire_world agt_world_of(const struct agt_run *r, const struct agt_group *
 		.largest = r->world.largest};
 }
 
-void agt_world_set(struct agt_run *r, const struct wm_world *w)
+/* What attempts end with that are aborted next, the peers know already if this agent dies then. */
+void agt_world_told(struct agt *a, struct agt_run *r, const struct wm_world *w)
 {
-	struct agt_group *g;
-	uint32_t i;
+	struct agt_comm *c;
 
-	r->world = *w;
-	r->world.n = 0;
-	r->world.own = NULL;
-	for (g = r->groups; g; g = g->hh.next)
-		g->world = 0;
-	for (i = 0; i < w->n; i++) {
-		g = agt_group_find(r, w->own[i].group);
-		if (!g)
-			continue;
-		g->world = w->own[i].world;
-		g->losses = w->own[i].losses;
-		agt_revision_set(r, g->group, w->own[i].revision);
-		memcpy(g->loss, w->own[i].loss, sizeof g->loss);
-	}
-	r->check_votes = true;
+	world_set(r, w);
+	DL_FOREACH2 (r->comms, c, next_r)
+		agt_comm_publish(a, c);
 }
 
 static void outbound_down(struct agt *a, struct agt_run *r, struct agt_link *l)

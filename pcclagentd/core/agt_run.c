@@ -76,6 +76,22 @@ static struct agt_run *run_open(struct agt *a, const struct agt_comm *c, const s
 	return r;
 }
 
+/* Until the run has taken it back, it knows only what it has heard before. */
+static void fill_world(const struct agt_comm *c, struct wm_join *ret)
+{
+	if (c->counted) {
+		ret->version = c->run->world.version;
+		ret->global = c->run->world.global;
+		ret->world = c->grp->world;
+		ret->losses = c->grp->losses;
+	} else {
+		ret->version = c->version;
+		ret->global = c->global;
+		ret->world = c->world;
+		ret->losses = c->losses;
+	}
+}
+
 void agt_run_fill_join(const struct agt_comm *c, struct wm_join *ret)
 {
 	memset(ret, 0, sizeof *ret);
@@ -91,6 +107,8 @@ void agt_run_fill_join(const struct agt_comm *c, struct wm_join *ret)
 		ret->pending_turn = c->pending_turn;
 		ret->epoch = agt_comm_epoch(c);
 		ret->wired = agt_comm_wired(c);
+		ret->prepared = c->prepared;
+		fill_world(c, ret);
 	} else if (agt_round_prepared(c->run, &c->peer)) {
 		ret->phase = WM_JOIN_PREPARED;
 	}

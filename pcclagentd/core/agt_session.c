@@ -167,6 +167,11 @@ void agt_comm_attrs(const struct agt_comm *c, struct agt_attrs *ret)
 		ret->at = c->run->at;
 		ret->epoch = agt_comm_epoch(c);
 		ret->wired = agt_comm_wired(c);
+		ret->prepared = c->prepared;
+		ret->version = c->run->world.version;
+		ret->losses = c->grp->losses;
+		ret->global = c->run->world.global;
+		ret->world = c->grp->world;
 	} else if (c->state == AGT_COMM_LOST) {
 		ret->state = SHM_COMM_LOST;
 		ret->code = c->lost.code;
@@ -186,8 +191,10 @@ void agt_comm_world(const struct agt_comm *c, struct wire_world *ret)
 static bool attrs_eq(const struct agt_attrs *a, const struct agt_attrs *b)
 {
 	return a->state == b->state && a->hosts == b->hosts && a->pos == b->pos &&
-	       a->epoch == b->epoch && a->wired == b->wired && a->code == b->code &&
-	       strcmp(a->text, b->text) == 0 && cc_addr_eq(&a->at, &b->at);
+	       a->epoch == b->epoch && a->wired == b->wired && a->prepared == b->prepared &&
+	       a->version == b->version && a->losses == b->losses && a->global == b->global &&
+	       a->world == b->world && a->code == b->code && strcmp(a->text, b->text) == 0 &&
+	       cc_addr_eq(&a->at, &b->at);
 }
 
 void agt_comm_publish(struct agt *a, struct agt_comm *c)
@@ -369,7 +376,9 @@ static void comm_connect(struct agt *a, struct agt_comm *c, const struct wl_requ
 	agt_comm_set_state(a, c, AGT_COMM_JOINING);
 	c->peer = q->peer;
 	c->token = q->token;
-	c->epoch = c->wired = c->topo_turn = c->pending_turn = 0;
+	c->epoch = c->wired = c->prepared = c->topo_turn = c->pending_turn = 0;
+	c->version = c->losses = 0;
+	c->global = c->world = 0;
 	agt_comm_wait(a, c, q);
 	agt_comm_publish(a, c);
 	agt_run_join(a, c);

@@ -35,6 +35,10 @@ static void attach(uint32_t session, unsigned peer, uint32_t n_seqs)
 		.pending_turn = 3,
 		.epoch = 17,
 		.wired = 16,
+		.prepared = 18,
+		.version = 19,
+		.global = 6,
+		.world = 5,
 		.n_seqs = n_seqs,
 		.n_succeeded = n_seqs / 2,
 		.seqs = {11, 12, 13}};
@@ -109,6 +113,8 @@ START_TEST(a_peer_comes_back)
 	ck_assert_uint_eq(j->phase, WM_JOIN_ACCEPTED);
 	ck_assert_uint_eq(j->epoch, 17);
 	ck_assert_uint_eq(j->wired, 16);
+	ck_assert_uint_eq(j->prepared, 18);
+	ck_assert(j->version == 19 && j->global == 6 && j->world == 5 && j->losses == 1);
 	ck_assert_uint_eq(fx_sent(f, WM_RESUME), 1);
 	ck_assert_uint_eq(fx_msg(f, WM_RESUME, 0)->u.resume.epoch, 0);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_QUERY), 1);
@@ -353,6 +359,8 @@ START_TEST(a_run_that_is_up_takes_it)
 	attach(9, 9, 2);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 0);
 	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 1);
+	/* The run may have heard of its loss: what it was in is what it says. */
+	ck_assert_uint_eq(fx_msg(f, WM_JOIN, 0)->u.join.version, 19);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_QUERY), 1);
 	ck_assert_uint_eq(fx_sent(f, WM_RESUME), 0);
 	outcomes(9, 0, 0, 0);

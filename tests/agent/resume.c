@@ -70,6 +70,8 @@ START_TEST(a_run_is_told_as_it_is)
 	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 2);
 	ck_assert_uint_eq(fx_msg(f, WM_JOIN, 0)->u.join.phase, WM_JOIN_ACCEPTED);
 	ck_assert(fx_is(&fx_msg(f, WM_JOIN, 1)->u.join.token, fx_token(2)));
+	ck_assert_uint_eq(fx_msg(f, WM_JOIN, 0)->u.join.version, f->version);
+	ck_assert_uint_eq(fx_msg(f, WM_JOIN, 0)->u.join.world, 3);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 3);
 	v = &fx_msg(f, WM_OP_VOTE, 0)->u.op_vote;
 	ck_assert(v->tag == 6 && v->seq == 2 && v->n_peers == 2);

@@ -157,6 +157,28 @@ START_TEST(a_commit_without_round_keeps_the_rings)
 }
 END_TEST
 
+/* If this agent dies before it hears of the commit, its peers know that they may be in it. */
+START_TEST(what_the_peers_are_ready_for_is_published_before_it_is_told)
+{
+	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 2, .n = 1, .members = {1}};
+
+	fx_group(f, 1, 2, comms);
+	fx_link(f, AGT_EV_LINK_DOWN, 1, 100, false);
+	fx_round(f, 1, 2, false, &ring, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 0);
+	fx_link(f, AGT_EV_LINK_UP, 1, 100, false);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.prepared, 2);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.wired, 1);
+	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 1);
+	ck_assert_uint_lt(fx_index(f, AGT_ACT_ATTRS, 0), fx_index(f, AGT_ACT_MASTER_SEND, 0));
+	/* ... or could not be */
+	fx_round(f, 1, 3, false, &ring, 1);
+	fx_link(f, AGT_EV_LINK_FAILED, 1, 100, false);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 0);
+}
+END_TEST
+
 /* Peers that go by what they see must see the same: what belongs to a call, not what came since. */
 START_TEST(the_world_goes_with_the_end_of_a_call)
 {
@@ -164,10 +186,16 @@ START_TEST(the_world_goes_with_the_end_of_a_call)
 
 	fx_group(f, 2, 2, comms);
 	fx_world(f, 1, &ring, 1);
-	ck_assert_uint_eq(f->acts.n, 0);
+	ck_assert_uint_eq(f->acts.n, 2);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 2); /* not for the application */
 	ring.world = 2;
+	ring.losses = 3;
 	fx_world(f, 1, &ring, 1);
-	ck_assert_uint_eq(f->acts.n, 0);
+	ck_assert_uint_eq(f->acts.n, 2);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 1)->u.attrs.version, f->version);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 1)->u.attrs.world, 2);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 1)->u.attrs.global, 2);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 1)->u.attrs.losses, 3);
 	fx_request(f, 1, comms[0], WL_UPDATE_TOPOLOGY);
 	fx_commit(f, 1, 2, true, &ring, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 1);
@@ -361,6 +389,7 @@ Suite *round_suite(void)
 	tcase_add_test(t, links_close_when_no_ring_uses_them);
 	tcase_add_test(t, a_transfer_keeps_its_link);
 	tcase_add_test(t, a_commit_without_round_keeps_the_rings);
+	tcase_add_test(t, what_the_peers_are_ready_for_is_published_before_it_is_told);
 	tcase_add_test(t, the_world_goes_with_the_end_of_a_call);
 	tcase_add_test(t, a_commit_must_not_forget_an_accepted_peer);
 	tcase_add_test(t, a_link_that_breaks_is_opened_again_by_a_round);

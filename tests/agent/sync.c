@@ -425,7 +425,7 @@ START_TEST(losses_before_the_start_are_told_with_the_end)
 	sy_start(f, 5, 7, "1H2H");
 	world.losses = 4;
 	fx_world(f, 1, &world, 1);
-	ck_assert_uint_eq(f->acts.n, 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), f->acts.n);
 	sy_done(f, 5);
 	sy_finish(f, 5, 7);
 	fx_expect_done(f, 0, comms[0], WIRE_SUCCESS, "");

@@ -464,11 +464,10 @@ struct fk_peer fk_join_again(const struct fk_peer *old, struct fk_host *h, enum 
 	struct wm_msg msg = {.type = WM_JOIN};
 
 	p.host = h;
+	msg.u.join = h->peers;
 	msg.u.join.peer = p.id;
 	msg.u.join.token = p.token;
 	msg.u.join.phase = phase;
-	msg.u.join.epoch = h->peers_epoch;
-	msg.u.join.wired = h->peers_wired;
 	msg.u.join.group = p.group;
 	msg.u.join.pool_size = 1;
 	msg.u.join.pid = 100 + h->fk->last_id;

@@ -30,9 +30,9 @@ struct fk_host {
 		uint64_t losses, revision;
 	} losses[16];
 	uint32_t n_losses;
-	uint64_t topo_turn, pending_turn;  /* as told last */
-	uint64_t peers_epoch, peers_wired; /* what its peers say when they come by another agent */
-	char closed[WM_TEXT_MAX];          /* why the master closed it */
+	uint64_t topo_turn, pending_turn; /* as told last */
+	struct wm_join peers;     /* what its peers know when they come by another agent: numbers */
+	char closed[WM_TEXT_MAX]; /* why the master closed it */
 };
 
 struct fk_peer {

@@ -79,8 +79,8 @@ END_TEST
 START_TEST(peers_know_what_died_with_their_agent)
 {
 	tk.h[0] = fk_redial_as(tk.h[0], 0, true);
-	tk.h[0]->peers_epoch = 3;
-	tk.h[0]->peers_wired = _i == 2 ? 4 : 3;
+	tk.h[0]->peers.epoch = 3;
+	tk.h[0]->peers.wired = _i == 2 ? 4 : 3;
 	tk_join(0, WM_JOIN_ACCEPTED);
 	tk.know[0] = (struct tk_know){.r = {.topo_turn = 2}};
 	tk_come_back(1);
@@ -105,8 +105,8 @@ START_TEST(newcomers_of_an_older_round_are_still_waiting)
 	bool older = _i == 0;
 
 	tk.h[0] = fk_redial_as(tk.h[0], 0, true);
-	tk.h[0]->peers_epoch = 3;
-	tk.h[0]->peers_wired = older ? 4 : 3;
+	tk.h[0]->peers.epoch = 3;
+	tk.h[0]->peers.wired = older ? 4 : 3;
 	tk_join(0, WM_JOIN_ACCEPTED);
 	tk.know[0] = (struct tk_know){.r = {.topo_turn = 2}};
 	tk_dial(1);
@@ -132,7 +132,7 @@ START_TEST(what_peers_know_comes_by_any_connection)
 	tk_come_back(1);
 	tk.h[0] = fk_host(&tk.f, "a", "10.0.0.1");
 	x = fk_join(tk.h[0], 0);
-	tk.h[0]->peers_epoch = tk.h[0]->peers_wired = 3;
+	tk.h[0]->peers.epoch = tk.h[0]->peers.wired = 3;
 	tk_join(0, WM_JOIN_ACCEPTED);
 	ck_assert_uint_eq(fk_count(tk.h[0], WM_KICK), 0);
 	tk_come_back(2);
@@ -146,6 +146,159 @@ START_TEST(what_peers_know_comes_by_any_connection)
 	ck_assert_int_eq(fk_info(&tk.p[0]).phase, CCM_PEER_ACCEPTED);
 	ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_REGISTERED);
 	ck_assert_uint_gt(fk_take(tk.h[0], WM_COMMIT)->u.commit.epoch, 3);
+}
+END_TEST
+
+/* All agents died with the master. Who knows neither the last commit nor the round that led to it
+ * is a member all the same, unless the others have gone on without him since. */
+static const struct {
+	uint64_t prepared, topo_turn, pending_turn, seq;
+	bool lost;
+} overdue[] = {
+	{2, 2, 1, 7, true},  /* they have voted */
+	{2, 1, 2, 7, true},  /* ... on the topology */
+	{3, 2, 1, 7, false}, /* it was ready for the round, and may have voted */
+	{2, 2, 2, 7, false}, /* its agent was away just then */
+	{2, 2, 2, 6, true},  /* they have done an operation */
+	{2, 2, 2, 0, false}, /* ... perhaps before it was accepted */
+};
+
+START_TEST(without_agents_peers_know_who_was_left_out)
+{
+	static const uint64_t seqs[] = {6, 7};
+	size_t i;
+
+	for (i = 0; i < 3; i++) {
+		tk.h[i] = fk_redial_as(tk.h[i], 0, true);
+		tk.h[i]->peers = (struct wm_join){
+			.epoch = 3, .wired = 3, .prepared = 3, .topo_turn = 2, .pending_turn = 2};
+		tk.know[i] = (struct tk_know){.own.group = 9};
+	}
+	tk.h[2]->peers = (struct wm_join){.epoch = 2,
+		.wired = 2,
+		.prepared = overdue[_i].prepared,
+		.topo_turn = overdue[_i].topo_turn,
+		.pending_turn = overdue[_i].pending_turn};
+	for (i = 0; i < 3; i++)
+		tk_join(i, WM_JOIN_ACCEPTED);
+	tk_all_end();
+	fk_query(&tk.p[0], 2, seqs, 2);
+	fk_query(&tk.p[1], 2, seqs, 1);
+	if (overdue[_i].seq)
+		fk_query(&tk.p[2], 1, &overdue[_i].seq, 0);
+	fk_tick(&tk.f, 4000);
+	ck_assert(!fk_status(&tk.f).recovering);
+	ck_assert(fk_present(&tk.p[0]) && fk_present(&tk.p[1]));
+	ck_assert_int_eq(fk_present(&tk.p[2]), !overdue[_i].lost);
+	ck_assert_uint_eq(fk_count(tk.h[2], WM_KICK), overdue[_i].lost);
+}
+END_TEST
+
+/* Those who were lost do not stand for others. */
+START_TEST(the_lost_are_not_among_those_who_are_back)
+{
+	size_t i;
+
+	tk.h[0] = fk_redial_as(tk.h[0], 0, true);
+	tk.h[0]->peers = (struct wm_join){.epoch = 2, .wired = 2, .topo_turn = 2};
+	tk_join(0, WM_JOIN_ACCEPTED);
+	tk.know[0] = (struct tk_know){.own.group = 9};
+	for (i = 1; i < 3; i++) {
+		tk.know[i].r.epoch = tk.know[i].r.round = tk.know[i].r.wired = 3;
+		tk.know[i].r.pending_turn = 1;
+		tk.know[i].r.world.version = 4;
+		tk.know[i].r.world.global = tk.know[i].own.world = 2;
+	}
+	tk_end(0);
+	tk_come_back(1);
+	tk_end(1);
+	fk_tick(&tk.f, 1000);
+	ck_assert(fk_status(&tk.f).recovering);
+	tk_come_back(2);
+	tk_end(2);
+	ck_assert(!fk_status(&tk.f).recovering);
+	ck_assert(!fk_present(&tk.p[0]) && fk_present(&tk.p[1]) && fk_present(&tk.p[2]));
+}
+END_TEST
+
+/* What the last master told of the losses of b and c, before the commit, who has died with its
+ * agent knows. Those who are left of a group are all known: then the others are none of it any
+ * more. */
+static const struct {
+	uint32_t world;
+	bool told_b; /* b, too, has heard of the world with c lost */
+	bool b, c;   /* are members */
+} losses_told[] = {
+	{1, false, false, false}, /* a is alone */
+	{2, false, true, true},   /* one was lost, and a cannot say who */
+	{2, true, true, false},
+};
+
+START_TEST(a_loss_that_was_told_is_one)
+{
+	struct wm_join told = {.epoch = 2,
+		.wired = 2,
+		.topo_turn = 2,
+		.version = 4,
+		.global = losses_told[_i].world,
+		.world = losses_told[_i].world,
+		.losses = 7};
+	const struct wm_join before = {.version = 2, .global = 3, .world = 3};
+	size_t i;
+
+	tk.h[0] = fk_redial_as(tk.h[0], 0, true);
+	tk.h[0]->peers = told;
+	tk_join(0, WM_JOIN_ACCEPTED);
+	tk.know[0] = (struct tk_know){.own.group = 9};
+	for (i = 1; i < 3; i++) {
+		tk_dial(i);
+		tk.h[i]->peers = i == 1 && losses_told[_i].told_b ? told : before;
+		tk_join(i, WM_JOIN_ACCEPTED);
+		fk_vote_seq(&tk.p[i], 1, 0);
+	}
+	tk_all_end();
+	fk_tick(&tk.f, 400);
+	ck_assert(!fk_status(&tk.f).recovering);
+	ck_assert_int_eq(fk_present(&tk.p[1]), losses_told[_i].b);
+	ck_assert_int_eq(fk_present(&tk.p[2]), losses_told[_i].c);
+	ck_assert_uint_eq(fk_count(tk.h[2], WM_KICK), !losses_told[_i].c);
+	/* No attempt spans a loss that somebody knows of. */
+	ck_assert_uint_eq(fk_count(tk.h[1], WM_OP_ABORT), losses_told[_i].b);
+	ck_assert_uint_ge(fk_losses(tk.h[0], 0), 7);
+}
+END_TEST
+
+/* Peers know how many to wait for, when all agents died. */
+START_TEST(without_agents_peers_know_how_many_there_are)
+{
+	bool ready = _i == 1; /* for a round, of which nobody knows whether it was committed */
+	size_t i;
+
+	for (i = 0; i < 3; i++) {
+		tk.h[i] = fk_redial_as(tk.h[i], 0, true);
+		tk.h[i]->peers = (struct wm_join){.epoch = 2,
+			.wired = 2,
+			.prepared = ready ? 3 : 2,
+			.topo_turn = 2,
+			.version = 2,
+			.global = 3,
+			.world = 3};
+		tk.know[i] = (struct tk_know){.own.group = 9};
+	}
+	for (i = 0; i < 2; i++) {
+		tk_join(i, WM_JOIN_ACCEPTED);
+		tk_end(i);
+	}
+	tk_end(2);
+	fk_tick(&tk.f, 2400);
+	ck_assert(fk_status(&tk.f).recovering);
+	tk_join(2, WM_JOIN_ACCEPTED);
+	fk_tick(&tk.f, 400);
+	ck_assert_int_eq(fk_status(&tk.f).recovering, ready);
+	fk_tick(&tk.f, 800);
+	ck_assert(!fk_status(&tk.f).recovering);
+	ck_assert_uint_eq(fk_status(&tk.f).accepted, 3);
+	tk_none_of(WM_KICK);
 }
 END_TEST
 
@@ -512,6 +665,12 @@ int main(void)
 	tcase_add_loop_test(tc, peers_know_what_died_with_their_agent, 0, 3);
 	tcase_add_loop_test(tc, newcomers_of_an_older_round_are_still_waiting, 0, 2);
 	tcase_add_test(tc, what_peers_know_comes_by_any_connection);
+	tcase_add_loop_test(tc, without_agents_peers_know_who_was_left_out, 0,
+		sizeof overdue / sizeof overdue[0]);
+	tcase_add_test(tc, the_lost_are_not_among_those_who_are_back);
+	tcase_add_loop_test(
+		tc, a_loss_that_was_told_is_one, 0, sizeof losses_told / sizeof losses_told[0]);
+	tcase_add_loop_test(tc, without_agents_peers_know_how_many_there_are, 0, 2);
 	tcase_add_test(tc, the_few_look_for_another_master_first);
 	tcase_add_test(tc, the_few_and_the_others_find_each_other);
 	tcase_add_test(tc, newcomers_wait_for_the_end_of_it);

@@ -193,7 +193,10 @@ static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 		       a->u.join.topo_turn == b->u.join.topo_turn &&
 		       a->u.join.pending_turn == b->u.join.pending_turn &&
 		       a->u.join.epoch == b->u.join.epoch && a->u.join.wired == b->u.join.wired &&
-		       a->u.join.phase == b->u.join.phase;
+		       a->u.join.prepared == b->u.join.prepared &&
+		       a->u.join.version == b->u.join.version &&
+		       a->u.join.global == b->u.join.global && a->u.join.world == b->u.join.world &&
+		       a->u.join.losses == b->u.join.losses && a->u.join.phase == b->u.join.phase;
 	case WM_LEAVE:
 		return cc_id_eq(&a->u.leave.peer, &b->u.leave.peer) &&
 		       a->u.leave.kind == b->u.leave.kind;

@@ -18,6 +18,10 @@ static void sample_attach(struct tl_rng *r, struct wl_request *q)
 	q->pending_turn = tl_magnitude(r, 64);
 	q->epoch = tl_magnitude(r, 64);
 	q->wired = tl_magnitude(r, 64);
+	q->prepared = tl_magnitude(r, 64);
+	q->version = tl_magnitude(r, 64);
+	q->global = (uint32_t)tl_magnitude(r, 32);
+	q->world = (uint32_t)tl_magnitude(r, 32);
 	q->n_seqs = (uint32_t)tl_range(r, 0, WL_SEQS_MAX);
 	for (uint32_t i = 0; i < q->n_seqs; i++)
 		q->seqs[i] = 1 + tl_magnitude(r, 63);
@@ -86,8 +90,10 @@ bool same_request(const struct wl_request *a, const struct wl_request *b)
 	       a->use == b->use && cc_id_eq(&a->peer, &b->peer) && cc_id_eq(&a->token, &b->token) &&
 	       cc_id_eq(&a->run, &b->run) && a->losses == b->losses &&
 	       a->topo_turn == b->topo_turn && a->pending_turn == b->pending_turn &&
-	       a->epoch == b->epoch && a->wired == b->wired && a->n_seqs == b->n_seqs &&
-	       a->n_succeeded == b->n_succeeded && memcmp(a->seqs, b->seqs, sizeof a->seqs) == 0;
+	       a->epoch == b->epoch && a->wired == b->wired && a->prepared == b->prepared &&
+	       a->version == b->version && a->global == b->global && a->world == b->world &&
+	       a->n_seqs == b->n_seqs && a->n_succeeded == b->n_succeeded &&
+	       memcmp(a->seqs, b->seqs, sizeof a->seqs) == 0;
 }
 
 static struct wire_world sample_world(struct tl_rng *r)

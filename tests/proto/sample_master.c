@@ -326,6 +326,11 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 		m->u.join.pending_turn = tl_magnitude(r, 64);
 		m->u.join.epoch = tl_magnitude(r, 64);
 		m->u.join.wired = tl_magnitude(r, 64);
+		m->u.join.prepared = tl_magnitude(r, 64);
+		m->u.join.version = tl_magnitude(r, 64);
+		m->u.join.global = any32(r);
+		m->u.join.world = any32(r);
+		m->u.join.losses = tl_magnitude(r, 64);
 		break;
 	case WM_LEAVE:
 		m->u.leave.peer = sample_id(r);

@@ -206,6 +206,11 @@ static void connected(struct fake *f, uint32_t comm, struct wl_reply *r)
 	fake_write_place(fake_attr_of(&f->comms[comm]), &f->place);
 	atomic_store(&fake_attr_of(&f->comms[comm])->epoch, ++f->epoch);
 	atomic_store(&fake_attr_of(&f->comms[comm])->wired, 10 + f->epoch);
+	atomic_store(&fake_attr_of(&f->comms[comm])->prepared, 20 + f->epoch);
+	atomic_store(&fake_attr_of(&f->comms[comm])->world_version, 30 + f->epoch);
+	atomic_store(&fake_attr_of(&f->comms[comm])->losses, f->losses);
+	atomic_store(&fake_attr_of(&f->comms[comm])->global, (uint32_t)(60 + f->epoch));
+	atomic_store(&fake_attr_of(&f->comms[comm])->world, (uint32_t)(50 + f->epoch));
 	r->losses = f->losses;
 	r->topo_turn = f->topo_turn;
 	r->pending_turn = f->pending_turn;

@@ -51,6 +51,7 @@ START_TEST(the_place_of_the_master)
 	struct wl_request q;
 	pcclComm_t *c;
 
+	fake_losses(fx_agent, 1);
 	for (unsigned i = 0; i < 2; i++) {
 		fake_place(fx_agent, &places[i]);
 		fake_hang_up(fx_agent);
@@ -58,6 +59,8 @@ START_TEST(the_place_of_the_master)
 		q = fake_last(fx_agent, WL_COMM_ATTACH);
 		ck_assert_uint_eq(q.master.port, 48148);
 		ck_assert(cc_addr_eq(&q.at, &places[i]));
+		ck_assert_uint_eq(q.losses, i); /* the application has not heard of it */
+		fake_losses(fx_agent, 2);
 	}
 	fx_assert_succeeds(pcclUpdateTopology(fx_comm));
 	/* One that does not say leaves the last word as it was; other communicators profit. */
@@ -68,6 +71,10 @@ START_TEST(the_place_of_the_master)
 	ck_assert(cc_addr_eq(&q.at, &places[1]));
 	ck_assert_uint_eq(q.epoch, 3); /* as the agent before had published */
 	ck_assert_uint_eq(q.wired, 13);
+	ck_assert_uint_eq(q.prepared, 23);
+	ck_assert_uint_eq(q.version, 33);
+	ck_assert_uint_eq(q.world, 53);
+	ck_assert_uint_eq(q.global, 63);
 	fx_assert_succeeds(pcclUpdateTopology(fx_comm));
 	c = fx_new_comm();
 	fx_assert_succeeds(pcclConnect(c));

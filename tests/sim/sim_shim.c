@@ -138,6 +138,12 @@ static void reopen(struct sim *s, struct sim_peer *p)
 		q.pending_turn = p->pending_turn;
 		q.epoch = p->attrs.epoch;
 		q.wired = p->attrs.wired;
+		q.prepared = p->attrs.prepared;
+		q.version = p->attrs.version;
+		q.global = p->attrs.global;
+		q.world = p->attrs.world;
+		if (p->attrs.losses > q.losses)
+			q.losses = p->attrs.losses;
 		list_attempts(p, &q);
 	}
 	sim_trace(s, "p%u: %s", p->no, sim_text_call(q.type));
@@ -374,6 +380,8 @@ static void broken(struct sim *s, struct sim_proc *q)
 		if (p->proc != q || p->phase == PEER_ENDED)
 			continue;
 		sim_ops_agent_died(s, p);
+		if (p->state == SHM_COMM_LOST) /* nobody is left to be asked */
+			sim_ops_fail(s, p, p->attrs.code, p->attrs.text);
 		p->comm = p->attach_req = 0;
 	}
 	keeper_later(s, q, q->retry);

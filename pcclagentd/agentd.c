@@ -166,10 +166,11 @@ static struct agt_sync_result *copy_results(const struct agt_event *ev)
 {
 	size_t texts = (size_t)ev->n_results * WM_TEXT_MAX;
 	struct agt_sync_result *v = malloc(ev->n_results * sizeof *v + texts);
-	char *text = (char *)(v + ev->n_results);
+	char *text;
 
 	if (!v)
 		agentd_out_of_memory("events");
+	text = (char *)(v + ev->n_results);
 	for (uint32_t i = 0; i < ev->n_results; i++, text += WM_TEXT_MAX) {
 		v[i] = ev->results[i];
 		if (!v[i].text)

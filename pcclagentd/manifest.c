@@ -283,7 +283,7 @@ static bool hold_regions(struct check *k)
 {
 	struct manifest *m = k->m;
 
-	m->regions = calloc((size_t)k->n_known + 1, sizeof *m->regions);
+	m->regions = calloc((size_t)k->n_known + 1, sizeof(struct region *));
 	if (!m->regions)
 		agentd_out_of_memory("manifests");
 	for (uint32_t i = 0; i < k->n_known; i++) {

@@ -347,13 +347,13 @@ void sync_start(struct run *r, const struct agt_sync *t)
 }
 
 /* Memory of another member that has what was elected, in use by the job. */
-static struct region *find_shown(const struct sync *x, const struct sync_member *to, uint64_t id)
+static struct region *find_shown(const struct sync *x, uint32_t uid, uint64_t id)
 {
 	for (uint32_t i = 0; i < x->n_members; i++) {
 		const struct sync_member *m = &x->members[i];
 		const struct manifest *f = m->used ? m->manifest : NULL;
 
-		if (!f || !m->holder || f->uid != to->manifest->uid)
+		if (!f || !m->holder || f->uid != uid)
 			continue;
 		if (f->region->id == id)
 			return f->region;
@@ -374,7 +374,7 @@ struct region *sync_shown(struct agentd *d, const struct comm *c, uint64_t regio
 	HASH_ITER (hh, r->syncs, x, next) {
 		for (uint32_t i = 0; i < x->n_members; i++)
 			if (x->members[i].comm == c && x->members[i].used)
-				return find_shown(x, &x->members[i], region);
+				return find_shown(x, c->uid, region);
 	}
 	return NULL;
 }

@@ -112,7 +112,7 @@ static bool ballot_new(struct ccm *m, const struct ccm_op *o, struct ballot *b)
 	uint32_t i;
 
 	*b = (struct ballot){.cap = o->n_votes};
-	b->peers = ccm_calloc(m, b->cap, sizeof b->peers[0]);
+	b->peers = ccm_calloc(m, b->cap, sizeof(struct ccm_peer *));
 	b->v = ccm_calloc(m, b->cap + 1, sizeof b->v[0]); /* and for what was elected */
 	b->s = ccm_calloc(m, b->cap, sizeof b->s[0]);
 	b->scratch = ccm_calloc(m, b->cap, sizeof b->scratch[0]);

@@ -193,13 +193,13 @@ static void write_big(bool overlap)
 		char name[16];
 
 		snprintf(name, sizeof name, "%08u", t);
-		e[t] = (struct shm_state_entry){.name_off = overlap ? 0 : t * 8u,
+		e[t] = (struct shm_state_entry){.name_off = overlap ? 0 : t * UINT64_C(8),
 			.name_len = overlap ? t + 1 : 8,
 			.hash = hsh_tensor(NULL, 0)};
 		hashes[t] = e[t].hash;
 		if (overlap)
 			continue;
-		memcpy(big_state.map + hdr.names_off + t * 8u, name, 8);
+		memcpy(big_state.map + hdr.names_off + t * UINT64_C(8), name, 8);
 		at += shm_state_key_put(keys + at, &e[t], name);
 	}
 	big = (struct shm_sqe){.slot = 1,
@@ -209,7 +209,7 @@ static void write_big(bool overlap)
 			.n_tensors = n,
 			.hash_type = WM_HASH_SIMPLE}};
 	hsh_digest(keys, at, big.sync.keys);
-	hsh_digest(hashes, n * 8u, content);
+	hsh_digest(hashes, n * sizeof *hashes, content);
 	memcpy(big.sync.content, content, sizeof content);
 	free(keys);
 	free(hashes);

@@ -2,6 +2,7 @@
  *
  * The master's core: what can be seen of the last election of shared state, and of what came of it.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/common/testlib.h"
@@ -26,7 +27,7 @@ static void take_stand(void *arg, const struct ccm_stand_info *s)
 {
 	(void)arg;
 	ck_assert_uint_lt(n_stands, 8);
-	strcpy(hosts[n_stands], s->host);
+	snprintf(hosts[n_stands], sizeof hosts[0], "%s", s->host);
 	stands[n_stands++] = *s;
 }
 
@@ -77,7 +78,7 @@ static void report_failed(const struct fk_peer *x, uint64_t seq, const char *tex
 	struct wm_sync_failure failure = {.peer = x->id, .code = WIRE_INVALID_USAGE};
 	struct wm_msg msg = {.type = WM_OP_REPORT};
 
-	strcpy(failure.text, text);
+	snprintf(failure.text, sizeof failure.text, "%s", text);
 	msg.u.op_report =
 		(struct wm_op_report){.seq = seq, .ok = true, .n_failed = 1, .failed = &failure};
 	fk_send(x->host, &msg);

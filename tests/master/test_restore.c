@@ -479,7 +479,7 @@ static void fill_revisions(uint32_t n)
 {
 	struct wj_revision *v = calloc(n, sizeof *v);
 	struct wj_record r;
-	size_t at, used, len;
+	size_t at, used = 0, len;
 	const char *why;
 	uint8_t *buf;
 

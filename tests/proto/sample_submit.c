@@ -7,7 +7,7 @@ uint64_t sample_dtype_size(uint32_t dtype)
 {
 	static const char sizes[] = "112244882248";
 
-	return dtype < sizeof sizes - 1 ? (uint64_t)(sizes[dtype] - '0') : 0;
+	return dtype < sizeof sizes - 1 ? (uint64_t)(sizes[dtype] - '0') : 1;
 }
 
 /* A region that the bytes fit into, somewhere. */

@@ -456,7 +456,7 @@ START_TEST(commands)
 	ck_assert(!shm_state_command_fits(&c, UINT64_MAX));
 	c.op = SHM_STATE_WRITE;
 	ck_assert(!shm_state_command_fits(&c, UINT64_MAX));
-	c.off = 3 * 65536;
+	c.off = UINT64_C(3) * 65536;
 	ck_assert(shm_state_command_fits(&c, UINT64_MAX));
 	c.off = 1000;
 	c.from = 0;

@@ -246,7 +246,7 @@ int main(int argc, char **argv)
 	}
 	if (t.seeds >= EXCUSED_ONE_IN && (t.two_masters * EXCUSED_ONE_IN > t.seeds ||
 						 t.overruled * EXCUSED_ONE_IN > t.seeds)) {
-		printf("too many are excused: at most one in %u\n", EXCUSED_ONE_IN);
+		printf("too many are excused: at most one in %d\n", EXCUSED_ONE_IN);
 		t.failed++;
 	}
 	printf("%lu passed, %lu failed\n", (unsigned long)(t.seeds - t.failed),

@@ -663,7 +663,7 @@ void sim_cause(struct sim *s);
 void sim_check_master(struct sim *s, const struct sim_master *m);
 void sim_check_told(struct sim *s, struct sim_master *m, const struct sim_world *w);
 void sim_check_obeys(struct sim *s, const struct sim_host *h, const struct sim_conn *c);
-void sim_check_world(struct sim *s, const struct sim_peer *p, const struct wire_world *w);
+void sim_check_world(struct sim *s, const struct sim_peer *p, const struct wire_world *v);
 void sim_check_vote(
 	struct sim *s, const struct sim_peer *p, uint32_t type, const struct wire_world *w);
 /* By which the agent of p hears its master now; 0: by none. */

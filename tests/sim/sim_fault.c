@@ -617,6 +617,14 @@ static void agent_fault(struct sim *s, const struct sim_event *ev)
 	}
 }
 
+static void run_proc(struct sim *s, uint32_t proc)
+{
+	s->procs[proc].stopped = false;
+	sim_schedule(s, s->now + ms(sim_rnd(s, 250)),
+		(struct sim_event){
+			.kind = SIM_EV_STOPPED, .host = s->procs[proc].host, .proc = proc});
+}
+
 void sim_fault(struct sim *s, const struct sim_event *ev)
 {
 	struct sim_event aimed;
@@ -631,11 +639,7 @@ void sim_fault(struct sim *s, const struct sim_event *ev)
 		stop_proc(s, ev);
 		break;
 	case FAULT_RUN_PROC:
-		s->procs[ev->proc].stopped = false;
-		sim_schedule(s, s->now + ms(sim_rnd(s, 250)),
-			(struct sim_event){.kind = SIM_EV_STOPPED,
-				.host = s->procs[ev->proc].host,
-				.proc = ev->proc});
+		run_proc(s, ev->proc);
 		break;
 	case FAULT_BREAK_LINK: /* each end may see it when the other one's report is dealt with */
 		sim_cause(s);

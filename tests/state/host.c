@@ -211,7 +211,7 @@ static uint32_t execute(struct member *m, const struct shm_state_command *c)
 		memcpy(m->data[c->tensor] + c->off, from ? from + c->from_off : slot, c->len);
 	}
 	for (uint32_t i = 0; from && i * WIRE_LEAF < c->len; i++) {
-		const uint8_t *data = m->data[c->tensor] + c->off + i * WIRE_LEAF;
+		const uint8_t *data = m->data[c->tensor] + c->off + (size_t)i * WIRE_LEAF;
 		size_t left = c->len - i * WIRE_LEAF;
 
 		if (hsh_leaf(data, left < WIRE_LEAF ? left : WIRE_LEAF, c->off / WIRE_LEAF + i) !=

@@ -135,7 +135,8 @@ START_TEST(shown_memory_changes)
 		net_drop(&n, 0, 0);
 	member_stop(leaves); /* two threads do not write at once */
 	memset(leaves->memory, 0xee, leaves->size);
-	memset(leaves->map + leaves->state.window_off, 0xee, SHM_STATE_SLOTS * SHM_STATE_SLOT);
+	memset(leaves->map + leaves->state.window_off, 0xee,
+		(size_t)SHM_STATE_SLOTS * SHM_STATE_SLOT);
 	atomic_store(&stays->deaf, false);
 	net_expect(&n, 0, STE_DONE);
 	ck_assert_uint_gt(atomic_load(&stays->n_seen), 0);

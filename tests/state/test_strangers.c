@@ -60,7 +60,7 @@ START_TEST(what_is_lacking_is_not_served)
 	struct net n;
 	int pair[2];
 
-	shape_two(&s, 3 * 65536);
+	shape_two(&s, UINT64_C(3) * 65536);
 	net_up(&n, 2);
 	member_add(&n.h[0], &s, true, REGISTERED);
 	member_add(&n.h[1], &s, true, OWN);
@@ -166,7 +166,7 @@ START_TEST(half_a_block_is_seen_by_whom_it_is_written_to)
 	struct shape s;
 	struct net n;
 
-	shape_one(&s, 2 * PART);
+	shape_one(&s, UINT64_C(2) * PART);
 	net_newcomer(&n, &s, 1, OWN, REGISTERED, src);
 	n.h[1].mute = true;
 	end = (const void *)(n.h[0].m[0].map + SHM_STATE_END_OFF);

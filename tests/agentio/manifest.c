@@ -175,7 +175,7 @@ static struct mem big_state;
 /* Tensors without bytes, named by their numbers. overlap: names that are parts of each other. */
 static void write_big(bool overlap)
 {
-	uint64_t names = overlap ? (uint64_t)4 << 10 : MANY * 8u, size, at = 0, content[2];
+	uint64_t names = overlap ? (uint64_t)4 << 10 : (uint64_t)MANY * 8, size, at = 0, content[2];
 	uint8_t *keys = malloc(MANY * (uint64_t)SHM_STATE_KEY_MAX);
 	uint64_t *hashes = calloc(MANY, 8);
 	struct shm_state_entry *e;

@@ -285,6 +285,14 @@ static bool same_elected(const struct wm_op_vote *v, const struct wm_op_vote *w)
 	       v->elected.content.lo == w->elected.content.lo;
 }
 
+/* Does x offer what was elected, of which v says what it is? */
+static bool offers(const struct wm_op_vote *v, const struct ccm_raw *x)
+{
+	return x->vote.sync.strategy != WM_STRATEGY_RECEIVE_ONLY &&
+	       x->vote.sync.content.hi == v->elected.content.hi &&
+	       x->vote.sync.content.lo == v->elected.content.lo;
+}
+
 /* Has one of e's peers what was elected, and gives it to others? */
 static bool holds(const struct entry *e)
 {
@@ -292,25 +300,40 @@ static bool holds(const struct entry *e)
 	bool all = e->raw->reported && e->raw->report.ok;
 
 	for (x = e->raw; x; x = x->more)
-		if (x->vote.sync.strategy != WM_STRATEGY_RECEIVE_ONLY &&
-			(all || (x->vote.sync.content.hi == x->vote.elected.content.hi &&
-					x->vote.sync.content.lo == x->vote.elected.content.lo)))
+		if (offers(&e->raw->vote, x) ||
+			(all && x->vote.sync.strategy != WM_STRATEGY_RECEIVE_ONLY))
 			return true;
 	return false;
 }
 
-/* Those of a synchronization that goes on have all heard the same, and one of them can serve. */
-static bool can_sync(const struct entry *e, uint32_t n)
+struct late_holder {
+	const struct wm_op_vote *v;
+	bool found;
+};
+
+static void look_late(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, void *arg)
 {
+	struct late_holder *h = arg;
+
+	h->found |= offers(h->v, x) && voters_in(m, a, x) > 0;
+}
+
+/* Those of a synchronization that goes on have all heard the same, and somebody can serve: one of
+ * them, or one that has not heard of the start, and begins now. */
+static bool can_sync(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
+{
+	struct late_holder late = {.v = &e->raw->vote};
 	bool held = false;
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		if (!same_elected(&e->raw->vote, &e[i].raw->vote))
+		if (!same_elected(late.v, &e[i].raw->vote))
 			return false;
 		held |= holds(&e[i]);
 	}
-	return held;
+	if (!held)
+		each_unstarted(m, g, late.v, look_late, &late);
+	return held || late.found;
 }
 
 /* Is everybody there who was, and has voted, or needs nothing more of a synchronization? No attempt
@@ -321,7 +344,7 @@ static bool can_go_on(struct ccm *m, struct ccm_group *g, const struct entry *e,
 	uint32_t i, voters = v->is_sync ? count_asking(g, v->seq) : 0;
 
 	if ((!v->is_sync && v->losses != g->losses) || ccm_group_has_lost(g) ||
-		(v->is_sync && !can_sync(e, n)))
+		(v->is_sync && !can_sync(m, g, e, n)))
 		return false;
 	for (i = 0; i < n; i++) {
 		if (!same_attempt(v, &e[i].raw->vote))

@@ -160,6 +160,8 @@ struct agt_op {
 	bool won;                   /* CANCELLING, of a synchronization: it has succeeded */
 	uint64_t doubt_ns; /* RUNNING, likewise: since when it is not known whether those who have
 			    * what was elected are lost, or we cannot reach them; 0: no doubt */
+	bool resumed; /* likewise: another master goes on with it, maybe with agents that begin late
+		       */
 	struct agt_elected elected;
 	struct cc_id suspect; /* REPORTED, not ok: as reported */
 	bool silent;          /* likewise */

@@ -190,6 +190,7 @@ void agt_sync_report_again(struct agt *a, struct agt_op *o)
 
 	for (i = 0; i < o->n; i++)
 		o->members[i].fresh = o->members[i].failed;
+	o->resumed = o->seq != 0;
 	if (o->doubt_ns)
 		o->doubt_ns = a->now;
 	if (o->state == AGT_OP_REPORTED && !o->ok)
@@ -263,11 +264,17 @@ static uint64_t doubt_until(const struct agt *a, const struct agt_op *o)
 	return since + ms * AGT_NS_PER_MS;
 }
 
-/* The master would have missed those who have it by now: they are there, but not for us. */
+/* The master would have missed those who have it by now: they are there, but not for us. Or they
+ * have heard of the start from the next master, when our job was over: then nobody is to blame. */
 static void give_up(struct agt *a, struct agt_op *o)
 {
+	struct agt_verdict why = o->verdict;
 	uint32_t i;
 
+	if (o->resumed) {
+		agt_op_failed(a, o, NULL, why.text);
+		return;
+	}
 	for (i = 0; i < o->n; i++)
 		if (receives(&o->members[i]))
 			member_fails(

@@ -206,8 +206,33 @@ START_TEST(nobody_is_missed_without_a_master)
 	pass(3500);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_REPORT), 0);
 	pass(2000);
-	ck_assert(report()->ok);
-	ck_assert_uint_eq(report()->n_failed, 2);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_REPORT), 1);
+}
+END_TEST
+
+/* The holder has not been told of the start before: that its agent gave nothing is nobody's fault.
+ */
+START_TEST(no_receiver_is_to_blame_for_a_start_that_the_next_master_tells)
+{
+	run_three();
+	if (_i == 0)
+		sy_failed(f, 5, 0, NULL, WIRE_RANK_CONNECTION_LOST);
+	fx_orphan(f);
+	if (_i == 1)
+		sy_failed(f, 5, 0, NULL, WIRE_RANK_CONNECTION_LOST);
+	sy_resume(f);
+	if (_i == 2) /* it had been about to give up */
+		sy_failed(f, 5, 0, NULL, WIRE_RANK_CONNECTION_LOST);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_REPORT), 0);
+	pass(5000);
+	ck_assert(!report()->ok);
+	ck_assert_uint_eq(report()->n_failed, 0);
+	ck_assert_str_eq(report()->text, "all sources are lost");
+	pass(5000);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_REPORT), 0);
+	sy_abort(f, 5);
+	sy_cancelled(f, 5, comms, 3);
+	fx_expect_done(f, 2, comms[2], WIRE_RANK_CONNECTION_LOST, "peer 12 died");
 }
 END_TEST
 
@@ -492,6 +517,8 @@ Suite *sync_end_suite(void)
 	tcase_add_test(t, a_doubt_ends_with_the_job);
 	tcase_add_test(t, a_doubt_ends_with_its_receivers);
 	tcase_add_test(t, nobody_is_missed_without_a_master);
+	tcase_add_loop_test(
+		t, no_receiver_is_to_blame_for_a_start_that_the_next_master_tells, 0, 3);
 	tcase_add_test(t, a_doubt_does_not_end_in_a_sleep);
 	tcase_add_test(t, the_next_master_is_told_everything);
 	tcase_add_test(t, who_leaves_an_orphan_takes_nobody_along);

@@ -170,6 +170,35 @@ START_TEST(who_has_not_heard_of_the_start_is_told)
 }
 END_TEST
 
+/* The last master died between two starts: the only one that has it begins now. */
+START_TEST(a_holder_may_hear_of_the_start_last)
+{
+	struct wm_sync_vote v = fk_offer(7, _i == 1 ? 3 : 1);
+	size_t i;
+
+	expects(7);
+	tk_all_come_back();
+	told(0, fk_offer(7, 2));
+	told(1, fk_offer(7, 2));
+	if (_i == 2)
+		v.strategy = WM_STRATEGY_RECEIVE_ONLY;
+	fk_sync(&tk.p[2], v);
+	tk_all_end();
+	if (_i > 0) { /* what it has, nobody gets */
+		for (i = 0; i < 2; i++)
+			ck_assert_uint_eq(fk_count(tk.h[i], WM_OP_ABORT), 1);
+		ck_assert_uint_eq(fk_count(tk.h[2], WM_OP_START), 0);
+		tried_again(7);
+		return;
+	}
+	tk_no_error();
+	ck_assert_uint_eq(start_of(2)->peers[0].role, WM_SYNC_HOLDER);
+	for (i = 0; i < 3; i++)
+		fk_report(tk.h[i], TK_SEQ, true);
+	all_done();
+}
+END_TEST
+
 /* What waited is elected here, and what ran goes on. */
 START_TEST(a_mixture_is_one_for_the_next_master)
 {
@@ -640,6 +669,7 @@ int main(void)
 	tcase_add_test(tc, what_runs_is_held_by_those_who_had_what_was_elected);
 	tcase_add_test(tc, losses_that_it_has_outlived_do_not_end_it);
 	tcase_add_loop_test(tc, who_has_not_heard_of_the_start_is_told, 0, 2);
+	tcase_add_loop_test(tc, a_holder_may_hear_of_the_start_last, 0, 3);
 	tcase_add_loop_test(tc, a_mixture_is_one_for_the_next_master, 0, 2);
 	tcase_add_loop_test(tc, what_was_expected_at_the_start_counts, 0, 2);
 	tcase_add_loop_test(tc, who_has_not_heard_of_the_kick_is_kicked, 0, 4);

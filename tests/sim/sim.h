@@ -423,8 +423,8 @@ struct sim {
 	struct sim_link links[SIM_LINKS];
 	bool blocked[SIM_HOSTS][SIM_HOSTS]; /* links that cannot be opened now */
 	bool deaf[SIM_HOSTS][SIM_HOSTS];    /* nothing of the one comes to the other, nor back */
-	uint64_t silent_since; /* when a master was told first of a silent link, until it has put
-				* rings in force; 0: not now */
+	uint64_t silent_since;  /* a master was told of a silent link, and owes rings; 0: none */
+	uint32_t silent_groups; /* to these, by bits */
 	bool parted[SIM_HOSTS][SIM_PLACES]; /* hosts that do not reach a master's address now */
 	struct sim_xfer *xfers;
 	uint32_t n_tags, last_req, last_session, last_id;

@@ -15,6 +15,7 @@
 
 struct census {
 	uint32_t n[SIM_GROUPS], local[SIM_HOSTS];
+	bool on[SIM_GROUPS][SIM_HOSTS];
 	struct sim *s;
 };
 
@@ -28,6 +29,39 @@ static void count_peer(void *arg, const struct ccm_peer_info *p)
 	c->n[p->group]++;
 	if (h && !p->absent)
 		c->local[h->no]++;
+	if (h)
+		c->on[p->group][h->no] = true;
+}
+
+static bool has_pair(const struct census *c, uint32_t group)
+{
+	uint32_t i, k;
+
+	for (i = 0; i < SIM_HOSTS; i++)
+		for (k = 0; k < SIM_HOSTS; k++)
+			if (c->on[group][i] && c->on[group][k] && c->s->deaf[i][k])
+				return true;
+	return false;
+}
+
+/* A group that has lost all its members meanwhile needs no ring: what comes next, to admit others,
+ * has its own time. */
+static void count_silent(struct sim *s, const struct census *c)
+{
+	uint32_t g;
+
+	if (!s->silent_since) {
+		s->silent_groups = 0;
+		return;
+	}
+	for (g = 0; g < SIM_GROUPS; g++) {
+		if (has_pair(c, g))
+			s->silent_groups |= 1u << g;
+		else if (c->n[g] == 0)
+			s->silent_groups &= ~(1u << g);
+	}
+	if (!s->silent_groups)
+		s->silent_since = 0;
 }
 
 /* What the master told each agent last must be what it knows. */
@@ -37,6 +71,7 @@ void sim_check_master(struct sim *s, const struct sim_master *m)
 	uint32_t i, g;
 
 	ccm_each_peer(m->m, sim_clock_now(s, &m->clock), count_peer, &c);
+	count_silent(s, &c);
 	for (i = 0; i < s->n_conns; i++) {
 		const struct sim_conn *x = s->conns[i];
 

@@ -18,9 +18,9 @@
  * - Absence (connection closed): the agent's accepted peers have agent_grace_ms to come back.
  *   Their votes do not count any more; where they had voted for an operation, all of their group
  *   are aborted with pcclRankConnectionLost and counted in the group's losses, though nobody is
- *   removed (but see shared state). Nothing that needs their votes goes on meanwhile, so the end of
- * the grace fails nothing again: one death costs one error. An agent that is silent, kicked or has
- * said goodbye has no grace.
+ *   removed (but see shared state). Nothing that needs their votes goes on meanwhile, so the end
+ *   of the grace fails nothing again: one death costs one error. An agent that is silent, kicked
+ *   or has said goodbye has no grace.
  * - A WM_JOIN of a peer that is known, by another connection and with its token, moves an accepted
  *   peer there (a connection that is not closed yet is cut first: it is half open); a rewiring
  *   round puts rings in force that contain it, and its WM_COMMIT is the answer. A wrong token:
@@ -53,10 +53,10 @@
  *   aborted for all otherwise. A failure that is reported interrupts the group like an absence: all
  *   its operations fail, or programs that await several would wait for those that try one again.
  *   Unequal parameters abort it with pcclInvalidArgument naming the field and both values; nobody
- * is kicked. Votes with unequal parameters are collected like others: all callers get the same
- * answer.
+ *   is kicked. Votes with unequal parameters are collected like others: all callers get the same
+ *   answer.
  * - Shared state: a synchronization is an operation without a tag, one of a group at a time, also
- * of a group of one. It and other operations of the group do not run at the same time: what is
+ *   of a group of one. It and other operations of the group do not run at the same time: what is
  *   complete later waits. Votes need not agree; with the last one the election (ccm_elect.h) is
  *   held, once. Who is out is kicked with its sentence (pcclInvalidUsage), the world is told, the
  *   others start; if nobody stands all are kicked, and nothing starts.
@@ -79,20 +79,20 @@
  * - Waits: whom an operation, a topology vote or a pending vote has waited for longer than two
  *   seconds is logged once and told to the agents that have voted (WM_WAITS), again when that
  *   changes. Peers that have voted are never named.
- * - Taking over: a master to which nothing has happened yet adopts the run of the first agent that
- *   knows one; one that was restored from its journal has it. Then it is recovering: agents say
- * what they know (JOIN .. RESUME), nothing is decided, newcomers wait. It ends when all accepted
- * peers that are known of have come back, or after recovery_ms. If only half of them have by then,
- * or less, the others may have another master: who came is sent away once, to look for it, and
- *   recovery_ms begins again when one of them is back. What follows: the highest epoch, round, turn
- *   and count of losses are in force; a round that one agent knows to be committed is; an
- *   attempt whose end one agent knows has ended so for all; one for which all its peers have voted
- *   goes on, and a synchronization also if those who have not came by new agents and ask for it;
- * one whose result all hosts have (also those of peers that came by a new agent and ask for it) is
- * done; every other one has failed, with all that its group does. A host that has not come, or has
- * left again, may lack it, unless a peer that came by a new agent was told of success: then only
- * the others count. Who has not come back is lost. Nobody is told of an error when nobody but the
- * master died.
+ * - Taking over: a master to which nothing has happened yet adopts the run of the first agent
+ *   that knows one; one that was restored from its journal has it. Then it is recovering: agents
+ *   say what they know (JOIN .. RESUME), nothing is decided, newcomers wait. It ends when all
+ *   accepted peers that are known of have come back, or after recovery_ms. If only half of them
+ *   have by then, or less, the others may have another master: who came is sent away once, to
+ *   look for it, and recovery_ms begins again when one of them is back. What follows: the
+ *   highest epoch, round, turn and count of losses are in force; a round that one agent knows to
+ *   be committed is; an attempt whose end one agent knows has ended so for all; one for which
+ *   all its peers have voted goes on, and a synchronization also if those who have not came by
+ *   new agents and ask for it; one whose result all hosts have (also those of peers that came by
+ *   a new agent and ask for it) is done; every other one has failed, with all that its group
+ *   does. A host that has not come, or has left again, may lack it, unless a peer that came by a
+ *   new agent was told of success: then only the others count. Who has not come back is lost.
+ *   Nobody is told of an error when nobody but the master died.
  * - A master that takes over leaves numbers out that the last one may have used unheard.
  * - Term: grows with each master of a run. Who presents the run's key and a higher term makes this
  *   master stale: it refuses everybody from then on. While it is recovering it takes a higher term

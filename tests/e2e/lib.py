@@ -198,6 +198,16 @@ def make_namespaces(n_hosts):
 # -------------------------------------------------------------------------- processes
 
 
+def until(found, complaint):
+    """Files of daemons and of /proc tell nobody when they change: they are read again, for WAIT at
+    most."""
+    deadline = time.monotonic() + WAIT
+    while not found():
+        if time.monotonic() > deadline:
+            raise Failed(complaint)
+        time.sleep(0.002)
+
+
 class Daemon:
     """A master or an agent. Its log is the file `log`."""
 
@@ -216,11 +226,8 @@ class Daemon:
         return self.log.read_text("utf-8", "replace").splitlines()
 
     def await_log(self, words):
-        deadline = time.monotonic() + WAIT
-        while not any(words in line for line in self.log_lines()):
-            if time.monotonic() > deadline:
-                raise Failed(f"{self.name} does not say: {words}")
-            time.sleep(0.002)
+        until(lambda: any(words in line for line in self.log_lines()),
+              f"{self.name} does not say: {words}")
 
     def status(self, key):
         """A number of /proc/PID/status: VmRSS in KiB, Threads, ..."""
@@ -372,20 +379,21 @@ class Lab:
 
     def await_socket(self, daemon, files, found):
         """Until a file of /proc says that the daemon listens: no connection disturbs it."""
-        deadline = time.monotonic() + WAIT
-        while daemon.alive():
+        def listens():
+            if not daemon.alive():
+                raise Failed(f"{daemon.name} ended at once, with status "
+                             f"{daemon.process.returncode}: "
+                             + " / ".join(daemon.log_lines()[-2:]))
             for file in files:
                 try:
                     text = pathlib.Path(f"/proc/{daemon.pid}/net/{file}").read_text("ascii")
                 except OSError:
                     continue
                 if found(text):
-                    return
-            if time.monotonic() > deadline:
-                raise Failed(f"{daemon.name} does not listen")
-            time.sleep(0.002)
-        raise Failed(f"{daemon.name} ended at once, with status {daemon.process.returncode}: "
-                     + " / ".join(daemon.log_lines()[-2:]))
+                    return True
+            return False
+
+        until(listens, f"{daemon.name} does not listen")
 
     def start_master(self, host=0, listen=None, port=0, options=()):
         port = port or free_port()

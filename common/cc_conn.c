@@ -266,7 +266,7 @@ struct cc_conn *cc_conn_connect(struct cc_loop *l, const struct cc_addr *to, uin
 	struct sockaddr_storage ss;
 	unsigned len = cc_addr_to_sockaddr(to, &ss);
 	struct cc_conn *c;
-	int fd = socket(ss.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int fd = cc_tcp_socket(ss.ss_family);
 
 	if (fd < 0)
 		return NULL;

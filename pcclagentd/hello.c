@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -21,7 +20,6 @@
 #define LINGER_NS            MS(1000) /* for the other side to read why it was refused */
 #define LINGER_BYTES         (64u << 10)
 #define IN_LINKS_MAX         2048u
-#define LOW_LATENCY_US       5000u
 
 struct port {
 	struct agentd *d;
@@ -48,19 +46,6 @@ struct ports {
 	struct half *halves;
 	uint32_t n_halves;
 };
-
-/* ---- established streams ---- */
-
-void tune_stream(int fd)
-{
-	struct tcp_info info;
-	socklen_t len = sizeof info;
-
-	/* Pacing algorithms cost throughput where round trips are short. Not available: no harm. */
-	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
-		info.tcpi_rtt < LOW_LATENCY_US)
-		setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
-}
 
 /* ---- inbound links ---- */
 
@@ -217,7 +202,6 @@ static void welcome(struct half *h, struct run *r, const struct wlk_hello *hello
 		in_link_broken(r, l, false, "a stream broke while it was opened");
 		return;
 	}
-	tune_stream(fd);
 	if (eng_add_rx_stream(r->eng, l->num, fd) < 0)
 		in_link_broken(r, l, false, "the agent's engine took no more streams");
 }
@@ -236,7 +220,6 @@ static void welcome_state(struct half *h, struct run *r)
 		close(fd);
 		return;
 	}
-	tune_stream(fd);
 	if (ste_add_stream(r->ste, fd) < 0)
 		agentd_complain(r->d, CC_LOG_WARNING, "no memory or thread to serve shared state");
 }

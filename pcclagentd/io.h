@@ -422,8 +422,6 @@ int ports_open(struct agentd *d);
 void ports_get(const struct agentd *d, struct agentd_stats *ret);
 void ports_tick(struct agentd *d, uint64_t now);
 void ports_close(struct agentd *d);
-/* For streams in use: congestion control. The rest is the engine's. */
-void tune_stream(int fd);
 void in_link_broken(struct run *r, struct in_link *l, bool silent, const char *text);
 void in_link_free(struct run *r, struct in_link *l);
 

@@ -299,7 +299,6 @@ static void link_finish(struct out_link *l)
 		int fd = d->fd;
 
 		d->fd = -1;
-		tune_stream(fd);
 		if (eng_add_tx_stream(r->eng, l->num, fd) < 0) {
 			dial_fail(d, "the agent's engine took no more streams");
 			link_fail(l, d);

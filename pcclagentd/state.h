@@ -52,8 +52,6 @@ struct ste_config {
 	uint32_t streams;            /* of one job, if its sources are fewer; 1 .. 16 */
 	uint32_t crew;               /* threads that copy; 0: as many as there are processors
 				      * besides one, STE_CREW_MAX at most; STE_NO_CREW */
-	void (*tune)(int fd); /* NULL, or what else an outbound stream needs once it is connected;
-			       * called by the thread */
 };
 
 /* event_fd (owned by the caller) is written when ste_next_event has something. NULL + errno. */

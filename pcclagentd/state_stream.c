@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,8 +34,8 @@ bool ste_stream_open(struct ste_job *j, struct ste_src *src, uint32_t addr, char
 		snprintf(why, STE_TEXT_MAX, "out of memory");
 		return false;
 	}
-	fd = socket(ss.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd < 0 || cc_tcp_tune(fd) < 0)
+	fd = cc_tcp_socket(ss.ss_family);
+	if (fd < 0)
 		goto err;
 	*s = (struct ste_stream){.f = {.kind = STE_FD_STREAM, .fd = fd},
 		.j = j,
@@ -113,12 +112,12 @@ static void greet(struct ste_stream *s)
 
 	if (getsockopt(s->f.fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0)
 		err = errno;
+	if (err == 0 && cc_tcp_tune(s->f.fd) < 0)
+		err = errno;
 	if (err != 0) {
 		lose(s, STE_FAULT_LOST, "%s", strerror(err));
 		return;
 	}
-	if (cfg->tune)
-		cfg->tune(s->f.fd);
 	wlk_hello_put(buf, &h);
 	/* The first bytes on this socket: its buffer is empty. */
 	if (send(s->f.fd, buf, sizeof buf, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)sizeof buf) {

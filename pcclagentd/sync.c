@@ -167,8 +167,7 @@ static void on_event(void *arg)
 
 int sync_engine(struct run *r)
 {
-	struct ste_config cfg = {
-		.run = r->run_id, .key = r->key, .self = r->d->id, .tune = tune_stream};
+	struct ste_config cfg = {.run = r->run_id, .key = r->key, .self = r->d->id};
 
 	if (r->ste)
 		return 0;

@@ -497,8 +497,19 @@ START_TEST(streams_connect_and_talk)
 }
 END_TEST
 
+static bool can_do_without_pacing(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool can = setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5) == 0;
+
+	close(fd);
+	return can;
+}
+
 static void expect_tuned(struct cc_conn *c)
 {
+	char name[16] = "";
+	socklen_t name_len = sizeof name;
 	int fd, v = 0;
 	socklen_t len = sizeof v;
 
@@ -508,6 +519,9 @@ static void expect_tuned(struct cc_conn *c)
 	ck_assert_int_eq(v, CC_TCP_TIMEOUT_MS);
 	ck_assert_int_eq(getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &v, &len), 0);
 	ck_assert_int_eq(v, 1);
+	ck_assert_int_eq(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &name_len), 0);
+	if (can_do_without_pacing())
+		ck_assert_str_eq(name, "cubic");
 	close(fd);
 }
 

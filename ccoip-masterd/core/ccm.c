@@ -176,6 +176,7 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 			learn(m, &msg->u.resume);
 		/* The commit that its peers wait for may take a while. Till then they would try
 		 * again and again what fails for the losses that they have missed. */
+		ccm_outcomes_compare(m, a, &msg->u.resume);
 		if (a->n_accepted > 0 && !cc_id_is_zero(&a->hello.run_key))
 			ccm_world_tell(m, a);
 		break;

@@ -68,6 +68,8 @@ void ccm_agent_absent(struct ccm *m, struct ccm_agent *a, const char *text)
 		HASH_DELETE(hh_id, m->by_id, a);
 	a->claimed = false;
 	ccm_resuming_set(m, a, false);
+	if (a->told)
+		ccm_outcomes_keep(m, a->told);
 	ccm_told_free(a);
 	m->newest_world = 0; /* it may have been the one that told */
 	a->round = 0;
@@ -267,10 +269,14 @@ void ccm_op_outcomes(struct ccm *m, const struct ccm_peer *p, const struct wm_op
 
 void ccm_op_query(struct ccm *m, struct ccm_agent *a, const struct wm_op_query *q)
 {
-	const struct ccm_peer *p = ccm_peer_of(m, a, &q->peer, "a question for outcomes");
+	struct ccm_peer *p = ccm_peer_of(m, a, &q->peer, "a question for outcomes");
 
 	if (!p)
 		return;
+	if (ccm_query_contradicts(p, q)) {
+		ccm_peer_kick(m, p, WIRE_RANK_CONNECTION_LOST, "%s", CCM_CONTRADICTS);
+		return;
+	}
 	if (m->recovered)
 		ccm_seqs_learn(m, q);
 	if (!ccm_sync_ask(m, p, q))

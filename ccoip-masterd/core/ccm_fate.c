@@ -30,32 +30,91 @@ static void take_revisions(struct ccm *m, const struct wm_world *w)
 		ccm_revision_raise(m, w->own[i].group, w->own[i].revision);
 }
 
-/* The outcomes that agents know, those that have been sent away, and we ourselves if we stood
- * still: run-wide, for agents do not say of which group. */
+static uint32_t count_told(const struct ccm_told *t)
+{
+	const struct ccm_ask *q;
+	uint32_t n = t->r.n_outcomes;
+
+	for (q = t->asks; q; q = q->next)
+		n += q->q.n_succeeded;
+	return n;
+}
+
+/* Run-wide, for agents do not say of which group. What a peer was told of, its last master had
+ * told: one who knows is enough. */
+void ccm_outcomes_keep(struct ccm *m, const struct ccm_told *t)
+{
+	uint32_t n = m->n_ended + count_told(t), i;
+	const struct ccm_ask *q;
+	struct wm_outcome *v;
+
+	take_revisions(m, &t->r.world);
+	if (n == m->n_ended)
+		return;
+	v = realloc(m->ended, n * sizeof *v);
+	if (!v) {
+		m->oom = true;
+		return;
+	}
+	m->ended = v;
+	for (i = 0; i < t->r.n_outcomes; i++)
+		v[m->n_ended++] = t->r.outcomes[i];
+	for (q = t->asks; q; q = q->next)
+		for (i = q->q.n - q->q.n_succeeded; i < q->q.n; i++)
+			v[m->n_ended++] = (struct wm_outcome){q->q.seqs[i], WIRE_SUCCESS};
+}
+
+/* Besides, those that are known of agents that have gone, and we know ourselves if we stood still.
+ */
 void ccm_outcomes_take(struct ccm *m)
 {
-	struct wm_outcome *own = m->ended;
 	const struct ccm_agent *a;
-	uint32_t n = m->n_ended, i;
 
-	for (a = m->agents; a; a = a->hh.next) {
-		if (!a->told)
-			continue;
-		n += a->told->r.n_outcomes;
-		take_revisions(m, &a->told->r.world);
-	}
-	m->ended = ccm_calloc(m, n, sizeof *m->ended);
-	if (!m->ended)
-		m->n_ended = 0;
-	else if (m->n_ended > 0)
-		memcpy(m->ended, own, m->n_ended * sizeof *own);
-	free(own);
-	if (!m->ended)
-		return;
 	for (a = m->agents; a; a = a->hh.next)
-		for (i = 0; a->told && i < a->told->r.n_outcomes; i++)
-			m->ended[m->n_ended++] = a->told->r.outcomes[i];
-	qsort(m->ended, n, sizeof *m->ended, by_seq);
+		if (a->told)
+			ccm_outcomes_keep(m, a->told);
+	if (m->n_ended > 0)
+		qsort(m->ended, m->n_ended, sizeof *m->ended, by_seq);
+}
+
+/* Was the group told that it has failed? */
+static bool has_failed(const struct ccm_group *g, uint64_t seq)
+{
+	uint32_t i;
+
+	for (i = 0; i < WM_OUTCOMES_MAX; i++)
+		if (g->ended[i].seq == seq && seq > 0)
+			return g->ended[i].code != WIRE_SUCCESS;
+	return false;
+}
+
+void ccm_outcomes_compare(struct ccm *m, struct ccm_agent *a, const struct wm_resume *r)
+{
+	struct ccm_peer *p, *next;
+	struct ccm_seat *s;
+	bool conflict;
+	uint32_t i;
+
+	DL_FOREACH2 (a->seats, s, next_a) {
+		conflict = false;
+		for (i = 0; i < r->n_outcomes; i++)
+			conflict |= r->outcomes[i].code == WIRE_SUCCESS &&
+				    has_failed(s->group, r->outcomes[i].seq);
+		DL_FOREACH_SAFE (s->peers, p, next)
+			if (conflict && p->phase == CCM_PEER_ACCEPTED)
+				ccm_peer_kick(
+					m, p, WIRE_RANK_CONNECTION_LOST, "%s", CCM_CONTRADICTS);
+	}
+}
+
+bool ccm_query_contradicts(const struct ccm_peer *p, const struct wm_op_query *q)
+{
+	uint32_t i;
+
+	for (i = q->n - q->n_succeeded; i < q->n; i++)
+		if (has_failed(p->seat->group, q->seqs[i]))
+			return true;
+	return false;
 }
 
 static const struct wm_outcome *outcome_find(const struct ccm *m, uint64_t seq)
@@ -214,8 +273,7 @@ static uint32_t count_asking(const struct ccm_group *g, uint64_t seq)
 	return n;
 }
 
-/* Did all peers of g that came by new agents have the whole result? Then either nobody knows of its
- * end, or only they have been told, of success. */
+/* Did all peers of g that came by new agents have the whole result? */
 static bool restarted_have(const struct ccm_group *g, uint64_t seq)
 {
 	const struct ccm_seat *s;
@@ -226,27 +284,6 @@ static bool restarted_have(const struct ccm_group *g, uint64_t seq)
 			if (p->phase == CCM_PEER_ACCEPTED && p->restarted && !asks_for(p, seq))
 				return false;
 	return true;
-}
-
-/* Has one of them been told of success? Then the last master had heard of the result from all. */
-static bool restarted_know(const struct ccm_group *g, uint64_t seq)
-{
-	const struct ccm_ask *q;
-	const struct ccm_peer *p;
-	const struct ccm_seat *s;
-	uint32_t i;
-
-	DL_FOREACH2 (g->seats, s, next_g) {
-		for (q = s->agent->told ? s->agent->told->asks : NULL; q; q = q->next) {
-			DL_FOREACH (s->peers, p)
-				if (p->restarted && cc_id_eq(&p->id, &q->q.peer))
-					break;
-			for (i = q->q.n - q->q.n_succeeded; p && i < q->q.n; i++)
-				if (q->q.seqs[i] == seq)
-					return true;
-		}
-	}
-	return false;
 }
 
 /* Its part is done, and none of its peers is to be kicked for it. */
@@ -262,13 +299,13 @@ static bool has_reported(const struct ccm *m, const struct entry *e)
 }
 
 /* Every peer that is left of the group either says that its host has the whole result, or came by a
- * new agent and has it. Who is not here may lack it, unless somebody knows better. */
+ * new agent and has it. Who is not here may lack it. */
 static bool all_have(const struct ccm *m, const struct ccm_group *g, uint64_t seq,
 	const struct entry *e, uint32_t n)
 {
 	uint32_t i, voters = count_asking(g, seq);
 
-	if ((ccm_group_has_lost(g) || is_unknown(m, g)) && !restarted_know(g, seq))
+	if (ccm_group_has_lost(g) || is_unknown(m, g))
 		return false;
 	for (i = 0; i < n; i++) {
 		if (!has_reported(m, &e[i]))

@@ -174,8 +174,14 @@ void ccm_conclude(struct ccm *m);
 void ccm_at_least(uint64_t *v, uint64_t to);
 
 /* ccm_fate.c */
-/* Adds what agents have told of outcomes, and of revisions, to what is known. */
+/* Adds what agents have told of outcomes, and of revisions, to what is known; and one that has gone
+ * meanwhile. */
 void ccm_outcomes_take(struct ccm *m);
+void ccm_outcomes_keep(struct ccm *m, const struct ccm_told *t);
+/* Who comes when it is over, and was told of a success that the others were told is none, goes: by
+ * his agent, or by a new one. */
+void ccm_outcomes_compare(struct ccm *m, struct ccm_agent *a, const struct wm_resume *r);
+bool ccm_query_contradicts(const struct ccm_peer *p, const struct wm_op_query *q);
 /* Which groups have a failure to be told of, before the world is. */
 void ccm_fate_judge(struct ccm *m);
 /* Goes on with what can, and tells the ends of all others. */

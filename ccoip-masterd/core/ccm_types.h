@@ -31,6 +31,7 @@
 #define CCM_REORDER_MS      5000u  /* for trying orders of a ring before somebody has to go */
 #define CCM_TRY_MS          1200u  /* for a new link between two that hear nothing of each other */
 #define CCM_ALONE           "the group has no other peer now"
+#define CCM_CONTRADICTS     "the peer was told of a success that no other knows of: connect anew"
 #define CCM_WAS_LOST        "the peer was declared lost by the master before: connect anew"
 #define CCM_RING_STEPS      100000u
 #define CCM_UNHEARD         (UINT64_C(1) << 20) /* numbers left out that others may have used */

@@ -374,6 +374,132 @@ START_TEST(what_those_who_were_sent_away_have_told_is_known)
 }
 END_TEST
 
+/* a and b say that they have reported, but not yet that they have no more to say. */
+static void reported_by_a_and_b(void)
+{
+	size_t i;
+
+	for (i = 0; i < 2; i++) {
+		tk_come_back(i);
+		fk_vote_seq(&tk.p[i], 1, TK_SEQ);
+		fk_report(tk.h[i], TK_SEQ, true);
+	}
+}
+
+static void expect_done(void)
+{
+	tk_end(0);
+	tk_end(1);
+	fk_tick(&tk.f, 4000);
+	ck_assert(!fk_status(&tk.f).recovering);
+	ck_assert_uint_eq(fk_take(tk.h[0], WM_OP_DONE)->u.op_done.seq, TK_SEQ);
+	ck_assert_uint_eq(fk_take(tk.h[1], WM_OP_DONE)->u.op_done.seq, TK_SEQ);
+	ck_assert_uint_eq(fk_count(tk.h[0], WM_OP_ABORT) + fk_count(tk.h[1], WM_OP_ABORT), 0);
+	/* c's process is stopped, say, and comes later. */
+	restart_c();
+	query_succeeded(2, TK_SEQ);
+	ck_assert_uint_eq(fk_take(tk.h[2], WM_OP_OUTCOMES)->u.op_outcomes.v[0].code, WIRE_SUCCESS);
+	tk_works();
+}
+
+START_TEST(what_an_agent_has_told_before_it_died_is_known)
+{
+	outcome(2, TK_SEQ, WIRE_SUCCESS);
+	reported_by_a_and_b();
+	tk_come_back(2);
+	tk_end(2);
+	fk_cut(tk.h[2], "killed");
+	expect_done();
+}
+END_TEST
+
+START_TEST(what_a_peer_has_told_before_its_agent_died_again_is_known)
+{
+	reported_by_a_and_b();
+	restart_c();
+	query_succeeded(2, TK_SEQ);
+	tk_end(2);
+	fk_cut(tk.h[2], "killed");
+	expect_done();
+}
+END_TEST
+
+/* b has the result like all others, but its agent has died and it has not come back yet. */
+START_TEST(what_one_was_told_is_so_for_those_who_are_still_away)
+{
+	tk_come_back(0);
+	fk_vote_seq(&tk.p[0], 1, TK_SEQ);
+	fk_report(tk.h[0], TK_SEQ, true);
+	tk_come_back(1);
+	tk_end(1);
+	fk_cut(tk.h[1], "killed");
+	restart_c();
+	query_succeeded(2, TK_SEQ);
+	tk_end(0);
+	tk_end(2);
+	fk_tick(&tk.f, 4000);
+	ck_assert(!fk_status(&tk.f).recovering);
+	ck_assert_uint_eq(fk_take(tk.h[0], WM_OP_DONE)->u.op_done.seq, TK_SEQ);
+	ck_assert_uint_eq(fk_take(tk.h[2], WM_OP_OUTCOMES)->u.op_outcomes.v[0].code, WIRE_SUCCESS);
+	tk.h[1] = fk_redial_as(tk.h[1], 0, true);
+	tk_join(1, WM_JOIN_ACCEPTED);
+	query(1, TK_SEQ);
+	ck_assert_uint_eq(fk_take(tk.h[1], WM_OP_OUTCOMES)->u.op_outcomes.v[0].code, WIRE_SUCCESS);
+	tk_works();
+}
+END_TEST
+
+/* c has come and gone before it had told all. The others have heard that the attempt has failed,
+ * and it, by its agent or itself, that it was a success. */
+START_TEST(who_was_told_otherwise_goes)
+{
+	reported_by_a_and_b();
+	tk_come_back(2);
+	fk_cut(tk.h[2], "reset");
+	tk_end(0);
+	tk_end(1);
+	fk_tick(&tk.f, 4000);
+	ck_assert(!fk_status(&tk.f).recovering);
+	ck_assert_uint_eq(fk_take(tk.h[0], WM_OP_ABORT)->u.op_abort.seq, TK_SEQ);
+	ck_assert_uint_eq(fk_status(&tk.f).accepted, 3);
+	if (_i == 0) {
+		outcome(2, TK_SEQ - 1, WIRE_SUCCESS);
+		outcome(2, TK_SEQ, WIRE_SUCCESS);
+		tk_come_back(2);
+		tk_end(2);
+	} else {
+		restart_c();
+		query_succeeded(2, TK_SEQ);
+	}
+	assert_contains(fk_take(tk.h[2], WM_KICK)->u.kick.text, "no other knows of");
+	ck_assert_uint_eq(fk_status(&tk.f).accepted, 2);
+}
+END_TEST
+
+/* What others do not know to have failed, or what c does not know to be a success, costs nothing.
+ */
+START_TEST(who_was_told_nothing_else_stays)
+{
+	reported_by_a_and_b();
+	tk_come_back(2);
+	fk_cut(tk.h[2], "reset");
+	tk_end(0);
+	tk_end(1);
+	fk_tick(&tk.f, 4000);
+	if (_i == 0) {
+		outcome(2, TK_SEQ - 1, WIRE_SUCCESS);
+		outcome(2, TK_SEQ, WIRE_RANK_CONNECTION_LOST);
+		tk_come_back(2);
+		tk_end(2);
+	} else {
+		restart_c();
+		query(2, TK_SEQ);
+	}
+	tk_none_of(WM_KICK);
+	tk_works();
+}
+END_TEST
+
 START_TEST(questions_of_the_last_masters_time_are_answered)
 {
 	outcome(1, TK_SEQ, WIRE_SUCCESS);
@@ -449,6 +575,11 @@ int main(void)
 	tcase_add_test(tc, numbers_are_higher_than_those_that_peers_ask_for);
 	tcase_add_loop_test(tc, what_all_who_are_left_have_is_done, 0, 2);
 	tcase_add_test(tc, what_those_who_were_sent_away_have_told_is_known);
+	tcase_add_test(tc, what_an_agent_has_told_before_it_died_is_known);
+	tcase_add_test(tc, what_a_peer_has_told_before_its_agent_died_again_is_known);
+	tcase_add_test(tc, what_one_was_told_is_so_for_those_who_are_still_away);
+	tcase_add_loop_test(tc, who_was_told_otherwise_goes, 0, 2);
+	tcase_add_loop_test(tc, who_was_told_nothing_else_stays, 0, 2);
 	tcase_add_test(tc, questions_of_the_last_masters_time_are_answered);
 	tcase_add_test(tc, an_attempt_that_only_the_absent_know_fails_with_all_that_its_group_does);
 	suite_add_tcase(s, tc);

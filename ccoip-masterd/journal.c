@@ -155,14 +155,20 @@ static int load(struct journal *j, struct ccm *m)
 
 /* ---- writing ---- */
 
-static void complain(struct journal *j, const char *what)
+/* What it says is of the past from now on, and no next master must believe it. */
+static void give_up(struct journal *j, const char *what)
 {
-	if (!j->broken)
-		cc_log(CC_LOG_ERR,
-			"%s: %s: %s; going on without it, a restarted master will learn of the "
-			"run from its agents",
-			j->path, what, strerror(errno));
+	if (j->broken)
+		return;
 	j->broken = true;
+	cc_log(CC_LOG_ERR,
+		"%s: %s: %s; going on without it, a restarted master will learn of the run from "
+		"its agents",
+		j->path, what, strerror(errno));
+	if (ftruncate(j->fd, 0) < 0 || fdatasync(j->fd) < 0)
+		cc_log(CC_LOG_ERR,
+			"%s: cannot be emptied: %s; remove it before a master starts here", j->path,
+			strerror(errno));
 }
 
 /* A new file with the run and this snapshot takes the place of the old one. */
@@ -192,31 +198,28 @@ err_close:
 
 static void append(struct journal *j, const uint8_t *p, size_t len)
 {
-	int err = write_all(j->fd, p, len) < 0 || fdatasync(j->fd) < 0 ? errno : 0;
-
-	if (err == 0) {
+	if (write_all(j->fd, p, len) < 0 || fdatasync(j->fd) < 0)
+		give_up(j, "cannot be written");
+	else
 		j->size += len;
-		return;
-	}
-	/* Half a record would hide all that might follow. */
-	if (ftruncate(j->fd, (off_t)j->size) < 0 || lseek(j->fd, (off_t)j->size, SEEK_SET) < 0)
-		cc_log(CC_LOG_ERR, "%s: cannot be cut: %s", j->path, strerror(errno));
-	errno = err;
-	complain(j, "cannot be written");
+}
+
+static bool is_due(const struct journal *j, size_t len)
+{
+	return j->size + len >= COMPACT && j->size + len >= COMPACT_BY * (len + j->run_len);
 }
 
 static void write_snapshot(struct journal *j, const uint8_t *p, size_t len)
 {
 	bool was_broken = j->broken;
 
-	if (!j->run || (!was_broken && (j->size + len < COMPACT ||
-					       j->size + len < COMPACT_BY * (len + j->run_len)))) {
+	if (!was_broken && (!j->run || !is_due(j, len))) {
 		append(j, p, len);
 		j->snapshot = len;
 		return;
 	}
-	if (compact(j, p, len) < 0) {
-		complain(j, "cannot be written anew");
+	if (!j->run || compact(j, p, len) < 0) {
+		give_up(j, "cannot be written anew");
 		return;
 	}
 	j->broken = false;
@@ -234,7 +237,7 @@ void journal_write(struct journal *j, const struct wj_record *r)
 		err = take(j, r, p, len);
 	if (err < 0) {
 		errno = ENOMEM;
-		complain(j, cc_err_str(err));
+		give_up(j, cc_err_str(err));
 		return;
 	}
 	if (r->type == WJ_MEMBERS)

@@ -14,8 +14,9 @@ struct journal;
  * after a line in the log: the folder cannot be used, another master uses it, or the file is of a
  * later version. */
 struct journal *journal_open(const char *dir, struct ccm *m);
-/* Returns when r is on the disk. What cannot be written is logged once, and the file is written
- * anew with the next snapshot of all members that fits. */
+/* Returns when r is on the disk. When it cannot be written that is logged, and the file is emptied:
+ * the next master is not to believe what is out of date. It is written anew with the next snapshot
+ * of all members that fits. */
 void journal_write(struct journal *j, const struct wj_record *r);
 void journal_close(struct journal *j); /* NULL is fine */
 

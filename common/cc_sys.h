@@ -15,13 +15,13 @@
 uint64_t cc_now_ns(void);
 void cc_random_id(struct cc_id *ret);
 
-/* A TCP socket, non-blocking, close-on-exec. Until cc_tcp_tune sees that its way is long it is sent on
- * without pacing, which costs throughput, and much of a processor, where round trips are short; and so
- * is what it accepts when it listens. The descriptor, or -1 + errno. */
+/* A TCP socket, non-blocking, close-on-exec. Until cc_tcp_tune sees that its way is long it is sent
+ * on without pacing, which costs throughput, and much of a processor, where round trips are short;
+ * and so is what it accepts when it listens. The descriptor, or -1 + errno. */
 int cc_tcp_socket(int family);
-/* A listening TCP socket (cc_tcp_socket), non-blocking, close-on-exec, SO_REUSEADDR; IPv6 "any" is dual-stack. When
- * the port is taken the next higher is tried, at most `bump` times (0: this port only; port 0:
- * any). *addr gets the port. Returns the descriptor or a negative enum cc_err. */
+/* A listening TCP socket (cc_tcp_socket), non-blocking, close-on-exec, SO_REUSEADDR; IPv6 "any" is
+ * dual-stack. When the port is taken the next higher is tried, at most `bump` times (0: this port
+ * only; port 0: any). *addr gets the port. Returns the descriptor or a negative enum cc_err. */
 int cc_listen_tcp(struct cc_addr *addr, unsigned bump);
 /* A listening AF_UNIX socket of this type (SOCK_STREAM, SOCK_SEQPACKET). A stale socket file, on
  * which nobody listens, is replaced; a live one is CC_ERR_EXIST. mode as for chmod. */
@@ -30,7 +30,8 @@ int cc_listen_unix(const char *path, int type, unsigned mode);
 #define CC_TCP_TIMEOUT_MS 3000u
 /* The options of every connected TCP socket here: no delay, and the kernel gives the connection up
  * (ETIMEDOUT) when the other host has vanished for CC_TCP_TIMEOUT_MS, whether or not there is
- * something to send; where a round trip takes 5 ms or more, the host's own congestion control. 0 or CC_ERR_IO (errno kept; other sockets than TCP). */
+ * something to send; where a round trip takes 5 ms or more, the host's own congestion control. 0 or
+ * CC_ERR_IO (errno kept; other sockets than TCP). */
 int cc_tcp_tune(int fd);
 /* Connects (blocking) to an AF_UNIX socket. Descriptor or a negative enum cc_err (errno kept). */
 int cc_connect_unix(const char *path, int type);

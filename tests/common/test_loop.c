@@ -497,15 +497,6 @@ START_TEST(streams_connect_and_talk)
 }
 END_TEST
 
-static bool can_do_without_pacing(void)
-{
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	bool can = setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5) == 0;
-
-	close(fd);
-	return can;
-}
-
 static void expect_tuned(struct cc_conn *c)
 {
 	char name[16] = "";
@@ -520,8 +511,7 @@ static void expect_tuned(struct cc_conn *c)
 	ck_assert_int_eq(getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &v, &len), 0);
 	ck_assert_int_eq(v, 1);
 	ck_assert_int_eq(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &name_len), 0);
-	if (can_do_without_pacing())
-		ck_assert_str_eq(name, "cubic");
+	ck_assert_int_ne(strncmp(name, "bbr", 3), 0);
 	close(fd);
 }
 

@@ -58,11 +58,15 @@ class Namespaces:
             device = "bridge"
             if host != self.middle:
                 device = "eth0"
-                ip("-n", middle, "link", "add", f"to-{host}", "type", "veth",
-                   "peer", "name", device, "netns", self.name(host))
+                self._cable(host)
                 ip("-n", middle, "link", "set", f"to-{host}", "master", "bridge", "up")
             ip("-n", self.name(host), "addr", "add", address + "/24", "dev", device)
             ip("-n", self.name(host), "link", "set", device, "up")
+
+    def _cable(self, host):
+        """eth0 in the host's namespace and to-HOST in the middle, joined."""
+        ip("-n", self.name(self.middle), "link", "add", f"to-{host}", "type", "veth",
+           "peer", "name", "eth0", "netns", self.name(host))
 
     def _remove_left_over(self):
         """Namespaces of earlier runs that could not clean up, because they were killed."""

@@ -184,12 +184,12 @@ class Namespaces(netns.Namespaces):
         netns.ip("-n", self.name("net"), "link", "set", f"to-{host}", "up" if up else "down")
 
 
-def make_namespaces(n_hosts):
+def make_namespaces(n_hosts, kind=Namespaces, **words):
     """Namespaces, or None where they cannot be had."""
     if not netns.possible():
         return None
     try:
-        return Namespaces(n_hosts)
+        return kind(n_hosts, **words)
     except OSError as error:
         print(f"# no network namespaces: {error}")
         return None

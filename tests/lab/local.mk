@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Hosts with a real systemd. Skipped without root or namespaces.
+# Hosts with a real systemd (skipped without root or namespaces), and long ways between hosts.
 
 check_PROGRAMS += tests/lab/first
 tests_lab_first_SOURCES = examples/first.c
@@ -8,5 +8,17 @@ tests_lab_first_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/libpccl-shim/include
 tests_lab_first_LDFLAGS = $(AM_LDFLAGS) -no-install
 tests_lab_first_LDADD = libpccl-shim/libpccl-shim.la
 
-TESTS += tests/lab/test_systemd.py
+# A long way between two hosts, for tests/e2e.
+check_PROGRAMS += tests/lab/longway
+tests_lab_longway_SOURCES = tests/lab/longway.c tests/lab/cut.c tests/lab/cut.h
+# What is started is what is killed.
+tests_lab_longway_LDFLAGS = $(AM_LDFLAGS) -no-install
+tests_lab_longway_LDADD = common/libcommon.la
+
+check_PROGRAMS += tests/lab/test_cut
+tests_lab_test_cut_SOURCES = tests/lab/test_cut.c tests/lab/cut.c tests/lab/cut.h
+tests_lab_test_cut_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_lab_test_cut_LDADD = $(CHECK_LIBS)
+
+TESTS += tests/lab/test_systemd.py tests/lab/test_cut
 EXTRA_DIST += tests/lab/README.md tests/lab/host.py tests/lab/host.sh tests/lab/test_systemd.py

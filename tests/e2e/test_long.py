@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Two hosts with a long way between them on which packets get lost: results are right, newcomers
+get their state, and streams have the congestion control that the hosts' administrator has chosen.
+Where the way is short they do without it."""
+
+import re
+import subprocess
+
+import lib
+import longway
+from lib import SUCCESS, check, ids_of, judge, together
+
+STREAMS = 4
+P2P, STATE = 20001, 20002  # ports, the same on all hosts
+DEFAULT, NEAR = "reno", "cubic"  # congestion control of the hosts; of streams of short round trips
+DELAY_MS, LOSS = 10, 0.001  # each way
+COUNTS = (1, 255, 16384, 262144, 4194304)  # of f32
+TENSORS = ("name=big type=f32 count=1000000", "name=small type=bf16 count=500001",
+           "name=shared type=u8 count=65537 mem=shared")
+
+
+def run(hosts, host, *args):
+    done = subprocess.run(hosts.command(host, args), capture_output=True, text=True,
+                          timeout=lib.WAIT, check=False)
+    if done.returncode != 0:
+        raise lib.Failed(f"{' '.join(args)}: {done.stderr}")
+    return done.stdout
+
+
+def prepare(hosts):
+    for host in range(hosts.n_hosts):
+        run(hosts, host, "sysctl", "-qw", f"net.ipv4.tcp_congestion_control={DEFAULT}")
+    known = run(hosts, 0, "sysctl", "-n", "net.ipv4.tcp_available_congestion_control")
+    if NEAR not in known.split():
+        hosts.close()
+        raise lib.Skipped(f"needs a kernel that knows {NEAR}")
+    return hosts
+
+
+def streams_of(hosts, host, port):
+    """The host's connections from and to a port: names of congestion control and the shortest round
+    trips, in ms."""
+    text = run(hosts, host, "ss", "-tinHO", "state", "established",
+               f"( sport = :{port} or dport = :{port} )")
+    return (re.findall(rf"\s({DEFAULT}|{NEAR})\s", text),
+            [float(x) for x in re.findall(r"\bminrtt:([\d.]+)", text)])
+
+
+def check_streams(hosts, what, port, wanted, n, round_trip):
+    for host in range(hosts.n_hosts):
+        names, trips = streams_of(hosts, host, port)
+        check(len(names) >= n and set(names) == {wanted},
+              f"{what}: streams of host {host} have {wanted}", f"{names}, {trips} ms")
+        if round_trip:
+            check(len(trips) == len(names) and min(trips, default=0) >= round_trip,
+                  f"and no round trip takes less than {round_trip} ms", trips)
+
+
+def synchronize(lab, peers, look):
+    """The second one gets what the first one has. look() is called in the middle of it."""
+    for peer, revision in zip(peers, (41, 0)):
+        peer.expect(f"state revision={revision}")
+        for k, words in enumerate(TENSORS):
+            freeze = int(k == 0 and revision == 0)  # stops its process when half of it is there
+            peer.expect(f"tensors {words} seed={k} like={peer.number} freeze={freeze}")
+    want = peers[0].expect("digest")["hash"]
+    peers[0].send("sync revision=42")
+    peers[1].send("sync revision=0")
+    lib.await_stop(peers[1])
+    look()
+    lib.wake(peers[1])
+    answers = [p.read() for p in peers]
+    check(all(a["code"] == SUCCESS and a["check"] == "ok" and a["hash"] == want for a in answers),
+          "a newcomer gets the state", answers)
+    lab.check_alive()
+
+
+def scene(hosts, what, wanted, round_trip, counts):
+    with lib.Lab(hosts=prepare(hosts)) as lab:
+        lab.start(agent_options=("--p2p-port", P2P, "--shared-state-port", STATE))
+        peers = [lab.start_peer(k, k) for k in range(2)]
+        lib.form_ring(peers, STREAMS)
+        check_streams(hosts, what, P2P, wanted, 2 * STREAMS, round_trip)
+        for tag, (count, mem) in enumerate((c, m) for c in counts for m in ("own", "shared")):
+            answers = together(peers, f"reduce type=f32 op=sum count={count} mem={mem} tag={tag} "
+                               f"seed={tag} ids={ids_of(peers)} verify=1", 2 * lib.WAIT)
+            wrong = judge(answers)
+            check(not wrong, f"{what}: {count} numbers, memory {mem}", wrong)
+        synchronize(lab, peers, lambda: check_streams(
+            hosts, f"{what}, shared state", STATE, wanted, 1, round_trip))
+
+
+def test():
+    hosts = lib.make_namespaces(2, longway.Hosts, ways={1: {"delay": DELAY_MS, "loss": LOSS}})
+    if not hosts:
+        raise lib.Skipped("needs root, network namespaces and TAP devices")
+    scene(hosts, f"{2 * DELAY_MS} ms", DEFAULT, 2 * DELAY_MS, COUNTS)
+    check(all(way["lost"] for way in hosts.told[1].values()), "packets were lost both ways",
+          hosts.told)
+    scene(lib.make_namespaces(2), "a short way", NEAR, 0, COUNTS[:1])
+
+
+lib.run(test, 240)

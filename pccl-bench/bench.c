@@ -44,6 +44,8 @@ static int open_signals(struct bench *b)
 	sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE,
+		SIG_IGN); /* who reads the results may go: then all the rest is to end well */
 	b->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return b->signal_fd < 0 ? CC_ERR_IO : 0;
 }
@@ -218,8 +220,9 @@ static int measure(struct bench *b)
 		take_row(b, s, &r->rows[r->n_rows]);
 		if (!b->o->json)
 			bch_print_row(stdout, b->o, &r->rows[r->n_rows]);
-		fflush(stdout);
 		r->n_rows++;
+		if (fflush(stdout) != 0)
+			return b->status = EX_IOERR;
 	}
 	bch_board_open(b->crew.board);
 	return 0;
@@ -241,8 +244,8 @@ static void leave(struct bench *b)
 	if (!await_end(b, BCH_PEER) && !b->status)
 		fputs("pccl-bench: a peer does not end in pcclDestroyCommunicator and is killed\n",
 			stderr);
-	else if (!b->status && bch_crew_complain(&b->crew) > 0)
-		b->status = EX_UNAVAILABLE;
+	else if (!b->status && bch_crew_complain(&b->crew) > 0 && !b->o->library)
+		b->status = EX_UNAVAILABLE; /* how another library ends is its own affair */
 }
 
 /* Failed calls that did not end it, one of each peer. */
@@ -273,7 +276,7 @@ static void run(struct bench *b)
 	if (start(b) == 0 && measure(b) == 0)
 		leave(b);
 	show_progress(b, 0);
-	if (b->status && b->status < 128)
+	if (b->status == EX_UNAVAILABLE)
 		bch_crew_print_logs(&b->crew);
 	stop(b, BCH_PEER, SIGKILL);
 	stop(b, BCH_AGENT, SIGTERM);

@@ -9,6 +9,7 @@ pcclResult_t bch_buffers_make(struct bch_buffers *ret, uint32_t lanes, size_t by
 	const struct bch_api *registered)
 {
 	struct bch_buffers b = {.registered = registered, .lanes = lanes, .in_place = in_place};
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
 	pcclResult_t r = pcclSuccess;
 	void *memory = NULL;
 
@@ -17,8 +18,8 @@ pcclResult_t bch_buffers_make(struct bch_buffers *ret, uint32_t lanes, size_t by
 	if (registered) {
 		r = registered->mem_alloc(b.size, &memory);
 	} else {
-		memory = mmap(
-			NULL, b.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		/* cppcheck-suppress invalidFunctionArg ; it is no file that is mapped */
+		memory = mmap(NULL, b.size, PROT_READ | PROT_WRITE, flags, -1, 0);
 		r = memory == MAP_FAILED ? pcclOutOfMemory : pcclSuccess;
 	}
 	if (r != pcclSuccess)

@@ -112,6 +112,7 @@ static void become_child(
 	}
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGPIPE, SIG_DFL);
 	setenv("XDG_RUNTIME_DIR", c->folder, 1);
 }
 

@@ -22,21 +22,23 @@
 
 /* ---- ip(8) ---- */
 
-static int spawn_ip(int input, pid_t *ret)
+/* The pid; -1: errno says why. */
+static pid_t spawn_ip(int input)
 {
 	char *argv[] = {(char *)"ip", (char *)"-batch", (char *)"-", NULL};
 	posix_spawn_file_actions_t fa;
-	int e = posix_spawn_file_actions_init(&fa);
+	pid_t pid = -1;
 
-	if (e)
-		return e;
-	e = posix_spawn_file_actions_adddup2(&fa, input, STDIN_FILENO);
-	if (!e)
-		e = posix_spawn_file_actions_adddup2(&fa, STDERR_FILENO, STDOUT_FILENO);
-	if (!e)
-		e = posix_spawnp(ret, "ip", &fa, NULL, argv, environ);
+	errno = posix_spawn_file_actions_init(&fa);
+	if (errno)
+		return -1;
+	errno = posix_spawn_file_actions_adddup2(&fa, input, STDIN_FILENO);
+	if (!errno)
+		errno = posix_spawn_file_actions_adddup2(&fa, STDERR_FILENO, STDOUT_FILENO);
+	if (!errno)
+		errno = posix_spawnp(&pid, "ip", &fa, NULL, argv, environ);
 	posix_spawn_file_actions_destroy(&fa);
-	return e;
+	return errno ? -1 : pid;
 }
 
 static int await_ip(pid_t pid)
@@ -64,8 +66,8 @@ static int run_ip(const char *lines)
 	if (fd < 0)
 		return CC_ERR_IO;
 	if (write(fd, lines, len) == (ssize_t)len && lseek(fd, 0, SEEK_SET) == 0) {
-		errno = spawn_ip(fd, &pid);
-		err = errno ? CC_ERR_IO : await_ip(pid);
+		pid = spawn_ip(fd);
+		err = pid < 0 ? CC_ERR_IO : await_ip(pid);
 	}
 	close(fd);
 	return err;

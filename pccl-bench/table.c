@@ -12,11 +12,13 @@ static const char *plural(uint32_t n)
 void bch_print_heading(FILE *f, const struct bch_result *r)
 {
 	const struct bch_options *o = r->options;
+	char address[CC_ADDR_STR_SIZE];
 
 	fprintf(f, "# pccl-bench %s: all-reduce, %" PRIu32 " peer%s on %s", PACKAGE_VERSION,
 		o->peers, plural(o->peers), r->hosts);
-	if (o->world != o->peers)
-		fprintf(f, ", %" PRIu32 " in all", o->world);
+	if (o->master.family)
+		fprintf(f, ", %" PRIu32 " in the run of %s", o->world,
+			cc_addr_str(&o->master, address));
 	if (o->library)
 		fprintf(f, "\n# library %s", o->library);
 	fprintf(f, "\n# %s memory, %s, %" PRIu32 " stream%s per link, ",

@@ -67,20 +67,25 @@ pcclResult_t pcclGetAttribute(
 	return pcclSuccess;
 }
 
+static bool is_fault(const char *name)
+{
+	const char *fault = getenv("BENCH_FAKE");
+
+	return fault && strcmp(fault, name) == 0;
+}
+
 /* floats only */
 pcclResult_t pcclAllReduce(const void *sendbuff, void *recvbuff,
 	const pcclReduceDescriptor_t *descriptor, const pcclComm_t *communicator,
 	pcclReduceInfo_t *reduce_info_out)
 {
-	const char *fault = getenv("BENCH_FAKE");
-
 	(void)communicator;
 	(void)reduce_info_out;
-	if (strcmp(fault, "lost") == 0 && the_comm.calls++ % 2)
+	if (is_fault("lost") && the_comm.calls++ % 2)
 		return pcclRankConnectionLost;
-	if (strcmp(fault, "die") == 0)
+	if (is_fault("die"))
 		raise(SIGKILL);
-	while (strcmp(fault, "hang") == 0)
+	while (is_fault("hang"))
 		pause();
 	memcpy(recvbuff, sendbuff, descriptor->count * sizeof(float));
 	return pcclSuccess;

@@ -19,7 +19,18 @@ from lib import Failed, check  # pylint: disable=wrong-import-position
 BENCH = lib.BUILD / "pccl-bench/pccl-bench"
 FAKE = lib.BUILD / "tests/bench/.libs/fake_pccl.so"
 SMALL = ("allreduce", "-b", 4, "-e", "1M", "-f", 64, "-n", 3, "-w", 1, "--peers", 2)
-USAGE, UNAVAILABLE, SOFTWARE = 64, 69, 70
+USAGE, UNAVAILABLE, SOFTWARE, IO_ERROR = 64, 69, 70, 74
+
+
+def end_of(process):
+    """Its exit status and what it has said."""
+    try:
+        out, err = process.communicate(timeout=2 * lib.WAIT)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise Failed(f"{process.args} does not end") from None
+    return process.returncode, out, err
 
 
 class Bench:
@@ -31,20 +42,13 @@ class Bench:
                     "TMPDIR": str(folder), "PCCL_AGENTD": str(lib.AGENTD),
                     "PCCL_MASTERD": str(lib.MASTERD)}
 
-    def start(self, *args, fault="copy", user=()):
+    def start(self, *args, fault="copy"):
         return subprocess.Popen(
-            [str(a) for a in (*user, BENCH, *args)], env={**self.env, "BENCH_FAKE": fault},
+            [str(a) for a in (BENCH, *args)], env={**self.env, "BENCH_FAKE": fault},
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def run(self, *args, fault="copy"):
-        process = self.start(*args, fault=fault)
-        try:
-            out, err = process.communicate(timeout=2 * lib.WAIT)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-            raise Failed(f"pccl-bench {args} does not end") from None
-        return process.returncode, out, err
+        return end_of(self.start(*args, fault=fault))
 
     def processes(self):
         """Pids of all that belongs to it."""
@@ -101,6 +105,45 @@ def runs(bench):
     bench.check_nothing_left("after runs")
 
 
+def loopback(bench):
+    """Two hosts without namespaces: not root, or no use of ip."""
+    false = bench.folder / "ip"
+    false.write_text("#!/bin/sh\nexit 1\n", encoding="ascii")
+    false.chmod(0o755)
+    path = bench.env["PATH"]
+    bench.env["PATH"] = f"{bench.folder}:{path}"
+    code, out, err = bench.run(*SMALL, "--hosts", 2, "--check", "--json")
+    bench.env["PATH"] = path
+    false.unlink()
+    if check(code == 0, "two hosts on loopback", (code, err)):
+        check_document(out, 2)
+        kind = json.loads(out)["options"]["hosts_kind"]
+        check(kind == "2 hosts on loopback", "it says what they are", kind)
+    check(("loopback instead" in err) == (os.geteuid() == 0), "it says if that is not as usual", err)
+
+
+def joins(bench):
+    """Two of them, with 2 peers and 1, in the run of a master that is there."""
+    with lib.Lab(1) as lab:
+        lab.start()
+        bench.env["PCCL_AGENT_SOCKET"] = str(lab.agents[0].socket)
+        args = (*SMALL[:-2], "--master", lab.master.address, "--world", 3, "--check", "--json")
+        other = bench.start(*args, "--peers", 2)
+        code, out, err = bench.run(*args, "--peers", 1, "--first-rank", 2)
+        check(code == 0 and json.loads(out)["errors"] == 0, "one peer in a run of three",
+              (code, err))
+        code, out, err = end_of(other)
+        row = json.loads(out)["rows"][0] if out else {}
+        check(code == 0 and row["wrong"] == 0 and row["agent_rss"] is None
+              and abs(row["busbw"] / row["algbw"] - 4 / 3) < 1e-6, "two peers in a run of three",
+              (code, row, err))
+        code, out, err = bench.run(*args, "--peers", 1, "--timeout", 1)
+        check(code == UNAVAILABLE and "waiting for all peers to join" in err,
+              "who does not come is not awaited for ever", (code, err))
+        del bench.env["PCCL_AGENT_SOCKET"]
+        lab.check_alive()
+
+
 def refusals(bench):
     for args, words in ((("--peers", 127), ("--peers", "126")), (("--nonsense",), ("--nonsense",)),
                         (("-b", "x"), ("--begin", "1T"))):
@@ -120,27 +163,32 @@ def until_running(bench, number):
 
 
 def ends(bench):
-    """Interrupted; killed; one of the peers killed."""
+    """Nobody reads on; interrupted; killed; one of the peers killed."""
+    process = bench.start("allreduce", "-b", 4, "-e", "1M", "-f", 2, "-n", 100)
+    process.stdout.close()
+    process.stdout = None
+    code, _, err = end_of(process)
+    check(code == IO_ERROR and "standard output" in err, "nobody reads the results", (code, err))
+    bench.check_nothing_left("without a reader")
     long = ("allreduce", "-b", "4M", "-e", "4M", "-n", 100000, "--peers", 2, "--hosts", 2)
     process = bench.start(*long)
     until_running(bench, 6)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=lib.WAIT)
-    check(process.returncode == 128 + signal.SIGINT, "an interrupt ends it",
-          (process.returncode, out, err))
+    code, out, err = end_of(process)
+    check(code == 128 + signal.SIGINT, "an interrupt ends it", (code, out, err))
     bench.check_nothing_left("interrupted")
     process = bench.start(*long)
     until_running(bench, 6)
     process.kill()
-    process.communicate(timeout=lib.WAIT)
+    end_of(process)
     lib.until(lambda: not bench.processes(), "processes outlive pccl-bench")
     check(True, "all die with it")
     process = bench.start(*long)
     until_running(bench, 6)
     os.kill(bench.peers()[-1], signal.SIGKILL)
-    out, err = process.communicate(timeout=lib.WAIT)
-    check(process.returncode == UNAVAILABLE and re.search(r"peer [01] ended with signal 9", err),
-          "the end of a peer ends it, with the reason", (process.returncode, err))
+    code, _, err = end_of(process)
+    check(code == UNAVAILABLE and re.search(r"peer [01] ended with signal 9", err),
+          "the end of a peer ends it, with the reason", (code, err))
 
 
 def faulty_library(bench):
@@ -176,6 +224,8 @@ def test():
         code, out, err = bench.run("--version")
         check(code == 0 and out.startswith("pccl-bench "), "the version", (code, out, err))
         runs(bench)
+        loopback(bench)
+        joins(bench)
         refusals(bench)
         if lib.sanitized():
             print("# AddressSanitizer does not let a library be loaded as --library does")

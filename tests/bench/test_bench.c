@@ -2,7 +2,6 @@
  *
  * The parts of pccl-bench that compute and format.
  */
-#include <inttypes.h>
 #include <json-c/json.h>
 #include <string.h>
 
@@ -200,7 +199,7 @@ START_TEST(wrong_elements_are_counted)
 	ck_assert_uint_eq(bch_data_wrong(buf, n, 2, pattern), 0);
 	buf[0] ^= 1;
 	buf[1] ^= 0x8000;
-	buf[2 * BCH_PATTERN_COUNT] ^= 1;
+	buf[(size_t)2 * BCH_PATTERN_COUNT] ^= 1;
 	buf[n - 1] ^= 1;
 	ck_assert_uint_eq(bch_data_wrong(buf, n, 2, pattern), 4);
 	ck_assert_uint_eq(bch_data_wrong(buf, n - 1, 2, pattern), 3);
@@ -363,28 +362,20 @@ static FILE *open_text(void)
 START_TEST(table_has_rows)
 {
 	FILE *f = open_text();
-	uint64_t size, count, errors;
-	char type[16], op[16];
-	double v[5], cpu, agent, trainer;
+	const char *want[] = {"1048576", "262144", "float", "sum", "1500.0", "1250.0", "2000.0",
+		"2.000", "3.000", "0", "0.25", "3.0", "2.5", "16", "4", "float", "sum", "-", "-",
+		"-", "-", "-", "5", "0", "-", "-"};
+	char *word, *save;
+	size_t n = 0;
 
 	bch_print_row(f, &options, &rows[0]);
-	fclose(f);
-	ck_assert_int_eq(
-		sscanf(text, "%" SCNu64 "%" SCNu64 "%15s%15s%lf%lf%lf%lf%lf%" SCNu64 "%lf%lf%lf",
-			&size, &count, type, op, &v[0], &v[1], &v[2], &v[3], &v[4], &errors, &cpu,
-			&agent, &trainer),
-		13);
-	ck_assert(size == 1048576 && count == 262144 && errors == 0);
-	ck_assert_str_eq(type, "float");
-	ck_assert_str_eq(op, "sum");
-	ck_assert(v[0] == 1500.0 && v[1] == 1250.0 && v[2] == 2000.0 && v[3] == 2.0 && v[4] == 3.0);
-	ck_assert(cpu == 0.25 && agent == 3.0 && trainer == 2.5);
-	free(text);
-	f = open_text();
 	bch_print_row(f, &options, &rows[1]);
 	fclose(f);
-	ck_assert_ptr_nonnull(strstr(text, " - "));
-	ck_assert_ptr_nonnull(strstr(text, " 5 "));
+	for (word = strtok_r(text, " \n", &save); word; word = strtok_r(NULL, " \n", &save)) {
+		ck_assert_uint_lt(n, sizeof want / sizeof want[0]);
+		ck_assert_str_eq(word, want[n++]);
+	}
+	ck_assert_uint_eq(n, sizeof want / sizeof want[0]);
 	free(text);
 }
 END_TEST

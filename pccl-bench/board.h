@@ -17,7 +17,7 @@
 /* Of one peer; written by it, read by the coordinator while the peer waits in bch_board_phase. */
 struct bch_seat {
 	_Atomic(const char *) doing; /* a literal; at any time */
-	char why[BCH_WHY_SIZE];      /* the first call that failed, or why it has ended */
+	char why[BCH_WHY_SIZE];      /* the last call that failed, or why it has ended */
 	uint64_t cpu_ns;             /* of the calls that are timed */
 	uint64_t wrong, failed;
 	uint64_t *times; /* ns, of each iteration; BCH_FAILED */

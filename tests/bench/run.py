@@ -42,6 +42,13 @@ class Bench:
                     "TMPDIR": str(folder), "PCCL_AGENTD": str(lib.AGENTD),
                     "PCCL_MASTERD": str(lib.MASTERD)}
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for pid in self.processes():
+            os.kill(pid, signal.SIGKILL)
+
     def start(self, *args, fault="copy"):
         return subprocess.Popen(
             [str(a) for a in (BENCH, *args)], env={**self.env, "BENCH_FAKE": fault},
@@ -218,8 +225,8 @@ def faulty_library(bench):
 
 
 def test():
-    with tempfile.TemporaryDirectory(prefix="pcclbench-") as folder:
-        bench = Bench(pathlib.Path(folder))
+    with tempfile.TemporaryDirectory(prefix="pcclbench-") as folder, \
+            Bench(pathlib.Path(folder)) as bench:
         # tells whether it can run at all, and makes libtool's wrapper relink only once
         code, out, err = bench.run("--version")
         check(code == 0 and out.startswith("pccl-bench "), "the version", (code, out, err))

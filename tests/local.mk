@@ -11,6 +11,7 @@ include tests/state/local.mk
 include tests/shim/local.mk
 include tests/sim/local.mk
 include tests/ctl/local.mk
+include tests/bench/local.mk
 include tests/abi/local.mk
 include tests/e2e/local.mk
 include tests/soak/local.mk

@@ -58,10 +58,10 @@ installed()
 
 	for f in include/{pccl,ccoip,ccoip_inet}.h lib/libpccl-shim.so.1 lib/libpccl-shim.so \
 		lib/libpccl.so lib/pkgconfig/{libpccl-shim,pccl}.pc \
-		sbin/{pcclagentd,ccoip-masterd} bin/pcclctl \
-		share/man/man1/pcclctl.1 share/man/man8/{pcclagentd,ccoip-masterd}.8 \
+		sbin/{pcclagentd,ccoip-masterd} bin/{pcclctl,pccl-bench} \
+		share/man/man1/{pcclctl,pccl-bench}.1 share/man/man8/{pcclagentd,ccoip-masterd}.8 \
 		share/man/man5/{pccl-agent,ccoip-masterd}.conf.5 \
-		share/bash-completion/completions/{pcclctl,pcclagentd,ccoip-masterd}; do
+		share/bash-completion/completions/{pcclctl,pccl-bench,pcclagentd,ccoip-masterd}; do
 		[ -s "$root$prefix/$f" ] || { echo "$f is missing"; return 1; }
 	done
 }
@@ -114,10 +114,15 @@ adds_up()
 check 'make install DESTDIR=' make -C "$build" install DESTDIR="$root"
 check 'everything is there' installed
 check 'no path of the build folder in it' no_build_paths
-for program in sbin/pcclagentd sbin/ccoip-masterd bin/pcclctl; do
+# of pccl-bench and of the programs below
+export LD_LIBRARY_PATH=$root$prefix/lib
+for program in sbin/pcclagentd sbin/ccoip-masterd bin/pcclctl bin/pccl-bench; do
 	check "${program##*/} --version" "$root$prefix/$program" --version
 	check "${program##*/} --help" "$root$prefix/$program" --help
 done
+
+check 'pccl-bench finds the daemons that it starts' \
+	timeout 60 "$root$prefix/bin/pccl-bench" allreduce -e 64K -f 64 -n 2 --check
 
 port=$(python3 -c 'import socket
 s = socket.socket()
@@ -136,7 +141,7 @@ started=("$master" "$agent")
 check 'the master listens' until_true 10 listens "$port"
 check 'the agent listens' until_true 10 test -S "$work/agent"
 
-export PCCL_AGENT_SOCKET=$work/agent LD_LIBRARY_PATH=$root$prefix/lib
+export PCCL_AGENT_SOCKET=$work/agent
 timeout 60 "$work/readme" >"$work/one" 2>&1 &
 one=$!
 timeout 60 "$work/first" "127.0.0.1:$port" >"$work/two" 2>&1 &

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The library that is measured: the one this program is linked with, or another one with the
+ * functions of PCCL 1.0.
+ */
+#ifndef BCH_API_H
+#define BCH_API_H
+
+#include <pccl.h>
+
+struct bch_api {
+	__typeof__(pcclInit) *init;
+	__typeof__(pcclCreateCommunicator) *create;
+	__typeof__(pcclConnect) *connect;
+	__typeof__(pcclUpdateTopology) *update;
+	__typeof__(pcclGetAttribute) *attribute;
+	__typeof__(pcclAllReduce) *reduce;
+	__typeof__(pcclAllReduceAsync) *reduce_async;
+	__typeof__(pcclAwaitAsyncReduce) *await_reduce;
+	__typeof__(pcclDestroyCommunicator) *destroy;
+	/* Of a process that is a master, with another library. */
+	__typeof__(pcclCreateMaster) *create_master;
+	__typeof__(pcclRunMaster) *run_master;
+	__typeof__(pcclMasterAwaitTermination) *await_master;
+	/* Extensions of ours: NULL with another library. */
+	__typeof__(pcclMemAlloc) *mem_alloc;
+	__typeof__(pcclMemFree) *mem_free;
+	__typeof__(pcclGetLastError) *last_error;
+};
+
+#define BCH_WHY_SIZE 256
+
+/* path NULL: the linked one. 0, or CC_ERR_NOENT and why. What is loaded stays. */
+int bch_api_load(struct bch_api *ret, const char *path, char why[BCH_WHY_SIZE]);
+
+#endif

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+#include "pccl-bench/bench.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "common/cc_err.h"
+#include "common/cc_sys.h"
+#include "pccl-bench/crew.h"
+#include "pccl-bench/result.h"
+#include "pccl-bench/size.h"
+#include "pccl-bench/usage.h"
+
+#define LOOK_MS  500   /* how often it is looked whether something moves */
+#define LEAVE_MS 10000 /* for leaving the run, and for ending */
+
+struct bench {
+	const struct bch_options *o;
+	struct bch_crew crew;
+	struct bch_result result;
+	int signal_fd;
+	int status; /* exit status once it is decided, else 0 */
+	char title[BCH_TITLE_SIZE];
+	uint64_t agents_cpu_ns; /* as of the last look */
+};
+
+/* ---- waiting ---- */
+
+static int open_signals(struct bench *b)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE,
+		SIG_IGN); /* who reads the results may go: then all the rest is to end well */
+	b->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return b->signal_fd < 0 ? CC_ERR_IO : 0;
+}
+
+/* Reads signals that have come. */
+static void take_signals(struct bench *b)
+{
+	struct signalfd_siginfo info;
+
+	while (read(b->signal_fd, &info, sizeof info) == sizeof info)
+		if (info.ssi_signo != SIGCHLD && !b->status)
+			b->status = 128 + (int)info.ssi_signo;
+	bch_crew_reap(&b->crew);
+}
+
+/* Until something has happened, for a moment at most. Whether a phase has ended. */
+static bool look(struct bench *b)
+{
+	struct pollfd p[] = {{.fd = b->signal_fd, .events = POLLIN},
+		{.fd = b->crew.board->phase_fd, .events = POLLIN}};
+	uint64_t n;
+
+	poll(p, 2, LOOK_MS);
+	take_signals(b);
+	return read(b->crew.board->phase_fd, &n, sizeof n) == sizeof n;
+}
+
+static void complain_of_standstill(struct bench *b)
+{
+	fprintf(stderr, "pccl-bench: nothing has moved for %" PRIu32 " s (--timeout)\n",
+		b->o->timeout_s);
+	for (uint32_t i = 0; i < b->o->peers; i++)
+		fprintf(stderr, "  peer %" PRIu32 " is %s\n", i,
+			atomic_load(&b->crew.board->seats[i].doing));
+	b->status = EX_UNAVAILABLE;
+}
+
+static bool somebody_ended(const struct bench *b)
+{
+	for (uint32_t i = 0; i < b->crew.n_children; i++)
+		if (b->crew.children[i].pid == 0)
+			return true;
+	return false;
+}
+
+/* Until the phase ends; not 0 if something else does. */
+static int await_phase(struct bench *b)
+{
+	uint64_t limit = (uint64_t)b->o->timeout_s * 1000000000u, since = cc_now_ns(), now;
+	uint64_t seen = bch_board_progress(b->crew.board), progress;
+
+	while (!look(b)) {
+		if (b->status)
+			return b->status;
+		if (somebody_ended(b)) {
+			if (bch_crew_complain(&b->crew) == 0)
+				fputs("pccl-bench: a process has ended too early\n", stderr);
+			return b->status = EX_UNAVAILABLE;
+		}
+		now = cc_now_ns();
+		progress = bch_board_progress(b->crew.board);
+		if (progress != seen)
+			since = now;
+		seen = progress;
+		if (now - since > limit) {
+			complain_of_standstill(b);
+			return b->status;
+		}
+	}
+	return b->status;
+}
+
+/* Until no process of this role is left. */
+static bool await_end(struct bench *b, enum bch_role role)
+{
+	uint64_t end = cc_now_ns() + LEAVE_MS * 1000000ull;
+
+	while (bch_crew_left(&b->crew, role) > 0 && cc_now_ns() < end)
+		look(b);
+	return bch_crew_left(&b->crew, role) == 0;
+}
+
+static void stop(struct bench *b, enum bch_role role, int signal)
+{
+	bch_crew_kill(&b->crew, role, signal);
+	if (!await_end(b, role)) {
+		bch_crew_kill(&b->crew, role, SIGKILL);
+		await_end(b, role);
+	}
+}
+
+/* ---- measuring ---- */
+
+static uint64_t agents_cpu(const struct bch_crew *c)
+{
+	uint64_t ns = 0;
+
+	for (uint32_t i = 0; i < c->n_children; i++)
+		if (c->children[i].role == BCH_AGENT)
+			ns += bch_usage_cpu_ns(c->children[i].pid);
+	return ns;
+}
+
+static uint64_t largest(const struct bch_crew *c, enum bch_role role)
+{
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < c->n_children; i++) {
+		uint64_t n = c->children[i].role == role ? bch_usage_memory(c->children[i].pid) : 0;
+
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+/* All peers have come to the end of a size and wait. */
+static void take_row(struct bench *b, uint64_t bytes, struct bch_row *row)
+{
+	struct bch_board *board = b->crew.board;
+	uint64_t lanes = b->o->async ? b->o->async : 1;
+	uint64_t cpu_ns = agents_cpu(&b->crew) - b->agents_cpu_ns;
+	size_t esize = bch_type_size(b->o->kind.type), good;
+
+	*row = (struct bch_row){.count = bytes / esize, .bytes = bytes / esize * esize};
+	for (uint32_t i = 0; i < board->n_peers; i++) {
+		cpu_ns += board->seats[i].cpu_ns;
+		row->wrong += board->seats[i].wrong;
+		row->failed += board->seats[i].failed;
+	}
+	row->cpu_s_per_gb =
+		(double)cpu_ns / ((double)row->bytes * (double)lanes * b->o->iterations);
+	good = bch_times_merge(board->times, board->n_peers, board->n_times);
+	row->timed = good > 0;
+	if (row->timed) {
+		bch_times_of(board->times, good, &row->times);
+		row->algbw = bch_algbw(row->bytes * lanes, row->times.median);
+		row->busbw = bch_busbw(row->algbw, b->o->world);
+	}
+	row->agent_rss = largest(&b->crew, BCH_AGENT);
+	row->trainer_rss = largest(&b->crew, BCH_PEER);
+}
+
+/* On a terminal, while the results go somewhere else. */
+static void show_progress(const struct bench *b, uint64_t size)
+{
+	if (!isatty(STDERR_FILENO) || (!b->o->json && isatty(STDOUT_FILENO)))
+		return;
+	if (size)
+		fprintf(stderr, "\r\033[K%" PRIu64 " bytes, %" PRIu32 " of %" PRIu32, size,
+			b->result.n_rows + 1, bch_size_count(b->o->begin, b->o->factor, b->o->end));
+	else
+		fputs("\r\033[K", stderr);
+}
+
+static int measure(struct bench *b)
+{
+	struct bch_result *r = &b->result;
+
+	if (await_phase(b))
+		return b->status;
+	if (!b->o->json)
+		bch_print_heading(stdout, r);
+	for (uint64_t s = b->o->begin; s; s = bch_size_next(s, b->o->factor, b->o->end)) {
+		show_progress(b, s);
+		bch_board_open(b->crew.board);
+		if (await_phase(b)) /* warm */
+			return b->status;
+		b->agents_cpu_ns = agents_cpu(&b->crew);
+		bch_board_open(b->crew.board);
+		if (await_phase(b))
+			return b->status;
+		take_row(b, s, &r->rows[r->n_rows]);
+		if (!b->o->json)
+			bch_print_row(stdout, b->o, &r->rows[r->n_rows]);
+		r->n_rows++;
+		if (fflush(stdout) != 0)
+			return b->status = EX_IOERR;
+	}
+	bch_board_open(b->crew.board);
+	return 0;
+}
+
+/* ---- from beginning to end ---- */
+
+static int start(struct bench *b)
+{
+	if (bch_crew_start_master(&b->crew) < 0)
+		return b->status = EX_OSERR;
+	if (b->o->library && !b->o->master.family && await_phase(b))
+		return b->status;
+	return bch_crew_start_peers(&b->crew) < 0 ? b->status = EX_OSERR : 0;
+}
+
+static void leave(struct bench *b)
+{
+	if (!await_end(b, BCH_PEER) && !b->status)
+		fputs("pccl-bench: a peer does not end in pcclDestroyCommunicator and is killed\n",
+			stderr);
+	else if (!b->status && bch_crew_complain(&b->crew) > 0 && !b->o->library)
+		b->status = EX_UNAVAILABLE; /* how another library ends is its own affair */
+}
+
+/* Failed calls that did not end it, one of each peer. */
+static void tell_errors(const struct bench *b)
+{
+	for (uint32_t i = 0; i < b->o->peers; i++)
+		if (b->crew.board->seats[i].why[0])
+			fprintf(stderr, "pccl-bench: peer %" PRIu32 ": %s\n", i,
+				b->crew.board->seats[i].why);
+}
+
+static void print(struct bench *b)
+{
+	if (b->o->json && bch_print_json(stdout, &b->result) < 0) {
+		fputs("pccl-bench: no memory\n", stderr);
+		b->status = EX_OSERR;
+	} else if (!b->o->json) {
+		bch_print_ending(stdout, &b->result);
+	}
+	if (!b->status && bch_errors(&b->result) > 0) {
+		tell_errors(b);
+		b->status = EX_SOFTWARE;
+	}
+}
+
+static void run(struct bench *b)
+{
+	if (start(b) == 0 && measure(b) == 0)
+		leave(b);
+	show_progress(b, 0);
+	if (b->status == EX_UNAVAILABLE)
+		bch_crew_print_logs(&b->crew);
+	stop(b, BCH_PEER, SIGKILL);
+	stop(b, BCH_AGENT, SIGTERM);
+	stop(b, BCH_MASTER, b->o->library ? SIGKILL : SIGTERM);
+	if (!b->status)
+		print(b);
+}
+
+int bch_bench(const struct bch_options *o)
+{
+	struct bench b = {.o = o, .result = {.options = o}};
+
+	b.result.rows = calloc(bch_size_count(o->begin, o->factor, o->end), sizeof *b.result.rows);
+	if (!b.result.rows || bch_crew_init(&b.crew, o) < 0) {
+		free(b.result.rows);
+		return EX_OSERR;
+	}
+	b.result.hosts = bch_hosts_title(&b.crew.hosts, b.title);
+	if (open_signals(&b) < 0)
+		b.status = EX_OSERR;
+	else
+		run(&b);
+	bch_crew_clear(&b.crew);
+	close(b.signal_fd);
+	free(b.result.rows);
+	return b.status;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Operands whose result is known exactly, in every type and whatever the order in which they are
+ * combined: small whole numbers. What an element is depends on the peer, the operation and the
+ * element's place. A buffer repeats a pattern of a prime number of elements, so that filling and
+ * checking cost a copy and a comparison, and a piece in the wrong place is noticed all the same.
+ * Pure.
+ */
+#ifndef BCH_DATA_H
+#define BCH_DATA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <pccl.h>
+
+#define BCH_PEERS_MAX     126u /* more, and sums would not be exact in 8 bits */
+#define BCH_PATTERN_COUNT 8191u
+#define BCH_PATTERN_BYTES (BCH_PATTERN_COUNT * 8)
+
+struct bch_kind {
+	pcclDataType_t type;
+	pcclRedOp_t op;
+};
+
+/* The names of the command line; -1 for others. */
+int bch_type_parse(const char *name);
+int bch_op_parse(const char *name);
+const char *bch_type_name(pcclDataType_t type);
+const char *bch_op_name(pcclRedOp_t op);
+size_t bch_type_size(pcclDataType_t type);
+
+/* The pattern of what peer `rank` of n_peers contributes to operation number `round`. Naturally
+ * aligned, BCH_PATTERN_COUNT elements. */
+void bch_pattern_operand(
+	void *ret, const struct bch_kind *kind, uint32_t n_peers, uint32_t rank, uint64_t round);
+/* And that of the result. */
+void bch_pattern_result(void *ret, const struct bch_kind *kind, uint32_t n_peers, uint64_t round);
+
+/* Fills count elements of this size. */
+void bch_data_fill(void *buf, size_t count, size_t size, const void *pattern);
+/* How many of them are not as they should be. */
+uint64_t bch_data_wrong(const void *buf, size_t count, size_t size, const void *pattern);
+
+#endif

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: MIT
+
+# No input or output: for tests.
+noinst_LTLIBRARIES += pccl-bench/libpccl-bench.la
+pccl_bench_libpccl_bench_la_SOURCES = \
+	pccl-bench/data.c pccl-bench/data.h \
+	pccl-bench/json.c \
+	pccl-bench/options.c pccl-bench/options.h \
+	pccl-bench/result.h \
+	pccl-bench/size.c pccl-bench/size.h \
+	pccl-bench/stats.c pccl-bench/stats.h \
+	pccl-bench/table.c
+pccl_bench_libpccl_bench_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/libpccl-shim/include
+pccl_bench_libpccl_bench_la_LIBADD = common/libcommon-sys.la common/libcommon-pure.la $(JSON_C_LIBS)
+
+bin_PROGRAMS += pccl-bench/pccl-bench
+pccl_bench_pccl_bench_SOURCES = \
+	pccl-bench/api.c pccl-bench/api.h \
+	pccl-bench/bench.c pccl-bench/bench.h \
+	pccl-bench/board.c pccl-bench/board.h \
+	pccl-bench/buffer.c pccl-bench/buffer.h \
+	pccl-bench/crew.c pccl-bench/crew.h \
+	pccl-bench/hosts.c pccl-bench/hosts.h \
+	pccl-bench/main.c \
+	pccl-bench/peer.c pccl-bench/peer.h \
+	pccl-bench/usage.c pccl-bench/usage.h \
+	libpccl-shim/program.c
+pccl_bench_pccl_bench_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/libpccl-shim/include
+pccl_bench_pccl_bench_LDADD = pccl-bench/libpccl-bench.la libpccl-shim/libpccl-shim.la -ldl

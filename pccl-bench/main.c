@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * pccl-bench: measures collective operations.
+ */
+#include <stdio.h>
+#include <sysexits.h>
+
+#include "pccl-bench/bench.h"
+
+int main(int argc, char **argv)
+{
+	char complaint[BCH_COMPLAINT_SIZE];
+	struct bch_options o;
+	int code = EX_OK;
+
+	if (bch_options_parse(&o, argc, argv, complaint) < 0) {
+		fprintf(stderr, "pccl-bench: %s\nTry 'pccl-bench --help'.\n", complaint);
+		return EX_USAGE;
+	}
+	if (o.todo == BCH_HELP)
+		fputs(bch_help, stdout);
+	else if (o.todo == BCH_VERSION)
+		puts("pccl-bench " PACKAGE_VERSION);
+	else
+		code = bch_bench(&o);
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		perror("pccl-bench: standard output");
+		return EX_IOERR;
+	}
+	return code;
+}

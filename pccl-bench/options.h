@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The command line. Pure: prints nothing.
+ */
+#ifndef BCH_OPTIONS_H
+#define BCH_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <pccl.h>
+
+#include "common/cc_addr.h"
+#include "pccl-bench/data.h"
+
+#define BCH_HOSTS_MAX   64u
+#define BCH_STREAMS_MAX 64u
+#define BCH_ASYNC_MAX   64u /* operations in flight on one communicator */
+
+enum bch_todo { BCH_RUN, BCH_HELP, BCH_VERSION };
+
+struct bch_options {
+	enum bch_todo todo;
+	uint64_t begin, end, factor; /* bytes */
+	uint32_t iterations, warm_ups;
+	struct bch_kind kind;
+	uint32_t peers, hosts; /* that are started here */
+	uint32_t world, first_rank;
+	uint32_t streams, async; /* async 0: blocking calls */
+	uint32_t timeout_s;
+	bool registered, in_place, check, json;
+	struct cc_addr master; /* family 0: one is started */
+	const char *library;   /* NULL: the one that this program is linked with */
+};
+
+#define BCH_COMPLAINT_SIZE 200
+
+extern const char bch_help[];
+
+/* 0; or CC_ERR_INVAL and a sentence that names the option and what it may be. Not reentrant
+ * (getopt). Texts in *ret are those of argv. */
+int bch_options_parse(
+	struct bch_options *ret, int argc, char **argv, char complaint[BCH_COMPLAINT_SIZE]);
+
+#endif

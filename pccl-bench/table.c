@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <string.h>
+
+#include "pccl-bench/result.h"
+
+static const char *plural(uint32_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+void bch_print_heading(FILE *f, const struct bch_result *r)
+{
+	const struct bch_options *o = r->options;
+	char address[CC_ADDR_STR_SIZE];
+
+	fprintf(f, "# pccl-bench %s: all-reduce, %" PRIu32 " peer%s on %s", PACKAGE_VERSION,
+		o->peers, plural(o->peers), r->hosts);
+	if (o->master.family)
+		fprintf(f, ", %" PRIu32 " in the run of %s", o->world,
+			cc_addr_str(&o->master, address));
+	if (o->library)
+		fprintf(f, "\n# library %s", o->library);
+	fprintf(f, "\n# %s memory, %s, %" PRIu32 " stream%s per link, ",
+		o->registered ? "registered" : "staged", o->in_place ? "in place" : "out of place",
+		o->streams, plural(o->streams));
+	if (o->async)
+		fprintf(f, "%" PRIu32 " operation%s in flight", o->async, plural(o->async));
+	else
+		fputs("blocking calls", f);
+	fprintf(f, "\n# %" PRIu32 " iteration%s after %" PRIu32 " warm-up%s, results are %s\n#\n",
+		o->iterations, plural(o->iterations), o->warm_ups, plural(o->warm_ups),
+		o->check ? "checked" : "not checked");
+	fprintf(f, "# %10s %12s %8s %5s %10s %10s %10s %8s %8s %6s %8s %8s %8s\n", "size", "count",
+		"type", "redop", "time", "min", "99 %", "algbw", "busbw", "errors", "cpu", "agent",
+		"trainer");
+	fprintf(f, "# %10s %12s %8s %5s %10s %10s %10s %8s %8s %6s %8s %8s %8s\n", "(B)",
+		"(elements)", "", "", "(us)", "(us)", "(us)", "(GB/s)", "(GB/s)", "", "(s/GB)",
+		"(MiB)", "(MiB)");
+}
+
+static void put_times(FILE *f, const struct bch_row *row)
+{
+	if (row->timed)
+		fprintf(f, " %10.1f %10.1f %10.1f %8.3f %8.3f", (double)row->times.median / 1e3,
+			(double)row->times.min / 1e3, (double)row->times.p99 / 1e3,
+			row->algbw / 1e9, row->busbw / 1e9);
+	else
+		fprintf(f, " %10s %10s %10s %8s %8s", "-", "-", "-", "-", "-");
+}
+
+static void put_mib(FILE *f, uint64_t bytes)
+{
+	if (bytes)
+		fprintf(f, " %8.1f", (double)bytes / (1 << 20));
+	else
+		fprintf(f, " %8s", "-");
+}
+
+void bch_print_row(FILE *f, const struct bch_options *o, const struct bch_row *row)
+{
+	fprintf(f, "  %10" PRIu64 " %12" PRIu64 " %8s %5s", row->bytes, row->count,
+		bch_type_name(o->kind.type), bch_op_name(o->kind.op));
+	put_times(f, row);
+	fprintf(f, " %6" PRIu64 " %8.3g", row->wrong + row->failed, row->cpu_s_per_gb);
+	put_mib(f, row->agent_rss);
+	put_mib(f, row->trainer_rss);
+	fputc('\n', f);
+}
+
+uint64_t bch_errors(const struct bch_result *r)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < r->n_rows; i++)
+		n += r->rows[i].wrong + r->rows[i].failed;
+	return n;
+}
+
+void bch_print_ending(FILE *f, const struct bch_result *r)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < r->n_rows; i++)
+		sum += r->rows[i].busbw;
+	fprintf(f, "#\n# errors: %" PRIu64 "\n# mean of busbw: %.3f GB/s\n", bch_errors(r),
+		r->n_rows ? sum / r->n_rows / 1e9 : 0);
+}

@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""pccl-bench with the daemons of the build: what it prints and returns, that it leaves nothing
+behind however it ends, and what it says of a library that gets everything wrong."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
+import lib  # pylint: disable=wrong-import-position
+from lib import Failed, check  # pylint: disable=wrong-import-position
+
+BENCH = lib.BUILD / "pccl-bench/pccl-bench"
+FAKE = lib.BUILD / "tests/bench/.libs/fake_pccl.so"
+SMALL = ("allreduce", "-b", 4, "-e", "1M", "-f", 64, "-n", 3, "-w", 1, "--peers", 2)
+USAGE, UNAVAILABLE, SOFTWARE, IO_ERROR = 64, 69, 70, 74
+
+
+def end_of(process):
+    """Its exit status and what it has said."""
+    try:
+        out, err = process.communicate(timeout=2 * lib.WAIT)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise Failed(f"{process.args} does not end") from None
+    return process.returncode, out, err
+
+
+class Bench:
+    """Runs it in a folder of its own, by which its processes are found."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.env = {**{k: v for k, v in os.environ.items() if not k.startswith("PCCL_")},
+                    "TMPDIR": str(folder), "PCCL_AGENTD": str(lib.AGENTD),
+                    "PCCL_MASTERD": str(lib.MASTERD)}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for pid in self.processes():
+            os.kill(pid, signal.SIGKILL)
+
+    def start(self, *args, fault="copy"):
+        return subprocess.Popen(
+            [str(a) for a in (BENCH, *args)], env={**self.env, "BENCH_FAKE": fault},
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def run(self, *args, fault="copy"):
+        return end_of(self.start(*args, fault=fault))
+
+    def processes(self):
+        """Pids of all that belongs to it."""
+        mark, found = f"TMPDIR={self.folder}\0".encode(), []
+        for entry in pathlib.Path("/proc").iterdir():
+            try:
+                if entry.name.isdigit() and mark in (entry / "environ").read_bytes():
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+        return found
+
+    def peers(self):
+        """Those that have no other program than the coordinator, less the coordinator."""
+        same = [pid for pid in self.processes() if "pccl-bench" in
+                pathlib.Path(os.readlink(f"/proc/{pid}/exe")).name]
+        return [pid for pid in same if pathlib.Path(f"/proc/{pid}/stat").read_text("ascii")
+                .rsplit(")", 1)[1].split()[1] in map(str, same)]
+
+    def check_nothing_left(self, when):
+        left = self.processes()
+        check(not left, f"{when}: no process is left", left)
+        left = list(self.folder.iterdir())
+        check(not left, f"{when}: no file is left", left)
+
+
+def check_document(text, hosts):
+    document = json.loads(text)
+    rows = document["rows"]
+    check([r["size"] for r in rows] == [4, 256, 16384, 1 << 20], "the sizes", rows)
+    check([r["count"] for r in rows] == [1, 64, 4096, 1 << 18], "the counts", rows)
+    check(document["errors"] == 0 and all(r["wrong"] == r["failed"] == 0 for r in rows),
+          "no errors", document)
+    check(all(0 < r["time_min_ns"] <= r["time_median_ns"] <= r["time_p99_ns"] for r in rows),
+          "the times", rows)
+    check(all(r["algbw"] == r["busbw"] > 0 for r in rows), "the rates of two peers", rows)
+    check(all(r["cpu_s_per_gb"] > 0 and r["agent_rss"] > 0 and r["trainer_rss"] > 0 for r in rows),
+          "what processes need", rows)
+    check(rows[3]["trainer_rss"] > 2 << 20, "a trainer has its buffers", rows[3])
+    check(document["options"]["hosts"] == hosts, "the number of hosts", document)
+
+
+def runs(bench):
+    for hosts in 1, 2:
+        code, out, err = bench.run(*SMALL, "--hosts", hosts, "--check", "--json")
+        if check(code == 0, f"a run with {hosts} hosts", (code, err)):
+            check_document(out, hosts)
+        check(err == "", f"and has nothing to say on standard error ({hosts})", err)
+    code, out, err = bench.run(*SMALL, "--memory", "registered", "--in-place", "--async", 3,
+                               "--check")
+    rows = [line.split() for line in out.splitlines() if not line.startswith("#")]
+    check(code == 0 and [r[0] for r in rows] == ["4", "256", "16384", "1048576"]
+          and all(len(r) == 13 for r in rows), "a table", (code, out, err))
+    bench.check_nothing_left("after runs")
+
+
+def loopback(bench):
+    """Two hosts without namespaces: not root, or no use of ip."""
+    false = bench.folder / "ip"
+    false.write_text("#!/bin/sh\nexit 1\n", encoding="ascii")
+    false.chmod(0o755)
+    path = bench.env["PATH"]
+    bench.env["PATH"] = f"{bench.folder}:{path}"
+    code, out, err = bench.run(*SMALL, "--hosts", 2, "--check", "--json")
+    bench.env["PATH"] = path
+    false.unlink()
+    if check(code == 0, "two hosts on loopback", (code, err)):
+        check_document(out, 2)
+        kind = json.loads(out)["options"]["hosts_kind"]
+        check(kind == "2 hosts on loopback", "it says what they are", kind)
+    check(("loopback instead" in err) == (os.geteuid() == 0), "it says if that is not as usual", err)
+
+
+def joins(bench):
+    """Two of them, with 2 peers and 1, in the run of a master that is there."""
+    with lib.Lab(1) as lab:
+        lab.start()
+        bench.env["PCCL_AGENT_SOCKET"] = str(lab.agents[0].socket)
+        args = (*SMALL[:-2], "--master", lab.master.address, "--world", 3, "--check", "--json")
+        other = bench.start(*args, "--peers", 2)
+        code, out, err = bench.run(*args, "--peers", 1, "--first-rank", 2)
+        check(code == 0 and json.loads(out)["errors"] == 0, "one peer in a run of three",
+              (code, err))
+        code, out, err = end_of(other)
+        row = json.loads(out)["rows"][0] if out else {}
+        check(code == 0 and row["wrong"] == 0 and row["agent_rss"] is None
+              and abs(row["busbw"] / row["algbw"] - 4 / 3) < 1e-6, "two peers in a run of three",
+              (code, row, err))
+        code, out, err = bench.run(*args, "--peers", 1, "--timeout", 1)
+        check(code == UNAVAILABLE and "waiting for all peers to join" in err,
+              "who does not come is not awaited for ever", (code, err))
+        del bench.env["PCCL_AGENT_SOCKET"]
+        lab.check_alive()
+
+
+def refusals(bench):
+    for args, words in ((("--peers", 127), ("--peers", "126")), (("--nonsense",), ("--nonsense",)),
+                        (("-b", "x"), ("--begin", "1T"))):
+        code, out, err = bench.run("allreduce", *args)
+        check(code == USAGE and out == "" and all(w in err for w in words), f"{args} is refused",
+              (code, out, err))
+    bench.env["PCCL_MASTERD"] = "/nonexistent"
+    code, out, err = bench.run(*SMALL, "--timeout", 20)
+    check(code == UNAVAILABLE and "/nonexistent" in err, "no master can be started", (code, err))
+    bench.env["PCCL_MASTERD"] = str(lib.MASTERD)
+    bench.check_nothing_left("after refusals")
+
+
+def until_running(bench, number):
+    """Until so many processes are there, of a run that would not end by itself soon."""
+    lib.until(lambda: len(bench.processes()) >= number, "the processes are not there")
+
+
+def ends(bench):
+    """Nobody reads on; interrupted; killed; one of the peers killed."""
+    process = bench.start("allreduce", "-b", 4, "-e", "1M", "-f", 2, "-n", 100)
+    process.stdout.close()
+    process.stdout = None
+    code, _, err = end_of(process)
+    check(code == IO_ERROR and "standard output" in err, "nobody reads the results", (code, err))
+    bench.check_nothing_left("without a reader")
+    long = ("allreduce", "-b", "4M", "-e", "4M", "-n", 100000, "--peers", 2, "--hosts", 2)
+    process = bench.start(*long)
+    until_running(bench, 6)
+    process.send_signal(signal.SIGINT)
+    code, out, err = end_of(process)
+    check(code == 128 + signal.SIGINT, "an interrupt ends it", (code, out, err))
+    bench.check_nothing_left("interrupted")
+    process = bench.start(*long)
+    until_running(bench, 6)
+    process.kill()
+    end_of(process)
+    lib.until(lambda: not bench.processes(), "processes outlive pccl-bench")
+    check(True, "all die with it")
+    process = bench.start(*long)
+    until_running(bench, 6)
+    os.kill(bench.peers()[-1], signal.SIGKILL)
+    code, _, err = end_of(process)
+    check(code == UNAVAILABLE and re.search(r"peer [01] ended with signal 9", err),
+          "the end of a peer ends it, with the reason", (code, err))
+
+
+def faulty_library(bench):
+    args = ("allreduce", "-b", 4000, "-e", 4000, "-n", 4, "-w", 2, "-o", "max", "--library", FAKE)
+    # of every element exactly one of the two peers has the larger one
+    code, out, err = bench.run(*args, "--check", "--json")
+    row = json.loads(out)["rows"][0] if out else {}
+    check(code == SOFTWARE and row.get("wrong") == 6 * 1000 and row["agent_rss"] is None,
+          "every wrong element is counted", (code, row, err))
+    code, out, err = bench.run(*args, "--check", "--json", "--async", 3)
+    row = json.loads(out)["rows"][0] if out else {}
+    check(code == SOFTWARE and row.get("wrong") == 3 * 6 * 1000, "of all operations in flight",
+          (code, row, err))
+    code, out, err = bench.run(*args, "--json", fault="lost")
+    row = json.loads(out)["rows"][0] if out else {}
+    check(code == SOFTWARE and row.get("failed") == 2 * 3 and row["time_min_ns"] > 0
+          and "pcclAllReduce returned 8" in err, "failed calls are counted", (code, row, err))
+    code, out, err = bench.run(*args, "--timeout", 1, fault="hang")
+    check(code == UNAVAILABLE and "peer 0 is reducing" in err and "--timeout" in err,
+          "a call that does not return ends it", (code, out, err))
+    code, out, err = bench.run(*args, fault="die")
+    check(code == UNAVAILABLE and "ended with signal 9" in err, "so does a peer that dies",
+          (code, out, err))
+    code, out, err = bench.run("allreduce", "--library", lib.BUILD / "config.h")
+    check(code == UNAVAILABLE and "config.h" in err, "what is no library is named", (code, err))
+    bench.check_nothing_left("after a faulty library")
+
+
+def test():
+    with tempfile.TemporaryDirectory(prefix="pcclbench-") as folder, \
+            Bench(pathlib.Path(folder)) as bench:
+        # tells whether it can run at all, and makes libtool's wrapper relink only once
+        code, out, err = bench.run("--version")
+        check(code == 0 and out.startswith("pccl-bench "), "the version", (code, out, err))
+        runs(bench)
+        loopback(bench)
+        joins(bench)
+        refusals(bench)
+        if lib.sanitized():
+            print("# AddressSanitizer does not let a library be loaded as --library does")
+        else:
+            faulty_library(bench)
+        ends(bench)
+
+
+lib.run(test, 240)

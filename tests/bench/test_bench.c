@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The parts of pccl-bench that compute and format.
+ */
+#include <json-c/json.h>
+#include <string.h>
+
+#include "common/cc_err.h"
+#include "kernels/krn.h"
+#include "pccl-bench/data.h"
+#include "pccl-bench/options.h"
+#include "pccl-bench/result.h"
+#include "pccl-bench/size.h"
+#include "pccl-bench/stats.h"
+#include "tests/common/testlib.h"
+
+/* ---- sizes ---- */
+
+START_TEST(sizes_are_read)
+{
+	static const struct {
+		const char *text;
+		uint64_t want; /* 0: refused */
+	} cases[] = {
+		{"1", 1},
+		{"4", 4},
+		{"64K", 65536},
+		{"1M", 1 << 20},
+		{"3G", (uint64_t)3 << 30},
+		{"1T", (uint64_t)1 << 40},
+		{"1024G", (uint64_t)1 << 40},
+		{"1099511627776", (uint64_t)1 << 40},
+		{"1099511627777", 0},
+		{"1025G", 0},
+		{"2T", 0},
+		{"0", 0},
+		{"0K", 0},
+		{"", 0},
+		{"K", 0},
+		{"4k", 0},
+		{"4KB", 0},
+		{"-4", 0},
+		{"+4", 0},
+		{" 4", 0},
+		{"4 ", 0},
+		{"1.5M", 0},
+		{"0x10", 0},
+		{"99999999999999999999999", 0},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		uint64_t got = 77;
+		int err = bch_size_parse(cases[i].text, &got);
+
+		ck_assert_msg(err == (cases[i].want ? 0 : CC_ERR_INVAL), "%s", cases[i].text);
+		ck_assert_uint_eq(got, cases[i].want ? cases[i].want : 77);
+	}
+}
+END_TEST
+
+START_TEST(sizes_follow_each_other)
+{
+	ck_assert_uint_eq(bch_size_next(4, 4, 64), 16);
+	ck_assert_uint_eq(bch_size_next(16, 4, 64), 64);
+	ck_assert_uint_eq(bch_size_next(64, 4, 64), 0);
+	ck_assert_uint_eq(bch_size_next(16, 4, 63), 0);
+	ck_assert_uint_eq(bch_size_next(BCH_SIZE_MAX, 1u << 20, BCH_SIZE_MAX), 0);
+	ck_assert_uint_eq(bch_size_count(4, 4, 1 << 30), 15);
+	ck_assert_uint_eq(bch_size_count(4, 2, 4), 1);
+	ck_assert_uint_eq(bch_size_count(1, 2, BCH_SIZE_MAX), 41);
+}
+END_TEST
+
+/* ---- statistics ---- */
+
+START_TEST(times_of_few)
+{
+	const uint64_t t[] = {1, 3, 10, 100};
+	struct bch_times got;
+
+	bch_times_of(t, 1, &got);
+	ck_assert(got.min == 1 && got.median == 1 && got.p99 == 1);
+	bch_times_of(t, 2, &got);
+	ck_assert(got.min == 1 && got.median == 2 && got.p99 == 3);
+	bch_times_of(t, 3, &got);
+	ck_assert(got.min == 1 && got.median == 3 && got.p99 == 10);
+	bch_times_of(t, 4, &got);
+	ck_assert(got.min == 1 && got.median == 6 && got.p99 == 100);
+}
+END_TEST
+
+START_TEST(times_of_many)
+{
+	uint64_t t[1000];
+	struct bch_times got;
+
+	for (uint64_t i = 0; i < 1000; i++)
+		t[i] = i + 1;
+	bch_times_of(t, 100, &got);
+	ck_assert_uint_eq(got.p99, 99);
+	bch_times_of(t, 101, &got);
+	ck_assert_uint_eq(got.p99, 100);
+	ck_assert_uint_eq(got.median, 51);
+	bch_times_of(t, 1000, &got);
+	ck_assert_uint_eq(got.p99, 990);
+	ck_assert_uint_eq(got.median, 500);
+}
+END_TEST
+
+START_TEST(the_slowest_peer_counts)
+{
+	uint64_t t[] = {5, 9, 1, BCH_FAILED, 6, 2, 7, 3};
+
+	ck_assert_uint_eq(bch_times_merge(t, 2, 4), 3);
+	ck_assert(t[0] == 6 && t[1] == 7 && t[2] == 9);
+	t[0] = BCH_FAILED;
+	ck_assert_uint_eq(bch_times_merge(t, 1, 1), 0);
+}
+END_TEST
+
+START_TEST(rates)
+{
+	ck_assert_double_eq(bch_algbw(1000, 500), 2e9);
+	ck_assert_double_eq(bch_algbw(1000, 0), 0);
+	ck_assert_double_eq(bch_busbw(2e9, 2), 2e9);
+	ck_assert_double_eq(bch_busbw(2e9, 4), 3e9);
+}
+END_TEST
+
+/* ---- operands and results ---- */
+
+static const uint32_t worlds[] = {2, 3, 4, 7, 8, 31, 125, BCH_PEERS_MAX};
+
+/* Combines what n peers contribute one after the other, beginning with peer `first`: what comes out
+ * depends on the order if anything is rounded or too large. */
+static void combine(void *ret, const struct bch_kind *kind, uint32_t n, uint32_t first)
+{
+	static uint64_t next[BCH_PATTERN_COUNT];
+	const void *srcs[2] = {ret, next};
+
+	for (uint32_t k = 0; k < n; k++) {
+		bch_pattern_operand(k ? next : ret, kind, n, (first + k) % n, 5);
+		if (k)
+			krn_reduce((enum krn_dtype)kind->type, (enum krn_op)kind->op, ret, srcs, 2,
+				BCH_PATTERN_COUNT);
+	}
+	if (kind->op == pcclAvg)
+		krn_divide((enum krn_dtype)kind->type, ret, BCH_PATTERN_COUNT, n);
+}
+
+START_TEST(results_are_known)
+{
+	static uint64_t got[BCH_PATTERN_COUNT], want[BCH_PATTERN_COUNT];
+	struct bch_kind kind = {.op = (pcclRedOp_t)_i};
+
+	for (kind.type = 0; kind.type <= pcclDouble; kind.type++) {
+		size_t bytes = BCH_PATTERN_COUNT * bch_type_size(kind.type);
+
+		for (size_t w = 0; w < sizeof worlds / sizeof worlds[0]; w++) {
+			bch_pattern_result(want, &kind, worlds[w], 5);
+			for (uint32_t first = 0; first < worlds[w]; first += worlds[w] - 1) {
+				combine(got, &kind, worlds[w], first);
+				ck_assert_msg(memcmp(got, want, bytes) == 0, "%s of %u peers",
+					bch_type_name(kind.type), worlds[w]);
+			}
+		}
+	}
+}
+END_TEST
+
+/* A contribution that is missing, one that is there twice, and one of another round. */
+START_TEST(faults_show)
+{
+	static uint32_t pattern[2][BCH_PATTERN_COUNT], want[BCH_PATTERN_COUNT];
+	struct bch_kind kind = {.type = pcclInt32, .op = (pcclRedOp_t)_i};
+	const void *srcs[2] = {pattern[0], pattern[1]};
+	uint32_t other[BCH_PATTERN_COUNT];
+
+	for (int fault = 0; fault < 3; fault++) {
+		bch_pattern_operand(pattern[0], &kind, 2, 0, 1);
+		bch_pattern_operand(pattern[1], &kind, 2, fault != 1, fault == 2 ? 2 : 1);
+		bch_pattern_result(want, &kind, 2, 1);
+		krn_reduce(KRN_I32, (enum krn_op)kind.op, other, srcs, fault == 0 ? 1 : 2,
+			BCH_PATTERN_COUNT);
+		ck_assert_uint_gt(
+			bch_data_wrong(other, BCH_PATTERN_COUNT, 4, want), BCH_PATTERN_COUNT / 8);
+	}
+}
+END_TEST
+
+START_TEST(wrong_elements_are_counted)
+{
+	const struct bch_kind kind = {.type = pcclFloat16, .op = pcclSum};
+	static uint16_t pattern[BCH_PATTERN_COUNT], buf[3 * BCH_PATTERN_COUNT + 5];
+	size_t n = sizeof buf / sizeof buf[0];
+
+	bch_pattern_result(pattern, &kind, 4, 9);
+	bch_data_fill(buf, n, 2, pattern);
+	ck_assert_uint_eq(bch_data_wrong(buf, n, 2, pattern), 0);
+	buf[0] ^= 1;
+	buf[1] ^= 0x8000;
+	buf[(size_t)2 * BCH_PATTERN_COUNT] ^= 1;
+	buf[n - 1] ^= 1;
+	ck_assert_uint_eq(bch_data_wrong(buf, n, 2, pattern), 4);
+	ck_assert_uint_eq(bch_data_wrong(buf, n - 1, 2, pattern), 3);
+	bch_data_fill(buf, n, 2, pattern);
+	memmove(buf, buf + 1024, 1024);
+	ck_assert_uint_gt(bch_data_wrong(buf, n, 2, pattern), 100);
+}
+END_TEST
+
+/* ---- options ---- */
+
+#define WORDS_MAX 12
+
+/* words: separated by single blanks */
+static int parse(const char *words, struct bch_options *ret, char complaint[BCH_COMPLAINT_SIZE])
+{
+	static char copy[300];
+	char *argv[WORDS_MAX + 2] = {(char *)"pccl-bench"}, *save;
+	int n = 1;
+
+	snprintf(copy, sizeof copy, "%s", words);
+	for (char *w = strtok_r(copy, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
+		ck_assert_int_le(n, WORDS_MAX);
+		argv[n++] = w;
+	}
+	return bch_options_parse(ret, n, argv, complaint);
+}
+
+START_TEST(defaults)
+{
+	char complaint[BCH_COMPLAINT_SIZE];
+	struct bch_options o;
+
+	ck_assert_int_eq(parse("allreduce", &o, complaint), 0);
+	ck_assert(o.todo == BCH_RUN && o.begin == 4 && o.end == 64 << 20 && o.factor == 4);
+	ck_assert(o.iterations == 20 && o.warm_ups == 5 && o.peers == 2 && o.world == 2);
+	ck_assert(o.kind.type == pcclFloat && o.kind.op == pcclSum && o.hosts == 1);
+	ck_assert(o.streams == 1 && o.async == 0 && !o.registered && !o.in_place && !o.check);
+	ck_assert_int_eq(parse("allreduce -t double", &o, complaint), 0);
+	ck_assert_uint_eq(o.begin, 8);
+	ck_assert_int_eq(parse("allreduce -t uint8 -e 2", &o, complaint), 0);
+	ck_assert_uint_eq(o.begin, 2);
+}
+END_TEST
+
+START_TEST(all_options)
+{
+	char complaint[BCH_COMPLAINT_SIZE];
+	struct bch_options o;
+
+	ck_assert_int_eq(parse("-b 8 -e 1G -f 8 -n 7 -w 0 allreduce", &o, complaint), 0);
+	ck_assert(o.begin == 8 && o.end == 1 << 30 && o.factor == 8);
+	ck_assert(o.iterations == 7 && o.warm_ups == 0);
+	ck_assert_int_eq(parse("allreduce --type bfloat16 --op avg --peers 5 --hosts=5 --in-place "
+			       "--check --json",
+				 &o, complaint),
+		0);
+	ck_assert(o.kind.type == pcclBFloat16 && o.kind.op == pcclAvg && o.peers == 5);
+	ck_assert(o.hosts == 5 && o.world == 5 && o.in_place && o.check && o.json);
+	ck_assert_int_eq(parse("allreduce --memory registered --streams 4 --async 64 --timeout 9",
+				 &o, complaint),
+		0);
+	ck_assert(o.registered && o.streams == 4 && o.async == 64 && o.timeout_s == 9);
+	ck_assert_int_eq(
+		parse("allreduce --master [::1]:77 --world 9 --first-rank 7", &o, complaint), 0);
+	ck_assert(o.master.family == CC_INET6 && o.master.port == 77);
+	ck_assert(o.world == 9 && o.first_rank == 7);
+	ck_assert_int_eq(parse("allreduce --library x.so --memory staged", &o, complaint), 0);
+	ck_assert_str_eq(o.library, "x.so");
+	ck_assert_int_eq(parse("--help nonsense", &o, complaint), 0);
+	ck_assert_int_eq(o.todo, BCH_HELP);
+	ck_assert_int_eq(parse("allreduce --version", &o, complaint), 0);
+	ck_assert_int_eq(o.todo, BCH_VERSION);
+}
+END_TEST
+
+/* What is refused, and what the sentence says: the option and what it may be. */
+static const struct {
+	const char *words, *option, *limit;
+} refused[] = {
+	{"", "allreduce", ""},
+	{"sync", "sync", "allreduce"},
+	{"allreduce sync", "sync", "one"},
+	{"allreduce -b 4Q", "--begin", "1 to 1T"},
+	{"allreduce -e 2T", "--end", "1 to 1T"},
+	{"allreduce -f 1", "--factor", "2 to 1048576"},
+	{"allreduce -n 0", "--iterations", "1 to 100000"},
+	{"allreduce -w 100001", "--warm-ups", "0 to 100000"},
+	{"allreduce -t real", "--type", "bfloat16"},
+	{"allreduce -o mean", "--op", "avg"},
+	{"allreduce --peers 127", "--peers", "1 to 126"},
+	{"allreduce --peers 1", "--peers", "2 at least"},
+	{"allreduce --hosts 65", "--hosts", "1 to 64"},
+	{"allreduce --hosts 3", "--hosts", "2 peers"},
+	{"allreduce --memory shared", "--memory", "staged nor registered"},
+	{"allreduce --streams 0", "--streams", "1 to 64"},
+	{"allreduce --async 65", "--async", "1 to 64"},
+	{"allreduce --timeout x", "--timeout", "1 to 86400"},
+	{"allreduce --master localhost", "--master", "numeric"},
+	{"allreduce --master 1.2.3.4:0", "--master", "ADDR:PORT"},
+	{"allreduce --world 3", "--world", "--master"},
+	{"allreduce --master 1.2.3.4 --hosts 2", "--hosts", "--master"},
+	{"allreduce --master 1.2.3.4 --first-rank 1", "--world", "3 peers"},
+	{"allreduce -b 1M -e 1K", "--begin", "--end, 1024"},
+	{"allreduce -b 4 -t double", "--begin", "8 of one double"},
+	{"allreduce --library x --memory registered", "--memory", "--library"},
+	{"allreduce --peers", "--peers", "value"},
+	{"allreduce --nonsense", "--nonsense", "no option"},
+	{"allreduce --check=1", "--check", "no value"},
+	{"allreduce -x", "-x", "no option"},
+};
+
+START_TEST(refusals)
+{
+	char complaint[BCH_COMPLAINT_SIZE] = "";
+	struct bch_options o = {.peers = 77};
+
+	ck_assert_int_eq(parse(refused[_i].words, &o, complaint), CC_ERR_INVAL);
+	ck_assert_uint_eq(o.peers, 77);
+	ck_assert_msg(strstr(complaint, refused[_i].option) && strstr(complaint, refused[_i].limit),
+		"%s: %s", refused[_i].words, complaint);
+}
+END_TEST
+
+/* ---- output ---- */
+
+static struct bch_options options;
+static struct bch_row rows[2];
+static const struct bch_result result = {
+	.options = &options, .hosts = "2 hosts", .rows = rows, .n_rows = 2};
+
+static void setup(void)
+{
+	char complaint[BCH_COMPLAINT_SIZE];
+
+	ck_assert_int_eq(parse("allreduce --check --peers 4 --hosts 2", &options, complaint), 0);
+	rows[0] = (struct bch_row){.bytes = 1048576,
+		.count = 262144,
+		.timed = true,
+		.times = {.median = 1500000, .min = 1250000, .p99 = 2000049},
+		.algbw = 2e9,
+		.busbw = 3e9,
+		.cpu_s_per_gb = 0.25,
+		.agent_rss = 3 << 20,
+		.trainer_rss = 5 << 19};
+	rows[1] = (struct bch_row){.bytes = 16, .count = 4, .wrong = 3, .failed = 2};
+}
+
+static char *text;
+
+static FILE *open_text(void)
+{
+	static size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	ck_assert_ptr_nonnull(f);
+	return f;
+}
+
+START_TEST(table_has_rows)
+{
+	FILE *f = open_text();
+	const char *want[] = {"1048576", "262144", "float", "sum", "1500.0", "1250.0", "2000.0",
+		"2.000", "3.000", "0", "0.25", "3.0", "2.5", "16", "4", "float", "sum", "-", "-",
+		"-", "-", "-", "5", "0", "-", "-"};
+	char *word, *save;
+	size_t n = 0;
+
+	bch_print_row(f, &options, &rows[0]);
+	bch_print_row(f, &options, &rows[1]);
+	fclose(f);
+	for (word = strtok_r(text, " \n", &save); word; word = strtok_r(NULL, " \n", &save)) {
+		ck_assert_uint_lt(n, sizeof want / sizeof want[0]);
+		ck_assert_str_eq(word, want[n++]);
+	}
+	ck_assert_uint_eq(n, sizeof want / sizeof want[0]);
+	free(text);
+}
+END_TEST
+
+START_TEST(all_but_rows_is_comment)
+{
+	FILE *f = open_text();
+	char *line, *save;
+	size_t width = 0;
+
+	bch_print_heading(f, &result);
+	bch_print_ending(f, &result);
+	bch_print_row(f, &options, &rows[0]);
+	fclose(f);
+	ck_assert_ptr_nonnull(strstr(text, "4 peers on 2 hosts"));
+	ck_assert_ptr_nonnull(strstr(text, "errors: 5"));
+	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		ck_assert(line[0] == '#' || strstr(line, "1048576"));
+		if (strstr(line, "algbw"))
+			width = strlen(line);
+		else if (line[0] != '#')
+			ck_assert_uint_eq(strlen(line), width);
+	}
+	free(text);
+}
+END_TEST
+
+static uint64_t number(struct json_object *o, const char *key)
+{
+	struct json_object *v;
+
+	ck_assert_msg(json_object_object_get_ex(o, key, &v) && v, "%s", key);
+	return json_object_get_uint64(v);
+}
+
+START_TEST(json_has_it_all)
+{
+	struct json_object *root, *list, *row, *v;
+	FILE *f = open_text();
+
+	ck_assert_int_eq(bch_print_json(f, &result), 0);
+	fclose(f);
+	root = json_tokener_parse(text);
+	ck_assert_ptr_nonnull(root);
+	ck_assert_uint_eq(number(root, "errors"), 5);
+	ck_assert(json_object_object_get_ex(root, "options", &v));
+	ck_assert_uint_eq(number(v, "peers"), 4);
+	ck_assert(json_object_object_get_ex(root, "rows", &list));
+	ck_assert_uint_eq(json_object_array_length(list), 2);
+	row = json_object_array_get_idx(list, 0);
+	ck_assert_uint_eq(number(row, "size"), 1048576);
+	ck_assert_uint_eq(number(row, "time_median_ns"), 1500000);
+	ck_assert_uint_eq(number(row, "time_p99_ns"), 2000049);
+	ck_assert_uint_eq(number(row, "busbw"), 3000000000);
+	ck_assert_uint_eq(number(row, "agent_rss"), 3 << 20);
+	row = json_object_array_get_idx(list, 1);
+	ck_assert_uint_eq(number(row, "wrong"), 3);
+	ck_assert_uint_eq(number(row, "failed"), 2);
+	ck_assert_uint_eq(number(row, "errors"), 5);
+	ck_assert(json_object_object_get_ex(row, "time_min_ns", &v) && !v);
+	ck_assert(json_object_object_get_ex(row, "agent_rss", &v) && !v);
+	json_object_put(root);
+	free(text);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("bench");
+	TCase *t = tcase_create("all");
+
+	tcase_add_checked_fixture(t, setup, NULL);
+	tcase_set_timeout(t, 60);
+	tcase_add_test(t, sizes_are_read);
+	tcase_add_test(t, sizes_follow_each_other);
+	tcase_add_test(t, times_of_few);
+	tcase_add_test(t, times_of_many);
+	tcase_add_test(t, the_slowest_peer_counts);
+	tcase_add_test(t, rates);
+	tcase_add_loop_test(t, results_are_known, pcclSum, pcclMin + 1);
+	tcase_add_loop_test(t, faults_show, pcclSum, pcclMin + 1);
+	tcase_add_test(t, wrong_elements_are_counted);
+	tcase_add_test(t, defaults);
+	tcase_add_test(t, all_options);
+	tcase_add_loop_test(t, refusals, 0, sizeof refused / sizeof refused[0]);
+	tcase_add_test(t, table_has_rows);
+	tcase_add_test(t, all_but_rows_is_comment);
+	tcase_add_test(t, json_has_it_all);
+	suite_add_tcase(s, t);
+	return tl_run(s);
+}

@@ -12,3 +12,14 @@ bench_hsh_bench_LDADD = libhsh_run.la
 noinst_PROGRAMS += bench/hsh_time
 bench_hsh_time_SOURCES = bench/hsh_time.c
 bench_hsh_time_LDADD = libhsh_run.la
+
+noinst_PROGRAMS += bench/limits
+bench_limits_SOURCES = bench/limits.c
+bench_limits_LDADD = libkrn.la
+
+# ./dev bench. mpi_allreduce.c and libcuda.c are compiled by the comparison itself.
+EXTRA_DIST += bench/compare bench/mpi_allreduce.c \
+	bench/peers/__init__.py bench/peers/base.py bench/peers/gloo.py bench/peers/gloo_rank.py \
+	bench/peers/libcuda.c bench/peers/limits.py bench/peers/machine.py bench/peers/netns-shell \
+	bench/peers/openmpi.py bench/peers/pccl.py bench/peers/pccl1.py bench/peers/plot.py \
+	bench/peers/report.py

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: MIT
+"""What all contenders have in common, the hosts that they run on, and processes that answer."""
+
+import collections
+import ctypes
+import os
+import pathlib
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+BENCH = pathlib.Path(__file__).resolve().parents[1]
+TOP = BENCH.parent
+BUILD = pathlib.Path(os.environ.get("abs_top_builddir") or TOP / "build/gcc").resolve()
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache",
+                     "pccl-bench")
+
+sys.path.insert(0, str(TOP / "examples"))
+import netns  # noqa: E402 pylint: disable=wrong-import-position
+
+WAIT = 300  # seconds, for any answer
+MIB = 1 << 20
+
+
+class Failed(Exception):
+    """A contender cannot go on; the text says why."""
+
+
+class Setting(collections.namedtuple("Setting", "hosts peers")):
+    """How many peers on how many hosts; the peers of a host have consecutive ranks."""
+
+    @property
+    def key(self):
+        return f"{self.hosts}x{self.peers // self.hosts}"
+
+    def __str__(self):
+        if self.hosts == 1:
+            return f"one host, {self.peers} peers"
+        each = self.peers // self.hosts
+        return f"two hosts, {each} peer{'s' * (each > 1)} each"
+
+    def host_of(self, rank):
+        return rank * self.hosts // self.peers
+
+    def sent(self, size):
+        """Bytes that each end of a link sends when an ideal ring reduces size bytes."""
+        ends = self.hosts if self.hosts > 1 else self.peers
+        return 2 * (ends - 1) * size / ends
+
+
+class Contender:
+    """One column. start() and measure() raise Failed; stop() is called after either."""
+
+    name = ""
+    limit = False  # not a library, but what the machine can do
+    attempts = 1  # at a measurement, before it is left out
+
+    def available(self, setting):  # pylint: disable=unused-argument
+        """None, or why it does not take part."""
+        return None
+
+    def start(self, setting, network):
+        pass
+
+    def measure(self, size, warm_ups, n):
+        """The median of n all-reduces of size bytes, in place, fp32 sum, in seconds. Each takes as
+        long as at the rank where it takes longest. None: nothing to say of this size."""
+        raise NotImplementedError
+
+    def stop(self):
+        pass
+
+
+# ------------------------------------------------------------------------------ hosts
+
+
+class Loopback:
+    """One host: this one."""
+
+    device = "lo"
+
+    @staticmethod
+    def command(_host, args):
+        return args
+
+    @staticmethod
+    def address(_host):
+        return "127.0.0.1"
+
+    def close(self):
+        pass
+
+
+class Hosts(netns.Namespaces):
+    """Several hosts on this one, joined by a bridge."""
+
+    device = "eth0"
+
+    def __init__(self, n_hosts):
+        super().__init__("pcclcmp", {host: f"10.85.0.{host + 1}" for host in range(n_hosts)}, "net")
+
+
+def make_network(setting):
+    """Raises Failed where it cannot be had."""
+    if setting.hosts == 1:
+        return Loopback()
+    if not netns.possible():
+        raise Failed("network namespaces need root and ip")
+    try:
+        return Hosts(setting.hosts)
+    except OSError as error:
+        raise Failed(f"no network namespaces: {error}") from None
+
+
+def free_port():
+    """Free on this host, and thus in namespaces, which nobody else uses."""
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return probe.getsockname()[1]
+
+
+# -------------------------------------------------------------------------- processes
+
+
+def _die_with_parent():
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
+def spawn(args, log, **more):
+    """A process that ends when this one does, with a pipe to and from it. log: a path."""
+    with open(log, "ab") as errors:
+        return subprocess.Popen(  # pylint: disable=subprocess-popen-preexec-fn,consider-using-with
+            args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
+            preexec_fn=_die_with_parent, start_new_session=True, **more)
+
+
+def end(process):
+    """It may clean up."""
+    process.terminate()
+    try:
+        process.communicate(timeout=10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+
+
+def run(args, what, seconds=WAIT, **more):
+    """Its standard output. Failed, with what it said, unless it succeeds."""
+    try:
+        process = subprocess.Popen(  # pylint: disable=consider-using-with
+            args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+        out, errors = process.communicate(timeout=seconds)
+    except OSError as error:
+        raise Failed(f"{what}: {error}") from None
+    except BaseException as reason:
+        end(process)
+        if isinstance(reason, subprocess.TimeoutExpired):
+            raise Failed(f"{what} takes longer than {seconds} s") from None
+        raise
+    if process.returncode != 0:
+        said = "; ".join(line.strip() for line in (errors.strip() or out.strip()).splitlines())
+        raise Failed(f"{what}: {said[:300] or f'status {process.returncode}'}")
+    return out
+
+
+class Answering:
+    """A process that answers a line with a line; one that begins with "error" is none."""
+
+    def __init__(self, what, args, log, **more):
+        self.what, self.log, self.rest = what, log, b""
+        self.process = spawn(args, log, **more)
+
+    def send(self, line):
+        try:
+            os.write(self.process.stdin.fileno(), f"{line}\n".encode())
+        except BrokenPipeError:
+            raise Failed(self._ended()) from None
+
+    def read(self):
+        deadline = time.monotonic() + WAIT
+        while b"\n" not in self.rest:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self.process.stdout], [], [], left)[0]:
+                raise Failed(f"{self.what} does not answer for {WAIT} s")
+            data = os.read(self.process.stdout.fileno(), 65536)
+            if not data:
+                raise Failed(self._ended())
+            self.rest += data
+        line, self.rest = self.rest.split(b"\n", 1)
+        text = line.decode("utf-8", "replace")
+        if text.startswith("error"):
+            raise Failed(f"{self.what}: {text}")
+        return text
+
+    def times(self):
+        """An answer of numbers."""
+        try:
+            return [float(word) for word in self.read().split()]
+        except ValueError:
+            raise Failed(f"{self.what} answers with something else than times") from None
+
+    def stop(self):
+        """It is told by the end of its input."""
+        self.process.stdin.close()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        self.process.stdout.close()
+
+    def _ended(self):
+        """With the last line of its log, if there is one."""
+        status = self.process.wait(10)
+        lines = pathlib.Path(self.log).read_text("utf-8", "replace").strip().splitlines()
+        return f"{self.what} ended with status {status}{': ' + lines[-1] if lines else ''}"
+
+
+def work_folder():
+    """Of this build: programs that are made here, and logs."""
+    folder = BUILD / "bench"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

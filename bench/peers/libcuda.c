@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stands in for NVIDIA's libcuda.so.1, which the published library of PCCL 1.0 cannot be loaded
+ * without: whatever is asked of it, there is no device. Tensors of bench/compare are in memory.
+ */
+#define CUDA_ERROR_NO_DEVICE 100
+#define NO_DEVICE(name)                                                                            \
+	int name(void);                                                                            \
+	int name(void)                                                                             \
+	{                                                                                          \
+		return CUDA_ERROR_NO_DEVICE;                                                       \
+	}
+
+NO_DEVICE(cuCtxSetCurrent)
+NO_DEVICE(cuDeviceGet)
+NO_DEVICE(cuDevicePrimaryCtxRetain)
+NO_DEVICE(cuGetErrorName)
+NO_DEVICE(cuGetErrorString)
+NO_DEVICE(cuInit)
+NO_DEVICE(cuMemAlloc_v2)
+NO_DEVICE(cuMemFree_v2)
+NO_DEVICE(cuMemcpyDtoH_v2)
+NO_DEVICE(cuMemcpyHtoD_v2)
+NO_DEVICE(cuPointerGetAttribute)
+NO_DEVICE(cuStreamSynchronize)

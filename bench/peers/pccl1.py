@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: MIT
+"""Gets the library of PCCL 1.0, as it was published, and what it needs to run.
+
+It lies in a wheel on PyPI, and wants a newer C library than Debian 12 has. So the next Debian's is
+unpacked beside it, and a copy of pccl-bench is made that runs with that one. Nothing is installed.
+"""
+
+import os
+import pathlib
+import platform
+import shutil
+import sys
+import zipfile
+
+from . import base
+
+WHEEL = "pypccl==1.0.0"
+FOLDER = base.CACHE / "pccl-1.0.0"
+LIBRARY = FOLDER / "libpccl.so"
+RUNTIME = FOLDER / "runtime"
+LIBRARIES = RUNTIME / "usr/lib/x86_64-linux-gnu"
+RELEASE = "trixie"
+PACKAGES = ("libc6", "libgcc-s1", "libgomp1", "libstdc++6")
+KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
+
+
+def get():
+    """Raises Failed when it cannot be had. Once it is there this does nothing."""
+    if platform.machine() != "x86_64":
+        raise base.Failed("was published for x86-64 only")
+    for program, package in (("apt-get", "apt"), ("dpkg-deb", "dpkg"), ("patchelf", "patchelf"),
+                             ("cc", "gcc")):
+        if not shutil.which(program):
+            raise base.Failed(f"no {program} (./dev deps bench: {package})")
+    if not LIBRARIES.is_dir():
+        _unpack_runtime()
+    _compile_libcuda()
+    if not LIBRARY.exists():
+        _unpack_library()
+
+
+def copy_of(program):
+    """The same program, made to run with the other C library."""
+    copy = base.work_folder() / f"{program.name}-pccl1"
+    # What the library wants is loaded with the program: alone, it looks for it in the system.
+    wanted = ["libcuda.so.1", "libgcc_s.so.1", "libgomp.so.1", "libstdc++.so.6"]
+    shutil.copy2(program, copy)
+    for change in (
+            [word for name in wanted for word in ("--add-needed", name)],
+            ["--set-interpreter", str(LIBRARIES / "ld-linux-x86-64.so.2")],
+            ["--force-rpath", "--set-rpath", f"{LIBRARIES}:{base.BUILD}/libpccl-shim/.libs"]):
+        base.run(["patchelf", *change, str(copy)], "patchelf")
+    return copy
+
+
+def _fresh(name):
+    """An empty folder to work in, beside the final places: these appear when they are complete."""
+    folder = FOLDER / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def _unpack_library():
+    folder = _fresh("wheel")
+    base.run([sys.executable, "-m", "venv", str(folder / "venv")], "python -m venv (python3-venv)")
+    base.run([str(folder / "venv/bin/pip"), "download", "-q", "--no-deps", "--only-binary=:all:",
+              "--python-version", "3.12", "--platform", "manylinux_2_17_x86_64", "-d", str(folder),
+              WHEEL], f"pip download {WHEEL}")
+    with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
+        part = folder / LIBRARY.name
+        part.write_bytes(wheel.read("pccl/libpccl.so"))
+    part.rename(LIBRARY)
+    shutil.rmtree(folder)
+
+
+def _mirror():
+    """Where this system has its packages from, it finds the next Debian's, too."""
+    found = base.run(["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"],
+                     "apt-get indextargets")
+    uris = [uri for uri in found.split() if uri.rstrip("/").endswith("/debian")]
+    if not uris:
+        raise base.Failed("no source of Debian packages is configured for apt")
+    return uris[0]
+
+
+def _unpack_runtime():
+    """With an apt of its own, whose lists and sources are not those of the system."""
+    folder = _fresh("apt")
+    for name in ("lists/partial", "cache/archives/partial", "root"):
+        (folder / name).mkdir(parents=True)
+    sources, config = folder / "sources.list", folder / "apt.conf"
+    sources.write_text(f"deb [signed-by={KEYS}] {_mirror()} {RELEASE} main\n")
+    config.write_text(f'Dir::Etc::sourcelist "{sources}";\nDir::Etc::sourceparts "/dev/null";\n'
+                      f'Dir::State::lists "{folder}/lists";\nDir::Cache "{folder}/cache";\n'
+                      'APT::Sandbox::User "";\n')
+    env = dict(os.environ, APT_CONFIG=str(config))
+    base.run(["apt-get", "update", "-qq"], "apt-get update", env=env)
+    base.run(["apt-get", "download", "-qq", *(f"{p}/{RELEASE}" for p in PACKAGES)],
+             "apt-get download", env=env, cwd=folder)
+    for package in folder.glob("*.deb"):
+        base.run(["dpkg-deb", "-x", str(package), str(folder / "root")], "dpkg-deb")
+    shutil.rmtree(RUNTIME, ignore_errors=True)
+    (folder / "root").rename(RUNTIME)
+    shutil.rmtree(folder)
+
+
+def _compile_libcuda():
+    source = pathlib.Path(__file__).with_name("libcuda.c")
+    program = LIBRARIES / "libcuda.so.1"
+    if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
+        base.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", str(program),
+                  str(source)], "cc")

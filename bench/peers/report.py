@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""What bench/compare has measured, as text: figures, tables, and their place in RESULTS.md.
+
+Results are nested dictionaries: of a setting, of a contender's name, of a size in bytes, the list
+of what each round took, in seconds."""
+
+import collections
+import statistics
+
+BEGIN = "<!-- written by bench/compare: begin -->"
+END = "<!-- written by bench/compare: end -->"
+
+LEGEND = """\
+fp32 sum, in place. All take turns with each size, {rounds} times; a time is the median of these rounds, a round's the
+median of its all-reduces, each of which takes as long as at the rank where it takes longest. Ratios are the other's
+time over ours in the same round, medians with the least and the most: more than 1 is faster than the other. "Ours"
+stages any memory, `pcclMemAlloc` has it shared; both, and PCCL 1.0, are asked for {streams} streams per link. All hosts
+share this machine's processors. Limits: memcpy and a sum of two arrays of that size, by as many threads at once as
+there are peers (or processors); TCP is what iperf3 moves in one direction in a second, for the bytes that each end of
+an ideal ring sends.
+"""
+
+
+def size_text(size):
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size >= unit and size % unit == 0:
+            return f"{size // unit} {name}"
+    return f"{size} B"
+
+
+def number(value, most):
+    """Three digits, but no more than `most` behind the point."""
+    steps = enumerate((99.95, 9.995, 0.9995, 0.09995, 0.009995))
+    decimals = next((k for k, least in steps if value >= least), most)
+    return f"{value:.{min(decimals, most)}f}"
+
+
+def time_text(times):
+    """Milliseconds."""
+    return number(statistics.median(times) * 1e3, 5) if times else "-"
+
+
+def ratios(ours, other):
+    """(median, least, most) of the other's time over ours, round by round, or None."""
+    each = [b / a for a, b in zip(ours, other)]
+    return (statistics.median(each), min(each), max(each)) if each else None
+
+
+def ratio_text(found):
+    if found is None:
+        return "-"
+    return "{} ({}-{})".format(*(number(value, 2) for value in found))
+
+
+def bus_bandwidth(peers, size, times):
+    """Bytes per second that an ideal ring would move on each link to be as fast."""
+    return 2 * (peers - 1) / peers * size / statistics.median(times)
+
+
+def table(head, rows, n_words=1):
+    """n_words: columns of text, on the left; the others are numbers."""
+    if not rows:
+        return ""
+    lines = [head, ["---"] * n_words + ["---:"] * (len(head) - n_words), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def sizes_of(results):
+    return sorted({size for of_size in results.values() for size in of_size})
+
+
+def times_table(results):
+    """results: of one setting."""
+    rows = [[size_text(size), *(time_text(of_size.get(size)) for of_size in results.values())]
+            for size in sizes_of(results)]
+    return table(["ms", *results], rows)
+
+
+def ratio_table(results, ours):
+    """ours: the names of the contenders that the others are compared with, a row of a size each."""
+    others = [name for name in results if name not in ours]
+    rows = []
+    for size in sizes_of(results):
+        for name in ours:
+            mine = results.get(name, {}).get(size, [])
+            found = [ratios(mine, results[other].get(size, [])) for other in others]
+            if any(found):
+                rows.append([size_text(size), name, *map(ratio_text, found)])
+    return table(["size", "other / ours", *others], rows, 2)
+
+
+def note_lines(notes):
+    """notes: (setting, text); a line for each text, with the settings and how often there."""
+    settings = {}
+    for setting, text in notes:
+        settings.setdefault(text, []).append(str(setting))
+    lines = []
+    for text, where in settings.items():
+        counts = collections.Counter(where)
+        found = (name if n == 1 else f"{name}, {n} times" for name, n in counts.items())
+        lines.append(f"- {text} ({'; '.join(found)})\n")
+    return "".join(lines)
+
+
+def section(results, ours, notes, facts):
+    """facts: date, machine, rounds, streams, command, plot."""
+    parts = [f"## All-reduce beside others, {facts['date']}\n",
+             f"Machine: {facts['machine']}. Command: `{facts['command']}`, commit "
+             f"{facts['commit']}.\n",
+             LEGEND.format(**facts)]
+    if facts["plot"]:
+        parts.append(f"![bus bandwidth over size]({facts['plot']})\n")
+    for setting, of_setting in results.items():
+        parts += [f"### {str(setting).capitalize()}\n", times_table(of_setting),
+                  ratio_table(of_setting, ours)]
+    if notes:
+        parts.append(note_lines(notes))
+    return "\n".join(parts)
+
+
+def replaced(text, new):
+    """The text with the section between the markers replaced, or at its end if there is none."""
+    block = f"{BEGIN}\n{new.strip()}\n{END}\n"
+    before, found, rest = text.partition(BEGIN + "\n")
+    if not found:
+        return f"{text.rstrip()}\n\n{block}" if text else block
+    _, found, after = rest.partition(END + "\n")
+    if not found:
+        raise ValueError(f"there is no line \"{END}\" after \"{BEGIN}\"")
+    return before + block + after

@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: MIT
+
+TESTS += tests/compare/test_compare.py
+EXTRA_DIST += tests/compare/README.md tests/compare/test_compare.py

@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""bench/compare without anything that measures."""
+
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
+import os
+import pathlib
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+TOP = pathlib.Path(os.environ.get("abs_top_srcdir") or pathlib.Path(__file__).parents[2])
+
+
+def load():
+    loader = importlib.machinery.SourceFileLoader("compare", str(TOP / "bench/compare"))
+    spec = importlib.util.spec_from_loader("compare", loader)
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+compare = load()
+base, report = compare.base, compare.report
+TWO = base.Setting(1, 2)
+
+
+class Fake(base.Contender):
+    """Takes `took` seconds; notes when it was asked; fails at some size."""
+
+    asked = []
+    failing_size = None
+    failures = 0  # before it works
+    missing = None
+    took = 1.0
+
+    def __init__(self):
+        self.stopped = 0
+
+    def available(self, setting):
+        return self.missing
+
+    def measure(self, size, warm_ups, n):
+        Fake.asked.append((size, self.name))
+        if size == self.failing_size:
+            raise base.Failed("tired")
+        if self.failures > 0:
+            self.failures -= 1
+            raise base.Failed("not yet")
+        return self.took
+
+    def stop(self):
+        self.stopped += 1
+
+
+def run(*kinds, rounds=2):
+    """Quick, of TWO, with these contenders."""
+    Fake.asked = []
+    comparison = compare.Comparison(compare.parse(["--quick", "--rounds", str(rounds)]))
+    compare.CONTENDERS = kinds
+    with contextlib.redirect_stdout(io.StringIO()):
+        comparison.measure_setting(TWO)
+    return comparison
+
+
+def kind(name, **members):
+    return type(name, (Fake,), dict(members, name=name))
+
+
+class Turns(unittest.TestCase):
+    def test_all_take_turns_and_nobody_is_always_first(self):
+        run(kind("a"), kind("b"), kind("c"), rounds=3)
+        first = compare.QUICK_SIZES[0]
+        names = [name for size, name in Fake.asked if size == first]
+        self.assertEqual("".join(names), "abcbcacab")
+        self.assertEqual([size for size, _ in Fake.asked],
+                         [size for size in compare.QUICK_SIZES for _ in range(9)])
+
+    def test_results_have_a_time_for_each_round(self):
+        found = run(kind("a", took=2.0), kind("b")).results[TWO]
+        self.assertEqual(found["a"], {size: [2.0, 2.0] for size in compare.QUICK_SIZES})
+
+    def test_who_is_missing_is_left_out_and_the_others_go_on(self):
+        found = run(kind("a", missing="not here"), kind("b"))
+        self.assertEqual(found.notes, [(TWO, "left out: a: not here")])
+        self.assertEqual(list(found.results[TWO]), ["b"])
+
+    def test_who_fails_is_stopped_and_keeps_what_was_measured(self):
+        instances = []
+        failing = kind("a", failing_size=compare.QUICK_SIZES[2])
+
+        def make():
+            instances.append(failing())
+            return instances[-1]
+
+        found = run(make, kind("b"))
+        self.assertEqual(list(found.results[TWO]["a"]), list(compare.QUICK_SIZES[:2]))
+        self.assertEqual(len(found.results[TWO]["b"]), 4)
+        self.assertEqual(instances[0].stopped, 1)
+        self.assertIn("256 KiB on: tired", found.notes[0][1])
+        self.assertEqual(len(found.notes), 1)
+
+    def test_who_may_try_again_does_and_it_is_said(self):
+        failing = kind("a", failures=2, attempts=3)
+        found = run(failing, kind("b"))
+        self.assertEqual(found.results[TWO]["a"][compare.QUICK_SIZES[0]], [1.0, 1.0])
+        self.assertEqual(found.notes, [(TWO, "repeated: a: not yet")] * 2)
+
+    def test_nothing_to_say_of_a_size_is_no_time(self):
+        self.assertEqual(run(kind("a", took=None)).results[TWO], {"a": {}})
+
+    def test_iterations_are_within_their_limits(self):
+        for quick in (False, True):
+            for size in compare.sizes(quick):
+                warm_ups, n = compare.iterations(size, quick)
+                self.assertTrue(2 <= warm_ups <= 20 and 3 <= n <= 200, (size, warm_ups, n))
+        self.assertEqual(compare.sizes(False)[0], 4)
+        self.assertEqual(compare.sizes(False)[-1], 1 << 30)
+
+
+class Settings(unittest.TestCase):
+    def test_peers_of_a_host_are_consecutive(self):
+        self.assertEqual([base.Setting(2, 4).host_of(k) for k in range(4)], [0, 0, 1, 1])
+        self.assertEqual(base.Setting(2, 4).key, "2x2")
+
+    def test_what_an_end_sends(self):
+        self.assertEqual(base.Setting(1, 4).sent(100), 150)
+        self.assertEqual(base.Setting(2, 4).sent(100), 100)  # between two hosts
+
+    def test_names(self):
+        self.assertEqual(str(base.Setting(2, 2)), "two hosts, 1 peer each")
+        self.assertEqual(str(base.Setting(2, 4)), "two hosts, 2 peers each")
+
+
+class Figures(unittest.TestCase):
+    def test_ratios_are_of_the_same_round(self):
+        self.assertEqual(report.ratios([1, 2, 4], [2, 2, 40]), (2, 1, 10))
+        self.assertEqual(report.ratios([1, 2], [3]), (3, 3, 3))
+        self.assertIsNone(report.ratios([1], []))
+
+    def test_numbers_have_three_digits_and_a_limit(self):
+        for value, text in ((1234.5, "1234"), (99.96, "100"), (12.34, "12.3"), (1.234, "1.23"),
+                            (0.1234, "0.123"), (0.01234, "0.0123"), (0.000021, "0.00002")):
+            self.assertEqual(report.number(value, 5), text)
+        self.assertEqual(report.number(0.1234, 2), "0.12")
+
+    def test_sizes(self):
+        self.assertEqual([report.size_text(s) for s in (4, 1024, 1 << 20, 1 << 30, 1025)],
+                         ["4 B", "1 KiB", "1 MiB", "1 GiB", "1025 B"])
+
+    def test_bus_bandwidth(self):
+        self.assertEqual(report.bus_bandwidth(4, 1000, [1, 2, 30]), 750)
+
+
+class Text(unittest.TestCase):
+    results = {"ours": {4: [0.001, 0.002]}, "a": {4: [0.002, 0.008]}, "b": {}}
+
+    def test_times(self):
+        self.assertEqual(report.times_table(self.results),
+                         "| ms | ours | a | b |\n| --- | ---: | ---: | ---: |\n"
+                         "| 4 B | 1.50 | 5.00 | - |\n")
+
+    def test_ratios(self):
+        self.assertEqual(report.ratio_table(self.results, ["ours"]),
+                         "| size | other / ours | a | b |\n| --- | --- | ---: | ---: |\n"
+                         "| 4 B | ours | 3.00 (2.00-4.00) | - |\n")
+
+    def test_there_is_no_table_without_ours(self):
+        self.assertEqual(report.ratio_table({"a": {4: [1]}}, ["ours"]), "")
+
+    def test_settings_of_one_note_share_a_line(self):
+        lines = report.note_lines([(TWO, "a"), (base.Setting(1, 4), "a"), (TWO, "b"), (TWO, "b")])
+        self.assertEqual(lines, "- a (one host, 2 peers; one host, 4 peers)\n"
+                                "- b (one host, 2 peers, 2 times)\n")
+
+    def test_section_has_it_all(self):
+        facts = {"date": "D", "machine": "M", "commit": "C", "command": "X", "rounds": 2,
+                 "streams": 4, "plot": "p.svg"}
+        text = report.section({TWO: self.results}, ["ours"], [(TWO, "left out: c: gone")], facts)
+        for part in ("## All-reduce beside others, D", "Machine: M", "commit C",
+                     "`X`", "(p.svg)", "### One host, 2 peers", "3.00 (2.00-4.00)",
+                     "- left out: c: gone"):
+            self.assertIn(part, text)
+
+
+class Replacement(unittest.TestCase):
+    def test_at_the_end_when_there_is_none(self):
+        self.assertEqual(report.replaced("# R\n", "new\n"),
+                         f"# R\n\n{report.BEGIN}\nnew\n{report.END}\n")
+
+    def test_what_is_around_stays(self):
+        text = f"before\n\n{report.BEGIN}\nold\n{report.END}\n\nafter\n"
+        once = report.replaced(text, "new")
+        self.assertEqual(once, text.replace("old", "new"))
+        self.assertEqual(report.replaced(once, "new"), once)
+
+    def test_an_end_that_is_missing_is_not_guessed(self):
+        with self.assertRaises(ValueError):
+            report.replaced(f"{report.BEGIN}\nold\n", "new")
+
+
+if __name__ == "__main__":
+    done = unittest.main(exit=False, verbosity=2).result
+    bad = len(done.failures) + len(done.errors)
+    print(f"{done.testsRun - bad} passed, {bad} failed")
+    sys.exit(1 if bad or not done.testsRun else 0)

@@ -131,8 +131,9 @@ def test():
         wrong = one(peers, large, 0, 0, 10 * lib.WAIT)
         check(not wrong, "2^26 elements", wrong)
         lab.check_alive()
+        # That the machine stood still is no fault of theirs.
         bad = [line for d in lab.daemons for line in d.log_lines()
-               if line.startswith(("err", "warning"))]
+               if line.startswith(("err", "warning")) and "was suspended for" not in line]
         check(not bad, "the daemons have nothing to complain about", bad[:5])
 
 

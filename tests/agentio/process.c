@@ -186,7 +186,7 @@ Suite *process_suite(void)
 	tcase_add_test(t, its_end_is_no_stop);
 	suite_add_tcase(s, t);
 	t = tcase_create("looks");
-	tcase_set_timeout(t, 20);
+	tcase_set_timeout(t, 120); /* there are many sessions to be made */
 	tcase_add_checked_fixture(t, agent_setup, agent_teardown);
 	tcase_add_test(t, so_many_in_each_tick);
 	suite_add_tcase(s, t);

@@ -112,10 +112,12 @@ static uint8_t *ring_map(void)
 
 	if (fd < 0 || ftruncate(fd, (off_t)RING_SIZE) < 0)
 		die("memory");
+	/* cppcheck-suppress invalidFunctionArg ; it is no file that is mapped */
 	at = mmap(NULL, 2 * RING_SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (at == MAP_FAILED)
 		die("memory");
 	for (int i = 0; i < 2; i++)
+		/* cppcheck-suppress leakReturnValNotUsed ; it lies at an address that is known */
 		if (mmap(at + (size_t)i * RING_SIZE, RING_SIZE, PROT_READ | PROT_WRITE,
 			    MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
 			die("memory");

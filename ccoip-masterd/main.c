@@ -86,6 +86,7 @@ int main(int argc, char **argv)
 	cfg.log_level = (uint32_t)o.log_level;
 	cfg.parent_fd = o.parent_fd;
 	cfg.state_dir = o.state_dir;
+	cfg.host_timeout_ms = o.host_timeout_ms;
 	cfg.agent_grace_ms = o.agent_grace_ms;
 	cfg.recovery_ms = o.recovery_ms;
 	if (cfg.parent_fd >= 0)

@@ -20,7 +20,7 @@
 #include "proto/wire_codes.h"
 #include "proto/wire_frame.h"
 
-#define TICK_MS          100u
+#define TICK_MS          100u /* at most */
 #define ADOPT_MS         600u /* more than the longest pause between redials of an agent */
 #define VERDICT_MS       250  /* the end of a connection has been heard by then */
 #define MAX_FRAME        ((size_t)WIRE_FRAME_HDR + WIRE_FRAME_MAX)
@@ -362,6 +362,7 @@ static void on_accept(void *arg, int fd)
 		free(a);
 		return;
 	}
+	cc_conn_allow_silence(a->conn, m->cfg.host_timeout_ms);
 	/* Gone already: the end of it follows. */
 	(void)cc_conn_peer_addr(a->conn, &a->addr);
 	cc_conn_set_limits(a->conn, WIRE_FRAME_HDR + MAX_HELLO, m->cfg.max_out);
@@ -450,6 +451,7 @@ static bool start_core(struct masterd *m)
 {
 	struct ccm_config cfg = {
 		.segment_max = (uint32_t)CC_PLAN_SEGMENT_MAX,
+		.timeout_ms = m->cfg.host_timeout_ms,
 		.agent_grace_ms = m->cfg.agent_grace_ms,
 		.recovery_ms = m->cfg.recovery_ms,
 		.verdict_ms = VERDICT_MS,
@@ -480,6 +482,13 @@ static void close_fds(const struct masterd_config *cfg)
 		close(cfg->parent_fd);
 }
 
+static uint32_t tick_ms(const struct masterd *m)
+{
+	uint32_t most = ccm_tick_ms(m->core);
+
+	return most < TICK_MS ? most : TICK_MS;
+}
+
 struct masterd *masterd_new(const struct masterd_config *cfg)
 {
 	struct masterd *m = calloc(1, sizeof *m);
@@ -492,7 +501,7 @@ struct masterd *masterd_new(const struct masterd_config *cfg)
 	m->loop = cc_loop_new();
 	if (!m->loop || !start_core(m) || start_listening(m) < 0)
 		goto err;
-	m->tick = cc_timer_new(m->loop, TICK_MS, on_tick, m);
+	m->tick = cc_timer_new(m->loop, tick_ms(m), on_tick, m);
 	if (!m->tick)
 		goto err;
 	return m;

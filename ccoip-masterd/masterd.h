@@ -24,7 +24,7 @@ struct masterd_config {
 	size_t max_out;            /* bytes queued for one agent; beyond, it is lost */
 	uint32_t log_level;        /* enum cc_log_level */
 	const char *state_dir;     /* where the journal is, or NULL; needed in masterd_new only */
-	uint32_t agent_grace_ms, recovery_ms; /* 0: the defaults of ccm.h */
+	uint32_t host_timeout_ms, agent_grace_ms, recovery_ms; /* 0: the defaults of ccm.h */
 };
 
 void masterd_config_init(struct masterd_config *cfg);

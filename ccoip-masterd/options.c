@@ -21,6 +21,7 @@ enum {
 	OPT_PARENT_FD,
 	OPT_ADMIN_SOCKET,
 	OPT_STATE_DIR,
+	OPT_HOST_TIMEOUT,
 	OPT_AGENT_GRACE_MS,
 	OPT_RECOVERY_MS,
 	OPT_CONFIG,
@@ -35,6 +36,7 @@ static const struct option long_options[] = {
 	{"parent-fd", required_argument, NULL, OPT_PARENT_FD},
 	{"admin-socket", required_argument, NULL, OPT_ADMIN_SOCKET},
 	{"state-dir", required_argument, NULL, OPT_STATE_DIR},
+	{"host-timeout", required_argument, NULL, OPT_HOST_TIMEOUT},
 	{"agent-grace-ms", required_argument, NULL, OPT_AGENT_GRACE_MS},
 	{"recovery-ms", required_argument, NULL, OPT_RECOVERY_MS},
 	{"config", required_argument, NULL, OPT_CONFIG},
@@ -54,6 +56,7 @@ static const char help[] =
 	"      --admin-socket PATH    socket of pcclctl [" PCCL_RUNDIR "/master-admin.sock,\n"
 	"                             else $XDG_RUNTIME_DIR/pccl/master-PORT-admin.sock]\n"
 	"      --state-dir DIR        keep a journal there, for the master that is started next\n"
+	"      --host-timeout SECONDS a host that is silent for so long is lost [2.8]\n"
 	"      --agent-grace-ms N     the peers of an agent that died have this long to come back\n"
 	"                             [5000]\n"
 	"      --recovery-ms N        wait this long for the agents of a run that is taken over\n"
@@ -97,6 +100,18 @@ static const char *set_ms(uint32_t *ms, const char *text)
 	if (*text < '0' || *text > '9' || *end || errno || v < 1 || v > 3600000)
 		return "is no number of milliseconds from 1 to 3600000";
 	*ms = (uint32_t)v;
+	return NULL;
+}
+
+static const char *set_host_timeout(uint32_t *ms, const char *text)
+{
+	char *end;
+	double v = strtod(text, &end);
+
+	/* No sign, exponent, "inf" or "0x1". */
+	if (text[strspn(text, "0123456789.")] || *end || end == text || v < 0.5 || v > 600)
+		return "is no number of seconds from 0.5 to 600";
+	*ms = (uint32_t)(v * 1000 + 0.5);
 	return NULL;
 }
 
@@ -150,6 +165,8 @@ static int on_ini(void *arg, const char *section, const char *key, const char *v
 		bad = set_path(&o->admin_socket_of_file, value);
 	} else if (strcmp(key, "state_dir") == 0) {
 		bad = set_path(&o->state_dir_of_file, value);
+	} else if (strcmp(key, "host_timeout") == 0) {
+		bad = set_host_timeout(o->host_timeout_ms ? &unused : &o->host_timeout_ms, value);
 	} else if (strcmp(key, "agent_grace_ms") == 0) {
 		bad = set_ms(o->agent_grace_ms ? &unused : &o->agent_grace_ms, value);
 	} else if (strcmp(key, "recovery_ms") == 0) {
@@ -201,6 +218,8 @@ static const char *take_option(struct options *o, int opt, const char **config)
 	case OPT_STATE_DIR:
 		o->state_dir = optarg;
 		return *optarg ? NULL : "is no path";
+	case OPT_HOST_TIMEOUT:
+		return set_host_timeout(&o->host_timeout_ms, optarg);
 	case OPT_AGENT_GRACE_MS:
 		return set_ms(&o->agent_grace_ms, optarg);
 	case OPT_RECOVERY_MS:

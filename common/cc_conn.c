@@ -38,12 +38,22 @@ struct cc_conn {
 	bool lingering;
 	struct event *linger_end;
 	struct cc_conn *prev, *next;
+	/* Something was queued in this iteration: on the loop's list, written at its end. */
+	bool unsent;
+	struct cc_conn *prev_u, *next_u;
 };
 
 static void release_if_dead(struct cc_conn *c)
 {
 	if (c->dead && c->in_callback == 0)
 		free(c);
+}
+
+static void forget_unsent(struct cc_conn *c)
+{
+	if (c->unsent)
+		DL_DELETE2(*cc_loop_unsent(c->loop), c, prev_u, next_u);
+	c->unsent = false;
 }
 
 /* Closes the socket now. No callback follows. */
@@ -53,6 +63,7 @@ static void drop(struct cc_conn *c)
 
 	if (!c->bev)
 		return;
+	forget_unsent(c);
 	if (c->lingering) {
 		event_free(c->linger_end);
 		DL_DELETE(*cc_loop_lingering(c->loop), c);
@@ -161,23 +172,62 @@ static void on_read(struct bufferevent *bev, void *arg)
 	release_if_dead(c);
 }
 
-/* Called when the output buffer has become empty; since then something may have been queued. */
+/* Called when the output buffer has become empty; since then something may have been queued. From
+ * now on libevent need not watch whether the socket can be written to. */
 static void on_write(struct bufferevent *bev, void *arg)
 {
 	struct cc_conn *c = arg;
 
-	(void)bev;
 	if (queued(c) > 0)
 		return;
+	if (!c->connecting)
+		bufferevent_disable(bev, EV_WRITE);
 	c->in_callback++;
 	if (c->lingering && c->eof)
 		drop(c);
 	else if (c->lingering)
 		shutdown(bufferevent_getfd(c->bev), SHUT_WR);
-	else if (c->ops->on_flushed && !c->connecting)
-		c->ops->on_flushed(c->arg);
 	c->in_callback--;
 	release_if_dead(c);
+}
+
+/* Without asking whether it can be written to, which costs three system calls. What it does not
+ * take libevent writes, and finds out about errors. */
+static void send_now(struct cc_conn *c)
+{
+	struct evbuffer *out = bufferevent_get_output(c->bev);
+
+	forget_unsent(c);
+	evbuffer_unfreeze(out, 1);
+	(void)evbuffer_write(out, bufferevent_getfd(c->bev));
+	evbuffer_freeze(out, 1);
+	if (queued(c) > 0)
+		bufferevent_enable(c->bev, EV_WRITE);
+	else
+		on_write(c->bev, c);
+}
+
+static void send_unsent(void *arg)
+{
+	struct cc_loop *l = arg;
+
+	while (*cc_loop_unsent(l))
+		send_now(*cc_loop_unsent(l));
+}
+
+/* At the end of this iteration, with all that is queued until then. */
+static void send_soon(struct cc_conn *c)
+{
+	struct cc_conn **list = cc_loop_unsent(c->loop);
+
+	if (c->unsent || c->connecting || bufferevent_get_enabled(c->bev) & EV_WRITE)
+		return;
+	if (!*list && cc_loop_defer(c->loop, send_unsent, c->loop) < 0) {
+		bufferevent_enable(c->bev, EV_WRITE);
+		return;
+	}
+	DL_APPEND2(*list, c, prev_u, next_u);
+	c->unsent = true;
 }
 
 static void connected(struct cc_conn *c)
@@ -186,6 +236,8 @@ static void connected(struct cc_conn *c)
 	(void)cc_tcp_tune(bufferevent_getfd(c->bev));
 	c->connecting = false;
 	bufferevent_set_timeouts(c->bev, NULL, NULL);
+	if (queued(c) == 0)
+		bufferevent_disable(c->bev, EV_WRITE);
 	bufferevent_enable(c->bev, EV_READ);
 	if (c->ops->on_connected)
 		c->ops->on_connected(c->arg);
@@ -255,7 +307,8 @@ struct cc_conn *cc_conn_new(struct cc_loop *l, int fd, const struct cc_conn_ops 
 		close(fd);
 		return NULL;
 	}
-	bufferevent_enable(c->bev, EV_READ | EV_WRITE);
+	bufferevent_disable(c->bev, EV_WRITE);
+	bufferevent_enable(c->bev, EV_READ);
 	return c;
 }
 
@@ -290,7 +343,18 @@ int cc_conn_send(struct cc_conn *c, const void *buf, size_t len)
 		return CC_ERR_STATE;
 	if (len > c->max_out || queued(c) > c->max_out - len)
 		return CC_ERR_LIMIT;
-	return evbuffer_add(bufferevent_get_output(c->bev), buf, len) < 0 ? CC_ERR_NOMEM : 0;
+	if (evbuffer_add(bufferevent_get_output(c->bev), buf, len) < 0)
+		return CC_ERR_NOMEM;
+	send_soon(c);
+	return 0;
+}
+
+void cc_conn_look(struct cc_conn *c)
+{
+	c->in_callback++;
+	consume(c);
+	c->in_callback--;
+	release_if_dead(c);
 }
 
 void cc_conn_set_limits(struct cc_conn *c, size_t max_in, size_t max_out)
@@ -305,6 +369,12 @@ void cc_conn_set_idle_timeout(struct cc_conn *c, uint32_t ms)
 
 	if (c->bev)
 		bufferevent_set_timeouts(c->bev, ms ? &tv : NULL, NULL);
+}
+
+void cc_conn_allow_silence(struct cc_conn *c, uint32_t ms)
+{
+	if (c->bev)
+		cc_tcp_allow_silence(bufferevent_getfd(c->bev), ms);
 }
 
 void cc_conn_close(struct cc_conn *c)
@@ -325,6 +395,7 @@ int cc_conn_detach(struct cc_conn *c)
 {
 	int fd = bufferevent_getfd(c->bev);
 
+	forget_unsent(c);
 	bufferevent_setfd(c->bev, -1);
 	bufferevent_free(c->bev);
 	c->bev = NULL;

@@ -12,7 +12,7 @@
 
 void cc_detect_init(struct cc_detect *d, uint32_t beat_ms, uint32_t max_ms, uint64_t now_ns)
 {
-	uint64_t min_ms = (uint64_t)beat_ms * 5 / 2;
+	uint64_t min_ms = CC_DETECT_MIN_BEATS * (uint64_t)beat_ms;
 
 	if (min_ms < CC_DETECT_MIN_MS)
 		min_ms = CC_DETECT_MIN_MS;

@@ -35,7 +35,8 @@
 #define CC_DETECT_SAMPLES_MIN 8u
 #define CC_DETECT_FADE        4096u /* half an hour of beats of 500 ms */
 #define CC_DETECT_PHI         8     /* a wrong verdict in 10^8 gaps, if they are normal */
-#define CC_DETECT_MIN_MS      1000u /* least bound, unless max is less */
+#define CC_DETECT_MIN_BEATS   4u    /* least bound: a host under load may stand still for three */
+#define CC_DETECT_MIN_MS      1000u /* but so long in any case, unless max is less */
 
 /* Written by these functions only. */
 struct cc_detect {
@@ -49,14 +50,16 @@ struct cc_detect {
 };
 
 /* A peer that means to speak every beat_ms at least, beginning now. The bound will be within
- * [min, max_ms], min being 2.5 beats and not below CC_DETECT_MIN_MS, but max_ms at most. */
+ * [min, max_ms], min being CC_DETECT_MIN_BEATS and not below CC_DETECT_MIN_MS, but max_ms at most.
+ */
 void cc_detect_init(struct cc_detect *d, uint32_t beat_ms, uint32_t max_ms, uint64_t now_ns);
 /* A sign of life. */
 void cc_detect_heard(struct cc_detect *d, uint64_t now_ns);
 /* It may have spoken without our noticing: the silence begins again, and is no sample. */
 void cc_detect_pause(struct cc_detect *d, uint64_t now_ns);
-/* Is a time in which the observer itself stood still too long to judge others by? Half of min: so
- * long a standstill and one beat that was missed do not reach the least bound. */
+/* Is a time in which the observer itself stood still too long to judge others by? Half of min, two
+ * beats: so long a standstill, and before it the silence that one missed beat leaves, two more, are
+ * not beyond the least bound. */
 bool cc_detect_blind(const struct cc_detect *d, uint64_t stood_still_ns);
 uint64_t cc_detect_bound(const struct cc_detect *d); /* ns */
 /* Since the last sign of life, ns. */

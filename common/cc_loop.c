@@ -26,7 +26,7 @@ struct deferred {
 struct cc_loop {
 	struct event_base *base;
 	bool stopped; /* libevent forgets a break that comes before it runs */
-	struct cc_conn *lingering;
+	struct cc_conn *lingering, *unsent;
 	struct event *defer_event; /* active while there are any */
 	struct deferred *deferred;
 	size_t n_deferred, cap_deferred;
@@ -102,6 +102,11 @@ struct event_base *cc_loop_base(struct cc_loop *l)
 struct cc_conn **cc_loop_lingering(struct cc_loop *l)
 {
 	return &l->lingering;
+}
+
+struct cc_conn **cc_loop_unsent(struct cc_loop *l)
+{
+	return &l->unsent;
 }
 
 void cc_loop_free(struct cc_loop *l)

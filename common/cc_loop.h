@@ -60,7 +60,6 @@ struct cc_conn_ops {
 	void (*on_connected)(void *arg); /* only for cc_conn_connect */
 	long (*on_data)(void *arg, const uint8_t *buf, size_t len);
 	void (*on_closed)(void *arg, int err, const char *text);
-	void (*on_flushed)(void *arg); /* may be NULL: all that was queued has been written */
 };
 
 /* Takes over a connected socket; tunes it (cc_tcp_tune) if it is TCP. */
@@ -73,8 +72,12 @@ struct cc_conn *cc_conn_connect(struct cc_loop *l, const struct cc_addr *to, uin
  * nothing was added; the owner had better close the connection. */
 int cc_conn_send(struct cc_conn *c, const void *buf, size_t len);
 void cc_conn_set_limits(struct cc_conn *c, size_t max_in, size_t max_out);
+/* on_data gets again what it has not consumed. Not to be called in it. */
+void cc_conn_look(struct cc_conn *c);
 /* No data within this time after now closes the connection with CC_ERR_TIMEOUT; 0: no limit. */
 void cc_conn_set_idle_timeout(struct cc_conn *c, uint32_t ms);
+/* Of a TCP connection once it is connected, see cc_tcp_allow_silence. */
+void cc_conn_allow_silence(struct cc_conn *c, uint32_t ms);
 /* Closes when what is queued has been written and the other side has read it, or after 2 s. No
  * callback follows. */
 void cc_conn_close(struct cc_conn *c);

@@ -17,8 +17,9 @@
 
 #include "common/cc_err.h"
 
-#define LISTEN_BACKLOG 1024
-#define LOW_LATENCY_US 5000u
+#define LISTEN_BACKLOG  1024
+#define LOW_LATENCY_US  5000u
+#define SILENCE_MORE_MS 200u
 
 uint64_t cc_now_ns(void)
 {
@@ -135,6 +136,14 @@ int cc_tcp_tune(int fd)
 			return CC_ERR_IO;
 	choose_congestion_control(fd);
 	return 0;
+}
+
+void cc_tcp_allow_silence(int fd, uint32_t ms)
+{
+	unsigned limit = ms + SILENCE_MORE_MS;
+
+	if (limit > CC_TCP_TIMEOUT_MS)
+		setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, sizeof limit);
 }
 
 static int unix_sockaddr(const char *path, struct sockaddr_un *sun)

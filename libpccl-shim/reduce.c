@@ -192,11 +192,16 @@ static pcclResult_t try_launch(pcclComm_t *c, const void *send, void *recv,
 		pccl_slot_release(c, e.slot);
 		return r;
 	}
-	if (op->staging)
+	if (op->staging && op->bytes <= SHM_COPY_FIRST) {
+		memcpy(op->staging->map.base, op->send, op->bytes);
+		pccl_slot_submit(c, &e, op->bytes, state);
+	} else if (op->staging) {
 		e.in_start = first_byte(op, &attrs);
-	pccl_slot_submit(c, &e, state);
-	if (op->staging)
+		pccl_slot_submit(c, &e, 0, state);
 		copy_in(c, e.slot, e.in_start);
+	} else {
+		pccl_slot_submit(c, &e, 0, state);
+	}
 	*ret_slot = e.slot;
 	return pcclSuccess;
 }

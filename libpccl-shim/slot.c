@@ -92,13 +92,14 @@ static void ring_bell(int fd)
 		return;
 }
 
-void pccl_slot_submit(pcclComm_t *c, const struct shm_sqe *e, enum pccl_op_state state)
+void pccl_slot_submit(
+	pcclComm_t *c, const struct shm_sqe *e, uint64_t in_done, enum pccl_op_state state)
 {
 	struct pccl_attachment *a = c->ops[e->slot].att;
 	struct shm_sqe *ring = (struct shm_sqe *)(void *)(a->queue + SHM_SQE_OFF);
 	struct shm_slot *s = pccl_attachment_slot(a, e->slot);
 
-	atomic_store_explicit(&s->in_done, 0, memory_order_relaxed);
+	atomic_store_explicit(&s->in_done, in_done, memory_order_relaxed);
 	atomic_store_explicit(&s->in_want, 0, memory_order_relaxed);
 	atomic_store_explicit(&s->wait, SHM_WAIT_AWAKE, memory_order_relaxed);
 	atomic_store_explicit(&s->mode, SHM_RESULT_NONE, memory_order_relaxed);

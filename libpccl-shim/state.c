@@ -315,7 +315,7 @@ static pcclResult_t try_it(pcclComm_t *c, const pcclSharedState_t *shared_state,
 		return r;
 	}
 	c->ops[e.slot].manifest = a->state.base;
-	pccl_slot_submit(c, &e, PCCL_OP_AWAITED);
+	pccl_slot_submit(c, &e, 0, PCCL_OP_AWAITED);
 	return await(c, &e, ret_revision, ret_info);
 }
 

@@ -1,17 +1,39 @@
 /* SPDX-License-Identifier: MIT
  *
  * What pcclctl shows of shared state on an agent's host: groups, what their peers here offered
- * last, and the jobs that are under way.
+ * last and in which keys they differed, the jobs that are under way, and the keys.
  */
+#include <inttypes.h>
+#include <string.h>
+
 #include "daemon/cc_admin.h"
-#include "pcclagentd/io.h"
+#include "pcclagentd/findings.h"
+#include "proto/wire_frame.h"
 #include "proto/wire_names.h"
+
+/* Of keys that have differed, and of keys, an answer has about so many bytes each: with the rest it
+ * must fit into a frame. */
+#define ROOM ((size_t)WIRE_FRAME_MAX / 4)
+/* A row takes these at most, and its texts. */
+#define ROW_BYTES 80u
 
 struct fill {
 	struct agentd *d;
 	uint64_t now;
-	struct wa_table *peers, *transfers, *sources, *receivers;
+	struct wa_table *peers, *differed, *transfers, *sources, *receivers, *keys;
+	size_t differed_room, keys_room;
 };
+
+/* False: there is no room for another row with these texts. */
+static bool take_room(size_t *room, const char *a, const char *b)
+{
+	size_t need = ROW_BYTES + strlen(a) + strlen(b);
+
+	if (need > *room)
+		return false;
+	*room -= need;
+	return true;
+}
 
 /* ---- groups ---- */
 
@@ -100,6 +122,82 @@ static void fill_receiver(
 	wa_set_text(t, col, "%s", v->text);
 }
 
+/* ---- which keys of a peer differed ---- */
+
+static const struct wa_column differed_cols[] = {
+	{"group", WA_KIND_COUNT},
+	{"sequence", WA_KIND_COUNT},
+	{"revision", WA_KIND_COUNT},
+	{"comm", WA_KIND_COUNT},
+	{"program", WA_KIND_TEXT},
+	{"pid", WA_KIND_COUNT},
+	{"key", WA_KIND_TEXT},
+	{"more", WA_KIND_COUNT},
+	{"blocks", WA_KIND_COUNT},
+	{"of", WA_KIND_COUNT},
+	{"bytes", WA_KIND_BYTES},
+	{"cause", WA_KIND_TEXT},
+	{"outcome", WA_KIND_TEXT},
+	{"from", WA_KIND_TEXT},
+	{"why", WA_KIND_TEXT},
+};
+
+/* A key, or, with `more`, so many of them. */
+static void differed_row(struct wa_table *t, const struct agt_synced_info *s,
+	const struct findings *f, const struct found_member *m, const struct found_diff *d,
+	uint32_t more)
+{
+	bool told = !m->complete && s->seq == f->seq;
+	const char *outcome = m->cause == FOUND_DRIFT ? "repaired" : "received";
+	uint32_t col = 0;
+
+	wa_row_add(t);
+	wa_set_number(t, col++, f->group);
+	wa_set_number(t, col++, f->seq);
+	wa_set_number(t, col++, f->revision);
+	wa_set_number(t, col++, s->comm);
+	wa_set_text(t, col++, "%s", s->name);
+	wa_set_number(t, col++, s->pid);
+	wa_set_text(t, col++, "%s", d->name ? d->name : "");
+	wa_set_number(t, col++, more);
+	wa_set_number(t, col++, d->leaves);
+	wa_set_number(t, col++, d->of);
+	wa_set_number(t, col++, d->bytes);
+	wa_set_text(t, col++, "%s", found_cause_name(m->cause));
+	wa_set_text(t, col++, "%s", m->complete ? outcome : "failed");
+	wa_set_text(t, col++, "%s", f->from);
+	wa_set_text(t, col, "%s", told ? s->text : "");
+}
+
+static void fill_differed(struct fill *f, const struct agt_synced_info *s)
+{
+	const struct comm *c = comm_find(f->d, s->comm);
+	const struct found_member *m = c ? findings_of(c) : NULL;
+	struct found_diff rest;
+	uint32_t i;
+
+	if (!m || m->n_tensors == 0)
+		return;
+	for (i = 0; i < m->n; i++) {
+		size_t *room = &f->differed_room;
+
+		if (!take_room(room, m->diffs[i].name, c->findings->from) ||
+			!take_room(room, s->name, s->text))
+			break;
+		differed_row(f->differed, s, c->findings, m, &m->diffs[i], 0);
+	}
+	if (i == m->n_tensors)
+		return;
+	rest = (struct found_diff){
+		.leaves = m->rest.leaves, .of = m->rest.of, .bytes = m->rest.bytes};
+	for (uint32_t k = i; k < m->n; k++) {
+		rest.leaves += m->diffs[k].leaves;
+		rest.of += m->diffs[k].of;
+		rest.bytes += m->diffs[k].bytes;
+	}
+	differed_row(f->differed, s, c->findings, m, &rest, m->n_tensors - i);
+}
+
 /* Of one that is running: what it has sent and received by now. */
 static bool get_member(
 	const struct fill *f, const struct agt_synced_info *s, struct ste_member_view *ret)
@@ -140,6 +238,7 @@ static void fill_peer(void *arg, const struct agt_synced_info *s)
 	wa_set_text(t, col, "%s", s->text);
 	if (runs && !s->holder)
 		fill_receiver(f->receivers, s, &v);
+	fill_differed(f, s);
 }
 
 /* ---- what is under way ---- */
@@ -225,7 +324,7 @@ static void fill_transfer(void *arg, const struct agt_op_info *o)
 	wa_set_number(t, col++, o->age_ns);
 	wa_set_number(t, col++, v.bytes);
 	wa_set_number(t, col++, v.done);
-	wa_set_number(t, col++, v.rate);
+	wa_set_number(t, col++, v.rate == STE_UNMEASURED ? WA_UNKNOWN : v.rate);
 	wa_set_number(t, col++, v.left_ns == SYNC_LEFT_UNKNOWN ? WA_UNKNOWN : v.left_ns);
 	wa_set_number(t, col++, v.stalled_ns);
 	wa_set_number(t, col++, v.net_tx_bytes);
@@ -240,15 +339,66 @@ static void fill_transfer(void *arg, const struct agt_op_info *o)
 	fill_sources(f, r, o);
 }
 
+/* ---- keys ---- */
+
+static const struct wa_column key_cols[] = {
+	{"master", WA_KIND_TEXT},
+	{"group", WA_KIND_COUNT},
+	{"revision", WA_KIND_COUNT},
+	{"key", WA_KIND_TEXT},
+	{"more", WA_KIND_COUNT},
+	{"dtype", WA_KIND_TEXT},
+	{"count", WA_KIND_COUNT},
+	{"hash", WA_KIND_TEXT},
+	{"may_differ", WA_KIND_BOOL},
+};
+
+static void key_row(struct wa_table *t, const char *master, const struct findings *f)
+{
+	wa_row_add(t);
+	wa_set_text(t, 0, "%s", master);
+	wa_set_number(t, 1, f->group);
+	wa_set_number(t, 2, f->revision);
+}
+
+static void fill_keys(void *arg, const struct agt_group_info *g)
+{
+	struct fill *a = arg;
+	const struct findings *f = findings_last(a->d, g->run, g->group);
+	const struct found_keys *k = f ? f->keys : NULL;
+	char master[CC_ADDR_STR_SIZE];
+	uint32_t i;
+
+	if (!k)
+		return;
+	cc_addr_str(&g->master, master);
+	for (i = 0; i < k->n && take_room(&a->keys_room, master, k->v[i].name); i++) {
+		key_row(a->keys, master, f);
+		wa_set_text(a->keys, 3, "%s", k->v[i].name);
+		wa_set_text(a->keys, 5, "%s", wire_dtype_name(k->v[i].dtype));
+		wa_set_number(a->keys, 6, k->v[i].count);
+		wa_set_number(a->keys, 8, k->v[i].may_differ);
+		if (f->hashes && !k->v[i].may_differ)
+			wa_set_text(a->keys, 7, "%016" PRIx64, f->hashes[i]);
+	}
+	if (i == k->n_tensors)
+		return;
+	key_row(a->keys, master, f);
+	wa_set_number(a->keys, 4, k->n_tensors - i);
+}
+
 void admin_state(struct agentd *d, uint64_t now, struct wa_reply *reply)
 {
-	struct fill f = {.d = d, .now = now};
+	struct fill f = {.d = d, .now = now, .differed_room = ROOM, .keys_room = ROOM};
 
 	agt_each_group(d->core, fill_group, WA_TABLE(reply, "groups", group_cols));
 	f.peers = WA_TABLE(reply, "peers", peer_cols);
+	f.differed = WA_TABLE(reply, "differed", differed_cols);
 	f.transfers = WA_TABLE(reply, "transfers", transfer_cols);
 	f.sources = WA_TABLE(reply, "sources", source_cols);
 	f.receivers = WA_TABLE(reply, "receivers", receiver_cols);
+	f.keys = WA_TABLE(reply, "keys", key_cols);
 	agt_each_synced(d->core, now, fill_peer, &f);
 	agt_each_op(d->core, now, fill_transfer, &f);
+	agt_each_group(d->core, fill_keys, &f);
 }

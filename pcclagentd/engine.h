@@ -47,6 +47,9 @@ int eng_add_rx_stream(struct eng *e, uint32_t link, int fd);
  */
 #define ENG_LOOK_MS    200u
 #define ENG_SILENCE_MS 2800u
+/* One stream's packets may all be lost for a while. Its link ends with it only after this time, if
+ * the other host is heard of on others. */
+#define ENG_STREAM_SILENCE_MS 10000u
 /* Nobody should count on a link that is silent for so long: an idle one is heard once a second. */
 #define ENG_QUIET_MS 1500u
 void eng_look(struct eng *e, bool starts);

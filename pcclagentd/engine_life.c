@@ -21,9 +21,6 @@
 /* A look that comes later than this counts as if it did not: this agent stood still, not the other
  * host. */
 #define LATE_MS (2ull * ENG_LOOK_MS)
-/* One stream's packets may all be lost for a while. Its link ends with it only after this time, if
- * the other host is heard of on others. */
-#define STREAM_SILENCE_MS 10000u
 /* Probes of an idle stream without an answer, one per second, until the kernel gives it up: later
  * than we do. */
 #define KEEPALIVE_PROBES 30
@@ -58,7 +55,7 @@ static bool has_spoken(struct eng_stream *s)
 
 static bool is_gone(const struct eng_thread *t, const struct eng_stream *s)
 {
-	if (s->silent_ms < ENG_SILENCE_MS || s->silent_ms >= STREAM_SILENCE_MS)
+	if (s->silent_ms < ENG_SILENCE_MS || s->silent_ms >= ENG_STREAM_SILENCE_MS)
 		return s->silent_ms >= ENG_SILENCE_MS;
 	for (const struct eng_stream *o = t->streams; o; o = o->next)
 		if (o->link == s->link && o->silent_ms < ENG_SILENCE_MS)

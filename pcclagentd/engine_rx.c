@@ -171,6 +171,8 @@ static const char *begin_segment(struct eng_thread *t, struct eng_stream *s)
 
 	if (wlk_data_get(s->hdr, &d, &why) < 0)
 		return why;
+	if (d.phase == WLK_SMALL)
+		return "operand of a small operation among segments";
 	x = find(t->e, d.seq);
 	if (!x && d.seq > t->e->last_seq) {
 		set_parked(t, s, true);

@@ -53,6 +53,8 @@ void in_link_free(struct run *r, struct in_link *l)
 {
 	DL_DELETE(r->in_links, l);
 	r->n_in_links--;
+	if (l->small)
+		cc_conn_close(l->small);
 	eng_drop_link(r->eng, l->num);
 	free(l);
 }
@@ -117,12 +119,13 @@ static void half_free(struct half *h, bool keep_fd)
 	free(h);
 }
 
-static int send_ack(int fd, uint16_t code, const char *text)
+static int send_ack(int fd, uint16_t code, uint64_t features, const char *text)
 {
 	struct wlk_ack a = {.version_min = WLK_VERSION_MIN,
 		.version_max = WLK_VERSION_MAX,
 		.version = code == WLK_OK ? WLK_VERSION_MAX : 0,
-		.code = code};
+		.code = code,
+		.features = features};
 	uint8_t buf[WLK_ACK_SIZE];
 
 	agentd_copy_text(a.text, sizeof a.text, text);
@@ -141,7 +144,7 @@ static void refuse(struct half *h, enum wlk_code code, const char *text)
 
 	agentd_complain(h->port->d, level, "refused a connection from %s: %s",
 		cc_addr_str(&h->from, from), text);
-	if (send_ack(h->fd, (uint16_t)code, text) < 0) {
+	if (send_ack(h->fd, (uint16_t)code, 0, text) < 0) {
 		half_free(h, false);
 		return;
 	}
@@ -149,6 +152,13 @@ static void refuse(struct half *h, enum wlk_code code, const char *text)
 	shutdown(h->fd, SHUT_WR);
 	h->lingering = true;
 	h->deadline = cc_now_ns() + LINGER_NS;
+}
+
+static bool is_missing(const struct in_link *l, const struct wlk_hello *h)
+{
+	if (h->stream == WLK_STREAM_SMALL)
+		return !l->small;
+	return !(l->have >> h->stream & 1);
 }
 
 /* The link that this stream belongs to; NULL: refused. */
@@ -159,7 +169,7 @@ static struct in_link *join_link(struct half *h, struct run *r, const struct wlk
 	uint32_t id = r->id;
 
 	if (hello->stream > 0) {
-		if (l && l->n_streams == hello->n_streams && !(l->have >> hello->stream & 1))
+		if (l && l->n_streams == hello->n_streams && is_missing(l, hello))
 			return l;
 		refuse(h, WLK_REFUSED_LIMIT,
 			"this stream belongs to no link: stream 0 comes first");
@@ -188,6 +198,14 @@ static struct in_link *join_link(struct half *h, struct run *r, const struct wlk
 	return l;
 }
 
+static int add_stream(struct run *r, struct in_link *l, uint16_t stream, int fd)
+{
+	if (stream == WLK_STREAM_SMALL)
+		return small_add_in(l, fd);
+	l->have |= (uint64_t)1 << stream;
+	return eng_add_rx_stream(r->eng, l->num, fd);
+}
+
 static void welcome(struct half *h, struct run *r, const struct wlk_hello *hello)
 {
 	struct in_link *l = join_link(h, r, hello);
@@ -195,20 +213,20 @@ static void welcome(struct half *h, struct run *r, const struct wlk_hello *hello
 
 	if (!l)
 		return;
-	l->have |= (uint64_t)1 << hello->stream;
 	half_free(h, true);
-	if (send_ack(fd, WLK_OK, "") < 0) {
+	if (send_ack(fd, WLK_OK, 0, "") < 0) {
 		close(fd);
 		in_link_broken(r, l, false, "a stream broke while it was opened");
 		return;
 	}
-	if (eng_add_rx_stream(r->eng, l->num, fd) < 0)
+	if (add_stream(r, l, hello->stream, fd) < 0)
 		in_link_broken(r, l, false, "the agent's engine took no more streams");
 }
 
 /* Whoever has the run's key may ask; nothing is verified for him but by himself. */
-static void welcome_state(struct half *h, struct run *r)
+static void welcome_state(struct half *h, struct run *r, const struct wlk_hello *hello)
 {
+	uint64_t features = hello->features & WLK_MEMBERS;
 	int fd = h->fd;
 
 	if (r->d->stopping || sync_engine(r) < 0 || !ste_has_room(r->ste)) {
@@ -216,11 +234,11 @@ static void welcome_state(struct half *h, struct run *r)
 		return;
 	}
 	half_free(h, true);
-	if (send_ack(fd, WLK_OK, "") < 0) {
+	if (send_ack(fd, WLK_OK, features, "") < 0) {
 		close(fd);
 		return;
 	}
-	if (ste_add_stream(r->ste, fd) < 0)
+	if (ste_add_stream(r->ste, fd, features) < 0)
 		agentd_complain(r->d, CC_LOG_WARNING, "no memory or thread to serve shared state");
 }
 
@@ -247,7 +265,7 @@ static void judge(struct half *h)
 		refuse(h, WLK_REFUSED_RUN,
 			"this agent takes part in no such run, or the key is wrong");
 	} else if (h->port->service == WLK_SHARED_STATE && hello.service == WLK_SHARED_STATE) {
-		welcome_state(h, r);
+		welcome_state(h, r, &hello);
 	} else if (h->port->service != WLK_P2P || hello.service != WLK_P2P) {
 		refuse(h, WLK_REFUSED_SERVICE,
 			h->port->service == hello.service
@@ -347,7 +365,7 @@ static void on_accept(void *arg, int fd)
 
 	if (getpeername(fd, (struct sockaddr *)&ss, &len) < 0 ||
 		cc_addr_from_sockaddr((struct sockaddr *)&ss, &from) < 0 || !room_for(p, &from)) {
-		(void)send_ack(fd, WLK_REFUSED_LIMIT, "too many connections without a hello");
+		(void)send_ack(fd, WLK_REFUSED_LIMIT, 0, "too many connections without a hello");
 		close(fd);
 		return;
 	}

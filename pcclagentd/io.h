@@ -11,7 +11,9 @@
  *   run.c      masters' connections and the engine of each run
  *   hello.c    the TCP ports and inbound hellos; link.c outbound links
  *   xfer.c     transfers between core and engine; progress.c whether they move, and who is at fault
- *   sync.c     jobs of shared state between core and its engine; manifest.c what peers offer
+ *   small.c    small operations, which need no engine
+ *   sync.c     jobs of shared state between core and its engine; manifest.c what peers offer;
+ *              findings.c what came of it
  *   admin.c    tables for pcclctl
  */
 #ifndef IO_H
@@ -98,8 +100,10 @@ struct comm {
 	bool draining;
 	bool checking; /* a manifest: entries behind it wait */
 	uint32_t head, attr_version;
-	uint32_t bell_run;  /* run whose engine watches data_bell; 0: none */
-	uint32_t state_run; /* likewise, for shared state */
+	uint32_t bell_run;         /* run whose engine watches data_bell; 0: none */
+	uint32_t state_run;        /* likewise, for shared state */
+	bool synced;               /* it has been equal to others, as far as this agent can know */
+	struct findings *findings; /* of its last synchronization here; referenced, NULL */
 	struct comm_slot {
 		bool busy;                 /* submitted, not completed */
 		uint32_t gen;              /* counts submissions */
@@ -135,6 +139,8 @@ struct manifest {
 struct sync {
 	uint64_t seq;
 	uint32_t group;
+	uint64_t revision;     /* elected */
+	struct wm_digest keys; /* elected */
 	struct run *run;
 	bool started;                      /* the engine for shared state knows it */
 	bool finished;                     /* and has forgotten it */
@@ -147,8 +153,9 @@ struct sync {
 		uint32_t id;               /* of the communicator */
 		struct comm *comm;         /* referenced until it is dropped; NULL */
 		struct manifest *manifest; /* referenced, used until it is dropped; NULL */
-		uint32_t index; /* in the engine's job; STE_NO_MEMBER: it never was there */
-		bool holder, gone, used, dropping, told_failed;
+		uint32_t index;   /* in the engine's job; STE_NO_MEMBER: it never was there */
+		uint64_t offered; /* revision */
+		bool holder, torn, gone, used, dropping, told_failed;
 	} members[AGT_MEMBERS_MAX];
 	uint32_t n_sources;
 	struct sync_source {
@@ -189,6 +196,7 @@ struct xfer {
 	uint64_t told_ns;         /* progress.c: when its standstill was logged; 0: it was not */
 	uint64_t bytes;           /* of the operand */
 	uint32_t tx_link;
+	struct small *small; /* NULL: it is the engine's */
 	struct result *result;
 	uint32_t n_members;
 	struct xfer_member {
@@ -205,13 +213,16 @@ struct link_health {
 	bool blocked;      /* outbound: it does not take what is there to be sent */
 };
 
+struct small; /* small.c */
+
 struct in_link { /* streams that another agent opened to us */
 	uint32_t num;
 	struct run *run;
 	struct cc_id peer;
 	struct link_health health;
 	uint32_t n_streams;
-	uint64_t have; /* bit i: stream i is here */
+	uint64_t have;         /* bit i: stream i is here */
+	struct cc_conn *small; /* the stream for small operations; NULL: not yet */
 	struct in_link *prev, *next;
 };
 
@@ -243,7 +254,8 @@ struct run {
 	struct out_link *out_links;
 	struct dead_link *dead_links;
 	struct xfer *xfers;
-	struct ste *ste; /* NULL until somebody synchronizes */
+	uint64_t last_seq; /* of a transfer that was started or skipped */
+	struct ste *ste;   /* NULL until somebody synchronizes */
 	int state_fd;
 	struct cc_watch *state_watch;
 	struct sync *syncs;
@@ -443,6 +455,10 @@ bool out_link_view(
 bool out_link_broken(struct run *r, uint32_t num, bool silent, const char *text);
 /* Tells the core when an established link of ours falls silent, or is heard again. */
 void out_link_heard(struct run *r, uint32_t num, bool silent);
+/* To the stream for small operations of the link with this number, if it is there. If it takes no
+ * more, the link is broken, but not at once: nothing is fed to the core meanwhile. */
+void out_link_send(struct run *r, uint32_t num, const uint8_t hdr[WLK_DATA_SIZE],
+	const uint8_t *payload, size_t len);
 void out_link_tick(struct run *r, uint64_t now);
 void out_link_free_all(struct run *r);
 /* After a transfer went: the engine may forget links that nothing needs now. */
@@ -460,6 +476,24 @@ void xfer_event(struct run *r, const struct eng_event *ev);
 /* Cancels all, waits for the engine's threads to let go (at most a second) and frees them. False:
  * the engine still uses their memory. */
 bool xfer_free_all(struct run *r);
+
+/* ---- small.c ---- */
+
+/* Is it small, by what all hosts know? */
+bool small_fits(uint64_t bytes, uint32_t hosts);
+/* Copies the spec. NULL: no memory. */
+struct small *small_new(const struct eng_xfer_spec *spec);
+void small_free(struct small *s); /* NULL is fine */
+/* As far as it goes with the operands that are there. */
+void small_go_on(struct xfer *x);
+/* With operands that were not there in time. */
+void small_tick(struct run *r);
+void small_progress(const struct small *s, struct eng_progress *ret);
+/* The stream for small operations; owns fd from now on, also on failure. 0 or CC_ERR_*. */
+int small_add_in(struct in_link *l, int fd);
+/* An operation, small or not, has been started or will never be: what came of it early is wanted
+ * now, or not at all. */
+void small_started(struct run *r, uint64_t seq);
 
 /* ---- progress.c ---- */
 
@@ -516,7 +550,7 @@ struct sync_view {
 	const char *state;    /* static: "starts", "compares", "copies", "serves", "failed" */
 	uint64_t bytes, done; /* that differ, as far as is known, and of these written: over all
 			       * receivers of this host */
-	uint64_t rate;        /* bytes per second, recently; 0: nothing moves */
+	uint64_t rate;        /* bytes per second, recently; 0: nothing moves; STE_UNMEASURED */
 	uint64_t left_ns;     /* at that rate; SYNC_LEFT_UNKNOWN: nothing moves, or not all that
 			       * differs is known */
 	uint64_t net_rx_bytes, net_tx_bytes;        /* on sockets, with headers */

@@ -62,8 +62,12 @@ struct out_link {
 	uint64_t deadline, next_try;
 	uint32_t n_tries, started;
 	struct dial tries[CANDIDATES]; /* stream 0 to each candidate */
-	struct dial *streams;          /* n_streams once a candidate was good; [0] is that one */
+	/* n_streams + 1 once a candidate was good: [0] is that one, the last one is for small
+	 * operations. */
+	struct dial *streams;
 	uint32_t next_stream;
+	struct cc_conn *small; /* that one, when it is up */
+	bool jammed;           /* and does not take what it should */
 	struct out_link *prev, *next;
 };
 
@@ -238,8 +242,10 @@ static void out_link_free(struct out_link *l)
 {
 	for (uint32_t i = 0; i < l->n_tries; i++)
 		dial_stop(&l->tries[i]);
-	for (uint32_t i = 0; l->streams && i < l->n_streams; i++)
+	for (uint32_t i = 0; l->streams && i <= l->n_streams; i++)
 		dial_stop(&l->streams[i]);
+	if (l->small)
+		cc_conn_close(l->small);
 	if (l->up)
 		drop_when_unused(l->run, l->num);
 	DL_DELETE(l->run->out_links, l);
@@ -287,19 +293,40 @@ static void link_fail(struct out_link *l, const struct dial *culprit)
 	agentd_feed(r->d, &ev);
 }
 
-/* All streams are there: the engine gets them. */
+static void on_small_closed(void *arg, int err, const char *text)
+{
+	struct out_link *l = arg;
+
+	(void)err;
+	l->small = NULL;
+	(void)out_link_broken(l->run, l->num, false, text);
+}
+
+static int add_small(struct out_link *l, int fd)
+{
+	static const struct cc_conn_ops ops = {.on_data = on_data, .on_closed = on_small_closed};
+
+	l->small = cc_conn_new(l->run->d->loop, fd, &ops, l);
+	if (!l->small)
+		return CC_ERR_NOMEM;
+	cc_conn_allow_silence(l->small, ENG_STREAM_SILENCE_MS);
+	return 0;
+}
+
+/* All streams are there: the engine gets them, but the last one. */
 static void link_finish(struct out_link *l)
 {
 	struct run *r = l->run;
 	struct agt_event ev = {.type = AGT_EV_LINK_UP, .run = r->id, .peer = l->to.agent};
 
 	l->up = true;
-	for (uint32_t i = 0; i < l->n_streams; i++) {
+	for (uint32_t i = 0; i <= l->n_streams; i++) {
 		struct dial *d = &l->streams[i];
 		int fd = d->fd;
 
 		d->fd = -1;
-		if (eng_add_tx_stream(r->eng, l->num, fd) < 0) {
+		if ((i < l->n_streams ? eng_add_tx_stream(r->eng, l->num, fd) : add_small(l, fd)) <
+			0) {
 			dial_fail(d, "the agent's engine took no more streams");
 			link_fail(l, d);
 			return;
@@ -318,12 +345,13 @@ static void choose(struct out_link *l, struct dial *good)
 	good->fd = -1;
 	for (uint32_t i = 0; i < l->n_tries; i++)
 		dial_stop(&l->tries[i]);
-	l->streams = calloc(l->n_streams, sizeof *l->streams);
+	l->streams = calloc(l->n_streams + 1, sizeof *l->streams);
 	if (!l->streams)
 		agentd_out_of_memory("links");
-	for (uint32_t i = 0; i < l->n_streams; i++)
+	for (uint32_t i = 0; i <= l->n_streams; i++)
 		l->streams[i] = (struct dial){
 			.link = l, .addr = good->addr, .stream = (uint16_t)i, .fd = -1};
+	l->streams[l->n_streams].stream = WLK_STREAM_SMALL;
 	l->streams[0].state = DIAL_GOOD;
 	l->streams[0].fd = fd;
 	l->next_stream = 1;
@@ -345,7 +373,7 @@ static void advance_streams(struct out_link *l)
 		good += d->state == DIAL_GOOD;
 		active += d->state == DIAL_CONNECTING || d->state == DIAL_HELLO;
 	}
-	for (; l->next_stream < l->n_streams && active < AT_ONCE; active++) {
+	for (; l->next_stream <= l->n_streams && active < AT_ONCE; active++) {
 		struct dial *d = &l->streams[l->next_stream++];
 
 		dial_start(d);
@@ -354,7 +382,7 @@ static void advance_streams(struct out_link *l)
 			return;
 		}
 	}
-	if (good == l->n_streams)
+	if (good == l->n_streams + 1)
 		link_finish(l);
 }
 
@@ -524,6 +552,17 @@ bool out_link_broken(struct run *r, uint32_t num, bool silent, const char *text)
 	return true;
 }
 
+void out_link_send(struct run *r, uint32_t num, const uint8_t hdr[WLK_DATA_SIZE],
+	const uint8_t *payload, size_t len)
+{
+	struct out_link *l;
+
+	DL_SEARCH_SCALAR(r->out_links, l, num, num);
+	if (l && l->small && !l->jammed)
+		l->jammed = cc_conn_send(l->small, hdr, WLK_DATA_SIZE) < 0 ||
+			    cc_conn_send(l->small, payload, len) < 0;
+}
+
 /* The stream that time ran out for. */
 static struct dial *overdue(struct out_link *l, uint64_t now)
 {
@@ -561,6 +600,8 @@ void out_link_tick(struct run *r, uint64_t now)
 	DL_FOREACH_SAFE (r->out_links, l, tmp) {
 		if (!l->up)
 			tick_one(l, now);
+		else if (l->jammed)
+			(void)out_link_broken(r, l->num, false, "it takes no more operands");
 	}
 }
 

@@ -28,6 +28,7 @@ pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/engine_rx.c \
 	pcclagentd/engine_tx.c \
 	pcclagentd/engine_xfer.c \
+	pcclagentd/findings.c pcclagentd/findings.h \
 	pcclagentd/hello.c \
 	pcclagentd/io.h \
 	pcclagentd/link.c \
@@ -41,6 +42,7 @@ pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/result.c \
 	pcclagentd/run.c \
 	pcclagentd/session.c \
+	pcclagentd/small.c \
 	pcclagentd/sync.c \
 	pcclagentd/xfer.c
 pcclagentd_libpcclagentd_la_LIBADD = libagt.la libkrn.la libhsh_run.la pcclagentd/libstate.la \

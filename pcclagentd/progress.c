@@ -19,7 +19,15 @@
 
 static bool is_moving(const struct xfer *x)
 {
-	return x->started && !x->finished && !x->over;
+	return (x->started || x->small) && !x->finished && !x->over;
+}
+
+static bool get_progress(const struct xfer *x, struct eng_progress *ret)
+{
+	if (!x->small)
+		return eng_get_progress(x->run->eng, x->seq, ret);
+	small_progress(x->small, ret);
+	return true;
 }
 
 static uint64_t stalled_ns(const struct xfer *x, uint64_t now)
@@ -139,7 +147,7 @@ bool progress_get(const struct run *r, uint64_t seq, uint64_t now, struct progre
 	struct xfer *x;
 
 	HASH_FIND(hh, r->xfers, &seq, sizeof seq, x);
-	if (!x || !is_moving(x) || !eng_get_progress(r->eng, seq, &ret->eng))
+	if (!x || !is_moving(x) || !get_progress(x, &ret->eng))
 		return false;
 	ret->stalled_ns = ret->eng.moved == x->moved ? stalled_ns(x, now) : 0;
 	ret->waits[0] = '\0';
@@ -221,7 +229,7 @@ static void look_at(struct xfer *x, uint64_t now)
 {
 	struct eng_progress p;
 
-	if (!eng_get_progress(x->run->eng, x->seq, &p))
+	if (!get_progress(x, &p))
 		return;
 	if (p.moved != x->moved) {
 		x->moved = p.moved;

@@ -11,6 +11,7 @@
 
 #include "common/cc_futex.h"
 #include "common/cc_shm.h"
+#include "pcclagentd/findings.h"
 #include "pcclagentd/io.h"
 #include "proto/shm_submit.h"
 
@@ -241,6 +242,7 @@ void comm_open(struct agentd *d, uint32_t session, uint32_t id, const struct wl_
 		.session = session,
 		.uid = s->uid,
 		.refs = 1,
+		.synced = attrs->state == SHM_COMM_CONNECTED, /* it comes from another agent */
 		.sq_bell = -1,
 		.data_bell = -1};
 	if (make_comm(d, c, &fds[0]) < 0) {
@@ -283,6 +285,8 @@ static void close_comm(struct agentd *d, struct comm *c)
 	close(c->data_bell);
 	for (uint32_t i = 0; i < SHM_SLOTS; i++)
 		release_slot(d, &c->slot[i]);
+	findings_unref(c->findings);
+	c->findings = NULL;
 	comm_unref(c);
 }
 

@@ -159,6 +159,8 @@ static long take_frame(struct run *r, const uint8_t *buf, size_t len)
 		snprintf(r->why, sizeof r->why, "malformed message: %s", why);
 		return err;
 	}
+	if (msg.type == WM_HELLO_ACK)
+		cc_conn_allow_silence(r->conn, msg.u.hello_ack.timeout_ms);
 	ev.msg = &msg;
 	agentd_feed(r->d, &ev);
 	wire_master_clear(&msg);
@@ -325,6 +327,7 @@ void run_tick(struct agentd *d, uint64_t now)
 	HASH_ITER (hh, d->runs, r, tmp) {
 		out_link_tick(r, now);
 		look(r, now);
+		small_tick(r);
 		if (r->ste)
 			ste_tick(r->ste);
 	}

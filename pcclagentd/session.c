@@ -404,6 +404,8 @@ static void look_at_process(struct agentd *d, struct session *s)
 	agentd_feed(d, &ev);
 }
 
+/* Those that were stopped are looked at before each tick of the core: none is to count as lost that
+ * runs again. */
 void session_tick(struct agentd *d, uint64_t now)
 {
 	uint32_t left = LOOKS_PER_TICK, last = 0;
@@ -414,6 +416,8 @@ void session_tick(struct agentd *d, uint64_t now)
 	HASH_ITER (hh, d->sessions, s, tmp) {
 		if (!s->greeted && now - s->opened_ns > HELLO_NS) {
 			session_drop(d, s->id, WIRE_TIMEOUT, "no hello within 5 s");
+		} else if (s->stopped) {
+			look_at_process(d, s);
 		} else if (s->greeted && s->id > d->looked) {
 			more = left == 0;
 			if (more)

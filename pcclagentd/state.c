@@ -292,6 +292,8 @@ struct ste *ste_new(const struct ste_config *cfg, int event_fd)
 	e->cfg = *cfg;
 	if (e->cfg.streams < 1 || e->cfg.streams > STE_STREAMS_MAX)
 		e->cfg.streams = STE_STREAMS;
+	if (e->cfg.hashes < 1 || e->cfg.hashes > WST_HASHES_MAX)
+		e->cfg.hashes = WST_HASHES_MAX;
 	if (e->cfg.idle_ms == 0)
 		e->cfg.idle_ms = STE_IDLE_MS;
 	e->event_fd = event_fd;
@@ -355,7 +357,7 @@ bool ste_has_room(const struct ste *e)
 	return atomic_load_explicit(&e->n_conns, memory_order_relaxed) < STE_CONNS_MAX;
 }
 
-int ste_add_stream(struct ste *e, int fd)
+int ste_add_stream(struct ste *e, int fd, uint64_t features)
 {
 	struct ste_conn *c;
 	int err = CC_ERR_LIMIT;
@@ -366,7 +368,7 @@ int ste_add_stream(struct ste *e, int fd)
 	if (err < 0)
 		goto err;
 	err = CC_ERR_NOMEM;
-	c = ste_conn_new(fd);
+	c = ste_conn_new(fd, features);
 	if (!c)
 		goto err;
 	atomic_fetch_add_explicit(&e->n_conns, 1, memory_order_relaxed);
@@ -543,6 +545,28 @@ bool ste_get_source(struct ste *e, uint64_t seq, uint32_t source, struct ste_sou
 	if (ret->lost)
 		memcpy(ret->text, src->text, sizeof ret->text);
 	return true;
+}
+
+bool ste_get_diffs(struct ste *e, uint64_t seq, uint32_t member, struct ste_diffs *ret)
+{
+	const struct ste_job *j = e->dead;
+	const struct ste_peer *p;
+
+	if (!j || j->seq != seq || member >= j->n_peers)
+		return false;
+	p = &j->peers[member];
+	*ret = (struct ste_diffs){.n_tensors = p->n_differ,
+		.n = p->n_differ < STE_DIFFS ? p->n_differ : STE_DIFFS,
+		.v = p->diffs,
+		.rest = p->rest};
+	return true;
+}
+
+const uint64_t *ste_get_hashes(struct ste *e, uint64_t seq)
+{
+	const struct ste_job *j = e->dead;
+
+	return j && j->seq == seq && j->have_want ? j->want : NULL;
 }
 
 bool ste_get_progress(struct ste *e, uint64_t seq, struct ste_progress *ret)

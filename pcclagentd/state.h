@@ -14,7 +14,8 @@
  * this host, and not at all if there is a holder here. Tensor hashes are held against the elected
  * digest, leaf hashes against tensor hashes, and every leaf, where it has been put, against its
  * hash; what was found right is served to other agents at once. A source that is lost, silent or
- * wrong is replaced by others; a job fails when nobody is left who has what was elected.
+ * wrong is replaced by others, and if only some of its members are wrong, it is asked for what the
+ * rest has; a job fails when nobody is left who has what was elected.
  *
  * All functions are called by the loop thread. The process ignores SIGPIPE.
  */
@@ -50,6 +51,7 @@ struct ste_config {
 	struct cc_id run, key, self; /* for the hello */
 	uint32_t idle_ms;            /* 0: STE_IDLE_MS; then the thread ends */
 	uint32_t streams;            /* of one job, if its sources are fewer; 1 .. 16 */
+	uint32_t hashes;             /* asked for at once; 0: WST_HASHES_MAX */
 	uint32_t crew;               /* threads that copy; 0: as many as there are processors
 				      * besides one, STE_CREW_MAX at most; STE_NO_CREW */
 };
@@ -66,9 +68,10 @@ void ste_bell_remove(struct ste *e, int fd);
 
 /* Is there room for another stream? */
 bool ste_has_room(const struct ste *e);
-/* A stream that was accepted on the shared-state port, after its hello and our answer. The engine
- * owns fd from now on (also on failure). 0 or CC_ERR_*. */
-int ste_add_stream(struct ste *e, int fd);
+/* A stream that was accepted on the shared-state port, after its hello and our answer, which have
+ * agreed on these features (wire_link.h). The engine owns fd from now on (also on failure). 0 or
+ * CC_ERR_*. */
+int ste_add_stream(struct ste *e, int fd, uint64_t features);
 
 /* To be called about every second: ends the thread when it has been idle for long enough. */
 void ste_tick(struct ste *e);
@@ -180,15 +183,37 @@ struct ste_progress {
 	enum ste_phase phase;
 	uint64_t bytes, done; /* that differ, as far as known, and of these written; over all
 			       * receivers of this host */
-	uint64_t rate;        /* bytes per second, recently; 0: nothing moves */
+	uint64_t rate;        /* bytes per second, recently; 0: nothing moves; STE_UNMEASURED */
 	uint64_t net_rx_bytes, net_tx_bytes; /* on sockets, with headers */
 	uint64_t moved;     /* changes with any progress: the same later on means a standstill */
 	uint32_t sources;   /* with streams that are up */
 	uint32_t waits_for; /* member whose process has not carried out a command for a second, or
 			     * STE_NO_MEMBER */
 };
-#define STE_NO_MEMBER UINT32_MAX
+#define STE_NO_MEMBER  UINT32_MAX
+#define STE_UNMEASURED UINT64_MAX
 bool ste_get_progress(struct ste *e, uint64_t seq, struct ste_progress *ret);
+
+/* What a job has found, to be asked for when its STE_CANCELLED has been taken, until the next event
+ * is. */
+
+struct ste_diff {
+	uint32_t tensor;
+	uint64_t leaves, of; /* that differed, and in all; both 0 if that was not found out */
+	uint64_t bytes;      /* of these leaves */
+};
+
+struct ste_diffs {
+	uint32_t n_tensors;       /* that differed from what was elected */
+	uint32_t n;               /* the first of them */
+	const struct ste_diff *v; /* n */
+	struct ste_diff rest;     /* the sums of the others */
+};
+/* False: no such job or member. */
+bool ste_get_diffs(struct ste *e, uint64_t seq, uint32_t member, struct ste_diffs *ret);
+/* The elected hashes of all tensors in the order of the table; NULL: no such job, or it has not
+ * heard of them. Those of tensors that may differ mean nothing. */
+const uint64_t *ste_get_hashes(struct ste *e, uint64_t seq);
 
 /* For tests and pcclctl: is there a thread? */
 bool ste_is_running(const struct ste *e);

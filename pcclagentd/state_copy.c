@@ -75,7 +75,8 @@ static void blame(struct ste_job *j, struct ste_block *b, struct ste_peer *p)
 	}
 	ste_peer_fail(j, p,
 		home_is_right || !p->complete ? "tensor \"%s\" changed while it was being written"
-					      : "tensor \"%s\" is not what its hashes say",
+					      : "tensor \"%s\" changed during the call: it "
+						"is not what its hashes say",
 		name);
 }
 

@@ -15,7 +15,7 @@
 
 #define OTHERS_MAX    4u          /* receivers' agents asked at a time */
 #define STRIKES_MAX   3u          /* streams lost in a row without anything right in between */
-#define WRONG_MAX     3u          /* answers that did not fit their hashes, in all */
+#define WRONG_MAX     3u          /* answers that did not fit their hashes, see wrong_of_member */
 #define ROUNDS_MAX    2u          /* of trying all addresses */
 #define NEXT_ADDR_NS  STE_MS(250) /* then the next address is tried beside */
 #define RETRY_NS      STE_MS(100)
@@ -119,11 +119,26 @@ static void return_all(struct ste_stream *s)
 	s->hash_next = s->hash_end = 0;
 }
 
+/* A member may have changed its tensors since it offered them; others on its host need not have,
+ * and from now on it is they who are asked. When a source answers from a member that it was asked
+ * to leave out, it is at fault itself: so no source has more tries than members, but for what is
+ * under way. */
+static bool wrong_of_member(const struct ste_stream *s)
+{
+	uint64_t bit = s->member > 0 ? (uint64_t)1 << (s->member - 1) : 0;
+
+	if (s->cur.req.without & bit)
+		return false;
+	s->src->liars |= bit;
+	return bit != 0;
+}
+
 void ste_stream_lost(struct ste_stream *s, enum ste_fault fault, const char *why)
 {
 	struct ste_job *j = s->j;
 	struct ste_src *src = s->src;
 	bool was_up = s->state == STE_UP, was_parked = s->parked;
+	bool excused = fault == STE_FAULT_WRONG && wrong_of_member(s);
 	char text[STE_TEXT_MAX];
 
 	snprintf(text, sizeof text, "%s", why); /* it may be the stream's, or the source's own */
@@ -131,10 +146,12 @@ void ste_stream_lost(struct ste_stream *s, enum ste_fault fault, const char *why
 	ste_stream_close(s);
 	if (fault == STE_FAULT_NONE || src->lost)
 		return;
-	memcpy(src->last, text, sizeof text);
+	/* When no member is left there, what was wrong says more. */
+	if (fault != STE_FAULT_GONE || src->liars == 0)
+		memcpy(src->last, text, sizeof text);
 	src->retry_ns = j->e->now_ns + RETRY_NS;
 	/* Other addresses are tried; or it was for us that it had to wait. */
-	if ((!was_up && src->good_addr < 0) || was_parked)
+	if ((!was_up && src->good_addr < 0) || was_parked || excused)
 		return;
 	src->strikes++;
 	src->wrong += fault == STE_FAULT_WRONG;
@@ -251,24 +268,39 @@ static void open_streams(struct ste_job *j)
 
 /* ---- asking ---- */
 
+static uint32_t at_once(const struct ste_job *j, uint64_t hashes)
+{
+	return hashes < j->e->cfg.hashes ? (uint32_t)hashes : j->e->cfg.hashes;
+}
+
+/* The first hashes of `all`. */
+static void ask_first(struct ste_stream *s, struct wst_request *r, uint64_t all)
+{
+	r->n = at_once(s->j, all);
+	if (r->n < all) {
+		s->hash_kind = r->kind;
+		s->hash_tensor = r->tensor;
+		s->hash_next = s->hash_end = all;
+	}
+	ste_stream_ask(s, r, (uint64_t)r->n * 8);
+}
+
 static bool ask_tensors(struct ste_stream *s)
 {
 	struct ste_job *j = s->j;
-	struct wst_request r = {.kind = WST_TENSORS,
-		.n = j->n_tensors < WST_HASHES_MAX ? j->n_tensors : WST_HASHES_MAX};
+	struct wst_request r = {.kind = WST_TENSORS};
 
-	if (j->want_asked || r.n == 0)
+	if (j->want_asked || j->n_tensors == 0)
 		return false;
 	j->want_asked = true;
-	ste_stream_ask(s, &r, (uint64_t)r.n * 8);
+	ask_first(s, &r, j->n_tensors);
 	return true;
 }
 
 static bool ask_rest(struct ste_stream *s)
 {
-	uint64_t left = s->hash_end - s->hash_next;
 	struct wst_request r = {
-		.kind = s->hash_kind, .n = left < WST_HASHES_MAX ? (uint32_t)left : WST_HASHES_MAX};
+		.kind = s->hash_kind, .n = at_once(s->j, s->hash_end - s->hash_next)};
 
 	if (s->hash_kind == WST_TENSORS) {
 		r.tensor = (uint32_t)s->hash_next;
@@ -287,18 +319,17 @@ static bool ask_leaves(struct ste_stream *s)
 	const uint8_t *t =
 		memchr(j->tensor + j->next_want, STE_TENSOR_WANT, j->n_tensors - j->next_want);
 	struct wst_request r = {.kind = WST_LEAVES};
-	uint64_t n;
 
+	if (s->hash_end > 0)
+		return false; /* one after the other */
 	if (!t) {
 		j->next_want = j->n_tensors;
 		return false;
 	}
 	r.tensor = (uint32_t)(t - j->tensor);
-	n = wire_leaf_count(j->tensors[r.tensor].bytes);
-	r.n = n < WST_HASHES_MAX ? (uint32_t)n : WST_HASHES_MAX;
 	j->tensor[r.tensor] = STE_TENSOR_ASKED;
 	j->next_want = r.tensor + 1;
-	ste_stream_ask(s, &r, (uint64_t)r.n * 8);
+	ask_first(s, &r, wire_leaf_count(j->tensors[r.tensor].bytes));
 	return true;
 }
 

@@ -27,6 +27,7 @@
 #include "proto/wire_link.h"
 #include "proto/wire_state.h"
 
+_Static_assert(STE_MEMBERS_MAX <= WST_MEMBER_MAX, "a number for each");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "hashes are sent as they lie in memory");
 
 #define STE_MS(n) ((uint64_t)(n)*1000000u)
@@ -35,8 +36,9 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "hashes are sent as th
 #define STE_STREAMS_MAX 16u /* of one job */
 #define STE_ASKS        64u /* requests of one stream without an answer */
 #define STE_SLOT_LEAVES (SHM_STATE_SLOT / WIRE_LEAF)
-#define STE_SERVE_SLOTS 4u /* of a receiver's window that serving may hold */
-#define STE_READ_SLOTS  8u /* of a holder's window that local copies may hold */
+#define STE_SERVE_SLOTS 4u  /* of a receiver's window that serving may hold */
+#define STE_READ_SLOTS  8u  /* of a holder's window that local copies may hold */
+#define STE_DIFFS       32u /* tensors of a member that are told one by one */
 
 struct ste_job;
 struct ste_conn;
@@ -71,6 +73,8 @@ struct ste_peer {
 	uint8_t *lacks;             /* receivers: a bit for each leaf; owned */
 	uint64_t lacking;           /* bytes, of leaves that are known to differ */
 	bool touched;               /* its memory was written to */
+	uint32_t n_differ;          /* tensors */
+	struct ste_diff diffs[STE_DIFFS], rest; /* of the first of them, and of the others */
 	struct ste_window w;
 	_Atomic uint64_t tx_bytes, rx_bytes;
 	_Atomic uint64_t total; /* bytes that were lacking once */
@@ -109,12 +113,13 @@ struct ste_src {
 	struct ste_source s;
 	uint32_t n_streams; /* open, opening */
 	_Atomic uint32_t n_up;
-	int good_addr;            /* reached it once; -1: not yet */
-	uint32_t next_addr;       /* to be tried */
-	uint32_t rounds;          /* in which no address was reached */
-	uint64_t retry_ns;        /* no new stream before */
-	uint32_t strikes;         /* streams lost since something that was right came last */
-	uint32_t wrong;           /* answers that did not fit their hashes */
+	int good_addr;      /* reached it once; -1: not yet */
+	uint32_t next_addr; /* to be tried */
+	uint32_t rounds;    /* in which no address was reached */
+	uint64_t retry_ns;  /* no new stream before */
+	uint32_t strikes;   /* streams lost since something that was right came last */
+	uint32_t wrong;     /* answers that did not fit their hashes, and no member is to blame */
+	uint64_t liars;     /* members that were, and are not asked any more: see wst_request */
 	_Atomic uint32_t not_yet; /* such answers in a row */
 	uint64_t not_yet_ns;      /* since then */
 	uint64_t cursor;          /* others: leaf from which on they are asked */
@@ -166,8 +171,10 @@ struct ste_stream {
 	struct ste_ask cur;             /* busy or parked: what is answered */
 	uint8_t *dst;
 	uint32_t got, len, checked; /* bytes of the payload; leaves of it that are right */
+	uint8_t member;             /* of the source, that the payload is of, see wst_answer */
 	struct ste_block *block;    /* landing; NULL: hashes, or bytes that nobody wants any more */
-	/* More hashes of one kind, of one tensor, to be asked for: the first ones were had. */
+	/* Hashes of one kind, of one tensor, that take several requests: those that are still to be
+	 * asked for, none before the first ones were had. hash_end is 0 when there are no such. */
 	uint8_t hash_kind;
 	uint32_t hash_tensor;
 	uint64_t hash_next, hash_end;
@@ -244,6 +251,7 @@ struct ste_piece {
 struct ste_conn {
 	struct ste_fd f;
 	uint32_t number;
+	bool names; /* answers say whose memory they are of */
 	uint8_t in[64 * WST_HDR_SIZE];
 	uint32_t in_from, in_to;
 	bool answering;
@@ -476,7 +484,7 @@ void ste_stream_flush(struct ste_stream *s);
 void ste_stream_resume(struct ste_stream *s); /* parked: is there room now? */
 
 /* state_serve.c */
-struct ste_conn *ste_conn_new(int fd);
+struct ste_conn *ste_conn_new(int fd, uint64_t features);
 void ste_conn_add(struct ste *e, struct ste_conn *c);
 void ste_conn_ready(struct ste *e, struct ste_conn *c, uint32_t events);
 void ste_conn_step(struct ste *e, struct ste_conn *c); /* goes on if it can */

@@ -57,6 +57,24 @@ bool ste_job_is_content(struct ste_job *j, const uint64_t *hashes, size_t n)
 	return d[0] == j->content.hi && d[1] == j->content.lo;
 }
 
+/* In the order of the table. */
+static void note_diff(struct ste_peer *p, uint32_t t)
+{
+	if (p->n_differ < STE_DIFFS)
+		p->diffs[p->n_differ].tensor = t;
+	p->n_differ++;
+}
+
+static struct ste_diff *find_diff(struct ste_peer *p, uint32_t t)
+{
+	uint32_t n = p->n_differ < STE_DIFFS ? p->n_differ : STE_DIFFS;
+
+	for (uint32_t i = 0; i < n && p->diffs[i].tensor <= t; i++)
+		if (p->diffs[i].tensor == t)
+			return &p->diffs[i];
+	return &p->rest;
+}
+
 bool ste_job_take_tensors(struct ste_job *j)
 {
 	size_t n = 0;
@@ -79,10 +97,12 @@ bool ste_job_take_tensors(struct ste_job *j)
 			continue;
 		}
 		for (left = j->receivers; left; left &= left - 1) {
-			const struct ste_peer *p = &j->peers[__builtin_ctzll(left)];
+			struct ste_peer *p = &j->peers[__builtin_ctzll(left)];
 
-			if (p->m.state->tensors[t].hash != j->want[t])
-				lacks |= bit(p);
+			if (p->m.state->tensors[t].hash == j->want[t])
+				continue;
+			lacks |= bit(p);
+			note_diff(p, t);
 		}
 		/* An empty tensor's hash can differ only by a lie that harms nobody else. */
 		if (lacks == 0 || s->bytes == 0) {
@@ -114,8 +134,9 @@ static void set_lacking(struct ste_job *j, struct ste_peer *p, uint64_t leaf, ui
 static void compare(struct ste_job *j, struct ste_peer *p, uint32_t t)
 {
 	const struct shm_state_tensor *s = &j->tensors[t];
-	uint64_t n = wire_leaf_count(s->bytes);
+	uint64_t n = wire_leaf_count(s->bytes), lacking = p->lacking;
 	bool all = n == 1;
+	struct ste_diff *d;
 
 	if (p->m.state->tensors[t].hash == j->want[t])
 		return;
@@ -124,9 +145,15 @@ static void compare(struct ste_job *j, struct ste_peer *p, uint32_t t)
 			j->scratch[i] = shm_state_leaf(p->m.map, p->m.state, s->first_leaf + i);
 		all = hsh_tensor(j->scratch, s->bytes) != p->m.state->tensors[t].hash;
 	}
-	for (uint64_t i = 0; i < n; i++)
-		if (all || j->scratch[i] != j->elected[s->first_leaf + i])
-			set_lacking(j, p, s->first_leaf + i, wire_leaf_bytes(s->bytes, i, 1));
+	d = find_diff(p, t);
+	for (uint64_t i = 0; i < n; i++) {
+		if (!all && j->scratch[i] == j->elected[s->first_leaf + i])
+			continue;
+		set_lacking(j, p, s->first_leaf + i, wire_leaf_bytes(s->bytes, i, 1));
+		d->leaves++;
+	}
+	d->of += n;
+	d->bytes += p->lacking - lacking;
 }
 
 bool ste_job_take_leaves(struct ste_job *j, uint32_t t)
@@ -339,7 +366,7 @@ void ste_job_begin(struct ste_job *j)
 	uint64_t self = 0;
 
 	j->started = true;
-	j->moved_ns = j->rate_ns = cc_now_ns();
+	j->moved_ns = j->rate_ns = j->e->now_ns;
 	/* Holders first: what they say is held against the digest. */
 	for (int holders = 1; holders >= 0; holders--)
 		for (uint32_t i = 0; i < j->n_peers; i++)
@@ -451,6 +478,7 @@ int ste_job_new(struct ste *e, const struct ste_spec *spec, struct ste_job **ret
 	j->content = spec->content;
 	j->leaf_fn = spec->leaf;
 	j->waits_for = STE_NO_MEMBER;
+	j->rate = STE_UNMEASURED;
 	j->peers = calloc(spec->n_members, sizeof *j->peers);
 	j->srcs = calloc(spec->n_sources + 1, sizeof *j->srcs);
 	if (!j->peers || !j->srcs)

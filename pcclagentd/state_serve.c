@@ -23,7 +23,7 @@
 #define STALL_MS  30000u
 #define SILENT_NS STE_MS(60000)
 
-struct ste_conn *ste_conn_new(int fd)
+struct ste_conn *ste_conn_new(int fd, uint64_t features)
 {
 	static const unsigned stall = STALL_MS;
 	struct ste_conn *c = calloc(1, sizeof *c);
@@ -31,6 +31,7 @@ struct ste_conn *ste_conn_new(int fd)
 	if (!c)
 		return NULL;
 	c->f = (struct ste_fd){.kind = STE_FD_CONN, .fd = fd};
+	c->names = features & WLK_MEMBERS;
 	/* The other side may wait for a process there, and take nothing meanwhile. */
 	if (cc_tcp_tune(fd) == 0)
 		setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &stall, sizeof stall);
@@ -94,18 +95,19 @@ static struct ste_job *find_job(struct ste *e, const struct wst_request *r)
 	return j;
 }
 
-/* A member that has the elected state, or all of these leaves; in turn. */
+/* A member that may be asked, and has the elected state, or all of these leaves; in turn. */
 static struct ste_peer *find_peer(
 	const struct ste_conn *c, struct ste_job *j, const struct wst_request *r)
 {
-	uint64_t mask = j->holders, leaf = j->tensors[r->tensor].first_leaf + r->first, left;
+	uint64_t mask = j->holders & ~r->without, left;
+	uint64_t leaf = j->tensors[r->tensor].first_leaf + r->first;
 	uint32_t turn;
 
 	if (!mask) {
 		for (uint32_t i = 0; i < r->n; i++)
 			if (j->leaf[leaf + i] != STE_LEAF_HAVE)
 				return NULL;
-		for (left = j->receivers; left; left &= left - 1)
+		for (left = j->receivers & ~r->without; left; left &= left - 1)
 			if (!j->peers[__builtin_ctzll(left)].m.receive_only)
 				mask |= left & -left;
 	}
@@ -120,17 +122,19 @@ static enum wst_status find_leaves(
 	struct ste_conn *c, struct ste_job *j, const struct wst_request *r)
 {
 	const struct shm_state_tensor *s = &j->tensors[r->tensor];
-	uint64_t leaf = s->first_leaf + r->first, from = j->holders ? j->holders : j->receivers;
+	uint64_t leaf = s->first_leaf + r->first, from = j->holders & ~r->without;
 	struct ste_peer *p;
 
-	if (!j->have_want || !from)
+	if (!j->have_want)
 		return WST_NOT_YET;
 	if (j->tensor[r->tensor] == STE_TENSOR_READY && s->bytes > WIRE_LEAF) {
 		c->data = (const uint8_t *)(j->elected + leaf);
 		return WST_OK;
 	}
-	if (!j->holders && j->tensor[r->tensor] != STE_TENSOR_SAME)
+	if (!from && j->tensor[r->tensor] != STE_TENSOR_SAME)
 		return WST_NOT_YET;
+	if (!from)
+		from = j->receivers & ~r->without;
 	p = &j->peers[__builtin_ctzll(from)];
 	c->peer = p; /* whose memory it is */
 	c->data = p->m.map + p->m.state->leaves_off + leaf * 8;
@@ -167,7 +171,7 @@ static enum wst_status find_answer(
 	if (!j) /* our start may be on its way from the master */
 		return r->seq > e->last_seq ? WST_NOT_YET : WST_GONE;
 	if (atomic_load_explicit(&j->phase, memory_order_relaxed) == STE_FAILS ||
-		(!j->holders && !j->receivers))
+		((j->holders | j->receivers) & ~r->without) == 0)
 		return WST_GONE;
 	if (r->kind == WST_TENSORS) {
 		if (r->tensor > j->n_tensors || r->n > j->n_tensors - r->tensor)
@@ -210,6 +214,8 @@ static bool begin_answer(struct ste *e, struct ste_conn *c)
 	c->count = false;
 	c->read_left = 0;
 	a.status = (uint8_t)find_answer(e, c, &a.req, &a.len);
+	if (c->names && c->peer)
+		a.member = (uint8_t)(c->peer->index + 1);
 	wst_answer_put(c->hdr, &a);
 	c->hdr_done = 0;
 	c->left = a.len;

@@ -102,6 +102,7 @@ static void greet(struct ste_stream *s)
 		.service = WLK_SHARED_STATE,
 		.run = cfg->run,
 		.run_key = cfg->key,
+		.features = WLK_MEMBERS,
 		.from = cfg->self,
 		.to = s->src->s.agent,
 		.stream = (uint16_t)s->number,
@@ -162,6 +163,7 @@ void ste_stream_ask(struct ste_stream *s, struct wst_request *r, uint64_t len)
 	r->id = ++s->next_id;
 	r->group = s->j->group;
 	r->seq = s->j->seq;
+	r->without = s->src->liars;
 	wst_request_put(s->out + s->out_to, r);
 	s->out_to += WST_HDR_SIZE;
 	s->ahead += len;
@@ -200,7 +202,8 @@ void ste_stream_flush(struct ste_stream *s)
 static bool same_request(const struct wst_request *a, const struct wst_request *b)
 {
 	return a->kind == b->kind && a->id == b->id && a->group == b->group && a->seq == b->seq &&
-	       a->tensor == b->tensor && a->first == b->first && a->n == b->n;
+	       a->tensor == b->tensor && a->first == b->first && a->n == b->n &&
+	       a->without == b->without;
 }
 
 /* A block's payload comes: where to? */
@@ -237,6 +240,17 @@ static void land(struct ste_stream *s)
 	s->parked = true;
 }
 
+/* Of the request's first hash among those of its kind, and its tensor. */
+static uint64_t position(const struct wst_request *r)
+{
+	return r->kind == WST_TENSORS ? r->tensor : r->first;
+}
+
+static uint64_t count_hashes(const struct ste_job *j, const struct wst_request *r)
+{
+	return r->kind == WST_TENSORS ? j->n_tensors : wire_leaf_count(j->tensors[r->tensor].bytes);
+}
+
 static void not_had(struct ste_stream *s, uint8_t status)
 {
 	const struct wst_request *r = &s->cur.req;
@@ -246,11 +260,12 @@ static void not_had(struct ste_stream *s, uint8_t status)
 		lose(s, STE_FAULT_GONE, "it does not take part any more");
 		return;
 	}
-	if (s->hash_end > 0 && r->kind != WST_BLOCK) {
-		/* Other parts of the same are under way. */
+	if (r->kind != WST_BLOCK && position(r) > 0) {
 		lose(s, STE_FAULT_LOST, "it has hashes only in part");
 		return;
 	}
+	if (r->kind != WST_BLOCK && r->n < count_hashes(s->j, r))
+		s->hash_next = s->hash_end = 0;
 	if (r->kind == WST_BLOCK && !s->src->s.holds)
 		s->src->cursor = s->j->tensors[r->tensor].first_leaf + r->first;
 	ste_stream_not_yet(s);
@@ -263,6 +278,7 @@ static void begin_answer(struct ste_stream *s)
 	const char *why;
 
 	s->in_have = 0;
+	s->member = 0;
 	if (wst_answer_get(s->in, &a, &why) < 0) {
 		lose(s, STE_FAULT_WRONG, "%s", why);
 		return;
@@ -274,6 +290,7 @@ static void begin_answer(struct ste_stream *s)
 		return;
 	}
 	s->cur = ask;
+	s->member = a.member;
 	s->ask_head++;
 	s->n_asks--;
 	if (a.status != WST_OK) {
@@ -313,22 +330,19 @@ static bool take_hashes(struct ste_stream *s)
 {
 	struct ste_job *j = s->j;
 	const struct wst_request *r = &s->cur.req;
-	uint64_t end = r->kind == WST_TENSORS ? r->tensor + (uint64_t)r->n : r->first + r->n;
-	uint64_t all = r->kind == WST_TENSORS ? j->n_tensors
-					      : wire_leaf_count(j->tensors[r->tensor].bytes);
+	uint64_t from = position(r), end = from + r->n, all = count_hashes(j, r);
 
-	if (end == r->n && end < all) { /* the first part */
-		s->hash_kind = r->kind;
-		s->hash_tensor = r->tensor;
-		s->hash_next = end;
-		s->hash_end = all;
+	if (end < all) {
+		if (from == 0)
+			s->hash_next = end;
 		return true;
 	}
-	if (end < all)
-		return true;
-	s->hash_next = s->hash_end = 0;
+	if (from > 0) /* other requests may have come between its parts */
+		s->hash_next = s->hash_end = 0;
 	if (r->kind == WST_TENSORS ? ste_job_take_tensors(j) : ste_job_take_leaves(j, r->tensor))
 		return true;
+	if (r->n < all) /* other parts may be of others */
+		s->member = 0;
 	ste_fetch_return(j, r);
 	return false;
 }

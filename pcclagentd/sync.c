@@ -10,6 +10,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "pcclagentd/findings.h"
 #include "pcclagentd/io.h"
 
 static struct sync *find(const struct run *r, uint64_t seq)
@@ -144,6 +145,7 @@ static void take_event(struct run *r, const struct ste_event *e)
 		break;
 	case STE_CANCELLED:
 		x->finished = true;
+		findings_take(x);
 		tell(x, AGT_EV_SYNC_CANCELLED, WIRE_SUCCESS, NULL, NULL);
 		break;
 	}
@@ -194,7 +196,11 @@ static int add_member(struct sync *x, const struct agt_sync_member *t)
 	struct sync_member *m = &x->members[x->n_members++];
 	struct comm *c = comm_find(r->d, t->comm);
 
-	*m = (struct sync_member){.id = t->comm, .index = STE_NO_MEMBER, .holder = t->holder};
+	*m = (struct sync_member){.id = t->comm,
+		.index = STE_NO_MEMBER,
+		.holder = t->holder,
+		.torn = t->sub.sync.torn,
+		.offered = t->sub.sync.revision};
 	m->gone = !c || !c->slot[t->sub.slot].manifest;
 	if (m->gone)
 		return 0;
@@ -333,7 +339,12 @@ void sync_start(struct run *r, const struct agt_sync *t)
 
 	if (!x)
 		agentd_out_of_memory("synchronizations");
-	*x = (struct sync){.seq = t->seq, .group = t->group, .moved_ns = cc_now_ns(), .run = r};
+	*x = (struct sync){.seq = t->seq,
+		.group = t->group,
+		.revision = t->revision,
+		.keys = t->keys,
+		.moved_ns = cc_now_ns(),
+		.run = r};
 	HASH_ADD(hh, r->syncs, seq, sizeof x->seq, x);
 	err = start(x, t, text);
 	if (err < 0)
@@ -494,7 +505,7 @@ static uint64_t time_left(const struct ste_progress *p)
 {
 	if (p->phase == STE_SERVES)
 		return 0;
-	if (p->phase != STE_COPIES || p->rate == 0)
+	if (p->phase != STE_COPIES || p->rate == 0 || p->rate == STE_UNMEASURED)
 		return SYNC_LEFT_UNKNOWN;
 	return (uint64_t)((double)(p->bytes - p->done) / (double)p->rate * 1e9);
 }

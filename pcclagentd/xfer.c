@@ -87,7 +87,8 @@ static uint32_t make_spec(struct xfer *x, const struct agt_xfer *t, struct eng_x
 	return WIRE_SUCCESS;
 }
 
-static void fill_members(struct xfer *x, const struct agt_xfer *t, struct eng_xfer_spec *spec)
+static void fill_members(
+	struct xfer *x, const struct agt_xfer *t, struct eng_xfer_spec *spec, bool small)
 {
 	const struct xfer_member *only = &x->members[0];
 
@@ -102,7 +103,8 @@ static void fill_members(struct xfer *x, const struct agt_xfer *t, struct eng_xf
 			.staged = !q->in_registered};
 	}
 	/* Whoever has to put old contents back when we die must have them mapped by now. */
-	if (x->n_members == 1 && only->out && result_is_mapped(x->result, only->h.comm->id))
+	if (!small && x->n_members == 1 && only->out &&
+		result_is_mapped(x->result, only->h.comm->id))
 		spec->direct = only->out->map + t->members[0].sub.out_off;
 }
 
@@ -126,12 +128,34 @@ static void announce(const struct xfer *x, const struct agt_xfer *t, uint64_t fl
 	}
 }
 
+static uint32_t start_engine(struct xfer *x, const struct eng_xfer_spec *spec, char *text)
+{
+	if (eng_start(x->run->eng, spec) < 0) {
+		snprintf(text, WL_TEXT_MAX, "the agent's engine did not take the operation");
+		return WIRE_INTERNAL_ERROR;
+	}
+	x->started = true;
+	return WIRE_SUCCESS;
+}
+
+static uint32_t start_small(struct xfer *x, const struct eng_xfer_spec *spec, char *text)
+{
+	x->small = small_new(spec);
+	if (!x->small) {
+		snprintf(text, WL_TEXT_MAX, "the agent has no memory for the operation");
+		return WIRE_OUT_OF_MEMORY;
+	}
+	small_go_on(x);
+	return WIRE_SUCCESS;
+}
+
 static uint32_t start(struct xfer *x, const struct agt_xfer *t, char *text)
 {
 	struct eng_xfer_spec spec = {0};
 	struct region *area;
 	uint64_t flags_off = 0;
 	uint32_t code = add_members(x, t, text);
+	bool small;
 
 	if (code == WIRE_SUCCESS)
 		code = make_spec(x, t, &spec, &flags_off, text);
@@ -144,15 +168,11 @@ static uint32_t start(struct xfer *x, const struct agt_xfer *t, char *text)
 	spec.area = area->map;
 	spec.flags = (_Atomic uint8_t *)(void *)(area->map + flags_off);
 	memset(area->map + flags_off, 0, spec.plan.n_segs);
-	fill_members(x, t, &spec);
+	small = small_fits(x->bytes, t->hosts);
+	fill_members(x, t, &spec, small);
 	result_offer(x->run->d, x->result, x);
 	announce(x, t, flags_off, spec.direct != NULL);
-	if (eng_start(x->run->eng, &spec) < 0) {
-		snprintf(text, WL_TEXT_MAX, "the agent's engine did not take the operation");
-		return WIRE_INTERNAL_ERROR;
-	}
-	x->started = true;
-	return WIRE_SUCCESS;
+	return small ? start_small(x, &spec, text) : start_engine(x, &spec, text);
 }
 
 static void tell_failed(
@@ -186,16 +206,19 @@ void xfer_start(struct run *r, const struct agt_xfer *t)
 	agentd_copy_text(x->prev_name, sizeof x->prev_name, t->prev_name);
 	HASH_ADD(hh, r->xfers, seq, sizeof x->seq, x);
 	code = start(x, t, text);
-	if (code == WIRE_SUCCESS)
-		return;
-	eng_skip(r->eng, t->seq);
-	tell_failed(x, t, code, text);
+	if (code != WIRE_SUCCESS) {
+		x->over = true;
+		eng_skip(r->eng, t->seq);
+		tell_failed(x, t, code, text);
+	}
+	small_started(r, t->seq);
 }
 
 void xfer_skip(struct run *r, uint64_t seq)
 {
 	if (r->eng)
 		eng_skip(r->eng, seq);
+	small_started(r, seq);
 }
 
 void xfer_cancel(struct run *r, uint64_t seq)
@@ -218,6 +241,7 @@ static void destroy(struct xfer *x)
 	HASH_DEL(r->xfers, x);
 	if (x->started)
 		eng_release(r->eng, x->seq);
+	small_free(x->small);
 	if (x->result)
 		result_give_back(x->result);
 	for (uint32_t i = 0; i < x->n_members; i++) {

@@ -73,6 +73,8 @@ static const char *value(
 	case WA_KIND_BYTES:
 		return print_bytes(c->number, buf);
 	case WA_KIND_RATE:
+		if (c->number == WA_UNKNOWN)
+			return "-";
 		snprintf(buf, PRINT_VALUE_SIZE, "%s/s", print_bytes(c->number, bytes));
 		return buf;
 	case WA_KIND_NS:
@@ -215,7 +217,7 @@ static struct json_object *cell_json(enum wa_kind kind, const struct wa_cell *c)
 static bool add_cell(
 	struct json_object *o, const char *key, enum wa_kind kind, const struct wa_cell *c)
 {
-	if (kind == WA_KIND_NS && c->number == WA_UNKNOWN)
+	if ((kind == WA_KIND_NS || kind == WA_KIND_RATE) && c->number == WA_UNKNOWN)
 		return json_object_object_add(o, key, NULL) == 0;
 	return add(o, key, cell_json(kind, c));
 }

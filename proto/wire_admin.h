@@ -39,7 +39,7 @@ enum wa_kind {
 	WA_KIND_BYTES = 3,
 	WA_KIND_NS = 4, /* duration, nanoseconds, or WA_UNKNOWN */
 	WA_KIND_BOOL = 5,
-	WA_KIND_RATE = 6, /* bytes per second */
+	WA_KIND_RATE = 6, /* bytes per second, or WA_UNKNOWN */
 };
 #define WA_UNKNOWN UINT64_MAX
 

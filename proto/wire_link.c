@@ -73,7 +73,7 @@ int wlk_hello_get(const uint8_t buf[WLK_HELLO_SIZE], struct wlk_hello *ret, cons
 		return bad(why, "hello.service: must be 1 to 3");
 	if (h.n_streams < 1 || h.n_streams > STREAMS_MAX)
 		return bad(why, "hello.n_streams: must be 1 to 64");
-	if (h.stream >= h.n_streams)
+	if (h.stream >= h.n_streams && (h.service != WLK_P2P || h.stream != WLK_STREAM_SMALL))
 		return bad(why, "hello.stream: must be below n_streams");
 	if (cc_id_is_zero(&h.from))
 		return bad(why, "hello.from: must not be zero");
@@ -148,8 +148,8 @@ int wlk_data_get(const uint8_t buf[WLK_DATA_SIZE], struct wlk_data *ret, const c
 
 	if (wire_get32(buf) != WLK_MAGIC)
 		return bad(why, "data.magic: must be PCLK");
-	if (d.phase != WLK_REDUCE && d.phase != WLK_GATHER)
-		return bad(why, "data.phase: must be 1 or 2");
+	if (d.phase < WLK_REDUCE || d.phase > WLK_SMALL)
+		return bad(why, "data.phase: must be 1 to 3");
 	if (d.len < 1 || d.len > WLK_LEN_MAX)
 		return bad(why, "data.len: must be 1 to 4194304");
 	if (d.offset > OPERAND_MAX - d.len)

@@ -19,6 +19,11 @@
 #define WLK_DATA_SIZE   64u
 #define WLK_TEXT_MAX    224u
 #define WLK_LEN_MAX     (1u << 22) /* payload bytes of one segment */
+/* Instead of a number, of the stream for small operations, which each link has. */
+#define WLK_STREAM_SMALL 0xffffu
+
+/* Features. WLK_SHARED_STATE: answers say whose memory they are of (wire_state.h). */
+#define WLK_MEMBERS 1u
 
 enum wlk_service { WLK_P2P = 1, WLK_SHARED_STATE = 2, WLK_BENCHMARK = 3 };
 
@@ -28,7 +33,7 @@ struct wlk_hello {
 	uint64_t features;
 	struct cc_id run, run_key;
 	struct cc_id from, to;      /* agents: a wrong `to` means a wrong address */
-	uint16_t stream, n_streams; /* stream < n_streams <= 64 */
+	uint16_t stream, n_streams; /* stream < n_streams <= 64, or p2p's WLK_STREAM_SMALL */
 };
 
 enum wlk_code {
@@ -48,17 +53,17 @@ struct wlk_ack {
 	char text[WLK_TEXT_MAX]; /* why refused, NUL-terminated */
 };
 
-enum wlk_phase { WLK_REDUCE = 1, WLK_GATHER = 2 };
+enum wlk_phase { WLK_REDUCE = 1, WLK_GATHER = 2, WLK_SMALL = 3 };
 
-/* Precedes every segment. */
+/* Precedes every segment, and every operand of a small operation. */
 struct wlk_data {
 	uint8_t phase; /* enum wlk_phase */
 	uint32_t group;
 	uint64_t epoch;
 	uint64_t seq;
 	uint64_t tag;
-	uint32_t seg;    /* number in the operation's plan */
-	uint32_t len;    /* payload bytes, 1 .. WLK_LEN_MAX */
+	uint32_t seg; /* number in the operation's plan; WLK_SMALL: ring position of the operand */
+	uint32_t len; /* payload bytes, 1 .. WLK_LEN_MAX */
 	uint64_t offset; /* of the payload in the operand, bytes */
 };
 

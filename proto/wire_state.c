@@ -31,6 +31,7 @@ static void put(uint8_t buf[WST_HDR_SIZE], const struct wst_request *r)
 	wire_put64(buf + 24, r->first);
 	wire_put32(buf + 32, r->tensor);
 	wire_put32(buf + 36, r->n);
+	wire_put64(buf + 48, r->without);
 }
 
 static int check_range(const struct wst_request *r, const char **why)
@@ -61,6 +62,7 @@ static int get(const uint8_t buf[WST_HDR_SIZE], struct wst_request *r, const cha
 		.first = wire_get64(buf + 24),
 		.tensor = wire_get32(buf + 32),
 		.n = wire_get32(buf + 36),
+		.without = wire_get64(buf + 48),
 	};
 	if (wire_get32(buf) != WST_MAGIC)
 		return bad(why, "request.magic: must be PCST");
@@ -68,8 +70,7 @@ static int get(const uint8_t buf[WST_HDR_SIZE], struct wst_request *r, const cha
 		return bad(why, "request.kind: must be 1 to 3");
 	if (r->seq < 1)
 		return bad(why, "request.seq: must be at least 1");
-	if ((wire_get16(buf + 6) | wire_get32(buf + 44) | wire_get64(buf + 48) |
-		    wire_get64(buf + 56)) != 0)
+	if ((buf[7] | wire_get32(buf + 44) | wire_get64(buf + 56)) != 0)
 		return bad(why, "request.reserved: must be zero");
 	return check_range(r, why);
 }
@@ -86,7 +87,7 @@ int wst_request_get(const uint8_t buf[WST_HDR_SIZE], struct wst_request *ret, co
 
 	if (rc != 0)
 		return rc;
-	if ((buf[5] | wire_get32(buf + 40)) != 0)
+	if ((buf[5] | buf[6] | wire_get32(buf + 40)) != 0)
 		return bad(why, "request.reserved: must be zero");
 	*ret = r;
 	return 0;
@@ -96,6 +97,7 @@ void wst_answer_put(uint8_t buf[WST_HDR_SIZE], const struct wst_answer *a)
 {
 	put(buf, &a->req);
 	buf[5] = a->status;
+	buf[6] = a->member;
 	wire_put32(buf + 40, a->len);
 }
 
@@ -115,13 +117,15 @@ static int check_len(const struct wst_answer *a, const char **why)
 
 int wst_answer_get(const uint8_t buf[WST_HDR_SIZE], struct wst_answer *ret, const char **why)
 {
-	struct wst_answer a = {.status = buf[5], .len = wire_get32(buf + 40)};
+	struct wst_answer a = {.status = buf[5], .member = buf[6], .len = wire_get32(buf + 40)};
 	int rc = get(buf, &a.req, why);
 
 	if (rc != 0)
 		return rc;
 	if (a.status > WST_GONE)
 		return bad(why, "answer.status: must be 0 to 2");
+	if (a.member > (a.status == WST_OK ? WST_MEMBER_MAX : 0))
+		return bad(why, "answer.member: must be 0 to 64, and 0 without success");
 	rc = check_len(&a, why);
 	if (rc == 0)
 		*ret = a;

@@ -31,8 +31,8 @@ struct ccm *ccm_new(const struct ccm_config *cfg)
 	if (!m)
 		return NULL;
 	m->cfg = *cfg;
-	m->cfg.heartbeat_ms = or_default(cfg->heartbeat_ms, 500);
 	m->cfg.timeout_ms = or_default(cfg->timeout_ms, 2800);
+	m->cfg.heartbeat_ms = or_default(cfg->heartbeat_ms, m->cfg.timeout_ms * 5 / 28);
 	m->cfg.round_timeout_ms = or_default(cfg->round_timeout_ms, 5000);
 	m->cfg.recovery_ms = or_default(cfg->recovery_ms, 3000);
 	m->cfg.agent_grace_ms = or_default(cfg->agent_grace_ms, 5000);
@@ -131,6 +131,11 @@ void ccm_free(struct ccm *m)
 	free(m->unsaved);
 	free(m->ended);
 	free(m);
+}
+
+uint32_t ccm_tick_ms(const struct ccm *m)
+{
+	return m->cfg.heartbeat_ms / 2;
 }
 
 /* Of an agent that came too late for the recovery, or came back. */

@@ -140,8 +140,8 @@ enum ccm_collective_state {
 
 struct ccm_config {
 	struct cc_id run, run_key; /* random bytes from the caller */
-	uint32_t heartbeat_ms;     /* default 500 */
 	uint32_t timeout_ms;       /* default 2800: the longest silence of an agent */
+	uint32_t heartbeat_ms;     /* default 5/28 of timeout_ms */
 	uint32_t round_timeout_ms; /* default 5000; also from HELLO_ACK to RESUME */
 	uint32_t verdict_ms;       /* from the failure of a round to its verdict; default 0 */
 	uint32_t recovery_ms;      /* default 3000: for the agents of a run that is taken over */
@@ -161,7 +161,7 @@ enum ccm_event_type {
 	CCM_EV_OPEN = 1, /* a connection was accepted */
 	CCM_EV_CLOSED,   /* it is gone; text says why */
 	CCM_EV_MSG,      /* a decoded message; stays owned by the caller */
-	CCM_EV_TICK,     /* time has passed; at least every heartbeat_ms / 2 */
+	CCM_EV_TICK,     /* time has passed; at least every ccm_tick_ms() */
 };
 
 struct ccm_event {
@@ -218,6 +218,8 @@ struct ccm;
 /* NULL when memory is exhausted. */
 struct ccm *ccm_new(const struct ccm_config *cfg);
 void ccm_free(struct ccm *m);
+/* Half a heartbeat: ticks should come so often. */
+uint32_t ccm_tick_ms(const struct ccm *m);
 /* Before the first step: a record of the journal of an earlier master, in their order. The run of
  * the last one goes on. 0 or CC_ERR_NOMEM. */
 int ccm_restore(struct ccm *m, const struct wj_record *r);

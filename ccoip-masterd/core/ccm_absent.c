@@ -142,7 +142,7 @@ static void peer_move(
 		m->changed = true;
 		m->rewire = true;
 	}
-	if (restored && !same)
+	if (!same && (restored || m->recovering))
 		ccm_peer_restarted(m, p);
 	ccm_log(m, CCM_LOG_NOTICE, "%s has come back to group %u", ccm_peer_label(p, label),
 		s->group->id);
@@ -259,12 +259,17 @@ void ccm_seqs_learn(struct ccm *m, const struct wm_op_query *q)
 void ccm_op_outcomes(struct ccm *m, const struct ccm_peer *p, const struct wm_op_query *q)
 {
 	struct wm_op_outcomes *x = &ccm_send(m, p->seat->agent, WM_OP_OUTCOMES)->u.op_outcomes;
+	struct ccm_group *g = p->seat->group;
 	uint32_t i;
 
 	x->peer = q->peer;
-	for (i = 0; i < q->n && i < WM_OUTCOMES_MAX; i++)
-		x->v[x->n++] = (struct wm_outcome){
-			q->seqs[i], ccm_outcome_of(m, p->seat->group, q->seqs[i])};
+	for (i = 0; i < q->n && i < WM_OUTCOMES_MAX; i++) {
+		/* What one is told for want of better knowledge, others must not be told otherwise.
+		 */
+		if (i < q->n - q->n_succeeded && !ccm_outcome_is_known(m, g, q->seqs[i]))
+			ccm_outcome_note(g, q->seqs[i], WIRE_RANK_CONNECTION_LOST);
+		x->v[x->n++] = (struct wm_outcome){q->seqs[i], ccm_outcome_of(m, g, q->seqs[i])};
+	}
 }
 
 void ccm_op_query(struct ccm *m, struct ccm_agent *a, const struct wm_op_query *q)

@@ -129,6 +129,16 @@ static bool has_missed_votes(const struct ccm *m, const struct ccm_peer *p)
 		       is_overtaken(p->told_pending, m->pending_turn));
 }
 
+/* More are here than the group has had since p heard of it: somebody was put out and does not know.
+ * Of those whose agents cannot know either, nobody can tell who. */
+static bool may_be_too_many(const struct ccm *m, const struct ccm_peer *p)
+{
+	const struct ccm_group *g = p->seat->group;
+
+	return !m->restored && p->phase == CCM_PEER_ACCEPTED && !has_state(p) && g->too_many &&
+	       p->told_version > 0 && p->told_version < g->known_version;
+}
+
 static void drop_agent(struct ccm *m, struct ccm_agent *a)
 {
 	struct ccm_peer *p, *next;
@@ -144,13 +154,17 @@ void ccm_behind_drop(struct ccm *m, const struct ccm_tally *y)
 {
 	static const char *const why = CCM_WAS_LOST;
 	struct ccm_peer *p, *tmp;
+	struct ccm_group *g;
 	struct ccm_agent *a;
 
 	for (a = m->agents; a; a = a->hh.next)
 		if (ccm_told_behind(m, a->told, y))
 			drop_agent(m, a);
+	for (g = m->groups; g; g = g->hh.next)
+		g->too_many = g->known_version > 0 && g->told_version <= g->known_version &&
+			      g->n_accepted > g->known_world;
 	HASH_ITER (hh, m->peers, p, tmp) {
-		if (!has_missed_votes(m, p) && !was_lost(m, p, y))
+		if (!has_missed_votes(m, p) && !was_lost(m, p, y) && !may_be_too_many(m, p))
 			continue;
 		if (p->seat->agent->absent)
 			ccm_absent_remove(m, p, why);

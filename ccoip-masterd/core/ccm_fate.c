@@ -136,6 +136,11 @@ static const struct wm_outcome *known_outcome(
 	return outcome_find(m, seq);
 }
 
+bool ccm_outcome_is_known(const struct ccm *m, const struct ccm_group *g, uint64_t seq)
+{
+	return known_outcome(m, g, seq) != NULL;
+}
+
 uint32_t ccm_outcome_of(const struct ccm *m, const struct ccm_group *g, uint64_t seq)
 {
 	const struct wm_outcome *x = known_outcome(m, g, seq);

@@ -119,6 +119,7 @@ void ccm_lost_note(struct ccm *m, const struct cc_id *peer);
 void ccm_outcome_note(struct ccm_group *g, uint64_t seq, uint32_t code);
 /* The code of an attempt that has ended; what nobody remembers has failed. */
 uint32_t ccm_outcome_of(const struct ccm *m, const struct ccm_group *g, uint64_t seq);
+bool ccm_outcome_is_known(const struct ccm *m, const struct ccm_group *g, uint64_t seq);
 /* Attempts of a master before this one, of which only their peers may know. */
 void ccm_seqs_learn(struct ccm *m, const struct wm_op_query *q);
 void ccm_op_query(struct ccm *m, struct ccm_agent *a, const struct wm_op_query *q);

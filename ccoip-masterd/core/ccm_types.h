@@ -181,6 +181,7 @@ struct ccm_group {
 	uint32_t n_lost_ever, n_left; /* accepted peers; of them, while recovering */
 	uint64_t known_version;
 	uint32_t known_world;  /* accepted peers, as an agent was told with known_version */
+	bool too_many;         /* have come for that: ccm_behind.c */
 	uint64_t told_version; /* the highest that its peers were told of, and */
 	uint32_t told_world;   /* its accepted peers as of then; of these, */
 	uint32_t n_told;       /* so many have said so, some may have left since */

@@ -263,7 +263,7 @@ typedef struct pcclCommCreateParams_t {
 	 * group. */
 	uint32_t peer_group;
 	/* TCP streams per link to another host. One operation uses all of them, so a few help on
-	 * long links. 0 means 1. */
+	 * long links. 0 means 1. Each link has one more, for small operations. */
 	uint32_t p2p_connection_pool_size;
 } pcclCommCreateParams_t;
 

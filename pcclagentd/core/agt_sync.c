@@ -264,8 +264,10 @@ static uint64_t doubt_until(const struct agt *a, const struct agt_op *o)
 	return since + ms * AGT_NS_PER_MS;
 }
 
-/* The master would have missed those who have it by now: they are there, but not for us. Or they
- * have heard of the start from the next master, when our job was over: then nobody is to blame. */
+/* The master would have missed those who have it by now: they are there, but not for us, and what
+ * they have may not be what was elected. Whoever lacks it is put out, so that this is no loss after
+ * which to repeat the call. Or they have heard of the start from the next master, when our job was
+ * over: then nobody is to blame. */
 static void give_up(struct agt *a, struct agt_op *o)
 {
 	struct agt_verdict why = o->verdict;
@@ -277,8 +279,7 @@ static void give_up(struct agt *a, struct agt_op *o)
 	}
 	for (i = 0; i < o->n; i++)
 		if (receives(&o->members[i]))
-			member_fails(
-				a, o, &o->members[i], WIRE_RANK_CONNECTION_LOST, o->verdict.text);
+			member_fails(a, o, &o->members[i], WIRE_INVALID_USAGE, o->verdict.text);
 	done(a, o);
 }
 

@@ -29,6 +29,8 @@ struct fx *fx_new(void)
 	f->a = agt_new(&cfg);
 	ck_assert_ptr_nonnull(f->a);
 	f->now = 5000 * (uint64_t)MS;
+	f->heartbeat_ms = 1000;
+	f->timeout_ms = 3000;
 	return f;
 }
 
@@ -193,8 +195,8 @@ void fx_master_up(struct fx *f, uint32_t run)
 	m.u.hello_ack.version = 1;
 	m.u.hello_ack.run = fx_id(200 + run);
 	m.u.hello_ack.run_key = fx_id(300);
-	m.u.hello_ack.heartbeat_ms = 1000;
-	m.u.hello_ack.timeout_ms = 3000;
+	m.u.hello_ack.heartbeat_ms = f->heartbeat_ms;
+	m.u.hello_ack.timeout_ms = f->timeout_ms;
 	m.u.hello_ack.segment_max = 65536;
 	m.u.hello_ack.term = 1;
 	fx_from_master(f, run, &m);

@@ -19,10 +19,11 @@ struct fx {
 	struct agt *a;
 	struct agt_actions acts; /* of the last step */
 	uint64_t now;
-	uint32_t req_id;           /* of the last request */
-	uint64_t losses;           /* that applications know of */
-	uint64_t topo_turn, epoch; /* of the last commit */
-	uint64_t version;          /* of the world */
+	uint32_t req_id;                   /* of the last request */
+	uint64_t losses;                   /* that applications know of */
+	uint64_t topo_turn, epoch;         /* of the last commit */
+	uint64_t version;                  /* of the world */
+	uint32_t heartbeat_ms, timeout_ms; /* of the next master; 1000, 3000 */
 };
 
 struct fx *fx_new(void);

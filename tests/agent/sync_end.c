@@ -143,7 +143,7 @@ START_TEST(who_cannot_reach_a_holder_fails)
 	pass(1000);
 	r = report();
 	ck_assert(r->ok);
-	expect_failed(3, WIRE_RANK_CONNECTION_LOST, "all sources are lost");
+	expect_failed(3, WIRE_INVALID_USAGE, "all sources are lost");
 	sy_kick(f, 2, "it lies");
 	sy_kick(f, 3, "it cannot be reached");
 	sy_finish(f, 5, 7);

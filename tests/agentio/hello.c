@@ -99,8 +99,10 @@ START_TEST(good)
 
 	for (uint16_t i = 0; i < 3; i++) {
 		h.stream = i;
+		h.features = UINT64_MAX;
 		fds[i] = greet(fx_stats(&f).port_p2p, &h, &ack);
 		ck_assert_uint_eq(ack.code, WLK_OK);
+		ck_assert_uint_eq(ack.features, 0);
 		ck_assert_uint_eq(ack.version, WLK_VERSION_MAX);
 	}
 	fx_await(&f, links_in_are, 1);
@@ -185,8 +187,10 @@ START_TEST(shared_state)
 
 	h.service = WLK_SHARED_STATE;
 	for (uint32_t i = 0; i < STE_CONNS_MAX; i++) {
+		h.features = i % 2 ? UINT64_MAX : UINT64_MAX - WLK_MEMBERS;
 		fds[i] = greet(port, &h, &ack);
 		ck_assert_uint_eq(ack.code, WLK_OK);
+		ck_assert_uint_eq(ack.features, i % 2 ? WLK_MEMBERS : 0);
 	}
 	expect_code(port, &h, WLK_REFUSED_LIMIT);
 	wst_request_put(buf, &q);

@@ -11,7 +11,7 @@
 #include "common/cc_sys.h"
 #include "proto/wire_codes.h"
 #include "tests/agentio/fake_engine.h"
-#include "tests/agentio/fixture.h"
+#include "tests/agentio/far.h"
 #include "tests/agentio/suites.h"
 
 #define STREAMS 20u /* more than are opened at a time */
@@ -20,18 +20,13 @@ static struct fx f;
 static struct master m;
 static struct client a;
 static struct queue qa;
-static struct cc_id peer, other;
-static struct cc_addr at; /* of the other agent */
-static int listener;
+static struct far far;
 
 static void setup(void)
 {
 	fx_start(&f, NULL);
 	master_listen(&m);
-	cc_random_id(&other);
-	at = (struct cc_addr){.family = CC_INET4, .ip = {127, 0, 0, 1}};
-	listener = cc_listen_tcp(&at, 0);
-	ck_assert_int_ge(listener, 0);
+	far_listen(&far, STREAMS);
 }
 
 static void teardown(void)
@@ -41,95 +36,17 @@ static void teardown(void)
 	fx_stop(&f);
 	queue_close(&qa);
 	master_close(&m);
-	close(listener);
+	close(far.listener);
 }
 
-/* A round whose ring has the other agent next. */
 static void order_link(const struct cc_addr *addrs, uint32_t n, bool at_master)
 {
-	struct wl_request q = {.type = WL_COMM_CONNECT, .peer = {{1}}, .token = {{2}}};
-	struct wm_ring ring = {.group = 1,
-		.hosts = 2,
-		.pool_size = STREAMS,
-		.next = {.agent = other,
-			.name = "farhost",
-			.at_master = at_master,
-			.port = at.port,
-			.n_addrs = n},
-		.prev = other,
-		.n_members = 1,
-		.members = &peer};
-	struct wm_msg msg;
-
-	memcpy(ring.next.addrs, addrs, n * sizeof *addrs);
-	client_open(&f, &a);
-	client_comm(&a, &m.addr, 1, &qa);
-	q.comm = qa.comm;
-	client_send(&a, &q);
-	master_accept(&m);
-	master_expect(&m, WM_JOIN, &msg);
-	peer = msg.u.join.peer;
-	msg = (struct wm_msg){.type = WM_ROUND,
-		.u.round = {.round = 1, .accept = true, .n_rings = 1, .rings = &ring}};
-	master_send(&m, &msg);
+	far_order(&far, &f, &m, &a, &qa, addrs, n, at_master);
 }
 
 static int accept_stream(struct wlk_hello *h)
 {
-	uint8_t buf[WLK_HELLO_SIZE];
-	struct pollfd p = {.fd = listener, .events = POLLIN};
-	const char *why;
-	int fd;
-
-	ck_assert_int_eq(poll(&p, 1, FX_TIMEOUT_MS), 1);
-	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-	ck_assert_uint_eq(tcp_receive(fd, buf, sizeof buf), sizeof buf);
-	ck_assert_msg(wlk_hello_get(buf, h, &why) == 0, "%s", why);
-	ck_assert(cc_id_eq(&h->run, &m.run));
-	ck_assert(cc_id_eq(&h->run_key, &m.key));
-	ck_assert(cc_id_eq(&h->from, &m.agent));
-	ck_assert(cc_id_eq(&h->to, &other));
-	ck_assert_uint_eq(h->n_streams, STREAMS);
-	return fd;
-}
-
-static void answer(int fd, enum wlk_code code, const char *text)
-{
-	struct wlk_ack ack = {.version_min = WLK_VERSION_MIN,
-		.version_max = WLK_VERSION_MAX,
-		.version = code == WLK_OK ? WLK_VERSION_MAX : 0,
-		.code = (uint16_t)code};
-	uint8_t buf[WLK_ACK_SIZE];
-
-	snprintf(ack.text, sizeof ack.text, "%s", text);
-	wlk_ack_put(buf, &ack);
-	tcp_send(fd, buf, sizeof buf);
-}
-
-/* Takes all streams, in whatever order, and hands back their descriptors by number. */
-static void accept_link(int fds[STREAMS])
-{
-	struct wlk_hello h;
-	uint64_t seen = 0;
-
-	for (uint32_t i = 0; i < STREAMS; i++) {
-		int fd = accept_stream(&h);
-
-		ck_assert(i > 0 || h.stream == 0);
-		ck_assert(!(seen >> h.stream & 1));
-		seen |= (uint64_t)1 << h.stream;
-		answer(fd, WLK_OK, "");
-		fds[h.stream] = fd;
-	}
-}
-
-static void expect_success(void)
-{
-	struct wm_msg msg;
-
-	master_expect(&m, WM_ROUND_REPORT, &msg);
-	ck_assert_uint_eq(msg.u.round_report.n_failures, 0);
-	wire_master_clear(&msg);
+	return far_accept_stream(&far, &m, h);
 }
 
 static void expect_failure(const char *const *words)
@@ -138,7 +55,7 @@ static void expect_failure(const char *const *words)
 
 	master_expect(&m, WM_ROUND_REPORT, &msg);
 	ck_assert_uint_eq(msg.u.round_report.n_failures, 1);
-	ck_assert(cc_id_eq(&msg.u.round_report.failures[0].agent, &other));
+	ck_assert(cc_id_eq(&msg.u.round_report.failures[0].agent, &far.id));
 	for (; *words; words++)
 		ck_assert_msg(strstr(msg.u.round_report.failures[0].text, *words) != NULL,
 			"\"%s\" in \"%s\"", *words, msg.u.round_report.failures[0].text);
@@ -154,14 +71,14 @@ static bool links_out_are(const struct agentd_stats *s, uint64_t n)
 
 START_TEST(opens_all_streams)
 {
-	int fds[STREAMS];
+	int fds[STREAMS + 1];
 
-	order_link(&at, 1, false);
-	accept_link(fds);
-	expect_success();
+	order_link(&far.at, 1, false);
+	far_accept_link(&far, &m, fds);
+	far_expect_success(&m);
 	fx_await(&f, links_out_are, 1);
 	ck_assert_uint_eq(fake_counts().tx_streams, STREAMS);
-	for (uint32_t i = 0; i < STREAMS; i++)
+	for (uint32_t i = 0; i <= STREAMS; i++)
 		close(fds[i]);
 }
 END_TEST
@@ -170,12 +87,12 @@ START_TEST(by_the_masters_address)
 {
 	/* No address that leads there, but it is where the master is. */
 	struct cc_addr nowhere = {.family = CC_INET4, .ip = {127, 0, 0, 1}, .port = 1};
-	int fds[STREAMS];
+	int fds[STREAMS + 1];
 
 	order_link(&nowhere, 1, true);
-	accept_link(fds);
-	expect_success();
-	for (uint32_t i = 0; i < STREAMS; i++)
+	far_accept_link(&far, &m, fds);
+	far_expect_success(&m);
+	for (uint32_t i = 0; i <= STREAMS; i++)
 		close(fds[i]);
 }
 END_TEST
@@ -196,26 +113,26 @@ END_TEST
 START_TEST(wrong_host_first)
 {
 	struct cc_addr second = {.family = CC_INET4, .ip = {127, 0, 0, 2}};
-	struct cc_addr addrs[2] = {at, second};
+	struct cc_addr addrs[2] = {far.at, second};
 	struct wlk_hello h;
-	int elsewhere = listener, fd, fds[STREAMS];
+	int elsewhere = far.listener, fd, fds[STREAMS + 1];
 
-	listener = cc_listen_tcp(&second, 0);
+	far.listener = cc_listen_tcp(&second, 0);
 	addrs[1] = second;
 	order_link(addrs, 2, false);
 	{
-		int right = listener;
+		int right = far.listener;
 
-		listener = elsewhere;
+		far.listener = elsewhere;
 		fd = accept_stream(&h);
-		listener = right;
+		far.listener = right;
 	}
-	answer(fd, WLK_REFUSED_AGENT, "this is somebody else");
-	accept_link(fds);
-	expect_success();
+	far_answer(fd, WLK_REFUSED_AGENT, "this is somebody else");
+	far_accept_link(&far, &m, fds);
+	far_expect_success(&m);
 	close(fd);
 	close(elsewhere);
-	for (uint32_t i = 0; i < STREAMS; i++)
+	for (uint32_t i = 0; i <= STREAMS; i++)
 		close(fds[i]);
 }
 END_TEST
@@ -225,9 +142,9 @@ START_TEST(refusal_is_told)
 	struct wlk_hello h;
 	int fd;
 
-	order_link(&at, 1, false);
+	order_link(&far.at, 1, false);
 	fd = accept_stream(&h);
-	answer(fd, WLK_REFUSED_RUN, "no such run here");
+	far_answer(fd, WLK_REFUSED_RUN, "no such run here");
 	EXPECT_FAILURE("refused: no such run here");
 	close(fd);
 }
@@ -238,16 +155,16 @@ START_TEST(later_stream_fails)
 	struct wlk_hello h;
 	int fd;
 
-	order_link(&at, 1, false);
+	order_link(&far.at, 1, false);
 	fd = accept_stream(&h);
-	answer(fd, WLK_OK, "");
+	far_answer(fd, WLK_OK, "");
 	close(fd);
 	for (uint32_t i = 1; i < 5; i++) {
 		fd = accept_stream(&h);
 		if (i == 4)
-			answer(fd, WLK_REFUSED_LIMIT, "enough of you");
+			far_answer(fd, WLK_REFUSED_LIMIT, "enough of you");
 		else
-			answer(fd, WLK_OK, "");
+			far_answer(fd, WLK_OK, "");
 		if (i < 4)
 			continue;
 		EXPECT_FAILURE("stream", "enough of you");
@@ -264,7 +181,7 @@ START_TEST(answers_garbage_or_nothing)
 	uint64_t start;
 	int fd;
 
-	order_link(&at, 1, false);
+	order_link(&far.at, 1, false);
 	fd = accept_stream(&h);
 	tcp_send(fd, junk, sizeof junk);
 	EXPECT_FAILURE("no agent there");
@@ -273,7 +190,7 @@ START_TEST(answers_garbage_or_nothing)
 	queue_close(&qa);
 	close(m.fd);
 	start = cc_now_ns();
-	order_link(&at, 1, false);
+	order_link(&far.at, 1, false);
 	fd = accept_stream(&h);
 	EXPECT_FAILURE("no answer in time");
 	ck_assert_uint_lt(cc_now_ns() - start, 4500000000u);
@@ -288,16 +205,16 @@ START_TEST(dropped_connections_are_bounded)
 	int filler[4];
 	uint64_t start;
 
-	ck_assert_int_eq(listen(listener, 0), 0);
+	ck_assert_int_eq(listen(far.listener, 0), 0);
 	for (unsigned i = 0; i < 4; i++) {
 		struct sockaddr_storage ss;
-		socklen_t len = cc_addr_to_sockaddr(&at, &ss);
+		socklen_t len = cc_addr_to_sockaddr(&far.at, &ss);
 
 		filler[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 		(void)!connect(filler[i], (struct sockaddr *)&ss, len);
 	}
 	start = cc_now_ns();
-	order_link(&at, 1, false);
+	order_link(&far.at, 1, false);
 	EXPECT_FAILURE("127.0.0.1:");
 	ck_assert_uint_lt(cc_now_ns() - start, 2400000000u);
 	for (unsigned i = 0; i < 4; i++)
@@ -307,20 +224,20 @@ END_TEST
 
 START_TEST(breaks_and_is_reopened)
 {
-	int fds[STREAMS], again[STREAMS];
+	int fds[STREAMS + 1], again[STREAMS + 1];
 
-	order_link(&at, 1, false);
-	accept_link(fds);
-	expect_success();
+	order_link(&far.at, 1, false);
+	far_accept_link(&far, &m, fds);
+	far_expect_success(&m);
 	fake_break_link(fake_last_link());
 	fx_await(&f, links_out_are, 0);
 	client_close(&a);
 	queue_close(&qa);
 	close(m.fd);
-	order_link(&at, 1, false);
-	accept_link(again);
-	expect_success();
-	for (uint32_t i = 0; i < STREAMS; i++) {
+	order_link(&far.at, 1, false);
+	far_accept_link(&far, &m, again);
+	far_expect_success(&m);
+	for (uint32_t i = 0; i <= STREAMS; i++) {
 		close(fds[i]);
 		close(again[i]);
 	}

@@ -7,6 +7,7 @@ tests_agentio_agentio_SOURCES = \
 	tests/agentio/agentio.c tests/agentio/suites.h \
 	tests/agentio/attach.c \
 	tests/agentio/fake_engine.c tests/agentio/fake_engine.h \
+	tests/agentio/far.c tests/agentio/far.h \
 	tests/agentio/fixture.c tests/agentio/fixture.h \
 	tests/agentio/hello.c \
 	tests/agentio/link.c \
@@ -18,6 +19,7 @@ tests_agentio_agentio_SOURCES = \
 	tests/agentio/redial.c \
 	tests/agentio/region.c \
 	tests/agentio/session.c \
+	tests/agentio/small.c \
 	tests/agentio/stop.c \
 	tests/agentio/sync.c
 tests_agentio_agentio_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)

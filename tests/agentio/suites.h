@@ -16,5 +16,6 @@ Suite *redial_suite(void);
 Suite *stop_suite(void);
 Suite *manifest_suite(void);
 Suite *sync_suite(void);
+Suite *small_suite(void);
 
 #endif

@@ -331,7 +331,8 @@ START_TEST(holder_lies)
 	ck_assert_uint_eq(msg.u.op_report.failed[0].peer.b[0], 1);
 	ck_assert_uint_eq(msg.u.op_report.failed[0].code, WIRE_INVALID_USAGE);
 	ck_assert_msg(
-		strstr(msg.u.op_report.failed[0].text, "tensor \"a\" is not what its hashes say"),
+		strstr(msg.u.op_report.failed[0].text,
+			"tensor \"a\" changed during the call: it is not what its hashes say"),
 		"%s", msg.u.op_report.failed[0].text);
 	wire_master_clear(&msg);
 	sync_abort(&m);

@@ -10,7 +10,7 @@
 #define MS   UINT64_C(1000000)
 #define BEAT 500u  /* ms */
 #define MAX  3000u /* ms */
-#define MIN  1250u /* ms: 2.5 beats */
+#define MIN  2000u /* ms: 4 beats */
 
 static struct cc_detect make(uint64_t now)
 {
@@ -81,8 +81,10 @@ START_TEST(least_bound)
 	struct cc_detect d;
 
 	cc_detect_init(&d, 500, 3000, 0);
-	ck_assert_uint_eq(d.min_ns, 1250 * MS);
-	cc_detect_init(&d, 100, 3000, 0);
+	ck_assert_uint_eq(d.min_ns, 2000 * MS);
+	cc_detect_init(&d, 251, 3000, 0);
+	ck_assert_uint_eq(d.min_ns, 1004 * MS);
+	cc_detect_init(&d, 249, 3000, 0);
 	ck_assert_uint_eq(d.min_ns, 1000 * MS);
 	cc_detect_init(&d, 100, 300, 0);
 	ck_assert_uint_eq(d.min_ns, 300 * MS);
@@ -116,8 +118,8 @@ START_TEST(equal_gaps_give_the_least_bound)
 	ck_assert(!cc_detect_gone(&d, now + MIN * MS));
 	ck_assert(cc_detect_gone(&d, now + MIN * MS + 1));
 	/* Beats that are late, but equally so: not taken for exact. */
-	beats(&d, &r, now, 100, 1000, 0);
-	ck_assert_uint_eq(cc_detect_bound(&d), (1000 + 1000 / 8 * 5612 / 1000) * MS + MS / 2);
+	beats(&d, &r, now, 100, 1200, 0);
+	ck_assert_uint_eq(cc_detect_bound(&d), (1200 + 150 * 5612 / 1000) * MS + MS * 8 / 10);
 }
 END_TEST
 
@@ -132,13 +134,13 @@ START_TEST(jitter_widens_the_bound)
 		uint64_t now = 0, sum = 0;
 
 		for (int i = 0; i < 300; i++) {
-			now = beats(&d, &r, now, 10, 600, jitter);
+			now = beats(&d, &r, now, 10, 1000, jitter);
 			sum += cc_detect_bound(&d);
 		}
 		ck_assert_uint_ge(sum / 300, last);
 		last = sum / 300;
 	}
-	ck_assert_uint_gt(last, (MIN + 300) * MS);
+	ck_assert_uint_gt(last, (MIN + 200) * MS);
 	ck_assert_uint_lt(last, MAX * MS);
 }
 END_TEST
@@ -149,10 +151,10 @@ START_TEST(a_long_silence_is_remembered_for_a_while)
 	struct tl_rng r = tl_rng_new(4);
 	uint64_t now = beats(&d, &r, 0, 100, BEAT, 10);
 
-	cc_detect_heard(&d, now += 1400 * MS);
-	ck_assert_uint_eq(cc_detect_bound(&d), 1750 * MS);
+	cc_detect_heard(&d, now += 1800 * MS);
+	ck_assert_uint_eq(cc_detect_bound(&d), 2250 * MS);
 	now = beats(&d, &r, now, (int)CC_DETECT_WINDOW, BEAT, 10);
-	ck_assert_uint_gt(cc_detect_bound(&d), 1700 * MS);
+	ck_assert_uint_gt(cc_detect_bound(&d), 2200 * MS);
 	now = beats(&d, &r, now, (int)CC_DETECT_FADE, BEAT, 10);
 	ck_assert_uint_eq(cc_detect_bound(&d), MIN * MS);
 	cc_detect_heard(&d, now + 2500 * MS);
@@ -164,7 +166,7 @@ START_TEST(a_burst_teaches_nothing)
 {
 	struct cc_detect d = make(0);
 	struct tl_rng r = tl_rng_new(5);
-	uint64_t now = beats(&d, &r, 0, 100, 700, 350), before = cc_detect_bound(&d);
+	uint64_t now = beats(&d, &r, 0, 100, 1000, 400), before = cc_detect_bound(&d);
 
 	ck_assert_uint_gt(before, MIN * MS);
 	for (int i = 0; i < 10000; i++)
@@ -181,6 +183,7 @@ START_TEST(the_observers_standstill_is_no_silence)
 
 	ck_assert(cc_detect_blind(&d, MIN * MS / 2 + 1));
 	ck_assert(!cc_detect_blind(&d, MIN * MS / 2));
+	ck_assert(!cc_detect_gone(&d, now + MS * 2 * BEAT + MS * MIN / 2));
 	now += 60000 * MS;
 	cc_detect_pause(&d, now);
 	ck_assert(!cc_detect_gone(&d, now + MIN * MS));
@@ -250,14 +253,13 @@ START_TEST(few_false_alarms)
 	/* A poor one, where beats are spread over more than their interval. */
 	ck_assert_double_eq(false_positives(&r, 800, 1000, 300, &bound), 0);
 	ck_assert_uint_lt(bound, MAX * MS);
-	/* A loaded host that stands still for up to 1.2 s, often, or now and then. */
-	ck_assert_double_lt(false_positives(&r, 50, 5, 1200, &bound), 100);
+	/* A loaded host that stands still for up to 1.6 s, often, or now and then. */
+	ck_assert_double_lt(false_positives(&r, 50, 5, 1600, &bound), 100);
+	ck_assert_uint_lt(bound, 2900 * MS);
+	ck_assert_double_lt(false_positives(&r, 50, 100, 1600, &bound), 300);
 	ck_assert_uint_lt(bound, 2500 * MS);
-	ck_assert_double_lt(false_positives(&r, 50, 100, 1200, &bound), 300);
-	ck_assert_uint_lt(bound, 2500 * MS);
-	/* One that does so seldom, but less than a beat and a half: never beyond the least bound.
-	 */
-	ck_assert_double_eq(false_positives(&r, 20, 500, 720, &bound), 0);
+	/* One that does so seldom, but for less than three beats: never beyond the least bound. */
+	ck_assert_double_eq(false_positives(&r, 20, 500, 1470, &bound), 0);
 }
 END_TEST
 

@@ -108,6 +108,10 @@ START_TEST(tuned_sockets_notice_dead_peers)
 	ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_KEEPIDLE), 1);
 	ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_KEEPINTVL), 1);
 	ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_KEEPCNT), 2);
+	cc_tcp_allow_silence(fd, 1000);
+	ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), CC_TCP_TIMEOUT_MS);
+	cc_tcp_allow_silence(fd, 60000);
+	ck_assert_int_gt(option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 60000);
 	close(fd);
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	ck_assert_int_eq(cc_tcp_tune(pair[0]), CC_ERR_IO);

@@ -214,6 +214,10 @@ def test_usage(folder):
                       ["--admin-socket", ""], ["--listen-fd", "5", "--parent-fd", "5"]):
         r = run(MASTERD, *arguments)
         assert r.returncode == 64 and "--help" in r.stderr, (arguments, r)
+    for seconds in ("0.49", "600.1", "-1", "+1", "0x1", "1e1", "nan", "inf", "1s", "1.2.3", ".", ""):
+        r = run(MASTERD, "--host-timeout", seconds)
+        said = f'--host-timeout: "{seconds}" is no number of seconds from 0.5 to 600'
+        assert r.returncode == 64 and said in r.stderr, (seconds, r)
     r = run(MASTERD, "--help")
     assert r.returncode == 0 and "--parent-fd" in r.stdout and not r.stderr
     r = run(MASTERD, "--version")
@@ -237,11 +241,11 @@ def test_config(folder):
             f.write(text)
 
     write(f"# comment\n[master]\nlisten = 127.0.0.1:0\nlisten = 127.0.0.2:0\n"
-          f"admin_socket = {admin}\nlog_level = debug\n")
+          f"admin_socket = {admin}\nlog_level = debug\nhost_timeout = 600\n")
     with Master(folder, "--config", path, listen=2) as m:
         m.await_line("pcclctl finds")
         assert ctl(admin, "status").returncode == 0
-    with Master(folder, "--config", path, "--listen", "127.0.0.3:0") as m:
+    with Master(folder, "--config", path, "--listen", "127.0.0.3:0", "--host-timeout", "0.5") as m:
         assert m.addresses[0].startswith("127.0.0.3:")
         m.await_line("pcclctl finds")  # and so all addresses have been opened
         assert sum("listening" in x for x in m.lines) == 1
@@ -250,6 +254,8 @@ def test_config(folder):
                              ("[master]\n\nport = 1\n", 3, "port"),
                              ("[other]\nlisten = 1.2.3.4:5\n", 2, "other"),
                              ("[master]\nlog_level = loud\n", 2, "loud"),
+                             ("[master]\nhost_timeout = 0\n", 2, "host_timeout: \"0\" is no number "
+                              "of seconds from 0.5 to 600"),
                              ("[master]\nnonsense\n", 2, "key")):
         write(text)
         r = run(MASTERD, "--config", path)

@@ -280,6 +280,28 @@ START_TEST(hello_is_answered)
 }
 END_TEST
 
+static void impatient(void)
+{
+	prepare();
+	cfg.host_timeout_ms = 1400;
+	start();
+}
+
+START_TEST(patience_is_told)
+{
+	struct bytes x = {.n = 0};
+	struct wm_msg msg;
+	int fd = dial();
+
+	add_hello(&x, WM_VERSION_MIN, WM_VERSION_MAX);
+	put(fd, x.b, x.n);
+	expect(fd, WM_HELLO_ACK, &msg);
+	ck_assert_uint_eq(msg.u.hello_ack.timeout_ms, 1400);
+	ck_assert_uint_eq(msg.u.hello_ack.heartbeat_ms, 250);
+	close(fd);
+}
+END_TEST
+
 /* Waits until the master has dealt with all that fd has sent and is about to send. */
 static void end_client(int fd)
 {
@@ -601,6 +623,7 @@ int main(void)
 		(const TTest *const[]){idle_connections_harm_nobody, dripping_is_no_hello, NULL});
 	add_case(s, "few connections", few_connections,
 		(const TTest *const[]){connections_are_bounded, NULL});
+	add_case(s, "impatient", impatient, (const TTest *const[]){patience_is_told, NULL});
 	add_case(s, "no room", no_room, (const TTest *const[]){output_is_bounded, NULL});
 	return tl_run(s);
 }

@@ -95,7 +95,26 @@ static void fill_peers(struct wa_reply *r)
 	wa_set_text(t, 5, "for \"x\" to vote");
 }
 
-/* As an agent answers: a table of one row, one of two, one of none. */
+/* A key, one without a hash, and how many are left out. */
+static void fill_keys(struct wa_reply *r)
+{
+	struct wa_table *t = wa_table_add(r, "keys");
+
+	wa_col_add(t, "key", WA_KIND_TEXT);
+	wa_col_add(t, "more", WA_KIND_COUNT);
+	wa_col_add(t, "hash", WA_KIND_TEXT);
+	wa_col_add(t, "may_differ", WA_KIND_BOOL);
+	wa_row_add(t);
+	wa_set_text(t, 0, "wte.gewichte-ä");
+	wa_set_text(t, 2, "00ff00ff00ff00ff");
+	wa_row_add(t);
+	wa_set_text(t, 0, "rng");
+	wa_set_number(t, 3, 1);
+	wa_row_add(t);
+	wa_set_number(t, 1, 9000);
+}
+
+/* As an agent answers: a table of one row, one of two, one of none, one of three. */
 static void fill_state(struct wa_reply *r)
 {
 	struct wa_table *t = wa_table_add(r, "transfers");
@@ -119,9 +138,10 @@ static void fill_state(struct wa_reply *r)
 	wa_set_number(t, 2, WA_UNKNOWN);
 	wa_row_add(t);
 	wa_set_text(t, 0, "two");
-	wa_set_number(t, 1, UINT64_MAX);
+	wa_set_number(t, 1, WA_UNKNOWN);
 	t = wa_table_add(r, "receivers");
 	wa_col_add(t, "comm", WA_KIND_COUNT);
+	fill_keys(r);
 }
 
 static void fill(void *arg, const struct wa_request *q, struct wa_reply *r)
@@ -295,12 +315,18 @@ START_TEST(shared_state_for_people)
 			      "left:     2.5 s\n"
 			      "\n"
 			      "sources\n"
-			      "HOST        RATE  LEFT\n"
-			      "one     1023 B/s     -\n"
-			      "two   16.0 EiB/s  0 ns\n"
+			      "HOST      RATE  LEFT\n"
+			      "one   1023 B/s     -\n"
+			      "two          -  0 ns\n"
 			      "\n"
 			      "receivers\n"
-			      "no receivers\n");
+			      "no receivers\n"
+			      "\n"
+			      "keys\n"
+			      "KEY             MORE  HASH              MAY_DIFFER\n"
+			      "wte.gewichte-ä     0  00ff00ff00ff00ff  no\n"
+			      "rng                0  -                 yes\n"
+			      "-               9000  -                 no\n");
 }
 END_TEST
 
@@ -312,9 +338,16 @@ START_TEST(shared_state_for_programs)
 					  "      \"left\":2500000000\n"));
 	ck_assert_ptr_nonnull(strstr(out, "      \"rate\":1023,\n"
 					  "      \"left\":null\n"));
-	ck_assert_ptr_nonnull(strstr(out, "      \"rate\":18446744073709551615,\n"
+	ck_assert_ptr_nonnull(strstr(out, "      \"rate\":null,\n"
 					  "      \"left\":0\n"));
 	ck_assert_ptr_nonnull(strstr(out, "\"receivers\":["));
+	ck_assert_ptr_nonnull(strstr(out, "      \"key\":\"wte.gewichte-ä\",\n"
+					  "      \"more\":0,\n"
+					  "      \"hash\":\"00ff00ff00ff00ff\",\n"
+					  "      \"may_differ\":false\n"));
+	ck_assert_ptr_nonnull(strstr(out, "      \"key\":\"\",\n"
+					  "      \"more\":9000,\n"
+					  "      \"hash\":\"\",\n"));
 }
 END_TEST
 

@@ -29,6 +29,7 @@ e2e_tests = \
 	tests/e2e/test_autospawn.py \
 	tests/e2e/test_loopback_mix.py \
 	tests/e2e/test_ctl.py \
+	tests/e2e/test_ctl_keys.py \
 	tests/e2e/test_ctl_state.py
 TESTS += $(e2e_tests)
 EXTRA_DIST += $(e2e_tests) tests/e2e/README.md tests/e2e/figures.py \

@@ -23,7 +23,8 @@
  *                          so many tensors more (T0, T1, ... or T), whose contents follow from
  *                          seed; if wanted mem=shared, shift=N (bytes), like=N (other contents),
  *                          differ=1 (allow_content_inequality), pad=N (bytes of the name),
- *                          freeze=1 (the process stops itself when the middle is written)
+ *                          freeze=1 (the process stops itself when the middle is written);
+ *                          at= is where the last one lies
  *	spoil name=T at=N n=N     changes bytes of one tensor, or of all
  *	digest                    hash= of all contents that must be equal, or with name=T of one
  *	sync strategy=popular|receive|send

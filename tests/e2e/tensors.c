@@ -131,7 +131,8 @@ void do_tensors(void)
 			.allow_content_inequality = number("differ", "0") != 0,
 		};
 	}
-	printf("tensors n=%zu\n", state.count);
+	printf("tensors n=%zu at=%" PRIuPTR "\n", state.count,
+		state.count ? (uintptr_t)tensors[state.count - 1].data : 0);
 }
 
 void do_spoil(void)

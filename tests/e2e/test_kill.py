@@ -4,6 +4,7 @@
 and all alike, find their buffers as they were, and go on."""
 
 import random
+import re
 import signal
 import time
 
@@ -241,12 +242,35 @@ def vanished_host():
         lab.check_alive()
 
 
+def patience():
+    """How long a host may be silent is what the master's operator says: in its file, unless the
+    command line says otherwise. Agents hold the master to the same."""
+    for in_file, options in (("1", ()), ("5", ("--host-timeout", "1"))):
+        with lib.Lab(2) as lab:
+            file = lab.folder / "master.conf"
+            file.write_text(f"[master]\nhost_timeout = {in_file}\n", "utf-8")
+            lab.start(master_options=("--config", file, *options))
+            lab.start_peers((0, 1))
+            for victim, witness, words in (
+                    (lab.agents[1], lab.master, "the agent on host-1 has been"),
+                    (lab.master, lab.agents[0], r"lost the master at [0-9.:]+ \(")):
+                victim.process.send_signal(signal.SIGSTOP)
+                said = re.compile(words + r" ?silent for \d+\.\d s, bound 1\.0 s").search
+                lib.until(lambda: any(map(said, witness.log_lines())),
+                          f"{witness.name} does not miss the {victim.name}")
+            check(True, "a host timeout of one second" + " on the command line" * bool(options))
+            for daemon in (lab.master, lab.agents[1]):
+                daemon.process.send_signal(signal.SIGCONT)
+            lab.check_alive()
+
+
 def test():
     many_kills()
     with_retry()
     late_caller()
     other_group()
     vanished_host()
+    patience()
 
 
 lib.run(test, 600)

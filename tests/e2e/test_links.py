@@ -13,9 +13,11 @@ from lib import check, ids_of, judge
 
 HOSTS = 3
 BIG = f"type=f32 op=sum count={1 << 24}"
+SMALL = "type=f32 op=sum count=4099"
 SLOW = 8  # seconds; an agent ends sessions of processes that are stopped for ten
 BOUND_NS = 3500 * 10**6
 VANISHED = 2
+CUT = 5  # seconds
 
 
 def until_stopped(peer):
@@ -112,8 +114,25 @@ def part(hosts):
         lab.check_alive()
 
 
+def patient(hosts):
+    """A cut that is shorter than the operator's patience, and longer than TCP's own: the agent and
+    the master keep their connection."""
+    with lib.Lab(hosts=hosts) as lab:
+        lab.start(master_options=["--host-timeout", 30])
+        peers = lab.start_peers(range(HOSTS))
+        hosts.link(VANISHED, False)
+        time.sleep(CUT)
+        hosts.link(VANISHED, True)
+        wrong = judge(lib.together(peers, f"reduce {SMALL} retry=5 ids={ids_of(peers)} verify=1"))
+        check(not wrong, f"a host that was cut off for {CUT} s goes on, the master being patient",
+              wrong)
+        lines = [x for x in lab.master.log_lines() if re.search("agent host-2 .* connected", x)]
+        check(len(lines) == 1, "by the connection that it had", lines)
+        lab.check_alive()
+
+
 def test():
-    for n, scene in ((HOSTS, slow), (HOSTS, part), (HOSTS + 1, part),
+    for n, scene in ((HOSTS, slow), (HOSTS, patient), (HOSTS, part), (HOSTS + 1, part),
                      (HOSTS, lambda h: vanish(h, "a host vanishes amid transfers", False)),
                      (HOSTS, lambda h: vanish(h, "a host vanishes amid a standstill", True))):
         hosts = lib.make_namespaces(n)

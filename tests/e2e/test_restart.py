@@ -592,7 +592,7 @@ def master_stands_still():
             lab.start_agent(host)
         run = Run(lab, (0, 0, 1, 1))
         stop = lab.master.process.send_signal
-        for seconds in (0.9, 2, 5.5):
+        for seconds in (1.5, 2.4, 5.5):
             frozen = run.peers[2]
             run.ask(frozen)
             stop(signal.SIGSTOP)

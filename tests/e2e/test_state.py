@@ -380,8 +380,9 @@ class Middle:
         for k, peer in enumerate(self.peers):
             held = peer in self.holders
             give_state(peer, 5 if held else self.revision, like=0 if held else 1 + k)
-            peer.expect(f"tensors name=frozen type=u64 count={FROZEN // 8} "
-                        f"like={0 if held else 1 + k} freeze={int(not held)}")
+            answer = peer.expect(f"tensors name=frozen type=u64 count={FROZEN // 8} "
+                                 f"like={0 if held else 1 + k} freeze={int(not held)}")
+            peer.frozen_at = int(answer["at"])
             peer.send("sync")
         for peer in self.receivers:
             await_stop(peer)
@@ -454,6 +455,48 @@ def last_source_dies(lab):
                 give_state(peer, 3)
             lib.form_ring(left)
             good(together(left, "sync"), "until they have loaded another one", 3, [(0, 0)] * 2)
+
+
+def overwrite(peer):
+    """As another thread of a program that does not keep its hands off its tensors."""
+    with open(f"/proc/{peer.pid}/mem", "r+b", buffering=0) as memory:
+        memory.seek(peer.frozen_at)
+        memory.write(bytes(FROZEN))
+
+
+def source_changes(lab):
+    """What the only source gives is not what was elected any more."""
+    with Middle(lab, (0, 1), 1) as m:
+        overwrite(m.peers[0])
+        left, gone = m.answers()
+        good(without_tx([left]), "the only source changes its tensor: it is told nothing", 5)
+        check(kicked(gone, "nobody is left who has the elected state", "does not fit its hash",
+                     "written in part"),
+              "what cannot be verified is no loss: whoever lacks it is put out", gone)
+        again = m.peers[1].call("sync")
+        check(kicked(again, "does not fit its hash"), "and told again", again)
+        m.peers[1].send("connect")
+        together(m.peers[:1], "until world=2")
+        m.peers[1].read()
+        good(sync_all(m.peers, ["revision=6", "revision=0"]), "and may join again", 6)
+
+
+def one_source_changes(lab):
+    """One of two on a host, or the one on the host of whoever lacks it."""
+    for which in (0, 1):
+        with Middle(lab, (0, 0, 1), 2) as m:
+            overwrite(m.peers[which])
+            answers = without_tx(m.answers())
+            del answers[which]
+            good(answers, f"source {which} of two on a host changes its tensor: the other one serves",
+                 5)
+    with Middle(lab, (0, 0), 1) as m:
+        overwrite(m.peers[0])
+        gone, left = m.answers()
+        check(kicked(gone, '"frozen" changed during the call: it is not what its hashes say'),
+              "who changes it beside the one that lacks it is put out", gone)
+        check(left["code"] == RANK_CONNECTION_LOST and "written in part" in left["text"],
+              "and is a loss to that one", left)
 
 
 def other_state(lab):
@@ -613,6 +656,8 @@ def test():
         alone(lab)
         source_dies(lab)
         last_source_dies(lab)
+        source_changes(lab)
+        one_source_changes(lab)
         other_state(lab)
         mixture_at_a_tie(lab)
         receiver_dies(lab)

@@ -14,7 +14,7 @@ import lib
 from lib import Failed, check, ids_of, judge
 
 COUNT = 4099
-STILL = 1.6  # seconds: the master takes its run over anew then
+STILL = 2.4  # seconds: the master takes its run over anew then
 
 
 def await_vote(lab, host, tag):

@@ -190,7 +190,7 @@ START_TEST(forged_segments_are_refused)
 	prepare(&n, &o);
 	start_one(&n, &o, 0, 2);
 	ck_assert_int_eq(cc_plan_init(&plan, o.count, 4, 2, o.segment_max), 0);
-	for (unsigned i = 0; i < 8; i++) {
+	for (unsigned i = 0; i < 9; i++) {
 		uint32_t seg = 1 * plan.segs_per_chunk; /* a chunk that position 0 receives */
 		struct cc_span span = cc_plan_segment(&plan, seg);
 		struct wlk_data d = {.phase = WLK_REDUCE,
@@ -213,12 +213,15 @@ START_TEST(forged_segments_are_refused)
 		d.offset += i == 6 ? 4 : 0;
 		if (i == 7)
 			d.phase = WLK_GATHER; /* computed here */
+		if (i == 8)
+			d.phase = WLK_SMALL;
 		wlk_data_put(hdr, &d);
 		tcp_pair(pair);
 		ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 200 + i, pair[1]), 0);
 		ck_assert_int_eq(send(pair[0], hdr, sizeof hdr, 0), sizeof hdr);
 		ck_assert_msg(wait_event(&n.h[0], &ev, WAIT_MS), "forgery %u went through", i);
 		ck_assert_int_eq(ev.type, ENG_LINK_BROKEN);
+		ck_assert((strstr(ev.text, "small") != NULL) == (i == 8));
 		close(pair[0]);
 	}
 	start_one(&n, &o, 1, 2);

@@ -33,6 +33,7 @@ static void answer(uint8_t *buf, const uint8_t *p)
 		return;
 	}
 	FUZZ_CHECK(a.len <= WST_LEN_MAX && (a.status == WST_OK) == (a.len > 0));
+	FUZZ_CHECK(a.member <= WST_MEMBER_MAX && (a.member == 0 || a.len > 0));
 	wst_answer_put(buf, &a);
 	FUZZ_CHECK(memcmp(buf, p, WST_HDR_SIZE) == 0);
 }

@@ -317,7 +317,7 @@ static void state(struct tl_rng *r)
 		wst_request_put(buf, &a.req);
 		snprintf(name, sizeof name, "request_%s", kinds[kind - 1]);
 		write_seed("fuzz_state", name, buf, sizeof buf);
-		for (; a.status <= WST_GONE; a.status++, a.len = 0) {
+		for (; a.status <= WST_GONE; a.status++, a.len = 0, a.member = 0) {
 			wst_answer_put(buf, &a);
 			snprintf(name, sizeof name, "answer_%s%s", kinds[kind - 1], ends[a.status]);
 			write_seed("fuzz_state", name, buf, sizeof buf);

@@ -455,11 +455,62 @@ START_TEST(who_spoke_regularly_is_missed_sooner)
 		fk_tick_silent(&f, 500, a);
 		fk_send(a, &beat);
 	}
-	fk_tick_silent(&f, 1200, a);
+	fk_tick_silent(&f, 2000, a);
 	ck_assert(a->open);
 	fk_tick_silent(&f, 100, a);
 	ck_assert(!a->open);
-	assert_contains(a->closed, "silent for 1.3 s, bound 1.2 s");
+	assert_contains(a->closed, "silent for 2.1 s, bound 2.0 s");
+}
+END_TEST
+
+/* As long as the operator says, with heartbeats in proportion; at least four of these, and a
+ * second. */
+static const struct {
+	uint32_t timeout_ms, heartbeat_ms, least_ms;
+	const char *stranger, *regular;
+} patience[] = {
+	{5600, 1000, 4000, "silent for 5.7 s, bound 5.6 s", "silent for 4.1 s, bound 4.0 s"},
+	{1120, 200, 1000, "silent for 1.2 s, bound 1.1 s", "silent for 1.1 s, bound 1.0 s"},
+	{500, 89, 500, "silent for 0.6 s, bound 0.5 s", "silent for 0.6 s, bound 0.5 s"},
+	{600000, 107142, 428568, "silent for 600.1 s, bound 600.0 s",
+		"silent for 428.6 s, bound 428.6 s"},
+};
+
+/* It is waited for so long, and no longer. */
+static void fall_silent(struct fk_host *h, uint32_t ms, const char *told)
+{
+	fk_tick_silent(&f, ms - ms % 100, h);
+	ck_assert(h->open);
+	fk_tick_silent(&f, 100, h);
+	ck_assert(!h->open);
+	assert_contains(h->closed, told);
+}
+
+START_TEST(patience_can_be_chosen)
+{
+	struct ccm_config cfg = {.timeout_ms = patience[_i].timeout_ms};
+	uint32_t beat_ms = patience[_i].heartbeat_ms;
+	const struct wm_msg beat = {.type = WM_HEARTBEAT};
+	const struct wm_hello_ack *ack;
+	struct fk_host *a;
+	struct wm_msg hello;
+
+	fk_free(&f);
+	fk_init(&f, &cfg);
+	ck_assert_uint_eq(ccm_tick_ms(f.m), beat_ms / 2);
+	a = fk_connect(&f, "a", "10.0.0.1");
+	hello = fk_hello(a);
+	fk_send(a, &hello);
+	ack = &fk_take(a, WM_HELLO_ACK)->u.hello_ack;
+	ck_assert_uint_eq(ack->heartbeat_ms, beat_ms);
+	ck_assert_uint_eq(ack->timeout_ms, cfg.timeout_ms);
+	fall_silent(a, cfg.timeout_ms, patience[_i].stranger);
+	a = fk_host(&f, "b", "10.0.0.2");
+	for (int i = 0; i < 20; i++) {
+		fk_tick_silent(&f, beat_ms, a);
+		fk_send(a, &beat);
+	}
+	fall_silent(a, patience[_i].least_ms, patience[_i].regular);
 }
 END_TEST
 
@@ -606,6 +657,7 @@ int main(void)
 	tcase_add_test(tc, an_agents_last_words_are_told);
 	tcase_add_test(tc, silence_is_death);
 	tcase_add_test(tc, who_spoke_regularly_is_missed_sooner);
+	tcase_add_loop_test(tc, patience_can_be_chosen, 0, sizeof patience / sizeof patience[0]);
 	tcase_add_test(tc, a_connection_without_hello_ends);
 	tcase_add_test(tc, a_suspended_master_blames_nobody);
 	tcase_add_test(tc, pending_is_answered_when_all_have_asked);

@@ -500,6 +500,54 @@ START_TEST(who_was_told_nothing_else_stays)
 }
 END_TEST
 
+static void restart_a(void)
+{
+	tk.h[0] = fk_redial_as(tk.h[0], 0, true);
+	tk_join(0, WM_JOIN_ACCEPTED);
+	tk.know[0] = (struct tk_know){.r = {.topo_turn = 2}};
+}
+
+/* Nobody knows how the attempt has ended, and a is told that it has failed: so it has. */
+START_TEST(who_was_told_otherwise_when_nobody_knew_goes)
+{
+	tk_come_back(2);
+	fk_cut(tk.h[2], "reset");
+	restart_a();
+	tk_come_back(1);
+	tk_end(0);
+	tk_end(1);
+	fk_tick(&tk.f, 4000);
+	ck_assert(!fk_status(&tk.f).recovering);
+	query(0, TK_SEQ);
+	ck_assert_uint_eq(fk_take(tk.h[0], WM_OP_OUTCOMES)->u.op_outcomes.v[0].code,
+		WIRE_RANK_CONNECTION_LOST);
+	restart_c();
+	query_succeeded(2, TK_SEQ);
+	assert_contains(fk_take(tk.h[2], WM_KICK)->u.kick.text, "no other knows of");
+}
+END_TEST
+
+/* Its old agent had come back already. What it asks for comes behind what its new agent says. */
+START_TEST(who_comes_by_one_more_agent_is_heard_out)
+{
+	tk_come_back(2);
+	fk_cut(tk.h[2], "killed");
+	restart_a();
+	query(0, TK_SEQ);
+	tk_come_back(1);
+	tk_end(0);
+	tk_end(1);
+	fk_tick(&tk.f, 300);
+	restart_c();
+	tk_end(2);
+	query_succeeded(2, TK_SEQ);
+	fk_tick(&tk.f, 4000);
+	ck_assert(!fk_status(&tk.f).recovering);
+	ck_assert_uint_eq(fk_take(tk.h[0], WM_OP_OUTCOMES)->u.op_outcomes.v[0].code, WIRE_SUCCESS);
+	tk_none_of(WM_KICK);
+}
+END_TEST
+
 START_TEST(questions_of_the_last_masters_time_are_answered)
 {
 	outcome(1, TK_SEQ, WIRE_SUCCESS);
@@ -580,6 +628,8 @@ int main(void)
 	tcase_add_test(tc, what_one_was_told_is_so_for_those_who_are_still_away);
 	tcase_add_loop_test(tc, who_was_told_otherwise_goes, 0, 2);
 	tcase_add_loop_test(tc, who_was_told_nothing_else_stays, 0, 2);
+	tcase_add_test(tc, who_was_told_otherwise_when_nobody_knew_goes);
+	tcase_add_test(tc, who_comes_by_one_more_agent_is_heard_out);
 	tcase_add_test(tc, questions_of_the_last_masters_time_are_answered);
 	tcase_add_test(tc, an_attempt_that_only_the_absent_know_fails_with_all_that_its_group_does);
 	suite_add_tcase(s, tc);

@@ -341,6 +341,35 @@ START_TEST(pending_votes_are_answered_once)
 }
 END_TEST
 
+/* The last master has put c out and told b's agent of the world without it, and c's agent has died
+ * with it: one more has come than there were. With one who has heard of that world it would not be
+ * so clear. */
+START_TEST(who_was_put_out_and_has_not_heard_of_it_goes)
+{
+	tk_come_back(0);
+	tk_end(0);
+	tk.h[2] = fk_redial_as(tk.h[2], 0, true);
+	tk.h[2]->peers = (struct wm_join){.epoch = 2,
+		.wired = 2,
+		.topo_turn = 2,
+		.version = _i == 0 ? 2 : 4,
+		.global = 3,
+		.world = 3};
+	tk_join(2, WM_JOIN_ACCEPTED);
+	tk.know[2] = (struct tk_know){.own.group = 9};
+	tk_end(2);
+	tk.know[1].r.world.version = 4;
+	tk.know[1].r.world.global = tk.know[1].own.world = 2;
+	tk_come_back(1);
+	tk_end(1);
+	fk_tick(&tk.f, 4000);
+	ck_assert(!fk_status(&tk.f).recovering);
+	ck_assert(fk_present(&tk.p[0]) && fk_present(&tk.p[1]));
+	ck_assert_int_eq(fk_present(&tk.p[2]), _i == 1);
+	ck_assert_uint_eq(fk_count(tk.h[2], WM_KICK), _i == 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("resume_rounds");
@@ -360,6 +389,7 @@ int main(void)
 	tcase_add_test(tc, a_topology_vote_that_was_answered_is_answered_again);
 	tcase_add_test(tc, topology_votes_that_were_not_answered_count);
 	tcase_add_test(tc, pending_votes_are_answered_once);
+	tcase_add_loop_test(tc, who_was_put_out_and_has_not_heard_of_it_goes, 0, 2);
 	suite_add_tcase(s, tc);
 	return tl_run(s);
 }

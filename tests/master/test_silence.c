@@ -390,15 +390,27 @@ START_TEST(its_journal_can_be_restored)
 }
 END_TEST
 
+/* For less than 2 s: no agent has missed it. */
 START_TEST(a_moment_is_forgiven)
 {
 	run_of(3);
 	(void)start_op(3);
-	f.now += UINT64_C(1000000000);
+	f.now += UINT64_C(1850000000);
 	fk_tick_silent(&f, 100, h[0]);
 	ck_assert(h[0]->open && h[1]->open && h[2]->open);
 	ck_assert_uint_eq(fk_count(h[0], WM_OP_ABORT), 0);
 	assert_contains(f.log, "all bounds start again");
+}
+END_TEST
+
+START_TEST(as_long_as_agents_wait_is_not)
+{
+	run_of(3);
+	(void)start_op(3);
+	f.now += UINT64_C(1950000000);
+	fk_tick_silent(&f, 100, NULL);
+	ck_assert(fk_status(&f).recovering);
+	assert_contains(f.log, "takes its run over anew");
 }
 END_TEST
 
@@ -422,6 +434,7 @@ int main(void)
 	tcase_add_test(tc, another_master_may_have_taken_over);
 	tcase_add_test(tc, its_journal_can_be_restored);
 	tcase_add_test(tc, a_moment_is_forgiven);
+	tcase_add_test(tc, as_long_as_agents_wait_is_not);
 	suite_add_tcase(s, tc);
 	return tl_run(s);
 }

@@ -12,6 +12,7 @@ struct wst_request sample_state_request(struct tl_rng *r)
 		.id = (uint32_t)tl_u64(r),
 		.group = (uint32_t)tl_magnitude(r, 32),
 		.seq = 1 + tl_magnitude(r, 63),
+		.without = tl_magnitude(r, 64),
 	};
 
 	q.n = (uint32_t)tl_range(r, 1, q.kind == WST_BLOCK ? WST_BLOCK_MAX : WST_HASHES_MAX);
@@ -27,7 +28,8 @@ struct wst_request sample_state_request(struct tl_rng *r)
 bool same_state_request(const struct wst_request *a, const struct wst_request *b)
 {
 	return a->kind == b->kind && a->id == b->id && a->group == b->group && a->seq == b->seq &&
-	       a->tensor == b->tensor && a->first == b->first && a->n == b->n;
+	       a->tensor == b->tensor && a->first == b->first && a->n == b->n &&
+	       a->without == b->without;
 }
 
 struct wst_answer sample_state_answer(struct tl_rng *r)
@@ -36,10 +38,12 @@ struct wst_answer sample_state_answer(struct tl_rng *r)
 		.req = sample_state_request(r), .status = (uint8_t)tl_range(r, WST_OK, WST_GONE)};
 	uint32_t n = a.req.n;
 
-	if (a.status == WST_OK)
+	if (a.status == WST_OK) {
+		a.member = (uint8_t)tl_range(r, 0, WST_MEMBER_MAX);
 		a.len = a.req.kind == WST_BLOCK
 				? (n - 1) * WIRE_LEAF + (uint32_t)tl_range(r, 1, WIRE_LEAF)
 				: n * 8;
+	}
 	return a;
 }
 

@@ -83,6 +83,12 @@ START_TEST(hello_limits)
 	hello_is(&h, "hello.n_streams: must be 1 to 64");
 	h.n_streams = 63;
 	hello_is(&h, "hello.stream: must be below n_streams");
+	h.service = WLK_P2P;
+	h.stream = WLK_STREAM_SMALL;
+	hello_is(&h, NULL);
+	h.service = WLK_SHARED_STATE;
+	hello_is(&h, "hello.stream: must be below n_streams");
+	h = good;
 	h.n_streams = 0;
 	hello_is(&h, "hello.n_streams: must be 1 to 64");
 	h = good;
@@ -188,6 +194,8 @@ START_TEST(data_limits)
 	struct wlk_data d = {.phase = WLK_REDUCE, .len = 1};
 
 	data_is(&d, NULL);
+	d.phase = WLK_SMALL;
+	data_is(&d, NULL);
 	d.len = 0;
 	data_is(&d, "data.len: must be 1 to 4194304");
 	d.len = WLK_LEN_MAX;
@@ -201,9 +209,9 @@ START_TEST(data_limits)
 	d.len = WLK_LEN_MAX + 1;
 	data_is(&d, "data.len: must be 1 to 4194304");
 	d = (struct wlk_data){.phase = 0, .len = 1};
-	data_is(&d, "data.phase: must be 1 or 2");
-	d.phase = 3;
-	data_is(&d, "data.phase: must be 1 or 2");
+	data_is(&d, "data.phase: must be 1 to 3");
+	d.phase = 4;
+	data_is(&d, "data.phase: must be 1 to 3");
 }
 END_TEST
 

@@ -14,7 +14,8 @@ static const struct wst_request good = {.kind = WST_BLOCK,
 	.seq = UINT64_C(0x8000000000000009),
 	.tensor = 0xabcde,
 	.first = UINT64_C(0xfffffff0),
-	.n = 16};
+	.n = 16,
+	.without = UINT64_C(0x8000000000000002)};
 
 START_TEST(round_trip)
 {
@@ -32,6 +33,7 @@ START_TEST(round_trip)
 		ck_assert_int_eq(wst_answer_get(buf, &a2, &why), 0);
 		ck_assert(same_state_request(&a.req, &a2.req));
 		ck_assert_uint_eq(a.status, a2.status);
+		ck_assert_uint_eq(a.member, a2.member);
 		ck_assert_uint_eq(a.len, a2.len);
 	}
 }
@@ -43,19 +45,24 @@ START_TEST(layout)
 	uint8_t expected[WST_HDR_SIZE] = {'P', 'C', 'S', 'T', 3, 0, 0, 0, /**/
 		4, 3, 2, 1, 8, 7, 6, 5, 9, 0, 0, 0, 0, 0, 0, 0x80,        /**/
 		0xf0, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0xde, 0xbc, 0x0a, 0, 16, 0, 0, 0};
-	struct wst_answer a = {.req = good, .status = WST_OK, .len = 0xf0001};
+	struct wst_answer a = {.req = good, .status = WST_OK, .member = 9, .len = 0xf0001};
 	uint8_t buf[WST_HDR_SIZE];
 
+	expected[48] = 2;
+	expected[55] = 0x80;
 	wst_request_put(buf, &good);
 	ck_assert_mem_eq(buf, expected, sizeof buf);
 	wst_answer_put(buf, &a);
+	expected[6] = 9;
 	expected[40] = 1;
 	expected[42] = 0xf;
 	ck_assert_mem_eq(buf, expected, sizeof buf);
 	a.status = WST_GONE;
 	a.len = 0;
+	a.member = 0;
 	wst_answer_put(buf, &a);
 	expected[5] = 2;
+	expected[6] = 0;
 	expected[40] = expected[42] = 0;
 	ck_assert_mem_eq(buf, expected, sizeof buf);
 }
@@ -150,7 +157,7 @@ START_TEST(every_byte_counts)
 		buf[i] ^= 1;
 	}
 	for (size_t i = 5; i < sizeof buf; i++) {
-		if (i >= 8 && i < 40)
+		if ((i >= 8 && i < 40) || (i >= 48 && i < 56))
 			continue;
 		buf[i] = 0x80;
 		bytes_are(buf, "request.reserved: must be zero");
@@ -194,6 +201,9 @@ START_TEST(answer_limits)
 	answer_is(&a, "answer.len: must be 0 without success");
 	a.len = 0;
 	answer_is(&a, NULL);
+	a.member = 1;
+	answer_is(&a, "answer.member: must be 0 to 64, and 0 without success");
+	a.member = 0;
 	a.status = WST_OK;
 	answer_is(&a, BLOCK_LEN);
 	a.req.n = 1;
@@ -207,6 +217,11 @@ START_TEST(answer_limits)
 	answer_is(&a, "answer.len: must be 8 for each hash");
 	a.len = 524288;
 	answer_is(&a, NULL);
+	a.member = 64;
+	answer_is(&a, NULL);
+	a.member++;
+	answer_is(&a, "answer.member: must be 0 to 64, and 0 without success");
+	a.member = 0;
 	a.req.seq = 0;
 	answer_is(&a, "request.seq: must be at least 1");
 }
@@ -220,10 +235,10 @@ START_TEST(answer_is_no_request)
 
 	wst_answer_put(buf, &a);
 	bytes_are(buf, "request.reserved: must be zero");
-	buf[6] = 1;
+	buf[7] = 1;
 	ck_assert_int_eq(wst_answer_get(buf, &a, &why), CC_ERR_PROTO);
 	ck_assert_str_eq(why, "request.reserved: must be zero");
-	buf[6] = 0;
+	buf[7] = 0;
 	buf[44] = 1;
 	ck_assert_int_eq(wst_answer_get(buf, &a, &why), CC_ERR_PROTO);
 }

@@ -7,6 +7,7 @@ sim_sources = \
 	tests/sim/sim_elect.c \
 	tests/sim/sim_event.c \
 	tests/sim/sim_fault.c \
+	tests/sim/sim_fault.h \
 	tests/sim/sim_host.c \
 	tests/sim/sim_lineage.c \
 	tests/sim/sim_link.c \
@@ -17,6 +18,7 @@ sim_sources = \
 	tests/sim/sim_peer.c \
 	tests/sim/sim_plan.c \
 	tests/sim/sim_scale.c \
+	tests/sim/sim_scene.c \
 	tests/sim/sim_shim.c \
 	tests/sim/sim_sync.c \
 	tests/sim/sim_text.c \
@@ -32,7 +34,7 @@ tests_sim_run_LDADD = $(sim_ldadd)
 sim_planted = tests/sim/planted_1 tests/sim/planted_2 tests/sim/planted_3 tests/sim/planted_4 \
 	tests/sim/planted_5 tests/sim/planted_6 tests/sim/planted_7 tests/sim/planted_8 \
 	tests/sim/planted_9 tests/sim/planted_10 tests/sim/planted_11 tests/sim/planted_12 \
-	tests/sim/planted_13
+	tests/sim/planted_13 tests/sim/planted_14 tests/sim/planted_15 tests/sim/planted_16
 sim_plants = \
 	tests/sim/plant/1_early_done.patch \
 	tests/sim/plant/2_no_cancel.patch \
@@ -46,7 +48,10 @@ sim_plants = \
 	tests/sim/plant/10_mixture_elected.patch \
 	tests/sim/plant/11_stranger_knows.patch \
 	tests/sim/plant/12_asked_too_early.patch \
-	tests/sim/plant/13_lack_forgiven.patch
+	tests/sim/plant/13_lack_forgiven.patch \
+	tests/sim/plant/14_gone_forgotten.patch \
+	tests/sim/plant/15_witness_unheard.patch \
+	tests/sim/plant/16_contradiction_kept.patch
 # $^ is the source and the patch
 plant = $(AM_V_GEN)$(MKDIR_P) $(@D) && rm -f $@.tmp && cat $(filter %.c,$^) >$@.tmp && \
 	patch -s --no-backup-if-mismatch -r - $@.tmp $(filter %.patch,$^) && mv $@.tmp $@
@@ -130,11 +135,30 @@ tests_sim_planted_13_LDADD = $(sim_ldadd)
 tests/sim/planted_13_core.c: ccoip-masterd/core/ccm_away.c tests/sim/plant/13_lack_forgiven.patch
 	$(plant)
 
+tests_sim_planted_14_SOURCES = $(sim_sources)
+nodist_tests_sim_planted_14_SOURCES = tests/sim/planted_14_core.c
+tests_sim_planted_14_LDADD = $(sim_ldadd)
+tests/sim/planted_14_core.c: ccoip-masterd/core/ccm_absent.c tests/sim/plant/14_gone_forgotten.patch
+	$(plant)
+
+tests_sim_planted_15_SOURCES = $(sim_sources)
+nodist_tests_sim_planted_15_SOURCES = tests/sim/planted_15_core.c
+tests_sim_planted_15_LDADD = $(sim_ldadd)
+tests/sim/planted_15_core.c: ccoip-masterd/core/ccm_fate.c tests/sim/plant/15_witness_unheard.patch
+	$(plant)
+
+tests_sim_planted_16_SOURCES = $(sim_sources)
+nodist_tests_sim_planted_16_SOURCES = tests/sim/planted_16_core.c
+tests_sim_planted_16_LDADD = $(sim_ldadd)
+tests/sim/planted_16_core.c: ccoip-masterd/core/ccm_fate.c tests/sim/plant/16_contradiction_kept.patch
+	$(plant)
+
 CLEANFILES += tests/sim/planted_1_core.c tests/sim/planted_2_core.c tests/sim/planted_3_core.c \
 	tests/sim/planted_4_core.c tests/sim/planted_5_core.c tests/sim/planted_6_core.c \
 	tests/sim/planted_7_core.c tests/sim/planted_8_core.c tests/sim/planted_9_core.c \
 	tests/sim/planted_10_core.c tests/sim/planted_11_core.c tests/sim/planted_12_core.c \
-	tests/sim/planted_13_core.c
+	tests/sim/planted_13_core.c tests/sim/planted_14_core.c tests/sim/planted_15_core.c \
+	tests/sim/planted_16_core.c
 
 TESTS += tests/sim/run tests/sim/planted.sh tests/sim/scale.sh tests/sim/usage.sh
 EXTRA_DIST += tests/sim/README.md tests/sim/planted.sh tests/sim/scale.sh \

@@ -31,10 +31,11 @@
 struct totals {
 	uint64_t seeds, failed, events, reductions, retries, kills, reconnects, agent_deaths,
 		attaches, doubts, master_deaths, resumes, voters, two_masters, syncs, served, torn,
-		kicked, rests, overruled;
+		kicked, rests, witnesses, overruled;
 };
 
 struct options {
+	const char *program; /* planted_N, too */
 	unsigned long from, to;
 	unsigned jobs;
 	bool single; /* --seed */
@@ -64,6 +65,7 @@ static void add(struct totals *t, const struct sim *s, bool ok)
 	t->torn += s->torn;
 	t->kicked += s->kicked;
 	t->rests += s->rests;
+	t->witnesses += s->witnesses;
 	t->overruled += s->overruled > 0;
 }
 
@@ -74,10 +76,10 @@ static void run_job(const struct options *o, unsigned job, struct totals *t)
 	unsigned long seed;
 
 	for (seed = o->from + job; seed <= o->to; seed += o->jobs) {
-		ok = sim_world_run(&s, seed, o->trace, !again);
+		ok = sim_world_run(&s, seed, o->trace, again ? NULL : o->program);
 		add(t, &s, ok);
 		if (!ok && again)
-			(void)sim_world_run(&s, seed, true, true);
+			(void)sim_world_run(&s, seed, true, o->program);
 		fflush(stdout);
 		if (t->failed >= (o->expect_failure ? 1 : FAILURES_MAX))
 			return;
@@ -212,7 +214,7 @@ static int parse(int argc, char **argv, struct options *o)
 
 int main(int argc, char **argv)
 {
-	struct options o = {.from = 1, .to = SEEDS_DEFAULT, .jobs = 2};
+	struct options o = {.program = argv[0], .from = 1, .to = SEEDS_DEFAULT, .jobs = 2};
 	struct totals t = {0};
 	int crashed;
 
@@ -228,11 +230,12 @@ int main(int argc, char **argv)
 	printf("%lu events, %lu reductions, %lu tried again; %lu processes killed, %lu reconnects; "
 	       "%lu agents died, %lu attaches, %lu operations in doubt; %lu masters died, "
 	       "%lu resumptions; %lu voters left while the master was out of reach; %lu hosts "
-	       "were left alone with it\n",
+	       "were left alone with it; %lu masters died when some had heard of a success\n",
 		(unsigned long)t.events, (unsigned long)t.reductions, (unsigned long)t.retries,
 		(unsigned long)t.kills, (unsigned long)t.reconnects, (unsigned long)t.agent_deaths,
 		(unsigned long)t.attaches, (unsigned long)t.doubts, (unsigned long)t.master_deaths,
-		(unsigned long)t.resumes, (unsigned long)t.voters, (unsigned long)t.rests);
+		(unsigned long)t.resumes, (unsigned long)t.voters, (unsigned long)t.rests,
+		(unsigned long)t.witnesses);
 	printf("%lu states synchronized, %lu tried to get what they lacked, %lu had a mixture, "
 	       "%lu put out\n",
 		(unsigned long)t.syncs, (unsigned long)t.served, (unsigned long)t.torn,

@@ -21,6 +21,7 @@
  *   sim_peer.c    training programs
  *   sim_plan.c    the program that all peers of a group follow after a topology vote
  *   sim_fault.c   what goes wrong
+ *   sim_scene.c   when, and what goes wrong together
  *   sim_lineage.c who has gone on without whom
  *   sim_check.c   the invariants that hold at every step, each with its sentence
  *   sim_scale.c   how cost grows
@@ -123,7 +124,7 @@ struct sim_conn {
 	unsigned host, master;
 	uint32_t life, run;
 	struct cc_addr addr;
-	bool made;
+	bool made, said; /* said: the master has heard all that the agent knows of its run */
 	bool agent_open, master_open; /* that end has its descriptor */
 	bool cut;                     /* nothing passes any more, in neither direction */
 	uint64_t agent_until;         /* what is due later does not arrive: the other end died */
@@ -168,6 +169,7 @@ struct sim_master {
 	uint64_t frozen_until;
 	struct sim_world told[64]; /* the last versions of the world, by number */
 	bool crash_next;           /* in the middle of its next step that has actions */
+	bool arrives;              /* all that it had sent when it died */
 };
 
 struct sim_link {
@@ -261,7 +263,7 @@ struct sim_proc {
 	unsigned no, host;
 	uint32_t session, life; /* with which agent */
 	enum sim_session_state state;
-	bool alive, stopped;
+	bool alive, stopped, told; /* the agent was told that it is stopped */
 	uint64_t stopped_until;
 	uint32_t gen; /* of keeper events */
 	uint64_t broken_at, retry;
@@ -431,13 +433,14 @@ struct sim {
 	uint32_t agent_grace_ms, master_grace_ms, keeper_grace_ms;
 	bool two_masters; /* of one run: members of one attempt may hear different things */
 	bool odd_parameters, xfer_failures, master_refuses;
+	bool crash_telling;  /* the master dies when some hosts have heard of a success */
 	bool master_away;    /* dead or standing still now */
 	uint64_t away_until; /* and for how long its absence may be felt */
 	uint64_t causes;     /* of errors that programs may see: losses, broken links ... */
 	uint64_t progress;   /* when a call returned last */
 	uint64_t last_look;  /* at what waits */
 	uint64_t events, reductions, retries, kills, reconnects, agent_deaths, attaches, doubts;
-	uint64_t master_deaths, resumes, voters, rests;
+	uint64_t master_deaths, resumes, voters, rests, witnesses;
 	uint64_t syncs, served, torn,
 		kicked;        /* peers: that got it, of them by others, that were put out */
 	struct cc_id out[256]; /* peers that were put out, the last ones */
@@ -545,7 +548,7 @@ void sim_xfer_event(struct sim *s, const struct sim_event *ev);
 void sim_xfers_break(struct sim *s, const struct sim_link *l);
 bool sim_xfers_live(const struct sim *s, const struct sim_host *h, uint32_t run);
 void sim_xfers_host_died(struct sim *s, struct sim_host *h);
-/* Somebody has an agent again. */
+/* Somebody has an agent again, or a master that has heard it out. */
 void sim_xfers_back(struct sim *s);
 /* The member has its answer: success or not. connected: it goes on as a member of the run. */
 void sim_xfer_heard(struct sim *s, struct sim_peer *p, struct sim_op *o, bool connected);
@@ -593,7 +596,7 @@ int sim_sync_waiter(const struct sim *s); /* a host that is done, and others are
 /* A master hears of an offer. */
 void sim_elect_vote(struct sim *s, const struct wm_op_vote *v);
 /* Who takes part, and what is expected, before a step of a master. */
-void sim_elect_before(struct sim *s, const struct sim_master *m);
+void sim_elect_before(struct sim *s, const struct sim_master *m, const struct ccm_event *ev);
 /* What it said in that step: is it what the rules say? */
 void sim_elect_after(struct sim *s, const struct sim_master *m);
 /* Was this peer put out, rightly? */
@@ -644,7 +647,6 @@ void sim_peer_returned(struct sim *s, struct sim_peer *p, uint32_t type, uint32_
 	const char *text, bool flag);
 /* An operation is done: the one that p may be waiting for. */
 void sim_peer_op_done(struct sim *s, struct sim_peer *p, uint32_t tag);
-/* What p was told when it awaited the operation. */
 bool sim_peer_alone(const struct sim_peer *p);
 bool sim_peers_ended(const struct sim *s);
 void sim_peers_describe(struct sim *s);
@@ -653,9 +655,7 @@ void sim_peers_describe(struct sim *s);
 void sim_plan(struct sim *s, struct sim_peer *p);
 struct sim_key sim_plan_key(const struct sim_peer *p, uint32_t tag);
 
-/* sim_fault.c */
-void sim_faults_plan(struct sim *s);
-void sim_fault(struct sim *s, const struct sim_event *ev);
+/* sim_fault.c; more in sim_fault.h */
 /* Something has happened that may cost each program one error. */
 void sim_cause(struct sim *s);
 
@@ -689,8 +689,8 @@ void sim_lineage_success(struct sim *s, const struct sim_peer *p);
 void sim_lineage_left(struct sim *s, const struct sim_peer *p);
 void sim_lineage_free(struct sim *s);
 
-/* sim_world.c. True: all is well. report: says what is not. */
-bool sim_world_run(struct sim *s, uint64_t seed, bool trace, bool report);
+/* sim_world.c. True: all is well. program: that says what is not, and replays it; or NULL. */
+bool sim_world_run(struct sim *s, uint64_t seed, bool trace, const char *program);
 
 /* sim_scale.c */
 #define SIM_SIZES    8u /* runs to compare at most, and peers in one */

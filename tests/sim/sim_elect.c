@@ -24,6 +24,7 @@ static struct before {
 	bool recovering;
 	struct cc_id run;
 	struct group g[SIM_GROUPS];
+	const struct wm_op_report *report; /* that the step is about, or NULL */
 } before;
 
 static struct sim_peer *peer_of(struct sim *s, const struct cc_id *id)
@@ -81,12 +82,14 @@ static void add_state(void *arg, const struct ccm_state_info *i)
 	b->g[i->group].expected = i->expected;
 }
 
-void sim_elect_before(struct sim *s, const struct sim_master *m)
+void sim_elect_before(struct sim *s, const struct sim_master *m, const struct ccm_event *ev)
 {
 	struct looks l = {s, &before};
 	struct ccm_status st;
 
 	memset(&before, 0, sizeof before);
+	if (ev->type == CCM_EV_MSG && ev->msg->type == WM_OP_REPORT)
+		before.report = &ev->msg->u.op_report;
 	ccm_get_status(m->m, sim_clock_now(s, &m->clock), &st);
 	before.recovering = st.recovering;
 	before.run = st.run;
@@ -142,6 +145,46 @@ bool sim_elect_is_out(const struct sim *s, const struct cc_id *peer)
 	return false;
 }
 
+static bool could_not_have(const struct sim_part *q, const struct sim_voice *v)
+{
+	return v->failed || (q->gives_up && !v->holder && !v->complete);
+}
+
+/* Its job says so, in the present attempt or in one before. */
+static bool has_failed(const struct sim *s, const struct cc_id *peer)
+{
+	const struct sim_xfer *t;
+	uint32_t i, j;
+
+	for (t = s->xfers; t; t = t->next)
+		for (i = 0; t->is_sync && i < t->n_parts; i++)
+			for (j = 0; j < t->parts[i].n; j++)
+				if (could_not_have(&t->parts[i], &t->parts[i].voices[j]) &&
+					cc_id_eq(&t->parts[i].voices[j].id, peer))
+					return true;
+	return false;
+}
+
+/* Kicks of those that the report names are no election's. */
+static bool is_named(const struct cc_id *peer)
+{
+	uint32_t i;
+
+	for (i = 0; before.report && i < before.report->n_failed; i++)
+		if (cc_id_eq(&before.report->failed[i].peer, peer))
+			return true;
+	return false;
+}
+
+/* Kicks without an election: of those that have failed, or by an election before. */
+static void excuse(struct sim *s, const struct sim_master *m, const struct sim_peer *p)
+{
+	if (s->class != CLASS_ALL && !has_failed(s, &p->id) && !sim_elect_is_out(s, &p->id))
+		sim_fail(s, "%s puts p%u out for nothing", sim_name_master(s, m->no), p->no);
+	else
+		put_out(s, &p->id);
+}
+
 /* What one step says of a group. */
 struct said {
 	const struct wm_op_start *start; /* one of them, or NULL */
@@ -163,10 +206,18 @@ static void take_start(struct sim *s, const struct wm_op_start *x, struct said *
 	}
 }
 
-static void take_kick(struct sim *s, const struct wm_kick *k, struct said *said)
+static void take_kick(
+	struct sim *s, const struct sim_master *m, const struct wm_kick *k, struct said *said)
 {
 	const struct sim_peer *p = peer_of(s, &k->peer);
 
+	if (p && is_named(&k->peer)) {
+		if (k->code != WIRE_INVALID_USAGE)
+			sim_fail(s, "p%u, which failed, is put out with %s", p->no,
+				sim_text_code(k->code));
+		excuse(s, m, p);
+		return;
+	}
 	if (!p || k->code != WIRE_INVALID_USAGE)
 		return;
 	said[p->group].roles[p->no] = 1;
@@ -246,45 +297,13 @@ static void check(struct sim *s, const struct sim_master *m, uint32_t group, con
 	}
 }
 
-static bool has_failed(const struct sim *s, const struct cc_id *peer)
-{
-	const struct sim_xfer *t;
-	uint32_t i, j;
-
-	for (t = s->xfers; t; t = t->next)
-		for (i = 0; t->is_sync && i < t->n_parts; i++)
-			for (j = 0; j < t->parts[i].n; j++)
-				if (t->parts[i].voices[j].failed &&
-					cc_id_eq(&t->parts[i].voices[j].id, peer))
-					return true;
-	return false;
-}
-
-static bool all_have_failed(const struct sim *s, const struct said *x)
+static void excuse_all(struct sim *s, const struct sim_master *m, const struct said *x)
 {
 	unsigned i;
 
 	for (i = 0; i < s->n_peers; i++)
-		if (x->roles[i] == 1 && !has_failed(s, &s->peers[i].id))
-			return false;
-	return true;
-}
-
-/* Kicks without an election: of those that have failed, or by an election before. */
-static void excuse(struct sim *s, const struct sim_master *m, const struct said *x)
-{
-	unsigned i;
-
-	for (i = 0; i < s->n_peers; i++) {
-		const struct sim_peer *p = &s->peers[i];
-
-		if (x->roles[i] != 1)
-			continue;
-		if (s->class != CLASS_ALL && !has_failed(s, &p->id) && !sim_elect_is_out(s, &p->id))
-			sim_fail(s, "%s puts p%u out for nothing", sim_name_master(s, m->no), i);
-		else
-			put_out(s, &p->id);
-	}
+		if (x->roles[i] == 1)
+			excuse(s, m, &s->peers[i]);
 }
 
 /* The master has counted it, whether it comes to tell of it or not. */
@@ -313,15 +332,13 @@ void sim_elect_after(struct sim *s, const struct sim_master *m)
 		else if (x->msg.type == WM_OP_DONE)
 			take_done(s, &x->msg.u.op_done);
 		else if (x->msg.type == WM_KICK)
-			take_kick(s, &x->msg.u.kick, said);
+			take_kick(s, m, &x->msg.u.kick, said);
 	}
 	for (g = 0; g < SIM_GROUPS; g++) {
 		if (!said[g].start && !said[g].kicks)
 			continue;
-		if (before.recovering || m->superseded || s->two_masters ||
-			(!said[g].start &&
-				(said[g].kicks < before.g[g].n || all_have_failed(s, &said[g]))))
-			excuse(s, m, &said[g]);
+		if (before.recovering || m->superseded || s->two_masters)
+			excuse_all(s, m, &said[g]);
 		else
 			check(s, m, g, &said[g]);
 	}

@@ -167,6 +167,24 @@ void sim_host_step(struct sim *s, struct sim_host *h, const struct agt_event *ev
 	agt_actions_free(&acts);
 }
 
+/* At those that were stopped agents look before each tick: one that runs again is not lost. */
+static void look_at_stopped(struct sim *s, struct sim_host *h)
+{
+	struct agt_event runs = {.type = AGT_EV_SESSION_STOPPED};
+	unsigned i;
+
+	for (i = 0; i < s->n_procs; i++) {
+		struct sim_proc *q = &s->procs[i];
+
+		if (!q->told || q->stopped || q->host != h->no || q->life != h->life ||
+			q->state != SESSION_OPEN)
+			continue;
+		q->told = false;
+		runs.session = q->session;
+		sim_host_step(s, h, &runs);
+	}
+}
+
 void sim_host_tick(struct sim *s, const struct sim_event *ev)
 {
 	struct agt_event tick = {.type = AGT_EV_TICK};
@@ -174,6 +192,7 @@ void sim_host_tick(struct sim *s, const struct sim_event *ev)
 
 	if (!h->alive || h->life != ev->life)
 		return;
+	look_at_stopped(s, h);
 	sim_host_step(s, h, &tick);
 	sim_schedule(s, s->now + 90 * SIM_MS,
 		(struct sim_event){.kind = SIM_EV_AGENT_TICK, .host = h->no, .life = h->life});

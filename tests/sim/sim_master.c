@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/sim/sim.h"
+#include "tests/sim/sim_fault.h"
 
 #define MASTER_PORT 48148
 
@@ -139,7 +139,7 @@ static void works(struct sim *s, struct sim_master *m)
 	}
 }
 
-/* left: so many things it does before it dies; one message to many are many. */
+/* left: so many things it does before it dies. */
 static void carry_out(struct sim *s, unsigned no, const struct ccm_action *x, size_t *left)
 {
 	struct sim_master *m = &s->masters[no];
@@ -177,6 +177,37 @@ static void carry_out(struct sim *s, unsigned no, const struct ccm_action *x, si
 	}
 }
 
+/* Is it to die now, telling of a success? One that stands still may wake up when the last one has
+ * died: then there are two. */
+static bool is_aimed_at(const struct sim *s, const struct sim_master *m)
+{
+	unsigned i;
+
+	for (i = 0; i < SIM_PLACES; i++)
+		if (s->at[i] >= 0 && s->at[i] != (int)m->no)
+			return false;
+	return s->crash_telling;
+}
+
+/* How much of this step it does; crash: it dies then. One message to many are many. */
+static size_t how_much(struct sim *s, struct sim_master *m, bool *crash)
+{
+	bool aimed = is_aimed_at(s, m);
+	size_t i, n = 0;
+
+	for (i = 0; i < s->m_acts.n; i++) {
+		const struct ccm_action *x = &s->m_acts.v[i];
+
+		*crash = aimed && x->type == CCM_ACT_SEND && x->msg.type == WM_OP_DONE &&
+			 x->n_conns > 1;
+		if (*crash)
+			return n + sim_scene_witness(s, m, x);
+		n += x->type == CCM_ACT_SEND ? x->n_conns : 1;
+	}
+	*crash = m->crash_next && n > 0;
+	return *crash ? sim_rnd(s, (uint32_t)n + 1) : n;
+}
+
 void sim_master_step(struct sim *s, unsigned no, const struct ccm_event *ev)
 {
 	struct sim_master *m = &s->masters[no];
@@ -190,18 +221,14 @@ void sim_master_step(struct sim *s, unsigned no, const struct ccm_event *ev)
 		sim_elect_vote(s, &ev->msg->u.op_vote);
 	if (ev->type == CCM_EV_MSG && ev->msg->type == WM_JOIN)
 		sim_lineage_join(s, m, &ev->msg->u.join);
-	sim_elect_before(s, m);
+	sim_elect_before(s, m, ev);
 	if (ccm_step(m->m, ev, sim_clock_now(s, &m->clock), &s->m_acts) < 0)
 		sim_fail(s, "%s has no memory", sim_name_master(s, no));
 	wrong = ccm_check(m->m);
 	if (wrong)
 		sim_fail(s, "the invariant of %s is broken: %s", sim_name_master(s, no), wrong);
 	sim_elect_after(s, m);
-	for (i = 0, n = 0; i < s->m_acts.n; i++)
-		n += s->m_acts.v[i].type == CCM_ACT_SEND ? s->m_acts.v[i].n_conns : 1;
-	crash = m->crash_next && n > 0;
-	if (crash)
-		n = sim_rnd(s, (uint32_t)n + 1);
+	n = how_much(s, m, &crash);
 	for (i = 0; i < s->m_acts.n && n > 0 && !s->failure[0]; i++)
 		carry_out(s, no, &s->m_acts.v[i], &n);
 	if (crash && s->kicked > kicked) /* those who stay may have to hear of that loss */

@@ -203,6 +203,7 @@ void sim_send_to_agent(struct sim *s, unsigned master, uint32_t conn, const stru
 		m->term = msg->u.hello_ack.term;
 		m->id = msg->u.hello_ack.run;
 		s->resumes += msg->u.hello_ack.resume;
+		c->said = !msg->u.hello_ack.resume;
 	}
 	ev.world = c->sent;
 	encode(s, msg, &ev);
@@ -231,6 +232,10 @@ void sim_to_master(struct sim *s, const struct sim_event *ev)
 	e.msg = &m;
 	sim_trace(s, "%s <- h%u: %s", sim_name_master(s, c->master), c->host, sim_text_msg(s, &m));
 	sim_master_step(s, c->master, &e);
+	if (m.type == WM_RESUME) {
+		c->said = true;
+		sim_xfers_back(s);
+	}
 	wire_master_clear(&m);
 }
 
@@ -324,7 +329,8 @@ void sim_conn_master_died(struct sim *s, struct sim_conn *c)
 	c->master_open = false;
 	if (c->cut || !c->agent_open)
 		return;
-	c->agent_until = s->now + sim_delay(s);
+	c->agent_until =
+		s->masters[c->master].arrives ? in_order(s, &c->to_agent) : s->now + sim_delay(s);
 	sim_schedule(s, c->agent_until, event(c, SIM_EV_AGENT_SEES_END));
 }
 

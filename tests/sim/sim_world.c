@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/sim/sim.h"
+#include "tests/sim/sim_fault.h"
 
 #define LOOK SIM_S /* how often waits are looked at */
 
@@ -124,8 +124,10 @@ static void stopped(struct sim *s, const struct sim_event *ev)
 	struct agt_event e = {.type = AGT_EV_SESSION_STOPPED, .session = q->session};
 
 	e.stopped = q->stopped; /* as it is when the agent gets to look */
-	if (q->alive && q->state == SESSION_OPEN && q->life == s->hosts[q->host].life)
-		sim_host_step(s, &s->hosts[q->host], &e);
+	if (!q->alive || q->state != SESSION_OPEN || q->life != s->hosts[q->host].life)
+		return;
+	q->told = q->stopped;
+	sim_host_step(s, &s->hosts[q->host], &e);
 }
 
 static void handle_connection(struct sim *s, const struct sim_event *ev)
@@ -238,18 +240,18 @@ static void run(struct sim *s)
 		sim_check_quiet(s);
 }
 
-bool sim_world_run(struct sim *s, uint64_t seed, bool trace, bool report)
+bool sim_world_run(struct sim *s, uint64_t seed, bool trace, const char *program)
 {
 	bool ok;
 
 	setup(s, seed, trace);
 	run(s);
 	ok = !s->failure[0];
-	if (!ok && report) {
+	if (!ok && program) {
 		printf("seed %lu: at %.6f s: %s\n", (unsigned long)seed, (double)s->now / 1e9,
 			s->failure);
 		sim_describe(s);
-		printf("replay: tests/sim/run --seed %lu\n", (unsigned long)seed);
+		printf("replay: %s --seed %lu\n", program, (unsigned long)seed);
 	}
 	teardown(s);
 	return ok;

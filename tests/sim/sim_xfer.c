@@ -438,6 +438,8 @@ void sim_xfer_completed(struct sim *s, struct sim_host *h, struct sim_peer *p, s
 	if (!q->live)
 		sim_fail(s, "p%u: completed after the memory of seq %" PRIu64 " was freed", p->no,
 			o->seq);
+	else if (p->phase == PEER_DESTROYING && q->done)
+		return; /* without a master it need not wait for the others */
 	else if (o->code ? !q->cancelled : q->cancelling || !q->done)
 		sim_fail(s, "p%u: completed with %s while seq %" PRIu64 " %s", p->no,
 			sim_text_code(o->code), o->seq,
@@ -494,9 +496,16 @@ bool sim_peer_is_member(const struct sim *s, const struct sim_peer *p)
 	       h->alive && h->life == p->comm_life && is_known(s, &p->id, false);
 }
 
-/* Is there somebody who has heard this, and goes on with an agent? Who waits for one may come too
- * late, and is looked at again when it is back. */
-bool sim_xfer_goes_on(const struct sim *s, const struct sim_xfer *t, enum sim_heard heard)
+/* Has the master heard what p's agent knows? */
+static bool is_heard_out(const struct sim *s, const struct sim_peer *p)
+{
+	uint32_t conn = sim_conn_of(s, p);
+
+	return conn && s->conns[conn - 1]->said && s->conns[conn - 1]->master_open;
+}
+
+/* told: only those whom a master has heard out. */
+static bool goes_on(const struct sim *s, const struct sim_xfer *t, enum sim_heard heard, bool told)
 {
 	uint32_t i, j;
 
@@ -507,11 +516,19 @@ bool sim_xfer_goes_on(const struct sim *s, const struct sim_xfer *t, enum sim_he
 			const struct sim_host *h = &s->hosts[p->proc->host];
 
 			if (v->heard == heard && stays(s, v) && p->comm && h->alive &&
-				h->life == p->comm_life && is_known(s, &v->id, true))
+				h->life == p->comm_life && is_known(s, &v->id, true) &&
+				(!told || is_heard_out(s, p)))
 				return true;
 		}
 	}
 	return false;
+}
+
+/* Is there somebody who has heard this, and goes on with an agent? Who waits for one may come too
+ * late, and is looked at again when it is back. */
+bool sim_xfer_goes_on(const struct sim *s, const struct sim_xfer *t, enum sim_heard heard)
+{
+	return goes_on(s, t, heard, false);
 }
 
 static bool takes_part(const struct sim_xfer *t, const struct cc_id *peer)
@@ -542,10 +559,11 @@ static void check_single(struct sim *s, const struct sim_xfer *t, const struct s
 				x->seq, t->seq, v->key.group, v->key.turn, v->key.step, v->key.tag);
 }
 
-/* Those who go on together must have heard the same. */
+/* Those who go on together must have heard the same. A master that has not been told by all may put
+ * some out yet, and they are looked at again when it has. */
 static void check_unanimous(struct sim *s, const struct sim_xfer *t)
 {
-	if (sim_xfer_goes_on(s, t, VOICE_SUCCESS) && sim_xfer_goes_on(s, t, VOICE_FAILURE) &&
+	if (goes_on(s, t, VOICE_SUCCESS, true) && goes_on(s, t, VOICE_FAILURE, true) &&
 		!s->two_masters)
 		sim_fail(s, "seq %" PRIu64 ": success for some, failure for others", t->seq);
 }

@@ -25,8 +25,10 @@ check "run --seeds 7-7" 0 $?
 [ "$(tests/sim/run --seed 7 | wc -l)" -eq 4 ]
 check "a seed that is well is told in four lines" 0 $?
 
-seed=$(tests/sim/planted_1 --seeds 1-8000 --expect-failure |
-	sed -n 's/^seed \([0-9]*\): at .*/\1/p' | head -n 1)
+found=$(tests/sim/planted_1 --seeds 1-8000 --expect-failure)
+seed=$(echo "$found" | sed -n 's/^seed \([0-9]*\): at .*/\1/p' | head -n 1)
+echo "$found" | grep -qx "replay: tests/sim/planted_1 --seed $seed"
+check "a program that finds something says how it is replayed" 0 $?
 trace=$(tests/sim/planted_1 --seed "$seed")
 check "planted_1 --seed $seed" 1 $?
 [ "$(echo "$trace" | wc -l)" -gt 100 ] && [ "$(echo "$trace" | grep -c "^seed $seed: at ")" -eq 1 ]

@@ -262,7 +262,13 @@ static void exchange_memory(void)
 /* ---- a step. All members make the same calls: what they do next follows from results that all
  * have alike. */
 
-/* Newcomers start at their serial number, so no step number comes twice. */
+/* So that no step number comes twice: not even when all members lose their places, and those who
+ * had been left behind begin anew without them. No run does so many steps in a millisecond. */
+static uint64_t first_step(void)
+{
+	return now() / 1000000 << 20 | (uint64_t)slot << 16;
+}
+
 static pcclResult_t agree_on_step(void)
 {
 	pcclReduceDescriptor_t d = describe(1, pcclMax, 0);
@@ -516,7 +522,6 @@ int main(int argc, char **argv)
 	seed = number(argc, argv, "seed=");
 	params.master_address = master_address(argc, argv);
 	params.p2p_connection_pool_size = 2;
-	step = serial << 32;
 	if (pcclInit() != pcclSuccess || pcclCreateCommunicator(&params, &comm) != pcclSuccess) {
 		printf("error code=0 in=pcclCreateCommunicator text=%s\n", pcclGetLastError());
 		return 4;
@@ -529,10 +534,12 @@ int main(int argc, char **argv)
 		enter("pcclConnect");
 		r = leave(pcclConnect(comm));
 		printf("connect begin=%" PRIu64 " end=%" PRIu64 " code=%d\n", begin, now(), (int)r);
-		if (r == pcclSuccess)
+		if (r == pcclSuccess) {
+			step = first_step();
 			train();
-		else
+		} else {
 			nanosleep(&pause, NULL);
+		}
 		if (serial % 2)
 			another_communicator();
 	}

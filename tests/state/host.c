@@ -20,7 +20,7 @@
 
 #define U8 0 /* pcclUint8 */
 
-uint32_t net_crew;
+uint32_t net_crew, net_hashes;
 uint64_t rng_state;
 
 static uint64_t mix(uint64_t z)
@@ -388,7 +388,7 @@ void net_up(struct net *n, uint32_t hosts)
 	n->n = hosts;
 	for (uint32_t i = 0; i < hosts; i++) {
 		struct host *h = &n->h[i];
-		struct ste_config cfg = {.idle_ms = 100, .crew = net_crew};
+		struct ste_config cfg = {.idle_ms = 100, .crew = net_crew, .hashes = net_hashes};
 
 		/* Ids whose first bytes differ: they say where a receiver begins. */
 		memset(h->id.b, (int)(1 + 50 * i), sizeof h->id.b);
@@ -481,12 +481,13 @@ static void welcome(struct host *h)
 	ck_assert(cc_id_eq(&hello.to, &h->id));
 	wlk_ack_put(buf, &a);
 	ck_assert_int_eq(send(fd, buf, sizeof buf, MSG_NOSIGNAL), sizeof buf);
+	h->n_welcomed++;
 	if (h->babbles)
 		ck_assert_int_eq(send(fd, buf, sizeof buf, MSG_NOSIGNAL), sizeof buf);
 	if ((h->mute || h->babbles) && h->n_mute < 16)
 		h->mute_fds[h->n_mute++] = fd;
 	else if (h->e)
-		ck_assert_int_eq(ste_add_stream(h->e, fd), 0);
+		ck_assert_int_eq(ste_add_stream(h->e, fd, hello.features), 0);
 	else
 		close(fd);
 }

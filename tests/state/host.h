@@ -67,6 +67,7 @@ struct host {
 	bool babbles; /* answers it, and then sends what nobody asked for */
 	int mute_fds[16];
 	uint32_t n_mute;
+	uint32_t n_welcomed; /* streams to it */
 	uint32_t n_members;
 	struct member m[MEMBERS_MAX];
 };
@@ -76,7 +77,7 @@ struct net {
 	struct host h[HOSTS_MAX];
 };
 
-extern uint32_t net_crew; /* ste_config.crew of the next net_up */
+extern uint32_t net_crew, net_hashes; /* of ste_config, for the next net_up */
 extern uint64_t rng_state;
 uint64_t rng(void);
 

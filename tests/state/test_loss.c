@@ -262,6 +262,75 @@ START_TEST(only_wrong_data)
 }
 END_TEST
 
+/* All that it has is not what its hashes say, or its leaf hashes do not make those of tensors. */
+static void lie(struct member *m, bool hashes)
+{
+	if (hashes)
+		memset(m->map + m->state.leaves_off, 0xaa, m->state.n_leaves * 8);
+	else
+		memset(m->data[0], 0xaa, m->shape->bytes[0]);
+}
+
+/* Holders on one host, of which some lie. The last one does not, and serves nobody before the
+ * others have had every chance to. */
+START_TEST(one_that_is_right_is_enough)
+{
+	uint32_t liars = 1 + (uint32_t)_i % 3;
+	struct ste_source src[1];
+	struct ste_event ev;
+	struct member *right;
+	struct shape s;
+	struct net n;
+
+	shape_two(&s, 8 << 20);
+	net_up(&n, 2);
+	member_add(&n.h[0], &s, false, REGISTERED);
+	for (uint32_t i = 0; i < liars; i++)
+		member_add(&n.h[1], &s, true, REGISTERED);
+	right = member_add(&n.h[1], &s, true, OWN);
+	host_hash(&n.h[0]);
+	host_hash(&n.h[1]);
+	for (uint32_t i = 0; i < liars; i++)
+		lie(&n.h[1].m[i], _i >= 3);
+	atomic_store(&right->deaf, true);
+	src[0] = source_of(&n, 1, true);
+	net_start(&n, &s, src, 1);
+	while (n.h[1].n_welcomed < STE_STREAMS + liars || member_commands(right) < STE_STREAMS)
+		ck_assert_msg(!net_event(&n, 0, &ev, 5), "%s", ev.text);
+	atomic_store(&right->deaf, false);
+	net_expect(&n, 0, STE_DONE);
+	member_check(&n.h[0].m[0]);
+	ck_assert_uint_eq(host_view(&n.h[0], 0).rx_bytes, shape_bytes(&s));
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+/* A host whose members are all wrong is given up after as many tries. */
+START_TEST(all_lie)
+{
+	struct ste_source src[1];
+	struct shape s;
+	struct net n;
+
+	shape_two(&s, 8 << 20);
+	net_up(&n, 2);
+	member_add(&n.h[0], &s, false, REGISTERED);
+	for (uint32_t i = 0; i < MEMBERS_MAX; i++)
+		member_add(&n.h[1], &s, true, REGISTERED);
+	host_hash(&n.h[0]);
+	host_hash(&n.h[1]);
+	for (uint32_t i = 0; i < MEMBERS_MAX; i++)
+		lie(&n.h[1].m[i], _i);
+	src[0] = source_of(&n, 1, true);
+	net_start(&n, &s, src, 1);
+	expect_failure(&n, 1, _i ? "its hashes are not" : "does not fit its hash");
+	ck_assert_uint_le(n.h[1].n_welcomed / STE_STREAMS, MEMBERS_MAX + 1);
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
 /* However long names and reasons are, the sentence names some and what was wrong, and has an end.
  */
 START_TEST(many_that_are_no_use)
@@ -422,7 +491,7 @@ START_TEST(local_holder_fails)
 	member_check(&n.h[0].m[0]);
 	ck_assert(host_view(&n.h[0], 1).failed);
 	ck_assert_msg(
-		strstr(host_view(&n.h[0], 1).text, _i == 0   ? "is not what its hashes say"
+		strstr(host_view(&n.h[0], 1).text, _i == 0   ? "changed during the call"
 						   : _i == 1 ? "are not those of its hash"
 							     : "carried out no command") != NULL,
 		"%s", host_view(&n.h[0], 1).text);
@@ -559,6 +628,8 @@ static Suite *suite(void)
 	tcase_add_loop_test(tc, no_tensors, 0, 2);
 	tcase_add_loop_test(tc, wrong_data, 0, 4);
 	tcase_add_loop_test(tc, only_wrong_data, 0, 4);
+	tcase_add_loop_test(tc, one_that_is_right_is_enough, 0, 6);
+	tcase_add_loop_test(tc, all_lie, 0, 2);
 	tcase_add_loop_test(tc, wrong_hashes, 0, 2);
 	tcase_add_loop_test(tc, other_contents, 0, 2);
 	tcase_add_test(tc, holder_without_content);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/cc_err.h"
+#include "common/cc_sys.h"
 #include "tests/common/testlib.h"
 #include "tests/state/host.h"
 
@@ -65,9 +66,20 @@ START_TEST(newcomer)
 }
 END_TEST
 
+/* Host 0, which has heard of what was elected, says what its member of host 1 offered. */
+static void expect_hashes(const struct net *n, const struct shape *s)
+{
+	const uint64_t *v = ste_get_hashes(n->h[0].e, SEQ);
+
+	ck_assert_ptr_nonnull(v);
+	for (uint32_t t = 0; t < s->n; t++)
+		ck_assert(s->may_differ[t] || v[t] == n->h[1].m[0].state.tensors[t].hash);
+}
+
 /* One changed byte costs one leaf, and what is equal not even a request. */
 START_TEST(one_leaf_moves)
 {
+	struct ste_diffs d;
 	struct ste_source src[1];
 	struct shape s;
 	struct net n;
@@ -90,6 +102,36 @@ START_TEST(one_leaf_moves)
 	net_expect_sent(&n, 1, WIRE_LEAF);
 	ck_assert_uint_lt(host_progress(&n.h[0], SEQ).net_rx_bytes, WIRE_LEAF + 4096);
 	ck_assert_uint_lt(host_progress(&n.h[0], SEQ).net_tx_bytes, 1024);
+	ck_assert_ptr_null(ste_get_hashes(n.h[0].e, SEQ));
+	net_cancel(&n, 0);
+	ck_assert(ste_get_diffs(n.h[0].e, SEQ, 0, &d));
+	ck_assert(d.n_tensors == 1 && d.n == 1 && d.rest.leaves == 0);
+	ck_assert(d.v[0].tensor == 0 && d.v[0].leaves == 1 && d.v[0].of == 256);
+	ck_assert_uint_eq(d.v[0].bytes, WIRE_LEAF);
+	expect_hashes(&n, &s);
+	ck_assert(!ste_get_diffs(n.h[0].e, SEQ, 1, &d));
+	net_cancel(&n, 1); /* a holder */
+	ck_assert(ste_get_diffs(n.h[1].e, SEQ, 0, &d) && d.n_tensors == 0 && d.n == 0);
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+/* More hashes than are asked for at once, of several tensors, which are asked for on one stream. */
+START_TEST(hashes_come_in_parts)
+{
+	struct ste_source src[1];
+	struct shape s;
+	struct net n;
+
+	shape_init(&s, 8, 12);
+	for (uint32_t t = 0; t < s.n; t++)
+		s.bytes[t] = (t % 2 ? 1 + t * t : t) * LEAF;
+	net_hashes = (uint32_t)_i;
+	net_newcomer(&n, &s, 1, OWN, OWN, src);
+	start_all(&n, &s, src, 1);
+	net_expect(&n, 0, STE_DONE);
+	member_check(&n.h[0].m[0]);
 	net_down(&n);
 	shape_free(&s);
 }
@@ -114,6 +156,31 @@ START_TEST(equal_needs_nobody)
 }
 END_TEST
 
+/* The member has lacked all: the first ones are told one by one, the others summed up. */
+static void expect_diffs(struct host *h, const struct shape *s)
+{
+	uint64_t leaves = 0, bytes = 0;
+	uint32_t t = 0, n_full = 0;
+	struct ste_diffs d;
+
+	ck_assert(ste_get_diffs(h->e, SEQ, 0, &d));
+	for (uint32_t i = 0; i < d.n; i++, t++) {
+		while (s->bytes[t] == 0)
+			t++;
+		ck_assert_uint_eq(d.v[i].tensor, t);
+		ck_assert_uint_eq(d.v[i].leaves, wire_leaf_count(s->bytes[t]));
+		ck_assert_uint_eq(d.v[i].of, d.v[i].leaves);
+		ck_assert_uint_eq(d.v[i].bytes, s->bytes[t]);
+	}
+	for (; t < s->n; t++) {
+		n_full += s->bytes[t] > 0;
+		leaves += wire_leaf_count(s->bytes[t]);
+		bytes += s->bytes[t];
+	}
+	ck_assert(d.n >= 32 && d.n_tensors == d.n + n_full);
+	ck_assert(d.rest.leaves == leaves && d.rest.of == leaves && d.rest.bytes == bytes);
+}
+
 START_TEST(ten_thousand_tensors)
 {
 	struct ste_source src[2];
@@ -130,6 +197,8 @@ START_TEST(ten_thousand_tensors)
 	net_expect(&n, 0, STE_DONE);
 	member_check(&n.h[0].m[0]);
 	ck_assert_uint_eq(host_view(&n.h[0], 0).rx_bytes, shape_bytes(&s));
+	net_cancel(&n, 0);
+	expect_diffs(&n.h[0], &s);
 	net_down(&n);
 	shape_free(&s);
 }
@@ -187,16 +256,19 @@ START_TEST(rate_is_seen)
 	struct ste_event ev;
 	struct shape s;
 	struct net n;
+	uint64_t began;
 
 	shape_one(&s, 64 << 20);
 	net_newcomer(&n, &s, 1, REGISTERED, OWN, src);
 	atomic_store(&n.h[0].m[0].limit, 1);
+	began = cc_now_ns();
 	start_all(&n, &s, src, 1);
 	do {
 		ck_assert(!net_event(&n, 0, &ev, 10));
 		p = host_progress(&n.h[0], SEQ);
 		atomic_fetch_add(&n.h[0].m[0].limit, 1);
-	} while (p.rate == 0);
+		ck_assert(p.rate == STE_UNMEASURED || cc_now_ns() - began >= 500000000);
+	} while (p.rate == 0 || p.rate == STE_UNMEASURED);
 	ck_assert_uint_le(p.rate, 2 * p.done); /* it was measured for half a second, or longer */
 	net_down(&n);
 	shape_free(&s);
@@ -598,6 +670,7 @@ static Suite *suite(void)
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, newcomer, 0, 9);
+	tcase_add_loop_test(tc, hashes_come_in_parts, 1, 20);
 	tcase_add_loop_test(tc, one_leaf_moves, 0, 2);
 	tcase_add_test(tc, equal_needs_nobody);
 	tcase_add_loop_test(tc, ten_thousand_tensors, 0, 2);

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "proto/wire_link.h"
 #include "proto/wire_state.h"
 #include "tests/common/testlib.h"
 #include "tests/state/host.h"
@@ -72,7 +73,7 @@ START_TEST(what_is_lacking_is_not_served)
 	src[0] = source_of(&n, 1, true);
 	net_start(&n, &s, src, 1);
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-	ck_assert_int_eq(ste_add_stream(n.h[0].e, pair[1]), 0);
+	ck_assert_int_eq(ste_add_stream(n.h[0].e, pair[1], 0), 0);
 	while (ask(&n, pair[0], leaves) != WST_OK)
 		;
 	ck_assert_int_eq(ask(&n, pair[0], lacks), WST_NOT_YET);
@@ -127,6 +128,96 @@ START_TEST(answers_that_nobody_asked_for)
 	ck_assert_int_eq(ev.type, STE_FAILED);
 	ck_assert_msg(strstr(ev.text, "it answered something that it was not asked") != NULL, "%s",
 		ev.text);
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+/* Of what host 1 is asked, hashes are right, and blocks are not, and said to be of its first member
+ * whoever is asked for. Returns how many. */
+static uint32_t answer_of_first(struct net *n)
+{
+	static const uint8_t wrong[2 * PART];
+	struct member *m = &n->h[1].m[0];
+	uint64_t hash = m->state.tensors[0].hash;
+	uint32_t blocks = 0;
+
+	for (uint32_t i = 0; i < n->h[1].n_mute; i++) {
+		int fd = n->h[1].mute_fds[i];
+		struct wst_answer a = {0};
+		uint8_t buf[WST_HDR_SIZE];
+		const char *why;
+		bool block;
+
+		if (recv(fd, buf, sizeof buf, MSG_DONTWAIT) != (ssize_t)sizeof buf)
+			continue;
+		ck_assert_int_eq(wst_request_get(buf, &a.req, &why), 0);
+		block = a.req.kind == WST_BLOCK;
+		a.len = block ? sizeof wrong : (uint32_t)sizeof hash;
+		a.member = block;
+		wst_answer_put(buf, &a);
+		(void)!send(fd, buf, sizeof buf, MSG_NOSIGNAL);
+		(void)!send(fd, block ? wrong : (void *)&hash, a.len, MSG_NOSIGNAL);
+		blocks += block;
+	}
+	return blocks;
+}
+
+/* Once a member has been wrong, its source is held to asking others. */
+START_TEST(a_member_that_is_not_wanted)
+{
+	struct ste_source src[1];
+	uint32_t blocks = 0;
+	struct ste_event ev;
+	struct shape s;
+	struct net n;
+
+	shape_one(&s, UINT64_C(2) * PART);
+	net_newcomer(&n, &s, 1, OWN, REGISTERED, src);
+	n.h[1].mute = true;
+	host_start(&n.h[0], SEQ, &s, src, 1);
+	while (!net_event(&n, 0, &ev, 5))
+		blocks += answer_of_first(&n);
+	ck_assert_int_eq(ev.type, STE_FAILED);
+	ck_assert_msg(strstr(ev.text, "does not fit its hash") != NULL, "%s", ev.text);
+	ck_assert_uint_eq(blocks, 4); /* the first is not counted */
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+/* Two holders, one of which is not wanted, or both; they are named to who understands it. */
+START_TEST(who_serves)
+{
+	struct wst_request r = {.kind = WST_BLOCK, .n = 1, .group = 3, .seq = SEQ};
+	uint8_t buf[WST_HDR_SIZE];
+	struct wst_answer a;
+	const char *why;
+	struct shape s;
+	struct net n;
+	int pair[2];
+
+	shape_one(&s, PART);
+	net_up(&n, 1);
+	member_add(&n.h[0], &s, true, REGISTERED);
+	member_add(&n.h[0], &s, true, REGISTERED);
+	host_hash(&n.h[0]);
+	host_start(&n.h[0], SEQ, &s, NULL, 0);
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	ck_assert_int_eq(ste_add_stream(n.h[0].e, pair[1], _i ? WLK_MEMBERS : 0), 0);
+	for (r.without = 1; r.without <= 3; r.without++) {
+		static uint8_t data[PART];
+
+		wst_request_put(buf, &r);
+		ck_assert_int_eq(send(pair[0], buf, sizeof buf, MSG_NOSIGNAL), sizeof buf);
+		read_all(&n, pair[0], buf, sizeof buf);
+		ck_assert_msg(wst_answer_get(buf, &a, &why) == 0, "%s", why);
+		ck_assert_uint_eq(a.req.without, r.without);
+		ck_assert_uint_eq(a.status, r.without == 3 ? WST_GONE : WST_OK);
+		ck_assert_uint_eq(a.member, _i && a.status == WST_OK ? 3 - r.without : 0);
+		read_all(&n, pair[0], data, a.len);
+	}
+	close(pair[0]);
 	net_down(&n);
 	shape_free(&s);
 }
@@ -200,7 +291,7 @@ START_TEST(any_request)
 	net_newcomer(&n, &s, 1, _i ? OWN : REGISTERED, OWN, src);
 	host_start(&n.h[1], SEQ, &s, NULL, 0);
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-	ck_assert_int_eq(ste_add_stream(n.h[1].e, pair[1]), 0);
+	ck_assert_int_eq(ste_add_stream(n.h[1].e, pair[1], 0), 0);
 #define ASK(...) ask(&n, pair[0], (struct wst_request){__VA_ARGS__})
 	ck_assert_int_eq(ASK(.kind = WST_TENSORS, .n = 2), WST_OK);
 	ck_assert_int_eq(ASK(.kind = WST_TENSORS, .n = 3), WST_GONE);
@@ -227,7 +318,7 @@ START_TEST(any_request)
 		for (uint32_t i = 0; i < len; i++)
 			junk[i] = (uint8_t)rng();
 		ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, other), 0);
-		ck_assert_int_eq(ste_add_stream(n.h[1].e, other[1]), 0);
+		ck_assert_int_eq(ste_add_stream(n.h[1].e, other[1], 0), 0);
 		ck_assert_int_eq(send(other[0], junk, len, MSG_NOSIGNAL), len);
 		shutdown(other[0], SHUT_WR);
 		ck_assert_int_le(recv(other[0], junk, 1, 0), 0);
@@ -249,6 +340,8 @@ static Suite *suite(void)
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, answers_that_nobody_asked_for, 0, 2);
+	tcase_add_test(tc, a_member_that_is_not_wanted);
+	tcase_add_loop_test(tc, who_serves, 0, 2);
 	tcase_add_test(tc, what_is_lacking_is_not_served);
 	tcase_add_test(tc, half_a_block_is_seen_by_whom_it_is_written_to);
 	tcase_add_loop_test(tc, any_request, 0, 2);

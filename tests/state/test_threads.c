@@ -86,8 +86,8 @@ START_TEST(crew_verifies)
 	ck_assert_int_eq(ev.type, STE_FAILED);
 	ck_assert_uint_gt(ste_copied(n.h[0].e), 0);
 	ck_assert(host_view(&n.h[0], 0).failed);
-	ck_assert_str_eq(
-		host_view(&n.h[0], 0).text, "tensor \"tensor00000000\" is not what its hashes say");
+	ck_assert_str_eq(host_view(&n.h[0], 0).text,
+		"tensor \"tensor00000000\" changed during the call: it is not what its hashes say");
 	ck_assert(!host_view(&n.h[0], 1).complete);
 	net_down(&n);
 	shape_free(&s);

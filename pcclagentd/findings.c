@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Names are copied when keys are seen for the first time: they lie in memory that the process
+ * changes once its call returns. Later jobs with the same keys cost their hashes.
+ */
+#include "pcclagentd/findings.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "proto/wire_text.h"
+
+#define LOG_KEYS   3u   /* named in a line */
+#define LOG_NAME   64u  /* bytes of each */
+#define LOG_SIZE   512u /* bytes of them all */
+#define FROM_NAMES 3u
+#define DOTS       "..."
+
+const char *found_cause_name(enum found_cause c)
+{
+	static const char *const names[] = {"drift", "outdated", "newcomer", "torn"};
+
+	return names[c];
+}
+
+/* ---- keys ---- */
+
+static void keys_unref(struct found_keys *k)
+{
+	if (!k || --k->refs > 0)
+		return;
+	account_discharge(k->d, k->uid, k->charged);
+	free(k->names);
+	free(k->v);
+	free(k);
+}
+
+/* Bytes that put_name writes at most, with NUL. */
+static size_t name_size(const struct shm_state_tensor *t)
+{
+	return t->name_len < FOUND_NAME_MAX ? (size_t)t->name_len + 1 : FOUND_NAME_MAX;
+}
+
+static void put_name(const uint8_t *map, const struct shm_state_tensor *t, char *dst)
+{
+	if (t->name_len < FOUND_NAME_MAX) {
+		shm_state_name(map, t, dst, FOUND_NAME_MAX);
+		return;
+	}
+	shm_state_name(map, t, dst, FOUND_NAME_MAX - strlen(DOTS));
+	memcpy(dst + strlen(dst), DOTS, sizeof DOTS);
+}
+
+static void fill_keys(struct found_keys *k, const struct manifest *m)
+{
+	size_t at = 0;
+
+	for (uint32_t i = 0; i < k->n; i++) {
+		const struct shm_state_tensor *t = &m->state.tensors[i];
+
+		k->v[i] = (struct found_key){.name = k->names + at,
+			.count = t->count,
+			.dtype = t->dtype,
+			.may_differ = t->may_differ};
+		put_name(m->region->map, t, k->names + at);
+		at += name_size(t);
+	}
+}
+
+static struct found_keys *make_keys(const struct manifest *m, const struct wm_digest *digest)
+{
+	uint32_t n = m->state.n_tensors < FOUND_KEYS_MAX ? m->state.n_tensors : FOUND_KEYS_MAX;
+	struct found_keys *k = calloc(1, sizeof *k);
+	uint64_t size = 1;
+	char why[WL_TEXT_MAX];
+
+	if (!k)
+		agentd_out_of_memory("findings");
+	for (uint32_t i = 0; i < n; i++)
+		size += name_size(&m->state.tensors[i]);
+	*k = (struct found_keys){.d = m->d,
+		.refs = 1,
+		.uid = m->uid,
+		.charged = sizeof *k + n * sizeof *k->v + size,
+		.digest = *digest,
+		.n_tensors = m->state.n_tensors,
+		.n = n};
+	if (account_charge(k->d, k->uid, k->charged, why) != WIRE_SUCCESS) {
+		free(k);
+		return NULL;
+	}
+	k->v = calloc((size_t)n + 1, sizeof *k->v);
+	k->names = malloc(size);
+	if (!k->v || !k->names)
+		agentd_out_of_memory("findings");
+	fill_keys(k, m);
+	return k;
+}
+
+/* What some member has offered, whose memory is still there; NULL: nobody's is. */
+static const struct manifest *find_table(const struct sync *x)
+{
+	for (uint32_t i = 0; i < x->n_members; i++)
+		if (x->members[i].used)
+			return x->members[i].manifest;
+	return NULL;
+}
+
+static struct found_keys *find_keys(const struct sync *x, const struct manifest *table)
+{
+	for (uint32_t i = 0; i < x->n_members; i++) {
+		const struct comm *c = comm_find(x->run->d, x->members[i].id);
+		struct found_keys *k = c && c->findings ? c->findings->keys : NULL;
+
+		if (!k || k->digest.hi != x->keys.hi || k->digest.lo != x->keys.lo)
+			continue;
+		k->refs++;
+		return k;
+	}
+	return make_keys(table, &x->keys);
+}
+
+/* ---- members ---- */
+
+static enum found_cause cause_of(const struct sync *x, const struct sync_member *m)
+{
+	const struct comm *c = comm_find(x->run->d, m->id);
+
+	if (m->torn)
+		return FOUND_TORN;
+	if (!c || !c->synced)
+		return FOUND_NEWCOMER;
+	return m->offered == x->revision ? FOUND_DRIFT : FOUND_OUTDATED;
+}
+
+static void take_diffs(
+	const struct manifest *table, const struct ste_diffs *all, struct found_member *ret)
+{
+	char name[FOUND_NAME_MAX];
+
+	ret->n_tensors = all->n_tensors;
+	ret->rest = all->rest;
+	if (all->n == 0)
+		return;
+	ret->diffs = calloc(all->n, sizeof *ret->diffs);
+	if (!ret->diffs)
+		agentd_out_of_memory("findings");
+	for (; ret->n < all->n; ret->n++) {
+		const struct ste_diff *d = &all->v[ret->n];
+
+		put_name(table->region->map, &table->state.tensors[d->tensor], name);
+		ret->diffs[ret->n] = (struct found_diff){
+			.name = strdup(name), .leaves = d->leaves, .of = d->of, .bytes = d->bytes};
+		if (!ret->diffs[ret->n].name)
+			agentd_out_of_memory("findings");
+	}
+}
+
+static void take_member(const struct sync *x, const struct manifest *table,
+	const struct sync_member *m, struct found_member *ret)
+{
+	struct ste_member_view v;
+	struct ste_diffs diffs;
+
+	*ret = (struct found_member){.comm = m->id, .offered = m->offered};
+	if (m->index == STE_NO_MEMBER || !ste_get_member(x->run->ste, x->seq, m->index, &v))
+		return;
+	ret->cause = cause_of(x, m);
+	ret->complete = v.complete;
+	if (ste_get_diffs(x->run->ste, x->seq, m->index, &diffs))
+		take_diffs(table, &diffs, ret);
+}
+
+/* ---- where it came from ---- */
+
+struct names {
+	char *text;
+	uint32_t n;
+};
+
+static void add_name(struct names *v, const char *name)
+{
+	size_t len = strlen(v->text);
+
+	if (v->n++ < FROM_NAMES)
+		snprintf(v->text + len, FOUND_FROM_MAX - len, "%s%s", len > 0 ? ", " : "", name);
+}
+
+static const struct session *session_of(const struct comm *c)
+{
+	struct session *s = NULL;
+
+	if (c)
+		HASH_FIND(hh, c->d->sessions, &c->session, sizeof s->id, s);
+	return s;
+}
+
+static void list_sources(const struct sync *x, char text[FOUND_FROM_MAX])
+{
+	struct names v = {.text = text};
+	struct sync_source_view src;
+	struct ste_member_view mem;
+
+	for (uint32_t i = 0; i < x->n_members; i++) {
+		const struct session *s = session_of(x->members[i].comm);
+		char pid[32];
+
+		if (!s || !x->members[i].holder || x->members[i].index == STE_NO_MEMBER ||
+			!ste_get_member(x->run->ste, x->seq, x->members[i].index, &mem) ||
+			mem.tx_bytes == 0)
+			continue;
+		snprintf(pid, sizeof pid, "pid %" PRIu32, s->process.pid);
+		add_name(&v, pid);
+	}
+	for (uint32_t i = 0; sync_get_source(x->run, x->seq, i, &src); i++)
+		if (src.bytes > 0)
+			add_name(&v, src.host);
+	if (v.n > FROM_NAMES)
+		snprintf(text + strlen(text), FOUND_FROM_MAX - strlen(text),
+			" and %" PRIu32 " more", v.n - FROM_NAMES);
+}
+
+/* ---- the log ---- */
+
+static void list_diffs(const struct found_member *m, char text[LOG_SIZE])
+{
+	char name[LOG_NAME + 1];
+	size_t len = 0;
+
+	for (uint32_t i = 0; i < m->n && i < LOG_KEYS; i++) {
+		const struct found_diff *d = &m->diffs[i];
+
+		wire_text_clean(name, d->name, LOG_NAME);
+		len += (size_t)snprintf(text + len, LOG_SIZE - len,
+			"%s%s (%" PRIu64 " of %" PRIu64 " blocks, %" PRIu64 " bytes)",
+			i > 0 ? ", " : "", name, d->leaves, d->of, d->bytes);
+	}
+	if (m->n_tensors > LOG_KEYS)
+		snprintf(text + len, LOG_SIZE - len, " and %" PRIu32 " more",
+			m->n_tensors - LOG_KEYS);
+}
+
+static uint64_t bytes_of(const struct found_member *m)
+{
+	uint64_t bytes = m->rest.bytes;
+
+	for (uint32_t i = 0; i < m->n; i++)
+		bytes += m->diffs[i].bytes;
+	return bytes;
+}
+
+static void tell(const struct sync *x, const struct findings *f, const struct found_member *m)
+{
+	const struct session *s = session_of(comm_find(f->d, m->comm));
+	char who[160], text[LOG_SIZE] = "";
+
+	if (!s || !m->complete || m->n_tensors == 0)
+		return;
+	snprintf(who, sizeof who,
+		"run %" PRIu32 ", the synchronization of group %" PRIu32 ", seq %" PRIu64
+		": pid %" PRIu32 " (%s)",
+		x->run->id, x->group, x->seq, s->process.pid, s->name);
+	if (m->cause == FOUND_DRIFT) {
+		list_diffs(m, text);
+		agentd_complain(f->d, CC_LOG_NOTICE,
+			"%s had drifted at revision %" PRIu64 " and is repaired, from %s: %s", who,
+			x->revision, f->from, text);
+		return;
+	}
+	if (m->cause == FOUND_OUTDATED)
+		snprintf(text, sizeof text, "outdated by revision %" PRIu64, m->offered);
+	else
+		snprintf(text, sizeof text, "%s",
+			m->cause == FOUND_TORN ? "left with a mixture" : "a newcomer");
+	agentd_complain(f->d, CC_LOG_INFO,
+		"%s, %s, has got revision %" PRIu64 " from %s: %" PRIu32 " tensors, %" PRIu64
+		" bytes",
+		who, text, x->revision, f->from, m->n_tensors, bytes_of(m));
+}
+
+/* ---- findings ---- */
+
+static void destroy(struct findings *f)
+{
+	account_discharge(f->d, f->uid, f->charged);
+	for (uint32_t i = 0; i < f->n_members; i++) {
+		for (uint32_t k = 0; k < f->members[i].n; k++)
+			free(f->members[i].diffs[k].name);
+		free(f->members[i].diffs);
+	}
+	free(f->members);
+	free(f->hashes);
+	keys_unref(f->keys);
+	free(f);
+}
+
+void findings_unref(struct findings *f)
+{
+	if (f && --f->refs == 0)
+		destroy(f);
+}
+
+static void take_hashes(const struct sync *x, struct findings *f)
+{
+	const uint64_t *v = ste_get_hashes(x->run->ste, x->seq);
+	size_t n = f->keys ? f->keys->n : 0;
+
+	if (!v || n == 0)
+		return;
+	f->hashes = malloc(n * sizeof *v);
+	if (!f->hashes)
+		agentd_out_of_memory("findings");
+	memcpy(f->hashes, v, n * sizeof *v);
+}
+
+static uint64_t size_of(const struct findings *f)
+{
+	uint64_t size = sizeof *f + f->n_members * sizeof *f->members;
+
+	if (f->hashes)
+		size += f->keys->n * sizeof *f->hashes;
+	for (uint32_t i = 0; i < f->n_members; i++)
+		for (uint32_t k = 0; k < f->members[i].n; k++)
+			size += sizeof *f->members[i].diffs + strlen(f->members[i].diffs[k].name) +
+				1;
+	return size;
+}
+
+static struct findings *make(const struct sync *x, const struct manifest *table)
+{
+	struct findings *f = calloc(1, sizeof *f);
+
+	if (!f)
+		agentd_out_of_memory("findings");
+	*f = (struct findings){.d = x->run->d,
+		.refs = 1,
+		.uid = table->uid,
+		.run = x->run->id,
+		.group = x->group,
+		.seq = x->seq,
+		.revision = x->revision,
+		.keys = find_keys(x, table)};
+	f->members = calloc((size_t)x->n_members + 1, sizeof *f->members);
+	if (!f->members)
+		agentd_out_of_memory("findings");
+	for (; f->n_members < x->n_members; f->n_members++)
+		take_member(x, table, &x->members[f->n_members], &f->members[f->n_members]);
+	take_hashes(x, f);
+	list_sources(x, f->from);
+	return f;
+}
+
+/* They are now what its last job has found, unless a later one has ended before; or, if there is no
+ * room for them, nothing is. */
+static void give(struct findings *f, const struct found_member *m, bool room)
+{
+	struct comm *c = comm_find(f->d, m->comm);
+
+	if (!c || (c->findings && c->findings->run == f->run && c->findings->seq > f->seq))
+		return;
+	c->synced |= m->complete;
+	findings_unref(c->findings);
+	c->findings = room ? f : NULL;
+	f->refs += room;
+}
+
+void findings_take(const struct sync *x)
+{
+	const struct manifest *table = find_table(x);
+	char why[WL_TEXT_MAX];
+	struct findings *f;
+	uint64_t size;
+
+	if (!table)
+		return;
+	f = make(x, table);
+	size = size_of(f);
+	for (uint32_t i = 0; i < f->n_members; i++)
+		tell(x, f, &f->members[i]);
+	if (account_charge(f->d, f->uid, size, why) == WIRE_SUCCESS)
+		f->charged = size;
+	for (uint32_t i = 0; i < f->n_members; i++)
+		give(f, &f->members[i], f->charged > 0);
+	findings_unref(f);
+}
+
+const struct found_member *findings_of(const struct comm *c)
+{
+	const struct findings *f = c->findings;
+
+	for (uint32_t i = 0; f && i < f->n_members; i++)
+		if (f->members[i].comm == c->id)
+			return &f->members[i];
+	return NULL;
+}
+
+const struct findings *findings_last(const struct agentd *d, uint32_t run, uint32_t group)
+{
+	const struct findings *last = NULL;
+	const struct comm *c;
+
+	for (c = d->comms; c; c = c->hh.next) {
+		const struct findings *f = c->findings;
+
+		if (f && f->run == run && f->group == group && (!last || f->seq > last->seq))
+			last = f;
+	}
+	return last;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What jobs of shared state have found, for people: the keys with what was elected of them, which
+ * of them differed on this host's peers, and what came of that. Of each communicator's last job, as
+ * long as there is the communicator; what there is no memory for is not known. Loop thread.
+ */
+#ifndef FINDINGS_H
+#define FINDINGS_H
+
+#include "pcclagentd/io.h"
+
+#define FOUND_KEYS_MAX 1000u /* that are kept, of each job */
+#define FOUND_NAME_MAX 256u  /* with NUL; longer ones end in dots */
+#define FOUND_FROM_MAX 256u
+
+struct found_key {
+	const char *name;
+	uint64_t count;
+	uint8_t dtype;
+	bool may_differ;
+};
+
+/* Shared by the findings of all jobs with the same keys. */
+struct found_keys {
+	struct agentd *d;
+	uint32_t refs, uid;
+	uint64_t charged;
+	struct wm_digest digest;
+	uint32_t n_tensors, n; /* all; kept, the first ones by name */
+	struct found_key *v;
+	char *names;
+};
+
+enum found_cause {
+	FOUND_DRIFT = 0, /* it was equal once, and offered other contents at the same revision */
+	FOUND_OUTDATED,  /* it offered another revision */
+	FOUND_NEWCOMER,  /* it never was equal */
+	FOUND_TORN,      /* a synchronization that failed had left a mixture */
+};
+const char *found_cause_name(enum found_cause c);
+
+struct found_diff {
+	char *name;
+	uint64_t leaves, of, bytes; /* see ste_diff */
+};
+
+struct found_member {
+	uint32_t comm;
+	enum found_cause cause;
+	uint64_t offered;   /* revision */
+	bool complete;      /* it has all that was elected */
+	uint32_t n_tensors; /* that differed */
+	uint32_t n;         /* the first of them */
+	struct found_diff *diffs;
+	struct ste_diff rest; /* the sums of the others */
+};
+
+struct findings {
+	struct agentd *d;
+	uint32_t refs, uid;
+	uint64_t charged;
+	uint32_t run, group;
+	uint64_t seq, revision; /* elected */
+	struct found_keys *keys;
+	uint64_t *hashes;          /* of the keys that are kept; NULL: it did not hear of them */
+	char from[FOUND_FROM_MAX]; /* "pid 7, host-1 and 2 more", or "" */
+	uint32_t n_members;
+	struct found_member *members;
+};
+
+/* The job's STE_CANCELLED has been taken, and its members have not heard of its end. Whom it has
+ * repaired is logged. */
+void findings_take(const struct sync *x);
+void findings_unref(struct findings *f); /* NULL is fine */
+/* Of the communicator in its last job; NULL: none. */
+const struct found_member *findings_of(const struct comm *c);
+/* Of the last job of a group that peers here took part in; NULL: none. */
+const struct findings *findings_last(const struct agentd *d, uint32_t run, uint32_t group);
+
+#endif

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Small operations take a way of their own: the loop's thread does them, so that none of the
+ * engine's has to be woken. Each host sends its peers' combined operand round the ring, on a stream
+ * that every link has for this; a host that has all of them reduces them in the order of the ring,
+ * which is the same everywhere. That is half the hops of reducing on the way, and more bytes.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pcclagentd/io.h"
+
+/* Of all hosts' operands together. All hosts must choose the same way by what they all know. */
+#define SMALL_MAX SHM_COPY_FIRST
+/* On the way to us before their operations start here. */
+#define MAX_IN ((size_t)16 << 20)
+
+struct small {
+	struct eng_xfer_spec spec;
+	uint64_t bytes; /* of an operand */
+	uint32_t n_have;
+	bool *have;     /* by ring position; with parts: NULL on one host */
+	uint8_t *parts; /* operands of the hosts, in the order of the ring */
+	uint64_t tx_bytes, rx_bytes;
+};
+
+bool small_fits(uint64_t bytes, uint32_t hosts)
+{
+	return bytes <= SMALL_MAX / hosts;
+}
+
+struct small *small_new(const struct eng_xfer_spec *spec)
+{
+	uint64_t bytes = spec->plan.count * spec->plan.esize;
+	uint32_t hosts = spec->plan.hosts;
+	struct small *s = calloc(1, sizeof *s);
+
+	if (!s)
+		return NULL;
+	s->spec = *spec;
+	s->bytes = bytes;
+	if (hosts == 1)
+		return s;
+	s->have = calloc(hosts, sizeof *s->have);
+	s->parts = malloc(hosts * bytes);
+	if (s->have && s->parts)
+		return s;
+	small_free(s);
+	return NULL;
+}
+
+void small_free(struct small *s)
+{
+	if (!s)
+		return;
+	free(s->have);
+	free(s->parts);
+	free(s);
+}
+
+/* The first member whose operand is not all there; n_members: all are. */
+static uint32_t copying(const struct small *s)
+{
+	uint32_t i = 0;
+
+	while (i < s->spec.n_members &&
+		(!s->spec.members[i].staged ||
+			atomic_load(&s->spec.members[i].slot->in_done) >= s->bytes))
+		i++;
+	return i;
+}
+
+static void combine(const struct small *s, uint8_t *dst)
+{
+	const void *srcs[ENG_MEMBERS_MAX];
+
+	for (uint32_t i = 0; i < s->spec.n_members; i++)
+		srcs[i] = s->spec.members[i].in;
+	krn_reduce(s->spec.dtype, s->spec.op, dst, srcs, s->spec.n_members, s->spec.plan.count);
+}
+
+/* The operands of all hosts. */
+static int combine_hosts(const struct small *s)
+{
+	const void **srcs = malloc(s->spec.plan.hosts * sizeof *srcs);
+
+	if (!srcs)
+		return CC_ERR_NOMEM;
+	for (uint32_t i = 0; i < s->spec.plan.hosts; i++)
+		srcs[i] = s->parts + i * s->bytes;
+	krn_reduce(s->spec.dtype, s->spec.op, s->spec.area, srcs, s->spec.plan.hosts,
+		s->spec.plan.count);
+	free(srcs);
+	return 0;
+}
+
+static void finish(struct xfer *x)
+{
+	struct small *s = x->small;
+	struct agt_event ev = {.type = AGT_EV_XFER_DONE,
+		.run = x->run->id,
+		.seq = x->seq,
+		.tx_bytes = s->tx_bytes,
+		.rx_bytes = s->rx_bytes};
+
+	if (s->parts && combine_hosts(s) < 0)
+		agentd_out_of_memory("an operation");
+	if (s->spec.op == KRN_AVG)
+		krn_divide(s->spec.dtype, s->spec.area, s->spec.plan.count, s->spec.world);
+	/* Nobody is woken for it: the end follows in a moment, and wakes all. */
+	for (uint32_t i = 0; i < s->spec.plan.n_segs; i++)
+		atomic_store_explicit(&s->spec.flags[i], 1, memory_order_release);
+	x->over = true;
+	progress_moved(x, cc_now_ns());
+	agentd_feed(x->run->d, &ev);
+}
+
+/* The operand of the host at this position goes on to our next one, unless it comes from there. */
+static void pass_on(struct xfer *x, uint32_t pos)
+{
+	struct small *s = x->small;
+	struct wlk_data d = {.phase = WLK_SMALL,
+		.group = s->spec.group,
+		.epoch = s->spec.epoch,
+		.seq = s->spec.seq,
+		.tag = s->spec.tag,
+		.seg = pos,
+		.len = (uint32_t)s->bytes};
+	uint8_t hdr[WLK_DATA_SIZE];
+
+	if ((s->spec.pos + 1) % s->spec.plan.hosts == pos)
+		return;
+	wlk_data_put(hdr, &d);
+	out_link_send(x->run, x->tx_link, hdr, s->parts + pos * s->bytes, s->bytes);
+	s->tx_bytes += sizeof hdr + s->bytes;
+}
+
+static void have(struct xfer *x, uint32_t pos)
+{
+	struct small *s = x->small;
+
+	s->have[pos] = true;
+	s->n_have++;
+	pass_on(x, pos);
+}
+
+void small_go_on(struct xfer *x)
+{
+	struct small *s = x->small;
+	uint32_t pos = s->spec.pos;
+
+	if (x->over || copying(s) < s->spec.n_members)
+		return;
+	if (!s->parts) {
+		combine(s, s->spec.area);
+		finish(x);
+		return;
+	}
+	if (!s->have[pos]) {
+		combine(s, s->parts + pos * s->bytes);
+		have(x, pos);
+	}
+	if (s->n_have == s->spec.plan.hosts)
+		finish(x);
+}
+
+void small_tick(struct run *r)
+{
+	struct xfer *x, *tmp;
+
+	HASH_ITER (hh, r->xfers, x, tmp) {
+		if (x->small)
+			small_go_on(x);
+	}
+}
+
+void small_progress(const struct small *s, struct eng_progress *ret)
+{
+	uint32_t slow = copying(s);
+
+	*ret = (struct eng_progress){.segs_done = s->n_have,
+		.segs = s->spec.plan.hosts,
+		.tx_bytes = s->tx_bytes,
+		.rx_bytes = s->rx_bytes,
+		.moved = s->n_have,
+		.copying = slow < s->spec.n_members ? slow : ENG_NO_MEMBER};
+}
+
+/* ---- what comes in ---- */
+
+/* NULL, or why this cannot be meant for x. */
+static const char *objection(const struct xfer *x, const struct wlk_data *d)
+{
+	const struct small *s = x->small;
+
+	if (!s)
+		return "an operand of an operation that is not small";
+	if (d->tag != s->spec.tag || d->group != s->spec.group || d->epoch != s->spec.epoch)
+		return "an operand of another operation under this sequence number";
+	if (!s->parts || d->seg >= s->spec.plan.hosts || d->len != s->bytes)
+		return "an operand that is not what the ring says";
+	if (s->have[d->seg] || d->seg == s->spec.pos)
+		return "an operand that is here already";
+	return NULL;
+}
+
+static long refuse(const struct in_link *l, const char *why)
+{
+	char peer[CC_ID_SHORT_SIZE];
+
+	agentd_complain(
+		l->run->d, CC_LOG_WARNING, "agent %s sent %s", cc_id_short(&l->peer, peer), why);
+	return CC_ERR_PROTO;
+}
+
+static void take(struct xfer *x, const struct wlk_data *d, const uint8_t *payload)
+{
+	struct small *s = x->small;
+
+	memcpy(s->parts + d->seg * s->bytes, payload, d->len);
+	s->rx_bytes += WLK_DATA_SIZE + d->len;
+	have(x, d->seg);
+	small_go_on(x);
+}
+
+/* One operand. 0: it is not all here, or its operation has not started here. */
+static long on_data(void *arg, const uint8_t *buf, size_t len)
+{
+	struct in_link *l = arg;
+	const char *why;
+	struct wlk_data d;
+	struct xfer *x;
+
+	if (len < WLK_DATA_SIZE)
+		return 0;
+	if (wlk_data_get(buf, &d, &why) < 0)
+		return refuse(l, why);
+	if (d.phase != WLK_SMALL || d.len > SMALL_MAX || d.offset != 0)
+		return refuse(l, "a segment of a large operation as a small one");
+	if (len < WLK_DATA_SIZE + d.len)
+		return 0;
+	HASH_FIND(hh, l->run->xfers, &d.seq, sizeof d.seq, x);
+	if (!x && d.seq > l->run->last_seq)
+		return 0;
+	if (x && !x->over) {
+		why = objection(x, &d);
+		if (why)
+			return refuse(l, why);
+		take(x, &d, buf + WLK_DATA_SIZE);
+	}
+	return (long)(WLK_DATA_SIZE + d.len);
+}
+
+static void on_in_closed(void *arg, int err, const char *text)
+{
+	struct in_link *l = arg;
+
+	(void)err;
+	l->small = NULL;
+	in_link_broken(l->run, l, false, text);
+}
+
+int small_add_in(struct in_link *l, int fd)
+{
+	static const struct cc_conn_ops ops = {.on_data = on_data, .on_closed = on_in_closed};
+
+	l->small = cc_conn_new(l->run->d->loop, fd, &ops, l);
+	if (!l->small)
+		return CC_ERR_NOMEM;
+	cc_conn_set_limits(l->small, MAX_IN, 0);
+	/* The engine looks whether the host is there, by the other streams. */
+	cc_conn_allow_silence(l->small, ENG_STREAM_SILENCE_MS);
+	return 0;
+}
+
+void small_started(struct run *r, uint64_t seq)
+{
+	struct in_link *l, *tmp;
+
+	if (seq > r->last_seq)
+		r->last_seq = seq;
+	DL_FOREACH_SAFE (r->in_links, l, tmp) {
+		if (l->small)
+			cc_conn_look(l->small);
+	}
+}

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Small operations between hosts, which take a stream and a way of their own. The agent is the
+ * second of a ring of three; the test is the master and both others.
+ */
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "proto/wire_codes.h"
+#include "tests/agentio/fake_engine.h"
+#include "tests/agentio/far.h"
+#include "tests/agentio/suites.h"
+
+#define COUNT 5u
+#define BYTES ((size_t)COUNT * 4)
+
+static struct fx f;
+static struct master m;
+static struct client a;
+static struct queue qa;
+static struct mem ma;
+static struct far far;
+static int out[2]; /* of its link to us: the stream for the engine, the one for small operations */
+static int in[2];  /* of our link to it */
+
+static int open_in(uint16_t stream, enum wlk_code code)
+{
+	struct wlk_hello h = {.version_min = WLK_VERSION_MIN,
+		.version_max = WLK_VERSION_MAX,
+		.service = WLK_P2P,
+		.run = m.run,
+		.run_key = m.key,
+		.from = far.id,
+		.to = m.agent,
+		.stream = stream,
+		.n_streams = 1};
+	uint8_t buf[WLK_HELLO_SIZE], answer[WLK_ACK_SIZE];
+	struct wlk_ack ack;
+	const char *why;
+	int fd = tcp_connect(fx_stats(&f).port_p2p);
+
+	wlk_hello_put(buf, &h);
+	tcp_send(fd, buf, sizeof buf);
+	ck_assert_uint_eq(tcp_receive(fd, answer, sizeof answer), sizeof answer);
+	ck_assert_msg(wlk_ack_get(answer, &ack, &why) == 0, "%s", why);
+	ck_assert_msg(ack.code == code, "%u: %s", ack.code, ack.text);
+	return fd;
+}
+
+static void setup(void)
+{
+	struct wm_group_world own = {.group = 1, .world = 3};
+	struct wm_msg commit = {.type = WM_COMMIT,
+		.u.commit = {.round = 1,
+			.accept = true,
+			.epoch = 1,
+			.world = {.global = 3, .groups = 1, .largest = 3, .n = 1, .own = &own}}};
+	struct wl_reply r;
+
+	fx_start(&f, NULL);
+	master_listen(&m);
+	far_listen(&far, 1);
+	far_order(&far, &f, &m, &a, &qa, &far.at, 1, false);
+	far_accept_link(&far, &m, out);
+	far_expect_success(&m);
+	master_send(&m, &commit);
+	ck_assert(client_receive(&a, &r, NULL, 0));
+	ck_assert_uint_eq(r.code, WIRE_SUCCESS);
+	ck_assert_uint_eq(client_alloc(&a, BYTES, &ma), WIRE_SUCCESS);
+	in[0] = open_in(0, WLK_OK);
+	in[1] = open_in(WLK_STREAM_SMALL, WLK_OK);
+}
+
+static void teardown(void)
+{
+	fx_check_alive(&f);
+	client_close(&a);
+	fx_stop(&f);
+	queue_close(&qa);
+	master_close(&m);
+	close(far.listener);
+	for (int i = 0; i < 2; i++) {
+		close(in[i]);
+		close(out[i]);
+	}
+}
+
+/* The operand of the host at this position: pos + 1, pos + 2 ... */
+static void fill(float v[COUNT], uint32_t pos)
+{
+	for (uint32_t i = 0; i < COUNT; i++)
+		v[i] = (float)(pos + 1 + i);
+}
+
+static struct wlk_data data(uint64_t seq, uint64_t tag, uint32_t pos)
+{
+	return (struct wlk_data){.phase = WLK_SMALL,
+		.group = 1,
+		.epoch = 1,
+		.seq = seq,
+		.tag = tag,
+		.seg = pos,
+		.len = (uint32_t)BYTES};
+}
+
+static void send_data(const struct wlk_data *d, uint32_t pos)
+{
+	uint8_t buf[WLK_DATA_SIZE + BYTES];
+	float v[COUNT];
+
+	fill(v, pos);
+	wlk_data_put(buf, d);
+	memcpy(buf + WLK_DATA_SIZE, v, BYTES);
+	tcp_send(in[1], buf, sizeof buf);
+}
+
+static void expect_data(uint64_t seq, uint64_t tag, uint32_t pos)
+{
+	struct wlk_data want = data(seq, tag, pos), got;
+	uint8_t buf[WLK_DATA_SIZE + BYTES];
+	float v[COUNT];
+	const char *why;
+
+	ck_assert_uint_eq(tcp_receive(out[1], buf, sizeof buf), sizeof buf);
+	ck_assert_msg(wlk_data_get(buf, &got, &why) == 0, "%s", why);
+	ck_assert_uint_eq(got.phase, want.phase);
+	ck_assert_uint_eq(got.group, want.group);
+	ck_assert_uint_eq(got.epoch, want.epoch);
+	ck_assert_uint_eq(got.seq, want.seq);
+	ck_assert_uint_eq(got.tag, want.tag);
+	ck_assert_uint_eq(got.seg, want.seg);
+	ck_assert_uint_eq(got.len, want.len);
+	fill(v, pos);
+	ck_assert_mem_eq(v, buf + WLK_DATA_SIZE, BYTES);
+}
+
+static void launch(uint32_t slot, uint64_t tag)
+{
+	struct shm_sqe e = queue_sum(slot, tag, COUNT, &ma);
+	struct wm_msg msg;
+	float v[COUNT];
+
+	fill(v, 1);
+	memcpy(ma.map, v, BYTES);
+	queue_push(&qa, &e);
+	master_expect(&m, WM_OP_VOTE, &msg);
+	wire_master_clear(&msg);
+}
+
+static void expect_link_down(void)
+{
+	struct wm_msg msg;
+
+	master_expect(&m, WM_OP_REPORT, &msg);
+	ck_assert(!msg.u.op_report.ok);
+	ck_assert(cc_id_eq(&msg.u.op_report.suspect, &far.id));
+	wire_master_clear(&msg);
+}
+
+/* The sum of all three operands is what the process finds. */
+static void expect_sum(uint32_t slot)
+{
+	const struct shm_slot *s = queue_slot(&qa, slot);
+	struct wl_request q = {.type = WL_REGION_MAP, .comm = qa.comm, .region = s->result_region};
+	struct wl_reply r;
+	float *v;
+	int fd;
+
+	client_call(&a, &q, &r, &fd, 1);
+	ck_assert_uint_eq(r.code, WIRE_SUCCESS);
+	v = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+	ck_assert_ptr_ne(v, MAP_FAILED);
+	close(fd);
+	for (uint32_t i = 0; i < COUNT; i++)
+		ck_assert_float_eq(v[i], (float)(6 + 3 * i));
+	munmap(v, 4096);
+	queue_free_slot(&qa, slot);
+}
+
+/* The operands go round, each but the one that comes from there to the next host. */
+START_TEST(three_hosts)
+{
+	struct wlk_data d;
+	uint64_t seq;
+
+	launch(2, 7);
+	seq = master_started(&m, 7);
+	expect_data(seq, 7, 1);
+	d = data(seq, 7, 0);
+	send_data(&d, 0);
+	expect_data(seq, 7, 0);
+	d = data(seq, 7, 2);
+	send_data(&d, 2);
+	master_finish_op(&m, seq);
+	ck_assert_uint_eq(queue_await(&qa, 2), WIRE_SUCCESS);
+	ck_assert_uint_eq(queue_slot(&qa, 2)->tx_bytes, 2 * (WLK_DATA_SIZE + BYTES));
+	ck_assert_uint_eq(queue_slot(&qa, 2)->rx_bytes, 2 * (WLK_DATA_SIZE + BYTES));
+	ck_assert_uint_eq(fake_counts().xfers, 0);
+	expect_sum(2);
+}
+END_TEST
+
+/* What comes before the start waits for it, also what is not all there; what belongs to an
+ * operation that is over is dropped. */
+START_TEST(early_and_late)
+{
+	struct wlk_data d = data(1, 7, 0);
+	uint8_t hdr[WLK_DATA_SIZE];
+	float v[COUNT];
+
+	send_data(&d, 0);
+	d = data(1, 7, 2);
+	wlk_data_put(hdr, &d);
+	tcp_send(in[1], hdr, sizeof hdr);
+	launch(0, 7);
+	ck_assert_uint_eq(master_started(&m, 7), 1);
+	expect_data(1, 7, 1);
+	expect_data(1, 7, 0);
+	fill(v, 2);
+	tcp_send(in[1], v, BYTES);
+	master_finish_op(&m, 1);
+	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_SUCCESS);
+	expect_sum(0);
+	send_data(&d, 2); /* of the one that is over */
+	d = data(2, 8, 0);
+	send_data(&d, 0);
+	launch(1, 8);
+	ck_assert_uint_eq(master_started(&m, 8), 2);
+	expect_data(2, 8, 1);
+	expect_data(2, 8, 0);
+	d = data(2, 8, 2);
+	send_data(&d, 2);
+	master_finish_op(&m, 2);
+	ck_assert_uint_eq(queue_await(&qa, 1), WIRE_SUCCESS);
+	expect_sum(1);
+}
+END_TEST
+
+/* Anything that does not belong there ends the link, and with it the attempt. */
+START_TEST(wrong_operands)
+{
+	struct wlk_data d = data(1, 7, 0);
+	uint8_t byte;
+
+	launch(0, 7);
+	master_started(&m, 7);
+	expect_data(1, 7, 1);
+	switch (_i) {
+	case 0:
+		d.seg = 3; /* there are three positions */
+		break;
+	case 1:
+		d.seg = 1; /* its own */
+		break;
+	case 2:
+		d.tag = 8;
+		break;
+	case 3:
+		d.group = 2;
+		break;
+	case 4:
+		d.epoch = 2;
+		break;
+	case 5:
+		d.phase = WLK_REDUCE;
+		break;
+	case 6:
+		d.len--;
+		break;
+	case 7:
+		d.offset = 4;
+		break;
+	case 8:
+		d.len = 1u << 22;
+		break;
+	default:
+		send_data(&d, 0); /* twice */
+		expect_data(1, 7, 0);
+		break;
+	}
+	send_data(&d, 0);
+	expect_link_down();
+	ck_assert_uint_eq(tcp_receive(in[1], &byte, 1), 0);
+}
+END_TEST
+
+START_TEST(the_stream_breaks)
+{
+	launch(0, 7);
+	master_started(&m, 7);
+	expect_data(1, 7, 1);
+	if (_i == 0)
+		close(out[1]);
+	else
+		close(in[1]);
+	expect_link_down();
+	if (_i == 0)
+		out[1] = -1;
+	else
+		in[1] = -1;
+}
+END_TEST
+
+/* The process's operand is not there yet, whatever it has promised. */
+START_TEST(a_staged_operand_comes_late)
+{
+	struct shm_sqe e = queue_sum(0, 7, COUNT, &ma);
+	struct wm_msg msg;
+	struct wlk_data d = data(1, 7, 0);
+	float v[COUNT];
+
+	e.flags = 0;
+	queue_push(&qa, &e);
+	master_expect(&m, WM_OP_VOTE, &msg);
+	wire_master_clear(&msg);
+	send_data(&d, 0);
+	master_started(&m, 7);
+	expect_data(1, 7, 0); /* not kept back */
+	fill(v, 1);
+	memcpy(ma.map, v, BYTES);
+	atomic_store(&queue_slot(&qa, 0)->in_done, BYTES);
+	expect_data(1, 7, 1);
+	d = data(1, 7, 2);
+	send_data(&d, 2);
+	master_finish_op(&m, 1);
+	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_SUCCESS);
+	expect_sum(0);
+}
+END_TEST
+
+START_TEST(each_link_has_one)
+{
+	close(open_in(WLK_STREAM_SMALL, WLK_REFUSED_LIMIT));
+	close(open_in(0, WLK_OK)); /* anew */
+	ck_assert_uint_le(fx_stats(&f).links_in, 1);
+}
+END_TEST
+
+static void aborted(void)
+{
+	struct wm_msg msg = {.type = WM_OP_ABORT,
+		.u.op_abort = {.group = 1, .tag = 7, .seq = 1, .code = WIRE_RANK_CONNECTION_LOST}};
+
+	master_send(&m, &msg);
+	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_RANK_CONNECTION_LOST);
+}
+
+/* Half of the operands are there; what still comes is dropped, and the next attempt is its own. */
+START_TEST(an_attempt_fails)
+{
+	struct wlk_data d = data(1, 7, 0);
+
+	launch(0, 7);
+	master_started(&m, 7);
+	expect_data(1, 7, 1);
+	send_data(&d, 0);
+	expect_data(1, 7, 0);
+	aborted();
+	queue_free_slot(&qa, 0);
+	d = data(1, 7, 2);
+	send_data(&d, 2);
+	launch(0, 7);
+	master_started(&m, 7);
+	expect_data(2, 7, 1);
+	d = data(2, 7, 2);
+	send_data(&d, 2);
+	d = data(2, 7, 0);
+	send_data(&d, 0);
+	expect_data(2, 7, 0);
+	master_finish_op(&m, 2);
+	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_SUCCESS);
+}
+END_TEST
+
+Suite *small_suite(void)
+{
+	Suite *s = suite_create("small");
+	TCase *t = tcase_create("small");
+
+	tcase_set_timeout(t, 60);
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, three_hosts);
+	tcase_add_test(t, early_and_late);
+	tcase_add_loop_test(t, wrong_operands, 0, 10);
+	tcase_add_loop_test(t, the_stream_breaks, 0, 2);
+	tcase_add_test(t, a_staged_operand_comes_late);
+	tcase_add_test(t, each_link_has_one);
+	tcase_add_test(t, an_attempt_fails);
+	suite_add_tcase(s, t);
+	return s;
+}

@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What pcclctl and the logs say of keys: which ones there are, which of them differed on whose peer,
+and what came of it."""
+
+import signal
+
+import lib
+from lib import RANK_CONNECTION_LOST, SUCCESS, check, ctl, tables
+
+LEAF = 65536
+COUNT = 1 << 20  # f32: 4 MiB, 64 blocks
+KEYS_MAX, DIFFS_MAX = 1000, 32  # that an agent shows
+
+
+def load(peer, revision=0, like=0):
+    """Four tensors that must be equal, and one that need not."""
+    peer.expect(f"state revision={revision}")
+    peer.expect(f"tensors name=w type=f32 count={COUNT} n=3 like={like}")
+    peer.expect(f"tensors name=b type=bf16 count=500 mem=shared like={like}")
+    peer.expect(f"tensors name=own type=u8 count=1000 like={peer.number + 1} differ=1")
+
+
+def sync(peers, revision=None):
+    words = "" if revision is None else f" revision={revision}"
+    answers = lib.together(peers, f"sync{words}")
+    if any(a["code"] != SUCCESS for a in answers):
+        raise lib.Failed(f"no synchronization: {answers}")
+    return answers
+
+
+def state_of(lab, host):
+    return tables("--agent", lab.agents[host], "state")
+
+
+def hashes_of(answer):
+    return {k["key"]: k["hash"] for k in answer["keys"]}
+
+
+def differed(lab, host):
+    """(pid, key, blocks, of, bytes, cause, outcome, from) of each row."""
+    return [tuple(r[k] for k in ("pid", "key", "blocks", "of", "bytes", "cause", "outcome", "from"))
+            for r in state_of(lab, host)["differed"]]
+
+
+def lines_with(lab, host, *words):
+    return [x for x in lab.agents[host].log_lines() if all(str(w) in x for w in words)]
+
+
+def equal(lab, peers):
+    """All are equal from the beginning."""
+    check(not state_of(lab, 0)["keys"] and not state_of(lab, 0)["differed"], "no keys are known yet")
+    for peer in peers:
+        load(peer, 1)
+    sync(peers)
+    here, there = state_of(lab, 0), state_of(lab, 1)
+    rows = [(k["key"], k["dtype"], k["count"], k["may_differ"], k["more"]) for k in here["keys"]]
+    check(rows == [("b", "bfloat16", 500, False, 0), ("own", "uint8", 1000, True, 0),
+                   *((f"w{i}", "float", COUNT, False, 0) for i in range(3))],
+          "the keys of the group, sorted", rows)
+    check({(k["group"], k["revision"]) for k in here["keys"]} == {(0, 1)}, "and their revision")
+    hashes = hashes_of(here)
+    check(hashes["own"] == "" and len({h for h in hashes.values() if h}) == 4
+          and all(len(h) == 16 for h in hashes.values() if h) and hashes == hashes_of(there),
+          "each has a hash, the same on both hosts, but for the one that may differ", hashes)
+    check(not here["differed"] and not there["differed"], "nothing differed")
+    return hashes
+
+
+def drift(lab, peers, hashes):
+    """One peer drifts, of those on this host and of those on the other one."""
+    for revision, (peer, holder, key, words, row) in enumerate((
+            (peers[2], "host-0", "w1", "name=w1 at=65535 n=65538", (3, 64, 3 * LEAF)),
+            (peers[1], f"pid {peers[0].pid}", "b", "name=b at=999", (1, 1, 1000)),
+    ), start=2):
+        peer.expect(f"spoil {words}")
+        peer.expect("spoil name=own")
+        sync(peers, revision)
+        host = peer.host
+        rows = differed(lab, host)
+        check(rows == [(peer.pid, key, *row, "drift", "repaired", holder)],
+              f"just the key that drifted is named, and that it is repaired: {key}", rows)
+        check(not differed(lab, 1 - host), "and nothing where nobody drifted", differed(lab, 1 - host))
+        check(hashes_of(state_of(lab, host)) == hashes, "the elected hashes are as they were")
+        found = lines_with(lab, host, "notice: ", f"pid {peer.pid}", f"drifted at revision {revision}",
+                           "repaired", f"from {holder}: ", f" {key} ({row[0]} of {row[1]} blocks, "
+                           f"{row[2]} bytes)")
+        check(len(found) == 1, "and so does the log", lab.agents[host].log_lines()[-3:])
+    elections = tables("--master", lab.master, "state")["election"]
+    check([bool(r["deviation"]) for r in sorted(elections, key=lambda r: r["pid"] != peers[1].pid)]
+          == [True, False, False], "the master says who deviated", elections)
+
+
+def changed(lab, peers, hashes):
+    """All go on to other contents: the hashes do, too."""
+    for peer in peers:
+        peer.expect("spoil name=w0 n=4")
+    sync(peers, 4)
+    now = hashes_of(state_of(lab, 0))
+    check([k for k in now if now[k] != hashes[k]] == ["w0"] and not differed(lab, 0),
+          "only what all have changed has another hash", (hashes, now))
+
+
+def not_drift(lab, peers):
+    """A newcomer, and one that offers an older revision, have not drifted."""
+    newcomer = lab.start_peer(3, 1)
+    newcomer.send("create", "connect")
+    lib.together(peers, "until world=4")
+    newcomer.read(), newcomer.read()
+    load(newcomer)
+    peers.append(newcomer)
+    peers[0].expect("spoil name=w2 n=1")
+    for peer, revision in zip(peers, (4, 5, 5, 0)):
+        peer.send(f"sync revision={revision}")
+    answers = [p.read() for p in peers]
+    check(all(a["code"] == SUCCESS and a["revision"] == 5 for a in answers), "all are equal", answers)
+    rows = differed(lab, 0)
+    check(rows == [(peers[0].pid, "w2", 1, 64, LEAF, "outdated", "received", f"pid {peers[1].pid}")],
+          "one that was outdated", rows)
+    rows = differed(lab, 1)
+    check([r[:2] + r[5:] for r in rows]
+          == [(newcomer.pid, "w0", "newcomer", "received", f"pid {peers[2].pid}")], "a newcomer", rows)
+    check(len(lines_with(lab, 0, "info: ", f"pid {peers[0].pid}", "outdated by revision 4",
+                         "revision 5", "1 tensors", f"{LEAF} bytes")) == 1
+          and len(lines_with(lab, 1, "info: ", f"pid {newcomer.pid}", "a newcomer", "revision 5")) == 1
+          and sum(len(lines_with(lab, h, "drifted")) for h in (0, 1)) == 2, "are told apart in the logs",
+          [lab.agents[h].log_lines()[-3:] for h in (0, 1)])
+
+
+def failed(lab, peers):
+    """The only one who has the contents dies before it has sent them."""
+    holder, receivers = peers[2], peers[:2]
+    lab.drop_peer(peers.pop())
+    lib.together(peers, "until world=3")
+    for peer in receivers:
+        peer.expect("spoil name=w1 n=1")
+    holder.send("sync strategy=send revision=6 hash=0")
+    lib.until(lambda: [o["votes"] for o in lib.ask("--master", lab.master, "ops")] == [1],
+              "the holder has not voted")
+    holder.process.send_signal(signal.SIGSTOP)
+    for peer in receivers:
+        peer.send("sync strategy=receive hash=0 revision=6")
+    lib.until(lambda: [t["bytes"] for t in state_of(lab, 0)["transfers"]] == [2 * LEAF],
+              "nobody is known to lack anything")
+    lab.drop_peer(holder)
+    answers = [p.read() for p in receivers]
+    check({a["code"] for a in answers} == {RANK_CONNECTION_LOST}, "it fails", answers)
+    rows = sorted(state_of(lab, 0)["differed"], key=lambda r: r["pid"] != receivers[0].pid)
+    check([(r["pid"], r["key"], r["blocks"], r["outcome"]) for r in rows]
+          == [(p.pid, "w1", 1, "failed") for p in receivers] and all(r["why"] for r in rows),
+          "which keys differed is said, and why they still do", rows)
+
+
+def many(lab, n=1200):
+    """More keys than are shown, with long names."""
+    first, other = lab.master, lab.start_master()
+    lab.master = first
+    with_many = lab.start_peers((0, 0), group=7, first=10, master=other.address)
+    for peer in with_many:
+        peer.expect("state revision=0")
+        peer.expect(f"tensors name=t type=u8 count=10 n={n} pad=1000 like={peer.number}")
+    sync(with_many)
+    done = ctl("--json", "--agent", lab.agents[0].admin, "state")
+    answer = state_of(lab, 0)
+    keys = [k for k in answer["keys"] if k["group"] == 7]
+    named, rest = keys[:-1], keys[-1]
+    check(0 < len(named) <= KEYS_MAX and rest["key"] == "" and rest["more"] == n - len(named)
+          and all(len(k["key"]) == 255 and k["key"].endswith("x...") for k in named)
+          and all(k["more"] == 0 and len(k["hash"]) == 16 for k in named),
+          "what has no room is counted", (len(named), rest, done.stderr))
+    rows = [r for r in answer["differed"] if r["group"] == 7]
+    check(len(rows) == DIFFS_MAX + 1 and rows[-1]["key"] == "" and rows[-1]["more"] == n - DIFFS_MAX
+          and rows[-1]["blocks"] == n - DIFFS_MAX and rows[-1]["bytes"] == 10 * (n - DIFFS_MAX)
+          and {r["cause"] for r in rows} == {"newcomer"}, "of what differed likewise", rows[-1:])
+    text = ctl("--agent", lab.agents[0].admin, "state").stdout
+    check(f"{n - DIFFS_MAX}" in text and f"{rest['more']}" in text, "people see it, too")
+    for peer in with_many:
+        lab.drop_peer(peer)
+
+
+def forgotten(lab, peers):
+    """Nothing is kept of those who have left."""
+    for peer in list(peers):
+        lab.drop_peer(peer)
+    for host in (0, 1):
+        lib.until(lambda h=host: lib.ask("--agent", lab.agents[h], "status")[0]["memory"] == 0,
+                  "memory is charged to processes that are gone")
+        answer = state_of(lab, host)
+        check(not answer["keys"] and not answer["differed"], "all is forgotten with its peers", answer)
+
+
+def test():
+    with lib.Lab(2) as lab:
+        lab.start()
+        peers = lab.start_peers((0, 0, 1))
+        hashes = equal(lab, peers)
+        drift(lab, peers, hashes)
+        changed(lab, peers, hashes)
+        not_drift(lab, peers)
+        many(lab)
+        failed(lab, peers)
+        forgotten(lab, peers[:2])
+        lab.check_alive()
+
+
+lib.run(test, 120)

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * When something goes wrong. Each class of runs allows itself so much, so that the strictest
+ * promises can be held against it: nothing is noticed of a master's death, and one error at most of
+ * an agent's. Scenes are things that go wrong together, and wait for the moment when that matters.
+ */
+#include "tests/sim/sim_fault.h"
+
+static void plan_master(struct sim *s, uint64_t at)
+{
+	struct sim_event ev = sim_fault_new(FAULT_KILL_MASTER);
+
+	if (sim_chance(s, 25)) {
+		ev.code = FAULT_FREEZE_MASTER;
+		ev.gen = 200 + sim_rnd(s, 8000);
+		sim_schedule(s, at, ev);
+		return;
+	}
+	ev.place =
+		sim_chance(s, 70) ? SIM_PLACES : sim_rnd(s, SIM_PLACES); /* SIM_PLACES: the same */
+	ev.gen = 20 + sim_rnd(s, sim_chance(s, 70) ? 500 : s->master_grace_ms / 3);
+	ev.inbound = sim_chance(s, 50); /* in the middle of a step */
+	sim_schedule(s, at, ev);
+}
+
+/* The master moves. Returns when all agents have been told and are with it again; those that start
+ * later have not. */
+static uint64_t plan_move(struct sim *s, uint64_t at)
+{
+	struct sim_event ev = sim_fault_new(FAULT_KILL_MASTER);
+
+	ev.place = 1 + sim_rnd(s, SIM_PLACES - 1);
+	ev.gen = 20 + sim_rnd(s, 200);
+	sim_schedule(s, at, ev);
+	return at + sim_ms(1500);
+}
+
+static void plan_agent(struct sim *s, uint64_t at, uint32_t grace_percent)
+{
+	struct sim_event ev = sim_fault_new(FAULT_KILL_AGENT);
+
+	ev.host = sim_rnd(s, s->n_hosts);
+	ev.gen = 10 + sim_rnd(s, s->agent_grace_ms * grace_percent / 100);
+	ev.inbound = sim_chance(s, 40);
+	sim_schedule(s, at, ev);
+}
+
+static void plan_pair(struct sim *s, uint64_t at)
+{
+	struct sim_event ev = sim_fault_new(FAULT_PAIR);
+
+	if (s->n_hosts < 2)
+		return;
+	ev.host = sim_rnd(s, s->n_hosts);
+	ev.link = (ev.host + 1 + sim_rnd(s, s->n_hosts - 1)) % s->n_hosts;
+	sim_schedule(s, at, ev);
+	ev.code = FAULT_UNPAIR;
+	sim_schedule(
+		s, at + sim_ms(sim_chance(s, 50) ? 3200 : 10000) + sim_ms(sim_rnd(s, 20000)), ev);
+}
+
+/* The master dies, often in the middle of telling, and then an agent that may be the only one it
+ * has told. Both are back soon. */
+static void plan_together(struct sim *s, uint64_t at, unsigned host)
+{
+	struct sim_event ev = sim_fault_new(FAULT_KILL_MASTER);
+
+	ev.place = SIM_PLACES;
+	ev.gen = 10 + sim_rnd(s, 1000);
+	ev.inbound = sim_chance(s, 70);
+	sim_schedule(s, at, ev);
+	ev.code = FAULT_KILL_AGENT;
+	ev.host = host;
+	ev.gen = 10 + sim_rnd(s, 1000);
+	sim_schedule(s, at + sim_rnd(s, 40000) * SIM_US, ev);
+}
+
+/* Three peers of one host and group: one is late, so the others vote without it; one of these dies
+ * about when the master cannot be reached. */
+static void plan_voter(struct sim *s, uint64_t at)
+{
+	struct sim_event ev = sim_fault_new(FAULT_VOTER);
+
+	ev.gen = 100; /* so often it looks for such a host */
+	sim_schedule(s, at, ev);
+}
+
+/* Who goes on without the others, until nobody but its shims knows of that; and then one that does
+ * not may be the first to come to its host's new agent. */
+static void plan_rest(struct sim *s, uint64_t at)
+{
+	struct sim_event ev = sim_fault_new(FAULT_REST);
+	unsigned i, last = sim_rnd(s, s->n_procs);
+
+	s->busy_until = at + 10 * SIM_S;
+	ev.host = s->procs[last].host;
+	ev.gen = 1000; /* so often it looks */
+	ev.peer = SIM_PEERS;
+	for (i = 0; i < s->n_procs; i++)
+		if (i != last && s->procs[i].host == ev.host && sim_chance(s, 50))
+			ev.peer = last;
+	if (ev.peer < SIM_PEERS)
+		sim_peer_later(s, &s->peers[ev.peer], 60 * SIM_S);
+	sim_schedule(s, at, ev);
+}
+
+/* The master is to die when it has told only some hosts of a success. */
+static void plan_witness(struct sim *s, uint64_t at)
+{
+	s->busy_until = at + 3 * SIM_S;
+	sim_schedule(s, at, sim_fault_new(FAULT_WITNESS));
+}
+
+/* What processes and links do. */
+static void plan_small(struct sim *s, uint32_t kind, uint64_t at)
+{
+	uint64_t until = at + sim_ms(100 + sim_rnd(s, 3000));
+	struct sim_event ev;
+
+	ev = sim_fault_new(kind < 45   ? FAULT_KILL_PROC
+			   : kind < 80 ? FAULT_BREAK_LINK
+			   : kind < 90 ? FAULT_BLOCK
+				       : FAULT_STOP_PROC);
+	ev.host = sim_rnd(s, s->n_hosts);
+	ev.proc = sim_rnd(s, s->n_procs);
+	ev.link = sim_rnd(s, s->n_hosts);
+	ev.gen = 100 + sim_rnd(s, 15000);
+	sim_schedule(s, at, ev);
+	if (ev.code == FAULT_BLOCK) {
+		ev.code = FAULT_UNBLOCK;
+		sim_schedule(s, until, ev);
+	}
+}
+
+/* What daemons and their connections do. */
+static void plan_large(struct sim *s, uint32_t kind, uint64_t at)
+{
+	uint64_t until = at + sim_ms(100 + sim_rnd(s, 6000));
+	struct sim_event ev = {.kind = SIM_EV_FAULT};
+
+	ev.host = sim_rnd(s, s->n_hosts);
+	ev.gen = 100 + sim_rnd(s, 6000);
+	ev.place = sim_rnd(s, SIM_PLACES);
+	ev.inbound = sim_chance(s, 50);
+	if (kind < 12) {
+		ev.code = FAULT_CUT;
+	} else if (kind < 24) {
+		ev.code = FAULT_HALF_OPEN;
+		ev.gen = sim_rnd(s, 3);
+	} else if (kind < 32) {
+		ev.code = FAULT_FREEZE;
+	} else if (kind < 38) {
+		ev.code = FAULT_FREEZE_MASTER;
+	} else if (kind < 42) {
+		ev.code = FAULT_SLOW;
+		ev.gen = 20 + sim_rnd(s, 300);
+	} else if (kind < 48) {
+		plan_together(s, at, sim_rnd(s, s->n_hosts));
+		return;
+	} else if (kind < 58) {
+		ev.code = FAULT_KILL_AGENT;
+		ev.gen = sim_chance(s, 15) ? 0 : 10 + sim_rnd(s, 2 * s->agent_grace_ms);
+	} else if (kind < 62) {
+		ev.code = FAULT_KILL_HOST;
+		ev.gen = 0;
+	} else if (kind < 76) {
+		ev.code = FAULT_KILL_MASTER;
+		ev.gen = sim_chance(s, 8) ? 0 : 10 + sim_rnd(s, s->master_grace_ms);
+		ev.place = sim_chance(s, 60) ? SIM_PLACES : ev.place;
+	} else if (kind < 86) {
+		ev.code = FAULT_STALE;
+	} else if (kind < 94) {
+		ev.code = FAULT_PART;
+		ev.place = 0;
+		sim_schedule(s, at, ev);
+		ev.code = FAULT_UNPART;
+		at = until;
+	} else {
+		ev.code = FAULT_REFUSE;
+		sim_schedule(s, at, ev);
+		ev.code = FAULT_ACCEPT;
+		at = until;
+	}
+	sim_schedule(s, at, ev);
+}
+
+void sim_faults_plan(struct sim *s)
+{
+	uint32_t n = 1 + sim_rnd(s, 8), reach = 200 + sim_rnd(s, 3000);
+	uint64_t at = s->now;
+
+	switch (s->class) {
+	case CLASS_CALM:
+		break;
+	case CLASS_MASTER:
+		for (n = 1 + n / 3; n > 0; n--) {
+			at += sim_ms(sim_rnd(s, 1500));
+			plan_master(s, at);
+			at += sim_ms(s->master_grace_ms / 3 + 4000);
+		}
+		break;
+	case CLASS_AGENT:
+		if (sim_chance(s, 40)) {
+			at = plan_move(s, at + sim_ms(sim_rnd(s, 500)));
+			reach = 500;
+			s->busy_until = at + 2 * sim_ms(reach);
+		}
+		plan_agent(s, at + sim_ms(sim_rnd(s, reach)), 50);
+		break;
+	case CLASS_PAIR:
+		plan_pair(s, at + sim_ms(sim_rnd(s, reach)));
+		break;
+	case CLASS_ALL:
+		s->xfer_failures = sim_chance(s, 30);
+		if (sim_chance(s, 15)) {
+			plan_voter(s, s->now + sim_ms(sim_rnd(s, 300)));
+			n /= 3;
+		} else if (s->n_hosts > 1 && sim_hash(s, 0, 0, FAULT_REST) % 100 < 15) {
+			plan_rest(s, s->now + sim_ms(200 + sim_rnd(s, 500)));
+			n /= 3;
+		} else if (s->n_hosts > 1 && sim_hash(s, 0, 0, FAULT_WITNESS) % 100 < 30) {
+			plan_witness(s, s->now + sim_ms(100 + sim_rnd(s, 1500)));
+			n /= 3;
+		}
+		while (n-- > 0) {
+			at = s->now + sim_ms(sim_rnd(s, reach));
+			if (sim_chance(s, 45))
+				plan_small(s, sim_rnd(s, 100), at);
+			else
+				plan_large(s, sim_rnd(s, 100), at);
+		}
+		break;
+	}
+}
+
+static bool votes_with(const struct sim_peer *p, const struct sim_peer *q)
+{
+	return p->proc != q->proc && p->proc->host == q->proc->host && p->group == q->group &&
+	       p->proc->alive && q->proc->alive && !p->proc->stopped && p->phase == PEER_STEPS &&
+	       q->phase == PEER_STEPS;
+}
+
+/* Nothing comes from the host to the master for a while. */
+static void out_of_reach(struct sim *s, unsigned host, uint64_t at)
+{
+	static const enum sim_fault kinds[] = {FAULT_CUT, FAULT_HALF_OPEN, FAULT_HALF_OPEN,
+		FAULT_FREEZE_MASTER, FAULT_FREEZE_MASTER, FAULT_KILL_MASTER};
+	struct sim_event ev = sim_fault_new(kinds[sim_rnd(s, sizeof kinds / sizeof kinds[0])]);
+
+	ev.host = host;
+	ev.place = SIM_PLACES;
+	ev.gen = ev.code == FAULT_HALF_OPEN ? sim_rnd(s, 3) : 500 + sim_rnd(s, 3500);
+	sim_schedule(s, at, ev);
+}
+
+static void voter(struct sim *s, const struct sim_event *ev)
+{
+	struct sim_event stop = sim_fault_new(FAULT_STOP_PROC),
+			 kill = sim_fault_new(FAULT_KILL_PROC);
+	unsigned i, k, n, from = sim_rnd(s, s->n_peers);
+	const struct sim_peer *late, *others[2];
+
+	for (i = 0; i < s->n_peers; i++) {
+		late = &s->peers[(from + i) % s->n_peers];
+		for (k = 0, n = 0; k < s->n_peers && n < 2; k++)
+			if (votes_with(late, &s->peers[k]))
+				others[n++] = &s->peers[k];
+		if (n < 2 || others[0]->proc == others[1]->proc)
+			continue;
+		s->voters++;
+		stop.proc = late->proc->no;
+		stop.gen = 1500 + sim_rnd(s, 3000);
+		kill.proc = others[sim_rnd(s, 2)]->proc->no;
+		sim_schedule(s, s->now, stop);
+		sim_schedule(s, s->now + sim_ms(800 + sim_rnd(s, 2200)), kill);
+		out_of_reach(s, late->proc->host, s->now + sim_ms(800 + sim_rnd(s, 2200)));
+		return;
+	}
+	stop = *ev;
+	if (stop.gen-- > 0)
+		sim_schedule(s, s->now + sim_ms(1 + sim_rnd(s, 50)), stop);
+}
+
+struct rest {
+	const struct cc_id *agent;
+	uint32_t here, elsewhere;
+};
+
+static void count_rest(void *arg, const struct ccm_peer_info *p)
+{
+	struct rest *r = arg;
+
+	if (p->phase != CCM_PEER_ACCEPTED)
+		return;
+	r->here += cc_id_eq(&p->agent, r->agent);
+	r->elsewhere += !cc_id_eq(&p->agent, r->agent);
+}
+
+/* All hosts but one do not reach the master, or do again. */
+static void part_others(struct sim *s, unsigned host, enum sim_fault f, uint32_t within_ms)
+{
+	struct sim_event ev = sim_fault_new(f);
+
+	for (ev.host = 0; ev.host < s->n_hosts; ev.host++)
+		if (ev.host != host)
+			sim_schedule(s, s->now + sim_rnd(s, within_ms * 1000) * SIM_US, ev);
+}
+
+/* inbound: the others are cut off. */
+static void rest(struct sim *s, const struct sim_event *ev)
+{
+	struct rest r = {.agent = &s->hosts[ev->host].id};
+	struct sim_event next = *ev, late = sim_fault_new(FAULT_REST_LATE);
+	const struct sim_master *m;
+	bool ready;
+
+	if (s->at[0] >= 0) {
+		m = &s->masters[s->at[0]];
+		ccm_each_peer(m->m, sim_clock_now(s, &m->clock), count_rest, &r);
+	}
+	ready = r.here > 0 && (r.elsewhere == 0) == ev->inbound;
+	if (!ready && --next.gen > 0) {
+		sim_schedule(s, s->now + sim_ms(10), next);
+		return;
+	}
+	if (ready && !ev->inbound) {
+		part_others(s, ev->host, FAULT_PART, 300);
+		next.inbound = true;
+		sim_schedule(s, s->now + sim_ms(300), next);
+		return;
+	}
+	if (ready) {
+		sim_trace(s, "fault: h%u alone is left with the master", ev->host);
+		s->rests++;
+		plan_together(s, s->now + sim_ms(sim_rnd(s, 300)), ev->host);
+	}
+	part_others(s, ev->host, FAULT_UNPART, 1000);
+	late.peer = ev->peer;
+	if (late.peer < SIM_PEERS)
+		sim_schedule(s, s->now + sim_ms(sim_rnd(s, 1500)), late);
+}
+
+/* The host does not come to the master's place for a while, or anew. */
+static void keep_away(struct sim *s, unsigned host, unsigned place, uint64_t from, uint64_t until)
+{
+	uint32_t kind = sim_rnd(s, 100);
+	struct sim_event ev;
+
+	ev = sim_fault_new(kind < 40 ? FAULT_PART : kind < 70 ? FAULT_FREEZE : FAULT_KILL_AGENT);
+	ev.host = host;
+	ev.place = place;
+	ev.gen = (uint32_t)((until - from) / SIM_MS);
+	sim_schedule(s, from, ev);
+	if (ev.code == FAULT_PART) {
+		ev.code = FAULT_UNPART;
+		sim_schedule(s, until, ev);
+	}
+}
+
+/* Often for as long as a master waits. */
+static uint64_t absence(struct sim *s)
+{
+	return sim_ms(sim_chance(s, 50) ? 2700 + sim_rnd(s, 1000) : 10 + sim_rnd(s, 5000));
+}
+
+static bool has_come(const struct sim *s, const struct sim_host *h)
+{
+	const struct sim_conn *c;
+	uint32_t run;
+
+	for (run = 1; run <= h->last_run; run++) {
+		c = h->runs[run].conn ? s->conns[h->runs[run].conn - 1] : NULL;
+		if (c && c->term && c->master_open)
+			return true;
+	}
+	return false;
+}
+
+static void doomed(struct sim *s, const struct sim_event *ev)
+{
+	uint64_t at = s->now + sim_rnd(s, sim_chance(s, 50) ? 3000 : 2000000) * SIM_US;
+	struct sim_event again = *ev;
+
+	if (has_come(s, &s->hosts[ev->host]))
+		keep_away(s, ev->host, ev->place, at, at + absence(s));
+	else if (again.gen-- > 0)
+		sim_schedule(s, s->now + SIM_MS, again);
+}
+
+/* What this host knows its agent tells the next master, who is there at `at`: in time, too late, in
+ * part, or not at all; then its processes do, or stand still. */
+static void silence(struct sim *s, unsigned host, unsigned place, uint64_t at)
+{
+	struct sim_event ev = sim_fault_new(FAULT_STOP_PROC);
+	uint32_t kind = sim_rnd(s, 100);
+
+	for (ev.proc = 0; ev.proc < s->n_procs; ev.proc++) {
+		if (s->procs[ev.proc].host != host || !sim_chance(s, 50))
+			continue;
+		ev.gen = 500 + sim_rnd(s, 9000);
+		sim_schedule(s, s->now + sim_ms(sim_rnd(s, 300)), ev);
+	}
+	ev = sim_fault_new(kind < 40 ? FAULT_DOOMED : FAULT_KILL_AGENT);
+	ev.host = host;
+	ev.place = place;
+	ev.gen = kind < 40 ? 5000 : 10 + sim_rnd(s, 1500);
+	if (kind < 40)
+		sim_schedule(s, at, ev);
+	else if (kind < 75)
+		sim_schedule(s, s->now + sim_ms(5 + sim_rnd(s, 40)), ev);
+	else if (kind < 95)
+		keep_away(s, host, place, s->now, at + absence(s));
+}
+
+uint32_t sim_scene_witness(struct sim *s, struct sim_master *m, const struct ccm_action *done)
+{
+	uint32_t *conns = s->m_acts.conns + done->first_conn, n = done->n_conns, told, i, j, t;
+	struct sim_event next = sim_fault_new(FAULT_START_MASTER);
+	uint64_t at = s->now + sim_ms(10 + sim_rnd(s, 1000));
+
+	for (i = n; i > 1; i--) {
+		j = sim_rnd(s, i);
+		t = conns[i - 1];
+		conns[i - 1] = conns[j];
+		conns[j] = t;
+	}
+	told = sim_chance(s, 50) ? 1 : 1 + sim_rnd(s, n - 1);
+	sim_trace(s, "fault: %s tells h%u and %u more of %u hosts of a success",
+		sim_name_master(s, m->no), sim_conn(s, conns[0])->host, told - 1, n);
+	s->witnesses++;
+	s->crash_telling = false;
+	m->arrives = true;
+	sim_cause(s);
+	next.place = m->place;
+	sim_schedule(s, at, next);
+	s->master_away = true;
+	if (sim_chance(s, 60))
+		keep_away(s, sim_conn(s, conns[told + sim_rnd(s, n - told)])->host, m->place,
+			s->now, at + absence(s));
+	for (i = 0; i < told; i++)
+		silence(s, sim_conn(s, conns[i])->host, m->place, at);
+	return told;
+}
+
+bool sim_scene(struct sim *s, const struct sim_event *ev)
+{
+	switch ((enum sim_fault)ev->code) {
+	case FAULT_VOTER:
+		voter(s, ev);
+		return true;
+	case FAULT_REST:
+		rest(s, ev);
+		return true;
+	case FAULT_REST_LATE:
+		sim_peer_later(s, &s->peers[ev->peer], 0);
+		return true;
+	case FAULT_WITNESS:
+		s->crash_telling = true;
+		return true;
+	case FAULT_DOOMED:
+		doomed(s, ev);
+		return true;
+	default:
+		return false;
+	}
+}

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,7 @@ void fx_start(struct fx *f, void (*tweak)(struct agentd_config *c))
 
 	memset(f, 0, sizeof *f);
 	cc_log_set_level(CC_LOG_ERR);
+	signal(SIGPIPE, SIG_IGN); /* as the daemon does */
 	strcpy(f->dir, "/tmp/agentio-test-XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(f->dir));
 	snprintf(f->path, sizeof f->path, "%s/agent.sock", f->dir);
@@ -133,6 +135,34 @@ void fx_call(struct fx *f, void (*fn)(struct agentd *d, void *arg), void *arg)
 	f->call_arg = arg;
 	pthread_mutex_unlock(&f->lock);
 	fx_stats(f);
+}
+
+struct forking {
+	struct fx *f;
+	void (*fn)(struct fx *f, int fd);
+	int fd;
+	pid_t pid;
+};
+
+static void fork_here(struct agentd *d, void *arg)
+{
+	struct forking *k = arg;
+
+	(void)d;
+	k->pid = fork();
+	if (k->pid != 0)
+		return;
+	k->fn(k->f, k->fd);
+	_exit(0);
+}
+
+pid_t fx_fork(struct fx *f, void (*fn)(struct fx *f, int fd), int fd)
+{
+	struct forking k = {.f = f, .fn = fn, .fd = fd};
+
+	fx_call(f, fork_here, &k);
+	ck_assert_int_gt(k.pid, 0);
+	return k.pid;
 }
 
 unsigned fx_count_fds(void)

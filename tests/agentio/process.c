@@ -98,6 +98,18 @@ static void many_sessions(struct agentd_config *cfg)
 	cfg->stopped_timeout_ms = 600000;
 }
 
+static void open_many(struct fx *x, int ready)
+{
+	static struct client clients[MANY];
+
+	for (uint32_t i = 0; i < MANY; i++)
+		client_open(x, &clients[i]);
+	if (write(ready, "x", 1) != 1)
+		return;
+	for (;;)
+		pause();
+}
+
 static void agent_setup(void)
 {
 	int ready[2];
@@ -105,17 +117,7 @@ static void agent_setup(void)
 
 	fx_start(&f, many_sessions);
 	ck_assert_int_eq(pipe(ready), 0);
-	child = fork();
-	if (child == 0) {
-		static struct client clients[MANY];
-
-		for (uint32_t i = 0; i < MANY; i++)
-			client_open(&f, &clients[i]);
-		if (write(ready[1], "x", 1) != 1)
-			_exit(1);
-		for (;;)
-			pause();
-	}
+	child = fx_fork(&f, open_many, ready[1]);
 	close(ready[1]);
 	ck_assert_int_eq(read(ready[0], &c, 1), 1);
 	close(ready[0]);

@@ -338,6 +338,19 @@ START_TEST(close_at_any_time)
 }
 END_TEST
 
+static void leave_a_child(struct fx *x, int ready)
+{
+	struct client c;
+
+	client_open(x, &c);
+	if (fork() == 0) {
+		close(ready);
+		pause();
+	} else if (write(ready, "x", 1) == 1) {
+		pause();
+	}
+}
+
 START_TEST(killed_with_a_child_left)
 {
 	/* The socket stays open in the child: only the end of the process itself tells. */
@@ -346,21 +359,7 @@ START_TEST(killed_with_a_child_left)
 	char c;
 
 	ck_assert_int_eq(pipe(ready), 0);
-	pid = fork();
-	if (pid == 0) {
-		struct client cl;
-
-		client_open(&f, &cl);
-		if (fork() == 0) {
-			close(ready[1]);
-			pause();
-			_exit(0);
-		}
-		if (write(ready[1], "x", 1) != 1)
-			_exit(1);
-		pause();
-		_exit(0);
-	}
+	pid = fx_fork(&f, leave_a_child, ready[1]);
 	close(ready[1]);
 	ck_assert_int_eq(read(ready[0], &c, 1), 1);
 	fx_await(&f, sessions_are, 2);

@@ -98,19 +98,24 @@ int cc_listen_tcp(struct cc_addr *addr, unsigned bump)
 	}
 }
 
-/* On a long way what the host's administrator has chosen is better, or is meant to be. */
-static void choose_congestion_control(int fd)
+uint32_t cc_tcp_round_trip_us(int fd)
 {
 	struct tcp_info info;
 	socklen_t len = sizeof info;
+
+	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0 ? 0 : info.tcpi_rtt;
+}
+
+/* On a long way what the host's administrator has chosen is better, or is meant to be. */
+static void choose_congestion_control(int fd)
+{
 	char name[16];
+	socklen_t len = sizeof name;
 	int new;
 
-	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0 ||
-		info.tcpi_rtt < LOW_LATENCY_US)
+	if (cc_tcp_round_trip_us(fd) < LOW_LATENCY_US)
 		return;
 	new = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	len = sizeof name;
 	if (new >= 0 && getsockopt(new, IPPROTO_TCP, TCP_CONGESTION, name, &len) == 0)
 		setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, len);
 	if (new >= 0)

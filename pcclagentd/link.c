@@ -28,6 +28,9 @@
 #define HELLO_MS   (LINK_MS / 2) /* so that another address can still have its turn */
 #define ERROR_SIZE 96
 
+#define LONG_WAY_US      5000u /* of a round trip */
+#define LONG_WAY_STREAMS 8u
+
 enum dial_state {
 	DIAL_IDLE = 0,
 	DIAL_CONNECTING,
@@ -132,6 +135,21 @@ static void on_ack(void *arg)
 	else
 		return;
 	advance(d->link);
+}
+
+/*
+ * What one stream can have under way is bounded by the kernel's socket buffers, and a loss halves
+ * it: a long way takes several, whatever was asked for. More than a few get into each other's way.
+ */
+static uint32_t streams_for(uint32_t wanted, uint32_t round_trip_us)
+{
+	uint32_t n = 3 + round_trip_us / 20000u;
+
+	if (round_trip_us < LONG_WAY_US)
+		return wanted;
+	if (n > LONG_WAY_STREAMS)
+		n = LONG_WAY_STREAMS;
+	return wanted > n ? wanted : n;
 }
 
 static void say_hello(struct dial *d)
@@ -411,6 +429,7 @@ static void advance_tries(struct out_link *l)
 	for (;;) {
 		d = first_in(l, DIAL_WAITING);
 		if (d && !any_in(l, DIAL_HELLO)) {
+			l->n_streams = streams_for(l->n_streams, cc_tcp_round_trip_us(d->fd));
 			say_hello(d);
 			continue;
 		}

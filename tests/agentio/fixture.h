@@ -42,8 +42,8 @@ void fx_await(struct fx *f, bool (*done)(const struct agentd_stats *s, uint64_t 
 /* Calls fn in the agent's thread. */
 void fx_call(struct fx *f, void (*fn)(struct agentd *d, void *arg), void *arg);
 /* A process that runs fn, and ends when that returns. The agent's thread makes it, while this one
- * waits: no lock is held by anybody that the child does not have (those of the sanitizers' allocators
- * are nobody's to take at a fork). */
+ * waits: no lock is held by anybody that the child does not have (those of the sanitizers'
+ * allocators are nobody's to take at a fork). */
 pid_t fx_fork(struct fx *f, void (*fn)(struct fx *f, int fd), int fd);
 /* Descriptors of this process. */
 unsigned fx_count_fds(void);

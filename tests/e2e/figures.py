@@ -1,45 +1,201 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Two quick figures of a build, for orientation; bench/RESULTS.md keeps some.
+"""How fast all-reduces are where ./dev bench does not look: on links with a rate or a long way, many at
+once; and what they and idle sessions cost.
 
-Two hosts (network namespaces, or agents on loopback without root) with a peer each: the time of a
-256 MiB and of a 4-byte all-reduce. usage: abs_top_builddir=BUILD tests/e2e/figures.py
+usage: abs_top_builddir=BUILD tests/e2e/figures.py [--rows ROW,...] [--size MIB] [--repeat N]
+
+quick    for orientation: 256 MiB and 4 bytes, on two hosts and on one
+shaped   links of 100 Mbit/s, 1 and 10 Gbit/s: MIB / 4
+far      links of 1 Gbit/s, round trips of 20 and 100 ms, without and with a loss of 0.1 %: MIB in one call
+many     16 operations of MIB / 16 in flight beside one of MIB
+memory   of agents and peers, four times MIB
+idle     processor time and memory of an agent with 100 peers that do nothing
+
+Hosts are network namespaces (root), with one peer each, unless the row says otherwise; fp32 sum, in place,
+communicators as they are by default. Rates are compared with what tbf lets through of full TCP packets.
 """
 
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
 import lib
-from lib import check
+import longway
+from lib import Failed
+from measure import MIB, PAYLOAD, main, median, note, shape
 
-MIB = 1 << 20
-CASES = (
-    ("256 MiB, shared memory, in place, 4 streams", 256 * MIB, 6, "place=in mem=shared", 4),
-    ("256 MiB, any memory, in place, 4 streams", 256 * MIB, 6, "place=in mem=own", 4),
-    ("256 MiB, shared memory, in place, 1 stream", 256 * MIB, 6, "place=in mem=shared", 1),
-    ("4 bytes, any memory", 4, 2000, "place=in mem=own", 1),
-    ("4 bytes, shared memory", 4, 2000, "place=in mem=shared", 1),
-)
+BENCH = lib.BUILD / "pccl-bench/pccl-bench"
+LIMIT = 300  # seconds, for the calls of one setting
+IDLE_SECONDS = 30
+IDLE_PEERS = 100
 
 
-def measure(places, hosts=None):
-    with lib.Lab(len(set(places)), hosts=hosts) as lab:
+def bench(peers, size, n, words="mem=shared"):
+    """What each peer measured of n calls."""
+    answers = lib.together(
+        peers, f"bench type=f32 op=sum count={size // 4} tag=1 n={n} place=in {words}", LIMIT)
+    if any(a["code"] != lib.SUCCESS for a in answers):
+        raise Failed(f"{size} bytes: {answers}")
+    return answers
+
+
+# ------------------------------------------------------------------------------ quick
+
+
+def quick(_size, repeat):
+    for where, places in (("two hosts", (0, 1)), ("one host", (0, 0))):
+        hosts = lib.make_namespaces(len(set(places)))
+        with lib.Lab(hosts=hosts) as lab:
+            lab.start()
+            peers = [lab.start_peer(k, host) for k, host in enumerate(places)]
+            for size, n in ((256 * MIB, 5), (4, 2000)):
+                for memory in ("shared", "own"):
+                    times = []
+                    for _ in range(repeat):
+                        lib.form_run(peers, 4)
+                        times.append(max(a["median"] for a in bench(peers, size, n, f"mem={memory}")))
+                        lib.together(peers, "destroy")
+                    note("quick", f"{where}, {size} bytes, {memory} memory", [t / 1e6 for t in times],
+                         3, "ms", f"{size / median(times):.2f} GB/s")
+
+
+# -------------------------------------------------------------------- links with a rate
+
+
+def of_link(row, hosts, setting, rate, size, repeat, target):
+    """All-reduces between two hosts, of what a link of so many Mbit/s lets through."""
+    with lib.Lab(hosts=hosts) as lab:
+        shape(hosts, [rate] * 2)
         lab.start()
-        peers = [lab.start_peer(k, host) for k, host in enumerate(places)]
-        for name, size, n, memory, streams in CASES:
-            lib.form_run(peers, streams)
-            line = f"bench type=f32 op=sum count={size // 4} tag=1 n={n} {memory}"
-            answers = lib.together(peers, line, 120)
-            median = max(a["median"] for a in answers)
-            best = min(a["min"] for a in answers)
-            where = "two hosts" if len(set(places)) > 1 else "one host"
-            check(all(a["code"] == lib.SUCCESS for a in answers),
-                  f"{where}, {name}: median {median / 1e6:.3f} ms, best {best / 1e6:.3f} ms, "
-                  f"{size / median:.2f} GB/s", answers)
-            lib.together(peers, "destroy")
+        peers = lab.start_peers([0, 1])
+        for memory in ("shared", "own"):
+            bench(peers, size, 1, f"mem={memory}")  # streams get up to speed
+            times = [max(a["median"] for a in bench(peers, size, 1, f"mem={memory}"))
+                     for _ in range(repeat)]
+            whole = [100 * size / (t / 1e9) / (rate * 1e6 / 8 * PAYLOAD) for t in times]
+            note(row, f"{setting}, {size // MIB} MiB, {memory} memory", whole, 1, "%",
+                 f"{median(times) / 1e6:.0f} ms", target)
+        lab.check_alive()
 
 
-def test():
-    measure((0, 1), lib.make_namespaces(2))
-    measure((0, 0))
+def shaped(size, repeat):
+    for rate, target in ((100, ""), (1000, "98 %"), (10000, "")):
+        of_link("shaped", lib.make_namespaces(2), f"{rate} Mbit/s", rate, size // 4, repeat, target)
+
+
+def far(size, repeat):
+    for trip in (20, 100):
+        for loss in (0, 0.001):
+            hosts = lib.make_namespaces(2, longway.Hosts,
+                                        ways={1: {"delay": trip / 2, "loss": loss}})
+            of_link("far", hosts, f"1 Gbit/s, {trip} ms, {loss:.1%} lost", 1000, size, repeat,
+                    "90 %" if trip == 100 and not loss else "")
+
+
+# -------------------------------------------------------------------------- pccl-bench
+
+
+def environment():
+    env = {k: v for k, v in os.environ.items() if not k.startswith("PCCL_")}
+    return dict(env, PCCL_AGENTD=str(lib.AGENTD), PCCL_MASTERD=str(lib.MASTERD))
+
+
+def start_bench(size, *words):
+    return subprocess.Popen(
+        [BENCH, "allreduce", "-b", str(size), "-e", str(size), "--in-place", "--json", *words],
+        env=environment(), stdout=subprocess.PIPE, text=True)
+
+
+def end_bench(process):
+    said = process.communicate(timeout=LIMIT)[0]
+    if process.returncode != 0:
+        raise Failed(f"pccl-bench ended with status {process.returncode}")
+    return json.loads(said)["rows"][0]
+
+
+def many(size, repeat):
+    for memory in ("staged", "registered"):
+        one, several = [], []
+        for _ in range(repeat):
+            words = ("--hosts", "2", "--peers", "2", "--streams", "4", "--memory", memory, "-n", "10")
+            one.append(end_bench(start_bench(size, *words))["algbw"] / 1e9)
+            several.append(end_bench(start_bench(size // 16, "--async", "16", *words))["algbw"] / 1e9)
+        note("many", f"16 of {size // 16 // MIB} MiB in flight, two hosts, {memory}", several, 2, "GB/s",
+             f"{median(several) / median(one):.2f} of one of {size // MIB} MiB "
+             f"({median(one):.2f} GB/s)", "0.95")
+
+
+def memory_of(pids):
+    """Bytes in all; a page that several have counts once."""
+    total = 0
+    for pid in pids:
+        try:
+            lines = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text("ascii").splitlines()
+        except OSError:
+            continue  # it ends just now
+        total += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+    return total
+
+
+def family(pid):
+    """The process and those that it has started."""
+    pids = [pid]
+    for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in task.read_text("ascii").split():
+            pids += family(child)
+    return pids
+
+
+def memory(size, repeat):
+    size *= 4
+    for hosts in (1, 2):
+        for kind, target in (("staged", "1.1"), ("registered", "0.1")):
+            most = []
+            for _ in range(repeat):
+                process = start_bench(size, "--hosts", str(hosts), "--peers", "2", "--memory", kind,
+                                      "-n", "3", "-w", "1")
+                peak = 0
+                while process.poll() is None:
+                    try:
+                        peak = max(peak, memory_of(family(process.pid)))
+                    except OSError:
+                        pass  # one has ended between two looks
+                end_bench(process)
+                most.append((peak - 2 * size) / 2 / size)
+            note("memory", f"{size // MIB} MiB, {hosts} host{'s' if hosts > 1 else ''} with 2 peers in all, "
+                 f"{kind}: most that all processes had on top of the peers' buffers, per peer", most, 3,
+                 "of the size", "", target)
+
+
+# -------------------------------------------------------------------------------- idle
+
+
+def cpu_ns(pid):
+    return sum(int(p.read_text("ascii").split()[0])
+               for p in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat"))
+
+
+def idle(_size, repeat):
+    with lib.Lab(1) as lab:
+        lab.start()
+        lib.form_run([lab.start_peer(k, group=k % 2) for k in range(IDLE_PEERS)])
+        agent = lab.agents[0]
+        shares, sizes = [], []
+        for _ in range(repeat):
+            before, start = cpu_ns(agent.pid), time.monotonic_ns()
+            time.sleep(IDLE_SECONDS)
+            shares.append(100 * (cpu_ns(agent.pid) - before) / (time.monotonic_ns() - start))
+            sizes.append(agent.status("VmRSS") / 1024)
+        note("idle", f"{IDLE_PEERS} peers, processor time", shares, 3, "%", "", "0.1 %")
+        note("idle", f"{IDLE_PEERS} peers, resident memory", sizes, 1, "MiB", "", "32 MiB")
+
+
+ROWS = {"quick": quick, "shaped": shaped, "far": far, "many": many, "memory": memory, "idle": idle}
 
 
 if __name__ == "__main__":
-    lib.run(test, 300)
+    sys.exit(main(__doc__, ROWS, 256))

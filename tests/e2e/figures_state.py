@@ -15,39 +15,21 @@ the row says otherwise. A newcomer is a peer at revision 0, with new memory, of 
 right; after each transfer, tensors are compared. Nothing is judged by the times: bench/RESULTS.md keeps the table.
 """
 
-import argparse
 import json
 import pathlib
 import subprocess
 import sys
 
 import lib
-from lib import Failed, check
+from lib import Failed
+from measure import MIB, main, median, note, shape
 
-MIB = 1 << 20
 NS = 1e9
 IPERF_PORT = 5201
 IPERF_SECONDS = 3
 LINK = 1e9 / 8  # bytes per second of a shaped link
 HSH_TIME = lib.BUILD / "bench/hsh_time"
 LIMIT = 180  # seconds, for one synchronization
-
-table = []  # lines of the result
-
-
-def median(values):
-    v = sorted(values)
-    return v[len(v) // 2]
-
-
-def note(row, setting, values, digits, unit, beside="", target=""):
-    """A line of the table: median, and from worst to best."""
-    v = sorted(values)
-    line = (f"| {row} | {setting} | {median(v):.{digits}f} {unit} | {v[0]:.{digits}f} to "
-            f"{v[-1]:.{digits}f} | {beside} | {target} |")
-    table.append(line)
-    print(line, flush=True)
-
 
 # ------------------------------------------------------------------- peers with state
 
@@ -142,15 +124,6 @@ def iperf(hosts, source, sink):
     finally:
         server.kill()
         server.wait()
-
-
-def shape(hosts, rates):
-    """Links of so many Mbit/s each way: at the host's end, and at the other end of its cable."""
-    for host, rate in enumerate(rates):
-        for name, device in ((hosts.name(host), "eth0"), (hosts.name("net"), f"to-{host}")):
-            subprocess.run(
-                ["tc", "-n", name, "qdisc", "replace", "dev", device, "root", "tbf", "rate",
-                 f"{rate}mbit", "burst", "256kb", "latency", "20ms"], check=True, timeout=20)
 
 
 def interface_bytes(hosts, host):
@@ -325,31 +298,5 @@ ROWS = {"two-hosts": two_hosts, "shaped": shaped, "uneven": uneven, "same-host":
         "equal": equal}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--rows", default=",".join(ROWS), help=f"of {', '.join(ROWS)}; default: all")
-    parser.add_argument("--size", type=int, default=1024, metavar="MIB", help="of the state")
-    parser.add_argument("--repeat", type=int, default=5, metavar="N", help="of each figure")
-    args = parser.parse_args()
-    rows = args.rows.split(",")
-    if not set(rows) <= set(ROWS) or args.size < 1 or args.repeat < 1:
-        parser.error("no such row, size or number")
-
-    def test():
-        if not lib.netns.possible():
-            raise lib.Skipped("no network namespaces")
-        for name in rows:
-            try:
-                ROWS[name](args.size * MIB, args.repeat)
-                check(True, name)
-            except Failed as error:
-                check(False, f"{name}: {error}")
-        print("\n| row | setting | median | all | beside | to hold |")
-        print("| --- | --- | ---: | --- | --- | --- |")
-        print("\n".join(table))
-
-    lib.run(test, 3600)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, ROWS, 1024))

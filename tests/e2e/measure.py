@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: MIT
+"""What scripts that measure have in common: their options, and the table that they print.
+Nothing is judged by the figures: bench/RESULTS.md keeps them."""
+
+import argparse
+import subprocess
+
+import lib
+from lib import Failed, check
+
+MIB = 1 << 20
+PAYLOAD = 1448 / 1514  # of what tbf counts of a full TCP packet, with time stamps
+
+table = []  # lines of the result
+
+
+def median(values):
+    v = sorted(values)
+    return v[len(v) // 2]
+
+
+def note(row, setting, values, digits, unit, beside="", target=""):
+    """A line of the table: median, and from worst to best."""
+    v = sorted(values)
+    line = (f"| {row} | {setting} | {median(v):.{digits}f} {unit} | {v[0]:.{digits}f} to "
+            f"{v[-1]:.{digits}f} | {beside} | {target} |")
+    table.append(line)
+    print(line, flush=True)
+
+
+def shape(hosts, rates):
+    """Links of so many Mbit/s each way: at the host's end, and at the other end of its cable."""
+    for host, rate in enumerate(rates):
+        for name, device in ((hosts.name(host), "eth0"), (hosts.name("net"), f"to-{host}")):
+            subprocess.run(
+                ["tc", "-n", name, "qdisc", "replace", "dev", device, "root", "tbf", "rate",
+                 f"{rate}mbit", "burst", "256kb", "latency", "20ms"], check=True, timeout=20)
+
+
+def main(doc, rows, size, repeat=5):
+    """rows: functions of the size in bytes and the number of repetitions, by their names. The defaults
+    are these; the size is in MiB."""
+    parser = argparse.ArgumentParser(description=doc.split("\n", maxsplit=1)[0])
+    parser.add_argument("--rows", default=",".join(rows), help=f"of {', '.join(rows)}; default: all")
+    parser.add_argument("--size", type=int, default=size, metavar="MIB", help=f"default: {size}")
+    parser.add_argument("--repeat", type=int, default=repeat, metavar="N", help="of each figure")
+    args = parser.parse_args()
+    chosen = args.rows.split(",")
+    if not set(chosen) <= set(rows) or args.size < 1 or args.repeat < 1:
+        parser.error("no such row, size or number")
+
+    def test():
+        if not lib.netns.possible():
+            raise lib.Skipped("no network namespaces")
+        for name in chosen:
+            try:
+                rows[name](args.size * MIB, args.repeat)
+                check(True, name)
+            except Failed as error:
+                check(False, f"{name}: {error}")
+        print("\n| row | setting | median | all | beside | to hold |")
+        print("| --- | --- | ---: | --- | --- | --- |")
+        print("\n".join(table))
+
+    lib.run(test, 3600)

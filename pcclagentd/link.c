@@ -29,7 +29,7 @@
 #define ERROR_SIZE 96
 
 #define LONG_WAY_US      5000u /* of a round trip */
-#define LONG_WAY_STREAMS 8u
+#define LONG_WAY_STREAMS 4u    /* at least */
 
 enum dial_state {
 	DIAL_IDLE = 0,
@@ -139,17 +139,11 @@ static void on_ack(void *arg)
 
 /*
  * What one stream can have under way is bounded by the kernel's socket buffers, and a loss halves
- * it: a long way takes several, whatever was asked for. More than a few get into each other's way.
+ * it: a long way takes several, whatever was asked for. Too many get into each other's way.
  */
 static uint32_t streams_for(uint32_t wanted, uint32_t round_trip_us)
 {
-	uint32_t n = 3 + round_trip_us / 20000u;
-
-	if (round_trip_us < LONG_WAY_US)
-		return wanted;
-	if (n > LONG_WAY_STREAMS)
-		n = LONG_WAY_STREAMS;
-	return wanted > n ? wanted : n;
+	return round_trip_us < LONG_WAY_US || wanted > LONG_WAY_STREAMS ? wanted : LONG_WAY_STREAMS;
 }
 
 static void say_hello(struct dial *d)

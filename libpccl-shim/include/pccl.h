@@ -263,8 +263,8 @@ typedef struct pcclCommCreateParams_t {
 	 * group. */
 	uint32_t peer_group;
 	/* TCP streams per link to another host. One operation uses all of them. 0 means 1. Where a
-	 * round trip takes 5 ms or more a link has at least three, and one more for each 20 ms, up
-	 * to eight. Each link has one more, for small operations. */
+	 * round trip takes 5 ms or more a link has at least four. Each link has one more, for small
+	 * operations. */
 	uint32_t p2p_connection_pool_size;
 } pcclCommCreateParams_t;
 

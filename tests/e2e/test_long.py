@@ -97,7 +97,7 @@ def test():
     if not hosts:
         raise lib.Skipped("needs root, network namespaces and TAP devices")
     # one is asked for, and each link has another one for small operations
-    scene(hosts, f"{2 * DELAY_MS} ms", DEFAULT, (2 * (4 + 1), 2 * (8 + 1)), 2 * DELAY_MS, COUNTS)
+    scene(hosts, f"{2 * DELAY_MS} ms", DEFAULT, (2 * (4 + 1),) * 2, 2 * DELAY_MS, COUNTS)
     check(all(way["lost"] for way in hosts.told[1].values()), "packets were lost both ways",
           hosts.told)
     near = 2 * (1 + 1)

@@ -33,8 +33,8 @@ int cc_listen_unix(const char *path, int type, unsigned mode);
  * something to send; where a round trip takes 5 ms or more, the host's own congestion control. 0 or
  * CC_ERR_IO (errno kept; other sockets than TCP). */
 int cc_tcp_tune(int fd);
-/* The kernel's smoothed round trip of a connected TCP socket; of one that has sent nothing yet, that
- * of its handshake. 0 for other sockets. */
+/* The kernel's smoothed round trip of a connected TCP socket; of one that has sent nothing yet,
+ * that of its handshake. 0 for other sockets. */
 uint32_t cc_tcp_round_trip_us(int fd);
 /* After cc_tcp_tune, where the caller himself judges a silence of up to ms: the kernel gives the
  * connection up a little later than that, if it would have done so before. */

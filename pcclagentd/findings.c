@@ -125,11 +125,9 @@ static struct found_keys *find_keys(const struct sync *x, const struct manifest 
 
 static enum found_cause cause_of(const struct sync *x, const struct sync_member *m)
 {
-	const struct comm *c = comm_find(x->run->d, m->id);
-
 	if (m->torn)
 		return FOUND_TORN;
-	if (!c || !c->synced)
+	if (!m->synced)
 		return FOUND_NEWCOMER;
 	return m->offered == x->revision ? FOUND_DRIFT : FOUND_OUTDATED;
 }
@@ -359,7 +357,6 @@ static void give(struct findings *f, const struct found_member *m, bool room)
 
 	if (!c || (c->findings && c->findings->run == f->run && c->findings->seq > f->seq))
 		return;
-	c->synced |= m->complete;
 	findings_unref(c->findings);
 	c->findings = room ? f : NULL;
 	f->refs += room;

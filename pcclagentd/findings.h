@@ -32,9 +32,9 @@ struct found_keys {
 };
 
 enum found_cause {
-	FOUND_DRIFT = 0, /* it was equal once, and offered other contents at the same revision */
+	FOUND_DRIFT = 0, /* one has succeeded, and it offered other contents at the same revision */
 	FOUND_OUTDATED,  /* it offered another revision */
-	FOUND_NEWCOMER,  /* it never was equal */
+	FOUND_NEWCOMER,  /* no synchronization of it has succeeded yet */
 	FOUND_TORN,      /* a synchronization that failed had left a mixture */
 };
 const char *found_cause_name(enum found_cause c);

@@ -200,6 +200,7 @@ static int add_member(struct sync *x, const struct agt_sync_member *t)
 		.index = STE_NO_MEMBER,
 		.holder = t->holder,
 		.torn = t->sub.sync.torn,
+		.synced = t->sub.synced,
 		.offered = t->sub.sync.revision};
 	m->gone = !c || !c->slot[t->sub.slot].manifest;
 	if (m->gone)

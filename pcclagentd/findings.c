@@ -132,42 +132,61 @@ static enum found_cause cause_of(const struct sync *x, const struct sync_member 
 	return m->offered == x->revision ? FOUND_DRIFT : FOUND_OUTDATED;
 }
 
-static void take_diffs(
-	const struct manifest *table, const struct ste_diffs *all, struct found_member *ret)
+bool found_there(const struct found_member *m, const struct found_diff *d)
 {
+	return m->complete || (d->of > 0 && d->done == d->bytes);
+}
+
+const char *found_outcome(const struct found_member *m, const struct found_diff *d)
+{
+	if (!found_there(m, d))
+		return "failed";
+	return m->cause == FOUND_DRIFT ? "repaired" : "received";
+}
+
+void found_diff_add(struct found_diff *sum, const struct found_diff *d)
+{
+	sum->keys += d->keys;
+	sum->leaves += d->leaves;
+	sum->of += d->of;
+	sum->bytes += d->bytes;
+	sum->done += d->done;
+}
+
+static void take_diff(
+	const struct manifest *table, const struct ste_diff *d, struct found_member *ret)
+{
+	struct found_diff found = {
+		.keys = 1, .leaves = d->leaves, .of = d->of, .bytes = d->bytes, .done = d->done};
 	char name[FOUND_NAME_MAX];
 
-	ret->n_tensors = all->n_tensors;
-	ret->rest = all->rest;
-	if (all->n == 0)
+	ret->n_tensors++;
+	if (ret->n == FOUND_DIFFS_MAX) {
+		found_diff_add(&ret->rest[found_there(ret, &found)], &found);
 		return;
-	ret->diffs = calloc(all->n, sizeof *ret->diffs);
-	if (!ret->diffs)
-		agentd_out_of_memory("findings");
-	for (; ret->n < all->n; ret->n++) {
-		const struct ste_diff *d = &all->v[ret->n];
-
-		put_name(table->region->map, &table->state.tensors[d->tensor], name);
-		ret->diffs[ret->n] = (struct found_diff){
-			.name = strdup(name), .leaves = d->leaves, .of = d->of, .bytes = d->bytes};
-		if (!ret->diffs[ret->n].name)
-			agentd_out_of_memory("findings");
 	}
+	put_name(table->region->map, &table->state.tensors[d->tensor], name);
+	found.name = strdup(name);
+	if (!ret->diffs)
+		ret->diffs = calloc(FOUND_DIFFS_MAX, sizeof *ret->diffs);
+	if (!ret->diffs || !found.name)
+		agentd_out_of_memory("findings");
+	ret->diffs[ret->n++] = found;
 }
 
 static void take_member(const struct sync *x, const struct manifest *table,
 	const struct sync_member *m, struct found_member *ret)
 {
 	struct ste_member_view v;
-	struct ste_diffs diffs;
+	struct ste_diff d;
 
 	*ret = (struct found_member){.comm = m->id, .offered = m->offered};
 	if (m->index == STE_NO_MEMBER || !ste_get_member(x->run->ste, x->seq, m->index, &v))
 		return;
 	ret->cause = cause_of(x, m);
 	ret->complete = v.complete;
-	if (ste_get_diffs(x->run->ste, x->seq, m->index, &diffs))
-		take_diffs(table, &diffs, ret);
+	for (uint32_t t = 0; ste_next_diff(x->run->ste, x->seq, m->index, t, &d); t = d.tensor + 1)
+		take_diff(table, &d, ret);
 }
 
 /* ---- where it came from ---- */
@@ -241,7 +260,7 @@ static void list_diffs(const struct found_member *m, char text[LOG_SIZE])
 
 static uint64_t bytes_of(const struct found_member *m)
 {
-	uint64_t bytes = m->rest.bytes;
+	uint64_t bytes = m->rest[0].bytes + m->rest[1].bytes;
 
 	for (uint32_t i = 0; i < m->n; i++)
 		bytes += m->diffs[i].bytes;
@@ -318,10 +337,13 @@ static uint64_t size_of(const struct findings *f)
 
 	if (f->hashes)
 		size += f->keys->n * sizeof *f->hashes;
-	for (uint32_t i = 0; i < f->n_members; i++)
-		for (uint32_t k = 0; k < f->members[i].n; k++)
-			size += sizeof *f->members[i].diffs + strlen(f->members[i].diffs[k].name) +
-				1;
+	for (uint32_t i = 0; i < f->n_members; i++) {
+		const struct found_member *m = &f->members[i];
+
+		size += m->diffs ? FOUND_DIFFS_MAX * sizeof *m->diffs : 0;
+		for (uint32_t k = 0; k < m->n; k++)
+			size += strlen(m->diffs[k].name) + 1;
+	}
 	return size;
 }
 

@@ -9,9 +9,10 @@
 
 #include "pcclagentd/io.h"
 
-#define FOUND_KEYS_MAX 1000u /* that are kept, of each job */
-#define FOUND_NAME_MAX 256u  /* with NUL; longer ones end in dots */
-#define FOUND_FROM_MAX 256u
+#define FOUND_KEYS_MAX  1000u /* that are kept, of each job */
+#define FOUND_DIFFS_MAX 32u   /* named, of those in which a member differed */
+#define FOUND_NAME_MAX  256u  /* with NUL; longer ones end in dots */
+#define FOUND_FROM_MAX  256u
 
 struct found_key {
 	const char *name;
@@ -39,10 +40,13 @@ enum found_cause {
 };
 const char *found_cause_name(enum found_cause c);
 
+/* A key, or the sums of so many that are not named. */
 struct found_diff {
-	char *name;
-	uint64_t leaves, of, bytes; /* see ste_diff */
+	char *name; /* NULL: sums */
+	uint32_t keys;
+	uint64_t leaves, of, bytes, done; /* see ste_diff */
 };
+void found_diff_add(struct found_diff *sum, const struct found_diff *d);
 
 struct found_member {
 	uint32_t comm;
@@ -50,10 +54,13 @@ struct found_member {
 	uint64_t offered;   /* revision */
 	bool complete;      /* it has all that was elected */
 	uint32_t n_tensors; /* that differed */
-	uint32_t n;         /* the first of them */
+	uint32_t n;         /* the first of them, at most FOUND_DIFFS_MAX */
 	struct found_diff *diffs;
-	struct ste_diff rest; /* the sums of the others */
+	struct found_diff rest[2]; /* the others: those that are not there, and those that are */
 };
+/* Is it there now? Of sums: all of them. */
+bool found_there(const struct found_member *m, const struct found_diff *d);
+const char *found_outcome(const struct found_member *m, const struct found_diff *d);
 
 struct findings {
 	struct agentd *d;

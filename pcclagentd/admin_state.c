@@ -22,6 +22,7 @@ struct fill {
 	uint64_t now;
 	struct wa_table *peers, *differed, *transfers, *sources, *receivers, *keys;
 	size_t differed_room, keys_room;
+	struct findings *going; /* of the job that was asked about last; NULL */
 };
 
 /* False: there is no room for another row with these texts. */
@@ -169,10 +170,26 @@ static void differed_row(struct wa_table *t, const struct agt_synced_info *s,
 	wa_set_text(t, col, "%s", told ? s->text : "");
 }
 
+/* Of the job that the peer takes part in, or of its last one. */
+static const struct findings *find_findings(struct fill *f, const struct agt_synced_info *s)
+{
+	const struct run *r = run_find(f->d, s->run);
+	const struct sync *x = r ? sync_find(r, s->seq) : NULL;
+	const struct comm *c = comm_find(f->d, s->comm);
+
+	if (!x || x->finished)
+		return c ? c->findings : NULL;
+	if (!f->going || f->going->run != s->run || f->going->seq != s->seq) {
+		findings_unref(f->going);
+		f->going = findings_now(x);
+	}
+	return f->going;
+}
+
 static void fill_differed(struct fill *f, const struct agt_synced_info *s)
 {
-	const struct comm *c = comm_find(f->d, s->comm);
-	const struct found_member *m = c ? findings_of(c) : NULL;
+	const struct findings *found = find_findings(f, s);
+	const struct found_member *m = findings_of(found, s->comm);
 	struct found_diff rest[2];
 	uint32_t i;
 
@@ -181,17 +198,17 @@ static void fill_differed(struct fill *f, const struct agt_synced_info *s)
 	for (i = 0; i < m->n; i++) {
 		size_t *room = &f->differed_room;
 
-		if (!take_room(room, m->diffs[i].name, c->findings->from) ||
+		if (!take_room(room, m->diffs[i].name, found->from) ||
 			!take_room(room, s->name, s->text))
 			break;
-		differed_row(f->differed, s, c->findings, m, &m->diffs[i]);
+		differed_row(f->differed, s, found, m, &m->diffs[i]);
 	}
 	memcpy(rest, m->rest, sizeof rest);
 	for (; i < m->n; i++)
 		found_diff_add(&rest[found_there(m, &m->diffs[i])], &m->diffs[i]);
 	for (i = 0; i < 2; i++)
 		if (rest[i].keys > 0)
-			differed_row(f->differed, s, c->findings, m, &rest[i]);
+			differed_row(f->differed, s, found, m, &rest[i]);
 }
 
 /* Of one that is running: what it has sent and received by now. */
@@ -397,4 +414,5 @@ void admin_state(struct agentd *d, uint64_t now, struct wa_reply *reply)
 	agt_each_synced(d->core, now, fill_peer, &f);
 	agt_each_op(d->core, now, fill_transfer, &f);
 	agt_each_group(d->core, fill_keys, &f);
+	findings_unref(f.going);
 }

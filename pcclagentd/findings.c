@@ -140,7 +140,7 @@ bool found_there(const struct found_member *m, const struct found_diff *d)
 const char *found_outcome(const struct found_member *m, const struct found_diff *d)
 {
 	if (!found_there(m, d))
-		return "failed";
+		return m->ended ? "failed" : "under way";
 	return m->cause == FOUND_DRIFT ? "repaired" : "received";
 }
 
@@ -185,6 +185,7 @@ static void take_member(const struct sync *x, const struct manifest *table,
 		return;
 	ret->cause = cause_of(x, m);
 	ret->complete = v.complete;
+	ret->ended = x->finished || v.failed;
 	for (uint32_t t = 0; ste_next_diff(x->run->ste, x->seq, m->index, t, &d); t = d.tensor + 1)
 		take_diff(table, &d, ret);
 }
@@ -359,16 +360,21 @@ static struct findings *make(const struct sync *x, const struct manifest *table)
 		.run = x->run->id,
 		.group = x->group,
 		.seq = x->seq,
-		.revision = x->revision,
-		.keys = find_keys(x, table)};
+		.revision = x->revision};
 	f->members = calloc((size_t)x->n_members + 1, sizeof *f->members);
 	if (!f->members)
 		agentd_out_of_memory("findings");
 	for (; f->n_members < x->n_members; f->n_members++)
 		take_member(x, table, &x->members[f->n_members], &f->members[f->n_members]);
-	take_hashes(x, f);
 	list_sources(x, f->from);
 	return f;
+}
+
+struct findings *findings_now(const struct sync *x)
+{
+	const struct manifest *table = x->started && !x->finished ? find_table(x) : NULL;
+
+	return table ? make(x, table) : NULL;
 }
 
 /* They are now what its last job has found, unless a later one has ended before; or, if there is no
@@ -394,6 +400,8 @@ void findings_take(const struct sync *x)
 	if (!table)
 		return;
 	f = make(x, table);
+	f->keys = find_keys(x, table);
+	take_hashes(x, f);
 	size = size_of(f);
 	for (uint32_t i = 0; i < f->n_members; i++)
 		tell(x, f, &f->members[i]);
@@ -404,12 +412,10 @@ void findings_take(const struct sync *x)
 	findings_unref(f);
 }
 
-const struct found_member *findings_of(const struct comm *c)
+const struct found_member *findings_of(const struct findings *f, uint32_t comm)
 {
-	const struct findings *f = c->findings;
-
 	for (uint32_t i = 0; f && i < f->n_members; i++)
-		if (f->members[i].comm == c->id)
+		if (f->members[i].comm == comm)
 			return &f->members[i];
 	return NULL;
 }

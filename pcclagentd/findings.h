@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * What jobs of shared state have found, for people: the keys with what was elected of them, which
- * of them differed on this host's peers, and what came of that. Of each communicator's last job, as
- * long as there is the communicator; what there is no memory for is not known. Loop thread.
+ * of them differed on this host's peers, and what came of that. Of jobs that go on, and of each
+ * communicator's last job, as long as there is the communicator; what there is no memory for is not
+ * known. Loop thread.
  */
 #ifndef FINDINGS_H
 #define FINDINGS_H
@@ -53,6 +54,7 @@ struct found_member {
 	enum found_cause cause;
 	uint64_t offered;   /* revision */
 	bool complete;      /* it has all that was elected */
+	bool ended;         /* nothing more comes */
 	uint32_t n_tensors; /* that differed */
 	uint32_t n;         /* the first of them, at most FOUND_DIFFS_MAX */
 	struct found_diff *diffs;
@@ -79,8 +81,11 @@ struct findings {
  * repaired is logged. */
 void findings_take(const struct sync *x);
 void findings_unref(struct findings *f); /* NULL is fine */
-/* Of the communicator in its last job; NULL: none. */
-const struct found_member *findings_of(const struct comm *c);
+/* Of a job that goes on, as far as it is known: without keys and hashes. The caller's; NULL:
+ * nothing is. */
+struct findings *findings_now(const struct sync *x);
+/* Of the communicator; NULL: none. */
+const struct found_member *findings_of(const struct findings *f, uint32_t comm);
 /* Of the last job of a group that peers here took part in; NULL: none. */
 const struct findings *findings_last(const struct agentd *d, uint32_t run, uint32_t group);
 

@@ -561,6 +561,7 @@ struct sync_view {
 };
 #define SYNC_LEFT_UNKNOWN UINT64_MAX
 /* False: no such job here (any more). */
+struct sync *sync_find(const struct run *r, uint64_t seq); /* NULL: there is none */
 bool sync_get_view(const struct run *r, uint64_t seq, uint64_t now, struct sync_view *ret);
 struct sync_source_view {
 	char host[WM_NAME_MAX];

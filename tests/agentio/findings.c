@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 
 #include "common/cc_sys.h"
 #include "pcclagentd/io.h"
@@ -172,6 +173,60 @@ START_TEST(of_a_failed_one_each_key_is_told)
 }
 END_TEST
 
+/* Which ones differ, and how much of them is there. */
+START_TEST(of_one_that_goes_on_as_much_is_told_as_is_known)
+{
+	struct answer t;
+	uint32_t whole;
+
+	ck_assert_uint_eq(differed().n, 0);
+	begin();
+	do
+		t = differed();
+	while (t.v[0].blocks == 0 || t.v[1].blocks == 0);
+	expect_rows(&t);
+	for (uint32_t i = 0; i < 2; i++) {
+		ck_assert_str_eq(t.v[i].outcome, "under way");
+		ck_assert_str_eq(t.v[i].why, "");
+		ck_assert_uint_eq(t.v[i].done, 0);
+	}
+	whole = get_one();
+	do
+		t = differed();
+	while (t.v[whole].done < ob.bytes[whole]);
+	expect_rows(&t);
+	ck_assert_str_eq(t.v[whole].outcome, "received");
+	ck_assert_str_eq(t.v[!whole].outcome, "under way");
+	ck_assert_uint_lt(t.v[!whole].done, ob.bytes[!whole]);
+	sync_abort(&m);
+	ck_assert_uint_eq(queue_await(&qb, ob.slot), WIRE_RANK_CONNECTION_LOST);
+}
+END_TEST
+
+/* Its process does not do what it should: it fails alone, and the rest goes on. */
+START_TEST(of_one_who_fails_nothing_is_under_way)
+{
+	struct shm_state_acks *acks;
+	struct answer t;
+	struct wm_msg msg;
+
+	begin();
+	ck_assert(offer_wait(&ob, FX_TIMEOUT_MS));
+	acks = (void *)(ob.state.map + SHM_STATE_ACK_OFF);
+	atomic_store(&acks->v[0], 99);
+	atomic_store(&acks->tail, 1);
+	eventfd_write(qb.data_bell, 1);
+	sync_expect_report(&m, 1, &msg);
+	wire_master_clear(&msg);
+	t = differed();
+	ck_assert_uint_eq(t.n, 2);
+	for (uint32_t i = 0; i < 2; i++)
+		ck_assert_str_eq(t.v[i].outcome, "failed");
+	sync_finish(&m, 3);
+	ck_assert_uint_eq(queue_await(&qa, oa.slot), WIRE_SUCCESS);
+}
+END_TEST
+
 /* Some more keys than are named. */
 static void add_keys(struct offer *o, uint8_t fill)
 {
@@ -227,6 +282,8 @@ Suite *findings_suite(void)
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, of_a_failed_one_each_key_is_told);
+	tcase_add_test(t, of_one_that_goes_on_as_much_is_told_as_is_known);
+	tcase_add_test(t, of_one_who_fails_nothing_is_under_way);
 	tcase_add_test(t, of_many_those_that_failed_are_counted_apart);
 	suite_add_tcase(s, t);
 	return s;

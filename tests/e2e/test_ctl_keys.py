@@ -162,6 +162,9 @@ def failed(lab, peers):
         peer.send("sync strategy=receive hash=0 revision=7")
     lib.until(lambda: [t["bytes"] for t in state_of(lab, 0)["transfers"]] == [2 * LEAF],
               "nobody is known to lack anything")
+    check(sorted((r["pid"], r["key"], r["done"], r["outcome"]) for r in state_of(lab, 0)["differed"])
+          == sorted((p.pid, "w1", 0, "under way") for p in receivers), "which keys differ is said at once",
+          state_of(lab, 0)["differed"])
     lab.drop_peer(holder)
     answers = [p.read() for p in receivers]
     check({a["code"] for a in answers} == {RANK_CONNECTION_LOST}, "it fails", answers)

@@ -290,7 +290,7 @@ static pcclResult_t await(pcclComm_t *c, const struct shm_sqe *e, uint64_t *ret_
 static pcclResult_t try_it(pcclComm_t *c, const pcclSharedState_t *shared_state, uint32_t strategy,
 	bool *again, uint64_t *ret_revision, pcclSharedStateSyncInfo_t *ret_info)
 {
-	struct shm_sqe e = {.flags = SHM_SQE_SYNC,
+	struct shm_sqe e = {.flags = SHM_SQE_SYNC | (c->state->synced ? SHM_SQE_SYNCED : 0),
 		.sync = {.strategy = strategy, .revision = shared_state->revision}};
 	bool waiting = *again;
 	struct pccl_attachment *a;
@@ -343,6 +343,7 @@ static pcclResult_t synchronize(pcclComm_t *c, pcclSharedState_t *shared_state, 
 	if (r != pcclSuccess)
 		return r;
 	c->state->torn = false;
+	c->state->synced = true;
 	shared_state->revision = revision;
 	if (info)
 		*info = moved;

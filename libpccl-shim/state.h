@@ -38,6 +38,7 @@ struct pccl_state {
 	 * sending only: it may do so because the peer that did has died in the middle. */
 	bool torn;
 	uint64_t torn_revision; /* that was offered then */
+	bool synced;            /* a synchronization has succeeded */
 };
 
 /* Checks and sorts the tensors. The sentence of an error names the tensor, the field and the limit.

@@ -15,13 +15,14 @@
  * must fit into a frame. */
 #define ROOM ((size_t)WIRE_FRAME_MAX / 4)
 /* A row takes these at most, and its texts. */
-#define ROW_BYTES 80u
+#define ROW_BYTES 96u
 
 struct fill {
 	struct agentd *d;
 	uint64_t now;
 	struct wa_table *peers, *differed, *transfers, *sources, *receivers, *keys;
 	size_t differed_room, keys_room;
+	struct findings *going; /* of the job that was asked about last; NULL */
 };
 
 /* False: there is no room for another row with these texts. */
@@ -136,19 +137,18 @@ static const struct wa_column differed_cols[] = {
 	{"blocks", WA_KIND_COUNT},
 	{"of", WA_KIND_COUNT},
 	{"bytes", WA_KIND_BYTES},
+	{"done", WA_KIND_BYTES},
 	{"cause", WA_KIND_TEXT},
 	{"outcome", WA_KIND_TEXT},
 	{"from", WA_KIND_TEXT},
 	{"why", WA_KIND_TEXT},
 };
 
-/* A key, or, with `more`, so many of them. */
+/* A key, or the sums of several. */
 static void differed_row(struct wa_table *t, const struct agt_synced_info *s,
-	const struct findings *f, const struct found_member *m, const struct found_diff *d,
-	uint32_t more)
+	const struct findings *f, const struct found_member *m, const struct found_diff *d)
 {
-	bool told = !m->complete && s->seq == f->seq;
-	const char *outcome = m->cause == FOUND_DRIFT ? "repaired" : "received";
+	bool told = !found_there(m, d) && s->seq == f->seq;
 	uint32_t col = 0;
 
 	wa_row_add(t);
@@ -159,21 +159,38 @@ static void differed_row(struct wa_table *t, const struct agt_synced_info *s,
 	wa_set_text(t, col++, "%s", s->name);
 	wa_set_number(t, col++, s->pid);
 	wa_set_text(t, col++, "%s", d->name ? d->name : "");
-	wa_set_number(t, col++, more);
+	wa_set_number(t, col++, d->name ? 0 : d->keys);
 	wa_set_number(t, col++, d->leaves);
 	wa_set_number(t, col++, d->of);
 	wa_set_number(t, col++, d->bytes);
+	wa_set_number(t, col++, d->done);
 	wa_set_text(t, col++, "%s", found_cause_name(m->cause));
-	wa_set_text(t, col++, "%s", m->complete ? outcome : "failed");
+	wa_set_text(t, col++, "%s", found_outcome(m, d));
 	wa_set_text(t, col++, "%s", f->from);
 	wa_set_text(t, col, "%s", told ? s->text : "");
 }
 
+/* Of the job that the peer takes part in, or of its last one. */
+static const struct findings *find_findings(struct fill *f, const struct agt_synced_info *s)
+{
+	const struct run *r = run_find(f->d, s->run);
+	const struct sync *x = r ? sync_find(r, s->seq) : NULL;
+	const struct comm *c = comm_find(f->d, s->comm);
+
+	if (!x || x->finished)
+		return c ? c->findings : NULL;
+	if (!f->going || f->going->run != s->run || f->going->seq != s->seq) {
+		findings_unref(f->going);
+		f->going = findings_now(x);
+	}
+	return f->going;
+}
+
 static void fill_differed(struct fill *f, const struct agt_synced_info *s)
 {
-	const struct comm *c = comm_find(f->d, s->comm);
-	const struct found_member *m = c ? findings_of(c) : NULL;
-	struct found_diff rest;
+	const struct findings *found = find_findings(f, s);
+	const struct found_member *m = findings_of(found, s->comm);
+	struct found_diff rest[2];
 	uint32_t i;
 
 	if (!m || m->n_tensors == 0)
@@ -181,21 +198,17 @@ static void fill_differed(struct fill *f, const struct agt_synced_info *s)
 	for (i = 0; i < m->n; i++) {
 		size_t *room = &f->differed_room;
 
-		if (!take_room(room, m->diffs[i].name, c->findings->from) ||
+		if (!take_room(room, m->diffs[i].name, found->from) ||
 			!take_room(room, s->name, s->text))
 			break;
-		differed_row(f->differed, s, c->findings, m, &m->diffs[i], 0);
+		differed_row(f->differed, s, found, m, &m->diffs[i]);
 	}
-	if (i == m->n_tensors)
-		return;
-	rest = (struct found_diff){
-		.leaves = m->rest.leaves, .of = m->rest.of, .bytes = m->rest.bytes};
-	for (uint32_t k = i; k < m->n; k++) {
-		rest.leaves += m->diffs[k].leaves;
-		rest.of += m->diffs[k].of;
-		rest.bytes += m->diffs[k].bytes;
-	}
-	differed_row(f->differed, s, c->findings, m, &rest, m->n_tensors - i);
+	memcpy(rest, m->rest, sizeof rest);
+	for (; i < m->n; i++)
+		found_diff_add(&rest[found_there(m, &m->diffs[i])], &m->diffs[i]);
+	for (i = 0; i < 2; i++)
+		if (rest[i].keys > 0)
+			differed_row(f->differed, s, found, m, &rest[i]);
 }
 
 /* Of one that is running: what it has sent and received by now. */
@@ -401,4 +414,5 @@ void admin_state(struct agentd *d, uint64_t now, struct wa_reply *reply)
 	agt_each_synced(d->core, now, fill_peer, &f);
 	agt_each_op(d->core, now, fill_transfer, &f);
 	agt_each_group(d->core, fill_keys, &f);
+	findings_unref(f.going);
 }

@@ -125,51 +125,69 @@ static struct found_keys *find_keys(const struct sync *x, const struct manifest 
 
 static enum found_cause cause_of(const struct sync *x, const struct sync_member *m)
 {
-	const struct comm *c = comm_find(x->run->d, m->id);
-
 	if (m->torn)
 		return FOUND_TORN;
-	if (!c || !c->synced)
+	if (!m->synced)
 		return FOUND_NEWCOMER;
 	return m->offered == x->revision ? FOUND_DRIFT : FOUND_OUTDATED;
 }
 
-static void take_diffs(
-	const struct manifest *table, const struct ste_diffs *all, struct found_member *ret)
+bool found_there(const struct found_member *m, const struct found_diff *d)
 {
+	return m->complete || (d->of > 0 && d->done == d->bytes);
+}
+
+const char *found_outcome(const struct found_member *m, const struct found_diff *d)
+{
+	if (!found_there(m, d))
+		return m->ended ? "failed" : "under way";
+	return m->cause == FOUND_DRIFT ? "repaired" : "received";
+}
+
+void found_diff_add(struct found_diff *sum, const struct found_diff *d)
+{
+	sum->keys += d->keys;
+	sum->leaves += d->leaves;
+	sum->of += d->of;
+	sum->bytes += d->bytes;
+	sum->done += d->done;
+}
+
+static void take_diff(
+	const struct manifest *table, const struct ste_diff *d, struct found_member *ret)
+{
+	struct found_diff found = {
+		.keys = 1, .leaves = d->leaves, .of = d->of, .bytes = d->bytes, .done = d->done};
 	char name[FOUND_NAME_MAX];
 
-	ret->n_tensors = all->n_tensors;
-	ret->rest = all->rest;
-	if (all->n == 0)
+	ret->n_tensors++;
+	if (ret->n == FOUND_DIFFS_MAX) {
+		found_diff_add(&ret->rest[found_there(ret, &found)], &found);
 		return;
-	ret->diffs = calloc(all->n, sizeof *ret->diffs);
-	if (!ret->diffs)
-		agentd_out_of_memory("findings");
-	for (; ret->n < all->n; ret->n++) {
-		const struct ste_diff *d = &all->v[ret->n];
-
-		put_name(table->region->map, &table->state.tensors[d->tensor], name);
-		ret->diffs[ret->n] = (struct found_diff){
-			.name = strdup(name), .leaves = d->leaves, .of = d->of, .bytes = d->bytes};
-		if (!ret->diffs[ret->n].name)
-			agentd_out_of_memory("findings");
 	}
+	put_name(table->region->map, &table->state.tensors[d->tensor], name);
+	found.name = strdup(name);
+	if (!ret->diffs)
+		ret->diffs = calloc(FOUND_DIFFS_MAX, sizeof *ret->diffs);
+	if (!ret->diffs || !found.name)
+		agentd_out_of_memory("findings");
+	ret->diffs[ret->n++] = found;
 }
 
 static void take_member(const struct sync *x, const struct manifest *table,
 	const struct sync_member *m, struct found_member *ret)
 {
 	struct ste_member_view v;
-	struct ste_diffs diffs;
+	struct ste_diff d;
 
 	*ret = (struct found_member){.comm = m->id, .offered = m->offered};
 	if (m->index == STE_NO_MEMBER || !ste_get_member(x->run->ste, x->seq, m->index, &v))
 		return;
 	ret->cause = cause_of(x, m);
 	ret->complete = v.complete;
-	if (ste_get_diffs(x->run->ste, x->seq, m->index, &diffs))
-		take_diffs(table, &diffs, ret);
+	ret->ended = x->finished || v.failed;
+	for (uint32_t t = 0; ste_next_diff(x->run->ste, x->seq, m->index, t, &d); t = d.tensor + 1)
+		take_diff(table, &d, ret);
 }
 
 /* ---- where it came from ---- */
@@ -243,7 +261,7 @@ static void list_diffs(const struct found_member *m, char text[LOG_SIZE])
 
 static uint64_t bytes_of(const struct found_member *m)
 {
-	uint64_t bytes = m->rest.bytes;
+	uint64_t bytes = m->rest[0].bytes + m->rest[1].bytes;
 
 	for (uint32_t i = 0; i < m->n; i++)
 		bytes += m->diffs[i].bytes;
@@ -320,10 +338,13 @@ static uint64_t size_of(const struct findings *f)
 
 	if (f->hashes)
 		size += f->keys->n * sizeof *f->hashes;
-	for (uint32_t i = 0; i < f->n_members; i++)
-		for (uint32_t k = 0; k < f->members[i].n; k++)
-			size += sizeof *f->members[i].diffs + strlen(f->members[i].diffs[k].name) +
-				1;
+	for (uint32_t i = 0; i < f->n_members; i++) {
+		const struct found_member *m = &f->members[i];
+
+		size += m->diffs ? FOUND_DIFFS_MAX * sizeof *m->diffs : 0;
+		for (uint32_t k = 0; k < m->n; k++)
+			size += strlen(m->diffs[k].name) + 1;
+	}
 	return size;
 }
 
@@ -339,16 +360,21 @@ static struct findings *make(const struct sync *x, const struct manifest *table)
 		.run = x->run->id,
 		.group = x->group,
 		.seq = x->seq,
-		.revision = x->revision,
-		.keys = find_keys(x, table)};
+		.revision = x->revision};
 	f->members = calloc((size_t)x->n_members + 1, sizeof *f->members);
 	if (!f->members)
 		agentd_out_of_memory("findings");
 	for (; f->n_members < x->n_members; f->n_members++)
 		take_member(x, table, &x->members[f->n_members], &f->members[f->n_members]);
-	take_hashes(x, f);
 	list_sources(x, f->from);
 	return f;
+}
+
+struct findings *findings_now(const struct sync *x)
+{
+	const struct manifest *table = x->started && !x->finished ? find_table(x) : NULL;
+
+	return table ? make(x, table) : NULL;
 }
 
 /* They are now what its last job has found, unless a later one has ended before; or, if there is no
@@ -359,7 +385,6 @@ static void give(struct findings *f, const struct found_member *m, bool room)
 
 	if (!c || (c->findings && c->findings->run == f->run && c->findings->seq > f->seq))
 		return;
-	c->synced |= m->complete;
 	findings_unref(c->findings);
 	c->findings = room ? f : NULL;
 	f->refs += room;
@@ -375,6 +400,8 @@ void findings_take(const struct sync *x)
 	if (!table)
 		return;
 	f = make(x, table);
+	f->keys = find_keys(x, table);
+	take_hashes(x, f);
 	size = size_of(f);
 	for (uint32_t i = 0; i < f->n_members; i++)
 		tell(x, f, &f->members[i]);
@@ -385,12 +412,10 @@ void findings_take(const struct sync *x)
 	findings_unref(f);
 }
 
-const struct found_member *findings_of(const struct comm *c)
+const struct found_member *findings_of(const struct findings *f, uint32_t comm)
 {
-	const struct findings *f = c->findings;
-
 	for (uint32_t i = 0; f && i < f->n_members; i++)
-		if (f->members[i].comm == c->id)
+		if (f->members[i].comm == comm)
 			return &f->members[i];
 	return NULL;
 }

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
  * What jobs of shared state have found, for people: the keys with what was elected of them, which
- * of them differed on this host's peers, and what came of that. Of each communicator's last job, as
- * long as there is the communicator; what there is no memory for is not known. Loop thread.
+ * of them differed on this host's peers, and what came of that. Of jobs that go on, and of each
+ * communicator's last job, as long as there is the communicator; what there is no memory for is not
+ * known. Loop thread.
  */
 #ifndef FINDINGS_H
 #define FINDINGS_H
 
 #include "pcclagentd/io.h"
 
-#define FOUND_KEYS_MAX 1000u /* that are kept, of each job */
-#define FOUND_NAME_MAX 256u  /* with NUL; longer ones end in dots */
-#define FOUND_FROM_MAX 256u
+#define FOUND_KEYS_MAX  1000u /* that are kept, of each job */
+#define FOUND_DIFFS_MAX 32u   /* named, of those in which a member differed */
+#define FOUND_NAME_MAX  256u  /* with NUL; longer ones end in dots */
+#define FOUND_FROM_MAX  256u
 
 struct found_key {
 	const char *name;
@@ -32,28 +34,35 @@ struct found_keys {
 };
 
 enum found_cause {
-	FOUND_DRIFT = 0, /* it was equal once, and offered other contents at the same revision */
+	FOUND_DRIFT = 0, /* one has succeeded, and it offered other contents at the same revision */
 	FOUND_OUTDATED,  /* it offered another revision */
-	FOUND_NEWCOMER,  /* it never was equal */
+	FOUND_NEWCOMER,  /* no synchronization of it has succeeded yet */
 	FOUND_TORN,      /* a synchronization that failed had left a mixture */
 };
 const char *found_cause_name(enum found_cause c);
 
+/* A key, or the sums of so many that are not named. */
 struct found_diff {
-	char *name;
-	uint64_t leaves, of, bytes; /* see ste_diff */
+	char *name; /* NULL: sums */
+	uint32_t keys;
+	uint64_t leaves, of, bytes, done; /* see ste_diff */
 };
+void found_diff_add(struct found_diff *sum, const struct found_diff *d);
 
 struct found_member {
 	uint32_t comm;
 	enum found_cause cause;
 	uint64_t offered;   /* revision */
 	bool complete;      /* it has all that was elected */
+	bool ended;         /* nothing more comes */
 	uint32_t n_tensors; /* that differed */
-	uint32_t n;         /* the first of them */
+	uint32_t n;         /* the first of them, at most FOUND_DIFFS_MAX */
 	struct found_diff *diffs;
-	struct ste_diff rest; /* the sums of the others */
+	struct found_diff rest[2]; /* the others: those that are not there, and those that are */
 };
+/* Is it there now? Of sums: all of them. */
+bool found_there(const struct found_member *m, const struct found_diff *d);
+const char *found_outcome(const struct found_member *m, const struct found_diff *d);
 
 struct findings {
 	struct agentd *d;
@@ -72,8 +81,11 @@ struct findings {
  * repaired is logged. */
 void findings_take(const struct sync *x);
 void findings_unref(struct findings *f); /* NULL is fine */
-/* Of the communicator in its last job; NULL: none. */
-const struct found_member *findings_of(const struct comm *c);
+/* Of a job that goes on, as far as it is known: without keys and hashes. The caller's; NULL:
+ * nothing is. */
+struct findings *findings_now(const struct sync *x);
+/* Of the communicator; NULL: none. */
+const struct found_member *findings_of(const struct findings *f, uint32_t comm);
 /* Of the last job of a group that peers here took part in; NULL: none. */
 const struct findings *findings_last(const struct agentd *d, uint32_t run, uint32_t group);
 

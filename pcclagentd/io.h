@@ -102,7 +102,6 @@ struct comm {
 	uint32_t head, attr_version;
 	uint32_t bell_run;         /* run whose engine watches data_bell; 0: none */
 	uint32_t state_run;        /* likewise, for shared state */
-	bool synced;               /* it has been equal to others, as far as this agent can know */
 	struct findings *findings; /* of its last synchronization here; referenced, NULL */
 	struct comm_slot {
 		bool busy;                 /* submitted, not completed */
@@ -155,7 +154,7 @@ struct sync {
 		struct manifest *manifest; /* referenced, used until it is dropped; NULL */
 		uint32_t index;   /* in the engine's job; STE_NO_MEMBER: it never was there */
 		uint64_t offered; /* revision */
-		bool holder, torn, gone, used, dropping, told_failed;
+		bool holder, torn, synced, gone, used, dropping, told_failed;
 	} members[AGT_MEMBERS_MAX];
 	uint32_t n_sources;
 	struct sync_source {
@@ -562,6 +561,7 @@ struct sync_view {
 };
 #define SYNC_LEFT_UNKNOWN UINT64_MAX
 /* False: no such job here (any more). */
+struct sync *sync_find(const struct run *r, uint64_t seq); /* NULL: there is none */
 bool sync_get_view(const struct run *r, uint64_t seq, uint64_t now, struct sync_view *ret);
 struct sync_source_view {
 	char host[WM_NAME_MAX];

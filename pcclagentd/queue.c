@@ -242,7 +242,6 @@ void comm_open(struct agentd *d, uint32_t session, uint32_t id, const struct wl_
 		.session = session,
 		.uid = s->uid,
 		.refs = 1,
-		.synced = attrs->state == SHM_COMM_CONNECTED, /* it comes from another agent */
 		.sq_bell = -1,
 		.data_bell = -1};
 	if (make_comm(d, c, &fds[0]) < 0) {

@@ -78,6 +78,9 @@ static void forget_job(struct ste *e, struct ste_job *j)
 	while (*p != j)
 		p = &(*p)->next;
 	*p = j->next;
+	j->over = true;
+	for (uint32_t i = 0; i < j->n_peers; i++)
+		(void)ste_window_acks(j, &j->peers[i]); /* what is written counts */
 	ste_crew_settle(e);
 	ste_fetch_end(j);
 	ste_conns_forget(e, j, NULL);
@@ -547,18 +550,22 @@ bool ste_get_source(struct ste *e, uint64_t seq, uint32_t source, struct ste_sou
 	return true;
 }
 
-bool ste_get_diffs(struct ste *e, uint64_t seq, uint32_t member, struct ste_diffs *ret)
+bool ste_next_diff(
+	struct ste *e, uint64_t seq, uint32_t member, uint32_t from, struct ste_diff *ret)
 {
-	const struct ste_job *j = e->dead;
-	const struct ste_peer *p;
+	const struct ste_job *j = find_any(e, seq);
+	const struct ste_found *v = j && member < j->n_peers ? j->peers[member].found : NULL;
+	uint32_t t = from;
 
-	if (!j || j->seq != seq || member >= j->n_peers)
+	while (v && t < j->n_tensors && !atomic_load_explicit(&v[t].differs, memory_order_relaxed))
+		t++;
+	if (!v || t >= j->n_tensors)
 		return false;
-	p = &j->peers[member];
-	*ret = (struct ste_diffs){.n_tensors = p->n_differ,
-		.n = p->n_differ < STE_DIFFS ? p->n_differ : STE_DIFFS,
-		.v = p->diffs,
-		.rest = p->rest};
+	*ret = (struct ste_diff){
+		.tensor = t, .of = atomic_load_explicit(&v[t].of, memory_order_acquire)};
+	ret->leaves = atomic_load_explicit(&v[t].leaves, memory_order_relaxed);
+	ret->bytes = atomic_load_explicit(&v[t].bytes, memory_order_relaxed);
+	ret->done = atomic_load_explicit(&v[t].done, memory_order_relaxed);
 	return true;
 }
 

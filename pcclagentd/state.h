@@ -194,25 +194,22 @@ struct ste_progress {
 #define STE_UNMEASURED UINT64_MAX
 bool ste_get_progress(struct ste *e, uint64_t seq, struct ste_progress *ret);
 
-/* What a job has found, to be asked for when its STE_CANCELLED has been taken, until the next event
- * is. */
+/* What a job has found: as far as it is known by now, and until the event after its STE_CANCELLED
+ * is asked for. */
 
 struct ste_diff {
 	uint32_t tensor;
-	uint64_t leaves, of; /* that differed, and in all; both 0 if that was not found out */
-	uint64_t bytes;      /* of these leaves */
+	uint64_t leaves, of; /* that differed, and in all; both 0 if that is not known (yet) */
+	uint64_t bytes;      /* of these leaves, */
+	uint64_t done;       /* and of these what it has got, verified */
 };
-
-struct ste_diffs {
-	uint32_t n_tensors;       /* that differed from what was elected */
-	uint32_t n;               /* the first of them */
-	const struct ste_diff *v; /* n */
-	struct ste_diff rest;     /* the sums of the others */
-};
-/* False: no such job or member. */
-bool ste_get_diffs(struct ste *e, uint64_t seq, uint32_t member, struct ste_diffs *ret);
-/* The elected hashes of all tensors in the order of the table; NULL: no such job, or it has not
- * heard of them. Those of tensors that may differ mean nothing. */
+/* The first tensor of the member from `from` on that differed from what was elected. False: none,
+ * or no such job or member. */
+bool ste_next_diff(
+	struct ste *e, uint64_t seq, uint32_t member, uint32_t from, struct ste_diff *ret);
+/* To be asked for when its STE_CANCELLED has been taken. The elected hashes of all tensors in the
+ * order of the table; NULL: no such job, or it has not heard of them. Those of tensors that may
+ * differ mean nothing. */
 const uint64_t *ste_get_hashes(struct ste *e, uint64_t seq);
 
 /* For tests and pcclctl: is there a thread? */

@@ -90,11 +90,11 @@ static void count_read(const struct ste_block *b)
 void ste_block_copied(struct ste_job *j, struct ste_block *b, struct ste_peer *p, bool right)
 {
 	b->writes--;
-	if (!j->over && !p->failed && !right)
-		blame(j, b, p);
-	else if (!j->over && !p->failed) {
+	if (!p->failed && right) {
 		count_read(b);
 		ste_job_got(j, p, b);
+	} else if (!j->over && !p->failed) {
+		blame(j, b, p);
 	}
 	finish_if_over(j, b);
 }
@@ -246,6 +246,9 @@ void ste_block_acked(struct ste_job *j, struct ste_peer *p, int slot)
 	struct ste_block *b = p->w.slot[slot].owner;
 
 	if (j->over) {
+		/* Nothing is to follow, but it is there. */
+		if (p->w.slot[slot].op == SHM_STATE_WRITE)
+			ste_job_got(j, p, b);
 		ste_window_put(p, slot);
 		return;
 	}

@@ -36,9 +36,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "hashes are sent as th
 #define STE_STREAMS_MAX 16u /* of one job */
 #define STE_ASKS        64u /* requests of one stream without an answer */
 #define STE_SLOT_LEAVES (SHM_STATE_SLOT / WIRE_LEAF)
-#define STE_SERVE_SLOTS 4u  /* of a receiver's window that serving may hold */
-#define STE_READ_SLOTS  8u  /* of a holder's window that local copies may hold */
-#define STE_DIFFS       32u /* tensors of a member that are told one by one */
+#define STE_SERVE_SLOTS 4u /* of a receiver's window that serving may hold */
+#define STE_READ_SLOTS  8u /* of a holder's window that local copies may hold */
 
 struct ste_job;
 struct ste_conn;
@@ -61,6 +60,12 @@ struct ste_window {
 	} slot[SHM_STATE_SLOTS];
 };
 
+/* Of a receiver's tensor, see ste_diff. */
+struct ste_found {
+	_Atomic bool differs;
+	_Atomic uint64_t leaves, of, bytes, done;
+};
+
 /* A member, as the thread sees it. */
 struct ste_peer {
 	struct ste_member m;
@@ -73,8 +78,7 @@ struct ste_peer {
 	uint8_t *lacks;             /* receivers: a bit for each leaf; owned */
 	uint64_t lacking;           /* bytes, of leaves that are known to differ */
 	bool touched;               /* its memory was written to */
-	uint32_t n_differ;          /* tensors */
-	struct ste_diff diffs[STE_DIFFS], rest; /* of the first of them, and of the others */
+	struct ste_found *found;    /* receivers: of each tensor; owned */
 	struct ste_window w;
 	_Atomic uint64_t tx_bytes, rx_bytes;
 	_Atomic uint64_t total; /* bytes that were lacking once */

@@ -57,24 +57,6 @@ bool ste_job_is_content(struct ste_job *j, const uint64_t *hashes, size_t n)
 	return d[0] == j->content.hi && d[1] == j->content.lo;
 }
 
-/* In the order of the table. */
-static void note_diff(struct ste_peer *p, uint32_t t)
-{
-	if (p->n_differ < STE_DIFFS)
-		p->diffs[p->n_differ].tensor = t;
-	p->n_differ++;
-}
-
-static struct ste_diff *find_diff(struct ste_peer *p, uint32_t t)
-{
-	uint32_t n = p->n_differ < STE_DIFFS ? p->n_differ : STE_DIFFS;
-
-	for (uint32_t i = 0; i < n && p->diffs[i].tensor <= t; i++)
-		if (p->diffs[i].tensor == t)
-			return &p->diffs[i];
-	return &p->rest;
-}
-
 bool ste_job_take_tensors(struct ste_job *j)
 {
 	size_t n = 0;
@@ -102,7 +84,7 @@ bool ste_job_take_tensors(struct ste_job *j)
 			if (p->m.state->tensors[t].hash == j->want[t])
 				continue;
 			lacks |= bit(p);
-			note_diff(p, t);
+			atomic_store_explicit(&p->found[t].differs, true, memory_order_relaxed);
 		}
 		/* An empty tensor's hash can differ only by a lie that harms nobody else. */
 		if (lacks == 0 || s->bytes == 0) {
@@ -134,9 +116,9 @@ static void set_lacking(struct ste_job *j, struct ste_peer *p, uint64_t leaf, ui
 static void compare(struct ste_job *j, struct ste_peer *p, uint32_t t)
 {
 	const struct shm_state_tensor *s = &j->tensors[t];
-	uint64_t n = wire_leaf_count(s->bytes), lacking = p->lacking;
+	uint64_t n = wire_leaf_count(s->bytes), lacking = p->lacking, leaves = 0;
+	struct ste_found *d = &p->found[t];
 	bool all = n == 1;
-	struct ste_diff *d;
 
 	if (p->m.state->tensors[t].hash == j->want[t])
 		return;
@@ -145,15 +127,15 @@ static void compare(struct ste_job *j, struct ste_peer *p, uint32_t t)
 			j->scratch[i] = shm_state_leaf(p->m.map, p->m.state, s->first_leaf + i);
 		all = hsh_tensor(j->scratch, s->bytes) != p->m.state->tensors[t].hash;
 	}
-	d = find_diff(p, t);
 	for (uint64_t i = 0; i < n; i++) {
 		if (!all && j->scratch[i] == j->elected[s->first_leaf + i])
 			continue;
 		set_lacking(j, p, s->first_leaf + i, wire_leaf_bytes(s->bytes, i, 1));
-		d->leaves++;
+		leaves++;
 	}
-	d->of += n;
-	d->bytes += p->lacking - lacking;
+	atomic_store_explicit(&d->leaves, leaves, memory_order_relaxed);
+	atomic_store_explicit(&d->bytes, p->lacking - lacking, memory_order_relaxed);
+	atomic_store_explicit(&d->of, n, memory_order_release); /* the others are there, too */
 }
 
 bool ste_job_take_leaves(struct ste_job *j, uint32_t t)
@@ -307,6 +289,7 @@ void ste_job_got(struct ste_job *j, struct ste_peer *p, const struct ste_block *
 		p->lacks[i / 8] &= (uint8_t) ~(1u << i % 8);
 	p->lacking -= b->len;
 	atomic_fetch_add_explicit(&p->rx_bytes, b->len, memory_order_relaxed);
+	atomic_fetch_add_explicit(&p->found[b->tensor].done, b->len, memory_order_relaxed);
 	atomic_fetch_add_explicit(&j->done, b->len, memory_order_relaxed);
 	ste_job_moved(j);
 }
@@ -440,9 +423,11 @@ static bool copy_member(
 	p->index = index;
 	p->mem = calloc((size_t)m->state->n_tensors + 1, sizeof *p->mem);
 	p->regions = calloc((size_t)m->n_regions + 1, sizeof *p->regions);
-	if (!m->holder)
+	if (!m->holder) {
 		p->lacks = calloc(m->state->n_leaves / 8 + 1, 1);
-	if (!p->mem || !p->regions || (!m->holder && !p->lacks))
+		p->found = calloc((size_t)m->state->n_tensors + 1, sizeof *p->found);
+	}
+	if (!p->mem || !p->regions || (!m->holder && (!p->lacks || !p->found)))
 		return false;
 	if (m->n_regions > 0)
 		memcpy(p->regions, m->regions, m->n_regions * sizeof *p->regions);
@@ -516,6 +501,7 @@ void ste_job_free(struct ste_job *j)
 		free(j->peers[i].mem);
 		free(j->peers[i].regions);
 		free(j->peers[i].lacks);
+		free(j->peers[i].found);
 	}
 	free(j->peers);
 	free(j->srcs);

@@ -13,7 +13,7 @@
 #include "pcclagentd/findings.h"
 #include "pcclagentd/io.h"
 
-static struct sync *find(const struct run *r, uint64_t seq)
+struct sync *sync_find(const struct run *r, uint64_t seq)
 {
 	struct sync *x;
 
@@ -102,7 +102,7 @@ static void look_at_members(struct run *r, uint64_t seq)
 {
 	struct agentd *d = r->d;
 	uint32_t id = r->id;
-	struct sync *x = find(r, seq);
+	struct sync *x = sync_find(r, seq);
 	bool news = false;
 
 	for (uint32_t i = 0; x && i < x->n_members; i++) {
@@ -115,7 +115,7 @@ static void look_at_members(struct run *r, uint64_t seq)
 			release(m);
 			tell_dropped(r, seq, m->id);
 			r = run_find(d, id);
-			x = r ? find(r, seq) : NULL;
+			x = r ? sync_find(r, seq) : NULL;
 		} else if (v.failed && !m->dropping && !m->told_failed) {
 			m->told_failed = news = true;
 		}
@@ -127,7 +127,7 @@ static void look_at_members(struct run *r, uint64_t seq)
 
 static void take_event(struct run *r, const struct ste_event *e)
 {
-	struct sync *x = find(r, e->seq);
+	struct sync *x = sync_find(r, e->seq);
 
 	if (!x)
 		return;
@@ -200,6 +200,7 @@ static int add_member(struct sync *x, const struct agt_sync_member *t)
 		.index = STE_NO_MEMBER,
 		.holder = t->holder,
 		.torn = t->sub.sync.torn,
+		.synced = t->sub.synced,
 		.offered = t->sub.sync.revision};
 	m->gone = !c || !c->slot[t->sub.slot].manifest;
 	if (m->gone)
@@ -393,7 +394,7 @@ struct region *sync_shown(struct agentd *d, const struct comm *c, uint64_t regio
 
 void sync_drop(struct run *r, uint64_t seq, uint32_t comm)
 {
-	struct sync *x = find(r, seq);
+	struct sync *x = sync_find(r, seq);
 	struct sync_member *m = NULL;
 
 	for (uint32_t i = 0; x && i < x->n_members; i++)
@@ -412,7 +413,7 @@ void sync_drop(struct run *r, uint64_t seq, uint32_t comm)
 void sync_cancel(struct run *r, uint64_t seq)
 {
 	struct agt_event ev = {.type = AGT_EV_SYNC_CANCELLED, .run = r->id, .seq = seq};
-	struct sync *x = find(r, seq);
+	struct sync *x = sync_find(r, seq);
 
 	if (x)
 		x->over = true;
@@ -437,7 +438,7 @@ static void destroy(struct sync *x)
 
 void sync_free(struct run *r, uint64_t seq)
 {
-	struct sync *x = find(r, seq);
+	struct sync *x = sync_find(r, seq);
 
 	if (!x)
 		return;
@@ -512,7 +513,7 @@ static uint64_t time_left(const struct ste_progress *p)
 
 bool sync_get_view(const struct run *r, uint64_t seq, uint64_t now, struct sync_view *ret)
 {
-	struct sync *x = find(r, seq);
+	struct sync *x = sync_find(r, seq);
 	struct sync_source_view s;
 	struct ste_progress p;
 
@@ -538,7 +539,7 @@ bool sync_get_view(const struct run *r, uint64_t seq, uint64_t now, struct sync_
 
 bool sync_get_source(const struct run *r, uint64_t seq, uint32_t i, struct sync_source_view *ret)
 {
-	struct sync *x = find(r, seq);
+	struct sync *x = sync_find(r, seq);
 	struct ste_source_view v;
 
 	if (!x || i >= x->n_sources || !x->started || !ste_get_source(r->ste, seq, i, &v))
@@ -555,7 +556,7 @@ bool sync_get_source(const struct run *r, uint64_t seq, uint32_t i, struct sync_
 
 bool sync_get_member(const struct run *r, uint64_t seq, uint32_t comm, struct ste_member_view *ret)
 {
-	const struct sync *x = find(r, seq);
+	const struct sync *x = sync_find(r, seq);
 	const struct sync_member *m;
 
 	for (m = x ? x->members : NULL; m && m < x->members + x->n_members; m++)

@@ -217,8 +217,9 @@ static int run(const struct command *c)
 		}
 	} else {
 		print_tables(stdout, &r,
-			&(struct print_style){.records = c->request.verb == WA_STATUS ||
-							 c->request.verb == WA_STATE,
+			&(struct print_style){.daemon = c->request.verb == WA_STATUS ||
+							c->request.verb == WA_STATE,
+				.record = c->request.verb == WA_STATUS,
 				.colour = wants_colour()});
 	}
 	wa_reply_clear(&r);

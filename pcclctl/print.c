@@ -169,7 +169,7 @@ static void print_columns(FILE *f, const struct wa_table *t, const struct print_
 
 void print_tables(FILE *f, const struct wa_reply *r, const struct print_style *style)
 {
-	if (style->records)
+	if (style->daemon)
 		fprintf(f, "%s %s\n", r->daemon, r->software);
 	for (uint32_t i = 0; i < r->n_tables; i++) {
 		const struct wa_table *t = &r->tables[i];
@@ -180,7 +180,7 @@ void print_tables(FILE *f, const struct wa_reply *r, const struct print_style *s
 			fprintf(f, "%s\n", t->name);
 		if (t->n_rows == 0)
 			fprintf(f, "no %s\n", t->name);
-		else if (t->n_rows == 1 && style->records)
+		else if (i == 0 && t->n_rows == 1 && style->record)
 			print_record(f, t, style);
 		else
 			print_columns(f, t, style);

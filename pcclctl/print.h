@@ -11,7 +11,10 @@
 #include "proto/wire_admin.h"
 
 struct print_style {
-	bool records; /* a table of one row as lines of "key: value" */
+	bool daemon; /* who answers, before the tables */
+	bool record; /* the first table, if it has one row, as lines of "key: value": that of the
+		      * daemon itself, which never has more. What is about several things is a
+		      * table however many there are */
 	bool colour;
 };
 

@@ -31,7 +31,7 @@
 #include "proto/wire_world.h"
 
 #define SHM_MAGIC   0x51504350u /* "PCPQ" */
-#define SHM_VERSION 6u
+#define SHM_VERSION 7u
 #define SHM_SLOTS   64u /* operations in flight of one communicator */
 #define SHM_TEXT    256u
 #define SHM_LINE    64
@@ -80,8 +80,10 @@ enum shm_sqe_flags {
 	SHM_SQE_OUT_REGISTERED = 1u
 				 << 1, /* the agent may write results into out_region and keeps
 					* the old contents in the result region (SHM_RESULT_UNDO) */
-	SHM_SQE_SYNC = 1u << 2, /* a synchronization of shared state: `sync` counts, tag is 0, no
-				 * other flag is set */
+	SHM_SQE_SYNC = 1u << 2,   /* a synchronization of shared state: `sync` counts, tag is 0, no
+				   * other flag is set but */
+	SHM_SQE_SYNCED = 1u << 3, /* one of this communicator's has succeeded: for people, who
+				   * are told newcomers from others, whichever agent is asked */
 };
 
 /* wm_sync_vote, with the manifest (shm_state.h). */

@@ -9,7 +9,8 @@
 #include "proto/wire_dtype.h"
 #include "proto/wire_pb.h"
 
-#define FLAGS ((uint32_t)(SHM_SQE_IN_REGISTERED | SHM_SQE_OUT_REGISTERED))
+#define FLAGS      ((uint32_t)(SHM_SQE_IN_REGISTERED | SHM_SQE_OUT_REGISTERED))
+#define SYNC_FLAGS ((uint32_t)(SHM_SQE_SYNC | SHM_SQE_SYNCED))
 
 _Static_assert(SHM_SLOTS == 64, "shm_submit_limits.busy has a bit for every slot");
 
@@ -93,9 +94,8 @@ static int get_sync(const struct shm_sqe *e, const struct shm_submit_limits *lim
 {
 	const struct shm_sqe_sync *s = &e->sync;
 
-	if (e->flags != SHM_SQE_SYNC)
-		return refuse(
-			why, "flags: unknown bits %#" PRIx32, e->flags & ~(uint32_t)SHM_SQE_SYNC);
+	if (e->flags & ~SYNC_FLAGS)
+		return refuse(why, "flags: unknown bits %#" PRIx32, e->flags & ~SYNC_FLAGS);
 	if (s->torn > 1)
 		return refuse(why, "torn: %" PRIu32 ", must be 0 or 1", s->torn);
 	if (e->tag != 0)
@@ -118,6 +118,7 @@ static int get_sync(const struct shm_sqe *e, const struct shm_submit_limits *lim
 	*ret = (struct shm_submission){.slot = e->slot,
 		.losses = e->losses,
 		.is_sync = true,
+		.synced = e->flags & SHM_SQE_SYNCED,
 		.sync = {.revision = s->revision,
 			.strategy = s->strategy,
 			.hash_type = s->hash_type,

@@ -11,7 +11,7 @@
 #include "proto/wire_state.h"
 #include "tests/agentio/fixture.h"
 
-#define OFFER_TENSORS 8u
+#define OFFER_TENSORS 40u
 
 struct offer {
 	struct client *c;

@@ -17,5 +17,6 @@ Suite *stop_suite(void);
 Suite *manifest_suite(void);
 Suite *sync_suite(void);
 Suite *small_suite(void);
+Suite *findings_suite(void);
 
 #endif

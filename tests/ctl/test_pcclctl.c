@@ -164,6 +164,10 @@ static void fill(void *arg, const struct wa_request *q, struct wa_reply *r)
 		wa_set_text(t, 0, "one");
 		wa_row_add(t);
 		wa_set_text(t, 0, "two");
+		t = wa_table_add(r, "recovery");
+		wa_col_add(t, "awaited", WA_KIND_TEXT);
+		wa_row_add(t);
+		wa_set_text(t, 0, "host-1");
 		break;
 	case WA_PEERS:
 		fill_peers(r);
@@ -268,7 +272,11 @@ START_TEST(tables_for_people)
 			      "runs\n"
 			      "RUN\n"
 			      "one\n"
-			      "two\n");
+			      "two\n"
+			      "\n"
+			      "recovery\n"
+			      "AWAITED\n"
+			      "host-1\n");
 }
 END_TEST
 
@@ -309,10 +317,8 @@ START_TEST(shared_state_for_people)
 	ck_assert_int_eq(ctl("state"), EX_OK);
 	ck_assert_str_eq(out, "test-daemon " PACKAGE_VERSION "\n"
 			      "transfers\n"
-			      "sequence: 7\n"
-			      "bytes:    1.0 GiB\n"
-			      "rate:     112.0 MiB/s\n"
-			      "left:     2.5 s\n"
+			      "SEQUENCE    BYTES         RATE   LEFT\n"
+			      "       7  1.0 GiB  112.0 MiB/s  2.5 s\n"
 			      "\n"
 			      "sources\n"
 			      "HOST      RATE  LEFT\n"

@@ -127,6 +127,26 @@ def not_drift(lab, peers):
           [lab.agents[h].log_lines()[-3:] for h in (0, 1)])
 
 
+def restarted(lab, peers):
+    """An agent that has just been started tells newcomers from those that have been equal once."""
+    newcomer = lab.start_peer(4, 1)
+    newcomer.send("create", "connect")
+    lib.together(peers, "until world=5")
+    newcomer.read(), newcomer.read()
+    load(newcomer)
+    lib.restart_agent(lab, 1)
+    peers[2].expect("spoil name=w1 n=1")
+    newcomer.send("sync retry=5")
+    lib.together(peers, "sync revision=6 retry=5")
+    newcomer.read()
+    rows = sorted((r[0], r[1], r[5], r[6]) for r in differed(lab, 1))
+    check(rows == sorted([(peers[2].pid, "w1", "drift", "repaired"),
+                          (newcomer.pid, "w0", "newcomer", "received")]),
+          "the next agent knows who is a newcomer", rows)
+    lab.drop_peer(newcomer)
+    lib.together(peers, "until world=4")
+
+
 def failed(lab, peers):
     """The only one who has the contents dies before it has sent them."""
     holder, receivers = peers[2], peers[:2]
@@ -134,14 +154,17 @@ def failed(lab, peers):
     lib.together(peers, "until world=3")
     for peer in receivers:
         peer.expect("spoil name=w1 n=1")
-    holder.send("sync strategy=send revision=6 hash=0")
+    holder.send("sync strategy=send revision=7 hash=0")
     lib.until(lambda: [o["votes"] for o in lib.ask("--master", lab.master, "ops")] == [1],
               "the holder has not voted")
     holder.process.send_signal(signal.SIGSTOP)
     for peer in receivers:
-        peer.send("sync strategy=receive hash=0 revision=6")
+        peer.send("sync strategy=receive hash=0 revision=7")
     lib.until(lambda: [t["bytes"] for t in state_of(lab, 0)["transfers"]] == [2 * LEAF],
               "nobody is known to lack anything")
+    check(sorted((r["pid"], r["key"], r["done"], r["outcome"]) for r in state_of(lab, 0)["differed"])
+          == sorted((p.pid, "w1", 0, "under way") for p in receivers), "which keys differ is said at once",
+          state_of(lab, 0)["differed"])
     lab.drop_peer(holder)
     answers = [p.read() for p in receivers]
     check({a["code"] for a in answers} == {RANK_CONNECTION_LOST}, "it fails", answers)
@@ -197,6 +220,7 @@ def test():
         drift(lab, peers, hashes)
         changed(lab, peers, hashes)
         not_drift(lab, peers)
+        restarted(lab, peers)
         many(lab)
         failed(lab, peers)
         forgotten(lab, peers[:2])

@@ -59,7 +59,7 @@ static struct shm_sqe sync_entry(const struct shm_submission *s)
 	const struct wm_sync_vote *v = &s->sync;
 
 	return (struct shm_sqe){.slot = s->slot,
-		.flags = SHM_SQE_SYNC,
+		.flags = SHM_SQE_SYNC | (s->synced ? SHM_SQE_SYNCED : 0u),
 		.sync = {.keys = {v->keys.hi, v->keys.lo},
 			.content = {v->content.hi, v->content.lo},
 			.revision = v->revision,

@@ -48,7 +48,7 @@ struct shm_sqe sample_sync_entry(struct tl_rng *r, struct shm_submit_limits *ret
 {
 	struct shm_sqe e = {
 		.slot = (uint32_t)tl_range(r, 0, SHM_SLOTS - 1),
-		.flags = SHM_SQE_SYNC,
+		.flags = SHM_SQE_SYNC | (tl_range(r, 0, 1) ? SHM_SQE_SYNCED : 0),
 		.sync = {.keys = {tl_u64(r), tl_u64(r)},
 			.content = {tl_u64(r), tl_u64(r)},
 			.region = tl_u64(r),
@@ -73,6 +73,6 @@ bool same_submission(const struct shm_submission *a, const struct shm_submission
 	       a->count == b->count && a->bytes == b->bytes &&
 	       a->in_registered == b->in_registered && a->out_registered == b->out_registered &&
 	       a->in_off == b->in_off && a->in_start == b->in_start && a->out_off == b->out_off &&
-	       a->losses == b->losses && a->is_sync == b->is_sync &&
+	       a->losses == b->losses && a->is_sync == b->is_sync && a->synced == b->synced &&
 	       same_sync_vote(&a->sync, &b->sync);
 }

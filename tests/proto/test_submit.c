@@ -318,6 +318,7 @@ START_TEST(syncs_are_taken)
 		ck_assert_uint_eq(s.sync.revision, e.sync.revision);
 		ck_assert_uint_eq(s.sync.content.lo, e.sync.content[1]);
 		ck_assert_uint_eq(s.sync.torn, e.sync.torn);
+		ck_assert(s.synced == ((e.flags & SHM_SQE_SYNCED) != 0));
 		ck_assert_uint_eq(s.losses, e.losses);
 		ck_assert_uint_eq(s.count, 0);
 		/* The region is found under either name. */
@@ -338,6 +339,8 @@ START_TEST(sync_limits)
 	refused(e, "flags: unknown bits 0x1");
 	e.flags = SHM_SQE_SYNC | 1u << 31;
 	refused(e, "flags: unknown bits 0x80000000");
+	e.flags = SHM_SQE_SYNC | SHM_SQE_SYNCED | SHM_SQE_OUT_REGISTERED;
+	refused(e, "flags: unknown bits 0x2");
 	e = good_sync;
 	e.sync.torn = 2;
 	refused(e, "torn: 2, must be 0 or 1");

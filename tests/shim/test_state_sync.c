@@ -411,7 +411,8 @@ END_TEST
 
 /* One synchronization: what the agent hears, and does. */
 struct part {
-	uint32_t torn; /* what it must hear */
+	uint32_t torn;  /* what it must hear */
+	uint32_t flags; /* likewise, unless 0 */
 	uint32_t written, touched;
 	bool complete, dies;
 	uint32_t code;
@@ -422,6 +423,8 @@ static void play(struct fake_op *op, void *arg)
 	const struct part *p = arg;
 
 	ck_assert_uint_eq(op->sqe.sync.torn, p->torn);
+	if (p->flags)
+		ck_assert_uint_eq(op->sqe.flags, p->flags);
 	fake_sync_begin(op);
 	if (p->written > 0) {
 		fake_command(op, SHM_STATE_WRITE, 1, WIDE, 0, p->written);
@@ -466,6 +469,25 @@ START_TEST(a_mixture_is_told_until_one_succeeds)
 	sync_part(&s, ST_POPULAR, (struct part){.torn = 0, .touched = 1, .dies = true});
 	sync_part(&s, ST_POPULAR, (struct part){.torn = 1});
 	sync_part(&s, ST_POPULAR, (struct part){.torn = 0});
+	st_free(&s);
+}
+END_TEST
+
+/* To whichever agent; failures change nothing. */
+START_TEST(a_success_is_told_from_then_on)
+{
+	const uint32_t none = SHM_SQE_SYNC, some = SHM_SQE_SYNC | SHM_SQE_SYNCED;
+	struct part first = {.flags = none, .complete = true};
+	struct st_state s;
+
+	st_init(&s, 1);
+	sync_part(&s, ST_POPULAR, (struct part){.flags = none, .dies = true});
+	sync_part(&s, ST_POPULAR,
+		(struct part){.flags = none, .complete = true, .code = pcclRankConnectionLost});
+	sync_part(&s, ST_POPULAR, first);
+	sync_part(&s, ST_POPULAR, (struct part){.flags = some, .dies = true});
+	sync_part(&s, ST_POPULAR, (struct part){.flags = some, .code = pcclRankConnectionLost});
+	sync_part(&s, ST_POPULAR, (struct part){.flags = some});
 	st_free(&s);
 }
 END_TEST
@@ -617,6 +639,7 @@ int main(void)
 	tcase_add_loop_test(tc, registered_memory_may_have_been_written, 0, 2);
 	tcase_add_test(tc, an_agent_that_was_left_may_have_written);
 	tcase_add_test(tc, a_mixture_is_told_until_one_succeeds);
+	tcase_add_test(tc, a_success_is_told_from_then_on);
 	tcase_add_test(tc, what_was_only_read_is_no_mixture);
 	tcase_add_loop_test(tc, the_application_says_that_it_has_others, 0, 4);
 	tcase_add_loop_test(tc, an_agent_that_dies_before_the_call, 0, 2);

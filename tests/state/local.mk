@@ -36,6 +36,15 @@ tests_state_test_threads_SOURCES = \
 tests_state_test_threads_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_state_test_threads_LDADD = pcclagentd/libstate.la $(CHECK_LIBS)
 
+check_PROGRAMS += tests/state/test_found
+TESTS += tests/state/test_found
+THREADED_TESTS += tests/state/test_found
+tests_state_test_found_SOURCES = \
+	tests/state/host.c tests/state/host.h \
+	tests/state/test_found.c
+tests_state_test_found_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_state_test_found_LDADD = pcclagentd/libstate.la $(CHECK_LIBS)
+
 check_PROGRAMS += tests/state/test_strangers
 TESTS += tests/state/test_strangers
 THREADED_TESTS += tests/state/test_strangers

@@ -251,6 +251,12 @@ static uint64_t count_hashes(const struct ste_job *j, const struct wst_request *
 	return r->kind == WST_TENSORS ? j->n_tensors : wire_leaf_count(j->tensors[r->tensor].bytes);
 }
 
+/* More hashes belong to it. */
+static bool is_part(const struct ste_job *j, const struct wst_request *r)
+{
+	return r->kind != WST_BLOCK && position(r) + r->n < count_hashes(j, r);
+}
+
 static void not_had(struct ste_stream *s, uint8_t status)
 {
 	const struct wst_request *r = &s->cur.req;
@@ -330,18 +336,18 @@ static bool take_hashes(struct ste_stream *s)
 {
 	struct ste_job *j = s->j;
 	const struct wst_request *r = &s->cur.req;
-	uint64_t from = position(r), end = from + r->n, all = count_hashes(j, r);
+	uint64_t from = position(r);
 
-	if (end < all) {
+	if (is_part(j, r)) {
 		if (from == 0)
-			s->hash_next = end;
+			s->hash_next = r->n;
 		return true;
 	}
 	if (from > 0) /* other requests may have come between its parts */
 		s->hash_next = s->hash_end = 0;
 	if (r->kind == WST_TENSORS ? ste_job_take_tensors(j) : ste_job_take_leaves(j, r->tensor))
 		return true;
-	if (r->n < all) /* other parts may be of others */
+	if (from > 0) /* other parts may be of others */
 		s->member = 0;
 	ste_fetch_return(j, r);
 	return false;
@@ -373,7 +379,9 @@ static void finish_answer(struct ste_stream *s)
 		lose(s, STE_FAULT_WRONG, "its hashes are not those that were elected");
 		return;
 	}
-	ste_stream_right(s, b ? s->len : 0);
+	/* What is incomplete may come again and again, and never be of any use. */
+	if (!is_part(s->j, &s->cur.req))
+		ste_stream_right(s, b ? s->len : 0);
 	ste_job_moved(s->j);
 	if (b)
 		ste_block_landed(s->j, b);

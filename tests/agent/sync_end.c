@@ -502,6 +502,34 @@ START_TEST(its_waits_are_told)
 }
 END_TEST
 
+/* Whoever fails when the end is known, a success (_i 0) or not, has not failed: what the engine
+ * says as it lets go are bytes. */
+START_TEST(who_fails_after_the_end_has_not_failed)
+{
+	struct agt_sync_result r = {.comm = 0, .failed = true, .text = "cannot be read"};
+	struct agt_event ev = {.type = AGT_EV_SYNC_CANCELLED, .run = 1, .seq = 5, .results = &r};
+	const struct agt_done *done;
+
+	run_three();
+	sy_done(f, 5);
+	if (_i)
+		sy_abort(f, 5);
+	else
+		sy_op_done(f, 5, 7);
+	r.comm = comms[1];
+	r.tx_bytes = 77;
+	r.rx_bytes = 88;
+	ev.n_results = 1;
+	fx_step(f, &ev);
+	ck_assert(!logged("cannot be read"));
+	ck_assert_uint_eq(fx_sent(f, WM_OP_REPORT), 0);
+	fx_expect_done(f, 1, comms[1], _i ? WIRE_RANK_CONNECTION_LOST : WIRE_SUCCESS,
+		_i ? "peer 12 died" : "");
+	done = &fx_get(f, AGT_ACT_COMPLETE, 1)->u.done;
+	ck_assert(done->tx_bytes == 77 && done->rx_bytes == 88);
+}
+END_TEST
+
 Suite *sync_end_suite(void)
 {
 	Suite *s = suite_create("sync_end");
@@ -530,6 +558,7 @@ Suite *sync_end_suite(void)
 	tcase_add_test(t, it_is_seen_as_what_it_is);
 	tcase_add_test(t, the_last_one_is_remembered);
 	tcase_add_test(t, its_waits_are_told);
+	tcase_add_loop_test(t, who_fails_after_the_end_has_not_failed, 0, 2);
 	suite_add_tcase(s, t);
 	return s;
 }

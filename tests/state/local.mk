@@ -54,6 +54,15 @@ tests_state_test_strangers_SOURCES = \
 tests_state_test_strangers_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_state_test_strangers_LDADD = pcclagentd/libstate.la $(CHECK_LIBS)
 
+check_PROGRAMS += tests/state/test_parts
+TESTS += tests/state/test_parts
+THREADED_TESTS += tests/state/test_parts
+tests_state_test_parts_SOURCES = \
+	tests/state/host.c tests/state/host.h \
+	tests/state/test_parts.c
+tests_state_test_parts_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_state_test_parts_LDADD = pcclagentd/libstate.la $(CHECK_LIBS)
+
 check_PROGRAMS += tests/state/test_pace
 TESTS += tests/state/test_pace
 tests_state_test_pace_SOURCES = tests/state/test_pace.c

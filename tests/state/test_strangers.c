@@ -32,7 +32,7 @@ static void read_all(struct net *n, int fd, uint8_t *buf, size_t len)
 	ck_assert_uint_eq(len, 0);
 }
 
-static enum wst_status ask(struct net *n, int fd, struct wst_request r)
+static struct wst_answer ask_who(struct net *n, int fd, struct wst_request r)
 {
 	static uint8_t junk[WST_LEN_MAX];
 	uint8_t buf[WST_HDR_SIZE];
@@ -47,7 +47,12 @@ static enum wst_status ask(struct net *n, int fd, struct wst_request r)
 	ck_assert_msg(wst_answer_get(buf, &a, &why) == 0, "%s", why);
 	ck_assert_uint_eq(a.req.id, r.id);
 	read_all(n, fd, junk, a.len);
-	return (enum wst_status)a.status;
+	return a;
+}
+
+static enum wst_status ask(struct net *n, int fd, struct wst_request r)
+{
+	return (enum wst_status)ask_who(n, fd, r).status;
 }
 
 /* A receiver that knows what the others have, and has only one of the two tensors. */
@@ -223,6 +228,39 @@ START_TEST(who_serves)
 }
 END_TEST
 
+/* Of two receivers that have it by now, who is not wanted is not read, for hashes (_i 0) or bytes.
+ */
+START_TEST(which_receiver_serves)
+{
+	struct wst_request r = {.kind = _i ? WST_BLOCK : WST_LEAVES, .tensor = 1, .n = 1};
+	struct ste_source src[1];
+	struct shape s;
+	struct net n;
+	int pair[2];
+
+	shape_two(&s, PART);
+	net_up(&n, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		member_add(&n.h[0], &s, true, REGISTERED)->holder = false;
+		n.h[0].m[i].data[0][5] ^= 1;
+	}
+	member_add(&n.h[1], &s, true, REGISTERED);
+	host_hash(&n.h[0]);
+	host_hash(&n.h[1]);
+	src[0] = source_of(&n, 1, true);
+	net_start(&n, &s, src, 1);
+	net_expect(&n, 0, STE_DONE);
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	ck_assert_int_eq(ste_add_stream(n.h[0].e, pair[1], WLK_MEMBERS), 0);
+	for (r.without = 1; r.without <= 2; r.without++)
+		ck_assert_uint_eq(ask_who(&n, pair[0], r).member, 3 - r.without);
+	ck_assert_uint_eq(ask_who(&n, pair[0], r).status, WST_GONE);
+	close(pair[0]);
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
 /* Of what host 1 is asked, hashes come as they are, and of blocks the beginning: true. */
 static bool begin_to_answer(struct net *n)
 {
@@ -342,6 +380,7 @@ static Suite *suite(void)
 	tcase_add_loop_test(tc, answers_that_nobody_asked_for, 0, 2);
 	tcase_add_test(tc, a_member_that_is_not_wanted);
 	tcase_add_loop_test(tc, who_serves, 0, 2);
+	tcase_add_loop_test(tc, which_receiver_serves, 0, 2);
 	tcase_add_test(tc, what_is_lacking_is_not_served);
 	tcase_add_test(tc, half_a_block_is_seen_by_whom_it_is_written_to);
 	tcase_add_loop_test(tc, any_request, 0, 2);

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Sources that answer as the test says: hashes that come in parts, and who is asked for which.
+ */
+#include <string.h>
+#include <sys/socket.h>
+
+#include "proto/wire_state.h"
+#include "tests/common/testlib.h"
+#include "tests/state/host.h"
+
+#define LEAF ((uint64_t)WIRE_LEAF)
+
+/* The next request on a stream, if there is a whole one. */
+static bool next_request(int fd, struct wst_request *ret)
+{
+	uint8_t buf[WST_HDR_SIZE];
+	const char *why;
+
+	if (recv(fd, buf, sizeof buf, MSG_DONTWAIT | MSG_PEEK) != (ssize_t)sizeof buf)
+		return false;
+	ck_assert_int_eq(recv(fd, buf, sizeof buf, 0), sizeof buf);
+	ck_assert_msg(wst_request_get(buf, ret, &why) == 0, "%s", why);
+	return true;
+}
+
+/* What the member, which holds, has of it. */
+static uint32_t fill(const struct member *m, const struct wst_request *r, uint8_t *data)
+{
+	const struct shm_state_tensor *t = &m->state.tensors[r->tensor];
+	uint32_t len = r->n * 8;
+
+	switch (r->kind) {
+	case WST_TENSORS:
+		for (uint32_t i = 0; i < r->n; i++)
+			memcpy(data + (size_t)i * 8, &t[i].hash, 8);
+		break;
+	case WST_LEAVES:
+		memcpy(data, m->map + m->state.leaves_off + (t->first_leaf + r->first) * 8, len);
+		break;
+	default:
+		len = (uint32_t)wire_leaf_bytes(t->bytes, r->first, r->n);
+		memcpy(data, m->data[r->tensor] + r->first * LEAF, len);
+	}
+	return len;
+}
+
+/* What the test makes of an answer. False: there is to be none. */
+typedef bool change_fn(const struct wst_request *r, struct wst_answer *a, uint8_t *data);
+
+/* The mute host answers all that it has been asked by now. */
+static void play(struct net *n, uint32_t host, change_fn *change)
+{
+	static uint8_t data[WST_LEN_MAX];
+	struct host *h = &n->h[host];
+
+	for (uint32_t i = 0; i < h->n_mute; i++) {
+		uint8_t hdr[WST_HDR_SIZE];
+		struct wst_request r;
+
+		while (next_request(h->mute_fds[i], &r)) {
+			struct wst_answer a = {.req = r, .len = fill(&h->m[0], &r, data)};
+
+			if (!change(&r, &a, data))
+				continue;
+			if (a.status != WST_OK)
+				a.len = 0;
+			wst_answer_put(hdr, &a);
+			(void)!send(h->mute_fds[i], hdr, sizeof hdr, MSG_NOSIGNAL);
+			(void)!send(h->mute_fds[i], data, a.len, MSG_NOSIGNAL);
+		}
+	}
+}
+
+/* One tensor of three leaves, of whose hashes so many are asked for at once; the host that has it
+ * is played until there is an event. */
+static void run(
+	struct net *n, bool holds, uint32_t hashes, change_fn *change, struct ste_event *ret)
+{
+	struct ste_source src;
+	struct shape s;
+	int left = WAIT_MS / 5;
+
+	shape_one(&s, 3 * LEAF);
+	net_hashes = hashes;
+	net_newcomer(n, &s, 1, REGISTERED, REGISTERED, &src);
+	src.holds = holds;
+	n->h[1].mute = true;
+	host_start(&n->h[0], SEQ, &s, &src, 1);
+	while (left-- > 0 && !net_event(n, 0, ret, 5))
+		play(n, 1, change);
+	ck_assert_msg(left > 0, "no event");
+	if (ret->type == STE_DONE)
+		member_check(&n->h[0].m[0]);
+	net_down(n);
+	shape_free(&s);
+}
+
+static uint32_t n_asked; /* of what the test counts */
+
+static bool begins_late(const struct wst_request *r, struct wst_answer *a, uint8_t *data)
+{
+	(void)data;
+	if (r->kind == WST_LEAVES && r->first == 0 && n_asked++ == 0)
+		a->status = WST_NOT_YET;
+	return true;
+}
+
+/* A receiver's agent that does not have the first part yet is asked for it again. */
+START_TEST(first_part_comes_later)
+{
+	struct ste_event ev;
+	struct net n;
+
+	run(&n, false, 2, begins_late, &ev);
+	ck_assert_msg(ev.type == STE_DONE, "%s", ev.text);
+	ck_assert_uint_eq(n_asked, 2);
+}
+END_TEST
+
+static uint32_t n_without;
+
+static bool two_members(const struct wst_request *r, struct wst_answer *a, uint8_t *data)
+{
+	n_without += r->without != 0;
+	if (r->kind == WST_LEAVES) {
+		n_asked += r->first == 0;
+		a->member = r->first == 0 ? 1 : 2;
+		data[0] ^= r->first == 0;
+	}
+	return true;
+}
+
+/* The first part is wrong, and the last one another member's, who is not to blame. */
+START_TEST(parts_of_two_members)
+{
+	struct ste_event ev;
+	struct net n;
+
+	run(&n, true, 2, two_members, &ev);
+	ck_assert_int_eq(ev.type, STE_FAILED);
+	ck_assert_msg(strstr(ev.text, "its hashes are not those that were elected") != NULL, "%s",
+		ev.text);
+	ck_assert_uint_eq(n_asked, 3);
+	ck_assert_uint_eq(n_without, 0);
+}
+END_TEST
+
+static uint32_t n_lacking; /* times that there is no second part */
+
+static bool lacks_second(const struct wst_request *r, struct wst_answer *a, uint8_t *data)
+{
+	(void)data;
+	if (r->kind == WST_LEAVES && r->first == 1 && n_asked++ < n_lacking)
+		a->status = WST_NOT_YET;
+	return true;
+}
+
+/* Whoever had the first part and has not the second is asked anew, for all (_i 0), but not without
+ * end (1): first parts alone are nothing. */
+START_TEST(hashes_only_in_part)
+{
+	struct ste_event ev;
+	struct net n;
+
+	n_lacking = _i ? UINT32_MAX : 1;
+	run(&n, true, 1, lacks_second, &ev);
+	ck_assert_msg(ev.type == (_i ? STE_FAILED : STE_DONE), "%s", ev.text);
+	if (_i)
+		ck_assert_msg(strstr(ev.text, "it has hashes only in part") != NULL, "%s", ev.text);
+	ck_assert_uint_eq(n_asked, _i ? 3 : 2);
+}
+END_TEST
+
+/* More tensors than may be asked for at once of a holder, who tells of the first one alone. */
+#define MANY (STE_STREAMS * 64 + 40)
+
+static bool first_tensor(const struct wst_request *r, struct wst_answer *a, uint8_t *data)
+{
+	(void)a, (void)data;
+	return r->kind == WST_TENSORS || (r->kind == WST_LEAVES && r->tensor == 0);
+}
+
+static bool count(const struct wst_request *r, struct wst_answer *a, uint8_t *data)
+{
+	(void)a, (void)data;
+	ck_assert_uint_eq(r->kind, WST_BLOCK);
+	ck_assert_uint_eq(r->tensor, 0);
+	n_asked++;
+	return false;
+}
+
+/* As long as there are holders, receivers' agents are asked for what is known to be missing, and
+ * for no hashes. */
+START_TEST(hashes_are_asked_of_holders)
+{
+	struct ste_source src[2];
+	struct ste_event ev;
+	struct shape s;
+	struct net n;
+
+	shape_init(&s, MANY, 11);
+	for (uint32_t t = 0; t < s.n; t++)
+		s.bytes[t] = LEAF + 1;
+	net_newcomer(&n, &s, 2, REGISTERED, REGISTERED, src);
+	src[1].holds = false;
+	n.h[1].mute = n.h[2].mute = true;
+	host_start(&n.h[0], SEQ, &s, src, 2);
+	while (n_asked == 0) {
+		ck_assert_msg(!net_event(&n, 0, &ev, 5), "%s", ev.text);
+		play(&n, 1, first_tensor);
+		play(&n, 2, count);
+	}
+	net_cancel(&n, 0);
+	net_down(&n);
+	shape_free(&s);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("state_parts");
+	TCase *tc = tcase_create("parts");
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_test(tc, first_part_comes_later);
+	tcase_add_test(tc, parts_of_two_members);
+	tcase_add_loop_test(tc, hashes_only_in_part, 0, 2);
+	tcase_add_test(tc, hashes_are_asked_of_holders);
+	suite_add_tcase(s, tc);
+	return tl_run(s);
+}

@@ -11,6 +11,7 @@ tests_agentio_agentio_SOURCES = \
 	tests/agentio/findings.c \
 	tests/agentio/fixture.c tests/agentio/fixture.h \
 	tests/agentio/hello.c \
+	tests/agentio/kept.c \
 	tests/agentio/link.c \
 	tests/agentio/manifest.c \
 	tests/agentio/offer.c tests/agentio/offer.h \

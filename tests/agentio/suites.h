@@ -18,5 +18,6 @@ Suite *manifest_suite(void);
 Suite *sync_suite(void);
 Suite *small_suite(void);
 Suite *findings_suite(void);
+Suite *kept_suite(void);
 
 #endif

@@ -22,6 +22,7 @@ int main(void)
 	srunner_add_suite(r, stop_suite());
 	srunner_add_suite(r, manifest_suite());
 	srunner_add_suite(r, sync_suite());
+	srunner_add_suite(r, findings_suite());
 	srunner_add_suite(r, small_suite());
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);

@@ -8,6 +8,7 @@ tests_agentio_agentio_SOURCES = \
 	tests/agentio/attach.c \
 	tests/agentio/fake_engine.c tests/agentio/fake_engine.h \
 	tests/agentio/far.c tests/agentio/far.h \
+	tests/agentio/findings.c \
 	tests/agentio/fixture.c tests/agentio/fixture.h \
 	tests/agentio/hello.c \
 	tests/agentio/link.c \

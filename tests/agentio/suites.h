@@ -14,6 +14,7 @@ Suite *attach_suite(void);
 Suite *process_suite(void);
 Suite *redial_suite(void);
 Suite *stop_suite(void);
+Suite *findings_suite(void);
 Suite *manifest_suite(void);
 Suite *sync_suite(void);
 Suite *small_suite(void);

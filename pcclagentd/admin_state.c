@@ -144,6 +144,12 @@ static const struct wa_column differed_cols[] = {
 	{"why", WA_KIND_TEXT},
 };
 
+/* "": sums of several. */
+static const char *key_of(const struct found_diff *d)
+{
+	return d->name ? d->name : "";
+}
+
 /* A key, or the sums of several. */
 static void differed_row(struct wa_table *t, const struct agt_synced_info *s,
 	const struct findings *f, const struct found_member *m, const struct found_diff *d)
@@ -158,7 +164,7 @@ static void differed_row(struct wa_table *t, const struct agt_synced_info *s,
 	wa_set_number(t, col++, s->comm);
 	wa_set_text(t, col++, "%s", s->name);
 	wa_set_number(t, col++, s->pid);
-	wa_set_text(t, col++, "%s", d->name ? d->name : "");
+	wa_set_text(t, col++, "%s", key_of(d));
 	wa_set_number(t, col++, d->name ? 0 : d->keys);
 	wa_set_number(t, col++, d->leaves);
 	wa_set_number(t, col++, d->of);
@@ -198,7 +204,7 @@ static void fill_differed(struct fill *f, const struct agt_synced_info *s)
 	for (i = 0; i < m->n; i++) {
 		size_t *room = &f->differed_room;
 
-		if (!take_room(room, m->diffs[i].name, found->from) ||
+		if (!take_room(room, key_of(&m->diffs[i]), found->from) ||
 			!take_room(room, s->name, s->text))
 			break;
 		differed_row(f->differed, s, found, m, &m->diffs[i]);

@@ -341,8 +341,9 @@ static uint64_t size_of(const struct findings *f)
 	for (uint32_t i = 0; i < f->n_members; i++) {
 		const struct found_member *m = &f->members[i];
 
-		size += m->diffs ? FOUND_DIFFS_MAX * sizeof *m->diffs : 0;
-		for (uint32_t k = 0; k < m->n; k++)
+		if (m->diffs)
+			size += FOUND_DIFFS_MAX * sizeof *m->diffs;
+		for (uint32_t k = 0; m->diffs && k < m->n; k++)
 			size += strlen(m->diffs[k].name) + 1;
 	}
 	return size;

@@ -136,10 +136,8 @@ static int send_ack(int fd, uint16_t code, uint64_t features, const char *text)
 		       : CC_ERR_IO;
 }
 
-static void refuse(struct half *h, enum wlk_code code, const char *text)
+static void refuse_as(struct half *h, int level, enum wlk_code code, const char *text)
 {
-	/* While a run ends here, others may still want to connect. */
-	int level = code == WLK_REFUSED_RUN ? CC_LOG_INFO : CC_LOG_WARNING;
 	char from[CC_ADDR_STR_SIZE];
 
 	agentd_complain(h->port->d, level, "refused a connection from %s: %s",
@@ -152,6 +150,12 @@ static void refuse(struct half *h, enum wlk_code code, const char *text)
 	shutdown(h->fd, SHUT_WR);
 	h->lingering = true;
 	h->deadline = cc_now_ns() + LINGER_NS;
+}
+
+static void refuse(struct half *h, enum wlk_code code, const char *text)
+{
+	/* While a run ends here, others may still want to connect. */
+	refuse_as(h, code == WLK_REFUSED_RUN ? CC_LOG_INFO : CC_LOG_WARNING, code, text);
 }
 
 static bool is_missing(const struct in_link *l, const struct wlk_hello *h)
@@ -171,7 +175,8 @@ static struct in_link *join_link(struct half *h, struct run *r, const struct wlk
 	if (hello->stream > 0) {
 		if (l && l->n_streams == hello->n_streams && is_missing(l, hello))
 			return l;
-		refuse(h, WLK_REFUSED_LIMIT,
+		/* Or whoever opened the link has dropped it since, and its stream 0 told first. */
+		refuse_as(h, CC_LOG_INFO, WLK_REFUSED_LIMIT,
 			"this stream belongs to no link: stream 0 comes first");
 		return NULL;
 	}

@@ -199,7 +199,7 @@ static void fill_differed(struct fill *f, const struct agt_synced_info *s)
 	struct found_diff rest[2];
 	uint32_t i;
 
-	if (!m || m->n_tensors == 0)
+	if (!found || !m || m->n_tensors == 0)
 		return;
 	for (i = 0; i < m->n; i++) {
 		size_t *room = &f->differed_room;

@@ -52,11 +52,13 @@ static void ring(int fd)
 
 void ste_notify(struct ste_job *j, enum ste_note note)
 {
+	struct ste *e = j->e; /* the job may be freed as soon as its last note is there */
+
 	/* Three for each job at most: never full. */
 	if (note == STE_NOTE_MEMBERS && atomic_exchange(&j->members_told, true))
 		return;
-	cc_spsc_push(&j->e->events, pack(j, note));
-	ring(j->e->event_fd);
+	cc_spsc_push(&e->events, pack(j, note));
+	ring(e->event_fd);
 }
 
 int ste_watch(struct ste *e, struct ste_fd *f, uint32_t events)

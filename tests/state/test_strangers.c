@@ -138,13 +138,11 @@ START_TEST(answers_that_nobody_asked_for)
 }
 END_TEST
 
-/* Of what host 1 is asked, hashes are right, and blocks are not, and said to be of its first member
- * whoever is asked for. Returns how many. */
-static uint32_t answer_of_first(struct net *n)
+/* Answers what host 1 was asked: hashes as they are, blocks with so many bytes of these, said to be
+ * of this member. Returns how many blocks. */
+static uint32_t answer(struct net *n, const uint8_t *bytes, size_t len, uint8_t member)
 {
-	static const uint8_t wrong[2 * PART];
-	struct member *m = &n->h[1].m[0];
-	uint64_t hash = m->state.tensors[0].hash;
+	uint64_t hash = n->h[1].m[0].state.tensors[0].hash;
 	uint32_t blocks = 0;
 
 	for (uint32_t i = 0; i < n->h[1].n_mute; i++) {
@@ -158,11 +156,12 @@ static uint32_t answer_of_first(struct net *n)
 			continue;
 		ck_assert_int_eq(wst_request_get(buf, &a.req, &why), 0);
 		block = a.req.kind == WST_BLOCK;
-		a.len = block ? sizeof wrong : (uint32_t)sizeof hash;
-		a.member = block;
+		a.len = block ? 2 * PART : (uint32_t)sizeof hash;
+		a.member = block ? member : 0;
 		wst_answer_put(buf, &a);
 		(void)!send(fd, buf, sizeof buf, MSG_NOSIGNAL);
-		(void)!send(fd, block ? wrong : (void *)&hash, a.len, MSG_NOSIGNAL);
+		(void)!send(
+			fd, block ? bytes : (void *)&hash, block ? len : sizeof hash, MSG_NOSIGNAL);
 		blocks += block;
 	}
 	return blocks;
@@ -171,6 +170,7 @@ static uint32_t answer_of_first(struct net *n)
 /* Once a member has been wrong, its source is held to asking others. */
 START_TEST(a_member_that_is_not_wanted)
 {
+	static const uint8_t wrong[2 * PART];
 	struct ste_source src[1];
 	uint32_t blocks = 0;
 	struct ste_event ev;
@@ -182,7 +182,8 @@ START_TEST(a_member_that_is_not_wanted)
 	n.h[1].mute = true;
 	host_start(&n.h[0], SEQ, &s, src, 1);
 	while (!net_event(&n, 0, &ev, 5))
-		blocks += answer_of_first(&n);
+		blocks += answer(
+			&n, wrong, sizeof wrong, 1); /* the first one, whoever is asked for */
 	ck_assert_int_eq(ev.type, STE_FAILED);
 	ck_assert_msg(strstr(ev.text, "does not fit its hash") != NULL, "%s", ev.text);
 	ck_assert_uint_eq(blocks, 4); /* the first is not counted */
@@ -261,34 +262,6 @@ START_TEST(which_receiver_serves)
 }
 END_TEST
 
-/* Of what host 1 is asked, hashes come as they are, and of blocks the beginning: true. */
-static bool begin_to_answer(struct net *n)
-{
-	bool any = false;
-	struct member *m = &n->h[1].m[0];
-	uint64_t hash = m->state.tensors[0].hash;
-
-	for (uint32_t i = 0; i < n->h[1].n_mute; i++) {
-		int fd = n->h[1].mute_fds[i];
-		struct wst_answer a = {0};
-		uint8_t buf[WST_HDR_SIZE];
-		const char *why;
-		bool block;
-
-		if (recv(fd, buf, sizeof buf, MSG_DONTWAIT) != (ssize_t)sizeof buf)
-			continue;
-		ck_assert_int_eq(wst_request_get(buf, &a.req, &why), 0);
-		block = a.req.kind == WST_BLOCK;
-		a.len = block ? PART * 2 : (uint32_t)sizeof hash;
-		wst_answer_put(buf, &a);
-		(void)!send(fd, buf, sizeof buf, MSG_NOSIGNAL);
-		(void)!send(fd, block ? m->data[0] : (void *)&hash, block ? PART : sizeof hash,
-			MSG_NOSIGNAL);
-		any |= block;
-	}
-	return any;
-}
-
 /* What comes by the network comes to lie in the tensor at once, as far as it comes. */
 START_TEST(half_a_block_is_seen_by_whom_it_is_written_to)
 {
@@ -306,7 +279,7 @@ START_TEST(half_a_block_is_seen_by_whom_it_is_written_to)
 	do {
 		ck_assert_uint_eq(atomic_load(&end->touched), 0);
 		ck_assert(!net_event(&n, UINT32_MAX, &ev, 5));
-	} while (!begin_to_answer(&n));
+	} while (answer(&n, n.h[1].m[0].data[0], PART, 0) == 0);
 	while (host_progress(&n.h[0], SEQ).net_rx_bytes < PART)
 		ck_assert(!net_event(&n, UINT32_MAX, &ev, 5));
 	ck_assert_uint_eq(atomic_load(&end->touched), 1);

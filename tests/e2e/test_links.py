@@ -136,18 +136,14 @@ def patient(hosts):
 def rejoin(other, peer):
     """Another communicator of a peer whose own was counted as lost. Until the cable carries again its
     host may be refused."""
-    deadline = time.monotonic() + lib.WAIT
-    other.expect("until world=1")
-    other.send("until world=2")
-    while True:
+    def connected():
         peer.expect("destroy")
         peer.expect("create")
-        answer = peer.call("connect")
-        if answer["code"] == lib.SUCCESS:
-            break
-        if time.monotonic() > deadline:
-            raise lib.Failed(f"peer {peer.number} does not come back: {answer}")
-        time.sleep(0.1)
+        return peer.call("connect")["code"] == lib.SUCCESS
+
+    other.expect("until world=1")
+    other.send("until world=2")
+    lib.until(connected, f"peer {peer.number} does not come back")
     answer = other.read()
     check(answer["code"] == lib.SUCCESS, "who was lost connects anew", answer)
 

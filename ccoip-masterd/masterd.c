@@ -265,11 +265,23 @@ static void refuse_frame(struct agent *a, int err, const uint8_t *buf, size_t le
 
 /* ---- input ---- */
 
+static bool is_local(const struct agent *a)
+{
+	struct cc_addr here;
+
+	if (cc_conn_local_addr(a->conn, &here) < 0)
+		return false;
+	here.port = a->addr.port;
+	return cc_addr_is_loopback(&a->addr) || cc_addr_eq(&here, &a->addr);
+}
+
 static void greet_core(struct agent *a)
 {
 	a->known = true;
 	cc_conn_set_limits(a->conn, MAX_FRAME, a->m->cfg.max_out);
-	step(a->m, &(struct ccm_event){.type = CCM_EV_OPEN, .conn = a->id, .addr = a->addr});
+	step(a->m,
+		&(struct ccm_event){
+			.type = CCM_EV_OPEN, .conn = a->id, .addr = a->addr, .local = is_local(a)});
 }
 
 /* Returns false when the agent is gone. */

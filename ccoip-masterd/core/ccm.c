@@ -205,7 +205,7 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 
 static void message(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg)
 {
-	cc_detect_heard(&a->life, m->now);
+	ccm_agent_heard(m, a);
 	if (m->recovering && a->greeted) {
 		m->look |= msg->type == WM_JOIN || msg->type == WM_LEAVE ||
 			   msg->type == WM_RESUME || msg->type == WM_REFUSE;
@@ -245,6 +245,8 @@ int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct 
 	if (now_ns > m->now)
 		m->now = now_ns;
 	ccm_agent_pause(m, ev->type == CCM_EV_CLOSED ? ev->conn : 0);
+	if (ev->type == CCM_EV_TICK || (ev->type == CCM_EV_OPEN && !ev->local))
+		ccm_agent_reach(m, ev->type == CCM_EV_OPEN);
 	a = ev->conn ? ccm_agent_find(m, ev->conn) : NULL;
 	/* It may answer hellos: not those of a connection whose end this is. */
 	if (ev->type != CCM_EV_CLOSED)

@@ -113,7 +113,12 @@
  * - Any message is a sign of life. An agent that has been silent for longer than its bound, which
  *   follows from its habits (common/cc_detect.h; timeout_ms at most), is gone. Silence is measured
  *   between ticks: when the ticks themselves stopped for longer than half of the least bound (the
- *   master was suspended), all bounds start again.
+ *   master was suspended), all bounds start again. So do those of other hosts when not one of them
+ *   was heard of for so long, and one is again.
+ * - All other hosts fall silent at once when it is the cable of this one that is out. Then nobody
+ *   is put out: as after a suspension the run is taken over anew, from whoever comes. Where only
+ * one other host is left nobody can tell whose cable it is: it goes if this host has members, who
+ *   would wait for it.
  */
 #ifndef CCM_H
 #define CCM_H
@@ -168,6 +173,7 @@ struct ccm_event {
 	enum ccm_event_type type;
 	uint32_t conn;       /* chosen by the caller, never 0, unique among open connections */
 	struct cc_addr addr; /* OPEN: where the connection comes from */
+	bool local;          /* OPEN: from this host; no cable can fail */
 	const struct wm_msg *msg;
 	const char *text;
 	bool refused; /* CLOSED: by the caller, who has told the agent that it is out */

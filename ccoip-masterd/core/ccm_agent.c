@@ -39,6 +39,7 @@ void ccm_agent_open(struct ccm *m, const struct ccm_event *ev)
 	a->conn = ev->conn;
 	a->no = ++m->last_agent;
 	a->from = ev->addr;
+	a->local = ev->local;
 	cc_detect_init(&a->life, m->cfg.heartbeat_ms, m->cfg.timeout_ms, m->now);
 	HASH_ADD(hh, m->agents, conn, sizeof a->conn, a);
 	if (a->unhashed) {
@@ -254,10 +255,68 @@ void ccm_agent_pause(struct ccm *m, uint32_t gone)
 		ccm_log(m, CCM_LOG_WARNING,
 			"the master was suspended for %.1f s: it takes its run over anew",
 			(double)ns / 1e9);
-		ccm_renew(m, gone);
+		ccm_renew(m, gone, "the master stood still: whoever is there comes anew");
 	} else {
 		forgive_pause(m, ns);
 	}
+}
+
+void ccm_agent_heard(struct ccm *m, struct ccm_agent *a)
+{
+	uint64_t ns = m->heard_ns ? ccm_age(m->now, m->heard_ns) : 0;
+	struct ccm_agent *x;
+
+	if (!a->local) {
+		m->heard_ns = m->now;
+		for (x = cc_detect_blind(&m->any, ns) ? m->agents : NULL; x; x = x->hh.next)
+			if (!x->local && x != a) /* its own gap is a sample */
+				cc_detect_pause(&x->life, m->now);
+	}
+	cc_detect_heard(&a->life, m->now);
+}
+
+/* Nor was any other host heard of since a was, but for what came a moment later. When somebody
+ * dials anew, agents may have given us up: they have missed one beat more than we have, at most. */
+static bool fell_silent_with_all(const struct ccm *m, struct ccm_agent *a, bool dialled)
+{
+	uint64_t beat = m->cfg.heartbeat_ms * CCM_NS_PER_MS;
+
+	if (cc_detect_blind(&m->any, ccm_age(m->heard_ns, a->life.heard_ns)))
+		return false;
+	return dialled ? cc_detect_silence(&a->life, m->now) + beat > m->any.min_ns
+		       : cc_detect_gone(&a->life, m->now);
+}
+
+static bool is_cut_off(struct ccm *m, bool dialled)
+{
+	bool silent = false, members_here = false;
+	struct ccm_agent *a;
+	uint32_t others = 0;
+
+	for (a = m->agents; a; a = a->hh.next) {
+		if (!a->greeted)
+			continue;
+		if (a->local) {
+			members_here |= a->n_accepted > 0;
+			continue;
+		}
+		others++;
+		silent |= a->n_accepted > 0 && fell_silent_with_all(m, a, dialled);
+	}
+	return silent && (others > 1 || !members_here);
+}
+
+void ccm_agent_reach(struct ccm *m, bool dialled)
+{
+	/* Recovering, for members that are not back yet it waits so long and no longer. */
+	if (m->recovering || !is_cut_off(m, dialled))
+		return;
+	ccm_log(m, CCM_LOG_WARNING,
+		"nothing was heard of any other host for %.1f s: this one is cut off, it seems; "
+		"the "
+		"master takes its run over anew",
+		(double)ccm_age(m->now, m->heard_ns) / 1e9);
+	ccm_renew(m, 0, "the master was cut off: whoever is there comes anew");
 }
 
 void ccm_agent_tick(struct ccm *m)

@@ -93,6 +93,9 @@ void ccm_agent_tick(struct ccm *m);
 /* At the beginning of each step: was the process suspended? */
 /* gone: the connection whose end is the news, or 0 */
 void ccm_agent_pause(struct ccm *m, uint32_t gone);
+/* Before a tick, and before another host's connection: was this host cut off? */
+void ccm_agent_reach(struct ccm *m, bool dialled);
+void ccm_agent_heard(struct ccm *m, struct ccm_agent *a);
 void ccm_agent_ack(struct ccm *m, struct ccm_agent *a);
 /* It may come back. */
 void ccm_agent_send_away(struct ccm *m, struct ccm_agent *a, const char *text);
@@ -166,8 +169,9 @@ void ccm_journal_void(struct ccm *m);                           /* it is nobody'
 void ccm_restore_begin(struct ccm *m);                          /* in the first step */
 void ccm_restore_outdated(struct ccm *m);
 /* Begins again with what is known of the members, as if restored from a journal, in the same term:
- * no connection, no votes, no operations. gone: a connection that is closed already, or 0. */
-void ccm_renew(struct ccm *m, uint32_t gone);
+ * no connection, no votes, no operations. gone: a connection that is closed already, or 0. why: for
+ * the others. */
+void ccm_renew(struct ccm *m, uint32_t gone, const char *why);
 
 /* ccm_conclude.c */
 void ccm_conclude(struct ccm *m);

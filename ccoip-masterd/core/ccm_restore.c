@@ -392,7 +392,7 @@ static void hand_over_outcomes(struct ccm *m, struct ccm *to)
 			to->ended[to->n_ended++] = g->ended[i];
 }
 
-void ccm_renew(struct ccm *m, uint32_t gone)
+void ccm_renew(struct ccm *m, uint32_t gone, const char *why)
 {
 	struct ccm_config cfg = m->cfg;
 	struct ccm *fresh, old;
@@ -408,8 +408,7 @@ void ccm_renew(struct ccm *m, uint32_t gone)
 	hand_over_outcomes(m, fresh);
 	for (a = m->agents; a; a = a->hh.next)
 		if (a->conn != gone)
-			ccm_close(
-				m, a->conn, "the master stood still: whoever is there comes anew");
+			ccm_close(m, a->conn, why);
 	if (m->oom) {
 		ccm_free(fresh);
 		return;

@@ -57,6 +57,7 @@ struct ccm_agent {
 	bool unhashed;
 	bool greeted;    /* hello is valid */
 	bool claimed;    /* holds its agent id: in ccm->by_id */
+	bool local;      /* on this host */
 	bool dead;       /* waits for ccm_reap */
 	bool absent;     /* without connection: in ccm->absent, not in ccm->agents */
 	bool knows_run;  /* it, or a peer that came by it, was in the run before this connection */
@@ -385,6 +386,7 @@ struct ccm {
 	struct ccm_seat *reap;
 	struct ccm_agent *dead;
 	uint64_t tick_ns, beat_ns;
+	uint64_t heard_ns;    /* of any other host, the last time */
 	struct cc_detect any; /* the least bound is the same for all agents */
 	uint64_t losses; /* accepted peers that are gone, by whatever way: goes with each vote */
 	uint64_t leaves; /* those of them that left cleanly */

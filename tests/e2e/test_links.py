@@ -19,6 +19,7 @@ BOUND_NS = 3500 * 10**6
 VANISHED = 2
 CUT = 5  # seconds
 BRIEF = (1.5, 3)
+LONG = (2.2, 3.5)
 TINY = "type=f32 op=sum count=16384 verify=1"  # 64 KiB: the agents' loops do it
 
 
@@ -196,9 +197,31 @@ def brief(hosts, seconds):
         lab.check_alive()
 
 
+def cut_off(hosts, place, seconds):
+    """The cable of the master's host is out for longer than the master waits for a host. Nobody loses
+    his place: all hosts fell silent at once. place: of the peers, the master's host being the first."""
+    with lib.Lab(hosts=hosts) as lab:
+        lab.start_master()
+        for host in place:
+            lab.start_agent(host)
+        peers = lab.start_peers(place)
+        hosts.link(0, False)
+        for peer in peers:
+            peer.send(f"reduce {TINY} retry=5 ids={ids_of(peers)} verify=1")
+        time.sleep(seconds)
+        hosts.link(0, True)
+        answers = [p.read() for p in peers]
+        wrong = judge(answers)
+        what = f"the master's host {place} is cut off for {seconds} s: its run goes on"
+        check(not wrong and {a["world"] for a in answers} == {len(place)}, what, wrong or answers)
+        lab.check_alive()
+
+
 def test():
     for n, scene in ((HOSTS, slow), (HOSTS, patient), (HOSTS, part), (HOSTS + 1, part),
                      *((HOSTS, lambda h, s=s: brief(h, s)) for s in BRIEF),
+                     *((HOSTS, lambda h, s=s: cut_off(h, (1, 2), s)) for s in LONG),
+                     *((HOSTS, lambda h, s=s: cut_off(h, (0, 1, 2), s)) for s in LONG),
                      (HOSTS, lambda h: vanish(h, "a host vanishes amid transfers", False)),
                      (HOSTS, lambda h: vanish(h, "a host vanishes amid a standstill", True))):
         hosts = lib.make_namespaces(n)

@@ -289,6 +289,7 @@ struct fk_host *fk_connect(struct fk *f, const char *name, const char *addr)
 	h->auto_report = true;
 	(void)snprintf(h->name, sizeof h->name, "%s", name);
 	f->hosts[f->n_hosts++] = h;
+	ev.local = f->local;
 	ck_assert_int_eq(cc_addr_parse(addr, 5, &ev.addr), 0);
 	step(f, &ev);
 	return h;
@@ -391,7 +392,8 @@ void fk_tick_silent(struct fk *f, uint32_t ms, const struct fk_host *silent)
 	for (t = 0; t < ms; t += 100) {
 		f->now += 100000000;
 		for (i = 0; i < f->n_hosts; i++)
-			if (f->hosts[i]->open && (!silent || f->hosts[i]->conn != silent->conn))
+			if (f->hosts[i]->open && !f->hosts[i]->mute &&
+				(!silent || f->hosts[i]->conn != silent->conn))
 				send_only(f->hosts[i], &beat);
 		step(f, &ev);
 		fk_settle(f);

@@ -19,6 +19,7 @@ struct fk_host {
 	char name[WM_NAME_MAX];
 	struct cc_id id;
 	bool open;
+	bool mute;        /* sends no heartbeats */
 	bool auto_report; /* answers each ROUND with success (default) */
 	struct wm_msg *inbox;
 	size_t n, cap;
@@ -50,6 +51,7 @@ struct fk {
 	uint32_t n_hosts;
 	struct fk_host *hosts[FK_HOSTS_MAX];
 	struct cc_id run, run_key;
+	bool local;       /* hosts that connect are on the master's */
 	bool quiet;       /* no ccm_check after each step: the test does it */
 	bool drop;        /* inboxes are not filled */
 	uint8_t *journal; /* what a master with cfg.journal has written */

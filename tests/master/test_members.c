@@ -450,6 +450,7 @@ START_TEST(who_spoke_regularly_is_missed_sooner)
 	struct fk_host *a = fk_host(&f, "a", "10.0.0.1");
 	const struct wm_msg beat = {.type = WM_HEARTBEAT};
 
+	(void)fk_host(&f, "b", "10.0.0.2");
 	(void)fk_join(a, 0);
 	for (int i = 0; i < 20; i++) {
 		fk_tick_silent(&f, 500, a);

@@ -414,6 +414,139 @@ START_TEST(as_long_as_agents_wait_is_not)
 }
 END_TEST
 
+/* ---- the master's host is cut off ---- */
+
+static void mute(size_t from, size_t to)
+{
+	size_t i;
+
+	for (i = from; i < to; i++)
+		h[i]->mute = true;
+}
+
+START_TEST(nobody_goes_when_all_fall_silent)
+{
+	uint64_t seq;
+	size_t i;
+
+	run_of(3);
+	seq = start_op(3);
+	fk_report(h[0], seq, true);
+	mute(0, 3);
+	fk_tick(&f, 3000);
+	assert_contains(f.log, "this one is cut off");
+	for (i = 0; i < 3; i++)
+		ck_assert(!h[i]->open);
+	/* for as long as it takes */
+	fk_tick(&f, 20000);
+	ck_assert(fk_status(&f).recovering);
+	for (i = 0; i < 3; i++) {
+		come_back(i, seq);
+		fk_tick(&f, 1000);
+	}
+	ck_assert(!fk_status(&f).recovering);
+	ck_assert_uint_eq(fk_status(&f).accepted, 3);
+	ck_assert_uint_eq(fk_status(&f).term, 1);
+	for (i = 0; i < 3; i++) {
+		ck_assert_uint_eq(fk_count(h[i], WM_OP_ABORT), 0);
+		ck_assert_uint_eq(fk_take(h[i], WM_OP_DONE)->u.op_done.seq, seq);
+	}
+}
+END_TEST
+
+/* Who is on the master's host needs no cable. */
+START_TEST(its_own_members_are_no_sign)
+{
+	f.local = true;
+	h[0] = fk_host(&f, "a", "10.0.0.1");
+	p[0] = fk_admit(h[0], 0, p, 0);
+	f.local = false;
+	h[1] = fk_host(&f, "b", "10.0.0.2");
+	p[1] = fk_admit(h[1], 0, p, 1);
+	h[2] = fk_host(&f, "c", "10.0.0.3");
+	p[2] = fk_admit(h[2], 0, p, 2);
+	mute(1, 3);
+	fk_tick(&f, 3000);
+	ck_assert(fk_status(&f).recovering);
+	ck_assert_uint_eq(fk_status(&f).accepted, 3);
+	ck_assert_uint_eq(fk_status(&f).kicks, 0);
+}
+END_TEST
+
+START_TEST(a_host_that_is_heard_is_a_sign)
+{
+	struct fk_host *idle;
+
+	run_of(2);
+	idle = fk_host(&f, "idle", "10.0.0.9"); /* without members */
+	mute(0, 2);
+	fk_tick(&f, 2500);
+	ck_assert(h[0]->open && h[1]->open);
+	fk_tick(&f, 500);
+	ck_assert(!h[0]->open && !h[1]->open && idle->open);
+	ck_assert(!fk_status(&f).recovering);
+	ck_assert_uint_eq(fk_status(&f).accepted, 0);
+}
+END_TEST
+
+/* Whose cable it is cannot be told; members here would wait for it. */
+START_TEST(the_only_other_host_goes_if_members_are_here)
+{
+	f.local = _i == 1;
+	h[0] = fk_host(&f, "a", "10.0.0.1");
+	p[0] = fk_admit(h[0], 0, p, 0);
+	f.local = false;
+	if (_i == 1) {
+		h[1] = fk_host(&f, "b", "10.0.0.2");
+		p[1] = fk_admit(h[1], 0, p, 1);
+	}
+	mute((size_t)_i, (size_t)_i + 1);
+	fk_tick(&f, 3000);
+	ck_assert(fk_status(&f).recovering == (_i == 0));
+	ck_assert_uint_eq(fk_status(&f).accepted, 1);
+	ck_assert_uint_eq(fk_status(&f).kicks, _i == 1);
+}
+END_TEST
+
+/* Its old connection would be cut as half open, which fails what is under way. */
+START_TEST(who_gave_it_up_and_comes_anew_is_a_sign_too)
+{
+	uint64_t seq;
+	size_t i;
+
+	run_of(3);
+	seq = start_op(3);
+	fk_report(h[0], seq, true);
+	mute(0, 3);
+	fk_tick(&f, 1800);
+	ck_assert(!fk_status(&f).recovering);
+	for (i = 3; i-- > 0;)
+		come_back(i, seq);
+	ck_assert(!fk_status(&f).recovering);
+	ck_assert_uint_eq(fk_status(&f).accepted, 3);
+	for (i = 0; i < 3; i++) {
+		ck_assert_uint_eq(fk_count(h[i], WM_OP_ABORT), 0);
+		ck_assert_uint_eq(fk_take(h[i], WM_OP_DONE)->u.op_done.seq, seq);
+	}
+}
+END_TEST
+
+/* What the others have sent is sent again, later for some than for others. */
+START_TEST(all_bounds_start_again_when_one_is_heard)
+{
+	run_of(3);
+	mute(0, 3);
+	fk_tick(&f, 1500);
+	h[0]->mute = false;
+	fk_tick(&f, 2500);
+	ck_assert(h[0]->open && h[1]->open && h[2]->open);
+	h[1]->mute = false;
+	fk_tick(&f, 500);
+	ck_assert(h[0]->open && h[1]->open && !h[2]->open);
+	ck_assert_uint_eq(fk_status(&f).accepted, 2);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("silence");
@@ -435,6 +568,12 @@ int main(void)
 	tcase_add_test(tc, its_journal_can_be_restored);
 	tcase_add_test(tc, a_moment_is_forgiven);
 	tcase_add_test(tc, as_long_as_agents_wait_is_not);
+	tcase_add_test(tc, nobody_goes_when_all_fall_silent);
+	tcase_add_test(tc, its_own_members_are_no_sign);
+	tcase_add_test(tc, a_host_that_is_heard_is_a_sign);
+	tcase_add_loop_test(tc, the_only_other_host_goes_if_members_are_here, 0, 2);
+	tcase_add_test(tc, who_gave_it_up_and_comes_anew_is_a_sign_too);
+	tcase_add_test(tc, all_bounds_start_again_when_one_is_heard);
 	suite_add_tcase(s, tc);
 	return tl_run(s);
 }

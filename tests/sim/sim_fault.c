@@ -102,6 +102,27 @@ static void tell_all(struct sim *s, unsigned from, unsigned to)
 	}
 }
 
+/* Nothing comes through, and nobody sees that; when it does again, connections have to be made. */
+static void cut_off(struct sim *s, uint32_t ms)
+{
+	struct sim_event ev = sim_fault_new(FAULT_UNPART);
+	int no = s->at[s->home];
+	uint32_t i;
+
+	if (no < 0)
+		return;
+	sim_trace(s, "fault: %s is cut off for %u ms", sim_name_master(s, (unsigned)no), ms);
+	s->away_until = s->now + sim_ms(ms) + 12 * SIM_S;
+	for (i = 0; i < s->n_conns; i++)
+		if (s->conns[i]->made && s->conns[i]->master == (unsigned)no)
+			sim_conn_cut(s, s->conns[i], false, false);
+	ev.place = (unsigned)s->home;
+	for (ev.host = 0; ev.host < s->n_hosts; ev.host++) {
+		s->parted[ev.host][ev.place] = true;
+		sim_schedule(s, s->now + sim_ms(ms), ev);
+	}
+}
+
 static void start_master(struct sim *s, const struct sim_event *ev)
 {
 	unsigned home = (unsigned)s->home;
@@ -300,6 +321,11 @@ void sim_fault(struct sim *s, const struct sim_event *ev)
 		s->away_until = s->now + sim_ms(ev->gen) + 6 * SIM_S;
 		if (s->class == CLASS_ALL)
 			sim_cause(s);
+		break;
+	case FAULT_CUT_OFF:
+		if (s->class == CLASS_ALL)
+			sim_cause(s);
+		cut_off(s, ev->gen);
 		break;
 	case FAULT_KILL_MASTER:
 		if (s->class == CLASS_ALL)

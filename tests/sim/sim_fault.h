@@ -23,7 +23,8 @@ enum sim_fault {
 	FAULT_HALF_OPEN, /* one end sees it, at most */
 	FAULT_PART,      /* the host and the master's address do not reach each other */
 	FAULT_UNPART,
-	FAULT_FREEZE, /* the agent, for gen ms */
+	FAULT_CUT_OFF, /* the master and every host, for gen ms */
+	FAULT_FREEZE,  /* the agent, for gen ms */
 	FAULT_SLOW,
 	FAULT_FREEZE_MASTER,
 	FAULT_KILL_MASTER, /* a new one at `place` after gen ms; 0: never */

@@ -10,9 +10,12 @@ static void plan_master(struct sim *s, uint64_t at)
 {
 	struct sim_event ev = sim_fault_new(FAULT_KILL_MASTER);
 
-	if (sim_chance(s, 25)) {
-		ev.code = FAULT_FREEZE_MASTER;
-		ev.gen = 200 + sim_rnd(s, 8000);
+	uint32_t kind = sim_rnd(s, 100);
+
+	if (kind < 40) {
+		ev.code = kind < 20 ? FAULT_FREEZE_MASTER : FAULT_CUT_OFF;
+		/* of shorter cuts nobody would notice more than a delay */
+		ev.gen = kind < 20 ? 200 + sim_rnd(s, 8000) : 1600 + sim_rnd(s, 4000);
 		sim_schedule(s, at, ev);
 		return;
 	}
@@ -150,7 +153,7 @@ static void plan_large(struct sim *s, uint32_t kind, uint64_t at)
 	} else if (kind < 32) {
 		ev.code = FAULT_FREEZE;
 	} else if (kind < 38) {
-		ev.code = FAULT_FREEZE_MASTER;
+		ev.code = ev.inbound ? FAULT_FREEZE_MASTER : FAULT_CUT_OFF;
 	} else if (kind < 42) {
 		ev.code = FAULT_SLOW;
 		ev.gen = 20 + sim_rnd(s, 300);

@@ -127,7 +127,6 @@ static pcclResult_t join(pcclComm_t *c, bool *ret_died)
 static pcclResult_t connect_comm(pcclComm_t *c)
 {
 	uint64_t died_ns = 0, now;
-	char text[PCCL_TEXT_MAX];
 	pcclResult_t r = begin(c);
 
 	while (r == pcclSuccess) {
@@ -140,21 +139,16 @@ static pcclResult_t connect_comm(pcclComm_t *c)
 		if (r == pcclSuccess)
 			return r;
 		now = cc_now_ns();
-		died_ns = died && died_ns == 0 ? now : died_ns;
-		/* Once there was an agent, it is waited for; what one says is final. */
-		if (!died && (died_ns == 0 || r != pcclAgentUnavailable))
+		died_ns = died_ns == 0 ? now : died_ns;
+		/* What an agent says is final. One that died is waited for when the next one is
+		 * asked; if that dies as well, no longer than one that does not come. */
+		if (!died || now - died_ns >= (uint64_t)pccl_grace_ms() * 1000000u)
 			return r;
-		if (now - died_ns >= (uint64_t)pccl_grace_ms() * 1000000u)
-			break;
 		drop(c);
 		poll(NULL, 0, PAUSE_MS);
 		r = pcclSuccess;
 	}
-	if (r != pcclAgentUnavailable || died_ns == 0)
-		return r;
-	pccl_keep_text(text);
-	return pccl_fail(r, "the agent went away and did not come back within %u ms: %s",
-		pccl_grace_ms(), text);
+	return r;
 }
 
 pcclResult_t pcclConnect(pcclComm_t *c)

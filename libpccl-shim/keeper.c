@@ -25,9 +25,14 @@ static pcclComm_t *comms;            /* those under the keeper; all on `current`
 
 static _Atomic uint32_t grace_ms = PCCL_GRACE_MS;
 
-/* The keeper's own: what it has spent on waiting for agents since one was any good. */
-static uint64_t spent_ns;
-static uint32_t pause_ms;
+/* What was spent on waiting for agents since one was any good. */
+struct patience {
+	uint64_t spent_ns;
+	uint32_t pause_ms;
+};
+
+/* The keeper's own. */
+static struct patience patience;
 static pthread_cond_t answered = PTHREAD_COND_INITIALIZER; /* of its requests */
 
 void pccl_keeper_after_fork(void)
@@ -42,8 +47,7 @@ void pccl_keeper_after_fork(void)
 	started = false;
 	resuming = false;
 	comms = NULL;
-	spent_ns = 0;
-	pause_ms = 0;
+	patience = (struct patience){0};
 }
 
 void pccl_grace_read(void)
@@ -76,9 +80,50 @@ static uint32_t silence_ms(void)
 
 /* ---- the session */
 
-static pcclResult_t open_session(struct pccl_session **ret)
+static void nap(uint32_t ms)
 {
-	pcclResult_t r = pccl_session_open(NULL, silence_ms(), ret);
+	poll(NULL, 0, (int)ms);
+}
+
+/* Connects where the old session was, whose agent has died. */
+static pcclResult_t reconnect(
+	const struct pccl_session *old, struct patience *p, struct pccl_session **ret)
+{
+	uint64_t grace_ns = pccl_grace_ms() * MS_NS, begin = cc_now_ns(), before = p->spent_ns;
+	char text[PCCL_TEXT_MAX];
+	uint32_t left_ms;
+	pcclResult_t r;
+
+	for (;;) {
+		/* One that dies again and again costs time even if it is there at once. */
+		nap(p->pause_ms);
+		r = pccl_session_open(old, silence_ms(), ret);
+		p->pause_ms = p->pause_ms == 0                  ? FIRST_PAUSE_MS
+			      : 2 * p->pause_ms < LAST_PAUSE_MS ? 2 * p->pause_ms
+								: LAST_PAUSE_MS;
+		p->spent_ns = before + cc_now_ns() - begin;
+		if (r == pcclSuccess || r == pcclVersionMismatch || r == pcclPermissionDenied)
+			return r;
+		if (p->spent_ns >= grace_ns)
+			break;
+		/* The last attempt is at the end of it. */
+		left_ms = (uint32_t)((grace_ns - p->spent_ns) / MS_NS) + 1;
+		if (p->pause_ms > left_ms)
+			p->pause_ms = left_ms;
+	}
+	pccl_keep_text(text);
+	return pccl_fail(pcclAgentUnavailable,
+		"the agent went away and did not come back within %u ms: %s", pccl_grace_ms(),
+		text);
+}
+
+/* old: of an agent that has gone, or NULL: there was none. */
+static pcclResult_t open_session(struct pccl_session *old, struct pccl_session **ret)
+{
+	struct patience p = {0};
+	pcclResult_t r = old && pccl_session_may_return(old) && pccl_grace_ms() > 0
+				 ? reconnect(old, &p, ret)
+				 : pccl_session_open(NULL, silence_ms(), ret);
 
 	if (r == pcclSuccess)
 		pccl_region_adopt(*ret);
@@ -102,8 +147,8 @@ pcclResult_t pccl_session_get(struct pccl_session **ret)
 		current = NULL;
 		opening = true;
 		pthread_mutex_unlock(&lock);
+		r = open_session(old, &s);
 		pccl_session_unref(old);
-		r = open_session(&s);
 		pthread_mutex_lock(&lock);
 		opening = false;
 		current = s;
@@ -117,22 +162,7 @@ pcclResult_t pccl_session_get(struct pccl_session **ret)
 	return r;
 }
 
-bool pccl_keeper_is_needed(void)
-{
-	bool needed;
-
-	pthread_mutex_lock(&lock);
-	needed = comms != NULL;
-	pthread_mutex_unlock(&lock);
-	return needed;
-}
-
 /* ---- bringing it back; the keeper's thread alone */
-
-static void nap(uint32_t ms)
-{
-	poll(NULL, 0, (int)ms);
-}
 
 /* All that are under the keeper, with a reference to each. */
 static pcclComm_t *take_jobs(void)
@@ -175,37 +205,6 @@ static void give_all_up(pcclComm_t *jobs, pcclResult_t code)
 		give_up(c, code);
 }
 
-/* Connects where the old session was. */
-static pcclResult_t reconnect(struct pccl_session *old, struct pccl_session **ret)
-{
-	uint64_t grace_ns = pccl_grace_ms() * MS_NS, begin = cc_now_ns(), before = spent_ns;
-	char text[PCCL_TEXT_MAX];
-	uint32_t left_ms;
-	pcclResult_t r;
-
-	for (;;) {
-		/* One that dies again and again costs time even if it is there at once. */
-		nap(pause_ms);
-		r = pccl_session_open(old, silence_ms(), ret);
-		pause_ms = pause_ms == 0                  ? FIRST_PAUSE_MS
-			   : 2 * pause_ms < LAST_PAUSE_MS ? 2 * pause_ms
-							  : LAST_PAUSE_MS;
-		spent_ns = before + cc_now_ns() - begin;
-		if (r == pcclSuccess || r == pcclVersionMismatch || r == pcclPermissionDenied)
-			return r;
-		if (spent_ns >= grace_ns)
-			break;
-		/* The last attempt is at the end of it. */
-		left_ms = (uint32_t)((grace_ns - spent_ns) / MS_NS) + 1;
-		if (pause_ms > left_ms)
-			pause_ms = left_ms;
-	}
-	pccl_keep_text(text);
-	return pccl_fail(pcclAgentUnavailable,
-		"the agent went away and did not come back within %u ms: %s", pccl_grace_ms(),
-		text);
-}
-
 /* The agent's answer for one communicator. */
 static void settle(struct pccl_session *s, pcclComm_t *c)
 {
@@ -223,8 +222,7 @@ static void settle(struct pccl_session *s, pcclComm_t *c)
 		give_up(c, r);
 		return;
 	}
-	spent_ns = 0;
-	pause_ms = 0;
+	patience = (struct patience){0};
 	if (pccl_comm_resume(c, a, &reply))
 		return;
 	pccl_attachment_close(a);
@@ -300,7 +298,7 @@ static void resume(void)
 	if (pccl_session_may_return(old) && pccl_grace_ms() > 0) {
 		for (pcclComm_t *c = jobs; c; c = c->next_job)
 			pccl_comm_detach(c);
-		r = reconnect(old, &s);
+		r = reconnect(old, &patience, &s);
 	}
 	pccl_session_unref(old);
 	if (s) {
@@ -314,8 +312,7 @@ static void resume(void)
 		pccl_session_unref(s);
 	} else {
 		give_all_up(jobs, r);
-		spent_ns = 0;
-		pause_ms = 0;
+		patience = (struct patience){0};
 		pthread_mutex_lock(&lock);
 		resuming = false;
 		pthread_cond_broadcast(&changed);

@@ -11,6 +11,7 @@
 
 #include "common/cc_err.h"
 #include "common/cc_shm.h"
+#include "common/cc_sys.h"
 #include "libpccl-shim/lib.h"
 #include "libpccl-shim/keeper.h"
 
@@ -253,10 +254,11 @@ out:
 	return done;
 }
 
-/* An agent that dies meanwhile is waited for like by every call, but only for as long as the keeper
- * waits, which may have nothing to keep. */
+/* An agent that dies meanwhile is waited for like by every call; one that dies again and again, no
+ * longer than one that does not come. */
 static pcclResult_t allocate(size_t size, struct pccl_registered *r, int *ret_fd)
 {
+	uint64_t begin = cc_now_ns();
 	pcclResult_t res;
 	bool ended;
 
@@ -268,7 +270,7 @@ static pcclResult_t allocate(size_t size, struct pccl_registered *r, int *ret_fd
 		ended = res == pcclAgentUnavailable && pccl_session_may_return(r->session);
 		if (res != pcclSuccess)
 			pccl_session_unref(r->session);
-	} while (ended && pccl_keeper_is_needed());
+	} while (ended && cc_now_ns() - begin < pccl_grace_ms() * (uint64_t)1000000);
 	return res;
 }
 

@@ -404,10 +404,86 @@ START_TEST(a_long_vote_is_no_silence)
 }
 END_TEST
 
+/* ---- a process that knows an agent, and has no communicator that is connected */
+
+static pcclResult_t ask(int what)
+{
+	void *p;
+
+	return what == 0 ? pcclMemAlloc(1000, &p) : pcclConnect(fx_comm);
+}
+
+/* What has died by the hello is no agent yet. */
+static void *answer_at_last(void *arg)
+{
+	unsigned before = *(const unsigned *)arg;
+
+	fake_await_seen(fx_agent, WL_HELLO, before + 4);
+	fake_script(fx_agent, WL_HELLO, FAKE_ANSWER, 0, NULL);
+	return NULL;
+}
+
+START_TEST(calls_before_connect_wait_as_well)
+{
+	unsigned before;
+	pthread_t t;
+	void *p;
+
+	fx_comm = fx_new_comm();
+	fx_assert_succeeds(pcclMemAlloc(5000, &p));
+	memset(p, 7, 5000);
+	before = fake_seen(fx_agent, WL_HELLO);
+	fake_script(fx_agent, WL_HELLO, FAKE_HANG_UP, 0, NULL);
+	fake_hang_up(fx_agent);
+	ck_assert_int_eq(pthread_create(&t, NULL, answer_at_last, &before), 0);
+	fx_assert_succeeds(ask(_i));
+	pthread_join(t, NULL);
+	ck_assert_uint_eq(fake_seen(fx_agent, WL_REGION_ADOPT), 1);
+	fx_assert_succeeds(pcclMemFree(p));
+	fx_assert_succeeds(pcclDestroyCommunicator(fx_comm));
+}
+END_TEST
+
+START_TEST(but_no_longer_than_others)
+{
+	uint64_t begin;
+	void *p;
+
+	fx_comm = fx_new_comm();
+	setenv("PCCL_AGENT_GRACE_MS", "300", 1);
+	fx_assert_succeeds(pcclMemAlloc(5000, &p));
+	fake_stop(fx_agent);
+	begin = cc_now_ns();
+	fx_assert_fails(ask(_i), pcclAgentUnavailable, "did not come back within 300 ms");
+	ck_assert_uint_ge(cc_now_ns() - begin, 300000000u); /* all of it */
+	/* Now there is none, as before the first one. */
+	setenv("PCCL_AGENT_GRACE_MS", "1000000", 1);
+	fx_assert_fails(ask(_i), pcclAgentUnavailable, "PCCL_AGENT_SOCKET");
+	fx_agent = fake_start(fx_socket);
+	fx_assert_succeeds(ask(_i));
+	fx_assert_succeeds(pcclMemFree(p));
+	fx_assert_succeeds(pcclDestroyCommunicator(fx_comm));
+}
+END_TEST
+
+/* Each is there, and dies of the question. */
+START_TEST(agents_that_die_of_it_are_not_asked_for_ever)
+{
+	enum wl_type type = _i == 0 ? WL_REGION_ALLOC : WL_COMM_CONNECT;
+
+	fx_comm = fx_new_comm();
+	setenv("PCCL_AGENT_GRACE_MS", "300", 1);
+	fake_script(fx_agent, type, FAKE_HANG_UP, 0, NULL);
+	fx_assert_fails(ask(_i), pcclAgentUnavailable, "closed the connection");
+	ck_assert_uint_gt(fake_seen(fx_agent, type), 1);
+	fx_assert_succeeds(pcclDestroyCommunicator(fx_comm));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("resume_comms");
-	TCase *tc = tcase_create("resume_comms");
+	TCase *tc = tcase_create("resume_comms"), *bare = tcase_create("not connected");
 
 	tcase_add_checked_fixture(tc, fx_setup_comm, fx_teardown_comm);
 	tcase_set_timeout(tc, 60);
@@ -426,5 +502,11 @@ int main(void)
 	tcase_add_loop_test(tc, a_stopped_agent_does_not_hold_calls, 0, 4);
 	tcase_add_test(tc, a_long_vote_is_no_silence);
 	suite_add_tcase(s, tc);
+	tcase_add_checked_fixture(bare, fx_setup_agent, fx_teardown_agent);
+	tcase_set_timeout(bare, 60);
+	tcase_add_loop_test(bare, calls_before_connect_wait_as_well, 0, 2);
+	tcase_add_loop_test(bare, but_no_longer_than_others, 0, 2);
+	tcase_add_loop_test(bare, agents_that_die_of_it_are_not_asked_for_ever, 0, 2);
+	suite_add_tcase(s, bare);
 	return tl_run(s);
 }

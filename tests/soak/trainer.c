@@ -45,7 +45,7 @@
 #define SPAN      (COUNT_MAX * sizeof(uint64_t))
 #define EXCHANGE  32u /* steps */
 #define SLOW_S    1u
-#define AWAY_S    20u /* how long an agent may be away when memory is wanted */
+#define AWAY_S    20u /* how long an agent may be away when a trainer starts */
 #define S_NS      UINT64_C(1000000000)
 
 struct buffer {
@@ -228,21 +228,28 @@ static pcclReduceDescriptor_t describe(uint64_t count, pcclRedOp_t op, uint64_t 
 
 /* ---- memory */
 
-/* The agent may be away. */
-static void *shared_memory(void)
+static pcclResult_t shared_memory(uint64_t **ret)
 {
-	struct timespec pause = {.tv_nsec = 50000000};
-	uint64_t limit = now() + AWAY_S * S_NS;
 	void *p = NULL;
 	pcclResult_t r;
 
-	do {
-		enter("pcclMemAlloc");
-		r = leave(pcclMemAlloc(SPAN, &p));
-		if (r != pcclSuccess)
-			nanosleep(&pause, NULL);
-	} while (r == pcclAgentUnavailable && now() < limit);
-	return p;
+	enter("pcclMemAlloc");
+	r = leave(pcclMemAlloc(SPAN, &p));
+	*ret = p;
+	return r;
+}
+
+/* Till this process has seen an agent there need not be one. */
+static void await_agent(void)
+{
+	struct timespec pause = {.tv_nsec = 50000000};
+	uint64_t limit = now() + AWAY_S * S_NS, *p;
+	pcclResult_t r;
+
+	while ((r = shared_memory(&p)) == pcclAgentUnavailable && now() < limit)
+		nanosleep(&pause, NULL);
+	if (r != pcclSuccess || leave(pcclMemFree(p)) != pcclSuccess)
+		exit(4);
 }
 
 /* Memory comes and goes in a long run. */
@@ -253,10 +260,9 @@ static void exchange_memory(void)
 	enter("pcclMemFree");
 	if (leave(pcclMemFree(b->send)) != pcclSuccess)
 		wrong("memory that was there cannot be given back");
-	b->send = shared_memory();
+	if (shared_memory(&b->send) != pcclSuccess)
+		wrong("no memory: %s", pcclGetLastError());
 	b->recv = b->send;
-	if (!b->send)
-		wrong("no memory");
 }
 
 /* ---- a step. All members make the same calls: what they do next follows from results that all
@@ -442,17 +448,29 @@ static void train(void)
 
 /* ---- */
 
+static uint64_t *memory(bool shared)
+{
+	uint64_t *p = NULL;
+
+	if (!shared)
+		p = malloc(SPAN);
+	else
+		(void)shared_memory(&p);
+	if (!p)
+		exit(4);
+	return p;
+}
+
 static void make_buffers(void)
 {
+	await_agent();
 	for (unsigned k = 0; k < BUFFERS; k++) {
 		struct buffer *b = &buffers[k];
 		bool shared = k % 2;
 
 		b->in_place = k % 3 == 1;
-		b->send = shared ? shared_memory() : malloc(SPAN);
-		b->recv = b->in_place ? b->send : shared ? shared_memory() : malloc(SPAN);
-		if (!b->send || !b->recv)
-			exit(4);
+		b->send = memory(shared);
+		b->recv = b->in_place ? b->send : memory(shared);
 	}
 }
 
@@ -534,6 +552,8 @@ int main(int argc, char **argv)
 		enter("pcclConnect");
 		r = leave(pcclConnect(comm));
 		printf("connect begin=%" PRIu64 " end=%" PRIu64 " code=%d\n", begin, now(), (int)r);
+		if (r == pcclAgentUnavailable)
+			wrong("an agent that was there is not waited for: %s", pcclGetLastError());
 		if (r == pcclSuccess) {
 			step = first_step();
 			train();

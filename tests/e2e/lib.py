@@ -179,6 +179,11 @@ class Namespaces(netns.Namespaces):
                  *(("lladdr", "02:00:00:00:00:01", "nud", "permanent") if deaf else ()),
                  "dev", "eth0")
 
+    def reject(self, host, other, on):
+        """Whoever connects from host to other is told at once that there is no way."""
+        netns.ip("-n", self.name(host), "route", "add" if on else "del", "unreachable",
+                 self.address(other) + "/32")
+
     def link(self, host, up):
         """Pulls the host's cable, or puts it back: nothing is told to either side."""
         netns.ip("-n", self.name("net"), "link", "set", f"to-{host}", "up" if up else "down")

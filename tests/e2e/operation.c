@@ -182,18 +182,23 @@ static void operation_free(struct operation *op)
 	op->busy = false;
 }
 
-/* After a failure everything is as before the call. */
-static const char *judge_failure(const struct operation *op)
+static bool info_untouched(const pcclReduceInfo_t *info)
 {
 	pcclReduceInfo_t untouched;
 
 	memset(&untouched, GUARD_BYTE, sizeof untouched);
+	return info->local_world_size == untouched.local_world_size &&
+		info->tx_bytes == untouched.tx_bytes && info->rx_bytes == untouched.rx_bytes;
+}
+
+/* After a failure everything is as before the call. */
+static const char *judge_failure(const struct operation *op)
+{
 	if (data_differs(op->send.data, &op->spec, peer.id) >= 0)
 		return "sendbuf changed by a failed call";
 	if (!op->in_place && data_differs(op->recv.data, &op->other, peer.id) >= 0)
 		return "recvbuf changed by a failed call";
-	if (op->info.local_world_size != untouched.local_world_size ||
-		op->info.tx_bytes != untouched.tx_bytes || op->info.rx_bytes != untouched.rx_bytes)
+	if (!info_untouched(&op->info))
 		return "reduce info written by a failed call";
 	return NULL;
 }
@@ -399,11 +404,33 @@ static uint32_t contributed(const struct operation *op)
 	return 0;
 }
 
+/* What is wrong with the information of the whole call, or NULL. Nobody comes in during it, and the
+ * operations of its last pass are all done without a loss, so what was awaited last has the fewest
+ * members of all. */
+static const char *judge_several(const pcclReduceInfo_t *info, pcclResult_t r,
+	const uint32_t members[SLOTS], uint32_t n, char why[WHY_SIZE])
+{
+	uint32_t least = UINT32_MAX;
+
+	if (r != pcclSuccess)
+		return info_untouched(info) ? NULL : "reduce info written by a failed call";
+	for (uint32_t k = 0; k < n; k++)
+		least = members[k] < least ? members[k] : least;
+	if (least == 0 || info->local_world_size == least) /* 0: a wrong sum, or ids= is not given */
+		return NULL;
+	snprintf(why, WHY_SIZE, "the call reports %u members, the last sum is of %u",
+		info->local_world_size, least);
+	return why;
+}
+
 /* The call says of no operation who was in it, nor, when it fails, which are done: the data do. */
 void do_several(void)
 {
-	uint32_t n = (uint32_t)number("n", NULL), members;
+	uint32_t n = (uint32_t)number("n", NULL), members[SLOTS];
 	pcclReduceOpDescriptor_t descriptors[SLOTS];
+	struct losses losses = {0};
+	char why[WHY_SIZE];
+	pcclReduceInfo_t info;
 	uint64_t begin, end;
 	char *error; /* of ours: giving memory back clears the library's */
 	pcclResult_t r;
@@ -417,19 +444,22 @@ void do_several(void)
 		op->desc.tag += k;
 		descriptors[k] = (pcclReduceOpDescriptor_t){op->send.data, op->recv.data, op->desc};
 	}
+	memset(&info, GUARD_BYTE, sizeof info);
 	begin = now();
 	r = pcclAllReduceMultipleWithRetry(
-		descriptors, n, peer.comm, NULL, (int)number("window", NULL));
+		descriptors, n, peer.comm, &info, (int)number("window", NULL));
 	end = now();
 	error = strdup(r == pcclSuccess ? "" : pcclGetLastError());
 	if (!error)
 		die("memory", "exhausted");
+	for (uint32_t k = 0; k < n; k++)
+		members[k] = contributed(&ops[k]);
+	losses.wrong = judge_several(&info, r, members, n, why);
 	for (uint32_t k = 0; k < n; k++) {
-		members = contributed(&ops[k]);
-		if (members)
-			ops[k].info = (pcclReduceInfo_t){.local_world_size = members};
-		operation_report(&ops[k], members ? pcclSuccess : r, begin, end,
-			members ? "" : error, &(struct losses){0});
+		if (members[k])
+			ops[k].info = (pcclReduceInfo_t){.local_world_size = members[k]};
+		operation_report(&ops[k], members[k] ? pcclSuccess : r, begin, end,
+			members[k] ? "" : error, &losses);
 	}
 	free(error);
 }

@@ -6,7 +6,8 @@ usage: abs_top_builddir=BUILD tests/e2e/recovery.py [--events N] [--json FILE] [
 
 Three hosts, four for pair-cut-4, are network namespaces (root). Every result is compared with the sum
 of exactly those who the call says took part, on every survivor. Times are in milliseconds; nothing
-is judged by them.
+is judged by them. An event gives figures only when it came as it is meant, most often amid an
+operation; it is repeated until so many did. The others are counted.
 """
 
 import argparse
@@ -24,6 +25,7 @@ from lib import SUCCESS, Failed, check, ids_of, judge
 SIZE = "type=f32 op=sum count=4194304 place=in"  # 16 MiB
 SMALL = "type=f32 op=sum count=1000 place=in"
 MS = 1e6
+TRIES = 4  # of an event, on average, until it comes as it is meant
 
 
 def now():
@@ -35,6 +37,24 @@ class Row:
 
     def __init__(self, events):
         self.events, self.figures, self.seen = events, {}, {}
+        self.measured = 0
+
+    def each(self):
+        """Numbers of events, and how many came as they are meant before; until enough did, which the
+        row says by hit() and miss()."""
+        for k in range(TRIES * self.events):
+            if self.measured == self.events:
+                return
+            yield k, self.measured
+        if self.measured < self.events:
+            raise Failed(f"only {self.measured} of {TRIES * self.events} events came as they are "
+                         f"meant: {self.seen}")
+
+    def hit(self):
+        self.measured += 1
+
+    def miss(self, why):
+        self.count(f"not measured: {why}")
 
     def add(self, figure, ns):
         self.figures.setdefault(figure, []).append(ns)
@@ -47,6 +67,12 @@ class Row:
             v = sorted(values)
             return {"n": len(v), "median": v[len(v) // 2] / MS, "max": v[-1] / MS}
         return {"figures": {k: of(v) for k, v in self.figures.items()}, "seen": self.seen}
+
+
+def told(text):
+    """The sentence without the names of peers and the seconds."""
+    text = re.sub(r"peer@\S+ pid \d+|peer [0-9a-f]{8}\b", "a peer", text)
+    return re.sub(r"\b(host-)?\d+(\.\d+)?( s)?\b", "N", text)
 
 
 def good(answers, what="an operation"):
@@ -62,34 +88,47 @@ def form(lab, places, streams=2, how=lib.form_run):
     return peers
 
 
-def join(lab, survivors, number, host):
-    """A new peer, taken in at the next vote."""
+def join(row, lab, survivors, number, host):
+    """A new peer, taken in at the next vote, or at a later one: a host whose cable was out may find no
+    way to another one for a moment."""
     lib.together(survivors, f"until world={len(survivors)}")  # the loss may be news to them
     newcomer = lab.start_peer(number, host)
     newcomer.send("create streams=2", "connect")
     n = len(survivors) + 1
-    for answer in lib.together(survivors, f"until world={n}"):
-        if answer["code"] != SUCCESS or answer["world"] != n:
+    for peer in survivors:
+        peer.send(f"until world={n}")
+    newcomer.read()
+    answer = newcomer.read()
+    for _ in range(3):
+        if answer["code"] == lib.RANK_CONNECTION_FAILED:
+            row.count(f"the newcomer connects again: {told(answer['text'])}")
+            answer = newcomer.call("connect")
+    for answer in (answer, *(p.read() for p in survivors)):
+        if answer["code"] != SUCCESS or answer.get("world", n) != n:
             raise Failed(f"a newcomer: {answer}")
-    for _ in range(2):
-        if newcomer.read()["code"] != SUCCESS:
-            raise Failed("the newcomer cannot connect")
     return newcomer
 
 
 def retried(row, peers, began):
-    """All of peers repeat the call until it succeeds; began: when it went wrong."""
+    """All of peers repeat the call until it succeeds; began: when it went wrong. An event for nobody
+    is none."""
     answers = good([p.read() for p in peers])
+    if not any(a["losses"] for a in answers):
+        over = max(a["end"] for a in answers) <= began
+        row.miss("the operation was over before" if over else "the operation ended in spite of it")
+        return
+    row.hit()
     for a in answers:
         if a["losses"]:
             row.add("error", a["first_loss"] - began)
         row.count(f"errors per call: {a['losses']}")
     row.add("next success", max(a["end"] for a in answers) - began)
-    return answers
 
 
 def moment(row, peers, rng):
-    """Seconds from ask() until SIZE is under way, as it was just now; counts it as normal."""
+    """Seconds from ask() until SIZE is under way, as it was just now; counts it as normal. The first
+    one is for connections that are new."""
+    good(lib.together(peers, f"reduce {SIZE} tag=1 ids={ids_of(peers)}"))
     sent = now()
     normal = good(lib.together(peers, f"reduce {SIZE} tag=1 ids={ids_of(peers)}"))
     begin, end = min(a["begin"] for a in normal), max(a["end"] for a in normal)
@@ -108,7 +147,7 @@ def trainer_killed(row, hosts):
     with lib.Lab(3, hosts) as lab:
         lab.start()
         peers = form(lab, (0, 1, 2))
-        for k in range(row.events):
+        for k, _ in row.each():
             survivors, victim = peers[:2], peers[2]
             pause = moment(row, peers, rng)
             ask(peers, peers, survivors)
@@ -117,7 +156,7 @@ def trainer_killed(row, hosts):
             victim.kill()
             retried(row, survivors, began)
             lab.drop_peer(victim)
-            peers[2] = join(lab, survivors, 10 + k, k % 3)
+            peers[2] = join(row, lab, survivors, 10 + k, k % 3)
         lab.check_alive()
 
 
@@ -163,8 +202,8 @@ def agent_killed(row, hosts):
         for host in range(3):
             lab.start_agent(host, **paths[host])
         peers = form(lab, (0, 1, 2))
-        for k in range(row.events):
-            host = k % 3
+        for _, m in row.each():
+            host = m % 3
             pause = moment(row, peers, rng)
             ask(peers, peers, peers)
             time.sleep(pause)
@@ -174,33 +213,41 @@ def agent_killed(row, hosts):
             lab.start_agent(host, **paths[host])
             restarted = now()
             answers = good([p.read() for p in peers])
-            for a in answers:
-                row.count(f"errors per call: {a['losses']}")
             ask(peers, peers, peers, SMALL)
             more = good([p.read() for p in peers])
-            for a in more:
-                row.count(f"errors of the call after: {a['losses']}")
             end = max(a["end"] for a in answers)
-            if end > killed:  # else it was over when the agent was killed
-                row.add("next success after the kill", end - killed)
-                row.add("next success after the restart", max(0, end - restarted))
+            if end <= restarted:
+                row.miss("the operation was over before the kill" if end <= killed else
+                         "the operation ended between the kill and the restart")
+                continue
+            row.hit()
+            for a, b in zip(answers, more):
+                row.count(f"errors per call: {a['losses']}")
+                row.count(f"errors of the call after: {b['losses']}")
+            row.add("next success after the kill", end - killed)
+            row.add("next success after the restart", end - restarted)
         lab.check_alive()
 
 
 def host_vanished(row, hosts):
+    rng = random.Random(5)
     with lib.Lab(3, hosts) as lab:
         lab.start()
         peers = form(lab, (0, 1, 2))
-        for k in range(row.events):
+        for k, m in row.each():
             survivors, victim = peers[:2], peers[2]
-            # without the victim it cannot end; half of the times it is under way
-            ask(peers if k % 2 else survivors, peers, survivors)
+            if m % 2:
+                pause = moment(row, peers, rng)
+                ask(peers, peers, survivors)
+                time.sleep(pause)
+            else:  # without the victim it cannot end
+                ask(survivors, peers, survivors)
             began = now()
             hosts.link(victim.host, False)
             retried(row, survivors, began)
             hosts.link(victim.host, True)
             lab.drop_peer(victim)
-            peers[2] = join(lab, survivors, 10 + k, 2)
+            peers[2] = join(row, lab, survivors, 10 + k, 2)
         lab.check_alive()
 
 
@@ -209,7 +256,7 @@ def master_killed(row, hosts):
     with lib.Lab(3, hosts) as lab:
         lab.start()
         peers = form(lab, (0, 1, 2))
-        for k in range(row.events):
+        for k, _ in row.each():
             if k % 2:  # an operation is under way, or is begun while nobody steers
                 pause = moment(row, peers, rng)
                 ask(peers, peers, peers)
@@ -225,9 +272,67 @@ def master_killed(row, hosts):
             answers = good([p.read() for p in peers])
             for a in (*first, *answers):
                 row.count(f"errors per call: {a['losses']}")
-            row.add("next success after the restart",
-                    max(0, max(a["end"] for a in first) - restarted))
+            end = max(a["end"] for a in first)
+            if end <= restarted:
+                row.miss("the operation ended before the restart")
+                continue
+            row.hit()
+            row.add("next success after the restart", end - restarted)
         lab.check_alive()
+
+
+def master_host_cut(row, hosts):
+    """The master is alone on its host, whose cable is out for a while. Who loses its place connects
+    again."""
+    with lib.Lab(3, hosts) as lab:
+        lab.start_master(host=0)
+        for host in (1, 2):
+            lab.start_agent(host)
+        peers = form(lab, (1, 2))
+        for _, m in row.each():
+            hosts.link(0, False)
+            ask(peers, peers, peers)
+            time.sleep((2, 3, 4)[m % 3])
+            hosts.link(0, True)
+            back = now()
+            answers = [p.read() for p in peers]
+            for a in answers:
+                row.count(f"code {a['code']}, errors per call: {a['losses']}")
+                if a["check"] != "ok":
+                    raise Failed(f"the master's cable was out: {a}")
+            failed = [p for p, a in zip(peers, answers) if a["code"] != SUCCESS]
+            end = max(a["end"] for a in answers)
+            row.count("members that lost their place",
+                      sum(a["code"] not in (SUCCESS, lib.TOO_FEW_PEERS) for a in answers))
+            if not failed:
+                good(answers)
+                if end <= back:
+                    row.miss("the operation ended before the cable was back")
+                    continue
+                row.add("next success after the cable is back", end - back)
+            else:
+                end = anew(row, lab, peers, answers)
+                row.add("next success after the cable is back, of those who connected again",
+                        end - back)
+            row.hit()
+        lab.check_alive()
+
+
+def anew(row, lab, peers, answers):
+    """Whose answer is that it is out of the run connects; all reduce. When they have."""
+    for p, a in zip(peers, answers):
+        if a["code"] not in (SUCCESS, lib.TOO_FEW_PEERS):
+            row.count(f"code {a['code']}: {told(a['text'])}")
+            p.send("connect")
+        p.send(f"until world={len(peers)}")
+    for p, a in zip(peers, answers):
+        if a["code"] not in (SUCCESS, lib.TOO_FEW_PEERS) and p.read()["code"] != SUCCESS:
+            raise Failed("who has lost its place cannot connect")
+        if p.read()["code"] != SUCCESS:
+            raise Failed("those who have lost their places do not come together")
+    lab.check_alive()
+    ask(peers, peers, peers)
+    return max(a["end"] for a in good([p.read() for p in peers]))
 
 
 def master_gone(row, hosts):
@@ -300,14 +405,22 @@ def newcomer(row, hosts):
         lab.check_alive()
 
 
+WALLS = {  # what of the newcomer's host 2 and host 1 stands between them
+    "dropped in both directions": lambda hosts, on, _: cut(hosts, (1, 2), on),
+    "dropped in one direction": lambda hosts, on, way: hosts.deafen(*way, on),
+    "rejected": lambda hosts, on, _: [hosts.reject(*way, on) for way in ((1, 2), (2, 1))],
+}
+
+
 def firewalled(row, hosts):
     """Hosts 1 and 2 reach the master and host 0, but not each other."""
     with lib.Lab(3, hosts) as lab:
         lab.start()
         peers = form(lab, (0, 1))
         for k in range(row.events):
-            hosts.deafen(2, 1, True)
-            hosts.deafen(1, 2, True)
+            how, wall = list(WALLS.items())[k % 3]
+            way = ((1, 2), (2, 1))[k // 3 % 2]
+            wall(hosts, True, way)
             fresh = lab.start_peer(10 + k, 2)
             fresh.send("create streams=2", "connect")
             fresh.read()
@@ -316,12 +429,11 @@ def firewalled(row, hosts):
             voted = now()
             answers = lib.together(peers, "update")
             joined = fresh.read()
-            row.add("from the vote to everybody's return",
+            row.add(f"{how}: from the vote to everybody's return",
                     max(joined["end"], *(a["end"] for a in answers)) - voted)
-            row.count(f"newcomer: code {joined['code']}, the others: world {answers[0]['world']}, "
+            row.count(f"{how}: newcomer: code {joined['code']}, the others: world {answers[0]['world']}, "
                       f"{'/'.join(str(a['code']) for a in answers)}")
-            hosts.deafen(2, 1, False)
-            hosts.deafen(1, 2, False)
+            wall(hosts, False, way)
             fresh.send("destroy")
             fresh.read()
             lab.drop_peer(fresh)
@@ -342,34 +454,54 @@ def pair_cut(row, hosts):
     with lib.Lab(hosts=hosts) as lab:
         lab.start()
         peers = form(lab, range(hosts.n_hosts), how=lib.form_ring)
-        for k in range(row.events):
+        for k, m in row.each():
             pair = peers[1].host, peers[2].host
             survivors = []  # whoever it will be
             pause = moment(row, peers, rng)
-            if k % 2:
+            if m % 2:
                 ask(peers, survivors, survivors)
                 time.sleep(pause)
             began = now()
             cut(hosts, pair, True)
-            if not k % 2:
+            if not m % 2:
                 ask(peers, survivors, survivors)
             answers = [p.read() for p in peers]
             gone = [p for p, a in zip(peers, answers) if a["code"] != SUCCESS]
             survivors = [p for p in peers if p not in gone]
             good([a for a in answers if a["code"] == SUCCESS])
-            for a in answers:
-                if a["code"] != SUCCESS:
-                    row.add("error of who has to go", a["first_loss"] - began)
-                elif a["end"] > began:
-                    row.add("next success", a["end"] - began)
-                    row.count(f"errors per call: {a['losses']}")
-            row.count(f"have to go: {len(gone)}")
+            if any(a["losses"] or a["code"] != SUCCESS for a in answers):
+                row.hit()
+                pair_cut_figures(row, answers, began)
+                row.count(f"have to go: {len(gone)}")
+            else:
+                over = max(a["end"] for a in answers) <= began
+                row.miss(f"the operation {'was over before' if over else 'ended in spite of it'}")
             cut(hosts, pair, False)
             goes = gone[0] if gone else peers[1]
             lab.drop_peer(goes)
             survivors = [p for p in peers if p is not goes]
-            peers = [*survivors, join(lab, survivors, 10 + k, goes.host)]
+            peers = [*survivors, join(row, lab, survivors, 10 + k, goes.host)]
         lab.check_alive()
+
+
+def pair_cut_figures(row, answers, began):
+    ends = []
+    for a in answers:
+        if a["code"] != SUCCESS:
+            row.add("error of who has to go", a["first_loss"] - began)
+        else:
+            ends.append(a["end"])
+            row.count(f"errors per call: {a['losses']}")
+    if ends:
+        row.add("next success", max(ends) - began)
+
+
+ALIKE = "type=f32 op=sum count=1000"
+DISSENT = {  # what one wants otherwise
+    "count": "type=f32 op=sum count=1001",
+    "data type": "type=i32 op=sum count=1000",
+    "operator": "type=f32 op=max count=1000",
+}
 
 
 def disagreement(row, hosts):
@@ -377,16 +509,18 @@ def disagreement(row, hosts):
         lab.start()
         peers = form(lab, (0, 1, 2))
         for k in range(row.events):
-            lines = [f"reduce type=f32 op=sum count={1000 + (n == k % 3)} place=in tag=1"
-                     for n in range(3)]
+            kind, otherwise = list(DISSENT.items())[k % 3]
             began = now()
-            for peer, line in zip(peers, lines):
-                peer.send(line)
+            for n, peer in enumerate(peers):
+                peer.send(f"reduce {otherwise if n == k // 3 % 3 else ALIKE} place=in tag=1")
             answers = [p.read() for p in peers]
             for a in answers:
-                row.count(f"code {a['code']}, buffers {a['check']}")
-            row.count(answers[0]["text"])
-            row.add("everybody's return", max(a["end"] for a in answers) - began)
+                if (a["code"] != lib.INVALID_ARGUMENT or a["check"] != "ok"
+                        or f"disagree on tag 1: {kind} is" not in a["text"]):
+                    raise Failed(f"another {kind}: {a}")
+            row.count(f"{kind}: {told(answers[0]['text'])}")
+            row.add(f"another {kind}: everybody's return", max(a["end"] for a in answers) - began)
+            # nobody is out of the run
             good(lib.together(peers, f"reduce {SMALL} tag=1 ids={ids_of(peers)} verify=1"))
         lab.check_alive()
 
@@ -398,6 +532,7 @@ ROWS = {
     "host-vanished": host_vanished,
     "master-killed": master_killed,
     "master-gone": master_gone,
+    "master-host-cut": master_host_cut,
     "newcomer": newcomer,
     "firewalled": firewalled,
     "pair-cut": pair_cut,
@@ -410,7 +545,7 @@ def show(name, summary):
     print(f"# {name}")
     for figure, f in summary["figures"].items():
         print(f"#   {figure}: median {f['median']:.1f} ms, max {f['max']:.1f} ms ({f['n']})")
-    for what, n in sorted(summary["seen"].items(), key=lambda x: -x[1])[:6]:
+    for what, n in sorted(summary["seen"].items(), key=lambda x: -x[1])[:12]:
         print(f"#   {n} x {what}")
 
 
@@ -438,7 +573,7 @@ def main():
         if args.json:
             args.json.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
 
-    lib.run(test, 3600)
+    lib.run(test, 7200)
 
 
 main()

@@ -188,7 +188,7 @@ static bool info_untouched(const pcclReduceInfo_t *info)
 
 	memset(&untouched, GUARD_BYTE, sizeof untouched);
 	return info->local_world_size == untouched.local_world_size &&
-		info->tx_bytes == untouched.tx_bytes && info->rx_bytes == untouched.rx_bytes;
+	       info->tx_bytes == untouched.tx_bytes && info->rx_bytes == untouched.rx_bytes;
 }
 
 /* After a failure everything is as before the call. */
@@ -416,7 +416,8 @@ static const char *judge_several(const pcclReduceInfo_t *info, pcclResult_t r,
 		return info_untouched(info) ? NULL : "reduce info written by a failed call";
 	for (uint32_t k = 0; k < n; k++)
 		least = members[k] < least ? members[k] : least;
-	if (least == 0 || info->local_world_size == least) /* 0: a wrong sum, or ids= is not given */
+	if (least == 0 ||
+		info->local_world_size == least) /* 0: a wrong sum, or ids= is not given */
 		return NULL;
 	snprintf(why, WHY_SIZE, "the call reports %u members, the last sum is of %u",
 		info->local_world_size, least);

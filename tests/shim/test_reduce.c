@@ -473,6 +473,7 @@ static void *work(void *arg)
 {
 	struct worker *w = arg;
 	pcclReduceDescriptor_t d = bf_descriptor(w->b.bytes, 2);
+	pcclReduceOpDescriptor_t several = {w->b.send, w->b.recv, d};
 	pcclAsyncReduceOp_t extra;
 
 	w->h = bf_launch(&w->b, 1);
@@ -483,7 +484,11 @@ static void *work(void *arg)
 	pthread_barrier_wait(&w->meet); /* awaited */
 	pthread_barrier_wait(&w->meet); /* the main thread votes */
 	fx_assert_fails(pcclAllReduceAsync(w->b.send, w->b.recv, &d, fx_comm, &extra),
-		pcclInvalidUsage, "pcclUpdateTopology is under way");
+		pcclInvalidUsage, "pcclUpdateTopology is under way in the main thread");
+	fx_assert_fails(pcclAllReduce(w->b.send, w->b.recv, &d, fx_comm, NULL), pcclInvalidUsage,
+		"pcclUpdateTopology is under way in the main thread");
+	fx_assert_fails(pcclAllReduceMultipleWithRetry(&several, 1, fx_comm, NULL, 1),
+		pcclInvalidUsage, "pcclUpdateTopology is under way in the main thread");
 	return NULL;
 }
 
@@ -539,6 +544,49 @@ START_TEST(another_thread_may_launch_and_await)
 		fx_assert_succeeds(pcclUpdateTopology(fx_comm));
 		pthread_join(release, NULL);
 	}
+	bf_free(&w.b);
+}
+END_TEST
+
+static void *block(void *arg)
+{
+	struct worker *w = arg;
+	pcclReduceDescriptor_t d = bf_descriptor(w->b.bytes, 1);
+	pcclReduceOpDescriptor_t several = {w->b.send, w->b.recv, d};
+
+	fx_assert_fails(pcclUpdateTopology(fx_comm), pcclInvalidUsage, "main thread");
+	fx_assert_succeeds(pcclAllReduce(w->b.send, w->b.recv, &d, fx_comm, NULL));
+	bf_assert_result(&w->b);
+	pthread_barrier_wait(&w->meet);
+	memset(w->b.recv, OLD_RECV, w->b.bytes);
+	fx_assert_succeeds(pcclAllReduceMultipleWithRetry(&several, 1, fx_comm, NULL, 1));
+	bf_assert_result(&w->b);
+	return NULL;
+}
+
+/* While it blocks there, the main thread asks, and is refused what would start or end something. */
+START_TEST(another_thread_may_block)
+{
+	struct worker w = {.b = bf_new(STAGED, 300000, 1)};
+	pcclReduceDescriptor_t d = bf_descriptor(10, 7);
+	char buf[10] = {0};
+
+	pthread_barrier_init(&w.meet, NULL, 2);
+	ck_assert_int_eq(pthread_create(&w.thread, NULL, block, &w), 0);
+	for (int k = 0; k < 2; k++) {
+		struct fake_op op = fake_take(fx_agent);
+		bool flag;
+
+		fx_assert_succeeds(pcclArePeersPending(fx_comm, &flag));
+		fx_assert_fails(pcclUpdateTopology(fx_comm), pcclPendingAsyncOps, "1 operations");
+		fx_assert_fails(pcclConnect(fx_comm), pcclInvalidUsage, "1 operations");
+		fx_assert_fails(pcclAllReduce(buf, buf, &d, fx_comm, NULL), pcclInvalidUsage,
+			"operations of another thread");
+		fake_serve(&op, SHM_RESULT_AREA);
+		if (k == 0)
+			pthread_barrier_wait(&w.meet);
+	}
+	pthread_join(w.thread, NULL);
 	bf_free(&w.b);
 }
 END_TEST
@@ -606,6 +654,7 @@ int main(void)
 	tcase_add_loop_test(threads, blocking_calls_meet_a_working_agent, 0, PLACEMENTS);
 	tcase_add_test(threads, communicators_of_several_threads);
 	tcase_add_test(threads, another_thread_may_launch_and_await);
+	tcase_add_test(threads, another_thread_may_block);
 	tcase_add_test(threads, a_thread_is_not_one_that_has_ended);
 	suite_add_tcase(s, threads);
 	return tl_run(s);

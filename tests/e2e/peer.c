@@ -8,6 +8,8 @@
  *	create [streams=N] [master=A:P], connect, update, pending, destroy
  *	until world=N ms=N        pcclUpdateTopology until the run has so many peers
  *	attr                      the four attributes
+ *	alloc bytes=N             pcclMemAlloc of memory that is written to and kept; one at a time
+ *	free                      gives it back: check=ok, or what is wrong with its contents
  *	submit slot=N OP          starts an operation
  *	await slot=N              ends it; judges result and buffers: check=ok or what is wrong
  *	reduce OP                 both in one, by pcclAllReduce; with retry=N again while peers are
@@ -219,6 +221,50 @@ static void do_destroy(void)
 	say_outcome(r, begin, now());
 }
 
+/* ---- memory that no operation uses */
+
+static struct {
+	unsigned char *base;
+	size_t size;
+} held;
+
+static void do_alloc(void)
+{
+	size_t size = (size_t)number("bytes", NULL);
+	uint64_t begin = now(), end;
+	void *p = NULL;
+	pcclResult_t r;
+
+	if (held.base)
+		die("alloc", "there is memory already");
+	r = pcclMemAlloc(size, &p);
+	end = now();
+	if (r == pcclSuccess) {
+		memset(p, 0x5a, size);
+		held.base = p;
+		held.size = size;
+	}
+	printf("alloc");
+	say_outcome(r, begin, end);
+}
+
+static void do_free(void)
+{
+	const char *check = "ok";
+	uint64_t begin;
+	pcclResult_t r;
+
+	for (size_t i = 0; i < held.size; i++)
+		if (held.base[i] != 0x5a)
+			check = "changed";
+	begin = now();
+	r = pcclMemFree(held.base);
+	held.base = NULL;
+	held.size = 0;
+	printf("free check=%s", check);
+	say_outcome(r, begin, now());
+}
+
 /* ---- a master of one's own */
 
 static void on_signal(int signo)
@@ -279,6 +325,8 @@ static const struct command {
 	{"until", do_until},
 	{"pending", do_pending},
 	{"attr", do_attr},
+	{"alloc", do_alloc},
+	{"free", do_free},
 	{"submit", do_submit},
 	{"await", do_await},
 	{"reduce", do_reduce},

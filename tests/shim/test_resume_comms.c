@@ -480,6 +480,46 @@ START_TEST(agents_that_die_of_it_are_not_asked_for_ever)
 }
 END_TEST
 
+static void *allocate(void *arg)
+{
+	void *p;
+
+	(void)arg;
+	return (void *)(uintptr_t)pcclMemAlloc(1000, &p);
+}
+
+/* Whatever the communicator has at the agent: nothing, or what a connect that failed has left. The
+ * bound is longer than the test's. */
+START_TEST(giving_back_needs_no_agent)
+{
+	unsigned before;
+	pthread_t t;
+	void *p, *r;
+
+	setenv("PCCL_AGENT_GRACE_MS", "1000000", 1);
+	fx_comm = fx_new_comm();
+	fx_assert_succeeds(pcclMemAlloc(5000, &p));
+	fake_script(fx_agent, WL_COMM_CONNECT, FAKE_REFUSE, pcclMasterConnectionFailed, "none");
+	if (_i % 2)
+		fx_assert_fails(pcclConnect(fx_comm), pcclMasterConnectionFailed, "none");
+	before = fake_seen(fx_agent, WL_HELLO);
+	fake_script(fx_agent, WL_HELLO, FAKE_HANG_UP, 0, NULL);
+	fake_hang_up(fx_agent);
+	if (_i / 2) { /* somebody else waits for it */
+		ck_assert_int_eq(pthread_create(&t, NULL, allocate, NULL), 0);
+		fake_await_seen(fx_agent, WL_HELLO, before + 3);
+	}
+	fx_assert_succeeds(pcclDestroyCommunicator(fx_comm));
+	fx_assert_succeeds(pcclMemFree(p));
+	if (!(_i / 2))
+		return;
+	fake_script(fx_agent, WL_HELLO, FAKE_ANSWER, 0, NULL);
+	pthread_join(t, &r);
+	ck_assert_uint_eq((uintptr_t)r, pcclSuccess);
+	ck_assert_uint_eq(fake_seen(fx_agent, WL_REGION_ADOPT), 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("resume_comms");
@@ -507,6 +547,7 @@ int main(void)
 	tcase_add_loop_test(bare, calls_before_connect_wait_as_well, 0, 2);
 	tcase_add_loop_test(bare, but_no_longer_than_others, 0, 2);
 	tcase_add_loop_test(bare, agents_that_die_of_it_are_not_asked_for_ever, 0, 2);
+	tcase_add_loop_test(bare, giving_back_needs_no_agent, 0, 4);
 	suite_add_tcase(s, bare);
 	return tl_run(s);
 }

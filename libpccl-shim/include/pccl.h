@@ -34,7 +34,9 @@
  * call waits and goes on. If no agent comes back within PCCL_AGENT_GRACE_MS milliseconds (30000;
  * 0: do not wait), or one does not answer for as long, calls return pcclAgentUnavailable until
  * pcclConnect has joined the run anew. The variable is read by pcclConnect and pcclMemAlloc. The
- * thread has all signals blocked.
+ * thread has all signals blocked. Without a connected communicator these two wait themselves, for
+ * as long, if the process has had an agent; if it has had none, or has waited for it in vain, they
+ * do not wait. Giving memory or a communicator back waits for no agent that is away.
  *
  * A communicator that is a peer no more, because it was removed from the run or lost the master for
  * good, says so to the calls that are under way, or else to the next one, whichever function that

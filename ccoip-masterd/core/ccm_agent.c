@@ -261,28 +261,33 @@ void ccm_agent_pause(struct ccm *m, uint32_t gone)
 	}
 }
 
+/* Was it heard of within a beat, or little more, of the last one of the other hosts that were? */
+static bool fell_silent_with_all(const struct ccm *m, const struct ccm_agent *a)
+{
+	return ccm_age(m->heard_ns, a->life.heard_ns) <=
+	       m->cfg.heartbeat_ms * CCM_NS_PER_MS * 3 / 2;
+}
+
 void ccm_agent_heard(struct ccm *m, struct ccm_agent *a)
 {
 	uint64_t ns = m->heard_ns ? ccm_age(m->now, m->heard_ns) : 0;
 	struct ccm_agent *x;
 
 	if (!a->local) {
-		m->heard_ns = m->now;
 		for (x = cc_detect_blind(&m->any, ns) ? m->agents : NULL; x; x = x->hh.next)
-			if (!x->local && x != a) /* its own gap is a sample */
+			if (!x->local && x != a && fell_silent_with_all(m, x)) /* a's is a sample */
 				cc_detect_pause(&x->life, m->now);
+		m->heard_ns = m->now;
 	}
 	cc_detect_heard(&a->life, m->now);
 }
 
-/* Nor was any other host heard of since a was, but for what came a moment later. When somebody
- * dials anew, agents may have given us up: they have missed one beat more than we have, at most. */
-static bool fell_silent_with_all(const struct ccm *m, struct ccm_agent *a, bool dialled)
+/* When somebody dials anew, agents may have given us up: they have missed one beat more than we
+ * have, at most. */
+static bool is_silent(const struct ccm *m, struct ccm_agent *a, bool dialled)
 {
 	uint64_t beat = m->cfg.heartbeat_ms * CCM_NS_PER_MS;
 
-	if (cc_detect_blind(&m->any, ccm_age(m->heard_ns, a->life.heard_ns)))
-		return false;
 	return dialled ? cc_detect_silence(&a->life, m->now) + beat > m->any.min_ns
 		       : cc_detect_gone(&a->life, m->now);
 }
@@ -301,7 +306,8 @@ static bool is_cut_off(struct ccm *m, bool dialled)
 			continue;
 		}
 		others++;
-		silent |= a->n_accepted > 0 && fell_silent_with_all(m, a, dialled);
+		silent |=
+			a->n_accepted > 0 && fell_silent_with_all(m, a) && is_silent(m, a, dialled);
 	}
 	return silent && (others > 1 || !members_here);
 }

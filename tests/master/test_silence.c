@@ -547,6 +547,22 @@ START_TEST(all_bounds_start_again_when_one_is_heard)
 }
 END_TEST
 
+START_TEST(but_not_that_of_who_fell_silent_before)
+{
+	run_of(3);
+	mute(2, 3);
+	fk_tick(&f, 900);
+	mute(0, 2);
+	fk_tick(&f, 1200);
+	h[0]->mute = h[1]->mute = false;
+	fk_tick(&f, 600);
+	ck_assert(h[2]->open);
+	fk_tick(&f, 200);
+	ck_assert(h[0]->open && h[1]->open && !h[2]->open);
+	ck_assert_uint_eq(fk_status(&f).accepted, 2);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("silence");
@@ -574,6 +590,7 @@ int main(void)
 	tcase_add_loop_test(tc, the_only_other_host_goes_if_members_are_here, 0, 2);
 	tcase_add_test(tc, who_gave_it_up_and_comes_anew_is_a_sign_too);
 	tcase_add_test(tc, all_bounds_start_again_when_one_is_heard);
+	tcase_add_test(tc, but_not_that_of_who_fell_silent_before);
 	suite_add_tcase(s, tc);
 	return tl_run(s);
 }

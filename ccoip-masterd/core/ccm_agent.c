@@ -40,6 +40,7 @@ void ccm_agent_open(struct ccm *m, const struct ccm_event *ev)
 	a->no = ++m->last_agent;
 	a->from = ev->addr;
 	a->local = ev->local;
+	a->spoke_ns = m->now;
 	cc_detect_init(&a->life, m->cfg.heartbeat_ms, m->cfg.timeout_ms, m->now);
 	HASH_ADD(hh, m->agents, conn, sizeof a->conn, a);
 	if (a->unhashed) {
@@ -264,8 +265,7 @@ void ccm_agent_pause(struct ccm *m, uint32_t gone)
 /* Was it heard of within a beat, or little more, of the last one of the other hosts that were? */
 static bool fell_silent_with_all(const struct ccm *m, const struct ccm_agent *a)
 {
-	return ccm_age(m->heard_ns, a->life.heard_ns) <=
-	       m->cfg.heartbeat_ms * CCM_NS_PER_MS * 3 / 2;
+	return ccm_age(m->heard_ns, a->spoke_ns) <= m->cfg.heartbeat_ms * CCM_NS_PER_MS * 3 / 2;
 }
 
 void ccm_agent_heard(struct ccm *m, struct ccm_agent *a)
@@ -279,6 +279,7 @@ void ccm_agent_heard(struct ccm *m, struct ccm_agent *a)
 				cc_detect_pause(&x->life, m->now);
 		m->heard_ns = m->now;
 	}
+	a->spoke_ns = m->now;
 	cc_detect_heard(&a->life, m->now);
 }
 
@@ -309,6 +310,8 @@ static bool is_cut_off(struct ccm *m, bool dialled)
 		silent |=
 			a->n_accepted > 0 && fell_silent_with_all(m, a) && is_silent(m, a, dialled);
 	}
+	DL_FOREACH2 (m->absent, a, next_ab)
+		others += !a->local;
 	return silent && (others > 1 || !members_here);
 }
 
@@ -323,6 +326,7 @@ void ccm_agent_reach(struct ccm *m, bool dialled)
 		"master takes its run over anew",
 		(double)ccm_age(m->now, m->heard_ns) / 1e9);
 	ccm_renew(m, 0, "the master was cut off: whoever is there comes anew");
+	m->cut_off_ns = m->now;
 }
 
 void ccm_agent_tick(struct ccm *m)

@@ -135,7 +135,8 @@ static void settle_members(struct ccm *m)
 	}
 	DL_FOREACH_SAFE2 (m->absent, a, next, next_ab)
 		if (a->restored)
-			ccm_agent_lost(m, a, "it did not come back after the master's restart");
+			ccm_agent_lost(
+				m, a, "it did not come back when the master took its run over");
 	for (g = m->groups; g; g = g->hh.next) {
 		if (g->interrupted) {
 			ccm_print(text, sizeof text, "%s", g->loss);

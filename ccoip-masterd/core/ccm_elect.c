@@ -349,8 +349,8 @@ static void say_lost(const struct ccm_election *e, char *dst, size_t size)
 {
 	(void)snprintf(dst, size,
 		"REVISION_INCREMENT_VIOLATION: no peer that can be elected offers revision %" PRIu64
-		", but %" PRIu64 " at most. The last state is lost: load revision %" PRIu64
-		" from a checkpoint, or start the master without its journal",
+		", but %" PRIu64 " at most. Await a peer that has it, load revision %" PRIu64
+		" from a checkpoint, or start the master without a journal",
 		e->expected, e->highest, e->expected);
 }
 

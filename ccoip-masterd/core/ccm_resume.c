@@ -10,6 +10,9 @@
 
 /* After a peer has come without its agent's knowledge, its question for outcomes may follow. */
 #define ASK_NS (UINT64_C(200) * CCM_NS_PER_MS)
+/* When the master's host is cut off, newcomers there wait so long for the members elsewhere; about
+ * as long as these wait for a master. */
+#define CUT_OFF_NS (UINT64_C(60000) * CCM_NS_PER_MS)
 
 struct ccm_told *ccm_told_get(struct ccm *m, struct ccm_agent *a)
 {
@@ -175,7 +178,7 @@ void ccm_resume_hello(struct ccm *m, struct ccm_agent *a)
 		if (cc_id_eq(&h->run, &m->cfg.run) && !compare(m, a))
 			return;
 	}
-	if (m->recovering && !m->recover_ns)
+	if (m->recovering && !m->recover_ns && (!m->cut_off_ns || a->resuming || !a->local))
 		m->recover_ns = m->now;
 	if (a->resuming)
 		ccm_agent_cut_half_open(m, a);
@@ -596,6 +599,9 @@ void ccm_resume_step(struct ccm *m)
 		ccm_restore_begin(m);
 		m->adopting = m->cfg.adopt_ms > 0 && !m->restored;
 	}
+	if (m->recovering && !m->recover_ns && m->cut_off_ns && m->agents &&
+		ccm_age(m->now, m->cut_off_ns) > CUT_OFF_NS)
+		m->recover_ns = m->now;
 	if (m->adopting && ccm_age(m->now, m->born_ns) >= m->cfg.adopt_ms * CCM_NS_PER_MS) {
 		m->adopting = false;
 		if (!m->recovering)

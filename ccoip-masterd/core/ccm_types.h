@@ -75,7 +75,8 @@ struct ccm_agent {
 	bool overdue;      /* reported for it: what it says later comes too late */
 	bool round_accept; /* it was told that the round accepts */
 	struct cc_detect life;
-	uint64_t no; /* never used again */
+	uint64_t spoke_ns; /* the last time */
+	uint64_t no;       /* never used again */
 	struct wm_failure *failures;
 	struct ccm_told *told; /* while recovering: what it has said, or NULL */
 	uint64_t absent_ns, acked_ns;
@@ -351,6 +352,7 @@ struct ccm {
 	uint64_t born_ns;    /* of the first step */
 	bool look;           /* recovering: it may be over */
 	bool sent_away;      /* recovering: the few that came were, once */
+	uint64_t cut_off_ns; /* when it was found out that no other host is heard, or 0 */
 	uint64_t recover_ns; /* when the first agent came, or 0 */
 	uint64_t asked_ns;   /* when a peer came by a new agent, or 0 */
 	uint64_t restored_epoch, restored_version;

@@ -547,6 +547,77 @@ START_TEST(all_bounds_start_again_when_one_is_heard)
 }
 END_TEST
 
+/* Once: who has not been heard of since has not been there. */
+START_TEST(a_bound_does_not_start_again_twice)
+{
+	run_of(3);
+	mute(0, 3);
+	for (int i = 0; i < 3; i++) {
+		fk_tick(&f, 1100);
+		ck_assert(h[2]->open);
+		h[0]->mute = false;
+		fk_tick(&f, 100);
+		h[0]->mute = true;
+	}
+	h[0]->mute = h[1]->mute = false;
+	fk_tick(&f, 500);
+	ck_assert(h[0]->open && !h[2]->open);
+	ck_assert(!fk_status(&f).recovering);
+}
+END_TEST
+
+/* Its peers are awaited, and who else is silent may be so for the same reason. */
+START_TEST(who_is_absent_is_another_host)
+{
+	f.local = true;
+	h[0] = fk_host(&f, "a", "10.0.0.1");
+	p[0] = fk_admit(h[0], 0, p, 0);
+	f.local = false;
+	h[1] = fk_host(&f, "b", "10.0.0.2");
+	p[1] = fk_admit(h[1], 0, p, 1);
+	h[2] = fk_host(&f, "c", "10.0.0.3");
+	p[2] = fk_admit(h[2], 0, p, 2);
+	fk_cut(h[1], "killed");
+	mute(2, 3);
+	fk_tick(&f, 3000);
+	ck_assert(fk_status(&f).recovering);
+	ck_assert_uint_eq(fk_status(&f).kicks, 0);
+}
+END_TEST
+
+static struct fk_host *newcomer(bool local)
+{
+	struct fk_host *x;
+
+	f.local = local;
+	x = fk_host(&f, "new", "10.0.0.7");
+	(void)fk_join(x, 0);
+	return x;
+}
+
+/* That somebody has come from there does not say that the others could. */
+START_TEST(newcomers_on_its_host_wait_a_minute_for_the_others)
+{
+	struct fk_host *x;
+
+	run_of(2);
+	mute(0, 2);
+	fk_tick(&f, 3000);
+	ck_assert(fk_status(&f).recovering);
+	x = newcomer(_i == 0);
+	fk_tick(&f, _i == 0 ? 56000 : 2000);
+	ck_assert(x->open && fk_status(&f).recovering);
+	ck_assert_uint_eq(fk_status(&f).accepted, 2);
+	/* sent to look for another master, once; the next one waits no longer than ever */
+	fk_tick(&f, _i == 0 ? 8000 : 2000);
+	ck_assert(!x->open);
+	x = newcomer(false);
+	fk_tick(&f, 4000);
+	ck_assert(!fk_status(&f).recovering);
+	ck_assert_uint_eq(fk_status(&f).accepted, 1);
+}
+END_TEST
+
 START_TEST(but_not_that_of_who_fell_silent_before)
 {
 	run_of(3);
@@ -591,6 +662,9 @@ int main(void)
 	tcase_add_test(tc, who_gave_it_up_and_comes_anew_is_a_sign_too);
 	tcase_add_test(tc, all_bounds_start_again_when_one_is_heard);
 	tcase_add_test(tc, but_not_that_of_who_fell_silent_before);
+	tcase_add_test(tc, a_bound_does_not_start_again_twice);
+	tcase_add_test(tc, who_is_absent_is_another_host);
+	tcase_add_loop_test(tc, newcomers_on_its_host_wait_a_minute_for_the_others, 0, 2);
 	suite_add_tcase(s, tc);
 	return tl_run(s);
 }

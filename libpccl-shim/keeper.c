@@ -22,6 +22,11 @@ static bool opening;                 /* some thread is making it */
 static bool started;                 /* the keeper's thread */
 static bool resuming;                /* the keeper is about to make it */
 static pcclComm_t *comms;            /* those under the keeper; all on `current`, unless resuming */
+static struct {
+	unsigned n; /* how often an agent was waited for in vain */
+	pcclResult_t code;
+	char text[PCCL_TEXT_MAX]; /* the last time */
+} failure;
 
 static _Atomic uint32_t grace_ms = PCCL_GRACE_MS;
 
@@ -94,6 +99,10 @@ static pcclResult_t reconnect(
 	uint32_t left_ms;
 	pcclResult_t r;
 
+	if (before >= grace_ns)
+		return pccl_fail(pcclAgentUnavailable,
+			"agents come and die one after the other, for %u ms by now",
+			pccl_grace_ms());
 	for (;;) {
 		/* One that dies again and again costs time even if it is there at once. */
 		nap(p->pause_ms);
@@ -118,43 +127,67 @@ static pcclResult_t reconnect(
 }
 
 /* old: of an agent that has gone, or NULL: there was none. */
-static pcclResult_t open_session(struct pccl_session *old, struct pccl_session **ret)
+static pcclResult_t open_session(
+	struct pccl_session *old, struct patience *p, struct pccl_session **ret)
 {
-	struct patience p = {0};
 	pcclResult_t r = old && pccl_session_may_return(old) && pccl_grace_ms() > 0
-				 ? reconnect(old, &p, ret)
+				 ? reconnect(old, p, ret)
 				 : pccl_session_open(NULL, silence_ms(), ret);
 
-	if (r == pcclSuccess)
-		pccl_region_adopt(*ret);
+	if (r != pcclSuccess)
+		return r;
+	pccl_region_adopt(*ret);
+	if (pccl_session_check(*ret) || (pccl_session_may_return(*ret) && pccl_grace_ms() > 0))
+		return r;
+	r = pccl_session_fail(*ret);
+	pccl_session_unref(*ret);
+	*ret = NULL;
 	return r;
+}
+
+/* With the lock held: for all who wait for this thread. */
+static void tell_failure(pcclResult_t r)
+{
+	failure.n++;
+	failure.code = r;
+	pccl_keep_text(failure.text);
+}
+
+/* With the lock held, until something has changed. */
+static pcclResult_t await_change(void)
+{
+	unsigned before = failure.n;
+
+	pthread_cond_wait(&changed, &lock);
+	return failure.n == before ? pcclSuccess : pccl_fail(failure.code, "%s", failure.text);
 }
 
 pcclResult_t pccl_session_get(struct pccl_session **ret)
 {
+	struct patience p = {0};
 	pcclResult_t r = pcclSuccess;
 
 	pccl_grace_read();
 	pthread_mutex_lock(&lock);
-	while (!current || !pccl_session_check(current)) {
+	while (r == pcclSuccess && (!current || !pccl_session_check(current))) {
 		struct pccl_session *old, *s = NULL;
 
 		if (opening || resuming || (current && comms)) {
-			pthread_cond_wait(&changed, &lock);
+			r = await_change();
 			continue;
 		}
 		old = current;
 		current = NULL;
 		opening = true;
 		pthread_mutex_unlock(&lock);
-		r = open_session(old, &s);
+		r = open_session(old, &p, &s);
 		pccl_session_unref(old);
 		pthread_mutex_lock(&lock);
 		opening = false;
 		current = s;
-		pthread_cond_broadcast(&changed);
 		if (r != pcclSuccess)
-			break;
+			tell_failure(r);
+		pthread_cond_broadcast(&changed);
 	}
 	if (r == pcclSuccess)
 		*ret = pccl_session_ref(current);

@@ -480,6 +480,63 @@ START_TEST(agents_that_die_of_it_are_not_asked_for_ever)
 }
 END_TEST
 
+/* ... or of the memory that it is to adopt, or does not understand that. */
+START_TEST(nor_those_that_come_and_die)
+{
+	bool garbage = _i >= 2;
+	void *p;
+
+	fx_comm = fx_new_comm();
+	setenv("PCCL_AGENT_GRACE_MS", "300", 1);
+	fx_assert_succeeds(pcclMemAlloc(5000, &p));
+	fake_script(fx_agent, WL_REGION_ADOPT, garbage ? FAKE_GARBAGE : FAKE_HANG_UP, 0, NULL);
+	fake_hang_up(fx_agent);
+	fx_assert_fails(ask(_i % 2), pcclAgentUnavailable,
+		garbage ? "malformed" : "one after the other, for 300 ms");
+	ck_assert_uint_lt(fake_seen(fx_agent, WL_REGION_ADOPT), 100);
+	fake_script(fx_agent, WL_REGION_ADOPT, FAKE_ANSWER, 0, NULL);
+	fx_assert_succeeds(ask(_i % 2));
+	fx_assert_succeeds(pcclMemFree(p));
+	fx_assert_succeeds(pcclDestroyCommunicator(fx_comm));
+}
+END_TEST
+
+static void *ask_too(void *arg)
+{
+	void *p;
+
+	ck_assert_int_eq(pcclMemAlloc(1000, &p), pcclAgentUnavailable);
+	(void)arg;
+	return strdup(pcclGetLastError());
+}
+
+/* Not that there is none, which is true as well. */
+START_TEST(all_who_wait_hear_what_they_waited_for)
+{
+	enum { THREADS = 4 };
+	unsigned before;
+	pthread_t t[THREADS];
+	void *p, *text;
+
+	setenv("PCCL_AGENT_GRACE_MS", "2000", 1);
+	fx_assert_succeeds(pcclMemAlloc(5000, &p));
+	before = fake_seen(fx_agent, WL_HELLO);
+	fake_script(fx_agent, WL_HELLO, FAKE_HANG_UP, 0, NULL);
+	fake_hang_up(fx_agent);
+	for (unsigned i = 0; i < THREADS; i++)
+		ck_assert_int_eq(pthread_create(&t[i], NULL, ask_too, NULL), 0);
+	fake_await_seen(fx_agent, WL_HELLO, before + 3);
+	for (unsigned i = 0; i < THREADS; i++) {
+		pthread_join(t[i], &text);
+		ck_assert_msg(strstr(text, "did not come back within 2000 ms") != NULL, "%s",
+			(const char *)text);
+		free(text);
+	}
+	fake_script(fx_agent, WL_HELLO, FAKE_ANSWER, 0, NULL);
+	fx_assert_succeeds(pcclMemFree(p));
+}
+END_TEST
+
 static void *allocate(void *arg)
 {
 	void *p;
@@ -547,6 +604,8 @@ int main(void)
 	tcase_add_loop_test(bare, calls_before_connect_wait_as_well, 0, 2);
 	tcase_add_loop_test(bare, but_no_longer_than_others, 0, 2);
 	tcase_add_loop_test(bare, agents_that_die_of_it_are_not_asked_for_ever, 0, 2);
+	tcase_add_loop_test(bare, nor_those_that_come_and_die, 0, 4);
+	tcase_add_test(bare, all_who_wait_hear_what_they_waited_for);
 	tcase_add_loop_test(bare, giving_back_needs_no_agent, 0, 4);
 	suite_add_tcase(s, bare);
 	return tl_run(s);

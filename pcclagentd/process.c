@@ -30,44 +30,74 @@ static bool has_ended(int pidfd)
 	return poll(&p, 1, 0) != 0;
 }
 
+static int open_file(uint32_t pid, const char *name)
+{
+	char path[48];
+
+	snprintf(path, sizeof path, "/proc/%u/%s", pid, name);
+	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+}
+
+static void close_file(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
 void process_open(struct process *p, int sock, uint32_t pid)
 {
-	char path[32];
-
-	*p = (struct process){.pid = pid, .pidfd = open_pidfd(sock, pid), .stat_fd = -1};
+	*p = (struct process){
+		.pid = pid, .pidfd = open_pidfd(sock, pid), .stat_fd = -1, .sched_fd = -1};
 	if (p->pidfd < 0 || pid == 0)
 		return;
-	snprintf(path, sizeof path, "/proc/%u/stat", pid);
-	p->stat_fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	p->stat_fd = open_file(pid, "stat");
+	p->sched_fd = open_file(pid, "schedstat");
 	/* If it lives now its number has not been used for another one that we just opened. */
-	if (p->stat_fd >= 0 && has_ended(p->pidfd)) {
-		close(p->stat_fd);
-		p->stat_fd = -1;
+	if (has_ended(p->pidfd)) {
+		close_file(&p->stat_fd);
+		close_file(&p->sched_fd);
 	}
 }
 
 void process_close(struct process *p)
 {
-	if (p->pidfd >= 0)
-		close(p->pidfd);
-	if (p->stat_fd >= 0)
-		close(p->stat_fd);
-	p->pidfd = p->stat_fd = -1;
+	close_file(&p->pidfd);
+	close_file(&p->stat_fd);
+	close_file(&p->sched_fd);
 }
 
-bool process_is_stopped(const struct process *p)
+/* The text, or "" if there is none. */
+static void read_file(int fd, char *buf, size_t size)
 {
-	char buf[128];
-	const char *end;
-	ssize_t n;
+	ssize_t n = fd < 0 ? -1 : pread(fd, buf, size - 1, 0);
+
+	buf[n > 0 ? n : 0] = '\0';
+}
+
+/* Of its main thread: the time on a CPU and how often it was given one. Who sleeps has to run to
+ * become stopped: as long as this is what it was, it is asleep. Kernels that do not count say zero.
+ */
+static void read_sched(const struct process *p, char sched[PROCESS_SCHED_SIZE])
+{
+	read_file(p->sched_fd, sched, PROCESS_SCHED_SIZE);
+	if (strncmp(sched, "0 0 0", 5) == 0)
+		sched[0] = '\0';
+}
+
+bool process_is_stopped(struct process *p)
+{
+	char buf[128], sched[PROCESS_SCHED_SIZE], *end, state;
 
 	if (p->stat_fd < 0)
 		return false;
-	n = pread(p->stat_fd, buf, sizeof buf - 1, 0);
-	if (n <= 0)
+	read_sched(p, sched);
+	if (sched[0] && strcmp(sched, p->slept) == 0)
 		return false;
-	buf[n] = '\0';
+	read_file(p->stat_fd, buf, sizeof buf);
 	/* "PID (NAME) STATE ...": the name is the process's choice, parentheses included. */
 	end = strrchr(buf, ')');
-	return end && end[1] == ' ' && (end[2] == 'T' || end[2] == 't');
+	state = end && end[1] == ' ' ? end[2] : '\0';
+	memcpy(p->slept, state == 'S' ? sched : "", state == 'S' ? sizeof sched : 1);
+	return state == 'T' || state == 't';
 }

@@ -8,18 +8,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define PROCESS_SCHED_SIZE 64
+
 struct process {
 	uint32_t pid;
-	int pidfd;   /* readable once it has ended; -1 where the kernel or another pid namespace
-		      * denies it */
-	int stat_fd; /* its /proc/PID/stat: stays with this process when the number is used again;
-		      * -1 where there is none */
+	int pidfd;    /* readable once it has ended; -1 where the kernel or another pid namespace
+		       * denies it */
+	int stat_fd;  /* its /proc/PID/stat: stays with this process when the number is used again;
+		       * -1 where there is none */
+	int sched_fd; /* likewise /proc/PID/schedstat, which is read in a third of the time */
+	char slept[PROCESS_SCHED_SIZE]; /* what that said when it was found asleep; or "" */
 };
 
 /* Of the process that connected sock. */
 void process_open(struct process *p, int sock, uint32_t pid);
 void process_close(struct process *p);
 /* By a signal or a debugger. False also when that cannot be known. */
-bool process_is_stopped(const struct process *p);
+bool process_is_stopped(struct process *p);
 
 #endif

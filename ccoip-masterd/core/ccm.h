@@ -116,9 +116,10 @@
  *   master was suspended), all bounds start again. So do those of other hosts when not one of them
  *   was heard of for so long, and one is again.
  * - All other hosts fall silent at once when it is the cable of this one that is out. Then nobody
- *   is put out: as after a suspension the run is taken over anew, from whoever comes. Where only
- * one other host is left nobody can tell whose cable it is: it goes if this host has members, who
- *   would wait for it.
+ *   is put out: as after a suspension the run is taken over anew, from whoever comes. Newcomers
+ *   on this host do not begin recovery_ms; they wait for a minute. Where only one other host is
+ *   left nobody can tell whose cable it is: it goes if this host has members, who would wait for
+ *   it.
  */
 #ifndef CCM_H
 #define CCM_H

@@ -5,6 +5,7 @@
  */
 #include <check.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -58,6 +59,8 @@ static unsigned char *pattern(size_t bytes)
 
 START_TEST(variants)
 {
+	FOR_EACH_ISA(isa)
+	printf("test_hsh: testing %s\n", hsh_isa_name(isa));
 	ck_assert(hsh_isa_supported(HSH_ISA_SCALAR));
 	ck_assert(!hsh_isa_supported(HSH_ISA_COUNT));
 	ck_assert(hsh_isa_supported(hsh_isa_current()));

@@ -1,0 +1,36 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# The kernels and the hash by NEON: their tests, built for aarch64 and run by an emulator. What makes a
+# hash good was seen on the other instruction sets; here it is to be the same one.
+compiler=aarch64-linux-gnu-gcc
+emulator=qemu-aarch64
+for tool in $compiler $emulator; do
+	if ! command -v $tool >/dev/null; then
+		echo "$tool is not installed"
+		exit 77
+	fi
+done
+cd "${abs_top_srcdir:-.}" || exit 1
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+krn="tests/kernels/krn_ref.c kernels/krn.c kernels/krn_scalar.c kernels/krn_neon.c"
+hsh="kernels/hsh.c kernels/hsh_keys.c kernels/hsh_scalar.c kernels/hsh_neon.c"
+passed=0
+failed=0
+run() { # test, case of libcheck, sources
+	test=$1 case=$2
+	shift 2
+	$compiler -std=gnu11 -O2 -static -Wall -Wextra -Werror -ffp-contract=off -I. -Itests/kernels/neon \
+		-o "$dir/$test" "tests/kernels/$test.c" "$@" -lm &&
+		env ${case:+CK_RUN_CASE=$case} $emulator "$dir/$test" >"$dir/log" 2>&1 &&
+		grep -q ' neon' "$dir/log" && passed=$((passed + 1)) && return
+	failed=$((failed + 1))
+	cat "$dir/log"
+}
+# shellcheck disable=SC2086 # words
+run test_krn '' $krn
+# shellcheck disable=SC2086 # words
+run test_hsh value $krn $hsh
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]

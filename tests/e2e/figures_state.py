@@ -16,7 +16,6 @@ right; after each transfer, tensors are compared. Nothing is judged by the times
 """
 
 import json
-import pathlib
 import subprocess
 import sys
 
@@ -127,11 +126,11 @@ def iperf(hosts, source, sink):
 
 
 def interface_bytes(hosts, host):
-    """Sent and received on the host's interface."""
-    folder = pathlib.Path("/sys/class/net/eth0/statistics")
-    done = subprocess.run(
-        hosts.command(host, ["cat", str(folder / "tx_bytes"), str(folder / "rx_bytes")]),
-        capture_output=True, text=True, check=True, timeout=20)
+    """Sent and received on the host's interfaces, its own to itself included."""
+    files = [f"/sys/class/net/{name}/statistics/{way}_bytes" for name in ("eth0", "lo")
+             for way in ("tx", "rx")]
+    done = subprocess.run(hosts.command(host, ["cat", *files]), capture_output=True, text=True,
+                          check=True, timeout=20)
     return sum(int(x) for x in done.stdout.split())
 
 
@@ -172,10 +171,10 @@ def note_transfer(row, setting, size, found, beside, what, target):
     """Both figures of a transfer: the whole call, and without what an equal state costs, too."""
     whole = [size / took for took, _, _ in found]
     moving = [size / max(1, took - equal) for took, equal, _ in found]
-    note(row, f"{setting}, whole call", whole, 2, "GB/s", f"{share(whole, beside):.0f} % of {what} "
+    note(row, f"{setting}, whole call", whole, 2, "GB/s", f"{share(whole, beside):.1f} % of {what} "
          f"({median(beside):.2f} GB/s)", target)
     note(row, f"{setting}, without hash and vote", moving, 2, "GB/s",
-         f"{share(moving, beside):.0f} %", target)
+         f"{share(moving, beside):.1f} %", target)
 
 
 def two_hosts(size, repeat):

@@ -6,7 +6,7 @@
 compiler=aarch64-linux-gnu-gcc
 emulator=qemu-aarch64
 for tool in $compiler $emulator; do
-	if ! command -v $tool >/dev/null; then
+	if ! command -v "$tool" >/dev/null; then
 		echo "$tool is not installed"
 		exit 77
 	fi

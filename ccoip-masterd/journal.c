@@ -196,9 +196,20 @@ err_close:
 	return CC_ERR_IO;
 }
 
+/* No next master would find what is written to it. */
+static bool was_removed(const struct journal *j)
+{
+	struct stat st;
+
+	if (fstat(j->fd, &st) < 0 || st.st_nlink > 0)
+		return false;
+	errno = ENOENT;
+	return true;
+}
+
 static void append(struct journal *j, const uint8_t *p, size_t len)
 {
-	if (write_all(j->fd, p, len) < 0 || fdatasync(j->fd) < 0)
+	if (write_all(j->fd, p, len) < 0 || fdatasync(j->fd) < 0 || was_removed(j))
 		give_up(j, "cannot be written");
 	else
 		j->size += len;

@@ -259,6 +259,26 @@ START_TEST(what_could_not_be_written_is_not_believed)
 }
 END_TEST
 
+/* By an operator, say. */
+START_TEST(a_file_that_is_removed_is_written_anew)
+{
+	struct ccm_status s;
+	struct journal *j = open_it();
+
+	put_run(j, 1);
+	put_members(j, 5, 3);
+	ck_assert_int_eq(unlink(path), 0);
+	put_lost(j);
+	ck_assert_int_eq(access(path, F_OK), -1);
+	put_members(j, 6, 7);
+	put_lost(j);
+	journal_close(j);
+	s = restored();
+	ck_assert_uint_eq(s.epoch, 6);
+	ck_assert_uint_eq(s.accepted, 6);
+}
+END_TEST
+
 START_TEST(a_long_file_is_written_anew)
 {
 	struct journal *j = open_it();
@@ -327,6 +347,7 @@ int main(void)
 	tcase_add_test(tc, no_bit_is_trusted);
 	tcase_add_test(tc, a_full_disk_costs_the_journal_for_a_while);
 	tcase_add_test(tc, what_could_not_be_written_is_not_believed);
+	tcase_add_test(tc, a_file_that_is_removed_is_written_anew);
 	tcase_add_test(tc, a_long_file_is_written_anew);
 	tcase_add_test(tc, one_master_per_folder);
 	tcase_add_test(tc, the_folder_is_made);

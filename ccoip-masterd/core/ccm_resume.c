@@ -178,7 +178,7 @@ void ccm_resume_hello(struct ccm *m, struct ccm_agent *a)
 		if (cc_id_eq(&h->run, &m->cfg.run) && !compare(m, a))
 			return;
 	}
-	if (m->recovering && !m->recover_ns && (!m->cut_off_ns || a->resuming || !a->local))
+	if (m->recovering && !m->recover_ns && !(m->cut_off_ns && a->local))
 		m->recover_ns = m->now;
 	if (a->resuming)
 		ccm_agent_cut_half_open(m, a);
@@ -600,7 +600,7 @@ void ccm_resume_step(struct ccm *m)
 		m->adopting = m->cfg.adopt_ms > 0 && !m->restored;
 	}
 	if (m->recovering && !m->recover_ns && m->cut_off_ns && m->agents &&
-		ccm_age(m->now, m->cut_off_ns) > CUT_OFF_NS)
+		(m->n_accepted > m->n_absent || ccm_age(m->now, m->cut_off_ns) > CUT_OFF_NS))
 		m->recover_ns = m->now;
 	if (m->adopting && ccm_age(m->now, m->born_ns) >= m->cfg.adopt_ms * CCM_NS_PER_MS) {
 		m->adopting = false;

@@ -298,7 +298,6 @@ static void fill(void *arg, const struct wa_request *q, struct wa_reply *reply)
 		fill_runs(&f, reply);
 		break;
 	case WA_PEERS:
-		session_look(f.d);
 		f.table = WA_TABLE(reply, "peers", peer_cols);
 		if (f.table)
 			agt_each_comm(f.d->core, now, fill_peer, &f);

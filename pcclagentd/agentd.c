@@ -217,8 +217,6 @@ static void step_put_off(struct agentd *d)
 	}
 }
 
-static void keep_time(struct agentd *d);
-
 void agentd_feed(struct agentd *d, const struct agt_event *ev)
 {
 	if (d->stepping) {
@@ -229,36 +227,9 @@ void agentd_feed(struct agentd *d, const struct agt_event *ev)
 	step(d, ev);
 	step_put_off(d);
 	d->stepping = false;
-	if (d->quiet)
-		keep_time(d);
 }
 
 /* ---- time ---- */
-
-#define QUIET_AFTER 20u /* ticks */
-
-static bool is_quiet(const struct agentd *d)
-{
-	const struct run *r;
-
-	for (r = d->runs; r; r = r->hh.next)
-		if (r->xfers || r->syncs)
-			return false;
-	return !d->stopping && agt_is_quiet(d->core);
-}
-
-/* Each tick wakes a CPU. */
-static void keep_time(struct agentd *d)
-{
-	bool quiet;
-
-	if (!is_quiet(d))
-		d->quiet_ticks = 0;
-	quiet = d->quiet_ticks >= QUIET_AFTER;
-	if (quiet != d->quiet)
-		cc_timer_set(d->tick, quiet ? QUIET_TICK_MS : TICK_MS);
-	d->quiet = quiet;
-}
 
 static void check_idle(struct agentd *d, uint64_t now)
 {
@@ -287,8 +258,6 @@ static void on_tick(void *arg)
 		cc_loop_stop(d->loop);
 	else if (!d->stopping)
 		check_idle(d, now);
-	d->quiet_ticks++;
-	keep_time(d);
 }
 
 /* ---- life ---- */

@@ -47,9 +47,8 @@ __attribute__((noreturn)) void agentd_out_of_memory(const char *what);
 #include <utlist.h>
 #include <uthash.h>
 
-#define TICK_MS       50u
-#define QUIET_TICK_MS 250u /* two to a heartbeat */
-#define MS(n)         ((uint64_t)(n)*1000000u)
+#define TICK_MS 50u
+#define MS(n)   ((uint64_t)(n)*1000000u)
 
 /* ---- objects ---- */
 
@@ -280,14 +279,11 @@ struct agentd {
 	bool stepping;
 	struct later *later;
 	struct cc_timer *tick, *extra_timer;
-	uint32_t quiet_ticks; /* in a row with nothing under way */
-	bool quiet;           /* ticks come more seldom */
 	int error;
 	bool stopping;
 	uint64_t stop_at_ns;
 	uint64_t last_session_ns; /* when the last one left */
 	uint32_t looked;          /* the session whose process was looked at last; 0: all were */
-	uint64_t looks_ns;        /* when that began anew */
 
 	struct cc_listener *session_listener;
 	struct session *sessions;
@@ -336,8 +332,6 @@ __attribute__((format(printf, 4, 5))) void session_drop(
 void session_close_gone(struct agentd *d);
 /* Their processes are to look for the next agent. */
 void session_goodbye_all(struct agentd *d, const char *why);
-/* While all is quiet processes are looked at more seldom than somebody who asks wants to know. */
-void session_look(struct agentd *d);
 void session_tick(struct agentd *d, uint64_t now);
 void session_free_all(struct agentd *d);
 

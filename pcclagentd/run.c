@@ -314,7 +314,7 @@ void run_free_if_done(struct run *r)
  * nothing of it for as long as it takes. */
 static void look(struct run *r, uint64_t now)
 {
-	if (!r->eng || r->d->quiet || now - r->looked_ns < MS(ENG_LOOK_MS))
+	if (!r->eng || now - r->looked_ns < MS(ENG_LOOK_MS))
 		return;
 	r->looked_ns = now;
 	eng_look(r->eng, r->up);

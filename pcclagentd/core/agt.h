@@ -333,8 +333,6 @@ struct agt_status {
 	uint64_t ops_done, ops_failed, submissions_refused;
 };
 void agt_get_status(const struct agt *a, struct agt_status *ret);
-/* Is nothing under way but heartbeats, and bounds of seconds? Then ticks may come more seldom. */
-bool agt_is_quiet(const struct agt *a);
 
 struct agt_comm_info {
 	uint32_t comm, session, uid, pid, group, run;

@@ -37,15 +37,13 @@
 #include "pcclagentd/core/agt.h"
 #include "proto/wire_codes.h"
 
-#define AGT_NS_PER_MS     1000000u
-#define AGT_MAX_COMMS     1024u
-#define AGT_CONNECT_MS    10000u
-#define AGT_HEARTBEAT_MIN 10u /* ms; what the master asks for is kept within reason */
-#define AGT_TIMEOUT_MIN   100u
-#define AGT_GRACE_MS      60000u
-#define AGT_STOPPED_MS    10000u
-/* Ticks are no clockwork: one that comes a little early should not leave it to the next one. */
-#define AGT_SLACK_NS       (UINT64_C(10) * AGT_NS_PER_MS)
+#define AGT_NS_PER_MS      1000000u
+#define AGT_MAX_COMMS      1024u
+#define AGT_CONNECT_MS     10000u
+#define AGT_HEARTBEAT_MIN  10u /* ms; what the master asks for is kept within reason */
+#define AGT_TIMEOUT_MIN    100u
+#define AGT_GRACE_MS       60000u
+#define AGT_STOPPED_MS     10000u
 #define AGT_STOOD_STILL_NS 1000000000u /* between two ticks: this process did not run */
 #define AGT_REDIAL_MIN     50u         /* ms between attempts at a master that is gone */
 #define AGT_REDIAL_MAX     500u

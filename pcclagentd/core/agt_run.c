@@ -359,7 +359,7 @@ void agt_run_tick(struct agt *a, struct agt_run *r)
 		agt_orphan(a, r, why, true);
 		return;
 	}
-	if (a->now - r->spoke_ns + AGT_SLACK_NS >= (uint64_t)r->heartbeat_ms * AGT_NS_PER_MS)
+	if (a->now - r->spoke_ns >= (uint64_t)r->heartbeat_ms * AGT_NS_PER_MS)
 		agt_send(a, r, WM_HEARTBEAT);
 }
 

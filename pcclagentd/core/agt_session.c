@@ -88,6 +88,9 @@ void agt_session_closed(struct agt *a, const struct agt_event *ev)
 		session_end(a, s, AGT_EXIT_DIED);
 }
 
+/* Ticks are no clockwork: one that comes a little early should not leave it to the next one. */
+#define SLACK_NS (UINT64_C(10) * AGT_NS_PER_MS)
+
 void agt_session_stopped(struct agt *a, const struct agt_event *ev)
 {
 	struct agt_session *s = session_find(a, ev->session);
@@ -138,7 +141,7 @@ void agt_sessions_tick(struct agt *a)
 		/* This process was stopped, too: perhaps the other one runs again. */
 		if (gap > AGT_STOOD_STILL_NS)
 			s->stopped_ns = a->now;
-		if (a->now + AGT_SLACK_NS - s->stopped_ns >= limit)
+		if (a->now + SLACK_NS - s->stopped_ns >= limit)
 			stopped_too_long(a, s);
 	}
 }

@@ -7,20 +7,6 @@
 
 #include "pcclagentd/core/agt_internal.h"
 
-bool agt_is_quiet(const struct agt *a)
-{
-	const struct agt_session *s;
-	const struct agt_run *r;
-
-	for (r = a->runs; r; r = r->hh.next)
-		if (r->state != AGT_RUN_UP || r->ops || r->round.active)
-			return false;
-	for (s = a->sessions; s; s = s->hh.next)
-		if (s->stopped_ns)
-			return false;
-	return true;
-}
-
 void agt_get_status(const struct agt *a, struct agt_status *ret)
 {
 	const struct agt_run *r;

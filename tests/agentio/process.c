@@ -173,55 +173,6 @@ START_TEST(so_many_in_each_tick_but_all_that_were_stopped)
 }
 END_TEST
 
-struct seen {
-	bool look, quiet;
-	uint32_t stopped;
-};
-
-static void see(struct agentd *d, void *arg)
-{
-	struct seen *s = arg;
-
-	if (s->look)
-		session_look(d);
-	s->quiet = d->quiet;
-	s->stopped = count_stopped(d);
-}
-
-/* Time alone brings it about. */
-static void await_quiet(struct seen *s)
-{
-	do
-		fx_call(&f, see, s);
-	while (!s->quiet);
-}
-
-START_TEST(seldom_when_nothing_is_under_way)
-{
-	struct seen s = {.look = false};
-	int status;
-
-	await_quiet(&s);
-	ck_assert_uint_eq(s.stopped, 0);
-	ck_assert_int_eq(kill(child, SIGSTOP), 0);
-	ck_assert_int_eq(waitpid(child, &status, WUNTRACED), child);
-	while (s.stopped < MANY)
-		fx_call(&f, see, &s);
-	ck_assert(!s.quiet);
-	ck_assert_int_eq(kill(child, SIGCONT), 0);
-	ck_assert_int_eq(waitpid(child, &status, WCONTINUED), child);
-	await_quiet(&s);
-	ck_assert_uint_eq(s.stopped, 0);
-	/* but at once when somebody asks */
-	ck_assert_int_eq(kill(child, SIGSTOP), 0);
-	ck_assert_int_eq(waitpid(child, &status, WUNTRACED), child);
-	s.look = true;
-	fx_call(&f, see, &s);
-	ck_assert_uint_eq(s.stopped, MANY);
-	ck_assert(!s.quiet);
-}
-END_TEST
-
 Suite *process_suite(void)
 {
 	Suite *s = suite_create("process");
@@ -236,7 +187,6 @@ Suite *process_suite(void)
 	tcase_set_timeout(t, 120); /* there are many sessions to be made */
 	tcase_add_checked_fixture(t, agent_setup, agent_teardown);
 	tcase_add_test(t, so_many_in_each_tick_but_all_that_were_stopped);
-	tcase_add_test(t, seldom_when_nothing_is_under_way);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -100,7 +100,7 @@ def join(row, lab, survivors, number, host):
     newcomer.read()
     answer = newcomer.read()
     for _ in range(3):
-        if answer["code"] == lib.RANK_CONNECTION_FAILED:
+        if answer["code"] in (lib.RANK_CONNECTION_FAILED, lib.MASTER_CONNECTION_FAILED):
             row.count(f"the newcomer connects again: {told(answer['text'])}")
             answer = newcomer.call("connect")
     for answer in (answer, *(p.read() for p in survivors)):

@@ -71,6 +71,8 @@ void ccm_agent_bury(struct ccm *m, struct ccm_agent *a)
 		ccm_agent_unhash(m, a);
 	if (a->claimed)
 		HASH_DELETE(hh_id, m->by_id, a);
+	if (m->recovering && a->told)
+		ccm_outcomes_keep(m, a->told);
 	ccm_pairs_forget(m, a->no);
 	ccm_resuming_set(m, a, false);
 	m->newest_world = 0; /* it may have been the one that told */

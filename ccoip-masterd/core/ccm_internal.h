@@ -172,6 +172,9 @@ void ccm_restore_outdated(struct ccm *m);
  * no connection, no votes, no operations. gone: a connection that is closed already, or 0. why: for
  * the others. */
 void ccm_renew(struct ccm *m, uint32_t gone, const char *why);
+/* Likewise with nothing but the connections: nobody has joined by those that there are. Returns a's
+ * place in it, or NULL without memory; a is gone. */
+struct ccm_agent *ccm_begin_again(struct ccm *m, const struct ccm_agent *a);
 
 /* ccm_conclude.c */
 void ccm_conclude(struct ccm *m);

@@ -392,10 +392,22 @@ static void hand_over_outcomes(struct ccm *m, struct ccm *to)
 			to->ended[to->n_ended++] = g->ended[i];
 }
 
+/* m becomes what `with` is, in the same process at the same moment, and the other way round. */
+static void replace(struct ccm *m, struct ccm *with)
+{
+	struct ccm old = *m;
+
+	with->now = with->tick_ns = m->now;
+	with->started_ns = m->started_ns;
+	with->out = m->out;
+	*m = *with;
+	*with = old;
+}
+
 void ccm_renew(struct ccm *m, uint32_t gone, const char *why)
 {
 	struct ccm_config cfg = m->cfg;
-	struct ccm *fresh, old;
+	struct ccm *fresh;
 	struct ccm_agent *a;
 
 	cfg.run = m->born_run;
@@ -414,10 +426,36 @@ void ccm_renew(struct ccm *m, uint32_t gone, const char *why)
 		return;
 	}
 	fresh->renewed = true;
-	fresh->now = fresh->tick_ns = m->now;
-	fresh->out = m->out;
-	old = *m;
-	*m = *fresh;
-	*fresh = old;
+	replace(m, fresh);
 	ccm_free(fresh);
+}
+
+/* ---- a master that has founded a run while there was one ---- */
+
+struct ccm_agent *ccm_begin_again(struct ccm *m, const struct ccm_agent *a)
+{
+	struct ccm *old = ccm_new(&m->cfg);
+	struct ccm_agent *x, *ret = NULL;
+	uint32_t conn = a->conn;
+
+	if (!old) {
+		m->oom = true;
+		return NULL;
+	}
+	replace(m, old);
+	ccm_resume_step(m);
+	for (a = old->agents; a && !m->oom; a = a->hh.next) {
+		ccm_agent_open(m,
+			&(struct ccm_event){.conn = a->conn, .addr = a->from, .local = a->local});
+		x = ccm_agent_find(m, a->conn);
+		if (!x)
+			break;
+		x->hello = a->hello;
+		x->greeted = a->greeted;
+		x->held = a->held;
+		if (x->conn == conn)
+			ret = x;
+	}
+	ccm_free(old);
+	return m->oom ? NULL : ret;
 }

@@ -10,9 +10,11 @@
 
 /* After a peer has come without its agent's knowledge, its question for outcomes may follow. */
 #define ASK_NS (UINT64_C(200) * CCM_NS_PER_MS)
-/* When the master's host is cut off, newcomers there wait so long for the members elsewhere; about
- * as long as these wait for a master. */
-#define CUT_OFF_NS (UINT64_C(60000) * CCM_NS_PER_MS)
+/* So long a run that newcomers have founded here gives way to one that members bring: about as long
+ * as these wait for a master. */
+#define YOUNG_NS (UINT64_C(60000) * CCM_NS_PER_MS)
+/* When the master's host is cut off, newcomers there wait so long for the members elsewhere. */
+#define CUT_OFF_NS YOUNG_NS
 
 struct ccm_told *ccm_told_get(struct ccm *m, struct ccm_agent *a)
 {
@@ -71,17 +73,30 @@ static bool is_fresh(const struct ccm *m)
 	return !m->committed_here && m->n_accepted == 0 && !m->recovering && !m->recovered;
 }
 
-/* An agent knows a run whose master is gone: we are its next one. */
-static void adopt(struct ccm *m, struct ccm_agent *a)
+/* Our run is one that newcomers have founded since we started, without knowing of another one: they
+ * can begin again, and the members of that one cannot. */
+static bool is_young(const struct ccm *m)
+{
+	return cc_id_eq(&m->cfg.run, &m->born_run) && ccm_age(m->now, m->started_ns) < YOUNG_NS;
+}
+
+static void dismiss_newcomers(struct ccm *m, const struct ccm_agent *but)
 {
 	struct ccm_agent *x, *tmp;
-	char id[CC_ID_STR_SIZE];
 
 	HASH_ITER (hh, m->agents, x, tmp)
-		if (x != a && x->greeted && !x->held)
+		if (x != but && x->greeted && !(x->held && cc_id_is_zero(&x->hello.run)))
 			ccm_agent_kick(m, x, WIRE_MASTER_CONNECTION_FAILED,
 				"this master goes on with a run that it did not know of yet: "
 				"connect again");
+}
+
+/* An agent knows a run whose master is gone: we are its next one. */
+static void adopt(struct ccm *m, struct ccm_agent *a)
+{
+	char id[CC_ID_STR_SIZE];
+
+	dismiss_newcomers(m, a);
 	m->cfg.run = a->hello.run;
 	m->restored = false;
 	m->term = a->hello.term + 1;
@@ -173,7 +188,14 @@ void ccm_resume_hello(struct ccm *m, struct ccm_agent *a)
 		return;
 	}
 	if (!cc_id_is_zero(&h->run)) {
-		if (is_fresh(m) && !cc_id_eq(&h->run, &m->cfg.run))
+		if (!cc_id_eq(&h->run, &m->cfg.run) && !is_fresh(m) && is_young(m)) {
+			dismiss_newcomers(m, a);
+			a = ccm_begin_again(m, a);
+			if (!a)
+				return;
+			h = &a->hello;
+		}
+		if (!cc_id_eq(&h->run, &m->cfg.run) && is_fresh(m))
 			adopt(m, a);
 		if (cc_id_eq(&h->run, &m->cfg.run) && !compare(m, a))
 			return;
@@ -596,6 +618,8 @@ void ccm_resume_step(struct ccm *m)
 {
 	if (!m->born_ns) {
 		m->born_ns = m->now;
+		if (!m->started_ns)
+			m->started_ns = m->now;
 		ccm_restore_begin(m);
 		m->adopting = m->cfg.adopt_ms > 0 && !m->restored;
 	}

@@ -350,6 +350,7 @@ struct ccm {
 	bool committed_here; /* a round was, by this master */
 	bool adopting;       /* hellos without a run wait */
 	uint64_t born_ns;    /* of the first step */
+	uint64_t started_ns; /* likewise, of the first one that this process has made */
 	bool look;           /* recovering: it may be over */
 	bool sent_away;      /* recovering: the few that came were, once */
 	uint64_t cut_off_ns; /* when it was found out that no other host is heard, or 0 */

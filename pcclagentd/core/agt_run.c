@@ -124,8 +124,8 @@ void agt_run_send_join(struct agt *a, struct agt_comm *c)
 }
 
 /* The connect of c failed: it can be tried again. */
-__attribute__((format(printf, 4, 5))) static void connect_failed(
-	struct agt *a, struct agt_comm *c, uint32_t code, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static void connect_failed(
+	struct agt *a, struct agt_comm *c, const char *fmt, ...)
 {
 	char text[WL_TEXT_MAX];
 	va_list ap;
@@ -134,7 +134,7 @@ __attribute__((format(printf, 4, 5))) static void connect_failed(
 	(void)vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
 	agt_comm_set_state(a, c, AGT_COMM_NEW);
-	agt_comm_answer(a, c, code, text);
+	agt_comm_answer(a, c, WIRE_INVALID_USAGE, text);
 }
 
 /* May fail, and then c may be gone. */
@@ -147,7 +147,7 @@ static void enter(struct agt *a, struct agt_comm *c, struct agt_run *r)
 		return;
 	}
 	if (g->users >= AGT_MEMBERS_MAX) {
-		connect_failed(a, c, WIRE_INVALID_USAGE,
+		connect_failed(a, c,
 			"peer group %u has %u peers on this host, the limit: use another group or "
 			"host",
 			c->group, AGT_MEMBERS_MAX);
@@ -155,7 +155,7 @@ static void enter(struct agt *a, struct agt_comm *c, struct agt_run *r)
 	}
 	if (g->users == 0 && HASH_COUNT(r->groups) > WM_RINGS_MAX) {
 		agt_group_put(r, g);
-		connect_failed(a, c, WIRE_INVALID_USAGE,
+		connect_failed(a, c,
 			"this host has peers in %u groups of the run, the limit: use one of them",
 			WM_RINGS_MAX);
 		return;
@@ -195,27 +195,13 @@ static struct agt_run *run_by_id(struct agt *a, const struct cc_id *run)
 	return NULL;
 }
 
-/* Another master has been seen there than the one of r, which may go by the same name. */
-static bool is_elsewhere(const struct agt_run *r, const struct cc_addr *at)
-{
-	return at->family && !agt_run_has_addr(r, at);
-}
-
 void agt_run_attach(struct agt *a, struct agt_comm *c)
 {
 	const struct cc_id *want = &c->attach->run;
 	struct agt_run *r = run_by_id(a, want);
-	char addr[CC_ADDR_STR_SIZE];
 
 	if (!r) {
 		r = run_by_addr(a, c);
-		if (r && agt_run_lives(r) && !is_elsewhere(r, &c->at)) {
-			connect_failed(a, c, WIRE_MASTER_CONNECTION_FAILED,
-				"the master at %s has another run now: call pcclConnect to join "
-				"that one",
-				cc_addr_str(&c->master, addr));
-			return;
-		}
 		if (r && r->state == AGT_RUN_CONNECTING && cc_id_is_zero(&r->want_run))
 			r->want_run = *want;
 		else

@@ -254,7 +254,12 @@ START_TEST(another_run_is_not_what_it_wants)
 	ck_assert(fx_is(&fx_msg(f, WM_JOIN, 0)->u.join.peer, fx_id(5)));
 	ck_assert_uint_eq(fx_sent(f, WM_RESUME), 0);
 	f->req_id += 2;
-	attach(1, 2, 0); /* the agent knows by now */
+	/* Another one may have come there meanwhile. */
+	attach(1, 2, 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
+	f->req_id--;
+	master_answers(2, false);
+	f->req_id++;
 	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "has another run now");
 }
 END_TEST

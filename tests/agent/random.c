@@ -7,6 +7,7 @@
 
 #define SLOTS 6u
 #define STEPS 5000
+#define SEEDS 36u /* of a test */
 
 static struct comm *some_comm(struct world *w)
 {
@@ -286,8 +287,8 @@ START_TEST(promises_hold_whatever_happens)
 	uint32_t starts = 0, successes = 0, resumptions = 0, attached = 0;
 	uint64_t seed;
 
-	for (seed = 0; seed < 24; seed++) {
-		run_seed((uint64_t)_i * 24 + seed, &w);
+	for (seed = 0; seed < SEEDS; seed++) {
+		run_seed((uint64_t)_i * SEEDS + seed, &w);
 		starts += w.starts;
 		successes += w.successes;
 		resumptions += w.resumptions;

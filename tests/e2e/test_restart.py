@@ -612,6 +612,46 @@ def master_stands_still():
         lab.check_alive()
 
 
+def master_found_by_a_newcomer_first():
+    """It has no journal, and members' agents are late: by then a newcomer has founded another run."""
+    for dies in (False, True):
+        with lib.Lab(2) as lab:
+            lab.start()
+            run = Run(lab, (0, 0))
+            run.ask(but=run.peers[1])
+            old = lab.agents[0]
+            if dies:  # and the members' processes are found late, by an agent that knows the newcomer's
+                for peer in run.peers:
+                    os.kill(peer.pid, signal.SIGSTOP)
+                restart_agent(lab, 0, number=signal.SIGKILL)
+            else:
+                old.process.send_signal(signal.SIGSTOP)
+            restart_master(lab)
+            newcomer = lab.start_peer(60, 0 if dies else 1)
+            for call in ("create", "connect", "update"):
+                newcomer.expect(call)
+            if dies:
+                for peer in run.peers:
+                    wake(peer)
+            else:
+                old.process.send_signal(signal.SIGCONT)
+            run.ask_late(run.peers[1])
+            run.good(int(dies), "members that are late for a new master")
+            run.again(0, "the operation after that")
+            answer = newcomer.call("update")
+            check(answer["code"] == MASTER_CONNECTION_FAILED and "connect again" in answer["text"],
+                  "a newcomer's run gives way to the one that there was", answer)
+            newcomer.send("connect")
+            while not all(a["pending"] for a in lib.together(run.peers, "pending")):
+                pass
+            lib.together(run.peers, "update")
+            check(newcomer.read()["code"] == SUCCESS, "and it connects again")
+            for a in lib.together([*run.peers, newcomer], "attr"):
+                if a["global"] != 3:
+                    raise Failed(f"a world of {a['global']}, not 3")
+            lab.check_alive()
+
+
 def master_for_good():
     with lib.Lab(2) as lab:
         lab.start(agent_options=["--master-grace-ms", SMALL_GRACE_MS])
@@ -644,6 +684,7 @@ def test():
     master_moves()
     master_moves_by_configuration()
     master_stands_still()
+    master_found_by_a_newcomer_first()
     master_for_good()
 
 

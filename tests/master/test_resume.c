@@ -554,15 +554,117 @@ START_TEST(another_run_is_not_ours)
 }
 END_TEST
 
-START_TEST(a_run_of_its_own_is_not_given_up)
+/* d, and whoever comes, are in a run that this master has founded; e waits there. */
+static struct fk_host *found_another(struct fk_host **e)
 {
 	struct fk_host *d = fk_host(&tk.f, "d", "10.0.0.4");
+	struct fk_peer p = fk_join(d, 0);
 
-	(void)fk_join(d, 0);
+	ck_assert_uint_eq(fk_status(&tk.f).accepted, 1);
+	fk_vote(&p, 7);
+	*e = fk_host(&tk.f, "e", "10.0.0.5");
+	(void)fk_join(*e, 1);
+	fk_forget(&tk.f);
+	return d;
+}
+
+START_TEST(a_run_that_newcomers_have_founded_gives_way)
+{
+	struct fk_host *d, *e, *late = fk_connect(&tk.f, "b", "10.0.0.2");
+
+	late->mute = true;
+	d = found_another(&e);
+	fk_tick(&tk.f, 2000);
+	tk_dial(0);
+	ck_assert(fk_take(tk.h[0], WM_HELLO_ACK)->u.hello_ack.resume);
+	ck_assert(!d->open);
+	ck_assert_uint_eq(fk_take(d, WM_KICK)->u.kick.code, WIRE_MASTER_CONNECTION_FAILED);
+	ck_assert(strstr(fk_take(d, WM_REFUSE)->u.refuse.text, "connect again"));
+	ck_assert(!e->open);
+	ck_assert(late->open);
+	tk_join(0, WM_JOIN_ACCEPTED);
+	tk_come_back(1);
+	tk_come_back(2);
+	tk_all_end();
+	ck_assert_uint_eq(fk_status(&tk.f).accepted, 3);
+	ck_assert_uint_eq(fk_status(&tk.f).losses, 0);
+	tk_works();
+	/* Who was sent away comes in like any newcomer. */
+	d = fk_host(&tk.f, "d", "10.0.0.4");
+	(void)fk_admit(d, 0, tk.p, 3);
+	ck_assert_uint_eq(fk_status(&tk.f).accepted, 4);
+}
+END_TEST
+
+START_TEST(it_gives_way_to_one_whose_agent_died)
+{
+	struct fk_host *d, *e;
+
+	d = found_another(&e);
+	tk.h[0] = fk_redial_as(tk.h[0], 0, true);
+	ck_assert(!d->open);
+	tk_dial(1); /* says the key */
+	ck_assert(fk_take(tk.h[0], WM_HELLO_ACK)->u.hello_ack.resume);
+	ck_assert(fk_take(tk.h[1], WM_HELLO_ACK)->u.hello_ack.resume);
+}
+END_TEST
+
+START_TEST(it_gives_way_for_a_minute)
+{
+	struct fk_host *d, *e;
+
+	d = found_another(&e);
+	fk_tick(&tk.f, 59900);
+	tk_dial(0);
+	ck_assert(!d->open);
+	fk_new_master(&tk.f, NULL);
+	d = found_another(&e);
+	fk_tick(&tk.f, 60000);
 	tk_dial(0);
 	ck_assert(!fk_take(tk.h[0], WM_HELLO_ACK)->u.hello_ack.resume);
 	ck_assert(d->open);
+	ck_assert_uint_eq(fk_status(&tk.f).accepted, 1);
 	ck_assert(!fk_status(&tk.f).recovering);
+}
+END_TEST
+
+START_TEST(a_run_that_was_taken_over_does_not_give_way)
+{
+	struct fk_host *x = fk_connect(&tk.f, "x", "10.0.0.7");
+	struct wm_msg msg = fk_hello(x);
+
+	tk_all_come_back();
+	tk_all_end();
+	fk_forget(&tk.f);
+	msg.u.hello.run = (struct cc_id){{66}};
+	msg.u.hello.run_key = (struct cc_id){{67}};
+	msg.u.hello.term = 99;
+	fk_send(x, &msg);
+	ck_assert(!fk_take(x, WM_HELLO_ACK)->u.hello_ack.resume);
+	tk_no_error();
+	tk_works();
+}
+END_TEST
+
+START_TEST(a_journal_is_of_the_run_that_it_gave_way_to)
+{
+	struct ccm_config cfg = {.run = {{9, 9}}, .run_key = {{9, 8}}, .journal = true};
+	struct fk_host *d, *e;
+
+	fk_new_master(&tk.f, &cfg);
+	d = found_another(&e);
+	tk_all_come_back();
+	ck_assert(!d->open);
+	tk_all_end();
+	cfg.run = (struct cc_id){{7}};
+	fk_restart(&tk.f, &cfg, tk.f.journal_len);
+	tk_dial(0);
+	ck_assert_uint_eq(fk_status(&tk.f).accepted, 3);
+	tk_join(0, WM_JOIN_ACCEPTED);
+	tk_come_back(1);
+	tk_come_back(2);
+	tk_all_end();
+	tk_works();
 }
 END_TEST
 
@@ -683,7 +785,11 @@ int main(void)
 	tcase_add_test(tc, without_the_key_the_greeting_waits);
 	tcase_add_test(tc, the_greeting_does_not_wait_for_ever);
 	tcase_add_test(tc, another_run_is_not_ours);
-	tcase_add_test(tc, a_run_of_its_own_is_not_given_up);
+	tcase_add_test(tc, a_run_that_newcomers_have_founded_gives_way);
+	tcase_add_test(tc, it_gives_way_to_one_whose_agent_died);
+	tcase_add_test(tc, it_gives_way_for_a_minute);
+	tcase_add_test(tc, a_run_that_was_taken_over_does_not_give_way);
+	tcase_add_test(tc, a_journal_is_of_the_run_that_it_gave_way_to);
 	tcase_add_test(tc, newcomers_of_an_invented_run_connect_again);
 	tcase_add_test(tc, a_fresh_master_prefers_the_run_that_there_is);
 	tcase_add_test(tc, the_term_is_higher_than_any_that_was_seen);

@@ -413,6 +413,30 @@ START_TEST(what_an_agent_has_told_before_it_died_is_known)
 }
 END_TEST
 
+START_TEST(what_an_agent_has_told_before_it_fell_silent_is_known)
+{
+	size_t i;
+
+	outcome(2, TK_SEQ, WIRE_SUCCESS);
+	for (i = 0; i < 3; i += 2) {
+		tk_come_back(i);
+		fk_vote_seq(&tk.p[i], 1, TK_SEQ);
+		tk_end(i);
+	}
+	fk_tick_silent(&tk.f, 2900, tk.h[2]);
+	ck_assert(!tk.h[2]->open);
+	tk_come_back(1);
+	fk_tick(&tk.f, 200);
+	ck_assert(!fk_status(&tk.f).recovering);
+	ck_assert_uint_eq(fk_take(tk.h[0], WM_OP_DONE)->u.op_done.seq, TK_SEQ);
+	fk_vote_seq(&tk.p[1], 1, TK_SEQ);
+	fk_report(tk.h[1], TK_SEQ, true);
+	tk_end(1);
+	ck_assert_uint_eq(fk_take(tk.h[1], WM_OP_DONE)->u.op_done.seq, TK_SEQ);
+	ck_assert_uint_eq(fk_count(tk.h[0], WM_OP_ABORT) + fk_count(tk.h[1], WM_OP_ABORT), 0);
+}
+END_TEST
+
 START_TEST(what_a_peer_has_told_before_its_agent_died_again_is_known)
 {
 	reported_by_a_and_b();
@@ -624,6 +648,7 @@ int main(void)
 	tcase_add_loop_test(tc, what_all_who_are_left_have_is_done, 0, 2);
 	tcase_add_test(tc, what_those_who_were_sent_away_have_told_is_known);
 	tcase_add_test(tc, what_an_agent_has_told_before_it_died_is_known);
+	tcase_add_test(tc, what_an_agent_has_told_before_it_fell_silent_is_known);
 	tcase_add_test(tc, what_a_peer_has_told_before_its_agent_died_again_is_known);
 	tcase_add_test(tc, what_one_was_told_is_so_for_those_who_are_still_away);
 	tcase_add_loop_test(tc, who_was_told_otherwise_goes, 0, 2);

@@ -337,6 +337,28 @@ START_TEST(what_it_has_told_it_knows_still)
 }
 END_TEST
 
+/* Nobody has heard of a loss that it has told, nor of what it has ended: no vote spans it. */
+START_TEST(a_loss_that_only_it_knows_is_one_for_all)
+{
+	uint64_t seq;
+	size_t i;
+
+	run_of(3);
+	seq = start_op(3);
+	fk_leave(&p[0], WM_LEAVE_DIED);
+	f.now += UINT64_C(5500000000);
+	fk_tick_silent(&f, 100, NULL);
+	for (i = 1; i < 3; i++)
+		come_back(i, seq);
+	fk_tick(&f, 3200);
+	ck_assert(!fk_status(&f).recovering);
+	for (i = 1; i < 3; i++) {
+		ck_assert_uint_eq(fk_take(h[i], WM_OP_ABORT)->u.op_abort.seq, seq);
+		ck_assert_uint_gt(fk_losses(h[i], 0), 0);
+	}
+}
+END_TEST
+
 /* What it reads first may be that an agent has gone: that connection is closed already. */
 START_TEST(the_first_news_may_be_an_end)
 {
@@ -663,6 +685,7 @@ int main(void)
 	tcase_add_test(tc, what_one_group_has_found_out_others_need_not);
 	tcase_add_test(tc, nobody_notices_that_it_stood_still);
 	tcase_add_test(tc, what_it_has_told_it_knows_still);
+	tcase_add_test(tc, a_loss_that_only_it_knows_is_one_for_all);
 	tcase_add_test(tc, the_first_news_may_be_an_end);
 	tcase_add_test(tc, who_was_lost_before_stays_lost);
 	tcase_add_test(tc, another_master_may_have_taken_over);

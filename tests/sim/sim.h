@@ -160,10 +160,11 @@ struct sim_host {
 struct sim_master {
 	bool alive;
 	unsigned no, place;
-	uint64_t term;   /* of its last HELLO_ACK */
-	struct cc_id id; /* of its run */
-	bool superseded; /* a newer one has taken the run over */
-	bool greets;     /* agents have come to it */
+	uint64_t term;     /* of its last HELLO_ACK */
+	struct cc_id id;   /* of its run */
+	struct cc_id born; /* of the one that it would found */
+	bool superseded;   /* a newer one has taken the run over */
+	bool greets;       /* agents have come to it */
 	struct ccm *m;
 	struct sim_clock clock;
 	uint64_t frozen_until;

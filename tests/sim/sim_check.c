@@ -73,11 +73,15 @@ void sim_check_master(struct sim *s, const struct sim_master *m)
 	ccm_each_peer(m->m, sim_clock_now(s, &m->clock), count_peer, &c);
 	count_silent(s, &c);
 	for (i = 0; i < s->n_conns; i++) {
-		const struct sim_conn *x = s->conns[i];
+		struct sim_conn *x = s->conns[i];
 
 		if (!x->made || x->master != m->no || !x->sent.known || !x->master_open ||
-			!x->agent_open || x->life != s->hosts[x->host].life || !c.local[x->host])
+			!x->agent_open || x->life != s->hosts[x->host].life)
 			continue;
+		if (!c.local[x->host]) { /* who comes there later is told then */
+			x->sent.known = false;
+			continue;
+		}
 		for (g = 0; g < SIM_GROUPS; g++)
 			if (x->sent.group[g] && x->sent.group[g] != c.n[g])
 				sim_fail(s, "host %u was told of %u peers in group %u, it has %u",
@@ -230,12 +234,27 @@ static bool lost_place(const struct sim_peer *p, uint32_t code)
 		       code == WIRE_RANK_CONNECTION_LOST || code == WIRE_AGENT_UNAVAILABLE);
 }
 
+/* Members of the first run are told that the master has another one: not if it has founded that. */
+static void check_forsaken(struct sim *s, const struct sim_peer *p, const char *text)
+{
+	unsigned i;
+
+	if (!cc_id_eq(&p->run, &s->masters[0].id) ||
+		!(strstr(text, "does not know its run") || strstr(text, "has another run now")))
+		return;
+	for (i = 1; i < s->n_masters; i++)
+		if (s->masters[i].alive && cc_id_eq(&s->masters[i].id, &s->masters[i].born))
+			sim_fail(s, "p%u: a newcomer's run is preferred to that of members: %s",
+				p->no, text);
+}
+
 void sim_check_code(struct sim *s, const struct sim_peer *p, const struct sim_op *o, uint32_t tag)
 {
 	uint64_t most;
 
 	if (plain(s, p, o))
 		return;
+	check_forsaken(s, p, o->text);
 	if (s->class >= CLASS_PAIR
 			? o->code == WIRE_RANK_CONNECTION_LOST || lost_place(p, o->code)
 			: o->code == WIRE_RANK_CONNECTION_LOST && p->state == SHM_COMM_CONNECTED) {
@@ -265,6 +284,7 @@ void sim_check_call(
 	if (code != WIRE_SUCCESS && text[0] == '\0')
 		sim_fail(s, "p%u: %s returns %s and does not say why", p->no, sim_text_call(type),
 			sim_text_code(code));
+	check_forsaken(s, p, text);
 	if (p->phase == PEER_DESTROYING && type != WL_COMM_DESTROY)
 		return;
 	/* the last one: its agent died before it could say so */

@@ -184,7 +184,7 @@ void sim_sync_end(struct sim *s, struct sim_peer *p, const struct sim_op *o)
 	if (o->code == WIRE_SUCCESS) {
 		check_result(s, p, o);
 		p->mine.revision = o->revision;
-		p->torn = false;
+		p->mine.mixed = p->torn = false; /* by chance it had what was elected */
 		return;
 	}
 	if (o->voice && o->voice->written) {

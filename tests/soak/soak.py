@@ -52,6 +52,7 @@ class Trainer:
         self.veteran = veteran
         self.rest = b""
         self.connected = False
+        self.connected_at = 0
         self.killed = self.told = False
         self.said = collections.deque(maxlen=60)
 
@@ -125,6 +126,7 @@ class Soak:
         self.idle = None
         self.long_lived = {}
         self.port = lib.free_port()
+        self.master_since = 0
         self.state_dir = lab.folder / "state"
         self.state_dir.mkdir()
 
@@ -132,6 +134,7 @@ class Soak:
 
     def start_master(self):
         self.lab.start_master(port=self.port, options=["--state-dir", self.state_dir])
+        self.master_since = now()
         self.down["master"] = False
 
     def start_agent(self, host):
@@ -195,6 +198,7 @@ class Soak:
         elif answer["what"] == "connect":
             trainer.connected = answer["code"] == lib.SUCCESS
             if trainer.connected:
+                trainer.connected_at = now()
                 self.counts["joins"] += 1
         elif answer["what"] == "slow":
             self.blame(self.calls.take(trainer, answer))
@@ -203,8 +207,19 @@ class Soak:
             trainer.process.stdin.close()
         elif answer["what"] == "error":
             self.errors[f"{answer['code']} {answer['in']}"] += 1
+            self.blame(self.lost_its_run(trainer, answer))
         elif answer["what"] == "WRONG":
             self.wrong.append(f"trainer {trainer.number} on host {trainer.host}: {line}")
+
+    def lost_its_run(self, trainer, answer):
+        """A newcomer may have found a master that knows nothing yet before the members did: the run
+        that it has founded there gives way to theirs. Nobody else loses his for a master's death."""
+        if answer["code"] != lib.MASTER_CONNECTION_FAILED or answer["in"] == "pcclConnect":
+            return None
+        if trainer.connected_at > self.master_since:
+            self.counts["newcomers sent to connect again"] += 1
+            return None
+        return f"trainer {trainer.number} on host {trainer.host} lost its run: {answer['text']}"
 
     def blame(self, sentence):
         if sentence:

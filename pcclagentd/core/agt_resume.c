@@ -286,26 +286,36 @@ static void tell(struct agt *a, struct agt_run *r)
 			agt_attach_query(a, c);
 }
 
-static void unknown(struct agt *a, struct agt_run *r)
+/* same: it has taken the run over from agents that had no state of it, and gone on, before we came.
+ */
+static void refused(struct agt *a, struct agt_run *r, bool same)
 {
 	char addr[CC_ADDR_STR_SIZE];
 	struct agt_verdict v;
 
-	agt_verdict_set(&v, WIRE_MASTER_CONNECTION_FAILED,
-		"lost the master (%.100s); the one at %s does not know its run: call pcclConnect "
-		"to join that one's",
-		r->why, cc_addr_str(&r->dialled, addr));
+	(void)cc_addr_str(&r->dialled, addr);
+	if (same)
+		agt_verdict_set(&v, WIRE_RANK_CONNECTION_LOST,
+			"lost the master (%.100s); the run has gone on with the one at %s, without "
+			"the peers of this host: call pcclConnect again",
+			r->why, addr);
+	else
+		agt_verdict_set(&v, WIRE_MASTER_CONNECTION_FAILED,
+			"lost the master (%.100s); the one at %s does not know its run: call "
+			"pcclConnect to join that one's",
+			r->why, addr);
 	agt_log(a, AGT_LOG_WARNING, "%s", v.text);
 	agt_run_over(a, r, &v);
 }
 
 void agt_resume_ack(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m)
 {
+	bool same = cc_id_eq(&m->run, &r->run_id);
 	char addr[CC_ADDR_STR_SIZE];
 
 	(void)cc_addr_str(&r->dialled, addr);
-	if (!cc_id_eq(&m->run, &r->run_id) || !m->resume) {
-		unknown(a, r);
+	if (!same || !m->resume) {
+		refused(a, r, same);
 		return;
 	}
 	if (m->term < r->term) {

@@ -234,7 +234,8 @@ static bool lost_place(const struct sim_peer *p, uint32_t code)
 		       code == WIRE_RANK_CONNECTION_LOST || code == WIRE_AGENT_UNAVAILABLE);
 }
 
-/* Members of the first run are told that the master has another one: not if it has founded that. */
+/* Members of the first run are told that the master has another one: not if it has founded that, or
+ * has theirs. */
 static void check_forsaken(struct sim *s, const struct sim_peer *p, const char *text)
 {
 	unsigned i;
@@ -243,9 +244,10 @@ static void check_forsaken(struct sim *s, const struct sim_peer *p, const char *
 		!(strstr(text, "does not know its run") || strstr(text, "has another run now")))
 		return;
 	for (i = 1; i < s->n_masters; i++)
-		if (s->masters[i].alive && cc_id_eq(&s->masters[i].id, &s->masters[i].born))
-			sim_fail(s, "p%u: a newcomer's run is preferred to that of members: %s",
-				p->no, text);
+		if (s->masters[i].alive && (cc_id_eq(&s->masters[i].id, &s->masters[i].born) ||
+						   cc_id_eq(&s->masters[i].id, &p->run)))
+			sim_fail(s, "p%u: its run goes on, or could, and it loses it: %s", p->no,
+				text);
 }
 
 void sim_check_code(struct sim *s, const struct sim_peer *p, const struct sim_op *o, uint32_t tag)
@@ -284,7 +286,8 @@ void sim_check_call(
 	if (code != WIRE_SUCCESS && text[0] == '\0')
 		sim_fail(s, "p%u: %s returns %s and does not say why", p->no, sim_text_call(type),
 			sim_text_code(code));
-	check_forsaken(s, p, text);
+	if (type != WL_COMM_CONNECT)
+		check_forsaken(s, p, text);
 	if (p->phase == PEER_DESTROYING && type != WL_COMM_DESTROY)
 		return;
 	/* the last one: its agent died before it could say so */

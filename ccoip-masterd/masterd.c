@@ -302,6 +302,8 @@ static bool take_message(struct agent *a, const uint8_t *payload, size_t len)
 	}
 	if (!a->known)
 		greet_core(a);
+	if (msg.type == WM_OP_VOTE || msg.type == WM_OP_REPORT) /* seldom comes alone */
+		cc_loop_expect(m->loop);
 	step(m, &(struct ccm_event){.type = CCM_EV_MSG, .conn = id, .msg = &msg});
 	wire_master_clear(&msg);
 	return agent_find(m, id) != NULL;

@@ -21,6 +21,7 @@
 
 #define DEFAULT_MAX_OUT ((size_t)16 << 20)
 #define DEFAULT_MAX_IN  ((size_t)4 << 20)
+#define WRITE_MAX       ((size_t)1 << 20) /* at once: libevent's own limit is 16 KiB */
 
 static const struct timeval close_linger = {2, 0};
 
@@ -294,6 +295,7 @@ static struct cc_conn *conn_new(struct cc_loop *l, int fd, const struct cc_conn_
 		return NULL;
 	}
 	bufferevent_setcb(c->bev, on_read, on_write, on_event, c);
+	(void)bufferevent_set_max_single_write(c->bev, WRITE_MAX);
 	return c;
 }
 

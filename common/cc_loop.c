@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <event2/listener.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,8 +16,10 @@
 #include "common/cc_err.h"
 #include "common/cc_log.h"
 #include "common/cc_loop_internal.h"
+#include "common/cc_sys.h"
 
 #define MAX_SIGNALS 8
+#define AWAKE_NS    50000u /* two or three times what waking an idle CPU takes */
 
 struct deferred {
 	void (*fn)(void *arg);
@@ -26,6 +29,7 @@ struct deferred {
 struct cc_loop {
 	struct event_base *base;
 	bool stopped; /* libevent forgets a break that comes before it runs */
+	uint64_t awake_until;
 	struct cc_conn *lingering, *unsent;
 	struct event *defer_event; /* active while there are any */
 	struct deferred *deferred;
@@ -130,8 +134,14 @@ int cc_loop_run(struct cc_loop *l)
 {
 	int rc = 0;
 
-	if (!l->stopped)
-		rc = event_base_loop(l->base, EVLOOP_NO_EXIT_ON_EMPTY);
+	while (!l->stopped && rc >= 0) {
+		if (cc_now_ns() >= l->awake_until) {
+			rc = event_base_loop(l->base, EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY);
+		} else {
+			rc = event_base_loop(l->base, EVLOOP_NONBLOCK | EVLOOP_NO_EXIT_ON_EMPTY);
+			(void)sched_yield();
+		}
+	}
 	l->stopped = false;
 	return rc < 0 ? CC_ERR_IO : 0;
 }
@@ -140,6 +150,12 @@ void cc_loop_stop(struct cc_loop *l)
 {
 	l->stopped = true;
 	event_base_loopbreak(l->base);
+}
+
+void cc_loop_expect(struct cc_loop *l)
+{
+	if (cc_may_spin())
+		l->awake_until = cc_now_ns() + AWAKE_NS;
 }
 
 static void on_signal(evutil_socket_t signo, short what, void *arg)

@@ -26,6 +26,9 @@ void cc_loop_free(struct cc_loop *l);
 /* Runs until cc_loop_stop, also one that came before. 0 or CC_ERR_IO. */
 int cc_loop_run(struct cc_loop *l);
 void cc_loop_stop(struct cc_loop *l);
+/* Something is about to come that somebody waits for: for a moment from now on the loop looks for
+ * it again and again, yielding in between, instead of falling asleep. */
+void cc_loop_expect(struct cc_loop *l);
 
 /* Calls fn whenever fd is readable, or, with edge, once per new readiness (the fd is not read
  * here). */

@@ -190,13 +190,29 @@ static bool look(void *arg)
 	return (p->overlap && copy_segments(p, false)) || p->mode != mode;
 }
 
+static bool is_alone(pcclComm_t *c)
+{
+	uint32_t n;
+
+	pthread_mutex_lock(&c->lock);
+	n = c->n_ops;
+	pthread_mutex_unlock(&c->lock);
+	return n == 1;
+}
+
+/* Not if it has been in vain lately. */
+static uint64_t spin_ns(pcclComm_t *c, uint64_t lately)
+{
+	uint64_t most = is_alone(c) ? PCCL_SPIN_ALONE_NS : PCCL_SPIN_NS;
+
+	return cc_may_spin() && lately < 2 * most ? most : 0;
+}
+
 static bool wait_for_end(pcclComm_t *c, uint32_t slot, struct progress *p)
 {
 	uint64_t lately = atomic_load_explicit(&c->wait_ns, memory_order_relaxed);
-	struct pccl_waiter w = {.spin = pccl_slot_may_spin() && lately < 2 * PCCL_SPIN_NS,
-		.look = look,
-		.wanted = wanted,
-		.arg = p};
+	struct pccl_waiter w = {
+		.spin_ns = spin_ns(c, lately), .look = look, .wanted = wanted, .arg = p};
 	uint64_t begin = cc_now_ns();
 	bool done = pccl_slot_wait(c, slot, &w);
 

@@ -126,28 +126,6 @@ void pccl_slot_progress(const struct pccl_op *op, struct shm_slot *s)
 
 /* ---- waiting */
 
-static void relax(void)
-{
-#if defined(__x86_64__)
-	__builtin_ia32_pause();
-#else
-	__asm__ volatile("yield");
-#endif
-}
-
-bool pccl_slot_may_spin(void)
-{
-	static _Atomic int known; /* 0: no; 1: one; 2: more */
-	int n = atomic_load_explicit(&known, memory_order_relaxed);
-	cpu_set_t set;
-
-	if (n == 0) {
-		n = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) == 1 ? 1 : 2;
-		atomic_store_explicit(&known, n, memory_order_relaxed);
-	}
-	return n == 2;
-}
-
 /* Is there an agent that will still end it? */
 static bool is_cared_for(pcclComm_t *c, const struct pccl_op *op)
 {
@@ -163,7 +141,7 @@ bool pccl_slot_wait(pcclComm_t *c, uint32_t slot, const struct pccl_waiter *w)
 {
 	const struct pccl_op *op = &c->ops[slot];
 	struct shm_slot *s = pccl_attachment_slot(op->att, slot);
-	bool spin = w->spin, alive = true, armed = false;
+	bool spin = w->spin_ns > 0, alive = true, armed = false;
 	uint64_t begin = spin ? cc_now_ns() : 0;
 
 	/* A slot that is done and a session that ended may both be true: the slot counts. */
@@ -173,8 +151,8 @@ bool pccl_slot_wait(pcclComm_t *c, uint32_t slot, const struct pccl_waiter *w)
 		if (w->look(w->arg)) {
 			armed = false;
 		} else if (spin) {
-			relax();
-			spin = cc_now_ns() - begin < PCCL_SPIN_NS;
+			(void)sched_yield(); /* whoever works for us may need this CPU */
+			spin = cc_now_ns() - begin < w->spin_ns;
 		} else if (!armed) {
 			atomic_store(&s->wait, kind);
 			armed = true; /* and look once more before sleeping */

@@ -26,7 +26,7 @@ void pccl_slot_submit(
 void pccl_slot_progress(const struct pccl_op *op, struct shm_slot *s);
 
 struct pccl_waiter {
-	bool spin;               /* for a moment before it sleeps the first time */
+	uint64_t spin_ns;        /* before it sleeps the first time */
 	bool (*look)(void *arg); /* is there something to do, or known, that was not before? */
 	uint32_t (*wanted)(const void *arg); /* enum shm_wait: what is to wake it */
 	void *arg;
@@ -34,9 +34,11 @@ struct pccl_waiter {
 
 /* Until the slot is done (true), or the agent that would end it is gone (false). */
 bool pccl_slot_wait(pcclComm_t *c, uint32_t slot, const struct pccl_waiter *w);
-/* True on a machine where spinning makes sense; how long it does, ns. */
-bool pccl_slot_may_spin(void);
+/* While others are in flight, whose time this is, too. */
 #define PCCL_SPIN_NS ((uint64_t)20000)
+/* Longer than a small operation takes. Meanwhile no CPU falls asleep that the daemons, or other
+ * hops of this operation, would have to wake. */
+#define PCCL_SPIN_ALONE_NS ((uint64_t)400000)
 
 /* The code and text of a completion that is no success. */
 pcclResult_t pccl_slot_fail(const struct shm_slot *s, uint32_t code);

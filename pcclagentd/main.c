@@ -3,6 +3,7 @@
  * pcclagentd: finds its sockets, detaches when it is a private agent, and runs.
  */
 #include <errno.h>
+#include <malloc.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@
 #include "common/cc_sys.h"
 #include "pcclagentd/options.h"
 
+#define KEPT_MAX  (32 << 20) /* bytes that are free, of the heap */
 #define PATH_SIZE 128
 
 /* A socket file of ours, to be removed at the end if it still is. */
@@ -298,11 +300,20 @@ static int run(struct program *p)
 	return err < 0 ? EX_SOFTWARE : EX_OK;
 }
 
+/* Small operations take and give back memory all the time. What goes back to the system at once
+ * comes again page by page, each by a fault. */
+static void keep_memory(void)
+{
+	(void)mallopt(M_MMAP_THRESHOLD, 8 << 20);
+	(void)mallopt(M_TRIM_THRESHOLD, KEPT_MAX);
+}
+
 int main(int argc, char **argv)
 {
 	struct program p = {.ready_fd = -1};
 	int code;
 
+	keep_memory();
 	if (options_parse(&p.opt, argc, argv, &code) < 0)
 		return code;
 	if (p.opt.is_private && detach(&p) < 0) {

@@ -273,6 +273,8 @@ void run_send(struct agentd *d, uint32_t id, const struct wm_msg *m)
 		err = cc_conn_send(r->conn, buf, len);
 		free(buf);
 	}
+	if (err == 0 && m->type == WM_OP_VOTE)
+		cc_loop_expect(d->loop);
 	if (err == 0)
 		return;
 	hang_up(r);

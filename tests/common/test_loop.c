@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/cc_err.h"
@@ -53,6 +54,32 @@ START_TEST(stop_before_run_counts)
 {
 	cc_loop_stop(loop);
 	ck_assert_int_eq(cc_loop_run(loop), 0);
+}
+END_TEST
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	ck_assert_int_eq(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t), 0);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* It looks again and again for a moment, in which a timer is due as ever, and sleeps after that. */
+START_TEST(what_is_expected_keeps_it_awake_for_a_moment)
+{
+	struct cc_timer *t = cc_timer_new(loop, 300, stop, NULL);
+	uint64_t used = cpu_ns();
+
+	cc_loop_expect(loop);
+	ck_assert_int_eq(cc_loop_run(loop), 0);
+	ck_assert_uint_lt(cpu_ns() - used, 100000000u);
+	cc_timer_free(t);
+	cc_loop_expect(loop);
+	cc_loop_stop(loop);
+	ck_assert_int_eq(cc_loop_run(loop), 0);
+	cc_loop_expect(loop);
+	turn();
 }
 END_TEST
 
@@ -579,6 +606,7 @@ int main(void)
 
 	tcase_add_checked_fixture(base, setup, teardown);
 	tcase_add_test(base, stop_before_run_counts);
+	tcase_add_test(base, what_is_expected_keeps_it_awake_for_a_moment);
 	tcase_add_test(base, timer_repeats);
 	tcase_add_test(base, deferred_calls_keep_their_order);
 	tcase_add_test(base, edge_watch_fires_once_per_readiness);

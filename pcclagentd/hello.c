@@ -53,8 +53,7 @@ void in_link_free(struct run *r, struct in_link *l)
 {
 	DL_DELETE(r->in_links, l);
 	r->n_in_links--;
-	if (l->small)
-		cc_conn_close(l->small);
+	small_in_free(l->small);
 	eng_drop_link(r->eng, l->num);
 	free(l);
 }
@@ -206,7 +205,7 @@ static struct in_link *join_link(struct half *h, struct run *r, const struct wlk
 static int add_stream(struct run *r, struct in_link *l, uint16_t stream, int fd)
 {
 	if (stream == WLK_STREAM_SMALL)
-		return small_add_in(l, fd);
+		return small_in_add(l, fd);
 	l->have |= (uint64_t)1 << stream;
 	return eng_add_rx_stream(r->eng, l->num, fd);
 }

@@ -12,6 +12,7 @@
  *   hello.c    the TCP ports and inbound hellos; link.c outbound links
  *   xfer.c     transfers between core and engine; progress.c whether they move, and who is at fault
  *   small.c    small operations, which need no engine
+ *   small_in.c their operands from other hosts
  *   sync.c     jobs of shared state between core and its engine; manifest.c what peers offer;
  *              findings.c what came of it
  *   admin.c    tables for pcclctl
@@ -212,7 +213,8 @@ struct link_health {
 	bool blocked;      /* outbound: it does not take what is there to be sent */
 };
 
-struct small; /* small.c */
+struct small;    /* small.c */
+struct small_in; /* small_in.c */
 
 struct in_link { /* streams that another agent opened to us */
 	uint32_t num;
@@ -220,8 +222,8 @@ struct in_link { /* streams that another agent opened to us */
 	struct cc_id peer;
 	struct link_health health;
 	uint32_t n_streams;
-	uint64_t have;         /* bit i: stream i is here */
-	struct cc_conn *small; /* the stream for small operations; NULL: not yet */
+	uint64_t have;          /* bit i: stream i is here */
+	struct small_in *small; /* the stream for small operations; NULL: not yet */
 	struct in_link *prev, *next;
 };
 
@@ -488,11 +490,23 @@ void small_go_on(struct xfer *x);
 /* With operands that were not there in time. */
 void small_tick(struct run *r);
 void small_progress(const struct small *s, struct eng_progress *ret);
-/* The stream for small operations; owns fd from now on, also on failure. 0 or CC_ERR_*. */
-int small_add_in(struct in_link *l, int fd);
+/* NULL, or why this cannot be meant for x. */
+const char *small_objection(const struct xfer *x, const struct wlk_data *d);
+/* Where the operand of the host at this position belongs, until x is over. */
+uint8_t *small_place(const struct xfer *x, uint32_t pos);
+/* It is all there. */
+void small_arrived(struct xfer *x, const struct wlk_data *d);
 /* An operation, small or not, has been started or will never be: what came of it early is wanted
  * now, or not at all. */
 void small_started(struct run *r, uint64_t seq);
+
+/* ---- small_in.c ---- */
+
+/* The stream for small operations; owns fd from now on, also on failure. 0 or CC_ERR_*. */
+int small_in_add(struct in_link *l, int fd);
+void small_in_free(struct small_in *in); /* NULL is fine */
+/* What it waits for may be there. */
+void small_in_look(struct small_in *in);
 
 /* ---- progress.c ---- */
 

@@ -27,6 +27,9 @@
 #define LINK_MS    ((BOUND_MS - ROUNDS_MS) / ORDERS)
 #define HELLO_MS   (LINK_MS / 2) /* so that another address can still have its turn */
 #define ERROR_SIZE 96
+/* Operands that wait to be sent: those of the operations in flight, and of some that have failed
+ * meanwhile. */
+#define SMALL_MAX_OUT ((size_t)256 << 20)
 
 #define LONG_WAY_US      5000u /* of a round trip */
 #define LONG_WAY_STREAMS 4u    /* at least */
@@ -321,6 +324,7 @@ static int add_small(struct out_link *l, int fd)
 	l->small = cc_conn_new(l->run->d->loop, fd, &ops, l);
 	if (!l->small)
 		return CC_ERR_NOMEM;
+	cc_conn_set_limits(l->small, 0, SMALL_MAX_OUT);
 	cc_conn_allow_silence(l->small, ENG_STREAM_SILENCE_MS);
 	return 0;
 }

@@ -43,6 +43,7 @@ pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/run.c \
 	pcclagentd/session.c \
 	pcclagentd/small.c \
+	pcclagentd/small_in.c \
 	pcclagentd/sync.c \
 	pcclagentd/xfer.c
 pcclagentd_libpcclagentd_la_LIBADD = libagt.la libkrn.la libhsh_run.la pcclagentd/libstate.la \

@@ -13,8 +13,6 @@
 
 /* Of all hosts' operands together. All hosts must choose the same way by what they all know. */
 #define SMALL_MAX SHM_COPY_FIRST
-/* On the way to us before their operations start here. */
-#define MAX_IN ((size_t)16 << 20)
 
 struct small {
 	struct eng_xfer_spec spec;
@@ -113,6 +111,7 @@ static void finish(struct xfer *x)
 		atomic_store_explicit(&s->spec.flags[i], 1, memory_order_release);
 	x->over = true;
 	progress_moved(x, cc_now_ns());
+	cc_loop_expect(x->run->d->loop);
 	agentd_feed(x->run->d, &ev);
 }
 
@@ -159,6 +158,7 @@ void small_go_on(struct xfer *x)
 	}
 	if (!s->have[pos]) {
 		combine(s, s->parts + pos * s->bytes);
+		cc_loop_expect(x->run->d->loop);
 		have(x, pos);
 	}
 	if (s->n_have == s->spec.plan.hosts)
@@ -189,8 +189,7 @@ void small_progress(const struct small *s, struct eng_progress *ret)
 
 /* ---- what comes in ---- */
 
-/* NULL, or why this cannot be meant for x. */
-static const char *objection(const struct xfer *x, const struct wlk_data *d)
+const char *small_objection(const struct xfer *x, const struct wlk_data *d)
 {
 	const struct small *s = x->small;
 
@@ -205,73 +204,16 @@ static const char *objection(const struct xfer *x, const struct wlk_data *d)
 	return NULL;
 }
 
-static long refuse(const struct in_link *l, const char *why)
+uint8_t *small_place(const struct xfer *x, uint32_t pos)
 {
-	char peer[CC_ID_SHORT_SIZE];
-
-	agentd_complain(
-		l->run->d, CC_LOG_WARNING, "agent %s sent %s", cc_id_short(&l->peer, peer), why);
-	return CC_ERR_PROTO;
+	return x->small->parts + pos * x->small->bytes;
 }
 
-static void take(struct xfer *x, const struct wlk_data *d, const uint8_t *payload)
+void small_arrived(struct xfer *x, const struct wlk_data *d)
 {
-	struct small *s = x->small;
-
-	memcpy(s->parts + d->seg * s->bytes, payload, d->len);
-	s->rx_bytes += WLK_DATA_SIZE + d->len;
+	x->small->rx_bytes += WLK_DATA_SIZE + d->len;
 	have(x, d->seg);
 	small_go_on(x);
-}
-
-/* One operand. 0: it is not all here, or its operation has not started here. */
-static long on_data(void *arg, const uint8_t *buf, size_t len)
-{
-	struct in_link *l = arg;
-	const char *why;
-	struct wlk_data d;
-	struct xfer *x;
-
-	if (len < WLK_DATA_SIZE)
-		return 0;
-	if (wlk_data_get(buf, &d, &why) < 0)
-		return refuse(l, why);
-	if (d.phase != WLK_SMALL || d.len > SMALL_MAX || d.offset != 0)
-		return refuse(l, "a segment of a large operation as a small one");
-	if (len < WLK_DATA_SIZE + d.len)
-		return 0;
-	HASH_FIND(hh, l->run->xfers, &d.seq, sizeof d.seq, x);
-	if (!x && d.seq > l->run->last_seq)
-		return 0;
-	if (x && !x->over) {
-		why = objection(x, &d);
-		if (why)
-			return refuse(l, why);
-		take(x, &d, buf + WLK_DATA_SIZE);
-	}
-	return (long)(WLK_DATA_SIZE + d.len);
-}
-
-static void on_in_closed(void *arg, int err, const char *text)
-{
-	struct in_link *l = arg;
-
-	(void)err;
-	l->small = NULL;
-	in_link_broken(l->run, l, false, text);
-}
-
-int small_add_in(struct in_link *l, int fd)
-{
-	static const struct cc_conn_ops ops = {.on_data = on_data, .on_closed = on_in_closed};
-
-	l->small = cc_conn_new(l->run->d->loop, fd, &ops, l);
-	if (!l->small)
-		return CC_ERR_NOMEM;
-	cc_conn_set_limits(l->small, MAX_IN, 0);
-	/* The engine looks whether the host is there, by the other streams. */
-	cc_conn_allow_silence(l->small, ENG_STREAM_SILENCE_MS);
-	return 0;
 }
 
 void small_started(struct run *r, uint64_t seq)
@@ -282,6 +224,6 @@ void small_started(struct run *r, uint64_t seq)
 		r->last_seq = seq;
 	DL_FOREACH_SAFE (r->in_links, l, tmp) {
 		if (l->small)
-			cc_conn_look(l->small);
+			small_in_look(l->small);
 	}
 }

@@ -153,7 +153,7 @@ enum shm_wait {
 
 /* A staged operand of so many bytes at most is all there when it is submitted. An agent that has to
  * wait for one all the same looks at it now and then: there is no bell for it. */
-#define SHM_COPY_FIRST ((uint64_t)128 << 10)
+#define SHM_COPY_FIRST ((uint64_t)512 << 10)
 
 struct shm_slot {
 	/* input side, staged operations: S writes, A reads */

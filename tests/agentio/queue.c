@@ -12,7 +12,7 @@
 #include "tests/agentio/fixture.h"
 #include "tests/agentio/suites.h"
 
-#define COUNT ((uint64_t)100000) /* more than small operations have: for the engine */
+#define COUNT ((uint64_t)400000) /* more than small operations have: for the engine */
 
 static struct fx f;
 static struct master m;
@@ -29,7 +29,7 @@ static void short_grace(struct agentd_config *cfg)
 static void small_memory(struct agentd_config *cfg)
 {
 	/* room for one_op when there are two of no_memory_for_results, but not for their sum */
-	cfg->mem_total = cfg->mem_per_user = 3300000;
+	cfg->mem_total = cfg->mem_per_user = 13200000;
 }
 
 static void begin(void (*tweak)(struct agentd_config *))
@@ -470,10 +470,10 @@ START_TEST(no_memory_for_results)
 	struct mem big_a, big_b;
 	struct wm_msg msg;
 
-	ck_assert_uint_eq(client_alloc(&a, 1000000, &big_a), WIRE_SUCCESS);
-	ck_assert_uint_eq(client_alloc(&b, 1000000, &big_b), WIRE_SUCCESS);
-	ea = queue_sum(0, 80, 250000, &big_a);
-	eb = queue_sum(0, 80, 250000, &big_b);
+	ck_assert_uint_eq(client_alloc(&a, 4000000, &big_a), WIRE_SUCCESS);
+	ck_assert_uint_eq(client_alloc(&b, 4000000, &big_b), WIRE_SUCCESS);
+	ea = queue_sum(0, 80, 1000000, &big_a);
+	eb = queue_sum(0, 80, 1000000, &big_b);
 	queue_push(&qa, &ea);
 	queue_push(&qb, &eb);
 	master_start_op(&m, 80);

@@ -13,7 +13,8 @@
 #include "tests/agentio/suites.h"
 
 #define COUNT 5u
-#define BYTES ((size_t)COUNT * 4)
+#define MANY  30000u /* more than the agent reads ahead, or a socket takes at once */
+#define BYTES ((size_t)count * 4)
 
 static struct fx f;
 static struct master m;
@@ -23,6 +24,9 @@ static struct mem ma;
 static struct far far;
 static int out[2]; /* of its link to us: the stream for the engine, the one for small operations */
 static int in[2];  /* of our link to it */
+static uint32_t count;
+static uint8_t packet[2 * (WLK_DATA_SIZE + MANY * 4)];
+static float v[MANY];
 
 static int open_in(uint16_t stream, enum wlk_code code)
 {
@@ -58,6 +62,7 @@ static void setup(void)
 			.world = {.global = 3, .groups = 1, .largest = 3, .n = 1, .own = &own}}};
 	struct wl_reply r;
 
+	count = COUNT;
 	fx_start(&f, NULL);
 	master_listen(&m);
 	far_listen(&far, 1);
@@ -67,7 +72,7 @@ static void setup(void)
 	master_send(&m, &commit);
 	ck_assert(client_receive(&a, &r, NULL, 0));
 	ck_assert_uint_eq(r.code, WIRE_SUCCESS);
-	ck_assert_uint_eq(client_alloc(&a, BYTES, &ma), WIRE_SUCCESS);
+	ck_assert_uint_eq(client_alloc(&a, (uint64_t)MANY * 4, &ma), WIRE_SUCCESS);
 	in[0] = open_in(0, WLK_OK);
 	in[1] = open_in(WLK_STREAM_SMALL, WLK_OK);
 }
@@ -87,9 +92,9 @@ static void teardown(void)
 }
 
 /* The operand of the host at this position: pos + 1, pos + 2 ... */
-static void fill(float v[COUNT], uint32_t pos)
+static void fill(uint32_t pos)
 {
-	for (uint32_t i = 0; i < COUNT; i++)
+	for (uint32_t i = 0; i < count; i++)
 		v[i] = (float)(pos + 1 + i);
 }
 
@@ -104,26 +109,28 @@ static struct wlk_data data(uint64_t seq, uint64_t tag, uint32_t pos)
 		.len = (uint32_t)BYTES};
 }
 
-static void send_data(const struct wlk_data *d, uint32_t pos)
+/* Returns the length of the packet. */
+static size_t make_packet(uint8_t *buf, const struct wlk_data *d, uint32_t pos)
 {
-	uint8_t buf[WLK_DATA_SIZE + BYTES];
-	float v[COUNT];
-
-	fill(v, pos);
+	fill(pos);
 	wlk_data_put(buf, d);
 	memcpy(buf + WLK_DATA_SIZE, v, BYTES);
-	tcp_send(in[1], buf, sizeof buf);
+	return WLK_DATA_SIZE + BYTES;
+}
+
+static void send_data(const struct wlk_data *d, uint32_t pos)
+{
+	tcp_send(in[1], packet, make_packet(packet, d, pos));
 }
 
 static void expect_data(uint64_t seq, uint64_t tag, uint32_t pos)
 {
 	struct wlk_data want = data(seq, tag, pos), got;
-	uint8_t buf[WLK_DATA_SIZE + BYTES];
-	float v[COUNT];
+	size_t size = WLK_DATA_SIZE + BYTES;
 	const char *why;
 
-	ck_assert_uint_eq(tcp_receive(out[1], buf, sizeof buf), sizeof buf);
-	ck_assert_msg(wlk_data_get(buf, &got, &why) == 0, "%s", why);
+	ck_assert_uint_eq(tcp_receive(out[1], packet, size), size);
+	ck_assert_msg(wlk_data_get(packet, &got, &why) == 0, "%s", why);
 	ck_assert_uint_eq(got.phase, want.phase);
 	ck_assert_uint_eq(got.group, want.group);
 	ck_assert_uint_eq(got.epoch, want.epoch);
@@ -131,17 +138,16 @@ static void expect_data(uint64_t seq, uint64_t tag, uint32_t pos)
 	ck_assert_uint_eq(got.tag, want.tag);
 	ck_assert_uint_eq(got.seg, want.seg);
 	ck_assert_uint_eq(got.len, want.len);
-	fill(v, pos);
-	ck_assert_mem_eq(v, buf + WLK_DATA_SIZE, BYTES);
+	fill(pos);
+	ck_assert_mem_eq(v, packet + WLK_DATA_SIZE, BYTES);
 }
 
 static void launch(uint32_t slot, uint64_t tag)
 {
-	struct shm_sqe e = queue_sum(slot, tag, COUNT, &ma);
+	struct shm_sqe e = queue_sum(slot, tag, count, &ma);
 	struct wm_msg msg;
-	float v[COUNT];
 
-	fill(v, 1);
+	fill(1);
 	memcpy(ma.map, v, BYTES);
 	queue_push(&qa, &e);
 	master_expect(&m, WM_OP_VOTE, &msg);
@@ -164,17 +170,17 @@ static void expect_sum(uint32_t slot)
 	const struct shm_slot *s = queue_slot(&qa, slot);
 	struct wl_request q = {.type = WL_REGION_MAP, .comm = qa.comm, .region = s->result_region};
 	struct wl_reply r;
-	float *v;
+	const float *sum;
 	int fd;
 
 	client_call(&a, &q, &r, &fd, 1);
 	ck_assert_uint_eq(r.code, WIRE_SUCCESS);
-	v = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
-	ck_assert_ptr_ne(v, MAP_FAILED);
+	sum = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, fd, 0);
+	ck_assert_ptr_ne(sum, MAP_FAILED);
 	close(fd);
-	for (uint32_t i = 0; i < COUNT; i++)
-		ck_assert_float_eq(v[i], (float)(6 + 3 * i));
-	munmap(v, 4096);
+	for (uint32_t i = 0; i < count; i++)
+		ck_assert_float_eq(sum[i], (float)(6 + 3 * i));
+	munmap((void *)(uintptr_t)sum, BYTES);
 	queue_free_slot(&qa, slot);
 }
 
@@ -201,13 +207,54 @@ START_TEST(three_hosts)
 }
 END_TEST
 
+/* The agent has read what was sent to it before. */
+static void settle(void)
+{
+	struct wl_request q = {.type = WL_REGION_MAP, .comm = qa.comm, .region = UINT64_MAX};
+	struct wl_reply r;
+
+	for (int i = 0; i < 2; i++)
+		client_call(&a, &q, &r, NULL, 0);
+}
+
+/* However the bytes come, and whatever comes with them. */
+START_TEST(in_pieces)
+{
+	static const size_t cuts[][2] = {{1, 63}, {64, 65}, {100, 4200}, {4159, 90000}};
+	struct wlk_data d;
+	size_t one, both;
+
+	count = _i < 4 ? MANY : COUNT;
+	d = data(1, 7, 0);
+	launch(2, 7);
+	master_started(&m, 7);
+	expect_data(1, 7, 1);
+	one = make_packet(packet, &d, 0);
+	d = data(1, 7, 2);
+	both = one + make_packet(packet + one, &d, 2);
+	if (_i < 4) {
+		tcp_send(in[1], packet, cuts[_i][0]);
+		settle();
+		tcp_send(in[1], packet + cuts[_i][0], cuts[_i][1] - cuts[_i][0]);
+		settle();
+		tcp_send(in[1], packet + cuts[_i][1], both - cuts[_i][1]);
+	} else {
+		tcp_send(in[1], packet, both);
+	}
+	expect_data(1, 7, 0);
+	master_finish_op(&m, 1);
+	ck_assert_uint_eq(queue_await(&qa, 2), WIRE_SUCCESS);
+	ck_assert_uint_eq(queue_slot(&qa, 2)->rx_bytes, both);
+	expect_sum(2);
+}
+END_TEST
+
 /* What comes before the start waits for it, also what is not all there; what belongs to an
  * operation that is over is dropped. */
 START_TEST(early_and_late)
 {
 	struct wlk_data d = data(1, 7, 0);
 	uint8_t hdr[WLK_DATA_SIZE];
-	float v[COUNT];
 
 	send_data(&d, 0);
 	d = data(1, 7, 2);
@@ -217,7 +264,7 @@ START_TEST(early_and_late)
 	ck_assert_uint_eq(master_started(&m, 7), 1);
 	expect_data(1, 7, 1);
 	expect_data(1, 7, 0);
-	fill(v, 2);
+	fill(2);
 	tcp_send(in[1], v, BYTES);
 	master_finish_op(&m, 1);
 	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_SUCCESS);
@@ -305,10 +352,9 @@ END_TEST
 /* The process's operand is not there yet, whatever it has promised. */
 START_TEST(a_staged_operand_comes_late)
 {
-	struct shm_sqe e = queue_sum(0, 7, COUNT, &ma);
+	struct shm_sqe e = queue_sum(0, 7, count, &ma);
 	struct wm_msg msg;
 	struct wlk_data d = data(1, 7, 0);
-	float v[COUNT];
 
 	e.flags = 0;
 	queue_push(&qa, &e);
@@ -317,7 +363,7 @@ START_TEST(a_staged_operand_comes_late)
 	send_data(&d, 0);
 	master_started(&m, 7);
 	expect_data(1, 7, 0); /* not kept back */
-	fill(v, 1);
+	fill(1);
 	memcpy(ma.map, v, BYTES);
 	atomic_store(&queue_slot(&qa, 0)->in_done, BYTES);
 	expect_data(1, 7, 1);
@@ -373,6 +419,55 @@ START_TEST(an_attempt_fails)
 }
 END_TEST
 
+/* The rest of an operand that came in half is dropped, wherever the first half was put. */
+START_TEST(an_attempt_fails_amid_an_operand)
+{
+	static uint8_t old[WLK_DATA_SIZE + MANY * 4];
+	struct wlk_data d;
+	size_t size;
+
+	count = MANY;
+	d = data(1, 7, 0);
+	launch(0, 7);
+	master_started(&m, 7);
+	expect_data(1, 7, 1);
+	size = make_packet(old, &d, 2);
+	tcp_send(in[1], old, size / 2);
+	settle();
+	aborted();
+	queue_free_slot(&qa, 0);
+	launch(0, 7);
+	master_started(&m, 7);
+	expect_data(2, 7, 1);
+	tcp_send(in[1], old + size / 2, size - size / 2);
+	d = data(2, 7, 0);
+	send_data(&d, 0);
+	expect_data(2, 7, 0);
+	d = data(2, 7, 2);
+	send_data(&d, 2);
+	master_finish_op(&m, 2);
+	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_SUCCESS);
+	expect_sum(0);
+}
+END_TEST
+
+/* Of an operand that came in half the rest never comes. */
+START_TEST(the_stream_breaks_amid_an_operand)
+{
+	struct wlk_data d;
+
+	count = MANY;
+	d = data(1, 7, 0);
+	launch(0, 7);
+	master_started(&m, 7);
+	expect_data(1, 7, 1);
+	tcp_send(in[1], packet, make_packet(packet, &d, 0) / 2);
+	close(in[1]);
+	in[1] = -1;
+	expect_link_down();
+}
+END_TEST
+
 Suite *small_suite(void)
 {
 	Suite *s = suite_create("small");
@@ -381,12 +476,15 @@ Suite *small_suite(void)
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, three_hosts);
+	tcase_add_loop_test(t, in_pieces, 0, 5);
 	tcase_add_test(t, early_and_late);
 	tcase_add_loop_test(t, wrong_operands, 0, 10);
 	tcase_add_loop_test(t, the_stream_breaks, 0, 2);
 	tcase_add_test(t, a_staged_operand_comes_late);
 	tcase_add_test(t, each_link_has_one);
 	tcase_add_test(t, an_attempt_fails);
+	tcase_add_test(t, an_attempt_fails_amid_an_operand);
+	tcase_add_test(t, the_stream_breaks_amid_an_operand);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -11,7 +11,7 @@
 #include "tests/agentio/fixture.h"
 #include "tests/agentio/suites.h"
 
-#define COUNT ((uint64_t)100000) /* more than small operations have: for the engine */
+#define COUNT ((uint64_t)400000) /* more than small operations have: for the engine */
 
 static struct fx f;
 static struct master m;

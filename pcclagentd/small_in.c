@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What comes in on a link's stream for small operations: operands, each of which is read to the
+ * place in its operation where it is wanted. Nothing is read of one whose operation has not started
+ * here.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "pcclagentd/io.h"
+
+#define READ_AHEAD 4096u /* so that many of a few bytes cost one system call */
+
+struct small_in {
+	struct in_link *link;
+	int fd;
+	struct cc_watch *watch;
+	uint8_t ahead[READ_AHEAD];
+	size_t begin, end; /* of what has been read ahead */
+	bool under_way;    /* the operand of d, of which `got` bytes are here */
+	struct wlk_data d;
+	uint32_t got;
+	bool busy, closed; /* freed when nothing of it is on the stack */
+};
+
+enum step {
+	STEP_ON,   /* and on */
+	STEP_WAIT, /* for bytes, or the start of an operation */
+	STEP_END,  /* why is set */
+};
+
+static void refuse(const struct small_in *in, const char *what, const char **why)
+{
+	char peer[CC_ID_SHORT_SIZE];
+
+	agentd_complain(in->link->run->d, CC_LOG_WARNING, "agent %s sent %s",
+		cc_id_short(&in->link->peer, peer), what);
+	*why = cc_err_str(CC_ERR_PROTO);
+}
+
+static struct xfer *find(const struct small_in *in)
+{
+	struct xfer *x;
+
+	HASH_FIND(hh, in->link->run->xfers, &in->d.seq, sizeof in->d.seq, x);
+	return x && !x->over ? x : NULL;
+}
+
+/* Reads up to len bytes to `to`, and what there is beyond them ahead. *ret: those at `to`. */
+static enum step receive(
+	struct small_in *in, uint8_t *to, size_t len, size_t *ret, const char **why)
+{
+	struct iovec v[2] = {{to, len}, {in->ahead + in->end, sizeof in->ahead - in->end}};
+	struct msghdr msg = {.msg_iov = v, .msg_iovlen = 2};
+	ssize_t n;
+
+	do
+		n = recvmsg(in->fd, &msg, MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	if (n < 0 && errno == EAGAIN)
+		return STEP_WAIT;
+	if (n <= 0) {
+		*why = n < 0 ? strerror(errno) : "closed by the other side";
+		return STEP_END;
+	}
+	*ret = (size_t)n < len ? (size_t)n : len;
+	in->end += (size_t)n - *ret;
+	return STEP_ON;
+}
+
+static enum step take_header(struct small_in *in, const char **why)
+{
+	const char *what;
+	size_t none;
+	enum step s;
+
+	if (in->begin > 0) {
+		memmove(in->ahead, in->ahead + in->begin, in->end - in->begin);
+		in->end -= in->begin;
+		in->begin = 0;
+	}
+	while (in->end < WLK_DATA_SIZE) {
+		s = receive(in, NULL, 0, &none, why);
+		if (s != STEP_ON)
+			return s;
+	}
+	if (wlk_data_get(in->ahead, &in->d, &what) < 0) {
+		refuse(in, what, why);
+		return STEP_END;
+	}
+	if (in->d.phase != WLK_SMALL || !small_fits(in->d.len, 1) || in->d.offset != 0) {
+		refuse(in, "a segment of a large operation as a small one", why);
+		return STEP_END;
+	}
+	in->begin = WLK_DATA_SIZE;
+	in->under_way = true;
+	in->got = 0;
+	return STEP_ON;
+}
+
+/* The next bytes of the operand under way. place: NULL if it is not wanted any more. */
+static enum step take_payload(struct small_in *in, uint8_t *place, const char **why)
+{
+	size_t wanted = in->d.len - in->got, n = in->end - in->begin;
+	enum step s;
+
+	if (n > wanted)
+		n = wanted;
+	if (n > 0) {
+		if (place)
+			memcpy(place + in->got, in->ahead + in->begin, n);
+		in->begin += n;
+	} else {
+		in->begin = in->end = 0;
+		s = receive(in, place ? place + in->got : NULL, place ? wanted : 0, &n, why);
+		if (s != STEP_ON)
+			return s;
+	}
+	in->got += (uint32_t)n;
+	return STEP_ON;
+}
+
+static enum step take_operand(struct small_in *in, const char **why)
+{
+	struct xfer *x = find(in);
+	const char *what = x ? small_objection(x, &in->d) : NULL;
+	enum step s;
+
+	if (!x && in->got == 0 && in->d.seq > in->link->run->last_seq)
+		return STEP_WAIT;
+	if (what) {
+		refuse(in, what, why);
+		return STEP_END;
+	}
+	while (in->got < in->d.len) {
+		s = take_payload(in, x ? small_place(x, in->d.seg) : NULL, why);
+		if (s != STEP_ON)
+			return s;
+	}
+	in->under_way = false;
+	if (x)
+		small_arrived(x, &in->d);
+	return STEP_ON;
+}
+
+static void destroy(struct small_in *in)
+{
+	cc_watch_free(in->watch);
+	close(in->fd);
+	free(in);
+}
+
+static void go_on(void *arg)
+{
+	struct small_in *in = arg;
+	struct in_link *l = in->link;
+	const char *why = "";
+	enum step s = STEP_ON;
+
+	if (in->busy)
+		return;
+	in->busy = true;
+	while (s == STEP_ON && !in->closed)
+		s = in->under_way ? take_operand(in, &why) : take_header(in, &why);
+	in->busy = false;
+	if (in->closed)
+		destroy(in);
+	else if (s == STEP_END)
+		in_link_broken(l->run, l, false, why);
+}
+
+int small_in_add(struct in_link *l, int fd)
+{
+	struct small_in *in = calloc(1, sizeof *in);
+
+	if (!in) {
+		close(fd);
+		return CC_ERR_NOMEM;
+	}
+	in->link = l;
+	in->fd = fd;
+	/* By edges: of an operation that has not started here nothing is read. */
+	in->watch = cc_watch_new(l->run->d->loop, fd, true, go_on, in);
+	if (!in->watch) {
+		destroy(in);
+		return CC_ERR_NOMEM;
+	}
+	(void)cc_tcp_tune(fd);
+	/* The engine looks whether the host is there, by the other streams. */
+	cc_tcp_allow_silence(fd, ENG_STREAM_SILENCE_MS);
+	l->small = in;
+	return 0;
+}
+
+void small_in_free(struct small_in *in)
+{
+	if (!in)
+		return;
+	in->closed = true;
+	if (!in->busy)
+		destroy(in);
+}
+
+void small_in_look(struct small_in *in)
+{
+	go_on(in);
+}

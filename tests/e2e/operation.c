@@ -105,7 +105,7 @@ void freeze(void *data, size_t bytes, int prot)
 	uintptr_t middle = (uintptr_t)data + bytes / 2;
 
 	frozen = (uint8_t *)(middle - middle % PAGE);
-	frozen_size = PAGE;
+	frozen_size = (size_t)((uintptr_t)data + bytes - (uintptr_t)frozen) / PAGE * PAGE;
 	if (bytes < 4 * PAGE || sigaction(SIGSEGV, &sa, NULL) != 0 ||
 		mprotect(frozen, frozen_size, prot) != 0)
 		die("cannot freeze", "mprotect");

@@ -400,6 +400,7 @@ static void replace(struct ccm *m, struct ccm *with)
 	with->now = with->tick_ns = m->now;
 	with->started_ns = m->started_ns;
 	with->out = m->out;
+	with->broken = m->broken;
 	*m = *with;
 	*with = old;
 }
@@ -434,7 +435,7 @@ void ccm_renew(struct ccm *m, uint32_t gone, const char *why)
 
 struct ccm_agent *ccm_begin_again(struct ccm *m, const struct ccm_agent *a)
 {
-	struct ccm *old = ccm_new(&m->cfg);
+	struct ccm *old = m->oom ? NULL : ccm_new(&m->cfg);
 	struct ccm_agent *x, *ret = NULL;
 	uint32_t conn = a->conn;
 

@@ -11,7 +11,7 @@
 /* After a peer has come without its agent's knowledge, its question for outcomes may follow. */
 #define ASK_NS (UINT64_C(200) * CCM_NS_PER_MS)
 /* So long a run that newcomers have founded here gives way to one that members bring: about as long
- * as these wait for a master. */
+ * as these wait for a master, by default. */
 #define YOUNG_NS (UINT64_C(60000) * CCM_NS_PER_MS)
 /* When the master's host is cut off, newcomers there wait so long for the members elsewhere. */
 #define CUT_OFF_NS YOUNG_NS
@@ -189,6 +189,7 @@ void ccm_resume_hello(struct ccm *m, struct ccm_agent *a)
 	}
 	if (!cc_id_is_zero(&h->run)) {
 		if (!cc_id_eq(&h->run, &m->cfg.run) && !is_fresh(m) && is_young(m)) {
+			ccm_journal_void(m); /* the next master must not go on with it */
 			dismiss_newcomers(m, a);
 			a = ccm_begin_again(m, a);
 			if (!a)

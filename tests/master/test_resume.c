@@ -653,8 +653,13 @@ START_TEST(a_journal_is_of_the_run_that_it_gave_way_to)
 
 	fk_new_master(&tk.f, &cfg);
 	d = found_another(&e);
-	tk_all_come_back();
+	tk_dial(0);
 	ck_assert(!d->open);
+	/* It dies before all are back. */
+	cfg.run = (struct cc_id){{8}};
+	fk_restart(&tk.f, &cfg, tk.f.journal_len);
+	tk_all_come_back();
+	ck_assert(fk_take(tk.h[0], WM_HELLO_ACK)->u.hello_ack.resume);
 	tk_all_end();
 	cfg.run = (struct cc_id){{7}};
 	fk_restart(&tk.f, &cfg, tk.f.journal_len);

@@ -44,6 +44,7 @@ SETTLE = 6.0  # seconds until agents have closed what they kept for the next ope
 CALM_BOUND = 25  # seconds until the veterans alone reduce, when all others have gone
 LEAVE_BOUND = 10  # seconds until a trainer that was told to leave has done so
 LOOK = 4.0  # seconds between two looks at all processes
+YOUNG = 70  # seconds after its start in which a master may give up the run that newcomers have founded there
 
 
 class Trainer:
@@ -216,7 +217,8 @@ class Soak:
         that it has founded there gives way to theirs. Nobody else loses his for a master's death."""
         if answer["code"] != lib.MASTER_CONNECTION_FAILED or answer["in"] == "pcclConnect":
             return None
-        if trainer.connected_at > self.master_since:
+        if trainer.connected_at > self.master_since and "does not know its run" in answer["text"] \
+                and now() < self.master_since + YOUNG * S or "connect again" in answer["text"]:
             self.counts["newcomers sent to connect again"] += 1
             return None
         return f"trainer {trainer.number} on host {trainer.host} lost its run: {answer['text']}"

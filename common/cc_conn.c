@@ -351,14 +351,6 @@ int cc_conn_send(struct cc_conn *c, const void *buf, size_t len)
 	return 0;
 }
 
-void cc_conn_look(struct cc_conn *c)
-{
-	c->in_callback++;
-	consume(c);
-	c->in_callback--;
-	release_if_dead(c);
-}
-
 void cc_conn_set_limits(struct cc_conn *c, size_t max_in, size_t max_out)
 {
 	c->max_in = max_in;

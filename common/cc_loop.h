@@ -75,8 +75,6 @@ struct cc_conn *cc_conn_connect(struct cc_loop *l, const struct cc_addr *to, uin
  * nothing was added; the owner had better close the connection. */
 int cc_conn_send(struct cc_conn *c, const void *buf, size_t len);
 void cc_conn_set_limits(struct cc_conn *c, size_t max_in, size_t max_out);
-/* on_data gets again what it has not consumed. Not to be called in it. */
-void cc_conn_look(struct cc_conn *c);
 /* No data within this time after now closes the connection with CC_ERR_TIMEOUT; 0: no limit. */
 void cc_conn_set_idle_timeout(struct cc_conn *c, uint32_t ms);
 /* Of a TCP connection once it is connected, see cc_tcp_allow_silence. */

@@ -5,9 +5,7 @@
  * that every link has for this; a host that has all of them reduces them in the order of the ring,
  * which is the same everywhere. That is half the hops of reducing on the way, and more bytes.
  */
-#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "pcclagentd/io.h"
 

@@ -13,7 +13,8 @@
 
 #include "pcclagentd/io.h"
 
-#define READ_AHEAD 4096u /* so that many of a few bytes cost one system call */
+#define READ_AHEAD 4096u             /* so that many of a few bytes cost one system call */
+#define TURN       ((size_t)1 << 20) /* bytes at once: others want the loop, too */
 
 struct small_in {
 	struct in_link *link;
@@ -24,12 +25,14 @@ struct small_in {
 	bool under_way;    /* the operand of d, of which `got` bytes are here */
 	struct wlk_data d;
 	uint32_t got;
+	size_t left;       /* of this turn */
 	bool busy, closed; /* freed when nothing of it is on the stack */
 };
 
 enum step {
 	STEP_ON,   /* and on */
 	STEP_WAIT, /* for bytes, or the start of an operation */
+	STEP_TURN, /* it has had its turn */
 	STEP_END,  /* why is set */
 };
 
@@ -58,6 +61,8 @@ static enum step receive(
 	struct msghdr msg = {.msg_iov = v, .msg_iovlen = 2};
 	ssize_t n;
 
+	if (in->left == 0)
+		return STEP_TURN;
 	do
 		n = recvmsg(in->fd, &msg, MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
@@ -67,6 +72,7 @@ static enum step receive(
 		*why = n < 0 ? strerror(errno) : "closed by the other side";
 		return STEP_END;
 	}
+	in->left -= (size_t)n < in->left ? (size_t)n : in->left;
 	*ret = (size_t)n < len ? (size_t)n : len;
 	in->end += (size_t)n - *ret;
 	return STEP_ON;
@@ -154,6 +160,8 @@ static void destroy(struct small_in *in)
 	free(in);
 }
 
+static bool watch(struct small_in *in);
+
 static void go_on(void *arg)
 {
 	struct small_in *in = arg;
@@ -164,13 +172,27 @@ static void go_on(void *arg)
 	if (in->busy)
 		return;
 	in->busy = true;
+	in->left = TURN;
 	while (s == STEP_ON && !in->closed)
 		s = in->under_way ? take_operand(in, &why) : take_header(in, &why);
 	in->busy = false;
+	if (s == STEP_TURN && !in->closed && !watch(in)) {
+		why = cc_err_str(CC_ERR_NOMEM);
+		s = STEP_END;
+	}
 	if (in->closed)
 		destroy(in);
 	else if (s == STEP_END)
 		in_link_broken(l->run, l, false, why);
+}
+
+/* By edges: of an operation that has not started here nothing is read. Anew, what is there already
+ * is an edge, too. */
+static bool watch(struct small_in *in)
+{
+	cc_watch_free(in->watch);
+	in->watch = cc_watch_new(in->link->run->d->loop, in->fd, true, go_on, in);
+	return in->watch != NULL;
 }
 
 int small_in_add(struct in_link *l, int fd)
@@ -183,9 +205,7 @@ int small_in_add(struct in_link *l, int fd)
 	}
 	in->link = l;
 	in->fd = fd;
-	/* By edges: of an operation that has not started here nothing is read. */
-	in->watch = cc_watch_new(l->run->d->loop, fd, true, go_on, in);
-	if (!in->watch) {
+	if (!watch(in)) {
 		destroy(in);
 		return CC_ERR_NOMEM;
 	}

@@ -65,8 +65,7 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* It looks again and again for a moment, in which a timer is due as ever, and sleeps after that. */
-START_TEST(what_is_expected_keeps_it_awake_for_a_moment)
+START_TEST(it_falls_asleep_after_what_was_expected)
 {
 	struct cc_timer *t = cc_timer_new(loop, 300, stop, NULL);
 	uint64_t used = cpu_ns();
@@ -606,7 +605,7 @@ int main(void)
 
 	tcase_add_checked_fixture(base, setup, teardown);
 	tcase_add_test(base, stop_before_run_counts);
-	tcase_add_test(base, what_is_expected_keeps_it_awake_for_a_moment);
+	tcase_add_test(base, it_falls_asleep_after_what_was_expected);
 	tcase_add_test(base, timer_repeats);
 	tcase_add_test(base, deferred_calls_keep_their_order);
 	tcase_add_test(base, edge_watch_fires_once_per_readiness);

@@ -29,8 +29,8 @@ uint64_t number(const char *key, const char *otherwise);
 /* The end of an answer to a call. */
 void say_outcome(pcclResult_t r, uint64_t begin, uint64_t end);
 
-/* The process stops itself when what prot (of mprotect) leaves out is done to the second half of this.
- * One at a time. */
+/* The process stops itself when what prot (of mprotect) leaves out is done to the second half of
+ * this. One at a time. */
 void freeze(void *data, size_t bytes, int prot);
 
 void do_submit(void);

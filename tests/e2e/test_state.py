@@ -362,7 +362,7 @@ def groups_apart(lab, places):
 
 # ------------------------------------------------------------------------------ deaths
 
-FROZEN = 32 << 20  # bytes: many times what may be under way at once
+FROZEN = 64 << 20  # bytes: half of it is twice what may be under way at once (STE_BLOCKS)
 
 
 class Middle:

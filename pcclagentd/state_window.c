@@ -10,6 +10,9 @@
 #include "common/cc_sys.h"
 #include "pcclagentd/state_internal.h"
 
+/* So many commands are worth a wake-up; fewer wait until this thread has nothing else to do. */
+#define BATCH 4u
+
 static struct shm_state_commands *commands(const struct ste_peer *p)
 {
 	return (void *)(p->m.map + SHM_STATE_CMD_OFF);
@@ -54,11 +57,19 @@ static void release(struct ste_window *w, int slot)
 	w->slot[slot].use = STE_USE_FREE;
 }
 
+static void wake(struct ste_peer *p)
+{
+	_Atomic uint32_t *wait = &p->m.slot->wait;
+	uint32_t asleep = SHM_WAIT_COMMANDS;
+
+	if (atomic_load(wait) == asleep &&
+		atomic_compare_exchange_strong(wait, &asleep, SHM_WAIT_AWAKE))
+		cc_futex_wake(wait, 1);
+}
+
 void ste_window_command(struct ste_peer *p, const struct shm_state_command *c, void *owner)
 {
 	struct shm_state_commands *q = commands(p);
-	_Atomic uint32_t *wait = &p->m.slot->wait;
-	uint32_t asleep = SHM_WAIT_COMMANDS;
 
 	if (ste_window_waiting(p) == 0)
 		p->w.since_ns = cc_now_ns();
@@ -70,9 +81,8 @@ void ste_window_command(struct ste_peer *p, const struct shm_state_command *c, v
 	p->w.given++;
 	/* Sequentially consistent, like the waiter's side of shm_slot.wait. */
 	atomic_store(&q->tail, p->w.given);
-	if (atomic_load(wait) == asleep &&
-		atomic_compare_exchange_strong(wait, &asleep, SHM_WAIT_AWAKE))
-		cc_futex_wake(wait, 1);
+	if (ste_window_waiting(p) >= BATCH)
+		wake(p);
 }
 
 void ste_window_put(struct ste_peer *p, int slot)
@@ -128,6 +138,7 @@ bool ste_window_sleep(struct ste_peer *p)
 {
 	if (p->failed || ste_window_waiting(p) == 0)
 		return false;
+	wake(p);
 	/* The process acknowledges before it looks at in_want; we do the reverse. */
 	atomic_store(&p->m.slot->in_want, 1);
 	return atomic_load(&acks(p)->tail) != p->w.seen;

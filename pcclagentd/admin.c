@@ -3,6 +3,7 @@
  * What pcclctl shows of an agent.
  */
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,12 +32,21 @@ static const struct wa_column status_cols[] = {
 	{"refused", WA_KIND_COUNT},
 	{"memory", WA_KIND_BYTES},
 	{"memory_limit", WA_KIND_BYTES},
+	{"heap", WA_KIND_BYTES},
 	{"links_in", WA_KIND_COUNT},
 	{"links_out", WA_KIND_COUNT},
 	{"p2p_port", WA_KIND_COUNT},
 	{"shared_state_port", WA_KIND_COUNT},
 	{"benchmark_port", WA_KIND_COUNT},
 };
+
+/* What the agent has allocated, without what malloc keeps for later. */
+static uint64_t heap(void)
+{
+	struct mallinfo2 m = mallinfo2();
+
+	return m.uordblks + m.hblkhd;
+}
 
 static void fill_status(struct agentd *d, struct wa_reply *reply)
 {
@@ -61,11 +71,12 @@ static void fill_status(struct agentd *d, struct wa_reply *reply)
 	wa_set_number(t, 8, core.submissions_refused);
 	wa_set_number(t, 9, s.mem_used);
 	wa_set_number(t, 10, s.mem_limit);
-	wa_set_number(t, 11, s.links_in);
-	wa_set_number(t, 12, s.links_out);
-	wa_set_number(t, 13, s.port_p2p);
-	wa_set_number(t, 14, s.port_shared_state);
-	wa_set_number(t, 15, s.port_benchmark);
+	wa_set_number(t, 11, heap());
+	wa_set_number(t, 12, s.links_in);
+	wa_set_number(t, 13, s.links_out);
+	wa_set_number(t, 14, s.port_p2p);
+	wa_set_number(t, 15, s.port_shared_state);
+	wa_set_number(t, 16, s.port_benchmark);
 }
 
 /* ---- runs ---- */

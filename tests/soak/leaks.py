@@ -22,12 +22,14 @@ import lib
 from lib import check
 
 # What may be more at a later quiet point. Agents keep a few regions for a few seconds, trainers map
-# results until ten seconds after their last use. malloc keeps what the busiest moment took: daemons
+# results until ten seconds after their last use. malloc keeps what the busiest moment took: masters
 # that have just started hold 320 to 440 KiB, and up to 1000 when they have worked for minutes.
 GROWTH = {"threads": 0, "descriptors": 8, "sockets": 2, "memfds": 8, "memfd mappings": 12,
           "mappings": 24, "heap KiB": 1024, "shared KiB": 8192, "addresses KiB": 16384}
 GROWTH_OF_TRAINERS = {**GROWTH, "memfd mappings": 48, "mappings": 60, "shared KiB": 24576,
                       "addresses KiB": 24576}
+# Agents let malloc keep 32 MiB, but say what of the heap is in use.
+GROWTH_OF_AGENTS = {**GROWTH, "addresses KiB": GROWTH["addresses KiB"] + 32768}
 # Numbers of pcclctl status: they must be what they were.
 COUNTED = {"pcclagentd": ("sessions", "peers", "runs", "links_in", "links_out"),
            "ccoip-masterd": ("agents", "connections", "accepted", "registered", "absent", "groups")}
@@ -82,9 +84,15 @@ def ctl_status(daemon):
     return {k: v for k, v in row.items() if isinstance(v, int)}
 
 
+def held(daemon, numbers):
+    """What an agent says of its heap, instead of what malloc keeps as well."""
+    return {"heap KiB": numbers["heap"] >> 10} if "agent" in daemon.name else {}
+
+
 def counted(daemon):
     numbers = ctl_status(daemon)
-    return {f"{key} in pcclctl status": numbers[key] for key in COUNTED[daemon.name.split()[0]]}
+    return {**{f"{key} in pcclctl status": numbers[key]
+               for key in COUNTED[daemon.name.split()[0]]}, **held(daemon, numbers)}
 
 
 class Growth:
@@ -139,7 +147,8 @@ class Growth:
 
 def grown(name, points):
     (_, first), (_, last) = points[0], points[-1]
-    allowed = GROWTH_OF_TRAINERS if name.startswith("trainer") else GROWTH
+    allowed = {"trainer": GROWTH_OF_TRAINERS, "pcclagentd": GROWTH_OF_AGENTS}.get(
+        name.split()[0], GROWTH)
     return [key for key in last if last[key] > first[key] + allowed.get(key, 0)
             # What is freed is kept for a while.
             and not (key.endswith("KiB") and lib.sanitized())]
@@ -156,11 +165,16 @@ class Idle:
     """What daemons hold when there is nothing to do."""
 
     def __init__(self, daemons):
-        self.first = {d.name: (usage(d.pid), ctl_status(d)) for d in daemons}
+        self.first = {d.name: self.look(d)[0] for d in daemons}
+
+    @staticmethod
+    def look(daemon):
+        numbers = ctl_status(daemon)
+        return {**usage(daemon.pid), **held(daemon, numbers)}, numbers
 
     def excess(self, daemon):
-        first, _ = self.first[daemon.name]
-        last, numbers = usage(daemon.pid), ctl_status(daemon)
+        first = self.first[daemon.name]
+        last, numbers = self.look(daemon)
         over = [f"{last[k]} {k}, not {first[k]}" for k in IDLE_SAME if last[k] > first[k]]
         zero = IDLE_AGENT_ZERO if "agent" in daemon.name else COUNTED["ccoip-masterd"]
         over += [f"{k} {numbers[k]} in pcclctl status" for k in zero if numbers[k]]

@@ -88,8 +88,8 @@ START_TEST(receiver)
 }
 END_TEST
 
-/* The holder on this host leaves, also (_i 2, 3) when a receiver's process is about to copy from it:
- * what is still missing comes from elsewhere. */
+/* The holder on this host leaves, also (_i 2, 3) when a receiver's process is about to copy from
+ * it: what is still missing comes from elsewhere. */
 START_TEST(local_holder)
 {
 	struct member *leaves, *stays;

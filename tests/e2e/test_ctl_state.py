@@ -90,7 +90,9 @@ def under_way(lab, peers):
         peer.send("sync strategy=receive hash=0")
 
     def copies(answer):
-        return any(t["bytes"] == 2 * BYTES and t["sources"] for t in answer["transfers"])
+        """The threads of the copy go on while the tables are filled: each is waited for."""
+        return (any(t["bytes"] == 2 * BYTES and t["sources"] for t in answer["transfers"])
+                and [r["bytes"] for r in answer["receivers"]] == [BYTES, BYTES])
 
     answer = until("--agent", lab.agents[0], "state", copies)
     here = answer["transfers"]

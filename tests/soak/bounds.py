@@ -98,6 +98,9 @@ class Events:
                 limit = until
         return min(limit, most), causes
 
+    def any(self, kind, since, until):
+        """Has an event of this kind begun then?"""
+        return any(e.kind == kind and since <= e.began <= until for e in self.all)
 
     def write(self, file):
         """When what happened, as Calls.file counts the time, and for how long."""

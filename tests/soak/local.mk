@@ -8,4 +8,5 @@ tests_soak_trainer_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/libpccl-shim/includ
 tests_soak_trainer_LDFLAGS = $(AM_LDFLAGS) -no-install
 tests_soak_trainer_LDADD = libpccl-shim/libpccl-shim.la
 
-EXTRA_DIST += tests/soak/README.md tests/soak/soak.py tests/soak/bounds.py tests/soak/leaks.py
+EXTRA_DIST += tests/soak/README.md tests/soak/soak.py tests/soak/bounds.py tests/soak/leaks.py \
+	tests/soak/results.py

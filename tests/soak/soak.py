@@ -30,6 +30,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 import bounds  # pylint: disable=wrong-import-position
 import leaks  # pylint: disable=wrong-import-position
 import lib  # pylint: disable=wrong-import-position
+import results  # pylint: disable=wrong-import-position
 from bounds import MS, S, now  # pylint: disable=wrong-import-position
 from lib import check  # pylint: disable=wrong-import-position
 
@@ -54,6 +55,7 @@ class Trainer:
         self.rest = b""
         self.connected = False
         self.connected_at = 0
+        self.joins = self.last_began = 0  # of the last operation that it has begun since it joined
         self.killed = self.told = False
         self.said = collections.deque(maxlen=60)
 
@@ -72,34 +74,6 @@ class Trainer:
             pass  # it has ended
 
 
-class Operations:
-    """What the trainers say of the operations: all who were in one must say the same."""
-
-    KEPT = 20000
-
-    def __init__(self):
-        self.seen = collections.OrderedDict()  # (step, tag) -> {mask: [trainer numbers]}
-        self.completed = self.retried = 0
-        self.last = {}  # slot -> (instant, mask) of its last operation
-        self.wrong = []
-
-    def take(self, trainer, words):
-        key = (words["step"], words["tag"])
-        mask = int(words["mask"], 16)
-        masks = self.seen.get(key)
-        if masks is None:
-            masks = self.seen[key] = {}
-            self.completed += 1
-            if len(self.seen) > self.KEPT:
-                self.seen.popitem(last=False)
-        masks.setdefault(mask, []).append(trainer.number)
-        self.last[trainer.slot] = (int(words["end"]), mask)
-        self.retried += int(words["lost"])
-        if len(masks) > 1:
-            self.wrong.append(f"step {key[0]} tag {key[1]} has several results: "
-                              + ", ".join(f"{m:x} for trainers {who}" for m, who in masks.items()))
-
-
 class Soak:
     """The system and what is done to it."""
 
@@ -109,8 +83,8 @@ class Soak:
         self.trainers = {}  # slot -> Trainer
         self.everybody = collections.deque(maxlen=40)  # also those that have ended
         self.serial = 0
-        self.operations, self.recovery = Operations(), bounds.Recovery()
         self.events = bounds.Events()
+        self.operations, self.recovery = results.Operations(self.events), bounds.Recovery()
         self.calls = bounds.Calls(self.events, lab.folder / "slow-calls.txt")
         self.counts = collections.Counter()
         self.wrong = []
@@ -200,6 +174,8 @@ class Soak:
             trainer.connected = answer["code"] == lib.SUCCESS
             if trainer.connected:
                 trainer.connected_at = now()
+                trainer.joins += 1
+                trainer.last_began = 0
                 self.counts["joins"] += 1
         elif answer["what"] == "slow":
             self.blame(self.calls.take(trainer, answer))
@@ -526,6 +502,7 @@ def summary(soak, seconds):
     return {
         "seconds": round(seconds, 1), "seed": soak.seed,
         "operations": soak.operations.completed, "retried": soak.operations.retried,
+        "repeated_without_who_knew": len(soak.operations.split),
         "events": dict(sorted(soak.counts.items())), "errors": dict(sorted(soak.errors.items())),
         "longest_calls_s": soak.calls.longest, "held": soak.growth.summary(),
         "recovery_ms": {kind: {"n": len(v), "median": v[len(v) // 2] / MS,
@@ -536,7 +513,8 @@ def summary(soak, seconds):
 
 def report(s):
     print(f"# {s['operations']} operations completed in {s['seconds']:.0f} s, {s['retried']} calls "
-          "repeated; " + ", ".join(f"{k}: {v}" for k, v in s["events"].items()))
+          f"repeated, {s['repeated_without_who_knew']} operations without those who knew of their "
+          "success; " + ", ".join(f"{k}: {v}" for k, v in s["events"].items()))
     print("# errors that trainers saw: " + ", ".join(f"{k}: {v}" for k, v in s["errors"].items()))
     print(f"# {'recovery after':30} {'events':>7} {'median':>10} {'99 %':>10} {'max':>10}")
     for kind, r in s["recovery_ms"].items():
@@ -567,7 +545,7 @@ def main():
                 check(False, text)
             if not soak.wrong and not soak.operations.wrong:
                 check(soak.operations.completed > 0, f"{soak.operations.completed} operations, "
-                      "each with one result for all who were in it")
+                      "each with one result for all who were in it and went on")
                 soak.judge()
             found = summary(soak, seconds)
             report(found)

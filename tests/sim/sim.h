@@ -60,8 +60,6 @@
 
 struct sim;
 struct sim_xfer;
-struct sim_epoch;
-struct sim_told;
 
 enum sim_kind {
 	SIM_EV_TO_MASTER,       /* conn, bytes */

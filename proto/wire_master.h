@@ -14,6 +14,7 @@
 #include "common/cc_addr.h"
 #include "common/cc_id.h"
 #include "proto/wire_sync.h"
+#include "proto/wire_world.h"
 
 #define WM_VERSION_MIN  1u
 #define WM_VERSION_MAX  1u
@@ -293,7 +294,6 @@ struct wm_resume {
 	struct wm_outcome *outcomes; /* the last WM_OUTCOMES_MAX of each group, those of a group in
 				      * ascending order */
 	uint64_t topo_turn, pending_turn; /* as told last */
-	bool pending;                     /* the answer that made pending_turn what it is */
 };
 
 /* How did these attempts end? For a peer whose agent died before it could tell. */
@@ -387,8 +387,7 @@ struct wm_op_done {
 
 /* Answers all local peers that wait in pcclArePeersPending. */
 struct wm_pending_answer {
-	bool pending;
-	uint64_t turn; /* votes of this kind that have been answered, with this one */
+	uint64_t turn; /* with this one; it tells the answer (wire_world.h) */
 };
 
 struct wm_kick {

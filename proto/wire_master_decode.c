@@ -570,7 +570,6 @@ static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **w
 	case WM_OP_DONE:
 		return get_op_done(p->op_done, &m->u.op_done, why);
 	case WM_PENDING_ANSWER:
-		m->u.pending_answer.pending = p->pending_answer->pending;
 		m->u.pending_answer.turn = p->pending_answer->turn;
 		return 0;
 	case WM_KICK:

@@ -351,7 +351,6 @@ static void put_resume(struct encoder *e, const struct wm_resume *m)
 	p->last_seq = m->last_seq;
 	p->topo_turn = m->topo_turn;
 	p->pending_turn = m->pending_turn;
-	p->pending = m->pending;
 	p->world = &e->world;
 	put_world(e, &m->world, p->world);
 	p->outcomes = put_outcomes(e, m->outcomes, m->n_outcomes);
@@ -529,7 +528,6 @@ static int put_master_message(struct encoder *e, const struct wm_msg *m)
 		return 0;
 	case WM_PENDING_ANSWER:
 		ccoip__pending_answer__init(&e->u.pending_answer);
-		e->u.pending_answer.pending = m->u.pending_answer.pending;
 		e->u.pending_answer.turn = m->u.pending_answer.turn;
 		e->msg.pending_answer = &e->u.pending_answer;
 		return 0;

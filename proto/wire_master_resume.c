@@ -109,7 +109,6 @@ int wire_get_resume(const Ccoip__Resume *p, struct wm_resume *m, const char **wh
 	m->last_seq = p->last_seq;
 	m->topo_turn = p->topo_turn;
 	m->pending_turn = p->pending_turn;
-	m->pending = p->pending;
 	rc = wire_get_world(p->world, &m->world, why, "resume.world: must be there");
 	if (rc == 0)
 		rc = get_places(p, m, why);

@@ -6,7 +6,26 @@
 #ifndef WIRE_WORLD_H
 #define WIRE_WORLD_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+/* The turn of votes on pending peers: twice as many as have been answered, and one more if the last
+ * answer was that peers are pending. So whoever knows how many there were, a new master or agent
+ * for instance, knows what all were told. */
+static inline uint64_t wire_pending_votes(uint64_t turn)
+{
+	return turn >> 1;
+}
+
+static inline bool wire_pending_answer(uint64_t turn)
+{
+	return turn & 1;
+}
+
+static inline uint64_t wire_pending_next(uint64_t turn, bool answer)
+{
+	return (wire_pending_votes(turn) + 1) << 1 | answer;
+}
 
 struct wire_world {
 	uint64_t version; /* of the run's: the higher one is the later one; 0: the answer tells of

@@ -141,8 +141,6 @@ uint32_t ccm_tick_ms(const struct ccm *m)
 /* Of an agent that came too late for the recovery, or came back. */
 static void learn(struct ccm *m, const struct wm_resume *r)
 {
-	if (m->recovered && r->pending_turn > m->pending_turn)
-		m->pending = r->pending;
 	ccm_vote_learn(m, r->topo_turn, r->pending_turn);
 }
 

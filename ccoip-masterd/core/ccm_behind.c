@@ -126,7 +126,8 @@ static bool has_missed_votes(const struct ccm *m, const struct ccm_peer *p)
 {
 	return !m->restored && p->phase == CCM_PEER_ACCEPTED && !has_state(p) &&
 	       (is_overtaken(p->told_topo, m->topo_turn) ||
-		       is_overtaken(p->told_pending, m->pending_turn));
+		       is_overtaken(wire_pending_votes(p->told_pending),
+			       wire_pending_votes(m->pending_turn)));
 }
 
 /* More are here than the group has had since p heard of it: somebody was put out and does not know.

@@ -56,9 +56,6 @@ static void take_resume(struct ccm *m, struct ccm_agent *a)
 	ccm_at_least(&m->last_seq, r->last_seq);
 	ccm_at_least(&m->world_version, r->world.version);
 	ccm_at_least(&m->topo_turn, r->topo_turn);
-	/* An agent that has no state knows the turn from its peers, but not the answer. */
-	if (r->pending_turn >= m->pending_turn && r->epoch > 0)
-		m->pending = r->pending;
 	ccm_at_least(&m->pending_turn, r->pending_turn);
 	for (i = 0; i < r->n_outcomes; i++)
 		ccm_at_least(&m->last_seq, r->outcomes[i].seq);

@@ -34,12 +34,14 @@
 #define CCM_CONTRADICTS     "the peer was told of a success that no other knows of: connect anew"
 #define CCM_WAS_LOST        "the peer was declared lost by the master before: connect anew"
 #define CCM_RING_STEPS      100000u
-#define CCM_UNHEARD         (UINT64_C(1) << 20) /* numbers left out that others may have used */
-#define CCM_TERM_SHIFT      12u                 /* terms are counted slower than attempts, */
-#define CCM_VERSION_SHIFT   22u                 /* and versions of the world faster than terms */
-#define CCM_NUMBER_MAX      (UINT64_C(1) << 62) /* no number is that high: it would never wrap */
-#define CCM_CONNS           16384u              /* found without hashing, if numbered in a row */
-#define CCM_LOST_MAX        4096u               /* peers remembered that were lost */
+#define CCM_ANSWERED_OTHERWISE                                                                     \
+	"the peer was told otherwise than the others whether peers are pending: connect anew"
+#define CCM_UNHEARD       (UINT64_C(1) << 20) /* numbers left out that others may have used */
+#define CCM_TERM_SHIFT    12u                 /* terms are counted slower than attempts, */
+#define CCM_VERSION_SHIFT 22u                 /* and versions of the world faster than terms */
+#define CCM_NUMBER_MAX    (UINT64_C(1) << 62) /* no number is that high: it would never wrap */
+#define CCM_CONNS         16384u              /* found without hashing, if numbered in a row */
+#define CCM_LOST_MAX      4096u               /* peers remembered that were lost */
 
 /* ccm.c */
 unsigned ccm_hash(const void *key, size_t len);
@@ -340,8 +342,7 @@ struct ccm {
 	uint64_t stale;                   /* the term of a newer master, or 0 */
 	uint64_t committed;               /* the last round that was */
 	uint64_t wired;                   /* while recovering: the last that had been prepared */
-	uint64_t topo_turn, pending_turn; /* votes that were answered */
-	bool pending;                     /* the last answer */
+	uint64_t topo_turn, pending_turn; /* votes that were answered; this one also says how */
 	bool recovering, recovered;
 	bool restored;       /* from the journal */
 	bool renewed;        /* by ccm_renew: the term is still the same */

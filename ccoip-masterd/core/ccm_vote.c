@@ -23,7 +23,6 @@ static void topo_raise(struct ccm *m, uint64_t turn)
 
 static void fill_answer(const struct ccm *m, struct wm_pending_answer *x)
 {
-	x->pending = m->pending;
 	x->turn = m->pending_turn;
 }
 
@@ -52,6 +51,13 @@ static void pending_raise(struct ccm *m, uint64_t turn)
 static bool may_raise(const struct ccm *m, uint64_t turn)
 {
 	return m->recovered && turn < CCM_NUMBER_MAX;
+}
+
+/* As many votes, the last one with another answer: nobody may go on with both. */
+static bool answered_otherwise(const struct ccm *m, uint64_t turn)
+{
+	return turn != m->pending_turn &&
+	       wire_pending_votes(turn) == wire_pending_votes(m->pending_turn);
 }
 
 void ccm_vote_topology(struct ccm *m, struct ccm_agent *a, const struct wm_peer *v)
@@ -102,7 +108,7 @@ void ccm_vote_learn(struct ccm *m, uint64_t topo, uint64_t pending)
 	}
 	if (topo > m->topo_turn && may_raise(m, topo))
 		topo_raise(m, topo);
-	if (pending > m->pending_turn && may_raise(m, pending))
+	if (pending > m->pending_turn && may_raise(m, pending) && !answered_otherwise(m, pending))
 		pending_raise(m, pending);
 }
 
@@ -114,6 +120,8 @@ void ccm_vote_pending(struct ccm *m, struct ccm_agent *a, const struct wm_peer *
 		return;
 	if (p->phase != CCM_PEER_ACCEPTED) {
 		ccm_peer_violation(m, p, "it asked for pending peers before it was accepted");
+	} else if (answered_otherwise(m, v->turn)) {
+		ccm_peer_kick(m, p, WIRE_RANK_CONNECTION_LOST, "%s", CCM_ANSWERED_OTHERWISE);
 	} else if (v->turn < m->pending_turn) {
 		fill_answer(m, &ccm_send(m, a, WM_PENDING_ANSWER)->u.pending_answer);
 	} else if (v->turn > m->pending_turn && !may_raise(m, v->turn)) {
@@ -133,8 +141,7 @@ void ccm_pending_settle(struct ccm *m)
 {
 	if (m->n_pending == 0 || m->n_pending < m->n_accepted)
 		return;
-	m->pending = m->n_registered > 0;
-	m->pending_turn++;
+	m->pending_turn = wire_pending_next(m->pending_turn, m->n_registered > 0);
 	pending_clear(m);
 }
 

@@ -278,7 +278,6 @@ struct agt_run {
 	uint64_t wired;                   /* of the rings in force */
 	uint64_t unprepared;              /* orphaned in this round, before it was ready; or 0 */
 	uint64_t topo_turn, pending_turn; /* votes that have been answered */
-	bool pending;                     /* the last answer */
 	struct agt_awaited topo_awaited, pending_awaited;
 	struct agt_ghost *ghosts;
 	uint32_t n_ghosts;

@@ -186,10 +186,8 @@ static void got_pending_answer(struct agt *a, struct agt_run *r, const struct wm
 
 	if (m->turn > r->pending_turn)
 		agt_waits_over(a, r, &r->pending_awaited);
-	if (m->turn >= r->pending_turn) {
+	if (m->turn >= r->pending_turn)
 		r->pending_turn = m->turn;
-		r->pending = m->pending;
-	}
 	DL_FOREACH2 (r->comms, c, next_r) {
 		if (c->wait != WL_ARE_PENDING || c->pending_turn >= m->turn)
 			continue;
@@ -199,7 +197,7 @@ static void got_pending_answer(struct agt *a, struct agt_run *r, const struct wm
 		x->session = c->session->id;
 		x->u.reply.req_id = c->wait_req;
 		x->u.reply.comm = c->id;
-		x->u.reply.flag = m->pending;
+		x->u.reply.flag = wire_pending_answer(m->turn);
 		agt_comm_world(c, &x->u.reply.world);
 		x->u.reply.pending_turn = m->turn;
 	}

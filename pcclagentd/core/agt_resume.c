@@ -257,7 +257,6 @@ void agt_resume_end(struct agt *a, struct agt_run *r)
 	m->last_seq = r->last_seq;
 	m->topo_turn = r->topo_turn;
 	m->pending_turn = r->pending_turn;
-	m->pending = r->pending;
 	/* an agent that has died since may have told its processes more */
 	DL_FOREACH2 (r->comms, c, next_r) {
 		if (c->topo_turn > m->topo_turn)

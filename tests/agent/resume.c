@@ -134,8 +134,7 @@ END_TEST
 START_TEST(votes_are_sent_again_once)
 {
 	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 4, .n = 3, .members = {1, 2, 3}};
-	struct wm_msg m = {
-		.type = WM_PENDING_ANSWER, .u.pending_answer = {.pending = true, .turn = 4}};
+	struct wm_msg m = {.type = WM_PENDING_ANSWER, .u.pending_answer = {.turn = 5}};
 
 	fx_group(f, 3, 2, comms);
 	fx_request(f, 1, comms[0], WL_UPDATE_TOPOLOGY);
@@ -151,7 +150,7 @@ START_TEST(votes_are_sent_again_once)
 	ck_assert(place(WM_PENDING_VOTE) < place(WM_RESUME));
 	fx_from_master(f, 1, &m);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 1);
-	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.pending_turn, 4);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.pending_turn, 5);
 	fx_request(f, 3, comms[2], WL_ARE_PENDING);
 	fx_from_master(f, 1, &m); /* the answer to the vote before */
 	ck_assert_uint_eq(f->acts.n, 0);

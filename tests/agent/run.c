@@ -346,8 +346,7 @@ END_TEST
 
 START_TEST(pending_answer_reaches_all_that_asked)
 {
-	struct wm_msg m = {
-		.type = WM_PENDING_ANSWER, .u.pending_answer = {.pending = true, .turn = 1}};
+	struct wm_msg m = {.type = WM_PENDING_ANSWER, .u.pending_answer = {.turn = 3}};
 	uint32_t comms[3];
 
 	fx_group(f, 3, 1, comms);

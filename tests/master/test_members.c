@@ -555,7 +555,7 @@ START_TEST(pending_is_answered_when_all_have_asked)
 	fk_pending(&q);
 	ck_assert_uint_eq(a->n, 0);
 	fk_pending(&r);
-	ck_assert(!fk_take(a, WM_PENDING_ANSWER)->u.pending_answer.pending);
+	ck_assert_uint_eq(fk_take(a, WM_PENDING_ANSWER)->u.pending_answer.turn, 2);
 	ck_assert_uint_eq(fk_count(b, WM_PENDING_ANSWER), 1);
 
 	fk_pending(&p);
@@ -563,8 +563,8 @@ START_TEST(pending_is_answered_when_all_have_asked)
 	fk_pending(&q);
 	fk_forget(&f);
 	fk_leave(&r, WM_LEAVE_CLEAN);
-	ck_assert(fk_take(a, WM_PENDING_ANSWER)->u.pending_answer.pending);
-	ck_assert(fk_take(b, WM_PENDING_ANSWER)->u.pending_answer.pending);
+	ck_assert_uint_eq(fk_take(a, WM_PENDING_ANSWER)->u.pending_answer.turn, 5);
+	ck_assert_uint_eq(fk_take(b, WM_PENDING_ANSWER)->u.pending_answer.turn, 5);
 }
 END_TEST
 

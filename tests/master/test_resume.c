@@ -431,7 +431,7 @@ START_TEST(who_has_missed_votes_was_lost_before)
 	uint64_t turn = 3 + (uint64_t)_i % 2;
 
 	tk.know[0].r.topo_turn = tk.know[1].r.topo_turn = _i < 2 ? turn : 2;
-	tk.know[0].r.pending_turn = tk.know[1].r.pending_turn = _i < 2 ? 2 : turn;
+	tk.know[0].r.pending_turn = tk.know[1].r.pending_turn = _i < 2 ? 4 : 2 * turn + 1;
 	tk_come_back(0);
 	tk_come_back(1);
 	tk.h[2] = fk_redial_as(tk.h[2], 0, true);
@@ -441,7 +441,7 @@ START_TEST(who_has_missed_votes_was_lost_before)
 		.pool_size = 1,
 		.phase = WM_JOIN_ACCEPTED,
 		.topo_turn = 2,
-		.pending_turn = 2};
+		.pending_turn = 4};
 	fk_send(tk.h[2], &msg);
 	tk.know[2] = (struct tk_know){.r = {0}};
 	tk_all_end();

@@ -22,7 +22,6 @@ START_TEST(turns_that_are_told_late_count)
 	ck_assert(!fk_status(&tk.f).recovering);
 	tk.know[0].r.topo_turn = 4;
 	tk.know[0].r.pending_turn = 7;
-	tk.know[0].r.pending = true;
 	tk_end(0);
 	tk.h[0]->topo_turn = 4;
 	fk_topo(&tk.p[0]);
@@ -318,26 +317,62 @@ START_TEST(pending_votes_are_answered_once)
 	struct wm_msg msg = {.type = WM_PENDING_VOTE};
 	const struct wm_pending_answer *x;
 
-	tk.know[0].r.pending_turn = 4;
-	tk.know[0].r.pending = true;
+	tk.know[0].r.pending_turn = 9;
 	tk_all_come_back();
-	msg.u.peer = (struct wm_peer){tk.p[2].id, 3};
+	msg.u.peer = (struct wm_peer){tk.p[2].id, 7};
 	fk_send(tk.h[2], &msg);
-	msg.u.peer = (struct wm_peer){tk.p[0].id, 4};
+	msg.u.peer = (struct wm_peer){tk.p[0].id, 9};
 	fk_send(tk.h[0], &msg);
 	tk_all_end();
 	x = &fk_take(tk.h[2], WM_PENDING_ANSWER)->u.pending_answer;
-	ck_assert(x->pending);
-	ck_assert_uint_eq(x->turn, 4);
+	ck_assert_uint_eq(x->turn, 9);
 	ck_assert_uint_eq(fk_count(tk.h[0], WM_PENDING_ANSWER), 0);
-	msg.u.peer = (struct wm_peer){tk.p[2].id, 4};
+	msg.u.peer = (struct wm_peer){tk.p[2].id, 9};
 	fk_send(tk.h[2], &msg);
-	msg.u.peer = (struct wm_peer){tk.p[1].id, 4};
+	msg.u.peer = (struct wm_peer){tk.p[1].id, 9};
 	fk_send(tk.h[1], &msg);
 	x = &fk_take(tk.h[0], WM_PENDING_ANSWER)->u.pending_answer;
-	ck_assert(!x->pending);
-	ck_assert_uint_eq(x->turn, 5);
+	ck_assert_uint_eq(x->turn, 10);
 	tk_no_error();
+}
+END_TEST
+
+/* One was told that peers are pending; its agent died, and so did the master. The others hear the
+ * same, though nobody is. */
+START_TEST(an_answer_is_known_from_who_was_told)
+{
+	struct wm_msg msg = {.type = WM_PENDING_VOTE};
+	size_t i;
+
+	tk.h[0] = fk_redial_as(tk.h[0], 0, true);
+	tk.h[0]->peers = (struct wm_join){.pending_turn = 5};
+	tk.know[0] = (struct tk_know){.own.group = 9};
+	tk_join(0, WM_JOIN_ACCEPTED);
+	for (i = 1; i < 3; i++) {
+		tk.know[i].r.pending_turn = 2;
+		tk_come_back(i);
+		msg.u.peer = (struct wm_peer){tk.p[i].id, 2};
+		fk_send(tk.h[i], &msg);
+	}
+	tk_all_end();
+	fk_tick(&tk.f, 4000);
+	ck_assert_uint_eq(fk_status(&tk.f).accepted, 3);
+	for (i = 1; i < 3; i++)
+		ck_assert_uint_eq(fk_take(tk.h[i], WM_PENDING_ANSWER)->u.pending_answer.turn, 5);
+}
+END_TEST
+
+START_TEST(who_was_told_otherwise_is_turned_away)
+{
+	struct wm_msg msg = {.type = WM_PENDING_VOTE};
+
+	tk.know[0].r.pending_turn = 4;
+	tk_all_come_back();
+	tk_all_end();
+	msg.u.peer = (struct wm_peer){tk.p[1].id, 5};
+	fk_send(tk.h[1], &msg);
+	assert_contains(fk_take(tk.h[1], WM_KICK)->u.kick.text, "told otherwise");
+	ck_assert(fk_present(&tk.p[0]) && !fk_present(&tk.p[1]) && fk_present(&tk.p[2]));
 }
 END_TEST
 
@@ -389,6 +424,8 @@ int main(void)
 	tcase_add_test(tc, a_topology_vote_that_was_answered_is_answered_again);
 	tcase_add_test(tc, topology_votes_that_were_not_answered_count);
 	tcase_add_test(tc, pending_votes_are_answered_once);
+	tcase_add_test(tc, an_answer_is_known_from_who_was_told);
+	tcase_add_test(tc, who_was_told_otherwise_is_turned_away);
 	tcase_add_loop_test(tc, who_was_put_out_and_has_not_heard_of_it_goes, 0, 2);
 	suite_add_tcase(s, tc);
 	return tl_run(s);

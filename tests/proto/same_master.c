@@ -167,8 +167,7 @@ static bool same_resume(const struct wm_resume *a, const struct wm_resume *b)
 		a->wired != b->wired || a->prepared_peers != b->prepared_peers ||
 		a->unprepared != b->unprepared || a->last_seq != b->last_seq ||
 		a->topo_turn != b->topo_turn || a->pending_turn != b->pending_turn ||
-		a->pending != b->pending || !same_world(&a->world, &b->world) ||
-		a->n_places != b->n_places)
+		!same_world(&a->world, &b->world) || a->n_places != b->n_places)
 		return false;
 	for (uint32_t i = 0; i < a->n_places; i++)
 		if (a->places[i].group != b->places[i].group ||
@@ -268,8 +267,7 @@ static bool same_master_message(const struct wm_msg *a, const struct wm_msg *b)
 		return a->u.op_done.seq == b->u.op_done.seq &&
 		       a->u.op_done.revision == b->u.op_done.revision;
 	case WM_PENDING_ANSWER:
-		return a->u.pending_answer.pending == b->u.pending_answer.pending &&
-		       a->u.pending_answer.turn == b->u.pending_answer.turn;
+		return a->u.pending_answer.turn == b->u.pending_answer.turn;
 	case WM_KICK:
 		return cc_id_eq(&a->u.kick.peer, &b->u.kick.peer) &&
 		       a->u.kick.code == b->u.kick.code &&

@@ -305,7 +305,6 @@ static void resume(struct tl_rng *r, struct wm_resume *m)
 	outcomes(r, m->outcomes, m->n_outcomes);
 	m->topo_turn = tl_magnitude(r, 64);
 	m->pending_turn = tl_magnitude(r, 64);
-	m->pending = flip(r);
 }
 
 static void agent_message(struct tl_rng *r, struct wm_msg *m)
@@ -412,7 +411,6 @@ static void master_message(struct tl_rng *r, struct wm_msg *m)
 		m->u.op_done.revision = flip(r) ? 0 : tl_magnitude(r, 64);
 		break;
 	case WM_PENDING_ANSWER:
-		m->u.pending_answer.pending = flip(r);
 		m->u.pending_answer.turn = tl_magnitude(r, 64);
 		break;
 	case WM_KICK:

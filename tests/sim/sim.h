@@ -50,6 +50,7 @@
 #define SIM_SYNC    SIM_TAGS /* the synchronization's place among a peer's operations */
 #define SIM_OPS     (SIM_TAGS + 1)
 #define SIM_STEPS   6u
+#define SIM_ANSWERS 64u
 #define SIM_SEGS    3u /* of each operation */
 #define SIM_LINKS   512u
 #define SIM_MASTERS 32u
@@ -195,6 +196,14 @@ struct sim_saw {
 	struct cc_id run;      /* votes */
 	uint64_t turn;
 	struct wire_world world;
+};
+
+/* Of a vote on pending peers: the same for all. */
+struct sim_answer {
+	bool known, pending;
+	unsigned peer; /* who heard it last */
+	struct cc_id id, run;
+	uint64_t vote; /* its number */
 };
 
 enum sim_heard { VOICE_NONE, VOICE_SUCCESS, VOICE_FAILURE };
@@ -445,6 +454,7 @@ struct sim {
 	struct cc_id out[256]; /* peers that were put out, the last ones */
 	uint32_t n_out;
 	struct sim_saw votes[2][64];
+	struct sim_answer answers[SIM_ANSWERS];
 	struct sim_epoch *epochs; /* the newest first */
 	struct sim_told *told;
 	uint64_t overruled; /* epochs: others went on who did not know */
@@ -663,6 +673,8 @@ void sim_check_master(struct sim *s, const struct sim_master *m);
 void sim_check_told(struct sim *s, struct sim_master *m, const struct sim_world *w);
 void sim_check_obeys(struct sim *s, const struct sim_host *h, const struct sim_conn *c);
 void sim_check_world(struct sim *s, const struct sim_peer *p, const struct wire_world *v);
+/* p has heard it, with its turn. */
+void sim_check_answer(struct sim *s, const struct sim_peer *p, bool pending);
 void sim_check_vote(
 	struct sim *s, const struct sim_peer *p, uint32_t type, const struct wire_world *w);
 /* By which the agent of p hears its master now; 0: by none. */

@@ -190,6 +190,26 @@ void sim_check_vote(
 	check_same(s, p, saw, sim_text_call(type), w);
 }
 
+void sim_check_answer(struct sim *s, const struct sim_peer *p, bool pending)
+{
+	uint64_t vote = wire_pending_votes(p->pending_turn);
+	struct sim_answer *x = &s->answers[vote % SIM_ANSWERS];
+	const struct sim_peer *last = &s->peers[x->peer];
+
+	if (x->known && x->vote == vote && cc_id_eq(&x->run, &p->run) && x->pending != pending &&
+		cc_id_eq(&last->id, &x->id) && sim_peer_is_member(s, last) && !s->two_masters)
+		sim_fail(s,
+			"p%u is told that peers %s pending, p%u was told otherwise (vote %" PRIu64
+			")",
+			p->no, pending ? "are" : "are not", x->peer, vote);
+	*x = (struct sim_answer){.known = true,
+		.peer = p->no,
+		.id = p->id,
+		.run = p->run,
+		.vote = vote,
+		.pending = pending};
+}
+
 void sim_check_end(struct sim *s, const struct sim_peer *p, const struct sim_op *o)
 {
 	const struct sim_host *h = &s->hosts[p->proc->host];

@@ -265,7 +265,7 @@ static void take_world(struct sim *s, struct sim_peer *p, const struct wl_reply 
 	sim_lineage_success(s, p);
 }
 
-static void take_turns(struct sim_peer *p, const struct wl_reply *r)
+static void take_turns(struct sim *s, struct sim_peer *p, const struct wl_reply *r)
 {
 	if (p->call.type == WL_COMM_CONNECT) {
 		p->run = r->run;
@@ -280,6 +280,8 @@ static void take_turns(struct sim_peer *p, const struct wl_reply *r)
 			p->losses = r->losses;
 	} else if (p->call.type == WL_ARE_PENDING) {
 		p->pending_turn = r->pending_turn;
+		if (r->code == WIRE_SUCCESS)
+			sim_check_answer(s, p, r->flag);
 	}
 }
 
@@ -306,7 +308,7 @@ void sim_shim_reply(struct sim *s, struct sim_host *h, const struct agt_action *
 			sim_text_call(p->call.type), sim_text_code(r->code),
 			(double)(s->now - p->call.since) / 1e9, r->text, r->flag ? "yes" : "");
 		if (r->code == WIRE_SUCCESS)
-			take_turns(p, r);
+			take_turns(s, p, r);
 		take_world(s, p, r);
 		call_returns(s, p, r->code, r->text, r->flag);
 		return;

@@ -239,8 +239,8 @@ static const char *master_body(const struct sim *s, const struct wm_msg *m)
 	case WM_OP_DONE:
 		return text("seq %" PRIu64, m->u.op_done.seq);
 	case WM_PENDING_ANSWER:
-		return text(
-			"%d turn %" PRIu64, m->u.pending_answer.pending, m->u.pending_answer.turn);
+		return text("%d turn %" PRIu64, wire_pending_answer(m->u.pending_answer.turn),
+			m->u.pending_answer.turn);
 	case WM_KICK:
 		return text("%s %s: %.300s", sim_name_peer(s, &m->u.kick.peer),
 			sim_text_code(m->u.kick.code), m->u.kick.text);

@@ -480,10 +480,11 @@ static void welcome(struct host *h)
 	ck_assert_int_eq(hello.service, WLK_SHARED_STATE);
 	ck_assert(cc_id_eq(&hello.to, &h->id));
 	wlk_ack_put(buf, &a);
-	ck_assert_int_eq(send(fd, buf, sizeof buf, MSG_NOSIGNAL), sizeof buf);
+	/* Who has got all meanwhile has hung up. */
+	(void)!send(fd, buf, sizeof buf, MSG_NOSIGNAL);
 	h->n_welcomed++;
 	if (h->babbles)
-		ck_assert_int_eq(send(fd, buf, sizeof buf, MSG_NOSIGNAL), sizeof buf);
+		(void)!send(fd, buf, sizeof buf, MSG_NOSIGNAL);
 	if ((h->mute || h->babbles) && h->n_mute < 16)
 		h->mute_fds[h->n_mute++] = fd;
 	else if (h->e)

@@ -304,6 +304,10 @@ struct wm_op_query {
 	uint32_t n_succeeded; /* of them: the last ones, of which the peer was told so */
 };
 
+struct wm_heartbeat {
+	bool awaited; /* of the master: somebody in the run waits for the votes of others */
+};
+
 /* The process of a peer is stopped (by a signal, a debugger), or runs again: so that the others are
  * told why it does not vote. */
 struct wm_stopped {
@@ -425,6 +429,7 @@ struct wm_msg {
 		struct wm_op_vote op_vote;
 		struct wm_op_report op_report;
 		struct wm_round_report round_report;
+		struct wm_heartbeat heartbeat;
 		struct wm_hello_ack hello_ack;
 		struct wm_refuse refuse;
 		struct wm_round round;

@@ -548,6 +548,7 @@ static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **w
 	case WM_ROUND_REPORT:
 		return get_round_report(p->round_report, &m->u.round_report, why);
 	case WM_HEARTBEAT:
+		m->u.heartbeat.awaited = p->heartbeat->awaited;
 		return 0;
 	case WM_RESUME:
 		return wire_get_resume(p->resume, &m->u.resume, why);

@@ -479,6 +479,7 @@ static int put_agent_message(struct encoder *e, const struct wm_msg *m)
 		return 0;
 	case WM_HEARTBEAT:
 		ccoip__heartbeat__init(&e->u.heartbeat);
+		e->u.heartbeat.awaited = m->u.heartbeat.awaited;
 		e->msg.heartbeat = &e->u.heartbeat;
 		return 0;
 	case WM_RESUME:

@@ -75,7 +75,7 @@ static size_t message_size(enum wm_type type)
 {
 	switch (type) {
 	case WM_HEARTBEAT:
-		return 0;
+		return sizeof(struct wm_heartbeat);
 	case WM_HELLO_ACK:
 		return sizeof(struct wm_hello_ack);
 	case WM_ROUND:

@@ -331,17 +331,26 @@ void ccm_agent_reach(struct ccm *m, bool dialled)
 	m->cut_off_ns = m->now;
 }
 
+/* That somebody is awaited is told at once, that nobody is any more when it is time. */
+static bool beat_is_due(const struct ccm *m, bool awaited)
+{
+	return (awaited && !m->awaited) || !m->beat_ns ||
+	       ccm_age(m->now, m->beat_ns) >= m->cfg.heartbeat_ms * CCM_NS_PER_MS;
+}
+
 void ccm_agent_tick(struct ccm *m)
 {
+	bool awaited = ccm_waits_any(m);
 	struct ccm_agent *a;
 
 	m->tick_ns = m->now;
 	check_silence(m);
 	check_resuming(m);
-	if (m->beat_ns && ccm_age(m->now, m->beat_ns) < m->cfg.heartbeat_ms * CCM_NS_PER_MS)
+	if (!beat_is_due(m, awaited))
 		return;
 	m->beat_ns = m->now;
-	(void)ccm_send_all(m, WM_HEARTBEAT);
+	m->awaited = awaited;
+	ccm_send_all(m, WM_HEARTBEAT)->u.heartbeat.awaited = awaited;
 	for (a = m->agents; a; a = a->hh.next)
 		if (a->greeted && !a->held)
 			ccm_send_to(m, a);

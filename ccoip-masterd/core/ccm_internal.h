@@ -322,6 +322,9 @@ bool ccm_ring_order(struct ccm *m, struct ccm_seat **v, uint32_t n, struct ccm_s
 void ccm_waits_add(struct ccm *m, struct ccm_op *o);
 /* It does no more. started: it goes on. */
 void ccm_waits_remove(struct ccm *m, struct ccm_op *o, bool started);
+/* Does anything wait for votes, and not just for a moment? Whom it waits for may be stopped, and
+ * the agents look seldom at the processes of who does nothing. */
+bool ccm_waits_any(const struct ccm *m);
 /* Logs what has waited for too long, and tells those who have voted. */
 void ccm_waits_tick(struct ccm *m);
 void ccm_peer_stopped(struct ccm *m, struct ccm_agent *a, const struct wm_stopped *v);

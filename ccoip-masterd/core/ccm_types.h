@@ -390,6 +390,7 @@ struct ccm {
 	struct ccm_seat *reap;
 	struct ccm_agent *dead;
 	uint64_t tick_ns, beat_ns;
+	bool awaited;         /* as the last heartbeats said */
 	uint64_t heard_ns;    /* of any other host, the last time */
 	struct cc_detect any; /* the least bound is the same for all agents */
 	uint64_t losses; /* accepted peers that are gone, by whatever way: goes with each vote */

@@ -11,6 +11,7 @@
 
 #include "ccoip-masterd/core/ccm_sync.h"
 
+#define MOMENT_NS (UINT64_C(50) * CCM_NS_PER_MS)
 #define LATE_NS   (UINT64_C(2000) * CCM_NS_PER_MS)
 #define AGAIN_NS  (UINT64_C(2000) * CCM_NS_PER_MS) /* until what was told is looked at again */
 #define LOOKS_MAX 16u                              /* operations looked at in one tick */
@@ -298,6 +299,13 @@ static void look_at_ops(struct ccm *m)
 
 /* ---- topology and pending votes ---- */
 
+static bool vote_waits(const struct ccm *m, bool topology)
+{
+	uint32_t votes = topology ? m->n_topo : m->n_pending;
+
+	return votes > 0 && votes < m->n_accepted && !(topology && m->round.active);
+}
+
 /* Has a peer that waits for the end of the vote? Newcomers wait for a topology vote, too. */
 static bool takes_part(const struct ccm_agent *a, bool topology)
 {
@@ -354,9 +362,8 @@ static void look_at_vote(struct ccm *m, struct ccm_late *w, bool topology, uint6
 
 static void look_at_votes(struct ccm *m, struct ccm_late *w, bool topology)
 {
-	uint32_t votes = topology ? m->n_topo : m->n_pending;
 	uint64_t since = topology ? m->topo_since : m->pending_since;
-	bool waits = votes > 0 && votes < m->n_accepted && !(topology && m->round.active);
+	bool waits = vote_waits(m, topology);
 
 	if (w->since_ns && (!waits || w->since_ns != since)) {
 		ccm_log(m, CCM_LOG_NOTICE, "the %s is waited for no more, after %.1f s",
@@ -440,6 +447,14 @@ void ccm_stopped_tell(struct ccm *m, const struct ccm_peer *p)
 {
 	if (p->stopped_ns || p->seat->group->stopped)
 		p->seat->group->stopped_news = m->stopped_news = true;
+}
+
+/* Those that are fresh stand in the order of their birth. */
+bool ccm_waits_any(const struct ccm *m)
+{
+	return m->late || (m->fresh && waited(m, m->fresh->born_ns) >= MOMENT_NS) ||
+	       (vote_waits(m, true) && waited(m, m->topo_since) >= MOMENT_NS) ||
+	       (vote_waits(m, false) && waited(m, m->pending_since) >= MOMENT_NS);
 }
 
 void ccm_waits_tick(struct ccm *m)

@@ -391,6 +391,129 @@ START_TEST(a_master_that_stood_still_blames_nobody)
 }
 END_TEST
 
+static void tick_after(uint32_t ms)
+{
+	f.now += ms * UINT64_C(1000000) - 100000000;
+	fk_tick(&f, 100);
+}
+
+/* A heartbeat has just been sent. */
+static void await_beat(void)
+{
+	do {
+		fk_forget(&f);
+		fk_tick(&f, 100);
+	} while (fk_count(a, WM_HEARTBEAT) == 0);
+	fk_forget(&f);
+}
+
+/* All hosts have had one heartbeat, and it says so. */
+static void assert_beat(bool awaited)
+{
+	struct fk_host *h[] = {a, b, c};
+	size_t i;
+
+	for (i = 0; i < 3; i++) {
+		ck_assert_uint_eq(fk_count(h[i], WM_HEARTBEAT), 1);
+		ck_assert_int_eq(fk_take(h[i], WM_HEARTBEAT)->u.heartbeat.awaited, awaited);
+	}
+}
+
+static void vote(const struct fk_peer *x, int kind)
+{
+	switch (kind) {
+	case 0:
+		fk_vote(x, 7);
+		break;
+	case 1:
+		fk_topo(x);
+		break;
+	case 2:
+		fk_pending(x);
+		break;
+	default:
+		fk_sync(x, fk_offer(1, 1));
+	}
+}
+
+START_TEST(that_somebody_is_awaited_is_told_at_once)
+{
+	await_beat();
+	vote(&p, _i);
+	vote(&q, _i);
+	tick_after(49); /* who is a moment late is not awaited */
+	ck_assert_uint_eq(fk_count(a, WM_HEARTBEAT), 0);
+	tick_after(1);
+	assert_beat(true);
+	fk_tick(&f, 400); /* from then on with those that are due */
+	ck_assert_uint_eq(fk_count(a, WM_HEARTBEAT), 0);
+	fk_tick(&f, 100);
+	assert_beat(true);
+	fk_tick(&f, 2500); /* it is late by now */
+	while (fk_count(a, WM_HEARTBEAT) > 1)
+		(void)fk_take(a, WM_HEARTBEAT);
+	ck_assert(fk_take(a, WM_HEARTBEAT)->u.heartbeat.awaited);
+	await_beat();
+	fk_tick(&f, 100);
+	vote(&q2, _i);
+	vote(&r, _i);
+	fk_tick(&f, 300); /* the end of it is no news */
+	ck_assert_uint_eq(fk_count(a, WM_HEARTBEAT), 0);
+	fk_tick(&f, 100);
+	assert_beat(false);
+	fk_forget(&f);
+	fk_tick(&f, 500); /* what runs waits for nobody's vote */
+	assert_beat(false);
+}
+END_TEST
+
+START_TEST(who_waits_often_is_not_told_of_with_each_tick)
+{
+	unsigned i, n = 0;
+
+	await_beat();
+	for (i = 0; i < 10; i++) {
+		fk_pending(&p);
+		fk_tick(&f, 100);
+		fk_pending(&q);
+		fk_pending(&q2);
+		fk_pending(&r);
+		fk_tick(&f, 100);
+	}
+	while (fk_count(a, WM_HEARTBEAT) > 0) {
+		(void)fk_take(a, WM_HEARTBEAT);
+		n++;
+	}
+	ck_assert_uint_ge(n, 4);
+	ck_assert_uint_le(n, 8); /* in 2 s: two to a beat at most */
+}
+END_TEST
+
+START_TEST(a_newcomer_awaits_nobody_who_votes)
+{
+	struct fk_host *d = fk_host(&f, "d", "10.0.0.4");
+
+	(void)fk_join(d, 0);
+	await_beat();
+	fk_tick(&f, 500);
+	assert_beat(false);
+}
+END_TEST
+
+START_TEST(while_the_master_was_suspended_nobody_waited)
+{
+	await_beat();
+	fk_vote(&p, 7);
+	f.now += 1100000000; /* more, and it takes its run over anew */
+	tick_after(10);
+	assert_beat(false);
+	tick_after(40);
+	ck_assert_uint_eq(fk_count(a, WM_HEARTBEAT), 0);
+	tick_after(10);
+	assert_beat(true);
+}
+END_TEST
+
 START_TEST(a_recovering_master_shows_what_it_was_told)
 {
 	struct ccm_op_info o = {0};
@@ -432,6 +555,10 @@ int main(void)
 	tcase_add_test(tc, a_pending_vote_names_who_is_late);
 	tcase_add_test(tc, what_has_all_votes_waits_for_the_round);
 	tcase_add_test(tc, a_master_that_stood_still_blames_nobody);
+	tcase_add_loop_test(tc, that_somebody_is_awaited_is_told_at_once, 0, 4);
+	tcase_add_test(tc, who_waits_often_is_not_told_of_with_each_tick);
+	tcase_add_test(tc, a_newcomer_awaits_nobody_who_votes);
+	tcase_add_test(tc, while_the_master_was_suspended_nobody_waited);
 	suite_add_tcase(s, tc);
 	tcase_add_checked_fixture(recovering, tk_setup, tk_teardown);
 	tcase_add_loop_test(recovering, a_recovering_master_shows_what_it_was_told, 0, 2);

@@ -210,7 +210,7 @@ static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 	case WM_ROUND_REPORT:
 		return same_round_report(&a->u.round_report, &b->u.round_report);
 	case WM_HEARTBEAT:
-		return true;
+		return a->u.heartbeat.awaited == b->u.heartbeat.awaited;
 	case WM_RESUME:
 		return same_resume(&a->u.resume, &b->u.resume);
 	case WM_OP_QUERY:

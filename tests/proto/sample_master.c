@@ -349,6 +349,9 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 	case WM_ROUND_REPORT:
 		round_report(r, &m->u.round_report);
 		break;
+	case WM_HEARTBEAT:
+		m->u.heartbeat.awaited = flip(r);
+		break;
 	case WM_RESUME:
 		resume(r, &m->u.resume);
 		break;

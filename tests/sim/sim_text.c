@@ -202,6 +202,8 @@ static const char *agent_body(const struct sim *s, const struct wm_msg *m)
 		return text_resume(&m->u.resume);
 	case WM_OP_QUERY:
 		return text("%s, %u", sim_name_peer(s, &m->u.op_query.peer), m->u.op_query.n);
+	case WM_HEARTBEAT:
+		return m->u.heartbeat.awaited ? "awaited" : "";
 	case WM_STOPPED:
 		return text("%s %d", sim_name_peer(s, &m->u.stopped.peer), m->u.stopped.is);
 	default:

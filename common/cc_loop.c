@@ -280,6 +280,14 @@ struct cc_timer *cc_timer_new(
 	return t;
 }
 
+void cc_timer_set(struct cc_timer *t, uint32_t interval_ms)
+{
+	struct timeval tv = cc_loop_from_ms(interval_ms);
+
+	/* It has its memory already. */
+	(void)event_add(t->ev, &tv);
+}
+
 void cc_timer_free(struct cc_timer *t)
 {
 	if (!t)

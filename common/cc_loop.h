@@ -39,6 +39,8 @@ void cc_watch_free(struct cc_watch *w); /* does not close fd; NULL is fine */
 /* Calls fn every interval_ms until freed. */
 struct cc_timer *cc_timer_new(
 	struct cc_loop *l, uint32_t interval_ms, void (*fn)(void *arg), void *arg);
+/* So often from now on; the first time after one interval. */
+void cc_timer_set(struct cc_timer *t, uint32_t interval_ms);
 void cc_timer_free(struct cc_timer *t);
 
 /* Calls fn when the signal arrives, in the loop. For the life of the loop. 0 or CC_ERR_*. */

@@ -300,9 +300,12 @@ static void handle_set_master(struct fill *f, const struct wa_request *q, struct
 
 static void fill(void *arg, const struct wa_request *q, struct wa_reply *reply)
 {
-	uint64_t now = cc_now_ns();
-	struct fill f = {.d = arg, .now = now};
+	struct fill f = {.d = arg};
+	uint64_t now;
 
+	if (q->verb == WA_PEERS)
+		agentd_look(f.d);
+	f.now = now = cc_now_ns(); /* not before what was seen */
 	switch (q->verb) {
 	case WA_STATUS:
 		fill_status(f.d, reply);

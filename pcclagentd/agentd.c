@@ -217,6 +217,8 @@ static void step_put_off(struct agentd *d)
 	}
 }
 
+static void keep_time(struct agentd *d);
+
 void agentd_feed(struct agentd *d, const struct agt_event *ev)
 {
 	if (d->stepping) {
@@ -227,9 +229,52 @@ void agentd_feed(struct agentd *d, const struct agt_event *ev)
 	step(d, ev);
 	step_put_off(d);
 	d->stepping = false;
+	if (d->quiet)
+		keep_time(d);
 }
 
 /* ---- time ---- */
+
+#define QUIET_AFTER 20u /* ticks */
+#define AT_ONCE_MS  1u
+
+static bool is_quiet(const struct agentd *d)
+{
+	const struct run *r;
+
+	for (r = d->runs; r; r = r->hh.next)
+		if (r->xfers || r->syncs)
+			return false;
+	return !d->stopping && agt_is_quiet(d->core);
+}
+
+/* Each tick wakes a CPU. Who begins to be awaited may have been stopped long ago. */
+static void keep_time(struct agentd *d)
+{
+	uint32_t ms = TICK_MS;
+
+	if (!is_quiet(d))
+		d->quiet_ticks = 0;
+	if (d->quiet_ticks >= QUIET_AFTER)
+		ms = AGT_QUIET_TICK_MS;
+	else if (d->quiet && agt_is_awaited(d->core))
+		ms = AT_ONCE_MS;
+	d->quiet = ms == AGT_QUIET_TICK_MS;
+	if (ms != d->tick_ms)
+		cc_timer_set(d->tick, ms);
+	d->tick_ms = ms;
+}
+
+void agentd_look(struct agentd *d)
+{
+	if (!d->quiet)
+		return;
+	d->stepping = true; /* so that no session is closed under our feet */
+	session_look(d);
+	step_put_off(d);
+	d->stepping = false;
+	keep_time(d);
+}
 
 static void check_idle(struct agentd *d, uint64_t now)
 {
@@ -258,6 +303,8 @@ static void on_tick(void *arg)
 		cc_loop_stop(d->loop);
 	else if (!d->stopping)
 		check_idle(d, now);
+	d->quiet_ticks++;
+	keep_time(d);
 }
 
 /* ---- life ---- */
@@ -371,7 +418,8 @@ struct agentd *agentd_new(const struct agentd_config *cfg)
 	}
 	if (!d->loop || checks_open(d) < 0 || ports_open(d) < 0 || make_core(d) < 0)
 		goto err;
-	d->tick = cc_timer_new(d->loop, TICK_MS, on_tick, d);
+	d->tick_ms = TICK_MS;
+	d->tick = cc_timer_new(d->loop, d->tick_ms, on_tick, d);
 	if (!d->tick || session_listen(d) < 0)
 		goto err;
 	if (d->cfg.admin_fd >= 0 && admin_listen(d) < 0)

@@ -281,11 +281,15 @@ struct agentd {
 	bool stepping;
 	struct later *later;
 	struct cc_timer *tick, *extra_timer;
+	uint32_t tick_ms;     /* until the next tick */
+	uint32_t quiet_ticks; /* in a row with nothing under way */
+	bool quiet;           /* ticks come every AGT_QUIET_TICK_MS */
 	int error;
 	bool stopping;
 	uint64_t stop_at_ns;
 	uint64_t last_session_ns; /* when the last one left */
 	uint32_t looked;          /* the session whose process was looked at last; 0: all were */
+	uint64_t looks_ns;        /* when that began anew */
 
 	struct cc_listener *session_listener;
 	struct session *sessions;
@@ -313,6 +317,8 @@ struct agentd {
 /* Passes ev to the core and carries out what it answers. While actions are carried out the event
  * waits its turn (its text is copied; it may then have no request, sub or msg). */
 void agentd_feed(struct agentd *d, const struct agt_event *ev);
+/* Somebody asks what processes do. While all is quiet they are looked at too seldom for that. */
+void agentd_look(struct agentd *d);
 /* One log line about what came from outside; too many of them are counted instead. */
 __attribute__((format(printf, 3, 4))) void agentd_complain(
 	struct agentd *d, int level, const char *fmt, ...);
@@ -334,6 +340,7 @@ __attribute__((format(printf, 4, 5))) void session_drop(
 void session_close_gone(struct agentd *d);
 /* Their processes are to look for the next agent. */
 void session_goodbye_all(struct agentd *d, const char *why);
+void session_look(struct agentd *d); /* at all processes, whatever the time */
 void session_tick(struct agentd *d, uint64_t now);
 void session_free_all(struct agentd *d);
 

@@ -312,11 +312,18 @@ void run_free_if_done(struct run *r)
 		destroy(r);
 }
 
+/* While nothing is under way. A host that vanishes meanwhile is found out in a quarter of a minute,
+ * or in what is left of three seconds once somebody calls. */
+#define QUIET_LOOK_MS 1700u
+
 /* While there is no master, an operation may have been started on some hosts only: the others take
  * nothing of it for as long as it takes. */
 static void look(struct run *r, uint64_t now)
 {
-	if (!r->eng || now - r->looked_ns < MS(ENG_LOOK_MS))
+	uint64_t every = MS(r->d->quiet ? QUIET_LOOK_MS : ENG_LOOK_MS);
+
+	/* Who is alone has no streams. */
+	if (!r->eng || (!r->out_links && !r->in_links) || now - r->looked_ns < every)
 		return;
 	r->looked_ns = now;
 	eng_look(r->eng, r->up);

@@ -23,6 +23,9 @@
 /* Whether they are stopped is looked up for so many processes in each tick, in turn: some
  * microseconds each, less than 1 % of a processor. */
 #define LOOKS_PER_TICK 64u
+/* While nothing is under way nobody waits for them yet. */
+#define QUIET_LOOKS_PER_TICK 256u
+#define QUIET_LOOK_NS        MS(800) /* every other tick */
 
 static struct session *find(const struct agentd *d, uint32_t id)
 {
@@ -404,14 +407,27 @@ static void look_at_process(struct agentd *d, struct session *s)
 	agentd_feed(d, &ev);
 }
 
+void session_look(struct agentd *d)
+{
+	struct session *s, *tmp;
+
+	HASH_ITER (hh, d->sessions, s, tmp)
+		if (s->greeted)
+			look_at_process(d, s);
+}
+
 /* Those that were stopped are looked at before each tick of the core: none is to count as lost that
  * runs again. */
 void session_tick(struct agentd *d, uint64_t now)
 {
-	uint32_t left = LOOKS_PER_TICK, last = 0;
+	uint32_t left = d->quiet ? QUIET_LOOKS_PER_TICK : LOOKS_PER_TICK, last = 0;
 	struct session *s, *tmp;
 	bool more = false;
 
+	if (d->quiet && d->looked == 0 && now - d->looks_ns < QUIET_LOOK_NS)
+		return;
+	if (d->looked == 0)
+		d->looks_ns = now;
 	/* They are in the order of their numbers. */
 	HASH_ITER (hh, d->sessions, s, tmp) {
 		if (!s->greeted && now - s->opened_ns > HELLO_NS) {

@@ -333,6 +333,13 @@ struct agt_status {
 	uint64_t ops_done, ops_failed, submissions_refused;
 };
 void agt_get_status(const struct agt *a, struct agt_status *ret);
+/* Is nothing under way but heartbeats, and bounds of seconds? Then ticks may come every
+ * AGT_QUIET_TICK_MS, until an event ends it. */
+#define AGT_QUIET_TICK_MS 450u /* less than a heartbeat */
+bool agt_is_quiet(const struct agt *a);
+/* Does somebody, anywhere in a run, wait for the votes of others? Their processes may be stopped.
+ */
+bool agt_is_awaited(const struct agt *a);
 
 struct agt_comm_info {
 	uint32_t comm, session, uid, pid, group, run;

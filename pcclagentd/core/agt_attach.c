@@ -48,6 +48,7 @@ void agt_attach_request(struct agt *a, struct agt_session *s, const struct wl_re
 	memcpy(t->seqs, q->seqs, q->n_seqs * sizeof t->seqs[0]);
 	t->known = t->n == 0;
 	c->attach = t;
+	a->n_attaching++;
 	c->peer = q->peer;
 	c->token = q->token;
 	c->topo_turn = q->topo_turn;
@@ -128,6 +129,7 @@ void agt_attach_try(struct agt *a, struct agt_comm *c)
 	c->wait = 0;
 	free(c->attach);
 	c->attach = NULL;
+	a->n_attaching--;
 	agt_log(a, AGT_LOG_NOTICE, "pid %u (%s) is back in group %u of run %u", c->session->pid,
 		c->session->name, c->group, c->run->id);
 }
@@ -153,6 +155,8 @@ void agt_attach_tick(struct agt *a)
 	char addr[CC_ADDR_STR_SIZE];
 	struct agt_verdict v;
 
+	if (a->n_attaching == 0)
+		return;
 	HASH_ITER (hh, a->comms, c, next) {
 		/* Who is a member again waits for an attempt that still goes on, as long as the
 		 * others do. */

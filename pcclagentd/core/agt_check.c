@@ -199,6 +199,22 @@ static const char *check_run(const struct agt *a, const struct agt_run *r)
 	return check_round(r);
 }
 
+/* By these ticks are told that there is nothing to do. */
+static const char *check_counts(const struct agt *a)
+{
+	const struct agt_session *s;
+	const struct agt_comm *c;
+	uint32_t stopped = 0, attaching = 0;
+
+	for (s = a->sessions; s; s = s->hh.next)
+		stopped += s->stopped_ns != 0;
+	for (c = a->comms; c; c = c->hh.next)
+		attaching += c->attach != NULL;
+	return stopped == a->n_stopped && attaching == a->n_attaching
+		       ? NULL
+		       : "the counts of who is stopped or attaches are wrong";
+}
+
 const char *agt_check(const struct agt *a)
 {
 	const struct agt_comm *c;
@@ -207,6 +223,9 @@ const char *agt_check(const struct agt *a)
 
 	if (a->broken)
 		return a->broken;
+	wrong = check_counts(a);
+	if (wrong)
+		return wrong;
 	for (c = a->comms; c; c = c->hh.next) {
 		wrong = check_comm(c);
 		if (wrong)

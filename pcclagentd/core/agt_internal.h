@@ -42,8 +42,11 @@
 #define AGT_CONNECT_MS     10000u
 #define AGT_HEARTBEAT_MIN  10u /* ms; what the master asks for is kept within reason */
 #define AGT_TIMEOUT_MIN    100u
+#define AGT_QUIET_MIN_BEAT (AGT_QUIET_TICK_MS + 50u) /* shorter ones need more ticks than that */
 #define AGT_GRACE_MS       60000u
 #define AGT_STOPPED_MS     10000u
+/* Ticks are no clockwork: one that comes a little early should not leave it to the next one. */
+#define AGT_SLACK_NS       (UINT64_C(10) * AGT_NS_PER_MS)
 #define AGT_STOOD_STILL_NS 1000000000u /* between two ticks: this process did not run */
 #define AGT_REDIAL_MIN     50u         /* ms between attempts at a master that is gone */
 #define AGT_REDIAL_MAX     500u
@@ -260,6 +263,7 @@ struct agt_run {
 	enum agt_run_state state;
 	uint64_t since_ns, spoke_ns;
 	struct cc_detect life; /* the master's; from its greeting on */
+	bool awaited;          /* somebody is, as its last heartbeat said */
 	struct cc_id want_run; /* that peers which attach name; zero: any */
 	struct cc_id run_id, run_key;
 	uint64_t term; /* of its last master */
@@ -341,6 +345,8 @@ struct agt {
 	struct agt_comm *comms;
 	struct agt_run *runs;
 	uint32_t last_comm, last_run;
+	uint32_t n_stopped;   /* sessions whose process is */
+	uint32_t n_attaching; /* comms */
 	uint64_t ops_done, ops_failed, refused;
 	uint32_t n_masters; /* where else masters are to be found */
 	struct agt_moved {

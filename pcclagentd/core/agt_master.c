@@ -41,6 +41,7 @@ void agt_master_settings(struct agt *a, struct agt_run *r, const struct wm_hello
 	r->heartbeat_ms = m->heartbeat_ms < AGT_HEARTBEAT_MIN ? AGT_HEARTBEAT_MIN : m->heartbeat_ms;
 	r->timeout_ms = m->timeout_ms < AGT_TIMEOUT_MIN ? AGT_TIMEOUT_MIN : m->timeout_ms;
 	r->segment_wanted = m->segment_max;
+	r->awaited = false;
 	cc_detect_init(&r->life, r->heartbeat_ms, r->timeout_ms, a->now);
 }
 
@@ -207,6 +208,7 @@ static void got_msg(struct agt *a, struct agt_run *r, const struct wm_msg *m)
 {
 	switch (m->type) {
 	case WM_HEARTBEAT:
+		r->awaited = m->u.heartbeat.awaited;
 		break;
 	case WM_REFUSE:
 		got_refuse(a, r, &m->u.refuse);

@@ -325,6 +325,18 @@ void agt_run_master_down(struct agt *a, const struct agt_event *ev)
 		agt_dial_failed(a, r, why, false);
 }
 
+/* Or would it be overdue with the next tick, if that takes as long as this one has? */
+static bool beat_is_due(const struct agt *a, const struct agt_run *r)
+{
+	uint64_t most = AGT_QUIET_TICK_MS * (uint64_t)AGT_NS_PER_MS;
+	uint64_t next = a->tick_ns ? a->now - a->tick_ns : 0;
+
+	if (next > most)
+		next = most;
+	return a->now - r->spoke_ns + next >
+	       r->heartbeat_ms * (uint64_t)AGT_NS_PER_MS + AGT_SLACK_NS;
+}
+
 void agt_run_tick(struct agt *a, struct agt_run *r)
 {
 	char why[64];
@@ -345,7 +357,7 @@ void agt_run_tick(struct agt *a, struct agt_run *r)
 		agt_orphan(a, r, why, true);
 		return;
 	}
-	if (a->now - r->spoke_ns >= (uint64_t)r->heartbeat_ms * AGT_NS_PER_MS)
+	if (beat_is_due(a, r))
 		agt_send(a, r, WM_HEARTBEAT);
 }
 

@@ -55,6 +55,7 @@ void agt_comm_free(struct agt *a, struct agt_comm *c)
 		agt_emit(a, AGT_ACT_COMM_CLOSE)->comm = c->id;
 	DL_DELETE(c->session->comms, c);
 	HASH_DELETE(hh, a->comms, c);
+	a->n_attaching -= c->attach != NULL;
 	free(c->attach);
 	agt_record_free(c);
 	free(c);
@@ -77,6 +78,7 @@ static void session_end(struct agt *a, struct agt_session *s, enum agt_exit how)
 		agt_comm_free(a, c);
 	}
 	HASH_DELETE(hh, a->sessions, s);
+	a->n_stopped -= s->stopped_ns != 0;
 	free(s);
 }
 
@@ -87,9 +89,6 @@ void agt_session_closed(struct agt *a, const struct agt_event *ev)
 	if (s)
 		session_end(a, s, AGT_EXIT_DIED);
 }
-
-/* Ticks are no clockwork: one that comes a little early should not leave it to the next one. */
-#define SLACK_NS (UINT64_C(10) * AGT_NS_PER_MS)
 
 void agt_session_stopped(struct agt *a, const struct agt_event *ev)
 {
@@ -104,6 +103,10 @@ void agt_session_stopped(struct agt *a, const struct agt_event *ev)
 		agt_log(a, AGT_LOG_NOTICE, "pid %u (%s) runs again after %.1f s", s->pid, s->name,
 			(double)(a->now - s->stopped_ns) / 1e9);
 	s->stopped_ns = ev->stopped ? a->now : 0;
+	if (ev->stopped)
+		a->n_stopped++;
+	else
+		a->n_stopped--;
 	DL_FOREACH (s->comms, c)
 		if (c->joined)
 			agt_tell_stopped(a, c);
@@ -135,13 +138,15 @@ void agt_sessions_tick(struct agt *a)
 	uint64_t gap = a->tick_ns ? a->now - a->tick_ns : 0;
 	struct agt_session *s, *next;
 
+	if (a->n_stopped == 0)
+		return;
 	HASH_ITER (hh, a->sessions, s, next) {
 		if (!s->stopped_ns)
 			continue;
 		/* This process was stopped, too: perhaps the other one runs again. */
 		if (gap > AGT_STOOD_STILL_NS)
 			s->stopped_ns = a->now;
-		if (a->now + SLACK_NS - s->stopped_ns >= limit)
+		if (a->now + AGT_SLACK_NS - s->stopped_ns >= limit)
 			stopped_too_long(a, s);
 	}
 }

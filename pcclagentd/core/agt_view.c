@@ -7,6 +7,40 @@
 
 #include "pcclagentd/core/agt_internal.h"
 
+static bool run_is_quiet(const struct agt_run *r)
+{
+	const struct agt_link *l;
+
+	if (r->state != AGT_RUN_UP || r->awaited || r->ops || r->round.active)
+		return false;
+	if (r->heartbeat_ms < AGT_QUIET_MIN_BEAT)
+		return false;
+	for (l = r->links; l; l = l->hh.next)
+		if (l->state == AGT_LINK_OPENING)
+			return false;
+	return true;
+}
+
+bool agt_is_quiet(const struct agt *a)
+{
+	const struct agt_run *r;
+
+	for (r = a->runs; r; r = r->hh.next)
+		if (!run_is_quiet(r))
+			return false;
+	return a->n_stopped == 0;
+}
+
+bool agt_is_awaited(const struct agt *a)
+{
+	const struct agt_run *r;
+
+	for (r = a->runs; r; r = r->hh.next)
+		if (r->state == AGT_RUN_UP && r->awaited)
+			return true;
+	return false;
+}
+
 void agt_get_status(const struct agt *a, struct agt_status *ret)
 {
 	const struct agt_run *r;

@@ -8,6 +8,7 @@ tests_agent_test_agent_SOURCES = \
 	tests/agent/fixture.c tests/agent/fixture.h \
 	tests/agent/main.c \
 	tests/agent/op.c \
+	tests/agent/quiet.c \
 	tests/agent/random.c tests/agent/random.h \
 	tests/agent/random_master.c \
 	tests/agent/random_model.c \

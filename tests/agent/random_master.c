@@ -241,12 +241,12 @@ void rw_master(struct world *w)
 		master_outcomes(w, run);
 		break;
 	default:
-		memset(&m, 0, sizeof m);
-		m.type = WM_HEARTBEAT;
+		m = (struct wm_msg){.type = WM_HEARTBEAT, .u.heartbeat.awaited = rnd(w, 2)};
 		if (rnd(w, 60)) {
 			master_says(w, run, &m);
 		} else if (rnd(w, 2)) {
-			m.type = (enum wm_type)rnd(w, 50); /* an empty message of any type */
+			/* an empty message of any type */
+			m = (struct wm_msg){.type = (enum wm_type)rnd(w, 50)};
 			master_says(w, run, &m);
 		} else {
 			ev.type = AGT_EV_MASTER_DOWN;

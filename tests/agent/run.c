@@ -262,9 +262,9 @@ START_TEST(hearts_beat_and_silence_is_death)
 	f->timeout_ms = masters[_i].timeout_ms;
 	fx_group(f, 1, 2, comms);
 	for (i = 0; i < 10; i++) {
-		advance(f->heartbeat_ms - 1);
+		advance(f->heartbeat_ms - 50);
 		ck_assert_uint_eq(fx_sent(f, WM_HEARTBEAT), 0);
-		advance(1);
+		advance(50);
 		ck_assert_uint_eq(fx_sent(f, WM_HEARTBEAT), 1);
 		fx_from_master(f, 1, &beat);
 		ck_assert_uint_eq(f->acts.n, 0);

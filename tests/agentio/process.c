@@ -94,7 +94,7 @@ static struct fx f;
 
 static void many_sessions(struct agentd_config *cfg)
 {
-	cfg->sessions_per_user = MANY;
+	cfg->sessions_per_user = MANY + 2;
 	cfg->stopped_timeout_ms = 600000;
 }
 
@@ -173,6 +173,132 @@ START_TEST(so_many_in_each_tick_but_all_that_were_stopped)
 }
 END_TEST
 
+struct seen {
+	bool look, quiet;
+	uint32_t stopped, tick_ms;
+};
+
+static void see(struct agentd *d, void *arg)
+{
+	struct seen *s = arg;
+
+	if (s->look)
+		agentd_look(d);
+	s->quiet = d->quiet;
+	s->tick_ms = d->tick_ms;
+	s->stopped = count_stopped(d);
+}
+
+/* Time alone brings it about. */
+static void await_quiet(struct seen *s)
+{
+	do
+		fx_call(&f, see, s);
+	while (!s->quiet);
+}
+
+START_TEST(seldom_when_nothing_is_under_way)
+{
+	struct seen s = {.look = false};
+	int status;
+
+	await_quiet(&s);
+	ck_assert_uint_eq(s.stopped, 0);
+	ck_assert_int_eq(kill(child, SIGSTOP), 0);
+	ck_assert_int_eq(waitpid(child, &status, WUNTRACED), child);
+	while (s.stopped < MANY)
+		fx_call(&f, see, &s);
+	ck_assert(!s.quiet);
+	ck_assert_int_eq(kill(child, SIGCONT), 0);
+	ck_assert_int_eq(waitpid(child, &status, WCONTINUED), child);
+	await_quiet(&s);
+	ck_assert_uint_eq(s.stopped, 0);
+	/* but at once when somebody asks */
+	ck_assert_int_eq(kill(child, SIGSTOP), 0);
+	ck_assert_int_eq(waitpid(child, &status, WUNTRACED), child);
+	s.look = true;
+	fx_call(&f, see, &s);
+	ck_assert_uint_eq(s.stopped, MANY);
+	ck_assert(!s.quiet);
+}
+END_TEST
+
+static void beat(struct agentd *d, bool awaited)
+{
+	struct wm_msg m = {.type = WM_HEARTBEAT, .u.heartbeat.awaited = awaited};
+	struct agt_event ev = {.type = AGT_EV_MASTER_MSG, .run = d->runs->id, .msg = &m};
+
+	agentd_feed(d, &ev);
+}
+
+/* What has been stopped since the last look is found with the next one: that is now. */
+static void stop_and_await(struct agentd *d, void *arg)
+{
+	struct seen *s = arg;
+	int status;
+
+	s->quiet = d->quiet;
+	if (!s->quiet)
+		return;
+	ck_assert_int_eq(kill(child, SIGSTOP), 0);
+	ck_assert_int_eq(waitpid(child, &status, WUNTRACED), child);
+	beat(d, false);
+	ck_assert(d->quiet);
+	ck_assert_uint_eq(d->tick_ms, AGT_QUIET_TICK_MS);
+	beat(d, true);
+	ck_assert(!d->quiet);
+	s->tick_ms = d->tick_ms;
+	d->looked = 0;
+	session_tick(d, cc_now_ns());
+	s->stopped = count_stopped(d);
+}
+
+static void not_awaited(struct agentd *d, void *arg)
+{
+	(void)arg;
+	beat(d, false);
+}
+
+START_TEST(at_once_when_somebody_is_awaited)
+{
+	struct client a, b;
+	struct queue qa, qb;
+	struct master m;
+	struct seen s = {.look = false};
+	int status;
+
+	master_listen(&m);
+	master_join_two(&m, &f, &a, &qa, &b, &qb);
+	do
+		fx_call(&f, stop_and_await, &s);
+	while (!s.quiet);
+	ck_assert_uint_lt(s.tick_ms, TICK_MS);
+	ck_assert_uint_eq(s.stopped, A_TICK);
+	while (s.stopped < MANY)
+		fx_call(&f, see, &s);
+	do
+		fx_call(&f, see, &s);
+	while (s.tick_ms != TICK_MS); /* that one was for once */
+	ck_assert(!s.quiet);
+	/* it does not end by itself */
+	ck_assert_int_eq(kill(child, SIGCONT), 0);
+	ck_assert_int_eq(waitpid(child, &status, WCONTINUED), child);
+	while (s.stopped > 0)
+		fx_call(&f, see, &s);
+	for (int i = 0; i < 300; i++) { /* of 5 ms at least */
+		fx_call(&f, see, &s);
+		ck_assert(!s.quiet);
+	}
+	fx_call(&f, not_awaited, NULL);
+	await_quiet(&s);
+	client_close(&a);
+	client_close(&b);
+	queue_close(&qa);
+	queue_close(&qb);
+	master_close(&m);
+}
+END_TEST
+
 Suite *process_suite(void)
 {
 	Suite *s = suite_create("process");
@@ -187,6 +313,8 @@ Suite *process_suite(void)
 	tcase_set_timeout(t, 120); /* there are many sessions to be made */
 	tcase_add_checked_fixture(t, agent_setup, agent_teardown);
 	tcase_add_test(t, so_many_in_each_tick_but_all_that_were_stopped);
+	tcase_add_test(t, seldom_when_nothing_is_under_way);
+	tcase_add_test(t, at_once_when_somebody_is_awaited);
 	suite_add_tcase(s, t);
 	return s;
 }

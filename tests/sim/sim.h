@@ -70,7 +70,7 @@ enum sim_kind {
 	SIM_EV_MASTER_SEES_END, /* conn */
 	SIM_EV_AGENT_SEES_END,  /* conn */
 	SIM_EV_MASTER_TICK,     /* master */
-	SIM_EV_AGENT_TICK,      /* host, life */
+	SIM_EV_AGENT_TICK,      /* host, life, gen */
 	SIM_EV_LINK_RESULT,     /* link, gen */
 	SIM_EV_LINK_SEEN_DOWN,  /* host, life, run, agent, inbound; code: nothing was heard; gen */
 	SIM_EV_LINK_QUIET,     /* host, life, run, agent, gen: nothing has been heard for a while */
@@ -144,9 +144,9 @@ struct sim_run {
 };
 
 struct sim_host {
-	bool alive;
+	bool alive, quiet; /* quiet: its agent is */
 	unsigned no;
-	uint32_t life;
+	uint32_t life, ticks; /* ticks: gen of those that count */
 	struct cc_id id;
 	struct agt *a;
 	struct sim_clock clock;

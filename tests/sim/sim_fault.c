@@ -61,8 +61,8 @@ static void stop_proc(struct sim *s, const struct sim_event *ev)
 	q->stopped_until = s->now + sim_ms(ev->gen);
 	next.proc = q->no;
 	sim_schedule(s, q->stopped_until, next);
-	/* the agent looks every 250 ms */
-	sim_schedule(s, s->now + sim_ms(sim_rnd(s, 250)),
+	/* so often the agent looks */
+	sim_schedule(s, s->now + sim_ms(sim_rnd(s, s->hosts[q->host].quiet ? 900 : 250)),
 		(struct sim_event){
 			.kind = SIM_EV_STOPPED, .host = q->host, .proc = q->no, .code = 1});
 }

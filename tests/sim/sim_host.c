@@ -149,6 +149,37 @@ static void carry_out(struct sim *s, struct sim_host *h, const struct agt_action
 	}
 }
 
+static void tick_in(struct sim *s, const struct sim_host *h, uint32_t ms)
+{
+	sim_schedule(s, s->now + ms * SIM_MS,
+		(struct sim_event){.kind = SIM_EV_AGENT_TICK,
+			.host = h->no,
+			.life = h->life,
+			.gen = h->ticks});
+}
+
+/* While nothing is under way agents tick and look at processes seldom. Then they do at once. */
+static void keep_time(struct sim *s, struct sim_host *h)
+{
+	bool was_quiet = h->quiet;
+	unsigned i;
+
+	if (!h->alive)
+		return;
+	h->quiet = agt_is_quiet(h->a);
+	if (!was_quiet || h->quiet)
+		return;
+	h->ticks++;
+	tick_in(s, h, agt_is_awaited(h->a) ? 1 : 90);
+	for (i = 0; i < s->n_procs; i++)
+		if (s->procs[i].host == h->no && s->procs[i].stopped && !s->procs[i].told)
+			sim_schedule(s, s->now + (1 + sim_rnd(s, 250)) * SIM_MS,
+				(struct sim_event){.kind = SIM_EV_STOPPED,
+					.host = h->no,
+					.proc = i,
+					.code = 1});
+}
+
 void sim_host_step(struct sim *s, struct sim_host *h, const struct agt_event *ev)
 {
 	struct agt_actions acts = {0};
@@ -165,6 +196,7 @@ void sim_host_step(struct sim *s, struct sim_host *h, const struct agt_event *ev
 	for (i = 0; i < acts.n && !s->failure[0]; i++)
 		carry_out(s, h, &acts.v[i]);
 	agt_actions_free(&acts);
+	keep_time(s, h);
 }
 
 /* At those that were stopped agents look before each tick: one that runs again is not lost. */
@@ -190,12 +222,12 @@ void sim_host_tick(struct sim *s, const struct sim_event *ev)
 	struct agt_event tick = {.type = AGT_EV_TICK};
 	struct sim_host *h = &s->hosts[ev->host];
 
-	if (!h->alive || h->life != ev->life)
+	if (!h->alive || h->life != ev->life || h->ticks != ev->gen)
 		return;
 	look_at_stopped(s, h);
 	sim_host_step(s, h, &tick);
-	sim_schedule(s, s->now + 90 * SIM_MS,
-		(struct sim_event){.kind = SIM_EV_AGENT_TICK, .host = h->no, .life = h->life});
+	if (h->ticks == ev->gen)
+		tick_in(s, h, h->quiet ? AGT_QUIET_TICK_MS : 90);
 }
 
 void sim_host_end(struct sim *s, struct sim_host *h)

@@ -21,6 +21,7 @@
 
 #define DEFAULT_MAX_OUT ((size_t)16 << 20)
 #define DEFAULT_MAX_IN  ((size_t)4 << 20)
+#define REF_MIN         ((size_t)4 << 10) /* fewer bytes cost less to copy than to write apart */
 #define WRITE_MAX       ((size_t)1 << 20) /* at once: libevent's own limit is 16 KiB */
 
 static const struct timeval close_linger = {2, 0};
@@ -216,12 +217,17 @@ static void send_unsent(void *arg)
 		send_now(*cc_loop_unsent(l));
 }
 
+static bool may_write(const struct cc_conn *c)
+{
+	return !c->connecting && !(bufferevent_get_enabled(c->bev) & EV_WRITE);
+}
+
 /* At the end of this iteration, with all that is queued until then. */
 static void send_soon(struct cc_conn *c)
 {
 	struct cc_conn **list = cc_loop_unsent(c->loop);
 
-	if (c->unsent || c->connecting || bufferevent_get_enabled(c->bev) & EV_WRITE)
+	if (c->unsent || !may_write(c))
 		return;
 	if (!*list && cc_loop_defer(c->loop, send_unsent, c->loop) < 0) {
 		bufferevent_enable(c->bev, EV_WRITE);
@@ -339,16 +345,43 @@ struct cc_conn *cc_conn_connect(struct cc_loop *l, const struct cc_addr *to, uin
 	return c;
 }
 
-int cc_conn_send(struct cc_conn *c, const void *buf, size_t len)
+static int may_send(const struct cc_conn *c, size_t len)
 {
 	if (!c->bev || c->lingering)
 		return CC_ERR_STATE;
-	if (len > c->max_out || queued(c) > c->max_out - len)
-		return CC_ERR_LIMIT;
+	return len > c->max_out || queued(c) > c->max_out - len ? CC_ERR_LIMIT : 0;
+}
+
+int cc_conn_send(struct cc_conn *c, const void *buf, size_t len)
+{
+	int err = may_send(c, len);
+
+	if (err < 0)
+		return err;
 	if (evbuffer_add(bufferevent_get_output(c->bev), buf, len) < 0)
 		return CC_ERR_NOMEM;
 	send_soon(c);
 	return 0;
+}
+
+int cc_conn_send_ref(struct cc_conn *c, const void *buf, size_t len,
+	void (*done)(const void *buf, size_t len, void *arg), void *arg)
+{
+	struct evbuffer *out = c->bev ? bufferevent_get_output(c->bev) : NULL;
+	int err = may_send(c, len);
+
+	if (err == 0 && len >= REF_MIN) {
+		if (evbuffer_add_reference(out, buf, len, done, arg) == 0) {
+			if (may_write(c))
+				send_now(c);
+			return 0;
+		}
+		err = CC_ERR_NOMEM;
+	}
+	if (err == 0)
+		err = cc_conn_send(c, buf, len);
+	done(buf, len, arg);
+	return err;
 }
 
 void cc_conn_set_limits(struct cc_conn *c, size_t max_in, size_t max_out)

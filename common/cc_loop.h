@@ -76,6 +76,10 @@ struct cc_conn *cc_conn_connect(struct cc_loop *l, const struct cc_addr *to, uin
 /* Copies and queues. CC_ERR_LIMIT: more than max_out bytes (default 16 MiB) would be queued,
  * nothing was added; the owner had better close the connection. */
 int cc_conn_send(struct cc_conn *c, const void *buf, size_t len);
+/* The same without a copy, and at once. buf is read until done(buf, len, arg) is called, once and
+ * in any case: if this fails before it returns. */
+int cc_conn_send_ref(struct cc_conn *c, const void *buf, size_t len,
+	void (*done)(const void *buf, size_t len, void *arg), void *arg);
 void cc_conn_set_limits(struct cc_conn *c, size_t max_in, size_t max_out);
 /* No data within this time after now closes the connection with CC_ERR_TIMEOUT; 0: no limit. */
 void cc_conn_set_idle_timeout(struct cc_conn *c, uint32_t ms);

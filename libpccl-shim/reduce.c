@@ -192,7 +192,7 @@ static pcclResult_t try_launch(pcclComm_t *c, const void *send, void *recv,
 		pccl_slot_release(c, e.slot);
 		return r;
 	}
-	if (op->staging && op->bytes <= SHM_COPY_FIRST) {
+	if (op->staging && op->bytes <= shm_copy_first(attrs.hosts)) {
 		memcpy(op->staging->map.base, op->send, op->bytes);
 		pccl_slot_submit(c, &e, op->bytes, state);
 	} else if (op->staging) {

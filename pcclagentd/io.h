@@ -310,6 +310,7 @@ struct agentd {
 	uint64_t progress_ns; /* when progress.c looked last */
 	uint64_t complain_refill_ns;
 	uint32_t complain_tokens, complain_dropped;
+	int complain_level; /* of the gravest that was left out */
 };
 
 /* ---- agentd.c ---- */
@@ -464,9 +465,11 @@ bool out_link_broken(struct run *r, uint32_t num, bool silent, const char *text)
 /* Tells the core when an established link of ours falls silent, or is heard again. */
 void out_link_heard(struct run *r, uint32_t num, bool silent);
 /* To the stream for small operations of the link with this number, if it is there. If it takes no
- * more, the link is broken, but not at once: nothing is fed to the core meanwhile. */
+ * more, the link is broken, but not at once: nothing is fed to the core meanwhile. The payload is
+ * read until done is called, in any case. */
 void out_link_send(struct run *r, uint32_t num, const uint8_t hdr[WLK_DATA_SIZE],
-	const uint8_t *payload, size_t len);
+	const uint8_t *payload, size_t len,
+	void (*done)(const void *payload, size_t len, void *arg), void *arg);
 void out_link_tick(struct run *r, uint64_t now);
 void out_link_free_all(struct run *r);
 /* After a transfer went: the engine may forget links that nothing needs now. */
@@ -501,6 +504,8 @@ void small_progress(const struct small *s, struct eng_progress *ret);
 const char *small_objection(const struct xfer *x, const struct wlk_data *d);
 /* Where the operand of the host at this position belongs, until x is over. */
 uint8_t *small_place(const struct xfer *x, uint32_t pos);
+/* So many bytes of it are there. */
+void small_got(const struct xfer *x, uint32_t pos, uint32_t bytes);
 /* It is all there. */
 void small_arrived(struct xfer *x, const struct wlk_data *d);
 /* An operation, small or not, has been started or will never be: what came of it early is wanted

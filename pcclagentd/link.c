@@ -570,14 +570,18 @@ bool out_link_broken(struct run *r, uint32_t num, bool silent, const char *text)
 }
 
 void out_link_send(struct run *r, uint32_t num, const uint8_t hdr[WLK_DATA_SIZE],
-	const uint8_t *payload, size_t len)
+	const uint8_t *payload, size_t len,
+	void (*done)(const void *payload, size_t len, void *arg), void *arg)
 {
 	struct out_link *l;
 
 	DL_SEARCH_SCALAR(r->out_links, l, num, num);
 	if (l && l->small && !l->jammed)
-		l->jammed = cc_conn_send(l->small, hdr, WLK_DATA_SIZE) < 0 ||
-			    cc_conn_send(l->small, payload, len) < 0;
+		l->jammed = cc_conn_send(l->small, hdr, WLK_DATA_SIZE) < 0;
+	if (l && l->small && !l->jammed)
+		l->jammed = cc_conn_send_ref(l->small, payload, len, done, arg) < 0;
+	else
+		done(payload, len, arg);
 }
 
 /* The stream that time ran out for. */

@@ -9,21 +9,51 @@
 
 #include "pcclagentd/io.h"
 
-/* Of all hosts' operands together. All hosts must choose the same way by what they all know. */
-#define SMALL_MAX SHM_COPY_FIRST
+#define PIECE ((uint64_t)64 << 10) /* bytes that are reduced at once: they are in the cache yet */
+
+/* The operands of the hosts, in the order of the ring. A queue of bytes to be sent keeps them, too.
+ */
+struct parts {
+	uint32_t refs;
+	_Alignas(64) uint8_t bytes[];
+};
 
 struct small {
 	struct eng_xfer_spec spec;
-	uint64_t bytes; /* of an operand */
-	uint32_t n_have;
-	bool *have;     /* by ring position; with parts: NULL on one host */
-	uint8_t *parts; /* operands of the hosts, in the order of the ring */
+	uint64_t bytes;      /* of an operand */
+	struct parts *parts; /* NULL on one host */
+	uint64_t *got;       /* bytes of each */
+	const void **srcs;   /* for the kernels: room for as many */
+	uint32_t n_have;     /* that are all there */
+	uint64_t reduced;    /* bytes */
 	uint64_t tx_bytes, rx_bytes;
 };
 
+/* All hosts must choose the same way by what they all know. Two send no more by it than round the
+ * ring twice; more do, so what counts is all operands together. */
 bool small_fits(uint64_t bytes, uint32_t hosts)
 {
-	return bytes <= SMALL_MAX / hosts;
+	return bytes <= shm_copy_first(hosts) / (hosts == 2 ? 1 : hosts);
+}
+
+static void parts_unref(const void *bytes, size_t len, void *arg)
+{
+	struct parts *p = arg;
+
+	(void)bytes;
+	(void)len;
+	if (p && --p->refs == 0)
+		free(p);
+}
+
+static struct parts *parts_new(uint64_t bytes)
+{
+	size_t size = (sizeof(struct parts) + bytes + 63) / 64 * 64;
+	struct parts *p = aligned_alloc(64, size);
+
+	if (p)
+		p->refs = 1;
+	return p;
 }
 
 struct small *small_new(const struct eng_xfer_spec *spec)
@@ -38,9 +68,10 @@ struct small *small_new(const struct eng_xfer_spec *spec)
 	s->bytes = bytes;
 	if (hosts == 1)
 		return s;
-	s->have = calloc(hosts, sizeof *s->have);
-	s->parts = malloc(hosts * bytes);
-	if (s->have && s->parts)
+	s->got = calloc(hosts, sizeof *s->got);
+	s->srcs = malloc(hosts * sizeof *s->srcs);
+	s->parts = parts_new(hosts * bytes);
+	if (s->got && s->srcs && s->parts)
 		return s;
 	small_free(s);
 	return NULL;
@@ -50,9 +81,15 @@ void small_free(struct small *s)
 {
 	if (!s)
 		return;
-	free(s->have);
-	free(s->parts);
+	parts_unref(NULL, 0, s->parts);
+	free(s->srcs);
+	free(s->got);
 	free(s);
+}
+
+static uint8_t *part(const struct small *s, uint32_t pos)
+{
+	return s->parts->bytes + pos * s->bytes;
 }
 
 /* The first member whose operand is not all there; n_members: all are. */
@@ -76,19 +113,23 @@ static void combine(const struct small *s, uint8_t *dst)
 	krn_reduce(s->spec.dtype, s->spec.op, dst, srcs, s->spec.n_members, s->spec.plan.count);
 }
 
-/* The operands of all hosts. */
-static int combine_hosts(const struct small *s)
+/* As far as the operands of all hosts are there. */
+static void reduce(struct small *s)
 {
-	const void **srcs = malloc(s->spec.plan.hosts * sizeof *srcs);
+	uint32_t hosts = s->spec.plan.hosts;
+	uint64_t to = s->bytes, from = s->reduced;
 
-	if (!srcs)
-		return CC_ERR_NOMEM;
-	for (uint32_t i = 0; i < s->spec.plan.hosts; i++)
-		srcs[i] = s->parts + i * s->bytes;
-	krn_reduce(s->spec.dtype, s->spec.op, s->spec.area, srcs, s->spec.plan.hosts,
-		s->spec.plan.count);
-	free(srcs);
-	return 0;
+	for (uint32_t i = 0; i < hosts; i++)
+		to = s->got[i] < to ? s->got[i] : to;
+	if (to < s->bytes)
+		to -= to % PIECE;
+	if (to <= from)
+		return;
+	for (uint32_t i = 0; i < hosts; i++)
+		s->srcs[i] = part(s, i) + from;
+	krn_reduce(s->spec.dtype, s->spec.op, s->spec.area + from, s->srcs, hosts,
+		(to - from) / s->spec.plan.esize);
+	s->reduced = to;
 }
 
 static void finish(struct xfer *x)
@@ -100,8 +141,6 @@ static void finish(struct xfer *x)
 		.tx_bytes = s->tx_bytes,
 		.rx_bytes = s->rx_bytes};
 
-	if (s->parts && combine_hosts(s) < 0)
-		agentd_out_of_memory("an operation");
 	if (s->spec.op == KRN_AVG)
 		krn_divide(s->spec.dtype, s->spec.area, s->spec.plan.count, s->spec.world);
 	/* Nobody is woken for it: the end follows in a moment, and wakes all. */
@@ -129,17 +168,27 @@ static void pass_on(struct xfer *x, uint32_t pos)
 	if ((s->spec.pos + 1) % s->spec.plan.hosts == pos)
 		return;
 	wlk_data_put(hdr, &d);
-	out_link_send(x->run, x->tx_link, hdr, s->parts + pos * s->bytes, s->bytes);
+	s->parts->refs++;
+	out_link_send(x->run, x->tx_link, hdr, part(s, pos), s->bytes, parts_unref, s->parts);
 	s->tx_bytes += sizeof hdr + s->bytes;
+}
+
+void small_got(const struct xfer *x, uint32_t pos, uint32_t bytes)
+{
+	struct small *s = x->small;
+
+	if (bytes > s->got[pos])
+		s->got[pos] = bytes;
+	reduce(s);
 }
 
 static void have(struct xfer *x, uint32_t pos)
 {
 	struct small *s = x->small;
 
-	s->have[pos] = true;
 	s->n_have++;
 	pass_on(x, pos);
+	small_got(x, pos, (uint32_t)s->bytes);
 }
 
 void small_go_on(struct xfer *x)
@@ -154,8 +203,8 @@ void small_go_on(struct xfer *x)
 		finish(x);
 		return;
 	}
-	if (!s->have[pos]) {
-		combine(s, s->parts + pos * s->bytes);
+	if (s->got[pos] == 0) {
+		combine(s, part(s, pos));
 		cc_loop_expect(x->run->d->loop);
 		have(x, pos);
 	}
@@ -197,14 +246,14 @@ const char *small_objection(const struct xfer *x, const struct wlk_data *d)
 		return "an operand of another operation under this sequence number";
 	if (!s->parts || d->seg >= s->spec.plan.hosts || d->len != s->bytes)
 		return "an operand that is not what the ring says";
-	if (s->have[d->seg] || d->seg == s->spec.pos)
+	if (s->got[d->seg] == s->bytes || d->seg == s->spec.pos)
 		return "an operand that is here already";
 	return NULL;
 }
 
 uint8_t *small_place(const struct xfer *x, uint32_t pos)
 {
-	return x->small->parts + pos * x->small->bytes;
+	return part(x->small, pos);
 }
 
 void small_arrived(struct xfer *x, const struct wlk_data *d)

@@ -13,8 +13,9 @@
 
 #include "pcclagentd/io.h"
 
-#define READ_AHEAD 4096u             /* so that many of a few bytes cost one system call */
-#define TURN       ((size_t)1 << 20) /* bytes at once: others want the loop, too */
+#define READ_AHEAD 4096u               /* so that many of a few bytes cost one system call */
+#define READ_MAX   ((size_t)128 << 10) /* at once: it is added up while it is in the cache */
+#define TURN       ((size_t)4 << 20)   /* bytes in one go: others want the loop, too */
 
 struct small_in {
 	struct in_link *link;
@@ -98,7 +99,7 @@ static enum step take_header(struct small_in *in, const char **why)
 		refuse(in, what, why);
 		return STEP_END;
 	}
-	if (in->d.phase != WLK_SMALL || !small_fits(in->d.len, 1) || in->d.offset != 0) {
+	if (in->d.phase != WLK_SMALL || !small_fits(in->d.len, 2) || in->d.offset != 0) {
 		refuse(in, "a segment of a large operation as a small one", why);
 		return STEP_END;
 	}
@@ -122,6 +123,7 @@ static enum step take_payload(struct small_in *in, uint8_t *place, const char **
 		in->begin += n;
 	} else {
 		in->begin = in->end = 0;
+		wanted = wanted < READ_MAX ? wanted : READ_MAX;
 		s = receive(in, place ? place + in->got : NULL, place ? wanted : 0, &n, why);
 		if (s != STEP_ON)
 			return s;
@@ -146,6 +148,8 @@ static enum step take_operand(struct small_in *in, const char **why)
 		s = take_payload(in, x ? small_place(x, in->d.seg) : NULL, why);
 		if (s != STEP_ON)
 			return s;
+		if (x)
+			small_got(x, in->d.seg, in->got);
 	}
 	in->under_way = false;
 	if (x)

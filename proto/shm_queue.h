@@ -151,9 +151,13 @@ enum shm_wait {
 				* changes */
 };
 
-/* A staged operand of so many bytes at most is all there when it is submitted. An agent that has to
- * wait for one all the same looks at it now and then: there is no bell for it. */
-#define SHM_COPY_FIRST ((uint64_t)512 << 10)
+/* A staged operand of so many bytes at most is all there when it is submitted, on a ring of as many
+ * hosts as shm_attr says. An agent that has to wait for one all the same looks at it now and then:
+ * there is no bell for it. */
+static inline uint64_t shm_copy_first(uint32_t hosts)
+{
+	return (uint64_t)(hosts == 2 ? 1024 : 512) << 10;
+}
 
 struct shm_slot {
 	/* input side, staged operations: S writes, A reads */

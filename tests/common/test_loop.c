@@ -330,6 +330,96 @@ START_TEST(limits_hold)
 }
 END_TEST
 
+struct lent {
+	const void *buf;
+	size_t len;
+	unsigned done;
+};
+
+static void on_done(const void *buf, size_t len, void *arg)
+{
+	struct lent *x = arg;
+
+	ck_assert_ptr_eq(buf, x->buf);
+	ck_assert_uint_eq(len, x->len);
+	x->done++;
+}
+
+static void lend(struct end *e, struct lent *x, int expected)
+{
+	x->done = 0;
+	ck_assert_int_eq(cc_conn_send_ref(e->c, x->buf, x->len, on_done, x), expected);
+}
+
+static void read_all(int fd, const char *expected, size_t n)
+{
+	char *got = malloc(n);
+
+	ck_assert_ptr_nonnull(got);
+	for (size_t have = 0; have < n;) {
+		ssize_t some = recv(fd, got + have, n - have, MSG_DONTWAIT);
+
+		if (some > 0)
+			have += (size_t)some;
+		else
+			turn();
+	}
+	ck_assert(memcmp(got, expected, n) == 0);
+	free(got);
+}
+
+START_TEST(what_is_lent_is_sent_in_turn_and_given_back_once)
+{
+	enum { BIG = 3 << 20 }; /* more than the socket takes at once */
+	char *big = malloc(BIG);
+	struct lent large = {big, BIG, 0}, few = {big, 5, 0};
+	struct end e;
+	int fd = open_pair(&e);
+
+	ck_assert_ptr_nonnull(big);
+	for (size_t i = 0; i < BIG; i++)
+		big[i] = (char)(i * 7 + i / 251);
+	ck_assert_int_eq(cc_conn_send(e.c, "abc", 3), 0);
+	lend(&e, &large, 0);
+	ck_assert_uint_eq(large.done, 0);
+	lend(&e, &few, 0);
+	ck_assert_uint_eq(few.done, 1);
+	read_all(fd, "abc", 3);
+	read_all(fd, big, BIG);
+	read_all(fd, big, 5);
+	turn();
+	ck_assert_uint_eq(large.done, 1);
+	ck_assert_uint_eq(few.done, 1);
+	cc_conn_close(e.c);
+	close(fd);
+	free(big);
+}
+END_TEST
+
+START_TEST(what_is_lent_is_given_back_in_any_case)
+{
+	static char block[64 << 10];
+	struct lent x = {block, sizeof block, 0}, y = x;
+	struct end e;
+	int fd = open_pair(&e);
+
+	/* nobody reads: something is left */
+	cc_conn_set_limits(e.c, 100, 4 * sizeof block);
+	do
+		lend(&e, &y, 0);
+	while (y.done);
+	cc_conn_set_limits(e.c, 100, sizeof block);
+	lend(&e, &x, CC_ERR_LIMIT);
+	ck_assert_uint_eq(x.done, 1);
+	close(fd);
+	run();
+	ck_assert_int_eq(e.closed, 1);
+	while (!y.done)
+		turn();
+	ck_assert_uint_eq(y.done, 1);
+}
+END_TEST
+
 START_TEST(silence_is_bounded)
 {
 	struct end e;
@@ -618,6 +708,8 @@ int main(void)
 	tcase_add_test(streams, data_is_kept_until_consumed);
 	tcase_add_test(streams, error_of_on_data_closes);
 	tcase_add_test(streams, limits_hold);
+	tcase_add_test(streams, what_is_lent_is_sent_in_turn_and_given_back_once);
+	tcase_add_test(streams, what_is_lent_is_given_back_in_any_case);
 	tcase_add_test(streams, silence_is_bounded);
 	tcase_add_test(streams, last_words_arrive);
 	tcase_add_test(streams, lingering_ends_with_the_loop);

@@ -13,6 +13,7 @@
 
 #include "common/cc_plan.h"
 #include "common/cc_sys.h"
+#include "libpccl-shim/copy.h"
 #include "libpccl-shim/session.h"
 #include "libpccl-shim/slot.h"
 #include "proto/shm_result.h"
@@ -128,7 +129,7 @@ static bool copy_segments(struct progress *p, bool all)
 		if (op->copied[i] || !(all || atomic_load(&p->flags[i])))
 			continue;
 		span = cc_plan_segment(&p->plan, i);
-		memcpy(op->recv + span.off, p->area + span.off, span.len);
+		pccl_copy_out(op->recv + span.off, p->area + span.off, span.len, op->bytes);
 		op->copied[i] = 1;
 		p->n_copied++;
 		any = true;
@@ -168,7 +169,7 @@ static pcclResult_t take_result(struct progress *p)
 	if (p->n_copied > 0)
 		copy_segments(p, true);
 	else
-		memcpy(op->recv, p->area, op->bytes);
+		pccl_copy_out(op->recv, p->area, op->bytes, op->bytes);
 	return pcclSuccess;
 }
 

@@ -13,7 +13,7 @@ shim_tests = tests/shim/test_session tests/shim/test_reduce tests/shim/test_fail
 	tests/shim/test_spawn tests/shim/test_master tests/shim/test_multi \
 	tests/shim/test_resume_ops tests/shim/test_resume_comms tests/shim/test_resume_storm \
 	tests/shim/test_state_offer tests/shim/test_state_sync tests/shim/test_state_seen \
-	tests/shim/test_world
+	tests/shim/test_world tests/shim/test_copy
 shim_tests_libs = libpccl-shim/libpccl-shim.la tests/shim/libfake.la $(CHECK_LIBS)
 
 check_PROGRAMS += $(shim_tests) tests/shim/standin_agentd
@@ -22,6 +22,10 @@ THREADED_TESTS += tests/shim/test_session tests/shim/test_reduce tests/shim/test
 	tests/shim/test_multi tests/shim/test_resume_ops tests/shim/test_resume_comms \
 	tests/shim/test_resume_storm tests/shim/test_state_offer tests/shim/test_state_sync \
 	tests/shim/test_state_seen tests/shim/test_world
+
+tests_shim_test_copy_SOURCES = tests/shim/test_copy.c libpccl-shim/copy.c
+tests_shim_test_copy_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_shim_test_copy_LDADD = $(CHECK_LIBS)
 
 tests_shim_test_resume_ops_SOURCES = tests/shim/test_resume_ops.c
 tests_shim_test_resume_ops_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)

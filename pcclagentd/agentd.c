@@ -47,12 +47,14 @@ void agentd_complain(struct agentd *d, int level, const char *fmt, ...)
 					     : (uint32_t)more + d->complain_tokens;
 	}
 	if (d->complain_tokens == 0) {
-		d->complain_dropped++;
+		if (d->complain_dropped++ == 0 || level < d->complain_level)
+			d->complain_level = level;
 		return;
 	}
 	d->complain_tokens--;
 	if (d->complain_dropped > 0)
-		cc_log(CC_LOG_WARNING, "%" PRIu32 " similar lines left out", d->complain_dropped);
+		cc_log(d->complain_level, "%" PRIu32 " similar lines left out",
+			d->complain_dropped);
 	d->complain_dropped = 0;
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof line, fmt, ap);

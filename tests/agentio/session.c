@@ -5,10 +5,14 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/cc_log.h"
+#include "common/cc_sys.h"
+#include "pcclagentd/io.h"
 #include "proto/wire_codes.h"
 #include "tests/agentio/fixture.h"
 #include "tests/agentio/suites.h"
@@ -370,6 +374,43 @@ START_TEST(killed_with_a_child_left)
 }
 END_TEST
 
+/* One that is left out, or comes through. */
+static void complain(struct agentd *d, int level, bool left_out)
+{
+	d->complain_refill_ns = cc_now_ns();
+	d->complain_tokens = left_out ? 0 : 1;
+	agentd_complain(d, level, "line of level %d", level);
+}
+
+START_TEST(what_is_left_out_is_as_grave_as_it_was)
+{
+	struct agentd d = {.complain_tokens = 0};
+	int log = memfd_create("log", 0), own = dup(STDERR_FILENO);
+	char text[512] = "";
+
+	ck_assert_int_ge(dup2(log, STDERR_FILENO), 0);
+	cc_log_set_level(CC_LOG_NOTICE);
+	complain(&d, CC_LOG_INFO, true);
+	complain(&d, CC_LOG_NOTICE, false);
+	complain(&d, CC_LOG_NOTICE, true);
+	complain(&d, CC_LOG_WARNING, true);
+	complain(&d, CC_LOG_INFO, true);
+	complain(&d, CC_LOG_NOTICE, false);
+	complain(&d, CC_LOG_NOTICE, true);
+	complain(&d, CC_LOG_NOTICE, false);
+	ck_assert_int_ge(dup2(own, STDERR_FILENO), 0);
+	cc_log_set_level(CC_LOG_ERR);
+	ck_assert_int_gt(pread(log, text, sizeof text - 1, 0), 0);
+	ck_assert_str_eq(text, "notice: line of level 5\n"
+			       "warning: 3 similar lines left out\n"
+			       "notice: line of level 5\n"
+			       "notice: 1 similar lines left out\n"
+			       "notice: line of level 5\n");
+	close(own);
+	close(log);
+}
+END_TEST
+
 Suite *session_suite(void)
 {
 	Suite *s = suite_create("session");
@@ -390,6 +431,7 @@ Suite *session_suite(void)
 	tcase_add_test(t, too_many_sessions);
 	tcase_add_test(t, close_at_any_time);
 	tcase_add_test(t, killed_with_a_child_left);
+	tcase_add_test(t, what_is_left_out_is_as_grave_as_it_was);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -9,7 +9,7 @@ quick    for orientation: 256 MiB and 4 bytes, on two hosts and on one
 shaped   links of 100 Mbit/s, 1 and 10 Gbit/s: MIB / 4
 far      links of 1 Gbit/s, round trips of 20 and 100 ms, without and with a loss of 0.1 %: MIB in one call
 many     16 operations of MIB / 16 in flight beside one of MIB
-memory   of agents and peers, four times MIB
+memory   of agents and peers, four times MIB; of the whole machine, so nothing else should run
 idle     processor time and memory of an agent with 100 peers that do nothing
 
 Hosts are network namespaces (root), with one peer each, unless the row says otherwise; fp32 sum, in place,
@@ -31,6 +31,7 @@ from measure import MIB, PAYLOAD, main, median, note, shape
 BENCH = lib.BUILD / "pccl-bench/pccl-bench"
 LIMIT = 300  # seconds, for the calls of one setting
 IDLE_SECONDS = 30
+LOOK_SECONDS = 0.005  # between two looks at what is in use
 IDLE_PEERS = 100
 
 
@@ -129,25 +130,12 @@ def many(size, repeat):
              f"({median(one):.2f} GB/s)", "0.95")
 
 
-def memory_of(pids):
-    """Bytes in all; a page that several have counts once."""
-    total = 0
-    for pid in pids:
-        try:
-            lines = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text("ascii").splitlines()
-        except OSError:
-            continue  # it ends just now
-        total += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
-    return total
-
-
-def family(pid):
-    """The process and those that it has started."""
-    pids = [pid]
-    for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in task.read_text("ascii").split():
-            pids += family(child)
-    return pids
+def memory_in_use():
+    """Bytes of the whole machine that are no file's. By process, pages that another one maps meanwhile
+    would count twice."""
+    fields = dict(line.split(":") for line in
+                  pathlib.Path("/proc/meminfo").read_text("ascii").splitlines())
+    return sum(int(fields[name].split()[0]) * 1024 for name in ("AnonPages", "Shmem"))
 
 
 def memory(size, repeat):
@@ -156,16 +144,14 @@ def memory(size, repeat):
         for kind, target in (("staged", "1.1"), ("registered", "0.1")):
             most = []
             for _ in range(repeat):
+                before = peak = memory_in_use()
                 process = start_bench(size, "--hosts", str(hosts), "--peers", "2", "--memory", kind,
                                       "-n", "3", "-w", "1")
-                peak = 0
                 while process.poll() is None:
-                    try:
-                        peak = max(peak, memory_of(family(process.pid)))
-                    except OSError:
-                        pass  # one has ended between two looks
+                    peak = max(peak, memory_in_use())
+                    time.sleep(LOOK_SECONDS)
                 end_bench(process)
-                most.append((peak - 2 * size) / 2 / size)
+                most.append((peak - before - 2 * size) / 2 / size)
             note("memory", f"{size // MIB} MiB, {hosts} host{'s' if hosts > 1 else ''} with 2 peers in all, "
                  f"{kind}: most that all processes had on top of the peers' buffers, per peer", most, 3,
                  "of the size", "", target)

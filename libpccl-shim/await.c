@@ -32,8 +32,9 @@ struct progress {
 	struct pccl_result *result;
 	uint8_t *area;                /* the result, or the old contents */
 	const _Atomic uint8_t *flags; /* plan.n_segs of them */
-	bool overlap;                 /* segments are copied out as they become final */
+	bool overlap;                 /* segments go to recv as they become final */
 	uint32_t n_copied;
+	uint32_t n_fed; /* segments that have gone into the window, if the operand has one */
 };
 
 static void bad_area(struct progress *p, const char *what)
@@ -43,14 +44,16 @@ static void bad_area(struct progress *p, const char *what)
 	pccl_keep_text(p->text);
 }
 
-/* Only an operand that was staged still exists when its place has been overwritten. */
+/* Only where old contents can be kept: they change places with a result that is ours alone, or are
+ * those of an operand that was staged. */
 static bool may_overlap(struct progress *p)
 {
 	struct pccl_op *op = p->op;
 	uint32_t n = p->plan.n_segs;
 
-	if (p->mode != SHM_RESULT_AREA || !op->staging || op->send != op->recv ||
-		n > OVERLAP_SEGS_MAX)
+	if (n > OVERLAP_SEGS_MAX || op->window > 0 ||
+		(p->mode != SHM_RESULT_STAGED &&
+			(p->mode != SHM_RESULT_AREA || !op->staging || op->send != op->recv)))
 		return false;
 	if (op->cap_copied < n) {
 		uint8_t *grown = realloc(op->copied, n);
@@ -78,13 +81,23 @@ static pcclResult_t find_result(struct progress *p, uint64_t region)
 	return r;
 }
 
+static bool is_window_plan(const struct pccl_op *op, const struct cc_plan *plan)
+{
+	struct cc_plan own;
+
+	return pccl_reduce_window_plan(op, &own) && plan->hosts == own.hosts &&
+	       plan->n_segs == own.n_segs;
+}
+
 /* Reads the description of the result area, if there is one by now, and maps it. */
 static void learn(struct progress *p)
 {
 	const struct pccl_op *op = p->op;
 	const struct shm_slot *s = p->slot;
-	const struct shm_result_limits lim = {
-		.count = op->count, .esize = op->esize, .out_registered = op->out != NULL};
+	const struct shm_result_limits lim = {.count = op->count,
+		.esize = op->esize,
+		.staged = op->staging != NULL,
+		.out_registered = op->out != NULL};
 	struct shm_result_words w;
 	struct shm_result res;
 	const char *why;
@@ -111,8 +124,13 @@ static void learn(struct progress *p)
 		bad_area(p, why);
 		return;
 	}
+	if (op->window > 0 && !is_window_plan(op, &res.plan)) {
+		bad_area(p, "another ring than for a window");
+		return;
+	}
 	p->plan = res.plan;
-	p->area = p->result->map.base + res.off;
+	p->area = res.mode == SHM_RESULT_STAGED ? op->staging->map.base
+						: p->result->map.base + res.off;
 	p->flags = (const _Atomic uint8_t *)(const void *)(p->result->map.base + res.flags_off);
 	p->overlap = may_overlap(p);
 }
@@ -129,12 +147,32 @@ static bool copy_segments(struct progress *p, bool all)
 		if (op->copied[i] || !(all || atomic_load(&p->flags[i])))
 			continue;
 		span = cc_plan_segment(&p->plan, i);
-		pccl_copy_out(op->recv + span.off, p->area + span.off, span.len, op->bytes);
+		if (p->mode == SHM_RESULT_STAGED && !all)
+			pccl_swap(op->recv + span.off, p->area + span.off, span.len);
+		else
+			pccl_copy_out(op->recv + span.off, p->area + span.off, span.len, op->bytes);
 		op->copied[i] = 1;
 		p->n_copied++;
 		any = true;
 	}
 	return any;
+}
+
+/* Copies the operand on where its window has room. True if it had. */
+static bool feed_window(struct progress *p)
+{
+	uint32_t before = p->n_fed;
+
+	if (p->op->window == 0 || p->mode == SHM_RESULT_NONE || p->error != pcclSuccess)
+		return false;
+	while (p->n_fed < p->plan.n_segs && atomic_load(&p->flags[p->n_fed - p->op->window])) {
+		uint64_t done = pccl_reduce_feed(p->op, &p->plan, p->n_fed);
+
+		p->n_fed++;
+		atomic_store(&p->slot->in_done[1], done);
+		pccl_slot_progress(p->op, p->slot);
+	}
+	return p->n_fed > before;
 }
 
 /* The caller's buffer as it was before the call. */
@@ -144,14 +182,14 @@ static void take_back(struct progress *p)
 
 	if (p->error != pcclSuccess || p->mode == SHM_RESULT_NONE)
 		return;
-	if (p->mode == SHM_RESULT_AREA && p->n_copied == 0)
+	if (p->mode != SHM_RESULT_UNDO && p->n_copied == 0)
 		return;
 	for (uint32_t i = 0; i < p->plan.n_segs; i++) {
 		struct cc_span span = cc_plan_segment(&p->plan, i);
 
 		if (p->mode == SHM_RESULT_UNDO && atomic_load(&p->flags[i]))
 			memcpy(op->recv + span.off, p->area + span.off, span.len);
-		else if (p->mode == SHM_RESULT_AREA && op->copied[i])
+		else if (p->mode != SHM_RESULT_UNDO && op->copied[i])
 			memcpy(op->recv + span.off, op->staging->map.base + span.off, span.len);
 	}
 }
@@ -160,7 +198,7 @@ static pcclResult_t take_result(struct progress *p)
 {
 	struct pccl_op *op = p->op;
 
-	if (p->mode == SHM_RESULT_UNDO && op->out)
+	if ((p->mode == SHM_RESULT_UNDO || p->mode == SHM_RESULT_DIRECT) && op->out)
 		return pcclSuccess;
 	if (p->mode == SHM_RESULT_NONE)
 		bad_area(p, "no result");
@@ -179,7 +217,8 @@ static uint32_t wanted(const void *arg)
 {
 	const struct progress *p = arg;
 
-	return p->overlap || p->mode == SHM_RESULT_NONE ? SHM_WAIT_SEGMENTS : SHM_WAIT_DONE;
+	return p->overlap || p->mode == SHM_RESULT_NONE || p->op->window > 0 ? SHM_WAIT_SEGMENTS
+									     : SHM_WAIT_DONE;
 }
 
 static bool look(void *arg)
@@ -188,7 +227,7 @@ static bool look(void *arg)
 	uint32_t mode = p->mode;
 
 	learn(p);
-	return (p->overlap && copy_segments(p, false)) || p->mode != mode;
+	return feed_window(p) || (p->overlap && copy_segments(p, false)) || p->mode != mode;
 }
 
 static bool is_alone(pcclComm_t *c)
@@ -321,7 +360,8 @@ static pcclResult_t end_by_verdict(
 pcclResult_t pccl_reduce_await(pcclComm_t *c, uint32_t slot, pcclReduceInfo_t *info)
 {
 	struct pccl_op *op = &c->ops[slot];
-	struct progress p = {.op = op, .slot = pccl_attachment_slot(op->att, slot)};
+	struct progress p = {
+		.op = op, .slot = pccl_attachment_slot(op->att, slot), .n_fed = op->window};
 	pcclResult_t r;
 
 	if (wait_for_end(c, slot, &p))

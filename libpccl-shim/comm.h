@@ -83,6 +83,7 @@ struct pccl_op {
 	uint64_t count, bytes;
 	uint32_t esize;
 	struct pccl_staging *staging;     /* NULL: send is registered */
+	uint32_t window;                  /* places in it, see shm_window_off; 0: for all of send */
 	struct pccl_registered *in, *out; /* NULL: not registered */
 	const uint8_t *manifest;          /* of a synchronization of shared state, mapped; NULL: an
 					   * all-reduce, whose what follows and precedes is */
@@ -103,6 +104,7 @@ struct pcclComm_t {
 	/* votes of the run that this peer has seen the end of */
 	_Atomic uint64_t topo_turn, pending_turn;
 	_Atomic uint64_t wait_ns; /* how long operations were awaited lately */
+	_Atomic bool disposable;  /* pcclOutputDisposable */
 
 	pthread_mutex_t lock; /* of what follows */
 	pthread_cond_t changed;

@@ -75,3 +75,15 @@ void pccl_copy_out(void *dst, const void *src, size_t n, size_t whole)
 	else
 		memcpy(dst, src, n);
 }
+
+void pccl_swap(uint8_t *a, uint8_t *b, size_t n)
+{
+	uint8_t kept[4096];
+
+	for (size_t part; n > 0; a += part, b += part, n -= part) {
+		part = n < sizeof kept ? n : sizeof kept;
+		memcpy(kept, a, part);
+		memcpy(a, b, part);
+		memcpy(b, kept, part);
+	}
+}

@@ -3,6 +3,7 @@
 #define COPY_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * n bytes of a result that has so many in all. Large ones go past the caches: of what lies there
@@ -11,5 +12,7 @@
  * system says of the caches, and virtual machines are told of one that many share.
  */
 void pccl_copy_out(void *dst, const void *src, size_t n, size_t whole);
+/* Exchanges n bytes of two places that lie apart. */
+void pccl_swap(uint8_t *a, uint8_t *b, size_t n);
 
 #endif

@@ -12,6 +12,8 @@
 
 #define OPERAND_MAX ((uint64_t)1 << 48) /* bytes, as in cc_plan_init */
 #define PIECE       ((uint64_t)256 * 1024)
+#define WINDOW      16u /* segments: 4 MiB */
+#define WINDOW_FROM ((uint64_t)8 << 20)
 
 static uint32_t element_size(pcclDataType_t t)
 {
@@ -75,10 +77,18 @@ static pcclResult_t check_buffers(const void *send, const void *recv, uint64_t b
 	return pcclSuccess;
 }
 
+/* A call that returns with the result can go on copying while it waits, on one host. */
+static uint32_t choose_window(const struct pccl_op *op, const struct pccl_attrs *attrs, bool waits)
+{
+	return waits && attrs->hosts == 1 && op->bytes >= WINDOW_FROM ? WINDOW : 0;
+}
+
 /* Where the operand lies, and the result may go. Elements in registered memory are used by the
  * agent in place, which needs them aligned; others are copied. */
-static pcclResult_t place(struct pccl_op *op, struct shm_sqe *e)
+static pcclResult_t place(
+	const pcclComm_t *c, struct pccl_op *op, struct shm_sqe *e, uint32_t window)
 {
+	uint64_t size = window > 0 ? shm_window_size(window) : op->bytes;
 	pcclResult_t r;
 
 	if ((uintptr_t)op->recv % op->esize == 0)
@@ -86,6 +96,8 @@ static pcclResult_t place(struct pccl_op *op, struct shm_sqe *e)
 			op->att->session, op->recv, op->bytes, &e->out_region, &e->out_off);
 	if (op->out)
 		e->flags |= SHM_SQE_OUT_REGISTERED;
+	if (op->out && op->recv != op->send && atomic_load(&c->disposable))
+		e->flags |= SHM_SQE_OUT_DISPOSABLE;
 	if ((uintptr_t)op->send % op->esize == 0)
 		op->in = pccl_registered_get(
 			op->att->session, op->send, op->bytes, &e->in_region, &e->in_off);
@@ -93,52 +105,89 @@ static pcclResult_t place(struct pccl_op *op, struct shm_sqe *e)
 		e->flags |= SHM_SQE_IN_REGISTERED;
 		return pcclSuccess;
 	}
-	r = pccl_staging_get(op->att, op->bytes, &op->staging);
+	r = pccl_staging_get(op->att, size, &op->staging);
 	if (r != pcclSuccess) {
 		op->staging = NULL;
 		return r;
 	}
 	e->in_region = op->staging->map.region;
 	e->in_off = 0;
+	e->window = op->window = window;
 	return pcclSuccess;
 }
 
-/* The agent needs the operand from here on first, if the ring stays as it is. A hint only. */
-static uint64_t first_byte(const struct pccl_op *op, const struct pccl_attrs *attrs)
+/* What the agent needs first if the ring stays as it is: the chunk that starts here, to send it,
+ * and what follows, to add it to what comes in meanwhile. A hint only. */
+static void choose_order(
+	const struct pccl_op *op, const struct pccl_attrs *attrs, struct shm_sqe *e)
 {
 	struct cc_plan plan;
-	uint64_t start;
+	struct cc_span first;
 
 	if (attrs->hosts < 2 ||
 		cc_plan_init(&plan, op->count, op->esize, attrs->hosts, CC_PLAN_SEGMENT_MAX) < 0)
-		return 0;
-	start = cc_plan_first_byte(&plan, attrs->pos % attrs->hosts);
-	return start < op->bytes ? start : 0;
+		return;
+	first = cc_plan_chunk(&plan, cc_plan_first_chunk(&plan, attrs->pos % attrs->hosts));
+	e->in_start = first.off;
+	e->in_second = first.off + first.len;
 }
 
-/* [from, to) of the operand in pieces; *done counts the bytes copied so far. */
-static void copy_range(
-	const struct pccl_op *op, struct shm_slot *s, uint64_t from, uint64_t to, uint64_t *done)
+/* The next piece of [from, to) of the operand. */
+static uint64_t copy_piece(const struct pccl_op *op, uint64_t from, uint64_t to)
 {
-	while (from < to) {
-		uint64_t n = to - from < PIECE ? to - from : PIECE;
+	uint64_t n = to - from < PIECE ? to - from : PIECE;
 
-		memcpy(op->staging->map.base + from, op->send + from, n);
-		from += n;
-		*done += n;
-		atomic_store(&s->in_done, *done);
+	memcpy(op->staging->map.base + from, op->send + from, n);
+	return n;
+}
+
+static void copy_in(const pcclComm_t *c, const struct shm_sqe *e)
+{
+	const struct pccl_op *op = &c->ops[e->slot];
+	struct shm_slot *s = pccl_attachment_slot(op->att, e->slot);
+	uint64_t first = e->in_second - e->in_start, tail = op->bytes - e->in_second;
+	uint64_t done[2] = {0, 0};
+
+	while (done[0] + done[1] < op->bytes) {
+		/* In turn, until one of them has all. */
+		bool second =
+			done[0] == first || (done[1] < done[0] && done[1] < op->bytes - first);
+
+		if (!second)
+			done[0] += copy_piece(op, e->in_start + done[0], e->in_second);
+		else if (done[1] < tail)
+			done[1] += copy_piece(op, e->in_second + done[1], op->bytes);
+		else
+			done[1] += copy_piece(op, done[1] - tail, e->in_start);
+		atomic_store(&s->in_done[second], done[second]);
 		pccl_slot_progress(op, s);
 	}
 }
 
-static void copy_in(const pcclComm_t *c, uint32_t slot, uint64_t start)
+bool pccl_reduce_window_plan(const struct pccl_op *op, struct cc_plan *ret)
 {
-	const struct pccl_op *op = &c->ops[slot];
-	struct shm_slot *s = pccl_attachment_slot(op->att, slot);
+	return cc_plan_init(ret, op->count, op->esize, 1, CC_PLAN_SEGMENT_MAX) == 0;
+}
+
+uint64_t pccl_reduce_feed(const struct pccl_op *op, const struct cc_plan *plan, uint32_t seg)
+{
+	struct cc_span span = cc_plan_segment(plan, seg);
+
+	memcpy(op->staging->map.base + shm_window_off(op->window, seg), op->send + span.off,
+		span.len);
+	return span.off + span.len;
+}
+
+static void submit_window(pcclComm_t *c, const struct shm_sqe *e, enum pccl_op_state state)
+{
+	const struct pccl_op *op = &c->ops[e->slot];
+	struct cc_plan plan;
 	uint64_t done = 0;
 
-	copy_range(op, s, start, op->bytes, &done);
-	copy_range(op, s, 0, start, &done);
+	if (pccl_reduce_window_plan(op, &plan))
+		for (uint32_t seg = 0; seg < op->window; seg++)
+			done = pccl_reduce_feed(op, &plan, seg);
+	pccl_slot_submit(c, e, done, state);
 }
 
 pcclResult_t pccl_reduce_check(const void *send, const void *recv, const pcclReduceDescriptor_t *d)
@@ -186,19 +235,21 @@ static pcclResult_t try_launch(pcclComm_t *c, const void *send, void *recv,
 	op->count = d->count;
 	op->esize = element_size(d->src_descriptor.datatype);
 	op->bytes = op->count * op->esize;
-	r = place(op, &e);
+	r = place(c, op, &e, choose_window(op, &attrs, state == PCCL_OP_AWAITED));
 	if (r != pcclSuccess) {
 		*again = !pccl_session_check(a->session);
 		pccl_slot_release(c, e.slot);
 		return r;
 	}
-	if (op->staging && op->bytes <= shm_copy_first(attrs.hosts)) {
+	if (op->window > 0) {
+		submit_window(c, &e, state);
+	} else if (op->staging && op->bytes <= shm_copy_first(attrs.hosts)) {
 		memcpy(op->staging->map.base, op->send, op->bytes);
 		pccl_slot_submit(c, &e, op->bytes, state);
 	} else if (op->staging) {
-		e.in_start = first_byte(op, &attrs);
+		choose_order(op, &attrs, &e);
 		pccl_slot_submit(c, &e, 0, state);
-		copy_in(c, e.slot, e.in_start);
+		copy_in(c, &e);
 	} else {
 		pccl_slot_submit(c, &e, 0, state);
 	}
@@ -217,6 +268,19 @@ pcclResult_t pccl_reduce_launch(pcclComm_t *c, const void *send, void *recv,
 		r = try_launch(c, send, recv, d, state, ret_slot, &again);
 	while (again);
 	return r;
+}
+
+pcclResult_t pcclSetOutputPolicy(pcclComm_t *communicator, pcclOutputPolicy_t policy)
+{
+	pcclResult_t r = pccl_comm_check(communicator);
+
+	if (r != pcclSuccess)
+		return r;
+	if (policy != pcclOutputKept && policy != pcclOutputDisposable)
+		return pccl_fail(pcclInvalidArgument, "policy: there is no pcclOutputPolicy_t %d",
+			(int)policy);
+	atomic_store(&communicator->disposable, policy == pcclOutputDisposable);
+	return pccl_ok();
 }
 
 static pcclResult_t check_arguments(

@@ -6,6 +6,7 @@
 #ifndef PCCL_SHIM_REDUCE_H
 #define PCCL_SHIM_REDUCE_H
 
+#include "common/cc_plan.h"
 #include "libpccl-shim/comm.h"
 
 /* Are these arguments of an all-reduce right? */
@@ -15,6 +16,10 @@ pcclResult_t pccl_reduce_check(const void *send, const void *recv, const pcclRed
  * pcclRankConnectionLost. */
 pcclResult_t pccl_reduce_launch(pcclComm_t *c, const void *send, void *recv,
 	const pcclReduceDescriptor_t *d, enum pccl_op_state state, uint32_t *ret_slot);
+/* How an operand is cut that goes through a window. False: it cannot be. */
+bool pccl_reduce_window_plan(const struct pccl_op *op, struct cc_plan *ret);
+/* Copies a segment to its place in the window. Returns where it ends: bytes of the operand. */
+uint64_t pccl_reduce_feed(const struct pccl_op *op, const struct cc_plan *plan, uint32_t seg);
 /* Waits for the operation in this slot, which is PCCL_OP_AWAITED, and frees the slot. The caller's
  * buffers hold the result, or what they held before. info may be NULL. Sets a sentence on failure.
  */

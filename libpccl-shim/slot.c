@@ -44,6 +44,7 @@ pcclResult_t pccl_slot_take(pcclComm_t *c, struct pccl_attachment *a, uint64_t t
 		op->in = NULL;
 		op->out = NULL;
 		op->staging = NULL;
+		op->window = 0;
 		op->manifest = NULL;
 		c->n_ops++;
 	}
@@ -99,7 +100,8 @@ void pccl_slot_submit(
 	struct shm_sqe *ring = (struct shm_sqe *)(void *)(a->queue + SHM_SQE_OFF);
 	struct shm_slot *s = pccl_attachment_slot(a, e->slot);
 
-	atomic_store_explicit(&s->in_done, in_done, memory_order_relaxed);
+	atomic_store_explicit(&s->in_done[0], 0, memory_order_relaxed);
+	atomic_store_explicit(&s->in_done[1], in_done, memory_order_relaxed);
 	atomic_store_explicit(&s->in_want, 0, memory_order_relaxed);
 	atomic_store_explicit(&s->wait, SHM_WAIT_AWAKE, memory_order_relaxed);
 	atomic_store_explicit(&s->mode, SHM_RESULT_NONE, memory_order_relaxed);

@@ -19,7 +19,7 @@ pcclResult_t pccl_slot_take(pcclComm_t *c, struct pccl_attachment *a, uint64_t t
 void pccl_slot_release(pcclComm_t *c, uint32_t slot);
 
 /* Hands the entry, and the slot that it names, to the agent. in_done: bytes of a staged operand
- * that are there. */
+ * that are there, from in_second on. */
 void pccl_slot_submit(
 	pcclComm_t *c, const struct shm_sqe *e, uint64_t in_done, enum pccl_op_state state);
 /* The agent may be waiting for what has just been done: rings if it is. */

@@ -23,6 +23,7 @@ static const struct bch_api linked = {
 	.await_master = pcclMasterAwaitTermination,
 	.mem_alloc = pcclMemAlloc,
 	.mem_free = pcclMemFree,
+	.output_policy = pcclSetOutputPolicy,
 	.last_error = pcclGetLastError,
 };
 

@@ -25,6 +25,7 @@ struct bch_api {
 	/* Extensions of ours: NULL with another library. */
 	__typeof__(pcclMemAlloc) *mem_alloc;
 	__typeof__(pcclMemFree) *mem_free;
+	__typeof__(pcclSetOutputPolicy) *output_policy;
 	__typeof__(pcclGetLastError) *last_error;
 };
 

@@ -49,8 +49,9 @@ static bool add_options(struct json_object *root, const struct bch_result *r)
 	       add_number(j, "world", o->world) && add_number(j, "hosts", o->hosts) &&
 	       add_text(j, "hosts_kind", r->hosts) &&
 	       add_text(j, "memory", o->registered ? "registered" : "staged") &&
-	       add_flag(j, "in_place", o->in_place) && add_number(j, "streams", o->streams) &&
-	       add_number(j, "async", o->async) && add_number(j, "iterations", o->iterations) &&
+	       add_flag(j, "in_place", o->in_place) && add_flag(j, "disposable", o->disposable) &&
+	       add_number(j, "streams", o->streams) && add_number(j, "async", o->async) &&
+	       add_number(j, "iterations", o->iterations) &&
 	       add_number(j, "warm_ups", o->warm_ups) && add_flag(j, "check", o->check) &&
 	       add_text(j, "library", o->library ? o->library : "");
 }

@@ -28,6 +28,7 @@ const char bch_help[] =
 	"                         on loopback for others [1]\n"
 	"      --memory KIND      staged or registered (pcclMemAlloc) [staged]\n"
 	"      --in-place         results replace operands\n"
+	"      --disposable       what receive buffers hold may be lost when an operation fails\n"
 	"      --streams S        TCP streams per link [1]\n"
 	"      --async K          K operations in flight at once, of each size [blocking calls]\n"
 	"      --check            verify every element of every result\n"
@@ -44,6 +45,7 @@ enum {
 	OPT_HOSTS,
 	OPT_MEMORY,
 	OPT_IN_PLACE,
+	OPT_DISPOSABLE,
 	OPT_STREAMS,
 	OPT_ASYNC,
 	OPT_CHECK,
@@ -69,6 +71,7 @@ static const struct option long_options[] = {
 	{"hosts", required_argument, NULL, OPT_HOSTS},
 	{"memory", required_argument, NULL, OPT_MEMORY},
 	{"in-place", no_argument, NULL, OPT_IN_PLACE},
+	{"disposable", no_argument, NULL, OPT_DISPOSABLE},
 	{"streams", required_argument, NULL, OPT_STREAMS},
 	{"async", required_argument, NULL, OPT_ASYNC},
 	{"check", no_argument, NULL, OPT_CHECK},
@@ -203,6 +206,9 @@ static int take_flag(struct parser *p, int opt, const char *word)
 	case OPT_IN_PLACE:
 		p->o->in_place = true;
 		return 0;
+	case OPT_DISPOSABLE:
+		p->o->disposable = true;
+		return 0;
 	case OPT_CHECK:
 		p->o->check = true;
 		return 0;
@@ -297,9 +303,9 @@ static int check_all(struct parser *p)
 	if (o->begin < bch_type_size(o->kind.type))
 		return wrong(p, "--begin: %" PRIu64 " bytes are less than the %zu of one %s",
 			o->begin, bch_type_size(o->kind.type), bch_type_name(o->kind.type));
-	if (o->library && o->registered)
-		return wrong(p, "--memory: registered memory is not part of PCCL 1.0, so not to be "
-				"had with --library");
+	if (o->library && (o->registered || o->disposable))
+		return wrong(p, "--%s is not part of PCCL 1.0, so not to be had with --library",
+			o->registered ? "memory registered" : "disposable");
 	return check_world(p);
 }
 

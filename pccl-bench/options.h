@@ -28,7 +28,7 @@ struct bch_options {
 	uint32_t world, first_rank;
 	uint32_t streams, async; /* async 0: blocking calls */
 	uint32_t timeout_s;
-	bool registered, in_place, check, json;
+	bool registered, in_place, disposable, check, json;
 	struct cc_addr master; /* family 0: one is started */
 	const char *library;   /* NULL: the one that this program is linked with */
 };

@@ -87,6 +87,9 @@ static int join(struct peer *p, const struct cc_addr *master)
 	err = must(p, "pcclInit", p->api.init());
 	if (!err)
 		err = must(p, "pcclCreateCommunicator", p->api.create(&params, &p->comm));
+	if (!err && p->o->disposable)
+		err = must(p, "pcclSetOutputPolicy",
+			p->api.output_policy(p->comm, pcclOutputDisposable));
 	if (err)
 		return err;
 	atomic_store(&p->seat->doing, "in pcclConnect");

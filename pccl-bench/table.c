@@ -22,7 +22,10 @@ void bch_print_heading(FILE *f, const struct bch_result *r)
 	if (o->library)
 		fprintf(f, "\n# library %s", o->library);
 	fprintf(f, "\n# %s memory, %s, %" PRIu32 " stream%s per link, ",
-		o->registered ? "registered" : "staged", o->in_place ? "in place" : "out of place",
+		o->registered ? "registered" : "staged",
+		o->in_place     ? "in place"
+		: o->disposable ? "out of place, disposable"
+				: "out of place",
 		o->streams, plural(o->streams));
 	if (o->async)
 		fprintf(f, "%" PRIu32 " operation%s in flight", o->async, plural(o->async));

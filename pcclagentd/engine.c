@@ -64,6 +64,8 @@ void eng_close_link(struct eng_thread *t, uint32_t link)
 		*p = s->next;
 		if (s->parked)
 			t->e->n_parked--;
+		if (s->held)
+			t->e->n_held--;
 		close(s->fd);
 		s->fd = -1;
 		s->next = t->closed;
@@ -79,6 +81,7 @@ static void free_closed(struct eng_thread *t)
 
 		t->closed = s->next;
 		free(s->spill);
+		free(s->partial);
 		free(s);
 	}
 }
@@ -209,7 +212,6 @@ static void thread_destroy(struct eng_thread *t)
 	free_closed(t);
 	cc_spsc_destroy(&t->commands);
 	cc_spsc_destroy(&t->events);
-	free(t->scratch);
 	if (t->epfd >= 0)
 		close(t->epfd);
 	if (t->wake_fd >= 0)
@@ -224,10 +226,7 @@ static int thread_init(struct eng *e, struct eng_thread *t, const struct eng_rol
 	t->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (t->epfd < 0 || t->wake_fd < 0 || watch(t, t->wake_fd, EPOLLIN, DATA_WAKE) < 0)
 		return CC_ERR_IO;
-	t->scratch_size = CC_PLAN_SEGMENT_MAX;
-	t->scratch = aligned_alloc(64, t->scratch_size);
-	if (!cc_spsc_init(&t->commands, ENG_RING) || !cc_spsc_init(&t->events, ENG_RING) ||
-		!t->scratch)
+	if (!cc_spsc_init(&t->commands, ENG_RING) || !cc_spsc_init(&t->events, ENG_RING))
 		return CC_ERR_NOMEM;
 	return 0;
 }
@@ -370,6 +369,12 @@ static int add_stream(struct eng_thread *t, uint32_t link, int fd, bool tx)
 		return CC_ERR_NOMEM;
 	}
 	memset(s, 0, sizeof *s);
+	s->partial = tx ? NULL : aligned_alloc(64, CC_PLAN_SEGMENT_MAX);
+	if (!tx && !s->partial) {
+		free(s);
+		close(fd);
+		return CC_ERR_NOMEM;
+	}
 	s->fd = fd;
 	s->link = link;
 	s->tx = tx;
@@ -571,9 +576,7 @@ static void add_input(const struct eng_xfer *x, struct eng_progress *ret)
 	ret->copying = ENG_NO_MEMBER;
 	for (uint32_t i = 0; i < x->spec.n_members; i++) {
 		const struct eng_member *m = &x->spec.members[i];
-		uint64_t done =
-			m->staged ? atomic_load_explicit(&m->slot->in_done, memory_order_relaxed)
-				  : x->bytes;
+		uint64_t done = m->staged ? shm_slot_copied(m->slot) : x->bytes;
 
 		ret->moved += done;
 		if (done < least) {

@@ -57,10 +57,12 @@ void eng_look(struct eng *e, bool starts);
 void eng_drop_link(struct eng *e, uint32_t link);
 
 struct eng_member {
-	const uint8_t *in;     /* the operand, mapped here */
-	uint64_t in_start;     /* copying order, see shm_sqe */
-	struct shm_slot *slot; /* progress, wake-ups; in the communicator's queue pair */
-	bool staged;           /* false: all of `in` is there already */
+	const uint8_t *in;            /* the operand, mapped here */
+	uint64_t in_start, in_second; /* copying order, see shm_slot.in_done */
+	uint8_t *out;                 /* NULL, or where the result goes besides the area */
+	uint32_t window;              /* places at `in`, see shm_window_off; 0: for all of it */
+	struct shm_slot *slot;        /* progress, wake-ups; in the communicator's queue pair */
+	bool staged;                  /* false: all of `in` is there already */
 };
 
 #define ENG_MEMBERS_MAX 64
@@ -75,7 +77,10 @@ struct eng_xfer_spec {
 	uint32_t pos;
 	uint32_t world;   /* divisor of an average */
 	uint32_t tx_link; /* to next; unused when plan.hosts == 1 */
-	uint8_t *area;    /* count * esize bytes: partial sums and the result, or the undo copies */
+	/* count * esize bytes: partial sums and the result, or the undo copies. It may be an output
+	 * whose old contents nobody needs, or the only member's staged operand: each segment of
+	 * that is used once, before it is overwritten. */
+	uint8_t *area;
 	_Atomic uint8_t *flags; /* plan.n_segs bytes, zero: see shm_result_mode */
 	uint8_t *direct;        /* NULL, or the only member's registered output (SHM_RESULT_UNDO) */
 	uint32_t n_members;     /* 1 .. ENG_MEMBERS_MAX, in rank order */

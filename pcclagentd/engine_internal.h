@@ -33,8 +33,6 @@ struct eng_xfer {
 	_Atomic uint64_t tx_bytes, rx_bytes;
 	_Atomic uint8_t *leaving; /* T sets 1 when it begins to send a segment's partial sum */
 	uint8_t *seg_state;       /* R: enum eng_seg_state */
-	uint32_t *deferred;       /* R: arrived partial sums that wait for local input */
-	uint32_t n_deferred;      /* R */
 	struct eng_xfer *rx_next; /* R: bucket chain */
 	uint32_t origin_next;     /* T: segments of the first chunk that have been taken */
 	struct eng_xfer *tx_next; /* T: list of active transfers */
@@ -57,6 +55,8 @@ struct eng_stream {
 	uint32_t seg;
 	uint8_t phase;      /* enum wlk_phase */
 	bool busy;          /* a segment is under way */
+	uint8_t *partial;   /* RX: room for a partial sum; owned */
+	bool held;          /* RX: it is there and waits for local input */
 	bool parked;        /* RX: header of a transfer that is not known here yet */
 	uint64_t parked_ns; /* the time limit runs from here */
 	uint32_t segs_in;   /* TCP segments received until the last look */
@@ -91,9 +91,7 @@ struct eng_thread {
 	_Atomic bool sleeping; /* set by the thread before it sleeps; whoever clears it wakes it */
 	struct eng_stream *streams; /* own */
 	struct eng_stream *closed;  /* to be freed after the present batch of epoll events */
-	uint8_t *scratch;           /* R: one segment */
-	size_t scratch_size;
-	uint64_t looked_ns; /* at the streams */
+	uint64_t looked_ns;         /* at the streams */
 	bool quit;
 };
 
@@ -111,8 +109,7 @@ struct eng {
 	/* R */
 	struct eng_xfer *buckets[ENG_BUCKETS];
 	uint64_t last_seq; /* greatest started */
-	uint32_t n_parked;
-	bool have_deferred;
+	uint32_t n_parked, n_held;
 	uint32_t rx_local; /* transfers with hosts == 1 */
 	/* T */
 	uint32_t tx_local;       /* transfers with hosts == 1 */
@@ -200,13 +197,17 @@ void eng_look_at_streams(struct eng_thread *t, bool starts);
 struct eng_xfer *eng_xfer_new(void);
 int eng_xfer_setup(struct eng_xfer *x, const struct eng_xfer_spec *spec);
 void eng_xfer_free(struct eng_xfer *x);
+/* Does the result stand in the memory of the only member's operand? */
+static inline bool eng_xfer_in_place(const struct eng_xfer *x)
+{
+	return x->spec.area == x->spec.members[0].in;
+}
 /* Is all local input of this span there? When not, the doorbell will ring once more is. */
 bool eng_xfer_ready(struct eng_xfer *x, struct cc_span span);
-/* All local operands of the span, combined into dst, with the partial sum `with` first if not NULL.
- */
-void eng_xfer_combine(
-	const struct eng_xfer *x, struct cc_span span, uint8_t *dst, const uint8_t *with);
-/* The span's final value stands where readers look for it. */
+/* All local operands of the segment, combined into dst, with the partial sum `with` first if not
+ * NULL. */
+void eng_xfer_combine(const struct eng_xfer *x, uint32_t seg, uint8_t *dst, const uint8_t *with);
+/* The span's final value stands where readers look for it, and it is theirs. */
 void eng_xfer_publish(struct eng_thread *t, struct eng_xfer *x, uint32_t seg);
 /* n units of work are done; the last one makes the transfer done. */
 void eng_xfer_work_done(struct eng_thread *t, struct eng_xfer *x);

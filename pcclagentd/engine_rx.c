@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The RX thread: takes segments from the streams, adds local data to partial sums, passes them to
- * the TX thread. A partial sum is received where the result will stand later, so there is no buffer
- * to run out of, and nothing can wait in a circle.
+ * the TX thread. A partial sum is received into its stream's own buffer and leaves it for the place
+ * where the result will stand later, so there is no buffer to run out of. It waits there for
+ * nothing but local input, which waits for nobody: nothing can wait in a circle.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -47,40 +48,66 @@ static void save_undo(const struct eng_xfer *x, uint32_t seg, struct cc_span spa
 	atomic_store_explicit(&x->spec.flags[seg], 1, memory_order_release);
 }
 
-/* The partial sum in the area and the local operands make the final value. */
-static void finish_sum(struct eng_thread *t, struct eng_xfer *x, uint32_t seg, struct cc_span span)
+/* Final, and to be sent or not. */
+static void finish(struct eng_thread *t, struct eng_xfer *x, uint32_t seg, bool forward)
 {
-	const struct eng_xfer_spec *s = &x->spec;
-	uint8_t *area = s->area + span.off;
-	uint8_t *out = s->direct ? t->scratch : area;
+	if (forward)
+		pass_on(t->e, x, seg, WLK_GATHER);
+	/* Readers may overwrite what lies in their own memory. */
+	if (!forward || !eng_xfer_in_place(x))
+		eng_xfer_publish(t, x, seg);
+}
 
-	eng_xfer_combine(x, span, out, area);
-	if (s->op == KRN_AVG)
-		krn_divide(s->dtype, out, span.len / s->plan.esize, s->world);
-	if (s->direct) {
-		save_undo(x, seg, span);
-		memcpy(s->direct + span.off, out, span.len);
+/* The partial sum and the local operands make the final value. */
+static void finish_sum(struct eng_thread *t, struct eng_stream *s, struct cc_span span)
+{
+	struct eng_xfer *x = s->xfer;
+	const struct eng_xfer_spec *spec = &x->spec;
+	uint8_t *out = spec->direct ? s->partial : spec->area + span.off;
+
+	eng_xfer_combine(x, s->seg, out, s->partial);
+	if (spec->op == KRN_AVG)
+		krn_divide(spec->dtype, out, span.len / spec->plan.esize, spec->world);
+	if (spec->direct) {
+		save_undo(x, s->seg, span);
+		memcpy(spec->direct + span.off, out, span.len);
 	}
-	x->seg_state[seg] |= ENG_SEG_FINAL;
-	pass_on(t->e, x, seg, WLK_GATHER);
-	eng_xfer_publish(t, x, seg);
+	x->seg_state[s->seg] |= ENG_SEG_FINAL;
+	finish(t, x, s->seg, true);
 }
 
 /* False: local input is not there yet. */
-static bool reduce(struct eng_thread *t, struct eng_xfer *x, uint32_t seg)
+static bool reduce(struct eng_thread *t, struct eng_stream *s)
 {
-	struct cc_span span = cc_plan_segment(&x->spec.plan, seg);
-	uint8_t *area = x->spec.area + span.off;
+	struct eng_xfer *x = s->xfer;
+	const struct cc_plan *p = &x->spec.plan;
+	struct cc_span span = cc_plan_segment(p, s->seg);
 
 	if (!eng_xfer_ready(x, span))
 		return false;
-	if (cc_plan_is_owner(&x->spec.plan, seg / x->spec.plan.segs_per_chunk, x->spec.pos)) {
-		finish_sum(t, x, seg, span);
+	if (cc_plan_is_owner(p, s->seg / p->segs_per_chunk, x->spec.pos)) {
+		finish_sum(t, s, span);
 	} else {
-		eng_xfer_combine(x, span, area, area);
-		pass_on(t->e, x, seg, WLK_REDUCE);
+		eng_xfer_combine(x, s->seg, x->spec.area + span.off, s->partial);
+		pass_on(t->e, x, s->seg, WLK_REDUCE);
 	}
 	return true;
+}
+
+static void watch_input(const struct eng_thread *t, struct eng_stream *s, bool on)
+{
+	struct epoll_event ev = {.events = on ? EPOLLIN : 0, .data.ptr = s};
+
+	epoll_ctl(t->epfd, EPOLL_CTL_MOD, s->fd, &ev);
+}
+
+static void set_held(struct eng_thread *t, struct eng_stream *s, bool held)
+{
+	if (s->held == held)
+		return;
+	watch_input(t, s, !held);
+	s->held = held;
+	t->e->n_held += held ? 1u : -1u;
 }
 
 static void segment_arrived(struct eng_thread *t, struct eng_stream *s)
@@ -88,34 +115,22 @@ static void segment_arrived(struct eng_thread *t, struct eng_stream *s)
 	struct eng_xfer *x = s->xfer;
 	uint32_t chunk = s->seg / x->spec.plan.segs_per_chunk;
 
-	s->xfer = NULL;
-	if (s->phase == WLK_REDUCE) {
-		if (!reduce(t, x, s->seg)) {
-			x->deferred[x->n_deferred++] = s->seg;
-			t->e->have_deferred = true;
-		}
+	if (s->phase == WLK_REDUCE && !reduce(t, s)) {
+		set_held(t, s, true);
 		return;
 	}
-	if (cc_plan_forwards_result(&x->spec.plan, chunk, x->spec.pos))
-		pass_on(t->e, x, s->seg, WLK_GATHER);
-	eng_xfer_publish(t, x, s->seg);
+	if (s->phase == WLK_GATHER)
+		finish(t, x, s->seg, cc_plan_forwards_result(&x->spec.plan, chunk, x->spec.pos));
+	s->xfer = NULL;
 }
 
-static void retry_deferred(struct eng_thread *t)
+static void retry_held(struct eng_thread *t)
 {
-	struct eng *e = t->e;
-
-	e->have_deferred = false;
-	for (unsigned b = 0; b < ENG_BUCKETS; b++) {
-		for (struct eng_xfer *x = e->buckets[b]; x; x = x->rx_next) {
-			uint32_t kept = 0;
-
-			for (uint32_t i = 0; i < x->n_deferred; i++)
-				if (!reduce(t, x, x->deferred[i]))
-					x->deferred[kept++] = x->deferred[i];
-			x->n_deferred = kept;
-			e->have_deferred |= kept > 0;
-		}
+	for (struct eng_stream *s = t->streams; s; s = s->next) {
+		if (!s->held || !reduce(t, s))
+			continue;
+		s->xfer = NULL;
+		set_held(t, s, false);
 	}
 }
 
@@ -152,11 +167,9 @@ static const char *check_segment(const struct eng_xfer *x, const struct wlk_data
 
 static void set_parked(struct eng_thread *t, struct eng_stream *s, bool parked)
 {
-	struct epoll_event ev = {.events = parked ? 0 : EPOLLIN, .data.ptr = s};
-
 	if (s->parked == parked)
 		return;
-	epoll_ctl(t->epfd, EPOLL_CTL_MOD, s->fd, &ev);
+	watch_input(t, s, !parked);
 	s->parked = parked;
 	s->parked_ns = parked ? cc_now_ns() : 0;
 	t->e->n_parked += parked ? 1u : -1u;
@@ -191,11 +204,12 @@ static const char *begin_segment(struct eng_thread *t, struct eng_stream *s)
 		s->xfer = NULL;
 		return why;
 	}
-	s->data = x->spec.area + d.offset;
 	if (d.phase == WLK_REDUCE) {
 		x->seg_state[d.seg] |= ENG_SEG_REDUCED;
+		s->data = s->partial;
 	} else {
 		x->seg_state[d.seg] |= ENG_SEG_FINAL;
+		s->data = x->spec.area + d.offset;
 		if (x->spec.direct) {
 			save_undo(x, d.seg, (struct cc_span){d.offset, d.len});
 			s->data = x->spec.direct + d.offset;
@@ -228,9 +242,9 @@ static ssize_t receive_payload(struct eng_thread *t, struct eng_stream *s, const
 	ssize_t n;
 
 	if (!s->xfer) {
-		if (len > t->scratch_size)
-			len = t->scratch_size;
-		n = receive(s, t->scratch, len, why);
+		if (len > CC_PLAN_SEGMENT_MAX)
+			len = CC_PLAN_SEGMENT_MAX;
+		n = receive(s, s->partial, len, why);
 	} else {
 		n = receive(s, s->data, len, why);
 	}
@@ -270,13 +284,13 @@ static void on_readable(struct eng_thread *t, struct eng_stream *s, uint32_t eve
 	const char *why = NULL;
 	size_t budget = RX_BUDGET;
 
-	if (s->parked) {
-		/* Only hang-ups are reported while the stream is parked. */
+	if (s->parked || s->held) {
+		/* Only hang-ups are reported meanwhile. */
 		if (events & (EPOLLERR | EPOLLHUP))
 			eng_break_link(t, s->link, "closed by the other agent");
 		return;
 	}
-	while (budget > 0 && !s->parked) {
+	while (budget > 0 && !s->parked && !s->held) {
 		ssize_t n = s->busy ? receive_payload(t, s, &why) : receive_header(t, s, &why);
 
 		if (n < 0) {
@@ -309,9 +323,12 @@ static void forget(struct eng_thread *t, struct eng_xfer *x)
 		p = &(*p)->rx_next;
 	*p = x->rx_next;
 	t->e->rx_local -= x->spec.plan.hosts == 1;
-	for (struct eng_stream *s = t->streams; s; s = s->next)
-		if (s->xfer == x)
-			s->xfer = NULL; /* the rest is read and dropped */
+	for (struct eng_stream *s = t->streams; s; s = s->next) {
+		if (s->xfer != x)
+			continue;
+		s->xfer = NULL; /* the rest is read and dropped */
+		set_held(t, s, false);
+	}
 	eng_notify(t, eng_pack_ptr(x, ENG_NOTE_ACK), x->cancelled);
 }
 
@@ -358,8 +375,8 @@ static void *rx_main(void *thread)
 
 		if (t->e->n_parked > 0)
 			unpark(t);
-		if (t->e->have_deferred)
-			retry_deferred(t);
+		if (t->e->n_held > 0)
+			retry_held(t);
 		busy |= reduce_local(t);
 		if (busy) {
 			eng_thread_wait(t, 0);

@@ -65,7 +65,7 @@ static bool take_origin(struct eng_xfer *x, struct job *ret)
 		if (x->spec.n_members > 1) {
 			uint8_t *sum = x->spec.area + span.off;
 
-			eng_xfer_combine(x, span, sum, NULL);
+			eng_xfer_combine(x, seg, sum, NULL);
 			ret->data = sum;
 		}
 		return true;
@@ -124,6 +124,7 @@ static void load(struct eng_stream *s, const struct job *j)
 	s->left = d.len;
 	s->xfer = j->x;
 	s->seg = j->seg;
+	s->phase = (uint8_t)j->phase;
 	s->busy = true;
 	/* The RX thread overwrites a sum only after this, see check_segment. */
 	if (j->phase == WLK_REDUCE)
@@ -135,6 +136,8 @@ static void sent_all(struct eng_thread *t, struct eng_stream *s)
 	s->busy = false;
 	free(s->spill);
 	s->spill = NULL;
+	if (s->xfer && s->phase == WLK_GATHER && eng_xfer_in_place(s->xfer))
+		eng_xfer_publish(t, s->xfer, s->seg);
 	if (s->xfer)
 		eng_xfer_work_done(t, s->xfer);
 	s->xfer = NULL;

@@ -26,7 +26,6 @@ void eng_xfer_free(struct eng_xfer *x)
 	cc_spsc_destroy(&x->forward);
 	free((void *)x->leaving);
 	free(x->seg_state);
-	free(x->deferred);
 	free(x);
 }
 
@@ -39,13 +38,11 @@ static int grow(struct eng_xfer *x, uint32_t segs)
 	cc_spsc_destroy(&x->forward);
 	free((void *)x->leaving);
 	free(x->seg_state);
-	free(x->deferred);
 	x->cap_segs = 0;
 	x->leaving = malloc(cap);
 	x->seg_state = malloc(cap);
-	x->deferred = malloc(cap * sizeof *x->deferred);
 	/* Every segment is forwarded at most once per phase. */
-	if (!cc_spsc_init(&x->forward, 2 * cap) || !x->leaving || !x->seg_state || !x->deferred)
+	if (!cc_spsc_init(&x->forward, 2 * cap) || !x->leaving || !x->seg_state)
 		return CC_ERR_NOMEM;
 	x->cap_segs = cap;
 	return 0;
@@ -93,7 +90,6 @@ int eng_xfer_setup(struct eng_xfer *x, const struct eng_xfer_spec *spec)
 	atomic_init(&x->next_local, 0);
 	atomic_init(&x->tx_bytes, 0);
 	atomic_init(&x->rx_bytes, 0);
-	x->n_deferred = 0;
 	x->rx_next = NULL;
 	x->origin_next = 0;
 	x->tx_next = NULL;
@@ -104,21 +100,35 @@ int eng_xfer_setup(struct eng_xfer *x, const struct eng_xfer_spec *spec)
 	return 0;
 }
 
-/* in_done counts bytes in the order [in_start, end) then [0, in_start). It comes from a process
- * that may write anything there: a wrong value spoils nothing but that process's own contribution.
- */
+/* Does what has been copied of [from, to), in ascending order, reach into [a, b) far enough? */
+static bool covers(uint64_t from, uint64_t to, uint64_t done, struct cc_span span)
+{
+	uint64_t end = span.off + span.len < to ? span.off + span.len : to;
+
+	return span.off >= to || end <= from || done >= end - from;
+}
+
+/* in_done comes from a process that may write anything there: a wrong value spoils nothing but that
+ * process's own contribution. */
 static bool has_input(const struct eng_xfer *x, const struct eng_member *m, struct cc_span span)
 {
-	uint64_t done = atomic_load(&m->slot->in_done);
-	uint64_t need;
+	uint64_t first = atomic_load(&m->slot->in_done[0]);
+	uint64_t second = atomic_load(&m->slot->in_done[1]);
+	uint64_t tail = x->bytes - m->in_second;
 
-	if (span.off >= m->in_start)
-		need = span.off + span.len - m->in_start;
-	else if (span.off + span.len <= m->in_start)
-		need = x->bytes - m->in_start + span.off + span.len;
-	else
-		need = x->bytes;
-	return done >= need;
+	return covers(m->in_start, m->in_second, first, span) &&
+	       covers(m->in_second, x->bytes, second, span) &&
+	       covers(0, m->in_start, second > tail ? second - tail : 0, span);
+}
+
+/* It may sleep until it can copy more, or take what is final. */
+static void wake(const struct eng_member *m)
+{
+	uint32_t asleep = SHM_WAIT_SEGMENTS;
+
+	if (atomic_load(&m->slot->wait) == asleep &&
+		atomic_compare_exchange_strong(&m->slot->wait, &asleep, SHM_WAIT_AWAKE))
+		cc_futex_wake(&m->slot->wait, 1);
 }
 
 bool eng_xfer_ready(struct eng_xfer *x, struct cc_span span)
@@ -132,41 +142,59 @@ bool eng_xfer_ready(struct eng_xfer *x, struct cc_span span)
 		atomic_store(&m->slot->in_want, 1);
 		if (has_input(x, m, span))
 			continue;
+		if (m->window > 0)
+			wake(m);
 		return false;
 	}
 	return true;
 }
 
-void eng_xfer_combine(
-	const struct eng_xfer *x, struct cc_span span, uint8_t *dst, const uint8_t *with)
+void eng_xfer_combine(const struct eng_xfer *x, uint32_t seg, uint8_t *dst, const uint8_t *with)
 {
 	const struct eng_xfer_spec *s = &x->spec;
+	struct cc_span span = cc_plan_segment(&s->plan, seg);
 	const void *srcs[ENG_MEMBERS_MAX + 1];
 	unsigned n = 0;
 
 	if (with)
 		srcs[n++] = with;
-	for (uint32_t i = 0; i < s->n_members; i++)
-		srcs[n++] = s->members[i].in + span.off;
+	for (uint32_t i = 0; i < s->n_members; i++) {
+		const struct eng_member *m = &s->members[i];
+
+		srcs[n++] = m->in + (m->window > 0 ? shm_window_off(m->window, seg) : span.off);
+	}
 	krn_reduce(s->dtype, s->op, dst, srcs, n, span.len / s->plan.esize);
+}
+
+static void copy_out(const struct eng_xfer *x, uint32_t seg)
+{
+	struct cc_span span = cc_plan_segment(&x->spec.plan, seg);
+
+	for (uint32_t i = 0; i < x->spec.n_members; i++)
+		if (x->spec.members[i].out)
+			memcpy(x->spec.members[i].out + span.off, x->spec.area + span.off,
+				span.len);
+}
+
+/* Who copies through a window is not woken for each place in it. */
+static bool is_awaited(const struct eng_xfer *x, const struct eng_member *m, uint32_t n_final)
+{
+	return m->window < 4 || n_final % (m->window / 4) == 0 || n_final == x->spec.plan.n_segs;
 }
 
 void eng_xfer_publish(struct eng_thread *t, struct eng_xfer *x, uint32_t seg)
 {
+	uint32_t n;
+
+	copy_out(x, seg);
 	/* Sequentially consistent, like the waiter's side of shm_slot.wait. With direct output the
 	 * flag has been set before, when the old contents were saved. */
-	if (!x->spec.direct) {
+	if (!x->spec.direct)
 		atomic_store(&x->spec.flags[seg], 1);
-		for (uint32_t i = 0; i < x->spec.n_members; i++) {
-			_Atomic uint32_t *wait = &x->spec.members[i].slot->wait;
-			uint32_t asleep = SHM_WAIT_SEGMENTS;
-
-			if (atomic_load(wait) == asleep &&
-				atomic_compare_exchange_strong(wait, &asleep, SHM_WAIT_AWAKE))
-				cc_futex_wake(wait, 1);
-		}
-	}
-	atomic_fetch_add_explicit(&x->segs_final, 1, memory_order_relaxed);
+	n = atomic_fetch_add(&x->segs_final, 1) + 1;
+	for (uint32_t i = 0; i < x->spec.n_members && !x->spec.direct; i++)
+		if (is_awaited(x, &x->spec.members[i], n))
+			wake(&x->spec.members[i]);
 	eng_xfer_work_done(t, x);
 }
 
@@ -191,7 +219,7 @@ bool eng_xfer_reduce_local(struct eng_thread *t, struct eng_xfer *x)
 	} while (!atomic_compare_exchange_strong(&x->next_local, &seg, seg + 1));
 	if (span.len == 0)
 		return true;
-	eng_xfer_combine(x, span, s->area + span.off, NULL);
+	eng_xfer_combine(x, seg, s->area + span.off, NULL);
 	if (s->op == KRN_AVG)
 		krn_divide(s->dtype, s->area + span.off, span.len / s->plan.esize, s->world);
 	eng_xfer_publish(t, x, seg);

@@ -99,7 +99,7 @@ static uint32_t copying(const struct small *s)
 
 	while (i < s->spec.n_members &&
 		(!s->spec.members[i].staged ||
-			atomic_load(&s->spec.members[i].slot->in_done) >= s->bytes))
+			shm_slot_copied(s->spec.members[i].slot) >= s->bytes))
 		i++;
 	return i;
 }

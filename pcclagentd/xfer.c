@@ -54,8 +54,8 @@ static uint32_t add_members(struct xfer *x, const struct agt_xfer *t, char *text
 	return WIRE_SUCCESS;
 }
 
-static uint32_t make_spec(struct xfer *x, const struct agt_xfer *t, struct eng_xfer_spec *spec,
-	uint64_t *ret_flags_off, char *text)
+static uint32_t make_spec(
+	struct xfer *x, const struct agt_xfer *t, struct eng_xfer_spec *spec, char *text)
 {
 	const struct wm_op_params *p = &t->params;
 	uint32_t esize = (uint32_t)krn_dtype_size((enum krn_dtype)p->dtype);
@@ -83,15 +83,11 @@ static uint32_t make_spec(struct xfer *x, const struct agt_xfer *t, struct eng_x
 	}
 	x->tx_link = spec->tx_link;
 	x->bytes = p->count * esize;
-	*ret_flags_off = (x->bytes + FLAGS_ALIGN - 1) / FLAGS_ALIGN * FLAGS_ALIGN;
 	return WIRE_SUCCESS;
 }
 
-static void fill_members(
-	struct xfer *x, const struct agt_xfer *t, struct eng_xfer_spec *spec, bool small)
+static void fill_members(struct xfer *x, const struct agt_xfer *t, struct eng_xfer_spec *spec)
 {
-	const struct xfer_member *only = &x->members[0];
-
 	spec->n_members = x->n_members;
 	for (uint32_t i = 0; i < x->n_members; i++) {
 		const struct xfer_member *m = &x->members[i];
@@ -99,17 +95,84 @@ static void fill_members(
 
 		spec->members[i] = (struct eng_member){.in = m->in->map + q->in_off,
 			.in_start = q->in_start,
+			.in_second = q->in_second,
+			.window = q->window,
 			.slot = comm_slot(m->h.comm, m->h.slot),
 			.staged = !q->in_registered};
 	}
+}
+
+/* Only a ring of one host uses operands in their order. The shim knew of one, so it has changed
+ * since. */
+static bool can_use_windows(const struct eng_xfer_spec *spec, bool small)
+{
+	if (spec->plan.hosts == 1 && spec->segment_max == CC_PLAN_SEGMENT_MAX && !small)
+		return true;
+	for (uint32_t i = 0; i < spec->n_members; i++)
+		if (spec->members[i].window > 0)
+			return false;
+	return true;
+}
+
+static uint8_t *out_of(const struct xfer *x, const struct agt_xfer *t, uint32_t i)
+{
+	return x->members[i].out->map + t->members[i].sub.out_off;
+}
+
+static bool all_disposable(const struct agt_xfer *t)
+{
+	for (uint32_t i = 0; i < t->n_members; i++)
+		if (!t->members[i].sub.out_disposable)
+			return false;
+	return true;
+}
+
+static enum shm_result_mode choose_mode(const struct xfer *x, const struct agt_xfer *t, bool small)
+{
+	if (small)
+		return SHM_RESULT_AREA;
+	if (all_disposable(t))
+		return SHM_RESULT_DIRECT;
+	if (t->hosts > 1 && x->n_members == 1 && !t->members[0].sub.in_registered)
+		return SHM_RESULT_STAGED;
+	return x->n_members == 1 && x->members[0].out ? SHM_RESULT_UNDO : SHM_RESULT_AREA;
+}
+
+/* Where sums and results go. *mode: what is wanted, and then what it is. flags_off bytes of the
+ * result region lie before the flags. */
+static uint32_t place(struct xfer *x, const struct agt_xfer *t, struct eng_xfer_spec *spec,
+	enum shm_result_mode *mode, uint64_t *ret_flags_off, char *text)
+{
+	bool elsewhere = *mode == SHM_RESULT_STAGED || *mode == SHM_RESULT_DIRECT;
+	uint64_t flags_off =
+		elsewhere ? 0 : (x->bytes + FLAGS_ALIGN - 1) / FLAGS_ALIGN * FLAGS_ALIGN;
+	uint8_t *map;
+
+	x->result = result_take(x->run->d, t->group, flags_off + spec->plan.n_segs, x, text);
+	if (!x->result)
+		return WIRE_OUT_OF_MEMORY;
+	map = x->result->region->map;
 	/* Whoever has to put old contents back when we die must have them mapped by now. */
-	if (!small && x->n_members == 1 && only->out &&
-		result_is_mapped(x->result, only->h.comm->id))
-		spec->direct = only->out->map + t->members[0].sub.out_off;
+	if (*mode == SHM_RESULT_UNDO && !result_is_mapped(x->result, x->members[0].h.comm->id))
+		*mode = SHM_RESULT_AREA;
+	spec->area = map;
+	if (*mode == SHM_RESULT_UNDO)
+		spec->direct = out_of(x, t, 0);
+	if (*mode == SHM_RESULT_STAGED)
+		spec->area = x->members[0].in->map + t->members[0].sub.in_off;
+	if (*mode == SHM_RESULT_DIRECT)
+		spec->area = out_of(x, t, 0);
+	for (uint32_t i = 1; *mode == SHM_RESULT_DIRECT && i < x->n_members; i++)
+		spec->members[i].out = out_of(x, t, i);
+	spec->flags = (_Atomic uint8_t *)(void *)(map + flags_off);
+	memset(map + flags_off, 0, spec->plan.n_segs);
+	*ret_flags_off = flags_off;
+	return WIRE_SUCCESS;
 }
 
 /* From here on the shims may follow the segment flags. */
-static void announce(const struct xfer *x, const struct agt_xfer *t, uint64_t flags_off, bool undo)
+static void announce(const struct xfer *x, const struct agt_xfer *t, uint64_t flags_off,
+	enum shm_result_mode mode)
 {
 	for (uint32_t i = 0; i < x->n_members; i++) {
 		struct shm_slot *s = comm_slot(x->members[i].h.comm, x->members[i].h.slot);
@@ -123,8 +186,7 @@ static void announce(const struct xfer *x, const struct agt_xfer *t, uint64_t fl
 		s->flags_off_hi = (uint32_t)(flags_off >> 32);
 		s->result_region = x->result->region->id;
 		s->result_off = 0;
-		atomic_store_explicit(
-			&s->mode, undo ? SHM_RESULT_UNDO : SHM_RESULT_AREA, memory_order_release);
+		atomic_store_explicit(&s->mode, mode, memory_order_release);
 	}
 }
 
@@ -152,26 +214,27 @@ static uint32_t start_small(struct xfer *x, const struct eng_xfer_spec *spec, ch
 static uint32_t start(struct xfer *x, const struct agt_xfer *t, char *text)
 {
 	struct eng_xfer_spec spec = {0};
-	struct region *area;
+	enum shm_result_mode mode;
 	uint64_t flags_off = 0;
 	uint32_t code = add_members(x, t, text);
 	bool small;
 
 	if (code == WIRE_SUCCESS)
-		code = make_spec(x, t, &spec, &flags_off, text);
+		code = make_spec(x, t, &spec, text);
 	if (code != WIRE_SUCCESS)
 		return code;
-	x->result = result_take(x->run->d, t->group, flags_off + spec.plan.n_segs, x, text);
-	if (!x->result)
-		return WIRE_OUT_OF_MEMORY;
-	area = x->result->region;
-	spec.area = area->map;
-	spec.flags = (_Atomic uint8_t *)(void *)(area->map + flags_off);
-	memset(area->map + flags_off, 0, spec.plan.n_segs);
 	small = small_fits(x->bytes, t->hosts);
-	fill_members(x, t, &spec, small);
+	fill_members(x, t, &spec);
+	if (!can_use_windows(&spec, small)) {
+		snprintf(text, WL_TEXT_MAX, "the ring has changed since the call: call again");
+		return WIRE_RANK_CONNECTION_LOST;
+	}
+	mode = choose_mode(x, t, small);
+	code = place(x, t, &spec, &mode, &flags_off, text);
+	if (code != WIRE_SUCCESS)
+		return code;
 	result_offer(x->run->d, x->result, x);
-	announce(x, t, flags_off, spec.direct != NULL);
+	announce(x, t, flags_off, mode);
 	return small ? start_small(x, &spec, text) : start_engine(x, &spec, text);
 }
 

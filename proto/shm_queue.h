@@ -28,10 +28,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/cc_plan.h"
 #include "proto/wire_world.h"
 
 #define SHM_MAGIC   0x51504350u /* "PCPQ" */
-#define SHM_VERSION 7u
+#define SHM_VERSION 8u
 #define SHM_SLOTS   64u /* operations in flight of one communicator */
 #define SHM_TEXT    256u
 #define SHM_LINE    64
@@ -84,6 +85,8 @@ enum shm_sqe_flags {
 				   * other flag is set but */
 	SHM_SQE_SYNCED = 1u << 3, /* one of this communicator's has succeeded: for people, who
 				   * are told newcomers from others, whichever agent is asked */
+	SHM_SQE_OUT_DISPOSABLE = 1u << 4, /* what out_region holds, which is not the operand, may be
+					   * lost if the operation fails (SHM_RESULT_DIRECT) */
 };
 
 /* wm_sync_vote, with the manifest (shm_state.h). */
@@ -106,18 +109,18 @@ struct shm_sqe { /* S writes, A copies out */
 		struct {
 			uint64_t count;
 			uint32_t dtype, op, src_hint, quant_algo, quant_dtype;
-			uint32_t reserved;  /* 0 */
+			uint32_t window;    /* 0: the whole operand goes to in_off; else so
+					     * many places for a segment each, see shm_window */
 			uint64_t in_region; /* operand: registered or staging region of this
 					     * session */
 			uint64_t in_off;
-			uint64_t in_start; /* copying order: bytes [in_start, end), then those
-					    * before */
+			uint64_t in_start, in_second; /* copying order: see shm_slot.in_done */
 			uint64_t out_region, out_off; /* with SHM_SQE_OUT_REGISTERED */
 		};
 		struct shm_sqe_sync sync; /* with SHM_SQE_SYNC */
 	};
 	uint64_t losses; /* of the group, that the application knows of */
-	uint64_t pad[4];
+	uint64_t pad[3];
 };
 _Static_assert(sizeof(struct shm_sqe) == 128, "shm_sqe layout");
 _Static_assert(offsetof(struct shm_sqe, sync.region) == offsetof(struct shm_sqe, in_region),
@@ -134,6 +137,10 @@ enum shm_result_mode {
 	SHM_RESULT_AREA = 1, /* the result lies in the result region; flag i: segment i is final */
 	SHM_RESULT_UNDO = 2, /* the result lies in out_region; flag i: segment i's old contents lie
 			      * in the result region and out_region may be overwritten there */
+	SHM_RESULT_STAGED = 3, /* the result lies where the staged operand was; flag i, in the
+				* result region: segment i is final, and the shim's to use */
+	SHM_RESULT_DIRECT = 4, /* the result lies in out_region; flag i, in the result region:
+				* segment i is final */
 };
 
 /*
@@ -161,7 +168,10 @@ static inline uint64_t shm_copy_first(uint32_t hosts)
 
 struct shm_slot {
 	/* input side, staged operations: S writes, A reads */
-	_Alignas(SHM_LINE) _Atomic uint64_t in_done; /* bytes copied in the order of in_start */
+	/* Bytes copied so far from in_start on, up to in_second; and from there on, to the end and
+	 * then from the beginning to in_start. The one is what this host sends first, the other
+	 * what is added first to what comes in meanwhile. */
+	_Alignas(SHM_LINE) _Atomic uint64_t in_done[2];
 	_Atomic uint32_t in_want; /* A sets 1 when it waits for in_done, or for what commands have
 				   * come to; S exchanges with 0 and rings the data doorbell */
 	/* output side: A writes, S reads */
@@ -188,6 +198,27 @@ struct shm_slot {
 				  * end. Awaiting it makes it current. Version 0 while it is
 				  * being replaced */
 };
+
+/*
+ * A staged operand on a ring of one host may be copied through a window, segment by segment: cut
+ * by cc_plan_init into segments of CC_PLAN_SEGMENT_MAX, segment i goes to the place i % window,
+ * CC_PLAN_SEGMENT_MAX bytes each, when segment i - window is final. in_start and in_second are 0,
+ * in_done counts bytes of the operand.
+ */
+#define SHM_WINDOW_MAX 1024u
+static inline uint64_t shm_window_off(uint32_t window, uint32_t seg)
+{
+	return (uint64_t)(seg % window) * CC_PLAN_SEGMENT_MAX;
+}
+static inline uint64_t shm_window_size(uint32_t window)
+{
+	return (uint64_t)window * CC_PLAN_SEGMENT_MAX;
+}
+
+static inline uint64_t shm_slot_copied(const struct shm_slot *s)
+{
+	return atomic_load(&s->in_done[0]) + atomic_load(&s->in_done[1]);
+}
 
 #define SHM_SQ_OFF   256u
 #define SHM_ATTR_OFF 512u

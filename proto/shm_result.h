@@ -22,13 +22,15 @@ struct shm_result_words {
 struct shm_result_limits {
 	uint64_t count; /* elements */
 	uint32_t esize; /* bytes of one */
-	bool out_registered;
+	bool staged, out_registered;
 };
 
 struct shm_result {
-	enum shm_result_mode mode; /* AREA, or UNDO when out_registered */
+	enum shm_result_mode mode; /* AREA; UNDO or DIRECT when out_registered; STAGED when staged
+				    */
 	struct cc_plan plan;
-	uint64_t off;       /* of the result, or the old contents, in the region; bytes */
+	uint64_t
+		off; /* of the result, or the old contents, in the region, if AREA or UNDO; bytes */
 	uint64_t flags_off; /* of plan.n_segs flags */
 };
 
@@ -36,7 +38,7 @@ struct shm_result {
  * still to be held against the region. */
 int shm_result_get(const struct shm_result_words *w, const struct shm_result_limits *lim,
 	struct shm_result *ret, const char **why);
-/* Do both lie in a region of this many bytes? 0 or CC_ERR_PROTO. */
+/* Does all lie in a region of this many bytes? 0 or CC_ERR_PROTO. */
 int shm_result_fits(const struct shm_result *r, uint64_t region_size, const char **why);
 
 #endif

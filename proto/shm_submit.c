@@ -9,7 +9,7 @@
 #include "proto/wire_dtype.h"
 #include "proto/wire_pb.h"
 
-#define FLAGS      ((uint32_t)(SHM_SQE_IN_REGISTERED | SHM_SQE_OUT_REGISTERED))
+#define FLAGS      ((uint32_t)(SHM_SQE_IN_REGISTERED | SHM_SQE_OUT_REGISTERED | SHM_SQE_OUT_DISPOSABLE))
 #define SYNC_FLAGS ((uint32_t)(SHM_SQE_SYNC | SHM_SQE_SYNCED))
 
 _Static_assert(SHM_SLOTS == 64, "shm_submit_limits.busy has a bit for every slot");
@@ -73,18 +73,54 @@ static int check_place(
 	return 0;
 }
 
+static int check_window(const struct shm_sqe *e, char *why)
+{
+	if (e->window > SHM_WINDOW_MAX)
+		return refuse(why, "window: %" PRIu32 " segments, must be at most %u", e->window,
+			SHM_WINDOW_MAX);
+	if (e->window > 0 && ((e->flags & SHM_SQE_IN_REGISTERED) || e->in_second > 0))
+		return refuse(
+			why, "window: only for operands that are staged from their beginning");
+	return 0;
+}
+
+/* The place of the operand never is. */
+static int check_disposable(const struct shm_sqe *e, uint64_t bytes, char *why)
+{
+	if (!(e->flags & SHM_SQE_OUT_REGISTERED))
+		return refuse(why, "flags: an output that is not registered is not disposable");
+	if (e->in_region == e->out_region && e->in_off < e->out_off + bytes &&
+		e->out_off < e->in_off + bytes)
+		return refuse(why, "out_off: the operand is there, which must be kept");
+	return 0;
+}
+
 /* Where the operand is and the result may go. */
 static int check_places(
 	const struct shm_sqe *e, const struct shm_submit_limits *lim, uint64_t bytes, char *why)
 {
-	int err = check_place("in", e->in_region, lim->in_size, e->in_off, bytes, why);
+	int err = check_place("in", e->in_region, lim->in_size, e->in_off,
+		e->window > 0 ? shm_window_size(e->window) : bytes, why);
 
-	if (err == 0 && e->in_start > bytes)
-		err = refuse(why, "in_start: %" PRIu64 " is beyond the %" PRIu64 " bytes",
-			e->in_start, bytes);
+	if (err == 0 && e->in_second > bytes)
+		err = refuse(why, "in_second: %" PRIu64 " is beyond the %" PRIu64 " bytes",
+			e->in_second, bytes);
+	if (err == 0 && e->in_start > e->in_second)
+		err = refuse(why, "in_start: %" PRIu64 " is beyond in_second, %" PRIu64,
+			e->in_start, e->in_second);
 	if (err == 0 && (e->flags & SHM_SQE_OUT_REGISTERED))
 		err = check_place("out", e->out_region, lim->out_size, e->out_off, bytes, why);
+	if (err == 0 && (e->flags & SHM_SQE_OUT_DISPOSABLE))
+		err = check_disposable(e, bytes, why);
 	return err;
+}
+
+static int check_boundary(const struct shm_sqe *e, const char *field, uint64_t off, char *why)
+{
+	if (off % wire_dtype_size[e->dtype] == 0)
+		return 0;
+	return refuse(why, "%s: %" PRIu64 " is within an element of %d bytes", field, off,
+		wire_dtype_size[e->dtype]);
 }
 
 /* A synchronization of shared state. Whether the manifest is what the entry says is another
@@ -140,18 +176,20 @@ int shm_submission_get(const struct shm_sqe *e, const struct shm_submit_limits *
 		return get_sync(e, lim, ret, why);
 	if (err == 0)
 		err = check_size(e, &bytes, why);
-	if (err == 0 && ((e->flags & ~FLAGS) || e->reserved))
-		err = refuse(why, "flags: unknown bits %#" PRIx32 ", reserved %" PRIu32, e->flags,
-			e->reserved);
+	if (err == 0 && (e->flags & ~FLAGS))
+		err = refuse(why, "flags: unknown bits %#" PRIx32, e->flags & ~FLAGS);
+	if (err == 0)
+		err = check_window(e, why);
 	if (err == 0)
 		err = check_places(e, lim, bytes, why);
 	if (err == 0)
 		err = check_operation(e, why);
 	if (err == 0 && e->count == 0)
 		err = refuse(why, "count: must be at least 1");
-	if (err == 0 && e->in_start % wire_dtype_size[e->dtype])
-		err = refuse(why, "in_start: %" PRIu64 " lies between elements of %d bytes",
-			e->in_start, wire_dtype_size[e->dtype]);
+	if (err == 0)
+		err = check_boundary(e, "in_start", e->in_start, why);
+	if (err == 0)
+		err = check_boundary(e, "in_second", e->in_second, why);
 	if (err < 0)
 		return err;
 	*ret = (struct shm_submission){.slot = e->slot,
@@ -162,8 +200,11 @@ int shm_submission_get(const struct shm_sqe *e, const struct shm_submit_limits *
 		.bytes = bytes,
 		.in_registered = e->flags & SHM_SQE_IN_REGISTERED,
 		.out_registered = e->flags & SHM_SQE_OUT_REGISTERED,
+		.out_disposable = e->flags & SHM_SQE_OUT_DISPOSABLE,
 		.in_off = e->in_off,
+		.window = e->window,
 		.in_start = e->in_start,
+		.in_second = e->in_second,
 		.out_off = e->flags & SHM_SQE_OUT_REGISTERED ? e->out_off : 0,
 		.losses = e->losses};
 	return 0;

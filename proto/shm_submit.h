@@ -24,16 +24,19 @@ struct shm_submission {
 	uint32_t slot;      /* < SHM_SLOTS, not in use */
 	uint32_t dtype, op; /* pcclDataType_t, pcclRedOp_t; not quantized */
 	uint64_t tag;
-	uint64_t count;           /* elements, >= 1 */
-	uint64_t bytes;           /* of the operand, <= 2^48 */
-	bool in_registered;       /* else staged: shm_slot.in_done says how much is there */
-	bool out_registered;      /* the result may go to out_off in the region out_region */
-	uint64_t in_off;          /* bytes; in_off + bytes lies in the region in_region */
-	uint64_t in_start;        /* <= bytes, between elements */
-	uint64_t out_off;         /* likewise; 0 unless out_registered */
-	uint64_t losses;          /* of the group, that the application knows of; any number */
-	bool is_sync;             /* what is above is 0, but for slot and losses */
-	bool synced;              /* is_sync: one of this communicator's has succeeded */
+	uint64_t count;      /* elements, >= 1 */
+	uint64_t bytes;      /* of the operand, <= 2^48 */
+	bool in_registered;  /* else staged: shm_slot.in_done says how much is there */
+	bool out_registered; /* the result may go to out_off in the region out_region */
+	bool out_disposable; /* likewise, and what is there need not be kept */
+	uint64_t in_off;     /* bytes; the operand, or its window, lies in the region in_region */
+	uint64_t in_start;   /* <= in_second, between elements */
+	uint64_t in_second;  /* <= bytes, between elements */
+	uint32_t window;     /* 0, or of an operand that is staged through one */
+	uint64_t out_off;    /* likewise; 0 unless out_registered */
+	uint64_t losses;     /* of the group, that the application knows of; any number */
+	bool is_sync;        /* what is above is 0, but for slot and losses */
+	bool synced;         /* is_sync: one of this communicator's has succeeded */
 	struct wm_sync_vote sync; /* if is_sync. The manifest lies in the region sync.region of the
 				   * entry; shm_state_get reads it */
 };

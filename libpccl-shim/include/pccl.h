@@ -195,6 +195,13 @@ typedef enum pcclRedOp_t {
 	pcclMin = 4
 } pcclRedOp_t;
 
+/* What an operation that fails leaves in a receive buffer. Send buffers, and buffers that are both,
+ * are always as they were before it. Of ours. */
+typedef enum pcclOutputPolicy_t {
+	pcclOutputKept = 0,      /* what it held before */
+	pcclOutputDisposable = 1 /* anything, if it is not the send buffer */
+} pcclOutputPolicy_t;
+
 /* What pcclGetAttribute can be asked. */
 typedef enum pcclAttribute_t {
 	PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE = 1,        /* accepted peers of the run */
@@ -432,6 +439,18 @@ PCCL_EXPORT pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator);
 PCCL_EXPORT pcclResult_t pcclConnect(pcclComm_t *communicator);
 
 /*
+ * Chooses what operations that are started on this communicator from now on may leave in their
+ * receive buffers when they fail. Without this call that is pcclOutputKept: old contents are kept
+ * until the end, which takes as much memory as the buffer has. With pcclOutputDisposable, where the
+ * receive buffers of all peers of a host lie in memory of pcclMemAlloc, are not the send buffers
+ * and may be disposed of, results are written there at once and nothing is kept. Peers of a group
+ * may choose differently. Any thread.
+ *
+ * pcclInvalidArgument  there is no such policy
+ */
+PCCL_EXPORT pcclResult_t pcclSetOutputPolicy(pcclComm_t *communicator, pcclOutputPolicy_t policy);
+
+/*
  * Reads an attribute as of the end of the last call on this communicator. Every call that involves
  * other peers may change the values, nothing does in between, and all who have made the same call
  * see the same after it. Does not block. A thread that awaits operations sees values as of its
@@ -506,7 +525,8 @@ PCCL_EXPORT pcclResult_t pcclOptimizeTopology(const pcclComm_t *communicator);
  * descriptor: read during the call only.
  * reduce_info_out: NULL, or receives what was done. Written on success only.
  *
- * If the call fails, both buffers have the contents they had before it.
+ * If the call fails, both buffers have the contents they had before it, if pcclSetOutputPolicy has
+ * not said otherwise of recvbuff.
  *
  * pcclTooFewPeers         alone in the group: pcclUpdateTopology until others have joined
  * pcclRankConnectionLost  a peer was lost: call again, with the same arguments; the ring is smaller

@@ -20,6 +20,7 @@ static const struct {
 	pcclResult_t (*create_communicator)(const pcclCommCreateParams_t *, pcclComm_t **);
 	pcclResult_t (*destroy_communicator)(pcclComm_t *);
 	pcclResult_t (*connect)(pcclComm_t *);
+	pcclResult_t (*set_output_policy)(pcclComm_t *, pcclOutputPolicy_t);
 	pcclResult_t (*get_attribute)(const pcclComm_t *, pcclAttribute_t, int *);
 	pcclResult_t (*update_topology)(pcclComm_t *);
 	pcclResult_t (*are_peers_pending)(const pcclComm_t *, bool *);
@@ -50,6 +51,7 @@ static const struct {
 	pcclCreateCommunicator,
 	pcclDestroyCommunicator,
 	pcclConnect,
+	pcclSetOutputPolicy,
 	pcclGetAttribute,
 	pcclUpdateTopology,
 	pcclArePeersPending,
@@ -126,6 +128,7 @@ static void check_null(void)
 		api.create_communicator(NULL, NULL),
 		api.destroy_communicator(NULL),
 		api.connect(NULL),
+		api.set_output_policy(NULL, pcclOutputKept),
 		api.get_attribute(NULL, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, NULL),
 		api.update_topology(NULL),
 		api.are_peers_pending(NULL, NULL),

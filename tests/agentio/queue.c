@@ -270,7 +270,10 @@ START_TEST(forged_operands)
 	e.count = ma.size / 4 + 1;
 	expect_refused(&e, "in_off");
 	e = good;
-	e.in_start = COUNT * 4 + 1;
+	e.in_second = COUNT * 4 + 1;
+	expect_refused(&e, "in_second");
+	e = good;
+	e.in_start = 4;
 	expect_refused(&e, "in_start");
 	e = good;
 	e.flags |= SHM_SQE_OUT_REGISTERED;
@@ -283,8 +286,11 @@ START_TEST(forged_operands)
 	e.flags |= 0x80;
 	expect_refused(&e, "flags");
 	e = good;
-	e.reserved = 1;
-	expect_refused(&e, "reserved");
+	e.window = SHM_WINDOW_MAX + 1;
+	expect_refused(&e, "window");
+	e = good;
+	e.flags |= SHM_SQE_OUT_DISPOSABLE;
+	expect_refused(&e, "flags");
 	e = good;
 	e.dtype = 12;
 	expect_refused(&e, "data type");
@@ -359,7 +365,7 @@ START_TEST(random_entries)
 			e.dtype %= 13;
 			e.op %= 6;
 			e.flags %= 4;
-			e.reserved = 0;
+			e.window = 0;
 			e.in_region %= 8;
 		}
 		e.slot = (uint32_t)i % SHM_SLOTS;

@@ -365,7 +365,7 @@ START_TEST(a_staged_operand_comes_late)
 	expect_data(1, 7, 0); /* not kept back */
 	fill(1);
 	memcpy(ma.map, v, BYTES);
-	atomic_store(&queue_slot(&qa, 0)->in_done, BYTES);
+	atomic_store(&queue_slot(&qa, 0)->in_done[1], BYTES);
 	expect_data(1, 7, 1);
 	d = data(1, 7, 2);
 	send_data(&d, 2);

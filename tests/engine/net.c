@@ -114,6 +114,14 @@ static uint64_t expected(const struct net *n, const struct op *o, uint64_t i, ui
 	return o->op == KRN_AVG ? acc / world : acc;
 }
 
+/* What a shim copies first if it takes its host to be at this position; any is allowed. */
+static struct cc_span first_chunk(const struct cc_plan *p, uint32_t pos)
+{
+	if (p->hosts < 2)
+		return (struct cc_span){0};
+	return cc_plan_chunk(p, cc_plan_first_chunk(p, pos));
+}
+
 void start_one(struct net *n, const struct op *o, uint32_t pos, uint32_t world)
 {
 	struct host *h = &n->h[pos];
@@ -137,7 +145,9 @@ void start_one(struct net *n, const struct op *o, uint32_t pos, uint32_t world)
 		s.members[m] = (struct eng_member){.in = h->in[m],
 			.slot = &h->slot[m],
 			.staged = o->staged,
-			.in_start = cc_plan_first_byte(&s.plan, pos + m)};
+			.in_start = first_chunk(&s.plan, pos + m).off,
+			.in_second = first_chunk(&s.plan, pos + m).off +
+				     first_chunk(&s.plan, pos + m).len};
 	ck_assert_int_eq(eng_start(h->e, &s), 0);
 }
 
@@ -145,14 +155,20 @@ void start_one(struct net *n, const struct op *o, uint32_t pos, uint32_t world)
 void feed(struct net *n, const struct op *o)
 {
 	uint64_t bytes = o->count * 4, one = 1;
+	struct cc_plan p;
 
+	ck_assert_int_eq(cc_plan_init(&p, o->count, 4, n->hosts, o->segment_max), 0);
 	for (uint64_t done = 0; done < bytes;) {
 		done = done + 40000 < bytes ? done + 40000 : bytes;
 		for (uint32_t i = 0; i < n->hosts; i++) {
 			for (uint32_t m = 0; m < n->h[i].n_members; m++) {
 				struct shm_slot *slot = &n->h[i].slot[m];
+				uint64_t first = first_chunk(&p, i + m).len;
 
-				atomic_store(&slot->in_done, done);
+				first = first < done / 2 ? first : done / 2;
+				first = done == bytes ? first_chunk(&p, i + m).len : first;
+				atomic_store(&slot->in_done[0], first);
+				atomic_store(&slot->in_done[1], done - first);
 				if (atomic_exchange(&slot->in_want, 0))
 					ck_assert_int_eq(write(n->h[i].bell[m], &one, 8), 8);
 			}

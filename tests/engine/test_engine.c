@@ -428,12 +428,12 @@ START_TEST(progress_names_who_copies)
 	prepare(&n, &o);
 	start_one(&n, &o, 0, 3);
 	for (uint32_t m = 0; m < 3; m += 2)
-		atomic_store(&n.h[0].slot[m].in_done, o.count * 4);
-	atomic_store(&n.h[0].slot[1].in_done, 40000);
+		atomic_store(&n.h[0].slot[m].in_done[1], o.count * 4);
+	atomic_store(&n.h[0].slot[1].in_done[1], 40000);
 	ck_assert(eng_get_progress(n.h[0].e, 1, &p));
 	ck_assert_uint_eq(p.copying, 1);
 	ck_assert_uint_lt(p.segs_done, p.segs);
-	atomic_store(&n.h[0].slot[1].in_done, 80000);
+	atomic_store(&n.h[0].slot[1].in_done[1], 80000);
 	ck_assert(eng_get_progress(n.h[0].e, 1, &q));
 	ck_assert_uint_ne(p.moved, q.moved);
 	/* What the threads have found to do ends at some time. */

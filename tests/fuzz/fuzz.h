@@ -15,7 +15,7 @@
 struct fuzz_result_input {
 	uint64_t region_size, count, off, flags_off;
 	uint32_t mode, hosts, segment_max, esize;
-	uint64_t out_registered; /* the lowest bit */
+	uint64_t out_registered; /* the lowest bit; the next one: staged */
 };
 
 /* What an input of fuzz_shm_state begins with. */

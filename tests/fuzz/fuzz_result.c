@@ -21,7 +21,8 @@ static void check_taken(const struct shm_result *r, const struct fuzz_result_inp
 	uint32_t n = r->plan.n_segs;
 
 	FUZZ_CHECK(in->esize > 0 && bytes / in->esize == in->count && bytes <= (uint64_t)1 << 48);
-	FUZZ_CHECK(lies_in(r->off, bytes, in->region_size));
+	if (r->mode == SHM_RESULT_AREA || r->mode == SHM_RESULT_UNDO)
+		FUZZ_CHECK(lies_in(r->off, bytes, in->region_size));
 	FUZZ_CHECK(n > 0 && lies_in(r->flags_off, n, in->region_size));
 	for (uint32_t i = 0; i < 64; i++) {
 		/* the first ones and the last ones */
@@ -52,8 +53,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t len)
 		.segment_max = in.segment_max,
 		.off = in.off,
 		.flags_off = in.flags_off};
-	lim = (struct shm_result_limits){
-		.count = in.count, .esize = in.esize, .out_registered = in.out_registered & 1};
+	lim = (struct shm_result_limits){.count = in.count,
+		.esize = in.esize,
+		.staged = in.out_registered & 2,
+		.out_registered = in.out_registered & 1};
 	memset(&got, 0xa5, sizeof got);
 	memset(&was, 0xa5, sizeof was);
 	if (shm_result_get(&w, &lim, &got, &why) < 0) {
@@ -62,8 +65,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t len)
 		FUZZ_CHECK(memcmp(&got, &was, sizeof got) == 0);
 		return 0;
 	}
-	FUZZ_CHECK(
-		got.mode == SHM_RESULT_AREA || (got.mode == SHM_RESULT_UNDO && lim.out_registered));
+	FUZZ_CHECK(got.mode == SHM_RESULT_AREA ||
+		   ((got.mode == SHM_RESULT_UNDO || got.mode == SHM_RESULT_DIRECT) &&
+			   lim.out_registered) ||
+		   (got.mode == SHM_RESULT_STAGED && lim.staged));
 	if (shm_result_fits(&got, in.region_size, &why) < 0)
 		FUZZ_CHECK(why != NULL);
 	else

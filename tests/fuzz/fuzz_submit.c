@@ -36,8 +36,14 @@ static void check_taken(const struct shm_submit_limits *lim, const struct shm_su
 	FUZZ_CHECK(size > 0 && s->op <= 4);
 	FUZZ_CHECK(s->bytes > 0 && s->bytes <= (uint64_t)1 << 48);
 	FUZZ_CHECK(s->bytes / size == s->count && s->bytes % size == 0);
-	FUZZ_CHECK(lies_in(s->in_off, s->bytes, lim->in_size));
-	FUZZ_CHECK(s->in_start <= s->bytes && s->in_start % size == 0);
+	FUZZ_CHECK(s->window <= SHM_WINDOW_MAX);
+	FUZZ_CHECK(lies_in(s->in_off,
+		s->window > 0 ? (uint64_t)s->window * CC_PLAN_SEGMENT_MAX : s->bytes,
+		lim->in_size));
+	FUZZ_CHECK(s->in_start <= s->in_second && s->in_start % size == 0);
+	FUZZ_CHECK(s->in_second <= s->bytes && s->in_second % size == 0);
+	FUZZ_CHECK(s->window == 0 || (!s->in_registered && s->in_second == 0));
+	FUZZ_CHECK(!s->out_disposable || s->out_registered);
 	if (s->out_registered)
 		FUZZ_CHECK(lies_in(s->out_off, s->bytes, lim->out_size));
 	else
@@ -76,13 +82,18 @@ static void check_again(const struct shm_submit_limits *lim, const struct shm_su
 	struct shm_sqe e = {
 		.slot = s->slot,
 		.flags = (s->in_registered ? SHM_SQE_IN_REGISTERED : 0u) |
-			 (s->out_registered ? SHM_SQE_OUT_REGISTERED : 0u),
+			 (s->out_registered ? SHM_SQE_OUT_REGISTERED : 0u) |
+			 (s->out_disposable ? SHM_SQE_OUT_DISPOSABLE : 0u),
+		/* Which regions they were does not matter any more, but that they were two. */
+		.out_region = s->out_disposable,
 		.tag = s->tag,
 		.count = s->count,
 		.dtype = s->dtype,
 		.op = s->op,
 		.in_off = s->in_off,
 		.in_start = s->in_start,
+		.in_second = s->in_second,
+		.window = s->window,
 		.out_off = s->out_off,
 		.losses = s->losses,
 	};

@@ -293,6 +293,11 @@ static void results(void)
 	write_seed("fuzz_result", "undo", &in, sizeof in);
 	in.hosts = 1, in.off = 4096, in.flags_off = 0;
 	write_seed("fuzz_result", "one_host", &in, sizeof in);
+	in = good, in.mode = SHM_RESULT_STAGED, in.out_registered = 2;
+	in.flags_off = 0, in.region_size = 4096;
+	write_seed("fuzz_result", "staged", &in, sizeof in);
+	in.mode = SHM_RESULT_DIRECT, in.out_registered = 1;
+	write_seed("fuzz_result", "direct", &in, sizeof in);
 	in = good, in.mode = SHM_RESULT_UNDO;
 	write_seed("fuzz_result", "undo_of_nothing", &in, sizeof in);
 	in = good, in.hosts = UINT32_MAX, in.segment_max = 4;

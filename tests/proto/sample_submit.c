@@ -33,7 +33,8 @@ struct shm_sqe sample_entry(struct tl_rng *r, struct shm_submit_limits *ret_lim)
 	uint64_t size = sample_dtype_size(e.dtype);
 
 	e.count = 1 + tl_magnitude(r, 48) % (OPERAND_MAX / size);
-	e.in_start = tl_range(r, 0, e.count) * size;
+	e.in_second = tl_range(r, 0, e.count) * size;
+	e.in_start = tl_range(r, 0, e.in_second / size) * size;
 	ret_lim->busy = tl_u64(r) & ~((uint64_t)1 << e.slot);
 	ret_lim->in_size = place(r, e.count * size, &e.in_off);
 	ret_lim->out_size = place(r, e.count * size, &e.out_off);
@@ -72,7 +73,9 @@ bool same_submission(const struct shm_submission *a, const struct shm_submission
 	return a->slot == b->slot && a->dtype == b->dtype && a->op == b->op && a->tag == b->tag &&
 	       a->count == b->count && a->bytes == b->bytes &&
 	       a->in_registered == b->in_registered && a->out_registered == b->out_registered &&
-	       a->in_off == b->in_off && a->in_start == b->in_start && a->out_off == b->out_off &&
+	       a->in_off == b->in_off && a->in_start == b->in_start &&
+	       a->in_second == b->in_second && a->window == b->window &&
+	       a->out_disposable == b->out_disposable && a->out_off == b->out_off &&
 	       a->losses == b->losses && a->is_sync == b->is_sync && a->synced == b->synced &&
 	       same_sync_vote(&a->sync, &b->sync);
 }

@@ -49,7 +49,7 @@ END_TEST
 
 START_TEST(modes)
 {
-	struct shm_result_limits registered = limits;
+	struct shm_result_limits registered = limits, staged = limits;
 	struct shm_result_words w = good;
 	struct shm_result r;
 	const char *why;
@@ -61,7 +61,14 @@ START_TEST(modes)
 	ck_assert_uint_eq(r.mode, SHM_RESULT_UNDO);
 	refused(w, &limits, "mode");
 	w.mode = SHM_RESULT_NONE, refused(w, &registered, "mode");
-	w.mode = 3, refused(w, &registered, "mode");
+	w.mode = SHM_RESULT_DIRECT;
+	ck_assert_int_eq(shm_result_get(&w, &registered, &r, &why), 0);
+	refused(w, &limits, "mode");
+	w.mode = SHM_RESULT_STAGED, refused(w, &registered, "mode");
+	staged.staged = true;
+	ck_assert_int_eq(shm_result_get(&w, &staged, &r, &why), 0);
+	ck_assert_uint_eq(r.mode, SHM_RESULT_STAGED);
+	w.mode = 5, refused(w, &registered, "mode");
 	w.mode = UINT32_MAX, refused(w, &registered, "mode");
 }
 END_TEST

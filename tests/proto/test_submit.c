@@ -21,6 +21,7 @@ static const struct shm_sqe good = {.slot = 5,
 	.in_region = 17,
 	.in_off = 192,
 	.in_start = 800,
+	.in_second = 1600,
 	.out_region = 18,
 	.out_off = 64};
 static const struct shm_submit_limits limits = {
@@ -69,6 +70,7 @@ START_TEST(every_field_arrives)
 		.out_registered = true,
 		.in_off = 192,
 		.in_start = 800,
+		.in_second = 1600,
 		.out_off = 64};
 
 	ck_assert(same_submission(&s, &expected));
@@ -122,7 +124,7 @@ START_TEST(types_and_operations)
 {
 	struct shm_sqe e = good;
 
-	e.in_start = 0;
+	e.in_start = e.in_second = 0;
 	for (e.dtype = 0; e.dtype < KRN_DTYPE_COUNT; e.dtype++)
 		for (e.op = 0; e.op < KRN_OP_COUNT; e.op++)
 			ck_assert_uint_eq(taken(&e, &limits).bytes,
@@ -151,12 +153,12 @@ START_TEST(flags)
 	for (unsigned bit = 3; bit < 32; bit++) {
 		char text[64];
 
+		if (1u << bit == SHM_SQE_OUT_DISPOSABLE)
+			continue;
 		e.flags = good.flags | 1u << bit;
-		snprintf(text, sizeof text, "flags: unknown bits %#x, reserved 0",
-			(unsigned)e.flags);
+		snprintf(text, sizeof text, "flags: unknown bits %#x", 1u << bit);
 		refused(e, text);
 	}
-	e = good, e.reserved = 1, refused(e, "flags: unknown bits 0x3, reserved 1");
 	e = good, e.flags = 0;
 	ck_assert(!taken(&e, &limits).in_registered && !taken(&e, &limits).out_registered);
 	e = good, e.flags = SHM_SQE_IN_REGISTERED;
@@ -194,7 +196,7 @@ START_TEST(count)
 		}
 	}
 	e = good;
-	e.in_start = 0;
+	e.in_start = e.in_second = 0;
 	e.count = 1;
 	ck_assert_uint_eq(taken(&e, &limits).bytes, 8);
 	e.count = 0;
@@ -262,19 +264,76 @@ START_TEST(copying_order)
 {
 	struct shm_sqe e = good;
 
-	for (e.in_start = 0; e.in_start <= 8000; e.in_start += 8)
+	for (e.in_start = 0, e.in_second = 8000; e.in_start <= 8000; e.in_start += 8)
 		ck_assert_uint_eq(taken(&e, &limits).in_start, e.in_start);
-	e.in_start = 8001;
-	refused(e, "in_start: 8001 is beyond the 8000 bytes");
+	for (e.in_start = e.in_second = 0; e.in_second <= 8000; e.in_second += 8)
+		ck_assert_uint_eq(taken(&e, &limits).in_second, e.in_second);
+	e.in_second = 8001;
+	refused(e, "in_second: 8001 is beyond the 8000 bytes");
+	e.in_second = UINT64_MAX;
+	refused(e, "in_second: 18446744073709551615 is beyond the 8000 bytes");
+	e.in_second = 800, e.in_start = 808;
+	refused(e, "in_start: 808 is beyond in_second, 800");
 	e.in_start = UINT64_MAX;
-	refused(e, "in_start: 18446744073709551615 is beyond the 8000 bytes");
+	refused(e, "in_start: 18446744073709551615 is beyond in_second, 800");
 	for (e.in_start = 1; e.in_start < 8; e.in_start++) {
 		char text[64];
 
-		snprintf(text, sizeof text, "in_start: %u lies between elements of 8 bytes",
+		snprintf(text, sizeof text, "in_start: %u is within an element of 8 bytes",
 			(unsigned)e.in_start);
 		refused(e, text);
 	}
+	e.in_start = 0, e.in_second = 4;
+	refused(e, "in_second: 4 is within an element of 8 bytes");
+}
+END_TEST
+
+START_TEST(windows)
+{
+	struct shm_submit_limits lim = limits;
+	struct shm_sqe e = good;
+
+	e.flags = 0;
+	e.in_off = e.in_start = e.in_second = 0;
+	e.count = 1000000;
+	e.window = 2;
+	lim.in_size = 2 * CC_PLAN_SEGMENT_MAX;
+	ck_assert_uint_eq(taken(&e, &lim).window, 2);
+	lim.in_size--;
+	refused_by(&e, &lim, CC_ERR_INVAL,
+		"in_off: 524288 bytes at offset 0 do not lie in region 17 of 524287 bytes");
+	lim.in_size = UINT64_MAX;
+	e.window = SHM_WINDOW_MAX;
+	ck_assert_uint_eq(taken(&e, &lim).window, SHM_WINDOW_MAX);
+	e.window++;
+	refused_by(&e, &lim, CC_ERR_INVAL, "window: 1025 segments, must be at most 1024");
+	e.window = 1, e.in_second = 8;
+	refused_by(&e, &lim, CC_ERR_INVAL,
+		"window: only for operands that are staged from their beginning");
+	e.in_second = 0, e.flags = SHM_SQE_IN_REGISTERED;
+	refused_by(&e, &lim, CC_ERR_INVAL,
+		"window: only for operands that are staged from their beginning");
+}
+END_TEST
+
+/* What may be lost is never the operand. */
+START_TEST(disposable_outputs)
+{
+	struct shm_sqe e = good;
+
+	e.count = 10; /* 80 bytes */
+	e.in_start = e.in_second = 0;
+	e.flags |= SHM_SQE_OUT_DISPOSABLE;
+	ck_assert(taken(&e, &limits).out_disposable);
+	ck_assert(!taken(&good, &limits).out_disposable);
+	e.out_region = e.in_region;
+	for (e.out_off = e.in_off - 79; e.out_off < e.in_off + 80; e.out_off++)
+		refused(e, "out_off: the operand is there, which must be kept");
+	ck_assert(taken(&e, &limits).out_disposable);
+	e.out_off = e.in_off - 80;
+	ck_assert(taken(&e, &limits).out_disposable);
+	e.flags &= ~(uint32_t)SHM_SQE_OUT_REGISTERED;
+	refused(e, "flags: an output that is not registered is not disposable");
 }
 END_TEST
 
@@ -399,6 +458,8 @@ int main(void)
 	tcase_add_test(tc, regions);
 	tcase_add_test(tc, offsets);
 	tcase_add_test(tc, copying_order);
+	tcase_add_test(tc, windows);
+	tcase_add_test(tc, disposable_outputs);
 	tcase_add_test(tc, hints_are_ignored);
 	suite_add_tcase(s, tc);
 	return tl_run(s);

@@ -40,9 +40,9 @@ void fake_await_input(struct fake_op *op, uint64_t bytes)
 
 	if (op->sqe.flags & SHM_SQE_IN_REGISTERED)
 		return;
-	while (atomic_load(&op->slot->in_done) < bytes) {
+	while (shm_slot_copied(op->slot) < bytes) {
 		atomic_store(&op->slot->in_want, 1);
-		if (atomic_load(&op->slot->in_done) >= bytes)
+		if (shm_slot_copied(op->slot) >= bytes)
 			break;
 		if (poll(&p, 1, 10000) <= 0)
 			abort(); /* the shim did not ring */

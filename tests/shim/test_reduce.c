@@ -190,7 +190,7 @@ START_TEST(operands_are_copied_in_ring_order)
 		h = bf_launch(&b, pos);
 		op = fake_take(fx_agent);
 		ck_assert_uint_eq(op.sqe.in_start, cc_plan_first_byte(&plan, pos));
-		ck_assert_uint_eq(atomic_load(&op.slot->in_done), b.bytes);
+		ck_assert_uint_eq(shm_slot_copied(op.slot), b.bytes);
 		ck_assert_int_eq(memcmp(op.in, b.operand, b.bytes), 0);
 		fake_serve(&op, SHM_RESULT_AREA);
 		fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));

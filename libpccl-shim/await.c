@@ -170,7 +170,7 @@ static bool feed_window(struct progress *p)
 
 		p->n_fed++;
 		atomic_store(&p->slot->in_done[1], done);
-		pccl_slot_progress(p->op, p->slot);
+		pccl_slot_progress(p->op, p->slot, false);
 	}
 	return p->n_fed > before;
 }

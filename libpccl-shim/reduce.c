@@ -160,8 +160,20 @@ static void copy_in(const pcclComm_t *c, const struct shm_sqe *e)
 		else
 			done[1] += copy_piece(op, done[1] - tail, e->in_start);
 		atomic_store(&s->in_done[second], done[second]);
-		pccl_slot_progress(op, s);
+		pccl_slot_progress(op, s, false);
 	}
+}
+
+/* The vote is under way while it is copied. */
+static void submit_small(pcclComm_t *c, const struct shm_sqe *e, enum pccl_op_state state)
+{
+	const struct pccl_op *op = &c->ops[e->slot];
+	struct shm_slot *s = pccl_attachment_slot(op->att, e->slot);
+
+	pccl_slot_submit(c, e, 0, state);
+	memcpy(op->staging->map.base, op->send, op->bytes);
+	atomic_store(&s->in_done[1], op->bytes);
+	pccl_slot_progress(op, s, true);
 }
 
 bool pccl_reduce_window_plan(const struct pccl_op *op, struct cc_plan *ret)
@@ -243,9 +255,8 @@ static pcclResult_t try_launch(pcclComm_t *c, const void *send, void *recv,
 	}
 	if (op->window > 0) {
 		submit_window(c, &e, state);
-	} else if (op->staging && op->bytes <= shm_copy_first(attrs.hosts)) {
-		memcpy(op->staging->map.base, op->send, op->bytes);
-		pccl_slot_submit(c, &e, op->bytes, state);
+	} else if (op->staging && op->bytes <= shm_small(attrs.hosts)) {
+		submit_small(c, &e, state);
 	} else if (op->staging) {
 		choose_order(op, &attrs, &e);
 		pccl_slot_submit(c, &e, 0, state);

@@ -119,11 +119,14 @@ void pccl_slot_submit(
 	ring_bell(a->submit_bell.fd);
 }
 
-void pccl_slot_progress(const struct pccl_op *op, struct shm_slot *s)
+void pccl_slot_progress(const struct pccl_op *op, struct shm_slot *s, bool small)
 {
 	/* Sequentially consistent, as what was done before: the agent sets it and looks again. */
-	if (atomic_load(&s->in_want) && atomic_exchange(&s->in_want, 0))
-		ring_bell(op->att->data_bell.fd);
+	if (!atomic_load(&s->in_want) || !atomic_exchange(&s->in_want, 0))
+		return;
+	ring_bell(op->att->data_bell.fd);
+	if (small)
+		ring_bell(op->att->submit_bell.fd);
 }
 
 /* ---- waiting */

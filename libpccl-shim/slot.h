@@ -22,8 +22,8 @@ void pccl_slot_release(pcclComm_t *c, uint32_t slot);
  * that are there, from in_second on. */
 void pccl_slot_submit(
 	pcclComm_t *c, const struct shm_sqe *e, uint64_t in_done, enum pccl_op_state state);
-/* The agent may be waiting for what has just been done: rings if it is. */
-void pccl_slot_progress(const struct pccl_op *op, struct shm_slot *s);
+/* The agent may be waiting for what has just been done: rings if it is. small: see shm_small. */
+void pccl_slot_progress(const struct pccl_op *op, struct shm_slot *s, bool small);
 
 struct pccl_waiter {
 	uint64_t spin_ns;        /* before it sleeps the first time */

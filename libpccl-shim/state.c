@@ -124,7 +124,7 @@ static void acknowledge(struct sync *y, uint32_t what)
 
 	atomic_store_explicit(&a->v[y->acked % SHM_STATE_SLOTS], what, memory_order_relaxed);
 	atomic_store(&a->tail, ++y->acked);
-	pccl_slot_progress(y->op, y->slot);
+	pccl_slot_progress(y->op, y->slot, false);
 }
 
 /* The agent does not know what it does: nothing that it says is waited for any more. */

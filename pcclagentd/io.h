@@ -64,6 +64,7 @@ struct region {
 	_Atomic bool *mapped; /* see ste_region; NULL until it is synchronized */
 	int fd;               /* of result regions; of others, if there are enough; else -1 */
 	uint32_t refs;        /* slots and transfers that use it */
+	uint32_t lent;        /* of these: only to be sent, by then perhaps to no purpose */
 	bool orphan;          /* its owner is gone: goes with the last reference */
 	UT_hash_handle hh;
 	struct region *prev, *next; /* of the owner's list */
@@ -100,6 +101,7 @@ struct comm {
 	struct cc_watch *watch;
 	bool draining;
 	bool checking; /* a manifest: entries behind it wait */
+	bool awaited;  /* the operand of a small operation: the submission doorbell tells */
 	uint32_t head, attr_version;
 	uint32_t bell_run;         /* run whose engine watches data_bell; 0: none */
 	uint32_t state_run;        /* likewise, for shared state */
@@ -390,6 +392,9 @@ void account_discharge(struct agentd *d, uint32_t uid, uint64_t bytes);
 struct region *region_find(const struct agentd *d, uint64_t id);
 struct region *region_ref(struct region *r);
 void region_unref(struct agentd *d, struct region *r); /* NULL is fine */
+/* References that do not keep the owner from freeing it; NULL is fine. */
+struct region *region_lend(struct region *r);
+void region_return(struct agentd *d, struct region *r);
 void region_session_closed(struct agentd *d, struct session *s);
 /* A region without a session of which `bytes` are charged to uid. */
 uint32_t region_new_result(struct agentd *d, uint32_t uid, uint64_t size, uint64_t bytes,
@@ -492,13 +497,13 @@ bool xfer_free_all(struct run *r);
 
 /* Is it small, by what all hosts know? */
 bool small_fits(uint64_t bytes, uint32_t hosts);
-/* Copies the spec. NULL: no memory. */
-struct small *small_new(const struct eng_xfer_spec *spec);
+/* For x, whose members are there; copies the spec. NULL: no memory. */
+struct small *small_new(const struct xfer *x, const struct eng_xfer_spec *spec);
 void small_free(struct small *s); /* NULL is fine */
 /* As far as it goes with the operands that are there. */
 void small_go_on(struct xfer *x);
-/* With operands that were not there in time. */
-void small_tick(struct run *r);
+/* All of them, with operands that were not there before. */
+void small_fed(struct agentd *d);
 void small_progress(const struct small *s, struct eng_progress *ret);
 /* NULL, or why this cannot be meant for x. */
 const char *small_objection(const struct xfer *x, const struct wlk_data *d);

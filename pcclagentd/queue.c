@@ -164,6 +164,10 @@ static void on_bell(void *arg)
 	struct comm *c = arg;
 
 	c->refs++;
+	if (c->awaited) {
+		c->awaited = false;
+		small_fed(c->d);
+	}
 	drain(c);
 	comm_unref(c);
 }

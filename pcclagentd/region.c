@@ -241,13 +241,15 @@ uint32_t region_free(struct agentd *d, struct session *s, uint64_t id, char *tex
 		snprintf(text, WL_TEXT_MAX, "this process has no memory region %" PRIu64, id);
 		return WIRE_INVALID_ARGUMENT;
 	}
-	if (r->refs > 0) {
+	if (r->refs > r->lent) {
 		snprintf(text, WL_TEXT_MAX,
 			"the memory is in use by an operation in flight; await it first");
 		return WIRE_INVALID_USAGE;
 	}
 	DL_DELETE(s->regions, r);
-	destroy(d, r);
+	r->orphan = true;
+	if (r->refs == 0)
+		destroy(d, r);
 	return WIRE_SUCCESS;
 }
 
@@ -269,6 +271,20 @@ void region_unref(struct agentd *d, struct region *r)
 {
 	if (r && --r->refs == 0 && r->orphan)
 		destroy(d, r);
+}
+
+struct region *region_lend(struct region *r)
+{
+	if (r)
+		r->lent++;
+	return r ? region_ref(r) : NULL;
+}
+
+void region_return(struct agentd *d, struct region *r)
+{
+	if (r)
+		r->lent--;
+	region_unref(d, r);
 }
 
 void region_session_closed(struct agentd *d, struct session *s)

@@ -336,10 +336,10 @@ void run_tick(struct agentd *d, uint64_t now)
 	HASH_ITER (hh, d->runs, r, tmp) {
 		out_link_tick(r, now);
 		look(r, now);
-		small_tick(r);
 		if (r->ste)
 			ste_tick(r->ste);
 	}
+	small_fed(d); /* who knows of another ring rings another bell */
 }
 
 void run_halt_all(struct agentd *d)

@@ -11,9 +11,11 @@
 
 #define PIECE ((uint64_t)64 << 10) /* bytes that are reduced at once: they are in the cache yet */
 
-/* The operands of the hosts, in the order of the ring. A queue of bytes to be sent keeps them, too.
- */
+/* The operands of the hosts, in the order of the ring; this one's own is where its only member has
+ * it, if it has only one. A queue of bytes to be sent keeps them, too. */
 struct parts {
+	struct agentd *d;
+	struct region *own; /* NULL, or lent: the only member's operand lies in it */
 	uint32_t refs;
 	_Alignas(64) uint8_t bytes[];
 };
@@ -33,7 +35,7 @@ struct small {
  * ring twice; more do, so what counts is all operands together. */
 bool small_fits(uint64_t bytes, uint32_t hosts)
 {
-	return bytes <= shm_copy_first(hosts) / (hosts == 2 ? 1 : hosts);
+	return bytes <= shm_small(hosts) / (hosts == 2 ? 1 : hosts);
 }
 
 static void parts_unref(const void *bytes, size_t len, void *arg)
@@ -42,22 +44,28 @@ static void parts_unref(const void *bytes, size_t len, void *arg)
 
 	(void)bytes;
 	(void)len;
-	if (p && --p->refs == 0)
-		free(p);
+	if (!p || --p->refs > 0)
+		return;
+	region_return(p->d, p->own);
+	free(p);
 }
 
-static struct parts *parts_new(uint64_t bytes)
+static struct parts *parts_new(struct agentd *d, struct region *own, uint64_t bytes)
 {
 	size_t size = (sizeof(struct parts) + bytes + 63) / 64 * 64;
 	struct parts *p = aligned_alloc(64, size);
 
-	if (p)
-		p->refs = 1;
+	if (!p)
+		return NULL;
+	p->d = d;
+	p->own = region_lend(own);
+	p->refs = 1;
 	return p;
 }
 
-struct small *small_new(const struct eng_xfer_spec *spec)
+struct small *small_new(const struct xfer *x, const struct eng_xfer_spec *spec)
 {
+	struct region *own = x->n_members == 1 ? x->members[0].in : NULL;
 	uint64_t bytes = spec->plan.count * spec->plan.esize;
 	uint32_t hosts = spec->plan.hosts;
 	struct small *s = calloc(1, sizeof *s);
@@ -70,7 +78,7 @@ struct small *small_new(const struct eng_xfer_spec *spec)
 		return s;
 	s->got = calloc(hosts, sizeof *s->got);
 	s->srcs = malloc(hosts * sizeof *s->srcs);
-	s->parts = parts_new(hosts * bytes);
+	s->parts = parts_new(x->run->d, own, hosts * bytes);
 	if (s->got && s->srcs && s->parts)
 		return s;
 	small_free(s);
@@ -92,16 +100,43 @@ static uint8_t *part(const struct small *s, uint32_t pos)
 	return s->parts->bytes + pos * s->bytes;
 }
 
+/* Of any host, to be read. */
+static const uint8_t *operand(const struct small *s, uint32_t pos)
+{
+	return s->parts->own && pos == s->spec.pos ? s->spec.members[0].in : part(s, pos);
+}
+
+static bool is_there(const struct small *s, uint32_t member)
+{
+	const struct eng_member *m = &s->spec.members[member];
+
+	return !m->staged || shm_slot_copied(m->slot) >= s->bytes;
+}
+
 /* The first member whose operand is not all there; n_members: all are. */
 static uint32_t copying(const struct small *s)
 {
 	uint32_t i = 0;
 
-	while (i < s->spec.n_members &&
-		(!s->spec.members[i].staged ||
-			shm_slot_copied(s->spec.members[i].slot) >= s->bytes))
+	while (i < s->spec.n_members && is_there(s, i))
 		i++;
 	return i;
+}
+
+/* Are all operands there? If not, the doorbell of whose is not will ring. */
+static bool all_there(const struct xfer *x)
+{
+	const struct small *s = x->small;
+
+	for (uint32_t i = 0; i < s->spec.n_members; i++) {
+		if (is_there(s, i))
+			continue;
+		x->members[i].h.comm->awaited = true;
+		atomic_store(&s->spec.members[i].slot->in_want, 1);
+		if (!is_there(s, i))
+			return false;
+	}
+	return true;
 }
 
 static void combine(const struct small *s, uint8_t *dst)
@@ -126,7 +161,7 @@ static void reduce(struct small *s)
 	if (to <= from)
 		return;
 	for (uint32_t i = 0; i < hosts; i++)
-		s->srcs[i] = part(s, i) + from;
+		s->srcs[i] = operand(s, i) + from;
 	krn_reduce(s->spec.dtype, s->spec.op, s->spec.area + from, s->srcs, hosts,
 		(to - from) / s->spec.plan.esize);
 	s->reduced = to;
@@ -169,7 +204,7 @@ static void pass_on(struct xfer *x, uint32_t pos)
 		return;
 	wlk_data_put(hdr, &d);
 	s->parts->refs++;
-	out_link_send(x->run, x->tx_link, hdr, part(s, pos), s->bytes, parts_unref, s->parts);
+	out_link_send(x->run, x->tx_link, hdr, operand(s, pos), s->bytes, parts_unref, s->parts);
 	s->tx_bytes += sizeof hdr + s->bytes;
 }
 
@@ -196,7 +231,7 @@ void small_go_on(struct xfer *x)
 	struct small *s = x->small;
 	uint32_t pos = s->spec.pos;
 
-	if (x->over || copying(s) < s->spec.n_members)
+	if (x->over || !all_there(x))
 		return;
 	if (!s->parts) {
 		combine(s, s->spec.area);
@@ -204,7 +239,8 @@ void small_go_on(struct xfer *x)
 		return;
 	}
 	if (s->got[pos] == 0) {
-		combine(s, part(s, pos));
+		if (!s->parts->own)
+			combine(s, part(s, pos));
 		cc_loop_expect(x->run->d->loop);
 		have(x, pos);
 	}
@@ -212,13 +248,16 @@ void small_go_on(struct xfer *x)
 		finish(x);
 }
 
-void small_tick(struct run *r)
+void small_fed(struct agentd *d)
 {
+	struct run *r, *next_run;
 	struct xfer *x, *tmp;
 
-	HASH_ITER (hh, r->xfers, x, tmp) {
-		if (x->small)
-			small_go_on(x);
+	HASH_ITER (hh, d->runs, r, next_run) {
+		HASH_ITER (hh, r->xfers, x, tmp) {
+			if (x->small)
+				small_go_on(x);
+		}
 	}
 }
 

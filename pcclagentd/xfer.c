@@ -202,7 +202,7 @@ static uint32_t start_engine(struct xfer *x, const struct eng_xfer_spec *spec, c
 
 static uint32_t start_small(struct xfer *x, const struct eng_xfer_spec *spec, char *text)
 {
-	x->small = small_new(spec);
+	x->small = small_new(x, spec);
 	if (!x->small) {
 		snprintf(text, WL_TEXT_MAX, "the agent has no memory for the operation");
 		return WIRE_OUT_OF_MEMORY;

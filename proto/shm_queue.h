@@ -158,10 +158,10 @@ enum shm_wait {
 				* changes */
 };
 
-/* A staged operand of so many bytes at most is all there when it is submitted, on a ring of as many
- * hosts as shm_attr says. An agent that has to wait for one all the same looks at it now and then:
- * there is no bell for it. */
-static inline uint64_t shm_copy_first(uint32_t hosts)
+/* On a ring of so many hosts the agent's loop carries out operations of so many bytes. Of a staged
+ * operand that is not larger, by what shm_attr says of the ring, the submission doorbell tells as
+ * well if it is awaited. */
+static inline uint64_t shm_small(uint32_t hosts)
 {
 	return (uint64_t)(hosts == 2 ? 1024 : 512) << 10;
 }
@@ -173,7 +173,8 @@ struct shm_slot {
 	 * what is added first to what comes in meanwhile. */
 	_Alignas(SHM_LINE) _Atomic uint64_t in_done[2];
 	_Atomic uint32_t in_want; /* A sets 1 when it waits for in_done, or for what commands have
-				   * come to; S exchanges with 0 and rings the data doorbell */
+				   * come to; S exchanges with 0 and rings the data doorbell, and
+				   * see shm_small */
 	/* output side: A writes, S reads */
 	_Alignas(SHM_LINE) _Atomic uint32_t state; /* enum shm_slot_state */
 	_Atomic uint32_t wait;                     /* enum shm_wait, the futex word */

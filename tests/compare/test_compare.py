@@ -155,6 +155,37 @@ class Figures(unittest.TestCase):
         self.assertEqual(report.bus_bandwidth(4, 1000, [1, 2, 30]), 750)
 
 
+class Summary(unittest.TestCase):
+    # at 4 B a is the best of the others, at 1 KiB and 16 MiB b is; 16 KiB is in no class
+    results = {"ours": {4: [1.0], 1024: [1.0], 16 << 10: [1.0], 16 << 20: [2.0, 4.0]},
+               "a": {4: [2.0], 1024: [9.0], 16 << 10: [0.1]},
+               "b": {4: [3.0], 1024: [5.0], 16 << 20: [3.0, 10.0]}}
+
+    def ratio(self, others, least=0, most=4096):
+        return report.class_ratio(self.results, "ours", others, least, most)
+
+    def test_the_best_is_found_for_each_size(self):
+        self.assertEqual(self.ratio(["a", "b"]), (3.5, 2.0))
+        self.assertEqual(self.ratio(["a"]), (5.5, 2.0))
+        self.assertEqual(self.ratio(["b", "nobody"]), (4.0, 3.0))
+
+    def test_of_several_rounds_it_is_the_median(self):
+        self.assertEqual(self.ratio(["a", "b"], 1 << 20, 1 << 30), (2.0, 2.0))
+
+    def test_there_is_none_without_sizes_or_others(self):
+        self.assertIsNone(self.ratio(["nobody"]))
+        self.assertIsNone(self.ratio(["a"], 1 << 20, 1 << 30))
+        self.assertIsNone(report.class_ratio({"a": {4: [1.0]}}, "ours", ["a"], 0, 4096))
+
+    def test_table(self):
+        self.assertEqual(
+            report.summary_table({TWO: self.results}, ["ours", "ours too"],
+                                 {"best": ["a", "b"], "a": ["a"]}),
+            "| setting | size | other / ours | best | a |\n| --- | --- | --- | ---: | ---: |\n"
+            "| one host, 2 peers | up to 4 KiB | ours | 3.50 (2.00) | 5.50 (2.00) |\n"
+            "| one host, 2 peers | 16 MiB and more | ours | 2.00 (2.00) | - |\n")
+
+
 class Text(unittest.TestCase):
     results = {"ours": {4: [0.001, 0.002]}, "a": {4: [0.002, 0.008]}, "b": {}}
 
@@ -179,9 +210,11 @@ class Text(unittest.TestCase):
     def test_section_has_it_all(self):
         facts = {"date": "D", "machine": "M", "commit": "C", "command": "X", "rounds": 2,
                  "streams": 4, "plot": "p.svg"}
-        text = report.section({TWO: self.results}, ["ours"], [(TWO, "left out: c: gone")], facts)
+        text = report.section({TWO: self.results}, ["ours"], {"best": ["a"]},
+                              [(TWO, "left out: c: gone")], facts)
         for part in ("## All-reduce beside others, D", "Machine: M", "commit C",
-                     "`X`", "(p.svg)", "### One host, 2 peers", "3.00 (2.00-4.00)",
+                     "`X`", "(p.svg)", "| one host, 2 peers | up to 4 KiB | ours | 3.00 (3.00) |",
+                     "### One host, 2 peers", "3.00 (2.00-4.00)",
                      "- left out: c: gone"):
             self.assertIn(part, text)
 

@@ -138,10 +138,10 @@ def note_lines(notes):
 
 
 def section(results, ours, rivals, notes, facts):
-    """rivals: of the summary. facts: date, machine, rounds, streams, command, plot."""
+    """rivals: of the summary. facts: date, machine, rounds, streams, command, took, plot."""
     parts = [f"## All-reduce beside others, {facts['date']}\n",
              f"Machine: {facts['machine']}. Command: `{facts['command']}`, commit "
-             f"{facts['commit']}.\n",
+             f"{facts['commit']}, {facts['took']}.\n",
              LEGEND.format(**facts), SUMMARY, summary_table(results, ours, rivals)]
     if facts["plot"]:
         parts.append(f"![bus bandwidth over size]({facts['plot']})\n")

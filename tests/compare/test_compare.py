@@ -10,6 +10,7 @@ import os
 import pathlib
 import sys
 import unittest
+from unittest import mock
 
 sys.dont_write_bytecode = True
 TOP = pathlib.Path(os.environ.get("abs_top_srcdir") or pathlib.Path(__file__).parents[2])
@@ -24,7 +25,7 @@ def load():
 
 
 compare = load()
-base, report = compare.base, compare.report
+base, progress, report = compare.base, compare.progress, compare.report
 TWO = base.Setting(1, 2)
 
 
@@ -56,13 +57,14 @@ class Fake(base.Contender):
         self.stopped += 1
 
 
-def run(*kinds, rounds=2):
-    """Quick, of TWO, with these contenders."""
+def run(*kinds, rounds=2, setting=TWO):
+    """Quick, of one setting, with these contenders."""
     Fake.asked = []
-    comparison = compare.Comparison(compare.parse(["--quick", "--rounds", str(rounds)]))
-    compare.CONTENDERS = kinds
-    with contextlib.redirect_stdout(io.StringIO()):
-        comparison.measure_setting(TWO)
+    options = compare.parse(["--quick", "--rounds", str(rounds), "--settings", setting.key])
+    with mock.patch.object(compare, "CONTENDERS", kinds), \
+            contextlib.redirect_stdout(io.StringIO()):
+        comparison = compare.Comparison(options)
+        comparison.measure_all()
     return comparison
 
 
@@ -116,9 +118,47 @@ class Turns(unittest.TestCase):
         for quick in (False, True):
             for size in compare.sizes(quick):
                 warm_ups, n = compare.iterations(size, quick)
-                self.assertTrue(2 <= warm_ups <= 20 and 3 <= n <= 200, (size, warm_ups, n))
+                self.assertTrue(1 <= warm_ups <= 2 and 2 <= n <= 25, (size, warm_ups, n))
         self.assertEqual(compare.sizes(False)[0], 4)
         self.assertEqual(compare.sizes(False)[-1], 1 << 30)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+class Progress(unittest.TestCase):
+    def test_all_steps_are_taken(self):
+        found = run(kind("a"), kind("b"))
+        self.assertEqual(found.progress.n_steps, 2 * len(compare.QUICK_SIZES))
+        self.assertEqual(found.progress.done, found.progress.n_steps)
+
+    def test_so_it_is_without_memory(self):
+        with mock.patch.object(compare.machine, "available_memory", lambda: 0):
+            found = run(kind("a"))
+        self.assertEqual(found.progress.done, found.progress.n_steps)
+
+    def test_on_a_terminal_there_is_a_bar_below_the_text(self):
+        bar = progress.Progress(4, Terminal())
+        bar.step()
+        bar.say("text")
+        last = bar.out.getvalue().rsplit("text\n", 1)[1]
+        self.assertTrue(last.startswith("\r\033[K[##########   "), last)
+        self.assertIn("]  25% after 0 s", last)
+        bar.end()
+        self.assertTrue(bar.out.getvalue().endswith("\r\033[K"))
+
+    def test_elsewhere_there_is_none(self):
+        bar = progress.Progress(4, io.StringIO())
+        bar.step()
+        bar.say("text")
+        bar.end()
+        self.assertEqual(bar.out.getvalue(), "text\n")
+
+    def test_durations(self):
+        self.assertEqual([progress.duration_text(s) for s in (9.6, 119, 120, 2700)],
+                         ["10 s", "119 s", "2 min", "45 min"])
 
 
 class Settings(unittest.TestCase):
@@ -209,11 +249,12 @@ class Text(unittest.TestCase):
 
     def test_section_has_it_all(self):
         facts = {"date": "D", "machine": "M", "commit": "C", "command": "X", "rounds": 2,
-                 "streams": 4, "plot": "p.svg"}
+                 "streams": 4, "took": "9 min", "plot": "p.svg"}
         text = report.section({TWO: self.results}, ["ours"], {"best": ["a"]},
                               [(TWO, "left out: c: gone")], facts)
         for part in ("## All-reduce beside others, D", "Machine: M", "commit C",
-                     "`X`", "(p.svg)", "| one host, 2 peers | up to 4 KiB | ours | 3.00 (3.00) |",
+                     "`X`", "9 min", "(p.svg)",
+                     "| one host, 2 peers | up to 4 KiB | ours | 3.00 (3.00) |",
                      "### One host, 2 peers", "3.00 (2.00-4.00)",
                      "- left out: c: gone"):
             self.assertIn(part, text)

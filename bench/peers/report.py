@@ -21,7 +21,8 @@ ours in the same round, medians with the least and the most: where they are more
 any memory, `pcclMemAlloc` has it shared; both, and PCCL 1.0, are asked for {streams} streams per link. All hosts share
 this machine's processors. Limits: memcpy and a sum of two arrays of that size, by as many threads at once as there are
 peers (or processors); TCP is what iperf3 moves in one direction in a second, for the bytes that each end of an ideal
-ring sends.
+ring sends. Where round trips are short this library gives its sockets cubic; those of all others have the host's
+default, but for the settings "all with cubic".
 """
 SUMMARY = """\
 The other's time over ours, in short: the median of these sizes, in brackets the least of them. The best TCP peer is

@@ -27,6 +27,7 @@ def load():
 compare = load()
 base, progress, report = compare.base, compare.progress, compare.report
 TWO = base.Setting(1, 2)
+TWO_CUBIC = base.Setting(1, 2, cubic=True)
 
 
 class Fake(base.Contender):
@@ -116,11 +117,50 @@ class Turns(unittest.TestCase):
 
     def test_iterations_are_within_their_limits(self):
         for quick in (False, True):
-            for size in compare.sizes(quick):
+            for size in compare.sizes(TWO, quick):
                 warm_ups, n = compare.iterations(size, quick)
                 self.assertTrue(1 <= warm_ups <= 2 and 2 <= n <= 25, (size, warm_ups, n))
-        self.assertEqual(compare.sizes(False)[0], 4)
-        self.assertEqual(compare.sizes(False)[-1], 1 << 30)
+        self.assertEqual(compare.sizes(TWO, False)[0], 4)
+        self.assertEqual(compare.sizes(TWO, False)[-1], 1 << 30)
+
+
+class Cubic(unittest.TestCase):
+    def run_with(self, refusal, *kinds):
+        with mock.patch.object(base, "cubic_refusal", lambda: refusal):
+            return run(*kinds, setting=TWO_CUBIC)
+
+    def test_only_who_uses_tcp_takes_part_with_fewer_sizes(self):
+        found = self.run_with(None, kind("a"), kind("b", tcp=False))
+        self.assertEqual(found.results[TWO_CUBIC],
+                         {"a": {size: [1.0, 1.0] for size in compare.QUICK_CUBIC_SIZES}})
+        self.assertEqual(found.notes, [])
+
+    def test_where_it_is_of_no_use_it_is_left_out(self):
+        found = self.run_with("cubic is the default here", kind("a"))
+        self.assertEqual(found.results, {})
+        self.assertEqual(found.notes,
+                         [(TWO_CUBIC, "left out: everything: cubic is the default here")])
+        self.assertEqual(found.progress.done, found.progress.n_steps)
+
+    def test_why_it_is_of_no_use(self):
+        for default, error, refusal in (
+                (b"bbr\0\0", None, None), (b"cubic\0", None, "cubic is the default here"),
+                (b"bbr\0\0", OSError(1, "no"), "cubic cannot be had: no")):
+            with mock.patch.object(base.socket, "socket") as made:
+                probe = made.return_value.__enter__.return_value
+                probe.getsockopt.return_value = default
+                probe.setsockopt.side_effect = error
+                self.assertEqual(base.cubic_refusal(), refusal)
+
+    def test_it_is_preloaded_only_there(self):
+        with mock.patch.object(base, "cubic_sockets", lambda: "/cubic.so"):
+            self.assertEqual(base.environment(TWO_CUBIC, A="b")["LD_PRELOAD"], "/cubic.so")
+            self.assertEqual(base.environment(TWO_CUBIC, A="b")["A"], "b")
+            self.assertEqual(base.environment(TWO), dict(os.environ))
+
+    def test_every_setting_has_its_counterpart_without(self):
+        for setting in compare.SETTINGS:
+            self.assertIn(setting._replace(cubic=False), compare.SETTINGS)
 
 
 class Terminal(io.StringIO):
@@ -173,6 +213,8 @@ class Settings(unittest.TestCase):
     def test_names(self):
         self.assertEqual(str(base.Setting(2, 2)), "two hosts, 1 peer each")
         self.assertEqual(str(base.Setting(2, 4)), "two hosts, 2 peers each")
+        self.assertEqual(str(TWO_CUBIC), "one host, 2 peers, all with cubic")
+        self.assertEqual(base.Setting(2, 2, cubic=True).key, "2x1-cubic")
 
 
 class Figures(unittest.TestCase):

@@ -17,9 +17,9 @@ noinst_PROGRAMS += bench/limits
 bench_limits_SOURCES = bench/limits.c
 bench_limits_LDADD = libkrn.la
 
-# ./dev bench. mpi_allreduce.c and libcuda.c are compiled by the comparison itself.
+# ./dev bench. mpi_allreduce.c, cubic.c and libcuda.c are compiled by the comparison itself.
 EXTRA_DIST += bench/compare bench/mpi_allreduce.c \
-	bench/peers/__init__.py bench/peers/base.py bench/peers/gloo.py bench/peers/gloo_rank.py \
-	bench/peers/libcuda.c bench/peers/limits.py bench/peers/machine.py bench/peers/netns-shell \
-	bench/peers/openmpi.py bench/peers/pccl.py bench/peers/pccl1.py bench/peers/plot.py \
-	bench/peers/report.py
+	bench/peers/__init__.py bench/peers/base.py bench/peers/cubic.c bench/peers/gloo.py \
+	bench/peers/gloo_rank.py bench/peers/libcuda.c bench/peers/limits.py bench/peers/machine.py \
+	bench/peers/netns-shell bench/peers/openmpi.py bench/peers/pccl.py bench/peers/pccl1.py \
+	bench/peers/plot.py bench/peers/progress.py bench/peers/report.py

@@ -29,18 +29,19 @@ class Failed(Exception):
     """A contender cannot go on; the text says why."""
 
 
-class Setting(collections.namedtuple("Setting", "hosts peers")):
-    """How many peers on how many hosts; the peers of a host have consecutive ranks."""
+class Setting(collections.namedtuple("Setting", "hosts peers cubic", defaults=[False])):
+    """How many peers on how many hosts; the peers of a host have consecutive ranks. cubic: all have
+    this congestion control, whatever the host's default is."""
 
     @property
     def key(self):
-        return f"{self.hosts}x{self.peers // self.hosts}"
+        return f"{self.hosts}x{self.peers // self.hosts}{'-cubic' * self.cubic}"
 
     def __str__(self):
-        if self.hosts == 1:
-            return f"one host, {self.peers} peers"
         each = self.peers // self.hosts
-        return f"two hosts, {each} peer{'s' * (each > 1)} each"
+        peers = f"{each} peer{'s' * (each > 1)}"
+        place = f"one host, {peers}" if self.hosts == 1 else f"two hosts, {peers} each"
+        return place + ", all with cubic" * self.cubic
 
     def host_of(self, rank):
         return rank * self.hosts // self.peers
@@ -56,6 +57,7 @@ class Contender:
 
     name = ""
     limit = False  # not a library, but what the machine can do
+    tcp = True  # takes part where all have one congestion control
     attempts = 1  # at a measurement, before it is left out
 
     def available(self, setting):  # pylint: disable=unused-argument
@@ -103,8 +105,22 @@ class Hosts(netns.Namespaces):
         super().__init__("pcclcmp", {host: f"10.85.0.{host + 1}" for host in range(n_hosts)}, "net")
 
 
+def cubic_refusal():
+    """None, or why there is nothing to be had by giving cubic to all."""
+    with socket.socket() as probe:
+        try:
+            default = probe.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+            probe.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
+        except OSError as error:
+            return f"cubic cannot be had: {error.strerror}"
+    return "cubic is the default here" if default.split(b"\0")[0] == b"cubic" else None
+
+
 def make_network(setting):
     """Raises Failed where it cannot be had."""
+    refusal = cubic_refusal() if setting.cubic else None
+    if refusal:
+        raise Failed(refusal)
     if setting.hosts == 1:
         return Loopback()
     if not netns.possible():
@@ -123,6 +139,27 @@ def free_port():
 
 
 # -------------------------------------------------------------------------- processes
+
+
+def compiled(program, source, *command):
+    """The path of the program, made by this command anew whenever its source is newer."""
+    if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
+        run([*command, "-o", str(program), str(source)], command[0])
+    return str(program)
+
+
+def environment(setting, **more):
+    """For all processes of a contender."""
+    env = dict(os.environ, **more)
+    if setting.cubic:
+        env["LD_PRELOAD"] = cubic_sockets()
+    return env
+
+
+def cubic_sockets():
+    """The path of what cubic.c makes."""
+    return compiled(work_folder() / "cubic.so", BENCH / "peers/cubic.c",
+                    "cc", "-shared", "-fPIC", "-O2")
 
 
 def _die_with_parent():

@@ -5,7 +5,6 @@ Debian's torch, because PyPI's for x86-64 cannot be imported without gigabytes o
 Gloo is as fast in either."""
 
 import importlib.util
-import os
 import statistics
 import sys
 
@@ -33,7 +32,7 @@ class Gloo(base.Contender):
                     network.address(0), str(port)]
             self.ranks.append(base.Answering(
                 f"Gloo's rank {rank}", network.command(setting.host_of(rank), args), log,
-                env=dict(os.environ, GLOO_SOCKET_IFNAME=network.device)))
+                env=base.environment(setting, GLOO_SOCKET_IFNAME=network.device)))
         for rank in self.ranks:
             rank.read()
 

@@ -15,6 +15,7 @@ class Memory(base.Contender):
     """As many threads as there are peers, each with arrays of its own; no more than processors."""
 
     limit = True
+    tcp = False
     verb = None
 
     def __init__(self):
@@ -63,16 +64,17 @@ class Tcp(base.Contender):
     def measure(self, size, warm_ups, n):
         if size < IPERF_LEAST:
             return None
+        env = base.environment(self.setting)
         far, port = self.setting.hosts - 1, str(base.free_port())
         server = base.Answering("iperf3", self.network.command(
             far, ["iperf3", "-s", "-1", "--forceflush", "-p", port]),
-            base.work_folder() / "iperf3.log")
+            base.work_folder() / "iperf3.log", env=env)
         try:
             while "listening" not in server.read():
                 pass
             said = json.loads(base.run(self.network.command(
                 0, ["iperf3", "-J", "-t", "1", "-P", str(self.streams), "-p", port, "-c",
-                    self.network.address(far)]), "iperf3", 60))
+                    self.network.address(far)]), "iperf3", 60, env=env))
         finally:
             server.stop()
         return self.setting.sent(size) * 8 / said["end"]["sum_received"]["bits_per_second"]

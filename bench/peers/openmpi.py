@@ -12,12 +12,8 @@ SHELL = str(base.BENCH / "peers/netns-shell")
 
 
 def compiled():
-    """The program, made anew whenever its source is newer."""
-    source, program = base.BENCH / "mpi_allreduce.c", base.work_folder() / "mpi_allreduce"
-    if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
-        base.run(["mpicc", "-O2", "-std=gnu11", "-Wall", "-Wextra", "-o", str(program),
-                  str(source)], "mpicc")
-    return str(program)
+    return base.compiled(base.work_folder() / "mpi_allreduce", base.BENCH / "mpi_allreduce.c",
+                         "mpicc", "-O2", "-std=gnu11", "-Wall", "-Wextra")
 
 
 class OpenMpi(base.Contender):
@@ -40,7 +36,8 @@ class OpenMpi(base.Contender):
             os.mkfifo(path)
             self.pipes.append(os.open(path, os.O_RDWR | os.O_CLOEXEC))
         self.ranks = base.Answering(self.name, self._command(setting, network),
-                                    base.work_folder() / "openmpi.log")
+                                    base.work_folder() / "openmpi.log",
+                                    env=base.environment(setting))
         self.ranks.read()
 
     def measure(self, size, warm_ups, n):
@@ -89,6 +86,7 @@ class OpenMpiShared(OpenMpi):
     """Between hosts, TCP all the same."""
 
     name = "Open MPI, shared memory"
+    tcp = False
 
     def available(self, setting):
         if setting.hosts == setting.peers:

@@ -3,7 +3,6 @@
 
 import functools
 import json
-import os
 
 from . import base, pccl1
 
@@ -12,9 +11,10 @@ STREAMS = 4  # p2p_connection_pool_size; each library makes of it what it can
 PATIENCE = 30  # seconds without a step of any peer
 
 
-def environment():
+def environment(setting):
     """The daemons of this build, as they are by default."""
-    env = {key: value for key, value in os.environ.items() if not key.startswith("PCCL_")}
+    env = {key: value for key, value in base.environment(setting).items()
+           if not key.startswith("PCCL_")}
     return dict(env, PCCL_AGENTD=str(base.BUILD / "pcclagentd/pcclagentd"),
                 PCCL_MASTERD=str(base.BUILD / "ccoip-masterd/ccoip-masterd"))
 
@@ -45,7 +45,8 @@ class Bench(base.Contender):
                 "--memory", self.memory, "--streams", STREAMS, "--timeout", PATIENCE, "--json"]
         if self.library:
             args += ["--library", self.library]
-        said = json.loads(base.run([str(arg) for arg in args], "a run", env=environment()))
+        said = json.loads(base.run([str(arg) for arg in args], "a run",
+                                   env=environment(self.setting)))
         row = said["rows"][0]
         if row["errors"] or row["time_median_ns"] is None:
             raise base.Failed(f"{row['errors']} errors at {size} bytes")
@@ -76,6 +77,11 @@ def _pccl1():
 class Released(Bench):
     name = "PCCL 1.0"
     library = pccl1.LIBRARY
+
+    def start(self, setting, network):
+        super().start(setting, network)
+        if setting.cubic:
+            self.library = pccl1.with_cubic()
 
     def available(self, setting):
         return super().available(setting) or _pccl1()[1]

@@ -53,6 +53,15 @@ def copy_of(program):
     return copy
 
 
+def with_cubic():
+    """The path of a copy of the library that needs cubic.c's. To preload that is not enough here:
+    pccl-bench loads a library such that what it needs itself goes first."""
+    copy = base.work_folder() / "libpccl-cubic.so"
+    shutil.copy2(LIBRARY, copy)
+    base.run(["patchelf", "--add-needed", base.cubic_sockets(), str(copy)], "patchelf")
+    return copy
+
+
 def _fresh(name):
     """An empty folder to work in, beside the final places: these appear when they are complete."""
     folder = FOLDER / name
@@ -106,8 +115,5 @@ def _unpack_runtime():
 
 
 def _compile_libcuda():
-    source = pathlib.Path(__file__).with_name("libcuda.c")
-    program = LIBRARIES / "libcuda.so.1"
-    if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
-        base.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", str(program),
-                  str(source)], "cc")
+    base.compiled(LIBRARIES / "libcuda.so.1", pathlib.Path(__file__).with_name("libcuda.c"),
+                  "cc", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1")

@@ -5,19 +5,28 @@ Results are nested dictionaries: of a setting, of a contender's name, of a size 
 of what each round took, in seconds."""
 
 import collections
+import math
 import statistics
 
 BEGIN = "<!-- written by bench/compare: begin -->"
 END = "<!-- written by bench/compare: end -->"
 
+CLASSES = (("up to 4 KiB", 0, 4 << 10), ("64 KiB to 1 MiB", 64 << 10, 1 << 20),
+           ("16 MiB and more", 16 << 20, math.inf))
+
 LEGEND = """\
-fp32 sum, in place. All take turns with each size, {rounds} times; a time is the median of these rounds, a round's the
-median of its all-reduces, each of which takes as long as at the rank where it takes longest. Ratios are the other's
-time over ours in the same round, medians with the least and the most: more than 1 is faster than the other. "Ours"
-stages any memory, `pcclMemAlloc` has it shared; both, and PCCL 1.0, are asked for {streams} streams per link. All hosts
-share this machine's processors. Limits: memcpy and a sum of two arrays of that size, by as many threads at once as
-there are peers (or processors); TCP is what iperf3 moves in one direction in a second, for the bytes that each end of
-an ideal ring sends.
+fp32 sum, in place. All take turns with each size; a time is the median of the {rounds} rounds, a round's the median of
+its all-reduces, each of which takes as long as at the rank where it takes longest. Ratios are the other's time over
+ours in the same round, medians with the least and the most: where they are more than 1, ours is faster. "Ours" stages
+any memory, `pcclMemAlloc` has it shared; both, and PCCL 1.0, are asked for {streams} streams per link. All hosts share
+this machine's processors. Limits: memcpy and a sum of two arrays of that size, by as many threads at once as there are
+peers (or processors); TCP is what iperf3 moves in one direction in a second, for the bytes that each end of an ideal
+ring sends. Where round trips are short this library gives its sockets cubic; those of all others have the host's
+default, but for the settings "all with cubic".
+"""
+SUMMARY = """\
+The other's time over ours, in short: the median of these sizes, in brackets the least of them. The best TCP peer is
+whichever of PCCL 1.0, Gloo and Open MPI over TCP is the fastest at that size.
 """
 
 
@@ -89,6 +98,33 @@ def ratio_table(results, ours):
     return table(["size", "other / ours", *others], rows, 2)
 
 
+def class_ratio(results, mine, others, least, most):
+    """(median, least) over sizes from least to most, of what the best of the others took over mine
+    (each the median of the rounds), or None. results: of one setting."""
+    each = []
+    for size, times in results.get(mine, {}).items():
+        found = [ratios(times, results.get(other, {}).get(size, [])) for other in others]
+        medians = [of_other[0] for of_other in found if of_other]
+        if medians and least <= size <= most:
+            each.append(min(medians))
+    return (statistics.median(each), min(each)) if each else None
+
+
+def summary_table(results, ours, rivals):
+    """rivals: of each column's title the names, of which the best counts at each size."""
+    rows = []
+    for setting, of_setting in results.items():
+        for title, least, most in CLASSES:
+            for mine in ours:
+                found = [class_ratio(of_setting, mine, others, least, most)
+                         for others in rivals.values()]
+                if any(found):
+                    rows.append([str(setting), title, mine, *(
+                        "{} ({})".format(*(number(value, 2) for value in pair)) if pair else "-"
+                        for pair in found)])
+    return table(["setting", "size", "other / ours", *rivals], rows, 3)
+
+
 def note_lines(notes):
     """notes: (setting, text); a line for each text, with the settings and how often there."""
     settings = {}
@@ -102,12 +138,12 @@ def note_lines(notes):
     return "".join(lines)
 
 
-def section(results, ours, notes, facts):
-    """facts: date, machine, rounds, streams, command, plot."""
+def section(results, ours, rivals, notes, facts):
+    """rivals: of the summary. facts: date, machine, rounds, streams, command, took, plot."""
     parts = [f"## All-reduce beside others, {facts['date']}\n",
              f"Machine: {facts['machine']}. Command: `{facts['command']}`, commit "
-             f"{facts['commit']}.\n",
-             LEGEND.format(**facts)]
+             f"{facts['commit']}, {facts['took']}.\n",
+             LEGEND.format(**facts), SUMMARY, summary_table(results, ours, rivals)]
     if facts["plot"]:
         parts.append(f"![bus bandwidth over size]({facts['plot']})\n")
     for setting, of_setting in results.items():

@@ -10,6 +10,7 @@ import os
 import pathlib
 import sys
 import unittest
+from unittest import mock
 
 sys.dont_write_bytecode = True
 TOP = pathlib.Path(os.environ.get("abs_top_srcdir") or pathlib.Path(__file__).parents[2])
@@ -24,8 +25,9 @@ def load():
 
 
 compare = load()
-base, report = compare.base, compare.report
+base, progress, report = compare.base, compare.progress, compare.report
 TWO = base.Setting(1, 2)
+TWO_CUBIC = base.Setting(1, 2, cubic=True)
 
 
 class Fake(base.Contender):
@@ -56,13 +58,14 @@ class Fake(base.Contender):
         self.stopped += 1
 
 
-def run(*kinds, rounds=2):
-    """Quick, of TWO, with these contenders."""
+def run(*kinds, rounds=2, setting=TWO):
+    """Quick, of one setting, with these contenders."""
     Fake.asked = []
-    comparison = compare.Comparison(compare.parse(["--quick", "--rounds", str(rounds)]))
-    compare.CONTENDERS = kinds
-    with contextlib.redirect_stdout(io.StringIO()):
-        comparison.measure_setting(TWO)
+    options = compare.parse(["--quick", "--rounds", str(rounds), "--settings", setting.key])
+    with mock.patch.object(compare, "CONTENDERS", kinds), \
+            contextlib.redirect_stdout(io.StringIO()):
+        comparison = compare.Comparison(options)
+        comparison.measure_all()
     return comparison
 
 
@@ -114,11 +117,88 @@ class Turns(unittest.TestCase):
 
     def test_iterations_are_within_their_limits(self):
         for quick in (False, True):
-            for size in compare.sizes(quick):
+            for size in compare.sizes(TWO, quick):
                 warm_ups, n = compare.iterations(size, quick)
-                self.assertTrue(2 <= warm_ups <= 20 and 3 <= n <= 200, (size, warm_ups, n))
-        self.assertEqual(compare.sizes(False)[0], 4)
-        self.assertEqual(compare.sizes(False)[-1], 1 << 30)
+                self.assertTrue(1 <= warm_ups <= 2 and 2 <= n <= 25, (size, warm_ups, n))
+        self.assertEqual(compare.sizes(TWO, False)[0], 4)
+        self.assertEqual(compare.sizes(TWO, False)[-1], 1 << 30)
+
+
+class Cubic(unittest.TestCase):
+    def run_with(self, refusal, *kinds):
+        with mock.patch.object(base, "cubic_refusal", lambda: refusal):
+            return run(*kinds, setting=TWO_CUBIC)
+
+    def test_only_who_uses_tcp_takes_part_with_fewer_sizes(self):
+        found = self.run_with(None, kind("a"), kind("b", tcp=False))
+        self.assertEqual(found.results[TWO_CUBIC],
+                         {"a": {size: [1.0, 1.0] for size in compare.QUICK_CUBIC_SIZES}})
+        self.assertEqual(found.notes, [])
+
+    def test_where_it_is_of_no_use_it_is_left_out(self):
+        found = self.run_with("cubic is the default here", kind("a"))
+        self.assertEqual(found.results, {})
+        self.assertEqual(found.notes,
+                         [(TWO_CUBIC, "left out: everything: cubic is the default here")])
+        self.assertEqual(found.progress.done, found.progress.n_steps)
+
+    def test_why_it_is_of_no_use(self):
+        for default, error, refusal in (
+                (b"bbr\0\0", None, None), (b"cubic\0", None, "cubic is the default here"),
+                (b"bbr\0\0", OSError(1, "no"), "cubic cannot be had: no")):
+            with mock.patch.object(base.socket, "socket") as made:
+                probe = made.return_value.__enter__.return_value
+                probe.getsockopt.return_value = default
+                probe.setsockopt.side_effect = error
+                self.assertEqual(base.cubic_refusal(), refusal)
+
+    def test_it_is_preloaded_only_there(self):
+        with mock.patch.object(base, "cubic_sockets", lambda: "/cubic.so"):
+            self.assertEqual(base.environment(TWO_CUBIC, A="b")["LD_PRELOAD"], "/cubic.so")
+            self.assertEqual(base.environment(TWO_CUBIC, A="b")["A"], "b")
+            self.assertEqual(base.environment(TWO), dict(os.environ))
+
+    def test_every_setting_has_its_counterpart_without(self):
+        for setting in compare.SETTINGS:
+            self.assertIn(setting._replace(cubic=False), compare.SETTINGS)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+class Progress(unittest.TestCase):
+    def test_all_steps_are_taken(self):
+        found = run(kind("a"), kind("b"))
+        self.assertEqual(found.progress.n_steps, 2 * len(compare.QUICK_SIZES))
+        self.assertEqual(found.progress.done, found.progress.n_steps)
+
+    def test_so_it_is_without_memory(self):
+        with mock.patch.object(compare.machine, "available_memory", lambda: 0):
+            found = run(kind("a"))
+        self.assertEqual(found.progress.done, found.progress.n_steps)
+
+    def test_on_a_terminal_there_is_a_bar_below_the_text(self):
+        bar = progress.Progress(4, Terminal())
+        bar.step()
+        bar.say("text")
+        last = bar.out.getvalue().rsplit("text\n", 1)[1]
+        self.assertTrue(last.startswith("\r\033[K[##########   "), last)
+        self.assertIn("]  25% after 0 s", last)
+        bar.end()
+        self.assertTrue(bar.out.getvalue().endswith("\r\033[K"))
+
+    def test_elsewhere_there_is_none(self):
+        bar = progress.Progress(4, io.StringIO())
+        bar.step()
+        bar.say("text")
+        bar.end()
+        self.assertEqual(bar.out.getvalue(), "text\n")
+
+    def test_durations(self):
+        self.assertEqual([progress.duration_text(s) for s in (9.6, 119, 120, 2700)],
+                         ["10 s", "119 s", "2 min", "45 min"])
 
 
 class Settings(unittest.TestCase):
@@ -133,6 +213,8 @@ class Settings(unittest.TestCase):
     def test_names(self):
         self.assertEqual(str(base.Setting(2, 2)), "two hosts, 1 peer each")
         self.assertEqual(str(base.Setting(2, 4)), "two hosts, 2 peers each")
+        self.assertEqual(str(TWO_CUBIC), "one host, 2 peers, all with cubic")
+        self.assertEqual(base.Setting(2, 2, cubic=True).key, "2x1-cubic")
 
 
 class Figures(unittest.TestCase):
@@ -153,6 +235,37 @@ class Figures(unittest.TestCase):
 
     def test_bus_bandwidth(self):
         self.assertEqual(report.bus_bandwidth(4, 1000, [1, 2, 30]), 750)
+
+
+class Summary(unittest.TestCase):
+    # at 4 B a is the best of the others, at 1 KiB and 16 MiB b is; 16 KiB is in no class
+    results = {"ours": {4: [1.0], 1024: [1.0], 16 << 10: [1.0], 16 << 20: [2.0, 4.0]},
+               "a": {4: [2.0], 1024: [9.0], 16 << 10: [0.1]},
+               "b": {4: [3.0], 1024: [5.0], 16 << 20: [3.0, 10.0]}}
+
+    def ratio(self, others, least=0, most=4096):
+        return report.class_ratio(self.results, "ours", others, least, most)
+
+    def test_the_best_is_found_for_each_size(self):
+        self.assertEqual(self.ratio(["a", "b"]), (3.5, 2.0))
+        self.assertEqual(self.ratio(["a"]), (5.5, 2.0))
+        self.assertEqual(self.ratio(["b", "nobody"]), (4.0, 3.0))
+
+    def test_of_several_rounds_it_is_the_median(self):
+        self.assertEqual(self.ratio(["a", "b"], 1 << 20, 1 << 30), (2.0, 2.0))
+
+    def test_there_is_none_without_sizes_or_others(self):
+        self.assertIsNone(self.ratio(["nobody"]))
+        self.assertIsNone(self.ratio(["a"], 1 << 20, 1 << 30))
+        self.assertIsNone(report.class_ratio({"a": {4: [1.0]}}, "ours", ["a"], 0, 4096))
+
+    def test_table(self):
+        self.assertEqual(
+            report.summary_table({TWO: self.results}, ["ours", "ours too"],
+                                 {"best": ["a", "b"], "a": ["a"]}),
+            "| setting | size | other / ours | best | a |\n| --- | --- | --- | ---: | ---: |\n"
+            "| one host, 2 peers | up to 4 KiB | ours | 3.50 (2.00) | 5.50 (2.00) |\n"
+            "| one host, 2 peers | 16 MiB and more | ours | 2.00 (2.00) | - |\n")
 
 
 class Text(unittest.TestCase):
@@ -178,10 +291,13 @@ class Text(unittest.TestCase):
 
     def test_section_has_it_all(self):
         facts = {"date": "D", "machine": "M", "commit": "C", "command": "X", "rounds": 2,
-                 "streams": 4, "plot": "p.svg"}
-        text = report.section({TWO: self.results}, ["ours"], [(TWO, "left out: c: gone")], facts)
+                 "streams": 4, "took": "9 min", "plot": "p.svg"}
+        text = report.section({TWO: self.results}, ["ours"], {"best": ["a"]},
+                              [(TWO, "left out: c: gone")], facts)
         for part in ("## All-reduce beside others, D", "Machine: M", "commit C",
-                     "`X`", "(p.svg)", "### One host, 2 peers", "3.00 (2.00-4.00)",
+                     "`X`", "9 min", "(p.svg)",
+                     "| one host, 2 peers | up to 4 KiB | ours | 3.00 (3.00) |",
+                     "### One host, 2 peers", "3.00 (2.00-4.00)",
                      "- left out: c: gone"):
             self.assertIn(part, text)
 

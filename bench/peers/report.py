@@ -15,14 +15,14 @@ CLASSES = (("up to 4 KiB", 0, 4 << 10), ("64 KiB to 1 MiB", 64 << 10, 1 << 20),
            ("16 MiB and more", 16 << 20, math.inf))
 
 LEGEND = """\
-fp32 sum, in place. All take turns with each size; a time is the median of the {rounds} rounds, a round's the median of
-its all-reduces, each of which takes as long as at the rank where it takes longest. Ratios are the other's time over
-ours in the same round, medians with the least and the most: where they are more than 1, ours is faster. "Ours" stages
-any memory, `pcclMemAlloc` has it shared; both, and PCCL 1.0, are asked for {streams} streams per link. All hosts share
-this machine's processors. Limits: memcpy and a sum of two arrays of that size, by as many threads at once as there are
-peers (or processors); TCP is what iperf3 moves in one direction in a second, for the bytes that each end of an ideal
-ring sends. Where round trips are short this library gives its sockets cubic; those of all others have the host's
-default, but for the settings "all with cubic".
+fp32 sum, in place. All take turns with each size; a time is the median of the rounds, {rounds} of them but no more than 3 with
+1 GiB, a round's the median of its all-reduces, each of which takes as long as at the rank where it takes longest.
+Ratios are the other's time over ours in the same round, medians with the least and the most: where they are more than
+1, ours is faster. "Ours" stages any memory, `pcclMemAlloc` has it shared; both, and PCCL 1.0, are asked for {streams}
+streams per link. All hosts share this machine's processors. Limits: memcpy and a sum of two arrays of that size, by as
+many threads at once as there are peers (or processors); TCP is what iperf3 moves in one direction in a second, for the
+bytes that each end of an ideal ring sends. Where round trips are short this library gives its sockets cubic; those of
+all others have the host's default, but for the settings "all with cubic".
 """
 SUMMARY = """\
 The other's time over ours, in short: the median of these sizes, in brackets the least of them. The best TCP peer is

@@ -179,6 +179,13 @@ class Progress(unittest.TestCase):
             found = run(kind("a"))
         self.assertEqual(found.progress.done, found.progress.n_steps)
 
+    def test_what_is_large_takes_fewer_turns(self):
+        with mock.patch.object(compare, "LARGE", compare.QUICK_SIZES[-1]), \
+                mock.patch.object(compare.machine, "available_memory", lambda: 1 << 40):
+            found = run(kind("a"), rounds=5)
+        self.assertEqual([len(times) for times in found.results[TWO]["a"].values()], [5, 5, 5, 3])
+        self.assertEqual(found.progress.done, found.progress.n_steps)
+
     def test_on_a_terminal_there_is_a_bar_below_the_text(self):
         bar = progress.Progress(4, Terminal())
         bar.step()

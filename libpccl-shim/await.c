@@ -19,6 +19,7 @@
 #include "proto/shm_result.h"
 
 #define OVERLAP_SEGS_MAX 65536u /* more are not followed one by one */
+#define SPINS_IN_A_ROW   16u
 
 /* What a waiter knows about its operation. */
 struct progress {
@@ -240,12 +241,14 @@ static bool is_alone(pcclComm_t *c)
 	return n == 1;
 }
 
-/* Not if it has been in vain lately. */
+/* Not if it has been in vain lately. Nor now and then: a CPU that never rests keeps the scheduler
+ * from moving anything there, and daemons that share another one would do so for ever. */
 static uint64_t spin_ns(pcclComm_t *c, uint64_t lately)
 {
 	uint64_t most = is_alone(c) ? PCCL_SPIN_ALONE_NS : PCCL_SPIN_NS;
+	uint32_t n = atomic_fetch_add_explicit(&c->n_waits, 1, memory_order_relaxed);
 
-	return cc_may_spin() && lately < 2 * most ? most : 0;
+	return cc_may_spin() && lately < 2 * most && n % SPINS_IN_A_ROW > 0 ? most : 0;
 }
 
 static bool wait_for_end(pcclComm_t *c, uint32_t slot, struct progress *p)

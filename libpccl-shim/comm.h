@@ -104,6 +104,7 @@ struct pcclComm_t {
 	/* votes of the run that this peer has seen the end of */
 	_Atomic uint64_t topo_turn, pending_turn;
 	_Atomic uint64_t wait_ns; /* how long operations were awaited lately */
+	_Atomic uint32_t n_waits; /* for operations */
 	_Atomic bool disposable;  /* pcclOutputDisposable */
 
 	pthread_mutex_t lock; /* of what follows */

@@ -110,6 +110,7 @@ static void become_child(
 		perror("cannot begin");
 		_exit(EX_OSERR);
 	}
+	bch_hosts_confine(&c->hosts, host);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);

@@ -180,6 +180,21 @@ int bch_hosts_enter(const struct bch_hosts *h, uint32_t host)
 	return fd < 0 || setns(fd, CLONE_NEWNET) == 0 ? 0 : CC_ERR_IO;
 }
 
+void bch_hosts_confine(const struct bch_hosts *h, uint32_t host)
+{
+	cpu_set_t all, own;
+	uint32_t k = 0;
+
+	if (!h->separate || host >= h->n || sched_getaffinity(0, sizeof all, &all) < 0 ||
+		(uint32_t)CPU_COUNT(&all) < h->n)
+		return;
+	CPU_ZERO(&own);
+	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &all) && k++ % h->n == host)
+			CPU_SET(cpu, &own);
+	sched_setaffinity(0, sizeof own, &own);
+}
+
 struct cc_addr bch_hosts_address(const struct bch_hosts *h, uint32_t host)
 {
 	struct cc_addr a = {.family = CC_INET4, .ip = {127, 0, 0, 1}};

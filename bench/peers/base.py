@@ -96,6 +96,12 @@ class Loopback:
         pass
 
 
+def cpus_of(host, n_hosts):
+    """A host's share of the CPUs, as pccl-bench has it: of its own, if there is one for each."""
+    cpus = sorted(os.sched_getaffinity(0))
+    return ",".join(map(str, cpus[host::n_hosts] if len(cpus) >= n_hosts else cpus))
+
+
 class Hosts(netns.Namespaces):
     """Several hosts on this one, joined by a bridge."""
 
@@ -103,6 +109,10 @@ class Hosts(netns.Namespaces):
 
     def __init__(self, n_hosts):
         super().__init__("pcclcmp", {host: f"10.85.0.{host + 1}" for host in range(n_hosts)}, "net")
+        self.cpus = [cpus_of(host, n_hosts) for host in range(n_hosts)]
+
+    def command(self, host, args):
+        return super().command(host, ["taskset", "-c", self.cpus[host], *args])
 
 
 def cubic_refusal():

@@ -35,9 +35,10 @@ class OpenMpi(base.Contender):
             path = os.path.join(self.folder, f"rank-{rank}")
             os.mkfifo(path)
             self.pipes.append(os.open(path, os.O_RDWR | os.O_CLOEXEC))
+        cpus = " ".join(network.cpus) if setting.hosts > 1 else ""
         self.ranks = base.Answering(self.name, self._command(setting, network),
                                     base.work_folder() / "openmpi.log",
-                                    env=base.environment(setting))
+                                    env=base.environment(setting, HOST_CPUS=cpus))
         self.ranks.read()
 
     def measure(self, size, warm_ups, n):

@@ -19,7 +19,7 @@ fp32 sum, in place. All take turns with each size; a time is the median of the r
 1 GiB, a round's the median of its all-reduces, each of which takes as long as at the rank where it takes longest.
 Ratios are the other's time over ours in the same round, medians with the least and the most: where they are more than
 1, ours is faster. "Ours" stages any memory, `pcclMemAlloc` has it shared; both, and PCCL 1.0, are asked for {streams}
-streams per link. All hosts share this machine's processors. Limits: memcpy and a sum of two arrays of that size, by as
+streams per link. Two hosts have half of this machine's processors each, if it has two. Limits: memcpy and a sum of two arrays of that size, by as
 many threads at once as there are peers (or processors); TCP is what iperf3 moves in one direction in a second, for the
 bytes that each end of an ideal ring sends. Where round trips are short this library gives its sockets cubic; those of
 all others have the host's default, but for the settings "all with cubic".

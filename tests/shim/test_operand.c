@@ -343,7 +343,8 @@ static const struct {
 	enum shm_result_mode mode;
 	uint32_t hosts, segment_max;
 } rings[] = {{SHM_RESULT_AREA, 2, CC_PLAN_SEGMENT_MAX}, {SHM_RESULT_AREA, 1, 65536},
-	{SHM_RESULT_AREA, 3, CC_PLAN_SEGMENT_MIN}, {SHM_RESULT_AREA, 1, 2 * CC_PLAN_SEGMENT_MAX}};
+	{SHM_RESULT_AREA, 3, CC_PLAN_SEGMENT_MIN}, {SHM_RESULT_AREA, 1, 2 * CC_PLAN_SEGMENT_MAX},
+	{SHM_RESULT_STAGED, 1, CC_PLAN_SEGMENT_MAX}};
 
 enum { RINGS = sizeof rings / sizeof *rings };
 

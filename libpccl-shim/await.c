@@ -97,7 +97,7 @@ static void learn(struct progress *p)
 	const struct shm_slot *s = p->slot;
 	const struct shm_result_limits lim = {.count = op->count,
 		.esize = op->esize,
-		.staged = op->staging != NULL,
+		.staged = op->staging && op->window == 0, /* a window is no place for all of it */
 		.out_registered = op->out != NULL};
 	struct shm_result_words w;
 	struct shm_result res;

@@ -25,6 +25,7 @@ int main(void)
 	srunner_add_suite(r, small_suite());
 	srunner_add_suite(r, findings_suite());
 	srunner_add_suite(r, kept_suite());
+	srunner_add_suite(r, place_suite());
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);
 	srunner_free(r);

@@ -489,6 +489,7 @@ void master_listen(struct master *m)
 {
 	memset(m, 0, sizeof *m);
 	m->fd = -1;
+	m->segment_max = 65536;
 	m->addr = (struct cc_addr){.family = CC_INET4, .ip = {127, 0, 0, 1}};
 	m->listener = cc_listen_tcp(&m->addr, 0);
 	ck_assert_int_ge(m->listener, 0);
@@ -505,7 +506,7 @@ void master_take(struct master *m, uint64_t term, struct wm_msg *hello)
 			.run_key = m->key,
 			.heartbeat_ms = 1000,
 			.timeout_ms = 60000,
-			.segment_max = 65536,
+			.segment_max = m->segment_max,
 			.term = term}};
 
 	ck_assert_int_eq(poll(&p, 1, FX_TIMEOUT_MS), 1);

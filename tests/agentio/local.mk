@@ -16,6 +16,7 @@ tests_agentio_agentio_SOURCES = \
 	tests/agentio/manifest.c \
 	tests/agentio/offer.c tests/agentio/offer.h \
 	tests/agentio/options.c \
+	tests/agentio/place.c \
 	tests/agentio/process.c \
 	tests/agentio/queue.c \
 	tests/agentio/redial.c \

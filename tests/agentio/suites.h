@@ -19,5 +19,6 @@ Suite *sync_suite(void);
 Suite *small_suite(void);
 Suite *findings_suite(void);
 Suite *kept_suite(void);
+Suite *place_suite(void);
 
 #endif

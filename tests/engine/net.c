@@ -3,11 +3,14 @@
 
 #include <netinet/in.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "proto/wire_link.h"
 
 uint64_t rng_state;
 
@@ -142,9 +145,11 @@ void start_one(struct net *n, const struct op *o, uint32_t pos, uint32_t world)
 	s.direct = o->direct ? h->direct : NULL;
 	s.n_members = h->n_members;
 	for (uint32_t m = 0; m < h->n_members; m++)
-		s.members[m] = (struct eng_member){.in = h->in[m],
+		s.members[m] = (struct eng_member){.in = o->window[m] > 0 ? h->window[m] : h->in[m],
+			.window = o->window[m],
+			.out = o->outs && m > 0 ? h->out[m] : NULL,
 			.slot = &h->slot[m],
-			.staged = o->staged,
+			.staged = o->staged || o->window[m] > 0,
 			.in_start = first_chunk(&s.plan, pos + m).off,
 			.in_second = first_chunk(&s.plan, pos + m).off +
 				     first_chunk(&s.plan, pos + m).len};
@@ -183,7 +188,6 @@ void prepare(struct net *n, const struct op *o)
 	for (uint32_t i = 0; i < n->hosts; i++) {
 		struct host *h = &n->h[i];
 
-		h->area = malloc(bytes);
 		h->flags = calloc(o->count + 64, 1);
 		h->direct = NULL;
 		for (uint32_t m = 0; m < h->n_members; m++) {
@@ -194,7 +198,11 @@ void prepare(struct net *n, const struct op *o)
 
 				memcpy(h->in[m] + 4 * k, &v, 4);
 			}
+			h->out[m] = malloc(bytes);
+			memset(h->out[m], OLD_BYTE, bytes);
+			h->window[m] = malloc(shm_window_size(o->window[m]) + 1);
 		}
+		h->area = o->replaces ? h->in[0] : malloc(bytes);
 		if (o->direct) {
 			h->direct = malloc(bytes);
 			memset(h->direct, OLD_BYTE, bytes);
@@ -205,25 +213,23 @@ void prepare(struct net *n, const struct op *o)
 void cleanup(struct net *n)
 {
 	for (uint32_t i = 0; i < n->hosts; i++) {
-		free(n->h[i].area);
+		if (n->h[i].area != n->h[i].in[0])
+			free(n->h[i].area);
 		free((void *)n->h[i].flags);
 		free(n->h[i].direct);
-		for (uint32_t m = 0; m < n->h[i].n_members; m++)
+		for (uint32_t m = 0; m < n->h[i].n_members; m++) {
 			free(n->h[i].in[m]);
+			free(n->h[i].out[m]);
+			free(n->h[i].window[m]);
+		}
 	}
 }
 
-bool all_bytes(const uint8_t *p, uint8_t value, uint64_t n)
+uint8_t *results(const struct net *n, const struct op *o)
 {
-	return n == 0 || (p[0] == value && memcmp(p, p + 1, n - 1) == 0);
-}
-
-void run_op(struct net *n, const struct op *o)
-{
-	uint32_t world = 0;
 	uint8_t *want = malloc(o->count * 4);
+	uint32_t world = 0;
 
-	prepare(n, o);
 	for (uint32_t i = 0; i < n->hosts; i++)
 		world += n->h[i].n_members;
 	ck_assert_uint_gt(world, 0);
@@ -232,20 +238,132 @@ void run_op(struct net *n, const struct op *o)
 
 		memcpy(want + 4 * k, &v, 4);
 	}
-	/* In place: the output is the only member's operand. */
-	if (o->in_place)
-		for (uint32_t i = 0; i < n->hosts; i++) {
-			ck_assert_ptr_nonnull(n->h[i].direct);
-			memcpy(n->h[i].direct, n->h[i].in[0], o->count * 4);
-		}
-	for (uint32_t i = 0; i < n->hosts; i++) {
-		uint8_t *in = n->h[i].in[0];
+	return want;
+}
 
-		if (o->in_place)
-			n->h[i].in[0] = n->h[i].direct;
-		start_one(n, o, i, world);
-		n->h[i].in[0] = in;
+/* ---- readers ---- */
+
+static void read_on(struct reader *r)
+{
+	for (uint32_t i = 0; i < r->n->hosts; i++) {
+		const struct host *h = &r->n->h[i];
+
+		for (uint32_t seg = 0; seg < r->plan.n_segs; seg++) {
+			struct cc_span span = cc_plan_segment(&r->plan, seg);
+
+			if (r->taken[i][seg] || !atomic_load(&h->flags[seg]))
+				continue;
+			r->taken[i][seg] = true;
+			memcpy(r->got[i] + span.off, h->area + span.off, span.len);
+			if (r->o->replaces)
+				memset(h->area + span.off, OLD_BYTE, span.len);
+		}
 	}
+}
+
+static void *reader_main(void *arg)
+{
+	struct reader *r = arg;
+
+	while (!atomic_load(&r->stop)) {
+		read_on(r);
+		sched_yield();
+	}
+	read_on(r);
+	return NULL;
+}
+
+void reader_start(struct reader *r, const struct net *n, const struct op *o)
+{
+	r->n = n;
+	r->o = o;
+	ck_assert_int_eq(cc_plan_init(&r->plan, o->count, 4, n->hosts, o->segment_max), 0);
+	for (uint32_t i = 0; i < n->hosts; i++) {
+		r->got[i] = malloc(o->count * 4);
+		r->taken[i] = calloc(r->plan.n_segs, sizeof(bool));
+	}
+	atomic_init(&r->stop, false);
+	ck_assert_int_eq(pthread_create(&r->thread, NULL, reader_main, r), 0);
+}
+
+void reader_stop(struct reader *r)
+{
+	atomic_store(&r->stop, true);
+	pthread_join(r->thread, NULL);
+}
+
+void reader_check(const struct reader *r, const uint8_t *want, bool whole)
+{
+	for (uint32_t i = 0; i < r->n->hosts; i++) {
+		for (uint32_t seg = 0; seg < r->plan.n_segs; seg++) {
+			struct cc_span span = cc_plan_segment(&r->plan, seg);
+
+			if (!r->taken[i][seg]) {
+				ck_assert_msg(!whole || span.len == 0,
+					"host %u: segment %u is not flagged", i, seg);
+				continue;
+			}
+			ck_assert_msg(memcmp(r->got[i] + span.off, want + span.off, span.len) == 0,
+				"host %u: segment %u is flagged and wrong", i, seg);
+			ck_assert_msg(!r->o->replaces || all_bytes(r->n->h[i].area + span.off,
+								 OLD_BYTE, span.len),
+				"host %u: segment %u was written after its flag", i, seg);
+		}
+		free(r->got[i]);
+		free(r->taken[i]);
+	}
+}
+
+/* ---- one transfer over all hosts ---- */
+
+/* In place: the output is the only member's operand. */
+static void start_in_place(struct net *n, const struct op *o, uint32_t pos, uint32_t world)
+{
+	struct host *h = &n->h[pos];
+	uint8_t *in = h->in[0];
+
+	ck_assert_ptr_nonnull(h->direct);
+	memcpy(h->direct, in, o->count * 4);
+	h->in[0] = h->direct;
+	start_one(n, o, pos, world);
+	h->in[0] = in;
+}
+
+static void check_place(const struct host *h, const struct op *o, const uint8_t *want)
+{
+	uint64_t bytes = o->count * 4;
+
+	if (o->replaces)
+		return; /* the reader has it */
+	ck_assert_mem_eq(o->direct ? h->direct : h->area, want, bytes);
+	if (o->in_place) /* what the area holds now would undo it */
+		ck_assert_mem_eq(h->area, h->in[0], bytes);
+	else if (o->direct)
+		ck_assert(all_bytes(h->area, OLD_BYTE, bytes));
+	for (uint32_t m = 1; m < h->n_members; m++)
+		if (o->outs)
+			ck_assert_mem_eq(h->out[m], want, bytes);
+		else
+			ck_assert(all_bytes(h->out[m], OLD_BYTE, bytes));
+}
+
+void run_op(struct net *n, const struct op *o)
+{
+	uint32_t world = 0;
+	struct reader r;
+	uint8_t *want;
+
+	prepare(n, o);
+	want = results(n, o);
+	for (uint32_t i = 0; i < n->hosts; i++)
+		world += n->h[i].n_members;
+	if (!o->direct)
+		reader_start(&r, n, o);
+	for (uint32_t i = 0; i < n->hosts; i++)
+		if (o->in_place)
+			start_in_place(n, o, i, world);
+		else
+			start_one(n, o, i, world);
 	if (o->staged)
 		feed(n, o);
 	for (uint32_t i = 0; i < n->hosts; i++) {
@@ -255,13 +373,68 @@ void run_op(struct net *n, const struct op *o)
 		ck_assert_msg(wait_event(h, &ev, WAIT_MS), "host %u: no end of the transfer", i);
 		ck_assert_int_eq(ev.type, ENG_XFER_DONE);
 		ck_assert_uint_eq(ev.seq, o->seq);
-		ck_assert_mem_eq(o->direct ? h->direct : h->area, want, o->count * 4);
-		if (o->in_place) /* what the area holds now would undo it */
-			ck_assert_mem_eq(h->area, h->in[0], o->count * 4);
-		else if (o->direct)
-			ck_assert(all_bytes(h->area, OLD_BYTE, o->count * 4));
+		check_place(h, o, want);
 		eng_release(h->e, o->seq);
+	}
+	if (!o->direct) {
+		reader_stop(&r);
+		reader_check(&r, want, true);
 	}
 	free(want);
 	cleanup(n);
+}
+
+/* ---- one host ---- */
+
+void start_alone(struct net *n, const struct op *o, struct cc_plan *plan)
+{
+	n->h[0].n_members = 1;
+	prepare(n, o);
+	n->hosts = 2;
+	start_one(n, o, 0, 2);
+	n->hosts = 1;
+	ck_assert_int_eq(cc_plan_init(plan, o->count, 4, 2, o->segment_max), 0);
+}
+
+void cancel_alone(struct net *n, uint64_t seq)
+{
+	struct eng_event ev;
+
+	eng_cancel(n->h[0].e, seq);
+	ck_assert(wait_event(&n->h[0], &ev, WAIT_MS));
+	ck_assert_int_eq(ev.type, ENG_XFER_CANCELLED);
+	eng_release(n->h[0].e, seq);
+	cleanup(n);
+}
+
+size_t make_segment(
+	uint8_t *buf, const struct cc_plan *plan, uint64_t seq, uint32_t seg, uint8_t fill)
+{
+	struct cc_span span = cc_plan_segment(plan, seg);
+	struct wlk_data d = {.phase = WLK_REDUCE,
+		.group = 5,
+		.epoch = 3,
+		.seq = seq,
+		.tag = 77,
+		.seg = seg,
+		.len = (uint32_t)span.len,
+		.offset = span.off};
+
+	wlk_data_put(buf, &d);
+	memset(buf + WLK_DATA_SIZE, fill, span.len);
+	return WLK_DATA_SIZE + span.len;
+}
+
+void send_segment(int fd, const struct cc_plan *plan, uint64_t seq, uint32_t seg, uint8_t fill)
+{
+	uint8_t *buf = malloc(WLK_DATA_SIZE + CC_PLAN_SEGMENT_MAX);
+	size_t len = make_segment(buf, plan, seq, seg, fill);
+
+	ck_assert_int_eq(send(fd, buf, len, 0), (ssize_t)len);
+	free(buf);
+}
+
+bool all_bytes(const uint8_t *p, uint8_t value, uint64_t n)
+{
+	return n == 0 || (p[0] == value && memcmp(p, p + 1, n - 1) == 0);
 }

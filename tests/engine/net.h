@@ -7,6 +7,8 @@
 #define NET_H
 
 #include <check.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -24,7 +26,7 @@ struct host {
 	int bell[MEMBERS_MAX];
 	struct shm_slot slot[MEMBERS_MAX];
 	uint8_t *in[MEMBERS_MAX];
-	uint8_t *area, *direct;
+	uint8_t *area, *direct, *out[MEMBERS_MAX], *window[MEMBERS_MAX];
 	_Atomic uint8_t *flags;
 };
 
@@ -39,7 +41,21 @@ struct op {
 	enum krn_op op;
 	uint64_t count;
 	bool staged, direct, in_place;
+	bool replaces; /* the area is the only member's operand, and readers overwrite it */
+	bool outs;     /* the area is the first member's output, and the others have some, too */
 	size_t segment_max;
+	uint32_t window[MEMBERS_MAX]; /* places; 0: for all of the operand */
+};
+
+/* Takes the segments of all hosts as soon as their flags are set, as shims do. */
+struct reader {
+	const struct net *n;
+	const struct op *o;
+	struct cc_plan plan;
+	pthread_t thread;
+	atomic_bool stop;
+	uint8_t *got[HOSTS_MAX];
+	bool *taken[HOSTS_MAX];
 };
 
 /* Seeds rng(). */
@@ -54,7 +70,20 @@ void start_one(struct net *n, const struct op *o, uint32_t pos, uint32_t world);
 void feed(struct net *n, const struct op *o);
 void prepare(struct net *n, const struct op *o);
 void cleanup(struct net *n);
+/* What all operands make; to be freed. */
+uint8_t *results(const struct net *n, const struct op *o);
+void reader_start(struct reader *r, const struct net *n, const struct op *o);
+void reader_stop(struct reader *r);
+/* All of it was right, and what was overwritten has been left alone since. `whole`: it had all. */
+void reader_check(const struct reader *r, const uint8_t *want, bool whole);
 void run_op(struct net *n, const struct op *o);
+/* One real host at position 0 of 2, with one member; the test is the other one. */
+void start_alone(struct net *n, const struct op *o, struct cc_plan *plan);
+void cancel_alone(struct net *n, uint64_t seq);
+/* A partial sum; every byte of it is `fill`. Returns how long it is with its header. */
+size_t make_segment(
+	uint8_t *buf, const struct cc_plan *plan, uint64_t seq, uint32_t seg, uint8_t fill);
+void send_segment(int fd, const struct cc_plan *plan, uint64_t seq, uint32_t seg, uint8_t fill);
 bool all_bytes(const uint8_t *p, uint8_t value, uint64_t n);
 
 #endif

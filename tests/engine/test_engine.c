@@ -239,48 +239,6 @@ START_TEST(forged_segments_are_refused)
 }
 END_TEST
 
-static void send_segment(int fd, const struct cc_plan *plan, uint64_t seq, uint32_t seg)
-{
-	struct cc_span span = cc_plan_segment(plan, seg);
-	struct wlk_data d = {.phase = WLK_REDUCE,
-		.group = 5,
-		.epoch = 3,
-		.seq = seq,
-		.tag = 77,
-		.seg = seg,
-		.len = (uint32_t)span.len,
-		.offset = span.off};
-	uint8_t hdr[WLK_DATA_SIZE], *zero = calloc(span.len, 1);
-
-	wlk_data_put(hdr, &d);
-	ck_assert_int_eq(send(fd, hdr, sizeof hdr, 0), sizeof hdr);
-	ck_assert_int_eq(send(fd, zero, span.len, 0), (ssize_t)span.len);
-	free(zero);
-}
-
-/* One real host at position 0 of 2; the test is the other one. */
-static void start_alone(struct net *n, const struct op *o, struct cc_plan *plan)
-{
-	n->h[0].n_members = 1;
-	prepare(n, o);
-	n->hosts = 2;
-	start_one(n, o, 0, 2);
-	n->hosts = 1;
-	ck_assert_int_eq(cc_plan_init(plan, o->count, 4, 2, o->segment_max), 0);
-}
-
-static void cancel_alone(struct net *n, uint64_t seq)
-{
-	struct eng_event ev;
-
-	eng_cancel(n->h[0].e, seq);
-	ck_assert(wait_event(&n->h[0], &ev, WAIT_MS));
-	ck_assert_int_eq(ev.type, ENG_XFER_CANCELLED);
-	eng_release(n->h[0].e, seq);
-	cleanup(n);
-	net_down(n);
-}
-
 /* A link that is full, with segments to be forwarded on it, goes on when it is writable again,
  * although another link is writable all the time. */
 START_TEST(a_full_link_beside_an_idle_one)
@@ -302,7 +260,7 @@ START_TEST(a_full_link_beside_an_idle_one)
 	ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 2, in[1]), 0);
 	start_alone(&n, &o, &plan);
 	poll(NULL, 0, 100); /* no event tells that the socket is full */
-	send_segment(in[0], &plan, 1, plan.segs_per_chunk);
+	send_segment(in[0], &plan, 1, plan.segs_per_chunk, 0);
 	poll(NULL, 0, 100); /* nor that the segment waits to be forwarded */
 	left += (uint64_t)WLK_DATA_SIZE * (plan.segs_per_chunk + 1);
 	while (left > 0) {
@@ -315,6 +273,7 @@ START_TEST(a_full_link_beside_an_idle_one)
 		left -= (uint64_t)got;
 	}
 	cancel_alone(&n, 1);
+	net_down(&n);
 	close(out[1]);
 	close(idle[1]);
 	close(in[0]);
@@ -339,9 +298,9 @@ START_TEST(skipped_transfers_hold_nothing_up)
 	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, out[0]), 0);
 	start_alone(&n, &o, &plan);
 	/* Behind a segment of the second one, all that the first one still needs. */
-	send_segment(in[0], &plan, 2, plan.segs_per_chunk);
+	send_segment(in[0], &plan, 2, plan.segs_per_chunk, 0);
 	for (uint32_t i = 0; i < plan.segs_per_chunk; i++)
-		send_segment(in[0], &plan, 1, plan.segs_per_chunk + i);
+		send_segment(in[0], &plan, 1, plan.segs_per_chunk + i, 0);
 	ck_assert(!wait_event(&n.h[0], &ev, 50));
 	eng_skip(n.h[0].e, 2);
 	for (unsigned ms = 0; p.segs_done < plan.segs_per_chunk; ms++) {
@@ -350,6 +309,7 @@ START_TEST(skipped_transfers_hold_nothing_up)
 		poll(NULL, 0, 1);
 	}
 	cancel_alone(&n, 1);
+	net_down(&n);
 	close(in[0]);
 	close(out[1]);
 }
@@ -392,7 +352,7 @@ START_TEST(links_tell_how_they_are)
 		eng_probe(n.h[0].e, 2);
 		ck_assert(wait_event(&n.h[0], &ev, WAIT_MS));
 	} while (ev.heard_ms < 250);
-	send_segment(in[0], &plan, 1, plan.segs_per_chunk);
+	send_segment(in[0], &plan, 1, plan.segs_per_chunk, 0);
 	eng_look(n.h[0].e, true);
 	eng_probe(n.h[0].e, 2);
 	ck_assert(wait_event(&n.h[0], &ev, WAIT_MS));
@@ -406,6 +366,7 @@ START_TEST(links_tell_how_they_are)
 		blocked = ev.blocked;
 	}
 	cancel_alone(&n, 1);
+	net_down(&n);
 	close(out[1]);
 	close(in[0]);
 }

@@ -5,6 +5,8 @@
 #ifndef BUFFERS_H
 #define BUFFERS_H
 
+#include <pthread.h>
+
 #include "tests/shim/fixture.h"
 
 enum placement {
@@ -82,10 +84,15 @@ static inline void bf_assert_result(const struct buffers *b)
 		ck_assert_int_eq(memcmp(b->send, b->operand, b->bytes), 0);
 }
 
-static inline void bf_assert_untouched(const struct buffers *b)
+static inline void bf_assert_operand(const struct buffers *b)
 {
 	ck_assert_msg(memcmp(b->send, b->operand, b->bytes) == 0,
 		"placement %d: the operand has changed", b->placement);
+}
+
+static inline void bf_assert_untouched(const struct buffers *b)
+{
+	bf_assert_operand(b);
 	for (size_t i = 0; i < b->bytes && !bf_in_place(b->placement); i++)
 		if (b->recv[i] != OLD_RECV)
 			ck_abort_msg(
@@ -107,6 +114,41 @@ static inline pcclAsyncReduceOp_t bf_launch(struct buffers *b, uint64_t tag)
 
 	fx_assert_succeeds(pcclAllReduceAsync(b->send, b->recv, &d, fx_comm, &handle));
 	return handle;
+}
+
+/* A call that blocks, in a thread. */
+struct bf_call {
+	struct buffers *b;
+	pcclResult_t result;
+	char text[600];
+	pthread_t thread;
+};
+
+static inline void *bf_block(void *arg)
+{
+	struct bf_call *call = arg;
+	pcclReduceDescriptor_t d = bf_descriptor(call->b->bytes, 5);
+	pcclReduceInfo_t info = {77, 77, 77};
+
+	call->result = pcclAllReduce(call->b->send, call->b->recv, &d, fx_comm, &info);
+	snprintf(call->text, sizeof call->text, "%s", pcclGetLastError());
+	if (call->result != pcclSuccess)
+		ck_assert_uint_eq(info.local_world_size, 77);
+	return NULL;
+}
+
+static inline void bf_begin_call(struct bf_call *call, struct buffers *b)
+{
+	call->b = b;
+	ck_assert_int_eq(pthread_create(&call->thread, NULL, bf_block, call), 0);
+}
+
+static inline void bf_end_call(struct bf_call *call, pcclResult_t result, const char *words)
+{
+	pthread_join(call->thread, NULL);
+	ck_assert_int_eq(call->result, result);
+	ck_assert_msg(strstr(call->text, words) != NULL, "\"%s\" does not contain \"%s\"",
+		call->text, words);
 }
 
 #endif

@@ -397,6 +397,7 @@ static void collect(struct fake *f, struct comm *c)
 	for (; c->head != tail; c->head++) {
 		struct fake_op *op = &f->queue[f->queued++ % QUEUED];
 		const struct region *r;
+		uint64_t size;
 
 		memset(op, 0, sizeof *op);
 		op->f = f;
@@ -415,7 +416,8 @@ static void collect(struct fake *f, struct comm *c)
 		op->esize = element_size(op->sqe.dtype);
 		op->bytes = op->sqe.count * op->esize;
 		r = &f->regions[op->sqe.in_region];
-		MUST(r->map && op->sqe.in_off + op->bytes <= r->size);
+		size = op->sqe.window > 0 ? shm_window_size(op->sqe.window) : op->bytes;
+		MUST(r->map && op->sqe.in_off + size <= r->size);
 		op->in = r->map + op->sqe.in_off;
 		if (op->sqe.flags & SHM_SQE_OUT_REGISTERED) {
 			r = &f->regions[op->sqe.out_region];

@@ -86,7 +86,7 @@ struct fake_op {
 	struct shm_sqe sqe;
 	struct shm_slot *slot;
 	int data_bell;
-	const uint8_t *in;
+	uint8_t *in;  /* the operand, or its window */
 	uint8_t *out; /* NULL: not registered */
 	uint64_t bytes;
 	uint64_t seq; /* of the attempt */
@@ -112,9 +112,11 @@ uint64_t fake_result_region(struct fake_op *op, uint64_t size);
 /* Makes a result region and announces it. */
 void fake_begin(
 	struct fake_op *op, enum shm_result_mode mode, uint32_t hosts, uint32_t segment_max);
+/* Waits until whoever awaits it sleeps, having looked at all that there was. */
+void fake_await_asleep(struct fake_op *op, enum shm_wait how);
 /* Waits until this many bytes have been copied in. */
 void fake_await_input(struct fake_op *op, uint64_t bytes);
-/* The result of one segment, flagged. */
+/* The result of one segment, flagged. Its operand must be there, if it comes through a window. */
 void fake_segment(struct fake_op *op, uint32_t seg);
 /* The completion. */
 void fake_end(struct fake_op *op, uint32_t code, const char *text);

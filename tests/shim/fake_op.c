@@ -3,6 +3,7 @@
  * What the fake agent does with an operation; called by the test's threads.
  */
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,17 +15,19 @@
 void fake_begin(struct fake_op *op, enum shm_result_mode mode, uint32_t hosts, uint32_t segment_max)
 {
 	struct shm_slot *s = op->slot;
+	bool here = mode == SHM_RESULT_AREA || mode == SHM_RESULT_UNDO;
+	uint64_t flags_off = here ? op->bytes : 0;
 
 	if (cc_plan_init(&op->plan, op->sqe.count, op->esize, hosts, segment_max) < 0)
 		abort();
 	op->mode = mode;
-	op->region = fake_result_region(op, op->bytes + op->plan.n_segs);
-	op->flags = (_Atomic uint8_t *)(void *)(op->area + op->bytes);
-	memset(op->area + op->bytes, 0, op->plan.n_segs);
+	op->region = fake_result_region(op, flags_off + op->plan.n_segs);
+	op->flags = (_Atomic uint8_t *)(void *)(op->area + flags_off);
+	memset(op->area + flags_off, 0, op->plan.n_segs);
 	s->hosts = hosts;
 	s->segment_max = segment_max;
-	s->flags_off_lo = (uint32_t)op->bytes;
-	s->flags_off_hi = (uint32_t)(op->bytes >> 32);
+	s->flags_off_lo = (uint32_t)flags_off;
+	s->flags_off_hi = (uint32_t)(flags_off >> 32);
 	s->result_region = op->region;
 	s->result_off = 0;
 	s->seq = op->seq;
@@ -50,17 +53,39 @@ void fake_await_input(struct fake_op *op, uint64_t bytes)
 	}
 }
 
+void fake_await_asleep(struct fake_op *op, enum shm_wait how)
+{
+	while (atomic_load(&op->slot->wait) != (uint32_t)how)
+		sched_yield();
+}
+
+/* Where the segment's result goes. */
+static uint8_t *place_of(const struct fake_op *op, struct cc_span span)
+{
+	switch (op->mode) {
+	case SHM_RESULT_UNDO:
+	case SHM_RESULT_DIRECT:
+		return op->out + span.off;
+	case SHM_RESULT_STAGED:
+		return op->in + span.off;
+	default:
+		return op->area + span.off;
+	}
+}
+
 void fake_segment(struct fake_op *op, uint32_t seg)
 {
 	struct cc_span span = cc_plan_segment(&op->plan, seg);
-	uint8_t *to = op->mode == SHM_RESULT_UNDO ? op->out : op->area;
+	uint32_t window = op->sqe.window;
+	const uint8_t *from = op->in + (window > 0 ? shm_window_off(window, seg) : span.off);
+	uint8_t *to = place_of(op, span);
 
 	if (op->mode == SHM_RESULT_UNDO) {
 		memcpy(op->area + span.off, op->out + span.off, span.len);
 		atomic_store(&op->flags[seg], 1);
 	}
-	for (uint64_t i = span.off; i < span.off + span.len; i++)
-		to[i] = op->in[i] ^ FAKE_XOR;
+	for (uint64_t i = 0; i < span.len; i++)
+		to[i] = from[i] ^ FAKE_XOR;
 	atomic_store(&op->flags[seg], 1);
 	/* Nobody waits for what is in its place already. */
 	if (op->mode != SHM_RESULT_UNDO && atomic_load(&op->slot->wait) == SHM_WAIT_SEGMENTS &&
@@ -86,9 +111,14 @@ void fake_end(struct fake_op *op, uint32_t code, const char *text)
 
 void fake_serve(struct fake_op *op, enum shm_result_mode mode)
 {
-	fake_begin(op, mode, 2, CC_PLAN_SEGMENT_MIN);
-	fake_await_input(op, op->bytes);
-	for (uint32_t i = 0; i < op->plan.n_segs; i++)
+	bool window = op->sqe.window > 0;
+
+	fake_begin(op, mode, window ? 1 : 2, window ? CC_PLAN_SEGMENT_MAX : CC_PLAN_SEGMENT_MIN);
+	for (uint32_t i = 0; i < op->plan.n_segs; i++) {
+		struct cc_span span = cc_plan_segment(&op->plan, i);
+
+		fake_await_input(op, window ? span.off + span.len : op->bytes);
 		fake_segment(op, i);
+	}
 	fake_end(op, 0, NULL);
 }

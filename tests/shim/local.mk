@@ -13,7 +13,7 @@ shim_tests = tests/shim/test_session tests/shim/test_reduce tests/shim/test_fail
 	tests/shim/test_spawn tests/shim/test_master tests/shim/test_multi \
 	tests/shim/test_resume_ops tests/shim/test_resume_comms tests/shim/test_resume_storm \
 	tests/shim/test_state_offer tests/shim/test_state_sync tests/shim/test_state_seen \
-	tests/shim/test_world tests/shim/test_copy
+	tests/shim/test_world tests/shim/test_copy tests/shim/test_place tests/shim/test_operand
 shim_tests_libs = libpccl-shim/libpccl-shim.la tests/shim/libfake.la $(CHECK_LIBS)
 
 check_PROGRAMS += $(shim_tests) tests/shim/standin_agentd
@@ -21,7 +21,8 @@ TESTS += $(shim_tests)
 THREADED_TESTS += tests/shim/test_session tests/shim/test_reduce tests/shim/test_fail \
 	tests/shim/test_multi tests/shim/test_resume_ops tests/shim/test_resume_comms \
 	tests/shim/test_resume_storm tests/shim/test_state_offer tests/shim/test_state_sync \
-	tests/shim/test_state_seen tests/shim/test_world
+	tests/shim/test_state_seen tests/shim/test_world tests/shim/test_place \
+	tests/shim/test_operand
 
 tests_shim_test_copy_SOURCES = tests/shim/test_copy.c libpccl-shim/copy.c
 tests_shim_test_copy_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
@@ -70,6 +71,14 @@ tests_shim_test_reduce_LDADD = $(shim_tests_libs)
 tests_shim_test_fail_SOURCES = tests/shim/test_fail.c
 tests_shim_test_fail_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_shim_test_fail_LDADD = $(shim_tests_libs)
+
+tests_shim_test_place_SOURCES = tests/shim/test_place.c
+tests_shim_test_place_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_shim_test_place_LDADD = $(shim_tests_libs)
+
+tests_shim_test_operand_SOURCES = tests/shim/test_operand.c
+tests_shim_test_operand_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_shim_test_operand_LDADD = $(shim_tests_libs)
 
 tests_shim_test_spawn_SOURCES = tests/shim/test_spawn.c
 tests_shim_test_spawn_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Copies of results, past the caches and not: exactly the bytes asked for, wherever they lie.
+ * Copies of results, past the caches and not, and exchanges: exactly the bytes asked for, wherever
+ * they lie.
  */
 #include <stdint.h>
 #include <string.h>
@@ -41,6 +42,38 @@ START_TEST(what_is_asked_for_and_nothing_else)
 }
 END_TEST
 
+static uint8_t left[MOST + 2 * AROUND], right[MOST + 2 * AROUND];
+static uint8_t left_was[MOST + 2 * AROUND], right_was[MOST + 2 * AROUND];
+
+static void exchange(size_t n, size_t a, size_t b)
+{
+	memcpy(left, left_was, sizeof left);
+	memcpy(right, right_was, sizeof right);
+	pccl_swap(left + a, right + b, n);
+	ck_assert_msg(memcmp(left, left_was, a) == 0 && memcmp(left + a, right_was + b, n) == 0 &&
+			      memcmp(left + a + n, left_was + a + n, sizeof left - a - n) == 0 &&
+			      memcmp(right, right_was, b) == 0 &&
+			      memcmp(right + b, left_was + a, n) == 0 &&
+			      memcmp(right + b + n, right_was + b + n, sizeof right - b - n) == 0,
+		"%zu bytes at %zu and %zu", n, a, b);
+}
+
+START_TEST(both_places_and_nothing_else)
+{
+	static const size_t sizes[] = {
+		0, 1, 63, 64, 4095, 4096, 4097, 8191, 8192, 8193, 12288, 16385, MOST - 1, MOST};
+
+	for (size_t i = 0; i < sizeof left; i++) {
+		left_was[i] = (uint8_t)(i * 31 + (i >> 8) * 7);
+		right_was[i] = (uint8_t)(i * 17 + (i >> 8) * 3 + 1);
+	}
+	for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+		for (size_t a = 0; a < 70; a += 23)
+			for (size_t b = 0; b < 130; b += 13)
+				exchange(sizes[k], a, b);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("copy");
@@ -48,6 +81,7 @@ int main(void)
 
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, what_is_asked_for_and_nothing_else);
+	tcase_add_test(t, both_places_and_nothing_else);
 	suite_add_tcase(s, t);
 	return tl_run(s);
 }

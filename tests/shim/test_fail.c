@@ -3,7 +3,6 @@
  * All-reduces that fail: refused, aborted half-way, with the agent dead or lying. Whatever happens,
  * the caller's buffers are as before the call.
  */
-#include <pthread.h>
 #include <sched.h>
 
 #include "tests/shim/buffers.h"
@@ -29,40 +28,6 @@ static void play(struct fake_op *op, enum stage stage, enum shm_result_mode mode
 		fake_segment(op, (i + 5) % op->plan.n_segs);
 }
 
-struct call {
-	struct buffers *b;
-	pcclResult_t result;
-	char text[600];
-	pthread_t thread;
-};
-
-static void *blocking_call(void *arg)
-{
-	struct call *call = arg;
-	pcclReduceDescriptor_t d = bf_descriptor(call->b->bytes, 5);
-	pcclReduceInfo_t info = {77, 77, 77};
-
-	call->result = pcclAllReduce(call->b->send, call->b->recv, &d, fx_comm, &info);
-	snprintf(call->text, sizeof call->text, "%s", pcclGetLastError());
-	if (call->result != pcclSuccess)
-		ck_assert_uint_eq(info.local_world_size, 77);
-	return NULL;
-}
-
-static void begin_call(struct call *call, struct buffers *b)
-{
-	call->b = b;
-	ck_assert_int_eq(pthread_create(&call->thread, NULL, blocking_call, call), 0);
-}
-
-static void end_call(struct call *call, pcclResult_t result, const char *words)
-{
-	pthread_join(call->thread, NULL);
-	ck_assert_int_eq(call->result, result);
-	ck_assert_msg(strstr(call->text, words) != NULL, "\"%s\" does not contain \"%s\"",
-		call->text, words);
-}
-
 /* The communicator still works. */
 static void check_next(enum placement p)
 {
@@ -81,15 +46,15 @@ START_TEST(an_abort_leaves_buffers_alone)
 	enum placement p = (enum placement)(_i / STAGES);
 	struct buffers b = bf_new(p, BYTES, 1);
 	struct fake_op op;
-	struct call call;
+	struct bf_call call;
 
 	/* Waiting when it happens, ... */
-	begin_call(&call, &b);
+	bf_begin_call(&call, &b);
 	op = fake_take(fx_agent);
 	fake_await_input(&op, op.bytes);
 	play(&op, (enum stage)(_i % STAGES), bf_mode(p));
 	fake_end(&op, pcclRankConnectionLost, "peer 12ab on host b was lost");
-	end_call(&call, pcclRankConnectionLost, "peer 12ab");
+	bf_end_call(&call, pcclRankConnectionLost, "peer 12ab");
 	bf_assert_untouched(&b);
 	/* ... or coming too late. */
 	{
@@ -119,16 +84,16 @@ START_TEST(an_agent_that_dies_leaves_buffers_alone)
 	enum stage stage = (enum stage)(_i % STAGES);
 	struct buffers b = bf_new(p, BYTES, 1);
 	struct fake_op op;
-	struct call call;
+	struct bf_call call;
 
 	fake_asked(fx_agent);
-	begin_call(&call, &b);
+	bf_begin_call(&call, &b);
 	op = fake_take(fx_agent);
 	fake_await_input(&op, op.bytes);
 	play(&op, stage, bf_mode(p));
 	await_mapping(stage, p);
 	fake_hang_up(fx_agent);
-	end_call(&call, pcclRankConnectionLost, "agent of this host died");
+	bf_end_call(&call, pcclRankConnectionLost, "agent of this host died");
 	bf_assert_untouched(&b);
 	/* The next one has taken over, and knows the registered memory. */
 	check_next(p);
@@ -143,21 +108,21 @@ START_TEST(an_agent_that_dies_while_we_sleep)
 	struct buffers first = bf_new(p, BYTES, 2), b = bf_new(p, BYTES, 1);
 	pcclAsyncReduceOp_t h = bf_launch(&first, 5);
 	struct fake_op op = fake_take(fx_agent);
-	struct call call;
+	struct bf_call call;
 
 	/* The slot's result region is mapped from now on. */
 	fake_begin(&op, bf_mode(p), 3, SEGMENT);
 	fake_end(&op, pcclRankConnectionLost, "a peer was lost");
 	fx_assert_fails(pcclAwaitAsyncReduce(&h, NULL), pcclRankConnectionLost, "lost");
 	bf_free(&first);
-	begin_call(&call, &b);
+	bf_begin_call(&call, &b);
 	op = fake_take(fx_agent);
 	fake_await_input(&op, op.bytes);
 	while (atomic_load(&op.slot->wait) == SHM_WAIT_AWAKE)
 		sched_yield();
 	play(&op, HALF, bf_mode(p));
 	fake_hang_up(fx_agent);
-	end_call(&call, pcclRankConnectionLost, "agent of this host died");
+	bf_end_call(&call, pcclRankConnectionLost, "agent of this host died");
 	bf_assert_untouched(&b);
 	bf_free(&b);
 }

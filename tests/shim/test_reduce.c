@@ -181,6 +181,7 @@ START_TEST(operands_are_copied_in_ring_order)
 {
 	struct buffers b = bf_new(STAGED, 1500000, 1);
 	struct cc_plan plan;
+	struct cc_span first;
 	pcclAsyncReduceOp_t h;
 	struct fake_op op;
 
@@ -189,7 +190,10 @@ START_TEST(operands_are_copied_in_ring_order)
 		fake_attrs(fx_agent, 4, pos);
 		h = bf_launch(&b, pos);
 		op = fake_take(fx_agent);
+		first = cc_plan_chunk(&plan, cc_plan_first_chunk(&plan, pos));
 		ck_assert_uint_eq(op.sqe.in_start, cc_plan_first_byte(&plan, pos));
+		ck_assert_uint_eq(op.sqe.in_second, first.off + first.len);
+		ck_assert_uint_eq(atomic_load(&op.slot->in_done[0]), first.len);
 		ck_assert_uint_eq(shm_slot_copied(op.slot), b.bytes);
 		ck_assert_int_eq(memcmp(op.in, b.operand, b.bytes), 0);
 		fake_serve(&op, SHM_RESULT_AREA);

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How operands get to the agent: in which order they are copied, and through a window on a ring of
+ * one host.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+#include "tests/shim/buffers.h"
+
+/* ---- the order of copying ---- */
+
+#define PIECE  ((size_t)256 * 1024) /* what is copied at a time */
+#define PIECES 16u                  /* four hosts, a chunk of four each */
+
+/* The operand cannot be read at first, so whoever copies it is seen at each piece. */
+static uint8_t *guarded;
+static const struct shm_slot *watched; /* the slot is known before the operation is */
+static struct {
+	unsigned piece;
+	uint64_t done[2]; /* as told to the agent by then */
+} touched[2 * PIECES];
+static unsigned n_touched;
+
+static void on_touch(int sig, siginfo_t *info, void *context)
+{
+	uintptr_t off = (uintptr_t)info->si_addr - (uintptr_t)guarded;
+	unsigned piece = (unsigned)(off / PIECE);
+
+	(void)context;
+	if (off >= PIECES * PIECE || n_touched == 2 * PIECES) {
+		signal(sig, SIG_DFL); /* NOLINT(cert-err33-c): it happens again, and ends us */
+		return;
+	}
+	touched[n_touched].piece = piece;
+	touched[n_touched].done[0] = atomic_load(&watched->in_done[0]);
+	touched[n_touched].done[1] = atomic_load(&watched->in_done[1]);
+	n_touched++;
+	mprotect(guarded + piece * PIECE, PIECE, PROT_READ);
+}
+
+static void guard(struct buffers *b)
+{
+	struct sigaction sa = {.sa_sigaction = on_touch, .sa_flags = SA_SIGINFO};
+
+	guarded = mmap(
+		NULL, PIECES * PIECE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ck_assert_ptr_ne(guarded, MAP_FAILED);
+	memcpy(guarded, b->operand, b->bytes);
+	b->send = guarded;
+	ck_assert_int_eq(sigaction(SIGSEGV, &sa, NULL), 0);
+}
+
+/* From the chunk that is sent first, and from what follows it, in turn; when the one is there, the
+ * other goes on, to the end and from the beginning. */
+START_TEST(two_cursors_in_turn)
+{
+	struct buffers b = bf_new(STAGED, PIECES * PIECE, 1);
+	pcclAsyncReduceOp_t h = bf_launch(&b, 99);
+	struct fake_op op = fake_take(fx_agent);
+	unsigned first, second, done[2] = {0, 0};
+
+	fake_serve(&op, SHM_RESULT_AREA);
+	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
+	watched = op.slot; /* the next one's, too */
+	guard(&b);
+	for (uint32_t pos = 0; pos < 4; pos++) {
+		fake_attrs(fx_agent, 4, pos);
+		n_touched = 0;
+		ck_assert_int_eq(mprotect(guarded, PIECES * PIECE, PROT_NONE), 0);
+		h = bf_launch(&b, pos);
+		op = fake_take(fx_agent);
+		ck_assert_ptr_eq(op.slot, watched);
+		first = (4 - pos) % 4 * 4;
+		second = first + 4;
+		ck_assert_uint_eq(op.sqe.in_start, first * PIECE);
+		ck_assert_uint_eq(op.sqe.in_second, second * PIECE);
+		ck_assert_uint_eq(n_touched, PIECES);
+		done[0] = done[1] = 0;
+		for (unsigned i = 0; i < PIECES; i++) {
+			bool other = done[0] == 4 || done[1] < done[0];
+
+			ck_assert_uint_eq(touched[i].piece,
+				other ? (second + done[1]) % PIECES : first + done[0]);
+			ck_assert_uint_eq(touched[i].done[0], done[0] * PIECE);
+			ck_assert_uint_eq(touched[i].done[1], done[1] * PIECE);
+			done[other]++;
+		}
+		ck_assert_int_eq(memcmp(op.in, b.operand, b.bytes), 0);
+		fake_serve(&op, SHM_RESULT_STAGED);
+		fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
+		bf_assert_result(&b);
+	}
+	munmap(guarded, PIECES * PIECE);
+	bf_free(&b);
+}
+END_TEST
+
+/* ---- windows ---- */
+
+#define WINDOW 16u
+#define FROM   ((size_t)8 << 20)
+#define SEGS   40u
+#define BYTES  ((size_t)SEGS * CC_PLAN_SEGMENT_MAX - 200077) /* no segment is a full one */
+
+static struct fake_op begin(struct bf_call *call, struct buffers *b)
+{
+	struct fake_op op;
+
+	bf_begin_call(call, b);
+	op = fake_take(fx_agent);
+	ck_assert_uint_eq(op.sqe.window, WINDOW);
+	ck_assert_uint_eq(op.sqe.in_start, 0);
+	ck_assert_uint_eq(op.sqe.in_second, 0);
+	ck_assert(!(op.sqe.flags & SHM_SQE_IN_REGISTERED));
+	return op;
+}
+
+static void check_next(void)
+{
+	struct buffers b = bf_new(STAGED, FROM, 7);
+	struct bf_call call;
+	struct fake_op op = begin(&call, &b);
+
+	fake_serve(&op, SHM_RESULT_AREA);
+	bf_end_call(&call, pcclSuccess, "");
+	bf_assert_result(&b);
+	bf_free(&b);
+}
+
+/* The window holds these, and nothing beside them. */
+static void expect_fed(const struct fake_op *op, const struct buffers *b, uint32_t fed)
+{
+	struct cc_span last = cc_plan_segment(&op->plan, fed - 1);
+
+	ck_assert_uint_eq(atomic_load(&op->slot->in_done[0]), 0);
+	ck_assert_uint_eq(atomic_load(&op->slot->in_done[1]), last.off + last.len);
+	for (uint32_t seg = fed - WINDOW; seg < fed; seg++) {
+		struct cc_span span = cc_plan_segment(&op->plan, seg);
+		const uint8_t *place = op->in + shm_window_off(WINDOW, seg);
+
+		ck_assert_msg(memcmp(place, b->operand + span.off, span.len) == 0,
+			"segment %u is not in its place, of %u", seg, fed);
+		/* One more than others is all that they differ by. */
+		for (uint64_t i = span.len + 1; i < CC_PLAN_SEGMENT_MAX; i++)
+			ck_assert_msg(place[i] == 0, "segment %u goes beyond its end", seg);
+	}
+}
+
+/* Final in this order, of eight at a time: what comes later must wait for what comes first. */
+static const uint32_t order[] = {3, 1, 0, 2, 7, 6, 5, 4};
+
+/* At each step the window is given as much as has room, and no more. */
+START_TEST(windows_take_what_has_room)
+{
+	struct buffers b = bf_new((enum placement)_i, BYTES, 1);
+	bool final[SEGS] = {false};
+	struct bf_call call;
+	struct fake_op op = begin(&call, &b);
+	uint32_t n_final = 0, fed;
+
+	fake_begin(&op, SHM_RESULT_AREA, 1, CC_PLAN_SEGMENT_MAX);
+	ck_assert_uint_eq(op.plan.n_segs, SEGS);
+	fake_await_asleep(&op, SHM_WAIT_SEGMENTS);
+	expect_fed(&op, &b, WINDOW);
+	for (uint32_t i = 0; i < SEGS; i++) {
+		uint32_t seg = i / 8 * 8 + order[i % 8];
+
+		fake_segment(&op, seg);
+		final[seg] = true;
+		while (n_final < SEGS && final[n_final])
+			n_final++;
+		fed = n_final + WINDOW < SEGS ? n_final + WINDOW : SEGS;
+		fake_await_asleep(&op, SHM_WAIT_SEGMENTS);
+		expect_fed(&op, &b, fed);
+	}
+	bf_assert_untouched(&b); /* before it is known to be a success */
+	fake_end(&op, 0, NULL);
+	bf_end_call(&call, pcclSuccess, "");
+	bf_assert_result(&b);
+	bf_free(&b);
+}
+END_TEST
+
+static void *serve(void *arg)
+{
+	struct fake_op op = fake_take(fx_agent);
+
+	fake_serve(&op, *(const enum shm_result_mode *)arg);
+	return NULL;
+}
+
+START_TEST(windows_meet_a_working_agent)
+{
+	static const struct {
+		enum placement p;
+		enum shm_result_mode mode;
+	} places[] = {{STAGED, SHM_RESULT_AREA}, {STAGED_IN_PLACE, SHM_RESULT_AREA},
+		{RECV_REGISTERED, SHM_RESULT_AREA}, {RECV_REGISTERED, SHM_RESULT_DIRECT}};
+	static const size_t sizes[] = {FROM, FROM + 1, BYTES};
+	enum shm_result_mode mode = places[_i].mode;
+
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		struct buffers b = bf_new(places[_i].p, sizes[i], i);
+		pcclReduceDescriptor_t d = bf_descriptor(sizes[i], 5);
+		pthread_t t;
+
+		ck_assert_int_eq(pthread_create(&t, NULL, serve, &mode), 0);
+		fx_assert_succeeds(pcclAllReduce(b.send, b.recv, &d, fx_comm, NULL));
+		bf_assert_result(&b);
+		pthread_join(t, NULL);
+		bf_free(&b);
+	}
+}
+END_TEST
+
+/* An agent that waits asks for the bell. */
+START_TEST(windows_ring_the_bell)
+{
+	struct buffers b = bf_new(STAGED, BYTES, 1);
+	struct bf_call call;
+	struct fake_op op = begin(&call, &b);
+	struct cc_span last;
+
+	fake_begin(&op, SHM_RESULT_AREA, 1, CC_PLAN_SEGMENT_MAX);
+	for (uint32_t i = 0; i < SEGS; i++) {
+		fake_await_asleep(&op, SHM_WAIT_SEGMENTS);
+		atomic_store(&op.slot->in_want, 1);
+		fake_segment(&op, i);
+		if (i + WINDOW >= SEGS)
+			continue;
+		last = cc_plan_segment(&op.plan, i + WINDOW);
+		fake_await_input(&op, last.off + last.len);
+	}
+	fake_end(&op, 0, NULL);
+	bf_end_call(&call, pcclSuccess, "");
+	bf_assert_result(&b);
+	bf_free(&b);
+}
+END_TEST
+
+enum { ABORT = 0, DEATH, ENDS };
+
+START_TEST(failures_leave_buffers_alone)
+{
+	static const uint32_t finals[] = {0, 5, SEGS / 2, SEGS};
+	enum placement p = (enum placement)(_i / (ENDS * 4));
+	struct buffers b = bf_new(p, BYTES, 1);
+	struct bf_call call;
+	struct fake_op op = begin(&call, &b);
+
+	fake_begin(&op, SHM_RESULT_AREA, 1, CC_PLAN_SEGMENT_MAX);
+	for (uint32_t i = 0; i < finals[_i % 4]; i++) {
+		struct cc_span span = cc_plan_segment(&op.plan, i);
+
+		fake_await_input(&op, span.off + span.len);
+		fake_segment(&op, i);
+	}
+	fake_await_asleep(&op, SHM_WAIT_SEGMENTS);
+	if (_i / 4 % ENDS == ABORT)
+		fake_end(&op, pcclRankConnectionLost, "the agent says that a peer died");
+	else
+		fake_hang_up(fx_agent);
+	bf_end_call(&call, pcclRankConnectionLost, "died");
+	bf_assert_untouched(&b);
+	check_next();
+	bf_free(&b);
+}
+END_TEST
+
+/* Before the agent has said anything of it, and when it dies with the outcome known. */
+START_TEST(ends_without_a_word)
+{
+	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
+	struct bf_call call;
+	struct fake_op op = begin(&call, &b);
+
+	fake_await_asleep(&op, SHM_WAIT_SEGMENTS);
+	fake_end(&op, pcclRankConnectionLost, "the ring has changed since the call: call again");
+	bf_end_call(&call, pcclRankConnectionLost, "call again");
+	bf_assert_untouched(&b);
+	op = begin(&call, &b);
+	fake_begin(&op, SHM_RESULT_AREA, 1, CC_PLAN_SEGMENT_MAX);
+	for (uint32_t i = 0; i < SEGS; i++) {
+		struct cc_span span = cc_plan_segment(&op.plan, i);
+
+		fake_await_input(&op, span.off + span.len);
+		fake_segment(&op, i);
+	}
+	fake_outcome(fx_agent, op.seq);
+	fake_hang_up(fx_agent);
+	bf_end_call(&call, pcclSuccess, "");
+	bf_assert_result(&b);
+	check_next();
+	bf_free(&b);
+}
+END_TEST
+
+static uint32_t window_of_call(enum placement p, size_t bytes)
+{
+	struct buffers b = bf_new(p, bytes, 1);
+	struct bf_call call;
+	struct fake_op op;
+
+	bf_begin_call(&call, &b);
+	op = fake_take(fx_agent);
+	fake_serve(&op, bf_mode(p));
+	bf_end_call(&call, pcclSuccess, "");
+	bf_assert_result(&b);
+	bf_free(&b);
+	return op.sqe.window;
+}
+
+START_TEST(windows_are_for_large_calls_on_one_host)
+{
+	struct buffers b = bf_new(STAGED, BYTES, 1);
+	pcclAsyncReduceOp_t h;
+	struct fake_op op;
+
+	ck_assert_uint_eq(window_of_call(STAGED, FROM), WINDOW);
+	ck_assert_uint_eq(window_of_call(STAGED, FROM - 1), 0);
+	ck_assert_uint_eq(window_of_call(SEND_REGISTERED, FROM), 0);
+	ck_assert_uint_eq(window_of_call(REGISTERED_IN_PLACE, FROM), 0);
+	/* The operand may be gone by the time that it is awaited. */
+	h = bf_launch(&b, 1);
+	op = fake_take(fx_agent);
+	ck_assert_uint_eq(op.sqe.window, 0);
+	fake_serve(&op, SHM_RESULT_AREA);
+	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
+	bf_assert_result(&b);
+	fake_attrs(fx_agent, 2, 1);
+	ck_assert_uint_eq(window_of_call(STAGED, FROM), 0);
+	fake_attrs(fx_agent, 1, 0);
+	ck_assert_uint_eq(window_of_call(STAGED, FROM), WINDOW);
+	bf_free(&b);
+}
+END_TEST
+
+/* ---- an agent that lies ---- */
+
+static const struct {
+	enum shm_result_mode mode;
+	uint32_t hosts, segment_max;
+} rings[] = {{SHM_RESULT_AREA, 2, CC_PLAN_SEGMENT_MAX}, {SHM_RESULT_AREA, 1, 65536},
+	{SHM_RESULT_AREA, 3, CC_PLAN_SEGMENT_MIN}, {SHM_RESULT_AREA, 1, 2 * CC_PLAN_SEGMENT_MAX},
+	{SHM_RESULT_STAGED, 1, CC_PLAN_SEGMENT_MAX}};
+
+enum { RINGS = sizeof rings / sizeof *rings };
+
+/* Places in a window are those of one ring, and too few for a result: whatever else the agent says
+ * costs the operation, awake or asleep. */
+START_TEST(another_ring_than_for_a_window)
+{
+	struct buffers b = bf_new(STAGED, BYTES, 1);
+	struct bf_call call;
+	struct fake_op op = begin(&call, &b);
+
+	if (_i % 2)
+		fake_await_asleep(&op, SHM_WAIT_SEGMENTS);
+	fake_begin(&op, SHM_RESULT_AREA, rings[_i / 2].hosts, rings[_i / 2].segment_max);
+	for (uint32_t i = 0; i < op.plan.n_segs; i++)
+		atomic_store(&op.flags[i], 1);
+	atomic_store_explicit(&op.slot->mode, rings[_i / 2].mode, memory_order_release);
+	fake_end(&op, 0, NULL);
+	bf_end_call(&call, pcclInternalError, "the agent described the result wrongly");
+	bf_assert_untouched(&b);
+	check_next();
+	bf_free(&b);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("operand");
+	TCase *tc = tcase_create("operand");
+
+	tcase_add_unchecked_fixture(tc, fx_make_base, fx_remove_base);
+	tcase_add_checked_fixture(tc, fx_setup_comm, fx_teardown_comm);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, two_cursors_in_turn);
+	tcase_add_loop_test(tc, windows_take_what_has_room, STAGED, STAGED_IN_PLACE + 1);
+	tcase_add_loop_test(tc, windows_meet_a_working_agent, 0, 4);
+	tcase_add_test(tc, windows_ring_the_bell);
+	tcase_add_loop_test(tc, failures_leave_buffers_alone, 0, 2 * ENDS * 4);
+	tcase_add_test(tc, ends_without_a_word);
+	tcase_add_test(tc, windows_are_for_large_calls_on_one_host);
+	tcase_add_loop_test(tc, another_ring_than_for_a_window, 0, 2 * RINGS);
+	suite_add_tcase(s, tc);
+	return tl_run(s);
+}

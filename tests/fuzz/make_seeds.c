@@ -232,6 +232,30 @@ static void write_entry(
 	write_seed("fuzz_submit", name, buf, sizeof buf);
 }
 
+/* Operands that are staged through a window, which is all that must lie in their region. */
+static void windows(struct shm_sqe e, struct shm_submit_limits lim)
+{
+	e.flags = 0;
+	e.in_start = e.in_second = 0;
+	e.window = 16;
+	e.in_off = 4096;
+	lim.in_size = e.in_off + shm_window_size(e.window);
+	write_entry("window", &e, &lim);
+	lim.in_size--;
+	write_entry("window_does_not_fit", &e, &lim);
+	e.window = SHM_WINDOW_MAX;
+	lim.in_size = e.in_off + shm_window_size(e.window);
+	write_entry("window_of_the_most", &e, &lim);
+	e.in_second = e.in_start = e.count / 2 * sample_dtype_size(e.dtype);
+	write_entry("window_with_an_order", &e, &lim);
+	e.in_second = e.in_start = 0;
+	e.flags = SHM_SQE_IN_REGISTERED;
+	write_entry("window_of_registered", &e, &lim);
+	e.flags = 0;
+	e.window++;
+	write_entry("window_too_large", &e, &lim);
+}
+
 static void entries(struct tl_rng *r)
 {
 	static const char *const kinds[] = {
@@ -263,9 +287,18 @@ static void entries(struct tl_rng *r)
 	e.out_off = e.in_off;
 	lim.out_size = lim.in_size;
 	write_entry("in_place", &e, &lim);
+	e.flags |= SHM_SQE_OUT_DISPOSABLE;
+	write_entry("operand_is_disposable", &e, &lim);
+	e.out_region++;
+	write_entry("disposable", &e, &lim);
+	e.flags &= ~(uint32_t)SHM_SQE_OUT_REGISTERED;
+	write_entry("disposable_is_not_registered", &e, &lim);
+	e.flags = SHM_SQE_IN_REGISTERED | SHM_SQE_OUT_REGISTERED;
+	e.out_region--;
 	lim.busy |= (uint64_t)1 << e.slot;
 	write_entry("slot_in_use", &e, &lim);
 	lim.busy = 0;
+	windows(e, lim);
 	e.in_off = UINT64_MAX;
 	write_entry("off_overflows", &e, &lim);
 	e = sample_sync_entry(r, &lim);
@@ -298,6 +331,10 @@ static void results(void)
 	write_seed("fuzz_result", "staged", &in, sizeof in);
 	in.mode = SHM_RESULT_DIRECT, in.out_registered = 1;
 	write_seed("fuzz_result", "direct", &in, sizeof in);
+	in.flags_off = in.region_size;
+	write_seed("fuzz_result", "direct_flags_beyond", &in, sizeof in);
+	in = good, in.mode = SHM_RESULT_STAGED;
+	write_seed("fuzz_result", "staged_of_nothing", &in, sizeof in);
 	in = good, in.mode = SHM_RESULT_UNDO;
 	write_seed("fuzz_result", "undo_of_nothing", &in, sizeof in);
 	in = good, in.hosts = UINT32_MAX, in.segment_max = 4;

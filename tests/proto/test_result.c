@@ -120,6 +120,28 @@ START_TEST(offsets)
 }
 END_TEST
 
+/* The result lies elsewhere: of the region only the flags are used. */
+START_TEST(only_flags_must_fit)
+{
+	static const enum shm_result_mode elsewhere[] = {SHM_RESULT_STAGED, SHM_RESULT_DIRECT};
+	struct shm_result r = taken(&good), s;
+	uint32_t n = r.plan.n_segs;
+
+	for (size_t i = 0; i < sizeof elsewhere / sizeof elsewhere[0]; i++) {
+		r.mode = elsewhere[i];
+		s = r, s.off = UINT64_MAX, fits(&s, REGION, true);
+		s.flags_off = 0, fits(&s, n, true);
+		fits(&s, n - 1, false);
+		s.flags_off = 1, fits(&s, n, false);
+		s.flags_off = UINT64_MAX - n + 1, fits(&s, REGION, false);
+		s.flags_off = UINT64_MAX, fits(&s, REGION, false);
+	}
+	r.mode = SHM_RESULT_UNDO, r.flags_off = 0;
+	fits(&r, 64 + 40000, true);
+	fits(&r, 64 + 40000 - 1, false);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("result");
@@ -129,6 +151,7 @@ int main(void)
 	tcase_add_test(tc, modes);
 	tcase_add_test(tc, segments);
 	tcase_add_test(tc, offsets);
+	tcase_add_test(tc, only_flags_must_fit);
 	suite_add_tcase(s, tc);
 	return tl_run(s);
 }

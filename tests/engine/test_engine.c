@@ -300,7 +300,7 @@ START_TEST(own_segments_go_first)
 	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, out[0]), 0);
 	ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 2, in[1]), 0);
 	start_alone(&n, &o, &plan);
-	send_segment(in[0], &plan, 1, plan.segs_per_chunk);
+	send_segment(in[0], &plan, 1, plan.segs_per_chunk, 0);
 	poll(NULL, 0, 100); /* no event tells that it waits to be sent on, the socket being full */
 	for (uint32_t i = 0; i <= plan.segs_per_chunk; i++) {
 		ck_assert_int_eq(recv(out[1], hdr, sizeof hdr, MSG_WAITALL), sizeof hdr);

@@ -101,7 +101,7 @@ END_TEST
 
 #define WINDOW 16u
 #define FROM   ((size_t)32 << 20)
-#define SEGS   40u
+#define SEGS   136u
 #define BYTES  ((size_t)SEGS * CC_PLAN_SEGMENT_MAX - 200077) /* no segment is a full one */
 
 static struct fake_op begin(struct bf_call *call, struct buffers *b)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * The TX thread: streams that can take bytes pull the next segment of their link. Transfers share
- * the streams in turn; within one, segments that came from the ring go before those that start
- * here.
+ * the streams in turn; within one, segments that start here go before those that came from the
+ * ring. Thus there are always some of the latter in reserve, and those that others wait for are
+ * under way early. The other way round, a host that is ahead of the others, or far from them, runs
+ * out of its own and then waits for each one that comes.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -97,7 +99,7 @@ static bool next_job(struct eng *e, uint32_t link, struct job *ret)
 	do {
 		x = x->tx_next;
 		if (x->spec.plan.hosts > 1 && x->spec.tx_link == link &&
-			(take_forward(x, ret) || take_origin(x, ret))) {
+			(take_origin(x, ret) || take_forward(x, ret))) {
 			e->active = x;
 			return true;
 		}

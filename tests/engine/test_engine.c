@@ -321,6 +321,41 @@ START_TEST(a_full_link_beside_an_idle_one)
 }
 END_TEST
 
+/* A host that gave way to what comes from the ring would run out of its own late, and then wait for
+ * each segment of the others. */
+START_TEST(own_segments_go_first)
+{
+	struct net n;
+	struct op o = {
+		.seq = 1, .count = 16u << 20, .op = KRN_SUM, .segment_max = CC_PLAN_SEGMENT_MAX};
+	static uint8_t buf[CC_PLAN_SEGMENT_MAX];
+	uint8_t hdr[WLK_DATA_SIZE];
+	struct cc_plan plan;
+	struct wlk_data d;
+	int out[2], in[2];
+	const char *why;
+
+	net_up(&n, 1, 1);
+	tcp_pair(out);
+	tcp_pair(in);
+	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, out[0]), 0);
+	ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 2, in[1]), 0);
+	start_alone(&n, &o, &plan);
+	send_segment(in[0], &plan, 1, plan.segs_per_chunk);
+	poll(NULL, 0, 100); /* no event tells that it waits to be sent on, the socket being full */
+	for (uint32_t i = 0; i <= plan.segs_per_chunk; i++) {
+		ck_assert_int_eq(recv(out[1], hdr, sizeof hdr, MSG_WAITALL), sizeof hdr);
+		ck_assert_int_eq(wlk_data_get(hdr, &d, &why), 0);
+		ck_assert_int_eq(recv(out[1], buf, d.len, MSG_WAITALL), d.len);
+		ck_assert_uint_eq(d.seg, i);
+		ck_assert_int_eq(d.phase, i < plan.segs_per_chunk ? WLK_REDUCE : WLK_GATHER);
+	}
+	cancel_alone(&n, 1);
+	close(out[1]);
+	close(in[0]);
+}
+END_TEST
+
 /* What comes of a transfer that does not take place here holds nothing up. */
 START_TEST(skipped_transfers_hold_nothing_up)
 {
@@ -559,6 +594,7 @@ int main(void)
 	tcase_add_test(tc, garbage_breaks_only_its_link);
 	tcase_add_test(tc, forged_segments_are_refused);
 	tcase_add_test(tc, a_full_link_beside_an_idle_one);
+	tcase_add_test(tc, own_segments_go_first);
 	tcase_add_test(tc, skipped_transfers_hold_nothing_up);
 	tcase_add_test(tc, links_tell_how_they_are);
 	tcase_add_test(tc, progress_names_who_copies);

@@ -20,7 +20,6 @@
 #include "common/cc_err.h"
 
 #define LISTEN_BACKLOG  1024
-#define LOW_LATENCY_US  5000u
 #define SILENCE_MORE_MS 200u
 
 uint64_t cc_now_ns(void)
@@ -128,7 +127,7 @@ static void choose_congestion_control(int fd)
 	socklen_t len = sizeof name;
 	int new;
 
-	if (cc_tcp_round_trip_us(fd) < LOW_LATENCY_US)
+	if (cc_tcp_round_trip_us(fd) < CC_LONG_WAY_US)
 		return;
 	new = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (new >= 0 && getsockopt(new, IPPROTO_TCP, TCP_CONGESTION, name, &len) == 0)

@@ -30,10 +30,12 @@ int cc_listen_tcp(struct cc_addr *addr, unsigned bump);
 int cc_listen_unix(const char *path, int type, unsigned mode);
 /* How long a TCP peer may leave data unacknowledged, or a silent one keepalive probes. */
 #define CC_TCP_TIMEOUT_MS 3000u
+/* A way is long where a round trip takes so much or more. */
+#define CC_LONG_WAY_US 5000u
 /* The options of every connected TCP socket here: no delay, and the kernel gives the connection up
  * (ETIMEDOUT) when the other host has vanished for CC_TCP_TIMEOUT_MS, whether or not there is
- * something to send; where a round trip takes 5 ms or more, the host's own congestion control. 0 or
- * CC_ERR_IO (errno kept; other sockets than TCP). */
+ * something to send; on a long way, the host's own congestion control. 0 or CC_ERR_IO (errno kept;
+ * other sockets than TCP). */
 int cc_tcp_tune(int fd);
 /* The kernel's smoothed round trip of a connected TCP socket; of one that has sent nothing yet,
  * that of its handshake. 0 for other sockets. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Whether the hosts at the other ends of the streams are still there.
+ * The options of streams, and whether the hosts at their other ends are still there.
  *
  * A host that takes no data is slow; a host that says nothing at all is gone. The kernel's limits
  * do not tell them apart: TCP_USER_TIMEOUT ends a connection whose peer answers but takes nothing,
@@ -24,16 +24,25 @@
 /* Probes of an idle stream without an answer, one per second, until the kernel gives it up: later
  * than we do. */
 #define KEEPALIVE_PROBES 30
+/*
+ * Bytes that a stream may hold and not have sent yet, on a long way. No other one can take them
+ * over, and one that stands still for a while, as bbr has each do for 200 ms every ten seconds, or
+ * is slow after a loss, would have the end of an operation wait for megabytes. A segment lasts
+ * until the next acknowledgements make room: 10 ms of 200 Mbit/s.
+ */
+#define UNSENT_MAX ((int)CC_PLAN_SEGMENT_MAX)
 
 void eng_tune(int fd)
 {
-	static const int no_limit = 0, probes = KEEPALIVE_PROBES;
+	static const int no_limit = 0, probes = KEEPALIVE_PROBES, unsent = UNSENT_MAX;
 
 	if (cc_tcp_tune(fd) < 0)
 		return; /* not TCP: nothing can vanish */
 	/* While there is a TCP_USER_TIMEOUT it also counts instead of the number of probes. */
 	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &no_limit, sizeof no_limit);
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+	if (cc_tcp_round_trip_us(fd) >= CC_LONG_WAY_US)
+		setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
 }
 
 /* Has anything come in on the stream since the last look? */

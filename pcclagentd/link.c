@@ -31,8 +31,9 @@
  * meanwhile. */
 #define SMALL_MAX_OUT ((size_t)256 << 20)
 
-#define LONG_WAY_US      5000u /* of a round trip */
-#define LONG_WAY_STREAMS 4u    /* at least */
+#define LONG_WAY_STREAM_US   12000u /* of a round trip, for each stream */
+#define LONG_WAY_STREAMS_MIN 4u
+#define LONG_WAY_STREAMS_MAX 8u
 
 enum dial_state {
 	DIAL_IDLE = 0,
@@ -141,12 +142,24 @@ static void on_ack(void *arg)
 }
 
 /*
- * What one stream can have under way is bounded by the kernel's socket buffers, and a loss halves
- * it: a long way takes several, whatever was asked for. Too many get into each other's way.
+ * A long way takes several streams, whatever was asked for. What one can have under way is bounded
+ * by the kernel's send buffer: of the 4 MiB that Linux allows by default 2.8 are filled at any
+ * time, because room is announced only when a third is free. After a loss all that follows stays
+ * there for another round trip. So there are enough for two round trips of 1 Gbit/s; the real rate
+ * is not known here, and a few more than it needs do no harm. But many get into each other's way:
+ * together they overrun the queues of routers.
  */
 static uint32_t streams_for(uint32_t wanted, uint32_t round_trip_us)
 {
-	return round_trip_us < LONG_WAY_US || wanted > LONG_WAY_STREAMS ? wanted : LONG_WAY_STREAMS;
+	uint32_t n = round_trip_us / LONG_WAY_STREAM_US;
+
+	if (round_trip_us < CC_LONG_WAY_US)
+		return wanted;
+	if (n < LONG_WAY_STREAMS_MIN)
+		n = LONG_WAY_STREAMS_MIN;
+	if (n > LONG_WAY_STREAMS_MAX)
+		n = LONG_WAY_STREAMS_MAX;
+	return wanted > n ? wanted : n;
 }
 
 static void say_hello(struct dial *d)

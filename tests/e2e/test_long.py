@@ -14,7 +14,7 @@ from lib import SUCCESS, check, ids_of, judge, together
 
 P2P, STATE = 20001, 20002  # ports, the same on all hosts
 DEFAULT, NEAR = "bbr", "cubic"  # congestion control of the hosts; of streams of short round trips
-DELAY_MS, LOSS = 10, 0.001  # each way
+DELAY_MS, FARTHER_MS, LOSS = 10, 50, 0.001  # each way
 COUNTS = (1, 255, 16384, 262144, 4194304)  # of f32
 TENSORS = ("name=big type=f32 count=1000000", "name=small type=bf16 count=500001",
            "name=shared type=u8 count=65537 mem=shared")
@@ -100,6 +100,9 @@ def test():
     scene(hosts, f"{2 * DELAY_MS} ms", DEFAULT, (2 * (4 + 1),) * 2, 2 * DELAY_MS, COUNTS)
     check(all(way["lost"] for way in hosts.told[1].values()), "packets were lost both ways",
           hosts.told)
+    # a stream for each 12 ms, and no more than eight
+    hosts = lib.make_namespaces(2, longway.Hosts, ways={1: {"delay": FARTHER_MS}})
+    scene(hosts, f"{2 * FARTHER_MS} ms", DEFAULT, (2 * (8 + 1),) * 2, 2 * FARTHER_MS, COUNTS[-1:])
     near = 2 * (1 + 1)
     scene(lib.make_namespaces(2), "a short way", NEAR, (near, near), 0, COUNTS[:1])
 

@@ -13,9 +13,9 @@
  * Pages are copied four at a time, two lines of each in turn, while what comes next is fetched:
  * that keeps more of the memory busy than one stream of lines does.
  */
-#define LINE  64u
+#define LINE  ((size_t)64)
 #define STEP  (2 * LINE)
-#define PAGE  4096u
+#define PAGE  ((size_t)4096)
 #define BLOCK (4 * PAGE)
 
 static void copy_line(uint8_t *dst, const uint8_t *src)

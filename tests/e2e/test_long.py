@@ -101,8 +101,8 @@ def test():
     check(all(way["lost"] for way in hosts.told[1].values()), "packets were lost both ways",
           hosts.told)
     # a stream for each 12 ms, and no more than eight
-    scene(lib.make_namespaces(2, longway.Hosts, ways={1: {"delay": FARTHER_MS}}), f"{2 * FARTHER_MS} ms",
-          DEFAULT, (2 * (8 + 1),) * 2, 2 * FARTHER_MS, COUNTS[-1:])
+    hosts = lib.make_namespaces(2, longway.Hosts, ways={1: {"delay": FARTHER_MS}})
+    scene(hosts, f"{2 * FARTHER_MS} ms", DEFAULT, (2 * (8 + 1),) * 2, 2 * FARTHER_MS, COUNTS[-1:])
     near = 2 * (1 + 1)
     scene(lib.make_namespaces(2), "a short way", NEAR, (near, near), 0, COUNTS[:1])
 

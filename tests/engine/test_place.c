@@ -273,7 +273,7 @@ static struct op windowed(uint64_t seq, int which)
 
 START_TEST(operands_come_through_windows)
 {
-	struct feeder f[MEMBERS_MAX];
+	struct feeder f[MEMBERS_MAX] = {0};
 	struct host *h;
 	struct net n;
 
@@ -379,7 +379,7 @@ END_TEST
 
 START_TEST(windows_cancelled_in_the_middle)
 {
-	struct feeder f[MEMBERS_MAX];
+	struct feeder f[MEMBERS_MAX] = {0};
 	struct net n;
 
 	rng_state = (uint64_t)_i + 81;

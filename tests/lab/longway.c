@@ -343,6 +343,9 @@ int main(int argc, char **argv)
 	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent)
 		return 1;
 	prctl(PR_SET_TIMERSLACK, 1);
+	/* A cable waits for no processor: what is late would arrive all at once and overrun the
+	 * queue behind it. Where this is not allowed, the machine had better be idle. */
+	(void)sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){.sched_priority = 1});
 	sigemptyset(&block);
 	sigaddset(&block, SIGTERM);
 	sigaddset(&block, SIGINT);

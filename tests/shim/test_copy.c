@@ -10,7 +10,7 @@
 #include "tests/common/testlib.h"
 
 #define MOST   ((size_t)3 * 16384 + 500)
-#define AROUND 256u
+#define AROUND ((size_t)256)
 #define LARGE  ((size_t)1 << 30)
 
 static uint8_t src[MOST + AROUND], dst[MOST + 2 * AROUND], expected[MOST + 2 * AROUND];

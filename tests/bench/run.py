@@ -82,7 +82,8 @@ class Bench:
         check(not left, f"{when}: no file is left", left)
 
 
-def check_document(text, hosts):
+def check_document(text, hosts, buffers=2 << 20):
+    """buffers: bytes that are a trainer's own share at least."""
     document = json.loads(text)
     rows = document["rows"]
     check([r["size"] for r in rows] == [4, 256, 16384, 1 << 20], "the sizes", rows)
@@ -94,7 +95,7 @@ def check_document(text, hosts):
     check(all(r["algbw"] == r["busbw"] > 0 for r in rows), "the rates of two peers", rows)
     check(all(r["cpu_s_per_gb"] > 0 and r["agent_rss"] > 0 and r["trainer_rss"] > 0 for r in rows),
           "what processes need", rows)
-    check(rows[3]["trainer_rss"] > 2 << 20, "a trainer has its buffers", rows[3])
+    check(rows[3]["trainer_rss"] > buffers, "a trainer has its buffers", rows[3])
     check(document["options"]["hosts"] == hosts, "the number of hosts", document)
 
 
@@ -109,6 +110,12 @@ def runs(bench):
     rows = [line.split() for line in out.splitlines() if not line.startswith("#")]
     check(code == 0 and [r[0] for r in rows] == ["4", "256", "16384", "1048576"]
           and all(len(r) == 13 for r in rows), "a table", (code, out, err))
+    for hosts in 1, 2:
+        code, out, err = bench.run(*SMALL, "--hosts", hosts, "--memory", "registered",
+                                   "--disposable", "--check", "--json")
+        if check(code == 0, f"disposable outputs on {hosts} hosts", (code, err)):
+            check_document(out, hosts, 1 << 20)
+            check(json.loads(out)["options"]["disposable"] is True, "it says that they are", out)
     bench.check_nothing_left("after runs")
 
 
@@ -153,7 +160,8 @@ def joins(bench):
 
 def refusals(bench):
     for args, words in ((("--peers", 127), ("--peers", "126")), (("--nonsense",), ("--nonsense",)),
-                        (("-b", "x"), ("--begin", "1T"))):
+                        (("-b", "x"), ("--begin", "1T")),
+                        (("--disposable", "--library", FAKE), ("--disposable", "--library"))):
         code, out, err = bench.run("allreduce", *args)
         check(code == USAGE and out == "" and all(w in err for w in words), f"{args} is refused",
               (code, out, err))

@@ -238,6 +238,7 @@ START_TEST(defaults)
 	ck_assert(o.iterations == 20 && o.warm_ups == 5 && o.peers == 2 && o.world == 2);
 	ck_assert(o.kind.type == pcclFloat && o.kind.op == pcclSum && o.hosts == 1);
 	ck_assert(o.streams == 1 && o.async == 0 && !o.registered && !o.in_place && !o.check);
+	ck_assert(!o.disposable);
 	ck_assert_int_eq(parse("allreduce -t double", &o, complaint), 0);
 	ck_assert_uint_eq(o.begin, 8);
 	ck_assert_int_eq(parse("allreduce -t uint8 -e 2", &o, complaint), 0);
@@ -259,10 +260,13 @@ START_TEST(all_options)
 		0);
 	ck_assert(o.kind.type == pcclBFloat16 && o.kind.op == pcclAvg && o.peers == 5);
 	ck_assert(o.hosts == 5 && o.world == 5 && o.in_place && o.check && o.json);
+	ck_assert(!o.disposable);
 	ck_assert_int_eq(parse("allreduce --memory registered --streams 4 --async 64 --timeout 9",
 				 &o, complaint),
 		0);
 	ck_assert(o.registered && o.streams == 4 && o.async == 64 && o.timeout_s == 9);
+	ck_assert_int_eq(parse("allreduce --memory registered --disposable", &o, complaint), 0);
+	ck_assert(o.registered && o.disposable && !o.in_place);
 	ck_assert_int_eq(
 		parse("allreduce --master [::1]:77 --world 9 --first-rank 7", &o, complaint), 0);
 	ck_assert(o.master.family == CC_INET6 && o.master.port == 77);
@@ -305,7 +309,9 @@ static const struct {
 	{"allreduce --master 1.2.3.4 --first-rank 1", "--world", "3 peers"},
 	{"allreduce -b 1M -e 1K", "--begin", "--end, 1024"},
 	{"allreduce -b 4 -t double", "--begin", "8 of one double"},
-	{"allreduce --library x --memory registered", "--memory", "--library"},
+	{"allreduce --library x --memory registered", "--memory registered", "--library"},
+	{"allreduce --library x --disposable", "--disposable", "--library"},
+	{"allreduce --disposable=1", "--disposable", "no value"},
 	{"allreduce --peers", "--peers", "value"},
 	{"allreduce --nonsense", "--nonsense", "no option"},
 	{"allreduce --check=1", "--check", "no value"},
@@ -391,6 +397,8 @@ START_TEST(all_but_rows_is_comment)
 	bch_print_row(f, &options, &rows[0]);
 	fclose(f);
 	ck_assert_ptr_nonnull(strstr(text, "4 peers on 2 hosts"));
+	ck_assert_ptr_nonnull(strstr(text, "out of place"));
+	ck_assert_ptr_null(strstr(text, "disposable"));
 	ck_assert_ptr_nonnull(strstr(text, "errors: 5"));
 	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		ck_assert(line[0] == '#' || strstr(line, "1048576"));
@@ -399,6 +407,30 @@ START_TEST(all_but_rows_is_comment)
 		else if (line[0] != '#')
 			ck_assert_uint_eq(strlen(line), width);
 	}
+	free(text);
+}
+END_TEST
+
+/* The tables of runs that differ in that must not look alike. */
+START_TEST(disposable_outputs_are_told)
+{
+	FILE *f = open_text();
+	struct json_object *root, *v, *flag;
+
+	options.disposable = true;
+	bch_print_heading(f, &result);
+	fclose(f);
+	ck_assert_ptr_nonnull(strstr(text, "out of place, disposable"));
+	free(text);
+	f = open_text();
+	ck_assert_int_eq(bch_print_json(f, &result), 0);
+	fclose(f);
+	root = json_tokener_parse(text);
+	ck_assert_ptr_nonnull(root);
+	ck_assert(json_object_object_get_ex(root, "options", &v));
+	ck_assert(json_object_object_get_ex(v, "disposable", &flag));
+	ck_assert(json_object_get_boolean(flag));
+	json_object_put(root);
 	free(text);
 }
 END_TEST
@@ -463,6 +495,7 @@ int main(void)
 	tcase_add_loop_test(t, refusals, 0, sizeof refused / sizeof refused[0]);
 	tcase_add_test(t, table_has_rows);
 	tcase_add_test(t, all_but_rows_is_comment);
+	tcase_add_test(t, disposable_outputs_are_told);
 	tcase_add_test(t, json_has_it_all);
 	suite_add_tcase(s, t);
 	return tl_run(s);

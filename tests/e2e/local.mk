@@ -17,6 +17,7 @@ e2e_tests = \
 	tests/e2e/test_async.py \
 	tests/e2e/test_threads.py \
 	tests/e2e/test_kill.py \
+	tests/e2e/test_places.py \
 	tests/e2e/test_world.py \
 	tests/e2e/test_restart.py \
 	tests/e2e/test_unconnected.py \

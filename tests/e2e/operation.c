@@ -37,7 +37,7 @@ struct operation {
 	struct area send, recv;
 	pcclAsyncReduceOp_t handle;
 	pcclReduceInfo_t info;
-	bool busy, in_place, verify;
+	bool busy, in_place, verify, disposable;
 };
 
 static struct operation ops[SLOTS];
@@ -146,6 +146,7 @@ static void operation_parse(struct operation *op)
 	};
 	op->in_place = strcmp(word("place", "out"), "in") == 0;
 	op->verify = number("verify", "0");
+	op->disposable = number("disposable", "0");
 	contributors_parse(&op->ids, word("ids", ""));
 	contributors_parse(&op->or_ids, word("or", ""));
 }
@@ -168,8 +169,14 @@ static void operation_prepare(struct operation *op)
 			&op->recv, op->spec.count * size, shift, both || strcmp(mem, "recv") == 0);
 		data_fill(op->recv.data, &op->other, peer.id);
 	}
-	if (number("freeze", "0"))
+	if (number("freeze", "0") == 1)
 		freeze(op->send.data, op->send.bytes, PROT_NONE);
+	else if (number("freeze", "0"))
+		freeze(op->send.data + op->send.bytes - 4 * PAGE, 4 * PAGE, PROT_NONE);
+	/* Whoever has no communicator is told so by the call. */
+	if (peer.comm && pcclSetOutputPolicy(
+				 peer.comm, op->disposable ? pcclOutputDisposable : pcclOutputKept))
+		die("pcclSetOutputPolicy", pcclGetLastError());
 	memset(&op->info, GUARD_BYTE, sizeof op->info);
 	op->busy = true;
 }
@@ -191,12 +198,13 @@ static bool info_untouched(const pcclReduceInfo_t *info)
 	       info->tx_bytes == untouched.tx_bytes && info->rx_bytes == untouched.rx_bytes;
 }
 
-/* After a failure everything is as before the call. */
+/* After a failure everything is as before the call, but what was disposed of. */
 static const char *judge_failure(const struct operation *op)
 {
 	if (data_differs(op->send.data, &op->spec, peer.id) >= 0)
 		return "sendbuf changed by a failed call";
-	if (!op->in_place && data_differs(op->recv.data, &op->other, peer.id) >= 0)
+	if (!op->in_place && !op->disposable &&
+		data_differs(op->recv.data, &op->other, peer.id) >= 0)
 		return "recvbuf changed by a failed call";
 	if (!info_untouched(&op->info))
 		return "reduce info written by a failed call";

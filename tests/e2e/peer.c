@@ -39,7 +39,8 @@
  * OP: type=f32 op=sum count=N seed=N tag=N, ids=0,1,2 (whose data must be in the result; or=0,1 if
  * it may be these as well), and if wanted place=in, mem=shared|send|recv (pcclMemAlloc for both
  * buffers or one), shift=N (elements that the buffers are off a page's start), special=1, verify=1
- * (compute the result as well), freeze=1 (the process stops itself when half of sendbuf is read).
+ * (compute the result as well), disposable=1 (pcclOutputDisposable), freeze=1 (the process stops
+ * itself when half of sendbuf is read, or with 2 when its end is).
  */
 #include <arpa/inet.h>
 #include <errno.h>

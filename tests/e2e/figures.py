@@ -12,8 +12,8 @@ many     16 operations of MIB / 16 in flight beside one of MIB
 memory   of agents and peers, four times MIB; of the whole machine, so nothing else should run
 idle     processor time and memory of an agent with 100 peers that do nothing
 
-Hosts are network namespaces (root), with one peer each, unless the row says otherwise; fp32 sum, in place,
-communicators as they are by default. Rates are compared with what tbf lets through of full TCP packets.
+Hosts are network namespaces (root), with one peer each, unless the row says otherwise; fp32 sum, in place
+(disposable outputs: out of place), communicators as they are by default. Rates are compared with what tbf lets through of full TCP packets.
 """
 
 import json
@@ -106,8 +106,9 @@ def environment():
 
 
 def start_bench(size, *words):
+    where = () if "--disposable" in words else ("--in-place",)
     return subprocess.Popen(
-        [BENCH, "allreduce", "-b", str(size), "-e", str(size), "--in-place", "--json", *words],
+        [BENCH, "allreduce", "-b", str(size), "-e", str(size), "--json", *where, *words],
         env=environment(), stdout=subprocess.PIPE, text=True)
 
 
@@ -141,17 +142,19 @@ def memory_in_use():
 def memory(size, repeat):
     size *= 4
     for hosts in (1, 2):
-        for kind, target in (("staged", "1.1"), ("registered", "0.1")):
+        for kind, target in (("staged", "1.1"), ("registered", "0.1"),
+                             ("registered --disposable", "0.1")):
+            buffers = 4 if "--disposable" in kind else 2  # of both peers
             most = []
             for _ in range(repeat):
                 before = peak = memory_in_use()
-                process = start_bench(size, "--hosts", str(hosts), "--peers", "2", "--memory", kind,
-                                      "-n", "3", "-w", "1")
+                process = start_bench(size, "--hosts", str(hosts), "--peers", "2", "--memory",
+                                      *kind.split(), "-n", "3", "-w", "1")
                 while process.poll() is None:
                     peak = max(peak, memory_in_use())
                     time.sleep(LOOK_SECONDS)
                 end_bench(process)
-                most.append((peak - before - 2 * size) / 2 / size)
+                most.append((peak - before - buffers * size) / 2 / size)
             note("memory", f"{size // MIB} MiB, {hosts} host{'s' if hosts > 1 else ''} with 2 peers in all, "
                  f"{kind}: most that all processes had on top of the peers' buffers, per peer", most, 3,
                  "of the size", "", target)

@@ -103,7 +103,8 @@ static void expect_old(const struct fake_op *op, const struct buffers *b, uint32
 	struct cc_span span = cc_plan_segment(&op->plan, seg);
 
 	for (uint64_t i = span.off; i < span.off + span.len; i++)
-		ck_assert_uint_eq(op->in[i], bf_in_place(b->placement) ? b->operand[i] : OLD_RECV);
+		if (op->in[i] != (bf_in_place(b->placement) ? b->operand[i] : OLD_RECV))
+			ck_abort_msg("byte %zu was not exchanged", (size_t)i);
 }
 
 /* So many become final and are taken, one by one: old contents are where the results were. */

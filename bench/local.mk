@@ -3,7 +3,7 @@
 noinst_PROGRAMS += bench/krn_bench
 bench_krn_bench_SOURCES = bench/krn_bench.c
 bench_krn_bench_LDADD = libkrn.la
-EXTRA_DIST += bench/LOG.md bench/RESULTS.md
+EXTRA_DIST += bench/LOG.md bench/RESULTS.md bench/allreduce.png bench/allreduce.svg
 
 noinst_PROGRAMS += bench/hsh_bench
 bench_hsh_bench_SOURCES = bench/hsh_bench.c

@@ -8,7 +8,7 @@ from . import base, pccl1
 
 PROGRAM = base.BUILD / "pccl-bench/pccl-bench"
 STREAMS = 4  # p2p_connection_pool_size; each library makes of it what it can
-PATIENCE = 30  # seconds without a step of any peer
+PATIENCE = 10  # seconds without a step of any peer
 
 
 def environment(setting):

@@ -287,6 +287,9 @@ struct eng *eng_new(int event_fd)
 	e->event_fd = event_fd;
 	e->backlog_end = &e->backlog;
 	e->rx.epfd = e->rx.wake_fd = e->tx.epfd = e->tx.wake_fd = -1;
+	e->sum = aligned_alloc(64, CC_PLAN_SEGMENT_MAX);
+	if (!e->sum)
+		goto err;
 	if (thread_init(e, &e->rx, &eng_rx_role) < 0 || thread_init(e, &e->tx, &eng_tx_role) < 0)
 		goto err;
 	if (pthread_create(&e->rx.thread, NULL, eng_rx_role.main, &e->rx) != 0)
@@ -302,6 +305,7 @@ struct eng *eng_new(int event_fd)
 err:
 	thread_destroy(&e->rx);
 	thread_destroy(&e->tx);
+	free(e->sum);
 	free(e);
 	return NULL;
 }
@@ -340,6 +344,7 @@ void eng_free(struct eng *e)
 	free_list(e->free_xfers);
 	thread_destroy(&e->rx);
 	thread_destroy(&e->tx);
+	free(e->sum);
 	free(e);
 }
 

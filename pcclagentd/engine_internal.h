@@ -21,7 +21,11 @@
 #define ENG_EPOLL_MAX 64
 
 /* What a segment has been through at this host; R. */
-enum eng_seg_state { ENG_SEG_REDUCED = 1u << 0, ENG_SEG_FINAL = 1u << 1 };
+enum eng_seg_state {
+	ENG_SEG_REDUCED = 1u << 0,
+	ENG_SEG_FINAL = 1u << 1,
+	ENG_SEG_ASIDE = 1u << 2, /* its partial sum is in eng_aside */
+};
 
 struct eng_xfer {
 	struct eng_xfer_spec spec;
@@ -33,6 +37,8 @@ struct eng_xfer {
 	_Atomic uint64_t tx_bytes, rx_bytes;
 	_Atomic uint8_t *leaving; /* T sets 1 when it begins to send a segment's partial sum */
 	uint8_t *seg_state;       /* R: enum eng_seg_state */
+	uint8_t *aside;           /* R: NULL, or memory for partial sums that wait */
+	uint32_t n_aside;         /* R: such sums */
 	struct eng_xfer *rx_next; /* R: bucket chain */
 	uint32_t origin_next;     /* T: segments of the first chunk that have been taken */
 	struct eng_xfer *tx_next; /* T: list of active transfers */
@@ -57,6 +63,7 @@ struct eng_stream {
 	bool busy;          /* a segment is under way */
 	uint8_t *partial;   /* RX: room for a partial sum; owned */
 	bool held;          /* RX: it is there and waits for local input */
+	uint64_t held_ns;   /* since */
 	bool parked;        /* RX: header of a transfer that is not known here yet */
 	uint64_t parked_ns; /* the time limit runs from here */
 	uint32_t segs_in;   /* TCP segments received until the last look */
@@ -110,6 +117,8 @@ struct eng {
 	struct eng_xfer *buckets[ENG_BUCKETS];
 	uint64_t last_seq; /* greatest started */
 	uint32_t n_parked, n_held;
+	uint32_t n_aside;  /* transfers with sums that wait aside */
+	uint8_t *sum;      /* a partial sum that was aside */
 	uint32_t rx_local; /* transfers with hosts == 1 */
 	/* T */
 	uint32_t tx_local;       /* transfers with hosts == 1 */

@@ -3,12 +3,14 @@
  * The RX thread: takes segments from the streams, adds local data to partial sums, passes them to
  * the TX thread. A partial sum is received into its stream's own buffer and leaves it for the place
  * where the result will stand later, so there is no buffer to run out of. It waits there for
- * nothing but local input, which waits for nobody: nothing can wait in a circle.
+ * nothing but local input, and not for long: when that does not come, a trainer has been stopped,
+ * and what comes behind on the stream may be another one's. Then the sum is put aside.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include "common/cc_err.h"
@@ -19,6 +21,8 @@
 #define RX_BUDGET ((size_t)1 << 20)
 /* A header whose transfer is not known here yet: its start is on the way from the master. */
 #define PARK_MAX_NS 30000000000ull
+/* How long a stream is held. Copying 256 KiB takes a hundredth of it. */
+#define HOLD_MAX_MS 10
 
 static struct eng_xfer **bucket_of(struct eng *e, uint64_t seq)
 {
@@ -59,40 +63,106 @@ static void finish(struct eng_thread *t, struct eng_xfer *x, uint32_t seg, bool 
 }
 
 /* The partial sum and the local operands make the final value. */
-static void finish_sum(struct eng_thread *t, struct eng_stream *s, struct cc_span span)
+static void finish_sum(
+	struct eng_thread *t, struct eng_xfer *x, uint32_t seg, struct cc_span span, uint8_t *sum)
 {
-	struct eng_xfer *x = s->xfer;
 	const struct eng_xfer_spec *spec = &x->spec;
-	uint8_t *out = spec->direct ? s->partial : spec->area + span.off;
+	uint8_t *out = spec->direct ? sum : spec->area + span.off;
 
-	eng_xfer_combine(x, s->seg, out, s->partial);
+	eng_xfer_combine(x, seg, out, sum);
 	if (spec->op == KRN_AVG)
 		krn_divide(spec->dtype, out, span.len / spec->plan.esize, spec->world);
 	if (spec->direct) {
-		save_undo(x, s->seg, span);
+		save_undo(x, seg, span);
 		memcpy(spec->direct + span.off, out, span.len);
 	}
-	x->seg_state[s->seg] |= ENG_SEG_FINAL;
-	finish(t, x, s->seg, true);
+	x->seg_state[seg] |= ENG_SEG_FINAL;
+	finish(t, x, seg, true);
+}
+
+/* Its local input is there. The partial sum is overwritten. */
+static void reduce(
+	struct eng_thread *t, struct eng_xfer *x, uint32_t seg, struct cc_span span, uint8_t *sum)
+{
+	const struct cc_plan *p = &x->spec.plan;
+
+	if (cc_plan_is_owner(p, seg / p->segs_per_chunk, x->spec.pos)) {
+		finish_sum(t, x, seg, span, sum);
+	} else {
+		eng_xfer_combine(x, seg, x->spec.area + span.off, sum);
+		pass_on(t->e, x, seg, WLK_REDUCE);
+	}
 }
 
 /* False: local input is not there yet. */
-static bool reduce(struct eng_thread *t, struct eng_stream *s)
+static bool reduce_received(struct eng_thread *t, struct eng_stream *s)
 {
-	struct eng_xfer *x = s->xfer;
-	const struct cc_plan *p = &x->spec.plan;
-	struct cc_span span = cc_plan_segment(p, s->seg);
+	struct cc_span span = cc_plan_segment(&s->xfer->spec.plan, s->seg);
 
-	if (!eng_xfer_ready(x, span))
+	if (!eng_xfer_ready(s->xfer, span))
 		return false;
-	if (cc_plan_is_owner(p, s->seg / p->segs_per_chunk, x->spec.pos)) {
-		finish_sum(t, s, span);
-	} else {
-		eng_xfer_combine(x, s->seg, x->spec.area + span.off, s->partial);
-		pass_on(t->e, x, s->seg, WLK_REDUCE);
-	}
+	reduce(t, s->xfer, s->seg, span, s->partial);
+	s->xfer = NULL;
 	return true;
 }
+
+/* ---- sums that wait for longer ---- */
+
+/* Nobody needs the area until then, if it is not the operand that is waited for. */
+static uint8_t *aside(struct eng_xfer *x)
+{
+	void *p;
+
+	if (!eng_xfer_in_place(x))
+		return x->spec.area;
+	if (!x->aside) {
+		p = mmap(NULL, x->bytes, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		x->aside = p == MAP_FAILED ? NULL : p;
+	}
+	return x->aside;
+}
+
+/* False: no memory. */
+static bool put_aside(struct eng_thread *t, struct eng_stream *s)
+{
+	struct eng_xfer *x = s->xfer;
+	struct cc_span span = cc_plan_segment(&x->spec.plan, s->seg);
+	uint8_t *to = aside(x);
+
+	if (!to)
+		return false;
+	memcpy(to + span.off, s->partial, span.len);
+	x->seg_state[s->seg] |= ENG_SEG_ASIDE;
+	t->e->n_aside += x->n_aside++ == 0;
+	s->xfer = NULL;
+	return true;
+}
+
+static void retry_aside(struct eng_thread *t, struct eng_xfer *x)
+{
+	for (uint32_t seg = 0; seg < x->spec.plan.n_segs && x->n_aside > 0; seg++) {
+		struct cc_span span = cc_plan_segment(&x->spec.plan, seg);
+
+		if (!(x->seg_state[seg] & ENG_SEG_ASIDE) || !eng_xfer_ready(x, span))
+			continue;
+		memcpy(t->e->sum, aside(x) + span.off, span.len);
+		x->seg_state[seg] &= (uint8_t)~ENG_SEG_ASIDE;
+		t->e->n_aside -= --x->n_aside == 0;
+		reduce(t, x, seg, span, t->e->sum);
+	}
+}
+
+static void forget_aside(struct eng_thread *t, struct eng_xfer *x)
+{
+	t->e->n_aside -= x->n_aside > 0;
+	x->n_aside = 0;
+	if (x->aside)
+		munmap(x->aside, x->bytes);
+	x->aside = NULL;
+}
+
+/* ---- streams ---- */
 
 static void watch_input(const struct eng_thread *t, struct eng_stream *s, bool on)
 {
@@ -107,6 +177,7 @@ static void set_held(struct eng_thread *t, struct eng_stream *s, bool held)
 		return;
 	watch_input(t, s, !held);
 	s->held = held;
+	s->held_ns = held ? cc_now_ns() : 0;
 	t->e->n_held += held ? 1u : -1u;
 }
 
@@ -115,22 +186,29 @@ static void segment_arrived(struct eng_thread *t, struct eng_stream *s)
 	struct eng_xfer *x = s->xfer;
 	uint32_t chunk = s->seg / x->spec.plan.segs_per_chunk;
 
-	if (s->phase == WLK_REDUCE && !reduce(t, s)) {
-		set_held(t, s, true);
-		return;
-	}
-	if (s->phase == WLK_GATHER)
+	if (s->phase == WLK_GATHER) {
 		finish(t, x, s->seg, cc_plan_forwards_result(&x->spec.plan, chunk, x->spec.pos));
-	s->xfer = NULL;
+		s->xfer = NULL;
+	} else if (!reduce_received(t, s) && !(x->n_aside > 0 && put_aside(t, s))) {
+		set_held(t, s, true);
+	}
 }
 
-static void retry_held(struct eng_thread *t)
+/* What waits for local input. */
+static void retry(struct eng_thread *t)
 {
+	uint64_t now = cc_now_ns();
+
+	for (unsigned b = 0; b < ENG_BUCKETS && t->e->n_aside > 0; b++)
+		for (struct eng_xfer *x = t->e->buckets[b]; x; x = x->rx_next)
+			if (x->n_aside > 0)
+				retry_aside(t, x);
 	for (struct eng_stream *s = t->streams; s; s = s->next) {
-		if (!s->held || !reduce(t, s))
+		if (!s->held)
 			continue;
-		s->xfer = NULL;
-		set_held(t, s, false);
+		if (reduce_received(t, s) ||
+			(now - s->held_ns >= HOLD_MAX_MS * UINT64_C(1000000) && put_aside(t, s)))
+			set_held(t, s, false);
 	}
 }
 
@@ -329,6 +407,7 @@ static void forget(struct eng_thread *t, struct eng_xfer *x)
 		s->xfer = NULL; /* the rest is read and dropped */
 		set_held(t, s, false);
 	}
+	forget_aside(t, x);
 	eng_notify(t, eng_pack_ptr(x, ENG_NOTE_ACK), x->cancelled);
 }
 
@@ -366,6 +445,14 @@ static bool reduce_local(struct eng_thread *t)
 	return any;
 }
 
+/* How long there is nothing to do but what is woken for, in milliseconds. */
+static int patience(const struct eng_thread *t)
+{
+	if (t->e->n_held > 0)
+		return HOLD_MAX_MS;
+	return t->e->n_parked > 0 ? 1000 : -1;
+}
+
 static void *rx_main(void *thread)
 {
 	struct eng_thread *t = thread;
@@ -375,8 +462,8 @@ static void *rx_main(void *thread)
 
 		if (t->e->n_parked > 0)
 			unpark(t);
-		if (t->e->n_held > 0)
-			retry_held(t);
+		if (t->e->n_held + t->e->n_aside > 0)
+			retry(t);
 		busy |= reduce_local(t);
 		if (busy) {
 			eng_thread_wait(t, 0);
@@ -385,7 +472,7 @@ static void *rx_main(void *thread)
 		atomic_store(&t->sleeping, true);
 		atomic_thread_fence(memory_order_seq_cst);
 		if (cc_spsc_empty(&t->commands))
-			eng_thread_wait(t, t->e->n_parked > 0 ? 1000 : -1);
+			eng_thread_wait(t, patience(t));
 		else
 			atomic_store(&t->sleeping, false);
 	}

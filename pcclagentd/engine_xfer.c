@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "common/cc_err.h"
 #include "common/cc_futex.h"
@@ -26,6 +27,8 @@ void eng_xfer_free(struct eng_xfer *x)
 	cc_spsc_destroy(&x->forward);
 	free((void *)x->leaving);
 	free(x->seg_state);
+	if (x->aside)
+		munmap(x->aside, x->bytes);
 	free(x);
 }
 

@@ -210,6 +210,28 @@ def other_group():
               "a death in one peer group does not harm another", f"{wrong} {codes}")
 
 
+def stopped_group():
+    """A process that stops amid an operation holds up its group, and no other that has the same
+    links."""
+    with lib.Lab(2) as lab:
+        lab.start()
+        peers = [lab.start_peer(k, k % 2, group=k // 2) for k in range(4)]
+        lib.form_run(peers)
+        mine, others = peers[:2], peers[2:]
+        for peer in mine:
+            peer.send(f"reduce {OPERATIONS[5]} tag=1 freeze={int(peer is mine[1])}")
+        lib.await_stop(mine[1])
+        began = time.monotonic_ns()
+        wrong = judge(lib.together(others, f"reduce {OPERATIONS[3]} tag=2 ids={ids_of(others)}"))
+        took = time.monotonic_ns() - began
+        check(not wrong and took < BOUND_NS, "a process that is stopped does not hold up another "
+              "peer group", wrong or f"{took / 1e9:.1f} s")
+        lib.wake(mine[1])
+        wrong = judge([p.read() for p in mine])
+        check(not wrong, "and its own goes on when it does", wrong)
+        lab.check_alive()
+
+
 def vanished_host():
     """Nothing closes its connections: silence alone tells. When it is back, its peer can be, too."""
     with lib.Lab(2) as lab:
@@ -269,6 +291,7 @@ def test():
     with_retry()
     late_caller()
     other_group()
+    stopped_group()
     vanished_host()
     patience()
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Streams with a partial sum whose local input is not there yet: they wait for it, and for nothing
- * else. The engine is the first host of two, and the test is the other one.
+ * Partial sums whose local input is not there yet: they wait for it, and nothing else waits for
+ * them. The engine is the first host of two, and the test is the other one.
  */
+#include <inttypes.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -17,6 +18,9 @@
 #define STREAMS 2u
 #define COUNT   UINT64_C(100000)
 #define SEGMENT 16384u
+
+/* Where the result stands. */
+enum place { AREA, OPERAND, OUTPUT, PLACES };
 
 struct scene {
 	struct net n;
@@ -99,7 +103,7 @@ static void await_asked(void)
 	}
 }
 
-/* Sends a partial sum whose input is not there, until the stream is held for it. */
+/* Sends a partial sum whose input is not there, until somebody waits for that. */
 static void hold(unsigned stream, uint32_t i, uint8_t fill)
 {
 	atomic_store(&s.h->slot[0].in_want, 0);
@@ -121,13 +125,14 @@ static void hold_two(unsigned stream, uint32_t i, const uint8_t *fill)
 
 /* All that this host has to send first is there, and on its way: nothing but what comes in needs
  * more. */
-static void begin(uint64_t seq, bool replaces)
+static void begin(uint64_t seq, enum place place)
 {
 	s.o = (struct op){.seq = seq,
 		.count = COUNT,
 		.op = KRN_SUM,
 		.staged = true,
-		.replaces = replaces,
+		.replaces = place == OPERAND,
+		.direct = place == OUTPUT,
 		.segment_max = SEGMENT};
 	start_alone(&s.n, &s.o, &s.plan);
 	memcpy(s.operand, s.h->in[0], sizeof s.operand);
@@ -139,7 +144,7 @@ static void begin(uint64_t seq, bool replaces)
 }
 
 /* Stream i has the link 2 + i. */
-static void scene_up(bool replaces)
+static void scene_up(enum place place)
 {
 	rng_state = 5;
 	net_up(&s.n, 1, 1);
@@ -150,7 +155,7 @@ static void scene_up(bool replaces)
 		tcp_pair(s.in[i]);
 		ck_assert_int_eq(eng_add_rx_stream(s.h->e, 2 + i, s.in[i][1]), 0);
 	}
-	begin(1, replaces);
+	begin(1, place);
 }
 
 static void scene_down(void)
@@ -184,21 +189,34 @@ static void finish(unsigned stream, uint32_t from)
 
 /* ---- the tests ---- */
 
-/* What comes behind it on the stream stays there meanwhile; other streams have their own. */
+/* The first segments that were sent here have been read. */
+static void await_read(uint32_t segments)
+{
+	uint64_t start = cc_now_ns(), len = 0;
+	struct eng_progress p;
+
+	for (uint32_t i = 0; i < segments; i++)
+		len += WLK_DATA_SIZE + cc_plan_segment(&s.plan, s.own + i).len;
+	do {
+		ck_assert(eng_get_progress(s.h->e, s.o.seq, &p));
+		ck_assert_msg(cc_now_ns() - start < WAIT_MS * UINT64_C(1000000),
+			"%" PRIu64 " bytes have been read, not %" PRIu64, p.rx_bytes, len);
+		sched_yield();
+	} while (p.rx_bytes != len);
+}
+
+/* What comes behind it on the stream goes on, and each goes on as soon as its input is there. */
 START_TEST(the_bell_lets_go)
 {
 	static const uint8_t fill[] = {1, 2, 3};
-	struct eng_progress p;
 	struct cc_span span;
 	uint32_t a, b;
 
-	scene_up(_i);
+	scene_up((enum place)_i);
 	span = cc_plan_segment(&s.plan, s.own);
 	hold_two(0, 0, fill);
 	hold(1, 2, fill[2]);
-	poll(NULL, 0, 20); /* it might go on reading */
-	ck_assert(eng_get_progress(s.h->e, 1, &p));
-	ck_assert_uint_eq(p.rx_bytes, 2 * (WLK_DATA_SIZE + span.len));
+	await_read(3);
 	/* Not all of it. */
 	copied(span.len - 4);
 	await_asked();
@@ -214,33 +232,57 @@ START_TEST(the_bell_lets_go)
 }
 END_TEST
 
-/* Its memory is free then; the rest of it on the streams is read and dropped. */
+/* However many they are. */
+START_TEST(all_may_wait)
+{
+	uint8_t fill[32];
+	bool seen[32] = {0};
+
+	scene_up((enum place)_i);
+	ck_assert_uint_lt(s.own, sizeof fill);
+	for (uint32_t i = 0; i < s.own; i++) {
+		fill[i] = (uint8_t)(i + 1);
+		hold(i % STREAMS, i, fill[i]);
+	}
+	await_read(s.own);
+	copied(cc_plan_chunk(&s.plan, 1).len);
+	for (uint32_t i = 0; i < s.own; i++)
+		seen[expect(WLK_GATHER, fill) - s.own] = true;
+	for (uint32_t i = 0; i < s.own; i++)
+		ck_assert_msg(seen[i], "segment %u", i);
+	scene_down();
+}
+END_TEST
+
+/* Its memory is free then, and the next one starts anew. */
 START_TEST(a_cancel_lets_go)
 {
 	static const uint8_t fill[] = {1, 2};
 
-	scene_up(_i);
+	scene_up((enum place)(_i / 2));
 	hold_two(0, 0, fill);
 	hold(1, 2, 3);
+	if (_i % 2)
+		await_read(3);
 	cancel_alone(&s.n, 1);
-	begin(2, _i);
+	begin(2, (enum place)(_i / 2));
 	atomic_store(&s.h->slot[0].in_done[1], cc_plan_chunk(&s.plan, 1).len);
 	finish(0, 0);
 	cancel_alone(&s.n, 2);
-	begin(3, _i);
+	begin(3, (enum place)(_i / 2));
 	atomic_store(&s.h->slot[0].in_done[1], cc_plan_chunk(&s.plan, 1).len);
 	finish(1, 0);
 	scene_down();
 }
 END_TEST
 
-/* Held again and again, on one stream, for each segment. */
+/* Again and again, on one stream, for each segment. */
 START_TEST(each_segment_may_wait)
 {
 	uint8_t fill[32];
 
 	memset(fill, 4, sizeof fill);
-	scene_up(_i);
+	scene_up((enum place)_i);
 	for (uint32_t i = 0; i < s.own; i++) {
 		struct cc_span span = cc_plan_segment(&s.plan, s.own + i);
 
@@ -261,7 +303,7 @@ START_TEST(a_link_that_ends)
 	static const uint8_t fill[] = {1, 2, 3};
 	struct eng_event ev;
 
-	scene_up(false);
+	scene_up(AREA);
 	hold(0, 0, fill[0]);
 	hold(1, 2, fill[2]);
 	if (_i == RESET) {
@@ -291,9 +333,10 @@ int main(void)
 	int failed;
 
 	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, the_bell_lets_go, 0, 2);
-	tcase_add_loop_test(tc, a_cancel_lets_go, 0, 2);
-	tcase_add_loop_test(tc, each_segment_may_wait, 0, 2);
+	tcase_add_loop_test(tc, the_bell_lets_go, 0, PLACES);
+	tcase_add_loop_test(tc, all_may_wait, 0, PLACES);
+	tcase_add_loop_test(tc, a_cancel_lets_go, 0, 2 * PLACES);
+	tcase_add_loop_test(tc, each_segment_may_wait, 0, PLACES);
 	tcase_add_loop_test(tc, a_link_that_ends, 0, ENDS);
 	suite_add_tcase(suite, tc);
 	r = srunner_create(suite);

@@ -154,8 +154,7 @@ void cc_loop_stop(struct cc_loop *l)
 
 void cc_loop_expect(struct cc_loop *l)
 {
-	if (cc_may_spin())
-		l->awake_until = cc_now_ns() + AWAKE_NS;
+	l->awake_until = cc_now_ns() + AWAKE_NS;
 }
 
 static void on_signal(evutil_socket_t signo, short what, void *arg)

@@ -13,8 +13,6 @@
 
 /* CLOCK_MONOTONIC. */
 uint64_t cc_now_ns(void);
-/* Whether looking again and again beats sleeping: not where this process has one CPU. */
-bool cc_may_spin(void);
 void cc_random_id(struct cc_id *ret);
 
 /* A TCP socket, non-blocking, close-on-exec. Until cc_tcp_tune sees that its way is long it is sent

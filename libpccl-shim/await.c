@@ -248,7 +248,7 @@ static uint64_t spin_ns(pcclComm_t *c, uint64_t lately)
 	uint64_t most = is_alone(c) ? PCCL_SPIN_ALONE_NS : PCCL_SPIN_NS;
 	uint32_t n = atomic_fetch_add_explicit(&c->n_waits, 1, memory_order_relaxed);
 
-	return cc_may_spin() && lately < 2 * most && n % SPINS_IN_A_ROW > 0 ? most : 0;
+	return lately < 2 * most && n % SPINS_IN_A_ROW > 0 ? most : 0;
 }
 
 static bool wait_for_end(pcclComm_t *c, uint32_t slot, struct progress *p)

@@ -13,7 +13,7 @@
 #define OPERAND_MAX ((uint64_t)1 << 48) /* bytes, as in cc_plan_init */
 #define PIECE       ((uint64_t)256 * 1024)
 #define WINDOW      16u /* segments: 4 MiB */
-#define WINDOW_FROM ((uint64_t)32 << 20)
+#define WINDOW_FROM ((uint64_t)16 << 20)
 
 static uint32_t element_size(pcclDataType_t t)
 {

@@ -303,6 +303,9 @@ static int check_all(struct parser *p)
 	if (o->begin < bch_type_size(o->kind.type))
 		return wrong(p, "--begin: %" PRIu64 " bytes are less than the %zu of one %s",
 			o->begin, bch_type_size(o->kind.type), bch_type_name(o->kind.type));
+	if (o->in_place && o->disposable)
+		return wrong(p, "--disposable: with --in-place the receive buffer is the operand, "
+				"and kept");
 	if (o->library && (o->registered || o->disposable))
 		return wrong(p, "--%s is not part of PCCL 1.0, so not to be had with --library",
 			o->registered ? "memory registered" : "disposable");

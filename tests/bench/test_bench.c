@@ -310,6 +310,7 @@ static const struct {
 	{"allreduce -b 1M -e 1K", "--begin", "--end, 1024"},
 	{"allreduce -b 4 -t double", "--begin", "8 of one double"},
 	{"allreduce --library x --memory registered", "--memory registered", "--library"},
+	{"allreduce --in-place --disposable", "--disposable", "--in-place"},
 	{"allreduce --library x --disposable", "--disposable", "--library"},
 	{"allreduce --disposable=1", "--disposable", "no value"},
 	{"allreduce --peers", "--peers", "value"},

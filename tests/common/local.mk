@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 
 EXTRA_DIST += tests/common/README.md
-noinst_HEADERS += tests/common/testlib.h
+noinst_HEADERS += tests/common/testlib.h tests/common/looplib.h
 
 check_PROGRAMS += tests/common/test_basics tests/common/test_addr tests/common/test_plan \
 	tests/common/test_detect
@@ -31,14 +31,17 @@ tests_common_test_shm_SOURCES = tests/common/test_shm.c
 tests_common_test_shm_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_common_test_shm_LDADD = common/libcommon-sys.la common/libcommon-pure.la $(CHECK_LIBS)
 
-check_PROGRAMS += tests/common/test_sys tests/common/test_loop
-TESTS += tests/common/test_sys tests/common/test_loop
+check_PROGRAMS += tests/common/test_sys tests/common/test_loop tests/common/test_conn
+TESTS += tests/common/test_sys tests/common/test_loop tests/common/test_conn
 tests_common_test_sys_SOURCES = tests/common/test_sys.c
 tests_common_test_sys_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_common_test_sys_LDADD = common/libcommon-sys.la common/libcommon-pure.la $(CHECK_LIBS)
-tests_common_test_loop_SOURCES = tests/common/test_loop.c
+tests_common_test_loop_SOURCES = tests/common/test_loop.c tests/common/looplib.c
 tests_common_test_loop_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_common_test_loop_LDADD = common/libcommon.la $(CHECK_LIBS)
+tests_common_test_conn_SOURCES = tests/common/test_conn.c tests/common/looplib.c
+tests_common_test_conn_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_common_test_conn_LDADD = common/libcommon.la $(CHECK_LIBS)
 
 check_PROGRAMS += tests/common/test_service
 TESTS += tests/common/test_service

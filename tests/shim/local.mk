@@ -75,7 +75,7 @@ tests_shim_test_place_SOURCES = tests/shim/test_place.c
 tests_shim_test_place_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_shim_test_place_LDADD = $(shim_tests_libs)
 
-# Not under ThreadSanitizer: windows take operands of 32 MiB, byte by byte.
+# Not under ThreadSanitizer: windows take operands of 16 MiB, byte by byte.
 tests_shim_test_operand_SOURCES = tests/shim/test_operand.c
 tests_shim_test_operand_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_shim_test_operand_LDADD = $(shim_tests_libs)

@@ -100,7 +100,7 @@ END_TEST
 /* ---- windows ---- */
 
 #define WINDOW 16u
-#define FROM   ((size_t)32 << 20)
+#define FROM   ((size_t)16 << 20)
 #define SEGS   136u
 #define BYTES  ((size_t)SEGS * CC_PLAN_SEGMENT_MAX - 200077) /* no segment is a full one */
 

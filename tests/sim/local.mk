@@ -21,6 +21,7 @@ sim_sources = \
 	tests/sim/sim_scene.c \
 	tests/sim/sim_shim.c \
 	tests/sim/sim_sync.c \
+	tests/sim/sim_sync.h \
 	tests/sim/sim_text.c \
 	tests/sim/sim_world.c \
 	tests/sim/sim_xfer.c

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/sim/sim.h"
+#include "tests/sim/sim_sync.h"
 
 #define ON_THE_WAY   2u          /* what went wrong before is felt now */
 #define NEEDS_REASON (2 * SIM_S) /* a wait that lasts so long must have a name */

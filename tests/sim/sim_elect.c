@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "ccoip-masterd/core/ccm_elect.h"
-#include "tests/sim/sim.h"
+#include "tests/sim/sim_sync.h"
 
 /* A group as a master has it before a step. */
 struct group {

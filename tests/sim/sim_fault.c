@@ -3,6 +3,7 @@
  * What goes wrong.
  */
 #include "tests/sim/sim_fault.h"
+#include "tests/sim/sim_sync.h"
 
 #define WAITER_UNTIL (20 * SIM_S) /* after that somebody else will do */
 

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "tests/sim/sim.h"
+#include "tests/sim/sim_sync.h"
 
 struct sim_host *sim_host_by_id(struct sim *s, const struct cc_id *id)
 {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tests/sim/sim_fault.h"
+#include "tests/sim/sim_sync.h"
 
 #define MASTER_PORT 48148
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/sim/sim.h"
+#include "tests/sim/sim_sync.h"
 
 static bool slot_used(const struct sim_peer *p, uint32_t slot)
 {

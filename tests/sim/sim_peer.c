@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/sim/sim.h"
+#include "tests/sim/sim_sync.h"
 
 static const char *const phase_names[] = {
 	"start", "connecting", "updating", "working", "destroying", "ended"};

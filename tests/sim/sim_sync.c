@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/sim/sim.h"
+#include "tests/sim/sim_sync.h"
 
 #define STUCK (3 * SIM_S) /* nobody gives anything for so long: the job is given up */
 

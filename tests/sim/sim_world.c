@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tests/sim/sim_fault.h"
+#include "tests/sim/sim_sync.h"
 
 #define LOOK SIM_S /* how often waits are looked at */
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/sim/sim.h"
+#include "tests/sim/sim_sync.h"
 
 #define LATE_MAX (30u * SIM_MS)
 

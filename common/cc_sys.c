@@ -6,6 +6,8 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -26,6 +28,19 @@ uint64_t cc_now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+bool cc_has_cpus(void)
+{
+	static _Atomic int known; /* 0: no; 1: one; 2: more */
+	int n = atomic_load_explicit(&known, memory_order_relaxed);
+	cpu_set_t set;
+
+	if (n == 0) {
+		n = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) == 1 ? 1 : 2;
+		atomic_store_explicit(&known, n, memory_order_relaxed);
+	}
+	return n == 2;
 }
 
 void cc_random_id(struct cc_id *ret)

@@ -13,6 +13,8 @@
 
 /* CLOCK_MONOTONIC. */
 uint64_t cc_now_ns(void);
+/* Whether this process may run on more than one CPU, as of the first call. */
+bool cc_has_cpus(void);
 void cc_random_id(struct cc_id *ret);
 
 /* A TCP socket, non-blocking, close-on-exec. Until cc_tcp_tune sees that its way is long it is sent

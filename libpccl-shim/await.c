@@ -241,14 +241,15 @@ static bool is_alone(pcclComm_t *c)
 	return n == 1;
 }
 
-/* Not if it has been in vain lately. Nor now and then: a CPU that never rests keeps the scheduler
- * from moving anything there, and daemons that share another one would do so for ever. */
+/* Not if it has been in vain lately, nor in the way of the daemons on the only CPU: they look often
+ * enough to keep it awake. Nor now and then: a CPU that never rests keeps the scheduler from moving
+ * anything there, and daemons that share another one would do so for ever. */
 static uint64_t spin_ns(pcclComm_t *c, uint64_t lately)
 {
 	uint64_t most = is_alone(c) ? PCCL_SPIN_ALONE_NS : PCCL_SPIN_NS;
 	uint32_t n = atomic_fetch_add_explicit(&c->n_waits, 1, memory_order_relaxed);
 
-	return lately < 2 * most && n % SPINS_IN_A_ROW > 0 ? most : 0;
+	return cc_has_cpus() && lately < 2 * most && n % SPINS_IN_A_ROW > 0 ? most : 0;
 }
 
 static bool wait_for_end(pcclComm_t *c, uint32_t slot, struct progress *p)

@@ -39,6 +39,7 @@ struct eng_xfer {
 	uint8_t *seg_state;       /* R: enum eng_seg_state */
 	uint8_t *aside;           /* R: NULL, or memory for partial sums that wait */
 	uint32_t n_aside;         /* R: such sums */
+	uint64_t aside_input;     /* R: eng_xfer_input when the last one came */
 	struct eng_xfer *rx_next; /* R: bucket chain */
 	uint32_t origin_next;     /* T: segments of the first chunk that have been taken */
 	struct eng_xfer *tx_next; /* T: list of active transfers */
@@ -64,6 +65,7 @@ struct eng_stream {
 	uint8_t *partial;   /* RX: room for a partial sum; owned */
 	bool held;          /* RX: it is there and waits for local input */
 	uint64_t held_ns;   /* since */
+	uint64_t held_input; /* eng_xfer_input then */
 	bool parked;        /* RX: header of a transfer that is not known here yet */
 	uint64_t parked_ns; /* the time limit runs from here */
 	uint32_t segs_in;   /* TCP segments received until the last look */
@@ -213,6 +215,8 @@ static inline bool eng_xfer_in_place(const struct eng_xfer *x)
 }
 /* Is all local input of this span there? When not, the doorbell will ring once more is. */
 bool eng_xfer_ready(struct eng_xfer *x, struct cc_span span);
+/* What processes say that they have copied so far: it moves while they do. */
+uint64_t eng_xfer_input(const struct eng_xfer *x);
 /* All local operands of the segment, combined into dst, with the partial sum `with` first if not
  * NULL. */
 void eng_xfer_combine(const struct eng_xfer *x, uint32_t seg, uint8_t *dst, const uint8_t *with);

@@ -3,8 +3,8 @@
  * The RX thread: takes segments from the streams, adds local data to partial sums, passes them to
  * the TX thread. A partial sum is received into its stream's own buffer and leaves it for the place
  * where the result will stand later, so there is no buffer to run out of. It waits there for
- * nothing but local input, and not for long: when that does not come, a trainer has been stopped,
- * and what comes behind on the stream may be another one's. Then the sum is put aside.
+ * nothing but local input, while some comes: when none does, a trainer has been stopped, and what
+ * comes behind on the stream may be another one's. Then the sum is put aside.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@
 #define RX_BUDGET ((size_t)1 << 20)
 /* A header whose transfer is not known here yet: its start is on the way from the master. */
 #define PARK_MAX_NS 30000000000ull
-/* How long a stream is held. Copying 256 KiB takes a hundredth of it. */
+/* How long a stream is held while nothing is copied. 256 KiB take a hundredth of it. */
 #define HOLD_MAX_MS 10
 
 static struct eng_xfer **bucket_of(struct eng *e, uint64_t seq)
@@ -134,9 +134,16 @@ static bool put_aside(struct eng_thread *t, struct eng_stream *s)
 		return false;
 	memcpy(to + span.off, s->partial, span.len);
 	x->seg_state[s->seg] |= ENG_SEG_ASIDE;
+	x->aside_input = eng_xfer_input(x);
 	t->e->n_aside += x->n_aside++ == 0;
 	s->xfer = NULL;
 	return true;
+}
+
+/* Others wait already, and nothing has been copied since the last of them came. */
+static bool is_stopped(const struct eng_xfer *x)
+{
+	return x->n_aside > 0 && x->aside_input == eng_xfer_input(x);
 }
 
 static void retry_aside(struct eng_thread *t, struct eng_xfer *x)
@@ -178,6 +185,7 @@ static void set_held(struct eng_thread *t, struct eng_stream *s, bool held)
 	watch_input(t, s, !held);
 	s->held = held;
 	s->held_ns = held ? cc_now_ns() : 0;
+	s->held_input = held ? eng_xfer_input(s->xfer) : 0;
 	t->e->n_held += held ? 1u : -1u;
 }
 
@@ -189,9 +197,21 @@ static void segment_arrived(struct eng_thread *t, struct eng_stream *s)
 	if (s->phase == WLK_GATHER) {
 		finish(t, x, s->seg, cc_plan_forwards_result(&x->spec.plan, chunk, x->spec.pos));
 		s->xfer = NULL;
-	} else if (!reduce_received(t, s) && !(x->n_aside > 0 && put_aside(t, s))) {
+	} else if (!reduce_received(t, s) && !(is_stopped(x) && put_aside(t, s))) {
 		set_held(t, s, true);
 	}
+}
+
+/* Has it been held for as long as it may? */
+static bool is_enough(struct eng_stream *s, uint64_t now)
+{
+	uint64_t input = eng_xfer_input(s->xfer);
+
+	if (input != s->held_input) {
+		s->held_input = input;
+		s->held_ns = now;
+	}
+	return now - s->held_ns >= HOLD_MAX_MS * UINT64_C(1000000);
 }
 
 /* What waits for local input. */
@@ -206,8 +226,7 @@ static void retry(struct eng_thread *t)
 	for (struct eng_stream *s = t->streams; s; s = s->next) {
 		if (!s->held)
 			continue;
-		if (reduce_received(t, s) ||
-			(now - s->held_ns >= HOLD_MAX_MS * UINT64_C(1000000) && put_aside(t, s)))
+		if (reduce_received(t, s) || (is_enough(s, now) && put_aside(t, s)))
 			set_held(t, s, false);
 	}
 }

@@ -152,6 +152,15 @@ bool eng_xfer_ready(struct eng_xfer *x, struct cc_span span)
 	return true;
 }
 
+uint64_t eng_xfer_input(const struct eng_xfer *x)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < x->spec.n_members; i++)
+		sum += shm_slot_copied(x->spec.members[i].slot);
+	return sum;
+}
+
 void eng_xfer_combine(const struct eng_xfer *x, uint32_t seg, uint8_t *dst, const uint8_t *with)
 {
 	const struct eng_xfer_spec *s = &x->spec;

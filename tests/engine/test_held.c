@@ -232,6 +232,43 @@ START_TEST(the_bell_lets_go)
 }
 END_TEST
 
+/* Copies a little every millisecond, but not what is waited for. False: it paused for too long. */
+static bool copy_slowly(void)
+{
+	uint64_t last = cc_now_ns();
+
+	for (uint64_t done = 4; done <= 40; done++) {
+		poll(NULL, 0, 1);
+		atomic_store(&s.h->slot[0].in_done[1], done);
+		if (cc_now_ns() - last > UINT64_C(5000000))
+			return false;
+		last = cc_now_ns();
+	}
+	return true;
+}
+
+/* While something is copied nothing is put aside: that would be more memory. */
+START_TEST(a_slow_one_is_waited_for)
+{
+	static const uint8_t fill[] = {1, 2};
+	struct eng_progress p;
+	bool slow;
+
+	scene_up((enum place)_i);
+	for (uint64_t seq = 2;; seq++) {
+		hold_two(0, 0, fill);
+		slow = copy_slowly();
+		ck_assert(eng_get_progress(s.h->e, s.o.seq, &p));
+		cancel_alone(&s.n, s.o.seq);
+		begin(seq, (enum place)_i);
+		if (slow)
+			break;
+	}
+	ck_assert_uint_eq(p.rx_bytes, WLK_DATA_SIZE + cc_plan_segment(&s.plan, s.own).len);
+	scene_down();
+}
+END_TEST
+
 /* However many they are. */
 START_TEST(all_may_wait)
 {
@@ -334,6 +371,7 @@ int main(void)
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, the_bell_lets_go, 0, PLACES);
+	tcase_add_loop_test(tc, a_slow_one_is_waited_for, 0, PLACES);
 	tcase_add_loop_test(tc, all_may_wait, 0, PLACES);
 	tcase_add_loop_test(tc, a_cancel_lets_go, 0, 2 * PLACES);
 	tcase_add_loop_test(tc, each_segment_may_wait, 0, PLACES);

@@ -29,9 +29,9 @@ void bch_hosts_close(struct bch_hosts *h);
 #define BCH_HOME UINT32_MAX
 int bch_hosts_enter(const struct bch_hosts *h, uint32_t host);
 /* The calling process, in the namespace of this host, has the CPUs of this host alone from now on,
- * where there is one for each: the scheduler would take all hosts for one, and can leave their agents
- * on one CPU, for a whole run, while their peers look for work on the others. Only if hosts are
- * namespaces; the master has all. */
+ * where there is one for each: the scheduler would take all hosts for one, and can leave their
+ * agents on one CPU, for a whole run, while their peers look for work on the others. Only if hosts
+ * are namespaces; the master has all. */
 void bch_hosts_confine(const struct bch_hosts *h, uint32_t host);
 /* The address there, port 0. */
 struct cc_addr bch_hosts_address(const struct bch_hosts *h, uint32_t host);

@@ -60,19 +60,19 @@ struct eng_stream {
 	uint32_t left;         /* payload bytes still to be moved */
 	struct eng_xfer *xfer; /* NULL: payload of a stale segment, or a spilled one */
 	uint32_t seg;
-	uint8_t phase;      /* enum wlk_phase */
-	bool busy;          /* a segment is under way */
-	uint8_t *partial;   /* RX: room for a partial sum; owned */
-	bool held;          /* RX: it is there and waits for local input */
-	uint64_t held_ns;   /* since */
+	uint8_t phase;       /* enum wlk_phase */
+	bool busy;           /* a segment is under way */
+	uint8_t *partial;    /* RX: room for a partial sum; owned */
+	bool held;           /* RX: it is there and waits for local input */
+	uint64_t held_ns;    /* since */
 	uint64_t held_input; /* eng_xfer_input then */
-	bool parked;        /* RX: header of a transfer that is not known here yet */
-	uint64_t parked_ns; /* the time limit runs from here */
-	uint32_t segs_in;   /* TCP segments received until the last look */
-	uint32_t silent_ms; /* time watched since there was a new one */
-	bool quiet;         /* by ENG_QUIET_MS, and the loop was told */
-	bool writable;      /* TX */
-	uint8_t *spill;     /* TX: rest of a segment whose transfer is gone; owned */
+	bool parked;         /* RX: header of a transfer that is not known here yet */
+	uint64_t parked_ns;  /* the time limit runs from here */
+	uint32_t segs_in;    /* TCP segments received until the last look */
+	uint32_t silent_ms;  /* time watched since there was a new one */
+	bool quiet;          /* by ENG_QUIET_MS, and the loop was told */
+	bool writable;       /* TX */
+	uint8_t *spill;      /* TX: rest of a segment whose transfer is gone; owned */
 };
 
 struct eng_thread;

@@ -111,13 +111,14 @@ static bool reduce_received(struct eng_thread *t, struct eng_stream *s)
 /* Nobody needs the area until then, if it is not the operand that is waited for. */
 static uint8_t *aside(struct eng_xfer *x)
 {
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 	void *p;
 
 	if (!eng_xfer_in_place(x))
 		return x->spec.area;
 	if (!x->aside) {
-		p = mmap(NULL, x->bytes, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		/* cppcheck-suppress invalidFunctionArg ; it is no file that is mapped */
+		p = mmap(NULL, x->bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
 		x->aside = p == MAP_FAILED ? NULL : p;
 	}
 	return x->aside;

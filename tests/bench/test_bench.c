@@ -423,6 +423,7 @@ START_TEST(disposable_outputs_are_told)
 	fclose(f);
 	ck_assert_ptr_nonnull(strstr(text, "out of place, disposable"));
 	free(text);
+	text = NULL;
 	f = open_text();
 	ck_assert_int_eq(bch_print_json(f, &result), 0);
 	fclose(f);

@@ -19,15 +19,15 @@ START_TEST(results_replace_operands)
 {
 	static const uint64_t counts[] = {1, 2, 5, 1000, 4099, 65537, 300007, 1000003};
 	struct net n;
-	uint64_t seq = 0;
+	uint64_t seq = 1;
 
 	rng_state = (uint64_t)_i + 31;
 	net_up(&n, (uint32_t)_i % 3 + 2, _i < 3 ? 1 : 5);
 	for (uint32_t h = 0; h < n.hosts; h++)
 		n.h[h].n_members = 1;
 	for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
-		for (unsigned mode = 0; mode < 4; mode++) {
-			struct op o = {.seq = ++seq,
+		for (unsigned mode = 0; mode < 4; mode++, seq++) {
+			struct op o = {.seq = seq,
 				.count = counts[c],
 				.op = mode < 2 ? KRN_SUM : KRN_AVG,
 				.staged = mode & 1,
@@ -44,13 +44,13 @@ END_TEST
 START_TEST(results_go_to_all_outputs)
 {
 	struct net n;
-	uint64_t seq = 0;
+	uint64_t seq = 1;
 
 	rng_state = (uint64_t)_i + 41;
 	net_up(&n, (uint32_t)_i + 1, 3);
 	for (uint64_t count = 1; count < 500000; count = count * 5 + 1) {
-		for (unsigned mode = 0; mode < 4; mode++) {
-			struct op o = {.seq = ++seq,
+		for (unsigned mode = 0; mode < 4; mode++, seq++) {
+			struct op o = {.seq = seq,
 				.count = count,
 				.op = mode < 2 ? KRN_SUM : KRN_AVG,
 				.staged = mode & 1,

@@ -24,7 +24,7 @@
 enum eng_seg_state {
 	ENG_SEG_REDUCED = 1u << 0,
 	ENG_SEG_FINAL = 1u << 1,
-	ENG_SEG_ASIDE = 1u << 2, /* its partial sum is in eng_aside */
+	ENG_SEG_ASIDE = 1u << 2, /* its partial sum is in `aside`, or the area */
 };
 
 struct eng_xfer {
@@ -40,6 +40,8 @@ struct eng_xfer {
 	uint8_t *aside;           /* R: NULL, or memory for partial sums that wait */
 	uint32_t n_aside;         /* R: such sums */
 	uint64_t aside_input;     /* R: eng_xfer_input when the last one came */
+	uint64_t tried_input;     /* R: eng_xfer_input when they were looked at last */
+	uint64_t hold_end_ns;     /* R: 0, or when streams are not held for it any more */
 	struct eng_xfer *rx_next; /* R: bucket chain */
 	uint32_t origin_next;     /* T: segments of the first chunk that have been taken */
 	struct eng_xfer *tx_next; /* T: list of active transfers */
@@ -215,7 +217,7 @@ static inline bool eng_xfer_in_place(const struct eng_xfer *x)
 }
 /* Is all local input of this span there? When not, the doorbell will ring once more is. */
 bool eng_xfer_ready(struct eng_xfer *x, struct cc_span span);
-/* What processes say that they have copied so far: it moves while they do. */
+/* How much processes say that they have copied so far. */
 uint64_t eng_xfer_input(const struct eng_xfer *x);
 /* All local operands of the segment, combined into dst, with the partial sum `with` first if not
  * NULL. */

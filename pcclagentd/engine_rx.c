@@ -23,6 +23,8 @@
 #define PARK_MAX_NS 30000000000ull
 /* How long a stream is held while nothing is copied. 256 KiB take a hundredth of it. */
 #define HOLD_MAX_MS 10
+/* How long streams are held for a transfer in all, whatever its processes say of their copying. */
+#define HOLD_ALL_NS 3000000000ull
 
 static struct eng_xfer **bucket_of(struct eng *e, uint64_t seq)
 {
@@ -136,19 +138,28 @@ static bool put_aside(struct eng_thread *t, struct eng_stream *s)
 	memcpy(to + span.off, s->partial, span.len);
 	x->seg_state[s->seg] |= ENG_SEG_ASIDE;
 	x->aside_input = eng_xfer_input(x);
-	t->e->n_aside += x->n_aside++ == 0;
+	if (x->n_aside++ == 0) {
+		t->e->n_aside++;
+		x->tried_input = UINT64_MAX;
+	}
 	s->xfer = NULL;
 	return true;
 }
 
-/* Others wait already, and nothing has been copied since the last of them came. */
+/* Others wait already, and nothing has been copied since the last of them came; or for too long. */
 static bool is_stopped(const struct eng_xfer *x)
 {
-	return x->n_aside > 0 && x->aside_input == eng_xfer_input(x);
+	return x->n_aside > 0 &&
+	       (eng_xfer_input(x) <= x->aside_input || cc_now_ns() >= x->hold_end_ns);
 }
 
 static void retry_aside(struct eng_thread *t, struct eng_xfer *x)
 {
+	uint64_t input = eng_xfer_input(x);
+
+	if (input == x->tried_input)
+		return; /* the bell has been asked for */
+	x->tried_input = input;
 	for (uint32_t seg = 0; seg < x->spec.plan.n_segs && x->n_aside > 0; seg++) {
 		struct cc_span span = cc_plan_segment(&x->spec.plan, seg);
 
@@ -187,6 +198,8 @@ static void set_held(struct eng_thread *t, struct eng_stream *s, bool held)
 	s->held = held;
 	s->held_ns = held ? cc_now_ns() : 0;
 	s->held_input = held ? eng_xfer_input(s->xfer) : 0;
+	if (held && s->xfer->hold_end_ns == 0)
+		s->xfer->hold_end_ns = s->held_ns + HOLD_ALL_NS;
 	t->e->n_held += held ? 1u : -1u;
 }
 
@@ -208,11 +221,11 @@ static bool is_enough(struct eng_stream *s, uint64_t now)
 {
 	uint64_t input = eng_xfer_input(s->xfer);
 
-	if (input != s->held_input) {
+	if (input > s->held_input) {
 		s->held_input = input;
 		s->held_ns = now;
 	}
-	return now - s->held_ns >= HOLD_MAX_MS * UINT64_C(1000000);
+	return now - s->held_ns >= HOLD_MAX_MS * UINT64_C(1000000) || now >= s->xfer->hold_end_ns;
 }
 
 /* What waits for local input. */

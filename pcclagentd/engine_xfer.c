@@ -94,6 +94,7 @@ int eng_xfer_setup(struct eng_xfer *x, const struct eng_xfer_spec *spec)
 	atomic_init(&x->tx_bytes, 0);
 	atomic_init(&x->rx_bytes, 0);
 	x->rx_next = NULL;
+	x->hold_end_ns = 0;
 	x->origin_next = 0;
 	x->tx_next = NULL;
 	x->acks_awaited = 0;
@@ -156,8 +157,12 @@ uint64_t eng_xfer_input(const struct eng_xfer *x)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < x->spec.n_members; i++)
-		sum += shm_slot_copied(x->spec.members[i].slot);
+	for (uint32_t i = 0; i < x->spec.n_members; i++) {
+		const struct eng_member *m = &x->spec.members[i];
+		uint64_t done = m->staged ? shm_slot_copied(m->slot) : 0;
+
+		sum += done < x->bytes ? done : x->bytes;
+	}
 	return sum;
 }
 

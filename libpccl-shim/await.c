@@ -241,9 +241,10 @@ static bool is_alone(pcclComm_t *c)
 	return n == 1;
 }
 
-/* Not if it has been in vain lately, nor in the way of the daemons on the only CPU: they look often
- * enough to keep it awake. Nor now and then: a CPU that never rests keeps the scheduler from moving
- * anything there, and daemons that share another one would do so for ever. */
+/* Not if it has been in vain lately, nor where this process may use one CPU only: daemons that are
+ * on it, too, are in the way then, and look often enough to keep it awake. Nor now and then: a CPU
+ * that never rests keeps the scheduler from moving anything there, and daemons that share another
+ * one would do so for ever. */
 static uint64_t spin_ns(pcclComm_t *c, uint64_t lately)
 {
 	uint64_t most = is_alone(c) ? PCCL_SPIN_ALONE_NS : PCCL_SPIN_NS;

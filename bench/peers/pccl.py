@@ -8,7 +8,9 @@ from . import base, pccl1
 
 PROGRAM = base.BUILD / "pccl-bench/pccl-bench"
 STREAMS = 4  # p2p_connection_pool_size; each library makes of it what it can
-PATIENCE = 10  # seconds without a step of any peer
+PATIENCE = 10  # seconds without a step of any peer; a GiB that is touched for the first time takes
+PATIENCE_LARGE = 60  # longer, with ten of them where memory has to be had from outside first
+LARGE = 1 << 30
 
 
 def environment(setting):
@@ -42,7 +44,8 @@ class Bench(base.Contender):
     def measure(self, size, warm_ups, n):
         args = [self.program(), "allreduce", "-b", size, "-e", size, "-n", n, "-w", warm_ups,
                 "--peers", self.setting.peers, "--hosts", self.setting.hosts, "--in-place",
-                "--memory", self.memory, "--streams", STREAMS, "--timeout", PATIENCE, "--json"]
+                "--memory", self.memory, "--streams", STREAMS, "--timeout",
+                PATIENCE_LARGE if size >= LARGE else PATIENCE, "--json"]
         if self.library:
             args += ["--library", self.library]
         said = json.loads(base.run([str(arg) for arg in args], "a run",

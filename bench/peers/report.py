@@ -15,7 +15,7 @@ CLASSES = (("up to 4 KiB", 0, 4 << 10), ("64 KiB to 1 MiB", 64 << 10, 1 << 20),
            ("16 MiB and more", 16 << 20, math.inf))
 
 LEGEND = """\
-fp32 sum, in place. All take turns with each size; a time is the median of the rounds, {rounds} of them but no more than 3 with
+fp32 sum, in place. All take turns with each size; a time is the median of {rounds} rounds, of three at most with
 1 GiB, a round's the median of its all-reduces, each of which takes as long as at the rank where it takes longest.
 Ratios are the other's time over ours in the same round, medians with the least and the most: where they are more than
 1, ours is faster. "Ours" stages any memory, `pcclMemAlloc` has it shared; both, and PCCL 1.0, are asked for {streams}

@@ -2,8 +2,8 @@
  *
  * The data path of one run: an RX and a TX thread that own its p2p streams, reduce, and forward.
  * The event loop starts and cancels transfers and hands streams over; everything crosses by
- * single-producer single-consumer rings and an eventfd. The threads never allocate, lock or call
- * the loop.
+ * single-producer single-consumer rings and an eventfd. The threads never lock or call the loop,
+ * and allocate only for what a cancelled transfer or a stopped trainer leaves on a stream.
  *
  * All functions are called by the loop thread.
  */

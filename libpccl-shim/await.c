@@ -90,8 +90,9 @@ static bool is_window_plan(const struct pccl_op *op, const struct cc_plan *plan)
 	       plan->n_segs == own.n_segs;
 }
 
-/* Reads the description of the result area, if there is one by now, and maps it. */
-static void learn(struct progress *p)
+/* Reads the description of the result area, if there is one by now, and maps it. ended: the
+ * operation is over, or its agent is gone. */
+static void learn(struct progress *p, bool ended)
 {
 	const struct pccl_op *op = p->op;
 	const struct shm_slot *s = p->slot;
@@ -106,6 +107,8 @@ static void learn(struct progress *p)
 	if (p->mode != SHM_RESULT_NONE)
 		return;
 	p->mode = atomic_load_explicit(&s->mode, memory_order_acquire);
+	if (p->mode == SHM_RESULT_AHEAD)
+		p->mode = ended ? SHM_RESULT_AREA : SHM_RESULT_NONE;
 	if (p->mode == SHM_RESULT_NONE)
 		return;
 	w = (struct shm_result_words){.mode = p->mode,
@@ -227,7 +230,7 @@ static bool look(void *arg)
 	struct progress *p = arg;
 	uint32_t mode = p->mode;
 
-	learn(p);
+	learn(p, false);
 	return feed_window(p) || (p->overlap && copy_segments(p, false)) || p->mode != mode;
 }
 
@@ -312,7 +315,7 @@ static pcclResult_t end_by_slot(pcclComm_t *c, struct progress *p, pcclReduceInf
 	uint32_t code;
 	pcclResult_t r;
 
-	learn(p);
+	learn(p, true);
 	code = pccl_read32(&p->slot->code);
 	pccl_comm_told(c, pccl_read64(&p->slot->losses));
 	pccl_slot_told_world(c, p->slot);
@@ -340,7 +343,7 @@ static pcclResult_t end_by_verdict(
 	enum pccl_verdict v = pccl_op_verdict(c, slot);
 	pcclResult_t r;
 
-	learn(p); /* it may have begun, and died, while we slept */
+	learn(p, true); /* it may have begun, and died, while we slept */
 	switch (v) {
 	case PCCL_VERDICT_NONE: /* it did say, in the last moment */
 		return end_by_slot(c, p, info);
@@ -393,7 +396,7 @@ void pccl_reduce_abandon(pcclComm_t *c)
 		/* Others have not been copied out. A result that is in place by now may stay. */
 		p.slot = pccl_attachment_slot(op->att, i);
 		if (op->out) {
-			learn(&p);
+			learn(&p, true);
 			if (atomic_load(&p.slot->state) != SHM_SLOT_DONE ||
 				pccl_read32(&p.slot->code) != pcclSuccess)
 				take_back(&p);

@@ -80,6 +80,15 @@ static void carry_out_run(struct agentd *d, struct agt_action *a)
 	case AGT_ACT_XFER_START:
 		xfer_start(r, &a->u.xfer);
 		break;
+	case AGT_ACT_XFER_RETRACT:
+		xfer_retract(r, a->u.xfer.seq);
+		break;
+	case AGT_ACT_XFER_EXPECT:
+		small_expect(r, a->u.xfer.seq, a->u.xfer.hosts);
+		break;
+	case AGT_ACT_XFER_FORGET:
+		small_forget(r, a->u.xfer.seq);
+		break;
 	case AGT_ACT_XFER_SKIP:
 		xfer_skip(r, a->u.xfer.seq);
 		break;

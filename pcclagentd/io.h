@@ -198,6 +198,7 @@ struct xfer {
 	uint64_t told_ns;         /* progress.c: when its standstill was logged; 0: it was not */
 	uint64_t bytes;           /* of the operand */
 	uint32_t tx_link;
+	bool ahead;          /* it may be retracted, and others may mean another one */
 	struct small *small; /* NULL: it is the engine's */
 	struct result *result;
 	uint32_t n_members;
@@ -216,6 +217,7 @@ struct link_health {
 };
 
 struct small;    /* small.c */
+struct early;    /* small.c */
 struct small_in; /* small_in.c */
 
 struct in_link { /* streams that another agent opened to us */
@@ -257,8 +259,9 @@ struct run {
 	struct out_link *out_links;
 	struct dead_link *dead_links;
 	struct xfer *xfers;
-	uint64_t last_seq; /* of a transfer that was started or skipped */
-	struct ste *ste;   /* NULL until somebody synchronizes */
+	struct early *early; /* by seq */
+	uint64_t last_seq;   /* of a transfer that was started or skipped */
+	struct ste *ste;     /* NULL until somebody synchronizes */
 	int state_fd;
 	struct cc_watch *state_watch;
 	struct sync *syncs;
@@ -487,6 +490,8 @@ void xfer_start(struct run *r, const struct agt_xfer *t);
 /* What other hosts send of this operation is not wanted here. */
 void xfer_skip(struct run *r, uint64_t seq);
 void xfer_cancel(struct run *r, uint64_t seq);
+/* It was ahead: as if it had never been. */
+void xfer_retract(struct run *r, uint64_t seq);
 void xfer_free(struct run *r, uint64_t seq);
 void xfer_event(struct run *r, const struct eng_event *ev);
 /* Cancels all, waits for the engine's threads to let go (at most a second) and frees them. False:
@@ -495,11 +500,11 @@ bool xfer_free_all(struct run *r);
 
 /* ---- small.c ---- */
 
-/* Is it small, by what all hosts know? */
-bool small_fits(uint64_t bytes, uint32_t hosts);
 /* For x, whose members are there; copies the spec. NULL: no memory. */
 struct small *small_new(const struct xfer *x, const struct eng_xfer_spec *spec);
 void small_free(struct small *s); /* NULL is fine */
+/* With what was there before it began. */
+void small_begin(struct xfer *x);
 /* As far as it goes with the operands that are there. */
 void small_go_on(struct xfer *x);
 /* All of them, with operands that were not there before. */
@@ -516,6 +521,14 @@ void small_arrived(struct xfer *x, const struct wlk_data *d);
 /* An operation, small or not, has been started or will never be: what came of it early is wanted
  * now, or not at all. */
 void small_started(struct run *r, uint64_t seq);
+/* An operation on so many hosts may begin elsewhere before it does here: what comes of it is kept,
+ * for small_new or until small_forget. */
+void small_expect(struct run *r, uint64_t seq, uint32_t hosts);
+void small_forget(struct run *r, uint64_t seq);
+void small_forget_all(struct run *r);
+bool small_expected(const struct run *r, uint64_t seq);
+/* Where what d announces is to be kept, `got` bytes of which are there. NULL: nowhere. */
+uint8_t *small_early_place(struct run *r, const struct wlk_data *d, uint32_t got);
 
 /* ---- small_in.c ---- */
 

@@ -19,7 +19,7 @@
 
 static bool is_moving(const struct xfer *x)
 {
-	return (x->started || x->small) && !x->finished && !x->over;
+	return (x->started || x->small) && !x->finished && !x->over && !x->ahead;
 }
 
 static bool get_progress(const struct xfer *x, struct eng_progress *ret)

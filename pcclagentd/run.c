@@ -213,6 +213,7 @@ static void destroy(struct run *r)
 	DL_FOREACH_SAFE (r->in_links, l, next) {
 		in_link_free(r, l);
 	}
+	small_forget_all(r);
 	dead_links_sweep(r);
 	if (r->eng)
 		eng_free(r->eng);

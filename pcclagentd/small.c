@@ -20,6 +20,17 @@ struct parts {
 	_Alignas(64) uint8_t bytes[];
 };
 
+/* What has come of an operation that may begin ahead here, too: of as many bytes as the first
+ * operand that came, or 0. */
+struct early {
+	uint64_t seq;
+	uint32_t hosts;
+	uint64_t bytes;
+	struct parts *parts;
+	uint64_t *got; /* bytes of each */
+	UT_hash_handle hh;
+};
+
 struct small {
 	struct eng_xfer_spec spec;
 	uint64_t bytes;      /* of an operand */
@@ -30,13 +41,6 @@ struct small {
 	uint64_t reduced;    /* bytes */
 	uint64_t tx_bytes, rx_bytes;
 };
-
-/* All hosts must choose the same way by what they all know. Two send no more by it than round the
- * ring twice; more do, so what counts is all operands together. */
-bool small_fits(uint64_t bytes, uint32_t hosts)
-{
-	return bytes <= shm_small(hosts) / (hosts == 2 ? 1 : hosts);
-}
 
 static void parts_unref(const void *bytes, size_t len, void *arg)
 {
@@ -50,7 +54,7 @@ static void parts_unref(const void *bytes, size_t len, void *arg)
 	free(p);
 }
 
-static struct parts *parts_new(struct agentd *d, struct region *own, uint64_t bytes)
+static struct parts *parts_new(struct agentd *d, uint64_t bytes)
 {
 	size_t size = (sizeof(struct parts) + bytes + 63) / 64 * 64;
 	struct parts *p = aligned_alloc(64, size);
@@ -58,9 +62,103 @@ static struct parts *parts_new(struct agentd *d, struct region *own, uint64_t by
 	if (!p)
 		return NULL;
 	p->d = d;
-	p->own = region_lend(own);
+	p->own = NULL;
 	p->refs = 1;
 	return p;
+}
+
+/* ---- what comes early ---- */
+
+static struct early *early_find(const struct run *r, uint64_t seq)
+{
+	struct early *e;
+
+	HASH_FIND(hh, r->early, &seq, sizeof seq, e);
+	return e;
+}
+
+static void early_free(struct run *r, struct early *e)
+{
+	HASH_DEL(r->early, e);
+	parts_unref(NULL, 0, e->parts);
+	free(e->got);
+	free(e);
+}
+
+void small_expect(struct run *r, uint64_t seq, uint32_t hosts)
+{
+	struct early *e = hosts > 1 ? calloc(1, sizeof *e) : NULL;
+
+	if (hosts > 1 && !e)
+		agentd_out_of_memory("operations");
+	if (e) {
+		e->seq = seq;
+		e->hosts = hosts;
+		HASH_ADD(hh, r->early, seq, sizeof e->seq, e);
+	}
+	small_started(r, seq);
+}
+
+void small_forget(struct run *r, uint64_t seq)
+{
+	struct early *e = early_find(r, seq);
+
+	if (e)
+		early_free(r, e);
+}
+
+void small_forget_all(struct run *r)
+{
+	struct early *e, *tmp;
+
+	HASH_ITER (hh, r->early, e, tmp) {
+		early_free(r, e);
+	}
+}
+
+/* Without memory it is dropped, and the operation waits for the votes. */
+static bool early_room(struct run *r, struct early *e, uint64_t bytes)
+{
+	if (e->parts)
+		return e->bytes == bytes;
+	e->got = calloc(e->hosts, sizeof *e->got);
+	e->parts = parts_new(r->d, e->hosts * bytes);
+	e->bytes = bytes;
+	if (e->got && e->parts)
+		return true;
+	early_free(r, e);
+	return false;
+}
+
+uint8_t *small_early_place(struct run *r, const struct wlk_data *d, uint32_t got)
+{
+	struct early *e = early_find(r, d->seq);
+
+	if (!e || d->seg >= e->hosts || !shm_is_small(d->len, e->hosts) || d->len == 0 ||
+		!early_room(r, e, d->len))
+		return NULL;
+	if (got > e->got[d->seg])
+		e->got[d->seg] = got;
+	return e->parts->bytes + d->seg * e->bytes;
+}
+
+/* Operands that are there already, of as many bytes; false: none. */
+static bool take_early(struct run *r, struct small *s)
+{
+	struct early *e = early_find(r, s->spec.seq);
+	bool any;
+
+	if (!e)
+		return false;
+	any = e->parts && e->bytes == s->bytes && e->hosts == s->spec.plan.hosts;
+	if (any) {
+		s->parts = e->parts;
+		s->got = e->got;
+		e->parts = NULL;
+		e->got = NULL;
+	}
+	early_free(r, e);
+	return any;
 }
 
 struct small *small_new(const struct xfer *x, const struct eng_xfer_spec *spec)
@@ -76,11 +174,16 @@ struct small *small_new(const struct xfer *x, const struct eng_xfer_spec *spec)
 	s->bytes = bytes;
 	if (hosts == 1)
 		return s;
-	s->got = calloc(hosts, sizeof *s->got);
+	if (!take_early(x->run, s)) {
+		s->got = calloc(hosts, sizeof *s->got);
+		s->parts = parts_new(x->run->d, hosts * bytes);
+	}
 	s->srcs = malloc(hosts * sizeof *s->srcs);
-	s->parts = parts_new(x->run->d, own, hosts * bytes);
-	if (s->got && s->srcs && s->parts)
+	if (s->got && s->srcs && s->parts) {
+		s->parts->own = region_lend(own);
+		s->got[spec->pos] = 0;
 		return s;
+	}
 	small_free(s);
 	return NULL;
 }
@@ -224,6 +327,20 @@ static void have(struct xfer *x, uint32_t pos)
 	s->n_have++;
 	pass_on(x, pos);
 	small_got(x, pos, (uint32_t)s->bytes);
+}
+
+void small_begin(struct xfer *x)
+{
+	struct small *s = x->small;
+
+	for (uint32_t i = 0; s->parts && i < s->spec.plan.hosts; i++) {
+		if (s->got[i] < s->bytes)
+			continue;
+		s->n_have++;
+		s->rx_bytes += WLK_DATA_SIZE + s->bytes;
+		pass_on(x, i);
+	}
+	small_go_on(x);
 }
 
 void small_go_on(struct xfer *x)

@@ -2,7 +2,7 @@
  *
  * What comes in on a link's stream for small operations: operands, each of which is read to the
  * place in its operation where it is wanted. Nothing is read of one whose operation has not started
- * here.
+ * here, unless it may begin ahead.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -99,7 +99,7 @@ static enum step take_header(struct small_in *in, const char **why)
 		refuse(in, what, why);
 		return STEP_END;
 	}
-	if (in->d.phase != WLK_SMALL || !small_fits(in->d.len, 2) || in->d.offset != 0) {
+	if (in->d.phase != WLK_SMALL || !shm_is_small(in->d.len, 2) || in->d.offset != 0) {
 		refuse(in, "a segment of a large operation as a small one", why);
 		return STEP_END;
 	}
@@ -132,10 +132,28 @@ static enum step take_payload(struct small_in *in, uint8_t *place, const char **
 	return STEP_ON;
 }
 
+/* Where the bytes to come belong: in x, or with what is early, or nowhere. */
+static uint8_t *place(const struct small_in *in, const struct xfer *x)
+{
+	return x ? small_place(x, in->d.seg) : small_early_place(in->link->run, &in->d, in->got);
+}
+
+/* Who begins ahead may mean another operation: their votes will tell. */
+static const char *objection(const struct small_in *in, struct xfer **x)
+{
+	const char *what = *x ? small_objection(*x, &in->d) : NULL;
+
+	if (!what || !(*x)->ahead)
+		return what;
+	*x = NULL;
+	return NULL;
+}
+
 static enum step take_operand(struct small_in *in, const char **why)
 {
 	struct xfer *x = find(in);
-	const char *what = x ? small_objection(x, &in->d) : NULL;
+	const char *what = objection(in, &x);
+	uint8_t *to = place(in, x);
 	enum step s;
 
 	if (!x && in->got == 0 && in->d.seq > in->link->run->last_seq)
@@ -145,11 +163,13 @@ static enum step take_operand(struct small_in *in, const char **why)
 		return STEP_END;
 	}
 	while (in->got < in->d.len) {
-		s = take_payload(in, x ? small_place(x, in->d.seg) : NULL, why);
+		s = take_payload(in, to, why);
 		if (s != STEP_ON)
 			return s;
 		if (x)
 			small_got(x, in->d.seg, in->got);
+		else if (to)
+			(void)place(in, NULL);
 	}
 	in->under_way = false;
 	if (x)

@@ -186,7 +186,9 @@ static void announce(const struct xfer *x, const struct agt_xfer *t, uint64_t fl
 		s->flags_off_hi = (uint32_t)(flags_off >> 32);
 		s->result_region = x->result->region->id;
 		s->result_off = 0;
-		atomic_store_explicit(&s->mode, mode, memory_order_release);
+		atomic_store_explicit(&s->mode,
+			x->ahead ? (uint32_t)SHM_RESULT_AHEAD : (uint32_t)mode,
+			memory_order_release);
 	}
 }
 
@@ -207,7 +209,7 @@ static uint32_t start_small(struct xfer *x, const struct eng_xfer_spec *spec, ch
 		snprintf(text, WL_TEXT_MAX, "the agent has no memory for the operation");
 		return WIRE_OUT_OF_MEMORY;
 	}
-	small_go_on(x);
+	small_begin(x);
 	return WIRE_SUCCESS;
 }
 
@@ -223,7 +225,7 @@ static uint32_t start(struct xfer *x, const struct agt_xfer *t, char *text)
 		code = make_spec(x, t, &spec, text);
 	if (code != WIRE_SUCCESS)
 		return code;
-	small = small_fits(x->bytes, t->hosts);
+	small = shm_is_small(x->bytes, t->hosts);
 	fill_members(x, t, &spec);
 	if (!can_use_windows(&spec, small)) {
 		snprintf(text, WL_TEXT_MAX, "the ring has changed since the call: call again");
@@ -262,6 +264,7 @@ void xfer_start(struct run *r, const struct agt_xfer *t)
 		.tag = t->tag,
 		.group = t->group,
 		.hosts = t->hosts,
+		.ahead = t->ahead,
 		.next = t->next,
 		.prev = t->prev,
 		.moved_ns = cc_now_ns(),
@@ -271,7 +274,8 @@ void xfer_start(struct run *r, const struct agt_xfer *t)
 	code = start(x, t, text);
 	if (code != WIRE_SUCCESS) {
 		x->over = true;
-		eng_skip(r->eng, t->seq);
+		if (!x->ahead)
+			eng_skip(r->eng, t->seq);
 		tell_failed(x, t, code, text);
 	}
 	small_started(r, t->seq);
@@ -314,6 +318,18 @@ static void destroy(struct xfer *x)
 	}
 	free(x);
 	dead_links_sweep(r);
+}
+
+void xfer_retract(struct run *r, uint64_t seq)
+{
+	struct xfer *x = find(r, seq);
+
+	if (!x)
+		return;
+	for (uint32_t i = 0; i < x->n_members; i++)
+		atomic_store(&comm_slot(x->members[i].h.comm, x->members[i].h.slot)->mode,
+			SHM_RESULT_NONE);
+	destroy(x);
 }
 
 void xfer_free(struct run *r, uint64_t seq)

@@ -25,6 +25,7 @@
 #define SHM_QUEUE_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,7 +33,7 @@
 #include "proto/wire_world.h"
 
 #define SHM_MAGIC   0x51504350u /* "PCPQ" */
-#define SHM_VERSION 8u
+#define SHM_VERSION 9u
 #define SHM_SLOTS   64u /* operations in flight of one communicator */
 #define SHM_TEXT    256u
 #define SHM_LINE    64
@@ -139,6 +140,8 @@ enum shm_result_mode {
 			      * in the result region and out_region may be overwritten there */
 	SHM_RESULT_STAGED = 3, /* the result lies where the staged operand was; flag i, in the
 				* result region: segment i is final, and the shim's to use */
+	SHM_RESULT_AHEAD = 5,  /* as AREA, but another attempt may take the place of this one, mode
+				* NONE in between, unless the operation is DONE or A is dead */
 	SHM_RESULT_DIRECT = 4, /* the result lies in out_region; flag i, in the result region:
 				* segment i is final */
 };
@@ -164,6 +167,13 @@ enum shm_wait {
 static inline uint64_t shm_small(uint32_t hosts)
 {
 	return (uint64_t)(hosts == 2 ? 1024 : 512) << 10;
+}
+
+/* Is an operation of so many bytes, by what all hosts know? Two hosts send no more in this way than
+ * round the ring twice; more do, so what counts is all operands together. */
+static inline bool shm_is_small(uint64_t bytes, uint32_t hosts)
+{
+	return bytes <= shm_small(hosts) / (hosts == 2 ? 1 : hosts);
 }
 
 struct shm_slot {

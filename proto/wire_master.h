@@ -175,6 +175,8 @@ struct wm_op_vote {
 			 * overtook the vote, it does not count and is answered with OP_ABORT */
 	uint64_t seq;   /* 0; after a resumption: of the OP_START that the agent has seen */
 	struct wm_sync_elected elected; /* if is_sync and seq: as that said; else all zero */
+	uint64_t
+		ahead; /* the OP_DONE.next under which the agent begins before any OP_START; or 0 */
 };
 
 /* A peer that cannot get what was elected, or whose tensors are not what it said. */
@@ -292,7 +294,7 @@ struct wm_resume {
 	struct wm_ring_place *places; /* at most WM_RINGS_MAX, groups differ */
 	uint32_t n_outcomes;
 	struct wm_outcome *outcomes; /* the last WM_OUTCOMES_MAX of each group, those of a group in
-				      * ascending order */
+				      * the order of their ends */
 	uint64_t topo_turn, pending_turn; /* as told last */
 };
 
@@ -387,6 +389,8 @@ struct wm_op_abort {
 struct wm_op_done {
 	uint64_t seq;
 	uint64_t revision; /* of a synchronization: all peers of the group have it now */
+	uint64_t next; /* of an all-reduce: the seq of the next one of its group and tag, unless an
+			* OP_START says otherwise: agents may begin it before; or 0 */
 };
 
 /* Answers all local peers that wait in pcclArePeersPending. */

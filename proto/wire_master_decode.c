@@ -311,6 +311,7 @@ static int get_op_vote(const Ccoip__OpVote *p, struct wm_op_vote *m, const char 
 	m->tag = p->tag;
 	m->losses = p->losses;
 	m->seq = p->seq;
+	m->ahead = p->ahead;
 	rc = get_vote(p, m, why);
 	if (rc == 0)
 		rc = get_elected(p, m, why);
@@ -494,6 +495,7 @@ static int get_op_done(const Ccoip__OpDone *p, struct wm_op_done *m, const char 
 		return wire_bad(why, "op_done.seq: must be at least 1");
 	m->seq = p->seq;
 	m->revision = p->revision;
+	m->next = p->next;
 	return 0;
 }
 

@@ -183,6 +183,7 @@ static void put_op_vote(struct encoder *e, const struct wm_op_vote *m)
 	p->tag = m->tag;
 	p->losses = m->losses;
 	p->seq = m->seq;
+	p->ahead = m->ahead;
 	p->n_peers = put_ids(e, m->peers, m->n_peers, &p->peers);
 	if (m->is_sync) {
 		p->sync = wire_put_sync_vote(&e->arena, &m->sync);
@@ -525,6 +526,7 @@ static int put_master_message(struct encoder *e, const struct wm_msg *m)
 		ccoip__op_done__init(&e->u.op_done);
 		e->u.op_done.seq = m->u.op_done.seq;
 		e->u.op_done.revision = m->u.op_done.revision;
+		e->u.op_done.next = m->u.op_done.next;
 		e->msg.op_done = &e->u.op_done;
 		return 0;
 	case WM_PENDING_ANSWER:

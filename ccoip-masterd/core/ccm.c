@@ -76,6 +76,7 @@ static void free_groups(struct ccm *m)
 	struct ccm_op *o, *o_next;
 
 	HASH_CLEAR(hh_seq, m->started);
+	HASH_CLEAR(hh_ahead, m->ahead);
 	HASH_CLEAR(hh, m->ops);
 	g = m->groups;
 	HASH_CLEAR(hh, m->groups);

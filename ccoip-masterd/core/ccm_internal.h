@@ -20,6 +20,7 @@
  *   ccm_verdict.c   rounds that failed: who goes, which pairs are avoided
  *   ccm_ring.c      ring orders that avoid failed pairs
  *   ccm_op.c        operations
+ *   ccm_ahead.c     ... that agents begin before the votes are counted
  *   ccm_sync.c      those of shared state: the election, who gets what from whom, losses meanwhile
  *   ccm_away.c      ... those that go on without peers whose agents are gone
  *   ccm_revision.c  which revision each group expects
@@ -127,6 +128,18 @@ bool ccm_outcome_is_known(const struct ccm *m, const struct ccm_group *g, uint64
 void ccm_seqs_learn(struct ccm *m, const struct wm_op_query *q);
 void ccm_op_query(struct ccm *m, struct ccm_agent *a, const struct wm_op_query *q);
 void ccm_op_outcomes(struct ccm *m, const struct ccm_peer *p, const struct wm_op_query *q);
+
+/* ccm_ahead.c */
+/* The number for the next operation with the tag of o, which is done. */
+uint64_t ccm_ahead_grant(struct ccm *m, const struct ccm_op *o);
+/* Before a vote for o is counted; seq: as it says. */
+void ccm_ahead_voted(struct ccm *m, struct ccm_op *o, uint64_t seq);
+/* o starts otherwise, if at all; reports do not count. */
+void ccm_ahead_forget(struct ccm *m, struct ccm_op *o);
+/* o has all its votes: the number that it has begun under everywhere, or 0. */
+uint64_t ccm_ahead_take(struct ccm *m, struct ccm_op *o);
+/* Not started, with votes that say so; or NULL. */
+struct ccm_op *ccm_ahead_find(struct ccm *m, uint64_t seq);
 
 /* ccm_resume.c */
 /* After a good hello: whether a is of our run, who of us is stale, the answer. */

@@ -109,6 +109,7 @@ void ccm_op_drop(struct ccm *m, struct ccm_op *o)
 		HASH_DELETE(hh_seq, m->started, o);
 	else
 		ccm_waits_remove(m, o, false);
+	ccm_ahead_forget(m, o);
 	if (o->ready)
 		DL_DELETE2(m->ready, o, prev_r, next_r);
 	DL_DELETE(o->group->ops, o);
@@ -183,6 +184,7 @@ void ccm_op_unvote(struct ccm *m, struct ccm_op *o, struct ccm_peer *p)
 {
 	struct ccm_part *part = &o->parts[p->seat->slot];
 
+	ccm_ahead_forget(m, o);
 	o->voted[p->slot / 64] &= ~(UINT64_C(1) << (p->slot % 64));
 	o->n_votes--;
 	p->n_ops--;
@@ -218,10 +220,26 @@ void ccm_op_withdraw(struct ccm *m, struct ccm_seat *s)
 	}
 }
 
+static void all_reported(struct ccm *m, struct ccm_op *o)
+{
+	if (o->n_reported == 0)
+		return;
+	if (o->state != CCM_VOTE_COMPLETE_COLLECTIVE_COMMS)
+		ccm_op_set_state(m, o, CCM_VOTE_COMPLETE_COLLECTIVE_COMMS);
+	if (o->n_reported == o->n_voters && !(o->sync && o->group->lost))
+		ccm_op_done(m, o);
+}
+
 static void op_start(struct ccm *m, struct ccm_op *o)
 {
-	if (!ccm_op_continue(m, o, ++m->last_seq))
+	uint64_t ahead = ccm_ahead_take(m, o);
+
+	if (!ccm_op_continue(m, o, ahead ? ahead : ++m->last_seq))
 		return;
+	if (ahead) {
+		all_reported(m, o);
+		return;
+	}
 	fill_start(m, o, &ccm_send_all(m, WM_OP_START)->u.op_start);
 	send_to_voters(m, o);
 }
@@ -326,8 +344,11 @@ void ccm_op_count(struct ccm_op *o, struct ccm_peer *p)
 	p->n_ops++;
 }
 
-static void count_vote(struct ccm_op *o, struct ccm_peer *p, const struct wm_op_vote *v)
+static void count_vote(
+	struct ccm *m, struct ccm_op *o, struct ccm_peer *p, const struct wm_op_vote *v)
 {
+	if (!o->sync)
+		ccm_ahead_voted(m, o, v->ahead);
 	ccm_op_count(o, p);
 	if (o->sync)
 		o->sync->offers[p->slot] = (struct ccm_offer){.vote = v->sync};
@@ -385,7 +406,7 @@ void ccm_op_tell_end(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote
 
 	if (code == WIRE_SUCCESS) {
 		ccm_send(m, a, WM_OP_DONE)->u.op_done =
-			(struct wm_op_done){v->seq, v->elected.revision};
+			(struct wm_op_done){.seq = v->seq, .revision = v->elected.revision};
 		return;
 	}
 	x = &ccm_send(m, a, WM_OP_ABORT)->u.op_abort;
@@ -430,7 +451,7 @@ struct ccm_op *ccm_op_collect(struct ccm *m, struct ccm_agent *a, const struct w
 			continue;
 		o = op_get(m, p->seat->group, v);
 		if (o)
-			count_vote(o, p, v);
+			count_vote(m, o, p, v);
 	}
 	return m->oom ? NULL : o;
 }
@@ -538,7 +559,7 @@ void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 		if (!o)
 			return;
 		o->changed_ns = m->now;
-		count_vote(o, p, v);
+		count_vote(m, o, p, v);
 	}
 	if (o && !m->oom)
 		op_evaluate(m, o);
@@ -553,6 +574,7 @@ void ccm_op_done(struct ccm *m, struct ccm_op *o)
 	x = &ccm_send_all(m, WM_OP_DONE)->u.op_done;
 	x->seq = o->seq;
 	x->revision = o->sync ? o->sync->revision : 0;
+	x->next = o->sync ? 0 : ccm_ahead_grant(m, o);
 	send_to_voters(m, o);
 	m->ops_done++;
 	ccm_outcome_note(o->group, o->seq, WIRE_SUCCESS);
@@ -583,10 +605,8 @@ void ccm_op_reported(struct ccm *m, struct ccm_op *o, struct ccm_part *part)
 	part->reported = true;
 	o->changed_ns = m->now;
 	o->n_reported++;
-	if (o->state != CCM_VOTE_COMPLETE_COLLECTIVE_COMMS)
-		ccm_op_set_state(m, o, CCM_VOTE_COMPLETE_COLLECTIVE_COMMS);
-	if (o->n_reported == o->n_voters && !(o->sync && o->group->lost))
-		ccm_op_done(m, o);
+	if (o->seq)
+		all_reported(m, o);
 }
 
 void ccm_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_op_report *r)
@@ -606,6 +626,10 @@ void ccm_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_op_report
 	}
 	HASH_FIND(hh_seq, m->started, &r->seq, sizeof r->seq, o);
 	if (!o)
+		o = ccm_ahead_find(m, r->seq);
+	if (o && !o->seq && !r->ok)
+		ccm_ahead_forget(m, o);
+	if (!o || (!o->seq && !r->ok))
 		return;
 	s = ccm_seat_of(m, a, o->group->id);
 	part = s && s->slot < o->n_parts && o->parts[s->slot].seat ? &o->parts[s->slot] : NULL;

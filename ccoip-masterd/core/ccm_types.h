@@ -41,7 +41,8 @@
 #define CCM_VERSION_SHIFT 22u                 /* and versions of the world faster than terms */
 #define CCM_NUMBER_MAX    (UINT64_C(1) << 62) /* no number is that high: it would never wrap */
 #define CCM_CONNS         16384u              /* found without hashing, if numbered in a row */
-#define CCM_LOST_MAX      4096u               /* peers remembered that were lost */
+#define CCM_AHEAD_MAX     16u   /* tags of a group with a number for their next attempt */
+#define CCM_LOST_MAX      4096u /* peers remembered that were lost */
 
 /* ccm.c */
 unsigned ccm_hash(const void *key, size_t len);
@@ -154,6 +155,12 @@ struct ccm_slots {
 	uint32_t *free, n_free, cap;
 };
 
+/* An attempt that agents may begin ahead. */
+struct ccm_grant {
+	uint64_t tag, seq;      /* seq 0: none */
+	uint64_t round, losses; /* it is void when either has changed */
+};
+
 struct ccm_group {
 	uint32_t id;
 	struct ccm_seat *seats; /* in the order of their first peers: the preferred ring */
@@ -174,6 +181,8 @@ struct ccm_group {
 	bool told;                 /* of that one, and nothing has started since */
 	uint64_t n_ended;          /* attempts that had started; the last ones are remembered */
 	struct wm_outcome ended[WM_OUTCOMES_MAX]; /* by n_ended % WM_OUTCOMES_MAX */
+	uint32_t n_ahead;                         /* tags that were ever granted anything */
+	struct ccm_grant ahead[CCM_AHEAD_MAX];    /* by n_ahead % CCM_AHEAD_MAX */
 	struct ccm_slots peer_slots, seat_slots;
 	bool failed; /* its links were, or no ring is possible: until it is judged */
 	bool lost;   /* an accepted peer or its agent is gone, operations are not aborted yet */
@@ -212,11 +221,12 @@ struct ccm_op {
 	struct ccm_group *group;
 	enum ccm_collective_state state; /* written by ccm_state.c only */
 	uint64_t seq;                    /* 0 until it starts */
-	uint64_t born_ns, changed_ns;    /* the first vote; the last vote, start or report */
-	struct wm_op_params params;      /* of the first vote */
-	struct ccm_sync *sync;           /* ccm_sync.h; NULL: an all-reduce */
-	uint64_t losses;                 /* of the group: the same in all votes */
-	bool conflict;                   /* a vote differed: text says how */
+	uint64_t ahead; /* until then: all votes so far say that it has begun under this; or 0 */
+	uint64_t born_ns, changed_ns; /* the first vote; the last vote, start or report */
+	struct wm_op_params params;   /* of the first vote */
+	struct ccm_sync *sync;        /* ccm_sync.h; NULL: an all-reduce */
+	uint64_t losses;              /* of the group: the same in all votes */
+	bool conflict;                /* a vote differed: text says how */
 	char text[WM_TEXT_MAX];
 	uint32_t n_votes;
 	uint64_t *voted; /* bit per peer slot */
@@ -234,6 +244,7 @@ struct ccm_op {
 	bool unhashed;
 	UT_hash_handle hh; /* by key, in ccm->ops */
 	UT_hash_handle hh_seq;
+	UT_hash_handle hh_ahead;
 	struct ccm_op *prev, *next;     /* in group->ops */
 	struct ccm_op *prev_r, *next_r; /* in ccm->ready */
 	struct ccm_op *prev_w, *next_w; /* not started: in ccm->fresh or, if late, in ccm->late */
@@ -328,6 +339,7 @@ struct ccm {
 	struct ccm_seat *seats;
 	struct ccm_op *ops;     /* by key */
 	struct ccm_op *started; /* by seq */
+	struct ccm_op *ahead;   /* not started: by ahead */
 	struct ccm_op *ready;
 	struct ccm_op *fresh; /* have not started, by age */
 	struct ccm_op *late;  /* likewise, and have been looked at: by looked_ns */

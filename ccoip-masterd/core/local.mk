@@ -5,6 +5,7 @@ noinst_LTLIBRARIES += libccm.la
 libccm_la_SOURCES = \
 	ccoip-masterd/core/ccm.c ccoip-masterd/core/ccm.h \
 	ccoip-masterd/core/ccm_absent.c \
+	ccoip-masterd/core/ccm_ahead.c \
 	ccoip-masterd/core/ccm_away.c \
 	ccoip-masterd/core/ccm_action.c \
 	ccoip-masterd/core/ccm_agent.c \

@@ -198,13 +198,19 @@ enum agt_action_type {
 	AGT_ACT_XFER_START, /* run, xfer */
 	AGT_ACT_XFER_CANCEL, /* run, xfer.seq; answered by XFER_CANCELLED, also after XFER_DONE */
 	AGT_ACT_XFER_FREE,   /* run, xfer.seq: after DONE (ok) or CANCELLED: give its memory back */
-	AGT_ACT_XFER_SKIP,   /* run, xfer.seq: started elsewhere, not here: drop what comes of it */
-	AGT_ACT_SYNC_START,  /* run, sync: get what the receivers lack, serve other agents until it
-			      * is  cancelled; answered by SYNC_DONE, once at least. If it cannot be
-			      * started: SYNC_DONE with code != 0, or with members that failed */
-	AGT_ACT_SYNC_DROP, /* run, sync.seq, comm: this member is out, its process may be gone: the
-			    * job goes on without it; answered by SYNC_DROPPED, unless the job is
-			    * cancelled before. Not for the last one: then it is cancelled */
+	AGT_ACT_XFER_RETRACT, /* run, xfer.seq: it was ahead: forget it and give its memory back, at
+			       * once and whatever it does; its members may be in another one next
+			       */
+	AGT_ACT_XFER_EXPECT,  /* run, xfer.seq, xfer.hosts: the next small operation of a tag may
+			       * begin  ahead, elsewhere before it does here: keep what comes of it */
+	AGT_ACT_XFER_FORGET,  /* run, xfer.seq: it was expected and never began here: drop it */
+	AGT_ACT_XFER_SKIP,  /* run, xfer.seq: started elsewhere, not here: drop what comes of it */
+	AGT_ACT_SYNC_START, /* run, sync: get what the receivers lack, serve other agents until it
+			     * is  cancelled; answered by SYNC_DONE, once at least. If it cannot be
+			     * started: SYNC_DONE with code != 0, or with members that failed */
+	AGT_ACT_SYNC_DROP,  /* run, sync.seq, comm: this member is out, its process may be gone: the
+			     * job goes on without it; answered by SYNC_DROPPED, unless the job is
+			     * cancelled before. Not for the last one: then it is cancelled */
 	AGT_ACT_SYNC_CANCEL, /* run, sync.seq: whatever has come of it; answered by SYNC_CANCELLED,
 			      * after which no SYNC_DONE follows; also if it could not be started */
 	AGT_ACT_SYNC_FREE,   /* run, sync.seq: after CANCELLED: give its memory back. Once for each
@@ -249,6 +255,7 @@ struct agt_member {
 
 struct agt_xfer {
 	uint64_t seq, tag, epoch;
+	bool ahead; /* small, and the master has not started it: it may be retracted */
 	uint32_t group;
 	struct wm_op_params params;
 	uint32_t world;          /* contributions in all: the divisor of an average */

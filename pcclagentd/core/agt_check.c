@@ -93,7 +93,10 @@ static const char *check_op(const struct agt *a, const struct agt_op *o)
 		if (m->comm && m->comm->slots[m->sub.slot] != o)
 			return "a member's slot does not lead back";
 	}
-	if (o->xfer != (o->state == AGT_OP_RUNNING || o->state == AGT_OP_CANCELLING) &&
+	if (o->ahead && (!o->xfer || o->key.is_sync ||
+				(o->state != AGT_OP_VOTING && o->state != AGT_OP_REPORTED)))
+		return "an operation is ahead of nothing";
+	if (o->xfer != (o->state == AGT_OP_RUNNING || o->state == AGT_OP_CANCELLING || o->ahead) &&
 		o->state != AGT_OP_REPORTED)
 		return "an operation's state and its transfer do not agree";
 	if (in != o->n && !o->xfer)
@@ -102,7 +105,7 @@ static const char *check_op(const struct agt *a, const struct agt_op *o)
 		return "an operation goes on for nobody";
 	if (o->run->state == AGT_RUN_OVER && o->state != AGT_OP_CANCELLING)
 		return "an operation goes on in a run that is over";
-	if ((o->seq != 0) != (o->state > AGT_OP_VOTING))
+	if ((o->seq != 0) != (o->state > AGT_OP_VOTING || o->ahead))
 		return "an operation's sequence number and its state do not agree";
 	if (o->key.is_sync && check_sync(o))
 		return check_sync(o);
@@ -149,8 +152,8 @@ static const char *check_history(const struct agt_run *r)
 
 	for (h = r->history; h; h = h->hh.next)
 		for (i = 0; i < h->n; i++)
-			if (h->v[i].seq > r->last_seq || (i && h->v[i].seq <= h->v[i - 1].seq))
-				return "outcomes in disorder";
+			if (h->v[i].seq > r->last_seq)
+				return "an outcome of what has not begun";
 	return NULL;
 }
 

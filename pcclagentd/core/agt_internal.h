@@ -143,7 +143,7 @@ struct agt_op {
 	struct agt_run *run;
 	struct agt_op_key key;
 	enum agt_op_state state;
-	uint64_t seq; /* 0 until WM_OP_START */
+	uint64_t seq; /* 0 until WM_OP_START, unless it has begun ahead */
 	uint64_t epoch;
 	uint64_t losses; /* of the group when it was submitted: no attempt spans a loss */
 	uint64_t born_ns;
@@ -152,9 +152,12 @@ struct agt_op {
 		AGT_WATCH_FRESH, /* in agt->fresh: local members are missing */
 		AGT_WATCH_OLDER, /* in agt->older: for AGT_PART_MS */
 	} watch;
-	bool late, told;            /* the log names those who are awaited: here, elsewhere */
-	char *awaited;              /* whom the master says it waits for, or NULL */
-	uint64_t waits_ns;          /* awaited: since when */
+	bool late, told;   /* the log names those who are awaited: here, elsewhere */
+	char *awaited;     /* whom the master says it waits for, or NULL */
+	uint64_t waits_ns; /* awaited: since when */
+	bool ahead;        /* VOTING, REPORTED: its transfer has begun without WM_OP_START */
+	bool mute;         /* likewise: the master was told of the vote alone, and will say START */
+	uint64_t retracted;         /* an attempt that had begun ahead, or 0 */
 	bool spoiled;               /* VOTING: a voter has left, its vote may be counted */
 	bool xfer;                  /* the engine has it */
 	bool ok;                    /* REPORTED: what was reported */
@@ -181,6 +184,11 @@ struct agt_op {
 	struct agt_op *prev_w, *next_w;   /* by age */
 };
 
+#define AGT_AHEAD_MAX 16u /* tags of a group whose next attempts have a number */
+struct agt_grant {
+	uint64_t tag, seq; /* seq 0: none */
+};
+
 /* A peer group of a run with local peers. */
 struct agt_group {
 	uint32_t group;
@@ -193,6 +201,8 @@ struct agt_group {
 	char stopped[WM_TEXT_MAX]; /* peers whose processes are, as the master says, or "" */
 	bool has_ring;
 	struct wm_ring ring; /* in force; owns its members */
+	uint32_t n_ahead;
+	struct agt_grant ahead[AGT_AHEAD_MAX]; /* by n_ahead % AGT_AHEAD_MAX */
 	bool unhashed;
 	UT_hash_handle hh;
 };
@@ -225,7 +235,7 @@ struct agt_ghost {
 	struct agt_ghost *next;
 };
 
-/* How the last attempts of a group ended, by seq. */
+/* How the last attempts of a group ended, in that order. */
 struct agt_history {
 	uint32_t group;
 	uint32_t n;

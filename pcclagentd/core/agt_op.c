@@ -207,6 +207,7 @@ void agt_op_cancel(struct agt *a, struct agt_op *o)
 	emit_seq(a, o, AGT_ACT_XFER_CANCEL, AGT_ACT_SYNC_CANCEL);
 	HASH_DELETE(hh_key, o->run->active, o);
 	agt_op_set_state(a, o, AGT_OP_CANCELLING);
+	o->ahead = o->mute = false;
 	o->doubt_ns = 0;
 	if (agt_op_find(o->run->collecting, &o->key))
 		o->run->check_votes = true;
@@ -268,6 +269,8 @@ static void drop_member(struct agt *a, struct agt_op *o, struct agt_comm *c, enu
 
 	while (m->comm != c)
 		m++;
+	if (o->ahead && o->state == AGT_OP_VOTING)
+		agt_ahead_retract(a, o);
 	if (!o->xfer) {
 		drop_now(a, o, (uint32_t)(m - o->members), how, v);
 		return;
@@ -333,6 +336,8 @@ void agt_op_tell(struct agt *a, struct agt_op *o)
 	/* No vote counts that is not told again, but those of attempts that have started; and one
 	 * of these whose voter has left costs its group a loss, which ends this one as well. */
 	o->spoiled = false;
+	o->mute = o->ahead && o->state == AGT_OP_VOTING;
+	o->ahead = o->mute;
 	agt_op_vote_again(a, o);
 	if (o->key.is_sync)
 		agt_sync_report_again(a, o);
@@ -356,8 +361,7 @@ static int by_rank(const void *x, const void *y)
 	return (m->rank > n->rank) - (m->rank < n->rank);
 }
 
-/* NULL, or why o cannot start here now. *suspect: who is to blame for it. */
-static const char *cannot_start(
+const char *agt_op_cannot_start(
 	struct agt_op *o, const struct agt_group *g, const struct cc_id **suspect)
 {
 	uint32_t i;
@@ -377,7 +381,7 @@ static const char *cannot_start(
 	return NULL;
 }
 
-static void xfer_start(struct agt *a, struct agt_op *o, const struct agt_group *g)
+void agt_op_xfer_start(struct agt *a, struct agt_op *o, const struct agt_group *g)
 {
 	struct agt_action *x = agt_emit(a, AGT_ACT_XFER_START);
 	struct agt_xfer *t = &x->u.xfer;
@@ -385,6 +389,7 @@ static void xfer_start(struct agt *a, struct agt_op *o, const struct agt_group *
 
 	x->run = o->run->id;
 	t->seq = o->seq;
+	t->ahead = o->ahead;
 	t->tag = o->key.tag;
 	t->epoch = o->epoch;
 	t->group = g->group;
@@ -414,7 +419,6 @@ static void xfer_start(struct agt *a, struct agt_op *o, const struct agt_group *
 	}
 	t->n_members = o->n;
 	o->xfer = true;
-	agt_op_set_state(a, o, AGT_OP_RUNNING);
 }
 
 /* False: there is nothing to start, or the master broke the protocol. *ret: the operation. */
@@ -423,16 +427,25 @@ static bool take_seq(
 {
 	struct agt_op_key key = agt_op_key(m->group, m->tag, m->is_sync);
 	struct agt_op *o = agt_op_find(r->active, &key);
-	const struct agt_op *again = agt_op_by_seq(r, m->seq);
+	struct agt_op *again = agt_op_by_seq(r, m->seq);
 
-	if (again && memcmp(&again->key, &key, sizeof key) == 0)
+	if (again && again->ahead && again->epoch != m->epoch) {
+		agt_ahead_retract(a, again);
+		again = NULL;
+	}
+	if (again && memcmp(&again->key, &key, sizeof key) == 0) {
+		if (again->ahead)
+			agt_ahead_started(a, again);
 		return false; /* a master that resumes the run makes sure */
+	}
 	if (again || (m->seq <= r->last_seq && !(r->resumed && o && o->state == AGT_OP_VOTING))) {
 		agt_run_violation(a, r, "OP_START with a sequence number that is not new");
 		return false;
 	}
 	if (m->seq > r->last_seq)
 		r->last_seq = m->seq;
+	if (o && o->ahead)
+		agt_ahead_retract(a, o);
 	if (o && o->state != AGT_OP_VOTING) {
 		agt_run_violation(a, r, "OP_START of an operation that has started");
 		return false;
@@ -445,13 +458,16 @@ static void op_start(struct agt *a, struct agt_op *o)
 {
 	const struct agt_group *g = agt_group_find(o->run, o->key.group);
 	const struct cc_id *suspect;
-	const char *why = cannot_start(o, g, &suspect);
+	const char *why = agt_op_cannot_start(o, g, &suspect);
 
+	if (o->seq == o->retracted)
+		why = "its transfer had begun, and was given up";
 	if (why) {
 		xfer_skip(a, o->run, o->seq);
 		agt_op_failed(a, o, suspect, why);
 	} else {
-		xfer_start(a, o, g);
+		agt_op_xfer_start(a, o, g);
+		agt_op_set_state(a, o, AGT_OP_RUNNING);
 	}
 }
 
@@ -490,13 +506,13 @@ void agt_op_abort(struct agt *a, struct agt_run *r, const struct wm_op_abort *m)
 	char name[AGT_OP_NAME];
 	struct agt_op *o;
 
-	if (m->seq)
-		o = agt_op_by_seq(r, m->seq);
-	else
-		o = agt_op_find(r->active, &key);
+	o = m->seq ? agt_op_by_seq(r, m->seq) : agt_op_find(r->active, &key);
+	if (!o)
+		o = agt_ahead_retracted(r, &key, m->seq);
 	/* an attempt that nobody here takes part in any more, or of a vote before the last */
 	if (!o || o->state == AGT_OP_CANCELLING ||
-		(m->seq == 0 && (o->state != AGT_OP_VOTING || o->losses != m->losses)))
+		(m->seq == 0 &&
+			((o->state != AGT_OP_VOTING && !o->ahead) || o->losses != m->losses)))
 		return;
 	agt_verdict_set(&o->verdict, m->code ? m->code : WIRE_INTERNAL_ERROR, "%s",
 		m->text[0] ? m->text : "the master aborted the operation without a reason");
@@ -513,6 +529,8 @@ void agt_op_abort(struct agt *a, struct agt_run *r, const struct wm_op_abort *m)
 void agt_op_done(struct agt *a, struct agt_run *r, const struct wm_op_done *m)
 {
 	struct agt_op *o = agt_op_by_seq(r, m->seq);
+	struct agt_op_key key;
+	uint64_t bytes;
 
 	if (!o) {
 		if (m->seq > r->last_seq)
@@ -529,10 +547,19 @@ void agt_op_done(struct agt *a, struct agt_run *r, const struct wm_op_done *m)
 		return;
 	}
 	agt_history_add(a, r, o->key.group, o->seq, WIRE_SUCCESS);
-	if (o->key.is_sync)
+	if (o->key.is_sync) {
 		agt_sync_won(a, o, m->revision);
-	else
-		agt_op_end(a, o, NULL);
+		return;
+	}
+	if (m->next && m->next <= r->last_seq) {
+		agt_run_violation(a, r, "OP_DONE with a next number that is not new");
+		return;
+	}
+	key = o->key;
+	bytes = o->members[0].sub.bytes;
+	agt_op_end(a, o, NULL);
+	if (m->next)
+		agt_ahead_grant(a, r, &key, bytes, m->next);
 }
 
 void agt_op_xfer_done(struct agt *a, const struct agt_event *ev)
@@ -541,6 +568,8 @@ void agt_op_xfer_done(struct agt *a, const struct agt_event *ev)
 	struct agt_op *o = r ? agt_op_by_seq(r, ev->seq) : NULL;
 	const struct cc_id *suspect = NULL;
 
+	if (o && o->ahead && o->state == AGT_OP_VOTING)
+		agt_ahead_done(a, o, ev);
 	if (!o || o->key.is_sync || o->state != AGT_OP_RUNNING)
 		return;
 	if (ev->code == WIRE_SUCCESS) {
@@ -576,7 +605,11 @@ void agt_op_link_down(struct agt *a, struct agt_run *r, const struct agt_event *
 	DL_FOREACH2 (r->ops, o, next_op) {
 		const struct cc_id *neighbour = ev->inbound ? &o->prev : &o->next;
 
-		if (o->state != AGT_OP_RUNNING || !cc_id_eq(neighbour, &ev->peer))
+		if (!o->xfer || !cc_id_eq(neighbour, &ev->peer))
+			continue;
+		if (o->ahead && o->state == AGT_OP_VOTING)
+			agt_ahead_failed(a, o, &ev->peer, why)->silent = ev->silent;
+		if (o->state != AGT_OP_RUNNING)
 			continue;
 		o->silent = ev->silent;
 		agt_op_failed(a, o, &ev->peer, why);

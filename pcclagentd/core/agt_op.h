@@ -17,6 +17,28 @@ struct wm_op_params agt_sub_params(const struct shm_submission *s);
 /* May they vote together? */
 bool agt_subs_agree(const struct shm_submission *x, const struct shm_submission *y);
 
+/* agt_ahead.c */
+/* The next attempt of this key, of so many bytes like the last one, has this number. */
+void agt_ahead_grant(struct agt *a, struct agt_run *r, const struct agt_op_key *key, uint64_t bytes,
+	uint64_t seq);
+/* Numbers that nothing has begun under. */
+void agt_ahead_forget(struct agt *a, const struct agt_run *r, struct agt_group *g);
+void agt_ahead_forget_all(struct agt *a, const struct agt_run *r);
+/* o is about to vote: its transfer begins if it may. */
+void agt_ahead_begin(struct agt *a, struct agt_op *o, struct agt_group *g);
+/* o is VOTING, without a transfer, again; it was ahead. */
+void agt_ahead_retract(struct agt *a, struct agt_op *o);
+/* The same, because its transfer cannot end. The master has counted all votes, and aborts it; or
+ * else it will start it under another number. Returns the report. */
+struct wm_op_report *agt_ahead_failed(
+	struct agt *a, struct agt_op *o, const struct cc_id *suspect, const char *why);
+/* The operation that votes and was retracted under this number, or NULL. */
+struct agt_op *agt_ahead_retracted(struct agt_run *r, const struct agt_op_key *key, uint64_t seq);
+/* The transfer of o, which is VOTING, has ended. */
+void agt_ahead_done(struct agt *a, struct agt_op *o, const struct agt_event *ev);
+/* A master has started o under the number that it had begun under. */
+void agt_ahead_started(struct agt *a, struct agt_op *o);
+
 /* agt_waits.c */
 /* Local members of o, which is new, are missing. */
 void agt_waits_add(struct agt *a, struct agt_op *o);
@@ -72,6 +94,11 @@ struct agt_op *agt_op_new(
 	struct agt *a, struct agt_run *r, const struct agt_group *g, const struct agt_op_key *key);
 /* 0, or CC_ERR_NOMEM. */
 int agt_op_add(struct agt *a, struct agt_op *o, struct agt_comm *c, const struct shm_submission *s);
+/* NULL, or why o cannot start here now. *suspect: who is to blame for it. */
+const char *agt_op_cannot_start(
+	struct agt_op *o, const struct agt_group *g, const struct cc_id **suspect);
+/* Of o, which has its seq and epoch, and can start. */
+void agt_op_xfer_start(struct agt *a, struct agt_op *o, const struct agt_group *g);
 /* Ends o: completes its members, with success when v is NULL, and frees it. */
 void agt_op_end(struct agt *a, struct agt_op *o, const struct agt_verdict *v);
 /* Completes one member, which is not to be used any more. Its communicator may be gone then. */

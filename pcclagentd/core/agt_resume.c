@@ -103,25 +103,22 @@ static bool knows(const struct agt_history *h, uint64_t seq)
 {
 	uint32_t i;
 
-	for (i = h->n; i > 0 && h->v[i - 1].seq >= seq; i--)
-		if (h->v[i - 1].seq == seq)
+	for (i = 0; i < h->n; i++)
+		if (h->v[i].seq == seq)
 			return true;
 	return false;
 }
 
+/* In the order of their ends: one that was begun long ago is not the first to be forgotten. */
 void agt_history_add(struct agt *a, struct agt_run *r, uint32_t group, uint64_t seq, uint32_t code)
 {
 	struct agt_history *h = history_get(a, r, group);
-	uint32_t at;
 
-	if (!h || knows(h, seq) || (h->n == WM_OUTCOMES_MAX && seq < h->v[0].seq))
+	if (!h || knows(h, seq))
 		return;
 	if (h->n == WM_OUTCOMES_MAX)
 		memmove(&h->v[0], &h->v[1], --h->n * sizeof h->v[0]);
-	for (at = h->n; at > 0 && h->v[at - 1].seq > seq; at--)
-		h->v[at] = h->v[at - 1];
-	h->v[at] = (struct wm_outcome){.seq = seq, .code = code};
-	h->n++;
+	h->v[h->n++] = (struct wm_outcome){.seq = seq, .code = code};
 }
 
 void agt_history_free(struct agt_run *r)
@@ -195,7 +192,7 @@ static void tell_waiting(struct agt *a, struct agt_run *r, uint32_t wait, enum w
 			agt_vote_send(a, c, type);
 }
 
-/* Those of each group that are the youngest; all of them where there are not too many. */
+/* Those of each group that have ended last; all of them where there are not too many. */
 static int fill_outcomes(const struct agt_run *r, struct wm_resume *m)
 {
 	const struct agt_history *h;
@@ -274,6 +271,7 @@ static void tell(struct agt *a, struct agt_run *r)
 	struct agt_comm *c;
 	struct agt_op *o;
 
+	agt_ahead_forget_all(a, r);
 	tell_members(a, r);
 	DL_FOREACH2 (r->ops, o, next_op)
 		agt_op_tell(a, o);

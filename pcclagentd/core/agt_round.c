@@ -458,6 +458,7 @@ void agt_round_commit(struct agt *a, struct agt_run *r, const struct wm_commit *
 		r->check_links = true;
 		r->wired = m->round;
 	}
+	agt_ahead_forget_all(a, r);
 	r->epoch = m->epoch;
 	r->committed = m->round;
 	if (m->topo_turn > r->topo_turn || m->accept)

@@ -266,6 +266,8 @@ void agt_run_detach(
 			m->u.leave.kind = kind;
 		}
 	}
+	if (c->grp->users == 1)
+		agt_ahead_forget(a, r, c->grp);
 	unlink_comm(c);
 	r->check_votes = true;
 	r->check_links = true;

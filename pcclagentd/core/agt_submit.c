@@ -135,7 +135,8 @@ static void send_vote(struct agt *a, struct agt_op *o, uint32_t first)
 	m->group = o->key.group;
 	m->tag = o->key.tag;
 	m->losses = o->losses;
-	m->seq = o->seq;
+	m->seq = o->state > AGT_OP_VOTING ? o->seq : 0;
+	m->ahead = o->ahead && !o->mute ? o->seq : 0;
 	m->is_sync = o->key.is_sync;
 	if (m->is_sync)
 		m->sync = o->members[first].sub.sync;
@@ -181,7 +182,7 @@ void agt_op_try_vote(struct agt *a, struct agt_op *o)
 {
 	struct agt_run *r = o->run;
 	struct agt_verdict v;
-	const struct agt_group *g;
+	struct agt_group *g;
 	char advice[80], name[32];
 
 	if (o->state != AGT_OP_COLLECTING)
@@ -214,6 +215,7 @@ void agt_op_try_vote(struct agt *a, struct agt_op *o)
 		return;
 	}
 	agt_op_set_state(a, o, AGT_OP_VOTING);
+	agt_ahead_begin(a, o, g);
 	send_votes(a, o);
 }
 
@@ -222,7 +224,7 @@ void agt_op_try_vote(struct agt *a, struct agt_op *o)
  * one ends it, or the votes are counted anew. */
 static bool joins_vote(const struct agt_op *o, const struct agt_comm *c)
 {
-	return o->state == AGT_OP_VOTING && o->losses == c->grp->losses;
+	return (o->state == AGT_OP_VOTING || o->ahead) && o->losses == c->grp->losses;
 }
 
 void agt_submit(struct agt *a, const struct agt_event *ev)
@@ -253,6 +255,8 @@ void agt_submit(struct agt *a, const struct agt_event *ev)
 	key = agt_op_key(c->group, s->tag, s->is_sync);
 	o = agt_op_find(c->run->active, &key);
 	if (o && joins_vote(o, c)) {
+		if (o->ahead) /* of the rings before it was let in: nobody counts it any more */
+			agt_ahead_retract(a, o);
 		if (agt_op_add(a, o, c, s) < 0)
 			return;
 		send_vote(a, o, o->n - 1);

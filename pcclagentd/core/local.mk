@@ -5,6 +5,7 @@ noinst_LTLIBRARIES += libagt.la
 libagt_la_SOURCES = \
 	pcclagentd/core/agt.c pcclagentd/core/agt.h \
 	pcclagentd/core/agt_action.c \
+	pcclagentd/core/agt_ahead.c \
 	pcclagentd/core/agt_attach.c \
 	pcclagentd/core/agt_check.c \
 	pcclagentd/core/agt_dial.c \

@@ -102,6 +102,7 @@ struct wm_msg fx_ack(uint64_t term); /* HELLO_ACK of a master that takes run 1 o
 void fx_greet(struct fx *f);         /* MASTER_UP, answered by HELLO with the run's id and key */
 void fx_resume(struct fx *f);        /* a master of term 2 takes run 1 over from one of term 1 */
 
+Suite *ahead_suite(void);
 Suite *session_suite(void);
 Suite *run_suite(void);
 Suite *round_suite(void);

@@ -12,6 +12,7 @@ int main(void)
 	srunner_add_suite(r, run_suite());
 	srunner_add_suite(r, round_suite());
 	srunner_add_suite(r, op_suite());
+	srunner_add_suite(r, ahead_suite());
 	srunner_add_suite(r, end_suite());
 	srunner_add_suite(r, resume_suite());
 	srunner_add_suite(r, seek_suite());

@@ -321,6 +321,13 @@ static void saw(struct world *w, const struct agt_action *x)
 	case AGT_ACT_SYNC_DROP:
 		saw_drop(w, x);
 		break;
+	case AGT_ACT_XFER_RETRACT:
+		ck_assert_ptr_nonnull(xfer_find(w, x->run, x->u.xfer.seq));
+		ck_assert(!xfer_find(w, x->run, x->u.xfer.seq)->cancel);
+		xfer_find(w, x->run, x->u.xfer.seq)->live = false;
+		break;
+	case AGT_ACT_XFER_EXPECT:
+	case AGT_ACT_XFER_FORGET:
 	case AGT_ACT_XFER_SKIP:
 		ck_assert(!w->runs[x->run].closed);
 		ck_assert_ptr_null(xfer_find(w, x->run, x->u.xfer.seq));

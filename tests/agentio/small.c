@@ -142,8 +142,11 @@ static void expect_data(uint64_t seq, uint64_t tag, uint32_t pos)
 	ck_assert_mem_eq(v, packet + WLK_DATA_SIZE, BYTES);
 }
 
-static void launch(uint32_t slot, uint64_t tag)
+/* Returns the number that it has begun under ahead, or 0. */
+static uint64_t launch(uint32_t slot, uint64_t tag)
 {
+	uint64_t ahead;
+
 	struct shm_sqe e = queue_sum(slot, tag, count, &ma);
 	struct wm_msg msg;
 
@@ -151,7 +154,9 @@ static void launch(uint32_t slot, uint64_t tag)
 	memcpy(ma.map, v, BYTES);
 	queue_push(&qa, &e);
 	master_expect(&m, WM_OP_VOTE, &msg);
+	ahead = msg.u.op_vote.ahead;
 	wire_master_clear(&msg);
+	return ahead;
 }
 
 static void expect_link_down(void)
@@ -468,6 +473,143 @@ START_TEST(the_stream_breaks_amid_an_operand)
 }
 END_TEST
 
+static void send_operand(uint64_t seq, uint64_t tag, uint32_t pos)
+{
+	struct wlk_data d = data(seq, tag, pos);
+
+	send_data(&d, pos);
+}
+
+static void finish(uint64_t seq, uint64_t next)
+{
+	struct wm_msg msg, end = {.type = WM_OP_DONE};
+
+	master_expect(&m, WM_OP_REPORT, &msg);
+	ck_assert(msg.u.op_report.ok);
+	ck_assert_uint_eq(msg.u.op_report.seq, seq);
+	wire_master_clear(&msg);
+	end.u.op_done = (struct wm_op_done){.seq = seq, .next = next};
+	master_send(&m, &end);
+}
+
+/* Operation 1 is done, and the next one with tag 7 will be number 9. */
+static void grant(void)
+{
+	ck_assert_uint_eq(launch(0, 7), 0);
+	ck_assert_uint_eq(master_started(&m, 7), 1);
+	send_operand(1, 7, 0);
+	send_operand(1, 7, 2);
+	expect_data(1, 7, 1);
+	expect_data(1, 7, 0);
+	finish(1, 9);
+	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_SUCCESS);
+	queue_free_slot(&qa, 0);
+	m.seq = 9;
+}
+
+/* With operands that come before the submission (0, 1), one of them in half (2), or later. */
+START_TEST(ahead_of_the_votes)
+{
+	static uint8_t second[WLK_DATA_SIZE + MANY * 4];
+	struct wlk_data d;
+	size_t size;
+
+	count = _i == 2 ? MANY : COUNT;
+	d = data(9, 7, 2);
+	grant();
+	if (_i < 3)
+		send_operand(9, 7, 0);
+	size = make_packet(second, &d, 2);
+	if (_i > 0)
+		tcp_send(in[1], second, _i == 2 ? size / 2 : _i == 1 ? size : 0);
+	settle();
+	ck_assert_uint_eq(launch(0, 7), 9);
+	expect_data(9, 7, _i < 3 ? 0 : 1);
+	if (_i == 3)
+		send_operand(9, 7, 0);
+	expect_data(9, 7, _i < 3 ? 1 : 0);
+	if (_i != 1)
+		tcp_send(in[1], second + (_i == 2 ? size / 2 : 0), size - (_i == 2 ? size / 2 : 0));
+	finish(9, 12);
+	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_SUCCESS);
+	ck_assert_uint_eq(queue_slot(&qa, 0)->mode, SHM_RESULT_AHEAD);
+	ck_assert_uint_eq(queue_slot(&qa, 0)->rx_bytes, 2 * (WLK_DATA_SIZE + BYTES));
+	expect_sum(0);
+}
+END_TEST
+
+/* Others are ahead with tag 7, which nobody here calls: tag 8 is not kept waiting. */
+START_TEST(what_is_early_holds_up_nobody)
+{
+	grant();
+	send_operand(9, 7, 0);
+	send_operand(9, 7, 2);
+	ck_assert_uint_eq(launch(1, 8), 0);
+	ck_assert_uint_eq(master_started(&m, 8), 10);
+	send_operand(10, 8, 0);
+	send_operand(10, 8, 2);
+	expect_data(10, 8, 1);
+	expect_data(10, 8, 0);
+	finish(10, 0);
+	ck_assert_uint_eq(queue_await(&qa, 1), WIRE_SUCCESS);
+	expect_sum(1);
+	ck_assert_uint_eq(launch(0, 7), 9);
+	expect_data(9, 7, 0);
+	expect_data(9, 7, 1);
+	finish(9, 0);
+	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_SUCCESS);
+	expect_sum(0);
+}
+END_TEST
+
+/* Whatever others have sent under that number, the one that the master starts is done. */
+START_TEST(taken_back)
+{
+	struct wlk_data d = data(9, 7, 0);
+
+	grant();
+	switch (_i) {
+	case 0:
+		break;
+	case 1:
+		send_data(&d, 0);
+		break;
+	case 2:
+		d.len -= 4;
+		tcp_send(in[1], packet, make_packet(packet, &d, 0) - 4);
+		break;
+	case 3:
+		d.tag = 8;
+		send_data(&d, 0);
+		break;
+	case 4:
+		d.epoch = 3;
+		send_data(&d, 0);
+		break;
+	default:
+		d.seg = 3;
+		send_data(&d, 0);
+		break;
+	}
+	if (_i % 2 == 0)
+		settle();
+	ck_assert_uint_eq(launch(0, 7), 9);
+	ck_assert_uint_eq(queue_slot(&qa, 0)->mode, SHM_RESULT_AHEAD);
+	ck_assert_uint_eq(queue_slot(&qa, 0)->seq, 9);
+	ck_assert_uint_eq(master_started(&m, 7), 10);
+	while (queue_slot(&qa, 0)->seq != 10)
+		settle();
+	send_operand(9, 7, 2); /* late */
+	send_operand(10, 7, 0);
+	send_operand(10, 7, 2);
+	finish(10, 0);
+	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_SUCCESS);
+	ck_assert_uint_eq(queue_slot(&qa, 0)->mode, SHM_RESULT_AREA);
+	ck_assert_uint_eq(queue_slot(&qa, 0)->seq, 10);
+	expect_sum(0);
+}
+END_TEST
+
 Suite *small_suite(void)
 {
 	Suite *s = suite_create("small");
@@ -485,6 +627,9 @@ Suite *small_suite(void)
 	tcase_add_test(t, an_attempt_fails);
 	tcase_add_test(t, an_attempt_fails_amid_an_operand);
 	tcase_add_test(t, the_stream_breaks_amid_an_operand);
+	tcase_add_loop_test(t, ahead_of_the_votes, 0, 4);
+	tcase_add_test(t, what_is_early_holds_up_nobody);
+	tcase_add_loop_test(t, taken_back, 0, 6);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -183,7 +183,7 @@ START_TEST(an_election_takes_the_place_of_the_last_one)
 	vote(&r, offer(8, 4));
 	look();
 	ck_assert_uint_eq(n_states, 1);
-	ck_assert_uint_eq(states[0].seq, 3);
+	ck_assert_uint_eq(states[0].seq, 4);
 	ck_assert_uint_eq(states[0].elected.content.lo, 4);
 	ck_assert_uint_eq(n_stands, 3);
 	ck_assert_int_eq(stand_of(&p)->stand, CCM_STAND_RECEIVER);

@@ -318,14 +318,15 @@ START_TEST(as_many_are_remembered_as_can_be_in_doubt)
 {
 	struct fk_host *d = fk_host(&f, "c", "10.0.0.9");
 	const struct wm_op_outcomes *o;
-	uint64_t seq, seqs[WM_OUTCOMES_MAX];
+	uint64_t seq, tag, seqs[WM_OUTCOMES_MAX];
 
-	for (seq = 1; seq <= WM_OUTCOMES_MAX + 1; seq++) {
-		vote_all(seq);
+	for (tag = 1; tag <= WM_OUTCOMES_MAX + 1; tag++) {
+		vote_all(tag);
+		seq = fk_status(&f).last_seq;
 		fk_report(a, seq, true);
 		fk_report(b, seq, true);
 		fk_report(c, seq, true);
-		seqs[seq % WM_OUTCOMES_MAX] = seq;
+		seqs[tag % WM_OUTCOMES_MAX] = seq;
 	}
 	fk_cut(c, "died");
 	r = fk_join_again(&r, d, WM_JOIN_ACCEPTED);

@@ -388,7 +388,7 @@ START_TEST(a_synchronization_waits_for_an_all_reduce)
 	report_all(2);
 	ck_assert(fk_take(a, WM_OP_START)->u.op_start.is_sync);
 	ck_assert_uint_eq(fk_count(a, WM_OP_START), 0);
-	report_all(3);
+	report_all(5);
 	ck_assert_uint_eq(fk_take(a, WM_OP_START)->u.op_start.tag, 7);
 }
 END_TEST

@@ -56,9 +56,9 @@ static bool same_op_vote(const struct wm_op_vote *a, const struct wm_op_vote *b)
 	       a->params.dtype == b->params.dtype && a->params.op == b->params.op &&
 	       a->params.quant_algo == b->params.quant_algo &&
 	       a->params.quant_dtype == b->params.quant_dtype && a->losses == b->losses &&
-	       a->seq == b->seq && same_ids(a->peers, a->n_peers, b->peers, b->n_peers) &&
-	       a->is_sync == b->is_sync && same_sync_vote(&a->sync, &b->sync) &&
-	       a->elected.revision == b->elected.revision &&
+	       a->seq == b->seq && a->ahead == b->ahead &&
+	       same_ids(a->peers, a->n_peers, b->peers, b->n_peers) && a->is_sync == b->is_sync &&
+	       same_sync_vote(&a->sync, &b->sync) && a->elected.revision == b->elected.revision &&
 	       same_digest(&a->elected.content, &b->elected.content);
 }
 
@@ -265,7 +265,8 @@ static bool same_master_message(const struct wm_msg *a, const struct wm_msg *b)
 		       strcmp(a->u.op_abort.text, b->u.op_abort.text) == 0;
 	case WM_OP_DONE:
 		return a->u.op_done.seq == b->u.op_done.seq &&
-		       a->u.op_done.revision == b->u.op_done.revision;
+		       a->u.op_done.revision == b->u.op_done.revision &&
+		       a->u.op_done.next == b->u.op_done.next;
 	case WM_PENDING_ANSWER:
 		return a->u.pending_answer.turn == b->u.pending_answer.turn;
 	case WM_KICK:

@@ -131,6 +131,7 @@ static void op_vote(struct tl_rng *r, struct wm_op_vote *m)
 	m->peers = ids(r, m->n_peers);
 	m->losses = tl_magnitude(r, 64);
 	m->seq = flip(r) ? 0 : tl_magnitude(r, 64);
+	m->ahead = flip(r) ? 0 : tl_magnitude(r, 64);
 	m->is_sync = flip(r);
 	if (m->is_sync) {
 		sync_vote(r, &m->sync);
@@ -412,6 +413,7 @@ static void master_message(struct tl_rng *r, struct wm_msg *m)
 	case WM_OP_DONE:
 		m->u.op_done.seq = 1 + tl_magnitude(r, 63);
 		m->u.op_done.revision = flip(r) ? 0 : tl_magnitude(r, 64);
+		m->u.op_done.next = flip(r) ? 0 : tl_magnitude(r, 64);
 		break;
 	case WM_PENDING_ANSWER:
 		m->u.pending_answer.turn = tl_magnitude(r, 64);

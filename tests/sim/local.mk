@@ -35,7 +35,8 @@ tests_sim_run_LDADD = $(sim_ldadd)
 sim_planted = tests/sim/planted_1 tests/sim/planted_2 tests/sim/planted_3 tests/sim/planted_4 \
 	tests/sim/planted_5 tests/sim/planted_6 tests/sim/planted_7 tests/sim/planted_8 \
 	tests/sim/planted_9 tests/sim/planted_10 tests/sim/planted_11 tests/sim/planted_12 \
-	tests/sim/planted_13 tests/sim/planted_14 tests/sim/planted_15 tests/sim/planted_16
+	tests/sim/planted_13 tests/sim/planted_14 tests/sim/planted_15 tests/sim/planted_16 \
+	tests/sim/planted_17 tests/sim/planted_18
 sim_plants = \
 	tests/sim/plant/1_early_done.patch \
 	tests/sim/plant/2_no_cancel.patch \
@@ -52,7 +53,9 @@ sim_plants = \
 	tests/sim/plant/13_lack_forgiven.patch \
 	tests/sim/plant/14_gone_forgotten.patch \
 	tests/sim/plant/15_witness_unheard.patch \
-	tests/sim/plant/16_contradiction_kept.patch
+	tests/sim/plant/16_contradiction_kept.patch \
+	tests/sim/plant/17_vote_without.patch \
+	tests/sim/plant/18_failure_untold.patch
 # $^ is the source and the patch
 plant = $(AM_V_GEN)$(MKDIR_P) $(@D) && rm -f $@.tmp && cat $(filter %.c,$^) >$@.tmp && \
 	patch -s --no-backup-if-mismatch -r - $@.tmp $(filter %.patch,$^) && mv $@.tmp $@
@@ -154,12 +157,24 @@ tests_sim_planted_16_LDADD = $(sim_ldadd)
 tests/sim/planted_16_core.c: ccoip-masterd/core/ccm_fate.c tests/sim/plant/16_contradiction_kept.patch
 	$(plant)
 
+tests_sim_planted_17_SOURCES = $(sim_sources)
+nodist_tests_sim_planted_17_SOURCES = tests/sim/planted_17_core.c
+tests_sim_planted_17_LDADD = $(sim_ldadd)
+tests/sim/planted_17_core.c: ccoip-masterd/core/ccm_ahead.c tests/sim/plant/17_vote_without.patch
+	$(plant)
+
+tests_sim_planted_18_SOURCES = $(sim_sources)
+nodist_tests_sim_planted_18_SOURCES = tests/sim/planted_18_core.c
+tests_sim_planted_18_LDADD = $(sim_ldadd)
+tests/sim/planted_18_core.c: pcclagentd/core/agt_op.c tests/sim/plant/18_failure_untold.patch
+	$(plant)
+
 CLEANFILES += tests/sim/planted_1_core.c tests/sim/planted_2_core.c tests/sim/planted_3_core.c \
 	tests/sim/planted_4_core.c tests/sim/planted_5_core.c tests/sim/planted_6_core.c \
 	tests/sim/planted_7_core.c tests/sim/planted_8_core.c tests/sim/planted_9_core.c \
 	tests/sim/planted_10_core.c tests/sim/planted_11_core.c tests/sim/planted_12_core.c \
 	tests/sim/planted_13_core.c tests/sim/planted_14_core.c tests/sim/planted_15_core.c \
-	tests/sim/planted_16_core.c
+	tests/sim/planted_16_core.c tests/sim/planted_17_core.c tests/sim/planted_18_core.c
 
 TESTS += tests/sim/run tests/sim/planted.sh tests/sim/scale.sh tests/sim/usage.sh
 EXTRA_DIST += tests/sim/README.md tests/sim/planted.sh tests/sim/scale.sh \

@@ -30,8 +30,8 @@
 
 struct totals {
 	uint64_t seeds, failed, events, reductions, retries, kills, reconnects, agent_deaths,
-		attaches, doubts, master_deaths, resumes, voters, two_masters, syncs, served, torn,
-		kicked, rests, witnesses, overruled;
+		attaches, doubts, aheads, retracted, master_deaths, resumes, voters, two_masters,
+		syncs, served, torn, kicked, rests, witnesses, overruled;
 };
 
 struct options {
@@ -56,6 +56,8 @@ static void add(struct totals *t, const struct sim *s, bool ok)
 	t->agent_deaths += s->agent_deaths;
 	t->attaches += s->attaches;
 	t->doubts += s->doubts;
+	t->aheads += s->aheads;
+	t->retracted += s->retracted;
 	t->master_deaths += s->master_deaths;
 	t->resumes += s->resumes;
 	t->voters += s->voters;
@@ -236,6 +238,8 @@ int main(int argc, char **argv)
 		(unsigned long)t.attaches, (unsigned long)t.doubts, (unsigned long)t.master_deaths,
 		(unsigned long)t.resumes, (unsigned long)t.voters, (unsigned long)t.rests,
 		(unsigned long)t.witnesses);
+	printf("%lu parts of operations began ahead of the votes, %lu were retracted\n",
+		(unsigned long)t.aheads, (unsigned long)t.retracted);
 	printf("%lu states synchronized, %lu tried to get what they lacked, %lu had a mixture, "
 	       "%lu put out\n",
 		(unsigned long)t.syncs, (unsigned long)t.served, (unsigned long)t.torn,

@@ -51,7 +51,8 @@
 #define SIM_OPS     (SIM_TAGS + 1)
 #define SIM_STEPS   6u
 #define SIM_ANSWERS 64u
-#define SIM_SEGS    3u /* of each operation */
+#define SIM_SEGS    3u                  /* of each operation */
+#define SIM_LARGE   (UINT64_C(1) << 30) /* bytes: an operation that is not small */
 #define SIM_LINKS   512u
 #define SIM_MASTERS 32u
 #define SIM_PLACES  3u /* addresses at which a master may be */
@@ -252,6 +253,7 @@ struct sim_xfer {
 	uint64_t first; /* the master of the host that was first to start it */
 	struct cc_id run;
 	bool broken; /* data does not flow any more */
+	bool mixed;  /* begun ahead by hosts that mean different operations: it must not succeed */
 	struct sim_saw done, failed;
 	uint32_t n_parts, n_final;
 	uint32_t contributions, successes, failures;
@@ -447,7 +449,8 @@ struct sim {
 	uint64_t causes;     /* of errors that programs may see: losses, broken links ... */
 	uint64_t progress;   /* when a call returned last */
 	uint64_t last_look;  /* at what waits */
-	uint64_t events, reductions, retries, kills, reconnects, agent_deaths, attaches, doubts;
+	uint64_t events, reductions, retries, kills, reconnects, agent_deaths, attaches, doubts,
+		aheads, retracted;
 	uint64_t master_deaths, resumes, voters, rests, witnesses;
 	uint64_t syncs, served, torn,
 		kicked;        /* peers: that got it, of them by others, that were put out */
@@ -551,6 +554,7 @@ void sim_links_host_died(struct sim *s, struct sim_host *h, bool silent);
 /* sim_xfer.c */
 void sim_xfer_start(struct sim *s, struct sim_host *h, const struct agt_action *a);
 void sim_xfer_cancel(struct sim *s, struct sim_host *h, const struct agt_action *a);
+void sim_xfer_retract(struct sim *s, struct sim_host *h, const struct agt_action *a);
 void sim_xfer_free(struct sim *s, struct sim_host *h, const struct agt_action *a);
 void sim_xfer_event(struct sim *s, const struct sim_event *ev);
 /* Data does not flow over this link any more. */

@@ -78,6 +78,19 @@ static void run_ready(struct sim *s, struct sim_host *h, const struct agt_action
 	r->key = x->key;
 }
 
+/* No data is early here, so nothing has to be kept or dropped. */
+static void carry_out_xfer(struct sim *s, struct sim_host *h, const struct agt_action *x)
+{
+	if (x->type == AGT_ACT_XFER_START)
+		sim_xfer_start(s, h, x);
+	else if (x->type == AGT_ACT_XFER_CANCEL)
+		sim_xfer_cancel(s, h, x);
+	else if (x->type == AGT_ACT_XFER_RETRACT)
+		sim_xfer_retract(s, h, x);
+	else if (x->type == AGT_ACT_XFER_FREE)
+		sim_xfer_free(s, h, x);
+}
+
 static void carry_out(struct sim *s, struct sim_host *h, const struct agt_action *x)
 {
 	switch (x->type) {
@@ -120,15 +133,13 @@ static void carry_out(struct sim *s, struct sim_host *h, const struct agt_action
 		sim_link_close(s, h, x);
 		break;
 	case AGT_ACT_XFER_START:
-		sim_xfer_start(s, h, x);
-		break;
 	case AGT_ACT_XFER_CANCEL:
-		sim_xfer_cancel(s, h, x);
-		break;
-	case AGT_ACT_XFER_SKIP: /* no early segments here */
-		break;
+	case AGT_ACT_XFER_RETRACT:
+	case AGT_ACT_XFER_EXPECT:
+	case AGT_ACT_XFER_FORGET:
+	case AGT_ACT_XFER_SKIP:
 	case AGT_ACT_XFER_FREE:
-		sim_xfer_free(s, h, x);
+		carry_out_xfer(s, h, x);
 		break;
 	case AGT_ACT_SYNC_START:
 		sim_sync_start(s, h, x);

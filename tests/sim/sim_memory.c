@@ -92,7 +92,7 @@ void sim_memory_part(struct sim *s, struct sim_part *q)
 		if (m->in_flight)
 			m->part = q;
 	}
-	q->direct = q->n == 1 && memory_of(s, &q->voices[0])->out_registered;
+	q->direct = q->n == 1 && !q->x.ahead && memory_of(s, &q->voices[0])->out_registered;
 }
 
 /* The last host that adds to it makes the sum. */
@@ -111,7 +111,7 @@ static void copy_early(struct sim *s, const struct sim_part *q, uint32_t seg)
 {
 	uint32_t i, tag;
 
-	for (i = 0; i < q->n; i++) {
+	for (i = 0; i < q->n && !q->x.ahead; i++) {
 		struct sim_peer *p = &s->peers[q->voices[i].peer];
 		struct sim_memory *m = memory_of(s, &q->voices[i]);
 

@@ -111,7 +111,7 @@ void sim_op_submit(struct sim *s, const struct sim_event *ev)
 		sub.tag = tag;
 		sub.dtype = 10;
 		sub.count = 100 + tag + o->odd;
-		sub.bytes = sub.count * 4;
+		sub.bytes = tag ? sub.count * 4 : SIM_LARGE;
 	}
 	sim_trace(s, "p%u: tag %u is submitted in slot %u", p->no, tag, o->slot);
 	sim_host_step(s, h, &e);

@@ -136,6 +136,28 @@ static void check_keys(struct sim *s, const struct sim_xfer *t, const struct sim
 				p->voices[i].key.turn, p->voices[i].key.step, p->voices[i].peer);
 }
 
+/* Who begins ahead does not know what the others mean: the master will. */
+static bool is_mixed(const struct sim_xfer *t)
+{
+	const struct sim_part *first = &t->parts[0];
+	uint32_t i, j, members = 0;
+	bool ahead = false, same;
+
+	for (i = 0; i < t->n_parts; i++)
+		members += t->parts[i].n;
+	same = members == first->x.world; /* or one of them has left, and not all know */
+	for (i = 0; i < t->n_parts; i++) {
+		const struct sim_part *p = &t->parts[i];
+
+		ahead |= p->x.ahead;
+		same &= p->x.epoch == first->x.epoch && p->x.world == first->x.world &&
+			memcmp(&p->x.params, &first->x.params, sizeof p->x.params) == 0;
+		for (j = 0; j < p->n; j++)
+			same &= key_eq(&p->voices[j].key, &first->voices[0].key);
+	}
+	return ahead && !same;
+}
+
 /* All hosts have started: do they mean the same? */
 static void check_start(struct sim *s, struct sim_xfer *t)
 {
@@ -170,7 +192,9 @@ static void all_started(struct sim *s, struct sim_xfer *t)
 	uint64_t took = (200 + sim_rnd(s, 8000)) * SIM_US;
 	uint32_t i, slow = 1;
 
-	check_start(s, t);
+	t->mixed = is_mixed(t);
+	if (!t->mixed)
+		check_start(s, t);
 	for (i = 0; i < t->n_parts; i++)
 		if (s->hosts[t->parts[i].host].slow > slow)
 			slow = s->hosts[t->parts[i].host].slow;
@@ -309,6 +333,7 @@ void sim_xfer_start(struct sim *s, struct sim_host *h, const struct agt_action *
 	}
 	p->x = *x;
 	p->x.members = NULL;
+	s->aheads += x->ahead;
 	start_voices(s, h, t, p, x);
 	sim_memory_part(s, p);
 	sim_trace(s, "h%u starts seq %" PRIu64 ", %u of %u hosts", h->no, x->seq, t->n_parts,
@@ -394,6 +419,32 @@ void sim_xfer_cancel(struct sim *s, struct sim_host *h, const struct agt_action 
 	ev.life = h->life;
 	ev.seq = a->u.xfer.seq;
 	sim_schedule(s, s->now + sim_delay(s), ev);
+}
+
+void sim_xfer_retract(struct sim *s, struct sim_host *h, const struct agt_action *a)
+{
+	struct sim_xfer *t = NULL;
+	struct sim_part *p = sim_xfer_live(s, h->no, h->life, a->run, a->u.xfer.seq, &t);
+	uint32_t i;
+
+	if (!p || !p->x.ahead || p->cancelling) {
+		sim_fail(s, "host %u retracts what was not ahead", h->no);
+		return;
+	}
+	p->live = false;
+	t->broken = true;
+	s->retracted++;
+	for (i = 0; i < p->n; i++) {
+		struct sim_peer *q = &s->peers[p->voices[i].peer];
+		struct sim_op *o = &q->ops[p->voices[i].key.tag];
+
+		if (o->voice != &p->voices[i])
+			continue;
+		o->xfer = NULL;
+		o->voice = NULL;
+		o->seq = 0;
+		q->memory[p->voices[i].key.tag].part = NULL;
+	}
 }
 
 void sim_xfer_free(struct sim *s, struct sim_host *h, const struct agt_action *a)
@@ -586,6 +637,8 @@ void sim_xfer_heard(struct sim *s, struct sim_peer *p, struct sim_op *o, bool co
 	if (o->code == WIRE_SUCCESS) {
 		o->voice->heard = VOICE_SUCCESS;
 		t->successes++;
+		if (t->mixed)
+			sim_fail(s, "seq %" PRIu64 ": success of different operations", t->seq);
 		if (t->is_sync)
 			sim_sync_heard(s, p, o);
 		else if (t->n_parts != t->parts[0].x.hosts || t->n_final != t->n_parts ||

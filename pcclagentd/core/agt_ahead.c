@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Small operations that begin before the master has counted the votes. OP_DONE gives the number of
+ * the next attempt of that tag ahead; when its local members have submitted it, they exchange
+ * operands under that number at once, and the vote says so. What has come of it is reported. If all
+ * agents did the same the master answers with OP_DONE, and never sends an OP_START; else with
+ * another number, and this attempt is retracted as if it had never been.
+ *
+ * An attempt ahead is of the rings and the losses that it was granted in; when these have changed
+ * the master does not count it. It alone decides, for it may have told others of success: here an
+ * attempt that was reported is retracted only when it is known that the master has not.
+ */
+#include "pcclagentd/core/agt_internal.h"
+
+static void emit(struct agt *a, const struct agt_run *r, enum agt_action_type type, uint64_t seq)
+{
+	struct agt_action *x = agt_emit(a, type);
+
+	x->run = r->id;
+	x->u.xfer.seq = seq;
+}
+
+static struct agt_grant *grant_find(struct agt_group *g, uint64_t tag)
+{
+	uint32_t i;
+
+	for (i = 0; i < AGT_AHEAD_MAX; i++)
+		if (g->ahead[i].seq && g->ahead[i].tag == tag)
+			return &g->ahead[i];
+	return NULL;
+}
+
+static void forget(struct agt *a, const struct agt_run *r, struct agt_grant *x)
+{
+	if (x->seq)
+		emit(a, r, AGT_ACT_XFER_FORGET, x->seq);
+	x->seq = 0;
+}
+
+void agt_ahead_forget(struct agt *a, const struct agt_run *r, struct agt_group *g)
+{
+	uint32_t i;
+
+	for (i = 0; i < AGT_AHEAD_MAX; i++)
+		forget(a, r, &g->ahead[i]);
+}
+
+void agt_ahead_forget_all(struct agt *a, const struct agt_run *r)
+{
+	struct agt_group *g;
+
+	for (g = r->groups; g; g = g->hh.next)
+		agt_ahead_forget(a, r, g);
+}
+
+void agt_ahead_grant(struct agt *a, struct agt_run *r, const struct agt_op_key *key, uint64_t bytes,
+	uint64_t seq)
+{
+	struct agt_group *g = agt_group_find(r, key->group);
+	struct agt_grant *x = g ? grant_find(g, key->tag) : NULL;
+	struct agt_action *act;
+
+	if (seq > r->last_seq)
+		r->last_seq = seq;
+	if (!g || !g->has_ring || !shm_is_small(bytes, g->ring.hosts))
+		return;
+	if (!x)
+		x = &g->ahead[g->n_ahead++ % AGT_AHEAD_MAX];
+	forget(a, r, x);
+	*x = (struct agt_grant){.tag = key->tag, .seq = seq};
+	act = agt_emit(a, AGT_ACT_XFER_EXPECT);
+	act->run = r->id;
+	act->u.xfer.seq = seq;
+	act->u.xfer.hosts = g->ring.hosts;
+}
+
+/* All that are of the group here have submitted the same, and it may begin. */
+static bool can_begin(struct agt_op *o, const struct agt_group *g)
+{
+	const struct cc_id *suspect;
+
+	return o->run->state == AGT_RUN_UP && o->n == g->accepted && g->has_ring &&
+	       shm_is_small(o->members[0].sub.bytes, g->ring.hosts) &&
+	       !agt_op_cannot_start(o, g, &suspect);
+}
+
+void agt_ahead_begin(struct agt *a, struct agt_op *o, struct agt_group *g)
+{
+	struct agt_grant *x = o->key.is_sync ? NULL : grant_find(g, o->key.tag);
+	struct agt_run *r = o->run;
+
+	if (!x)
+		return;
+	if (!can_begin(o, g)) {
+		forget(a, r, x);
+		return;
+	}
+	o->seq = x->seq;
+	o->epoch = r->epoch;
+	x->seq = 0;
+	HASH_ADD(hh_seq, r->started, seq, sizeof o->seq, o);
+	if (o->unhashed) {
+		agt_no_memory(a);
+		return;
+	}
+	o->ahead = true;
+	agt_op_xfer_start(a, o, g);
+}
+
+void agt_ahead_retract(struct agt *a, struct agt_op *o)
+{
+	struct agt_run *r = o->run;
+
+	emit(a, r, AGT_ACT_XFER_RETRACT, o->seq);
+	agt_history_add(a, r, o->key.group, o->seq, WIRE_RANK_CONNECTION_LOST);
+	HASH_DELETE(hh_seq, r->started, o);
+	o->retracted = o->seq;
+	o->seq = 0;
+	o->ahead = o->mute = o->xfer = o->ok = false;
+	o->tx_bytes = o->rx_bytes = 0;
+	if (o->state == AGT_OP_REPORTED)
+		agt_op_set_state(a, o, AGT_OP_VOTING);
+	r->check_links = true;
+}
+
+struct wm_op_report *agt_ahead_failed(
+	struct agt *a, struct agt_op *o, const struct cc_id *suspect, const char *why)
+{
+	uint64_t seq = o->seq;
+
+	agt_ahead_retract(a, o);
+	return agt_op_report(a, o->run, seq, suspect, why);
+}
+
+struct agt_op *agt_ahead_retracted(struct agt_run *r, const struct agt_op_key *key, uint64_t seq)
+{
+	struct agt_op *o = agt_op_find(r->active, key);
+
+	return o && seq && o->retracted == seq && o->state == AGT_OP_VOTING && !o->ahead ? o : NULL;
+}
+
+void agt_ahead_done(struct agt *a, struct agt_op *o, const struct agt_event *ev)
+{
+	if (ev->code != WIRE_SUCCESS) {
+		(void)agt_ahead_failed(a, o, NULL, ev->text ? ev->text : "the transfer failed");
+		return;
+	}
+	o->tx_bytes = ev->tx_bytes;
+	o->rx_bytes = ev->rx_bytes;
+	if (!o->mute)
+		(void)agt_op_report(a, o->run, o->seq, NULL, NULL);
+	agt_op_set_state(a, o, AGT_OP_REPORTED);
+	o->ok = true;
+}
+
+void agt_ahead_started(struct agt *a, struct agt_op *o)
+{
+	o->ahead = false;
+	if (o->state == AGT_OP_VOTING)
+		agt_op_set_state(a, o, AGT_OP_RUNNING);
+	else if (o->mute)
+		(void)agt_op_report(a, o->run, o->seq, NULL, NULL);
+	o->mute = false;
+}

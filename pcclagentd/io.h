@@ -526,9 +526,10 @@ void small_started(struct run *r, uint64_t seq);
 void small_expect(struct run *r, uint64_t seq, uint32_t hosts);
 void small_forget(struct run *r, uint64_t seq);
 void small_forget_all(struct run *r);
-bool small_expected(const struct run *r, uint64_t seq);
-/* Where what d announces is to be kept, `got` bytes of which are there. NULL: nowhere. */
-uint8_t *small_early_place(struct run *r, const struct wlk_data *d, uint32_t got);
+/* Where what d announces is to be kept, until its operation begins. NULL: nowhere. */
+uint8_t *small_early_place(struct run *r, const struct wlk_data *d);
+/* So many bytes of it are there. */
+void small_early_got(struct run *r, const struct wlk_data *d, uint32_t bytes);
 
 /* ---- small_in.c ---- */
 

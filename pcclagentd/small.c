@@ -130,16 +130,22 @@ static bool early_room(struct run *r, struct early *e, uint64_t bytes)
 	return false;
 }
 
-uint8_t *small_early_place(struct run *r, const struct wlk_data *d, uint32_t got)
+uint8_t *small_early_place(struct run *r, const struct wlk_data *d)
 {
 	struct early *e = early_find(r, d->seq);
 
 	if (!e || d->seg >= e->hosts || !shm_is_small(d->len, e->hosts) || d->len == 0 ||
 		!early_room(r, e, d->len))
 		return NULL;
-	if (got > e->got[d->seg])
-		e->got[d->seg] = got;
 	return e->parts->bytes + d->seg * e->bytes;
+}
+
+void small_early_got(struct run *r, const struct wlk_data *d, uint32_t bytes)
+{
+	struct early *e = early_find(r, d->seq);
+
+	if (bytes > e->got[d->seg])
+		e->got[d->seg] = bytes;
 }
 
 /* Operands that are there already, of as many bytes; false: none. */

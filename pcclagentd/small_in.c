@@ -26,6 +26,7 @@ struct small_in {
 	bool under_way;    /* the operand of d, of which `got` bytes are here */
 	struct wlk_data d;
 	uint32_t got;
+	bool wanted;       /* when it began */
 	size_t left;       /* of this turn */
 	bool busy, closed; /* freed when nothing of it is on the stack */
 };
@@ -135,7 +136,7 @@ static enum step take_payload(struct small_in *in, uint8_t *place, const char **
 /* Where the bytes to come belong: in x, or with what is early, or nowhere. */
 static uint8_t *place(const struct small_in *in, const struct xfer *x)
 {
-	return x ? small_place(x, in->d.seg) : small_early_place(in->link->run, &in->d, in->got);
+	return x ? small_place(x, in->d.seg) : small_early_place(in->link->run, &in->d);
 }
 
 /* Who begins ahead may mean another operation: their votes will tell. */
@@ -162,6 +163,12 @@ static enum step take_operand(struct small_in *in, const char **why)
 		refuse(in, what, why);
 		return STEP_END;
 	}
+	if (in->got == 0)
+		in->wanted = to != NULL;
+	if (!in->wanted) { /* not from its beginning, so not at all */
+		x = NULL;
+		to = NULL;
+	}
 	while (in->got < in->d.len) {
 		s = take_payload(in, to, why);
 		if (s != STEP_ON)
@@ -169,7 +176,7 @@ static enum step take_operand(struct small_in *in, const char **why)
 		if (x)
 			small_got(x, in->d.seg, in->got);
 		else if (to)
-			(void)place(in, NULL);
+			small_early_got(in->link->run, &in->d, in->got);
 	}
 	in->under_way = false;
 	if (x)

@@ -288,7 +288,7 @@ struct wm_resume {
 	uint32_t prepared_peers; /* its wm_round.peers */
 	uint64_t unprepared;     /* the last ROUND, if it was not reported good: it cannot have been
 				  * committed; or 0 */
-	uint64_t last_seq;       /* of the last OP_START */
+	uint64_t last_seq;       /* of the last OP_START or OP_DONE.next */
 	struct wm_world world;   /* as told last */
 	uint32_t n_places;
 	struct wm_ring_place *places; /* at most WM_RINGS_MAX, groups differ */

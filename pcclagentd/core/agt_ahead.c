@@ -12,12 +12,14 @@
  */
 #include "pcclagentd/core/agt_internal.h"
 
-static void emit(struct agt *a, const struct agt_run *r, enum agt_action_type type, uint64_t seq)
+static struct agt_xfer *emit(
+	struct agt *a, const struct agt_run *r, enum agt_action_type type, uint64_t seq)
 {
 	struct agt_action *x = agt_emit(a, type);
 
 	x->run = r->id;
 	x->u.xfer.seq = seq;
+	return &x->u.xfer;
 }
 
 static struct agt_grant *grant_find(struct agt_group *g, uint64_t tag)
@@ -33,7 +35,7 @@ static struct agt_grant *grant_find(struct agt_group *g, uint64_t tag)
 static void forget(struct agt *a, const struct agt_run *r, struct agt_grant *x)
 {
 	if (x->seq)
-		emit(a, r, AGT_ACT_XFER_FORGET, x->seq);
+		(void)emit(a, r, AGT_ACT_XFER_FORGET, x->seq);
 	x->seq = 0;
 }
 
@@ -58,7 +60,6 @@ void agt_ahead_grant(struct agt *a, struct agt_run *r, const struct agt_op_key *
 {
 	struct agt_group *g = agt_group_find(r, key->group);
 	struct agt_grant *x = g ? grant_find(g, key->tag) : NULL;
-	struct agt_action *act;
 
 	if (seq > r->last_seq)
 		r->last_seq = seq;
@@ -68,10 +69,7 @@ void agt_ahead_grant(struct agt *a, struct agt_run *r, const struct agt_op_key *
 		x = &g->ahead[g->n_ahead++ % AGT_AHEAD_MAX];
 	forget(a, r, x);
 	*x = (struct agt_grant){.tag = key->tag, .seq = seq};
-	act = agt_emit(a, AGT_ACT_XFER_EXPECT);
-	act->run = r->id;
-	act->u.xfer.seq = seq;
-	act->u.xfer.hosts = g->ring.hosts;
+	emit(a, r, AGT_ACT_XFER_EXPECT, seq)->hosts = g->ring.hosts;
 }
 
 /* All that are of the group here have submitted the same, and it may begin. */
@@ -111,7 +109,7 @@ void agt_ahead_retract(struct agt *a, struct agt_op *o)
 {
 	struct agt_run *r = o->run;
 
-	emit(a, r, AGT_ACT_XFER_RETRACT, o->seq);
+	(void)emit(a, r, AGT_ACT_XFER_RETRACT, o->seq);
 	agt_history_add(a, r, o->key.group, o->seq, WIRE_RANK_CONNECTION_LOST);
 	HASH_DELETE(hh_seq, r->started, o);
 	o->retracted = o->seq;
@@ -137,20 +135,6 @@ struct agt_op *agt_ahead_retracted(struct agt_run *r, const struct agt_op_key *k
 	struct agt_op *o = agt_op_find(r->active, key);
 
 	return o && seq && o->retracted == seq && o->state == AGT_OP_VOTING && !o->ahead ? o : NULL;
-}
-
-void agt_ahead_done(struct agt *a, struct agt_op *o, const struct agt_event *ev)
-{
-	if (ev->code != WIRE_SUCCESS) {
-		(void)agt_ahead_failed(a, o, NULL, ev->text ? ev->text : "the transfer failed");
-		return;
-	}
-	o->tx_bytes = ev->tx_bytes;
-	o->rx_bytes = ev->rx_bytes;
-	if (!o->mute)
-		(void)agt_op_report(a, o->run, o->seq, NULL, NULL);
-	agt_op_set_state(a, o, AGT_OP_REPORTED);
-	o->ok = true;
 }
 
 void agt_ahead_started(struct agt *a, struct agt_op *o)

@@ -13,6 +13,7 @@
  *   agt_attach.c   peers that outlived their agent
  *   agt_round.c    links, rounds, rings, world sizes
  *   agt_op.c       operations: their life with the master and the engine
+ *   agt_ahead.c    ... that begin before the votes are counted
  *   agt_sync.c     synchronizations of shared state: their jobs
  *   agt_submit.c   submissions: validation, collecting, the vote
  *   agt_waits.c    who is awaited by operations and votes that are late

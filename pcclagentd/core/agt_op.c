@@ -567,22 +567,27 @@ void agt_op_xfer_done(struct agt *a, const struct agt_event *ev)
 	struct agt_run *r = agt_run_find(a, ev->run);
 	struct agt_op *o = r ? agt_op_by_seq(r, ev->seq) : NULL;
 	const struct cc_id *suspect = NULL;
+	const char *why;
 
-	if (o && o->ahead && o->state == AGT_OP_VOTING)
-		agt_ahead_done(a, o, ev);
-	if (!o || o->key.is_sync || o->state != AGT_OP_RUNNING)
+	if (!o || o->key.is_sync ||
+		(o->state != AGT_OP_RUNNING && !(o->ahead && o->state == AGT_OP_VOTING)))
 		return;
 	if (ev->code == WIRE_SUCCESS) {
 		o->tx_bytes = ev->tx_bytes;
 		o->rx_bytes = ev->rx_bytes;
-		(void)agt_op_report(a, r, o->seq, NULL, NULL);
+		if (!o->mute)
+			(void)agt_op_report(a, r, o->seq, NULL, NULL);
 		agt_op_set_state(a, o, AGT_OP_REPORTED);
 		o->ok = true;
 		return;
 	}
 	if (cc_id_eq(&ev->peer, &o->next) || cc_id_eq(&ev->peer, &o->prev))
 		suspect = &ev->peer;
-	agt_op_failed(a, o, suspect, ev->text ? ev->text : "the transfer failed");
+	why = ev->text ? ev->text : "the transfer failed";
+	if (o->ahead)
+		(void)agt_ahead_failed(a, o, suspect, why);
+	else
+		agt_op_failed(a, o, suspect, why);
 }
 
 void agt_op_xfer_cancelled(struct agt *a, const struct agt_event *ev)

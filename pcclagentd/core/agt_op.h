@@ -34,8 +34,6 @@ struct wm_op_report *agt_ahead_failed(
 	struct agt *a, struct agt_op *o, const struct cc_id *suspect, const char *why);
 /* The operation that votes and was retracted under this number, or NULL. */
 struct agt_op *agt_ahead_retracted(struct agt_run *r, const struct agt_op_key *key, uint64_t seq);
-/* The transfer of o, which is VOTING, has ended. */
-void agt_ahead_done(struct agt *a, struct agt_op *o, const struct agt_event *ev);
 /* A master has started o under the number that it had begun under. */
 void agt_ahead_started(struct agt *a, struct agt_op *o);
 

@@ -657,7 +657,7 @@ uint64_t master_start_op(struct master *m, uint64_t tag)
 
 void master_done(struct master *m, uint64_t seq)
 {
-	struct wm_msg msg = {.type = WM_OP_DONE, .u.op_done = {.seq = seq}};
+	struct wm_msg msg = {.type = WM_OP_DONE, .u.op_done = {.seq = seq, .next = m->next}};
 
 	master_send(m, &msg);
 }

@@ -107,6 +107,7 @@ struct master {
 	struct cc_addr addr;
 	struct cc_id run, key, agent;
 	uint64_t seq, term;
+	uint64_t next;        /* goes with the ends of operations */
 	uint32_t segment_max; /* bytes; told to the agent */
 };
 

@@ -480,18 +480,6 @@ static void send_operand(uint64_t seq, uint64_t tag, uint32_t pos)
 	send_data(&d, pos);
 }
 
-static void finish(uint64_t seq, uint64_t next)
-{
-	struct wm_msg msg, end = {.type = WM_OP_DONE};
-
-	master_expect(&m, WM_OP_REPORT, &msg);
-	ck_assert(msg.u.op_report.ok);
-	ck_assert_uint_eq(msg.u.op_report.seq, seq);
-	wire_master_clear(&msg);
-	end.u.op_done = (struct wm_op_done){.seq = seq, .next = next};
-	master_send(&m, &end);
-}
-
 /* Operation 1 is done, and the next one with tag 7 will be number 9. */
 static void grant(void)
 {
@@ -501,7 +489,9 @@ static void grant(void)
 	send_operand(1, 7, 2);
 	expect_data(1, 7, 1);
 	expect_data(1, 7, 0);
-	finish(1, 9);
+	m.next = 9;
+	master_finish_op(&m, 1);
+	m.next = 0;
 	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_SUCCESS);
 	queue_free_slot(&qa, 0);
 	m.seq = 9;
@@ -530,7 +520,7 @@ START_TEST(ahead_of_the_votes)
 	expect_data(9, 7, _i < 3 ? 1 : 0);
 	if (_i != 1)
 		tcp_send(in[1], second + (_i == 2 ? size / 2 : 0), size - (_i == 2 ? size / 2 : 0));
-	finish(9, 12);
+	master_finish_op(&m, 9);
 	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_SUCCESS);
 	ck_assert_uint_eq(queue_slot(&qa, 0)->mode, SHM_RESULT_AHEAD);
 	ck_assert_uint_eq(queue_slot(&qa, 0)->rx_bytes, 2 * (WLK_DATA_SIZE + BYTES));
@@ -550,13 +540,13 @@ START_TEST(what_is_early_holds_up_nobody)
 	send_operand(10, 8, 2);
 	expect_data(10, 8, 1);
 	expect_data(10, 8, 0);
-	finish(10, 0);
+	master_finish_op(&m, 10);
 	ck_assert_uint_eq(queue_await(&qa, 1), WIRE_SUCCESS);
 	expect_sum(1);
 	ck_assert_uint_eq(launch(0, 7), 9);
 	expect_data(9, 7, 0);
 	expect_data(9, 7, 1);
-	finish(9, 0);
+	master_finish_op(&m, 9);
 	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_SUCCESS);
 	expect_sum(0);
 }
@@ -602,7 +592,7 @@ START_TEST(taken_back)
 	send_operand(9, 7, 2); /* late */
 	send_operand(10, 7, 0);
 	send_operand(10, 7, 2);
-	finish(10, 0);
+	master_finish_op(&m, 10);
 	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_SUCCESS);
 	ck_assert_uint_eq(queue_slot(&qa, 0)->mode, SHM_RESULT_AREA);
 	ck_assert_uint_eq(queue_slot(&qa, 0)->seq, 10);

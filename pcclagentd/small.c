@@ -307,9 +307,10 @@ static void pass_on(struct xfer *x, uint32_t pos)
 		.tag = s->spec.tag,
 		.seg = pos,
 		.len = (uint32_t)s->bytes};
+	uint32_t next_pos = s->spec.pos + 1 < s->spec.plan.hosts ? s->spec.pos + 1 : 0;
 	uint8_t hdr[WLK_DATA_SIZE];
 
-	if ((s->spec.pos + 1) % s->spec.plan.hosts == pos)
+	if (next_pos == pos)
 		return;
 	wlk_data_put(hdr, &d);
 	s->parts->refs++;

@@ -202,7 +202,7 @@ enum agt_action_type {
 			       * once and whatever it does; its members may be in another one next
 			       */
 	AGT_ACT_XFER_EXPECT,  /* run, xfer.seq, xfer.hosts: the next small operation of a tag may
-			       * begin  ahead, elsewhere before it does here: keep what comes of it */
+			       * begin ahead, and elsewhere before it does here: keep what comes */
 	AGT_ACT_XFER_FORGET,  /* run, xfer.seq: it was expected and never began here: drop it */
 	AGT_ACT_XFER_SKIP,  /* run, xfer.seq: started elsewhere, not here: drop what comes of it */
 	AGT_ACT_SYNC_START, /* run, sync: get what the receivers lack, serve other agents until it

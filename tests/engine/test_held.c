@@ -295,7 +295,7 @@ START_TEST(not_even_a_liar_holds_it_for_ever)
 		atomic_store(&s.h->slot[0].in_done[1], _i == AREA ? ++done % 2 : 4 + ++done / 4);
 		ck_assert(eng_get_progress(s.h->e, s.o.seq, &p));
 		ck_assert_msg(cc_now_ns() - begin_ns < UINT64_C(10000000000), "it is held");
-	} while (p.rx_bytes < 2 * WLK_DATA_SIZE + cc_plan_segment(&s.plan, s.own).len);
+	} while (p.rx_bytes < UINT64_C(2) * WLK_DATA_SIZE + cc_plan_segment(&s.plan, s.own).len);
 	scene_down();
 }
 END_TEST

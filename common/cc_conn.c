@@ -40,8 +40,8 @@ struct cc_conn {
 	bool lingering;
 	struct event *linger_end;
 	struct cc_conn *prev, *next;
-	/* Something was queued in this iteration: on the loop's list, written at its end. */
-	bool unsent;
+	/* What is queued has not been tried to be written: on that list of the loop, or NULL. */
+	struct cc_conn **unsent;
 	struct cc_conn *prev_u, *next_u;
 };
 
@@ -54,8 +54,8 @@ static void release_if_dead(struct cc_conn *c)
 static void forget_unsent(struct cc_conn *c)
 {
 	if (c->unsent)
-		DL_DELETE2(*cc_loop_unsent(c->loop), c, prev_u, next_u);
-	c->unsent = false;
+		DL_DELETE2(*c->unsent, c, prev_u, next_u);
+	c->unsent = NULL;
 }
 
 /* Closes the socket now. No callback follows. */
@@ -217,6 +217,12 @@ static void send_unsent(void *arg)
 		send_now(*cc_loop_unsent(l));
 }
 
+void cc_conn_send_held(struct cc_loop *l)
+{
+	while (*cc_loop_held(l))
+		send_now(*cc_loop_held(l));
+}
+
 static bool may_write(const struct cc_conn *c)
 {
 	return !c->connecting && !(bufferevent_get_enabled(c->bev) & EV_WRITE);
@@ -227,14 +233,27 @@ static void send_soon(struct cc_conn *c)
 {
 	struct cc_conn **list = cc_loop_unsent(c->loop);
 
-	if (c->unsent || !may_write(c))
+	if (c->unsent == list || !may_write(c))
 		return;
+	forget_unsent(c);
 	if (!*list && cc_loop_defer(c->loop, send_unsent, c->loop) < 0) {
 		bufferevent_enable(c->bev, EV_WRITE);
 		return;
 	}
 	DL_APPEND2(*list, c, prev_u, next_u);
-	c->unsent = true;
+	c->unsent = list;
+}
+
+static void send_later(struct cc_conn *c)
+{
+	struct cc_conn **list = cc_loop_held(c->loop);
+
+	if (c->unsent || !may_write(c))
+		return;
+	DL_APPEND2(*list, c, prev_u, next_u);
+	c->unsent = list;
+	if (c == *list)
+		cc_loop_hold(c->loop);
 }
 
 static void connected(struct cc_conn *c)
@@ -352,16 +371,31 @@ static int may_send(const struct cc_conn *c, size_t len)
 	return len > c->max_out || queued(c) > c->max_out - len ? CC_ERR_LIMIT : 0;
 }
 
-int cc_conn_send(struct cc_conn *c, const void *buf, size_t len)
+static int queue(struct cc_conn *c, const void *buf, size_t len)
 {
 	int err = may_send(c, len);
 
 	if (err < 0)
 		return err;
-	if (evbuffer_add(bufferevent_get_output(c->bev), buf, len) < 0)
-		return CC_ERR_NOMEM;
-	send_soon(c);
-	return 0;
+	return evbuffer_add(bufferevent_get_output(c->bev), buf, len) < 0 ? CC_ERR_NOMEM : 0;
+}
+
+int cc_conn_send(struct cc_conn *c, const void *buf, size_t len)
+{
+	int err = queue(c, buf, len);
+
+	if (err == 0)
+		send_soon(c);
+	return err;
+}
+
+int cc_conn_send_later(struct cc_conn *c, const void *buf, size_t len)
+{
+	int err = queue(c, buf, len);
+
+	if (err == 0)
+		send_later(c);
+	return err;
 }
 
 int cc_conn_send_ref(struct cc_conn *c, const void *buf, size_t len,

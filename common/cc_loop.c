@@ -19,7 +19,9 @@
 #include "common/cc_sys.h"
 
 #define MAX_SIGNALS 8
-#define AWAKE_NS    50000u /* two or three times what waking an idle CPU takes */
+#define AWAKE_NS                                                                                   \
+	100000u /* few times what waking an idle CPU takes: from one small operation to the next   \
+		 */
 
 struct deferred {
 	void (*fn)(void *arg);
@@ -30,7 +32,8 @@ struct cc_loop {
 	struct event_base *base;
 	bool stopped; /* libevent forgets a break that comes before it runs */
 	uint64_t awake_until;
-	struct cc_conn *lingering, *unsent;
+	struct cc_conn *lingering, *unsent, *held;
+	struct event *hold_end;
 	struct event *defer_event; /* active while there are any */
 	struct deferred *deferred;
 	size_t n_deferred, cap_deferred;
@@ -64,6 +67,13 @@ static void on_deferred(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
+static void on_hold_end(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	cc_conn_send_held(arg);
+}
+
 /* Whatever it is, a function of ours fails as well and says so. */
 static void on_libevent_log(int severity, const char *text)
 {
@@ -85,13 +95,16 @@ struct cc_loop *cc_loop_new(void)
 	if (!l->base)
 		goto err;
 	l->defer_event = event_new(l->base, -1, 0, on_deferred, l);
-	if (!l->defer_event) {
-		event_base_free(l->base);
+	l->hold_end = evtimer_new(l->base, on_hold_end, l);
+	if (!l->defer_event || !l->hold_end)
 		goto err;
-	}
 	event_config_free(cfg);
 	return l;
 err:
+	if (l && l->defer_event)
+		event_free(l->defer_event);
+	if (l && l->base)
+		event_base_free(l->base);
 	if (cfg)
 		event_config_free(cfg);
 	free(l);
@@ -113,12 +126,26 @@ struct cc_conn **cc_loop_unsent(struct cc_loop *l)
 	return &l->unsent;
 }
 
+struct cc_conn **cc_loop_held(struct cc_loop *l)
+{
+	return &l->held;
+}
+
+void cc_loop_hold(struct cc_loop *l)
+{
+	static const struct timeval longest = {0, AWAKE_NS / 1000};
+
+	if (event_add(l->hold_end, &longest) < 0)
+		cc_conn_send_held(l);
+}
+
 void cc_loop_free(struct cc_loop *l)
 {
 	if (!l)
 		return;
 	cc_conn_drop_lingering(l);
 	event_free(l->defer_event);
+	event_free(l->hold_end);
 	free(l->deferred);
 	for (unsigned i = 0; i < l->n_signals; i++) {
 		event_free(l->signals[i]);
@@ -136,6 +163,7 @@ int cc_loop_run(struct cc_loop *l)
 
 	while (!l->stopped && rc >= 0) {
 		if (cc_now_ns() >= l->awake_until) {
+			cc_conn_send_held(l);
 			rc = event_base_loop(l->base, EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY);
 		} else {
 			rc = event_base_loop(l->base, EVLOOP_NONBLOCK | EVLOOP_NO_EXIT_ON_EMPTY);

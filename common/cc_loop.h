@@ -76,8 +76,11 @@ struct cc_conn *cc_conn_connect(struct cc_loop *l, const struct cc_addr *to, uin
 /* Copies and queues. CC_ERR_LIMIT: more than max_out bytes (default 16 MiB) would be queued,
  * nothing was added; the owner had better close the connection. */
 int cc_conn_send(struct cc_conn *c, const void *buf, size_t len);
-/* The same without a copy, and at once. buf is read until done(buf, len, arg) is called, once and
- * in any case: if this fails before it returns. */
+/* The same for what need not go at once: it is written with what is sent next, or before the loop
+ * falls asleep, or after as long as cc_loop_expect keeps it from that. */
+int cc_conn_send_later(struct cc_conn *c, const void *buf, size_t len);
+/* As cc_conn_send, without a copy, and at once. buf is read until done(buf, len, arg) is called,
+ * once and in any case: if this fails before it returns. */
 int cc_conn_send_ref(struct cc_conn *c, const void *buf, size_t len,
 	void (*done)(const void *buf, size_t len, void *arg), void *arg);
 void cc_conn_set_limits(struct cc_conn *c, size_t max_in, size_t max_out);

@@ -263,6 +263,8 @@ void run_drop(struct agentd *d, uint32_t id)
 void run_send(struct agentd *d, uint32_t id, const struct wm_msg *m)
 {
 	struct run *r = run_find(d, id);
+	/* The report follows as soon as all operands are here: one packet can have both. */
+	bool may_wait = m->type == WM_OP_VOTE && m->u.op_vote.ahead;
 	uint8_t *buf;
 	size_t len;
 	int err;
@@ -271,7 +273,7 @@ void run_send(struct agentd *d, uint32_t id, const struct wm_msg *m)
 		return;
 	err = wire_master_encode(m, &buf, &len);
 	if (err == 0) {
-		err = cc_conn_send(r->conn, buf, len);
+		err = (may_wait ? cc_conn_send_later : cc_conn_send)(r->conn, buf, len);
 		free(buf);
 	}
 	if (err == 0 && m->type == WM_OP_VOTE)

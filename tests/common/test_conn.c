@@ -66,17 +66,22 @@ static const struct cc_conn_ops ops = {
 	.on_connected = on_connected, .on_data = on_data, .on_closed = on_closed};
 
 /* One end is a stream of the loop, the other is returned. */
-static int open_pair(struct end *e)
+static int open_pair_of(struct end *e, int type)
 {
 	struct timeval tv = {5, 0};
 	int fds[2];
 
 	*e = (struct end){0};
-	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	ck_assert_int_eq(socketpair(AF_UNIX, type, 0, fds), 0);
 	ck_assert_int_eq(setsockopt(fds[1], SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof tv), 0);
 	e->c = cc_conn_new(loop, fds[0], &ops, e);
 	ck_assert_ptr_nonnull(e->c);
 	return fds[1];
+}
+
+static int open_pair(struct end *e)
+{
+	return open_pair_of(e, SOCK_STREAM);
 }
 
 static void run(void)
@@ -130,12 +135,97 @@ START_TEST(limits_hold)
 	ck_assert_int_eq(cc_conn_send(e.c, block, 1000), 0);
 	ck_assert_int_eq(cc_conn_send(e.c, block, 501), CC_ERR_LIMIT);
 	ck_assert_int_eq(cc_conn_send(e.c, block, SIZE_MAX), CC_ERR_LIMIT);
+	ck_assert_int_eq(cc_conn_send_later(e.c, block, 501), CC_ERR_LIMIT);
 	ck_assert_int_eq(cc_conn_send(e.c, block, 500), 0);
 	e.piece = 1000;
 	ck_assert_int_eq(send(fd, block, 100, 0), 100);
 	run();
 	ck_assert_int_eq(e.err, CC_ERR_LIMIT);
 	close(fd);
+}
+END_TEST
+
+/* Of a socket that keeps what was written at once apart. */
+static void read_packet(int fd, const char *expected)
+{
+	char got[64] = "";
+	ssize_t n = recv(fd, got, sizeof got - 1, MSG_DONTWAIT);
+
+	ck_assert_int_eq(n, (ssize_t)strlen(expected));
+	ck_assert_str_eq(got, expected);
+}
+
+START_TEST(what_may_wait_goes_with_what_is_sent_next)
+{
+	struct end e;
+	int fd = open_pair_of(&e, SOCK_SEQPACKET);
+
+	ck_assert_int_eq(cc_conn_send_later(e.c, "ab", 2), 0);
+	ck_assert_int_eq(cc_conn_send_later(e.c, "cd", 2), 0);
+	ck_assert_int_eq(cc_conn_send(e.c, "ef", 2), 0);
+	ck_assert_int_eq(cc_conn_send_later(e.c, "gh", 2), 0);
+	loop_turn();
+	read_packet(fd, "abcdefgh");
+	ck_assert_int_eq(cc_conn_send_later(e.c, "last", 4), 0);
+	cc_conn_close(e.c);
+	loop_turn();
+	read_packet(fd, "last");
+	close(fd);
+	loop_turn();
+}
+END_TEST
+
+START_TEST(what_may_wait_goes_before_the_loop_sleeps)
+{
+	struct end e, other;
+	int fd = open_pair_of(&e, SOCK_SEQPACKET), fd_other = open_pair_of(&other, SOCK_SEQPACKET);
+
+	for (int i = 0; i < 3; i++) {
+		ck_assert_int_eq(cc_conn_send_later(e.c, "alone", 5), 0);
+		ck_assert_int_eq(cc_conn_send_later(other.c, "too", 3), 0);
+		loop_turn();
+		read_packet(fd, "alone");
+		read_packet(fd_other, "too");
+	}
+	ck_assert_int_eq(cc_conn_send_later(other.c, "dropped", 7), 0);
+	cc_conn_close(e.c);
+	cc_conn_close(other.c);
+	close(fd);
+	close(fd_other);
+}
+END_TEST
+
+static uint64_t give_up_ns;
+
+static void keep_awake(void *arg)
+{
+	const struct end *e = arg;
+
+	ck_assert_msg(cc_now_ns() < give_up_ns, "it waits as long as the loop is awake");
+	cc_loop_expect(loop);
+	if (cc_conn_flushed(e->c))
+		cc_loop_stop(loop);
+}
+
+START_TEST(what_may_wait_does_not_wait_for_a_loop_that_never_sleeps)
+{
+	struct end e;
+	int fd = open_pair_of(&e, SOCK_SEQPACKET), always[2];
+	struct cc_watch *w;
+
+	ck_assert_int_eq(pipe(always), 0);
+	ck_assert_int_eq(write(always[1], "x", 1), 1);
+	w = cc_watch_new(loop, always[0], false, keep_awake, &e);
+	give_up_ns = cc_now_ns() + UINT64_C(5000000000);
+	cc_loop_expect(loop);
+	ck_assert_int_eq(cc_conn_send_later(e.c, "go", 2), 0);
+	run();
+	read_packet(fd, "go");
+	cc_watch_free(w);
+	cc_conn_close(e.c);
+	close(fd);
+	close(always[0]);
+	close(always[1]);
 }
 END_TEST
 
@@ -507,6 +597,9 @@ int main(void)
 	tcase_add_test(streams, data_is_kept_until_consumed);
 	tcase_add_test(streams, error_of_on_data_closes);
 	tcase_add_test(streams, limits_hold);
+	tcase_add_test(streams, what_may_wait_goes_with_what_is_sent_next);
+	tcase_add_test(streams, what_may_wait_goes_before_the_loop_sleeps);
+	tcase_add_test(streams, what_may_wait_does_not_wait_for_a_loop_that_never_sleeps);
 	tcase_add_test(streams, what_is_lent_is_sent_in_turn_and_given_back_once);
 	tcase_add_test(streams, what_is_lent_is_given_back_in_any_case);
 	tcase_add_test(streams, silence_is_bounded);

@@ -15,8 +15,9 @@ CLASSES = (("up to 4 KiB", 0, 4 << 10), ("64 KiB to 1 MiB", 64 << 10, 1 << 20),
            ("16 MiB and more", 16 << 20, math.inf))
 
 LEGEND = """\
-fp32 sum, in place. All take turns with each size; a time is the median of {rounds} rounds, of three at most with
-1 GiB, a round's the median of its all-reduces, each of which takes as long as at the rank where it takes longest.
+fp32 sum, in place. {rounds} rounds go through all settings and sizes, with 1 GiB three at most, and all take turns with
+each size of each. A time is the median of the rounds, a round's the median of its all-reduces, each of which takes as
+long as at the rank where it takes longest.
 Ratios are the other's time over ours in the same round, medians with the least and the most: where they are more than
 1, ours is faster. "Ours" stages any memory, `pcclMemAlloc` has it shared; both, and PCCL 1.0, are asked for {streams}
 streams per link. Two hosts have half of this machine's processors each, if it has two. Limits: memcpy and a sum of two arrays of that size, by as

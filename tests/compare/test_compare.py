@@ -76,11 +76,11 @@ def kind(name, **members):
 class Turns(unittest.TestCase):
     def test_all_take_turns_and_nobody_is_always_first(self):
         run(kind("a"), kind("b"), kind("c"), rounds=3)
-        first = compare.QUICK_SIZES[0]
-        names = [name for size, name in Fake.asked if size == first]
-        self.assertEqual("".join(names), "abcbcacab")
+        for size in compare.QUICK_SIZES:
+            names = [name for asked, name in Fake.asked if asked == size]
+            self.assertEqual("".join(names), "abcbcacab")
         self.assertEqual([size for size, _ in Fake.asked],
-                         [size for size in compare.QUICK_SIZES for _ in range(9)])
+                         3 * [size for size in compare.QUICK_SIZES for _ in range(3)])
 
     def test_results_have_a_time_for_each_round(self):
         found = run(kind("a", took=2.0), kind("b")).results[TWO]
@@ -88,7 +88,7 @@ class Turns(unittest.TestCase):
 
     def test_who_is_missing_is_left_out_and_the_others_go_on(self):
         found = run(kind("a", missing="not here"), kind("b"))
-        self.assertEqual(found.notes, [(TWO, "left out: a: not here")])
+        self.assertEqual(found.notes, [(TWO, "left out: a: not here")])  # once for all rounds
         self.assertEqual(list(found.results[TWO]), ["b"])
 
     def test_who_fails_is_stopped_and_keeps_what_was_measured(self):
@@ -100,16 +100,18 @@ class Turns(unittest.TestCase):
             return instances[-1]
 
         found = run(make, kind("b"))
-        self.assertEqual(list(found.results[TWO]["a"]), list(compare.QUICK_SIZES[:2]))
+        self.assertEqual(found.results[TWO]["a"],
+                         {size: [1.0, 1.0] for size in compare.QUICK_SIZES[:2]})
         self.assertEqual(len(found.results[TWO]["b"]), 4)
-        self.assertEqual(instances[0].stopped, 1)
+        self.assertEqual([instance.stopped for instance in instances], [1, 1])
         self.assertIn("256 KiB on: tired", found.notes[0][1])
         self.assertEqual(len(found.notes), 1)
+        self.assertEqual(Fake.asked.count((compare.QUICK_SIZES[2], "a")), 1)  # in one round
 
     def test_who_may_try_again_does_and_it_is_said(self):
         failing = kind("a", failures=2, attempts=3)
-        found = run(failing, kind("b"))
-        self.assertEqual(found.results[TWO]["a"][compare.QUICK_SIZES[0]], [1.0, 1.0])
+        found = run(failing, kind("b"), rounds=1)
+        self.assertEqual(found.results[TWO]["a"][compare.QUICK_SIZES[0]], [1.0])
         self.assertEqual(found.notes, [(TWO, "repeated: a: not yet")] * 2)
 
     def test_nothing_to_say_of_a_size_is_no_time(self):
@@ -119,7 +121,7 @@ class Turns(unittest.TestCase):
         for quick in (False, True):
             for size in compare.sizes(TWO, quick):
                 warm_ups, n = compare.iterations(size, quick)
-                self.assertTrue(1 <= warm_ups <= 2 and 2 <= n <= 25, (size, warm_ups, n))
+                self.assertTrue(1 <= warm_ups <= 5 and 2 <= n <= 25, (size, warm_ups, n))
         self.assertEqual(compare.sizes(TWO, False)[0], 4)
         self.assertEqual(compare.sizes(TWO, False)[-1], 1 << 30)
 

@@ -221,8 +221,10 @@ static int measure(struct bench *b)
 		if (!b->o->json)
 			bch_print_row(stdout, b->o, &r->rows[r->n_rows]);
 		r->n_rows++;
-		if (fflush(stdout) != 0)
+		if (fflush(stdout) != 0) {
+			perror("pccl-bench: standard output");
 			return b->status = EX_IOERR;
+		}
 	}
 	bch_board_open(b->crew.board);
 	return 0;

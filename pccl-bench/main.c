@@ -23,7 +23,7 @@ int main(int argc, char **argv)
 		puts("pccl-bench " PACKAGE_VERSION);
 	else
 		code = bch_bench(&o);
-	if (fflush(stdout) != 0 || ferror(stdout)) {
+	if (code != EX_IOERR && (fflush(stdout) != 0 || ferror(stdout))) {
 		perror("pccl-bench: standard output");
 		return EX_IOERR;
 	}

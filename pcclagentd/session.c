@@ -25,7 +25,7 @@
 #define LOOKS_PER_TICK 64u
 /* While nothing is under way nobody waits for them yet. */
 #define QUIET_LOOKS_PER_TICK 256u
-#define QUIET_LOOK_NS        MS(800) /* every other tick */
+#define QUIET_LOOK_NS        MS(1700) /* every fourth tick */
 
 static struct session *find(const struct agentd *d, uint32_t id)
 {

@@ -49,10 +49,10 @@ class Bench:
         for pid in self.processes():
             os.kill(pid, signal.SIGKILL)
 
-    def start(self, *args, fault="copy"):
+    def start(self, *args, fault="copy", out=subprocess.PIPE):
         return subprocess.Popen(
             [str(a) for a in (BENCH, *args)], env={**self.env, "BENCH_FAKE": fault},
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, text=True)
 
     def run(self, *args, fault="copy"):
         return end_of(self.start(*args, fault=fault))
@@ -185,6 +185,11 @@ def ends(bench):
     code, _, err = end_of(process)
     check(code == IO_ERROR and "standard output" in err, "nobody reads the results", (code, err))
     bench.check_nothing_left("without a reader")
+    with open("/dev/full", "w", encoding="ascii") as full:
+        code, _, err = end_of(bench.start("allreduce", "-b", 4, "-e", 4, "-n", 1, out=full))
+    check(code == IO_ERROR and err.count("standard output: No space left") == 1,
+          "there is no room for the results", (code, err))
+    bench.check_nothing_left("without room")
     long = ("allreduce", "-b", "4M", "-e", "4M", "-n", 100000, "--peers", 2, "--hosts", 2)
     process = bench.start(*long)
     until_running(bench, 6)

@@ -9,6 +9,7 @@ import io
 import os
 import pathlib
 import sys
+import tempfile
 import unittest
 from unittest import mock
 
@@ -124,6 +125,27 @@ class Turns(unittest.TestCase):
                 self.assertTrue(1 <= warm_ups <= 5 and 2 <= n <= 25, (size, warm_ups, n))
         self.assertEqual(compare.sizes(TWO, False)[0], 4)
         self.assertEqual(compare.sizes(TWO, False)[-1], 1 << 30)
+
+
+class Where(unittest.TestCase):
+    def refused(self, path):
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said), self.assertRaises(SystemExit) as ended:
+            compare.parse(["--results", str(path)])
+        self.assertEqual(ended.exception.code, 2)
+        return said.getvalue()
+
+    def test_results_that_could_not_be_written_are_refused_before_measuring(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            self.assertIn(f"no folder {folder}/none", self.refused(folder / "none/r.md"))
+            self.assertIn("--results", self.refused(folder))
+            half = folder / "half.md"
+            half.write_text(report.BEGIN + "\n", "utf-8")
+            self.assertIn("there is no line", self.refused(half))
+            self.assertEqual(compare.parse(["--results", f"{folder}/r.md"]).results,
+                             folder / "r.md")
+            self.assertEqual(list(folder.iterdir()), [half])
 
 
 class Cubic(unittest.TestCase):

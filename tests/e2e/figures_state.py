@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """How fast shared state gets to a newcomer, beside what network and memory can do in the same run.
 
-usage: abs_top_builddir=BUILD tests/e2e/figures_state.py [--rows ROW,...] [--size MIB] [--repeat N]
+usage: ./dev figures state [--rows ROW,...] [--size MIB] [--repeat N]
 
 two-hosts   to a newcomer between two hosts, beside iperf3 -P4
 shaped      three holders and a newcomer, each with a link of 1 Gbit/s both ways, beside iperf3 -P4

@@ -4,6 +4,7 @@ Nothing is judged by the figures: bench/RESULTS.md keeps them."""
 
 import argparse
 import subprocess
+from statistics import median
 
 import lib
 from lib import Failed, check
@@ -12,11 +13,6 @@ MIB = 1 << 20
 PAYLOAD = 1448 / 1514  # of what tbf counts of a full TCP packet, with time stamps
 
 table = []  # lines of the result
-
-
-def median(values):
-    v = sorted(values)
-    return v[len(v) // 2]
 
 
 def note(row, setting, values, digits, unit, beside="", target=""):
@@ -40,7 +36,8 @@ def shape(hosts, rates):
 def main(doc, rows, size, repeat=5):
     """rows: functions of the size in bytes and the number of repetitions, by their names. The defaults
     are these; the size is in MiB."""
-    parser = argparse.ArgumentParser(description=doc.split("\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(description=doc,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", default=",".join(rows), help=f"of {', '.join(rows)}; default: all")
     parser.add_argument("--size", type=int, default=size, metavar="MIB", help=f"default: {size}")
     parser.add_argument("--repeat", type=int, default=repeat, metavar="N", help="of each figure")

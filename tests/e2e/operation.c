@@ -483,13 +483,14 @@ static int by_size(const void *a, const void *b)
 void do_bench(void)
 {
 	size_t n = number("n", NULL), i;
-	uint64_t *took = calloc(n, sizeof *took), begin = now();
+	uint64_t *took = calloc(n, sizeof *took), begin;
 	struct operation op;
 	pcclResult_t r = pcclSuccess;
 
 	if (!took || n == 0)
 		die("bench", "n");
 	operation_prepare(&op);
+	begin = now();
 	for (i = 0; i < n && r == pcclSuccess; i++) {
 		uint64_t start = now();
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """How long each kind of failure keeps the others from their work; bench/RESULTS.md keeps the table.
 
-usage: abs_top_builddir=BUILD tests/e2e/recovery.py [--events N] [--json FILE] [ROW...]
+usage: ./dev figures recovery [--events N] [--json FILE] [ROW...]
 
 Three hosts, four for pair-cut-4, are network namespaces (root). Every result is compared with the sum
 of exactly those who the call says took part, on every survivor. Times are in milliseconds; nothing
@@ -521,7 +521,8 @@ def show(name, summary):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, default=50, help="of each row")
     parser.add_argument("--json", type=pathlib.Path, help="the figures go there, too")
     parser.add_argument("rows", nargs="*", metavar="ROW", help=f"of {', '.join(ROWS)}; default: all")

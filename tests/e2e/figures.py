@@ -26,7 +26,7 @@ import time
 import lib
 import longway
 from lib import Failed
-from measure import MIB, PAYLOAD, main, median, note, shape
+from measure import MIB, PAYLOAD, main, median, note, shape, since_all_called
 
 BENCH = lib.BUILD / "pccl-bench/pccl-bench"
 LIMIT = 300  # seconds, for the calls of one setting
@@ -42,11 +42,6 @@ def bench(peers, size, n, words="mem=shared"):
     if any(a["code"] != lib.SUCCESS for a in answers):
         raise Failed(f"{size} bytes: {answers}")
     return answers
-
-
-def since_all_called(answers):
-    """Who is ready first waits for the others, with operands to fill for a tenth of a second."""
-    return max(a["end"] for a in answers) - max(a["begin"] for a in answers)
 
 
 # ------------------------------------------------------------------------------ quick

@@ -21,7 +21,7 @@ import sys
 
 import lib
 from lib import Failed
-from measure import MIB, main, median, note, shape
+from measure import MIB, main, median, note, shape, since_all_called
 
 NS = 1e9
 IPERF_PORT = 5201
@@ -70,7 +70,7 @@ class Group:
                  or a["revision"] != self.revision]
         if wrong:
             raise Failed(f"a synchronization: {wrong}")
-        return answers, max(a["end"] for a in answers) - max(a["begin"] for a in answers)
+        return answers, since_all_called(answers)
 
     def compare(self):
         if len({a["hash"] for a in lib.together(self.peers, "digest", LIMIT)}) != 1:

@@ -15,6 +15,12 @@ PAYLOAD = 1448 / 1514  # of what tbf counts of a full TCP packet, with time stam
 table = []  # lines of the result
 
 
+def since_all_called(answers):
+    """From the last call to the last return, in ns: who calls first waits for those who still fill
+    their buffers, which may take them a tenth of a second longer."""
+    return max(a["end"] for a in answers) - max(a["begin"] for a in answers)
+
+
 def note(row, setting, values, digits, unit, beside="", target=""):
     """A line of the table: median, and from worst to best."""
     v = sorted(values)

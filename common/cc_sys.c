@@ -60,16 +60,22 @@ static int close_keep_errno(int fd, int err)
 	return err;
 }
 
-int cc_tcp_socket(int family)
+bool cc_tcp_has_bbr(int fd)
 {
-	int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	char name[16] = "";
 	socklen_t len = sizeof name - 1;
 
+	return getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &len) == 0 &&
+	       strncmp(name, "bbr", 3) == 0;
+}
+
+int cc_tcp_socket(int family)
+{
+	int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
 	/* Before it is connected: a socket that was paced once stays so. Not everybody may have
 	 * each. */
-	if (fd >= 0 && getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &len) == 0 &&
-		strncmp(name, "bbr", 3) == 0 &&
+	if (fd >= 0 && cc_tcp_has_bbr(fd) &&
 		setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5) < 0)
 		setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
 	return fd;

@@ -40,6 +40,8 @@ int cc_tcp_tune(int fd);
 /* The kernel's smoothed round trip of a connected TCP socket; of one that has sent nothing yet,
  * that of its handshake. 0 for other sockets. */
 uint32_t cc_tcp_round_trip_us(int fd);
+/* Whether its congestion control is bbr, of whatever version. */
+bool cc_tcp_has_bbr(int fd);
 /* After cc_tcp_tune, where the caller himself judges a silence of up to ms: the kernel gives the
  * connection up a little later than that, if it would have done so before. */
 void cc_tcp_allow_silence(int fd, uint32_t ms);

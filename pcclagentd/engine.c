@@ -285,6 +285,7 @@ struct eng *eng_new(int event_fd)
 		return NULL;
 	memset(e, 0, sizeof *e);
 	e->event_fd = event_fd;
+	e->shift_ns = ENG_SHIFT_NS;
 	e->backlog_end = &e->backlog;
 	e->rx.epfd = e->rx.wake_fd = e->tx.epfd = e->tx.wake_fd = -1;
 	e->sum = aligned_alloc(64, CC_PLAN_SEGMENT_MAX);
@@ -365,7 +366,7 @@ void eng_bell_remove(struct eng *e, int fd)
 	epoll_ctl(e->tx.epfd, EPOLL_CTL_DEL, fd, NULL);
 }
 
-static int add_stream(struct eng_thread *t, uint32_t link, int fd, bool tx)
+static int add_stream(struct eng_thread *t, uint32_t link, int fd, bool tx, uint32_t shift)
 {
 	struct eng_stream *s = aligned_alloc(16, (sizeof *s + 15) / 16 * 16);
 
@@ -384,19 +385,20 @@ static int add_stream(struct eng_thread *t, uint32_t link, int fd, bool tx)
 	s->link = link;
 	s->tx = tx;
 	s->writable = tx;
+	s->shift = shift;
 	eng_tune(fd);
 	command(t, eng_pack_ptr(s, ENG_CMD_STREAM), true);
 	return 0;
 }
 
-int eng_add_tx_stream(struct eng *e, uint32_t link, int fd)
+int eng_add_tx_stream(struct eng *e, uint32_t link, int fd, uint32_t shift)
 {
-	return add_stream(&e->tx, link, fd, true);
+	return add_stream(&e->tx, link, fd, true, shift);
 }
 
 int eng_add_rx_stream(struct eng *e, uint32_t link, int fd)
 {
-	return add_stream(&e->rx, link, fd, false);
+	return add_stream(&e->rx, link, fd, false, ENG_NO_SHIFT);
 }
 
 void eng_drop_link(struct eng *e, uint32_t link)

@@ -35,8 +35,15 @@ void eng_bell_remove(struct eng *e, int fd);
  * Streams after their hello. The engine owns fd from now on (also on failure). `link` names the
  * pool that a stream belongs to: a number chosen by the caller, never reused, one direction only.
  * 0 or CC_ERR_*.
+ *
+ * A stream of a shift takes data only while that one is at work; the next one takes over with the
+ * first operation after ENG_SHIFT_NS, if there is no other one under way. A link has streams of
+ * every shift, or only such as are always at work.
  */
-int eng_add_tx_stream(struct eng *e, uint32_t link, int fd);
+#define ENG_SHIFTS   3u
+#define ENG_SHIFT_NS UINT64_C(5000000000)
+#define ENG_NO_SHIFT ENG_SHIFTS
+int eng_add_tx_stream(struct eng *e, uint32_t link, int fd, uint32_t shift);
 int eng_add_rx_stream(struct eng *e, uint32_t link, int fd);
 /*
  * Looks for signs of life of the hosts at the other ends. A link is broken when nothing at all was

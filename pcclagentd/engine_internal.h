@@ -74,6 +74,7 @@ struct eng_stream {
 	uint32_t silent_ms;  /* time watched since there was a new one */
 	bool quiet;          /* by ENG_QUIET_MS, and the loop was told */
 	bool writable;       /* TX */
+	uint32_t shift;      /* TX */
 	uint8_t *spill;      /* TX: rest of a segment whose transfer is gone; owned */
 };
 
@@ -127,6 +128,8 @@ struct eng {
 	/* T */
 	uint32_t tx_local;       /* transfers with hosts == 1 */
 	struct eng_xfer *active; /* circular singly linked: points to the last one served */
+	uint32_t shift;          /* that is at work */
+	uint64_t shift_since_ns, shift_ns;
 };
 
 /* Commands and events are pointers or numbers with a type in the low bits. */

@@ -14,6 +14,7 @@
 #include <sys/uio.h>
 
 #include "common/cc_err.h"
+#include "common/cc_sys.h"
 #include "pcclagentd/engine_internal.h"
 
 /*
@@ -179,6 +180,11 @@ static void push(struct eng_thread *t, struct eng_stream *s)
 		sent_all(t, s);
 }
 
+static bool at_work(const struct eng *e, const struct eng_stream *s)
+{
+	return s->shift == ENG_NO_SHIFT || s->shift == e->shift;
+}
+
 /* One send per stream that can take bytes. */
 static bool pump(struct eng_thread *t)
 {
@@ -191,7 +197,7 @@ static bool pump(struct eng_thread *t)
 		if (!s->writable)
 			continue;
 		if (!s->busy) {
-			if (!next_job(t->e, s->link, &j))
+			if (!at_work(t->e, s) || !next_job(t->e, s->link, &j))
 				continue;
 			load(s, &j);
 		}
@@ -212,11 +218,23 @@ static void on_ready(struct eng_thread *t, struct eng_stream *s, uint32_t events
 		s->writable = true;
 }
 
+/* Between operations, so that those that begin to work find the way without a queue. */
+static void change_shift(struct eng *e)
+{
+	uint64_t now = cc_now_ns();
+
+	if (now - e->shift_since_ns < e->shift_ns)
+		return;
+	e->shift_since_ns = now;
+	e->shift = (e->shift + 1) % ENG_SHIFTS;
+}
+
 static void start(struct eng_thread *t, struct eng_xfer *x)
 {
 	struct eng *e = t->e;
 
 	if (!e->active) {
+		change_shift(e);
 		x->tx_next = x;
 		e->active = x;
 	} else {
@@ -297,7 +315,7 @@ static bool can_forward(const struct eng_thread *t)
 		if (cc_spsc_empty(&x->forward))
 			continue;
 		for (const struct eng_stream *s = t->streams; s; s = s->next)
-			if (s->writable && s->link == x->spec.tx_link)
+			if (s->writable && at_work(e, s) && s->link == x->spec.tx_link)
 				return true;
 	} while (x != e->active);
 	return false;

@@ -62,7 +62,9 @@ struct out_link {
 	struct run *run;
 	uint32_t num;
 	struct wm_endpoint to;
-	uint32_t n_streams;
+	uint32_t asked;     /* for so many streams */
+	uint32_t n_streams; /* how many there are */
+	bool shifts;        /* they take turns */
 	bool up;
 	bool silent; /* the core was told */
 	struct link_health health;
@@ -148,18 +150,29 @@ static void on_ack(void *arg)
  * there for another round trip. So there are enough for two round trips of 1 Gbit/s; the real rate
  * is not known here, and a few more than it needs do no harm. But many get into each other's way:
  * together they overrun the queues of routers.
+ *
+ * bbr has a connection stand still for 200 ms and a round trip when its shortest round trip is ten
+ * seconds old (PROBE_RTT in Linux's tcp_bbr.c), most of a link's at the same time. One that begins
+ * anew with one as old takes the next for it instead. So there are three times as many, of which a
+ * third works for five seconds, or until the operation then under way is over, and rests for ten.
  */
-static uint32_t streams_for(uint32_t wanted, uint32_t round_trip_us)
+static void choose_streams(struct out_link *l, int fd)
 {
-	uint32_t n = round_trip_us / LONG_WAY_STREAM_US;
+	uint32_t round_trip_us = cc_tcp_round_trip_us(fd), n = round_trip_us / LONG_WAY_STREAM_US;
 
+	l->n_streams = l->asked;
+	l->shifts = false;
 	if (round_trip_us < CC_LONG_WAY_US)
-		return wanted;
+		return;
 	if (n < LONG_WAY_STREAMS_MIN)
 		n = LONG_WAY_STREAMS_MIN;
 	if (n > LONG_WAY_STREAMS_MAX)
 		n = LONG_WAY_STREAMS_MAX;
-	return wanted > n ? wanted : n;
+	if (l->n_streams < n)
+		l->n_streams = n;
+	l->shifts = cc_tcp_has_bbr(fd) && l->n_streams * ENG_SHIFTS <= WM_POOL_MAX;
+	if (l->shifts)
+		l->n_streams *= ENG_SHIFTS;
 }
 
 static void say_hello(struct dial *d)
@@ -354,8 +367,9 @@ static void link_finish(struct out_link *l)
 		int fd = d->fd;
 
 		d->fd = -1;
-		if ((i < l->n_streams ? eng_add_tx_stream(r->eng, l->num, fd) : add_small(l, fd)) <
-			0) {
+		if ((i < l->n_streams ? eng_add_tx_stream(r->eng, l->num, fd,
+						l->shifts ? i % ENG_SHIFTS : ENG_NO_SHIFT)
+				      : add_small(l, fd)) < 0) {
 			dial_fail(d, "the agent's engine took no more streams");
 			link_fail(l, d);
 			return;
@@ -440,7 +454,7 @@ static void advance_tries(struct out_link *l)
 	for (;;) {
 		d = first_in(l, DIAL_WAITING);
 		if (d && !any_in(l, DIAL_HELLO)) {
-			l->n_streams = streams_for(l->n_streams, cc_tcp_round_trip_us(d->fd));
+			choose_streams(l, d->fd);
 			say_hello(d);
 			continue;
 		}
@@ -511,7 +525,7 @@ void out_link_open(struct run *r, const struct wm_endpoint *to, uint32_t n_strea
 	l->run = r;
 	l->num = ++r->d->next_link;
 	l->to = *to;
-	l->n_streams = n_streams < 1 ? 1 : n_streams > WM_POOL_MAX ? WM_POOL_MAX : n_streams;
+	l->asked = n_streams < 1 ? 1 : n_streams > WM_POOL_MAX ? WM_POOL_MAX : n_streams;
 	l->deadline = cc_now_ns() + MS(LINK_MS);
 	DL_APPEND(r->out_links, l);
 	if (to->at_master) {

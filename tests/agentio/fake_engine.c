@@ -103,8 +103,9 @@ static int add(struct eng *e, uint32_t link, int fd, bool tx)
 	return 0;
 }
 
-int eng_add_tx_stream(struct eng *e, uint32_t link, int fd)
+int eng_add_tx_stream(struct eng *e, uint32_t link, int fd, uint32_t shift)
 {
+	(void)shift;
 	return add(e, link, fd, true);
 }
 

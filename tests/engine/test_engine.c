@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/cc_err.h"
+#include "pcclagentd/engine_internal.h"
 #include "proto/wire_link.h"
 #include "tests/engine/net.h"
 
@@ -255,8 +256,8 @@ START_TEST(a_full_link_beside_an_idle_one)
 	tcp_pair(out);
 	tcp_pair(idle);
 	tcp_pair(in);
-	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, out[0]), 0);
-	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 9, idle[0]), 0);
+	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, out[0], ENG_NO_SHIFT), 0);
+	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 9, idle[0], ENG_NO_SHIFT), 0);
 	ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 2, in[1]), 0);
 	start_alone(&n, &o, &plan);
 	poll(NULL, 0, 100); /* no event tells that the socket is full */
@@ -297,7 +298,7 @@ START_TEST(own_segments_go_first)
 	net_up(&n, 1, 1);
 	tcp_pair(out);
 	tcp_pair(in);
-	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, out[0]), 0);
+	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, out[0], ENG_NO_SHIFT), 0);
 	ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 2, in[1]), 0);
 	start_alone(&n, &o, &plan);
 	send_segment(in[0], &plan, 1, plan.segs_per_chunk, 0);
@@ -312,6 +313,91 @@ START_TEST(own_segments_go_first)
 	cancel_alone(&n, 1);
 	close(out[1]);
 	close(in[0]);
+}
+END_TEST
+
+/* The stream on which the first segment of that transfer comes. */
+static uint32_t stream_used(int out[ENG_SHIFTS][2], uint64_t seq)
+{
+	struct pollfd p[ENG_SHIFTS];
+	uint8_t buf[WLK_DATA_SIZE];
+	struct wlk_data d;
+	const char *why;
+
+	for (uint32_t i = 0; i < ENG_SHIFTS; i++)
+		p[i] = (struct pollfd){.fd = out[i][1], .events = POLLIN};
+	ck_assert_int_eq(poll(p, ENG_SHIFTS, WAIT_MS), 1);
+	for (uint32_t i = 0; i < ENG_SHIFTS; i++) {
+		if (!p[i].revents)
+			continue;
+		ck_assert_int_eq(recv(out[i][1], buf, sizeof buf, MSG_WAITALL), sizeof buf);
+		ck_assert_int_eq(wlk_data_get(buf, &d, &why), 0);
+		ck_assert_uint_eq(d.seq, seq);
+		for (uint32_t left = d.len; left > 0;) {
+			ssize_t n = recv(out[i][1], buf, left < sizeof buf ? left : sizeof buf, 0);
+
+			ck_assert_int_gt(n, 0);
+			left -= (uint32_t)n;
+		}
+		return i;
+	}
+	ck_abort();
+}
+
+/* Starts a transfer; the stream on which it goes. */
+static uint32_t use_stream(struct net *n, const struct op *op, int out[ENG_SHIFTS][2], uint64_t seq)
+{
+	struct op o = *op;
+
+	o.seq = seq;
+	n->hosts = 2;
+	start_one(n, &o, 0, 2);
+	n->hosts = 1;
+	return stream_used(out, seq);
+}
+
+static void end_transfer(struct net *n, uint64_t seq)
+{
+	struct eng_event ev;
+
+	eng_cancel(n->h[0].e, seq);
+	ck_assert(wait_event(&n->h[0], &ev, WAIT_MS));
+	ck_assert_int_eq(ev.type, ENG_XFER_CANCELLED);
+	eng_release(n->h[0].e, seq);
+}
+
+/* One after the other, when its time is over and no transfer under way. */
+START_TEST(shifts_take_turns)
+{
+	const struct op o = {.count = 1024, .op = KRN_SUM, .segment_max = CC_PLAN_SEGMENT_MAX};
+	int out[ENG_SHIFTS][2];
+	uint32_t first;
+	struct net n;
+
+	net_up(&n, 1, 1);
+	n.h[0].n_members = 1;
+	prepare(&n, &o);
+	for (uint32_t i = 0; i < ENG_SHIFTS; i++) {
+		tcp_pair(out[i]);
+		ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, out[i][0], i), 0);
+	}
+	first = use_stream(&n, &o, out, 1);
+	end_transfer(&n, 1);
+	ck_assert_uint_eq(use_stream(&n, &o, out, 2), first);
+	ck_assert_uint_eq(use_stream(&n, &o, out, 3), first);
+	end_transfer(&n, 3);
+	n.h[0].e->shift_ns = 0;
+	ck_assert_uint_eq(use_stream(&n, &o, out, 4), first);
+	end_transfer(&n, 2);
+	end_transfer(&n, 4);
+	for (uint32_t i = 1; i <= ENG_SHIFTS; i++) {
+		ck_assert_uint_eq(use_stream(&n, &o, out, 4 + i), (first + i) % ENG_SHIFTS);
+		end_transfer(&n, 4 + i);
+	}
+	cleanup(&n);
+	net_down(&n);
+	for (uint32_t i = 0; i < ENG_SHIFTS; i++)
+		close(out[i][1]);
 }
 END_TEST
 
@@ -330,7 +416,7 @@ START_TEST(skipped_transfers_hold_nothing_up)
 	tcp_pair(in);
 	tcp_pair(out);
 	ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 2, in[1]), 0);
-	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, out[0]), 0);
+	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, out[0], ENG_NO_SHIFT), 0);
 	start_alone(&n, &o, &plan);
 	/* Behind a segment of the second one, all that the first one still needs. */
 	send_segment(in[0], &plan, 2, plan.segs_per_chunk, 0);
@@ -365,7 +451,7 @@ START_TEST(links_tell_how_they_are)
 	net_up(&n, 1, 1);
 	tcp_pair(out);
 	tcp_pair(in);
-	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, out[0]), 0);
+	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, out[0], ENG_NO_SHIFT), 0);
 	ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 2, in[1]), 0);
 	eng_probe(n.h[0].e, 7); /* there is none: no answer */
 	eng_probe(n.h[0].e, 2);
@@ -556,6 +642,7 @@ int main(void)
 	tcase_add_test(tc, forged_segments_are_refused);
 	tcase_add_test(tc, a_full_link_beside_an_idle_one);
 	tcase_add_test(tc, own_segments_go_first);
+	tcase_add_test(tc, shifts_take_turns);
 	tcase_add_test(tc, skipped_transfers_hold_nothing_up);
 	tcase_add_test(tc, links_tell_how_they_are);
 	tcase_add_test(tc, progress_names_who_copies);

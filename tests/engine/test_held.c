@@ -153,7 +153,7 @@ static void scene_up(enum place place)
 	net_up(&s.n, 1, 1);
 	s.h = &s.n.h[0];
 	tcp_pair(s.out);
-	ck_assert_int_eq(eng_add_tx_stream(s.h->e, 1, s.out[0]), 0);
+	ck_assert_int_eq(eng_add_tx_stream(s.h->e, 1, s.out[0], ENG_NO_SHIFT), 0);
 	for (unsigned i = 0; i < STREAMS; i++) {
 		tcp_pair(s.in[i]);
 		ck_assert_int_eq(eng_add_rx_stream(s.h->e, 2 + i, s.in[i][1]), 0);

@@ -241,7 +241,7 @@ START_TEST(slow_hosts_stay_and_vanished_ones_go)
 	for (uint32_t i = 1; i <= ALL; i++) {
 		connect_hosts(fd[i]);
 		if (i < RX_IDLE)
-			ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, i, fd[i][0]), 0);
+			ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, i, fd[i][0], ENG_NO_SHIFT), 0);
 		else
 			ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, i, fd[i][0]), 0);
 	}
@@ -287,9 +287,9 @@ START_TEST(streams_speak_for_each_other)
 	tcp_pair(silent);
 	tcp_pair(other);
 	/* The transfer goes to one stream after the other, in the order of their coming. */
-	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, alone[0]), 0);
-	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 2, silent[0]), 0);
-	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 2, other[0]), 0);
+	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, alone[0], ENG_NO_SHIFT), 0);
+	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 2, silent[0], ENG_NO_SHIFT), 0);
+	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 2, other[0], ENG_NO_SHIFT), 0);
 	ck_assert_int_eq(setsockopt(silent[1], SOL_SOCKET, SO_KEEPALIVE, &no, sizeof no), 0);
 	eng_tune(other[1]);
 	start(n.h[0].e, &sent[0], 1, 1);

@@ -375,8 +375,8 @@ static int add_stream(struct eng_thread *t, uint32_t link, int fd, bool tx, uint
 		return CC_ERR_NOMEM;
 	}
 	memset(s, 0, sizeof *s);
-	s->partial = tx ? NULL : aligned_alloc(64, CC_PLAN_SEGMENT_MAX);
-	if (!tx && !s->partial) {
+	s->partial = aligned_alloc(64, CC_PLAN_SEGMENT_MAX);
+	if (!s->partial) {
 		free(s);
 		close(fd);
 		return CC_ERR_NOMEM;

@@ -64,7 +64,7 @@ struct eng_stream {
 	uint32_t seg;
 	uint8_t phase;       /* enum wlk_phase */
 	bool busy;           /* a segment is under way */
-	uint8_t *partial;    /* RX: room for a partial sum; owned */
+	uint8_t *partial;    /* room for a partial sum that comes, or begins here; owned */
 	bool held;           /* RX: it is there and waits for local input */
 	uint64_t held_ns;    /* since */
 	uint64_t held_input; /* eng_xfer_input then */

@@ -47,8 +47,9 @@ struct job {
 	struct cc_span span;
 };
 
-/* The next segment of the chunk that starts here, if its local input is there. */
-static bool take_origin(struct eng_xfer *x, struct job *ret)
+/* The next segment of the chunk that starts here, if its local input is there. `sum` stays in the
+ * cache: what it holds is sent at once, and never needed again. */
+static bool take_origin(struct eng_xfer *x, uint8_t *sum, struct job *ret)
 {
 	const struct cc_plan *p = &x->spec.plan;
 	uint32_t base = cc_plan_first_chunk(p, x->spec.pos) * p->segs_per_chunk;
@@ -66,8 +67,6 @@ static bool take_origin(struct eng_xfer *x, struct job *ret)
 		x->origin_next++;
 		*ret = (struct job){x, seg, WLK_REDUCE, x->spec.members[0].in + span.off, span};
 		if (x->spec.n_members > 1) {
-			uint8_t *sum = x->spec.area + span.off;
-
 			eng_xfer_combine(x, seg, sum, NULL);
 			ret->data = sum;
 		}
@@ -89,8 +88,8 @@ static bool take_forward(struct eng_xfer *x, struct job *ret)
 	return true;
 }
 
-/* The next segment for this link, in turn between transfers. */
-static bool next_job(struct eng *e, uint32_t link, struct job *ret)
+/* The next segment for this stream, in turn between transfers. */
+static bool next_job(struct eng *e, const struct eng_stream *s, struct job *ret)
 {
 	struct eng_xfer *last = e->active;
 	struct eng_xfer *x = last;
@@ -99,8 +98,8 @@ static bool next_job(struct eng *e, uint32_t link, struct job *ret)
 		return false;
 	do {
 		x = x->tx_next;
-		if (x->spec.plan.hosts > 1 && x->spec.tx_link == link &&
-			(take_origin(x, ret) || take_forward(x, ret))) {
+		if (x->spec.plan.hosts > 1 && x->spec.tx_link == s->link &&
+			(take_origin(x, s->partial, ret) || take_forward(x, ret))) {
 			e->active = x;
 			return true;
 		}
@@ -197,7 +196,7 @@ static bool pump(struct eng_thread *t)
 		if (!s->writable)
 			continue;
 		if (!s->busy) {
-			if (!at_work(t->e, s) || !next_job(t->e, s->link, &j))
+			if (!at_work(t->e, s) || !next_job(t->e, s, &j))
 				continue;
 			load(s, &j);
 		}

@@ -114,6 +114,7 @@ struct eng_backlog {
 
 struct eng {
 	int event_fd;
+	uint64_t shift_ns; /* how long a shift works */
 	struct eng_thread rx, tx;
 	/* L */
 	struct eng_xfer *xfers, *free_xfers;
@@ -129,7 +130,7 @@ struct eng {
 	uint32_t tx_local;       /* transfers with hosts == 1 */
 	struct eng_xfer *active; /* circular singly linked: points to the last one served */
 	uint32_t shift;          /* that is at work */
-	uint64_t shift_since_ns, shift_ns;
+	uint64_t shift_since_ns;
 };
 
 /* Commands and events are pointers or numbers with a type in the low bits. */

@@ -14,7 +14,7 @@
 #include "pcclagentd/io.h"
 
 #define CANDIDATES (WM_ADDRS_MAX + 1)
-#define AT_ONCE    16u /* streams being opened at a time */
+#define AT_ONCE    32u /* streams being opened at a time, each for two round trips of LINK_MS */
 #define STAGGER_NS MS(200)
 /*
  * A host that nobody can reach must be out of the rings within BOUND_MS. The master sees it when

@@ -7,6 +7,7 @@ short they do without, if that one paces, and are no more than asked for."""
 
 import re
 import subprocess
+import time
 
 import lib
 import longway
@@ -14,7 +15,8 @@ from lib import SUCCESS, check, ids_of, judge, together
 
 P2P, STATE = 20001, 20002  # ports, the same on all hosts
 DEFAULT, NEAR = "bbr", "cubic"  # congestion control of the hosts; of streams of short round trips
-DELAY_MS, FARTHER_MS, LOSS = 10, 50, 0.001  # each way
+DELAY_MS, FARTHER_MS, FARTHEST_MS, LOSS = 10, 50, 175, 0.001  # each way
+SHIFTS_SECONDS = 11  # each of a link's three shifts works for five
 COUNTS = (1, 255, 16384, 262144, 4194304)  # of f32
 TENSORS = ("name=big type=f32 count=1000000", "name=small type=bf16 count=500001",
            "name=shared type=u8 count=65537 mem=shared")
@@ -77,17 +79,21 @@ def synchronize(lab, peers, look):
     lab.check_alive()
 
 
-def scene(hosts, what, wanted, n, round_trip, counts):
+def scene(hosts, what, wanted, n, round_trip, counts, seconds=0):
     with lib.Lab(hosts=prepare(hosts)) as lab:
         lab.start(agent_options=("--p2p-port", P2P, "--shared-state-port", STATE))
         peers = [lab.start_peer(k, k) for k in range(2)]
         lib.form_ring(peers)
         check_streams(hosts, what, P2P, wanted, n, round_trip)
-        for tag, (count, mem) in enumerate((c, m) for c in counts for m in ("own", "shared")):
+        cases = [(c, m) for c in counts for m in ("own", "shared")]
+        end, tag = time.monotonic() + seconds, 0
+        while tag < len(cases) or time.monotonic() < end:
+            count, mem = cases[tag % len(cases)]
             answers = together(peers, f"reduce type=f32 op=sum count={count} mem={mem} tag={tag} "
                                f"seed={tag} ids={ids_of(peers)} verify=1", 2 * lib.WAIT)
             wrong = judge(answers)
             check(not wrong, f"{what}: {count} numbers, memory {mem}", wrong)
+            tag += 1
         synchronize(lab, peers, lambda: check_streams(
             hosts, f"{what}, shared state", STATE, wanted, (1, 1000), round_trip))
 
@@ -102,7 +108,11 @@ def test():
           hosts.told)
     # a stream for each 12 ms, and no more than eight at a time
     hosts = lib.make_namespaces(2, longway.Hosts, ways={1: {"delay": FARTHER_MS}})
-    scene(hosts, f"{2 * FARTHER_MS} ms", DEFAULT, (2 * (3 * 8 + 1),) * 2, 2 * FARTHER_MS, COUNTS[-1:])
+    scene(hosts, f"{2 * FARTHER_MS} ms", DEFAULT, (2 * (3 * 8 + 1),) * 2, 2 * FARTHER_MS, COUNTS[-1:],
+          SHIFTS_SECONDS)
+    # farther than streams that are dialled one lot after another would be there in time
+    hosts = lib.make_namespaces(2, longway.Hosts, ways={1: {"delay": FARTHEST_MS}})
+    scene(hosts, f"{2 * FARTHEST_MS} ms", DEFAULT, (2 * (3 * 8 + 1),) * 2, 2 * FARTHEST_MS, COUNTS[:1])
     near = 2 * (1 + 1)
     scene(lib.make_namespaces(2), "a short way", NEAR, (near, near), 0, COUNTS[:1])
 

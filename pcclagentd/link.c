@@ -151,8 +151,8 @@ static void on_ack(void *arg)
  * is not known here, and a few more than it needs do no harm. But many get into each other's way:
  * together they overrun the queues of routers.
  *
- * bbr has a connection stand still for 200 ms and a round trip when its shortest round trip is ten
- * seconds old (PROBE_RTT in Linux's tcp_bbr.c), most of a link's at the same time. One that begins
+ * bbr has a connection stand still for 200 ms or more when its shortest round trip is ten seconds
+ * old (PROBE_RTT in Linux's tcp_bbr.c), most of a link's at the same time. One that begins
  * anew with one as old takes the next for it instead. So there are three times as many, of which a
  * third works for five seconds, or until the operation then under way is over, and rests for ten.
  */
@@ -355,6 +355,14 @@ static int add_small(struct out_link *l, int fd)
 	return 0;
 }
 
+static int hand_over(struct out_link *l, uint32_t stream, int fd)
+{
+	if (stream == l->n_streams)
+		return add_small(l, fd);
+	return eng_add_tx_stream(
+		l->run->eng, l->num, fd, l->shifts ? stream % ENG_SHIFTS : ENG_NO_SHIFT);
+}
+
 /* All streams are there: the engine gets them, but the last one. */
 static void link_finish(struct out_link *l)
 {
@@ -367,9 +375,7 @@ static void link_finish(struct out_link *l)
 		int fd = d->fd;
 
 		d->fd = -1;
-		if ((i < l->n_streams ? eng_add_tx_stream(r->eng, l->num, fd,
-						l->shifts ? i % ENG_SHIFTS : ENG_NO_SHIFT)
-				      : add_small(l, fd)) < 0) {
+		if (hand_over(l, i, fd) < 0) {
 			dial_fail(d, "the agent's engine took no more streams");
 			link_fail(l, d);
 			return;

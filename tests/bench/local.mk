@@ -14,4 +14,5 @@ tests_bench_fake_pccl_la_LDFLAGS = -module -avoid-version -rpath $(libdir) $(SAN
 
 # Runs pccl-bench/pccl-bench of the build folder.
 TESTS += tests/bench/run.py
+PLAIN_TESTS += tests/bench/run.py
 EXTRA_DIST += tests/bench/README.md tests/bench/run.py

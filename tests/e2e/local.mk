@@ -34,6 +34,7 @@ e2e_tests = \
 	tests/e2e/test_ctl_keys.py \
 	tests/e2e/test_ctl_state.py
 TESTS += $(e2e_tests)
+PLAIN_TESTS += $(e2e_tests)
 EXTRA_DIST += $(e2e_tests) tests/e2e/README.md tests/e2e/figures.py \
 	tests/e2e/figures_state.py tests/e2e/lib.py tests/e2e/longway.py tests/e2e/measure.py \
 	tests/e2e/recovery.py tests/e2e/wire.py

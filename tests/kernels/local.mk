@@ -20,5 +20,6 @@ tests_kernels_test_hsh_run_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_kernels_test_hsh_run_LDADD = libhsh_run.la libkrn.la $(CHECK_LIBS) -lm
 
 TESTS += tests/kernels/neon.sh
+PLAIN_TESTS += tests/kernels/hsh_reference.py tests/kernels/neon.sh
 EXTRA_DIST += tests/kernels/README.md tests/kernels/hsh_reference.py tests/kernels/neon.sh \
 	tests/kernels/neon/check.h

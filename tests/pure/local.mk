@@ -2,5 +2,6 @@
 # Sanitizers add calls of their own.
 if !SANITIZED
 TESTS += tests/pure/check-pure.sh
+PLAIN_TESTS += tests/pure/check-pure.sh
 endif
 EXTRA_DIST += tests/pure/README.md tests/pure/check-pure.sh

@@ -177,5 +177,6 @@ CLEANFILES += tests/sim/planted_1_core.c tests/sim/planted_2_core.c tests/sim/pl
 	tests/sim/planted_16_core.c tests/sim/planted_17_core.c tests/sim/planted_18_core.c
 
 TESTS += tests/sim/run tests/sim/planted.sh tests/sim/scale.sh tests/sim/usage.sh
+PLAIN_TESTS += tests/sim/run tests/sim/planted.sh tests/sim/scale.sh tests/sim/usage.sh
 EXTRA_DIST += tests/sim/README.md tests/sim/planted.sh tests/sim/scale.sh \
 	tests/sim/usage.sh $(sim_plants)

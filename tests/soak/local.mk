@@ -9,5 +9,6 @@ tests_soak_trainer_LDFLAGS = $(AM_LDFLAGS) -no-install
 tests_soak_trainer_LDADD = libpccl-shim/libpccl-shim.la
 
 TESTS += tests/soak/test_results.py
+PLAIN_TESTS += tests/soak/test_results.py
 EXTRA_DIST += tests/soak/README.md tests/soak/soak.py tests/soak/bounds.py tests/soak/leaks.py \
 	tests/soak/results.py tests/soak/test_results.py

@@ -213,10 +213,11 @@ static int add_stream(struct run *r, struct in_link *l, uint16_t stream, int fd)
 static void welcome(struct half *h, struct run *r, const struct wlk_hello *hello)
 {
 	struct in_link *l = join_link(h, r, hello);
-	int fd = h->fd;
+	int fd;
 
 	if (!l)
-		return;
+		return; /* and h may be gone */
+	fd = h->fd;
 	half_free(h, true);
 	if (send_ack(fd, WLK_OK, 0, "") < 0) {
 		close(fd);

@@ -208,6 +208,32 @@ START_TEST(shared_state)
 }
 END_TEST
 
+static void say_and_vanish(struct agentd *d, void *arg)
+{
+	struct linger at_once = {.l_onoff = 1};
+	struct wlk_hello h = good_hello(1, 2);
+	uint8_t buf[WLK_HELLO_SIZE];
+	int *fd = arg;
+
+	(void)d;
+	wlk_hello_put(buf, &h);
+	tcp_send(*fd, buf, sizeof buf);
+	setsockopt(*fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+	close(*fd);
+}
+
+/* What it had sent is read all the same, and the refusal reaches nobody. */
+START_TEST(refused_when_it_is_gone)
+{
+	int fd = tcp_connect(fx_stats(&f).port_p2p);
+
+	fx_await(&f, half_open_are, 1);
+	fx_call(&f, say_and_vanish, &fd);
+	fx_await(&f, half_open_are, 0);
+	ck_assert_uint_eq(fx_stats(&f).links_in, 0);
+}
+END_TEST
+
 START_TEST(versions)
 {
 	struct agentd_stats s = fx_stats(&f);
@@ -384,6 +410,7 @@ Suite *hello_suite(void)
 	tcase_add_test(t, opened_anew);
 	tcase_add_test(t, every_refusal);
 	tcase_add_test(t, shared_state);
+	tcase_add_test(t, refused_when_it_is_gone);
 	tcase_add_test(t, versions);
 	tcase_add_test(t, garbage);
 	tcase_add_test(t, wrong_magic_is_refused_at_once);

@@ -6,16 +6,21 @@
  * with the same peer group number reduce and synchronize among themselves. Peers may join, leave
  * and die at any time: the others are told by a result code and repeat the call that failed.
  *
+ *	pcclResult_t result;
+ *
  *	pcclInit();
  *	pcclCreateCommunicator(&params, &comm);
- *	pcclConnect(comm);                            waits until the run lets this peer in
+ *	if (pcclConnect(comm) != pcclSuccess)         // waits until the run lets this peer in
+ *		errx(1, "%s", pcclGetLastError());
  *	while (training) {
- *		pcclUpdateTopology(comm);             lets newcomers in, drops the dead
+ *		pcclUpdateTopology(comm);             // lets newcomers in
  *		compute(gradients);
- *		while (pcclAllReduce(gradients, gradients, &desc, comm, NULL) ==
- *			pcclRankConnectionLost)
- *			;                             buffers are as before: call again
- *		apply(gradients);
+ *		do                                    // a peer was lost: buffers are as before
+ *			result = pcclAllReduce(gradients, gradients, &desc, comm, NULL);
+ *		while (result == pcclRankConnectionLost);
+ *		if (result != pcclSuccess && result != pcclTooFewPeers)
+ *			errx(1, "%s", pcclGetLastError());
+ *		apply(gradients);                     // alone: pcclTooFewPeers, as they were
  *	}
  *	pcclDestroyCommunicator(comm);
  *
@@ -186,10 +191,17 @@ typedef enum pcclDeviceType_t {
 	pcclDeviceCuda = 1 /* refused when pcclBuildInfo_t says that there is no support */
 } pcclDeviceType_t;
 
-/* How elements are combined. All peers get the same bits, whatever the number of peers. */
+/* How elements are combined. All peers get the same bits, whatever the number of peers. pccl(7),
+ * ARITHMETIC, has the rules. A NaN in any operand makes that element of the result NaN, with Max
+ * and Min as well. */
 typedef enum pcclRedOp_t {
-	pcclSum = 0, /* integers wrap around */
-	pcclAvg = 1, /* the sum, divided once by the number of peers whose data is in it */
+	/* Integers wrap around. Half types are summed in binary32 and rounded at every host; a sum
+	 * of pcclFloat16 above 65504 is infinite. The order of floating point sums is that of the
+	 * ring, which depends on the order of joining: two runs can differ in the last bits. */
+	pcclSum = 0,
+	/* The sum, divided once by the number of peers whose data is in it. A sum that has wrapped
+	 * or become infinite gives a wrong average. */
+	pcclAvg = 1,
 	pcclProd = 2,
 	pcclMax = 3,
 	pcclMin = 4
@@ -280,8 +292,9 @@ typedef struct pcclCommCreateParams_t {
 /* What an all-reduce did. */
 typedef struct pcclReduceInfo_t {
 	uint32_t local_world_size; /* peers of the group whose data is in the result */
-	uint64_t tx_bytes;         /* payload that this host sent for the operation, bytes */
-	uint64_t rx_bytes;         /* payload that this host received for it, bytes; both are 0 when
+	uint64_t tx_bytes;         /* bytes that this host sent for the operation, with the
+				    * library's own headers, without those of TCP */
+	uint64_t rx_bytes;         /* bytes that it received for it, likewise; both are 0 when
 				    * all peers of the group run on one host, and when the agent died
 				    * at the end of the operation: only it knew */
 } pcclReduceInfo_t;

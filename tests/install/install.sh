@@ -60,6 +60,7 @@ installed()
 		lib/libpccl.so lib/pkgconfig/{libpccl-shim,pccl}.pc \
 		sbin/{pcclagentd,ccoip-masterd} bin/{pcclctl,pccl-bench} \
 		share/man/man1/{pcclctl,pccl-bench}.1 share/man/man8/{pcclagentd,ccoip-masterd}.8 \
+		share/man/man7/pccl.7 \
 		share/man/man5/{pccl-agent,ccoip-masterd}.conf.5 \
 		share/bash-completion/completions/{pcclctl,pccl-bench,pcclagentd,ccoip-masterd}; do
 		[ -s "$root$prefix/$f" ] || { echo "$f is missing"; return 1; }

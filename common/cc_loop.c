@@ -249,11 +249,10 @@ static void on_watch(evutil_socket_t fd, short what, void *arg)
 	w->fn(w->arg);
 }
 
-struct cc_watch *cc_watch_new(
-	struct cc_loop *l, int fd, bool edge, void (*fn)(void *arg), void *arg)
+static struct cc_watch *watch_new(
+	struct cc_loop *l, int fd, short what, void (*fn)(void *arg), void *arg)
 {
 	struct cc_watch *w = malloc(sizeof *w);
-	short what = (short)(EV_READ | EV_PERSIST | (edge ? EV_ET : 0));
 
 	if (!w)
 		return NULL;
@@ -264,6 +263,17 @@ struct cc_watch *cc_watch_new(
 		return NULL;
 	}
 	return w;
+}
+
+struct cc_watch *cc_watch_new(
+	struct cc_loop *l, int fd, bool edge, void (*fn)(void *arg), void *arg)
+{
+	return watch_new(l, fd, (short)(EV_READ | EV_PERSIST | (edge ? EV_ET : 0)), fn, arg);
+}
+
+struct cc_watch *cc_watch_new_room(struct cc_loop *l, int fd, void (*fn)(void *arg), void *arg)
+{
+	return watch_new(l, fd, EV_WRITE | EV_PERSIST, fn, arg);
 }
 
 void cc_watch_free(struct cc_watch *w)

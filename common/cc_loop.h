@@ -34,6 +34,8 @@ void cc_loop_expect(struct cc_loop *l);
  * here). */
 struct cc_watch *cc_watch_new(
 	struct cc_loop *l, int fd, bool edge, void (*fn)(void *arg), void *arg);
+/* Calls fn whenever fd can be written to. */
+struct cc_watch *cc_watch_new_room(struct cc_loop *l, int fd, void (*fn)(void *arg), void *arg);
 void cc_watch_free(struct cc_watch *w); /* does not close fd; NULL is fine */
 
 /* Calls fn every interval_ms until freed. */

@@ -8,7 +8,7 @@
 
 #include "libpccl-shim/region.h"
 
-#define PCCL_OFFERS_MAX 4096u /* more than there can be operations in flight */
+#define PCCL_OFFERS_MAX 65536u /* more than there can be operations in flight */
 
 struct pccl_offer;
 

@@ -72,7 +72,7 @@ struct eng_member {
 	bool staged;                  /* false: all of `in` is there already */
 };
 
-#define ENG_MEMBERS_MAX 64
+#define ENG_MEMBERS_MAX 1024
 
 struct eng_xfer_spec {
 	uint64_t seq, tag, epoch;
@@ -91,11 +91,11 @@ struct eng_xfer_spec {
 	_Atomic uint8_t *flags; /* plan.n_segs bytes, zero: see shm_result_mode */
 	uint8_t *direct;        /* NULL, or the only member's registered output (SHM_RESULT_UNDO) */
 	uint32_t n_members;     /* 1 .. ENG_MEMBERS_MAX, in rank order */
-	struct eng_member members[ENG_MEMBERS_MAX];
+	const struct eng_member *members;
 };
 
 /* Memory in the spec must stay mapped until ENG_XFER_DONE (ok) or ENG_XFER_CANCELLED has been
- * taken. The spec is copied. 0 or CC_ERR_NOMEM/CC_ERR_EXIST. */
+ * taken. The spec and its members are copied. 0 or CC_ERR_NOMEM/CC_ERR_EXIST. */
 int eng_start(struct eng *e, const struct eng_xfer_spec *spec);
 /* The transfer with this number does not take place here: what the other hosts send of it is
  * dropped, instead of holding up what comes behind it until it is started. Numbers ascend. */

@@ -29,6 +29,8 @@ enum eng_seg_state {
 
 struct eng_xfer {
 	struct eng_xfer_spec spec;
+	struct eng_member *members; /* of the spec; kept from transfer to transfer */
+	uint32_t cap_members;
 	uint64_t bytes;             /* of the operand */
 	struct cc_spsc forward;     /* R pushes, T pops: eng_forward values */
 	_Atomic uint32_t work_left; /* segments to become final here + segments to be sent */

@@ -27,6 +27,7 @@ void eng_xfer_free(struct eng_xfer *x)
 	cc_spsc_destroy(&x->forward);
 	free((void *)x->leaving);
 	free(x->seg_state);
+	free(x->members);
 	if (x->aside)
 		munmap(x->aside, x->bytes);
 	free(x);
@@ -48,6 +49,21 @@ static int grow(struct eng_xfer *x, uint32_t segs)
 	if (!cc_spsc_init(&x->forward, 2 * cap) || !x->leaving || !x->seg_state)
 		return CC_ERR_NOMEM;
 	x->cap_segs = cap;
+	return 0;
+}
+
+static int copy_members(struct eng_xfer *x, const struct eng_xfer_spec *spec)
+{
+	if (spec->n_members > x->cap_members) {
+		free(x->members);
+		x->cap_members = 0;
+		x->members = calloc(spec->n_members, sizeof *x->members);
+		if (!x->members)
+			return CC_ERR_NOMEM;
+		x->cap_members = spec->n_members;
+	}
+	memcpy(x->members, spec->members, spec->n_members * sizeof *x->members);
+	x->spec.members = x->members;
 	return 0;
 }
 
@@ -87,6 +103,8 @@ int eng_xfer_setup(struct eng_xfer *x, const struct eng_xfer_spec *spec)
 	for (uint64_t v; cc_spsc_pop(&x->forward, &v);)
 		;
 	x->spec = *spec;
+	if (copy_members(x, spec) < 0)
+		return CC_ERR_NOMEM;
 	x->bytes = spec->plan.count * spec->plan.esize;
 	atomic_init(&x->work_left, count_work(spec));
 	atomic_init(&x->segs_final, 0);

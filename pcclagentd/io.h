@@ -34,6 +34,7 @@
 #include "pcclagentd/agentd.h"
 #include "pcclagentd/core/agt.h"
 #include "pcclagentd/engine.h"
+#include "pcclagentd/outbox.h"
 #include "pcclagentd/process.h"
 #include "pcclagentd/state.h"
 #include "proto/shm_queue.h"
@@ -82,7 +83,8 @@ struct session {
 	uint32_t id;
 	int fd;
 	struct process process;
-	struct cc_watch *watch, *pid_watch;
+	struct cc_watch *watch, *room_watch, *pid_watch; /* watch: NULL while replies wait */
+	struct outbox outbox;
 	uint32_t uid;
 	bool greeted, stopped;
 	uint64_t opened_ns;
@@ -158,7 +160,7 @@ struct sync {
 		uint32_t index;   /* in the engine's job; STE_NO_MEMBER: it never was there */
 		uint64_t offered; /* revision */
 		bool holder, torn, synced, gone, used, dropping, told_failed;
-	} members[AGT_MEMBERS_MAX];
+	} * members; /* owned */
 	uint32_t n_sources;
 	struct sync_source {
 		char host[WM_NAME_MAX];
@@ -178,10 +180,11 @@ struct result {
 	enum result_state state;
 	uint64_t idle_since_ns;
 	uint32_t n_holders;
-	struct holder holders[ENG_MEMBERS_MAX];
+	uint32_t cap_members;
+	struct holder *holders; /* room for cap_members, owned; and so are mappers */
 	uint32_t
 		n_mappers; /* communicators whose shims have it: nobody else's data may come here */
-	uint32_t mappers[ENG_MEMBERS_MAX];
+	uint32_t *mappers;
 	struct result *prev, *next;
 };
 
@@ -201,12 +204,12 @@ struct xfer {
 	bool ahead;          /* it may be retracted, and others may mean another one */
 	struct small *small; /* NULL: it is the engine's */
 	struct result *result;
+	UT_hash_handle hh;
 	uint32_t n_members;
 	struct xfer_member {
 		struct holder h;
 		struct region *in, *out;
-	} members[ENG_MEMBERS_MAX];
-	UT_hash_handle hh;
+	} members[]; /* as many as the core named */
 };
 
 /* What the engine has found out about a link when a transfer stood still; 0: not yet. */

@@ -5,7 +5,7 @@ include pcclagentd/core/local.mk
 # The transfer of shared state, which knows neither loop nor core.
 noinst_LTLIBRARIES += pcclagentd/libstate.la
 pcclagentd_libstate_la_SOURCES = \
-	pcclagentd/state.c pcclagentd/state.h pcclagentd/state_internal.h \
+	pcclagentd/state.c pcclagentd/state.h pcclagentd/state_internal.h pcclagentd/state_set.h \
 	pcclagentd/state_copy.c \
 	pcclagentd/state_crew.c \
 	pcclagentd/state_fetch.c \
@@ -34,6 +34,7 @@ pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/link.c \
 	pcclagentd/manifest.c \
 	pcclagentd/options.c pcclagentd/options.h \
+	pcclagentd/outbox.c pcclagentd/outbox.h \
 	pcclagentd/packet.c pcclagentd/packet.h \
 	pcclagentd/process.c pcclagentd/process.h \
 	pcclagentd/progress.c \

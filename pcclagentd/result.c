@@ -9,6 +9,7 @@
  * Sizes are rounded up to powers of two, which costs addresses, not memory: pages are there once
  * touched, and what is charged is the largest part ever used.
  */
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -39,6 +40,8 @@ static void destroy(struct agentd *d, struct result *res)
 	DL_DELETE(d->results, res);
 	release_holders(res);
 	region_drop_result(d, res->region, !res->abandoned);
+	free(res->holders);
+	free(res->mappers);
 	free(res);
 }
 
@@ -132,6 +135,18 @@ static struct result *make(
 	return res;
 }
 
+/* Whoever has it mapped is a member of what it is used for next: as much room will do. */
+static void make_room(struct result *res, uint32_t members)
+{
+	if (members <= res->cap_members)
+		return;
+	res->holders = realloc(res->holders, members * sizeof *res->holders);
+	res->mappers = realloc(res->mappers, members * sizeof *res->mappers);
+	if (!res->holders || !res->mappers)
+		agentd_out_of_memory("result regions");
+	res->cap_members = members;
+}
+
 struct result *result_take(
 	struct agentd *d, uint32_t group, uint64_t need, const struct xfer *x, char *text)
 {
@@ -141,6 +156,7 @@ struct result *result_take(
 		res = make(d, group, need, x, text);
 	if (!res)
 		return NULL;
+	make_room(res, x->n_members);
 	res->state = RESULT_BUSY;
 	res->n_holders = x->n_members;
 	for (uint32_t i = 0; i < x->n_members; i++) {
@@ -183,7 +199,7 @@ bool result_add_mapper(struct result *res, uint32_t comm)
 {
 	if (result_is_mapped(res, comm))
 		return true;
-	if (res->n_mappers == ENG_MEMBERS_MAX)
+	if (res->n_mappers == res->cap_members)
 		return false;
 	res->mappers[res->n_mappers++] = comm;
 	return true;

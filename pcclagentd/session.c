@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Processes' connections: one packet, one message. Replies go straight into the socket, whose
- * buffer is the bounded queue: a process that lets it run full does not read its replies and is
- * dropped.
+ * Processes' connections: one packet, one message. Replies go straight into the socket. When its
+ * buffer is full they wait in the session's outbox, and requests wait in the socket meanwhile.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -50,7 +49,9 @@ static void destroy(struct agentd *d, struct session *s)
 
 	HASH_DEL(d->sessions, s);
 	cc_watch_free(s->watch);
+	cc_watch_free(s->room_watch);
 	cc_watch_free(s->pid_watch);
+	outbox_clear(&s->outbox);
 	process_close(&s->process);
 	close(s->fd);
 	a->sessions--;
@@ -88,27 +89,65 @@ void session_drop(struct agentd *d, uint32_t session, uint32_t code, const char 
 	session_close(d, s);
 }
 
+static void drop_unsent(struct agentd *d, uint32_t session, int err)
+{
+	if (err == CC_ERR_LIMIT)
+		session_drop(d, session, WIRE_INVALID_USAGE,
+			"it does not read its replies: %u of them wait", OUTBOX_MAX);
+	else if (err < 0 && err != CC_ERR_EOF)
+		session_drop(d, session, WIRE_INTERNAL_ERROR, "sending a reply failed: %s",
+			err == CC_ERR_IO ? strerror(errno) : cc_err_str(err));
+}
+
+static void on_readable(void *arg);
+
+/* The process has read some of its replies. */
+static void on_room(void *arg)
+{
+	struct session *s = arg;
+	int err = outbox_flush(&s->outbox, s->fd);
+
+	if (err == 0 && s->outbox.n > 0)
+		return;
+	cc_watch_free(s->room_watch);
+	s->room_watch = NULL;
+	if (!s->watch)
+		s->watch = cc_watch_new(s->d->loop, s->fd, false, on_readable, s);
+	drop_unsent(s->d, s->id, s->watch ? err : CC_ERR_NOMEM);
+}
+
+/* Requests are read on when the replies have gone. */
+static int await_room(struct session *s)
+{
+	if (s->outbox.n == 0 || s->room_watch)
+		return 0;
+	s->room_watch = cc_watch_new_room(s->d->loop, s->fd, on_room, s);
+	if (!s->room_watch)
+		return CC_ERR_NOMEM;
+	cc_watch_free(s->watch);
+	s->watch = NULL;
+	return 0;
+}
+
 void session_reply(
 	struct agentd *d, uint32_t session, const struct wl_reply *r, const int *fds, size_t n_fds)
 {
-	const struct session *s = find(d, session);
+	struct session *s = find(d, session);
 	int err;
 
 	if (!s)
 		return;
-	err = packet_send(s->fd, r, fds, n_fds);
-	if (err == CC_ERR_LIMIT)
-		session_drop(d, session, WIRE_INVALID_USAGE, "it does not read its replies");
-	else if (err < 0 && err != CC_ERR_EOF)
-		session_drop(d, session, WIRE_INTERNAL_ERROR, "sending a reply failed: %s",
-			err == CC_ERR_IO ? strerror(errno) : cc_err_str(err));
+	err = outbox_send(&s->outbox, s->fd, r, fds, n_fds);
+	drop_unsent(d, session, err < 0 ? err : await_room(s));
 }
 
 int session_offer(struct agentd *d, uint32_t session, const struct wl_reply *r, int fd)
 {
 	const struct session *s = find(d, session);
 
-	return s ? packet_send(s->fd, r, &fd, 1) : CC_ERR_EOF;
+	if (!s)
+		return CC_ERR_EOF;
+	return s->outbox.n > 0 ? CC_ERR_LIMIT : packet_send(s->fd, r, &fd, 1);
 }
 
 /* ---- requests ---- */
@@ -294,7 +333,7 @@ static bool receive(struct agentd *d, uint32_t id)
 static void read_packets(struct agentd *d, uint32_t id)
 {
 	for (unsigned i = 0; i < PACKETS_PER_TURN; i++)
-		if (!receive(d, id))
+		if (!receive(d, id) || find(d, id)->outbox.n > 0)
 			return;
 	/* More may be there: the watch tells again, after the others had their turn. */
 }

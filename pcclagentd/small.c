@@ -32,14 +32,15 @@ struct early {
 };
 
 struct small {
-	struct eng_xfer_spec spec;
-	uint64_t bytes;      /* of an operand */
-	struct parts *parts; /* NULL on one host */
-	uint64_t *got;       /* bytes of each */
-	const void **srcs;   /* for the kernels: room for as many */
-	uint32_t n_have;     /* that are all there */
-	uint64_t reduced;    /* bytes */
+	struct eng_xfer_spec spec; /* its members are the ones below */
+	uint64_t bytes;            /* of an operand */
+	struct parts *parts;       /* NULL on one host */
+	uint64_t *got;             /* bytes of each */
+	const void **srcs;         /* for the kernels: room for as many */
+	uint32_t n_have;           /* that are all there */
+	uint64_t reduced;          /* bytes */
 	uint64_t tx_bytes, rx_bytes;
+	struct eng_member members[];
 };
 
 static void parts_unref(const void *bytes, size_t len, void *arg)
@@ -172,12 +173,13 @@ struct small *small_new(const struct xfer *x, const struct eng_xfer_spec *spec)
 	struct region *own = x->n_members == 1 ? x->members[0].in : NULL;
 	uint64_t bytes = spec->plan.count * spec->plan.esize;
 	uint32_t hosts = spec->plan.hosts;
-	struct small *s = calloc(1, sizeof *s);
+	struct small *s = malloc(sizeof *s + spec->n_members * sizeof *s->members);
 
 	if (!s)
 		return NULL;
-	s->spec = *spec;
-	s->bytes = bytes;
+	*s = (struct small){.spec = *spec, .bytes = bytes};
+	memcpy(s->members, spec->members, spec->n_members * sizeof *s->members);
+	s->spec.members = s->members;
 	if (hosts == 1)
 		return s;
 	if (!take_early(x->run, s)) {

@@ -34,7 +34,7 @@
 
 struct ste;
 
-#define STE_MEMBERS_MAX 64 /* of one job */
+#define STE_MEMBERS_MAX 1024 /* of one job */
 #define STE_SOURCES_MAX 32
 #define STE_ADDRS_MAX   9
 #define STE_JOBS_MAX    256

@@ -22,11 +22,6 @@
 /* A holder that carries out no command for so long is not waited for. */
 #define HOLDER_NS STE_MS(5000)
 
-static uint64_t bit(const struct ste_peer *p)
-{
-	return (uint64_t)1 << p->index;
-}
-
 struct ste_block *ste_block_take(struct ste_job *j)
 {
 	if (j->n_blocks == STE_BLOCKS)
@@ -58,7 +53,8 @@ void ste_block_drop(struct ste_job *j, struct ste_block *b)
 
 static void finish_if_over(struct ste_job *j, struct ste_block *b)
 {
-	if (b->state == STE_BLOCK_SPREADS && b->writes == 0 && (b->todo == 0 || b->bad))
+	if (b->state == STE_BLOCK_SPREADS && b->writes == 0 &&
+		(ste_set_is_empty(&b->todo) || b->bad))
 		finish(j, b);
 }
 
@@ -128,7 +124,8 @@ static uint64_t visible(const struct ste_block *b, const struct ste_peer *p)
 	const struct ste_peer *home = b->home;
 	const struct ste_region *r;
 
-	if (p->mem[b->tensor] || p->blind & bit(home) || !home->m.holder || home->m.uid != p->m.uid)
+	if (p->mem[b->tensor] || ste_set_has(&p->blind, home->index) || !home->m.holder ||
+		home->m.uid != p->m.uid)
 		return 0;
 	if (b->home_slot >= 0)
 		return home->m.region;
@@ -149,7 +146,7 @@ static bool show(struct ste_job *j, struct ste_block *b, struct ste_peer *p, uin
 	slot = ste_window_take(p, STE_USE_BLOCK);
 	if (slot < 0)
 		return false;
-	b->todo &= ~bit(p);
+	ste_set_remove(&b->todo, p->index);
 	command(j, p, slot, SHM_STATE_WRITE, b, from);
 	return true;
 }
@@ -173,7 +170,7 @@ static bool give(struct ste_job *j, struct ste_block *b, struct ste_peer *p)
 			return false;
 		dst = ste_window_at(p, slot);
 	}
-	b->todo &= ~bit(p);
+	ste_set_remove(&b->todo, p->index);
 	if (slot < 0 && b->home_slot < 0 && !at_home && ste_crew_give(j, b, p, dst)) {
 		b->writes++;
 		return true;
@@ -198,23 +195,28 @@ static bool give(struct ste_job *j, struct ste_block *b, struct ste_peer *p)
 
 static void spread(struct ste_job *j, struct ste_block *b)
 {
-	uint64_t left;
+	struct ste_set left;
 
-	b->todo &= j->receivers;
-	for (left = b->todo; left && !b->bad; left &= left - 1)
-		if (left & -left & j->receivers) /* what went before may have made it fail */
-			(void)give(j, b, &j->peers[__builtin_ctzll(left)]);
+	ste_set_intersect(&b->todo, &j->receivers);
+	left = b->todo;
+	STE_SET_EACH(i, &left)
+	{
+		if (b->bad)
+			break;
+		if (ste_set_has(&j->receivers, i)) /* what went before may have made it fail */
+			(void)give(j, b, &j->peers[i]);
+	}
 	finish_if_over(j, b);
 }
 
-bool ste_block_land(struct ste_job *j, struct ste_block *b, uint64_t mask)
+bool ste_block_land(struct ste_job *j, struct ste_block *b, const struct ste_set *mask)
 {
 	struct ste_peer *p;
-	uint64_t left;
 
-	b->todo = mask;
-	for (left = mask; left; left &= left - 1) {
-		p = &j->peers[__builtin_ctzll(left)];
+	b->todo = *mask;
+	STE_SET_EACH(i, mask)
+	{
+		p = &j->peers[i];
 		if (!p->mem[b->tensor])
 			continue;
 		ste_peer_touch(p);
@@ -223,8 +225,9 @@ bool ste_block_land(struct ste_job *j, struct ste_block *b, uint64_t mask)
 		ste_peer_map(p, b);
 		return true;
 	}
-	for (left = mask; left; left &= left - 1) {
-		p = &j->peers[__builtin_ctzll(left)];
+	STE_SET_EACH(i, mask)
+	{
+		p = &j->peers[i];
 		b->home_slot = ste_window_take(p, STE_USE_BLOCK);
 		if (b->home_slot < 0)
 			continue;
@@ -274,11 +277,12 @@ void ste_block_refused(struct ste_job *j, struct ste_peer *p, int slot, bool wro
 	if (j->over)
 		return;
 	b->writes--;
-	b->todo |= bit(p);
+	ste_set_add(&b->todo, p->index);
 	if (wrong && !b->bad && !ste_job_block_is(j, b, b->data))
 		blame(j, b, b->home);
 	else if (!b->bad)
-		p->blind |= bit(b->home); /* as one that is about to leave: in another way, then */
+		ste_set_add(&p->blind,
+			b->home->index); /* as one that is about to leave: in another way, then */
 	finish_if_over(j, b);
 }
 
@@ -298,7 +302,7 @@ void ste_block_forget(struct ste_job *j, struct ste_peer *p)
 
 		if (b->state == STE_BLOCK_FREE || b->state == STE_BLOCK_LANDING)
 			continue;
-		b->todo &= ~bit(p);
+		ste_set_remove(&b->todo, p->index);
 		/* What lies at its home is still right, or will be found wrong, unless it was yet
 		 * to come. */
 		if (b->home == p && b->state == STE_BLOCK_READING) {

@@ -24,10 +24,11 @@
 
 #include "common/cc_spsc.h"
 #include "pcclagentd/state.h"
+#include "pcclagentd/state_set.h"
 #include "proto/wire_link.h"
 #include "proto/wire_state.h"
 
-_Static_assert(STE_MEMBERS_MAX <= WST_MEMBER_MAX, "a number for each");
+_Static_assert(WST_MEMBER_MAX == 64, "see ste_set_number");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "hashes are sent as they lie in memory");
 
 #define STE_MS(n) ((uint64_t)(n)*1000000u)
@@ -74,7 +75,7 @@ struct ste_peer {
 	struct ste_region *regions; /* sorted by id; owned */
 	uint8_t **mem;              /* of each tensor; NULL: by commands; owned */
 	bool windowed;              /* some tensor is reached by commands */
-	uint64_t blind;             /* whose memory its process could not map: a bit for each */
+	struct ste_set blind;       /* whose memory its process could not map */
 	uint8_t *lacks;             /* receivers: a bit for each leaf; owned */
 	uint64_t lacking;           /* bytes, of leaves that are known to differ */
 	bool touched;               /* its memory was written to */
@@ -101,11 +102,11 @@ struct ste_block {
 	uint8_t state; /* enum ste_block_state */
 	bool bad;      /* what was not written yet is not to be */
 	uint32_t tensor, n;
-	uint64_t first;  /* leaf of the tensor */
-	uint64_t off;    /* bytes, in the tensor */
-	uint32_t len;    /* bytes */
-	uint32_t writes; /* commands not acknowledged, and copies under way */
-	uint64_t todo;   /* members to be given it, a bit for each */
+	uint64_t first;      /* leaf of the tensor */
+	uint64_t off;        /* bytes, in the tensor */
+	uint32_t len;        /* bytes */
+	uint32_t writes;     /* commands not acknowledged, and copies under way */
+	struct ste_set todo; /* members to be given it */
 	uint8_t *data;
 	struct ste_peer *home; /* data lies in its memory or its window */
 	int home_slot;         /* -1: memory */
@@ -209,8 +210,8 @@ struct ste_job {
 	uint64_t n_leaves;
 	const struct ste_peer *table;           /* whose manifest tells names; NULL: nobody's */
 	const struct shm_state_tensor *tensors; /* of one of them */
-	uint64_t receivers;                     /* that have not failed, a bit for each */
-	uint64_t holders;                       /* that have all; likewise */
+	struct ste_set receivers;               /* that have not failed */
+	struct ste_set holders;                 /* that have all */
 	uint64_t *want;                         /* tensor hashes */
 	bool have_want, want_asked;             /* asked: by one stream */
 	uint8_t *tensor;                        /* enum ste_tensor of each */
@@ -365,7 +366,8 @@ bool ste_job_block_is(struct ste_job *j, const struct ste_block *b, const uint8_
  * one leaf by any thread, while the job lasts. */
 bool ste_job_block_copy(struct ste_job *j, const struct ste_block *b, uint8_t *dst);
 /* Receivers that lack the leaf (of all). */
-uint64_t ste_job_lackers(const struct ste_job *j, uint64_t leaf);
+struct ste_set ste_job_lackers(const struct ste_job *j, uint64_t leaf);
+bool ste_job_is_lacked(const struct ste_job *j, uint64_t leaf);
 /* Takes the next missing leaves from *cursor on, at most max. False: there are none. */
 bool ste_job_pick(struct ste_job *j, uint64_t *cursor, uint32_t max, struct ste_block *ret);
 /* Leaves that were picked: those that nobody lacks are there, others are missing again. */
@@ -408,7 +410,7 @@ uint32_t ste_window_waiting(const struct ste_peer *p); /* commands not acknowled
 /* state_copy.c */
 struct ste_block *ste_block_take(struct ste_job *j);
 /* Where a block from the network is to be put. False: no room now. mask: receivers that lack it */
-bool ste_block_land(struct ste_job *j, struct ste_block *b, uint64_t mask);
+bool ste_block_land(struct ste_job *j, struct ste_block *b, const struct ste_set *mask);
 /* It is there and right at home. */
 void ste_block_landed(struct ste_job *j, struct ste_block *b);
 void ste_block_drop(struct ste_job *j, struct ste_block *b);

@@ -16,11 +16,6 @@
 #define RATE_NS STE_MS(500) /* between two looks */
 #define WAIT_NS STE_MS(1000)
 
-static uint64_t bit(const struct ste_peer *p)
-{
-	return (uint64_t)1 << p->index;
-}
-
 const char *ste_job_name(const struct ste_job *j, uint32_t tensor, char *buf, size_t size)
 {
 	const struct ste_peer *p = j->table;
@@ -39,11 +34,11 @@ void ste_job_moved(struct ste_job *j)
 
 struct ste_peer *ste_job_holder(struct ste_job *j)
 {
-	if (j->holders == 0)
+	if (ste_set_is_empty(&j->holders))
 		return NULL;
 	do {
 		j->next_holder = (j->next_holder + 1) % j->n_peers;
-	} while (!(j->holders >> j->next_holder & 1));
+	} while (!ste_set_has(&j->holders, j->next_holder));
 	return &j->peers[j->next_holder];
 }
 
@@ -67,27 +62,28 @@ bool ste_job_take_tensors(struct ste_job *j)
 	if (!ste_job_is_content(j, j->scratch, n))
 		return false;
 	j->have_want = true;
-	if (j->receivers == 0)
+	if (ste_set_is_empty(&j->receivers))
 		return true;
 	for (uint32_t t = 0; t < j->n_tensors; t++) {
 		const struct shm_state_tensor *s = &j->tensors[t];
-		uint64_t lacks = 0, left;
+		bool lacked = false;
 
 		j->tensor[t] = STE_TENSOR_SAME;
 		if (s->may_differ) {
 			j->want[t] = 0;
 			continue;
 		}
-		for (left = j->receivers; left; left &= left - 1) {
-			struct ste_peer *p = &j->peers[__builtin_ctzll(left)];
+		STE_SET_EACH(i, &j->receivers)
+		{
+			struct ste_peer *p = &j->peers[i];
 
 			if (p->m.state->tensors[t].hash == j->want[t])
 				continue;
-			lacks |= bit(p);
+			lacked = true;
 			atomic_store_explicit(&p->found[t].differs, true, memory_order_relaxed);
 		}
 		/* An empty tensor's hash can differ only by a lie that harms nobody else. */
-		if (lacks == 0 || s->bytes == 0) {
+		if (!lacked || s->bytes == 0) {
 			memset(j->leaf + s->first_leaf, STE_LEAF_HAVE, wire_leaf_count(s->bytes));
 			continue;
 		}
@@ -141,13 +137,13 @@ static void compare(struct ste_job *j, struct ste_peer *p, uint32_t t)
 bool ste_job_take_leaves(struct ste_job *j, uint32_t t)
 {
 	const struct shm_state_tensor *s = &j->tensors[t];
-	uint64_t n = wire_leaf_count(s->bytes), left;
+	uint64_t n = wire_leaf_count(s->bytes);
 
 	if (n > 1 && hsh_tensor(j->elected + s->first_leaf, s->bytes) != j->want[t])
 		return false;
 	memset(j->leaf + s->first_leaf, STE_LEAF_HAVE, n);
-	for (left = j->receivers; left; left &= left - 1)
-		compare(j, &j->peers[__builtin_ctzll(left)], t);
+	STE_SET_EACH(i, &j->receivers)
+	compare(j, &j->peers[i], t);
 	j->tensor[t] = STE_TENSOR_READY;
 	j->unready--;
 	ste_job_moved(j);
@@ -195,17 +191,35 @@ bool ste_job_block_copy(struct ste_job *j, const struct ste_block *b, uint8_t *d
 
 /* ---- leaves ---- */
 
-uint64_t ste_job_lackers(const struct ste_job *j, uint64_t leaf)
+static bool is_lacking(const struct ste_peer *p, uint64_t leaf)
 {
-	uint64_t mask = 0, left;
+	return p->lacks[leaf / 8] >> leaf % 8 & 1;
+}
 
-	for (left = j->receivers; left; left &= left - 1) {
-		const struct ste_peer *p = &j->peers[__builtin_ctzll(left)];
+struct ste_set ste_job_lackers(const struct ste_job *j, uint64_t leaf)
+{
+	struct ste_set r = {{0}};
 
-		if (p->lacks[leaf / 8] >> leaf % 8 & 1)
-			mask |= bit(p);
-	}
-	return mask;
+	STE_SET_EACH(i, &j->receivers)
+	if (is_lacking(&j->peers[i], leaf))
+		ste_set_add(&r, i);
+	return r;
+}
+
+bool ste_job_is_lacked(const struct ste_job *j, uint64_t leaf)
+{
+	STE_SET_EACH(i, &j->receivers)
+	if (is_lacking(&j->peers[i], leaf))
+		return true;
+	return false;
+}
+
+/* Do the same receivers lack this leaf? */
+static bool is_lacked_by(const struct ste_job *j, uint64_t leaf, const struct ste_set *who)
+{
+	struct ste_set s = ste_job_lackers(j, leaf);
+
+	return ste_set_is_equal(&s, who);
 }
 
 /* The tensor that a leaf belongs to: the last that begins at it or before. */
@@ -235,8 +249,9 @@ static uint64_t next_missing(const struct ste_job *j, uint64_t from)
 
 bool ste_job_pick(struct ste_job *j, uint64_t *cursor, uint32_t max, struct ste_block *ret)
 {
-	uint64_t leaf, mask, end, left;
+	uint64_t leaf, end;
 	const struct shm_state_tensor *s;
+	struct ste_set mask;
 	uint32_t t, n = 0;
 
 	if (j->n_missing == 0)
@@ -247,12 +262,12 @@ bool ste_job_pick(struct ste_job *j, uint64_t *cursor, uint32_t max, struct ste_
 	t = tensor_of(j, leaf);
 	s = &j->tensors[t];
 	mask = ste_job_lackers(j, leaf);
-	for (left = mask; left; left &= left - 1)
-		if (!j->peers[__builtin_ctzll(left)].mem[t] && max > STE_SLOT_LEAVES)
-			max = STE_SLOT_LEAVES;
+	STE_SET_EACH(i, &mask)
+	if (!j->peers[i].mem[t] && max > STE_SLOT_LEAVES)
+		max = STE_SLOT_LEAVES;
 	end = s->first_leaf + wire_leaf_count(s->bytes);
 	while (n < max && leaf + n < end && j->leaf[leaf + n] == STE_LEAF_MISSING &&
-		ste_job_lackers(j, leaf + n) == mask)
+		is_lacked_by(j, leaf + n, &mask))
 		j->leaf[leaf + n++] = STE_LEAF_ASKED;
 	j->n_missing -= n;
 	j->n_asked += n;
@@ -273,7 +288,7 @@ void ste_job_settle(struct ste_job *j, uint32_t tensor, uint64_t first, uint32_t
 	uint64_t leaf = j->tensors[tensor].first_leaf + first;
 
 	for (uint64_t i = leaf; i < leaf + n; i++) {
-		bool missing = ste_job_lackers(j, i) != 0;
+		bool missing = ste_job_is_lacked(j, i);
 
 		j->leaf[i] = missing ? STE_LEAF_MISSING : STE_LEAF_HAVE;
 		j->n_missing += missing;
@@ -322,25 +337,20 @@ void ste_job_fail(struct ste_job *j, const struct cc_id *suspect, const char *te
 
 static void check_done(struct ste_job *j)
 {
-	uint64_t left;
-
 	if (j->over)
 		return;
-	if (j->receivers == 0) {
+	if (ste_set_is_empty(&j->receivers)) {
 		end(j, STE_SERVES, STE_NOTE_DONE);
 		return;
 	}
 	if (!j->have_want || j->unready > 0)
 		return;
 	set_phase(j, STE_COPIES);
-	for (left = j->receivers; left; left &= left - 1) {
-		struct ste_peer *p = &j->peers[__builtin_ctzll(left)];
-
-		if (p->lacking > 0)
-			return;
-	}
-	for (left = j->receivers; left; left &= left - 1)
-		ste_peer_set_complete(j, &j->peers[__builtin_ctzll(left)]);
+	STE_SET_EACH(i, &j->receivers)
+	if (j->peers[i].lacking > 0)
+		return;
+	STE_SET_EACH(i, &j->receivers)
+	ste_peer_set_complete(j, &j->peers[i]);
 	end(j, STE_SERVES, STE_NOTE_DONE);
 }
 
@@ -358,7 +368,7 @@ void ste_job_begin(struct ste_job *j)
 	for (size_t i = 0; i < sizeof self; i++)
 		self = self << 8 | j->e->cfg.self.b[i];
 	j->cursor = j->n_leaves ? self % j->n_leaves : 0;
-	if (j->holders) {
+	if (!ste_set_is_empty(&j->holders)) {
 		const struct ste_peer *p = ste_job_holder(j);
 
 		for (uint32_t t = 0; t < j->n_tensors; t++)
@@ -367,7 +377,7 @@ void ste_job_begin(struct ste_job *j)
 		(void)ste_job_take_tensors(j);
 	}
 	set_phase(j, STE_COMPARES);
-	if (j->receivers && j->n_tensors == 0)
+	if (!ste_set_is_empty(&j->receivers) && j->n_tensors == 0)
 		ste_job_fail(j, NULL, "what was elected is not the content of no tensors");
 	check_done(j);
 }
@@ -403,7 +413,7 @@ bool ste_job_step(struct ste_job *j)
 	check_done(j);
 	if (j->over)
 		return busy;
-	if (!j->holders && !j->fetching)
+	if (ste_set_is_empty(&j->holders) && !j->fetching)
 		ste_fetch_begin(j);
 	if (j->fetching)
 		ste_fetch_step(j);

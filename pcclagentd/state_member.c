@@ -9,11 +9,6 @@
 
 #include "pcclagentd/state_internal.h"
 
-static uint64_t bit(const struct ste_peer *p)
-{
-	return (uint64_t)1 << p->index;
-}
-
 void ste_peer_fail(struct ste_job *j, struct ste_peer *p, const char *fmt, ...)
 {
 	va_list ap;
@@ -25,15 +20,15 @@ void ste_peer_fail(struct ste_job *j, struct ste_peer *p, const char *fmt, ...)
 	va_end(ap);
 	p->failed = true;
 	ste_notify(j, STE_NOTE_MEMBERS);
-	j->receivers &= ~bit(p);
-	j->holders &= ~bit(p);
+	ste_set_remove(&j->receivers, p->index);
+	ste_set_remove(&j->holders, p->index);
 	ste_block_forget(j, p);
 	ste_conns_forget(j->e, j, p);
 	if (!p->lacks || !j->have_want)
 		return;
 	/* Nobody is to get what it alone lacked. */
 	for (uint64_t i = 0; i < j->n_leaves; i++) {
-		if (j->leaf[i] != STE_LEAF_MISSING || ste_job_lackers(j, i) != 0)
+		if (j->leaf[i] != STE_LEAF_MISSING || ste_job_is_lacked(j, i))
 			continue;
 		j->leaf[i] = STE_LEAF_HAVE;
 		j->n_missing--;
@@ -173,11 +168,11 @@ void ste_peer_check(struct ste_job *j, struct ste_peer *p)
 	has = has_content(j, p);
 	if (has) {
 		if (!p->m.receive_only)
-			j->holders |= bit(p);
+			ste_set_add(&j->holders, p->index);
 		ste_peer_set_complete(j, p);
 	} else if (p->m.holder) {
 		ste_peer_fail(j, p, "its tensors' hashes are not those that it offered");
 	} else {
-		j->receivers |= bit(p);
+		ste_set_add(&j->receivers, p->index);
 	}
 }

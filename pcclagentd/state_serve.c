@@ -99,30 +99,34 @@ static struct ste_job *find_job(struct ste *e, const struct wst_request *r)
 static struct ste_peer *find_peer(
 	const struct ste_conn *c, struct ste_job *j, const struct wst_request *r)
 {
-	uint64_t mask = j->holders & ~r->without, left;
+	struct ste_set mask = ste_set_without(&j->holders, r->without), receivers;
 	uint64_t leaf = j->tensors[r->tensor].first_leaf + r->first;
-	uint32_t turn;
+	uint32_t n = ste_set_count(&mask), member;
 
-	if (!mask) {
+	if (n == 0) {
 		for (uint32_t i = 0; i < r->n; i++)
 			if (j->leaf[leaf + i] != STE_LEAF_HAVE)
 				return NULL;
-		for (left = j->receivers & ~r->without; left; left &= left - 1)
-			if (!j->peers[__builtin_ctzll(left)].m.receive_only)
-				mask |= left & -left;
+		receivers = ste_set_without(&j->receivers, r->without);
+		STE_SET_EACH(i, &receivers)
+		if (!j->peers[i].m.receive_only)
+			ste_set_add(&mask, i);
+		n = ste_set_count(&mask);
 	}
-	if (!mask)
+	if (n == 0)
 		return NULL;
-	for (turn = c->number % (uint32_t)__builtin_popcountll(mask); turn > 0; turn--)
-		mask &= mask - 1;
-	return &j->peers[__builtin_ctzll(mask)];
+	member = ste_set_next(&mask, 0);
+	for (uint32_t turn = c->number % n; turn > 0; turn--)
+		member = ste_set_next(&mask, member + 1);
+	return &j->peers[member];
 }
 
 static enum wst_status find_leaves(
 	struct ste_conn *c, struct ste_job *j, const struct wst_request *r)
 {
 	const struct shm_state_tensor *s = &j->tensors[r->tensor];
-	uint64_t leaf = s->first_leaf + r->first, from = j->holders & ~r->without;
+	struct ste_set from = ste_set_without(&j->holders, r->without);
+	uint64_t leaf = s->first_leaf + r->first;
 	struct ste_peer *p;
 
 	if (!j->have_want)
@@ -131,11 +135,11 @@ static enum wst_status find_leaves(
 		c->data = (const uint8_t *)(j->elected + leaf);
 		return WST_OK;
 	}
-	if (!from && j->tensor[r->tensor] != STE_TENSOR_SAME)
+	if (ste_set_is_empty(&from) && j->tensor[r->tensor] != STE_TENSOR_SAME)
 		return WST_NOT_YET;
-	if (!from)
-		from = j->receivers & ~r->without;
-	p = &j->peers[__builtin_ctzll(from)];
+	if (ste_set_is_empty(&from))
+		from = ste_set_without(&j->receivers, r->without);
+	p = &j->peers[ste_set_next(&from, 0)];
 	c->peer = p; /* whose memory it is */
 	c->data = p->m.map + p->m.state->leaves_off + leaf * 8;
 	return WST_OK;
@@ -161,6 +165,14 @@ static enum wst_status find_block(
 	return WST_OK;
 }
 
+static bool has_member(const struct ste_job *j, uint64_t without)
+{
+	struct ste_set holders = ste_set_without(&j->holders, without);
+	struct ste_set receivers = ste_set_without(&j->receivers, without);
+
+	return !ste_set_is_empty(&holders) || !ste_set_is_empty(&receivers);
+}
+
 static enum wst_status find_answer(
 	struct ste *e, struct ste_conn *c, const struct wst_request *r, uint32_t *ret_len)
 {
@@ -171,7 +183,7 @@ static enum wst_status find_answer(
 	if (!j) /* our start may be on its way from the master */
 		return r->seq > e->last_seq ? WST_NOT_YET : WST_GONE;
 	if (atomic_load_explicit(&j->phase, memory_order_relaxed) == STE_FAILS ||
-		((j->holders | j->receivers) & ~r->without) == 0)
+		!has_member(j, r->without))
 		return WST_GONE;
 	if (r->kind == WST_TENSORS) {
 		if (r->tensor > j->n_tensors || r->n > j->n_tensors - r->tensor)
@@ -215,7 +227,7 @@ static bool begin_answer(struct ste *e, struct ste_conn *c)
 	c->read_left = 0;
 	a.status = (uint8_t)find_answer(e, c, &a.req, &a.len);
 	if (c->names && c->peer)
-		a.member = (uint8_t)(c->peer->index + 1);
+		a.member = ste_set_number(c->peer->index);
 	wst_answer_put(c->hdr, &a);
 	c->hdr_done = 0;
 	c->left = a.len;

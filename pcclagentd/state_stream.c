@@ -212,10 +212,10 @@ static void land(struct ste_stream *s)
 	struct ste_job *j = s->j;
 	const struct wst_request *r = &s->cur.req;
 	uint64_t first = j->tensors[r->tensor].first_leaf + r->first;
-	uint64_t mask = ste_job_lackers(j, first);
+	struct ste_set mask = ste_job_lackers(j, first);
 	struct ste_block *b;
 
-	if (mask == 0) { /* those that lacked it have failed */
+	if (ste_set_is_empty(&mask)) { /* those that lacked it have failed */
 		ste_job_settle(j, r->tensor, r->first, r->n);
 		s->dst = j->e->drain;
 		s->busy = true;
@@ -228,7 +228,7 @@ static void land(struct ste_stream *s)
 		b->n = r->n;
 		b->off = r->first * WIRE_LEAF;
 		b->len = s->len;
-		if (ste_block_land(j, b, mask)) {
+		if (ste_block_land(j, b, &mask)) {
 			s->block = b;
 			s->dst = b->data;
 			s->busy = true;

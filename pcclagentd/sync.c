@@ -34,16 +34,12 @@ static void release(struct sync_member *m)
 
 /* ---- what the core is told ---- */
 
-struct results {
-	struct agt_sync_result v[AGT_MEMBERS_MAX];
-	char text[AGT_MEMBERS_MAX][STE_TEXT_MAX];
-};
-
-static void fill_results(const struct sync *x, struct results *ret)
+static void fill_results(
+	const struct sync *x, struct agt_sync_result *ret, char (*ret_text)[STE_TEXT_MAX])
 {
 	for (uint32_t i = 0; i < x->n_members; i++) {
 		const struct sync_member *m = &x->members[i];
-		struct agt_sync_result *v = &ret->v[i];
+		struct agt_sync_result *v = &ret[i];
 		struct ste_member_view view;
 
 		*v = (struct agt_sync_result){.comm = m->id};
@@ -56,8 +52,8 @@ static void fill_results(const struct sync *x, struct results *ret)
 			v->code = view.failed ? WIRE_INVALID_USAGE : WIRE_SUCCESS;
 			v->tx_bytes = view.tx_bytes;
 			v->rx_bytes = view.rx_bytes;
-			memcpy(ret->text[i], view.text, sizeof view.text);
-			v->text = ret->text[i];
+			memcpy(ret_text[i], view.text, sizeof view.text);
+			v->text = ret_text[i];
 		}
 	}
 }
@@ -72,13 +68,18 @@ static void tell(struct sync *x, enum agt_event_type type, uint32_t code, const 
 		.code = code,
 		.text = text,
 		.n_results = x->n_members};
-	struct results res;
+	struct agt_sync_result *results = calloc((size_t)x->n_members + 1, sizeof *results);
+	char(*texts)[STE_TEXT_MAX] = calloc((size_t)x->n_members + 1, sizeof *texts);
 
-	fill_results(x, &res);
-	ev.results = res.v;
+	if (!results || !texts)
+		agentd_out_of_memory("synchronizations");
+	fill_results(x, results, texts);
+	ev.results = results;
 	if (suspect)
 		ev.peer = *suspect;
 	agentd_feed(x->run->d, &ev);
+	free(results);
+	free(texts);
 }
 
 static void tell_done(struct sync *x, uint32_t code, const char *text, const struct cc_id *suspect)
@@ -322,7 +323,7 @@ static int start(struct sync *x, const struct agt_sync *t, char *text)
 	if (!leaf)
 		return err;
 	err = r->d->stopping ? CC_ERR_EOF : sync_engine(r);
-	for (uint32_t i = 0; err == 0 && i < t->n_members && i < AGT_MEMBERS_MAX; i++)
+	for (uint32_t i = 0; err == 0 && i < t->n_members; i++)
 		err = add_member(x, &t->members[i]);
 	if (err == 0)
 		err = run_job(x, t, leaf);
@@ -346,6 +347,9 @@ void sync_start(struct run *r, const struct agt_sync *t)
 		.keys = t->keys,
 		.moved_ns = cc_now_ns(),
 		.run = r};
+	x->members = calloc(t->n_members, sizeof *x->members);
+	if (!x->members)
+		agentd_out_of_memory("synchronizations");
 	HASH_ADD(hh, r->syncs, seq, sizeof x->seq, x);
 	err = start(x, t, text);
 	if (err < 0)
@@ -433,6 +437,7 @@ static void destroy(struct sync *x)
 		if (x->members[i].manifest)
 			manifest_unref(x->members[i].manifest);
 	}
+	free(x->members);
 	free(x);
 }
 

@@ -86,14 +86,13 @@ static uint32_t make_spec(
 	return WIRE_SUCCESS;
 }
 
-static void fill_members(struct xfer *x, const struct agt_xfer *t, struct eng_xfer_spec *spec)
+static void fill_members(const struct xfer *x, const struct agt_xfer *t, struct eng_member *ret)
 {
-	spec->n_members = x->n_members;
 	for (uint32_t i = 0; i < x->n_members; i++) {
 		const struct xfer_member *m = &x->members[i];
 		const struct shm_submission *q = &t->members[i].sub;
 
-		spec->members[i] = (struct eng_member){.in = m->in->map + q->in_off,
+		ret[i] = (struct eng_member){.in = m->in->map + q->in_off,
 			.in_start = q->in_start,
 			.in_second = q->in_second,
 			.window = q->window,
@@ -141,7 +140,7 @@ static enum shm_result_mode choose_mode(const struct xfer *x, const struct agt_x
 /* Where sums and results go. *mode: what is wanted, and then what it is. flags_off bytes of the
  * result region lie before the flags. */
 static uint32_t place(struct xfer *x, const struct agt_xfer *t, struct eng_xfer_spec *spec,
-	enum shm_result_mode *mode, uint64_t *ret_flags_off, char *text)
+	struct eng_member *members, enum shm_result_mode *mode, uint64_t *ret_flags_off, char *text)
 {
 	bool elsewhere = *mode == SHM_RESULT_STAGED || *mode == SHM_RESULT_DIRECT;
 	uint64_t flags_off =
@@ -163,7 +162,7 @@ static uint32_t place(struct xfer *x, const struct agt_xfer *t, struct eng_xfer_
 	if (*mode == SHM_RESULT_DIRECT)
 		spec->area = out_of(x, t, 0);
 	for (uint32_t i = 1; *mode == SHM_RESULT_DIRECT && i < x->n_members; i++)
-		spec->members[i].out = out_of(x, t, i);
+		members[i].out = out_of(x, t, i);
 	spec->flags = (_Atomic uint8_t *)(void *)(map + flags_off);
 	memset(map + flags_off, 0, spec->plan.n_segs);
 	*ret_flags_off = flags_off;
@@ -215,7 +214,8 @@ static uint32_t start_small(struct xfer *x, const struct eng_xfer_spec *spec, ch
 
 static uint32_t start(struct xfer *x, const struct agt_xfer *t, char *text)
 {
-	struct eng_xfer_spec spec = {0};
+	struct eng_member members[ENG_MEMBERS_MAX];
+	struct eng_xfer_spec spec = {.members = members, .n_members = t->n_members};
 	enum shm_result_mode mode;
 	uint64_t flags_off = 0;
 	uint32_t code = add_members(x, t, text);
@@ -226,13 +226,13 @@ static uint32_t start(struct xfer *x, const struct agt_xfer *t, char *text)
 	if (code != WIRE_SUCCESS)
 		return code;
 	small = shm_is_small(x->bytes, t->hosts);
-	fill_members(x, t, &spec);
+	fill_members(x, t, members);
 	if (!can_use_windows(&spec, small)) {
 		snprintf(text, WL_TEXT_MAX, "the ring has changed since the call: call again");
 		return WIRE_RANK_CONNECTION_LOST;
 	}
 	mode = choose_mode(x, t, small);
-	code = place(x, t, &spec, &mode, &flags_off, text);
+	code = place(x, t, &spec, members, &mode, &flags_off, text);
 	if (code != WIRE_SUCCESS)
 		return code;
 	result_offer(x->run->d, x->result, x);
@@ -254,7 +254,7 @@ static void tell_failed(
 
 void xfer_start(struct run *r, const struct agt_xfer *t)
 {
-	struct xfer *x = calloc(1, sizeof *x);
+	struct xfer *x = malloc(sizeof *x + t->n_members * sizeof *x->members);
 	char text[WL_TEXT_MAX] = "";
 	uint32_t code;
 

@@ -55,10 +55,11 @@ enum wst_status {
 struct wst_answer {
 	struct wst_request req;
 	uint8_t status; /* enum wst_status */
-	uint8_t member; /* OK: whose memory the payload was read from, 1 .. WST_MEMBER_MAX; 0: the
-			 * agent's own, or the two have not agreed on WLK_MEMBERS */
-	uint32_t len;   /* payload bytes: n * 8 for hashes; BLOCK: those of the leaves, n - 1 whole
-			 * ones and up to one more; unless OK 0 */
+	/* OK: whose memory the payload was read from, 1 .. WST_MEMBER_MAX, which members share when
+	 * there are more; 0: the agent's own, or the two have not agreed on WLK_MEMBERS */
+	uint8_t member;
+	uint32_t len; /* payload bytes: n * 8 for hashes; BLOCK: those of the leaves, n - 1 whole
+		       * ones and up to one more; unless OK 0 */
 };
 
 void wst_request_put(uint8_t buf[WST_HDR_SIZE], const struct wst_request *r);

@@ -245,7 +245,7 @@ struct agt_done {
 };
 
 /* Peers of one group of a run on one host: what a transfer takes. A connect beyond is refused. */
-#define AGT_MEMBERS_MAX 64u
+#define AGT_MEMBERS_MAX 1024u
 
 /* A local contribution to a transfer, in rank order. */
 struct agt_member {

@@ -375,7 +375,7 @@ START_TEST(groups_and_hosts_have_limits)
 	fx_session(f, s, s);
 	comm = fx_create(f, s, 7, 1);
 	fx_connect(f, s, comm, s);
-	fx_expect_reply(f, WIRE_INVALID_USAGE, "64 peers on this host, the limit");
+	fx_expect_reply(f, WIRE_INVALID_USAGE, "1024 peers on this host, the limit");
 	comm = fx_create(f, s, 8, 1);
 	fx_connect(f, s, comm, s);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);

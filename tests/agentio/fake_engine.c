@@ -35,6 +35,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct eng *engines;
 static bool auto_done = true, have_spec;
 static struct eng_xfer_spec last_spec;
+static struct eng_member last_members[ENG_MEMBERS_MAX]; /* of last_spec */
 static uint32_t links_dropped, last_link;
 
 static void push(struct eng *e, const struct eng_event *ev)
@@ -144,6 +145,8 @@ int eng_start(struct eng *e, const struct eng_xfer_spec *spec)
 	pthread_mutex_lock(&lock);
 	e->xfers[e->n_xfers++] = spec->seq;
 	last_spec = *spec;
+	memcpy(last_members, spec->members, spec->n_members * sizeof *last_members);
+	last_spec.members = last_members;
 	have_spec = true;
 	if (auto_done)
 		push(e, &ev);

@@ -12,9 +12,16 @@ tests_e2e_peer_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/libpccl-shim/include
 tests_e2e_peer_LDFLAGS = $(AM_LDFLAGS) -no-install
 tests_e2e_peer_LDADD = libpccl-shim/libpccl-shim.la -lm
 
+check_PROGRAMS += tests/e2e/crowd
+tests_e2e_crowd_SOURCES = tests/e2e/crowd.c
+tests_e2e_crowd_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/libpccl-shim/include
+tests_e2e_crowd_LDFLAGS = $(AM_LDFLAGS) -no-install
+tests_e2e_crowd_LDADD = libpccl-shim/libpccl-shim.la
+
 e2e_tests = \
 	tests/e2e/test_parity.py \
 	tests/e2e/test_async.py \
+	tests/e2e/test_crowd.py \
 	tests/e2e/test_threads.py \
 	tests/e2e/test_kill.py \
 	tests/e2e/test_places.py \

@@ -128,6 +128,7 @@ static struct cc_span first_chunk(const struct cc_plan *p, uint32_t pos)
 void start_one(struct net *n, const struct op *o, uint32_t pos, uint32_t world)
 {
 	struct host *h = &n->h[pos];
+	struct eng_member members[MEMBERS_MAX];
 	struct eng_xfer_spec s = {.seq = o->seq,
 		.tag = 77,
 		.epoch = 3,
@@ -144,8 +145,9 @@ void start_one(struct net *n, const struct op *o, uint32_t pos, uint32_t world)
 	s.flags = h->flags;
 	s.direct = o->direct ? h->direct : NULL;
 	s.n_members = h->n_members;
+	s.members = members;
 	for (uint32_t m = 0; m < h->n_members; m++)
-		s.members[m] = (struct eng_member){.in = o->window[m] > 0 ? h->window[m] : h->in[m],
+		members[m] = (struct eng_member){.in = o->window[m] > 0 ? h->window[m] : h->in[m],
 			.window = o->window[m],
 			.out = o->outs && m > 0 ? h->out[m] : NULL,
 			.slot = &h->slot[m],

@@ -542,10 +542,12 @@ START_TEST(thousands_cancelled_at_once)
 {
 	enum { OPS = 10000 };
 	struct net n;
+	struct eng_member member;
 	struct eng_xfer_spec s = {.dtype = KRN_U32,
 		.op = KRN_SUM,
 		.world = 2,
 		.n_members = 1,
+		.members = &member,
 		.segment_max = CC_PLAN_SEGMENT_MAX};
 	static _Atomic uint8_t flags[64];
 	static uint32_t in[4], area[4];
@@ -557,7 +559,7 @@ START_TEST(thousands_cancelled_at_once)
 	ck_assert_int_eq(cc_plan_init(&s.plan, 4, 4, 1, s.segment_max), 0);
 	s.area = (uint8_t *)area;
 	s.flags = flags;
-	s.members[0] = (struct eng_member){.in = (uint8_t *)in, .slot = &slot, .staged = true};
+	member = (struct eng_member){.in = (uint8_t *)in, .slot = &slot, .staged = true};
 	for (s.seq = 1; s.seq <= OPS; s.seq++)
 		ck_assert_int_eq(eng_start(n.h[0].e, &s), 0);
 	for (uint64_t seq = OPS; seq >= 1; seq--)
@@ -576,6 +578,7 @@ START_TEST(many_in_flight)
 {
 	enum { OPS = 16 };
 	struct net n;
+	struct eng_member member;
 	struct eng_xfer_spec s = {.tag = 77,
 		.epoch = 3,
 		.group = 5,
@@ -584,6 +587,7 @@ START_TEST(many_in_flight)
 		.world = 3,
 		.tx_link = 1,
 		.n_members = 1,
+		.members = &member,
 		.segment_max = CC_PLAN_SEGMENT_MAX};
 	static uint32_t in[3][OPS][50000], out[3][OPS][50000];
 	static _Atomic uint8_t flags[3][OPS][256];
@@ -602,8 +606,7 @@ START_TEST(many_in_flight)
 			s.pos = h;
 			s.area = (uint8_t *)out[h][o];
 			s.flags = flags[h][o];
-			s.members[0] =
-				(struct eng_member){.in = (uint8_t *)in[h][o], .slot = &slot};
+			member = (struct eng_member){.in = (uint8_t *)in[h][o], .slot = &slot};
 			ck_assert_int_eq(cc_plan_init(&s.plan, 50000, 4, 3, s.segment_max), 0);
 			ck_assert_int_eq(eng_start(n.h[h].e, &s), 0);
 		}

@@ -99,6 +99,7 @@ static void connect_hosts(int pair[2])
 
 struct sent { /* a transfer of which nothing ever comes back */
 	struct eng_xfer_spec spec;
+	struct eng_member member;
 	struct shm_slot slot;
 	uint8_t *memory;
 };
@@ -116,8 +117,8 @@ static void start(struct eng *e, struct sent *s, uint64_t seq, uint32_t link)
 	s->memory = calloc(COUNT, 9);
 	ck_assert_ptr_nonnull(s->memory);
 	s->spec.area = s->memory;
-	s->spec.members[0].in = s->memory + COUNT * 4;
-	s->spec.members[0].slot = &s->slot;
+	s->member = (struct eng_member){.in = s->memory + COUNT * 4, .slot = &s->slot};
+	s->spec.members = &s->member;
 	s->spec.flags = (_Atomic uint8_t *)(void *)(s->memory + COUNT * 8);
 	ck_assert_int_eq(eng_start(e, &s->spec), 0);
 }

@@ -263,6 +263,9 @@ struct wm_group_world {
 			    * 0: there was none, any will do. It never shrinks */
 	char loss[WM_TEXT_MAX]; /* the last loss, for the callers; "" in wm_resume, or if nobody
 				 * remembers it */
+	/* The world as it was first told with these losses: all calls that they end see it,
+	 * however late they are. version 0: this one, if the losses are new; else as told before */
+	struct wire_world at_loss;
 };
 
 /* Numbers behind pcclGetAttribute, exact at the moment of sending. */

@@ -282,9 +282,20 @@ static void put_round(struct encoder *e, const struct wm_round *m)
 	}
 }
 
+static void put_view(const struct wire_world *m, Ccoip__WorldView *p)
+{
+	ccoip__world_view__init(p);
+	p->version = m->version;
+	p->global = m->global;
+	p->group = m->group;
+	p->groups = m->groups;
+	p->largest = m->largest;
+}
+
 static void put_world(struct encoder *e, const struct wm_world *m, Ccoip__World *p)
 {
 	Ccoip__GroupWorld *v = wire_arena_take(&e->arena, m->n, sizeof *v);
+	Ccoip__WorldView *at_loss = wire_arena_take(&e->arena, m->n, sizeof *at_loss);
 
 	ccoip__world__init(p);
 	p->global = m->global;
@@ -292,7 +303,7 @@ static void put_world(struct encoder *e, const struct wm_world *m, Ccoip__World 
 	p->largest = m->largest;
 	p->version = m->version;
 	p->own = wire_arena_take_pointers(&e->arena, m->n);
-	if (v == NULL || p->own == NULL)
+	if (v == NULL || at_loss == NULL || p->own == NULL)
 		return;
 	p->n_own = m->n;
 	for (size_t i = 0; i < m->n; i++) {
@@ -303,6 +314,10 @@ static void put_world(struct encoder *e, const struct wm_world *m, Ccoip__World 
 		v[i].losses = m->own[i].losses;
 		v[i].loss = put_text(e, m->own[i].loss, sizeof m->own[i].loss);
 		v[i].revision = m->own[i].revision;
+		if (m->own[i].at_loss.version == 0)
+			continue;
+		v[i].at_loss = &at_loss[i];
+		put_view(&m->own[i].at_loss, &at_loss[i]);
 	}
 }
 

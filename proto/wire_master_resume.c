@@ -21,6 +21,20 @@ void *wire_new_array(size_t n, size_t size, int *err, const char **why)
 	return v;
 }
 
+static int get_view(const Ccoip__WorldView *p, struct wire_world *m, const char **why)
+{
+	if (p == NULL)
+		return 0;
+	if (p->version == 0)
+		return wire_bad(why, "world.own.at_loss.version: must not be 0");
+	m->version = p->version;
+	m->global = p->global;
+	m->group = p->group;
+	m->groups = p->groups;
+	m->largest = p->largest;
+	return 0;
+}
+
 int wire_get_world(const Ccoip__World *p, struct wm_world *m, const char **why, const char *missing)
 {
 	int rc = 0;
@@ -49,6 +63,9 @@ int wire_get_world(const Ccoip__World *p, struct wm_world *m, const char **why, 
 		if (rc < 0)
 			return rc;
 		m->own[i].revision = p->own[i]->revision;
+		rc = get_view(p->own[i]->at_loss, &m->own[i].at_loss, why);
+		if (rc < 0)
+			return rc;
 	}
 	return 0;
 }

@@ -24,6 +24,14 @@ void ccm_at_least(uint64_t *v, uint64_t to)
 
 /* ---- the highest of everything ---- */
 
+static void take_at_loss(struct ccm_group *g, const struct wm_group_world *own)
+{
+	if (own->at_loss.version == 0 || own->losses <= g->at_losses)
+		return;
+	g->at_losses = own->losses;
+	g->at_loss = own->at_loss;
+}
+
 static void take_worlds(struct ccm *m, struct ccm_agent *a)
 {
 	const struct wm_resume *r = &a->told->r;
@@ -35,6 +43,7 @@ static void take_worlds(struct ccm *m, struct ccm_agent *a)
 		s = ccm_seat_of(m, a, r->world.own[i].group);
 		if (!s)
 			continue;
+		take_at_loss(s->group, &r->world.own[i]);
 		ccm_at_least(&s->group->losses, r->world.own[i].losses);
 		if (r->world.version < s->group->known_version)
 			continue;

@@ -54,6 +54,24 @@ void ccm_world_tell(struct ccm *m, const struct ccm_agent *a)
 	ccm_world_own(m, a, w);
 }
 
+/* What calls that end by a loss see is the world that is told with it, and none that comes after:
+ * some of them are made, and refused, when others have been lost already. */
+static void keep_at_loss(const struct ccm *m, const struct wm_world *totals)
+{
+	struct ccm_group *g;
+
+	for (g = m->groups; g; g = g->hh.next) {
+		if (g->at_losses == g->losses)
+			continue;
+		g->at_losses = g->losses;
+		g->at_loss = (struct wire_world){.version = totals->version,
+			.global = totals->global,
+			.group = g->n_accepted,
+			.groups = totals->groups,
+			.largest = totals->largest};
+	}
+}
+
 void ccm_world_announce(struct ccm *m)
 {
 	struct wm_world totals, *w = NULL;
@@ -62,6 +80,7 @@ void ccm_world_announce(struct ccm *m)
 	m->world_version++;
 	ccm_journal_lost(m);
 	ccm_world_totals(m, &totals);
+	keep_at_loss(m, &totals);
 	for (a = m->agents; a; a = a->hh.next) {
 		if (a->n_accepted == 0)
 			continue;

@@ -178,6 +178,8 @@ struct ccm_group {
 	bool stopped;              /* its agents were told that processes of peers are */
 	bool stopped_news;         /* they are to be told anew, with the next tick */
 	uint64_t losses;           /* m->last_loss at the group's last one */
+	struct wire_world at_loss; /* as first told with at_losses; version 0: not yet */
+	uint64_t at_losses;        /* it is of no use when these are not losses */
 	bool told;                 /* of that one, and nothing has started since */
 	uint64_t n_ended;          /* attempts that had started; the last ones are remembered */
 	struct wm_outcome ended[WM_OUTCOMES_MAX]; /* by n_ended % WM_OUTCOMES_MAX */

@@ -178,6 +178,8 @@ void ccm_world_own(struct ccm *m, const struct ccm_agent *a, struct wm_world *w)
 		x->losses = g->losses;
 		x->revision = ccm_revision_of(g);
 		memcpy(x->loss, g->loss, sizeof x->loss);
+		if (g->at_losses == g->losses && g->at_loss.version != w->version)
+			x->at_loss = g->at_loss;
 		w->n++;
 	}
 }

@@ -175,7 +175,8 @@ struct agt_op {
 	uint32_t world;
 	struct cc_id next, prev;
 	uint64_t tx_bytes, rx_bytes;
-	struct wire_world at_end; /* CANCELLING: when that was decided */
+	struct wire_world at_end; /* CANCELLING: when that was decided, and */
+	uint64_t losses_at_end;   /* of its group then */
 	uint32_t n, cap;
 	struct agt_op_member *members;
 	bool unhashed;
@@ -197,6 +198,7 @@ struct agt_group {
 	uint32_t accepted;         /* of them */
 	uint32_t world;            /* accepted peers everywhere */
 	uint64_t losses;           /* as the master counts them: goes with each vote */
+	struct wire_world at_loss; /* as told with these: what the calls that they end see */
 	uint64_t revision;         /* of shared state, that is expected next; 0: any */
 	char loss[WM_TEXT_MAX];    /* the last one, or "" */
 	char stopped[WM_TEXT_MAX]; /* peers whose processes are, as the master says, or "" */
@@ -446,6 +448,9 @@ void agt_vote_send(struct agt *a, struct agt_comm *c, enum wm_type type);
 void agt_comm_publish(struct agt *a, struct agt_comm *c);
 /* What goes with the end of a call of c now. Version 0 unless it is accepted. */
 void agt_comm_world(const struct agt_comm *c, struct wire_world *ret);
+/* After a call that was made with `losses` has ended with `code`. */
+void agt_comm_world_after(
+	const struct agt_comm *c, uint64_t losses, uint32_t code, struct wire_world *ret);
 /* Answers the request that waits, if one does. A failed attach takes c with it. */
 void agt_comm_answer(struct agt *a, struct agt_comm *c, uint32_t code, const char *text);
 /* A LEAVING comm whose last operation has ended. Frees c. */
@@ -556,6 +561,9 @@ bool agt_round_prepared(const struct agt_run *r, const struct cc_id *peer);
 void agt_world_told(struct agt *a, struct agt_run *r, const struct wm_world *w);
 /* As the master told last, for the peers of g. */
 struct wire_world agt_world_of(const struct agt_run *r, const struct agt_group *g);
+/* As a call sees it that was made with `losses` and ends with `code` now. */
+struct wire_world agt_world_after(
+	const struct agt_run *r, const struct agt_group *g, uint64_t losses, uint32_t code);
 void agt_link_event(struct agt *a, const struct agt_event *ev);
 bool agt_link_is_up(struct agt_run *r, const struct cc_id *peer);
 /* Whether the outbound link to peer can be used is not known yet. */

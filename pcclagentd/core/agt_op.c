@@ -115,7 +115,9 @@ static uint64_t losses_told(
 {
 	if (!c->grp)
 		return 0;
-	return v && v->code == WIRE_RANK_CONNECTION_LOST ? c->grp->losses : o->losses;
+	if (!v || v->code != WIRE_RANK_CONNECTION_LOST)
+		return o->losses;
+	return o->state == AGT_OP_CANCELLING ? o->losses_at_end : c->grp->losses;
 }
 
 /* v: NULL is success. What tensors were read or written is told in any case. */
@@ -151,7 +153,7 @@ void agt_op_complete(
 	if (o->state == AGT_OP_CANCELLING && c->run == o->run)
 		done.after = o->at_end;
 	else if (c->run == o->run)
-		agt_comm_world(c, &done.after);
+		agt_comm_world_after(c, o->losses, done.code, &done.after);
 	c->slots[m->sub.slot] = NULL;
 	c->n_ops--;
 	agt_complete(a, c->id, m->sub.slot, &done);
@@ -202,8 +204,11 @@ void agt_op_cancel(struct agt *a, struct agt_op *o)
 {
 	const struct agt_group *g = agt_group_find(o->run, o->key.group);
 
-	if (g)
-		o->at_end = agt_world_of(o->run, g);
+	if (g) {
+		o->at_end = agt_world_after(
+			o->run, g, o->losses, o->won ? WIRE_SUCCESS : o->verdict.code);
+		o->losses_at_end = g->losses;
+	}
 	emit_seq(a, o, AGT_ACT_XFER_CANCEL, AGT_ACT_SYNC_CANCEL);
 	HASH_DELETE(hh_key, o->run->active, o);
 	agt_op_set_state(a, o, AGT_OP_CANCELLING);

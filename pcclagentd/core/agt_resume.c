@@ -232,6 +232,7 @@ static int fill_groups(const struct agt_run *r, struct wm_resume *m)
 		m->world.own[m->world.n++] = (struct wm_group_world){.group = g->group,
 			.world = g->world,
 			.losses = g->losses,
+			.at_loss = g->at_loss,
 			.revision = g->revision};
 		if (g->has_ring)
 			m->places[m->n_places++] =

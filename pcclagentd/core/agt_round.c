@@ -400,6 +400,15 @@ static bool admit(struct agt *a, struct agt_run *r, const struct wm_commit *m)
 	return true;
 }
 
+struct wire_world agt_world_of(const struct agt_run *r, const struct agt_group *g)
+{
+	return (struct wire_world){.version = r->world.version,
+		.global = r->world.global,
+		.group = g->world,
+		.groups = r->world.groups,
+		.largest = r->world.largest};
+}
+
 static void world_set(struct agt_run *r, const struct wm_world *w)
 {
 	struct agt_group *g;
@@ -415,6 +424,10 @@ static void world_set(struct agt_run *r, const struct wm_world *w)
 		if (!g)
 			continue;
 		g->world = w->own[i].world;
+		if (w->own[i].at_loss.version)
+			g->at_loss = w->own[i].at_loss;
+		else if (g->losses != w->own[i].losses)
+			g->at_loss = agt_world_of(r, g);
 		g->losses = w->own[i].losses;
 		agt_revision_set(r, g->group, w->own[i].revision);
 		memcpy(g->loss, w->own[i].loss, sizeof g->loss);
@@ -472,13 +485,11 @@ void agt_round_commit(struct agt *a, struct agt_run *r, const struct wm_commit *
 		committed(a, c, m);
 }
 
-struct wire_world agt_world_of(const struct agt_run *r, const struct agt_group *g)
+struct wire_world agt_world_after(
+	const struct agt_run *r, const struct agt_group *g, uint64_t losses, uint32_t code)
 {
-	return (struct wire_world){.version = r->world.version,
-		.global = r->world.global,
-		.group = g->world,
-		.groups = r->world.groups,
-		.largest = r->world.largest};
+	return code == WIRE_RANK_CONNECTION_LOST && losses < g->losses ? g->at_loss
+								       : agt_world_of(r, g);
 }
 
 /* What attempts end with that are aborted next, the peers know already if this agent dies then. */

@@ -193,6 +193,15 @@ void agt_comm_world(const struct agt_comm *c, struct wire_world *ret)
 		*ret = (struct wire_world){.version = 0};
 }
 
+void agt_comm_world_after(
+	const struct agt_comm *c, uint64_t losses, uint32_t code, struct wire_world *ret)
+{
+	if (c->state == AGT_COMM_ACCEPTED)
+		*ret = agt_world_after(c->run, c->grp, losses, code);
+	else
+		*ret = (struct wire_world){.version = 0};
+}
+
 static bool attrs_eq(const struct agt_attrs *a, const struct agt_attrs *b)
 {
 	return a->state == b->state && a->hosts == b->hosts && a->pos == b->pos &&

@@ -242,9 +242,8 @@ static void fill_world(struct fx *f, struct wm_world *w, struct wm_group_world *
 	w->n = n;
 	w->own = own;
 	for (i = 0; i < n; i++) {
-		own[i].group = v[i].group;
-		own[i].world = v[i].world;
-		own[i].losses = v[i].losses;
+		own[i] = (struct wm_group_world){
+			.group = v[i].group, .world = v[i].world, .losses = v[i].losses};
 		(void)snprintf(own[i].loss, sizeof own[i].loss, "%s", v[i].loss ? v[i].loss : "");
 		w->global += v[i].world;
 		if (v[i].world > w->largest)

@@ -250,6 +250,32 @@ START_TEST(the_world_is_that_of_the_end_for_all)
 }
 END_TEST
 
+/* Somebody else of the group goes after the loss, before the call is made that the loss ends: it
+ * sees what those see who have called in time. */
+START_TEST(a_late_call_sees_the_world_of_its_loss)
+{
+	struct fx_ring ring = {
+		.group = 7, .hosts = 1, .world = 5, .losses = 1, .n = 2, .members = {1, 2}};
+
+	fx_group(f, 2, 6, comms);
+	fx_world(f, 1, &ring, 1);
+	ring.world = 4;
+	fx_world(f, 1, &ring, 1);
+	fx_submit(f, comms[0], 0, 5, 8);
+	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "");
+	ck_assert_uint_eq(told(0)->group, 5);
+	ck_assert_uint_eq(told(0)->version, f->version - 1);
+	f->losses = 1;
+	fx_submit(f, comms[0], 0, 5, 8);
+	fx_submit(f, comms[1], 0, 5, 8);
+	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.losses, 1);
+	fx_op_start(f, 1, 7, 5, 1);
+	fx_xfer(f, AGT_EV_XFER_DONE, 1, 1, 0);
+	fx_op_done(f, 1, 1);
+	ck_assert_uint_eq(told(0)->group, 4);
+}
+END_TEST
+
 /* Not even a vote has gone out from here, and still the waiting caller is told of the loss. */
 START_TEST(a_loss_ends_what_is_being_collected)
 {
@@ -553,6 +579,7 @@ Suite *op_suite(void)
 	tcase_add_test(t, other_parameters_vote_by_themselves);
 	tcase_add_test(t, success_for_all_members_at_once);
 	tcase_add_test(t, the_world_is_that_of_the_end_for_all);
+	tcase_add_test(t, a_late_call_sees_the_world_of_its_loss);
 	tcase_add_test(t, a_loss_ends_what_is_being_collected);
 	tcase_add_test(t, a_loss_ends_what_is_called_before_it_is_known);
 	tcase_add_test(t, a_refusal_says_whom_the_group_has_lost);

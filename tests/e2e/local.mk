@@ -26,6 +26,7 @@ e2e_tests = \
 	tests/e2e/test_kill.py \
 	tests/e2e/test_places.py \
 	tests/e2e/test_world.py \
+	tests/e2e/test_deaths.py \
 	tests/e2e/test_restart.py \
 	tests/e2e/test_unconnected.py \
 	tests/e2e/test_state.py \

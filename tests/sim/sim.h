@@ -383,6 +383,8 @@ struct sim_peer {
 	struct sim_op ops[SIM_OPS];
 	struct sim_memory memory[SIM_TAGS];
 	bool step_begun, asking, pass_failed, too_few, burst;
+	bool gives_up;    /* it has seen fewer peers, and votes on the topology next */
+	uint32_t counted; /* of its group, after the last topology vote */
 	uint32_t window, n_launch, launched, n_await, awaited, in_flight;
 	uint8_t launch[SIM_OPS], await[SIM_OPS];
 	bool waits;   /* for await[awaited] */
@@ -402,7 +404,7 @@ struct sim_peer {
 };
 
 /* What may happen in this run, from harmless to everything. */
-enum sim_class { CLASS_CALM, CLASS_MASTER, CLASS_AGENT, CLASS_PAIR, CLASS_ALL };
+enum sim_class { CLASS_CALM, CLASS_MASTER, CLASS_AGENT, CLASS_PAIR, CLASS_DEATHS, CLASS_ALL };
 
 struct sim_record {
 	uint8_t *bytes;
@@ -434,7 +436,8 @@ struct sim {
 	struct sim_peer peers[SIM_PEERS];
 	struct sim_link links[SIM_LINKS];
 	bool blocked[SIM_HOSTS][SIM_HOSTS]; /* links that cannot be opened now */
-	bool deaf[SIM_HOSTS][SIM_HOSTS];    /* nothing of the one comes to the other, nor back */
+	bool counts; /* programs vote on the topology when they see fewer peers after a failure */
+	bool deaf[SIM_HOSTS][SIM_HOSTS]; /* nothing of the one comes to the other, nor back */
 	uint64_t silent_since;  /* a master was told of a silent link, and owes rings; 0: none */
 	uint32_t silent_groups; /* to these, by bits */
 	bool parted[SIM_HOSTS][SIM_PLACES]; /* hosts that do not reach a master's address now */
@@ -457,6 +460,7 @@ struct sim {
 	struct cc_id out[256]; /* peers that were put out, the last ones */
 	uint32_t n_out;
 	struct sim_saw votes[2][64];
+	struct sim_saw lost[SIM_GROUPS][64]; /* after a call that a loss has ended */
 	struct sim_answer answers[SIM_ANSWERS];
 	struct sim_epoch *epochs; /* the newest first */
 	struct sim_told *told;

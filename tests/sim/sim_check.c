@@ -210,6 +210,19 @@ void sim_check_answer(struct sim *s, const struct sim_peer *p, bool pending)
 		.pending = pending};
 }
 
+/* A loss ends the same calls of all survivors, early and late ones: they see the same world then.
+ */
+static void check_lost(struct sim *s, const struct sim_peer *p, const struct sim_op *o)
+{
+	struct sim_saw *saw = &s->lost[p->group][o->losses % 64];
+
+	if (!o->losses || !o->after.version)
+		return;
+	if (!cc_id_eq(&saw->run, &p->run) || saw->turn != o->losses)
+		*saw = (struct sim_saw){.run = p->run, .turn = o->losses};
+	check_same(s, p, saw, "a call that failed", &o->after);
+}
+
 void sim_check_end(struct sim *s, const struct sim_peer *p, const struct sim_op *o)
 {
 	const struct sim_host *h = &s->hosts[p->proc->host];
@@ -219,6 +232,8 @@ void sim_check_end(struct sim *s, const struct sim_peer *p, const struct sim_op 
 	/* A synchronization waits for its job's end after it has succeeded. */
 	if (o->code == WIRE_SUCCESS && o != &p->ops[SIM_SYNC])
 		sim_check_world(s, p, &o->after);
+	if (o->code == WIRE_RANK_CONNECTION_LOST && conn)
+		check_lost(s, p, o);
 	if (!part || !conn || conn != part->conn || !o->after.version)
 		return;
 	if (o->code == WIRE_SUCCESS)

@@ -11,6 +11,7 @@ enum sim_fault {
 	FAULT_KILL_PROC,
 	FAULT_STOP_PROC, /* for gen ms */
 	FAULT_RUN_PROC,
+	FAULT_DEATHS,     /* of gen processes of the host, or of another one that has two */
 	FAULT_KILL_AGENT, /* inbound: it is told to end; restarted after gen ms; 0: never */
 	FAULT_START_AGENT,
 	FAULT_KILL_HOST,

@@ -168,6 +168,7 @@ void sim_op_complete(struct sim *s, struct sim_host *h, const struct agt_action 
 	else
 		sim_xfer_completed(s, h, p, o);
 	o->after = d->after;
+	o->losses = d->losses;
 	sim_check_end(s, p, o);
 	done(s, p, o, d->code, d->world, d->losses, d->text);
 }

@@ -165,6 +165,10 @@ static bool reduce(struct sim *s, struct sim_peer *p)
 		p->awaited++; /* never launched */
 	}
 	p->n_launch = p->launched = p->awaited = 0;
+	if (s->counts && p->pass_failed && p->world.group < p->counted) {
+		p->gives_up = true;
+		return true;
+	}
 	if (!connected || p->too_few || (sim_peer_alone(p) && !p->steps[p->step].sync))
 		return true;
 	for (i = 0; i < SIM_OPS; i++) {
@@ -184,7 +188,7 @@ static void step_begin(struct sim *s, struct sim_peer *p)
 
 	memset(p->ops, 0, sizeof p->ops);
 	p->step_begun = true;
-	p->too_few = p->pass_failed = false;
+	p->too_few = p->pass_failed = p->gives_up = false;
 	/* who is told that others disagree must not wait for them before it tries again */
 	p->burst = s->odd_parameters || sim_chance(s, 40);
 	p->window = 1 + sim_rnd(s, SIM_TAGS);
@@ -236,7 +240,7 @@ static void steps_go(struct sim *s, struct sim_peer *p)
 		try_anew(s, p, false);
 		return;
 	}
-	p->step++;
+	p->step = p->gives_up ? p->n_steps : p->step + 1;
 	p->step_begun = false;
 	sim_peer_later(s, p, moment(s));
 }
@@ -329,6 +333,7 @@ void sim_peer_returned(struct sim *s, struct sim_peer *p, uint32_t type, uint32_
 			break;
 		}
 		sim_plan(s, p);
+		p->counted = p->world.group;
 		later(s, p, PEER_STEPS);
 		break;
 	case WL_ARE_PENDING:

@@ -114,6 +114,20 @@ static void plan_witness(struct sim *s, uint64_t at)
 	sim_schedule(s, at, sim_fault_new(FAULT_WITNESS));
 }
 
+/* Several processes of one host die at once, often while the master stands still. */
+static void plan_deaths(struct sim *s, uint64_t at)
+{
+	struct sim_event ev = sim_fault_new(FAULT_FREEZE_MASTER);
+
+	ev.gen = 20;
+	if (sim_chance(s, 40))
+		sim_schedule(s, at, ev);
+	ev.code = FAULT_DEATHS;
+	ev.host = sim_rnd(s, s->n_hosts);
+	ev.gen = 2 + sim_rnd(s, 2);
+	sim_schedule(s, at + sim_ms(sim_rnd(s, 5)), ev);
+}
+
 /* What processes and links do. */
 static void plan_small(struct sim *s, uint32_t kind, uint64_t at)
 {
@@ -213,6 +227,11 @@ void sim_faults_plan(struct sim *s)
 	case CLASS_PAIR:
 		plan_pair(s, at + sim_ms(sim_rnd(s, reach)));
 		break;
+	case CLASS_DEATHS:
+		s->busy_until = s->now + 2 * sim_ms(reach);
+		for (n = 1 + n / 3; n > 0; n--)
+			plan_deaths(s, s->now + sim_ms(sim_rnd(s, reach)));
+		break;
 	case CLASS_ALL:
 		s->xfer_failures = sim_chance(s, 30);
 		if (sim_chance(s, 15)) {
@@ -233,6 +252,36 @@ void sim_faults_plan(struct sim *s)
 				plan_large(s, sim_rnd(s, 100), at);
 		}
 		break;
+	}
+}
+
+static uint32_t count_procs(const struct sim *s, unsigned host)
+{
+	unsigned i, n = 0;
+
+	for (i = 0; i < s->n_procs; i++)
+		n += s->procs[i].alive && s->procs[i].host == host;
+	return n;
+}
+
+static void deaths(struct sim *s, const struct sim_event *ev)
+{
+	struct sim_event kill = sim_fault_new(FAULT_KILL_PROC);
+	unsigned i, k, n = 0, host, from = sim_rnd(s, s->n_procs);
+	uint32_t within = sim_chance(s, 50) ? 1 : 2000;
+
+	for (k = 0; k < s->n_hosts; k++) {
+		host = (ev->host + k) % s->n_hosts;
+		if (count_procs(s, host) < ev->gen)
+			continue;
+		for (i = 0; i < s->n_procs && n < ev->gen; i++) {
+			kill.proc = (from + i) % s->n_procs;
+			if (!s->procs[kill.proc].alive || s->procs[kill.proc].host != host)
+				continue;
+			n++;
+			sim_schedule(s, s->now + sim_rnd(s, within) * SIM_US, kill);
+		}
+		return;
 	}
 }
 
@@ -448,6 +497,9 @@ uint32_t sim_scene_witness(struct sim *s, struct sim_master *m, const struct ccm
 bool sim_scene(struct sim *s, const struct sim_event *ev)
 {
 	switch ((enum sim_fault)ev->code) {
+	case FAULT_DEATHS:
+		deaths(s, ev);
+		return true;
 	case FAULT_VOTER:
 		voter(s, ev);
 		return true;

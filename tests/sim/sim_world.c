@@ -43,17 +43,18 @@ static enum sim_class class_of(struct sim *s)
 {
 	uint32_t kind = sim_rnd(s, 100);
 
-	return kind < 10   ? CLASS_CALM
-	       : kind < 30 ? CLASS_MASTER
-	       : kind < 50 ? CLASS_AGENT
-	       : kind < 56 ? CLASS_PAIR
-			   : CLASS_ALL;
+	return kind < 10                                  ? CLASS_CALM
+	       : kind < 30                                ? CLASS_MASTER
+	       : kind < 50                                ? CLASS_AGENT
+	       : kind < 56                                ? CLASS_PAIR
+	       : sim_hash(s, 0, 0, CLASS_DEATHS) % 8 == 0 ? CLASS_DEATHS
+							  : CLASS_ALL;
 }
 
 static void setup(struct sim *s, uint64_t seed, bool trace)
 {
-	static const char *const names[] = {
-		"calm", "masters die", "an agent dies", "a pair is cut", "anything"};
+	static const char *const names[] = {"calm", "masters die", "an agent dies", "a pair is cut",
+		"several die at once", "anything"};
 	unsigned i;
 
 	memset(s, 0, sizeof *s);
@@ -71,6 +72,7 @@ static void setup(struct sim *s, uint64_t seed, bool trace)
 	s->n_groups = 1 + sim_rnd(s, SIM_GROUPS);
 	s->n_tags = 1 + sim_rnd(s, SIM_TAGS);
 	s->odd_parameters = sim_chance(s, 20);
+	s->counts = s->class == CLASS_DEATHS && s->n_groups == 1;
 	for (i = 0; i < SIM_PLACES; i++)
 		s->at[i] = s->moved[i] = -1;
 	sim_trace(s, "seed %lu: %s, %u hosts, %u groups%s", (unsigned long)seed, names[s->class],

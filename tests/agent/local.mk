@@ -2,6 +2,7 @@
 
 check_PROGRAMS += tests/agent/test_agent
 TESTS += tests/agent/test_agent
+LONG_TESTS += tests/agent/test_agent
 tests_agent_test_agent_SOURCES = \
 	tests/agent/ahead.c \
 	tests/agent/attach.c \

@@ -3,6 +3,7 @@
 check_PROGRAMS += tests/agentio/agentio
 TESTS += tests/agentio/agentio
 THREADED_TESTS += tests/agentio/agentio
+LONG_TESTS += tests/agentio/agentio
 tests_agentio_agentio_SOURCES = \
 	tests/agentio/agentio.c tests/agentio/suites.h \
 	tests/agentio/attach.c \

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+LONG_TESTS += tests/common/test_plan
 
 EXTRA_DIST += tests/common/README.md
 noinst_HEADERS += tests/common/testlib.h tests/common/looplib.h

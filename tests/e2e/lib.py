@@ -35,7 +35,9 @@ PENDING_ASYNC_OPS = 10
 AGENT_UNAVAILABLE = 64
 
 PREFIX = "pccle2e"  # of names of folders and network namespaces
-WAIT = float(os.environ.get("E2E_WAIT", "30"))  # seconds, for anything that should be done at once
+USUAL_WAIT = 30
+# Seconds, for anything that should be done at once.
+WAIT = float(os.environ.get("E2E_WAIT", USUAL_WAIT))
 
 BUILD = pathlib.Path(os.environ.get("abs_top_builddir") or "build/gcc").resolve()
 MASTERD = BUILD / "ccoip-masterd/ccoip-masterd"
@@ -99,11 +101,11 @@ def _on_end(number, _frame):
 
 
 def run(test, limit):
-    """Runs test(); it makes its Labs with `with`. limit: seconds."""
+    """Runs test(); it makes its Labs with `with`. limit: seconds, where WAIT is the usual one."""
     signal.signal(signal.SIGALRM, _on_alarm)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _on_end)
-    signal.alarm(limit)
+    signal.alarm(round(limit * max(1, WAIT / USUAL_WAIT)))
     began = time.monotonic()
     try:
         test()
@@ -400,6 +402,11 @@ class Lab:
 
         until(listens, f"{daemon.name} does not listen")
 
+    def await_path(self, daemon, path):
+        """Until the daemon listens on this Unix socket."""
+        self.await_socket(daemon, ("unix",),
+                          re.compile(rf" 00010000 .* {re.escape(str(path))}$", re.M).search)
+
     def start_master(self, host=0, listen=None, port=0, options=()):
         port = port or free_port()
         listen = listen or self.hosts.address(host)
@@ -413,6 +420,7 @@ class Lab:
         self.daemons.append(daemon)
         self.await_socket(daemon, ("tcp", "tcp6"),
                           re.compile(rf":{port:04X} [0-9A-F]+:0000 0A ").search)
+        self.await_path(daemon, admin)
         self.master = daemon
         return daemon
 
@@ -425,8 +433,8 @@ class Lab:
             *self.hosts.agent_options, *options])
         daemon = Daemon(process, f"pcclagentd of host {host}", host, log, admin=admin, socket=path)
         self.daemons.append(daemon)
-        self.await_socket(daemon, ("unix",),
-                          re.compile(rf" 00010000 .* {re.escape(str(path))}$", re.M).search)
+        self.await_path(daemon, path)
+        self.await_path(daemon, admin)
         self.agents[host] = daemon
         return daemon
 

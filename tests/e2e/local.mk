@@ -43,6 +43,11 @@ e2e_tests = \
 	tests/e2e/test_ctl_state.py
 TESTS += $(e2e_tests)
 PLAIN_TESTS += $(e2e_tests)
+HOSTILE_TESTS += tests/e2e/test_hostile.py
+LONG_TESTS += tests/e2e/test_places.py tests/e2e/test_kill.py tests/e2e/test_state.py \
+	tests/e2e/test_restart.py tests/e2e/test_parity.py tests/e2e/test_links.py \
+	tests/e2e/test_async.py tests/e2e/test_fresh_start.py tests/e2e/test_long.py \
+	tests/e2e/test_stood_still.py
 EXTRA_DIST += $(e2e_tests) tests/e2e/README.md tests/e2e/figures.py \
 	tests/e2e/figures_state.py tests/e2e/lib.py tests/e2e/longway.py tests/e2e/measure.py \
 	tests/e2e/recovery.py tests/e2e/wire.py

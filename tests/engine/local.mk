@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 
+LONG_TESTS += tests/engine/test_place tests/engine/test_engine tests/engine/test_held
 check_PROGRAMS += tests/engine/test_engine
 TESTS += tests/engine/test_engine
 THREADED_TESTS += tests/engine/test_engine

@@ -11,6 +11,7 @@ master_tests = tests/master/test_ahead tests/master/test_members tests/master/te
 	tests/master/test_sync_resume tests/master/test_elect_again
 check_PROGRAMS += $(master_tests)
 TESTS += $(master_tests)
+LONG_TESTS += tests/master/test_elect
 
 check_LTLIBRARIES += tests/master/libfake.la
 tests_master_libfake_la_SOURCES = tests/master/fake.c tests/master/fake_sync.c \

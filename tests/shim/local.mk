@@ -18,6 +18,7 @@ shim_tests_libs = libpccl-shim/libpccl-shim.la tests/shim/libfake.la $(CHECK_LIB
 
 check_PROGRAMS += $(shim_tests) tests/shim/standin_agentd
 TESTS += $(shim_tests)
+LONG_TESTS += tests/shim/test_operand
 THREADED_TESTS += tests/shim/test_session tests/shim/test_reduce tests/shim/test_fail \
 	tests/shim/test_multi tests/shim/test_resume_ops tests/shim/test_resume_comms \
 	tests/shim/test_resume_storm tests/shim/test_state_offer tests/shim/test_state_sync \

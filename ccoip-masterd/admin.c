@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * What pcclctl shows of a master.
+ * What pcclctl shows of a master, and has it do.
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "ccoip-masterd/masterd_internal.h"
 #include "common/cc_sys.h"
@@ -238,9 +239,53 @@ static void fill_stand(void *arg, const struct ccm_stand_info *s)
 	wa_set_text(t, col, "%s", s->text);
 }
 
+/* ---- reset ---- */
+
+static const struct wa_column reset_cols[] = {
+	{"run", WA_KIND_TEXT},
+	{"kicked", WA_KIND_COUNT},
+	{"revisions", WA_KIND_COUNT},
+};
+
+static void reset(struct masterd *m, bool force, struct wa_reply *r)
+{
+	uint32_t uid = cc_admin_caller(masterd_admin(m));
+	char run[CC_ID_STR_SIZE];
+	struct ccm_status s;
+	struct wa_table *t;
+
+	if (uid != 0 && uid != geteuid()) {
+		r->denied = true;
+		(void)snprintf(r->error, sizeof r->error,
+			"only root and the master's own user may reset its run");
+		return;
+	}
+	ccm_get_status(masterd_core(m), cc_now_ns(), &s);
+	if (s.stale) {
+		(void)snprintf(r->error, sizeof r->error,
+			"another master has taken over the run: reset that one, or restart this "
+			"one");
+		return;
+	}
+	if (!force && (s.recovering || s.accepted + s.registered > 0)) {
+		(void)snprintf(r->error, sizeof r->error,
+			"the run has %u peers%s, whose calls would fail: say --yes if that is "
+			"meant",
+			s.accepted + s.registered,
+			s.recovering ? ", or more that are to come back" : "");
+		return;
+	}
+	masterd_reset(m);
+	t = WA_TABLE(r, "reset", reset_cols);
+	wa_row_add(t);
+	wa_set_text(t, 0, "%s", cc_id_str(&s.run, run));
+	wa_set_number(t, 1, s.accepted + s.registered);
+	wa_set_number(t, 2, s.revisions);
+}
+
 static void fill(void *arg, const struct wa_request *q, struct wa_reply *r)
 {
-	const struct masterd *m = arg;
+	struct masterd *m = arg;
 	uint64_t now = cc_now_ns();
 
 	switch (q->verb) {
@@ -258,6 +303,9 @@ static void fill(void *arg, const struct wa_request *q, struct wa_reply *r)
 		ccm_each_state(masterd_core(m), now, fill_state, WA_TABLE(r, "groups", state_cols));
 		ccm_each_stand(masterd_core(m), fill_stand, WA_TABLE(r, "election", election_cols));
 		fill_recovery(m, now, r);
+		break;
+	case WA_RESET:
+		reset(m, q->force, r);
 		break;
 	case WA_SET_MASTER:
 		(void)snprintf(

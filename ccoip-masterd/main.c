@@ -41,6 +41,13 @@ static void on_signal(void *arg, int signo)
 	masterd_stop(arg, signo == SIGINT ? "interrupted" : "told to");
 }
 
+/* A program's own master: nobody starts it again. */
+static void on_end_signal(void *arg, int signo)
+{
+	(void)signo;
+	masterd_end(arg, "the master was told to end");
+}
+
 /* Blocked until there is somebody to take them, so that the end is a clean one from the start. */
 static void mask_signals(int how)
 {
@@ -54,13 +61,14 @@ static void mask_signals(int how)
 
 static int run(const struct masterd_config *cfg)
 {
+	void (*fn)(void *arg, int signo) = cfg->parent_fd < 0 ? on_signal : on_end_signal;
 	struct masterd *m = masterd_new(cfg);
 	int code = EX_OSERR;
 
 	if (!m)
 		return EX_OSERR;
-	if (masterd_on_signal(m, SIGTERM, on_signal, m) == 0 &&
-		masterd_on_signal(m, SIGINT, on_signal, m) == 0 && start_notifying(m) == 0) {
+	if (masterd_on_signal(m, SIGTERM, fn, m) == 0 && masterd_on_signal(m, SIGINT, fn, m) == 0 &&
+		start_notifying(m) == 0) {
 		mask_signals(SIG_UNBLOCK);
 		notify(m, CC_SERVICE_READY);
 		code = masterd_run(m) < 0 ? EX_SOFTWARE : EX_OK;

@@ -20,9 +20,10 @@
 #include "proto/wire_codes.h"
 #include "proto/wire_frame.h"
 
-#define TICK_MS          100u /* at most */
-#define ADOPT_MS         600u /* more than the longest pause between redials of an agent */
-#define VERDICT_MS       250  /* the end of a connection has been heard by then */
+#define TICK_MS          100u        /* at most */
+#define ADOPT_MS         600u        /* more than the longest pause between redials of an agent */
+#define VERDICT_MS       250         /* the end of a connection has been heard by then */
+#define END_NS           1000000000u /* for the last words to be read */
 #define MAX_FRAME        ((size_t)WIRE_FRAME_HDR + WIRE_FRAME_MAX)
 #define MAX_HELLO        ((size_t)16 << 10) /* bytes that a stranger can make us keep */
 #define COMPLAINTS_PER_S 10u
@@ -54,7 +55,8 @@ struct masterd {
 	struct agent *agents, *lost;
 	uint32_t last_id;
 	uint64_t refused;
-	int err; /* what ended the master, if not a request */
+	uint64_t end_by_ns; /* 0: it is not ending */
+	int err;            /* what ended the master, if not a request */
 	uint64_t complaints_since_ns;
 	uint32_t complaints, unsaid;
 };
@@ -408,6 +410,11 @@ static void on_tick(void *arg)
 	struct masterd *m = arg;
 	uint64_t now = cc_now_ns();
 
+	if (m->end_by_ns) {
+		if (cc_loop_is_flushed(m->loop) || now >= m->end_by_ns)
+			cc_loop_stop(m->loop);
+		return;
+	}
 	drop_silent(m, now);
 	renew_complaints(m, now);
 	step(m, &(struct ccm_event){.type = CCM_EV_TICK});
@@ -418,8 +425,10 @@ static void on_parent(void *arg)
 	struct masterd *m = arg;
 	char buf[64];
 
-	if (read(m->cfg.parent_fd, buf, sizeof buf) <= 0)
-		masterd_stop(m, "the program that started it said so, or is gone");
+	if (read(m->cfg.parent_fd, buf, sizeof buf) > 0)
+		masterd_end(m, "the master was told to end");
+	else if (!m->end_by_ns)
+		masterd_stop(m, "the program that started it is gone");
 }
 
 /* ---- life ---- */
@@ -527,8 +536,10 @@ err:
 
 int masterd_run(struct masterd *m)
 {
-	int err = cc_loop_run(m->loop);
+	int err;
 
+	on_tick(m); /* from now on the journal's run is there to be looked at */
+	err = cc_loop_run(m->loop);
 	return m->err ? m->err : err;
 }
 
@@ -536,6 +547,26 @@ void masterd_stop(struct masterd *m, const char *why)
 {
 	cc_log(CC_LOG_NOTICE, "ending: %s", why);
 	cc_loop_stop(m->loop);
+}
+
+void masterd_end(struct masterd *m, const char *why)
+{
+	if (m->end_by_ns)
+		return;
+	cc_log(CC_LOG_NOTICE, "ending, and the run with it: %s", why);
+	for (uint32_t i = 0; i < m->cfg.n_listen; i++) {
+		cc_listener_free(m->listeners[i]);
+		m->listeners[i] = NULL;
+	}
+	step(m, &(struct ccm_event){.type = CCM_EV_END, .text = why});
+	m->end_by_ns = cc_now_ns() + END_NS;
+}
+
+void masterd_reset(struct masterd *m)
+{
+	cc_log(CC_LOG_NOTICE, "the run is reset by an operator");
+	step(m, &(struct ccm_event){.type = CCM_EV_RESET,
+			.text = "an operator has reset the run at its master: connect again"});
 }
 
 void masterd_free(struct masterd *m)
@@ -576,6 +607,11 @@ int masterd_every(struct masterd *m, uint32_t interval_ms, void (*fn)(void *arg)
 void masterd_get_stats(const struct masterd *m, struct masterd_stats *ret)
 {
 	*ret = (struct masterd_stats){.conns = HASH_COUNT(m->agents), .refused = m->refused};
+}
+
+const struct cc_admin *masterd_admin(const struct masterd *m)
+{
+	return m->admin;
 }
 
 const struct ccm *masterd_core(const struct masterd *m)

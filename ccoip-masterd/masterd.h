@@ -18,7 +18,7 @@ struct masterd_config {
 	int listen_fds[MASTERD_LISTEN_MAX]; /* listening TCP sockets */
 	uint32_t n_listen;
 	int admin_fd;              /* listening AF_UNIX stream socket, or -1 */
-	int parent_fd;             /* its end of file ends the master; or -1 */
+	int parent_fd;             /* its end of file ends the master, a byte its run too; or -1 */
 	uint32_t max_conns;        /* connections beyond are refused */
 	uint32_t hello_timeout_ms; /* for the first whole message of a connection */
 	size_t max_out;            /* bytes queued for one agent; beyond, it is lost */
@@ -33,9 +33,12 @@ struct masterd;
 
 /* Owns the descriptors of cfg from now on, also when it fails: NULL, after a line in the log. */
 struct masterd *masterd_new(const struct masterd_config *cfg);
-/* Runs until masterd_stop or the end of the parent. 0 or CC_ERR_*. */
+/* Runs until masterd_stop, masterd_end or the end of the parent. 0 or CC_ERR_*. */
 int masterd_run(struct masterd *m);
+/* The run can be taken over by another master. */
 void masterd_stop(struct masterd *m, const char *why);
+/* The run is over: its peers are told, and why; within a second. */
+void masterd_end(struct masterd *m, const char *why);
 /* Closes all connections. NULL is fine. */
 void masterd_free(struct masterd *m);
 

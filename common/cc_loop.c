@@ -116,6 +116,11 @@ struct event_base *cc_loop_base(struct cc_loop *l)
 	return l->base;
 }
 
+bool cc_loop_is_flushed(const struct cc_loop *l)
+{
+	return !l->lingering;
+}
+
 struct cc_conn **cc_loop_lingering(struct cc_loop *l)
 {
 	return &l->lingering;

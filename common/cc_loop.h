@@ -93,6 +93,8 @@ void cc_conn_allow_silence(struct cc_conn *c, uint32_t ms);
 /* Closes when what is queued has been written and the other side has read it, or after 2 s. No
  * callback follows. */
 void cc_conn_close(struct cc_conn *c);
+/* No connection that was closed has anything left to say. */
+bool cc_loop_is_flushed(const struct cc_loop *l);
 /* Nothing more is read from the socket: what comes next is for whoever gets the descriptor. */
 void cc_conn_stop_reading(struct cc_conn *c);
 /* Gives the descriptor back (what was queued must have been written) and frees the rest. Input that

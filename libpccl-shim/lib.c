@@ -111,12 +111,21 @@ pcclResult_t pccl_check_ready(void)
 	}
 }
 
-pcclResult_t pcclInit(void)
+pcclResult_t pccl_prepare(void)
 {
 	pthread_once(&once, register_handlers);
 	if (atfork_error)
 		return pccl_fail(
 			pcclInternalError, "the system has no memory for the handlers of fork()");
+	return pcclSuccess;
+}
+
+pcclResult_t pcclInit(void)
+{
+	pcclResult_t r = pccl_prepare();
+
+	if (r != pcclSuccess)
+		return r;
 	atomic_store(&state, READY);
 	return pccl_ok();
 }

@@ -16,6 +16,8 @@
 
 /* pcclSuccess when pcclInit was called in this process. Sets no sentence then. */
 pcclResult_t pccl_check_ready(void);
+/* The handlers of fork() are there: for what needs no pcclInit. */
+pcclResult_t pccl_prepare(void);
 /* Differs between a process and its forked children. */
 uint32_t pccl_generation(void);
 /* Of the calling thread. Unlike a pthread_t it is never another one's, not even later. */

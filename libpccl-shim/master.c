@@ -4,10 +4,13 @@
  * errors are known at once. The child holds one end of a leash and ends when it reads the end of
  * file there: because we said so, or because this process is gone. A pair of sockets rather than a
  * pipe: shutdown() may be called by a signal handler and needs no closing.
+ *
+ * PCCL 1.0 needs no pcclInit for any of this, and neither do we.
  */
 #include <errno.h>
 #include <limits.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -30,14 +33,11 @@ struct pcclMasterInstanceState_t {
 	struct pccl_fork_fd listener, leash;
 	pid_t pid;
 	_Atomic int state; /* enum master_state */
+	_Atomic bool interrupted;
 };
 
 static pcclResult_t check(const pcclMasterInstance_t *m)
 {
-	pcclResult_t r = pccl_check_ready();
-
-	if (r != pcclSuccess)
-		return r;
 	if (!m || m->magic != MASTER_MAGIC)
 		return pccl_fail(pcclInvalidArgument,
 			"the pointer is NULL, not a master, or one that was destroyed");
@@ -50,7 +50,7 @@ static pcclResult_t check(const pcclMasterInstance_t *m)
 pcclResult_t pcclCreateMaster(
 	ccoip_socket_address_t listen_address, pcclMasterInstance_t **p_master_handle_out)
 {
-	pcclResult_t r = pccl_check_ready();
+	pcclResult_t r = pccl_prepare();
 	char text[CC_ADDR_STR_SIZE];
 	pcclMasterInstance_t *m;
 	struct cc_addr addr;
@@ -115,6 +115,13 @@ static pcclResult_t start(pcclMasterInstance_t *m)
 	return pcclSuccess;
 }
 
+/* A byte: the run is over. Without it, this process may come again with another master. */
+static void end(const pcclMasterInstance_t *m)
+{
+	(void)!send(m->leash.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	shutdown(m->leash.fd, SHUT_WR);
+}
+
 pcclResult_t pcclRunMaster(pcclMasterInstance_t *m)
 {
 	int expected = MASTER_CREATED;
@@ -124,9 +131,18 @@ pcclResult_t pcclRunMaster(pcclMasterInstance_t *m)
 		return r;
 	if (!atomic_compare_exchange_strong(&m->state, &expected, MASTER_STARTING))
 		return pccl_fail(pcclInvalidArgument, "the master is running, or has been");
+	if (atomic_load(&m->interrupted)) {
+		pccl_fork_close(&m->listener);
+		atomic_store(&m->state, MASTER_ENDED);
+		return pccl_ok();
+	}
 	r = start(m);
 	atomic_store(&m->state, r == pcclSuccess ? MASTER_RUNNING : MASTER_CREATED);
-	return r == pcclSuccess ? pccl_ok() : r;
+	if (r != pcclSuccess)
+		return r;
+	if (atomic_load(&m->interrupted)) /* it did not find the leash yet */
+		end(m);
+	return pccl_ok();
 }
 
 /* Called by signal handlers: no locks, no memory, and no sentence. */
@@ -135,9 +151,11 @@ pcclResult_t pcclInterruptMaster(pcclMasterInstance_t *m)
 	int saved = errno;
 
 	if (!m || m->magic != MASTER_MAGIC || m->generation != pccl_generation() ||
-		atomic_load(&m->state) != MASTER_RUNNING)
+		atomic_load(&m->state) == MASTER_ENDED)
 		return pcclInvalidArgument;
-	shutdown(m->leash.fd, SHUT_RDWR);
+	atomic_store(&m->interrupted, true);
+	if (atomic_load(&m->state) == MASTER_RUNNING)
+		end(m);
 	errno = saved;
 	return pcclSuccess;
 }

@@ -327,6 +327,10 @@ static void fill(void *arg, const struct wa_request *q, struct wa_reply *reply)
 	case WA_SET_MASTER:
 		handle_set_master(&f, q, reply);
 		break;
+	case WA_RESET:
+		(void)snprintf(reply->error, sizeof reply->error,
+			"an agent has no run of its own: ask the master");
+		break;
 	}
 }
 

@@ -14,7 +14,7 @@
 #include "pcclctl/client.h"
 #include "pcclctl/print.h"
 
-enum { OPT_JSON = 256, OPT_AGENT, OPT_MASTER, OPT_NOW, OPT_RUN, OPT_HELP, OPT_VERSION };
+enum { OPT_JSON = 256, OPT_AGENT, OPT_MASTER, OPT_NOW, OPT_RUN, OPT_YES, OPT_HELP, OPT_VERSION };
 
 static const struct option long_options[] = {
 	{"json", no_argument, NULL, OPT_JSON},
@@ -22,6 +22,7 @@ static const struct option long_options[] = {
 	{"master", required_argument, NULL, OPT_MASTER},
 	{"now", no_argument, NULL, OPT_NOW},
 	{"run", required_argument, NULL, OPT_RUN},
+	{"yes", no_argument, NULL, OPT_YES},
 	{"help", no_argument, NULL, OPT_HELP},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{0},
@@ -31,6 +32,7 @@ static const char help[] =
 	"Usage: pcclctl [--json] [--agent PATH | --master PATH] status | peers | ops | state\n"
 	"       pcclctl [--json] [--agent PATH] agent set-master [--now] OLD NEW\n"
 	"       pcclctl [--json] [--agent PATH] agent set-master [--now] --run N NEW\n"
+	"       pcclctl [--json] --master PATH reset [--yes]\n"
 	"Looks at the agent of this host, or at the agent or master of an admin socket.\n"
 	"\n"
 	"  status             how an agent is: processes, runs, memory, ports; or a master: its\n"
@@ -42,9 +44,14 @@ static const char help[] =
 	"                     which its peers differed, and the transfers that are under way\n"
 	"  agent set-master   the master that processes call OLD (ADDR:PORT) is at NEW if it is\n"
 	"                     not at OLD; NEW none: it is nowhere else\n"
+	"  reset              the run of this master is over: its peers are put out, the "
+	"revisions\n"
+	"                     of shared state forgotten, also in the journal; the next one begins\n"
+	"                     at revision 0\n"
 	"\n"
 	"      --now          leave a master that answers, and go to NEW\n"
 	"      --run N        only of this run, by its number in the status\n"
+	"      --yes          reset, also while the run has peers\n"
 	"      --agent PATH   ask the agent whose admin socket this is\n"
 	"      --master PATH  ask the master whose admin socket this is\n"
 	"      --json         print one JSON object, with plain numbers\n"
@@ -69,8 +76,8 @@ static int find_verb(const char *name, enum wa_verb *ret)
 	static const struct {
 		const char *name;
 		enum wa_verb verb;
-	} verbs[] = {
-		{"status", WA_STATUS}, {"peers", WA_PEERS}, {"ops", WA_OPS}, {"state", WA_STATE}};
+	} verbs[] = {{"status", WA_STATUS}, {"peers", WA_PEERS}, {"ops", WA_OPS},
+		{"state", WA_STATE}, {"reset", WA_RESET}};
 
 	for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
 		if (strcmp(verbs[i].name, name) == 0) {
@@ -120,6 +127,9 @@ static int take_option(struct command *c, int opt)
 	case OPT_RUN:
 		c->set_master_options = true;
 		return take_run(c, optarg);
+	case OPT_YES:
+		c->request.force = true;
+		return -1;
 	case OPT_HELP:
 		fputs(help, stdout);
 		return EX_OK;
@@ -164,8 +174,9 @@ static int parse_agent(struct command *c, char **words, int n)
 static int parse_words(struct command *c, char **words, int n)
 {
 	if (n == 0)
-		return usage(
-			"a command is missing: status, peers, ops, state or agent set-master", "");
+		return usage("a command is missing: status, peers, ops, state, reset or agent "
+			     "set-master",
+			"");
 	if (strcmp(words[0], "agent") == 0)
 		return parse_agent(c, words + 1, n - 1);
 	if (find_verb(words[0], &c->request.verb) < 0)
@@ -174,6 +185,10 @@ static int parse_words(struct command *c, char **words, int n)
 		return usage("one command at a time, not also ", words[1]);
 	if (c->set_master_options)
 		return usage("--now and --run are for set-master", "");
+	if (c->request.force && c->request.verb != WA_RESET)
+		return usage("--yes is for reset", "");
+	if (c->request.verb == WA_RESET && (!c->targeted || strcmp(c->target.what, "master") != 0))
+		return usage("reset is for a master: name its admin socket with --master", "");
 	return -1;
 }
 

@@ -230,6 +230,7 @@ int wire_admin_encode_request(const struct wa_request *q, uint8_t **ret, size_t 
 {
 	Admin__Request p = ADMIN__REQUEST__INIT;
 	Admin__SetMaster set_master = ADMIN__SET_MASTER__INIT;
+	Admin__Reset reset = ADMIN__RESET__INIT;
 	struct wire_arena arena;
 	int rc;
 
@@ -243,6 +244,10 @@ int wire_admin_encode_request(const struct wa_request *q, uint8_t **ret, size_t 
 		set_master.to = wire_put_text(&arena, q->to, sizeof q->to);
 		set_master.now = q->now;
 		set_master.run = q->run;
+	}
+	if (q->verb == WA_RESET && q->force) {
+		p.reset = &reset;
+		reset.force = true;
 	}
 	rc = arena.err;
 	if (rc == 0)

@@ -19,7 +19,14 @@
 #define WA_TEXT_MAX    512u
 #define WA_ADDR_MAX    64u /* with NUL */
 
-enum wa_verb { WA_STATUS = 1, WA_PEERS = 2, WA_OPS = 3, WA_SET_MASTER = 4, WA_STATE = 5 };
+enum wa_verb {
+	WA_STATUS = 1,
+	WA_PEERS = 2,
+	WA_OPS = 3,
+	WA_SET_MASTER = 4,
+	WA_STATE = 5,
+	WA_RESET = 6
+};
 
 struct wa_request {
 	uint32_t version_min, version_max;
@@ -29,6 +36,7 @@ struct wa_request {
 	char from[WA_ADDR_MAX]; /* "" only with run */
 	char to[WA_ADDR_MAX];   /* "": nowhere else any more */
 	bool now;               /* leave a master that answers */
+	bool force;             /* WA_RESET: also while the run has members */
 	uint32_t run;           /* as the agent numbers it; 0: all of them, later ones too */
 };
 

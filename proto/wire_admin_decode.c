@@ -191,9 +191,10 @@ static int get_request(const Admin__Request *p, struct wa_request *q, const char
 	/* What another version asks is not ours to judge; the daemon refuses it. */
 	if (!known_version(p->version_min, p->version_max))
 		return 0;
-	if (p->verb < ADMIN__VERB__STATUS || p->verb > ADMIN__VERB__STATE)
+	if (p->verb < ADMIN__VERB__STATUS || p->verb > ADMIN__VERB__RESET)
 		return wire_bad(why, "request.verb: not one that this version knows");
 	q->verb = (enum wa_verb)p->verb;
+	q->force = q->verb == WA_RESET && p->reset != NULL && p->reset->force;
 	return q->verb == WA_SET_MASTER ? get_set_master(p->set_master, q, why) : 0;
 }
 

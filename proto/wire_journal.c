@@ -60,6 +60,7 @@ static void put_revisions(struct wire_arena *a, const struct wj_record *r, Journ
 		journal__revision__init(v);
 		v->group = r->revisions[m->n_revisions].group;
 		v->revision = r->revisions[m->n_revisions].revision;
+		v->lost = r->revisions[m->n_revisions].lost;
 		m->revisions[m->n_revisions] = v;
 	}
 }
@@ -228,8 +229,9 @@ static int get_revisions(const Journal__Members *p, struct wj_record *r, const c
 	for (size_t i = 0; i < n; i++) {
 		if (p->revisions[i]->revision < 1)
 			return wire_bad(why, "members.revisions.revision: must be at least 1");
-		r->revisions[i] = (struct wj_revision){
-			.group = p->revisions[i]->group, .revision = p->revisions[i]->revision};
+		r->revisions[i] = (struct wj_revision){.group = p->revisions[i]->group,
+			.revision = p->revisions[i]->revision,
+			.lost = p->revisions[i]->lost};
 	}
 	qsort(r->revisions, n, sizeof *r->revisions, compare_groups);
 	for (size_t i = 1; i < n; i++)

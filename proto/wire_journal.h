@@ -35,10 +35,11 @@ struct wj_member {
 };
 
 /* What a group expects of its next synchronization of shared state. It is kept when the group has
- * no members any more. */
+ * no members any more, unless the last one left by itself and lost is false. */
 struct wj_revision {
 	uint32_t group;
 	uint64_t revision; /* >= 1 */
+	bool lost;         /* since the last one a member was lost and had not left */
 };
 
 struct wj_record {

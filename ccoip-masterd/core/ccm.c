@@ -265,6 +265,12 @@ int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct 
 		if (a)
 			message(m, a, ev->msg);
 		break;
+	case CCM_EV_RESET:
+		ccm_run_reset(m, ev->text);
+		break;
+	case CCM_EV_END:
+		ccm_run_end(m, ev->text);
+		break;
 	case CCM_EV_TICK:
 		ccm_agent_tick(m);
 		ccm_absent_tick(m);

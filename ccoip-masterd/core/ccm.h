@@ -71,7 +71,10 @@
  *   peers have it all. When they are back, WM_OP_QUERY for it is answered at its end; an agent
  *   that says itself that it is in it (WM_OP_VOTE with its seq) has its part again.
  *   When it is done, the group expects the next revision. The journal has that first, then its
- *   agents are told the world, then the end. It is remembered when the group has no members.
+ *   agents are told the world, then the end. It is remembered when the group has no members,
+ *   unless the run of the group is over: the last member left by itself, and since the last
+ *   synchronization nobody was lost. Then any revision will do, as at first. So it is for all
+ *   groups after a reset, which kicks all peers; a stale master is not reset.
  *   To a next master agents tell what was elected: that is not asked again. A peer that has not
  *   heard gets its start or its kick by it. An attempt with less than the expected revision was
  *   done. If nobody of a group came by an agent that has lived on, and attempts are in doubt, it is
@@ -170,6 +173,8 @@ enum ccm_event_type {
 	CCM_EV_CLOSED,   /* it is gone; text says why */
 	CCM_EV_MSG,      /* a decoded message; stays owned by the caller */
 	CCM_EV_TICK,     /* time has passed; at least every ccm_tick_ms() */
+	CCM_EV_RESET,    /* an operator: the run is over, the next one begins anew; text says why */
+	CCM_EV_END,      /* the last step: the run is over, the master ends; text says why */
 };
 
 struct ccm_event {
@@ -250,7 +255,8 @@ struct ccm_status {
 	uint64_t stale;  /* the term of a master that has taken over the run, or 0 */
 	bool round_active, round_accepts;
 	uint32_t agents, registered, accepted, groups;
-	uint32_t absent; /* of the accepted: their agents are gone */
+	uint32_t absent;    /* of the accepted: their agents are gone */
+	uint32_t revisions; /* groups that expect one, also those without members */
 	/* Accepted peers that left cleanly; those that are gone otherwise, the kicked ones too. */
 	uint64_t leaves, losses;
 	uint64_t joins, kicks, ops_started, ops_done, ops_aborted, rounds;

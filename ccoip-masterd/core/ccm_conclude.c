@@ -297,6 +297,7 @@ void ccm_conclude(struct ccm *m)
 	ccm_fate_judge(m);
 	rebuild_rings(m);
 	m->world_version++;
+	ccm_revisions_settle(m);
 	ccm_journal_members(m);
 	tell_promoted(m);
 	if (!m->lost)

@@ -350,7 +350,7 @@ static void say_lost(const struct ccm_election *e, char *dst, size_t size)
 	(void)snprintf(dst, size,
 		"REVISION_INCREMENT_VIOLATION: no peer that can be elected offers revision %" PRIu64
 		", but %" PRIu64 " at most. Await a peer that has it, load revision %" PRIu64
-		" from a checkpoint, or start the master without a journal",
+		" from a checkpoint, or reset the run (pcclctl reset)",
 		e->expected, e->highest, e->expected);
 }
 

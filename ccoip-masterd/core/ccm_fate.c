@@ -21,15 +21,6 @@ static int by_seq(const void *x, const void *y)
 	return (a->seq > b->seq) - (a->seq < b->seq);
 }
 
-/* What agents have told of the revisions of their groups. */
-static void take_revisions(struct ccm *m, const struct wm_world *w)
-{
-	uint32_t i;
-
-	for (i = 0; i < w->n; i++)
-		ccm_revision_raise(m, w->own[i].group, w->own[i].revision);
-}
-
 static uint32_t count_told(const struct ccm_told *t)
 {
 	const struct ccm_ask *q;
@@ -48,7 +39,7 @@ void ccm_outcomes_keep(struct ccm *m, const struct ccm_told *t)
 	const struct ccm_ask *q;
 	struct wm_outcome *v;
 
-	take_revisions(m, &t->r.world);
+	ccm_revisions_learn(m, &t->r.world);
 	if (n == m->n_ended)
 		return;
 	v = realloc(m->ended, n * sizeof *v);

@@ -24,6 +24,7 @@
  *   ccm_sync.c      those of shared state: the election, who gets what from whom, losses meanwhile
  *   ccm_away.c      ... those that go on without peers whose agents are gone
  *   ccm_revision.c  which revision each group expects
+ *   ccm_over.c      runs that end by somebody's word
  *   ccm_waits.c     who is awaited by what has not started, and who is told of it
  *   ccm_view.c      looking inside
  *   ccm_record.c    what became of elections of shared state, for people
@@ -146,6 +147,8 @@ struct ccm_op *ccm_ahead_find(struct ccm *m, uint64_t seq);
 void ccm_resume_hello(struct ccm *m, struct ccm_agent *a);
 /* p leaves its agent, which has said this. */
 void ccm_told_left(struct ccm_told *t, const struct ccm_peer *p);
+/* Still recovering: no longer, whoever has not come. */
+void ccm_resume_end(struct ccm *m);
 /* While recovering. True: the message, the join of an unknown peer, is dealt with. */
 bool ccm_resume_msg(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg);
 bool ccm_resume_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j);
@@ -188,6 +191,12 @@ void ccm_renew(struct ccm *m, uint32_t gone, const char *why);
 /* Likewise with nothing but the connections: nobody has joined by those that there are. Returns a's
  * place in it, or NULL without memory; a is gone. */
 struct ccm_agent *ccm_begin_again(struct ccm *m, const struct ccm_agent *a);
+
+/* ccm_over.c */
+/* All peers are kicked, revisions forgotten. */
+void ccm_run_reset(struct ccm *m, const char *why);
+/* The same, and all agents are turned away. */
+void ccm_run_end(struct ccm *m, const char *why);
 
 /* ccm_conclude.c */
 void ccm_conclude(struct ccm *m);

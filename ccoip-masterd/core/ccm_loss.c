@@ -78,6 +78,7 @@ void ccm_world_announce(struct ccm *m)
 	struct ccm_agent *a;
 
 	m->world_version++;
+	ccm_revisions_settle(m);
 	ccm_journal_lost(m);
 	ccm_world_totals(m, &totals);
 	keep_at_loss(m, &totals);

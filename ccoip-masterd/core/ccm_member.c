@@ -342,6 +342,7 @@ void ccm_member_leave(struct ccm *m, struct ccm_agent *a, const struct wm_leave 
 
 	if (!p)
 		return;
+	p->leaving = clean;
 	m->leaves += clean && p->phase == CCM_PEER_ACCEPTED;
 	ccm_log(m, clean ? CCM_LOG_INFO : CCM_LOG_WARNING, "%s, group %u: %s",
 		ccm_peer_label(p, label), p->seat->group->id, why);
@@ -433,6 +434,9 @@ static void accepted_lost(struct ccm *m, struct ccm_peer *p, const char *why)
 		ccm_group_lost(m, g, text);
 	}
 	ccm_sync_lost(m, p, why);
+	if (m->recovering && s->agent->told)
+		ccm_revisions_learn(m, &s->agent->told->r.world);
+	ccm_revision_left(m, g, p->leaving);
 	ccm_lost_note(m, &p->id);
 	m->losses++;
 	m->n_left += m->recovering;

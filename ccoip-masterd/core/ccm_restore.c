@@ -90,6 +90,7 @@ void ccm_journal_members(struct ccm *m)
 	struct wj_record s;
 
 	m->n_unsaved = 0;
+	m->resave = false;
 	if (!writes(m))
 		return;
 	write_run(m);
@@ -114,6 +115,8 @@ void ccm_journal_lost(struct ccm *m)
 			r->members[r->n++].peer = m->unsaved[i];
 	}
 	m->n_unsaved = 0;
+	if (m->resave)
+		ccm_journal_members(m);
 }
 
 void ccm_journal_note(struct ccm *m, const struct cc_id *peer)
@@ -268,6 +271,16 @@ static void restore_member(struct ccm *m, const struct wj_member *x)
 	m->n_absent++;
 }
 
+static void restore_revision(struct ccm *m, const struct wj_revision *x)
+{
+	struct ccm_revision *r;
+
+	ccm_revision_raise(m, x->group, x->revision);
+	r = ccm_revision_find(m, x->group);
+	if (r)
+		r->lost = x->lost;
+}
+
 void ccm_restore_begin(struct ccm *m)
 {
 	struct wj_record *s = &m->saved;
@@ -296,7 +309,7 @@ void ccm_restore_begin(struct ccm *m)
 	m->topo_turn = s->topo_turn;
 	m->pending_turn = s->pending_turn;
 	for (i = 0; i < s->n_revisions && !m->oom; i++)
-		ccm_revision_raise(m, s->revisions[i].group, s->revisions[i].revision);
+		restore_revision(m, &s->revisions[i]);
 	for (i = 0; i < s->n && !m->oom; i++)
 		restore_member(m, &s->members[i]);
 	DL_FOREACH2 (m->absent, a, next_ab) {

@@ -637,6 +637,13 @@ void ccm_resume_step(struct ccm *m)
 		release_held(m);
 }
 
+void ccm_resume_end(struct ccm *m)
+{
+	if (m->key_unknown)
+		release_held(m);
+	ccm_conclude(m);
+}
+
 bool ccm_resume_settle(struct ccm *m)
 {
 	if (!m->recovering)
@@ -646,8 +653,6 @@ bool ccm_resume_settle(struct ccm *m)
 	m->look = false;
 	if (!enough(m) || send_away(m))
 		return false;
-	if (m->key_unknown)
-		release_held(m);
-	ccm_conclude(m);
+	ccm_resume_end(m);
 	return true;
 }

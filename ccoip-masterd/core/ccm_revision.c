@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Which revision of shared state each group expects next, also groups without members: whoever
- * comes to one later must not begin anew.
+ * comes to one later must not begin anew. But the run of a group is over when its last member has
+ * left by itself, and the group has lost nobody since its last synchronization: the next run begins
+ * at revision 0. After a loss nobody can tell an end from a failure that made the others give up.
  */
 #include <stdlib.h>
 
@@ -89,6 +91,47 @@ void ccm_revision_forget(struct ccm *m, struct ccm_group *g)
 		drop(m, g->last);
 }
 
+void ccm_revision_left(struct ccm *m, struct ccm_group *g, bool left)
+{
+	struct ccm_revision *r = g->last;
+
+	if (!r)
+		return;
+	m->resave |= !left && !r->lost;
+	r->lost |= !left;
+	r->over = left && g->n_accepted == 0;
+	m->resave |= r->over;
+}
+
+void ccm_revisions_settle(struct ccm *m)
+{
+	struct ccm_revision *r, *tmp;
+	struct ccm_group *g;
+
+	if (!m->resave)
+		return;
+	HASH_ITER (hh, m->revisions, r, tmp) {
+		g = group_of(m, r->group);
+		if (r->over && !r->lost && (!g || g->n_accepted == 0)) {
+			ccm_log(m, CCM_LOG_NOTICE,
+				"the run of group %u is over: all its members have left; its next "
+				"one begins at revision 0",
+				r->group);
+			drop(m, r);
+		} else {
+			r->over = false;
+		}
+	}
+}
+
+void ccm_revisions_learn(struct ccm *m, const struct wm_world *w)
+{
+	uint32_t i;
+
+	for (i = 0; i < w->n; i++)
+		ccm_revision_raise(m, w->own[i].group, w->own[i].revision);
+}
+
 struct wj_revision *ccm_revision_list(struct ccm *m, uint32_t *n)
 {
 	struct wj_revision *v = ccm_calloc(m, HASH_COUNT(m->revisions), sizeof *v);
@@ -100,18 +143,15 @@ struct wj_revision *ccm_revision_list(struct ccm *m, uint32_t *n)
 	HASH_ITER (hh, m->revisions, r, tmp) {
 		if (*n == WJ_GROUPS_MAX)
 			break;
-		v[(*n)++] = (struct wj_revision){r->group, r->expected};
+		v[(*n)++] = (struct wj_revision){r->group, r->expected, r->lost};
 	}
 	return v;
 }
 
 void ccm_revisions_free(struct ccm *m)
 {
-	struct ccm_revision *r = m->revisions, *next;
+	struct ccm_revision *r, *tmp;
 
-	HASH_CLEAR(hh, m->revisions);
-	for (; r; r = next) {
-		next = r->hh.next;
-		free(r);
-	}
+	HASH_ITER (hh, m->revisions, r, tmp)
+		drop(m, r);
 }

@@ -451,6 +451,8 @@ void ccm_sync_done(struct ccm *m, const struct ccm_op *o)
 
 	ccm_record_ended(m, g->id, o->seq, NULL);
 	ccm_revision_raise(m, g->id, o->sync->revision + 1);
+	if (g->last)
+		g->last->lost = false;
 	m->world_version++;
 	ccm_journal_members(m);
 	ccm_world_tell_group(m, g);

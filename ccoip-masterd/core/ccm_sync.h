@@ -35,6 +35,8 @@ struct ccm_sync {
 struct ccm_revision {
 	uint32_t group;
 	uint64_t expected; /* the next one, >= 1 */
+	bool lost;         /* since the last one a member was lost and had not left */
+	bool over;         /* the last member left by itself: to be settled */
 	bool unhashed;
 	UT_hash_handle hh; /* in ccm->revisions */
 };
@@ -88,6 +90,12 @@ static inline uint64_t ccm_revision_of(const struct ccm_group *g)
 }
 /* The group expects at least this one. */
 void ccm_revision_raise(struct ccm *m, uint32_t group, uint64_t expected);
+/* A member of g is gone; left: by itself. */
+void ccm_revision_left(struct ccm *m, struct ccm_group *g, bool left);
+/* Forgets those of groups whose run is over. */
+void ccm_revisions_settle(struct ccm *m);
+/* What an agent has told of them. */
+void ccm_revisions_learn(struct ccm *m, const struct wm_world *w);
 /* It is not known what the group expects. */
 void ccm_revision_forget(struct ccm *m, struct ccm_group *g);
 /* What a journal has of them: *n entries, malloc'd; NULL without memory. */

@@ -107,7 +107,8 @@ struct ccm_peer {
 	uint32_t n_ops;     /* operations it has voted for */
 	uint32_t n_running; /* of them, started */
 	bool topo_voted, pending_voted;
-	bool untold; /* accepted, but its agent still waits for the answer to its join */
+	bool leaving; /* by itself: it is removed in this step */
+	bool untold;  /* accepted, but its agent still waits for the answer to its join */
 	bool unhashed;
 	struct ccm_peer *next, *prev; /* in seat->peers: accepted ones first, each by joining */
 	uint64_t stopped_ns; /* since when its process is stopped, as its agent says; 0: it runs */
@@ -390,6 +391,7 @@ struct ccm {
 	struct cc_id written_run;
 	struct cc_id *unsaved; /* accepted peers that were lost since it was written */
 	uint32_t n_unsaved, cap_unsaved;
+	bool resave;              /* revisions are to be settled, and written with all members */
 	struct wm_outcome *ended; /* what the last master told, as far as it is known; by seq */
 	uint32_t n_ended;
 	uint64_t last_agent, last_round, last_seq, last_loss, epoch, world_version;

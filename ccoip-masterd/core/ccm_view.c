@@ -129,6 +129,7 @@ void ccm_get_status(const struct ccm *m, uint64_t now_ns, struct ccm_status *ret
 		.accepted = m->n_accepted,
 		.absent = m->n_absent,
 		.groups = HASH_COUNT(m->groups),
+		.revisions = HASH_COUNT(m->revisions),
 		.joins = m->joins,
 		.leaves = m->leaves,
 		.losses = m->losses - m->leaves,

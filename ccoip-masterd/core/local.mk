@@ -22,6 +22,7 @@ libccm_la_SOURCES = \
 	ccoip-masterd/core/ccm_record.c ccoip-masterd/core/ccm_record.h \
 	ccoip-masterd/core/ccm_resume.c \
 	ccoip-masterd/core/ccm_revision.c \
+	ccoip-masterd/core/ccm_over.c \
 	ccoip-masterd/core/ccm_ring.c \
 	ccoip-masterd/core/ccm_round.c \
 	ccoip-masterd/core/ccm_state.c \

@@ -679,7 +679,7 @@ PCCL_EXPORT pcclResult_t pcclSynchronizeSharedState(const pcclComm_t *communicat
 /*
  * A master of one's own, for tests and small runs; ccoip-masterd is the same as a program. It runs
  * as a child process on a socket that this process opened. The order of calls is create, run,
- * interrupt, await termination, destroy. Any thread.
+ * interrupt, await termination, destroy. Any thread; pcclInit is not needed.
  */
 
 /*
@@ -694,7 +694,8 @@ PCCL_EXPORT pcclResult_t pcclCreateMaster(
 	ccoip_socket_address_t listen_address, pcclMasterInstance_t **p_master_handle_out);
 
 /*
- * Starts the master and returns; peers can connect from now on.
+ * Starts the master and returns; peers can connect from now on. A master that was interrupted
+ * before is not started, and has ended.
  *
  * pcclInvalidArgument  it is running already, or has been
  * pcclInternalError    the program ccoip-masterd cannot be started
@@ -702,10 +703,12 @@ PCCL_EXPORT pcclResult_t pcclCreateMaster(
 PCCL_EXPORT pcclResult_t pcclRunMaster(pcclMasterInstance_t *master_instance);
 
 /*
- * Asks the master to end. Returns at once; pcclMasterAwaitTermination waits for the end. May be
- * called from a signal handler, and leaves the text of pcclGetLastError alone.
+ * Ends the master and its run: within a second its peers' calls return pcclMasterConnectionFailed,
+ * "the master was told to end". Returns at once; pcclMasterAwaitTermination waits for the end. May
+ * be called from a signal handler, also before and during pcclRunMaster, and leaves the text of
+ * pcclGetLastError alone.
  *
- * pcclInvalidArgument  it is not running
+ * pcclInvalidArgument  no master, or one whose end was awaited
  */
 PCCL_EXPORT pcclResult_t pcclInterruptMaster(pcclMasterInstance_t *master_instance);
 

@@ -191,6 +191,12 @@ static void fill(void *arg, const struct wa_request *q, struct wa_reply *r)
 		wa_set_number(t, 2, q->now);
 		wa_set_number(t, 3, q->run);
 		break;
+	case WA_RESET:
+		t = wa_table_add(r, "reset");
+		wa_col_add(t, "force", WA_KIND_BOOL);
+		wa_row_add(t);
+		wa_set_number(t, 0, q->force);
+		break;
 	}
 }
 
@@ -378,6 +384,20 @@ START_TEST(set_master_is_asked)
 	ck_assert_int_eq(ctl("agent set-master 192.0.2.2:2 --run 7"), EX_OK);
 	ck_assert_str_eq(out, "FROM  TO           NOW  RUN\n"
 			      "-     192.0.2.2:2  no     7\n");
+}
+END_TEST
+
+START_TEST(reset_is_asked)
+{
+	asked = "master";
+	serve(fill);
+	ck_assert_int_eq(ctl("reset"), EX_OK);
+	ck_assert_str_eq(out, "FORCE\nno\n");
+	ck_assert_int_eq(ctl("reset --yes"), EX_OK);
+	ck_assert_str_eq(out, "FORCE\nyes\n");
+	ck_assert_int_eq(ctl("status --yes"), EX_USAGE);
+	asked = "agent";
+	ck_assert_int_eq(ctl("reset"), EX_USAGE);
 }
 END_TEST
 
@@ -615,7 +635,7 @@ int main(void)
 {
 	const TTest *const tests[] = {tables_for_people, tables_for_programs,
 		shared_state_for_people, shared_state_for_programs, too_long_an_answer_is_said,
-		set_master_is_asked, denial_has_its_own_status, wrong_set_masters,
+		set_master_is_asked, reset_is_asked, denial_has_its_own_status, wrong_set_masters,
 		server_refuses_other_versions, server_survives_garbage,
 		closed_connection_is_an_error, other_versions_are_named,
 		other_servers_are_recognized, absent_daemon_is_said, usage_errors,

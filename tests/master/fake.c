@@ -226,7 +226,7 @@ void fk_restart(struct fk *f, const struct ccm_config *cfg, size_t len)
 	}
 }
 
-static void step(struct fk *f, const struct ccm_event *ev)
+void fk_step(struct fk *f, const struct ccm_event *ev)
 {
 	const char *bad;
 	size_t i, k;
@@ -291,7 +291,7 @@ struct fk_host *fk_connect(struct fk *f, const char *name, const char *addr)
 	f->hosts[f->n_hosts++] = h;
 	ev.local = f->local;
 	ck_assert_int_eq(cc_addr_parse(addr, 5, &ev.addr), 0);
-	step(f, &ev);
+	fk_step(f, &ev);
 	return h;
 }
 
@@ -325,7 +325,7 @@ static void closed(struct fk_host *h, const char *why, bool refused)
 		.type = CCM_EV_CLOSED, .conn = h->conn, .text = why, .refused = refused};
 
 	h->open = false;
-	step(h->fk, &ev);
+	fk_step(h->fk, &ev);
 	fk_settle(h->fk);
 }
 
@@ -344,7 +344,7 @@ static void send_only(struct fk_host *h, const struct wm_msg *msg)
 {
 	struct ccm_event ev = {.type = CCM_EV_MSG, .conn = h->conn, .msg = msg};
 
-	step(h->fk, &ev);
+	fk_step(h->fk, &ev);
 }
 
 void fk_send(struct fk_host *h, const struct wm_msg *msg)
@@ -395,7 +395,7 @@ void fk_tick_silent(struct fk *f, uint32_t ms, const struct fk_host *silent)
 			if (f->hosts[i]->open && !f->hosts[i]->mute &&
 				(!silent || f->hosts[i]->conn != silent->conn))
 				send_only(f->hosts[i], &beat);
-		step(f, &ev);
+		fk_step(f, &ev);
 		fk_settle(f);
 	}
 }

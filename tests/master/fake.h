@@ -64,6 +64,7 @@ struct fk {
 
 void fk_init(struct fk *f, const struct ccm_config *cfg); /* cfg NULL: defaults */
 void fk_free(struct fk *f);
+void fk_step(struct fk *f, const struct ccm_event *ev);
 void fk_tick(struct fk *f, uint32_t ms); /* ticks every 100 ms; open hosts send heartbeats */
 void fk_tick_silent(struct fk *f, uint32_t ms, const struct fk_host *silent);
 struct cc_id fk_id(struct fk *f);

@@ -6,7 +6,7 @@ master_tests = tests/master/test_ahead tests/master/test_members tests/master/te
 	tests/master/test_resume tests/master/test_resume_ops tests/master/test_resume_rounds \
 	tests/master/test_restore tests/master/test_silence tests/master/test_random tests/master/test_evil \
 	tests/master/test_scale tests/master/test_oom tests/master/test_elect \
-	tests/master/test_record tests/master/test_runs \
+	tests/master/test_record tests/master/test_runs tests/master/test_over \
 	tests/master/test_sync tests/master/test_sync_loss tests/master/test_sync_away \
 	tests/master/test_sync_resume tests/master/test_elect_again
 check_PROGRAMS += $(master_tests)
@@ -58,6 +58,10 @@ tests_master_test_return_LDADD = $(master_ldadd)
 tests_master_test_resume_SOURCES = tests/master/test_resume.c
 tests_master_test_resume_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_master_test_resume_LDADD = $(master_ldadd)
+
+tests_master_test_over_SOURCES = tests/master/test_over.c
+tests_master_test_over_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_master_test_over_LDADD = $(master_ldadd)
 
 tests_master_test_runs_SOURCES = tests/master/test_runs.c
 tests_master_test_runs_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)

@@ -292,7 +292,7 @@ static const struct {
 	{5, "R5Ka S2Ka S3Ka", 0,
 		"REVISION_INCREMENT_VIOLATION: no peer that can be elected offers revision 5, "
 		"but 3 at most. Await a peer that has it, load revision 5 from a checkpoint, or "
-		"start the master without a journal"},
+		"reset the run (pcclctl reset)"},
 	{5, "S5Kz S5Ky S5Kx", 0,
 		"send-only peers must have identical shared state, but this one has contents with "
 		"digest 00000000000000000000000000000058, another one with "

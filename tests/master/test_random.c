@@ -367,6 +367,21 @@ static void break_off(void)
 		fk_resumed(x);
 }
 
+static void forget_over(void *arg, const struct ccm_state_info *x)
+{
+	(void)arg;
+	if (x->peers == 0 && x->expected == 0)
+		k.expected[x->group] = 0;
+}
+
+/* The run of the group may be over by this. */
+static void leave(struct fk_peer *p, enum wm_leave_kind kind)
+{
+	fk_leave(p, kind);
+	if (kind == WM_LEAVE_CLEAN)
+		ccm_each_state(k.f.m, k.f.now, forget_over, NULL);
+}
+
 static void event(void)
 {
 	struct fk_peer *p;
@@ -388,7 +403,7 @@ static void event(void)
 	} else if (what < 18) {
 		p = some_peer();
 		if (p)
-			fk_leave(p, pick(2) ? WM_LEAVE_CLEAN : WM_LEAVE_DIED);
+			leave(p, pick(2) ? WM_LEAVE_CLEAN : WM_LEAVE_DIED);
 	} else if (what < 19) {
 		h = some_host();
 		if (h)

@@ -454,13 +454,13 @@ START_TEST(revisions_of_groups_without_members_are_in_the_journal)
 
 	sync_done(7);
 	for (i = 0; i < 3; i++)
-		fk_leave(&p[i], WM_LEAVE_CLEAN);
+		fk_leave(&p[i], WM_LEAVE_DIED);
 	for (i = 0; i < 2; i++) {
 		restart();
 		x = fk_join(fk_host(&f, "d", "10.0.0.4"), i == 0);
 		fk_settle(&f);
 		ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_ACCEPTED);
-		fk_leave(&x, WM_LEAVE_CLEAN);
+		fk_leave(&x, WM_LEAVE_DIED);
 	}
 	/* They can be seen. */
 	left = (struct ccm_state_info){0};
@@ -494,7 +494,7 @@ static void fill_revisions(uint32_t n)
 	}
 	ck_assert_uint_eq(at + used, f.journal_len);
 	for (uint32_t i = 0; i < n; i++)
-		v[i] = (struct wj_revision){i, 8 + i};
+		v[i] = (struct wj_revision){.group = i, .revision = 8 + i};
 	free(r.revisions);
 	r.revisions = v;
 	r.n_revisions = n;
@@ -512,7 +512,7 @@ static uint64_t revision_of(struct fk_host *x, uint32_t group)
 	struct fk_peer y = fk_admit(x, group, p, 3);
 	uint64_t revision = fk_revision(x, group);
 
-	fk_leave(&y, WM_LEAVE_CLEAN);
+	fk_leave(&y, WM_LEAVE_DIED);
 	return revision;
 }
 
@@ -524,7 +524,7 @@ static void sync_alone(struct fk_host *x, uint32_t group, uint64_t revision)
 	fk_sync(&y, fk_offer(revision, 1));
 	fk_report(x, fk_status(&f).last_seq, true);
 	ck_assert_uint_eq(fk_revision(x, group), revision + 1);
-	fk_leave(&y, WM_LEAVE_CLEAN);
+	fk_leave(&y, WM_LEAVE_DIED);
 }
 
 /* There is room for so many; of the groups without members, the one is forgotten that was

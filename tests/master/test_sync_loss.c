@@ -458,8 +458,8 @@ START_TEST(the_last_election_can_be_seen)
 	ck_assert_int_eq(s.end, CCM_SYNC_DONE);
 	ck_assert_uint_eq(s.out, 1);
 	ck_assert_uint_eq(s.expected, 8);
-	fk_leave(&p, WM_LEAVE_CLEAN);
-	fk_leave(&q, WM_LEAVE_CLEAN);
+	fk_leave(&p, WM_LEAVE_DIED);
+	fk_leave(&q, WM_LEAVE_DIED);
 	memset(&s, 0, sizeof s);
 	ccm_each_state(f.m, f.now, keep_state, &s);
 	ck_assert_uint_eq(s.expected, 8); /* nobody is there */

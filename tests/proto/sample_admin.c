@@ -11,6 +11,7 @@ void sample_admin_request(struct tl_rng *r, enum wa_verb verb, struct wa_request
 		.version_max = (uint32_t)tl_range(r, WA_VERSION_MAX, UINT16_MAX),
 		.verb = verb,
 	};
+	ret->force = verb == WA_RESET && tl_range(r, 0, 1) == 1;
 	if (verb != WA_SET_MASTER)
 		return;
 	sample_text(r, ret->from, sizeof ret->from);
@@ -25,7 +26,7 @@ bool same_admin_request(const struct wa_request *a, const struct wa_request *b)
 {
 	return a->version_min == b->version_min && a->version_max == b->version_max &&
 	       a->verb == b->verb && strcmp(a->from, b->from) == 0 && strcmp(a->to, b->to) == 0 &&
-	       a->now == b->now && a->run == b->run;
+	       a->now == b->now && a->run == b->run && a->force == b->force;
 }
 
 static void table(struct tl_rng *r, struct wa_table *t)

@@ -132,7 +132,7 @@ static void refused(const struct wj_record *r, const char *reason)
 /* A group has its revision when nobody is in it, too. */
 START_TEST(revisions)
 {
-	struct wj_revision v[3] = {{UINT32_MAX, 1}, {0, UINT64_MAX}, {7, 2}};
+	struct wj_revision v[3] = {{UINT32_MAX, 1, false}, {0, UINT64_MAX, false}, {7, 2, true}};
 	struct wj_record r = {.type = WJ_MEMBERS, .n_revisions = 3, .revisions = v}, got;
 
 	got = round_trip(&r);
@@ -142,12 +142,13 @@ START_TEST(revisions)
 	ck_assert_uint_eq(got.revisions[0].revision, UINT64_MAX);
 	ck_assert_uint_eq(got.revisions[1].group, 7);
 	ck_assert_uint_eq(got.revisions[1].revision, 2);
+	ck_assert(got.revisions[1].lost && !got.revisions[0].lost);
 	ck_assert_uint_eq(got.revisions[2].group, UINT32_MAX);
 	wire_journal_clear(&got);
 	ck_assert_ptr_null(got.revisions);
 	v[2].group = 0;
 	refused(&r, "members.revisions: must not name a group twice");
-	v[2] = (struct wj_revision){8, 0};
+	v[2] = (struct wj_revision){.group = 8};
 	refused(&r, "members.revisions.revision: must be at least 1");
 }
 END_TEST
@@ -159,7 +160,7 @@ START_TEST(many_revisions)
 
 	r.revisions = calloc(r.n_revisions, sizeof *r.revisions);
 	for (i = 0; i < r.n_revisions; i++)
-		r.revisions[i] = (struct wj_revision){i, 1};
+		r.revisions[i] = (struct wj_revision){.group = i, .revision = 1};
 	refused(&r, "members.revisions: must be at most 65536");
 	r.n_revisions--;
 	got = round_trip(&r);

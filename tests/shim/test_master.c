@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 
 #include "tests/shim/fixture.h"
@@ -22,7 +23,6 @@ static void setup(void)
 	snprintf(path, sizeof path, "%s/tests/shim/standin_masterd.sh", top ? top : ".");
 	setenv("PCCL_MASTERD", path, 1);
 	setenv("STANDIN_NOTE", note, 1);
-	fx_assert_succeeds(pcclInit());
 }
 
 static void teardown(void)
@@ -83,7 +83,6 @@ START_TEST(from_creation_to_the_end)
 
 	ck_assert(can_connect(a));
 	fx_assert_fails(pcclMasterAwaitTermination(m), pcclInvalidArgument, "never started");
-	ck_assert_int_eq(pcclInterruptMaster(m), pcclInvalidArgument);
 	fx_assert_succeeds(pcclRunMaster(m));
 	fx_assert_fails(pcclRunMaster(m), pcclInvalidArgument, "running");
 	fx_assert_fails(pcclDestroyMaster(m), pcclInvalidUsage, "pcclMasterAwaitTermination");
@@ -162,7 +161,6 @@ START_TEST(a_master_does_not_outlive_its_process)
 		ccoip_socket_address_t a = free_address();
 		pcclMasterInstance_t *m;
 
-		pcclInit();
 		if (pcclCreateMaster(a, &m) != pcclSuccess || pcclRunMaster(m) != pcclSuccess)
 			_exit(1);
 		if (fork() == 0) {
@@ -188,6 +186,37 @@ START_TEST(a_master_does_not_outlive_its_process)
 }
 END_TEST
 
+START_TEST(an_interrupt_before_the_start)
+{
+	ccoip_socket_address_t a;
+	pcclMasterInstance_t *m = new_master(&a);
+
+	ck_assert_int_eq(pcclInterruptMaster(m), pcclSuccess);
+	fx_assert_succeeds(pcclRunMaster(m));
+	fx_assert_succeeds(pcclMasterAwaitTermination(m));
+	ck_assert(!can_connect(a));
+	ck_assert_int_ne(access(note, F_OK), 0);
+	fx_assert_succeeds(pcclDestroyMaster(m));
+}
+END_TEST
+
+/* At any moment of pcclRunMaster. */
+START_TEST(an_interrupt_during_the_start)
+{
+	struct itimerval tv = {.it_value.tv_usec = 1 + 150 * _i}, off = {0};
+	ccoip_socket_address_t a;
+	pcclMasterInstance_t *m = new_master(&a);
+
+	interrupted = m;
+	signal(SIGALRM, on_signal);
+	ck_assert_int_eq(setitimer(ITIMER_REAL, &tv, NULL), 0);
+	fx_assert_succeeds(pcclRunMaster(m));
+	fx_assert_succeeds(pcclMasterAwaitTermination(m)); /* the signal comes at last */
+	ck_assert_int_eq(setitimer(ITIMER_REAL, &off, NULL), 0);
+	fx_assert_succeeds(pcclDestroyMaster(m));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("master");
@@ -197,6 +226,8 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 30);
 	tcase_add_test(tc, from_creation_to_the_end);
+	tcase_add_test(tc, an_interrupt_before_the_start);
+	tcase_add_loop_test(tc, an_interrupt_during_the_start, 0, 20);
 	tcase_add_test(tc, addresses_that_cannot_be);
 	tcase_add_test(tc, programs_that_fail);
 	tcase_add_test(tc, a_master_does_not_outlive_its_process);

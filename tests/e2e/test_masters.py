@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""One master, several runs: when a run is over, how an operator ends one, how a program does."""
+
+import json
+import os
+import pathlib
+import signal
+import time
+
+import lib
+from lib import (INVALID_USAGE, MASTER_CONNECTION_FAILED, check, ctl, free_port, together)
+
+TENSOR = "tensors name=w type=f32 count=1000 seed=1 like=0"
+
+
+def sync(peers, revision):
+    for peer in peers:
+        peer.expect(f"state revision={revision}")
+        peer.expect(TENSOR)
+    return together(peers, "sync")
+
+
+def job(lab, revision, first, group=0):
+    """Two peers that agree on a revision."""
+    peers = lab.start_peers([0, 1], group=group, first=first)
+    answers = sync(peers, revision)
+    return peers, [a["code"] for a in answers], answers[0]["text"]
+
+
+def leave(lab, peers):
+    for peer in peers:
+        peer.expect("destroy")
+        lab.drop_peer(peer)
+    lib.until(lambda: lib.ask("--master", lab.master, "status")[0]["accepted"] == 0, "the master does not hear of it")
+
+
+def restart_master(lab, number):
+    options = ["--state-dir", lab.folder / "journal"]
+    port = lab.master.port
+    if number == signal.SIGKILL:
+        lab.drop(lab.master)
+    else:
+        lab.end(lab.master, number)
+    lab.start_master(port=port, options=options)
+
+
+def second_job(lab):
+    peers, codes, text = job(lab, 5, 0)
+    check(codes == [0, 0], "the first job begins at revision 5", text)
+    leave(lab, peers)
+    peers, codes, text = job(lab, 0, 2)
+    check(codes == [0, 0], "the second job begins at revision 0 when the first has left", text)
+    leave(lab, peers)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        restart_master(lab, number)
+        peers, codes, text = job(lab, 0, 4)
+        check(codes == [0, 0], f"and the next one after {number.name} to the master", text)
+        leave(lab, peers)
+
+
+def killed_job(lab):
+    """A dead member's run is kept, until an operator says otherwise."""
+    peers, codes, text = job(lab, 7, 10)
+    check(codes == [0, 0], "a job at revision 7", text)
+    for peer in peers:
+        peer.kill()
+        lab.drop_peer(peer)
+    peers, codes, text = job(lab, 9, 12)
+    check(codes == [INVALID_USAGE] * 2, "its members were killed: 9 is more than one after it", text)
+    for peer in peers:
+        lab.drop_peer(peer)
+    restart_master(lab, signal.SIGKILL)
+    done = ctl("--json", "--master", lab.master.admin, "reset")
+    if done.returncode != 0:  # peers of which only the journal knows
+        done = ctl("--json", "--master", lab.master.admin, "reset", "--yes")
+    answer = json.loads(done.stdout) if done.returncode == 0 else {}
+    check(answer.get("reset", [{}])[0].get("revisions") == 1, "pcclctl reset forgets one revision",
+          done.stdout + done.stderr)
+    restart_master(lab, signal.SIGKILL)
+    peers, codes, text = job(lab, 0, 14)
+    check(codes == [0, 0], "after it a job begins at revision 0, over a restart too", text)
+    return peers
+
+
+def reset_with_members(lab, peers):
+    done = ctl("--master", lab.master.admin, "reset")
+    check(done.returncode != 0 and "2 peers" in done.stderr and "--yes" in done.stderr,
+          "a run with members is not reset without --yes", done.stderr)
+    peers[0].send("update")
+    done = ctl("--json", "--master", lab.master.admin, "reset", "--yes")
+    check(done.returncode == 0 and json.loads(done.stdout)["reset"][0]["kicked"] == 2,
+          "with --yes it is", done.stdout + done.stderr)
+    answer = peers[0].read()
+    check(answer["code"] == MASTER_CONNECTION_FAILED and "operator" in answer["text"],
+          "a blocked call ends with pcclMasterConnectionFailed", answer)
+    done = ctl("--agent", lab.agents[0].admin, "reset")
+    check(done.returncode == 64, "an agent cannot be reset", done.stderr)
+    for peer in peers:
+        lab.drop_peer(peer)
+
+
+def child_of(pid):
+    return int(pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii"))
+
+
+def interrupted(lab):
+    """pcclInterruptMaster ends the run; so does SIGTERM for the master of a program."""
+    for how in ("interrupt", "SIGTERM"):
+        address = f"127.0.0.1:{free_port()}"
+        owner = lab.start_peer(20, master=address, env={"PCCL_MASTERD": str(lib.MASTERD)})
+        owner.expect(f"master addr={address}")
+        peers = lab.start_peers([0, 1], first=21, master=address)
+        peers[0].send("update")  # waits for the other one
+        began = time.monotonic()
+        if how == "interrupt":
+            owner.expect("master-signal")
+        else:
+            os.kill(child_of(owner.pid), signal.SIGTERM)
+        answer = peers[0].read()
+        took = time.monotonic() - began
+        check(answer["code"] == MASTER_CONNECTION_FAILED and "told to end" in answer["text"]
+              and took < 10, f"{how}: a blocked call ends", f"{took:.1f} s, {answer}")
+        answer = peers[1].call("update")
+        check(answer["code"] == MASTER_CONNECTION_FAILED and "told to end" in answer["text"],
+              f"{how}: the next call of the other one says it too", answer)
+        owner.expect("master-await")
+        for peer in [owner, *peers]:
+            lab.drop_peer(peer)
+
+
+def test():
+    with lib.Lab(2) as lab:
+        lab.start(master_options=["--state-dir", lab.folder / "journal"])
+        second_job(lab)
+        peers = killed_job(lab)
+        reset_with_members(lab, peers)
+        interrupted(lab)
+        lab.check_alive()
+
+
+lib.run(test, 120)

@@ -8,17 +8,20 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <event2/listener.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/cc_err.h"
+#include "common/cc_limit.h"
 #include "common/cc_log.h"
 #include "common/cc_loop_internal.h"
 #include "common/cc_sys.h"
 
 #define MAX_SIGNALS 8
+#define SHORTAGE_NS UINT64_C(10000000000) /* between two words of the same shortage */
 #define AWAKE_NS                                                                                   \
 	100000u /* few times what waking an idle CPU takes: from one small operation to the next   \
 		 */
@@ -345,8 +348,10 @@ struct cc_listener {
 	struct cc_loop *loop;
 	struct evconnlistener *lev;
 	struct event *resume;
-	bool warned;
+	uint64_t warned_ns;
+	int spare; /* -1: none */
 	void (*fn)(void *arg, int fd);
+	void (*on_shortage)(void *arg, int fd, const char *limit);
 	void *arg;
 };
 
@@ -370,15 +375,40 @@ static void on_resume(evutil_socket_t fd, short what, void *arg)
 	evconnlistener_enable(x->lev);
 }
 
+/* Takes the connection by the descriptor that was kept for this. */
+static bool refuse(struct cc_listener *x, const char *limit)
+{
+	int fd;
+
+	if (!x->on_shortage || x->spare < 0)
+		return false;
+	close(x->spare);
+	fd = accept4(evconnlistener_get_fd(x->lev), NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0)
+		x->on_shortage(x->arg, fd, limit);
+	x->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return fd >= 0;
+}
+
 /* Out of descriptors or memory: the waiting connection would wake us again at once. */
 static void on_accept_error(struct evconnlistener *lev, void *arg)
 {
 	static const struct timeval pause = {1, 0};
 	struct cc_listener *x = arg;
+	uint64_t now = cc_now_ns();
+	char limit[CC_LIMIT_TEXT];
+	bool refused;
 
-	if (!x->warned)
-		cc_log(CC_LOG_WARNING, "accept: %s; pausing for a second", strerror(errno));
-	x->warned = true;
+	cc_limit_text(errno, limit, sizeof limit);
+	refused = (errno == EMFILE || errno == ENFILE) && refuse(x, limit);
+	if (!x->warned_ns || now - x->warned_ns > SHORTAGE_NS)
+		cc_log(CC_LOG_WARNING, "cannot accept connections: %s; %s", limit,
+			refused ? "they are refused" : "they wait");
+	else
+		now = x->warned_ns;
+	x->warned_ns = now;
+	if (refused)
+		return;
 	evconnlistener_disable(lev);
 	event_add(x->resume, &pause);
 }
@@ -390,7 +420,7 @@ struct cc_listener *cc_listener_new(
 
 	if (!x)
 		goto err;
-	*x = (struct cc_listener){.loop = l, .fn = fn, .arg = arg};
+	*x = (struct cc_listener){.loop = l, .fn = fn, .arg = arg, .spare = -1};
 	x->resume = evtimer_new(l->base, on_resume, x);
 	if (!x->resume || evutil_make_socket_nonblocking(fd) < 0)
 		goto err;
@@ -415,5 +445,14 @@ void cc_listener_free(struct cc_listener *x)
 		return;
 	evconnlistener_free(x->lev);
 	event_free(x->resume);
+	if (x->spare >= 0)
+		close(x->spare);
 	free(x);
+}
+
+void cc_listener_on_shortage(
+	struct cc_listener *x, void (*fn)(void *arg, int fd, const char *limit))
+{
+	x->on_shortage = fn;
+	x->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }

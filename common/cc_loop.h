@@ -53,9 +53,14 @@ int cc_loop_signal(struct cc_loop *l, int signo, void (*fn)(void *arg, int signo
 int cc_loop_defer(struct cc_loop *l, void (*fn)(void *arg), void *arg);
 
 /* Accepts connections on a listening socket (TCP or AF_UNIX, owned from now on). fn owns fd, which
- * is non-blocking and close-on-exec. Runs out of descriptors: pauses for a second, logs once. */
+ * is non-blocking and close-on-exec. Runs out of descriptors: logs which limit it is, at most every
+ * ten seconds, and pauses for a second. */
 struct cc_listener *cc_listener_new(
 	struct cc_loop *l, int fd, void (*fn)(void *arg, int fd), void *arg);
+/* Instead, whoever cannot be taken in is told so: fn owns fd, the last descriptor that there is,
+ * and closes it before it returns. */
+void cc_listener_on_shortage(
+	struct cc_listener *x, void (*fn)(void *arg, int fd, const char *limit));
 void cc_listener_free(struct cc_listener *x);
 
 /*

@@ -22,6 +22,7 @@
 #include "libpccl-shim/address.h"
 #include "libpccl-shim/lib.h"
 #include "libpccl-shim/program.h"
+#include "libpccl-shim/spawn.h"
 
 #define MASTER_MAGIC 0x5453414du /* "MAST" */
 
@@ -99,14 +100,12 @@ static pcclResult_t start(pcclMasterInstance_t *m)
 	fds[1] = pair[1];
 	if (pccl_program_start(program, argv, -1, fds, 2, &m->pid) < 0) {
 		int saved = errno;
+		pcclResult_t r;
 
 		close(pair[0]);
 		close(pair[1]);
-		return pccl_fail(pcclInternalError,
-			"%s cannot be started: %s; install ccoip-masterd, or set PCCL_MASTERD to "
-			"its "
-			"path",
-			program, strerror(saved));
+		r = pccl_start_fail(program, "ccoip-masterd", "PCCL_MASTERD", saved);
+		return r == pcclAgentUnavailable ? pcclInternalError : r;
 	}
 	close(pair[1]);
 	pccl_fork_add(&m->leash, pair[0]);

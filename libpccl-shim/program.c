@@ -66,6 +66,38 @@ void pccl_program_find(const char *env, const char *name, char *buf, size_t size
 	snprintf(buf, size, "%s/%s", PCCL_SBINDIR, name);
 }
 
+/* PREFIX_ means all that begin so. */
+static bool is_kept(const char *variable)
+{
+	static const char *const kept[] = {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TZ", "LANG",
+		"LC_", "TMPDIR", "XDG_", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "LSAN_OPTIONS",
+		"TSAN_OPTIONS", "UBSAN_OPTIONS", "PCCL_ADVERTISE", "PCCL_INTERFACES"};
+	size_t len = strcspn(variable, "=");
+
+	for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
+		size_t n = strlen(kept[i]);
+
+		if (strncmp(variable, kept[i], n) == 0 && (n == len || kept[i][n - 1] == '_'))
+			return true;
+	}
+	return false;
+}
+
+/* NULL: no memory. The strings stay the environment's. */
+static char **make_environment(void)
+{
+	size_t n = 0, kept = 0;
+	char **v;
+
+	while (environ && environ[n])
+		n++;
+	v = calloc(n + 1, sizeof *v);
+	for (size_t i = 0; v && i < n; i++)
+		if (is_kept(environ[i]))
+			v[kept++] = environ[i];
+	return v;
+}
+
 static int describe_child(posix_spawn_file_actions_t *fa, posix_spawnattr_t *attr, int err_fd,
 	const int *moved, unsigned n_fds)
 {
@@ -100,6 +132,7 @@ static int spawn(const char *path, char *const argv[], int err_fd, const int *mo
 {
 	posix_spawn_file_actions_t fa;
 	posix_spawnattr_t attr;
+	char **env;
 	int e;
 
 	e = posix_spawn_file_actions_init(&fa);
@@ -109,8 +142,10 @@ static int spawn(const char *path, char *const argv[], int err_fd, const int *mo
 	if (e)
 		goto err_actions;
 	e = describe_child(&fa, &attr, err_fd, moved, n_fds);
+	env = make_environment();
 	if (!e)
-		e = posix_spawn(ret_pid, path, &fa, &attr, argv, environ);
+		e = env ? posix_spawn(ret_pid, path, &fa, &attr, argv, env) : ENOMEM;
+	free(env);
 	posix_spawnattr_destroy(&attr);
 err_actions:
 	posix_spawn_file_actions_destroy(&fa);

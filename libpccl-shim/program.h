@@ -23,7 +23,10 @@ void pccl_program_find(const char *env, const char *name, char *buf, size_t size
  * Starts path with argv. Descriptors of the child: 0 and 1 are /dev/null, 2 is err_fd (or this
  * process's own standard error when it is -1), 3 and up are fds[0..n_fds), nothing else. Default
  * signal handling, nothing blocked, a process group of its own so that Ctrl-C is this process's
- * business. 0 and *ret_pid, or a negative enum cc_err with errno.
+ * business. Of the environment it has what any program of the user may need, and what is documented
+ * for it; not what is meant for this process: preloaded libraries, the service manager's sockets
+ * (NOTIFY_SOCKET, JOURNAL_STREAM, LISTEN_FDS) and the like. 0 and *ret_pid, or a negative enum
+ * cc_err with errno.
  */
 int pccl_program_start(const char *path, char *const argv[], int err_fd, const int *fds,
 	unsigned n_fds, pid_t *ret_pid);

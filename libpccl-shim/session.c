@@ -2,6 +2,7 @@
 #include "libpccl-shim/session.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/cc_err.h"
+#include "common/cc_limit.h"
 #include "common/cc_sys.h"
 #include "libpccl-shim/lib.h"
 #include "libpccl-shim/offer.h"
@@ -101,6 +103,30 @@ static int take_fds(struct msghdr *mh, int *fds, unsigned *n_fds)
 	return err;
 }
 
+/* May this process have no descriptor more? errno says why. */
+static bool cannot_open(int fd)
+{
+	int another = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	if (another >= 0)
+		close(another);
+	return another < 0;
+}
+
+/* The descriptors that came found no room: whoever waits for the reply is told, and what was handed
+ * over unasked is asked for later. */
+static void say_lost(struct wl_reply *reply, int *fds, unsigned *n_fds)
+{
+	char limit[CC_LIMIT_TEXT];
+
+	close_fds(fds, *n_fds);
+	*n_fds = 0;
+	reply->code = pcclOutOfMemory;
+	snprintf(reply->text, sizeof reply->text,
+		"this process has no descriptors for what the agent gave: %s",
+		cc_limit_text(EMFILE, limit, sizeof limit));
+}
+
 /* One packet. CC_ERR_EOF, CC_ERR_AGAIN (with MSG_DONTWAIT), CC_ERR_PROTO with *why, CC_ERR_IO. */
 static int receive(struct pccl_session *s, int flags, struct wl_reply *reply, int *fds,
 	unsigned *n_fds, const char **why)
@@ -113,6 +139,7 @@ static int receive(struct pccl_session *s, int flags, struct wl_reply *reply, in
 	struct iovec iov = {.iov_base = packet, .iov_len = sizeof packet};
 	struct msghdr mh = {.msg_iov = &iov, .msg_iovlen = 1};
 	ssize_t n;
+	bool lost;
 	int err;
 
 	do {
@@ -124,6 +151,9 @@ static int receive(struct pccl_session *s, int flags, struct wl_reply *reply, in
 	if (n < 0)
 		return errno == EAGAIN ? CC_ERR_AGAIN : CC_ERR_IO;
 	*why = "too large, or with too many descriptors";
+	lost = (mh.msg_flags & MSG_CTRUNC) && cannot_open(s->sock.fd);
+	if (lost)
+		mh.msg_flags &= ~MSG_CTRUNC;
 	err = take_fds(&mh, fds, n_fds);
 	if (err < 0)
 		return err;
@@ -134,13 +164,17 @@ static int receive(struct pccl_session *s, int flags, struct wl_reply *reply, in
 	err = wire_local_get_reply(packet, (size_t)n, reply, why);
 	if (err < 0)
 		close_fds(fds, *n_fds);
+	else if (lost)
+		say_lost(reply, fds, n_fds);
 	return err;
 }
 
 static bool keep_offer(
 	struct pccl_session *s, const struct wl_reply *offer, int *fds, unsigned n_fds)
 {
-	bool fine = n_fds == 1 && pccl_offers_add(&s->offers, offer, fds[0]);
+	/* Without its descriptor it is lost: whoever needs it asks for it. */
+	bool fine = (n_fds == 0 && offer->code == pcclOutOfMemory) ||
+		    (n_fds == 1 && pccl_offers_add(&s->offers, offer, fds[0]));
 
 	close_fds(fds, n_fds);
 	return fine;

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "common/cc_err.h"
+#include "common/cc_limit.h"
 #include "common/cc_sys.h"
 #include "libpccl-shim/program.h"
 
@@ -47,6 +48,35 @@ static bool nobody_there(int error)
 	return error == ENOENT || error == ECONNREFUSED || error == ENOTDIR;
 }
 
+/* errno says why, and what this process may lack is said with its limit. */
+static pcclResult_t fail_of_errno(const char *what, const char *path, const char *file)
+{
+	pcclResult_t r = cc_limit_is(errno) ? pcclOutOfMemory : pcclAgentUnavailable;
+	char limit[CC_LIMIT_TEXT];
+
+	return pccl_fail(r, "cannot %s %s%s: %s", what, path, file,
+		cc_limit_text(errno, limit, sizeof limit));
+}
+
+pcclResult_t pccl_start_fail(const char *path, const char *name, const char *env, int error)
+{
+	char limit[CC_LIMIT_TEXT];
+
+	if (access(path, X_OK) < 0)
+		return pccl_fail(pcclAgentUnavailable,
+			"%s cannot be started: %s; install %s, or set %s to its path", path,
+			strerror(errno), name, env);
+	if (cc_limit_is(error))
+		return pccl_fail(pcclOutOfMemory, "%s cannot be started: %s", path,
+			cc_limit_text(error, limit, sizeof limit));
+	/* It is there, so what failed is making a process, or executing it. */
+	return pccl_fail(pcclAgentUnavailable,
+		"%s cannot be started: posix_spawn (clone and execve): %s%s", path, strerror(error),
+		error == EPERM || error == ENOSYS || error == EACCES
+			? "; a seccomp filter or another rule of this system may forbid it"
+			: "");
+}
+
 /* *ret_fd is -1 when there is no agent at this path. */
 static pcclResult_t try_connect(const char *path, int *ret_fd)
 {
@@ -61,8 +91,11 @@ static pcclResult_t try_connect(const char *path, int *ret_fd)
 			"this user may not use the agent at %s: have it admitted to the socket's "
 			"group, or set PCCL_AGENT_SOCKET to the socket of another agent",
 			path);
-	return pccl_fail(pcclAgentUnavailable, "cannot connect to the agent at %s: %s", path,
-		strerror(errno));
+	/* With EAGAIN it is the agent that takes no connections now. */
+	if (errno == EAGAIN)
+		return pccl_fail(pcclAgentUnavailable,
+			"cannot connect to the agent at %s: too many others wait for it", path);
+	return fail_of_errno("connect to the agent at", path, "");
 }
 
 static bool is_own_directory(const char *path)
@@ -179,23 +212,20 @@ static pcclResult_t start_agent(
 	char socket_arg[PCCL_SOCKET_PATH_MAX];
 	char *argv[] = {(char *)"pcclagentd", (char *)"--private", (char *)"--listen-fd",
 		(char *)"3", (char *)"--socket", socket_arg, NULL};
-	int log_fd, err, status;
+	int log_fd, err, error, status;
 	pid_t pid;
 
 	snprintf(socket_arg, sizeof socket_arg, "%s", path);
 	log_fd = openat(
 		dir_fd, "agent.log", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (log_fd < 0)
-		return pccl_fail(pcclAgentUnavailable, "cannot write %s/agent.log: %s", dir,
-			strerror(errno));
+		return fail_of_errno("write", dir, "/agent.log");
 	bound_log(log_fd);
 	err = pccl_program_start(program, argv, log_fd, &listener, 1, &pid);
+	error = errno;
 	close(log_fd);
 	if (err < 0)
-		return pccl_fail(pcclAgentUnavailable,
-			"no agent is running and %s cannot be started: %s; install pcclagentd, or "
-			"set PCCL_AGENTD to its path",
-			program, strerror(errno));
+		return pccl_start_fail(program, "pcclagentd", "PCCL_AGENTD", error);
 	status = await_start(pid);
 	if (status == -2)
 		return pccl_fail(pcclAgentUnavailable,
@@ -219,9 +249,11 @@ static pcclResult_t start_and_connect(
 		return r;
 	listener = cc_listen_unix(path, SOCK_SEQPACKET, 0600);
 	if (listener < 0)
-		return pccl_fail(pcclAgentUnavailable, "cannot make the socket %s: %s", path,
-			listener == CC_ERR_EXIST ? "something else is in its place"
-						 : strerror(errno));
+		return listener == CC_ERR_EXIST ? pccl_fail(pcclAgentUnavailable,
+							  "cannot make the socket %s: something "
+							  "else is in its place",
+							  path)
+						: fail_of_errno("make the socket", path, "");
 	r = start_agent(env, dir_fd, path, listener);
 	/* The listener stays open until we are connected or have given up: a connection that waits
 	 * in it would otherwise be refused before the agent had a chance. */
@@ -271,8 +303,7 @@ static pcclResult_t connect_private(const struct private *env, int *ret_fd, char
 	}
 	lock_fd = openat(dir_fd, "agent.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (lock_fd < 0 || !take_lock(lock_fd))
-		r = pccl_fail(pcclAgentUnavailable, "cannot lock %s/agent.lock: %s", env->dir,
-			strerror(errno));
+		r = fail_of_errno("lock", env->dir, "/agent.lock");
 	else
 		r = start_and_connect(env, dir_fd, path, ret_fd);
 	if (lock_fd >= 0)

@@ -32,4 +32,8 @@ pcclResult_t pccl_agent_reconnect(int *ret_fd, char *path, bool private);
 /* In a forked child. */
 void pccl_agent_after_fork(void);
 
+/* Says why starting `name` at path failed with this errno, which only sometimes is that it is not
+ * installed. env: the variable that names another path. */
+pcclResult_t pccl_start_fail(const char *path, const char *name, const char *env, int error);
+
 #endif

@@ -280,6 +280,7 @@ static void command(struct eng_thread *t, uint64_t cmd, bool wake)
 struct eng *eng_new(int event_fd)
 {
 	struct eng *e = aligned_alloc(64, (sizeof *e + 63) / 64 * 64);
+	int error;
 
 	if (!e)
 		return NULL;
@@ -293,21 +294,26 @@ struct eng *eng_new(int event_fd)
 		goto err;
 	if (thread_init(e, &e->rx, &eng_rx_role) < 0 || thread_init(e, &e->tx, &eng_tx_role) < 0)
 		goto err;
-	if (pthread_create(&e->rx.thread, NULL, eng_rx_role.main, &e->rx) != 0)
+	errno = pthread_create(&e->rx.thread, NULL, eng_rx_role.main, &e->rx);
+	if (errno)
 		goto err;
-	if (pthread_create(&e->tx.thread, NULL, eng_tx_role.main, &e->tx) != 0) {
+	error = pthread_create(&e->tx.thread, NULL, eng_tx_role.main, &e->tx);
+	if (error) {
 		command(&e->rx, eng_pack_num(0, ENG_CMD_QUIT), true);
 		pthread_join(e->rx.thread, NULL);
+		errno = error;
 		goto err;
 	}
 	pthread_setname_np(e->rx.thread, eng_rx_role.name);
 	pthread_setname_np(e->tx.thread, eng_tx_role.name);
 	return e;
 err:
+	error = errno;
 	thread_destroy(&e->rx);
 	thread_destroy(&e->tx);
 	free(e->sum);
 	free(e);
+	errno = error;
 	return NULL;
 }
 

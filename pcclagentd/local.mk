@@ -51,5 +51,7 @@ pcclagentd_libpcclagentd_la_LIBADD = libagt.la libkrn.la libhsh_run.la pcclagent
 	daemon/libdaemon.la proto/libwire.la common/libcommon.la $(INIH_LIBS) $(PROTOBUF_C_LIBS)
 
 sbin_PROGRAMS += pcclagentd/pcclagentd
-pcclagentd_pcclagentd_SOURCES = pcclagentd/main.c
+pcclagentd_pcclagentd_SOURCES = \
+	pcclagentd/inherited.c pcclagentd/inherited.h \
+	pcclagentd/main.c
 pcclagentd_pcclagentd_LDADD = common/libcommon-service.la pcclagentd/libpcclagentd.la $(SYSTEMD_LIBS)

@@ -21,6 +21,7 @@
 #include "common/cc_log.h"
 #include "common/cc_service.h"
 #include "common/cc_sys.h"
+#include "pcclagentd/inherited.h"
 #include "pcclagentd/options.h"
 
 #define KEPT_MAX  (32 << 20) /* bytes that are free, of the heap */
@@ -211,8 +212,7 @@ static int detach(struct program *p)
 		return CC_ERR_IO;
 	if (pid > 0)
 		_exit(EX_OK);
-	if (chdir("/") < 0)
-		return CC_ERR_IO;
+	inherited_shed();
 	p->ready_fd = fds[1];
 	return 0;
 }

@@ -3,6 +3,7 @@
  * Communicators' queue pairs. Everything in them that the shim writes is hostile: entries are
  * copied out before they are looked at, our own head counts, and what we wrote is never read back.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/cc_futex.h"
+#include "common/cc_limit.h"
 #include "common/cc_shm.h"
 #include "pcclagentd/findings.h"
 #include "pcclagentd/io.h"
@@ -203,7 +205,7 @@ void comm_checked(struct agentd *d, struct comm *c, const struct shm_submission 
 static int make_comm(struct agentd *d, struct comm *c, int *ret_fd)
 {
 	struct shm_header *h;
-	int err = cc_shm_create("pccl-queue", SHM_SIZE, ret_fd, &c->map);
+	int err = cc_shm_create("pccl-queue", SHM_SIZE, ret_fd, &c->map), error;
 
 	if (err < 0)
 		return err;
@@ -218,13 +220,33 @@ static int make_comm(struct agentd *d, struct comm *c, int *ret_fd)
 		goto err;
 	return 0;
 err:
+	error = errno;
 	if (c->data_bell >= 0)
 		close(c->data_bell);
 	if (c->sq_bell >= 0)
 		close(c->sq_bell);
 	close(*ret_fd);
 	cc_shm_unmap(c->map, SHM_SIZE);
+	errno = error;
 	return CC_ERR_IO;
+}
+
+/* There is nothing to take its place for one that is a member already: its process comes back. */
+static void refuse_comm(struct agentd *d, uint32_t session, uint32_t id, uint32_t req_id,
+	const struct agt_attrs *attrs, const char *limit)
+{
+	struct agt_event ev = {.type = AGT_EV_COMM_UNOPENED, .comm = id};
+	struct wl_reply r = {.req_id = req_id, .code = WIRE_OUT_OF_MEMORY};
+
+	snprintf(r.text, sizeof r.text,
+		"the agent has no memory or descriptors for another communicator: %s", limit);
+	if (attrs->state == SHM_COMM_CONNECTED) {
+		session_drop(d, session, r.code, "%s", r.text);
+		return;
+	}
+	agentd_complain(d, CC_LOG_WARNING, "%s", r.text);
+	session_reply(d, session, &r, NULL, 0);
+	agentd_feed(d, &ev);
 }
 
 void comm_open(struct agentd *d, uint32_t session, uint32_t id, const struct wl_reply *reply,
@@ -232,6 +254,7 @@ void comm_open(struct agentd *d, uint32_t session, uint32_t id, const struct wl_
 {
 	struct comm *c = calloc(1, sizeof *c);
 	struct session *s;
+	char limit[CC_LIMIT_TEXT];
 	int fds[3];
 
 	HASH_FIND(hh, d->sessions, &session, sizeof session, s);
@@ -249,9 +272,9 @@ void comm_open(struct agentd *d, uint32_t session, uint32_t id, const struct wl_
 		.sq_bell = -1,
 		.data_bell = -1};
 	if (make_comm(d, c, &fds[0]) < 0) {
+		cc_limit_text(errno, limit, sizeof limit);
 		free(c);
-		session_drop(d, session, WIRE_OUT_OF_MEMORY,
-			"the agent has no memory or descriptors for another communicator");
+		refuse_comm(d, session, id, reply->req_id, attrs, limit);
 		return;
 	}
 	HASH_ADD(hh, d->comms, id, sizeof c->id, c);

@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "common/cc_limit.h"
 #include "common/cc_shm.h"
 #include "pcclagentd/io.h"
 
@@ -106,6 +107,7 @@ static uint32_t make(struct agentd *d, uint32_t uid, uint64_t size, uint64_t byt
 	struct region *r = NULL;
 	void *map;
 	uint32_t code = WIRE_OUT_OF_MEMORY;
+	char limit[CC_LIMIT_TEXT];
 	int err;
 
 	if (a->regions >= REGIONS_PER_USER || d->n_regions >= REGIONS_MAX) {
@@ -132,7 +134,7 @@ static uint32_t make(struct agentd *d, uint32_t uid, uint64_t size, uint64_t byt
 				size);
 		else
 			snprintf(text, WL_TEXT_MAX, "the agent could not get %" PRIu64 " bytes: %s",
-				size, strerror(errno));
+				size, cc_limit_text(errno, limit, sizeof limit));
 		a->bytes -= bytes;
 		d->mem_used -= bytes;
 		goto err;

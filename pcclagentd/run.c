@@ -2,6 +2,7 @@
  *
  * Runs: the connection to each master, and the engine that moves the run's data.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "common/cc_limit.h"
 #include "pcclagentd/io.h"
 #include "proto/wire_frame.h"
 
@@ -34,6 +36,19 @@ static void tell_down(struct run *r, const char *text)
 {
 	struct agt_event ev = {.type = AGT_EV_MASTER_DOWN, .run = r->id, .text = text};
 
+	agentd_feed(r->d, &ev);
+}
+
+/* This process lacks what the run takes; errno says what. */
+static void tell_short(struct run *r, const char *what)
+{
+	struct agt_event ev = {
+		.type = AGT_EV_MASTER_DOWN, .run = r->id, .code = WIRE_OUT_OF_MEMORY};
+	char limit[CC_LIMIT_TEXT], text[WM_TEXT_MAX];
+
+	snprintf(text, sizeof text, "the agent has no %s for another run: %s", what,
+		cc_limit_text(errno, limit, sizeof limit));
+	ev.text = text;
 	agentd_feed(r->d, &ev);
 }
 
@@ -79,6 +94,8 @@ static void on_engine(void *arg)
 
 static int start_engine(struct run *r)
 {
+	int error;
+
 	r->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (r->event_fd < 0)
 		return CC_ERR_IO;
@@ -86,10 +103,12 @@ static int start_engine(struct run *r)
 	r->eng = r->event_watch ? eng_new(r->event_fd) : NULL;
 	if (r->eng)
 		return 0;
+	error = errno;
 	cc_watch_free(r->event_watch);
 	r->event_watch = NULL;
 	close(r->event_fd);
 	r->event_fd = -1;
+	errno = error;
 	return CC_ERR_NOMEM;
 }
 
@@ -114,7 +133,7 @@ static bool has_engine(struct run *r)
 		return true;
 	}
 	hang_up(r);
-	tell_down(r, "the agent has no threads or descriptors for another run");
+	tell_short(r, "threads or descriptors");
 	return false;
 }
 
@@ -246,7 +265,7 @@ void run_open(struct agentd *d, uint32_t id, const struct cc_addr *addr)
 	/* The core asks for another attempt before that. */
 	r->conn = cc_conn_connect(d->loop, addr, d->cfg.connect_timeout_ms, &master_ops, r);
 	if (!r->conn) {
-		tell_down(r, "the agent has no descriptors for another connection");
+		tell_short(r, "descriptors");
 		return;
 	}
 	cc_conn_set_limits(r->conn, MAX_IN, (size_t)16 << 20);

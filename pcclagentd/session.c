@@ -426,11 +426,25 @@ static void on_accept(void *arg, int fd)
 		session_drop(d, s->id, WIRE_INTERNAL_ERROR, "the agent cannot watch the socket");
 }
 
+static void on_shortage(void *arg, int fd, const char *limit)
+{
+	struct wl_reply bye = {.code = WIRE_OUT_OF_MEMORY};
+
+	(void)arg;
+	snprintf(bye.text, sizeof bye.text, "the agent cannot take another process: %s", limit);
+	packet_discard_input(fd);
+	(void)packet_send(fd, &bye, NULL, 0);
+	close(fd);
+}
+
 int session_listen(struct agentd *d)
 {
 	d->session_listener = cc_listener_new(d->loop, d->cfg.session_fd, on_accept, d);
 	d->cfg.session_fd = -1;
-	return d->session_listener ? 0 : CC_ERR_NOMEM;
+	if (!d->session_listener)
+		return CC_ERR_NOMEM;
+	cc_listener_on_shortage(d->session_listener, on_shortage);
+	return 0;
 }
 
 /* A process that is stopped holds up all others of its group: the core must know. */

@@ -103,6 +103,9 @@ static void dispatch(struct agt *a, const struct agt_event *ev)
 	case AGT_EV_REQUEST:
 		agt_request(a, ev);
 		break;
+	case AGT_EV_COMM_UNOPENED:
+		agt_comm_unopened(a, ev);
+		break;
 	case AGT_EV_SUBMIT:
 		agt_submit(a, ev);
 		break;

@@ -106,19 +106,22 @@ enum agt_event_type {
 	AGT_EV_SESSION_OPEN = 1, /* session, uid, pid, name (after a good hello) */
 	AGT_EV_SESSION_CLOSED,
 	AGT_EV_SESSION_STOPPED, /* session, stopped: its process is stopped, or runs again */
-	AGT_EV_REQUEST,     /* request: COMM_CREATE, _CONNECT, _ATTACH, _DESTROY, UPDATE_TOPOLOGY,
-			     * ARE_PENDING */
-	AGT_EV_SUBMIT,      /* comm, slot (< SHM_SLOTS, not in use), sub; code != 0: the entry was
-			     * bad, there is no sub: complete it with code and text */
-	AGT_EV_MASTER_UP,   /* run: TCP connection made */
-	AGT_EV_MASTER_DOWN, /* run, text; also when it could not be made: the answer to the last
-			     * MASTER_OPEN, unless a MASTER_DROP or _CLOSE came after it */
-	AGT_EV_SET_MASTER,  /* from, to: the master at from is to be found at to, too (family 0:
-			     * nowhere else any more); kept for later runs as well, unless run is
-			     * given: then only of that one. now: leave a master that is up */
-	AGT_EV_MASTER_MSG,  /* run, msg (stays owned by the caller) */
-	AGT_EV_LINK_UP,     /* run, peer (agent): all streams of the outbound link are up */
-	AGT_EV_LINK_FAILED, /* run, peer, text: could not be opened */
+	AGT_EV_REQUEST,       /* request: COMM_CREATE, _CONNECT, _ATTACH, _DESTROY, UPDATE_TOPOLOGY,
+			       * ARE_PENDING */
+	AGT_EV_COMM_UNOPENED, /* comm: a new one, whose COMM_OPEN could not be carried out; its
+			       * process has been told */
+	AGT_EV_SUBMIT,        /* comm, slot (< SHM_SLOTS, not in use), sub; code != 0: the entry was
+			       * bad, there is no sub: complete it with code and text */
+	AGT_EV_MASTER_UP,     /* run: TCP connection made */
+	AGT_EV_MASTER_DOWN,   /* run, text, code (0, or what this host lacks for a run that has not
+			       * begun here); also when it could not be made: the answer to the last
+			       * MASTER_OPEN, unless a MASTER_DROP or _CLOSE came after it */
+	AGT_EV_SET_MASTER,    /* from, to: the master at from is to be found at to, too (family 0:
+			       * nowhere else any more); kept for later runs as well, unless run is
+			       * given: then only of that one. now: leave a master that is up */
+	AGT_EV_MASTER_MSG,    /* run, msg (stays owned by the caller) */
+	AGT_EV_LINK_UP,       /* run, peer (agent): all streams of the outbound link are up */
+	AGT_EV_LINK_FAILED,   /* run, peer, text: could not be opened */
 	AGT_EV_LINK_DOWN,   /* run, peer, text: an established link broke: the one to peer, or, with
 			     * inbound, the one from it; silent: nothing was heard of its host */
 	AGT_EV_LINK_SILENT, /* run, peer, silent: nothing has been heard for a while on the

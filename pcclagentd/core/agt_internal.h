@@ -456,6 +456,7 @@ void agt_comm_answer(struct agt *a, struct agt_comm *c, uint32_t code, const cha
 /* A LEAVING comm whose last operation has ended. Frees c. */
 void agt_comm_finish(struct agt *a, struct agt_comm *c);
 void agt_comm_free(struct agt *a, struct agt_comm *c);
+void agt_comm_unopened(struct agt *a, const struct agt_event *ev);
 
 /* agt_run.c */
 struct agt_run *agt_run_find(struct agt *a, uint32_t id);

@@ -314,14 +314,30 @@ void agt_run_violation(struct agt *a, struct agt_run *r, const char *what)
 	agt_run_over(a, r, &v);
 }
 
+/* Peers that have a place to lose: they were accepted, or come back. */
+static bool has_members(const struct agt_run *r)
+{
+	const struct agt_comm *c;
+
+	DL_FOREACH2 (r->comms, c, next_r)
+		if (c->attach || c->state == AGT_COMM_ACCEPTED)
+			return true;
+	return false;
+}
+
 void agt_run_master_down(struct agt *a, const struct agt_event *ev)
 {
 	struct agt_run *r = agt_run_find(a, ev->run);
 	const char *why = ev->text ? ev->text : "connection closed";
+	struct agt_verdict v;
 
 	if (!r || r->state == AGT_RUN_OVER)
 		return;
-	if (r->state == AGT_RUN_UP)
+	if (ev->code && !has_members(r)) {
+		agt_verdict_set(&v, ev->code, "%s", why);
+		agt_log(a, AGT_LOG_ERR, "%s", why);
+		agt_run_over(a, r, &v);
+	} else if (r->state == AGT_RUN_UP)
 		agt_orphan(a, r, why, false);
 	else if (r->dialling)
 		agt_dial_failed(a, r, why, false);

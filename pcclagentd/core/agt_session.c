@@ -61,6 +61,16 @@ void agt_comm_free(struct agt *a, struct agt_comm *c)
 	free(c);
 }
 
+void agt_comm_unopened(struct agt *a, const struct agt_event *ev)
+{
+	struct agt_comm *c = agt_comm_find(a, ev->comm);
+
+	if (!c || c->state != AGT_COMM_NEW)
+		return;
+	c->opened = false;
+	agt_comm_free(a, c);
+}
+
 static void session_end(struct agt *a, struct agt_session *s, enum agt_exit how)
 {
 	struct agt_comm *c, *next;

@@ -33,6 +33,7 @@ RANK_CONNECTION_FAILED = 7
 RANK_CONNECTION_LOST = 8
 PENDING_ASYNC_OPS = 10
 AGENT_UNAVAILABLE = 64
+OUT_OF_MEMORY = 68
 
 PREFIX = "pccle2e"  # of names of folders and network namespaces
 USUAL_WAIT = 30

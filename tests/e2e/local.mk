@@ -38,6 +38,7 @@ e2e_tests = \
 	tests/e2e/test_links.py \
 	tests/e2e/test_long.py \
 	tests/e2e/test_autospawn.py \
+	tests/e2e/test_limits.py \
 	tests/e2e/test_loopback_mix.py \
 	tests/e2e/test_ctl.py \
 	tests/e2e/test_ctl_keys.py \

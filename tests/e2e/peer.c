@@ -45,10 +45,15 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #include "tests/e2e/peer.h"
@@ -367,6 +372,34 @@ static void carry_out(char *line)
 	die("no such command", n_words ? words[0] : "");
 }
 
+/* From now on no process or thread can be made here, as where a container's rules are old. */
+static void refuse_clone(void)
+{
+	static const uint32_t refused[] = {
+		SYS_clone,
+		SYS_clone3,
+#ifdef SYS_fork
+		SYS_fork,
+		SYS_vfork,
+#endif
+	};
+	struct sock_filter f[2 * sizeof refused / sizeof refused[0] + 2];
+	struct sock_fprog p = {.filter = f};
+
+	f[p.len++] = (struct sock_filter)BPF_STMT(
+		BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+	for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+		f[p.len++] =
+			(struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, refused[i], 0, 1);
+		f[p.len++] =
+			(struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+	}
+	f[p.len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p) < 0)
+		die("seccomp", strerror(errno));
+}
+
 int main(int argc, char **argv)
 {
 	char line[4096];
@@ -379,6 +412,8 @@ int main(int argc, char **argv)
 	params.peer_group = (uint32_t)number("group", "0");
 	if (pcclInit() != pcclSuccess)
 		die("pcclInit", pcclGetLastError());
+	if (getenv("PEER_REFUSE_CLONE"))
+		refuse_clone();
 	puts("ready");
 	fflush(stdout);
 	while (fgets(line, sizeof line, stdin) && strcmp(line, "quit\n") != 0)

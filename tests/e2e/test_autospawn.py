@@ -5,6 +5,8 @@ program can run its own master."""
 
 import os
 import pathlib
+import re
+import resource
 import signal
 import time
 
@@ -148,6 +150,44 @@ def forbidden(lab, private):
           f"no program to start: {answer['text']}", answer)
 
 
+def affinity(pid):
+    text = pathlib.Path(f"/proc/{pid}/status").read_text("ascii")
+    return re.search(r"^Cpus_allowed_list:\s+(\S+)", text, re.M)[1]
+
+
+def nothing_inherited(lab, private):
+    """The agent serves all of the user's processes: what the one that starts it was given for itself
+    alone is not for it."""
+    until(lambda: not private.running(), IDLE_SECONDS + 10)
+    theirs = {"NOTIFY_SOCKET": "@nobody", "JOURNAL_STREAM": "8:1", "LISTEN_FDS": "1",
+              "LD_PRELOAD": "libm.so.6", "PCCL_AGENT_GRACE_MS": "30000", "OMP_NUM_THREADS": "1"}
+    peer = lab.start_peer(40, env={**private.env, **theirs})
+    everywhere = affinity(peer.pid)
+    os.sched_setaffinity(peer.pid, {min(os.sched_getaffinity(peer.pid))})
+    os.sched_setscheduler(peer.pid, os.SCHED_IDLE, os.sched_param(0))
+    os.setpriority(os.PRIO_PROCESS, peer.pid, 7)
+    hard = resource.prlimit(peer.pid, resource.RLIMIT_NOFILE)[1]
+    resource.prlimit(peer.pid, resource.RLIMIT_NOFILE, (200, hard))
+    resource.prlimit(peer.pid, resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))
+    lib.form_run([peer])
+    agent = private.running()[0]
+    environment = pathlib.Path(f"/proc/{agent}/environ").read_bytes().decode().split("\0")
+    left = [v for v in environment if v.split("=")[0] in theirs]
+    check(not left, "the private agent has no variable that is the trainer's own", left)
+    check(affinity(agent) == everywhere, "it may use all processors", affinity(agent))
+    check(os.sched_getscheduler(agent) == os.SCHED_OTHER, "is scheduled as usual")
+    check(os.getpriority(os.PRIO_PROCESS, agent) == 0, "with normal priority")
+    check(resource.prlimit(agent, resource.RLIMIT_NOFILE)[0] == hard
+          and resource.prlimit(agent, resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY,
+          "its limits are the hard ones")
+    check(os.readlink(f"/proc/{agent}/cwd") == "/" and os.getsid(agent) != os.getsid(peer.pid),
+          "it has its own session, and no folder")
+    ours = {os.readlink(f"/proc/{peer.pid}/fd/{fd}") for fd in (0, 1)}
+    kept = {os.readlink(f"/proc/{agent}/fd/{fd}") for fd in os.listdir(f"/proc/{agent}/fd")}
+    check(not ours & kept, "nor descriptors of the trainer", ours & kept)
+    lab.drop_peer(peer)
+
+
 def own_master(lab, private):
     address = f"127.0.0.1:{lib.free_port()}"
     owner = lab.start_peer(30, master=address, env=private.env)
@@ -185,6 +225,7 @@ def test():
         peers = shared_agent(lab, private)
         killed_agent(lab, private, peers)
         forbidden(lab, private)
+        nothing_inherited(lab, private)
         own_master(lab, private)
         lab.check_alive()
 

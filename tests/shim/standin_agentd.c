@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Started by the library in the place of pcclagentd: a fake agent as a program. Notes each start as
- * a line of the file STANDIN_STARTS: arguments and open descriptors. Ends when the FIFO
- * STANDIN_LEASH, which the test holds open for writing, is closed.
+ * Started by the library in the place of pcclagentd: a fake agent as a program. Of the variables of
+ * a test it is given those that begin with XDG_. Notes each start as a line of the file
+ * XDG_STANDIN_STARTS: arguments and open descriptors. Ends when the FIFO XDG_STANDIN_LEASH, which
+ * the test holds open for writing, is closed.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -33,7 +34,7 @@ static void note(int argc, char **argv)
 		if (fcntl(fd, F_GETFD) >= 0)
 			n += (size_t)snprintf(line + n, sizeof line - n, " %d", fd);
 	n += (size_t)snprintf(line + n, sizeof line - n, "\n");
-	fd = open(variable("STANDIN_STARTS"), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+	fd = open(variable("XDG_STANDIN_STARTS"), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
 	if (fd < 0 || write(fd, line, n) != (ssize_t)n)
 		exit(1);
 	close(fd);
@@ -48,7 +49,7 @@ int main(int argc, char **argv)
 	note(argc, argv);
 	fprintf(stderr, "stand-in agent started\n");
 	/* While the test is still waiting for us: later it may have closed its end already. */
-	leash = open(variable("STANDIN_LEASH"), O_RDONLY | O_CLOEXEC);
+	leash = open(variable("XDG_STANDIN_LEASH"), O_RDONLY | O_CLOEXEC);
 	if (fork() > 0)
 		_exit(0);
 	setsid();

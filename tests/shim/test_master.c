@@ -22,7 +22,7 @@ static void setup(void)
 	snprintf(note, sizeof note, "%s/note", fx_dir);
 	snprintf(path, sizeof path, "%s/tests/shim/standin_masterd.sh", top ? top : ".");
 	setenv("PCCL_MASTERD", path, 1);
-	setenv("STANDIN_NOTE", note, 1);
+	setenv("XDG_STANDIN_NOTE", note, 1);
 }
 
 static void teardown(void)
@@ -139,8 +139,8 @@ START_TEST(programs_that_fail)
 	setenv("PCCL_MASTERD", "/nonexistent/ccoip-masterd", 1);
 	fx_assert_fails(pcclRunMaster(m), pcclInternalError, "/nonexistent/ccoip-masterd");
 	setenv("PCCL_MASTERD", saved, 1);
-	setenv("STANDIN_SHORT", "1", 1);
-	setenv("STANDIN_STATUS", "3", 1);
+	setenv("XDG_STANDIN_SHORT", "1", 1);
+	setenv("XDG_STANDIN_STATUS", "3", 1);
 	fx_assert_succeeds(pcclRunMaster(m));
 	fx_assert_fails(pcclMasterAwaitTermination(m), pcclInternalError, "status 3");
 	fx_assert_succeeds(pcclDestroyMaster(m));

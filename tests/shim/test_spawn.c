@@ -31,8 +31,8 @@ static void setup(void)
 	ck_assert_int_eq(mkfifo(leash, 0600), 0);
 	leash_fd = open(leash, O_RDWR | O_CLOEXEC);
 	ck_assert_int_ge(leash_fd, 0);
-	setenv("STANDIN_STARTS", starts, 1);
-	setenv("STANDIN_LEASH", leash, 1);
+	setenv("XDG_STANDIN_STARTS", starts, 1);
+	setenv("XDG_STANDIN_LEASH", leash, 1);
 	setenv("XDG_RUNTIME_DIR", fx_dir, 1);
 	unsetenv("PCCL_AGENT_SOCKET");
 	unsetenv("PCCL_AGENT_AUTOSPAWN");

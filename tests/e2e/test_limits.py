@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Processes that run into limits of the system: who has them is told at once which it is, and who
+has it; all others go on."""
+
+import os
+import pathlib
+import resource
+import subprocess
+
+import lib
+from lib import AGENT_UNAVAILABLE, OUT_OF_MEMORY, SUCCESS, check
+
+PIDS = pathlib.Path("/sys/fs/cgroup/pids")
+SOON = 5  # seconds; nothing here waits for anybody
+
+
+def set_limit(pid, what, soft):
+    resource.prlimit(pid, what, (soft, resource.prlimit(pid, what)[1]))
+
+
+def first_failure(peer):
+    """The answer of create, or, if that succeeds, of connect."""
+    answer = peer.call("create", SOON)
+    return answer if answer["code"] != SUCCESS else peer.call("connect", SOON)
+
+
+def names(answer, *words):
+    return (answer["code"] == OUT_OF_MEMORY and all(str(w) in answer["text"] for w in words)
+            and "pid " in answer["text"] and "on host " in answer["text"])
+
+
+def agent_without_threads():
+    """Of the cgroup's; RLIMIT_NPROC does not bind root."""
+    if not os.access(PIDS / "cgroup.procs", os.W_OK):
+        print("# no cgroup for processes: not tried")
+        return
+    group = PIDS / f"{lib.PREFIX}-{os.getpid()}"
+    with lib.Lab() as lab:
+        lab.start_master()
+        agent = lab.start_agent()
+        group.mkdir()
+        try:
+            (group / "cgroup.procs").write_text(str(agent.pid), "ascii")
+            (group / "pids.max").write_text("1", "ascii")
+            answer = first_failure(lab.start_peer(0))
+            check(names(answer, "pids.max", group.name, f"pcclagentd (pid {agent.pid})"),
+                  f"no threads for the agent: {answer['text']}", answer)
+            (group / "pids.max").write_text("max", "ascii")
+            peers = [lab.start_peer(k) for k in (1, 2)]
+            lib.form_run(peers)
+            check(True, "with threads it serves the next ones")
+        finally:
+            (PIDS / "cgroup.procs").write_text(str(agent.pid), "ascii")
+            group.rmdir()
+        lab.check_alive()
+
+
+def agent_without_descriptors():
+    """Its limit lies near what is open, each time one higher: whatever call fails says so."""
+    reduce = "reduce type=f32 op=sum count=1000 tag=1 ids=0,1"
+    with lib.Lab() as lab:
+        lab.start_master()
+        agent = lab.start_agent()
+        peers = [lab.start_peer(k) for k in (0, 1)]
+        lib.form_run(peers)
+        lib.together(peers, reduce)
+        lab.start_master()  # of another run, where nobody is waited for
+        texts, count = [], agent.open_files()
+        for more in range(-4, 20):
+            set_limit(agent.pid, resource.RLIMIT_NOFILE, count + more)
+            peer = lab.start_peer(100 + more)
+            answer = first_failure(peer)
+            if answer["code"] == SUCCESS:
+                break
+            check(names(answer, "RLIMIT_NOFILE", f"pcclagentd (pid {agent.pid})", count + more),
+                  f"{count + more} descriptors for the agent: {answer['text']}", answer)
+            texts.append(answer["text"].split(":")[0])
+            lab.drop_peer(peer)
+        set_limit(agent.pid, resource.RLIMIT_NOFILE, count - 4)
+        check(len(set(texts)) > 1, "more than one call has failed", texts)
+        wrong = lib.judge(lib.together(peers, reduce))
+        check(not wrong, "others go on meanwhile", wrong)
+        set_limit(agent.pid, resource.RLIMIT_NOFILE, count + 100)
+        lab.check_alive()
+
+
+def process_without_descriptors():
+    with lib.Lab() as lab:
+        lab.start_master()
+        lab.start_agent()
+        seen = set()
+        for more in range(10):
+            peer = lab.start_peer(more)
+            count = len(os.listdir(f"/proc/{peer.pid}/fd"))
+            set_limit(peer.pid, resource.RLIMIT_NOFILE, count + more)
+            answer = first_failure(peer)
+            if answer["code"] == SUCCESS:
+                break
+            check(names(answer, "RLIMIT_NOFILE", f"(pid {peer.pid})"),
+                  f"{more} descriptors for a process: {answer['text']}", answer)
+            seen.add(answer["text"].split(":")[0])
+            lab.drop_peer(peer)
+        check(len(seen) > 1, "more than one call has failed", seen)
+        lab.check_alive()
+
+
+def master_without_descriptors():
+    """It says so, waits, and takes in who waits when it can."""
+    with lib.Lab() as lab:
+        master = lab.start_master()
+        lab.start_agent()
+        set_limit(master.pid, resource.RLIMIT_NOFILE, master.open_files())
+        peer = lab.start_peer(0)
+        peer.send("create", "connect")
+        peer.read()
+        master.await_log("RLIMIT_NOFILE) of ccoip-masterd (pid %d)" % master.pid)
+        used = sum(map(int, pathlib.Path(f"/proc/{master.pid}/stat").read_text("ascii")
+                       .rsplit(")", 1)[1].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+        check(used < 1, "it does not spin", f"{used} s of processor time")
+        set_limit(master.pid, resource.RLIMIT_NOFILE, 1000)
+        answer = peer.read()
+        check(answer["code"] == SUCCESS, "who waited is taken in", answer)
+        lab.check_alive()
+
+
+def no_process_can_be_made(lab):
+    """An agent that is installed, and cannot be started: no word of installing it."""
+    if not os.access(PIDS / "cgroup.procs", os.W_OK):
+        return
+    group = PIDS / f"{lib.PREFIX}-{os.getpid()}"
+    group.mkdir()
+    peer = lab.start_peer(0, env={"PCCL_AGENTD": str(lib.AGENTD)})
+    try:
+        (group / "cgroup.procs").write_text(str(peer.pid), "ascii")
+        (group / "pids.max").write_text("1", "ascii")
+        answer = first_failure(peer)
+        check(names(answer, "pids.max", f"(pid {peer.pid})") and "install" not in answer["text"],
+              f"no process can be made: {answer['text']}", answer)
+    finally:
+        peer.kill()
+        peer.process.wait()
+        group.rmdir()
+
+
+def cannot_be_executed(lab):
+    program = lab.folder / "no-program"
+    program.write_text("neither script nor ELF\n", "ascii")
+    program.chmod(0o755)
+    answer = first_failure(lab.start_peer(1, env={"PCCL_AGENTD": str(program)}))
+    check(answer["code"] == AGENT_UNAVAILABLE and "install" not in answer["text"]
+          and "execve" in answer["text"] and "Exec format error" in answer["text"],
+          f"a program that is none: {answer['text']}", answer)
+
+
+def refused_by_seccomp(lab):
+    """clone, clone3, fork and vfork give EPERM in the process."""
+    answer = first_failure(lab.start_peer(2, env={
+        "PCCL_AGENTD": str(lib.AGENTD), "PEER_REFUSE_CLONE": "1"}))
+    check(answer["code"] == AGENT_UNAVAILABLE and "install" not in answer["text"]
+          and "clone" in answer["text"] and "Operation not permitted" in answer["text"],
+          f"clone refused: {answer['text']}", answer)
+
+
+def starting_an_agent():
+    if os.path.exists("/run/pccl/agent.sock"):
+        print("# this system has an agent: not tried")
+        return
+    with lib.Lab() as lab:
+        lab.start_master()
+        no_process_can_be_made(lab)
+        cannot_be_executed(lab)
+        refused_by_seccomp(lab)
+
+
+def test():
+    agent_without_threads()
+    agent_without_descriptors()
+    process_without_descriptors()
+    master_without_descriptors()
+    starting_an_agent()
+
+
+lib.run(test, 180)

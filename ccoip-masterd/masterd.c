@@ -16,9 +16,12 @@
 #include "common/cc_log.h"
 #include "common/cc_loop.h"
 #include "common/cc_plan.h"
+#include "common/cc_seal.h"
 #include "common/cc_sys.h"
+#include "daemon/cc_channel.h"
 #include "proto/wire_codes.h"
 #include "proto/wire_frame.h"
+#include "proto/wire_link.h"
 
 #define TICK_MS          100u        /* at most */
 #define ADOPT_MS         600u        /* more than the longest pause between redials of an agent */
@@ -36,8 +39,10 @@ struct agent {
 	uint32_t id;
 	struct cc_addr addr;
 	uint64_t since_ns;
-	bool known;       /* the core knows it */
-	const char *lost; /* on the list of those that the core is to be told of; why */
+	struct cc_seal *seal; /* NULL: it has not knocked */
+	struct cc_id agent;   /* as it says; zero: it has said no hello */
+	bool known;           /* the core knows it */
+	const char *lost;     /* on the list of those that the core is to be told of; why */
 	struct agent *prev_lost, *next_lost;
 	UT_hash_handle hh;
 };
@@ -105,6 +110,7 @@ static void forget(struct agent *a)
 	if (a->lost)
 		DL_DELETE2(a->m->lost, a, prev_lost, next_lost);
 	HASH_DEL(a->m->agents, a);
+	cc_seal_free(a->seal);
 	free(a);
 }
 
@@ -133,31 +139,80 @@ static struct agent *agent_find(const struct masterd *m, uint32_t id)
 	return a;
 }
 
-/* Encoded once for all. */
-static void send_message(struct masterd *m, const struct ccm_action *x)
+/* What proves to the agent at the end of e that we send a to it. */
+static void fill_key(struct masterd *m, const struct agent *a, struct wm_endpoint *e,
+	uint16_t service, uint64_t no)
+{
+	const struct agent *to = agent_find(m, e->conn);
+
+	if (!to || !to->seal)
+		return; /* it has gone meanwhile */
+	e->key_no = no;
+	cc_key_of_way(cc_seal_agent_key(to->seal), service, no, &a->agent, &e->agent, &e->key);
+}
+
+static void fill_keys(struct masterd *m, const struct agent *a, struct wm_msg *msg)
+{
+	struct wm_round *r = &msg->u.round;
+	struct wm_op_start *o = &msg->u.op_start;
+
+	if (msg->type == WM_ROUND)
+		for (uint32_t i = 0; i < r->n_rings; i++)
+			if (r->rings[i].hosts > 1)
+				fill_key(m, a, &r->rings[i].next, WLK_P2P, r->round);
+	if (msg->type != WM_OP_START)
+		return;
+	for (uint32_t i = 0; i < o->sync.n_sources; i++)
+		fill_key(m, a, &o->sync.sources[i].endpoint, WLK_SHARED_STATE, o->seq);
+	for (uint32_t i = 0; i < o->sync.n_others; i++)
+		fill_key(m, a, &o->sync.others[i].endpoint, WLK_SHARED_STATE, o->seq);
+}
+
+static void send_frame(struct agent *a, int err, const uint8_t *frame, size_t len)
+{
+	if (err == 0)
+		err = cc_conn_send(a->conn, frame, len);
+	if (err == CC_ERR_LIMIT)
+		lose(a, "it does not read what it is sent");
+	else if (err < 0)
+		lose(a, cc_err_str(err));
+}
+
+static void send_secret(struct masterd *m, struct agent *a, struct wm_msg *msg)
+{
+	uint8_t *frame = NULL;
+	size_t len = 0;
+	int err;
+
+	fill_keys(m, a, msg);
+	err = cc_channel_encode(a->seal, msg, &frame, &len);
+	send_frame(a, err, frame, len);
+	free(frame);
+}
+
+/* Encoded once for all, unless it has secrets. */
+static void send_message(struct masterd *m, struct ccm_action *x)
 {
 	const uint32_t *conns = &m->actions.conns[x->first_conn];
+	bool secret = wire_master_is_secret(&x->msg);
 	uint8_t *frame = NULL;
 	struct agent *a;
 	size_t len = 0;
-	uint32_t i;
-	int unsent = wire_master_encode(&x->msg, &frame, &len), err;
+	int unsent = secret ? 0 : wire_master_encode(&x->msg, &frame, &len);
 
-	for (i = 0; i < x->n_conns; i++) {
+	for (uint32_t i = 0; i < x->n_conns; i++) {
 		a = agent_find(m, conns[i]);
 		if (!a || a->lost)
 			continue;
-		err = unsent < 0 ? unsent : cc_conn_send(a->conn, frame, len);
-		if (err == CC_ERR_LIMIT)
-			lose(a, "it does not read what it is sent");
-		else if (err < 0)
-			lose(a, cc_err_str(err));
+		if (secret)
+			send_secret(m, a, &x->msg);
+		else
+			send_frame(a, unsent, frame, len);
 	}
-	if (unsent == 0)
-		free(frame);
+	free(frame);
 }
 
-static void carry_out(struct masterd *m, const struct ccm_action *x)
+static void carry_out(struct masterd *m, struct ccm_action *x)
 {
 	struct agent *a;
 
@@ -286,14 +341,73 @@ static void greet_core(struct agent *a)
 			.type = CCM_EV_OPEN, .conn = a->id, .addr = a->addr, .local = is_local(a)});
 }
 
+/* False: it is refused. */
+static bool answer_knock(struct agent *a, const struct wm_knock *k)
+{
+	struct wm_msg msg = {.type = WM_KNOCK_ACK};
+	uint8_t *frame;
+	size_t len;
+	int err;
+
+	if (k->version_min > WM_VERSION_MAX || k->version_max < WM_VERSION_MIN) {
+		refuse(a, WIRE_VERSION_MISMATCH,
+			"protocol versions do not overlap: agent speaks %u to %u, this master %u "
+			"to %u",
+			k->version_min, k->version_max, WM_VERSION_MIN, WM_VERSION_MAX);
+		return false;
+	}
+	if (!a->seal)
+		a->seal = cc_seal_new(true);
+	err = a->seal ? cc_seal_agree(a->seal, &k->share) : CC_ERR_NOMEM;
+	if (err == 0)
+		msg.u.knock_ack.share = *cc_seal_share(a->seal);
+	if (err == 0)
+		err = cc_channel_encode(a->seal, &msg, &frame, &len);
+	if (err == 0) {
+		err = cc_conn_send(a->conn, frame, len);
+		free(frame);
+	}
+	if (err == 0)
+		return true;
+	refuse(a, WIRE_MASTER_CONNECTION_FAILED, "its knock cannot be answered: %s",
+		cc_err_str(err));
+	return false;
+}
+
+/* False: it is refused. */
+static bool believe(struct agent *a, const struct wm_hello *h)
+{
+	struct cc_id id;
+	char brief[CC_ID_SHORT_SIZE];
+
+	cc_seal_id_of(&h->identity, &id);
+	if (cc_id_eq(&id, &h->agent) && cc_seal_is_proven(a->seal, &h->identity, &h->proof)) {
+		a->agent = h->agent;
+		return true;
+	}
+	refuse(a, WIRE_MASTER_CONNECTION_FAILED, "it does not prove that it is agent %s",
+		cc_id_short(&h->agent, brief));
+	return false;
+}
+
+/* Before the core hears of it. False: it is refused. */
+static bool take_greeting(struct agent *a, const struct wm_msg *msg)
+{
+	if (msg->type == WM_KNOCK)
+		return answer_knock(a, &msg->u.knock);
+	if (a->known || !wire_master_is_secret(msg))
+		return true; /* the core turns away who has said no hello of its version */
+	return msg->type != WM_HELLO || believe(a, &msg->u.hello);
+}
+
 /* Returns false when the agent is gone. */
-static bool take_message(struct agent *a, const uint8_t *payload, size_t len)
+static bool take_message(struct agent *a, const uint8_t *frame, size_t len)
 {
 	struct masterd *m = a->m;
 	uint32_t id = a->id;
 	const char *why = "";
 	struct wm_msg msg;
-	int err = wire_master_decode(payload, len, &msg, &why);
+	int err = cc_channel_decode(a->seal, frame, len, &msg, &why);
 
 	if (err < 0) {
 		refuse(a,
@@ -302,6 +416,12 @@ static bool take_message(struct agent *a, const uint8_t *payload, size_t len)
 			"malformed message: %s", *why ? why : cc_err_str(err));
 		return false;
 	}
+	if (!take_greeting(a, &msg)) {
+		wire_master_clear(&msg);
+		return false;
+	}
+	if (msg.type == WM_KNOCK)
+		return true;
 	if (!a->known)
 		greet_core(a);
 	if (msg.type == WM_OP_VOTE || msg.type == WM_OP_REPORT) /* seldom comes alone */
@@ -317,7 +437,7 @@ static long on_data(void *arg, const uint8_t *buf, size_t len)
 	size_t at = 0;
 
 	for (;;) {
-		int payload = wire_frame_peek(buf + at, len - at, WIRE_KIND_MASTER);
+		int payload = cc_channel_peek(buf + at, len - at);
 
 		if (payload == CC_ERR_AGAIN)
 			break;
@@ -332,10 +452,9 @@ static long on_data(void *arg, const uint8_t *buf, size_t len)
 		}
 		if (len - at < WIRE_FRAME_HDR + (size_t)payload)
 			break;
-		at += WIRE_FRAME_HDR;
-		if (!take_message(a, buf + at, (size_t)payload))
+		if (!take_message(a, buf + at, WIRE_FRAME_HDR + (size_t)payload))
 			break;
-		at += (size_t)payload;
+		at += WIRE_FRAME_HDR + (size_t)payload;
 	}
 	return (long)at;
 }

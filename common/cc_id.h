@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * 128-bit identifiers: peers, agents, runs, and the run key. Pure.
+ * 128-bit identifiers: peers, agents, runs, and the run key; 256-bit keys. Pure.
  */
 #ifndef CC_ID_H
 #define CC_ID_H
@@ -11,6 +11,11 @@
 
 struct cc_id {
 	uint8_t b[16];
+};
+
+/* A secret, a public key, or a proof (common/cc_seal.h). */
+struct cc_key {
+	uint8_t b[32];
 };
 
 #define CC_ID_STR_SIZE   33 /* 32 hexadecimal digits and NUL */

@@ -23,8 +23,9 @@ common_libcommon_sys_la_SOURCES = \
 noinst_LTLIBRARIES += common/libcommon.la
 common_libcommon_la_SOURCES = \
 	common/cc_conn.c \
-	common/cc_loop.c common/cc_loop.h common/cc_loop_internal.h
-common_libcommon_la_LIBADD = common/libcommon-pure.la common/libcommon-sys.la $(LIBEVENT_LIBS)
+	common/cc_loop.c common/cc_loop.h common/cc_loop_internal.h \
+	common/cc_seal.c common/cc_seal.h
+common_libcommon_la_LIBADD = common/libcommon-pure.la common/libcommon-sys.la $(LIBEVENT_LIBS) $(CRYPTO_LIBS)
 
 # What only the daemons' main.c needs, and with it libsystemd.
 noinst_LTLIBRARIES += common/libcommon-service.la

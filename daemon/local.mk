@@ -2,6 +2,6 @@
 
 # Goes before proto/libwire.la and common/libcommon.la.
 noinst_LTLIBRARIES += daemon/libdaemon.la
-daemon_libdaemon_la_SOURCES = daemon/cc_admin.c daemon/cc_admin.h
+daemon_libdaemon_la_SOURCES = daemon/cc_admin.c daemon/cc_admin.h daemon/cc_channel.c daemon/cc_channel.h
 
 EXTRA_DIST += daemon/README.md

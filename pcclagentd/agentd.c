@@ -84,7 +84,7 @@ static void carry_out_run(struct agentd *d, struct agt_action *a)
 		xfer_retract(r, a->u.xfer.seq);
 		break;
 	case AGT_ACT_XFER_EXPECT:
-		small_expect(r, a->u.xfer.seq, a->u.xfer.hosts);
+		small_expect(r, a->u.xfer.seq, a->u.xfer.hosts, &a->u.xfer.prev);
 		break;
 	case AGT_ACT_XFER_FORGET:
 		small_forget(r, a->u.xfer.seq);
@@ -146,7 +146,7 @@ static void carry_out(struct agentd *d, struct agt_action *a)
 		run_close(d, a->run);
 		break;
 	case AGT_ACT_RUN_READY:
-		run_ready(d, a->run, &a->id, &a->key);
+		run_ready(d, a->run, &a->id);
 		break;
 	case AGT_ACT_LOG:
 		cc_log((int)a->level, "%s", a->u.text);
@@ -419,7 +419,10 @@ struct agentd *agentd_new(const struct agentd_config *cfg)
 	d->cfg = *cfg;
 	d->cfg.masters.n = 0;
 	default_limits(&d->cfg);
-	cc_random_id(&d->id);
+	d->identity = cc_identity_new();
+	if (!d->identity)
+		agentd_out_of_memory("the agent");
+	cc_seal_id_of(cc_identity_share(d->identity), &d->id);
 	d->last_session_ns = cc_now_ns();
 	d->complain_tokens = COMPLAINTS_BURST;
 	d->loop = cc_loop_new();
@@ -491,6 +494,7 @@ void agentd_free(struct agentd *d)
 	agt_actions_free(&d->acts);
 	if (d->core)
 		agt_free(d->core);
+	cc_identity_free(d->identity);
 	cc_timer_free(d->tick);
 	cc_timer_free(d->extra_timer);
 	if (d->loop)

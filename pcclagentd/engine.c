@@ -372,7 +372,8 @@ void eng_bell_remove(struct eng *e, int fd)
 	epoll_ctl(e->tx.epfd, EPOLL_CTL_DEL, fd, NULL);
 }
 
-static int add_stream(struct eng_thread *t, uint32_t link, int fd, bool tx, uint32_t shift)
+static int add_stream(struct eng_thread *t, uint32_t link, const struct cc_id *from, int fd,
+	bool tx, uint32_t shift)
 {
 	struct eng_stream *s = aligned_alloc(16, (sizeof *s + 15) / 16 * 16);
 
@@ -389,6 +390,8 @@ static int add_stream(struct eng_thread *t, uint32_t link, int fd, bool tx, uint
 	}
 	s->fd = fd;
 	s->link = link;
+	if (from)
+		s->from = *from;
 	s->tx = tx;
 	s->writable = tx;
 	s->shift = shift;
@@ -399,12 +402,12 @@ static int add_stream(struct eng_thread *t, uint32_t link, int fd, bool tx, uint
 
 int eng_add_tx_stream(struct eng *e, uint32_t link, int fd, uint32_t shift)
 {
-	return add_stream(&e->tx, link, fd, true, shift);
+	return add_stream(&e->tx, link, NULL, fd, true, shift);
 }
 
-int eng_add_rx_stream(struct eng *e, uint32_t link, int fd)
+int eng_add_rx_stream(struct eng *e, uint32_t link, const struct cc_id *from, int fd)
 {
-	return add_stream(&e->rx, link, fd, false, ENG_NO_SHIFT);
+	return add_stream(&e->rx, link, from, fd, false, ENG_NO_SHIFT);
 }
 
 void eng_drop_link(struct eng *e, uint32_t link)

@@ -44,7 +44,8 @@ void eng_bell_remove(struct eng *e, int fd);
 #define ENG_SHIFT_NS UINT64_C(5000000000)
 #define ENG_NO_SHIFT ENG_SHIFTS
 int eng_add_tx_stream(struct eng *e, uint32_t link, int fd, uint32_t shift);
-int eng_add_rx_stream(struct eng *e, uint32_t link, int fd);
+/* from: the agent that has opened it. */
+int eng_add_rx_stream(struct eng *e, uint32_t link, const struct cc_id *from, int fd);
 /*
  * Looks for signs of life of the hosts at the other ends. A link is broken when nothing at all was
  * heard of its host for ENG_SILENCE_MS; a host that only takes no data is never given up. To be
@@ -82,8 +83,9 @@ struct eng_xfer_spec {
 	struct cc_plan plan;
 	uint32_t segment_max;
 	uint32_t pos;
-	uint32_t world;   /* divisor of an average */
-	uint32_t tx_link; /* to next; unused when plan.hosts == 1 */
+	uint32_t world;    /* divisor of an average */
+	uint32_t tx_link;  /* to next; unused when plan.hosts == 1 */
+	struct cc_id prev; /* the agent that segments come from; likewise */
 	/* count * esize bytes: partial sums and the result, or the undo copies. It may be an output
 	 * whose old contents nobody needs, or the only member's staged operand: each segment of
 	 * that is used once, before it is overwritten. */

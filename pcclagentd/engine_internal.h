@@ -56,6 +56,7 @@ struct eng_xfer {
 struct eng_stream {
 	int fd;
 	uint32_t link;
+	struct cc_id from; /* RX: who has opened it */
 	bool tx;
 	struct eng_stream *next;
 	uint8_t hdr[WLK_DATA_SIZE];

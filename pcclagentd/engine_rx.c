@@ -246,12 +246,15 @@ static void retry(struct eng_thread *t)
 }
 
 /* NULL, or why this segment cannot be what the plan says comes here. */
-static const char *check_segment(const struct eng_xfer *x, const struct wlk_data *d)
+static const char *check_segment(
+	const struct eng_xfer *x, const struct eng_stream *s, const struct wlk_data *d)
 {
 	const struct cc_plan *p = &x->spec.plan;
 	struct cc_span span;
 	uint32_t chunk;
 
+	if (!cc_id_eq(&s->from, &x->spec.prev))
+		return "segment of a group in whose ring its sender is not the one before";
 	if (d->tag != x->spec.tag || d->group != x->spec.group || d->epoch != x->spec.epoch)
 		return "segment of another operation under this sequence number";
 	if (d->seg >= p->n_segs)
@@ -310,7 +313,7 @@ static const char *begin_segment(struct eng_thread *t, struct eng_stream *s)
 	s->xfer = x;
 	if (!x)
 		return NULL; /* stale: read and dropped */
-	why = check_segment(x, &d);
+	why = check_segment(x, s, &d);
 	if (why) {
 		s->xfer = NULL;
 		return why;

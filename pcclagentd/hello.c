@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The three TCP ports, and what comes in on them until it has said a good hello. Anyone can connect
- * here: few bytes, little time and few connections are granted before the run's key was shown.
+ * here: few bytes, little time and few connections are granted before it is proven that the master
+ * has sent who says it. A hello that proves nothing has no effect. When there are too many without
+ * a hello the oldest one goes: members say theirs at once.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,6 +15,7 @@
 #include <unistd.h>
 
 #include "pcclagentd/io.h"
+#include "pcclagentd/way.h"
 
 #define HALF_OPEN_MAX        256u
 #define HALF_OPEN_PER_SOURCE 64u
@@ -20,6 +23,7 @@
 #define LINGER_NS            MS(1000) /* for the other side to read why it was refused */
 #define LINGER_BYTES         (64u << 10)
 #define IN_LINKS_MAX         2048u
+#define CALLERS_MAX          4096u /* as many as may be told apart from echoes */
 
 struct port {
 	struct agentd *d;
@@ -45,6 +49,14 @@ struct ports {
 	struct port v[3];
 	struct half *halves;
 	uint32_t n_halves;
+};
+
+/* An agent that has opened links here, and the number of its last hello: an older one is an echo,
+ * sent again by somebody who has seen it. */
+struct caller {
+	struct cc_id agent;
+	uint64_t last;
+	UT_hash_handle hh;
 };
 
 /* ---- inbound links ---- */
@@ -82,25 +94,62 @@ static struct in_link *find_in_link(const struct run *r, const struct cc_id *pee
 	return NULL;
 }
 
-/* Time must not tell how much of a guess was right. */
-static bool same_secret(const struct cc_id *a, const struct cc_id *b)
+/* The run of a hello that proves that its master has sent who says it. */
+static struct run *find_run(struct agentd *d, const struct wlk_hello *h,
+	const uint8_t buf[WLK_HELLO_SIZE], struct cc_key *ret_way)
 {
-	uint8_t diff = 0;
-
-	for (size_t i = 0; i < sizeof a->b; i++)
-		diff |= a->b[i] ^ b->b[i];
-	return diff == 0;
-}
-
-static struct run *find_run(struct agentd *d, const struct wlk_hello *h)
-{
-	struct run *r, *tmp, *found = NULL;
+	struct run *r, *tmp;
 
 	HASH_ITER (hh, d->runs, r, tmp) {
-		if (r->ready && cc_id_eq(&r->run_id, &h->run) && same_secret(&r->key, &h->run_key))
-			found = r;
+		if (r->ready && cc_id_eq(&r->run_id, &h->run) && run_proves(r, h, buf, ret_way))
+			return r;
 	}
-	return found;
+	return NULL;
+}
+
+static uint64_t le64(const uint8_t *p)
+{
+	uint64_t v = 0;
+
+	for (int i = 7; i >= 0; i--)
+		v = v << 8 | p[i];
+	return v;
+}
+
+/* Has a hello as new as this one come already? If not, it has now. */
+static bool is_echo(struct run *r, const struct wlk_hello *h)
+{
+	uint64_t number = le64(h->nonce.b);
+	struct caller *c;
+
+	HASH_FIND(hh, r->callers, &h->from, sizeof h->from, c);
+	if (c && number <= c->last)
+		return true;
+	if (!c && HASH_COUNT(r->callers) >= CALLERS_MAX) {
+		c = r->callers; /* the oldest one */
+		HASH_DEL(r->callers, c);
+		free(c);
+		c = NULL;
+	}
+	if (!c) {
+		c = calloc(1, sizeof *c);
+		if (!c)
+			agentd_out_of_memory("links");
+		c->agent = h->from;
+		HASH_ADD(hh, r->callers, agent, sizeof c->agent, c);
+	}
+	c->last = number;
+	return false;
+}
+
+void callers_free(struct run *r)
+{
+	struct caller *c, *tmp;
+
+	HASH_ITER (hh, r->callers, c, tmp) {
+		HASH_DEL(r->callers, c);
+		free(c);
+	}
 }
 
 /* ---- half-open connections ---- */
@@ -118,21 +167,39 @@ static void half_free(struct half *h, bool keep_fd)
 	free(h);
 }
 
-static int send_ack(int fd, uint16_t code, uint64_t features, const char *text)
+static int send_bytes(int fd, const uint8_t buf[WLK_ACK_SIZE])
 {
-	struct wlk_ack a = {.version_min = WLK_VERSION_MIN,
-		.version_max = WLK_VERSION_MAX,
-		.version = code == WLK_OK ? WLK_VERSION_MAX : 0,
-		.code = code,
-		.features = features};
+	/* The first bytes on this socket: its buffer is empty. */
+	return send(fd, buf, WLK_ACK_SIZE, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)WLK_ACK_SIZE
+		       ? 0
+		       : CC_ERR_IO;
+}
+
+static int send_refusal(int fd, uint16_t code, const char *text)
+{
+	struct wlk_ack a = {
+		.version_min = WLK_VERSION_MIN, .version_max = WLK_VERSION_MAX, .code = code};
 	uint8_t buf[WLK_ACK_SIZE];
 
 	agentd_copy_text(a.text, sizeof a.text, text);
 	wlk_ack_put(buf, &a);
-	/* The first bytes on this socket: its buffer is empty. */
-	return send(fd, buf, sizeof buf, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof buf
-		       ? 0
-		       : CC_ERR_IO;
+	return send_bytes(fd, buf);
+}
+
+/* With the proof that we are whom the hello was meant for. */
+static int send_welcome(int fd, const struct wlk_hello *h, const struct cc_key *way,
+	uint64_t features, const struct cc_id *nonce)
+{
+	struct wlk_ack a = {.version_min = WLK_VERSION_MIN,
+		.version_max = WLK_VERSION_MAX,
+		.version = WLK_VERSION_MAX,
+		.features = features,
+		.nonce = *nonce};
+	uint8_t buf[WLK_ACK_SIZE];
+
+	wlk_ack_put(buf, &a);
+	way_prove_ack(way, &h->proof, buf);
+	return send_bytes(fd, buf);
 }
 
 static void refuse_as(struct half *h, int level, enum wlk_code code, const char *text)
@@ -141,7 +208,7 @@ static void refuse_as(struct half *h, int level, enum wlk_code code, const char 
 
 	agentd_complain(h->port->d, level, "refused a connection from %s: %s",
 		cc_addr_str(&h->from, from), text);
-	if (send_ack(h->fd, (uint16_t)code, 0, text) < 0) {
+	if (send_refusal(h->fd, (uint16_t)code, text) < 0) {
 		half_free(h, false);
 		return;
 	}
@@ -164,19 +231,31 @@ static bool is_missing(const struct in_link *l, const struct wlk_hello *h)
 	return !(l->have >> h->stream & 1);
 }
 
-/* The link that this stream belongs to; NULL: refused. */
-static struct in_link *join_link(struct half *h, struct run *r, const struct wlk_hello *hello)
+/* A stream of the link that l is, and it is lacking. */
+static bool is_of(const struct in_link *l, const struct wlk_hello *h)
+{
+	return l->n_streams == h->n_streams && l->number == h->number &&
+	       cc_id_eq(&l->nonce, &h->nonce) && is_missing(l, h);
+}
+
+/* The link that this stream belongs to; NULL: refused, and h may be gone. */
+static struct in_link *join_link(
+	struct half *h, struct run *r, const struct wlk_hello *hello, const struct cc_key *way)
 {
 	struct in_link *l = find_in_link(r, &hello->from);
 	struct agentd *d = r->d;
 	uint32_t id = r->id;
 
 	if (hello->stream > 0) {
-		if (l && l->n_streams == hello->n_streams && is_missing(l, hello))
+		if (l && is_of(l, hello))
 			return l;
 		/* Or whoever opened the link has dropped it since, and its stream 0 told first. */
 		refuse_as(h, CC_LOG_INFO, WLK_REFUSED_LIMIT,
 			"this stream belongs to no link: stream 0 comes first");
+		return NULL;
+	}
+	if (hello->number < r->wired || is_echo(r, hello)) {
+		refuse(h, WLK_REFUSED_RUN, "this hello is old: others have followed it");
 		return NULL;
 	}
 	if (l)
@@ -196,7 +275,10 @@ static struct in_link *join_link(struct half *h, struct run *r, const struct wlk
 	*l = (struct in_link){.num = ++d->next_link,
 		.run = r,
 		.peer = hello->from,
+		.way = *way,
+		.number = hello->number,
 		.n_streams = hello->n_streams};
+	cc_random_id(&l->nonce);
 	DL_APPEND(r->in_links, l);
 	r->n_in_links++;
 	return l;
@@ -207,19 +289,20 @@ static int add_stream(struct run *r, struct in_link *l, uint16_t stream, int fd)
 	if (stream == WLK_STREAM_SMALL)
 		return small_in_add(l, fd);
 	l->have |= (uint64_t)1 << stream;
-	return eng_add_rx_stream(r->eng, l->num, fd);
+	return eng_add_rx_stream(r->eng, l->num, &l->peer, fd);
 }
 
-static void welcome(struct half *h, struct run *r, const struct wlk_hello *hello)
+static void welcome(
+	struct half *h, struct run *r, const struct wlk_hello *hello, const struct cc_key *way)
 {
-	struct in_link *l = join_link(h, r, hello);
+	struct in_link *l = join_link(h, r, hello, way);
 	int fd;
 
 	if (!l)
-		return; /* and h may be gone */
+		return;
 	fd = h->fd;
 	half_free(h, true);
-	if (send_ack(fd, WLK_OK, 0, "") < 0) {
+	if (send_welcome(fd, hello, way, 0, &l->nonce) < 0) {
 		close(fd);
 		in_link_broken(r, l, false, "a stream broke while it was opened");
 		return;
@@ -228,10 +311,12 @@ static void welcome(struct half *h, struct run *r, const struct wlk_hello *hello
 		in_link_broken(r, l, false, "the agent's engine took no more streams");
 }
 
-/* Whoever has the run's key may ask; nothing is verified for him but by himself. */
-static void welcome_state(struct half *h, struct run *r, const struct wlk_hello *hello)
+/* For the attempt that the hello is for. What is sent nobody verifies but who gets it. */
+static void welcome_state(
+	struct half *h, struct run *r, const struct wlk_hello *hello, const struct cc_key *way)
 {
 	uint64_t features = hello->features & WLK_MEMBERS;
+	struct cc_id nonce;
 	int fd = h->fd;
 
 	if (r->d->stopping || sync_engine(r) < 0 || !ste_has_room(r->ste)) {
@@ -239,11 +324,12 @@ static void welcome_state(struct half *h, struct run *r, const struct wlk_hello 
 		return;
 	}
 	half_free(h, true);
-	if (send_ack(fd, WLK_OK, features, "") < 0) {
+	cc_random_id(&nonce);
+	if (send_welcome(fd, hello, way, features, &nonce) < 0) {
 		close(fd);
 		return;
 	}
-	if (ste_add_stream(r->ste, fd, features) < 0)
+	if (ste_add_stream(r->ste, fd, features, hello->number) < 0)
 		agentd_complain(r->d, CC_LOG_WARNING, "no memory or thread to serve shared state");
 }
 
@@ -252,6 +338,7 @@ static void judge(struct half *h)
 	struct agentd *d = h->port->d;
 	struct wlk_hello hello;
 	char text[WLK_TEXT_MAX], mine[CC_ID_SHORT_SIZE], theirs[CC_ID_SHORT_SIZE];
+	struct cc_key way;
 	const char *why;
 	struct run *r;
 
@@ -261,23 +348,23 @@ static void judge(struct half *h)
 		half_free(h, false);
 		return;
 	}
-	r = find_run(d, &hello);
+	r = find_run(d, &hello, h->buf, &way);
 	if (!cc_id_eq(&hello.to, &d->id)) {
 		snprintf(text, sizeof text, "this is agent %s, the hello was meant for agent %s",
 			cc_id_short(&d->id, mine), cc_id_short(&hello.to, theirs));
 		refuse(h, WLK_REFUSED_AGENT, text);
 	} else if (!r) {
 		refuse(h, WLK_REFUSED_RUN,
-			"this agent takes part in no such run, or the key is wrong");
+			"this agent takes part in no such run, or its master has not sent you");
 	} else if (h->port->service == WLK_SHARED_STATE && hello.service == WLK_SHARED_STATE) {
-		welcome_state(h, r, &hello);
+		welcome_state(h, r, &hello, &way);
 	} else if (h->port->service != WLK_P2P || hello.service != WLK_P2P) {
 		refuse(h, WLK_REFUSED_SERVICE,
 			h->port->service == hello.service
 				? "this release of the agent does not offer this service yet"
 				: "this port offers another service");
 	} else {
-		welcome(h, r, &hello);
+		welcome(h, r, &hello, &way);
 	}
 }
 
@@ -348,15 +435,31 @@ static void on_half(void *arg)
 
 /* ---- ports ---- */
 
-static bool room_for(const struct ports *p, const struct cc_addr *from)
+static bool same_host(const struct cc_addr *a, const struct cc_addr *b)
 {
-	const struct half *h;
+	return memcmp(a->ip, b->ip, sizeof a->ip) == 0;
+}
+
+/* The oldest one from there, or of all, goes when there are too many. */
+static void make_room(struct ports *p, const struct cc_addr *from)
+{
+	struct half *h, *oldest = NULL;
 	uint32_t same = 0;
 
 	DL_FOREACH (p->halves, h) {
-		same += memcmp(h->from.ip, from->ip, sizeof from->ip) == 0;
+		if (!same_host(&h->from, from))
+			continue;
+		oldest = oldest ? oldest : h;
+		same++;
 	}
-	return p->n_halves < HALF_OPEN_MAX && same < HALF_OPEN_PER_SOURCE;
+	if (same < HALF_OPEN_PER_SOURCE)
+		oldest = p->n_halves < HALF_OPEN_MAX ? NULL : p->halves;
+	if (!oldest)
+		return;
+	if (!oldest->lingering)
+		(void)send_refusal(
+			oldest->fd, WLK_REFUSED_LIMIT, "too many connections without a hello");
+	half_free(oldest, false);
 }
 
 static void on_accept(void *arg, int fd)
@@ -369,11 +472,11 @@ static void on_accept(void *arg, int fd)
 	struct half *h;
 
 	if (getpeername(fd, (struct sockaddr *)&ss, &len) < 0 ||
-		cc_addr_from_sockaddr((struct sockaddr *)&ss, &from) < 0 || !room_for(p, &from)) {
-		(void)send_ack(fd, WLK_REFUSED_LIMIT, 0, "too many connections without a hello");
+		cc_addr_from_sockaddr((struct sockaddr *)&ss, &from) < 0) {
 		close(fd);
 		return;
 	}
+	make_room(p, &from);
 	h = calloc(1, sizeof *h);
 	if (!h)
 		agentd_out_of_memory("connections");

@@ -29,6 +29,7 @@
 #include "common/cc_id.h"
 #include "common/cc_log.h"
 #include "common/cc_loop.h"
+#include "common/cc_seal.h"
 #include "common/cc_sys.h"
 
 #include "pcclagentd/agentd.h"
@@ -227,6 +228,9 @@ struct in_link { /* streams that another agent opened to us */
 	uint32_t num;
 	struct run *run;
 	struct cc_id peer;
+	struct cc_key way;  /* what its streams are proven by, */
+	uint64_t number;    /* good for this round; */
+	struct cc_id nonce; /* and our part of the proof */
 	struct link_health health;
 	uint32_t n_streams;
 	uint64_t have;          /* bit i: stream i is here */
@@ -241,6 +245,8 @@ struct dead_link { /* not ours any more, but a transfer still knows its number *
 	struct dead_link *next;
 };
 
+#define RUN_KEYS 4u
+
 struct run {
 	struct agentd *d;
 	uint32_t id;
@@ -251,8 +257,15 @@ struct run {
 	struct cc_addr reached; /* address at which the master was reached */
 	char why[WM_TEXT_MAX];  /* more exact than what cc_conn says on closing; "" */
 	bool ready;
-	struct cc_id run_id, key;
-	bool closed; /* the core has forgotten it; goes with its last transfer */
+	struct cc_id run_id;
+	struct cc_seal *seal; /* of the connection; NULL: there is none */
+	/* The agent's keys by its connections to the masters of this run, the last one first: the
+	 * others were told of the earlier ones, too. */
+	struct cc_key keys[RUN_KEYS];
+	uint32_t n_keys;
+	uint64_t round, wired;  /* the last one that was prepared; that was committed */
+	struct caller *callers; /* hello.c: agents that opened links */
+	bool closed;            /* the core has forgotten it; goes with its last transfer */
 	struct eng *eng;
 	int event_fd;
 	struct cc_watch *event_watch;
@@ -282,7 +295,9 @@ struct later {
 
 struct agentd {
 	struct agentd_config cfg;
-	struct cc_id id;
+	struct cc_identity *identity;
+	struct cc_id id;     /* follows from it */
+	uint64_t next_hello; /* numbers the hellos of links */
 	struct cc_loop *loop;
 	struct agt *core;
 	struct agt_actions acts;
@@ -440,7 +455,10 @@ void run_open(struct agentd *d, uint32_t id, const struct cc_addr *addr);
 void run_drop(struct agentd *d, uint32_t id);
 void run_send(struct agentd *d, uint32_t id, const struct wm_msg *m);
 void run_close(struct agentd *d, uint32_t id);
-void run_ready(struct agentd *d, uint32_t id, const struct cc_id *run_id, const struct cc_id *key);
+void run_ready(struct agentd *d, uint32_t id, const struct cc_id *run_id);
+/* Has the master of this run sent who said this hello? In *ret_way the key that proves it. */
+bool run_proves(const struct run *r, const struct wlk_hello *h, const uint8_t buf[WLK_HELLO_SIZE],
+	struct cc_key *ret_way);
 void run_free_if_done(struct run *r);
 void run_tick(struct agentd *d, uint64_t now);
 /* No transfer goes on when this returns; if one cannot be halted, the process ends. */
@@ -456,6 +474,7 @@ void ports_tick(struct agentd *d, uint64_t now);
 void ports_close(struct agentd *d);
 void in_link_broken(struct run *r, struct in_link *l, bool silent, const char *text);
 void in_link_free(struct run *r, struct in_link *l);
+void callers_free(struct run *r);
 
 /* ---- link.c ---- */
 
@@ -513,8 +532,9 @@ void small_go_on(struct xfer *x);
 /* All of them, with operands that were not there before. */
 void small_fed(struct agentd *d);
 void small_progress(const struct small *s, struct eng_progress *ret);
-/* NULL, or why this cannot be meant for x. */
-const char *small_objection(const struct xfer *x, const struct wlk_data *d);
+/* NULL, or why this cannot be meant for x. grave: nobody sends that who means another operation. */
+const char *small_objection(
+	const struct xfer *x, const struct wlk_data *d, const struct cc_id *from, bool *ret_grave);
 /* Where the operand of the host at this position belongs, until x is over. */
 uint8_t *small_place(const struct xfer *x, uint32_t pos);
 /* So many bytes of it are there. */
@@ -524,11 +544,14 @@ void small_arrived(struct xfer *x, const struct wlk_data *d);
 /* An operation, small or not, has been started or will never be: what came of it early is wanted
  * now, or not at all. */
 void small_started(struct run *r, uint64_t seq);
-/* An operation on so many hosts may begin elsewhere before it does here: what comes of it is kept,
- * for small_new or until small_forget. */
-void small_expect(struct run *r, uint64_t seq, uint32_t hosts);
+/* An operation on so many hosts may begin elsewhere before it does here: what comes of it from the
+ * agent before this one is kept, for small_new or until small_forget. */
+void small_expect(struct run *r, uint64_t seq, uint32_t hosts, const struct cc_id *prev);
 void small_forget(struct run *r, uint64_t seq);
 void small_forget_all(struct run *r);
+/* NULL, or why what d announces cannot be kept: it comes from somebody else, or is there. */
+const char *small_early_objection(
+	struct run *r, const struct wlk_data *d, const struct cc_id *from);
 /* Where what d announces is to be kept, until its operation begins. NULL: nowhere. */
 uint8_t *small_early_place(struct run *r, const struct wlk_data *d);
 /* So many bytes of it are there. */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "pcclagentd/io.h"
+#include "pcclagentd/way.h"
 
 #define CANDIDATES (WM_ADDRS_MAX + 1)
 #define AT_ONCE    32u /* streams being opened at a time, each for two round trips of LINK_MS */
@@ -53,6 +54,7 @@ struct dial {
 	int fd;               /* WAITING, HELLO, GOOD; else -1 */
 	struct cc_watch *watch;
 	uint64_t hello_deadline;
+	struct cc_key proof; /* of its hello */
 	uint32_t have;
 	uint8_t ack[WLK_ACK_SIZE];
 	char error[ERROR_SIZE];
@@ -62,6 +64,7 @@ struct out_link {
 	struct run *run;
 	uint32_t num;
 	struct wm_endpoint to;
+	struct cc_id nonce; /* of the answer to stream 0 */
 	uint32_t asked;     /* for so many streams */
 	uint32_t n_streams; /* how many there are */
 	bool shifts;        /* they take turns */
@@ -119,8 +122,12 @@ static void take_ack(struct dial *d)
 	else if (a.version < WLK_VERSION_MIN || a.version > WLK_VERSION_MAX)
 		dial_fail(d, "answered with version %u, known are %u to %u", a.version,
 			WLK_VERSION_MIN, WLK_VERSION_MAX);
+	else if (!way_ack_is_proven(&d->link->to.key, &d->proof, d->ack))
+		dial_fail(d, "what answers there is not the agent that was meant");
 	else
 		d->state = DIAL_GOOD;
+	if (d->state == DIAL_GOOD && d->stream == 0)
+		d->link->nonce = a.nonce;
 	cc_watch_free(d->watch);
 	d->watch = NULL;
 }
@@ -175,14 +182,29 @@ static void choose_streams(struct out_link *l, int fd)
 		l->n_streams *= ENG_SHIFTS;
 }
 
+/* See wlk_hello. */
+static struct cc_id hello_nonce(struct out_link *l, uint16_t stream)
+{
+	uint64_t number = ++l->run->d->next_hello;
+	struct cc_id ret;
+
+	if (stream != 0)
+		return l->nonce;
+	cc_random_id(&ret);
+	for (int i = 0; i < 8; i++)
+		ret.b[i] = (uint8_t)(number >> 8 * i);
+	return ret;
+}
+
 static void say_hello(struct dial *d)
 {
-	const struct out_link *l = d->link;
+	struct out_link *l = d->link;
 	struct wlk_hello h = {.version_min = WLK_VERSION_MIN,
 		.version_max = WLK_VERSION_MAX,
 		.service = WLK_P2P,
 		.run = l->run->run_id,
-		.run_key = l->run->key,
+		.nonce = hello_nonce(l, d->stream),
+		.number = l->to.key_no,
 		.from = l->run->d->id,
 		.to = l->to.agent,
 		.stream = d->stream,
@@ -190,6 +212,7 @@ static void say_hello(struct dial *d)
 	uint8_t buf[WLK_HELLO_SIZE];
 
 	wlk_hello_put(buf, &h);
+	d->proof = way_prove_hello(&l->to.key, buf);
 	d->state = DIAL_HELLO;
 	d->hello_deadline = cc_now_ns() + MS(HELLO_MS);
 	if (send(d->fd, buf, sizeof buf, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)sizeof buf) {

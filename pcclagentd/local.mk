@@ -14,7 +14,8 @@ pcclagentd_libstate_la_SOURCES = \
 	pcclagentd/state_pace.c \
 	pcclagentd/state_serve.c \
 	pcclagentd/state_stream.c \
-	pcclagentd/state_window.c
+	pcclagentd/state_window.c \
+	pcclagentd/way.c pcclagentd/way.h
 pcclagentd_libstate_la_LIBADD = libhsh.la proto/libwire.la common/libcommon.la
 
 # All but main.c, so that tests can be the daemon.

@@ -12,6 +12,8 @@
 
 #include "common/cc_limit.h"
 #include "pcclagentd/io.h"
+#include "daemon/cc_channel.h"
+#include "pcclagentd/way.h"
 #include "proto/wire_frame.h"
 
 #define MAX_IN ((size_t)WIRE_FRAME_HDR + WIRE_FRAME_MAX)
@@ -121,6 +123,8 @@ static void hang_up(struct run *r)
 	if (r->conn)
 		cc_conn_close(r->conn);
 	r->conn = NULL;
+	cc_seal_free(r->seal);
+	r->seal = NULL;
 	r->up = false;
 	r->why[0] = '\0';
 }
@@ -137,26 +141,129 @@ static bool has_engine(struct run *r)
 	return false;
 }
 
+static int send_msg(struct run *r, const struct wm_msg *m, bool may_wait)
+{
+	uint8_t *buf;
+	size_t len;
+	int err = cc_channel_encode(r->seal, m, &buf, &len);
+
+	if (err < 0)
+		return err;
+	err = (may_wait ? cc_conn_send_later : cc_conn_send)(r->conn, buf, len);
+	free(buf);
+	return err;
+}
+
 static void on_connected(void *arg)
 {
+	struct wm_msg knock = {.type = WM_KNOCK,
+		.u.knock = {.version_min = WM_VERSION_MIN, .version_max = WM_VERSION_MAX}};
 	struct run *r = arg;
-	struct agt_event ev = {.type = AGT_EV_MASTER_UP, .run = r->id};
 
 	if (!has_engine(r))
 		return;
-	r->up = true;
 	if (cc_conn_peer_addr(r->conn, &r->reached) < 0)
 		r->reached = r->addr;
+	r->seal = cc_seal_new(false);
+	if (!r->seal)
+		agentd_out_of_memory("keys");
+	knock.u.knock.share = *cc_seal_share(r->seal);
+	if (send_msg(r, &knock, false) == 0)
+		return;
+	hang_up(r);
+	tell_down(r, "sending to the master failed");
+}
+
+/* Somebody answers. The core may begin. */
+static void tell_up(struct run *r)
+{
+	struct agt_event ev = {.type = AGT_EV_MASTER_UP, .run = r->id};
+
+	r->up = true;
 	agentd_feed(r->d, &ev);
+}
+
+/* 0, or r->why is set. */
+static int take_knock_ack(struct run *r, const struct wm_knock_ack *m)
+{
+	int err = cc_seal_agree(r->seal, &m->share);
+
+	if (err == 0)
+		tell_up(r);
+	else
+		snprintf(r->why, sizeof r->why, "what answers there makes no seal");
+	return err;
+}
+
+/* The master that the core stays with has our key from this connection. */
+static void keep_key(struct run *r)
+{
+	memmove(r->keys + 1, r->keys, (RUN_KEYS - 1) * sizeof r->keys[0]);
+	r->keys[0] = *cc_seal_agent_key(r->seal);
+	if (r->n_keys < RUN_KEYS)
+		r->n_keys++;
+}
+
+static void take_note(struct run *r, const struct wm_msg *m)
+{
+	if (m->type == WM_ROUND)
+		r->round = m->u.round.round;
+	else if (m->type == WM_COMMIT && m->u.commit.round == r->round)
+		r->wired = r->round;
+}
+
+bool run_proves(const struct run *r, const struct wlk_hello *h, const uint8_t buf[WLK_HELLO_SIZE],
+	struct cc_key *ret_way)
+{
+	for (uint32_t i = 0; i < r->n_keys; i++) {
+		cc_key_of_way(&r->keys[i], h->service, h->number, &h->from, &r->d->id, ret_way);
+		if (way_hello_is_proven(ret_way, buf))
+			return true;
+	}
+	return false;
+}
+
+/* Is still the same connection there after the event? */
+static void feed_msg(struct run *r, const struct wm_msg *m)
+{
+	struct agt_event ev = {.type = AGT_EV_MASTER_MSG, .run = r->id, .msg = m};
+	struct agentd *d = r->d;
+	uint32_t id = r->id, attempt = r->attempt;
+
+	take_note(r, m);
+	agentd_feed(d, &ev);
+	if (m->type != WM_HELLO_ACK)
+		return;
+	r = run_find(d, id);
+	if (r && r->conn && r->attempt == attempt)
+		keep_key(r);
+}
+
+/* 0, or r->why is set. */
+static int take_msg(struct run *r, const struct wm_msg *m)
+{
+	struct agentd *d = r->d;
+	uint32_t id = r->id, attempt = r->attempt;
+
+	if (m->type == WM_KNOCK_ACK)
+		return take_knock_ack(r, &m->u.knock_ack);
+	if (m->type == WM_HELLO_ACK)
+		cc_conn_allow_silence(r->conn, m->u.hello_ack.timeout_ms);
+	if (!r->up) { /* a refusal */
+		tell_up(r);
+		r = run_find(d, id);
+	}
+	if (r && r->conn && r->attempt == attempt)
+		feed_msg(r, m);
+	return 0;
 }
 
 /* Bytes of one frame at the start of buf; 0 when more are needed; negative: r->why is set. */
 static long take_frame(struct run *r, const uint8_t *buf, size_t len)
 {
-	struct agt_event ev = {.type = AGT_EV_MASTER_MSG, .run = r->id};
 	const char *why = "";
 	struct wm_msg msg;
-	int n = wire_frame_peek(buf, len, WIRE_KIND_MASTER);
+	int n = cc_channel_peek(buf, len);
 	int err;
 
 	if (n == CC_ERR_AGAIN || (n >= 0 && len < WIRE_FRAME_HDR + (size_t)n))
@@ -173,17 +280,14 @@ static long take_frame(struct run *r, const uint8_t *buf, size_t len)
 			cc_err_str(n));
 		return n;
 	}
-	err = wire_master_decode(buf + WIRE_FRAME_HDR, (size_t)n, &msg, &why);
+	err = cc_channel_decode(r->seal, buf, WIRE_FRAME_HDR + (size_t)n, &msg, &why);
 	if (err < 0) {
 		snprintf(r->why, sizeof r->why, "malformed message: %s", why);
 		return err;
 	}
-	if (msg.type == WM_HELLO_ACK)
-		cc_conn_allow_silence(r->conn, msg.u.hello_ack.timeout_ms);
-	ev.msg = &msg;
-	agentd_feed(r->d, &ev);
+	err = take_msg(r, &msg);
 	wire_master_clear(&msg);
-	return (long)WIRE_FRAME_HDR + n;
+	return err < 0 ? err : (long)WIRE_FRAME_HDR + n;
 }
 
 /* One frame per call: what it sets off may have closed the connection, and the run with it. */
@@ -199,6 +303,8 @@ static void on_closed(void *arg, int err, const char *text)
 
 	agentd_copy_text(why, sizeof why, r->why[0] ? r->why : text);
 	r->conn = NULL;
+	cc_seal_free(r->seal);
+	r->seal = NULL;
 	r->up = false;
 	r->why[0] = '\0';
 	if (err == CC_ERR_PROTO || err == CC_ERR_LIMIT || err == CC_ERR_VERSION)
@@ -228,10 +334,12 @@ static void destroy(struct run *r)
 	HASH_DEL(d->runs, r);
 	if (r->conn)
 		cc_conn_close(r->conn);
+	cc_seal_free(r->seal);
 	out_link_free_all(r);
 	DL_FOREACH_SAFE (r->in_links, l, next) {
 		in_link_free(r, l);
 	}
+	callers_free(r);
 	small_forget_all(r);
 	dead_links_sweep(r);
 	if (r->eng)
@@ -279,22 +387,29 @@ void run_drop(struct agentd *d, uint32_t id)
 		hang_up(r);
 }
 
+/* To a master that has not answered a knock, and is to refuse us, nothing is proven. */
+static int send_hello(struct run *r, const struct wm_msg *m)
+{
+	struct wm_msg msg = *m;
+	int err;
+
+	if (!cc_seal_agreed(r->seal))
+		return 0;
+	msg.u.hello.identity = *cc_identity_share(r->d->identity);
+	err = cc_seal_prove(r->seal, r->d->identity, &msg.u.hello.proof);
+	return err < 0 ? err : send_msg(r, &msg, false);
+}
+
 void run_send(struct agentd *d, uint32_t id, const struct wm_msg *m)
 {
 	struct run *r = run_find(d, id);
 	/* The report follows as soon as all operands are here: one packet can have both. */
 	bool may_wait = m->type == WM_OP_VOTE && m->u.op_vote.ahead;
-	uint8_t *buf;
-	size_t len;
 	int err;
 
 	if (!r || !r->conn)
 		return;
-	err = wire_master_encode(m, &buf, &len);
-	if (err == 0) {
-		err = (may_wait ? cc_conn_send_later : cc_conn_send)(r->conn, buf, len);
-		free(buf);
-	}
+	err = m->type == WM_HELLO ? send_hello(r, m) : send_msg(r, m, may_wait);
 	if (err == 0 && m->type == WM_OP_VOTE)
 		cc_loop_expect(d->loop);
 	if (err == 0)
@@ -316,14 +431,13 @@ void run_close(struct agentd *d, uint32_t id)
 	run_free_if_done(r);
 }
 
-void run_ready(struct agentd *d, uint32_t id, const struct cc_id *run_id, const struct cc_id *key)
+void run_ready(struct agentd *d, uint32_t id, const struct cc_id *run_id)
 {
 	struct run *r = run_find(d, id);
 
 	if (!r)
 		return;
 	r->run_id = *run_id;
-	r->key = *key;
 	/* Only now: a master that nobody has ever reached costs no threads. */
 	(void)has_engine(r);
 }

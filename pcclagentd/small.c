@@ -25,6 +25,7 @@ struct parts {
 struct early {
 	uint64_t seq;
 	uint32_t hosts;
+	struct cc_id prev; /* the agent that operands come from */
 	uint64_t bytes;
 	struct parts *parts;
 	uint64_t *got; /* bytes of each */
@@ -86,7 +87,7 @@ static void early_free(struct run *r, struct early *e)
 	free(e);
 }
 
-void small_expect(struct run *r, uint64_t seq, uint32_t hosts)
+void small_expect(struct run *r, uint64_t seq, uint32_t hosts, const struct cc_id *prev)
 {
 	struct early *e = hosts > 1 ? calloc(1, sizeof *e) : NULL;
 
@@ -95,6 +96,7 @@ void small_expect(struct run *r, uint64_t seq, uint32_t hosts)
 	if (e) {
 		e->seq = seq;
 		e->hosts = hosts;
+		e->prev = *prev;
 		HASH_ADD(hh, r->early, seq, sizeof e->seq, e);
 	}
 	small_started(r, seq);
@@ -129,6 +131,24 @@ static bool early_room(struct run *r, struct early *e, uint64_t bytes)
 		return true;
 	early_free(r, e);
 	return false;
+}
+
+static const char *origin_objection(const struct cc_id *prev, const struct cc_id *from)
+{
+	return cc_id_eq(prev, from)
+		       ? NULL
+		       : "an operand of a group in whose ring it is not the one before";
+}
+
+const char *small_early_objection(struct run *r, const struct wlk_data *d, const struct cc_id *from)
+{
+	const struct early *e = early_find(r, d->seq);
+
+	if (!e)
+		return NULL;
+	if (e->got && d->seg < e->hosts && e->got[d->seg] == e->bytes)
+		return "an operand that is here already";
+	return origin_objection(&e->prev, from);
 }
 
 uint8_t *small_early_place(struct run *r, const struct wlk_data *d)
@@ -401,19 +421,25 @@ void small_progress(const struct small *s, struct eng_progress *ret)
 
 /* ---- what comes in ---- */
 
-const char *small_objection(const struct xfer *x, const struct wlk_data *d)
+const char *small_objection(
+	const struct xfer *x, const struct wlk_data *d, const struct cc_id *from, bool *ret_grave)
 {
 	const struct small *s = x->small;
+	const char *what = origin_objection(&x->prev, from);
 
+	*ret_grave = !x->ahead || what;
+	if (what)
+		return what;
 	if (!s)
 		return "an operand of an operation that is not small";
 	if (d->tag != s->spec.tag || d->group != s->spec.group || d->epoch != s->spec.epoch)
 		return "an operand of another operation under this sequence number";
 	if (!s->parts || d->seg >= s->spec.plan.hosts || d->len != s->bytes)
 		return "an operand that is not what the ring says";
-	if (s->got[d->seg] == s->bytes || d->seg == s->spec.pos)
-		return "an operand that is here already";
-	return NULL;
+	if (s->got[d->seg] < s->bytes && d->seg != s->spec.pos)
+		return NULL;
+	*ret_grave = true;
+	return "an operand that is here already";
 }
 
 uint8_t *small_place(const struct xfer *x, uint32_t pos)

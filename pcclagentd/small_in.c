@@ -142,9 +142,15 @@ static uint8_t *place(const struct small_in *in, const struct xfer *x)
 /* Who begins ahead may mean another operation: their votes will tell. */
 static const char *objection(const struct small_in *in, struct xfer **x)
 {
-	const char *what = *x ? small_objection(*x, &in->d) : NULL;
+	const struct cc_id *from = &in->link->peer;
+	const char *what = NULL;
+	bool grave = false;
 
-	if (!what || !(*x)->ahead)
+	if (*x)
+		what = small_objection(*x, &in->d, from, &grave);
+	else if (in->got == 0)
+		what = small_early_objection(in->link->run, &in->d, from);
+	if (!what || grave || !*x)
 		return what;
 	*x = NULL;
 	return NULL;

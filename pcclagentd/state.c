@@ -362,7 +362,7 @@ bool ste_has_room(const struct ste *e)
 	return atomic_load_explicit(&e->n_conns, memory_order_relaxed) < STE_CONNS_MAX;
 }
 
-int ste_add_stream(struct ste *e, int fd, uint64_t features)
+int ste_add_stream(struct ste *e, int fd, uint64_t features, uint64_t seq)
 {
 	struct ste_conn *c;
 	int err = CC_ERR_LIMIT;
@@ -373,7 +373,7 @@ int ste_add_stream(struct ste *e, int fd, uint64_t features)
 	if (err < 0)
 		goto err;
 	err = CC_ERR_NOMEM;
-	c = ste_conn_new(fd, features);
+	c = ste_conn_new(fd, features, seq);
 	if (!c)
 		goto err;
 	atomic_fetch_add_explicit(&e->n_conns, 1, memory_order_relaxed);

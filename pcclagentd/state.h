@@ -48,12 +48,12 @@ struct ste;
 #define STE_NO_CREW     UINT32_MAX
 
 struct ste_config {
-	struct cc_id run, key, self; /* for the hello */
-	uint32_t idle_ms;            /* 0: STE_IDLE_MS; then the thread ends */
-	uint32_t streams;            /* of one job, if its sources are fewer; 1 .. 16 */
-	uint32_t hashes;             /* asked for at once; 0: WST_HASHES_MAX */
-	uint32_t crew;               /* threads that copy; 0: as many as there are processors
-				      * besides one, STE_CREW_MAX at most; STE_NO_CREW */
+	struct cc_id run, self; /* for the hello */
+	uint32_t idle_ms;       /* 0: STE_IDLE_MS; then the thread ends */
+	uint32_t streams;       /* of one job, if its sources are fewer; 1 .. 16 */
+	uint32_t hashes;        /* asked for at once; 0: WST_HASHES_MAX */
+	uint32_t crew;          /* threads that copy; 0: as many as there are processors
+				 * besides one, STE_CREW_MAX at most; STE_NO_CREW */
 };
 
 /* event_fd (owned by the caller) is written when ste_next_event has something. NULL + errno. */
@@ -69,9 +69,9 @@ void ste_bell_remove(struct ste *e, int fd);
 /* Is there room for another stream? */
 bool ste_has_room(const struct ste *e);
 /* A stream that was accepted on the shared-state port, after its hello and our answer, which have
- * agreed on these features (wire_link.h). The engine owns fd from now on (also on failure). 0 or
- * CC_ERR_*. */
-int ste_add_stream(struct ste *e, int fd, uint64_t features);
+ * agreed on these features (wire_link.h), and allow for requests of this attempt. The engine owns
+ * fd from now on (also on failure). 0 or CC_ERR_*. */
+int ste_add_stream(struct ste *e, int fd, uint64_t features, uint64_t seq);
 
 /* To be called about every second: ends the thread when it has been idle for long enough. */
 void ste_tick(struct ste *e);
@@ -100,6 +100,7 @@ struct ste_member {
 
 struct ste_source {
 	struct cc_id agent;
+	struct cc_key key;       /* see way.h */
 	char name[STE_NAME_MAX]; /* of its host */
 	bool holds;              /* it has holders; else receivers alone, which may have some */
 	uint32_t n_addrs;        /* in the order to try, with the shared-state port */

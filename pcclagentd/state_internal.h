@@ -162,6 +162,7 @@ struct ste_stream {
 	bool busy;     /* the payload of an answer is coming in */
 	bool parked;   /* a block has come, and there is no room for it */
 	uint32_t addr, number, next_id;
+	struct cc_key proof;      /* of the hello */
 	uint8_t in[WLK_ACK_SIZE]; /* answer to the hello, or header */
 	uint32_t in_have;
 	uint8_t out[STE_ASKS * WST_HDR_SIZE];
@@ -256,7 +257,8 @@ struct ste_piece {
 struct ste_conn {
 	struct ste_fd f;
 	uint32_t number;
-	bool names; /* answers say whose memory they are of */
+	bool names;   /* answers say whose memory they are of */
+	uint64_t seq; /* whose requests are answered */
 	uint8_t in[64 * WST_HDR_SIZE];
 	uint32_t in_from, in_to;
 	bool answering;
@@ -490,7 +492,7 @@ void ste_stream_flush(struct ste_stream *s);
 void ste_stream_resume(struct ste_stream *s); /* parked: is there room now? */
 
 /* state_serve.c */
-struct ste_conn *ste_conn_new(int fd, uint64_t features);
+struct ste_conn *ste_conn_new(int fd, uint64_t features, uint64_t seq);
 void ste_conn_add(struct ste *e, struct ste_conn *c);
 void ste_conn_ready(struct ste *e, struct ste_conn *c, uint32_t events);
 void ste_conn_step(struct ste *e, struct ste_conn *c); /* goes on if it can */

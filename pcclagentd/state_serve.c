@@ -23,7 +23,7 @@
 #define STALL_MS  30000u
 #define SILENT_NS STE_MS(60000)
 
-struct ste_conn *ste_conn_new(int fd, uint64_t features)
+struct ste_conn *ste_conn_new(int fd, uint64_t features, uint64_t seq)
 {
 	static const unsigned stall = STALL_MS;
 	struct ste_conn *c = calloc(1, sizeof *c);
@@ -32,6 +32,7 @@ struct ste_conn *ste_conn_new(int fd, uint64_t features)
 		return NULL;
 	c->f = (struct ste_fd){.kind = STE_FD_CONN, .fd = fd};
 	c->names = features & WLK_MEMBERS;
+	c->seq = seq;
 	/* The other side may wait for a process there, and take nothing meanwhile. */
 	if (cc_tcp_tune(fd) == 0)
 		setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &stall, sizeof stall);
@@ -217,7 +218,7 @@ static bool begin_answer(struct ste *e, struct ste_conn *c)
 	struct wst_answer a = {0};
 	const char *why;
 
-	if (wst_request_get(c->in + c->in_from, &a.req, &why) < 0)
+	if (wst_request_get(c->in + c->in_from, &a.req, &why) < 0 || a.req.seq != c->seq)
 		return false;
 	c->in_from += WST_HDR_SIZE;
 	c->j = NULL;

@@ -15,6 +15,7 @@
 
 #include "common/cc_sys.h"
 #include "pcclagentd/state_internal.h"
+#include "pcclagentd/way.h"
 
 /* Bytes taken from one stream before others have their turn, and with one call. */
 #define BUDGET   ((size_t)2 << 20)
@@ -101,10 +102,10 @@ static void greet(struct ste_stream *s)
 		.version_max = WLK_VERSION_MAX,
 		.service = WLK_SHARED_STATE,
 		.run = cfg->run,
-		.run_key = cfg->key,
 		.features = WLK_MEMBERS,
 		.from = cfg->self,
 		.to = s->src->s.agent,
+		.number = s->j->seq,
 		.stream = (uint16_t)s->number,
 		.n_streams = 64};
 	uint8_t buf[WLK_HELLO_SIZE];
@@ -119,7 +120,9 @@ static void greet(struct ste_stream *s)
 		lose(s, STE_FAULT_LOST, "%s", strerror(err));
 		return;
 	}
+	cc_random_id(&h.nonce);
 	wlk_hello_put(buf, &h);
+	s->proof = way_prove_hello(&s->src->s.key, buf);
 	/* The first bytes on this socket: its buffer is empty. */
 	if (send(s->f.fd, buf, sizeof buf, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)sizeof buf) {
 		lose(s, STE_FAULT_LOST, "%s", strerror(errno));
@@ -143,6 +146,8 @@ static void take_ack(struct ste_stream *s)
 	else if (a.version < WLK_VERSION_MIN || a.version > WLK_VERSION_MAX)
 		lose(s, STE_FAULT_LOST, "answered with version %u, known are %u to %u", a.version,
 			WLK_VERSION_MIN, WLK_VERSION_MAX);
+	else if (!way_ack_is_proven(&s->src->s.key, &s->proof, s->in))
+		lose(s, STE_FAULT_LOST, "what answers there is not the agent that was meant");
 	else
 		ste_stream_up(s);
 }

@@ -170,7 +170,7 @@ static void on_event(void *arg)
 
 int sync_engine(struct run *r)
 {
-	struct ste_config cfg = {.run = r->run_id, .key = r->key, .self = r->d->id};
+	struct ste_config cfg = {.run = r->run_id, .self = r->d->id};
 
 	if (r->ste)
 		return 0;
@@ -220,7 +220,7 @@ static void add_source(struct sync *x, const struct agt_sync_source *t, struct s
 	const struct wm_endpoint *e = &t->endpoint;
 	struct sync_source *s = &x->sources[x->n_sources++];
 
-	*ret = (struct ste_source){.agent = e->agent, .holds = t->holds};
+	*ret = (struct ste_source){.agent = e->agent, .key = e->key, .holds = t->holds};
 	s->holds = t->holds;
 	agentd_copy_text(s->host, sizeof s->host, e->name[0] ? e->name : "an unnamed host");
 	agentd_copy_text(ret->name, sizeof ret->name, s->host);

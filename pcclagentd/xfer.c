@@ -75,6 +75,7 @@ static uint32_t make_spec(
 		return WIRE_INVALID_ARGUMENT;
 	}
 	if (t->hosts > 1) {
+		spec->prev = t->prev;
 		spec->tx_link = out_link_number(x->run, &t->next);
 		if (spec->tx_link == 0) {
 			snprintf(text, WL_TEXT_MAX, "the link to the next host is down");

@@ -20,7 +20,8 @@
 #define WIRE_FRAME_HDR     12u
 #define WIRE_FRAME_MAX     (1u << 20)
 
-enum wire_kind { WIRE_KIND_MASTER = 1, WIRE_KIND_ADMIN = 2 };
+/* SEALED: between agents and the master, too; see common/cc_seal.h */
+enum wire_kind { WIRE_KIND_MASTER = 1, WIRE_KIND_ADMIN = 2, WIRE_KIND_SEALED = 3 };
 
 /* Writes a header for a payload of len bytes (<= WIRE_FRAME_MAX). */
 void wire_frame_put(uint8_t hdr[WIRE_FRAME_HDR], enum wire_kind kind, uint32_t len);

@@ -16,9 +16,10 @@
 #define STREAMS_MAX 64u
 #define OPERAND_MAX ((uint64_t)1 << 48)
 
-#define ACK_TEXT 32u
+#define ACK_TEXT  32u
+#define ACK_NONCE (ACK_TEXT + WLK_TEXT_MAX)
 
-_Static_assert(ACK_TEXT + WLK_TEXT_MAX == WLK_ACK_SIZE, "layout of the answer");
+_Static_assert(ACK_NONCE + 16 == WLK_ACK_PROOF, "layout of the answer");
 
 static int bad(const char **why, const char *text)
 {
@@ -42,9 +43,11 @@ void wlk_hello_put(uint8_t buf[WLK_HELLO_SIZE], const struct wlk_hello *h)
 	wire_put16(buf + 12, h->n_streams);
 	wire_put64(buf + 16, h->features);
 	memcpy(buf + 24, h->run.b, 16);
-	memcpy(buf + 40, h->run_key.b, 16);
+	memcpy(buf + 40, h->nonce.b, 16);
 	memcpy(buf + 56, h->from.b, 16);
 	memcpy(buf + 72, h->to.b, 16);
+	wire_put64(buf + 88, h->number);
+	memcpy(buf + WLK_HELLO_PROOF, h->proof.b, sizeof h->proof.b);
 }
 
 int wlk_hello_get(const uint8_t buf[WLK_HELLO_SIZE], struct wlk_hello *ret, const char **why)
@@ -66,9 +69,11 @@ int wlk_hello_get(const uint8_t buf[WLK_HELLO_SIZE], struct wlk_hello *ret, cons
 	h.n_streams = wire_get16(buf + 12);
 	h.features = wire_get64(buf + 16);
 	memcpy(h.run.b, buf + 24, 16);
-	memcpy(h.run_key.b, buf + 40, 16);
+	memcpy(h.nonce.b, buf + 40, 16);
 	memcpy(h.from.b, buf + 56, 16);
 	memcpy(h.to.b, buf + 72, 16);
+	h.number = wire_get64(buf + 88);
+	memcpy(h.proof.b, buf + WLK_HELLO_PROOF, sizeof h.proof.b);
 	if (h.service < WLK_P2P || h.service > WLK_BENCHMARK)
 		return bad(why, "hello.service: must be 1 to 3");
 	if (h.n_streams < 1 || h.n_streams > STREAMS_MAX)
@@ -91,6 +96,8 @@ void wlk_ack_put(uint8_t buf[WLK_ACK_SIZE], const struct wlk_ack *a)
 	wire_put16(buf + 10, a->code);
 	wire_put64(buf + 16, a->features);
 	wire_text_clean((char *)buf + ACK_TEXT, a->text, sizeof a->text - 1);
+	memcpy(buf + ACK_NONCE, a->nonce.b, sizeof a->nonce.b);
+	memcpy(buf + WLK_ACK_PROOF, a->proof.b, sizeof a->proof.b);
 }
 
 int wlk_ack_get(const uint8_t buf[WLK_ACK_SIZE], struct wlk_ack *ret, const char **why)
@@ -113,8 +120,10 @@ int wlk_ack_get(const uint8_t buf[WLK_ACK_SIZE], struct wlk_ack *ret, const char
 	if (a.code != WLK_OK && a.version != 0)
 		return bad(why, "ack.version: must be 0 in a refusal");
 	if (memchr(buf + ACK_TEXT, '\0', WLK_TEXT_MAX) == NULL)
-		return bad(why, "ack.text: must be at most 223 bytes");
+		return bad(why, "ack.text: must be at most 175 bytes");
 	wire_text_clean(a.text, (const char *)buf + ACK_TEXT, sizeof a.text - 1);
+	memcpy(a.nonce.b, buf + ACK_NONCE, sizeof a.nonce.b);
+	memcpy(a.proof.b, buf + WLK_ACK_PROOF, sizeof a.proof.b);
 	*ret = a;
 	return 0;
 }

@@ -12,34 +12,46 @@
 #include "common/cc_id.h"
 
 #define WLK_MAGIC       0x4b4c4350u /* "PCLK" */
-#define WLK_VERSION_MIN 1u
-#define WLK_VERSION_MAX 1u
+#define WLK_VERSION_MIN 2u
+#define WLK_VERSION_MAX 2u
 #define WLK_HELLO_SIZE  128u
 #define WLK_ACK_SIZE    256u
 #define WLK_DATA_SIZE   64u
-#define WLK_TEXT_MAX    224u
+#define WLK_TEXT_MAX    176u
 #define WLK_LEN_MAX     (1u << 22) /* payload bytes of one segment */
 /* Instead of a number, of the stream for small operations, which each link has. */
 #define WLK_STREAM_SMALL 0xffffu
+
+/* Where the proofs are: behind all that they prove. */
+#define WLK_HELLO_PROOF (WLK_HELLO_SIZE - 32u)
+#define WLK_ACK_PROOF   (WLK_ACK_SIZE - 32u)
 
 /* Features. WLK_SHARED_STATE: answers say whose memory they are of (wire_state.h). */
 #define WLK_MEMBERS 1u
 
 enum wlk_service { WLK_P2P = 1, WLK_SHARED_STATE = 2, WLK_BENCHMARK = 3 };
 
+/* The proofs are MACs under the key that the master has given to who connects, and that the other
+ * end knows (common/cc_seal.h): of the hello up to its proof; of the hello's proof and the answer
+ * up to its own. */
 struct wlk_hello {
 	uint16_t version_min, version_max;
 	uint16_t service; /* enum wlk_service */
 	uint64_t features;
-	struct cc_id run, run_key;
-	struct cc_id from, to;      /* agents: a wrong `to` means a wrong address */
+	struct cc_id run;
+	struct cc_id nonce;    /* p2p, stream 0: a number in the first 8 bytes that grows with each
+				* hello of this agent, the rest random; other streams of that link:
+				* what the answer to it had. Other services: random */
+	struct cc_id from, to; /* agents: a wrong `to` means a wrong address */
+	uint64_t number;       /* of the round or attempt that the key is for */
+	struct cc_key proof;
 	uint16_t stream, n_streams; /* stream < n_streams <= 64, or p2p's WLK_STREAM_SMALL */
 };
 
 enum wlk_code {
 	WLK_OK = 0,
 	WLK_REFUSED_VERSION = 1,
-	WLK_REFUSED_RUN = 2,     /* unknown run or wrong key */
+	WLK_REFUSED_RUN = 2,     /* unknown run, or nothing is proven */
 	WLK_REFUSED_AGENT = 3,   /* hello was meant for another agent */
 	WLK_REFUSED_SERVICE = 4, /* not offered on this port */
 	WLK_REFUSED_LIMIT = 5,
@@ -51,6 +63,8 @@ struct wlk_ack {
 	uint16_t code;                     /* enum wlk_code */
 	uint64_t features;
 	char text[WLK_TEXT_MAX]; /* why refused, NUL-terminated */
+	struct cc_id nonce;      /* random; zero when refused, and so is the next */
+	struct cc_key proof;
 };
 
 enum wlk_phase { WLK_REDUCE = 1, WLK_GATHER = 2, WLK_SMALL = 3 };

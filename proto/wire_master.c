@@ -93,6 +93,26 @@ const char *wire_master_type_name(enum wm_type t)
 		return "op_outcomes";
 	case WM_WAITS:
 		return "waits";
+	case WM_KNOCK:
+		return "knock";
+	case WM_KNOCK_ACK:
+		return "knock_ack";
 	}
 	return "unknown";
+}
+
+bool wire_master_is_secret(const struct wm_msg *m)
+{
+	switch (m->type) {
+	case WM_HELLO: /* of another version: to be refused, and it has said nothing else */
+		return m->u.hello.version_min <= WM_VERSION_MAX &&
+		       m->u.hello.version_max >= WM_VERSION_MIN;
+	case WM_JOIN:
+	case WM_ROUND:
+		return true;
+	case WM_OP_START:
+		return m->u.op_start.is_sync;
+	default:
+		return false;
+	}
 }

@@ -16,8 +16,8 @@
 #include "proto/wire_sync.h"
 #include "proto/wire_world.h"
 
-#define WM_VERSION_MIN  1u
-#define WM_VERSION_MAX  1u
+#define WM_VERSION_MIN  2u
+#define WM_VERSION_MAX  2u
 #define WM_NAME_MAX     64   /* host or program name, with NUL */
 #define WM_TEXT_MAX     384  /* reasons, with NUL */
 #define WM_ADDRS_MAX    8    /* addresses of one agent */
@@ -46,6 +46,7 @@ enum wm_type {
 	WM_RESUME = 10,
 	WM_OP_QUERY = 11,
 	WM_STOPPED = 12,
+	WM_KNOCK = 17,
 	/* master to agent */
 	WM_HELLO_ACK = 32,
 	WM_REFUSE = 33,
@@ -59,9 +60,21 @@ enum wm_type {
 	WM_KICK = 41,
 	WM_OP_OUTCOMES = 42,
 	WM_WAITS = 43,
+	WM_KNOCK_ACK = 48,
 };
 
-/* First message of an agent on a connection. When its versions do not overlap with ours, only they
+/* First message of an agent on a connection, and its answer: with them both ends have a seal
+ * (common/cc_seal.h). When its versions do not overlap with ours, only they are decoded. */
+struct wm_knock {
+	uint32_t version_min, version_max;
+	struct cc_key share;
+};
+
+struct wm_knock_ack {
+	struct cc_key share;
+};
+
+/* The next message of an agent. When its versions do not overlap with ours, only they
  * are decoded and the rest is zero: the receiver refuses it and names both. */
 struct wm_hello {
 	uint32_t version_min, version_max;
@@ -78,13 +91,14 @@ struct wm_hello {
 	struct cc_id run, run_key;
 	uint64_t term; /* the highest that it has seen of this run's masters: at most WM_TERM_MAX;
 			* 0 without run_key */
+	/* agent is made from it, and the agent proves it, to the master's I/O: cc_seal_prove. */
+	struct cc_key identity, proof;
 };
 
 struct wm_hello_ack {
 	uint32_t version;
 	uint64_t features;
 	struct cc_id run;      /* random, for the life of the run */
-	struct cc_id run_key;  /* secret of the run: agents present it to each other */
 	uint32_t heartbeat_ms; /* send a heartbeat this often */
 	uint32_t timeout_ms;   /* silence for this long is death, see common/cc_detect.h for less */
 	uint32_t segment_max;  /* bytes, for cc_plan_init */
@@ -230,6 +244,11 @@ struct wm_endpoint {
 	uint16_t port;  /* p2p; of a wm_sync_source: shared state */
 	uint32_t n_addrs;
 	struct cc_addr addrs[WM_ADDRS_MAX];
+	/* Proves to that agent that the master sends this one, for the round or, of a
+	 * wm_sync_source, the attempt key_no; or zero. */
+	struct cc_key key;
+	uint64_t key_no;
+	uint32_t conn; /* within the master: its connection */
 };
 
 /* The ring of one group as seen by one agent. */
@@ -253,6 +272,7 @@ struct wm_round {
 	uint32_t peers; /* its members, of all agents: they are told when it is committed */
 	uint32_t n_rings;
 	struct wm_ring *rings; /* every group that the receiving agent has members in */
+	struct cc_id run_key;  /* secret of the run, to be shown to its next master; or zero */
 };
 
 struct wm_group_world {
@@ -452,6 +472,8 @@ struct wm_msg {
 		struct wm_op_outcomes op_outcomes;
 		struct wm_stopped stopped;
 		struct wm_waits waits;
+		struct wm_knock knock;
+		struct wm_knock_ack knock_ack;
 	} u;
 };
 
@@ -463,5 +485,7 @@ int wire_master_decode(const uint8_t *payload, size_t len, struct wm_msg *ret, c
 /* Frees what m owns and makes it empty. */
 void wire_master_clear(struct wm_msg *m);
 const char *wire_master_type_name(enum wm_type t);
+/* Has it a secret in it? Such messages are sealed, and no others (daemon/cc_channel.h). */
+bool wire_master_is_secret(const struct wm_msg *m);
 
 #endif

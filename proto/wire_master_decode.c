@@ -113,6 +113,20 @@ static int get_hello_run(const Ccoip__Hello *p, struct wm_hello *m, const char *
 	return 0;
 }
 
+static int get_knock(const Ccoip__Knock *p, struct wm_knock *m, const char **why)
+{
+	int rc = wire_check_versions(p->version_min, p->version_max, why,
+		"knock.version_min: must be 1 to knock.version_max, and that at most 65535");
+
+	if (rc != 0)
+		return rc;
+	m->version_min = p->version_min;
+	m->version_max = p->version_max;
+	if (!versions_overlap(p->version_min, p->version_max))
+		return 0;
+	return wire_get_key(&m->share, p->share, why, "knock.share: must be 32 bytes");
+}
+
 static int get_hello(const Ccoip__Hello *p, struct wm_hello *m, const char **why)
 {
 	int rc;
@@ -152,7 +166,14 @@ static int get_hello(const Ccoip__Hello *p, struct wm_hello *m, const char **why
 	m->port_p2p = (uint16_t)p->port_p2p;
 	m->port_shared_state = (uint16_t)p->port_shared_state;
 	m->port_benchmark = (uint16_t)p->port_benchmark;
-	return get_hello_run(p, m, why);
+	rc = get_hello_run(p, m, why);
+	if (rc == 0)
+		rc = wire_get_key_or_none(&m->identity, p->identity, why,
+			"hello.identity: must be empty, or 32 bytes");
+	if (rc == 0)
+		rc = wire_get_key_or_none(
+			&m->proof, p->proof, why, "hello.proof: must be empty, or 32 bytes");
+	return rc;
 }
 
 static int get_hello_ack(const Ccoip__HelloAck *p, struct wm_hello_ack *m, const char **why)
@@ -164,8 +185,6 @@ static int get_hello_ack(const Ccoip__HelloAck *p, struct wm_hello_ack *m, const
 		return CC_ERR_VERSION;
 	}
 	rc = wire_get_id(&m->run, p->run, why, "hello_ack.run: " WIRE_ID_LIMIT);
-	if (rc == 0)
-		rc = wire_get_id(&m->run_key, p->run_key, why, "hello_ack.run_key: " WIRE_ID_LIMIT);
 	if (rc != 0)
 		return rc;
 	if (p->heartbeat_ms < 1 || p->heartbeat_ms > INTERVAL_MAX_MS)
@@ -388,7 +407,8 @@ int wire_get_endpoint(const Ccoip__Endpoint *p, struct wm_endpoint *m,
 		return wire_bad(why, texts->port);
 	m->at_master = p->at_master;
 	m->port = (uint16_t)p->port;
-	return 0;
+	m->key_no = p->key_no;
+	return wire_get_key_or_none(&m->key, p->key, why, texts->key);
 }
 
 static int get_ring(const Ccoip__Ring *p, struct wm_ring *m, const char **why)
@@ -430,6 +450,9 @@ static int get_round(const Ccoip__Round *p, struct wm_round *m, const char **why
 	m->round = p->round;
 	m->accept = p->accept;
 	m->peers = p->peers;
+	rc = wire_get_id_or_none(&m->run_key, p->run_key, why, "round.run_key: " NONE_LIMIT);
+	if (rc != 0)
+		return rc;
 	if (p->n_rings > WM_RINGS_MAX)
 		return wire_bad(why, "round.rings: must be at most " WIRE_STR(WM_RINGS_MAX));
 	m->rings = wire_new_array(p->n_rings, sizeof *m->rings, &rc, why);
@@ -583,6 +606,11 @@ static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **w
 		return get_stopped(p->stopped, &m->u.stopped, why);
 	case WM_WAITS:
 		return get_waits(p->waits, &m->u.waits, why);
+	case WM_KNOCK:
+		return get_knock(p->knock, &m->u.knock, why);
+	case WM_KNOCK_ACK:
+		return wire_get_key(&m->u.knock_ack.share, p->knock_ack->share, why,
+			"knock_ack.share: must be 32 bytes");
 	}
 	return wire_bad(why, "message.kind: not one that this version knows");
 }

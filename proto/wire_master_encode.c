@@ -41,6 +41,8 @@ struct encoder {
 		Ccoip__OpOutcomes op_outcomes;
 		Ccoip__Stopped stopped;
 		Ccoip__Waits waits;
+		Ccoip__Knock knock;
+		Ccoip__KnockAck knock_ack;
 	} u;
 	/* second level */
 	Ccoip__OpParams params;
@@ -103,6 +105,8 @@ static void put_hello(struct encoder *e, const struct wm_hello *m)
 	p->run = wire_put_id(&m->run);
 	p->run_key = wire_put_id(&m->run_key);
 	p->term = m->term;
+	p->identity = wire_put_key(&m->identity);
+	p->proof = wire_put_key(&m->proof);
 }
 
 static void put_hello_ack(struct encoder *e, const struct wm_hello_ack *m)
@@ -113,7 +117,6 @@ static void put_hello_ack(struct encoder *e, const struct wm_hello_ack *m)
 	p->version = m->version;
 	p->features = m->features;
 	p->run = wire_put_id(&m->run);
-	p->run_key = wire_put_id(&m->run_key);
 	p->heartbeat_ms = m->heartbeat_ms;
 	p->timeout_ms = m->timeout_ms;
 	p->segment_max = m->segment_max;
@@ -245,6 +248,8 @@ Ccoip__Endpoint *wire_put_endpoint(struct wire_arena *a, const struct wm_endpoin
 	p->at_master = m->at_master;
 	p->port = m->port;
 	p->n_addrs = put_addrs(a, m->addrs, m->n_addrs, &p->addrs);
+	p->key = wire_put_key(&m->key);
+	p->key_no = m->key_no;
 	return p;
 }
 
@@ -272,6 +277,7 @@ static void put_round(struct encoder *e, const struct wm_round *m)
 	p->round = m->round;
 	p->accept = m->accept;
 	p->peers = m->peers;
+	p->run_key = wire_put_id(&m->run_key);
 	p->rings = wire_arena_take_pointers(&e->arena, m->n_rings);
 	if (v == NULL || p->rings == NULL)
 		return;
@@ -507,6 +513,13 @@ static int put_agent_message(struct encoder *e, const struct wm_msg *m)
 	case WM_STOPPED:
 		put_stopped(e, &m->u.stopped);
 		return 0;
+	case WM_KNOCK:
+		ccoip__knock__init(&e->u.knock);
+		e->u.knock.version_min = m->u.knock.version_min;
+		e->u.knock.version_max = m->u.knock.version_max;
+		e->u.knock.share = wire_put_key(&m->u.knock.share);
+		e->msg.knock = &e->u.knock;
+		return 0;
 	default:
 		return CC_ERR_INVAL;
 	}
@@ -557,6 +570,11 @@ static int put_master_message(struct encoder *e, const struct wm_msg *m)
 		return 0;
 	case WM_WAITS:
 		put_waits(e, &m->u.waits);
+		return 0;
+	case WM_KNOCK_ACK:
+		ccoip__knock_ack__init(&e->u.knock_ack);
+		e->u.knock_ack.share = wire_put_key(&m->u.knock_ack.share);
+		e->msg.knock_ack = &e->u.knock_ack;
 		return 0;
 	default:
 		return CC_ERR_INVAL;

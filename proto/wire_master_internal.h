@@ -24,7 +24,7 @@ int wire_get_op_query(const Ccoip__OpQuery *p, struct wm_op_query *m, const char
 int wire_get_op_outcomes(const Ccoip__OpOutcomes *p, struct wm_op_outcomes *m, const char **why);
 /* What to say of an endpoint, by what is wrong in it. */
 struct wire_endpoint_texts {
-	const char *missing, *agent, *name, *n_addrs, *addrs, *no_addrs, *port;
+	const char *missing, *agent, *name, *n_addrs, *addrs, *no_addrs, *port, *key;
 };
 #define WIRE_ENDPOINT_TEXTS(field)                                                                 \
 	{                                                                                          \
@@ -35,6 +35,7 @@ struct wire_endpoint_texts {
 		.addrs = field ".addrs: must be 4 or 16 bytes, with a port of 1 to 65535",         \
 		.no_addrs = field ".addrs: must be at least 1 unless at_master",                   \
 		.port = field ".port: must be 1 to 65535",                                         \
+		.key = field ".key: must be empty, or 32 bytes",                                   \
 	}
 int wire_get_endpoint(const Ccoip__Endpoint *p, struct wm_endpoint *m,
 	const struct wire_endpoint_texts *texts, const char **why);

@@ -30,6 +30,24 @@ int wire_get_id_or_none(
 	return wire_get_id(ret, b, why, text);
 }
 
+int wire_get_key(struct cc_key *ret, ProtobufCBinaryData b, const char **why, const char *text)
+{
+	if (b.len != sizeof ret->b)
+		return wire_bad(why, text);
+	memcpy(ret->b, b.data, sizeof ret->b);
+	return 0;
+}
+
+int wire_get_key_or_none(
+	struct cc_key *ret, ProtobufCBinaryData b, const char **why, const char *text)
+{
+	if (b.len == 0) {
+		*ret = (struct cc_key){{0}};
+		return 0;
+	}
+	return wire_get_key(ret, b, why, text);
+}
+
 int wire_get_name(char *dst, size_t size, const char *s, const char **why, const char *text)
 {
 	size_t len = strlen(s);
@@ -75,6 +93,16 @@ ProtobufCBinaryData wire_put_id(const struct cc_id *id)
 	ProtobufCBinaryData b = {.len = sizeof id->b, .data = (uint8_t *)id->b};
 
 	if (cc_id_is_zero(id))
+		b.len = 0;
+	return b;
+}
+
+ProtobufCBinaryData wire_put_key(const struct cc_key *key)
+{
+	static const struct cc_key none;
+	ProtobufCBinaryData b = {.len = sizeof key->b, .data = (uint8_t *)key->b};
+
+	if (memcmp(key->b, none.b, sizeof none.b) == 0)
 		b.len = 0;
 	return b;
 }

@@ -27,6 +27,11 @@ int wire_get_id(struct cc_id *ret, ProtobufCBinaryData b, const char **why, cons
 /* Like wire_get_id, or empty for the zero id. */
 int wire_get_id_or_none(
 	struct cc_id *ret, ProtobufCBinaryData b, const char **why, const char *text);
+/* 32 bytes. */
+int wire_get_key(struct cc_key *ret, ProtobufCBinaryData b, const char **why, const char *text);
+/* Likewise, or empty for the key of zeros. */
+int wire_get_key_or_none(
+	struct cc_key *ret, ProtobufCBinaryData b, const char **why, const char *text);
 /* dst holds size bytes. A name with unclean bytes is refused, a text is cleaned. */
 int wire_get_name(char *dst, size_t size, const char *s, const char **why, const char *text);
 int wire_get_text(char *dst, size_t size, const char *s, const char **why, const char *text);
@@ -38,6 +43,8 @@ int wire_check_versions(uint32_t min, uint32_t max, const char **why, const char
 
 /* Points into id, which has to stay; empty for the zero id. */
 ProtobufCBinaryData wire_put_id(const struct cc_id *id);
+/* Likewise. */
+ProtobufCBinaryData wire_put_key(const struct cc_key *key);
 ProtobufCBinaryData wire_put_ip(const struct cc_addr *a);
 /* A clean copy of s, which holds at most size bytes. On failure "" (the arena remembers). */
 char *wire_put_text(struct wire_arena *a, const char *s, size_t size);

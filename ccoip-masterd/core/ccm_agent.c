@@ -161,7 +161,6 @@ void ccm_agent_ack(struct ccm *m, struct ccm_agent *a)
 
 	ack->version = version < WM_VERSION_MAX ? version : WM_VERSION_MAX;
 	ack->run = m->cfg.run;
-	ack->run_key = m->cfg.run_key;
 	ack->heartbeat_ms = m->cfg.heartbeat_ms;
 	ack->timeout_ms = m->cfg.timeout_ms;
 	ack->segment_max = m->cfg.segment_max;
@@ -377,7 +376,7 @@ static void endpoint(const struct ccm_agent *a, const struct ccm_agent *to, uint
 	bool advertised = h->advertised && h->n_addrs > 0;
 	uint32_t i;
 
-	*ret = (struct wm_endpoint){.agent = h->agent, .port = port};
+	*ret = (struct wm_endpoint){.agent = h->agent, .port = port, .conn = a->conn};
 	ccm_print(ret->name, sizeof ret->name, "%s", h->name);
 	if (!advertised && !cc_addr_is_loopback(&a->from))
 		add_addr(ret, &a->from, port);

@@ -93,6 +93,7 @@ static void send_round(struct ccm *m, struct ccm_agent *a)
 	a->round_accept = m->round.accept;
 	w->round = m->last_round;
 	w->peers = round_peers(m, m->round.accept);
+	w->run_key = m->cfg.run_key;
 	w->rings = ccm_calloc(m, a->n_seats, sizeof *w->rings);
 	if (!w->rings)
 		return;

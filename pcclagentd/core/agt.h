@@ -194,7 +194,7 @@ enum agt_action_type {
 	AGT_ACT_MASTER_CLOSE, /* run: once, also after MASTER_DOWN: the run is over. What was sent
 			       * goes out first. Its links go with its last transfer; nothing but
 			       * XFER_CANCELLED may follow */
-	AGT_ACT_RUN_READY,    /* run, id, key: accept inbound links of this run from now on */
+	AGT_ACT_RUN_READY,    /* run, id: accept inbound links of this run from now on */
 	AGT_ACT_LINK_OPEN,    /* run, endpoint, n_streams; answered by LINK_UP or LINK_FAILED */
 	AGT_ACT_LINK_CLOSE, /* run, endpoint.agent: outbound link, open or opening, if there is one;
 			     * no event of it follows any more */
@@ -204,8 +204,9 @@ enum agt_action_type {
 	AGT_ACT_XFER_RETRACT, /* run, xfer.seq: it was ahead: forget it and give its memory back, at
 			       * once and whatever it does; its members may be in another one next
 			       */
-	AGT_ACT_XFER_EXPECT,  /* run, xfer.seq, xfer.hosts: the next small operation of a tag may
-			       * begin ahead, and elsewhere before it does here: keep what comes */
+	AGT_ACT_XFER_EXPECT,  /* run, xfer.seq, xfer.hosts, xfer.prev: the next small operation of a
+			       * tag may  begin ahead, and elsewhere before it does here: keep what
+			       * comes */
 	AGT_ACT_XFER_FORGET,  /* run, xfer.seq: it was expected and never began here: drop it */
 	AGT_ACT_XFER_SKIP,  /* run, xfer.seq: started elsewhere, not here: drop what comes of it */
 	AGT_ACT_SYNC_START, /* run, sync: get what the receivers lack, serve other agents until it
@@ -302,7 +303,7 @@ struct agt_action {
 	uint32_t session, comm, run, slot;
 	uint32_t n_streams;
 	uint32_t level;
-	struct cc_id id, key;
+	struct cc_id id;
 	struct cc_addr addr;
 	union {
 		struct wl_reply reply;

@@ -60,6 +60,7 @@ void agt_ahead_grant(struct agt *a, struct agt_run *r, const struct agt_op_key *
 {
 	struct agt_group *g = agt_group_find(r, key->group);
 	struct agt_grant *x = g ? grant_find(g, key->tag) : NULL;
+	struct agt_xfer *t;
 
 	if (seq > r->last_seq)
 		r->last_seq = seq;
@@ -69,7 +70,9 @@ void agt_ahead_grant(struct agt *a, struct agt_run *r, const struct agt_op_key *
 		x = &g->ahead[g->n_ahead++ % AGT_AHEAD_MAX];
 	forget(a, r, x);
 	*x = (struct agt_grant){.tag = key->tag, .seq = seq};
-	emit(a, r, AGT_ACT_XFER_EXPECT, seq)->hosts = g->ring.hosts;
+	t = emit(a, r, AGT_ACT_XFER_EXPECT, seq);
+	t->hosts = g->ring.hosts;
+	t->prev = g->ring.prev;
 }
 
 /* All that are of the group here have submitted the same, and it may begin. */

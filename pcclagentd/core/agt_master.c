@@ -33,7 +33,7 @@ void agt_master_up(struct agt *a, const struct agt_event *ev)
 	h->port_benchmark = a->cfg.port_benchmark;
 	h->run = agt_run_orphaned(r) ? r->run_id : r->want_run;
 	h->run_key = r->run_key;
-	h->term = r->term;
+	h->term = cc_id_is_zero(&r->run_key) ? 0 : r->term;
 }
 
 void agt_master_settings(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m)
@@ -84,11 +84,9 @@ static void run_ready(struct agt *a, struct agt_run *r, const struct wm_hello_ac
 	struct agt_action *x = agt_emit(a, AGT_ACT_RUN_READY);
 
 	r->run_id = r->want_run = m->run;
-	r->run_key = m->run_key;
 	agt_term_set(a, r, m->term);
 	x->run = r->id;
 	x->id = m->run;
-	x->key = m->run_key;
 }
 
 static void got_hello_ack(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m)
@@ -131,13 +129,20 @@ static void got_hello_ack(struct agt *a, struct agt_run *r, const struct wm_hell
 			agt_attach_query(a, c);
 }
 
+/* It may not even know what a knock is. */
+static bool other_version(const struct wm_refuse *m)
+{
+	return m->code == WIRE_SUCCESS || m->code == WIRE_VERSION_MISMATCH ||
+	       m->version_min > WM_VERSION_MAX || m->version_max < WM_VERSION_MIN;
+}
+
 static void got_refuse(struct agt *a, struct agt_run *r, const struct wm_refuse *m)
 {
 	char addr[CC_ADDR_STR_SIZE];
 	struct agt_verdict v;
 
 	/* a stale master: the one that took its run over may be at the next address */
-	if (m->code == WIRE_MASTER_CONNECTION_FAILED &&
+	if (!other_version(m) && m->code == WIRE_MASTER_CONNECTION_FAILED &&
 		(agt_run_lives(r) || !cc_id_is_zero(&r->want_run))) {
 		if (r->state == AGT_RUN_UP) {
 			agt_dial_away(a, r);
@@ -148,7 +153,7 @@ static void got_refuse(struct agt *a, struct agt_run *r, const struct wm_refuse 
 		return;
 	}
 	(void)cc_addr_str(&r->dialled, addr);
-	if (m->code == WIRE_SUCCESS || m->code == WIRE_VERSION_MISMATCH)
+	if (other_version(m))
 		agt_verdict_set(&v, WIRE_VERSION_MISMATCH,
 			"the master at %s speaks protocol versions %u to %u, this agent %u to "
 			"%u%s%.120s: update the older one",

@@ -316,6 +316,8 @@ void agt_round_begin(struct agt *a, struct agt_run *r, const struct wm_round *m)
 		agt_no_memory(a);
 		return;
 	}
+	if (!cc_id_is_zero(&m->run_key))
+		r->run_key = m->run_key;
 	rd->segment_max = r->segment_wanted;
 	r->unprepared = 0;
 	r->check_links = true;

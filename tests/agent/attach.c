@@ -54,9 +54,8 @@ static void master_answers(uint32_t run, bool resume)
 	fx_event(f, AGT_EV_MASTER_UP, run, NULL);
 	ck_assert(fx_is(&fx_msg(f, WM_HELLO, 0)->u.hello.run, fx_id(201)));
 	ck_assert(cc_id_is_zero(&fx_msg(f, WM_HELLO, 0)->u.hello.run_key));
-	m.u.hello_ack = (struct wm_hello_ack){.version = 1,
+	m.u.hello_ack = (struct wm_hello_ack){.version = WM_VERSION_MAX,
 		.run = resume ? fx_id(201) : fx_id(999),
-		.run_key = fx_id(300),
 		.heartbeat_ms = 1000,
 		.timeout_ms = 3000,
 		.segment_max = 65536,
@@ -295,9 +294,8 @@ END_TEST
 static void next_master(void)
 {
 	struct wm_msg m = {.type = WM_HELLO_ACK,
-		.u.hello_ack = {.version = 1,
+		.u.hello_ack = {.version = WM_VERSION_MAX,
 			.run = fx_id(201),
-			.run_key = fx_id(300),
 			.heartbeat_ms = 1000,
 			.timeout_ms = 3000,
 			.segment_max = 65536,

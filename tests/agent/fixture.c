@@ -192,9 +192,8 @@ void fx_master_up(struct fx *f, uint32_t run)
 
 	fx_event(f, AGT_EV_MASTER_UP, run, NULL);
 	ck_assert_uint_eq(fx_sent(f, WM_HELLO), 1);
-	m.u.hello_ack.version = 1;
+	m.u.hello_ack.version = WM_VERSION_MAX;
 	m.u.hello_ack.run = fx_id(200 + run);
-	m.u.hello_ack.run_key = fx_id(300);
 	m.u.hello_ack.heartbeat_ms = f->heartbeat_ms;
 	m.u.hello_ack.timeout_ms = f->timeout_ms;
 	m.u.hello_ack.segment_max = 65536;
@@ -207,7 +206,7 @@ void fx_round(struct fx *f, uint32_t run, uint64_t round, bool accept, const str
 {
 	struct wm_ring rings[8] = {0};
 	struct cc_id members[8][8];
-	struct wm_msg m = {.type = WM_ROUND};
+	struct wm_msg m = {.type = WM_ROUND, .u.round.run_key = fx_id(300)};
 	unsigned i, j;
 
 	for (i = 0; i < n; i++) {
@@ -255,7 +254,7 @@ void fx_commit(struct fx *f, uint32_t run, uint64_t round, bool accept, const st
 	unsigned n)
 {
 	struct wm_msg m = {.type = WM_COMMIT};
-	struct wm_group_world own[8];
+	struct wm_group_world own[8] = {0};
 
 	m.u.commit.round = round;
 	m.u.commit.epoch = round;
@@ -270,7 +269,7 @@ void fx_commit(struct fx *f, uint32_t run, uint64_t round, bool accept, const st
 void fx_world(struct fx *f, uint32_t run, const struct fx_ring *v, unsigned n)
 {
 	struct wm_msg m = {.type = WM_WORLD};
-	struct wm_group_world own[8];
+	struct wm_group_world own[8] = {0};
 
 	fill_world(f, &m.u.world, own, v, n);
 	fx_from_master(f, run, &m);
@@ -385,9 +384,8 @@ struct wm_msg fx_ack(uint64_t term)
 {
 	struct wm_msg m = {.type = WM_HELLO_ACK};
 
-	m.u.hello_ack = (struct wm_hello_ack){.version = 1,
+	m.u.hello_ack = (struct wm_hello_ack){.version = WM_VERSION_MAX,
 		.run = fx_id(201),
-		.run_key = fx_id(300),
 		.heartbeat_ms = 1000,
 		.timeout_ms = 3000,
 		.segment_max = 65536,

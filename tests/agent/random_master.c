@@ -47,6 +47,7 @@ static void master_round(struct world *w, uint32_t run, struct run *r)
 		m.u.round.n_rings++;
 	}
 	m.u.round.rings = rings;
+	m.u.round.run_key = fx_id(498);
 	r->reported = false;
 	m.u.round.round = ++r->round;
 	m.u.round.accept = rnd(w, 4);
@@ -154,7 +155,7 @@ static void master_greets(struct world *w, uint32_t run, struct run *r)
 	struct wm_msg m = {.type = WM_HELLO_ACK};
 	struct wm_hello_ack *a = &m.u.hello_ack;
 
-	a->version = 1;
+	a->version = WM_VERSION_MAX;
 	a->heartbeat_ms = 1000;
 	a->timeout_ms = 5000;
 	r->acked = true;

@@ -185,13 +185,14 @@ START_TEST(a_refusal_reaches_the_caller)
 	comm = fx_create(f, 1, 7, 1);
 	fx_connect(f, 1, comm, 1);
 	fx_event(f, AGT_EV_MASTER_UP, 1, NULL);
-	m.u.refuse.version_min = 2;
-	m.u.refuse.version_max = 3;
+	m.u.refuse.version_min = 3;
+	m.u.refuse.version_max = 4;
 	fx_from_master(f, 1, &m);
-	fx_expect_reply(f, WIRE_VERSION_MISMATCH, "versions 2 to 3, this agent 1 to 1");
+	fx_expect_reply(f, WIRE_VERSION_MISMATCH, "versions 3 to 4, this agent 2 to 2");
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
 	fx_connect(f, 1, comm, 2);
 	fx_event(f, AGT_EV_MASTER_UP, 2, NULL);
+	m.u.refuse.version_min = WM_VERSION_MIN;
 	m.u.refuse.code = WIRE_PERMISSION_DENIED;
 	strcpy(m.u.refuse.text, "not on the list");
 	fx_from_master(f, 2, &m);
@@ -329,7 +330,7 @@ START_TEST(two_addresses_of_one_master_are_one_run)
 	fx_connect(f, 1, other, 8);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->run, 2);
 	fx_event(f, AGT_EV_MASTER_UP, 2, NULL);
-	m.u.hello_ack.version = 1;
+	m.u.hello_ack.version = WM_VERSION_MAX;
 	m.u.hello_ack.run = fx_id(201);
 	m.u.hello_ack.term = 1;
 	fx_from_master(f, 2, &m);
@@ -437,7 +438,7 @@ START_TEST(a_master_greets_first)
 	fx_connect(f, 1, comm, 2);
 	fx_event(f, AGT_EV_MASTER_UP, 2, NULL);
 	m.type = WM_HELLO_ACK;
-	m.u.hello_ack.version = 2;
+	m.u.hello_ack.version = WM_VERSION_MAX + 1;
 	fx_from_master(f, 2, &m);
 	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "not offered");
 }

@@ -132,6 +132,7 @@ START_TEST(a_stale_master_is_passed_by)
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_SEND), 0);
 	fx_tick(f, 50);
 	fx_greet(f);
+	stale.u.refuse.version_min = stale.u.refuse.version_max = WM_VERSION_MAX;
 	stale.u.refuse.code = WIRE_MASTER_CONNECTION_FAILED;
 	strcpy(stale.u.refuse.text, "a newer master (term 2) has taken this run over");
 	fx_from_master(f, 1, &stale);
@@ -157,6 +158,7 @@ START_TEST(who_sends_us_away_is_asked_last)
 	fx_orphan(f);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], 2);
 	fx_resume(f);
+	away.u.refuse.version_min = away.u.refuse.version_max = WM_VERSION_MAX;
 	away.u.refuse.code = WIRE_MASTER_CONNECTION_FAILED;
 	strcpy(away.u.refuse.text, "there may be another one");
 	fx_from_master(f, 1, &away);

@@ -373,7 +373,10 @@ END_TEST
 
 START_TEST(the_end_of_the_run_ends_it)
 {
-	struct wm_msg m = {.type = WM_REFUSE, .u.refuse = {.code = WIRE_INVALID_USAGE}};
+	struct wm_msg m = {.type = WM_REFUSE,
+		.u.refuse = {.version_min = WM_VERSION_MIN,
+			.version_max = WM_VERSION_MAX,
+			.code = WIRE_INVALID_USAGE}};
 
 	run_three();
 	fx_from_master(f, 1, &m);

@@ -110,8 +110,9 @@ int eng_add_tx_stream(struct eng *e, uint32_t link, int fd, uint32_t shift)
 	return add(e, link, fd, true);
 }
 
-int eng_add_rx_stream(struct eng *e, uint32_t link, int fd)
+int eng_add_rx_stream(struct eng *e, uint32_t link, const struct cc_id *from, int fd)
 {
+	(void)from;
 	return add(e, link, fd, false);
 }
 

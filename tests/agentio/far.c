@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "common/cc_sys.h"
+#include "pcclagentd/way.h"
 
 void far_listen(struct far *x, uint32_t n_streams)
 {
@@ -48,6 +49,8 @@ void far_order(struct far *x, struct fx *f, struct master *m, struct client *a, 
 	master_send(m, &msg);
 }
 
+static struct cc_key hello_proof; /* of the stream that was accepted last */
+
 int far_accept_stream(struct far *x, const struct master *m, struct wlk_hello *h)
 {
 	uint8_t buf[WLK_HELLO_SIZE];
@@ -60,7 +63,7 @@ int far_accept_stream(struct far *x, const struct master *m, struct wlk_hello *h
 	ck_assert_uint_eq(tcp_receive(fd, buf, sizeof buf), sizeof buf);
 	ck_assert_msg(wlk_hello_get(buf, h, &why) == 0, "%s", why);
 	ck_assert(cc_id_eq(&h->run, &m->run));
-	ck_assert(cc_id_eq(&h->run_key, &m->key));
+	hello_proof = h->proof;
 	ck_assert(cc_id_eq(&h->from, &m->agent));
 	ck_assert(cc_id_eq(&h->to, &x->id));
 	ck_assert_uint_eq(h->n_streams, x->n_streams);
@@ -77,6 +80,7 @@ void far_answer(int fd, enum wlk_code code, const char *text)
 
 	snprintf(ack.text, sizeof ack.text, "%s", text);
 	wlk_ack_put(buf, &ack);
+	way_prove_ack(&(struct cc_key){{0}}, &hello_proof, buf); /* the orders have no keys */
 	tcp_send(fd, buf, sizeof buf);
 }
 

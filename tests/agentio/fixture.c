@@ -18,9 +18,12 @@
 #include <unistd.h>
 
 #include "common/cc_log.h"
+#include "common/cc_seal.h"
 #include "common/cc_shm.h"
 #include "common/cc_sys.h"
+#include "daemon/cc_channel.h"
 #include "kernels/krn.h"
+#include "pcclagentd/way.h"
 #include "proto/wire_codes.h"
 #include "proto/wire_frame.h"
 
@@ -497,13 +500,36 @@ void master_listen(struct master *m)
 	cc_random_id(&m->key);
 }
 
+static void take_knock(struct master *m)
+{
+	struct wm_msg msg, ack = {.type = WM_KNOCK_ACK};
+
+	master_expect(m, WM_KNOCK, &msg);
+	cc_seal_free(m->seal);
+	m->seal = cc_seal_new(true);
+	ck_assert_int_eq(cc_seal_agree(m->seal, &msg.u.knock.share), 0);
+	ack.u.knock_ack.share = *cc_seal_share(m->seal);
+	master_send(m, &ack);
+}
+
+struct cc_key master_prove(const struct master *m, uint8_t buf[WLK_HELLO_SIZE])
+{
+	struct wlk_hello h;
+	struct cc_key way;
+	const char *why;
+
+	ck_assert_int_eq(wlk_hello_get(buf, &h, &why), 0);
+	cc_key_of_way(cc_seal_agent_key(m->seal), h.service, h.number, &h.from, &m->agent, &way);
+	(void)way_prove_hello(&way, buf);
+	return way;
+}
+
 void master_take(struct master *m, uint64_t term, struct wm_msg *hello)
 {
 	struct pollfd p = {.fd = m->listener, .events = POLLIN};
 	struct wm_msg msg = {.type = WM_HELLO_ACK,
 		.u.hello_ack = {.version = WM_VERSION_MAX,
 			.run = m->run,
-			.run_key = m->key,
 			.heartbeat_ms = 1000,
 			.timeout_ms = 60000,
 			.segment_max = m->segment_max,
@@ -513,6 +539,7 @@ void master_take(struct master *m, uint64_t term, struct wm_msg *hello)
 	m->fd = accept4(m->listener, NULL, NULL, SOCK_CLOEXEC);
 	ck_assert_int_ge(m->fd, 0);
 	bound(m->fd);
+	take_knock(m);
 	master_expect(m, WM_HELLO, hello);
 	m->agent = hello->u.hello.agent;
 	m->term = term;
@@ -541,32 +568,40 @@ void master_close(struct master *m)
 	if (m->listener >= 0)
 		close(m->listener);
 	m->fd = m->listener = -1;
+	cc_seal_free(m->seal);
+	m->seal = NULL;
 }
 
 void master_send(struct master *m, const struct wm_msg *msg)
 {
+	struct wm_msg round = *msg;
 	uint8_t *buf;
 	size_t len;
 
-	ck_assert_int_eq(wire_master_encode(msg, &buf, &len), 0);
+	if (msg->type == WM_ROUND)
+		round.u.round.run_key = m->key;
+	ck_assert_int_eq(cc_channel_encode(m->seal, &round, &buf, &len), 0);
 	tcp_send(m->fd, buf, len);
 	free(buf);
 }
 
 void master_next(struct master *m, struct wm_msg *ret)
 {
-	uint8_t hdr[WIRE_FRAME_HDR], *payload;
+	uint8_t hdr[WIRE_FRAME_HDR], *frame;
 	const char *why = "";
 	int len;
 
 	for (;;) {
 		ck_assert_uint_eq(tcp_receive(m->fd, hdr, sizeof hdr), sizeof hdr);
-		len = wire_frame_peek(hdr, sizeof hdr, WIRE_KIND_MASTER);
+		len = cc_channel_peek(hdr, sizeof hdr);
 		ck_assert_int_ge(len, 0);
-		payload = malloc((size_t)len + 1);
-		ck_assert_uint_eq(tcp_receive(m->fd, payload, (size_t)len), (size_t)len);
-		ck_assert_msg(wire_master_decode(payload, (size_t)len, ret, &why) == 0, "%s", why);
-		free(payload);
+		frame = malloc(sizeof hdr + (size_t)len);
+		memcpy(frame, hdr, sizeof hdr);
+		ck_assert_uint_eq(tcp_receive(m->fd, frame + sizeof hdr, (size_t)len), (size_t)len);
+		ck_assert_msg(
+			cc_channel_decode(m->seal, frame, sizeof hdr + (size_t)len, ret, &why) == 0,
+			"%s", why);
+		free(frame);
 		if (ret->type != WM_HEARTBEAT)
 			return;
 		wire_master_clear(ret);

@@ -106,6 +106,7 @@ struct master {
 	int listener, fd;
 	struct cc_addr addr;
 	struct cc_id run, key, agent;
+	struct cc_seal *seal; /* of the connection */
 	uint64_t seq, term;
 	uint64_t next;        /* goes with the ends of operations */
 	uint32_t segment_max; /* bytes; told to the agent */
@@ -118,6 +119,9 @@ void master_take(struct master *m, uint64_t term, struct wm_msg *hello);
 /* Closes the agent's connection. */
 void master_hang_up(struct master *m);
 void master_close(struct master *m);
+/* Puts the proof into a hello to the agent, as if the master had sent there who says it; returns
+ * the key of it. */
+struct cc_key master_prove(const struct master *m, uint8_t buf[WLK_HELLO_SIZE]);
 void master_send(struct master *m, const struct wm_msg *msg);
 /* The next message that is no heartbeat. Clear it. */
 void master_next(struct master *m, struct wm_msg *ret);

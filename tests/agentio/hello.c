@@ -7,6 +7,7 @@
 #include "common/cc_err.h"
 #include "common/cc_sys.h"
 #include "pcclagentd/state.h"
+#include "pcclagentd/way.h"
 #include "proto/wire_codes.h"
 #include "proto/wire_state.h"
 #include "tests/agentio/fake_engine.h"
@@ -38,13 +39,20 @@ static void teardown(void)
 	master_close(&m);
 }
 
+static struct cc_id nonce; /* of the answer to the last stream 0 */
+static uint16_t number;
+static bool forged; /* nothing is proven */
+
 static struct wlk_hello good_hello(uint16_t stream, uint16_t n_streams)
 {
+	number++;
 	return (struct wlk_hello){.version_min = WLK_VERSION_MIN,
 		.version_max = WLK_VERSION_MAX,
 		.service = WLK_P2P,
 		.run = m.run,
-		.run_key = m.key,
+		.nonce = stream == 0 ? (struct cc_id){{(uint8_t)number, (uint8_t)(number >> 8)}}
+				     : nonce,
+		.number = 1,
 		.from = other,
 		.to = m.agent,
 		.stream = stream,
@@ -55,13 +63,21 @@ static struct wlk_hello good_hello(uint16_t stream, uint16_t n_streams)
 static int greet(uint16_t port, const struct wlk_hello *h, struct wlk_ack *ret)
 {
 	uint8_t buf[WLK_HELLO_SIZE], answer[WLK_ACK_SIZE];
+	struct wlk_hello proven;
+	struct cc_key way;
 	const char *why;
 	int fd = tcp_connect(port);
 
 	wlk_hello_put(buf, h);
+	way = master_prove(&m, buf);
+	buf[WLK_HELLO_SIZE - 1] ^= forged;
 	tcp_send(fd, buf, sizeof buf);
 	ck_assert_uint_eq(tcp_receive(fd, answer, sizeof answer), sizeof answer);
 	ck_assert_msg(wlk_ack_get(answer, ret, &why) == 0, "%s", why);
+	wlk_hello_get(buf, &proven, &why);
+	ck_assert_int_eq(ret->code == WLK_OK, way_ack_is_proven(&way, &proven.proof, answer));
+	if (ret->code == WLK_OK && h->stream == 0)
+		nonce = ret->nonce;
 	return fd;
 }
 
@@ -98,7 +114,7 @@ START_TEST(good)
 	int fds[3];
 
 	for (uint16_t i = 0; i < 3; i++) {
-		h.stream = i;
+		h = good_hello(i, 3);
 		h.features = UINT64_MAX;
 		fds[i] = greet(fx_stats(&f).port_p2p, &h, &ack);
 		ck_assert_uint_eq(ack.code, WLK_OK);
@@ -125,6 +141,7 @@ START_TEST(opened_anew)
 
 	old = greet(fx_stats(&f).port_p2p, &h, &ack);
 	ck_assert_uint_eq(ack.code, WLK_OK);
+	h = good_hello(0, 2);
 	fresh = greet(fx_stats(&f).port_p2p, &h, &ack);
 	ck_assert_uint_eq(ack.code, WLK_OK);
 	ck_assert_uint_eq(tcp_receive(old, &byte, 1), 0);
@@ -141,8 +158,9 @@ START_TEST(every_refusal)
 	struct wlk_hello h;
 
 	h = good_hello(0, 1);
-	h.run_key.b[15] ^= 1;
+	forged = true;
 	expect_code(s.port_p2p, &h, WLK_REFUSED_RUN);
+	forged = false;
 	h = good_hello(0, 1);
 	h.run.b[0] ^= 1;
 	expect_code(s.port_p2p, &h, WLK_REFUSED_RUN);
@@ -155,8 +173,9 @@ START_TEST(every_refusal)
 	h.service = WLK_SHARED_STATE;
 	expect_code(s.port_p2p, &h, WLK_REFUSED_SERVICE);
 	expect_code(s.port_benchmark, &h, WLK_REFUSED_SERVICE);
-	h.run_key.b[15] ^= 1;
+	forged = true;
 	expect_code(s.port_shared_state, &h, WLK_REFUSED_RUN);
+	forged = false;
 	h = good_hello(0, 1);
 	h.service = WLK_BENCHMARK;
 	expect_code(s.port_benchmark, &h, WLK_REFUSED_SERVICE);
@@ -169,6 +188,44 @@ START_TEST(every_refusal)
 	h = good_hello(1, 2);
 	expect_code(s.port_p2p, &h, WLK_OK);
 	expect_code(s.port_p2p, &h, WLK_REFUSED_LIMIT); /* a second time */
+}
+END_TEST
+
+static void read_nothing(int fd)
+{
+	char byte;
+
+	ck_assert_int_eq(recv(fd, &byte, 1, MSG_DONTWAIT), -1);
+}
+
+/* Whatever is said without proof in the name of who has a link, the link stays. */
+START_TEST(the_name_alone_is_nothing)
+{
+	uint16_t port = fx_stats(&f).port_p2p;
+	struct wlk_hello h = good_hello(0, 2), echo = h;
+	struct wlk_ack ack;
+	int old = greet(port, &h, &ack);
+
+	ck_assert_uint_eq(ack.code, WLK_OK);
+	forged = true;
+	h = good_hello(0, 2);
+	expect_code(port, &h, WLK_REFUSED_RUN);
+	h = good_hello(1, 2);
+	expect_code(port, &h, WLK_REFUSED_RUN);
+	forged = false;
+	expect_code(port, &echo, WLK_REFUSED_RUN); /* somebody has seen it, and says it again */
+	h = good_hello(1, 2);
+	h.nonce.b[3] ^= 1; /* of another link of that agent */
+	expect_code(port, &h, WLK_REFUSED_LIMIT);
+	ck_assert_uint_eq(fx_stats(&f).links_in, 1);
+	read_nothing(old);
+	h = good_hello(1, 2);
+	expect_code(port, &h, WLK_OK);
+	h = good_hello(0, 2);
+	h.number = 0; /* sent for a round that others have followed */
+	expect_code(port, &h, WLK_REFUSED_RUN);
+	ck_assert_uint_eq(fx_stats(&f).links_in, 1);
+	close(old);
 }
 END_TEST
 
@@ -217,6 +274,7 @@ static void say_and_vanish(struct agentd *d, void *arg)
 
 	(void)d;
 	wlk_hello_put(buf, &h);
+	(void)master_prove(&m, buf);
 	tcp_send(*fd, buf, sizeof buf);
 	setsockopt(*fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 	close(*fd);
@@ -257,10 +315,10 @@ START_TEST(versions)
 		ck_assert_uint_eq(ack.version, 0);
 		ck_assert_uint_eq(ack.version_max, WLK_VERSION_MAX);
 		ck_assert_ptr_nonnull(strstr(ack.text, "7 to 9"));
-		ck_assert_ptr_nonnull(strstr(ack.text, "1 to 1"));
+		ck_assert_ptr_nonnull(strstr(ack.text, "2 to 2"));
 		close(fd);
 	}
-	h.version_min = 1; /* a newer agent that still speaks ours */
+	h.version_min = WLK_VERSION_MAX; /* a newer agent that still speaks ours */
 	expect_code(s.port_p2p, &h, WLK_OK);
 }
 END_TEST
@@ -315,9 +373,12 @@ START_TEST(cut_at_each_byte)
 	struct wlk_ack ack;
 	const char *why;
 
-	wlk_hello_put(buf, &h);
 	for (size_t cut = 1; cut < sizeof buf; cut++) {
 		int fd = tcp_connect(fx_stats(&f).port_p2p);
+
+		h = good_hello(0, 1);
+		wlk_hello_put(buf, &h);
+		(void)master_prove(&m, buf);
 
 		tcp_send(fd, buf, cut);
 		usleep(200); /* so that the parts mostly arrive apart */
@@ -334,6 +395,7 @@ START_TEST(cut_at_each_byte)
 }
 END_TEST
 
+/* The oldest one goes: members say their hello at once. */
 START_TEST(too_many_half_open)
 {
 	struct wlk_hello h = good_hello(0, 1);
@@ -346,13 +408,13 @@ START_TEST(too_many_half_open)
 		fds[i] = tcp_connect(fx_stats(&f).port_p2p);
 	fx_await(&f, half_open_are, 64);
 	fds[64] = tcp_connect(fx_stats(&f).port_p2p);
-	ck_assert_uint_eq(tcp_receive(fds[64], answer, sizeof answer), sizeof answer);
+	ck_assert_uint_eq(tcp_receive(fds[0], answer, sizeof answer), sizeof answer);
 	ck_assert_int_eq(wlk_ack_get(answer, &ack, &why), 0);
 	ck_assert_uint_eq(ack.code, WLK_REFUSED_LIMIT);
+	expect_code(fx_stats(&f).port_p2p, &h, WLK_OK);
 	for (int i = 0; i < 65; i++)
 		close(fds[i]);
 	fx_await(&f, half_open_are, 0);
-	expect_code(fx_stats(&f).port_p2p, &h, WLK_OK);
 }
 END_TEST
 
@@ -409,6 +471,7 @@ Suite *hello_suite(void)
 	tcase_add_test(t, good);
 	tcase_add_test(t, opened_anew);
 	tcase_add_test(t, every_refusal);
+	tcase_add_test(t, the_name_alone_is_nothing);
 	tcase_add_test(t, shared_state);
 	tcase_add_test(t, refused_when_it_is_gone);
 	tcase_add_test(t, versions);

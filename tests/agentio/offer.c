@@ -14,6 +14,7 @@
 #include "common/cc_shm.h"
 #include "common/cc_sys.h"
 #include "kernels/hsh.h"
+#include "pcclagentd/way.h"
 #include "proto/wire_codes.h"
 #include "proto/wire_link.h"
 
@@ -319,23 +320,38 @@ void stream_ask(int fd, struct wst_request *r, enum wst_status status, uint8_t *
 	ck_assert_uint_eq(tcp_receive(fd, buf, len), len);
 }
 
-int stream_connect(const struct master *m, struct fx *f)
+int stream_connect(const struct master *m, struct fx *f, uint64_t seq)
 {
 	struct wlk_hello h = {.version_min = WLK_VERSION_MIN,
 		.version_max = WLK_VERSION_MAX,
 		.service = WLK_SHARED_STATE,
 		.run = m->run,
-		.run_key = m->key,
 		.from = {{77}},
+		.number = seq,
 		.to = m->agent,
 		.n_streams = 1};
 	int fd = tcp_connect(fx_stats(f).port_shared_state);
 	uint8_t buf[WLK_ACK_SIZE];
 
 	wlk_hello_put(buf, &h);
+	(void)master_prove(m, buf);
 	tcp_send(fd, buf, WLK_HELLO_SIZE);
 	ck_assert_uint_eq(tcp_receive(fd, buf, sizeof buf), sizeof buf);
 	return fd;
+}
+
+static struct cc_key hello_proof; /* of the stream that was accepted last */
+
+void stream_welcome(int fd)
+{
+	struct wlk_ack ack = {.version_min = WLK_VERSION_MIN,
+		.version_max = WLK_VERSION_MAX,
+		.version = WLK_VERSION_MAX};
+	uint8_t buf[WLK_ACK_SIZE];
+
+	wlk_ack_put(buf, &ack);
+	way_prove_ack(&(struct cc_key){{0}}, &hello_proof, buf); /* the start had no keys */
+	tcp_send(fd, buf, sizeof buf);
 }
 
 int stream_accept(const struct master *m, int listener)
@@ -352,7 +368,8 @@ int stream_accept(const struct master *m, int listener)
 	ck_assert_uint_eq(tcp_receive(fd, buf, sizeof buf), sizeof buf);
 	ck_assert_int_eq(wlk_hello_get(buf, &h, &why), 0);
 	ck_assert_uint_eq(h.service, WLK_SHARED_STATE);
-	ck_assert(cc_id_eq(&h.run, &m->run) && cc_id_eq(&h.run_key, &m->key));
+	ck_assert(cc_id_eq(&h.run, &m->run));
+	hello_proof = h.proof;
 	ck_assert(cc_id_eq(&h.from, &m->agent));
 	ck_assert_uint_eq(h.to.b[0], 77);
 	return fd;

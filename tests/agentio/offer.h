@@ -69,10 +69,12 @@ void sync_kick(struct master *m, uint8_t peer);
 
 /* ---- the part of another agent, 77 */
 
-/* A stream to the agent, which the test plays the other end of. */
-int stream_connect(const struct master *m, struct fx *f);
+/* A stream to the agent for this attempt, which the test plays the other end of. */
+int stream_connect(const struct master *m, struct fx *f, uint64_t seq);
 /* The next stream to agent 77. */
 int stream_accept(const struct master *m, int listener);
+/* The answer to its hello, of the last one. */
+void stream_welcome(int fd);
 /* The answer to one request; its payload in buf. */
 void stream_ask(int fd, struct wst_request *r, enum wst_status status, uint8_t *buf, uint32_t len);
 

@@ -28,13 +28,17 @@ static uint32_t count;
 static uint8_t packet[2 * (WLK_DATA_SIZE + MANY * 4)];
 static float v[MANY];
 
+static struct cc_id nonce; /* of the answer to stream 0 */
+
 static int open_in(uint16_t stream, enum wlk_code code)
 {
+	static uint8_t number;
 	struct wlk_hello h = {.version_min = WLK_VERSION_MIN,
 		.version_max = WLK_VERSION_MAX,
 		.service = WLK_P2P,
 		.run = m.run,
-		.run_key = m.key,
+		.nonce = stream == 0 ? (struct cc_id){{++number}} : nonce,
+		.number = 1,
 		.from = far.id,
 		.to = m.agent,
 		.stream = stream,
@@ -45,10 +49,13 @@ static int open_in(uint16_t stream, enum wlk_code code)
 	int fd = tcp_connect(fx_stats(&f).port_p2p);
 
 	wlk_hello_put(buf, &h);
+	(void)master_prove(&m, buf);
 	tcp_send(fd, buf, sizeof buf);
 	ck_assert_uint_eq(tcp_receive(fd, answer, sizeof answer), sizeof answer);
 	ck_assert_msg(wlk_ack_get(answer, &ack, &why) == 0, "%s", why);
 	ck_assert_msg(ack.code == code, "%u: %s", ack.code, ack.text);
+	if (stream == 0)
+		nonce = ack.nonce;
 	return fd;
 }
 

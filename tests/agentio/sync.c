@@ -355,7 +355,7 @@ START_TEST(fails_later)
 	sync_elect(&m, &oa, true, false, NULL);
 	serve_until_report(0, &msg);
 	wire_master_clear(&msg);
-	fd = stream_connect(&m, &f);
+	fd = stream_connect(&m, &f, r.seq);
 	/* The receiver is in turn, too: until it is the holder who is to read something. */
 	wst_request_put(buf, &r);
 	do
@@ -381,7 +381,7 @@ START_TEST(others_are_served)
 	static uint8_t buf[WIRE_LEAF];
 	struct wst_request tensors = {.kind = WST_TENSORS, .group = 1, .seq = 1, .n = 2};
 	struct wst_request block = {.kind = WST_BLOCK, .group = 1, .seq = 1, .first = 2, .n = 1};
-	int fd = stream_connect(&m, &f);
+	int fd = stream_connect(&m, &f, 1);
 	struct wm_msg msg;
 	uint64_t hashes[2];
 
@@ -418,13 +418,9 @@ START_TEST(fetched_from_another_agent)
 			.name = "elsewhere",
 			.n_addrs = 1,
 			.addrs = {{.family = CC_INET4, .ip = {127, 0, 0, 1}}}}};
-	struct wlk_ack ack = {.version_min = WLK_VERSION_MIN,
-		.version_max = WLK_VERSION_MAX,
-		.version = WLK_VERSION_MAX};
 	struct cc_addr at = {.family = CC_INET4, .ip = {127, 0, 0, 1}};
 	int listener = cc_listen_tcp(&at, 0), second;
 	struct pollfd first = {.events = POLLRDHUP};
-	uint8_t buf[WLK_ACK_SIZE];
 
 	offer_init(&oa, &a, &qa, BYTES, 9, true);
 	offer_init(&ob, &b, &qb, BYTES, 7, true);
@@ -435,8 +431,7 @@ START_TEST(fetched_from_another_agent)
 	src.endpoint.port = src.endpoint.addrs[0].port = at.port;
 	sync_elect(&m, &ob, false, false, &src);
 	first.fd = stream_accept(&m, listener);
-	wlk_ack_put(buf, &ack);
-	tcp_send(first.fd, buf, sizeof buf);
+	stream_welcome(first.fd);
 	second = stream_accept(&m, listener);
 	ck_assert_int_eq(poll(&first, 1, 0), 0); /* beside the first one, not after it */
 	close(first.fd);

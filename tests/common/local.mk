@@ -44,6 +44,12 @@ tests_common_test_conn_SOURCES = tests/common/test_conn.c tests/common/looplib.c
 tests_common_test_conn_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_common_test_conn_LDADD = common/libcommon.la $(CHECK_LIBS)
 
+check_PROGRAMS += tests/common/test_seal
+TESTS += tests/common/test_seal
+tests_common_test_seal_SOURCES = tests/common/test_seal.c
+tests_common_test_seal_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_common_test_seal_LDADD = common/libcommon.la $(CHECK_LIBS)
+
 check_PROGRAMS += tests/common/test_service
 TESTS += tests/common/test_service
 tests_common_test_service_SOURCES = tests/common/test_service.c

@@ -52,7 +52,7 @@ LONG_TESTS += tests/e2e/test_places.py tests/e2e/test_kill.py tests/e2e/test_sta
 	tests/e2e/test_stood_still.py
 EXTRA_DIST += $(e2e_tests) tests/e2e/README.md tests/e2e/figures.py \
 	tests/e2e/figures_state.py tests/e2e/lib.py tests/e2e/longway.py tests/e2e/measure.py \
-	tests/e2e/recovery.py tests/e2e/wire.py
+	tests/e2e/recovery.py tests/e2e/seal.py tests/e2e/wire.py
 
 # The tests import from the source folder and must leave nothing there.
 AM_TESTS_ENVIRONMENT += PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE;

@@ -195,6 +195,18 @@ def bad_frames(target, kind):
     return n
 
 
+def say(target, *said):
+    """As an agent that has said its hello: kinds and bodies of messages, one after the other."""
+    agent = wire.Agent(f"127.0.0.1:{target.port}")
+    try:
+        for kind, body in zip(said[::2], said[1::2]):
+            agent.say(kind, body)
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+    finally:
+        agent.close()
+
+
 def bad_agents(target):
     """What an agent must not say to the master."""
     stranger = os.urandom(16)
@@ -220,13 +232,14 @@ def bad_agents(target):
     for kind, body in bodies:
         target.throw(wire.master_message(kind, body), wait=kind == wire.OP_VOTE)
         target.throw(target.hello, wire.master_message(kind, body))
-    target.throw(target.hello, *[wire.master_message(wire.HEARTBEAT)] * 2000)
+        say(target, kind, body)
+    say(target, *[wire.HEARTBEAT, b""] * 2000)
     # newcomers that do not wait for an answer
     for _ in range(50):
         join = wire.data(1, os.urandom(16)) + wire.number(3, 1) + wire.data(5, "stranger") + \
             wire.data(6, os.urandom(16))
-        target.throw(wire.master_hello(), wire.master_message(wire.JOIN, join))
-    return 2 * len(bodies) + 3 * 50 + 2
+        say(target, wire.JOIN, join)
+    return 4 * len(bodies) + 3 * 50 + 2
 
 
 def byte_by_byte(target):
@@ -263,7 +276,7 @@ def versions(siege):
         elif target.name.endswith("admin socket"):
             hello = wire.admin_request(versions=(7, 9))
         elif target.name == MASTER_PORT:
-            hello = wire.master_hello((7, 9))
+            hello = wire.master_knock((7, 9))
         else:
             hello = wire.link_hello((7, 9))
         answer = target.throw(hello, wait=True)
@@ -479,7 +492,7 @@ def not_a_master(target, siege):
 def targets_of(master, agent):
     status_ports = agent.tcp_ports()
     return [
-        Target(MASTER_PORT, master, wire.master_hello(), port=master.port),
+        Target(MASTER_PORT, master, wire.master_knock(), port=master.port),
         Target("the master's admin socket", master, wire.admin_request(), path=master.admin),
         *(Target(f"port {k} of the agent", agent, wire.link_hello(), port=port)
           for k, port in enumerate(status_ports)),

@@ -9,11 +9,14 @@ import os
 import socket
 import struct
 
-FRAME_MASTER, FRAME_ADMIN = 1, 2
+from seal import Identity, Seal
+
+FRAME_MASTER, FRAME_ADMIN, FRAME_SEALED = 1, 2, 3
 
 # ccoip.proto, Message
 HELLO, JOIN, LEAVE, TOPO_VOTE, PENDING_VOTE, OP_VOTE, OP_REPORT, ROUND_REPORT = range(1, 9)
-HEARTBEAT, HELLO_ACK, KICK = 9, 32, 41
+HEARTBEAT, RESUME, KNOCK = 9, 10, 17
+HELLO_ACK, REFUSE, ROUND, COMMIT, KICK, KNOCK_ACK = 32, 33, 34, 35, 41, 48
 
 # local.proto, Request
 GREET, CREATE, CONNECT, DESTROY, UPDATE, PENDING, ALLOC, FREE, MAP = range(1, 10)
@@ -86,21 +89,85 @@ def master_message(kind, body=b""):
     return frame(FRAME_MASTER, data(kind, body))
 
 
-def master_hello(versions=(1, 1), agent=None):
-    return master_message(HELLO, number(1, versions[0]) + number(2, versions[1])
-                          + data(4, agent or os.urandom(16)) + data(5, "stranger")
-                          + number(8, 48150))
+def master_knock(versions=(2, 2), share=None):
+    return master_message(KNOCK, number(1, versions[0]) + number(2, versions[1])
+                          + data(3, share or os.urandom(32)))
+
+
+class Agent:
+    """A connection to a master, by hand. identity: who it is; claims: fields of its hello that take
+    the place of the usual ones, or None for no hello."""
+
+    def __init__(self, address, identity=None, claims=b"", timeout=10):
+        host, port = address.rsplit(":", 1)
+        self.identity = identity or Identity()
+        self.seal = Seal()
+        self.sock = socket.create_connection((host, int(port)), timeout)
+        self.sock.sendall(master_knock(share=self.seal.share))
+        self.seal.agree(parse(self.expect(KNOCK_ACK))[1])
+        if claims is not None:
+            self.say(HELLO, self.hello() + claims)
+
+    def hello(self):
+        """The last value of a field counts: what follows takes its place."""
+        return (number(1, 2) + number(2, 2) + data(4, self.identity.id) + data(5, "stranger")
+                + number(8, 48150) + number(9, 48149) + data(14, self.identity.share)
+                + data(15, self.identity.prove(self.seal)))
+
+    def sealed(self, kind, body=b""):
+        return frame(FRAME_SEALED, self.seal.put(data(kind, body)))
+
+    def say(self, kind, body=b""):
+        secret = kind in (HELLO, JOIN)
+        self.sock.sendall(self.sealed(kind, body) if secret else master_message(kind, body))
+
+    def join(self, peer=None, token=None, group=0, phase=0):
+        peer = peer or os.urandom(16)
+        self.say(JOIN, data(1, peer) + number(2, group) + number(3, 1) + data(5, "stranger")
+                 + data(6, token or os.urandom(16)) + number(7, phase))
+        return peer
+
+    def take(self, size):
+        got = b""
+        while len(got) < size:
+            more = self.sock.recv(size - len(got))
+            if not more:
+                raise ConnectionResetError("the master has hung up")
+            got += more
+        return got
+
+    def next(self):
+        """Kind and body of a message."""
+        header = self.take(12)
+        _, _, kind, size = struct.unpack("<4sHHI", header)
+        payload = self.take(size)
+        if kind == FRAME_SEALED:
+            payload = self.seal.get(payload)
+        return next(iter(parse(payload).items()))
+
+    def expect(self, wanted):
+        """The body of the next message of this kind."""
+        while True:
+            kind, body = self.next()
+            if kind == wanted:
+                return body
+            if kind == REFUSE:
+                raise ConnectionRefusedError(parse(body).get(4, b"").decode())
+
+    def close(self):
+        self.sock.close()
 
 
 def admin_request(verb=1, versions=(1, 1)):
     return frame(FRAME_ADMIN, number(1, versions[0]) + number(2, versions[1]) + number(3, verb))
 
 
-def link_hello(versions=(1, 1), service=1, stream=0, streams=1):
-    """Of a run that nobody knows."""
-    return struct.pack("<4sHHHHHxxQ16s16s16s16s", b"PCLK", *versions, service, stream, streams, 0,
-                       os.urandom(16), os.urandom(16), os.urandom(16),
-                       os.urandom(16)).ljust(128, b"\0")
+def link_hello(versions=(2, 2), service=1, stream=0, streams=1, run=None, sender=None, to=None,
+               round_no=1):
+    """Proves nothing; of a run that nobody knows, unless it is given."""
+    return struct.pack("<4sHHHHHxxQ16s16s16s16sQ32s", b"PCLK", *versions, service, stream, streams,
+                       0, run or os.urandom(16), struct.pack("<Q", 1 << 40) + os.urandom(8),
+                       sender or os.urandom(16), to or os.urandom(16), round_no, os.urandom(32))
 
 
 # ----------------------------------------------------------------- processes and agents

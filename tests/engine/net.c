@@ -62,7 +62,8 @@ void net_up(struct net *n, uint32_t hosts, uint32_t streams)
 
 			tcp_pair(pair);
 			ck_assert_int_eq(eng_add_tx_stream(n->h[i].e, 1, pair[0], ENG_NO_SHIFT), 0);
-			ck_assert_int_eq(eng_add_rx_stream(n->h[(i + 1) % hosts].e, 2, pair[1]), 0);
+			ck_assert_int_eq(
+				eng_add_rx_stream(n->h[(i + 1) % hosts].e, 2, NULL, pair[1]), 0);
 		}
 	}
 }

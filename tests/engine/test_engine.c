@@ -162,7 +162,7 @@ START_TEST(garbage_breaks_only_its_link)
 		for (uint32_t i = 0; i < len; i++)
 			junk[i] = (uint8_t)rng();
 		tcp_pair(pair);
-		ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 100 + len, pair[1]), 0);
+		ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 100 + len, NULL, pair[1]), 0);
 		ck_assert_int_eq(send(pair[0], junk, len, 0), len);
 		close(pair[0]);
 		ck_assert(wait_event(&n.h[0], &ev, WAIT_MS));
@@ -218,7 +218,7 @@ START_TEST(forged_segments_are_refused)
 			d.phase = WLK_SMALL;
 		wlk_data_put(hdr, &d);
 		tcp_pair(pair);
-		ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 200 + i, pair[1]), 0);
+		ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 200 + i, NULL, pair[1]), 0);
 		ck_assert_int_eq(send(pair[0], hdr, sizeof hdr, 0), sizeof hdr);
 		ck_assert_msg(wait_event(&n.h[0], &ev, WAIT_MS), "forgery %u went through", i);
 		ck_assert_int_eq(ev.type, ENG_LINK_BROKEN);
@@ -258,7 +258,7 @@ START_TEST(a_full_link_beside_an_idle_one)
 	tcp_pair(in);
 	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, out[0], ENG_NO_SHIFT), 0);
 	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 9, idle[0], ENG_NO_SHIFT), 0);
-	ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 2, in[1]), 0);
+	ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 2, NULL, in[1]), 0);
 	start_alone(&n, &o, &plan);
 	poll(NULL, 0, 100); /* no event tells that the socket is full */
 	send_segment(in[0], &plan, 1, plan.segs_per_chunk, 0);
@@ -299,7 +299,7 @@ START_TEST(own_segments_go_first)
 	tcp_pair(out);
 	tcp_pair(in);
 	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, out[0], ENG_NO_SHIFT), 0);
-	ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 2, in[1]), 0);
+	ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 2, NULL, in[1]), 0);
 	start_alone(&n, &o, &plan);
 	send_segment(in[0], &plan, 1, plan.segs_per_chunk, 0);
 	poll(NULL, 0, 100); /* no event tells that it waits to be sent on, the socket being full */
@@ -415,7 +415,7 @@ START_TEST(skipped_transfers_hold_nothing_up)
 	net_up(&n, 1, 1);
 	tcp_pair(in);
 	tcp_pair(out);
-	ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 2, in[1]), 0);
+	ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 2, NULL, in[1]), 0);
 	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, out[0], ENG_NO_SHIFT), 0);
 	start_alone(&n, &o, &plan);
 	/* Behind a segment of the second one, all that the first one still needs. */
@@ -452,7 +452,7 @@ START_TEST(links_tell_how_they_are)
 	tcp_pair(out);
 	tcp_pair(in);
 	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, out[0], ENG_NO_SHIFT), 0);
-	ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 2, in[1]), 0);
+	ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 2, NULL, in[1]), 0);
 	eng_probe(n.h[0].e, 7); /* there is none: no answer */
 	eng_probe(n.h[0].e, 2);
 	ck_assert(wait_event(&n.h[0], &ev, WAIT_MS));

@@ -156,7 +156,7 @@ static void scene_up(enum place place)
 	ck_assert_int_eq(eng_add_tx_stream(s.h->e, 1, s.out[0], ENG_NO_SHIFT), 0);
 	for (unsigned i = 0; i < STREAMS; i++) {
 		tcp_pair(s.in[i]);
-		ck_assert_int_eq(eng_add_rx_stream(s.h->e, 2 + i, s.in[i][1]), 0);
+		ck_assert_int_eq(eng_add_rx_stream(s.h->e, 2 + i, NULL, s.in[i][1]), 0);
 	}
 	begin(1, place);
 }
@@ -385,7 +385,7 @@ START_TEST(a_link_that_ends)
 		close(s.in[0][0]);
 	}
 	tcp_pair(s.in[0]);
-	ck_assert_int_eq(eng_add_rx_stream(s.h->e, 9, s.in[0][1]), 0);
+	ck_assert_int_eq(eng_add_rx_stream(s.h->e, 9, NULL, s.in[0][1]), 0);
 	copied(cc_plan_chunk(&s.plan, 1).len);
 	ck_assert_uint_eq(expect(WLK_GATHER, fill), s.own + 2);
 	finish(0, 3);

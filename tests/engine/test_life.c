@@ -244,7 +244,7 @@ START_TEST(slow_hosts_stay_and_vanished_ones_go)
 		if (i < RX_IDLE)
 			ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, i, fd[i][0], ENG_NO_SHIFT), 0);
 		else
-			ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, i, fd[i][0]), 0);
+			ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, i, NULL, fd[i][0]), 0);
 	}
 	start(n.h[0].e, &sent[0], 1, TX_SHUT);
 	start(n.h[0].e, &sent[1], 2, TX_MIDWAY);

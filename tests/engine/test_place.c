@@ -113,7 +113,7 @@ START_TEST(flags_wait_for_the_next_host)
 	net_up(&n, 1, 1);
 	tcp_pair(in);
 	tcp_pair(out);
-	ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 2, in[1]), 0);
+	ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 2, NULL, in[1]), 0);
 	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, out[0], ENG_NO_SHIFT), 0);
 	start_alone(&n, &o, &plan);
 	want = malloc(o.count * 4);

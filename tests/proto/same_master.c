@@ -18,6 +18,11 @@ static bool same_addrs(const struct cc_addr *a, uint32_t n_a, const struct cc_ad
 	return true;
 }
 
+static bool same_key(const struct cc_key *a, const struct cc_key *b)
+{
+	return memcmp(a->b, b->b, sizeof a->b) == 0;
+}
+
 static bool same_hello(const struct wm_hello *a, const struct wm_hello *b)
 {
 	return a->version_min == b->version_min && a->version_max == b->version_max &&
@@ -26,15 +31,16 @@ static bool same_hello(const struct wm_hello *a, const struct wm_hello *b)
 	       same_addrs(a->addrs, a->n_addrs, b->addrs, b->n_addrs) &&
 	       a->port_p2p == b->port_p2p && a->port_shared_state == b->port_shared_state &&
 	       a->port_benchmark == b->port_benchmark && cc_id_eq(&a->run, &b->run) &&
-	       cc_id_eq(&a->run_key, &b->run_key) && a->term == b->term;
+	       cc_id_eq(&a->run_key, &b->run_key) && a->term == b->term &&
+	       same_key(&a->identity, &b->identity) && same_key(&a->proof, &b->proof);
 }
 
 static bool same_hello_ack(const struct wm_hello_ack *a, const struct wm_hello_ack *b)
 {
 	return a->version == b->version && a->features == b->features &&
-	       cc_id_eq(&a->run, &b->run) && cc_id_eq(&a->run_key, &b->run_key) &&
-	       a->heartbeat_ms == b->heartbeat_ms && a->timeout_ms == b->timeout_ms &&
-	       a->segment_max == b->segment_max && a->term == b->term && a->resume == b->resume;
+	       cc_id_eq(&a->run, &b->run) && a->heartbeat_ms == b->heartbeat_ms &&
+	       a->timeout_ms == b->timeout_ms && a->segment_max == b->segment_max &&
+	       a->term == b->term && a->resume == b->resume;
 }
 
 static bool same_digest(const struct wm_digest *a, const struct wm_digest *b)
@@ -91,7 +97,8 @@ static bool same_endpoint(const struct wm_endpoint *a, const struct wm_endpoint 
 {
 	return cc_id_eq(&a->agent, &b->agent) && strcmp(a->name, b->name) == 0 &&
 	       a->at_master == b->at_master && a->port == b->port &&
-	       same_addrs(a->addrs, a->n_addrs, b->addrs, b->n_addrs);
+	       same_addrs(a->addrs, a->n_addrs, b->addrs, b->n_addrs) &&
+	       same_key(&a->key, &b->key) && a->key_no == b->key_no;
 }
 
 static bool same_sources(
@@ -122,7 +129,7 @@ static bool same_sync_start(const struct wm_sync_start *a, const struct wm_sync_
 static bool same_round(const struct wm_round *a, const struct wm_round *b)
 {
 	if (a->round != b->round || a->accept != b->accept || a->peers != b->peers ||
-		a->n_rings != b->n_rings)
+		a->n_rings != b->n_rings || !cc_id_eq(&a->run_key, &b->run_key))
 		return false;
 	for (uint32_t i = 0; i < a->n_rings; i++) {
 		const struct wm_ring *x = &a->rings[i], *y = &b->rings[i];
@@ -224,6 +231,10 @@ static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 	case WM_STOPPED:
 		return cc_id_eq(&a->u.stopped.peer, &b->u.stopped.peer) &&
 		       a->u.stopped.is == b->u.stopped.is;
+	case WM_KNOCK:
+		return a->u.knock.version_min == b->u.knock.version_min &&
+		       a->u.knock.version_max == b->u.knock.version_max &&
+		       same_key(&a->u.knock.share, &b->u.knock.share);
 	default:
 		return false;
 	}
@@ -279,6 +290,8 @@ static bool same_master_message(const struct wm_msg *a, const struct wm_msg *b)
 		return cc_id_eq(&a->u.op_outcomes.peer, &b->u.op_outcomes.peer) &&
 		       same_outcomes(a->u.op_outcomes.v, a->u.op_outcomes.n, b->u.op_outcomes.v,
 			       b->u.op_outcomes.n);
+	case WM_KNOCK_ACK:
+		return same_key(&a->u.knock_ack.share, &b->u.knock_ack.share);
 	case WM_WAITS:
 		return a->u.waits.kind == b->u.waits.kind && a->u.waits.group == b->u.waits.group &&
 		       a->u.waits.tag == b->u.waits.tag &&

@@ -14,6 +14,16 @@ struct cc_id sample_id(struct tl_rng *r)
 	return id;
 }
 
+struct cc_key sample_key(struct tl_rng *r)
+{
+	struct cc_key key;
+
+	for (size_t i = 0; i < sizeof key.b; i++)
+		key.b[i] = (uint8_t)tl_u64(r);
+	key.b[tl_range(r, 0, 31)] |= 1;
+	return key;
+}
+
 void sample_text(struct tl_rng *r, char *ret, size_t size)
 {
 	static const char *const letter[] = {"a", "z", " ", "~", "\xc3\xa4", "\xc2\xa0",

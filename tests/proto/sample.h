@@ -21,7 +21,8 @@
 extern const enum wm_type sample_master_types[];
 extern const size_t sample_master_n_types;
 
-struct cc_id sample_id(struct tl_rng *r); /* never zero */
+struct cc_id sample_id(struct tl_rng *r);   /* never zero */
+struct cc_key sample_key(struct tl_rng *r); /* likewise */
 /* Clean UTF-8 that fills at most size bytes with its NUL; sometimes empty, sometimes full. */
 void sample_text(struct tl_rng *r, char *ret, size_t size);
 /* port >= port_min. */

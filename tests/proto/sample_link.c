@@ -11,7 +11,9 @@ struct wlk_hello sample_link_hello(struct tl_rng *r)
 		.service = (uint16_t)tl_range(r, WLK_P2P, WLK_BENCHMARK),
 		.features = tl_u64(r),
 		.run = sample_id(r),
-		.run_key = sample_id(r),
+		.nonce = sample_id(r),
+		.number = tl_u64(r),
+		.proof = sample_key(r),
 		.from = sample_id(r),
 		.to = sample_id(r),
 		.n_streams = (uint16_t)tl_range(r, 1, 64),
@@ -25,7 +27,8 @@ bool same_link_hello(const struct wlk_hello *a, const struct wlk_hello *b)
 {
 	return a->version_min == b->version_min && a->version_max == b->version_max &&
 	       a->service == b->service && a->features == b->features &&
-	       cc_id_eq(&a->run, &b->run) && cc_id_eq(&a->run_key, &b->run_key) &&
+	       cc_id_eq(&a->run, &b->run) && cc_id_eq(&a->nonce, &b->nonce) &&
+	       a->number == b->number && memcmp(&a->proof, &b->proof, sizeof a->proof) == 0 &&
 	       cc_id_eq(&a->from, &b->from) && cc_id_eq(&a->to, &b->to) && a->stream == b->stream &&
 	       a->n_streams == b->n_streams;
 }
@@ -37,6 +40,8 @@ struct wlk_ack sample_link_ack(struct tl_rng *r)
 		.version_max = (uint16_t)tl_range(r, 100, UINT16_MAX),
 		.code = (uint16_t)tl_range(r, WLK_OK, WLK_REFUSED_LIMIT),
 		.features = tl_u64(r),
+		.nonce = sample_id(r),
+		.proof = sample_key(r),
 	};
 
 	if (a.code == WLK_OK)
@@ -50,7 +55,8 @@ bool same_link_ack(const struct wlk_ack *a, const struct wlk_ack *b)
 {
 	return a->version_min == b->version_min && a->version_max == b->version_max &&
 	       a->version == b->version && a->code == b->code && a->features == b->features &&
-	       strcmp(a->text, b->text) == 0;
+	       cc_id_eq(&a->nonce, &b->nonce) &&
+	       memcmp(&a->proof, &b->proof, sizeof a->proof) == 0 && strcmp(a->text, b->text) == 0;
 }
 
 struct wlk_data sample_link_data(struct tl_rng *r)

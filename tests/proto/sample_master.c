@@ -17,6 +17,7 @@ const enum wm_type sample_master_types[] = {
 	WM_RESUME,
 	WM_OP_QUERY,
 	WM_STOPPED,
+	WM_KNOCK,
 	WM_HELLO_ACK,
 	WM_REFUSE,
 	WM_ROUND,
@@ -29,6 +30,7 @@ const enum wm_type sample_master_types[] = {
 	WM_KICK,
 	WM_OP_OUTCOMES,
 	WM_WAITS,
+	WM_KNOCK_ACK,
 };
 const size_t sample_master_n_types = sizeof sample_master_types / sizeof sample_master_types[0];
 
@@ -85,6 +87,8 @@ static void hello(struct tl_rng *r, struct wm_hello *m)
 	m->port_p2p = (uint16_t)tl_range(r, 1, 65535);
 	m->port_shared_state = (uint16_t)tl_range(r, 0, 65535);
 	m->port_benchmark = (uint16_t)tl_range(r, 0, 65535);
+	m->identity = sample_key(r);
+	m->proof = sample_key(r);
 	if (flip(r))
 		return;
 	m->run = sample_id(r);
@@ -99,7 +103,6 @@ static void hello_ack(struct tl_rng *r, struct wm_hello_ack *m)
 	m->version = (uint32_t)tl_range(r, WM_VERSION_MIN, WM_VERSION_MAX);
 	m->features = tl_magnitude(r, 64);
 	m->run = sample_id(r);
-	m->run_key = sample_id(r);
 	m->heartbeat_ms = (uint32_t)tl_range(r, 1, 3600000);
 	m->timeout_ms = (uint32_t)tl_range(r, m->heartbeat_ms, 3600000);
 	m->segment_max = (uint32_t)tl_range(r, CC_PLAN_SEGMENT_MIN, CC_PLAN_SEGMENT_MAX);
@@ -186,6 +189,9 @@ static void endpoint(struct tl_rng *r, struct wm_endpoint *m)
 		m->n_addrs = 1;
 	for (uint32_t i = 0; i < m->n_addrs; i++)
 		m->addrs[i] = sample_addr(r, 1);
+	if (flip(r))
+		m->key = sample_key(r);
+	m->key_no = tl_magnitude(r, 64);
 }
 
 static struct wm_sync_source *sources(struct tl_rng *r, uint32_t n, bool holders)
@@ -234,6 +240,8 @@ static void round_(struct tl_rng *r, struct wm_round *m)
 	m->round = tl_magnitude(r, 64);
 	m->accept = flip(r);
 	m->peers = any32(r);
+	if (flip(r))
+		m->run_key = sample_id(r);
 	m->n_rings = few(r, WM_RINGS_MAX);
 	m->rings = array(m->n_rings, sizeof *m->rings);
 	for (uint32_t i = 0; i < m->n_rings; i++) {
@@ -373,6 +381,11 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 		m->u.stopped.peer = sample_id(r);
 		m->u.stopped.is = flip(r);
 		break;
+	case WM_KNOCK:
+		m->u.knock.version_min = WM_VERSION_MIN;
+		m->u.knock.version_max = (uint32_t)tl_range(r, WM_VERSION_MAX, 65535);
+		m->u.knock.share = sample_key(r);
+		break;
 	default:
 		break;
 	}
@@ -440,6 +453,9 @@ static void master_message(struct tl_rng *r, struct wm_msg *m)
 		m->u.waits.tag = tl_magnitude(r, 64);
 		m->u.waits.waited_ms = (uint32_t)tl_magnitude(r, 32);
 		sample_text(r, m->u.waits.text, sizeof m->u.waits.text);
+		break;
+	case WM_KNOCK_ACK:
+		m->u.knock_ack.share = sample_key(r);
 		break;
 	default:
 		break;

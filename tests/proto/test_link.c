@@ -111,14 +111,14 @@ END_TEST
 /* Another version's hello tells its versions and nothing else. */
 START_TEST(hello_other_version)
 {
-	static const uint8_t start[8] = {'P', 'C', 'L', 'K', 2, 0, 9, 0};
+	static const uint8_t start[8] = {'P', 'C', 'L', 'K', 3, 0, 9, 0};
 	uint8_t buf[WLK_HELLO_SIZE];
 	struct wlk_hello got;
 
 	memset(buf, 0xff, sizeof buf);
 	memcpy(buf, start, sizeof start);
 	ck_assert_int_eq(wlk_hello_get(buf, &got, &why), 0);
-	ck_assert_uint_eq(got.version_min, 2);
+	ck_assert_uint_eq(got.version_min, 3);
 	ck_assert_uint_eq(got.version_max, 9);
 	ck_assert_uint_eq(got.service, 0);
 }
@@ -138,38 +138,40 @@ static void ack_is(const struct wlk_ack *a, const char *expected)
 	ck_assert_str_eq(why, expected);
 }
 
+#define TEXT_AT 32
+
 START_TEST(ack_limits)
 {
-	struct wlk_ack a = {.version_min = 1, .version_max = 1, .version = 1};
+	struct wlk_ack a = {.version_min = 2, .version_max = 2, .version = 2};
 	uint8_t buf[WLK_ACK_SIZE];
 	struct wlk_ack got;
 
 	ack_is(&a, NULL);
-	a.version = 2;
+	a.version = 3;
 	ack_is(&a, "ack.version: not one of those offered");
 	a.version = 0;
 	ack_is(&a, "ack.version: not one of those offered");
 	a.code = WLK_REFUSED_LIMIT;
 	ack_is(&a, NULL);
-	a.version = 1;
+	a.version = 2;
 	ack_is(&a, "ack.version: must be 0 in a refusal");
 	a.version = 0;
 	a.code = WLK_REFUSED_LIMIT + 1;
 	ack_is(&a, "ack.code: must be 0 to 5");
 	a.code = WLK_REFUSED_VERSION;
-	a.version_min = 2;
+	a.version_min = 3;
 	ack_is(&a, "ack.version_min: must be 1 to ack.version_max");
 	a.version_max = 3;
 	ack_is(&a, NULL);
 	wlk_ack_put(buf, &a);
-	memset(buf + WLK_ACK_SIZE - WLK_TEXT_MAX, 'x', WLK_TEXT_MAX - 1);
+	memset(buf + TEXT_AT, 'x', WLK_TEXT_MAX - 1);
 	ck_assert_int_eq(wlk_ack_get(buf, &got, &why), 0);
 	ck_assert_uint_eq(strlen(got.text), WLK_TEXT_MAX - 1);
-	buf[WLK_ACK_SIZE - 1] = 'x';
+	buf[TEXT_AT + WLK_TEXT_MAX - 1] = 'x';
 	ck_assert_int_eq(wlk_ack_get(buf, &got, &why), CC_ERR_PROTO);
-	ck_assert_str_eq(why, "ack.text: must be at most 223 bytes");
-	buf[WLK_ACK_SIZE - 3] = 0x1b;
-	buf[WLK_ACK_SIZE - 2] = 0;
+	ck_assert_str_eq(why, "ack.text: must be at most 175 bytes");
+	buf[TEXT_AT + WLK_TEXT_MAX - 3] = 0x1b;
+	buf[TEXT_AT + WLK_TEXT_MAX - 2] = 0;
 	ck_assert_int_eq(wlk_ack_get(buf, &got, &why), 0);
 	ck_assert_int_eq(got.text[WLK_TEXT_MAX - 3], '?');
 }

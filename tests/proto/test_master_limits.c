@@ -124,9 +124,6 @@ START_TEST(hello_ack_limits)
 	h->run = (struct cc_id){{0}};
 	refused(&m, "hello_ack.run");
 	fresh(WM_HELLO_ACK);
-	h->run_key = (struct cc_id){{0}};
-	refused(&m, "hello_ack.run_key");
-	fresh(WM_HELLO_ACK);
 	h->heartbeat_ms = 0;
 	refused(&m, "hello_ack.heartbeat_ms");
 	h->heartbeat_ms = h->timeout_ms = 3600000;

@@ -139,7 +139,7 @@ struct sim_conn {
 struct sim_run {
 	uint32_t conn; /* 0: none */
 	bool ready, over;
-	struct cc_id id, key;
+	struct cc_id id;
 	uint64_t term; /* the highest that it was told */
 	struct sim_world heard;
 };

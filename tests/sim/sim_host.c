@@ -75,7 +75,6 @@ static void run_ready(struct sim *s, struct sim_host *h, const struct agt_action
 		sim_fail(s, "host %u: run %u is made ready twice", h->no, x->run);
 	r->ready = true;
 	r->id = x->id;
-	r->key = x->key;
 }
 
 /* No data is early here, so nothing has to be kept or dropped. */

@@ -57,8 +57,7 @@ void sim_link_result(struct sim *s, const struct sim_event *ev)
 		return;
 	to = sim_host_by_id(s, &l->to);
 	run = to && to->alive ? sim_host_run(to, &h->runs[l->src_run].id) : 0;
-	if (run && !s->blocked[l->src][to->no] && !s->deaf[l->src][to->no] &&
-		cc_id_eq(&to->runs[run].key, &h->runs[l->src_run].key)) {
+	if (run && !s->blocked[l->src][to->no] && !s->deaf[l->src][to->no]) {
 		l->dst = to->no;
 		l->dst_run = run;
 		l->dst_life = to->life;

@@ -16,6 +16,7 @@
 #include "common/cc_shm.h"
 #include "common/cc_sys.h"
 #include "proto/wire_dtype.h"
+#include "pcclagentd/way.h"
 #include "proto/wire_link.h"
 
 #define U8 0 /* pcclUint8 */
@@ -480,6 +481,7 @@ static void welcome(struct host *h)
 	ck_assert_int_eq(hello.service, WLK_SHARED_STATE);
 	ck_assert(cc_id_eq(&hello.to, &h->id));
 	wlk_ack_put(buf, &a);
+	way_prove_ack(&(struct cc_key){{0}}, &hello.proof, buf); /* its sources have no keys */
 	/* Who has got all meanwhile has hung up. */
 	(void)!send(fd, buf, sizeof buf, MSG_NOSIGNAL);
 	h->n_welcomed++;
@@ -488,7 +490,7 @@ static void welcome(struct host *h)
 	if ((h->mute || h->babbles) && h->n_mute < 16)
 		h->mute_fds[h->n_mute++] = fd;
 	else if (h->e)
-		ck_assert_int_eq(ste_add_stream(h->e, fd, hello.features), 0);
+		ck_assert_int_eq(ste_add_stream(h->e, fd, hello.features, hello.number), 0);
 	else
 		close(fd);
 }

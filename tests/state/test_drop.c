@@ -240,7 +240,7 @@ START_TEST(manifest)
 	setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
 	wst_request_put(buf, &r);
 	ck_assert_int_eq(send(fds[0], buf, sizeof buf, 0), sizeof buf);
-	ck_assert_int_eq(ste_add_stream(n.h[0].e, fds[1], 0), 0);
+	ck_assert_int_eq(ste_add_stream(n.h[0].e, fds[1], 0, SEQ), 0);
 	ck_assert_int_eq(recv(fds[0], answer, 128, MSG_WAITALL), 128);
 	net_drop(&n, 0, 0);
 	memset(leaves->map + leaves->state.leaves_off, 0xaa, 8192);

@@ -78,7 +78,7 @@ START_TEST(what_is_lacking_is_not_served)
 	src[0] = source_of(&n, 1, true);
 	net_start(&n, &s, src, 1);
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-	ck_assert_int_eq(ste_add_stream(n.h[0].e, pair[1], 0), 0);
+	ck_assert_int_eq(ste_add_stream(n.h[0].e, pair[1], 0, SEQ), 0);
 	while (ask(&n, pair[0], leaves) != WST_OK)
 		;
 	ck_assert_int_eq(ask(&n, pair[0], lacks), WST_NOT_YET);
@@ -210,7 +210,7 @@ START_TEST(who_serves)
 	host_hash(&n.h[0]);
 	host_start(&n.h[0], SEQ, &s, NULL, 0);
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-	ck_assert_int_eq(ste_add_stream(n.h[0].e, pair[1], _i ? WLK_MEMBERS : 0), 0);
+	ck_assert_int_eq(ste_add_stream(n.h[0].e, pair[1], _i ? WLK_MEMBERS : 0, SEQ), 0);
 	for (r.without = 1; r.without <= 3; r.without++) {
 		static uint8_t data[PART];
 
@@ -252,7 +252,7 @@ START_TEST(which_receiver_serves)
 	net_start(&n, &s, src, 1);
 	net_expect(&n, 0, STE_DONE);
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-	ck_assert_int_eq(ste_add_stream(n.h[0].e, pair[1], WLK_MEMBERS), 0);
+	ck_assert_int_eq(ste_add_stream(n.h[0].e, pair[1], WLK_MEMBERS, SEQ), 0);
 	for (r.without = 1; r.without <= 2; r.without++)
 		ck_assert_uint_eq(ask_who(&n, pair[0], r).member, 3 - r.without);
 	ck_assert_uint_eq(ask_who(&n, pair[0], r).status, WST_GONE);
@@ -290,6 +290,25 @@ START_TEST(half_a_block_is_seen_by_whom_it_is_written_to)
 }
 END_TEST
 
+/* On a stream of the attempt `sent`; -1: it is closed. */
+static void ask_for(struct net *n, uint64_t sent, uint64_t seq, int status)
+{
+	struct wst_request r = {.kind = WST_BLOCK, .id = 1, .n = 1, .seq = seq, .group = 3};
+	uint8_t buf[WST_HDR_SIZE];
+	int fd[2];
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), 0);
+	ck_assert_int_eq(ste_add_stream(n->h[1].e, fd[1], 0, sent), 0);
+	if (status >= 0) {
+		ck_assert_int_eq(ask(n, fd[0], r), status);
+	} else {
+		wst_request_put(buf, &r);
+		ck_assert_int_eq(send(fd[0], buf, sizeof buf, MSG_NOSIGNAL), sizeof buf);
+		ck_assert_int_le(recv(fd[0], buf, 1, 0), 0);
+	}
+	close(fd[0]);
+}
+
 START_TEST(any_request)
 {
 	struct ste_source src[1];
@@ -302,7 +321,7 @@ START_TEST(any_request)
 	net_newcomer(&n, &s, 1, _i ? OWN : REGISTERED, OWN, src);
 	host_start(&n.h[1], SEQ, &s, NULL, 0);
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-	ck_assert_int_eq(ste_add_stream(n.h[1].e, pair[1], 0), 0);
+	ck_assert_int_eq(ste_add_stream(n.h[1].e, pair[1], 0, SEQ), 0);
 #define ASK(...) ask(&n, pair[0], (struct wst_request){__VA_ARGS__})
 	ck_assert_int_eq(ASK(.kind = WST_TENSORS, .n = 2), WST_OK);
 	ck_assert_int_eq(ASK(.kind = WST_TENSORS, .n = 3), WST_GONE);
@@ -318,9 +337,10 @@ START_TEST(any_request)
 	ck_assert_int_eq(ASK(.kind = WST_BLOCK, .first = 3, .n = 2), WST_GONE);
 	ck_assert_int_eq(ASK(.kind = WST_BLOCK, .tensor = 1, .n = 1), WST_GONE);
 	ck_assert_int_eq(ASK(.kind = WST_BLOCK, .n = 1, .group = 4), WST_GONE);
-	ck_assert_int_eq(ASK(.kind = WST_BLOCK, .n = 1, .seq = SEQ - 1), WST_GONE);
-	ck_assert_int_eq(ASK(.kind = WST_BLOCK, .n = 1, .seq = SEQ + 1), WST_NOT_YET);
 #undef ASK
+	ask_for(&n, SEQ - 1, SEQ - 1, WST_GONE);
+	ask_for(&n, SEQ + 1, SEQ + 1, WST_NOT_YET);
+	ask_for(&n, SEQ - 1, SEQ, -1); /* who was sent for one attempt is told of no other one */
 	/* Not a request at all. */
 	for (uint32_t len = 1; len < 3 * WST_HDR_SIZE; len += 31) {
 		uint8_t junk[3 * WST_HDR_SIZE] = {0};
@@ -329,7 +349,7 @@ START_TEST(any_request)
 		for (uint32_t i = 0; i < len; i++)
 			junk[i] = (uint8_t)rng();
 		ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, other), 0);
-		ck_assert_int_eq(ste_add_stream(n.h[1].e, other[1], 0), 0);
+		ck_assert_int_eq(ste_add_stream(n.h[1].e, other[1], 0, SEQ), 0);
 		ck_assert_int_eq(send(other[0], junk, len, MSG_NOSIGNAL), len);
 		shutdown(other[0], SHUT_WR);
 		ck_assert_int_le(recv(other[0], junk, 1, 0), 0);

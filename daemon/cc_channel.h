@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A connection between an agent and a master: frames of messages, of which those with secrets are
+ * sealed (common/cc_seal.h). The agent knocks (WM_KNOCK), the master answers (WM_KNOCK_ACK), and
+ * both have a seal; what comes without it is refused where it should have been under it, and the
+ * other way round.
+ */
+#ifndef CC_CHANNEL_H
+#define CC_CHANNEL_H
+
+#include "common/cc_seal.h"
+#include "proto/wire_master.h"
+
+/* One whole frame, malloc'd. seal: NULL before there is one. 0; CC_ERR_STATE: m is secret, and
+ * there is no seal yet; or another CC_ERR_*. */
+int cc_channel_encode(struct cc_seal *seal, const struct wm_msg *m, uint8_t **ret, size_t *ret_len);
+/* As wire_frame_peek, of a frame of either kind. */
+int cc_channel_peek(const uint8_t *buf, size_t len);
+/* The message of a whole frame (header and payload); as wire_master_decode. */
+int cc_channel_decode(struct cc_seal *seal, const uint8_t *frame, size_t len, struct wm_msg *ret,
+	const char **why);
+
+#endif

@@ -386,7 +386,7 @@ static bool ask_next(struct ste_stream *s)
 static void pace(struct ste_job *j)
 {
 	uint64_t now = j->e->now_ns, since = now - j->paced_ns, rx;
-	struct ste_load v[STE_SOURCES_MAX];
+	struct ste_load v[STE_SOURCES_MAX] = {0};
 
 	if (since < PACE_MIN_NS || (since < j->base_ns && since < PACE_MAX_NS))
 		return;

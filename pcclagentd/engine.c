@@ -86,7 +86,8 @@ static void free_closed(struct eng_thread *t)
 	}
 }
 
-static void break_link(struct eng_thread *t, uint32_t link, bool silent, const char *why)
+static void break_link(
+	struct eng_thread *t, uint32_t link, bool silent, bool ended, const char *why)
 {
 	struct eng_broken *b = aligned_alloc(16, sizeof *b);
 
@@ -95,13 +96,19 @@ static void break_link(struct eng_thread *t, uint32_t link, bool silent, const c
 		return; /* the other side's timeouts will find out */
 	b->link = link;
 	b->silent = silent;
+	b->ended = ended;
 	snprintf(b->text, sizeof b->text, "%s", why);
 	eng_notify(t, eng_pack_ptr(b, ENG_NOTE_BROKEN), true);
 }
 
 void eng_break_link(struct eng_thread *t, uint32_t link, const char *why)
 {
-	break_link(t, link, false, why);
+	break_link(t, link, false, false, why);
+}
+
+void eng_end_link(struct eng_thread *t, uint32_t link)
+{
+	break_link(t, link, false, true, "closed by the other agent");
 }
 
 void eng_give_up_link(struct eng_thread *t, uint32_t link, uint32_t silent_ms)
@@ -110,7 +117,7 @@ void eng_give_up_link(struct eng_thread *t, uint32_t link, uint32_t silent_ms)
 
 	snprintf(why, sizeof why, "nothing was heard of the other host for %.1f s",
 		(double)silent_ms / 1000);
-	break_link(t, link, true, why);
+	break_link(t, link, true, false, why);
 }
 
 int eng_thread_wait(struct eng_thread *t, int timeout_ms)
@@ -570,6 +577,7 @@ bool eng_next_event(struct eng *e, struct eng_event *ret)
 			ret->type = ENG_LINK_BROKEN;
 			ret->link = b->link;
 			ret->silent = b->silent;
+			ret->ended = b->ended;
 			memcpy(ret->text, b->text, sizeof b->text);
 			free(b);
 			return true;

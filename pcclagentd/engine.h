@@ -125,6 +125,7 @@ struct eng_event {
 	 * agent there may be stopped all the same. */
 	uint32_t heard_ms;
 	bool silent;  /* LINK_BROKEN: nothing was heard of the other host any more */
+	bool ended;   /* LINK_BROKEN: the other agent has closed it */
 	bool blocked; /* outbound: a stream has data under way that it cannot take */
 	char text[128];
 };

@@ -189,14 +189,16 @@ static inline uint64_t eng_heard(uint32_t link, uint32_t ms, bool blocked)
 /* Payload of ENG_NOTE_BROKEN; freed by the loop. */
 struct eng_broken {
 	_Alignas(16) uint32_t link;
-	bool silent;
-	char text[107];
+	bool silent, ended;
+	char text[106];
 };
 
 /* engine.c */
 void eng_wake(struct eng_thread *t); /* any thread: t will look at its rings */
 void eng_notify(struct eng_thread *t, uint64_t note, bool wake_loop);
 void eng_break_link(struct eng_thread *t, uint32_t link, const char *why);
+/* The same: the other agent has closed it. */
+void eng_end_link(struct eng_thread *t, uint32_t link);
 /* The same: nothing was heard of its host for so long. */
 void eng_give_up_link(struct eng_thread *t, uint32_t link, uint32_t silent_ms);
 /* Sends ENG_NOTE_HEARD. */

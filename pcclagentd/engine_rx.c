@@ -333,7 +333,8 @@ static const char *begin_segment(struct eng_thread *t, struct eng_stream *s)
 	return NULL;
 }
 
-/* > 0: bytes; 0: nothing there now; < 0: the stream is over, *why says how. */
+/* > 0: bytes; 0: nothing there now; < 0: the stream is over, *why says how; NULL: the other agent
+ * has closed it. */
 static ssize_t receive(struct eng_stream *s, void *buf, size_t len, const char **why)
 {
 	ssize_t n = recv(s->fd, buf, len, MSG_DONTWAIT);
@@ -341,7 +342,7 @@ static ssize_t receive(struct eng_stream *s, void *buf, size_t len, const char *
 	if (n > 0)
 		return n;
 	if (n == 0) {
-		*why = "closed by the other agent";
+		*why = NULL;
 		return -1;
 	}
 	if (errno == EAGAIN || errno == EINTR)
@@ -400,17 +401,21 @@ static void on_readable(struct eng_thread *t, struct eng_stream *s, uint32_t eve
 
 	if (s->parked || s->held) {
 		/* Only hang-ups are reported meanwhile. */
-		if (events & (EPOLLERR | EPOLLHUP))
-			eng_break_link(t, s->link, "closed by the other agent");
+		if (events & EPOLLERR)
+			eng_break_link(t, s->link, "the connection was reset");
+		else if (events & EPOLLHUP)
+			eng_end_link(t, s->link);
 		return;
 	}
 	while (budget > 0 && !s->parked && !s->held) {
 		ssize_t n = s->busy ? receive_payload(t, s, &why) : receive_header(t, s, &why);
 
-		if (n < 0) {
+		if (n < 0 && why)
 			eng_break_link(t, s->link, why);
+		else if (n < 0)
+			eng_end_link(t, s->link);
+		if (n < 0)
 			return;
-		}
 		if (n == 0)
 			return;
 		budget = (size_t)n < budget ? budget - (size_t)n : 0;

@@ -70,17 +70,19 @@ void in_link_free(struct run *r, struct in_link *l)
 	free(l);
 }
 
-void in_link_broken(struct run *r, struct in_link *l, bool silent, const char *text)
+void in_link_down(struct run *r, struct in_link *l, struct agt_event ev)
 {
-	struct agt_event ev = {.type = AGT_EV_LINK_DOWN,
-		.run = r->id,
-		.peer = l->peer,
-		.inbound = true,
-		.silent = silent,
-		.text = text};
-
+	ev.type = AGT_EV_LINK_DOWN;
+	ev.run = r->id;
+	ev.peer = l->peer;
+	ev.inbound = true;
 	in_link_free(r, l);
 	agentd_feed(r->d, &ev);
+}
+
+void in_link_broken(struct run *r, struct in_link *l, const char *text)
+{
+	in_link_down(r, l, (struct agt_event){.text = text});
 }
 
 static struct in_link *find_in_link(const struct run *r, const struct cc_id *peer)
@@ -259,7 +261,9 @@ static struct in_link *join_link(
 		return NULL;
 	}
 	if (l)
-		in_link_broken(r, l, false, "the other agent opened the link anew");
+		in_link_down(r, l,
+			(struct agt_event){
+				.ended = true, .text = "the other agent opened the link anew"});
 	/* What that set off may have ended the run. */
 	if (!run_find(d, id)) {
 		refuse(h, WLK_REFUSED_RUN, "the run has ended here");
@@ -292,9 +296,15 @@ static int add_stream(struct run *r, struct in_link *l, uint16_t stream, int fd)
 	return eng_add_rx_stream(r->eng, l->num, &l->peer, fd);
 }
 
+static bool is_whole(const struct in_link *l)
+{
+	return l->small && l->have == UINT64_MAX >> (64 - l->n_streams);
+}
+
 static void welcome(
 	struct half *h, struct run *r, const struct wlk_hello *hello, const struct cc_key *way)
 {
+	struct agt_event up = {.type = AGT_EV_LINK_UP, .run = r->id, .inbound = true};
 	struct in_link *l = join_link(h, r, hello, way);
 	int fd;
 
@@ -304,11 +314,16 @@ static void welcome(
 	half_free(h, true);
 	if (send_welcome(fd, hello, way, 0, &l->nonce) < 0) {
 		close(fd);
-		in_link_broken(r, l, false, "a stream broke while it was opened");
+		in_link_broken(r, l, "a stream broke while it was opened");
 		return;
 	}
-	if (add_stream(r, l, hello->stream, fd) < 0)
-		in_link_broken(r, l, false, "the agent's engine took no more streams");
+	if (add_stream(r, l, hello->stream, fd) < 0) {
+		in_link_broken(r, l, "the agent's engine took no more streams");
+		return;
+	}
+	up.peer = l->peer;
+	if (is_whole(l))
+		agentd_feed(r->d, &up);
 }
 
 /* For the attempt that the hello is for. What is sent nobody verifies but who gets it. */

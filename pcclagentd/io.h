@@ -472,7 +472,9 @@ int ports_open(struct agentd *d);
 void ports_get(const struct agentd *d, struct agentd_stats *ret);
 void ports_tick(struct agentd *d, uint64_t now);
 void ports_close(struct agentd *d);
-void in_link_broken(struct run *r, struct in_link *l, bool silent, const char *text);
+void in_link_broken(struct run *r, struct in_link *l, const char *text);
+/* The same: how has silent, ended and text. */
+void in_link_down(struct run *r, struct in_link *l, struct agt_event how);
 void in_link_free(struct run *r, struct in_link *l);
 void callers_free(struct run *r);
 

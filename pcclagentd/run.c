@@ -64,7 +64,9 @@ static void link_broken(struct run *r, const struct eng_event *e)
 		return;
 	DL_SEARCH_SCALAR(r->in_links, l, num, e->link);
 	if (l)
-		in_link_broken(r, l, e->silent, e->text);
+		in_link_down(r, l,
+			(struct agt_event){
+				.silent = e->silent, .ended = e->ended, .text = e->text});
 }
 
 static void link_heard(struct run *r, const struct eng_event *e)

@@ -71,7 +71,7 @@ static enum step receive(
 	if (n < 0 && errno == EAGAIN)
 		return STEP_WAIT;
 	if (n <= 0) {
-		*why = n < 0 ? strerror(errno) : "closed by the other side";
+		*why = n < 0 ? strerror(errno) : NULL;
 		return STEP_END;
 	}
 	in->left -= (size_t)n < in->left ? (size_t)n : in->left;
@@ -220,7 +220,9 @@ static void go_on(void *arg)
 	if (in->closed)
 		destroy(in);
 	else if (s == STEP_END)
-		in_link_broken(l->run, l, false, why);
+		in_link_down(l->run, l,
+			(struct agt_event){
+				.ended = !why, .text = why ? why : "closed by the other agent"});
 }
 
 /* By edges: of an operation that has not started here nothing is read. Anew, what is there already

@@ -69,6 +69,8 @@ const char *wire_master_type_name(enum wm_type t)
 		return "op_query";
 	case WM_STOPPED:
 		return "stopped";
+	case WM_LINK_LOST:
+		return "link_lost";
 	case WM_HELLO_ACK:
 		return "hello_ack";
 	case WM_REFUSE:

@@ -46,6 +46,7 @@ enum wm_type {
 	WM_RESUME = 10,
 	WM_OP_QUERY = 11,
 	WM_STOPPED = 12,
+	WM_LINK_LOST = 15,
 	WM_KNOCK = 17,
 	/* master to agent */
 	WM_HELLO_ACK = 32,
@@ -213,6 +214,13 @@ struct wm_op_report {
 	struct wm_sync_failure *failed; /* peers differ */
 };
 
+/* A link broke, and its other end may not know. */
+struct wm_link_lost {
+	struct cc_id agent;
+	bool inbound; /* the link from there, else the one to there */
+	char text[WM_TEXT_MAX];
+};
+
 struct wm_failure {
 	struct cc_id agent; /* could not be reached */
 	char text[WM_TEXT_MAX];
@@ -262,6 +270,8 @@ struct wm_ring {
 	char prev_name[WM_NAME_MAX]; /* of its host; "" when hosts == 1 */
 	uint32_t n_members;          /* local peers in this group, in rank order */
 	struct cc_id *members;
+	bool renew;       /* the link to next was lost at the other end: open another one */
+	bool prev_renews; /* so does prev with the link from there */
 };
 
 /* Prepare these rings: open missing links, then send a ROUND_REPORT. Replaces an unfinished round.
@@ -471,6 +481,7 @@ struct wm_msg {
 		struct wm_op_query op_query;
 		struct wm_op_outcomes op_outcomes;
 		struct wm_stopped stopped;
+		struct wm_link_lost link_lost;
 		struct wm_waits waits;
 		struct wm_knock knock;
 		struct wm_knock_ack knock_ack;

@@ -360,6 +360,17 @@ static int get_op_report(const Ccoip__OpReport *p, struct wm_op_report *m, const
 	return rc;
 }
 
+static int get_link_lost(const Ccoip__LinkLost *p, struct wm_link_lost *m, const char **why)
+{
+	int rc = wire_get_id(&m->agent, p->agent, why, "link_lost.agent: " WIRE_ID_LIMIT);
+
+	m->inbound = p->inbound;
+	if (rc == 0)
+		rc = wire_get_text(
+			m->text, sizeof m->text, p->text, why, "link_lost.text: " TEXT_LIMIT);
+	return rc;
+}
+
 static int get_round_report(
 	const Ccoip__RoundReport *p, struct wm_round_report *m, const char **why)
 {
@@ -427,6 +438,8 @@ static int get_ring(const Ccoip__Ring *p, struct wm_ring *m, const char **why)
 	m->pos = p->pos;
 	m->pool_size = p->pool_size;
 	if (p->hosts > 1) {
+		m->renew = p->renew;
+		m->prev_renews = p->prev_renews;
 		rc = wire_get_endpoint(p->next, &m->next, &next, why);
 		if (rc == 0)
 			rc = wire_get_id(
@@ -570,6 +583,8 @@ static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **w
 		return get_op_vote(p->op_vote, &m->u.op_vote, why);
 	case WM_OP_REPORT:
 		return get_op_report(p->op_report, &m->u.op_report, why);
+	case WM_LINK_LOST:
+		return get_link_lost(p->link_lost, &m->u.link_lost, why);
 	case WM_ROUND_REPORT:
 		return get_round_report(p->round_report, &m->u.round_report, why);
 	case WM_HEARTBEAT:

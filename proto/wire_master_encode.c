@@ -24,6 +24,7 @@ struct encoder {
 		Ccoip__Peer peer;
 		Ccoip__OpVote op_vote;
 		Ccoip__OpReport op_report;
+		Ccoip__LinkLost link_lost;
 		Ccoip__RoundReport round_report;
 		Ccoip__Heartbeat heartbeat;
 		Ccoip__Resume resume;
@@ -215,6 +216,16 @@ static void put_op_report(struct encoder *e, const struct wm_op_report *m)
 	p->n_failed = wire_put_sync_failures(&e->arena, m->failed, m->n_failed, &p->failed);
 }
 
+static void put_link_lost(struct encoder *e, const struct wm_link_lost *m)
+{
+	Ccoip__LinkLost *p = e->msg.link_lost = &e->u.link_lost;
+
+	ccoip__link_lost__init(p);
+	p->agent = wire_put_id(&m->agent);
+	p->inbound = m->inbound;
+	p->text = put_text(e, m->text, sizeof m->text);
+}
+
 static void put_round_report(struct encoder *e, const struct wm_round_report *m)
 {
 	Ccoip__RoundReport *p = e->msg.round_report = &e->u.round_report;
@@ -264,6 +275,8 @@ static void put_ring(struct encoder *e, const struct wm_ring *m, Ccoip__Ring *p)
 		p->next = wire_put_endpoint(&e->arena, &m->next);
 		p->prev = wire_put_id(&m->prev);
 		p->prev_name = put_text(e, m->prev_name, sizeof m->prev_name);
+		p->renew = m->renew;
+		p->prev_renews = m->prev_renews;
 	}
 	p->n_members = put_ids(e, m->members, m->n_members, &p->members);
 }
@@ -495,6 +508,9 @@ static int put_agent_message(struct encoder *e, const struct wm_msg *m)
 		return 0;
 	case WM_OP_REPORT:
 		put_op_report(e, &m->u.op_report);
+		return 0;
+	case WM_LINK_LOST:
+		put_link_lost(e, &m->u.link_lost);
 		return 0;
 	case WM_ROUND_REPORT:
 		put_round_report(e, &m->u.round_report);

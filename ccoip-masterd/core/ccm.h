@@ -48,6 +48,10 @@
  *   works or the members change. Where no ring can avoid them, one new link has 1.2 s to come up;
  *   then they count as a failed pair, and one of them goes. What its peers had voted for since they
  *   were told of the silence is taken back: the others see no second error.
+ * - Lost link: whoever finds the link to or from a neighbour in a ring broken says so
+ *   (WM_LINK_LOST), for the other end may never hear of it. Operations of the group that have
+ *   started are aborted, as after a failure that is reported, and a round has the link made anew,
+ *   by the order of the master (wm_ring.renew) where its owner may think that it is up.
  * - Operation: starts when every accepted peer of the group has voted for the tag with equal
  *   parameters and no round is in progress; is done when every agent in it has reported success; is
  *   aborted for all otherwise. A failure that is reported interrupts the group like an absence: all

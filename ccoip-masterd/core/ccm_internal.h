@@ -296,6 +296,8 @@ void ccm_world_own(struct ccm *m, const struct ccm_agent *a, struct wm_world *w)
 bool ccm_world_fits(const struct ccm_agent *a, const struct wm_world *w);
 
 /* ccm_round.c */
+/* A link of a ring broke, for one of its ends at least. */
+void ccm_link_lost(struct ccm *m, struct ccm_agent *a, const struct wm_link_lost *l);
 void ccm_round_report(struct ccm *m, struct ccm_agent *a, const struct wm_round_report *r);
 void ccm_round_tick(struct ccm *m);
 /* A WM_COMMIT to a that keeps its rings and accepts. */

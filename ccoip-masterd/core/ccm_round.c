@@ -59,15 +59,19 @@ static uint32_t group_pool(const struct ccm_group *g, bool accept)
 static void fill_ring(struct ccm *m, const struct ccm_seat *s, bool accept, struct wm_ring *r)
 {
 	const struct ccm_group *g = s->group;
+	const struct ccm_seat *prev_seat;
 	struct ccm_agent *next, *prev;
 	struct ccm_peer *p;
 
 	*r = (struct wm_ring){.group = g->id, .hosts = g->n_next, .pos = s->next_pos};
 	if (g->n_next > 1) {
 		next = g->next_ring[(s->next_pos + 1) % g->n_next]->agent;
-		prev = g->next_ring[(s->next_pos + g->n_next - 1) % g->n_next]->agent;
+		prev_seat = g->next_ring[(s->next_pos + g->n_next - 1) % g->n_next];
+		prev = prev_seat->agent;
 		ccm_agent_endpoint(next, s->agent, &r->next);
 		r->prev = prev->hello.agent;
+		r->renew = s->renew;
+		r->prev_renews = prev_seat->renew;
 		ccm_print(r->prev_name, sizeof r->prev_name, "%s", prev->hello.name);
 	}
 	r->members = ccm_calloc(m, s->n_candidates, sizeof *r->members);
@@ -277,6 +281,7 @@ static bool adopt_ring(struct ccm_group *g)
 	for (i = 0; i < g->n_ring; i++) {
 		g->ring[i]->pos = i;
 		g->ring[i]->in_ring = true;
+		g->ring[i]->renew = false;
 	}
 	return !same;
 }
@@ -452,6 +457,63 @@ void ccm_round_report(struct ccm *m, struct ccm_agent *a, const struct wm_round_
 	a->reported = true;
 	m->round.n_reported++;
 	keep_failures(m, a, r);
+}
+
+static bool has_started(const struct ccm_group *g)
+{
+	const struct ccm_op *o;
+
+	DL_FOREACH (g->ops, o)
+		if (o->seq && !o->sync)
+			return true;
+	return false;
+}
+
+/* The link from s to the agent `to`: what was under way over it may lie in a dead socket, which
+ * only one of them knows, and so may what is sent there next. */
+static void edge_lost(
+	struct ccm *m, struct ccm_seat *s, const struct ccm_agent *to, const struct wm_link_lost *l)
+{
+	struct ccm_group *g = s->group;
+	char text[WM_TEXT_MAX];
+
+	if (m->round.active && s->n_candidates > 0 && g->n_next > 1 && next_agent(s) == to) {
+		s->renew |= l->inbound;
+		/* who has not reported opens it anew by himself if he knows that it is gone */
+		m->round.stale |= l->inbound || s->agent->reported;
+	}
+	if (!s->in_ring || g->n_ring < 2 || g->ring[(s->pos + 1) % g->n_ring]->agent != to)
+		return;
+	if (!m->round.active) {
+		s->renew |= l->inbound;
+		m->rewire = true;
+	}
+	if (!has_started(g))
+		return;
+	ccm_copy(text, sizeof text, l->text);
+	ccm_group_interrupt(m, g, "the link from host %s to host %s broke: %s",
+		s->agent->hello.name, to->hello.name, text);
+}
+
+void ccm_link_lost(struct ccm *m, struct ccm_agent *a, const struct wm_link_lost *l)
+{
+	const struct ccm_agent *to = a;
+	struct ccm_agent *from = NULL;
+	struct ccm_seat *s;
+
+	if (m->recovering) { /* who misses a link says so again when the rings are prepared */
+		m->rewire = true;
+		return;
+	}
+	HASH_FIND(hh_id, m->by_id, &l->agent, sizeof l->agent, from);
+	if (!l->inbound) {
+		to = from;
+		from = a;
+	}
+	if (!from || !to || from == to)
+		return;
+	DL_FOREACH2 (from->seats, s, next_a)
+		edge_lost(m, s, to, l);
 }
 
 /* What a had the time to open has failed. */

@@ -140,6 +140,7 @@ struct ccm_seat {
 	bool in_ring;                     /* in group->ring, at pos */
 	uint32_t pos;
 	uint32_t next_pos; /* in group->next_ring, when n_candidates > 0 */
+	bool renew; /* the next host has lost the link from here: another one is to be opened */
 	uint32_t blame_from, blame_to;
 	bool doomed; /* only within ccm_verdict.c: its peers are to be kicked */
 	char *doom;  /* why */

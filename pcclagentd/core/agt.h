@@ -120,10 +120,12 @@ enum agt_event_type {
 			       * nowhere else any more); kept for later runs as well, unless run is
 			       * given: then only of that one. now: leave a master that is up */
 	AGT_EV_MASTER_MSG,    /* run, msg (stays owned by the caller) */
-	AGT_EV_LINK_UP,       /* run, peer (agent): all streams of the outbound link are up */
-	AGT_EV_LINK_FAILED,   /* run, peer, text: could not be opened */
+	AGT_EV_LINK_UP,     /* run, peer (agent), inbound: all streams of the link to it are up, or,
+			     * with inbound, of the one from it */
+	AGT_EV_LINK_FAILED, /* run, peer, text: could not be opened */
 	AGT_EV_LINK_DOWN,   /* run, peer, text: an established link broke: the one to peer, or, with
-			     * inbound, the one from it; silent: nothing was heard of its host */
+			     * inbound, the one from it; silent: nothing was heard of its host;
+			     * ended: it has closed it itself, so it knows */
 	AGT_EV_LINK_SILENT, /* run, peer, silent: nothing has been heard for a while on the
 			     * established link to peer, or something again */
 	AGT_EV_XFER_DONE,   /* run, seq, code == 0: all here is final and sent; else failed, text */
@@ -159,7 +161,8 @@ struct agt_event {
 	const char *name;
 	const struct wl_request *request;
 	struct cc_id peer; /* LINK_*: the other agent; XFER_DONE: who seems at fault, or zero */
-	bool inbound;      /* LINK_DOWN */
+	bool inbound;      /* LINK_UP, LINK_DOWN */
+	bool ended;        /* LINK_DOWN, inbound */
 	bool silent;       /* LINK_DOWN, LINK_SILENT */
 	bool stopped;      /* SESSION_STOPPED */
 	struct cc_addr from, to; /* SET_MASTER */

@@ -210,6 +210,12 @@ struct agt_group {
 	UT_hash_handle hh;
 };
 
+/* The link from this agent broke, and it may not know. Another one takes its place. */
+struct agt_lost_link {
+	struct cc_id peer;
+	struct agt_lost_link *next;
+};
+
 struct agt_link {
 	struct cc_id peer;
 	struct wm_endpoint endpoint;
@@ -288,6 +294,7 @@ struct agt_run {
 	uint32_t n_comms;
 	struct agt_group *groups;
 	struct agt_link *links;
+	struct agt_lost_link *lost_links; /* inbound ones that neighbours may think are up */
 	struct agt_round round;
 	struct wm_world world; /* own is not kept here but in groups */
 	uint64_t epoch, last_seq;
@@ -570,6 +577,9 @@ bool agt_link_is_up(struct agt_run *r, const struct cc_id *peer);
 /* Whether the outbound link to peer can be used is not known yet. */
 bool agt_link_in_doubt(const struct agt_run *r, const struct cc_id *peer);
 void agt_links_sweep(struct agt *a, struct agt_run *r);
+/* Tells a master that may not have heard of them which links of the rings in force are lost. */
+void agt_links_tell(struct agt *a, struct agt_run *r);
+bool agt_link_from_lost(const struct agt_run *r, const struct cc_id *peer);
 bool agt_link_is_used(const struct agt_run *r, const struct cc_id *peer);
 void agt_links_free(struct agt_run *r);
 

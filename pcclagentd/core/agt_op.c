@@ -383,6 +383,10 @@ const char *agt_op_cannot_start(
 		*suspect = &g->ring.next.agent;
 		return "the link to the next host is down";
 	}
+	if (g->ring.hosts > 1 && agt_link_from_lost(o->run, &g->ring.prev)) {
+		*suspect = &g->ring.prev;
+		return "the link from the previous host is down";
+	}
 	return NULL;
 }
 

@@ -279,6 +279,7 @@ static void tell(struct agt *a, struct agt_run *r)
 	tell_waiting(a, r, WL_UPDATE_TOPOLOGY, WM_TOPO_VOTE);
 	tell_waiting(a, r, WL_ARE_PENDING, WM_PENDING_VOTE);
 	agt_resume_end(a, r);
+	agt_links_tell(a, r);
 	DL_FOREACH2 (r->comms, c, next_r)
 		if (c->attach)
 			agt_attach_query(a, c);

@@ -112,6 +112,86 @@ static const char *check_rings(const struct agt *a, const struct wm_round *m)
 	return NULL;
 }
 
+/* ---- links that were lost ---- */
+
+bool agt_link_from_lost(const struct agt_run *r, const struct cc_id *peer)
+{
+	const struct agt_lost_link *x;
+
+	LL_FOREACH(r->lost_links, x)
+	if (cc_id_eq(&x->peer, peer))
+		return true;
+	return false;
+}
+
+static void lost_remember(struct agt *a, struct agt_run *r, const struct cc_id *peer)
+{
+	struct agt_lost_link *x;
+
+	if (agt_link_from_lost(r, peer))
+		return;
+	x = calloc(1, sizeof *x);
+	if (!x) {
+		agt_no_memory(a);
+		return;
+	}
+	x->peer = *peer;
+	LL_PREPEND(r->lost_links, x);
+}
+
+static void lost_forget(struct agt_run *r, const struct cc_id *peer)
+{
+	struct agt_lost_link *x, *next;
+
+	LL_FOREACH_SAFE(r->lost_links, x, next)
+	{
+		if (peer && !cc_id_eq(&x->peer, peer))
+			continue;
+		LL_DELETE(r->lost_links, x);
+		free(x);
+	}
+}
+
+static bool ring_has(const struct wm_ring *g, const struct cc_id *peer, bool inbound)
+{
+	return g->hosts > 1 && cc_id_eq(inbound ? &g->prev : &g->next.agent, peer);
+}
+
+/* Is the link from there, or to there, one of a ring in force, or of the round? */
+static bool is_of_ring(const struct agt_run *r, const struct cc_id *peer, bool inbound)
+{
+	const struct agt_group *g;
+	uint32_t i;
+
+	for (g = r->groups; g; g = g->hh.next)
+		if (g->has_ring && ring_has(&g->ring, peer, inbound))
+			return true;
+	for (i = 0; r->round.active && i < r->round.n_rings; i++)
+		if (ring_has(&r->round.rings[i], peer, inbound))
+			return true;
+	return false;
+}
+
+static void tell_lost(
+	struct agt *a, struct agt_run *r, const struct cc_id *peer, bool inbound, const char *text)
+{
+	struct wm_link_lost *m = &agt_send(a, r, WM_LINK_LOST)->u.link_lost;
+
+	m->agent = *peer;
+	m->inbound = inbound;
+	agt_copy_text(m->text, sizeof m->text, text);
+}
+
+/* Those who are no neighbours close their links, or have closed them. */
+static void lost_sweep(struct agt_run *r)
+{
+	struct agt_lost_link *x, *next;
+
+	LL_FOREACH_SAFE(r->lost_links, x, next)
+	if (!is_of_ring(r, &x->peer, true))
+		lost_forget(r, &x->peer);
+}
+
 static struct agt_link *link_find(const struct agt_run *r, const struct cc_id *peer)
 {
 	struct agt_link *l;
@@ -209,8 +289,8 @@ static bool link_serves(const struct agt_run *r, const struct agt_link *l, uint3
 }
 
 /* A link that is up serves as it is, unless it has too few streams and nothing flows through it. */
-static void link_want(
-	struct agt *a, struct agt_run *r, const struct wm_endpoint *to, uint32_t streams)
+static void link_want(struct agt *a, struct agt_run *r, const struct wm_endpoint *to,
+	uint32_t streams, bool renew)
 {
 	struct agt_link *l = link_find(r, &to->agent);
 
@@ -218,7 +298,7 @@ static void link_want(
 		l = link_new(a, r, &to->agent);
 		if (!l)
 			return;
-	} else if (link_serves(r, l, streams)) {
+	} else if (link_serves(r, l, streams) && !(renew && l->state == AGT_LINK_UP)) {
 		return;
 	} else {
 		link_reopen(a, r, l);
@@ -322,10 +402,13 @@ void agt_round_begin(struct agt *a, struct agt_run *r, const struct wm_round *m)
 	r->unprepared = 0;
 	r->check_links = true;
 	for (i = 0; i < rd->n_rings; i++) {
-		const struct wm_endpoint *to = &rd->rings[i].next;
+		const struct wm_ring *g = &rd->rings[i];
 
-		if (rd->rings[i].hosts > 1)
-			link_want(a, r, to, round_streams(rd, &to->agent));
+		if (g->hosts == 1)
+			continue;
+		if (!g->prev_renews && agt_link_from_lost(r, &g->prev))
+			tell_lost(a, r, &g->prev, true, "it has not been opened anew");
+		link_want(a, r, &g->next, round_streams(rd, &g->next.agent), g->renew);
 	}
 	round_report(a, r);
 }
@@ -471,6 +554,7 @@ void agt_round_commit(struct agt *a, struct agt_run *r, const struct wm_commit *
 			return;
 		}
 		r->check_links = true;
+		lost_sweep(r);
 		r->wired = m->round;
 	}
 	agt_ahead_forget_all(a, r);
@@ -518,6 +602,42 @@ static void outbound_down(struct agt *a, struct agt_run *r, struct agt_link *l)
 	free(l);
 }
 
+void agt_links_tell(struct agt *a, struct agt_run *r)
+{
+	const struct agt_group *g;
+
+	for (g = r->groups; g; g = g->hh.next) {
+		if (!g->has_ring || g->ring.hosts == 1)
+			continue;
+		if (agt_link_from_lost(r, &g->ring.prev))
+			tell_lost(a, r, &g->ring.prev, true, "it broke while no master was there");
+		if (!agt_link_is_up(r, &g->ring.next.agent))
+			tell_lost(a, r, &g->ring.next.agent, false,
+				"it broke while no master was there");
+	}
+}
+
+/* Who has closed the link that he opened knows, and tells what he has to. What broke is told first,
+ * so that the round that follows has it made anew; but the master has to know of a silent one that
+ * it may be the path that is gone. */
+static void link_down(
+	struct agt *a, struct agt_run *r, struct agt_link *l, const struct agt_event *ev)
+{
+	bool told = !ev->ended && is_of_ring(r, &ev->peer, ev->inbound) &&
+		    (ev->inbound || (l && l->state == AGT_LINK_UP));
+
+	if (ev->inbound && told)
+		lost_remember(a, r, &ev->peer);
+	if (l && !ev->inbound)
+		outbound_down(a, r, l);
+	if (ev->silent)
+		agt_op_link_down(a, r, ev);
+	if (told)
+		tell_lost(a, r, &ev->peer, ev->inbound, ev->text ? ev->text : "closed");
+	if (!ev->silent)
+		agt_op_link_down(a, r, ev);
+}
+
 void agt_link_event(struct agt *a, const struct agt_event *ev)
 {
 	struct agt_run *r = agt_run_find(a, ev->run);
@@ -527,9 +647,11 @@ void agt_link_event(struct agt *a, const struct agt_event *ev)
 		return;
 	l = link_find(r, &ev->peer);
 	if (ev->type == AGT_EV_LINK_DOWN) {
-		if (l && !ev->inbound)
-			outbound_down(a, r, l);
-		agt_op_link_down(a, r, ev);
+		link_down(a, r, l, ev);
+		return;
+	}
+	if (ev->inbound) {
+		lost_forget(r, &ev->peer);
 		return;
 	}
 	if (ev->type == AGT_EV_LINK_SILENT) {
@@ -581,6 +703,7 @@ void agt_links_free(struct agt_run *r)
 {
 	struct agt_link *l, *next;
 
+	lost_forget(r, NULL);
 	HASH_ITER (hh, r->links, l, next) {
 		/* The analyzer takes the head for freed: it does not see that it was moved on.
 		 * NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */

@@ -117,7 +117,8 @@ START_TEST(a_broken_link_is_told_and_waits_for_the_master)
 		fx_op_abort(f, 1, 7, TAG, 32);
 		ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
 		ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_CANCEL), 0);
-	} else { /* not all */
+	} else { /* not all; and the neighbour opens another one */
+		fx_link(f, AGT_EV_LINK_UP, 1, 101, true);
 		fx_op_start(f, 1, 7, TAG, 33);
 		ck_assert_uint_eq(fx_get(f, AGT_ACT_XFER_START, 0)->u.xfer.seq, 33);
 	}

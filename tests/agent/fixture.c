@@ -218,6 +218,7 @@ void fx_round(struct fx *f, uint32_t run, uint64_t round, bool accept, const str
 			rings[i].next.n_addrs = 1;
 			rings[i].next.addrs[0] = fx_addr(100);
 			rings[i].prev = v[i].hosts == 2 ? fx_id(100) : fx_id(101);
+			rings[i].renew = rings[i].prev_renews = v[i].renew;
 		}
 		for (j = 0; j < v[i].n; j++)
 			members[i][j] = fx_id(v[i].members[j]);

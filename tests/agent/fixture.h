@@ -71,6 +71,7 @@ struct fx_ring {
 	const char *loss; /* the last one; NULL: the master does not know */
 	unsigned n;
 	unsigned members[8];
+	bool renew; /* both links */
 };
 void fx_round(struct fx *f, uint32_t run, uint64_t round, bool accept, const struct fx_ring *v,
 	unsigned n);

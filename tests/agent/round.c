@@ -233,6 +233,32 @@ START_TEST(a_link_that_breaks_is_opened_again_by_a_round)
 }
 END_TEST
 
+/* Its agent may think that it is up: the master has it made anew, and nothing starts before. */
+START_TEST(a_lost_link_from_a_neighbour_is_told_until_there_is_another_one)
+{
+	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 2, .n = 1, .members = {1}};
+
+	fx_group(f, 1, 2, comms);
+	fx_link(f, AGT_EV_LINK_DOWN, 1, 100, true);
+	ck_assert(fx_msg(f, WM_LINK_LOST, 0)->u.link_lost.inbound);
+	fx_submit(f, comms[0], 0, 5, 8);
+	fx_op_start(f, 1, 7, 5, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_START), 0);
+	ck_assert(!fx_msg(f, WM_OP_REPORT, 0)->u.op_report.ok);
+	fx_round(f, 1, 2, false, &ring, 1);
+	ck_assert_uint_eq(fx_sent(f, WM_LINK_LOST), 1);
+	ring.renew = true; /* as the master says now, on both sides */
+	fx_round(f, 1, 3, false, &ring, 1);
+	ck_assert_uint_eq(fx_sent(f, WM_LINK_LOST), 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_CLOSE), 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_OPEN), 1);
+	fx_link(f, AGT_EV_LINK_UP, 1, 100, true);
+	ring.renew = false;
+	fx_round(f, 1, 4, false, &ring, 1);
+	ck_assert_uint_eq(fx_sent(f, WM_LINK_LOST), 0);
+}
+END_TEST
+
 START_TEST(a_link_that_breaks_in_an_unfinished_round_is_opened_again)
 {
 	struct cc_id members[2] = {fx_id(1), fx_id(2)};
@@ -393,6 +419,7 @@ Suite *round_suite(void)
 	tcase_add_test(t, the_world_goes_with_the_end_of_a_call);
 	tcase_add_test(t, a_commit_must_not_forget_an_accepted_peer);
 	tcase_add_test(t, a_link_that_breaks_is_opened_again_by_a_round);
+	tcase_add_test(t, a_lost_link_from_a_neighbour_is_told_until_there_is_another_one);
 	tcase_add_test(t, a_link_that_breaks_in_an_unfinished_round_is_opened_again);
 	tcase_add_test(t, a_link_that_is_silent_is_not_counted_on);
 	tcase_add_loop_test(t, a_silent_link_in_use_is_waited_for, 0, 2);

@@ -2,6 +2,7 @@
  *
  * The master's core: connection rounds and rings.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "proto/shm_queue.h"
@@ -157,6 +158,45 @@ START_TEST(a_loss_is_announced_before_aborts_and_the_ring_is_rewired)
 	fk_round_report(h[2], NULL, NULL);
 	ck_assert(!fk_take(h[0], WM_COMMIT)->u.commit.accept);
 	ck_assert_uint_eq(h[0]->epoch, 4);
+}
+END_TEST
+
+static void lose_link(struct fk_host *at, const struct fk_host *other, bool inbound)
+{
+	struct wm_msg m = {.type = WM_LINK_LOST};
+
+	m.u.link_lost.agent = other->id;
+	m.u.link_lost.inbound = inbound;
+	(void)snprintf(m.u.link_lost.text, sizeof m.u.link_lost.text, "reset");
+	fk_send(at, &m);
+}
+
+/* One of two hosts has reported, the other one's link from there was reset, and it alone knows. */
+START_TEST(a_lost_link_ends_what_is_under_way_and_is_made_anew)
+{
+	run_of(2);
+	fk_manual(&f);
+	fk_vote(&p[0], 1);
+	fk_vote(&p[1], 1);
+	fk_report(h[0], fk_take(h[0], WM_OP_START)->u.op_start.seq, true);
+	lose_link(h[1], h[0], true);
+	ck_assert_ptr_nonnull(strstr(fk_take(h[0], WM_OP_ABORT)->u.op_abort.text,
+		"the link from host a to host b broke: reset"));
+	ck_assert_ptr_nonnull(fk_take(h[1], WM_OP_ABORT));
+	ck_assert(fk_take(h[0], WM_ROUND)->u.round.rings[0].renew);
+	ck_assert(fk_take(h[1], WM_ROUND)->u.round.rings[0].prev_renews);
+	ck_assert(!h[1]->round.rings[0].renew);
+	fk_forget(&f);
+	lose_link(h[0], h[1], true); /* the other one, too: the round begins anew */
+	ck_assert(fk_take(h[0], WM_ROUND)->u.round.rings[0].renew);
+	ck_assert(fk_take(h[1], WM_ROUND)->u.round.rings[0].renew);
+	fk_round_report(h[0], NULL, NULL);
+	fk_round_report(h[1], NULL, NULL);
+	ck_assert_ptr_nonnull(fk_take(h[0], WM_COMMIT));
+	fk_forget(&f);
+	lose_link(h[0], h[1], false); /* nothing is under way: nobody notices */
+	ck_assert_int_eq(h[0]->inbox[0].type, WM_ROUND);
+	ck_assert(!fk_take(h[0], WM_ROUND)->u.round.rings[0].renew);
 }
 END_TEST
 
@@ -632,6 +672,7 @@ int main(void)
 	tcase_add_test(tc, the_ring_follows_the_order_of_registration);
 	tcase_add_test(tc, one_round_has_the_rings_of_all_groups_of_an_agent);
 	tcase_add_test(tc, the_pool_is_the_largest_that_a_member_asks_for);
+	tcase_add_test(tc, a_lost_link_ends_what_is_under_way_and_is_made_anew);
 	tcase_add_test(tc, a_loss_is_announced_before_aborts_and_the_ring_is_rewired);
 	tcase_add_test(tc, an_accepting_round_is_restarted_without_the_lost);
 	tcase_add_test(tc, a_newcomer_lost_in_its_round_leaves_the_vote_answered);

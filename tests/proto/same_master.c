@@ -135,7 +135,8 @@ static bool same_round(const struct wm_round *a, const struct wm_round *b)
 		const struct wm_ring *x = &a->rings[i], *y = &b->rings[i];
 
 		if (x->group != y->group || x->hosts != y->hosts || x->pos != y->pos ||
-			x->pool_size != y->pool_size || !same_endpoint(&x->next, &y->next) ||
+			x->pool_size != y->pool_size || x->renew != y->renew ||
+			x->prev_renews != y->prev_renews || !same_endpoint(&x->next, &y->next) ||
 			!cc_id_eq(&x->prev, &y->prev) || strcmp(x->prev_name, y->prev_name) != 0 ||
 			!same_ids(x->members, x->n_members, y->members, y->n_members))
 			return false;
@@ -216,6 +217,10 @@ static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 		return same_op_vote(&a->u.op_vote, &b->u.op_vote);
 	case WM_OP_REPORT:
 		return same_op_report(&a->u.op_report, &b->u.op_report);
+	case WM_LINK_LOST:
+		return cc_id_eq(&a->u.link_lost.agent, &b->u.link_lost.agent) &&
+		       a->u.link_lost.inbound == b->u.link_lost.inbound &&
+		       strcmp(a->u.link_lost.text, b->u.link_lost.text) == 0;
 	case WM_ROUND_REPORT:
 		return same_round_report(&a->u.round_report, &b->u.round_report);
 	case WM_HEARTBEAT:

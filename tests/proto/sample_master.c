@@ -17,6 +17,7 @@ const enum wm_type sample_master_types[] = {
 	WM_RESUME,
 	WM_OP_QUERY,
 	WM_STOPPED,
+	WM_LINK_LOST,
 	WM_KNOCK,
 	WM_HELLO_ACK,
 	WM_REFUSE,
@@ -254,6 +255,8 @@ static void round_(struct tl_rng *r, struct wm_round *m)
 		if (ring->hosts > 1) {
 			endpoint(r, &ring->next);
 			ring->prev = sample_id(r);
+			ring->renew = flip(r);
+			ring->prev_renews = flip(r);
 			sample_text(r, ring->prev_name, sizeof ring->prev_name);
 		}
 		/* All maxima together would not fit into a frame. */
@@ -360,6 +363,11 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 		break;
 	case WM_OP_REPORT:
 		op_report(r, &m->u.op_report);
+		break;
+	case WM_LINK_LOST:
+		m->u.link_lost.agent = sample_id(r);
+		m->u.link_lost.inbound = flip(r);
+		sample_text(r, m->u.link_lost.text, sizeof m->u.link_lost.text);
 		break;
 	case WM_ROUND_REPORT:
 		round_report(r, &m->u.round_report);

@@ -287,6 +287,9 @@ START_TEST(report_limits)
 {
 	struct wm_round_report *p = &m.u.round_report;
 
+	fresh(WM_LINK_LOST);
+	m.u.link_lost.agent = (struct cc_id){{0}};
+	refused(&m, "link_lost.agent");
 	fresh(WM_OP_REPORT);
 	m.u.op_report.seq = 0;
 	refused(&m, "op_report.seq");

@@ -548,6 +548,8 @@ void sim_link_result(struct sim *s, const struct sim_event *ev);
 void sim_link_seen_down(struct sim *s, const struct sim_event *ev);
 /* The link breaks: both ends learn of it. */
 void sim_link_break(struct sim *s, struct sim_link *l);
+/* One end is told, the other never. */
+void sim_link_reset(struct sim *s, struct sim_link *l, bool at_source);
 /* The two hear nothing of each other from now on, or do again. */
 void sim_pair_cut(struct sim *s, unsigned one, unsigned other, bool cut);
 void sim_link_quiet(struct sim *s, const struct sim_event *ev);

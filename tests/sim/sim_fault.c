@@ -19,7 +19,8 @@ static void freeze(struct sim *s, uint64_t *frozen_until, uint64_t n)
 		*frozen_until = s->now + sim_ms(n);
 }
 
-static void break_one(struct sim *s, unsigned host)
+/* how: 0: both ends see it, 1: the source, 2: the other end. */
+static void break_one(struct sim *s, unsigned host, uint32_t how)
 {
 	unsigned i, at = sim_rnd(s, SIM_LINKS);
 
@@ -27,7 +28,10 @@ static void break_one(struct sim *s, unsigned host)
 		struct sim_link *l = &s->links[(at + i) % SIM_LINKS];
 
 		if (l->used && l->up && (l->src == host || l->dst == host)) {
-			sim_link_break(s, l);
+			if (how)
+				sim_link_reset(s, l, how == 1);
+			else
+				sim_link_break(s, l);
 			return;
 		}
 	}
@@ -301,7 +305,7 @@ void sim_fault(struct sim *s, const struct sim_event *ev)
 	case FAULT_BREAK_LINK: /* each end may see it when the other one's report is dealt with */
 		sim_cause(s);
 		sim_cause(s);
-		break_one(s, ev->host);
+		break_one(s, ev->host, ev->gen % 3);
 		break;
 	case FAULT_BLOCK:
 	case FAULT_UNBLOCK:

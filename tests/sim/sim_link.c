@@ -46,6 +46,15 @@ void sim_link_open(struct sim *s, struct sim_host *h, const struct agt_action *x
 			.gen = gen});
 }
 
+/* The other end knows first. */
+static void came_in(struct sim *s, const struct sim_host *from, const struct sim_link *l)
+{
+	struct agt_event ev = {.type = AGT_EV_LINK_UP, .run = l->dst_run, .inbound = true};
+
+	ev.peer = from->id;
+	sim_host_step(s, &s->hosts[l->dst], &ev);
+}
+
 void sim_link_result(struct sim *s, const struct sim_event *ev)
 {
 	struct sim_link *l = &s->links[ev->link];
@@ -67,29 +76,33 @@ void sim_link_result(struct sim *s, const struct sim_event *ev)
 		l->used = false;
 		e.text = "Connection refused";
 	}
+	if (l->up)
+		came_in(s, h, l);
 	sim_trace(s, "h%u run %u: the link to %s %s", l->src, l->src_run, sim_name_agent(s, &l->to),
 		l->up ? "is up" : "cannot be opened");
 	sim_host_step(s, h, &e);
 }
 
-/* One end learns that the link is gone. */
+/* One end learns that the link is gone; ended: the other one has closed it. */
 static void tell(struct sim *s, unsigned host, uint32_t life, uint32_t run,
-	const struct cc_id *peer, bool inbound, uint64_t after)
+	const struct cc_id *peer, bool inbound, bool ended, uint64_t after)
 {
 	struct sim_event ev = {
 		.kind = SIM_EV_LINK_SEEN_DOWN, .host = host, .life = life, .run = run};
 
 	ev.agent = *peer;
 	ev.inbound = inbound;
+	ev.gen = ended;
 	sim_schedule(s, s->now + after + sim_delay(s), ev);
 }
 
 /* The source ends the link; `after`: how long the other end believes in it at least. */
-static void link_end(struct sim *s, struct sim_link *l, const struct cc_id *src, uint64_t after)
+static void link_end(
+	struct sim *s, struct sim_link *l, const struct cc_id *src, bool ended, uint64_t after)
 {
 	sim_xfers_break(s, l);
 	if (l->up && !l->mute)
-		tell(s, l->dst, l->dst_life, l->dst_run, src, true, after);
+		tell(s, l->dst, l->dst_life, l->dst_run, src, true, ended, after);
 	l->used = false;
 }
 
@@ -98,7 +111,7 @@ void sim_link_close(struct sim *s, struct sim_host *h, const struct agt_action *
 	struct sim_link *l = sim_link_find(s, h, x->run, &x->u.endpoint.agent);
 
 	if (l)
-		link_end(s, l, &h->id, 0);
+		link_end(s, l, &h->id, true, 0);
 }
 
 void sim_link_break(struct sim *s, struct sim_link *l)
@@ -106,8 +119,24 @@ void sim_link_break(struct sim *s, struct sim_link *l)
 	if (!l->up)
 		return;
 	sim_trace(s, "fault: the link from h%u to h%u breaks", l->src, l->dst);
-	tell(s, l->src, l->src_life, l->src_run, &l->to, false, 0);
-	link_end(s, l, &s->hosts[l->src].id, 0);
+	tell(s, l->src, l->src_life, l->src_run, &l->to, false, false, 0);
+	link_end(s, l, &s->hosts[l->src].id, false, 0);
+}
+
+void sim_link_reset(struct sim *s, struct sim_link *l, bool at_source)
+{
+	if (!l->up || l->mute)
+		return;
+	sim_trace(s, "fault: the link from h%u to h%u is reset, and only h%u knows", l->src, l->dst,
+		at_source ? l->src : l->dst);
+	sim_xfers_break(s, l);
+	l->mute = true; /* nothing comes out of it any more, nor the news of its end */
+	if (at_source)
+		l->used = false;
+	if (at_source)
+		tell(s, l->src, l->src_life, l->src_run, &l->to, false, false, 0);
+	else
+		tell(s, l->dst, l->dst_life, l->dst_run, &s->hosts[l->src].id, true, false, 0);
 }
 
 static void mute(struct sim *s, struct sim_link *l)
@@ -188,6 +217,7 @@ void sim_link_seen_down(struct sim *s, const struct sim_event *ev)
 		return;
 	e.peer = ev->agent;
 	e.silent = ev->code != 0;
+	e.ended = ev->gen && ev->inbound && !e.silent;
 	e.text = e.silent ? "nothing was heard" : "Connection reset by peer";
 	if (e.silent && !ev->inbound) {
 		if (!same_link(s, ev))
@@ -208,7 +238,7 @@ void sim_links_drop(struct sim *s, struct sim_host *h, uint32_t run)
 		return;
 	for (i = 0; i < SIM_LINKS; i++)
 		if (s->links[i].used && s->links[i].src == h->no && s->links[i].src_run == run)
-			link_end(s, &s->links[i], &h->id, 0);
+			link_end(s, &s->links[i], &h->id, true, 0);
 }
 
 void sim_links_host_died(struct sim *s, struct sim_host *h, bool silent)
@@ -222,7 +252,7 @@ void sim_links_host_died(struct sim *s, struct sim_host *h, bool silent)
 		if (!l->used || (l->src != h->no && !(l->up && l->dst == h->no)))
 			continue;
 		if (l->src != h->no)
-			tell(s, l->src, l->src_life, l->src_run, &l->to, false, after);
-		link_end(s, l, &s->hosts[l->src].id, after);
+			tell(s, l->src, l->src_life, l->src_run, &l->to, false, false, after);
+		link_end(s, l, &s->hosts[l->src].id, !silent, after);
 	}
 }

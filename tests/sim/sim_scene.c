@@ -128,6 +128,19 @@ static void plan_deaths(struct sim *s, uint64_t at)
 	sim_schedule(s, at + sim_ms(sim_rnd(s, 5)), ev);
 }
 
+/* Links are reset, and one end does not hear of it. */
+static void plan_resets(struct sim *s, uint64_t at)
+{
+	struct sim_event ev = sim_fault_new(FAULT_BREAK_LINK);
+	uint32_t n = 1 + sim_rnd(s, 3);
+
+	while (n-- > 0) {
+		ev.host = sim_rnd(s, s->n_hosts);
+		ev.gen = 1 + sim_rnd(s, 2);
+		sim_schedule(s, at + sim_rnd(s, 2000) * SIM_US, ev);
+	}
+}
+
 /* What processes and links do. */
 static void plan_small(struct sim *s, uint32_t kind, uint64_t at)
 {
@@ -229,8 +242,13 @@ void sim_faults_plan(struct sim *s)
 		break;
 	case CLASS_DEATHS:
 		s->busy_until = s->now + 2 * sim_ms(reach);
-		for (n = 1 + n / 3; n > 0; n--)
-			plan_deaths(s, s->now + sim_ms(sim_rnd(s, reach)));
+		for (n = 1 + n / 3; n > 0; n--) {
+			at = s->now + sim_ms(sim_rnd(s, reach));
+			if (sim_chance(s, 60))
+				plan_deaths(s, at);
+			else
+				plan_resets(s, at);
+		}
 		break;
 	case CLASS_ALL:
 		s->xfer_failures = sim_chance(s, 30);

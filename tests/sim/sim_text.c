@@ -195,6 +195,9 @@ static const char *agent_body(const struct sim *s, const struct wm_msg *m)
 	case WM_OP_REPORT:
 		return text("seq %" PRIu64 " %s %s", m->u.op_report.seq,
 			m->u.op_report.ok ? "ok" : "failed", m->u.op_report.text);
+	case WM_LINK_LOST:
+		return text("%s %s", m->u.link_lost.inbound ? "from" : "to",
+			sim_name_agent(s, &m->u.link_lost.agent));
 	case WM_ROUND_REPORT:
 		return text("%" PRIu64 ", %u failures", m->u.round_report.round,
 			m->u.round_report.n_failures);

@@ -30,6 +30,13 @@
 #define MAX_FRAME        ((size_t)WIRE_FRAME_HDR + WIRE_FRAME_MAX)
 #define MAX_HELLO        ((size_t)16 << 10) /* bytes that a stranger can make us keep */
 #define COMPLAINTS_PER_S 10u
+/* Agents without members are anybody's: so many bytes are queued for one, so many lines of the log
+ * do all of them cause at once, and each second from then on, and so many connections from one
+ * address may have said no hello. */
+#define STRANGER_OUT  ((size_t)64 << 10)
+#define LINES_MAX     200u
+#define LINES_PER_S   20u
+#define UNGREETED_MAX 256u
 
 /* One connection. The core hears of it with its first message: what is not an agent is none of its
  * business. */
@@ -42,6 +49,7 @@ struct agent {
 	struct cc_seal *seal; /* NULL: it has not knocked */
 	struct cc_id agent;   /* as it says; zero: it has said no hello */
 	bool known;           /* the core knows it */
+	bool member;          /* it has been told what only members are */
 	const char *lost;     /* on the list of those that the core is to be told of; why */
 	struct agent *prev_lost, *next_lost;
 	UT_hash_handle hh;
@@ -64,6 +72,10 @@ struct masterd {
 	int err;            /* what ended the master, if not a request */
 	uint64_t complaints_since_ns;
 	uint32_t complaints, unsaid;
+	uint32_t lines, unwritten; /* of the core's log for strangers: that are left; left out */
+	uint32_t n_strangers;      /* agents that are no members */
+	bool stranger;             /* the present step is about one */
+	bool member_gone;          /* the agent that was forgotten last was a member */
 };
 
 void masterd_config_init(struct masterd_config *cfg)
@@ -99,8 +111,22 @@ static void renew_complaints(struct masterd *m, uint64_t now)
 		return;
 	if (m->unsaid)
 		cc_log(CC_LOG_WARNING, "%u more connections were refused", m->unsaid);
+	if (m->unwritten)
+		cc_log(CC_LOG_WARNING, "%u more lines about agents without members were left out",
+			m->unwritten);
 	m->complaints_since_ns = now;
-	m->complaints = m->unsaid = 0;
+	m->complaints = m->unsaid = m->unwritten = 0;
+	m->lines = m->lines + LINES_PER_S < LINES_MAX ? m->lines + LINES_PER_S : LINES_MAX;
+}
+
+static void write_line(struct masterd *m, uint32_t level, const char *text)
+{
+	if (m->stranger && m->lines == 0) {
+		m->unwritten++;
+		return;
+	}
+	m->lines -= m->stranger;
+	cc_log((int)level, "%s", text);
 }
 
 /* ---- connections ---- */
@@ -110,6 +136,8 @@ static void forget(struct agent *a)
 	if (a->lost)
 		DL_DELETE2(a->m->lost, a, prev_lost, next_lost);
 	HASH_DEL(a->m->agents, a);
+	a->m->n_strangers -= !a->member;
+	a->m->member_gone = a->member;
 	cc_seal_free(a->seal);
 	free(a);
 }
@@ -178,6 +206,17 @@ static void send_frame(struct agent *a, int err, const uint8_t *frame, size_t le
 		lose(a, cc_err_str(err));
 }
 
+/* Whoever gets a round has been voted for; the others go to accepted peers. */
+static void note_member(struct agent *a, enum wm_type type)
+{
+	if (a->member || (type != WM_ROUND && type != WM_COMMIT && type != WM_WORLD &&
+				 type != WM_OP_START && type != WM_OP_DONE))
+		return;
+	a->member = true;
+	a->m->n_strangers--;
+	cc_conn_set_limits(a->conn, MAX_FRAME, a->m->cfg.max_out);
+}
+
 static void send_secret(struct masterd *m, struct agent *a, struct wm_msg *msg)
 {
 	uint8_t *frame = NULL;
@@ -204,6 +243,7 @@ static void send_message(struct masterd *m, struct ccm_action *x)
 		a = agent_find(m, conns[i]);
 		if (!a || a->lost)
 			continue;
+		note_member(a, x->msg.type);
 		if (secret)
 			send_secret(m, a, &x->msg);
 		else
@@ -217,7 +257,7 @@ static void carry_out(struct masterd *m, struct ccm_action *x)
 	struct agent *a;
 
 	if (x->type == CCM_ACT_LOG) {
-		cc_log((int)x->level, "%s", x->text);
+		write_line(m, x->level, x->text);
 		return;
 	}
 	if (x->type == CCM_ACT_JOURNAL) {
@@ -235,7 +275,10 @@ static void carry_out(struct masterd *m, struct ccm_action *x)
 
 static void step_once(struct masterd *m, const struct ccm_event *ev)
 {
+	const struct agent *from = agent_find(m, ev->conn);
 	int err = m->err ? m->err : ccm_step(m->core, ev, cc_now_ns(), &m->actions);
+
+	m->stranger = ev->conn && !(from ? from->member : m->member_gone);
 
 	if (err < 0 && !m->err) {
 		cc_log(CC_LOG_ERR, "the master cannot go on: %s", cc_err_str(err));
@@ -332,10 +375,15 @@ static bool is_local(const struct agent *a)
 	return cc_addr_is_loopback(&a->addr) || cc_addr_eq(&here, &a->addr);
 }
 
+static size_t stranger_out(const struct masterd *m)
+{
+	return m->cfg.max_out < STRANGER_OUT ? m->cfg.max_out : STRANGER_OUT;
+}
+
 static void greet_core(struct agent *a)
 {
 	a->known = true;
-	cc_conn_set_limits(a->conn, MAX_FRAME, a->m->cfg.max_out);
+	cc_conn_set_limits(a->conn, MAX_FRAME, stranger_out(a->m));
 	step(a->m,
 		&(struct ccm_event){
 			.type = CCM_EV_OPEN, .conn = a->id, .addr = a->addr, .local = is_local(a)});
@@ -482,6 +530,39 @@ static uint32_t new_id(struct masterd *m)
 	return m->last_id;
 }
 
+static bool same_host(const struct cc_addr *a, const struct cc_addr *b)
+{
+	return a->family == b->family && memcmp(a->ip, b->ip, sizeof a->ip) == 0;
+}
+
+/* When there are too many without a hello, from one address or of all, the oldest one goes: who is
+ * honest says it at once. An eighth of all places is for members. */
+static void make_room(struct masterd *m, struct agent *a)
+{
+	struct agent *x, *oldest = NULL, *oldest_there = NULL;
+	uint32_t there = 0;
+
+	for (x = m->agents; x; x = x->hh.next) {
+		if (x->known || x == a)
+			continue;
+		oldest = oldest ? oldest : x;
+		if (!same_host(&x->addr, &a->addr))
+			continue;
+		oldest_there = oldest_there ? oldest_there : x;
+		there++;
+	}
+	if (there >= UNGREETED_MAX)
+		refuse(oldest_there, WIRE_MASTER_CONNECTION_FAILED,
+			"too many connections from this address have said no hello");
+	else if (m->n_strangers <= m->cfg.max_conns - m->cfg.max_conns / 8 &&
+		 HASH_COUNT(m->agents) <= m->cfg.max_conns)
+		return;
+	else
+		refuse(oldest ? oldest : a, WIRE_MASTER_CONNECTION_FAILED,
+			"the master has %u connections, its limit; those without a hello make room",
+			m->cfg.max_conns);
+}
+
 static void on_accept(void *arg, int fd)
 {
 	struct masterd *m = arg;
@@ -500,13 +581,12 @@ static void on_accept(void *arg, int fd)
 	cc_conn_allow_silence(a->conn, m->cfg.host_timeout_ms);
 	/* Gone already: the end of it follows. */
 	(void)cc_conn_peer_addr(a->conn, &a->addr);
-	cc_conn_set_limits(a->conn, WIRE_FRAME_HDR + MAX_HELLO, m->cfg.max_out);
+	cc_conn_set_limits(a->conn, WIRE_FRAME_HDR + MAX_HELLO, stranger_out(m));
+	m->n_strangers++;
 	a->id = new_id(m);
 	a->since_ns = cc_now_ns();
 	HASH_ADD(hh, m->agents, id, sizeof a->id, a);
-	if (HASH_COUNT(m->agents) > m->cfg.max_conns)
-		refuse(a, WIRE_MASTER_CONNECTION_FAILED,
-			"the master has %u connections, and no more are allowed", m->cfg.max_conns);
+	make_room(m, a);
 }
 
 /* ---- time ---- */
@@ -643,6 +723,7 @@ struct masterd *masterd_new(const struct masterd_config *cfg)
 	m->loop = cc_loop_new();
 	if (!m->loop || !start_core(m) || start_listening(m) < 0)
 		goto err;
+	m->lines = LINES_MAX;
 	m->tick = cc_timer_new(m->loop, tick_ms(m), on_tick, m);
 	if (!m->tick)
 		goto err;

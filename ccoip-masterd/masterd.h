@@ -19,7 +19,7 @@ struct masterd_config {
 	uint32_t n_listen;
 	int admin_fd;              /* listening AF_UNIX stream socket, or -1 */
 	int parent_fd;             /* its end of file ends the master, a byte its run too; or -1 */
-	uint32_t max_conns;        /* connections beyond are refused */
+	uint32_t max_conns;        /* beyond, connections without a hello go, or new ones */
 	uint32_t hello_timeout_ms; /* for the first whole message of a connection */
 	size_t max_out;            /* bytes queued for one agent; beyond, it is lost */
 	uint32_t log_level;        /* enum cc_log_level */

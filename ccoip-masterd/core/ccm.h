@@ -88,8 +88,8 @@
  *   changes. Peers that have voted are never named.
  * - Taking over: a master to which nothing has happened yet adopts the run of the first agent
  *   that knows one; one that was restored from its journal has it. For a minute so does one that
- *   has founded a run with newcomers meanwhile: they are to connect again, and of that run
- *   nothing is left. Then it is recovering: agents say what they know (JOIN .. RESUME), nothing
+ *   has founded a run with newcomers meanwhile, unless several of them have done an operation:
+ *   they are to connect again, and of that run nothing is left. Then it is recovering: agents say what they know (JOIN .. RESUME), nothing
  *   is decided, newcomers wait. It ends when all
  *   accepted peers that are known of have come back, or after recovery_ms. If only half of them
  *   have by then, or less, the others may have another master: who came is sent away once, to

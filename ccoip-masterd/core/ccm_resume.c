@@ -74,9 +74,12 @@ static bool is_fresh(const struct ccm *m)
 }
 
 /* Our run is one that newcomers have founded since we started, without knowing of another one: they
- * can begin again, and the members of that one cannot. */
+ * can begin again, and the members of that one cannot. But anybody may say that there is another
+ * one: where several have done something together they stay. */
 static bool is_young(const struct ccm *m)
 {
+	if (m->n_accepted > 1 && m->ops_done > 0)
+		return false;
 	return cc_id_eq(&m->cfg.run, &m->born_run) && ccm_age(m->now, m->started_ns) < YOUNG_NS;
 }
 

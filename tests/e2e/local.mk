@@ -34,6 +34,7 @@ e2e_tests = \
 	tests/e2e/test_stood_still.py \
 	tests/e2e/test_refusals.py \
 	tests/e2e/test_hostile.py \
+	tests/e2e/test_trust.py \
 	tests/e2e/test_fresh_start.py \
 	tests/e2e/test_links.py \
 	tests/e2e/test_resets.py \

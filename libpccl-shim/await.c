@@ -365,6 +365,13 @@ static pcclResult_t end_by_verdict(
 	}
 }
 
+static void end_empty(pcclComm_t *c, uint32_t slot, pcclReduceInfo_t *info)
+{
+	if (info)
+		*info = (pcclReduceInfo_t){.local_world_size = pccl_comm_world(c).group};
+	pccl_slot_release(c, slot);
+}
+
 pcclResult_t pccl_reduce_await(pcclComm_t *c, uint32_t slot, pcclReduceInfo_t *info)
 {
 	struct pccl_op *op = &c->ops[slot];
@@ -372,6 +379,10 @@ pcclResult_t pccl_reduce_await(pcclComm_t *c, uint32_t slot, pcclReduceInfo_t *i
 		.op = op, .slot = pccl_attachment_slot(op->att, slot), .n_fed = op->window};
 	pcclResult_t r;
 
+	if (op->count == 0) {
+		end_empty(c, slot, info);
+		return pcclSuccess;
+	}
 	if (wait_for_end(c, slot, &p))
 		r = end_by_slot(c, &p, info);
 	else

@@ -31,29 +31,39 @@ pcclResult_t pccl_comm_check(const pcclComm_t *c)
 
 pcclResult_t pccl_comm_check_main(const pcclComm_t *c, const char *function)
 {
-	if (c->main_thread == pccl_thread_id())
+	if (atomic_load(&c->main_thread) == pccl_thread_id())
 		return pcclSuccess;
 	return pccl_fail(pcclInvalidUsage,
-		"%s must be called by the communicator's main thread, the one that created it",
+		"%s must be called by the communicator's main thread, the one that connected it",
 		function);
+}
+
+pcclResult_t pccl_comm_begin_any(pcclComm_t *c, const char *function, pcclResult_t busy)
+{
+	const char *other;
+	uint32_t n;
+
+	pthread_mutex_lock(&c->lock);
+	n = c->n_ops;
+	other = c->main_call;
+	if (n == 0 && !other)
+		c->main_call = function;
+	pthread_mutex_unlock(&c->lock);
+	if (other)
+		return pccl_fail(pcclInvalidUsage,
+			"%s is under way in another thread: it must have returned before %s", other,
+			function);
+	if (n > 0)
+		return pccl_fail(
+			busy, "%u operations are in flight: await them before %s", n, function);
+	return pcclSuccess;
 }
 
 pcclResult_t pccl_comm_begin(pcclComm_t *c, const char *function, pcclResult_t busy)
 {
 	pcclResult_t r = pccl_comm_check_main(c, function);
-	uint32_t n;
 
-	if (r != pcclSuccess)
-		return r;
-	pthread_mutex_lock(&c->lock);
-	n = c->n_ops;
-	if (n == 0)
-		c->main_call = function;
-	pthread_mutex_unlock(&c->lock);
-	if (n > 0)
-		return pccl_fail(
-			busy, "%u operations are in flight: await them before %s", n, function);
-	return pcclSuccess;
+	return r == pcclSuccess ? pccl_comm_begin_any(c, function, busy) : r;
 }
 
 void pccl_comm_end(pcclComm_t *c)
@@ -183,7 +193,7 @@ pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params, pcclCo
 	c->master = master;
 	c->group = params->peer_group;
 	c->pool_size = params->p2p_connection_pool_size;
-	c->main_thread = pccl_thread_id();
+	atomic_init(&c->main_thread, pccl_thread_id());
 	atomic_init(&c->refs, 1);
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->changed, NULL);
@@ -194,9 +204,10 @@ pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params, pcclCo
 /* Somebody is inside the library with it. */
 static bool in_use(pcclComm_t *c)
 {
-	bool used = false;
+	bool used;
 
 	pthread_mutex_lock(&c->lock);
+	used = c->main_call || c->asks;
 	for (unsigned i = 0; i < SHM_SLOTS; i++)
 		used = used || c->ops[i].state == PCCL_OP_LAUNCHING ||
 		       c->ops[i].state == PCCL_OP_AWAITED;
@@ -209,13 +220,11 @@ pcclResult_t pcclDestroyCommunicator(pcclComm_t *c)
 	pcclResult_t r = pccl_comm_check(c);
 	struct pccl_attachment *a;
 
-	if (r == pcclSuccess)
-		r = pccl_comm_check_main(c, "pcclDestroyCommunicator");
 	if (r != pcclSuccess)
 		return r;
 	if (in_use(c))
 		return pccl_fail(pcclInvalidUsage,
-			"another thread launches or awaits an operation: it must have returned "
+			"another thread is in a call on the communicator: it must have returned "
 			"before pcclDestroyCommunicator");
 	c->magic = 0;
 	pccl_keeper_remove(c);
@@ -307,22 +316,79 @@ static pcclResult_t vote(pcclComm_t *c, enum wl_type type, struct wl_reply *repl
 	return r;
 }
 
+/* Of a peer that was put out, topology calls say it by a code of their own, as in PCCL 1.0. */
+static pcclResult_t removed_code(pcclComm_t *c, pcclResult_t r, pcclResult_t code)
+{
+	char text[PCCL_TEXT_MAX];
+	bool removed;
+
+	pthread_mutex_lock(&c->lock);
+	removed = c->link != PCCL_LINK_NONE && c->told_gone;
+	pthread_mutex_unlock(&c->lock);
+	if (!removed || (r != pcclInvalidUsage && r != pcclRankConnectionLost))
+		return r;
+	pccl_keep_text(text);
+	return pccl_fail(code, "%s", text);
+}
+
+static pcclResult_t topology_vote(pcclComm_t *c, pcclResult_t code)
+{
+	struct wl_reply reply = {0};
+	pcclResult_t r = vote(c, WL_UPDATE_TOPOLOGY, &reply);
+
+	if (r != pcclSuccess)
+		return removed_code(c, r, code);
+	pccl_comm_told(c, reply.losses);
+	atomic_store(&c->topo_turn, reply.topo_turn);
+	return pcclSuccess;
+}
+
 pcclResult_t pcclUpdateTopology(pcclComm_t *c)
 {
 	pcclResult_t r = pccl_comm_check(c);
-	struct wl_reply reply = {0};
 
 	if (r == pcclSuccess)
 		r = pccl_comm_begin(c, "pcclUpdateTopology", pcclPendingAsyncOps);
 	if (r != pcclSuccess)
 		return r;
-	r = vote(c, WL_UPDATE_TOPOLOGY, &reply);
-	if (r == pcclSuccess) {
-		pccl_comm_told(c, reply.losses);
-		atomic_store(&c->topo_turn, reply.topo_turn);
-	}
+	r = topology_vote(c, pcclUpdateTopologyFailed);
 	pccl_comm_end(c);
 	return r == pcclSuccess ? pccl_ok() : r;
+}
+
+/* Nothing is measured in this release. It is the same vote as pcclUpdateTopology, so that peers
+ * that call the one and the other meet. */
+static pcclResult_t optimize(pcclComm_t *c)
+{
+	pcclResult_t r = check_peer(c);
+
+	if (r != pcclSuccess)
+		return removed_code(c, r, pcclTopologyOptimizationFailed);
+	if (pccl_comm_world(c).global < 2)
+		return pccl_fail(
+			pcclInvalidUsage, "the run has one peer: there is no topology to optimize");
+	return topology_vote(c, pcclTopologyOptimizationFailed);
+}
+
+pcclResult_t pcclOptimizeTopology(const pcclComm_t *communicator)
+{
+	pcclComm_t *c = pccl_comm_own(communicator);
+	pcclResult_t r = pccl_comm_check(c);
+
+	if (r == pcclSuccess)
+		r = pccl_comm_begin(c, "pcclOptimizeTopology", pcclPendingAsyncOps);
+	if (r != pcclSuccess)
+		return r;
+	r = optimize(c);
+	pccl_comm_end(c);
+	return r == pcclSuccess ? pccl_ok() : r;
+}
+
+static void set_asks(pcclComm_t *c, bool on)
+{
+	pthread_mutex_lock(&c->lock);
+	c->asks = on;
+	pthread_mutex_unlock(&c->lock);
 }
 
 pcclResult_t pcclArePeersPending(const pcclComm_t *c, bool *peers_pending_out)
@@ -336,7 +402,9 @@ pcclResult_t pcclArePeersPending(const pcclComm_t *c, bool *peers_pending_out)
 		return r;
 	if (!peers_pending_out)
 		return pccl_fail(pcclInvalidArgument, "peers_pending_out must not be NULL");
+	set_asks(pccl_comm_own(c), true);
 	r = vote(pccl_comm_own(c), WL_ARE_PENDING, &reply);
+	set_asks(pccl_comm_own(c), false);
 	if (r != pcclSuccess)
 		return r;
 	atomic_store(&pccl_comm_own(c)->pending_turn, reply.pending_turn);

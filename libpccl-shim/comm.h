@@ -99,8 +99,8 @@ struct pcclComm_t {
 	_Atomic uint32_t refs;
 	struct cc_addr master; /* as the application names it */
 	uint32_t group, pool_size;
-	uint64_t main_thread;    /* that made it (pccl_thread_id) */
-	_Atomic uint64_t losses; /* of the group, that the application has been told of */
+	_Atomic uint64_t main_thread; /* that connected it last, or made it (pccl_thread_id) */
+	_Atomic uint64_t losses;      /* of the group, that the application has been told of */
 	/* votes of the run that this peer has seen the end of */
 	_Atomic uint64_t topo_turn, pending_turn;
 	_Atomic uint64_t wait_ns; /* how long operations were awaited lately */
@@ -112,6 +112,7 @@ struct pcclComm_t {
 	const char *main_call; /* under way in the main thread, and no operation may be started
 				* meanwhile; NULL: none */
 	enum pccl_link link;
+	bool asks;                   /* the main thread is in pcclArePeersPending */
 	bool closing;                /* by pcclDestroyCommunicator */
 	struct pccl_attachment *att; /* the latest; NULL: none */
 	struct cc_id peer, token, run;
@@ -140,15 +141,18 @@ struct pcclComm_t {
 /* Is it a communicator of this process, and the library ready? Any thread. */
 pcclResult_t pccl_comm_check(const pcclComm_t *c);
 /*
- * The rule of threads: a communicator is used by the thread that made it, its main thread. Another
- * one may launch operations and await them, while the main thread makes no call but those that ask
- * something; all operations in flight are one thread's.
+ * The rule of threads: a communicator is used by the thread that connected it, its main thread,
+ * until then by the one that made it; any thread may connect and destroy it. Another one may launch
+ * operations and await them, while the main thread makes no call but those that ask something; all
+ * operations in flight are one thread's.
  *
  * Is this the main thread? function is named in the sentence.
  */
 pcclResult_t pccl_comm_check_main(const pcclComm_t *c, const char *function);
-/* The same, and begins a call that bears no operations, neither in flight (`busy` is returned) nor
- * started before pccl_comm_end. */
+/* Begins a call that bears no operations, neither in flight (`busy` is returned) nor started before
+ * pccl_comm_end, and no other call of its kind. Any thread. */
+pcclResult_t pccl_comm_begin_any(pcclComm_t *c, const char *function, pcclResult_t busy);
+/* The same for the main thread. */
 pcclResult_t pccl_comm_begin(pcclComm_t *c, const char *function, pcclResult_t busy);
 void pccl_comm_end(pcclComm_t *c);
 /* The application gets to know the group's count of losses, as of an answer. */

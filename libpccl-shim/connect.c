@@ -156,11 +156,13 @@ pcclResult_t pcclConnect(pcclComm_t *c)
 	pcclResult_t r = pccl_comm_check(c);
 
 	if (r == pcclSuccess)
-		r = pccl_comm_begin(c, "pcclConnect", pcclInvalidUsage);
+		r = pccl_comm_begin_any(c, "pcclConnect", pcclInvalidUsage);
 	if (r != pcclSuccess)
 		return r;
 	pccl_grace_read();
 	r = connect_comm(c);
+	if (r == pcclSuccess) /* as in PCCL 1.0 */
+		atomic_store(&c->main_thread, pccl_thread_id());
 	pccl_comm_end(c);
 	return r == pcclSuccess ? pccl_ok() : r;
 }

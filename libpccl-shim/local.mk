@@ -16,7 +16,6 @@ libpccl_shim_libpccl_shim_la_SOURCES = \
 	libpccl-shim/copy.c libpccl-shim/copy.h \
 	libpccl-shim/error.c libpccl-shim/error.h \
 	libpccl-shim/keeper.c libpccl-shim/keeper.h \
-	libpccl-shim/later.c \
 	libpccl-shim/lib.c libpccl-shim/lib.h \
 	libpccl-shim/master.c \
 	libpccl-shim/multi.c \

@@ -38,6 +38,24 @@ static uint32_t element_size(pcclDataType_t t)
 	return 0;
 }
 
+static pcclResult_t check_quantization(const pcclQuantizationOptions_t *q)
+{
+	if (q->algorithm == pcclQuantNone) /* then nobody looks at the type */
+		return pcclSuccess;
+	if (q->algorithm != pcclQuantMinMax && q->algorithm != pcclQuantZeroPointScale)
+		return pccl_fail(pcclInvalidArgument,
+			"quantization_options.algorithm: there is no algorithm %d",
+			(int)q->algorithm);
+	if (element_size(q->quantized_datatype) == 0)
+		return pccl_fail(pcclInvalidArgument,
+			"quantization_options.quantized_datatype: there is no type %d",
+			(int)q->quantized_datatype);
+	return pccl_fail(pcclInternalError,
+		"quantization_options.algorithm is %d: quantization is not in this release, use "
+		"pcclQuantNone",
+		(int)q->algorithm);
+}
+
 static pcclResult_t check_descriptor(const pcclReduceDescriptor_t *d)
 {
 	uint32_t esize = element_size(d->src_descriptor.datatype);
@@ -46,21 +64,18 @@ static pcclResult_t check_descriptor(const pcclReduceDescriptor_t *d)
 		return pccl_fail(pcclInvalidArgument,
 			"src_descriptor.datatype: there is no type %d",
 			(int)d->src_descriptor.datatype);
+	if (d->src_descriptor.distribution_hint < pcclDistributionNone ||
+		d->src_descriptor.distribution_hint > pcclDistributionUniform)
+		return pccl_fail(pcclInvalidArgument,
+			"src_descriptor.distribution_hint: there is no hint %d",
+			(int)d->src_descriptor.distribution_hint);
 	if (d->op < pcclSum || d->op > pcclMin)
 		return pccl_fail(pcclInvalidArgument, "op: there is no operation %d", (int)d->op);
-	if (d->count == 0)
-		return pccl_fail(pcclInvalidArgument, "count is 0, it must be at least 1");
 	if (d->count > OPERAND_MAX / esize)
 		return pccl_fail(pcclInvalidArgument,
 			"count is %zu, the limit for elements of %u bytes is %llu", d->count, esize,
 			(unsigned long long)(OPERAND_MAX / esize));
-	if (d->quantization_options.algorithm != pcclQuantNone)
-		return pccl_fail(pcclInternalError,
-			"quantization_options.algorithm is %d: quantization is not in this "
-			"release, use "
-			"pcclQuantNone",
-			(int)d->quantization_options.algorithm);
-	return pcclSuccess;
+	return check_quantization(&d->quantization_options);
 }
 
 static pcclResult_t check_buffers(const void *send, const void *recv, uint64_t bytes)
@@ -206,13 +221,34 @@ pcclResult_t pccl_reduce_check(const void *send, const void *recv, const pcclRed
 {
 	pcclResult_t r;
 
-	if (!send || !recv)
+	if (d->count > 0 && (!send || !recv))
 		return pccl_fail(pcclInvalidArgument, "%s must not be NULL",
 			!send ? "sendbuff" : "recvbuff");
 	r = check_descriptor(d);
 	if (r != pcclSuccess)
 		return r;
 	return check_buffers(send, recv, d->count * element_size(d->src_descriptor.datatype));
+}
+
+/* Nothing is to be combined: it is done, and no other peer hears of it. */
+static void begin_empty(pcclComm_t *c, uint32_t slot, enum pccl_op_state state)
+{
+	struct pccl_op *op = &c->ops[slot];
+	struct shm_slot *s = pccl_attachment_slot(op->att, slot);
+
+	pthread_mutex_lock(&c->lock);
+	op->state = state;
+	op->verdict = PCCL_VERDICT_DONE;
+	pthread_mutex_unlock(&c->lock);
+	atomic_store(&s->state, SHM_SLOT_FREE);
+}
+
+/* Only a call of this peer could have changed that. */
+static bool is_alone(pcclComm_t *c)
+{
+	struct wire_world world = pccl_comm_world(c);
+
+	return world.version != 0 && world.group == 1;
 }
 
 /* *again: the agent has gone before it knew of the operation. */
@@ -233,6 +269,11 @@ static pcclResult_t try_launch(pcclComm_t *c, const void *send, void *recv,
 	r = pccl_comm_use(c, false, &a, &attrs);
 	if (r != pcclSuccess)
 		return r;
+	if (is_alone(c)) {
+		pccl_attachment_unref(a);
+		return pccl_fail(pcclTooFewPeers,
+			"group %u has one peer, this one: an all-reduce takes two", c->group);
+	}
 	/* Not earlier: the agent may just have been replaced, and the next one has said how many
 	 * losses go with the death that the application knows of. */
 	e.losses = atomic_load(&c->losses);
@@ -247,6 +288,11 @@ static pcclResult_t try_launch(pcclComm_t *c, const void *send, void *recv,
 	op->count = d->count;
 	op->esize = element_size(d->src_descriptor.datatype);
 	op->bytes = op->count * op->esize;
+	if (op->count == 0) {
+		begin_empty(c, e.slot, state);
+		*ret_slot = e.slot;
+		return pcclSuccess;
+	}
 	r = place(c, op, &e, choose_window(op, &attrs, state == PCCL_OP_AWAITED));
 	if (r != pcclSuccess) {
 		*again = !pccl_session_check(a->session);

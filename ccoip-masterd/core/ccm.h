@@ -61,9 +61,10 @@
  *   answer.
  * - Shared state: a synchronization is an operation without a tag, one of a group at a time, also
  *   of a group of one. It and other operations of the group do not run at the same time: what is
- *   complete later waits. Votes need not agree; with the last one the election (ccm_elect.h) is
- *   held, once. Who is out is kicked with its sentence (pcclInvalidUsage), the world is told, the
- *   others start; if nobody stands all are kicked, and nothing starts.
+ *   complete later waits. A loss before the start takes the lost peer's vote away, no more; so
+ *   does the absence of an agent, which votes again. Votes need not agree; with the last one the
+ * election (ccm_elect.h) is held, once. Who is out is kicked with its sentence (pcclInvalidUsage),
+ * the world is told, the others start; if nobody stands all are kicked, and nothing starts.
  *   WM_OP_START names to each agent its own peers' parts; to those with receivers also the agents
  *   with holders, each time from another one on, and those with receivers alone, from the next one
  *   on.

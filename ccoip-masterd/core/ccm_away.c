@@ -31,12 +31,28 @@ uint32_t ccm_sync_count_away(const struct ccm_op *o)
 	return n;
 }
 
+/* The votes of s, whose agent says them again when it is back. */
+static void take_back(struct ccm *m, struct ccm_op *o, const struct ccm_seat *s)
+{
+	struct ccm_peer *p;
+
+	DL_FOREACH (s->peers, p)
+		if (ccm_op_voted(o, p))
+			ccm_op_unvote(m, o, p);
+	if (o->n_votes == 0)
+		ccm_op_drop(m, o);
+}
+
 bool ccm_sync_absent(struct ccm *m, struct ccm_seat *s)
 {
 	struct ccm_op *o = s->group->sync;
 	struct ccm_peer *p;
 
-	if (!o || !o->seq || s->slot >= o->n_parts || !o->parts[s->slot].reported)
+	if (o && !o->seq) {
+		take_back(m, o, s);
+		return true;
+	}
+	if (!o || s->slot >= o->n_parts || !o->parts[s->slot].reported)
 		return true;
 	DL_FOREACH (s->peers, p) {
 		if (!ccm_op_voted(o, p))

@@ -378,10 +378,9 @@ void ccm_group_recount(struct ccm *m, struct ccm_group *g);
 /* Takes back what the peers of s have voted for, if none of it has started: they are to go, and
  * have been told of a loss already, like everybody else. */
 void ccm_op_withdraw(struct ccm *m, struct ccm_seat *s);
-/* All operations of g, but for a synchronization that has started, unless g->halt; or (syncs is
- * false) for any. */
+/* All all-reduces of g; halted: and a synchronization that has started. */
 void ccm_group_abort(
-	struct ccm *m, struct ccm_group *g, uint32_t code, const char *text, bool syncs);
+	struct ccm *m, struct ccm_group *g, uint32_t code, const char *text, bool halted);
 void ccm_op_abort(struct ccm *m, struct ccm_op *o, uint32_t code, const char *text);
 /* All have reported. */
 void ccm_op_done(struct ccm *m, struct ccm_op *o);

@@ -121,6 +121,8 @@ static void settle_lost(struct ccm *m, struct ccm_group *g)
 	if (g->n_lost == 0) {
 		if (g->n_accepted < 2)
 			ccm_group_abort(m, g, WIRE_TOO_FEW_PEERS, CCM_ALONE, false);
+		if (g->sync && g->sync->seq == 0)
+			ccm_sync_settle(m, g, "");
 		ccm_group_recount(m, g);
 		return;
 	}
@@ -129,9 +131,10 @@ static void settle_lost(struct ccm *m, struct ccm_group *g)
 			g->n_lost - 1);
 	else
 		ccm_print(text, sizeof text, "%s", g->loss);
-	ccm_group_abort(m, g, WIRE_RANK_CONNECTION_LOST, text, true);
+	ccm_group_abort(m, g, WIRE_RANK_CONNECTION_LOST, text, g->halt);
 	g->halt = false;
 	ccm_sync_settle(m, g, text);
+	ccm_group_recount(m, g); /* who is left may all have voted for a synchronization */
 }
 
 void ccm_loss_announce(struct ccm *m)

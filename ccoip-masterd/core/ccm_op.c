@@ -82,7 +82,7 @@ static struct ccm_op *op_get(struct ccm *m, struct ccm_group *g, const struct wm
 	o->group = g;
 	o->born_ns = m->now;
 	o->params = v->params;
-	o->losses = v->losses;
+	o->losses = v->is_sync ? g->losses : v->losses;
 	if (m->oom || !ccm_op_room(m, o))
 		goto err_free;
 	HASH_ADD(hh, m->ops, key, sizeof o->key, o);
@@ -163,12 +163,12 @@ void ccm_op_abort(struct ccm *m, struct ccm_op *o, uint32_t code, const char *te
 }
 
 void ccm_group_abort(
-	struct ccm *m, struct ccm_group *g, uint32_t code, const char *text, bool syncs)
+	struct ccm *m, struct ccm_group *g, uint32_t code, const char *text, bool halted)
 {
 	struct ccm_op *o, *tmp;
 
 	DL_FOREACH_SAFE (g->ops, o, tmp)
-		if (!o->sync || (syncs && (o->seq == 0 || g->halt)))
+		if (!o->sync || (halted && o->seq))
 			ccm_op_abort(m, o, code, text);
 }
 
@@ -389,7 +389,7 @@ static bool vote_counts(
 	struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v, const struct ccm_group *g)
 {
 	/* Who voted before he knew of the loss is told of it, even when nobody else is left. */
-	if (v->losses != g->losses)
+	if (!v->is_sync && v->losses != g->losses)
 		ccm_op_refuse(m, a, v, WIRE_RANK_CONNECTION_LOST,
 			g->loss[0] ? g->loss : "the group has lost a member since it was called");
 	else if (g->n_accepted < 2 && !v->is_sync)

@@ -375,9 +375,10 @@ void ccm_sync_lost(struct ccm *m, struct ccm_peer *p, const char *why)
 {
 	struct ccm_op *o = p->seat->group->sync;
 
-	if (!o || !o->seq || (!ccm_op_voted(o, p) && !ccm_sync_is_away(o, p)))
+	if (!o || (!ccm_op_voted(o, p) && !ccm_sync_is_away(o, p)))
 		return;
-	ccm_record_out(m, o->group->id, o->seq, &p->id, why);
+	if (o->seq)
+		ccm_record_out(m, o->group->id, o->seq, &p->id, why);
 	if (ccm_op_voted(o, p))
 		ccm_op_unvote(m, o, p);
 	o->sync->offers[p->slot].away = false;
@@ -407,9 +408,14 @@ void ccm_sync_settle(struct ccm *m, struct ccm_group *g, const char *loss)
 	struct ccm_op *o = g->sync;
 	char text[WM_TEXT_MAX];
 
-	if (!o || !o->seq)
+	if (!o)
 		return;
 	o->losses = g->losses;
+	if (o->seq == 0) {
+		if (o->n_votes == 0)
+			ccm_op_drop(m, o);
+		return;
+	}
 	if (o->n_reported == o->n_voters && g->n_accepted > 0) {
 		ccm_op_done(m, o);
 	} else if (!ccm_sync_is_held(o)) {

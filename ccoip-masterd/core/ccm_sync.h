@@ -50,7 +50,7 @@ void ccm_sync_free(struct ccm_sync *y);
 bool ccm_sync_excludes(const struct ccm_op *o);
 /* o has all votes: elects, kicks, starts. May free o. */
 void ccm_sync_start(struct ccm *m, struct ccm_op *o);
-/* p, which had been accepted, is lost: its vote goes if the synchronization has started. */
+/* p, which had been accepted, is lost: so is its vote, and the others' are as good as before. */
 void ccm_sync_lost(struct ccm *m, struct ccm_peer *p, const char *why);
 /* Losses of g have been told, which do not abort what has started: what follows for it. */
 void ccm_sync_settle(struct ccm *m, struct ccm_group *g, const char *loss);

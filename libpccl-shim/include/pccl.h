@@ -59,17 +59,18 @@
  *	pcclOutOfMemory        memory is exhausted, or the agent's limit for this user is reached
  *	pcclAgentUnavailable   the agent cannot be reached (see the code's description)
  *
- * Threads. A communicator belongs to the thread that created it, its main thread. One other thread
- * at a time may launch and await operations on it (pcclAllReduceAsync, pcclAwaitAsyncReduce, and
- * pcclAllReduce and pcclAllReduceMultipleWithRetry, which do both); until it has awaited them all
- * the main thread makes no call on the communicator but pcclArePeersPending and pcclGetAttribute.
- * An operation is awaited by the thread that started it. Each function below says who may call it;
- * a call that breaks these rules returns pcclInvalidUsage, changes nothing, and pcclGetLastError
- * names the rule. Different communicators of one process are independent of each other and may be
- * used by different threads, each of which creates its own. Functions that take no communicator may
- * be called by any thread. A process made by fork() must not use its parent's communicators or
- * memory of pcclMemAlloc; its calls are refused with pcclInvalidUsage until it has called pcclInit,
- * after which it can have its own.
+ * Threads. A communicator belongs to the thread that connected it, its main thread; until then to
+ *the one that created it. Any thread may connect or destroy it. One other thread at a time may
+ *launch and await operations on it (pcclAllReduceAsync, pcclAwaitAsyncReduce, and pcclAllReduce and
+ *pcclAllReduceMultipleWithRetry, which do both); until it has awaited them all the main thread
+ *makes no call on the communicator but pcclArePeersPending and pcclGetAttribute. An operation is
+ *awaited by the thread that started it. Each function below says who may call it; a call that
+ *breaks these rules returns pcclInvalidUsage, changes nothing, and pcclGetLastError names the rule.
+ *Different communicators of one process are independent of each other and may be used by different
+ *threads, each of which connects its own. Functions that take no communicator may be called by any
+ *thread. A process made by fork() must not use its parent's communicators or memory of
+ *pcclMemAlloc; its calls are refused with pcclInvalidUsage until it has called pcclInit, after
+ *which it can have its own.
  *
  * Values, names and layouts are those of the PCCL 1.0 binary interface, extended but never changed.
  */
@@ -135,9 +136,9 @@ typedef enum pcclResult_t {
 	/* Operations started with pcclAllReduceAsync are outstanding; nothing was changed. Await
 	 * them and call again. */
 	pcclPendingAsyncOps = 10,
-	/* Peers could not be connected as the vote decided. Call pcclUpdateTopology again. */
+	/* This peer was removed from the run. pcclConnect makes it a new one. */
 	pcclUpdateTopologyFailed = 11,
-	/* The topology could not be improved or established. Call pcclOptimizeTopology again. */
+	/* The same, of pcclOptimizeTopology. */
 	pcclTopologyOptimizationFailed = 12,
 
 	/* The codes below are extensions of the 1.0 set. */
@@ -313,7 +314,8 @@ typedef struct pcclQuantizationOptions_t {
 
 /* One all-reduce. All peers of the group must give the same values, the hint excepted. */
 typedef struct pcclReduceDescriptor_t {
-	size_t count; /* elements in each of the two buffers; at least 1 */
+	size_t count; /* elements in each of the two buffers; 0: done at once, which no
+		       * other peer hears of */
 	pcclRedOp_t op;
 	uint64_t tag; /* names the operation; peers meet by it, and it must differ from the tags of
 		       * all operations in flight on this communicator */
@@ -415,8 +417,7 @@ PCCL_EXPORT pcclResult_t pcclMemFree(void *PCCL_NULLABLE ptr);
 /* --------------------------------------------------------------------- communicators */
 
 /*
- * Makes a communicator, whose main thread is the calling one. Does not connect it: no network, no
- * waiting. Any thread.
+ * Makes a communicator. Does not connect it: no network, no waiting. Any thread.
  *
  * params: read during the call only.
  * comm_out: receives the communicator, to be destroyed with pcclDestroyCommunicator.
@@ -428,10 +429,9 @@ PCCL_EXPORT pcclResult_t pcclCreateCommunicator(
  * Leaves the run, if connected, and frees the communicator. Blocks until everything that belongs to
  * it has ended; operations in flight are given up and their buffers are the caller's again, with
  * the contents they had before. Other peers see pcclRankConnectionLost where they were waiting for
- * this one. The pointer is invalid after success. Main thread.
+ * this one. The pointer is invalid after success. Any thread.
  *
- * pcclInvalidUsage  not the main thread, or another thread is launching or awaiting an operation:
- *                   nothing was changed
+ * pcclInvalidUsage  another thread is in a call on the communicator: nothing was changed
  */
 PCCL_EXPORT pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator);
 
@@ -440,12 +440,12 @@ PCCL_EXPORT pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator);
  * a later one waits, for as long as that takes, until the accepted peers call pcclUpdateTopology.
  * What is bounded is the time in which nobody is there: connect_timeout_ms of the agent to reach a
  * master, master_grace_ms of the agent and PCCL_AGENT_GRACE_MS when master or agent die meanwhile.
- * Main thread.
+ * Any thread, which is the main thread from then on.
  *
  * pcclMasterConnectionFailed  no master answers at the address, or none took over in time
  * pcclRankConnectionFailed    the peers of the run and this one could not be connected
- * pcclInvalidUsage            connected already, not the main thread, the master refused this peer,
- *                             or operations of an earlier connection have not been awaited
+ * pcclInvalidUsage            connected already, the master refused this peer, or operations of an
+ *                             earlier connection have not been awaited
  * pcclVersionMismatch, pcclPermissionDenied, pcclTimeout
  * After a failure the communicator is as before and pcclConnect may be called again.
  */
@@ -484,10 +484,8 @@ PCCL_EXPORT pcclResult_t pcclGetAttribute(
  * Typically called once per training step, at a place that all peers come to. Main thread.
  *
  * pcclPendingAsyncOps       await outstanding operations first; no vote was given
- * pcclUpdateTopologyFailed  newcomers or new neighbours could not be connected: call again
- * pcclInvalidUsage          not connected, not the main thread, or this peer is not part of the run
- *                           any more, as an earlier call has said
- * pcclRankConnectionLost    this peer was removed from the run
+ * pcclUpdateTopologyFailed  this peer was removed from the run: pcclConnect makes it a new one
+ * pcclInvalidUsage          not connected, or not the main thread
  * pcclMasterConnectionFailed
  */
 PCCL_EXPORT pcclResult_t pcclUpdateTopology(pcclComm_t *communicator);
@@ -501,7 +499,8 @@ PCCL_EXPORT pcclResult_t pcclUpdateTopology(pcclComm_t *communicator);
  * peers_pending_out: receives the answer.
  *
  * pcclInvalidUsage  not connected, or not the main thread
- * pcclRankConnectionLost, pcclMasterConnectionFailed: as pcclUpdateTopology
+ * pcclRankConnectionLost    this peer was removed from the run
+ * pcclMasterConnectionFailed
  */
 PCCL_EXPORT pcclResult_t pcclArePeersPending(
 	const pcclComm_t *communicator, bool *peers_pending_out);
@@ -512,15 +511,16 @@ PCCL_EXPORT pcclResult_t pcclAreNewPeersPending(
 
 /*
  * Has the links between peers measured where that is missing, and the ring put in a better order.
- * Lets no newcomers in. Blocks until all accepted peers have called it and adopted the order.
- * Main thread.
+ * Blocks until all accepted peers have called it and adopted the order. Main thread.
  *
- * Not in this release: returns pcclInternalError and changes nothing.
+ * In this release nothing is measured, and the ring stays as it is. The vote is that of
+ * pcclUpdateTopology: peers may call either, and newcomers that wait are let in.
  *
  * pcclInvalidUsage                fewer than two peers in the run, not connected, or not the main
  *                                 thread
  * pcclPendingAsyncOps             await outstanding operations first
- * pcclTopologyOptimizationFailed  call again
+ * pcclTopologyOptimizationFailed  this peer was removed from the run
+ * pcclMasterConnectionFailed
  */
 PCCL_EXPORT pcclResult_t pcclOptimizeTopology(const pcclComm_t *communicator);
 
@@ -664,9 +664,10 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescri
  *                         only, which removes all of the group. Also: not connected, not the main
  *                         thread, PCCL_HASH_TYPE is wrong
  * pcclPendingAsyncOps     await outstanding operations first; nothing was changed
- * pcclRankConnectionLost  a peer was lost before the contents were elected, all who had them were,
- *                         or the agent of a peer's host was restarted: call again. Otherwise the
- *                         others go on, and the next call of each tells of the loss
+ * pcclRankConnectionLost  all who had what was elected were lost, or the agent of a peer's host was
+ *                         restarted: call again. Any other loss ends nothing: the election is among
+ *                         those who are left, or the others go on, and the next call of each tells
+ *                         of a loss that came after the election
  * pcclInternalError       also: tensors on CUDA devices are not in this release
  * pcclMasterConnectionFailed
  */

@@ -114,7 +114,7 @@ static void check_submission(
 			" is in flight on this communicator: await that operation or use "
 			"another tag",
 			ev->sub->tag);
-	else if (ev->sub->losses < c->grp->losses)
+	else if (!ev->sub->is_sync && ev->sub->losses < c->grp->losses)
 		group_lost(v, c->grp, "await all operations in flight, then call again");
 	else if (!ev->sub->is_sync && c->grp->world < 2)
 		too_few(v, c->group, c->grp->world);
@@ -183,17 +183,16 @@ void agt_op_try_vote(struct agt *a, struct agt_op *o)
 	struct agt_run *r = o->run;
 	struct agt_verdict v;
 	struct agt_group *g;
-	char advice[80], name[32];
+	char advice[80];
 
 	if (o->state != AGT_OP_COLLECTING)
 		return;
 	g = agt_group_find(r, o->key.group);
+	if (g && o->key.is_sync)
+		o->losses = g->losses;
 	if (g && g->losses != o->losses) {
-		if (o->key.is_sync)
-			(void)snprintf(name, sizeof name, "the synchronization");
-		else
-			(void)snprintf(name, sizeof name, "tag %" PRIu64, o->key.tag);
-		(void)snprintf(advice, sizeof advice, "%s waited for its peers: call again", name);
+		(void)snprintf(advice, sizeof advice,
+			"tag %" PRIu64 " waited for its peers: call again", o->key.tag);
 		group_lost(&v, g, advice);
 		agt_op_end(a, o, &v);
 		return;
@@ -224,7 +223,8 @@ void agt_op_try_vote(struct agt *a, struct agt_op *o)
  * one ends it, or the votes are counted anew. */
 static bool joins_vote(const struct agt_op *o, const struct agt_comm *c)
 {
-	return (o->state == AGT_OP_VOTING || o->ahead) && o->losses == c->grp->losses;
+	return (o->state == AGT_OP_VOTING || o->ahead) &&
+	       (o->key.is_sync || o->losses == c->grp->losses);
 }
 
 void agt_submit(struct agt *a, const struct agt_event *ev)

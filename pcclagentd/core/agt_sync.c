@@ -364,7 +364,7 @@ static void drop_from_job(struct agt *a, const struct agt_op *o, const struct ag
 void agt_sync_drop(struct agt *a, struct agt_op *o, struct agt_op_member *m, enum agt_exit how,
 	const struct agt_verdict *v)
 {
-	if (o->won) { /* it has what it waits for */
+	if (o->won || m->out) { /* it has what it waits for, or its part ends already */
 		if (how == AGT_EXIT_DIED)
 			m->comm = NULL;
 		return;

@@ -177,6 +177,15 @@ static void do_update(void)
 	say_outcome(r, begin, now());
 }
 
+static void do_optimize(void)
+{
+	uint64_t begin = now();
+	pcclResult_t r = pcclOptimizeTopology(peer.comm);
+
+	printf("optimize");
+	say_outcome(r, begin, now());
+}
+
 /* Newcomers cannot be awaited, only looked for: alone in the run that takes no time, so look every
  * other millisecond. */
 static void do_until(void)
@@ -328,6 +337,7 @@ static const struct command {
 	{"create", do_create},
 	{"connect", do_connect},
 	{"update", do_update},
+	{"optimize", do_optimize},
 	{"until", do_until},
 	{"pending", do_pending},
 	{"attr", do_attr},

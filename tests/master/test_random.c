@@ -446,6 +446,39 @@ static void report_started(void)
 				fk_report(k.f.hosts[i], seq, true);
 }
 
+static bool is_member(const struct fk_peer *p, uint32_t group)
+{
+	return p->group == group && p->host->open && fk_present(p) &&
+	       fk_info(p).phase == CCM_PEER_ACCEPTED;
+}
+
+/* Some wait in one: the others call as well, or, where one of them is in the vote that is about the
+ * topology, nobody would ever get anywhere. */
+static void finish_sync(uint32_t group)
+{
+	bool waits = false, votes = false;
+	struct fk_peer *p;
+	size_t n;
+
+	for (n = 0; n < k.n_peers; n++) {
+		p = &k.peers[n];
+		if (!is_member(p, group))
+			continue;
+		waits |= fk_info(p).ops > 0;
+		votes |= fk_info(p).state == CCM_VOTE_ACCEPT_NEW_PEERS;
+	}
+	for (n = 0; n < k.n_peers && waits; n++) {
+		p = &k.peers[n];
+		if (!is_member(p, group) || (fk_info(p).ops > 0) != votes)
+			continue;
+		if (votes)
+			fk_leave(p, WM_LEAVE_DIED);
+		else
+			fk_sync(p, fk_offer(k.expected[group], 1));
+	}
+	report_started();
+}
+
 /* Everybody keeps to the protocol from now on: the run must come to rest. */
 static void come_to_rest(void)
 {
@@ -469,7 +502,9 @@ static void come_to_rest(void)
 			fk_leave(p, WM_LEAVE_DIED);
 			break;
 		}
-	report_started(); /* but not a synchronization that runs */
+	report_started(); /* but not a synchronization */
+	for (i = 0; i < GROUPS; i++)
+		finish_sync(i);
 	/* The first may end the vote that was under way. */
 	topology_everywhere(UINT32_MAX);
 	if (fk_status(&k.f).registered > 0)

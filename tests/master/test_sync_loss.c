@@ -146,23 +146,52 @@ END_TEST
 
 /* ---- losses ---- */
 
-START_TEST(a_loss_before_the_start_aborts_it)
+/* Who is left has the election among themselves. */
+START_TEST(a_loss_before_the_start_takes_a_vote_away)
 {
-	const struct wm_op_abort *x;
+	const struct wm_sync_start *x;
 
+	if (_i > 0)
+		fk_sync(&r, fk_offer(1, 1));
+	fk_sync(&p, fk_offer(1, 2));
+	if (_i != 2)
+		fk_sync(&q, fk_offer(1, 2));
+	if (_i == 3)
+		fk_close(c, "vanished");
+	else
+		fk_leave(&r, WM_LEAVE_DIED);
+	if (_i == 2)
+		fk_sync(&q, fk_offer(1, 2));
+	ck_assert_uint_eq(fk_count(a, WM_OP_ABORT) + fk_count(b, WM_OP_ABORT), 0);
+	x = start_of(a);
+	ck_assert_uint_eq(x->content.lo, fk_offer(1, 2).content.lo);
+	ck_assert_uint_eq(x->n_peers, 1);
+	report_all(seq_now());
+	ck_assert_uint_eq(fk_take(b, WM_OP_DONE)->u.op_done.revision, 1);
+}
+END_TEST
+
+START_TEST(a_loss_leaves_one_alone_with_its_vote)
+{
 	fk_sync(&p, fk_offer(1, 1));
 	fk_leave(&r, WM_LEAVE_DIED);
-	x = &fk_take(a, WM_OP_ABORT)->u.op_abort;
-	ck_assert_uint_eq(x->seq, 0);
-	ck_assert(x->is_sync);
-	ck_assert_uint_eq(x->code, WIRE_RANK_CONNECTION_LOST);
+	fk_leave(&q, WM_LEAVE_DIED);
+	report_all(seq_now());
+	ck_assert_uint_eq(fk_take(a, WM_OP_DONE)->u.op_done.revision, 1);
+}
+END_TEST
+
+START_TEST(a_loss_may_take_the_only_vote_away)
+{
+	fk_sync(&r, fk_offer(1, 1));
+	fk_leave(&r, WM_LEAVE_DIED);
 	fk_sync(&p, fk_offer(1, 1));
 	fk_sync(&q, fk_offer(1, 1));
 	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1);
 }
 END_TEST
 
-START_TEST(a_vote_overtaken_by_a_loss_is_answered_as_aborted)
+START_TEST(a_vote_that_is_overtaken_by_a_loss_counts)
 {
 	struct cc_id id = q.id;
 	struct wm_msg late = {.type = WM_OP_VOTE};
@@ -172,7 +201,33 @@ START_TEST(a_vote_overtaken_by_a_loss_is_answered_as_aborted)
 	fk_leave(&r, WM_LEAVE_DIED);
 	fk_forget(&f);
 	fk_send(b, &late);
-	ck_assert(fk_take(b, WM_OP_ABORT)->u.op_abort.is_sync);
+	fk_sync(&p, fk_offer(1, 1));
+	ck_assert_uint_eq(fk_count(b, WM_OP_ABORT), 0);
+	ck_assert_uint_eq(fk_count(b, WM_OP_START), 1);
+}
+END_TEST
+
+/* The vote of an agent that is away is none; it comes back with it, or is lost. */
+START_TEST(an_absent_agent_takes_its_vote_along)
+{
+	fk_sync(&p, fk_offer(1, 1));
+	fk_sync(&r, fk_offer(1, 1));
+	fk_cut(c, "cut");
+	fk_sync(&q, fk_offer(1, 1));
+	ck_assert_uint_eq(fk_count(a, WM_OP_START), 0);
+	if (_i == 0) {
+		c = fk_redial(c);
+		r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
+		fk_sync(&r, fk_offer(1, 1));
+		fk_resumed(c);
+		fk_settle(&f);
+	} else {
+		fk_tick(&f, 5200);
+	}
+	ck_assert_uint_eq(fk_count(a, WM_OP_ABORT), 0);
+	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1);
+	report_all(seq_now());
+	ck_assert_uint_eq(fk_count(a, WM_OP_DONE), 1);
 }
 END_TEST
 
@@ -480,8 +535,11 @@ static void add_reports(TCase *tc)
 
 static void add_losses(TCase *tc)
 {
-	tcase_add_test(tc, a_loss_before_the_start_aborts_it);
-	tcase_add_test(tc, a_vote_overtaken_by_a_loss_is_answered_as_aborted);
+	tcase_add_loop_test(tc, a_loss_before_the_start_takes_a_vote_away, 0, 4);
+	tcase_add_test(tc, a_loss_leaves_one_alone_with_its_vote);
+	tcase_add_test(tc, a_loss_may_take_the_only_vote_away);
+	tcase_add_test(tc, a_vote_that_is_overtaken_by_a_loss_counts);
+	tcase_add_loop_test(tc, an_absent_agent_takes_its_vote_along, 0, 2);
 	tcase_add_loop_test(tc, a_loss_after_the_start_does_not_abort_it, 0, 3);
 	tcase_add_test(tc, the_loss_of_the_last_that_was_awaited_ends_it);
 	tcase_add_test(tc, the_part_of_a_host_goes_with_its_last_peer);

@@ -278,9 +278,9 @@ START_TEST(arguments_are_checked_first)
 	fx_assert_fails(pcclAllReduceMultipleWithRetry(t.d, OPS, fx_comm, NULL, 2),
 		pcclInvalidArgument, "descriptors[4]: recvbuff");
 	t.d[4].recvbuf = t.d[4].sendbuf;
-	t.d[6].descriptor.count = 0;
+	t.d[6].descriptor.op = (pcclRedOp_t)5;
 	fx_assert_fails(pcclAllReduceMultipleWithRetry(t.d, OPS, fx_comm, NULL, 2),
-		pcclInvalidArgument, "descriptors[6]: count");
+		pcclInvalidArgument, "descriptors[6]: op");
 	ck_assert_uint_eq(fake_waiting(fx_agent), 0);
 	fx_assert_succeeds(pcclAllReduceMultipleWithRetry(NULL, 0, fx_comm, NULL, 1));
 	fx_assert_succeeds(pcclDestroyCommunicator(c));

@@ -7,6 +7,48 @@
 
 #include "tests/shim/buffers.h"
 
+/* Nothing to combine: done at once, as in PCCL 1.0, and awaited like any other. */
+START_TEST(a_count_of_zero_is_done)
+{
+	pcclReduceDescriptor_t d = bf_descriptor(0, 7);
+	pcclReduceOpDescriptor_t several = {.descriptor = d};
+	pcclReduceInfo_t info = {.tx_bytes = 9};
+	pcclAsyncReduceOp_t h;
+
+	fx_assert_succeeds(pcclAllReduce(NULL, NULL, &d, fx_comm, &info));
+	ck_assert_uint_eq(info.local_world_size, 2);
+	ck_assert_uint_eq(info.tx_bytes, 0);
+	fx_assert_succeeds(pcclAllReduceAsync(NULL, NULL, &d, fx_comm, &h));
+	fx_assert_fails(
+		pcclAllReduceAsync(NULL, NULL, &d, fx_comm, &h), pcclInvalidArgument, "tag 7");
+	fx_assert_fails(pcclUpdateTopology(fx_comm), pcclPendingAsyncOps, "1 operations");
+	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, &info));
+	fx_assert_succeeds(pcclAllReduceMultipleWithRetry(&several, 1, fx_comm, NULL, 1));
+	fx_assert_succeeds(pcclAllReduceAsync(NULL, NULL, &d, fx_comm, &h));
+	fx_assert_succeeds(pcclDestroyCommunicator(fx_comm));
+	ck_assert_uint_eq(fake_waiting(fx_agent), 0);
+	fx_comm = fx_new_comm();
+	fx_assert_fails(
+		pcclAllReduce(NULL, NULL, &d, fx_comm, NULL), pcclInvalidUsage, "pcclConnect");
+	fx_assert_succeeds(pcclConnect(fx_comm));
+}
+END_TEST
+
+/* Not only when it is awaited. */
+START_TEST(alone_is_told_at_once)
+{
+	pcclReduceDescriptor_t d = bf_descriptor(1, 7);
+	pcclAsyncReduceOp_t h;
+	uint8_t x = 1;
+
+	fake_world(fx_agent, (struct wire_world){9, 2, 1, 2, 1});
+	fx_assert_succeeds(pcclUpdateTopology(fx_comm));
+	fx_assert_fails(pcclAllReduceAsync(&x, &x, &d, fx_comm, &h), pcclTooFewPeers, "one peer");
+	fx_assert_fails(pcclAllReduce(&x, &x, &d, fx_comm, NULL), pcclTooFewPeers, "one peer");
+	fx_assert_succeeds(pcclUpdateTopology(fx_comm)); /* nothing is in flight */
+}
+END_TEST
+
 START_TEST(arguments_are_checked)
 {
 	pcclReduceDescriptor_t d = bf_descriptor(8, 1);
@@ -23,9 +65,6 @@ START_TEST(arguments_are_checked)
 	fx_assert_fails(pcclAllReduceAsync(buf, buf, &d, fx_comm, NULL), pcclInvalidArgument,
 		"reduce_handle_out");
 	fx_assert_fails(pcclAwaitAsyncReduce(NULL, NULL), pcclInvalidArgument, "reduce_handle");
-	d.count = 0;
-	fx_assert_fails(
-		pcclAllReduce(buf, buf, &d, fx_comm, NULL), pcclInvalidArgument, "count is 0");
 	d.count = ((size_t)1 << 48) + 1;
 	fx_assert_fails(pcclAllReduce(buf, buf, &d, fx_comm, NULL), pcclInvalidArgument,
 		"the limit for elements of 1 bytes is 281474976710656");
@@ -44,7 +83,17 @@ START_TEST(arguments_are_checked)
 	d.quantization_options.algorithm = pcclQuantMinMax;
 	fx_assert_fails(pcclAllReduce(buf, buf, &d, fx_comm, NULL), pcclInternalError,
 		"quantization is not in this release");
+	d.quantization_options.quantized_datatype = (pcclDataType_t)12;
+	fx_assert_fails(pcclAllReduce(buf, buf, &d, fx_comm, NULL), pcclInvalidArgument,
+		"quantized_datatype: there is no type 12");
+	d.quantization_options.algorithm = (pcclQuantizationAlgorithm_t)3;
+	fx_assert_fails(pcclAllReduce(buf, buf, &d, fx_comm, NULL), pcclInvalidArgument,
+		"algorithm: there is no algorithm 3");
 	d.quantization_options.algorithm = pcclQuantNone;
+	d.src_descriptor.distribution_hint = (pcclDistributionHint_t)3;
+	fx_assert_fails(pcclAllReduce(buf, buf, &d, fx_comm, NULL), pcclInvalidArgument,
+		"distribution_hint: there is no hint 3");
+	d.src_descriptor.distribution_hint = pcclDistributionNone;
 	d.count = 3;
 	fx_assert_fails(
 		pcclAllReduce(buf, buf + 1, &d, fx_comm, NULL), pcclInvalidArgument, "overlap");
@@ -639,6 +688,8 @@ int main(void)
 	tcase_add_checked_fixture(tc, fx_setup_comm, fx_teardown_comm);
 	tcase_set_timeout(tc, 30);
 	tcase_add_test(tc, arguments_are_checked);
+	tcase_add_test(tc, a_count_of_zero_is_done);
+	tcase_add_test(tc, alone_is_told_at_once);
 	tcase_add_test(tc, only_connected_ones_reduce);
 	tcase_add_loop_test(tc, results_arrive, 0, PLACEMENTS);
 	tcase_add_loop_test(tc, results_arrive_in_an_area_though_registered, 0, PLACEMENTS);

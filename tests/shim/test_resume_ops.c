@@ -208,7 +208,7 @@ START_TEST(results_that_are_lost)
 	fx_assert_fails(pcclAwaitAsyncReduce(&h, NULL), pcclRankConnectionLost, "all others have");
 	bf_assert_untouched(&b);
 	ck_assert_int_eq(pcclAwaitAsyncReduce(&second, NULL), pcclRankConnectionLost);
-	fx_assert_fails(pcclUpdateTopology(fx_comm), pcclInvalidUsage, "no longer part");
+	fx_assert_fails(pcclUpdateTopology(fx_comm), pcclUpdateTopologyFailed, "no longer part");
 	fake_await_seen(fx_agent, WL_COMM_DESTROY, 1);
 	fx_assert_succeeds(pcclConnect(fx_comm));
 	after = fake_last(fx_agent, WL_COMM_CONNECT).peer;

@@ -171,7 +171,7 @@ START_TEST(a_new_membership_begins_anew)
 	fx_assert_succeeds(pcclUpdateTopology(fx_comm));
 	fake_lose(fx_agent, pcclRankConnectionLost, "kicked");
 	assert_world(3, 3, 1, 3);
-	fx_assert_fails(pcclUpdateTopology(fx_comm), pcclRankConnectionLost, "kicked");
+	fx_assert_fails(pcclUpdateTopology(fx_comm), pcclUpdateTopologyFailed, "kicked");
 	fx_assert_fails(pcclGetAttribute(fx_comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &(int){0}),
 		pcclInvalidUsage, "kicked");
 	tell(1, 1, 1, 1, 1);

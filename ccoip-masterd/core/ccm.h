@@ -90,19 +90,19 @@
  * - Taking over: a master to which nothing has happened yet adopts the run of the first agent
  *   that knows one; one that was restored from its journal has it. For a minute so does one that
  *   has founded a run with newcomers meanwhile, unless several of them have done an operation:
- *   they are to connect again, and of that run nothing is left. Then it is recovering: agents say what they know (JOIN .. RESUME), nothing
- *   is decided, newcomers wait. It ends when all
- *   accepted peers that are known of have come back, or after recovery_ms. If only half of them
- *   have by then, or less, the others may have another master: who came is sent away once, to
- *   look for it, and recovery_ms begins again when one of them is back. What follows: the
- *   highest epoch, round, turn and count of losses are in force; a round that one agent knows to
- *   be committed is; an attempt whose end one agent knows has ended so for all; one for which
- *   all its peers have voted goes on, and a synchronization also if those who have not came by
- *   new agents and ask for it; one whose result all hosts have (also those of peers that came by
- *   a new agent and ask for it) is done; every other one has failed, with all that its group
- *   does. A host that has not come, or has left again, may lack it, unless a peer that came by a
- *   new agent was told of success: then only the others count. Who has not come back is lost.
- *   Nobody is told of an error when nobody but the master died.
+ *   they are to connect again, and of that run nothing is left. Then it is recovering: agents say
+ * what they know (JOIN .. RESUME), nothing is decided, newcomers wait. It ends when all accepted
+ * peers that are known of have come back, or after recovery_ms. If only half of them have by then,
+ * or less, the others may have another master: who came is sent away once, to look for it, and
+ * recovery_ms begins again when one of them is back. What follows: the highest epoch, round, turn
+ * and count of losses are in force; a round that one agent knows to be committed is; an attempt
+ * whose end one agent knows has ended so for all; one for which all its peers have voted goes on,
+ * and a synchronization also if those who have not came by new agents and ask for it; one whose
+ * result all hosts have (also those of peers that came by a new agent and ask for it) is done;
+ * every other one has failed, with all that its group does. A host that has not come, or has left
+ * again, may lack it, unless a peer that came by a new agent was told of success: then only the
+ * others count. Who has not come back is lost. Nobody is told of an error when nobody but the
+ * master died.
  * - A master that takes over leaves numbers out that the last one may have used unheard.
  * - Term: grows with each master of a run. Who presents the run's key and a higher term makes this
  *   master stale: it refuses everybody from then on. While it is recovering it takes a higher term

@@ -92,7 +92,9 @@ static char **make_environment(void)
 	while (environ && environ[n])
 		n++;
 	v = calloc(n + 1, sizeof *v);
-	for (size_t i = 0; v && i < n; i++)
+	if (!v)
+		return NULL;
+	for (size_t i = 0; i < n; i++)
 		if (is_kept(environ[i]))
 			v[kept++] = environ[i];
 	return v;

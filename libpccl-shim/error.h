@@ -8,6 +8,8 @@
 
 #include <stdint.h>
 
+#include "libpccl-shim/entry.h"
+
 #include "libpccl-shim/include/pccl.h"
 
 #define PCCL_TEXT_MAX 640 /* the agent's sentence and a few words of ours */

@@ -14,6 +14,7 @@ libpccl_shim_libpccl_shim_la_SOURCES = \
 	libpccl-shim/comm.c libpccl-shim/comm.h \
 	libpccl-shim/connect.c \
 	libpccl-shim/copy.c libpccl-shim/copy.h \
+	libpccl-shim/entry.c libpccl-shim/entry.h \
 	libpccl-shim/error.c libpccl-shim/error.h \
 	libpccl-shim/keeper.c libpccl-shim/keeper.h \
 	libpccl-shim/lib.c libpccl-shim/lib.h \

@@ -88,13 +88,18 @@ pcclResult_t pcclCreateMaster(
 static pcclResult_t start(pcclMasterInstance_t *m)
 {
 	char *argv[] = {(char *)"ccoip-masterd", (char *)"--listen-fd", (char *)"3",
-		(char *)"--parent-fd", (char *)"4", NULL};
+		(char *)"--parent-fd", (char *)"4", NULL, NULL, NULL};
+	const char *level = pccl_program_log_level();
 	char program[PATH_MAX];
 	int pair[2], fds[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return pccl_fail(
 			pcclInternalError, "cannot make a pair of sockets: %s", strerror(errno));
+	if (level) {
+		argv[5] = (char *)"--log-level";
+		argv[6] = (char *)(uintptr_t)level;
+	}
 	pccl_program_find("PCCL_MASTERD", "ccoip-masterd", program, sizeof program);
 	fds[0] = m->listener.fd;
 	fds[1] = pair[1];

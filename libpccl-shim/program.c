@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "common/cc_err.h"
@@ -98,6 +99,20 @@ static char **make_environment(void)
 		if (is_kept(environ[i]))
 			v[kept++] = environ[i];
 	return v;
+}
+
+const char *pccl_program_log_level(void)
+{
+	static const struct {
+		const char *name, *level;
+	} levels[] = {{"TRACE", "debug"}, {"DEBUG", "debug"}, {"INFO", "info"}, {"WARN", "warning"},
+		{"WARNING", "warning"}, {"ERROR", "err"}, {"FATAL", "err"}, {"OFF", "err"}};
+	const char *name = secure_getenv("PCCL_LOG_LEVEL");
+
+	for (size_t i = 0; name && i < sizeof levels / sizeof levels[0]; i++)
+		if (strcasecmp(name, levels[i].name) == 0)
+			return levels[i].level;
+	return NULL;
 }
 
 static int describe_child(posix_spawn_file_actions_t *fa, posix_spawnattr_t *attr, int err_fd,

@@ -211,10 +211,15 @@ static pcclResult_t start_agent(
 	const char *program = env->program, *dir = env->dir;
 	char socket_arg[PCCL_SOCKET_PATH_MAX];
 	char *argv[] = {(char *)"pcclagentd", (char *)"--private", (char *)"--listen-fd",
-		(char *)"3", (char *)"--socket", socket_arg, NULL};
+		(char *)"3", (char *)"--socket", socket_arg, NULL, NULL, NULL};
+	const char *level = pccl_program_log_level();
 	int log_fd, err, error, status;
 	pid_t pid;
 
+	if (level) {
+		argv[6] = (char *)"--log-level";
+		argv[7] = (char *)(uintptr_t)level;
+	}
 	snprintf(socket_arg, sizeof socket_arg, "%s", path);
 	log_fd = openat(
 		dir_fd, "agent.log", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);

@@ -372,6 +372,18 @@ typedef struct pcclSharedStateSyncInfo_t {
  */
 PCCL_EXPORT pcclResult_t pcclInit(void);
 
+/*
+ * The same, and from then on functions return the codes from 64 on in this process. Without it, as
+ * in programs and bindings made for PCCL 1.0, which do not know them, the nearest code of 1.0 is
+ * returned instead: pcclInternalError for pcclOutOfMemory, pcclMasterConnectionFailed for the
+ * others; pcclGetLastError says the same in both cases. This header makes pcclInit a name of it,
+ * unless PCCL_1_0_CODES is defined before.
+ */
+PCCL_EXPORT pcclResult_t pcclInitExtended(void);
+#ifndef PCCL_1_0_CODES
+#define pcclInit pcclInitExtended
+#endif
+
 /* Tells what the library was built with. Works before pcclInit. Any thread. */
 PCCL_EXPORT pcclResult_t pcclGetBuildInfo(pcclBuildInfo_t *info);
 

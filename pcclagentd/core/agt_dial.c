@@ -237,7 +237,7 @@ static void check_sought(struct agt *a, struct agt_run *r)
 void agt_dial_tick(struct agt *a, struct agt_run *r)
 {
 	uint32_t limit = attempt_ms(a, r);
-	char why[64];
+	char why[WM_TEXT_MAX];
 
 	/* This process stood still: that is not the master's fault. */
 	if (a->tick_ns && a->now - a->tick_ns > AGT_STOOD_STILL_NS)
@@ -256,7 +256,11 @@ void agt_dial_tick(struct agt *a, struct agt_run *r)
 		r->n_refused = 0;
 		agt_dial_next(a, r);
 	} else if (a->now - r->dial_ns >= (uint64_t)limit * AGT_NS_PER_MS) {
-		(void)snprintf(why, sizeof why, "no answer within %u ms", limit);
+		(void)snprintf(why, sizeof why,
+			"no answer within %u ms, though the connection was taken: what listens "
+			"there may be a master of PCCL 1.0, or no master at all, but it is no "
+			"ccoip-masterd that works",
+			limit);
 		agt_dial_failed(a, r, why, true);
 	}
 }

@@ -7,10 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#define PCCL_1_0_CODES
 #include "pccl.h"
 
 static const struct {
 	pcclResult_t (*init)(void);
+	pcclResult_t (*init_extended)(void);
 	pcclResult_t (*get_build_info)(pcclBuildInfo_t *);
 	const char *(*get_version)(void);
 	const char *(*get_error_string)(pcclResult_t);
@@ -42,6 +44,7 @@ static const struct {
 	pcclResult_t (*destroy_master)(pcclMasterInstance_t *);
 } api = {
 	pcclInit,
+	pcclInitExtended,
 	pcclGetBuildInfo,
 	pcclGetVersion,
 	pcclGetErrorString,

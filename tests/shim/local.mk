@@ -13,7 +13,7 @@ shim_tests = tests/shim/test_session tests/shim/test_reduce tests/shim/test_fail
 	tests/shim/test_spawn tests/shim/test_master tests/shim/test_multi \
 	tests/shim/test_resume_ops tests/shim/test_resume_comms tests/shim/test_resume_storm \
 	tests/shim/test_state_offer tests/shim/test_state_sync tests/shim/test_state_seen \
-	tests/shim/test_world tests/shim/test_copy tests/shim/test_place tests/shim/test_operand
+	tests/shim/test_world tests/shim/test_codes tests/shim/test_copy tests/shim/test_place tests/shim/test_operand
 shim_tests_libs = libpccl-shim/libpccl-shim.la tests/shim/libfake.la $(CHECK_LIBS)
 
 check_PROGRAMS += $(shim_tests) tests/shim/standin_agentd
@@ -51,6 +51,10 @@ tests_shim_test_state_sync_LDADD = $(shim_tests_libs)
 tests_shim_test_state_seen_SOURCES = tests/shim/test_state_seen.c
 tests_shim_test_state_seen_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_shim_test_state_seen_LDADD = $(shim_tests_libs)
+
+tests_shim_test_codes_SOURCES = tests/shim/test_codes.c
+tests_shim_test_codes_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_shim_test_codes_LDADD = $(shim_tests_libs)
 
 tests_shim_test_world_SOURCES = tests/shim/test_world.c
 tests_shim_test_world_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)

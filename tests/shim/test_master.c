@@ -186,6 +186,32 @@ START_TEST(a_master_does_not_outlive_its_process)
 }
 END_TEST
 
+/* By the names of PCCL 1.0. */
+START_TEST(the_log_level_is_passed_on)
+{
+	static const char *const levels[][2] = {{"DEBUG", " --log-level debug"},
+		{"INFO", " --log-level info"}, {"WARN", " --log-level warning"},
+		{"error", " --log-level err"}, {"FATAL", " --log-level err"}, {"", ""},
+		{"LOUD", ""}};
+	ccoip_socket_address_t a;
+	pcclMasterInstance_t *m = new_master(&a);
+	char text[128] = "", wanted[128];
+	FILE *f;
+
+	setenv("PCCL_LOG_LEVEL", levels[_i][0], 1);
+	fx_assert_succeeds(pcclRunMaster(m));
+	ck_assert_int_eq(pcclInterruptMaster(m), pcclSuccess);
+	fx_assert_succeeds(pcclMasterAwaitTermination(m));
+	fx_assert_succeeds(pcclDestroyMaster(m));
+	f = fopen(note, "r");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_ptr_nonnull(fgets(text, sizeof text, f));
+	fclose(f);
+	snprintf(wanted, sizeof wanted, "--listen-fd 3 --parent-fd 4%s\n", levels[_i][1]);
+	ck_assert_str_eq(text, wanted);
+}
+END_TEST
+
 START_TEST(an_interrupt_before_the_start)
 {
 	ccoip_socket_address_t a;
@@ -226,6 +252,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 30);
 	tcase_add_test(tc, from_creation_to_the_end);
+	tcase_add_loop_test(tc, the_log_level_is_passed_on, 0, 7);
 	tcase_add_test(tc, an_interrupt_before_the_start);
 	tcase_add_loop_test(tc, an_interrupt_during_the_start, 0, 20);
 	tcase_add_test(tc, addresses_that_cannot_be);

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What callers made for PCCL 1.0 get instead of the codes that they do not know.
+ */
+#define PCCL_1_0_CODES
+#include "tests/shim/fixture.h"
+
+static void setup(void)
+{
+	fx_make_dir();
+	setenv("PCCL_AGENT_SOCKET", fx_socket, 1); /* nobody is there */
+	setenv("PCCL_AGENT_GRACE_MS", "0", 1);
+}
+
+START_TEST(a_caller_of_1_0_knows_all_codes)
+{
+	pcclComm_t *c;
+	void *memory;
+
+	fx_assert_succeeds(pcclInit());
+	c = fx_new_comm();
+	fx_assert_fails(pcclConnect(c), pcclMasterConnectionFailed, fx_socket);
+	fx_assert_fails(pcclMemAlloc(1, &memory), pcclMasterConnectionFailed, fx_socket);
+	fx_assert_fails(pcclGetAttribute(c, (pcclAttribute_t)9, NULL), pcclInvalidArgument, "NULL");
+	fx_assert_succeeds(pcclInitExtended());
+	fx_assert_fails(pcclConnect(c), pcclAgentUnavailable, fx_socket);
+	fx_assert_succeeds(pcclInit()); /* who has asked, has */
+	fx_assert_fails(pcclConnect(c), pcclAgentUnavailable, fx_socket);
+	fx_assert_succeeds(pcclDestroyCommunicator(c));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("codes");
+	TCase *tc = tcase_create("codes");
+
+	tcase_add_unchecked_fixture(tc, fx_make_base, fx_remove_base);
+	tcase_add_checked_fixture(tc, setup, fx_remove_dir);
+	tcase_add_test(tc, a_caller_of_1_0_knows_all_codes);
+	suite_add_tcase(s, tc);
+	return tl_run(s);
+}

@@ -8,6 +8,7 @@
 #include <netinet/tcp.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -241,31 +242,70 @@ int cc_listen_unix(const char *path, int type, unsigned mode)
 	return fd;
 }
 
-unsigned cc_interface_addrs(struct cc_addr *ret, unsigned max)
+static uint8_t count_bits(const struct sockaddr *mask)
 {
-	struct ifaddrs *all, *i;
-	unsigned n = 0;
+	struct cc_addr a;
+	uint8_t n = 0;
+
+	if (!mask || cc_addr_from_sockaddr(mask, &a) < 0)
+		return 0;
+	for (unsigned i = 0; i < sizeof a.ip; i++)
+		n = (uint8_t)(n + __builtin_popcount(a.ip[i]));
+	return n;
+}
+
+/* Of an interface that is up, and leads somewhere. */
+static bool take_interface(const struct ifaddrs *i, struct cc_interface *ret)
+{
+	const struct sockaddr *sa = i->ifa_addr;
+
+	if (!sa || !(i->ifa_flags & IFF_UP) ||
+		(sa->sa_family != AF_INET && sa->sa_family != AF_INET6) ||
+		cc_addr_from_sockaddr(sa, &ret->addr) < 0 || cc_addr_is_loopback(&ret->addr))
+		return false;
+	if (sa->sa_family == AF_INET6 &&
+		IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr))
+		return false;
+	ret->addr.port = 0;
+	ret->bits = count_bits(i->ifa_netmask);
+	ret->loopback = (i->ifa_flags & IFF_LOOPBACK) != 0;
+	snprintf(ret->name, sizeof ret->name, "%s", i->ifa_name);
+	return true;
+}
+
+/* IPv4 first: where both exist it is the one more often reachable between sites. What hosts have on
+ * the loopback interface others reach by routes alone. */
+static unsigned place_of(const struct cc_interface *i)
+{
+	return (i->addr.family == CC_INET6 ? 2u : 0u) + i->loopback;
+}
+
+int cc_interfaces(struct cc_interface *ret, unsigned max)
+{
+	struct cc_interface x;
+	struct ifaddrs *all;
+	unsigned n = 0, total = 0;
 
 	if (getifaddrs(&all) < 0)
-		return 0;
-	/* IPv4 first: where both exist it is the one more often reachable between sites. */
-	for (int family = AF_INET;; family = AF_INET6) {
-		for (i = all; i && n < max; i = i->ifa_next) {
-			if (!i->ifa_addr || i->ifa_addr->sa_family != family ||
-				!(i->ifa_flags & IFF_UP) || (i->ifa_flags & IFF_LOOPBACK))
+		return CC_ERR_IO;
+	for (unsigned place = 0; place < 4; place++) {
+		for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
+			if (!take_interface(i, &x) || place_of(&x) != place)
 				continue;
-			if (family == AF_INET6 &&
-				IN6_IS_ADDR_LINKLOCAL(
-					&((struct sockaddr_in6 *)(void *)i->ifa_addr)->sin6_addr))
-				continue;
-			if (cc_addr_from_sockaddr(i->ifa_addr, &ret[n]) == 0) {
-				ret[n].port = 0;
-				n++;
-			}
+			if (n < max)
+				ret[n++] = x;
+			total++;
 		}
-		if (family == AF_INET6)
-			break;
 	}
 	freeifaddrs(all);
-	return n;
+	return (int)total;
+}
+
+bool cc_addr_in_net(const struct cc_addr *a, const struct cc_addr *net, uint8_t bits)
+{
+	unsigned whole = bits / 8u, rest = bits % 8u;
+
+	if (a->family != net->family || memcmp(a->ip, net->ip, whole) != 0)
+		return false;
+	return rest == 0 || (a->ip[whole] ^ net->ip[whole]) >> (8u - rest) == 0;
 }

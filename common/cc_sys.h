@@ -47,8 +47,18 @@ bool cc_tcp_has_bbr(int fd);
 void cc_tcp_allow_silence(int fd, uint32_t ms);
 /* Connects (blocking) to an AF_UNIX socket. Descriptor or a negative enum cc_err (errno kept). */
 int cc_connect_unix(const char *path, int type);
-/* Addresses of the interfaces that are up, global and site scope first, no loopback, no link-local.
- * Returns how many were written. */
-unsigned cc_interface_addrs(struct cc_addr *ret, unsigned max);
+/* An address of this host, port 0. */
+struct cc_interface {
+	struct cc_addr addr;
+	uint8_t bits;  /* of its network */
+	bool loopback; /* the interface is, not the address */
+	char name[16];
+};
+/* Addresses of interfaces that are up, but 127.0.0.0/8, ::1 and those of a link alone: IPv4 first,
+ * and those on the loopback interface last. How many there are, of which `max` were written; or
+ * CC_ERR_IO. */
+int cc_interfaces(struct cc_interface *ret, unsigned max);
+/* Are the first bits of both alike? */
+bool cc_addr_in_net(const struct cc_addr *a, const struct cc_addr *net, uint8_t bits);
 
 #endif

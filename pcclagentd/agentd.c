@@ -305,6 +305,7 @@ static void on_tick(void *arg)
 	d->stepping = true;
 	session_tick(d, now);
 	ports_tick(d, now);
+	addresses_tick(d, now);
 	run_tick(d, now);
 	progress_tick(d, now);
 	result_tick(d, now);
@@ -349,28 +350,20 @@ static void default_limits(struct agentd_config *c)
 		c->mem_total = half;
 	if (c->mem_per_user == 0)
 		c->mem_per_user = half;
-	if (!c->advertised)
-		c->n_addrs = cc_interface_addrs(c->addrs, WM_ADDRS_MAX);
 }
 
 static int make_core(struct agentd *d)
 {
 	struct agt_config a = {
 		.agent = d->id,
-		.advertised = d->cfg.advertised,
-		.n_addrs = d->cfg.n_addrs,
 		.max_comms_per_uid = d->cfg.comms_per_user,
 		.connect_timeout_ms = d->cfg.connect_timeout_ms,
 		.master_grace_ms = d->cfg.master_grace_ms,
 		.stopped_ms = d->cfg.stopped_timeout_ms,
 	};
-	struct agentd_stats s;
 
-	ports_get(d, &s);
-	a.port_p2p = s.port_p2p;
-	a.port_shared_state = s.port_shared_state;
-	a.port_benchmark = s.port_benchmark;
-	memcpy(a.addrs, d->cfg.addrs, sizeof a.addrs);
+	addresses_refresh(d);
+	a.addresses = d->addresses;
 	agentd_copy_text(a.name, sizeof a.name, d->cfg.name);
 	d->core = agt_new(&a);
 	return d->core ? 0 : CC_ERR_NOMEM;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "common/cc_addr.h"
+#include "pcclagentd/addresses.h"
 #include "proto/wire_master.h"
 
 #define AGENTD_PORT_BUMP 100u /* how far a taken port moves up */
@@ -32,9 +33,10 @@ struct agentd_config {
 	int admin_fd;           /* listening SOCK_STREAM socket, owned by the agent; -1: none */
 	struct cc_addr bind;    /* address of the TCP ports; port is ignored */
 	uint16_t port_shared_state, port_p2p, port_benchmark; /* 0: any free port */
-	bool advertised; /* addrs were set by the operator, otherwise they are the interfaces' */
-	uint32_t n_addrs;
-	struct cc_addr addrs[WM_ADDRS_MAX];
+	struct places advertise;  /* where this host is reached; none: its interfaces' addresses */
+	struct places interfaces; /* those that data is to take; none: all */
+	/* Ports that others are told, where they are not those that the agent listens on; or 0. */
+	uint16_t advertise_port_shared_state, advertise_port_p2p, advertise_port_benchmark;
 	uint64_t mem_total, mem_per_user; /* bytes of shared memory; 0: half of the RAM */
 	uint32_t sessions_per_user, comms_per_user;
 	uint32_t connect_timeout_ms; /* to reach a master */

@@ -299,6 +299,9 @@ struct agentd {
 	struct cc_id id;     /* follows from it */
 	uint64_t next_hello; /* numbers the hellos of links */
 	struct cc_loop *loop;
+	struct wm_addresses addresses; /* as the core knows them */
+	bool addresses_known;
+	uint64_t addresses_ns; /* when they were found out */
 	struct agt *core;
 	struct agt_actions acts;
 	bool stepping;

@@ -15,8 +15,8 @@
 #include "pcclagentd/way.h"
 
 #define CANDIDATES (WM_ADDRS_MAX + 1)
-#define AT_ONCE    32u /* streams being opened at a time, each for two round trips of LINK_MS */
-#define STAGGER_NS MS(200)
+#define AT_ONCE    32u     /* streams being opened at a time, each for two round trips of LINK_MS */
+#define STAGGER_NS MS(200) /* between two candidates; less if there are many */
 /*
  * A host that nobody can reach must be out of the rings within BOUND_MS. The master sees it when
  * the link to it has failed in ORDERS orders of the ring: each makes another host its neighbour,
@@ -353,6 +353,8 @@ static void link_fail(struct out_link *l, const struct dial *culprit)
 	else
 		list_errors(l, text, sizeof text);
 	ev.text = text;
+	/* It may be this host that is elsewhere. */
+	addresses_refresh(r->d);
 	out_link_free(l);
 	agentd_feed(r->d, &ev);
 }
@@ -474,6 +476,14 @@ static struct dial *first_in(struct out_link *l, enum dial_state state)
 	return NULL;
 }
 
+/* All have begun when half of the link's time is over. */
+static uint64_t stagger_ns(const struct out_link *l)
+{
+	uint64_t each = MS(LINK_MS / 2) / l->n_tries;
+
+	return each < STAGGER_NS ? each : STAGGER_NS;
+}
+
 /* Starts candidates when it is their turn, and lets one of the connected say hello. */
 static void advance_tries(struct out_link *l)
 {
@@ -491,7 +501,7 @@ static void advance_tries(struct out_link *l)
 			(now >= l->next_try ||
 				(!d && !any_in(l, DIAL_CONNECTING) && !any_in(l, DIAL_HELLO)))) {
 			dial_start(&l->tries[l->started++]);
-			l->next_try = now + STAGGER_NS;
+			l->next_try = now + stagger_ns(l);
 			continue;
 		}
 		break;
@@ -563,8 +573,9 @@ void out_link_open(struct run *r, const struct wm_endpoint *to, uint32_t n_strea
 		a.port = to->port;
 		add_candidate(l, a);
 	}
+	addresses_sort(r->d, l->to.addrs, l->to.n_addrs);
 	for (uint32_t i = 0; i < to->n_addrs && i < WM_ADDRS_MAX; i++)
-		add_candidate(l, to->addrs[i]);
+		add_candidate(l, l->to.addrs[i]);
 	advance(l);
 }
 

@@ -21,6 +21,7 @@ pcclagentd_libstate_la_LIBADD = libhsh.la proto/libwire.la common/libcommon.la
 # All but main.c, so that tests can be the daemon.
 noinst_LTLIBRARIES += pcclagentd/libpcclagentd.la
 pcclagentd_libpcclagentd_la_SOURCES = \
+	pcclagentd/addresses.c pcclagentd/addresses.h \
 	pcclagentd/admin.c \
 	pcclagentd/admin_state.c \
 	pcclagentd/agentd.c pcclagentd/agentd.h \

@@ -35,6 +35,7 @@ enum value_kind {
 	V_MS,
 	V_BYTES,
 	V_ADDR,
+	V_PLACES,
 	V_BIND,
 	V_HASH,
 	V_LEVEL
@@ -49,10 +50,23 @@ static const struct setting {
 } settings[] = {
 	{"name", V_TEXT, offsetof(struct agentd_config, name), "NAME",
 		"name of this host in logs and tables [host name]"},
-	{"advertise", V_ADDR, 0, "ADDR",
-		"address that agents of other hosts reach this one at;\n"
+	{"advertise", V_ADDR, offsetof(struct agentd_config, advertise), "PLACE",
+		"where agents of other hosts reach this one: ADDR[:PORT], or\n"
+		"its addresses in a network, as 10.2.0.0/16, or of an interface;\n"
 		"may be given several times, the first one is tried first\n"
-		"[PCCL_ADVERTISE, else the addresses of the interfaces]"},
+		"[PCCL_ADVERTISE, else those of interfaces]"},
+	{"interfaces", V_PLACES, offsetof(struct agentd_config, interfaces), "PLACE",
+		"which of this host's addresses data takes: an interface, a\n"
+		"network, or an address; several likewise\n"
+		"[PCCL_INTERFACES, else all]"},
+	{"advertise_port_p2p", V_PORT, offsetof(struct agentd_config, advertise_port_p2p), "PORT",
+		"that others are told, where a router forwards it\n[p2p_port]"},
+	{"advertise_port_shared_state", V_PORT,
+		offsetof(struct agentd_config, advertise_port_shared_state), "PORT",
+		"likewise [shared_state_port]"},
+	{"advertise_port_benchmark", V_PORT,
+		offsetof(struct agentd_config, advertise_port_benchmark), "PORT",
+		"likewise [benchmark_port]"},
 	{"bind", V_BIND, 0, "ADDR", "local address of the TCP ports [::]"},
 	{"p2p_port", V_PORT, offsetof(struct agentd_config, port_p2p), "PORT",
 		"taken: the next higher is tried; 0: any [48150]"},
@@ -121,27 +135,16 @@ static bool parse_bytes(const char *text, uint64_t *ret)
 	return true;
 }
 
-static bool add_address(struct agentd_config *c, const char *text)
-{
-	struct cc_addr a;
-
-	if (c->n_addrs == WM_ADDRS_MAX || cc_addr_parse(text, 0, &a) < 0 || cc_addr_is_any(&a))
-		return false;
-	c->advertised = true;
-	c->addrs[c->n_addrs++] = a;
-	return true;
-}
-
 /* Several, separated by commas or spaces. */
-static bool add_addresses(struct agentd_config *c, const char *text)
+static bool add_places(struct places *p, const char *text)
 {
-	char copy[512], *save, *word;
+	char copy[WM_ADDRS_MAX * CC_ADDR_STR_SIZE], *save, *word;
 
 	if (strlen(text) >= sizeof copy)
 		return false;
 	memcpy(copy, text, strlen(text) + 1);
 	for (word = strtok_r(copy, ", \t", &save); word; word = strtok_r(NULL, ", \t", &save))
-		if (!add_address(c, word))
+		if (p->n == WM_ADDRS_MAX || !place_parse(word, &p->v[p->n++]))
 			return false;
 	return true;
 }
@@ -177,7 +180,8 @@ static bool set_value(struct agentd_config *c, const struct setting *s, const ch
 	case V_BYTES:
 		return parse_bytes(value, at);
 	case V_ADDR:
-		return add_addresses(c, value);
+	case V_PLACES:
+		return add_places(at, value);
 	case V_BIND:
 		return cc_addr_parse(value, 0, &c->bind) == 0;
 	case V_HASH:
@@ -422,22 +426,32 @@ static int take_option(struct options *o, struct given *g, int opt)
 	return 0;
 }
 
+/* What the command line says of places, or else the environment, takes the place of what the file
+ * says. */
+static int apply_places(struct options *o, const struct given *g, enum value_kind kind,
+	struct places *p, const char *key, const char *env_name)
+{
+	const char *env = getenv(env_name);
+	bool given = false;
+
+	for (size_t i = 0; i < g->n; i++)
+		given = given || g->setting[i]->kind == kind;
+	if (given || (env && *env))
+		p->n = 0;
+	return given || !env || !*env ? 0 : options_set(o, key, env, env_name);
+}
+
 static int apply_all(struct options *o, const struct given *g)
 {
-	const char *env = getenv("PCCL_ADVERTISE");
-	bool advertise = false;
-
 	if (o->config_file) {
 		int code = parse_file(o->config_file, on_ini, o);
 
 		if (code)
 			return code;
 	}
-	for (size_t i = 0; i < g->n; i++)
-		advertise = advertise || g->setting[i]->kind == V_ADDR;
-	if (advertise || (env && *env))
-		o->cfg.n_addrs = 0;
-	if (!advertise && env && *env && options_set(o, "advertise", env, "PCCL_ADVERTISE") < 0)
+	if (apply_places(o, g, V_ADDR, &o->cfg.advertise, "advertise", "PCCL_ADVERTISE") < 0 ||
+		apply_places(o, g, V_PLACES, &o->cfg.interfaces, "interfaces", "PCCL_INTERFACES") <
+			0)
 		return EX_CONFIG;
 	for (size_t i = 0; i < g->n; i++)
 		if (apply(o, g->setting[i], g->value[i], "command line") < 0)

@@ -181,6 +181,7 @@ static void tell_up(struct run *r)
 {
 	struct agt_event ev = {.type = AGT_EV_MASTER_UP, .run = r->id};
 
+	addresses_refresh(r->d); /* the hello follows */
 	r->up = true;
 	agentd_feed(r->d, &ev);
 }

@@ -36,7 +36,7 @@ struct ste;
 
 #define STE_MEMBERS_MAX 1024 /* of one job */
 #define STE_SOURCES_MAX 32
-#define STE_ADDRS_MAX   9
+#define STE_ADDRS_MAX   65
 #define STE_JOBS_MAX    256
 #define STE_CONNS_MAX   256 /* accepted streams */
 #define STE_STREAMS     4   /* default of ste_config.streams */

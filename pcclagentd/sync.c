@@ -219,6 +219,7 @@ static void add_source(struct sync *x, const struct agt_sync_source *t, struct s
 {
 	const struct wm_endpoint *e = &t->endpoint;
 	struct sync_source *s = &x->sources[x->n_sources++];
+	struct cc_addr addrs[WM_ADDRS_MAX];
 
 	*ret = (struct ste_source){.agent = e->agent, .key = e->key, .holds = t->holds};
 	s->holds = t->holds;
@@ -228,8 +229,10 @@ static void add_source(struct sync *x, const struct agt_sync_source *t, struct s
 		ret->addrs[ret->n_addrs] = x->run->reached;
 		ret->addrs[ret->n_addrs++].port = e->port;
 	}
+	memcpy(addrs, e->addrs, sizeof addrs);
+	addresses_sort(x->run->d, addrs, e->n_addrs);
 	for (uint32_t i = 0; i < e->n_addrs && i < WM_ADDRS_MAX; i++) {
-		struct cc_addr a = e->addrs[i];
+		struct cc_addr a = addrs[i];
 
 		if (a.port == 0)
 			a.port = e->port;

@@ -67,6 +67,8 @@ const char *wire_master_type_name(enum wm_type t)
 		return "resume";
 	case WM_OP_QUERY:
 		return "op_query";
+	case WM_ADDRESSES:
+		return "addresses";
 	case WM_STOPPED:
 		return "stopped";
 	case WM_LINK_LOST:

@@ -20,7 +20,7 @@
 #define WM_VERSION_MAX  2u
 #define WM_NAME_MAX     64   /* host or program name, with NUL */
 #define WM_TEXT_MAX     384  /* reasons, with NUL */
-#define WM_ADDRS_MAX    8    /* addresses of one agent */
+#define WM_ADDRS_MAX    64   /* addresses of one agent */
 #define WM_PEERS_MAX    1024 /* peers of one group on one host */
 #define WM_RINGS_MAX    1024 /* groups present on one host */
 #define WM_FAILURES_MAX 64
@@ -48,6 +48,7 @@ enum wm_type {
 	WM_STOPPED = 12,
 	WM_LINK_LOST = 15,
 	WM_KNOCK = 17,
+	WM_ADDRESSES = 19,
 	/* master to agent */
 	WM_HELLO_ACK = 32,
 	WM_REFUSE = 33,
@@ -94,6 +95,14 @@ struct wm_hello {
 			* 0 without run_key */
 	/* agent is made from it, and the agent proves it, to the master's I/O: cc_seal_prove. */
 	struct cc_key identity, proof;
+};
+
+/* Where the agent is reached from now on: as in its hello. */
+struct wm_addresses {
+	bool advertised;
+	uint32_t n_addrs;
+	struct cc_addr addrs[WM_ADDRS_MAX];
+	uint16_t port_p2p, port_shared_state, port_benchmark;
 };
 
 struct wm_hello_ack {
@@ -482,6 +491,7 @@ struct wm_msg {
 		struct wm_op_outcomes op_outcomes;
 		struct wm_stopped stopped;
 		struct wm_link_lost link_lost;
+		struct wm_addresses addresses;
 		struct wm_waits waits;
 		struct wm_knock knock;
 		struct wm_knock_ack knock_ack;

@@ -547,6 +547,30 @@ static int get_kick(const Ccoip__Kick *p, struct wm_kick *m, const char **why)
 	return rc;
 }
 
+static int get_addresses(const Ccoip__Addresses *p, struct wm_addresses *m, const char **why)
+{
+	int rc = get_addrs(p->addrs, p->n_addrs, 0, m->addrs, &m->n_addrs, why,
+		"addresses.addrs: must be at most " WIRE_STR(WM_ADDRS_MAX),
+		"addresses.addrs: " ADDR_LIMIT);
+
+	if (rc != 0)
+		return rc;
+	for (uint32_t i = 0; i < m->n_addrs; i++)
+		if (cc_addr_is_any(&m->addrs[i]))
+			return wire_bad(why, "addresses.addrs: must not be 0.0.0.0 or ::");
+	if (p->port_p2p < 1 || p->port_p2p > UINT16_MAX)
+		return wire_bad(why, "addresses.port_p2p: must be 1 to 65535");
+	if (p->port_shared_state > UINT16_MAX)
+		return wire_bad(why, "addresses.port_shared_state: must be at most 65535");
+	if (p->port_benchmark > UINT16_MAX)
+		return wire_bad(why, "addresses.port_benchmark: must be at most 65535");
+	m->advertised = p->advertised;
+	m->port_p2p = (uint16_t)p->port_p2p;
+	m->port_shared_state = (uint16_t)p->port_shared_state;
+	m->port_benchmark = (uint16_t)p->port_benchmark;
+	return 0;
+}
+
 static int get_stopped(const Ccoip__Stopped *p, struct wm_stopped *m, const char **why)
 {
 	m->is = p->is;
@@ -617,6 +641,8 @@ static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **w
 		return get_kick(p->kick, &m->u.kick, why);
 	case WM_OP_OUTCOMES:
 		return wire_get_op_outcomes(p->op_outcomes, &m->u.op_outcomes, why);
+	case WM_ADDRESSES:
+		return get_addresses(p->addresses, &m->u.addresses, why);
 	case WM_STOPPED:
 		return get_stopped(p->stopped, &m->u.stopped, why);
 	case WM_WAITS:

@@ -41,6 +41,7 @@ struct encoder {
 		Ccoip__Kick kick;
 		Ccoip__OpOutcomes op_outcomes;
 		Ccoip__Stopped stopped;
+		Ccoip__Addresses addresses;
 		Ccoip__Waits waits;
 		Ccoip__Knock knock;
 		Ccoip__KnockAck knock_ack;
@@ -464,6 +465,18 @@ static void put_kick(struct encoder *e, const struct wm_kick *m)
 	p->text = put_text(e, m->text, sizeof m->text);
 }
 
+static void put_addresses(struct encoder *e, const struct wm_addresses *m)
+{
+	Ccoip__Addresses *p = e->msg.addresses = &e->u.addresses;
+
+	ccoip__addresses__init(p);
+	p->advertised = m->advertised;
+	p->n_addrs = put_addrs(&e->arena, m->addrs, m->n_addrs, &p->addrs);
+	p->port_p2p = m->port_p2p;
+	p->port_shared_state = m->port_shared_state;
+	p->port_benchmark = m->port_benchmark;
+}
+
 static void put_stopped(struct encoder *e, const struct wm_stopped *m)
 {
 	Ccoip__Stopped *p = e->msg.stopped = &e->u.stopped;
@@ -525,6 +538,9 @@ static int put_agent_message(struct encoder *e, const struct wm_msg *m)
 		return 0;
 	case WM_OP_QUERY:
 		put_op_query(e, &m->u.op_query);
+		return 0;
+	case WM_ADDRESSES:
+		put_addresses(e, &m->u.addresses);
 		return 0;
 	case WM_STOPPED:
 		put_stopped(e, &m->u.stopped);

@@ -187,6 +187,9 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 		if (a->n_accepted > 0 && !cc_id_is_zero(&a->hello.run_key))
 			ccm_world_tell(m, a);
 		break;
+	case WM_ADDRESSES:
+		ccm_agent_addresses(a, &msg->u.addresses);
+		break;
 	case WM_STOPPED:
 		ccm_peer_stopped(m, a, &msg->u.stopped);
 		break;

@@ -192,6 +192,18 @@ void ccm_agent_hello(struct ccm *m, struct ccm_agent *a, const struct wm_hello *
 	ccm_resume_hello(m, a);
 }
 
+void ccm_agent_addresses(struct ccm_agent *a, const struct wm_addresses *x)
+{
+	struct wm_hello *h = &a->hello;
+
+	h->advertised = x->advertised;
+	h->n_addrs = x->n_addrs;
+	memcpy(h->addrs, x->addrs, sizeof h->addrs);
+	h->port_p2p = x->port_p2p;
+	h->port_shared_state = x->port_shared_state;
+	h->port_benchmark = x->port_benchmark;
+}
+
 static void check_silence(struct ccm *m)
 {
 	struct ccm_agent *a, *tmp;

@@ -351,6 +351,8 @@ void ccm_waits_remove(struct ccm *m, struct ccm_op *o, bool started);
 bool ccm_waits_any(const struct ccm *m);
 /* Logs what has waited for too long, and tells those who have voted. */
 void ccm_waits_tick(struct ccm *m);
+/* It is reached there from the next round on. */
+void ccm_agent_addresses(struct ccm_agent *a, const struct wm_addresses *x);
 void ccm_peer_stopped(struct ccm *m, struct ccm_agent *a, const struct wm_stopped *v);
 /* p's process runs again, or is no concern of the group any more. */
 void ccm_peer_goes_on(struct ccm *m, struct ccm_peer *p);

@@ -115,6 +115,9 @@ static void dispatch(struct agt *a, const struct agt_event *ev)
 	case AGT_EV_MASTER_DOWN:
 		agt_run_master_down(a, ev);
 		break;
+	case AGT_EV_ADDRESSES:
+		agt_master_addresses(a, ev->addresses);
+		break;
 	case AGT_EV_SET_MASTER:
 		agt_dial_set_master(a, ev);
 		break;

@@ -92,13 +92,10 @@
 struct agt_config {
 	struct cc_id agent; /* random bytes from the caller */
 	char name[WM_NAME_MAX];
-	bool advertised;
-	uint32_t n_addrs;
-	struct cc_addr addrs[WM_ADDRS_MAX];
-	uint16_t port_p2p, port_shared_state, port_benchmark;
-	uint32_t max_comms_per_uid;  /* P8; default 1024 */
-	uint32_t connect_timeout_ms; /* to reach a master, and to its answer; default 10000 */
-	uint32_t master_grace_ms;    /* that a run outlives its master; default 60000 */
+	struct wm_addresses addresses; /* where it is reached */
+	uint32_t max_comms_per_uid;    /* P8; default 1024 */
+	uint32_t connect_timeout_ms;   /* to reach a master, and to its answer; default 10000 */
+	uint32_t master_grace_ms;      /* that a run outlives its master; default 60000 */
 	uint32_t stopped_ms; /* after which a stopped process counts as lost; default 10000 */
 };
 
@@ -116,6 +113,7 @@ enum agt_event_type {
 	AGT_EV_MASTER_DOWN,   /* run, text, code (0, or what this host lacks for a run that has not
 			       * begun here); also when it could not be made: the answer to the last
 			       * MASTER_OPEN, unless a MASTER_DROP or _CLOSE came after it */
+	AGT_EV_ADDRESSES,     /* addresses: where this agent is reached from now on */
 	AGT_EV_SET_MASTER,    /* from, to: the master at from is to be found at to, too (family 0:
 			       * nowhere else any more); kept for later runs as well, unless run is
 			       * given: then only of that one. now: leave a master that is up */
@@ -169,6 +167,7 @@ struct agt_event {
 	bool now;                /* SET_MASTER */
 	const struct shm_submission *sub;
 	const struct wm_msg *msg;
+	const struct wm_addresses *addresses;
 	uint64_t seq;
 	uint64_t tx_bytes, rx_bytes; /* XFER_DONE */
 	uint32_t n_results;

@@ -270,6 +270,7 @@ struct agt_run {
 	bool hinted;            /* `reached` is what a process of hint_uid said */
 	uint32_t hint_uid;
 	bool told;              /* the latest AGT_EV_SET_MASTER concerned it */
+	uint32_t addresses;     /* the master knows agt.addresses as of this number */
 	struct cc_addr dialled; /* where it is sought now, or was last */
 	uint32_t n_dialled;     /* places tried since it was reached last */
 	uint32_t n_refused;     /* of them, one after the other: not left without any answer */
@@ -368,6 +369,7 @@ struct agt {
 	uint32_t n_stopped;   /* sessions whose process is */
 	uint32_t n_attaching; /* comms */
 	uint64_t ops_done, ops_failed, refused;
+	uint32_t addresses; /* so often they have changed */
 	uint32_t n_masters; /* where else masters are to be found */
 	struct agt_moved {
 		struct cc_addr from, to;
@@ -511,6 +513,10 @@ void agt_run_free(struct agt *a, struct agt_run *r);
 void agt_run_comm_accepted(struct agt *a, struct agt_comm *c);
 
 /* agt_master.c */
+/* Masters that are up hear of it at once, others by the hello. */
+void agt_master_addresses(struct agt *a, const struct wm_addresses *x);
+/* Tells the master of r, if it does not know the latest. */
+void agt_master_tell_addresses(struct agt *a, struct agt_run *r);
 void agt_master_up(struct agt *a, const struct agt_event *ev);
 void agt_master_msg(struct agt *a, const struct agt_event *ev);
 void agt_master_settings(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m);

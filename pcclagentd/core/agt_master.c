@@ -7,6 +7,24 @@
 
 #include "pcclagentd/core/agt_internal.h"
 
+void agt_master_tell_addresses(struct agt *a, struct agt_run *r)
+{
+	if (r->state != AGT_RUN_UP || r->addresses == a->addresses)
+		return;
+	r->addresses = a->addresses;
+	agt_send(a, r, WM_ADDRESSES)->u.addresses = a->cfg.addresses;
+}
+
+void agt_master_addresses(struct agt *a, const struct wm_addresses *x)
+{
+	struct agt_run *r;
+
+	a->cfg.addresses = *x;
+	a->addresses++;
+	for (r = a->runs; r; r = r->hh.next)
+		agt_master_tell_addresses(a, r);
+}
+
 void agt_master_up(struct agt *a, const struct agt_event *ev)
 {
 	struct agt_run *r = agt_run_find(a, ev->run);
@@ -25,12 +43,13 @@ void agt_master_up(struct agt *a, const struct agt_event *ev)
 	h->version_max = WM_VERSION_MAX;
 	h->agent = a->cfg.agent;
 	memcpy(h->name, a->cfg.name, sizeof h->name);
-	h->advertised = a->cfg.advertised;
-	h->n_addrs = a->cfg.n_addrs;
-	memcpy(h->addrs, a->cfg.addrs, sizeof h->addrs);
-	h->port_p2p = a->cfg.port_p2p;
-	h->port_shared_state = a->cfg.port_shared_state;
-	h->port_benchmark = a->cfg.port_benchmark;
+	h->advertised = a->cfg.addresses.advertised;
+	h->n_addrs = a->cfg.addresses.n_addrs;
+	memcpy(h->addrs, a->cfg.addresses.addrs, sizeof h->addrs);
+	h->port_p2p = a->cfg.addresses.port_p2p;
+	h->port_shared_state = a->cfg.addresses.port_shared_state;
+	h->port_benchmark = a->cfg.addresses.port_benchmark;
+	r->addresses = a->addresses;
 	h->run = agt_run_orphaned(r) ? r->run_id : r->want_run;
 	h->run_key = r->run_key;
 	h->term = cc_id_is_zero(&r->run_key) ? 0 : r->term;

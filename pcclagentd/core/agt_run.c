@@ -375,6 +375,7 @@ void agt_run_tick(struct agt *a, struct agt_run *r)
 		agt_orphan(a, r, why, true);
 		return;
 	}
+	agt_master_tell_addresses(a, r);
 	if (beat_is_due(a, r))
 		agt_send(a, r, WM_HEARTBEAT);
 }

@@ -40,7 +40,7 @@ START_TEST(defaults)
 	ck_assert_uint_eq(o.cfg.port_benchmark, 48151);
 	ck_assert_uint_eq(o.cfg.idle_exit_ms, 0);
 	ck_assert_int_eq(o.listen_fd, -1);
-	ck_assert(!o.cfg.advertised);
+	ck_assert_uint_eq(o.cfg.advertise.n, 0);
 	ck_assert_int_eq(PARSE(&o, "--private", "--listen-fd", "3"), 0);
 	ck_assert_uint_eq(o.cfg.idle_exit_ms, 30000);
 	ck_assert_int_eq(o.listen_fd, 3);
@@ -55,10 +55,10 @@ START_TEST(wrong_values)
 {
 	static const char *const wrong[] = {"--p2p-port=65536", "--p2p-port=-1", "--p2p-port=x",
 		"--p2p-port=", "--mem-total=0", "--mem-total=12Q", "--mem-total=K",
-		"--mem-total=99999999999T", "--advertise=nonsense", "--advertise=0.0.0.0",
-		"--log-level=loud", "--sessions-per-user=0", "--master-grace-ms=0",
-		"--stopped-timeout-ms=x", "--idle-exit=-5", "--listen-fd=x",
-		"--name=", "--no-such-option", "stray"};
+		"--mem-total=99999999999T", "--advertise=no:interface", "--advertise=10.0.0.0/33",
+		"--interfaces=10.0.0/8", "--advertise=0.0.0.0", "--log-level=loud",
+		"--sessions-per-user=0", "--master-grace-ms=0", "--stopped-timeout-ms=x",
+		"--idle-exit=-5", "--listen-fd=x", "--name=", "--no-such-option", "stray"};
 	struct options o;
 
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
@@ -110,16 +110,21 @@ START_TEST(file_environment_command_line)
 	ck_assert_int_eq(PARSE(&o, "--p2p-port", "6000", "--config", path), 0);
 	ck_assert_uint_eq(o.cfg.port_p2p, 6000);
 	ck_assert_uint_eq(o.cfg.port_benchmark, 5001);
-	ck_assert_uint_eq(o.cfg.n_addrs, 2);
-	ck_assert(o.cfg.advertised);
+	ck_assert_uint_eq(o.cfg.advertise.n, 2);
 	setenv("PCCL_ADVERTISE", "192.0.2.3, 2001:db8::1", 1);
 	ck_assert_int_eq(PARSE(&o, "--config", path), 0);
-	ck_assert_uint_eq(o.cfg.n_addrs, 2);
-	ck_assert_uint_eq(o.cfg.addrs[0].ip[3], 3);
-	ck_assert_uint_eq(o.cfg.addrs[1].family, CC_INET6);
+	ck_assert_uint_eq(o.cfg.advertise.n, 2);
+	ck_assert_uint_eq(o.cfg.advertise.v[0].addr.ip[3], 3);
+	ck_assert_uint_eq(o.cfg.advertise.v[1].addr.family, CC_INET6);
 	ck_assert_int_eq(PARSE(&o, "--advertise=192.0.2.4", "--config", path), 0);
-	ck_assert_uint_eq(o.cfg.n_addrs, 1);
-	ck_assert_uint_eq(o.cfg.addrs[0].ip[3], 4);
+	ck_assert_uint_eq(o.cfg.advertise.n, 1);
+	ck_assert_uint_eq(o.cfg.advertise.v[0].addr.ip[3], 4);
+	ck_assert_int_eq(PARSE(&o, "--interfaces=eth1,10.2.0.0/16", "--advertise-port-p2p=7"), 0);
+	ck_assert_uint_eq(o.cfg.interfaces.n, 2);
+	ck_assert_int_eq(o.cfg.interfaces.v[0].kind, PLACE_INTERFACE);
+	ck_assert_int_eq(o.cfg.interfaces.v[1].kind, PLACE_NET);
+	ck_assert_uint_eq(o.cfg.interfaces.v[1].bits, 16);
+	ck_assert_uint_eq(o.cfg.advertise_port_p2p, 7);
 	unsetenv("PCCL_ADVERTISE");
 	unlink(path);
 }

@@ -35,6 +35,14 @@ static bool same_hello(const struct wm_hello *a, const struct wm_hello *b)
 	       same_key(&a->identity, &b->identity) && same_key(&a->proof, &b->proof);
 }
 
+static bool same_addresses(const struct wm_addresses *a, const struct wm_addresses *b)
+{
+	return a->advertised == b->advertised &&
+	       same_addrs(a->addrs, a->n_addrs, b->addrs, b->n_addrs) &&
+	       a->port_p2p == b->port_p2p && a->port_shared_state == b->port_shared_state &&
+	       a->port_benchmark == b->port_benchmark;
+}
+
 static bool same_hello_ack(const struct wm_hello_ack *a, const struct wm_hello_ack *b)
 {
 	return a->version == b->version && a->features == b->features &&
@@ -233,6 +241,8 @@ static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 		       a->u.op_query.n_succeeded == b->u.op_query.n_succeeded &&
 		       memcmp(a->u.op_query.seqs, b->u.op_query.seqs,
 			       a->u.op_query.n * sizeof a->u.op_query.seqs[0]) == 0;
+	case WM_ADDRESSES:
+		return same_addresses(&a->u.addresses, &b->u.addresses);
 	case WM_STOPPED:
 		return cc_id_eq(&a->u.stopped.peer, &b->u.stopped.peer) &&
 		       a->u.stopped.is == b->u.stopped.is;

@@ -19,6 +19,7 @@ const enum wm_type sample_master_types[] = {
 	WM_STOPPED,
 	WM_LINK_LOST,
 	WM_KNOCK,
+	WM_ADDRESSES,
 	WM_HELLO_ACK,
 	WM_REFUSE,
 	WM_ROUND,
@@ -97,6 +98,17 @@ static void hello(struct tl_rng *r, struct wm_hello *m)
 		return;
 	m->run_key = sample_id(r);
 	m->term = tl_magnitude(r, 31);
+}
+
+static void addresses(struct tl_rng *r, struct wm_addresses *m)
+{
+	m->advertised = flip(r);
+	m->n_addrs = few(r, WM_ADDRS_MAX);
+	for (uint32_t i = 0; i < m->n_addrs; i++)
+		m->addrs[i] = sample_addr(r, 0);
+	m->port_p2p = (uint16_t)tl_range(r, 1, 65535);
+	m->port_shared_state = (uint16_t)tl_range(r, 0, 65535);
+	m->port_benchmark = (uint16_t)tl_range(r, 0, 65535);
 }
 
 static void hello_ack(struct tl_rng *r, struct wm_hello_ack *m)
@@ -384,6 +396,9 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 		for (uint32_t i = 0; i < m->u.op_query.n; i++)
 			m->u.op_query.seqs[i] = 1 + tl_magnitude(r, 63);
 		m->u.op_query.n_succeeded = few(r, m->u.op_query.n);
+		break;
+	case WM_ADDRESSES:
+		addresses(r, &m->u.addresses);
 		break;
 	case WM_STOPPED:
 		m->u.stopped.peer = sample_id(r);

@@ -181,6 +181,17 @@ START_TEST(peer_limits)
 	fresh(WM_LEAVE);
 	m.u.leave.peer = (struct cc_id){{0}};
 	refused(&m, "leave.peer");
+	fresh(WM_ADDRESSES);
+	m.u.addresses.port_p2p = 0;
+	refused(&m, "addresses.port_p2p");
+	fresh(WM_ADDRESSES);
+	m.u.addresses.n_addrs = 1;
+	m.u.addresses.addrs[0] = (struct cc_addr){.family = CC_INET4};
+	refused(&m, "addresses.addrs");
+	m.u.addresses.n_addrs = WM_ADDRS_MAX;
+	for (size_t i = 0; i < WM_ADDRS_MAX; i++)
+		m.u.addresses.addrs[i] = sample_addr(&limits_rng, 0);
+	accepted(&m);
 	fresh(WM_STOPPED);
 	m.u.stopped.peer = (struct cc_id){{0}};
 	refused(&m, "stopped.peer");

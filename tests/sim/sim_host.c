@@ -29,7 +29,8 @@ uint32_t sim_host_run(const struct sim_host *h, const struct cc_id *id)
 void sim_host_start(struct sim *s, unsigned no)
 {
 	struct sim_host *h = &s->hosts[no];
-	struct agt_config cfg = {.port_p2p = 48150, .port_shared_state = 48149, .n_addrs = 1};
+	struct agt_config cfg = {
+		.addresses = {.port_p2p = 48150, .port_shared_state = 48149, .n_addrs = 1}};
 	uint32_t life = h->life + 1, slow = h->slow;
 	unsigned i;
 
@@ -44,7 +45,8 @@ void sim_host_start(struct sim *s, unsigned no)
 	cfg.agent = h->id;
 	cfg.name[0] = 'h';
 	cfg.name[1] = (char)('0' + no);
-	cfg.addrs[0] = (struct cc_addr){.family = CC_INET4, .ip = {10, 0, 0, (uint8_t)(no + 1)}};
+	cfg.addresses.addrs[0] =
+		(struct cc_addr){.family = CC_INET4, .ip = {10, 0, 0, (uint8_t)(no + 1)}};
 	cfg.master_grace_ms = s->master_grace_ms;
 	h->a = agt_new(&cfg);
 	h->alive = h->a != NULL;

@@ -307,13 +307,13 @@ static void submit(struct scale *s, uint32_t i, uint64_t tag)
 
 static void node_start(struct scale *s, uint32_t i)
 {
-	struct agt_config cfg = {.port_p2p = 48150, .n_addrs = 1};
+	struct agt_config cfg = {.addresses = {.port_p2p = 48150, .n_addrs = 1}};
 	struct agt_event open = {
 		.type = AGT_EV_SESSION_OPEN, .session = 1, .pid = i, .name = "sim"};
 
 	cfg.agent = s->nodes[i].id = id_of(i, 0xa0);
 	(void)snprintf(cfg.name, sizeof cfg.name, "h%u", i);
-	cfg.addrs[0] = (struct cc_addr){
+	cfg.addresses.addrs[0] = (struct cc_addr){
 		.family = CC_INET4, .ip = {10, (uint8_t)(i >> 16), (uint8_t)(i >> 8), (uint8_t)i}};
 	s->nodes[i].a = agt_new(&cfg);
 	if (!s->nodes[i].a)

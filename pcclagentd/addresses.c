@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+#include "pcclagentd/addresses.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "pcclagentd/io.h"
+
+#define INTERFACES_MAX 1024u
+#define REFRESH_NS     MS(3000)
+
+/* ---- what the operator names ---- */
+
+static bool parse_net(const char *text, const char *slash, struct place *ret)
+{
+	char addr[CC_ADDR_STR_SIZE];
+	unsigned bits;
+	char rest;
+
+	if ((size_t)(slash - text) >= sizeof addr)
+		return false;
+	memcpy(addr, text, (size_t)(slash - text));
+	addr[slash - text] = '\0';
+	if (slash[1] < '0' || slash[1] > '9' || sscanf(slash + 1, "%3u%c", &bits, &rest) != 1 ||
+		cc_addr_parse(addr, 0, &ret->addr) < 0 || ret->addr.port != 0 ||
+		bits > (ret->addr.family == CC_INET4 ? 32u : 128u))
+		return false;
+	ret->kind = PLACE_NET;
+	ret->bits = (uint8_t)bits;
+	return true;
+}
+
+static bool parse_name(const char *text, struct place *ret)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	size_t len = strlen(text);
+
+	if (len >= sizeof ret->name || !*text || !strchr(letters, *text) ||
+		text[strcspn(text, "/: \t")] != '\0')
+		return false;
+	ret->kind = PLACE_INTERFACE;
+	memcpy(ret->name, text, len + 1);
+	return true;
+}
+
+bool place_parse(const char *text, struct place *ret)
+{
+	const char *slash = strchr(text, '/');
+
+	*ret = (struct place){.kind = PLACE_ADDR};
+	if (slash)
+		return parse_net(text, slash, ret);
+	if (cc_addr_parse(text, 0, &ret->addr) == 0)
+		return !cc_addr_is_any(&ret->addr);
+	return parse_name(text, ret);
+}
+
+bool place_has(const struct place *p, const struct cc_interface *i)
+{
+	struct cc_addr a = p->addr;
+
+	if (p->kind == PLACE_INTERFACE)
+		return strcmp(p->name, i->name) == 0;
+	a.port = 0;
+	return cc_addr_in_net(&i->addr, &a,
+		p->kind == PLACE_NET   ? p->bits
+		: a.family == CC_INET4 ? 32
+				       : 128);
+}
+
+/* ---- what there is ---- */
+
+struct found {
+	struct wm_addresses a;
+	uint32_t left_out;
+};
+
+static void add(struct found *f, struct cc_addr addr)
+{
+	for (uint32_t i = 0; i < f->a.n_addrs; i++)
+		if (cc_addr_eq(&f->a.addrs[i], &addr))
+			return;
+	if (f->a.n_addrs == WM_ADDRS_MAX)
+		f->left_out++;
+	else
+		f->a.addrs[f->a.n_addrs++] = addr;
+}
+
+static uint32_t list_interfaces(struct cc_interface *v)
+{
+	int n = cc_interfaces(v, INTERFACES_MAX);
+
+	return n < 0 ? 0 : (uint32_t)n > INTERFACES_MAX ? INTERFACES_MAX : (uint32_t)n;
+}
+
+static void add_named(struct found *f, const struct places *p, bool also_others,
+	const struct cc_interface *own, uint32_t n)
+{
+	for (uint32_t k = 0; k < p->n; k++) {
+		if (also_others && p->v[k].kind == PLACE_ADDR) {
+			add(f, p->v[k].addr);
+			continue;
+		}
+		for (uint32_t i = 0; i < n; i++)
+			if (place_has(&p->v[k], &own[i]))
+				add(f, own[i].addr);
+	}
+}
+
+static uint16_t port_of(uint16_t advertised, uint16_t own)
+{
+	return advertised ? advertised : own;
+}
+
+static void find_out(const struct agentd *d, struct found *ret)
+{
+	static struct cc_interface own[INTERFACES_MAX];
+	const struct agentd_config *c = &d->cfg;
+	const struct places *p = c->advertise.n ? &c->advertise : &c->interfaces;
+	uint32_t n = list_interfaces(own);
+	struct agentd_stats s;
+
+	*ret = (struct found){.a.advertised = p->n > 0};
+	if (p->n > 0)
+		add_named(ret, p, p == &c->advertise, own, n);
+	else
+		for (uint32_t i = 0; i < n; i++)
+			add(ret, own[i].addr);
+	ports_get(d, &s);
+	ret->a.port_p2p = port_of(c->advertise_port_p2p, s.port_p2p);
+	ret->a.port_shared_state = port_of(c->advertise_port_shared_state, s.port_shared_state);
+	ret->a.port_benchmark = port_of(c->advertise_port_benchmark, s.port_benchmark);
+}
+
+static bool is_same(const struct wm_addresses *a, const struct wm_addresses *b)
+{
+	if (a->n_addrs != b->n_addrs || a->port_p2p != b->port_p2p ||
+		a->port_shared_state != b->port_shared_state ||
+		a->port_benchmark != b->port_benchmark)
+		return false;
+	for (uint32_t i = 0; i < a->n_addrs; i++)
+		if (!cc_addr_eq(&a->addrs[i], &b->addrs[i]))
+			return false;
+	return true;
+}
+
+static void log_addresses(const struct found *f)
+{
+	char text[WM_TEXT_MAX] = "", addr[CC_ADDR_STR_SIZE];
+	size_t len = 0;
+
+	for (uint32_t i = 0; i < f->a.n_addrs && len < sizeof text - CC_ADDR_STR_SIZE; i++)
+		len += (size_t)snprintf(text + len, sizeof text - len, "%s%s", i ? ", " : "",
+			cc_addr_str(&f->a.addrs[i], addr));
+	if (f->a.n_addrs == 0)
+		cc_log(f->a.advertised ? CC_LOG_WARNING : CC_LOG_INFO,
+			"this host has no address that others could be told%s",
+			f->a.advertised ? ": none is what advertise or interfaces name" : "");
+	else
+		cc_log(CC_LOG_INFO, "others are told %u addresses of this host: %s%s", f->a.n_addrs,
+			text, len >= sizeof text - CC_ADDR_STR_SIZE ? ", ..." : "");
+	if (f->left_out > 0)
+		cc_log(CC_LOG_WARNING,
+			"%u more addresses of this host are told nobody, as the limit is %u: name "
+			"those that count with interfaces or advertise",
+			f->left_out, WM_ADDRS_MAX);
+}
+
+void addresses_refresh(struct agentd *d)
+{
+	struct agt_event ev = {.type = AGT_EV_ADDRESSES, .addresses = &d->addresses};
+	struct found f;
+
+	d->addresses_ns = cc_now_ns();
+	find_out(d, &f);
+	if (d->addresses_known && is_same(&f.a, &d->addresses))
+		return;
+	d->addresses_known = true;
+	d->addresses = f.a;
+	log_addresses(&f);
+	if (d->core)
+		agentd_feed(d, &ev);
+}
+
+void addresses_tick(struct agentd *d, uint64_t now)
+{
+	if (d->runs && now - d->addresses_ns >= REFRESH_NS)
+		addresses_refresh(d);
+}
+
+/* ---- those of others ---- */
+
+enum rank { RANK_CHOSEN, RANK_NEAR, RANK_FAR, RANK_OWN };
+
+static enum rank rank_of(
+	const struct agentd *d, const struct cc_addr *a, const struct cc_interface *own, uint32_t n)
+{
+	enum rank r = RANK_FAR;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint8_t whole = own[i].addr.family == CC_INET4 ? 32 : 128;
+
+		if (cc_addr_in_net(a, &own[i].addr, whole))
+			return RANK_OWN;
+		if (own[i].bits == 0 || !cc_addr_in_net(a, &own[i].addr, own[i].bits))
+			continue;
+		if (r == RANK_FAR)
+			r = RANK_NEAR;
+		for (uint32_t k = 0; k < d->cfg.interfaces.n; k++)
+			if (place_has(&d->cfg.interfaces.v[k], &own[i]))
+				r = RANK_CHOSEN;
+	}
+	return r;
+}
+
+void addresses_sort(const struct agentd *d, struct cc_addr *v, uint32_t n)
+{
+	static struct cc_interface own[INTERFACES_MAX];
+	struct cc_addr sorted[WM_ADDRS_MAX];
+	enum rank rank[WM_ADDRS_MAX];
+	uint32_t n_own, k = 0;
+
+	if (n < 2 || n > WM_ADDRS_MAX)
+		return;
+	n_own = list_interfaces(own);
+	for (uint32_t i = 0; i < n; i++)
+		rank[i] = rank_of(d, &v[i], own, n_own);
+	for (int r = RANK_CHOSEN; r <= RANK_OWN; r++)
+		for (uint32_t i = 0; i < n; i++)
+			if (rank[i] == (enum rank)r)
+				sorted[k++] = v[i];
+	memcpy(v, sorted, n * sizeof *v);
+}

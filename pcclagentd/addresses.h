@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where other hosts reach this one. Interfaces come and go, so it is found out anew before each
+ * hello, when a link has failed, and every few seconds; what has changed masters are told. Loop
+ * thread.
+ */
+#ifndef ADDRESSES_H
+#define ADDRESSES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/cc_sys.h"
+#include "proto/wire_master.h"
+
+/* What the operator names: an address, or all addresses of this host in a network, or those of an
+ * interface. */
+struct place {
+	enum { PLACE_ADDR, PLACE_NET, PLACE_INTERFACE } kind;
+	struct cc_addr addr; /* ADDR, with the port that counts instead of that of p2p, or 0; NET */
+	uint8_t bits;        /* NET */
+	char name[16];       /* INTERFACE */
+};
+
+struct places {
+	uint32_t n;
+	struct place v[WM_ADDRS_MAX];
+};
+
+/* "192.0.2.1", "[2001:db8::1]:7", "10.2.0.0/16", "eth1". False: it is none of these. */
+bool place_parse(const char *text, struct place *ret);
+/* Is the address one that the place names? The port does not count. */
+bool place_has(const struct place *p, const struct cc_interface *i);
+
+struct agentd;
+
+/* The core is told if there is something new. */
+void addresses_refresh(struct agentd *d);
+void addresses_tick(struct agentd *d, uint64_t now);
+/* Sorts addresses of another host: first those in networks that this host has, of interfaces that
+ * were chosen before others, then all others; last those that this host has itself, which are
+ * seldom meant. Otherwise the order stays. */
+void addresses_sort(const struct agentd *d, struct cc_addr *v, uint32_t n);
+
+#endif

@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Which addresses of a host others use: those of a second network, of the loopback interface, those
+that come later, the hundredth; and ports that a router forwards."""
+
+import re
+import subprocess
+import sys
+
+import lib
+from lib import check, ids_of, judge, netns, together
+
+REDUCE = "reduce type=f32 op=sum count=100003 tag=1 retry=20"
+P2P, STATE = 48150, 48149
+
+
+def on(hosts, host, *args):
+    done = subprocess.run(hosts.command(host, args), capture_output=True, text=True,
+                          timeout=lib.WAIT, check=False)
+    if done.returncode != 0:
+        raise lib.Failed(f"{' '.join(args)}: {done.stderr}")
+    return done.stdout
+
+
+def second_network(hosts):
+    """A cable from one host to the other."""
+    netns.ip("-n", hosts.name(0), "link", "add", "eth1", "type", "veth", "peer", "name", "eth1",
+             "netns", hosts.name(1))
+    for host in (0, 1):
+        netns.ip("-n", hosts.name(host), "addr", "add", f"10.85.0.{host + 1}/24", "dev", "eth1")
+        netns.ip("-n", hosts.name(host), "link", "set", "eth1", "up")
+
+
+def no_data_on_eth0(hosts):
+    """Only the master is reached there."""
+    for host in (0, 1):
+        netns.ip("-n", hosts.name(host), "rule", "add", "pref", "1", "to", "10.84.0.0/24",
+                 "ipproto", "tcp", "dport", f"{STATE}-{P2P}", "unreachable")
+
+
+def forward(lab, hosts, host, ports):
+    """What a router does: connections to these ports go on to others of the host."""
+    code = """
+import socket, sys, threading
+def pump(a, b):
+    try:
+        while data := a.recv(1 << 16):
+            b.sendall(data)
+        b.shutdown(socket.SHUT_WR)
+    except OSError:
+        a.close()
+        b.close()
+def serve(port, to):
+    s = socket.create_server(("0.0.0.0", port))
+    print("ready", flush=True)
+    while True:
+        a, _ = s.accept()
+        b = socket.create_connection(("127.0.0.1", to))
+        for x, y in ((a, b), (b, a)):
+            threading.Thread(target=pump, args=(x, y), daemon=True).start()
+for pair in sys.argv[1:]:
+    threading.Thread(target=serve, args=map(int, pair.split(":"))).start()
+"""
+    process, log = lab.spawn("router", host, [sys.executable, "-c", code, *ports])
+    lib.until(lambda: log.read_text("ascii").count("ready") == len(ports), "no router")
+    return process
+
+
+def far_ends(hosts, host, port):
+    """Addresses of the others of the host's connections to a port."""
+    lines = on(hosts, host, "ss", "-tnHO", "state", "established", f"( dport = :{port} )")
+    return set(re.findall(rf"(\S+):{port}\b", lines))
+
+
+def reduces(what, peers):
+    wrong = judge(together(peers, f"{REDUCE} ids={ids_of(peers)}"))
+    check(not wrong, f"{what}: the hosts reduce", wrong)
+
+
+def later_and_chosen(hosts):
+    """An interface that is named, and there only when the master has the hello already."""
+    with lib.Lab(hosts=hosts) as lab:
+        lab.start(agent_options=["--interfaces", "eth1"])
+        first = lab.start_peer(0, 0)
+        lib.form_run([first])
+        lab.agents[0].await_log("no address that others could be told")
+        second_network(hosts)
+        second = lab.start_peer(1, 1)
+        lab.agents[0].await_log("10.85.0.1")
+        second.send("create", "connect")
+        first.expect("until world=2")
+        second.read()
+        check(second.read()["code"] == lib.SUCCESS, "a network that comes later is used")
+        reduces("chosen", [first, second])
+        for host in (0, 1):
+            ends = far_ends(hosts, host, P2P)
+            check(ends == {f"10.85.0.{2 - host}"}, "data takes the interface that was chosen", ends)
+        lab.check_alive()
+
+
+def subnet(hosts):
+    with lib.Lab(hosts=hosts) as lab:
+        second_network(hosts)
+        lab.start(agent_options=["--advertise", "10.85.0.0/16"])
+        reduces("a network that is named", lab.start_peers([0, 1]))
+        ends = far_ends(hosts, 0, P2P) | far_ends(hosts, 1, P2P)
+        check(ends == {"10.85.0.1", "10.85.0.2"}, "data takes the network that was named", ends)
+
+
+def on_loopback_interface(hosts):
+    """As routers have it: an address of the host, on no network."""
+    with lib.Lab(hosts=hosts) as lab:
+        for host in (0, 1):
+            netns.ip("-n", hosts.name(host), "addr", "add", f"10.99.0.{host + 1}/32", "dev", "lo")
+            netns.ip("-n", hosts.name(host), "route", "add", f"10.99.0.{2 - host}/32",
+                     "via", hosts.address(1 - host))
+        no_data_on_eth0(hosts)
+        lab.start()
+        reduces("addresses on lo", lab.start_peers([0, 1]))
+        lab.check_alive()
+
+
+def among_many(hosts):
+    """The right one is not among the first sixteen; and of more than are told something is said."""
+    with lib.Lab(hosts=hosts) as lab:
+        for host in (0, 1):
+            netns.ip("-n", hosts.name(host), "link", "add", "many", "type", "bridge")
+            netns.ip("-n", hosts.name(host), "link", "set", "many", "up")
+            for k in range(16):
+                netns.ip("-n", hosts.name(host), "addr", "add", f"10.{100 + k}.{host}.1/32",
+                         "dev", "many")
+        second_network(hosts)
+        no_data_on_eth0(hosts)
+        lab.start()
+        reduces("the eighteenth address", lab.start_peers([0, 1]))
+        for k in range(60):
+            netns.ip("-n", hosts.name(0), "addr", "add", f"10.150.{k}.1/32", "dev", "many")
+        lab.agents[0].await_log("more addresses of this host are told nobody")
+        lab.check_alive()
+
+
+def forwarded_ports(hosts):
+    """The agent of host 1 listens on the usual ports, and others come by those of a router."""
+    with lib.Lab(hosts=hosts) as lab:
+        routers = [forward(lab, hosts, host, (f"50150:{P2P}", f"50149:{STATE}"))
+                   for host in (0, 1)]
+        lab.start(agent_options=["--advertise-port-p2p", "50150",
+                                 "--advertise-port-shared-state", "50149"])
+        peers = lab.start_peers([0, 1])
+        reduces("ports that are advertised", peers)
+        ends = far_ends(hosts, 0, 50150)
+        check(ends == {hosts.address(1)}, "data goes to the port that was advertised", ends)
+        for k, peer in enumerate(peers):
+            peer.expect(f"tensors n=1 name=w type=f32 count=200000 seed={k}")
+        peers[0].expect("state revision=1")
+        peers[1].expect("state revision=0")
+        answers = together(peers, "sync strategy=popular")
+        check(all(a["code"] == lib.SUCCESS for a in answers), "and so does shared state", answers)
+        lab.check_alive()
+        for router in routers:
+            router.kill()
+            router.wait()
+
+
+def address_changes(hosts):
+    with lib.Lab(hosts=hosts) as lab:
+        lab.start()
+        peers = lab.start_peers([0, 1])
+        reduces("before", peers)
+        name = hosts.name(1)
+        netns.ip("-n", name, "addr", "add", "10.84.0.77/24", "dev", "eth0")
+        netns.ip("-n", name, "addr", "del", hosts.address(1) + "/24", "dev", "eth0")
+        # the other one is its secondary address, which goes with it unless told otherwise
+        netns.ip("-n", name, "addr", "replace", "10.84.0.77/24", "dev", "eth0")
+        reduces("after the address of a host has changed", peers)
+        lab.check_alive()
+
+
+def test():
+    for case in (later_and_chosen, subnet, on_loopback_interface, among_many, forwarded_ports,
+                 address_changes):
+        hosts = lib.make_namespaces(2)
+        if not hosts:
+            raise lib.Skipped("needs network namespaces")
+        case(hosts)
+
+
+lib.run(test, 240)

@@ -12,6 +12,7 @@
 
 #include "common/cc_err.h"
 #include "common/cc_log.h"
+#include "common/cc_sys.h"
 
 #define DEFAULT_PORT 48148
 
@@ -183,6 +184,10 @@ static int read_file(struct options *o, const char *path)
 	int line;
 
 	errno = 0;
+	if (cc_is_folder(path)) {
+		cc_log(CC_LOG_ERR, "cannot read %s: it is a folder", path);
+		return EX_NOINPUT;
+	}
 	line = ini_parse(path, on_ini, o);
 	if (line < 0) {
 		cc_log(CC_LOG_ERR, "cannot read %s: %s", path,

@@ -301,6 +301,13 @@ int cc_interfaces(struct cc_interface *ret, unsigned max)
 	return (int)total;
 }
 
+bool cc_is_folder(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 bool cc_addr_in_net(const struct cc_addr *a, const struct cc_addr *net, uint8_t bits)
 {
 	unsigned whole = bits / 8u, rest = bits % 8u;

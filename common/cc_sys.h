@@ -58,6 +58,8 @@ struct cc_interface {
  * and those on the loopback interface last. How many there are, of which `max` were written; or
  * CC_ERR_IO. */
 int cc_interfaces(struct cc_interface *ret, unsigned max);
+/* Is there a folder in the place of a file? fopen() takes it for an empty one. */
+bool cc_is_folder(const char *path);
 /* Are the first bits of both alike? */
 bool cc_addr_in_net(const struct cc_addr *a, const struct cc_addr *net, uint8_t bits);
 

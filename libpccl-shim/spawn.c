@@ -26,6 +26,7 @@
 #define SYSTEM_SOCKET    PCCL_RUNDIR "/agent.sock"
 #define START_TIMEOUT_MS 10000
 #define LOCK_POLL_MS     20
+#define NAMES_MAX        10 /* of a folder for temporary files */
 #define LOG_MAX          ((off_t)1 << 20)
 
 #define DIR_MAX (PCCL_SOCKET_PATH_MAX - sizeof "/agent.sock" + 1)
@@ -112,6 +113,28 @@ static pcclResult_t refuse_directory(const char *dir, const char *why)
 		"the folder of this user's agent, %s, cannot be used: %s", dir, why);
 }
 
+/*
+ * Others may be there first: another user who means harm, or one that has our number in another
+ * user namespace. Then it is the next name; all processes of a user find the same.
+ */
+static bool name_temporary(char dir[DIR_MAX], const char *base)
+{
+	for (int k = 0; k < NAMES_MAX; k++) {
+		char suffix[16] = "";
+		struct stat st;
+		int n;
+
+		if (k > 0)
+			snprintf(suffix, sizeof suffix, "-%d", k);
+		n = snprintf(dir, DIR_MAX, "%s/pccl-%u%s", base, (unsigned)geteuid(), suffix);
+		if (n < 0 || (size_t)n >= DIR_MAX)
+			return false;
+		if (lstat(dir, &st) < 0 || (S_ISDIR(st.st_mode) && st.st_uid == geteuid()))
+			return true;
+	}
+	return true; /* the last one is refused, and said why */
+}
+
 static void read_environment(struct private *ret)
 {
 	const char *base = secure_getenv("XDG_RUNTIME_DIR");
@@ -123,8 +146,7 @@ static void read_environment(struct private *ret)
 		n = snprintf(ret->dir, sizeof ret->dir, "%s/pccl", base);
 	} else {
 		base = secure_getenv("TMPDIR");
-		n = snprintf(ret->dir, sizeof ret->dir, "%s/pccl-%u",
-			base && base[0] == '/' ? base : "/tmp", (unsigned)geteuid());
+		n = name_temporary(ret->dir, base && base[0] == '/' ? base : "/tmp") ? 0 : -1;
 	}
 	if (n < 0 || (size_t)n >= sizeof ret->dir)
 		ret->dir[0] = '\0';

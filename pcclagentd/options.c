@@ -13,6 +13,7 @@
 
 #include "common/cc_err.h"
 #include "common/cc_log.h"
+#include "common/cc_sys.h"
 
 #define PRIVATE_IDLE_EXIT_S 30u
 
@@ -286,20 +287,53 @@ static bool take_master(struct agentd_masters *m, const char *section, const cha
 	return strcmp(section, "masters") != 0 || add_master(m, key, value, where) == 0;
 }
 
+/* Other programs may share the file; but it may be a typing error. Said once of each. */
+static void warn_of_section(struct options *o, const char *section)
+{
+	char line[256];
+	unsigned n = 0;
+	FILE *f;
+
+	if (strcmp(section, "masters") == 0 || strchr(section, ':') ||
+		strcmp(section, o->other_section) == 0)
+		return;
+	snprintf(o->other_section, sizeof o->other_section, "%s", section);
+	f = fopen(o->config_file, "re");
+	while (f && fgets(line, sizeof line, f)) {
+		const char *name = line + strspn(line, " \t");
+
+		n++;
+		if (*name == '[' && strncmp(name + 1, section, strlen(section)) == 0 &&
+			name[1 + strlen(section)] == ']')
+			break;
+	}
+	if (f)
+		fclose(f);
+	cc_log(CC_LOG_WARNING, "%s:%u: section [%s] is none of this program's ([agent], [masters])",
+		o->config_file, n, section);
+}
+
 static int on_ini(void *arg, const char *section, const char *key, const char *value)
 {
 	struct options *o = arg;
 
-	if (strcmp(section, "agent") != 0) /* other programs may share the file */
+	if (strcmp(section, "agent") != 0) {
+		warn_of_section(o, section);
 		return take_master(&o->cfg.masters, section, key, value, o->config_file);
+	}
 	return options_set(o, key, value, o->config_file) == 0;
 }
 
 /* 0 or an exit code. */
 static int parse_file(const char *file, ini_handler fn, void *arg)
 {
-	int line = ini_parse(file, fn, arg);
+	int line;
 
+	if (cc_is_folder(file)) {
+		cc_log(CC_LOG_ERR, "cannot read %s: it is a folder", file);
+		return EX_NOINPUT;
+	}
+	line = ini_parse(file, fn, arg);
 	if (line == 0)
 		return 0;
 	if (line < 0) {

@@ -257,7 +257,7 @@ static int unreachable(const struct call *c, int error)
 	char tried[CTL_PATHS_MAX * CTL_PATH_SIZE] = "";
 
 	if (error == EACCES || error == EPERM)
-		return fail(c, EX_UNAVAILABLE,
+		return fail(c, EX_NOPERM,
 			"%s: this user may not ask the %s: be root, or become a member of the "
 			"group "
 			"that the socket belongs to",

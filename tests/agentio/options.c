@@ -99,6 +99,14 @@ static void write_file(char *path, const char *text)
 	close(fd);
 }
 
+START_TEST(a_folder_is_no_configuration)
+{
+	struct options o;
+
+	ck_assert_int_eq(PARSE(&o, "--config", "/tmp"), EX_NOINPUT);
+}
+END_TEST
+
 START_TEST(file_environment_command_line)
 {
 	char path[] = "/tmp/agentio-conf-XXXXXX";
@@ -216,6 +224,7 @@ Suite *options_suite(void)
 	tcase_add_test(t, wrong_values);
 	tcase_add_test(t, hash_types);
 	tcase_add_test(t, sizes);
+	tcase_add_test(t, a_folder_is_no_configuration);
 	tcase_add_test(t, file_environment_command_line);
 	tcase_add_test(t, masters);
 	tcase_add_test(t, bad_masters);

@@ -270,6 +270,25 @@ START_TEST(the_temporary_folder_serves_too)
 }
 END_TEST
 
+/* Its name is another's, who has our number in another user namespace, or means harm. */
+START_TEST(another_users_folder_is_in_the_way)
+{
+	char theirs[128], ours[160];
+	void *p;
+
+	if (geteuid() != 0)
+		return;
+	setenv("XDG_RUNTIME_DIR", "/nonexistent", 1);
+	setenv("TMPDIR", fx_dir, 1);
+	snprintf(theirs, sizeof theirs, "%s/pccl-0", fx_dir);
+	ck_assert_int_eq(mkdir(theirs, 0700), 0);
+	ck_assert_int_eq(chown(theirs, 12345, 12345), 0);
+	fx_assert_succeeds(pcclMemAlloc(1, &p));
+	snprintf(ours, sizeof ours, "%s-1/agent.sock", theirs);
+	ck_assert_int_eq(access(ours, F_OK), 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("spawn");
@@ -291,6 +310,7 @@ int main(void)
 	tcase_add_test(tc, agents_that_do_not_start);
 	tcase_add_test(tc, folders_that_others_could_use_are_refused);
 	tcase_add_test(tc, the_temporary_folder_serves_too);
+	tcase_add_test(tc, another_users_folder_is_in_the_way);
 	suite_add_tcase(s, tc);
 	return tl_run(s);
 }

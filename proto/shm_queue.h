@@ -33,7 +33,7 @@
 #include "proto/wire_world.h"
 
 #define SHM_MAGIC   0x51504350u /* "PCPQ" */
-#define SHM_VERSION 9u
+#define SHM_VERSION 10u
 #define SHM_SLOTS   64u /* operations in flight of one communicator */
 #define SHM_TEXT    256u
 #define SHM_LINE    64
@@ -47,6 +47,10 @@ struct shm_header {
 
 struct shm_sq {
 	_Alignas(SHM_LINE) _Atomic uint32_t tail; /* S: entries submitted so far */
+	_Atomic uint64_t asleep; /* S sets bit i, and rings the submission doorbell, when the caller
+				  * has waited for slot i for a moment; A exchanges with 0. S clears
+				  * what is left when the wait is over. Not of what was submitted
+				  * with SHM_SQE_WAITED */
 	_Alignas(SHM_LINE) _Atomic uint32_t head; /* A: entries copied out so far */
 };
 
@@ -88,6 +92,9 @@ enum shm_sqe_flags {
 				   * are told newcomers from others, whichever agent is asked */
 	SHM_SQE_OUT_DISPOSABLE = 1u << 4, /* what out_region holds, which is not the operand, may be
 					   * lost if the operation fails (SHM_RESULT_DIRECT) */
+	SHM_SQE_MAIN = 1u << 5,           /* the communicator's main thread has launched it */
+	SHM_SQE_WAITED =
+		1u << 6, /* the thread that has launched it does nothing else until it ends */
 };
 
 /* wm_sync_vote, with the manifest (shm_state.h). */

@@ -9,7 +9,9 @@
 #include "proto/wire_dtype.h"
 #include "proto/wire_pb.h"
 
-#define FLAGS      ((uint32_t)(SHM_SQE_IN_REGISTERED | SHM_SQE_OUT_REGISTERED | SHM_SQE_OUT_DISPOSABLE))
+#define FLAGS                                                                                      \
+	((uint32_t)(SHM_SQE_IN_REGISTERED | SHM_SQE_OUT_REGISTERED | SHM_SQE_OUT_DISPOSABLE |      \
+		    SHM_SQE_MAIN | SHM_SQE_WAITED))
 #define SYNC_FLAGS ((uint32_t)(SHM_SQE_SYNC | SHM_SQE_SYNCED))
 
 _Static_assert(SHM_SLOTS == 64, "shm_submit_limits.busy has a bit for every slot");
@@ -153,6 +155,8 @@ static int get_sync(const struct shm_sqe *e, const struct shm_submit_limits *lim
 			why, "tensors: %" PRIu64 " bytes in all are more than 2^48", s->bytes);
 	*ret = (struct shm_submission){.slot = e->slot,
 		.losses = e->losses,
+		.by_main = true,
+		.waited = true,
 		.is_sync = true,
 		.synced = e->flags & SHM_SQE_SYNCED,
 		.sync = {.revision = s->revision,
@@ -206,6 +210,8 @@ int shm_submission_get(const struct shm_sqe *e, const struct shm_submit_limits *
 		.in_start = e->in_start,
 		.in_second = e->in_second,
 		.out_off = e->flags & SHM_SQE_OUT_REGISTERED ? e->out_off : 0,
-		.losses = e->losses};
+		.losses = e->losses,
+		.by_main = e->flags & SHM_SQE_MAIN,
+		.waited = e->flags & SHM_SQE_WAITED};
 	return 0;
 }

@@ -35,7 +35,9 @@ struct shm_submission {
 	uint32_t window;     /* 0, or of an operand that is staged through one */
 	uint64_t out_off;    /* likewise; 0 unless out_registered */
 	uint64_t losses;     /* of the group, that the application knows of; any number */
-	bool is_sync;        /* what is above is 0, but for slot and losses */
+	bool by_main;        /* launched by the main thread, as a synchronization always is */
+	bool waited;         /* its caller does nothing else until it ends; likewise */
+	bool is_sync;        /* what is above is 0, but for slot, losses, by_main and waited */
 	bool synced;         /* is_sync: one of this communicator's has succeeded */
 	struct wm_sync_vote sync; /* if is_sync. The manifest lies in the region sync.region of the
 				   * entry; shm_state_get reads it */

@@ -73,6 +73,7 @@ static Local__CommConnect *put_comm_connect(const struct wl_request *r, Local__C
 	p->comm = r->comm;
 	p->peer = wire_put_id(&r->peer);
 	p->token = wire_put_id(&r->token);
+	p->thread = r->thread;
 	return p;
 }
 
@@ -105,6 +106,7 @@ static void put_comm_attach(struct wire_arena *a, const struct wl_request *r, Lo
 	p->version = r->version;
 	p->global = r->global;
 	p->world = r->world;
+	p->thread = r->thread;
 	p->seqs = wire_arena_take(a, r->n_seqs, sizeof *p->seqs);
 	if (p->seqs == NULL)
 		return;
@@ -311,6 +313,7 @@ static int get_who(ProtobufCBinaryData peer, ProtobufCBinaryData token, struct w
 static int get_comm_connect(const Local__CommConnect *p, struct wl_request *r, const char **why)
 {
 	r->comm = p->comm;
+	r->thread = p->thread;
 	return get_who(p->peer, p->token, r, why, "comm_connect.peer: " ID_LIMIT,
 		"comm_connect.token: " ID_LIMIT);
 }
@@ -366,6 +369,7 @@ static int get_comm_attach(const Local__CommAttach *p, struct wl_request *r, con
 	r->version = p->version;
 	r->global = p->global;
 	r->world = p->world;
+	r->thread = p->thread;
 	return 0;
 }
 

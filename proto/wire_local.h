@@ -70,6 +70,7 @@ struct wl_request {
 	/* WL_COMM_CONNECT, WL_COMM_ATTACH: who this is. Random, chosen by the shim for each
 	 * pcclConnect, so that a connect that is asked for again is the same peer. */
 	struct cc_id peer, token;
+	uint32_t thread; /* likewise: number of the communicator's main thread, or 0 */
 	/* WL_UPDATE_TOPOLOGY, WL_ARE_PENDING, WL_COMM_ATTACH: from the last reply with them */
 	uint64_t topo_turn, pending_turn;
 	/* WL_COMM_CREATE, WL_COMM_ATTACH: another place of that master, where the agent before

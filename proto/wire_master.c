@@ -31,6 +31,9 @@ void wire_master_clear(struct wm_msg *m)
 	case WM_WORLD:
 		free(m->u.world.own);
 		break;
+	case WM_UNMET:
+		free(m->u.unmet.peers);
+		break;
 	case WM_RESUME:
 		free(m->u.resume.world.own);
 		free(m->u.resume.places);
@@ -71,6 +74,8 @@ const char *wire_master_type_name(enum wm_type t)
 		return "addresses";
 	case WM_STOPPED:
 		return "stopped";
+	case WM_BLOCKS:
+		return "blocks";
 	case WM_LINK_LOST:
 		return "link_lost";
 	case WM_HELLO_ACK:
@@ -97,6 +102,8 @@ const char *wire_master_type_name(enum wm_type t)
 		return "op_outcomes";
 	case WM_WAITS:
 		return "waits";
+	case WM_UNMET:
+		return "unmet";
 	case WM_KNOCK:
 		return "knock";
 	case WM_KNOCK_ACK:

@@ -46,6 +46,7 @@ enum wm_type {
 	WM_RESUME = 10,
 	WM_OP_QUERY = 11,
 	WM_STOPPED = 12,
+	WM_BLOCKS = 13,
 	WM_LINK_LOST = 15,
 	WM_KNOCK = 17,
 	WM_ADDRESSES = 19,
@@ -62,6 +63,7 @@ enum wm_type {
 	WM_KICK = 41,
 	WM_OP_OUTCOMES = 42,
 	WM_WAITS = 43,
+	WM_UNMET = 44,
 	WM_KNOCK_ACK = 48,
 };
 
@@ -147,6 +149,9 @@ struct wm_join {
 	 * peers, those of its group, and its losses. */
 	uint64_t version, losses;
 	uint32_t global, world;
+	/* Its main thread: peers of one agent with the same number, not 0, have one between them.
+	 */
+	uint64_t thread;
 };
 
 enum wm_leave_kind {
@@ -177,6 +182,14 @@ struct wm_op_params {
 	uint32_t quant_dtype; /* pcclDataType_t */
 };
 
+/* Whom a call that has voted keeps from doing anything else. */
+enum wm_block_kind {
+	WM_BLOCK_NONE = 0,   /* the peer goes on with something else */
+	WM_BLOCK_HELPER = 1, /* a thread that is not its main one: that one may still ask for
+			      * pending peers */
+	WM_BLOCK_MAIN = 2,   /* its main thread */
+};
+
 /* What an attempt that has started is to make of all peers; their keys and hash type are the
  * elected ones. */
 struct wm_sync_elected {
@@ -201,6 +214,7 @@ struct wm_op_vote {
 	struct wm_sync_elected elected; /* if is_sync and seq: as that said; else all zero */
 	uint64_t
 		ahead; /* the OP_DONE.next under which the agent begins before any OP_START; or 0 */
+	uint32_t blocks; /* enum wm_block_kind: true of each of the peers */
 };
 
 /* A peer that cannot get what was elected, or whose tensors are not what it said. */
@@ -352,6 +366,13 @@ struct wm_heartbeat {
 	bool awaited; /* of the master: somebody in the run waits for the votes of others */
 };
 
+/* A peer waits for an all-reduce of its group that it has voted for without saying so. */
+struct wm_blocks {
+	struct cc_id peer;
+	uint64_t tag;
+	uint32_t kind; /* enum wm_block_kind, not NONE */
+};
+
 /* The process of a peer is stopped (by a signal, a debugger), or runs again: so that the others are
  * told why it does not vote. */
 struct wm_stopped {
@@ -465,6 +486,20 @@ struct wm_waits {
 	char text[WM_TEXT_MAX]; /* who is awaited: "1 of 3 peers: train@host pid 7 (...)" */
 };
 
+/* Calls of these peers that wait and cannot be met by the others: they end, and the votes for them
+ * are void. */
+struct wm_unmet {
+	uint32_t kind;  /* enum wm_wait_kind, not STOPPED */
+	uint32_t group; /* with WM_WAIT_OP and WM_WAIT_SYNC; else 0 */
+	uint64_t tag;   /* with WM_WAIT_OP; else 0 */
+	uint32_t n_peers;
+	struct cc_id *peers; /* 1 .. WM_PEERS_MAX */
+	uint64_t losses;     /* OP, SYNC: as in the votes that this answers */
+	bool pending;        /* PENDING: the answer */
+	uint32_t code;       /* OP, SYNC: a pcclResult_t for the callers; else 0 */
+	char text[WM_TEXT_MAX];
+};
+
 struct wm_msg {
 	enum wm_type type;
 	union {
@@ -493,6 +528,8 @@ struct wm_msg {
 		struct wm_link_lost link_lost;
 		struct wm_addresses addresses;
 		struct wm_waits waits;
+		struct wm_blocks blocks;
+		struct wm_unmet unmet;
 		struct wm_knock knock;
 		struct wm_knock_ack knock_ack;
 	} u;

@@ -259,6 +259,7 @@ static int get_join(const Ccoip__Join *p, struct wm_join *m, const char **why)
 	m->global = p->global;
 	m->world = p->world;
 	m->losses = p->losses;
+	m->thread = p->thread;
 	return 0;
 }
 
@@ -331,6 +332,9 @@ static int get_op_vote(const Ccoip__OpVote *p, struct wm_op_vote *m, const char 
 	m->losses = p->losses;
 	m->seq = p->seq;
 	m->ahead = p->ahead;
+	m->blocks = (uint32_t)p->blocks;
+	if (m->blocks > WM_BLOCK_MAIN)
+		return wire_bad(why, "op_vote.blocks: must be 0 to 2");
 	rc = get_vote(p, m, why);
 	if (rc == 0)
 		rc = get_elected(p, m, why);
@@ -588,6 +592,41 @@ static int get_waits(const Ccoip__Waits *p, struct wm_waits *m, const char **why
 	return wire_get_text(m->text, sizeof m->text, p->text, why, "waits.text: " TEXT_LIMIT);
 }
 
+static int get_blocks(const Ccoip__Blocks *p, struct wm_blocks *m, const char **why)
+{
+	m->tag = p->tag;
+	m->kind = (uint32_t)p->kind;
+	if (m->kind != WM_BLOCK_HELPER && m->kind != WM_BLOCK_MAIN)
+		return wire_bad(why, "blocks.kind: must be 1 or 2");
+	return wire_get_id(&m->peer, p->peer, why, "blocks.peer: " WIRE_ID_LIMIT);
+}
+
+static int get_unmet(const Ccoip__Unmet *p, struct wm_unmet *m, const char **why)
+{
+	bool is_op;
+	int rc;
+
+	m->kind = (uint32_t)p->kind;
+	m->group = p->group;
+	m->tag = p->tag;
+	m->losses = p->losses;
+	m->pending = p->pending;
+	is_op = m->kind == WM_WAIT_OP || m->kind == WM_WAIT_SYNC;
+	if (m->kind > WM_WAIT_SYNC || m->kind == WM_WAIT_STOPPED)
+		return wire_bad(why, "unmet.kind: must be 0 to 2, or 4");
+	if (is_op ? wire_get_code(p->code, &m->code, why,
+			    "unmet.code: must be 1 to 255 for an operation") < 0
+		  : p->code != 0)
+		return wire_bad(why, "unmet.code: must be 1 to 255 for an operation, else 0");
+	rc = wire_get_text(m->text, sizeof m->text, p->text, why, "unmet.text: " TEXT_LIMIT);
+	if (rc == 0)
+		rc = get_ids(p->peers, p->n_peers, &m->peers, &m->n_peers, why,
+			"unmet.peers: must be 1 to " WIRE_STR(
+				WM_PEERS_MAX) " ids of 16 bytes, not all zero",
+			"unmet.peers: must not name a peer twice");
+	return rc;
+}
+
 static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **why)
 {
 	m->type = (enum wm_type)p->kind_case;
@@ -647,6 +686,10 @@ static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **w
 		return get_stopped(p->stopped, &m->u.stopped, why);
 	case WM_WAITS:
 		return get_waits(p->waits, &m->u.waits, why);
+	case WM_BLOCKS:
+		return get_blocks(p->blocks, &m->u.blocks, why);
+	case WM_UNMET:
+		return get_unmet(p->unmet, &m->u.unmet, why);
 	case WM_KNOCK:
 		return get_knock(p->knock, &m->u.knock, why);
 	case WM_KNOCK_ACK:

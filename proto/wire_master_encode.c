@@ -43,6 +43,8 @@ struct encoder {
 		Ccoip__Stopped stopped;
 		Ccoip__Addresses addresses;
 		Ccoip__Waits waits;
+		Ccoip__Blocks blocks;
+		Ccoip__Unmet unmet;
 		Ccoip__Knock knock;
 		Ccoip__KnockAck knock_ack;
 	} u;
@@ -158,6 +160,7 @@ static void put_join(struct encoder *e, const struct wm_join *m)
 	p->global = m->global;
 	p->world = m->world;
 	p->losses = m->losses;
+	p->thread = m->thread;
 }
 
 static void put_leave(struct encoder *e, const struct wm_leave *m)
@@ -189,6 +192,7 @@ static void put_op_vote(struct encoder *e, const struct wm_op_vote *m)
 	p->losses = m->losses;
 	p->seq = m->seq;
 	p->ahead = m->ahead;
+	p->blocks = (Ccoip__BlockKind)m->blocks;
 	p->n_peers = put_ids(e, m->peers, m->n_peers, &p->peers);
 	if (m->is_sync) {
 		p->sync = wire_put_sync_vote(&e->arena, &m->sync);
@@ -498,6 +502,31 @@ static void put_waits(struct encoder *e, const struct wm_waits *m)
 	p->text = put_text(e, m->text, sizeof m->text);
 }
 
+static void put_blocks(struct encoder *e, const struct wm_blocks *m)
+{
+	Ccoip__Blocks *p = e->msg.blocks = &e->u.blocks;
+
+	ccoip__blocks__init(p);
+	p->peer = wire_put_id(&m->peer);
+	p->tag = m->tag;
+	p->kind = (Ccoip__BlockKind)m->kind;
+}
+
+static void put_unmet(struct encoder *e, const struct wm_unmet *m)
+{
+	Ccoip__Unmet *p = e->msg.unmet = &e->u.unmet;
+
+	ccoip__unmet__init(p);
+	p->kind = (Ccoip__WaitKind)m->kind;
+	p->group = m->group;
+	p->tag = m->tag;
+	p->n_peers = put_ids(e, m->peers, m->n_peers, &p->peers);
+	p->losses = m->losses;
+	p->pending = m->pending;
+	p->code = m->code;
+	p->text = put_text(e, m->text, sizeof m->text);
+}
+
 static int put_agent_message(struct encoder *e, const struct wm_msg *m)
 {
 	switch (m->type) {
@@ -544,6 +573,9 @@ static int put_agent_message(struct encoder *e, const struct wm_msg *m)
 		return 0;
 	case WM_STOPPED:
 		put_stopped(e, &m->u.stopped);
+		return 0;
+	case WM_BLOCKS:
+		put_blocks(e, &m->u.blocks);
 		return 0;
 	case WM_KNOCK:
 		ccoip__knock__init(&e->u.knock);
@@ -602,6 +634,9 @@ static int put_master_message(struct encoder *e, const struct wm_msg *m)
 		return 0;
 	case WM_WAITS:
 		put_waits(e, &m->u.waits);
+		return 0;
+	case WM_UNMET:
+		put_unmet(e, &m->u.unmet);
 		return 0;
 	case WM_KNOCK_ACK:
 		ccoip__knock_ack__init(&e->u.knock_ack);

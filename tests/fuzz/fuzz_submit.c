@@ -83,7 +83,8 @@ static void check_again(const struct shm_submit_limits *lim, const struct shm_su
 		.slot = s->slot,
 		.flags = (s->in_registered ? SHM_SQE_IN_REGISTERED : 0u) |
 			 (s->out_registered ? SHM_SQE_OUT_REGISTERED : 0u) |
-			 (s->out_disposable ? SHM_SQE_OUT_DISPOSABLE : 0u),
+			 (s->out_disposable ? SHM_SQE_OUT_DISPOSABLE : 0u) |
+			 (s->by_main ? SHM_SQE_MAIN : 0u) | (s->waited ? SHM_SQE_WAITED : 0u),
 		/* Which regions they were does not matter any more, but that they were two. */
 		.out_region = s->out_disposable,
 		.tag = s->tag,

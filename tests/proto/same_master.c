@@ -70,7 +70,7 @@ static bool same_op_vote(const struct wm_op_vote *a, const struct wm_op_vote *b)
 	       a->params.dtype == b->params.dtype && a->params.op == b->params.op &&
 	       a->params.quant_algo == b->params.quant_algo &&
 	       a->params.quant_dtype == b->params.quant_dtype && a->losses == b->losses &&
-	       a->seq == b->seq && a->ahead == b->ahead &&
+	       a->seq == b->seq && a->ahead == b->ahead && a->blocks == b->blocks &&
 	       same_ids(a->peers, a->n_peers, b->peers, b->n_peers) && a->is_sync == b->is_sync &&
 	       same_sync_vote(&a->sync, &b->sync) && a->elected.revision == b->elected.revision &&
 	       same_digest(&a->elected.content, &b->elected.content);
@@ -213,7 +213,8 @@ static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 		       a->u.join.prepared == b->u.join.prepared &&
 		       a->u.join.version == b->u.join.version &&
 		       a->u.join.global == b->u.join.global && a->u.join.world == b->u.join.world &&
-		       a->u.join.losses == b->u.join.losses && a->u.join.phase == b->u.join.phase;
+		       a->u.join.losses == b->u.join.losses &&
+		       a->u.join.thread == b->u.join.thread && a->u.join.phase == b->u.join.phase;
 	case WM_LEAVE:
 		return cc_id_eq(&a->u.leave.peer, &b->u.leave.peer) &&
 		       a->u.leave.kind == b->u.leave.kind;
@@ -246,6 +247,9 @@ static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 	case WM_STOPPED:
 		return cc_id_eq(&a->u.stopped.peer, &b->u.stopped.peer) &&
 		       a->u.stopped.is == b->u.stopped.is;
+	case WM_BLOCKS:
+		return cc_id_eq(&a->u.blocks.peer, &b->u.blocks.peer) &&
+		       a->u.blocks.tag == b->u.blocks.tag && a->u.blocks.kind == b->u.blocks.kind;
 	case WM_KNOCK:
 		return a->u.knock.version_min == b->u.knock.version_min &&
 		       a->u.knock.version_max == b->u.knock.version_max &&
@@ -253,6 +257,14 @@ static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 	default:
 		return false;
 	}
+}
+
+static bool same_unmet(const struct wm_unmet *a, const struct wm_unmet *b)
+{
+	return a->kind == b->kind && a->group == b->group && a->tag == b->tag &&
+	       a->losses == b->losses && a->pending == b->pending && a->code == b->code &&
+	       strcmp(a->text, b->text) == 0 &&
+	       same_ids(a->peers, a->n_peers, b->peers, b->n_peers);
 }
 
 static bool same_master_message(const struct wm_msg *a, const struct wm_msg *b)
@@ -312,6 +324,8 @@ static bool same_master_message(const struct wm_msg *a, const struct wm_msg *b)
 		       a->u.waits.tag == b->u.waits.tag &&
 		       a->u.waits.waited_ms == b->u.waits.waited_ms &&
 		       strcmp(a->u.waits.text, b->u.waits.text) == 0;
+	case WM_UNMET:
+		return same_unmet(&a->u.unmet, &b->u.unmet);
 	default:
 		return false;
 	}

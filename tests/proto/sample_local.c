@@ -12,6 +12,7 @@ static void sample_attach(struct tl_rng *r, struct wl_request *q)
 	q->pool_size = (uint32_t)tl_range(r, 0, 64);
 	q->peer = sample_id(r);
 	q->token = sample_id(r);
+	q->thread = (uint32_t)tl_magnitude(r, 32);
 	q->run = sample_id(r);
 	q->losses = tl_magnitude(r, 64);
 	q->topo_turn = tl_magnitude(r, 64);
@@ -50,6 +51,7 @@ void sample_request(struct tl_rng *r, enum wl_type type, struct wl_request *ret)
 		q.comm = (uint32_t)tl_magnitude(r, 32);
 		q.peer = sample_id(r);
 		q.token = sample_id(r);
+		q.thread = (uint32_t)tl_magnitude(r, 32);
 		break;
 	case WL_COMM_DESTROY:
 		q.comm = (uint32_t)tl_magnitude(r, 32);
@@ -88,7 +90,7 @@ bool same_request(const struct wl_request *a, const struct wl_request *b)
 	       cc_addr_eq(&a->at, &b->at) && a->group == b->group && a->pool_size == b->pool_size &&
 	       a->comm == b->comm && a->region == b->region && a->size == b->size &&
 	       a->use == b->use && cc_id_eq(&a->peer, &b->peer) && cc_id_eq(&a->token, &b->token) &&
-	       cc_id_eq(&a->run, &b->run) && a->losses == b->losses &&
+	       a->thread == b->thread && cc_id_eq(&a->run, &b->run) && a->losses == b->losses &&
 	       a->topo_turn == b->topo_turn && a->pending_turn == b->pending_turn &&
 	       a->epoch == b->epoch && a->wired == b->wired && a->prepared == b->prepared &&
 	       a->version == b->version && a->global == b->global && a->world == b->world &&

@@ -17,6 +17,7 @@ const enum wm_type sample_master_types[] = {
 	WM_RESUME,
 	WM_OP_QUERY,
 	WM_STOPPED,
+	WM_BLOCKS,
 	WM_LINK_LOST,
 	WM_KNOCK,
 	WM_ADDRESSES,
@@ -32,6 +33,7 @@ const enum wm_type sample_master_types[] = {
 	WM_KICK,
 	WM_OP_OUTCOMES,
 	WM_WAITS,
+	WM_UNMET,
 	WM_KNOCK_ACK,
 };
 const size_t sample_master_n_types = sizeof sample_master_types / sizeof sample_master_types[0];
@@ -148,6 +150,7 @@ static void op_vote(struct tl_rng *r, struct wm_op_vote *m)
 	m->losses = tl_magnitude(r, 64);
 	m->seq = flip(r) ? 0 : tl_magnitude(r, 64);
 	m->ahead = flip(r) ? 0 : tl_magnitude(r, 64);
+	m->blocks = few(r, WM_BLOCK_MAIN);
 	m->is_sync = flip(r);
 	if (m->is_sync) {
 		sync_vote(r, &m->sync);
@@ -360,6 +363,7 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 		m->u.join.global = any32(r);
 		m->u.join.world = any32(r);
 		m->u.join.losses = tl_magnitude(r, 64);
+		m->u.join.thread = tl_magnitude(r, 64);
 		break;
 	case WM_LEAVE:
 		m->u.leave.peer = sample_id(r);
@@ -404,6 +408,11 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 		m->u.stopped.peer = sample_id(r);
 		m->u.stopped.is = flip(r);
 		break;
+	case WM_BLOCKS:
+		m->u.blocks.peer = sample_id(r);
+		m->u.blocks.tag = tl_magnitude(r, 64);
+		m->u.blocks.kind = flip(r) ? WM_BLOCK_HELPER : WM_BLOCK_MAIN;
+		break;
 	case WM_KNOCK:
 		m->u.knock.version_min = WM_VERSION_MIN;
 		m->u.knock.version_max = (uint32_t)tl_range(r, WM_VERSION_MAX, 65535);
@@ -412,6 +421,24 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 	default:
 		break;
 	}
+}
+
+static void unmet(struct tl_rng *r, struct wm_unmet *m)
+{
+	static const uint32_t kinds[] = {
+		WM_WAIT_OP, WM_WAIT_TOPOLOGY, WM_WAIT_PENDING, WM_WAIT_SYNC};
+
+	m->kind = kinds[few(r, 3)];
+	m->group = any32(r);
+	m->tag = tl_magnitude(r, 64);
+	m->losses = tl_magnitude(r, 64);
+	m->pending = flip(r);
+	m->code = m->kind == WM_WAIT_OP || m->kind == WM_WAIT_SYNC ? code(r) : 0;
+	sample_text(r, m->text, sizeof m->text);
+	m->n_peers = 1 + few(r, WM_PEERS_MAX - 1);
+	m->peers = array(m->n_peers, sizeof *m->peers);
+	for (uint32_t i = 0; i < m->n_peers; i++)
+		m->peers[i] = sample_id(r);
 }
 
 static void master_message(struct tl_rng *r, struct wm_msg *m)
@@ -476,6 +503,9 @@ static void master_message(struct tl_rng *r, struct wm_msg *m)
 		m->u.waits.tag = tl_magnitude(r, 64);
 		m->u.waits.waited_ms = (uint32_t)tl_magnitude(r, 32);
 		sample_text(r, m->u.waits.text, sizeof m->u.waits.text);
+		break;
+	case WM_UNMET:
+		unmet(r, &m->u.unmet);
 		break;
 	case WM_KNOCK_ACK:
 		m->u.knock_ack.share = sample_key(r);

@@ -77,5 +77,6 @@ bool same_submission(const struct shm_submission *a, const struct shm_submission
 	       a->in_second == b->in_second && a->window == b->window &&
 	       a->out_disposable == b->out_disposable && a->out_off == b->out_off &&
 	       a->losses == b->losses && a->is_sync == b->is_sync && a->synced == b->synced &&
+	       a->by_main == b->by_main && a->waited == b->waited &&
 	       same_sync_vote(&a->sync, &b->sync);
 }

@@ -195,6 +195,14 @@ START_TEST(peer_limits)
 	fresh(WM_STOPPED);
 	m.u.stopped.peer = (struct cc_id){{0}};
 	refused(&m, "stopped.peer");
+	fresh(WM_BLOCKS);
+	m.u.blocks.peer = (struct cc_id){{0}};
+	refused(&m, "blocks.peer");
+	fresh(WM_BLOCKS);
+	m.u.blocks.kind = WM_BLOCK_NONE;
+	refused(&m, "blocks.kind");
+	m.u.blocks.kind = WM_BLOCK_MAIN + 1;
+	refused(&m, "blocks.kind");
 	fresh(WM_WAITS);
 	m.u.waits.kind = WM_WAIT_SYNC;
 	accepted(&m);
@@ -228,6 +236,34 @@ static void fresh_vote(void)
 	while (m.u.op_vote.is_sync);
 }
 
+START_TEST(unmet_limits)
+{
+	struct wm_unmet *u = &m.u.unmet;
+
+	fresh(WM_UNMET);
+	u->kind = WM_WAIT_STOPPED;
+	refused(&m, "unmet.kind");
+	u->kind = WM_WAIT_SYNC + 1;
+	refused(&m, "unmet.kind");
+	u->kind = WM_WAIT_SYNC;
+	u->code = 0;
+	refused(&m, "unmet.code");
+	u->code = 256;
+	refused(&m, "unmet.code");
+	u->code = 255;
+	accepted(&m);
+	u->kind = WM_WAIT_TOPOLOGY;
+	refused(&m, "unmet.code");
+	u->code = 0;
+	accepted(&m);
+	u->peers[0] = (struct cc_id){{0}};
+	refused(&m, "unmet.peers");
+	fresh(WM_UNMET);
+	u->n_peers = 0;
+	refused(&m, "unmet.peers");
+}
+END_TEST
+
 START_TEST(op_params_limits)
 {
 	struct wm_op_params *p = &m.u.op_vote.params;
@@ -258,6 +294,11 @@ START_TEST(op_params_limits)
 	p->quant_algo = 0;
 	p->quant_dtype = 12;
 	refused(&m, "op_vote.params.quant_dtype");
+	fresh_vote();
+	m.u.op_vote.blocks = WM_BLOCK_MAIN;
+	accepted(&m);
+	m.u.op_vote.blocks = WM_BLOCK_MAIN + 1;
+	refused(&m, "op_vote.blocks");
 }
 END_TEST
 
@@ -527,6 +568,7 @@ int main(void)
 	tcase_add_test(limits, hello_ack_limits);
 	tcase_add_test(limits, peer_limits);
 	tcase_add_test(limits, op_params_limits);
+	tcase_add_test(limits, unmet_limits);
 	tcase_add_test(limits, op_vote_peers);
 	tcase_add_test(limits, report_limits);
 	tcase_add_test(limits, ring_limits);

@@ -153,12 +153,16 @@ START_TEST(flags)
 	for (unsigned bit = 3; bit < 32; bit++) {
 		char text[64];
 
-		if (1u << bit == SHM_SQE_OUT_DISPOSABLE)
+		if ((1u << bit) & (SHM_SQE_OUT_DISPOSABLE | SHM_SQE_MAIN | SHM_SQE_WAITED))
 			continue;
 		e.flags = good.flags | 1u << bit;
 		snprintf(text, sizeof text, "flags: unknown bits %#x", 1u << bit);
 		refused(e, text);
 	}
+	e = good, e.flags |= SHM_SQE_MAIN;
+	ck_assert(taken(&e, &limits).by_main && !taken(&e, &limits).waited);
+	e = good, e.flags |= SHM_SQE_WAITED;
+	ck_assert(!taken(&e, &limits).by_main && taken(&e, &limits).waited);
 	e = good, e.flags = 0;
 	ck_assert(!taken(&e, &limits).in_registered && !taken(&e, &limits).out_registered);
 	e = good, e.flags = SHM_SQE_IN_REGISTERED;
@@ -357,6 +361,8 @@ START_TEST(syncs_are_taken)
 	struct shm_submission s = taken(&good_sync, &limits);
 	const struct shm_submission expected = {.slot = 5,
 		.losses = 6,
+		.by_main = true,
+		.waited = true,
 		.is_sync = true,
 		.sync = {.revision = UINT64_MAX,
 			.strategy = WM_STRATEGY_SEND_ONLY,

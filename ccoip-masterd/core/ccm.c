@@ -187,6 +187,9 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 		if (a->n_accepted > 0 && !cc_id_is_zero(&a->hello.run_key))
 			ccm_world_tell(m, a);
 		break;
+	case WM_BLOCKS:
+		ccm_peer_blocks(m, a, &msg->u.blocks);
+		break;
 	case WM_ADDRESSES:
 		ccm_agent_addresses(a, &msg->u.addresses);
 		break;
@@ -237,7 +240,7 @@ void ccm_settle(struct ccm *m)
 		} while (ccm_round_settle(m));
 		ccm_pending_settle(m);
 		ccm_op_settle(m); /* an election may put peers out */
-	} while (m->lost && !m->oom);
+	} while ((m->lost || ccm_stuck_settle(m)) && !m->oom);
 }
 
 int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct ccm_actions *out)
@@ -247,6 +250,8 @@ int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct 
 	if (m->oom)
 		return CC_ERR_NOMEM;
 	m->out = out;
+	m->ticking = ev->type == CCM_EV_TICK;
+	m->stuck_news |= m->ticking;
 	if (now_ns > m->now)
 		m->now = now_ns;
 	ccm_agent_pause(m, ev->type == CCM_EV_CLOSED ? ev->conn : 0);

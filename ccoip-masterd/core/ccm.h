@@ -87,6 +87,16 @@
  * - Waits: whom an operation, a topology vote or a pending vote has waited for longer than two
  *   seconds is logged once and told to the agents that have voted (WM_WAITS), again when that
  *   changes. Peers that have voted are never named.
+ * - Calls that can never meet (ccm_stuck.c): a vote comes to an end when every accepted peer
+ *   concerned has given it or may still give it; a peer may if it waits for nothing, or for
+ *   something that comes to an end, or is stopped. Topology and pending votes that come to no end
+ *   by that rule are answered to those who gave them (WM_UNMET), and no turn ends. Where there are
+ *   none, and all peers of a group wait for what comes to no end, its operations that have not
+ *   started are aborted for their voters with pcclInvalidUsage. A newcomer whose thread holds a
+ *   peer that would have to vote is kicked with that code first. During a round, a takeover or an
+ *   absence nothing is decided. Who is answered four times without having done anything else is
+ *   answered with the next tick, and when there are none but such voters, each a hundred times, the
+ *   operations are aborted that wait for them.
  * - Taking over: a master to which nothing has happened yet adopts the run of the first agent
  *   that knows one; one that was restored from its journal has it. For a minute so does one that
  *   has founded a run with newcomers meanwhile, unless several of them have done an operation:

@@ -128,6 +128,7 @@ static void peer_move(
 	if (old->agent->n_peers == 0)
 		ccm_agent_bury(m, old->agent);
 	ccm_seat_add(s, p);
+	ccm_stuck_thread(m, p, j->thread);
 	s->n_accepted++;
 	a->n_accepted++;
 	p->pid = j->pid;

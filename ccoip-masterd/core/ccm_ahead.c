@@ -41,6 +41,14 @@ static bool is_granted(const struct ccm *m, const struct ccm_op *o, uint64_t seq
 	       x->losses == o->group->losses;
 }
 
+void ccm_ahead_void(struct ccm_op *o)
+{
+	struct ccm_grant *x = grant_find(o->group, o->key.tag);
+
+	if (x)
+		x->seq = 0;
+}
+
 void ccm_ahead_forget(struct ccm *m, struct ccm_op *o)
 {
 	uint32_t i;

@@ -12,8 +12,19 @@
 	} while (0)
 
 struct counts {
-	uint32_t peers, accepted, topo, pending;
+	uint32_t peers, accepted, topo, pending, blocked_ops, crossed;
 };
+
+/* It may be gone: it is only looked for. */
+static bool waits_for(const struct ccm_peer *p, const struct ccm_op *what)
+{
+	const struct ccm_op *o;
+
+	DL_FOREACH (p->seat->group->ops, o)
+		if (o == what)
+			return o->seq == 0 && o->n_blocked > 0 && ccm_op_voted(o, p);
+	return false;
+}
 
 static const char *check_peer(const struct ccm *m, const struct ccm_peer *p)
 {
@@ -33,6 +44,8 @@ static const char *check_peer(const struct ccm *m, const struct ccm_peer *p)
 	}
 	REQUIRE(p->n_ops == voted, "a peer's count of operations is wrong");
 	REQUIRE(p->n_running == running, "a peer's count of running operations is wrong");
+	REQUIRE(!p->blocked || (p->phase == CCM_PEER_ACCEPTED && waits_for(p, p->blocked)),
+		"a peer waits for an operation that it has not voted for, or that has started");
 	REQUIRE(!p->topo_voted || running == 0, "a topology vote with an operation running");
 	if (ccm_in_round(m, p->round))
 		REQUIRE(m->round.accept || p->phase == CCM_PEER_ACCEPTED,
@@ -116,7 +129,7 @@ static const char *check_sync(const struct ccm_op *o)
 
 static const char *check_op(const struct ccm *m, const struct ccm_op *o)
 {
-	uint32_t i, votes = 0, voters = 0, reported = 0, bits = 0, n, away;
+	uint32_t i, votes = 0, voters = 0, reported = 0, bits = 0, blocked = 0, n, away;
 	const struct ccm_group *g = o->group;
 	const struct ccm_peer *p;
 	uint64_t word;
@@ -128,7 +141,7 @@ static const char *check_op(const struct ccm *m, const struct ccm_op *o)
 		REQUIRE(o->parts[i].seat->slot == i, "an operation's seat is in a wrong place");
 		n = 0;
 		DL_FOREACH (o->parts[i].seat->peers, p)
-			n += ccm_op_voted(o, p);
+			n += ccm_op_voted(o, p), blocked += p->blocked == o;
 		REQUIRE(n == o->parts[i].n_votes && n > 0, "a seat's count of votes is wrong");
 		votes += n;
 		voters++;
@@ -138,6 +151,7 @@ static const char *check_op(const struct ccm *m, const struct ccm_op *o)
 		for (word = o->voted[i]; word; word &= word - 1)
 			bits++;
 	REQUIRE(votes == o->n_votes && bits == votes, "an operation's count of votes is wrong");
+	REQUIRE(blocked == o->n_blocked, "an operation's count of those who wait for it is wrong");
 	REQUIRE(voters == o->n_voters, "an operation's count of voters is wrong");
 	REQUIRE(reported == o->n_reported, "an operation's count of reports is wrong");
 	REQUIRE(g->n_accepted > 1 || o->sync, "an operation in a group of one");
@@ -166,7 +180,7 @@ static const char *check_group(const struct ccm *m, const struct ccm_group *g, s
 	const struct ccm_seat *s;
 	const struct ccm_op *o;
 	struct counts c = {0};
-	uint32_t seats = 0, ring = 0, absent = 0;
+	uint32_t seats = 0, ring = 0, absent = 0, blocked = 0;
 	const char *bad;
 
 	REQUIRE(!g->lost && !g->failed && !g->halt, "a group's mark was left");
@@ -182,6 +196,7 @@ static const char *check_group(const struct ccm *m, const struct ccm_group *g, s
 			return bad;
 	}
 	DL_FOREACH (g->ops, o) {
+		blocked += o->n_blocked > 0;
 		bad = check_op(m, o);
 		if (bad)
 			return bad;
@@ -189,6 +204,7 @@ static const char *check_group(const struct ccm *m, const struct ccm_group *g, s
 	REQUIRE(seats > 0 && seats == g->n_seats, "a group's count of seats is wrong");
 	REQUIRE(ring == g->n_ring, "a ring has a wrong number of seats");
 	REQUIRE(absent == g->n_absent, "a group's count of absent peers is wrong");
+	REQUIRE(blocked == g->n_blocked_ops, "a group's count of what is waited for is wrong");
 	REQUIRE(c.peers == g->n_peers, "a group's count of peers is wrong");
 	REQUIRE(c.accepted == g->n_accepted, "a group's count of accepted peers is wrong");
 	REQUIRE(c.topo == g->n_topo, "a group's count of topology votes is wrong");
@@ -198,6 +214,8 @@ static const char *check_group(const struct ccm *m, const struct ccm_group *g, s
 	all->accepted += c.accepted;
 	all->topo += c.topo;
 	all->pending += c.pending;
+	all->blocked_ops += blocked;
+	all->crossed += blocked > 1;
 	return NULL;
 }
 
@@ -307,6 +325,8 @@ const char *ccm_check(const struct ccm *m)
 	REQUIRE(c.peers - c.accepted == m->n_registered, "the count of registered peers is wrong");
 	REQUIRE(c.topo == m->n_topo, "the count of topology votes is wrong");
 	REQUIRE(c.pending == m->n_pending, "the count of pending votes is wrong");
+	REQUIRE(c.blocked_ops == m->n_blocked_ops && c.crossed == m->n_crossed,
+		"the count of what is waited for is wrong");
 	bad = check_agents(m);
 	return bad ? bad : check_run(m);
 }

@@ -256,6 +256,11 @@ static void peer_votes(struct ccm *m)
 			p->raw_topo = false;
 			v.turn = p->raw_topo_turn;
 			ccm_vote_topology(m, p->seat->agent, &v);
+			p = ccm_peer_find(m, &v.peer);
+		}
+		if (p && p->raw_blocks.kind != WM_BLOCK_NONE) {
+			ccm_peer_blocks(m, p->seat->agent, &p->raw_blocks);
+			p->raw_blocks.kind = WM_BLOCK_NONE;
 		}
 	}
 }

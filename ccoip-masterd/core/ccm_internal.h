@@ -26,6 +26,7 @@
  *   ccm_revision.c  which revision each group expects
  *   ccm_over.c      runs that end by somebody's word
  *   ccm_waits.c     who is awaited by what has not started, and who is told of it
+ *   ccm_stuck.c     calls that can never meet, and what they are answered
  *   ccm_view.c      looking inside
  *   ccm_record.c    what became of elections of shared state, for people
  *   ccm_check.c     the invariants
@@ -135,6 +136,9 @@ void ccm_op_outcomes(struct ccm *m, const struct ccm_peer *p, const struct wm_op
 uint64_t ccm_ahead_grant(struct ccm *m, const struct ccm_op *o);
 /* Before a vote for o is counted; seq: as it says. */
 void ccm_ahead_voted(struct ccm *m, struct ccm_op *o, uint64_t seq);
+/* The number for the next operation with the tag of o is not good any more: reports on an attempt
+ * under it, which is given up, may be on their way. */
+void ccm_ahead_void(struct ccm_op *o);
 /* o starts otherwise, if at all; reports do not count. */
 void ccm_ahead_forget(struct ccm *m, struct ccm_op *o);
 /* o has all its votes: the number that it has begun under everywhere, or 0. */
@@ -367,6 +371,19 @@ void ccm_op_awaited(const struct ccm *m, const struct ccm_op *o, uint64_t now, b
 /* Appends the names of those whose topology (else pending) votes are missing. */
 void ccm_name_voters(
 	const struct ccm *m, bool topology, uint64_t now, bool exact, char *text, size_t size);
+
+/* ccm_stuck.c */
+/* p, which has voted for o, does nothing else until o ends. kind: enum wm_block_kind. */
+void ccm_stuck_blocks(struct ccm *m, struct ccm_op *o, struct ccm_peer *p, uint32_t kind);
+/* p's vote for o goes. */
+void ccm_stuck_unblock(struct ccm *m, struct ccm_op *o, struct ccm_peer *p);
+/* o starts, or ends; those who wait for it have been told apart. */
+void ccm_stuck_forget(struct ccm *m, struct ccm_op *o);
+void ccm_peer_blocks(struct ccm *m, struct ccm_agent *a, const struct wm_blocks *b);
+/* The number of p's main thread, as its agent says. */
+void ccm_stuck_thread(struct ccm *m, struct ccm_peer *p, uint64_t thread);
+/* At the end of a step. True: somebody was answered, settle again. */
+bool ccm_stuck_settle(struct ccm *m);
 
 /* ccm_view.c */
 /* Appends the hosts that have not reported on the connection round. */

@@ -279,6 +279,7 @@ struct ccm_peer *ccm_peer_new(struct ccm *m, struct ccm_agent *a, const struct w
 		return NULL;
 	}
 	ccm_seat_add(s, p);
+	ccm_stuck_thread(m, p, j->thread);
 	s->group->n_peers++;
 	m->joins++;
 	if (m->n_registered++ == 0)
@@ -485,6 +486,7 @@ void ccm_peer_remove(struct ccm *m, struct ccm_peer *p, const char *why)
 		accepted_lost(m, p, why);
 	else
 		m->n_registered--;
+	m->stuck_news = true;
 	HASH_DELETE(hh, m->peers, p);
 	DL_DELETE(s->peers, p);
 	free(p);
@@ -504,6 +506,7 @@ void ccm_peer_accept(struct ccm *m, struct ccm_peer *p)
 	if (m->oom)
 		return;
 	p->phase = CCM_PEER_ACCEPTED;
+	m->stuck_news = true;
 	s->n_accepted++;
 	s->agent->n_accepted++;
 	g->n_accepted++;

@@ -121,11 +121,14 @@ void ccm_op_drop(struct ccm *m, struct ccm_op *o)
 		DL_FOREACH (o->parts[i].seat->peers, p) {
 			if (!ccm_op_voted(o, p))
 				continue;
+			if (p->blocked == o)
+				p->blocked = NULL;
 			p->n_ops--;
 			p->n_running -= o->seq != 0;
 			ccm_peer_refresh(m, p);
 		}
 	}
+	ccm_stuck_forget(m, o);
 	ccm_op_free(o);
 }
 
@@ -185,6 +188,7 @@ void ccm_op_unvote(struct ccm *m, struct ccm_op *o, struct ccm_peer *p)
 	struct ccm_part *part = &o->parts[p->seat->slot];
 
 	ccm_ahead_forget(m, o);
+	ccm_stuck_unblock(m, o, p);
 	o->voted[p->slot / 64] &= ~(UINT64_C(1) << (p->slot % 64));
 	o->n_votes--;
 	p->n_ops--;
@@ -350,6 +354,8 @@ static void count_vote(
 	if (!o->sync)
 		ccm_ahead_voted(m, o, v->ahead);
 	ccm_op_count(o, p);
+	ccm_stuck_blocks(m, o, p, v->blocks);
+	p->n_alone = 0;
 	if (o->sync)
 		o->sync->offers[p->slot] = (struct ccm_offer){.vote = v->sync};
 	else if (!o->conflict)
@@ -475,6 +481,7 @@ bool ccm_op_continue(struct ccm *m, struct ccm_op *o, uint64_t seq)
 		return false;
 	}
 	ccm_waits_remove(m, o, true);
+	ccm_stuck_forget(m, o);
 	ccm_op_set_state(m, o, CCM_PERFORM_COLLECTIVE_COMMS);
 	m->ops_started++;
 	for (i = 0; i < o->n_parts; i++) {
@@ -483,6 +490,8 @@ bool ccm_op_continue(struct ccm *m, struct ccm_op *o, uint64_t seq)
 		DL_FOREACH (o->parts[i].seat->peers, p) {
 			if (!ccm_op_voted(o, p))
 				continue;
+			if (p->blocked == o)
+				p->blocked = NULL;
 			p->n_running++;
 			ccm_peer_refresh(m, p);
 		}

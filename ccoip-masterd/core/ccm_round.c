@@ -193,6 +193,7 @@ static void round_drop(struct ccm *m)
 	struct ccm_peer *p;
 
 	m->round.active = false;
+	m->stuck_news = true;
 	m->rewire = m->rewire || m->round.rewire;
 	for (p = m->peers; p; p = p->hh.next)
 		if (p->round == m->last_round)
@@ -254,6 +255,7 @@ void ccm_votes_clear(struct ccm *m)
 
 	for (p = m->peers; p; p = p->hh.next) {
 		p->topo_voted = false;
+		p->n_alone = 0;
 		ccm_peer_refresh(m, p);
 	}
 	for (g = m->groups; g; g = g->hh.next) {
@@ -302,6 +304,7 @@ static void round_commit(struct ccm *m)
 	struct ccm_peer *p;
 
 	m->round.active = false;
+	m->stuck_news = true;
 	for (p = m->peers; p; p = p->hh.next) {
 		if (p->round != m->last_round)
 			continue;

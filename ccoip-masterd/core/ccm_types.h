@@ -107,8 +107,13 @@ struct ccm_peer {
 	uint32_t n_ops;     /* operations it has voted for */
 	uint32_t n_running; /* of them, started */
 	bool topo_voted, pending_voted;
-	bool leaving; /* by itself: it is removed in this step */
-	bool untold;  /* accepted, but its agent still waits for the answer to its join */
+	bool leaving;      /* by itself: it is removed in this step */
+	bool untold;       /* accepted, but its agent still waits for the answer to its join */
+	bool blocked_main; /* it is the peer's main thread that waits for `blocked` */
+	bool helper;       /* another thread of its process than the main one waits at times */
+	bool shares;       /* another peer of the agent has the same thread */
+	uint8_t n_alone;   /* votes of it that were answered in a row, since it did anything else */
+	struct ccm_op *blocked; /* it does nothing until that, not started, ends; or NULL */
 	bool unhashed;
 	struct ccm_peer *next, *prev; /* in seat->peers: accepted ones first, each by joining */
 	uint64_t stopped_ns; /* since when its process is stopped, as its agent says; 0: it runs */
@@ -122,9 +127,11 @@ struct ccm_peer {
 	uint64_t told_version;            /* likewise: of the world that it was told last */
 	bool raw_topo, raw_pending;       /* votes that are not counted yet */
 	uint64_t raw_topo_turn, raw_pending_turn;
+	struct wm_blocks raw_blocks; /* kind NONE: nothing was said */
 	struct cc_id token;
 	char name[WM_NAME_MAX];
 	uint32_t pid, pool_size;
+	uint64_t thread; /* its main thread, among those of its agent; 0: not known */
 };
 
 struct ccm_seat {
@@ -175,6 +182,7 @@ struct ccm_group {
 	struct ccm_op *ops;
 	struct ccm_op *sync;       /* one of them, or NULL */
 	struct ccm_revision *last; /* ccm_sync.h; NULL: nothing has been synchronized */
+	uint32_t n_blocked_ops;    /* of ops: that peers do nothing else than wait for */
 	uint32_t n_late;           /* of ops, in ccm->late */
 	unsigned late_for;         /* hash of what was logged of the last one */
 	bool stopped;              /* its agents were told that processes of peers are */
@@ -239,7 +247,9 @@ struct ccm_op {
 	uint32_t n_parts;       /* length of parts */
 	uint32_t n_voters;      /* parts with votes */
 	uint32_t n_reported;
-	bool ready;  /* all votes are here, a round or a topology vote is in the way */
+	uint32_t n_blocked; /* not started: peers that do nothing else than wait for it */
+	bool meets;         /* only within ccm_stuck.c: it comes to an end */
+	bool ready;         /* all votes are here, a round or a topology vote is in the way */
 	bool late;   /* it has not started for seconds: those who voted were told whom they wait for
 		      */
 	bool logged; /* and so was the log */
@@ -413,6 +423,11 @@ struct ccm {
 	uint64_t losses; /* accepted peers that are gone, by whatever way: goes with each vote */
 	uint64_t leaves; /* those of them that left cleanly */
 	uint64_t joins, kicks, ops_started, ops_done, ops_aborted, rounds;
+	uint32_t n_blocked_ops; /* of all groups, and the groups */
+	uint32_t n_crossed;     /* with two of them or more */
+	bool shares;            /* there have been peers that have a thread between them */
+	bool stuck_news;    /* somebody waits, or goes on, since it was looked at who is stuck */
+	bool ticking;       /* during a step: it is a tick */
 	const char *broken; /* a transition that must not be */
 	/* during a step */
 	uint64_t now;

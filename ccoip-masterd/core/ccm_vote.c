@@ -36,7 +36,10 @@ static void pending_clear(struct ccm *m)
 		if (a->n_accepted > 0)
 			ccm_send_to(m, a);
 	for (p = m->peers; p; p = p->hh.next)
-		p->pending_voted = false;
+		if (p->pending_voted) {
+			p->pending_voted = false;
+			p->n_alone = 0;
+		}
 	m->n_pending = 0;
 }
 
@@ -86,6 +89,7 @@ void ccm_vote_topology(struct ccm *m, struct ccm_agent *a, const struct wm_peer 
 		p->seat->group->n_topo++;
 		if (m->n_topo++ == 0)
 			m->topo_since = m->now;
+		m->stuck_news = true;
 		ccm_peer_refresh(m, p);
 	}
 }
@@ -132,6 +136,7 @@ void ccm_vote_pending(struct ccm *m, struct ccm_agent *a, const struct wm_peer *
 		if (v->turn > m->pending_turn)
 			pending_raise(m, v->turn);
 		p->pending_voted = true;
+		m->stuck_news = true;
 		if (m->n_pending++ == 0)
 			m->pending_since = m->now;
 	}

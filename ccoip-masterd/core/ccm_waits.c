@@ -427,6 +427,7 @@ static void set_stopped(struct ccm *m, struct ccm_peer *p, uint64_t since)
 {
 	p->stopped_ns = since;
 	p->seat->group->stopped_news = m->stopped_news = true;
+	m->stuck_news = true;
 }
 
 void ccm_peer_stopped(struct ccm *m, struct ccm_agent *a, const struct wm_stopped *v)

@@ -109,6 +109,9 @@ static struct wm_msg copy_message(const struct wm_msg *msg)
 		ret.u.round = copy_round(&msg->u.round);
 	if (msg->type == WM_OP_START && msg->u.op_start.is_sync)
 		copy_sync(&ret.u.op_start.sync);
+	if (msg->type == WM_UNMET)
+		ret.u.unmet.peers =
+			copy(ret.u.unmet.peers, ret.u.unmet.n_peers, sizeof *ret.u.unmet.peers);
 	if (msg->type == WM_COMMIT)
 		w = &ret.u.commit.world;
 	if (msg->type == WM_WORLD)
@@ -531,7 +534,8 @@ void fk_vote_params(const struct fk_peer *p, uint64_t tag, struct wm_op_params p
 		.params = params,
 		.n_peers = 1,
 		.peers = &id,
-		.losses = *losses_of(p->host, p->group)};
+		.losses = *losses_of(p->host, p->group),
+		.blocks = p->host->fk->blocks};
 	fk_send(p->host, &msg);
 }
 
@@ -563,7 +567,8 @@ void fk_vote_many(const struct fk_peer *p, size_t n, uint64_t tag)
 		.params = fk_params,
 		.n_peers = (uint32_t)n,
 		.peers = ids,
-		.losses = *losses_of(p->host, p->group)};
+		.losses = *losses_of(p->host, p->group),
+		.blocks = p->host->fk->blocks};
 	fk_send(p->host, &msg);
 	free(ids);
 }

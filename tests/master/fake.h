@@ -53,6 +53,7 @@ struct fk {
 	struct cc_id run, run_key;
 	bool local;       /* hosts that connect are on the master's */
 	bool quiet;       /* no ccm_check after each step: the test does it */
+	uint32_t blocks;  /* enum wm_block_kind: of the votes for operations, from now on */
 	bool drop;        /* inboxes are not filled */
 	uint8_t *journal; /* what a master with cfg.journal has written */
 	size_t journal_len;

@@ -33,6 +33,7 @@ static void send_sync(const struct fk_peer *p, size_t n, struct wm_msg *msg)
 	msg->u.op_vote.peers = ids;
 	msg->u.op_vote.n_peers = (uint32_t)n;
 	msg->u.op_vote.losses = fk_losses(p->host, p->group);
+	msg->u.op_vote.blocks = p->host->fk->blocks;
 	fk_send(p->host, msg);
 	free(ids);
 }

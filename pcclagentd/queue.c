@@ -161,6 +161,21 @@ static void drain_later(void *arg)
 	comm_unref(c);
 }
 
+/* Whose callers have fallen asleep. What they wait for has been taken by now. */
+static void take_asleep(struct comm *c)
+{
+	struct agt_event ev = {.type = AGT_EV_ASLEEP, .comm = c->id};
+	_Atomic uint64_t *word = &sq_of(c)->asleep;
+	uint64_t asleep;
+
+	if (c->closed || atomic_load_explicit(word, memory_order_relaxed) == 0)
+		return;
+	asleep = atomic_exchange(word, 0);
+	for (ev.slot = 0; ev.slot < SHM_SLOTS && !c->closed; ev.slot++)
+		if (asleep >> ev.slot & 1)
+			agentd_feed(c->d, &ev);
+}
+
 static void on_bell(void *arg)
 {
 	struct comm *c = arg;
@@ -171,6 +186,7 @@ static void on_bell(void *arg)
 		small_fed(c->d);
 	}
 	drain(c);
+	take_asleep(c);
 	comm_unref(c);
 }
 

@@ -109,6 +109,9 @@ static void dispatch(struct agt *a, const struct agt_event *ev)
 	case AGT_EV_SUBMIT:
 		agt_submit(a, ev);
 		break;
+	case AGT_EV_ASLEEP:
+		agt_stuck_asleep(a, ev);
+		break;
 	case AGT_EV_MASTER_UP:
 		agt_master_up(a, ev);
 		break;

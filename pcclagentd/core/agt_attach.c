@@ -51,6 +51,7 @@ void agt_attach_request(struct agt *a, struct agt_session *s, const struct wl_re
 	a->n_attaching++;
 	c->peer = q->peer;
 	c->token = q->token;
+	c->thread = q->thread;
 	c->topo_turn = q->topo_turn;
 	c->pending_turn = q->pending_turn;
 	c->epoch = q->epoch;

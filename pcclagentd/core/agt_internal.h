@@ -17,6 +17,7 @@
  *   agt_sync.c     synchronizations of shared state: their jobs
  *   agt_submit.c   submissions: validation, collecting, the vote
  *   agt_waits.c    who is awaited by operations and votes that are late
+ *   agt_stuck.c    who waits in a call and does nothing else
  *   agt_view.c     looking inside
  *   agt_record.c   what became of synchronizations of shared state, for people
  *   agt_check.c    the invariants
@@ -153,6 +154,7 @@ struct agt_op {
 		AGT_WATCH_FRESH, /* in agt->fresh: local members are missing */
 		AGT_WATCH_OLDER, /* in agt->older: for AGT_PART_MS */
 	} watch;
+	bool alone;        /* its local members are not waited for: they wait for something else */
 	bool late, told;   /* the log names those who are awaited: here, elsewhere */
 	char *awaited;     /* whom the master says it waits for, or NULL */
 	uint64_t waits_ns; /* awaited: since when */
@@ -354,6 +356,8 @@ struct agt_comm {
 	struct agt_record *record; /* of its last synchronization, or NULL */
 	struct agt_op *slots[SHM_SLOTS];
 	uint32_t n_ops;
+	uint32_t n_waited; /* of them: its process does nothing until they end */
+	uint32_t thread;   /* its main thread, as the process counts them; 0: not known */
 	bool unhashed;
 	UT_hash_handle hh;
 	struct agt_comm *prev, *next;     /* in session->comms */
@@ -461,6 +465,8 @@ void agt_comm_world(const struct agt_comm *c, struct wire_world *ret);
 void agt_comm_world_after(
 	const struct agt_comm *c, uint64_t losses, uint32_t code, struct wire_world *ret);
 /* Answers the request that waits, if one does. A failed attach takes c with it. */
+/* Of a call of pcclArePeersPending that waits. */
+void agt_pending_answer(struct agt *a, struct agt_comm *c, bool pending);
 void agt_comm_answer(struct agt *a, struct agt_comm *c, uint32_t code, const char *text);
 /* A LEAVING comm whose last operation has ended. Frees c. */
 void agt_comm_finish(struct agt *a, struct agt_comm *c);

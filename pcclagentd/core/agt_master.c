@@ -204,10 +204,23 @@ static void got_kick(struct agt *a, struct agt_run *r, const struct wm_kick *m)
 	agt_run_lose(a, c, AGT_EXIT_KICKED, &v);
 }
 
+void agt_pending_answer(struct agt *a, struct agt_comm *c, bool pending)
+{
+	struct agt_action *x;
+
+	c->wait = 0;
+	x = agt_emit(a, AGT_ACT_REPLY);
+	x->session = c->session->id;
+	x->u.reply.req_id = c->wait_req;
+	x->u.reply.comm = c->id;
+	x->u.reply.flag = pending;
+	agt_comm_world(c, &x->u.reply.world);
+	x->u.reply.pending_turn = c->pending_turn;
+}
+
 static void got_pending_answer(struct agt *a, struct agt_run *r, const struct wm_pending_answer *m)
 {
 	struct agt_comm *c;
-	struct agt_action *x;
 
 	if (m->turn > r->pending_turn)
 		agt_waits_over(a, r, &r->pending_awaited);
@@ -216,15 +229,8 @@ static void got_pending_answer(struct agt *a, struct agt_run *r, const struct wm
 	DL_FOREACH2 (r->comms, c, next_r) {
 		if (c->wait != WL_ARE_PENDING || c->pending_turn >= m->turn)
 			continue;
-		c->wait = 0;
 		c->pending_turn = m->turn;
-		x = agt_emit(a, AGT_ACT_REPLY);
-		x->session = c->session->id;
-		x->u.reply.req_id = c->wait_req;
-		x->u.reply.comm = c->id;
-		x->u.reply.flag = wire_pending_answer(m->turn);
-		agt_comm_world(c, &x->u.reply.world);
-		x->u.reply.pending_turn = m->turn;
+		agt_pending_answer(a, c, wire_pending_answer(m->turn));
 	}
 }
 
@@ -260,6 +266,9 @@ static void got_msg(struct agt *a, struct agt_run *r, const struct wm_msg *m)
 		break;
 	case WM_KICK:
 		got_kick(a, r, &m->u.kick);
+		break;
+	case WM_UNMET:
+		agt_unmet(a, r, &m->u.unmet);
 		break;
 	case WM_WAITS:
 		agt_waits_told(a, r, &m->u.waits);

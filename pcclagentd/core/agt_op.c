@@ -86,6 +86,7 @@ int agt_op_add(struct agt *a, struct agt_op *o, struct agt_comm *c, const struct
 	m->sub = *s;
 	c->slots[s->slot] = o;
 	c->n_ops++;
+	c->n_waited += s->waited;
 	if (s->is_sync)
 		agt_record_voted(a, c, &s->sync);
 	return 0;
@@ -156,6 +157,7 @@ void agt_op_complete(
 		agt_comm_world_after(c, o->losses, done.code, &done.after);
 	c->slots[m->sub.slot] = NULL;
 	c->n_ops--;
+	c->n_waited -= m->sub.waited;
 	agt_complete(a, c->id, m->sub.slot, &done);
 	if (o->key.is_sync)
 		agt_record_ended(a, c, &done);

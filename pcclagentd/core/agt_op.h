@@ -58,6 +58,19 @@ void agt_waits_forget(struct agt_run *r);
 /* Tells the master whether c's process is stopped. */
 void agt_tell_stopped(struct agt *a, const struct agt_comm *c);
 
+/* agt_stuck.c */
+/* c, or its process, waits for something from now on: votes that were kept back for it may go. */
+void agt_stuck_look(struct agt *a, const struct agt_comm *c);
+/* enum wm_block_kind */
+uint32_t agt_stuck_kind(const struct shm_submission *s);
+/* Likewise of a member of an operation that votes, as far as the master is to know. */
+uint32_t agt_stuck_said(const struct agt_op_member *m);
+/* After a vote of the members from `first` on; said: it says of all of them that they wait. Tells
+ * of those who do, and whose votes the master has all. */
+void agt_stuck_voted(struct agt *a, const struct agt_op *o, bool said, uint32_t first);
+void agt_stuck_asleep(struct agt *a, const struct agt_event *ev);
+void agt_unmet(struct agt *a, struct agt_run *r, const struct wm_unmet *m);
+
 /* agt_view.c */
 bool agt_op_has(const struct agt_op *o, const struct agt_comm *c);
 

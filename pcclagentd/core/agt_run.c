@@ -100,6 +100,8 @@ void agt_run_fill_join(const struct agt_comm *c, struct wm_join *ret)
 	ret->group = c->group;
 	ret->pool_size = c->pool_size;
 	ret->pid = c->session->pid;
+	if (c->thread)
+		ret->thread = (uint64_t)c->session->id << 32 | c->thread;
 	agt_copy_text(ret->name, sizeof ret->name, c->session->name);
 	if (c->counted || c->attach) {
 		ret->phase = WM_JOIN_ACCEPTED;

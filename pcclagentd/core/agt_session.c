@@ -400,6 +400,7 @@ static void comm_connect(struct agt *a, struct agt_comm *c, const struct wl_requ
 	agt_comm_set_state(a, c, AGT_COMM_JOINING);
 	c->peer = q->peer;
 	c->token = q->token;
+	c->thread = q->thread;
 	c->epoch = c->wired = c->prepared = c->topo_turn = c->pending_turn = 0;
 	c->version = c->losses = 0;
 	c->global = c->world = 0;
@@ -470,6 +471,7 @@ static void update_topology(struct agt *a, struct agt_comm *c, const struct wl_r
 	}
 	agt_comm_wait(a, c, q);
 	agt_vote_send(a, c, WM_TOPO_VOTE);
+	agt_stuck_look(a, c);
 }
 
 static void are_pending(struct agt *a, struct agt_comm *c, const struct wl_request *q)
@@ -478,6 +480,7 @@ static void are_pending(struct agt *a, struct agt_comm *c, const struct wl_reque
 		return;
 	agt_comm_wait(a, c, q);
 	agt_vote_send(a, c, WM_PENDING_VOTE);
+	agt_stuck_look(a, c);
 }
 
 /* A request about an existing communicator. */

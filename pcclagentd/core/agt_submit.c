@@ -151,10 +151,18 @@ static void send_vote(struct agt *a, struct agt_op *o, uint32_t first)
 		agt_no_memory(a);
 		return;
 	}
-	for (i = first; i < o->n; i++)
-		if (votes(&o->members[i], o) &&
-			agt_subs_agree(&o->members[first].sub, &o->members[i].sub))
-			m->peers[m->n_peers++] = o->members[i].peer;
+	m->blocks = m->seq ? WM_BLOCK_NONE : WM_BLOCK_MAIN;
+	for (i = first; i < o->n; i++) {
+		const struct agt_op_member *x = &o->members[i];
+
+		if (!votes(x, o) || !agt_subs_agree(&o->members[first].sub, &x->sub))
+			continue;
+		m->peers[m->n_peers++] = x->peer;
+		if (agt_stuck_said(x) < m->blocks)
+			m->blocks = agt_stuck_said(x);
+	}
+	if (!m->seq)
+		agt_stuck_voted(a, o, m->blocks != WM_BLOCK_NONE, first);
 }
 
 static void send_votes(struct agt *a, struct agt_op *o)
@@ -270,4 +278,6 @@ void agt_submit(struct agt *a, const struct agt_event *ev)
 	if (!o || agt_op_add(a, o, c, s) < 0)
 		return;
 	agt_op_try_vote(a, o);
+	if (s->waited)
+		agt_stuck_look(a, c);
 }

@@ -70,7 +70,7 @@ void agt_waits_remove(struct agt *a, struct agt_op *o)
 
 bool agt_waits_enough(const struct agt *a, const struct agt_op *o)
 {
-	return waited(a, o) >= PART_NS;
+	return o->alone || waited(a, o) >= PART_NS;
 }
 
 const struct agt_comm *agt_waits_missing(const struct agt_op *o)

@@ -18,6 +18,7 @@ libagt_la_SOURCES = \
 	pcclagentd/core/agt_run.c \
 	pcclagentd/core/agt_session.c \
 	pcclagentd/core/agt_state.c \
+	pcclagentd/core/agt_stuck.c \
 	pcclagentd/core/agt_submit.c \
 	pcclagentd/core/agt_sync.c \
 	pcclagentd/core/agt_view.c \

@@ -114,6 +114,7 @@ Suite *seek_suite(void);
 Suite *sync_suite(void);
 Suite *sync_end_suite(void);
 Suite *wait_suite(void);
+Suite *stuck_suite(void);
 Suite *quiet_suite(void);
 Suite *attach_suite(void);
 Suite *random_suite(void);

@@ -22,7 +22,7 @@ tests_agent_test_agent_SOURCES = \
 	tests/agent/sync.c tests/agent/sync.h \
 	tests/agent/sync_end.c \
 	tests/agent/sync_fixture.c \
-	tests/agent/wait.c
+	tests/agent/stuck.c tests/agent/wait.c
 tests_agent_test_agent_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_agent_test_agent_LDADD = libagt.la proto/libwire.la common/libcommon-pure.la \
 	$(PROTOBUF_C_LIBS) $(CHECK_LIBS)

@@ -17,6 +17,7 @@ int main(void)
 	srunner_add_suite(r, resume_suite());
 	srunner_add_suite(r, seek_suite());
 	srunner_add_suite(r, wait_suite());
+	srunner_add_suite(r, stuck_suite());
 	srunner_add_suite(r, quiet_suite());
 	srunner_add_suite(r, sync_suite());
 	srunner_add_suite(r, sync_end_suite());

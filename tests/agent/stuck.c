@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Who waits in a call is told to the master, and what it answers to calls that can never meet.
+ */
+#include "tests/agent/fixture.h"
+
+static struct fx *f;
+static uint32_t c[3]; /* communicators of peers 1 to 3, of one host */
+
+static void setup(void)
+{
+	f = fx_new();
+	fx_group(f, 3, 2, c);
+}
+
+static void teardown(void)
+{
+	fx_free(f);
+}
+
+/* In slot `tag`. */
+static void submit(unsigned i, uint64_t tag, bool waited, bool by_main)
+{
+	struct shm_submission s = {.slot = (uint32_t)tag,
+		.tag = tag,
+		.count = 8,
+		.bytes = 32,
+		.dtype = 10,
+		.losses = f->losses,
+		.waited = waited,
+		.by_main = by_main};
+	struct agt_event ev = {.type = AGT_EV_SUBMIT, .comm = c[i], .slot = s.slot, .sub = &s};
+
+	fx_step(f, &ev);
+}
+
+static void asleep(unsigned i, uint64_t tag)
+{
+	struct agt_event ev = {.type = AGT_EV_ASLEEP, .comm = c[i], .slot = (uint32_t)tag};
+
+	fx_step(f, &ev);
+}
+
+static void unmet(enum wm_wait_kind kind, uint64_t tag, unsigned n, const unsigned *peers)
+{
+	struct cc_id ids[3];
+	struct wm_msg m = {.type = WM_UNMET};
+	unsigned i;
+
+	for (i = 0; i < n; i++)
+		ids[i] = fx_id(peers[i]);
+	m.u.unmet = (struct wm_unmet){.kind = kind,
+		.group = 7,
+		.tag = tag,
+		.losses = f->losses,
+		.n_peers = n,
+		.peers = ids,
+		.code = kind == WM_WAIT_OP ? WIRE_INVALID_USAGE : 0,
+		.text = "they wait for each other"};
+	fx_from_master(f, 1, &m);
+}
+
+START_TEST(a_vote_says_what_is_true_of_all_its_peers)
+{
+	submit(0, 1, true, true);
+	submit(1, 1, true, _i != 1);
+	submit(2, 1, _i != 2, true);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.blocks, _i == 0   ? WM_BLOCK_MAIN
+								      : _i == 1 ? WM_BLOCK_HELPER
+										: WM_BLOCK_NONE);
+	ck_assert_uint_eq(fx_sent(f, WM_BLOCKS), _i == 2 ? 2 : 0);
+}
+END_TEST
+
+START_TEST(who_falls_asleep_is_told_of)
+{
+	const struct wm_blocks *b;
+
+	submit(0, 1, false, true);
+	submit(1, 1, false, true);
+	submit(2, 1, false, true);
+	asleep(1, 1);
+	ck_assert_uint_eq(fx_sent(f, WM_BLOCKS), 1);
+	b = &fx_msg(f, WM_BLOCKS, 0)->u.blocks;
+	ck_assert(fx_is(&b->peer, fx_id(2)) && b->tag == 1 && b->kind == WM_BLOCK_MAIN);
+	asleep(1, 1);
+	ck_assert_uint_eq(fx_sent(f, WM_BLOCKS), 0);
+	asleep(0, 9); /* nothing is there */
+	ck_assert_uint_eq(fx_sent(f, WM_BLOCKS), 0);
+	fx_op_start(f, 1, 7, 1, 5);
+	asleep(2, 1); /* it has started: it will end */
+	ck_assert_uint_eq(fx_sent(f, WM_BLOCKS), 0);
+}
+END_TEST
+
+/* What is kept back for others here may be what somebody waits for. */
+START_TEST(who_has_votes_kept_back_is_not_told_of)
+{
+	submit(0, 1, false, true);
+	submit(0, 2, false, true);
+	submit(1, 2, false, true);
+	submit(2, 2, false, true);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+	asleep(0, 2);
+	ck_assert_uint_eq(fx_sent(f, WM_BLOCKS), 0);
+	submit(1, 1, false, true);
+	submit(2, 1, false, true);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+	ck_assert_uint_eq(fx_sent(f, WM_BLOCKS), 1);
+	ck_assert(fx_is(&fx_msg(f, WM_BLOCKS, 0)->u.blocks.peer, fx_id(1)));
+	ck_assert_uint_eq(fx_msg(f, WM_BLOCKS, 0)->u.blocks.tag, 2);
+}
+END_TEST
+
+/* Nobody here will join what the others collect. */
+START_TEST(votes_are_kept_back_for_nobody_who_waits_for_something_else)
+{
+	submit(0, 1, true, true);
+	submit(1, 1, true, true);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 0);
+	if (_i == 0) {
+		submit(2, 2, true, true);
+	} else if (_i == 1) {
+		fx_request(f, 3, c[2], WL_UPDATE_TOPOLOGY);
+		ck_assert_uint_eq(fx_sent(f, WM_TOPO_VOTE), 1);
+	} else {
+		submit(2, 2, false, true);
+		ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 0);
+		asleep(2, 2);
+	}
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), _i == 1 ? 1 : 2);
+	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.n_peers, 2);
+	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.blocks, WM_BLOCK_MAIN);
+}
+END_TEST
+
+START_TEST(votes_are_kept_back_for_who_may_still_submit)
+{
+	submit(0, 1, true, true);
+	submit(1, 2, true, true);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 0);
+	submit(2, 1, false, true);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 0);
+}
+END_TEST
+
+START_TEST(an_update_is_answered_alone)
+{
+	fx_request(f, 1, c[0], WL_UPDATE_TOPOLOGY);
+	fx_request(f, 2, c[1], WL_UPDATE_TOPOLOGY);
+	unmet(WM_WAIT_TOPOLOGY, 0, 1, (unsigned[]){2});
+	fx_expect_reply(f, WIRE_SUCCESS, "");
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->session, 2);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.topo_turn, f->topo_turn);
+	unmet(WM_WAIT_TOPOLOGY, 0, 1, (unsigned[]){2}); /* it does not wait any more */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
+	fx_request(f, 2, c[1], WL_UPDATE_TOPOLOGY);
+	ck_assert_uint_eq(fx_msg(f, WM_TOPO_VOTE, 0)->u.peer.turn, f->topo_turn);
+}
+END_TEST
+
+START_TEST(a_question_is_answered_alone)
+{
+	fx_request(f, 1, c[0], WL_ARE_PENDING);
+	unmet(WM_WAIT_PENDING, 0, 1, (unsigned[]){1});
+	fx_expect_reply(f, WIRE_SUCCESS, "");
+	ck_assert(!fx_get(f, AGT_ACT_REPLY, 0)->u.reply.flag);
+}
+END_TEST
+
+START_TEST(an_operation_ends_for_those_who_are_named)
+{
+	submit(0, 1, true, true);
+	submit(1, 1, true, true);
+	fx_tick(f, 1100); /* these have voted */
+	submit(2, 1, true, true);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+	unmet(WM_WAIT_OP, 1, 2, (unsigned[]){1, 2});
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
+	fx_expect_done(f, 0, c[1], WIRE_INVALID_USAGE, "they wait for each other");
+	fx_expect_done(f, 1, c[0], WIRE_INVALID_USAGE, "they wait for each other");
+	submit(0, 1, true, true); /* the vote of the third counts still */
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.n_peers, 1);
+	submit(1, 1, true, true);
+	fx_op_start(f, 1, 7, 1, 5);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_START), 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_XFER_START, 0)->u.xfer.n_members, 3);
+}
+END_TEST
+
+START_TEST(an_operation_that_all_have_voted_for_ends)
+{
+	submit(0, 1, true, true);
+	submit(1, 1, true, true);
+	submit(2, 1, true, true);
+	unmet(WM_WAIT_OP, 1, 3, (unsigned[]){1, 2, 3});
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 3);
+	submit(0, 1, true, true);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 0);
+	unmet(WM_WAIT_OP, 1, 3, (unsigned[]){1, 2, 3}); /* what has not voted is not meant */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
+}
+END_TEST
+
+/* The next master is told, as the last one was. */
+START_TEST(the_next_master_hears_who_waits)
+{
+	submit(0, 1, true, true);
+	submit(1, 1, true, true);
+	submit(2, 1, false, true);
+	asleep(2, 1);
+	fx_request(f, 1, c[0], WL_ARE_PENDING);
+	unmet(WM_WAIT_OP, 1, 1, (unsigned[]){9});
+	fx_orphan(f);
+	fx_resume(f);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.blocks, WM_BLOCK_MAIN);
+	ck_assert_uint_eq(fx_sent(f, WM_PENDING_VOTE), 1);
+}
+END_TEST
+
+Suite *stuck_suite(void)
+{
+	Suite *s = suite_create("stuck");
+	TCase *tc = tcase_create("stuck");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_loop_test(tc, a_vote_says_what_is_true_of_all_its_peers, 0, 3);
+	tcase_add_test(tc, who_falls_asleep_is_told_of);
+	tcase_add_test(tc, who_has_votes_kept_back_is_not_told_of);
+	tcase_add_loop_test(tc, votes_are_kept_back_for_nobody_who_waits_for_something_else, 0, 3);
+	tcase_add_test(tc, votes_are_kept_back_for_who_may_still_submit);
+	tcase_add_test(tc, an_update_is_answered_alone);
+	tcase_add_test(tc, a_question_is_answered_alone);
+	tcase_add_test(tc, an_operation_ends_for_those_who_are_named);
+	tcase_add_test(tc, an_operation_that_all_have_voted_for_ends);
+	tcase_add_test(tc, the_next_master_hears_who_waits);
+	suite_add_tcase(s, tc);
+	return s;
+}

@@ -81,6 +81,7 @@ struct pccl_op {
 	const uint8_t *send;
 	uint8_t *recv;
 	uint64_t count, bytes;
+	bool waited; /* the agent knows that its caller waits for it and does nothing else */
 	uint32_t esize;
 	struct pccl_staging *staging;     /* NULL: send is registered */
 	uint32_t window;                  /* places in it, see shm_window_off; 0: for all of send */

@@ -87,8 +87,11 @@ static void drop(pcclComm_t *c)
 /* Nobody else changes the attachment of a communicator that is not connected. */
 static pcclResult_t join(pcclComm_t *c, bool *ret_died)
 {
-	struct wl_request request = {
-		.type = WL_COMM_CONNECT, .comm = c->att->id, .peer = c->peer, .token = c->token};
+	struct wl_request request = {.type = WL_COMM_CONNECT,
+		.comm = c->att->id,
+		.peer = c->peer,
+		.token = c->token,
+		.thread = (uint32_t)c->main_thread};
 	struct pccl_session *s = c->att->session;
 	struct wl_reply reply;
 	pcclResult_t r = pccl_session_call(s, &request, &reply, NULL, 0);

@@ -142,7 +142,7 @@ static void launch(struct batch *b, size_t index)
 	const pcclReduceOpDescriptor_t *op = &b->ops[index];
 	struct flight *f = &b->flights[(b->first + b->n_flights) % SHM_SLOTS];
 	pcclResult_t r = pccl_reduce_launch(
-		b->comm, op->sendbuf, op->recvbuf, &op->descriptor, PCCL_OP_AWAITED, &f->slot);
+		b->comm, op->sendbuf, op->recvbuf, &op->descriptor, PCCL_LAUNCH_BATCH, &f->slot);
 
 	if (r != pcclSuccess) {
 		note(b, index, r);

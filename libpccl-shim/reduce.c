@@ -253,13 +253,14 @@ static bool is_alone(pcclComm_t *c)
 
 /* *again: the agent has gone before it knew of the operation. */
 static pcclResult_t try_launch(pcclComm_t *c, const void *send, void *recv,
-	const pcclReduceDescriptor_t *d, enum pccl_op_state state, uint32_t *ret_slot, bool *again)
+	const pcclReduceDescriptor_t *d, enum pccl_launch how, uint32_t *ret_slot, bool *again)
 {
 	struct shm_sqe e = {.tag = d->tag,
 		.count = d->count,
 		.dtype = d->src_descriptor.datatype,
 		.op = d->op,
 		.src_hint = d->src_descriptor.distribution_hint};
+	enum pccl_op_state state = how == PCCL_LAUNCH_ASYNC ? PCCL_OP_IN_FLIGHT : PCCL_OP_AWAITED;
 	struct pccl_attachment *a;
 	struct pccl_attrs attrs;
 	struct pccl_op *op;
@@ -293,6 +294,9 @@ static pcclResult_t try_launch(pcclComm_t *c, const void *send, void *recv,
 		*ret_slot = e.slot;
 		return pcclSuccess;
 	}
+	op->waited = how == PCCL_LAUNCH_WAIT;
+	e.flags = (op->waited ? SHM_SQE_WAITED : 0u) |
+		  (op->thread == c->main_thread ? SHM_SQE_MAIN : 0u);
 	r = place(c, op, &e, choose_window(op, &attrs, state == PCCL_OP_AWAITED));
 	if (r != pcclSuccess) {
 		*again = !pccl_session_check(a->session);
@@ -315,14 +319,14 @@ static pcclResult_t try_launch(pcclComm_t *c, const void *send, void *recv,
 }
 
 pcclResult_t pccl_reduce_launch(pcclComm_t *c, const void *send, void *recv,
-	const pcclReduceDescriptor_t *d, enum pccl_op_state state, uint32_t *ret_slot)
+	const pcclReduceDescriptor_t *d, enum pccl_launch how, uint32_t *ret_slot)
 {
 	pcclResult_t r;
 	bool again;
 
 	/* Each time an agent has died; the keeper bounds how often. */
 	do
-		r = try_launch(c, send, recv, d, state, ret_slot, &again);
+		r = try_launch(c, send, recv, d, how, ret_slot, &again);
 	while (again);
 	return r;
 }
@@ -392,7 +396,7 @@ pcclResult_t pcclAllReduce(const void *sendbuff, void *recvbuff,
 
 	if (r != pcclSuccess)
 		return r;
-	r = pccl_reduce_launch(c, sendbuff, recvbuff, descriptor, PCCL_OP_AWAITED, &slot);
+	r = pccl_reduce_launch(c, sendbuff, recvbuff, descriptor, PCCL_LAUNCH_WAIT, &slot);
 	if (r != pcclSuccess)
 		return r;
 	r = pccl_reduce_await(c, slot, reduce_info_out);
@@ -411,7 +415,7 @@ pcclResult_t pcclAllReduceAsync(const void *sendbuff, void *recvbuff,
 	if (!reduce_handle_out)
 		return pccl_fail(pcclInvalidArgument, "reduce_handle_out must not be NULL");
 	r = pccl_reduce_launch(pccl_comm_own(communicator), sendbuff, recvbuff, descriptor,
-		PCCL_OP_IN_FLIGHT, &slot);
+		PCCL_LAUNCH_ASYNC, &slot);
 	if (r != pcclSuccess)
 		return r;
 	reduce_handle_out->comm = pccl_comm_own(communicator);

@@ -11,11 +11,16 @@
 
 /* Are these arguments of an all-reduce right? */
 pcclResult_t pccl_reduce_check(const void *send, const void *recv, const pcclReduceDescriptor_t *d);
-/* Submits an operation whose arguments were checked, and copies the operand. `state`:
- * PCCL_OP_IN_FLIGHT, or PCCL_OP_AWAITED if the caller goes on to wait for it. Never
- * pcclRankConnectionLost. */
+/* What its caller does next. */
+enum pccl_launch {
+	PCCL_LAUNCH_ASYNC, /* returns */
+	PCCL_LAUNCH_BATCH, /* waits for it, perhaps after it has launched others */
+	PCCL_LAUNCH_WAIT,  /* waits for it and does nothing else */
+};
+/* Submits an operation whose arguments were checked, and copies the operand; unless it is ASYNC it
+ * is PCCL_OP_AWAITED then. Never pcclRankConnectionLost. */
 pcclResult_t pccl_reduce_launch(pcclComm_t *c, const void *send, void *recv,
-	const pcclReduceDescriptor_t *d, enum pccl_op_state state, uint32_t *ret_slot);
+	const pcclReduceDescriptor_t *d, enum pccl_launch how, uint32_t *ret_slot);
 /* How an operand is cut that goes through a window. False: it cannot be. */
 bool pccl_reduce_window_plan(const struct pccl_op *op, struct cc_plan *ret);
 /* Copies a segment to its place in the window. Returns where it ends: bytes of the operand. */

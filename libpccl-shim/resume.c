@@ -223,6 +223,7 @@ bool pccl_comm_ask(pcclComm_t *c, struct wl_request *request)
 		.pool_size = c->pool_size,
 		.peer = c->peer,
 		.token = c->token,
+		.thread = (uint32_t)c->main_thread,
 		.run = c->run,
 		.losses = atomic_load(&c->losses),
 		.topo_turn = atomic_load(&c->topo_turn),

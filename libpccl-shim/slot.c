@@ -41,6 +41,7 @@ pcclResult_t pccl_slot_take(pcclComm_t *c, struct pccl_attachment *a, uint64_t t
 		op->att = a;
 		op->verdict = PCCL_VERDICT_NONE;
 		op->seq = 0;
+		op->waited = false;
 		op->in = NULL;
 		op->out = NULL;
 		op->staging = NULL;
@@ -142,9 +143,26 @@ static bool is_cared_for(pcclComm_t *c, const struct pccl_op *op)
 	return alive;
 }
 
+/* So that the master can tell calls that can never meet. Only once it takes a moment. */
+static void tell_asleep(struct pccl_op *op, uint32_t slot)
+{
+	if (op->waited)
+		return;
+	op->waited = true;
+	atomic_fetch_or(&pccl_attachment_sq(op->att)->asleep, UINT64_C(1) << slot);
+	ring_bell(op->att->submit_bell.fd);
+}
+
+/* Before the slot is used again: what the agent has not seen yet is not of the next operation. */
+static void clear_asleep(const struct pccl_op *op, uint32_t slot)
+{
+	if (op->waited)
+		atomic_fetch_and(&pccl_attachment_sq(op->att)->asleep, ~(UINT64_C(1) << slot));
+}
+
 bool pccl_slot_wait(pcclComm_t *c, uint32_t slot, const struct pccl_waiter *w)
 {
-	const struct pccl_op *op = &c->ops[slot];
+	struct pccl_op *op = &c->ops[slot];
 	struct shm_slot *s = pccl_attachment_slot(op->att, slot);
 	bool spin = w->spin_ns > 0, alive = true, armed = false;
 	uint64_t begin = spin ? cc_now_ns() : 0;
@@ -162,12 +180,15 @@ bool pccl_slot_wait(pcclComm_t *c, uint32_t slot, const struct pccl_waiter *w)
 			atomic_store(&s->wait, kind);
 			armed = true; /* and look once more before sleeping */
 		} else {
-			if (cc_futex_wait(&s->wait, kind, SLEEP_NS) == CC_ERR_TIMEOUT)
+			if (cc_futex_wait(&s->wait, kind, SLEEP_NS) == CC_ERR_TIMEOUT) {
+				tell_asleep(op, slot);
 				alive = is_cared_for(c, op);
+			}
 			armed = false;
 		}
 	}
 	atomic_store(&s->wait, SHM_WAIT_AWAKE);
+	clear_asleep(op, slot);
 	return atomic_load(&s->state) == SHM_SLOT_DONE;
 }
 

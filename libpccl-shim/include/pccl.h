@@ -72,6 +72,16 @@
  *pcclMemAlloc; its calls are refused with pcclInvalidUsage until it has called pcclInit, after
  *which it can have its own.
  *
+ * Waiting. Calls that need others wait until these make the same call: pcclUpdateTopology and
+ * pcclArePeersPending for all accepted peers of the run, all-reduces and synchronizations for those
+ * of the group. When peers wait in different calls, so that none of these can ever be complete, the
+ * master answers: pcclUpdateTopology returns pcclSuccess with the topology as it is,
+ * pcclArePeersPending returns its answer, and the caller goes on to meet the others. So a newcomer
+ * may begin with pcclUpdateTopology while the others reduce. When all peers of a group wait in
+ * all-reduces and synchronizations that can never meet, all of these calls return pcclInvalidUsage,
+ * and pcclGetLastError names who waits where. Buffers are as before. Operations that are in flight
+ * and not awaited do not count as waiting.
+ *
  * Values, names and layouts are those of the PCCL 1.0 binary interface, extended but never changed.
  */
 #ifndef PCCL_H
@@ -112,7 +122,8 @@ typedef enum pcclResult_t {
 	 * different counts, types or operators. Correct the program. */
 	pcclInvalidArgument = 3,
 	/* The call is not allowed now: not connected, removed from the run, connected already,
-	 * wrong thread, memory in use, refused by the master. Correct the program, or do as
+	 * wrong thread, memory in use, refused by the master; or the peers wait for each other in
+	 * calls that can never meet. Correct the program, or do as
 	 * pcclGetLastError says; a peer that was removed may call pcclConnect. */
 	pcclInvalidUsage = 4,
 	/* The peer group has fewer than two peers. Call pcclUpdateTopology until others have
@@ -456,8 +467,10 @@ PCCL_EXPORT pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator);
  *
  * pcclMasterConnectionFailed  no master answers at the address, or none took over in time
  * pcclRankConnectionFailed    the peers of the run and this one could not be connected
- * pcclInvalidUsage            connected already, the master refused this peer, or operations of an
- *                             earlier connection have not been awaited
+ * pcclInvalidUsage            connected already, the master refused this peer, operations of an
+ *                             earlier connection have not been awaited, or another communicator
+ *                             of this thread is a peer of the run, which would have to vote: use a
+ *                             thread for each
  * pcclVersionMismatch, pcclPermissionDenied, pcclTimeout
  * After a failure the communicator is as before and pcclConnect may be called again.
  */
@@ -493,7 +506,8 @@ PCCL_EXPORT pcclResult_t pcclGetAttribute(
 /*
  * Votes to let waiting newcomers in, and has peers that are gone removed from the ring. Blocks
  * until all accepted peers of the run, of every group, have called it; then all return together.
- * Typically called once per training step, at a place that all peers come to. Main thread.
+ * While another peer waits in a call that needs this one, it returns at once, and nothing has
+ * changed. Typically called once per training step, at a place that all peers come to. Main thread.
  *
  * pcclPendingAsyncOps       await outstanding operations first; no vote was given
  * pcclUpdateTopologyFailed  this peer was removed from the run: pcclConnect makes it a new one
@@ -504,7 +518,8 @@ PCCL_EXPORT pcclResult_t pcclUpdateTopology(pcclComm_t *communicator);
 
 /*
  * Asks whether newcomers are waiting, in which case pcclUpdateTopology should be called soon; all
- * peers get the same answer. Blocks until all accepted peers have called it. A peer that begins to
+ * peers get the same answer. Blocks until all accepted peers have called it; while another one
+ * waits in a call that needs this one, it is answered alone. A peer that begins to
  * wait just after the answer is seen by the next call. Main thread; also while operations of this
  * or of another thread are in flight.
  *

@@ -25,6 +25,7 @@ e2e_tests = \
 	tests/e2e/test_crowd.py \
 	tests/e2e/test_threads.py \
 	tests/e2e/test_kill.py \
+	tests/e2e/test_meet.py \
 	tests/e2e/test_places.py \
 	tests/e2e/test_world.py \
 	tests/e2e/test_deaths.py \

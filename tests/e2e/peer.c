@@ -186,6 +186,21 @@ static void do_optimize(void)
 	say_outcome(r, begin, now());
 }
 
+/* Another communicator of this thread, in the same run. */
+static void do_second(void)
+{
+	uint64_t begin = now();
+	pcclComm_t *second;
+	pcclResult_t r = pcclCreateCommunicator(&params, &second);
+
+	if (r != pcclSuccess)
+		die("second", pcclGetLastError());
+	r = pcclConnect(second);
+	printf("second");
+	say_outcome(r, begin, now());
+	(void)pcclDestroyCommunicator(second);
+}
+
 /* Newcomers cannot be awaited, only looked for: alone in the run that takes no time, so look every
  * other millisecond. */
 static void do_until(void)
@@ -336,6 +351,7 @@ static const struct command {
 } commands[] = {
 	{"create", do_create},
 	{"connect", do_connect},
+	{"second", do_second},
 	{"update", do_update},
 	{"optimize", do_optimize},
 	{"until", do_until},

@@ -339,7 +339,7 @@ START_TEST(registered_memory_that_is_refused)
 	fake_await_seen(fx_agent, WL_COMM_ATTACH, 1);
 	h = bf_launch(&b, 1);
 	op = fake_take(fx_agent);
-	ck_assert_uint_eq(op.sqe.flags, 0);
+	ck_assert_uint_eq(op.sqe.flags, SHM_SQE_MAIN);
 	fake_serve(&op, SHM_RESULT_AREA);
 	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
 	bf_assert_result(&b);

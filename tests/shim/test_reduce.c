@@ -435,7 +435,8 @@ START_TEST(regions_are_found_by_address)
 		fx_assert_succeeds(
 			pcclAllReduceAsync(region[k] + off, region[k] + off, &d, fx_comm, &h));
 		op = fake_take(fx_agent);
-		ck_assert_uint_eq(op.sqe.flags, SHM_SQE_IN_REGISTERED | SHM_SQE_OUT_REGISTERED);
+		ck_assert_uint_eq(op.sqe.flags,
+			SHM_SQE_IN_REGISTERED | SHM_SQE_OUT_REGISTERED | SHM_SQE_MAIN);
 		ck_assert_uint_eq(op.sqe.in_off, off);
 		fake_serve(&op, SHM_RESULT_UNDO);
 		fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
@@ -456,7 +457,7 @@ START_TEST(odd_places_in_registered_memory_are_staged)
 	d.src_descriptor.datatype = pcclFloat;
 	fx_assert_succeeds(pcclAllReduceAsync((char *)p + 2, (char *)p + 2, &d, fx_comm, &h));
 	op = fake_take(fx_agent);
-	ck_assert_uint_eq(op.sqe.flags, 0);
+	ck_assert_uint_eq(op.sqe.flags, SHM_SQE_MAIN);
 	fake_serve(&op, SHM_RESULT_AREA);
 	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
 	ck_assert_uint_eq(((uint8_t *)p)[1], 0);

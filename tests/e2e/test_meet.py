@@ -1,0 +1,310 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Calls that can never meet come to an end at once: votes leave everything as it is, so that the
+loops of the documents work for newcomers and after deaths; everything else is refused to all."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import lib
+from lib import INVALID_USAGE, SUCCESS, check, ids_of, judge
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+OP = "type=f32 op=sum count=1000"
+TOGETHER = 20  # steps in company before a trainer is believed to have met the others
+
+# What the documents leave to the reader.
+PROGRAM = r"""
+#include <arpa/inet.h>
+#include <err.h>
+#include <pccl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static pcclComm_t *comm;
+static float numbers[1000], *gradients = numbers, *weights = numbers, momentum[1000];
+static const size_t n = 1000;
+static pcclReduceDescriptor_t desc = {
+	.count = 1000, .op = pcclSum, .src_descriptor = {.datatype = pcclFloat}};
+static int last = -1, steps;
+
+/* The end of a step. */
+static void count_step(void)
+{
+	int world = -1;
+
+	if (pcclGetAttribute(comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &world) != pcclSuccess)
+		errx(1, "%s", pcclGetLastError());
+	steps = world == last ? steps + 1 : 0;
+	last = world;
+	if (steps == TOGETHER) {
+		printf("met world=%d\n", world);
+		fflush(stdout);
+	}
+	usleep(1000);
+}
+
+static void compute(float *v) { v[0] = 1; }
+static void apply(const float *v) { (void)v; count_step(); }
+static void train_one_step(void) { count_step(); }
+static void update_topology(pcclComm_t *c) { (void)pcclUpdateTopology(c); }
+
+int main(int argc, char **argv)
+{
+	const int training = 1;
+	pcclCommCreateParams_t params = {.p2p_connection_pool_size = 1};
+	pcclResult_t r = pcclSuccess;
+
+	(void)argc; (void)r; (void)momentum; (void)weights; (void)n; (void)gradients; (void)desc;
+	(void)compute; (void)apply; (void)train_one_step; (void)update_topology;
+	params.master_address.inet.protocol = inetIPv4;
+	if (inet_pton(AF_INET, argv[1], params.master_address.inet.ipv4.data) != 1)
+		errx(2, "address");
+	params.master_address.port = (unsigned short)atoi(argv[2]);
+	CONNECT
+	LOOP
+	return 0;
+}
+"""
+CONNECT = """
+	if (pcclInit() || pcclCreateCommunicator(&params, &comm) || pcclConnect(comm))
+		errx(1, "%s", pcclGetLastError());
+"""
+
+
+def header_loop():
+    """The program at the top of pccl.h; the parameters are ours."""
+    text = (TOP / "libpccl-shim/include/pccl.h").read_text("utf-8")
+    code = re.search(r"^ \*\t\S.*?^ \*\tpcclDestroyCommunicator\(comm\);$", text, re.M | re.S)[0]
+    return re.sub(r"^ \*", "", code, flags=re.M)
+
+
+def manual_loop():
+    """The example of pcclSynchronizeSharedState(3)."""
+    text = (TOP / "man/man3/pcclSynchronizeSharedState.3").read_text("utf-8")
+    return re.search(r"^\.Sh EXAMPLES$.*?^\.Bd [^\n]*\n(.*?)^\.Ed$", text, re.M | re.S)[1]
+
+
+def build(lab, name, connect, loop):
+    compiler = shutil.which(os.environ.get("CC", "cc").split()[0])
+    if not compiler:
+        raise lib.Skipped("there is no compiler")
+    source = lab.folder / f"{name}.c"
+    source.write_text(f"#define TOGETHER {TOGETHER}\n"
+                      + PROGRAM.replace("CONNECT", connect).replace("LOOP", loop), "utf-8")
+    libs = lib.BUILD / "libpccl-shim/.libs"
+    done = subprocess.run(
+        [compiler, "-std=gnu11", "-Wall", "-I", TOP / "libpccl-shim/include", "-o",
+         lab.folder / name, source, libs / "libpccl-shim.so", f"-Wl,-rpath,{libs}",
+         *(["-fsanitize=address,undefined"] if lib.sanitized() else [])],
+        capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise lib.Failed(f"{name} of the documents does not compile: {done.stderr}")
+    return lab.folder / name
+
+
+def start(lab, program, number, host):
+    address, port = lab.master.address.rsplit(":", 1)
+    process, log = lab.spawn(f"trainer-{number}", host, [program, address, port],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             env={"PCCL_AGENT_SOCKET": str(lab.agents[host].socket)})
+    trainer = lib.Peer(process, number, host, log)
+    lab.peers.append(trainer)
+    return trainer
+
+
+def met(trainers, world):
+    """All take many steps in a row in a run of this size."""
+    for trainer in trainers:
+        while trainer.read()["world"] != world:
+            pass
+
+
+def documented(name, connect, loop):
+    with lib.Lab(2) as lab:
+        lab.start()
+        program = build(lab, name, connect, loop)
+        trainers = [start(lab, program, 0, 0)]
+        met(trainers, 1)
+        for n in range(1, 4):
+            trainers.append(start(lab, program, n, n % 2))
+            met(trainers, n + 1)
+        check(True, f"{name}: three newcomers, one after the other")
+        lab.drop_peer(trainers.pop(1))
+        met(trainers, 3)
+        check(True, f"{name}: a death in between")
+        trainers.append(start(lab, program, 9, 1))
+        trainers.append(start(lab, program, 10, 0))
+        met(trainers, 5)
+        check(True, f"{name}: two newcomers at a time after it")
+        lab.check_alive()
+
+
+def header():
+    documented("header", "", header_loop())
+
+
+def manual():
+    documented("manual", CONNECT, manual_loop())
+
+
+# --------------------------------------------------------------------- one call of each
+
+
+def answers(calls):
+    """calls: (peer, command). What each is answered with; all come at the same time."""
+    for peer, line in calls:
+        peer.send(line)
+    return [peer.read() for peer, _ in calls]
+
+
+def go_on(peers, what):
+    wrong = judge(lib.together(peers, f"reduce {OP} tag=77 ids={ids_of(peers)} verify=1"))
+    check(not wrong, f"{what}: and all go on", wrong)
+
+
+def refused(got, what, *words):
+    check(all(a["code"] == INVALID_USAGE for a in got), f"{what}: is refused to all", got)
+    check(all(w in a["text"] for a in got for w in words), f"{what}: and who waits is named",
+          [a["text"] for a in got])
+
+
+PLACES = ((0, 0, 1), (0, 0, 0), (0, 1, 1))
+
+
+def mixed():
+    for places in PLACES:
+        with lib.Lab(2) as lab:
+            lab.start()
+            p, q, r = peers = lab.start_peers(places)
+            where = f"hosts {places}"
+            got = answers([(p, f"reduce {OP} tag=1"), (q, f"reduce {OP} tag=2"),
+                           (r, f"reduce {OP} tag=2")])
+            refused(got, f"{where}: two tags", "tag 1", "tag 2", "pid ")
+            check(all(a["check"] == "ok" for a in got), f"{where}: with buffers as before", got)
+            go_on(peers, where)
+
+            q.send(f"reduce {OP} tag=1 ids={ids_of(peers)} verify=1")
+            r.send(f"reduce {OP} tag=1 ids={ids_of(peers)} verify=1")
+            got = p.call("update")
+            check(got["code"] == SUCCESS and got["world"] == 3,
+                  f"{where}: an update leaves the topology as it is", got)
+            got = p.call("pending")
+            check(got["code"] == SUCCESS and got["pending"] == 0,
+                  f"{where}: nobody is pending", got)
+            p.send(f"reduce {OP} tag=1 ids={ids_of(peers)} verify=1")
+            wrong = judge([peer.read() for peer in peers])
+            check(not wrong, f"{where}: and meets the others then", wrong)
+
+            got = answers([(p, f"submit slot=0 {OP} tag=5"), (q, f"submit slot=0 {OP} tag=6")])
+            check(all(a["code"] == SUCCESS for a in got), f"{where}: two are in flight", got)
+            got = answers([(p, "await slot=0"), (q, "await slot=0"), (r, f"reduce {OP} tag=6")])
+            refused(got, f"{where}: awaited in vain", "tag 5", "tag 6")
+            go_on(peers, where)
+
+            p.expect(f"submit slot=0 {OP} tag=5 ids={ids_of(peers)} verify=1")
+            q.send(f"reduce {OP} tag=6 ids={ids_of(peers)} verify=1")
+            r.send(f"reduce {OP} tag=6 ids={ids_of(peers)} verify=1")
+            p.send(f"reduce {OP} tag=6 ids={ids_of(peers)} verify=1")
+            wrong = judge([peer.read() for peer in peers])
+            check(not wrong, f"{where}: who does not await may go on with another", wrong)
+            q.send(f"reduce {OP} tag=5 ids={ids_of(peers)} verify=1")
+            r.send(f"reduce {OP} tag=5 ids={ids_of(peers)} verify=1")
+            p.send("await slot=0")
+            wrong = judge([peer.read() for peer in peers])
+            check(not wrong, f"{where}: and await it later", wrong)
+            lab.check_alive()
+
+
+def batches():
+    """pcclAllReduceMultipleWithRetry of tags that do not overlap."""
+    with lib.Lab(2) as lab:
+        lab.start()
+        peers = lab.start_peers((0, 1))
+        got = answers([(peers[k], f"many n=4 {OP} tag={10 * k}") for k in range(2)])
+        rest = [peers[k].read() for k in range(2) for _ in range(3)]
+        refused(got + rest, "operations in flight")
+        go_on(peers, "operations in flight")
+
+
+def shared_state():
+    with lib.Lab(2) as lab:
+        lab.start()
+        p, q, r = peers = lab.start_peers((0, 1, 1))
+        lib.together(peers, "state revision=0")
+        lib.together(peers, "tensors n=2 count=1000 seed=1")
+        got = answers([(p, "sync"), (q, f"reduce {OP} tag=1"), (r, f"reduce {OP} tag=1")])
+        refused(got, "a synchronization and an all-reduce", "synchronization of group 0", "tag 1")
+        q.send("sync")
+        r.send("sync")
+        got = p.call("update")
+        check(got["code"] == SUCCESS and got["world"] == 3, "an update among synchronizations", got)
+        got = [p.call("sync"), q.read(), r.read()]
+        check(all(a["code"] == SUCCESS for a in got), "meets them then", got)
+        p.send("sync")
+        r.send(f"reduce {OP} tag=1")
+        got = q.call("update")
+        check(got["code"] == SUCCESS, "three peers in three calls: the update goes on", got)
+        q.send(f"reduce {OP} tag=2")
+        refused([p.read(), q.read(), r.read()], "three peers in three calls: the rest", "tag 1")
+        go_on(peers, "three peers in three calls")
+        lab.check_alive()
+
+
+def voting(lab):
+    rows = lib.ask("--master", lab.master, "peers")
+    return sum(row["state"] == "VOTE_ACCEPT_NEW_PEERS" for row in rows)
+
+
+def groups():
+    """Groups vote on the topology together, and wait for each other that way."""
+    with lib.Lab(2) as lab:
+        lab.start()
+        p, q = lab.start_peers((0, 1), form=lambda *_: None)
+        s, t = lab.start_peers((0, 1), group=1, first=5, form=lambda *_: None)
+        every = [p, q, s, t]
+        lib.form_run(every)
+        s.send(f"reduce {OP} tag=1 ids={ids_of((s, t))} verify=1")
+        for x in (p, q):
+            x.send("update")
+        lib.until(lambda: voting(lab) == 2, "the votes do not come")
+        t.send("update")
+        got = [x.read() for x in (p, q, t)]
+        check(all(a["code"] == SUCCESS and a["world"] == 4 for a in got),
+              "an all-reduce of another group holds up no vote", got)
+        t.send(f"reduce {OP} tag=1 ids={ids_of((s, t))} verify=1")
+        wrong = judge([s.read(), t.read()])
+        check(not wrong, "nor does it fail", wrong)
+        got = answers([(x, "update") for x in every])
+        check(all(a["code"] == SUCCESS for a in got), "all vote together again", got)
+        lab.check_alive()
+
+
+def one_thread():
+    """Two communicators of one thread, in one run: the second one cannot be let in."""
+    with lib.Lab(2) as lab:
+        lab.start()
+        peers = lab.start_peers((0, 1))
+        got = peers[0].call("second")
+        check(got["code"] == INVALID_USAGE and "thread" in got["text"],
+              "a second communicator of one thread is refused", got)
+        go_on(peers, "one thread")
+        lab.check_alive()
+
+
+def test():
+    header()
+    manual()
+    mixed()
+    batches()
+    shared_state()
+    groups()
+    one_thread()
+
+
+lib.run(test, 240)

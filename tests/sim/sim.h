@@ -19,6 +19,7 @@
  *   sim_shim.c    what libpccl-shim does: calls, sessions, coming back to a new agent
  *   sim_op.c      the shim's side of operations
  *   sim_peer.c    training programs
+ *   sim_stray.c   programs that call what the others do not, and what may be answered to them
  *   sim_plan.c    the program that all peers of a group follow after a topology vote
  *   sim_fault.c   what goes wrong
  *   sim_scene.c   when, and what goes wrong together
@@ -84,6 +85,7 @@ enum sim_kind {
 	SIM_EV_SYNC_CANCELLED, /* host, life, run, seq */
 	SIM_EV_REQUEST,        /* peer, session, bytes: a struct wl_request */
 	SIM_EV_SUBMIT,         /* peer, session, tag */
+	SIM_EV_ASLEEP,         /* peer, session, tag, seq: since when it is in flight */
 	SIM_EV_STOPPED,        /* proc, code: the agent sees that it is stopped, or runs */
 	SIM_EV_PEER,           /* peer, gen: its main thread goes on */
 	SIM_EV_KEEPER,         /* proc, gen: the shim's keeper goes on */
@@ -321,6 +323,7 @@ struct sim_op {
 	uint32_t errors; /* retriable ones of this operation of the application */
 	uint64_t causes; /* sim->causes when its step began */
 	bool odd;
+	bool waited; /* submitted by a call that does nothing else until it ends */
 	char text[SHM_TEXT];
 };
 
@@ -387,10 +390,14 @@ struct sim_peer {
 	uint32_t counted; /* of its group, after the last topology vote */
 	uint32_t window, n_launch, launched, n_await, awaited, in_flight;
 	uint8_t launch[SIM_OPS], await[SIM_OPS];
-	bool waits;   /* for await[awaited] */
-	bool unaware; /* the agent's death has failed operations, and the program does not know yet
-		       */
-	bool held;    /* a launch waits for the keeper */
+	bool strayed;  /* it has had its chance to stray from the plan before this step */
+	bool stray;    /* the call in progress is none of the plan */
+	bool mistaken; /* the operation in flight is none of the plan */
+	bool alone;    /* its last vote was answered alone: no turn has ended */
+	bool waits;    /* for await[awaited] */
+	bool unaware;  /* the agent's death has failed operations, and the program does not know yet
+			*/
+	bool held;     /* a launch waits for the keeper */
 	uint32_t iterations, reconnects, rejoins;
 	/* shared state */
 	struct sim_state mine, was; /* was: when the call began */
@@ -446,6 +453,7 @@ struct sim {
 	uint32_t agent_grace_ms, master_grace_ms, keeper_grace_ms;
 	bool two_masters; /* of one run: members of one attempt may hear different things */
 	bool odd_parameters, xfer_failures, master_refuses;
+	bool strays;         /* programs make calls that the others do not make */
 	bool crash_telling;  /* the master dies when some hosts have heard of a success */
 	bool master_away;    /* dead or standing still now */
 	uint64_t away_until; /* and for how long its absence may be felt */
@@ -464,7 +472,8 @@ struct sim {
 	struct sim_answer answers[SIM_ANSWERS];
 	struct sim_epoch *epochs; /* the newest first */
 	struct sim_told *told;
-	uint64_t overruled; /* epochs: others went on who did not know */
+	uint64_t strayed, unmet; /* such calls; answers to calls that could never meet */
+	uint64_t overruled;      /* epochs: others went on who did not know */
 };
 
 /* sim_event.c */
@@ -614,6 +623,8 @@ struct sim_peer *sim_peer_find(struct sim *s, const struct sim_host *h, uint32_t
 
 /* sim_op.c */
 void sim_op_launch(struct sim *s, struct sim_peer *p, uint32_t tag);
+/* The agent has it, and this process is still there. */
+bool sim_op_is_up(const struct sim *s, const struct sim_peer *p, uint32_t session);
 void sim_op_submit(struct sim *s, const struct sim_event *ev);
 void sim_op_complete(struct sim *s, struct sim_host *h, const struct agt_action *x);
 /* The agent is gone: what is in doubt, what has failed. */
@@ -635,6 +646,19 @@ void sim_peer_op_done(struct sim *s, struct sim_peer *p, uint32_t tag);
 bool sim_peer_alone(const struct sim_peer *p);
 bool sim_peers_ended(const struct sim *s);
 void sim_peers_describe(struct sim *s);
+
+/* sim_stray.c */
+/* Before a step: true: the program makes a call of its own first. */
+bool sim_stray(struct sim *s, struct sim_peer *p);
+/* The step has begun: it may launch an operation that is not in it first. */
+void sim_stray_launch(struct sim *s, struct sim_peer *p);
+/* It destroys its communicator while operations are in flight: it does not wait for them. */
+bool sim_stray_may_leave(const struct sim_peer *p);
+/* The caller has begun to wait for an operation. */
+void sim_stray_await(struct sim *s, struct sim_peer *p, uint32_t tag);
+void sim_stray_asleep(struct sim *s, const struct sim_event *ev);
+/* A master says that these calls can never meet others. */
+void sim_stray_check(struct sim *s, const struct sim_master *m, const struct wm_unmet *u);
 
 /* sim_plan.c */
 void sim_plan(struct sim *s, struct sim_peer *p);

@@ -253,7 +253,7 @@ static bool plain(const struct sim *s, const struct sim_peer *p, const struct si
 	case WIRE_INVALID_ARGUMENT:
 		return s->odd_parameters;
 	case WIRE_INVALID_USAGE:
-		return p->phase == PEER_DESTROYING || sim_elect_is_out(s, &p->id);
+		return s->strays || p->phase == PEER_DESTROYING || sim_elect_is_out(s, &p->id);
 	case WIRE_RANK_CONNECTION_LOST: /* it is out, but its agent could not say so any more */
 		return (p->phase == PEER_DESTROYING || sim_elect_is_out(s, &p->id)) &&
 		       p->state != SHM_COMM_CONNECTED;

@@ -57,6 +57,7 @@ void sim_op_launch(struct sim *s, struct sim_peer *p, uint32_t tag)
 
 	o->since = s->now;
 	o->seq = 0;
+	o->waited = p->n_launch == 1 && !sim_stray_may_leave(p);
 	o->xfer = NULL;
 	o->voice = NULL;
 	o->text[0] = '\0';
@@ -89,6 +90,14 @@ void sim_ops_resume(struct sim *s, struct sim_peer *p)
 	}
 }
 
+bool sim_op_is_up(const struct sim *s, const struct sim_peer *p, uint32_t session)
+{
+	const struct sim_host *h = &s->hosts[p->proc->host];
+
+	return p->proc->alive && h->alive && h->life == p->proc->life &&
+	       p->proc->session == session && p->phase != PEER_DESTROYING && p->phase != PEER_ENDED;
+}
+
 void sim_op_submit(struct sim *s, const struct sim_event *ev)
 {
 	struct sim_peer *p = &s->peers[ev->peer];
@@ -98,13 +107,14 @@ void sim_op_submit(struct sim *s, const struct sim_event *ev)
 	struct shm_submission sub = {.losses = ev->seq};
 	struct agt_event e = {.type = AGT_EV_SUBMIT, .comm = p->comm, .sub = &sub};
 
-	if (!p->proc->alive || !h->alive || h->life != p->proc->life ||
-		p->proc->session != ev->session || o->state != OP_PENDING || o->taken ||
-		p->phase == PEER_DESTROYING || p->phase == PEER_ENDED)
+	if (!sim_op_is_up(s, p, ev->session) || o->state != OP_PENDING || o->taken)
 		return;
 	o->taken = true;
 	e.slot = sub.slot = o->slot;
+	sub.waited = o->waited;
+	sub.by_main = !p->asking;
 	if (tag == SIM_SYNC) {
+		sub.waited = sub.by_main = true;
 		sub.is_sync = true;
 		sub.sync = p->offer;
 	} else {

@@ -70,6 +70,7 @@ static void try_anew(struct sim *s, struct sim_peer *p, bool free_of_charge)
 	memset(p->ops, 0, sizeof p->ops);
 	p->n_launch = p->launched = p->awaited = 0;
 	p->held = p->waits = p->asking = p->step_begun = p->unaware = false;
+	p->stray = p->strayed = p->mistaken = false;
 	if (p->reconnects == 0 && !free_of_charge) {
 		leave(s, p);
 		return;
@@ -118,6 +119,8 @@ static void consume(struct sim *s, struct sim_peer *p, struct sim_op *o)
 {
 	o->state = OP_IDLE;
 	o->odd = false;
+	if (p->mistaken)
+		o->wanted = false;
 	if (o->losses > p->losses)
 		p->losses = o->losses;
 	if (o->after.version > p->world.version)
@@ -132,6 +135,33 @@ static void consume(struct sim *s, struct sim_peer *p, struct sim_op *o)
 	} else {
 		p->pass_failed = true;
 		p->unaware = false;
+	}
+}
+
+static bool is_wanting(const struct sim_peer *p)
+{
+	uint32_t i;
+
+	for (i = 0; i < SIM_OPS; i++)
+		if (p->ops[i].wanted)
+			return true;
+	return false;
+}
+
+static void step_wants(struct sim *s, struct sim_peer *p)
+{
+	const struct sim_step *st = &p->steps[p->step];
+	uint32_t i;
+
+	p->mistaken = false;
+	for (i = 0; i < st->n_ops; i++) {
+		p->ops[i].wanted = true;
+		p->ops[i].causes = s->causes;
+	}
+	if (st->sync) {
+		sim_sync_prepare(s, p);
+		p->ops[SIM_SYNC].wanted = true;
+		p->ops[SIM_SYNC].causes = s->causes;
 	}
 }
 
@@ -160,8 +190,10 @@ static bool reduce(struct sim *s, struct sim_peer *p)
 			return false;
 		}
 		p->waits = o->state != OP_IDLE;
-		if (p->waits)
+		if (p->waits) {
+			sim_stray_await(s, p, p->await[p->awaited]);
 			return false;
+		}
 		p->awaited++; /* never launched */
 	}
 	p->n_launch = p->launched = p->awaited = 0;
@@ -171,6 +203,8 @@ static bool reduce(struct sim *s, struct sim_peer *p)
 	}
 	if (!connected || p->too_few || (sim_peer_alone(p) && !p->steps[p->step].sync))
 		return true;
+	if (p->mistaken && !is_wanting(p))
+		step_wants(s, p);
 	for (i = 0; i < SIM_OPS; i++) {
 		if (p->ops[i].wanted) {
 			s->retries += p->pass_failed;
@@ -183,9 +217,6 @@ static bool reduce(struct sim *s, struct sim_peer *p)
 
 static void step_begin(struct sim *s, struct sim_peer *p)
 {
-	const struct sim_step *st = &p->steps[p->step];
-	uint32_t i;
-
 	memset(p->ops, 0, sizeof p->ops);
 	p->step_begun = true;
 	p->too_few = p->pass_failed = p->gives_up = false;
@@ -193,16 +224,10 @@ static void step_begin(struct sim *s, struct sim_peer *p)
 	p->burst = s->odd_parameters || sim_chance(s, 40);
 	p->window = 1 + sim_rnd(s, SIM_TAGS);
 	p->n_launch = p->launched = p->awaited = 0;
-	for (i = 0; i < st->n_ops; i++) {
-		p->ops[i].wanted = true;
-		p->ops[i].causes = s->causes;
-	}
-	if (st->sync) {
-		sim_sync_prepare(s, p);
-		p->ops[SIM_SYNC].wanted = true;
-		p->ops[SIM_SYNC].causes = s->causes;
-	}
-	if (st->ask) {
+	sim_stray_launch(s, p);
+	if (!p->mistaken)
+		step_wants(s, p);
+	if (p->steps[p->step].ask) {
 		p->asking = true;
 		sim_shim_call(s, p, WL_ARE_PENDING);
 	}
@@ -210,6 +235,8 @@ static void step_begin(struct sim *s, struct sim_peer *p)
 
 static void steps_go(struct sim *s, struct sim_peer *p)
 {
+	if (p->stray)
+		return;
 	if (p->step == p->n_steps) {
 		if (p->iterations > 1 || s->now < s->busy_until) {
 			p->iterations -= p->iterations > 1;
@@ -223,6 +250,8 @@ static void steps_go(struct sim *s, struct sim_peer *p)
 		try_anew(s, p, false);
 		return;
 	}
+	if (!p->step_begun && sim_stray(s, p))
+		return;
 	if (!p->step_begun) {
 		step_begin(s, p);
 		sim_peer_later(s, p, moment(s));
@@ -241,7 +270,7 @@ static void steps_go(struct sim *s, struct sim_peer *p)
 		return;
 	}
 	p->step = p->gives_up ? p->n_steps : p->step + 1;
-	p->step_begun = false;
+	p->step_begun = p->strayed = false;
 	sim_peer_later(s, p, moment(s));
 }
 
@@ -307,6 +336,7 @@ static void destroyed(struct sim *s, struct sim_peer *p)
 	p->rejoins--;
 	p->iterations = 1 + sim_rnd(s, 5);
 	p->held = p->waits = p->asking = p->step_begun = p->unaware = false;
+	p->stray = p->strayed = p->mistaken = false;
 	p->phase = PEER_START;
 	sim_peer_later(s, p, sim_rnd(s, 300) * SIM_MS);
 }
@@ -332,12 +362,22 @@ void sim_peer_returned(struct sim *s, struct sim_peer *p, uint32_t type, uint32_
 					s->class == CLASS_MASTER);
 			break;
 		}
+		if (type == WL_UPDATE_TOPOLOGY && p->alone) {
+			/* the others go on without a vote: so does this one */
+			if (p->stray)
+				sim_peer_later(s, p, moment(s));
+			else
+				later(s, p, PEER_UPDATING);
+			p->stray = false;
+			break;
+		}
+		p->stray = p->strayed = false;
 		sim_plan(s, p);
 		p->counted = p->world.group;
 		later(s, p, PEER_STEPS);
 		break;
 	case WL_ARE_PENDING:
-		p->asking = false;
+		p->asking = p->stray = false;
 		sim_peer_later(s, p, moment(s));
 		break;
 	case WL_COMM_DESTROY:

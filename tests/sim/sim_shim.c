@@ -261,6 +261,12 @@ static void take_world(struct sim *s, struct sim_peer *p, const struct wl_reply 
 		p->call.type == WL_COMM_DESTROY)
 		return;
 	sim_check_world(s, p, &r->world);
+	if (p->call.type != WL_COMM_CONNECT && p->alone) {
+		if (!s->strays)
+			sim_fail(s, "p%u: %s is answered alone, and nobody strays", p->no,
+				sim_text_call(p->call.type));
+		return;
+	}
 	sim_check_vote(s, p, p->call.type, &r->world);
 	sim_lineage_success(s, p);
 }
@@ -275,12 +281,14 @@ static void take_turns(struct sim *s, struct sim_peer *p, const struct wl_reply 
 		p->pending_turn = r->pending_turn;
 		p->n_succeeded = 0;
 	} else if (p->call.type == WL_UPDATE_TOPOLOGY) {
+		p->alone = r->code == WIRE_SUCCESS && r->topo_turn == p->topo_turn;
 		p->topo_turn = r->topo_turn;
 		if (r->losses > p->losses)
 			p->losses = r->losses;
 	} else if (p->call.type == WL_ARE_PENDING) {
+		p->alone = r->code == WIRE_SUCCESS && r->pending_turn == p->pending_turn;
 		p->pending_turn = r->pending_turn;
-		if (r->code == WIRE_SUCCESS)
+		if (r->code == WIRE_SUCCESS && !p->alone)
 			sim_check_answer(s, p, r->flag);
 	}
 }

@@ -209,6 +209,9 @@ static const char *agent_body(const struct sim *s, const struct wm_msg *m)
 		return m->u.heartbeat.awaited ? "awaited" : "";
 	case WM_STOPPED:
 		return text("%s %d", sim_name_peer(s, &m->u.stopped.peer), m->u.stopped.is);
+	case WM_BLOCKS:
+		return text(
+			"%s tag %" PRIu64, sim_name_peer(s, &m->u.blocks.peer), m->u.blocks.tag);
 	default:
 		return "";
 	}
@@ -256,6 +259,10 @@ static const char *master_body(const struct sim *s, const struct wm_msg *m)
 	case WM_WAITS:
 		return text("kind %u g%u tag %" PRIu64 " for %u ms: %.300s", m->u.waits.kind,
 			m->u.waits.group, m->u.waits.tag, m->u.waits.waited_ms, m->u.waits.text);
+	case WM_UNMET:
+		return text("kind %u g%u tag %" PRIu64 " of %u peers, %s: %.300s", m->u.unmet.kind,
+			m->u.unmet.group, m->u.unmet.tag, m->u.unmet.n_peers,
+			sim_name_peer(s, &m->u.unmet.peers[0]), m->u.unmet.text);
 	default:
 		return "";
 	}

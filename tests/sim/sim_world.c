@@ -72,6 +72,7 @@ static void setup(struct sim *s, uint64_t seed, bool trace)
 	s->n_groups = 1 + sim_rnd(s, SIM_GROUPS);
 	s->n_tags = 1 + sim_rnd(s, SIM_TAGS);
 	s->odd_parameters = sim_chance(s, 20);
+	s->strays = !s->odd_parameters && sim_hash(s, 0x57a7, 0, 0) % 6 == 0;
 	s->counts = s->class == CLASS_DEATHS && s->n_groups == 1;
 	for (i = 0; i < SIM_PLACES; i++)
 		s->at[i] = s->moved[i] = -1;
@@ -188,6 +189,9 @@ static void handle(struct sim *s, const struct sim_event *ev)
 		break;
 	case SIM_EV_SUBMIT:
 		sim_op_submit(s, ev);
+		break;
+	case SIM_EV_ASLEEP:
+		sim_stray_asleep(s, ev);
 		break;
 	case SIM_EV_STOPPED:
 		stopped(s, ev);

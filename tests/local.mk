@@ -14,6 +14,7 @@ include tests/ctl/local.mk
 include tests/bench/local.mk
 include tests/abi/local.mk
 include tests/compare/local.mk
+include tests/docs/local.mk
 include tests/e2e/local.mk
 include tests/soak/local.mk
 include tests/lab/local.mk

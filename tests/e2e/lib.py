@@ -409,11 +409,11 @@ class Lab:
         self.await_socket(daemon, ("unix",),
                           re.compile(rf" 00010000 .* {re.escape(str(path))}$", re.M).search)
 
-    def start_master(self, host=0, listen=None, port=0, options=()):
+    def start_master(self, host=0, listen=None, port=0, options=(), admin=None):
         port = port or free_port()
         listen = listen or self.hosts.address(host)
         self.count += 1
-        admin = self.folder / f"master-{self.count}.admin"
+        admin = admin or self.folder / f"master-{self.count}.admin"
         process, log = self.spawn("master", host, [
             MASTERD, "--listen", f"{listen}:{port}", "--admin-socket", admin, *options])
         address = self.hosts.address(host) if listen in ("0.0.0.0", "[::]") else listen

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the examples of the documents leave out. A frame includes this, then defines main around
+ * #include "example-N.inc", the N-th example of its document. The program is called with the
+ * address of a master, trains until it is killed, and prints "step world=N" after each step.
+ */
+#ifndef FRAME_H
+#define FRAME_H
+
+#include <err.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <pccl.h>
+
+enum { N_VALUES = 1000 };
+
+static pcclComm_t *comm;
+static float values[N_VALUES];
+
+static inline void must(pcclResult_t result)
+{
+	if (result != pcclSuccess)
+		errx(1, "%s: %s", pcclGetErrorString(result), pcclGetLastError());
+}
+
+/* The address A.B.C.D:PORT, or the end of the program. */
+static inline pcclCommCreateParams_t params_of(const char *master)
+{
+	pcclCommCreateParams_t params = {0};
+	uint8_t *ip = params.master_address.inet.ipv4.data;
+
+	if (sscanf(master, "%hhu.%hhu.%hhu.%hhu:%hu", &ip[0], &ip[1], &ip[2], &ip[3],
+		    &params.master_address.port) != 5)
+		errx(2, "not an address: %s", master);
+	return params;
+}
+
+static inline void join(const char *master)
+{
+	pcclCommCreateParams_t params = params_of(master);
+
+	must(pcclInit());
+	must(pcclCreateCommunicator(&params, &comm));
+	must(pcclConnect(comm));
+}
+
+static inline int world(void)
+{
+	int n;
+
+	must(pcclGetAttribute(comm, PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE, &n));
+	return n;
+}
+
+/* The work of a step: this test is about what is between the steps. */
+static inline void compute(float *gradients)
+{
+	struct timespec moment = {.tv_nsec = 2000000};
+
+	nanosleep(&moment, NULL);
+	for (size_t i = 0; i < N_VALUES; i++)
+		gradients[i] = (float)i;
+}
+
+static inline void step_done(void)
+{
+	printf("step world=%d\n", world());
+	fflush(stdout);
+}
+
+#endif

@@ -264,6 +264,10 @@ def test():
                 program = framed(lab, page.name, page.blocks)
                 if program:
                     trained(lab, page.name, program)
+        source = (TOP / "examples/first.c").read_text("utf-8").splitlines()
+        source = [line for line in source[source.index("#include <stdio.h>"):]
+                  if "NOLINT" not in line]
+        check(readme_programs() == ["\n".join(source) + "\n"], "README.md shows examples/first.c")
         for number, text in enumerate(readme_programs(), start=1):
             source = lab.folder / f"readme-{number}.c"
             source.write_text(text, "utf-8")

@@ -79,11 +79,11 @@ flags()
 		"${PKG_CONFIG:-pkg-config}" --cflags --libs "$1"
 }
 
-# The program in the README, with our port for its own.
+# The program in the README.
 readme_program()
 {
 	# shellcheck disable=SC2016 # the marks of a code block
-	sed -n '/^```c$/,/^```$/{/^```/d;p}' README.md | sed "s/48148/$port/"
+	sed -n '/^```c$/,/^```$/{/^```/d;p}' README.md
 }
 
 # compile PROGRAM.c PACKAGE
@@ -143,11 +143,11 @@ check 'the master listens' until_true 10 listens "$port"
 check 'the agent listens' until_true 10 test -S "$work/agent"
 
 export PCCL_AGENT_SOCKET=$work/agent
-timeout 60 "$work/readme" >"$work/one" 2>&1 &
+PCCL_MASTER=127.0.0.1:$port timeout 60 "$work/readme" >"$work/one" 2>&1 &
 one=$!
 timeout 60 "$work/first" "127.0.0.1:$port" >"$work/two" 2>&1 &
 two=$!
-check "the README's program" adds_up "$one" "$work/one" '2 4 6 8'
+check "the README's program" adds_up "$one" "$work/one" 'sum over 2 peers: 2 4 6 8'
 check 'first.c' adds_up "$two" "$work/two" 'sum over 2 peers: 2 4 6 8'
 
 check 'pcclctl asks the agent' \

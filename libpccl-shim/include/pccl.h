@@ -162,7 +162,8 @@ typedef enum pcclResult_t {
 	/* Library, agent and master do not share a protocol version; pcclGetLastError names both.
 	 * Install matching releases. */
 	pcclVersionMismatch = 65,
-	/* The agent or the master does not let this user or host in. */
+	/* The agent's socket does not let this user in. Have the user admitted to its group, or
+	 * name another agent's socket in PCCL_AGENT_SOCKET. */
 	pcclPermissionDenied = 66,
 	/* This process stood still while its session with the agent began, for longer than the
 	 * agent waits for a greeting. The call may be repeated. Nothing that waits for other peers

@@ -50,7 +50,7 @@ e2e_tests = \
 	tests/e2e/test_ctl_state.py
 TESTS += $(e2e_tests)
 PLAIN_TESTS += $(e2e_tests)
-HOSTILE_TESTS += tests/e2e/test_hostile.py
+HOSTILE_TESTS += tests/e2e/test_hostile.py tests/e2e/test_trust.py
 LONG_TESTS += tests/e2e/test_places.py tests/e2e/test_kill.py tests/e2e/test_state.py \
 	tests/e2e/test_restart.py tests/e2e/test_parity.py tests/e2e/test_links.py \
 	tests/e2e/test_async.py tests/e2e/test_fresh_start.py tests/e2e/test_long.py \

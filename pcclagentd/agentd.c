@@ -74,6 +74,9 @@ static void carry_out_run(struct agentd *d, struct agt_action *a)
 	case AGT_ACT_LINK_OPEN:
 		out_link_open(r, &a->u.endpoint, a->n_streams);
 		break;
+	case AGT_ACT_PROBE:
+		out_link_probe(r, a->u.probe.number, &a->u.probe.to);
+		break;
 	case AGT_ACT_LINK_CLOSE:
 		out_link_close(r, &a->u.endpoint.agent);
 		break;

@@ -348,6 +348,19 @@ static void welcome_state(
 		agentd_complain(r->d, CC_LOG_WARNING, "no memory or thread to serve shared state");
 }
 
+/* Whoever asks learns no more than that this is the agent that was meant, as any refusal tells. */
+static void answer_probe(struct half *h)
+{
+	struct wlk_ack a = {.version_min = WLK_VERSION_MIN,
+		.version_max = WLK_VERSION_MAX,
+		.version = WLK_VERSION_MAX};
+	uint8_t buf[WLK_ACK_SIZE];
+
+	wlk_ack_put(buf, &a);
+	(void)send_bytes(h->fd, buf);
+	half_free(h, false);
+}
+
 static void judge(struct half *h)
 {
 	struct agentd *d = h->port->d;
@@ -368,6 +381,9 @@ static void judge(struct half *h)
 		snprintf(text, sizeof text, "this is agent %s, the hello was meant for agent %s",
 			cc_id_short(&d->id, mine), cc_id_short(&hello.to, theirs));
 		refuse(h, WLK_REFUSED_AGENT, text);
+	} else if (h->port->service == WLK_P2P && hello.service == WLK_P2P &&
+		   hello.stream == WLK_STREAM_PROBE) {
+		answer_probe(h);
 	} else if (!r) {
 		refuse(h, WLK_REFUSED_RUN,
 			"this agent takes part in no such run, or its master has not sent you");

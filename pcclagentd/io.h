@@ -484,6 +484,8 @@ void callers_free(struct run *r);
 /* ---- link.c ---- */
 
 void out_link_open(struct run *r, const struct wm_endpoint *to, uint32_t n_streams);
+/* Can a link be opened? Answered by AGT_EV_PROBED. */
+void out_link_probe(struct run *r, uint64_t number, const struct wm_endpoint *to);
 void out_link_close(struct run *r, const struct cc_id *peer);
 /* The number of an established link, 0 if there is none. */
 uint32_t out_link_number(const struct run *r, const struct cc_id *peer);

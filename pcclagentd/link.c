@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Outbound links. Stream 0 finds an address that leads to the wanted agent: the candidates are
- * connected side by side, a little apart, but only one at a time says hello, so that the other
- * agent never sees two links. The other streams then go to the address that worked.
+ * Outbound links, and probes: connections that find out whether a link could be opened, for
+ * newcomers to be admitted or not, and are closed again. Stream 0 finds an address that leads to
+ * the wanted agent: the candidates are connected side by side, a little apart, but only one at a
+ * time says hello, so that the other agent never sees two links. The other streams then go to the
+ * address that worked.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -68,6 +70,7 @@ struct out_link {
 	uint32_t asked;     /* for so many streams */
 	uint32_t n_streams; /* how many there are */
 	bool shifts;        /* they take turns */
+	uint64_t probe;     /* its number; 0: a link */
 	bool up;
 	bool silent; /* the core was told */
 	struct link_health health;
@@ -122,7 +125,7 @@ static void take_ack(struct dial *d)
 	else if (a.version < WLK_VERSION_MIN || a.version > WLK_VERSION_MAX)
 		dial_fail(d, "answered with version %u, known are %u to %u", a.version,
 			WLK_VERSION_MIN, WLK_VERSION_MAX);
-	else if (!way_ack_is_proven(&d->link->to.key, &d->proof, d->ack))
+	else if (!d->link->probe && !way_ack_is_proven(&d->link->to.key, &d->proof, d->ack))
 		dial_fail(d, "what answers there is not the agent that was meant");
 	else
 		d->state = DIAL_GOOD;
@@ -341,7 +344,11 @@ static void list_errors(const struct out_link *l, char *text, size_t size)
 static void link_fail(struct out_link *l, const struct dial *culprit)
 {
 	struct run *r = l->run;
-	struct agt_event ev = {.type = AGT_EV_LINK_FAILED, .run = r->id, .peer = l->to.agent};
+	struct agt_event ev = {.type = l->probe ? AGT_EV_PROBED : AGT_EV_LINK_FAILED,
+		.run = r->id,
+		.peer = l->to.agent,
+		.seq = l->probe,
+		.code = WIRE_RANK_CONNECTION_FAILED};
 	char text[WM_TEXT_MAX], addr[CC_ADDR_STR_SIZE];
 
 	if (culprit)
@@ -409,6 +416,15 @@ static void link_finish(struct out_link *l)
 	free(l->streams);
 	l->streams = NULL;
 	agentd_feed(r->d, &ev);
+}
+
+static void probe_finish(struct out_link *l)
+{
+	struct agt_event ev = {.type = AGT_EV_PROBED, .run = l->run->id, .seq = l->probe};
+	struct agentd *d = l->run->d;
+
+	out_link_free(l);
+	agentd_feed(d, &ev);
 }
 
 /* A candidate was good: the others are not needed. */
@@ -493,7 +509,10 @@ static void advance_tries(struct out_link *l)
 	for (;;) {
 		d = first_in(l, DIAL_WAITING);
 		if (d && !any_in(l, DIAL_HELLO)) {
-			choose_streams(l, d->fd);
+			if (l->probe)
+				d->stream = WLK_STREAM_PROBE;
+			else
+				choose_streams(l, d->fd);
 			say_hello(d);
 			continue;
 		}
@@ -522,6 +541,10 @@ static void advance(struct out_link *l)
 			advance_tries(l);
 			return;
 		}
+		if (l->probe) {
+			probe_finish(l);
+			return;
+		}
 		choose(l, good);
 	}
 	advance_streams(l);
@@ -546,25 +569,24 @@ static struct out_link *find(const struct run *r, const struct cc_id *peer)
 	struct out_link *l;
 
 	DL_FOREACH (r->out_links, l) {
-		if (cc_id_eq(&l->to.agent, peer))
+		if (!l->probe && cc_id_eq(&l->to.agent, peer))
 			return l;
 	}
 	return NULL;
 }
 
-void out_link_open(struct run *r, const struct wm_endpoint *to, uint32_t n_streams)
+static void start(struct run *r, const struct wm_endpoint *to, uint32_t n_streams, uint64_t probe)
 {
-	struct out_link *l = find(r, &to->agent);
+	struct out_link *l = calloc(1, sizeof *l);
 
-	if (l)
-		out_link_free(l);
-	l = calloc(1, sizeof *l);
 	if (!l)
 		agentd_out_of_memory("links");
 	l->run = r;
 	l->num = ++r->d->next_link;
 	l->to = *to;
+	l->probe = probe;
 	l->asked = n_streams < 1 ? 1 : n_streams > WM_POOL_MAX ? WM_POOL_MAX : n_streams;
+	l->n_streams = l->asked;
 	l->deadline = cc_now_ns() + MS(LINK_MS);
 	DL_APPEND(r->out_links, l);
 	if (to->at_master) {
@@ -577,6 +599,20 @@ void out_link_open(struct run *r, const struct wm_endpoint *to, uint32_t n_strea
 	for (uint32_t i = 0; i < to->n_addrs && i < WM_ADDRS_MAX; i++)
 		add_candidate(l, l->to.addrs[i]);
 	advance(l);
+}
+
+void out_link_open(struct run *r, const struct wm_endpoint *to, uint32_t n_streams)
+{
+	struct out_link *l = find(r, &to->agent);
+
+	if (l)
+		out_link_free(l);
+	start(r, to, n_streams, 0);
+}
+
+void out_link_probe(struct run *r, uint64_t number, const struct wm_endpoint *to)
+{
+	start(r, to, 1, number);
 }
 
 void out_link_close(struct run *r, const struct cc_id *peer)

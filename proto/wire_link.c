@@ -78,7 +78,9 @@ int wlk_hello_get(const uint8_t buf[WLK_HELLO_SIZE], struct wlk_hello *ret, cons
 		return bad(why, "hello.service: must be 1 to 3");
 	if (h.n_streams < 1 || h.n_streams > STREAMS_MAX)
 		return bad(why, "hello.n_streams: must be 1 to 64");
-	if (h.stream >= h.n_streams && (h.service != WLK_P2P || h.stream != WLK_STREAM_SMALL))
+	if (h.stream >= h.n_streams &&
+		(h.service != WLK_P2P ||
+			(h.stream != WLK_STREAM_SMALL && h.stream != WLK_STREAM_PROBE)))
 		return bad(why, "hello.stream: must be below n_streams");
 	if (cc_id_is_zero(&h.from))
 		return bad(why, "hello.from: must not be zero");

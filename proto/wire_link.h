@@ -21,6 +21,9 @@
 #define WLK_LEN_MAX     (1u << 22) /* payload bytes of one segment */
 /* Instead of a number, of the stream for small operations, which each link has. */
 #define WLK_STREAM_SMALL 0xffffu
+/* Likewise, of a connection that only finds out whether the agent can be reached: no run, no key.
+ * It is closed after the answer. */
+#define WLK_STREAM_PROBE 0xfffeu
 
 /* Where the proofs are: behind all that they prove. */
 #define WLK_HELLO_PROOF (WLK_HELLO_SIZE - 32u)
@@ -45,7 +48,8 @@ struct wlk_hello {
 	struct cc_id from, to; /* agents: a wrong `to` means a wrong address */
 	uint64_t number;       /* of the round or attempt that the key is for */
 	struct cc_key proof;
-	uint16_t stream, n_streams; /* stream < n_streams <= 64, or p2p's WLK_STREAM_SMALL */
+	uint16_t stream, n_streams; /* stream < n_streams <= 64, or p2p's WLK_STREAM_SMALL,
+				     * WLK_STREAM_PROBE */
 };
 
 enum wlk_code {

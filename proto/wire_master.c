@@ -78,6 +78,8 @@ const char *wire_master_type_name(enum wm_type t)
 		return "blocks";
 	case WM_LINK_LOST:
 		return "link_lost";
+	case WM_PROBED:
+		return "probed";
 	case WM_HELLO_ACK:
 		return "hello_ack";
 	case WM_REFUSE:
@@ -108,6 +110,8 @@ const char *wire_master_type_name(enum wm_type t)
 		return "knock";
 	case WM_KNOCK_ACK:
 		return "knock_ack";
+	case WM_PROBE:
+		return "probe";
 	}
 	return "unknown";
 }

@@ -50,6 +50,7 @@ enum wm_type {
 	WM_LINK_LOST = 15,
 	WM_KNOCK = 17,
 	WM_ADDRESSES = 19,
+	WM_PROBED = 16,
 	/* master to agent */
 	WM_HELLO_ACK = 32,
 	WM_REFUSE = 33,
@@ -65,6 +66,7 @@ enum wm_type {
 	WM_WAITS = 43,
 	WM_UNMET = 44,
 	WM_KNOCK_ACK = 48,
+	WM_PROBE = 47,
 };
 
 /* First message of an agent on a connection, and its answer: with them both ends have a seal
@@ -500,6 +502,18 @@ struct wm_unmet {
 	char text[WM_TEXT_MAX];
 };
 
+/* To an agent: can you reach that one? Nothing else waits for it. */
+struct wm_probe {
+	uint64_t number; /* >= 1 */
+	struct wm_endpoint to;
+};
+
+struct wm_probed {
+	uint64_t number; /* of the wm_probe, >= 1 */
+	bool ok;
+	char text[WM_TEXT_MAX]; /* why not */
+};
+
 struct wm_msg {
 	enum wm_type type;
 	union {
@@ -532,6 +546,8 @@ struct wm_msg {
 		struct wm_unmet unmet;
 		struct wm_knock knock;
 		struct wm_knock_ack knock_ack;
+		struct wm_probe probe;
+		struct wm_probed probed;
 	} u;
 };
 

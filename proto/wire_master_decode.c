@@ -627,6 +627,25 @@ static int get_unmet(const Ccoip__Unmet *p, struct wm_unmet *m, const char **why
 	return rc;
 }
 
+static int get_probe(const Ccoip__Probe *p, struct wm_probe *m, const char **why)
+{
+	static const struct wire_endpoint_texts to = WIRE_ENDPOINT_TEXTS("probe.to");
+
+	if (p->number < 1)
+		return wire_bad(why, "probe.number: must be at least 1");
+	m->number = p->number;
+	return wire_get_endpoint(p->to, &m->to, &to, why);
+}
+
+static int get_probed(const Ccoip__Probed *p, struct wm_probed *m, const char **why)
+{
+	if (p->number < 1)
+		return wire_bad(why, "probed.number: must be at least 1");
+	m->number = p->number;
+	m->ok = p->ok;
+	return wire_get_text(m->text, sizeof m->text, p->text, why, "probed.text: " TEXT_LIMIT);
+}
+
 static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **why)
 {
 	m->type = (enum wm_type)p->kind_case;
@@ -695,6 +714,10 @@ static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **w
 	case WM_KNOCK_ACK:
 		return wire_get_key(&m->u.knock_ack.share, p->knock_ack->share, why,
 			"knock_ack.share: must be 32 bytes");
+	case WM_PROBED:
+		return get_probed(p->probed, &m->u.probed, why);
+	case WM_PROBE:
+		return get_probe(p->probe, &m->u.probe, why);
 	}
 	return wire_bad(why, "message.kind: not one that this version knows");
 }

@@ -47,6 +47,8 @@ struct encoder {
 		Ccoip__Unmet unmet;
 		Ccoip__Knock knock;
 		Ccoip__KnockAck knock_ack;
+		Ccoip__Probe probe;
+		Ccoip__Probed probed;
 	} u;
 	/* second level */
 	Ccoip__OpParams params;
@@ -527,6 +529,25 @@ static void put_unmet(struct encoder *e, const struct wm_unmet *m)
 	p->text = put_text(e, m->text, sizeof m->text);
 }
 
+static void put_probe(struct encoder *e, const struct wm_probe *m)
+{
+	Ccoip__Probe *p = e->msg.probe = &e->u.probe;
+
+	ccoip__probe__init(p);
+	p->number = m->number;
+	p->to = wire_put_endpoint(&e->arena, &m->to);
+}
+
+static void put_probed(struct encoder *e, const struct wm_probed *m)
+{
+	Ccoip__Probed *p = e->msg.probed = &e->u.probed;
+
+	ccoip__probed__init(p);
+	p->number = m->number;
+	p->ok = m->ok;
+	p->text = put_text(e, m->text, sizeof m->text);
+}
+
 static int put_agent_message(struct encoder *e, const struct wm_msg *m)
 {
 	switch (m->type) {
@@ -583,6 +604,9 @@ static int put_agent_message(struct encoder *e, const struct wm_msg *m)
 		e->u.knock.version_max = m->u.knock.version_max;
 		e->u.knock.share = wire_put_key(&m->u.knock.share);
 		e->msg.knock = &e->u.knock;
+		return 0;
+	case WM_PROBED:
+		put_probed(e, &m->u.probed);
 		return 0;
 	default:
 		return CC_ERR_INVAL;
@@ -642,6 +666,9 @@ static int put_master_message(struct encoder *e, const struct wm_msg *m)
 		ccoip__knock_ack__init(&e->u.knock_ack);
 		e->u.knock_ack.share = wire_put_key(&m->u.knock_ack.share);
 		e->msg.knock_ack = &e->u.knock_ack;
+		return 0;
+	case WM_PROBE:
+		put_probe(e, &m->u.probe);
 		return 0;
 	default:
 		return CC_ERR_INVAL;

@@ -118,6 +118,7 @@ void ccm_free(struct ccm *m)
 		x_next = x->hh.next;
 		free(x);
 	}
+	ccm_probes_free(m);
 	l = m->gone;
 	HASH_CLEAR(hh, m->gone);
 	for (; l; l = l_next) {
@@ -192,6 +193,10 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 		break;
 	case WM_ADDRESSES:
 		ccm_agent_addresses(a, &msg->u.addresses);
+		ccm_newcomer_moves(m, a);
+		break;
+	case WM_PROBED:
+		ccm_probed(m, a, &msg->u.probed);
 		break;
 	case WM_STOPPED:
 		ccm_peer_stopped(m, a, &msg->u.stopped);
@@ -235,6 +240,7 @@ void ccm_settle(struct ccm *m)
 	}
 	do {
 		do {
+			ccm_newcomers_settle(m);
 			ccm_loss_announce(m);
 			ccm_reap(m);
 		} while (ccm_round_settle(m));
@@ -287,6 +293,7 @@ int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct 
 		ccm_absent_tick(m);
 		m->look = true;
 		ccm_round_tick(m);
+		ccm_newcomer_tick(m);
 		break;
 	}
 	ccm_settle(m);

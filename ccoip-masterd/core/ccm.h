@@ -15,6 +15,14 @@
  * - First peer: with no accepted peer, all registered peers are accepted at once, by a round.
  * - Topology vote: when every accepted peer of the run has voted (WM_TOPO_VOTE), an accepting round
  *   over accepted + registered peers starts; with nothing to change it is committed at once.
+ * - Newcomers of a run that has members are probed first (WM_PROBE): whoever would be next to them
+ *   in the ring opens a connection to them and they to whoever is next, beside everything else. A
+ *   round admits those alone whose links have been proven, and pending votes answer for no others.
+ *   Where a link fails another order of the ring is looked for; a newcomer that none is found for,
+ *   or that has failed three times, is kicked with the reason. Its host is not tried again before
+ *   0.5 s, twice as long after each failure, up to 8 s; 4 s to 60 s where a round has failed, for
+ *   which members had to wait. A host is known by name, address, p2p port and what it advertises;
+ *   being admitted clears it. With no accepted peer nobody waits, and nothing is probed.
  * - Absence (connection closed): the agent's accepted peers have agent_grace_ms to come back.
  *   Their votes do not count any more; where they had voted for an operation, all of their group
  *   are aborted with pcclRankConnectionLost and counted in the group's losses, though nobody is

@@ -63,6 +63,8 @@ void ccm_agent_absent(struct ccm *m, struct ccm_agent *a, const char *text)
 	m->n_absent += a->n_accepted;
 	m->changed = true;
 	ccm_pairs_forget(m, a->no);
+	ccm_probes_forget(m, a->no);
+	m->newcomers = true;
 	ccm_agent_unhash(m, a);
 	if (a->claimed)
 		HASH_DELETE(hh_id, m->by_id, a);
@@ -138,6 +140,7 @@ static void peer_move(
 		ccm_vote_learn(m, j->topo_turn, j->pending_turn);
 	p->untold = j->phase != WM_JOIN_ACCEPTED;
 	ccm_copy(p->name, sizeof p->name, j->name);
+	m->newcomers = true;
 	ccm_pairs_forget(m, a->no);
 	if (!restored || !same) {
 		m->changed = true;

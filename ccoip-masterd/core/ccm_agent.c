@@ -74,6 +74,7 @@ void ccm_agent_bury(struct ccm *m, struct ccm_agent *a)
 	if (m->recovering && a->told)
 		ccm_outcomes_keep(m, a->told);
 	ccm_pairs_forget(m, a->no);
+	ccm_probes_forget(m, a->no);
 	ccm_resuming_set(m, a, false);
 	m->newest_world = 0; /* it may have been the one that told */
 	a->claimed = false;

@@ -16,6 +16,7 @@
  *   ccm_member.c    peers, seats and groups: join, leave, kick
  *   ccm_loss.c      what it is to a group, and to its operations; the world that is told
  *   ccm_vote.c      topology and pending votes, world sizes
+ *   ccm_newcomer.c  which newcomers a round could admit: probes, hosts that failed
  *   ccm_round.c     connection rounds up to the commit
  *   ccm_verdict.c   rounds that failed: who goes, which pairs are avoided
  *   ccm_ring.c      ring orders that avoid failed pairs
@@ -323,8 +324,35 @@ static inline bool ccm_in_round(const struct ccm *m, uint64_t round)
 	return m->round.active && round == m->last_round;
 }
 
+/* ccm_newcomer.c */
+/* Can a round admit s's registered peers, as far as is known? */
+bool ccm_seat_ready(const struct ccm *m, const struct ccm_seat *s);
+uint32_t ccm_newcomers_ready(const struct ccm *m); /* registered peers that a round can admit */
+void ccm_newcomers_settle(struct ccm *m);
+/* What is being found out of newcomers of whom none is ready. */
+void ccm_newcomers_name(const struct ccm *m, uint64_t now, char *text, size_t size);
+void ccm_newcomer_tick(struct ccm *m);
+void ccm_probed(struct ccm *m, const struct ccm_agent *a, const struct wm_probed *v);
+void ccm_newcomer_joins(struct ccm *m, struct ccm_agent *a);
+/* It is reached elsewhere from now on. */
+void ccm_newcomer_moves(struct ccm *m, struct ccm_agent *a);
+/* The newcomers of a could not be admitted. round: members have waited for that. */
+void ccm_newcomer_failed(struct ccm *m, struct ccm_agent *a, bool round);
+void ccm_newcomer_accepted(struct ccm *m, struct ccm_agent *a);
+/* Links between those who are members now that a probe has failed are worth a try where no ring
+ * does without them. */
+void ccm_probes_keep(struct ccm *m);
+/* As far as is known; never between two members. */
+bool ccm_probe_failed(const struct ccm *m, const struct ccm_seat *from, const struct ccm_seat *to);
+/* None of g's newcomers is ready. Was one? */
+bool ccm_newcomers_doubt(struct ccm_group *g);
+void ccm_probes_forget(struct ccm *m, uint64_t agent_no);
+void ccm_probes_free(struct ccm *m);
+
 /* ccm_verdict.c: the round has failures; removes peers or records pairs. */
 void ccm_round_judge(struct ccm *m);
+/* The sentence for both sides: host `from` could not reach host `to`, why (text), what to do. */
+void ccm_reach_reason(char *dst, size_t size, const char *from, const char *to, const char *text);
 /* No ring of the groups marked as failed is possible: kicks the seats that are most at fault. */
 void ccm_groups_judge(struct ccm *m);
 
@@ -333,6 +361,8 @@ struct ccm_seat **ccm_seats_new(struct ccm *m, uint32_t n); /* NULL sets m->oom 
 void ccm_pair_add(struct ccm *m, uint64_t from, uint64_t to, const char *text);
 /* Nothing came through a link between them. */
 void ccm_pair_silent(struct ccm *m, uint64_t one, uint64_t other, const char *text);
+/* In this direction, a probe says. */
+void ccm_pair_doubtful(struct ccm *m, uint64_t from, uint64_t to, const char *text);
 bool ccm_pair_is_silent(const struct ccm *m, uint64_t from, uint64_t to);
 /* The link is up. */
 void ccm_pair_works(struct ccm *m, uint64_t from, uint64_t to);

@@ -323,6 +323,7 @@ void ccm_member_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j
 		return;
 	}
 	ccm_agent_claim(m, a);
+	ccm_newcomer_joins(m, a);
 	p = ccm_peer_new(m, a, j);
 	if (p)
 		ccm_log(m, CCM_LOG_INFO, "%s registered in group %u", ccm_peer_label(p, label),
@@ -478,6 +479,7 @@ void ccm_peer_remove(struct ccm *m, struct ccm_peer *p, const char *why)
 {
 	struct ccm_seat *s = p->seat;
 
+	m->newcomers = true;
 	ccm_peer_withdraw(m, p);
 	ccm_peer_goes_on(m, p);
 	if (s->agent->told)
@@ -513,6 +515,7 @@ void ccm_peer_accept(struct ccm *m, struct ccm_peer *p)
 	m->n_accepted++;
 	m->n_registered--;
 	ccm_pairs_forget(m, s->agent->no);
+	ccm_newcomer_accepted(m, s->agent);
 	ccm_stopped_tell(m, p);
 	ccm_log(m, CCM_LOG_INFO, "%s is accepted in group %u", ccm_peer_label(p, label), g->id);
 }

@@ -65,6 +65,14 @@ void ccm_pair_silent(struct ccm *m, uint64_t one, uint64_t other, const char *te
 		back->silent = true;
 }
 
+void ccm_pair_doubtful(struct ccm *m, uint64_t from, uint64_t to, const char *text)
+{
+	struct ccm_pair *p = pair_new(m, from, to, text);
+
+	if (p)
+		p->silent = true;
+}
+
 bool ccm_pair_is_silent(const struct ccm *m, uint64_t from, uint64_t to)
 {
 	const struct ccm_pair *p = pair_find(m, from, to);
@@ -123,7 +131,7 @@ static bool failed_pair(
 {
 	const struct ccm_pair *p = pair_find(s->m, from->agent->no, to->agent->no);
 
-	return p && !(s->tries && p->silent);
+	return (p && !(s->tries && p->silent)) || ccm_probe_failed(s->m, from, to);
 }
 
 static bool search_run(struct search *s)
@@ -188,7 +196,7 @@ bool ccm_ring_order(struct ccm *m, struct ccm_seat **v, uint32_t n, struct ccm_s
 	struct search s = {.m = m, .v = v, .n = n};
 	uint32_t i;
 
-	if (n < 2 || !m->pairs) {
+	if (n < 2 || !(m->pairs || m->probes)) {
 		for (i = 0; i < n; i++)
 			ret[i] = v[i];
 		return true;

@@ -6,9 +6,10 @@
 
 #include "ccoip-masterd/core/ccm_internal.h"
 
-static bool is_candidate(const struct ccm_peer *p, bool accept)
+static bool is_candidate(const struct ccm *m, const struct ccm_peer *p, bool accept)
 {
-	return (accept || p->phase == CCM_PEER_ACCEPTED) && !p->seat->agent->absent;
+	return ((accept && ccm_seat_ready(m, p->seat)) || p->phase == CCM_PEER_ACCEPTED) &&
+	       !p->seat->agent->absent;
 }
 
 /* Puts g's candidate seats into g->next_ring. False: they fit no ring. */
@@ -27,7 +28,7 @@ static bool plan_ring(struct ccm *m, struct ccm_group *g, bool accept)
 		return true;
 	}
 	DL_FOREACH2 (g->seats, s, next_g) {
-		s->n_candidates = accept ? s->n_peers : s->n_accepted;
+		s->n_candidates = accept && ccm_seat_ready(m, s) ? s->n_peers : s->n_accepted;
 		if (s->agent->absent)
 			s->n_candidates = 0;
 		if (s->n_candidates > 0)
@@ -44,14 +45,14 @@ static bool plan_ring(struct ccm *m, struct ccm_group *g, bool accept)
 }
 
 /* Streams of each link of g: what the most demanding candidate asked for. */
-static uint32_t group_pool(const struct ccm_group *g, bool accept)
+static uint32_t group_pool(const struct ccm *m, const struct ccm_group *g, bool accept)
 {
 	struct ccm_peer *p;
 	uint32_t i, pool = 1;
 
 	for (i = 0; i < g->n_next; i++)
 		DL_FOREACH (g->next_ring[i]->peers, p)
-			if (is_candidate(p, accept) && p->pool_size > pool)
+			if (is_candidate(m, p, accept) && p->pool_size > pool)
 				pool = p->pool_size;
 	return pool > WM_POOL_MAX ? WM_POOL_MAX : pool;
 }
@@ -78,13 +79,13 @@ static void fill_ring(struct ccm *m, const struct ccm_seat *s, bool accept, stru
 	if (!r->members)
 		return;
 	DL_FOREACH (s->peers, p)
-		if (is_candidate(p, accept))
+		if (is_candidate(m, p, accept))
 			r->members[r->n_members++] = p->id;
 }
 
 static uint32_t round_peers(const struct ccm *m, bool accept)
 {
-	return m->n_accepted - m->n_absent + (accept ? m->n_registered : 0);
+	return m->n_accepted - m->n_absent + (accept ? ccm_newcomers_ready(m) : 0);
 }
 
 /* The rings are planned. */
@@ -138,6 +139,17 @@ static bool ring_tries(const struct ccm *m, const struct ccm_group *g)
 	return false;
 }
 
+/* The rings are planned. */
+static bool takes_part(const struct ccm_agent *a)
+{
+	const struct ccm_seat *s;
+
+	DL_FOREACH2 (a->seats, s, next_a)
+		if (s->n_candidates > 0)
+			return true;
+	return false;
+}
+
 static void round_start(struct ccm *m, bool accept)
 {
 	struct ccm_agent *a;
@@ -150,7 +162,7 @@ static void round_start(struct ccm *m, bool accept)
 	m->last_round++;
 	m->rounds++;
 	for (p = m->peers; p; p = p->hh.next) {
-		if (!is_candidate(p, accept))
+		if (!is_candidate(m, p, accept))
 			continue;
 		p->round = m->last_round;
 		ccm_peer_refresh(m, p);
@@ -158,7 +170,7 @@ static void round_start(struct ccm *m, bool accept)
 	for (g = m->groups; g; g = g->hh.next)
 		m->round.tries |= ring_tries(m, g);
 	for (a = m->agents; a; a = a->hh.next)
-		if (accept ? a->n_peers > 0 : a->n_accepted > 0)
+		if (takes_part(a))
 			send_round(m, a);
 	ccm_log(m, CCM_LOG_INFO, "round %llu: %s %u peers of %u agents",
 		(unsigned long long)m->last_round, accept ? "admitting" : "rewiring",
@@ -173,9 +185,13 @@ static bool round_begin(struct ccm *m, bool accept)
 
 	for (g = m->groups; g && !m->oom; g = g->hh.next) {
 		g->failed = !plan_ring(m, g, accept);
+		if (g->failed && accept && m->n_accepted > 0 && ccm_newcomers_doubt(g)) {
+			g->failed = false;
+			return true; /* without them, then */
+		}
 		failed |= g->failed;
 		if (!g->failed)
-			g->next_pool = group_pool(g, accept);
+			g->next_pool = group_pool(m, g, accept);
 	}
 	if (m->oom)
 		return false;
@@ -194,6 +210,7 @@ static void round_drop(struct ccm *m)
 
 	m->round.active = false;
 	m->stuck_news = true;
+	m->newcomers = true;
 	m->rewire = m->rewire || m->round.rewire;
 	for (p = m->peers; p; p = p->hh.next)
 		if (p->round == m->last_round)
@@ -305,6 +322,7 @@ static void round_commit(struct ccm *m)
 
 	m->round.active = false;
 	m->stuck_news = true;
+	m->newcomers = true;
 	for (p = m->peers; p; p = p->hh.next) {
 		if (p->round != m->last_round)
 			continue;
@@ -322,6 +340,7 @@ static void round_commit(struct ccm *m)
 		changed |= adopt_ring(g);
 		links_work(m, g);
 	}
+	ccm_probes_keep(m);
 	if (accept) {
 		m->topo_turn++;
 		ccm_votes_clear(m);
@@ -391,7 +410,7 @@ bool ccm_round_settle(struct ccm *m)
 	accept = ccm_topology_agreed(m);
 	if (m->n_accepted == 0)
 		m->rewire = false;
-	if (accept && m->n_registered == 0 && !m->rewire) {
+	if (accept && ccm_newcomers_ready(m) == 0 && !m->rewire) {
 		commit_unchanged(m);
 		return false;
 	}
@@ -563,10 +582,13 @@ void ccm_round_tick(struct ccm *m)
 	if (ccm_age(m->now, m->round.since_ns) <= m->cfg.round_timeout_ms * CCM_NS_PER_MS)
 		return;
 	HASH_ITER (hh, m->agents, a, tmp)
-		if (a->round == m->last_round && !a->reported)
+		if (a->round == m->last_round && !a->reported) {
+			if (a->n_accepted == 0)
+				ccm_newcomer_failed(m, a, true);
 			ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_FAILED,
 				"the agent on %s did not report on connection round %llu within %u "
 				"ms",
 				a->hello.name, (unsigned long long)m->last_round,
 				m->cfg.round_timeout_ms);
+		}
 }

@@ -289,7 +289,7 @@ static void answer_peer(struct ccm *m, struct ccm_peer *p, bool topology)
 static bool answer_vote(struct ccm *m, bool topology)
 {
 	struct wm_unmet what = {.kind = topology ? WM_WAIT_TOPOLOGY : WM_WAIT_PENDING,
-		.pending = !topology && m->n_registered > 0};
+		.pending = !topology && ccm_newcomers_ready(m) > 0};
 	struct ccm_agent *a;
 	struct ccm_group *g;
 	struct ccm_seat *s;

@@ -84,6 +84,8 @@ struct ccm_agent {
 	struct ccm_told *told; /* while recovering: what it has said, or NULL */
 	uint64_t absent_ns, acked_ns;
 	uint32_t blame_from, blame_to; /* only within ccm_verdict.c */
+	bool shunned;                  /* its host has failed as a newcomer: */
+	uint64_t shunned_ns;           /* it is not tried before */
 	struct cc_addr from;
 	struct wm_hello hello;
 	UT_hash_handle hh_id;
@@ -148,6 +150,9 @@ struct ccm_seat {
 	uint32_t pos;
 	uint32_t next_pos; /* in group->next_ring, when n_candidates > 0 */
 	bool renew; /* the next host has lost the link from here: another one is to be opened */
+	bool ready;         /* a newcomer: the links that a ring would have are proven */
+	bool slow;          /* likewise: other newcomers are not to wait for it */
+	uint64_t probed_ns; /* likewise: since when it is probed; 0: not yet */
 	uint32_t blame_from, blame_to;
 	bool doomed; /* only within ccm_verdict.c: its peers are to be kicked */
 	char *doom;  /* why */
@@ -278,6 +283,29 @@ struct ccm_pair {
 	UT_hash_handle hh;
 };
 
+/* Whether `from` can open a link to `to`, which are not both members. */
+struct ccm_probe {
+	struct ccm_pair_key key;
+	uint64_t number;   /* of the question that is not answered yet, or 0 */
+	bool good, failed; /* as far as is known */
+	uint64_t asked_ns, known_ns;
+	char text[WM_TEXT_MAX]; /* failed: why */
+	bool unhashed;
+	UT_hash_handle hh;
+};
+
+/* A host that newcomers have come from that could not be reached, or could not reach others. */
+struct ccm_shunned {
+	char name[WM_NAME_MAX];
+	struct cc_addr from; /* its port means nothing */
+	uint16_t port_p2p;
+	uint32_t n_addrs;
+	struct cc_addr addrs[WM_ADDRS_MAX];
+	uint32_t probes, rounds; /* that have failed */
+	uint64_t until_ns;       /* it is not tried before */
+	struct ccm_shunned *prev, *next;
+};
+
 /* An accepted peer that was lost. */
 struct ccm_lost {
 	struct cc_id peer;
@@ -361,6 +389,12 @@ struct ccm {
 	bool stopped_news; /* of some group */
 	uint64_t woke_ns;  /* when this process was suspended last, until then */
 	struct ccm_pair *pairs;
+	struct ccm_probe *probes;
+	uint64_t last_probe;
+	uint32_t n_probing;          /* probes that are not answered */
+	bool newcomers;              /* something has changed for them */
+	struct ccm_shunned *shunned; /* the one that has failed first at the beginning */
+	uint32_t n_shunned;
 	struct ccm_lost *gone;          /* by peer, oldest first */
 	struct ccm_record *records;     /* of elections of shared state; by group, oldest first */
 	struct ccm_revision *revisions; /* by group, the one raised last at the end */

@@ -25,7 +25,7 @@ static size_t cause_len(const char *text)
 }
 
 /* The reason for both sides: what happened, and then what to do, which may be cut. */
-static void write_reason(char *dst, size_t size, const char *from, const char *to, const char *text)
+void ccm_reach_reason(char *dst, size_t size, const char *from, const char *to, const char *text)
 {
 	size_t len = cause_len(text);
 
@@ -99,7 +99,7 @@ static void judge_link(
 	struct ccm_seat *victim = newcomer_at_fault(s, t);
 	char reason[WM_TEXT_MAX];
 
-	write_reason(reason, sizeof reason, s->agent->hello.name, t->agent->hello.name, text);
+	ccm_reach_reason(reason, sizeof reason, s->agent->hello.name, t->agent->hello.name, text);
 	if (!victim) {
 		ccm_log(m, CCM_LOG_WARNING, "round %llu, group %u: %s",
 			(unsigned long long)m->last_round, g->id, reason);
@@ -134,6 +134,8 @@ static void kick_doomed(struct ccm *m, struct ccm_seat *s)
 {
 	struct ccm_peer *p, *next;
 
+	if (s->n_accepted == 0)
+		ccm_newcomer_failed(m, s->agent, true);
 	DL_FOREACH_SAFE (s->peers, p, next)
 		ccm_peer_kick(m, p,
 			p->phase == CCM_PEER_ACCEPTED ? WIRE_RANK_CONNECTION_LOST

@@ -96,6 +96,9 @@ static void write_waiting(const struct ccm *m, uint64_t now, char *text, size_t 
 		ccm_print(text, size, "waiting for %u of %u peers to come back: ", m->n_absent,
 			m->n_accepted);
 		name_absent(m, now, &x);
+	} else if (m->n_topo == 0 && m->n_pending == 0 && m->n_registered > 0 &&
+		   ccm_newcomers_ready(m) == 0) {
+		ccm_newcomers_name(m, now, text, size);
 	} else if (m->n_topo > 0 || (m->n_registered > 0 && m->n_pending == 0)) {
 		ccm_print(text, size,
 			"waiting for %u of %u peers to vote on the topology for %.1f s: ",

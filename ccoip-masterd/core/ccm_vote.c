@@ -146,7 +146,7 @@ void ccm_pending_settle(struct ccm *m)
 {
 	if (m->n_pending == 0 || m->n_pending < m->n_accepted)
 		return;
-	m->pending_turn = wire_pending_next(m->pending_turn, m->n_registered > 0);
+	m->pending_turn = wire_pending_next(m->pending_turn, ccm_newcomers_ready(m) > 0);
 	pending_clear(m);
 }
 

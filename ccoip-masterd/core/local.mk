@@ -17,6 +17,7 @@ libccm_la_SOURCES = \
 	ccoip-masterd/core/ccm_internal.h \
 	ccoip-masterd/core/ccm_loss.c \
 	ccoip-masterd/core/ccm_member.c \
+	ccoip-masterd/core/ccm_newcomer.c \
 	ccoip-masterd/core/ccm_op.c \
 	ccoip-masterd/core/ccm_restore.c \
 	ccoip-masterd/core/ccm_record.c ccoip-masterd/core/ccm_record.h \

@@ -521,8 +521,9 @@ PCCL_EXPORT pcclResult_t pcclUpdateTopology(pcclComm_t *communicator);
  * Asks whether newcomers are waiting, in which case pcclUpdateTopology should be called soon; all
  * peers get the same answer. Blocks until all accepted peers have called it; while another one
  * waits in a call that needs this one, it is answered alone. A peer that begins to
- * wait just after the answer is seen by the next call. Main thread; also while operations of this
- * or of another thread are in flight.
+ * wait just after the answer is seen by the next call, and one that cannot be reached is never
+ * pending: agents find that out beforehand, beside everything else. Main thread; also while
+ * operations of this or of another thread are in flight.
  *
  * peers_pending_out: receives the answer.
  *

@@ -133,6 +133,9 @@ static void dispatch(struct agt *a, const struct agt_event *ev)
 	case AGT_EV_LINK_SILENT:
 		agt_link_event(a, ev);
 		break;
+	case AGT_EV_PROBED:
+		agt_probed(a, ev);
+		break;
 	case AGT_EV_XFER_DONE:
 		agt_op_xfer_done(a, ev);
 		break;

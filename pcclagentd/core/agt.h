@@ -128,6 +128,8 @@ enum agt_event_type {
 			     * ended: it has closed it itself, so it knows */
 	AGT_EV_LINK_SILENT, /* run, peer, silent: nothing has been heard for a while on the
 			     * established link to peer, or something again */
+	AGT_EV_PROBED,      /* run, seq: the number of the probe; code == 0: that agent can be
+			     * reached; else text: why not */
 	AGT_EV_XFER_DONE,   /* run, seq, code == 0: all here is final and sent; else failed, text */
 	AGT_EV_XFER_CANCELLED, /* run, seq: no thread uses it any more */
 	AGT_EV_SYNC_DONE, /* run, seq, results: code == 0: every receiver here that has not failed
@@ -202,7 +204,9 @@ enum agt_action_type {
 	AGT_ACT_LINK_OPEN,    /* run, endpoint, n_streams; answered by LINK_UP or LINK_FAILED */
 	AGT_ACT_LINK_CLOSE, /* run, endpoint.agent: outbound link, open or opening, if there is one;
 			     * no event of it follows any more */
-	AGT_ACT_XFER_START, /* run, xfer */
+	AGT_ACT_PROBE, /* run, probe: can a link be opened there? Answered by PROBED, unless the
+			* run is over before */
+	AGT_ACT_XFER_START,  /* run, xfer */
 	AGT_ACT_XFER_CANCEL, /* run, xfer.seq; answered by XFER_CANCELLED, also after XFER_DONE */
 	AGT_ACT_XFER_FREE,   /* run, xfer.seq: after DONE (ok) or CANCELLED: give its memory back */
 	AGT_ACT_XFER_RETRACT, /* run, xfer.seq: it was ahead: forget it and give its memory back, at
@@ -319,6 +323,7 @@ struct agt_action {
 		struct agt_done done;
 		struct wm_msg msg;
 		struct wm_endpoint endpoint;
+		struct wm_probe probe;
 		struct agt_xfer xfer;
 		struct agt_sync sync;
 		char text[WM_TEXT_MAX];

@@ -525,6 +525,7 @@ void agt_master_addresses(struct agt *a, const struct wm_addresses *x);
 void agt_master_tell_addresses(struct agt *a, struct agt_run *r);
 void agt_master_up(struct agt *a, const struct agt_event *ev);
 void agt_master_msg(struct agt *a, const struct agt_event *ev);
+void agt_probed(struct agt *a, const struct agt_event *ev);
 void agt_master_settings(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m);
 
 /* agt_dial.c */

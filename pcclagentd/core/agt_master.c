@@ -234,6 +234,35 @@ static void got_pending_answer(struct agt *a, struct agt_run *r, const struct wm
 	}
 }
 
+/* For the master to know before it asks anybody to wait for that agent. */
+static void got_probe(struct agt *a, struct agt_run *r, const struct wm_probe *m)
+{
+	struct agt_action *x;
+
+	if (cc_id_eq(&m->to.agent, &a->cfg.agent)) {
+		agt_run_violation(a, r, "PROBE that leads from this agent to itself");
+		return;
+	}
+	x = agt_emit(a, AGT_ACT_PROBE);
+	x->run = r->id;
+	x->u.probe = *m;
+}
+
+/* A master that has come since has asked anew. */
+void agt_probed(struct agt *a, const struct agt_event *ev)
+{
+	struct agt_run *r = agt_run_find(a, ev->run);
+	struct wm_probed *m;
+
+	if (!r || r->state != AGT_RUN_UP)
+		return;
+	m = &agt_send(a, r, WM_PROBED)->u.probed;
+	m->number = ev->seq;
+	m->ok = ev->code == WIRE_SUCCESS;
+	if (!m->ok)
+		agt_copy_text(m->text, sizeof m->text, ev->text);
+}
+
 static void got_msg(struct agt *a, struct agt_run *r, const struct wm_msg *m)
 {
 	switch (m->type) {
@@ -245,6 +274,9 @@ static void got_msg(struct agt *a, struct agt_run *r, const struct wm_msg *m)
 		break;
 	case WM_ROUND:
 		agt_round_begin(a, r, &m->u.round);
+		break;
+	case WM_PROBE:
+		got_probe(a, r, &m->u.probe);
 		break;
 	case WM_COMMIT:
 		agt_round_commit(a, r, &m->u.commit);

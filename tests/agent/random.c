@@ -168,6 +168,18 @@ static void do_xfer(struct world *w)
 	rw_step(w, &ev);
 }
 
+static void do_probed(struct world *w)
+{
+	uint32_t run;
+	struct agt_event ev = {.type = AGT_EV_PROBED, .seq = 1 + rnd(w, 9), .text = "random"};
+
+	if (!rw_run(w, &run))
+		return;
+	ev.run = run;
+	ev.code = rnd(w, 2) ? WIRE_SUCCESS : WIRE_RANK_CONNECTION_FAILED;
+	rw_step(w, &ev);
+}
+
 static void do_link(struct world *w)
 {
 	uint32_t run, peer = rnd(w, LINKS);
@@ -269,8 +281,10 @@ static void run_seed(uint64_t seed, struct world *w)
 			do_submit(w);
 		else if (what < 55)
 			do_xfer(w);
-		else if (what < 68)
+		else if (what < 67)
 			do_link(w);
+		else if (what < 68)
+			do_probed(w);
 		else if (what < 98)
 			rw_master(w);
 		else

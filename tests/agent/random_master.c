@@ -206,7 +206,7 @@ void rw_master(struct world *w)
 		master_greets(w, run, r);
 		return;
 	}
-	switch (rnd(w, 16)) {
+	switch (rnd(w, 17)) {
 	case 0:
 	case 1:
 		master_round(w, run, r);
@@ -240,6 +240,12 @@ void rw_master(struct world *w)
 		m.u.pending_answer.turn = ++r->pending_turn;
 		master_says(w, run, &m);
 		master_outcomes(w, run);
+		break;
+	case 15:
+		m = (struct wm_msg){.type = WM_PROBE,
+			.u.probe = {
+				.number = 1 + rnd(w, 9), .to.agent = fx_id(100 + rnd(w, LINKS))}};
+		master_says(w, run, &m);
 		break;
 	default:
 		m = (struct wm_msg){.type = WM_HEARTBEAT, .u.heartbeat.awaited = rnd(w, 2)};

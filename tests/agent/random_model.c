@@ -302,6 +302,9 @@ static void saw(struct world *w, const struct agt_action *x)
 	case AGT_ACT_RUN_READY:
 		w->runs[x->run].ready = true;
 		break;
+	case AGT_ACT_PROBE:
+		ck_assert(!w->runs[x->run].closed);
+		break;
 	case AGT_ACT_LINK_OPEN:
 	case AGT_ACT_LINK_CLOSE:
 		ck_assert(!w->runs[x->run].closed);

@@ -157,6 +157,33 @@ START_TEST(a_commit_without_round_keeps_the_rings)
 }
 END_TEST
 
+/* Beside everything else: no round, no link of a ring is touched. */
+START_TEST(a_probe_is_made_and_its_end_told)
+{
+	struct agt_event ev = {.type = AGT_EV_PROBED, .run = 1, .seq = 9};
+	struct wm_msg m = {.type = WM_PROBE, .u.probe = {.number = 9}};
+
+	fx_group(f, 1, 2, comms);
+	m.u.probe.to.agent = fx_id(102);
+	fx_from_master(f, 1, &m);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_PROBE), 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_PROBE, 0)->u.probe.number, 9);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_OPEN) + fx_count(f, AGT_ACT_LINK_CLOSE), 0);
+	ev.code = WIRE_RANK_CONNECTION_FAILED;
+	ev.text = "no answer in time";
+	fx_step(f, &ev);
+	ck_assert_uint_eq(fx_sent(f, WM_PROBED), 1);
+	ck_assert(!fx_get(f, AGT_ACT_MASTER_SEND, 0)->u.msg.u.probed.ok);
+	ck_assert_str_eq(fx_get(f, AGT_ACT_MASTER_SEND, 0)->u.msg.u.probed.text, ev.text);
+	ev.code = WIRE_SUCCESS;
+	fx_step(f, &ev);
+	ck_assert(fx_get(f, AGT_ACT_MASTER_SEND, 0)->u.msg.u.probed.ok);
+	fx_orphan(f);
+	fx_step(f, &ev); /* the next master asks anew */
+	ck_assert_uint_eq(fx_sent(f, WM_PROBED), 0);
+}
+END_TEST
+
 /* If this agent dies before it hears of the commit, its peers know that they may be in it. */
 START_TEST(what_the_peers_are_ready_for_is_published_before_it_is_told)
 {
@@ -423,6 +450,7 @@ Suite *round_suite(void)
 	tcase_add_test(t, a_link_that_breaks_in_an_unfinished_round_is_opened_again);
 	tcase_add_test(t, a_link_that_is_silent_is_not_counted_on);
 	tcase_add_loop_test(t, a_silent_link_in_use_is_waited_for, 0, 2);
+	tcase_add_test(t, a_probe_is_made_and_its_end_told);
 	tcase_add_test(t, more_streams_mean_a_new_link);
 	tcase_add_loop_test(t, impossible_rings_end_the_run, 0, 6);
 	suite_add_tcase(s, t);

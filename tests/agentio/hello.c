@@ -75,7 +75,9 @@ static int greet(uint16_t port, const struct wlk_hello *h, struct wlk_ack *ret)
 	ck_assert_uint_eq(tcp_receive(fd, answer, sizeof answer), sizeof answer);
 	ck_assert_msg(wlk_ack_get(answer, ret, &why) == 0, "%s", why);
 	wlk_hello_get(buf, &proven, &why);
-	ck_assert_int_eq(ret->code == WLK_OK, way_ack_is_proven(&way, &proven.proof, answer));
+	if (h->stream != WLK_STREAM_PROBE)
+		ck_assert_int_eq(
+			ret->code == WLK_OK, way_ack_is_proven(&way, &proven.proof, answer));
 	if (ret->code == WLK_OK && h->stream == 0)
 		nonce = ret->nonce;
 	return fd;
@@ -128,6 +130,23 @@ START_TEST(good)
 	fx_await(&f, links_in_are, 0);
 	for (int i = 0; i < 3; i++)
 		close(fds[i]);
+}
+END_TEST
+
+/* Whoever asks whether this agent can be reached needs no run, and opens nothing. */
+START_TEST(probed)
+{
+	struct wlk_hello h = good_hello(WLK_STREAM_PROBE, 1);
+
+	h.run = (struct cc_id){{0}};
+	forged = true;
+	expect_code(fx_stats(&f).port_p2p, &h, WLK_OK);
+	expect_code(fx_stats(&f).port_shared_state, &h, WLK_REFUSED_RUN);
+	h.to.b[0] ^= 1;
+	expect_code(fx_stats(&f).port_p2p, &h, WLK_REFUSED_AGENT);
+	forged = false;
+	ck_assert_uint_eq(fx_stats(&f).links_in, 0);
+	fx_await(&f, half_open_are, 0);
 }
 END_TEST
 
@@ -469,6 +488,7 @@ Suite *hello_suite(void)
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, good);
+	tcase_add_test(t, probed);
 	tcase_add_test(t, opened_anew);
 	tcase_add_test(t, every_refusal);
 	tcase_add_test(t, the_name_alone_is_nothing);

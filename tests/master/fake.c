@@ -179,6 +179,12 @@ static void deliver(struct fk *f, struct fk_host *h, const struct wm_msg *msg)
 		f->watch(f->watch_arg, h, msg);
 	if (msg->type == WM_ROUND)
 		keep_round(h, &msg->u.round);
+	if (msg->type == WM_PROBE) {
+		ck_assert_uint_lt(h->n_probes, sizeof h->probes / sizeof h->probes[0]);
+		h->probes[h->n_probes++] = msg->u.probe.number;
+		if (h->auto_probed)
+			return;
+	}
 	if (msg->type == WM_COMMIT) {
 		ck_assert_uint_ge(msg->u.commit.epoch, h->epoch);
 		h->epoch = msg->u.commit.epoch;
@@ -289,7 +295,7 @@ struct fk_host *fk_connect(struct fk *f, const char *name, const char *addr)
 	h->conn = ev.conn = ++f->last_conn;
 	h->id = fk_id(f);
 	h->open = true;
-	h->auto_report = true;
+	h->auto_report = h->auto_probed = true;
 	(void)snprintf(h->name, sizeof h->name, "%s", name);
 	f->hosts[f->n_hosts++] = h;
 	ev.local = f->local;
@@ -356,12 +362,42 @@ void fk_send(struct fk_host *h, const struct wm_msg *msg)
 	fk_settle(h->fk);
 }
 
+void fk_probed(struct fk_host *h, const struct fk_host *to, const char *text)
+{
+	const struct wm_probe *p;
+	struct wm_msg msg = {.type = WM_PROBED, .u.probed = {.ok = text == NULL}};
+	uint32_t i;
+
+	p = &fk_take(h, WM_PROBE)->u.probe;
+	ck_assert(cc_id_eq(&p->to.agent, &to->id));
+	for (i = 0; i < h->n_probes && h->probes[i] != p->number; i++)
+		;
+	ck_assert_uint_lt(i, h->n_probes);
+	h->probes[i] = h->probes[--h->n_probes];
+	msg.u.probed.number = p->number;
+	if (text)
+		(void)snprintf(msg.u.probed.text, sizeof msg.u.probed.text, "%s", text);
+	fk_send(h, &msg);
+}
+
 void fk_manual(struct fk *f)
 {
 	uint32_t i;
 
 	for (i = 0; i < f->n_hosts; i++)
 		f->hosts[i]->auto_report = false;
+}
+
+/* Did it have one to answer? */
+static bool answer_probe(struct fk_host *h)
+{
+	struct wm_msg msg = {.type = WM_PROBED, .u.probed = {.ok = true}};
+
+	if (!h->open || !h->auto_probed || h->n_probes == 0)
+		return false;
+	msg.u.probed.number = h->probes[--h->n_probes];
+	send_only(h, &msg);
+	return true;
 }
 
 void fk_settle(struct fk *f)
@@ -376,6 +412,7 @@ void fk_settle(struct fk *f)
 			struct wm_msg msg = {.type = WM_ROUND_REPORT};
 
 			h = f->hosts[i];
+			again |= answer_probe(h);
 			if (!h->open || !h->auto_report || h->round.round == 0)
 				continue;
 			msg.u.round_report.round = h->round.round;
@@ -451,6 +488,7 @@ struct fk_host *fk_redial_as(struct fk_host *h, uint64_t term, bool stateless)
 	x->topo_turn = h->topo_turn;
 	x->pending_turn = h->pending_turn;
 	x->auto_report = h->auto_report;
+	x->auto_probed = h->auto_probed;
 	memcpy(x->losses, h->losses, sizeof x->losses);
 	x->n_losses = h->n_losses;
 	msg = fk_hello(x);

@@ -19,8 +19,11 @@ struct fk_host {
 	char name[WM_NAME_MAX];
 	struct cc_id id;
 	bool open;
-	bool mute;        /* sends no heartbeats */
-	bool auto_report; /* answers each ROUND with success (default) */
+	bool mute;           /* sends no heartbeats */
+	bool auto_report;    /* answers each ROUND with success (default) */
+	bool auto_probed;    /* likewise each PROBE, which is not in the inbox then (default) */
+	uint64_t probes[64]; /* numbers of those that it has not answered */
+	uint32_t n_probes;
 	struct wm_msg *inbox;
 	size_t n, cap;
 	struct wm_msg last;    /* what fk_take returned, owned */
@@ -124,6 +127,8 @@ void fk_query(const struct fk_peer *p, uint32_t n, const uint64_t *seqs, uint32_
 void fk_report(struct fk_host *h, uint64_t seq, bool ok);
 /* Reports on the last ROUND; to NULL: success. */
 void fk_round_report(struct fk_host *h, const struct fk_host *to, const char *text);
+/* Answers the oldest PROBE of h, which must lead to `to`; text NULL: it can be reached. */
+void fk_probed(struct fk_host *h, const struct fk_host *to, const char *text);
 void fk_manual(struct fk *f); /* no host reports by itself from now on */
 /* Answers pending ROUNDs of hosts that report by themselves, until there are none. */
 void fk_settle(struct fk *f);

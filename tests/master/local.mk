@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 
-master_tests = tests/master/test_ahead tests/master/test_members tests/master/test_stuck tests/master/test_ops tests/master/test_rounds \
+master_tests = tests/master/test_ahead tests/master/test_members tests/master/test_newcomers tests/master/test_stuck tests/master/test_ops tests/master/test_rounds \
 	tests/master/test_endpoints tests/master/test_absent tests/master/test_return \
 	tests/master/test_waits \
 	tests/master/test_resume tests/master/test_resume_ops tests/master/test_resume_rounds \
@@ -34,6 +34,10 @@ tests_master_test_stuck_LDADD = $(master_ldadd)
 tests_master_test_members_SOURCES = tests/master/test_members.c
 tests_master_test_members_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_master_test_members_LDADD = $(master_ldadd)
+
+tests_master_test_newcomers_SOURCES = tests/master/test_newcomers.c
+tests_master_test_newcomers_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_master_test_newcomers_LDADD = $(master_ldadd)
 
 tests_master_test_ops_SOURCES = tests/master/test_ops.c
 tests_master_test_ops_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)

@@ -127,6 +127,13 @@ static void sync_report(uint32_t conn, uint64_t seq)
 	step(conn, CCM_EV_MSG, &msg);
 }
 
+static void probed(uint32_t conn, uint64_t number)
+{
+	struct wm_msg msg = {.type = WM_PROBED, .u.probed = {.number = number, .ok = true}};
+
+	step(conn, CCM_EV_MSG, &msg);
+}
+
 /* A bit of everything: admission, operations, a failed link, losses, absence, a return. */
 static void scenario(void)
 {
@@ -136,6 +143,8 @@ static void scenario(void)
 	for (i = 1; i <= 4; i++)
 		join(i, i);
 	report(1, 1, NULL);
+	for (i = 1; i <= 4; i++)
+		probed(i, i);
 	vote(1, WM_TOPO_VOTE, 1);
 	for (i = 1; i <= 4; i++)
 		report(i, 2, NULL);

@@ -254,6 +254,10 @@ static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 		return a->u.knock.version_min == b->u.knock.version_min &&
 		       a->u.knock.version_max == b->u.knock.version_max &&
 		       same_key(&a->u.knock.share, &b->u.knock.share);
+	case WM_PROBED:
+		return a->u.probed.number == b->u.probed.number &&
+		       a->u.probed.ok == b->u.probed.ok &&
+		       strcmp(a->u.probed.text, b->u.probed.text) == 0;
 	default:
 		return false;
 	}
@@ -326,6 +330,9 @@ static bool same_master_message(const struct wm_msg *a, const struct wm_msg *b)
 		       strcmp(a->u.waits.text, b->u.waits.text) == 0;
 	case WM_UNMET:
 		return same_unmet(&a->u.unmet, &b->u.unmet);
+	case WM_PROBE:
+		return a->u.probe.number == b->u.probe.number &&
+		       same_endpoint(&a->u.probe.to, &b->u.probe.to);
 	default:
 		return false;
 	}

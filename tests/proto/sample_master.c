@@ -21,6 +21,7 @@ const enum wm_type sample_master_types[] = {
 	WM_LINK_LOST,
 	WM_KNOCK,
 	WM_ADDRESSES,
+	WM_PROBED,
 	WM_HELLO_ACK,
 	WM_REFUSE,
 	WM_ROUND,
@@ -35,6 +36,7 @@ const enum wm_type sample_master_types[] = {
 	WM_WAITS,
 	WM_UNMET,
 	WM_KNOCK_ACK,
+	WM_PROBE,
 };
 const size_t sample_master_n_types = sizeof sample_master_types / sizeof sample_master_types[0];
 
@@ -418,6 +420,11 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 		m->u.knock.version_max = (uint32_t)tl_range(r, WM_VERSION_MAX, 65535);
 		m->u.knock.share = sample_key(r);
 		break;
+	case WM_PROBED:
+		m->u.probed.number = 1 + tl_magnitude(r, 63);
+		m->u.probed.ok = flip(r);
+		sample_text(r, m->u.probed.text, sizeof m->u.probed.text);
+		break;
 	default:
 		break;
 	}
@@ -509,6 +516,10 @@ static void master_message(struct tl_rng *r, struct wm_msg *m)
 		break;
 	case WM_KNOCK_ACK:
 		m->u.knock_ack.share = sample_key(r);
+		break;
+	case WM_PROBE:
+		m->u.probe.number = 1 + tl_magnitude(r, 63);
+		endpoint(r, &m->u.probe.to);
 		break;
 	default:
 		break;

@@ -86,7 +86,11 @@ START_TEST(hello_limits)
 	h.service = WLK_P2P;
 	h.stream = WLK_STREAM_SMALL;
 	hello_is(&h, NULL);
+	h.stream = WLK_STREAM_PROBE;
+	hello_is(&h, NULL);
 	h.service = WLK_SHARED_STATE;
+	hello_is(&h, "hello.stream: must be below n_streams");
+	h.stream = WLK_STREAM_SMALL;
 	hello_is(&h, "hello.stream: must be below n_streams");
 	h = good;
 	h.n_streams = 0;

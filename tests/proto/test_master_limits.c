@@ -203,6 +203,15 @@ START_TEST(peer_limits)
 	refused(&m, "blocks.kind");
 	m.u.blocks.kind = WM_BLOCK_MAIN + 1;
 	refused(&m, "blocks.kind");
+	fresh(WM_PROBED);
+	m.u.probed.number = 0;
+	refused(&m, "probed.number");
+	fresh(WM_PROBE);
+	m.u.probe.number = 0;
+	refused(&m, "probe.number");
+	m.u.probe.number = 1;
+	m.u.probe.to.port = 0;
+	refused(&m, "probe.to.port");
 	fresh(WM_WAITS);
 	m.u.waits.kind = WM_WAIT_SYNC;
 	accepted(&m);

@@ -74,6 +74,7 @@ enum sim_kind {
 	SIM_EV_MASTER_TICK,     /* master */
 	SIM_EV_AGENT_TICK,      /* host, life, gen */
 	SIM_EV_LINK_RESULT,     /* link, gen */
+	SIM_EV_PROBE_RESULT,    /* host, life, run, seq, agent */
 	SIM_EV_LINK_SEEN_DOWN,  /* host, life, run, agent, inbound; code: nothing was heard; gen */
 	SIM_EV_LINK_QUIET,     /* host, life, run, agent, gen: nothing has been heard for a while */
 	SIM_EV_XFER_SEGMENT,   /* host, life, run, seq, tag: the segment is final here */
@@ -554,6 +555,8 @@ struct sim_link *sim_link_find(
 void sim_link_open(struct sim *s, struct sim_host *h, const struct agt_action *x);
 void sim_link_close(struct sim *s, struct sim_host *h, const struct agt_action *x);
 void sim_link_result(struct sim *s, const struct sim_event *ev);
+void sim_probe(struct sim *s, struct sim_host *h, const struct agt_action *x);
+void sim_probe_result(struct sim *s, const struct sim_event *ev);
 void sim_link_seen_down(struct sim *s, const struct sim_event *ev);
 /* The link breaks: both ends learn of it. */
 void sim_link_break(struct sim *s, struct sim_link *l);

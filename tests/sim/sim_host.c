@@ -130,6 +130,9 @@ static void carry_out(struct sim *s, struct sim_host *h, const struct agt_action
 	case AGT_ACT_LINK_OPEN:
 		sim_link_open(s, h, x);
 		break;
+	case AGT_ACT_PROBE:
+		sim_probe(s, h, x);
+		break;
 	case AGT_ACT_LINK_CLOSE:
 		sim_link_close(s, h, x);
 		break;

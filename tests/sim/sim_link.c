@@ -83,6 +83,36 @@ void sim_link_result(struct sim *s, const struct sim_event *ev)
 	sim_host_step(s, h, &e);
 }
 
+void sim_probe(struct sim *s, struct sim_host *h, const struct agt_action *x)
+{
+	const struct sim_host *to = sim_host_by_id(s, &x->u.probe.to.agent);
+	struct sim_event ev = {.kind = SIM_EV_PROBE_RESULT,
+		.host = h->no,
+		.life = h->life,
+		.run = x->run,
+		.seq = x->u.probe.number};
+
+	ev.agent = x->u.probe.to.agent;
+	sim_schedule(s,
+		to && s->deaf[h->no][to->no] ? s->now + 2000 * SIM_MS : s->now + sim_delay(s), ev);
+}
+
+void sim_probe_result(struct sim *s, const struct sim_event *ev)
+{
+	struct agt_event e = {.type = AGT_EV_PROBED, .run = ev->run, .seq = ev->seq};
+	struct sim_host *h = &s->hosts[ev->host], *to = sim_host_by_id(s, &ev->agent);
+
+	if (!h->alive || h->life != ev->life)
+		return;
+	if (!to || !to->alive || s->blocked[h->no][to->no] || s->deaf[h->no][to->no]) {
+		e.code = WIRE_RANK_CONNECTION_FAILED;
+		e.text = "Connection refused";
+	}
+	sim_trace(s, "h%u run %u: a probe of %s %s", h->no, ev->run, sim_name_agent(s, &ev->agent),
+		e.code ? "fails" : "succeeds");
+	sim_host_step(s, h, &e);
+}
+
 /* One end learns that the link is gone; ended: the other one has closed it. */
 static void tell(struct sim *s, unsigned host, uint32_t life, uint32_t run,
 	const struct cc_id *peer, bool inbound, bool ended, uint64_t after)

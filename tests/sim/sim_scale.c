@@ -23,6 +23,7 @@ enum item_kind {
 	ITEM_TO_AGENT,
 	ITEM_MASTER_UP,
 	ITEM_LINK_UP,
+	ITEM_PROBED,
 	ITEM_XFER_DONE,
 	ITEM_XFER_CANCELLED
 };
@@ -157,6 +158,10 @@ static void carry_out(struct scale *s, uint32_t i, const struct agt_action *x)
 		it.kind = ITEM_LINK_UP;
 		it.peer = x->u.endpoint.agent;
 		break;
+	case AGT_ACT_PROBE:
+		it.kind = ITEM_PROBED;
+		it.seq = x->u.probe.number;
+		break;
 	case AGT_ACT_XFER_START:
 		it.kind = ITEM_XFER_DONE;
 		it.seq = x->u.xfer.seq;
@@ -199,6 +204,7 @@ static void deliver(struct scale *s, const struct item *it)
 	static const enum agt_event_type types[] = {[ITEM_TO_AGENT] = AGT_EV_MASTER_MSG,
 		[ITEM_MASTER_UP] = AGT_EV_MASTER_UP,
 		[ITEM_LINK_UP] = AGT_EV_LINK_UP,
+		[ITEM_PROBED] = AGT_EV_PROBED,
 		[ITEM_XFER_DONE] = AGT_EV_XFER_DONE,
 		[ITEM_XFER_CANCELLED] = AGT_EV_XFER_CANCELLED};
 	struct agt_event ev = {

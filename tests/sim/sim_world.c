@@ -164,6 +164,9 @@ static void handle(struct sim *s, const struct sim_event *ev)
 	case SIM_EV_AGENT_TICK:
 		sim_host_tick(s, ev);
 		break;
+	case SIM_EV_PROBE_RESULT:
+		sim_probe_result(s, ev);
+		break;
 	case SIM_EV_LINK_RESULT:
 		sim_link_result(s, ev);
 		break;

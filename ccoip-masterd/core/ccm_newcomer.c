@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Newcomers of a run that has members: which of them a round could admit. Members wait while a
+ * round goes on, so no round begins with a link that nobody has tried: agents probe the links that
+ * a ring with the newcomers would have, while everything else goes on.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ccoip-masterd/core/ccm_internal.h"
+
+#define SLOW_MS           1000u /* whoever takes longer is not waited for by other newcomers */
+#define MANY              64u
+#define SLOW_MAX          32u   /* newcomers of a group that are probed one by one at a time */
+#define PROBING_MS        5000u /* for other places in the ring, after the first failure */
+#define FAILURES          3u    /* of links to members: that is enough */
+#define KNOWN_MS          15000u /* a probe tells so long; then it is repeated, and believed meanwhile */
+#define SHUN_MIN_MS       500u /* after a failed probe, which costs nobody anything */
+#define SHUN_MAX_MS       8000u
+#define SHUN_ROUND_MIN_MS 4000u /* after a failed round, which all members have waited for */
+#define SHUN_ROUND_MAX_MS 60000u
+#define SHUNNED_MAX       256u
+
+/* ---- probes ---- */
+
+static struct ccm_probe *probe_find(const struct ccm *m, uint64_t from, uint64_t to)
+{
+	struct ccm_pair_key key = {from, to};
+	struct ccm_probe *p;
+
+	HASH_FIND(hh, m->probes, &key, sizeof key, p);
+	return p;
+}
+
+static void probe_free(struct ccm *m, struct ccm_probe *p)
+{
+	m->n_probing -= p->number != 0;
+	HASH_DELETE(hh, m->probes, p);
+	free(p);
+}
+
+void ccm_probes_free(struct ccm *m)
+{
+	struct ccm_shunned *s, *next;
+
+	while (m->probes)
+		probe_free(m, m->probes);
+	DL_FOREACH_SAFE (m->shunned, s, next)
+		free(s);
+	m->shunned = NULL;
+}
+
+void ccm_probes_forget(struct ccm *m, uint64_t agent_no)
+{
+	struct ccm_probe *p, *tmp;
+
+	HASH_ITER (hh, m->probes, p, tmp)
+		if (p->key.from == agent_no || p->key.to == agent_no)
+			probe_free(m, p);
+}
+
+bool ccm_probe_failed(const struct ccm *m, const struct ccm_seat *from, const struct ccm_seat *to)
+{
+	const struct ccm_probe *p;
+
+	if (!m->probes || m->n_accepted == 0 || (from->n_accepted > 0 && to->n_accepted > 0))
+		return false;
+	p = probe_find(m, from->agent->no, to->agent->no);
+	return p && p->failed;
+}
+
+static struct ccm_probe *probe_get(struct ccm *m, uint64_t from, uint64_t to)
+{
+	struct ccm_probe *p = probe_find(m, from, to);
+
+	if (p)
+		return p;
+	p = ccm_calloc(m, 1, sizeof *p);
+	if (!p)
+		return NULL;
+	p->key = (struct ccm_pair_key){from, to};
+	HASH_ADD(hh, m->probes, key, sizeof p->key, p);
+	if (!p->unhashed)
+		return p;
+	m->oom = true;
+	free(p);
+	return NULL;
+}
+
+/* Finds out whether s could have its link to t, unless that is known or being found out. */
+static void probe_ask(struct ccm *m, const struct ccm_seat *s, const struct ccm_seat *t)
+{
+	struct ccm_probe *p = probe_get(m, s->agent->no, t->agent->no);
+	struct wm_probe *x;
+
+	if (!p || p->number || p->failed ||
+		(p->good && ccm_age(m->now, p->known_ns) < KNOWN_MS * CCM_NS_PER_MS))
+		return;
+	x = &ccm_send(m, s->agent, WM_PROBE)->u.probe;
+	p->number = x->number = m->cfg.first_number + ++m->last_probe;
+	p->asked_ns = m->now;
+	m->n_probing++;
+	ccm_agent_endpoint(t->agent, s->agent, &x->to);
+}
+
+static struct ccm_agent *agent_by_no(const struct ccm *m, uint64_t no)
+{
+	struct ccm_agent *a;
+
+	for (a = m->agents; a && a->no != no; a = a->hh.next)
+		;
+	return a;
+}
+
+static void probe_end(struct ccm *m, struct ccm_probe *p, bool ok, const char *text)
+{
+	const struct ccm_agent *from = agent_by_no(m, p->key.from);
+	const struct ccm_agent *to = agent_by_no(m, p->key.to);
+
+	m->n_probing--;
+	p->number = 0;
+	p->good = ok;
+	p->failed = !ok;
+	p->known_ns = m->now;
+	if (ok)
+		return;
+	ccm_reach_reason(p->text, sizeof p->text, from ? from->hello.name : "",
+		to ? to->hello.name : "", text);
+	ccm_log(m, CCM_LOG_INFO, "a probe has failed: %s", p->text);
+}
+
+void ccm_probed(struct ccm *m, const struct ccm_agent *a, const struct wm_probed *v)
+{
+	char text[WM_TEXT_MAX];
+	struct ccm_probe *p;
+
+	for (p = m->probes; p; p = p->hh.next)
+		if (p->number == v->number && p->key.from == a->no)
+			break;
+	if (!p)
+		return;
+	ccm_copy(text, sizeof text, v->text);
+	probe_end(m, p, v->ok, text);
+	/* Of many the answers are looked at together: with the last one, or with the next tick. */
+	m->newcomers |= m->n_probing == 0 || m->n_registered <= MANY || !v->ok;
+}
+
+void ccm_newcomer_tick(struct ccm *m)
+{
+	struct ccm_probe *p;
+
+	m->newcomers = true;
+	for (p = m->probes; p; p = p->hh.next)
+		if (p->number &&
+			ccm_age(m->now, p->asked_ns) > m->cfg.round_timeout_ms * CCM_NS_PER_MS)
+			probe_end(m, p, false, "it did not say within the time of a round");
+}
+
+/* ---- hosts that failed ---- */
+
+static bool is_host(const struct ccm_shunned *s, const struct ccm_agent *a)
+{
+	const struct wm_hello *h = &a->hello;
+	uint32_t i;
+
+	if (s->port_p2p != h->port_p2p || s->n_addrs != h->n_addrs ||
+		strcmp(s->name, h->name) != 0 ||
+		memcmp(s->from.ip, a->from.ip, sizeof s->from.ip) != 0)
+		return false;
+	for (i = 0; i < s->n_addrs; i++)
+		if (!cc_addr_eq(&s->addrs[i], &h->addrs[i]))
+			return false;
+	return true;
+}
+
+static struct ccm_shunned *shunned_find(const struct ccm *m, const struct ccm_agent *a)
+{
+	struct ccm_shunned *s;
+
+	DL_FOREACH (m->shunned, s)
+		if (is_host(s, a))
+			return s;
+	return NULL;
+}
+
+static void shunned_free(struct ccm *m, struct ccm_shunned *s)
+{
+	DL_DELETE(m->shunned, s);
+	m->n_shunned--;
+	free(s);
+}
+
+static struct ccm_shunned *shunned_new(struct ccm *m, const struct ccm_agent *a)
+{
+	struct ccm_shunned *s = ccm_calloc(m, 1, sizeof *s);
+
+	if (!s)
+		return NULL;
+	if (m->n_shunned == SHUNNED_MAX)
+		shunned_free(m, m->shunned);
+	ccm_print(s->name, sizeof s->name, "%s", a->hello.name);
+	s->from = a->from;
+	s->port_p2p = a->hello.port_p2p;
+	s->n_addrs = a->hello.n_addrs;
+	memcpy(s->addrs, a->hello.addrs, sizeof s->addrs);
+	DL_APPEND(m->shunned, s);
+	m->n_shunned++;
+	return s;
+}
+
+/* least, doubled with every failure but the first, at most `most` */
+static uint32_t back_off_ms(uint32_t failures, uint32_t least, uint32_t most)
+{
+	uint64_t ms = (uint64_t)least << (failures > 16 ? 16 : failures - 1);
+
+	return ms > most ? most : (uint32_t)ms;
+}
+
+void ccm_newcomer_failed(struct ccm *m, struct ccm_agent *a, bool round)
+{
+	struct ccm_shunned *s = shunned_find(m, a);
+	uint32_t ms;
+
+	if (!s)
+		s = shunned_new(m, a);
+	if (!s)
+		return;
+	if (round)
+		ms = back_off_ms(++s->rounds, SHUN_ROUND_MIN_MS, SHUN_ROUND_MAX_MS);
+	else
+		ms = back_off_ms(++s->probes, SHUN_MIN_MS, SHUN_MAX_MS);
+	s->until_ns = m->now + ms * CCM_NS_PER_MS;
+	a->shunned = true;
+	a->shunned_ns = s->until_ns;
+}
+
+void ccm_newcomer_joins(struct ccm *m, struct ccm_agent *a)
+{
+	const struct ccm_shunned *s = shunned_find(m, a);
+
+	m->newcomers = true;
+	a->shunned = s != NULL;
+	a->shunned_ns = s ? s->until_ns : 0;
+}
+
+void ccm_newcomer_moves(struct ccm *m, struct ccm_agent *a)
+{
+	ccm_probes_forget(m, a->no);
+	ccm_newcomer_joins(m, a);
+}
+
+void ccm_newcomer_accepted(struct ccm *m, struct ccm_agent *a)
+{
+	struct ccm_shunned *s = m->shunned ? shunned_find(m, a) : NULL;
+
+	if (s)
+		shunned_free(m, s);
+	a->shunned = false;
+}
+
+static bool is_member(const struct ccm *m, uint64_t no)
+{
+	const struct ccm_agent *a = agent_by_no(m, no);
+
+	return a && a->n_accepted > 0;
+}
+
+void ccm_probes_keep(struct ccm *m)
+{
+	struct ccm_probe *p, *tmp;
+
+	HASH_ITER (hh, m->probes, p, tmp) {
+		if (!p->failed || !is_member(m, p->key.from) || !is_member(m, p->key.to))
+			continue;
+		ccm_pair_doubtful(m, p->key.from, p->key.to, p->text);
+		probe_free(m, p);
+	}
+}
+
+/* ---- which rings are possible ---- */
+
+enum ring_state { RING_PROVEN = 0, RING_UNPROVEN, RING_IMPOSSIBLE };
+
+static bool is_new(const struct ccm_seat *s)
+{
+	return s->n_accepted == 0 && s->n_peers > 0;
+}
+
+static bool is_shunned(const struct ccm *m, const struct ccm_seat *s)
+{
+	return s->agent->shunned && m->now < s->agent->shunned_ns;
+}
+
+static bool is_fresh(const struct ccm *m, const struct ccm_seat *s)
+{
+	return is_new(s) && !s->ready && !s->slow && !is_shunned(m, s);
+}
+
+static bool is_proven(const struct ccm *m, const struct ccm_seat *s, const struct ccm_seat *t)
+{
+	const struct ccm_probe *p;
+
+	if (s->n_accepted > 0 && t->n_accepted > 0)
+		return true;
+	p = probe_find(m, s->agent->no, t->agent->no);
+	return p && p->good;
+}
+
+/* Of g's members, the newcomers that are ready, and those that are fresh, or one. Asks for what is
+ * not known. */
+static enum ring_state try_ring(
+	struct ccm *m, const struct ccm_group *g, bool fresh, const struct ccm_seat *one)
+{
+	struct ccm_seat **v = ccm_seats_new(m, 2 * g->n_seats), **ring, *s;
+	enum ring_state state = RING_PROVEN;
+	uint32_t i, n = 0;
+
+	if (!v)
+		return RING_UNPROVEN;
+	ring = v + g->n_seats;
+	DL_FOREACH2 (g->seats, s, next_g)
+		if ((s->n_accepted > 0 && !s->agent->absent) ||
+			(is_new(s) && (s->ready || s == one || (fresh && is_fresh(m, s)))))
+			v[n++] = s;
+	if (!ccm_ring_order(m, v, n, ring))
+		state = RING_IMPOSSIBLE;
+	for (i = 0; state != RING_IMPOSSIBLE && n > 1 && i < n; i++) {
+		const struct ccm_seat *t = ring[(i + 1) % n];
+
+		if (!is_proven(m, ring[i], t))
+			state = RING_UNPROVEN;
+		if (ring[i]->n_accepted == 0 || t->n_accepted == 0)
+			probe_ask(m, ring[i], t);
+	}
+	free(v);
+	return state;
+}
+
+static void set_ready(struct ccm *m, const struct ccm_group *g)
+{
+	struct ccm_seat *s;
+
+	DL_FOREACH2 (g->seats, s, next_g)
+		if (is_fresh(m, s))
+			s->ready = true;
+}
+
+/* Failed links between s and those who are in the ring, or ready. Whoever could not be reached may
+ * just have died, which is about to be heard. */
+static uint32_t failures(const struct ccm *m, const struct ccm_seat *s, const char **ret_text)
+{
+	const struct ccm_seat *t;
+	const struct ccm_probe *p;
+	uint64_t no = s->agent->no;
+	uint32_t n = 0;
+
+	for (p = m->probes; p; p = p->hh.next) {
+		if (!p->failed || (p->key.from != no && p->key.to != no) ||
+			ccm_age(m->now, p->known_ns) < m->cfg.verdict_ms * CCM_NS_PER_MS)
+			continue;
+		t = ccm_seat_find(m, p->key.from == no ? p->key.to : p->key.from, s->group->id);
+		if (!t || (t->n_accepted == 0 && !t->ready))
+			continue;
+		n++;
+		*ret_text = p->text;
+	}
+	return n;
+}
+
+static void refuse(struct ccm *m, struct ccm_seat *s, const char *why)
+{
+	struct ccm_peer *p, *next;
+	char text[WM_TEXT_MAX];
+
+	ccm_print(text, sizeof text, "%s", why);
+	ccm_newcomer_failed(m, s->agent, false);
+	ccm_probes_forget(m, s->agent->no);
+	s->probed_ns = 0;
+	DL_FOREACH_SAFE (s->peers, p, next)
+		ccm_peer_kick(m, p, WIRE_RANK_CONNECTION_FAILED, "%s", text);
+}
+
+static void settle_slow(struct ccm *m, struct ccm_seat *s)
+{
+	enum ring_state state = try_ring(m, s->group, false, s);
+	const char *text = NULL;
+	uint32_t n;
+
+	if (state == RING_PROVEN) {
+		s->ready = true;
+		return;
+	}
+	n = failures(m, s, &text);
+	if (n >= FAILURES ||
+		(n > 0 && (state == RING_IMPOSSIBLE ||
+				  ccm_age(m->now, s->probed_ns) > PROBING_MS * CCM_NS_PER_MS)))
+		refuse(m, s, text);
+}
+
+/* Begins to count the time of newcomers. Returns how many are tried together. */
+static uint32_t count_fresh(struct ccm *m, struct ccm_group *g)
+{
+	struct ccm_seat *s;
+	uint32_t n = 0;
+
+	DL_FOREACH2 (g->seats, s, next_g) {
+		if (!is_new(s) || s->ready || is_shunned(m, s))
+			continue;
+		if (!s->probed_ns) {
+			s->probed_ns = m->now;
+			s->slow = s->agent->shunned;
+		}
+		s->slow |= ccm_age(m->now, s->probed_ns) > SLOW_MS * CCM_NS_PER_MS;
+		n += !s->slow;
+	}
+	return n;
+}
+
+static void settle_fresh(struct ccm *m, struct ccm_group *g)
+{
+	enum ring_state state = try_ring(m, g, true, NULL);
+	struct ccm_seat *s;
+
+	if (state == RING_PROVEN)
+		set_ready(m, g);
+	DL_FOREACH2 (g->seats, s, next_g)
+		if (state == RING_IMPOSSIBLE && is_fresh(m, s))
+			s->slow = true;
+}
+
+bool ccm_newcomers_doubt(struct ccm_group *g)
+{
+	struct ccm_seat *s;
+	bool any = false;
+
+	DL_FOREACH2 (g->seats, s, next_g) {
+		any |= s->n_accepted == 0 && s->ready;
+		s->ready = false;
+	}
+	return any;
+}
+
+static void settle_group(struct ccm *m, struct ccm_group *g)
+{
+	struct ccm_seat *s;
+	uint32_t n = 0;
+
+	/* Members have gone or come: others are neighbours now. */
+	if (try_ring(m, g, false, NULL) != RING_PROVEN)
+		(void)ccm_newcomers_doubt(g);
+	if (count_fresh(m, g) > 0)
+		settle_fresh(m, g);
+	DL_FOREACH2 (g->seats, s, next_g) {
+		if (!is_new(s) || s->ready || !s->slow || is_shunned(m, s) || m->oom)
+			continue;
+		settle_slow(m, s);
+		if (++n == SLOW_MAX)
+			break;
+	}
+}
+
+void ccm_newcomers_settle(struct ccm *m)
+{
+	struct ccm_group *g;
+
+	if (!m->newcomers || m->round.active || m->oom)
+		return;
+	m->newcomers = false;
+	if (m->n_registered == 0)
+		while (m->probes)
+			probe_free(m, m->probes);
+	if (m->n_registered == 0 || m->n_accepted == m->n_absent)
+		return;
+	for (g = m->groups; g && !m->oom; g = g->hh.next)
+		if (g->n_peers > g->n_accepted)
+			settle_group(m, g);
+}
+
+bool ccm_seat_ready(const struct ccm *m, const struct ccm_seat *s)
+{
+	return m->n_accepted == 0 || s->n_accepted > 0 || s->ready;
+}
+
+uint32_t ccm_newcomers_ready(const struct ccm *m)
+{
+	const struct ccm_seat *s;
+	uint32_t n = 0;
+
+	if (m->n_registered == 0 || m->n_accepted == 0)
+		return m->n_registered;
+	for (s = m->seats; s; s = s->hh.next)
+		if (ccm_seat_ready(m, s))
+			n += s->n_peers - s->n_accepted;
+	return n;
+}
+
+void ccm_newcomers_name(const struct ccm *m, uint64_t now, char *text, size_t size)
+{
+	const struct ccm_probe *p = m->probes;
+	const struct ccm_seat *s;
+
+	ccm_print(text, size, "finding out whether %u newcomers can be reached", m->n_registered);
+	for (s = m->seats; s; s = s->hh.next)
+		if (is_new(s) && s->agent->shunned && now < s->agent->shunned_ns)
+			ccm_append(text, size, "; %s has failed, the next attempt is in %.1f s",
+				s->agent->hello.name, (double)(s->agent->shunned_ns - now) / 1e9);
+	while (p && !p->failed)
+		p = p->hh.next;
+	if (p)
+		ccm_append(text, size, "; %s", p->text);
+}

@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Newcomers that cannot be reached, and come again and again: members are not made to wait for them.
+Once they can be reached they come in."""
+
+import select
+import time
+
+import lib
+import netns
+from lib import RANK_CONNECTION_FAILED, SUCCESS, Failed, ask, check, ids_of, judge
+
+P2P = 48150
+ATTEMPTS = 4
+LINE = "type=f32 op=sum count=1000 seed=3"
+
+
+class Firewall(lib.Namespaces):
+    """Hosts that drop or reject what comes in for their p2p port."""
+
+    def __init__(self, n_hosts):
+        super().__init__(n_hosts)
+        for host in range(n_hosts):  # rules of ours come before what is for this host
+            netns.ip("-n", self.name(host), "rule", "add", "pref", "100", "lookup", "local")
+            netns.ip("-n", self.name(host), "rule", "del", "pref", "0")
+
+    def p2p(self, host, what, on, source=None):
+        """From all others, or one."""
+        netns.ip("-n", self.name(host), "rule", "add" if on else "del", "pref", "1", "iif", "eth0",
+                 *(("from", self.address(source)) if source is not None else ()),
+                 "ipproto", "tcp", "dport", str(P2P), what)
+
+
+class Newcomer:
+    """A peer that repeats pcclConnect 0.2 s after each failure."""
+
+    def __init__(self, lab, number, host):
+        self.peer = lab.start_peer(number, host)
+        self.peer.expect("create")
+        self.answers, self.next = [], 0
+        self.connect()
+
+    def connect(self):
+        self.peer.send("connect")
+        self.waits = True
+
+    def look(self):
+        if self.waits and select.select([self.peer.process.stdout], [], [], 0)[0]:
+            self.answers.append(self.peer.read())
+            self.waits, self.next = False, time.monotonic() + 0.2
+        if not self.waits and not self.is_in() and time.monotonic() > self.next:
+            self.connect()
+
+    def is_in(self):
+        return bool(self.answers) and self.answers[-1]["code"] == SUCCESS
+
+    def failures(self):
+        return [a for a in self.answers if a["code"] != SUCCESS]
+
+
+def step(peers):
+    """As programs do it: a vote when somebody waits, and an operation."""
+    asked = lib.together(peers, "pending")
+    if any(a["code"] != SUCCESS for a in asked):
+        raise Failed(f"pending: {asked}")
+    if not asked[0]["pending"]:
+        return len(peers)
+    voted = lib.together(peers, "update")
+    if any(a["code"] != SUCCESS for a in voted):
+        raise Failed(f"update: {voted}")
+    return voted[0]["world"]
+
+
+def steps(lab, peers, fresh, done):
+    """Until done(). Newcomers that are in go on with the others. Returns how many connection rounds
+    the members went through."""
+    before = ask("--master", lab.master, "status")[0]["rounds"]
+    members = [*peers]
+    deadline = time.monotonic() + 3 * lib.WAIT
+    while not done():
+        if time.monotonic() > deadline:
+            raise Failed(f"newcomers: {[x.answers[-1:] for x in fresh]}")
+        world = step(members)
+        for x in fresh:
+            x.look()
+        while len(members) < world and time.monotonic() < deadline:
+            for x in fresh:
+                x.look()
+                if x.is_in() and x.peer not in members:
+                    members.append(x.peer)
+        wrong = judge(lib.together(
+            members, f"reduce {LINE} tag=1 verify=1 ids={ids_of(members)}"))
+        if wrong:
+            raise Failed(wrong)
+    return ask("--master", lab.master, "status")[0]["rounds"] - before
+
+
+def members_do_not_wait(hosts, name, close, open_again, reason, n_fresh=1):
+    """Two hosts at work, others cannot come in."""
+    with lib.Lab(hosts=hosts) as lab:
+        lab.start()
+        peers = lab.start_peers((0, 1))
+        close()
+        fresh = [Newcomer(lab, 2 + k, 2 + k) for k in range(n_fresh)]
+        rounds = steps(lab, peers, fresh,
+                       lambda: all(len(x.failures()) >= ATTEMPTS for x in fresh))
+        check(rounds == 0, f"{name}: {ATTEMPTS} attempts of {n_fresh} newcomers: members went "
+              "through no round", rounds)
+        check(all(a["code"] == RANK_CONNECTION_FAILED and "could not reach" in a["text"]
+                  and reason in a["text"] for x in fresh for a in x.failures()),
+              f"{name}: and they are told why", [x.answers for x in fresh])
+        open_again()
+        steps(lab, peers, fresh, lambda: all(x.is_in() for x in fresh))
+        everybody = [*peers, *(x.peer for x in fresh)]
+        wrong = judge(lib.together(
+            everybody, f"reduce {LINE} tag=2 verify=1 ids={ids_of(everybody)}"))
+        check(not wrong, f"{name}: when they can be reached they come in", wrong)
+        lab.check_alive()
+
+
+def another_place(hosts):
+    """A newcomer that cannot reach the member which would be next to it comes in elsewhere."""
+    with lib.Lab(hosts=hosts) as lab:
+        lab.start()
+        peers = lab.start_peers((0, 1, 2), form=lib.form_ring)
+        hosts.p2p(0, "prohibit", True, source=3)
+        fresh = Newcomer(lab, 3, 3)
+        steps(lab, peers, [fresh], fresh.is_in)
+        everybody = [*peers, fresh.peer]
+        wrong = judge(lib.together(
+            everybody, f"reduce {LINE} tag=2 verify=1 ids={ids_of(everybody)}"))
+        check(not wrong and not fresh.failures(),
+              "a newcomer that cannot reach one of three members comes in at once",
+              (wrong, fresh.answers))
+        hosts.p2p(0, "prohibit", False, source=3)
+        lab.check_alive()
+
+
+def with_hosts(case, *args, **words):
+    hosts = lib.make_namespaces(4, kind=Firewall)
+    if not hosts:
+        raise lib.Skipped("no network namespaces")
+    case(hosts, *args, **words)
+
+
+def firewalled(what, name, n_fresh):
+    def case(hosts):
+        def each(on):
+            for k in range(n_fresh):
+                hosts.p2p(2 + k, what, on)
+        members_do_not_wait(hosts, name, lambda: each(True), lambda: each(False), "host-",
+                            n_fresh=n_fresh)
+    with_hosts(case)
+
+
+def one_way(hosts):
+    def each(on):
+        for member in (0, 1):
+            hosts.p2p(member, "blackhole", on, source=2)
+    members_do_not_wait(hosts, "one way", lambda: each(True), lambda: each(False), "host-2 could")
+
+
+def test():
+    firewalled("blackhole", "a firewall that drops", 1)
+    firewalled("prohibit", "a firewall that rejects", 2)
+    with_hosts(one_way)
+    with_hosts(another_place)
+
+
+lib.run(test, 300)

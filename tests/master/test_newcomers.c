@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The master's core: newcomers are probed before members are made to wait for them.
+ */
+#include "tests/common/testlib.h"
+#include "tests/master/fake.h"
+
+static struct fk f;
+static struct fk_host *h[8];
+static struct fk_peer p[8];
+
+static void setup(void)
+{
+	fk_init(&f, NULL);
+}
+
+static void teardown(void)
+{
+	fk_free(&f);
+}
+
+/* n hosts with one accepted peer each, in group 0; from now on probes are answered by the tests. */
+static void run_of(size_t n)
+{
+	char name[2] = "a", addr[] = "10.0.0.1";
+	size_t i;
+
+	for (i = 0; i < n; i++, name[0]++, addr[7]++) {
+		h[i] = fk_host(&f, name, addr);
+		p[i] = fk_admit(h[i], 0, p, i);
+	}
+	for (i = 0; i < n; i++)
+		h[i]->auto_probed = false;
+	fk_forget(&f);
+}
+
+/* Always the same host, where name and address are. */
+static struct fk_host *newcomer(const char *name, const char *addr)
+{
+	struct fk_host *x = fk_connect(&f, name, addr);
+	struct wm_msg msg = fk_hello(x);
+
+	x->auto_probed = false;
+	msg.u.hello.port_p2p = 1500;
+	fk_send(x, &msg);
+	return x;
+}
+
+static void vote_all(size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		fk_topo(&p[i]);
+}
+
+static bool pending(size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		fk_pending(&p[i]);
+	for (i = 1; i < n; i++)
+		(void)fk_take(h[i], WM_PENDING_ANSWER);
+	return wire_pending_answer(fk_take(h[0], WM_PENDING_ANSWER)->u.pending_answer.turn);
+}
+
+START_TEST(members_do_not_hear_of_a_newcomer_that_cannot_be_reached)
+{
+	struct fk_host *x;
+	struct fk_peer q;
+	const struct wm_kick *k;
+	uint64_t rounds;
+
+	run_of(2);
+	rounds = fk_status(&f).rounds;
+	x = newcomer("far", "10.0.0.9");
+	q = fk_join(x, 0);
+	ck_assert(!pending(2));
+	vote_all(2);
+	ck_assert(fk_take(h[0], WM_COMMIT)->u.commit.accept); /* at once, nothing has changed */
+	fk_probed(x, h[0], NULL);
+	fk_probed(h[1], x, "10.0.0.9:1003: no answer in time");
+	ck_assert(fk_present(&q)); /* at another place in the ring, perhaps */
+	fk_probed(x, h[1], NULL);
+	fk_probed(h[0], x, "10.0.0.9:1003: no answer in time");
+	k = &fk_take(x, WM_KICK)->u.kick;
+	ck_assert_uint_eq(k->code, WIRE_RANK_CONNECTION_FAILED);
+	assert_contains(
+		k->text, "host a could not reach host far (10.0.0.9:1003: no answer in time)");
+	vote_all(2);
+	ck_assert_uint_eq(fk_count(h[0], WM_ROUND), 0);
+	ck_assert_uint_eq(fk_status(&f).rounds, rounds);
+}
+END_TEST
+
+START_TEST(a_newcomer_is_pending_once_its_links_are_proven)
+{
+	struct fk_host *x;
+	struct fk_peer q;
+
+	run_of(2);
+	x = newcomer("c", "10.0.0.9");
+	q = fk_join(x, 0);
+	ck_assert(!pending(2));
+	fk_probed(h[1], x, NULL);
+	ck_assert(!pending(2));
+	fk_probed(x, h[0], NULL);
+	ck_assert(pending(2));
+	vote_all(2);
+	ck_assert_int_eq(fk_info(&q).phase, CCM_PEER_ACCEPTED);
+}
+END_TEST
+
+/* It cannot reach a, but b and c: a ring that has it before b does. */
+START_TEST(a_newcomer_takes_another_place_in_the_ring)
+{
+	struct fk_host *x;
+	struct fk_peer q;
+
+	run_of(3);
+	x = newcomer("d", "10.0.0.9");
+	q = fk_join(x, 0);
+	fk_probed(h[2], x, NULL);
+	fk_probed(x, h[0], "no route to host");
+	ck_assert(fk_present(&q));
+	fk_probed(h[1], x, NULL);
+	fk_probed(x, h[2], NULL);
+	ck_assert(pending(3));
+	vote_all(3);
+	ck_assert_int_eq(fk_info(&q).phase, CCM_PEER_ACCEPTED);
+	/* When the ring is planned anew, that link is avoided still. */
+	ck_assert(cc_id_eq(&x->id, &fk_take(h[1], WM_ROUND)->u.round.rings[0].next.agent));
+	fk_forget(&f);
+	fk_leave(&p[1], WM_LEAVE_CLEAN);
+	ck_assert(cc_id_eq(&x->id, &fk_take(h[0], WM_ROUND)->u.round.rings[0].next.agent));
+}
+END_TEST
+
+/* A host that keeps coming is tried ever more seldom, and as at first when it has been admitted. */
+START_TEST(a_host_that_failed_is_tried_ever_more_seldom)
+{
+	struct fk_host *x;
+	uint32_t i, ms, last = 0;
+	struct fk_peer q;
+
+	run_of(1);
+	for (i = 0; i < 8; i++) {
+		x = newcomer("far", "10.0.0.9");
+		q = fk_join(x, 0);
+		for (ms = 0; fk_count(h[0], WM_PROBE) == 0; ms += 100) {
+			ck_assert_uint_lt(ms, 10000);
+			fk_tick(&f, 100);
+		}
+		ck_assert_uint_ge(ms, last);
+		last = ms;
+		(void)fk_take(x, WM_PROBE);
+		fk_probed(h[0], x, "connection refused");
+		assert_contains(fk_take(x, WM_KICK)->u.kick.text, "could not reach host far");
+		fk_close(x, "gone");
+	}
+	ck_assert_uint_ge(last, 7000);
+	/* Another host is not concerned, even one behind the same address. */
+	x = newcomer("near", "10.0.0.9");
+	q = fk_join(x, 0);
+	fk_probed(h[0], x, NULL);
+	fk_probed(x, h[0], NULL);
+	fk_topo(&p[0]);
+	ck_assert_int_eq(fk_info(&q).phase, CCM_PEER_ACCEPTED);
+	fk_leave(&q, WM_LEAVE_CLEAN);
+	fk_close(x, "gone");
+	/* It can be reached now. */
+	x = newcomer("far", "10.0.0.9");
+	q = fk_join(x, 0);
+	fk_tick(&f, 8200);
+	fk_probed(h[0], x, NULL);
+	fk_probed(x, h[0], NULL);
+	fk_topo(&p[0]);
+	ck_assert_int_eq(fk_info(&q).phase, CCM_PEER_ACCEPTED);
+	fk_leave(&q, WM_LEAVE_CLEAN);
+	fk_forget(&f);
+	q = fk_join(x, 0);
+	ck_assert_uint_eq(fk_count(h[0], WM_PROBE), 1);
+}
+END_TEST
+
+START_TEST(other_addresses_are_tried_at_once)
+{
+	struct fk_host *x;
+	struct wm_msg msg;
+
+	run_of(1);
+	x = newcomer("far", "10.0.0.9");
+	(void)fk_join(x, 0);
+	fk_probed(h[0], x, "connection refused");
+	fk_close(x, "gone");
+	x = newcomer("far", "10.0.0.9");
+	(void)fk_join(x, 0);
+	fk_forget(&f);
+	fk_close(x, "gone");
+	x = fk_connect(&f, "far", "10.0.0.9");
+	x->auto_probed = false;
+	msg = fk_hello(x);
+	msg.u.hello.port_p2p = 1500;
+	msg.u.hello.n_addrs = 1;
+	ck_assert_int_eq(cc_addr_parse("10.1.1.1", 7, &msg.u.hello.addrs[0]), 0);
+	fk_send(x, &msg);
+	ck_assert_uint_eq(fk_count(h[0], WM_PROBE), 0);
+	(void)fk_join(x, 0);
+	ck_assert_uint_eq(fk_count(h[0], WM_PROBE), 1);
+}
+END_TEST
+
+/* One that does not answer holds up nobody else for more than a moment. */
+START_TEST(a_slow_newcomer_does_not_hold_up_another)
+{
+	struct fk_host *x, *y;
+	struct fk_peer q, z;
+
+	run_of(1);
+	x = newcomer("far", "10.0.0.8");
+	y = newcomer("near", "10.0.0.9");
+	q = fk_join(x, 0);
+	z = fk_join(y, 0);
+	h[0]->n_probes = 0; /* never answered */
+	fk_forget(&f);
+	y->auto_probed = true;
+	fk_settle(&f);
+	fk_tick(&f, 1500);
+	fk_probed(h[0], y, NULL);
+	ck_assert(pending(1));
+	fk_topo(&p[0]);
+	ck_assert_int_eq(fk_info(&z).phase, CCM_PEER_ACCEPTED);
+	ck_assert_int_eq(fk_info(&q).phase, CCM_PEER_REGISTERED);
+}
+END_TEST
+
+/* Whoever founds a run together keeps nobody waiting. */
+START_TEST(founders_are_not_probed)
+{
+	struct fk_host *x = fk_host(&f, "a", "10.0.0.8"), *y = fk_host(&f, "b", "10.0.0.9");
+	struct fk_peer q, z;
+
+	x->auto_probed = y->auto_probed = x->auto_report = false;
+	q = fk_join(x, 0);
+	z = fk_join(y, 0);
+	fk_settle(&f);
+	fk_round_report(x, NULL, NULL);
+	ck_assert_uint_eq(fk_count(x, WM_PROBE) + fk_count(y, WM_PROBE), x->round.round ? 0 : 2);
+	ck_assert_int_eq(fk_info(&q).phase, CCM_PEER_ACCEPTED);
+	ck_assert(fk_present(&z));
+}
+END_TEST
+
+START_TEST(a_second_peer_of_a_member_host_needs_no_probe)
+{
+	struct fk_peer q;
+
+	run_of(2);
+	q = fk_join(h[1], 0);
+	ck_assert(pending(2));
+	vote_all(2);
+	ck_assert_int_eq(fk_info(&q).phase, CCM_PEER_ACCEPTED);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("newcomers");
+	TCase *tc = tcase_create("newcomers");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, members_do_not_hear_of_a_newcomer_that_cannot_be_reached);
+	tcase_add_test(tc, a_newcomer_is_pending_once_its_links_are_proven);
+	tcase_add_test(tc, a_newcomer_takes_another_place_in_the_ring);
+	tcase_add_test(tc, a_host_that_failed_is_tried_ever_more_seldom);
+	tcase_add_test(tc, other_addresses_are_tried_at_once);
+	tcase_add_test(tc, a_slow_newcomer_does_not_hold_up_another);
+	tcase_add_test(tc, founders_are_not_probed);
+	tcase_add_test(tc, a_second_peer_of_a_member_host_needs_no_probe);
+	suite_add_tcase(s, tc);
+	return tl_run(s);
+}

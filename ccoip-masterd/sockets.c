@@ -19,6 +19,7 @@
 #include "common/cc_sys.h"
 
 #define DEFAULT_PORT 48148
+#define BIND_MS      10000u
 
 static int socket_option(int fd, int name)
 {
@@ -114,7 +115,7 @@ static int listen_on(const struct cc_addr *a, struct masterd_config *cfg)
 {
 	char text[CC_ADDR_STR_SIZE];
 	struct cc_addr bound = *a;
-	int fd = cc_listen_tcp(&bound, 0);
+	int fd = cc_listen_tcp_patiently(&bound, BIND_MS);
 
 	if (fd >= 0)
 		return add(cfg, fd);
@@ -126,7 +127,7 @@ static int listen_on(const struct cc_addr *a, struct masterd_config *cfg)
 static int listen_on_default(struct masterd_config *cfg)
 {
 	struct cc_addr any = {.family = CC_INET6, .port = DEFAULT_PORT};
-	int fd = cc_listen_tcp(&any, 0);
+	int fd = cc_listen_tcp_patiently(&any, BIND_MS);
 
 	if (fd >= 0)
 		return add(cfg, fd);

@@ -256,8 +256,34 @@ static void send_later(struct cc_conn *c)
 		cc_loop_hold(c->loop);
 }
 
+/* Where nobody listens on a port of this host that outgoing connections are given, one to that port
+ * can be given the same: the kernel connects it with itself. It would keep the port from whoever is
+ * to listen there, also for a while after its end, unless it is reset. */
+static bool is_own_end(int fd)
+{
+	const struct linger reset = {.l_onoff = 1};
+	struct sockaddr_storage ss;
+	struct cc_addr here, there;
+	socklen_t len = sizeof ss;
+
+	if (getsockname(fd, (struct sockaddr *)&ss, &len) < 0 ||
+		cc_addr_from_sockaddr((struct sockaddr *)&ss, &here) < 0)
+		return false;
+	len = sizeof ss;
+	if (getpeername(fd, (struct sockaddr *)&ss, &len) < 0 ||
+		cc_addr_from_sockaddr((struct sockaddr *)&ss, &there) < 0 ||
+		!cc_addr_eq(&here, &there))
+		return false;
+	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+	return true;
+}
+
 static void connected(struct cc_conn *c)
 {
+	if (is_own_end(bufferevent_getfd(c->bev))) {
+		fail(c, CC_ERR_IO, "nobody listens there: the connection led to itself");
+		return;
+	}
 	/* Not before: how long connecting may take, the caller said. */
 	(void)cc_tcp_tune(bufferevent_getfd(c->bev));
 	c->connecting = false;

@@ -6,6 +6,7 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -19,9 +20,12 @@
 #include <unistd.h>
 
 #include "common/cc_err.h"
+#include "common/cc_log.h"
 
 #define LISTEN_BACKLOG  1024
 #define SILENCE_MORE_MS 200u
+#define RETRY_MS        100u
+#define SERVED_MS       500
 
 uint64_t cc_now_ns(void)
 {
@@ -117,6 +121,67 @@ int cc_listen_tcp(struct cc_addr *addr, unsigned bump)
 		addr->port++;
 		bump--;
 	}
+}
+
+static bool wait_connected(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLOUT};
+	int err = 0;
+	socklen_t len = sizeof err;
+
+	return poll(&p, 1, SERVED_MS) == 1 &&
+	       getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) == 0 && err == 0;
+}
+
+/* Does somebody listen there? */
+static bool is_served(const struct cc_addr *addr)
+{
+	struct cc_addr to = *addr;
+	struct sockaddr_storage ss;
+	socklen_t len;
+	int fd;
+	bool served;
+
+	if (cc_addr_is_any(&to))
+		to = to.family == CC_INET4
+			     ? (struct cc_addr){.family = CC_INET4,
+				       .ip = {127, 0, 0, 1},
+				       .port = to.port}
+			     : (struct cc_addr){
+				       .family = CC_INET6, .ip = {[15] = 1}, .port = to.port};
+	len = cc_addr_to_sockaddr(&to, &ss);
+	fd = cc_tcp_socket(ss.ss_family);
+	/* Within a host this is decided at once. */
+	served = fd >= 0 &&
+		 (connect(fd, (struct sockaddr *)&ss, len) == 0 || errno == EINPROGRESS) &&
+		 wait_connected(fd);
+	if (fd >= 0)
+		close(fd);
+	return served;
+}
+
+int cc_listen_tcp_patiently(struct cc_addr *addr, uint32_t ms)
+{
+	const struct timespec pause = {.tv_nsec = RETRY_MS * 1000000L};
+	char text[CC_ADDR_STR_SIZE];
+	uint32_t waited;
+	int fd;
+
+	for (waited = 0;; waited += RETRY_MS) {
+		fd = try_listen_tcp(addr);
+		if (fd != CC_ERR_EXIST || waited >= ms || is_served(addr))
+			break;
+		if (waited == 0)
+			cc_log(CC_LOG_WARNING,
+				"%s is in use by an outgoing connection of this host: trying again "
+				"for "
+				"%u ms. net.ipv4.ip_local_reserved_ports keeps ports from that",
+				cc_addr_str(addr, text), ms);
+		nanosleep(&pause, NULL);
+	}
+	if (fd == CC_ERR_EXIST)
+		errno = EADDRINUSE;
+	return fd;
 }
 
 uint32_t cc_tcp_round_trip_us(int fd)

@@ -253,6 +253,7 @@ struct run {
 	struct cc_addr addr;
 	struct cc_conn *conn;   /* NULL when down */
 	uint32_t attempt;       /* counts OPENs, DROPs and CLOSEs: what came before is old news */
+	bool taken;             /* somebody has taken the connection */
 	bool up;                /* it has been made */
 	struct cc_addr reached; /* address at which the master was reached */
 	char why[WM_TEXT_MAX];  /* more exact than what cc_conn says on closing; "" */

@@ -36,7 +36,8 @@ static const char *label(const struct run *r, char buf[80])
 
 static void tell_down(struct run *r, const char *text)
 {
-	struct agt_event ev = {.type = AGT_EV_MASTER_DOWN, .run = r->id, .text = text};
+	struct agt_event ev = {
+		.type = AGT_EV_MASTER_DOWN, .run = r->id, .taken = r->taken, .text = text};
 
 	agentd_feed(r->d, &ev);
 }
@@ -162,6 +163,7 @@ static void on_connected(void *arg)
 		.u.knock = {.version_min = WM_VERSION_MIN, .version_max = WM_VERSION_MAX}};
 	struct run *r = arg;
 
+	r->taken = true;
 	if (!has_engine(r))
 		return;
 	if (cc_conn_peer_addr(r->conn, &r->reached) < 0)
@@ -373,6 +375,7 @@ void run_open(struct agentd *d, uint32_t id, const struct cc_addr *addr)
 	r->closed = false;
 	hang_up(r);
 	r->addr = *addr;
+	r->taken = false;
 	/* The core asks for another attempt before that. */
 	r->conn = cc_conn_connect(d->loop, addr, d->cfg.connect_timeout_ms, &master_ops, r);
 	if (!r->conn) {

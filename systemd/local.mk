@@ -30,13 +30,15 @@ UNINSTALL_HOOKS += uninstall-host-entries
 endif
 
 install-host-entries:
-	$(MKDIR_P) '$(DESTDIR)$(sysusersdir)' '$(DESTDIR)$(tmpfilesdir)'
+	$(MKDIR_P) '$(DESTDIR)$(sysusersdir)' '$(DESTDIR)$(tmpfilesdir)' '$(DESTDIR)$(sysctldir)'
 	$(INSTALL_DATA) '$(srcdir)/systemd/pccl.sysusers' '$(DESTDIR)$(sysusersdir)/pccl.conf'
 	$(INSTALL_DATA) systemd/pccl.tmpfiles '$(DESTDIR)$(tmpfilesdir)/pccl.conf'
+	$(INSTALL_DATA) '$(srcdir)/systemd/pccl.sysctl' '$(DESTDIR)$(sysctldir)/60-pccl.conf'
 uninstall-host-entries:
-	rm -f '$(DESTDIR)$(sysusersdir)/pccl.conf' '$(DESTDIR)$(tmpfilesdir)/pccl.conf'
+	rm -f '$(DESTDIR)$(sysusersdir)/pccl.conf' '$(DESTDIR)$(tmpfilesdir)/pccl.conf' \
+		'$(DESTDIR)$(sysctldir)/60-pccl.conf'
 .PHONY: install-host-entries uninstall-host-entries
 
-EXTRA_DIST += $(default_config) systemd/pccl.sysusers systemd/pccl.tmpfiles.in \
+EXTRA_DIST += $(default_config) systemd/pccl.sysusers systemd/pccl.sysctl systemd/pccl.tmpfiles.in \
 	systemd/pccl-agent.service.in systemd/pccl-agent.socket.in \
 	systemd/pccl-agent-admin.socket.in systemd/ccoip-masterd.service.in

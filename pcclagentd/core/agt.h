@@ -169,6 +169,8 @@ struct agt_event {
 	bool stopped;      /* SESSION_STOPPED */
 	struct cc_addr from, to; /* SET_MASTER */
 	bool now;                /* SET_MASTER */
+	bool taken; /* MASTER_DOWN: somebody had taken the connection, no master of ours: to try
+		     * again would not help */
 	const struct shm_submission *sub;
 	const struct wm_msg *msg;
 	const struct wm_addresses *addresses;

@@ -144,7 +144,8 @@ static bool sought_for(
 }
 
 /* Peers that come back wait for their master. Those that come are told, once they have waited for
- * so long while nobody was there. */
+ * so long while nobody was there. If nobody takes the connection, somebody may before the time is
+ * up: a master that is being started. */
 static void connects_fail(struct agt *a, struct agt_run *r, const char *why, uint64_t waited_ns)
 {
 	char addr[CC_ADDR_STR_SIZE];
@@ -165,6 +166,7 @@ static void connects_fail(struct agt *a, struct agt_run *r, const char *why, uin
 
 void agt_dial_failed(struct agt *a, struct agt_run *r, const char *why, bool open)
 {
+	bool taken = r->taken || r->state == AGT_RUN_GREETING;
 	struct places p = places_of(a, r);
 
 	if (agt_run_orphaned(r)) {
@@ -181,7 +183,7 @@ void agt_dial_failed(struct agt *a, struct agt_run *r, const char *why, bool ope
 		agt_dial_next(a, r);
 		return;
 	}
-	connects_fail(a, r, why, 0);
+	connects_fail(a, r, why, taken ? 0 : (uint64_t)a->cfg.connect_timeout_ms * AGT_NS_PER_MS);
 	if (r->state != AGT_RUN_OVER)
 		dial_later(a, r, open);
 }

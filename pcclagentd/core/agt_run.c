@@ -310,6 +310,11 @@ void agt_run_violation(struct agt *a, struct agt_run *r, const char *what)
 
 	(void)cc_addr_str(&r->addr, addr);
 	agt_log(a, AGT_LOG_ERR, "master %s broke the protocol: %s", addr, what);
+	/* It may be no master at all: the run's own is still to be found. */
+	if (r->state == AGT_RUN_RESUMING) {
+		agt_dial_failed(a, r, what, true);
+		return;
+	}
 	agt_verdict_set(&v, WIRE_MASTER_CONNECTION_FAILED,
 		"the master at %s broke the protocol (%s): see the logs of agent and master", addr,
 		what);
@@ -335,6 +340,7 @@ void agt_run_master_down(struct agt *a, const struct agt_event *ev)
 
 	if (!r || r->state == AGT_RUN_OVER)
 		return;
+	r->taken = ev->taken;
 	if (ev->code && !has_members(r)) {
 		agt_verdict_set(&v, ev->code, "%s", why);
 		agt_log(a, AGT_LOG_ERR, "%s", why);

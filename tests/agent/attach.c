@@ -276,14 +276,15 @@ START_TEST(it_waits_for_its_master)
 	fx_connect(f, 1, c, 5);
 	fx_tick(f, 50);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 1);
-	fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
-	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "cannot reach"); /* the newcomer */
-	f->req_id -= 2;
 	for (i = 0; i < 119; i++) {
-		fx_tick(f, 500);
 		if (fx_count(f, AGT_ACT_MASTER_OPEN))
 			fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
-		ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
+		if (fx_count(f, AGT_ACT_REPLY)) {
+			ck_assert_uint_ge(i, 19); /* the newcomer */
+			fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "cannot reach");
+			f->req_id -= 2;
+		}
+		fx_tick(f, 500);
 	}
 	fx_tick(f, 500);
 	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "within 60.0 s");

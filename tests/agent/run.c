@@ -111,11 +111,18 @@ END_TEST
 
 START_TEST(an_unreachable_master_is_named_and_can_be_tried_again)
 {
-	uint32_t comm;
+	uint32_t comm, waited;
 
 	fx_session(f, 1, 1000);
 	comm = fx_create(f, 1, 7, 1);
 	fx_connect(f, 1, comm, 1);
+	/* It may be about to be started. */
+	for (waited = 0; waited < 10000; waited += 500) {
+		fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
+		ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
+		fx_tick(f, 500);
+		ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 1);
+	}
 	fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
 	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "10.0.0.1:48148 (Connection refused)");
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);

@@ -178,7 +178,10 @@ static void end_op(struct agt *a, struct agt_run *r, const struct wm_unmet *m)
 	struct agt_op *o = agt_op_find(r->active, &key);
 	uint32_t n = o ? count_named(m, o) : 0;
 
-	if (n == 0 || (o->state != AGT_OP_VOTING && !o->ahead) || o->losses != m->losses)
+	if (n == 0 || (o->state != AGT_OP_VOTING && !o->ahead))
+		return;
+	/* Votes for a synchronization outlive a loss. */
+	if (!o->key.is_sync && o->losses != m->losses)
 		return;
 	agt_verdict_set(&o->verdict, m->code, "%s", m->text);
 	if (n < o->n && o->ahead)

@@ -55,7 +55,7 @@ static void unmet(enum wm_wait_kind kind, uint64_t tag, unsigned n, const unsign
 		.losses = f->losses,
 		.n_peers = n,
 		.peers = ids,
-		.code = kind == WM_WAIT_OP ? WIRE_INVALID_USAGE : 0,
+		.code = kind == WM_WAIT_OP || kind == WM_WAIT_SYNC ? WIRE_INVALID_USAGE : 0,
 		.text = "they wait for each other"};
 	fx_from_master(f, 1, &m);
 }
@@ -204,6 +204,26 @@ START_TEST(an_operation_that_all_have_voted_for_ends)
 }
 END_TEST
 
+/* Votes for a synchronization outlive a loss: the master's count and that of the vote may differ.
+ */
+START_TEST(a_synchronization_ends_whatever_was_lost_meanwhile)
+{
+	struct shm_submission s = {.slot = 1, .is_sync = true, .waited = true, .by_main = true};
+	struct agt_event ev = {.type = AGT_EV_SUBMIT, .slot = 1, .sub = &s};
+	unsigned i;
+
+	s.sync.hash_type = WM_HASH_SIMPLE;
+	for (i = 0; i < 3; i++) {
+		ev.comm = c[i];
+		fx_step(f, &ev);
+	}
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+	f->losses += 5;
+	unmet(WM_WAIT_SYNC, 0, 3, (unsigned[]){1, 2, 3});
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 3);
+}
+END_TEST
+
 /* The next master is told, as the last one was. */
 START_TEST(the_next_master_hears_who_waits)
 {
@@ -236,6 +256,7 @@ Suite *stuck_suite(void)
 	tcase_add_test(tc, a_question_is_answered_alone);
 	tcase_add_test(tc, an_operation_ends_for_those_who_are_named);
 	tcase_add_test(tc, an_operation_that_all_have_voted_for_ends);
+	tcase_add_test(tc, a_synchronization_ends_whatever_was_lost_meanwhile);
 	tcase_add_test(tc, the_next_master_hears_who_waits);
 	suite_add_tcase(s, tc);
 	return s;

@@ -8,6 +8,7 @@
  */
 #include "libpccl-shim/reduce.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +28,6 @@ struct progress {
 	struct shm_slot *slot;
 	uint32_t mode;      /* enum shm_result_mode; NONE: not known yet */
 	pcclResult_t error; /* of reading it: the result area cannot be used */
-	bool lost;          /* because it was not mapped here when the agent died */
 	char text[PCCL_TEXT_MAX];
 	struct cc_plan plan;
 	struct pccl_result *result;
@@ -76,7 +76,6 @@ static pcclResult_t find_result(struct progress *p, uint64_t region)
 
 	if (r != pcclSuccess) {
 		p->result = NULL;
-		p->lost = !pccl_session_check(a->session);
 		pccl_keep_text(p->text);
 	}
 	return r;
@@ -291,14 +290,23 @@ static pcclResult_t fail_and_take_back(struct progress *p, pcclResult_t r)
 }
 
 /*
- * The operation has succeeded for everybody, and this process cannot have the result: its agent
- * died before it was mapped here. The others go on, so this peer has to leave them; repeating the
- * operation would leave it waiting for them for ever.
+ * The operation has succeeded for everybody, and this process cannot have the result. The others go
+ * on, so this peer has to leave them: repeating the operation would leave it waiting for them for
+ * ever, and without it, it has other numbers than they.
  */
-static pcclResult_t lose_result(pcclComm_t *c)
+static pcclResult_t lose_result(pcclComm_t *c, const struct progress *p, pcclResult_t r)
 {
-	return pccl_comm_leave(c, pcclRankConnectionLost,
-		"the agent died with the result of an operation that all others have by now");
+	char why[PCCL_TEXT_MAX], text[PCCL_TEXT_MAX];
+
+	if (!pccl_session_check(p->op->att->session))
+		return pccl_comm_leave(c, pcclRankConnectionLost,
+			"the agent died with the result of an operation that all others have by "
+			"now");
+	pccl_keep_text(why);
+	(void)snprintf(text, sizeof text,
+		"this peer cannot have the result of an operation that all others have: %.500s",
+		why);
+	return pccl_comm_leave(c, r, text);
 }
 
 static pcclResult_t take_success(pcclComm_t *c, struct progress *p)
@@ -307,7 +315,7 @@ static pcclResult_t take_success(pcclComm_t *c, struct progress *p)
 
 	if (r == pcclSuccess)
 		pccl_comm_told_success(c, pccl_read64(&p->slot->seq));
-	return r != pcclSuccess && p->lost ? lose_result(c) : r;
+	return r == pcclSuccess ? r : lose_result(c, p, r);
 }
 
 static pcclResult_t end_by_slot(pcclComm_t *c, struct progress *p, pcclReduceInfo_t *info)

@@ -140,6 +140,20 @@ static pcclResult_t take_attachment(
 	return pcclSuccess;
 }
 
+bool pccl_comm_stays(pcclComm_t *c)
+{
+	struct pccl_attrs attrs = {.state = SHM_COMM_CONNECTED};
+	bool stays;
+
+	pthread_mutex_lock(&c->lock);
+	if (c->link == PCCL_LINK_UP)
+		pccl_attachment_attrs(c->att, &attrs);
+	stays = c->link == PCCL_LINK_RESUMING ||
+		(c->link == PCCL_LINK_UP && attrs.state == SHM_COMM_CONNECTED);
+	pthread_mutex_unlock(&c->lock);
+	return stays;
+}
+
 pcclResult_t pccl_comm_connected(const pcclComm_t *communicator)
 {
 	pcclComm_t *c = pccl_comm_own(communicator);

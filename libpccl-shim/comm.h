@@ -171,6 +171,8 @@ static inline pcclComm_t *pccl_comm_own(const pcclComm_t *c)
 
 /* Is it connected, as the last agent said? Does not wait. */
 pcclResult_t pccl_comm_connected(const pcclComm_t *c);
+/* Is it a peer of the run still, as far as is known? The application is told nothing. */
+bool pccl_comm_stays(pcclComm_t *c);
 /* With the lock held: the keeper is at work, or has not noticed yet that it should be. */
 bool pccl_comm_is_resuming(const pcclComm_t *c);
 /* A reference to the attachment, as soon as there is one whose agent is there, and its state.

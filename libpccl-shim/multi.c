@@ -17,9 +17,9 @@
  * attempt spans a loss, so what waits for votes is aborted, and what is launched with too low a
  * count of losses is refused. Thus all members have m in flight sooner or later, with the same
  * count, and it ends; if it fails, then for another loss, and the group is smaller. What the
- * members disagree on has ended for all of them and is not repeated, but the others are launched
- * all the same: who stopped there would leave those waiting whose window is larger. Windows need
- * not be equal.
+ * members disagree on, or one of them cannot take part in, has ended for all of them and is not
+ * repeated, but the others are launched all the same: who stopped there would leave those waiting
+ * whose window is larger. Windows need not be equal.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -152,6 +152,14 @@ static void launch(struct batch *b, size_t index)
 	b->n_flights++;
 }
 
+/* Has the operation ended for all its members, which are not to repeat it? */
+static bool has_ended(const struct batch *b, pcclResult_t r)
+{
+	if (r == pcclOutOfMemory || r == pcclInternalError)
+		return pccl_comm_stays(b->comm);
+	return r == pcclSuccess || r == pcclInvalidArgument;
+}
+
 static void await_oldest(struct batch *b)
 {
 	const struct flight *f = &b->flights[b->first];
@@ -160,7 +168,7 @@ static void await_oldest(struct batch *b)
 
 	b->first = (b->first + 1) % SHM_SLOTS;
 	b->n_flights--;
-	b->done[f->index] = r == pcclSuccess || r == pcclInvalidArgument;
+	b->done[f->index] = has_ended(b, r);
 	b->n_done += b->done[f->index];
 	if (r != pcclSuccess) {
 		note(b, f->index, r);

@@ -298,12 +298,14 @@ static pcclResult_t try_launch(pcclComm_t *c, const void *send, void *recv,
 	e.flags = (op->waited ? SHM_SQE_WAITED : 0u) |
 		  (op->thread == c->main_thread ? SHM_SQE_MAIN : 0u);
 	r = place(c, op, &e, choose_window(op, &attrs, state == PCCL_OP_AWAITED));
-	if (r != pcclSuccess) {
-		*again = !pccl_session_check(a->session);
+	if (r != pcclSuccess && !pccl_session_check(a->session)) {
+		*again = true;
 		pccl_slot_release(c, e.slot);
 		return r;
 	}
-	if (op->window > 0) {
+	if (r != pcclSuccess) {
+		pccl_slot_refuse(c, &e, r, state);
+	} else if (op->window > 0) {
 		submit_window(c, &e, state);
 	} else if (op->staging && op->bytes <= shm_small(attrs.hosts)) {
 		submit_small(c, &e, state);

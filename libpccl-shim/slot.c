@@ -2,6 +2,7 @@
 #include "libpccl-shim/slot.h"
 
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -118,6 +119,23 @@ void pccl_slot_submit(
 	atomic_store_explicit(&pccl_attachment_sq(a)->tail, a->tail, memory_order_release);
 	pthread_mutex_unlock(&a->lock);
 	ring_bell(a->submit_bell.fd);
+}
+
+void pccl_slot_refuse(
+	pcclComm_t *c, const struct shm_sqe *e, pcclResult_t code, enum pccl_op_state state)
+{
+	struct shm_slot *s = pccl_attachment_slot(c->ops[e->slot].att, e->slot);
+	struct shm_sqe refusal = {.slot = e->slot,
+		.flags = (e->flags & (SHM_SQE_SYNC | SHM_SQE_MAIN | SHM_SQE_WAITED)) |
+			 SHM_SQE_REFUSED,
+		.tag = e->tag,
+		.losses = e->losses,
+		.refused = (uint32_t)code};
+	char text[PCCL_TEXT_MAX];
+
+	pccl_keep_text(text);
+	(void)snprintf(s->text, sizeof s->text, "%.255s", text);
+	pccl_slot_submit(c, &refusal, 0, state);
 }
 
 void pccl_slot_progress(const struct pccl_op *op, struct shm_slot *s, bool small)

@@ -22,6 +22,11 @@ void pccl_slot_release(pcclComm_t *c, uint32_t slot);
  * that are there, from in_second on. */
 void pccl_slot_submit(
 	pcclComm_t *c, const struct shm_sqe *e, uint64_t in_done, enum pccl_op_state state);
+/* The same for a call that has failed here, with this code and the thread's sentence, before it
+ * could take part: it ends so for all that make it, once all have. Of e the slot, tag, losses and
+ * whether it is a synchronization count. */
+void pccl_slot_refuse(
+	pcclComm_t *c, const struct shm_sqe *e, pcclResult_t code, enum pccl_op_state state);
 /* The agent may be waiting for what has just been done: rings if it is. small: see shm_small. */
 void pccl_slot_progress(const struct pccl_op *op, struct shm_slot *s, bool small);
 

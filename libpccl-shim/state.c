@@ -195,7 +195,7 @@ static pcclResult_t fail(const struct sync *y, pcclResult_t r)
 	const struct shm_state_end *end = (void *)(y->map + SHM_STATE_END_OFF);
 	char text[PCCL_TEXT_MAX];
 
-	if (!is_spoiled(y))
+	if (!y->map || !is_spoiled(y))
 		return r;
 	y->st->torn = atomic_load(&end->complete) != 1;
 	y->st->torn_revision = y->revision;
@@ -238,7 +238,8 @@ static pcclResult_t end_by_verdict(const struct sync *y, uint32_t slot, uint64_t
 	case PCCL_VERDICT_DONE:
 		pccl_slot_told_world(y->c, y->slot); /* as of its start */
 		pccl_comm_told_success(y->c, pccl_read64(&y->slot->seq));
-		*ret_revision = atomic_load_explicit(&end->revision, memory_order_relaxed);
+		*ret_revision =
+			y->map ? atomic_load_explicit(&end->revision, memory_order_relaxed) : 0;
 		*ret_info = (pcclSharedStateSyncInfo_t){0};
 		return pcclSuccess;
 	case PCCL_VERDICT_GONE:
@@ -284,35 +285,75 @@ static pcclResult_t await(pcclComm_t *c, const struct shm_sqe *e, uint64_t *ret_
 	return r;
 }
 
+static bool look_for_nothing(void *arg)
+{
+	(void)arg;
+	return false;
+}
+
+static uint32_t want_the_end(const void *arg)
+{
+	(void)arg;
+	return SHM_WAIT_DONE;
+}
+
+/* This peer cannot take part, for this reason: all others are told. */
+static pcclResult_t refuse(pcclComm_t *c, const struct shm_sqe *e, pcclResult_t why)
+{
+	struct sync y = {.c = c,
+		.op = &c->ops[e->slot],
+		.slot = pccl_attachment_slot(c->ops[e->slot].att, e->slot)};
+	const struct pccl_waiter w = {.look = look_for_nothing, .wanted = want_the_end};
+	pcclSharedStateSyncInfo_t info;
+	uint64_t revision;
+	pcclResult_t r;
+
+	pccl_slot_refuse(c, e, why, PCCL_OP_AWAITED);
+	r = pccl_slot_wait(c, e->slot, &w) ? end_by_slot(&y, &revision, &info)
+					   : end_by_verdict(&y, e->slot, &revision, &info);
+	atomic_store_explicit(&y.slot->state, SHM_SLOT_FREE, memory_order_release);
+	pccl_slot_release(c, e->slot);
+	return r == pcclSuccess ? pccl_fail(pcclInternalError,
+					  "the agent synchronized without this peer; please "
+					  "report it")
+				: r;
+}
+
 /* ---- the call */
 
-/* *again: the agent has gone before it knew of it. */
+/* ready: whether the tensors could be read. *again: the agent has gone before it knew of it. */
 static pcclResult_t try_it(pcclComm_t *c, const pcclSharedState_t *shared_state, uint32_t strategy,
-	bool *again, uint64_t *ret_revision, pcclSharedStateSyncInfo_t *ret_info)
+	pcclResult_t ready, bool *again, uint64_t *ret_revision,
+	pcclSharedStateSyncInfo_t *ret_info)
 {
-	struct shm_sqe e = {.flags = SHM_SQE_SYNC | (c->state->synced ? SHM_SQE_SYNCED : 0),
+	bool synced = c->state && c->state->synced;
+	struct shm_sqe e = {.flags = SHM_SQE_SYNC | (synced ? SHM_SQE_SYNCED : 0),
 		.sync = {.strategy = strategy, .revision = shared_state->revision}};
 	bool waiting = *again;
 	struct pccl_attachment *a;
 	struct pccl_attrs attrs;
-	pcclResult_t r;
+	pcclResult_t r, taken = pcclSuccess;
 
 	*again = false;
 	r = pccl_comm_use(c, waiting, &a, &attrs);
 	if (r != pcclSuccess)
 		return r;
-	r = pccl_state_offer(c->state, a, &e.sync);
+	r = ready == pcclSuccess ? pccl_state_offer(c->state, a, &e.sync) : ready;
 	if (r != pcclSuccess)
 		*again = !pccl_session_check(a->session);
 	/* The agent may have been replaced meanwhile, and the next one has said how many losses go
 	 * with the death that the application knows of. */
 	e.losses = atomic_load(&c->losses);
-	if (r == pcclSuccess)
-		r = pccl_slot_take(c, a, 0, call_name, &e.slot, again);
-	if (r != pcclSuccess || *again) {
+	if (!*again)
+		taken = pccl_slot_take(c, a, 0, call_name, &e.slot, again);
+	if (taken != pcclSuccess || *again) {
 		pccl_state_put(c->state);
 		pccl_attachment_unref(a);
-		return r;
+		return taken;
+	}
+	if (r != pcclSuccess) {
+		pccl_state_put(c->state);
+		return refuse(c, &e, r);
 	}
 	c->ops[e.slot].manifest = a->state.base;
 	pccl_slot_submit(c, &e, 0, PCCL_OP_AWAITED);
@@ -325,20 +366,19 @@ static pcclResult_t synchronize(pcclComm_t *c, pcclSharedState_t *shared_state, 
 	pcclSharedStateSyncInfo_t moved;
 	uint64_t revision = 0;
 	bool again = false;
-	pcclResult_t r;
+	pcclResult_t r, ready;
 
 	if (!c->state)
 		c->state = calloc(1, sizeof *c->state);
-	if (!c->state)
-		return pccl_fail(pcclOutOfMemory, "no memory for a table of tensors");
-	r = pccl_state_read(c->state, shared_state);
-	if (r != pcclSuccess)
-		return r;
-	if (shared_state->revision != c->state->torn_revision)
+	ready = c->state ? pccl_state_read(c->state, shared_state)
+			 : pccl_fail(pcclOutOfMemory, "no memory for a table of tensors");
+	if (ready != pcclSuccess && ready != pcclOutOfMemory)
+		return ready;
+	if (c->state && shared_state->revision != c->state->torn_revision)
 		c->state->torn = false;
 	/* Each time an agent has died; the keeper bounds how often. */
 	do
-		r = try_it(c, shared_state, strategy, &again, &revision, &moved);
+		r = try_it(c, shared_state, strategy, ready, &again, &revision, &moved);
 	while (again);
 	if (r != pcclSuccess)
 		return r;

@@ -100,7 +100,7 @@ static void get_registered(struct pccl_state *st, const struct pccl_session *s)
 
 void pccl_state_put(struct pccl_state *st)
 {
-	for (size_t i = 0; i < st->n; i++) {
+	for (size_t i = 0; st && i < st->n; i++) {
 		pccl_registered_put(st->tensors[i].reg);
 		st->tensors[i].reg = NULL;
 	}

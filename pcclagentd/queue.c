@@ -67,6 +67,13 @@ static uint64_t busy_slots(const struct comm *c)
 	return busy;
 }
 
+/* The shim may be writing to it still. */
+static void copy_reason(const struct comm *c, uint32_t slot, char text[SHM_TEXT])
+{
+	memcpy(text, comm_slot(c, slot)->text, SHM_TEXT);
+	text[SHM_TEXT - 1] = '\0';
+}
+
 /* e is our copy. False: it is no entry, the session has been dropped. */
 static bool submit(struct agentd *d, struct comm *c, const struct shm_sqe *e)
 {
@@ -85,7 +92,7 @@ static bool submit(struct agentd *d, struct comm *c, const struct shm_sqe *e)
 		session_drop(d, c->session, WIRE_INVALID_ARGUMENT, "malformed submission: %s", why);
 		return false;
 	}
-	if (err == 0 && sub.is_sync && in->use != WL_REGION_STATE) {
+	if (err == 0 && sub.is_sync && !sub.refused && in->use != WL_REGION_STATE) {
 		err = CC_ERR_INVAL;
 		snprintf(why, sizeof why, "region: %" PRIu64 " is not for manifests (use STATE)",
 			in->id);
@@ -97,12 +104,16 @@ static bool submit(struct agentd *d, struct comm *c, const struct shm_sqe *e)
 	if (err < 0) {
 		ev.code = WIRE_INVALID_ARGUMENT;
 		ev.text = why;
+	} else if (sub.refused) {
+		copy_reason(c, e->slot, why);
+		ev.sub = &sub;
+		ev.text = why;
 	} else {
 		ev.sub = &sub;
 		s->in = region_ref(in);
 		s->out = sub.out_registered ? region_ref(out) : NULL;
 	}
-	if (err == 0 && sub.is_sync)
+	if (err == 0 && sub.is_sync && !sub.refused)
 		manifest_check(d, c, &sub, in);
 	else
 		agentd_feed(d, &ev);
@@ -193,7 +204,9 @@ static void on_bell(void *arg)
 void comm_checked(struct agentd *d, struct comm *c, const struct shm_submission *sub,
 	struct manifest *m, uint32_t code, const char *text)
 {
-	struct agt_event ev = {.type = AGT_EV_SUBMIT, .comm = c->id, .slot = sub->slot};
+	struct agt_event ev = {
+		.type = AGT_EV_SUBMIT, .comm = c->id, .slot = sub->slot, .text = text};
+	struct shm_submission told = *sub;
 	bool others_wait = c->checking;
 
 	c->checking = false;
@@ -205,12 +218,9 @@ void comm_checked(struct agentd *d, struct comm *c, const struct shm_submission 
 		return;
 	}
 	c->slot[sub->slot].manifest = m;
-	if (m) {
-		ev.sub = sub;
-	} else {
-		ev.code = code;
-		ev.text = text;
-	}
+	if (!m)
+		told.refused = code;
+	ev.sub = &told;
 	agentd_feed(d, &ev);
 	if (others_wait)
 		drain(c);

@@ -95,6 +95,9 @@ enum shm_sqe_flags {
 	SHM_SQE_MAIN = 1u << 5,           /* the communicator's main thread has launched it */
 	SHM_SQE_WAITED =
 		1u << 6, /* the thread that has launched it does nothing else until it ends */
+	SHM_SQE_REFUSED = 1u << 7, /* this call cannot take part, for what `refused` and the slot's
+				    * text say: it ends so for all. No other flag is set but
+				    * SYNC, MAIN and WAITED */
 };
 
 /* wm_sync_vote, with the manifest (shm_state.h). */
@@ -127,8 +130,9 @@ struct shm_sqe { /* S writes, A copies out */
 		};
 		struct shm_sqe_sync sync; /* with SHM_SQE_SYNC */
 	};
-	uint64_t losses; /* of the group, that the application knows of */
-	uint64_t pad[3];
+	uint64_t losses;  /* of the group, that the application knows of */
+	uint32_t refused; /* with SHM_SQE_REFUSED: a pcclResult_t, >= 1 */
+	uint32_t pad[5];
 };
 _Static_assert(sizeof(struct shm_sqe) == 128, "shm_sqe layout");
 _Static_assert(offsetof(struct shm_sqe, sync.region) == offsetof(struct shm_sqe, in_region),
@@ -209,7 +213,7 @@ struct shm_slot {
 				      * synchronization: read from this peer's tensors for others,
 				      * and written into them, also if it failed */
 	uint32_t code;               /* completion: pcclResult_t */
-	char text[SHM_TEXT];
+	char text[SHM_TEXT];         /* before it is submitted with SHM_SQE_REFUSED: S, why */
 	uint64_t revision; /* completion of a synchronization: the group's, which the application
 			    * has now */
 	struct wire_world world; /* as of the start, written when seq is; completion: as of the

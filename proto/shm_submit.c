@@ -13,6 +13,7 @@
 	((uint32_t)(SHM_SQE_IN_REGISTERED | SHM_SQE_OUT_REGISTERED | SHM_SQE_OUT_DISPOSABLE |      \
 		    SHM_SQE_MAIN | SHM_SQE_WAITED))
 #define SYNC_FLAGS ((uint32_t)(SHM_SQE_SYNC | SHM_SQE_SYNCED))
+#define NO_FLAGS   ((uint32_t)(SHM_SQE_SYNC | SHM_SQE_REFUSED | SHM_SQE_MAIN | SHM_SQE_WAITED))
 
 _Static_assert(SHM_SLOTS == 64, "shm_submit_limits.busy has a bit for every slot");
 
@@ -170,12 +171,34 @@ static int get_sync(const struct shm_sqe *e, const struct shm_submit_limits *lim
 	return 0;
 }
 
+/* Nothing of what was to be done is looked at. */
+static int get_refused(const struct shm_sqe *e, struct shm_submission *ret, char *why)
+{
+	if (e->flags & ~NO_FLAGS)
+		return refuse(why, "flags: unknown bits %#" PRIx32, e->flags & ~NO_FLAGS);
+	if (e->refused < 1 || e->refused > WIRE_CODE_MAX)
+		return refuse(
+			why, "refused: %" PRIu32 ", must be 1 to %u", e->refused, WIRE_CODE_MAX);
+	if ((e->flags & SHM_SQE_SYNC) && e->tag != 0)
+		return refuse(why, "tag: must be 0");
+	*ret = (struct shm_submission){.slot = e->slot,
+		.tag = e->tag,
+		.losses = e->losses,
+		.is_sync = e->flags & SHM_SQE_SYNC,
+		.by_main = e->flags & (SHM_SQE_SYNC | SHM_SQE_MAIN),
+		.waited = e->flags & (SHM_SQE_SYNC | SHM_SQE_WAITED),
+		.refused = e->refused};
+	return 0;
+}
+
 int shm_submission_get(const struct shm_sqe *e, const struct shm_submit_limits *lim,
 	struct shm_submission *ret, char why[SHM_TEXT])
 {
 	uint64_t bytes = 0;
 	int err = check_slot(e->slot, lim->busy, why);
 
+	if (err == 0 && (e->flags & SHM_SQE_REFUSED))
+		return get_refused(e, ret, why);
 	if (err == 0 && (e->flags & SHM_SQE_SYNC))
 		return get_sync(e, lim, ret, why);
 	if (err == 0)

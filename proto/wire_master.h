@@ -199,14 +199,20 @@ struct wm_sync_elected {
 	struct wm_digest content;
 };
 
+/* A call that has failed on its host before it could take part: how it is to end for all. */
+struct wm_refusal {
+	uint32_t code; /* a pcclResult_t; 0: the call takes part */
+	char text[WM_TEXT_MAX];
+};
+
 /* Votes of co-located peers with equal parameters, merged by their agent. A synchronization of
  * shared state has no tag: the group has one in flight at most. */
 struct wm_op_vote {
 	uint32_t group;
 	uint64_t tag;               /* with the group it names the operation; is_sync: 0 */
 	bool is_sync;               /* shared state; else an all-reduce */
-	struct wm_op_params params; /* unless is_sync; else all zero */
-	struct wm_sync_vote sync;   /* if is_sync; else all zero */
+	struct wm_op_params params; /* unless is_sync or refused; else all zero */
+	struct wm_sync_vote sync;   /* if is_sync and not refused; else all zero */
 	uint32_t n_peers;           /* 1 .. WM_PEERS_MAX */
 	struct cc_id *peers;
 	uint64_t
@@ -216,7 +222,8 @@ struct wm_op_vote {
 	struct wm_sync_elected elected; /* if is_sync and seq: as that said; else all zero */
 	uint64_t
 		ahead; /* the OP_DONE.next under which the agent begins before any OP_START; or 0 */
-	uint32_t blocks; /* enum wm_block_kind: true of each of the peers */
+	uint32_t blocks;           /* enum wm_block_kind: true of each of the peers */
+	struct wm_refusal refusal; /* seq and ahead are 0 then */
 };
 
 /* A peer that cannot get what was elected, or whose tensors are not what it said. */
@@ -231,7 +238,9 @@ struct wm_op_report {
 	uint64_t seq;
 	bool ok;
 	struct cc_id suspect; /* agent that seems at fault, or zero */
-	bool silent; /* nothing at all was heard of its host any more: the path may be gone */
+	bool silent;   /* nothing at all was heard of its host any more: the path may be gone */
+	uint32_t code; /* not ok: a pcclResult_t for all callers, of whom none need call again in
+			* vain; 0: a peer or a link is lost */
 	char text[WM_TEXT_MAX];
 	/* Of a synchronization: these are to be kicked, and it goes on without them, whatever ok
 	 * says. */

@@ -300,9 +300,31 @@ static int get_params(const Ccoip__OpParams *p, struct wm_op_params *m, const ch
 	return 0;
 }
 
-/* What is voted for: one of two. */
+static int get_refusal(const Ccoip__OpVote *p, struct wm_op_vote *m, const char **why)
+{
+	const Ccoip__Refusal *f = p->refusal;
+	int rc;
+
+	if (p->params != NULL || p->sync != NULL)
+		return wire_bad(why, "op_vote.refusal: must not be there with params or sync");
+	if (p->seq != 0 || p->ahead != 0)
+		return wire_bad(why, "op_vote.refusal: must not be there with seq or ahead");
+	if (f->sync && p->tag != 0)
+		return wire_bad(why, "op_vote.tag: must be 0 with refusal.sync");
+	m->is_sync = f->sync;
+	rc = wire_get_code(
+		f->code, &m->refusal.code, why, "op_vote.refusal.code: must be 1 to 255");
+	if (rc == 0)
+		rc = wire_get_text(m->refusal.text, sizeof m->refusal.text, f->text, why,
+			"op_vote.refusal.text: " TEXT_LIMIT);
+	return rc;
+}
+
+/* What is voted for: one of three. */
 static int get_vote(const Ccoip__OpVote *p, struct wm_op_vote *m, const char **why)
 {
+	if (p->refusal != NULL)
+		return get_refusal(p, m, why);
 	if (p->sync == NULL)
 		return get_params(p->params, &m->params, why);
 	if (p->params != NULL)
@@ -355,6 +377,11 @@ static int get_op_report(const Ccoip__OpReport *p, struct wm_op_report *m, const
 	m->seq = p->seq;
 	m->ok = p->ok;
 	m->silent = p->silent;
+	if (p->code > WIRE_CODE_MAX)
+		return wire_bad(why, "op_report.code: must be at most 255");
+	if (p->ok && p->code != 0)
+		return wire_bad(why, "op_report.code: must be 0 with ok");
+	m->code = p->code;
 	rc = wire_get_id_or_none(&m->suspect, p->suspect, why, "op_report.suspect: " NONE_LIMIT);
 	if (rc == 0)
 		rc = wire_get_text(

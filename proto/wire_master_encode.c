@@ -52,6 +52,7 @@ struct encoder {
 	} u;
 	/* second level */
 	Ccoip__OpParams params;
+	Ccoip__Refusal refusal;
 	Ccoip__SyncStart sync_start;
 	Ccoip__World world;
 	Ccoip__Outcomes outcomes;
@@ -182,6 +183,16 @@ static Ccoip__Peer *put_peer(struct encoder *e, const struct wm_peer *m)
 	return &e->u.peer;
 }
 
+static void put_refusal(struct encoder *e, const struct wm_op_vote *m)
+{
+	Ccoip__Refusal *p = e->msg.op_vote->refusal = &e->refusal;
+
+	ccoip__refusal__init(p);
+	p->code = m->refusal.code;
+	p->text = put_text(e, m->refusal.text, sizeof m->refusal.text);
+	p->sync = m->is_sync;
+}
+
 static void put_op_vote(struct encoder *e, const struct wm_op_vote *m)
 {
 	Ccoip__OpVote *p = e->msg.op_vote = &e->u.op_vote;
@@ -196,6 +207,10 @@ static void put_op_vote(struct encoder *e, const struct wm_op_vote *m)
 	p->ahead = m->ahead;
 	p->blocks = (Ccoip__BlockKind)m->blocks;
 	p->n_peers = put_ids(e, m->peers, m->n_peers, &p->peers);
+	if (m->refusal.code) {
+		put_refusal(e, m);
+		return;
+	}
 	if (m->is_sync) {
 		p->sync = wire_put_sync_vote(&e->arena, &m->sync);
 		if (m->seq)
@@ -218,6 +233,7 @@ static void put_op_report(struct encoder *e, const struct wm_op_report *m)
 	p->seq = m->seq;
 	p->ok = m->ok;
 	p->silent = m->silent;
+	p->code = m->code;
 	p->suspect = wire_put_id(&m->suspect);
 	p->text = put_text(e, m->text, sizeof m->text);
 	p->n_failed = wire_put_sync_failures(&e->arena, m->failed, m->n_failed, &p->failed);

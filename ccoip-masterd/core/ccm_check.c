@@ -110,7 +110,7 @@ static const char *check_sync(const struct ccm_op *o)
 	uint32_t i;
 
 	REQUIRE(o->group->sync == o, "a group has two synchronizations");
-	REQUIRE(o->key.is_sync && o->key.tag == 0 && !o->conflict,
+	REQUIRE(o->key.is_sync && o->key.tag == 0,
 		"a synchronization with the marks of another operation");
 	REQUIRE(y->n_offers >= o->n_words * 64, "a synchronization has no room for offers");
 	if (o->seq == 0)
@@ -161,7 +161,7 @@ static const char *check_op(const struct ccm *m, const struct ccm_op *o)
 	away = ccm_sync_count_away(o);
 	REQUIRE(o->seq == 0 || g->n_absent <= away, "an operation runs without absent peers");
 	REQUIRE(o->seq <= m->last_seq, "an operation from the future");
-	REQUIRE(o->seq == 0 || (votes + away == g->n_accepted && !o->conflict),
+	REQUIRE(o->seq == 0 || (votes + away == g->n_accepted && !o->doom),
 		"an operation runs without everybody's vote");
 	REQUIRE(o->state != CCM_VOTE_COMPLETE_COLLECTIVE_COMMS || reported > 0 || o->sync,
 		"an operation is complete without a report");

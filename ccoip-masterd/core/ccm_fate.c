@@ -416,7 +416,7 @@ static void judge(struct ccm *m, const struct entry *e, uint32_t n)
 	done = known ? known->code == WIRE_SUCCESS : all_have(m, g, v->seq, e, n);
 	if (done && v->is_sync) /* before the world is told */
 		ccm_revision_raise(m, g->id, v->elected.revision + 1);
-	if (!done && known && v->losses == g->losses)
+	if (!done && known && known->code == WIRE_RANK_CONNECTION_LOST && v->losses == g->losses)
 		ccm_group_interrupt(
 			m, g, "an operation was aborted, and nobody is left who heard of the loss");
 	if (!done && !known && (v->is_sync || v->losses == g->losses))

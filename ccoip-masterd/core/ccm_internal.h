@@ -443,7 +443,8 @@ void ccm_op_count(struct ccm_op *o, struct ccm_peer *p);
 void ccm_op_unvote(struct ccm *m, struct ccm_op *o, struct ccm_peer *p);
 /* Calls of an agent that has a part in o. */
 void ccm_op_reported(struct ccm *m, struct ccm_op *o, struct ccm_part *part);
-/* ok: false */
+/* ok: false. With a code o alone fails, with that; else so does all that its group has in flight.
+ */
 void ccm_op_failed(
 	struct ccm *m, struct ccm_agent *a, struct ccm_op *o, const struct wm_op_report *r);
 /* "group 0 tag 7", "group 0, shared state" */

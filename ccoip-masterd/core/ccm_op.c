@@ -81,7 +81,6 @@ static struct ccm_op *op_get(struct ccm *m, struct ccm_group *g, const struct wm
 	o->key = key;
 	o->group = g;
 	o->born_ns = m->now;
-	o->params = v->params;
 	o->losses = v->is_sync ? g->losses : v->losses;
 	if (m->oom || !ccm_op_room(m, o))
 		goto err_free;
@@ -208,7 +207,7 @@ void ccm_op_withdraw(struct ccm *m, struct ccm_seat *s)
 	struct ccm_peer *p;
 
 	DL_FOREACH (s->group->ops, o)
-		if (o->seq || o->conflict)
+		if (o->seq || o->doom)
 			return;
 	DL_FOREACH_SAFE (s->group->ops, o, tmp) {
 		part = s->slot < o->n_parts ? &o->parts[s->slot] : NULL;
@@ -259,8 +258,8 @@ static void op_evaluate(struct ccm *m, struct ccm_op *o)
 	struct ccm_group *g = o->group;
 	bool complete = o->n_votes == g->n_accepted && o->seq == 0;
 
-	if (complete && o->conflict) {
-		ccm_op_abort(m, o, WIRE_INVALID_ARGUMENT, o->text);
+	if (complete && o->doom) {
+		ccm_op_abort(m, o, o->doom, o->text);
 		return;
 	}
 	if (o->ready)
@@ -298,11 +297,21 @@ static void set_conflict(struct ccm_op *o, const char *field, const char *first,
 {
 	char label[3 * WM_NAME_MAX];
 
-	o->conflict = true;
+	o->doom = WIRE_INVALID_ARGUMENT;
 	ccm_print(o->text, sizeof o->text,
 		"the peers of group %u disagree on tag %" PRIu64
 		": %s is %s for those who called first, %s for %s",
 		o->group->id, o->key.tag, field, first, other, ccm_peer_label(who, label));
+}
+
+static void note_refusal(struct ccm_op *o, const struct wm_refusal *f, const struct ccm_peer *who)
+{
+	char label[3 * WM_NAME_MAX], said[WM_TEXT_MAX];
+
+	o->doom = f->code;
+	ccm_copy(said, sizeof said, f->text);
+	ccm_print(o->text, sizeof o->text, "the call of %s failed: %s", ccm_peer_label(who, label),
+		said);
 }
 
 /* Names the first field that differs. */
@@ -328,7 +337,7 @@ static void note_conflict(
 		ccm_print(other, sizeof other, "%" PRIu64, q->count);
 		set_conflict(o, "count", first, other, who);
 	}
-	for (i = 0; i < sizeof f / sizeof f[0] && !o->conflict; i++)
+	for (i = 0; i < sizeof f / sizeof f[0] && !o->doom; i++)
 		if (f[i].first != f[i].other)
 			set_conflict(
 				o, f[i].field, f[i].name(f[i].first), f[i].name(f[i].other), who);
@@ -358,7 +367,13 @@ static void count_vote(
 	p->n_alone = 0;
 	if (o->sync)
 		o->sync->offers[p->slot] = (struct ccm_offer){.vote = v->sync};
-	else if (!o->conflict)
+	if (o->doom)
+		return;
+	if (v->refusal.code)
+		note_refusal(o, &v->refusal, p);
+	else if (!o->sync && o->params.count == 0)
+		o->params = v->params;
+	else if (!o->sync)
 		note_conflict(o, &v->params, p);
 }
 
@@ -433,6 +448,11 @@ static void answer_started(struct ccm *m, struct ccm_agent *a, const struct wm_o
 	struct ccm_group *g = s ? s->group : NULL;
 	uint32_t code = ccm_outcome_of(m, g, v->seq);
 
+	if (code != WIRE_SUCCESS && code != WIRE_RANK_CONNECTION_LOST) {
+		ccm_op_tell_end(m, a, v, code,
+			"the operation failed on another host; the log of the master says why");
+		return;
+	}
 	if (g && code != WIRE_SUCCESS && v->losses == g->losses) {
 		ccm_group_interrupt(m, g,
 			"the connection of host %s to the master broke amid an operation",
@@ -468,7 +488,7 @@ bool ccm_op_continue(struct ccm *m, struct ccm_op *o, uint64_t seq)
 	uint32_t i;
 
 	if (o->n_votes + ccm_sync_count_away(o) < o->group->n_accepted ||
-		(o->group->n_accepted < 2 && !o->sync) || o->conflict) {
+		(o->group->n_accepted < 2 && !o->sync) || o->doom) {
 		ccm_op_drop(m, o);
 		return false;
 	}
@@ -600,6 +620,11 @@ void ccm_op_failed(
 	if (!cc_id_is_zero(&r->suspect))
 		HASH_FIND(hh_id, m->by_id, &r->suspect, sizeof r->suspect, suspect);
 	ccm_copy(said, sizeof said, r->text);
+	if (r->code) {
+		ccm_print(text, sizeof text, "host %s: %s", a->hello.name, said);
+		ccm_op_abort(m, o, r->code, text);
+		return;
+	}
 	ccm_print(text, sizeof text, "host %s reports a failure%s%s: %s", a->hello.name,
 		suspect ? " with host " : "", suspect ? suspect->hello.name : "", said);
 	if (r->silent && suspect && suspect != a && a->n_accepted > 0 && suspect->n_accepted > 0)

@@ -243,7 +243,8 @@ struct ccm_op {
 	struct wm_op_params params;   /* of the first vote */
 	struct ccm_sync *sync;        /* ccm_sync.h; NULL: an all-reduce */
 	uint64_t losses;              /* of the group: the same in all votes */
-	bool conflict;                /* a vote differed: text says how */
+	uint32_t doom; /* not 0: how it ends once all have voted, for a vote differed, or a call
+			* has failed where it was made; text says which */
 	char text[WM_TEXT_MAX];
 	uint32_t n_votes;
 	uint64_t *voted; /* bit per peer slot */

@@ -578,6 +578,9 @@ PCCL_EXPORT pcclResult_t pcclOptimizeTopology(const pcclComm_t *communicator);
  * pcclInvalidUsage        not connected, this peer is not part of the run any more, as an earlier
  *                         call has said, or a thread made the call that may not (see
  *                         pcclAllReduceAsync)
+ * pcclOutOfMemory         one of the peers, or its agent, has no memory for the operation: the call
+ *                         ends so for all peers, and pcclGetLastError names the host and the limit.
+ *                         Nobody is lost; to call again helps when there is more memory
  * pcclInternalError       also: quantization is not in this release
  * pcclMasterConnectionFailed
  */
@@ -631,7 +634,8 @@ PCCL_EXPORT pcclResult_t pcclAwaitAsyncReduce(
  * than 64 (or what the caller's own operations in flight leave of that) means as many.
  *
  * Any other error ends it, after everything under way was awaited; but what the peers disagree on
- * (pcclInvalidArgument) only fails itself, and the rest is carried out. The first error in the
+ * (pcclInvalidArgument), or one of them cannot take part in (pcclOutOfMemory, pcclInternalError),
+ * only fails itself, and the rest is carried out. The first error in the
  * order of awaiting is returned. Then some operations may have been completed, and these have their
  * results; the buffers of all others are as before.
  *

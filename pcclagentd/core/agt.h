@@ -107,8 +107,9 @@ enum agt_event_type {
 			       * ARE_PENDING */
 	AGT_EV_COMM_UNOPENED, /* comm: a new one, whose COMM_OPEN could not be carried out; its
 			       * process has been told */
-	AGT_EV_SUBMIT,        /* comm, slot (< SHM_SLOTS, not in use), sub; code != 0: the entry was
-			       * bad, there is no sub: complete it with code and text */
+	AGT_EV_SUBMIT,        /* comm, slot (< SHM_SLOTS, not in use), sub, and, if that is refused,
+			       * text: why; code != 0: the entry was bad, there is no sub: complete
+			       * it with code and text */
 	AGT_EV_ASLEEP,    /* comm, slot (< SHM_SLOTS): its caller has waited for a moment, and does
 			   * nothing else */
 	AGT_EV_MASTER_UP, /* run: TCP connection made */
@@ -130,7 +131,8 @@ enum agt_event_type {
 			     * established link to peer, or something again */
 	AGT_EV_PROBED,      /* run, seq: the number of the probe; code == 0: that agent can be
 			     * reached; else text: why not */
-	AGT_EV_XFER_DONE,   /* run, seq, code == 0: all here is final and sent; else failed, text */
+	AGT_EV_XFER_DONE,   /* run, seq, code == 0: all here is final and sent; else failed, text;
+			     * for all with this code, or, with pcclRankConnectionLost, as a loss */
 	AGT_EV_XFER_CANCELLED, /* run, seq: no thread uses it any more */
 	AGT_EV_SYNC_DONE, /* run, seq, results: code == 0: every receiver here that has not failed
 			   * has everything; it may come again, when another member has failed

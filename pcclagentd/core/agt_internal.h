@@ -116,7 +116,7 @@ struct agt_op_member {
 	struct cc_id peer;
 	uint32_t rank;
 	bool out;               /* left the run or was kicked; counts on until the operation ends */
-	struct agt_verdict own; /* of a member that is out, or has failed */
+	struct agt_verdict own; /* of a member that is out, has failed, or was refused (sub) */
 	struct shm_submission sub;
 	/* Of a synchronization, once it has started. */
 	bool holder;
@@ -173,6 +173,7 @@ struct agt_op {
 		       */
 	struct agt_elected elected;
 	struct cc_id suspect; /* REPORTED, not ok: as reported */
+	uint32_t failure;     /* likewise */
 	bool silent;          /* likewise */
 	uint32_t world;
 	struct cc_id next, prev;

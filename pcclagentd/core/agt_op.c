@@ -63,7 +63,8 @@ struct agt_op *agt_op_new(
 	return o;
 }
 
-int agt_op_add(struct agt *a, struct agt_op *o, struct agt_comm *c, const struct shm_submission *s)
+int agt_op_add(struct agt *a, struct agt_op *o, struct agt_comm *c, const struct shm_submission *s,
+	const struct agt_verdict *refusal)
 {
 	struct agt_op_member *m;
 
@@ -84,10 +85,11 @@ int agt_op_add(struct agt *a, struct agt_op *o, struct agt_comm *c, const struct
 	m->comm_id = c->id;
 	m->peer = c->peer;
 	m->sub = *s;
+	m->own = *refusal;
 	c->slots[s->slot] = o;
 	c->n_ops++;
 	c->n_waited += s->waited;
-	if (s->is_sync)
+	if (s->is_sync && !s->refused)
 		agt_record_voted(a, c, &s->sync);
 	return 0;
 }
@@ -159,7 +161,7 @@ void agt_op_complete(
 	c->n_ops--;
 	c->n_waited -= m->sub.waited;
 	agt_complete(a, c->id, m->sub.slot, &done);
-	if (o->key.is_sync)
+	if (o->key.is_sync && !m->sub.refused)
 		agt_record_ended(a, c, &done);
 	if (c->state == AGT_COMM_LEAVING && c->n_ops == 0)
 		agt_comm_finish(a, c);
@@ -325,13 +327,24 @@ struct wm_op_report *agt_op_report(struct agt *a, struct agt_run *r, uint64_t se
 	return m;
 }
 
-void agt_op_failed(struct agt *a, struct agt_op *o, const struct cc_id *suspect, const char *why)
+static void report_failure(struct agt *a, struct agt_op *o, const struct cc_id *suspect)
 {
-	agt_op_report(a, o->run, o->seq, suspect, why)->silent = o->silent;
-	agt_op_set_state(a, o, AGT_OP_REPORTED);
+	struct wm_op_report *m =
+		agt_op_report(a, o->run, o->seq, suspect, o->ok ? NULL : o->verdict.text);
+
+	m->silent = o->silent;
+	m->code = o->ok ? 0 : o->failure;
+}
+
+void agt_op_failed(struct agt *a, struct agt_op *o, const struct cc_id *suspect, uint32_t code,
+	const char *why)
+{
 	o->ok = false;
-	o->doubt_ns = 0;
+	o->failure = agt_own_code(code);
 	agt_copy_text(o->verdict.text, sizeof o->verdict.text, why);
+	report_failure(a, o, suspect);
+	agt_op_set_state(a, o, AGT_OP_REPORTED);
+	o->doubt_ns = 0;
 	if (suspect)
 		o->suspect = *suspect;
 }
@@ -349,8 +362,7 @@ void agt_op_tell(struct agt *a, struct agt_op *o)
 	if (o->key.is_sync)
 		agt_sync_report_again(a, o);
 	else if (o->state == AGT_OP_REPORTED)
-		agt_op_report(a, o->run, o->seq, &o->suspect, o->ok ? NULL : o->verdict.text)
-			->silent = o->silent;
+		report_failure(a, o, &o->suspect);
 }
 
 static void xfer_skip(struct agt *a, const struct agt_run *r, uint64_t seq)
@@ -378,6 +390,9 @@ const char *agt_op_cannot_start(
 		return "a local peer has left after its vote";
 	if (!g || !g->has_ring)
 		return "this host has no ring";
+	for (i = 0; i < o->n; i++)
+		if (o->members[i].sub.refused)
+			return "the call of a local peer has failed";
 	for (i = 1; i < o->n; i++)
 		if (!agt_subs_agree(&o->members[0].sub, &o->members[i].sub))
 			return "local peers gave different parameters";
@@ -475,7 +490,7 @@ static void op_start(struct agt *a, struct agt_op *o)
 		why = "its transfer had begun, and was given up";
 	if (why) {
 		xfer_skip(a, o->run, o->seq);
-		agt_op_failed(a, o, suspect, why);
+		agt_op_failed(a, o, suspect, WIRE_RANK_CONNECTION_LOST, why);
 	} else {
 		agt_op_xfer_start(a, o, g);
 		agt_op_set_state(a, o, AGT_OP_RUNNING);
@@ -520,10 +535,11 @@ void agt_op_abort(struct agt *a, struct agt_run *r, const struct wm_op_abort *m)
 	o = m->seq ? agt_op_by_seq(r, m->seq) : agt_op_find(r->active, &key);
 	if (!o)
 		o = agt_ahead_retracted(r, &key, m->seq);
-	/* an attempt that nobody here takes part in any more, or of a vote before the last */
+	/* An attempt that nobody here takes part in any more, or of a vote before the last. Those
+	 * of a synchronization outlive losses, of which they may not know. */
 	if (!o || o->state == AGT_OP_CANCELLING ||
-		(m->seq == 0 &&
-			((o->state != AGT_OP_VOTING && !o->ahead) || o->losses != m->losses)))
+		(m->seq == 0 && ((o->state != AGT_OP_VOTING && !o->ahead) ||
+					(!m->is_sync && o->losses != m->losses))))
 		return;
 	agt_verdict_set(&o->verdict, m->code ? m->code : WIRE_INTERNAL_ERROR, "%s",
 		m->text[0] ? m->text : "the master aborted the operation without a reason");
@@ -596,9 +612,9 @@ void agt_op_xfer_done(struct agt *a, const struct agt_event *ev)
 		suspect = &ev->peer;
 	why = ev->text ? ev->text : "the transfer failed";
 	if (o->ahead)
-		(void)agt_ahead_failed(a, o, suspect, why);
+		agt_ahead_failed(a, o, suspect, why)->code = agt_own_code(ev->code);
 	else
-		agt_op_failed(a, o, suspect, why);
+		agt_op_failed(a, o, suspect, ev->code, why);
 }
 
 void agt_op_xfer_cancelled(struct agt *a, const struct agt_event *ev)
@@ -628,6 +644,6 @@ void agt_op_link_down(struct agt *a, struct agt_run *r, const struct agt_event *
 		if (o->state != AGT_OP_RUNNING)
 			continue;
 		o->silent = ev->silent;
-		agt_op_failed(a, o, &ev->peer, why);
+		agt_op_failed(a, o, &ev->peer, WIRE_RANK_CONNECTION_LOST, why);
 	}
 }

@@ -103,8 +103,9 @@ struct agt_op *agt_op_by_seq(struct agt_run *r, uint64_t seq);
 const char *agt_op_name(const struct agt_op *o, char *buf, size_t size);
 struct agt_op *agt_op_new(
 	struct agt *a, struct agt_run *r, const struct agt_group *g, const struct agt_op_key *key);
-/* 0, or CC_ERR_NOMEM. */
-int agt_op_add(struct agt *a, struct agt_op *o, struct agt_comm *c, const struct shm_submission *s);
+/* 0, or CC_ERR_NOMEM. refusal: why it cannot take part, if s->refused. */
+int agt_op_add(struct agt *a, struct agt_op *o, struct agt_comm *c, const struct shm_submission *s,
+	const struct agt_verdict *refusal);
 /* NULL, or why o cannot start here now. *suspect: who is to blame for it. */
 const char *agt_op_cannot_start(
 	struct agt_op *o, const struct agt_group *g, const struct cc_id **suspect);
@@ -122,8 +123,14 @@ void agt_op_member_out(struct agt_op_member *m, enum agt_exit how, const struct 
 uint32_t agt_op_members_in(const struct agt_op *o);
 struct wm_op_report *agt_op_report(struct agt *a, struct agt_run *r, uint64_t seq,
 	const struct cc_id *suspect, const char *failure);
+/* What OP_REPORT says of a failure with this code: 0 when a peer or a link is lost. */
+static inline uint32_t agt_own_code(uint32_t code)
+{
+	return code == WIRE_RANK_CONNECTION_LOST ? 0 : code;
+}
 /* Tells the master that o failed here; it will abort it. */
-void agt_op_failed(struct agt *a, struct agt_op *o, const struct cc_id *suspect, const char *why);
+void agt_op_failed(struct agt *a, struct agt_op *o, const struct cc_id *suspect, uint32_t code,
+	const char *why);
 /* c is not part of the run any more. */
 void agt_op_drop_comm(
 	struct agt *a, struct agt_comm *c, enum agt_exit how, const struct agt_verdict *v);

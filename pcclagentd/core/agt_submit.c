@@ -29,6 +29,8 @@ static bool offers_equal(const struct wm_sync_vote *x, const struct wm_sync_vote
 
 bool agt_subs_agree(const struct shm_submission *x, const struct shm_submission *y)
 {
+	if (x->refused || y->refused)
+		return false;
 	if (x->is_sync)
 		return y->is_sync && offers_equal(&x->sync, &y->sync);
 	return !y->is_sync && x->count == y->count && x->dtype == y->dtype && x->op == y->op;
@@ -95,7 +97,7 @@ static void check_submission(
 			"after it");
 		return;
 	}
-	if (ev->code) {
+	if (!ev->sub) {
 		agt_verdict_set(v, ev->code, "%s", ev->text ? ev->text : "bad submission");
 		return;
 	}
@@ -126,11 +128,10 @@ static bool votes(const struct agt_op_member *m, const struct agt_op *o)
 	return !(o->key.is_sync && m->out);
 }
 
-/* The vote of member `first` and of those after it whose parameters equal its own. */
-static void send_vote(struct agt *a, struct agt_op *o, uint32_t first)
+/* What member `first` votes for. */
+static void fill_vote(const struct agt_op *o, uint32_t first, struct wm_op_vote *m)
 {
-	struct wm_op_vote *m = &agt_send(a, o->run, WM_OP_VOTE)->u.op_vote;
-	uint32_t i;
+	const struct agt_op_member *x = &o->members[first];
 
 	m->group = o->key.group;
 	m->tag = o->key.tag;
@@ -138,14 +139,26 @@ static void send_vote(struct agt *a, struct agt_op *o, uint32_t first)
 	m->seq = o->state > AGT_OP_VOTING ? o->seq : 0;
 	m->ahead = o->ahead && !o->mute ? o->seq : 0;
 	m->is_sync = o->key.is_sync;
-	if (m->is_sync)
-		m->sync = o->members[first].sub.sync;
+	m->refusal.code = x->sub.refused;
+	if (m->refusal.code)
+		agt_copy_text(m->refusal.text, sizeof m->refusal.text, x->own.text);
+	else if (m->is_sync)
+		m->sync = x->sub.sync;
+	else
+		m->params = agt_sub_params(&x->sub);
 	if (m->is_sync && m->seq) {
 		m->elected.revision = o->elected.revision;
 		m->elected.content = o->elected.content;
 	}
-	if (!m->is_sync)
-		m->params = agt_sub_params(&o->members[first].sub);
+}
+
+/* The vote of member `first` and of those after it whose parameters equal its own. */
+static void send_vote(struct agt *a, struct agt_op *o, uint32_t first)
+{
+	struct wm_op_vote *m = &agt_send(a, o->run, WM_OP_VOTE)->u.op_vote;
+	uint32_t i;
+
+	fill_vote(o, first, m);
 	m->peers = calloc(o->n - first, sizeof *m->peers);
 	if (!m->peers) {
 		agt_no_memory(a);
@@ -155,7 +168,8 @@ static void send_vote(struct agt *a, struct agt_op *o, uint32_t first)
 	for (i = first; i < o->n; i++) {
 		const struct agt_op_member *x = &o->members[i];
 
-		if (!votes(x, o) || !agt_subs_agree(&o->members[first].sub, &x->sub))
+		if (i != first &&
+			(!votes(x, o) || !agt_subs_agree(&o->members[first].sub, &x->sub)))
 			continue;
 		m->peers[m->n_peers++] = x->peer;
 		if (agt_stuck_said(x) < m->blocks)
@@ -239,13 +253,15 @@ void agt_submit(struct agt *a, const struct agt_event *ev)
 {
 	struct agt_comm *c = agt_comm_find(a, ev->comm);
 	const struct shm_submission *s = ev->sub;
-	struct agt_verdict v = {.code = WIRE_SUCCESS};
+	struct agt_verdict v = {.code = WIRE_SUCCESS}, refusal = {.code = WIRE_SUCCESS};
 	struct agt_done done = {.code = WIRE_SUCCESS};
 	struct agt_op_key key;
 	struct agt_op *o;
 
 	if (!c || (!s && !ev->code))
 		return;
+	if (s && s->refused)
+		agt_verdict_set(&refusal, s->refused, "%s", ev->text ? ev->text : "");
 	check_submission(c, ev, &v);
 	if (v.code) {
 		a->refused++;
@@ -265,7 +281,7 @@ void agt_submit(struct agt *a, const struct agt_event *ev)
 	if (o && joins_vote(o, c)) {
 		if (o->ahead) /* of the rings before it was let in: nobody counts it any more */
 			agt_ahead_retract(a, o);
-		if (agt_op_add(a, o, c, s) < 0)
+		if (agt_op_add(a, o, c, s, &refusal) < 0)
 			return;
 		send_vote(a, o, o->n - 1);
 		if (o->n >= c->grp->accepted)
@@ -275,7 +291,7 @@ void agt_submit(struct agt *a, const struct agt_event *ev)
 	o = agt_op_find(c->run->collecting, &key);
 	if (!o)
 		o = agt_op_new(a, c->run, c->grp, &key);
-	if (!o || agt_op_add(a, o, c, s) < 0)
+	if (!o || agt_op_add(a, o, c, s, &refusal) < 0)
 		return;
 	agt_op_try_vote(a, o);
 	if (s->waited)

@@ -194,7 +194,7 @@ void agt_sync_report_again(struct agt *a, struct agt_op *o)
 	if (o->doubt_ns)
 		o->doubt_ns = a->now;
 	if (o->state == AGT_OP_REPORTED && !o->ok)
-		(void)agt_op_report(a, o->run, o->seq, &o->suspect, o->verdict.text);
+		agt_op_report(a, o->run, o->seq, &o->suspect, o->verdict.text)->code = o->failure;
 	else if (o->state == AGT_OP_REPORTED || count_fresh(o))
 		report(a, o, o->state == AGT_OP_REPORTED);
 }
@@ -274,7 +274,7 @@ static void give_up(struct agt *a, struct agt_op *o)
 	uint32_t i;
 
 	if (o->resumed) {
-		agt_op_failed(a, o, NULL, why.text);
+		agt_op_failed(a, o, NULL, WIRE_RANK_CONNECTION_LOST, why.text);
 		return;
 	}
 	for (i = 0; i < o->n; i++)
@@ -342,7 +342,7 @@ void agt_sync_done(struct agt *a, const struct agt_event *ev)
 	else if (ev->code == WIRE_RANK_CONNECTION_LOST)
 		doubt(a, o, ev->text);
 	else
-		agt_op_failed(a, o, NULL, ev->text ? ev->text : "the agent cannot do it");
+		agt_op_failed(a, o, NULL, ev->code, ev->text ? ev->text : "the agent cannot do it");
 }
 
 void agt_sync_won(struct agt *a, struct agt_op *o, uint64_t revision)

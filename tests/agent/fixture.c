@@ -304,6 +304,16 @@ void fx_submit(struct fx *f, uint32_t comm, uint32_t slot, uint64_t tag, uint64_
 	fx_step(f, &ev);
 }
 
+void fx_refuse(
+	struct fx *f, uint32_t comm, uint32_t slot, uint64_t tag, uint32_t code, const char *text)
+{
+	struct shm_submission s = {.slot = slot, .tag = tag, .refused = code, .losses = f->losses};
+	struct agt_event ev = {
+		.type = AGT_EV_SUBMIT, .comm = comm, .slot = slot, .sub = &s, .text = text};
+
+	fx_step(f, &ev);
+}
+
 void fx_submit_all(struct fx *f, const uint32_t *comms, unsigned n, uint64_t tag)
 {
 	unsigned i;

@@ -83,6 +83,9 @@ void fx_link(struct fx *f, enum agt_event_type type, uint32_t run, unsigned peer
 void fx_accept(struct fx *f, uint32_t run, uint64_t round, const struct fx_ring *v, unsigned n);
 
 void fx_submit(struct fx *f, uint32_t comm, uint32_t slot, uint64_t tag, uint64_t count);
+/* The call has failed where it was made. */
+void fx_refuse(
+	struct fx *f, uint32_t comm, uint32_t slot, uint64_t tag, uint32_t code, const char *text);
 /* Eight elements by each of n communicators, in the slot that goes with the tag. */
 void fx_submit_all(struct fx *f, const uint32_t *comms, unsigned n, uint64_t tag);
 void fx_op_start(struct fx *f, uint32_t run, uint32_t group, uint64_t tag, uint64_t seq);

@@ -440,11 +440,55 @@ START_TEST(a_failed_transfer_is_reported_and_aborted)
 	r = &fx_msg(f, WM_OP_REPORT, 0)->u.op_report;
 	ck_assert(!r->ok);
 	ck_assert_str_eq(r->text, "out of result memory");
+	ck_assert_uint_eq(r->code, WIRE_OUT_OF_MEMORY);
 	ck_assert(cc_id_is_zero(&r->suspect));
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_CANCEL), 0);
 	fx_op_abort(f, 1, 7, 5, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_CANCEL), 1);
 	fx_xfer(f, AGT_EV_XFER_CANCELLED, 1, 1, 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
+}
+END_TEST
+
+/* The next master is told the same. */
+START_TEST(a_failure_is_reported_again_with_its_code)
+{
+	const struct wm_op_report *r;
+
+	fx_group(f, 2, 2, comms);
+	run_one(1);
+	fx_xfer(f, AGT_EV_XFER_DONE, 1, 1, WIRE_OUT_OF_MEMORY);
+	fx_orphan(f);
+	fx_resume(f);
+	r = &fx_msg(f, WM_OP_REPORT, 0)->u.op_report;
+	ck_assert(!r->ok);
+	ck_assert_uint_eq(r->code, WIRE_OUT_OF_MEMORY);
+	ck_assert_str_eq(r->text, "out of result memory");
+}
+END_TEST
+
+/* It votes by itself, and waits for the answer like the others. */
+START_TEST(a_refused_call_is_told_with_its_vote)
+{
+	const struct wm_op_vote *v;
+
+	fx_group(f, 2, 2, comms);
+	fx_refuse(f, comms[0], 0, 5, WIRE_OUT_OF_MEMORY, "no room for it");
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
+	fx_submit(f, comms[1], 0, 5, 8);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 2);
+	v = &fx_msg(f, WM_OP_VOTE, 0)->u.op_vote;
+	ck_assert_uint_eq(v->refusal.code, WIRE_OUT_OF_MEMORY);
+	ck_assert_str_eq(v->refusal.text, "no room for it");
+	ck_assert_uint_eq(v->tag, 5);
+	ck_assert_uint_eq(v->n_peers, 1);
+	v = &fx_msg(f, WM_OP_VOTE, 1)->u.op_vote;
+	ck_assert_uint_eq(v->refusal.code, 0);
+	ck_assert_uint_eq(v->n_peers, 1);
+	fx_orphan(f);
+	fx_resume(f);
+	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.refusal.code, WIRE_OUT_OF_MEMORY);
+	fx_op_abort(f, 1, 7, 5, 0);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
 }
 END_TEST
@@ -595,6 +639,8 @@ Suite *op_suite(void)
 	tcase_add_test(t, abort_after_the_report);
 	tcase_add_test(t, abort_without_code_is_not_success);
 	tcase_add_test(t, a_failed_transfer_is_reported_and_aborted);
+	tcase_add_test(t, a_failure_is_reported_again_with_its_code);
+	tcase_add_test(t, a_refused_call_is_told_with_its_vote);
 	tcase_add_loop_test(t, a_broken_link_names_the_suspect, 0, 2);
 	tcase_add_loop_test(t, silence_is_told_as_such, 0, 2);
 	tcase_add_test(t, no_start_over_a_missing_link);

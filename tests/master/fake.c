@@ -577,6 +577,21 @@ void fk_vote_params(const struct fk_peer *p, uint64_t tag, struct wm_op_params p
 	fk_send(p->host, &msg);
 }
 
+void fk_refuse(const struct fk_peer *p, uint64_t tag, uint32_t code, const char *text)
+{
+	struct cc_id id = p->id;
+	struct wm_msg msg = {.type = WM_OP_VOTE};
+
+	msg.u.op_vote = (struct wm_op_vote){.group = p->group,
+		.tag = tag,
+		.n_peers = 1,
+		.peers = &id,
+		.losses = *losses_of(p->host, p->group),
+		.refusal.code = code};
+	(void)snprintf(msg.u.op_vote.refusal.text, sizeof msg.u.op_vote.refusal.text, "%s", text);
+	fk_send(p->host, &msg);
+}
+
 void fk_vote(const struct fk_peer *p, uint64_t tag)
 {
 	fk_vote_params(p, tag, fk_params);
@@ -631,6 +646,16 @@ void fk_report(struct fk_host *h, uint64_t seq, bool ok)
 	if (!ok)
 		(void)snprintf(
 			msg.u.op_report.text, sizeof msg.u.op_report.text, "%s", "stream broke");
+	fk_send(h, &msg);
+}
+
+void fk_report_code(struct fk_host *h, uint64_t seq, uint32_t code, const char *text)
+{
+	struct wm_msg msg = {.type = WM_OP_REPORT};
+
+	msg.u.op_report.seq = seq;
+	msg.u.op_report.code = code;
+	(void)snprintf(msg.u.op_report.text, sizeof msg.u.op_report.text, "%s", text);
 	fk_send(h, &msg);
 }
 

@@ -103,6 +103,8 @@ void fk_leave(const struct fk_peer *p, enum wm_leave_kind kind);
 void fk_topo(const struct fk_peer *p);
 void fk_pending(const struct fk_peer *p);
 void fk_vote(const struct fk_peer *p, uint64_t tag);
+/* The call has failed at p, with this code. */
+void fk_refuse(const struct fk_peer *p, uint64_t tag, uint32_t code, const char *text);
 void fk_vote_params(const struct fk_peer *p, uint64_t tag, struct wm_op_params params);
 void fk_vote_many(const struct fk_peer *p, size_t n, uint64_t tag);
 /* What the tests' peers have: two tensors of 100 bytes, of these contents; enforce-popular. */
@@ -125,6 +127,7 @@ void fk_vote_seq(const struct fk_peer *p, uint64_t tag, uint64_t seq);
 /* succeeded: so many of them, the last ones, have, as the peer knows */
 void fk_query(const struct fk_peer *p, uint32_t n, const uint64_t *seqs, uint32_t succeeded);
 void fk_report(struct fk_host *h, uint64_t seq, bool ok);
+void fk_report_code(struct fk_host *h, uint64_t seq, uint32_t code, const char *text);
 /* Reports on the last ROUND; to NULL: success. */
 void fk_round_report(struct fk_host *h, const struct fk_host *to, const char *text);
 /* Answers the oldest PROBE of h, which must lead to `to`; text NULL: it can be reached. */

@@ -152,6 +152,78 @@ START_TEST(unequal_parameters_abort_for_all_with_both_values)
 }
 END_TEST
 
+static void aborted(struct fk_host *h, uint64_t tag, uint64_t seq, uint32_t code)
+{
+	const struct wm_op_abort *x = &fk_take(h, WM_OP_ABORT)->u.op_abort;
+
+	ck_assert_uint_eq(x->tag, tag);
+	ck_assert_uint_eq(x->seq, seq);
+	ck_assert_uint_eq(x->code, code);
+	assert_contains(x->text, "train@b pid");
+	assert_contains(x->text, "no room");
+}
+
+/* Whoever votes first, or last: all get its code and sentence, with the last vote. */
+START_TEST(a_refused_call_ends_for_all_with_its_code)
+{
+	const struct fk_peer *order[3] = {_i == 0 ? &q : &p,
+		_i == 1   ? &q
+		: _i == 0 ? &p
+			  : &r,
+		_i == 2 ? &q : &r};
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		ck_assert_uint_eq(fk_count(a, WM_OP_ABORT), 0);
+		if (order[i] == &q)
+			fk_refuse(&q, 3, WIRE_OUT_OF_MEMORY, "no room");
+		else
+			fk_vote(order[i], 3);
+	}
+	aborted(a, 3, 0, WIRE_OUT_OF_MEMORY);
+	aborted(b, 3, 0, WIRE_OUT_OF_MEMORY);
+	aborted(c, 3, 0, WIRE_OUT_OF_MEMORY);
+	ck_assert_uint_eq(fk_count(a, WM_WORLD), 0); /* nobody is lost */
+	vote_all(3);
+	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1);
+}
+END_TEST
+
+START_TEST(the_first_of_two_refusals_counts)
+{
+	fk_refuse(&q, 3, WIRE_OUT_OF_MEMORY, "no room");
+	fk_refuse(&p, 3, WIRE_INTERNAL_ERROR, "something else");
+	fk_refuse(&r, 3, WIRE_INTERNAL_ERROR, "something else");
+	aborted(a, 3, 0, WIRE_OUT_OF_MEMORY);
+	aborted(b, 3, 0, WIRE_OUT_OF_MEMORY);
+	aborted(c, 3, 0, WIRE_OUT_OF_MEMORY);
+}
+END_TEST
+
+START_TEST(a_failure_with_a_code_ends_one_attempt_for_all)
+{
+	const struct wm_op_abort *x;
+
+	vote_all(3);
+	vote_all(4);
+	fk_report(a, 1, true);
+	fk_forget(&f);
+	fk_report_code(b, 1, WIRE_OUT_OF_MEMORY, "no room");
+	x = &fk_take(a, WM_OP_ABORT)->u.op_abort;
+	ck_assert_uint_eq(x->seq, 1);
+	ck_assert_uint_eq(x->code, WIRE_OUT_OF_MEMORY);
+	assert_contains(x->text, "host b: no room");
+	ck_assert_uint_eq(fk_take(c, WM_OP_ABORT)->u.op_abort.code, WIRE_OUT_OF_MEMORY);
+	ck_assert_uint_eq(fk_count(a, WM_OP_ABORT), 0); /* the other one goes on */
+	ck_assert_uint_eq(fk_count(a, WM_WORLD), 0);
+	ck_assert_uint_eq(fk_count(a, WM_ROUND), 0);
+	fk_report(a, 2, true);
+	fk_report(b, 2, true);
+	fk_report(c, 2, true);
+	ck_assert_uint_eq(fk_take(c, WM_OP_DONE)->u.op_done.seq, 2);
+}
+END_TEST
+
 START_TEST(a_loss_is_told_with_its_reason)
 {
 	const struct wm_group_world *own;
@@ -552,6 +624,9 @@ int main(void)
 	tcase_add_test(tc, groups_do_not_wait_for_each_other);
 	tcase_add_loop_test(tc, unequal_parameters_abort_for_all_with_both_values, 0, 5);
 	tcase_add_test(tc, a_loss_aborts_what_had_not_started_for_those_who_voted);
+	tcase_add_loop_test(tc, a_refused_call_ends_for_all_with_its_code, 0, 3);
+	tcase_add_test(tc, the_first_of_two_refusals_counts);
+	tcase_add_test(tc, a_failure_with_a_code_ends_one_attempt_for_all);
 	tcase_add_test(tc, a_loss_is_told_with_its_reason);
 	tcase_add_loop_test(tc, a_loss_aborts_what_had_started_for_all, 0, 3);
 	tcase_add_test(tc, a_vote_overtaken_by_a_loss_is_answered_as_aborted);

@@ -73,12 +73,13 @@ static bool same_op_vote(const struct wm_op_vote *a, const struct wm_op_vote *b)
 	       a->seq == b->seq && a->ahead == b->ahead && a->blocks == b->blocks &&
 	       same_ids(a->peers, a->n_peers, b->peers, b->n_peers) && a->is_sync == b->is_sync &&
 	       same_sync_vote(&a->sync, &b->sync) && a->elected.revision == b->elected.revision &&
-	       same_digest(&a->elected.content, &b->elected.content);
+	       same_digest(&a->elected.content, &b->elected.content) &&
+	       a->refusal.code == b->refusal.code && strcmp(a->refusal.text, b->refusal.text) == 0;
 }
 
 static bool same_op_report(const struct wm_op_report *a, const struct wm_op_report *b)
 {
-	if (a->seq != b->seq || a->ok != b->ok || a->silent != b->silent ||
+	if (a->seq != b->seq || a->ok != b->ok || a->silent != b->silent || a->code != b->code ||
 		!cc_id_eq(&a->suspect, &b->suspect) || strcmp(a->text, b->text) != 0 ||
 		a->n_failed != b->n_failed)
 		return false;

@@ -154,6 +154,13 @@ static void op_vote(struct tl_rng *r, struct wm_op_vote *m)
 	m->ahead = flip(r) ? 0 : tl_magnitude(r, 64);
 	m->blocks = few(r, WM_BLOCK_MAIN);
 	m->is_sync = flip(r);
+	if (tl_range(r, 0, 3) == 0) {
+		m->seq = m->ahead = 0;
+		m->tag = m->is_sync ? 0 : tl_magnitude(r, 64);
+		m->refusal.code = code(r);
+		sample_text(r, m->refusal.text, sizeof m->refusal.text);
+		return;
+	}
 	if (m->is_sync) {
 		sync_vote(r, &m->sync);
 		if (m->seq)
@@ -175,6 +182,7 @@ static void op_report(struct tl_rng *r, struct wm_op_report *m)
 	if (flip(r))
 		m->suspect = sample_id(r);
 	m->silent = flip(r);
+	m->code = m->ok || flip(r) ? 0 : code(r);
 	sample_text(r, m->text, sizeof m->text);
 	m->n_failed = flip(r) ? 0 : few(r, WM_PEERS_MAX);
 	m->failed = array(m->n_failed, sizeof *m->failed);

@@ -242,7 +242,7 @@ static void fresh_vote(void)
 {
 	do
 		fresh(WM_OP_VOTE);
-	while (m.u.op_vote.is_sync);
+	while (m.u.op_vote.is_sync || m.u.op_vote.refusal.code);
 }
 
 START_TEST(unmet_limits)
@@ -344,6 +344,30 @@ START_TEST(op_vote_peers)
 }
 END_TEST
 
+START_TEST(op_vote_refusal)
+{
+	struct wm_op_vote *v = &m.u.op_vote;
+
+	fresh(WM_OP_VOTE);
+	*v = (struct wm_op_vote){
+		.tag = 5, .n_peers = 1, .peers = v->peers, .refusal = {.code = 255}};
+	accepted(&m);
+	v->refusal.code = 256;
+	refused(&m, "op_vote.refusal.code");
+	v->refusal.code = 1;
+	v->seq = 1;
+	refused(&m, "op_vote.refusal");
+	v->seq = 0;
+	v->ahead = 1;
+	refused(&m, "op_vote.refusal");
+	v->ahead = 0;
+	v->is_sync = true;
+	refused(&m, "op_vote.tag");
+	v->tag = 0;
+	accepted(&m);
+}
+END_TEST
+
 START_TEST(report_limits)
 {
 	struct wm_round_report *p = &m.u.round_report;
@@ -354,6 +378,14 @@ START_TEST(report_limits)
 	fresh(WM_OP_REPORT);
 	m.u.op_report.seq = 0;
 	refused(&m, "op_report.seq");
+	fresh(WM_OP_REPORT);
+	m.u.op_report.ok = true;
+	m.u.op_report.code = 1;
+	refused(&m, "op_report.code");
+	m.u.op_report.ok = false;
+	accepted(&m);
+	m.u.op_report.code = 256;
+	refused(&m, "op_report.code");
 	fresh(WM_ROUND_REPORT);
 	free(p->failures);
 	p->failures = calloc(WM_FAILURES_MAX + 1, sizeof *p->failures);
@@ -579,6 +611,7 @@ int main(void)
 	tcase_add_test(limits, op_params_limits);
 	tcase_add_test(limits, unmet_limits);
 	tcase_add_test(limits, op_vote_peers);
+	tcase_add_test(limits, op_vote_refusal);
 	tcase_add_test(limits, report_limits);
 	tcase_add_test(limits, ring_limits);
 	tcase_add_test(limits, endpoint_limits);

@@ -22,7 +22,7 @@ static void fresh_vote(void)
 	do {
 		wire_master_clear(&m);
 		sample_master(&rng, WM_OP_VOTE, &m);
-	} while (!m.u.op_vote.is_sync);
+	} while (!m.u.op_vote.is_sync || m.u.op_vote.refusal.code);
 }
 
 static void fresh_start(void)

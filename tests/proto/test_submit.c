@@ -120,6 +120,34 @@ START_TEST(slots)
 }
 END_TEST
 
+START_TEST(refused_calls)
+{
+	struct shm_sqe e = {
+		.slot = 5, .flags = SHM_SQE_REFUSED, .tag = 9, .losses = 2, .refused = 7};
+	struct shm_submit_limits lim = limits;
+	struct shm_submission s = taken(&e, &limits);
+
+	ck_assert_uint_eq(s.refused, 7);
+	ck_assert_uint_eq(s.slot, 5);
+	ck_assert_uint_eq(s.tag, 9);
+	ck_assert_uint_eq(s.losses, 2);
+	ck_assert(!s.is_sync);
+	e.refused = 0;
+	refused_by(&e, &limits, CC_ERR_INVAL, "refused: 0, must be 1 to 255");
+	e.refused = 256;
+	refused_by(&e, &limits, CC_ERR_INVAL, "refused: 256, must be 1 to 255");
+	e.refused = 7;
+	e.flags |= SHM_SQE_IN_REGISTERED;
+	refused_by(&e, &limits, CC_ERR_INVAL, "flags: unknown bits 0x1");
+	e.flags = SHM_SQE_REFUSED | SHM_SQE_SYNC;
+	refused_by(&e, &limits, CC_ERR_INVAL, "tag: must be 0");
+	e.tag = 0;
+	ck_assert(taken(&e, &limits).is_sync);
+	lim.busy = UINT64_MAX;
+	refused_by(&e, &lim, CC_ERR_PROTO, "slot 5 is in use");
+}
+END_TEST
+
 START_TEST(types_and_operations)
 {
 	struct shm_sqe e = good;
@@ -153,7 +181,8 @@ START_TEST(flags)
 	for (unsigned bit = 3; bit < 32; bit++) {
 		char text[64];
 
-		if ((1u << bit) & (SHM_SQE_OUT_DISPOSABLE | SHM_SQE_MAIN | SHM_SQE_WAITED))
+		if ((1u << bit) &
+			(SHM_SQE_OUT_DISPOSABLE | SHM_SQE_MAIN | SHM_SQE_WAITED | SHM_SQE_REFUSED))
 			continue;
 		e.flags = good.flags | 1u << bit;
 		snprintf(text, sizeof text, "flags: unknown bits %#x", 1u << bit);
@@ -459,6 +488,7 @@ int main(void)
 	tcase_add_test(tc, sync_limits);
 	tcase_add_test(tc, slots);
 	tcase_add_test(tc, types_and_operations);
+	tcase_add_test(tc, refused_calls);
 	tcase_add_test(tc, flags);
 	tcase_add_test(tc, count);
 	tcase_add_test(tc, regions);

@@ -405,6 +405,17 @@ static void collect(struct fake *f, struct comm *c)
 		op->seq = ++f->last_seq;
 		op->slot = (struct shm_slot *)(void *)(c->queue + SHM_SLOT_OFF) + op->sqe.slot;
 		op->data_bell = c->data_bell;
+		if (op->sqe.flags & SHM_SQE_REFUSED) { /* no other peer calls meanwhile */
+			struct fake_op refused = *op;
+			char why[SHM_TEXT];
+
+			memcpy(why, op->slot->text, sizeof why);
+			f->queued--;
+			pthread_mutex_unlock(&f->lock);
+			fake_end(&refused, refused.sqe.refused, why);
+			pthread_mutex_lock(&f->lock);
+			continue;
+		}
 		if (op->sqe.flags & SHM_SQE_SYNC) {
 			r = &f->regions[op->sqe.sync.region];
 			MUST(r->map);

@@ -258,6 +258,7 @@ struct sim_xfer {
 	bool broken; /* data does not flow any more */
 	bool mixed;  /* begun ahead by hosts that mean different operations: it must not succeed */
 	struct sim_saw done, failed;
+	uint32_t failed_code; /* with failed.known: for the peer named there */
 	uint32_t n_parts, n_final;
 	uint32_t contributions, successes, failures;
 	bool summed[SIM_SEGS];
@@ -455,6 +456,7 @@ struct sim {
 	bool two_masters; /* of one run: members of one attempt may hear different things */
 	bool odd_parameters, xfer_failures, master_refuses;
 	bool strays;         /* programs make calls that the others do not make */
+	bool refusals;       /* calls fail where they are made, before they are submitted */
 	bool crash_telling;  /* the master dies when some hosts have heard of a success */
 	bool master_away;    /* dead or standing still now */
 	uint64_t away_until; /* and for how long its absence may be felt */

@@ -223,6 +223,23 @@ static void check_lost(struct sim *s, const struct sim_peer *p, const struct sim
 	check_same(s, p, saw, "a call that failed", &o->after);
 }
 
+/* One failure has one code. */
+static void check_failure(struct sim *s, const struct sim_peer *p, const struct sim_op *o)
+{
+	struct sim_xfer *t = o->xfer;
+	bool other = t->failed.known && t->failed_code != o->code &&
+		     t->failed.master == sim_conn(s, sim_conn_of(s, p))->master;
+
+	if (other && p->state == SHM_COMM_CONNECTED && !s->two_masters)
+		sim_fail(s, "one attempt fails with %s for p%u and with %s for p%u: %s",
+			sim_text_code(t->failed_code), t->failed.peer, sim_text_code(o->code),
+			p->no, o->text);
+	if (p->state == SHM_COMM_CONNECTED && !other)
+		t->failed_code = o->code;
+	if (p->state == SHM_COMM_CONNECTED)
+		check_same(s, p, &t->failed, "an operation's failure", &o->after);
+}
+
 void sim_check_end(struct sim *s, const struct sim_peer *p, const struct sim_op *o)
 {
 	const struct sim_host *h = &s->hosts[p->proc->host];
@@ -239,7 +256,7 @@ void sim_check_end(struct sim *s, const struct sim_peer *p, const struct sim_op 
 	if (o->code == WIRE_SUCCESS)
 		check_same(s, p, &o->xfer->done, "an operation", &o->after);
 	else
-		check_same(s, p, &o->xfer->failed, "an operation's failure", &o->after);
+		check_failure(s, p, o);
 }
 
 /* Codes that need no excuse in any run. */
@@ -252,6 +269,8 @@ static bool plain(const struct sim *s, const struct sim_peer *p, const struct si
 		return o->after.group < 2 || p->state != SHM_COMM_CONNECTED;
 	case WIRE_INVALID_ARGUMENT:
 		return s->odd_parameters;
+	case WIRE_OUT_OF_MEMORY:
+		return s->refusals || s->xfer_failures;
 	case WIRE_INVALID_USAGE:
 		return s->strays || p->phase == PEER_DESTROYING || sim_elect_is_out(s, &p->id);
 	case WIRE_RANK_CONNECTION_LOST: /* it is out, but its agent could not say so any more */

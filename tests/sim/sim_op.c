@@ -123,7 +123,18 @@ void sim_op_submit(struct sim *s, const struct sim_event *ev)
 		sub.count = 100 + tag + o->odd;
 		sub.bytes = tag ? sub.count * 4 : SIM_LARGE;
 	}
-	sim_trace(s, "p%u: tag %u is submitted in slot %u", p->no, tag, o->slot);
+	if (s->refusals && sim_chance(s, 1)) {
+		sub = (struct shm_submission){.slot = sub.slot,
+			.tag = sub.tag,
+			.is_sync = sub.is_sync,
+			.by_main = sub.by_main,
+			.waited = sub.waited,
+			.losses = sub.losses,
+			.refused = WIRE_OUT_OF_MEMORY};
+		e.text = "no memory for the operand";
+	}
+	sim_trace(s, "p%u: tag %u is %s in slot %u", p->no, tag,
+		sub.refused ? "refused" : "submitted", o->slot);
 	sim_host_step(s, h, &e);
 }
 

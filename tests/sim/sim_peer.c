@@ -220,8 +220,9 @@ static void step_begin(struct sim *s, struct sim_peer *p)
 	memset(p->ops, 0, sizeof p->ops);
 	p->step_begun = true;
 	p->too_few = p->pass_failed = p->gives_up = false;
-	/* who is told that others disagree must not wait for them before it tries again */
-	p->burst = s->odd_parameters || sim_chance(s, 40);
+	/* who is told that others disagree, or cannot, must not wait for them before it tries again
+	 */
+	p->burst = s->odd_parameters || s->refusals || s->xfer_failures || sim_chance(s, 40);
 	p->window = 1 + sim_rnd(s, SIM_TAGS);
 	p->n_launch = p->launched = p->awaited = 0;
 	sim_stray_launch(s, p);

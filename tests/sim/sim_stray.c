@@ -115,7 +115,7 @@ static bool waits(const struct sim_peer *p)
 {
 	uint32_t i;
 
-	if (p->call.type || p->waits)
+	if (p->call.type || p->waits || p->held)
 		return true;
 	for (i = 0; i < SIM_OPS; i++)
 		if (p->ops[i].state == OP_PENDING && (p->ops[i].waited || i == SIM_SYNC))

@@ -74,6 +74,7 @@ static void setup(struct sim *s, uint64_t seed, bool trace)
 	s->odd_parameters = sim_chance(s, 20);
 	s->strays = !s->odd_parameters && sim_hash(s, 0x57a7, 0, 0) % 6 == 0;
 	s->counts = s->class == CLASS_DEATHS && s->n_groups == 1;
+	s->refusals = sim_chance(s, 20);
 	for (i = 0; i < SIM_PLACES; i++)
 		s->at[i] = s->moved[i] = -1;
 	sim_trace(s, "seed %lu: %s, %u hosts, %u groups%s", (unsigned long)seed, names[s->class],

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What one process or agent alone is short of: the same call ends for all peers with the same code and
+a sentence that names who it was and which limit, and nobody's buffers change."""
+
+import lib
+from lib import RANK_CONNECTION_LOST, SUCCESS, check, ids_of, judge
+
+OUT_OF_MEMORY = 68
+MIB_16 = "type=f32 op=sum count=4194304"
+SMALL = "type=f32 op=sum count=1000"
+
+
+def all_told(peers, line, code, *words):
+    """Every peer's call ends with this code and these words, with the buffers as they were."""
+    for peer in peers:
+        peer.send(f"reduce {line} retry=3")
+    answers = [peer.read() for peer in peers]
+    return (all(a["code"] == code and a["check"] == "ok" and a["losses"] == 0
+                and all(w in a["text"] for w in words) for a in answers)
+            and len({a["text"] for a in answers}) == 1, answers)
+
+
+def goes_on(lab, peers, what):
+    """The run is as it was: nobody is lost, and what fits succeeds."""
+    wrong = judge(lib.together(peers, f"reduce {SMALL} tag=77 ids={ids_of(peers)} verify=1"))
+    status = ask_status(lab)
+    check(not wrong and status["accepted"] == len(peers) and status["losses"] == 0,
+          f"{what}: the run goes on without a loss", f"{wrong} {status}")
+    lab.check_alive()
+
+
+def ask_status(lab):
+    return lib.ask("--master", lab.master, "status")[0]
+
+
+def operand_of_one():
+    """A peer's agent has no room for its operand: its call cannot even be submitted."""
+    with lib.Lab(2) as lab:
+        lab.start_master()
+        lab.start_agent(0, options=["--mem-per-user", "8M"])
+        lab.start_agent(1)
+        peers = lab.start_peers((0, 1))
+        good, answers = all_told(peers, f"{MIB_16} tag=1 place=out", OUT_OF_MEMORY,
+                                 "host-0", "mem_per_user", "8.0 MiB")
+        check(good, f"an operand does not fit in one place: {answers[1]['text']}", answers)
+        for peer in peers:
+            peer.send(f"submit slot=0 {MIB_16} tag=2 place=out", "await slot=0")
+        answers = [peer.read() for peer in peers for _ in range(2)][1::2]
+        check(all(a["code"] == OUT_OF_MEMORY and a["check"] == "ok" for a in answers),
+              "likewise when it is awaited later", answers)
+        for peer in peers:
+            peer.send(f"several n=3 window=2 {MIB_16} tag=10")
+        answers = [peer.read() for peer in peers for _ in range(3)]
+        check(all(a["code"] == OUT_OF_MEMORY and a["check"] == "ok" for a in answers),
+              "pcclAllReduceMultipleWithRetry ends with the true code", answers)
+        goes_on(lab, peers, "an operand that does not fit")
+
+
+def result_of_one(places, short, memory, options, words):
+    """The agent of host `short` has no room for the result, of which it learns after the votes."""
+    with lib.Lab(max(places) + 1) as lab:
+        lab.start_master()
+        for host in range(max(places) + 1):
+            lab.start_agent(host, options=options if host == short else ())
+        peers = lab.start_peers(places)
+        where = f"{len(peers)} peers, {memory}, {' '.join(options)}"
+        good, answers = all_told(peers, f"{MIB_16} tag=1 {memory}", OUT_OF_MEMORY,
+                                 f"host-{short}", *words)
+        check(good, f"{where}: {answers[-1]['text']}", answers)
+        for peer in peers:
+            peer.send(f"several n=1 window=1 {MIB_16} tag=10 {memory}")
+        answers = [peer.read() for peer in peers]
+        check(all(a["code"] == OUT_OF_MEMORY and a["check"] == "ok" for a in answers),
+              f"{where}: pcclAllReduceMultipleWithRetry ends with the true code", answers)
+        goes_on(lab, peers, where)
+
+
+def state_of_one():
+    """A manifest does not fit: the synchronization ends for all."""
+    with lib.Lab(2) as lab:
+        lab.start_master()
+        lab.start_agent(0, options=["--mem-per-user", "2M"])
+        lab.start_agent(1)
+        peers = lab.start_peers((0, 1))
+        for peer in peers:
+            peer.expect("state revision=1")
+            peer.expect("tensors n=1 name=w type=f32 count=1000 seed=1")
+            peer.send("sync strategy=popular")
+        answers = [peer.read() for peer in peers]
+        check(all(a["code"] == OUT_OF_MEMORY and "host-0" in a["text"]
+                  and "mem_per_user" in a["text"] for a in answers),
+              f"shared state: {answers[1]['text']}", answers)
+        goes_on(lab, peers, "a synchronization that does not fit")
+
+
+def test():
+    operand_of_one()
+    per_user = (["--mem-per-user", "24M"], ("mem_per_user", "24.0 MiB"))
+    in_all = (["--mem-total", "24M"], ("mem_total", "24.0 MiB"))
+    result_of_one((0, 1), 0, "place=in mem=shared", *per_user)
+    result_of_one((0, 1), 0, "place=in mem=shared", *in_all)
+    result_of_one((0, 1), 1, "place=out mem=send", *per_user)
+    result_of_one((0, 1, 2), 1, "place=in mem=shared", *per_user)
+    result_of_one((0, 0, 1), 0, "place=in", ["--mem-per-user", "40M"], ("mem_per_user",))
+    result_of_one((0, 0), 0, "place=in mem=shared", ["--mem-per-user", "40M"], ("mem_per_user",))
+    state_of_one()
+
+
+lib.run(test, 240)

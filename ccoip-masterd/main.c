@@ -88,6 +88,7 @@ int main(int argc, char **argv)
 		return code;
 	cc_log_set_level(o.log_level);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a limit of file sizes is an error like any other: EFBIG */
 	mask_signals(SIG_BLOCK);
 	cc_service_raise_limits();
 	masterd_config_init(&cfg);

@@ -19,7 +19,7 @@
 bool cc_limit_is(int error)
 {
 	return error == EAGAIN || error == EMFILE || error == ENFILE || error == ENOMEM ||
-	       error == ENOSPC;
+	       error == ENOSPC || error == EFBIG;
 }
 
 /* The text of a small file without the newline; read with a buffer of our own, as there may be no
@@ -169,6 +169,8 @@ static bool find(int error, struct found *ret)
 		return from_cgroup(&kind_pids, ret) ||
 		       from_rlimit(RLIMIT_NPROC, "the limit of processes (RLIMIT_NPROC)", ret) ||
 		       from_sysctl("/proc/sys/kernel", "threads-max", ret);
+	case EFBIG:
+		return from_rlimit(RLIMIT_FSIZE, "the limit of file sizes (RLIMIT_FSIZE)", ret);
 	case EMFILE:
 		return from_rlimit(RLIMIT_NOFILE, "the limit of open files (RLIMIT_NOFILE)", ret);
 	case ENFILE:

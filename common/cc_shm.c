@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -21,10 +22,24 @@
 
 static int error_of_errno(void)
 {
-	return errno == ENOMEM || errno == ENOSPC ? CC_ERR_NOMEM : CC_ERR_IO;
+	return errno == ENOMEM || errno == ENOSPC || errno == EFBIG ? CC_ERR_NOMEM : CC_ERR_IO;
 }
 
-int cc_shm_create(const char *name, size_t size, int *ret_fd, void **ret_map)
+static _Thread_local const char *failed_call = "";
+
+const char *cc_shm_failed_call(void)
+{
+	return failed_call;
+}
+
+static bool succeeds(bool good, const char *call)
+{
+	if (!good)
+		failed_call = call;
+	return good;
+}
+
+static int create(const char *name, size_t size, int seals, int *ret_fd, void **ret_map)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), whole;
 	int fd, err, saved;
@@ -34,25 +49,47 @@ int cc_shm_create(const char *name, size_t size, int *ret_fd, void **ret_map)
 		return CC_ERR_INVAL;
 	whole = (size + page - 1) / page * page;
 	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (fd < 0)
+	if (!succeeds(fd >= 0, "memfd_create"))
 		return error_of_errno();
 	/* 0600: a receiver that is another user cannot open it anew with more rights. */
-	if (fchmod(fd, S_IRUSR | S_IWUSR) < 0 || ftruncate(fd, (off_t)whole) < 0 ||
-		fcntl(fd, F_ADD_SEALS, SEALS) < 0)
+	if (!succeeds(fchmod(fd, S_IRUSR | S_IWUSR) == 0, "fchmod") ||
+		!succeeds(ftruncate(fd, (off_t)whole) == 0, "ftruncate"))
 		goto err_close;
 	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (map == MAP_FAILED)
+	if (!succeeds(map != MAP_FAILED, "mmap"))
 		goto err_close;
+	if (!succeeds(fcntl(fd, F_ADD_SEALS, seals) == 0, "fcntl(F_ADD_SEALS)"))
+		goto err_unmap;
 	*ret_fd = fd;
 	*ret_map = map;
 	return 0;
 
+err_unmap:
+	saved = errno;
+	munmap(map, size);
+	errno = saved;
 err_close:
 	err = error_of_errno();
 	saved = errno;
 	close(fd);
 	errno = saved;
 	return err;
+}
+
+int cc_shm_create(const char *name, size_t size, int *ret_fd, void **ret_map)
+{
+	return create(name, size, SEALS, ret_fd, ret_map);
+}
+
+static bool has_proc(void)
+{
+	return access("/proc/self/fd", X_OK) == 0;
+}
+
+int cc_shm_create_own(const char *name, size_t size, int *ret_fd, void **ret_map)
+{
+	return create(
+		name, size, has_proc() ? SEALS : SEALS | F_SEAL_FUTURE_WRITE, ret_fd, ret_map);
 }
 
 int cc_shm_map(int fd, size_t size, void **ret_map)
@@ -74,7 +111,8 @@ int cc_shm_map(int fd, size_t size, void **ret_map)
 	mode = fcntl(fd, F_GETFL);
 	if (mode < 0)
 		return CC_ERR_IO;
-	prot = (mode & O_ACCMODE) == O_RDONLY ? PROT_READ : PROT_READ | PROT_WRITE;
+	prot = (mode & O_ACCMODE) == O_RDONLY || (seals & NO_WRITES) ? PROT_READ
+								     : PROT_READ | PROT_WRITE;
 	map = mmap(NULL, size, prot, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
 		return error_of_errno();
@@ -109,6 +147,8 @@ int cc_shm_read_only(int fd)
 
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	ro = open(path, O_RDONLY | O_CLOEXEC);
+	if (ro < 0 && (fcntl(fd, F_GET_SEALS) & NO_WRITES))
+		ro = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	/* cppcheck-suppress resourceLeak; the caller owns it */
 	return ro < 0 ? CC_ERR_IO : ro;
 }

@@ -15,6 +15,7 @@ common_libcommon_sys_la_SOURCES = \
 	common/cc_futex.c common/cc_futex.h \
 	common/cc_limit.c common/cc_limit.h \
 	common/cc_log.c common/cc_log.h \
+	common/cc_memory.c common/cc_memory.h \
 	common/cc_shm.c common/cc_shm.h \
 	common/cc_spsc.h \
 	common/cc_sys.c common/cc_sys.h

@@ -332,6 +332,7 @@ static pcclResult_t end_by_slot(pcclComm_t *c, struct progress *p, pcclReduceInf
 		return pccl_slot_fail(p->slot, code);
 	}
 	r = take_success(c, p);
+	pccl_comm_note_fatal(c, p->op->tag, p->op->bytes, false);
 	if (r == pcclSuccess)
 		fill_info(p->slot, info);
 	return r;
@@ -368,6 +369,8 @@ static pcclResult_t end_by_verdict(
 		return r;
 	default:
 		pccl_comm_told_of_death(c, p->op->att);
+		if (p->mode != SHM_RESULT_NONE)
+			pccl_comm_note_fatal(c, p->op->tag, p->op->bytes, true);
 		return pccl_fail(pcclRankConnectionLost,
 			"the agent of this host died during the operation: call again");
 	}

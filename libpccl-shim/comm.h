@@ -129,6 +129,11 @@ struct pcclComm_t {
 				   * synchronization yet */
 	uint32_t n_ops;
 	struct pccl_op ops[SHM_SLOTS];
+	struct pccl_fatal {
+		uint64_t tag, bytes;
+		uint32_t deaths; /* of agents, one after the other, while it ran */
+	} fatal[8];              /* operations that have ended so, latest last by n_fatal */
+	_Atomic uint32_t n_fatal;
 	uint64_t succeeded[WL_SEQS_MAX]; /* attempts that the application was told of, a ring */
 	uint32_t n_succeeded;            /* of them so far */
 
@@ -215,6 +220,11 @@ pcclResult_t pccl_comm_leave(pcclComm_t *c, pcclResult_t code, const char *text)
 enum pccl_verdict pccl_op_verdict(pcclComm_t *c, uint32_t slot);
 /* The application is told that this attempt has succeeded. */
 void pccl_comm_told_success(pcclComm_t *c, uint64_t seq);
+/* The agent has died while an operation with this tag and size ran, or (died is false) it has ended
+ * in another way. */
+void pccl_comm_note_fatal(pcclComm_t *c, uint64_t tag, uint64_t bytes, bool died);
+/* Have agents died of it, as it seems, twice in a row? Then it is forgotten. */
+bool pccl_comm_is_fatal(pcclComm_t *c, uint64_t tag, uint64_t bytes);
 /* The application is told that an operation failed because its agent died. */
 void pccl_comm_told_of_death(pcclComm_t *c, const struct pccl_attachment *of);
 

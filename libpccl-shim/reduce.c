@@ -297,7 +297,14 @@ static pcclResult_t try_launch(pcclComm_t *c, const void *send, void *recv,
 	op->waited = how == PCCL_LAUNCH_WAIT;
 	e.flags = (op->waited ? SHM_SQE_WAITED : 0u) |
 		  (op->thread == c->main_thread ? SHM_SQE_MAIN : 0u);
-	r = place(c, op, &e, choose_window(op, &attrs, state == PCCL_OP_AWAITED));
+	if (pccl_comm_is_fatal(c, d->tag, op->bytes))
+		r = pccl_fail(pcclInternalError,
+			"the agent of this host has died twice while it carried out this operation "
+			"(%llu bytes): its log, or that of the kernel, says why; it may have too "
+			"little memory",
+			(unsigned long long)op->bytes);
+	else
+		r = place(c, op, &e, choose_window(op, &attrs, state == PCCL_OP_AWAITED));
 	if (r != pcclSuccess && !pccl_session_check(a->session)) {
 		*again = true;
 		pccl_slot_release(c, e.slot);

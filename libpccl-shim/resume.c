@@ -10,6 +10,9 @@
 #include "libpccl-shim/keeper.h"
 #include "proto/shm_state.h"
 
+#define FATAL_MAX    (sizeof((struct pcclComm_t *)0)->fatal / sizeof(struct pccl_fatal))
+#define FATAL_DEATHS 2u
+
 /* Most sentences say it themselves. */
 static const char *advice(const char *text)
 {
@@ -326,6 +329,51 @@ void pccl_comm_told_success(pcclComm_t *c, uint64_t seq)
 	pthread_mutex_lock(&c->lock);
 	c->succeeded[c->n_succeeded++ % WL_SEQS_MAX] = seq;
 	pthread_mutex_unlock(&c->lock);
+}
+
+/* With the lock held. */
+static struct pccl_fatal *find_fatal(pcclComm_t *c, uint64_t tag, uint64_t bytes)
+{
+	for (uint32_t i = 0; i < FATAL_MAX; i++)
+		if (c->fatal[i].deaths > 0 && c->fatal[i].tag == tag && c->fatal[i].bytes == bytes)
+			return &c->fatal[i];
+	return NULL;
+}
+
+void pccl_comm_note_fatal(pcclComm_t *c, uint64_t tag, uint64_t bytes, bool died)
+{
+	struct pccl_fatal *x;
+
+	if (!died && atomic_load_explicit(&c->n_fatal, memory_order_relaxed) == 0)
+		return;
+	pthread_mutex_lock(&c->lock);
+	x = find_fatal(c, tag, bytes);
+	if (x && !died) {
+		x->deaths = 0;
+	} else if (died) {
+		if (!x) {
+			x = &c->fatal[c->n_fatal++ % FATAL_MAX];
+			*x = (struct pccl_fatal){tag, bytes, 0};
+		}
+		x->deaths++;
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+bool pccl_comm_is_fatal(pcclComm_t *c, uint64_t tag, uint64_t bytes)
+{
+	struct pccl_fatal *x;
+	bool is;
+
+	if (atomic_load_explicit(&c->n_fatal, memory_order_relaxed) == 0)
+		return false;
+	pthread_mutex_lock(&c->lock);
+	x = find_fatal(c, tag, bytes);
+	is = x && x->deaths >= FATAL_DEATHS;
+	if (is)
+		x->deaths = 0;
+	pthread_mutex_unlock(&c->lock);
+	return is;
 }
 
 void pccl_comm_told_of_death(pcclComm_t *c, const struct pccl_attachment *of)

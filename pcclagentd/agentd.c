@@ -13,6 +13,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "common/cc_memory.h"
 #include "daemon/cc_admin.h"
 #include "pcclagentd/io.h"
 
@@ -344,11 +345,20 @@ void agentd_config_init(struct agentd_config *c)
 
 static void default_limits(struct agentd_config *c)
 {
+	char where[CC_MEMORY_WHERE];
+	uint64_t half = (uint64_t)1 << 32, cgroup = cc_memory_cgroup("", where);
 	struct sysinfo si;
-	uint64_t half = (uint64_t)1 << 32;
 
 	if (sysinfo(&si) == 0)
 		half = (uint64_t)si.totalram * si.mem_unit / 2;
+	if (cgroup / 2 < half && (c->mem_total == 0 || c->mem_per_user == 0)) {
+		half = cgroup / 2;
+		c->mem_of_cgroup = true;
+		cc_log(CC_LOG_NOTICE,
+			"%s is %" PRIu64 " MiB: half of it is what may be shared, where mem_total "
+			"or mem_per_user does not say otherwise",
+			where, cgroup >> 20);
+	}
 	if (c->mem_total == 0)
 		c->mem_total = half;
 	if (c->mem_per_user == 0)

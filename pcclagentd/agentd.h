@@ -37,7 +37,9 @@ struct agentd_config {
 	struct places interfaces; /* those that data is to take; none: all */
 	/* Ports that others are told, where they are not those that the agent listens on; or 0. */
 	uint16_t advertise_port_shared_state, advertise_port_p2p, advertise_port_benchmark;
-	uint64_t mem_total, mem_per_user; /* bytes of shared memory; 0: half of the RAM */
+	uint64_t mem_total, mem_per_user; /* bytes of shared memory; 0: half of the RAM, or
+					   * of what the cgroup has */
+	bool mem_of_cgroup; /* one of them follows from the cgroup's limit; agentd_new sets it */
 	uint32_t sessions_per_user, comms_per_user;
 	uint32_t connect_timeout_ms; /* to reach a master */
 	uint32_t master_grace_ms;    /* that a run outlives its master */

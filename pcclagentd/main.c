@@ -285,6 +285,7 @@ static int run(struct program *p)
 
 	cc_service_raise_limits();
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a limit of file sizes is an error like any other: EFBIG */
 	if (open_sockets(p) < 0)
 		return EX_UNAVAILABLE;
 	p->agent = agentd_new(&p->opt.cfg);

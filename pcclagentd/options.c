@@ -76,9 +76,10 @@ static const struct setting {
 	{"benchmark_port", V_PORT, offsetof(struct agentd_config, port_benchmark), "PORT",
 		"likewise [48151]"},
 	{"mem_total", V_BYTES, offsetof(struct agentd_config, mem_total), "BYTES",
-		"shared memory of all users, with K, M, G, T [half of the RAM]"},
+		"shared memory of all users, with K, M, G, T [half of\n"
+		"the RAM, or of what its cgroup has]"},
 	{"mem_per_user", V_BYTES, offsetof(struct agentd_config, mem_per_user), "BYTES",
-		"shared memory of one user [half of the RAM]"},
+		"shared memory of one user [likewise]"},
 	{"sessions_per_user", V_COUNT, offsetof(struct agentd_config, sessions_per_user), "N",
 		"processes of one user [1024]"},
 	{"comms_per_user", V_COUNT, offsetof(struct agentd_config, comms_per_user), "N",

@@ -53,6 +53,7 @@ static const char *mib(uint64_t bytes, char buf[32])
 /* Books `more` bytes for uid, or says which limit is in the way. */
 static uint32_t charge(struct agentd *d, struct account *a, uint64_t more, char *text)
 {
+	const char *whose = d->cfg.mem_of_cgroup ? ", half of its cgroup's memory" : "";
 	char limit[32], used[32], asked[32];
 
 	if (more <= d->cfg.mem_per_user && a->bytes <= d->cfg.mem_per_user - more &&
@@ -63,14 +64,17 @@ static uint32_t charge(struct agentd *d, struct account *a, uint64_t more, char 
 	}
 	if (more > d->cfg.mem_per_user || a->bytes > d->cfg.mem_per_user - more)
 		snprintf(text, WL_TEXT_MAX,
-			"the agent's shared memory limit per user (mem_per_user) is %s and %s are "
+			"the agent's shared memory limit per user (mem_per_user%s) is %s and %s "
+			"are "
 			"in use by this user: %s more are not possible",
-			mib(d->cfg.mem_per_user, limit), mib(a->bytes, used), mib(more, asked));
+			whose, mib(d->cfg.mem_per_user, limit), mib(a->bytes, used),
+			mib(more, asked));
 	else
 		snprintf(text, WL_TEXT_MAX,
-			"the agent's shared memory limit (mem_total) is %s and %s are in use by "
+			"the agent's shared memory limit (mem_total%s) is %s and %s are in use by "
 			"all users: %s more are not possible",
-			mib(d->cfg.mem_total, limit), mib(d->mem_used, used), mib(more, asked));
+			whose, mib(d->cfg.mem_total, limit), mib(d->mem_used, used),
+			mib(more, asked));
 	return WIRE_OUT_OF_MEMORY;
 }
 
@@ -99,15 +103,32 @@ void account_discharge(struct agentd *d, uint32_t uid, uint64_t bytes)
 	discharge(d, uid, bytes, 0);
 }
 
-/* New memory when *fd is -1, its descriptor stays with the caller; or that of *fd. */
-static uint32_t make(struct agentd *d, uint32_t uid, uint64_t size, uint64_t bytes,
+/* Why there is no memory, of which cc_shm_create or cc_shm_adopt has said err. */
+static uint32_t no_memory(int err, uint64_t size, char *text)
+{
+	char limit[CC_LIMIT_TEXT];
+
+	if (err == CC_ERR_PERM || err == CC_ERR_INVAL) {
+		snprintf(text, WL_TEXT_MAX,
+			"the descriptor is no writable, sealed memfd of %" PRIu64 " bytes", size);
+		return WIRE_INVALID_ARGUMENT;
+	}
+	snprintf(text, WL_TEXT_MAX, "the agent could not get %" PRIu64 " bytes: %s: %s%s", size,
+		cc_shm_failed_call(), cc_limit_text(errno, limit, sizeof limit),
+		errno == EPERM || errno == ENOSYS ? " (is it refused by a seccomp filter?)" : "");
+	return err == CC_ERR_NOMEM || errno == EMFILE || errno == ENFILE ? WIRE_OUT_OF_MEMORY
+									 : WIRE_INTERNAL_ERROR;
+}
+
+/* New memory when *fd is -1, its descriptor stays with the caller; or that of *fd. own: it is this
+ * process alone that writes to it. */
+static uint32_t make(struct agentd *d, uint32_t uid, uint64_t size, uint64_t bytes, bool own,
 	struct region **ret, int *fd, char *text)
 {
 	struct account *a = account_get(d, uid);
 	struct region *r = NULL;
 	void *map;
 	uint32_t code = WIRE_OUT_OF_MEMORY;
-	char limit[CC_LIMIT_TEXT];
 	int err;
 
 	if (a->regions >= REGIONS_PER_USER || d->n_regions >= REGIONS_MAX) {
@@ -123,18 +144,14 @@ static uint32_t make(struct agentd *d, uint32_t uid, uint64_t size, uint64_t byt
 	r = calloc(1, sizeof *r);
 	if (!r)
 		agentd_out_of_memory("regions");
-	err = *fd < 0 ? cc_shm_create("pccl-region", (size_t)size, fd, &map)
-		      : cc_shm_adopt(*fd, (size_t)size, &map);
+	if (*fd >= 0)
+		err = cc_shm_adopt(*fd, (size_t)size, &map);
+	else if (own)
+		err = cc_shm_create_own("pccl-result", (size_t)size, fd, &map);
+	else
+		err = cc_shm_create("pccl-region", (size_t)size, fd, &map);
 	if (err < 0) {
-		code = err == CC_ERR_PERM || err == CC_ERR_INVAL ? WIRE_INVALID_ARGUMENT
-								 : WIRE_OUT_OF_MEMORY;
-		if (code == WIRE_INVALID_ARGUMENT)
-			snprintf(text, WL_TEXT_MAX,
-				"the descriptor is no writable, sealed memfd of %" PRIu64 " bytes",
-				size);
-		else
-			snprintf(text, WL_TEXT_MAX, "the agent could not get %" PRIu64 " bytes: %s",
-				size, cc_limit_text(errno, limit, sizeof limit));
+		code = no_memory(err, size, text);
 		a->bytes -= bytes;
 		d->mem_used -= bytes;
 		goto err;
@@ -209,7 +226,7 @@ uint32_t region_alloc(struct agentd *d, struct session *s, uint64_t size, enum w
 	}
 	size = whole_pages(size);
 	*ret_fd = -1;
-	code = make(d, s->uid, size, size, ret, ret_fd, text);
+	code = make(d, s->uid, size, size, false, ret, ret_fd, text);
 	if (code == WIRE_SUCCESS)
 		give_to(s, *ret, use, *ret_fd);
 	return code;
@@ -226,7 +243,7 @@ uint32_t region_adopt(struct agentd *d, struct session *s, int *fd, uint64_t siz
 			size);
 		return WIRE_INVALID_ARGUMENT;
 	}
-	code = make(d, s->uid, size, size, ret, fd, text);
+	code = make(d, s->uid, size, size, false, ret, fd, text);
 	if (code != WIRE_SUCCESS)
 		return code;
 	give_to(s, *ret, WL_REGION_REGISTERED, *fd);
@@ -309,7 +326,7 @@ uint32_t region_new_result(struct agentd *d, uint32_t uid, uint64_t size, uint64
 	uint32_t code;
 	int fd = -1;
 
-	code = make(d, uid, size, bytes, ret, &fd, text);
+	code = make(d, uid, size, bytes, true, ret, &fd, text);
 	if (code == WIRE_SUCCESS)
 		(*ret)->fd = fd;
 	return code;

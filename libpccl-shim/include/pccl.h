@@ -581,7 +581,8 @@ PCCL_EXPORT pcclResult_t pcclOptimizeTopology(const pcclComm_t *communicator);
  * pcclOutOfMemory         one of the peers, or its agent, has no memory for the operation: the call
  *                         ends so for all peers, and pcclGetLastError names the host and the limit.
  *                         Nobody is lost; to call again helps when there is more memory
- * pcclInternalError       also: quantization is not in this release
+ * pcclInternalError       also: quantization is not in this release; or the agent of one of the
+ *                         peers has died twice in a row while it carried this out
  * pcclMasterConnectionFailed
  */
 PCCL_EXPORT pcclResult_t pcclAllReduce(const void *sendbuff, void *recvbuff,

@@ -25,6 +25,12 @@ tests_common_test_detect_SOURCES = tests/common/test_detect.c
 tests_common_test_detect_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_common_test_detect_LDADD = common/libcommon-pure.la $(CHECK_LIBS)
 
+check_PROGRAMS += tests/common/test_memory
+TESTS += tests/common/test_memory
+tests_common_test_memory_SOURCES = tests/common/test_memory.c
+tests_common_test_memory_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_common_test_memory_LDADD = common/libcommon-sys.la common/libcommon-pure.la $(CHECK_LIBS)
+
 check_PROGRAMS += tests/common/test_shm
 TESTS += tests/common/test_shm
 THREADED_TESTS += tests/common/test_shm

@@ -3,10 +3,16 @@
 """What one process or agent alone is short of: the same call ends for all peers with the same code and
 a sentence that names who it was and which limit, and nobody's buffers change."""
 
+import os
+import pathlib
+import select
+
 import lib
-from lib import RANK_CONNECTION_LOST, SUCCESS, check, ids_of, judge
+from lib import SUCCESS, check, ids_of, judge
 
 OUT_OF_MEMORY = 68
+INTERNAL_ERROR = 2
+MIB_48 = "type=f32 op=sum count=12582912"
 MIB_16 = "type=f32 op=sum count=4194304"
 SMALL = "type=f32 op=sum count=1000"
 
@@ -94,8 +100,143 @@ def state_of_one():
         goes_on(lab, peers, "a synchronization that does not fit")
 
 
+class NoProc(lib.Loopback):
+    """Where a container has no /proc."""
+
+    def command(self, _host, args):
+        return ["unshare", "--mount", "sh", "-c", 'umount -l /proc && exec "$@"', "sh", *args]
+
+
+def without_proc():
+    if os.geteuid() != 0:
+        print("# no test without /proc: needs root")
+        return
+    with lib.Lab(hosts=NoProc(2)) as lab:
+        lab.start()
+        peers = lab.start_peers((0, 0, 1))
+        for line in (f"{SMALL} place=in", f"{SMALL} place=out mem=shared", f"{MIB_16} place=in",
+                     f"{MIB_16} place=out", f"{MIB_16} place=in mem=shared"):
+            for tag in (1, 2):
+                wrong = judge(lib.together(
+                    peers, f"reduce {line} tag={tag} ids={ids_of(peers)} verify=1"))
+                if wrong:
+                    break
+            check(not wrong, f"without /proc: {line}", wrong)
+        for peer in peers:
+            peer.expect("state revision=1")
+            peer.expect(f"tensors n=1 name=w type=f32 count=1000000 seed={peer.number}")
+            peer.send("sync strategy=popular")
+        answers = [peer.read() for peer in peers]
+        check(all(a["code"] == SUCCESS and a["check"] == "ok" for a in answers),
+              "without /proc: shared state", answers)
+        lab.check_alive()
+
+
+class Cgroup:
+    """A memory cgroup with a limit, of version 1 or 2, or None where none can be made."""
+
+    def __init__(self, limit):
+        self.folder = None
+        for base, file in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+                           ("/sys/fs/cgroup", "memory.max")):
+            folder = pathlib.Path(base) / f"{lib.PREFIX}-{os.getpid()}"
+            try:
+                folder.mkdir()
+                (folder / file).write_text(str(limit), "ascii")
+            except OSError:
+                if folder.is_dir():
+                    folder.rmdir()
+                continue
+            self.folder = folder
+            return
+
+    def close(self):
+        if self.folder:
+            lib.until(lambda: not (self.folder / "cgroup.procs").read_text("ascii"),
+                      "the cgroup is not empty")
+            self.folder.rmdir()
+
+
+class Narrow(lib.Loopback):
+    """The first host's agents are in a cgroup."""
+
+    def __init__(self, n_hosts, cgroup):
+        super().__init__(n_hosts)
+        self.cgroup = cgroup
+
+    def command(self, host, args):
+        if host != 0 or "pcclagentd" not in args[0]:
+            return args
+        return ["sh", "-c", f'echo $$ > {self.cgroup.folder}/cgroup.procs && exec "$@"', "sh", *args]
+
+    def close(self):
+        self.cgroup.close()
+
+
+def in_a_cgroup():
+    """What the agent's cgroup has bounds what may be shared; where the operator says otherwise the
+    kernel kills the agent, and the operation ends for all when that has happened twice."""
+    cgroup = Cgroup(64 << 20)
+    if not cgroup.folder:
+        print("# no test in a cgroup: none can be made")
+        return
+    line = "type=f32 op=sum count=31457280 place=in mem=shared"  # 120 MiB
+    with lib.Lab(hosts=Narrow(2, cgroup)) as lab:
+        lab.start()
+        peers = lab.start_peers((0, 1))
+        good, answers = all_told(peers, f"{MIB_48} place=out tag=1", OUT_OF_MEMORY, "host-0",
+                                 "cgroup", "32.0 MiB")
+        check(good, f"a cgroup's limit is the agent's: {answers[1]['text']}", answers)
+        path = lab.agents[0].socket
+        for peer in peers:
+            lab.drop_peer(peer)
+        lab.end(lab.agents[0])
+        options = ["--mem-total", "1G", "--mem-per-user", "1G"]
+        lab.start_agent(0, path=path, options=options)
+        peers = lab.start_peers((0, 1), first=2)
+        for peer in peers:
+            peer.send(f"reduce {line} tag=2 retry=50")
+        deaths = 0
+        while not select.select([peers[0].process.stdout], [], [], 0.01)[0]:
+            if not lab.agents[0].alive():
+                deaths += 1
+                lab.daemons.remove(lab.agents[0])
+                lab.start_agent(0, path=path, options=options)
+        answers = [peer.read() for peer in peers]
+        check(deaths == 2 and all(
+            a["code"] == INTERNAL_ERROR and a["check"] == "ok" and "host-0" in a["text"]
+            and "died twice" in a["text"] for a in answers),
+              f"an operation that kills its agent ends for all: {answers[1]['text']}",
+              f"{deaths} deaths, {answers}")
+        wrong = judge(lib.together(peers, f"reduce {SMALL} tag=3 ids={ids_of(peers)} verify=1"))
+        check(not wrong, "and the run goes on", wrong)
+
+
+def file_size_limit():
+    """RLIMIT_FSIZE of the agent is named, and kills nobody."""
+    with lib.Lab(hosts=Limited(2)) as lab:
+        lab.start()
+        peers = lab.start_peers((0, 1))
+        good, answers = all_told(peers, f"{MIB_16} tag=1 place=out", OUT_OF_MEMORY, "host-0",
+                                 "RLIMIT_FSIZE")
+        check(good, f"file sizes are limited: {answers[1]['text']}", answers)
+        goes_on(lab, peers, "a limit of file sizes")
+
+
+class Limited(lib.Loopback):
+    """The first host's agent, and the master, may not write files of more than a mebibyte."""
+
+    def command(self, host, args):
+        if host != 0 or "/tests/" in args[0]:
+            return args
+        return ["prlimit", "--fsize=1048576", *args]
+
+
 def test():
     operand_of_one()
+    without_proc()
+    in_a_cgroup()
+    file_size_limit()
     per_user = (["--mem-per-user", "24M"], ("mem_per_user", "24.0 MiB"))
     in_all = (["--mem-total", "24M"], ("mem_total", "24.0 MiB"))
     result_of_one((0, 1), 0, "place=in mem=shared", *per_user)

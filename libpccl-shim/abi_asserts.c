@@ -33,6 +33,7 @@ VALUE(pcclVersionMismatch, 65);
 VALUE(pcclPermissionDenied, 66);
 VALUE(pcclTimeout, 67);
 VALUE(pcclOutOfMemory, 68);
+VALUE(pcclInterrupted, 69);
 VALUE(pcclSystemError, 2);
 
 SIZE(pcclDataType_t, 4);

@@ -329,7 +329,7 @@ static pcclResult_t end_by_slot(pcclComm_t *c, struct progress *p, pcclReduceInf
 	pccl_slot_told_world(c, p->slot);
 	if (code != pcclSuccess) {
 		pccl_comm_told_code(c, p->op->att, code);
-		return pccl_slot_fail(p->slot, code);
+		return pccl_slot_fail(c, p->slot, code);
 	}
 	r = take_success(c, p);
 	pccl_comm_note_fatal(c, p->op->tag, p->op->bytes, false);

@@ -175,11 +175,26 @@ pcclResult_t pccl_comm_use(
 	pcclResult_t r;
 
 	pthread_mutex_lock(&c->lock);
-	while (pccl_comm_is_resuming(c))
-		pthread_cond_wait(&c->changed, &c->lock);
+	while (pccl_comm_is_resuming(c)) {
+		pccl_wait_change(&c->changed, &c->lock);
+		pthread_mutex_unlock(&c->lock);
+		(void)pccl_comm_interrupted(c); /* then it is gone */
+		pthread_mutex_lock(&c->lock);
+	}
 	r = take_attachment(c, waiting, ret, ret_attrs);
 	pthread_mutex_unlock(&c->lock);
 	return r;
+}
+
+/* In a signal handler, perhaps: no lock, no sentence. */
+pcclResult_t pcclInterrupt(pcclComm_t *c)
+{
+	if (!c || c->magic != PCCL_COMM_MAGIC)
+		return pcclInvalidArgument;
+	if (c->generation != pccl_generation())
+		return pcclInvalidUsage;
+	atomic_store(&c->interrupted, true);
+	return pcclSuccess;
 }
 
 pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params, pcclComm_t **comm_out)
@@ -303,6 +318,22 @@ pcclResult_t pcclGetAttribute(const pcclComm_t *c, pcclAttribute_t attribute, in
 	return pccl_ok();
 }
 
+/* Closing the communicator makes the agent answer what is under way. */
+static bool end_vote(void *arg)
+{
+	return pccl_comm_interrupted(arg);
+}
+
+static pcclResult_t fail_vote(pcclComm_t *c)
+{
+	pcclResult_t r;
+
+	pthread_mutex_lock(&c->lock);
+	r = pccl_comm_fail_gone(c, true);
+	pthread_mutex_unlock(&c->lock);
+	return r;
+}
+
 /* A vote is given again to the next agent if this one dies, under the same number. */
 static pcclResult_t vote(pcclComm_t *c, enum wl_type type, struct wl_reply *reply)
 {
@@ -312,6 +343,7 @@ static pcclResult_t vote(pcclComm_t *c, enum wl_type type, struct wl_reply *repl
 	struct pccl_attachment *a = NULL;
 	struct pccl_attrs attrs;
 	bool answered = false;
+	struct pccl_ender end = {.end = end_vote, .arg = c};
 	pcclResult_t r;
 
 	for (bool waiting = false; !answered; waiting = true) {
@@ -319,7 +351,11 @@ static pcclResult_t vote(pcclComm_t *c, enum wl_type type, struct wl_reply *repl
 		if (r != pcclSuccess || !a)
 			return r;
 		request.comm = a->id;
-		r = pccl_session_call(a->session, &request, reply, NULL, 0);
+		r = pccl_session_call_or(a->session, &request, reply, &end);
+		if (end.ended) {
+			pccl_attachment_unref(a);
+			return fail_vote(c);
+		}
 		answered = r == pcclSuccess || reply->req_id != 0 || pccl_session_check(a->session);
 		if (r != pcclSuccess && answered)
 			pccl_comm_told_code(c, a, (uint32_t)r);

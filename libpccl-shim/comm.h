@@ -34,6 +34,10 @@
  * A synchronization of shared state is an operation too, the only one in flight then. Its tensors
  * are not restored; it is in doubt if they are what was elected, also while it goes on for others.
  *
+ * pcclInterrupt may be called in a signal handler, where no lock can be taken: it sets a flag, and
+ * every wait for others looks at it each PCCL_LOOK_MS. The thread that takes the flag back makes
+ * the peer leave the run (UP or RESUMING -> GONE), which ends whatever waits.
+ *
  * Locks are taken in this order: the keeper's, a communicator's, an attachment's, a session's; each
  * is held for moments only. What c->lock guards is said below; `changed` is broadcast when link or
  * a verdict has changed. A communicator is freed with its last reference: the keeper holds one
@@ -107,6 +111,7 @@ struct pcclComm_t {
 	_Atomic uint64_t wait_ns; /* how long operations were awaited lately */
 	_Atomic uint32_t n_waits; /* for operations */
 	_Atomic bool disposable;  /* pcclOutputDisposable */
+	_Atomic bool interrupted; /* by pcclInterrupt, and no call has ended for it yet */
 
 	pthread_mutex_t lock; /* of what follows */
 	pthread_cond_t changed;
@@ -216,6 +221,12 @@ void pccl_comm_give_up(pcclComm_t *c, pcclResult_t code, const char *text);
 /* By itself, and tells the agent, for this reason: operations end. Returns what the call under way
  * is to return. */
 pcclResult_t pccl_comm_leave(pcclComm_t *c, pcclResult_t code, const char *text);
+/* Has pcclInterrupt been called? Then this call ends for it: the peer has left the run, for the
+ * reason that pccl_comm_fail_gone says. Of a communicator that is not connected only the flag is
+ * taken back. */
+bool pccl_comm_interrupted(pcclComm_t *c);
+/* What such a call returns that has not been answered otherwise. */
+pcclResult_t pccl_comm_fail_interrupted(void);
 /* Waits for a verdict on the operation, whose agent is gone; DONE, FAILED, or GONE. */
 enum pccl_verdict pccl_op_verdict(pcclComm_t *c, uint32_t slot);
 /* The application is told that this attempt has succeeded. */

@@ -17,8 +17,13 @@ static pcclResult_t begin(pcclComm_t *c)
 	struct pccl_attrs attrs = {0};
 
 	pthread_mutex_lock(&c->lock);
-	while (pccl_comm_is_resuming(c))
-		pthread_cond_wait(&c->changed, &c->lock);
+	while (pccl_comm_is_resuming(c)) {
+		pccl_wait_change(&c->changed, &c->lock);
+		pthread_mutex_unlock(&c->lock);
+		if (pccl_comm_interrupted(c))
+			return pccl_comm_fail_interrupted();
+		pthread_mutex_lock(&c->lock);
+	}
 	if (c->link == PCCL_LINK_UP)
 		pccl_attachment_attrs(c->att, &attrs);
 	if (attrs.state == SHM_COMM_CONNECTED) {
@@ -53,7 +58,7 @@ static pcclResult_t create(pcclComm_t *c, bool *ret_died)
 	pcclResult_t r;
 	int fds[3];
 
-	r = pccl_session_get(&s);
+	r = pccl_session_get(&c->interrupted, &s);
 	if (r != pcclSuccess)
 		return r;
 	request.at = pccl_keeper_place(&c->master);
@@ -84,6 +89,16 @@ static void drop(pcclComm_t *c)
 	pccl_attachment_unref(a);
 }
 
+static bool end_join(void *arg)
+{
+	pcclComm_t *c = arg;
+
+	if (!pccl_comm_interrupted(c))
+		return false;
+	pccl_attachment_close(c->att);
+	return true;
+}
+
 /* Nobody else changes the attachment of a communicator that is not connected. */
 static pcclResult_t join(pcclComm_t *c, bool *ret_died)
 {
@@ -93,9 +108,14 @@ static pcclResult_t join(pcclComm_t *c, bool *ret_died)
 		.token = c->token,
 		.thread = (uint32_t)c->main_thread};
 	struct pccl_session *s = c->att->session;
+	struct pccl_ender end = {.end = end_join, .arg = c};
 	struct wl_reply reply;
-	pcclResult_t r = pccl_session_call(s, &request, &reply, NULL, 0);
+	pcclResult_t r = pccl_session_call_or(s, &request, &reply, &end);
 
+	if (end.ended) {
+		drop(c);
+		return pccl_comm_fail_interrupted();
+	}
 	if (r != pcclSuccess) {
 		*ret_died = reply.req_id == 0 && pccl_session_may_return(s);
 		return r;
@@ -137,6 +157,8 @@ static pcclResult_t connect_comm(pcclComm_t *c)
 
 		if (!c->att)
 			r = create(c, &died);
+		if (r == pcclInterrupted && pccl_comm_interrupted(c))
+			return pccl_comm_fail_interrupted();
 		if (r == pcclSuccess)
 			r = join(c, &died);
 		if (r == pcclSuccess)

@@ -70,6 +70,12 @@ pcclResult_t pcclConnect(pcclComm_t *communicator)
 	return outer(pccl_inner_connect(communicator));
 }
 
+pcclResult_t pccl_inner_interrupt(pcclComm_t *communicator);
+pcclResult_t pcclInterrupt(pcclComm_t *communicator)
+{
+	return outer(pccl_inner_interrupt(communicator));
+}
+
 pcclResult_t pccl_inner_set_output_policy(pcclComm_t *communicator, pcclOutputPolicy_t policy);
 pcclResult_t pcclSetOutputPolicy(pcclComm_t *communicator, pcclOutputPolicy_t policy)
 {

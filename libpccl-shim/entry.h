@@ -15,6 +15,7 @@
 #define pcclCreateCommunicator         pccl_inner_create_communicator
 #define pcclDestroyCommunicator        pccl_inner_destroy_communicator
 #define pcclConnect                    pccl_inner_connect
+#define pcclInterrupt                  pccl_inner_interrupt
 #define pcclSetOutputPolicy            pccl_inner_set_output_policy
 #define pcclGetAttribute               pccl_inner_get_attribute
 #define pcclUpdateTopology             pccl_inner_update_topology

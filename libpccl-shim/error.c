@@ -68,6 +68,8 @@ static const char *describe(uint32_t code)
 		return "timed out";
 	case pcclOutOfMemory:
 		return "out of memory";
+	case pcclInterrupted:
+		return "the call was interrupted";
 	default:
 		return NULL;
 	}

@@ -90,9 +90,29 @@ static void nap(uint32_t ms)
 	poll(NULL, 0, (int)ms);
 }
 
+static bool is_stopped(const _Atomic bool *stop)
+{
+	return stop && atomic_load(stop);
+}
+
+static pcclResult_t fail_stopped(void)
+{
+	return pccl_fail(pcclInterrupted, "pcclInterrupt was called");
+}
+
+/* Shorter, if it is stopped meanwhile. */
+static void nap_or(uint32_t ms, const _Atomic bool *stop)
+{
+	while (stop && ms > PCCL_LOOK_MS && !is_stopped(stop)) {
+		nap(PCCL_LOOK_MS);
+		ms -= PCCL_LOOK_MS;
+	}
+	nap(is_stopped(stop) ? 0 : ms);
+}
+
 /* Connects where the old session was, whose agent has died. */
-static pcclResult_t reconnect(
-	const struct pccl_session *old, struct patience *p, struct pccl_session **ret)
+static pcclResult_t reconnect(const struct pccl_session *old, struct patience *p,
+	const _Atomic bool *stop, struct pccl_session **ret)
 {
 	uint64_t grace_ns = pccl_grace_ms() * MS_NS, begin = cc_now_ns(), before = p->spent_ns;
 	char text[PCCL_TEXT_MAX];
@@ -105,7 +125,9 @@ static pcclResult_t reconnect(
 			pccl_grace_ms());
 	for (;;) {
 		/* One that dies again and again costs time even if it is there at once. */
-		nap(p->pause_ms);
+		nap_or(p->pause_ms, stop);
+		if (is_stopped(stop))
+			return fail_stopped();
 		r = pccl_session_open(old, silence_ms(), ret);
 		p->pause_ms = p->pause_ms == 0                  ? FIRST_PAUSE_MS
 			      : 2 * p->pause_ms < LAST_PAUSE_MS ? 2 * p->pause_ms
@@ -127,11 +149,11 @@ static pcclResult_t reconnect(
 }
 
 /* old: of an agent that has gone, or NULL: there was none. */
-static pcclResult_t open_session(
-	struct pccl_session *old, struct patience *p, struct pccl_session **ret)
+static pcclResult_t open_session(struct pccl_session *old, struct patience *p,
+	const _Atomic bool *stop, struct pccl_session **ret)
 {
 	pcclResult_t r = old && pccl_session_may_return(old) && pccl_grace_ms() > 0
-				 ? reconnect(old, p, ret)
+				 ? reconnect(old, p, stop, ret)
 				 : pccl_session_open(NULL, silence_ms(), ret);
 
 	if (r != pcclSuccess)
@@ -154,15 +176,17 @@ static void tell_failure(pcclResult_t r)
 }
 
 /* With the lock held, until something has changed. */
-static pcclResult_t await_change(void)
+static pcclResult_t await_change(const _Atomic bool *stop)
 {
 	unsigned before = failure.n;
 
-	pthread_cond_wait(&changed, &lock);
+	if (is_stopped(stop))
+		return fail_stopped();
+	pccl_wait_change(&changed, &lock);
 	return failure.n == before ? pcclSuccess : pccl_fail(failure.code, "%s", failure.text);
 }
 
-pcclResult_t pccl_session_get(struct pccl_session **ret)
+pcclResult_t pccl_session_get(const _Atomic bool *stop, struct pccl_session **ret)
 {
 	struct patience p = {0};
 	pcclResult_t r = pcclSuccess;
@@ -173,19 +197,23 @@ pcclResult_t pccl_session_get(struct pccl_session **ret)
 		struct pccl_session *old, *s = NULL;
 
 		if (opening || resuming || (current && comms)) {
-			r = await_change();
+			r = await_change(stop);
 			continue;
 		}
 		old = current;
 		current = NULL;
 		opening = true;
 		pthread_mutex_unlock(&lock);
-		r = open_session(old, &p, &s);
+		r = open_session(old, &p, stop, &s);
+		if (r == pcclInterrupted) { /* others wait on for the same agent */
+			s = old;
+			old = NULL;
+		}
 		pccl_session_unref(old);
 		pthread_mutex_lock(&lock);
 		opening = false;
 		current = s;
-		if (r != pcclSuccess)
+		if (r != pcclSuccess && r != pcclInterrupted)
 			tell_failure(r);
 		pthread_cond_broadcast(&changed);
 	}
@@ -331,7 +359,7 @@ static void resume(void)
 	if (pccl_session_may_return(old) && pccl_grace_ms() > 0) {
 		for (pcclComm_t *c = jobs; c; c = c->next_job)
 			pccl_comm_detach(c);
-		r = reconnect(old, &patience, &s);
+		r = reconnect(old, &patience, NULL, &s);
 	}
 	pccl_session_unref(old);
 	if (s) {

@@ -3,8 +3,10 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "common/cc_sys.h"
 #include "libpccl-shim/keeper.h"
 #include "libpccl-shim/region.h"
 #include "libpccl-shim/spawn.h"
@@ -90,6 +92,15 @@ uint64_t pccl_thread_id(void)
 	if (id == 0)
 		id = atomic_fetch_add(&last, 1) + 1;
 	return id;
+}
+
+void pccl_wait_change(pthread_cond_t *cond, pthread_mutex_t *mutex)
+{
+	uint64_t until = cc_now_ns() + (uint64_t)PCCL_LOOK_MS * 1000000;
+	struct timespec t = {
+		.tv_sec = (time_t)(until / 1000000000), .tv_nsec = (long)(until % 1000000000)};
+
+	(void)pthread_cond_clockwait(cond, mutex, CLOCK_MONOTONIC, &t);
 }
 
 uint32_t pccl_generation(void)

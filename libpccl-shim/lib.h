@@ -10,6 +10,7 @@
 #ifndef PCCL_SHIM_LIB_H
 #define PCCL_SHIM_LIB_H
 
+#include <pthread.h>
 #include <stdint.h>
 
 #include "libpccl-shim/error.h"
@@ -22,6 +23,12 @@ pcclResult_t pccl_prepare(void);
 uint32_t pccl_generation(void);
 /* Of the calling thread. Unlike a pthread_t it is never another one's, not even later. */
 uint64_t pccl_thread_id(void);
+
+/* How long a wait may go on that somebody has to end. */
+#define PCCL_LOOK_MS 50
+
+/* Waits for the condition, PCCL_LOOK_MS at most. */
+void pccl_wait_change(pthread_cond_t *cond, pthread_mutex_t *mutex);
 
 /* A descriptor that forked children must not keep open. Part of the owner's object. */
 struct pccl_fork_fd {

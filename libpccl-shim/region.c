@@ -263,7 +263,7 @@ static pcclResult_t allocate(size_t size, struct pccl_registered *r, int *ret_fd
 	bool ended;
 
 	do {
-		res = pccl_session_get(&r->session);
+		res = pccl_session_get(NULL, &r->session);
 		if (res != pcclSuccess)
 			return res;
 		res = pccl_map_alloc(r->session, size, WL_REGION_REGISTERED, &r->map, ret_fd);

@@ -288,10 +288,9 @@ void pccl_comm_give_up(pcclComm_t *c, pcclResult_t code, const char *text)
 	pthread_mutex_unlock(&c->lock);
 }
 
-pcclResult_t pccl_comm_leave(pcclComm_t *c, pcclResult_t code, const char *text)
+static void depart(pcclComm_t *c, pcclResult_t code, const char *text)
 {
 	struct pccl_attachment *a;
-	pcclResult_t r;
 
 	pccl_keeper_remove(c);
 	pccl_comm_give_up(c, code, text);
@@ -301,10 +300,40 @@ pcclResult_t pccl_comm_leave(pcclComm_t *c, pcclResult_t code, const char *text)
 	if (a)
 		pccl_attachment_close(a);
 	pccl_attachment_unref(a);
+}
+
+pcclResult_t pccl_comm_leave(pcclComm_t *c, pcclResult_t code, const char *text)
+{
+	pcclResult_t r;
+
+	depart(c, code, text);
 	pthread_mutex_lock(&c->lock);
 	r = pccl_comm_fail_gone(c, true);
 	pthread_mutex_unlock(&c->lock);
 	return r;
+}
+
+static const char interrupted_text[] =
+	"pcclInterrupt was called and this peer has left the run: call pcclConnect to join again";
+
+bool pccl_comm_interrupted(pcclComm_t *c)
+{
+	enum pccl_link link;
+
+	if (!atomic_load_explicit(&c->interrupted, memory_order_relaxed) ||
+		!atomic_exchange(&c->interrupted, false))
+		return false;
+	pthread_mutex_lock(&c->lock);
+	link = c->link;
+	pthread_mutex_unlock(&c->lock);
+	if (link == PCCL_LINK_UP || link == PCCL_LINK_RESUMING)
+		depart(c, pcclInterrupted, interrupted_text);
+	return true;
+}
+
+pcclResult_t pccl_comm_fail_interrupted(void)
+{
+	return pccl_fail(pcclInterrupted, "%s", interrupted_text);
 }
 
 enum pccl_verdict pccl_op_verdict(pcclComm_t *c, uint32_t slot)
@@ -317,7 +346,10 @@ enum pccl_verdict pccl_op_verdict(pcclComm_t *c, uint32_t slot)
 		if (op->verdict == PCCL_VERDICT_NONE &&
 			atomic_load(&pccl_attachment_slot(op->att, slot)->state) == SHM_SLOT_DONE)
 			break;
-		pthread_cond_wait(&c->changed, &c->lock);
+		pccl_wait_change(&c->changed, &c->lock);
+		pthread_mutex_unlock(&c->lock);
+		(void)pccl_comm_interrupted(c); /* which is a verdict */
+		pthread_mutex_lock(&c->lock);
 	}
 	v = op->verdict;
 	pthread_mutex_unlock(&c->lock);

@@ -377,10 +377,13 @@ static bool read_one(struct pccl_session *s)
 }
 
 /* With the lock held, which is given up while the leader waits for a packet. */
-static void lead(struct pccl_session *s)
+static void lead(struct pccl_session *s, int longest_ms)
 {
 	struct pollfd p = {.fd = s->sock.fd, .events = POLLIN};
 	int nap = leaders_nap(s);
+
+	if (nap > longest_ms)
+		nap = longest_ms;
 
 	s->reading = true;
 	pthread_mutex_unlock(&s->lock);
@@ -500,7 +503,7 @@ int pccl_session_wait(
 		if (s->reading)
 			pthread_cond_wait(cond, &s->lock);
 		else
-			lead(s);
+			lead(s, INT32_MAX);
 	}
 	pass_lead(s);
 	pthread_mutex_unlock(&s->lock);
@@ -534,8 +537,27 @@ pcclResult_t pccl_session_end(struct pccl_session *s, struct pccl_call *call,
 	return pcclSuccess;
 }
 
+/* Until it is done, the session has ended, or somebody has ended it. */
+static void wait_or(struct pccl_session *s, struct pccl_call *call, struct pccl_ender *ender)
+{
+	pthread_mutex_lock(&s->lock);
+	while (!call->done && !s->dead && !ender->ended) {
+		pthread_mutex_unlock(&s->lock);
+		ender->ended = ender->end(ender->arg);
+		pthread_mutex_lock(&s->lock);
+		if (call->done || s->dead || ender->ended)
+			break;
+		if (s->reading)
+			pccl_wait_change(call->cond, &s->lock);
+		else
+			lead(s, PCCL_LOOK_MS);
+	}
+	pass_lead(s);
+	pthread_mutex_unlock(&s->lock);
+}
+
 static pcclResult_t call_with_fd(struct pccl_session *s, struct wl_request *request, int fd,
-	struct wl_reply *reply, int *fds, unsigned want_fds)
+	struct wl_reply *reply, int *fds, unsigned want_fds, struct pccl_ender *ender)
 {
 	struct pccl_call call, *calls = &call;
 	pthread_cond_t cond;
@@ -545,6 +567,8 @@ static pcclResult_t call_with_fd(struct pccl_session *s, struct wl_request *requ
 	pthread_cond_init(&cond, NULL);
 	r = begin(s, &call, request, fd, &cond);
 	if (r == pcclSuccess) {
+		if (ender)
+			wait_or(s, &call, ender);
 		pccl_session_wait(s, &calls, 1, &cond);
 		r = pccl_session_end(s, &call, reply, fds, want_fds);
 	}
@@ -555,13 +579,19 @@ static pcclResult_t call_with_fd(struct pccl_session *s, struct wl_request *requ
 pcclResult_t pccl_session_call(struct pccl_session *s, struct wl_request *request,
 	struct wl_reply *reply, int *fds, unsigned want_fds)
 {
-	return call_with_fd(s, request, -1, reply, fds, want_fds);
+	return call_with_fd(s, request, -1, reply, fds, want_fds, NULL);
+}
+
+pcclResult_t pccl_session_call_or(struct pccl_session *s, struct wl_request *request,
+	struct wl_reply *reply, struct pccl_ender *ender)
+{
+	return call_with_fd(s, request, -1, reply, NULL, 0, ender);
 }
 
 pcclResult_t pccl_session_adopt(
 	struct pccl_session *s, struct wl_request *request, int fd, struct wl_reply *reply)
 {
-	return call_with_fd(s, request, fd, reply, NULL, 0);
+	return call_with_fd(s, request, fd, reply, NULL, 0, NULL);
 }
 
 static bool check(struct pccl_session *s, bool watch)

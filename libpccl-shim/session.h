@@ -42,6 +42,16 @@ uint32_t pccl_session_hash_type(const struct pccl_session *s);
  */
 pcclResult_t pccl_session_call(struct pccl_session *s, struct wl_request *request,
 	struct wl_reply *reply, int *fds, unsigned want_fds);
+/* Asked each PCCL_LOOK_MS, without a lock: has somebody ended the call? Then it has told the agent,
+ * which answers at once. */
+struct pccl_ender {
+	bool (*end)(void *arg);
+	void *arg;
+	bool ended; /* it was; the answer is worth nothing */
+};
+/* The same for what may be ended, without descriptors. */
+pcclResult_t pccl_session_call_or(struct pccl_session *s, struct wl_request *request,
+	struct wl_reply *reply, struct pccl_ender *ender);
 /* The same for WL_REGION_ADOPT, which takes a descriptor along; it stays the caller's. */
 pcclResult_t pccl_session_adopt(
 	struct pccl_session *s, struct wl_request *request, int fd, struct wl_reply *reply);

@@ -11,7 +11,8 @@
 #include "common/cc_sys.h"
 #include "libpccl-shim/session.h"
 
-#define SLEEP_NS ((uint64_t)50000000) /* how late an agent's death may be noticed */
+/* how late an agent's death may be noticed */
+#define SLEEP_NS ((uint64_t)PCCL_LOOK_MS * 1000000)
 
 pcclResult_t pccl_slot_take(pcclComm_t *c, struct pccl_attachment *a, uint64_t tag,
 	const char *within, uint32_t *ret, bool *again)
@@ -189,7 +190,9 @@ bool pccl_slot_wait(pcclComm_t *c, uint32_t slot, const struct pccl_waiter *w)
 	while (atomic_load(&s->state) != SHM_SLOT_DONE && alive) {
 		uint32_t kind = w->wanted(w->arg);
 
-		if (w->look(w->arg)) {
+		if (pccl_comm_interrupted(c)) {
+			alive = false; /* the communicator is closed, and so is the slot */
+		} else if (w->look(w->arg)) {
 			armed = false;
 		} else if (spin) {
 			(void)sched_yield(); /* whoever works for us may need this CPU */
@@ -212,11 +215,27 @@ bool pccl_slot_wait(pcclComm_t *c, uint32_t slot, const struct pccl_waiter *w)
 
 /* ---- the completion */
 
-pcclResult_t pccl_slot_fail(const struct shm_slot *s, uint32_t code)
+/* An interrupt ends all operations; what the agent says of a communicator that was closed is not
+ * the reason. */
+static bool is_interrupted(pcclComm_t *c, pcclResult_t *ret)
+{
+	bool is;
+
+	pthread_mutex_lock(&c->lock);
+	is = c->link == PCCL_LINK_GONE && c->gone_code == pcclInterrupted;
+	if (is)
+		*ret = pccl_comm_fail_gone(c, true);
+	pthread_mutex_unlock(&c->lock);
+	return is;
+}
+
+pcclResult_t pccl_slot_fail(pcclComm_t *c, const struct shm_slot *s, uint32_t code)
 {
 	pcclResult_t r = pccl_result_of(code);
 	char text[SHM_TEXT];
 
+	if (is_interrupted(c, &r))
+		return r;
 	memcpy(text, s->text, sizeof text);
 	text[sizeof text - 1] = '\0';
 	return pccl_fail(r, "%s", text[0] ? text : pcclGetErrorString(r));

@@ -37,7 +37,8 @@ struct pccl_waiter {
 	void *arg;
 };
 
-/* Until the slot is done (true), or the agent that would end it is gone (false). */
+/* Until the slot is done (true), or nobody will end it: the agent is gone, or pcclInterrupt was
+ * called (false). */
 bool pccl_slot_wait(pcclComm_t *c, uint32_t slot, const struct pccl_waiter *w);
 /* While others are in flight, whose time this is, too. */
 #define PCCL_SPIN_NS ((uint64_t)20000)
@@ -46,7 +47,7 @@ bool pccl_slot_wait(pcclComm_t *c, uint32_t slot, const struct pccl_waiter *w);
 #define PCCL_SPIN_ALONE_NS ((uint64_t)400000)
 
 /* The code and text of a completion that is no success. */
-pcclResult_t pccl_slot_fail(const struct shm_slot *s, uint32_t code);
+pcclResult_t pccl_slot_fail(pcclComm_t *c, const struct shm_slot *s, uint32_t code);
 /* The application gets to know the world as of the end, or else the start. */
 void pccl_slot_told_world(pcclComm_t *c, const struct shm_slot *s);
 

@@ -216,7 +216,7 @@ static pcclResult_t end_by_slot(
 	pccl_slot_told_world(y->c, s);
 	if (code != pcclSuccess) {
 		pccl_comm_told_code(y->c, y->op->att, code);
-		return fail(y, pccl_slot_fail(s, code));
+		return fail(y, pccl_slot_fail(y->c, s, code));
 	}
 	pccl_comm_told_success(y->c, pccl_read64(&s->seq));
 	*ret_revision = pccl_read64(&s->revision);

@@ -172,6 +172,9 @@ typedef enum pcclResult_t {
 	/* Memory is exhausted, or the agent's limit for this user is reached. Free some, use
 	 * smaller operations, or raise the limit. */
 	pcclOutOfMemory = 68,
+	/* pcclInterrupt ended the call. Buffers are as before, and this peer has left the run; end
+	 * the program, or join again with pcclConnect. */
+	pcclInterrupted = 69,
 
 	pcclSystemError = pcclInternalError /* an older name */
 } pcclResult_t;
@@ -476,6 +479,19 @@ PCCL_EXPORT pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator);
  * After a failure the communicator is as before and pcclConnect may be called again.
  */
 PCCL_EXPORT pcclResult_t pcclConnect(pcclComm_t *communicator);
+
+/*
+ * Ends the call that is blocked on the communicator, within a tenth of a second: it returns
+ * pcclInterrupted, its buffers are as before, and this peer has left the run as with
+ * pcclDestroyCommunicator. Operations in flight end with it and are still to be awaited; then
+ * pcclConnect joins again. A call whose result came first returns that. If no call is blocked, the
+ * next one that has to wait is ended. Returns at once. May be called from a signal handler and
+ * from any thread, and leaves the text of pcclGetLastError alone.
+ *
+ * pcclInvalidArgument  the pointer is NULL, or not a communicator
+ * pcclInvalidUsage     the communicator belongs to the process that this one was forked from
+ */
+PCCL_EXPORT pcclResult_t pcclInterrupt(pcclComm_t *communicator);
 
 /*
  * Chooses what operations that are started on this communicator from now on may leave in their

@@ -18,6 +18,7 @@ dist_man_MANS = \
 	man/man3/pcclGetLastError.3 \
 	man/man3/pcclGetVersion.3 \
 	man/man3/pcclInit.3 man/man3/pcclInitExtended.3 \
+	man/man3/pcclInterrupt.3 \
 	man/man3/pcclInterruptMaster.3 \
 	man/man3/pcclMasterAwaitTermination.3 \
 	man/man3/pcclMemAlloc.3 \

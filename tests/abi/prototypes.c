@@ -39,6 +39,7 @@ static const struct {
 		pcclSharedStateSyncStrategy_t, pcclSharedStateSyncInfo_t *);
 	pcclResult_t (*create_master)(ccoip_socket_address_t, pcclMasterInstance_t **);
 	pcclResult_t (*run_master)(pcclMasterInstance_t *);
+	pcclResult_t (*interrupt)(pcclComm_t *);
 	pcclResult_t (*interrupt_master)(pcclMasterInstance_t *);
 	pcclResult_t (*master_await_termination)(pcclMasterInstance_t *);
 	pcclResult_t (*destroy_master)(pcclMasterInstance_t *);
@@ -67,6 +68,7 @@ static const struct {
 	pcclSynchronizeSharedState,
 	pcclCreateMaster,
 	pcclRunMaster,
+	pcclInterrupt,
 	pcclInterruptMaster,
 	pcclMasterAwaitTermination,
 	pcclDestroyMaster,
@@ -104,6 +106,7 @@ static void check_error_strings(void)
 		pcclPermissionDenied,
 		pcclTimeout,
 		pcclOutOfMemory,
+		pcclInterrupted,
 		(pcclResult_t)63,
 	};
 	const size_t n = sizeof codes / sizeof codes[0];
@@ -141,6 +144,7 @@ static void check_null(void)
 		api.await_async_reduce(NULL, NULL),
 		api.create_master(nowhere, NULL),
 		api.run_master(NULL),
+		api.interrupt(NULL),
 		api.interrupt_master(NULL),
 		api.master_await_termination(NULL),
 		api.destroy_master(NULL),

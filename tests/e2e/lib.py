@@ -35,6 +35,7 @@ PENDING_ASYNC_OPS = 10
 UPDATE_TOPOLOGY_FAILED = 11
 AGENT_UNAVAILABLE = 64
 OUT_OF_MEMORY = 68
+INTERRUPTED = 69
 
 PREFIX = "pccle2e"  # of names of folders and network namespaces
 USUAL_WAIT = 30

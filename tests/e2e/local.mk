@@ -39,6 +39,7 @@ e2e_tests = \
 	tests/e2e/test_ports.py \
 	tests/e2e/test_refusals.py \
 	tests/e2e/test_shortage.py \
+	tests/e2e/test_interrupt.py \
 	tests/e2e/test_hostile.py \
 	tests/e2e/test_trust.py \
 	tests/e2e/test_fresh_start.py \

@@ -6,6 +6,7 @@
  * text= with what pcclGetLastError says, up to the end of the line.
  *
  *	create [streams=N] [master=A:P], connect, update, pending, destroy
+ *                          from then on SIGUSR2 is pcclInterrupt
  *	until world=N ms=N        pcclUpdateTopology until the run has so many peers
  *	attr                      the four attributes
  *	alloc bytes=N             pcclMemAlloc of memory that is written to and kept; one at a time
@@ -146,8 +147,15 @@ static int attribute(pcclAttribute_t a)
 	return v;
 }
 
+static void on_interrupt(int signo)
+{
+	(void)signo;
+	pcclInterrupt(peer.comm); /* NOLINT(bugprone-signal-handler): it says so */
+}
+
 static void do_create(void)
 {
+	struct sigaction sa = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
 	uint64_t begin = now();
 	pcclResult_t r;
 
@@ -155,6 +163,7 @@ static void do_create(void)
 	if (word("master", "")[0])
 		params.master_address = parse_address(word("master", ""));
 	r = pcclCreateCommunicator(&params, &peer.comm);
+	sigaction(SIGUSR2, &sa, NULL);
 	printf("create");
 	say_outcome(r, begin, now());
 }

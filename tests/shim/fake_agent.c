@@ -17,6 +17,7 @@
 
 #include "common/cc_shm.h"
 #include "common/cc_sys.h"
+#include "proto/wire_codes.h"
 
 static uint32_t element_size(uint32_t dtype)
 {
@@ -287,6 +288,25 @@ void fake_answer(struct fake *f, int conn, const struct wl_request *q, enum fake
 		close(fds[0]);
 }
 
+/* As the agent does, before it answers who destroys the comm. */
+static void refuse_held(struct fake *f, int conn, uint32_t comm)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < f->n_held; i++) {
+		struct held h = f->held[i];
+		struct wl_reply r = {.req_id = h.request.req_id,
+			.code = WIRE_INVALID_USAGE,
+			.text = "the communicator was destroyed"};
+
+		if (h.conn == conn && h.request.comm == comm)
+			fake_reply(f, conn, &r, NULL, 0);
+		else
+			f->held[n++] = h;
+	}
+	f->n_held = n;
+}
+
 static void handle(struct fake *f, int conn, const struct wl_request *q, int fd)
 {
 	enum fake_action action = f->script[q->type].action;
@@ -302,6 +322,8 @@ static void handle(struct fake *f, int conn, const struct wl_request *q, int fd)
 	else if (fd >= 0)
 		close(fd);
 	pthread_cond_broadcast(&f->changed);
+	if (q->type == WL_COMM_DESTROY)
+		refuse_held(f, conn, q->comm);
 	if (f->script[q->type].text)
 		snprintf(r.text, sizeof r.text, "%s", f->script[q->type].text);
 	switch (action) {

@@ -30,6 +30,19 @@ START_TEST(a_caller_of_1_0_knows_all_codes)
 }
 END_TEST
 
+START_TEST(an_interrupt_is_an_error_that_nobody_repeats)
+{
+	fx_agent = fake_start(fx_socket);
+	fx_assert_succeeds(pcclInit());
+	fx_comm = fx_new_comm();
+	ck_assert_int_eq(pcclInterrupt(fx_comm), pcclSuccess);
+	fx_assert_fails(pcclConnect(fx_comm), pcclInternalError, "pcclInterrupt");
+	fx_assert_succeeds(pcclConnect(fx_comm));
+	fx_assert_succeeds(pcclDestroyCommunicator(fx_comm));
+	fake_stop(fx_agent);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("codes");
@@ -38,6 +51,7 @@ int main(void)
 	tcase_add_unchecked_fixture(tc, fx_make_base, fx_remove_base);
 	tcase_add_checked_fixture(tc, setup, fx_remove_dir);
 	tcase_add_test(tc, a_caller_of_1_0_knows_all_codes);
+	tcase_add_test(tc, an_interrupt_is_an_error_that_nobody_repeats);
 	suite_add_tcase(s, tc);
 	return tl_run(s);
 }

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""pcclInterrupt in a signal handler ends whatever call of the peer is blocked; its buffers are as
+before, the others go on without it, and it can join again."""
+
+import os
+import pathlib
+import random
+import signal
+import time
+
+import lib
+from lib import INTERRUPTED, RANK_CONNECTION_LOST, SUCCESS, check, ids_of, judge, together
+
+OP = "type=f32 op=sum count=100000 tag={} seed=3 ids={}"
+# What blocks as long as no other peer calls anything. {} is an operation.
+CALLS = {"update": "pcclUpdateTopology", "optimize": "pcclOptimizeTopology",
+         "pending": "pcclArePeersPending", "reduce place=in {}": "pcclAllReduce",
+         "reduce place=out mem=shared {}": "pcclAllReduce of registered memory",
+         "submit+await": "pcclAwaitAsyncReduce",
+         "several n=4 window=2 {}": "pcclAllReduceMultipleWithRetry",
+         "sync": "pcclSynchronizeSharedState"}
+LARGE = "reduce place=in type=f32 op=sum count=4000000 tag={} seed={} ids={}"
+ROUNDS = 12
+
+
+def sleeps_in(peer):
+    """The system call that the peer sleeps in, or None."""
+    text = pathlib.Path(f"/proc/{peer.pid}/syscall").read_text(encoding="ascii")
+    return None if text.startswith("running") else text.split()[0]
+
+
+def interrupt(peer, line):
+    """The answer to a call that is blocked and then interrupted."""
+    lib.until(lambda: sleeps_in(peer), "the peer does not wait for commands")
+    idle = sleeps_in(peer)
+    peer.send(line)
+    lib.until(lambda: sleeps_in(peer) not in (None, idle), f"{line} does not block")
+    os.kill(peer.pid, signal.SIGUSR2)
+    return peer.read()
+
+
+def join_again(peers, newcomer):
+    newcomer.send("connect", f"until world={len(peers)}")
+    others = [p for p in peers if p is not newcomer]
+    together(others, f"until world={len(peers)}")
+    return [newcomer.read(), newcomer.read()]
+
+
+def reduce_all(peers, tag, retry=0):
+    return together(peers, "reduce place=in " + OP.format(tag, ids_of(peers)) + f" retry={retry}")
+
+
+def blocked(peers, number, line):
+    victim = peers[number % len(peers)]
+    others = [p for p in peers if p is not victim]
+    what = CALLS[line]
+    op = OP.format(100 * number, ids_of(peers))
+    if line == "submit+await":
+        victim.expect(f"submit slot=0 place=in {op}")
+        answer = interrupt(victim, "await slot=0")
+    elif line.startswith("several"):
+        answer = interrupt(victim, line.format(op))
+        answer = [answer] + [victim.read() for _ in range(3)]
+        answer = next(a for a in answer if "code" in a)
+    else:
+        answer = interrupt(victim, line.format(op))
+    check(answer["code"] == INTERRUPTED and answer.get("check", "ok") == "ok"
+          and "pcclConnect" in answer["text"], f"{what} is ended, buffers are as before", answer)
+    answers = together(others, f"until world={len(others)}")
+    check([a["world"] for a in answers] == [len(others)] * 2, f"{what}: it leaves the run", answers)
+    wrong = judge(reduce_all(others, 100 * number + 50, 5))
+    check(not wrong, f"{what}: the others go on", wrong)
+    answers = join_again(peers, victim)
+    check([a["code"] for a in answers] == [SUCCESS] * 2, f"{what}: it joins again", answers)
+    wrong = judge(reduce_all(peers, 100 * number + 60))
+    check(not wrong, f"{what}: and has what the others have", wrong)
+
+
+def connecting(lab, peers):
+    newcomer = lab.start_peer(9, 1)
+    newcomer.expect("create")
+    answer = interrupt(newcomer, "connect")
+    check(answer["code"] == INTERRUPTED, "pcclConnect is ended", answer)
+    answers = join_again([*peers, newcomer], newcomer)
+    check([a["code"] for a in answers] == [SUCCESS] * 2, "and connects later", answers)
+    newcomer.expect("destroy")
+    lab.drop_peer(newcomer)
+    together(peers, f"until world={len(peers)}")
+
+
+def under_way(peers, rng):
+    """All have called it: the peer has the result or its buffer as before, and so have others."""
+    seen = set()
+    for number in range(ROUNDS):
+        for peer in peers:
+            peer.send(LARGE.format(9000 + number, number, ids_of(peers)))
+        time.sleep(rng.random() * (0.05 if number % 2 else 0.5))
+        os.kill(peers[0].pid, signal.SIGUSR2)
+        answers = [peer.read() for peer in peers]
+        codes = [a["code"] for a in answers]
+        seen.add(codes[0])
+        good = codes[0] in (SUCCESS, INTERRUPTED) and set(codes[1:]) in (
+            {SUCCESS}, {RANK_CONNECTION_LOST}) and all(a["check"] == "ok" for a in answers)
+        if codes[0] == SUCCESS:  # the next call is ended instead
+            good = good and set(codes) == {SUCCESS}
+            answers.append(peers[0].call("update"))
+            good = good and answers[-1]["code"] == INTERRUPTED
+        if not good:
+            check(False, f"operations that are under way, {number}", answers)
+            return
+        together(peers[1:], f"until world={len(peers) - 1}")
+        join_again(peers, peers[0])
+    check(True, f"operations that are under way: all or nothing, {sorted(seen)}")
+
+
+def test():
+    with lib.Lab(2) as lab:
+        lab.start()
+        peers = lab.start_peers([0, 1, 1])
+        for peer in peers:
+            peer.expect("state revision=3")
+            peer.expect("tensors name=w type=f32 count=1000 seed=1 like=0")
+        for number, line in enumerate(CALLS):
+            blocked(peers, number, line)
+        connecting(lab, peers)
+        under_way(peers, random.Random(4))
+        lab.check_alive()
+
+
+lib.run(test, 240)

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * pcclInterrupt: every call that blocks can be ended, by a signal handler in the thread that is
+ * blocked and by another thread. Buffers are as before, and the peer has left the run.
+ */
+#include <pthread.h>
+#include <signal.h>
+
+#include "tests/shim/resume.h"
+
+enum call { CONNECT, TOPOLOGY, OPTIMIZE, PENDING, REDUCE, AWAIT, SEVERAL, SYNC, CALLS };
+enum way { BY_THREAD, BY_SIGNAL, WAYS };
+
+static pthread_t blocked;
+
+static void on_signal(int signo)
+{
+	(void)signo;
+	pcclInterrupt(fx_comm); /* NOLINT(bugprone-signal-handler): it says so */
+}
+
+static void interrupt(enum way way)
+{
+	if (way == BY_SIGNAL)
+		ck_assert_int_eq(pthread_kill(blocked, SIGUSR1), 0);
+	else
+		ck_assert_int_eq(pcclInterrupt(fx_comm), pcclSuccess);
+}
+
+static void setup(void)
+{
+	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+
+	ck_assert_int_eq(sigaction(SIGUSR1, &sa, NULL), 0);
+	blocked = pthread_self();
+	fx_setup_agent();
+	fx_comm = fx_new_comm();
+}
+
+/* What blocks it is known to the agent. */
+struct attack {
+	enum call call;
+	enum way way;
+	enum placement placement;
+};
+
+static void play_half(enum placement p)
+{
+	struct fake_op op = fake_take(fx_agent);
+
+	fake_begin(&op, bf_mode(p), 3, SEGMENT);
+	fake_await_input(&op, op.bytes);
+	for (uint32_t i = 0; i < op.plan.n_segs / 2; i++)
+		fake_segment(&op, i);
+	fake_await_asleep(&op, p == STAGED_IN_PLACE ? SHM_WAIT_SEGMENTS : SHM_WAIT_DONE);
+}
+
+static void *attack(void *arg)
+{
+	const struct attack *a = arg;
+
+	switch (a->call) {
+	case CONNECT:
+		fake_await_seen(fx_agent, WL_COMM_CONNECT, 1);
+		break;
+	case TOPOLOGY:
+	case OPTIMIZE:
+		fake_await_seen(fx_agent, WL_UPDATE_TOPOLOGY, 1);
+		break;
+	case PENDING:
+		fake_await_seen(fx_agent, WL_ARE_PENDING, 1);
+		break;
+	case SYNC:
+		(void)fake_take(fx_agent);
+		break;
+	default:
+		play_half(a->placement);
+		break;
+	}
+	interrupt(a->way);
+	return NULL;
+}
+
+static pcclResult_t await_two(struct buffers *b)
+{
+	struct buffers other = bf_new(STAGED_IN_PLACE, BYTES, 2);
+	pcclAsyncReduceOp_t first = bf_launch(b, 1), second = bf_launch(&other, 2);
+	pcclResult_t r = pcclAwaitAsyncReduce(&first, NULL);
+
+	fx_assert_fails(pcclConnect(fx_comm), pcclInvalidUsage, "in flight");
+	fx_assert_fails(pcclAwaitAsyncReduce(&second, NULL), pcclInterrupted, "pcclConnect");
+	bf_assert_untouched(&other);
+	bf_free(&other);
+	return r;
+}
+
+static pcclResult_t synchronize(void)
+{
+	uint8_t tensor[4096] = {0};
+	pcclTensorInfo_t info = {
+		.name = "t", .data = tensor, .count = sizeof tensor, .datatype = pcclUint8};
+	pcclSharedState_t state = {.revision = 1, .count = 1, .infos = &info};
+	pcclResult_t r = pcclSynchronizeSharedState(
+		fx_comm, &state, PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR, NULL);
+
+	ck_assert_uint_eq(state.revision, 1);
+	for (size_t i = 0; i < sizeof tensor; i++)
+		ck_assert_uint_eq(tensor[i], 0);
+	return r;
+}
+
+static pcclResult_t make(enum call call, struct buffers *b)
+{
+	pcclReduceDescriptor_t d = bf_descriptor(BYTES, 1);
+	pcclReduceOpDescriptor_t op = {b->send, b->recv, d};
+	bool flag;
+
+	switch (call) {
+	case CONNECT:
+		return pcclConnect(fx_comm);
+	case TOPOLOGY:
+		return pcclUpdateTopology(fx_comm);
+	case OPTIMIZE:
+		return pcclOptimizeTopology(fx_comm);
+	case PENDING:
+		return pcclArePeersPending(fx_comm, &flag);
+	case REDUCE:
+		return pcclAllReduce(b->send, b->recv, &d, fx_comm, NULL);
+	case AWAIT:
+		return await_two(b);
+	case SEVERAL:
+		return pcclAllReduceMultipleWithRetry(&op, 1, fx_comm, NULL, 1);
+	default:
+		return synchronize();
+	}
+}
+
+static void hold_all(enum fake_action action)
+{
+	fake_script(fx_agent, WL_COMM_CONNECT, action, 0, NULL);
+	fake_script(fx_agent, WL_UPDATE_TOPOLOGY, action, 0, NULL);
+	fake_script(fx_agent, WL_ARE_PENDING, action, 0, NULL);
+}
+
+static void assert_out(void)
+{
+	fx_assert_fails(pcclUpdateTopology(fx_comm), pcclUpdateTopologyFailed, "pcclInterrupt");
+}
+
+static void assert_joins_again(void)
+{
+	fx_assert_succeeds(pcclConnect(fx_comm));
+	fx_assert_succeeds(pcclUpdateTopology(fx_comm));
+}
+
+static void end_call(struct attack a)
+{
+	struct buffers b = bf_new(a.placement, BYTES, 1);
+	pthread_t t;
+
+	if (a.call != CONNECT)
+		fx_assert_succeeds(pcclConnect(fx_comm));
+	hold_all(FAKE_HOLD);
+	ck_assert_int_eq(pthread_create(&t, NULL, attack, &a), 0);
+	ck_assert_int_eq(make(a.call, &b), pcclInterrupted);
+	if (a.call != AWAIT)
+		ck_assert_ptr_nonnull(strstr(pcclGetLastError(), "pcclConnect"));
+	pthread_join(t, NULL);
+	bf_assert_untouched(&b);
+	ck_assert_uint_eq(fake_seen(fx_agent, WL_COMM_DESTROY), 1);
+	hold_all(FAKE_ANSWER);
+	if (a.call != CONNECT)
+		assert_out();
+	assert_joins_again();
+	bf_free(&b);
+}
+
+START_TEST(every_call_that_blocks_is_ended)
+{
+	end_call((struct attack){_i % CALLS, _i / CALLS, STAGED_IN_PLACE});
+}
+END_TEST
+
+START_TEST(buffers_of_all_kinds_are_as_before)
+{
+	end_call((struct attack){REDUCE, _i % WAYS, _i / WAYS});
+}
+END_TEST
+
+/* If none is blocked the next one is ended, and that one alone. */
+START_TEST(the_next_call_is_ended)
+{
+	struct buffers b = bf_new(STAGED, BYTES, 1);
+
+	if (_i != CONNECT)
+		fx_assert_succeeds(pcclConnect(fx_comm));
+	interrupt(BY_SIGNAL);
+	ck_assert_int_eq(make(_i, &b), pcclInterrupted);
+	bf_assert_untouched(&b);
+	assert_joins_again();
+	bf_free(&b);
+}
+END_TEST
+
+START_TEST(a_result_that_came_first_counts)
+{
+	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
+	pcclAsyncReduceOp_t h;
+	struct fake_op op;
+
+	fx_assert_succeeds(pcclConnect(fx_comm));
+	h = bf_launch(&b, 1);
+	op = fake_take(fx_agent);
+	fake_serve(&op, SHM_RESULT_AREA);
+	interrupt(BY_THREAD);
+	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
+	bf_assert_result(&b);
+	fx_assert_fails(pcclUpdateTopology(fx_comm), pcclInterrupted, "pcclConnect");
+	assert_out();
+	assert_joins_again();
+	bf_free(&b);
+}
+END_TEST
+
+static void *attack_without_agent(void *arg)
+{
+	fake_await_seen(fx_agent, WL_COMM_ATTACH, 1);
+	interrupt(*(enum way *)arg);
+	return NULL;
+}
+
+/* The agent has died, and the next one does not let the peer back in: the call waits for that. */
+START_TEST(a_call_that_waits_for_an_agent_is_ended)
+{
+	struct buffers b = bf_new(RECV_REGISTERED, BYTES, 1);
+	enum call call = (enum call[]){TOPOLOGY, PENDING, AWAIT, SYNC}[_i / WAYS];
+	enum way way = _i % WAYS;
+	pcclAsyncReduceOp_t h;
+	struct fake_op op;
+	pthread_t t;
+
+	fx_assert_succeeds(pcclConnect(fx_comm));
+	if (call == AWAIT) { /* all of it is there: it waits for the verdict */
+		h = bf_launch(&b, 1);
+		op = fake_take(fx_agent);
+		rs_play_whole(&op, SHM_RESULT_UNDO);
+	}
+	fake_script(fx_agent, WL_COMM_ATTACH, FAKE_HOLD, 0, NULL);
+	fake_hang_up(fx_agent);
+	ck_assert_int_eq(pthread_create(&t, NULL, attack_without_agent, &way), 0);
+	ck_assert_int_eq(
+		call == AWAIT ? pcclAwaitAsyncReduce(&h, NULL) : make(call, &b), pcclInterrupted);
+	pthread_join(t, NULL);
+	bf_assert_untouched(&b);
+	assert_out();
+	assert_joins_again();
+	fake_release(fx_agent);
+	/* The peer that nobody wants any more leaves, the other one stays. */
+	fake_await_seen(fx_agent, WL_COMM_DESTROY, 1);
+	fx_assert_succeeds(pcclUpdateTopology(fx_comm));
+	bf_free(&b);
+}
+END_TEST
+
+static void *attack_soon(void *arg)
+{
+	usleep(100000); /* nothing tells that it has begun to wait; sooner it is ended as well */
+	interrupt(*(enum way *)arg);
+	return NULL;
+}
+
+/* The agent has gone and none comes. */
+START_TEST(a_connect_without_an_agent_is_ended)
+{
+	enum way way = _i;
+	pthread_t t;
+
+	fx_assert_succeeds(pcclConnect(fx_comm));
+	fx_assert_succeeds(pcclDestroyCommunicator(fx_comm));
+	fx_comm = fx_new_comm();
+	fake_stop(fx_agent);
+	ck_assert_int_eq(pthread_create(&t, NULL, attack_soon, &way), 0);
+	fx_assert_fails(pcclConnect(fx_comm), pcclInterrupted, "pcclInterrupt");
+	pthread_join(t, NULL);
+	fx_agent = fake_start(fx_socket);
+	assert_joins_again();
+}
+END_TEST
+
+START_TEST(no_communicator)
+{
+	ck_assert_int_eq(pcclInterrupt(NULL), pcclInvalidArgument);
+	ck_assert_int_eq(pcclInterrupt((pcclComm_t *)(void *)fx_dir), pcclInvalidArgument);
+	ck_assert_str_eq(pcclGetLastError(), "");
+	assert_joins_again();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("interrupts");
+	TCase *t = tcase_create("calls");
+
+	tcase_add_unchecked_fixture(t, fx_make_base, fx_remove_base);
+	tcase_add_checked_fixture(t, setup, fx_teardown_comm);
+	tcase_add_loop_test(t, every_call_that_blocks_is_ended, 0, CALLS * WAYS);
+	tcase_add_loop_test(t, buffers_of_all_kinds_are_as_before, 0, PLACEMENTS * WAYS);
+	tcase_add_loop_test(t, the_next_call_is_ended, 0, CALLS);
+	tcase_add_test(t, a_result_that_came_first_counts);
+	tcase_add_loop_test(t, a_call_that_waits_for_an_agent_is_ended, 0, 4 * WAYS);
+	tcase_add_loop_test(t, a_connect_without_an_agent_is_ended, 0, WAYS);
+	tcase_add_test(t, no_communicator);
+	suite_add_tcase(s, t);
+	return tl_run(s);
+}

@@ -273,10 +273,12 @@ def test():
             source.write_text(text, "utf-8")
             if compiled(lab.folder, source, source.with_suffix("")):
                 first_program(lab, source.with_suffix(""), number)
-        for page, line in lines:
-            if not daemon(line):
-                command_line(lab, page, line)
-        settle(lab)
+        # A run with members is not reset.
+        for last in (False, True):
+            for page, line in lines:
+                if not daemon(line) and line.endswith(" reset") == last:
+                    command_line(lab, page, line)
+            settle(lab)
         lab.check_alive()
 
 

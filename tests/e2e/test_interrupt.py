@@ -6,11 +6,14 @@ before, the others go on without it, and it can join again."""
 import os
 import pathlib
 import random
+import re
 import signal
+import subprocess
+import sys
 import time
 
 import lib
-from lib import INTERRUPTED, RANK_CONNECTION_LOST, SUCCESS, check, ids_of, judge, together
+from lib import BUILD, INTERRUPTED, RANK_CONNECTION_LOST, SUCCESS, check, ids_of, judge, together
 
 OP = "type=f32 op=sum count=100000 tag={} seed=3 ids={}"
 # What blocks as long as no other peer calls anything. {} is an operation.
@@ -20,6 +23,22 @@ CALLS = {"update": "pcclUpdateTopology", "optimize": "pcclOptimizeTopology",
          "submit+await": "pcclAwaitAsyncReduce",
          "several n=4 window=2 {}": "pcclAllReduceMultipleWithRetry",
          "sync": "pcclSynchronizeSharedState"}
+TOP = pathlib.Path(__file__).resolve().parents[2]
+# What the example leaves to the reader: address, group, streams.
+CREATE = """
+comm = ctypes.c_void_p()
+params = struct.pack("=I4B16xH2xII", 0, *map(int, sys.argv[2].split(".")), int(sys.argv[3]), 0, 1)
+if pccl.pcclInitExtended() or pccl.pcclCreateCommunicator(params, ctypes.byref(comm)):
+    sys.exit("create")
+"""
+BLOCK = """
+try:
+    print("blocks", flush=True)
+    code = pccl.pcclConnect(comm)  # the member does not vote
+    sys.exit(f"code {code} came back")
+except KeyboardInterrupt:
+    print("Ctrl-C")
+"""
 LARGE = "reduce place=in type=f32 op=sum count=4000000 tag={} seed={} ids={}"
 ROUNDS = 12
 
@@ -114,6 +133,34 @@ def under_way(peers, rng):
     check(True, f"operations that are under way: all or nothing, {sorted(seen)}")
 
 
+def example():
+    """What pcclInterrupt(3) says of Python."""
+    text = (TOP / "man/man3/pcclInterrupt.3").read_text("utf-8")
+    code = re.search(r"^import ctypes.*?(?=^\.Ed$)", text, re.M | re.S)[0]
+    return "import struct, sys\n" + code.replace('"libpccl-shim.so"', "sys.argv[1]").replace(
+        "# comm = ctypes.c_void_p(), set by pcclCreateCommunicator", CREATE)
+
+
+def python(lab):
+    """Ctrl-C ends a blocked call of a Python program."""
+    peer = lab.start_peer(11, 0)
+    peer.expect("create")
+    peer.expect("connect")
+    host, port = lab.master.address.rsplit(":", 1)
+    program, log = lab.spawn("python", 0, [
+        sys.executable, "-c", example() + BLOCK,
+        BUILD / "libpccl-shim/.libs/libpccl-shim.so", host, port],
+        stdout=subprocess.PIPE, env={"PCCL_AGENT_SOCKET": str(lab.agents[0].socket)})
+    started = program.stdout.readline()
+    lib.until(lambda: sleeps_in(program), "the program does not block")
+    program.send_signal(signal.SIGINT)
+    out, _ = program.communicate(timeout=lib.WAIT)
+    check(started == b"blocks\n" and out == b"Ctrl-C\n" and program.returncode == 0,
+          "Ctrl-C ends a blocked call of a Python program", (out, log.read_text("utf-8")))
+    peer.expect("destroy")
+    lab.drop_peer(peer)
+
+
 def test():
     with lib.Lab(2) as lab:
         lab.start()
@@ -125,6 +172,10 @@ def test():
             blocked(peers, number, line)
         connecting(lab, peers)
         under_way(peers, random.Random(4))
+        for peer in list(peers):
+            peer.expect("destroy")
+            lab.drop_peer(peer)
+        python(lab)
         lab.check_alive()
 
 

@@ -9,8 +9,8 @@ import subprocess
 import time
 
 import lib
-from lib import (INVALID_USAGE, RANK_CONNECTION_LOST, SUCCESS, TOO_FEW_PEERS, Failed, check, ids_of,
-                 judge, together)
+from lib import (RANK_CONNECTION_LOST, SUCCESS, TOO_FEW_PEERS, UPDATE_TOPOLOGY_FAILED, Failed, check,
+                 ids_of, judge, together)
 
 AGENT_OPTIONS = ("--stopped-timeout-ms", "1000")
 OP = "type=f32 op=sum count=1000"
@@ -134,7 +134,7 @@ def removed(lab, a, b):
     check([x["code"] for x in answers] == [RANK_CONNECTION_LOST] * 2, "the next call tells", answers)
     see("after it", ((a,), (2, 1, 2, 1)), ((b,), (-1, -1, -1, -1)))
     answer = b.call("update")
-    check(answer["code"] == INVALID_USAGE, "it is a peer no more", answer)
+    check(answer["code"] == UPDATE_TOPOLOGY_FAILED, "it is a peer no more", answer)
 
 
 def test():

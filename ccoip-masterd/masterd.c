@@ -73,6 +73,7 @@ struct masterd {
 	uint64_t complaints_since_ns;
 	uint32_t complaints, unsaid;
 	uint32_t lines, unwritten; /* of the core's log for strangers: that are left; left out */
+	int unwritten_level;       /* the gravest of those that were left out */
 	uint32_t n_strangers;      /* agents that are no members */
 	bool stranger;             /* the present step is about one */
 	bool member_gone;          /* the agent that was forgotten last was a member */
@@ -112,8 +113,8 @@ static void renew_complaints(struct masterd *m, uint64_t now)
 	if (m->unsaid)
 		cc_log(CC_LOG_WARNING, "%u more connections were refused", m->unsaid);
 	if (m->unwritten)
-		cc_log(CC_LOG_WARNING, "%u more lines about agents without members were left out",
-			m->unwritten);
+		cc_log(m->unwritten_level,
+			"%u more lines about agents without members were left out", m->unwritten);
 	m->complaints_since_ns = now;
 	m->complaints = m->unsaid = m->unwritten = 0;
 	m->lines = m->lines + LINES_PER_S < LINES_MAX ? m->lines + LINES_PER_S : LINES_MAX;
@@ -122,7 +123,8 @@ static void renew_complaints(struct masterd *m, uint64_t now)
 static void write_line(struct masterd *m, uint32_t level, const char *text)
 {
 	if (m->stranger && m->lines == 0) {
-		m->unwritten++;
+		if (m->unwritten++ == 0 || (int)level < m->unwritten_level)
+			m->unwritten_level = (int)level;
 		return;
 	}
 	m->lines -= m->stranger;

@@ -9,6 +9,8 @@
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -366,16 +368,18 @@ struct cc_conn *cc_conn_new(struct cc_loop *l, int fd, const struct cc_conn_ops 
 }
 
 struct cc_conn *cc_conn_connect(struct cc_loop *l, const struct cc_addr *to, uint32_t timeout_ms,
-	const struct cc_conn_ops *ops, void *arg)
+	uint16_t segment_max, const struct cc_conn_ops *ops, void *arg)
 {
 	struct timeval tv = cc_loop_from_ms(timeout_ms);
 	struct sockaddr_storage ss;
 	unsigned len = cc_addr_to_sockaddr(to, &ss);
 	struct cc_conn *c;
-	int fd = cc_tcp_socket(ss.ss_family);
+	int fd = cc_tcp_socket(ss.ss_family), segment = segment_max;
 
 	if (fd < 0)
 		return NULL;
+	if (segment != 0)
+		setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof segment);
 	c = conn_new(l, fd, ops, arg);
 	if (!c) {
 		close(fd);

@@ -77,9 +77,9 @@ struct cc_conn_ops {
 /* Takes over a connected socket; tunes it (cc_tcp_tune) if it is TCP. */
 struct cc_conn *cc_conn_new(struct cc_loop *l, int fd, const struct cc_conn_ops *ops, void *arg);
 /* Starts connecting; on_connected or on_closed follows (never before this returns). Tuned
- * (cc_tcp_tune) once connected. */
+ * (cc_tcp_tune) once connected. segment_max: bytes of a TCP segment, 0: the kernel's choice. */
 struct cc_conn *cc_conn_connect(struct cc_loop *l, const struct cc_addr *to, uint32_t timeout_ms,
-	const struct cc_conn_ops *ops, void *arg);
+	uint16_t segment_max, const struct cc_conn_ops *ops, void *arg);
 /* Copies and queues. CC_ERR_LIMIT: more than max_out bytes (default 16 MiB) would be queued,
  * nothing was added; the owner had better close the connection. */
 int cc_conn_send(struct cc_conn *c, const void *buf, size_t len);

@@ -86,29 +86,27 @@ static void free_closed(struct eng_thread *t)
 	}
 }
 
-static void break_link(
-	struct eng_thread *t, uint32_t link, bool silent, bool ended, const char *why)
+static void break_link(struct eng_thread *t, struct eng_broken how, const char *why)
 {
 	struct eng_broken *b = aligned_alloc(16, sizeof *b);
 
-	eng_close_link(t, link);
+	eng_close_link(t, how.link);
 	if (!b)
 		return; /* the other side's timeouts will find out */
-	b->link = link;
-	b->silent = silent;
-	b->ended = ended;
+	*b = how;
 	snprintf(b->text, sizeof b->text, "%s", why);
 	eng_notify(t, eng_pack_ptr(b, ENG_NOTE_BROKEN), true);
 }
 
 void eng_break_link(struct eng_thread *t, uint32_t link, const char *why)
 {
-	break_link(t, link, false, false, why);
+	break_link(t, (struct eng_broken){.link = link}, why);
 }
 
 void eng_end_link(struct eng_thread *t, uint32_t link)
 {
-	break_link(t, link, false, true, "closed by the other agent");
+	break_link(
+		t, (struct eng_broken){.link = link, .ended = true}, "closed by the other agent");
 }
 
 void eng_give_up_link(struct eng_thread *t, uint32_t link, uint32_t silent_ms)
@@ -117,7 +115,12 @@ void eng_give_up_link(struct eng_thread *t, uint32_t link, uint32_t silent_ms)
 
 	snprintf(why, sizeof why, "nothing was heard of the other host for %.1f s",
 		(double)silent_ms / 1000);
-	break_link(t, link, true, false, why);
+	break_link(t, (struct eng_broken){.link = link, .silent = true}, why);
+}
+
+void eng_give_up_stuck_link(struct eng_thread *t, uint32_t link)
+{
+	break_link(t, (struct eng_broken){.link = link, .stuck = true}, ENG_STUCK_TEXT);
 }
 
 int eng_thread_wait(struct eng_thread *t, int timeout_ms)
@@ -578,6 +581,7 @@ bool eng_next_event(struct eng *e, struct eng_event *ret)
 			ret->link = b->link;
 			ret->silent = b->silent;
 			ret->ended = b->ended;
+			ret->stuck = b->stuck;
 			memcpy(ret->text, b->text, sizeof b->text);
 			free(b);
 			return true;

@@ -61,6 +61,21 @@ int eng_add_rx_stream(struct eng *e, uint32_t link, const struct cc_id *from, in
 /* Nobody should count on a link that is silent for so long: an idle one is heard once a second. */
 #define ENG_QUIET_MS 1500u
 void eng_look(struct eng *e, bool starts);
+/*
+ * A stream is stuck when its host is heard all the time and yet nothing of what is under way is
+ * delivered, for ENG_STUCK_MS and ENG_STUCK_TRIES repetitions: large packets get lost on the way
+ * and small ones do not. A host that takes no data has announced that it has no room: nothing is
+ * under way to it then.
+ */
+#define ENG_STUCK_MS    3000u
+#define ENG_STUCK_TRIES 3u
+#define ENG_STUCK_TEXT  "small packets pass, large ones do not: MTU?"
+struct eng_flow {
+	uint32_t segs_in, delivered, repeated;
+	uint64_t looked_ns, heard_ns, since_ns;
+};
+/* To be called every ENG_LOOK_MS, from zeroes on. */
+bool eng_flow_is_stuck(struct eng_flow *f, int fd);
 /* Closes the streams of a link. Transfers that still need it must have been cancelled. */
 void eng_drop_link(struct eng *e, uint32_t link);
 
@@ -126,6 +141,7 @@ struct eng_event {
 	uint32_t heard_ms;
 	bool silent;  /* LINK_BROKEN: nothing was heard of the other host any more */
 	bool ended;   /* LINK_BROKEN: the other agent has closed it */
+	bool stuck;   /* LINK_BROKEN: a stream was stuck, see eng_flow */
 	bool blocked; /* outbound: a stream has data under way that it cannot take */
 	char text[128];
 };

@@ -79,6 +79,9 @@ struct eng_stream {
 	bool writable;       /* TX */
 	uint32_t shift;      /* TX */
 	uint8_t *spill;      /* TX: rest of a segment whose transfer is gone; owned */
+
+	/* TX */
+	struct eng_flow flow;
 };
 
 struct eng_thread;
@@ -189,7 +192,7 @@ static inline uint64_t eng_heard(uint32_t link, uint32_t ms, bool blocked)
 /* Payload of ENG_NOTE_BROKEN; freed by the loop. */
 struct eng_broken {
 	_Alignas(16) uint32_t link;
-	bool silent, ended;
+	bool silent, ended, stuck;
 	char text[106];
 };
 
@@ -201,6 +204,8 @@ void eng_break_link(struct eng_thread *t, uint32_t link, const char *why);
 void eng_end_link(struct eng_thread *t, uint32_t link);
 /* The same: nothing was heard of its host for so long. */
 void eng_give_up_link(struct eng_thread *t, uint32_t link, uint32_t silent_ms);
+/* The same: one of its streams is stuck. */
+void eng_give_up_stuck_link(struct eng_thread *t, uint32_t link);
 /* Sends ENG_NOTE_HEARD. */
 void eng_tell_heard(struct eng_thread *t, uint32_t link);
 /* Sleeps until woken, a bell rings or a stream is ready. */

@@ -9,6 +9,10 @@
  * end of a stream has nothing under way, so its kernel sends a keepalive probe every second,
  * whatever its agent does. They bring no data and acknowledge nothing new, but the kernel counts
  * them among the segments that came in. When that count stands still, nobody is there.
+ *
+ * Where a router drops large packets and sends no ICMP, the host is heard and what is sent to it
+ * never arrives. The kernel goes on for a quarter of an hour; a new stream with smaller segments
+ * gets through (see link.c).
  */
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -72,15 +76,23 @@ static bool is_gone(const struct eng_thread *t, const struct eng_stream *s)
 	return true;
 }
 
-static void give_up(struct eng_thread *t, const struct eng_stream *gone)
+/* True: the link that s is of has been given up. */
+static bool give_up(struct eng_thread *t, struct eng_stream *gone)
 {
 	static const struct linger at_once = {.l_onoff = 1};
+	bool stuck = gone->tx && eng_flow_is_stuck(&gone->flow, gone->fd);
 
+	if (!stuck && !is_gone(t, gone))
+		return false;
 	/* What was to be sent is of no use any more, and nobody would take it. */
 	for (const struct eng_stream *s = t->streams; s; s = s->next)
 		if (s->link == gone->link)
 			setsockopt(s->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-	eng_give_up_link(t, gone->link, gone->silent_ms);
+	if (stuck)
+		eng_give_up_stuck_link(t, gone->link);
+	else
+		eng_give_up_link(t, gone->link, gone->silent_ms);
+	return true;
 }
 
 /* The last of a link's streams to fall silent, and the first to be heard again, decide. */
@@ -110,11 +122,7 @@ void eng_look_at_streams(struct eng_thread *t, bool starts)
 	}
 	tell_quiet(t);
 	for (s = t->streams; s;) {
-		if (is_gone(t, s)) {
-			give_up(t, s);
-			s = t->streams; /* its link's other streams have gone, too */
-		} else {
-			s = s->next;
-		}
+		/* its link's other streams have gone, too */
+		s = give_up(t, s) ? t->streams : s->next;
 	}
 }

@@ -245,6 +245,8 @@ struct dead_link { /* not ours any more, but a transfer still knows its number *
 	struct dead_link *next;
 };
 
+struct narrow; /* link.c */
+
 #define RUN_KEYS 4u
 
 struct run {
@@ -275,6 +277,7 @@ struct run {
 	uint32_t n_in_links;
 	struct out_link *out_links;
 	struct dead_link *dead_links;
+	struct narrow *narrow;
 	struct xfer *xfers;
 	struct early *early; /* by seq */
 	uint64_t last_seq;   /* of a transfer that was started or skipped */
@@ -498,8 +501,8 @@ struct out_link_view {
 /* An established link, by the agent at its end or, with peer NULL, by its number. */
 bool out_link_view(
 	const struct run *r, const struct cc_id *peer, uint32_t num, struct out_link_view *ret);
-/* True when the link is one of ours. */
-bool out_link_broken(struct run *r, uint32_t num, bool silent, const char *text);
+/* True when the link is one of ours. Of how: link, silent, stuck and text. */
+bool out_link_broken(struct run *r, const struct eng_event *how);
 /* Tells the core when an established link of ours falls silent, or is heard again. */
 void out_link_heard(struct run *r, uint32_t num, bool silent);
 /* To the stream for small operations of the link with this number, if it is there. If it takes no

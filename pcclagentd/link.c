@@ -5,6 +5,10 @@
  * the wanted agent: the candidates are connected side by side, a little apart, but only one at a
  * time says hello, so that the other agent never sees two links. The other streams then go to the
  * address that worked.
+ *
+ * A link that was stuck (see eng_flow) had packets that are too large for the way: the next one to
+ * that agent has smaller segments, and when the smallest were too large, too, none is tried for a
+ * while. The pair fails like one that cannot connect.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -37,6 +41,19 @@
 #define LONG_WAY_STREAM_US   12000u /* of a round trip, for each stream */
 #define LONG_WAY_STREAMS_MIN 4u
 #define LONG_WAY_STREAMS_MAX 8u
+
+#define NARROW_PAUSE_NS MS(60000)
+
+static const uint16_t segment_sizes[] = {0, 1200, 536}; /* 0: the kernel's choice */
+#define SEGMENT_SIZES (sizeof segment_sizes / sizeof segment_sizes[0])
+
+/* Links to an agent that were stuck, one after the other. */
+struct narrow {
+	struct cc_id agent;
+	uint32_t times;
+	uint64_t last_ns;
+	struct narrow *next;
+};
 
 enum dial_state {
 	DIAL_IDLE = 0,
@@ -82,7 +99,10 @@ struct out_link {
 	struct dial *streams;
 	uint32_t next_stream;
 	struct cc_conn *small; /* that one, when it is up */
-	bool jammed;           /* and does not take what it should */
+	int small_fd;          /* its own */
+	struct eng_flow small_flow;
+	uint16_t segment_max; /* 0: no bound */
+	bool jammed;          /* and does not take what it should */
 	struct out_link *prev, *next;
 };
 
@@ -265,7 +285,8 @@ static const struct cc_conn_ops dial_ops = {
 static void dial_start(struct dial *d)
 {
 	d->state = DIAL_CONNECTING;
-	d->conn = cc_conn_connect(d->link->run->d->loop, &d->addr, LINK_MS, &dial_ops, d);
+	d->conn = cc_conn_connect(
+		d->link->run->d->loop, &d->addr, LINK_MS, d->link->segment_max, &dial_ops, d);
 	if (!d->conn)
 		dial_fail(d, "%s", strerror(errno));
 }
@@ -340,15 +361,33 @@ static void list_errors(const struct out_link *l, char *text, size_t size)
 	}
 }
 
-/* Tells the core what each address said. The master knows the hosts' names and what to do. */
-static void link_fail(struct out_link *l, const struct dial *culprit)
+/* Tells the core. The master knows the hosts' names and what to do. */
+static void link_fail_text(struct out_link *l, const char *text)
 {
 	struct run *r = l->run;
 	struct agt_event ev = {.type = l->probe ? AGT_EV_PROBED : AGT_EV_LINK_FAILED,
 		.run = r->id,
 		.peer = l->to.agent,
 		.seq = l->probe,
-		.code = WIRE_RANK_CONNECTION_FAILED};
+		.code = WIRE_RANK_CONNECTION_FAILED,
+		.text = text};
+
+	out_link_free(l);
+	agentd_feed(r->d, &ev);
+}
+
+static void link_fail_narrow(struct out_link *l)
+{
+	char text[WM_TEXT_MAX];
+
+	snprintf(text, sizeof text, "nothing got through, not even segments of %u bytes; %s",
+		segment_sizes[SEGMENT_SIZES - 1], ENG_STUCK_TEXT);
+	link_fail_text(l, text);
+}
+
+/* Says what each address said. */
+static void link_fail(struct out_link *l, const struct dial *culprit)
+{
 	char text[WM_TEXT_MAX], addr[CC_ADDR_STR_SIZE];
 
 	if (culprit)
@@ -359,20 +398,20 @@ static void link_fail(struct out_link *l, const struct dial *culprit)
 		snprintf(text, sizeof text, "it has no address");
 	else
 		list_errors(l, text, sizeof text);
-	ev.text = text;
 	/* It may be this host that is elsewhere. */
-	addresses_refresh(r->d);
-	out_link_free(l);
-	agentd_feed(r->d, &ev);
+	addresses_refresh(l->run->d);
+	link_fail_text(l, text);
 }
 
 static void on_small_closed(void *arg, int err, const char *text)
 {
 	struct out_link *l = arg;
+	struct eng_event how = {.link = l->num};
 
 	(void)err;
 	l->small = NULL;
-	(void)out_link_broken(l->run, l->num, false, text);
+	snprintf(how.text, sizeof how.text, "%s", text);
+	(void)out_link_broken(l->run, &how);
 }
 
 static int add_small(struct out_link *l, int fd)
@@ -382,6 +421,7 @@ static int add_small(struct out_link *l, int fd)
 	l->small = cc_conn_new(l->run->d->loop, fd, &ops, l);
 	if (!l->small)
 		return CC_ERR_NOMEM;
+	l->small_fd = fd;
 	cc_conn_set_limits(l->small, 0, SMALL_MAX_OUT);
 	cc_conn_allow_silence(l->small, ENG_STREAM_SILENCE_MS);
 	return 0;
@@ -575,6 +615,55 @@ static struct out_link *find(const struct run *r, const struct cc_id *peer)
 	return NULL;
 }
 
+static struct narrow *find_narrow(const struct run *r, const struct cc_id *agent)
+{
+	struct narrow *n;
+
+	for (n = r->narrow; n && !cc_id_eq(&n->agent, agent); n = n->next)
+		;
+	return n;
+}
+
+static void was_stuck(const struct out_link *l)
+{
+	struct narrow *n = find_narrow(l->run, &l->to.agent);
+
+	if (!n) {
+		n = calloc(1, sizeof *n);
+		if (!n)
+			agentd_out_of_memory("links");
+		n->agent = l->to.agent;
+		LL_PREPEND(l->run->narrow, n);
+	}
+	if (n->times < SEGMENT_SIZES)
+		n->times++;
+	n->last_ns = cc_now_ns();
+	if (n->times < SEGMENT_SIZES)
+		cc_log(CC_LOG_WARNING,
+			"the link to host %s delivers nothing: %s The next one has segments of %u "
+			"bytes at most",
+			l->to.name, ENG_STUCK_TEXT, segment_sizes[n->times]);
+	else
+		cc_log(CC_LOG_WARNING,
+			"the link to host %s delivers nothing, not even segments of %u bytes: %s",
+			l->to.name, segment_sizes[SEGMENT_SIZES - 1], ENG_STUCK_TEXT);
+}
+
+/* False: none is small enough. */
+static bool choose_segment(struct out_link *l)
+{
+	const struct narrow *n = find_narrow(l->run, &l->to.agent);
+	uint32_t times = n ? n->times : 0;
+
+	if (times == SEGMENT_SIZES) {
+		if (cc_now_ns() - n->last_ns < NARROW_PAUSE_NS)
+			return false;
+		times--;
+	}
+	l->segment_max = segment_sizes[times];
+	return true;
+}
+
 static void start(struct run *r, const struct wm_endpoint *to, uint32_t n_streams, uint64_t probe)
 {
 	struct out_link *l = calloc(1, sizeof *l);
@@ -589,6 +678,10 @@ static void start(struct run *r, const struct wm_endpoint *to, uint32_t n_stream
 	l->n_streams = l->asked;
 	l->deadline = cc_now_ns() + MS(LINK_MS);
 	DL_APPEND(r->out_links, l);
+	if (!choose_segment(l)) {
+		link_fail_narrow(l);
+		return;
+	}
 	if (to->at_master) {
 		struct cc_addr a = r->reached;
 
@@ -657,16 +750,18 @@ void out_link_heard(struct run *r, uint32_t num, bool silent)
 	agentd_feed(r->d, &ev);
 }
 
-bool out_link_broken(struct run *r, uint32_t num, bool silent, const char *text)
+bool out_link_broken(struct run *r, const struct eng_event *how)
 {
 	struct agt_event ev = {
-		.type = AGT_EV_LINK_DOWN, .run = r->id, .silent = silent, .text = text};
+		.type = AGT_EV_LINK_DOWN, .run = r->id, .silent = how->silent, .text = how->text};
 	struct out_link *l;
 
-	DL_SEARCH_SCALAR(r->out_links, l, num, num);
+	DL_SEARCH_SCALAR(r->out_links, l, num, how->link);
 	if (!l)
 		return false;
 	ev.peer = l->to.agent;
+	if (how->stuck)
+		was_stuck(l);
 	out_link_free(l);
 	agentd_feed(r->d, &ev);
 	return true;
@@ -717,6 +812,20 @@ static void tick_one(struct out_link *l, uint64_t now)
 	advance(l);
 }
 
+static void look_at_small(struct out_link *l)
+{
+	struct eng_event how = {.link = l->num};
+
+	if (l->jammed)
+		snprintf(how.text, sizeof how.text, "it takes no more operands");
+	else if (l->small && eng_flow_is_stuck(&l->small_flow, l->small_fd))
+		snprintf(how.text, sizeof how.text, "%s", ENG_STUCK_TEXT);
+	else
+		return;
+	how.stuck = !l->jammed;
+	(void)out_link_broken(l->run, &how);
+}
+
 void out_link_tick(struct run *r, uint64_t now)
 {
 	struct out_link *l, *tmp;
@@ -724,8 +833,8 @@ void out_link_tick(struct run *r, uint64_t now)
 	DL_FOREACH_SAFE (r->out_links, l, tmp) {
 		if (!l->up)
 			tick_one(l, now);
-		else if (l->jammed)
-			(void)out_link_broken(r, l->num, false, "it takes no more operands");
+		else
+			look_at_small(l);
 	}
 }
 
@@ -741,8 +850,14 @@ uint32_t out_link_count(const struct run *r)
 void out_link_free_all(struct run *r)
 {
 	struct out_link *l, *tmp;
+	struct narrow *n, *next;
 
 	DL_FOREACH_SAFE (r->out_links, l, tmp) {
 		out_link_free(l);
+	}
+	LL_FOREACH_SAFE(r->narrow, n, next)
+	{
+		LL_DELETE(r->narrow, n);
+		free(n);
 	}
 }

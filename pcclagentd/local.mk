@@ -26,7 +26,7 @@ pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/admin_state.c \
 	pcclagentd/agentd.c pcclagentd/agentd.h \
 	pcclagentd/engine.c pcclagentd/engine.h pcclagentd/engine_internal.h \
-	pcclagentd/engine_life.c \
+	pcclagentd/engine_flow.c pcclagentd/engine_life.c \
 	pcclagentd/engine_rx.c \
 	pcclagentd/engine_tx.c \
 	pcclagentd/engine_xfer.c \

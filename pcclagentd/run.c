@@ -61,7 +61,7 @@ static void link_broken(struct run *r, const struct eng_event *e)
 {
 	struct in_link *l;
 
-	if (out_link_broken(r, e->link, e->silent, e->text))
+	if (out_link_broken(r, e))
 		return;
 	DL_SEARCH_SCALAR(r->in_links, l, num, e->link);
 	if (l)
@@ -377,7 +377,7 @@ void run_open(struct agentd *d, uint32_t id, const struct cc_addr *addr)
 	r->addr = *addr;
 	r->taken = false;
 	/* The core asks for another attempt before that. */
-	r->conn = cc_conn_connect(d->loop, addr, d->cfg.connect_timeout_ms, &master_ops, r);
+	r->conn = cc_conn_connect(d->loop, addr, d->cfg.connect_timeout_ms, 0, &master_ops, r);
 	if (!r->conn) {
 		tell_short(r, "descriptors");
 		return;

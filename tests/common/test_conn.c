@@ -491,7 +491,7 @@ START_TEST(streams_connect_and_talk)
 	struct end e = {0};
 	struct cc_listener *l = cc_listener_new(loop, cc_listen_tcp(&a, 0), on_accept, NULL);
 
-	e.c = cc_conn_connect(loop, &a, 1000, &ops, &e);
+	e.c = cc_conn_connect(loop, &a, 1000, 0, &ops, &e);
 	ck_assert_int_eq(e.connected, 0);
 	while (!e.connected || !accepted.c)
 		loop_turn();
@@ -536,7 +536,7 @@ START_TEST(both_ends_are_tuned)
 	struct end e = {0};
 	struct cc_listener *l = cc_listener_new(loop, cc_listen_tcp(&a, 0), on_accept, NULL);
 
-	e.c = cc_conn_connect(loop, &a, 1000, &ops, &e);
+	e.c = cc_conn_connect(loop, &a, 1000, 0, &ops, &e);
 	while (!e.connected || !accepted.c)
 		loop_turn();
 	expect_tuned(e.c);
@@ -551,7 +551,7 @@ START_TEST(refused_connection_is_told_later)
 	struct end e = {0};
 
 	close(cc_listen_tcp(&a, 0));
-	e.c = cc_conn_connect(loop, &a, 1000, &ops, &e);
+	e.c = cc_conn_connect(loop, &a, 1000, 0, &ops, &e);
 	ck_assert_ptr_nonnull(e.c);
 	ck_assert_int_eq(e.closed, 0);
 	run();
@@ -571,7 +571,7 @@ START_TEST(connecting_is_bounded)
 	ck_assert_int_eq(listen(l, 0), 0);
 	memset(e, 0, sizeof e);
 	for (unsigned i = 0; i < 4; i++)
-		e[i].c = cc_conn_connect(loop, &a, 50, &ops, &e[i]);
+		e[i].c = cc_conn_connect(loop, &a, 50, 0, &ops, &e[i]);
 	while (closed == 0) {
 		run();
 		for (unsigned i = 0; i < 4; i++)

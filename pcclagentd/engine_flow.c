@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Whether what is under way on a stream is delivered, by the kernel's counts.
+ */
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+#include "common/cc_sys.h"
+#include "pcclagentd/engine.h"
+
+/* After a look that comes later than this the time begins anew. Looks are rare while nothing is
+ * under way. */
+#define LATE_NS 2500000000ull
+
+bool eng_flow_is_stuck(struct eng_flow *f, int fd)
+{
+	uint64_t now = cc_now_ns();
+	bool on_time = now - f->looked_ns < LATE_NS;
+	struct tcp_info info = {0};
+	socklen_t len = sizeof info;
+
+	/* Where nothing is counted nothing seems to be under way. */
+	f->looked_ns = now;
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0 ||
+		len < offsetof(struct tcp_info, tcpi_delivered) + sizeof info.tcpi_delivered)
+		return false;
+	if (info.tcpi_segs_in != f->segs_in)
+		f->heard_ns = now;
+	if (info.tcpi_unacked == 0 || info.tcpi_delivered != f->delivered || !on_time ||
+		now - f->heard_ns >= ENG_QUIET_MS * 1000000ull) {
+		f->since_ns = now;
+		f->repeated = info.tcpi_total_retrans;
+	}
+	f->segs_in = info.tcpi_segs_in;
+	f->delivered = info.tcpi_delivered;
+	return now - f->since_ns >= ENG_STUCK_MS * 1000000ull &&
+	       info.tcpi_total_retrans - f->repeated >= ENG_STUCK_TRIES;
+}

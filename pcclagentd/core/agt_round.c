@@ -149,6 +149,8 @@ static void lost_forget(struct agt_run *r, const struct cc_id *peer)
 			continue;
 		LL_DELETE(r->lost_links, x);
 		free(x);
+		if (peer) /* it may have been of x; there is one of each */
+			return;
 	}
 }
 

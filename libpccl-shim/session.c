@@ -439,7 +439,12 @@ static int send_request(struct pccl_session *s, const struct wl_request *request
 	while (n < 0 && errno == EINTR);
 	if (n >= 0)
 		return 0;
-	return errno == EAGAIN ? CC_ERR_TIMEOUT : CC_ERR_EOF;
+	if (errno == EAGAIN)
+		return CC_ERR_TIMEOUT;
+	/* Also where the system refuses this message alone (ENOBUFS): the agent closes the session
+	 * then, and whoever waits for an answer is told. */
+	shutdown(s->sock.fd, SHUT_WR);
+	return CC_ERR_EOF;
 }
 
 static bool is_prompt(enum wl_type type)

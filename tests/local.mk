@@ -16,6 +16,7 @@ include tests/abi/local.mk
 include tests/compare/local.mk
 include tests/docs/local.mk
 include tests/e2e/local.mk
+include tests/inject/local.mk
 include tests/soak/local.mk
 include tests/lab/local.mk
 include tests/fuzz/local.mk

@@ -363,12 +363,16 @@ class Lab:
             if status != 0:  # a sanitizer may have found something, too
                 check(False, f"{daemon.name} ended with status {status}")
         self.hosts.close()
-        if results.failed or (kind and kind not in (SystemExit, Skipped)):
+        if self.spoilt() or (kind and kind not in (SystemExit, Skipped)):
             self.print_logs()
-        if results.failed or kind not in (None, SystemExit, Skipped) or "E2E_KEEP" in os.environ:
+        if self.spoilt() or kind not in (None, SystemExit, Skipped) or "E2E_KEEP" in os.environ:
             print(f"# logs are kept in {self.folder}")
         else:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+    def spoilt(self):
+        """Whether the logs are of use."""
+        return results.failed
 
     def print_logs(self):
         for log in sorted(self.folder.glob("*.log")):

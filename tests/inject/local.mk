@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: MIT
+# Whole systems in which one call of one process fails.
+
+# Preloaded; never installed, though libtool makes a shared object only with -rpath.
+check_LTLIBRARIES += tests/inject/inject.la
+tests_inject_inject_la_SOURCES = tests/inject/inject.c
+# The type of a function with __restrict and that of the same one without are no ISO C match.
+tests_inject_inject_la_CFLAGS = $(AM_CFLAGS) -Wno-pedantic
+tests_inject_inject_la_LDFLAGS = -module -avoid-version -rpath $(libdir)
+
+TESTS += tests/inject/test_inject.py
+PLAIN_TESTS += tests/inject/test_inject.py
+LONG_TESTS += tests/inject/test_inject.py
+EXTRA_DIST += tests/inject/README.md tests/inject/test_inject.py

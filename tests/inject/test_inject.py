@@ -1,0 +1,400 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The n-th call of each kind fails once, in a trainer, an agent or the master, while two peers connect,
+reduce and synchronize. Every call of both peers ends in time, with success or a documented code and
+a text; all that report success have equal bits, those that fail their old ones (or are told that tensors were
+written in part, where the agent was lost while it wrote); no process dies of a
+signal; and what is left serves the next two peers.
+
+INJECT_ALL=1: every row of the table; else some of each kind. INJECT_ONLY=agent:work:mmap: only rows
+whose name begins so."""
+
+import concurrent.futures
+import errno
+import mmap
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
+import lib  # pylint: disable=wrong-import-position
+from lib import SUCCESS, Failed, check  # pylint: disable=wrong-import-position
+
+LIBRARY = lib.BUILD / "tests/inject/.libs/inject.so"
+ALL = bool(os.environ.get("INJECT_ALL"))
+ONLY = os.environ.get("INJECT_ONLY", "")
+JOBS = 4
+FAULTS_MAX = 20  # no more rows then
+BOUND = 10 * max(1, lib.WAIT / lib.USUAL_WAIT)  # s, for each call
+DOCUMENTED = {*range(0, 13), *range(64, 69)}
+MIB = 262144  # floats
+
+# As enum call in inject.c counts them, with the errors that each may have.
+CALLS = (
+    ("memfd_create", "EMFILE", "ENOMEM"), ("ftruncate", "ENOSPC"), ("fallocate", "ENOSPC"),
+    ("mmap", "ENOMEM"), ("socket", "EMFILE"), ("socketpair", "ENFILE"), ("accept4", "EMFILE"),
+    ("connect", "EAGAIN", "ECONNREFUSED"), ("bind", "EADDRINUSE"), ("listen", "EADDRINUSE"),
+    ("eventfd", "EMFILE"), ("epoll_create1", "EMFILE"), ("epoll_ctl", "ENOSPC", "ENOMEM"),
+    ("timerfd_create", "EMFILE"), ("pthread_create", "EAGAIN"), ("pipe2", "ENFILE"),
+    ("open", "EMFILE", "ENFILE"), ("write", "ENOSPC", "EFBIG"), ("fsync", "EIO"),
+    ("rename", "ENOSPC"), ("alloc", "ENOMEM"), ("sendmsg", "ENOBUFS", "ECONNRESET"),
+    ("recvmsg", "ECONNRESET"), ("posix_spawn", "EAGAIN"), ("fork", "EAGAIN"),
+)
+NUMBERS = {name: number for number, (name, *_) in enumerate(CALLS, start=1)}
+MANY = {"alloc": 60, "sendmsg": 10, "recvmsg": 10}  # calls of which more rows are worth while
+USUAL = 5
+PROGRAMS = {"trainer": "peer", "agent": "pcclagentd", "master": "ccoip-masterd"}
+
+# Faults that are known, by the names of their rows up to the error, and why each is left.
+KNOWN = {
+    "agent:start:epoll_ctl": "the event library goes on without the descriptor, and tells nobody",
+    "master:start:epoll_ctl": "the same",
+}
+
+WORK = (
+    "reduce type=f32 op=sum count=4 place=out ids=0,1 verify=1 retry=3",
+    f"reduce type=f32 op=sum count={MIB} place=out ids=0,1 verify=1 retry=3",
+    f"reduce type=f32 op=sum count={MIB} place=in mem=shared ids=0,1 verify=1 retry=3",
+)
+
+
+class Fault(Exception):
+    """What must not be came of a row; the text says what."""
+
+
+class Control:
+    """The file that a process with the library reads: struct control of inject.c."""
+
+    def __init__(self, path, program, spare):
+        path.write_bytes(bytes(mmap.PAGESIZE))
+        with open(path, "r+b") as file:
+            self.map = mmap.mmap(file.fileno(), mmap.PAGESIZE)
+        self.env = {"LD_PRELOAD": str(LIBRARY), "INJECT_CONTROL": str(path),
+                    "INJECT_PROGRAM": program, **({"INJECT_SPARE": "1"} if spare else {})}
+
+    def arm(self, call, n, error):
+        self.map[4:16] = struct.pack("iiI", n, error, 0)
+        self.map[0:4] = struct.pack("I", NUMBERS[call])
+
+    def disarm(self):
+        """Whether it has fired."""
+        self.map[0:4] = struct.pack("I", 0)
+        return self.map[12:16] != bytes(4)
+
+
+class InjectLab(lib.Lab):
+    """One process of which has the library: peer 0, the agent of host 0 or the master."""
+
+    def __init__(self, kind, n_hosts):
+        super().__init__(n_hosts)
+        self.faults = 0
+        self.group = 0
+        self.thread = threading.get_ident()
+        self.control = Control(self.folder / "control", PROGRAMS[kind], kind == "trainer")
+        self.marked = {"trainer": "peer-0", "agent": "agent-0", "master": "master"}[kind]
+
+    def spawn(self, name, host, args, stdin=subprocess.DEVNULL, stdout=None, env=None):
+        if name == self.marked:
+            env = {**(env or {}), **self.control.env}
+        return super().spawn(name, host, args, stdin, stdout, env)
+
+    def spoilt(self):
+        return self.faults
+
+    def places(self):
+        return (0, self.hosts.n_hosts - 1)
+
+    def start_marked(self):
+        if self.marked == "master":
+            self.start_master(port=self.master.port if self.master else 0,
+                              options=("--state-dir", self.folder))
+        else:
+            old = self.agents.get(0)
+            self.start_agent(0, path=old and old.socket, admin=old and old.admin)
+
+    def start_all(self):
+        self.start_master(options=("--state-dir", self.folder))
+        for host in range(self.hosts.n_hosts):
+            self.start_agent(host)
+
+    def tend(self):
+        """What a thread has started dies with it: only the lab's own starts anything."""
+        if threading.get_ident() == self.thread:
+            self.bury()
+
+    def bury(self):
+        """Starts again the daemon that ended of the failure; the others may not have ended."""
+        for daemon in list(self.daemons):
+            if daemon.alive():
+                continue
+            status = daemon.process.returncode
+            self.daemons.remove(daemon)
+            is_master = daemon.name == "ccoip-masterd"
+            mine = self.marked == ("master" if is_master else f"agent-{daemon.host}")
+            if mine:
+                self.start_marked()
+            elif is_master:
+                self.start_master(port=daemon.port)
+            else:
+                self.start_agent(daemon.host, path=daemon.socket, admin=daemon.admin)
+            if not mine or status <= 0:
+                raise Fault(f"{daemon.name} ended with status {status}: "
+                            + " / ".join(daemon.log_lines()[-2:]))
+
+
+class Ended(Exception):
+    """A peer has ended because pcclMemAlloc or the like failed, which is as good as an answer."""
+
+
+def next_answer(peer):
+    """Meanwhile daemons that have ended are started again, as an operator's supervisor does."""
+    deadline = time.monotonic() + BOUND
+    while True:
+        try:
+            return peer.read(0.1)
+        except Failed:
+            if peer.process.poll() is not None or time.monotonic() > deadline:
+                raise
+        peer.lab.tend()
+
+
+def answer(peer, what):
+    """The next answer of a peer, judged by itself."""
+    try:
+        a = next_answer(peer)
+    except Failed as error:
+        status = peer.process.poll()
+        if status is None:
+            raise Fault(f"HANG: {what}: {error}") from None
+        text = peer.log.read_text("utf-8", "replace")
+        if status == 2 and "peer: pccl" in text:
+            raise Ended(text) from None
+        raise Fault(f"{what}: peer {peer.number} ended, status {status}: {text[-300:]}") from None
+    if "code" in a and (a["code"] not in DOCUMENTED or (a["code"] and not a["text"])):
+        raise Fault(f"{what}: {a}")
+    if a.get("check", "ok") != "ok":
+        raise Fault(f"{what}: {a}")
+    return a
+
+
+def ask(peer, line):
+    peer.send(line)
+    return answer(peer, line)
+
+
+def all_do(peers, line):
+    """All answers to a command, None of a peer that has ended, which the system tells the other."""
+    for peer in peers:
+        peer.send(line)
+    answers = []
+    for peer in peers:
+        try:
+            answers.append(answer(peer, line))
+        except Ended:
+            answers.append(None)
+    hashes = {a["hash"] for a in answers if a and a.get("code") == SUCCESS and "hash" in a}
+    if len(hashes) > 1:
+        raise Fault(f"DIVERGED: {line}: {answers}")
+    return answers
+
+
+def succeeded(answers):
+    return all(a and a["code"] == SUCCESS for a in answers)
+
+
+def enter(peer, world):
+    """Whether the peer has got into a run of so many."""
+    try:
+        for line in ("create", "connect", f"until world={world} ms={round(BOUND * 200)}"):
+            a = ask(peer, line)
+            if a["code"] != SUCCESS:
+                return False
+        return a["world"] == world
+    except Ended:
+        return False
+
+
+def connect(lab, peers):
+    """Whether all have; all try twice. A connect waits for those who are in already: each peer has a
+    thread."""
+    with concurrent.futures.ThreadPoolExecutor(len(peers)) as pool:
+        for again in (True, False):
+            entering = [pool.submit(enter, peer, len(peers)) for peer in peers]
+            while concurrent.futures.wait(entering, 0.05).not_done:
+                lab.tend()
+            if all([e.result() for e in entering]):
+                return True
+            if any(p.process.poll() is not None for p in peers):
+                return False
+            if again:
+                all_do(peers, "destroy")
+    return False
+
+
+def give_state(peers):
+    for peer in peers:
+        peer.send("state revision=1", f"tensors name=t count={MIB // 4} seed=1 like={peer.number}",
+                  "digest")
+    return [[answer(p, "state") for _ in range(3)][2]["hash"] for p in peers]
+
+
+def work(peers):
+    """What is lost is repeated. Until something else fails: then it ends here."""
+    for line in WORK:
+        if not succeeded(all_do(peers, line)):
+            return False
+    for peer, strategy in zip(peers, ("send", "receive")):
+        peer.send(f"sync strategy={strategy} retry=3")
+    answers = [answer(p, "sync") for p in peers]
+    if len({a["hash"] for a in answers if a["code"] == SUCCESS}) > 1:
+        raise Fault(f"DIVERGED: sync: {answers}")
+    for a, old in zip(answers, peers[0].old):
+        if a["code"] != SUCCESS and a["hash"] != old and "written in part" not in a["text"]:
+            raise Fault(f"sync changed what it failed to replace: {a}")
+    return succeeded(answers)
+
+
+def two_peers(lab, armed):
+    """Whether all went well. armed(phase) is called where failures may begin."""
+    lab.group += 1  # of its own: what a run has agreed on outlives its master
+    peers = [lab.start_peer(k, host, lab.group, ready=False)
+             for k, host in enumerate(lab.places())]
+    try:
+        for peer in peers:
+            peer.lab = lab
+            answer(peer, "start")
+        peers[0].old = give_state(peers)
+        armed("connect")
+        if not connect(lab, peers):
+            return False
+        armed("work")
+        good = work(peers)
+        all_do([p for p in peers if p.process.poll() is None], "destroy")
+        return good
+    except Failed as error:  # a peer that is gone was sent something
+        raise Fault(str(error)) from None
+    finally:
+        for peer in peers:
+            lab.drop_peer(peer)
+
+
+class Toll:
+    """What came of all rows."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.injected = self.fired = self.hangs = self.unharmed = self.faults = self.known = 0
+        self.slowest = (0, "")
+
+    def add(self, name, fired, fault, good, seconds):
+        with self.lock:
+            self.injected += 1
+            self.fired += fired
+            self.unharmed += bool(fired and good)
+            self.slowest = max(self.slowest, (seconds, name))
+            if not fault:
+                return
+            self.hangs += fault.startswith("HANG")
+            reason = next((why for row, why in KNOWN.items() if name.startswith(row)), None)
+            if reason:
+                self.known += 1
+                print(f"# known: {name}: {reason}", flush=True)
+            else:
+                self.faults += 1
+                check(False, name, fault)
+
+
+def row(lab, kind, phase, call, n, error):
+    """Whether it fired, what is wrong, and whether nothing was the matter."""
+    def armed(now):
+        if now == phase:
+            lab.control.arm(call, n, error)
+
+    fault, good = None, False
+    try:
+        if phase == "start":
+            daemon = lab.master if kind == "master" else lab.agents[0]
+            lab.drop(daemon)
+            armed("start")
+            try:
+                lab.start_marked()
+            except Failed as failure:
+                if "ended at once" not in str(failure):
+                    raise Fault(f"HANG: {failure}") from None
+        if all(d.alive() for d in lab.daemons):
+            good = two_peers(lab, armed)
+    except Fault as seen:
+        fault = str(seen)
+    fired = lab.control.disarm()
+    try:
+        lab.bury()
+    except (Fault, Failed) as seen:
+        fault = fault or str(seen)
+    if not fired and not good:
+        fault = fault or "failed though nothing was injected"
+    return fired, fault, good
+
+
+def group(toll, kind, phase, call, error, hosts):
+    """The rows of one call, in one lab; after each that is no success, two peers without a failure."""
+    name = f"{kind}:{phase}:{call}:{hosts}"
+    numbers = range(1, MANY.get(call, USUAL) + 1) if ALL else \
+        sorted({1, 2, *((7, 23) if call in MANY else ())})
+    with InjectLab(kind, hosts) as lab:
+        lab.start_all()
+        for n in numbers:
+            if toll.faults >= FAULTS_MAX:
+                return
+            began = time.monotonic()
+            fired, fault, good = row(lab, kind, phase, call, n, getattr(errno, error))
+            if fired and not fault and not good:
+                try:
+                    # a daemon may be about to end while the first two begin
+                    if not any(two_peers(lab, lambda _: None) for _ in range(2)):
+                        fault = "the next two peers do not succeed"
+                except Fault as seen:
+                    fault = f"the next two peers: {seen}"
+            lab.tend()
+            toll.add(f"{name}:{n}:{error}", fired, fault, good, time.monotonic() - began)
+            lab.faults += bool(fault)
+            if not fired or fault:
+                break
+
+
+def table():
+    """All groups; by default each with one error and one number of hosts."""
+    k = 0
+    for kind, phases in (("trainer", ("connect", "work")), ("agent", ("start", "connect", "work")),
+                         ("master", ("start", "connect", "work"))):
+        for phase in phases:
+            for call, *errors in CALLS:
+                k += 1
+                for hosts in (1, 2) if ALL else (1 + k % 2,):
+                    for error in errors if ALL else errors[:1]:
+                        if f"{kind}:{phase}:{call}:{hosts}".startswith(ONLY):
+                            yield kind, phase, call, error, hosts
+
+
+def test():
+    if lib.sanitized():
+        raise lib.Skipped("the sanitizer has its own malloc")
+    toll = Toll()
+    with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
+        done = [pool.submit(group, toll, *g) for g in table()]
+        for future in done:
+            try:
+                future.result()
+            except Failed as error:
+                check(False, str(error))
+    check(toll.fired > 0, f"{toll.injected} injected, {toll.fired} fired, {toll.hangs} hangs, "
+          f"{toll.known} of known faults")
+    print(f"# {toll.unharmed} did nobody any harm; the slowest row took "
+          f"{toll.slowest[0]:.1f} s: {toll.slowest[1]}")
+
+
+if __name__ == "__main__":
+    lib.run(test, 2000 if ALL else 600)

@@ -52,14 +52,41 @@ static void teardown(void)
 	offer_free(&o);
 }
 
-static void expect_refused(uint32_t code, const char *part)
+/* All peers of the group are told: the agent votes with the refusal, the master ends the call. */
+static void end_refused(uint32_t code)
 {
-	offer_push(&o);
+	struct wm_msg msg, end = {.type = WM_OP_ABORT, .u.op_abort = {.group = 1, .is_sync = true}};
+
+	master_expect(&m, WM_OP_VOTE, &msg);
+	ck_assert_uint_eq(msg.u.op_vote.refusal.code, code);
+	end.u.op_abort.code = code;
+	memcpy(end.u.op_abort.text, msg.u.op_vote.refusal.text, sizeof end.u.op_abort.text);
+	wire_master_clear(&msg);
+	master_send(&m, &end);
+}
+
+static void expect_code(uint32_t code, const char *part)
+{
 	ck_assert_uint_eq(offer_await(&o), code);
 	ck_assert_msg(strstr(offer_slot(&o)->text, part) != NULL, "\"%s\" in \"%s\"", part,
 		offer_slot(&o)->text);
 	queue_free_slot(&qa, o.slot);
 	offer_write(&o, 3);
+}
+
+/* The submission itself is wrong. */
+static void expect_refused(uint32_t code, const char *part)
+{
+	offer_push(&o);
+	expect_code(code, part);
+}
+
+/* The manifest is. */
+static void expect_told(uint32_t code, const char *part)
+{
+	offer_push(&o);
+	end_refused(code);
+	expect_code(code, part);
 }
 
 /* What is good is voted for. */
@@ -101,21 +128,21 @@ END_TEST
 START_TEST(fields)
 {
 	o.hdr->magic ^= 1;
-	expect_refused(WIRE_INVALID_ARGUMENT, "magic");
+	expect_told(WIRE_INVALID_ARGUMENT, "magic");
 	o.hdr->version++;
-	expect_refused(WIRE_INVALID_ARGUMENT, "version: 3, this agent knows 2");
+	expect_told(WIRE_INVALID_ARGUMENT, "version: 3, this agent knows 2");
 	o.sqe.sync.n_tensors++;
-	expect_refused(WIRE_INVALID_ARGUMENT, "n_tensors: 2 in the manifest, 3 in the submission");
+	expect_told(WIRE_INVALID_ARGUMENT, "n_tensors: 2 in the manifest, 3 in the submission");
 	o.sqe.sync.bytes--;
-	expect_refused(WIRE_INVALID_ARGUMENT, "bytes: 200005 in the manifest");
+	expect_told(WIRE_INVALID_ARGUMENT, "bytes: 200005 in the manifest");
 	o.entry[0].first_leaf = 1;
-	expect_refused(WIRE_INVALID_ARGUMENT, "tensor 0: first_leaf");
+	expect_told(WIRE_INVALID_ARGUMENT, "tensor 0: first_leaf");
 	o.entry[1].name_len = 2000;
-	expect_refused(WIRE_INVALID_ARGUMENT, "tensor 1: name: 2000 bytes, must be 1 to 1024");
+	expect_told(WIRE_INVALID_ARGUMENT, "tensor 1: name: 2000 bytes, must be 1 to 1024");
 	o.hdr->window_off = o.state.size;
-	expect_refused(WIRE_INVALID_ARGUMENT, "window_off");
+	expect_told(WIRE_INVALID_ARGUMENT, "window_off");
 	o.sqe.sync.hash_type = 77;
-	expect_refused(WIRE_INVALID_ARGUMENT, "hash_type: 77 is none that this agent knows");
+	expect_told(WIRE_INVALID_ARGUMENT, "hash_type: 77 is none that this agent knows");
 	expect_vote();
 }
 END_TEST
@@ -129,15 +156,15 @@ START_TEST(memory)
 	ck_assert_uint_eq(client_alloc_use(&a, BYTES, WL_REGION_STAGING, &staging), 0);
 	ck_assert_uint_eq(client_alloc_use(&a, BYTES, WL_REGION_STATE, &state), 0);
 	o.entry[0].region = strange.region;
-	expect_refused(WIRE_INVALID_ARGUMENT, "tensor 0: region: this process has no registered");
+	expect_told(WIRE_INVALID_ARGUMENT, "tensor 0: region: this process has no registered");
 	o.entry[0].region = staging.region;
-	expect_refused(WIRE_INVALID_ARGUMENT, "tensor 0: region: this process has no registered");
+	expect_told(WIRE_INVALID_ARGUMENT, "tensor 0: region: this process has no registered");
 	o.entry[0].region = state.region;
-	expect_refused(WIRE_INVALID_ARGUMENT, "tensor 0: region: this process has no registered");
+	expect_told(WIRE_INVALID_ARGUMENT, "tensor 0: region: this process has no registered");
 	o.entry[0].region = 12345;
-	expect_refused(WIRE_INVALID_ARGUMENT, "tensor 0: region: this process has no registered");
+	expect_told(WIRE_INVALID_ARGUMENT, "tensor 0: region: this process has no registered");
 	o.entry[0].region_off = 4097 + 200000;
-	expect_refused(WIRE_INVALID_ARGUMENT, "tensor 0: region_off");
+	expect_told(WIRE_INVALID_ARGUMENT, "tensor 0: region_off");
 	expect_vote();
 }
 END_TEST
@@ -147,16 +174,16 @@ START_TEST(digests)
 {
 	for (int i = 0; i < 2; i++) {
 		o.sqe.sync.keys[i] ^= 1;
-		expect_refused(WIRE_INVALID_ARGUMENT, "keys: the digest is not that of");
+		expect_told(WIRE_INVALID_ARGUMENT, "keys: the digest is not that of");
 		o.sqe.sync.content[i] ^= (uint64_t)1 << 63;
-		expect_refused(WIRE_INVALID_ARGUMENT, "content: the digest is not that of");
+		expect_told(WIRE_INVALID_ARGUMENT, "content: the digest is not that of");
 	}
 	o.entry[1].hash ^= 1;
-	expect_refused(WIRE_INVALID_ARGUMENT, "content: the digest is not that of");
+	expect_told(WIRE_INVALID_ARGUMENT, "content: the digest is not that of");
 	o.entry[1].flags = SHM_STATE_MAY_DIFFER;
-	expect_refused(WIRE_INVALID_ARGUMENT, "keys: the digest is not that of");
+	expect_told(WIRE_INVALID_ARGUMENT, "keys: the digest is not that of");
 	o.state.map[o.hdr->names_off + 1] = 'c';
-	expect_refused(WIRE_INVALID_ARGUMENT, "keys: the digest is not that of");
+	expect_told(WIRE_INVALID_ARGUMENT, "keys: the digest is not that of");
 	/* A tensor that may differ has no part in the contents. */
 	o.may_differ[1] = true;
 	offer_write(&o, 3);
@@ -243,11 +270,13 @@ START_TEST(large_ones_are_refused)
 	write_big(false);
 	big.sync.keys[1]++;
 	queue_push(&qa, &big);
+	end_refused(WIRE_INVALID_ARGUMENT);
 	ck_assert_uint_eq(queue_await(&qa, 1), WIRE_INVALID_ARGUMENT);
 	ck_assert_ptr_nonnull(strstr(queue_slot(&qa, 1)->text, "keys: the digest"));
 	queue_free_slot(&qa, 1);
 	write_big(true);
 	queue_push(&qa, &big);
+	end_refused(WIRE_INVALID_ARGUMENT);
 	ck_assert_uint_eq(queue_await(&qa, 1), WIRE_INVALID_ARGUMENT);
 	ck_assert_msg(strstr(queue_slot(&qa, 1)->text, "names_len: the names overlap") != NULL,
 		"%s", queue_slot(&qa, 1)->text);
@@ -279,6 +308,7 @@ START_TEST(memory_of_the_tables)
 	write_big(false);
 	before = fx_stats(&f).mem_used;
 	queue_push(&qa, &big);
+	end_refused(WIRE_OUT_OF_MEMORY);
 	ck_assert_uint_eq(queue_await(&qa, 1), WIRE_OUT_OF_MEMORY);
 	ck_assert_msg(strstr(queue_slot(&qa, 1)->text, "mem_per_user") != NULL, "%s",
 		queue_slot(&qa, 1)->text);
@@ -291,7 +321,7 @@ START_TEST(tables_are_given_back)
 	uint64_t before = fx_stats(&f).mem_used;
 
 	o.sqe.sync.keys[0]++;
-	expect_refused(WIRE_INVALID_ARGUMENT, "keys");
+	expect_told(WIRE_INVALID_ARGUMENT, "keys");
 	ck_assert_uint_eq(fx_stats(&f).mem_used, before);
 	offer_push(&o);
 	while (fx_stats(&f).mem_used == before)

@@ -28,6 +28,8 @@ struct pcclMasterInstanceState_t {
 static struct pcclComm_t the_comm;
 static struct pcclMasterInstanceState_t the_master;
 
+#undef pcclInit /* by this name pccl-bench looks for it */
+pcclResult_t pcclInit(void);
 pcclResult_t pcclInit(void)
 {
 	return pcclSuccess;

@@ -142,7 +142,8 @@ def test_others_may_not_set_masters(folder):
         os.chmod(a.admin, 0o666)
         r = a.ctl("agent", "set-master", "127.0.0.1:1", "127.0.0.1:2", user=NOBODY)
         assert r.returncode == 77 and "root" in r.stderr, r
-        assert a.ctl("status", user=NOBODY).returncode == 0
+        r = a.ctl("status", user=NOBODY)
+        assert r.returncode == 0, r
         assert a.end() == 0
 
 

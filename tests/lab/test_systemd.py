@@ -143,7 +143,7 @@ def admin_access(lab, host):
                 check(done.returncode == 0 and done.stdout, f"{name} may ask {daemon}",
                       done.stderr)
             else:
-                check(done.returncode == os.EX_UNAVAILABLE and "may not ask" in done.stderr,
+                check(done.returncode == os.EX_NOPERM and "may not ask" in done.stderr,
                       f"{name} may not ask {daemon}", done)
     done = host.run(lab.ctl, "status", check=False)
     check(done.returncode == 0, "pcclctl finds the agent of the host", done.stderr)

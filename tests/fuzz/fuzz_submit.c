@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/cc_err.h"
+#include "proto/wire_pb.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/proto/sample.h"
 
@@ -60,6 +61,24 @@ static void check_sync_taken(const struct shm_submit_limits *lim, const struct s
 	FUZZ_CHECK(v->n_tensors <= 1 << 20 && v->bytes <= (uint64_t)1 << 48);
 }
 
+static void check_refusal_taken(const struct shm_submit_limits *lim, const struct shm_submission *s)
+{
+	FUZZ_CHECK(s->slot < SHM_SLOTS && !(lim->busy & (uint64_t)1 << s->slot));
+	FUZZ_CHECK(s->refused <= WIRE_CODE_MAX);
+	FUZZ_CHECK(!s->is_sync || (s->tag == 0 && s->by_main && s->waited));
+}
+
+static struct shm_sqe refusal_entry(const struct shm_submission *s)
+{
+	return (struct shm_sqe){.slot = s->slot,
+		.flags = SHM_SQE_REFUSED | (s->is_sync ? SHM_SQE_SYNC : 0u) |
+			 (s->by_main && !s->is_sync ? SHM_SQE_MAIN : 0u) |
+			 (s->waited && !s->is_sync ? SHM_SQE_WAITED : 0u),
+		.tag = s->tag,
+		.losses = s->losses,
+		.refused = s->refused};
+}
+
 static struct shm_sqe sync_entry(const struct shm_submission *s)
 {
 	const struct wm_sync_vote *v = &s->sync;
@@ -101,7 +120,9 @@ static void check_again(const struct shm_submit_limits *lim, const struct shm_su
 	struct shm_submission again;
 	char why[SHM_TEXT];
 
-	if (s->is_sync)
+	if (s->refused > 0)
+		e = refusal_entry(s);
+	else if (s->is_sync)
 		e = sync_entry(s);
 	FUZZ_CHECK(shm_submission_get(&e, lim, &again, why) == 0);
 	FUZZ_CHECK(same_submission(s, &again));
@@ -125,7 +146,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t len)
 	if (err < 0) {
 		check_refused(&e, &lim, err, &got, why);
 	} else {
-		if (got.is_sync)
+		if (got.refused > 0)
+			check_refusal_taken(&lim, &got);
+		else if (got.is_sync)
 			check_sync_taken(&lim, &got);
 		else
 			check_taken(&lim, &got);

@@ -161,7 +161,7 @@ static void journal(struct tl_rng *r)
 		{.host = ""}, {.group = UINT32_MAX, .pid = UINT32_MAX}};
 	struct wj_record run = {.type = WJ_RUN, .run = {{1}}, .run_key = {{2}}, .term = 3};
 	struct wj_record none = {.type = WJ_RUN};
-	struct wj_revision revisions[2] = {{.group = 7, .revision = 1}, {9, UINT64_MAX}};
+	struct wj_revision revisions[2] = {{.group = 7, .revision = 1}, {.group = 9, .revision = UINT64_MAX, .lost = true}};
 	struct wj_record members = {.type = WJ_MEMBERS,
 		.n_revisions = 2,
 		.revisions = revisions,
@@ -307,6 +307,12 @@ static void entries(struct tl_rng *r)
 	write_entry("sync_with_flags", &e, &lim);
 	e.count = UINT64_MAX;
 	write_entry("count_overflows", &e, &lim);
+	e = (struct shm_sqe){.slot = e.slot, .flags = SHM_SQE_REFUSED, .tag = 7, .refused = 8};
+	write_entry("refused", &e, &lim);
+	e.flags |= SHM_SQE_SYNC | SHM_SQE_MAIN;
+	write_entry("refused_sync_with_tag", &e, &lim);
+	e.tag = 0;
+	write_entry("refused_sync", &e, &lim);
 }
 
 static void results(void)

@@ -55,7 +55,8 @@ def passes(n_hosts):
         answers = lib.together(peers, f"reduce {BIG} retry=5 ids={ids_of(peers)}", 40)
         check(not judge(answers), "a large one, too", judge(answers))
         check(max(a["losses"] for a in answers) <= 2 * (n_hosts - 1),
-              "after an error for each direction of the way at most", answers)
+              "after an error for each direction of the way at most",
+              [a["losses"] for a in answers], said(lab), answers)
         check({a["world"] for a in answers} == {n_hosts}, "with all", answers)
         check(said(lab), f"the log says: {TEXT}")
         answers = lib.together(peers, f"reduce {BIG} ids={ids_of(peers)}")

@@ -150,8 +150,8 @@ struct ccm_seat {
 	uint32_t pos;
 	uint32_t next_pos; /* in group->next_ring, when n_candidates > 0 */
 	bool renew; /* the next host has lost the link from here: another one is to be opened */
-	bool ready;         /* a newcomer: the links that a ring would have are proven */
-	bool slow;          /* likewise: other newcomers are not to wait for it */
+	bool ready; /* a newcomer: the links that a ring would have are proven */
+	bool slow;  /* likewise: other newcomers are not to wait for it */
 	uint64_t probed_ns; /* likewise: since when it is probed; 0: not yet */
 	uint32_t blame_from, blame_to;
 	bool doomed; /* only within ccm_verdict.c: its peers are to be kicked */

@@ -161,7 +161,8 @@ static void journal(struct tl_rng *r)
 		{.host = ""}, {.group = UINT32_MAX, .pid = UINT32_MAX}};
 	struct wj_record run = {.type = WJ_RUN, .run = {{1}}, .run_key = {{2}}, .term = 3};
 	struct wj_record none = {.type = WJ_RUN};
-	struct wj_revision revisions[2] = {{.group = 7, .revision = 1}, {.group = 9, .revision = UINT64_MAX, .lost = true}};
+	struct wj_revision revisions[2] = {
+		{.group = 7, .revision = 1}, {.group = 9, .revision = UINT64_MAX, .lost = true}};
 	struct wj_record members = {.type = WJ_MEMBERS,
 		.n_revisions = 2,
 		.revisions = revisions,

@@ -46,6 +46,7 @@ e2e_tests = \
 	tests/e2e/test_links.py \
 	tests/e2e/test_mtu.py \
 	tests/e2e/test_resets.py \
+	tests/e2e/test_half_open.py \
 	tests/e2e/test_long.py \
 	tests/e2e/test_autospawn.py \
 	tests/e2e/test_limits.py \
@@ -59,10 +60,11 @@ HOSTILE_TESTS += tests/e2e/test_hostile.py tests/e2e/test_trust.py
 LONG_TESTS += tests/e2e/test_places.py tests/e2e/test_kill.py tests/e2e/test_state.py \
 	tests/e2e/test_restart.py tests/e2e/test_parity.py tests/e2e/test_links.py \
 	tests/e2e/test_async.py tests/e2e/test_fresh_start.py tests/e2e/test_long.py \
-	tests/e2e/test_stood_still.py
+	tests/e2e/test_stood_still.py tests/e2e/test_half_open.py
 EXTRA_DIST += $(e2e_tests) tests/e2e/README.md tests/e2e/figures.py \
-	tests/e2e/figures_state.py tests/e2e/lib.py tests/e2e/longway.py tests/e2e/measure.py \
-	tests/e2e/recovery.py tests/e2e/seal.py tests/e2e/wire.py
+	tests/e2e/figures_state.py tests/e2e/halfopen.py tests/e2e/lib.py \
+	tests/e2e/longway.py tests/e2e/measure.py tests/e2e/recovery.py tests/e2e/seal.py \
+	tests/e2e/wire.py
 
 # The tests import from the source folder and must leave nothing there.
 AM_TESTS_ENVIRONMENT += PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE;

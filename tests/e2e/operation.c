@@ -352,6 +352,86 @@ void do_reduce(void)
 	operation_report(&op, r, begin, end, r == pcclSuccess ? "" : pcclGetLastError(), &losses);
 }
 
+struct storm {
+	uint64_t done, lost, longest, begin, end, hash;
+	pcclResult_t last;
+	const char *wrong;
+	char why[WHY_SIZE];
+};
+
+static void storm_prepare(const struct storm *s, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++) {
+		struct operation *op = &ops[k];
+
+		operation_prepare(op);
+		op->spec.seed += s->done + k;
+		op->other.seed = ~op->spec.seed;
+		data_fill(op->recv.data, &op->other, peer.id);
+		data_fill(op->send.data, &op->spec, peer.id);
+	}
+}
+
+static void storm_blow(struct storm *s, uint32_t n, pcclResult_t results[SLOTS])
+{
+	for (uint32_t k = 0; k < n; k++) {
+		struct operation *op = &ops[k];
+		uint64_t begin = now();
+
+		results[k] = pcclAllReduce(
+			op->send.data, op->recv.data, &op->desc, peer.comm, &op->info);
+		s->end = now();
+		s->longest = s->end - begin > s->longest ? s->end - begin : s->longest;
+		s->lost += results[k] == pcclRankConnectionLost;
+		if (results[k] != pcclSuccess && results[k] != pcclRankConnectionLost)
+			s->last = results[k];
+	}
+}
+
+static void storm_judge(struct storm *s, uint32_t n, const pcclResult_t results[SLOTS])
+{
+	for (uint32_t k = 0; k < n; k++) {
+		struct operation *op = &ops[k];
+
+		s->hash = 31 * s->hash + (uint64_t)results[k];
+		if (results[k] == pcclSuccess)
+			s->hash ^= data_hash(op->recv.data, op->recv.bytes);
+		if (!s->wrong)
+			s->wrong = judge(op, results[k], s->why);
+		operation_free(op);
+	}
+	s->done += n;
+}
+
+/* All members make as many attempts, for they hear the same of each: so their hashes are equal when
+ * their results are. */
+void do_storm(void)
+{
+	uint64_t n = number("n", NULL);
+	pcclResult_t results[SLOTS];
+	struct storm s = {0};
+
+	while (s.done < n && !s.wrong && s.last == pcclSuccess) {
+		uint32_t batch = n - s.done < SLOTS ? (uint32_t)(n - s.done) : SLOTS;
+
+		storm_prepare(&s, batch);
+		if (s.done == 0) {
+			puts("prepared");
+			fflush(stdout);
+			s.begin = now();
+		}
+		storm_blow(&s, batch, results);
+		storm_judge(&s, batch, results);
+	}
+	printf("storm n=%" PRIu64 " lost=%" PRIu64 " longest=%" PRIu64 " hash=%016" PRIx64
+	       " check=%s code=%d begin=%" PRIu64 " end=%" PRIu64 " text=%s\n",
+		s.done, s.lost, s.longest, s.hash, s.wrong ? "wrong" : "ok", (int)s.last, s.begin,
+		s.end,
+		s.wrong                 ? s.wrong
+		: s.last == pcclSuccess ? ""
+					: pcclGetLastError());
+}
+
 /* Starts those that have no result yet and awaits all of them. */
 static void many_round(uint32_t n, pcclResult_t results[SLOTS], struct losses losses[SLOTS])
 {

@@ -15,6 +15,9 @@
  *	await slot=N              ends it; judges result and buffers: check=ok or what is wrong
  *	reduce OP                 both in one, by pcclAllReduce; with retry=N again while peers are
  *	                          lost (hurry=1: without a look at the buffers in between)
+ *	storm n=N OP              one after the other, each with data of its own, without pause but
+ *                          after every 64: says "prepared", then begin= and end= of all, lost=
+ *                          of them, longest= (ns) call, hash= of results and codes
  *	many n=N OP               N in flight; those that are lost again once all have been awaited
  *	several n=N window=N OP   the same by pcclAllReduceMultipleWithRetry; an answer for each
  *	bench n=N OP              back to back on the same buffers: times in ns
@@ -31,8 +34,8 @@
  *	spoil name=T at=N n=N     changes bytes of one tensor, or of all
  *	digest                    hash= of all contents that must be equal, or with name=T of one
  *	sync strategy=popular|receive|send
- *                          synchronizes: tx= rx= revision= check= hash= (unless hash=0); if
- *                          wanted revision=N, retry=N (while peers are lost)
+ *                          synchronizes: tx= rx= revision= check= hash= (unless hash=0)
+ *                          longest= (ns); if wanted revision=N, retry=N (while peers are lost)
  *	memcpy bytes=N n=N        times of plain copies in ns
  *	master addr=A:P, master-signal, master-await, master-destroy
  *	quit
@@ -371,6 +374,7 @@ static const struct command {
 	{"submit", do_submit},
 	{"await", do_await},
 	{"reduce", do_reduce},
+	{"storm", do_storm},
 	{"many", do_many},
 	{"several", do_several},
 	{"bench", do_bench},

@@ -36,6 +36,7 @@ void freeze(void *data, size_t bytes, int prot);
 void do_submit(void);
 void do_await(void);
 void do_reduce(void);
+void do_storm(void);
 void do_many(void);
 void do_several(void);
 void do_bench(void);

@@ -196,20 +196,22 @@ void do_sync(void)
 {
 	pcclSharedStateSyncStrategy_t strategy = parse_strategy(word("strategy", "popular"));
 	pcclSharedStateSyncInfo_t info = {0};
-	uint64_t begin, end, tries = number("retry", "0"), lost = 0;
+	uint64_t begin, at, end, tries = number("retry", "0"), lost = 0, longest = 0;
 	pcclResult_t r;
 
 	if (word("revision", "")[0])
 		state.revision = number("revision", NULL);
 	begin = now();
 	do {
+		at = now();
 		r = pcclSynchronizeSharedState(peer.comm, &state, strategy, &info);
+		end = now();
+		longest = end - at > longest ? end - at : longest;
 		lost += r == pcclRankConnectionLost;
 	} while (r == pcclRankConnectionLost && lost <= tries);
-	end = now();
 	printf("sync revision=%" PRIu64 " tx=%" PRIu64 " rx=%" PRIu64 " losses=%" PRIu64
-	       " check=%s",
-		state.revision, info.tx_bytes, info.rx_bytes, lost, judge());
+	       " longest=%" PRIu64 " check=%s",
+		state.revision, info.tx_bytes, info.rx_bytes, lost, longest, judge());
 	if (number("hash", "1") != 0)
 		printf(" hash=%016" PRIx64, digest(""));
 	say_outcome(r, begin, end);

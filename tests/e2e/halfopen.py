@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: MIT
+"""Connections that one end has lost and the other still has: sockets that are closed at one end by
+ss -K, while this host's FIN and RST get lost, or all that it sends."""
+
+import shutil
+import socket
+import subprocess
+
+import lib
+import netns
+
+ENDS, ALL = "ends", "all"  # what gets lost
+MASTER_SIDE, AGENT_SIDE = "of the master", "with the master"
+LINKS = ("p2p in", "p2p out")
+STATES = ("state in", "state out")
+
+
+def run(hosts, host, *words):
+    """What a command says in the host's namespace."""
+    done = subprocess.run(hosts.command(host, [str(w) for w in words]), check=False,
+                          capture_output=True, text=True, timeout=30)
+    if done.returncode:
+        raise OSError(f"{' '.join(map(str, words))}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def missing():
+    """Why none of this can be had here, or None."""
+    tools = [tool for tool in ("ss", "tc") if not shutil.which(tool)]
+    if tools:
+        return f"needs {' and '.join(tools)}"
+    with socket.create_server(("127.0.0.1", 0)) as server, \
+            socket.create_connection(server.getsockname()):
+        done = subprocess.run(["ss", "-KHt", "dport", "=", f":{server.getsockname()[1]}"],
+                              check=False, capture_output=True, text=True, timeout=30)
+    return None if done.stdout else f"ss -K closes nothing: {done.stderr.strip()}"
+
+
+class Hosts(lib.Namespaces):
+    """Hosts whose FIN and RST can be made to get lost: they are sent where nobody listens."""
+
+    def __init__(self, n_hosts):
+        super().__init__(n_hosts)
+        try:
+            for host in range(n_hosts):
+                netns.ip("-n", self.name(host), "link", "add", "nowhere", "type", "veth", "peer",
+                         "name", "sink")
+                netns.ip("-n", self.name(host), "link", "set", "nowhere", "up")
+                self.tc(host, "qdisc", "add", "dev", "eth0", "clsact")
+            self.lose_ends(0, True)
+            self.lose_ends(0, False)
+        except BaseException:
+            self.close()
+            raise
+
+    def tc(self, host, *words):
+        run(self, host, "tc", *words)
+
+    def lose_ends(self, host, on):
+        if not on:
+            self.tc(host, "filter", "del", "dev", "eth0", "egress")
+            return
+        for number, flag in ((1, "0x01"), (2, "0x04")):
+            self.tc(host, "filter", "add", "dev", "eth0", "egress", "protocol", "ip", "pref", number,
+                    "u32", "match", "ip", "protocol", "6", "0xff", "match", "u8", flag, flag, "at",
+                    "33", "action", "mirred", "egress", "redirect", "dev", "nowhere")
+
+    def lose(self, host, what, on):
+        if what == ENDS:
+            self.lose_ends(host, on)
+        elif what == ALL:
+            for other in range(self.n_hosts):
+                if other != host:
+                    self.deafen(host, other, on)
+
+
+class Sockets:
+    """Of a host's daemons, by what they are for."""
+
+    def __init__(self, lab):
+        self.lab = lab
+        self.ports = {h: lib.ask("--agent", a, "status")[0] for h, a in lab.agents.items()}
+
+    def rules(self, host, target):
+        own = self.ports[host]
+        others = [p for h, p in self.ports.items() if h != host]
+        if target == MASTER_SIDE:
+            return [f"sport = :{self.lab.master.port}"]
+        if target == AGENT_SIDE:
+            return [f"dport = :{self.lab.master.port}"]
+        key = "shared_state_port" if target.startswith("state") else "p2p_port"
+        if target.endswith("in"):
+            return [f"sport = :{own[key]}"]
+        return [f"dport = :{port}" for port in {p[key] for p in others}]
+
+    def chosen(self, host, target, some=None):
+        """Filters for all, or for one that some (of random) chooses."""
+        rules = self.rules(host, target)
+        if not some:
+            return rules
+        pairs = [line.split()[2:4] for rule in rules for line in run(
+            self.lab.hosts, host, "ss", "-Htn", "state", "established", rule).splitlines()]
+        if not pairs:
+            return []
+        local, remote = (x.rsplit(":", 1)[1] for x in some(pairs))
+        return [f"sport = :{local} and dport = :{remote}"]
+
+    def close(self, host, rules):
+        """At this end. Returns how many."""
+        return sum(len(run(self.lab.hosts, host, "ss", "-KHtn", "state", "established",
+                           rule).splitlines()) for rule in rules)

@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Connections that one end has lost and the other still has: of links in both directions, with the
+master, of shared state; amid small operations without pause, large ones and synchronizations. No
+call lasts longer than BOUND, all hear the same, sums are right and worlds equal.
+
+usage: test_half_open.py [--count N] [--seed N]     or HALF_OPEN_COUNT, HALF_OPEN_SEED
+
+ss -K closes a socket at one end. The other end does not hear of it at once: for a while this host's
+FIN and RST get lost, or all that it sends."""
+
+import argparse
+import collections
+import os
+import random
+import select
+import time
+
+import halfopen
+import lib
+from halfopen import AGENT_SIDE, ALL, ENDS, LINKS, MASTER_SIDE, STATES
+from lib import RANK_CONNECTION_LOST, SUCCESS, Failed, check
+
+BOUND = 10  # seconds, for any call
+ROUNDS = 30  # of work until nothing is lost any more
+PER_LAB = 50  # faults
+LABS = ((0, 1), (0, 0, 1, 2), (0, 1, 2))  # the hosts of peers
+LINES = {"small": "storm n=600 type=f32 op=sum count=4 place=out",
+         "middle": "storm n=60 type=i32 op=sum count=9001 place=in",
+         "large": "storm n=8 type=f64 op=sum count=262145 place=in"}
+STATE = "n=3 name=t type=u8 count=16000000 seed=1"
+SPOILT = 15000000  # bytes of each tensor
+RESET = 0.01  # seconds that it takes to close sockets
+# What the other end does not hear, and for how many seconds at least.
+LOSSES = ((None, 0), (ENDS, 0.02), (ENDS, 0.05), (ENDS, 0.2), (ENDS, 1), (ENDS, 4), (ALL, 0.02),
+          (ALL, 0.05), (ALL, 0.3))
+WEIGHTS = (2, 4, 6, 4, 2, 1, 4, 4, 2)
+
+
+class Work:
+    """What the peers do meanwhile: a line to each, an answer from each."""
+
+    def __init__(self, peers):
+        self.peers, self.kind = peers, None
+        self.number = self.revision = 0
+        self.usual = {}  # kind -> how many seconds it takes when nothing is lost
+        self.longest = 0
+        for peer in peers:
+            peer.expect("state revision=0")
+            peer.expect(f"tensors {STATE}")
+
+    def begin(self, kind):
+        self.kind = kind
+        self.number += 1
+        if kind == "sync":
+            self.revision += 1
+            self.peers[self.number % len(self.peers)].expect(f"spoil at={self.number} n={SPOILT}")
+        for peer in self.peers:
+            peer.send(f"sync retry=9 revision={self.revision}" if kind == "sync" else
+                      f"{LINES[kind]} seed={1000 * self.number} verify=1 "
+                      f"ids={lib.ids_of(self.peers)}")
+        if kind != "sync":
+            for peer in self.peers:
+                peer.read(seconds=6 * BOUND)  # prepared
+
+    def is_done(self, seconds):
+        """Waits so long at most."""
+        until = time.monotonic() + seconds
+        return all(b"\n" in peer.rest or select.select(
+            [peer.process.stdout], [], [], max(0, until - time.monotonic()))[0]
+            for peer in self.peers)
+
+    def end(self):
+        """How many calls were lost, of which all are told."""
+        answers = [peer.read(seconds=6 * BOUND) for peer in self.peers]
+        lost = {a.get("losses", a.get("lost")) for a in answers}
+        if any(a["check"] != "ok" for a in answers) or len({a["hash"] for a in answers}) != 1 \
+                or len(lost) != 1 or any(a["code"] not in (SUCCESS, RANK_CONNECTION_LOST)
+                                         for a in answers):
+            raise Failed(f"{self.kind}: {answers}")
+        longest = max(a["longest"] for a in answers) / 1e9
+        self.longest = max(self.longest, longest)
+        if longest > BOUND:
+            raise Failed(f"{self.kind}: a call took {longest:.1f} s")
+        if lost == {0}:
+            self.usual[self.kind] = max(a["end"] - a["begin"] for a in answers) / 1e9
+        return lost.pop()
+
+
+class Fault:
+    """Drawn at random: where, which sockets, what gets lost and for how long, during what."""
+
+    def __init__(self, rng, n_hosts):
+        self.kind = rng.choice(("small", "small", "middle", "large", "sync"))
+        self.target = rng.choice((*LINKS, *LINKS, *(STATES if self.kind == "sync" else ()),
+                                  MASTER_SIDE, AGENT_SIDE))
+        self.host = 0 if self.target == MASTER_SIDE else rng.randrange(n_hosts)
+        self.some = rng.random() < 0.5
+        self.loss, self.hold = rng.choices(LOSSES, WEIGHTS)[0]
+        self.when = rng.random()
+
+    def __str__(self):
+        return (f"{'one socket' if self.some else 'all sockets'} {self.target} of host {self.host}, "
+                f"{self.loss or 'nothing'} lost for {self.hold} s, amid {self.kind}")
+
+
+def strike(lab, sockets, work, fault, rng):
+    """Returns how many sockets were closed, and how many calls were lost."""
+    def choose():
+        return sockets.chosen(fault.host, fault.target, rng.choice if fault.some else None)
+
+    early = fault.target not in STATES  # the others are there during a synchronization
+    rules = choose() if early else None
+    if fault.loss == ENDS:
+        lab.hosts.lose(fault.host, ENDS, True)
+    work.begin(fault.kind)
+    time.sleep(max(0, fault.when * work.usual.get(fault.kind, 0.1) - RESET))
+    if fault.loss == ALL:
+        lab.hosts.lose(fault.host, ALL, True)
+    closed = sockets.close(fault.host, rules if early else choose())
+    until = time.monotonic() + fault.hold
+    lost = 0
+    while time.monotonic() < until:
+        if work.is_done(until - time.monotonic()):
+            lost += work.end()
+            work.begin(fault.kind)
+    lab.hosts.lose(fault.host, fault.loss, False)
+    for _ in range(ROUNDS):
+        now_lost = work.end()
+        lost += now_lost
+        if not now_lost:
+            return closed, lost
+        work.begin(fault.kind)
+    raise Failed("calls are lost again and again")
+
+
+def series(places, count, rng, tally):
+    hosts = lib.make_namespaces(max(places) + 1, kind=halfopen.Hosts)
+    if not hosts:
+        raise lib.Skipped("needs root and network namespaces")
+    with lib.Lab(hosts=hosts) as lab:
+        lab.start()
+        work = Work(lab.start_peers(places, streams=2))
+        sockets = halfopen.Sockets(lab)
+        while count > 0:
+            fault = Fault(rng, len(lab.agents))
+            began = time.monotonic()
+            try:
+                closed, lost = strike(lab, sockets, work, fault, rng)
+            except Failed as error:
+                waits = [lib.ctl(option, daemon.admin, what).stdout
+                         for option, daemon in (("--master", lab.master),
+                                                *(("--agent", a) for a in lab.agents.values()))
+                         for what in ("peers", "ops")]
+                print(*waits, sep="\n")
+                raise Failed(f"{fault}: {error}") from None
+            if VERBOSE:
+                print(f"# {time.monotonic() - began:5.2f} s, {lost} lost, {closed} closed: {fault}",
+                      flush=True)
+            if closed:
+                count -= 1
+                tally["faults"] += 1
+                tally["sockets"] += closed
+                tally["calls lost"] += lost
+                tally["faults that cost a call"] += lost > 0
+                tally[fault.target] += 1
+                tally[f"amid {fault.kind}"] += 1
+        tally["longest"] = max(tally["longest"], work.longest)
+        lab.check_alive()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--count", type=int, default=int(os.environ.get("HALF_OPEN_COUNT", "30")))
+    parser.add_argument("--seed", type=int, default=int(os.environ.get("HALF_OPEN_SEED", "1")))
+    args = parser.parse_args()
+
+    def test():
+        if halfopen.missing():
+            raise lib.Skipped(halfopen.missing())
+        rng, tally = random.Random(args.seed), collections.Counter()
+        labs = max(len(LABS), args.count // PER_LAB)
+        for k in range(labs):
+            series(LABS[k % len(LABS)], args.count * (k + 1) // labs - args.count * k // labs, rng,
+                   tally)
+        longest = tally.pop("longest")
+        check(tally["faults"] == args.count, f"{args.count} half-open faults: all hear the same, sums "
+              f"and worlds are right, no call lasts longer than {longest:.1f} s")
+        print("# " + ", ".join(f"{k}: {v}" for k, v in tally.items()))
+
+    lib.run(test, 120 + 5 * args.count)
+
+
+VERBOSE = "HALF_OPEN_VERBOSE" in os.environ
+main()

@@ -27,6 +27,7 @@
 #define ADOPT_MS         600u        /* more than the longest pause between redials of an agent */
 #define VERDICT_MS       250         /* the end of a connection has been heard by then */
 #define END_NS           1000000000u /* for the last words to be read */
+#define AWAY_NS          2000000000u /* for agents that are away to come back and be told */
 #define MAX_FRAME        ((size_t)WIRE_FRAME_HDR + WIRE_FRAME_MAX)
 #define MAX_HELLO        ((size_t)16 << 10) /* bytes that a stranger can make us keep */
 #define COMPLAINTS_PER_S 10u
@@ -606,13 +607,21 @@ static void drop_silent(struct masterd *m, uint64_t now)
 	}
 }
 
+static bool members_are_away(const struct masterd *m)
+{
+	struct ccm_status s;
+
+	ccm_get_status(m->core, cc_now_ns(), &s);
+	return s.absent > 0;
+}
+
 static void on_tick(void *arg)
 {
 	struct masterd *m = arg;
 	uint64_t now = cc_now_ns();
 
 	if (m->end_by_ns) {
-		if (cc_loop_is_flushed(m->loop) || now >= m->end_by_ns)
+		if ((cc_loop_is_flushed(m->loop) && !members_are_away(m)) || now >= m->end_by_ns)
 			cc_loop_stop(m->loop);
 		return;
 	}
@@ -745,6 +754,14 @@ int masterd_run(struct masterd *m)
 	return m->err ? m->err : err;
 }
 
+static void stop_listening(struct masterd *m)
+{
+	for (uint32_t i = 0; i < m->cfg.n_listen; i++) {
+		cc_listener_free(m->listeners[i]);
+		m->listeners[i] = NULL;
+	}
+}
+
 void masterd_stop(struct masterd *m, const char *why)
 {
 	cc_log(CC_LOG_NOTICE, "ending: %s", why);
@@ -756,12 +773,12 @@ void masterd_end(struct masterd *m, const char *why)
 	if (m->end_by_ns)
 		return;
 	cc_log(CC_LOG_NOTICE, "ending, and the run with it: %s", why);
-	for (uint32_t i = 0; i < m->cfg.n_listen; i++) {
-		cc_listener_free(m->listeners[i]);
-		m->listeners[i] = NULL;
-	}
 	step(m, &(struct ccm_event){.type = CCM_EV_END, .text = why});
 	m->end_by_ns = cc_now_ns() + END_NS;
+	if (members_are_away(m))
+		m->end_by_ns += AWAY_NS - END_NS;
+	else
+		stop_listening(m);
 }
 
 void masterd_reset(struct masterd *m)

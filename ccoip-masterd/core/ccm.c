@@ -296,6 +296,7 @@ int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct 
 		ccm_newcomer_tick(m);
 		break;
 	}
+	ccm_run_end_go_on(m);
 	ccm_settle(m);
 	if (ev->type == CCM_EV_TICK)
 		ccm_waits_tick(m);

@@ -197,7 +197,8 @@ enum ccm_event_type {
 	CCM_EV_MSG,      /* a decoded message; stays owned by the caller */
 	CCM_EV_TICK,     /* time has passed; at least every ccm_tick_ms() */
 	CCM_EV_RESET,    /* an operator: the run is over, the next one begins anew; text says why */
-	CCM_EV_END,      /* the last step: the run is over, the master ends; text says why */
+	CCM_EV_END, /* the run is over, the master ends; text says why. While members are absent,
+		       further steps tell them */
 };
 
 struct ccm_event {

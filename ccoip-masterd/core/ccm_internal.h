@@ -200,8 +200,9 @@ struct ccm_agent *ccm_begin_again(struct ccm *m, const struct ccm_agent *a);
 /* ccm_over.c */
 /* All peers are kicked, revisions forgotten. */
 void ccm_run_reset(struct ccm *m, const char *why);
-/* The same, and all agents are turned away. */
+/* All agents are turned away. Those that are absent learn of it when they come back. */
 void ccm_run_end(struct ccm *m, const char *why);
+void ccm_run_end_go_on(struct ccm *m);
 
 /* ccm_conclude.c */
 void ccm_conclude(struct ccm *m);

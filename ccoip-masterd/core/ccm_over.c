@@ -27,6 +27,20 @@ void ccm_run_end(struct ccm *m, const char *why)
 {
 	struct ccm_agent *a, *next;
 
+	ccm_copy(m->over, sizeof m->over, why);
 	HASH_ITER (hh, m->agents, a, next)
 		ccm_agent_kick(m, a, WIRE_MASTER_CONNECTION_FAILED, "%s", why);
+}
+
+/* An agent that comes back names its peers first: these are kicked, or it would take us for a stale
+ * master and look for another one. */
+void ccm_run_end_go_on(struct ccm *m)
+{
+	struct ccm_agent *a, *next;
+
+	if (!m->over[0])
+		return;
+	HASH_ITER (hh, m->agents, a, next)
+		if (a->greeted && !a->held && !a->resuming)
+			ccm_agent_kick(m, a, WIRE_MASTER_CONNECTION_FAILED, "%s", m->over);
 }

@@ -401,6 +401,7 @@ struct ccm {
 	struct ccm_revision *revisions; /* by group, the one raised last at the end */
 	uint64_t term;
 	uint64_t stale;                   /* the term of a newer master, or 0 */
+	char over[WM_TEXT_MAX];           /* why the run is over, and the master ends; or "" */
 	uint64_t committed;               /* the last round that was */
 	uint64_t wired;                   /* while recovering: the last that had been prepared */
 	uint64_t topo_turn, pending_turn; /* votes that were answered; this one also says how */

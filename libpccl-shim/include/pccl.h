@@ -755,9 +755,10 @@ PCCL_EXPORT pcclResult_t pcclRunMaster(pcclMasterInstance_t *master_instance);
 
 /*
  * Ends the master and its run: within a second its peers' calls return pcclMasterConnectionFailed,
- * "the master was told to end". Returns at once; pcclMasterAwaitTermination waits for the end. May
- * be called from a signal handler, also before and during pcclRunMaster, and leaves the text of
- * pcclGetLastError alone.
+ * "the master was told to end". A host that has no connection just then is told when it comes back
+ * within two seconds; otherwise its peers wait for another master, as after the master's death.
+ * Returns at once; pcclMasterAwaitTermination waits for the end. May be called from a signal
+ * handler, also before and during pcclRunMaster, and leaves the text of pcclGetLastError alone.
  *
  * pcclInvalidArgument  no master, or one whose end was awaited
  */

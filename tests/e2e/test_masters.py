@@ -8,6 +8,7 @@ import pathlib
 import signal
 import time
 
+import halfopen
 import lib
 from lib import (INVALID_USAGE, MASTER_CONNECTION_FAILED, check, ctl, free_port, together)
 
@@ -129,7 +130,39 @@ def interrupted(lab):
             lab.drop_peer(peer)
 
 
+def away_at_the_end(hosts):
+    """Nobody restarts the master: an agent that is between two connections when it is told to end
+    does not wait for the next one."""
+    with lib.Lab(hosts=hosts) as lab:
+        for host in range(2):
+            lab.start_agent(host)
+        port = free_port()
+        address = f"{hosts.address(0)}:{port}"
+        owner = lab.start_peer(20, master=address, env={"PCCL_MASTERD": str(lib.MASTERD)})
+        owner.expect(f"master addr={address}")
+        peers = lab.start_peers([0, 1], first=21, master=address)
+        peers[1].send("update")  # waits for the other one
+        hosts.reject(1, 0, True)
+        for host, end in ((1, "dport"), (0, "sport")):
+            halfopen.run(hosts, host, "ss", "-KHtn", "state", "established",
+                         f"{end} = :{port} and {'src' if host else 'dst'} {hosts.address(1)}")
+        owner_log = lib.Daemon(owner.process, "the master", 0, owner.log)
+        owner_log.await_log("is gone")
+        owner.expect("master-signal")
+        answer = peers[0].call("update")
+        check(answer["code"] == MASTER_CONNECTION_FAILED and "told to end" in answer["text"],
+              "the master is told to end while an agent is away: who is there is told", answer)
+        hosts.reject(1, 0, False)
+        answer = peers[1].read()
+        check(answer["code"] == MASTER_CONNECTION_FAILED and "told to end" in answer["text"],
+              "and the agent when it comes back", answer)
+        owner.expect("master-await")
+
+
 def test():
+    hosts = not halfopen.missing() and lib.make_namespaces(2)
+    if hosts:
+        away_at_the_end(hosts)
     with lib.Lab(2) as lab:
         lab.start(master_options=["--state-dir", lab.folder / "journal"])
         second_job(lab)

@@ -230,6 +230,33 @@ START_TEST(the_end_is_told_to_all)
 }
 END_TEST
 
+/* The run is not kept for its peers by their agent, which would look for another master. */
+START_TEST(an_agent_that_was_away_learns_of_the_end_when_it_comes)
+{
+	fk_cut(h[1], "cut");
+	event(CCM_EV_END, "told to end");
+	ck_assert_uint_eq(fk_status(&f).absent, 1);
+	come_back(1);
+	ck_assert_uint_eq(fk_count(h[1], WM_KICK), 0);
+	fk_resumed(h[1]);
+	ck_assert_str_eq(fk_take(h[1], WM_KICK)->u.kick.text, "told to end");
+	ck_assert(!h[1]->open);
+	ck_assert_uint_eq(fk_status(&f).absent, 0);
+}
+END_TEST
+
+START_TEST(nobody_joins_after_the_end)
+{
+	struct fk_host *x;
+
+	fk_cut(h[1], "cut");
+	event(CCM_EV_END, "told to end");
+	x = fk_host(&f, "x", "10.0.0.9");
+	ck_assert_str_eq(fk_take(x, WM_REFUSE)->u.refuse.text, "told to end");
+	ck_assert(!x->open);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("master over");
@@ -248,6 +275,8 @@ int main(void)
 	tcase_add_test(tc, a_reset_does_not_wait_for_those_who_are_away);
 	tcase_add_test(tc, a_reset_does_not_wait_for_an_agent_that_is_gone);
 	tcase_add_test(tc, the_end_is_told_to_all);
+	tcase_add_test(tc, an_agent_that_was_away_learns_of_the_end_when_it_comes);
+	tcase_add_test(tc, nobody_joins_after_the_end);
 	suite_add_tcase(s, tc);
 	return tl_run(s);
 }

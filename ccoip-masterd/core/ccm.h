@@ -23,6 +23,11 @@
  *   0.5 s, twice as long after each failure, up to 8 s; 4 s to 60 s where a round has failed, for
  *   which members had to wait. A host is known by name, address, p2p port and what it advertises;
  *   being admitted clears it. With no accepted peer nobody waits, and nothing is probed.
+ * - A newcomer can spoil the round that it is in, under another name and address each time: it does
+ *   not report, it says that it cannot open its link, or it leaves. After the first such round the
+ *   reports of newcomers are awaited for 2 s only. After the second one all newcomers wait for 4 s,
+ *   twice as long after each further one, up to 30 s, and are then let in one at a time. One
+ *   spoilt round is forgiven each minute.
  * - Absence (connection closed): the agent's accepted peers have agent_grace_ms to come back.
  *   Their votes do not count any more; where they had voted for an operation, all of their group
  *   are aborted with pcclRankConnectionLost and counted in the group's losses, though nobody is

@@ -340,6 +340,10 @@ void ccm_newcomer_moves(struct ccm *m, struct ccm_agent *a);
 /* The newcomers of a could not be admitted. round: members have waited for that. */
 void ccm_newcomer_failed(struct ccm *m, struct ccm_agent *a, bool round);
 void ccm_newcomer_accepted(struct ccm *m, struct ccm_agent *a);
+/* A newcomer that takes part in the round is the reason why it has to be begun again. */
+void ccm_round_spoilt(struct ccm *m);
+/* How long the round waits for a's report. */
+uint32_t ccm_round_patience_ms(const struct ccm *m, const struct ccm_agent *a);
 /* Links between those who are members now that a probe has failed are worth a try where no ring
  * does without them. */
 void ccm_probes_keep(struct ccm *m);

@@ -460,6 +460,8 @@ void ccm_peer_withdraw(struct ccm *m, struct ccm_peer *p)
 		m->n_pending--;
 	p->topo_voted = p->pending_voted = false;
 	if (ccm_in_round(m, p->round)) {
+		if (s->agent->n_accepted == 0)
+			ccm_round_spoilt(m);
 		m->round.stale = true;
 		s->n_candidates--;
 		p->round = 0;

@@ -20,6 +20,11 @@
 #define SHUN_ROUND_MIN_MS 4000u /* after a failed round, which all members have waited for */
 #define SHUN_ROUND_MAX_MS 60000u
 #define SHUNNED_MAX       256u
+#define SHUT_MIN_MS       4000u /* for all newcomers, after the second round that was spoilt */
+#define SHUT_MAX_MS       30000u
+#define SPOILT_MAX        5u     /* that are counted */
+#define FORGIVE_MS        60000u /* one of them */
+#define IMPATIENT_MS      2000u  /* for the report of a newcomer, when others have spoilt a round */
 
 /* ---- probes ---- */
 
@@ -216,11 +221,60 @@ static uint32_t back_off_ms(uint32_t failures, uint32_t least, uint32_t most)
 	return ms > most ? most : (uint32_t)ms;
 }
 
+/* ---- rounds that newcomers have spoilt ---- */
+
+static uint32_t n_spoilt(const struct ccm *m)
+{
+	uint64_t forgiven = ccm_age(m->now, m->spoilt.ns) / (FORGIVE_MS * CCM_NS_PER_MS);
+
+	return forgiven < m->spoilt.n ? m->spoilt.n - (uint32_t)forgiven : 0;
+}
+
+/* Whoever spoils rounds may have another name and address each time: then they are let in one at a
+ * time. */
+static bool is_wary(const struct ccm *m)
+{
+	return n_spoilt(m) > 1;
+}
+
+void ccm_round_spoilt(struct ccm *m)
+{
+	struct ccm_group *g;
+	uint32_t n, ms;
+
+	if (m->n_accepted == 0 || m->spoilt.round == m->last_round)
+		return;
+	n = n_spoilt(m) + 1;
+	m->spoilt.n = n < SPOILT_MAX ? n : SPOILT_MAX;
+	m->spoilt.round = m->last_round;
+	m->spoilt.ns = m->now;
+	if (n < 2)
+		return;
+	ms = back_off_ms(m->spoilt.n - 1, SHUT_MIN_MS, SHUT_MAX_MS);
+	m->spoilt.until_ns = m->now + ms * CCM_NS_PER_MS;
+	for (g = m->groups; g; g = g->hh.next)
+		(void)ccm_newcomers_doubt(g);
+	ccm_log(m, CCM_LOG_WARNING,
+		"newcomers have spoilt connection rounds again: no other newcomer is let in for "
+		"%.1f s, and then one at a time",
+		ms / 1e3);
+}
+
+uint32_t ccm_round_patience_ms(const struct ccm *m, const struct ccm_agent *a)
+{
+	bool short_of_it = a->n_accepted == 0 && n_spoilt(m) > 0;
+
+	return short_of_it && m->cfg.round_timeout_ms > IMPATIENT_MS ? IMPATIENT_MS
+								     : m->cfg.round_timeout_ms;
+}
+
 void ccm_newcomer_failed(struct ccm *m, struct ccm_agent *a, bool round)
 {
 	struct ccm_shunned *s = shunned_find(m, a);
 	uint32_t ms;
 
+	if (round)
+		ccm_round_spoilt(m);
 	if (!s)
 		s = shunned_new(m, a);
 	if (!s)
@@ -288,7 +342,7 @@ static bool is_new(const struct ccm_seat *s)
 
 static bool is_shunned(const struct ccm *m, const struct ccm_seat *s)
 {
-	return s->agent->shunned && m->now < s->agent->shunned_ns;
+	return m->now < m->spoilt.until_ns || (s->agent->shunned && m->now < s->agent->shunned_ns);
 }
 
 static bool is_fresh(const struct ccm *m, const struct ccm_seat *s)
@@ -410,7 +464,7 @@ static uint32_t count_fresh(struct ccm *m, struct ccm_group *g)
 			s->probed_ns = m->now;
 			s->slow = s->agent->shunned;
 		}
-		s->slow |= ccm_age(m->now, s->probed_ns) > SLOW_MS * CCM_NS_PER_MS;
+		s->slow |= is_wary(m) || ccm_age(m->now, s->probed_ns) > SLOW_MS * CCM_NS_PER_MS;
 		n += !s->slow;
 	}
 	return n;
@@ -440,6 +494,12 @@ bool ccm_newcomers_doubt(struct ccm_group *g)
 	return any;
 }
 
+/* May another newcomer be tried? */
+static bool has_room(const struct ccm *m)
+{
+	return !m->oom && (!is_wary(m) || ccm_newcomers_ready(m) == 0);
+}
+
 static void settle_group(struct ccm *m, struct ccm_group *g)
 {
 	struct ccm_seat *s;
@@ -451,11 +511,11 @@ static void settle_group(struct ccm *m, struct ccm_group *g)
 	if (count_fresh(m, g) > 0)
 		settle_fresh(m, g);
 	DL_FOREACH2 (g->seats, s, next_g) {
-		if (!is_new(s) || s->ready || !s->slow || is_shunned(m, s) || m->oom)
+		if (!is_new(s) || s->ready || !s->slow || is_shunned(m, s))
 			continue;
-		settle_slow(m, s);
-		if (++n == SLOW_MAX)
+		if (++n > SLOW_MAX || !has_room(m))
 			break;
+		settle_slow(m, s);
 	}
 }
 
@@ -500,6 +560,11 @@ void ccm_newcomers_name(const struct ccm *m, uint64_t now, char *text, size_t si
 	const struct ccm_seat *s;
 
 	ccm_print(text, size, "finding out whether %u newcomers can be reached", m->n_registered);
+	if (now < m->spoilt.until_ns)
+		ccm_append(text, size,
+			"; newcomers have spoilt connection rounds, the next one is let in in %.1f "
+			"s",
+			(double)(m->spoilt.until_ns - now) / 1e9);
 	for (s = m->seats; s; s = s->hh.next)
 		if (is_new(s) && s->agent->shunned && now < s->agent->shunned_ns)
 			ccm_append(text, size, "; %s has failed, the next attempt is in %.1f s",

@@ -579,16 +579,16 @@ void ccm_round_tick(struct ccm *m)
 			if (a->round == m->last_round && !a->reported)
 				end_try(m, a);
 	}
-	if (ccm_age(m->now, m->round.since_ns) <= m->cfg.round_timeout_ms * CCM_NS_PER_MS)
-		return;
-	HASH_ITER (hh, m->agents, a, tmp)
-		if (a->round == m->last_round && !a->reported) {
-			if (a->n_accepted == 0)
-				ccm_newcomer_failed(m, a, true);
-			ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_FAILED,
-				"the agent on %s did not report on connection round %llu within %u "
-				"ms",
-				a->hello.name, (unsigned long long)m->last_round,
-				m->cfg.round_timeout_ms);
-		}
+	HASH_ITER (hh, m->agents, a, tmp) {
+		uint32_t ms = ccm_round_patience_ms(m, a);
+
+		if (a->round != m->last_round || a->reported ||
+			ccm_age(m->now, m->round.since_ns) <= ms * CCM_NS_PER_MS)
+			continue;
+		if (a->n_accepted == 0)
+			ccm_newcomer_failed(m, a, true);
+		ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_FAILED,
+			"the agent on %s did not report on connection round %llu within %u ms",
+			a->hello.name, (unsigned long long)m->last_round, ms);
+	}
 }

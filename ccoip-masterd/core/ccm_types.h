@@ -307,6 +307,14 @@ struct ccm_shunned {
 	struct ccm_shunned *prev, *next;
 };
 
+/* Rounds that newcomers have spoilt: they did not report, could not open their links, or left. */
+struct ccm_spoilt {
+	uint32_t n;        /* less one for each minute since the last of them */
+	uint64_t ns;       /* when that was, and */
+	uint64_t round;    /* which one */
+	uint64_t until_ns; /* no newcomer is tried before */
+};
+
 /* An accepted peer that was lost. */
 struct ccm_lost {
 	struct cc_id peer;
@@ -396,6 +404,7 @@ struct ccm {
 	bool newcomers;              /* something has changed for them */
 	struct ccm_shunned *shunned; /* the one that has failed first at the beginning */
 	uint32_t n_shunned;
+	struct ccm_spoilt spoilt;
 	struct ccm_lost *gone;          /* by peer, oldest first */
 	struct ccm_record *records;     /* of elections of shared state; by group, oldest first */
 	struct ccm_revision *revisions; /* by group, the one raised last at the end */

@@ -2,6 +2,8 @@
  *
  * The master's core: newcomers are probed before members are made to wait for them.
  */
+#include <stdio.h>
+
 #include "tests/common/testlib.h"
 #include "tests/master/fake.h"
 
@@ -264,6 +266,115 @@ START_TEST(a_second_peer_of_a_member_host_needs_no_probe)
 }
 END_TEST
 
+/* ---- newcomers that can be reached, and spoil rounds ---- */
+
+enum spoiler {
+	SPOIL_SILENT, /* it does not report on the round */
+	SPOIL_FAILS,  /* it could not open its link, it says */
+	SPOIL_LEAVES, /* in the middle of the round */
+	N_SPOILERS,
+};
+
+#define AT_A_TIME 12u
+
+/* Another name and another address each time. */
+static void spoiler_comes(void)
+{
+	char name[16], addr[20];
+	struct fk_host *x;
+
+	(void)snprintf(name, sizeof name, "spoiler-%u", f.n_hosts);
+	(void)snprintf(addr, sizeof addr, "10.1.%u.%u", f.n_hosts / 256, f.n_hosts % 256);
+	x = fk_host(&f, name, addr);
+	x->auto_report = false;
+	(void)fk_join(x, 0);
+}
+
+static void report_failure(struct fk_host *x)
+{
+	uint32_t i = 0;
+
+	while (!cc_id_eq(&f.hosts[i]->id, &x->round.rings[0].next.agent))
+		i++;
+	fk_round_report(x, f.hosts[i], "no answer");
+}
+
+/* Whoever is in a round does its worst. */
+static void spoil(enum spoiler how)
+{
+	uint32_t i;
+
+	for (i = 2; how != SPOIL_SILENT && i < f.n_hosts; i++) {
+		struct fk_host *x = f.hosts[i];
+
+		if (!x->open || x->round.round == 0)
+			continue;
+		if (how == SPOIL_LEAVES)
+			fk_close(x, "gone");
+		else
+			report_failure(x);
+		return;
+	}
+}
+
+/* That are there, and are no members; those that have been kicked go. */
+static uint32_t spoilers(void)
+{
+	uint32_t i, n = 0;
+
+	for (i = 2; i < f.n_hosts; i++) {
+		struct fk_host *x = f.hosts[i];
+
+		if (x->open && fk_count(x, WM_KICK) > 0)
+			fk_close(x, "gone");
+		n += x->open && fk_count(x, WM_COMMIT) == 0;
+	}
+	return n;
+}
+
+/* A vote of the members, by whom newcomers may come in. Returns how long they have waited. */
+static uint32_t update(enum spoiler how)
+{
+	uint32_t waited = 0;
+
+	fk_forget(&f);
+	vote_all(2);
+	while (fk_count(h[0], WM_COMMIT) == 0) {
+		ck_assert_uint_lt(waited, 10000);
+		spoil(how);
+		if (fk_count(h[0], WM_COMMIT) > 0)
+			break;
+		fk_tick(&f, 100);
+		waited += 100;
+	}
+	return waited;
+}
+
+START_TEST(newcomers_that_spoil_rounds_are_let_in_ever_more_seldom)
+{
+	uint32_t ms = 0, late, waited = 0, took, crowd = _i % 2 ? AT_A_TIME : 1;
+	uint64_t rounds = 0;
+
+	run_of(2);
+	h[0]->auto_probed = h[1]->auto_probed = true;
+	while (ms < 200000) {
+		while (spoilers() < crowd && f.n_hosts < FK_HOSTS_MAX)
+			spoiler_comes();
+		ck_assert_uint_lt(f.n_hosts, FK_HOSTS_MAX);
+		took = update((enum spoiler)(_i / 2));
+		fk_tick(&f, 100);
+		late = ms > 60000;
+		rounds = late ? rounds : fk_status(&f).rounds;
+		waited += late ? took : 0;
+		ms += took + 100;
+	}
+	rounds = fk_status(&f).rounds - rounds;
+	ck_assert_msg(waited < 14000 && rounds < 40,
+		"in 140 s members waited for %u ms and went through %llu rounds", waited,
+		(unsigned long long)rounds);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("newcomers");
@@ -278,6 +389,8 @@ int main(void)
 	tcase_add_test(tc, a_slow_newcomer_does_not_hold_up_another);
 	tcase_add_test(tc, founders_are_not_probed);
 	tcase_add_test(tc, a_second_peer_of_a_member_host_needs_no_probe);
+	tcase_add_loop_test(
+		tc, newcomers_that_spoil_rounds_are_let_in_ever_more_seldom, 0, 2 * N_SPOILERS);
 	suite_add_tcase(s, tc);
 	return tl_run(s);
 }

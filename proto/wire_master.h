@@ -324,7 +324,7 @@ struct wm_group_world {
 	uint32_t world;    /* accepted peers */
 	uint64_t losses;   /* changes whenever the group loses an accepted peer */
 	uint64_t revision; /* of shared state, that the next synchronization is expected to offer;
-			    * 0: there was none, any will do. It never shrinks */
+			    * 0: there was none in this run of the group, any will do */
 	char loss[WM_TEXT_MAX]; /* the last loss, for the callers; "" in wm_resume, or if nobody
 				 * remembers it */
 	/* The world as it was first told with these losses: all calls that they end see it,

@@ -51,7 +51,6 @@ static void make_room(struct ccm *m)
 	}
 }
 
-/* At the end of the list. */
 static void add(struct ccm *m, struct ccm_revision *r)
 {
 	struct ccm_group *g = group_of(m, r->group);
@@ -66,12 +65,11 @@ static void add(struct ccm *m, struct ccm_revision *r)
 		g->last = r;
 }
 
-void ccm_revision_raise(struct ccm *m, uint32_t group, uint64_t expected)
+/* At the end of the list. */
+static void set(struct ccm *m, uint32_t group, uint64_t expected, uint64_t version)
 {
 	struct ccm_revision *r = ccm_revision_find(m, group);
 
-	if (expected == 0 || (r && r->expected >= expected))
-		return;
 	if (r) {
 		HASH_DELETE(hh, m->revisions, r);
 	} else {
@@ -82,7 +80,16 @@ void ccm_revision_raise(struct ccm *m, uint32_t group, uint64_t expected)
 		r->group = group;
 	}
 	r->expected = expected;
+	r->version = version;
 	add(m, r);
+}
+
+void ccm_revision_raise(struct ccm *m, uint32_t group, uint64_t expected)
+{
+	const struct ccm_revision *r = ccm_revision_find(m, group);
+
+	if (expected > 0 && (!r || r->expected < expected))
+		set(m, group, expected, m->world_version);
 }
 
 void ccm_revision_forget(struct ccm *m, struct ccm_group *g)
@@ -112,7 +119,9 @@ void ccm_revisions_settle(struct ccm *m)
 		return;
 	HASH_ITER (hh, m->revisions, r, tmp) {
 		g = group_of(m, r->group);
-		if (r->over && !r->lost && (!g || g->n_accepted == 0)) {
+		if (r->expected == 0) {
+			drop(m, r);
+		} else if (r->over && !r->lost && (!g || g->n_accepted == 0)) {
 			ccm_log(m, CCM_LOG_NOTICE,
 				"the run of group %u is over: all its members have left; its next "
 				"one begins at revision 0",
@@ -126,10 +135,21 @@ void ccm_revisions_settle(struct ccm *m)
 
 void ccm_revisions_learn(struct ccm *m, const struct wm_world *w)
 {
+	const struct ccm_revision *r;
 	uint32_t i;
 
-	for (i = 0; i < w->n; i++)
-		ccm_revision_raise(m, w->own[i].group, w->own[i].revision);
+	if (m->restored && w->version <= m->restored_version)
+		return;
+	for (i = 0; i < w->n; i++) {
+		const struct wm_group_world *x = &w->own[i];
+
+		r = ccm_revision_find(m, x->group);
+		if (r && (w->version < r->version ||
+				 (w->version == r->version && x->revision <= r->expected)))
+			continue;
+		set(m, x->group, x->revision, w->version);
+		m->resave |= x->revision == 0; /* it is forgotten again when the run goes on */
+	}
 }
 
 struct wj_revision *ccm_revision_list(struct ccm *m, uint32_t *n)

@@ -34,7 +34,8 @@ struct ccm_sync {
 /* What a group has got to. It outlives its members. */
 struct ccm_revision {
 	uint32_t group;
-	uint64_t expected; /* the next one, >= 1 */
+	uint64_t expected; /* the next one; 0, only while recovering: any will do */
+	uint64_t version;  /* while recovering: of the world that said so */
 	bool lost;         /* since the last one a member was lost and had not left */
 	bool over;         /* the last member left by itself: to be settled */
 	bool unhashed;
@@ -94,7 +95,8 @@ void ccm_revision_raise(struct ccm *m, uint32_t group, uint64_t expected);
 void ccm_revision_left(struct ccm *m, struct ccm_group *g, bool left);
 /* Forgets those of groups whose run is over. */
 void ccm_revisions_settle(struct ccm *m);
-/* What an agent has told of them. */
+/* What an agent was told of them last. The newest word counts, and a journal is newer than what was
+ * told before it was written. */
 void ccm_revisions_learn(struct ccm *m, const struct wm_world *w);
 /* It is not known what the group expects. */
 void ccm_revision_forget(struct ccm *m, struct ccm_group *g);

@@ -47,7 +47,8 @@
  * - Any end, also success, cancels the job first (AGT_ACT_SYNC_CANCEL), then completes: no thread
  *   reads a tensor that the application has back. WM_OP_DONE decides; what comes between it and the
  *   completion does not undo it.
- * - The revision that a group expects next is kept, never shrinks, and is told to the next master.
+ * - The revision that a group expects next is kept as the master told it last, and is told to the
+ *   next one.
  * - A session that closes takes its comms with it: WM_LEAVE with WM_LEAVE_DIED; a transfer that its
  *   memory is part of goes on until the master aborts it.
  * - When the master kicks a peer: its calls and operations end with the kick's code and text; the

@@ -516,7 +516,7 @@ static void world_set(struct agt_run *r, const struct wm_world *w)
 		else if (g->losses != w->own[i].losses)
 			g->at_loss = agt_world_of(r, g);
 		g->losses = w->own[i].losses;
-		agt_revision_set(r, g->group, w->own[i].revision);
+		g->revision = w->own[i].revision;
 		memcpy(g->loss, w->own[i].loss, sizeof g->loss);
 	}
 	r->check_votes = true;

@@ -92,6 +92,23 @@ START_TEST(it_is_over_for_the_journal_too)
 }
 END_TEST
 
+/* c's agent had peers of the group, and was not told of the end: nobody of it was left there. */
+START_TEST(an_agent_does_not_know_better_than_the_journal)
+{
+	struct wm_group_world own = {.group = 0, .world = 2, .revision = 14};
+	struct wm_msg msg = {.type = WM_RESUME};
+
+	fk_leave(&p[0], WM_LEAVE_CLEAN);
+	fk_leave(&p[1], WM_LEAVE_CLEAN);
+	fk_restart(&f, &next, f.journal_len);
+	fk_tick(&f, 100);
+	come_back(2);
+	msg.u.resume.world = (struct wm_world){.global = 3, .version = 1, .n = 1, .own = &own};
+	fk_send(h[2], &msg);
+	ck_assert_uint_eq(expected(0), 0);
+}
+END_TEST
+
 /* The others live on. */
 START_TEST(a_group_is_over_by_itself)
 {
@@ -265,6 +282,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, a_run_is_over_when_all_have_left);
 	tcase_add_test(tc, it_is_over_for_the_journal_too);
+	tcase_add_test(tc, an_agent_does_not_know_better_than_the_journal);
 	tcase_add_test(tc, a_group_is_over_by_itself);
 	tcase_add_loop_test(tc, a_lost_member_keeps_the_run, 0, 2);
 	tcase_add_test(tc, so_does_one_that_was_lost_before_the_others_left);

@@ -632,6 +632,21 @@ START_TEST(the_highest_revision_that_an_agent_knows_counts)
 }
 END_TEST
 
+/* All of an earlier run of the group had left when the agent that says 0 was told of this one. */
+START_TEST(the_newest_word_on_a_revision_counts)
+{
+	size_t newest = (size_t)_i;
+
+	expects(12);
+	tk.know[newest].own.revision = 0;
+	tk.know[newest].r.world.version = 3;
+	tk_all_come_back();
+	tk_all_end();
+	ck_assert_uint_eq(fk_revision(tk.h[0], 0), 0);
+	tried_again(3);
+}
+END_TEST
+
 START_TEST(where_nobody_knows_a_revision_any_will_do)
 {
 	tk_all_come_back();
@@ -692,6 +707,7 @@ int main(void)
 	tcase_add_loop_test(tc, an_attempt_in_doubt_goes_on_if_others_lack_something, 0, 2);
 	tcase_add_loop_test(tc, an_attempt_in_doubt_has_failed_if_one_lacks_it, 0, 2);
 	tcase_add_test(tc, the_highest_revision_that_an_agent_knows_counts);
+	tcase_add_loop_test(tc, the_newest_word_on_a_revision_counts, 0, 3);
 	tcase_add_test(tc, where_nobody_knows_a_revision_any_will_do);
 	tcase_add_test(tc, a_master_that_stood_still_knows_the_revisions);
 	suite_add_tcase(s, tc);

@@ -44,20 +44,6 @@ struct options {
 	unsigned n_sizes;
 };
 
-/* Faults that are known and open, each in the README. A seed that passes again has to leave the
- * list. */
-static const unsigned long known[] = {4965};
-
-static bool is_known(unsigned long seed)
-{
-	size_t i;
-
-	for (i = 0; i < sizeof known / sizeof *known; i++)
-		if (known[i] == seed)
-			return true;
-	return false;
-}
-
 static void add(struct totals *t, const struct sim *s, bool ok)
 {
 	t->seeds++;
@@ -93,11 +79,6 @@ static void run_job(const struct options *o, unsigned job, struct totals *t)
 
 	for (seed = o->from + job; seed <= o->to; seed += o->jobs) {
 		ok = sim_world_run(&s, seed, o->trace, again ? NULL : o->program);
-		if (!o->single && !o->expect_failure && is_known(seed)) {
-			printf("seed %lu is known to fail: %s\n", seed,
-				ok ? "it passes" : "it does");
-			ok = !ok;
-		}
 		add(t, &s, ok);
 		if (!ok && again)
 			(void)sim_world_run(&s, seed, true, o->program);

@@ -291,13 +291,14 @@ static bool lost_place(const struct sim_peer *p, uint32_t code)
 		       code == WIRE_RANK_CONNECTION_LOST || code == WIRE_AGENT_UNAVAILABLE);
 }
 
-/* A run that newcomers have founded makes room, until they have done an operation in it. */
+/* A run that newcomers have founded makes room, until several of them have done an operation in it.
+ */
 static bool in_use(const struct sim *s, const struct sim_master *m)
 {
 	struct ccm_status status;
 
 	ccm_get_status(m->m, sim_clock_now(s, &m->clock), &status);
-	return status.ops_done > 0;
+	return status.accepted > 1 && status.ops_done > 0;
 }
 
 /* Members of the first run are told that the master has another one: not if it has founded that, or

@@ -216,6 +216,7 @@ struct agt_group {
 /* The link from this agent broke, and it may not know. Another one takes its place. */
 struct agt_lost_link {
 	struct cc_id peer;
+	bool spared; /* by a commit after which the agent was no neighbour */
 	struct agt_lost_link *next;
 };
 

@@ -184,14 +184,21 @@ static void tell_lost(
 	agt_copy_text(m->text, sizeof m->text, text);
 }
 
-/* Those who are no neighbours close their links, or have closed them. */
+/* Those who are no neighbours close their links, or have closed them. But one of them may have
+ * heard of the next round already, and have opened the link for that. */
 static void lost_sweep(struct agt_run *r)
 {
 	struct agt_lost_link *x, *next;
 
 	LL_FOREACH_SAFE(r->lost_links, x, next)
-	if (!is_of_ring(r, &x->peer, true))
-		lost_forget(r, &x->peer);
+	{
+		if (is_of_ring(r, &x->peer, true))
+			continue;
+		if (x->spared)
+			lost_forget(r, &x->peer);
+		else
+			x->spared = true;
+	}
 }
 
 static struct agt_link *link_find(const struct agt_run *r, const struct cc_id *peer)
@@ -628,7 +635,7 @@ static void link_down(
 	bool told = !ev->ended && is_of_ring(r, &ev->peer, ev->inbound) &&
 		    (ev->inbound || (l && l->state == AGT_LINK_UP));
 
-	if (ev->inbound && told)
+	if (ev->inbound && !ev->ended)
 		lost_remember(a, r, &ev->peer);
 	if (l && !ev->inbound)
 		outbound_down(a, r, l);

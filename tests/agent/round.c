@@ -286,6 +286,44 @@ START_TEST(a_lost_link_from_a_neighbour_is_told_until_there_is_another_one)
 }
 END_TEST
 
+/* The neighbour heard of the round first. Until then the commit before may still be on its way. */
+START_TEST(a_link_that_is_lost_before_its_round_comes_is_told_with_the_round)
+{
+	struct fx_ring ring = {.group = 7, .hosts = 1, .world = 1, .n = 1, .members = {1}};
+
+	fx_group(f, 1, 1, comms);
+	if (_i == 1) {
+		fx_round(f, 1, 2, false, &ring, 1);
+		fx_link(f, AGT_EV_LINK_UP, 1, 100, true);
+	}
+	fx_link(f, AGT_EV_LINK_DOWN, 1, 100, true);
+	ck_assert_uint_eq(fx_sent(f, WM_LINK_LOST), 0);
+	if (_i == 1)
+		fx_commit(f, 1, 2, false, &ring, 1);
+	ring.hosts = ring.world = 2;
+	fx_round(f, 1, 3, true, &ring, 1);
+	ck_assert(fx_msg(f, WM_LINK_LOST, 0)->u.link_lost.inbound);
+}
+END_TEST
+
+/* Who is no neighbour has closed its link meanwhile. */
+START_TEST(a_lost_link_from_nowhere_is_forgotten)
+{
+	struct fx_ring ring = {.group = 7, .hosts = 1, .world = 1, .n = 1, .members = {1}};
+	uint64_t round;
+
+	fx_group(f, 1, 1, comms);
+	fx_link(f, AGT_EV_LINK_DOWN, 1, 100, true);
+	for (round = 2; round < 4; round++) {
+		fx_round(f, 1, round, false, &ring, 1);
+		fx_commit(f, 1, round, false, &ring, 1);
+	}
+	ring.hosts = ring.world = 2;
+	fx_round(f, 1, round, true, &ring, 1);
+	ck_assert_uint_eq(fx_sent(f, WM_LINK_LOST), 0);
+}
+END_TEST
+
 START_TEST(a_link_that_breaks_in_an_unfinished_round_is_opened_again)
 {
 	struct cc_id members[2] = {fx_id(1), fx_id(2)};
@@ -447,6 +485,9 @@ Suite *round_suite(void)
 	tcase_add_test(t, a_commit_must_not_forget_an_accepted_peer);
 	tcase_add_test(t, a_link_that_breaks_is_opened_again_by_a_round);
 	tcase_add_test(t, a_lost_link_from_a_neighbour_is_told_until_there_is_another_one);
+	tcase_add_loop_test(
+		t, a_link_that_is_lost_before_its_round_comes_is_told_with_the_round, 0, 2);
+	tcase_add_test(t, a_lost_link_from_nowhere_is_forgotten);
 	tcase_add_test(t, a_link_that_breaks_in_an_unfinished_round_is_opened_again);
 	tcase_add_test(t, a_link_that_is_silent_is_not_counted_on);
 	tcase_add_loop_test(t, a_silent_link_in_use_is_waited_for, 0, 2);

@@ -466,6 +466,7 @@ void agentd_stop(struct agentd *d, const char *why)
 	d->stopping = true;
 	cc_listener_free(d->session_listener);
 	d->session_listener = NULL;
+	ports_stop(d);
 	cc_admin_free(d->admin);
 	d->admin = NULL;
 	d->stepping = true;

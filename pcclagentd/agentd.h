@@ -33,6 +33,7 @@ struct agentd_config {
 	int admin_fd;           /* listening SOCK_STREAM socket, owned by the agent; -1: none */
 	struct cc_addr bind;    /* address of the TCP ports; port is ignored */
 	uint16_t port_shared_state, port_p2p, port_benchmark; /* 0: any free port */
+	bool gives_ports;         /* to another agent that wants them: this one is private */
 	struct places advertise;  /* where this host is reached; none: its interfaces' addresses */
 	struct places interfaces; /* those that data is to take; none: all */
 	/* Ports that others are told, where they are not those that the agent listens on; or 0. */

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "pcclagentd/io.h"
+#include "pcclagentd/port.h"
 #include "pcclagentd/way.h"
 
 #define HALF_OPEN_MAX        256u
@@ -24,13 +25,6 @@
 #define LINGER_BYTES         (64u << 10)
 #define IN_LINKS_MAX         2048u
 #define CALLERS_MAX          4096u /* as many as may be told apart from echoes */
-
-struct port {
-	struct agentd *d;
-	enum wlk_service service;
-	uint16_t number;
-	struct cc_listener *listener;
-};
 
 /* A connection without its hello, or one that was refused and lingers. */
 struct half {
@@ -522,30 +516,6 @@ static void on_accept(void *arg, int fd)
 		half_free(h, false);
 }
 
-static int open_port(struct agentd *d, struct port *p, enum wlk_service service, uint16_t wanted)
-{
-	struct cc_addr addr = d->cfg.bind;
-	char str[CC_ADDR_STR_SIZE];
-	int fd;
-
-	addr.port = wanted;
-	fd = cc_listen_tcp(&addr, AGENTD_PORT_BUMP);
-	if (fd == CC_ERR_IO && errno == EAFNOSUPPORT && addr.family == CC_INET6 &&
-		cc_addr_is_any(&addr)) {
-		addr = (struct cc_addr){.family = CC_INET4, .port = wanted};
-		fd = cc_listen_tcp(&addr, AGENTD_PORT_BUMP);
-	}
-	if (fd < 0) {
-		cc_log(CC_LOG_ERR, "cannot listen on %s or up to %u ports above: %s",
-			cc_addr_str(&addr, str), AGENTD_PORT_BUMP,
-			fd == CC_ERR_IO ? strerror(errno) : cc_err_str(fd));
-		return fd;
-	}
-	*p = (struct port){.d = d, .service = service, .number = addr.port};
-	p->listener = cc_listener_new(d->loop, fd, on_accept, p);
-	return p->listener ? 0 : CC_ERR_NOMEM;
-}
-
 int ports_open(struct agentd *d)
 {
 	struct ports *p = calloc(1, sizeof *p);
@@ -554,11 +524,11 @@ int ports_open(struct agentd *d)
 	if (!p)
 		return CC_ERR_NOMEM;
 	d->ports = p;
-	err = open_port(d, &p->v[0], WLK_SHARED_STATE, d->cfg.port_shared_state);
+	err = port_open(&p->v[0], d, WLK_SHARED_STATE, d->cfg.port_shared_state, on_accept);
 	if (err == 0)
-		err = open_port(d, &p->v[1], WLK_P2P, d->cfg.port_p2p);
+		err = port_open(&p->v[1], d, WLK_P2P, d->cfg.port_p2p, on_accept);
 	if (err == 0)
-		err = open_port(d, &p->v[2], WLK_BENCHMARK, d->cfg.port_benchmark);
+		err = port_open(&p->v[2], d, WLK_BENCHMARK, d->cfg.port_benchmark, on_accept);
 	if (err == 0)
 		cc_log(CC_LOG_INFO, "ports: p2p %u, shared state %u, benchmark %u", p->v[1].number,
 			p->v[0].number, p->v[2].number);
@@ -588,6 +558,12 @@ void ports_tick(struct agentd *d, uint64_t now)
 	}
 }
 
+void ports_stop(struct agentd *d)
+{
+	for (int i = 0; i < 3; i++)
+		port_close(&d->ports->v[i]);
+}
+
 void ports_close(struct agentd *d)
 {
 	struct half *h, *tmp;
@@ -597,8 +573,7 @@ void ports_close(struct agentd *d)
 	DL_FOREACH_SAFE (d->ports->halves, h, tmp) {
 		half_free(h, false);
 	}
-	for (int i = 0; i < 3; i++)
-		cc_listener_free(d->ports->v[i].listener);
+	ports_stop(d);
 	free(d->ports);
 	d->ports = NULL;
 }

@@ -478,6 +478,8 @@ void run_free_all(struct agentd *d);
 int ports_open(struct agentd *d);
 void ports_get(const struct agentd *d, struct agentd_stats *ret);
 void ports_tick(struct agentd *d, uint64_t now);
+/* The next agent can have them: nobody connects here any more. */
+void ports_stop(struct agentd *d);
 void ports_close(struct agentd *d);
 void in_link_broken(struct run *r, struct in_link *l, const char *text);
 /* The same: how has silent, ended and text. */

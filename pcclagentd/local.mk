@@ -38,6 +38,7 @@ pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/options.c pcclagentd/options.h \
 	pcclagentd/outbox.c pcclagentd/outbox.h \
 	pcclagentd/packet.c pcclagentd/packet.h \
+	pcclagentd/port.c pcclagentd/port.h \
 	pcclagentd/process.c pcclagentd/process.h \
 	pcclagentd/progress.c \
 	pcclagentd/queue.c \

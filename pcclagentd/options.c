@@ -491,6 +491,7 @@ static int apply_all(struct options *o, const struct given *g)
 	for (size_t i = 0; i < g->n; i++)
 		if (apply(o, g->setting[i], g->value[i], "command line") < 0)
 			return EX_USAGE;
+	o->cfg.gives_ports = o->is_private;
 	if (o->is_private && !o->idle_exit_set)
 		o->cfg.idle_exit_ms = PRIVATE_IDLE_EXIT_S * 1000;
 	return 0;

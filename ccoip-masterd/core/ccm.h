@@ -55,7 +55,8 @@
  *   them are kicked with the reason; between old members another ring order that avoids the pairs
  *   is tried, and when there is none, or it would take more than 5 s in all, the agent with the
  *   most failures (at a tie: the unreachable one) is kicked. Agents that do not report in time
- *   (round_timeout) are kicked.
+ *   (round_timeout) are kicked. Where an agent that could not be reached has told other addresses
+ *   since the round began, it is repeated with these.
  * - Silence between members: an agent whose link within an operation fell silent says so, and names
  *   the other end. From then on rings avoid links between the two, in either direction, until one
  *   works or the members change. Where no ring can avoid them, one new link has 1.2 s to come up;

@@ -203,6 +203,7 @@ void ccm_agent_addresses(struct ccm_agent *a, const struct wm_addresses *x)
 	h->port_p2p = x->port_p2p;
 	h->port_shared_state = x->port_shared_state;
 	h->port_benchmark = x->port_benchmark;
+	a->moved = true;
 }
 
 static void check_silence(struct ccm *m)

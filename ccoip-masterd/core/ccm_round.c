@@ -112,7 +112,7 @@ static void send_round(struct ccm *m, struct ccm_agent *a)
 	}
 	w->accept = a->round_accept;
 	a->round = m->last_round;
-	a->reported = a->overdue = false;
+	a->reported = a->overdue = a->moved = false;
 	m->round.n_agents++;
 }
 
@@ -372,6 +372,22 @@ static bool round_failed(const struct ccm *m)
 	return false;
 }
 
+/* Has an agent that could not be reached other addresses by now? Then that tells nothing. */
+static bool failed_by_move(const struct ccm *m)
+{
+	const struct ccm_agent *a, *to;
+	uint32_t i;
+
+	for (a = m->agents; a; a = a->hh.next)
+		for (i = 0; a->round == m->last_round && i < a->n_failures; i++) {
+			HASH_FIND(hh_id, m->by_id, &a->failures[i].agent,
+				sizeof a->failures[i].agent, to);
+			if (to && to->moved)
+				return true;
+		}
+	return false;
+}
+
 const struct ccm_agent *ccm_round_waits(const struct ccm *m)
 {
 	const struct ccm_agent *a;
@@ -403,7 +419,8 @@ bool ccm_round_settle(struct ccm *m)
 			m->round.failed_ns = m->now;
 		if (ccm_age(m->now, m->round.failed_ns) < m->cfg.verdict_ms * CCM_NS_PER_MS)
 			return false;
-		ccm_round_judge(m);
+		if (!failed_by_move(m))
+			ccm_round_judge(m);
 		round_drop(m);
 		return true;
 	}

@@ -76,6 +76,7 @@ struct ccm_agent {
 	uint64_t round;
 	bool reported;
 	bool overdue;      /* reported for it: what it says later comes too late */
+	bool moved;        /* it has other addresses than the round says */
 	bool round_accept; /* it was told that the round accepts */
 	struct cc_detect life;
 	uint64_t spoke_ns; /* the last time */

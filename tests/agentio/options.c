@@ -44,6 +44,7 @@ START_TEST(defaults)
 	ck_assert_int_eq(PARSE(&o, "--private", "--listen-fd", "3"), 0);
 	ck_assert_uint_eq(o.cfg.idle_exit_ms, 30000);
 	ck_assert_int_eq(o.listen_fd, 3);
+	ck_assert(o.cfg.gives_ports);
 	ck_assert_int_eq(PARSE(&o, "--private", "--idle-exit", "7"), 0);
 	ck_assert_uint_eq(o.cfg.idle_exit_ms, 7000);
 	ck_assert_int_eq(PARSE(&o, "--idle-exit=0", "--private"), 0);

@@ -66,7 +66,8 @@ class PrivateAgents:
             os.kill(pid, signal.SIGKILL)
 
     def running(self):
-        return processes(lib.AGENTD, str(self.lab.folder))
+        return [pid for pid in processes(lib.AGENTD, str(self.lab.folder))
+                if b"--private" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 def shared_agent(lab, private):
@@ -218,6 +219,55 @@ def own_master(lab, private):
     check(until(lambda: not masters(), lib.WAIT), "a master ends with the program that started it")
 
 
+STANDARD_PORTS = [48149, 48150, 48151]
+
+
+def standard_ports():
+    """A private agent has the standard ports until another agent of its host wants them; its peers
+    stay, and others reach it at its new ports."""
+    hosts = lib.make_namespaces(3)
+    if not hosts:
+        return
+    with lib.Lab(hosts=hosts) as lab, PrivateAgents(lab) as private:
+        lab.start_master()
+        for host in (1, 2):
+            lab.start_agent(host)
+        peers = [lab.start_peer(k, host=k, env=private.env) for k in range(2)]
+        lib.form_run(peers)
+        agent = lib.Daemon(None, "the private agent", 0, lab.folder / "pccl/agent.log")
+        agent.process = type("Process", (), {"pid": private.running()[0]})
+        check(agent.tcp_ports() == STANDARD_PORTS, "a private agent alone has the standard ports",
+              agent.tcp_ports())
+        others = [lab.start_peer(2, host=2)]
+        # what the others are told of the ports may come before or after the round with a newcomer
+        lab.master.process.send_signal(signal.SIGSTOP)
+        for peer in peers:
+            peer.send("until world=3")
+        others[0].send("create", "connect", "until world=3")
+        system = lab.start_agent(0)
+        lib.until(lambda: len(system.tcp_ports()) == 3, "the second agent does not listen")
+        lab.master.process.send_signal(signal.SIGCONT)
+        check(system.tcp_ports() == STANDARD_PORTS, "it gives them back to another agent",
+              system.tcp_ports())
+        check(not set(agent.tcp_ports()) & set(STANDARD_PORTS) and len(agent.tcp_ports()) == 3,
+              "and takes others", agent.tcp_ports())
+        answers = [p.read() for p in peers] + [others[0].read() for _ in range(3)]
+        check({a["code"] for a in answers} == {SUCCESS}, "a newcomer joins meanwhile", answers)
+        peers += others
+        others = [lab.start_peer(3, host=1), lab.start_peer(4, host=0)]
+        for peer in others:
+            peer.send("create", "connect", "until world=5")
+        for peer in peers:
+            peer.send("until world=5")
+        answers = [p.read() for p in peers] + [p.read() for p in others for _ in range(3)]
+        check({a["code"] for a in answers} == {SUCCESS}, "and others later, by either agent", answers)
+        peers += others
+        wrong = judge(lib.together(peers, f"reduce {OPERATION} retry=2 ids={ids_of(peers)}"))
+        check(not wrong, "all reduce", wrong)
+        check(private.running() == [agent.pid], "through the agents that they had")
+        lab.check_alive()
+
+
 def test():
     if os.path.exists(SYSTEM_SOCKET):
         raise lib.Skipped(f"the agent of this system is at {SYSTEM_SOCKET}")
@@ -228,6 +278,7 @@ def test():
         nothing_inherited(lab, private)
         own_master(lab, private)
         lab.check_alive()
+    standard_ports()
 
 
 lib.run(test, 120)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Ports of masters that the kernel gives to outgoing connections: an agent that looks for its master there
-is not connected with itself, and a master gets its port once it is free. A master that is started after
+is not connected with itself, and masters and agents get their ports once these are free. A master that is started after
 pcclConnect was called is found."""
 
 import re
@@ -54,15 +54,35 @@ def led_to_itself(hosts):
         lab.check_alive()
 
 
+def hold(hosts, port):
+    """Host 0 has a connection to the agent of host 1, from this port, until a line comes in."""
+    holder = subprocess.Popen(
+        hosts.command(0, [sys.executable, "-c", HOLD, hosts.address(1), str(port), "48150"]),
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    holder.stdout.readline()
+    return holder
+
+
+def port_of_agent_is_held(hosts):
+    with lib.Lab(hosts=hosts) as lab:
+        lab.start_agent(1)
+        holder = hold(hosts, 48150)
+        try:
+            agent = lab.start_agent(0)
+            agent.await_log("is in use by an outgoing connection of this host")
+        finally:
+            holder.communicate(b"\n")
+        lib.until(lambda: len(agent.tcp_ports()) == 3, "the agent does not listen")
+        check(agent.tcp_ports() == [48149, 48150, 48151],
+              "so does an agent, for a moment", agent.tcp_ports())
+
+
 def port_is_held(hosts):
     """An outgoing connection has the master's port when it is started."""
     with lib.Lab(hosts=hosts) as lab:
         lab.start_agent(1)
-        holder = subprocess.Popen(
-            hosts.command(0, [sys.executable, "-c", HOLD, hosts.address(1), str(PORT), "48150"]),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        holder = hold(hosts, PORT)
         try:
-            holder.stdout.readline()
             process, log = lab.spawn("master", 0, [
                 lib.MASTERD, "--listen", f"0.0.0.0:{PORT}", "--admin-socket",
                 lab.folder / "m.admin"])
@@ -83,7 +103,7 @@ def port_is_held(hosts):
 
 def test():
     started_late()
-    for case in (led_to_itself, port_is_held):
+    for case in (led_to_itself, port_is_held, port_of_agent_is_held):
         hosts = lib.make_namespaces(2)
         if hosts:
             case(hosts)

@@ -482,6 +482,31 @@ START_TEST(failed_pairs_are_remembered_until_membership_changes)
 }
 END_TEST
 
+/* A dialler that had the old addresses may have met another agent there, or nobody. */
+START_TEST(a_host_that_has_moved_meanwhile_is_tried_again)
+{
+	struct wm_msg msg = {.type = WM_ADDRESSES};
+	uint64_t round;
+
+	run_of(3);
+	fk_manual(&f);
+	fk_leave(&p[2], WM_LEAVE_CLEAN);
+	round = h[0]->round.round;
+	fk_round_report(h[0], h[1], "refused: this is agent 123");
+	msg.u.addresses = (struct wm_addresses){.port_p2p = 48153};
+	fk_send(h[1], &msg);
+	fk_round_report(h[1], NULL, NULL);
+	ck_assert_uint_gt(h[0]->round.round, round);
+	ck_assert_str_eq(ring(2), "ab");
+	ck_assert_uint_eq(h[0]->round.rings[0].next.port, 48153);
+	ck_assert_uint_eq(fk_status(&f).kicks, 0);
+	/* once for each time that it moves */
+	fk_round_report(h[1], NULL, NULL);
+	fk_round_report(h[0], h[1], "refused");
+	ck_assert(!fk_present(&p[1]));
+}
+END_TEST
+
 START_TEST(the_link_that_closes_the_ring_counts)
 {
 	run_of(4);
@@ -690,6 +715,7 @@ int main(void)
 	tcase_add_test(tc, newcomers_go_on_when_the_only_member_is_lost);
 	tcase_add_test(tc, between_members_another_order_is_tried);
 	tcase_add_test(tc, failed_pairs_are_remembered_until_membership_changes);
+	tcase_add_test(tc, a_host_that_has_moved_meanwhile_is_tried_again);
 	tcase_add_test(tc, the_link_that_closes_the_ring_counts);
 	tcase_add_test(tc, without_newcomers_the_new_order_still_needs_a_round);
 	tcase_add_test(tc, without_newcomers_a_loss_still_needs_a_round);

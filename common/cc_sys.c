@@ -208,6 +208,8 @@ static void choose_congestion_control(int fd)
 		close(new);
 }
 
+const uint16_t cc_tcp_sizes[CC_TCP_SIZES] = {0, 1200, CC_TCP_NARROW};
+
 int cc_tcp_tune(int fd)
 {
 	static const struct {

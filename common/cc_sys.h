@@ -33,6 +33,11 @@ int cc_listen_tcp_patiently(struct cc_addr *addr, uint32_t ms);
 int cc_listen_unix(const char *path, int type, unsigned mode);
 /* How long a TCP peer may leave data unacknowledged, or a silent one keepalive probes. */
 #define CC_TCP_TIMEOUT_MS 3000u
+/* Bytes of a TCP segment that every way should take: IPv4 promises packets of 576 bytes. */
+#define CC_TCP_NARROW 536u
+/* What is tried one after the other on a way that loses large packets. 0: the kernel's choice. */
+#define CC_TCP_SIZES 3u
+extern const uint16_t cc_tcp_sizes[CC_TCP_SIZES];
 /* A way is long where a round trip takes so much or more. */
 #define CC_LONG_WAY_US 5000u
 /* The options of every connected TCP socket here: no delay, and the kernel gives the connection up

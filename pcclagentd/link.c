@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/cc_sys.h"
 #include "pcclagentd/io.h"
 #include "pcclagentd/way.h"
 
@@ -43,9 +44,6 @@
 #define LONG_WAY_STREAMS_MAX 8u
 
 #define NARROW_PAUSE_NS MS(60000)
-
-static const uint16_t segment_sizes[] = {0, 1200, 536}; /* 0: the kernel's choice */
-#define SEGMENT_SIZES (sizeof segment_sizes / sizeof segment_sizes[0])
 
 /* Links to an agent that were stuck, one after the other. */
 struct narrow {
@@ -381,7 +379,7 @@ static void link_fail_narrow(struct out_link *l)
 	char text[WM_TEXT_MAX];
 
 	snprintf(text, sizeof text, "nothing got through, not even segments of %u bytes; %s",
-		segment_sizes[SEGMENT_SIZES - 1], ENG_STUCK_TEXT);
+		cc_tcp_sizes[CC_TCP_SIZES - 1], ENG_STUCK_TEXT);
 	link_fail_text(l, text);
 }
 
@@ -635,18 +633,18 @@ static void was_stuck(const struct out_link *l)
 		n->agent = l->to.agent;
 		LL_PREPEND(l->run->narrow, n);
 	}
-	if (n->times < SEGMENT_SIZES)
+	if (n->times < CC_TCP_SIZES)
 		n->times++;
 	n->last_ns = cc_now_ns();
-	if (n->times < SEGMENT_SIZES)
+	if (n->times < CC_TCP_SIZES)
 		cc_log(CC_LOG_WARNING,
 			"the link to host %s delivers nothing: %s The next one has segments of %u "
 			"bytes at most",
-			l->to.name, ENG_STUCK_TEXT, segment_sizes[n->times]);
+			l->to.name, ENG_STUCK_TEXT, cc_tcp_sizes[n->times]);
 	else
 		cc_log(CC_LOG_WARNING,
 			"the link to host %s delivers nothing, not even segments of %u bytes: %s",
-			l->to.name, segment_sizes[SEGMENT_SIZES - 1], ENG_STUCK_TEXT);
+			l->to.name, cc_tcp_sizes[CC_TCP_SIZES - 1], ENG_STUCK_TEXT);
 }
 
 /* False: none is small enough. */
@@ -655,12 +653,12 @@ static bool choose_segment(struct out_link *l)
 	const struct narrow *n = find_narrow(l->run, &l->to.agent);
 	uint32_t times = n ? n->times : 0;
 
-	if (times == SEGMENT_SIZES) {
+	if (times == CC_TCP_SIZES) {
 		if (cc_now_ns() - n->last_ns < NARROW_PAUSE_NS)
 			return false;
 		times--;
 	}
-	l->segment_max = segment_sizes[times];
+	l->segment_max = cc_tcp_sizes[times];
 	return true;
 }
 

@@ -11,6 +11,7 @@ pcclagentd_libstate_la_SOURCES = \
 	pcclagentd/state_fetch.c \
 	pcclagentd/state_job.c \
 	pcclagentd/state_member.c \
+	pcclagentd/state_narrow.c \
 	pcclagentd/state_pace.c \
 	pcclagentd/state_serve.c \
 	pcclagentd/state_stream.c \

@@ -376,8 +376,10 @@ void run_open(struct agentd *d, uint32_t id, const struct cc_addr *addr)
 	hang_up(r);
 	r->addr = *addr;
 	r->taken = false;
-	/* The core asks for another attempt before that. */
-	r->conn = cc_conn_connect(d->loop, addr, d->cfg.connect_timeout_ms, 0, &master_ops, r);
+	/* The core asks for another attempt before that. Segments are small in both directions: a
+	 * way that loses large packets would silence this agent, and cost it its peers. */
+	r->conn = cc_conn_connect(
+		d->loop, addr, d->cfg.connect_timeout_ms, CC_TCP_NARROW, &master_ops, r);
 	if (!r->conn) {
 		tell_short(r, "descriptors");
 		return;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "common/cc_sys.h"
+#include "pcclagentd/engine.h"
 #include "pcclagentd/state_internal.h"
 
 #define OTHERS_MAX    4u          /* receivers' agents asked at a time */
@@ -138,10 +139,14 @@ void ste_stream_lost(struct ste_stream *s, enum ste_fault fault, const char *why
 	struct ste_job *j = s->j;
 	struct ste_src *src = s->src;
 	bool was_up = s->state == STE_UP, was_parked = s->parked;
-	bool excused = fault == STE_FAULT_WRONG && wrong_of_member(s);
+	bool suspect = fault == STE_FAULT_LOST && ste_narrow_suspect(s);
+	bool excused =
+		fault == STE_FAULT_WRONG ? wrong_of_member(s) : suspect && ste_narrow_retry(s);
 	char text[STE_TEXT_MAX];
 
-	snprintf(text, sizeof text, "%s", why); /* it may be the stream's, or the source's own */
+	/* It may be the stream's, or the source's own. */
+	snprintf(text, sizeof text, "%s%s%s", why, suspect ? "; " : "",
+		suspect ? ENG_STUCK_TEXT : "");
 	return_all(s);
 	ste_stream_close(s);
 	if (fault == STE_FAULT_NONE || src->lost)

@@ -158,9 +158,10 @@ struct ste_stream {
 	struct ste_fd f;
 	struct ste_job *j;
 	struct ste_src *src;
-	uint8_t state; /* enum ste_stream_state */
-	bool busy;     /* the payload of an answer is coming in */
-	bool parked;   /* a block has come, and there is no room for it */
+	uint8_t state;  /* enum ste_stream_state */
+	bool busy;      /* the payload of an answer is coming in */
+	bool parked;    /* a block has come, and there is no room for it */
+	uint8_t narrow; /* which segments it has, of cc_tcp_sizes */
 	uint32_t addr, number, next_id;
 	struct cc_key proof;      /* of the hello */
 	uint8_t in[WLK_ACK_SIZE]; /* answer to the hello, or header */
@@ -310,6 +311,14 @@ struct ste_crew {
 
 /* ---- the engine ---- */
 
+/* See state_narrow.c. */
+#define STE_NARROW_MAX 64u
+struct ste_narrow {
+	struct cc_id agent;
+	uint8_t times; /* its place in cc_tcp_sizes */
+	uint64_t since_ns;
+};
+
 struct ste {
 	struct ste_config cfg;
 	int event_fd, epfd, wake_fd;
@@ -325,6 +334,7 @@ struct ste {
 	uint64_t now_ns, looked_ns;
 	uint64_t last_seq; /* greatest started */
 	struct ste_crew crew;
+	struct ste_narrow narrow[STE_NARROW_MAX];
 	uint8_t *drain; /* WST_LEN_MAX bytes: where payload goes that nobody wants */
 	_Atomic uint32_t n_conns;
 	/* L */
@@ -484,6 +494,12 @@ struct ste_rest {
 uint32_t ste_pace_leaves(const struct ste_rest *r);
 
 /* state_stream.c */
+/* state_narrow.c, before the stream is connected: segments as small as this source needs. */
+void ste_narrow_begin(struct ste_stream *s);
+/* Nothing has come for a while, although the other host is heard: large packets may get lost. */
+bool ste_narrow_suspect(const struct ste_stream *s);
+/* Of a suspect: will the next streams have smaller segments? */
+bool ste_narrow_retry(struct ste_stream *s);
 bool ste_stream_open(struct ste_job *j, struct ste_src *src, uint32_t addr, char why[STE_TEXT_MAX]);
 void ste_stream_close(struct ste_stream *s); /* and takes it from the job's list */
 void ste_stream_ready(struct ste_stream *s, uint32_t events);

@@ -45,6 +45,7 @@ bool ste_stream_open(struct ste_job *j, struct ste_src *src, uint32_t addr, char
 		.addr = addr,
 		.number = src->n_streams % 64,
 		.opened_ns = j->e->now_ns};
+	ste_narrow_begin(s);
 	if (connect(fd, (struct sockaddr *)&ss, len) < 0 && errno != EINPROGRESS)
 		goto err;
 	if (ste_watch(j->e, &s->f, EPOLLOUT) < 0)

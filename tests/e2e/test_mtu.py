@@ -31,6 +31,30 @@ class Hosts(lib.Namespaces):
             middle("set", end, "mtu", str(size), "up")
         middle("set", f"to-{host}", "master", "remote")
 
+    def narrow_pair(self, a, b, size):
+        """The way between these two hosts is one of their own, likewise."""
+        net = self.name("net")
+        for host, bridge in ((a, "bridge-a"), (b, "bridge-b")):
+            lib.netns.ip("-n", net, "link", "add", bridge, "type", "bridge")
+            lib.netns.ip("-n", net, "link", "set", bridge, "up")
+            lib.netns.ip("-n", net, "link", "add", f"pair-{host}", "type", "veth",
+                         "peer", "name", "eth1", "netns", self.name(host))
+            lib.netns.ip("-n", net, "link", "set", f"pair-{host}", "master", bridge, "up")
+            lib.netns.ip("-n", self.name(host), "link", "set", "eth1", "gso_max_segs", "1", "up")
+        lib.netns.ip("-n", net, "link", "add", "end-a", "type", "veth", "peer", "name", "end-b")
+        for end in "ab":
+            lib.netns.ip("-n", net, "link", "set", f"end-{end}", "master", f"bridge-{end}",
+                         "mtu", str(size), "up")
+        for host, other in ((a, b), (b, a)):
+            lib.netns.ip("-n", self.name(host), "route", "add", f"{self.address(other)}/32",
+                         "dev", "eth1", "src", self.address(host))
+
+    def add_addresses(self, host, count):
+        """So that what is said of the host fills more than one packet."""
+        for k in range(count):
+            lib.netns.ip("-n", self.name(host), "addr", "add", f"2001:db8:{host}::{k + 1:x}/128",
+                         "dev", "lo")
+
 
 def make(n_hosts):
     hosts = lib.make_namespaces(n_hosts, Hosts)
@@ -86,10 +110,69 @@ def is_too_narrow():
         lab.check_alive()
 
 
+def way_to_master():
+    """What an agent and the master tell each other is long."""
+    hosts = make(2)
+    with lib.Lab(hosts=hosts) as lab:
+        hosts.narrow(1, NARROW)
+        for host in range(2):
+            hosts.add_addresses(host, 63)
+        lab.start()
+        peers = lab.start_peers(range(2))
+        answers = lib.together(peers, f"reduce {SMALL} ids={ids_of(peers)}")
+        check(not judge(answers), f"packets above {NARROW} bytes get lost on the way to the master: "
+              "a host with many addresses joins", answers)
+        check({a["losses"] for a in answers} == {0}, "and loses nothing", answers)
+        lab.check_alive()
+
+
+def shared_state():
+    hosts = make(2)
+    with lib.Lab(hosts=hosts) as lab:
+        hosts.narrow(1, NARROW)
+        lab.start()
+        peers = lab.start_peers(range(2))
+        for k, peer in enumerate(peers):
+            peer.expect(f"state revision={1 - k}")
+            peer.expect(f"tensors name=big type=f32 count={1 << 20} seed=1 like={k}")
+        answers = lib.together(peers, "sync", 40)
+        check({a["code"] for a in answers} == {0} and len({a["hash"] for a in answers}) == 1,
+              f"packets above {NARROW} bytes get lost: shared state comes", answers)
+        check(said(lab), f"the log says: {TEXT}")
+        lab.check_alive()
+
+
+def bad_pair(n_hosts, world):
+    """Nothing large passes between the first two. Where a ring avoids that all stay."""
+    hosts = make(n_hosts + 1)
+    with lib.Lab(hosts=hosts) as lab:
+        hosts.narrow_pair(0, 1, TOO_NARROW)
+        lab.start_master(n_hosts)
+        for host in range(n_hosts):
+            lab.start_agent(host)
+        peers = lab.start_peers(range(n_hosts), form=lib.form_ring)
+        for peer in peers:
+            peer.send(f"reduce {BIG} retry=19")
+        answers = [p.read(90) for p in peers]
+        stay = [a for a in answers if a["code"] == 0]
+        print(f"# {max(a['losses'] for a in answers)} losses, "
+              f"{max(a['end'] - a['begin'] for a in answers) / 1e9:.1f} s")
+        check(len(stay) == world and {a["world"] for a in stay} == {world},
+              f"{n_hosts} hosts, one pair of which has too narrow a way: {world} go on", answers)
+        check(len({a["hash"] for a in stay}) == 1, "with equal results", answers)
+        check(len([x for x in said(lab) if "not even segments" in x]) > 0,
+              "the pair counts as one that cannot connect", said(lab))
+        lab.check_alive()
+
+
 def test():
     passes(2)
     passes(3)
     is_too_narrow()
+    way_to_master()
+    shared_state()
+    bad_pair(4, 4)
+    bad_pair(3, 2)
 
 
-lib.run(test, 240)
+lib.run(test, 300)

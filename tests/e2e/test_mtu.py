@@ -80,7 +80,7 @@ def passes(n_hosts):
         check(not judge(answers), "a large one, too", judge(answers))
         check(max(a["losses"] for a in answers) <= 2 * (n_hosts - 1),
               "after an error for each direction of the way at most",
-              [a["losses"] for a in answers], said(lab), answers)
+              ([a["losses"] for a in answers], said(lab), answers))
         check({a["world"] for a in answers} == {n_hosts}, "with all", answers)
         check(said(lab), f"the log says: {TEXT}")
         answers = lib.together(peers, f"reduce {BIG} ids={ids_of(peers)}")

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "common/cc_log.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static _Atomic int max_level = CC_LOG_INFO;
@@ -31,20 +36,32 @@ int cc_log_parse_level(const char *name)
 	return -1;
 }
 
-/* systemd sets JOURNAL_STREAM for services whose standard error goes to the journal, which reads
- * the priority from a <N> prefix. */
+/* systemd sets JOURNAL_STREAM to device and inode of the stream that leads to the journal. Standard
+ * error may be another one by now. */
+static bool is_journal(void)
+{
+	const char *env = getenv("JOURNAL_STREAM");
+	uintmax_t dev, ino;
+	struct stat st;
+
+	return env && sscanf(env, "%ju:%ju", &dev, &ino) == 2 && fstat(STDERR_FILENO, &st) == 0 &&
+	       st.st_dev == dev && st.st_ino == ino;
+}
+
+/* The journal adds time and program itself, and reads the priority from <N>. */
 static int put_prefix(char *buf, size_t size, int level)
 {
-	static _Atomic int journal = -1;
-	int j = atomic_load_explicit(&journal, memory_order_relaxed);
+	char date[32] = "";
+	struct timespec now;
+	struct tm tm;
 
-	if (j < 0) {
-		j = getenv("JOURNAL_STREAM") != NULL;
-		atomic_store_explicit(&journal, j, memory_order_relaxed);
-	}
-	if (j)
+	if (is_journal())
 		return snprintf(buf, size, "<%d>", level);
-	return snprintf(buf, size, "%s: ", level_names[level]);
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (localtime_r(&now.tv_sec, &tm))
+		strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", &tm);
+	return snprintf(buf, size, "%s.%03ld %s[%d]: %s: ", date, now.tv_nsec / 1000000,
+		program_invocation_short_name, (int)getpid(), level_names[level]);
 }
 
 void cc_log(int level, const char *fmt, ...)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Log lines of the daemons: to standard error with a syslog priority prefix when run by systemd,
- * with the level's name otherwise. Thread-safe: one write per line.
+ * Log lines of the daemons, to standard error: with a syslog priority prefix where that leads to
+ * the journal, with time, program, process and the level's name otherwise. Thread-safe: one write
+ * per line.
  */
 #ifndef CC_LOG_H
 #define CC_LOG_H

@@ -6,13 +6,17 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/cc_err.h"
+#include "common/cc_log.h"
 #include "common/cc_sys.h"
 #include "tests/common/testlib.h"
 
@@ -259,6 +263,54 @@ START_TEST(interface_addresses_are_reachable_ones)
 }
 END_TEST
 
+/* A line of the log, without its newline, on a standard error of its own. */
+static void log_to(int fd, char *text, size_t size)
+{
+	int own = dup(STDERR_FILENO);
+	ssize_t n;
+
+	ck_assert_int_ge(dup2(fd, STDERR_FILENO), 0);
+	cc_log(CC_LOG_WARNING, "it is so");
+	ck_assert_int_ge(dup2(own, STDERR_FILENO), 0);
+	close(own);
+	n = pread(fd, text, size - 1, 0);
+	ck_assert_int_gt(n, 0);
+	text[n - 1] = '\0';
+}
+
+START_TEST(log_lines_have_time_and_program)
+{
+	int fd = memfd_create("log", 0), year, ms, pid;
+	char text[256], program[32], rest[64];
+
+	setenv("JOURNAL_STREAM", "1:2", 1); /* that of another process */
+	log_to(fd, text, sizeof text);
+	ck_assert_int_eq(sscanf(text, "%4d-%*2d-%*2d %*2d:%*2d:%*2d.%3d %31[^[][%d]: %63[^\n]",
+				 &year, &ms, program, &pid, rest),
+		5);
+	ck_assert_int_ge(year, 2025);
+	ck_assert_str_eq(program, program_invocation_short_name);
+	ck_assert_int_eq(pid, getpid());
+	ck_assert_str_eq(rest, "warning: it is so");
+	close(fd);
+}
+END_TEST
+
+START_TEST(log_lines_of_the_journal_have_a_priority)
+{
+	int fd = memfd_create("log", 0);
+	char text[256], stream[64];
+	struct stat st;
+
+	ck_assert_int_eq(fstat(fd, &st), 0);
+	snprintf(stream, sizeof stream, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+	setenv("JOURNAL_STREAM", stream, 1);
+	log_to(fd, text, sizeof text);
+	ck_assert_str_eq(text, "<4>it is so");
+	close(fd);
+}
+END_TEST
+
 START_TEST(ids_differ_and_time_goes_on)
 {
 	uint64_t t = cc_now_ns();
@@ -291,6 +343,8 @@ int main(void)
 	tcase_add_test(un, errors_say_what_they_are);
 	suite_add_tcase(s, un);
 	tcase_add_test(rest, interface_addresses_are_reachable_ones);
+	tcase_add_test(rest, log_lines_have_time_and_program);
+	tcase_add_test(rest, log_lines_of_the_journal_have_a_priority);
 	tcase_add_test(rest, ids_differ_and_time_goes_on);
 	suite_add_tcase(s, rest);
 	return tl_run(s);

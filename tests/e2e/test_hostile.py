@@ -93,7 +93,7 @@ class Siege:
 
     def lines(self):
         """Lines of the logs, but for those about the runs that strangers make of their own."""
-        return sum(not line.startswith(("info: pid ", "notice: master "))
+        return sum(not ("]: info: pid " in line or "]: notice: master " in line)
                    for d in (self.lab.master, *self.lab.agents.values()) for line in d.log_lines())
 
     def attack(self, name, fn, *args):

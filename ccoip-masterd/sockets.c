@@ -213,21 +213,29 @@ static uint16_t first_port(const struct masterd_config *cfg)
 	return a.port;
 }
 
-/* False when the variable names no folder of this user. */
-static bool user_path(uint16_t port, char *path, size_t size)
+/* The folder of this user's daemons, as libpccl-shim/spawn.c has it; the variable may name another
+ * user's after su(1). False: its name is too long. */
+static bool user_folder(char *path, size_t size)
 {
-	const char *base = secure_getenv("XDG_RUNTIME_DIR");
+	const char *base = secure_getenv("XDG_RUNTIME_DIR"), *tmp = secure_getenv("TMPDIR");
 	struct stat st;
 	int n;
 
-	/* After su(1) it may still name another user's. */
-	if (!base || base[0] != '/' || stat(base, &st) < 0 || st.st_uid != geteuid())
-		return false;
-	n = snprintf(path, size, "%s/pccl", base);
-	if (n < 0 || (size_t)n >= size || (mkdir(path, 0700) < 0 && errno != EEXIST))
-		return false;
-	n = snprintf(path, size, "%s/pccl/master-%u-admin.sock", base, port);
+	if (base && base[0] == '/' && stat(base, &st) == 0 && st.st_uid == geteuid())
+		n = snprintf(path, size, "%s/pccl", base);
+	else
+		n = snprintf(path, size, "%s/pccl-%u", tmp && tmp[0] == '/' ? tmp : "/tmp",
+			(unsigned)geteuid());
 	return n > 0 && (size_t)n < size;
+}
+
+/* Made where it is missing. Others may have been there first, where all can write. */
+static bool is_ours_alone(const char *folder)
+{
+	struct stat st;
+
+	return (mkdir(folder, 0700) == 0 || errno == EEXIST) && lstat(folder, &st) == 0 &&
+	       S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0;
 }
 
 /* A master without one can still do its work. The place of the system's master is not for one that
@@ -235,16 +243,23 @@ static bool user_path(uint16_t port, char *path, size_t size)
 static void open_default_admin(
 	const struct options *o, struct masterd_config *cfg, struct socket_file *f)
 {
-	char path[sizeof f->path];
+	char folder[sizeof f->path], path[sizeof f->path];
+	int n;
 
 	if (o->parent_fd < 0 && access(PCCL_RUNDIR, W_OK) == 0 &&
 		try_admin(PCCL_RUNDIR "/master-admin.sock", 0660, CC_LOG_INFO, cfg, f) == 0)
 		return;
-	if (!user_path(first_port(cfg), path, sizeof path))
-		cc_log(CC_LOG_INFO,
-			"no admin socket: XDG_RUNTIME_DIR names no folder of this user");
-	else
+	if (!user_folder(folder, sizeof folder) || !is_ours_alone(folder)) {
+		cc_log(CC_LOG_WARNING,
+			"no admin socket: %s is no folder of this user alone; set --admin-socket",
+			folder);
+		return;
+	}
+	n = snprintf(path, sizeof path, "%s/master-%u-admin.sock", folder, first_port(cfg));
+	if (n > 0 && (size_t)n < sizeof path)
 		(void)try_admin(path, 0600, CC_LOG_INFO, cfg, f);
+	else
+		cc_log(CC_LOG_WARNING, "no admin socket: the name of %s is too long", folder);
 }
 
 static int open_admin(const struct options *o, struct masterd_config *cfg, struct socket_file *f)

@@ -26,7 +26,7 @@ class Daemon:
 
     def __init__(self, folder, *arguments, env=None, **popen):
         self.lines = []
-        environment = dict(os.environ, XDG_RUNTIME_DIR=folder, **(env or {}))
+        environment = {**os.environ, "XDG_RUNTIME_DIR": folder, **(env or {})}
         environment.pop("JOURNAL_STREAM", None)
         self.process = subprocess.Popen(
             [self.program, *arguments], stderr=subprocess.PIPE, env=environment, **popen)
@@ -193,6 +193,25 @@ def test_default_admin_socket(folder):
         leash.close()
         assert m.wait() == 0
     assert not os.path.exists(path)
+
+
+def test_admin_socket_without_runtime_folder(folder):
+    """As from a job of cron, or a container."""
+    own = os.path.join(folder, f"pccl-{os.geteuid()}")
+    words = ("--listen", "127.0.0.1:0", "--parent-fd")
+    leash, end = socket.socketpair()
+    env = {"XDG_RUNTIME_DIR": "", "TMPDIR": folder}
+    with Master(folder, *words, str(end.fileno()), env=env, pass_fds=[end.fileno()]) as m:
+        port = m.addresses[0].rsplit(":", 1)[1]
+        path = os.path.join(own, f"master-{port}-admin.sock")
+        assert m.await_line(r"pcclctl finds this master at (\S+)") == path
+        assert os.stat(own).st_mode & 0o777 == 0o700
+        assert ctl(path, "status").returncode == 0
+    os.chmod(own, 0o755)
+    with Master(folder, *words, str(end.fileno()), env=env, pass_fds=[end.fileno()]) as m:
+        assert m.await_line(r"no admin socket: (\S+) is no folder of this user alone") == own
+    leash.close()
+    end.close()
 
 
 def test_handed_over_socket(folder):

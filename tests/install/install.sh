@@ -73,6 +73,22 @@ no_build_paths()
 		! readelf -d "$root$prefix"/*bin/* "$root$prefix"/lib/*.so.1 | grep -E "R(UN)?PATH"
 }
 
+# Ports that outgoing connections are not to be given. As root the kernel takes them, for a network of
+# its own.
+reserves_ports()
+{
+	local file
+
+	file=$(find "$root" -path '*/sysctl.d/60-pccl.conf')
+	[ -s "$file" ] || { echo 'sysctl.d/60-pccl.conf is missing'; return 1; }
+	grep -x 'net.ipv4.ip_local_reserved_ports = 48148-48151' "$file" || return 1
+	[ "$(id -u)" -eq 0 ] && unshare --net true 2>/dev/null || return 0
+	# shellcheck disable=SC2016 # for the inner shell
+	unshare --net sh -c 'sed -n "s/^net.ipv4.ip_local_reserved_ports = //p" "$1" \
+		>/proc/sys/net/ipv4/ip_local_reserved_ports &&
+		grep -x 48148-48151 /proc/sys/net/ipv4/ip_local_reserved_ports' sh "$file"
+}
+
 flags()
 {
 	PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_LIBDIR=$root$prefix/lib/pkgconfig \
@@ -114,6 +130,9 @@ adds_up()
 
 check 'make install DESTDIR=' make -C "$build" install DESTDIR="$root"
 check 'everything is there' installed
+if [ -f "$build/systemd/pccl-agent.service" ]; then # with systemd
+	check 'the ports of the daemons are reserved' reserves_ports
+fi
 check 'no path of the build folder in it' no_build_paths
 # of pccl-bench and of the programs below
 export LD_LIBRARY_PATH=$root$prefix/lib

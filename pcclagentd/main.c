@@ -272,7 +272,7 @@ static void on_hangup(void *arg, int signo)
 		return;
 	}
 	if (options_read_masters(p->opt.config_file, &m) < 0) {
-		cc_log(CC_LOG_ERR, "the masters stay as they were");
+		cc_log(CC_LOG_ERR, "the masters stay as they were, and the next start would fail");
 		return;
 	}
 	agentd_set_masters(p->agent, &m);

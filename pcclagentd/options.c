@@ -151,8 +151,9 @@ static bool add_places(struct places *p, const char *text)
 	return true;
 }
 
-static bool set_value(struct agentd_config *c, const struct setting *s, const char *value)
+static bool set_value(struct options *o, const struct setting *s, const char *value)
 {
+	struct agentd_config *c = &o->cfg;
 	void *at = (char *)c + s->off;
 	uint64_t v;
 	int level;
@@ -191,7 +192,8 @@ static bool set_value(struct agentd_config *c, const struct setting *s, const ch
 		return c->hash_type == WM_HASH_CRC32C || strcmp(value, "simple") == 0;
 	case V_LEVEL:
 		level = cc_log_parse_level(value);
-		cc_log_set_level(level < 0 ? CC_LOG_INFO : level);
+		if (!o->again)
+			cc_log_set_level(level < 0 ? CC_LOG_INFO : level);
 		return level >= 0;
 	}
 	return false;
@@ -199,7 +201,7 @@ static bool set_value(struct agentd_config *c, const struct setting *s, const ch
 
 static int apply(struct options *o, const struct setting *s, const char *value, const char *where)
 {
-	if (!set_value(&o->cfg, s, value)) {
+	if (!set_value(o, s, value)) {
 		cc_log(CC_LOG_ERR, "%s: \"%s\" is no value for %s", where, value, s->key);
 		return CC_ERR_INVAL;
 	}
@@ -346,25 +348,14 @@ static int parse_file(const char *file, ini_handler fn, void *arg)
 	return EX_CONFIG;
 }
 
-struct masters_file {
-	const char *name;
-	struct agentd_masters found;
-};
-
-static int on_masters_ini(void *arg, const char *section, const char *key, const char *value)
-{
-	struct masters_file *f = arg;
-
-	return take_master(&f->found, section, key, value, f->name);
-}
-
 int options_read_masters(const char *file, struct agentd_masters *ret)
 {
-	struct masters_file f = {.name = file};
+	struct options o = {.config_file = file, .again = true};
 
-	if (parse_file(file, on_masters_ini, &f))
+	/* A mistake in the rest would otherwise be found by the next start. */
+	if (parse_file(file, on_ini, &o))
 		return CC_ERR_INVAL;
-	*ret = f.found;
+	*ret = o.cfg.masters;
 	return 0;
 }
 

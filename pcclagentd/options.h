@@ -17,6 +17,7 @@ struct options {
 	int listen_fd;                     /* -1: not given */
 	char other_section[64];            /* of the file, that was warned of last */
 	bool is_private;
+	bool again; /* the file is read once more: nothing but the settings here changes */
 	bool idle_exit_set;
 };
 
@@ -25,9 +26,8 @@ int options_parse(struct options *o, int argc, char **argv, int *exit_code);
 /* One setting, by its name in the configuration file. 0, or CC_ERR_INVAL with the reason logged. */
 int options_set(struct options *o, const char *key, const char *value, const char *where);
 
-/* Section [masters] of the file alone. 0; else CC_ERR_*, with the reason logged and *ret left
- * alone.
- */
+/* Section [masters] of the file. 0; else CC_ERR_*, also when another section is wrong, with the
+ * reason logged and *ret left alone. */
 int options_read_masters(const char *file, struct agentd_masters *ret);
 
 #endif

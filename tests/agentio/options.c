@@ -197,6 +197,7 @@ START_TEST(bad_files)
 {
 	static const char *const bad[] = {"[agent]\nno_such_setting = 1\n",
 		"[agent]\np2p_port = many\n", "[agent]\nnonsense\n"};
+	struct agentd_masters m;
 	struct options o;
 
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -204,6 +205,7 @@ START_TEST(bad_files)
 
 		write_file(path, bad[i]);
 		ck_assert_int_eq(PARSE(&o, "--config", path), EX_CONFIG);
+		ck_assert_int_lt(options_read_masters(path, &m), 0);
 		unlink(path);
 	}
 	ck_assert_int_eq(PARSE(&o, "--config", "/nonexistent/file"), EX_NOINPUT);

@@ -173,6 +173,7 @@ void addresses_refresh(struct agentd *d)
 
 	d->addresses_ns = cc_now_ns();
 	find_out(d, &f);
+	d->addresses_left_out = f.left_out;
 	if (d->addresses_known && is_same(&f.a, &d->addresses))
 		return;
 	d->addresses_known = true;

@@ -38,6 +38,8 @@ static const struct wa_column status_cols[] = {
 	{"p2p_port", WA_KIND_COUNT},
 	{"shared_state_port", WA_KIND_COUNT},
 	{"benchmark_port", WA_KIND_COUNT},
+	{"addresses", WA_KIND_COUNT},
+	{"addresses_left_out", WA_KIND_COUNT},
 };
 
 /* What the agent has allocated, without what malloc keeps for later. */
@@ -77,6 +79,8 @@ static void fill_status(struct agentd *d, struct wa_reply *reply)
 	wa_set_number(t, 14, s.port_p2p);
 	wa_set_number(t, 15, s.port_shared_state);
 	wa_set_number(t, 16, s.port_benchmark);
+	wa_set_number(t, 17, d->addresses.n_addrs);
+	wa_set_number(t, 18, d->addresses_left_out);
 }
 
 /* ---- runs ---- */

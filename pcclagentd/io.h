@@ -304,6 +304,7 @@ struct agentd {
 	uint64_t next_hello; /* numbers the hellos of links */
 	struct cc_loop *loop;
 	struct wm_addresses addresses; /* as the core knows them */
+	uint32_t addresses_left_out;   /* more than others can be told */
 	bool addresses_known;
 	uint64_t addresses_ns; /* when they were found out */
 	struct agt *core;

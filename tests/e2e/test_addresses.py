@@ -136,6 +136,10 @@ def among_many(hosts):
         for k in range(60):
             netns.ip("-n", hosts.name(0), "addr", "add", f"10.150.{k}.1/32", "dev", "many")
         lab.agents[0].await_log("more addresses of this host are told nobody")
+        lib.until(lambda: lib.ask("--agent", lab.agents[0], "status")[0]["addresses_left_out"] == 14,
+                  "pcclctl does not say how many")
+        check(lib.ask("--agent", lab.agents[0], "status")[0]["addresses"] == 64,
+              "pcclctl says how many addresses of a host others are told, and how many they are not")
         lab.check_alive()
 
 

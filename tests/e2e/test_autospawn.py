@@ -9,6 +9,7 @@ import re
 import resource
 import signal
 import time
+import types
 
 import lib
 from lib import INVALID_USAGE, MASTER_CONNECTION_FAILED, SUCCESS, check, ids_of, judge
@@ -111,6 +112,13 @@ def kill_agent(private, number=signal.SIGKILL):
     return pid
 
 
+STANDARD_PORTS = [48149, 48150, 48151]
+
+
+def ports_of(pid):
+    return lib.Daemon(types.SimpleNamespace(pid=pid), "a private agent", 0, None).tcp_ports()
+
+
 def killed_agent(lab, private, peers):
     """A private agent that died leaves its socket behind, and its processes start another one; so
     they do after one that was told to end."""
@@ -123,6 +131,8 @@ def killed_agent(lab, private, peers):
         check(until(lambda gone=old: gone not in private.running(), lib.WAIT), "it is gone")
         agents = private.running()
         check(len(agents) == 1, "and they have started the other one together", agents)
+        ports = ports_of(agents[0])
+        check(ports == STANDARD_PORTS, "which has the ports of the one before", ports)
     for peer in peers:
         lab.drop_peer(peer)
     kill_agent(private)
@@ -219,9 +229,6 @@ def own_master(lab, private):
     check(until(lambda: not masters(), lib.WAIT), "a master ends with the program that started it")
 
 
-STANDARD_PORTS = [48149, 48150, 48151]
-
-
 def standard_ports():
     """A private agent has the standard ports until another agent of its host wants them; its peers
     stay, and others reach it at its new ports."""
@@ -234,10 +241,9 @@ def standard_ports():
             lab.start_agent(host)
         peers = [lab.start_peer(k, host=k, env=private.env) for k in range(2)]
         lib.form_run(peers)
-        agent = lib.Daemon(None, "the private agent", 0, lab.folder / "pccl/agent.log")
-        agent.process = type("Process", (), {"pid": private.running()[0]})
-        check(agent.tcp_ports() == STANDARD_PORTS, "a private agent alone has the standard ports",
-              agent.tcp_ports())
+        agent = private.running()[0]
+        check(ports_of(agent) == STANDARD_PORTS, "a private agent alone has the standard ports",
+              ports_of(agent))
         others = [lab.start_peer(2, host=2)]
         # what the others are told of the ports may come before or after the round with a newcomer
         lab.master.process.send_signal(signal.SIGSTOP)
@@ -249,8 +255,8 @@ def standard_ports():
         lab.master.process.send_signal(signal.SIGCONT)
         check(system.tcp_ports() == STANDARD_PORTS, "it gives them back to another agent",
               system.tcp_ports())
-        check(not set(agent.tcp_ports()) & set(STANDARD_PORTS) and len(agent.tcp_ports()) == 3,
-              "and takes others", agent.tcp_ports())
+        ports = ports_of(agent)
+        check(not set(ports) & set(STANDARD_PORTS) and len(ports) == 3, "and takes others", ports)
         answers = [p.read() for p in peers] + [others[0].read() for _ in range(3)]
         check({a["code"] for a in answers} == {SUCCESS}, "a newcomer joins meanwhile", answers)
         peers += others
@@ -264,7 +270,7 @@ def standard_ports():
         peers += others
         wrong = judge(lib.together(peers, f"reduce {OPERATION} retry=2 ids={ids_of(peers)}"))
         check(not wrong, "all reduce", wrong)
-        check(private.running() == [agent.pid], "through the agents that they had")
+        check(private.running() == [agent], "through the agents that they had")
         lab.check_alive()
 
 

@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "pcclagentd/io.h"
+#include "pcclagentd/names.h"
 
 #define INTERFACES_MAX 1024u
+#define INTERFACE_SIZE 16u /* bytes of a name, with NUL */
 #define REFRESH_NS     MS(3000)
 
 /* ---- what the operator names ---- */
@@ -30,12 +32,41 @@ static bool parse_net(const char *text, const char *slash, struct place *ret)
 	return true;
 }
 
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+/* Its last word begins with a letter: eth0.100 is an interface, and 192.0.2.999 nothing at all. */
+static bool is_host_name(const char *text)
+{
+	const char *dot = memrchr(text, '.', strcspn(text, ":"));
+
+	return dot && dot[1] != '\0' && strchr(LETTERS, dot[1]);
+}
+
+static bool parse_host(const char *text, struct place *ret)
+{
+	size_t len = strspn(text, LETTERS "0123456789-.");
+	unsigned port = 0;
+	char rest;
+
+	if (len == 0 || len >= sizeof ret->name)
+		return false;
+	if (text[len] != '\0' &&
+		(sscanf(text + len, ":%5u%c", &port, &rest) != 1 || port == 0 || port > UINT16_MAX))
+		return false;
+	ret->kind = PLACE_NAME;
+	ret->addr.port = (uint16_t)port;
+	memcpy(ret->name, text, len);
+	ret->name[len] = '\0';
+	return true;
+}
+
 static bool parse_name(const char *text, struct place *ret)
 {
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 	size_t len = strlen(text);
 
-	if (len >= sizeof ret->name || !*text || !strchr(letters, *text) ||
+	if (is_host_name(text))
+		return parse_host(text, ret);
+	if (len >= INTERFACE_SIZE || !*text || !strchr(LETTERS, *text) ||
 		text[strcspn(text, "/: \t")] != '\0')
 		return false;
 	ret->kind = PLACE_INTERFACE;
@@ -59,6 +90,8 @@ bool place_has(const struct place *p, const struct cc_interface *i)
 {
 	struct cc_addr a = p->addr;
 
+	if (p->kind == PLACE_NAME)
+		return false;
 	if (p->kind == PLACE_INTERFACE)
 		return strcmp(p->name, i->name) == 0;
 	a.port = 0;
@@ -93,17 +126,37 @@ static uint32_t list_interfaces(struct cc_interface *v)
 	return n < 0 ? 0 : (uint32_t)n > INTERFACES_MAX ? INTERFACES_MAX : (uint32_t)n;
 }
 
-static void add_named(struct found *f, const struct places *p, bool also_others,
-	const struct cc_interface *own, uint32_t n)
+/* Own addresses in the place. */
+static void add_own(
+	struct found *f, const struct place *p, const struct cc_interface *own, uint32_t n)
 {
-	for (uint32_t k = 0; k < p->n; k++) {
-		if (also_others && p->v[k].kind == PLACE_ADDR) {
-			add(f, p->v[k].addr);
-			continue;
-		}
-		for (uint32_t i = 0; i < n; i++)
-			if (place_has(&p->v[k], &own[i]))
-				add(f, own[i].addr);
+	for (uint32_t i = 0; i < n; i++)
+		if (place_has(p, &own[i]))
+			add(f, own[i].addr);
+}
+
+static void add_host(struct found *f, const struct agentd *d, const struct place *p)
+{
+	const struct cc_addr *v = NULL;
+	uint32_t n = names_get(d->names, p, &v);
+
+	for (uint32_t i = 0; i < n; i++)
+		add(f, v[i]);
+}
+
+/* What is advertised need not be an address of this host's. */
+static void add_advertised(
+	struct found *f, const struct agentd *d, const struct cc_interface *own, uint32_t n)
+{
+	for (uint32_t k = 0; k < d->cfg.advertise.n; k++) {
+		const struct place *p = &d->cfg.advertise.v[k];
+
+		if (p->kind == PLACE_ADDR)
+			add(f, p->addr);
+		else if (p->kind == PLACE_NAME)
+			add_host(f, d, p);
+		else
+			add_own(f, p, own, n);
 	}
 }
 
@@ -121,8 +174,11 @@ static void find_out(const struct agentd *d, struct found *ret)
 	struct agentd_stats s;
 
 	*ret = (struct found){.a.advertised = p->n > 0};
-	if (p->n > 0)
-		add_named(ret, p, p == &c->advertise, own, n);
+	if (p == &c->advertise)
+		add_advertised(ret, d, own, n);
+	else if (p->n > 0)
+		for (uint32_t k = 0; k < p->n; k++)
+			add_own(ret, &p->v[k], own, n);
 	else
 		for (uint32_t i = 0; i < n; i++)
 			add(ret, own[i].addr);
@@ -172,6 +228,7 @@ void addresses_refresh(struct agentd *d)
 	struct found f;
 
 	d->addresses_ns = cc_now_ns();
+	names_look(d->names);
 	find_out(d, &f);
 	d->addresses_left_out = f.left_out;
 	if (d->addresses_known && is_same(&f.a, &d->addresses))
@@ -185,7 +242,7 @@ void addresses_refresh(struct agentd *d)
 
 void addresses_tick(struct agentd *d, uint64_t now)
 {
-	if (d->runs && now - d->addresses_ns >= REFRESH_NS)
+	if ((d->runs || d->names) && now - d->addresses_ns >= REFRESH_NS)
 		addresses_refresh(d);
 }
 

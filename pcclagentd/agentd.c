@@ -16,6 +16,7 @@
 #include "common/cc_memory.h"
 #include "daemon/cc_admin.h"
 #include "pcclagentd/io.h"
+#include "pcclagentd/names.h"
 
 #define STOP_NS          MS(100) /* for last words to masters to go out */
 #define COMPLAINTS_BURST 20u
@@ -375,6 +376,7 @@ static int make_core(struct agentd *d)
 		.stopped_ms = d->cfg.stopped_timeout_ms,
 	};
 
+	d->names = names_new(&d->cfg.advertise);
 	addresses_refresh(d);
 	a.addresses = d->addresses;
 	agentd_copy_text(a.name, sizeof a.name, d->cfg.name);
@@ -492,6 +494,7 @@ void agentd_free(struct agentd *d)
 	comm_free_all(d);
 	result_free_all(d);
 	ports_close(d);
+	names_free(d->names);
 	while (d->later) {
 		struct later *l = d->later;
 

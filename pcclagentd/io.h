@@ -335,6 +335,7 @@ struct agentd {
 	struct checks *checks;
 	hsh_leaf_fn *crc32c; /* NULL: not asked for yet, or not to be had */
 	struct ports *ports;
+	struct names *names; /* NULL: none are advertised */
 	uint32_t next_link;
 	struct cc_admin *admin;
 

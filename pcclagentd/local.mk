@@ -37,6 +37,7 @@ pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/link.c \
 	pcclagentd/manifest.c \
 	pcclagentd/options.c pcclagentd/options.h \
+	pcclagentd/names.c pcclagentd/names.h \
 	pcclagentd/outbox.c pcclagentd/outbox.h \
 	pcclagentd/packet.c pcclagentd/packet.h \
 	pcclagentd/port.c pcclagentd/port.h \

@@ -53,6 +53,7 @@ static const struct setting {
 		"name of this host in logs and tables [host name]"},
 	{"advertise", V_ADDR, offsetof(struct agentd_config, advertise), "PLACE",
 		"where agents of other hosts reach this one: ADDR[:PORT], or\n"
+		"a host name with a dot, with a port or without one, or\n"
 		"its addresses in a network, as 10.2.0.0/16, or of an interface;\n"
 		"may be given several times, the first one is tried first\n"
 		"[PCCL_ADVERTISE, else those of interfaces]"},
@@ -137,17 +138,22 @@ static bool parse_bytes(const char *text, uint64_t *ret)
 	return true;
 }
 
-/* Several, separated by commas or spaces. */
-static bool add_places(struct places *p, const char *text)
+/* Several, separated by commas or spaces. own: of this host, which a name need not be. */
+static bool add_places(struct places *p, const char *text, bool own)
 {
 	char copy[WM_ADDRS_MAX * CC_ADDR_STR_SIZE], *save, *word;
 
 	if (strlen(text) >= sizeof copy)
 		return false;
 	memcpy(copy, text, strlen(text) + 1);
-	for (word = strtok_r(copy, ", \t", &save); word; word = strtok_r(NULL, ", \t", &save))
-		if (p->n == WM_ADDRS_MAX || !place_parse(word, &p->v[p->n++]))
+	for (word = strtok_r(copy, ", \t", &save); word; word = strtok_r(NULL, ", \t", &save)) {
+		struct place *to = &p->v[p->n];
+
+		if (p->n == WM_ADDRS_MAX || !place_parse(word, to) ||
+			(own && to->kind == PLACE_NAME))
 			return false;
+		p->n++;
+	}
 	return true;
 }
 
@@ -183,8 +189,9 @@ static bool set_value(struct options *o, const struct setting *s, const char *va
 	case V_BYTES:
 		return parse_bytes(value, at);
 	case V_ADDR:
+		return add_places(at, value, false);
 	case V_PLACES:
-		return add_places(at, value);
+		return add_places(at, value, true);
 	case V_BIND:
 		return cc_addr_parse(value, 0, &c->bind) == 0;
 	case V_HASH:

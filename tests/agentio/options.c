@@ -57,9 +57,11 @@ START_TEST(wrong_values)
 	static const char *const wrong[] = {"--p2p-port=65536", "--p2p-port=-1", "--p2p-port=x",
 		"--p2p-port=", "--mem-total=0", "--mem-total=12Q", "--mem-total=K",
 		"--mem-total=99999999999T", "--advertise=no:interface", "--advertise=10.0.0.0/33",
-		"--interfaces=10.0.0/8", "--advertise=0.0.0.0", "--log-level=loud",
-		"--sessions-per-user=0", "--master-grace-ms=0", "--stopped-timeout-ms=x",
-		"--idle-exit=-5", "--listen-fd=x", "--name=", "--no-such-option", "stray"};
+		"--interfaces=10.0.0/8", "--interfaces=a.example", "--advertise=a.example:0",
+		"--advertise=192.0.2.999", "--advertise=a.example:x", "--advertise=0.0.0.0",
+		"--log-level=loud", "--sessions-per-user=0", "--master-grace-ms=0",
+		"--stopped-timeout-ms=x", "--idle-exit=-5", "--listen-fd=x",
+		"--name=", "--no-such-option", "stray"};
 	struct options o;
 
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
@@ -134,6 +136,11 @@ START_TEST(file_environment_command_line)
 	ck_assert_int_eq(o.cfg.interfaces.v[1].kind, PLACE_NET);
 	ck_assert_uint_eq(o.cfg.interfaces.v[1].bits, 16);
 	ck_assert_uint_eq(o.cfg.advertise_port_p2p, 7);
+	ck_assert_int_eq(PARSE(&o, "--advertise=a-1.example:7,eth0.100"), 0);
+	ck_assert_int_eq(o.cfg.advertise.v[0].kind, PLACE_NAME);
+	ck_assert_str_eq(o.cfg.advertise.v[0].name, "a-1.example");
+	ck_assert_uint_eq(o.cfg.advertise.v[0].addr.port, 7);
+	ck_assert_int_eq(o.cfg.advertise.v[1].kind, PLACE_INTERFACE);
 	unsetenv("PCCL_ADVERTISE");
 	unlink(path);
 }

@@ -107,6 +107,39 @@ def subnet(hosts):
         check(ends == {"10.85.0.1", "10.85.0.2"}, "data takes the network that was named", ends)
 
 
+class Named(lib.Namespaces):
+    """Hosts with a file of names of their own."""
+
+    file = None
+
+    def command(self, host, args):
+        # "ip netns exec" has a mount namespace of its own
+        return super().command(host, ["sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"',
+                                      str(self.file), *args] if self.file else args)
+
+
+def host_names():
+    hosts = lib.make_namespaces(2, Named)
+    with lib.Lab(hosts=hosts) as lab:
+        second_network(hosts)
+        hosts.file = lab.folder / "hosts"
+        hosts.file.write_text("127.0.0.1 localhost\n", encoding="ascii")
+        lab.start_master()
+        for host in (0, 1):
+            lab.start_agent(host, options=["--advertise", f"host-{host}.pccl.example"])
+            lab.agents[host].await_log(f"host-{host}.pccl.example in advertise is not found")
+        # the file stays the same, as it is mounted
+        with open(hosts.file, "a", encoding="ascii") as file:
+            for host in (0, 1):
+                file.write(f"10.85.0.{host + 1} host-{host}.pccl.example\n")
+        for host in (0, 1):
+            lab.agents[host].await_log(f"10.85.0.{host + 1}")
+        reduces("host names that are found late", lab.start_peers([0, 1]))
+        ends = far_ends(hosts, 0, P2P) | far_ends(hosts, 1, P2P)
+        check(ends == {"10.85.0.1", "10.85.0.2"}, "data takes the addresses of the names", ends)
+        lab.check_alive()
+
+
 def on_loopback_interface(hosts):
     """As routers have it: an address of the host, on no network."""
     with lib.Lab(hosts=hosts) as lab:
@@ -187,6 +220,7 @@ def test():
         if not hosts:
             raise lib.Skipped("needs network namespaces")
         case(hosts)
+    host_names()
 
 
 lib.run(test, 240)

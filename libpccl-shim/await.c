@@ -386,15 +386,21 @@ static void end_empty(pcclComm_t *c, uint32_t slot, pcclReduceInfo_t *info)
 pcclResult_t pccl_reduce_await(pcclComm_t *c, uint32_t slot, pcclReduceInfo_t *info)
 {
 	struct pccl_op *op = &c->ops[slot];
-	struct progress p = {
-		.op = op, .slot = pccl_attachment_slot(op->att, slot), .n_fed = op->window};
+	struct progress p = {.op = op, .slot = pccl_attachment_slot(op->att, slot)};
 	pcclResult_t r;
+	bool done;
 
 	if (op->count == 0) {
 		end_empty(c, slot, info);
 		return pcclSuccess;
 	}
-	if (wait_for_end(c, slot, &p))
+	while (op->job.comm && !pccl_copier_await(&op->job) && !pccl_comm_interrupted(c))
+		;
+	p.n_fed = op->window;
+	done = wait_for_end(c, slot, &p);
+	if (op->job.comm)
+		pccl_copier_stop(&op->job);
+	if (done)
 		r = end_by_slot(c, &p, info);
 	else
 		r = end_by_verdict(c, slot, &p, info);
@@ -415,6 +421,8 @@ void pccl_reduce_abandon(pcclComm_t *c)
 
 		if (op->state == PCCL_OP_FREE)
 			continue;
+		if (op->job.comm)
+			pccl_copier_stop(&op->job);
 		/* Others have not been copied out. A result that is in place by now may stay. */
 		p.slot = pccl_attachment_slot(op->att, i);
 		if (op->out) {

@@ -263,6 +263,9 @@ pcclResult_t pcclDestroyCommunicator(pcclComm_t *c)
 	c->att = NULL;
 	c->link = PCCL_LINK_NONE;
 	pthread_mutex_unlock(&c->lock);
+	for (unsigned i = 0; i < SHM_SLOTS; i++)
+		if (c->ops[i].job.comm)
+			pccl_copier_cancel(&c->ops[i].job);
 	if (a)
 		pccl_attachment_close(a);
 	pccl_reduce_abandon(c);

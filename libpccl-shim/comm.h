@@ -53,6 +53,7 @@
 #include "common/cc_addr.h"
 #include "common/cc_id.h"
 #include "libpccl-shim/attach.h"
+#include "libpccl-shim/copier.h"
 #include "libpccl-shim/session.h"
 
 #define PCCL_COMM_MAGIC 0x4d4f4350u /* "PCOM" */
@@ -74,7 +75,8 @@ enum pccl_verdict {
 
 /* What the library remembers of the operation in the slot of the same number. state, thread, tag,
  * att, verdict and seq are guarded by the communicator's lock (att does not change while the state
- * is not FREE); the rest is its thread's, and is not written between submission and release. */
+ * is not FREE); the rest is its thread's, and is not written between submission and release.
+ * staging is written by the job, if there is one (copier.h). */
 struct pccl_op {
 	enum pccl_op_state state;
 	uint64_t thread; /* that launched it (pccl_thread_id) */
@@ -92,6 +94,8 @@ struct pccl_op {
 	struct pccl_registered *in, *out; /* NULL: not registered */
 	const uint8_t *manifest;          /* of a synchronization of shared state, mapped; NULL: an
 					   * all-reduce, whose what follows and precedes is */
+	struct pccl_job job;              /* copies the operand and submits; comm NULL: the call
+					   * that launched it has done so */
 	uint8_t *copied; /* segments that are in recv already; kept from operation to operation */
 	size_t cap_copied;
 };

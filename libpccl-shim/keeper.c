@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -410,20 +409,14 @@ static void *keep(void *arg)
 /* With the lock held. */
 static pcclResult_t start(void)
 {
-	sigset_t all, old;
-	pthread_t thread;
 	int err;
 
 	if (started)
 		return pcclSuccess;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&thread, NULL, keep, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	err = pccl_thread_start(keep);
 	if (err)
 		return pccl_fail(pcclOutOfMemory, "the library's thread cannot be started: %s",
 			strerror(err));
-	pthread_detach(thread);
 	started = true;
 	return pcclSuccess;
 }

@@ -10,7 +10,7 @@
  * until a communicator has been attached; then it gives the communicators up. An agent
  * that said that it wants no more to do with this process is not asked again.
  *
- * The thread has all signals blocked, and does not exist in forked children.
+ * The thread has all signals blocked (pccl_thread_start), and does not exist in forked children.
  */
 #ifndef PCCL_SHIM_KEEPER_H
 #define PCCL_SHIM_KEEPER_H

@@ -2,11 +2,13 @@
 #include "libpccl-shim/lib.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "common/cc_sys.h"
+#include "libpccl-shim/copier.h"
 #include "libpccl-shim/keeper.h"
 #include "libpccl-shim/region.h"
 #include "libpccl-shim/spawn.h"
@@ -45,6 +47,7 @@ static void after_fork_in_child(void)
 	if (atomic_load(&state) == READY)
 		atomic_store(&state, FORKED);
 	pccl_keeper_after_fork();
+	pccl_copier_after_fork();
 	pccl_agent_after_fork();
 	pccl_region_after_fork();
 }
@@ -92,6 +95,25 @@ uint64_t pccl_thread_id(void)
 	if (id == 0)
 		id = atomic_fetch_add(&last, 1) + 1;
 	return id;
+}
+
+int pccl_thread_start(void *(*run)(void *))
+{
+	/* A fault that is blocked kills the process, even if it has a handler. */
+	static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+	sigset_t mask, old;
+	pthread_t thread;
+	int err;
+
+	sigfillset(&mask);
+	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+		sigdelset(&mask, faults[i]);
+	pthread_sigmask(SIG_SETMASK, &mask, &old);
+	err = pthread_create(&thread, NULL, run, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (err == 0)
+		pthread_detach(thread);
+	return err;
 }
 
 void pccl_wait_change(pthread_cond_t *cond, pthread_mutex_t *mutex)

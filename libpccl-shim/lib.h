@@ -24,6 +24,11 @@ uint32_t pccl_generation(void);
 /* Of the calling thread. Unlike a pthread_t it is never another one's, not even later. */
 uint64_t pccl_thread_id(void);
 
+/* Starts a thread of the library's own that never ends. It has all signals blocked but those of its
+ * own faults, which are handled as in other threads: it may touch the application's memory. Returns
+ * 0 or an errno value. */
+int pccl_thread_start(void *(*run)(void *));
+
 /* How long a wait may go on that somebody has to end. */
 #define PCCL_LOOK_MS 50
 

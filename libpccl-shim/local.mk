@@ -13,6 +13,7 @@ libpccl_shim_libpccl_shim_la_SOURCES = \
 	libpccl-shim/await.c \
 	libpccl-shim/comm.c libpccl-shim/comm.h \
 	libpccl-shim/connect.c \
+	libpccl-shim/copier.c libpccl-shim/copier.h \
 	libpccl-shim/copy.c libpccl-shim/copy.h \
 	libpccl-shim/entry.c libpccl-shim/entry.h \
 	libpccl-shim/error.c libpccl-shim/error.h \

@@ -100,12 +100,8 @@ static uint32_t choose_window(const struct pccl_op *op, const struct pccl_attrs 
 
 /* Where the operand lies, and the result may go. Elements in registered memory are used by the
  * agent in place, which needs them aligned; others are copied. */
-static pcclResult_t place(
-	const pcclComm_t *c, struct pccl_op *op, struct shm_sqe *e, uint32_t window)
+static void place(const pcclComm_t *c, struct pccl_op *op, struct shm_sqe *e)
 {
-	uint64_t size = window > 0 ? shm_window_size(window) : op->bytes;
-	pcclResult_t r;
-
 	if ((uintptr_t)op->recv % op->esize == 0)
 		op->out = pccl_registered_get(
 			op->att->session, op->recv, op->bytes, &e->out_region, &e->out_off);
@@ -116,18 +112,25 @@ static pcclResult_t place(
 	if ((uintptr_t)op->send % op->esize == 0)
 		op->in = pccl_registered_get(
 			op->att->session, op->send, op->bytes, &e->in_region, &e->in_off);
-	if (op->in) {
+	if (op->in)
 		e->flags |= SHM_SQE_IN_REGISTERED;
-		return pcclSuccess;
-	}
-	r = pccl_staging_get(op->att, size, &op->staging);
+}
+
+/* Where it is copied to. */
+static pcclResult_t stage(struct pccl_op *op, struct shm_sqe *e, uint32_t window)
+{
+	uint64_t size = window > 0 ? shm_window_size(window) : op->bytes;
+	pcclResult_t r = pccl_staging_get(op->att, size, &op->staging);
+
 	if (r != pcclSuccess) {
 		op->staging = NULL;
 		return r;
 	}
 	e->in_region = op->staging->map.region;
 	e->in_off = 0;
-	e->window = op->window = window;
+	e->window = window;
+	if (window > 0) /* the call waits: nobody else looks at it */
+		op->window = window;
 	return pcclSuccess;
 }
 
@@ -156,6 +159,13 @@ static uint64_t copy_piece(const struct pccl_op *op, uint64_t from, uint64_t to)
 	return n;
 }
 
+/* Has it ended, or is about to be given up? */
+static bool is_pointless(const struct pccl_op *op, const struct shm_slot *s)
+{
+	return atomic_load_explicit(&op->job.stop, memory_order_relaxed) ||
+	       atomic_load_explicit(&s->state, memory_order_relaxed) == SHM_SLOT_DONE;
+}
+
 static void copy_in(const pcclComm_t *c, const struct shm_sqe *e)
 {
 	const struct pccl_op *op = &c->ops[e->slot];
@@ -163,7 +173,7 @@ static void copy_in(const pcclComm_t *c, const struct shm_sqe *e)
 	uint64_t first = e->in_second - e->in_start, tail = op->bytes - e->in_second;
 	uint64_t done[2] = {0, 0};
 
-	while (done[0] + done[1] < op->bytes) {
+	while (done[0] + done[1] < op->bytes && !is_pointless(op, s)) {
 		/* In turn, until one of them has all. */
 		bool second =
 			done[0] == first || (done[1] < done[0] && done[1] < op->bytes - first);
@@ -251,6 +261,47 @@ static bool is_alone(pcclComm_t *c)
 	return world.version != 0 && world.group == 1;
 }
 
+/* One way to submit an operation for each way in which its operand gets there. */
+static void submit(
+	pcclComm_t *c, struct shm_sqe *e, const struct pccl_attrs *attrs, enum pccl_op_state state)
+{
+	struct pccl_op *op = &c->ops[e->slot];
+
+	if (op->window > 0) {
+		submit_window(c, e, state);
+	} else if (op->staging && op->bytes <= shm_small(attrs->hosts)) {
+		submit_small(c, e, state);
+	} else if (op->staging) {
+		choose_order(op, attrs, e);
+		pccl_slot_submit(c, e, 0, state);
+		copy_in(c, e);
+	} else {
+		pccl_slot_submit(c, e, 0, state);
+	}
+}
+
+void pccl_reduce_carry_out(struct pccl_job *j)
+{
+	struct shm_sqe *e = &j->entry;
+	struct pccl_op *op = &j->comm->ops[e->slot];
+	struct pccl_attrs attrs;
+	pcclResult_t r = stage(op, e, 0);
+
+	if (r != pcclSuccess) {
+		/* If the agent has gone nobody reads it; then there is a verdict. */
+		pccl_slot_refuse(j->comm, e, r);
+		pccl_slot_push(j->comm, e, 0);
+		return;
+	}
+	if (atomic_load(&j->stop))
+		return;
+	pccl_attachment_attrs(op->att, &attrs);
+	choose_order(op, &attrs, e);
+	pccl_slot_push(j->comm, e, 0);
+	pccl_copier_submitted(j);
+	copy_in(j->comm, e);
+}
+
 /* *again: the agent has gone before it knew of the operation. */
 static pcclResult_t try_launch(pcclComm_t *c, const void *send, void *recv,
 	const pcclReduceDescriptor_t *d, enum pccl_launch how, uint32_t *ret_slot, bool *again)
@@ -304,26 +355,24 @@ static pcclResult_t try_launch(pcclComm_t *c, const void *send, void *recv,
 			"little memory",
 			(unsigned long long)op->bytes);
 	else
-		r = place(c, op, &e, choose_window(op, &attrs, state == PCCL_OP_AWAITED));
+		place(c, op, &e);
+	*ret_slot = e.slot;
+	if (r == pcclSuccess && !op->in && how == PCCL_LAUNCH_ASYNC &&
+		op->bytes > shm_small(attrs.hosts)) {
+		pccl_slot_prepare(c, e.slot, state);
+		pccl_copier_add(&op->job, c, &e);
+		return pcclSuccess;
+	}
+	if (r == pcclSuccess && !op->in)
+		r = stage(op, &e, choose_window(op, &attrs, state == PCCL_OP_AWAITED));
 	if (r != pcclSuccess && !pccl_session_check(a->session)) {
 		*again = true;
 		pccl_slot_release(c, e.slot);
 		return r;
 	}
-	if (r != pcclSuccess) {
-		pccl_slot_refuse(c, &e, r, state);
-	} else if (op->window > 0) {
-		submit_window(c, &e, state);
-	} else if (op->staging && op->bytes <= shm_small(attrs.hosts)) {
-		submit_small(c, &e, state);
-	} else if (op->staging) {
-		choose_order(op, &attrs, &e);
-		pccl_slot_submit(c, &e, 0, state);
-		copy_in(c, &e);
-	} else {
-		pccl_slot_submit(c, &e, 0, state);
-	}
-	*ret_slot = e.slot;
+	if (r != pcclSuccess)
+		pccl_slot_refuse(c, &e, r);
+	submit(c, &e, &attrs, state);
 	return pcclSuccess;
 }
 

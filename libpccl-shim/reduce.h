@@ -17,10 +17,13 @@ enum pccl_launch {
 	PCCL_LAUNCH_BATCH, /* waits for it, perhaps after it has launched others */
 	PCCL_LAUNCH_WAIT,  /* waits for it and does nothing else */
 };
-/* Submits an operation whose arguments were checked, and copies the operand; unless it is ASYNC it
- * is PCCL_OP_AWAITED then. Never pcclRankConnectionLost. */
+/* Submits an operation whose arguments were checked, and copies the operand; or, if it is ASYNC and
+ * large, leaves both to a job. Unless it is ASYNC it is PCCL_OP_AWAITED then. Never
+ * pcclRankConnectionLost. */
 pcclResult_t pccl_reduce_launch(pcclComm_t *c, const void *send, void *recv,
 	const pcclReduceDescriptor_t *d, enum pccl_launch how, uint32_t *ret_slot);
+/* Does what was left to a job (copier.h). */
+void pccl_reduce_carry_out(struct pccl_job *j);
 /* How an operand is cut that goes through a window. False: it cannot be. */
 bool pccl_reduce_window_plan(const struct pccl_op *op, struct cc_plan *ret);
 /* Copies a segment to its place in the window. Returns where it ends: bytes of the operand. */

@@ -49,6 +49,8 @@ pcclResult_t pccl_slot_take(pcclComm_t *c, struct pccl_attachment *a, uint64_t t
 		op->staging = NULL;
 		op->window = 0;
 		op->manifest = NULL;
+		op->job.comm = NULL;
+		atomic_store_explicit(&op->job.stop, false, memory_order_relaxed);
 		c->n_ops++;
 	}
 	pthread_mutex_unlock(&c->lock);
@@ -96,8 +98,20 @@ static void ring_bell(int fd)
 		return;
 }
 
-void pccl_slot_submit(
-	pcclComm_t *c, const struct shm_sqe *e, uint64_t in_done, enum pccl_op_state state)
+void pccl_slot_prepare(pcclComm_t *c, uint32_t slot, enum pccl_op_state state)
+{
+	struct shm_slot *s = pccl_attachment_slot(c->ops[slot].att, slot);
+
+	atomic_store_explicit(&s->in_want, 0, memory_order_relaxed);
+	atomic_store_explicit(&s->wait, SHM_WAIT_AWAKE, memory_order_relaxed);
+	atomic_store_explicit(&s->mode, SHM_RESULT_NONE, memory_order_relaxed);
+	/* From here on the slot tells what became of it, if the agent dies. */
+	pthread_mutex_lock(&c->lock);
+	c->ops[slot].state = state;
+	pthread_mutex_unlock(&c->lock);
+}
+
+void pccl_slot_push(pcclComm_t *c, const struct shm_sqe *e, uint64_t in_done)
 {
 	struct pccl_attachment *a = c->ops[e->slot].att;
 	struct shm_sqe *ring = (struct shm_sqe *)(void *)(a->queue + SHM_SQE_OFF);
@@ -105,14 +119,7 @@ void pccl_slot_submit(
 
 	atomic_store_explicit(&s->in_done[0], 0, memory_order_relaxed);
 	atomic_store_explicit(&s->in_done[1], in_done, memory_order_relaxed);
-	atomic_store_explicit(&s->in_want, 0, memory_order_relaxed);
-	atomic_store_explicit(&s->wait, SHM_WAIT_AWAKE, memory_order_relaxed);
-	atomic_store_explicit(&s->mode, SHM_RESULT_NONE, memory_order_relaxed);
 	atomic_store_explicit(&s->state, SHM_SLOT_PENDING, memory_order_relaxed);
-	/* From here on the slot tells what became of it, if the agent dies. */
-	pthread_mutex_lock(&c->lock);
-	c->ops[e->slot].state = state;
-	pthread_mutex_unlock(&c->lock);
 	pthread_mutex_lock(&a->lock);
 	/* There are as many entries as slots, so this one has been consumed. */
 	ring[a->tail % SHM_SLOTS] = *e;
@@ -122,21 +129,26 @@ void pccl_slot_submit(
 	ring_bell(a->submit_bell.fd);
 }
 
-void pccl_slot_refuse(
-	pcclComm_t *c, const struct shm_sqe *e, pcclResult_t code, enum pccl_op_state state)
+void pccl_slot_submit(
+	pcclComm_t *c, const struct shm_sqe *e, uint64_t in_done, enum pccl_op_state state)
+{
+	pccl_slot_prepare(c, e->slot, state);
+	pccl_slot_push(c, e, in_done);
+}
+
+void pccl_slot_refuse(pcclComm_t *c, struct shm_sqe *e, pcclResult_t code)
 {
 	struct shm_slot *s = pccl_attachment_slot(c->ops[e->slot].att, e->slot);
-	struct shm_sqe refusal = {.slot = e->slot,
+	char text[PCCL_TEXT_MAX];
+
+	*e = (struct shm_sqe){.slot = e->slot,
 		.flags = (e->flags & (SHM_SQE_SYNC | SHM_SQE_MAIN | SHM_SQE_WAITED)) |
 			 SHM_SQE_REFUSED,
 		.tag = e->tag,
 		.losses = e->losses,
 		.refused = (uint32_t)code};
-	char text[PCCL_TEXT_MAX];
-
 	pccl_keep_text(text);
 	(void)snprintf(s->text, sizeof s->text, "%.255s", text);
-	pccl_slot_submit(c, &refusal, 0, state);
 }
 
 void pccl_slot_progress(const struct pccl_op *op, struct shm_slot *s, bool small)

@@ -18,15 +18,18 @@ pcclResult_t pccl_slot_take(pcclComm_t *c, struct pccl_attachment *a, uint64_t t
 /* Gives back what an operation holds, and its slot. */
 void pccl_slot_release(pcclComm_t *c, uint32_t slot);
 
-/* Hands the entry, and the slot that it names, to the agent. in_done: bytes of a staged operand
- * that are there, from in_second on. */
+/* The slot is the operation's, which becomes IN_FLIGHT or AWAITED: from here on it has a verdict if
+ * the agent dies. */
+void pccl_slot_prepare(pcclComm_t *c, uint32_t slot, enum pccl_op_state state);
+/* Hands the entry, and the slot that it names, which is prepared, to the agent. in_done: bytes of a
+ * staged operand that are there, from in_second on. */
+void pccl_slot_push(pcclComm_t *c, const struct shm_sqe *e, uint64_t in_done);
+/* Both. */
 void pccl_slot_submit(
 	pcclComm_t *c, const struct shm_sqe *e, uint64_t in_done, enum pccl_op_state state);
-/* The same for a call that has failed here, with this code and the thread's sentence, before it
- * could take part: it ends so for all that make it, once all have. Of e the slot, tag, losses and
- * whether it is a synchronization count. */
-void pccl_slot_refuse(
-	pcclComm_t *c, const struct shm_sqe *e, pcclResult_t code, enum pccl_op_state state);
+/* Makes the entry that of a call that has failed here, with this code and the thread's sentence,
+ * before it could take part: it ends so for all that make it, once all have. */
+void pccl_slot_refuse(pcclComm_t *c, struct shm_sqe *e, pcclResult_t code);
 /* The agent may be waiting for what has just been done: rings if it is. small: see shm_small. */
 void pccl_slot_progress(const struct pccl_op *op, struct shm_slot *s, bool small);
 

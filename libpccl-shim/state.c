@@ -298,7 +298,7 @@ static uint32_t want_the_end(const void *arg)
 }
 
 /* This peer cannot take part, for this reason: all others are told. */
-static pcclResult_t refuse(pcclComm_t *c, const struct shm_sqe *e, pcclResult_t why)
+static pcclResult_t refuse(pcclComm_t *c, struct shm_sqe *e, pcclResult_t why)
 {
 	struct sync y = {.c = c,
 		.op = &c->ops[e->slot],
@@ -308,7 +308,8 @@ static pcclResult_t refuse(pcclComm_t *c, const struct shm_sqe *e, pcclResult_t 
 	uint64_t revision;
 	pcclResult_t r;
 
-	pccl_slot_refuse(c, e, why, PCCL_OP_AWAITED);
+	pccl_slot_refuse(c, e, why);
+	pccl_slot_submit(c, e, 0, PCCL_OP_AWAITED);
 	r = pccl_slot_wait(c, e->slot, &w) ? end_by_slot(&y, &revision, &info)
 					   : end_by_verdict(&y, e->slot, &revision, &info);
 	atomic_store_explicit(&y.slot->state, SHM_SLOT_FREE, memory_order_release);

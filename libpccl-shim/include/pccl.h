@@ -39,9 +39,10 @@
  * call waits and goes on. If no agent comes back within PCCL_AGENT_GRACE_MS milliseconds (30000;
  * 0: do not wait), or one does not answer for as long, calls return pcclAgentUnavailable until
  * pcclConnect has joined the run anew. The variable is read by pcclConnect and pcclMemAlloc. The
- * thread has all signals blocked. Without a connected communicator these two wait themselves, for
- * as long, if the process has had an agent; if it has had none, or has waited for it in vain, they
- * do not wait. Giving memory or a communicator back waits for no agent that is away.
+ * thread has all signals blocked but those of faults. Without a connected communicator these two
+ *wait themselves, for as long, if the process has had an agent; if it has had none, or has waited
+ *for it in vain, they do not wait. Giving memory or a communicator back waits for no agent that is
+ *away.
  *
  * A communicator that is a peer no more, because it was removed from the run or lost the master for
  * good, says so to the calls that are under way, or else to the next one, whichever function that
@@ -608,7 +609,8 @@ PCCL_EXPORT pcclResult_t pcclAllReduce(const void *sendbuff, void *recvbuff,
 /*
  * Starts an all-reduce and returns at once. Arguments are those of pcclAllReduce. The buffers must
  * neither be written nor freed, and recvbuff not read, until pcclAwaitAsyncReduce has returned for
- * the operation. Peers may start their operations in different orders.
+ * the operation: a thread of the library copies a large sendbuff meanwhile. Peers may start their
+ * operations in different orders.
  *
  * reduce_handle_out: receives the handle to await. Each operation that was started must be awaited,
  * once.

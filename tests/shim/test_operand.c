@@ -73,6 +73,7 @@ START_TEST(two_cursors_in_turn)
 		h = bf_launch(&b, pos);
 		op = fake_take(fx_agent);
 		ck_assert_ptr_eq(op.slot, watched);
+		fake_await_input(&op, b.bytes);
 		first = (4 - pos) % 4 * 4;
 		second = first + 4;
 		ck_assert_uint_eq(op.sqe.in_start, first * PIECE);

@@ -242,6 +242,7 @@ START_TEST(operands_are_copied_in_ring_order)
 		first = cc_plan_chunk(&plan, cc_plan_first_chunk(&plan, pos));
 		ck_assert_uint_eq(op.sqe.in_start, cc_plan_first_byte(&plan, pos));
 		ck_assert_uint_eq(op.sqe.in_second, first.off + first.len);
+		fake_await_input(&op, b.bytes);
 		ck_assert_uint_eq(atomic_load(&op.slot->in_done[0]), first.len);
 		ck_assert_uint_eq(shm_slot_copied(op.slot), b.bytes);
 		ck_assert_int_eq(memcmp(op.in, b.operand, b.bytes), 0);

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+#include "libpccl-shim/copier.h"
+
+#include <pthread.h>
+
+#include "libpccl-shim/lib.h"
+#include "libpccl-shim/reduce.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below, and of jobs */
+static pthread_cond_t added = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER; /* a job that has begun */
+static struct pccl_job *queue;                            /* in the order of the calls */
+static struct pccl_job **end = &queue;
+static bool started; /* the thread */
+
+void pccl_copier_after_fork(void)
+{
+	/* As in keeper.c. */
+	pthread_mutex_init(&lock, NULL);
+	pthread_cond_init(&added, NULL);
+	pthread_cond_init(&changed, NULL);
+	queue = NULL;
+	end = &queue;
+	started = false;
+}
+
+/* With the lock held: takes this one off the queue. */
+static struct pccl_job *take(struct pccl_job **at)
+{
+	struct pccl_job *j = *at;
+
+	*at = j->next;
+	if (!*at)
+		end = at;
+	return j;
+}
+
+/* With the lock held, which is released meanwhile. */
+static void carry_out(struct pccl_job *j)
+{
+	j->state = PCCL_JOB_BEGUN;
+	pthread_mutex_unlock(&lock);
+	pccl_reduce_carry_out(j);
+	pthread_mutex_lock(&lock);
+	j->state = PCCL_JOB_NONE;
+	pthread_cond_broadcast(&changed);
+}
+
+static void *work(void *arg)
+{
+	(void)arg;
+	pthread_mutex_lock(&lock);
+	for (;;) {
+		while (!queue)
+			pthread_cond_wait(&added, &lock);
+		carry_out(take(&queue));
+	}
+	return NULL;
+}
+
+void pccl_copier_add(struct pccl_job *j, struct pcclComm_t *c, const struct shm_sqe *e)
+{
+	j->next = NULL;
+	j->comm = c;
+	j->entry = *e;
+	atomic_store_explicit(&j->stop, false, memory_order_relaxed);
+	pthread_mutex_lock(&lock);
+	j->state = PCCL_JOB_QUEUED;
+	*end = j;
+	end = &j->next;
+	/* If the system has no thread for it the job is done when it is awaited. */
+	started = started || pccl_thread_start(work) == 0;
+	pthread_cond_signal(&added);
+	pthread_mutex_unlock(&lock);
+}
+
+void pccl_copier_submitted(struct pccl_job *j)
+{
+	pthread_mutex_lock(&lock);
+	j->state = PCCL_JOB_SUBMITTED;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+}
+
+bool pccl_copier_await(struct pccl_job *j)
+{
+	bool ready;
+
+	pthread_mutex_lock(&lock);
+	while (j->state == PCCL_JOB_QUEUED) {
+		struct pccl_job **at = &queue;
+
+		while ((*at)->comm != j->comm)
+			at = &(*at)->next;
+		carry_out(take(at));
+	}
+	if (j->state == PCCL_JOB_BEGUN)
+		pccl_wait_change(&changed, &lock);
+	ready = j->state == PCCL_JOB_NONE || j->state == PCCL_JOB_SUBMITTED;
+	pthread_mutex_unlock(&lock);
+	return ready;
+}
+
+/* With the lock held. */
+static void cancel(struct pccl_job *j)
+{
+	atomic_store(&j->stop, true);
+	if (j->state == PCCL_JOB_QUEUED) {
+		struct pccl_job **at = &queue;
+
+		while (*at != j)
+			at = &(*at)->next;
+		take(at)->state = PCCL_JOB_NONE;
+	}
+}
+
+void pccl_copier_cancel(struct pccl_job *j)
+{
+	pthread_mutex_lock(&lock);
+	cancel(j);
+	pthread_mutex_unlock(&lock);
+}
+
+void pccl_copier_stop(struct pccl_job *j)
+{
+	pthread_mutex_lock(&lock);
+	cancel(j);
+	while (j->state != PCCL_JOB_NONE)
+		pthread_cond_wait(&changed, &lock);
+	pthread_mutex_unlock(&lock);
+}

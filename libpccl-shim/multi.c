@@ -17,9 +17,9 @@
  * attempt spans a loss, so what waits for votes is aborted, and what is launched with too low a
  * count of losses is refused. Thus all members have m in flight sooner or later, with the same
  * count, and it ends; if it fails, then for another loss, and the group is smaller. What the
- * members disagree on, or one of them cannot take part in, has ended for all of them and is not
- * repeated, but the others are launched all the same: who stopped there would leave those waiting
- * whose window is larger. Windows need not be equal.
+ * members disagree on, or one of them cannot take part in (its descriptor may be wrong), has ended
+ * for all of them and is not repeated, but the others are launched all the same: who stopped there
+ * would leave those waiting whose window is larger. Windows need not be equal.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -100,11 +100,6 @@ static pcclResult_t check(
 	if (max_in_flight < 1)
 		return pccl_fail(pcclInvalidArgument, "max_in_flight must be at least 1, not %d",
 			max_in_flight);
-	for (size_t i = 0; i < count; i++) {
-		r = pccl_reduce_check(ops[i].sendbuf, ops[i].recvbuf, &ops[i].descriptor);
-		if (r != pcclSuccess)
-			return fail_at(i, r);
-	}
 	if (count > 0)
 		r = check_tags(ops, count);
 	if (r == pcclSuccess)

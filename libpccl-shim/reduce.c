@@ -302,6 +302,20 @@ void pccl_reduce_carry_out(struct pccl_job *j)
 	copy_in(j->comm, e);
 }
 
+/* May it take part? Else it is refused, so that nobody waits for it. */
+static pcclResult_t admit(pcclComm_t *c, const struct pccl_op *op, const pcclReduceDescriptor_t *d)
+{
+	pcclResult_t r = pccl_reduce_check(op->send, op->recv, d);
+
+	if (r != pcclSuccess || !pccl_comm_is_fatal(c, d->tag, op->bytes))
+		return r;
+	return pccl_fail(pcclInternalError,
+		"the agent of this host has died twice while it carried out this operation "
+		"(%llu bytes): its log, or that of the kernel, says why; it may have too "
+		"little memory",
+		(unsigned long long)op->bytes);
+}
+
 /* *again: the agent has gone before it knew of the operation. */
 static pcclResult_t try_launch(pcclComm_t *c, const void *send, void *recv,
 	const pcclReduceDescriptor_t *d, enum pccl_launch how, uint32_t *ret_slot, bool *again)
@@ -348,13 +362,8 @@ static pcclResult_t try_launch(pcclComm_t *c, const void *send, void *recv,
 	op->waited = how == PCCL_LAUNCH_WAIT;
 	e.flags = (op->waited ? SHM_SQE_WAITED : 0u) |
 		  (op->thread == c->main_thread ? SHM_SQE_MAIN : 0u);
-	if (pccl_comm_is_fatal(c, d->tag, op->bytes))
-		r = pccl_fail(pcclInternalError,
-			"the agent of this host has died twice while it carried out this operation "
-			"(%llu bytes): its log, or that of the kernel, says why; it may have too "
-			"little memory",
-			(unsigned long long)op->bytes);
-	else
+	r = admit(c, op, d);
+	if (r == pcclSuccess)
 		place(c, op, &e);
 	*ret_slot = e.slot;
 	if (r == pcclSuccess && !op->in && how == PCCL_LAUNCH_ASYNC &&
@@ -379,14 +388,17 @@ static pcclResult_t try_launch(pcclComm_t *c, const void *send, void *recv,
 pcclResult_t pccl_reduce_launch(pcclComm_t *c, const void *send, void *recv,
 	const pcclReduceDescriptor_t *d, enum pccl_launch how, uint32_t *ret_slot)
 {
-	pcclResult_t r;
+	pcclResult_t r, wrong;
 	bool again;
 
 	/* Each time an agent has died; the keeper bounds how often. */
 	do
 		r = try_launch(c, send, recv, d, how, ret_slot, &again);
 	while (again);
-	return r;
+	if (r == pcclSuccess)
+		return r;
+	wrong = pccl_reduce_check(send, recv, d);
+	return wrong != pcclSuccess ? wrong : r;
 }
 
 pcclResult_t pcclSetOutputPolicy(pcclComm_t *communicator, pcclOutputPolicy_t policy)
@@ -411,7 +423,8 @@ static pcclResult_t check_arguments(
 		return r;
 	if (!d)
 		return pccl_fail(pcclInvalidArgument, "descriptor must not be NULL");
-	return pccl_reduce_check(send, recv, d);
+	/* Of an empty operation no other peer hears. */
+	return d->count == 0 ? pccl_reduce_check(send, recv, d) : pcclSuccess;
 }
 
 /* The operation with this tag becomes the caller's to await. */

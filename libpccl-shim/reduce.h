@@ -17,9 +17,9 @@ enum pccl_launch {
 	PCCL_LAUNCH_BATCH, /* waits for it, perhaps after it has launched others */
 	PCCL_LAUNCH_WAIT,  /* waits for it and does nothing else */
 };
-/* Submits an operation whose arguments were checked, and copies the operand; or, if it is ASYNC and
- * large, leaves both to a job. Unless it is ASYNC it is PCCL_OP_AWAITED then. Never
- * pcclRankConnectionLost. */
+/* Submits an operation and copies the operand; or, if it is ASYNC and large, leaves both to a job.
+ * Unless it is ASYNC it is PCCL_OP_AWAITED then. Never pcclRankConnectionLost. Wrong arguments are
+ * an operation that ends so for all its peers; they are returned only if it cannot be launched. */
 pcclResult_t pccl_reduce_launch(pcclComm_t *c, const void *send, void *recv,
 	const pcclReduceDescriptor_t *d, enum pccl_launch how, uint32_t *ret_slot);
 /* Does what was left to a job (copier.h). */

@@ -591,7 +591,9 @@ PCCL_EXPORT pcclResult_t pcclOptimizeTopology(const pcclComm_t *communicator);
  * pcclRankConnectionLost  a peer was lost: call again, with the same arguments; the ring is smaller
  *                         then
  * pcclInvalidArgument     also: an operation with this tag is in flight, or the peers gave
- *                         different counts, types or operators for it (all of them get this code)
+ *                         different counts, types or operators for it (all of them get this code).
+ *                         Wrong arguments are a call all the same, unless the descriptor is NULL or
+ *                         its count 0: it waits for the others and ends so for all
  * pcclInvalidUsage        not connected, this peer is not part of the run any more, as an earlier
  *                         call has said, or a thread made the call that may not (see
  *                         pcclAllReduceAsync)
@@ -646,11 +648,11 @@ PCCL_EXPORT pcclResult_t pcclAwaitAsyncReduce(
  * see at different moments. Operations may have been done with different numbers of peers if some
  * were lost on the way. May be called by the threads that may call pcclAllReduceAsync.
  *
- * descriptors: count of them, with distinct tags; read during the call only. They are checked
- * before anything is started; a sentence about one of them begins with its index. reduce_info_out:
- * NULL, or receives the bytes of all operations together, and the number of peers in the one that
- * was awaited last, which is only a hint. Written on success only. max_in_flight: at least 1; more
- * than 64 (or what the caller's own operations in flight leave of that) means as many.
+ * descriptors: count of them, with distinct tags; read during the call only. A sentence about one
+ * of them begins with its index. reduce_info_out: NULL, or receives the bytes of all operations
+ * together, and the number of peers in the one that was awaited last, which is only a hint. Written
+ * on success only. max_in_flight: at least 1; more than 64 (or what the caller's own operations in
+ * flight leave of that) means as many.
  *
  * Any other error ends it, after everything under way was awaited; but what the peers disagree on
  * (pcclInvalidArgument), or one of them cannot take part in (pcclOutOfMemory, pcclInternalError),
@@ -660,7 +662,7 @@ PCCL_EXPORT pcclResult_t pcclAwaitAsyncReduce(
  *
  * pcclTooFewPeers      this peer is alone in its group
  * pcclInvalidUsage     also: this peer was removed from the run; pcclGetLastError gives the reason
- * pcclInvalidArgument  also: two descriptors have the same tag, or one is wrong
+ * pcclInvalidArgument  also: two descriptors have the same tag; then nothing was started
  * and otherwise those of pcclAllReduce, apart from pcclRankConnectionLost
  */
 PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescriptor_t *descriptors,

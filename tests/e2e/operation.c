@@ -151,6 +151,21 @@ static void operation_parse(struct operation *op)
 	contributors_parse(&op->or_ids, word("or", ""));
 }
 
+/* Makes one argument wrong. */
+static void operation_spoil(pcclReduceDescriptor_t *desc, const char *which)
+{
+	if (strcmp(which, "type") == 0)
+		desc->src_descriptor.datatype = (pcclDataType_t)77;
+	else if (strcmp(which, "count") == 0)
+		desc->count = SIZE_MAX / 2;
+	else if (strcmp(which, "op") == 0)
+		desc->op = (pcclRedOp_t)77;
+	else if (strcmp(which, "quantization") == 0)
+		desc->quantization_options.algorithm = pcclQuantMinMax;
+	else if (*which)
+		die("wrong", which);
+}
+
 static void operation_prepare(struct operation *op)
 {
 	const char *mem = word("mem", "own");
@@ -178,6 +193,7 @@ static void operation_prepare(struct operation *op)
 				 peer.comm, op->disposable ? pcclOutputDisposable : pcclOutputKept))
 		die("pcclSetOutputPolicy", pcclGetLastError());
 	memset(&op->info, GUARD_BYTE, sizeof op->info);
+	operation_spoil(&op->desc, word("wrong", ""));
 	op->busy = true;
 }
 

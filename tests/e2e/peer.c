@@ -44,7 +44,8 @@
  * it may be these as well), and if wanted place=in, mem=shared|send|recv (pcclMemAlloc for both
  * buffers or one), shift=N (elements that the buffers are off a page's start), special=1, verify=1
  * (compute the result as well), disposable=1 (pcclOutputDisposable), freeze=1 (the process stops
- * itself when half of sendbuf is read, or with 2 when its end is).
+ * itself when half of sendbuf is read, or with 2 when its end is), wrong=type|count|op|quantization
+ * (an argument that cannot be).
  */
 #include <arpa/inet.h>
 #include <errno.h>

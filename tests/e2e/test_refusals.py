@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What a run refuses without harm to its members: calls that disagree, and a newcomer that one of them
-cannot reach."""
+"""What a run refuses without harm to its members: calls that disagree or are wrong, and a newcomer that
+one of them cannot reach."""
 
 import time
 
 import lib
 from lib import INVALID_ARGUMENT, RANK_CONNECTION_FAILED, SUCCESS, ask, check, ids_of, judge
 
+INTERNAL_ERROR = 2
 LINE = "type=f32 op=sum count=1000"
 # What one peer says otherwise, and how both values are called.
 OTHERWISE = (("count", "type=f32 op=sum count=999", ("1000", "999")),
@@ -47,6 +48,47 @@ def disagreements():
         lab.check_alive()
 
 
+# What one peer says that nobody may, the code and what the sentence names.
+WRONG = (("type", INVALID_ARGUMENT, "datatype"), ("count", INVALID_ARGUMENT, "the limit"),
+         ("op", INVALID_ARGUMENT, "no operation 77"),
+         ("quantization", INTERNAL_ERROR, "quantization is not in this release"))
+
+
+def all_told(peers, n, code, words):
+    """The next n answers of each end with this code and words; buffers are as they were."""
+    answers = [peer.read() for peer in peers for _ in range(n)]
+    return all(a["code"] == code and a["check"] == "ok" and words in a["text"]
+               for a in answers), answers
+
+
+def wrong_calls():
+    """What one peer's library refuses, others do not wait for."""
+    with lib.Lab(2) as lab:
+        lab.start()
+        peers = lab.start_peers((0, 0, 1))
+        for odd in peers[1:]:
+            for wrong, code, words in WRONG:
+                for peer in peers:
+                    peer.send(f"reduce {LINE} tag=5 {f'wrong={wrong}' if peer is odd else ''}")
+                good, answers = all_told(peers, 1, code, words)
+                check(good, f"{wrong} is wrong at peer {odd.number}: {answers[0]['text']}", answers)
+        for peer in peers:
+            odd = peer is peers[0]
+            peer.expect(f"submit slot=0 {LINE} tag=5 {'wrong=type' if odd else ''}")
+            peer.send("await slot=0")
+        good, answers = all_told(peers, 1, INVALID_ARGUMENT, "datatype")
+        check(good, "likewise when it is awaited later", answers)
+        for peer in peers:
+            peer.send(f"several n=3 window=2 {LINE} tag=10 {'wrong=op' if peer is peers[2] else ''}")
+        good, answers = all_told(peers, 3, INVALID_ARGUMENT, "no operation 77")
+        check(good, "and by pcclAllReduceMultipleWithRetry", answers)
+        wrong = judge(lib.together(peers, f"reduce {LINE} tag=5 ids={ids_of(peers)} verify=1"))
+        status = ask("--master", lab.master, "status")[0]
+        check(not wrong and [status[k] for k in ("accepted", "losses", "kicks")] == [3, 0, 0],
+              "nobody was put out, and the next call succeeds", f"{wrong} {status}")
+        lab.check_alive()
+
+
 def unreachable(hosts):
     """A newcomer reaches the master and host 0, but not host 1."""
     with lib.Lab(hosts=hosts) as lab:
@@ -82,6 +124,7 @@ def unreachable(hosts):
 
 def test():
     disagreements()
+    wrong_calls()
     hosts = lib.make_namespaces(3)
     if hosts:
         unreachable(hosts)

@@ -256,6 +256,40 @@ START_TEST(what_peers_disagree_on_does_not_keep_the_rest)
 }
 END_TEST
 
+static void *serve_all_but_two(void *arg)
+{
+	struct fake_op op;
+
+	for (unsigned i = 0; i < OPS; i++) {
+		if (i == 2)
+			continue;
+		op = take(i, 0);
+		serve(&op);
+	}
+	return arg;
+}
+
+/* The others are told of the one, and wait for the rest. */
+START_TEST(what_is_wrong_does_not_keep_the_rest)
+{
+	struct batch t;
+	pthread_t agent;
+
+	make(&t);
+	t.d[2].descriptor.op = (pcclRedOp_t)5;
+	agent = play(serve_all_but_two, NULL);
+	fx_assert_fails(pcclAllReduceMultipleWithRetry(t.d, OPS, fx_comm, NULL, 3),
+		pcclInvalidArgument, "descriptors[2]: op: there is no operation 5");
+	pthread_join(agent, NULL);
+	for (unsigned i = 0; i < OPS; i++)
+		if (i == 2)
+			bf_assert_untouched(&t.b[i]);
+		else
+			bf_assert_result(&t.b[i]);
+	release(&t);
+}
+END_TEST
+
 START_TEST(arguments_are_checked_first)
 {
 	struct batch t;
@@ -274,13 +308,11 @@ START_TEST(arguments_are_checked_first)
 	fx_assert_fails(pcclAllReduceMultipleWithRetry(t.d, OPS, fx_comm, NULL, 2),
 		pcclInvalidArgument, "descriptors[5]: tag 103 is that of descriptors[3]");
 	t.d[5].descriptor.tag = 105;
+	/* What is wrong with one of them is told to the others with its tag (below). */
 	t.d[4].recvbuf = NULL;
-	fx_assert_fails(pcclAllReduceMultipleWithRetry(t.d, OPS, fx_comm, NULL, 2),
-		pcclInvalidArgument, "descriptors[4]: recvbuff");
+	fx_assert_fails(pcclAllReduceMultipleWithRetry(t.d + 4, 1, fx_comm, NULL, 2),
+		pcclInvalidArgument, "descriptors[0]: recvbuff");
 	t.d[4].recvbuf = t.d[4].sendbuf;
-	t.d[6].descriptor.op = (pcclRedOp_t)5;
-	fx_assert_fails(pcclAllReduceMultipleWithRetry(t.d, OPS, fx_comm, NULL, 2),
-		pcclInvalidArgument, "descriptors[6]: op");
 	ck_assert_uint_eq(fake_waiting(fx_agent), 0);
 	fx_assert_succeeds(pcclAllReduceMultipleWithRetry(NULL, 0, fx_comm, NULL, 1));
 	fx_assert_succeeds(pcclDestroyCommunicator(c));
@@ -343,6 +375,7 @@ int main(void)
 	tcase_add_test(tc, what_is_lost_is_repeated_in_order);
 	tcase_add_loop_test(tc, other_errors_end_it, 0, sizeof ends / sizeof *ends);
 	tcase_add_test(tc, what_peers_disagree_on_does_not_keep_the_rest);
+	tcase_add_test(tc, what_is_wrong_does_not_keep_the_rest);
 	tcase_add_test(tc, arguments_are_checked_first);
 	tcase_add_test(tc, windows_are_cut_to_what_there_is);
 	suite_add_tcase(s, tc);

@@ -10,9 +10,9 @@ import lib
 import netns
 
 ENDS, ALL = "ends", "all"  # what gets lost
+SHARED_STATE, P2P = 48149, 48150  # ports
 MASTER_SIDE, AGENT_SIDE = "of the master", "with the master"
-LINKS = ("p2p in", "p2p out")
-STATES = ("state in", "state out")
+INBOUND, OUTBOUND, STATE = "p2p in", "p2p out", "of shared state"
 
 
 def run(hosts, host, *words):
@@ -56,6 +56,12 @@ class Hosts(lib.Namespaces):
     def tc(self, host, *words):
         run(self, host, "tc", *words)
 
+    def shut(self, host):
+        """Nobody reaches its p2p port."""
+        self.tc(host, "filter", "add", "dev", "eth0", "ingress", "protocol", "ip", "u32", "match",
+                "ip", "protocol", "6", "0xff", "match", "ip", "dport", P2P, "0xffff", "action",
+                "mirred", "egress", "redirect", "dev", "nowhere")
+
     def lose_ends(self, host, on):
         if not on:
             self.tc(host, "filter", "del", "dev", "eth0", "egress")
@@ -75,37 +81,30 @@ class Hosts(lib.Namespaces):
 
 
 class Sockets:
-    """Of a host's daemons, by what they are for."""
+    """Of a host's daemons, by what they are for. Agents of separate hosts have the usual ports."""
 
     def __init__(self, lab):
         self.lab = lab
-        self.ports = {h: lib.ask("--agent", a, "status")[0] for h, a in lab.agents.items()}
 
-    def rules(self, host, target):
-        own = self.ports[host]
-        others = [p for h, p in self.ports.items() if h != host]
-        if target == MASTER_SIDE:
-            return [f"sport = :{self.lab.master.port}"]
-        if target == AGENT_SIDE:
-            return [f"dport = :{self.lab.master.port}"]
-        key = "shared_state_port" if target.startswith("state") else "p2p_port"
-        if target.endswith("in"):
-            return [f"sport = :{own[key]}"]
-        return [f"dport = :{port}" for port in {p[key] for p in others}]
+    def rules(self, target):
+        master = self.lab.master.port
+        return {MASTER_SIDE: f"sport = :{master}", AGENT_SIDE: f"dport = :{master}",
+                INBOUND: f"sport = :{P2P}", OUTBOUND: f"dport = :{P2P}",
+                STATE: f"sport = :{SHARED_STATE} or dport = :{SHARED_STATE}"}[target]
 
     def chosen(self, host, target, some=None):
-        """Filters for all, or for one that some (of random) chooses."""
-        rules = self.rules(host, target)
+        """A filter for all, or for one that some (of random) chooses; or None."""
+        rule = self.rules(target)
         if not some:
-            return rules
-        pairs = [line.split()[2:4] for rule in rules for line in run(
+            return rule
+        pairs = [line.split()[2:4] for line in run(
             self.lab.hosts, host, "ss", "-Htn", "state", "established", rule).splitlines()]
         if not pairs:
-            return []
+            return None
         local, remote = (x.rsplit(":", 1)[1] for x in some(pairs))
-        return [f"sport = :{local} and dport = :{remote}"]
+        return f"sport = :{local} and dport = :{remote}"
 
-    def close(self, host, rules):
+    def close(self, host, rule):
         """At this end. Returns how many."""
-        return sum(len(run(self.lab.hosts, host, "ss", "-KHtn", "state", "established",
-                           rule).splitlines()) for rule in rules)
+        return len(run(self.lab.hosts, host, "ss", "-KHtn", "state", "established",
+                       rule).splitlines()) if rule else 0

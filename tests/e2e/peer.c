@@ -16,8 +16,8 @@
  *	reduce OP                 both in one, by pcclAllReduce; with retry=N again while peers are
  *	                          lost (hurry=1: without a look at the buffers in between)
  *	storm n=N OP              one after the other, each with data of its own, without pause but
- *                          after every 64: says "prepared", then begin= and end= of all, lost=
- *                          of them, longest= (ns) call, hash= of results and codes
+ *                          after every 64; those that are lost again. Says "prepared", then begin=
+ *                          and end= of all, lost= calls, longest= (ns) call, hash= of all results
  *	many n=N OP               N in flight; those that are lost again once all have been awaited
  *	several n=N window=N OP   the same by pcclAllReduceMultipleWithRetry; an answer for each
  *	bench n=N OP              back to back on the same buffers: times in ns

@@ -29,6 +29,11 @@ BOUNDS = {
     # The same, and then agents find the master again.
     "short cut of the master": 4,
     "long cut of the master": 8,
+    # One end of connections is gone, and the other has not been told until then. Silence is
+    # noticed after 2.8 s, a link that is made anew after 1.2 s.
+    "half open": 6,
+    # The same, and then agents find the master again.
+    "half open at the master": 8,
     # Until it runs again. Agents redial every 0.6 s; those that are away are awaited for 3 s.
     "master": 8,
     # For 2.5 s at most, about as long as daemons wait for each other: some give up, and meet anew.
@@ -46,6 +51,8 @@ NAMES = {"trainer": "a trainer came or went", "agent": "an agent was away",
          "short cut": "a link was cut for a moment", "long cut": "a link was cut for long",
          "short cut of the master": "the link of the master's host was cut for a moment",
          "long cut of the master": "the link of the master's host was cut for long",
+         "half open": "connections were half open",
+         "half open at the master": "connections with the master were half open",
          "master": "the master was away", "trainer stopped": "a trainer stood still",
          "agent stopped": "an agent stood still", "master stopped": "the master stood still"}
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Trainers on three hosts reduce without a pause while trainers, agents, links and the master die
-and come back, and processes stand still. Every result is judged by who it says has contributed; no
+and come back, connections become half open, and processes stand still. Trainers of a fourth host,
+which nobody reaches, repeat pcclConnect, and those of a fifth are short of memory. Every result is judged by who it says has contributed; no
 call may last longer than what happened meanwhile explains (bounds.py); no process may hold more and
 more, and in the end nothing may be left over (leaks.py).
 
@@ -27,6 +28,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
+import halfopen  # pylint: disable=wrong-import-position
 import bounds  # pylint: disable=wrong-import-position
 import leaks  # pylint: disable=wrong-import-position
 import lib  # pylint: disable=wrong-import-position
@@ -36,6 +38,8 @@ from lib import check  # pylint: disable=wrong-import-position
 
 TRAINER = lib.BUILD / "tests/soak/trainer"
 HOSTS = 3
+SHUT, POOR = 3, 4  # hosts besides: nobody reaches the first, the other is short of memory
+POOR_OPTIONS = ("--mem-per-user", "8M")
 VETERANS = (0, 1, 2, 0)  # their hosts
 TRAINERS_MIN, TRAINERS_MAX = len(VETERANS), 10
 SLOTS = 12  # as in trainer.c
@@ -91,6 +95,7 @@ class Soak:
         self.errors = collections.Counter()
         self.later = []  # (at, function)
         self.down = {"master": False, "agent": set(), "link": set()}
+        self.sockets, self.losing = halfopen.Sockets(lab), set()  # hosts
         self.stopped = set()  # processes
         self.spared = {"master": False, "agent": None}
         self.away = {}  # host -> event, while its agent is down
@@ -114,25 +119,25 @@ class Soak:
 
     def start_agent(self, host):
         self.lab.start_agent(host, path=self.lab.folder / f"host-{host}.sock",
-                             admin=self.lab.folder / f"host-{host}.admin")
+                             admin=self.lab.folder / f"host-{host}.admin",
+                             options=POOR_OPTIONS if host == POOR else ())
         self.down["agent"].discard(host)
 
     # ---- trainers
 
-    def start_trainer(self, host=None):
-        """On a given host it is a veteran."""
+    def start_trainer(self, host=None, veteran=False):
         slots = [s for s in range(SLOTS) if s not in self.trainers]
         if not slots:
             return  # those that were told to leave have theirs still
         slot = self.rng.choice(slots)
-        veteran = host is not None
-        host = host if veteran else self.rng.randrange(HOSTS)
+        host = self.rng.randrange(HOSTS) if host is None else host
         self.serial += 1
-        self.events.begins("trainer")
+        if host != SHUT:  # that one must not be noticed
+            self.events.begins("trainer")
         process, log = self.lab.spawn(
             f"trainer-{self.serial}", host,
             [TRAINER, f"slot={slot}", f"serial={self.serial}", f"seed={self.seed}",
-             f"master={self.lab.hosts.address(0)}:{self.port}"],
+             f"shut={int(host == SHUT)}", f"master={self.lab.hosts.address(0)}:{self.port}"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             env={"PCCL_AGENT_SOCKET": str(self.lab.folder / f"host-{host}.sock"),
                  "PCCL_AGENT_AUTOSPAWN": "0"})
@@ -177,7 +182,7 @@ class Soak:
                 trainer.joins += 1
                 trainer.last_began = 0
                 self.counts["joins"] += 1
-        elif answer["what"] == "slow":
+        elif answer["what"] == "slow" and trainer.host != SHUT:
             self.blame(self.calls.take(trainer, answer))
         elif answer["what"] == "bye":
             self.blame(leaks.left_by(trainer))
@@ -185,6 +190,7 @@ class Soak:
         elif answer["what"] == "error":
             self.errors[f"{answer['code']} {answer['in']}"] += 1
             self.blame(self.lost_its_run(trainer, answer))
+            self.blame(self.lacks_memory(trainer, answer))
         elif answer["what"] == "WRONG":
             self.wrong.append(f"trainer {trainer.number} on host {trainer.host}: {line}")
 
@@ -198,6 +204,13 @@ class Soak:
             self.counts["newcomers sent to connect again"] += 1
             return None
         return f"trainer {trainer.number} on host {trainer.host} lost its run: {answer['text']}"
+
+    @staticmethod
+    def lacks_memory(trainer, answer):
+        if answer["code"] != lib.OUT_OF_MEMORY or f"host-{POOR}" in answer["text"] or \
+                trainer.host == POOR:
+            return None
+        return f"trainer {trainer.number} on host {trainer.host} lacks memory: {answer['text']}"
 
     def blame(self, sentence):
         if sentence:
@@ -222,15 +235,29 @@ class Soak:
                 path.write_text("\n".join(trainer.said) + "\n", "utf-8")
 
     def kill_or_start_trainer(self):
-        n = sum(t.stays() for t in self.trainers.values())
+        n = sum(t.stays() and t.host < HOSTS for t in self.trainers.values())
         if n <= TRAINERS_MIN or n < TRAINERS_MAX and self.rng.random() < 0.5:
             self.start_trainer()
             return
-        victims = [t for t in self.trainers.values() if not t.veteran and t.stays()]
+        victims = [t for t in self.trainers.values()
+                   if not t.veteran and t.stays() and t.host < HOSTS]
         if victims:
             self.end_trainer(self.rng.choice(victims))
 
+    def come_or_go(self, host):
+        """A trainer on a host that has no others."""
+        there = [t for t in self.trainers.values() if t.host == host]
+        if not there and host in self.lab.agents:
+            self.start_trainer(host)
+            self.counts[f"trainers {'nobody reaches' if host == SHUT else 'short of memory'}"] += 1
+        for trainer in there:
+            if trainer.stays():
+                self.end_trainer(trainer)
+
     def end_trainer(self, victim):
+        if victim.host == SHUT:
+            victim.kill()
+            return
         self.events.begins("trainer")
         if victim.host in self.away:
             self.away[victim.host].kind = "agent and trainer"
@@ -303,6 +330,29 @@ class Soak:
         event.ends()
         self.down["link"].discard(host)
 
+    def half_open(self):
+        host = self.rng.randrange(HOSTS)
+        if not isinstance(self.lab.hosts, halfopen.Hosts) or host in self.losing \
+                or host in self.down["link"]:
+            return
+        target = self.rng.choice((halfopen.INBOUND, halfopen.OUTBOUND, halfopen.AGENT_SIDE,
+                                  *((halfopen.MASTER_SIDE,) if host == 0 else ())))
+        of_master = target in (halfopen.AGENT_SIDE, halfopen.MASTER_SIDE)
+        loss = self.rng.choice((None, halfopen.ENDS, halfopen.ENDS, halfopen.ALL))
+        event = self.events.begins("half open" + " at the master" * of_master)
+        self.lab.hosts.lose(host, loss, True)
+        self.losing.add(host)
+        self.counts["sockets closed at one end"] += self.sockets.close(host, self.sockets.chosen(
+            host, target, self.rng.choice((None, self.rng.choice))))
+        self.after(self.rng.uniform(0.05, 2 if loss == halfopen.ENDS else 0.3),
+                   lambda: self.hear_again(host, loss, event))
+
+    def hear_again(self, host, loss, event):
+        self.lab.hosts.lose(host, loss, False)
+        self.losing.discard(host)
+        event.ends()
+        self.recovery.event(event.kind)
+
     def stop_somebody(self):
         """For a moment: a machine that is busy, a debugger, memory that is swapped out."""
         processes = {"master": [] if self.down["master"] else [self.lab.master.process],
@@ -363,18 +413,23 @@ class Soak:
 
     def run(self, seconds):
         self.start_master()
-        for host in range(HOSTS):
+        for host in range(self.lab.hosts.n_hosts):
             self.start_agent(host)
+        if SHUT in self.lab.agents:
+            self.lab.hosts.shut(SHUT)
         self.spin(0.5)
         self.idle = leaks.Idle(self.lab.daemons)
         for host in VETERANS:
-            self.start_trainer(host)
+            self.start_trainer(host, veteran=True)
         self.spin(2)
         self.plan(self.kill_or_start_trainer, 0.5, 1.0)
         self.plan(self.kill_agent, 3, 6)
         self.plan(self.cut_link, 4, 9)
         self.plan(self.kill_master, 5, 10)
         self.plan(self.stop_somebody, 3, 7)
+        self.plan(self.half_open, 2, 5)
+        self.plan(lambda: self.come_or_go(SHUT), 3, 8)
+        self.plan(lambda: self.come_or_go(POOR), 4, 10)
         self.plan(self.look, LOOK, LOOK)
         progress = Progress(seconds)
         began = now()
@@ -439,7 +494,7 @@ class Soak:
                                   "not reduce together: " + self.describe())
                 return
             self.spin(0.1)
-            if since is None and not (any(self.down.values()) or self.stopped):
+            if since is None and not (any(self.down.values()) or self.stopped or self.losing):
                 since = now()
 
     def veterans_alone(self, since):
@@ -523,6 +578,15 @@ def report(s):
         print(f"# the longest call after {kind}: {seconds:.1f} s of {bound}, {call}")
 
 
+def make_hosts():
+    """None where hosts can only be agents of this one."""
+    if not halfopen.missing():
+        hosts = lib.make_namespaces(HOSTS + 2, kind=halfopen.Hosts)
+        if hosts:
+            return hosts
+    return lib.make_namespaces(HOSTS)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--minutes", type=float, default=2.0)
@@ -531,7 +595,7 @@ def main():
     args = parser.parse_args()
 
     def test():
-        with lib.Lab(HOSTS, lib.make_namespaces(HOSTS)) as lab:
+        with lib.Lab(HOSTS, make_hosts()) as lab:
             soak = Soak(lab, args.seed)
             began = time.monotonic()
             soak.run(args.minutes * 60)

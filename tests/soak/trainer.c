@@ -5,7 +5,10 @@
  * told to stop by a line on its standard input. Then it gives everything back, says so, and stays,
  * to be looked at, until its standard input ends.
  *
- *	trainer slot=N serial=N master=A.B.C.D:PORT seed=N
+ *	trainer slot=N serial=N master=A.B.C.D:PORT seed=N shut=0|1
+ *
+ * shut=1: nobody reaches its host, so it never comes into a run with others. If one of the members
+ *is short of memory, all are told, and go on with the next step.
  *
  * Each living trainer has a slot of its own (0 .. 11). Element i of the operand of slot s is
  * (1 << 5s) * h(step, tag, i), h odd, so a sum divided by h counts how often each slot is in it:
@@ -57,6 +60,7 @@ struct buffer {
 static pcclComm_t *comm;
 static pcclCommCreateParams_t params;
 static unsigned slot;
+static bool shut;
 static uint64_t serial, seed, step;
 static struct buffer buffers[BUFFERS];
 static const char *current_call;
@@ -462,7 +466,7 @@ static void train(void)
 			choose();
 			r = step % 2 ? by_hand() : by_the_library();
 		}
-		if (r != pcclSuccess && r != pcclTooFewPeers)
+		if (r != pcclSuccess && r != pcclTooFewPeers && r != pcclOutOfMemory)
 			return;
 	}
 }
@@ -538,6 +542,17 @@ static void another_communicator(void)
 		wrong("no communicator any more");
 }
 
+/* It may have found a run that nobody else is in. */
+static void leave_at_once(void)
+{
+	int world = 0;
+
+	if (pcclGetAttribute(comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &world) == pcclSuccess &&
+		world > 1)
+		wrong("a host that nobody reaches is in a run of %d", world);
+	another_communicator();
+}
+
 static void give_back(void)
 {
 	enter("pcclDestroyCommunicator");
@@ -559,6 +574,7 @@ int main(int argc, char **argv)
 	slot = (unsigned)number(argc, argv, "slot=");
 	serial = number(argc, argv, "serial=");
 	seed = number(argc, argv, "seed=");
+	shut = number(argc, argv, "shut=");
 	params.master_address = master_address(argc, argv);
 	params.p2p_connection_pool_size = 2;
 	if (pcclInit() != pcclSuccess || pcclCreateCommunicator(&params, &comm) != pcclSuccess) {
@@ -575,7 +591,9 @@ int main(int argc, char **argv)
 		printf("connect begin=%" PRIu64 " end=%" PRIu64 " code=%d\n", begin, now(), (int)r);
 		if (r == pcclAgentUnavailable)
 			wrong("an agent that was there is not waited for: %s", pcclGetLastError());
-		if (r == pcclSuccess) {
+		if (r == pcclSuccess && shut) {
+			leave_at_once();
+		} else if (r == pcclSuccess) {
 			step = first_step();
 			train();
 		} else {

@@ -189,6 +189,10 @@ class Soak:
             trainer.process.stdin.close()
         elif answer["what"] == "error":
             self.errors[f"{answer['code']} {answer['in']}"] += 1
+            if "wait for each other" in answer["text"]:
+                self.counts["calls that waited for each other"] += 1
+                with open(self.lab.folder / "unmet.txt", "a", encoding="utf-8") as file:
+                    file.writelines(f"{trainer.number} {x}\n" for x in list(trainer.said)[-12:])
             self.blame(self.lost_its_run(trainer, answer))
             self.blame(self.lacks_memory(trainer, answer))
         elif answer["what"] == "WRONG":

@@ -7,8 +7,11 @@
  *
  *	trainer slot=N serial=N master=A.B.C.D:PORT seed=N shut=0|1
  *
- * shut=1: nobody reaches its host, so it never comes into a run with others. If one of the members
- *is short of memory, all are told, and go on with the next step.
+ * shut=1: nobody reaches its host, so it never comes into a run with others.
+ *
+ * If a member is short of memory all are told, and go on with the next step. One whose agent dies
+ * just then hears of a loss alone, and repeats the call. The others call something else by then, so
+ * all are told that their calls wait for each other, and go on with the next step as well.
  *
  * Each living trainer has a slot of its own (0 .. 11). Element i of the operand of slot s is
  * (1 << 5s) * h(step, tag, i), h odd, so a sum divided by h counts how often each slot is in it:
@@ -466,7 +469,8 @@ static void train(void)
 			choose();
 			r = step % 2 ? by_hand() : by_the_library();
 		}
-		if (r != pcclSuccess && r != pcclTooFewPeers && r != pcclOutOfMemory)
+		if (r != pcclSuccess && r != pcclTooFewPeers && r != pcclOutOfMemory &&
+			r != pcclInvalidUsage) /* whose place is lost is told by the next call */
 			return;
 	}
 }

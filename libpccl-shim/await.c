@@ -14,6 +14,7 @@
 
 #include "common/cc_plan.h"
 #include "common/cc_sys.h"
+#include "libpccl-shim/backlog.h"
 #include "libpccl-shim/copy.h"
 #include "libpccl-shim/session.h"
 #include "libpccl-shim/slot.h"
@@ -270,8 +271,6 @@ static bool wait_for_end(pcclComm_t *c, uint32_t slot, struct progress *p)
 
 static void fill_info(const struct shm_slot *s, pcclReduceInfo_t *info)
 {
-	if (!info)
-		return;
 	info->local_world_size = pccl_read32(&s->local_world);
 	info->tx_bytes = pccl_read64(&s->tx_bytes);
 	info->rx_bytes = pccl_read64(&s->rx_bytes);
@@ -318,62 +317,109 @@ static pcclResult_t take_success(pcclComm_t *c, struct progress *p)
 	return r == pcclSuccess ? r : lose_result(c, p, r);
 }
 
-static pcclResult_t end_by_slot(pcclComm_t *c, struct progress *p, pcclReduceInfo_t *info)
+static pcclResult_t end_by_slot(pcclComm_t *c, struct progress *p, struct pccl_outcome *end)
 {
-	uint32_t code;
 	pcclResult_t r;
 
 	learn(p, true);
-	code = pccl_read32(&p->slot->code);
-	pccl_comm_told(c, pccl_read64(&p->slot->losses));
-	pccl_slot_told_world(c, p->slot);
-	if (code != pcclSuccess) {
-		pccl_comm_told_code(c, p->op->att, code);
-		return pccl_slot_fail(c, p->slot, code);
-	}
+	end->code = pccl_read32(&p->slot->code);
+	end->losses = pccl_read64(&p->slot->losses);
+	pccl_slot_world(p->slot, &end->world);
+	if (end->code != pcclSuccess)
+		return pccl_slot_fail(c, p->slot, end->code);
 	r = take_success(c, p);
 	pccl_comm_note_fatal(c, p->op->tag, p->op->bytes, false);
-	if (r == pcclSuccess)
-		fill_info(p->slot, info);
+	fill_info(p->slot, &end->info);
 	return r;
-}
-
-/* What it cost, only the agent knew. */
-static void guess_info(const struct progress *p, pcclReduceInfo_t *info)
-{
-	if (info)
-		*info = (pcclReduceInfo_t){.local_world_size = pccl_read32(&p->slot->local_world)};
 }
 
 /* The agent has gone before it said how it ended. */
 static pcclResult_t end_by_verdict(
-	pcclComm_t *c, uint32_t slot, struct progress *p, pcclReduceInfo_t *info)
+	pcclComm_t *c, uint32_t slot, struct progress *p, struct pccl_outcome *end)
 {
-	enum pccl_verdict v = pccl_op_verdict(c, slot);
 	pcclResult_t r;
 
+	end->verdict = pccl_op_verdict(c, slot);
 	learn(p, true); /* it may have begun, and died, while we slept */
-	switch (v) {
+	switch (end->verdict) {
 	case PCCL_VERDICT_NONE: /* it did say, in the last moment */
-		return end_by_slot(c, p, info);
+		return end_by_slot(c, p, end);
 	case PCCL_VERDICT_DONE:
-		pccl_slot_told_world(c, p->slot); /* as of its start */
-		r = take_success(c, p);
-		if (r == pcclSuccess)
-			guess_info(p, info);
-		return r;
+		pccl_slot_world(p->slot, &end->world); /* as of its start */
+		/* What it cost, only the agent knew. */
+		end->info.local_world_size = pccl_read32(&p->slot->local_world);
+		return take_success(c, p);
 	case PCCL_VERDICT_GONE:
 		pthread_mutex_lock(&c->lock);
 		r = pccl_comm_fail_gone(c, true);
 		pthread_mutex_unlock(&c->lock);
 		return r;
 	default:
-		pccl_comm_told_of_death(c, p->op->att);
 		if (p->mode != SHM_RESULT_NONE)
 			pccl_comm_note_fatal(c, p->op->tag, p->op->bytes, true);
 		return pccl_fail(pcclRankConnectionLost,
 			"the agent of this host died during the operation: call again");
 	}
+}
+
+/* Waits for the end of an operation that is not empty, and takes it. */
+static void take_end(pcclComm_t *c, uint32_t slot, struct pccl_outcome *end)
+{
+	struct pccl_op *op = &c->ops[slot];
+	struct progress p = {.op = op, .slot = pccl_attachment_slot(op->att, slot)};
+	bool done;
+
+	while (op->job.comm && !pccl_copier_await(&op->job) && !pccl_comm_interrupted(c))
+		;
+	p.n_fed = op->window;
+	done = wait_for_end(c, slot, &p);
+	if (op->job.comm)
+		pccl_copier_stop(&op->job);
+	end->result = done ? end_by_slot(c, &p, end) : end_by_verdict(c, slot, &p, end);
+	if (end->result != pcclSuccess)
+		end->result = fail_and_take_back(&p, end->result);
+	/* From here on the agent may use the area for something else. */
+	pccl_result_put(op->att, p.result);
+	atomic_store_explicit(&p.slot->state, SHM_SLOT_FREE, memory_order_release);
+}
+
+void pccl_reduce_take_end(pcclComm_t *c, uint32_t slot, struct pccl_outcome *ret)
+{
+	struct pccl_op *op = &c->ops[slot];
+
+	memset(ret, 0, sizeof *ret);
+	ret->att = pccl_attachment_ref(op->att);
+	if (op->count > 0) {
+		take_end(c, slot, ret);
+	} else {
+		ret->verdict = PCCL_VERDICT_DONE;
+		ret->info.local_world_size = pccl_comm_world(c).group;
+	}
+	if (ret->result != pcclSuccess)
+		pccl_keep_text(ret->text);
+	pccl_slot_release(c, slot);
+}
+
+static void tell(pcclComm_t *c, const struct pccl_outcome *end)
+{
+	if (end->verdict == PCCL_VERDICT_FAILED)
+		pccl_comm_told_of_death(c, end->att);
+	if (end->verdict != PCCL_VERDICT_NONE && end->verdict != PCCL_VERDICT_DONE)
+		return;
+	pccl_comm_told(c, end->losses);
+	pccl_comm_told_world(c, &end->world);
+	if (end->code != pcclSuccess)
+		pccl_comm_told_code(c, end->att, end->code);
+}
+
+pcclResult_t pccl_reduce_tell(pcclComm_t *c, const struct pccl_outcome *end, pcclReduceInfo_t *info)
+{
+	tell(c, end);
+	if (end->result != pcclSuccess)
+		return pccl_fail(end->result, "%s", end->text);
+	if (info)
+		*info = end->info;
+	return pcclSuccess;
 }
 
 static void end_empty(pcclComm_t *c, uint32_t slot, pcclReduceInfo_t *info)
@@ -385,32 +431,18 @@ static void end_empty(pcclComm_t *c, uint32_t slot, pcclReduceInfo_t *info)
 
 pcclResult_t pccl_reduce_await(pcclComm_t *c, uint32_t slot, pcclReduceInfo_t *info)
 {
-	struct pccl_op *op = &c->ops[slot];
-	struct progress p = {.op = op, .slot = pccl_attachment_slot(op->att, slot)};
-	pcclResult_t r;
-	bool done;
+	struct pccl_outcome end = {.att = c->ops[slot].att};
 
-	if (op->count == 0) {
+	if (c->ops[slot].count == 0) {
 		end_empty(c, slot, info);
 		return pcclSuccess;
 	}
-	while (op->job.comm && !pccl_copier_await(&op->job) && !pccl_comm_interrupted(c))
-		;
-	p.n_fed = op->window;
-	done = wait_for_end(c, slot, &p);
-	if (op->job.comm)
-		pccl_copier_stop(&op->job);
-	if (done)
-		r = end_by_slot(c, &p, info);
-	else
-		r = end_by_verdict(c, slot, &p, info);
-	if (r != pcclSuccess)
-		r = fail_and_take_back(&p, r);
-	/* From here on the agent may use the area for something else. */
-	pccl_result_put(op->att, p.result);
-	atomic_store_explicit(&p.slot->state, SHM_SLOT_FREE, memory_order_release);
+	take_end(c, slot, &end);
+	tell(c, &end);
+	if (end.result == pcclSuccess && info)
+		*info = end.info;
 	pccl_slot_release(c, slot);
-	return r;
+	return end.result;
 }
 
 void pccl_reduce_abandon(pcclComm_t *c)
@@ -434,4 +466,5 @@ void pccl_reduce_abandon(pcclComm_t *c)
 		}
 		pccl_slot_release(c, i);
 	}
+	pccl_backlog_free(c);
 }

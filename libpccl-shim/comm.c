@@ -44,7 +44,7 @@ pcclResult_t pccl_comm_begin_any(pcclComm_t *c, const char *function, pcclResult
 	uint32_t n;
 
 	pthread_mutex_lock(&c->lock);
-	n = c->n_ops;
+	n = c->n_ops + c->backlog.n;
 	other = c->main_call;
 	if (n == 0 && !other)
 		c->main_call = function;
@@ -236,7 +236,7 @@ static bool in_use(pcclComm_t *c)
 	bool used;
 
 	pthread_mutex_lock(&c->lock);
-	used = c->main_call || c->asks;
+	used = c->main_call || c->asks || c->backlog.driving;
 	for (unsigned i = 0; i < SHM_SLOTS; i++)
 		used = used || c->ops[i].state == PCCL_OP_LAUNCHING ||
 		       c->ops[i].state == PCCL_OP_AWAITED;

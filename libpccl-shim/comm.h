@@ -80,6 +80,7 @@ enum pccl_verdict {
 struct pccl_op {
 	enum pccl_op_state state;
 	uint64_t thread; /* that launched it (pccl_thread_id) */
+	uint64_t number; /* in the order of taking slots */
 	uint64_t tag;
 	struct pccl_attachment *att; /* a reference */
 	enum pccl_verdict verdict;
@@ -98,6 +99,38 @@ struct pccl_op {
 					   * that launched it has done so */
 	uint8_t *copied; /* segments that are in recv already; kept from operation to operation */
 	size_t cap_copied;
+};
+
+/* What an operation was called with. */
+struct pccl_call_args {
+	const void *send;
+	void *recv;
+	pcclReduceDescriptor_t d;
+	struct pccl_attachment *att; /* that was in use */
+	uint64_t losses;             /* that the application knew of */
+};
+
+/* How an operation has ended, before the application is told. */
+struct pccl_outcome {
+	pcclResult_t result;
+	char text[PCCL_TEXT_MAX];
+	pcclReduceInfo_t info;
+	struct pccl_attachment *att; /* that it was launched on */
+	enum pccl_verdict verdict;   /* NONE: the agent has said the rest */
+	uint32_t code;
+	uint64_t losses;
+	struct wire_world world;
+};
+
+/* An operation without a slot (backlog.h). */
+struct pccl_backlog_op {
+	struct pccl_backlog_op *next;
+	uint64_t tag;
+	bool over;
+	union {
+		struct pccl_call_args args; /* it waits for a slot */
+		struct pccl_outcome end;    /* it is over; a reference to its attachment */
+	};
 };
 
 enum pccl_link { PCCL_LINK_NONE = 0, PCCL_LINK_UP, PCCL_LINK_RESUMING, PCCL_LINK_GONE };
@@ -138,6 +171,14 @@ struct pcclComm_t {
 				   * synchronization yet */
 	uint32_t n_ops;
 	struct pccl_op ops[SHM_SLOTS];
+	uint64_t n_taken; /* slots so far */
+	struct {
+		struct pccl_backlog_op *first; /* in the order of the calls, those that are over
+						* anywhere */
+		uint32_t n, n_waiting;
+		uint64_t thread; /* whose operations they are */
+		bool driving;    /* it is at work on them */
+	} backlog;
 	struct pccl_fatal {
 		uint64_t tag, bytes;
 		uint32_t deaths; /* of agents, one after the other, while it ran */

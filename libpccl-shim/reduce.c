@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/cc_plan.h"
+#include "libpccl-shim/backlog.h"
 #include "libpccl-shim/session.h"
 #include "libpccl-shim/slot.h"
 
@@ -320,47 +321,36 @@ static pcclResult_t admit(pcclComm_t *c, const struct pccl_op *op, const pcclRed
 		(unsigned long long)op->bytes);
 }
 
-/* *again: the agent has gone before it knew of the operation. */
-static pcclResult_t try_launch(pcclComm_t *c, const void *send, void *recv,
-	const pcclReduceDescriptor_t *d, enum pccl_launch how, uint32_t *ret_slot, bool *again)
+/* Takes the reference to the attachment. *again: the agent has gone before it knew of the
+ * operation.
+ */
+static pcclResult_t launch_on(pcclComm_t *c, const struct pccl_call_args *args,
+	const struct pccl_attrs *attrs, enum pccl_launch how, uint32_t *ret_slot, bool *again)
 {
+	const pcclReduceDescriptor_t *d = &args->d;
 	struct shm_sqe e = {.tag = d->tag,
 		.count = d->count,
 		.dtype = d->src_descriptor.datatype,
 		.op = d->op,
-		.src_hint = d->src_descriptor.distribution_hint};
+		.src_hint = d->src_descriptor.distribution_hint,
+		.losses = args->losses};
 	enum pccl_op_state state = how == PCCL_LAUNCH_ASYNC ? PCCL_OP_IN_FLIGHT : PCCL_OP_AWAITED;
-	struct pccl_attachment *a;
-	struct pccl_attrs attrs;
 	struct pccl_op *op;
-	pcclResult_t r;
+	pcclResult_t r = pccl_slot_take(c, args->att, d->tag, NULL, &e.slot, again);
 
-	*again = false;
-	r = pccl_comm_use(c, false, &a, &attrs);
-	if (r != pcclSuccess)
-		return r;
-	if (is_alone(c)) {
-		pccl_attachment_unref(a);
-		return pccl_fail(pcclTooFewPeers,
-			"group %u has one peer, this one: an all-reduce takes two", c->group);
-	}
-	/* Not earlier: the agent may just have been replaced, and the next one has said how many
-	 * losses go with the death that the application knows of. */
-	e.losses = atomic_load(&c->losses);
-	r = pccl_slot_take(c, a, d->tag, NULL, &e.slot, again);
 	if (r != pcclSuccess || *again) {
-		pccl_attachment_unref(a);
+		pccl_attachment_unref(args->att);
 		return r;
 	}
+	*ret_slot = e.slot;
 	op = &c->ops[e.slot];
-	op->send = send;
-	op->recv = recv;
+	op->send = args->send;
+	op->recv = args->recv;
 	op->count = d->count;
 	op->esize = element_size(d->src_descriptor.datatype);
 	op->bytes = op->count * op->esize;
 	if (op->count == 0) {
 		begin_empty(c, e.slot, state);
-		*ret_slot = e.slot;
 		return pcclSuccess;
 	}
 	op->waited = how == PCCL_LAUNCH_WAIT;
@@ -369,34 +359,73 @@ static pcclResult_t try_launch(pcclComm_t *c, const void *send, void *recv,
 	r = admit(c, op, d);
 	if (r == pcclSuccess)
 		place(c, op, &e);
-	*ret_slot = e.slot;
 	if (r == pcclSuccess && !op->in && how == PCCL_LAUNCH_ASYNC && op->bytes >= LATER_FROM) {
 		pccl_slot_prepare(c, e.slot, state);
 		pccl_copier_add(&op->job, c, &e);
 		return pcclSuccess;
 	}
 	if (r == pcclSuccess && !op->in)
-		r = stage(op, &e, choose_window(op, &attrs, state == PCCL_OP_AWAITED));
-	if (r != pcclSuccess && !pccl_session_check(a->session)) {
+		r = stage(op, &e, choose_window(op, attrs, state == PCCL_OP_AWAITED));
+	if (r != pcclSuccess && !pccl_session_check(op->att->session)) {
 		*again = true;
 		pccl_slot_release(c, e.slot);
 		return r;
 	}
 	if (r != pcclSuccess)
 		pccl_slot_refuse(c, &e, r);
-	submit(c, &e, &attrs, state);
+	submit(c, &e, attrs, state);
 	return pcclSuccess;
+}
+
+static pcclResult_t try_launch(pcclComm_t *c, struct pccl_call_args *args, enum pccl_launch how,
+	uint32_t *ret_slot, bool *again)
+{
+	struct pccl_attrs attrs;
+	pcclResult_t r;
+
+	*again = false;
+	r = pccl_comm_use(c, false, &args->att, &attrs);
+	if (r != pcclSuccess)
+		return r;
+	/* Not earlier: the agent may just have been replaced, and the next one has said how many
+	 * losses go with the death that the application knows of. */
+	args->losses = atomic_load(&c->losses);
+	if (is_alone(c))
+		r = pccl_fail(pcclTooFewPeers,
+			"group %u has one peer, this one: an all-reduce takes two", c->group);
+	else if (how != PCCL_LAUNCH_ASYNC || !pccl_backlog_is_needed(c))
+		return launch_on(c, args, &attrs, how, ret_slot, again);
+	else
+		r = pccl_backlog_add(c, args);
+	if (r != pcclSuccess)
+		pccl_attachment_unref(args->att);
+	return r;
+}
+
+bool pccl_reduce_launch_later(pcclComm_t *c, const struct pccl_call_args *args)
+{
+	struct pccl_attrs attrs;
+	uint32_t slot;
+	bool again;
+
+	pccl_attachment_attrs(args->att, &attrs);
+	pccl_attachment_ref(args->att);
+	return launch_on(c, args, &attrs, PCCL_LAUNCH_ASYNC, &slot, &again) == pcclSuccess &&
+	       !again;
 }
 
 pcclResult_t pccl_reduce_launch(pcclComm_t *c, const void *send, void *recv,
 	const pcclReduceDescriptor_t *d, enum pccl_launch how, uint32_t *ret_slot)
 {
+	struct pccl_call_args args = {.send = send, .recv = recv, .d = *d};
 	pcclResult_t r, wrong;
 	bool again;
 
+	if (how != PCCL_LAUNCH_ASYNC && pccl_backlog_is_needed(c))
+		pccl_backlog_drive(c, NULL);
 	/* Each time an agent has died; the keeper bounds how often. */
 	do
-		r = try_launch(c, send, recv, d, how, ret_slot, &again);
+		r = try_launch(c, &args, how, ret_slot, &again);
 	while (again);
 	if (r == pcclSuccess)
 		return r;
@@ -494,6 +523,7 @@ pcclResult_t pcclAllReduceAsync(const void *sendbuff, void *recvbuff,
 		return r;
 	reduce_handle_out->comm = pccl_comm_own(communicator);
 	reduce_handle_out->tag = descriptor->tag;
+	pccl_backlog_pump(reduce_handle_out->comm);
 	return pccl_ok();
 }
 
@@ -502,6 +532,7 @@ pcclResult_t pcclAwaitAsyncReduce(
 {
 	pcclResult_t r = pccl_check_ready();
 	uint32_t slot = 0;
+	pcclComm_t *c;
 
 	if (r != pcclSuccess)
 		return r;
@@ -510,9 +541,14 @@ pcclResult_t pcclAwaitAsyncReduce(
 	r = pccl_comm_check(reduce_handle->comm);
 	if (r != pcclSuccess)
 		return r;
-	r = claim(reduce_handle->comm, reduce_handle->tag, &slot);
-	if (r != pcclSuccess)
-		return r;
-	r = pccl_reduce_await(reduce_handle->comm, slot, reduce_info_out);
+	c = reduce_handle->comm;
+	if (!pccl_backlog_await(c, reduce_handle->tag, reduce_info_out, &r)) {
+		r = claim(c, reduce_handle->tag, &slot);
+		if (r != pcclSuccess)
+			return r;
+		r = pccl_reduce_await(c, slot, reduce_info_out);
+	}
+	if (r == pcclSuccess)
+		pccl_backlog_pump(c);
 	return r == pcclSuccess ? pccl_ok() : r;
 }

@@ -22,12 +22,21 @@ enum pccl_launch {
  * an operation that ends so for all its peers; they are returned only if it cannot be launched. */
 pcclResult_t pccl_reduce_launch(pcclComm_t *c, const void *send, void *recv,
 	const pcclReduceDescriptor_t *d, enum pccl_launch how, uint32_t *ret_slot);
+/* The same for an operation of the backlog, which has a free slot. False: its attachment is not in
+ * use any more. */
+bool pccl_reduce_launch_later(pcclComm_t *c, const struct pccl_call_args *args);
 /* Does what was left to a job (copier.h). */
 void pccl_reduce_carry_out(struct pccl_job *j);
 /* How an operand is cut that goes through a window. False: it cannot be. */
 bool pccl_reduce_window_plan(const struct pccl_op *op, struct cc_plan *ret);
 /* Copies a segment to its place in the window. Returns where it ends: bytes of the operand. */
 uint64_t pccl_reduce_feed(const struct pccl_op *op, const struct cc_plan *plan, uint32_t seg);
+/* Takes the end of the operation in this slot, which is PCCL_OP_AWAITED and over, as far as the
+ * application need not be told, and frees the slot. ret->att is a reference. */
+void pccl_reduce_take_end(pcclComm_t *c, uint32_t slot, struct pccl_outcome *ret);
+/* The application is told, and the sentence set. */
+pcclResult_t pccl_reduce_tell(
+	pcclComm_t *c, const struct pccl_outcome *end, pcclReduceInfo_t *info);
 /* Waits for the operation in this slot, which is PCCL_OP_AWAITED, and frees the slot. The caller's
  * buffers hold the result, or what they held before. info may be NULL. Sets a sentence on failure.
  */

@@ -9,37 +9,61 @@
 #include "common/cc_err.h"
 #include "common/cc_futex.h"
 #include "common/cc_sys.h"
+#include "libpccl-shim/backlog.h"
 #include "libpccl-shim/session.h"
 
 /* how late an agent's death may be noticed */
 #define SLEEP_NS ((uint64_t)PCCL_LOOK_MS * 1000000)
 
-pcclResult_t pccl_slot_take(pcclComm_t *c, struct pccl_attachment *a, uint64_t tag,
-	const char *within, uint32_t *ret, bool *again)
+pcclResult_t pccl_slot_admits(
+	const pcclComm_t *c, uint64_t tag, const char *within, uint32_t *ret_slot)
 {
-	bool tag_taken = false, others = false;
-	const char *main_call;
-	uint32_t slot = SHM_SLOTS;
+	const char *main_call = c->main_call == within ? NULL : c->main_call;
+	bool others = c->backlog.n > 0 && c->backlog.thread != pccl_thread_id();
+	bool tag_taken = c->backlog.n > 0 && pccl_backlog_has(c, tag);
 
-	pthread_mutex_lock(&c->lock);
-	main_call = c->main_call == within ? NULL : c->main_call;
+	*ret_slot = SHM_SLOTS;
 	for (uint32_t i = 0; i < SHM_SLOTS; i++) {
 		const struct pccl_op *op = &c->ops[i];
 
 		if (op->state == PCCL_OP_FREE) {
-			slot = i < slot ? i : slot;
+			*ret_slot = i < *ret_slot ? i : *ret_slot;
 			continue;
 		}
 		tag_taken = tag_taken || op->tag == tag;
 		others = others || op->thread != pccl_thread_id();
 	}
+	if (main_call)
+		return pccl_fail(pcclInvalidUsage,
+			"%s is under way in the main thread: no operation may be started before "
+			"it has returned",
+			main_call);
+	if (others)
+		return pccl_fail(pcclInvalidUsage,
+			"operations of another thread are in flight: one thread at a time may "
+			"launch and await them");
+	if (tag_taken)
+		return pccl_fail(pcclInvalidArgument, "tag %llu: an operation with it is in flight",
+			(unsigned long long)tag);
+	return pcclSuccess;
+}
+
+pcclResult_t pccl_slot_take(pcclComm_t *c, struct pccl_attachment *a, uint64_t tag,
+	const char *within, uint32_t *ret, bool *again)
+{
+	uint32_t slot;
+	pcclResult_t r;
+
+	pthread_mutex_lock(&c->lock);
+	r = pccl_slot_admits(c, tag, within, &slot);
 	*again = c->link != PCCL_LINK_UP || c->att != a;
-	if (!main_call && !others && !tag_taken && slot < SHM_SLOTS && !*again) {
+	if (r == pcclSuccess && slot < SHM_SLOTS && !*again) {
 		struct pccl_op *op = &c->ops[slot];
 
 		op->state = PCCL_OP_LAUNCHING;
 		op->thread = pccl_thread_id();
 		op->tag = tag;
+		op->number = c->n_taken++;
 		op->att = a;
 		op->verdict = PCCL_VERDICT_NONE;
 		op->seq = 0;
@@ -54,21 +78,12 @@ pcclResult_t pccl_slot_take(pcclComm_t *c, struct pccl_attachment *a, uint64_t t
 		c->n_ops++;
 	}
 	pthread_mutex_unlock(&c->lock);
-	if (main_call)
-		return pccl_fail(pcclInvalidUsage,
-			"%s is under way in the main thread: no operation may be started before "
-			"it has returned",
-			main_call);
-	if (others)
-		return pccl_fail(pcclInvalidUsage,
-			"operations of another thread are in flight: one thread at a time may "
-			"launch and await them");
-	if (tag_taken)
-		return pccl_fail(pcclInvalidArgument, "tag %llu: an operation with it is in flight",
-			(unsigned long long)tag);
+	if (r != pcclSuccess)
+		return r;
 	if (slot == SHM_SLOTS)
 		return pccl_fail(pcclInvalidUsage,
-			"%u operations are in flight, which is the limit: await some", SHM_SLOTS);
+			"%u operations are in flight, and none of them is over: await some",
+			SHM_SLOTS);
 	*ret = slot;
 	return pcclSuccess;
 }

@@ -8,6 +8,10 @@
 
 #include "libpccl-shim/comm.h"
 
+/* With the communicator's lock held: may this thread start an operation with this tag now?
+ * *ret_slot is a free slot, or SHM_SLOTS. within: see below. */
+pcclResult_t pccl_slot_admits(
+	const pcclComm_t *c, uint64_t tag, const char *within, uint32_t *ret_slot);
 /*
  * A free slot for an operation on this attachment, whose reference goes with it; the operation is
  * PCCL_OP_LAUNCHING. within: the call of the main thread that it is part of, which bears no other

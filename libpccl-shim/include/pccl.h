@@ -617,13 +617,17 @@ PCCL_EXPORT pcclResult_t pcclAllReduce(const void *sendbuff, void *recvbuff,
  * reduce_handle_out: receives the handle to await. Each operation that was started must be awaited,
  * once.
  *
+ * 60 operations of a communicator are carried out at the same time. What is started beyond them
+ * waits and follows in the order of the calls, while the thread that started it starts or awaits
+ * operations.
+ *
  * Threads: the main thread, or another one while the main thread makes no call on the communicator
  * but pcclArePeersPending and pcclGetAttribute. The thread that starts operations awaits them, and
  * until it has, no other one starts any.
  *
  * Errors are those of pcclAllReduce, here or when awaiting; a lost peer is seen there.
- * pcclInvalidUsage  also: 64 operations are in flight on this communicator already; operations of
- *                   another thread are; or the main thread is in a call that bears none
+ * pcclInvalidUsage  also: operations of another thread are in flight; or the main thread is in a
+ *                   call that bears none
  */
 PCCL_EXPORT pcclResult_t pcclAllReduceAsync(const void *sendbuff, void *recvbuff,
 	const pcclReduceDescriptor_t *descriptor, const pcclComm_t *communicator,

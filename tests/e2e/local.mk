@@ -22,6 +22,7 @@ e2e_tests = \
 	tests/e2e/test_parity.py \
 	tests/e2e/test_addresses.py \
 	tests/e2e/test_async.py \
+	tests/e2e/test_backlog.py \
 	tests/e2e/test_crowd.py \
 	tests/e2e/test_threads.py \
 	tests/e2e/test_kill.py \

@@ -15,7 +15,7 @@
 #include "tests/e2e/data.h"
 #include "tests/e2e/peer.h"
 
-#define SLOTS      64
+#define SLOTS      256
 #define GUARD      256u
 #define GUARD_BYTE 0xa5
 #define WHY_SIZE   160

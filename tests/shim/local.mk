@@ -15,7 +15,7 @@ shim_tests = tests/shim/test_session tests/shim/test_reduce tests/shim/test_fail
 	tests/shim/test_state_offer tests/shim/test_state_sync tests/shim/test_state_seen \
 	tests/shim/test_world tests/shim/test_interrupt \
 	tests/shim/test_codes tests/shim/test_copy tests/shim/test_place tests/shim/test_operand \
-	tests/shim/test_later
+	tests/shim/test_later tests/shim/test_backlog
 shim_tests_libs = libpccl-shim/libpccl-shim.la tests/shim/libfake.la $(CHECK_LIBS)
 
 check_PROGRAMS += $(shim_tests) tests/shim/standin_agentd
@@ -25,7 +25,11 @@ THREADED_TESTS += tests/shim/test_session tests/shim/test_reduce tests/shim/test
 	tests/shim/test_multi tests/shim/test_resume_ops tests/shim/test_resume_comms \
 	tests/shim/test_resume_storm tests/shim/test_state_offer tests/shim/test_state_sync \
 	tests/shim/test_state_seen tests/shim/test_world tests/shim/test_place \
-	tests/shim/test_interrupt tests/shim/test_later
+	tests/shim/test_interrupt tests/shim/test_later tests/shim/test_backlog
+
+tests_shim_test_backlog_SOURCES = tests/shim/test_backlog.c
+tests_shim_test_backlog_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_shim_test_backlog_LDADD = $(shim_tests_libs)
 
 tests_shim_test_later_SOURCES = tests/shim/test_later.c
 tests_shim_test_later_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)

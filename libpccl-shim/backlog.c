@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: MIT */
+#include "libpccl-shim/backlog.h"
+
+#include <stdlib.h>
+
+#include "common/cc_futex.h"
+#include "libpccl-shim/session.h"
+#include "libpccl-shim/slot.h"
+
+/* Any of the operations in flight may be the next to end: the oldest one wakes the thread, the
+ * others are looked at so often. */
+#define LOOK_NS     ((uint64_t)1000000)
+#define WATCH_LOOKS 50u /* and whether the agent is there */
+
+/* ---- what is there, with the communicator's lock held */
+
+static bool is_over(const struct pccl_op *op, uint32_t slot)
+{
+	const struct shm_slot *s = pccl_attachment_slot(op->att, slot);
+
+	if (op->verdict == PCCL_VERDICT_NONE)
+		return atomic_load(&s->state) == SHM_SLOT_DONE;
+	return op->verdict != PCCL_VERDICT_DOUBT;
+}
+
+/* An operation that is over and not awaited, or SHM_SLOTS. */
+static uint32_t find_over(const pcclComm_t *c)
+{
+	uint32_t i = 0;
+
+	while (i < SHM_SLOTS && (c->ops[i].state != PCCL_OP_IN_FLIGHT || !is_over(&c->ops[i], i)))
+		i++;
+	return i;
+}
+
+/* The first one that has been submitted, or is about to be, and is not over; or SHM_SLOTS. */
+static uint32_t find_oldest(const pcclComm_t *c)
+{
+	uint32_t oldest = SHM_SLOTS;
+
+	for (uint32_t i = 0; i < SHM_SLOTS; i++) {
+		const struct pccl_op *op = &c->ops[i];
+
+		if (op->state == PCCL_OP_IN_FLIGHT && op->verdict == PCCL_VERDICT_NONE &&
+			(oldest == SHM_SLOTS || op->number < c->ops[oldest].number))
+			oldest = i;
+	}
+	return oldest;
+}
+
+/* The first one that may be launched: those of an agent that has gone never are. */
+static struct pccl_backlog_op **find_launchable(pcclComm_t *c)
+{
+	struct pccl_backlog_op **at = &c->backlog.first;
+
+	if (c->link != PCCL_LINK_UP || !pccl_session_check(c->att->session))
+		return NULL;
+	while (*at && ((*at)->over || (*at)->args.att != c->att))
+		at = &(*at)->next;
+	return *at ? at : NULL;
+}
+
+/* The one with the lowest tag, if none with a lower one is in flight. */
+static struct pccl_backlog_op **find_lowest(pcclComm_t *c)
+{
+	struct pccl_backlog_op **lowest = find_launchable(c);
+
+	for (struct pccl_backlog_op **at = lowest; at && *at; at = &(*at)->next)
+		if (!(*at)->over && (*at)->args.att == c->att && (*at)->tag < (*lowest)->tag)
+			lowest = at;
+	for (uint32_t i = 0; lowest && i < SHM_SLOTS; i++)
+		if (c->ops[i].state != PCCL_OP_FREE && c->ops[i].tag < (*lowest)->tag &&
+			!is_over(&c->ops[i], i))
+			return NULL;
+	return lowest;
+}
+
+static struct pccl_backlog_op **find_tag(pcclComm_t *c, uint64_t tag)
+{
+	struct pccl_backlog_op **at = &c->backlog.first;
+
+	while (*at && (*at)->tag != tag)
+		at = &(*at)->next;
+	return at;
+}
+
+bool pccl_backlog_has(const pcclComm_t *c, uint64_t tag)
+{
+	return *find_tag(pccl_comm_own(c), tag) != NULL;
+}
+
+/* Has nobody to go on with the backlog for it? */
+static bool is_settled(pcclComm_t *c, uint64_t tag)
+{
+	const struct pccl_backlog_op *x = *find_tag(c, tag);
+
+	if (x)
+		return x->over;
+	for (uint32_t i = 0; i < SHM_SLOTS; i++)
+		if (c->ops[i].state == PCCL_OP_IN_FLIGHT && c->ops[i].tag == tag)
+			return is_over(&c->ops[i], i);
+	return true;
+}
+
+static struct pccl_backlog_op *take_out(pcclComm_t *c, struct pccl_backlog_op **at)
+{
+	struct pccl_backlog_op *x = *at;
+
+	*at = x->next;
+	c->backlog.n--;
+	c->backlog.n_waiting -= !x->over;
+	return x;
+}
+
+static void put_in(pcclComm_t *c, struct pccl_backlog_op **at, struct pccl_backlog_op *x)
+{
+	x->next = *at;
+	*at = x;
+	c->backlog.n++;
+	c->backlog.n_waiting += !x->over;
+}
+
+/* ---- going on */
+
+static void set_driving(pcclComm_t *c, bool driving)
+{
+	pthread_mutex_lock(&c->lock);
+	c->backlog.driving = driving;
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* Takes an operation that is over out of its slot. False: there is none. */
+static bool free_slot(pcclComm_t *c)
+{
+	struct pccl_backlog_op *x = malloc(sizeof *x);
+	uint32_t slot;
+
+	if (!x) /* the caller tries again */
+		return false;
+	pthread_mutex_lock(&c->lock);
+	slot = find_over(c);
+	if (slot < SHM_SLOTS) {
+		c->ops[slot].state = PCCL_OP_AWAITED;
+		x->tag = c->ops[slot].tag;
+	}
+	pthread_mutex_unlock(&c->lock);
+	if (slot == SHM_SLOTS) {
+		free(x);
+		return false;
+	}
+	x->over = true;
+	pccl_reduce_take_end(c, slot, &x->end);
+	pthread_mutex_lock(&c->lock);
+	c->backlog.thread = pccl_thread_id();
+	put_in(c, &c->backlog.first, x);
+	pthread_mutex_unlock(&c->lock);
+	return true;
+}
+
+/* Launches one, in a slot that is free. False: there is none, or its agent has just gone. */
+static bool launch(pcclComm_t *c, bool lowest)
+{
+	struct pccl_backlog_op **at, *x;
+
+	pthread_mutex_lock(&c->lock);
+	at = lowest ? find_lowest(c) : find_launchable(c);
+	x = at && c->n_ops < SHM_SLOTS ? take_out(c, at) : NULL;
+	pthread_mutex_unlock(&c->lock);
+	if (!x)
+		return false;
+	if (pccl_reduce_launch_later(c, &x->args)) {
+		pccl_attachment_unref(x->args.att);
+		free(x);
+		return true;
+	}
+	pthread_mutex_lock(&c->lock);
+	put_in(c, &c->backlog.first, x);
+	pthread_mutex_unlock(&c->lock);
+	return false;
+}
+
+/* Launches the next one, or makes room for it. False: there is none, or nothing is over. */
+static bool step(pcclComm_t *c)
+{
+	bool more, room;
+
+	pthread_mutex_lock(&c->lock);
+	more = find_launchable(c) != NULL;
+	room = c->n_ops < SHM_SLOTS - PCCL_SLOTS_KEPT;
+	pthread_mutex_unlock(&c->lock);
+	return more && (room ? launch(c, false) : free_slot(c));
+}
+
+/* Until something may have ended. */
+static void wait_for_any(pcclComm_t *c, uint32_t n)
+{
+	struct pccl_op *op = NULL;
+	struct shm_slot *s;
+	uint32_t slot;
+	bool over;
+
+	pthread_mutex_lock(&c->lock);
+	slot = find_oldest(c);
+	if (slot == SHM_SLOTS)
+		pccl_wait_change(&c->changed, &c->lock);
+	else
+		op = &c->ops[slot];
+	pthread_mutex_unlock(&c->lock);
+	if (!op || (op->job.comm && !pccl_copier_await(&op->job)))
+		return;
+	s = pccl_attachment_slot(op->att, slot);
+	atomic_store(&s->wait, SHM_WAIT_DONE);
+	pthread_mutex_lock(&c->lock);
+	over = find_over(c) < SHM_SLOTS;
+	pthread_mutex_unlock(&c->lock);
+	if (!over)
+		(void)cc_futex_wait(&s->wait, SHM_WAIT_DONE, LOOK_NS);
+	atomic_store(&s->wait, SHM_WAIT_AWAKE);
+	if (n % WATCH_LOOKS == 0)
+		(void)pccl_session_watch(op->att->session);
+}
+
+static bool is_enough(pcclComm_t *c, const uint64_t *tag)
+{
+	bool more, room, settled;
+
+	pthread_mutex_lock(&c->lock);
+	more = find_launchable(c) != NULL;
+	room = c->n_ops < SHM_SLOTS;
+	settled = tag && is_settled(c, *tag);
+	pthread_mutex_unlock(&c->lock);
+	if (tag)
+		return settled || !more;
+	return !more && (room || free_slot(c));
+}
+
+void pccl_backlog_drive(pcclComm_t *c, const uint64_t *tag)
+{
+	set_driving(c, true);
+	for (uint32_t n = 1; !pccl_comm_interrupted(c); n++) {
+		while (step(c))
+			;
+		if (is_enough(c, tag))
+			break;
+		if (!launch(c, true))
+			wait_for_any(c, n);
+	}
+	set_driving(c, false);
+}
+
+void pccl_backlog_pump(pcclComm_t *c)
+{
+	if (c->backlog.n_waiting == 0) /* this thread alone changes it, if it may */
+		return;
+	set_driving(c, true);
+	while (step(c))
+		;
+	set_driving(c, false);
+}
+
+/* ---- calls */
+
+bool pccl_backlog_is_needed(pcclComm_t *c)
+{
+	bool needed;
+
+	pthread_mutex_lock(&c->lock);
+	needed = c->backlog.n_waiting > 0 || c->n_ops >= SHM_SLOTS - PCCL_SLOTS_KEPT;
+	pthread_mutex_unlock(&c->lock);
+	return needed;
+}
+
+pcclResult_t pccl_backlog_add(pcclComm_t *c, const struct pccl_call_args *args)
+{
+	struct pccl_backlog_op *x = malloc(sizeof *x), **at = &c->backlog.first;
+	uint32_t slot;
+	pcclResult_t r;
+
+	if (!x)
+		return pccl_fail(pcclOutOfMemory, "no memory for more operations in flight");
+	*x = (struct pccl_backlog_op){.tag = args->d.tag, .args = *args};
+	pthread_mutex_lock(&c->lock);
+	r = pccl_slot_admits(c, x->tag, NULL, &slot);
+	if (r == pcclSuccess) {
+		while (*at)
+			at = &(*at)->next;
+		c->backlog.thread = pccl_thread_id();
+		put_in(c, at, x);
+	}
+	pthread_mutex_unlock(&c->lock);
+	if (r != pcclSuccess)
+		free(x);
+	return r;
+}
+
+/* It has not been launched when its agent went. */
+static pcclResult_t fail_lost(pcclComm_t *c, const struct pccl_attachment *att, bool *ret_again)
+{
+	struct pccl_attachment *a;
+	struct pccl_attrs attrs;
+	pcclResult_t r = pccl_comm_use(c, true, &a, &attrs);
+
+	*ret_again = r == pcclSuccess && a == att; /* it is still there */
+	if (r != pcclSuccess)
+		return r;
+	pccl_attachment_unref(a);
+	if (*ret_again)
+		return pcclSuccess;
+	pccl_comm_told_of_death(c, att);
+	return pccl_fail(pcclRankConnectionLost,
+		"the agent of this host died during the operation: call again");
+}
+
+/* Its own operation without a slot, or NULL. */
+static struct pccl_backlog_op *find_own(pcclComm_t *c, uint64_t tag, bool *ret_own)
+{
+	struct pccl_backlog_op *x;
+
+	pthread_mutex_lock(&c->lock);
+	x = *find_tag(c, tag);
+	*ret_own = c->backlog.thread == pccl_thread_id();
+	pthread_mutex_unlock(&c->lock);
+	return x;
+}
+
+bool pccl_backlog_await(pcclComm_t *c, uint64_t tag, pcclReduceInfo_t *info, pcclResult_t *ret)
+{
+	struct pccl_backlog_op *x;
+	bool own, again;
+
+	do {
+		again = false;
+		x = find_own(c, tag, &own);
+		if (own && c->backlog.n_waiting > 0) {
+			pccl_backlog_drive(c, &tag);
+			x = find_own(c, tag, &own);
+		}
+		if (!x)
+			return false;
+		if (!own)
+			*ret = pccl_fail(pcclInvalidUsage,
+				"an operation must be awaited by the thread that started it, and "
+				"this is another one");
+		else if (x->over)
+			*ret = pccl_reduce_tell(c, &x->end, info);
+		else
+			*ret = fail_lost(c, x->args.att, &again);
+	} while (again);
+	if (!own)
+		return true;
+	pthread_mutex_lock(&c->lock);
+	take_out(c, find_tag(c, tag));
+	pthread_mutex_unlock(&c->lock);
+	pccl_attachment_unref(x->over ? x->end.att : x->args.att);
+	free(x);
+	return true;
+}
+
+void pccl_backlog_free(pcclComm_t *c)
+{
+	while (c->backlog.first) {
+		struct pccl_backlog_op *x = take_out(c, &c->backlog.first);
+
+		pccl_attachment_unref(x->over ? x->end.att : x->args.att);
+		free(x);
+	}
+}

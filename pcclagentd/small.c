@@ -26,6 +26,7 @@ struct early {
 	uint64_t seq;
 	uint32_t hosts;
 	struct cc_id prev; /* the agent that operands come from */
+	struct wlk_data d; /* of the first operand: all others are of the same operation */
 	uint64_t bytes;
 	struct parts *parts;
 	uint64_t *got; /* bytes of each */
@@ -119,14 +120,20 @@ void small_forget_all(struct run *r)
 	}
 }
 
+static bool is_of(const struct early *e, uint64_t tag, uint32_t group, uint64_t epoch)
+{
+	return e->d.tag == tag && e->d.group == group && e->d.epoch == epoch;
+}
+
 /* Without memory it is dropped, and the operation waits for the votes. */
-static bool early_room(struct run *r, struct early *e, uint64_t bytes)
+static bool early_room(struct run *r, struct early *e, const struct wlk_data *d)
 {
 	if (e->parts)
-		return e->bytes == bytes;
+		return e->bytes == d->len && is_of(e, d->tag, d->group, d->epoch);
 	e->got = calloc(e->hosts, sizeof *e->got);
-	e->parts = parts_new(r->d, e->hosts * bytes);
-	e->bytes = bytes;
+	e->parts = parts_new(r->d, (uint64_t)e->hosts * d->len);
+	e->bytes = d->len;
+	e->d = *d;
 	if (e->got && e->parts)
 		return true;
 	early_free(r, e);
@@ -156,7 +163,7 @@ uint8_t *small_early_place(struct run *r, const struct wlk_data *d)
 	struct early *e = early_find(r, d->seq);
 
 	if (!e || d->seg >= e->hosts || !shm_is_small(d->len, e->hosts) || d->len == 0 ||
-		!early_room(r, e, d->len))
+		!early_room(r, e, d))
 		return NULL;
 	return e->parts->bytes + d->seg * e->bytes;
 }
@@ -169,7 +176,7 @@ void small_early_got(struct run *r, const struct wlk_data *d, uint32_t bytes)
 		e->got[d->seg] = bytes;
 }
 
-/* Operands that are there already, of as many bytes; false: none. */
+/* Operands of that operation that are there already; false: none. */
 static bool take_early(struct run *r, struct small *s)
 {
 	struct early *e = early_find(r, s->spec.seq);
@@ -177,7 +184,8 @@ static bool take_early(struct run *r, struct small *s)
 
 	if (!e)
 		return false;
-	any = e->parts && e->bytes == s->bytes && e->hosts == s->spec.plan.hosts;
+	any = e->parts && e->bytes == s->bytes && e->hosts == s->spec.plan.hosts &&
+	      is_of(e, s->spec.tag, s->spec.group, s->spec.epoch);
 	if (any) {
 		s->parts = e->parts;
 		s->got = e->got;

@@ -30,7 +30,8 @@ static float v[MANY];
 
 static struct cc_id nonce; /* of the answer to stream 0 */
 
-static int open_in(uint16_t stream, enum wlk_code code)
+/* A stream of a link from this agent, which the master has sent. */
+static int open_from(const struct cc_id *from, uint16_t stream, enum wlk_code code)
 {
 	static uint8_t number;
 	struct wlk_hello h = {.version_min = WLK_VERSION_MIN,
@@ -39,7 +40,7 @@ static int open_in(uint16_t stream, enum wlk_code code)
 		.run = m.run,
 		.nonce = stream == 0 ? (struct cc_id){{++number}} : nonce,
 		.number = 1,
-		.from = far.id,
+		.from = *from,
 		.to = m.agent,
 		.stream = stream,
 		.n_streams = 1};
@@ -57,6 +58,11 @@ static int open_in(uint16_t stream, enum wlk_code code)
 	if (stream == 0)
 		nonce = ack.nonce;
 	return fd;
+}
+
+static int open_in(uint16_t stream, enum wlk_code code)
+{
+	return open_from(&far.id, stream, code);
 }
 
 static void setup(void)
@@ -564,6 +570,73 @@ START_TEST(what_is_early_holds_up_nobody)
 }
 END_TEST
 
+static void expect_end(int fd)
+{
+	uint8_t byte;
+
+	ck_assert_uint_eq(tcp_receive(fd, &byte, 1), 0);
+}
+
+/* A member, but not the one before in the ring: it loses its link, and the sum is that of the
+ * others. Before the operation starts here (0), after it has (1). */
+START_TEST(an_operand_of_another_agent)
+{
+	struct cc_id other = {{0x77}};
+	struct wlk_data d;
+	uint64_t seq = 9;
+	int link[2];
+
+	grant();
+	link[0] = open_from(&other, 0, WLK_OK);
+	link[1] = open_from(&other, WLK_STREAM_SMALL, WLK_OK);
+	if (_i == 1)
+		ck_assert_uint_eq(launch(0, 7), seq);
+	d = data(seq, 7, 0);
+	tcp_send(link[1], packet, make_packet(packet, &d, 5));
+	expect_end(link[1]);
+	if (_i == 0)
+		ck_assert_uint_eq(launch(0, 7), seq);
+	send_operand(seq, 7, 0);
+	send_operand(seq, 7, 2);
+	expect_data(seq, 7, 1);
+	expect_data(seq, 7, 0);
+	master_finish_op(&m, seq);
+	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_SUCCESS);
+	expect_sum(0);
+	close(link[0]);
+	close(link[1]);
+}
+END_TEST
+
+/* The second value is never dropped without a word. */
+START_TEST(an_early_operand_comes_twice)
+{
+	struct wlk_data d = data(9, 7, 0);
+
+	grant();
+	send_operand(9, 7, 0);
+	tcp_send(in[1], packet, make_packet(packet, &d, 5));
+	expect_end(in[1]);
+}
+END_TEST
+
+/* Under the number of the next operation, but of another one: it is not passed on as its operand.
+ */
+START_TEST(an_early_operand_of_another_operation)
+{
+	struct wlk_data d = data(9, 7, 0);
+
+	grant();
+	d.tag += _i == 0;
+	d.group += _i == 1;
+	d.epoch += _i == 2;
+	send_data(&d, 0);
+	settle();
+	ck_assert_uint_eq(launch(0, 7), 9);
+	expect_data(9, 7, 1);
+}
+END_TEST
+
 /* Whatever others have sent under that number, the one that the master starts is done. */
 START_TEST(taken_back)
 {
@@ -631,6 +704,9 @@ Suite *small_suite(void)
 	tcase_add_test(t, the_stream_breaks_amid_an_operand);
 	tcase_add_loop_test(t, ahead_of_the_votes, 0, 4);
 	tcase_add_test(t, what_is_early_holds_up_nobody);
+	tcase_add_loop_test(t, an_operand_of_another_agent, 0, 2);
+	tcase_add_test(t, an_early_operand_comes_twice);
+	tcase_add_loop_test(t, an_early_operand_of_another_operation, 0, 3);
 	tcase_add_loop_test(t, taken_back, 0, 6);
 	suite_add_tcase(s, t);
 	return s;

@@ -498,6 +498,48 @@ static struct wm_refuse refusal_of(const struct bytes *x)
 	return expect_refusal(fd);
 }
 
+static void break_seal(unsigned how, const char *why)
+{
+	struct bytes x = {.n = 0}, other = {.n = 0};
+	int fd = knock(&x), second = -1;
+	struct wm_refuse r;
+
+	if (how == 5)
+		x.seal = NULL;
+	add_hello(&x, WM_VERSION_MIN, WM_VERSION_MAX);
+	if (how == 0) {
+		put(fd, x.b, x.n);
+		expect(fd, WM_HELLO_ACK, NULL);
+	}
+	if (how == 1)
+		second = knock(&other);
+	if (how == 2)
+		x.b[WIRE_FRAME_HDR + 20] ^= 1;
+	if (how == 3)
+		x.b[x.n - 1] ^= 1;
+	if (how == 4)
+		second = dial();
+	put(second < 0 ? fd : second, x.b, x.n);
+	r = expect_refusal(second < 0 ? fd : second);
+	ck_assert_msg(strstr(r.text, why) != NULL, "%s", r.text);
+	if (second >= 0)
+		close(fd);
+}
+
+/* What is sealed counts once, on its connection, as it was sealed; nothing secret counts in clear.
+ */
+START_TEST(sealed_frames_count_once_and_unchanged)
+{
+	break_seal(0, "not under the seal of this connection"); /* again */
+	break_seal(1, "not under the seal of this connection"); /* of another one */
+	break_seal(2, "not under the seal of this connection"); /* altered */
+	break_seal(3, "not under the seal of this connection");
+	break_seal(4, "sealed before a knock");
+	break_seal(5, "has secrets, and is not sealed");
+	check_alive();
+}
+END_TEST
+
 START_TEST(refusals_say_why)
 {
 	struct bytes x = {.n = 0};
@@ -703,8 +745,8 @@ int main(void)
 		(const TTest *const[]){hello_is_answered, frames_may_be_cut_anywhere,
 			frames_may_come_byte_by_byte, frames_may_be_glued,
 			malformed_bytes_of_every_length, malformed_message_of_a_known_agent,
-			refusals_say_why, connections_that_vanish, who_never_joins_costs_little,
-			NULL});
+			sealed_frames_count_once_and_unchanged, refusals_say_why,
+			connections_that_vanish, who_never_joins_costs_little, NULL});
 	add_case(s, "short hello", short_hello,
 		(const TTest *const[]){idle_connections_harm_nobody, dripping_is_no_hello, NULL});
 	add_case(s, "few connections", few_connections,

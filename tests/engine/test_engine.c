@@ -185,13 +185,15 @@ START_TEST(forged_segments_are_refused)
 		.staged = true,
 		.segment_max = CC_PLAN_SEGMENT_MAX};
 	struct cc_plan plan;
+	uint8_t *want;
 
 	net_up(&n, 2, 1);
 	n.h[0].n_members = n.h[1].n_members = 1;
 	prepare(&n, &o);
 	start_one(&n, &o, 0, 2);
 	ck_assert_int_eq(cc_plan_init(&plan, o.count, 4, 2, o.segment_max), 0);
-	for (unsigned i = 0; i < 9; i++) {
+	for (unsigned i = 0; i < 10; i++) {
+		const struct cc_id other = {{7}}; /* a member, but not the one before in the ring */
 		uint32_t seg = 1 * plan.segs_per_chunk; /* a chunk that position 0 receives */
 		struct cc_span span = cc_plan_segment(&plan, seg);
 		struct wlk_data d = {.phase = WLK_REDUCE,
@@ -218,11 +220,13 @@ START_TEST(forged_segments_are_refused)
 			d.phase = WLK_SMALL;
 		wlk_data_put(hdr, &d);
 		tcp_pair(pair);
-		ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 200 + i, NULL, pair[1]), 0);
+		ck_assert_int_eq(
+			eng_add_rx_stream(n.h[0].e, 200 + i, i == 9 ? &other : NULL, pair[1]), 0);
 		ck_assert_int_eq(send(pair[0], hdr, sizeof hdr, 0), sizeof hdr);
 		ck_assert_msg(wait_event(&n.h[0], &ev, WAIT_MS), "forgery %u went through", i);
 		ck_assert_int_eq(ev.type, ENG_LINK_BROKEN);
 		ck_assert((strstr(ev.text, "small") != NULL) == (i == 8));
+		ck_assert((strstr(ev.text, "is not the one before") != NULL) == (i == 9));
 		close(pair[0]);
 	}
 	start_one(&n, &o, 1, 2);
@@ -234,9 +238,49 @@ START_TEST(forged_segments_are_refused)
 		ck_assert_int_eq(ev.type, ENG_XFER_DONE);
 		eng_release(n.h[h].e, 9);
 	}
-	ck_assert_mem_eq(n.h[0].area, n.h[1].area, o.count * 4);
+	want = results(&n, &o);
+	ck_assert_mem_eq(n.h[0].area, want, o.count * 4);
+	ck_assert_mem_eq(n.h[1].area, want, o.count * 4);
+	free(want);
 	cleanup(&n);
 	net_down(&n);
+}
+END_TEST
+
+/* A second value for what is there already, and a result before its sum has left: each ends the
+ * link with a word. */
+START_TEST(no_segment_comes_twice)
+{
+	static const char *const why[] = {"partial sum received twice", "has not left here"};
+	struct op o = {
+		.seq = 9, .count = 100000, .op = KRN_SUM, .segment_max = CC_PLAN_SEGMENT_MAX};
+	uint8_t *buf = malloc(WLK_DATA_SIZE + CC_PLAN_SEGMENT_MAX);
+	struct eng_event ev;
+	struct cc_plan plan;
+	struct net n;
+	size_t len;
+	int pair[2];
+
+	net_up(&n, 1, 1);
+	start_alone(&n, &o, &plan);
+	tcp_pair(pair);
+	ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 300, NULL, pair[1]), 0);
+	if (_i == 0) {
+		send_segment(pair[0], &plan, 9, plan.segs_per_chunk, 0);
+		send_segment(pair[0], &plan, 9, plan.segs_per_chunk, 0x11);
+	} else {
+		len = make_segment(buf, &plan, 9, 0, 0x11);
+		buf[4] = WLK_GATHER;
+		ck_assert_int_eq(send(pair[0], buf, len, 0), (ssize_t)len);
+	}
+	ck_assert(wait_event(&n.h[0], &ev, WAIT_MS));
+	ck_assert_int_eq(ev.type, ENG_LINK_BROKEN);
+	ck_assert_uint_eq(ev.link, 300);
+	ck_assert_msg(strstr(ev.text, why[_i]) != NULL, "%s", ev.text);
+	close(pair[0]);
+	cancel_alone(&n, 9);
+	net_down(&n);
+	free(buf);
 }
 END_TEST
 
@@ -643,6 +687,7 @@ int main(void)
 	tcase_add_test(tc, early_segments_wait);
 	tcase_add_test(tc, garbage_breaks_only_its_link);
 	tcase_add_test(tc, forged_segments_are_refused);
+	tcase_add_loop_test(tc, no_segment_comes_twice, 0, 2);
 	tcase_add_test(tc, a_full_link_beside_an_idle_one);
 	tcase_add_test(tc, own_segments_go_first);
 	tcase_add_test(tc, shifts_take_turns);

@@ -12,6 +12,7 @@
 
 #include "ccoip-masterd/journal.h"
 #include "ccoip-masterd/masterd_internal.h"
+#include "ccoip-masterd/sources.h"
 #include "common/cc_err.h"
 #include "common/cc_log.h"
 #include "common/cc_loop.h"
@@ -31,13 +32,14 @@
 #define MAX_FRAME        ((size_t)WIRE_FRAME_HDR + WIRE_FRAME_MAX)
 #define MAX_HELLO        ((size_t)16 << 10) /* bytes that a stranger can make us keep */
 #define COMPLAINTS_PER_S 10u
-/* Agents without members are anybody's: so many bytes are queued for one, so many lines of the log
- * do all of them cause at once, and each second from then on, and so many connections from one
- * address may have said no hello. */
-#define STRANGER_OUT  ((size_t)64 << 10)
-#define LINES_MAX     200u
-#define LINES_PER_S   20u
-#define UNGREETED_MAX 256u
+/* Agents without members are anybody's: so many bytes are queued for one, so many are kept of all
+ * of them, so many lines of the log do all of them cause at once, and each second from then on, and
+ * so many connections from one address may have said no hello. */
+#define STRANGER_OUT   ((size_t)64 << 10)
+#define STRANGERS_HELD ((size_t)64 << 20)
+#define LINES_MAX      200u
+#define LINES_PER_S    20u
+#define UNGREETED_MAX  256u
 
 /* One connection. The core hears of it with its first message: what is not an agent is none of its
  * business. */
@@ -47,6 +49,11 @@ struct agent {
 	uint32_t id;
 	struct cc_addr addr;
 	uint64_t since_ns;
+	struct source *source;
+	struct agent *prev_s, *next_s; /* of its source's and */
+	struct agent *prev_a, *next_a; /* of all that have said no hello */
+	bool knocks;                   /* its knock has to wait */
+	struct wm_knock knock;
 	struct cc_seal *seal; /* NULL: it has not knocked */
 	struct cc_id agent;   /* as it says; zero: it has said no hello */
 	bool known;           /* the core knows it */
@@ -67,6 +74,9 @@ struct masterd {
 	struct cc_watch *parent;
 	struct cc_admin *admin;
 	struct agent *agents, *lost;
+	struct agent *silent; /* those that the core does not know, the oldest one first */
+	uint32_t n_knocks;    /* of them that wait */
+	struct source *sources;
 	uint32_t last_id;
 	uint64_t refused;
 	uint64_t end_by_ns; /* 0: it is not ending */
@@ -88,6 +98,7 @@ void masterd_config_init(struct masterd_config *cfg)
 		.max_conns = 16384,
 		.hello_timeout_ms = 5000,
 		.max_out = (size_t)16 << 20,
+		.max_held = STRANGERS_HELD,
 		.log_level = CC_LOG_INFO,
 	};
 }
@@ -134,12 +145,25 @@ static void write_line(struct masterd *m, uint32_t level, const char *text)
 
 /* ---- connections ---- */
 
+/* It says its hello, or is gone. */
+static void end_silence(struct agent *a)
+{
+	DL_DELETE2(a->source->silent, a, prev_s, next_s);
+	DL_DELETE2(a->m->silent, a, prev_a, next_a);
+	a->source->n_silent--;
+	a->m->n_knocks -= a->knocks;
+	a->knocks = false;
+}
+
 static void forget(struct agent *a)
 {
 	if (a->lost)
 		DL_DELETE2(a->m->lost, a, prev_lost, next_lost);
 	HASH_DEL(a->m->agents, a);
+	if (!a->known)
+		end_silence(a);
 	a->m->n_strangers -= !a->member;
+	a->source->n_strangers -= !a->member;
 	a->m->member_gone = a->member;
 	cc_seal_free(a->seal);
 	free(a);
@@ -217,6 +241,7 @@ static void note_member(struct agent *a, enum wm_type type)
 		return;
 	a->member = true;
 	a->m->n_strangers--;
+	a->source->n_strangers--;
 	cc_conn_set_limits(a->conn, MAX_FRAME, a->m->cfg.max_out);
 }
 
@@ -385,6 +410,7 @@ static size_t stranger_out(const struct masterd *m)
 
 static void greet_core(struct agent *a)
 {
+	end_silence(a);
 	a->known = true;
 	cc_conn_set_limits(a->conn, MAX_FRAME, stranger_out(a->m));
 	step(a->m,
@@ -400,13 +426,6 @@ static bool answer_knock(struct agent *a, const struct wm_knock *k)
 	size_t len;
 	int err;
 
-	if (k->version_min > WM_VERSION_MAX || k->version_max < WM_VERSION_MIN) {
-		refuse(a, WIRE_VERSION_MISMATCH,
-			"protocol versions do not overlap: agent speaks %u to %u, this master %u "
-			"to %u",
-			k->version_min, k->version_max, WM_VERSION_MIN, WM_VERSION_MAX);
-		return false;
-	}
 	if (!a->seal)
 		a->seal = cc_seal_new(true);
 	err = a->seal ? cc_seal_agree(a->seal, &k->share) : CC_ERR_NOMEM;
@@ -423,6 +442,43 @@ static bool answer_knock(struct agent *a, const struct wm_knock *k)
 	refuse(a, WIRE_MASTER_CONNECTION_FAILED, "its knock cannot be answered: %s",
 		cc_err_str(err));
 	return false;
+}
+
+/* The answer is work: it waits where many come from one address. False: it is refused. */
+static bool take_knock(struct agent *a, const struct wm_knock *k)
+{
+	if (k->version_min > WM_VERSION_MAX || k->version_max < WM_VERSION_MIN) {
+		refuse(a, WIRE_VERSION_MISMATCH,
+			"protocol versions do not overlap: agent speaks %u to %u, this master %u "
+			"to %u",
+			k->version_min, k->version_max, WM_VERSION_MIN, WM_VERSION_MAX);
+		return false;
+	}
+	if (a->knocks) {
+		refuse(a, WIRE_MASTER_CONNECTION_FAILED, "a second knock on one connection");
+		return false;
+	}
+	if (a->known || source_may_knock(a->source, cc_now_ns()))
+		return answer_knock(a, k);
+	a->knocks = true;
+	a->knock = *k;
+	a->m->n_knocks++;
+	return true;
+}
+
+static void answer_knocks(struct masterd *m, uint64_t now)
+{
+	struct agent *a, *tmp;
+
+	if (m->n_knocks == 0)
+		return;
+	DL_FOREACH_SAFE2 (m->silent, a, tmp, next_a) {
+		if (!a->knocks || !source_may_knock(a->source, now))
+			continue;
+		a->knocks = false;
+		m->n_knocks--;
+		(void)answer_knock(a, &a->knock);
+	}
 }
 
 /* False: it is refused. */
@@ -445,7 +501,7 @@ static bool believe(struct agent *a, const struct wm_hello *h)
 static bool take_greeting(struct agent *a, const struct wm_msg *msg)
 {
 	if (msg->type == WM_KNOCK)
-		return answer_knock(a, &msg->u.knock);
+		return take_knock(a, &msg->u.knock);
 	if (a->known || !wire_master_is_secret(msg))
 		return true; /* the core turns away who has said no hello of its version */
 	return msg->type != WM_HELLO || believe(a, &msg->u.hello);
@@ -533,37 +589,25 @@ static uint32_t new_id(struct masterd *m)
 	return m->last_id;
 }
 
-static bool same_host(const struct cc_addr *a, const struct cc_addr *b)
-{
-	return a->family == b->family && memcmp(a->ip, b->ip, sizeof a->ip) == 0;
-}
-
 /* When there are too many without a hello, from one address or of all, the oldest one goes: who is
- * honest says it at once. An eighth of all places is for members. */
+ * honest says it at once. An eighth of all places is for members, and one address gets three
+ * quarters of them at most for agents without. */
 static void make_room(struct masterd *m, struct agent *a)
 {
-	struct agent *x, *oldest = NULL, *oldest_there = NULL;
-	uint32_t there = 0;
+	const struct source *s = a->source;
+	uint32_t max = m->cfg.max_conns;
 
-	for (x = m->agents; x; x = x->hh.next) {
-		if (x->known || x == a)
-			continue;
-		oldest = oldest ? oldest : x;
-		if (!same_host(&x->addr, &a->addr))
-			continue;
-		oldest_there = oldest_there ? oldest_there : x;
-		there++;
-	}
-	if (there >= UNGREETED_MAX)
-		refuse(oldest_there, WIRE_MASTER_CONNECTION_FAILED,
+	if (s->n_silent > UNGREETED_MAX)
+		refuse(s->silent, WIRE_MASTER_CONNECTION_FAILED,
 			"too many connections from this address have said no hello");
-	else if (m->n_strangers <= m->cfg.max_conns - m->cfg.max_conns / 8 &&
-		 HASH_COUNT(m->agents) <= m->cfg.max_conns)
-		return;
-	else
-		refuse(oldest ? oldest : a, WIRE_MASTER_CONNECTION_FAILED,
+	else if (m->n_strangers > max - max / 8 || HASH_COUNT(m->agents) > max)
+		refuse(m->silent, WIRE_MASTER_CONNECTION_FAILED,
 			"the master has %u connections, its limit; those without a hello make room",
-			m->cfg.max_conns);
+			max);
+	else if (s->n_strangers > max - max / 4)
+		refuse(s->silent, WIRE_MASTER_CONNECTION_FAILED,
+			"%u connections from this address are of agents without members, the limit",
+			max - max / 4);
 }
 
 static void on_accept(void *arg, int fd)
@@ -585,9 +629,19 @@ static void on_accept(void *arg, int fd)
 	/* Gone already: the end of it follows. */
 	(void)cc_conn_peer_addr(a->conn, &a->addr);
 	cc_conn_set_limits(a->conn, WIRE_FRAME_HDR + MAX_HELLO, stranger_out(m));
-	m->n_strangers++;
-	a->id = new_id(m);
 	a->since_ns = cc_now_ns();
+	a->source = source_get(&m->sources, &a->addr, a->since_ns);
+	if (!a->source) {
+		cc_conn_close(a->conn);
+		free(a);
+		return;
+	}
+	m->n_strangers++;
+	a->source->n_strangers++;
+	a->source->n_silent++;
+	DL_APPEND2(a->source->silent, a, prev_s, next_s);
+	DL_APPEND2(m->silent, a, prev_a, next_a);
+	a->id = new_id(m);
 	HASH_ADD(hh, m->agents, id, sizeof a->id, a);
 	make_room(m, a);
 }
@@ -600,10 +654,29 @@ static void drop_silent(struct masterd *m, uint64_t now)
 	struct agent *a, *tmp;
 
 	/* In the order of their arrival; of strangers only the connection itself is lost. */
-	HASH_ITER (hh, m->agents, a, tmp) {
-		if (!a->known && now - a->since_ns > limit)
-			refuse(a, WIRE_MASTER_CONNECTION_FAILED, "no hello came within %u ms",
-				m->cfg.hello_timeout_ms);
+	DL_FOREACH_SAFE2 (m->silent, a, tmp, next_a) {
+		if (now - a->since_ns <= limit)
+			break;
+		refuse(a, WIRE_MASTER_CONNECTION_FAILED, "no hello came within %u ms",
+			m->cfg.hello_timeout_ms);
+	}
+}
+
+/* Of those that have much, the ones that came first go, until there is half as much. */
+static void bound_strangers(struct masterd *m)
+{
+	size_t held = 0, fair = m->cfg.max_held / 2 / (m->n_strangers + 1);
+	struct agent *a;
+
+	for (a = m->agents; a; a = a->hh.next)
+		held += a->member ? 0 : cc_conn_held(a->conn);
+	if (held <= m->cfg.max_held)
+		return;
+	for (a = m->agents; a && held > m->cfg.max_held / 2; a = a->hh.next) {
+		if (a->member || cc_conn_held(a->conn) <= fair)
+			continue;
+		held -= cc_conn_held(a->conn);
+		lose(a, "too much is kept for agents without members");
 	}
 }
 
@@ -626,6 +699,9 @@ static void on_tick(void *arg)
 		return;
 	}
 	drop_silent(m, now);
+	answer_knocks(m, now);
+	sources_tick(&m->sources, now);
+	bound_strangers(m);
 	renew_complaints(m, now);
 	step(m, &(struct ccm_event){.type = CCM_EV_TICK});
 }
@@ -798,6 +874,7 @@ void masterd_free(struct masterd *m)
 		cc_listener_free(m->listeners[i]);
 	HASH_ITER (hh, m->agents, a, tmp)
 		hang_up(a);
+	sources_free(&m->sources);
 	cc_admin_free(m->admin);
 	cc_watch_free(m->parent);
 	cc_timer_free(m->every);

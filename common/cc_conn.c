@@ -500,6 +500,11 @@ bool cc_conn_flushed(const struct cc_conn *c)
 	return queued(c) == 0;
 }
 
+size_t cc_conn_held(const struct cc_conn *c)
+{
+	return c->bev ? queued(c) + evbuffer_get_length(bufferevent_get_input(c->bev)) : 0;
+}
+
 static int addr_of(const struct cc_conn *c,
 	int (*get)(int, struct sockaddr *restrict, socklen_t *restrict), struct cc_addr *ret)
 {

@@ -106,6 +106,8 @@ void cc_conn_stop_reading(struct cc_conn *c);
  * was read and not consumed is lost, see cc_conn_stop_reading. */
 int cc_conn_detach(struct cc_conn *c);
 bool cc_conn_flushed(const struct cc_conn *c);
+/* Bytes that it keeps: input that is not consumed, output that is not sent. */
+size_t cc_conn_held(const struct cc_conn *c);
 /* Peer and local address of a TCP connection; 0 or CC_ERR_*. */
 int cc_conn_peer_addr(const struct cc_conn *c, struct cc_addr *ret);
 int cc_conn_local_addr(const struct cc_conn *c, struct cc_addr *ret);

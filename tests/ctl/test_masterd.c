@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "ccoip-masterd/masterd.h"
+#include "ccoip-masterd/sources.h"
 #include "common/cc_err.h"
 #include "common/cc_sys.h"
 #include "daemon/cc_channel.h"
@@ -648,6 +649,63 @@ START_TEST(connections_are_bounded)
 }
 END_TEST
 
+/* More at once than are answered without a pause: they wait, and nobody is refused. */
+START_TEST(many_knocks_wait)
+{
+	static int fds[SOURCE_KNOCKS + 40];
+	const size_t n = sizeof fds / sizeof fds[0];
+	struct bytes x = {.n = 0};
+
+	for (size_t i = 0; i < n; i++) {
+		fds[i] = knock(&x);
+		if (i % 4)
+			close(fds[i]);
+	}
+	for (size_t i = 0; i < n; i += 4) {
+		x = (struct bytes){.seal = seals[fds[i]]};
+		add_hello(&x, WM_VERSION_MIN, WM_VERSION_MAX);
+		put(fds[i], x.b, x.n);
+		expect(fds[i], WM_HELLO_ACK, NULL);
+		close(fds[i]);
+	}
+	check_alive();
+}
+END_TEST
+
+static void little_memory(void)
+{
+	prepare();
+	cfg.max_held = 1 << 20;
+	start();
+}
+
+/* Agents without members that send all but the end of long messages: the first ones go. */
+START_TEST(input_of_strangers_is_bounded)
+{
+	static const uint8_t part[300000];
+	struct bytes x = {.n = 0};
+	struct pollfd p[8];
+	int n = 0;
+
+	for (int i = 0; i < 8; i++) {
+		p[i] = (struct pollfd){.fd = knock(&x), .events = POLLRDHUP};
+		add_hello(&x, WM_VERSION_MIN, WM_VERSION_MAX);
+		put(p[i].fd, x.b, x.n);
+		add_header(&x, WIRE_FRAME_MAX);
+		put(p[i].fd, x.b, x.n);
+		put(p[i].fd, part, sizeof part);
+	}
+	while (n < 5) {
+		ck_assert_int_gt(poll(p + n, 1, 20000), 0);
+		n++;
+	}
+	check_alive();
+	ck_assert_int_eq(poll(p + 7, 1, 0), 0);
+	for (int i = 0; i < 8; i++)
+		close(p[i].fd);
+}
+END_TEST
+
 static void no_room(void)
 {
 	prepare();
@@ -746,11 +804,14 @@ int main(void)
 			frames_may_come_byte_by_byte, frames_may_be_glued,
 			malformed_bytes_of_every_length, malformed_message_of_a_known_agent,
 			sealed_frames_count_once_and_unchanged, refusals_say_why,
-			connections_that_vanish, who_never_joins_costs_little, NULL});
+			connections_that_vanish, many_knocks_wait, who_never_joins_costs_little,
+			NULL});
 	add_case(s, "short hello", short_hello,
 		(const TTest *const[]){idle_connections_harm_nobody, dripping_is_no_hello, NULL});
 	add_case(s, "few connections", few_connections,
 		(const TTest *const[]){connections_are_bounded, NULL});
+	add_case(s, "little memory", little_memory,
+		(const TTest *const[]){input_of_strangers_is_bounded, NULL});
 	add_case(s, "impatient", impatient, (const TTest *const[]){patience_is_told, NULL});
 	add_case(s, "no room", no_room, (const TTest *const[]){output_is_bounded, NULL});
 	return tl_run(s);

@@ -43,6 +43,7 @@ e2e_tests = \
 	tests/e2e/test_interrupt.py \
 	tests/e2e/test_hostile.py \
 	tests/e2e/test_trust.py \
+	tests/e2e/test_attack.py \
 	tests/e2e/test_fresh_start.py \
 	tests/e2e/test_links.py \
 	tests/e2e/test_mtu.py \
@@ -57,12 +58,13 @@ e2e_tests = \
 	tests/e2e/test_ctl_state.py
 TESTS += $(e2e_tests)
 PLAIN_TESTS += $(e2e_tests)
-HOSTILE_TESTS += tests/e2e/test_hostile.py tests/e2e/test_trust.py
+HOSTILE_TESTS += tests/e2e/test_hostile.py tests/e2e/test_trust.py tests/e2e/test_attack.py
 LONG_TESTS += tests/e2e/test_places.py tests/e2e/test_kill.py tests/e2e/test_state.py \
 	tests/e2e/test_restart.py tests/e2e/test_parity.py tests/e2e/test_links.py \
 	tests/e2e/test_async.py tests/e2e/test_fresh_start.py tests/e2e/test_long.py \
 	tests/e2e/test_stood_still.py tests/e2e/test_half_open.py
 EXTRA_DIST += $(e2e_tests) tests/e2e/README.md tests/e2e/figures.py \
+	tests/e2e/attack.py tests/e2e/attacker.py tests/e2e/figures_attack.py \
 	tests/e2e/figures_state.py tests/e2e/halfopen.py tests/e2e/lib.py \
 	tests/e2e/longway.py tests/e2e/measure.py tests/e2e/recovery.py tests/e2e/seal.py \
 	tests/e2e/wire.py

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT
+"""Starts attacker.py against the daemons of a Lab, and ends it."""
+
+import pathlib
+import subprocess
+import sys
+
+import lib
+from lib import Failed
+
+ATTACKER = pathlib.Path(__file__).with_name("attacker.py")
+WITHOUT_END = 1 << 60
+
+
+def addresses(lab):
+    return [lab.master.address,
+            *(f"{lab.hosts.address(host)}:{port}" for host, agent in lab.agents.items()
+              for port in agent.tcp_ports())]
+
+
+class Attack:
+    """The process, on that host, while `with` lasts. rate: how often it was done each second,
+    afterwards."""
+
+    def __init__(self, lab, name, host, times=WITHOUT_END):
+        args = [sys.executable, ATTACKER, name, times, *addresses(lab)]
+        self.process, self.log = lab.spawn(f"attacker-{name}", host, args, stdin=subprocess.PIPE,
+                                           stdout=subprocess.PIPE)
+        self.rate = None
+
+    def __enter__(self):
+        if self.process.stdout.readline() != b"ready\n":
+            raise Failed(f"the attacker says: {self.log.read_text('utf-8')}")
+        return self
+
+    def wait(self):
+        """Until it has ended by itself."""
+        line = self.process.stdout.readline().decode()
+        if not line:
+            raise Failed(f"the attacker says: {self.log.read_text('utf-8')}")
+        words = dict(word.split("=") for word in line.split())
+        self.rate = int(words["done"]) / max(float(words["seconds"]), 0.01)
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        if self.rate is None:
+            self.wait()
+        self.process.stdout.close()
+        self.process.wait(lib.WAIT)

@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Somebody who reaches the ports of a run and is no member of it. It repeats one attack so many times, or
+until its standard input ends, and then prints how often it was done.
+
+    attacker.py ATTACK TIMES MASTER PORT...     addresses as HOST:PORT; the ports are those of agents
+
+The attacks are the functions of ATTACKS; the first line of each says what it is.
+"""
+
+import itertools
+import os
+import resource
+import select
+import socket
+import struct
+import sys
+import threading
+import time
+
+import wire
+
+HELD = 300  # connections at a time
+SILENT = 20  # agents at a time that do not read
+JOINS = 200
+ANSWER = 256  # bytes to a hello of a link
+ACK = struct.pack("<4sHHHHxxxxQ", b"PCLK", 2, 2, 2, 0, 0).ljust(ANSWER, b"\0")
+
+
+def end_of(address):
+    host, port = address.rsplit(":", 1)
+    return host, int(port)
+
+
+class Attacker:
+    """master: (host, port). ports: of agents."""
+
+    def __init__(self, master, ports):
+        self.master, self.ports = master, ports
+        self.count, self.held = 0, []
+        self.anybody = itertools.cycle([master, *ports])
+        self.any_agent = itertools.cycle(ports)
+        self.run_id = None
+
+    def ended(self):
+        return bool(select.select([sys.stdin], [], [], 0)[0])
+
+    def open(self, to):
+        return socket.create_connection(to, 10)
+
+    def throw(self, to, *messages, wait=False):
+        """On a connection of their own."""
+        self.count += 1
+        with self.open(to) as sock:
+            for message in messages:
+                sock.sendall(message)
+            return sock.recv(4096) if wait else b""
+
+    def agent(self, **words):
+        self.count += 1
+        return wire.Agent(f"{self.master[0]}:{self.master[1]}", **words)
+
+    def hold(self, sock, most):
+        self.held.append(sock)
+        if len(self.held) > most:
+            self.held.pop(0).close()
+
+    # ---- attacks
+
+    def nothing(self):
+        """None: as much work, for connections with itself."""
+        self.count += 1
+        with socket.create_server(("127.0.0.1", 0)) as own:
+            with self.open(own.getsockname()):
+                own.accept()[0].close()
+
+    def connections(self):
+        """Connections that end at once."""
+        self.throw(next(self.anybody))
+
+    def silence(self):
+        """Connections on which nothing is said."""
+        self.count += 1
+        self.hold(self.open(next(self.anybody)), HELD)
+
+    def garbage(self):
+        """Noise."""
+        self.throw(next(self.anybody), os.urandom(100))
+
+    def knocks(self):
+        """Good first messages of agents that then leave."""
+        self.throw(self.master, wire.master_knock(), wait=True)
+
+    def noise_under_seal(self):
+        """Knocks, and a sealed frame that is none."""
+        self.throw(self.master, wire.master_knock(), wire.frame(wire.FRAME_SEALED, os.urandom(400)),
+                   wait=True)
+
+    def agents(self):
+        """Agents that prove who they are, and leave."""
+        self.agent().close()
+
+    def other_names(self):
+        """Hellos in the name of other agents."""
+        self.agent(claims=wire.data(4, wire.Identity().id)).close()
+
+    def higher_terms(self):
+        """Hellos of agents of this run, of a later master, and of other runs."""
+        self.find_run()
+        self.agent(claims=wire.data(11, self.run_id if self.count % 2 else os.urandom(16))
+                   + wire.data(12, os.urandom(16)) + wire.number(13, 1 << 30)).close()
+
+    def unread_joins(self):
+        """Joins whose answers are not read, by several agents at a time."""
+        agent = self.agent()
+        for _ in range(JOINS):
+            agent.join()
+        self.hold(agent.sock, SILENT)
+
+    def half_frames(self):
+        """Agents that send all but the end of the longest frame."""
+        agent = self.agent()
+        agent.sock.sendall(wire.frame(wire.FRAME_MASTER, bytes((1 << 20) - 1), length=1 << 20))
+        self.hold(agent.sock, HELD)
+
+    def links(self):
+        """Hellos of links of this run that no master has sent."""
+        self.find_run()
+        self.throw(next(self.any_agent), wire.link_hello(
+            run=self.run_id, service=1 + self.count % 2, round_no=self.count), wait=True)
+
+    def probes(self):
+        """Probes that no master has sent."""
+        self.throw(next(self.any_agent), wire.link_hello(stream=0xfffe), wait=True)
+
+    def newcomers(self):
+        """Newcomers that can be reached, and do not report on the round that is to admit them. Each has
+        another name and another port."""
+        port = socket.create_server(("0.0.0.0", 0))
+        threading.Thread(target=answer_probes, args=(port,), daemon=True).start()
+        agent = self.agent(claims=wire.data(5, f"stranger-{self.count}")
+                           + wire.number(8, port.getsockname()[1]))
+        agent.join()
+        agent.sock.settimeout(0.2)
+        try:
+            while not self.ended():
+                try:
+                    kind, body = agent.next()
+                except TimeoutError:
+                    agent.say(wire.HEARTBEAT)
+                    continue
+                if kind == wire.PROBE:
+                    agent.say(wire.PROBED, wire.number(1, wire.parse(body)[1]) + wire.number(2, 1))
+                elif kind == wire.KICK:
+                    break
+        except ConnectionError:
+            pass
+        port.shutdown(socket.SHUT_RDWR)
+        port.close()
+        agent.close()
+
+    # ---- what they share
+
+    def find_run(self):
+        """Its id is told to anybody."""
+        if self.run_id is None:
+            agent = self.agent()
+            self.run_id = wire.parse(agent.expect(wire.HELLO_ACK))[3]
+            agent.close()
+
+
+def answer_probes(port):
+    while True:
+        try:
+            sock = port.accept()[0]
+            sock.settimeout(2)
+            sock.recv(256)
+            sock.sendall(ACK)
+            sock.close()
+        except OSError:
+            return
+
+
+ATTACKS = ("nothing", "connections", "silence", "garbage", "knocks", "noise_under_seal", "agents",
+           "other_names", "higher_terms", "unread_joins", "half_frames", "links", "probes", "newcomers")
+
+
+def main():
+    name, times, master, *ports = sys.argv[1:]
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 8192)), hard))
+    attacker = Attacker(end_of(master), [end_of(p) for p in ports])
+    print("ready", flush=True)
+    began = time.monotonic()
+    while attacker.count < int(times) and not attacker.ended():
+        try:
+            getattr(attacker, name)()
+        except OSError:
+            pass  # refused, or cut off
+    print(f"done={attacker.count} seconds={time.monotonic() - began:.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Somebody in a network namespace of his own who reaches the ports and is no member (attacker.py): no
+result is wrong, nobody loses a place, what the daemons keep and log is bounded."""
+
+import threading
+import time
+
+import lib
+from attack import Attack
+from lib import Failed, check
+
+TIMES = {"connections": 2000, "silence": 700, "garbage": 500, "knocks": 600, "noise_under_seal": 500,
+         "agents": 40, "other_names": 20, "higher_terms": 20, "unread_joins": 25, "half_frames": 200,
+         "links": 500, "probes": 500, "newcomers": 2}
+KEPT = {"ccoip-masterd": 110 << 10, "pcclagentd": 32 << 10}  # KiB more than before, at most
+LOGGED, LOGGED_PER_S = 100 << 10, 8 << 10  # bytes of all logs, at most
+
+
+class Work:
+    """Peers that do what programs do, operations and votes, and judge each result. Nobody comes in."""
+
+    def __init__(self, peers):
+        self.peers, self.count, self.wrong = peers, 0, None
+        self.stop = threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self):
+        try:
+            while not self.stop.is_set() and not self.wrong:
+                size = (1, 1009, 300001)[self.count % 3]
+                self.wrong = lib.judge(lib.together(
+                    self.peers, f"reduce type=f32 op=sum count={size} ids=0,1 tag={self.count % 2} "
+                    f"seed={self.count} verify=1")) or self.vote()
+                self.count += 1
+        except Failed as error:
+            self.wrong = str(error)
+
+    def vote(self):
+        for line in ("pending", "update"):
+            answers = lib.together(self.peers, line)
+            if any(a["code"] != lib.SUCCESS for a in answers):
+                return answers
+            if line == "pending" and not answers[0]["pending"]:
+                return None
+        return None if all(a["world"] == 2 for a in answers) else answers
+
+    def end(self):
+        self.stop.set()
+        self.thread.join(lib.WAIT)
+
+
+def attack(lab, work, name):
+    before = work.count
+    with Attack(lab, name, 2, TIMES[name]) as process:
+        process.wait()
+    lib.until(lambda: work.wrong or work.count > before + 3, "no operation ends any more")
+    check(not work.wrong, f"{name}: {TIMES[name]} attempts, {work.count - before} steps go on",
+          work.wrong)
+    lab.check_alive()
+
+
+def test():
+    hosts = lib.make_namespaces(3)
+    if not hosts:
+        raise lib.Skipped("no network namespaces")
+    with lib.Lab(hosts=hosts) as lab:
+        lab.start_master()
+        for host in (0, 1):
+            lab.start_agent(host)
+        peers = lab.start_peers((0, 1), streams=2)
+        status = lib.ask("--master", lab.master, "status")[0]
+        began = time.monotonic()
+        kept = [d.status("VmRSS") for d in lab.daemons]
+        work = Work(peers)
+        try:
+            for name in TIMES:
+                attack(lab, work, name)
+                more = [d.status("VmRSS") - k for d, k in zip(lab.daemons, kept)]
+                check(lib.sanitized() or all(m < KEPT[d.name.split()[0]]
+                                             for m, d in zip(more, lab.daemons)),
+                      f"{name}: the daemons keep little", f"{more} KiB")
+        finally:
+            work.end()
+        check(not work.wrong, f"{work.count} steps in all", work.wrong)
+        after = lib.ask("--master", lab.master, "status")[0]
+        check(all(after[k] == status[k] for k in ("accepted", "losses", "epoch")),
+              "no member has lost its place", (status, after))
+        logged = sum(d.log.stat().st_size for d in lab.daemons)
+        seconds = time.monotonic() - began
+        check(logged < LOGGED + LOGGED_PER_S * seconds,
+              f"{logged} bytes of logs in {seconds:.0f} s")
+
+
+lib.run(test, 300)

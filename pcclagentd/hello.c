@@ -460,9 +460,11 @@ static void on_half(void *arg)
 
 /* ---- ports ---- */
 
+/* Hosts with IPv6 have a network of 64 bits to take addresses from. */
 static bool same_host(const struct cc_addr *a, const struct cc_addr *b)
 {
-	return memcmp(a->ip, b->ip, sizeof a->ip) == 0;
+	return a->family == b->family &&
+	       memcmp(a->ip, b->ip, a->family == CC_INET6 ? 8 : sizeof a->ip) == 0;
 }
 
 /* The oldest one from there, or of all, goes when there are too many. */

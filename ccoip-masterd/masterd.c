@@ -52,12 +52,15 @@ struct agent {
 	struct source *source;
 	struct agent *prev_s, *next_s; /* of its source's and */
 	struct agent *prev_a, *next_a; /* of all that have said no hello */
-	bool knocks;                   /* its knock has to wait */
+	struct agent *prev_p, *next_p; /* of those that have said too much */
+	bool paused;
+	bool knocks; /* its knock has to wait */
 	struct wm_knock knock;
 	struct cc_seal *seal; /* NULL: it has not knocked */
 	struct cc_id agent;   /* as it says; zero: it has said no hello */
 	bool known;           /* the core knows it */
 	bool member;          /* it has been told what only members are */
+	bool resumes;         /* it says that it has state of the run: that may be long */
 	const char *lost;     /* on the list of those that the core is to be told of; why */
 	struct agent *prev_lost, *next_lost;
 	UT_hash_handle hh;
@@ -76,6 +79,7 @@ struct masterd {
 	struct agent *agents, *lost;
 	struct agent *silent; /* those that the core does not know, the oldest one first */
 	uint32_t n_knocks;    /* of them that wait */
+	struct agent *paused; /* until their source may speak again */
 	struct source *sources;
 	uint32_t last_id;
 	uint64_t refused;
@@ -155,8 +159,16 @@ static void end_silence(struct agent *a)
 	a->knocks = false;
 }
 
+static void end_pause(struct agent *a)
+{
+	if (a->paused)
+		DL_DELETE2(a->m->paused, a, prev_p, next_p);
+	a->paused = false;
+}
+
 static void forget(struct agent *a)
 {
+	end_pause(a);
 	if (a->lost)
 		DL_DELETE2(a->m->lost, a, prev_lost, next_lost);
 	HASH_DEL(a->m->agents, a);
@@ -490,6 +502,7 @@ static bool believe(struct agent *a, const struct wm_hello *h)
 	cc_seal_id_of(&h->identity, &id);
 	if (cc_id_eq(&id, &h->agent) && cc_seal_is_proven(a->seal, &h->identity, &h->proof)) {
 		a->agent = h->agent;
+		a->resumes = !cc_id_is_zero(&h->run_key);
 		return true;
 	}
 	refuse(a, WIRE_MASTER_CONNECTION_FAILED, "it does not prove that it is agent %s",
@@ -538,6 +551,29 @@ static bool take_message(struct agent *a, const uint8_t *frame, size_t len)
 	return agent_find(m, id) != NULL;
 }
 
+/* Each message of a stranger is work for the loop that members wait for. */
+static bool may_speak(struct agent *a)
+{
+	if (a->member || source_may_speak(a->source, cc_now_ns()))
+		return true;
+	a->paused = true;
+	/* Who says little has its turn before who used up what the address may say. */
+	DL_PREPEND2(a->m->paused, a, prev_p, next_p);
+	cc_conn_pause(a->conn);
+	return false;
+}
+
+/* Who may not speak yet is paused again. */
+static void end_pauses(struct masterd *m)
+{
+	struct agent *a, *tmp;
+
+	DL_FOREACH_SAFE2 (m->paused, a, tmp, next_p) {
+		end_pause(a);
+		cc_conn_go_on(a->conn);
+	}
+}
+
 static long on_data(void *arg, const uint8_t *buf, size_t len)
 {
 	struct agent *a = arg;
@@ -552,14 +588,15 @@ static long on_data(void *arg, const uint8_t *buf, size_t len)
 			refuse_frame(a, payload, buf + at, len - at);
 			break;
 		}
-		if (!a->known && (size_t)payload > MAX_HELLO) {
+		if ((size_t)payload > MAX_HELLO && !a->member && !a->resumes) {
 			refuse(a, WIRE_MASTER_CONNECTION_FAILED,
-				"malformed frame: %d bytes are too many for a hello", payload);
+				"malformed frame: %d bytes are too many for a%s", payload,
+				a->known ? "n agent without members" : " hello");
 			break;
 		}
 		if (len - at < WIRE_FRAME_HDR + (size_t)payload)
 			break;
-		if (!take_message(a, buf + at, WIRE_FRAME_HDR + (size_t)payload))
+		if (!may_speak(a) || !take_message(a, buf + at, WIRE_FRAME_HDR + (size_t)payload))
 			break;
 		at += WIRE_FRAME_HDR + (size_t)payload;
 	}
@@ -700,6 +737,7 @@ static void on_tick(void *arg)
 	}
 	drop_silent(m, now);
 	answer_knocks(m, now);
+	end_pauses(m);
 	sources_tick(&m->sources, now);
 	bound_strangers(m);
 	renew_complaints(m, now);

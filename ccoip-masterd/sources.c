@@ -24,27 +24,38 @@ struct source *source_get(struct source **all, const struct cc_addr *from, uint6
 	if (!s)
 		return NULL;
 	memcpy(s->key, key, sizeof key);
-	s->knocks = SOURCE_KNOCKS;
-	s->knocks_ns = now;
+	s->knocks = (struct ration){SOURCE_KNOCKS, now};
+	s->messages = (struct ration){SOURCE_MESSAGES, now};
 	HASH_ADD(hh, *all, key, sizeof s->key, s);
 	return s;
 }
 
-static void renew_knocks(struct source *s, uint64_t now)
+static void renew(struct ration *r, uint64_t now, double most, double per_s)
 {
-	s->knocks += (double)(now - s->knocks_ns) / 1e9 * SOURCE_KNOCKS_PER_S;
-	s->knocks_ns = now;
-	if (s->knocks > SOURCE_KNOCKS)
-		s->knocks = SOURCE_KNOCKS;
+	r->left += (double)(now - r->ns) / 1e9 * per_s;
+	r->ns = now;
+	if (r->left > most)
+		r->left = most;
+}
+
+static bool take(struct ration *r)
+{
+	if (r->left < 1)
+		return false;
+	r->left -= 1;
+	return true;
 }
 
 bool source_may_knock(struct source *s, uint64_t now)
 {
-	renew_knocks(s, now);
-	if (s->knocks < 1)
-		return false;
-	s->knocks -= 1;
-	return true;
+	renew(&s->knocks, now, SOURCE_KNOCKS, SOURCE_KNOCKS_PER_S);
+	return take(&s->knocks);
+}
+
+bool source_may_speak(struct source *s, uint64_t now)
+{
+	renew(&s->messages, now, SOURCE_MESSAGES, SOURCE_MESSAGES_PER_S);
+	return take(&s->messages);
 }
 
 void sources_tick(struct source **all, uint64_t now)
@@ -52,8 +63,8 @@ void sources_tick(struct source **all, uint64_t now)
 	struct source *s, *tmp;
 
 	HASH_ITER (hh, *all, s, tmp) {
-		renew_knocks(s, now);
-		if (s->n_strangers > 0 || s->knocks < SOURCE_KNOCKS)
+		renew(&s->knocks, now, SOURCE_KNOCKS, SOURCE_KNOCKS_PER_S);
+		if (s->n_strangers > 0 || s->knocks.left < SOURCE_KNOCKS)
 			continue;
 		HASH_DEL(*all, s);
 		free(s);

@@ -12,11 +12,19 @@
 
 #include "common/cc_addr.h"
 
-/* Handshakes: so many at once, and each second from then on. One costs half a millisecond. */
-#define SOURCE_KNOCKS       500u
-#define SOURCE_KNOCKS_PER_S 50u
+/* So many at once, and each second from then on. A handshake costs half a millisecond. */
+#define SOURCE_KNOCKS         500u
+#define SOURCE_KNOCKS_PER_S   50u
+#define SOURCE_MESSAGES       10000u
+#define SOURCE_MESSAGES_PER_S 2000u
 
 struct agent;
+
+/* What is left of a ration, as of then. */
+struct ration {
+	double left;
+	uint64_t ns;
+};
 
 /* Hosts with IPv6 have a network of 64 bits to take addresses from: that is one source. */
 struct source {
@@ -24,15 +32,15 @@ struct source {
 	uint32_t n_strangers; /* its connections without members, and those of them that */
 	uint32_t n_silent;    /* have said no hello: */
 	struct agent *silent; /* the oldest one first */
-	double knocks;        /* that it may make now */
-	uint64_t knocks_ns;   /* as of then */
+	struct ration knocks, messages;
 	UT_hash_handle hh;
 };
 
 /* NULL without memory. */
 struct source *source_get(struct source **all, const struct cc_addr *from, uint64_t now);
-/* False: not now. */
+/* Take one of what it may have; false: not now. */
 bool source_may_knock(struct source *s, uint64_t now);
+bool source_may_speak(struct source *s, uint64_t now);
 /* Forgets those that have no connections, and all their knocks again. */
 void sources_tick(struct source **all, uint64_t now);
 void sources_free(struct source **all);

@@ -35,7 +35,7 @@ struct cc_conn {
 	void *arg;
 	size_t max_in, max_out;
 	unsigned in_callback; /* freed by the outermost callback */
-	bool connecting;
+	bool connecting, paused;
 	bool eof;  /* the other side will send no more */
 	bool dead; /* free when no callback runs */
 	/* Closed by the owner with output still to be written: on the loop's list, with an end. */
@@ -140,7 +140,7 @@ static void fail(struct cc_conn *c, int err, const char *text)
 
 static void consume(struct cc_conn *c)
 {
-	while (c->bev && !c->lingering) {
+	while (c->bev && !c->lingering && !c->paused) {
 		struct evbuffer *in = bufferevent_get_input(c->bev);
 		size_t len = evbuffer_get_length(in);
 		long used;
@@ -156,7 +156,7 @@ static void consume(struct cc_conn *c)
 		}
 		evbuffer_drain(in, (size_t)used);
 		if (used == 0) {
-			if (len >= c->max_in)
+			if (len >= c->max_in && !c->paused)
 				fail(c, CC_ERR_LIMIT, "too much unconsumed input");
 			return;
 		}
@@ -480,6 +480,21 @@ void cc_conn_stop_reading(struct cc_conn *c)
 {
 	if (c->bev)
 		bufferevent_disable(c->bev, EV_READ);
+}
+
+void cc_conn_pause(struct cc_conn *c)
+{
+	c->paused = true;
+	cc_conn_stop_reading(c);
+}
+
+void cc_conn_go_on(struct cc_conn *c)
+{
+	c->paused = false;
+	if (!c->bev)
+		return;
+	bufferevent_enable(c->bev, EV_READ);
+	bufferevent_trigger(c->bev, EV_READ, BEV_TRIG_IGNORE_WATERMARKS | BEV_OPT_DEFER_CALLBACKS);
 }
 
 int cc_conn_detach(struct cc_conn *c)

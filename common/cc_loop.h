@@ -102,6 +102,9 @@ void cc_conn_close(struct cc_conn *c);
 bool cc_loop_is_flushed(const struct cc_loop *l);
 /* Nothing more is read from the socket: what comes next is for whoever gets the descriptor. */
 void cc_conn_stop_reading(struct cc_conn *c);
+/* No on_data for now; what comes waits, with the other side. */
+void cc_conn_pause(struct cc_conn *c);
+void cc_conn_go_on(struct cc_conn *c);
 /* Gives the descriptor back (what was queued must have been written) and frees the rest. Input that
  * was read and not consumed is lost, see cc_conn_stop_reading. */
 int cc_conn_detach(struct cc_conn *c);

@@ -672,17 +672,58 @@ START_TEST(many_knocks_wait)
 }
 END_TEST
 
+/* More than is done without a pause: the rest waits, and is done. */
+START_TEST(many_messages_wait)
+{
+	const struct wm_msg beat = {.type = WM_HEARTBEAT};
+	struct bytes x = {.n = 0};
+	int fd = knock(&x);
+
+	add_hello(&x, WM_VERSION_MIN, WM_VERSION_MAX);
+	put(fd, x.b, x.n);
+	expect(fd, WM_HELLO_ACK, NULL);
+	x = (struct bytes){.n = 0};
+	for (int i = 0; i < 100; i++)
+		add_msg(&x, &beat);
+	for (int i = 0; i < (int)SOURCE_MESSAGES / 100 + 5; i++)
+		put(fd, x.b, x.n);
+	x = (struct bytes){.seal = seals[fd]};
+	add_unknown(&x);
+	put(fd, x.b, x.n);
+	expect(fd, WM_KICK, NULL);
+	close(fd);
+	check_alive();
+}
+END_TEST
+
+/* Only who has state of a run has much to say before it has members. */
+START_TEST(strangers_send_no_long_messages)
+{
+	struct bytes x = {.n = 0};
+	int fd = knock(&x);
+
+	add_hello(&x, WM_VERSION_MIN, WM_VERSION_MAX);
+	put(fd, x.b, x.n);
+	expect(fd, WM_HELLO_ACK, NULL);
+	add_header(&x, 100000);
+	put(fd, x.b, x.n);
+	ck_assert_ptr_nonnull(strstr(
+		expect_refusal(fd).text, "100000 bytes are too many for an agent without members"));
+	check_alive();
+}
+END_TEST
+
 static void little_memory(void)
 {
 	prepare();
-	cfg.max_held = 1 << 20;
+	cfg.max_held = 40 << 10;
 	start();
 }
 
-/* Agents without members that send all but the end of long messages: the first ones go. */
+/* Agents without members that do not end their messages: the first ones go. */
 START_TEST(input_of_strangers_is_bounded)
 {
-	static const uint8_t part[300000];
+	static const uint8_t part[15000];
 	struct bytes x = {.n = 0};
 	struct pollfd p[8];
 	int n = 0;
@@ -691,7 +732,7 @@ START_TEST(input_of_strangers_is_bounded)
 		p[i] = (struct pollfd){.fd = knock(&x), .events = POLLRDHUP};
 		add_hello(&x, WM_VERSION_MIN, WM_VERSION_MAX);
 		put(p[i].fd, x.b, x.n);
-		add_header(&x, WIRE_FRAME_MAX);
+		add_header(&x, 16 << 10);
 		put(p[i].fd, x.b, x.n);
 		put(p[i].fd, part, sizeof part);
 	}
@@ -804,8 +845,9 @@ int main(void)
 			frames_may_come_byte_by_byte, frames_may_be_glued,
 			malformed_bytes_of_every_length, malformed_message_of_a_known_agent,
 			sealed_frames_count_once_and_unchanged, refusals_say_why,
-			connections_that_vanish, many_knocks_wait, who_never_joins_costs_little,
-			NULL});
+			connections_that_vanish, many_messages_wait,
+			strangers_send_no_long_messages, many_knocks_wait,
+			who_never_joins_costs_little, NULL});
 	add_case(s, "short hello", short_hello,
 		(const TTest *const[]){idle_connections_harm_nobody, dripping_is_no_hello, NULL});
 	add_case(s, "few connections", few_connections,

@@ -41,6 +41,7 @@ class Attacker:
         self.anybody = itertools.cycle([master, *ports])
         self.any_agent = itertools.cycle(ports)
         self.run_id = None
+        self.block = wire.master_message(wire.HEARTBEAT) * 4000
 
     def ended(self):
         return bool(select.select([sys.stdin], [], [], 0)[0])
@@ -123,6 +124,25 @@ class Attacker:
         agent.sock.sendall(wire.frame(wire.FRAME_MASTER, bytes((1 << 20) - 1), length=1 << 20))
         self.hold(agent.sock, HELD)
 
+    def much_to_say(self):
+        """An agent that sends messages without a pause, 4,000 at a time, each of which is good."""
+        self.count += 1
+        if not self.held:
+            self.held.append(wire.Agent(f"{self.master[0]}:{self.master[1]}").sock)
+            self.held[0].settimeout(0.5)
+        try:
+            self.held[0].send(self.block)
+        except TimeoutError:
+            pass
+        except OSError:
+            self.held.pop().close()
+
+    def long_messages(self):
+        """Agents that send messages with all the parts that there is room for."""
+        agent = self.agent()
+        agent.say(wire.RESUME, wire.data(7, b"") * ((1 << 19) - 50))
+        agent.close()
+
     def links(self):
         """Hellos of links of this run that no master has sent."""
         self.find_run()
@@ -182,7 +202,8 @@ def answer_probes(port):
 
 
 ATTACKS = ("nothing", "connections", "silence", "garbage", "knocks", "noise_under_seal", "agents",
-           "other_names", "higher_terms", "unread_joins", "half_frames", "links", "probes", "newcomers")
+           "other_names", "higher_terms", "unread_joins", "half_frames", "much_to_say",
+           "long_messages", "links", "probes", "newcomers")
 
 
 def main():

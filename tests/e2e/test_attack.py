@@ -12,6 +12,7 @@ from lib import Failed, check
 
 TIMES = {"connections": 2000, "silence": 700, "garbage": 500, "knocks": 600, "noise_under_seal": 500,
          "agents": 40, "other_names": 20, "higher_terms": 20, "unread_joins": 25, "half_frames": 200,
+         "much_to_say": 40, "long_messages": 20,
          "links": 500, "probes": 500, "newcomers": 2}
 KEPT = {"ccoip-masterd": 110 << 10, "pcclagentd": 32 << 10}  # KiB more than before, at most
 LOGGED, LOGGED_PER_S = 100 << 10, 8 << 10  # bytes of all logs, at most

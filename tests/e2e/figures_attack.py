@@ -4,10 +4,11 @@
 without, in alternation. Prints a table for bench/RESULTS.md.
 
 A row for each attack of attacker.py, which runs in a network namespace of its own, as one process that goes
-on without pause. Two hosts with a peer each; fp32 sum, in place, memory from pcclMemAlloc. Each repetition measures a
-small and a large operation without, with, and again without the attacker; a figure is the ratio of the
-median with to the mean of the two without. The attacker has a processor of the same machine: beside each
-ratio stands the one of a program that takes as much of the processor and sends nothing.
+on without pause. Two hosts with a peer each; fp32 sum, in place, memory from pcclMemAlloc. Each repetition
+measures a small and a large operation without, with, and again without the attacker; a figure is the ratio of
+the median with to the mean of the two without. Beside it: how often the attack was made, and what it costs
+the master and an agent while there is no operation, as a share of one processor. The attacker takes a processor of
+the same machine: the row "nothing" is of a program that does as much, and sends nothing to anybody.
 """
 
 import sys
@@ -16,11 +17,13 @@ import time
 import lib
 from attack import Attack
 from attacker import ATTACKS
+from figures import cpu_ns
 from lib import Failed
 from measure import main, median, note
 
 SMALL_SECONDS, BIG_SECONDS = 0.6, 0.6  # of operations, each time
 BIG = 4 << 20
+IDLE_SECONDS = 0.5
 
 
 def measure(peers, size, seconds):
@@ -39,6 +42,15 @@ def both(peers):
     return [measure(peers, 4, SMALL_SECONDS), measure(peers, BIG, BIG_SECONDS)]
 
 
+def shares(lab):
+    """Of a processor, in percent: the master, and the agent that has more."""
+    before, began = [cpu_ns(d.pid) for d in lab.daemons], time.monotonic_ns()
+    time.sleep(IDLE_SECONDS)
+    took = time.monotonic_ns() - began
+    used = [100 * (cpu_ns(d.pid) - b) / took for d, b in zip(lab.daemons, before)]
+    return used[0], max(used[1:])
+
+
 def row(name, repeat):
     hosts = lib.make_namespaces(3)
     with lib.Lab(hosts=hosts) as lab:
@@ -47,20 +59,22 @@ def row(name, repeat):
             lab.start_agent(host)
         peers = lab.start_peers((0, 1))
         both(peers)
-        ratios, rate = ([], []), 0
+        ratios, rates, used = ([], []), [], []
         before = both(peers)
         for _ in range(repeat):
             with Attack(lab, name, 2) as attack:
-                time.sleep(0.2)
+                used.append(shares(lab))
                 during = both(peers)
-            rate = attack.rate
+            rates.append(attack.rate)
             after = both(peers)
             for k in (0, 1):
                 ratios[k].append(2 * during[k] / (before[k] + after[k]))
             before = after
         lab.check_alive()
+        beside = (f"{median(rates):.0f} a second; master {median(u[0] for u in used):.1f} %, agent "
+                  f"{median(u[1] for u in used):.1f} %")
         for k, what in enumerate(("4 bytes", f"{BIG >> 20} MiB")):
-            note(name, what, ratios[k], 2, "", f"{rate:.0f} attempts/s", "")
+            note(name, what, ratios[k], 2, "", beside)
 
 
 ROWS = {name: lambda _size, repeat, name=name: row(name, repeat) for name in ATTACKS}

@@ -82,6 +82,8 @@ def test():
                 check(lib.sanitized() or all(m < KEPT[d.name.split()[0]]
                                              for m, d in zip(more, lab.daemons)),
                       f"{name}: the daemons keep little", f"{more} KiB")
+            check(any("did not report on connection round" in line
+                      for line in lab.master.log_lines()), "newcomers got as far as a round")
         finally:
             work.end()
         check(not work.wrong, f"{work.count} steps in all", work.wrong)

@@ -6,6 +6,7 @@ include ccoip-masterd/core/local.mk
 noinst_LTLIBRARIES += ccoip-masterd/libccoip-masterd.la
 ccoip_masterd_libccoip_masterd_la_SOURCES = \
 	ccoip-masterd/admin.c \
+	ccoip-masterd/complaints.c ccoip-masterd/complaints.h \
 	ccoip-masterd/journal.c ccoip-masterd/journal.h \
 	ccoip-masterd/masterd.c ccoip-masterd/masterd.h \
 	ccoip-masterd/masterd_internal.h \

@@ -10,6 +10,7 @@
 #include <uthash.h>
 #include <utlist.h>
 
+#include "ccoip-masterd/complaints.h"
 #include "ccoip-masterd/journal.h"
 #include "ccoip-masterd/masterd_internal.h"
 #include "ccoip-masterd/sources.h"
@@ -24,21 +25,17 @@
 #include "proto/wire_frame.h"
 #include "proto/wire_link.h"
 
-#define TICK_MS          100u        /* at most */
-#define ADOPT_MS         600u        /* more than the longest pause between redials of an agent */
-#define VERDICT_MS       250         /* the end of a connection has been heard by then */
-#define END_NS           1000000000u /* for the last words to be read */
-#define AWAY_NS          2000000000u /* for agents that are away to come back and be told */
-#define MAX_FRAME        ((size_t)WIRE_FRAME_HDR + WIRE_FRAME_MAX)
-#define MAX_HELLO        ((size_t)16 << 10) /* bytes that a stranger can make us keep */
-#define COMPLAINTS_PER_S 10u
+#define TICK_MS    100u        /* at most */
+#define ADOPT_MS   600u        /* more than the longest pause between redials of an agent */
+#define VERDICT_MS 250         /* the end of a connection has been heard by then */
+#define END_NS     1000000000u /* for the last words to be read */
+#define AWAY_NS    2000000000u /* for agents that are away to come back and be told */
+#define MAX_FRAME  ((size_t)WIRE_FRAME_HDR + WIRE_FRAME_MAX)
+#define MAX_HELLO  ((size_t)16 << 10) /* the longest message of a stranger */
 /* Agents without members are anybody's: so many bytes are queued for one, so many are kept of all
- * of them, so many lines of the log do all of them cause at once, and each second from then on, and
- * so many connections from one address may have said no hello. */
+ * of them, and so many connections from one address may have said no hello. */
 #define STRANGER_OUT   ((size_t)64 << 10)
 #define STRANGERS_HELD ((size_t)64 << 20)
-#define LINES_MAX      200u
-#define LINES_PER_S    20u
 #define UNGREETED_MAX  256u
 
 /* One connection. The core hears of it with its first message: what is not an agent is none of its
@@ -82,16 +79,12 @@ struct masterd {
 	struct agent *paused; /* until their source may speak again */
 	struct source *sources;
 	uint32_t last_id;
-	uint64_t refused;
 	uint64_t end_by_ns; /* 0: it is not ending */
 	int err;            /* what ended the master, if not a request */
-	uint64_t complaints_since_ns;
-	uint32_t complaints, unsaid;
-	uint32_t lines, unwritten; /* of the core's log for strangers: that are left; left out */
-	int unwritten_level;       /* the gravest of those that were left out */
-	uint32_t n_strangers;      /* agents that are no members */
-	bool stranger;             /* the present step is about one */
-	bool member_gone;          /* the agent that was forgotten last was a member */
+	struct complaints complaints;
+	uint32_t n_strangers; /* agents that are no members */
+	bool stranger;        /* the present step is about one */
+	bool member_gone;     /* the agent that was forgotten last was a member */
 };
 
 void masterd_config_init(struct masterd_config *cfg)
@@ -107,44 +100,12 @@ void masterd_config_init(struct masterd_config *cfg)
 	};
 }
 
-/* ---- complaints: strangers must not be able to fill the log ---- */
-
-static void complain(struct masterd *m, const struct cc_addr *addr, const char *reason)
-{
-	char text[CC_ADDR_STR_SIZE];
-
-	m->refused++;
-	if (m->complaints == COMPLAINTS_PER_S) {
-		m->unsaid++;
-		return;
-	}
-	m->complaints++;
-	cc_log(CC_LOG_WARNING, "%s is refused: %s", cc_addr_str(addr, text), reason);
-}
-
-static void renew_complaints(struct masterd *m, uint64_t now)
-{
-	if (now - m->complaints_since_ns < 1000000000u)
-		return;
-	if (m->unsaid)
-		cc_log(CC_LOG_WARNING, "%u more connections were refused", m->unsaid);
-	if (m->unwritten)
-		cc_log(m->unwritten_level,
-			"%u more lines about agents without members were left out", m->unwritten);
-	m->complaints_since_ns = now;
-	m->complaints = m->unsaid = m->unwritten = 0;
-	m->lines = m->lines + LINES_PER_S < LINES_MAX ? m->lines + LINES_PER_S : LINES_MAX;
-}
-
 static void write_line(struct masterd *m, uint32_t level, const char *text)
 {
-	if (m->stranger && m->lines == 0) {
-		if (m->unwritten++ == 0 || (int)level < m->unwritten_level)
-			m->unwritten_level = (int)level;
-		return;
-	}
-	m->lines -= m->stranger;
-	cc_log((int)level, "%s", text);
+	if (m->stranger)
+		complaints_line(&m->complaints, (int)level, text);
+	else
+		cc_log((int)level, "%s", text);
 }
 
 /* ---- connections ---- */
@@ -370,7 +331,7 @@ __attribute__((format(printf, 3, 4))) static void refuse(
 	va_start(ap, fmt);
 	vsnprintf(msg.u.refuse.text, sizeof msg.u.refuse.text, fmt, ap);
 	va_end(ap);
-	complain(m, &a->addr, msg.u.refuse.text);
+	complain(&m->complaints, &a->addr, msg.u.refuse.text);
 	if (wire_master_encode(&msg, &frame, &len) == 0) {
 		/* Best effort: it is closed whether or not it takes our last words. */
 		(void)cc_conn_send(a->conn, frame, len);
@@ -740,7 +701,7 @@ static void on_tick(void *arg)
 	end_pauses(m);
 	sources_tick(&m->sources, now);
 	bound_strangers(m);
-	renew_complaints(m, now);
+	complaints_tick(&m->complaints, now);
 	step(m, &(struct ccm_event){.type = CCM_EV_TICK});
 }
 
@@ -848,7 +809,7 @@ struct masterd *masterd_new(const struct masterd_config *cfg)
 	m->loop = cc_loop_new();
 	if (!m->loop || !start_core(m) || start_listening(m) < 0)
 		goto err;
-	m->lines = LINES_MAX;
+	complaints_init(&m->complaints);
 	m->tick = cc_timer_new(m->loop, tick_ms(m), on_tick, m);
 	if (!m->tick)
 		goto err;
@@ -940,7 +901,8 @@ int masterd_every(struct masterd *m, uint32_t interval_ms, void (*fn)(void *arg)
 
 void masterd_get_stats(const struct masterd *m, struct masterd_stats *ret)
 {
-	*ret = (struct masterd_stats){.conns = HASH_COUNT(m->agents), .refused = m->refused};
+	*ret = (struct masterd_stats){
+		.conns = HASH_COUNT(m->agents), .refused = m->complaints.refused};
 }
 
 const struct cc_admin *masterd_admin(const struct masterd *m)

@@ -31,7 +31,8 @@
 struct totals {
 	uint64_t seeds, failed, events, reductions, retries, kills, reconnects, agent_deaths,
 		attaches, doubts, aheads, retracted, master_deaths, resumes, voters, two_masters,
-		syncs, served, torn, kicked, rests, witnesses, overruled;
+		syncs, served, torn, kicked, rests, witnesses, overruled, seen[SIM_SEEN],
+		seeds_with[SIM_SEEN];
 };
 
 struct options {
@@ -46,6 +47,8 @@ struct options {
 
 static void add(struct totals *t, const struct sim *s, bool ok)
 {
+	unsigned i;
+
 	t->seeds++;
 	t->failed += !ok;
 	t->events += s->events;
@@ -69,6 +72,10 @@ static void add(struct totals *t, const struct sim *s, bool ok)
 	t->rests += s->rests;
 	t->witnesses += s->witnesses;
 	t->overruled += s->overruled > 0;
+	for (i = 0; i < SIM_SEEN; i++) {
+		t->seen[i] += s->seen[i];
+		t->seeds_with[i] += s->seen[i] > 0;
+	}
 }
 
 static void run_job(const struct options *o, unsigned job, struct totals *t)
@@ -214,6 +221,20 @@ static int parse(int argc, char **argv, struct options *o)
 	return optind < argc || (o->trace && o->from != o->to) ? -1 : 0;
 }
 
+static void print_seen(const struct totals *t)
+{
+	static const char *const names[SIM_SEEN] = {"links lost on one side",
+		"processes that died at once", "calls that others did not make",
+		"operations with odd parameters", "calls that failed before submission",
+		"parts that failed by themselves", "newcomers admitted"};
+	unsigned i;
+
+	for (i = 0; i < SIM_SEEN; i++)
+		printf("%s%s: %lu in %lu seeds", i ? "; " : "", names[i], (unsigned long)t->seen[i],
+			(unsigned long)t->seeds_with[i]);
+	printf("\n");
+}
+
 int main(int argc, char **argv)
 {
 	struct options o = {.program = argv[0], .from = 1, .to = SEEDS_DEFAULT, .jobs = 2};
@@ -244,6 +265,7 @@ int main(int argc, char **argv)
 	       "%lu put out\n",
 		(unsigned long)t.syncs, (unsigned long)t.served, (unsigned long)t.torn,
 		(unsigned long)t.kicked);
+	print_seen(&t);
 	printf("%lu of %lu seeds excused from unanimity: two masters of one run were at work; "
 	       "%lu from one lineage: a master could not know who had gone on\n",
 		(unsigned long)t.two_masters, (unsigned long)t.seeds, (unsigned long)t.overruled);

@@ -422,6 +422,18 @@ struct sim_record {
 	size_t len;
 };
 
+/* Events that a run is to have had: run.c counts them, and the seeds that have them. */
+enum sim_seen {
+	SEEN_ONE_SIDED, /* a link was lost, and one end never hears of it */
+	SEEN_TOGETHER,  /* two processes died within 2 ms */
+	SEEN_STRAYED,   /* a call that the others do not make */
+	SEEN_ODD,       /* an operation with other parameters than the others' */
+	SEEN_REFUSED,   /* a call failed where it was made, before it was submitted */
+	SEEN_FAILED,    /* a part of an operation failed by itself */
+	SEEN_NEWCOMER,  /* a peer was admitted to a run that others had begun */
+	SIM_SEEN
+};
+
 struct sim {
 	uint64_t seed, rng, now, next_no;
 	bool trace;
@@ -477,8 +489,9 @@ struct sim {
 	struct sim_answer answers[SIM_ANSWERS];
 	struct sim_epoch *epochs; /* the newest first */
 	struct sim_told *told;
-	uint64_t strayed, unmet; /* such calls; answers to calls that could never meet */
-	uint64_t overruled;      /* epochs: others went on who did not know */
+	uint64_t unmet;                     /* answers to calls that could never meet */
+	uint64_t seen[SIM_SEEN], killed_at; /* when the last process died */
+	uint64_t overruled;                 /* epochs: others went on who did not know */
 };
 
 /* sim_event.c */

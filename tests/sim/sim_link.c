@@ -157,6 +157,7 @@ void sim_link_reset(struct sim *s, struct sim_link *l, bool at_source)
 {
 	if (!l->up || l->mute)
 		return;
+	s->seen[SEEN_ONE_SIDED]++;
 	sim_trace(s, "fault: the link from h%u to h%u is reset, and only h%u knows", l->src, l->dst,
 		at_source ? l->src : l->dst);
 	sim_xfers_break(s, l);

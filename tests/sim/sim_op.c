@@ -123,6 +123,7 @@ void sim_op_submit(struct sim *s, const struct sim_event *ev)
 		sub.dtype = 10;
 		sub.count = 100 + tag + o->odd;
 		sub.bytes = tag ? sub.count * 4 : SIM_LARGE;
+		s->seen[SEEN_ODD] += o->odd;
 	}
 	if (s->refusals && sim_chance(s, 1)) {
 		sub = (struct shm_submission){.slot = sub.slot,
@@ -133,6 +134,7 @@ void sim_op_submit(struct sim *s, const struct sim_event *ev)
 			.losses = sub.losses,
 			.refused = WIRE_OUT_OF_MEMORY};
 		e.text = "no memory for the operand";
+		s->seen[SEEN_REFUSED]++;
 	}
 	sim_trace(s, "p%u: tag %u is %s in slot %u", p->no, tag,
 		sub.refused ? "refused" : "submitted", o->slot);

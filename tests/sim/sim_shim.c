@@ -276,6 +276,7 @@ static void take_turns(struct sim *s, struct sim_peer *p, const struct wl_reply 
 	if (p->call.type == WL_COMM_CONNECT) {
 		p->run = r->run;
 		p->state = SHM_COMM_CONNECTED;
+		s->seen[SEEN_NEWCOMER] += r->topo_turn > 1 && r->world.global > 1;
 		p->losses = r->losses;
 		p->topo_turn = r->topo_turn;
 		p->pending_turn = r->pending_turn;
@@ -444,6 +445,8 @@ void sim_proc_kill(struct sim *s, struct sim_proc *q, bool silent)
 	if (!q->alive)
 		return;
 	sim_trace(s, "fault: process %u on h%u dies", q->no, q->host);
+	s->seen[SEEN_TOGETHER] += s->kills && s->now - s->killed_at < 2 * SIM_MS;
+	s->killed_at = s->now;
 	s->kills++;
 	q->alive = false;
 	for (i = 0; i < s->n_peers; i++)

@@ -22,7 +22,7 @@ bool sim_stray(struct sim *s, struct sim_peer *p)
 		return false;
 	p->stray = true;
 	p->asking = what == 1;
-	s->strayed++;
+	s->seen[SEEN_STRAYED]++;
 	sim_trace(s, "p%u: strays", p->no);
 	sim_shim_call(s, p, what == 0 ? WL_UPDATE_TOPOLOGY : WL_ARE_PENDING);
 	return true;
@@ -39,7 +39,7 @@ void sim_stray_launch(struct sim *s, struct sim_peer *p)
 		return;
 	p->mistaken = true;
 	p->ops[st->n_ops + sim_rnd(s, free_tags)].wanted = true;
-	s->strayed++;
+	s->seen[SEEN_STRAYED]++;
 	sim_trace(s, "p%u: strays", p->no);
 }
 

@@ -352,6 +352,7 @@ static bool fail_one(struct sim *s, struct sim_part *q)
 			continue;
 		q->voices[i].fails = false;
 		q->voices[i].failed = true;
+		s->seen[SEEN_FAILED]++;
 		sim_trace(s, "p%u: its tensors are not what it said", q->voices[i].peer);
 		sim_cause(s);
 		return true;

@@ -360,6 +360,7 @@ static void xfer_done(
 	e.tx_bytes = e.rx_bytes = 100;
 	if (ev->code) {
 		sim_cause(s);
+		s->seen[SEEN_FAILED]++;
 		t->broken = true;
 	} else {
 		p->done = true;

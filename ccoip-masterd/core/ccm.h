@@ -134,10 +134,11 @@
  * - A turn says which vote is meant: one that was answered is answered again.
  * - Journal: the members at every commit, losses, the term, before anything that depends on them is
  *   sent. Agents know what is missing in it.
- * - A master that was suspended for longer than the least bound of an agent's patience cannot know
- *   what its agents have made of it. It closes all connections and takes its run over anew, like
- *   one that died and was restored from a journal that lacks nothing, but in the same term: if an
- *   agent has seen a higher one, another master has taken over, and this one is stale.
+ * - A master that was suspended for longer than the least bound of an agent's patience, less the
+ *   beat that was due, cannot know what its agents have made of it. It closes all connections and
+ *   takes its run over anew, like one that died and was restored from a journal that lacks nothing,
+ *   but in the same term: if an agent has seen a higher one, another master has taken over, and
+ *   this one is stale.
  * - A message that the peer's state does not allow is a protocol violation: the peer (or, where no
  *   peer is named, the connection) is kicked with a sentence that says which. Messages that were on
  *   their way when the master changed its mind are not: reports of old rounds and operations, and

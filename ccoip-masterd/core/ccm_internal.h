@@ -368,6 +368,8 @@ void ccm_pair_add(struct ccm *m, uint64_t from, uint64_t to, const char *text);
 void ccm_pair_silent(struct ccm *m, uint64_t one, uint64_t other, const char *text);
 /* In this direction, a probe says. */
 void ccm_pair_doubtful(struct ccm *m, uint64_t from, uint64_t to, const char *text);
+/* Has either of them had trouble with the other one, by what is known? */
+bool ccm_pair_is_known(const struct ccm *m, uint64_t one, uint64_t other);
 bool ccm_pair_is_silent(const struct ccm *m, uint64_t from, uint64_t to);
 /* The link is up. */
 void ccm_pair_works(struct ccm *m, uint64_t from, uint64_t to);

@@ -611,23 +611,60 @@ void ccm_op_done(struct ccm *m, struct ccm_op *o)
 	ccm_op_drop(m, o);
 }
 
-void ccm_op_failed(
-	struct ccm *m, struct ccm_agent *a, struct ccm_op *o, const struct wm_op_report *r)
+static struct ccm_agent *suspect_of(const struct ccm *m, const struct wm_op_report *r)
 {
-	char text[WM_TEXT_MAX], said[WM_TEXT_MAX];
 	struct ccm_agent *suspect = NULL;
 
 	if (!cc_id_is_zero(&r->suspect))
 		HASH_FIND(hh_id, m->by_id, &r->suspect, sizeof r->suspect, suspect);
+	return suspect;
+}
+
+static void failure_text(const struct ccm_agent *a, const struct ccm_agent *suspect,
+	const struct wm_op_report *r, char text[WM_TEXT_MAX])
+{
+	char said[WM_TEXT_MAX];
+
 	ccm_copy(said, sizeof said, r->text);
+	ccm_print(text, WM_TEXT_MAX, "host %s reports a failure%s%s: %s", a->hello.name,
+		suspect ? " with host " : "", suspect ? suspect->hello.name : "", said);
+}
+
+/* Nothing came through a's link with the other one, and both are members. */
+static bool is_silence(
+	const struct ccm_agent *a, const struct ccm_agent *suspect, const struct wm_op_report *r)
+{
+	return r->silent && suspect && suspect != a && a->n_accepted > 0 && suspect->n_accepted > 0;
+}
+
+/* What a had begun ahead failed, and has not started. If it fell silent, the rings have to know;
+ * but an attempt that has ended was over for that reason, perhaps, and they know already. */
+static void hear_silence(struct ccm *m, const struct ccm_agent *a, const struct wm_op_report *r)
+{
+	const struct ccm_agent *suspect = suspect_of(m, r);
+	char text[WM_TEXT_MAX];
+
+	if (!is_silence(a, suspect, r) || ccm_pair_is_known(m, a->no, suspect->no))
+		return;
+	failure_text(a, suspect, r, text);
+	ccm_pair_silent(m, a->no, suspect->no, text);
+	m->rewire = true;
+}
+
+void ccm_op_failed(
+	struct ccm *m, struct ccm_agent *a, struct ccm_op *o, const struct wm_op_report *r)
+{
+	const struct ccm_agent *suspect = suspect_of(m, r);
+	char text[WM_TEXT_MAX], said[WM_TEXT_MAX];
+
 	if (r->code) {
+		ccm_copy(said, sizeof said, r->text);
 		ccm_print(text, sizeof text, "host %s: %s", a->hello.name, said);
 		ccm_op_abort(m, o, r->code, text);
 		return;
 	}
-	ccm_print(text, sizeof text, "host %s reports a failure%s%s: %s", a->hello.name,
-		suspect ? " with host " : "", suspect ? suspect->hello.name : "", said);
-	if (r->silent && suspect && suspect != a && a->n_accepted > 0 && suspect->n_accepted > 0)
+	failure_text(a, suspect, r, text);
+	if (is_silence(a, suspect, r))
 		ccm_pair_silent(m, a->no, suspect->no, text);
 	/* If only o failed, who awaits several operations would wait for those who try o again. */
 	ccm_group_interrupt(m, o->group, "%s", text);
@@ -663,8 +700,10 @@ void ccm_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_op_report
 		o = ccm_ahead_find(m, r->seq);
 	if (o && !o->seq && !r->ok)
 		ccm_ahead_forget(m, o);
-	if (!o || (!o->seq && !r->ok))
+	if (!o || (!o->seq && !r->ok)) {
+		hear_silence(m, a, r);
 		return;
+	}
 	s = ccm_seat_of(m, a, o->group->id);
 	part = s && s->slot < o->n_parts && o->parts[s->slot].seat ? &o->parts[s->slot] : NULL;
 	if (o->sync && (!part || r->n_failed > 0)) {

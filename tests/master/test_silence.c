@@ -108,6 +108,43 @@ START_TEST(their_link_is_avoided_at_once)
 }
 END_TEST
 
+/* h[of] has begun an operation ahead when its link with h[with] falls silent; no other has voted.
+ */
+static void fall_silent_ahead(size_t n, size_t of, size_t with)
+{
+	struct wm_msg vote = {.type = WM_OP_VOTE}, report = {.type = WM_OP_REPORT};
+	uint64_t seq = start_op(n), next;
+	struct cc_id id = p[of].id;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		fk_report(h[i], seq, true);
+	next = fk_take(h[of], WM_OP_DONE)->u.op_done.next;
+	ck_assert_uint_gt(next, seq);
+	vote.u.op_vote = (struct wm_op_vote){
+		.tag = 1, .params = fk_params, .n_peers = 1, .peers = &id, .ahead = next};
+	vote.u.op_vote.losses = fk_losses(h[of], 0);
+	fk_send(h[of], &vote);
+	report.u.op_report = (struct wm_op_report){
+		.seq = next, .suspect = h[with]->id, .silent = true, .text = "not a word"};
+	fk_send(h[of], &report);
+}
+
+START_TEST(what_began_ahead_shows_it_as_well)
+{
+	run_of(4);
+	fk_manual(&f);
+	fall_silent_ahead(4, 1, 2);
+	ck_assert_str_eq(ring(4), "abdc");
+	report_all(4);
+	ck_assert_uint_eq(fk_status(&f).kicks, 0);
+	fk_vote(&p[0], 1);
+	fk_vote(&p[2], 1);
+	fk_vote(&p[3], 1);
+	ck_assert_uint_eq(fk_count(h[0], WM_OP_START), 1);
+}
+END_TEST
+
 START_TEST(without_another_order_one_of_them_goes_soon)
 {
 	const struct wm_kick *k;
@@ -669,6 +706,7 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_loop_test(tc, their_link_is_avoided_at_once, 0, 2);
+	tcase_add_test(tc, what_began_ahead_shows_it_as_well);
 	tcase_add_test(tc, without_another_order_one_of_them_goes_soon);
 	tcase_add_test(tc, a_new_link_between_them_is_as_good_as_the_old_one);
 	tcase_add_test(tc, what_is_reported_after_the_try_comes_too_late);

@@ -130,7 +130,8 @@ struct sim_conn {
 	bool made, said; /* said: the master has heard all that the agent knows of its run */
 	bool agent_open, master_open; /* that end has its descriptor */
 	bool cut;                     /* nothing passes any more, in neither direction */
-	uint64_t agent_until;         /* what is due later does not arrive: the other end died */
+	bool in_use; /* so was the master's run when the agent said its hello: sim_check.c */
+	uint64_t agent_until; /* what is due later does not arrive: the other end died */
 	uint64_t master_until;
 	uint64_t to_master, to_agent; /* latest delivery: order is kept */
 	struct sim_world sent;        /* what this master told last */
@@ -690,6 +691,8 @@ void sim_cause(struct sim *s);
 
 /* sim_check.c */
 void sim_check_master(struct sim *s, const struct sim_master *m);
+/* Do several peers use the run of m, so that it makes no room for another one? */
+bool sim_check_in_use(const struct sim *s, const struct sim_master *m);
 void sim_check_told(struct sim *s, struct sim_master *m, const struct sim_world *w);
 void sim_check_obeys(struct sim *s, const struct sim_host *h, const struct sim_conn *c);
 void sim_check_world(struct sim *s, const struct sim_peer *p, const struct wire_world *v);

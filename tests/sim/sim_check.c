@@ -297,12 +297,24 @@ static bool lost_place(const struct sim_peer *p, uint32_t code)
 
 /* A run that newcomers have founded makes room, until several of them have done an operation in it.
  */
-static bool in_use(const struct sim *s, const struct sim_master *m)
+bool sim_check_in_use(const struct sim *s, const struct sim_master *m)
 {
 	struct ccm_status status;
 
 	ccm_get_status(m->m, sim_clock_now(s, &m->clock), &status);
 	return status.accepted > 1 && status.ops_done > 0;
+}
+
+/* Was it when p's agent came to m? */
+static bool was_in_use(const struct sim *s, const struct sim_peer *p, const struct sim_master *m)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->n_conns; i++)
+		if (s->conns[i]->in_use && s->conns[i]->master == m->no &&
+			s->conns[i]->host == p->proc->host)
+			return true;
+	return false;
 }
 
 /* Members of the first run are told that the master has another one: not if it has founded that, or
@@ -318,7 +330,7 @@ static void check_forsaken(struct sim *s, const struct sim_peer *p, const char *
 		if (s->masters[i].alive &&
 			(cc_id_eq(&s->masters[i].id, &p->run) ||
 				(cc_id_eq(&s->masters[i].id, &s->masters[i].born) &&
-					!in_use(s, &s->masters[i]))))
+					!was_in_use(s, p, &s->masters[i]))))
 			sim_fail(s, "p%u: its run goes on, or could, and it loses it: %s", p->no,
 				text);
 }

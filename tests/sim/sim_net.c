@@ -231,6 +231,8 @@ void sim_to_master(struct sim *s, const struct sim_event *ev)
 		return;
 	e.msg = &m;
 	sim_trace(s, "%s <- h%u: %s", sim_name_master(s, c->master), c->host, sim_text_msg(s, &m));
+	if (m.type == WM_HELLO)
+		c->in_use = sim_check_in_use(s, &s->masters[c->master]);
 	sim_master_step(s, c->master, &e);
 	if (m.type == WM_RESUME) {
 		c->said = true;

@@ -8,6 +8,7 @@
 #include <sysexits.h>
 
 #include "ccoip-masterd/sockets.h"
+#include "common/cc_limit.h"
 #include "common/cc_log.h"
 #include "common/cc_service.h"
 #include "common/cc_sys.h"
@@ -72,6 +73,8 @@ static int run(const struct masterd_config *cfg)
 		mask_signals(SIG_UNBLOCK);
 		notify(m, CC_SERVICE_READY);
 		code = masterd_run(m) < 0 ? EX_SOFTWARE : EX_OK;
+	} else {
+		cc_limit_log("the master cannot start");
 	}
 	masterd_free(m);
 	return code;

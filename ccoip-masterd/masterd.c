@@ -15,6 +15,7 @@
 #include "ccoip-masterd/masterd_internal.h"
 #include "ccoip-masterd/sources.h"
 #include "common/cc_err.h"
+#include "common/cc_limit.h"
 #include "common/cc_log.h"
 #include "common/cc_loop.h"
 #include "common/cc_plan.h"
@@ -815,7 +816,7 @@ struct masterd *masterd_new(const struct masterd_config *cfg)
 		goto err;
 	return m;
 err:
-	cc_log(CC_LOG_ERR, "the master cannot start");
+	cc_limit_log("the master cannot start");
 	masterd_free(m);
 	return NULL;
 }

@@ -60,6 +60,13 @@ static void forget_unsent(struct cc_conn *c)
 	c->unsent = NULL;
 }
 
+/* What cannot be watched would never be heard of again: it fails, after the caller has returned. */
+static void enable(struct cc_conn *c, short what)
+{
+	if (bufferevent_enable(c->bev, what) < 0)
+		bufferevent_trigger_event(c->bev, BEV_EVENT_ERROR, BEV_OPT_DEFER_CALLBACKS);
+}
+
 /* Closes the socket now. No callback follows. */
 static void drop(struct cc_conn *c)
 {
@@ -115,7 +122,7 @@ static bool linger(struct cc_conn *c)
 	DL_APPEND(*cc_loop_lingering(c->loop), c);
 	bufferevent_set_timeouts(c->bev, NULL, NULL);
 	if (!c->eof)
-		bufferevent_enable(c->bev, EV_READ);
+		enable(c, EV_READ);
 	return true;
 }
 
@@ -206,7 +213,7 @@ static void send_now(struct cc_conn *c)
 	(void)evbuffer_write(out, bufferevent_getfd(c->bev));
 	evbuffer_freeze(out, 1);
 	if (queued(c) > 0)
-		bufferevent_enable(c->bev, EV_WRITE);
+		enable(c, EV_WRITE);
 	else
 		on_write(c->bev, c);
 }
@@ -239,7 +246,7 @@ static void send_soon(struct cc_conn *c)
 		return;
 	forget_unsent(c);
 	if (!*list && cc_loop_defer(c->loop, send_unsent, c->loop) < 0) {
-		bufferevent_enable(c->bev, EV_WRITE);
+		enable(c, EV_WRITE);
 		return;
 	}
 	DL_APPEND2(*list, c, prev_u, next_u);
@@ -292,7 +299,7 @@ static void connected(struct cc_conn *c)
 	bufferevent_set_timeouts(c->bev, NULL, NULL);
 	if (queued(c) == 0)
 		bufferevent_disable(c->bev, EV_WRITE);
-	bufferevent_enable(c->bev, EV_READ);
+	enable(c, EV_READ);
 	if (c->ops->on_connected)
 		c->ops->on_connected(c->arg);
 }
@@ -363,7 +370,11 @@ struct cc_conn *cc_conn_new(struct cc_loop *l, int fd, const struct cc_conn_ops 
 		return NULL;
 	}
 	bufferevent_disable(c->bev, EV_WRITE);
-	bufferevent_enable(c->bev, EV_READ);
+	if (bufferevent_enable(c->bev, EV_READ) < 0) {
+		drop(c);
+		free(c);
+		return NULL;
+	}
 	return c;
 }
 
@@ -387,7 +398,7 @@ struct cc_conn *cc_conn_connect(struct cc_loop *l, const struct cc_addr *to, uin
 	}
 	c->connecting = true;
 	bufferevent_set_timeouts(c->bev, NULL, &tv);
-	bufferevent_enable(c->bev, EV_WRITE);
+	enable(c, EV_WRITE);
 	/* An immediate failure is told by a deferred on_event, like a later one. */
 	if (bufferevent_socket_connect(c->bev, (struct sockaddr *)&ss, (int)len) < 0)
 		bufferevent_trigger_event(c->bev, BEV_EVENT_ERROR, BEV_OPT_DEFER_CALLBACKS);

@@ -11,7 +11,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define CGROUPS "/sys/fs/cgroup"
+#include "common/cc_log.h"
+
+#define CGROUPS   "/sys/fs/cgroup"
+#define HOST_SIZE 65
 /* What has failed has given back what it had taken, and others may have gone meanwhile. */
 #define PIDS_NEAR 4u
 #define MEM_NEAR  ((uint64_t)16 << 20)
@@ -186,20 +189,57 @@ static bool find(int error, struct found *ret)
 	}
 }
 
+static const char *host_name(char host[HOST_SIZE])
+{
+	memset(host, 0, HOST_SIZE);
+	(void)gethostname(host, HOST_SIZE - 1);
+	return host;
+}
+
 const char *cc_limit_text(int error, char *buf, size_t size)
 {
 	int saved = errno;
-	char host[65] = "";
+	char host[HOST_SIZE];
 	struct found f;
 
-	if (!find(error, &f)) {
-		snprintf(buf, size, "%s", strerror(error));
-	} else {
-		(void)gethostname(host, sizeof host - 1);
+	if (find(error, &f))
 		snprintf(buf, size, "%s: %s of %s (pid %d) on host %s is %llu", strerror(error),
-			f.what, program_invocation_short_name, (int)getpid(), host,
+			f.what, program_invocation_short_name, (int)getpid(), host_name(host),
 			(unsigned long long)f.is);
-	}
+	else
+		snprintf(buf, size, "%s", strerror(error));
 	errno = saved;
 	return buf;
+}
+
+bool cc_limit_is_refusal(int error)
+{
+	return error == EPERM || error == EACCES || error == ENOSYS;
+}
+
+const char *cc_limit_call_text(const char *call, int error, char *buf, size_t size)
+{
+	int saved = errno;
+	char host[HOST_SIZE], limit[CC_LIMIT_TEXT];
+
+	if (cc_limit_is_refusal(error))
+		snprintf(buf, size,
+			"%s: %s: a seccomp filter or a kernel without it refuses it to %s (pid %d) "
+			"on host %s",
+			call, strerror(error), program_invocation_short_name, (int)getpid(),
+			host_name(host));
+	else
+		snprintf(buf, size, "%s: %s", call, cc_limit_text(error, limit, sizeof limit));
+	errno = saved;
+	return buf;
+}
+
+void cc_limit_log(const char *what)
+{
+	char limit[CC_LIMIT_TEXT];
+
+	if (cc_limit_is(errno))
+		cc_log(CC_LOG_ERR, "%s: %s", what, cc_limit_text(errno, limit, sizeof limit));
+	else
+		cc_log(CC_LOG_ERR, "%s", what);
 }

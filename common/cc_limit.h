@@ -10,7 +10,7 @@
 
 #define CC_LIMIT_TEXT 224
 
-/* Is this errno one of EAGAIN (of a thread or process), EMFILE, ENFILE, ENOMEM, ENOSPC? */
+/* Is this errno one of EAGAIN (of a thread or process), EMFILE, ENFILE, ENOMEM, ENOSPC, EFBIG? */
 bool cc_limit_is(int error);
 /*
  * Writes the error, which limit it is, how high it is, and the process and host that have it, and
@@ -18,5 +18,14 @@ bool cc_limit_is(int error);
  * on host a is 1024". Other errors are written as they are. Keeps errno.
  */
 const char *cc_limit_text(int error, char *buf, size_t size);
+/* Does a system that lacks a call, or a filter that forbids it, say this errno? */
+bool cc_limit_is_refusal(int error);
+/*
+ * The same for a call of this name, also for one that is refused: "memfd_create: Operation not
+ * permitted: a seccomp filter or a kernel without it refuses it to pcclagentd (pid 7) on host a".
+ */
+const char *cc_limit_call_text(const char *call, int error, char *buf, size_t size);
+/* Logs `what` as an error, and after it the limit that errno tells of, if it does. */
+void cc_limit_log(const char *what);
 
 #endif

@@ -80,8 +80,11 @@ static void on_hold_end(evutil_socket_t fd, short what, void *arg)
 /* Whatever it is, a function of ours fails as well and says so. */
 static void on_libevent_log(int severity, const char *text)
 {
+	int saved = errno;
+
 	(void)severity;
 	cc_log(CC_LOG_DEBUG, "libevent: %s", text);
+	errno = saved;
 }
 
 struct cc_loop *cc_loop_new(void)
@@ -366,13 +369,16 @@ static void on_accept(
 	x->fn(x->arg, (int)fd);
 }
 
+static const struct timeval shortage_pause = {1, 0};
+
 static void on_resume(evutil_socket_t fd, short what, void *arg)
 {
 	struct cc_listener *x = arg;
 
 	(void)fd;
 	(void)what;
-	evconnlistener_enable(x->lev);
+	if (evconnlistener_enable(x->lev) < 0)
+		event_add(x->resume, &shortage_pause);
 }
 
 /* Takes the connection by the descriptor that was kept for this. */
@@ -393,7 +399,6 @@ static bool refuse(struct cc_listener *x, const char *limit)
 /* Out of descriptors or memory: the waiting connection would wake us again at once. */
 static void on_accept_error(struct evconnlistener *lev, void *arg)
 {
-	static const struct timeval pause = {1, 0};
 	struct cc_listener *x = arg;
 	uint64_t now = cc_now_ns();
 	char limit[CC_LIMIT_TEXT];
@@ -410,7 +415,7 @@ static void on_accept_error(struct evconnlistener *lev, void *arg)
 	if (refused)
 		return;
 	evconnlistener_disable(lev);
-	event_add(x->resume, &pause);
+	event_add(x->resume, &shortage_pause);
 }
 
 struct cc_listener *cc_listener_new(
@@ -424,13 +429,18 @@ struct cc_listener *cc_listener_new(
 	x->resume = evtimer_new(l->base, on_resume, x);
 	if (!x->resume || evutil_make_socket_nonblocking(fd) < 0)
 		goto err;
-	/* A backlog of 0 keeps the socket's own listen() call. */
-	x->lev = evconnlistener_new(
-		l->base, on_accept, x, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
+	/* A backlog of 0 keeps the socket's own listen() call. Enabled apart: libevent ignores it
+	 * when it cannot watch the socket of a new listener. */
+	x->lev = evconnlistener_new(l->base, on_accept, x,
+		LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_DISABLED, 0, fd);
 	if (!x->lev)
 		goto err;
 	evconnlistener_set_error_cb(x->lev, on_accept_error);
-	return x;
+	if (evconnlistener_enable(x->lev) == 0)
+		return x;
+	cc_limit_log("epoll_ctl cannot watch a listening socket");
+	cc_listener_free(x);
+	return NULL;
 err:
 	if (x && x->resume)
 		event_free(x->resume);

@@ -13,6 +13,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "common/cc_limit.h"
 #include "common/cc_memory.h"
 #include "daemon/cc_admin.h"
 #include "pcclagentd/io.h"
@@ -449,6 +450,7 @@ struct agentd *agentd_new(const struct agentd_config *cfg)
 	agentd_set_masters(d, &cfg->masters);
 	return d;
 err:
+	cc_limit_log("the agent cannot start");
 	agentd_free(d);
 	return NULL;
 }

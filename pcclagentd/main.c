@@ -18,6 +18,7 @@
 #endif
 
 #include "common/cc_err.h"
+#include "common/cc_limit.h"
 #include "common/cc_log.h"
 #include "common/cc_service.h"
 #include "common/cc_sys.h"
@@ -293,8 +294,10 @@ static int run(struct program *p)
 		return EX_UNAVAILABLE;
 	if (agentd_on_signal(p->agent, SIGTERM, on_signal, p) < 0 ||
 		agentd_on_signal(p->agent, SIGINT, on_signal, p) < 0 ||
-		agentd_on_signal(p->agent, SIGHUP, on_hangup, p) < 0 || start_notifying(p) < 0)
+		agentd_on_signal(p->agent, SIGHUP, on_hangup, p) < 0 || start_notifying(p) < 0) {
+		cc_limit_log("the agent cannot start");
 		return EX_OSERR;
+	}
 	notify(p, CC_SERVICE_READY);
 	tell_starter(p, EX_OK);
 	err = agentd_run(p->agent);

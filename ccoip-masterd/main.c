@@ -10,6 +10,7 @@
 #include "ccoip-masterd/sockets.h"
 #include "common/cc_limit.h"
 #include "common/cc_log.h"
+#include "common/cc_seal.h"
 #include "common/cc_service.h"
 #include "common/cc_sys.h"
 
@@ -87,6 +88,7 @@ int main(int argc, char **argv)
 	struct options o;
 	int code;
 
+	cc_seal_prepare();
 	if (options_parse(&o, argc, argv, &code) < 0)
 		return code;
 	cc_log_set_level(o.log_level);

@@ -7,8 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sysexits.h>
+#include <unistd.h>
 
 #include "common/cc_err.h"
+#include "common/cc_log.h"
 
 #define NONCE 12u
 
@@ -29,6 +32,45 @@ struct cc_identity {
 	EVP_PKEY *pair;
 	struct cc_key share;
 };
+
+/* ---- memory ---- */
+
+static void *whole(void *p)
+{
+	if (p)
+		return p;
+	cc_log(CC_LOG_ERR, "out of memory: libcrypto");
+	_exit(EX_OSERR);
+}
+
+static void *new_memory(size_t n, const char *file, int line)
+{
+	(void)file;
+	(void)line;
+	return n ? whole(malloc(n)) : NULL;
+}
+
+static void *more_memory(void *p, size_t n, const char *file, int line)
+{
+	(void)file;
+	(void)line;
+	if (n > 0)
+		return whole(realloc(p, n));
+	free(p);
+	return NULL;
+}
+
+static void free_memory(void *p, const char *file, int line)
+{
+	(void)file;
+	(void)line;
+	free(p);
+}
+
+void cc_seal_prepare(void)
+{
+	(void)CRYPTO_set_mem_functions(new_memory, more_memory, free_memory);
+}
 
 /* ---- keys ---- */
 

@@ -24,6 +24,9 @@
 
 struct cc_seal;
 
+/* Call this first in a daemon. From then on the process ends, with a line in the log and the status
+ * EX_OSERR, where libcrypto gets no memory: libcrypto itself may use what it did not get. */
+void cc_seal_prepare(void);
 /* NULL without memory. accepts: the end that was connected to. */
 struct cc_seal *cc_seal_new(bool accepts);
 void cc_seal_free(struct cc_seal *s); /* NULL is fine */

@@ -20,6 +20,7 @@
 #include "common/cc_err.h"
 #include "common/cc_limit.h"
 #include "common/cc_log.h"
+#include "common/cc_seal.h"
 #include "common/cc_service.h"
 #include "common/cc_sys.h"
 #include "pcclagentd/inherited.h"
@@ -318,6 +319,7 @@ int main(int argc, char **argv)
 	int code;
 
 	keep_memory();
+	cc_seal_prepare();
 	if (options_parse(&p.opt, argc, argv, &code) < 0)
 		return code;
 	if (p.opt.is_private && detach(&p) < 0) {

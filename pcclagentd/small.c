@@ -125,7 +125,7 @@ static bool is_of(const struct early *e, uint64_t tag, uint32_t group, uint64_t 
 	return e->d.tag == tag && e->d.group == group && e->d.epoch == epoch;
 }
 
-/* Without memory it is dropped, and the operation waits for the votes. */
+/* What is dropped does not come again: without memory the agent ends, which its peers survive. */
 static bool early_room(struct run *r, struct early *e, const struct wlk_data *d)
 {
 	if (e->parts)
@@ -134,10 +134,9 @@ static bool early_room(struct run *r, struct early *e, const struct wlk_data *d)
 	e->parts = parts_new(r->d, (uint64_t)e->hosts * d->len);
 	e->bytes = d->len;
 	e->d = *d;
-	if (e->got && e->parts)
-		return true;
-	early_free(r, e);
-	return false;
+	if (!e->got || !e->parts)
+		agentd_out_of_memory("operations");
+	return true;
 }
 
 static const char *origin_objection(const struct cc_id *prev, const struct cc_id *from)

@@ -436,10 +436,10 @@ void region_drop_result(struct agentd *d, struct region *r, bool empty);
 
 /* ---- result.c ---- */
 
-/* A region of at least `need` bytes for a transfer of these members. NULL when there is no memory
- * for it, with a sentence in text[WL_TEXT_MAX]. */
-struct result *result_take(
-	struct agentd *d, uint32_t group, uint64_t need, const struct xfer *x, char *text);
+/* A region of at least `need` bytes for a transfer of these members. WIRE_SUCCESS, or the code of
+ * what is missing, with a sentence in text[WL_TEXT_MAX]. */
+uint32_t result_take(struct agentd *d, uint32_t group, uint64_t need, const struct xfer *x,
+	struct result **ret, char *text);
 /* The transfer is over: the region is free again once its members' shims have read it. */
 void result_give_back(struct result *res);
 /* The result region with this id if the session's communicator has a part in it. */

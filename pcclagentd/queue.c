@@ -228,19 +228,23 @@ void comm_checked(struct agentd *d, struct comm *c, const struct shm_submission 
 
 /* ---- opening and closing ---- */
 
-static int make_comm(struct agentd *d, struct comm *c, int *ret_fd)
+/* ret_call: the system call that has failed; errno says why. */
+static int make_comm(struct agentd *d, struct comm *c, int *ret_fd, const char **ret_call)
 {
 	struct shm_header *h;
 	int err = cc_shm_create("pccl-queue", SHM_SIZE, ret_fd, &c->map), error;
 
+	*ret_call = cc_shm_failed_call();
 	if (err < 0)
 		return err;
 	h = c->map;
 	*h = (struct shm_header){SHM_MAGIC, SHM_VERSION, SHM_SLOTS, SHM_SIZE};
+	*ret_call = "eventfd";
 	c->sq_bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	c->data_bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (c->sq_bell < 0 || c->data_bell < 0)
 		goto err;
+	*ret_call = "epoll_ctl";
 	c->watch = cc_watch_new(d->loop, c->sq_bell, true, on_bell, c);
 	if (!c->watch)
 		goto err;
@@ -259,13 +263,16 @@ err:
 
 /* There is nothing to take its place for one that is a member already: its process comes back. */
 static void refuse_comm(struct agentd *d, uint32_t session, uint32_t id, uint32_t req_id,
-	const struct agt_attrs *attrs, const char *limit)
+	const struct agt_attrs *attrs, const char *call)
 {
 	struct agt_event ev = {.type = AGT_EV_COMM_UNOPENED, .comm = id};
-	struct wl_reply r = {.req_id = req_id, .code = WIRE_OUT_OF_MEMORY};
+	struct wl_reply r = {.req_id = req_id,
+		.code = cc_limit_is(errno) ? WIRE_OUT_OF_MEMORY : WIRE_INTERNAL_ERROR};
+	char limit[CC_LIMIT_TEXT];
 
 	snprintf(r.text, sizeof r.text,
-		"the agent has no memory or descriptors for another communicator: %s", limit);
+		"the agent could not get what another communicator takes: %s",
+		cc_limit_call_text(call, errno, limit, sizeof limit));
 	if (attrs->state == SHM_COMM_CONNECTED) {
 		session_drop(d, session, r.code, "%s", r.text);
 		return;
@@ -280,7 +287,7 @@ void comm_open(struct agentd *d, uint32_t session, uint32_t id, const struct wl_
 {
 	struct comm *c = calloc(1, sizeof *c);
 	struct session *s;
-	char limit[CC_LIMIT_TEXT];
+	const char *call;
 	int fds[3];
 
 	HASH_FIND(hh, d->sessions, &session, sizeof session, s);
@@ -297,10 +304,9 @@ void comm_open(struct agentd *d, uint32_t session, uint32_t id, const struct wl_
 		.refs = 1,
 		.sq_bell = -1,
 		.data_bell = -1};
-	if (make_comm(d, c, &fds[0]) < 0) {
-		cc_limit_text(errno, limit, sizeof limit);
+	if (make_comm(d, c, &fds[0], &call) < 0) {
 		free(c);
-		refuse_comm(d, session, id, reply->req_id, attrs, limit);
+		refuse_comm(d, session, id, reply->req_id, attrs, call);
 		return;
 	}
 	HASH_ADD(hh, d->comms, id, sizeof c->id, c);

@@ -113,9 +113,8 @@ static uint32_t no_memory(int err, uint64_t size, char *text)
 			"the descriptor is no writable, sealed memfd of %" PRIu64 " bytes", size);
 		return WIRE_INVALID_ARGUMENT;
 	}
-	snprintf(text, WL_TEXT_MAX, "the agent could not get %" PRIu64 " bytes: %s: %s%s", size,
-		cc_shm_failed_call(), cc_limit_text(errno, limit, sizeof limit),
-		errno == EPERM || errno == ENOSYS ? " (is it refused by a seccomp filter?)" : "");
+	snprintf(text, WL_TEXT_MAX, "the agent could not get %" PRIu64 " bytes: %s", size,
+		cc_limit_call_text(cc_shm_failed_call(), errno, limit, sizeof limit));
 	return err == CC_ERR_NOMEM || errno == EMFILE || errno == ENFILE ? WIRE_OUT_OF_MEMORY
 									 : WIRE_INTERNAL_ERROR;
 }

@@ -112,8 +112,8 @@ static bool drop_idle(struct agentd *d)
 	return any;
 }
 
-static struct result *make(
-	struct agentd *d, uint32_t group, uint64_t need, const struct xfer *x, char *text)
+static uint32_t make(struct agentd *d, uint32_t group, uint64_t need, const struct xfer *x,
+	struct result **ret, char *text)
 {
 	struct result *res = calloc(1, sizeof *res);
 	uint32_t uid = x->members[0].h.comm->uid;
@@ -129,10 +129,11 @@ static struct result *make(
 		code = region_new_result(d, uid, res->size_class, need, &res->region, text);
 	if (code != WIRE_SUCCESS) {
 		free(res);
-		return NULL;
+		return code;
 	}
 	DL_APPEND(d->results, res);
-	return res;
+	*ret = res;
+	return WIRE_SUCCESS;
 }
 
 /* Whoever has it mapped is a member of what it is used for next: as much room will do. */
@@ -147,15 +148,16 @@ static void make_room(struct result *res, uint32_t members)
 	res->cap_members = members;
 }
 
-struct result *result_take(
-	struct agentd *d, uint32_t group, uint64_t need, const struct xfer *x, char *text)
+uint32_t result_take(struct agentd *d, uint32_t group, uint64_t need, const struct xfer *x,
+	struct result **ret, char *text)
 {
 	struct result *res = find_idle(d, group, size_class(need), x);
+	uint32_t code = WIRE_SUCCESS;
 
 	if (!res || region_charge(d, res->region, need, text) != WIRE_SUCCESS)
-		res = make(d, group, need, x, text);
-	if (!res)
-		return NULL;
+		code = make(d, group, need, x, &res, text);
+	if (code != WIRE_SUCCESS)
+		return code;
 	make_room(res, x->n_members);
 	res->state = RESULT_BUSY;
 	res->n_holders = x->n_members;
@@ -163,7 +165,8 @@ struct result *result_take(
 		res->holders[i] = x->members[i].h;
 		res->holders[i].comm->refs++;
 	}
-	return res;
+	*ret = res;
+	return WIRE_SUCCESS;
 }
 
 void result_give_back(struct result *res)

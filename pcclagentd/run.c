@@ -42,15 +42,18 @@ static void tell_down(struct run *r, const char *text)
 	agentd_feed(r->d, &ev);
 }
 
-/* This process lacks what the run takes; errno says what. */
-static void tell_short(struct run *r, const char *what)
+/* This process lacks what the run takes; errno says what. call: which may have been refused. */
+static void tell_short(struct run *r, const char *what, const char *call)
 {
-	struct agt_event ev = {
-		.type = AGT_EV_MASTER_DOWN, .run = r->id, .code = WIRE_OUT_OF_MEMORY};
+	bool refused = cc_limit_is_refusal(errno);
+	struct agt_event ev = {.type = AGT_EV_MASTER_DOWN,
+		.run = r->id,
+		.code = refused ? WIRE_INTERNAL_ERROR : WIRE_OUT_OF_MEMORY};
 	char limit[CC_LIMIT_TEXT], text[WM_TEXT_MAX];
 
 	snprintf(text, sizeof text, "the agent has no %s for another run: %s", what,
-		cc_limit_text(errno, limit, sizeof limit));
+		refused ? cc_limit_call_text(call, errno, limit, sizeof limit)
+			: cc_limit_text(errno, limit, sizeof limit));
 	ev.text = text;
 	agentd_feed(r->d, &ev);
 }
@@ -140,7 +143,7 @@ static bool has_engine(struct run *r)
 		return true;
 	}
 	hang_up(r);
-	tell_short(r, "threads or descriptors");
+	tell_short(r, "threads or descriptors", "pthread_create (clone3)");
 	return false;
 }
 
@@ -381,7 +384,7 @@ void run_open(struct agentd *d, uint32_t id, const struct cc_addr *addr)
 	r->conn = cc_conn_connect(
 		d->loop, addr, d->cfg.connect_timeout_ms, CC_TCP_NARROW, &master_ops, r);
 	if (!r->conn) {
-		tell_short(r, "descriptors");
+		tell_short(r, "descriptors", "socket");
 		return;
 	}
 	cc_conn_set_limits(r->conn, MAX_IN, (size_t)16 << 20);

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/cc_limit.h"
 #include "common/cc_shm.h"
 #include "pcclagentd/io.h"
 #include "pcclagentd/packet.h"
@@ -205,6 +206,7 @@ static void handle_region(struct agentd *d, struct session *s, const struct wl_r
 {
 	struct wl_reply r = {.req_id = q->req_id};
 	struct region *region = NULL;
+	char limit[CC_LIMIT_TEXT];
 	int fd = -1;
 
 	switch (q->type) {
@@ -229,8 +231,11 @@ static void handle_region(struct agentd *d, struct session *s, const struct wl_r
 		fd = cc_shm_read_only(region->fd);
 		if (fd < 0) {
 			region = NULL;
-			r.code = WIRE_INTERNAL_ERROR;
-			snprintf(r.text, sizeof r.text, "the agent cannot open the memory again");
+			r.code = cc_limit_is(errno) ? WIRE_OUT_OF_MEMORY : WIRE_INTERNAL_ERROR;
+			snprintf(r.text, sizeof r.text,
+				"the agent cannot open the memory again by "
+				"/proc/self/fd: %s",
+				cc_limit_text(errno, limit, sizeof limit));
 		}
 	}
 	if (region) {

@@ -146,11 +146,12 @@ static uint32_t place(struct xfer *x, const struct agt_xfer *t, struct eng_xfer_
 	bool elsewhere = *mode == SHM_RESULT_STAGED || *mode == SHM_RESULT_DIRECT;
 	uint64_t flags_off =
 		elsewhere ? 0 : (x->bytes + FLAGS_ALIGN - 1) / FLAGS_ALIGN * FLAGS_ALIGN;
+	uint32_t code = result_take(
+		x->run->d, t->group, flags_off + spec->plan.n_segs, x, &x->result, text);
 	uint8_t *map;
 
-	x->result = result_take(x->run->d, t->group, flags_off + spec->plan.n_segs, x, text);
-	if (!x->result)
-		return WIRE_OUT_OF_MEMORY;
+	if (code != WIRE_SUCCESS)
+		return code;
 	map = x->result->region->map;
 	/* Whoever has to put old contents back when we die must have them mapped by now. */
 	if (*mode == SHM_RESULT_UNDO && !result_is_mapped(x->result, x->members[0].h.comm->id))

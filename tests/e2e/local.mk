@@ -71,3 +71,6 @@ EXTRA_DIST += $(e2e_tests) tests/e2e/README.md tests/e2e/figures.py \
 
 # The tests import from the source folder and must leave nothing there.
 AM_TESTS_ENVIRONMENT += PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE;
+
+# What test_limits.py has programs started by.
+EXTRA_DIST += tests/e2e/refuse.py

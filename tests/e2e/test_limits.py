@@ -6,10 +6,14 @@ has it; all others go on."""
 import os
 import pathlib
 import resource
+import signal
 import subprocess
+import sys
 
 import lib
 from lib import AGENT_UNAVAILABLE, OUT_OF_MEMORY, SUCCESS, check
+
+INTERNAL_ERROR = 2
 
 PIDS = pathlib.Path("/sys/fs/cgroup/pids")
 SOON = 5  # seconds; nothing here waits for anybody
@@ -162,6 +166,53 @@ def refused_by_seccomp(lab):
           f"clone refused: {answer['text']}", answer)
 
 
+class Refused(lib.Loopback):
+    """What runs on the first host and has this name is refused a system call."""
+
+    def __init__(self, n_hosts, name, call, error):
+        super().__init__(n_hosts)
+        self.name, self.refusal = name, (call, error)
+
+    def command(self, host, args):
+        if host != 0 or pathlib.Path(args[0]).name != self.name:
+            return args
+        return [sys.executable, str(pathlib.Path(lib.__file__).with_name("refuse.py")),
+                *self.refusal, *args]
+
+
+def names_refusal(answer, call="memfd_create"):
+    return (answer["code"] == INTERNAL_ERROR
+            and all(w in answer["text"] for w in (call, "seccomp", "pcclagentd (pid ", "on host ")))
+
+
+def agent_is_refused(call, error):
+    with lib.Lab(hosts=Refused(2, "pcclagentd", call, error)) as lab:
+        lab.start()
+        answer = first_failure(lab.start_peer(0))
+        check(names_refusal(answer, call), f"{call} gives the agent {error}: {answer['text']}", answer)
+        answer = first_failure(lab.start_peer(1, host=1))
+        check(answer["code"] == SUCCESS, "another host's agent serves its peers", answer)
+        lab.check_alive()
+
+
+def process_without_memfd(error):
+    """It needs none itself; the agent that it starts has the same filter."""
+    with lib.Lab(hosts=Refused(1, "peer", "memfd_create", error)) as lab:
+        lab.start()
+        peers = lab.start_peers((0, 0))
+        for memory in ("own", "shared"):
+            wrong = lib.judge(lib.together(peers, "reduce type=f32 op=sum count=100000 tag=1 ids=0,1 "
+                                           f"verify=1 mem={memory}"))
+            check(not wrong, f"memfd_create gives a process {error}: it reduces {memory} memory", wrong)
+        lab.agents.clear()
+        if os.path.exists("/run/pccl/agent.sock"):
+            return
+        answer = first_failure(lab.start_peer(3, env={"PCCL_AGENTD": str(lib.AGENTD)}))
+        check(names_refusal(answer), f"and its private agent says it: {answer['text']}", answer)
+        for pid in lib.processes(lib.AGENTD, str(lab.folder / "pccl")):
+            os.kill(pid, signal.SIGKILL)
+
+
 def starting_an_agent():
     if os.path.exists("/run/pccl/agent.sock"):
         print("# this system has an agent: not tried")
@@ -179,6 +230,10 @@ def test():
     process_without_descriptors()
     master_without_descriptors()
     starting_an_agent()
+    agent_is_refused("clone3", "EPERM")
+    for error in ("EPERM", "ENOSYS"):
+        agent_is_refused("memfd_create", error)
+        process_without_memfd(error)
 
 
 lib.run(test, 180)

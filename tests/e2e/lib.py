@@ -218,6 +218,23 @@ def until(found, complaint):
         time.sleep(0.002)
 
 
+def processes(program, mark):
+    """Pids of processes of a program that have mark in their command line or environment."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            if pathlib.Path(os.readlink(entry / "exe")) != program.resolve():
+                continue
+            if (mark.encode() in (entry / "cmdline").read_bytes()
+                    or mark.encode() in (entry / "environ").read_bytes()):
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
 class Daemon:
     """A master or an agent. Its log is the file `log`."""
 
@@ -500,9 +517,9 @@ class Lab:
                 raise Failed(f"{daemon.name} has ended, with status {daemon.process.returncode}")
 
 
-def ctl(*args):
+def ctl(*args, seconds=WAIT):
     return subprocess.run([str(a) for a in (CTL, *args)], capture_output=True, text=True,
-                          timeout=WAIT, check=False)
+                          timeout=seconds, check=False)
 
 
 def tables(option, daemon, verb):

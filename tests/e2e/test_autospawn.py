@@ -20,23 +20,6 @@ MASTER_GRACE_MS = 1500
 OPERATION = "type=f32 op=sum count=10007 tag=1 verify=1"
 
 
-def processes(program, mark):
-    """Pids of processes of a program that have mark in their command line or environment."""
-    found = []
-    for entry in pathlib.Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            if pathlib.Path(os.readlink(entry / "exe")) != program.resolve():
-                continue
-            if (mark.encode() in (entry / "cmdline").read_bytes()
-                    or mark.encode() in (entry / "environ").read_bytes()):
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return found
-
-
 def until(good, seconds):
     """Waits for what other processes do; a process that is no child cannot be awaited otherwise."""
     deadline = time.monotonic() + seconds
@@ -67,7 +50,7 @@ class PrivateAgents:
             os.kill(pid, signal.SIGKILL)
 
     def running(self):
-        return [pid for pid in processes(lib.AGENTD, str(self.lab.folder))
+        return [pid for pid in lib.processes(lib.AGENTD, str(self.lab.folder))
                 if b"--private" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
@@ -207,7 +190,7 @@ def own_master(lab, private):
     mark = f"XDG_RUNTIME_DIR={lab.folder}"
 
     def masters():
-        return [p for p in processes(lib.MASTERD, mark) if p != lab.master.pid]
+        return [p for p in lib.processes(lib.MASTERD, mark) if p != lab.master.pid]
 
     # a process that has just been started does not show its environment yet
     check(until(lambda: len(masters()) == 1, lib.WAIT), "pcclRunMaster starts a master")

@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <link.h>
 #include <pthread.h>
 #include <spawn.h>
@@ -22,11 +23,14 @@
 #include <sys/auxv.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* In the order of CALLS in test_inject.py. */
@@ -57,12 +61,23 @@ enum call {
 	RECVMSG,
 	POSIX_SPAWN,
 	FORK,
+	FCNTL,
+	MKDIR,
+	FLOCK,
+	PIDFD_OPEN,
+	WRITEV,
+	SEND,
+	RECV,
+	READV,
+	GETIFADDRS,
+	PROC,
 };
 
 struct control {
 	_Atomic uint32_t call; /* which fails; the test writes it last */
-	_Atomic int32_t left;  /* until the one that does, which makes this 0 */
+	_Atomic int32_t left;  /* until the first that does, which makes this 0 */
 	int32_t error;
+	int32_t times; /* how many fail, one after the other */
 	_Atomic uint32_t fired;
 };
 
@@ -120,6 +135,8 @@ __attribute__((constructor)) static void prepare(void)
 /* Whether this call fails, and then with what error; else 0. */
 static int fails(enum call call, const void *caller)
 {
+	int32_t left;
+
 	if (call == NOTHING || !control || atomic_load(&control->call) != (uint32_t)call)
 		return 0;
 	if (program) {
@@ -128,10 +145,18 @@ static int fails(enum call call, const void *caller)
 		if (from == program || from == c_library)
 			return 0;
 	}
-	if (atomic_fetch_sub(&control->left, 1) != 1)
+	left = atomic_fetch_sub(&control->left, 1);
+	if (left > 1 || left <= 1 - control->times)
 		return 0;
 	atomic_store(&control->fired, 1);
 	return control->error;
+}
+
+static enum call path_call(const char *path)
+{
+	bool proc = control && atomic_load(&control->call) == PROC;
+
+	return !proc ? OPEN : path && strncmp(path, "/proc/", 6) == 0 ? PROC : NOTHING;
 }
 
 /* Of writes: only those to files are meant, and not those to the log. */
@@ -201,6 +226,15 @@ WRAP(PIPE2, int, pipe2, (int fds[2], int flags), (fds, flags))
 WRAP(file_call(fd), ssize_t, write, (int fd, const void *p, size_t n), (fd, p, n))
 WRAP(file_call(fd), ssize_t, pwrite, (int fd, const void *p, size_t n, off_t at), (fd, p, n, at))
 WRAP(FORK, pid_t, fork, (void), ())
+WRAP(MKDIR, int, mkdir, (const char *path, mode_t mode), (path, mode))
+WRAP(FLOCK, int, flock, (int fd, int operation), (fd, operation))
+WRAP(WRITEV, ssize_t, writev, (int fd, const struct iovec *v, int n), (fd, v, n))
+WRAP(SEND, ssize_t, send, (int fd, const void *p, size_t n, int flags), (fd, p, n, flags))
+WRAP(RECV, ssize_t, recv, (int fd, void *p, size_t n, int flags), (fd, p, n, flags))
+WRAP(READV, ssize_t, readv, (int fd, const struct iovec *v, int n), (fd, v, n))
+WRAP(GETIFADDRS, int, getifaddrs, (struct ifaddrs * *ret), (ret))
+WRAP(path_call(path) == PROC ? PROC : NOTHING, int, access, (const char *path, int mode),
+	(path, mode))
 WRAP(FSYNC, int, fsync, (int fd), (fd))
 WRAP(FSYNC, int, fdatasync, (int fd), (fd))
 WRAP(RENAME, int, rename, (const char *from, const char *to), (from, to))
@@ -218,7 +252,7 @@ WRAP_POSIX(POSIX_SPAWN, posix_spawn,
 	int name parameters                                                                        \
 	{                                                                                          \
 		static __typeof__(name) *real;                                                     \
-		int error = fails(OPEN, CALLER);                                                   \
+		int error = fails(path_call(path), CALLER);                                        \
 		mode_t mode;                                                                       \
 		va_list args;                                                                      \
                                                                                                    \
@@ -235,6 +269,60 @@ WRAP_POSIX(POSIX_SPAWN, posix_spawn,
 	}
 WRAP_OPEN(open, (const char *path, int flags, ...), flags, (path, flags, mode))
 WRAP_OPEN(openat, (int at, const char *path, int flags, ...), flags, (at, path, flags, mode))
+
+FILE *fopen(const char *path, const char *mode)
+{
+	static FILE *(*real)(const char *, const char *);
+	int error = fails(path_call(path), CALLER);
+
+	if (error) {
+		errno = error;
+		return NULL;
+	}
+	if (!real)
+		find("fopen", &real);
+	return real(path, mode);
+}
+
+/* Only what makes another descriptor is meant. All commands have at most a long. */
+int fcntl(int fd, int command, ...)
+{
+	static int (*real)(int, int, long);
+	int error = command == F_DUPFD_CLOEXEC ? fails(FCNTL, CALLER) : 0;
+	va_list args;
+	long arg;
+
+	if (error) {
+		errno = error;
+		return -1;
+	}
+	va_start(args, command);
+	arg = va_arg(args, long);
+	va_end(args);
+	if (!real)
+		find("fcntl", &real);
+	return real(fd, command, arg);
+}
+
+long syscall(long number, ...)
+{
+	static long (*real)(long, long, long, long, long, long, long);
+	int error = number == SYS_pidfd_open ? fails(PIDFD_OPEN, CALLER) : 0;
+	va_list args;
+	long v[6];
+
+	if (error) {
+		errno = error;
+		return -1;
+	}
+	va_start(args, number);
+	for (int i = 0; i < 6; i++)
+		v[i] = va_arg(args, long);
+	va_end(args);
+	if (!real)
+		find("syscall", &real);
+	return real(number, v[0], v[1], v[2], v[3], v[4], v[5]);
+}
 
 /* dlsym may allocate: these have other names of the C library's. */
 void *malloc(size_t n)

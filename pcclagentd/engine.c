@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "common/cc_err.h"
@@ -20,6 +21,13 @@
 /* epoll user data: an address is a stream. */
 #define DATA_WAKE ((uint64_t)0)
 #define DATA_BELL ((uint64_t)1)
+
+/* An event that is lost would be a transfer, or a link, that nobody ends. */
+static _Noreturn void out_of_memory(void)
+{
+	cc_log(CC_LOG_ERR, "out of memory: events of the engine");
+	_exit(EX_OSERR);
+}
 
 static void ring(int fd)
 {
@@ -92,7 +100,7 @@ static void break_link(struct eng_thread *t, struct eng_broken how, const char *
 
 	eng_close_link(t, how.link);
 	if (!b)
-		return; /* the other side's timeouts will find out */
+		out_of_memory();
 	*b = how;
 	snprintf(b->text, sizeof b->text, "%s", why);
 	eng_notify(t, eng_pack_ptr(b, ENG_NOTE_BROKEN), true);
@@ -250,7 +258,7 @@ static void put_events_aside(struct eng *e, struct eng_thread *t)
 	while (cc_spsc_pop(&t->events, &note)) {
 		b = malloc(sizeof *b);
 		if (!b)
-			abort(); /* an event that is lost would be a transfer that never ends */
+			out_of_memory();
 		*b = (struct eng_backlog){.note = note};
 		*e->backlog_end = b;
 		e->backlog_end = &b->next;

@@ -71,6 +71,7 @@ enum call {
 	READV,
 	GETIFADDRS,
 	PROC,
+	CALLS,
 };
 
 struct control {
@@ -79,6 +80,8 @@ struct control {
 	int32_t error;
 	int32_t times; /* how many fail, one after the other */
 	_Atomic uint32_t fired;
+	_Atomic uint32_t counting;
+	_Atomic uint32_t made[CALLS]; /* while counting */
 };
 
 static struct control *control;
@@ -132,19 +135,29 @@ __attribute__((constructor)) static void prepare(void)
 	control = p;
 }
 
+static bool is_spared(const void *caller)
+{
+	const void *from = program ? beginning(caller) : NULL;
+
+	return from && (from == program || from == c_library);
+}
+
+static bool is_armed(enum call call)
+{
+	return atomic_load(&control->call) == (uint32_t)call;
+}
+
 /* Whether this call fails, and then with what error; else 0. */
 static int fails(enum call call, const void *caller)
 {
 	int32_t left;
 
-	if (call == NOTHING || !control || atomic_load(&control->call) != (uint32_t)call)
+	if (call == NOTHING || !control || (!is_armed(call) && !atomic_load(&control->counting)) ||
+		is_spared(caller))
 		return 0;
-	if (program) {
-		const void *from = beginning(caller);
-
-		if (from == program || from == c_library)
-			return 0;
-	}
+	atomic_fetch_add(&control->made[call], 1);
+	if (!is_armed(call))
+		return 0;
 	left = atomic_fetch_sub(&control->left, 1);
 	if (left > 1 || left <= 1 - control->times)
 		return 0;
@@ -154,9 +167,7 @@ static int fails(enum call call, const void *caller)
 
 static enum call path_call(const char *path)
 {
-	bool proc = control && atomic_load(&control->call) == PROC;
-
-	return !proc ? OPEN : path && strncmp(path, "/proc/", 6) == 0 ? PROC : NOTHING;
+	return path && strncmp(path, "/proc/", 6) == 0 ? PROC : OPEN;
 }
 
 /* Of writes: only those to files are meant, and not those to the log. */
@@ -164,7 +175,7 @@ static enum call file_call(int fd)
 {
 	struct stat st;
 
-	if (!control || atomic_load(&control->call) != WRITE)
+	if (!control || (!is_armed(WRITE) && !atomic_load(&control->counting)))
 		return NOTHING;
 	return fd > STDERR_FILENO && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? WRITE : NOTHING;
 }

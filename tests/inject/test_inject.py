@@ -93,6 +93,15 @@ class Control:
                                      2**31 - 1 if error.endswith("+") else 1, 0)
         self.map[0:4] = struct.pack("I", NUMBERS[call])
 
+    def count(self):
+        self.map[20:24] = struct.pack("I", 1)
+
+    def counts(self):
+        """How many calls of each kind were made since count()."""
+        self.map[20:24] = struct.pack("I", 0)
+        made = struct.unpack_from(f"{len(CALLS) + 1}I", self.map, 24)
+        return {name: made[number] for name, number in NUMBERS.items()}
+
     def disarm(self):
         """Whether it has fired."""
         self.map[0:4] = struct.pack("I", 0)
@@ -470,13 +479,34 @@ def row(lab, kind, phase, call, n, error):
     return fired, fault, good
 
 
-def group(toll, kind, phase, call, error, hosts):
-    """The rows of one call, in one lab; after each that is no success, two peers without a failure."""
-    name = f"{kind}:{phase}:{call}:{hosts}"
+def census(kind, phase, hosts):
+    """How many calls of each kind there are that could fail."""
+    def armed(now):
+        if now == phase:
+            lab.control.count()
+
+    with InjectLab(kind, hosts) as lab:
+        lab.start_all()
+        if phase == "start":
+            armed("start")
+            start_again(lab, kind)
+        try:
+            two_peers(lab, armed)
+        except Fault as fault:
+            raise Failed(f"{kind}:{phase}, without a failure: {fault}") from None
+        return lab.control.counts()
+
+
+def numbers_of(name, call, error, made):
+    """Which of the calls made are to fail, one in each row."""
     numbers = range(1, MANY.get(call, USUAL) + 1) if ALL else \
         sorted({1, 2, *((7, 23) if call in MANY else ())})
-    if ONLY:
-        numbers = [n for n in numbers if in_question(f"{name}:{n}:{error}")]
+    return [n for n in numbers if n <= made and in_question(f"{name}:{n}:{error}")]
+
+
+def group(toll, numbers, kind, phase, call, error, hosts):
+    """The rows of one call, in one lab; after each that is no success, two peers without a failure."""
+    name = f"{kind}:{phase}:{call}:{hosts}"
     with InjectLab(kind, hosts) as lab:
         lab.start_all()
         for n in numbers:
@@ -503,8 +533,8 @@ def in_question(name):
     return name.startswith(ONLY) or ONLY.startswith(name + ":")
 
 
-def table():
-    """All groups; by default each with one error and one number of hosts."""
+def groups():
+    """By default each call with one error and one number of hosts."""
     k = 0
     for kind, phase in ((kind, phase) for kind, phases in PHASES.items() for phase in phases):
         for call, *errors in CALLS:
@@ -519,9 +549,16 @@ def table():
 def test():
     if lib.sanitized():
         raise lib.Skipped("the sanitizer has its own malloc")
-    toll = Toll()
+    toll, table = Toll(), list(groups())
     with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
-        done = [pool.submit(group, toll, *g) for g in table()]
+        places = {(kind, phase, hosts) for kind, phase, _, _, hosts in table}
+        counts = {place: pool.submit(census, *place) for place in sorted(places)}
+        done = []
+        for kind, phase, call, error, hosts in table:
+            made = counts[kind, phase, hosts].result()[call]
+            numbers = numbers_of(f"{kind}:{phase}:{call}:{hosts}", call, error, made)
+            if numbers:
+                done.append(pool.submit(group, toll, numbers, kind, phase, call, error, hosts))
         for future in done:
             try:
                 future.result()

@@ -26,7 +26,7 @@ NOBODY = 65534
 OTHER = 4242  # a user without name and groups
 WATCHDOG = 2  # seconds
 FROZEN = 15  # seconds that a frozen daemon may stay so
-LIMIT = 58
+LIMIT = 120
 
 
 class Lab:
@@ -131,6 +131,24 @@ def socket_activation(lab, host):
     check(all(f'Status: "{text}"' in said for text in texts), "systemctl status shows it", said)
 
 
+def wrong_configuration(lab, host):
+    """A typing error, while a peer waits at the socket. Three starts within four seconds would be too
+    many."""
+    conf = lab.build["sysconfdir"] + "/pccl/pccl-agent.conf"
+    host.override(AGENT, "[Unit]", "StartLimitIntervalSec=4", "StartLimitBurst=2")
+    host.run("sh", "-c", f"cp {conf} /run/right && printf '[agent]\\np2p_prot = 5\\n' >>{conf}")
+    host.run("systemctl", "stop", AGENT)
+    peer = lab.peer(host)
+    wait_until(lambda: host.journal(AGENT).count("status=78/CONFIG") >= 3
+               or host.show("pccl-agent.socket", "ActiveState") == "failed", "three starts", 30)
+    check(host.show("pccl-agent.socket", "ActiveState") == "active",
+          "a typing error in the configuration does not take the socket down")
+    finish(peer)
+    host.run("cp", "/run/right", conf)
+    check_sums([lab.peer(host), lab.peer(host)], "and peers are served once it is corrected")
+    check("there is no setting" in host.journal(AGENT), "the journal names it")
+
+
 def admin_access(lab, host):
     group = host.run("getent", "group", "pccl").stdout.split(":")[2]
     for unit, option in ((AGENT, "--agent"), (MASTER, "--master")):
@@ -227,6 +245,7 @@ def scenarios(lab, one, two):
     watchdog_fed(two)
     watchdog_bites(lab, two, one, address)
     killed(lab, one)
+    wrong_configuration(lab, one)
     stopped(lab, one)
     journals((one, two))
 

@@ -78,7 +78,7 @@ static void carry_out_run(struct agentd *d, struct agt_action *a)
 		out_link_open(r, &a->u.endpoint, a->n_streams);
 		break;
 	case AGT_ACT_PROBE:
-		out_link_probe(r, a->u.probe.number, &a->u.probe.to);
+		probe_start(r, &a->u.probe);
 		break;
 	case AGT_ACT_LINK_CLOSE:
 		out_link_close(r, &a->u.endpoint.agent);
@@ -260,7 +260,7 @@ static bool is_quiet(const struct agentd *d)
 	const struct run *r;
 
 	for (r = d->runs; r; r = r->hh.next)
-		if (r->xfers || r->syncs)
+		if (r->xfers || r->syncs || r->probes)
 			return false;
 	return !d->stopping && agt_is_quiet(d->core);
 }

@@ -22,7 +22,7 @@
 #define HALF_OPEN_PER_SOURCE 64u
 #define HELLO_NS             MS(5000)
 #define LINGER_NS            MS(1000) /* for the other side to read why it was refused */
-#define LINGER_BYTES         (64u << 10)
+#define LINGER_BYTES         WLK_BULK_SIZE
 #define IN_LINKS_MAX         2048u
 #define CALLERS_MAX          4096u /* as many as may be told apart from echoes */
 
@@ -33,7 +33,7 @@ struct half {
 	struct cc_watch *watch;
 	struct cc_addr from;
 	uint64_t deadline;
-	bool lingering;
+	bool lingering, bulk; /* see answer_probe */
 	uint32_t have, discarded;
 	uint8_t buf[WLK_HELLO_SIZE];
 	struct half *prev, *next;
@@ -342,17 +342,23 @@ static void welcome_state(
 		agentd_complain(r->d, CC_LOG_WARNING, "no memory or thread to serve shared state");
 }
 
-/* Whoever asks learns no more than that this is the agent that was meant, as any refusal tells. */
-static void answer_probe(struct half *h)
+/* Whoever asks learns no more than that this is the agent that was meant, as any refusal tells, and
+ * gets no more bytes than it has sent. */
+static void answer_probe(struct half *h, const struct wlk_hello *hello)
 {
 	struct wlk_ack a = {.version_min = WLK_VERSION_MIN,
 		.version_max = WLK_VERSION_MAX,
-		.version = WLK_VERSION_MAX};
+		.version = WLK_VERSION_MAX,
+		.features = hello->features & WLK_BULK};
 	uint8_t buf[WLK_ACK_SIZE];
 
 	wlk_ack_put(buf, &a);
-	(void)send_bytes(h->fd, buf);
-	half_free(h, false);
+	if (send_bytes(h->fd, buf) < 0 || !a.features) {
+		half_free(h, false);
+		return;
+	}
+	h->bulk = true;
+	h->deadline = cc_now_ns() + HELLO_NS;
 }
 
 static void judge(struct half *h)
@@ -375,9 +381,8 @@ static void judge(struct half *h)
 		snprintf(text, sizeof text, "this is agent %s, the hello was meant for agent %s",
 			cc_id_short(&d->id, mine), cc_id_short(&hello.to, theirs));
 		refuse(h, WLK_REFUSED_AGENT, text);
-	} else if (h->port->service == WLK_P2P && hello.service == WLK_P2P &&
-		   hello.stream == WLK_STREAM_PROBE) {
-		answer_probe(h);
+	} else if (h->port->service == hello.service && hello.stream == WLK_STREAM_PROBE) {
+		answer_probe(h, &hello);
 	} else if (!r) {
 		refuse(h, WLK_REFUSED_RUN,
 			"this agent takes part in no such run, or its master has not sent you");
@@ -425,7 +430,7 @@ static bool looks_right(struct half *h)
 
 static void discard(struct half *h)
 {
-	uint8_t junk[1024];
+	uint8_t junk[4096];
 	ssize_t n;
 
 	while ((n = recv(h->fd, junk, sizeof junk, MSG_DONTWAIT)) > 0) {
@@ -433,8 +438,11 @@ static void discard(struct half *h)
 		if (h->discarded > LINGER_BYTES)
 			break;
 	}
-	if (n >= 0 || (errno != EAGAIN && errno != EINTR))
-		half_free(h, false);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n == 0 && h->bulk && h->discarded > 0)
+		(void)probe_send_bulk(h->fd);
+	half_free(h, false);
 }
 
 static void on_half(void *arg)
@@ -442,7 +450,7 @@ static void on_half(void *arg)
 	struct half *h = arg;
 	ssize_t n;
 
-	if (h->lingering) {
+	if (h->lingering || h->bulk) {
 		discard(h);
 		return;
 	}
@@ -483,7 +491,7 @@ static void make_room(struct ports *p, const struct cc_addr *from)
 		oldest = p->n_halves < HALF_OPEN_MAX ? NULL : p->halves;
 	if (!oldest)
 		return;
-	if (!oldest->lingering)
+	if (!oldest->lingering && !oldest->bulk)
 		(void)send_refusal(
 			oldest->fd, WLK_REFUSED_LIMIT, "too many connections without a hello");
 	half_free(oldest, false);
@@ -553,7 +561,7 @@ void ports_tick(struct agentd *d, uint64_t now)
 	DL_FOREACH_SAFE (d->ports->halves, h, tmp) {
 		if (now < h->deadline)
 			continue;
-		if (!h->lingering)
+		if (!h->lingering && !h->bulk)
 			agentd_complain(d, CC_LOG_WARNING, "%s said no hello on port %u within 5 s",
 				cc_addr_str(&h->from, from), h->port->number);
 		half_free(h, false);

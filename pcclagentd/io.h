@@ -35,6 +35,7 @@
 #include "pcclagentd/agentd.h"
 #include "pcclagentd/core/agt.h"
 #include "pcclagentd/engine.h"
+#include "pcclagentd/narrow.h"
 #include "pcclagentd/outbox.h"
 #include "pcclagentd/process.h"
 #include "pcclagentd/state.h"
@@ -245,7 +246,7 @@ struct dead_link { /* not ours any more, but a transfer still knows its number *
 	struct dead_link *next;
 };
 
-struct narrow; /* link.c */
+struct probe; /* probe.c */
 
 #define RUN_KEYS 4u
 
@@ -278,6 +279,7 @@ struct run {
 	struct out_link *out_links;
 	struct dead_link *dead_links;
 	struct narrow *narrow;
+	struct probe *probes;
 	struct xfer *xfers;
 	struct early *early; /* by seq */
 	uint64_t last_seq;   /* of a transfer that was started or skipped */
@@ -492,8 +494,10 @@ void callers_free(struct run *r);
 /* ---- link.c ---- */
 
 void out_link_open(struct run *r, const struct wm_endpoint *to, uint32_t n_streams);
-/* Can a link be opened? Answered by AGT_EV_PROBED. */
-void out_link_probe(struct run *r, uint64_t number, const struct wm_endpoint *to);
+/* A connection of a probe, with segments of a size in cc_tcp_sizes: probe_reached or probe_failed
+ * follows, also before this returns. */
+void out_link_probe(struct run *r, struct probe *p, const struct wm_endpoint *to,
+	enum wlk_service service, uint32_t segments);
 void out_link_close(struct run *r, const struct cc_id *peer);
 /* The number of an established link, 0 if there is none. */
 uint32_t out_link_number(const struct run *r, const struct cc_id *peer);
@@ -520,6 +524,22 @@ void out_link_free_all(struct run *r);
 /* After a transfer went: the engine may forget links that nothing needs now. */
 void dead_links_sweep(struct run *r);
 uint32_t out_link_count(const struct run *r);
+
+/* ---- probe.c ---- */
+
+/* Can a link be opened? Answered by AGT_EV_PROBED. */
+void probe_start(struct run *r, const struct wm_probe *m);
+/* The other agent has answered the hello on fd, which is the probe's now. bulk: it exchanges bytes.
+ * The probe may be gone when this returns. */
+void probe_reached(struct probe *p, enum wlk_service service, int fd, bool bulk);
+void probe_failed(struct probe *p, const char *text);
+/* Sends what nobody reads and the end of the stream, on a socket that has room. */
+bool probe_send_bulk(int fd);
+/* Why a host is not connected to which no segments get through. */
+void probe_narrow_text(char *text, size_t size);
+void probe_tick(struct run *r, uint64_t now);
+/* After the links. */
+void probes_free(struct run *r);
 
 /* ---- xfer.c ---- */
 

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Outbound links, and probes: connections that find out whether a link could be opened, for
- * newcomers to be admitted or not, and are closed again. Stream 0 finds an address that leads to
+ * Outbound links, and the connections of probes (probe.c). Stream 0 finds an address that leads to
  * the wanted agent: the candidates are connected side by side, a little apart, but only one at a
  * time says hello, so that the other agent never sees two links. The other streams then go to the
  * address that worked.
  *
  * A link that was stuck (see eng_flow) had packets that are too large for the way: the next one to
- * that agent has smaller segments, and when the smallest were too large, too, none is tried for a
- * while. The pair fails like one that cannot connect.
+ * that agent has smaller segments. When the smallest are too large, too, none is tried until a
+ * probe gets through: the pair fails like one that cannot connect.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -43,16 +42,6 @@
 #define LONG_WAY_STREAMS_MIN 4u
 #define LONG_WAY_STREAMS_MAX 8u
 
-#define NARROW_PAUSE_NS MS(60000)
-
-/* Links to an agent that were stuck, one after the other. */
-struct narrow {
-	struct cc_id agent;
-	uint32_t times;
-	uint64_t last_ns;
-	struct narrow *next;
-};
-
 enum dial_state {
 	DIAL_IDLE = 0,
 	DIAL_CONNECTING,
@@ -81,11 +70,13 @@ struct out_link {
 	struct run *run;
 	uint32_t num;
 	struct wm_endpoint to;
-	struct cc_id nonce; /* of the answer to stream 0 */
-	uint32_t asked;     /* for so many streams */
-	uint32_t n_streams; /* how many there are */
-	bool shifts;        /* they take turns */
-	uint64_t probe;     /* its number; 0: a link */
+	struct cc_id nonce;  /* of the answer to stream 0 */
+	uint32_t asked;      /* for so many streams */
+	uint32_t n_streams;  /* how many there are */
+	bool shifts;         /* they take turns */
+	struct probe *probe; /* NULL: a link */
+	bool bulk;           /* which the other agent knows how to go on with */
+	enum wlk_service service;
 	bool up;
 	bool silent; /* the core was told */
 	struct link_health health;
@@ -99,8 +90,8 @@ struct out_link {
 	struct cc_conn *small; /* that one, when it is up */
 	int small_fd;          /* its own */
 	struct eng_flow small_flow;
-	uint16_t segment_max; /* 0: no bound */
-	bool jammed;          /* and does not take what it should */
+	uint32_t segments; /* the place of their size in cc_tcp_sizes */
+	bool jammed;       /* and does not take what it should */
 	struct out_link *prev, *next;
 };
 
@@ -149,6 +140,8 @@ static void take_ack(struct dial *d)
 		d->state = DIAL_GOOD;
 	if (d->state == DIAL_GOOD && d->stream == 0)
 		d->link->nonce = a.nonce;
+	if (d->state == DIAL_GOOD)
+		d->link->bulk = a.features & WLK_BULK;
 	cc_watch_free(d->watch);
 	d->watch = NULL;
 }
@@ -222,7 +215,8 @@ static void say_hello(struct dial *d)
 	struct out_link *l = d->link;
 	struct wlk_hello h = {.version_min = WLK_VERSION_MIN,
 		.version_max = WLK_VERSION_MAX,
-		.service = WLK_P2P,
+		.service = (uint16_t)l->service,
+		.features = l->probe && l->service == WLK_P2P ? WLK_BULK : 0,
 		.run = l->run->run_id,
 		.nonce = hello_nonce(l, d->stream),
 		.number = l->to.key_no,
@@ -283,8 +277,8 @@ static const struct cc_conn_ops dial_ops = {
 static void dial_start(struct dial *d)
 {
 	d->state = DIAL_CONNECTING;
-	d->conn = cc_conn_connect(
-		d->link->run->d->loop, &d->addr, LINK_MS, d->link->segment_max, &dial_ops, d);
+	d->conn = cc_conn_connect(d->link->run->d->loop, &d->addr, LINK_MS,
+		cc_tcp_sizes[d->link->segments], &dial_ops, d);
 	if (!d->conn)
 		dial_fail(d, "%s", strerror(errno));
 }
@@ -363,23 +357,25 @@ static void list_errors(const struct out_link *l, char *text, size_t size)
 static void link_fail_text(struct out_link *l, const char *text)
 {
 	struct run *r = l->run;
-	struct agt_event ev = {.type = l->probe ? AGT_EV_PROBED : AGT_EV_LINK_FAILED,
+	struct agt_event ev = {.type = AGT_EV_LINK_FAILED,
 		.run = r->id,
 		.peer = l->to.agent,
-		.seq = l->probe,
 		.code = WIRE_RANK_CONNECTION_FAILED,
 		.text = text};
+	struct probe *p = l->probe;
 
 	out_link_free(l);
-	agentd_feed(r->d, &ev);
+	if (p)
+		probe_failed(p, text);
+	else
+		agentd_feed(r->d, &ev);
 }
 
 static void link_fail_narrow(struct out_link *l)
 {
 	char text[WM_TEXT_MAX];
 
-	snprintf(text, sizeof text, "nothing got through, not even segments of %u bytes; %s",
-		cc_tcp_sizes[CC_TCP_SIZES - 1], ENG_STUCK_TEXT);
+	probe_narrow_text(text, sizeof text);
 	link_fail_text(l, text);
 }
 
@@ -456,13 +452,16 @@ static void link_finish(struct out_link *l)
 	agentd_feed(r->d, &ev);
 }
 
-static void probe_finish(struct out_link *l)
+static void probe_finish(struct out_link *l, struct dial *good)
 {
-	struct agt_event ev = {.type = AGT_EV_PROBED, .run = l->run->id, .seq = l->probe};
-	struct agentd *d = l->run->d;
+	enum wlk_service service = l->service;
+	struct probe *p = l->probe;
+	bool bulk = l->bulk;
+	int fd = good->fd;
 
+	good->fd = -1;
 	out_link_free(l);
-	agentd_feed(d, &ev);
+	probe_reached(p, service, fd, bulk);
 }
 
 /* A candidate was good: the others are not needed. */
@@ -580,7 +579,7 @@ static void advance(struct out_link *l)
 			return;
 		}
 		if (l->probe) {
-			probe_finish(l);
+			probe_finish(l, good);
 			return;
 		}
 		choose(l, good);
@@ -613,70 +612,36 @@ static struct out_link *find(const struct run *r, const struct cc_id *peer)
 	return NULL;
 }
 
-static struct narrow *find_narrow(const struct run *r, const struct cc_id *agent)
-{
-	struct narrow *n;
-
-	for (n = r->narrow; n && !cc_id_eq(&n->agent, agent); n = n->next)
-		;
-	return n;
-}
-
 static void was_stuck(const struct out_link *l)
 {
-	struct narrow *n = find_narrow(l->run, &l->to.agent);
+	uint32_t known = narrow_size(l->run->narrow, &l->to.agent), next = l->segments + 1;
 
-	if (!n) {
-		n = calloc(1, sizeof *n);
-		if (!n)
-			agentd_out_of_memory("links");
-		n->agent = l->to.agent;
-		LL_PREPEND(l->run->narrow, n);
-	}
-	if (n->times < CC_TCP_SIZES)
-		n->times++;
-	n->last_ns = cc_now_ns();
-	if (n->times < CC_TCP_SIZES)
+	if (known > next)
+		next = known;
+	if (narrow_learn(&l->run->narrow, &l->to, next, cc_now_ns()) < 0)
+		agentd_out_of_memory("links");
+	if (next < CC_TCP_SIZES)
 		cc_log(CC_LOG_WARNING,
 			"the link to host %s delivers nothing: %s The next one has segments of %u "
 			"bytes at most",
-			l->to.name, ENG_STUCK_TEXT, cc_tcp_sizes[n->times]);
+			l->to.name, ENG_STUCK_TEXT, cc_tcp_sizes[next]);
 	else
 		cc_log(CC_LOG_WARNING,
 			"the link to host %s delivers nothing, not even segments of %u bytes: %s",
 			l->to.name, cc_tcp_sizes[CC_TCP_SIZES - 1], ENG_STUCK_TEXT);
 }
 
-/* False: none is small enough. */
-static bool choose_segment(struct out_link *l)
+/* Of a probe, or of a link. */
+static void start(struct out_link *l, const struct wm_endpoint *to)
 {
-	const struct narrow *n = find_narrow(l->run, &l->to.agent);
-	uint32_t times = n ? n->times : 0;
+	struct run *r = l->run;
 
-	if (times == CC_TCP_SIZES) {
-		if (cc_now_ns() - n->last_ns < NARROW_PAUSE_NS)
-			return false;
-		times--;
-	}
-	l->segment_max = cc_tcp_sizes[times];
-	return true;
-}
-
-static void start(struct run *r, const struct wm_endpoint *to, uint32_t n_streams, uint64_t probe)
-{
-	struct out_link *l = calloc(1, sizeof *l);
-
-	if (!l)
-		agentd_out_of_memory("links");
-	l->run = r;
 	l->num = ++r->d->next_link;
 	l->to = *to;
-	l->probe = probe;
-	l->asked = n_streams < 1 ? 1 : n_streams > WM_POOL_MAX ? WM_POOL_MAX : n_streams;
 	l->n_streams = l->asked;
 	l->deadline = cc_now_ns() + MS(LINK_MS);
 	DL_APPEND(r->out_links, l);
-	if (!choose_segment(l)) {
+	if (l->segments == CC_TCP_SIZES) {
 		link_fail_narrow(l);
 		return;
 	}
@@ -692,18 +657,38 @@ static void start(struct run *r, const struct wm_endpoint *to, uint32_t n_stream
 	advance(l);
 }
 
+static struct out_link *new_link(struct run *r, enum wlk_service service, uint32_t segments)
+{
+	struct out_link *l = calloc(1, sizeof *l);
+
+	if (!l)
+		agentd_out_of_memory("links");
+	l->run = r;
+	l->service = service;
+	l->segments = segments;
+	l->asked = 1;
+	return l;
+}
+
 void out_link_open(struct run *r, const struct wm_endpoint *to, uint32_t n_streams)
 {
 	struct out_link *l = find(r, &to->agent);
 
 	if (l)
 		out_link_free(l);
-	start(r, to, n_streams, 0);
+	l = new_link(r, WLK_P2P, narrow_size(r->narrow, &to->agent));
+	if (n_streams > 1)
+		l->asked = n_streams < WM_POOL_MAX ? n_streams : WM_POOL_MAX;
+	start(l, to);
 }
 
-void out_link_probe(struct run *r, uint64_t number, const struct wm_endpoint *to)
+void out_link_probe(struct run *r, struct probe *p, const struct wm_endpoint *to,
+	enum wlk_service service, uint32_t segments)
 {
-	start(r, to, 1, number);
+	struct out_link *l = new_link(r, service, segments);
+
+	l->probe = p;
+	start(l, to);
 }
 
 void out_link_close(struct run *r, const struct cc_id *peer)
@@ -848,14 +833,8 @@ uint32_t out_link_count(const struct run *r)
 void out_link_free_all(struct run *r)
 {
 	struct out_link *l, *tmp;
-	struct narrow *n, *next;
 
 	DL_FOREACH_SAFE (r->out_links, l, tmp) {
 		out_link_free(l);
-	}
-	LL_FOREACH_SAFE(r->narrow, n, next)
-	{
-		LL_DELETE(r->narrow, n);
-		free(n);
 	}
 }

@@ -36,11 +36,13 @@ pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/io.h \
 	pcclagentd/link.c \
 	pcclagentd/manifest.c \
+	pcclagentd/narrow.c pcclagentd/narrow.h \
 	pcclagentd/options.c pcclagentd/options.h \
 	pcclagentd/names.c pcclagentd/names.h \
 	pcclagentd/outbox.c pcclagentd/outbox.h \
 	pcclagentd/packet.c pcclagentd/packet.h \
 	pcclagentd/port.c pcclagentd/port.h \
+	pcclagentd/probe.c \
 	pcclagentd/process.c pcclagentd/process.h \
 	pcclagentd/progress.c \
 	pcclagentd/queue.c \

@@ -344,6 +344,7 @@ static void destroy(struct run *r)
 		cc_conn_close(r->conn);
 	cc_seal_free(r->seal);
 	out_link_free_all(r);
+	probes_free(r);
 	DL_FOREACH_SAFE (r->in_links, l, next) {
 		in_link_free(r, l);
 	}
@@ -482,6 +483,7 @@ void run_tick(struct agentd *d, uint64_t now)
 
 	HASH_ITER (hh, d->runs, r, tmp) {
 		out_link_tick(r, now);
+		probe_tick(r, now);
 		look(r, now);
 		if (r->ste)
 			ste_tick(r->ste);

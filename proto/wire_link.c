@@ -32,6 +32,14 @@ static bool known_version(uint32_t min, uint32_t max)
 	return min <= WLK_VERSION_MAX && max >= WLK_VERSION_MIN;
 }
 
+/* Is it a stream that has a name instead of a number? */
+static bool is_named(const struct wlk_hello *h)
+{
+	if (h->stream == WLK_STREAM_PROBE)
+		return h->service != WLK_BENCHMARK;
+	return h->stream == WLK_STREAM_SMALL && h->service == WLK_P2P;
+}
+
 void wlk_hello_put(uint8_t buf[WLK_HELLO_SIZE], const struct wlk_hello *h)
 {
 	memset(buf, 0, WLK_HELLO_SIZE);
@@ -78,9 +86,7 @@ int wlk_hello_get(const uint8_t buf[WLK_HELLO_SIZE], struct wlk_hello *ret, cons
 		return bad(why, "hello.service: must be 1 to 3");
 	if (h.n_streams < 1 || h.n_streams > STREAMS_MAX)
 		return bad(why, "hello.n_streams: must be 1 to 64");
-	if (h.stream >= h.n_streams &&
-		(h.service != WLK_P2P ||
-			(h.stream != WLK_STREAM_SMALL && h.stream != WLK_STREAM_PROBE)))
+	if (h.stream >= h.n_streams && !is_named(&h))
 		return bad(why, "hello.stream: must be below n_streams");
 	if (cc_id_is_zero(&h.from))
 		return bad(why, "hello.from: must not be zero");

@@ -22,8 +22,10 @@
 /* Instead of a number, of the stream for small operations, which each link has. */
 #define WLK_STREAM_SMALL 0xffffu
 /* Likewise, of a connection that only finds out whether the agent can be reached: no run, no key.
- * It is closed after the answer. */
+ * It is closed after the answer, unless both ends have WLK_BULK: then each sends WLK_BULK_SIZE
+ * bytes that mean nothing and the end of its stream, first who has connected. */
 #define WLK_STREAM_PROBE 0xfffeu
+#define WLK_BULK_SIZE    (64u << 10)
 
 /* Where the proofs are: behind all that they prove. */
 #define WLK_HELLO_PROOF (WLK_HELLO_SIZE - 32u)
@@ -31,6 +33,8 @@
 
 /* Features. WLK_SHARED_STATE: answers say whose memory they are of (wire_state.h). */
 #define WLK_MEMBERS 1u
+/* Of a probe. */
+#define WLK_BULK 2u
 
 enum wlk_service { WLK_P2P = 1, WLK_SHARED_STATE = 2, WLK_BENCHMARK = 3 };
 
@@ -48,8 +52,8 @@ struct wlk_hello {
 	struct cc_id from, to; /* agents: a wrong `to` means a wrong address */
 	uint64_t number;       /* of the round or attempt that the key is for */
 	struct cc_key proof;
-	uint16_t stream, n_streams; /* stream < n_streams <= 64, or p2p's WLK_STREAM_SMALL,
-				     * WLK_STREAM_PROBE */
+	uint16_t stream, n_streams; /* stream < n_streams <= 64, or p2p's WLK_STREAM_SMALL, or
+				     * WLK_STREAM_PROBE, but not of a benchmark */
 };
 
 enum wlk_code {

@@ -515,6 +515,7 @@ struct wm_unmet {
 struct wm_probe {
 	uint64_t number; /* >= 1 */
 	struct wm_endpoint to;
+	struct wm_endpoint state; /* the same agent's shared state; port 0: is not probed */
 };
 
 struct wm_probed {

@@ -657,11 +657,16 @@ static int get_unmet(const Ccoip__Unmet *p, struct wm_unmet *m, const char **why
 static int get_probe(const Ccoip__Probe *p, struct wm_probe *m, const char **why)
 {
 	static const struct wire_endpoint_texts to = WIRE_ENDPOINT_TEXTS("probe.to");
+	static const struct wire_endpoint_texts state = WIRE_ENDPOINT_TEXTS("probe.state");
+	int rc;
 
 	if (p->number < 1)
 		return wire_bad(why, "probe.number: must be at least 1");
 	m->number = p->number;
-	return wire_get_endpoint(p->to, &m->to, &to, why);
+	rc = wire_get_endpoint(p->to, &m->to, &to, why);
+	if (rc == 0 && p->state)
+		rc = wire_get_endpoint(p->state, &m->state, &state, why);
+	return rc;
 }
 
 static int get_probed(const Ccoip__Probed *p, struct wm_probed *m, const char **why)

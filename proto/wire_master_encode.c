@@ -552,6 +552,8 @@ static void put_probe(struct encoder *e, const struct wm_probe *m)
 	ccoip__probe__init(p);
 	p->number = m->number;
 	p->to = wire_put_endpoint(&e->arena, &m->to);
+	if (m->state.port)
+		p->state = wire_put_endpoint(&e->arena, &m->state);
 }
 
 static void put_probed(struct encoder *e, const struct wm_probed *m)

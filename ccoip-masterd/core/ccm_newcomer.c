@@ -106,6 +106,7 @@ static void probe_ask(struct ccm *m, const struct ccm_seat *s, const struct ccm_
 	p->asked_ns = m->now;
 	m->n_probing++;
 	ccm_agent_endpoint(t->agent, s->agent, &x->to);
+	ccm_agent_endpoint_state(t->agent, s->agent, &x->state);
 }
 
 static struct ccm_agent *agent_by_no(const struct ccm *m, uint64_t no)

@@ -30,7 +30,7 @@ void ccm_reach_reason(char *dst, size_t size, const char *from, const char *to, 
 	size_t len = cause_len(text);
 
 	ccm_print(dst, size,
-		"host %s could not reach host %s (%.*s%s): open its p2p port or set --advertise "
+		"host %s could not reach host %s (%.*s%s): open its ports or set --advertise "
 		"(PCCL_ADVERTISE) there and restart its agent (a private one ends 30 s after its "
 		"last process)",
 		from, to, (int)len, text, text[len] ? "; ..." : "");

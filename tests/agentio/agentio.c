@@ -26,6 +26,7 @@ int main(void)
 	srunner_add_suite(r, findings_suite());
 	srunner_add_suite(r, kept_suite());
 	srunner_add_suite(r, place_suite());
+	srunner_add_suite(r, narrow_suite());
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);
 	srunner_free(r);

@@ -210,6 +210,36 @@ START_TEST(every_refusal)
 }
 END_TEST
 
+/* Bytes of full packets go to the agent and come back. */
+START_TEST(a_probe_exchanges_bytes)
+{
+	static uint8_t bulk[WLK_BULK_SIZE + 1];
+	struct wlk_hello h = good_hello(WLK_STREAM_PROBE, 1);
+	struct wlk_ack ack;
+	int fd;
+
+	h.features = UINT64_MAX;
+	fd = greet(fx_stats(&f).port_p2p, &h, &ack);
+	ck_assert_uint_eq(ack.features, WLK_BULK);
+	tcp_send(fd, bulk, WLK_BULK_SIZE);
+	shutdown(fd, SHUT_WR);
+	ck_assert_uint_eq(tcp_receive(fd, bulk, sizeof bulk), WLK_BULK_SIZE);
+	close(fd);
+	/* No more than was sent, and nothing for too much. */
+	fd = greet(fx_stats(&f).port_p2p, &h, &ack);
+	shutdown(fd, SHUT_WR);
+	ck_assert_uint_eq(tcp_receive(fd, bulk, 1), 0);
+	close(fd);
+	fd = greet(fx_stats(&f).port_p2p, &h, &ack);
+	tcp_send(fd, bulk, sizeof bulk);
+	ck_assert_uint_eq(tcp_receive(fd, bulk, 1), 0);
+	close(fd);
+	h.service = WLK_SHARED_STATE;
+	expect_code(fx_stats(&f).port_shared_state, &h, WLK_OK);
+	fx_await(&f, half_open_are, 0);
+}
+END_TEST
+
 static void read_nothing(int fd)
 {
 	char byte;
@@ -489,6 +519,7 @@ Suite *hello_suite(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, good);
 	tcase_add_test(t, probed);
+	tcase_add_test(t, a_probe_exchanges_bytes);
 	tcase_add_test(t, opened_anew);
 	tcase_add_test(t, every_refusal);
 	tcase_add_test(t, the_name_alone_is_nothing);

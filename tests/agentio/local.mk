@@ -15,6 +15,7 @@ tests_agentio_agentio_SOURCES = \
 	tests/agentio/kept.c \
 	tests/agentio/link.c \
 	tests/agentio/manifest.c \
+	tests/agentio/narrow.c \
 	tests/agentio/offer.c tests/agentio/offer.h \
 	tests/agentio/options.c \
 	tests/agentio/place.c \

@@ -20,5 +20,6 @@ Suite *small_suite(void);
 Suite *findings_suite(void);
 Suite *kept_suite(void);
 Suite *place_suite(void);
+Suite *narrow_suite(void);
 
 #endif

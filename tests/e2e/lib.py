@@ -193,6 +193,27 @@ class Namespaces(netns.Namespaces):
         """Pulls the host's cable, or puts it back: nothing is told to either side."""
         netns.ip("-n", self.name("net"), "link", "set", f"to-{host}", "up" if up else "down")
 
+    def narrow(self, host, size):
+        """The host gets a bridge of its own. Each bridge drops what is too large for the cable that
+        joins them, and no sender leaves the division into packets to a bridge."""
+        def middle(*args):
+            netns.ip("-n", self.name("net"), "link", *args)
+
+        for each in range(self.n_hosts):
+            netns.ip("-n", self.name(each), "link", "set", "eth0", "gso_max_segs", "1")
+        middle("add", "remote", "type", "bridge")
+        middle("set", "remote", "up")
+        middle("add", "near", "type", "veth", "peer", "name", "far")
+        for end, bridge in (("near", "bridge"), ("far", "remote")):
+            middle("set", end, "master", bridge)
+        self.cable(size)
+        middle("set", f"to-{host}", "master", "remote")
+
+    def cable(self, size):
+        """Bytes of the largest packet that passes between the two bridges."""
+        for end in ("near", "far"):
+            netns.ip("-n", self.name("net"), "link", "set", end, "mtu", str(size), "up")
+
 
 def make_namespaces(n_hosts, kind=Namespaces, **words):
     """Namespaces, or None where they cannot be had."""

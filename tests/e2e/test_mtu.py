@@ -4,6 +4,9 @@
 agents say so, and go on with packets that pass. Where none are small enough, the hosts are not
 connected."""
 
+import re
+import subprocess
+
 import lib
 from lib import check, ids_of, judge
 
@@ -15,24 +18,8 @@ TEXT = "small packets pass, large ones do not: MTU?"
 
 
 class Hosts(lib.Namespaces):
-    def narrow(self, host, size):
-        """The host gets a bridge of its own. Each bridge drops what is too large for the cable that
-        joins them, and no sender leaves the division into packets to a bridge."""
-        def middle(*args):
-            lib.netns.ip("-n", self.name("net"), "link", *args)
-
-        for each in range(self.n_hosts):
-            lib.netns.ip("-n", self.name(each), "link", "set", "eth0", "gso_max_segs", "1")
-        middle("add", "remote", "type", "bridge")
-        middle("set", "remote", "up")
-        middle("add", "near", "type", "veth", "peer", "name", "far")
-        for end, bridge in (("near", "bridge"), ("far", "remote")):
-            middle("set", end, "master", bridge)
-            middle("set", end, "mtu", str(size), "up")
-        middle("set", f"to-{host}", "master", "remote")
-
     def narrow_pair(self, a, b, size):
-        """The way between these two hosts is one of their own, likewise."""
+        """The way between these two hosts is one of their own, likewise; see pair."""
         net = self.name("net")
         for host, bridge in ((a, "bridge-a"), (b, "bridge-b")):
             lib.netns.ip("-n", net, "link", "add", bridge, "type", "bridge")
@@ -43,11 +30,16 @@ class Hosts(lib.Namespaces):
             lib.netns.ip("-n", self.name(host), "link", "set", "eth1", "gso_max_segs", "1", "up")
         lib.netns.ip("-n", net, "link", "add", "end-a", "type", "veth", "peer", "name", "end-b")
         for end in "ab":
-            lib.netns.ip("-n", net, "link", "set", f"end-{end}", "master", f"bridge-{end}",
-                         "mtu", str(size), "up")
+            lib.netns.ip("-n", net, "link", "set", f"end-{end}", "master", f"bridge-{end}", "up")
+        self.pair(size)
         for host, other in ((a, b), (b, a)):
             lib.netns.ip("-n", self.name(host), "route", "add", f"{self.address(other)}/32",
                          "dev", "eth1", "src", self.address(host))
+
+    def pair(self, size):
+        """Bytes of the largest packet that passes between these two."""
+        for end in "ab":
+            lib.netns.ip("-n", self.name("net"), "link", "set", f"end-{end}", "mtu", str(size))
 
     def add_addresses(self, host, count):
         """So that what is said of the host fills more than one packet."""
@@ -92,12 +84,13 @@ def is_too_narrow():
     """Two hosts go on without the third. The master's host, a fourth one, has small packets only."""
     hosts = make(4)
     with lib.Lab(hosts=hosts) as lab:
-        hosts.narrow(2, TOO_NARROW)
+        hosts.narrow(2, 1500)
         lib.netns.ip("-n", hosts.name(3), "link", "set", "eth0", "mtu", str(TOO_NARROW))
         lab.start_master(3)
         for host in range(3):
             lab.start_agent(host)
         peers = lab.start_peers(range(3))
+        hosts.cable(TOO_NARROW)
         stay = peers[:2]
         for peer in stay:
             peer.send(f"reduce {BIG} retry=19 ids={ids_of(peers)} or={ids_of(stay)}")
@@ -146,11 +139,12 @@ def bad_pair(n_hosts, world):
     """Nothing large passes between the first two. Where a ring avoids that all stay."""
     hosts = make(n_hosts + 1)
     with lib.Lab(hosts=hosts) as lab:
-        hosts.narrow_pair(0, 1, TOO_NARROW)
+        hosts.narrow_pair(0, 1, 1500)
         lab.start_master(n_hosts)
         for host in range(n_hosts):
             lab.start_agent(host)
         peers = lab.start_peers(range(n_hosts), form=lib.form_ring)
+        hosts.pair(TOO_NARROW)
         for peer in peers:
             peer.send(f"reduce {BIG} retry=19")
         answers = [p.read(90) for p in peers]
@@ -165,7 +159,44 @@ def bad_pair(n_hosts, world):
         lab.check_alive()
 
 
+def segments(lab, host):
+    """Bytes of the segments that the host's links have."""
+    done = subprocess.run(
+        lab.hosts.command(host, ["ss", "-HtinO", "state", "established", "dport = :48150"]),
+        check=True, capture_output=True, text=True, timeout=30)
+    return [int(x) for x in re.findall(r"\bmss:(\d+)", done.stdout)]
+
+
+def heals():
+    """Whether larger packets pass again is found out beside the operations; new links have them."""
+    hosts = make(2)
+    with lib.Lab(hosts=hosts) as lab:
+        hosts.narrow(1, NARROW)
+        lab.start()
+        peers = lab.start_peers((0, 1))
+        answers = lib.together(peers, f"reduce {BIG} retry=5 ids={ids_of(peers)}", 40)
+        check(not judge(answers), "a way loses large packets: an operation ends", answers)
+        check(max(segments(lab, 0)) <= 1200, "its segments are small", segments(lab, 0))
+        hosts.cable(1500)
+        narrow = [a for a in lab.agents.values() if any(TEXT in x for x in a.log_lines())]
+        lib.until(lambda: all(any("pass again" in x for x in a.log_lines()) for a in narrow),
+                  "nobody sees that the way is wide again")
+        lab.drop_peer(peers[1])
+        lib.together(peers[:1], "until world=1")
+        peers[1] = lab.start_peer(2, 1)
+        peers[1].expect("create")
+        peers[1].send("connect")
+        peers[0].expect("until world=2")
+        check(peers[1].read()["code"] == lib.SUCCESS, "a peer comes in")
+        check(min(segments(lab, 0)) > 1200, "when large packets pass again, new links have them",
+              segments(lab, 0))
+        answers = lib.together(peers, f"reduce {BIG} ids={ids_of(peers)}")
+        check(not judge(answers), "and an operation needs no second attempt", answers)
+        lab.check_alive()
+
+
 def test():
+    heals()
     passes(2)
     passes(3)
     is_too_narrow()

@@ -10,13 +10,16 @@ import lib
 import netns
 from lib import RANK_CONNECTION_FAILED, SUCCESS, Failed, ask, check, ids_of, judge
 
+STATE = 48149
 P2P = 48150
 ATTEMPTS = 4
+NARROW = 1300  # bytes of a packet
+TOO_NARROW = 560  # less than the smallest that is tried
 LINE = "type=f32 op=sum count=1000 seed=3"
 
 
 class Firewall(lib.Namespaces):
-    """Hosts that drop or reject what comes in for their p2p port."""
+    """Hosts that drop or reject what comes in for one of their ports."""
 
     def __init__(self, n_hosts):
         super().__init__(n_hosts)
@@ -24,11 +27,11 @@ class Firewall(lib.Namespaces):
             netns.ip("-n", self.name(host), "rule", "add", "pref", "100", "lookup", "local")
             netns.ip("-n", self.name(host), "rule", "del", "pref", "0")
 
-    def p2p(self, host, what, on, source=None):
+    def p2p(self, host, what, on, source=None, port=P2P):
         """From all others, or one."""
         netns.ip("-n", self.name(host), "rule", "add" if on else "del", "pref", "1", "iif", "eth0",
                  *(("from", self.address(source)) if source is not None else ()),
-                 "ipproto", "tcp", "dport", str(P2P), what)
+                 "ipproto", "tcp", "dport", str(port), what)
 
 
 class Newcomer:
@@ -153,17 +156,51 @@ def firewalled(what, name, n_fresh):
     with_hosts(case)
 
 
-def one_way(hosts):
+def one_way(hosts, name, port):
     def each(on):
         for member in (0, 1):
-            hosts.p2p(member, "blackhole", on, source=2)
-    members_do_not_wait(hosts, "one way", lambda: each(True), lambda: each(False), "host-2 could")
+            hosts.p2p(member, "blackhole", on, source=2, port=port)
+    members_do_not_wait(hosts, name, lambda: each(True), lambda: each(False), "host-2 could")
+
+
+def narrow_way(hosts, size, done):
+    """Packets above this size get lost on the way to a newcomer. The master's host has small ones
+    only."""
+    with lib.Lab(hosts=hosts) as lab:
+        hosts.narrow(2, size)
+        netns.ip("-n", hosts.name(3), "link", "set", "eth0", "mtu", str(TOO_NARROW))
+        lab.start_master(3)
+        for host in range(3):
+            lab.start_agent(host)
+        peers = lab.start_peers((0, 1))
+        fresh = Newcomer(lab, 2, 2)
+        rounds = steps(lab, peers, [fresh], lambda: done(fresh))
+        lab.check_alive()
+        return rounds, fresh.answers
+
+
+def too_narrow(hosts):
+    rounds, answers = narrow_way(hosts, TOO_NARROW,
+                                 lambda x: len(x.failures()) >= ATTEMPTS)
+    check(rounds == 0, f"a way that no packet of some size passes: {ATTEMPTS} attempts: members went "
+          "through no round", rounds)
+    check(all(a["code"] == RANK_CONNECTION_FAILED and "MTU?" in a["text"] for a in answers),
+          "a way that no packet of some size passes: the newcomer is told why", answers)
+
+
+def narrow(hosts):
+    _, answers = narrow_way(hosts, NARROW, lambda x: x.is_in())
+    check(len(answers) == 1, f"packets above {NARROW} bytes get lost: a newcomer comes in at once, and "
+          "members see no error", answers)
 
 
 def test():
     firewalled("blackhole", "a firewall that drops", 1)
     firewalled("prohibit", "a firewall that rejects", 2)
-    with_hosts(one_way)
+    with_hosts(one_way, "one way", P2P)
+    with_hosts(one_way, "one way, shared state", STATE)
+    with_hosts(too_narrow)
+    with_hosts(narrow)
     with_hosts(another_place)
 
 

@@ -333,7 +333,8 @@ static bool same_master_message(const struct wm_msg *a, const struct wm_msg *b)
 		return same_unmet(&a->u.unmet, &b->u.unmet);
 	case WM_PROBE:
 		return a->u.probe.number == b->u.probe.number &&
-		       same_endpoint(&a->u.probe.to, &b->u.probe.to);
+		       same_endpoint(&a->u.probe.to, &b->u.probe.to) &&
+		       same_endpoint(&a->u.probe.state, &b->u.probe.state);
 	default:
 		return false;
 	}

@@ -528,6 +528,8 @@ static void master_message(struct tl_rng *r, struct wm_msg *m)
 	case WM_PROBE:
 		m->u.probe.number = 1 + tl_magnitude(r, 63);
 		endpoint(r, &m->u.probe.to);
+		if (flip(r))
+			endpoint(r, &m->u.probe.state);
 		break;
 	default:
 		break;

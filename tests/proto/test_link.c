@@ -88,8 +88,10 @@ START_TEST(hello_limits)
 	hello_is(&h, NULL);
 	h.stream = WLK_STREAM_PROBE;
 	hello_is(&h, NULL);
-	h.service = WLK_SHARED_STATE;
+	h.service = WLK_BENCHMARK;
 	hello_is(&h, "hello.stream: must be below n_streams");
+	h.service = WLK_SHARED_STATE;
+	hello_is(&h, NULL);
 	h.stream = WLK_STREAM_SMALL;
 	hello_is(&h, "hello.stream: must be below n_streams");
 	h = good;

@@ -212,6 +212,11 @@ START_TEST(peer_limits)
 	m.u.probe.number = 1;
 	m.u.probe.to.port = 0;
 	refused(&m, "probe.to.port");
+	m.u.probe.to.port = 1;
+	m.u.probe.state = m.u.probe.to;
+	m.u.probe.state.n_addrs = 0;
+	m.u.probe.state.at_master = false;
+	refused(&m, "probe.state.addrs");
 	fresh(WM_WAITS);
 	m.u.waits.kind = WM_WAIT_SYNC;
 	accepted(&m);

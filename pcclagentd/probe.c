@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Probes: whether a link could be opened, for newcomers to be admitted or not, and whether a way
+ * that was narrow has become wide. A hello is small and passes where data does not. So once it is
+ * answered, bytes of full packets go forth and back; when they stand still, another connection
+ * tries smaller segments. What passes is remembered for links. Then the other agent's port for
+ * shared state has to answer, too.
+ */
+#include <errno.h>
+#include <linux/sockios.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "pcclagentd/io.h"
+
+#define STILL_NS MS(1000) /* and a few round trips without a byte: they get lost */
+#define LATE_NS  MS(500)  /* a look that comes later than this: we stood still ourselves */
+#define TRIPS    4u
+
+struct probe {
+	struct run *run;
+	uint64_t number; /* the master's; 0: it is of our own */
+	struct wm_endpoint to, state;
+	uint32_t size, end; /* of the segments being tried; the first that is not tried */
+	int fd;             /* of the exchange, or -1 */
+	struct cc_watch *watch;
+	uint32_t got;  /* bytes that have come */
+	uint32_t seen; /* of those, at the last look */
+	int under_way; /* bytes that were not acknowledged then */
+	uint64_t moved_ns, looked_ns;
+	struct probe *prev, *next;
+};
+
+static void exchange_end(struct probe *p)
+{
+	cc_watch_free(p->watch);
+	p->watch = NULL;
+	if (p->fd >= 0)
+		close(p->fd);
+	p->fd = -1;
+}
+
+static void probe_free(struct probe *p)
+{
+	exchange_end(p);
+	DL_DELETE(p->run->probes, p);
+	free(p);
+}
+
+/* text: NULL, or why that agent cannot be reached. */
+static void probe_end(struct probe *p, const char *text)
+{
+	struct agt_event ev = {.type = AGT_EV_PROBED,
+		.run = p->run->id,
+		.peer = p->to.agent,
+		.seq = p->number,
+		.code = text ? WIRE_RANK_CONNECTION_FAILED : WIRE_SUCCESS,
+		.text = text};
+	struct agentd *d = p->run->d;
+
+	if (!p->number && text)
+		narrow_remains(p->run->narrow, &p->to.agent);
+	probe_free(p);
+	if (ev.seq)
+		agentd_feed(d, &ev);
+}
+
+void probe_failed(struct probe *p, const char *text)
+{
+	probe_end(p, text);
+}
+
+void probe_narrow_text(char *text, size_t size)
+{
+	snprintf(text, size, "nothing got through, not even segments of %u bytes; %s",
+		cc_tcp_sizes[CC_TCP_SIZES - 1], ENG_STUCK_TEXT);
+}
+
+static void learn(const struct probe *p, uint32_t size)
+{
+	if (narrow_learn(&p->run->narrow, &p->to, size, cc_now_ns()) < 0)
+		agentd_out_of_memory("links");
+}
+
+/* ---- the exchange ---- */
+
+bool probe_send_bulk(int fd)
+{
+	static const uint8_t zeros[WLK_BULK_SIZE];
+	int room = 2 * WLK_BULK_SIZE;
+
+	/* Fewer bytes do where the kernel grants less room. */
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
+	return send(fd, zeros, sizeof zeros, MSG_DONTWAIT | MSG_NOSIGNAL) > 0 &&
+	       shutdown(fd, SHUT_WR) == 0;
+}
+
+static void tell(const struct probe *p, uint32_t known)
+{
+	if (p->size > known)
+		cc_log(CC_LOG_WARNING,
+			"on the way to host %s %s The next link has segments of %u bytes at most",
+			p->to.name, ENG_STUCK_TEXT, cc_tcp_sizes[p->size]);
+	else if (p->size < known)
+		cc_log(CC_LOG_NOTICE,
+			"on the way to host %s larger packets pass again: the next link has them",
+			p->to.name);
+}
+
+static void passed(struct probe *p)
+{
+	exchange_end(p);
+	tell(p, narrow_size(p->run->narrow, &p->to.agent));
+	learn(p, p->size);
+	if (p->state.port)
+		out_link_probe(p->run, p, &p->state, WLK_SHARED_STATE, p->size);
+	else
+		probe_end(p, NULL);
+}
+
+static void stands_still(struct probe *p)
+{
+	char text[WM_TEXT_MAX];
+
+	exchange_end(p);
+	if (++p->size < p->end) {
+		out_link_probe(p->run, p, &p->to, WLK_P2P, p->size);
+		return;
+	}
+	if (p->end == CC_TCP_SIZES)
+		learn(p, CC_TCP_SIZES);
+	probe_narrow_text(text, sizeof text);
+	probe_end(p, text);
+}
+
+static void on_bulk(void *arg)
+{
+	uint8_t junk[4096];
+	struct probe *p = arg;
+	ssize_t n;
+
+	while ((n = recv(p->fd, junk, sizeof junk, MSG_DONTWAIT)) > 0 && p->got < WLK_BULK_SIZE)
+		p->got += (uint32_t)n;
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n < 0)
+		probe_end(p, strerror(errno));
+	else if (p->got == 0 || n > 0)
+		probe_end(p, "what it sent was not what a probe gets");
+	else
+		passed(p);
+}
+
+static void exchange(struct probe *p, int fd)
+{
+	p->fd = fd;
+	p->got = p->seen = 0;
+	p->under_way = 0;
+	p->moved_ns = p->looked_ns = cc_now_ns();
+	if (!probe_send_bulk(fd)) {
+		probe_end(p, strerror(errno));
+		return;
+	}
+	p->watch = cc_watch_new(p->run->d->loop, fd, false, on_bulk, p);
+	if (!p->watch)
+		agentd_out_of_memory("links");
+}
+
+void probe_reached(struct probe *p, enum wlk_service service, int fd, bool bulk)
+{
+	if (service == WLK_P2P && bulk) {
+		exchange(p, fd);
+		return;
+	}
+	close(fd);
+	probe_end(p, NULL);
+}
+
+/* ---- time ---- */
+
+static void look(struct probe *p, uint64_t now)
+{
+	uint64_t patience = STILL_NS + (uint64_t)TRIPS * cc_tcp_round_trip_us(p->fd) * 1000;
+	bool late = now - p->looked_ns > LATE_NS;
+	int n = 0;
+
+	(void)ioctl(p->fd, SIOCOUTQ, &n);
+	p->looked_ns = now;
+	if (late || n != p->under_way || p->got != p->seen)
+		p->moved_ns = now;
+	p->under_way = n;
+	p->seen = p->got;
+	if (now - p->moved_ns >= patience)
+		stands_still(p);
+}
+
+static void begin(struct run *r, const struct wm_probe *m, uint32_t size, uint32_t end)
+{
+	struct probe *p = calloc(1, sizeof *p);
+
+	if (!p)
+		agentd_out_of_memory("links");
+	*p = (struct probe){.run = r,
+		.number = m->number,
+		.to = m->to,
+		.state = m->state,
+		.size = size,
+		.end = end,
+		.fd = -1};
+	DL_APPEND(r->probes, p);
+	out_link_probe(r, p, &p->to, WLK_P2P, size);
+}
+
+void probe_start(struct run *r, const struct wm_probe *m)
+{
+	uint32_t size = narrow_size(r->narrow, &m->to.agent);
+
+	begin(r, m, size < CC_TCP_SIZES ? size : 0, CC_TCP_SIZES);
+}
+
+void probe_tick(struct run *r, uint64_t now)
+{
+	const struct narrow *n = narrow_due(r->narrow, now);
+	struct probe *p, *next;
+
+	DL_FOREACH_SAFE (r->probes, p, next) {
+		if (p->fd >= 0)
+			look(p, now);
+	}
+	if (n)
+		begin(r, &(struct wm_probe){.to = n->to}, 0, n->size);
+}
+
+void probes_free(struct run *r)
+{
+	struct probe *p, *next;
+
+	DL_FOREACH_SAFE (r->probes, p, next) {
+		probe_free(p);
+	}
+	narrow_free(&r->narrow);
+}

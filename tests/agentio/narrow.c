@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Ways that lose large packets: what is remembered, and for how long.
+ */
+#include "common/cc_sys.h"
+#include "pcclagentd/narrow.h"
+#include "tests/agentio/suites.h"
+
+#define MS 1000000ull
+
+static struct narrow *list;
+
+static struct wm_endpoint host(uint8_t number)
+{
+	return (struct wm_endpoint){.agent = {{number}}, .port = number};
+}
+
+static void learn(uint8_t number, uint32_t size, uint64_t now_ms)
+{
+	struct wm_endpoint to = host(number);
+
+	ck_assert_int_eq(narrow_learn(&list, &to, size, now_ms * MS), 0);
+}
+
+static uint32_t size_of(uint8_t number)
+{
+	struct wm_endpoint to = host(number);
+
+	return narrow_size(list, &to.agent);
+}
+
+static void teardown(void)
+{
+	narrow_free(&list);
+	ck_assert_ptr_null(list);
+}
+
+START_TEST(hosts_are_wide_until_something_is_known)
+{
+	ck_assert_uint_eq(size_of(1), 0);
+	learn(1, 0, 5);
+	ck_assert_ptr_null(list);
+	learn(1, 1, 5);
+	learn(2, CC_TCP_SIZES, 5);
+	ck_assert_uint_eq(size_of(1), 1);
+	ck_assert_uint_eq(size_of(2), CC_TCP_SIZES);
+	ck_assert_uint_eq(size_of(3), 0);
+}
+END_TEST
+
+/* When it is due from now_ms on, in milliseconds. */
+static uint64_t due_after(uint64_t now_ms)
+{
+	uint64_t at = now_ms;
+
+	while (!narrow_due(list, at * MS)) {
+		at += 1000;
+		ck_assert_uint_le(at - now_ms, 2 * NARROW_WAIT_MAX_MS);
+	}
+	ck_assert_ptr_null(narrow_due(list, at * MS)); /* only once */
+	return at;
+}
+
+START_TEST(larger_segments_are_tried_ever_more_seldom)
+{
+	struct wm_endpoint to = host(1);
+	uint64_t now = 0, next, wait = NARROW_WAIT_MIN_MS;
+
+	learn(1, 1, now);
+	for (int i = 0; i < 10; i++) {
+		next = due_after(now);
+		ck_assert_uint_eq(next - now, wait);
+		narrow_remains(list, &to.agent);
+		now = next;
+		wait = 2 * wait < NARROW_WAIT_MAX_MS ? 2 * wait : NARROW_WAIT_MAX_MS;
+	}
+}
+END_TEST
+
+START_TEST(a_way_that_is_wide_again_is_forgotten_with_care)
+{
+	learn(1, 1, 0);
+	learn(1, 0, due_after(0));
+	ck_assert_uint_eq(size_of(1), 0);
+	ck_assert_ptr_null(narrow_due(list, 10 * NARROW_WAIT_MAX_MS * MS));
+	/* It was not: the next attempt is later than the first one was. */
+	learn(1, 1, 100000);
+	ck_assert_uint_eq(due_after(100000) - 100000, 2 * NARROW_WAIT_MIN_MS);
+}
+END_TEST
+
+Suite *narrow_suite(void)
+{
+	Suite *s = suite_create("narrow");
+	TCase *t = tcase_create("narrow");
+
+	tcase_add_checked_fixture(t, NULL, teardown);
+	tcase_add_test(t, hosts_are_wide_until_something_is_known);
+	tcase_add_test(t, larger_segments_are_tried_ever_more_seldom);
+	tcase_add_test(t, a_way_that_is_wide_again_is_forgotten_with_care);
+	suite_add_tcase(s, t);
+	return s;
+}

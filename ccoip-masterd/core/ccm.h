@@ -22,7 +22,8 @@
  *   or that has failed three times, is kicked with the reason. Its host is not tried again before
  *   0.5 s, twice as long after each failure, up to 8 s; 4 s to 60 s where a round has failed, for
  *   which members had to wait. A host is known by name, address, p2p port and what it advertises;
- *   being admitted clears it. With no accepted peer nobody waits, and nothing is probed.
+ *   having been admitted for a minute clears it, and a host that is put out for its connections
+ *   before has failed in a round. With no accepted peer nobody waits, and nothing is probed.
  * - A newcomer can spoil the round that it is in, under another name and address each time: it does
  *   not report, it says that it cannot open its link, or it leaves. After the first such round the
  *   reports of newcomers are awaited for 2 s only. After the second one all newcomers wait for 4 s,

@@ -339,7 +339,10 @@ void ccm_newcomer_joins(struct ccm *m, struct ccm_agent *a);
 void ccm_newcomer_moves(struct ccm *m, struct ccm_agent *a);
 /* The newcomers of a could not be admitted. round: members have waited for that. */
 void ccm_newcomer_failed(struct ccm *m, struct ccm_agent *a, bool round);
-void ccm_newcomer_accepted(struct ccm *m, struct ccm_agent *a);
+void ccm_newcomer_accepted(struct ccm *m, const struct ccm_seat *s);
+/* Peers of a were members, and are put out because of its connections: soon after they came in that
+ * is a failure like another round's. */
+void ccm_newcomer_put_out(struct ccm *m, struct ccm_agent *a);
 /* A newcomer that takes part in the round is the reason why it has to be begun again. */
 void ccm_round_spoilt(struct ccm *m);
 /* How long the round waits for a's report. */

@@ -517,7 +517,7 @@ void ccm_peer_accept(struct ccm *m, struct ccm_peer *p)
 	m->n_accepted++;
 	m->n_registered--;
 	ccm_pairs_forget(m, s->agent->no);
-	ccm_newcomer_accepted(m, s->agent);
+	ccm_newcomer_accepted(m, s);
 	ccm_stopped_tell(m, p);
 	ccm_log(m, CCM_LOG_INFO, "%s is accepted in group %u", ccm_peer_label(p, label), g->id);
 }

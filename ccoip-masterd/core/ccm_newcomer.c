@@ -20,6 +20,7 @@
 #define SHUN_ROUND_MIN_MS 4000u /* after a failed round, which all members have waited for */
 #define SHUN_ROUND_MAX_MS 60000u
 #define SHUNNED_MAX       256u
+#define TRIAL_MS          60000u /* of who has been admitted: until then its failures are remembered */
 #define SHUT_MIN_MS       4000u /* for all newcomers, after the second round that was spoilt */
 #define SHUT_MAX_MS       30000u
 #define SPOILT_MAX        5u     /* that are counted */
@@ -179,21 +180,30 @@ static bool is_host(const struct ccm_shunned *s, const struct ccm_agent *a)
 	return true;
 }
 
-static struct ccm_shunned *shunned_find(const struct ccm *m, const struct ccm_agent *a)
-{
-	struct ccm_shunned *s;
-
-	DL_FOREACH (m->shunned, s)
-		if (is_host(s, a))
-			return s;
-	return NULL;
-}
-
 static void shunned_free(struct ccm *m, struct ccm_shunned *s)
 {
 	DL_DELETE(m->shunned, s);
 	m->n_shunned--;
 	free(s);
+}
+
+static bool is_on_trial(const struct ccm *m, uint64_t admitted_ns)
+{
+	return admitted_ns && ccm_age(m->now, admitted_ns) < TRIAL_MS * CCM_NS_PER_MS;
+}
+
+/* One that has stood its trial is forgotten. */
+static struct ccm_shunned *shunned_find(struct ccm *m, const struct ccm_agent *a)
+{
+	struct ccm_shunned *s;
+
+	DL_FOREACH (m->shunned, s)
+		if (is_host(s, a))
+			break;
+	if (!s || !s->admitted_ns || is_on_trial(m, s->admitted_ns))
+		return s;
+	shunned_free(m, s);
+	return NULL;
 }
 
 static struct ccm_shunned *shunned_new(struct ccm *m, const struct ccm_agent *a)
@@ -284,6 +294,7 @@ void ccm_newcomer_failed(struct ccm *m, struct ccm_agent *a, bool round)
 		ms = back_off_ms(++s->rounds, SHUN_ROUND_MIN_MS, SHUN_ROUND_MAX_MS);
 	else
 		ms = back_off_ms(++s->probes, SHUN_MIN_MS, SHUN_MAX_MS);
+	s->admitted_ns = 0;
 	s->until_ns = m->now + ms * CCM_NS_PER_MS;
 	a->shunned = true;
 	a->shunned_ns = s->until_ns;
@@ -291,7 +302,7 @@ void ccm_newcomer_failed(struct ccm *m, struct ccm_agent *a, bool round)
 
 void ccm_newcomer_joins(struct ccm *m, struct ccm_agent *a)
 {
-	const struct ccm_shunned *s = shunned_find(m, a);
+	struct ccm_shunned *s = shunned_find(m, a);
 
 	m->newcomers = true;
 	a->shunned = s != NULL;
@@ -304,13 +315,25 @@ void ccm_newcomer_moves(struct ccm *m, struct ccm_agent *a)
 	ccm_newcomer_joins(m, a);
 }
 
-void ccm_newcomer_accepted(struct ccm *m, struct ccm_agent *a)
+void ccm_newcomer_accepted(struct ccm *m, const struct ccm_seat *seat)
 {
+	struct ccm_agent *a = seat->agent;
 	struct ccm_shunned *s = m->shunned ? shunned_find(m, a) : NULL;
 
-	if (s)
-		shunned_free(m, s);
 	a->shunned = false;
+	if (!seat->ready || a->n_accepted > 1)
+		return;
+	a->admitted_ns = m->now;
+	if (s)
+		s->admitted_ns = m->now;
+}
+
+void ccm_newcomer_put_out(struct ccm *m, struct ccm_agent *a)
+{
+	if (!is_on_trial(m, a->admitted_ns))
+		return;
+	a->admitted_ns = 0;
+	ccm_newcomer_failed(m, a, true);
 }
 
 static bool is_member(const struct ccm *m, uint64_t no)

@@ -443,6 +443,8 @@ void ccm_sync_report(
 			return;
 		if (!p || p->seat != s || !ccm_op_voted(o, p))
 			continue;
+		if (r->failed[i].code == WIRE_RANK_CONNECTION_LOST)
+			ccm_newcomer_put_out(m, a);
 		ccm_copy(text, sizeof text, r->failed[i].text);
 		ccm_peer_kick(m, p, r->failed[i].code, "%s",
 			text[0] ? text : "its shared state could not be synchronized");

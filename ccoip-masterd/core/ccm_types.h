@@ -87,6 +87,7 @@ struct ccm_agent {
 	uint32_t blame_from, blame_to; /* only within ccm_verdict.c */
 	bool shunned;                  /* its host has failed as a newcomer: */
 	uint64_t shunned_ns;           /* it is not tried before */
+	uint64_t admitted_ns;          /* as a newcomer of a run that had members; 0: not so */
 	struct cc_addr from;
 	struct wm_hello hello;
 	UT_hash_handle hh_id;
@@ -305,6 +306,7 @@ struct ccm_shunned {
 	struct cc_addr addrs[WM_ADDRS_MAX];
 	uint32_t probes, rounds; /* that have failed */
 	uint64_t until_ns;       /* it is not tried before */
+	uint64_t admitted_ns;    /* and has not failed since; or 0 */
 	struct ccm_shunned *prev, *next;
 };
 

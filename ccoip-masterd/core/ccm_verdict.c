@@ -136,6 +136,8 @@ static void kick_doomed(struct ccm *m, struct ccm_seat *s)
 
 	if (s->n_accepted == 0)
 		ccm_newcomer_failed(m, s->agent, true);
+	else
+		ccm_newcomer_put_out(m, s->agent);
 	DL_FOREACH_SAFE (s->peers, p, next)
 		ccm_peer_kick(m, p,
 			p->phase == CCM_PEER_ACCEPTED ? WIRE_RANK_CONNECTION_LOST

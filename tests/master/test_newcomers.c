@@ -186,6 +186,74 @@ START_TEST(a_host_that_failed_is_tried_ever_more_seldom)
 }
 END_TEST
 
+static void lose_link(struct fk_host *at, const struct fk_host *to)
+{
+	struct wm_msg m = {.type = WM_LINK_LOST};
+
+	m.u.link_lost.agent = to->id;
+	fk_send(at, &m);
+}
+
+/* Links to x cannot be opened any more. */
+static void put_out(struct fk_host *x, const struct fk_peer *q)
+{
+	unsigned i, k;
+
+	fk_manual(&f);
+	lose_link(h[0], x);
+	lose_link(h[1], x);
+	for (k = 0; fk_present(q); k++) {
+		ck_assert_uint_lt(k, 10);
+		for (i = 0; i < 2; i++)
+			if (h[i]->round.round && cc_id_eq(&h[i]->round.rings[0].next.agent, &x->id))
+				fk_round_report(h[i], x, "stuck");
+			else if (h[i]->round.round)
+				fk_round_report(h[i], NULL, NULL);
+		if (x->round.round)
+			fk_round_report(x, NULL, NULL);
+		fk_tick(&f, 500);
+	}
+	for (i = 0; i < 2; i++)
+		if (h[i]->round.round)
+			fk_round_report(h[i], NULL, NULL);
+	h[0]->auto_report = h[1]->auto_report = true;
+}
+
+/* How long it waits. It comes in then, and stays for so long. */
+static uint32_t comes_and_fails(uint32_t stays_ms)
+{
+	struct fk_host *x = newcomer("far", "10.0.0.9");
+	struct fk_peer q;
+	uint32_t ms;
+
+	x->auto_probed = true;
+	q = fk_join(x, 0);
+	for (ms = 0; !pending(2); ms += 100) {
+		ck_assert_uint_lt(ms, 61000);
+		fk_tick(&f, 100);
+	}
+	vote_all(2);
+	ck_assert_int_eq(fk_info(&q).phase, CCM_PEER_ACCEPTED);
+	fk_tick(&f, stays_ms);
+	put_out(x, &q);
+	fk_close(x, "gone");
+	return ms;
+}
+
+/* Its links come up, and deliver nothing. */
+START_TEST(a_newcomer_that_is_put_out_soon_is_tried_ever_more_seldom)
+{
+	run_of(2);
+	h[0]->auto_probed = h[1]->auto_probed = true;
+	ck_assert_uint_eq(comes_and_fails(5000), 0);
+	ck_assert_uint_ge(comes_and_fails(5000), 3000);
+	ck_assert_uint_ge(comes_and_fails(5000), 7000);
+	/* Later it may be that something else has happened. */
+	ck_assert_uint_ge(comes_and_fails(60000), 15000);
+	ck_assert_uint_eq(comes_and_fails(5000), 0);
+}
+END_TEST
+
 START_TEST(other_addresses_are_tried_at_once)
 {
 	struct fk_host *x;
@@ -385,6 +453,7 @@ int main(void)
 	tcase_add_test(tc, a_newcomer_is_pending_once_its_links_are_proven);
 	tcase_add_test(tc, a_newcomer_takes_another_place_in_the_ring);
 	tcase_add_test(tc, a_host_that_failed_is_tried_ever_more_seldom);
+	tcase_add_test(tc, a_newcomer_that_is_put_out_soon_is_tried_ever_more_seldom);
 	tcase_add_test(tc, other_addresses_are_tried_at_once);
 	tcase_add_test(tc, a_slow_newcomer_does_not_hold_up_another);
 	tcase_add_test(tc, founders_are_not_probed);

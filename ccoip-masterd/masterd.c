@@ -138,6 +138,7 @@ static void forget(struct agent *a)
 		end_silence(a);
 	a->m->n_strangers -= !a->member;
 	a->source->n_strangers -= !a->member;
+	a->source->n_conns--;
 	a->m->member_gone = a->member;
 	cc_seal_free(a->seal);
 	free(a);
@@ -636,6 +637,7 @@ static void on_accept(void *arg, int fd)
 		return;
 	}
 	m->n_strangers++;
+	a->source->n_conns++;
 	a->source->n_strangers++;
 	a->source->n_silent++;
 	DL_APPEND2(a->source->silent, a, prev_s, next_s);

@@ -64,7 +64,7 @@ void sources_tick(struct source **all, uint64_t now)
 
 	HASH_ITER (hh, *all, s, tmp) {
 		renew(&s->knocks, now, SOURCE_KNOCKS, SOURCE_KNOCKS_PER_S);
-		if (s->n_strangers > 0 || s->knocks.left < SOURCE_KNOCKS)
+		if (s->n_conns > 0 || s->knocks.left < SOURCE_KNOCKS)
 			continue;
 		HASH_DEL(*all, s);
 		free(s);

@@ -29,7 +29,8 @@ struct ration {
 /* Hosts with IPv6 have a network of 64 bits to take addresses from: that is one source. */
 struct source {
 	uint8_t key[17];
-	uint32_t n_strangers; /* its connections without members, and those of them that */
+	uint32_t n_conns;     /* they point here */
+	uint32_t n_strangers; /* those without members, and those of them that */
 	uint32_t n_silent;    /* have said no hello: */
 	struct agent *silent; /* the oldest one first */
 	struct ration knocks, messages;

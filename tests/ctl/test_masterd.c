@@ -649,6 +649,23 @@ START_TEST(connections_are_bounded)
 }
 END_TEST
 
+/* Its address is remembered for as long as it is connected. */
+START_TEST(a_member_leaves_later)
+{
+	struct bytes x = {.n = 0};
+	int fd = knock(&x);
+
+	add_hello(&x, WM_VERSION_MIN, WM_VERSION_MAX);
+	add_join(&x);
+	put(fd, x.b, x.n);
+	expect(fd, WM_ROUND, NULL);
+	for (int i = 0; i < 3; i++)
+		expect(fd, WM_HEARTBEAT, NULL);
+	close(fd);
+	check_alive();
+}
+END_TEST
+
 /* More at once than are answered without a pause: they wait, and nobody is refused. */
 START_TEST(many_knocks_wait)
 {
@@ -842,7 +859,7 @@ int main(void)
 			malformed_bytes_of_every_length, malformed_message_of_a_known_agent,
 			sealed_frames_count_once_and_unchanged, refusals_say_why,
 			connections_that_vanish, many_messages_wait,
-			strangers_send_no_long_messages, many_knocks_wait,
+			strangers_send_no_long_messages, a_member_leaves_later, many_knocks_wait,
 			who_never_joins_costs_little, NULL});
 	add_case(s, "short hello", short_hello,
 		(const TTest *const[]){idle_connections_harm_nobody, dripping_is_no_hello, NULL});

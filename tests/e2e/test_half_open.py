@@ -26,10 +26,11 @@ ROUNDS = 30  # of work until nothing is lost any more
 PER_LAB = 50  # faults
 LABS = ((0, 1), (0, 0, 1, 2), (0, 1, 2))  # the hosts of peers
 MANY = 8
-LINES = {"small": "storm n=600 type=f32 op=sum count=4 place=out",
-         "middle": "storm n=60 type=i32 op=sum count=9001 place=in",
+LINES = {"small": "storm n={} type=f32 op=sum count=4 place=out",
+         "middle": "storm n={} type=i32 op=sum count=9001 place=in",
          "async": f"many n={MANY} retry=9 type=f32 op=sum count=70001 place=out",
          "large": "storm n=4 type=f64 op=sum count=262145 place=in"}
+CALLS, FEWEST, STORM = {"small": 600, "middle": 60}, 20, 0.2  # at most, at least, seconds
 TENSORS = "n=3 name=t type=u8 count=24000000 seed=1"
 SPOILT = 23000000  # bytes of each tensor
 RESET = 0.01  # seconds that it takes to close sockets
@@ -45,6 +46,7 @@ class Work:
     def __init__(self, peers):
         self.peers, self.kind = peers, None
         self.number = self.revision = 0
+        self.calls = dict.fromkeys(CALLS, FEWEST)  # of the next storm: as many as take STORM
         self.usual = {}  # kind -> how many seconds it takes when nothing is lost
         self.longest = self.uneven = 0
         for peer in peers:
@@ -59,7 +61,7 @@ class Work:
             self.lags().expect(f"spoil at={self.number} n={SPOILT}")
         for peer in self.peers:
             peer.send(f"sync retry=9 revision={self.revision}" if kind == "sync" else
-                      f"{LINES[kind]} seed={1000 * self.number} verify=1 "
+                      f"{LINES[kind].format(self.calls.get(kind))} seed={1000 * self.number} verify=1 "
                       f"ids={lib.ids_of(self.peers)}")
         if LINES.get(kind, "").startswith("storm"):
             for peer in self.peers:
@@ -98,6 +100,9 @@ class Work:
             raise Failed(f"{self.kind}: a call took {longest:.1f} s")
         if not lost:
             self.usual[self.kind] = took
+        if not lost and self.kind in CALLS:
+            self.calls[self.kind] = min(CALLS[self.kind], max(FEWEST, int(
+                self.calls[self.kind] * STORM / took)))
         return lost
 
 

@@ -15,6 +15,7 @@
 #include "common/cc_err.h"
 #include "common/cc_limit.h"
 #include "common/cc_sys.h"
+#include "libpccl-shim/beat.h"
 #include "libpccl-shim/lib.h"
 #include "libpccl-shim/offer.h"
 #include "libpccl-shim/spawn.h"
@@ -667,22 +668,45 @@ pcclResult_t pccl_session_fail(struct pccl_session *s)
 		s->path, text);
 }
 
+/* With the answer comes the socket of the beat, if the agent has that. */
+static pcclResult_t call_hello(
+	struct pccl_session *s, struct wl_request *request, struct wl_reply *reply, int *ret_beat)
+{
+	pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+	struct pccl_call call, *calls = &call;
+	pcclResult_t r = begin(s, &call, request, -1, &cond);
+	bool beats;
+
+	if (r == pcclSuccess) {
+		pccl_session_wait(s, &calls, 1, &cond);
+		beats = call.done && (call.reply.features & WL_BEAT);
+		r = pccl_session_end(s, &call, reply, ret_beat, beats ? 1 : 0);
+	}
+	pthread_cond_destroy(&cond);
+	return r;
+}
+
 static pcclResult_t hello(struct pccl_session *s, uint32_t grace_ms)
 {
-	struct wl_request request = {
-		.type = WL_HELLO, .version_min = WL_VERSION_MIN, .version_max = WL_VERSION_MAX};
+	struct wl_request request = {.type = WL_HELLO,
+		.version_min = WL_VERSION_MIN,
+		.version_max = WL_VERSION_MAX,
+		.features = WL_BEAT};
 	struct timeval bound = {
 		.tv_sec = grace_ms / 1000, .tv_usec = (long)(grace_ms % 1000) * 1000};
 	struct wl_reply reply = {0};
 	pcclResult_t r;
+	int beat = -1;
 
 	snprintf(request.name, sizeof request.name, "%s", program_invocation_short_name);
 	setsockopt(s->sock.fd, SOL_SOCKET, SO_SNDTIMEO, &bound, sizeof bound);
 	s->grace_ns = (grace_ms < HELLO_TIMEOUT_MS ? grace_ms : HELLO_TIMEOUT_MS) * MS_NS;
 	s->probing = true; /* nothing else before the hello's answer */
-	r = pccl_session_call(s, &request, &reply, NULL, 0);
+	r = call_hello(s, &request, &reply, &beat);
 	s->probing = false;
 	s->grace_ns = grace_ms * MS_NS;
+	if (beat >= 0)
+		pccl_beat_start(beat);
 	if (r == pcclVersionMismatch ||
 		(r == pcclSuccess &&
 			(reply.version < WL_VERSION_MIN || reply.version > WL_VERSION_MAX)))

@@ -341,6 +341,7 @@ void agentd_config_init(struct agentd_config *c)
 		.connect_timeout_ms = 10000,
 		.master_grace_ms = 60000,
 		.stopped_timeout_ms = 10000,
+		.beat_timeout_ms = 3000,
 		.hash_type = WM_HASH_SIMPLE,
 	};
 }

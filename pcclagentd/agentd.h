@@ -46,6 +46,7 @@ struct agentd_config {
 	uint32_t master_grace_ms;    /* that a run outlives its master */
 	uint32_t hash_type;          /* of shared state: enum wm_hash_type */
 	uint32_t stopped_timeout_ms; /* after which a stopped process counts as lost */
+	uint32_t beat_timeout_ms;    /* after which one that does not answer counts as stopped */
 	struct agentd_masters masters;
 	uint32_t idle_exit_ms; /* end when no session was there for this long; 0: never */
 };

@@ -4,7 +4,8 @@
  * objects and is the only one that writes them:
  *
  *   agentd.c   the loop, the core, carrying out its actions
- *   session.c  processes' connections; packet.c their packets, process.c who is there
+ *   session.c  processes' connections; packet.c their packets, process.c who is there, beat.c
+ *              whether it runs
  *   queue.c    communicators: queue pairs and their doorbells
  *   region.c   shared memory and the limits on it
  *   result.c   result regions and their reuse
@@ -33,6 +34,7 @@
 #include "common/cc_sys.h"
 
 #include "pcclagentd/agentd.h"
+#include "pcclagentd/beat.h"
 #include "pcclagentd/core/agt.h"
 #include "pcclagentd/engine.h"
 #include "pcclagentd/narrow.h"
@@ -85,6 +87,7 @@ struct session {
 	uint32_t id;
 	int fd;
 	struct process process;
+	struct beat beat;
 	struct cc_watch *watch, *room_watch, *pid_watch; /* watch: NULL while replies wait */
 	struct outbox outbox;
 	uint32_t uid;

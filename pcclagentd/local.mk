@@ -26,6 +26,7 @@ pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/admin.c \
 	pcclagentd/admin_state.c \
 	pcclagentd/agentd.c pcclagentd/agentd.h \
+	pcclagentd/beat.c pcclagentd/beat.h \
 	pcclagentd/engine.c pcclagentd/engine.h pcclagentd/engine_internal.h \
 	pcclagentd/engine_flow.c pcclagentd/engine_life.c \
 	pcclagentd/engine_rx.c \

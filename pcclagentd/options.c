@@ -91,6 +91,9 @@ static const struct setting {
 		"that a run outlives its master [60000]"},
 	{"stopped_timeout_ms", V_MS, offsetof(struct agentd_config, stopped_timeout_ms), "MS",
 		"after which a stopped process counts as lost [10000]"},
+	{"beat_timeout_ms", V_MS, offsetof(struct agentd_config, beat_timeout_ms), "MS",
+		"after which a process that is waited for, and whose library\n"
+		"does not answer, counts as stopped [3000]"},
 	{"hash_type", V_HASH, 0, "TYPE",
 		"of shared state: simple, or crc32c; the same on all hosts\n[simple]"},
 	{"idle_exit", V_SECONDS, offsetof(struct agentd_config, idle_exit_ms), "SECONDS",

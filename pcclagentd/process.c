@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "pcclagentd/process.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -85,19 +86,57 @@ static void read_sched(const struct process *p, char sched[PROCESS_SCHED_SIZE])
 		sched[0] = '\0';
 }
 
+/* "PID (NAME) STATE ...": the name is the process's choice, parentheses included. '\0': unknown. */
+static char read_state(int stat_fd)
+{
+	char buf[128], *end;
+
+	read_file(stat_fd, buf, sizeof buf);
+	end = strrchr(buf, ')');
+	return end && end[1] == ' ' ? end[2] : '\0';
+}
+
+static bool thread_runs(int tasks, const char *thread)
+{
+	char path[48];
+	bool runs;
+	int fd;
+
+	snprintf(path, sizeof path, "%.32s/stat", thread);
+	fd = openat(tasks, path, O_RDONLY | O_CLOEXEC);
+	runs = read_state(fd) == 'R';
+	close_file(&fd);
+	return runs;
+}
+
+bool process_runs(const struct process *p)
+{
+	const struct dirent *e;
+	bool runs = false;
+	char path[48];
+	DIR *dir;
+
+	if (p->stat_fd < 0)
+		return false;
+	snprintf(path, sizeof path, "/proc/%u/task", p->pid);
+	dir = opendir(path);
+	while (dir && !runs && (e = readdir(dir)) != NULL)
+		runs = e->d_name[0] != '.' && thread_runs(dirfd(dir), e->d_name);
+	if (dir)
+		closedir(dir);
+	return runs;
+}
+
 bool process_is_stopped(struct process *p)
 {
-	char buf[128], sched[PROCESS_SCHED_SIZE], *end, state;
+	char sched[PROCESS_SCHED_SIZE], state;
 
 	if (p->stat_fd < 0)
 		return false;
 	read_sched(p, sched);
 	if (sched[0] && strcmp(sched, p->slept) == 0)
 		return false;
-	read_file(p->stat_fd, buf, sizeof buf);
-	/* "PID (NAME) STATE ...": the name is the process's choice, parentheses included. */
-	end = strrchr(buf, ')');
-	state = end && end[1] == ' ' ? end[2] : '\0';
+	state = read_state(p->stat_fd);
 	memcpy(p->slept, state == 'S' ? sched : "", state == 'S' ? sizeof sched : 1);
 	return state == 'T' || state == 't';
 }

@@ -25,5 +25,8 @@ void process_open(struct process *p, int sock, uint32_t pid);
 void process_close(struct process *p);
 /* By a signal or a debugger. False also when that cannot be known. */
 bool process_is_stopped(struct process *p);
+/* Does one of its threads run, or wait for a CPU? False also when that cannot be known. Reads a
+ * file for each thread: for when there is a doubt. */
+bool process_runs(const struct process *p);
 
 #endif

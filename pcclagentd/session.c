@@ -54,6 +54,7 @@ static void destroy(struct agentd *d, struct session *s)
 	cc_watch_free(s->pid_watch);
 	outbox_clear(&s->outbox);
 	process_close(&s->process);
+	beat_close(&s->beat);
 	close(s->fd);
 	a->sessions--;
 	account_put(d, a);
@@ -153,6 +154,19 @@ int session_offer(struct agentd *d, uint32_t session, const struct wl_reply *r, 
 
 /* ---- requests ---- */
 
+/* Without descriptors for it, /proc alone tells whether the process is stopped. */
+static void answer_hello(
+	struct agentd *d, struct session *s, const struct wl_request *q, struct wl_reply *r)
+{
+	int fd = -1;
+
+	if ((q->features & WL_BEAT) && beat_open(&s->beat, &fd) == 0)
+		r->features = WL_BEAT;
+	session_reply(d, s->id, r, &fd, fd >= 0 ? 1 : 0);
+	if (fd >= 0)
+		close(fd);
+}
+
 static bool handle_hello(struct agentd *d, struct session *s, const struct wl_request *q)
 {
 	struct wl_reply r = {
@@ -183,7 +197,7 @@ static bool handle_hello(struct agentd *d, struct session *s, const struct wl_re
 	r.version = q->version_max < WL_VERSION_MAX ? q->version_max : WL_VERSION_MAX;
 	r.hash_type = d->cfg.hash_type;
 	s->greeted = true;
-	session_reply(d, id, &r, NULL, 0);
+	answer_hello(d, s, q, &r);
 	if (!find(d, id))
 		return false;
 	agentd_feed(d, &ev);
@@ -419,6 +433,7 @@ static void on_accept(void *arg, int fd)
 	*s = (struct session){.d = d,
 		.id = ++d->next_session,
 		.fd = fd,
+		.beat = {.fd = -1},
 		.uid = cred.uid,
 		.opened_ns = cc_now_ns()};
 	process_open(&s->process, fd, (uint32_t)cred.pid);
@@ -452,12 +467,24 @@ int session_listen(struct agentd *d)
 	return 0;
 }
 
-/* A process that is stopped holds up all others of its group: the core must know. */
-static void look_at_process(struct agentd *d, struct session *s)
+/* What /proc shows is known at once; its beat tells where that does not show it. */
+static bool is_stopped(struct agentd *d, struct session *s, uint64_t now)
 {
-	struct agt_event ev = {.type = AGT_EV_SESSION_STOPPED,
-		.session = s->id,
-		.stopped = process_is_stopped(&s->process)};
+	bool due = s->stopped || agt_session_is_due(d->core, s->id);
+
+	if (process_is_stopped(&s->process)) {
+		beat_forget(&s->beat);
+		return true;
+	}
+	return beat_is_silent(
+		&s->beat, &s->process, MS(d->cfg.beat_timeout_ms) / BEAT_ASKS, due, now);
+}
+
+/* A process that is stopped holds up all others of its group: the core must know. */
+static void look_at_process(struct agentd *d, struct session *s, uint64_t now)
+{
+	struct agt_event ev = {
+		.type = AGT_EV_SESSION_STOPPED, .session = s->id, .stopped = is_stopped(d, s, now)};
 
 	if (ev.stopped == s->stopped)
 		return;
@@ -467,11 +494,12 @@ static void look_at_process(struct agentd *d, struct session *s)
 
 void session_look(struct agentd *d)
 {
+	uint64_t now = cc_now_ns();
 	struct session *s, *tmp;
 
 	HASH_ITER (hh, d->sessions, s, tmp)
 		if (s->greeted)
-			look_at_process(d, s);
+			look_at_process(d, s, now);
 }
 
 /* Those that were stopped are looked at before each tick of the core: none is to count as lost that
@@ -491,14 +519,14 @@ void session_tick(struct agentd *d, uint64_t now)
 		if (!s->greeted && now - s->opened_ns > HELLO_NS) {
 			session_drop(d, s->id, WIRE_TIMEOUT, "no hello within 5 s");
 		} else if (s->stopped) {
-			look_at_process(d, s);
+			look_at_process(d, s, now);
 		} else if (s->greeted && s->id > d->looked) {
 			more = left == 0;
 			if (more)
 				continue;
 			left--;
 			last = s->id;
-			look_at_process(d, s);
+			look_at_process(d, s, now);
 		}
 	}
 	d->looked = more ? last : 0;

@@ -26,8 +26,12 @@
 #define WL_TEXT_MAX    512u
 #define WL_SEQS_MAX    64u
 
+/* Features. WL_BEAT: a socket comes with the answer to the hello, on which a thread of the shim
+ * answers each packet of the agent with one of its own: its process runs. */
+#define WL_BEAT 1u
+
 enum wl_type {
-	WL_HELLO = 1,       /* -> version, features */
+	WL_HELLO = 1,       /* -> version, features; fd, with WL_BEAT: the beat's socket */
 	WL_COMM_CREATE = 2, /* -> comm; fds: queue pair memfd, submission doorbell, data doorbell */
 	WL_COMM_CONNECT = 3, /* -> run, losses, topo_turn, pending_turn, world */
 	WL_COMM_DESTROY = 4,

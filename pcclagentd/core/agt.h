@@ -365,6 +365,9 @@ bool agt_is_quiet(const struct agt *a);
 /* Does somebody, anywhere in a run, wait for the votes of others? Their processes may be stopped.
  */
 bool agt_is_awaited(const struct agt *a);
+/* May others be waiting for this session's process? For somebody's votes, as above, or for an
+ * operation that is not done after a moment. */
+bool agt_session_is_due(const struct agt *a, uint32_t session);
 
 struct agt_comm_info {
 	uint32_t comm, session, uid, pid, group, run;

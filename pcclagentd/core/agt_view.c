@@ -7,6 +7,9 @@
 
 #include "pcclagentd/core/agt_internal.h"
 
+/* An operation of this age may wait for a process that is stopped. */
+#define DUE_NS (UINT64_C(500) * AGT_NS_PER_MS)
+
 static bool run_is_quiet(const struct agt_run *r)
 {
 	const struct agt_link *l;
@@ -37,6 +40,26 @@ bool agt_is_awaited(const struct agt *a)
 
 	for (r = a->runs; r; r = r->hh.next)
 		if (r->state == AGT_RUN_UP && r->awaited)
+			return true;
+	return false;
+}
+
+static bool run_waits(const struct agt *a, const struct agt_run *r)
+{
+	return r->state == AGT_RUN_UP &&
+	       (r->awaited || (r->ops && a->now - r->ops->born_ns >= DUE_NS));
+}
+
+bool agt_session_is_due(const struct agt *a, uint32_t session)
+{
+	const struct agt_session *s;
+	const struct agt_comm *c;
+
+	HASH_FIND(hh, a->sessions, &session, sizeof session, s);
+	if (!s)
+		return false;
+	DL_FOREACH (s->comms, c)
+		if (c->state == AGT_COMM_ACCEPTED && run_waits(a, c->run))
 			return true;
 	return false;
 }

@@ -52,6 +52,25 @@ START_TEST(from_the_first_process_to_the_ring)
 }
 END_TEST
 
+/* A process is asked for its beat when others may wait for it. */
+START_TEST(due_while_somebody_waits)
+{
+	fx_group(f, 2, 2, comms);
+	ck_assert(!agt_session_is_due(f->a, 1));
+	ck_assert(!agt_session_is_due(f->a, 77));
+	beat(true);
+	ck_assert(agt_session_is_due(f->a, 1));
+	ck_assert(agt_session_is_due(f->a, 2));
+	beat(false);
+	ck_assert(!agt_session_is_due(f->a, 1));
+	fx_submit(f, comms[0], 0, 5, 8);
+	ck_assert(!agt_session_is_due(f->a, 2));
+	fx_tick(f, 600);
+	ck_assert(agt_session_is_due(f->a, 1));
+	ck_assert(agt_session_is_due(f->a, 2));
+}
+END_TEST
+
 START_TEST(not_while_an_operation_lives)
 {
 	fx_group(f, 2, 2, comms);
@@ -178,6 +197,7 @@ Suite *quiet_suite(void)
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, from_the_first_process_to_the_ring);
+	tcase_add_test(t, due_while_somebody_waits);
 	tcase_add_test(t, not_while_an_operation_lives);
 	tcase_add_test(t, not_while_the_master_is_away);
 	tcase_add_loop_test(t, not_while_a_process_is_stopped, 0, 2);

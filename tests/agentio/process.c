@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who is at the other end of a socket, and is it stopped? Children of the test are. How often the
- * agent looks.
+ * Who is at the other end of a socket, and is it stopped? Children of the test are. Does it answer
+ * when it is asked? How often the agent looks.
  */
 #include <signal.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "pcclagentd/beat.h"
 #include "pcclagentd/io.h"
 #include "pcclagentd/process.h"
 #include "tests/agentio/fixture.h"
@@ -84,6 +85,170 @@ START_TEST(its_end_is_no_stop)
 	process_open(&late, -1, 0);
 	ck_assert_int_eq(late.stat_fd, -1);
 	process_close(&late);
+}
+END_TEST
+
+#define EVERY 100u
+
+static struct beat b;
+static int other; /* the end of the process */
+static uint64_t now;
+
+static bool look(struct process *p, bool due)
+{
+	return beat_is_silent(&b, p, EVERY, due, now);
+}
+
+/* So many intervals pass. */
+static bool pass(struct process *p, unsigned n)
+{
+	bool silent = look(p, true);
+
+	while (n-- > 0) {
+		now += EVERY;
+		silent = look(p, true);
+	}
+	return silent;
+}
+
+/* After how many intervals it is silent: other threads of this machine make them more. */
+static unsigned until_silent(struct process *p)
+{
+	unsigned n = 0;
+
+	while (!pass(p, 1))
+		n++;
+	return n + 1;
+}
+
+static unsigned read_asks(void)
+{
+	unsigned n = 0;
+	char c;
+
+	while (recv(other, &c, 1, MSG_DONTWAIT) == 1)
+		n++;
+	return n;
+}
+
+static void answer(void)
+{
+	ck_assert_int_eq(send(other, "", 1, 0), 1);
+}
+
+static void beat_setup(void)
+{
+	ck_assert_int_eq(beat_open(&b, &other), 0);
+	now = EVERY;
+}
+
+static void beat_teardown(void)
+{
+	beat_close(&b);
+	close(other);
+}
+
+/* As of a process in another PID namespace. */
+static struct process unseen(void)
+{
+	struct process p;
+
+	process_open(&p, -1, 0);
+	return p;
+}
+
+START_TEST(asked_when_it_is_due)
+{
+	struct process p = unseen();
+
+	for (int i = 0; i < 20; i++, now += EVERY)
+		ck_assert(!look(&p, false));
+	ck_assert_uint_eq(read_asks(), 0);
+	ck_assert(!look(&p, true));
+	ck_assert_uint_eq(read_asks(), 1);
+	now += EVERY - 1;
+	ck_assert(!look(&p, true));
+	ck_assert_uint_eq(read_asks(), 0);
+	/* nothing more when it is not awaited any more, and nothing counts then */
+	for (int i = 0; i < 20; i++, now += EVERY)
+		ck_assert(!look(&p, false));
+	ck_assert_uint_eq(read_asks(), 0);
+}
+END_TEST
+
+START_TEST(silent_until_it_answers)
+{
+	struct process p = unseen();
+
+	for (int i = 0; i < 3; i++) {
+		ck_assert(!pass(&p, BEAT_ASKS - 1));
+		answer(); /* in the last moment */
+		ck_assert(!pass(&p, 0));
+		ck_assert(!pass(&p, BEAT_ASKS));
+		ck_assert_uint_ge(until_silent(&p), 1);
+		read_asks();
+		ck_assert(pass(&p, 1000));
+		ck_assert_uint_eq(read_asks(), 0); /* it has some to answer */
+		answer();
+		ck_assert(!look(&p, true));
+	}
+	ck_assert_uint_ge(until_silent(&p), BEAT_ASKS);
+	beat_forget(&b);
+	ck_assert(!look(&p, true));
+}
+END_TEST
+
+START_TEST(the_time_of_an_agent_that_stood_still_counts_once)
+{
+	struct process p = unseen();
+
+	ck_assert(!pass(&p, 1));
+	now += 1000 * EVERY;
+	ck_assert(!pass(&p, BEAT_ASKS - 3));
+}
+END_TEST
+
+START_TEST(who_runs_is_not_silent)
+{
+	struct process p;
+	pid_t busy = fork();
+	int status;
+
+	if (busy == 0)
+		for (;;)
+			;
+	process_open(&p, -1, (uint32_t)busy);
+	ck_assert(!pass(&p, 10 * BEAT_ASKS));
+	ck_assert_int_eq(kill(busy, SIGSTOP), 0);
+	ck_assert_int_eq(waitpid(busy, &status, WUNTRACED), busy);
+	ck_assert_uint_ge(until_silent(&p), BEAT_ASKS);
+	process_close(&p);
+	ck_assert_int_eq(kill(busy, SIGKILL), 0);
+	ck_assert_int_eq(waitpid(busy, &status, 0), busy);
+}
+END_TEST
+
+START_TEST(on_a_machine_that_is_busy_it_takes_longer)
+{
+	ck_assert_uint_eq(beat_parts("0.20 0.18 0.12 1/80 11206\n", 2), BEAT_PARTS);
+	ck_assert_uint_eq(beat_parts("9.20 9.18 9.12 2/80 11206\n", 2), BEAT_PARTS);
+	ck_assert_uint_eq(beat_parts("0.20 0.18 0.12 8/80 11206\n", 2), BEAT_PARTS / 4);
+	ck_assert_uint_eq(beat_parts("0.20 0.18 0.12 100000/200000 11206\n", 1), 1);
+	ck_assert_uint_eq(beat_parts("", 2), BEAT_PARTS);
+	ck_assert_uint_eq(beat_parts("0.20 0.18 0.12 8/80 11206\n", -1), BEAT_PARTS);
+}
+END_TEST
+
+START_TEST(a_process_may_do_without)
+{
+	struct process p = unseen();
+
+	until_silent(&p);
+	close(other);
+	ck_assert(!look(&p, true));
+	ck_assert_int_eq(b.fd, -1);
+	ck_assert(!pass(&p, 10 * BEAT_ASKS));
+	other = -1;
 }
 END_TEST
 
@@ -308,6 +473,16 @@ Suite *process_suite(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, stopped_and_continued);
 	tcase_add_test(t, its_end_is_no_stop);
+	suite_add_tcase(s, t);
+	t = tcase_create("beat");
+	tcase_set_timeout(t, 20);
+	tcase_add_checked_fixture(t, beat_setup, beat_teardown);
+	tcase_add_test(t, asked_when_it_is_due);
+	tcase_add_test(t, silent_until_it_answers);
+	tcase_add_test(t, the_time_of_an_agent_that_stood_still_counts_once);
+	tcase_add_test(t, who_runs_is_not_silent);
+	tcase_add_test(t, on_a_machine_that_is_busy_it_takes_longer);
+	tcase_add_test(t, a_process_may_do_without);
 	suite_add_tcase(s, t);
 	t = tcase_create("looks");
 	tcase_set_timeout(t, 120); /* there are many sessions to be made */

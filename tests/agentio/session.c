@@ -53,6 +53,30 @@ static bool fds_are(const struct agentd_stats *s, uint64_t n)
 	return s->sessions == 1 && fx_count_fds() == n;
 }
 
+/* A library that has no beat gets none: the calls of the other tests are such. */
+START_TEST(beat_comes_with_the_hello)
+{
+	struct wl_request q = {.type = WL_HELLO,
+		.version_min = WL_VERSION_MIN,
+		.version_max = WL_VERSION_MAX,
+		.features = WL_BEAT | 1u << 31,
+		.name = "test"};
+	struct client c;
+	struct wl_reply r;
+	int beat;
+	char ask;
+
+	client_connect(&f, &c);
+	client_call(&c, &q, &r, &beat, 1);
+	ck_assert_uint_eq(r.features, WL_BEAT);
+	/* Nobody awaits this process. */
+	ck_assert_int_eq(recv(beat, &ask, 1, MSG_DONTWAIT), -1);
+	client_close(&c);
+	ck_assert_int_eq(recv(beat, &ask, 1, 0), 0);
+	close(beat);
+}
+END_TEST
+
 static int hello_packet(uint8_t buf[WL_PACKET_MAX], uint32_t min, uint32_t max)
 {
 	struct wl_request q = {.type = WL_HELLO,
@@ -451,6 +475,7 @@ Suite *session_suite(void)
 
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, beat_comes_with_the_hello);
 	tcase_add_test(t, hello_cut_short);
 	tcase_add_test(t, random_packets);
 	tcase_add_test(t, giant_packets);

@@ -36,6 +36,7 @@ e2e_tests = \
 	tests/e2e/test_masters.py \
 	tests/e2e/test_compat.py \
 	tests/e2e/test_stood_still.py \
+	tests/e2e/test_frozen.py \
 	tests/e2e/test_newcomers.py \
 	tests/e2e/test_ports.py \
 	tests/e2e/test_refusals.py \

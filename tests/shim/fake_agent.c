@@ -227,6 +227,10 @@ void fake_answer(struct fake *f, int conn, const struct wl_request *q, enum fake
 	case WL_HELLO:
 		r.version = WL_VERSION_MAX;
 		r.hash_type = f->hash_type;
+		if (f->beat >= 0 && (q->features & WL_BEAT)) {
+			r.features = WL_BEAT;
+			fds[n_fds++] = f->beat;
+		}
 		break;
 	case WL_COMM_CREATE:
 		r.comm = make_comm(f, conn, fds, action == FAKE_BAD_QUEUE);
@@ -286,6 +290,10 @@ void fake_answer(struct fake *f, int conn, const struct wl_request *q, enum fake
 	fake_reply(f, conn, &r, fds, n_fds);
 	if (action == FAKE_UNSEALED)
 		close(fds[0]);
+	if (r.features & WL_BEAT) {
+		close(f->beat);
+		f->beat = -1;
+	}
 }
 
 /* As the agent does, before it answers who destroys the comm. */
@@ -521,6 +529,7 @@ struct fake *fake_start_fd(int listener)
 	f->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	for (unsigned i = 0; i < CONNS; i++)
 		f->conns[i] = -1;
+	f->beat = -1;
 	MUST(pthread_create(&f->thread, NULL, run, f) == 0);
 	return f;
 }

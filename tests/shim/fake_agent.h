@@ -63,6 +63,9 @@ struct wl_request fake_last(struct fake *f, enum wl_type type);
 void fake_losses(struct fake *f, uint64_t losses);
 /* Told to sessions from now on. */
 void fake_hash_type(struct fake *f, uint32_t hash_type);
+/* The next hello's answer brings the other end, on which asks are answered; this one is the
+ * caller's. */
+int fake_beat(struct fake *f);
 uint64_t fake_losses_now(struct fake *f);
 /* Open connections. */
 void fake_await_connections(struct fake *f, unsigned n);

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/socket.h>
 
 void fake_script(
 	struct fake *f, enum wl_type type, enum fake_action action, uint32_t code, const char *text)
@@ -101,6 +102,17 @@ void fake_losses(struct fake *f, uint64_t losses)
 	pthread_mutex_lock(&f->lock);
 	f->losses = losses;
 	pthread_mutex_unlock(&f->lock);
+}
+
+int fake_beat(struct fake *f)
+{
+	int pair[2];
+
+	MUST(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+	pthread_mutex_lock(&f->lock);
+	f->beat = pair[1];
+	pthread_mutex_unlock(&f->lock);
+	return pair[0];
 }
 
 void fake_hash_type(struct fake *f, uint32_t hash_type)

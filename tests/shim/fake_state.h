@@ -67,6 +67,7 @@ struct fake {
 	struct wl_request last[TYPES];
 	struct cc_addr place; /* of the master, as published */
 	uint32_t hash_type;
+	int beat; /* for the next hello's answer, or -1 */
 	uint64_t losses, topo_turn, pending_turn, epoch;
 	struct wire_world world; /* as told with answers and completions */
 	uint64_t last_seq, outcomes[QUEUED];

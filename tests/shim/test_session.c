@@ -653,6 +653,57 @@ START_TEST(a_forked_child_starts_afresh)
 }
 END_TEST
 
+static bool beats(int beat)
+{
+	char c = 0;
+
+	return send(beat, &c, 1, MSG_NOSIGNAL) == 1 && recv(beat, &c, 1, 0) == 1;
+}
+
+/* The process waits in a call that is not answered before this. */
+static void *beats_while_waiting(void *arg)
+{
+	int *beat = arg;
+	bool fine;
+
+	fake_await_seen(fx_agent, WL_ARE_PENDING, 1);
+	fine = beats(*beat);
+	fake_release(fx_agent);
+	return fine ? arg : NULL;
+}
+
+/* Whatever the others do, and after a fork, which takes nothing along. */
+START_TEST(a_thread_answers_asks)
+{
+	pcclComm_t *c = fx_new_comm();
+	int beat = fake_beat(fx_agent), status;
+	pthread_t thread;
+	bool pending;
+	void *fine;
+	char end;
+	pid_t pid;
+
+	fx_assert_succeeds(pcclConnect(c));
+	for (int i = 0; i < 3; i++)
+		ck_assert(beats(beat));
+	pid = fork();
+	if (pid == 0)
+		for (;;)
+			pause();
+	fake_script(fx_agent, WL_ARE_PENDING, FAKE_HOLD, 0, NULL);
+	ck_assert_int_eq(pthread_create(&thread, NULL, beats_while_waiting, &beat), 0);
+	fx_assert_succeeds(pcclArePeersPending(c, &pending));
+	ck_assert_int_eq(pthread_join(thread, &fine), 0);
+	ck_assert_ptr_nonnull(fine);
+	shutdown(beat, SHUT_WR); /* the agent is gone; the child does not hold the other end */
+	ck_assert_int_eq(recv(beat, &end, 1, 0), 0);
+	close(beat);
+	ck_assert_int_eq(kill(pid, SIGKILL), 0);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	fx_assert_succeeds(pcclDestroyCommunicator(c));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("session");
@@ -681,6 +732,7 @@ int main(void)
 	tcase_add_test(tc, nobody_destroys_it_during_a_call);
 	tcase_add_test(tc, optimizing_is_a_topology_vote);
 	tcase_add_test(tc, votes_are_numbered);
+	tcase_add_test(tc, a_thread_answers_asks);
 	tcase_add_test(tc, a_forked_child_starts_afresh);
 	suite_add_tcase(s, tc);
 	return tl_run(s);

@@ -509,7 +509,10 @@ static bool take_message(struct agent *a, const uint8_t *frame, size_t len)
 		greet_core(a);
 	if (msg.type == WM_OP_VOTE || msg.type == WM_OP_REPORT) /* seldom comes alone */
 		cc_loop_expect(m->loop);
-	step(m, &(struct ccm_event){.type = CCM_EV_MSG, .conn = id, .msg = &msg});
+	step(m, &(struct ccm_event){.type = CCM_EV_MSG,
+			.conn = id,
+			.msg = &msg,
+			.way_ms = msg.type == WM_HEARTBEAT ? cc_conn_way_ms(a->conn) : 0});
 	wire_master_clear(&msg);
 	return agent_find(m, id) != NULL;
 }

@@ -542,6 +542,16 @@ static int addr_of(const struct cc_conn *c,
 	return cc_addr_from_sockaddr((struct sockaddr *)&ss, ret);
 }
 
+uint32_t cc_conn_round_trip_us(const struct cc_conn *c)
+{
+	return c->bev ? cc_tcp_round_trip_us(bufferevent_getfd(c->bev)) : 0;
+}
+
+uint32_t cc_conn_way_ms(const struct cc_conn *c)
+{
+	return c->bev ? cc_tcp_way_ms(bufferevent_getfd(c->bev)) : 0;
+}
+
 int cc_conn_peer_addr(const struct cc_conn *c, struct cc_addr *ret)
 {
 	return addr_of(c, getpeername, ret);

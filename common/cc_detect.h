@@ -43,6 +43,7 @@ struct cc_detect {
 	uint64_t min_ns, max_ns;
 	uint64_t short_ns; /* gaps below are no samples */
 	uint64_t heard_ns;
+	uint64_t way_ns;  /* see cc_detect_way */
 	bool paused;      /* the gap that goes on is no sample */
 	uint32_t n, next; /* samples, where the next one goes to */
 	uint32_t longest_us;
@@ -62,6 +63,9 @@ void cc_detect_pause(struct cc_detect *d, uint64_t now_ns);
  * not beyond the least bound. */
 bool cc_detect_blind(const struct cc_detect *d, uint64_t stood_still_ns);
 uint64_t cc_detect_bound(const struct cc_detect *d); /* ns */
+/* How much longer a sign of life may be under way than the bound allows for (cc_tcp_way_ms), told
+ * with each. It is added to the bound, beyond max, and wears off when the way is shorter again. */
+void cc_detect_way(struct cc_detect *d, uint32_t way_ms);
 /* Since the last sign of life, ns. */
 uint64_t cc_detect_silence(const struct cc_detect *d, uint64_t now_ns);
 /* Is the silence longer than the bound? Costs next to nothing while it is below min. */

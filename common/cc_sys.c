@@ -22,10 +22,9 @@
 #include "common/cc_err.h"
 #include "common/cc_log.h"
 
-#define LISTEN_BACKLOG  1024
-#define SILENCE_MORE_MS 200u
-#define RETRY_MS        100u
-#define SERVED_MS       500
+#define LISTEN_BACKLOG 1024
+#define RETRY_MS       100u
+#define SERVED_MS      500
 
 uint64_t cc_now_ns(void)
 {
@@ -192,6 +191,25 @@ uint32_t cc_tcp_round_trip_us(int fd)
 	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0 ? 0 : info.tcpi_rtt;
 }
 
+uint32_t cc_tcp_info_way_ms(uint32_t rtt_us, uint32_t deviation_us)
+{
+	uint64_t ms = (rtt_us + UINT64_C(4) * deviation_us) / 1000;
+
+	if (rtt_us == 0 || ms <= CC_WAY_MS)
+		return 0; /* nothing is measured yet, or it is not slow */
+	return ms - CC_WAY_MS < CC_WAY_MAX_MS ? (uint32_t)(ms - CC_WAY_MS) : CC_WAY_MAX_MS;
+}
+
+uint32_t cc_tcp_way_ms(int fd)
+{
+	struct tcp_info info;
+	socklen_t len = sizeof info;
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
+		return 0;
+	return cc_tcp_info_way_ms(info.tcpi_rtt, info.tcpi_rttvar);
+}
+
 /* On a long way what the host's administrator has chosen is better, or is meant to be. */
 static void choose_congestion_control(int fd)
 {
@@ -233,10 +251,9 @@ int cc_tcp_tune(int fd)
 
 void cc_tcp_allow_silence(int fd, uint32_t ms)
 {
-	unsigned limit = ms + SILENCE_MORE_MS;
+	unsigned limit = ms + CC_WAY_MAX_MS;
 
-	if (limit > CC_TCP_TIMEOUT_MS)
-		setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, sizeof limit);
+	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, sizeof limit);
 }
 
 static int unix_sockaddr(const char *path, struct sockaddr_un *sun)

@@ -40,6 +40,8 @@ int cc_listen_unix(const char *path, int type, unsigned mode);
 extern const uint16_t cc_tcp_sizes[CC_TCP_SIZES];
 /* A way is long where a round trip takes so much or more. */
 #define CC_LONG_WAY_US 5000u
+/* It is slow where one takes so much: bounds of a second or two are short for some of them. */
+#define CC_SLOW_WAY_US 200000u
 /* The options of every connected TCP socket here: no delay, and the kernel gives the connection up
  * (ETIMEDOUT) when the other host has vanished for CC_TCP_TIMEOUT_MS, whether or not there is
  * something to send; on a long way, the host's own congestion control. 0 or CC_ERR_IO (errno kept;
@@ -48,10 +50,17 @@ int cc_tcp_tune(int fd);
 /* The kernel's smoothed round trip of a connected TCP socket; of one that has sent nothing yet,
  * that of its handshake. 0 for other sockets. */
 uint32_t cc_tcp_round_trip_us(int fd);
+/* By how much an answer on it may take longer than CC_WAY_MS, by what the kernel has measured: its
+ * smoothed round trip and four deviations, at most CC_WAY_MAX_MS. Most of that is time in queues of
+ * routers. 0 on ways that are not slow, and for other sockets. */
+#define CC_WAY_MS     500u
+#define CC_WAY_MAX_MS 30000u
+uint32_t cc_tcp_way_ms(int fd);
+uint32_t cc_tcp_info_way_ms(uint32_t rtt_us, uint32_t deviation_us);
 /* Whether its congestion control is bbr, of whatever version. */
 bool cc_tcp_has_bbr(int fd);
 /* After cc_tcp_tune, where the caller himself judges a silence of up to ms: the kernel gives the
- * connection up a little later than that, if it would have done so before. */
+ * connection up CC_WAY_MAX_MS later than that. */
 void cc_tcp_allow_silence(int fd, uint32_t ms);
 /* Connects (blocking) to an AF_UNIX socket. Descriptor or a negative enum cc_err (errno kept). */
 int cc_connect_unix(const char *path, int type);

@@ -175,9 +175,11 @@ void eng_tell_heard(struct eng_thread *t, uint32_t link)
 	bool any = false, blocked = false;
 
 	for (const struct eng_stream *s = t->streams; s; s = s->next) {
+		uint32_t ms = s->silent_ms > s->way_ms ? s->silent_ms - s->way_ms : 0;
+
 		if (s->link != link)
 			continue;
-		least = s->silent_ms < least ? s->silent_ms : least;
+		least = ms < least ? ms : least;
 		blocked = blocked || (s->tx && s->busy && !s->writable);
 		any = true;
 	}

@@ -48,10 +48,11 @@ int eng_add_tx_stream(struct eng *e, uint32_t link, int fd, uint32_t shift);
 int eng_add_rx_stream(struct eng *e, uint32_t link, const struct cc_id *from, int fd);
 /*
  * Looks for signs of life of the hosts at the other ends. A link is broken when nothing at all was
- * heard of its host for ENG_SILENCE_MS; a host that only takes no data is never given up. To be
- * called every ENG_LOOK_MS; time in which nobody called is not held against the others. The rest
- * of half a second is for late looks. starts: operations can be started now. Otherwise what other
- * hosts sent ahead of a start waits for it however long it takes.
+ * heard of its host for ENG_SILENCE_MS, and longer on a slow way (cc_tcp_way_ms); a host that only
+ * takes no data is never given up. To be called every ENG_LOOK_MS; time in which nobody called is
+ * not held against the others. The rest of half a second is for late looks. starts: operations can
+ * be started now. Otherwise what other hosts sent ahead of a start waits for it however long it
+ * takes.
  */
 #define ENG_LOOK_MS    200u
 #define ENG_SILENCE_MS 2800u
@@ -136,7 +137,8 @@ struct eng_event {
 	uint64_t seq;
 	uint32_t link;
 	uint64_t tx_bytes, rx_bytes; /* headers and payload on sockets, of this transfer */
-	/* Since the other host's system answered or sent anything on one of the link's streams. The
+	/* Since the other host's system answered or sent anything on one of the link's streams, but
+	 * for the time that it may have been under way. The
 	 * agent there may be stopped all the same. */
 	uint32_t heard_ms;
 	bool silent;  /* LINK_BROKEN: nothing was heard of the other host any more */

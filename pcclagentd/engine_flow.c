@@ -20,6 +20,7 @@ bool eng_flow_is_stuck(struct eng_flow *f, int fd)
 	bool on_time = now - f->looked_ns < LATE_NS;
 	struct tcp_info info = {0};
 	socklen_t len = sizeof info;
+	uint32_t bound_ms;
 
 	/* Where nothing is counted nothing seems to be under way. */
 	f->looked_ns = now;
@@ -35,6 +36,7 @@ bool eng_flow_is_stuck(struct eng_flow *f, int fd)
 	}
 	f->segs_in = info.tcpi_segs_in;
 	f->delivered = info.tcpi_delivered;
-	return now - f->since_ns >= ENG_STUCK_MS * 1000000ull &&
+	bound_ms = ENG_STUCK_MS + 2 * cc_tcp_info_way_ms(info.tcpi_rtt, info.tcpi_rttvar);
+	return now - f->since_ns >= bound_ms * UINT64_C(1000000) &&
 	       info.tcpi_total_retrans - f->repeated >= ENG_STUCK_TRIES;
 }

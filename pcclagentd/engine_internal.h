@@ -75,7 +75,9 @@ struct eng_stream {
 	uint64_t parked_ns;  /* the time limit runs from here */
 	uint32_t segs_in;    /* TCP segments received until the last look */
 	uint32_t silent_ms;  /* time watched since there was a new one */
+	uint32_t way_ms;     /* added to the bounds of silence: see cc_tcp_way_ms */
 	bool quiet;          /* by ENG_QUIET_MS, and the loop was told */
+	bool paced;          /* see engine_life.c */
 	bool writable;       /* TX */
 	uint32_t shift;      /* TX */
 	uint8_t *spill;      /* TX: rest of a segment whose transfer is gone; owned */

@@ -49,6 +49,19 @@ void eng_tune(int fd)
 		setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
 }
 
+/*
+ * What a stream has under way when its window is large goes into the queue of a router in no time,
+ * and signs of life wait there as well, longer than any that went before. At its own pace the queue
+ * grows slowly enough to be measured.
+ */
+static void pace(struct eng_stream *s)
+{
+	static const uint64_t any_rate = UINT64_MAX - 1; /* but not that of who is not paced */
+
+	s->paced = true;
+	setsockopt(s->fd, SOL_SOCKET, SO_MAX_PACING_RATE, &any_rate, sizeof any_rate);
+}
+
 /* Has anything come in on the stream since the last look? */
 static bool has_spoken(struct eng_stream *s)
 {
@@ -60,18 +73,26 @@ static bool has_spoken(struct eng_stream *s)
 		len < offsetof(struct tcp_info, tcpi_segs_in) + sizeof info.tcpi_segs_in ||
 		info.tcpi_segs_in == 0)
 		return true;
+	s->way_ms = cc_tcp_info_way_ms(info.tcpi_rtt, info.tcpi_rttvar);
+	if (s->way_ms > 0 && !s->paced)
+		pace(s);
 	if (info.tcpi_segs_in == s->segs_in)
 		return false;
 	s->segs_in = info.tcpi_segs_in;
 	return true;
 }
 
+static bool is_silent(const struct eng_stream *s, uint32_t bound_ms)
+{
+	return s->silent_ms >= bound_ms + s->way_ms;
+}
+
 static bool is_gone(const struct eng_thread *t, const struct eng_stream *s)
 {
-	if (s->silent_ms < ENG_SILENCE_MS || s->silent_ms >= ENG_STREAM_SILENCE_MS)
-		return s->silent_ms >= ENG_SILENCE_MS;
+	if (!is_silent(s, ENG_SILENCE_MS) || is_silent(s, ENG_STREAM_SILENCE_MS))
+		return is_silent(s, ENG_SILENCE_MS);
 	for (const struct eng_stream *o = t->streams; o; o = o->next)
-		if (o->link == s->link && o->silent_ms < ENG_SILENCE_MS)
+		if (o->link == s->link && !is_silent(o, ENG_SILENCE_MS))
 			return false;
 	return true;
 }
@@ -99,7 +120,7 @@ static bool give_up(struct eng_thread *t, struct eng_stream *gone)
 static void tell_quiet(struct eng_thread *t)
 {
 	for (struct eng_stream *s = t->streams; s; s = s->next) {
-		bool quiet = s->silent_ms >= ENG_QUIET_MS;
+		bool quiet = is_silent(s, ENG_QUIET_MS);
 
 		if (quiet != s->quiet)
 			eng_tell_heard(t, s->link);

@@ -28,12 +28,15 @@
  * the link to it has failed in ORDERS orders of the ring: each makes another host its neighbour,
  * which waits in vain, too. What is left is for the rounds themselves.
  */
-#define BOUND_MS   5000u
-#define ORDERS     2u
-#define ROUNDS_MS  1000u
-#define LINK_MS    ((BOUND_MS - ROUNDS_MS) / ORDERS)
-#define HELLO_MS   (LINK_MS / 2) /* so that another address can still have its turn */
-#define ERROR_SIZE 96
+#define BOUND_MS  5000u
+#define ORDERS    2u
+#define ROUNDS_MS 1000u
+#define LINK_MS   ((BOUND_MS - ROUNDS_MS) / ORDERS)
+#define HELLO_MS  (LINK_MS / 2) /* so that another address can still have its turn */
+/* Two of stream 0, two of the others. The master gives a round up after BOUND_MS. */
+#define ROUND_TRIPS 4u
+#define SLOW_MS_MAX (BOUND_MS - LINK_MS - ROUNDS_MS / 2)
+#define ERROR_SIZE  96
 /* Operands that wait to be sent: those of the operations in flight, and of some that have failed
  * meanwhile. */
 #define SMALL_MAX_OUT ((size_t)256 << 20)
@@ -81,6 +84,7 @@ struct out_link {
 	bool silent; /* the core was told */
 	struct link_health health;
 	uint64_t deadline, next_try;
+	bool is_slow; /* the deadline has been put off for it */
 	uint32_t n_tries, started;
 	struct dial tries[CANDIDATES]; /* stream 0 to each candidate */
 	/* n_streams + 1 once a candidate was good: [0] is that one, the last one is for small
@@ -96,6 +100,16 @@ struct out_link {
 };
 
 static void advance(struct out_link *l);
+
+/* How much longer a link may take on a slow way: the round trips that it needs. */
+static uint64_t slow_ns(int fd)
+{
+	uint64_t ns = cc_tcp_round_trip_us(fd) * UINT64_C(1000);
+
+	if (ns < CC_SLOW_WAY_US * UINT64_C(1000))
+		return 0;
+	return ROUND_TRIPS * ns < MS(SLOW_MS_MAX) ? ROUND_TRIPS * ns : MS(SLOW_MS_MAX);
+}
 
 /* ---- one stream being opened ---- */
 
@@ -229,7 +243,7 @@ static void say_hello(struct dial *d)
 	wlk_hello_put(buf, &h);
 	d->proof = way_prove_hello(&l->to.key, buf);
 	d->state = DIAL_HELLO;
-	d->hello_deadline = cc_now_ns() + MS(HELLO_MS);
+	d->hello_deadline = cc_now_ns() + MS(HELLO_MS) + slow_ns(d->fd);
 	if (send(d->fd, buf, sizeof buf, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)sizeof buf) {
 		dial_fail(d, "%s", strerror(errno));
 		return;
@@ -247,6 +261,10 @@ static void on_connected(void *arg)
 	d->fd = cc_conn_detach(d->conn);
 	d->conn = NULL;
 	d->state = DIAL_WAITING;
+	if (!d->link->is_slow && slow_ns(d->fd) > 0) {
+		d->link->is_slow = true;
+		d->link->deadline += slow_ns(d->fd);
+	}
 	advance(d->link);
 }
 

@@ -175,8 +175,12 @@ static void on_connected(void *arg)
 	if (!r->seal)
 		agentd_out_of_memory("keys");
 	knock.u.knock.share = *cc_seal_share(r->seal);
-	if (send_msg(r, &knock, false) == 0)
+	if (send_msg(r, &knock, false) == 0) {
+		if (cc_conn_round_trip_us(r->conn) >= CC_SLOW_WAY_US)
+			agentd_feed(r->d,
+				&(struct agt_event){.type = AGT_EV_MASTER_TAKEN, .run = r->id});
 		return;
+	}
 	hang_up(r);
 	tell_down(r, "sending to the master failed");
 }
@@ -234,7 +238,10 @@ bool run_proves(const struct run *r, const struct wlk_hello *h, const uint8_t bu
 /* Is still the same connection there after the event? */
 static void feed_msg(struct run *r, const struct wm_msg *m)
 {
-	struct agt_event ev = {.type = AGT_EV_MASTER_MSG, .run = r->id, .msg = m};
+	struct agt_event ev = {.type = AGT_EV_MASTER_MSG,
+		.run = r->id,
+		.msg = m,
+		.way_ms = m->type == WM_HEARTBEAT ? cc_conn_way_ms(r->conn) : 0};
 	struct agentd *d = r->d;
 	uint32_t id = r->id, attempt = r->attempt;
 

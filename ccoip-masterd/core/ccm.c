@@ -279,6 +279,8 @@ int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct 
 		m->look = true;
 		break;
 	case CCM_EV_MSG:
+		if (a && ev->msg->type == WM_HEARTBEAT)
+			cc_detect_way(&a->life, ev->way_ms);
 		if (a)
 			message(m, a, ev->msg);
 		break;

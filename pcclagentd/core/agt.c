@@ -112,6 +112,9 @@ static void dispatch(struct agt *a, const struct agt_event *ev)
 	case AGT_EV_ASLEEP:
 		agt_stuck_asleep(a, ev);
 		break;
+	case AGT_EV_MASTER_TAKEN:
+		agt_dial_taken(a, ev);
+		break;
 	case AGT_EV_MASTER_UP:
 		agt_master_up(a, ev);
 		break;

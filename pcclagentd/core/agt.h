@@ -111,17 +111,18 @@ enum agt_event_type {
 	AGT_EV_SUBMIT,        /* comm, slot (< SHM_SLOTS, not in use), sub, and, if that is refused,
 			       * text: why; code != 0: the entry was bad, there is no sub: complete
 			       * it with code and text */
-	AGT_EV_ASLEEP,    /* comm, slot (< SHM_SLOTS): its caller has waited for a moment, and does
-			   * nothing else */
-	AGT_EV_MASTER_UP, /* run: TCP connection made */
-	AGT_EV_MASTER_DOWN, /* run, text, code (0, or what this host lacks for a run that has not
-			     * begun here); also when it could not be made: the answer to the last
-			     * MASTER_OPEN, unless a MASTER_DROP or _CLOSE came after it */
-	AGT_EV_ADDRESSES,   /* addresses: where this agent is reached from now on */
-	AGT_EV_SET_MASTER,  /* from, to: the master at from is to be found at to, too (family 0:
-			     * nowhere else any more); kept for later runs as well, unless run is
-			     * given: then only of that one. now: leave a master that is up */
-	AGT_EV_MASTER_MSG,  /* run, msg (stays owned by the caller) */
+	AGT_EV_ASLEEP, /* comm, slot (< SHM_SLOTS): its caller has waited for a moment, and does
+			* nothing else */
+	AGT_EV_MASTER_TAKEN, /* run: TCP connection made on a slow way: an answer takes its time */
+	AGT_EV_MASTER_UP,    /* run: somebody answers there */
+	AGT_EV_MASTER_DOWN,  /* run, text, code (0, or what this host lacks for a run that has not
+			      * begun here); also when it could not be made: the answer to the last
+			      * MASTER_OPEN, unless a MASTER_DROP or _CLOSE came after it */
+	AGT_EV_ADDRESSES,    /* addresses: where this agent is reached from now on */
+	AGT_EV_SET_MASTER,   /* from, to: the master at from is to be found at to, too (family 0:
+			      * nowhere else any more); kept for later runs as well, unless run is
+			      * given: then only of that one. now: leave a master that is up */
+	AGT_EV_MASTER_MSG,   /* run, msg (stays owned by the caller) */
 	AGT_EV_LINK_UP,     /* run, peer (agent), inbound: all streams of the link to it are up, or,
 			     * with inbound, of the one from it */
 	AGT_EV_LINK_FAILED, /* run, peer, text: could not be opened */
@@ -170,6 +171,7 @@ struct agt_event {
 	bool ended;        /* LINK_DOWN, inbound */
 	bool silent;       /* LINK_DOWN, LINK_SILENT */
 	bool stopped;      /* SESSION_STOPPED */
+	uint32_t way_ms;   /* MASTER_MSG, a heartbeat: see cc_detect_way */
 	struct cc_addr from, to; /* SET_MASTER */
 	bool now;                /* SET_MASTER */
 	bool taken; /* MASTER_DOWN: somebody had taken the connection, no master of ours: to try

@@ -267,6 +267,14 @@ void agt_dial_tick(struct agt *a, struct agt_run *r)
 	}
 }
 
+void agt_dial_taken(struct agt *a, const struct agt_event *ev)
+{
+	struct agt_run *r = agt_run_find(a, ev->run);
+
+	if (r && r->dialling && is_dialled(r))
+		r->dial_ns = a->now;
+}
+
 /* Keeps what is said for later runs, too. */
 static void moved_set(struct agt *a, const struct agt_event *ev)
 {

@@ -544,6 +544,8 @@ void agt_dial_away(const struct agt *a, struct agt_run *r);
 /* addr is where r's master is, too. */
 void agt_dial_alias(struct agt_run *r, const struct cc_addr *addr);
 void agt_dial_tick(struct agt *a, struct agt_run *r);
+/* The time that a place has begins anew. */
+void agt_dial_taken(struct agt *a, const struct agt_event *ev);
 void agt_dial_set_master(struct agt *a, const struct agt_event *ev);
 
 /* agt_resume.c */

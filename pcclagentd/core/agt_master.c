@@ -323,6 +323,8 @@ void agt_master_msg(struct agt *a, const struct agt_event *ev)
 		r->state == AGT_RUN_ORPHAN)
 		return;
 	cc_detect_heard(&r->life, a->now);
+	if (m->type == WM_HEARTBEAT)
+		cc_detect_way(&r->life, ev->way_ms);
 	if (r->state == AGT_RUN_UP)
 		got_msg(a, r, m);
 	else if (m->type == WM_HELLO_ACK)

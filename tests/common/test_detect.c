@@ -175,6 +175,25 @@ START_TEST(a_burst_teaches_nothing)
 }
 END_TEST
 
+START_TEST(a_slow_way_adds_to_the_bound)
+{
+	struct cc_detect d;
+	uint64_t ms = 1000000, bound;
+
+	cc_detect_init(&d, 500, 2800, 0);
+	bound = cc_detect_bound(&d);
+	cc_detect_way(&d, 4000);
+	ck_assert_uint_eq(cc_detect_bound(&d), bound + 4000 * ms);
+	ck_assert(!cc_detect_gone(&d, bound + 4000 * ms));
+	ck_assert(cc_detect_gone(&d, bound + 4000 * ms + 1));
+	cc_detect_way(&d, 0);
+	ck_assert_uint_eq(cc_detect_bound(&d), bound + 3500 * ms);
+	for (int i = 0; i < 300; i++)
+		cc_detect_way(&d, 0);
+	ck_assert_uint_eq(cc_detect_bound(&d), bound);
+}
+END_TEST
+
 START_TEST(the_observers_standstill_is_no_silence)
 {
 	struct cc_detect d = make(0);
@@ -275,6 +294,7 @@ int main(void)
 	tcase_add_test(tc, jitter_widens_the_bound);
 	tcase_add_test(tc, a_long_silence_is_remembered_for_a_while);
 	tcase_add_test(tc, a_burst_teaches_nothing);
+	tcase_add_test(tc, a_slow_way_adds_to_the_bound);
 	tcase_add_test(tc, the_observers_standstill_is_no_silence);
 	tcase_add_test(tc, clocks_may_jump);
 	tcase_add_test(tc, few_false_alarms);

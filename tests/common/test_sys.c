@@ -142,9 +142,13 @@ START_TEST(tuned_sockets_notice_dead_peers)
 	ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_KEEPINTVL), 1);
 	ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_KEEPCNT), 2);
 	cc_tcp_allow_silence(fd, 1000);
-	ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), CC_TCP_TIMEOUT_MS);
+	ck_assert_int_gt(option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), CC_WAY_MAX_MS);
 	cc_tcp_allow_silence(fd, 60000);
 	ck_assert_int_gt(option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 60000);
+	ck_assert_uint_eq(cc_tcp_way_ms(fd), 0);
+	ck_assert_uint_eq(cc_tcp_info_way_ms(80000, 20000), 0);
+	ck_assert_uint_eq(cc_tcp_info_way_ms(4000000, 250000), 5000 - CC_WAY_MS);
+	ck_assert_uint_eq(cc_tcp_info_way_ms(UINT32_MAX, 0), CC_WAY_MAX_MS);
 	close(fd);
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	ck_assert_int_eq(cc_tcp_tune(pair[0]), CC_ERR_IO);

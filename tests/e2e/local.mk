@@ -37,6 +37,7 @@ e2e_tests = \
 	tests/e2e/test_compat.py \
 	tests/e2e/test_stood_still.py \
 	tests/e2e/test_frozen.py \
+	tests/e2e/test_slow_way.py \
 	tests/e2e/test_newcomers.py \
 	tests/e2e/test_ports.py \
 	tests/e2e/test_refusals.py \

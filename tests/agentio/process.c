@@ -90,13 +90,13 @@ END_TEST
 
 #define EVERY 100u
 
-static struct beat b;
+static struct beat asks;
 static int other; /* the end of the process */
 static uint64_t now;
 
 static bool look(struct process *p, bool due)
 {
-	return beat_is_silent(&b, p, EVERY, due, now);
+	return beat_is_silent(&asks, p, EVERY, due, now);
 }
 
 /* So many intervals pass. */
@@ -138,13 +138,13 @@ static void answer(void)
 
 static void beat_setup(void)
 {
-	ck_assert_int_eq(beat_open(&b, &other), 0);
+	ck_assert_int_eq(beat_open(&asks, &other), 0);
 	now = EVERY;
 }
 
 static void beat_teardown(void)
 {
-	beat_close(&b);
+	beat_close(&asks);
 	close(other);
 }
 
@@ -193,7 +193,7 @@ START_TEST(silent_until_it_answers)
 		ck_assert(!look(&p, true));
 	}
 	ck_assert_uint_ge(until_silent(&p), BEAT_ASKS);
-	beat_forget(&b);
+	beat_forget(&asks);
 	ck_assert(!look(&p, true));
 }
 END_TEST
@@ -246,7 +246,7 @@ START_TEST(a_process_may_do_without)
 	until_silent(&p);
 	close(other);
 	ck_assert(!look(&p, true));
-	ck_assert_int_eq(b.fd, -1);
+	ck_assert_int_eq(asks.fd, -1);
 	ck_assert(!pass(&p, 10 * BEAT_ASKS));
 	other = -1;
 }

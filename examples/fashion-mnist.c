@@ -161,11 +161,7 @@ static unsigned company(const struct trainer *t)
 /* Lets everybody in who is waiting. All trainers of the run call it together. */
 static void update_topology(struct trainer *t)
 {
-	pcclResult_t result;
-
-	while ((result = pcclUpdateTopology(t->comm)) == pcclUpdateTopologyFailed)
-		;
-	must(result, "updating the topology");
+	must(pcclUpdateTopology(t->comm), "updating the topology");
 }
 
 /* Waits until there are enough trainers, or there is a run in progress to take part in. */

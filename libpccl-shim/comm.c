@@ -369,16 +369,20 @@ static pcclResult_t vote(pcclComm_t *c, enum wl_type type, struct wl_reply *repl
 	return r;
 }
 
-/* Of a peer that was put out, topology calls say it by a code of their own, as in PCCL 1.0. */
+/* Of a peer that was put out, the first topology call says it by a code of its own, as in PCCL 1.0.
+ * Later ones do not: programs repeat that code. */
 static pcclResult_t removed_code(pcclComm_t *c, pcclResult_t r, pcclResult_t code)
 {
 	char text[PCCL_TEXT_MAX];
-	bool removed;
+	bool first;
 
+	if (r != pcclInvalidUsage && r != pcclRankConnectionLost)
+		return r;
 	pthread_mutex_lock(&c->lock);
-	removed = c->link != PCCL_LINK_NONE && c->told_gone;
+	first = c->link != PCCL_LINK_NONE && c->told_gone && !c->told_removed;
+	c->told_removed = c->told_removed || first;
 	pthread_mutex_unlock(&c->lock);
-	if (!removed || (r != pcclInvalidUsage && r != pcclRankConnectionLost))
+	if (!first)
 		return r;
 	pccl_keep_text(text);
 	return pccl_fail(code, "%s", text);

@@ -166,6 +166,7 @@ struct pcclComm_t {
 	uint32_t gone_code;
 	char gone_text[PCCL_TEXT_MAX];
 	bool told_gone;           /* the application got to know that it is a peer no more */
+	bool told_removed;        /* and that by the code of a topology call */
 	struct wire_world world;  /* as of the last call that told of it: pcclGetAttribute */
 	struct pccl_state *state; /* the main thread's, not guarded (state.h); NULL: no
 				   * synchronization yet */

@@ -130,6 +130,7 @@ static pcclResult_t join(pcclComm_t *c, bool *ret_died)
 	c->group_losses = reply.losses;
 	c->told_lost = false;
 	c->told_gone = false;
+	c->told_removed = false;
 	c->world = reply.world;
 	c->n_succeeded = 0;
 	c->link = PCCL_LINK_UP;

@@ -528,8 +528,9 @@ PCCL_EXPORT pcclResult_t pcclGetAttribute(
  * changed. Typically called once per training step, at a place that all peers come to. Main thread.
  *
  * pcclPendingAsyncOps       await outstanding operations first; no vote was given
- * pcclUpdateTopologyFailed  this peer was removed from the run: pcclConnect makes it a new one
- * pcclInvalidUsage          not connected, or not the main thread
+ * pcclUpdateTopologyFailed  this peer was removed from the run: pcclConnect makes it a new one.
+ *                           The first topology call after the removal says so
+ * pcclInvalidUsage          not connected, not the main thread, or removed, as said before
  * pcclMasterConnectionFailed
  */
 PCCL_EXPORT pcclResult_t pcclUpdateTopology(pcclComm_t *communicator);

@@ -84,6 +84,9 @@ def kicked(lab):
         answer = peer.call("update")
         check(answer["code"] == UPDATE_TOPOLOGY_FAILED,
               "then pcclUpdateTopology is pcclUpdateTopologyFailed", answer)
+        answer = peer.call("update")
+        check(answer["code"] == INVALID_USAGE,
+              "and pcclInvalidUsage when a loop repeats it, so that the loop ends", answer)
         lab.drop_peer(peer)
 
 

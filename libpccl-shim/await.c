@@ -328,7 +328,7 @@ static pcclResult_t end_by_slot(pcclComm_t *c, struct progress *p, struct pccl_o
 	if (end->code != pcclSuccess)
 		return pccl_slot_fail(c, p->slot, end->code);
 	r = take_success(c, p);
-	pccl_comm_note_fatal(c, p->op->tag, p->op->bytes, false);
+	pccl_comm_note_survived(c, p->op);
 	fill_info(p->slot, &end->info);
 	return r;
 }
@@ -356,7 +356,7 @@ static pcclResult_t end_by_verdict(
 		return r;
 	default:
 		if (p->mode != SHM_RESULT_NONE)
-			pccl_comm_note_fatal(c, p->op->tag, p->op->bytes, true);
+			pccl_comm_note_death(c, p->op);
 		return pccl_fail(pcclRankConnectionLost,
 			"the agent of this host died during the operation: call again");
 	}

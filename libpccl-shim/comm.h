@@ -182,8 +182,9 @@ struct pcclComm_t {
 	} backlog;
 	struct pccl_fatal {
 		uint64_t tag, bytes;
+		bool is_sync;
 		uint32_t deaths; /* of agents, one after the other, while it ran */
-	} fatal[8];              /* operations that have ended so, latest last by n_fatal */
+	} fatal[SHM_SLOTS];      /* operations that have ended so, latest last by n_fatal */
 	_Atomic uint32_t n_fatal;
 	uint64_t succeeded[WL_SEQS_MAX]; /* attempts that the application was told of, a ring */
 	uint32_t n_succeeded;            /* of them so far */
@@ -277,11 +278,14 @@ pcclResult_t pccl_comm_fail_interrupted(void);
 enum pccl_verdict pccl_op_verdict(pcclComm_t *c, uint32_t slot);
 /* The application is told that this attempt has succeeded. */
 void pccl_comm_told_success(pcclComm_t *c, uint64_t seq);
-/* The agent has died while an operation with this tag and size ran, or (died is false) it has ended
- * in another way. */
-void pccl_comm_note_fatal(pcclComm_t *c, uint64_t tag, uint64_t bytes, bool died);
+/* The agent of op's attachment is gone while op ran. It counts unless the agent ended in order. */
+void pccl_comm_note_death(pcclComm_t *c, const struct pccl_op *op);
+/* op has ended in another way: deaths before do not count. */
+void pccl_comm_note_survived(pcclComm_t *c, const struct pccl_op *op);
 /* Have agents died of it, as it seems, twice in a row? Then it is forgotten. */
-bool pccl_comm_is_fatal(pcclComm_t *c, uint64_t tag, uint64_t bytes);
+bool pccl_comm_is_fatal(pcclComm_t *c, const struct pccl_op *op);
+/* Sets the sentence of such an operation. */
+pcclResult_t pccl_comm_fail_fatal(const struct pccl_op *op);
 /* The application is told that an operation failed because its agent died. */
 void pccl_comm_told_of_death(pcclComm_t *c, const struct pccl_attachment *of);
 

@@ -312,13 +312,7 @@ static pcclResult_t admit(pcclComm_t *c, const struct pccl_op *op, const pcclRed
 {
 	pcclResult_t r = pccl_reduce_check(op->send, op->recv, d);
 
-	if (r != pcclSuccess || !pccl_comm_is_fatal(c, d->tag, op->bytes))
-		return r;
-	return pccl_fail(pcclInternalError,
-		"the agent of this host has died twice while it carried out this operation "
-		"(%llu bytes): its log, or that of the kernel, says why; it may have too "
-		"little memory",
-		(unsigned long long)op->bytes);
+	return r == pcclSuccess && pccl_comm_is_fatal(c, op) ? pccl_comm_fail_fatal(op) : r;
 }
 
 /* Takes the reference to the attachment. *again: the agent has gone before it knew of the

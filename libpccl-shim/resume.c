@@ -364,35 +364,46 @@ void pccl_comm_told_success(pcclComm_t *c, uint64_t seq)
 }
 
 /* With the lock held. */
-static struct pccl_fatal *find_fatal(pcclComm_t *c, uint64_t tag, uint64_t bytes)
+static struct pccl_fatal *find_fatal(pcclComm_t *c, const struct pccl_op *op)
 {
 	for (uint32_t i = 0; i < FATAL_MAX; i++)
-		if (c->fatal[i].deaths > 0 && c->fatal[i].tag == tag && c->fatal[i].bytes == bytes)
+		if (c->fatal[i].deaths > 0 && c->fatal[i].tag == op->tag &&
+			c->fatal[i].bytes == op->bytes &&
+			c->fatal[i].is_sync == (op->manifest != NULL))
 			return &c->fatal[i];
 	return NULL;
 }
 
-void pccl_comm_note_fatal(pcclComm_t *c, uint64_t tag, uint64_t bytes, bool died)
+void pccl_comm_note_death(pcclComm_t *c, const struct pccl_op *op)
 {
 	struct pccl_fatal *x;
 
-	if (!died && atomic_load_explicit(&c->n_fatal, memory_order_relaxed) == 0)
+	if (pccl_session_ended_in_order(op->att->session))
 		return;
 	pthread_mutex_lock(&c->lock);
-	x = find_fatal(c, tag, bytes);
-	if (x && !died) {
-		x->deaths = 0;
-	} else if (died) {
-		if (!x) {
-			x = &c->fatal[c->n_fatal++ % FATAL_MAX];
-			*x = (struct pccl_fatal){tag, bytes, 0};
-		}
-		x->deaths++;
+	x = find_fatal(c, op);
+	if (!x) {
+		x = &c->fatal[c->n_fatal++ % FATAL_MAX];
+		*x = (struct pccl_fatal){op->tag, op->bytes, op->manifest != NULL, 0};
 	}
+	x->deaths++;
 	pthread_mutex_unlock(&c->lock);
 }
 
-bool pccl_comm_is_fatal(pcclComm_t *c, uint64_t tag, uint64_t bytes)
+void pccl_comm_note_survived(pcclComm_t *c, const struct pccl_op *op)
+{
+	struct pccl_fatal *x;
+
+	if (atomic_load_explicit(&c->n_fatal, memory_order_relaxed) == 0)
+		return;
+	pthread_mutex_lock(&c->lock);
+	x = find_fatal(c, op);
+	if (x)
+		x->deaths = 0;
+	pthread_mutex_unlock(&c->lock);
+}
+
+bool pccl_comm_is_fatal(pcclComm_t *c, const struct pccl_op *op)
 {
 	struct pccl_fatal *x;
 	bool is;
@@ -400,12 +411,21 @@ bool pccl_comm_is_fatal(pcclComm_t *c, uint64_t tag, uint64_t bytes)
 	if (atomic_load_explicit(&c->n_fatal, memory_order_relaxed) == 0)
 		return false;
 	pthread_mutex_lock(&c->lock);
-	x = find_fatal(c, tag, bytes);
+	x = find_fatal(c, op);
 	is = x && x->deaths >= FATAL_DEATHS;
 	if (is)
 		x->deaths = 0;
 	pthread_mutex_unlock(&c->lock);
 	return is;
+}
+
+pcclResult_t pccl_comm_fail_fatal(const struct pccl_op *op)
+{
+	return pccl_fail(pcclInternalError,
+		"the agent of this host has died twice while it carried out this operation "
+		"(%llu bytes): its log, or that of the kernel, says why; it may have too "
+		"little memory",
+		(unsigned long long)op->bytes);
 }
 
 void pccl_comm_told_of_death(pcclComm_t *c, const struct pccl_attachment *of)

@@ -32,7 +32,7 @@ struct pccl_session {
 
 	pthread_mutex_t lock; /* of all below */
 	bool reading;         /* some thread is the leader */
-	bool dead, may_return;
+	bool dead, may_return, in_order;
 	uint32_t code; /* when dead: pcclResult_t and sentence */
 	char text[WL_TEXT_MAX];
 	uint32_t last_req;
@@ -266,6 +266,7 @@ static void deliver(struct pccl_session *s, int err, const struct wl_reply *repl
 
 		close_fds(fds, n_fds);
 		/* An agent that ends makes room for another; any other reason is about us. */
+		s->in_order = !s->dead;
 		set_dead(s, code, code == pcclAgentUnavailable,
 			reply->text[0] ? reply->text : "the agent ended the session");
 		return;
@@ -653,6 +654,16 @@ bool pccl_session_may_return(struct pccl_session *s)
 	may = s->dead && s->may_return;
 	pthread_mutex_unlock(&s->lock);
 	return may;
+}
+
+bool pccl_session_ended_in_order(struct pccl_session *s)
+{
+	bool is;
+
+	pthread_mutex_lock(&s->lock);
+	is = s->dead && s->in_order;
+	pthread_mutex_unlock(&s->lock);
+	return is;
 }
 
 pcclResult_t pccl_session_fail(struct pccl_session *s)

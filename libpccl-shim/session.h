@@ -106,5 +106,7 @@ pcclResult_t pccl_session_fail(struct pccl_session *s);
 /* Of one that has ended: did the agent die, or leave so that another may take its place? If not, it
  * wants nothing more to do with this process, or is there but talks nonsense, or not at all. */
 bool pccl_session_may_return(struct pccl_session *s);
+/* Of one that has ended: did the agent say goodbye? If not, it may have crashed. */
+bool pccl_session_ended_in_order(struct pccl_session *s);
 
 #endif

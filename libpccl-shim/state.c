@@ -219,6 +219,7 @@ static pcclResult_t end_by_slot(
 		return fail(y, pccl_slot_fail(y->c, s, code));
 	}
 	pccl_comm_told_success(y->c, pccl_read64(&s->seq));
+	pccl_comm_note_survived(y->c, y->op);
 	*ret_revision = pccl_read64(&s->revision);
 	*ret_info = (pcclSharedStateSyncInfo_t){
 		.tx_bytes = pccl_read64(&s->tx_bytes), .rx_bytes = pccl_read64(&s->rx_bytes)};
@@ -249,6 +250,8 @@ static pcclResult_t end_by_verdict(const struct sync *y, uint32_t slot, uint64_t
 		return fail(y, r);
 	default:
 		pccl_comm_told_of_death(y->c, y->op->att);
+		if (y->map && is_spoiled(y))
+			pccl_comm_note_death(y->c, y->op);
 		return fail(
 			y, pccl_fail(pcclRankConnectionLost,
 				   "the agent of this host died during the synchronization: call "
@@ -352,11 +355,17 @@ static pcclResult_t try_it(pcclComm_t *c, const pcclSharedState_t *shared_state,
 		pccl_attachment_unref(a);
 		return taken;
 	}
+	if (r == pcclSuccess) {
+		c->ops[e.slot].manifest = a->state.base;
+		c->ops[e.slot].bytes = e.sync.bytes;
+		if (pccl_comm_is_fatal(c, &c->ops[e.slot]))
+			r = pccl_comm_fail_fatal(&c->ops[e.slot]);
+	}
 	if (r != pcclSuccess) {
+		c->ops[e.slot].manifest = NULL;
 		pccl_state_put(c->state);
 		return refuse(c, &e, r);
 	}
-	c->ops[e.slot].manifest = a->state.base;
 	pccl_slot_submit(c, &e, 0, PCCL_OP_AWAITED);
 	return await(c, &e, ret_revision, ret_info);
 }

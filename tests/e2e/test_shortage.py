@@ -173,6 +173,25 @@ class Narrow(lib.Loopback):
         self.cgroup.close()
 
 
+def dies_twice(lab, peers, line, start_agent):
+    """Gives all peers the line, and starts the first host's agent again when it dies. The answers,
+    if that was twice."""
+    for peer in peers:
+        peer.send(line)
+    deaths = 0
+    while not select.select([peers[0].process.stdout], [], [], 0.01)[0]:
+        if not lab.agents[0].alive():
+            deaths += 1
+            lab.daemons.remove(lab.agents[0])
+            start_agent()
+    answers = [peer.read() for peer in peers]
+    check(deaths == 2 and all(
+        a["code"] == INTERNAL_ERROR and "host-0" in a["text"] and "died twice" in a["text"]
+        for a in answers),
+          f"what kills its agent ends for all: {answers[1]['text']}", f"{deaths} deaths, {answers}")
+    return answers
+
+
 def in_a_cgroup():
     """What the agent's cgroup has bounds what may be shared; where the operator says otherwise the
     kernel kills the agent, and the operation ends for all when that has happened twice."""
@@ -194,20 +213,11 @@ def in_a_cgroup():
         options = ["--mem-total", "1G", "--mem-per-user", "1G"]
         lab.start_agent(0, path=path, options=options)
         peers = lab.start_peers((0, 1), first=2)
-        for peer in peers:
-            peer.send(f"reduce {line} tag=2 retry=50")
-        deaths = 0
-        while not select.select([peers[0].process.stdout], [], [], 0.01)[0]:
-            if not lab.agents[0].alive():
-                deaths += 1
-                lab.daemons.remove(lab.agents[0])
-                lab.start_agent(0, path=path, options=options)
-        answers = [peer.read() for peer in peers]
-        check(deaths == 2 and all(
-            a["code"] == INTERNAL_ERROR and a["check"] == "ok" and "host-0" in a["text"]
-            and "died twice" in a["text"] for a in answers),
-              f"an operation that kills its agent ends for all: {answers[1]['text']}",
-              f"{deaths} deaths, {answers}")
+        def start_agent():
+            lab.start_agent(0, path=path, options=options)
+
+        answers = dies_twice(lab, peers, f"reduce {line} tag=2 retry=50", start_agent)
+        check(all(a["check"] == "ok" for a in answers), "with operands as before", answers)
         wrong = judge(lib.together(peers, f"reduce {SMALL} tag=3 ids={ids_of(peers)} verify=1"))
         check(not wrong, "and the run goes on", wrong)
 

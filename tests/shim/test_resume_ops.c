@@ -148,6 +148,40 @@ START_TEST(results_that_were_handed_over)
 }
 END_TEST
 
+/* An agent that was told to end is not blamed on what it carried out; one that crashes is. */
+START_TEST(what_kills_agents_is_given_up)
+{
+	bool crashes = _i == 1;
+
+	for (unsigned i = 0; i < 4; i++) {
+		struct buffers b = bf_new(STAGED, BYTES, 1);
+		pcclAsyncReduceOp_t h = bf_launch(&b, 1);
+
+		if (!crashes || i < 2) {
+			struct fake_op op = fake_take(fx_agent);
+
+			fake_begin(&op, bf_mode(STAGED), 3, SEGMENT);
+			if (crashes)
+				fake_hang_up(fx_agent);
+			else
+				fake_goodbye(fx_agent, pcclAgentUnavailable, "ending");
+			fake_await_seen(fx_agent, WL_COMM_ATTACH, i + 1);
+			fx_assert_fails(pcclAwaitAsyncReduce(&h, NULL), pcclRankConnectionLost,
+				"call again");
+		} else if (i == 2) {
+			fx_assert_fails(
+				pcclAwaitAsyncReduce(&h, NULL), pcclInternalError, "died twice");
+		} else {
+			struct fake_op op = fake_take(fx_agent);
+
+			fake_serve(&op, bf_mode(STAGED));
+			fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
+		}
+		bf_free(&b);
+	}
+}
+END_TEST
+
 static unsigned mappings_of(const char *name)
 {
 	char line[512];
@@ -363,6 +397,7 @@ int main(void)
 	tcase_add_test(tc, a_loss_is_known_to_those_who_hurry);
 	tcase_add_loop_test(tc, results_of_which_the_others_know, 0, PLACEMENTS);
 	tcase_add_loop_test(tc, results_that_were_handed_over, 0, 4 * PLACEMENTS);
+	tcase_add_loop_test(tc, what_kills_agents_is_given_up, 0, 2);
 	tcase_add_test(tc, results_that_nobody_takes);
 	tcase_add_loop_test(tc, results_that_are_lost, 0, 2);
 	tcase_add_test(tc, doubts_outlive_agents);

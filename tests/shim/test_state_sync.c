@@ -371,6 +371,25 @@ START_TEST(an_agent_that_dies)
 }
 END_TEST
 
+/* The third call does not try again. */
+START_TEST(an_agent_that_dies_twice)
+{
+	enum stage stage = TOUCHED;
+	struct st_state s;
+
+	st_init(&s, 1);
+	for (int i = 0; i < 2; i++) {
+		stage = TOUCHED;
+		fx_assert_fails(st_sync(&s.shared, ST_POPULAR, NULL, die_at, &stage),
+			pcclRankConnectionLost, "call again");
+	}
+	fx_assert_fails(pcclSynchronizeSharedState(fx_comm, &s.shared, ST_POPULAR, NULL),
+		pcclInternalError, "died twice");
+	fx_assert_succeeds(st_sync(&s.shared, ST_POPULAR, NULL, st_equal, NULL));
+	st_free(&s);
+}
+END_TEST
+
 /* Whether the agent has written by itself, the manifest says. */
 START_TEST(registered_memory_may_have_been_written)
 {
@@ -636,6 +655,7 @@ int main(void)
 	tcase_add_test(tc, a_loss_is_known_when_it_is_repeated);
 	tcase_add_test(tc, kicked);
 	tcase_add_loop_test(tc, an_agent_that_dies, 0, 2 * STAGES);
+	tcase_add_test(tc, an_agent_that_dies_twice);
 	tcase_add_loop_test(tc, registered_memory_may_have_been_written, 0, 2);
 	tcase_add_test(tc, an_agent_that_was_left_may_have_written);
 	tcase_add_test(tc, a_mixture_is_told_until_one_succeeds);

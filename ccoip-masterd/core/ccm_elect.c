@@ -390,7 +390,9 @@ void ccm_elect_sentence(const struct ccm_election *e, const struct ccm_candidate
 	case CCM_WHY_AHEAD:
 		(void)snprintf(dst, size,
 			"REVISION_INCREMENT_VIOLATION: it offers revision %" PRIu64
-			" of the shared state, the group expects %" PRIu64,
+			" of the shared state, the group expects %" PRIu64
+			". If this is another job than the one before, reset the run (pcclctl "
+			"reset)",
 			x->revision, e->expected);
 		break;
 	case CCM_WHY_LAST_REVISION:

@@ -27,10 +27,11 @@
  * Network traffic is the business of the host's agent, pcclagentd. The library talks to it over a
  * local socket and shared memory. Environment: PCCL_AGENT_SOCKET names the agent's socket when it
  * is not the system's; without an agent a private one is started for this user, unless
- * PCCL_AGENT_AUTOSPAWN is 0. It has the environment of the process that started it: of that it
- * reads PCCL_ADVERTISE, the addresses at which other hosts reach it. PCCL_AGENTD and PCCL_MASTERD
- * name the programs to start when they are not where they were installed. PCCL_HASH_TYPE is read by
- * pcclSynchronizeSharedState.
+ * PCCL_AGENT_AUTOSPAWN is 0. Of the environment of the process that started it, the private agent
+ * reads PCCL_ADVERTISE, the addresses at which other hosts reach it, and PCCL_INTERFACES, the
+ * interfaces to use. PCCL_AGENTD and PCCL_MASTERD name the programs to start when they are not
+ * where they were installed. PCCL_HASH_TYPE is read by pcclSynchronizeSharedState, PCCL_LOG_LEVEL
+ * by pcclRunMaster and for a private agent.
  *
  * An agent may die, or be restarted, without costing the run. A thread of the library notices it,
  * waits for the next one, and presents the process's communicators and memory there; connected

@@ -273,7 +273,8 @@ static const struct {
 	{5, "E5Ka E4Ka", 1, ""},
 	{5, "E5Ka E7Ka", 1,
 		"REVISION_INCREMENT_VIOLATION: it offers revision 7 of the shared state, the group "
-		"expects 5"},
+		"expects 5. If this is another job than the one before, reset the run (pcclctl "
+		"reset)"},
 	{0, "EmaxKa", 0,
 		"REVISION_INCREMENT_VIOLATION: it offers revision 18446744073709551615 of the "
 		"shared "

@@ -14,8 +14,9 @@
 #include "pcclagentd/engine.h"
 #include "pcclagentd/state_internal.h"
 
-#define WAITED_NS STE_MS(2000) /* for an answer: the source's kernel gives up after three seconds  \
-				*/
+#define WAITED_NS                                                                                  \
+	STE_MS(2000) /* for an answer: the source's kernel gives up after three seconds            \
+		      */
 #define FORGET_NS STE_MS(600000)
 #define ALIVE_MS  1500u /* the other host's kernel answers a probe each second */
 

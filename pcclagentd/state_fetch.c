@@ -15,7 +15,7 @@
 #include "pcclagentd/state_internal.h"
 
 #define OTHERS_MAX    4u          /* receivers' agents asked at a time */
-#define STRIKES_MAX   3u          /* streams lost in a row without anything right in between */
+#define STRIKES_MAX   3u          /* losses of streams without anything right in between */
 #define WRONG_MAX     3u          /* answers that did not fit their hashes, see wrong_of_member */
 #define ROUNDS_MAX    2u          /* of trying all addresses */
 #define NEXT_ADDR_NS  STE_MS(250) /* then the next address is tried beside */
@@ -140,13 +140,17 @@ void ste_stream_lost(struct ste_stream *s, enum ste_fault fault, const char *why
 	struct ste_src *src = s->src;
 	bool was_up = s->state == STE_UP, was_parked = s->parked;
 	bool suspect = fault == STE_FAULT_LOST && ste_narrow_suspect(s);
-	bool excused =
-		fault == STE_FAULT_WRONG ? wrong_of_member(s) : suspect && ste_narrow_retry(s);
+	/* What goes together is lost once. */
+	bool excused = fault == STE_FAULT_WRONG
+			       ? wrong_of_member(s)
+			       : fault == STE_FAULT_LOST && s->opened_ns <= src->struck_ns;
 	char text[STE_TEXT_MAX];
 
 	/* It may be the stream's, or the source's own. */
 	snprintf(text, sizeof text, "%s%s%s", why, suspect ? "; " : "",
 		suspect ? ENG_STUCK_TEXT : "");
+	if (suspect)
+		ste_narrow_shrink(s);
 	return_all(s);
 	ste_stream_close(s);
 	if (fault == STE_FAULT_NONE || src->lost)
@@ -159,6 +163,7 @@ void ste_stream_lost(struct ste_stream *s, enum ste_fault fault, const char *why
 	if ((!was_up && src->good_addr < 0) || was_parked || excused)
 		return;
 	src->strikes++;
+	src->struck_ns = j->e->now_ns;
 	src->wrong += fault == STE_FAULT_WRONG;
 	if (fault == STE_FAULT_GONE || src->strikes >= STRIKES_MAX || src->wrong >= WRONG_MAX)
 		give_up(j, src);

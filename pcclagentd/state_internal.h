@@ -122,7 +122,8 @@ struct ste_src {
 	uint32_t next_addr; /* to be tried */
 	uint32_t rounds;    /* in which no address was reached */
 	uint64_t retry_ns;  /* no new stream before */
-	uint32_t strikes;   /* streams lost since something that was right came last */
+	uint32_t strikes;   /* times that streams were lost since something right came last */
+	uint64_t struck_ns; /* the last of these */
 	uint32_t wrong;     /* answers that did not fit their hashes, and no member is to blame */
 	uint64_t liars;     /* members that were, and are not asked any more: see wst_request */
 	_Atomic uint32_t not_yet; /* such answers in a row */
@@ -498,8 +499,8 @@ uint32_t ste_pace_leaves(const struct ste_rest *r);
 void ste_narrow_begin(struct ste_stream *s);
 /* Nothing has come for a while, although the other host is heard: large packets may get lost. */
 bool ste_narrow_suspect(const struct ste_stream *s);
-/* Of a suspect: will the next streams have smaller segments? */
-bool ste_narrow_retry(struct ste_stream *s);
+/* Of a suspect: has the next streams have smaller segments, where there are any. */
+void ste_narrow_shrink(struct ste_stream *s);
 bool ste_stream_open(struct ste_job *j, struct ste_src *src, uint32_t addr, char why[STE_TEXT_MAX]);
 void ste_stream_close(struct ste_stream *s); /* and takes it from the job's list */
 void ste_stream_ready(struct ste_stream *s, uint32_t events);

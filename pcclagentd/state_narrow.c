@@ -68,19 +68,16 @@ bool ste_narrow_suspect(const struct ste_stream *s)
 	       s->j->e->now_ns - s->heard_ns > WAITED_NS && host_is_heard(s->f.fd);
 }
 
-bool ste_narrow_retry(struct ste_stream *s)
+void ste_narrow_shrink(struct ste_stream *s)
 {
 	struct ste_narrow *n = get(s);
 
-	if (s->narrow < n->times)
-		return true;
-	if (n->times + 1 == CC_TCP_SIZES)
-		return false;
+	if (s->narrow < n->times || n->times + 1 == CC_TCP_SIZES)
+		return;
 	n->times++;
 	n->since_ns = s->j->e->now_ns;
 	cc_log(CC_LOG_WARNING,
 		"no shared state comes from host %s: %s The next streams have segments of %u bytes "
 		"at most",
 		s->src->s.name, ENG_STUCK_TEXT, cc_tcp_sizes[n->times]);
-	return true;
 }

@@ -154,13 +154,14 @@ void ccm_probed(struct ccm *m, const struct ccm_agent *a, const struct wm_probed
 
 void ccm_newcomer_tick(struct ccm *m)
 {
+	/* A probe takes more round trips than a round, and no member waits for it. */
+	const uint64_t bound = 2 * m->cfg.round_timeout_ms * CCM_NS_PER_MS;
 	struct ccm_probe *p;
 
 	m->newcomers = true;
 	for (p = m->probes; p; p = p->hh.next)
-		if (p->number &&
-			ccm_age(m->now, p->asked_ns) > m->cfg.round_timeout_ms * CCM_NS_PER_MS)
-			probe_end(m, p, false, "it did not say within the time of a round");
+		if (p->number && ccm_age(m->now, p->asked_ns) > bound)
+			probe_end(m, p, false, "it did not say within the time of two rounds");
 }
 
 /* ---- hosts that failed ---- */

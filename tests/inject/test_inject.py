@@ -447,7 +447,7 @@ def start_again(lab, kind):
     except Failed as failure:
         if "ended at once" not in str(failure):
             raise Fault(f"HANG: {failure}{lab.states()}") from None
-        if not any(line.startswith("err: ") for line in lab.daemons[-1].log_lines()):
+        if not any("]: err: " in line for line in lab.daemons[-1].log_lines()):
             raise Fault(f"it did not say why: {failure}") from None
 
 

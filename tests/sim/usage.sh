@@ -22,8 +22,8 @@ for args in "--seeds 5-1" "--seeds abc" "--seeds 1" "--seeds 1-" "--seeds -1-2" 
 done
 tests/sim/run --seeds 7-7 >/dev/null
 check "run --seeds 7-7" 0 $?
-[ "$(tests/sim/run --seed 7 | wc -l)" -eq 5 ]
-check "a seed that is well is told in five lines" 0 $?
+[ "$(tests/sim/run --seed 7 | wc -l)" -eq 6 ]
+check "a seed that is well is told in six lines" 0 $?
 
 found=$(tests/sim/planted_1 --seeds 1-8000 --expect-failure)
 seed=$(echo "$found" | sed -n 's/^seed \([0-9]*\): at .*/\1/p' | head -n 1)

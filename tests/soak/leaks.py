@@ -26,7 +26,7 @@ from lib import check
 # that have just started hold 320 to 440 KiB, and up to 1000 when they have worked for minutes.
 GROWTH = {"threads": 0, "descriptors": 8, "sockets": 2, "memfds": 8, "memfd mappings": 12,
           "mappings": 24, "heap KiB": 1024, "shared KiB": 8192, "addresses KiB": 16384}
-GROWTH_OF_TRAINERS = {**GROWTH, "memfd mappings": 48, "mappings": 60, "shared KiB": 24576,
+GROWTH_OF_TRAINERS = {**GROWTH, "threads": 1, "memfd mappings": 48, "mappings": 60, "shared KiB": 24576,
                       "addresses KiB": 24576}
 # Agents let malloc keep 32 MiB, but say what of the heap is in use. A link that is made while the
 # machine is too busy to answer within 5 ms is taken for a long one and has two more streams: there
@@ -40,8 +40,9 @@ COUNTED = {"pcclagentd": ("sessions", "peers", "runs", "links_in", "links_out"),
 IDLE_SAME = ("threads", "descriptors", "sockets", "memfds", "memfd mappings")
 IDLE_AGENT_ZERO = ("sessions", "peers", "runs", "ops", "memory", "links_in", "links_out")
 IDLE_HEAP_KIB = 4096
-# Of a trainer with nothing but the library's session: itself and the library's thread.
-LEFT = {"threads": 2, "descriptors": 4, "sockets": 1, "memfds": 0, "memfd mappings": 0}
+# Of a trainer with nothing but the library's session: itself and the library's threads, of which one
+# starts with the first operand that is copied for it.
+LEFT = {"threads": 4, "descriptors": 5, "sockets": 2, "memfds": 0, "memfd mappings": 0}
 SAMPLING, PAUSE = 2.0, 0.25  # seconds
 
 

@@ -456,7 +456,13 @@ void ste_fetch_begin(struct ste_job *j);
 void ste_fetch_step(struct ste_job *j);
 void ste_fetch_end(struct ste_job *j);               /* closes all streams */
 uint64_t ste_fetch_next_ns(const struct ste_job *j); /* when a step can have something to do */
-enum ste_fault { STE_FAULT_NONE, STE_FAULT_LOST, STE_FAULT_WRONG, STE_FAULT_GONE };
+enum ste_fault {
+	STE_FAULT_NONE,
+	STE_FAULT_LOST,  /* the stream */
+	STE_FAULT_SHORT, /* an answer without what is needed */
+	STE_FAULT_WRONG,
+	STE_FAULT_GONE,
+};
 /* What was asked of the stream will be asked anew, and the stream is closed. */
 void ste_stream_lost(struct ste_stream *s, enum ste_fault fault, const char *why);
 void ste_stream_up(struct ste_stream *up);

@@ -273,7 +273,7 @@ static void not_had(struct ste_stream *s, uint8_t status)
 		return;
 	}
 	if (r->kind != WST_BLOCK && position(r) > 0) {
-		lose(s, STE_FAULT_LOST, "it has hashes only in part");
+		lose(s, STE_FAULT_SHORT, "it has hashes only in part");
 		return;
 	}
 	if (r->kind != WST_BLOCK && r->n < count_hashes(s->j, r))

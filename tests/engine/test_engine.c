@@ -82,7 +82,7 @@ START_TEST(cancel_then_go_on)
 	net_up(&n, 3, 2);
 	for (uint32_t h = 0; h < n.hosts; h++)
 		n.h[h].n_members = 1;
-	for (uint64_t round = 1; round <= 20; round++) {
+	for (uint64_t round = 1; round <= TIMES(20); round++) {
 		struct op small = {.seq = 2 * round,
 			.count = 5000,
 			.op = KRN_SUM,

@@ -340,7 +340,7 @@ START_TEST(cancelled_in_the_middle)
 
 	rng_state = (uint64_t)_i + 71;
 	net_up(&n, 3, 2);
-	for (uint64_t round = 1; round <= 20; round++) {
+	for (uint64_t round = 1; round <= TIMES(20); round++) {
 		bool replaces = round & 1;
 		struct op o = {.seq = 2 * round - 1,
 			.count = 2000003,
@@ -385,7 +385,7 @@ START_TEST(windows_cancelled_in_the_middle)
 	rng_state = (uint64_t)_i + 81;
 	net_up(&n, 1, 1);
 	n.h[0].n_members = 3;
-	for (uint64_t round = 1; round <= 10; round++) {
+	for (uint64_t round = 1; round <= TIMES(10); round++) {
 		struct op o = windowed(2 * round - 1, _i);
 		struct op small = {.seq = 2 * round,
 			.count = 5000,

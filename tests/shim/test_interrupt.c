@@ -177,13 +177,13 @@ static void end_call(struct attack a)
 
 START_TEST(every_call_that_blocks_is_ended)
 {
-	end_call((struct attack){_i % CALLS, _i / CALLS, STAGED_IN_PLACE});
+	end_call((struct attack){(enum call)(_i % CALLS), (enum way)(_i / CALLS), STAGED_IN_PLACE});
 }
 END_TEST
 
 START_TEST(buffers_of_all_kinds_are_as_before)
 {
-	end_call((struct attack){REDUCE, _i % WAYS, _i / WAYS});
+	end_call((struct attack){REDUCE, (enum way)(_i % WAYS), (enum placement)(_i / WAYS)});
 }
 END_TEST
 
@@ -195,7 +195,7 @@ START_TEST(the_next_call_is_ended)
 	if (_i != CONNECT)
 		fx_assert_succeeds(pcclConnect(fx_comm));
 	interrupt(BY_SIGNAL);
-	ck_assert_int_eq(make(_i, &b), pcclInterrupted);
+	ck_assert_int_eq(make((enum call)_i, &b), pcclInterrupted);
 	bf_assert_untouched(&b);
 	assert_joins_again();
 	bf_free(&b);
@@ -234,7 +234,7 @@ START_TEST(a_call_that_waits_for_an_agent_is_ended)
 {
 	struct buffers b = bf_new(RECV_REGISTERED, BYTES, 1);
 	enum call call = (enum call[]){TOPOLOGY, PENDING, AWAIT, SYNC}[_i / WAYS];
-	enum way way = _i % WAYS;
+	enum way way = (enum way)(_i % WAYS);
 	pcclAsyncReduceOp_t h;
 	struct fake_op op;
 	pthread_t t;
@@ -272,7 +272,7 @@ static void *attack_soon(void *arg)
 /* The agent has gone and none comes. */
 START_TEST(a_connect_without_an_agent_is_ended)
 {
-	enum way way = _i;
+	enum way way = (enum way)_i;
 	pthread_t t;
 
 	fx_assert_succeeds(pcclConnect(fx_comm));

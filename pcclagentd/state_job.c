@@ -143,7 +143,9 @@ bool ste_job_take_leaves(struct ste_job *j, uint32_t t)
 		return false;
 	memset(j->leaf + s->first_leaf, STE_LEAF_HAVE, n);
 	STE_SET_EACH(i, &j->receivers)
-	compare(j, &j->peers[i], t);
+	{
+		compare(j, &j->peers[i], t);
+	}
 	j->tensor[t] = STE_TENSOR_READY;
 	j->unready--;
 	ste_job_moved(j);

@@ -317,7 +317,8 @@ START_TEST(replies_not_read)
 		if (poll(&room, 1, 500) == 0)
 			break;
 		q.req_id = 100 + sent;
-		n = send(c.fd, buf, (size_t)wire_local_put_request(&q, buf), MSG_NOSIGNAL);
+		n = wire_local_put_request(&q, buf);
+		n = send(c.fd, buf, (size_t)n, MSG_NOSIGNAL);
 		sent += n > 0;
 	}
 	ck_assert_msg(n >= 0, "%s", strerror(errno));

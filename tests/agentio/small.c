@@ -38,7 +38,7 @@ static int open_from(const struct cc_id *from, uint16_t stream, enum wlk_code co
 		.version_max = WLK_VERSION_MAX,
 		.service = WLK_P2P,
 		.run = m.run,
-		.nonce = stream == 0 ? (struct cc_id){{++number}} : nonce,
+		.nonce = nonce,
 		.number = 1,
 		.from = *from,
 		.to = m.agent,
@@ -49,6 +49,8 @@ static int open_from(const struct cc_id *from, uint16_t stream, enum wlk_code co
 	const char *why;
 	int fd = tcp_connect(fx_stats(&f).port_p2p);
 
+	if (stream == 0)
+		h.nonce = (struct cc_id){{++number}};
 	wlk_hello_put(buf, &h);
 	(void)master_prove(&m, buf);
 	tcp_send(fd, buf, sizeof buf);

@@ -347,7 +347,7 @@ static pcclResult_t vote(pcclComm_t *c, enum wl_type type, struct wl_reply *repl
 	struct pccl_attrs attrs;
 	bool answered = false;
 	struct pccl_ender end = {.end = end_vote, .arg = c};
-	pcclResult_t r;
+	pcclResult_t r = pcclSuccess;
 
 	for (bool waiting = false; !answered; waiting = true) {
 		r = pccl_comm_use(c, waiting, &a, &attrs);

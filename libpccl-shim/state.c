@@ -177,27 +177,30 @@ static bool has_registered(const struct pccl_state *st)
 	return false;
 }
 
+/* y->map is not NULL. */
+static const struct shm_state_end *end_of(const struct sync *y)
+{
+	return (void *)(y->map + SHM_STATE_END_OFF);
+}
+
 /* May tensors have been written? */
 static bool is_spoiled(const struct sync *y)
 {
-	const struct shm_state_end *end = (void *)(y->map + SHM_STATE_END_OFF);
-
 	if (y->strategy == WM_STRATEGY_SEND_ONLY)
 		return false;
 	/* An agent that we have left may still do so. */
-	return y->written > 0 || atomic_load(&end->touched) != 0 ||
+	return y->written > 0 || atomic_load(&end_of(y)->touched) != 0 ||
 	       (y->bad && has_registered(y->st));
 }
 
 /* Remembers what it has left in the tensors. Sets the sentence again if it has to say more. */
 static pcclResult_t fail(const struct sync *y, pcclResult_t r)
 {
-	const struct shm_state_end *end = (void *)(y->map + SHM_STATE_END_OFF);
 	char text[PCCL_TEXT_MAX];
 
 	if (!y->map || !is_spoiled(y))
 		return r;
-	y->st->torn = atomic_load(&end->complete) != 1;
+	y->st->torn = atomic_load(&end_of(y)->complete) != 1;
 	y->st->torn_revision = y->revision;
 	pccl_keep_text(text);
 	return pccl_fail(r,
@@ -230,7 +233,6 @@ static pcclResult_t end_by_slot(
 static pcclResult_t end_by_verdict(const struct sync *y, uint32_t slot, uint64_t *ret_revision,
 	pcclSharedStateSyncInfo_t *ret_info)
 {
-	const struct shm_state_end *end = (void *)(y->map + SHM_STATE_END_OFF);
 	pcclResult_t r;
 
 	switch (y->bad ? PCCL_VERDICT_GONE : pccl_op_verdict(y->c, slot)) {
@@ -240,7 +242,8 @@ static pcclResult_t end_by_verdict(const struct sync *y, uint32_t slot, uint64_t
 		pccl_slot_told_world(y->c, y->slot); /* as of its start */
 		pccl_comm_told_success(y->c, pccl_read64(&y->slot->seq));
 		*ret_revision =
-			y->map ? atomic_load_explicit(&end->revision, memory_order_relaxed) : 0;
+			y->map ? atomic_load_explicit(&end_of(y)->revision, memory_order_relaxed)
+			       : 0;
 		*ret_info = (pcclSharedStateSyncInfo_t){0};
 		return pcclSuccess;
 	case PCCL_VERDICT_GONE:

@@ -349,10 +349,14 @@ static void check_done(struct ste_job *j)
 		return;
 	set_phase(j, STE_COPIES);
 	STE_SET_EACH(i, &j->receivers)
-	if (j->peers[i].lacking > 0)
-		return;
+	{
+		if (j->peers[i].lacking > 0)
+			return;
+	}
 	STE_SET_EACH(i, &j->receivers)
-	ste_peer_set_complete(j, &j->peers[i]);
+	{
+		ste_peer_set_complete(j, &j->peers[i]);
+	}
 	end(j, STE_SERVES, STE_NOTE_DONE);
 }
 

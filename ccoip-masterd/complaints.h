@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What strangers cause to be logged: they must not be able to fill the log.
+ * Log lines that strangers cause: they must not be able to fill the log.
  */
 #ifndef COMPLAINTS_H
 #define COMPLAINTS_H

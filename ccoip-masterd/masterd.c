@@ -523,13 +523,13 @@ static bool may_speak(struct agent *a)
 	if (a->member || source_may_speak(a->source, cc_now_ns()))
 		return true;
 	a->paused = true;
-	/* Who says little has its turn before who used up what the address may say. */
+	/* An agent that says little has its turn before one that has used up its address. */
 	DL_PREPEND2(a->m->paused, a, prev_p, next_p);
 	cc_conn_pause(a->conn);
 	return false;
 }
 
-/* Who may not speak yet is paused again. */
+/* Agents that may not speak yet are paused again. */
 static void end_pauses(struct masterd *m)
 {
 	struct agent *a, *tmp;

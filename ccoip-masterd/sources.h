@@ -20,7 +20,7 @@
 
 struct agent;
 
-/* What is left of a ration, as of then. */
+/* The rest of a ration, as of then. */
 struct ration {
 	double left;
 	uint64_t ns;

@@ -102,7 +102,8 @@ void cc_conn_close(struct cc_conn *c);
 bool cc_loop_is_flushed(const struct cc_loop *l);
 /* Nothing more is read from the socket: what comes next is for whoever gets the descriptor. */
 void cc_conn_stop_reading(struct cc_conn *c);
-/* No on_data for now; what comes waits, with the other side. */
+/* Stops calls of on_data until cc_conn_go_on: bytes wait in the kernel, and then at the other side.
+ */
 void cc_conn_pause(struct cc_conn *c);
 void cc_conn_go_on(struct cc_conn *c);
 /* Gives the descriptor back (what was queued must have been written) and frees the rest. Input that

@@ -242,8 +242,8 @@ static uint32_t n_spoilt(const struct ccm *m)
 	return forgiven < m->spoilt.n ? m->spoilt.n - (uint32_t)forgiven : 0;
 }
 
-/* Whoever spoils rounds may have another name and address each time: then they are let in one at a
- * time. */
+/* A newcomer that spoils rounds may have another name and address each time: then all are let in
+ * one at a time. */
 static bool is_wary(const struct ccm *m)
 {
 	return n_spoilt(m) > 1;

@@ -637,8 +637,9 @@ static bool is_silence(
 	return r->silent && suspect && suspect != a && a->n_accepted > 0 && suspect->n_accepted > 0;
 }
 
-/* What a had begun ahead failed, and has not started. If it fell silent, the rings have to know;
- * but an attempt that has ended was over for that reason, perhaps, and they know already. */
+/* An operation that a had begun ahead failed, and has not started. If a link fell silent, the rings
+ * have to know; but an attempt that has ended was over for that reason, perhaps, and they know
+ * already. */
 static void hear_silence(struct ccm *m, const struct ccm_agent *a, const struct wm_op_report *r)
 {
 	const struct ccm_agent *suspect = suspect_of(m, r);

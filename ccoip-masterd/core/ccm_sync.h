@@ -95,8 +95,8 @@ void ccm_revision_raise(struct ccm *m, uint32_t group, uint64_t expected);
 void ccm_revision_left(struct ccm *m, struct ccm_group *g, bool left);
 /* Forgets those of groups whose run is over. */
 void ccm_revisions_settle(struct ccm *m);
-/* What an agent was told of them last. The newest word counts, and a journal is newer than what was
- * told before it was written. */
+/* Learns from what an agent was told of them last. The newest word counts, and a journal is newer
+ * than what was told before it was written. */
 void ccm_revisions_learn(struct ccm *m, const struct wm_world *w);
 /* It is not known what the group expects. */
 void ccm_revision_forget(struct ccm *m, struct ccm_group *g);

@@ -104,6 +104,14 @@ class Sockets:
         local, remote = (x.rsplit(":", 1)[1] for x in some(pairs))
         return f"sport = :{local} and dport = :{remote}"
 
+    def wait(self, host, target, is_over):
+        """Until there are some; False: that did not come before it was over."""
+        while not run(self.lab.hosts, host, "ss", "-Htn", "state", "established",
+                      self.rules(target)):
+            if is_over():
+                return False
+        return True
+
     def close(self, host, rule):
         """At this end. Returns how many."""
         return len(run(self.lab.hosts, host, "ss", "-KHtn", "state", "established",

@@ -133,12 +133,11 @@ def close_sockets(lab, sockets, work, fault, rng):
     work.begin(fault.kind)
     if fault.target != STATE:
         time.sleep(max(0, fault.when * work.usual.get(fault.kind, 0.1) - RESET))
+    elif not sockets.wait(fault.host, STATE, lambda: work.is_done(0)):
+        return 0  # they are there while something moves
     if fault.loss == ALL:
         lab.hosts.lose(fault.host, ALL, True)
-    closed = sockets.close(fault.host, rule)
-    while fault.target == STATE and not closed and not work.is_done(0):
-        closed = sockets.close(fault.host, rule)  # they are there while something moves
-    return closed
+    return sockets.close(fault.host, rule)
 
 
 def strike(lab, sockets, work, fault, rng):

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "pcclagentd/inherited.h"
 
+#include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -9,29 +14,112 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define CPUS_MAX 8192u
+#include "common/cc_log.h"
 
-/* The kernel takes those of them that the cgroup allows. */
-static void use_all_processors(void)
+#define CPUS_MAX       8192u
+#define STACK_BYTES    ((rlim_t)8 << 20) /* these two are what the kernel has by default */
+#define TIMER_SLACK_NS 50000ul
+
+/* What cannot be changed, for the log: each value follows a "; ". */
+struct kept {
+	char text[512];
+	size_t len;
+};
+
+__attribute__((format(printf, 2, 3))) static void keep(struct kept *k, const char *fmt, ...)
 {
-	unsigned char all[CPUS_MAX / 8];
+	size_t room = sizeof k->text - k->len;
+	va_list ap;
+	int n;
 
-	memset(all, 0xff, sizeof all);
-	(void)sched_setaffinity(0, sizeof all, (const cpu_set_t *)(const void *)all);
-	(void)syscall(SYS_set_mempolicy, 0 /* MPOL_DEFAULT */, NULL, 0ul);
+	va_start(ap, fmt);
+	n = vsnprintf(k->text + k->len, room, fmt, ap);
+	va_end(ap);
+	if (n > 0)
+		k->len += (size_t)n < room ? (size_t)n : room - 1;
 }
 
-static void use_normal_priority(void)
+/* The kernel takes those of them that the cgroup allows. */
+static void use_all_processors(struct kept *k)
+{
+	unsigned char cpus[CPUS_MAX / 8];
+	long online = sysconf(_SC_NPROCESSORS_ONLN), n = 0;
+	cpu_set_t *set = (cpu_set_t *)(void *)cpus;
+
+	memset(cpus, 0xff, sizeof cpus);
+	(void)sched_setaffinity(0, sizeof cpus, set);
+	(void)syscall(SYS_set_mempolicy, 0 /* MPOL_DEFAULT */, NULL, 0ul);
+	if (sched_getaffinity(0, sizeof cpus, set) == 0)
+		n = CPU_COUNT_S(sizeof cpus, set);
+	if (n > 0 && n < online)
+		keep(k, "; %ld of %ld CPUs (as its cgroup allows)", n, online);
+}
+
+/* The lowest value from 0 up that the system allows. */
+static void use_normal_nice(struct kept *k)
+{
+	int had = getpriority(PRIO_PROCESS, 0), nice = 0;
+
+	while (setpriority(PRIO_PROCESS, 0, nice) < 0 && nice < had)
+		nice++;
+	if (nice > 0)
+		keep(k, "; nice %d (it gets less of busy CPUs; raise RLIMIT_NICE)", nice);
+}
+
+/* SCHED_IDLE is left by those alone who may have their nice value. */
+static void use_normal_scheduling(struct kept *k)
 {
 	const struct sched_param normal = {0};
 
-	(void)sched_setscheduler(0, SCHED_OTHER, &normal);
-	(void)setpriority(PRIO_PROCESS, 0, 0);
+	if (sched_setscheduler(0, SCHED_OTHER, &normal) < 0)
+		keep(k, "; %s (it runs when others leave a CPU idle; raise RLIMIT_NICE)",
+			sched_getscheduler(0) == SCHED_IDLE ? "SCHED_IDLE" : "its scheduling");
 	(void)syscall(SYS_ioprio_set, 1 /* IOPRIO_WHO_PROCESS */, 0, 0);
-	(void)prctl(PR_SET_TIMERSLACK, 0ul, 0ul, 0ul, 0ul);
+	(void)prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0ul, 0ul, 0ul);
+	(void)prctl(PR_SET_THP_DISABLE, 0ul, 0ul, 0ul, 0ul);
 }
 
-/* The size of stacks is for programs that are started, and core dumps are the user's choice. */
+/* A value below 0 is protection that somebody with privileges has given: it stays. A higher one
+ * falls to what such a process has set last, which the kernel does not show. */
+static void be_killed_no_earlier(struct kept *k)
+{
+	int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC), low = 0, high;
+	char text[16] = "";
+
+	if (fd < 0)
+		return;
+	high = read(fd, text, sizeof text - 1) > 0 ? atoi(text) : 0;
+	while (low < high) {
+		int middle = (low + high) / 2, n = snprintf(text, sizeof text, "%d", middle);
+
+		if (pwrite(fd, text, (size_t)n, 0) == n)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	close(fd);
+	if (high > 0)
+		keep(k, "; oom_score_adj %d (it is killed early when memory runs out)", high);
+}
+
+/* The limit that was there when the program was started is the size of its threads' stacks. */
+static void have_usual_stacks(void)
+{
+	pthread_attr_t attr;
+	struct rlimit rl;
+
+	if (getrlimit(RLIMIT_STACK, &rl) < 0 || rl.rlim_cur == STACK_BYTES)
+		return;
+	rl.rlim_cur = rl.rlim_max < STACK_BYTES ? rl.rlim_max : STACK_BYTES;
+	(void)setrlimit(RLIMIT_STACK, &rl);
+	if (pthread_attr_init(&attr) != 0)
+		return;
+	if (pthread_attr_setstacksize(&attr, STACK_BYTES) == 0)
+		(void)pthread_setattr_default_np(&attr);
+	pthread_attr_destroy(&attr);
+}
+
+/* Core dumps are the user's choice. */
 static void raise_limits(void)
 {
 	for (int i = 0; i < (int)RLIM_NLIMITS; i++) {
@@ -48,9 +136,19 @@ static void raise_limits(void)
 
 void inherited_shed(void)
 {
+	struct kept kept = {.len = 0};
+
+	have_usual_stacks();
 	raise_limits(); /* that of nice levels among them */
-	use_normal_priority();
-	use_all_processors();
+	use_normal_nice(&kept);
+	use_normal_scheduling(&kept);
+	use_all_processors(&kept);
+	be_killed_no_earlier(&kept);
 	umask(077);
 	(void)!chdir("/");
+	if (kept.len > 2)
+		cc_log(CC_LOG_NOTICE,
+			"this agent keeps what the trainer that started it has: %s; "
+			"pccl-agent.service has none of this",
+			kept.text + 2);
 }

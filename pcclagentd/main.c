@@ -214,7 +214,6 @@ static int detach(struct program *p)
 		return CC_ERR_IO;
 	if (pid > 0)
 		_exit(EX_OK);
-	inherited_shed();
 	p->ready_fd = fds[1];
 	return 0;
 }
@@ -322,6 +321,8 @@ int main(int argc, char **argv)
 	cc_seal_prepare();
 	if (options_parse(&p.opt, argc, argv, &code) < 0)
 		return code;
+	if (p.opt.is_private)
+		inherited_shed(); /* first: a low limit of processes would forbid to detach */
 	if (p.opt.is_private && detach(&p) < 0) {
 		cc_log(CC_LOG_ERR, "cannot detach: %s", strerror(errno));
 		return EX_OSERR;

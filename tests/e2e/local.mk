@@ -53,6 +53,7 @@ e2e_tests = \
 	tests/e2e/test_half_open.py \
 	tests/e2e/test_long.py \
 	tests/e2e/test_autospawn.py \
+	tests/e2e/test_inherited.py \
 	tests/e2e/test_limits.py \
 	tests/e2e/test_loopback_mix.py \
 	tests/e2e/test_ctl.py \
@@ -68,7 +69,7 @@ LONG_TESTS += tests/e2e/test_places.py tests/e2e/test_kill.py tests/e2e/test_sta
 EXTRA_DIST += $(e2e_tests) tests/e2e/README.md tests/e2e/figures.py \
 	tests/e2e/attack.py tests/e2e/attacker.py tests/e2e/figures_attack.py \
 	tests/e2e/figures_state.py tests/e2e/halfopen.py tests/e2e/lib.py \
-	tests/e2e/longway.py tests/e2e/measure.py tests/e2e/recovery.py tests/e2e/seal.py \
+	tests/e2e/longway.py tests/e2e/measure.py tests/e2e/private.py tests/e2e/recovery.py tests/e2e/seal.py \
 	tests/e2e/wire.py
 
 # The tests import from the source folder and must leave nothing there.

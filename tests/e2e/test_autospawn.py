@@ -4,54 +4,15 @@
 program can run its own master."""
 
 import os
-import pathlib
-import re
-import resource
 import signal
 import time
 import types
 
 import lib
 from lib import INVALID_USAGE, MASTER_CONNECTION_FAILED, SUCCESS, check, ids_of, judge
+from private import IDLE_SECONDS, PrivateAgents, skip_beside_system_agent, until
 
-SYSTEM_SOCKET = "/run/pccl/agent.sock"
-IDLE_SECONDS = 1
-MASTER_GRACE_MS = 1500
 OPERATION = "type=f32 op=sum count=10007 tag=1 verify=1"
-
-
-def until(good, seconds):
-    """Waits for what other processes do; a process that is no child cannot be awaited otherwise."""
-    deadline = time.monotonic() + seconds
-    while not good():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
-
-
-class PrivateAgents:
-    """The environment of processes without an agent; what they start is ended in the end."""
-
-    def __init__(self, lab):
-        self.lab = lab
-        # the same program, but one that does not stay for 30 s, nor wait for a master for 60
-        program = lab.folder / "agentd"
-        program.write_text(f'#!/bin/sh\nexec "{lib.AGENTD}" "$@" --idle-exit {IDLE_SECONDS}'
-                           f' --master-grace-ms {MASTER_GRACE_MS}\n', encoding="ascii")
-        program.chmod(0o755)
-        self.env = {"PCCL_AGENTD": str(program), "PCCL_MASTERD": str(lib.MASTERD)}
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for pid in self.running():
-            os.kill(pid, signal.SIGKILL)
-
-    def running(self):
-        return [pid for pid in lib.processes(lib.AGENTD, str(self.lab.folder))
-                if b"--private" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 def shared_agent(lab, private):
@@ -144,44 +105,6 @@ def forbidden(lab, private):
           f"no program to start: {answer['text']}", answer)
 
 
-def affinity(pid):
-    text = pathlib.Path(f"/proc/{pid}/status").read_text("ascii")
-    return re.search(r"^Cpus_allowed_list:\s+(\S+)", text, re.M)[1]
-
-
-def nothing_inherited(lab, private):
-    """The agent serves all of the user's processes: what the one that starts it was given for itself
-    alone is not for it."""
-    until(lambda: not private.running(), IDLE_SECONDS + 10)
-    theirs = {"NOTIFY_SOCKET": "@nobody", "JOURNAL_STREAM": "8:1", "LISTEN_FDS": "1",
-              "LD_PRELOAD": "libm.so.6", "PCCL_AGENT_GRACE_MS": "30000", "OMP_NUM_THREADS": "1"}
-    peer = lab.start_peer(40, env={**private.env, **theirs})
-    everywhere = affinity(peer.pid)
-    os.sched_setaffinity(peer.pid, {min(os.sched_getaffinity(peer.pid))})
-    os.sched_setscheduler(peer.pid, os.SCHED_IDLE, os.sched_param(0))
-    os.setpriority(os.PRIO_PROCESS, peer.pid, 7)
-    hard = resource.prlimit(peer.pid, resource.RLIMIT_NOFILE)[1]
-    resource.prlimit(peer.pid, resource.RLIMIT_NOFILE, (200, hard))
-    resource.prlimit(peer.pid, resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))
-    lib.form_run([peer])
-    agent = private.running()[0]
-    environment = pathlib.Path(f"/proc/{agent}/environ").read_bytes().decode().split("\0")
-    left = [v for v in environment if v.split("=")[0] in theirs]
-    check(not left, "the private agent has no variable that is the trainer's own", left)
-    check(affinity(agent) == everywhere, "it may use all processors", affinity(agent))
-    check(os.sched_getscheduler(agent) == os.SCHED_OTHER, "is scheduled as usual")
-    check(os.getpriority(os.PRIO_PROCESS, agent) == 0, "with normal priority")
-    check(resource.prlimit(agent, resource.RLIMIT_NOFILE)[0] == hard
-          and resource.prlimit(agent, resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY,
-          "its limits are the hard ones")
-    check(os.readlink(f"/proc/{agent}/cwd") == "/" and os.getsid(agent) != os.getsid(peer.pid),
-          "it has its own session, and no folder")
-    ours = {os.readlink(f"/proc/{peer.pid}/fd/{fd}") for fd in (0, 1)}
-    kept = {os.readlink(f"/proc/{agent}/fd/{fd}") for fd in os.listdir(f"/proc/{agent}/fd")}
-    check(not ours & kept, "nor descriptors of the trainer", ours & kept)
-    lab.drop_peer(peer)
-
-
 def own_master(lab, private):
     address = f"127.0.0.1:{lib.free_port()}"
     owner = lab.start_peer(30, master=address, env=private.env)
@@ -258,13 +181,11 @@ def standard_ports():
 
 
 def test():
-    if os.path.exists(SYSTEM_SOCKET):
-        raise lib.Skipped(f"the agent of this system is at {SYSTEM_SOCKET}")
+    skip_beside_system_agent()
     with lib.Lab() as lab, PrivateAgents(lab) as private:
         peers = shared_agent(lab, private)
         killed_agent(lab, private, peers)
         forbidden(lab, private)
-        nothing_inherited(lab, private)
         own_master(lab, private)
         lab.check_alive()
     standard_ports()

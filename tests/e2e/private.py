@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+"""Private agents of programs that find no other one."""
+
+import os
+import pathlib
+import signal
+import time
+
+import lib
+
+SYSTEM_SOCKET = "/run/pccl/agent.sock"
+IDLE_SECONDS = 1
+MASTER_GRACE_MS = 1500
+
+
+def skip_beside_system_agent():
+    if os.path.exists(SYSTEM_SOCKET):
+        raise lib.Skipped(f"the agent of this system is at {SYSTEM_SOCKET}")
+
+
+def until(good, seconds):
+    """Waits for what other processes do; a process that is no child cannot be awaited otherwise."""
+    deadline = time.monotonic() + seconds
+    while not good():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+class PrivateAgents:
+    """The environment of processes without an agent; what they start is ended in the end."""
+
+    def __init__(self, lab):
+        self.lab = lab
+        # the same program, but one that does not stay for 30 s, nor wait for a master for 60
+        program = lab.folder / "agentd"
+        program.write_text(f'#!/bin/sh\nexec "{lib.AGENTD}" "$@" --idle-exit {IDLE_SECONDS}'
+                           f' --master-grace-ms {MASTER_GRACE_MS}\n', encoding="ascii")
+        program.chmod(0o755)
+        self.env = {"PCCL_AGENTD": str(program), "PCCL_MASTERD": str(lib.MASTERD)}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for pid in self.running():
+            os.kill(pid, signal.SIGKILL)
+
+    def running(self):
+        return [pid for pid in lib.processes(lib.AGENTD, str(self.lab.folder))
+                if b"--private" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()]

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "common/cc_limit.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -15,9 +16,21 @@
 
 #define CGROUPS   "/sys/fs/cgroup"
 #define HOST_SIZE 65
+#define FILE_SIZE 8192
 /* What has failed has given back what it had taken, and others may have gone meanwhile. */
-#define PIDS_NEAR 4u
-#define MEM_NEAR  ((uint64_t)16 << 20)
+#define COUNT_NEAR 4u
+#define BYTES_NEAR ((uint64_t)16 << 20)
+/* The kernel gives these out once only, before the numbers of processes begin again. */
+#define PIDS_RESERVED 300u
+
+/* A search for the limit that is at its bound: of several, the one nearest to it. */
+struct search {
+	const char *root; /* before every path that is opened */
+	uint64_t asked;   /* bytes of memory that the call was to get, though not to touch */
+	double room;      /* of the one found, 0 .. 1: nothing .. so little that it counts */
+	uint64_t is;
+	char what[PATH_MAX + 64];
+};
 
 bool cc_limit_is(int error)
 {
@@ -25,168 +38,341 @@ bool cc_limit_is(int error)
 	       error == ENOSPC || error == EFBIG;
 }
 
-/* The text of a small file without the newline; read with a buffer of our own, as there may be no
- * memory. */
-static bool read_text(const char *path, char *buf, size_t size)
+/* ---- files of the system; read with buffers of our own, as there may be no memory ---- */
+
+static int open_below(const struct search *s, const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n;
+	char name[2 * PATH_MAX];
+	int n = snprintf(name, sizeof name, "%s%s", s->root, path);
+
+	return n > 0 && (size_t)n < sizeof name ? open(name, O_RDONLY | O_CLOEXEC) : -1;
+}
+
+static bool read_text(const struct search *s, const char *path, char *buf, size_t size)
+{
+	int fd = open_below(s, path);
+	size_t have = 0;
+	ssize_t n = 1;
 
 	if (fd < 0)
 		return false;
-	n = read(fd, buf, size - 1);
+	while (have < size - 1 && n > 0) {
+		n = read(fd, buf + have, size - 1 - have);
+		have += n > 0 ? (size_t)n : 0;
+	}
 	close(fd);
-	if (n <= 0)
-		return false;
-	buf[n] = '\0';
-	buf[strcspn(buf, "\n")] = '\0';
-	return true;
+	buf[have] = '\0';
+	return have > 0;
 }
 
-static bool read_number(const char *folder, const char *file, uint64_t *ret)
+/* Text that is no number, like "max", is no limit. */
+static bool read_number(const struct search *s, const char *folder, const char *file, uint64_t *ret)
 {
 	char path[PATH_MAX], text[32], *end;
 	int n = snprintf(path, sizeof path, "%s/%s", folder, file);
 
-	if (n < 0 || (size_t)n >= sizeof path || !read_text(path, text, sizeof text))
+	if (n < 0 || (size_t)n >= sizeof path || !read_text(s, path, text, sizeof text))
 		return false;
 	*ret = strtoull(text, &end, 10);
 	return end != text;
+}
+
+/* The number after the key at the beginning of a line, or 0. */
+static uint64_t number_after(const char *text, const char *key, int base)
+{
+	size_t len = strlen(key);
+
+	while (text && strncmp(text, key, len) != 0) {
+		text = strchr(text, '\n');
+		text += text != NULL;
+	}
+	return text ? strtoull(text + len, NULL, base) : 0;
+}
+
+/* ---- candidates ---- */
+
+static bool is_nearest(struct search *s, uint64_t used, uint64_t max, uint64_t near)
+{
+	double room = used < max ? (double)(max - used) / (double)near : 0;
+
+	if (room > 1 || room >= s->room)
+		return false;
+	s->room = room;
+	s->is = max;
+	return true;
+}
+
+static void consider(struct search *s, const char *what, uint64_t used, uint64_t max, uint64_t near)
+{
+	if (is_nearest(s, used, max, near))
+		snprintf(s->what, sizeof s->what, "%s", what);
+}
+
+static bool rlimit_of(int resource, uint64_t *ret)
+{
+	struct rlimit rl;
+
+	if (getrlimit((__rlimit_resource_t)resource, &rl) < 0 || rl.rlim_cur == RLIM_INFINITY)
+		return false;
+	*ret = rl.rlim_cur;
+	return true;
 }
 
 /* A limit that cgroups have: where version 1 keeps it, and its files in both versions. */
 struct kind {
 	const char *controller;
 	const char *max[2], *used[2]; /* version 1, version 2 */
+	/* Lines of memory.stat with what the kernel takes back before it says that there is none.
+	 */
+	const char *cache[2][2];
 	uint64_t near;
 };
 
-static const struct kind kind_pids = {
-	"pids", {"pids.max", "pids.max"}, {"pids.current", "pids.current"}, PIDS_NEAR};
-static const struct kind kind_memory = {"memory", {"memory.limit_in_bytes", "memory.max"},
-	{"memory.usage_in_bytes", "memory.current"}, MEM_NEAR};
+static const struct kind kind_pids = {.controller = "pids",
+	.max = {"pids.max", "pids.max"},
+	.used = {"pids.current", "pids.current"},
+	.near = COUNT_NEAR};
+static const struct kind kind_memory = {.controller = "memory",
+	.max = {"memory.limit_in_bytes", "memory.max"},
+	.used = {"memory.usage_in_bytes", "memory.current"},
+	.cache = {{"total_inactive_file ", "total_active_file "},
+		{"inactive_file ", "active_file "}},
+	.near = BYTES_NEAR};
 
-/* The cgroup from this one upwards that is full. */
-static bool find_full(char *folder, size_t root, const struct kind *k, bool v2, uint64_t *ret)
+static uint64_t cache_of(const struct search *s, const char *folder, const struct kind *k, bool v2)
 {
-	uint64_t max, used;
+	char path[PATH_MAX], text[FILE_SIZE];
+	int n = snprintf(path, sizeof path, "%s/memory.stat", folder);
+
+	if (!k->cache[v2][0] || n < 0 || (size_t)n >= sizeof path ||
+		!read_text(s, path, text, sizeof text))
+		return 0;
+	return number_after(text, k->cache[v2][0], 10) + number_after(text, k->cache[v2][1], 10);
+}
+
+/* This cgroup and those above it. */
+static void climb(struct search *s, char *folder, size_t top, const struct kind *k, bool v2)
+{
+	uint64_t max, used, cache;
 
 	for (;;) {
-		if (read_number(folder, k->max[v2], &max) &&
-			read_number(folder, k->used[v2], &used) &&
-			(used >= max || max - used <= k->near)) {
-			*ret = max;
-			return true;
+		if (read_number(s, folder, k->max[v2], &max) &&
+			read_number(s, folder, k->used[v2], &used)) {
+			cache = cache_of(s, folder, k, v2);
+			if (is_nearest(s, used > cache ? used - cache : 0, max, k->near))
+				snprintf(s->what, sizeof s->what, "%s of cgroup %.120s", k->max[v2],
+					folder);
 		}
-		if (strlen(folder) <= root)
-			return false;
+		if (strlen(folder) <= top)
+			return;
 		*strrchr(folder, '/') = '\0';
 	}
 }
 
 /* A line of /proc/self/cgroup. */
-static bool look_at_line(
-	const char *line, const struct kind *k, char folder[PATH_MAX], uint64_t *ret)
+static void look_at_line(struct search *s, const char *line, const struct kind *k)
 {
 	const char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL;
 	static const char *const unified[] = {CGROUPS, CGROUPS "/unified"};
-	char list[128], name[24];
+	char list[128], name[24], folder[PATH_MAX];
 	int n;
 
 	if (!path)
-		return false;
+		return;
 	snprintf(list, sizeof list, ",%.*s,", (int)(path - names - 1), names + 1);
 	path = path[1] == '/' && path[2] == '\0' ? "" : path + 1;
-	if (strcmp(list, ",,") == 0) {
-		for (int i = 0; i < 2; i++) {
-			n = snprintf(folder, PATH_MAX, "%s%s", unified[i], path);
-			if (n > 0 && n < PATH_MAX &&
-				find_full(folder, strlen(unified[i]), k, true, ret))
-				return true;
-		}
-		return false;
+	for (int i = 0; i < 2 && strcmp(list, ",,") == 0; i++) {
+		n = snprintf(folder, sizeof folder, "%s%s", unified[i], path);
+		if (n > 0 && n < PATH_MAX)
+			climb(s, folder, strlen(unified[i]), k, true);
 	}
 	snprintf(name, sizeof name, ",%s,", k->controller);
 	if (!strstr(list, name))
-		return false;
-	n = snprintf(folder, PATH_MAX, CGROUPS "/%s%s", k->controller, path);
-	return n > 0 && n < PATH_MAX &&
-	       find_full(folder, strlen(CGROUPS) + 1 + strlen(k->controller), k, false, ret);
+		return;
+	n = snprintf(folder, sizeof folder, CGROUPS "/%s%s", k->controller, path);
+	if (n > 0 && n < PATH_MAX)
+		climb(s, folder, strlen(CGROUPS) + 1 + strlen(k->controller), k, false);
 }
 
-static bool in_cgroup(const struct kind *k, char folder[PATH_MAX], uint64_t *ret)
+static void look_at_cgroups(struct search *s, const struct kind *k)
 {
 	char text[4096], *line, *save;
-	int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
 
+	if (!read_text(s, "/proc/self/cgroup", text, sizeof text))
+		return;
+	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+		look_at_line(s, line, k);
+}
+
+/* CAP_SYS_ADMIN and CAP_SYS_RESOURCE of the system itself, or its root. */
+static bool may_exceed_nproc(const struct search *s)
+{
+	char text[FILE_SIZE];
+	unsigned long inside, outside, n;
+
+	if (!read_text(s, "/proc/self/uid_map", text, sizeof text) ||
+		sscanf(text, "%lu %lu %lu", &inside, &outside, &n) != 3 || n < UINT32_MAX)
+		return false;
+	return getuid() == 0 ||
+	       (read_text(s, "/proc/self/status", text, sizeof text) &&
+		       (number_after(text, "CapEff:", 16) & (1u << 21 | 1u << 24)));
+}
+
+/* Threads of all processes of this user that can be seen. */
+static uint64_t count_threads(const struct search *s)
+{
+	int folder = open_below(s, "/proc");
+	DIR *d = folder >= 0 ? fdopendir(folder) : NULL;
+	char path[64], text[FILE_SIZE];
+	const struct dirent *e;
+	uint64_t n = 0;
+
+	if (!d) {
+		if (folder >= 0)
+			close(folder);
+		return 0;
+	}
+	while ((e = readdir(d)) != NULL) {
+		if (e->d_name[0] < '0' || e->d_name[0] > '9')
+			continue;
+		snprintf(path, sizeof path, "/proc/%.20s/status", e->d_name);
+		if (read_text(s, path, text, sizeof text) &&
+			number_after(text, "Uid:", 10) == getuid())
+			n += number_after(text, "Threads:", 10);
+	}
+	closedir(d);
+	return n;
+}
+
+static void look_at_threads(struct search *s)
+{
+	char text[FILE_SIZE];
+	uint64_t max;
+	unsigned long all;
+
+	look_at_cgroups(s, &kind_pids);
+	if (rlimit_of(RLIMIT_NPROC, &max) && !may_exceed_nproc(s))
+		consider(s, "the limit of processes (RLIMIT_NPROC)", count_threads(s), max,
+			COUNT_NEAR);
+	if (!read_text(s, "/proc/loadavg", text, sizeof text) ||
+		sscanf(text, "%*s %*s %*s %*u/%lu", &all) != 1)
+		return;
+	if (read_number(s, "/proc/sys/kernel", "threads-max", &max))
+		consider(s, "/proc/sys/kernel/threads-max", all, max, COUNT_NEAR);
+	if (read_number(s, "/proc/sys/kernel", "pid_max", &max))
+		consider(s, "/proc/sys/kernel/pid_max", all + PIDS_RESERVED, max, COUNT_NEAR);
+}
+
+static uint64_t count_mappings(const struct search *s)
+{
+	int fd = open_below(s, "/proc/self/maps");
+	char text[FILE_SIZE];
+	uint64_t lines = 0;
+	ssize_t n;
+
+	while (fd >= 0 && (n = read(fd, text, sizeof text)) > 0)
+		for (ssize_t i = 0; i < n; i++)
+			lines += text[i] == '\n';
 	if (fd >= 0)
 		close(fd);
-	if (n <= 0)
-		return false;
-	text[n] = '\0';
-	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
-		if (look_at_line(line, k, folder, ret))
-			return true;
-	return false;
+	return lines;
 }
 
-struct found {
-	char what[PATH_MAX + 64];
-	uint64_t is;
-};
-
-static bool from_cgroup(const struct kind *k, struct found *ret)
+static void look_at_process_memory(struct search *s)
 {
-	char folder[PATH_MAX];
+	uint64_t near = BYTES_NEAR + s->asked, max;
+	char text[FILE_SIZE];
 
-	if (!in_cgroup(k, folder, &ret->is))
-		return false;
-	snprintf(ret->what, sizeof ret->what, "%s of cgroup %.120s", k->max[1], folder);
-	return true;
+	if (read_number(s, "/proc/sys/vm", "max_map_count", &max))
+		consider(s, "/proc/sys/vm/max_map_count", count_mappings(s), max, COUNT_NEAR);
+	if (!read_text(s, "/proc/self/status", text, sizeof text))
+		return;
+	if (rlimit_of(RLIMIT_AS, &max))
+		consider(s, "the limit of address space (RLIMIT_AS)",
+			number_after(text, "VmSize:", 10) << 10, max, near);
+	if (rlimit_of(RLIMIT_DATA, &max))
+		consider(s, "the limit of data (RLIMIT_DATA)",
+			number_after(text, "VmData:", 10) << 10, max, near);
 }
 
-static bool from_rlimit(int resource, const char *name, struct found *ret)
+static void look_at_host_memory(struct search *s)
 {
-	struct rlimit rl;
+	uint64_t mode, total, left;
+	char text[FILE_SIZE];
 
-	if (getrlimit((__rlimit_resource_t)resource, &rl) < 0 || rl.rlim_cur == RLIM_INFINITY)
-		return false;
-	snprintf(ret->what, sizeof ret->what, "%s", name);
-	ret->is = rl.rlim_cur;
-	return true;
+	if (!read_text(s, "/proc/meminfo", text, sizeof text))
+		return;
+	if (read_number(s, "/proc/sys/vm", "overcommit_memory", &mode) && mode == 2)
+		consider(s, "CommitLimit of /proc/meminfo (vm.overcommit_memory is 2)",
+			number_after(text, "Committed_AS:", 10) << 10,
+			number_after(text, "CommitLimit:", 10) << 10, BYTES_NEAR + s->asked);
+	total = (number_after(text, "MemTotal:", 10) + number_after(text, "SwapTotal:", 10)) << 10;
+	left = (number_after(text, "MemAvailable:", 10) + number_after(text, "SwapFree:", 10))
+	       << 10;
+	if (total > 0)
+		consider(s, "the memory of the whole system", total > left ? total - left : 0,
+			total, BYTES_NEAR);
 }
 
-static bool from_sysctl(const char *folder, const char *file, struct found *ret)
+static void look_at_memory(struct search *s)
 {
-	if (!read_number(folder, file, &ret->is))
-		return false;
-	snprintf(ret->what, sizeof ret->what, "%s/%s", folder, file);
-	return true;
+	look_at_cgroups(s, &kind_memory);
+	look_at_process_memory(s);
+	look_at_host_memory(s);
 }
 
-static bool find(int error, struct found *ret)
+static void look_at_open_files(struct search *s)
 {
+	char text[128];
+	unsigned long used, max;
+
+	if (read_text(s, "/proc/sys/fs/file-nr", text, sizeof text) &&
+		sscanf(text, "%lu %*u %lu", &used, &max) == 2)
+		consider(s, "/proc/sys/fs/file-max", used, max, COUNT_NEAR);
+}
+
+/* Nothing else gives these errors, and how much is used cannot be read, or not now. */
+static void take(struct search *s, const char *what, uint64_t is)
+{
+	consider(s, what, is, is, COUNT_NEAR);
+}
+
+/* What has been looked at, in words, when nothing was found. */
+static const char *search(struct search *s, int error)
+{
+	uint64_t max;
+
 	switch (error) {
 	case EAGAIN:
-		return from_cgroup(&kind_pids, ret) ||
-		       from_rlimit(RLIMIT_NPROC, "the limit of processes (RLIMIT_NPROC)", ret) ||
-		       from_sysctl("/proc/sys/kernel", "threads-max", ret);
+		look_at_threads(s);
+		if (s->room > 1) /* pthread_create says so when there is no memory for a stack */
+			look_at_memory(s);
+		return "pids.max, RLIMIT_NPROC, threads-max, pid_max, memory";
 	case EFBIG:
-		return from_rlimit(RLIMIT_FSIZE, "the limit of file sizes (RLIMIT_FSIZE)", ret);
+		if (rlimit_of(RLIMIT_FSIZE, &max) && (s->asked == 0 || s->asked > max))
+			take(s, "the limit of file sizes (RLIMIT_FSIZE)", max);
+		return "RLIMIT_FSIZE";
 	case EMFILE:
-		return from_rlimit(RLIMIT_NOFILE, "the limit of open files (RLIMIT_NOFILE)", ret);
+		if (rlimit_of(RLIMIT_NOFILE, &max))
+			take(s, "the limit of open files (RLIMIT_NOFILE)", max);
+		return "RLIMIT_NOFILE";
 	case ENFILE:
-		return from_sysctl("/proc/sys/fs", "file-max", ret);
-	case ENOMEM:
-		return from_cgroup(&kind_memory, ret) ||
-		       from_rlimit(RLIMIT_AS, "the limit of address space (RLIMIT_AS)", ret) ||
-		       from_sysctl("/proc/sys/vm", "max_map_count", ret);
+		look_at_open_files(s);
+		if (s->room > 1) /* socket says so when there is no memory for an inode */
+			look_at_memory(s);
+		return "fs.file-max, memory";
 	case ENOSPC:
-		return from_sysctl("/proc/sys/fs/epoll", "max_user_watches", ret);
+		if (s->asked == 0 &&
+			read_number(s, "/proc/sys/fs/epoll", "max_user_watches", &max)) {
+			take(s, "/proc/sys/fs/epoll/max_user_watches", max);
+			return "";
+		}
+		break;
 	default:
-		return false;
+		break;
 	}
+	look_at_memory(s);
+	return "memory of cgroups and system, RLIMIT_AS, RLIMIT_DATA, max_map_count";
 }
 
 static const char *host_name(char host[HOST_SIZE])
@@ -196,18 +382,30 @@ static const char *host_name(char host[HOST_SIZE])
 	return host;
 }
 
+const char *cc_limit_text_below(const char *root, int error, uint64_t asked, char *buf, size_t size)
+{
+	struct search s = {.root = root, .asked = asked, .room = 2};
+	const char *looked_at = cc_limit_is(error) ? search(&s, error) : NULL;
+	char host[HOST_SIZE];
+
+	if (!looked_at)
+		snprintf(buf, size, "%s", strerror(error));
+	else if (s.room > 1)
+		snprintf(buf, size, "%s: %s (pid %d) on host %s sees no limit that is reached (%s)",
+			strerror(error), program_invocation_short_name, (int)getpid(),
+			host_name(host), looked_at);
+	else
+		snprintf(buf, size, "%s: %s of %s (pid %d) on host %s is %llu", strerror(error),
+			s.what, program_invocation_short_name, (int)getpid(), host_name(host),
+			(unsigned long long)s.is);
+	return buf;
+}
+
 const char *cc_limit_text(int error, char *buf, size_t size)
 {
 	int saved = errno;
-	char host[HOST_SIZE];
-	struct found f;
 
-	if (find(error, &f))
-		snprintf(buf, size, "%s: %s of %s (pid %d) on host %s is %llu", strerror(error),
-			f.what, program_invocation_short_name, (int)getpid(), host_name(host),
-			(unsigned long long)f.is);
-	else
-		snprintf(buf, size, "%s", strerror(error));
+	cc_limit_text_below("", error, 0, buf, size);
 	errno = saved;
 	return buf;
 }
@@ -217,7 +415,7 @@ bool cc_limit_is_refusal(int error)
 	return error == EPERM || error == EACCES || error == ENOSYS;
 }
 
-const char *cc_limit_call_text(const char *call, int error, char *buf, size_t size)
+const char *cc_limit_call_text(const char *call, int error, uint64_t asked, char *buf, size_t size)
 {
 	int saved = errno;
 	char host[HOST_SIZE], limit[CC_LIMIT_TEXT];
@@ -229,7 +427,8 @@ const char *cc_limit_call_text(const char *call, int error, char *buf, size_t si
 			call, strerror(error), program_invocation_short_name, (int)getpid(),
 			host_name(host));
 	else
-		snprintf(buf, size, "%s: %s", call, cc_limit_text(error, limit, sizeof limit));
+		snprintf(buf, size, "%s: %s", call,
+			cc_limit_text_below("", error, asked, limit, sizeof limit));
 	errno = saved;
 	return buf;
 }

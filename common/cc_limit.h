@@ -7,24 +7,32 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-#define CC_LIMIT_TEXT 224
+#define CC_LIMIT_TEXT 256
 
 /* Is this errno one of EAGAIN (of a thread or process), EMFILE, ENFILE, ENOMEM, ENOSPC, EFBIG? */
 bool cc_limit_is(int error);
 /*
- * Writes the error, which limit it is, how high it is, and the process and host that have it, and
- * returns buf: "Too many open files: the limit of open files (RLIMIT_NOFILE) of pcclagentd (pid 7)
- * on host a is 1024". Other errors are written as they are. Keeps errno.
+ * Writes the error, which limit is reached, how high it is, and the process and host that have it,
+ * and returns buf: "Too many open files: the limit of open files (RLIMIT_NOFILE) of pcclagentd
+ * (pid 7) on host a is 1024". What is used is compared with each limit that can cause the error; if
+ * none of those that can be read is reached, it says so. Other errors are written as they are.
+ * Keeps errno. For EAGAIN it looks at all processes of this user: not for where calls come often.
  */
 const char *cc_limit_text(int error, char *buf, size_t size);
+/* The same, for a call that was to get so many bytes of memory (0: it was for something else), with
+ * the system's files below a root of a test. */
+const char *cc_limit_text_below(
+	const char *root, int error, uint64_t asked, char *buf, size_t size);
 /* Does a system that lacks a call, or a filter that forbids it, say this errno? */
 bool cc_limit_is_refusal(int error);
 /*
  * The same for a call of this name, also for one that is refused: "memfd_create: Operation not
  * permitted: a seccomp filter or a kernel without it refuses it to pcclagentd (pid 7) on host a".
+ * asked: bytes of memory that it was to get, or 0.
  */
-const char *cc_limit_call_text(const char *call, int error, char *buf, size_t size);
+const char *cc_limit_call_text(const char *call, int error, uint64_t asked, char *buf, size_t size);
 /* Logs `what` as an error, and after it the limit that errno tells of, if it does. */
 void cc_limit_log(const char *what);
 

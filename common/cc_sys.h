@@ -25,6 +25,7 @@ int cc_tcp_socket(int family);
  * dual-stack. When the port is taken the next higher is tried, at most `bump` times (0: this port
  * only; port 0: any). *addr gets the port. Returns the descriptor or a negative enum cc_err. */
 int cc_listen_tcp(struct cc_addr *addr, unsigned bump);
+#define CC_BIND_MS 10000u /* for which a master waits for its port */
 /* The same, without bump. If the port is in use and nobody listens there, an outgoing connection of
  * this host has been given it: tries again for so long, and says so in the log. */
 int cc_listen_tcp_patiently(struct cc_addr *addr, uint32_t ms);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/cc_limit.h"
 #include "common/cc_sys.h"
 
 #define FIRST_PAUSE_MS 20u
@@ -409,14 +410,16 @@ static void *keep(void *arg)
 /* With the lock held. */
 static pcclResult_t start(void)
 {
+	char limit[CC_LIMIT_TEXT];
 	int err;
 
 	if (started)
 		return pcclSuccess;
 	err = pccl_thread_start(keep);
 	if (err)
-		return pccl_fail(pcclOutOfMemory, "the library's thread cannot be started: %s",
-			strerror(err));
+		return pccl_fail(cc_limit_is(err) ? pcclOutOfMemory : pcclInternalError,
+			"the library's thread cannot be started: %s",
+			cc_limit_call_text("pthread_create (clone3)", err, 0, limit, sizeof limit));
 	started = true;
 	return pcclSuccess;
 }

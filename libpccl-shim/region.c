@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/cc_err.h"
+#include "common/cc_limit.h"
 #include "common/cc_shm.h"
 #include "common/cc_sys.h"
 #include "libpccl-shim/lib.h"
@@ -42,11 +43,13 @@ void pccl_region_after_fork(void)
 
 static pcclResult_t map_fd(int fd, size_t size, struct pccl_map *m)
 {
+	char limit[CC_LIMIT_TEXT];
 	void *base;
 	int err = cc_shm_map(fd, size, &base);
 
 	if (err == CC_ERR_NOMEM)
-		return pccl_fail(pcclOutOfMemory, "no address space for %zu bytes", size);
+		return pccl_fail(pcclOutOfMemory, "no address space for %zu bytes: %s", size,
+			cc_limit_call_text("mmap", errno, size, limit, sizeof limit));
 	if (err < 0)
 		return pccl_fail(pcclInternalError,
 			"the agent handed out memory that cannot be mapped: %s", cc_err_str(err));

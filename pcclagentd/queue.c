@@ -272,7 +272,7 @@ static void refuse_comm(struct agentd *d, uint32_t session, uint32_t id, uint32_
 
 	snprintf(r.text, sizeof r.text,
 		"the agent could not get what another communicator takes: %s",
-		cc_limit_call_text(call, errno, limit, sizeof limit));
+		cc_limit_call_text(call, errno, 0, limit, sizeof limit));
 	if (attrs->state == SHM_COMM_CONNECTED) {
 		session_drop(d, session, r.code, "%s", r.text);
 		return;

@@ -114,7 +114,7 @@ static uint32_t no_memory(int err, uint64_t size, char *text)
 		return WIRE_INVALID_ARGUMENT;
 	}
 	snprintf(text, WL_TEXT_MAX, "the agent could not get %" PRIu64 " bytes: %s", size,
-		cc_limit_call_text(cc_shm_failed_call(), errno, limit, sizeof limit));
+		cc_limit_call_text(cc_shm_failed_call(), errno, size, limit, sizeof limit));
 	return err == CC_ERR_NOMEM || errno == EMFILE || errno == ENFILE ? WIRE_OUT_OF_MEMORY
 									 : WIRE_INTERNAL_ERROR;
 }

@@ -52,7 +52,7 @@ static void tell_short(struct run *r, const char *what, const char *call)
 	char limit[CC_LIMIT_TEXT], text[WM_TEXT_MAX];
 
 	snprintf(text, sizeof text, "the agent has no %s for another run: %s", what,
-		refused ? cc_limit_call_text(call, errno, limit, sizeof limit)
+		refused ? cc_limit_call_text(call, errno, 0, limit, sizeof limit)
 			: cc_limit_text(errno, limit, sizeof limit));
 	ev.text = text;
 	agentd_feed(r->d, &ev);

@@ -31,6 +31,12 @@ tests_common_test_memory_SOURCES = tests/common/test_memory.c
 tests_common_test_memory_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_common_test_memory_LDADD = common/libcommon-sys.la common/libcommon-pure.la $(CHECK_LIBS)
 
+check_PROGRAMS += tests/common/test_limit
+TESTS += tests/common/test_limit
+tests_common_test_limit_SOURCES = tests/common/test_limit.c
+tests_common_test_limit_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_common_test_limit_LDADD = common/libcommon-sys.la common/libcommon-pure.la $(CHECK_LIBS)
+
 check_PROGRAMS += tests/common/test_shm
 TESTS += tests/common/test_shm
 THREADED_TESTS += tests/common/test_shm

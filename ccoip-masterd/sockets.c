@@ -15,11 +15,11 @@
 #endif
 
 #include "common/cc_err.h"
+#include "common/cc_limit.h"
 #include "common/cc_log.h"
 #include "common/cc_sys.h"
 
 #define DEFAULT_PORT 48148
-#define BIND_MS      10000u
 
 static int socket_option(int fd, int name)
 {
@@ -113,13 +113,14 @@ static int take_systemd_sockets(struct masterd_config *cfg)
 
 static int listen_on(const struct cc_addr *a, struct masterd_config *cfg)
 {
-	char text[CC_ADDR_STR_SIZE];
+	char text[CC_ADDR_STR_SIZE], limit[CC_LIMIT_TEXT];
 	struct cc_addr bound = *a;
-	int fd = cc_listen_tcp_patiently(&bound, BIND_MS);
+	int fd = cc_listen_tcp_patiently(&bound, CC_BIND_MS);
 
 	if (fd >= 0)
 		return add(cfg, fd);
-	cc_log(CC_LOG_ERR, "cannot listen on %s: %s", cc_addr_str(a, text), strerror(errno));
+	cc_log(CC_LOG_ERR, "cannot listen on %s: %s", cc_addr_str(a, text),
+		cc_limit_text(errno, limit, sizeof limit));
 	return EX_UNAVAILABLE;
 }
 
@@ -127,7 +128,7 @@ static int listen_on(const struct cc_addr *a, struct masterd_config *cfg)
 static int listen_on_default(struct masterd_config *cfg)
 {
 	struct cc_addr any = {.family = CC_INET6, .port = DEFAULT_PORT};
-	int fd = cc_listen_tcp_patiently(&any, BIND_MS);
+	int fd = cc_listen_tcp_patiently(&any, CC_BIND_MS);
 
 	if (fd >= 0)
 		return add(cfg, fd);

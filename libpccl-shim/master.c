@@ -18,6 +18,8 @@
 #include <unistd.h>
 
 #include "common/cc_err.h"
+#include "common/cc_limit.h"
+#include "common/cc_log.h"
 #include "common/cc_sys.h"
 #include "libpccl-shim/address.h"
 #include "libpccl-shim/lib.h"
@@ -48,6 +50,29 @@ static pcclResult_t check(const pcclMasterInstance_t *m)
 	return pcclSuccess;
 }
 
+static pcclResult_t fail_of_errno(const char *what, const char *of)
+{
+	char limit[CC_LIMIT_TEXT];
+	pcclResult_t r = pcclInternalError;
+
+	if (cc_limit_is(errno))
+		r = pcclOutOfMemory;
+	else if (errno == EADDRNOTAVAIL || errno == EACCES)
+		r = pcclInvalidUsage;
+	return pccl_fail(
+		r, "cannot %s %s: %s", what, of, cc_limit_text(errno, limit, sizeof limit));
+}
+
+/* As ccoip-masterd does it itself, with the same words about a port that has to be waited for. */
+static int listen_on(struct cc_addr *addr)
+{
+	const char *level = pccl_program_log_level();
+
+	if (level)
+		cc_log_set_level(cc_log_parse_level(level));
+	return cc_listen_tcp_patiently(addr, CC_BIND_MS);
+}
+
 pcclResult_t pcclCreateMaster(
 	ccoip_socket_address_t listen_address, pcclMasterInstance_t **p_master_handle_out)
 {
@@ -64,14 +89,12 @@ pcclResult_t pcclCreateMaster(
 	r = pccl_address_read(&listen_address, &addr);
 	if (r != pcclSuccess)
 		return r;
-	fd = cc_listen_tcp(&addr, 0);
+	fd = listen_on(&addr);
 	if (fd == CC_ERR_EXIST)
 		return pccl_fail(
 			pcclInvalidUsage, "%s: the address is in use", cc_addr_str(&addr, text));
 	if (fd < 0)
-		return pccl_fail(errno == EADDRNOTAVAIL || errno == EACCES ? pcclInvalidUsage
-									   : pcclInternalError,
-			"cannot listen on %s: %s", cc_addr_str(&addr, text), strerror(errno));
+		return fail_of_errno("listen on", cc_addr_str(&addr, text));
 	m = calloc(1, sizeof *m);
 	if (!m) {
 		close(fd);
@@ -94,8 +117,7 @@ static pcclResult_t start(pcclMasterInstance_t *m)
 	int pair[2], fds[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-		return pccl_fail(
-			pcclInternalError, "cannot make a pair of sockets: %s", strerror(errno));
+		return fail_of_errno("make", "a pair of sockets");
 	if (level) {
 		argv[5] = (char *)"--log-level";
 		argv[6] = (char *)(uintptr_t)level;

@@ -184,7 +184,7 @@ int pccl_program_start(const char *path, char *const argv[], int err_fd, const i
 			continue;
 		moved[i] = fcntl(from, F_DUPFD_CLOEXEC, FIRST_SAFE_FD);
 		if (moved[i] < 0)
-			e = errno;
+			e = errno == EINVAL ? EMFILE : errno; /* where fewer may be open */
 	}
 	if (!e)
 		e = spawn(path, argv, moved[n_fds], moved, n_fds, ret_pid);

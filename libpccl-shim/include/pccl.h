@@ -744,12 +744,14 @@ PCCL_EXPORT pcclResult_t pcclSynchronizeSharedState(const pcclComm_t *communicat
  */
 
 /*
- * Opens the listening socket.
+ * Opens the listening socket. If an outgoing connection of this host has the port, it waits for up
+ * to 10 s.
  *
  * listen_address: the local address and port; 0.0.0.0 or :: for all of the host.
  * p_master_handle_out: receives the handle, to be freed with pcclDestroyMaster.
  *
  * pcclInvalidUsage  the address is in use, or not one of this host
+ * pcclOutOfMemory   this process may open no more files, or the like: the text names the limit
  */
 PCCL_EXPORT pcclResult_t pcclCreateMaster(
 	ccoip_socket_address_t listen_address, pcclMasterInstance_t **p_master_handle_out);
@@ -760,6 +762,8 @@ PCCL_EXPORT pcclResult_t pcclCreateMaster(
  *
  * pcclInvalidArgument  it is running already, or has been
  * pcclInternalError    the program ccoip-masterd cannot be started
+ * pcclOutOfMemory      this process may have no more processes, open files, or the like: the text
+ *                      names the limit; call again when it is raised
  */
 PCCL_EXPORT pcclResult_t pcclRunMaster(pcclMasterInstance_t *master_instance);
 

@@ -3,8 +3,11 @@
  * Masters as child processes. The program is tests/shim/standin_masterd.sh.
  */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -243,6 +246,130 @@ START_TEST(an_interrupt_during_the_start)
 }
 END_TEST
 
+static unsigned count_open(void)
+{
+	unsigned n = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+/* What was inherited may lie anywhere: then fewer could be opened than the limit says. */
+static void fill_gaps(void)
+{
+	int highest = 2, fd;
+
+	for (fd = 0; fd < 1024; fd++)
+		if (fcntl(fd, F_GETFD) >= 0)
+			highest = fd;
+	do
+		fd = fcntl(0, F_DUPFD_CLOEXEC, 0);
+	while (fd >= 0 && fd < highest);
+	close(fd);
+}
+
+static void allow_open(unsigned n)
+{
+	struct rlimit rl;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &rl), 0);
+	rl.rlim_cur = n;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &rl), 0);
+}
+
+/* Whatever call fails, the limit and this process are named, and nothing stays open. */
+static void check_shortage(pcclResult_t r, unsigned allowed, unsigned open_before)
+{
+	char is[32];
+
+	snprintf(is, sizeof is, "is %u", allowed);
+	ck_assert_msg(r == pcclOutOfMemory, "%d: %s", (int)r, pcclGetLastError());
+	fx_assert_fails(r, pcclOutOfMemory, "RLIMIT_NOFILE");
+	fx_assert_fails(r, pcclOutOfMemory, is);
+	fx_assert_fails(r, pcclOutOfMemory, "(pid ");
+	ck_assert_uint_eq(count_open(), open_before);
+}
+
+START_TEST(a_process_without_descriptors)
+{
+	ccoip_socket_address_t a = free_address();
+	pcclMasterInstance_t *m = NULL;
+	pcclResult_t r = pcclInternalError;
+	unsigned n, more;
+
+	fx_assert_succeeds(pcclInit()); /* asks for codes that PCCL 1.0 has not */
+	fill_gaps();
+	n = count_open();
+	allow_open(n);
+	check_shortage(pcclCreateMaster(a, &m), n, n);
+	ck_assert_ptr_null(m);
+	allow_open(n + 1);
+	fx_assert_succeeds(pcclCreateMaster(a, &m));
+	for (more = 1; more < 10; more++) {
+		allow_open(n + more);
+		r = pcclRunMaster(m);
+		if (r == pcclSuccess)
+			break;
+		check_shortage(r, n + more, n + 1);
+	}
+	ck_assert_int_eq(r, pcclSuccess);
+	ck_assert_uint_gt(more, 3); /* a pair of sockets, and what the child gets */
+	ck_assert_int_eq(pcclInterruptMaster(m), pcclSuccess);
+	allow_open(n + 10);
+	fx_assert_succeeds(pcclMasterAwaitTermination(m));
+	fx_assert_succeeds(pcclDestroyMaster(m));
+}
+END_TEST
+
+/* A connection from this port to another one, which ends when a line of the log has been read. */
+struct holder {
+	int out, log;
+	char line[512];
+};
+
+static void *let_go(void *arg)
+{
+	struct linger hard = {.l_onoff = 1}; /* nothing of it lingers */
+	struct holder *h = arg;
+
+	(void)!read(h->log, h->line, sizeof h->line - 1);
+	setsockopt(h->out, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
+	close(h->out);
+	return NULL;
+}
+
+START_TEST(a_port_that_an_outgoing_connection_has)
+{
+	struct sockaddr_in sin = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	ccoip_socket_address_t a = free_address();
+	socklen_t len = sizeof sin;
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), pipes[2], err;
+	struct holder h = {.out = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+	pcclMasterInstance_t *m = NULL;
+	pthread_t thread;
+
+	ck_assert_int_eq(bind(listener, (struct sockaddr *)&sin, len), 0);
+	ck_assert_int_eq(listen(listener, 1), 0);
+	sin.sin_port = htons(a.port);
+	ck_assert_int_eq(bind(h.out, (struct sockaddr *)&sin, len), 0);
+	ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&sin, &len), 0);
+	ck_assert_int_eq(connect(h.out, (struct sockaddr *)&sin, len), 0);
+	ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
+	h.log = pipes[0];
+	err = dup(2);
+	ck_assert_int_eq(dup2(pipes[1], 2), 2);
+	ck_assert_int_eq(pthread_create(&thread, NULL, let_go, &h), 0);
+	fx_assert_succeeds(pcclCreateMaster(a, &m));
+	dup2(err, 2);
+	close(pipes[1]);
+	pthread_join(thread, NULL);
+	ck_assert_ptr_nonnull(strstr(h.line, "in use by an outgoing connection"));
+	ck_assert(can_connect(a));
+	fx_assert_succeeds(pcclDestroyMaster(m));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("master");
@@ -256,6 +383,8 @@ int main(void)
 	tcase_add_test(tc, an_interrupt_before_the_start);
 	tcase_add_loop_test(tc, an_interrupt_during_the_start, 0, 20);
 	tcase_add_test(tc, addresses_that_cannot_be);
+	tcase_add_test(tc, a_process_without_descriptors);
+	tcase_add_test(tc, a_port_that_an_outgoing_connection_has);
 	tcase_add_test(tc, programs_that_fail);
 	tcase_add_test(tc, a_master_does_not_outlive_its_process);
 	suite_add_tcase(s, tc);

@@ -215,6 +215,7 @@ def in_a_cgroup():
         options = ["--mem-total", "1G", "--mem-per-user", "1G"]
         lab.start_agent(0, path=path, options=options)
         peers = lab.start_peers((0, 1), first=2)
+
         def start_agent():
             lab.start_agent(0, path=path, options=options)
 
@@ -250,7 +251,7 @@ class Limited(lib.Loopback):
 def test():
     operand_of_one()
     without_proc()
-    in_a_cgroup(); return
+    in_a_cgroup()
     file_size_limit()
     per_user = (["--mem-per-user", "24M"], ("mem_per_user", "24.0 MiB"))
     in_all = (["--mem-total", "24M"], ("mem_total", "24.0 MiB"))

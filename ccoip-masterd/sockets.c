@@ -182,18 +182,20 @@ static void remember(struct socket_file *f, const char *path)
 	f->ino = st.st_ino;
 }
 
-static const char *why_no_socket(int err)
+static const char *why_no_socket(int err, char limit[CC_LIMIT_TEXT])
 {
-	return err == CC_ERR_EXIST ? "something else is in its place" : strerror(errno);
+	return err == CC_ERR_EXIST ? "something else is in its place"
+				   : cc_limit_text(errno, limit, CC_LIMIT_TEXT);
 }
 
 static int try_admin(const char *path, unsigned mode, int level, struct masterd_config *cfg,
 	struct socket_file *f)
 {
 	int fd = cc_listen_unix(path, SOCK_STREAM, mode);
+	char limit[CC_LIMIT_TEXT];
 
 	if (fd < 0) {
-		cc_log(level, "no admin socket %s: %s", path, why_no_socket(fd));
+		cc_log(level, "no admin socket %s: %s", path, why_no_socket(fd, limit));
 		return fd;
 	}
 	cfg->admin_fd = fd;

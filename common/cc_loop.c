@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "common/cc_err.h"
@@ -87,12 +88,21 @@ static void on_libevent_log(int severity, const char *text)
 	errno = saved;
 }
 
+/* Where libevent itself ends the process: it finds no descriptors for signals. */
+static void on_libevent_end(int code)
+{
+	(void)code;
+	cc_limit_log("libevent cannot start");
+	_exit(EX_OSERR);
+}
+
 struct cc_loop *cc_loop_new(void)
 {
 	struct cc_loop *l = calloc(1, sizeof *l);
 	struct event_config *cfg = event_config_new();
 
 	event_set_log_callback(on_libevent_log);
+	event_set_fatal_callback(on_libevent_end);
 	if (!l || !cfg)
 		goto err;
 	event_config_require_features(cfg, EV_FEATURE_ET);

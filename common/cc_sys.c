@@ -297,6 +297,8 @@ static int remove_stale(const char *path, int type)
 		close(fd);
 		return CC_ERR_EXIST;
 	}
+	if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+		return CC_ERR_IO; /* nobody was asked */
 	if (errno != ECONNREFUSED)
 		return CC_ERR_EXIST;
 	return unlink(path) < 0 ? CC_ERR_IO : 0;

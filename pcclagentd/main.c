@@ -101,11 +101,13 @@ static void remove_file(const struct socket_file *f)
 static int open_socket(const char *path, int type, unsigned mode)
 {
 	int fd = cc_listen_unix(path, type, mode);
+	char limit[CC_LIMIT_TEXT];
 
 	if (fd == CC_ERR_EXIST)
 		cc_log(CC_LOG_ERR, "%s is in use: another agent is running", path);
 	else if (fd < 0)
-		cc_log(CC_LOG_ERR, "cannot make the socket %s: %s%s", path, strerror(errno),
+		cc_log(CC_LOG_ERR, "cannot make the socket %s: %s%s", path,
+			cc_limit_text(errno, limit, sizeof limit),
 			errno == ENOENT || errno == EACCES
 				? "; name another place with --socket, or make the folder (root "
 				  "makes that of the system with systemd-tmpfiles --create)"

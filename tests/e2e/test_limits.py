@@ -7,6 +7,7 @@ import os
 import pathlib
 import resource
 import signal
+import socket
 import subprocess
 import sys
 
@@ -128,6 +129,45 @@ def master_without_descriptors():
         lab.check_alive()
 
 
+def end_of_start(lab, n, admin, program, *options):
+    """A daemon's status, or None if it serves, and what it says, with so many descriptors at most."""
+    log = lab.folder / "log"
+    with open(log, "w", encoding="utf-8") as file, \
+            subprocess.Popen(["prlimit", f"--nofile={n}:{n}", program, *options,
+                              "--admin-socket", admin], stderr=file) as daemon:
+        option = "--master" if program == lib.MASTERD else "--agent"
+        lib.until(lambda: daemon.poll() is not None or "cannot accept" in log.read_text("utf-8")
+                  or lib.ctl(option, admin, "status").returncode == 0, f"{program} with {n}")
+        status = daemon.poll()
+        daemon.kill()
+    return status, log.read_text("utf-8")
+
+
+def daemons_that_cannot_start():
+    """Whatever call fails, the daemon says which limit it is, also where a stale socket lies."""
+    with lib.Lab() as lab:
+        admin, stale = str(lab.folder / "admin"), socket.socket(socket.AF_UNIX)
+        for program, *options in ((lib.MASTERD, "--listen", "127.0.0.1:0"),
+                                  (lib.AGENTD, "--socket", str(lab.folder / "agent"))):
+            tried = []
+            for n in range(4, 40):
+                if os.path.exists(admin):
+                    os.unlink(admin)
+                stale.close()
+                stale = socket.socket(socket.AF_UNIX)
+                stale.bind(admin)
+                status, text = end_of_start(lab, n, admin, program, *options)
+                if status is None:
+                    break
+                if "shared libraries" in text:
+                    continue
+                tried.append(status)
+                check("err: " in text and f"RLIMIT_NOFILE) of {program.name} (pid " in text
+                      and text.endswith(f" is {n}\n"),
+                      f"{program.name} cannot start with {n} descriptors: {''.join(text.splitlines()[-1:])}", text)
+            check(len(tried) > 2, f"{program.name}: more than one call has failed", tried)
+
+
 def no_process_can_be_made(lab):
     """An agent that is installed, and cannot be started: no word of installing it."""
     if not os.access(PIDS / "cgroup.procs", os.W_OK):
@@ -229,6 +269,7 @@ def test():
     agent_without_descriptors()
     process_without_descriptors()
     master_without_descriptors()
+    daemons_that_cannot_start()
     starting_an_agent()
     agent_is_refused("clone3", "EPERM")
     for error in ("EPERM", "ENOSYS"):

@@ -287,14 +287,18 @@ static bool link_is_in_use(const struct agt_run *r, const struct agt_link *l)
 	return false;
 }
 
-/* As it is? One that is silent may be dead: unless something flows, a new one is as good. */
-static bool link_serves(const struct agt_run *r, const struct agt_link *l, uint32_t streams)
+/* As it is? One that is silent may be dead: unless something flows, a new one is as good. One that
+ * is still being opened with the proof of an earlier round may be refused. */
+static bool link_serves(const struct agt_run *r, const struct agt_link *l,
+	const struct wm_endpoint *to, uint32_t streams, bool renew)
 {
+	if (l->state == AGT_LINK_OPENING)
+		return l->n_streams >= streams && l->endpoint.key_no == to->key_no;
+	if (l->state == AGT_LINK_FAILED || renew)
+		return false;
 	if (l->silent)
 		return link_is_in_use(r, l);
-	if (l->state == AGT_LINK_UP && link_carries_xfer(r, &l->peer))
-		return true;
-	return l->state != AGT_LINK_FAILED && l->n_streams >= streams;
+	return link_carries_xfer(r, &l->peer) || l->n_streams >= streams;
 }
 
 /* A link that is up serves as it is, unless it has too few streams and nothing flows through it. */
@@ -307,7 +311,7 @@ static void link_want(struct agt *a, struct agt_run *r, const struct wm_endpoint
 		l = link_new(a, r, &to->agent);
 		if (!l)
 			return;
-	} else if (link_serves(r, l, streams) && !(renew && l->state == AGT_LINK_UP)) {
+	} else if (link_serves(r, l, to, streams, renew)) {
 		return;
 	} else {
 		link_reopen(a, r, l);

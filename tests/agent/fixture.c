@@ -215,6 +215,7 @@ void fx_round(struct fx *f, uint32_t run, uint64_t round, bool accept, const str
 		rings[i].pool_size = 2 + i;
 		if (v[i].hosts > 1) {
 			rings[i].next.agent = fx_id(100);
+			rings[i].next.key_no = round;
 			rings[i].next.n_addrs = 1;
 			rings[i].next.addrs[0] = fx_addr(100);
 			rings[i].prev = v[i].hosts == 2 ? fx_id(100) : fx_id(101);

@@ -82,6 +82,19 @@ START_TEST(a_failed_link_is_reported_and_tried_again)
 }
 END_TEST
 
+/* The other agent may have taken part in a round since, for which the proof of this one is old. */
+START_TEST(a_link_that_is_still_being_opened_proves_itself_by_the_newest_round)
+{
+	two_groups();
+	fx_round(f, 1, 1, true, groups, 2);
+	fx_round(f, 1, 2, true, groups, 2);
+	ck_assert_uint_lt(fx_index(f, AGT_ACT_LINK_CLOSE, 0), fx_index(f, AGT_ACT_LINK_OPEN, 0));
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_LINK_OPEN, 0)->u.endpoint.key_no, 2);
+	fx_link(f, AGT_EV_LINK_UP, 1, 100, false);
+	ck_assert_uint_eq(fx_msg(f, WM_ROUND_REPORT, 0)->u.round_report.n_failures, 0);
+}
+END_TEST
+
 START_TEST(a_commit_after_a_bad_report_is_nonsense)
 {
 	two_groups();
@@ -475,6 +488,7 @@ Suite *round_suite(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, rings_share_links_with_the_most_streams);
 	tcase_add_test(t, a_failed_link_is_reported_and_tried_again);
+	tcase_add_test(t, a_link_that_is_still_being_opened_proves_itself_by_the_newest_round);
 	tcase_add_test(t, a_commit_after_a_bad_report_is_nonsense);
 	tcase_add_test(t, a_new_round_replaces_an_unfinished_one);
 	tcase_add_test(t, links_close_when_no_ring_uses_them);

@@ -582,6 +582,8 @@ void agt_group_put(struct agt_run *r, struct agt_group *g);
 void agt_round_begin(struct agt *a, struct agt_run *r, const struct wm_round *m);
 void agt_round_commit(struct agt *a, struct agt_run *r, const struct wm_commit *m);
 void agt_round_clear(struct agt_round *rd);
+/* No peer of g is a member any more. */
+void agt_ring_leave(struct agt_run *r, struct agt_group *g);
 /* Is the peer a member of the round, and has the round been reported as good? */
 bool agt_round_prepared(const struct agt_run *r, const struct cc_id *peer);
 void agt_world_told(struct agt *a, struct agt_run *r, const struct wm_world *w);

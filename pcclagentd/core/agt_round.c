@@ -437,6 +437,21 @@ static int ring_rank(const struct wm_ring *g, const struct cc_id *peer)
 	return -1;
 }
 
+static void ring_drop(struct agt_group *g)
+{
+	free(g->ring.members);
+	memset(&g->ring, 0, sizeof g->ring);
+	g->has_ring = false;
+}
+
+/* The ring goes on without this host. The next host expects the link from here to be closed: a
+ * broken end that only it knows of must not serve a later ring. */
+void agt_ring_leave(struct agt_run *r, struct agt_group *g)
+{
+	ring_drop(g);
+	r->check_links = true;
+}
+
 /* The rings of the round take the place of those in force. */
 static void put_in_force(struct agt_run *r)
 {
@@ -444,11 +459,8 @@ static void put_in_force(struct agt_run *r)
 	struct agt_group *g;
 	uint32_t i;
 
-	for (g = r->groups; g; g = g->hh.next) {
-		free(g->ring.members);
-		memset(&g->ring, 0, sizeof g->ring);
-		g->has_ring = false;
-	}
+	for (g = r->groups; g; g = g->hh.next)
+		ring_drop(g);
 	for (i = 0; i < rd->n_rings; i++) {
 		g = agt_group_find(r, rd->rings[i].group);
 		if (!g)

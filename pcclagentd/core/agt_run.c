@@ -232,8 +232,8 @@ static void unlink_comm(struct agt_comm *c)
 
 	DL_DELETE2(r->comms, c, prev_r, next_r);
 	r->n_comms--;
-	if (c->counted)
-		c->grp->accepted--;
+	if (c->counted && --c->grp->accepted == 0)
+		agt_ring_leave(r, c->grp);
 	c->grp->users--;
 	agt_group_put(r, c->grp);
 	c->run = NULL;

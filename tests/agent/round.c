@@ -132,6 +132,22 @@ START_TEST(links_close_when_no_ring_uses_them)
 }
 END_TEST
 
+/* A newcomer is still waiting, so that the run goes on here. The next host takes the link for
+ * closed, and forgets that its end is broken. */
+START_TEST(a_host_without_members_closes_the_links_of_its_ring)
+{
+	struct wm_msg m = {.type = WM_KICK, .u.kick = {.peer = fx_id(1), .code = 8}};
+
+	fx_group(f, 1, 2, comms);
+	fx_session(f, 2, 1000);
+	comms[1] = fx_create(f, 2, 7, 1);
+	fx_connect(f, 2, comms[1], 2);
+	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 1);
+	fx_from_master(f, 1, &m);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_CLOSE), 1);
+}
+END_TEST
+
 START_TEST(a_transfer_keeps_its_link)
 {
 	struct fx_ring here = {.group = 7, .hosts = 1, .world = 2, .n = 1, .members = {1}};
@@ -492,6 +508,7 @@ Suite *round_suite(void)
 	tcase_add_test(t, a_commit_after_a_bad_report_is_nonsense);
 	tcase_add_test(t, a_new_round_replaces_an_unfinished_one);
 	tcase_add_test(t, links_close_when_no_ring_uses_them);
+	tcase_add_test(t, a_host_without_members_closes_the_links_of_its_ring);
 	tcase_add_test(t, a_transfer_keeps_its_link);
 	tcase_add_test(t, a_commit_without_round_keeps_the_rings);
 	tcase_add_test(t, what_the_peers_are_ready_for_is_published_before_it_is_told);

@@ -294,6 +294,15 @@ static bool has_reported(const struct ccm *m, const struct entry *e)
 	return e->raw->reported && r->ok;
 }
 
+/* An attempt that began ahead of the votes may have begun with other parameters on each host. */
+static bool same_params(const struct wm_op_vote *v, const struct wm_op_vote *w)
+{
+	const struct wm_op_params *p = &v->params, *q = &w->params;
+
+	return p->count == q->count && p->dtype == q->dtype && p->op == q->op &&
+	       p->quant_algo == q->quant_algo && p->quant_dtype == q->quant_dtype;
+}
+
 /* Every peer that is left of the group either says that its host has the whole result, or came by a
  * new agent and has it. Who is not here may lack it. */
 static bool all_have(const struct ccm *m, const struct ccm_group *g, uint64_t seq,
@@ -304,7 +313,7 @@ static bool all_have(const struct ccm *m, const struct ccm_group *g, uint64_t se
 	if (ccm_group_has_lost(g) || is_unknown(m, g))
 		return false;
 	for (i = 0; i < n; i++) {
-		if (!has_reported(m, &e[i]))
+		if (!has_reported(m, &e[i]) || !same_params(&e->raw->vote, &e[i].raw->vote))
 			return false;
 		voters += voters_in(m, e[i].agent, e[i].raw);
 	}
@@ -438,6 +447,28 @@ static void excuse(struct ccm *m, struct ccm_group *g, struct ccm_op *o, uint64_
 				o->sync->offers[p->slot].away = true;
 }
 
+static void refuse_late(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, void *arg)
+{
+	const struct ccm_op *o = arg;
+
+	x->used = true;
+	ccm_op_refuse(m, a, &x->vote, o->doom, o->text);
+}
+
+/* The votes disagree, or one is a refusal. Hosts that began ahead of the votes do not know. */
+static void fail_doomed(
+	struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n, struct ccm_op *o)
+{
+	const struct wm_op_vote *v = &e->raw->vote;
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		ccm_op_tell_end(m, e[i].agent, &e[i].raw->vote, o->doom, o->text);
+	each_unstarted(m, g, v, refuse_late, o);
+	ccm_outcome_note(g, v->seq, o->doom);
+	ccm_op_drop(m, o);
+}
+
 /* False: not all of these votes can be. */
 static bool go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
 {
@@ -447,6 +478,10 @@ static bool go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uin
 	for (i = 0; i < n; i++)
 		collect_started(m, &e[i], &o);
 	each_unstarted(m, g, &e->raw->vote, collect, &o);
+	if (o && o->doom && !m->oom) {
+		fail_doomed(m, g, e, n, o);
+		return true;
+	}
 	if (o && o->sync)
 		excuse(m, g, o, e->raw->vote.seq);
 	if (!o || m->oom || !ccm_op_continue(m, o, e->raw->vote.seq))

@@ -132,6 +132,44 @@ START_TEST(what_one_knows_to_have_ended_has_ended_for_all)
 }
 END_TEST
 
+/* h[i] has begun with another count, and has a result. */
+static void vote_otherwise(size_t i)
+{
+	struct wm_msg msg = {.type = WM_OP_VOTE};
+	struct cc_id id = tk.p[i].id;
+
+	msg.u.op_vote = (struct wm_op_vote){
+		.tag = 1, .params = fk_params, .n_peers = 1, .peers = &id, .seq = TK_SEQ};
+	msg.u.op_vote.params.count++;
+	fk_send(tk.h[i], &msg);
+	fk_report(tk.h[i], TK_SEQ, true);
+}
+
+/* All hosts began ahead of the votes; c has begun with the others, or only voted. */
+START_TEST(votes_that_disagree_fail_with_their_code_though_all_have_a_result)
+{
+	const struct wm_op_abort *x;
+	size_t i;
+
+	tk_all_come_back();
+	fk_vote_seq(&tk.p[0], 1, TK_SEQ);
+	fk_report(tk.h[0], TK_SEQ, true);
+	vote_otherwise(1);
+	fk_vote_seq(&tk.p[2], 1, _i ? TK_SEQ : 0);
+	if (_i)
+		fk_report(tk.h[2], TK_SEQ, true);
+	tk_all_end();
+	tk_none_of(WM_OP_DONE);
+	for (i = 0; i < 3; i++) {
+		x = &fk_take(tk.h[i], WM_OP_ABORT)->u.op_abort;
+		ck_assert_uint_eq(x->code, WIRE_INVALID_ARGUMENT);
+		ck_assert_uint_eq(x->seq, i < 2 || _i ? TK_SEQ : 0);
+		assert_contains(x->text, "disagree on tag 1: count is ");
+	}
+	tk_works();
+}
+END_TEST
+
 START_TEST(an_attempt_that_somebody_has_not_voted_for_is_aborted)
 {
 	const struct wm_op_abort *x;
@@ -252,6 +290,27 @@ START_TEST(what_all_hosts_have_is_done)
 	o = &fk_take(tk.h[2], WM_OP_OUTCOMES)->u.op_outcomes;
 	ck_assert_uint_eq(o->v[0].code, WIRE_SUCCESS);
 	tk_none_of(WM_OP_ABORT);
+	tk_works();
+}
+END_TEST
+
+/* c's agent died, and nobody knows what its peer meant: but a and b disagree. */
+START_TEST(what_all_have_is_not_done_where_votes_disagree)
+{
+	tk_come_back(0);
+	tk_come_back(1);
+	fk_vote_seq(&tk.p[0], 1, TK_SEQ);
+	fk_report(tk.h[0], TK_SEQ, true);
+	vote_otherwise(1);
+	restart_c();
+	query(2, TK_SEQ);
+	tk_all_end();
+	fk_tick(&tk.f, 300);
+	tk_none_of(WM_OP_DONE);
+	ck_assert_uint_eq(fk_take(tk.h[0], WM_OP_ABORT)->u.op_abort.seq, TK_SEQ);
+	ck_assert_uint_eq(fk_take(tk.h[1], WM_OP_ABORT)->u.op_abort.seq, TK_SEQ);
+	ck_assert_uint_eq(fk_take(tk.h[2], WM_OP_OUTCOMES)->u.op_outcomes.v[0].code,
+		WIRE_RANK_CONNECTION_LOST);
 	tk_works();
 }
 END_TEST
@@ -637,6 +696,9 @@ int main(void)
 	tcase_add_test(tc, what_all_have_reported_is_done);
 	tcase_add_test(tc, a_failure_that_was_not_told_aborts);
 	tcase_add_test(tc, what_one_knows_to_have_ended_has_ended_for_all);
+	tcase_add_loop_test(
+		tc, votes_that_disagree_fail_with_their_code_though_all_have_a_result, 0, 2);
+	tcase_add_test(tc, what_all_have_is_not_done_where_votes_disagree);
 	tcase_add_test(tc, an_attempt_that_somebody_has_not_voted_for_is_aborted);
 	tcase_add_test(tc, a_vote_of_an_attempt_that_failed_unheard_does_not_meet_the_next);
 	tcase_add_test(tc, votes_for_what_has_not_started_stand);

@@ -134,6 +134,7 @@ static void settle_members(struct ccm *m)
 
 	ccm_tally(m, &y);
 	ccm_behind_drop(m, &y);
+	ccm_fate_drop(m);
 	for (a = m->agents; a; a = a->hh.next) {
 		if (a->told && a->told->complete && a->told->r.prepared &&
 			a->told->r.prepared == m->wired && a->told->r.wired < m->wired)

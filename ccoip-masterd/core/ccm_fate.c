@@ -269,6 +269,12 @@ static uint32_t count_asking(const struct ccm_group *g, uint64_t seq)
 	return n;
 }
 
+/* It came by a new agent, and has no result of the attempt, or not the whole one. */
+static bool lacks(const struct ccm_peer *p, uint64_t seq)
+{
+	return p->phase == CCM_PEER_ACCEPTED && p->restarted && !asks_for(p, seq);
+}
+
 /* Did all peers of g that came by new agents have the whole result? */
 static bool restarted_have(const struct ccm_group *g, uint64_t seq)
 {
@@ -277,7 +283,7 @@ static bool restarted_have(const struct ccm_group *g, uint64_t seq)
 
 	DL_FOREACH2 (g->seats, s, next_g)
 		DL_FOREACH (s->peers, p)
-			if (p->phase == CCM_PEER_ACCEPTED && p->restarted && !asks_for(p, seq))
+			if (lacks(p, seq))
 				return false;
 	return true;
 }
@@ -611,6 +617,50 @@ static void doubt_revision(struct ccm *m, const struct wm_op_query *q)
 			ccm_revision_forget(m, g);
 }
 
+/* The attempt was done, and some of g have not heard of that yet: so nobody was admitted since it
+ * started. A peer that lacks it was in it and has counted it as failed when its agent died: the
+ * last master had kicked it, or was about to. */
+static void drop_failed(struct ccm *m, struct ccm_group *g, uint64_t seq)
+{
+	struct ccm_peer *p, *next;
+	struct ccm_seat *s;
+
+	DL_FOREACH2 (g->seats, s, next_g)
+		DL_FOREACH_SAFE (s->peers, p, next)
+			if (lacks(p, seq) && !s->agent->absent)
+				ccm_peer_kick(m, p, WIRE_RANK_CONNECTION_LOST, "%s", CCM_WAS_LOST);
+}
+
+static bool was_done(const struct ccm *m, const struct ccm_group *g, uint64_t seq)
+{
+	const struct wm_outcome *x = known_outcome(m, g, seq);
+
+	return x && x->code == WIRE_SUCCESS;
+}
+
+static void drop_started(struct ccm *m, const struct entry *e, uint32_t n)
+{
+	const struct wm_op_vote *v = &e->raw->vote;
+	struct ccm_group *g = group_of(m, e);
+	uint32_t i, voters = 0;
+
+	for (i = 0; i < n; i++)
+		voters += voters_in(m, e[i].agent, e[i].raw);
+	if (g && voters > 0 && (is_overtaken(g, v) || was_done(m, g, v->seq)))
+		drop_failed(m, g, v->seq);
+}
+
+static void drop_asked(struct ccm *m, const struct wm_op_query *q)
+{
+	const struct ccm_peer *p = ccm_peer_find(m, &q->peer);
+	struct ccm_group *g = p ? p->seat->group : NULL;
+	uint32_t i;
+
+	for (i = 0; g && i + q->n_succeeded < q->n; i++)
+		if (was_done(m, g, q->seqs[i]))
+			drop_failed(m, g, q->seqs[i]);
+}
+
 static void each_asked(struct ccm *m, void (*fn)(struct ccm *m, const struct wm_op_query *q))
 {
 	const struct ccm_agent *a;
@@ -619,6 +669,12 @@ static void each_asked(struct ccm *m, void (*fn)(struct ccm *m, const struct wm_
 	for (a = m->agents; a; a = a->hh.next)
 		for (q = a->told ? a->told->asks : NULL; q; q = q->next)
 			fn(m, &q->q);
+}
+
+void ccm_fate_drop(struct ccm *m)
+{
+	each_started(m, drop_started);
+	each_asked(m, drop_asked);
 }
 
 void ccm_fate_judge(struct ccm *m)

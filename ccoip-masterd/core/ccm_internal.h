@@ -218,6 +218,8 @@ void ccm_outcomes_keep(struct ccm *m, const struct ccm_told *t);
  * his agent, or by a new one. */
 void ccm_outcomes_compare(struct ccm *m, struct ccm_agent *a, const struct wm_resume *r);
 bool ccm_query_contradicts(const struct ccm_peer *p, const struct wm_op_query *q);
+/* Kicks who has counted an attempt as failed that was done. */
+void ccm_fate_drop(struct ccm *m);
 /* Which groups have a failure to be told of, before the world is. */
 void ccm_fate_judge(struct ccm *m);
 /* Goes on with what can, and tells the ends of all others. */

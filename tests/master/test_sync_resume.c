@@ -62,6 +62,14 @@ static void tried_again(uint64_t revision)
 		ck_assert_uint_eq(fk_take(tk.h[i], WM_OP_DONE)->u.op_done.revision, revision);
 }
 
+/* h[i]'s agent died with the master; its peer comes by a new one. */
+static void restart(size_t i)
+{
+	tk.h[i] = fk_redial_as(tk.h[i], 0, true);
+	tk_join(i, WM_JOIN_ACCEPTED);
+	tk.know[i] = (struct tk_know){.r = {0}};
+}
+
 /* ---- stage by stage ---- */
 
 START_TEST(votes_that_waited_go_on_waiting)
@@ -412,6 +420,35 @@ START_TEST(what_one_knows_to_be_done_is_done_for_all)
 }
 END_TEST
 
+/* Its agent died, too, and its part was not complete: it says nothing of the attempt. The others go
+ * on to ask for the end: they know that it was done from the revision, or from a. */
+START_TEST(whom_the_end_has_left_out_is_kicked_though_its_agent_died)
+{
+	uint64_t seq = TK_SEQ;
+
+	expects(8);
+	tk.know[0].own.losses = 1; /* by the kick that c has not heard of */
+	if (_i)
+		tk.know[0].outcomes[tk.know[0].r.n_outcomes++] =
+			(struct wm_outcome){TK_SEQ, WIRE_SUCCESS};
+	tk_come_back(0);
+	if (_i == 0) {
+		told(0, fk_offer(7, 1));
+		fk_report(tk.h[0], TK_SEQ, true);
+	}
+	restart(1);
+	fk_query(&tk.p[1], 1, &seq, 0);
+	restart(2);
+	tk_all_end();
+	fk_tick(&tk.f, 300);
+	ck_assert(!fk_status(&tk.f).recovering);
+	ck_assert_uint_eq(fk_take(tk.h[1], WM_OP_OUTCOMES)->u.op_outcomes.v[0].code, WIRE_SUCCESS);
+	ck_assert_uint_eq(fk_count(tk.h[0], WM_OP_DONE), (size_t)!_i);
+	ck_assert_uint_eq(fk_count(tk.h[2], WM_KICK), 1);
+	ck_assert_uint_eq(fk_status(&tk.f).accepted, 2);
+}
+END_TEST
+
 /* They were out before it was done, and have not heard of that. */
 START_TEST(whom_the_end_has_left_out_is_kicked)
 {
@@ -696,6 +733,7 @@ int main(void)
 	tcase_add_loop_test(tc, a_failure_that_was_reported_is_a_kick, 0, 3);
 	tcase_add_test(tc, a_failure_of_all_that_was_reported_aborts);
 	tcase_add_loop_test(tc, what_one_knows_to_be_done_is_done_for_all, 0, 2);
+	tcase_add_loop_test(tc, whom_the_end_has_left_out_is_kicked_though_its_agent_died, 0, 2);
 	tcase_add_loop_test(tc, whom_the_end_has_left_out_is_kicked, 0, 3);
 	tcase_add_test(tc, what_the_group_has_gone_beyond_is_done);
 	tcase_add_test(tc, what_one_knows_to_have_failed_has_failed_for_all);

@@ -266,6 +266,17 @@ static void peer_votes(struct ccm *m)
 	}
 }
 
+static void lost_links(struct ccm *m)
+{
+	const struct ccm_lost_link *x;
+	struct ccm_agent *a;
+
+	for (a = m->agents; a; a = a->hh.next)
+		for (x = a->told ? a->told->links : NULL; x; x = x->next)
+			ccm_link_lost(m, a, &x->l);
+	ccm_loss_announce(m);
+}
+
 static void later_votes(struct ccm *m, struct ccm_agent *a)
 {
 	struct ccm_raw *x, *next;
@@ -310,6 +321,7 @@ void ccm_conclude(struct ccm *m)
 		ccm_world_announce(m);
 	ccm_loss_announce(m);
 	ccm_fate_resolve(m);
+	lost_links(m);
 	m->epoch += unheard(m);
 	HASH_ITER (hh, m->agents, a, tmp)
 		later_votes(m, a);

@@ -34,6 +34,7 @@ void ccm_told_free(struct ccm_agent *a)
 {
 	struct ccm_told *t = a->told;
 	struct ccm_raw *x, *next;
+	struct ccm_lost_link *l;
 	struct ccm_ask *q;
 
 	if (!t)
@@ -44,6 +45,10 @@ void ccm_told_free(struct ccm_agent *a)
 	while ((q = t->asks) != NULL) {
 		t->asks = q->next;
 		free(q);
+	}
+	while ((l = t->links) != NULL) {
+		t->links = l->next;
+		free(l);
 	}
 	free(t->r.world.own);
 	free(t->r.places);
@@ -427,6 +432,22 @@ static void keep_query(struct ccm *m, struct ccm_agent *a, const struct wm_op_qu
 	t->asks = x;
 }
 
+/* What goes on may wait for data that was sent into it. */
+static void keep_link(struct ccm *m, struct ccm_agent *a, const struct wm_link_lost *l)
+{
+	struct ccm_told *t = ccm_told_get(m, a);
+	struct ccm_lost_link *x;
+
+	if (!t || says_too_much(m, a, t->n_links++))
+		return;
+	x = ccm_calloc(m, 1, sizeof *x);
+	if (!x)
+		return;
+	x->l = *l;
+	x->next = t->links;
+	t->links = x;
+}
+
 static void *copy(struct ccm *m, const void *v, size_t n, size_t size)
 {
 	void *p = ccm_calloc(m, n, size);
@@ -469,6 +490,9 @@ bool ccm_resume_msg(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg
 		return true;
 	case WM_OP_QUERY:
 		keep_query(m, a, &msg->u.op_query);
+		return true;
+	case WM_LINK_LOST:
+		keep_link(m, a, &msg->u.link_lost);
 		return true;
 	case WM_RESUME:
 		keep_resume(m, a, &msg->u.resume);

@@ -508,6 +508,16 @@ static bool has_started(const struct ccm_group *g)
 	return false;
 }
 
+/* The ring of a run that was taken over may not be known while operations of it go on. */
+static bool leads_to(const struct ccm_seat *s, const struct ccm_agent *to)
+{
+	const struct ccm_group *g = s->group;
+
+	if (g->n_ring == 0)
+		return has_started(g);
+	return s->in_ring && g->n_ring > 1 && g->ring[(s->pos + 1) % g->n_ring]->agent == to;
+}
+
 /* The link from s to the agent `to`: what was under way over it may lie in a dead socket, which
  * only one of them knows, and so may what is sent there next. */
 static void edge_lost(
@@ -521,7 +531,7 @@ static void edge_lost(
 		/* who has not reported opens it anew by himself if he knows that it is gone */
 		m->round.stale |= l->inbound || s->agent->reported;
 	}
-	if (!s->in_ring || g->n_ring < 2 || g->ring[(s->pos + 1) % g->n_ring]->agent != to)
+	if (!leads_to(s, to))
 		return;
 	if (!m->round.active) {
 		s->renew |= l->inbound;
@@ -540,10 +550,6 @@ void ccm_link_lost(struct ccm *m, struct ccm_agent *a, const struct wm_link_lost
 	struct ccm_agent *from = NULL;
 	struct ccm_seat *s;
 
-	if (m->recovering) { /* who misses a link says so again when the rings are prepared */
-		m->rewire = true;
-		return;
-	}
 	HASH_FIND(hh_id, m->by_id, &l->agent, sizeof l->agent, from);
 	if (!l->inbound) {
 		to = from;

@@ -343,6 +343,11 @@ struct ccm_ask {
 	struct ccm_ask *next;
 };
 
+struct ccm_lost_link {
+	struct wm_link_lost l;
+	struct ccm_lost_link *next;
+};
+
 /* What an agent has said to a recovering master. */
 struct ccm_told {
 	bool complete;                             /* RESUME has come: */
@@ -352,7 +357,8 @@ struct ccm_told {
 	struct ccm_raw *ops;
 	struct ccm_raw *started; /* of ops: by seq */
 	struct ccm_ask *asks;
-	uint32_t n_ops, n_asks;
+	struct ccm_lost_link *links;
+	uint32_t n_ops, n_asks, n_links;
 };
 
 /* What all of them have said. */

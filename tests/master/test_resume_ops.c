@@ -2,6 +2,8 @@
  *
  * The master's core: a run is taken over from a master that died. What becomes of its operations.
  */
+#include <stdio.h>
+
 #include "tests/common/testlib.h"
 #include "tests/master/takeover.h"
 
@@ -166,6 +168,34 @@ START_TEST(votes_that_disagree_fail_with_their_code_though_all_have_a_result)
 		ck_assert_uint_eq(x->seq, i < 2 || _i ? TK_SEQ : 0);
 		assert_contains(x->text, "disagree on tag 1: count is ");
 	}
+	tk_works();
+}
+END_TEST
+
+/* a has sent what it had to; the link to b broke, and b did not notice. Its agent says so before
+ * the others have come, or as the last one. */
+START_TEST(what_was_sent_into_a_link_that_broke_does_not_go_on)
+{
+	struct wm_msg msg = {.type = WM_LINK_LOST};
+	size_t i;
+
+	msg.u.link_lost.agent = tk.h[1]->id;
+	(void)snprintf(msg.u.link_lost.text, sizeof msg.u.link_lost.text, "reset");
+	if (_i == 2) /* nobody knows a's place any more */
+		tk.know[0].place.hosts = 0;
+	tk_all_come_back();
+	for (i = 0; i < 3; i++)
+		fk_vote_seq(&tk.p[i], 1, TK_SEQ);
+	fk_report(tk.h[0], TK_SEQ, true);
+	for (i = 0; i < 3; i++) {
+		tk_end(_i == 1 ? 2 - i : i);
+		if (_i == 1 ? i == 2 : i == 0)
+			fk_send(tk.h[0], &msg);
+	}
+	for (i = 0; i < 3; i++)
+		assert_contains(fk_take(tk.h[i], WM_OP_ABORT)->u.op_abort.text,
+			"host a to host b broke: reset");
+	ck_assert_uint_eq(fk_count(tk.h[1], WM_OP_DONE), 0);
 	tk_works();
 }
 END_TEST
@@ -699,6 +729,7 @@ int main(void)
 	tcase_add_loop_test(
 		tc, votes_that_disagree_fail_with_their_code_though_all_have_a_result, 0, 2);
 	tcase_add_test(tc, what_all_have_is_not_done_where_votes_disagree);
+	tcase_add_loop_test(tc, what_was_sent_into_a_link_that_broke_does_not_go_on, 0, 3);
 	tcase_add_test(tc, an_attempt_that_somebody_has_not_voted_for_is_aborted);
 	tcase_add_test(tc, a_vote_of_an_attempt_that_failed_unheard_does_not_meet_the_next);
 	tcase_add_test(tc, votes_for_what_has_not_started_stand);

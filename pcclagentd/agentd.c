@@ -5,6 +5,7 @@
  */
 #include "pcclagentd/agentd.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -27,6 +28,18 @@ void agentd_out_of_memory(const char *what)
 {
 	cc_log(CC_LOG_ERR, "out of memory: %s", what);
 	_exit(EX_OSERR);
+}
+
+uint32_t agentd_shortage(const char *what, const char *call, char *text, size_t size)
+{
+	char limit[CC_LIMIT_TEXT];
+
+	if (cc_limit_is_refusal(errno))
+		cc_limit_call_text(call, errno, 0, limit, sizeof limit);
+	else
+		cc_limit_text(errno, limit, sizeof limit);
+	snprintf(text, size, "%s: %s", what, limit);
+	return cc_limit_is(errno) ? WIRE_OUT_OF_MEMORY : WIRE_INTERNAL_ERROR;
 }
 
 void agentd_copy_text(char *dst, size_t size, const char *src)

@@ -14,7 +14,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/cc_limit.h"
 #include "pcclagentd/io.h"
+#include "pcclagentd/packet.h"
 #include "pcclagentd/port.h"
 #include "pcclagentd/way.h"
 
@@ -325,11 +327,19 @@ static void welcome_state(
 	struct half *h, struct run *r, const struct wlk_hello *hello, const struct cc_key *way)
 {
 	uint64_t features = hello->features & WLK_MEMBERS;
+	char text[WLK_TEXT_MAX] = "this agent serves no more streams now";
 	struct cc_id nonce;
 	int fd = h->fd;
 
-	if (r->d->stopping || sync_engine(r) < 0 || !ste_has_room(r->ste)) {
-		refuse(h, WLK_REFUSED_LIMIT, "this agent serves no more streams now");
+	if (r->d->stopping) {
+		refuse(h, WLK_REFUSED_RUN, "this agent ends");
+		return;
+	}
+	if (sync_engine(r) < 0 || !ste_has_room(r->ste)) {
+		if (!r->ste)
+			(void)agentd_shortage(
+				"this agent serves no shared state", "eventfd", text, sizeof text);
+		refuse(h, WLK_REFUSED_LIMIT, text);
 		return;
 	}
 	half_free(h, true);
@@ -503,6 +513,7 @@ static void on_accept(void *arg, int fd)
 	struct ports *p = port->d->ports;
 	struct sockaddr_storage ss;
 	socklen_t len = sizeof ss;
+	char limit[CC_LIMIT_TEXT];
 	struct cc_addr from;
 	struct half *h;
 
@@ -522,8 +533,20 @@ static void on_accept(void *arg, int fd)
 	DL_APPEND(p->halves, h);
 	p->n_halves++;
 	h->watch = cc_watch_new(port->d->loop, fd, false, on_half, h);
-	if (!h->watch)
+	if (!h->watch) {
+		(void)send_refusal(
+			fd, WLK_REFUSED_LIMIT, cc_limit_text(errno, limit, sizeof limit));
 		half_free(h, false);
+	}
+}
+
+/* The other end need not wait to hear that no hello is answered here now. */
+static void on_shortage(void *arg, int fd, const char *limit)
+{
+	(void)arg;
+	packet_discard_input(fd);
+	(void)send_refusal(fd, WLK_REFUSED_LIMIT, limit);
+	close(fd);
 }
 
 int ports_open(struct agentd *d)
@@ -534,11 +557,13 @@ int ports_open(struct agentd *d)
 	if (!p)
 		return CC_ERR_NOMEM;
 	d->ports = p;
-	err = port_open(&p->v[0], d, WLK_SHARED_STATE, d->cfg.port_shared_state, on_accept);
+	err = port_open(
+		&p->v[0], d, WLK_SHARED_STATE, d->cfg.port_shared_state, on_accept, on_shortage);
 	if (err == 0)
-		err = port_open(&p->v[1], d, WLK_P2P, d->cfg.port_p2p, on_accept);
+		err = port_open(&p->v[1], d, WLK_P2P, d->cfg.port_p2p, on_accept, on_shortage);
 	if (err == 0)
-		err = port_open(&p->v[2], d, WLK_BENCHMARK, d->cfg.port_benchmark, on_accept);
+		err = port_open(
+			&p->v[2], d, WLK_BENCHMARK, d->cfg.port_benchmark, on_accept, on_shortage);
 	if (err == 0)
 		cc_log(CC_LOG_INFO, "ports: p2p %u, shared state %u, benchmark %u", p->v[1].number,
 			p->v[0].number, p->v[2].number);

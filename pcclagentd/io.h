@@ -50,6 +50,11 @@
 /* Without memory for its books the agent cannot go on; everything it holds goes with it. */
 #define uthash_fatal(msg) agentd_out_of_memory(msg)
 __attribute__((noreturn)) void agentd_out_of_memory(const char *what);
+/*
+ * A call has failed, of which errno tells: the code for its callers, and "what: " with the limit
+ * that this process has reached in text. call: which one a filter may have refused.
+ */
+uint32_t agentd_shortage(const char *what, const char *call, char *text, size_t size);
 #include <utlist.h>
 #include <uthash.h>
 

@@ -129,6 +129,7 @@ static int start(struct port *p, uint16_t wanted)
 	listener = cc_listener_new(p->d->loop, fd, p->on_accept, p);
 	if (!listener)
 		return CC_ERR_NOMEM;
+	cc_listener_on_shortage(listener, p->on_shortage);
 	cc_listener_free(p->listener);
 	p->listener = listener;
 	p->number = number;
@@ -176,11 +177,16 @@ static void let_be_asked(struct port *p)
 /* ---- for the agent ---- */
 
 int port_open(struct port *p, struct agentd *d, enum wlk_service service, uint16_t wanted,
-	void (*on_accept)(void *arg, int fd))
+	void (*on_accept)(void *arg, int fd),
+	void (*on_shortage)(void *arg, int fd, const char *limit))
 {
 	int err;
 
-	*p = (struct port){.d = d, .service = service, .on_accept = on_accept, .asked_fd = -1};
+	*p = (struct port){.d = d,
+		.service = service,
+		.on_accept = on_accept,
+		.on_shortage = on_shortage,
+		.asked_fd = -1};
 	err = start(p, wanted);
 	if (err == 0 && d->cfg.gives_ports)
 		let_be_asked(p);

@@ -20,6 +20,8 @@ struct port {
 	uint16_t number;
 	struct cc_listener *listener;
 	void (*on_accept)(void *arg, int fd); /* arg: the port */
+	/* See cc_listener_on_shortage. */
+	void (*on_shortage)(void *arg, int fd, const char *limit);
 	/* Of a private agent: where another one asks for the port; -1: nobody can. */
 	int asked_fd;
 	struct cc_watch *asked;
@@ -28,7 +30,8 @@ struct port {
 /* Opens a port of d: `wanted`, or a higher one where that is taken; 0: any. 0 or CC_ERR_*, logged.
  * The port must stay where it is. */
 int port_open(struct port *p, struct agentd *d, enum wlk_service service, uint16_t wanted,
-	void (*on_accept)(void *arg, int fd));
+	void (*on_accept)(void *arg, int fd),
+	void (*on_shortage)(void *arg, int fd, const char *limit));
 /* Also of a port that was never opened. */
 void port_close(struct port *p);
 

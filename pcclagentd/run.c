@@ -10,7 +10,6 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "common/cc_limit.h"
 #include "pcclagentd/io.h"
 #include "daemon/cc_channel.h"
 #include "pcclagentd/way.h"
@@ -45,16 +44,12 @@ static void tell_down(struct run *r, const char *text)
 /* This process lacks what the run takes; errno says what. call: which may have been refused. */
 static void tell_short(struct run *r, const char *what, const char *call)
 {
-	bool refused = cc_limit_is_refusal(errno);
+	char text[WM_TEXT_MAX];
 	struct agt_event ev = {.type = AGT_EV_MASTER_DOWN,
 		.run = r->id,
-		.code = refused ? WIRE_INTERNAL_ERROR : WIRE_OUT_OF_MEMORY};
-	char limit[CC_LIMIT_TEXT], text[WM_TEXT_MAX];
+		.code = agentd_shortage(what, call, text, sizeof text),
+		.text = text};
 
-	snprintf(text, sizeof text, "the agent has no %s for another run: %s", what,
-		refused ? cc_limit_call_text(call, errno, 0, limit, sizeof limit)
-			: cc_limit_text(errno, limit, sizeof limit));
-	ev.text = text;
 	agentd_feed(r->d, &ev);
 }
 
@@ -143,7 +138,8 @@ static bool has_engine(struct run *r)
 		return true;
 	}
 	hang_up(r);
-	tell_short(r, "threads or descriptors", "pthread_create (clone3)");
+	tell_short(r, "the agent has no threads or descriptors for another run",
+		"pthread_create (clone3)");
 	return false;
 }
 
@@ -392,7 +388,7 @@ void run_open(struct agentd *d, uint32_t id, const struct cc_addr *addr)
 	r->conn = cc_conn_connect(
 		d->loop, addr, d->cfg.connect_timeout_ms, CC_TCP_NARROW, &master_ops, r);
 	if (!r->conn) {
-		tell_short(r, "descriptors", "socket");
+		tell_short(r, "the agent has no descriptors for another run", "socket");
 		return;
 	}
 	cc_conn_set_limits(r->conn, MAX_IN, (size_t)16 << 20);

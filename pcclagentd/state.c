@@ -271,7 +271,8 @@ static int start_thread(struct ste *e)
 		return 0;
 	e->quit = false;
 	e->next_conn = 0;
-	if (pthread_create(&e->thread, NULL, thread_main, e) != 0)
+	errno = pthread_create(&e->thread, NULL, thread_main, e);
+	if (errno != 0)
 		return CC_ERR_IO;
 	pthread_setname_np(e->thread, "pccl-state");
 	e->running = true;
@@ -290,6 +291,7 @@ static void stop_thread(struct ste *e)
 struct ste *ste_new(const struct ste_config *cfg, int event_fd)
 {
 	struct ste *e = aligned_alloc(64, (sizeof *e + 63) / 64 * 64);
+	int error;
 
 	if (!e)
 		return NULL;
@@ -310,7 +312,9 @@ struct ste *ste_new(const struct ste_config *cfg, int event_fd)
 	if (!ste_crew_init(&e->crew, e->cfg.crew) || !cc_spsc_init(&e->commands, RING) ||
 		!cc_spsc_init(&e->events, RING) || !e->drain || e->epfd < 0 || e->wake_fd < 0 ||
 		ste_watch(e, &e->wake, EPOLLIN) < 0) {
+		error = errno;
 		ste_free(e);
+		errno = error;
 		return NULL;
 	}
 	return e;
@@ -486,6 +490,7 @@ bool ste_next_event(struct ste *e, struct ste_event *ret)
 		case STE_NOTE_FAILED:
 			ret->type = STE_FAILED;
 			ret->suspect = j->suspect;
+			ret->exhausted = j->exhausted;
 			memcpy(ret->text, j->text, sizeof ret->text);
 			break;
 		case STE_NOTE_CANCELLED:

@@ -41,7 +41,7 @@ struct ste;
 #define STE_CONNS_MAX   256 /* accepted streams */
 #define STE_STREAMS     4   /* default of ste_config.streams */
 #define STE_NAME_MAX    64
-#define STE_TEXT_MAX    256
+#define STE_TEXT_MAX    384
 #define STE_IDLE_MS     10000  /* default of ste_config.idle_ms */
 #define STE_CREW_MAX    7      /* threads that copy */
 #define STE_MAPPED      65536u /* bytes */
@@ -146,6 +146,7 @@ struct ste_event {
 	enum ste_event_type type;
 	uint64_t seq;
 	struct cc_id suspect; /* agent that seems at fault, or zero */
+	bool exhausted;       /* failed: an agent has reached a limit, which text names */
 	char text[STE_TEXT_MAX];
 };
 

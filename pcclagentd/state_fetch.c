@@ -155,8 +155,9 @@ void ste_stream_lost(struct ste_stream *s, enum ste_fault fault, const char *why
 	ste_stream_close(s);
 	if (fault == STE_FAULT_NONE || src->lost)
 		return;
+	src->exhausted |= fault == STE_FAULT_LIMIT;
 	/* When no member is left there, what was wrong says more. */
-	if (fault != STE_FAULT_GONE || src->liars == 0)
+	if (src->exhausted ? fault == STE_FAULT_LIMIT : fault != STE_FAULT_GONE || src->liars == 0)
 		memcpy(src->last, text, sizeof text);
 	src->retry_ns = j->e->now_ns + RETRY_NS;
 	/* Other addresses are tried; or it was for us that it had to wait. */
@@ -181,6 +182,7 @@ void ste_stream_up(struct ste_stream *up)
 		src->base_ns = took > 0 ? took : 1;
 	src->n_up++;
 	src->rounds = 0;
+	src->exhausted = false;
 	if (src->good_addr >= 0)
 		return;
 	src->good_addr = (int)up->addr;
@@ -502,11 +504,29 @@ static uint32_t count_reasons(const struct ste_job *j)
 	return n;
 }
 
+/* Is there one who has it, or may have it, and cannot be reached because an agent lacks what that
+ * takes? */
+static const struct ste_src *find_exhausted(const struct ste_job *j)
+{
+	for (uint32_t i = 0; i < j->n_srcs; i++)
+		if (j->srcs[i].lost && j->srcs[i].exhausted)
+			return &j->srcs[i];
+	return NULL;
+}
+
 static void nobody_left(struct ste_job *j)
 {
+	const struct ste_src *short_of = find_exhausted(j);
 	struct reasons r = {.text = "nobody is left who has the elected state"};
 	const struct cc_id *suspect = NULL;
 
+	if (short_of) {
+		snprintf(r.text, sizeof r.text, "no stream to %.*s: %.340s", REASON_NAME,
+			short_of->s.name, short_of->text);
+		j->exhausted = true;
+		ste_job_fail(j, NULL, r.text);
+		return;
+	}
 	r.len = strlen(r.text);
 	r.more = count_reasons(j);
 	r.left = r.more < REASONS_MAX ? r.more : REASONS_MAX;

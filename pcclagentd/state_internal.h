@@ -131,7 +131,8 @@ struct ste_src {
 	uint64_t cursor;          /* others: leaf from which on they are asked */
 	uint64_t base_ns;         /* shortest time of an answer; UINT64_MAX: none yet */
 	uint64_t waiting;         /* see ste_load */
-	char last[STE_TEXT_MAX];  /* what went wrong last */
+	bool exhausted;           /* of ours or theirs: what a stream takes; until one is up */
+	char last[STE_TEXT_MAX];  /* what went wrong last; that, as long as it lasts */
 	_Atomic uint64_t bytes;
 	_Atomic bool lost;
 	char text[STE_TEXT_MAX]; /* before lost */
@@ -238,6 +239,7 @@ struct ste_job {
 	_Atomic uint32_t phase, waits_for;
 	_Atomic uint64_t total, done, rate, net_rx, net_tx, moved;
 	struct cc_id suspect;
+	bool exhausted; /* see ste_event */
 	char text[STE_TEXT_MAX];
 	struct ste_job *next;
 	_Atomic bool members_told; /* STE_NOTE_MEMBERS is under way */
@@ -459,6 +461,7 @@ uint64_t ste_fetch_next_ns(const struct ste_job *j); /* when a step can have som
 enum ste_fault {
 	STE_FAULT_NONE,
 	STE_FAULT_LOST,  /* the stream */
+	STE_FAULT_LIMIT, /* the other agent has reached one */
 	STE_FAULT_SHORT, /* an answer without what is needed */
 	STE_FAULT_WRONG,
 	STE_FAULT_GONE,

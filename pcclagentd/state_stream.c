@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/cc_limit.h"
 #include "common/cc_sys.h"
 #include "pcclagentd/state_internal.h"
 #include "pcclagentd/way.h"
@@ -27,12 +28,13 @@ bool ste_stream_open(struct ste_job *j, struct ste_src *src, uint32_t addr, char
 {
 	struct ste_stream *s = calloc(1, sizeof *s);
 	struct sockaddr_storage ss;
-	char str[CC_ADDR_STR_SIZE];
+	char str[CC_ADDR_STR_SIZE], limit[CC_LIMIT_TEXT];
 	unsigned len = cc_addr_to_sockaddr(&src->s.addrs[addr], &ss);
 	int fd;
 
 	if (!s) {
-		snprintf(why, STE_TEXT_MAX, "out of memory");
+		snprintf(why, STE_TEXT_MAX, "%s", cc_limit_text(ENOMEM, limit, sizeof limit));
+		src->exhausted = true;
 		return false;
 	}
 	fd = cc_tcp_socket(ss.ss_family);
@@ -56,8 +58,9 @@ bool ste_stream_open(struct ste_job *j, struct ste_src *src, uint32_t addr, char
 	src->n_streams++;
 	return true;
 err:
+	src->exhausted |= cc_limit_is(errno);
 	snprintf(why, STE_TEXT_MAX, "%s: %s", cc_addr_str(&src->s.addrs[addr], str),
-		strerror(errno));
+		cc_limit_text(errno, limit, sizeof limit));
 	if (fd >= 0)
 		close(fd);
 	free(s);
@@ -143,7 +146,8 @@ static void take_ack(struct ste_stream *s)
 	if (wlk_ack_get(s->in, &a, &why) < 0)
 		lose(s, STE_FAULT_LOST, "no agent there: %s", why);
 	else if (a.code != WLK_OK)
-		lose(s, STE_FAULT_LOST, "refused: %s", a.text);
+		lose(s, a.code == WLK_REFUSED_LIMIT ? STE_FAULT_LIMIT : STE_FAULT_LOST,
+			"refused: %s", a.text);
 	else if (a.version < WLK_VERSION_MIN || a.version > WLK_VERSION_MAX)
 		lose(s, STE_FAULT_LOST, "answered with version %u, known are %u to %u", a.version,
 			WLK_VERSION_MIN, WLK_VERSION_MAX);

@@ -4,6 +4,7 @@
  * starts it, tells what comes of it, and keeps that memory until no thread uses it any more. A
  * member that is dropped has its memory back while the job goes on for the others.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -139,7 +140,8 @@ static void take_event(struct run *r, const struct ste_event *e)
 		break;
 	case STE_FAILED:
 		x->failed = true;
-		tell_done(x, WIRE_RANK_CONNECTION_LOST, e->text, &e->suspect);
+		tell_done(x, e->exhausted ? WIRE_OUT_OF_MEMORY : WIRE_RANK_CONNECTION_LOST, e->text,
+			&e->suspect);
 		break;
 	case STE_MEMBERS:
 		look_at_members(r, e->seq);
@@ -316,31 +318,35 @@ static int run_job(struct sync *x, const struct agt_sync *t, hsh_leaf_fn *leaf)
 	return err;
 }
 
-/* CC_ERR_* and a sentence in text[WL_TEXT_MAX]. */
-static int start(struct sync *x, const struct agt_sync *t, char *text)
+/* WIRE_SUCCESS, or another code and a sentence in text[WL_TEXT_MAX]. */
+static uint32_t start(struct sync *x, const struct agt_sync *t, char *text)
 {
+	static const char what[] = "the agent cannot synchronize shared state";
 	struct run *r = x->run;
 	hsh_leaf_fn *leaf = manifest_leaf_fn(r->d, t->hash_type, text);
-	int err = CC_ERR_INVAL;
+	int err;
 
 	if (!leaf)
-		return err;
+		return WIRE_INTERNAL_ERROR;
+	errno = 0;
 	err = r->d->stopping ? CC_ERR_EOF : sync_engine(r);
 	for (uint32_t i = 0; err == 0 && i < t->n_members; i++)
 		err = add_member(x, &t->members[i]);
 	if (err == 0)
 		err = run_job(x, t, leaf);
-	if (err < 0)
-		snprintf(text, WL_TEXT_MAX, "the agent cannot synchronize shared state: %s",
-			cc_err_str(err));
-	return err;
+	if (err == 0)
+		return WIRE_SUCCESS;
+	if (err == CC_ERR_IO || err == CC_ERR_NOMEM)
+		return agentd_shortage(what, "pthread_create (clone3)", text, WL_TEXT_MAX);
+	snprintf(text, WL_TEXT_MAX, "%s: %s", what, cc_err_str(err));
+	return err == CC_ERR_LIMIT ? WIRE_OUT_OF_MEMORY : WIRE_INTERNAL_ERROR;
 }
 
 void sync_start(struct run *r, const struct agt_sync *t)
 {
 	struct sync *x = calloc(1, sizeof *x);
 	char text[WL_TEXT_MAX] = "";
-	int err;
+	uint32_t code;
 
 	if (!x)
 		agentd_out_of_memory("synchronizations");
@@ -354,12 +360,9 @@ void sync_start(struct run *r, const struct agt_sync *t)
 	if (!x->members)
 		agentd_out_of_memory("synchronizations");
 	HASH_ADD(hh, r->syncs, seq, sizeof x->seq, x);
-	err = start(x, t, text);
-	if (err < 0)
-		tell_done(x,
-			err == CC_ERR_NOMEM || err == CC_ERR_LIMIT ? WIRE_OUT_OF_MEMORY
-								   : WIRE_INTERNAL_ERROR,
-			text, NULL);
+	code = start(x, t, text);
+	if (code != WIRE_SUCCESS)
+		tell_done(x, code, text, NULL);
 	else if (!x->started)
 		tell_done(x, WIRE_SUCCESS, NULL, NULL);
 }

@@ -90,6 +90,74 @@ def agent_without_descriptors():
         lab.check_alive()
 
 
+def synchronize(peers):
+    """The first peer has what the second gets; within SOON both have succeeded, or both have failed."""
+    for peer, strategy in zip(peers, ("send", "receive")):
+        peer.send(f"sync strategy={strategy}")
+    return [peer.read(SOON) for peer in peers]
+
+
+def state_peers(lab):
+    peers = lab.start_peers((0, 1))
+    for peer in peers:
+        peer.expect("state revision=1")
+        peer.expect(f"tensors n=1 name=w type=f32 count=1000000 seed={peer.number}")
+    return peers
+
+
+def all_told(peers, answers, agent, *words):
+    """Both calls end with the code and the same sentence, and nobody is lost."""
+    return (all(names(a, *words, f"pcclagentd (pid {agent.pid})") and a["check"] == "ok"
+                and a["losses"] == 0 for a in answers)
+            and len({a["text"] for a in answers}) == 1
+            and all(p.call("attr", SOON)["global"] == len(peers) for p in peers))
+
+
+def state_without_descriptors(host):
+    """The first synchronization, step by step: what that host's agent lacks all are told."""
+    with lib.Lab(2) as lab:
+        lab.start()
+        peers, agent = state_peers(lab), lab.agents[host]
+        count, failures = agent.open_files(), 0
+        for more in range(30):
+            set_limit(agent.pid, resource.RLIMIT_NOFILE, count + more)
+            answers = synchronize(peers)
+            if all(a["code"] == SUCCESS for a in answers):
+                break
+            failures += 1
+            told = all_told(peers, answers, agent, "RLIMIT_NOFILE", f"is {count + more}")
+            check(told, f"{more} descriptors for host {host}'s agent: {answers[0]['text']}", answers)
+            if not told:
+                return
+        check(failures > 2 and all(a["check"] == "ok" for a in answers),
+              f"and with {more} the state is there", answers)
+        lab.check_alive()
+
+
+def state_without_threads(host):
+    if not os.access(PIDS / "cgroup.procs", os.W_OK):
+        return
+    group = PIDS / f"{lib.PREFIX}-{os.getpid()}"
+    with lib.Lab(2) as lab:
+        lab.start()
+        peers, agent = state_peers(lab), lab.agents[host]
+        group.mkdir()
+        try:
+            (group / "cgroup.procs").write_text(str(agent.pid), "ascii")
+            (group / "pids.max").write_text("1", "ascii")
+            answers = synchronize(peers)
+            check(all_told(peers, answers, agent, "pids.max", group.name),
+                  f"no thread for host {host}'s agent: {answers[0]['text']}", answers)
+            (group / "pids.max").write_text("max", "ascii")
+            answers = synchronize(peers)
+            check(all(a["code"] == SUCCESS and a["check"] == "ok" for a in answers),
+                  "with threads the state is there", answers)
+        finally:
+            (PIDS / "cgroup.procs").write_text(str(agent.pid), "ascii")
+            group.rmdir()
+        lab.check_alive()
+
+
 def process_without_descriptors():
     with lib.Lab() as lab:
         lab.start_master()
@@ -267,6 +335,9 @@ def starting_an_agent():
 def test():
     agent_without_threads()
     agent_without_descriptors()
+    for host in (0, 1):
+        state_without_descriptors(host)
+        state_without_threads(host)
     process_without_descriptors()
     master_without_descriptors()
     daemons_that_cannot_start()

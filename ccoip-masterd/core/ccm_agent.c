@@ -262,13 +262,14 @@ static void forgive_pause(struct ccm *m, uint64_t ns)
 void ccm_agent_pause(struct ccm *m, uint32_t gone)
 {
 	uint64_t ns = m->tick_ns ? ccm_age(m->now, m->tick_ns) : 0;
-	uint64_t beat = m->cfg.heartbeat_ms * CCM_NS_PER_MS; /* the next one may have been due */
+	uint64_t unheard = m->beat_ns ? ccm_age(m->now, m->beat_ns) : ns;
+	uint64_t beat = m->cfg.heartbeat_ms * CCM_NS_PER_MS; /* their clocks may be faster */
 
 	if (!cc_detect_blind(&m->any, ns))
 		return;
 	m->tick_ns = m->now;
 	/* Agents may have given us up, and have gone to another master or wait for the next one. */
-	if (ns + beat > m->any.min_ns && m->n_accepted > 0 && !m->recovering) {
+	if (unheard + beat > m->any.min_ns && m->n_accepted > 0 && !m->recovering) {
 		ccm_log(m, CCM_LOG_WARNING,
 			"the master was suspended for %.1f s: it takes its run over anew",
 			(double)ns / 1e9);

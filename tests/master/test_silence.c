@@ -329,6 +329,21 @@ static void come_back(size_t i, uint64_t seq)
 	fk_send(h[i], &msg);
 }
 
+START_TEST(its_agents_count_from_its_last_heartbeat)
+{
+	run_of(3);
+	fk_forget(&f);
+	while (fk_count(h[0], WM_HEARTBEAT) == 0)
+		fk_tick(&f, 100);
+	fk_tick(&f, 300);
+	f.now += UINT64_C(1300000000);
+	fk_tick_silent(&f, 100, NULL);
+	ck_assert(!h[0]->open);
+	ck_assert(fk_status(&f).recovering);
+	assert_contains(f.log, "suspended for 1.4 s: it takes its run over anew");
+}
+END_TEST
+
 START_TEST(nobody_notices_that_it_stood_still)
 {
 	uint64_t seq;
@@ -713,6 +728,7 @@ int main(void)
 	tcase_add_test(tc, who_vanished_for_the_master_too_is_the_one_that_goes);
 	tcase_add_test(tc, all_of_a_host_go_together);
 	tcase_add_test(tc, what_one_group_has_found_out_others_need_not);
+	tcase_add_test(tc, its_agents_count_from_its_last_heartbeat);
 	tcase_add_test(tc, nobody_notices_that_it_stood_still);
 	tcase_add_test(tc, what_it_has_told_it_knows_still);
 	tcase_add_test(tc, a_loss_that_only_it_knows_is_one_for_all);

@@ -519,7 +519,7 @@ struct wire_world agt_world_of(const struct agt_run *r, const struct agt_group *
 		.largest = r->world.largest};
 }
 
-static void world_set(struct agt_run *r, const struct wm_world *w)
+static void world_set(struct agt *a, struct agt_run *r, const struct wm_world *w)
 {
 	struct agt_group *g;
 	uint32_t i;
@@ -534,6 +534,8 @@ static void world_set(struct agt_run *r, const struct wm_world *w)
 		if (!g)
 			continue;
 		g->world = w->own[i].world;
+		if (g->losses != w->own[i].losses) /* others may have begun before it */
+			agt_ahead_forget(a, r, g);
 		if (w->own[i].at_loss.version)
 			g->at_loss = w->own[i].at_loss;
 		else if (g->losses != w->own[i].losses)
@@ -591,7 +593,7 @@ void agt_round_commit(struct agt *a, struct agt_run *r, const struct wm_commit *
 		r->topo_turn = m->topo_turn;
 	if (m->pending_turn > r->pending_turn)
 		r->pending_turn = m->pending_turn;
-	world_set(r, &m->world);
+	world_set(a, r, &m->world);
 	DL_FOREACH2 (r->comms, c, next_r)
 		committed(a, c, m);
 }
@@ -608,7 +610,7 @@ void agt_world_told(struct agt *a, struct agt_run *r, const struct wm_world *w)
 {
 	struct agt_comm *c;
 
-	world_set(r, w);
+	world_set(a, r, w);
 	DL_FOREACH2 (r->comms, c, next_r)
 		agt_comm_publish(a, c);
 }

@@ -217,6 +217,21 @@ START_TEST(another_master_makes_it_void)
 }
 END_TEST
 
+/* A host that has not heard of it yet may begin under the same number. */
+START_TEST(a_loss_makes_it_void)
+{
+	struct fx_ring ring = {.group = 7, .hosts = 3, .world = 3, .losses = 1};
+
+	granted();
+	fx_world(f, 1, &ring, 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_XFER_FORGET, 0)->u.xfer.seq, 32);
+	f->losses = 1;
+	fx_submit_all(f, comms, 2, TAG);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_START), 0);
+	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.ahead, 0);
+}
+END_TEST
+
 START_TEST(a_next_number_that_is_old_is_nonsense)
 {
 	granted();
@@ -242,6 +257,7 @@ Suite *ahead_suite(void)
 	tcase_add_loop_test(t, it_is_of_its_rings, 0, 2);
 	tcase_add_loop_test(t, the_next_master_is_told_of_what_is_whole, 0, 2);
 	tcase_add_test(t, another_master_makes_it_void);
+	tcase_add_test(t, a_loss_makes_it_void);
 	tcase_add_test(t, a_next_number_that_is_old_is_nonsense);
 	suite_add_tcase(s, t);
 	return s;

@@ -476,6 +476,19 @@ static bool decide(struct ccm *m, bool threads)
 	return end_operations(m, &e);
 }
 
+/* Nobody else asks. A host that has been silent since may have sent a vote that is lost. */
+static bool threads_are_stuck(const struct ccm *m)
+{
+	const struct ccm_agent *a;
+
+	if (!m->ticking || m->n_pending == 0)
+		return false;
+	for (a = m->agents; a; a = a->hh.next)
+		if (a->n_accepted > 0 && ccm_age(a->spoke_ns, m->pending_since) < THREADS_NS)
+			return false;
+	return true;
+}
+
 bool ccm_stuck_settle(struct ccm *m)
 {
 	if (!m->stuck_news || !may_decide(m))
@@ -483,7 +496,5 @@ bool ccm_stuck_settle(struct ccm *m)
 	m->stuck_news = false;
 	if (!is_worth_it(m))
 		return false;
-	return decide(m, true) ||
-	       (m->ticking && m->n_pending > 0 && ccm_age(m->now, m->pending_since) >= THREADS_NS &&
-		       decide(m, false));
+	return decide(m, true) || (threads_are_stuck(m) && decide(m, false));
 }

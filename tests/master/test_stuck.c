@@ -593,6 +593,26 @@ START_TEST(a_question_waits_for_threads_that_may_ask)
 }
 END_TEST
 
+/* p's vote may be lost with its connection. */
+START_TEST(a_silent_host_may_have_asked)
+{
+	const struct wm_msg beat = {.type = WM_HEARTBEAT};
+
+	f.blocks = WM_BLOCK_HELPER;
+	fk_vote(&p, 1);
+	fk_pending(&q);
+	fk_pending(&r);
+	fk_tick(&f, 1500);
+	fk_tick_silent(&f, 1000, a);
+	ck_assert(a->open);
+	ck_assert_uint_eq(answers(), 0);
+	fk_send(a, &beat);
+	fk_tick_silent(&f, 100, a);
+	(void)unmet(&q, WM_WAIT_PENDING);
+	(void)unmet(&r, WM_WAIT_PENDING);
+}
+END_TEST
+
 START_TEST(a_loss_ends_it_first)
 {
 	fk_topo(&r);
@@ -673,6 +693,7 @@ int main(void)
 	tcase_add_test(tc, a_loop_of_updates_does_not_spin);
 	tcase_add_test(tc, who_does_nothing_but_vote_is_waited_for_no_longer);
 	tcase_add_loop_test(tc, a_question_waits_for_threads_that_may_ask, 0, 2);
+	tcase_add_test(tc, a_silent_host_may_have_asked);
 	tcase_add_test(tc, a_loss_ends_it_first);
 	suite_add_tcase(s, tc);
 	tcase_add_checked_fixture(groups, two_groups, teardown);

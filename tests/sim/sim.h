@@ -669,6 +669,9 @@ bool sim_peers_ended(const struct sim *s);
 void sim_peers_describe(struct sim *s);
 
 /* sim_stray.c */
+/* Do programs make calls that the others do not make? Those of two parts of a run do, of which one
+ * was overruled: they count votes that the others have not held. */
+bool sim_strays(const struct sim *s);
 /* Before a step: true: the program makes a call of its own first. */
 bool sim_stray(struct sim *s, struct sim_peer *p);
 /* The step has begun: it may launch an operation that is not in it first. */

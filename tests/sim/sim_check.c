@@ -279,7 +279,7 @@ static bool plain(const struct sim *s, const struct sim_peer *p, const struct si
 	case WIRE_OUT_OF_MEMORY:
 		return s->refusals || s->xfer_failures;
 	case WIRE_INVALID_USAGE:
-		return s->strays || p->phase == PEER_DESTROYING || sim_elect_is_out(s, &p->id);
+		return sim_strays(s) || p->phase == PEER_DESTROYING || sim_elect_is_out(s, &p->id);
 	case WIRE_RANK_CONNECTION_LOST: /* it is out, but its agent could not say so any more */
 		return (p->phase == PEER_DESTROYING || sim_elect_is_out(s, &p->id)) &&
 		       p->state != SHM_COMM_CONNECTED;

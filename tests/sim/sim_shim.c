@@ -262,7 +262,7 @@ static void take_world(struct sim *s, struct sim_peer *p, const struct wl_reply 
 		return;
 	sim_check_world(s, p, &r->world);
 	if (p->call.type != WL_COMM_CONNECT && p->alone) {
-		if (!s->strays)
+		if (!sim_strays(s))
 			sim_fail(s, "p%u: %s is answered alone, and nobody strays", p->no,
 				sim_text_call(p->call.type));
 		return;

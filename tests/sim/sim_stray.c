@@ -10,6 +10,11 @@
 
 #define SLEEP (50 * SIM_MS) /* until a caller's agent is told that it waits */
 
+bool sim_strays(const struct sim *s)
+{
+	return s->strays || s->overruled > 0;
+}
+
 bool sim_stray(struct sim *s, struct sim_peer *p)
 {
 	uint32_t what;
@@ -123,6 +128,14 @@ static bool waits(const struct sim_peer *p)
 	return false;
 }
 
+/* Its agent has died, and the master goes by what it has heard until it sees that. */
+static bool is_outdated(struct sim *s, const struct ccm_peer_info *i)
+{
+	const struct sim_host *h = sim_host_by_id(s, &i->agent);
+
+	return !h || !h->alive;
+}
+
 static void count(void *arg, const struct ccm_peer_info *i)
 {
 	struct census *c = arg;
@@ -133,6 +146,8 @@ static void count(void *arg, const struct ccm_peer_info *i)
 	c->n++;
 	if (!p || !p->proc->alive || p->phase == PEER_ENDED)
 		return; /* it will not call */
+	if (is_outdated(c->s, i))
+		return;
 	c->same += is_in(p, c->u);
 	if (!waits(p))
 		c->free = p->no;
@@ -145,7 +160,7 @@ void sim_stray_check(struct sim *s, const struct sim_master *m, const struct wm_
 	s->unmet++;
 	if (m->superseded || s->two_masters)
 		return;
-	if (!s->strays)
+	if (!sim_strays(s))
 		sim_fail(s, "a call is answered as if it could not meet others, and nobody strays");
 	ccm_each_peer(m->m, sim_clock_now(s, &m->clock), count, &c);
 	if (c.same == c.n)

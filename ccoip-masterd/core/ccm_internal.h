@@ -354,6 +354,8 @@ uint32_t ccm_round_patience_ms(const struct ccm *m, const struct ccm_agent *a);
 void ccm_probes_keep(struct ccm *m);
 /* As far as is known; never between two members. */
 bool ccm_probe_failed(const struct ccm *m, const struct ccm_seat *from, const struct ccm_seat *to);
+/* The pair has failed since: what probes have proven of it counts no more. */
+void ccm_probes_void(struct ccm *m, uint64_t one, uint64_t other);
 /* None of g's newcomers is ready. Was one? */
 bool ccm_newcomers_doubt(struct ccm_group *g);
 void ccm_probes_forget(struct ccm *m, uint64_t agent_no);

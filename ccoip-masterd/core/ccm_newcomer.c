@@ -65,6 +65,17 @@ void ccm_probes_forget(struct ccm *m, uint64_t agent_no)
 			probe_free(m, p);
 }
 
+void ccm_probes_void(struct ccm *m, uint64_t one, uint64_t other)
+{
+	struct ccm_probe *p = probe_find(m, one, other), *back = probe_find(m, other, one);
+
+	if (p)
+		p->good = false;
+	if (back)
+		back->good = false;
+	m->newcomers = true;
+}
+
 bool ccm_probe_failed(const struct ccm *m, const struct ccm_seat *from, const struct ccm_seat *to)
 {
 	const struct ccm_probe *p;

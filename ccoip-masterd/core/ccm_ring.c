@@ -44,6 +44,7 @@ void ccm_pair_add(struct ccm *m, uint64_t from, uint64_t to, const char *text)
 {
 	struct ccm_pair *p = pair_find(m, from, to), *back = pair_find(m, to, from);
 
+	ccm_probes_void(m, from, to);
 	if (!p)
 		(void)pair_new(m, from, to, text);
 	else if (!p->silent) /* or it says more already */
@@ -59,6 +60,7 @@ void ccm_pair_silent(struct ccm *m, uint64_t one, uint64_t other, const char *te
 {
 	struct ccm_pair *p = pair_new(m, one, other, text), *back = pair_new(m, other, one, text);
 
+	ccm_probes_void(m, one, other);
 	if (p)
 		p->silent = true;
 	if (back)

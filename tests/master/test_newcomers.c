@@ -334,6 +334,45 @@ START_TEST(a_second_peer_of_a_member_host_needs_no_probe)
 }
 END_TEST
 
+static bool all_pending(size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		fk_pending(&p[i]);
+	return wire_pending_answer(fk_take(h[1], WM_PENDING_ANSWER)->u.pending_answer.turn);
+}
+
+/* Group 1 is to be on a and b. Their link in the ring of group 0 fails after the probes. */
+START_TEST(a_link_that_fails_is_probed_again)
+{
+	struct wm_msg msg = {.type = WM_OP_REPORT};
+	struct fk_peer q;
+	size_t i;
+
+	run_of(4);
+	p[4] = fk_admit(h[0], 1, p, 4);
+	q = fk_join(h[1], 1);
+	fk_probed(h[0], h[1], NULL);
+	fk_probed(h[1], h[0], NULL);
+	ck_assert(all_pending(5));
+	for (i = 0; i < 4; i++)
+		fk_vote(&p[i], 1);
+	msg.u.op_report.seq = fk_take(h[0], WM_OP_START)->u.op_start.seq;
+	msg.u.op_report.suspect = h[1]->id;
+	msg.u.op_report.silent = true;
+	fk_send(h[0], &msg);
+	fk_settle(&f);
+	ck_assert(!all_pending(5));
+	fk_probed(h[0], h[1], NULL);
+	fk_probed(h[1], h[0], NULL);
+	ck_assert(all_pending(5));
+	for (i = 0; i < 5; i++)
+		fk_topo(&p[i]);
+	ck_assert_int_eq(fk_info(&q).phase, CCM_PEER_ACCEPTED);
+}
+END_TEST
+
 /* ---- newcomers that can be reached, and spoil rounds ---- */
 
 enum spoiler {
@@ -458,6 +497,7 @@ int main(void)
 	tcase_add_test(tc, a_slow_newcomer_does_not_hold_up_another);
 	tcase_add_test(tc, founders_are_not_probed);
 	tcase_add_test(tc, a_second_peer_of_a_member_host_needs_no_probe);
+	tcase_add_test(tc, a_link_that_fails_is_probed_again);
 	tcase_add_loop_test(
 		tc, newcomers_that_spoil_rounds_are_let_in_ever_more_seldom, 0, 2 * N_SPOILERS);
 	suite_add_tcase(s, tc);

@@ -259,8 +259,7 @@ struct sim_xfer {
 	bool broken; /* data does not flow any more */
 	bool mixed;  /* begun ahead by hosts that mean different operations: it must not succeed */
 	struct sim_saw done, failed;
-	uint32_t failed_code; /* with failed.known: for the peer named there, and what it knew */
-	uint64_t failed_knew;
+	uint32_t failed_code; /* with failed.known: for the peer named there */
 	uint32_t n_parts, n_final;
 	uint32_t contributions, successes, failures;
 	bool summed[SIM_SEGS];
@@ -322,7 +321,6 @@ struct sim_op {
 	struct sim_voice *voice;
 	uint32_t code, world;
 	uint64_t losses;
-	uint64_t knew;     /* losses, when it was submitted */
 	uint64_t revision; /* a synchronization that has succeeded */
 	struct wire_world begin, after;
 	uint32_t errors; /* retriable ones of this operation of the application */

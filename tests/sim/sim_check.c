@@ -224,25 +224,21 @@ static void check_lost(struct sim *s, const struct sim_peer *p, const struct sim
 }
 
 /* One failure has one code. But calls that could meet no others end by themselves, with
- * pcclInvalidUsage, and what others had begun ahead with them goes on with the next ones. So does
- * what they begin ahead under a number from before a loss: that is no part of the attempt. */
+ * pcclInvalidUsage, and what others had begun ahead with them goes on with the next ones. */
 static void check_failure(struct sim *s, const struct sim_peer *p, const struct sim_op *o)
 {
 	struct sim_xfer *t = o->xfer;
 	bool other = t->failed.known && t->failed_code != o->code &&
 		     t->failed.master == sim_conn(s, sim_conn_of(s, p))->master;
 
-	if (o->code == WIRE_INVALID_USAGE ||
-		(t->failed.known && !t->is_sync && t->failed_knew != o->knew))
+	if (o->code == WIRE_INVALID_USAGE)
 		return;
 	if (other && p->state == SHM_COMM_CONNECTED && !s->two_masters)
 		sim_fail(s, "one attempt fails with %s for p%u and with %s for p%u: %s",
 			sim_text_code(t->failed_code), t->failed.peer, sim_text_code(o->code),
 			p->no, o->text);
-	if (p->state == SHM_COMM_CONNECTED && !other) {
+	if (p->state == SHM_COMM_CONNECTED && !other)
 		t->failed_code = o->code;
-		t->failed_knew = o->knew;
-	}
 	if (p->state == SHM_COMM_CONNECTED)
 		check_same(s, p, &t->failed, "an operation's failure", &o->after);
 }

@@ -110,7 +110,6 @@ void sim_op_submit(struct sim *s, const struct sim_event *ev)
 	if (!sim_op_is_up(s, p, ev->session) || o->state != OP_PENDING || o->taken)
 		return;
 	o->taken = true;
-	o->knew = sub.losses;
 	e.slot = sub.slot = o->slot;
 	sub.waited = o->waited;
 	sub.by_main = !p->asking;

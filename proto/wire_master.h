@@ -95,8 +95,9 @@ struct wm_hello {
 	/* Of the run that the agent has state of, or that a peer has told it of (then run_key is
 	 * zero); all zero when it knows none. */
 	struct cc_id run, run_key;
-	uint64_t term; /* the highest that it has seen of this run's masters: at most WM_TERM_MAX;
-			* 0 without run_key */
+	uint64_t term;  /* the highest that it has seen of this run's masters: at most WM_TERM_MAX;
+			 * 0 without run_key */
+	bool newcomers; /* its peers have no place in the run yet, and lose none: without run_key */
 	/* agent is made from it, and the agent proves it, to the master's I/O: cc_seal_prove. */
 	struct cc_key identity, proof;
 };

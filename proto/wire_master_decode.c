@@ -110,6 +110,7 @@ static int get_hello_run(const Ccoip__Hello *p, struct wm_hello *m, const char *
 	if (p->term > WM_TERM_MAX)
 		return wire_bad(why, "hello.term: must be at most 2^40");
 	m->term = p->term;
+	m->newcomers = p->newcomers;
 	return 0;
 }
 

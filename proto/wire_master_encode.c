@@ -112,6 +112,7 @@ static void put_hello(struct encoder *e, const struct wm_hello *m)
 	p->run = wire_put_id(&m->run);
 	p->run_key = wire_put_id(&m->run_key);
 	p->term = m->term;
+	p->newcomers = m->newcomers;
 	p->identity = wire_put_key(&m->identity);
 	p->proof = wire_put_key(&m->proof);
 }

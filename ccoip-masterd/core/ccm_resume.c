@@ -196,7 +196,8 @@ void ccm_resume_hello(struct ccm *m, struct ccm_agent *a)
 		return;
 	}
 	if (!cc_id_is_zero(&h->run)) {
-		if (!cc_id_eq(&h->run, &m->cfg.run) && !is_fresh(m) && is_young(m)) {
+		if (!cc_id_eq(&h->run, &m->cfg.run) && !h->newcomers && !is_fresh(m) &&
+			is_young(m)) {
 			ccm_journal_void(m); /* the next master must not go on with it */
 			dismiss_newcomers(m, a);
 			a = ccm_begin_again(m, a);

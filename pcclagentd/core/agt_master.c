@@ -53,6 +53,8 @@ void agt_master_up(struct agt *a, const struct agt_event *ev)
 	h->run = agt_run_orphaned(r) ? r->run_id : r->want_run;
 	h->run_key = r->run_key;
 	h->term = cc_id_is_zero(&r->run_key) ? 0 : r->term;
+	h->newcomers =
+		!cc_id_is_zero(&h->run) && cc_id_is_zero(&h->run_key) && !agt_run_has_members(r);
 }
 
 void agt_master_settings(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m)

@@ -321,8 +321,7 @@ void agt_run_violation(struct agt *a, struct agt_run *r, const char *what)
 	agt_run_over(a, r, &v);
 }
 
-/* Peers that have a place to lose: they were accepted, or come back. */
-static bool has_members(const struct agt_run *r)
+bool agt_run_has_members(const struct agt_run *r)
 {
 	const struct agt_comm *c;
 
@@ -341,7 +340,7 @@ void agt_run_master_down(struct agt *a, const struct agt_event *ev)
 	if (!r || r->state == AGT_RUN_OVER)
 		return;
 	r->taken = ev->taken;
-	if (ev->code && !has_members(r)) {
+	if (ev->code && !agt_run_has_members(r)) {
 		agt_verdict_set(&v, ev->code, "%s", why);
 		agt_log(a, AGT_LOG_ERR, "%s", why);
 		agt_run_over(a, r, &v);

@@ -54,6 +54,7 @@ static void master_answers(uint32_t run, bool resume)
 	fx_event(f, AGT_EV_MASTER_UP, run, NULL);
 	ck_assert(fx_is(&fx_msg(f, WM_HELLO, 0)->u.hello.run, fx_id(201)));
 	ck_assert(cc_id_is_zero(&fx_msg(f, WM_HELLO, 0)->u.hello.run_key));
+	ck_assert(!fx_msg(f, WM_HELLO, 0)->u.hello.newcomers);
 	m.u.hello_ack = (struct wm_hello_ack){.version = WM_VERSION_MAX,
 		.run = resume ? fx_id(201) : fx_id(999),
 		.heartbeat_ms = 1000,

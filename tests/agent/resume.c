@@ -165,6 +165,24 @@ START_TEST(votes_are_sent_again_once)
 }
 END_TEST
 
+/* It knows the run, but no place in it is lost with that. */
+START_TEST(who_has_newcomers_only_says_so)
+{
+	const struct wm_hello *h;
+	uint32_t c;
+
+	fx_session(f, 1, 1000);
+	c = fx_create(f, 1, 7, 1);
+	fx_connect(f, 1, c, 1);
+	fx_master_up(f, 1);
+	fx_orphan(f);
+	fx_event(f, AGT_EV_MASTER_UP, 1, NULL);
+	h = &fx_msg(f, WM_HELLO, 0)->u.hello;
+	ck_assert(fx_is(&h->run, fx_id(201)));
+	ck_assert(h->newcomers);
+}
+END_TEST
+
 START_TEST(newcomers_join_the_next_master)
 {
 	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 4, .n = 3, .members = {1, 2, 3}};
@@ -409,6 +427,7 @@ Suite *resume_suite(void)
 	tcase_add_test(t, a_run_is_told_as_it_is);
 	tcase_add_test(t, what_happens_meanwhile_is_told_later);
 	tcase_add_test(t, votes_are_sent_again_once);
+	tcase_add_test(t, who_has_newcomers_only_says_so);
 	tcase_add_test(t, newcomers_join_the_next_master);
 	tcase_add_test(t, a_round_that_is_not_ready_is_dropped);
 	tcase_add_test(t, who_leaves_meanwhile_is_told_too);

@@ -64,6 +64,36 @@ START_TEST(a_run_that_newcomers_have_founded_gives_way)
 }
 END_TEST
 
+/* x waited for a master that never let it in. */
+START_TEST(it_gives_way_to_no_newcomer)
+{
+	struct fk_host *d, *e, *x = fk_connect(&tk.f, "x", "10.0.0.7");
+	struct wm_msg msg = fk_hello(x);
+
+	d = found_another(&e);
+	msg.u.hello.run = (struct cc_id){{66}};
+	msg.u.hello.newcomers = true;
+	fk_send(x, &msg);
+	ck_assert(!fk_take(x, WM_HELLO_ACK)->u.hello_ack.resume);
+	ck_assert(d->open);
+	ck_assert(e->open);
+	ck_assert_uint_eq(fk_status(&tk.f).accepted, 1);
+}
+END_TEST
+
+/* But before anybody has a place, members of that run may come. */
+START_TEST(a_fresh_master_takes_the_run_of_newcomers)
+{
+	struct fk_host *x = fk_connect(&tk.f, "x", "10.0.0.7");
+	struct wm_msg msg = fk_hello(x);
+
+	msg.u.hello.run = (struct cc_id){{66}};
+	msg.u.hello.newcomers = true;
+	fk_send(x, &msg);
+	ck_assert(fk_status(&tk.f).recovering);
+}
+END_TEST
+
 START_TEST(it_gives_way_to_one_whose_agent_died)
 {
 	struct fk_host *d, *e;
@@ -237,6 +267,8 @@ int main(void)
 	tcase_add_checked_fixture(tc, tk_setup, tk_teardown);
 	tcase_add_test(tc, another_run_is_not_ours);
 	tcase_add_test(tc, a_run_that_newcomers_have_founded_gives_way);
+	tcase_add_test(tc, it_gives_way_to_no_newcomer);
+	tcase_add_test(tc, a_fresh_master_takes_the_run_of_newcomers);
 	tcase_add_test(tc, it_gives_way_to_one_whose_agent_died);
 	tcase_add_test(tc, it_gives_way_for_a_minute);
 	tcase_add_test(tc, a_run_that_was_taken_over_does_not_give_way);

@@ -32,7 +32,8 @@ static bool same_hello(const struct wm_hello *a, const struct wm_hello *b)
 	       a->port_p2p == b->port_p2p && a->port_shared_state == b->port_shared_state &&
 	       a->port_benchmark == b->port_benchmark && cc_id_eq(&a->run, &b->run) &&
 	       cc_id_eq(&a->run_key, &b->run_key) && a->term == b->term &&
-	       same_key(&a->identity, &b->identity) && same_key(&a->proof, &b->proof);
+	       a->newcomers == b->newcomers && same_key(&a->identity, &b->identity) &&
+	       same_key(&a->proof, &b->proof);
 }
 
 static bool same_addresses(const struct wm_addresses *a, const struct wm_addresses *b)

@@ -98,7 +98,8 @@ static void hello(struct tl_rng *r, struct wm_hello *m)
 	if (flip(r))
 		return;
 	m->run = sample_id(r);
-	if (flip(r))
+	m->newcomers = flip(r);
+	if (m->newcomers || flip(r))
 		return;
 	m->run_key = sample_id(r);
 	m->term = tl_magnitude(r, 31);

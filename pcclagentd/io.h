@@ -84,6 +84,9 @@ struct account { /* what one user holds */
 	uint32_t uid;
 	uint32_t sessions, regions;
 	uint64_t bytes;
+	/* What others had reserved and not touched when it was counted, and until when that holds.
+	 */
+	uint64_t untouched, untouched_until_ns;
 	UT_hash_handle hh;
 };
 

@@ -80,7 +80,8 @@ static const struct setting {
 		"shared memory of all users, with K, M, G, T [half of\n"
 		"the RAM, or of what its cgroup has]"},
 	{"mem_per_user", V_BYTES, offsetof(struct agentd_config, mem_per_user), "BYTES",
-		"shared memory of one user [likewise]"},
+		"shared memory of one user [mem_total, as long as no other\n"
+		"needs an equal part of it]"},
 	{"sessions_per_user", V_COUNT, offsetof(struct agentd_config, sessions_per_user), "N",
 		"processes of one user [1024]"},
 	{"comms_per_user", V_COUNT, offsetof(struct agentd_config, comms_per_user), "N",

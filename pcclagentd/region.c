@@ -2,13 +2,14 @@
  *
  * Shared memory: what processes registered or stage through, and the accounts that bound it. A
  * region is charged to a user when it is made and for as long as it is mapped here, whether or not
- * its pages were ever touched.
+ * its pages were ever touched. For others it counts then only as far as these are in memory.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #define REGIONS_PER_USER 4096u
 #define REGIONS_MAX      32768u
 #define REGION_SIZE_MAX  ((uint64_t)1 << 48)
+#define COUNT_PAUSE      20u /* between two counts of pages, by the time that one takes */
 
 struct account *account_get(struct agentd *d, uint32_t uid)
 {
@@ -50,6 +52,57 @@ static const char *mib(uint64_t bytes, char buf[32])
 	return buf;
 }
 
+/* Bytes of a region that are in memory. */
+static uint64_t count_touched(const struct region *r)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), n = 0;
+	uint8_t *map = r->map;
+	unsigned char there[16384];
+
+	for (uint64_t off = 0; off < r->size; off += sizeof there * page) {
+		uint64_t len =
+			r->size - off < sizeof there * page ? r->size - off : sizeof there * page;
+
+		if (mincore(map + off, (size_t)len, there) < 0)
+			return r->size;
+		for (uint64_t i = 0; i < (len + page - 1) / page; i++)
+			n += there[i] & 1u;
+	}
+	return n * page;
+}
+
+/* What others have reserved and is not in memory. How long it takes to find out depends on them, so
+ * it is not done all the time. */
+static uint64_t count_untouched(const struct agentd *d, struct account *a)
+{
+	uint64_t began = cc_now_ns(), touched;
+	struct region *r, *tmp;
+
+	if (began < a->untouched_until_ns)
+		return a->untouched;
+	a->untouched = 0;
+	HASH_ITER (hh, d->regions, r, tmp) {
+		touched = r->uid == a->uid ? r->charged : count_touched(r);
+		if (touched < r->charged)
+			a->untouched += r->charged - touched;
+	}
+	a->untouched_until_ns = cc_now_ns() + COUNT_PAUSE * (cc_now_ns() - began);
+	return a->untouched;
+}
+
+/* A user who has less than an equal part is not locked out by what others have only reserved. */
+static bool fits_in_total(const struct agentd *d, struct account *a, uint64_t more)
+{
+	uint64_t total = d->cfg.mem_total, part = total / HASH_COUNT(d->accounts), untouched;
+
+	if (more <= total && d->mem_used <= total - more)
+		return true;
+	if (more > part || a->bytes > part - more)
+		return false;
+	untouched = count_untouched(d, a);
+	return untouched > d->mem_used || d->mem_used - untouched <= total - more;
+}
+
 /* Books `more` bytes for uid, or says which limit is in the way. */
 static uint32_t charge(struct agentd *d, struct account *a, uint64_t more, char *text)
 {
@@ -57,7 +110,7 @@ static uint32_t charge(struct agentd *d, struct account *a, uint64_t more, char 
 	char limit[32], used[32], asked[32];
 
 	if (more <= d->cfg.mem_per_user && a->bytes <= d->cfg.mem_per_user - more &&
-		more <= d->cfg.mem_total && d->mem_used <= d->cfg.mem_total - more) {
+		fits_in_total(d, a, more)) {
 		a->bytes += more;
 		d->mem_used += more;
 		return WIRE_SUCCESS;

@@ -2,8 +2,10 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/cc_shm.h"
@@ -26,6 +28,18 @@ static void limits(struct agentd_config *cfg)
 static void setup(void)
 {
 	fx_start(&f, limits);
+	client_open(&f, &c);
+}
+
+static void one_limit(struct agentd_config *cfg)
+{
+	cfg->mem_total = 8 * MIB;
+	cfg->mem_per_user = 8 * MIB;
+}
+
+static void setup_for_users(void)
+{
+	fx_start(&f, one_limit);
 	client_open(&f, &c);
 }
 
@@ -82,6 +96,63 @@ START_TEST(limit_per_user)
 	}
 	fx_await(&f, mem_is, 4 * MIB);
 	cc_shm_unmap(a.map, (size_t)a.size);
+}
+END_TEST
+
+/* As another user, for the agent. The socket's folder is ours alone. */
+static void open_as(struct client *x, uid_t uid)
+{
+	ck_assert_int_eq(syscall(SYS_setresuid, -1, uid, -1), 0);
+	setfsuid(0);
+	client_open(&f, x);
+	ck_assert_int_eq(syscall(SYS_setresuid, -1, 0, -1), 0);
+}
+
+/* What one user has reserved and not touched locks no other one out, of an equal part. */
+START_TEST(reservations_of_others)
+{
+	struct client other;
+	struct mem a[2], b, more;
+
+	if (geteuid() != 0)
+		return;
+	for (int i = 0; i < 2; i++)
+		ck_assert_uint_eq(client_alloc(&c, 4 * MIB, &a[i]), WIRE_SUCCESS);
+	ck_assert_uint_eq(client_alloc(&c, 1, &more), WIRE_OUT_OF_MEMORY);
+	memset(a[0].map, 1, 3 * MIB);
+	open_as(&other, 54321);
+	ck_assert_uint_eq(client_alloc(&other, 3 * MIB, &b), WIRE_SUCCESS);
+	ck_assert_uint_eq(client_alloc(&other, MIB + 4096, &more), WIRE_OUT_OF_MEMORY);
+	ck_assert_uint_eq(client_alloc(&c, 1, &more), WIRE_OUT_OF_MEMORY);
+	fx_await(&f, mem_is, 11 * MIB);
+	client_close(&other);
+	fx_await(&f, mem_is, 8 * MIB);
+	for (int i = 0; i < 2; i++)
+		cc_shm_unmap(a[i].map, 4 * MIB);
+	cc_shm_unmap(b.map, 3 * MIB);
+}
+END_TEST
+
+START_TEST(memory_that_others_use)
+{
+	struct wl_request q = {.type = WL_REGION_ALLOC, .size = MIB, .use = WL_REGION_STAGING};
+	struct client other;
+	struct wl_reply r;
+	struct mem a[2];
+
+	if (geteuid() != 0)
+		return;
+	for (int i = 0; i < 2; i++) {
+		ck_assert_uint_eq(client_alloc(&c, 4 * MIB, &a[i]), WIRE_SUCCESS);
+		memset(a[i].map, 1, 4 * MIB);
+	}
+	open_as(&other, 54321);
+	client_call(&other, &q, &r, NULL, 0);
+	ck_assert_uint_eq(r.code, WIRE_OUT_OF_MEMORY);
+	ck_assert_ptr_nonnull(strstr(r.text, "mem_total"));
+	client_close(&other);
+	for (int i = 0; i < 2; i++)
+		cc_shm_unmap(a[i].map, 4 * MIB);
 }
 END_TEST
 
@@ -334,7 +405,7 @@ END_TEST
 Suite *region_suite(void)
 {
 	Suite *s = suite_create("region");
-	TCase *t = tcase_create("region");
+	TCase *t = tcase_create("region"), *users = tcase_create("users");
 
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, setup, teardown);
@@ -350,5 +421,10 @@ Suite *region_suite(void)
 	tcase_add_test(t, descriptors_are_left);
 	tcase_add_test(t, one_descriptor_with_that_request_only);
 	suite_add_tcase(s, t);
+	tcase_set_timeout(users, 60);
+	tcase_add_checked_fixture(users, setup_for_users, teardown);
+	tcase_add_test(users, reservations_of_others);
+	tcase_add_test(users, memory_that_others_use);
+	suite_add_tcase(s, users);
 	return s;
 }

@@ -103,6 +103,7 @@ int main(int argc, char **argv)
 	cfg.host_timeout_ms = o.host_timeout_ms;
 	cfg.agent_grace_ms = o.agent_grace_ms;
 	cfg.recovery_ms = o.recovery_ms;
+	cfg.bounds = o.bounds;
 	if (cfg.parent_fd >= 0)
 		fcntl(cfg.parent_fd, F_SETFD, FD_CLOEXEC);
 	code = sockets_open(&o, &cfg, &admin);

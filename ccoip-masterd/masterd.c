@@ -768,6 +768,7 @@ static bool start_core(struct masterd *m)
 		.timeout_ms = m->cfg.host_timeout_ms,
 		.agent_grace_ms = m->cfg.agent_grace_ms,
 		.recovery_ms = m->cfg.recovery_ms,
+		.bounds = m->cfg.bounds,
 		.verdict_ms = VERDICT_MS,
 		/* Who started us needs no run that somebody else knows. */
 		.adopt_ms = m->cfg.parent_fd < 0 ? ADOPT_MS : 0,

@@ -26,6 +26,7 @@ struct masterd_config {
 	uint32_t log_level;        /* enum cc_log_level */
 	const char *state_dir;     /* where the journal is, or NULL; needed in masterd_new only */
 	uint32_t host_timeout_ms, agent_grace_ms, recovery_ms; /* 0: the defaults of ccm.h */
+	struct cc_bounds bounds;                               /* likewise */
 };
 
 void masterd_config_init(struct masterd_config *cfg);

@@ -25,7 +25,8 @@ enum {
 	OPT_HOST_TIMEOUT,
 	OPT_AGENT_GRACE_MS,
 	OPT_RECOVERY_MS,
-	OPT_CONFIG,
+	OPT_BOUND, /* and those that follow: enum cc_bound */
+	OPT_CONFIG = OPT_BOUND + CC_BOUNDS,
 	OPT_LOG_LEVEL,
 	OPT_HELP,
 	OPT_VERSION,
@@ -40,6 +41,11 @@ static const struct option long_options[] = {
 	{"host-timeout", required_argument, NULL, OPT_HOST_TIMEOUT},
 	{"agent-grace-ms", required_argument, NULL, OPT_AGENT_GRACE_MS},
 	{"recovery-ms", required_argument, NULL, OPT_RECOVERY_MS},
+	{"link-timeout-ms", required_argument, NULL, OPT_BOUND + CC_BOUND_LINK},
+	{"stream-timeout-ms", required_argument, NULL, OPT_BOUND + CC_BOUND_STREAM},
+	{"stuck-timeout-ms", required_argument, NULL, OPT_BOUND + CC_BOUND_STUCK},
+	{"new-link-timeout-ms", required_argument, NULL, OPT_BOUND + CC_BOUND_NEW_LINK},
+	{"round-timeout-ms", required_argument, NULL, OPT_BOUND + CC_BOUND_ROUND},
 	{"config", required_argument, NULL, OPT_CONFIG},
 	{"log-level", required_argument, NULL, OPT_LOG_LEVEL},
 	{"help", no_argument, NULL, OPT_HELP},
@@ -64,6 +70,14 @@ static const char help[] =
 	"                             [5000]\n"
 	"      --recovery-ms N        wait this long for the agents of a run that is taken over\n"
 	"                             [3000]\n"
+	"      --link-timeout-ms N    a link is lost whose other host is silent for so long "
+	"[2800]\n"
+	"      --stream-timeout-ms N  likewise if one of its streams is, and others are not "
+	"[10000]\n"
+	"      --stuck-timeout-ms N   likewise if nothing of what it sends is delivered [3000]\n"
+	"      --new-link-timeout-ms N\n"
+	"                             a new link has failed that takes longer [2000]\n"
+	"      --round-timeout-ms N   likewise an agent that has not opened its links [5000]\n"
 	"      --config FILE          read settings from section [master] of FILE\n"
 	"      --log-level LEVEL      err, warning, notice, info or debug [info]\n"
 	"      --help, --version\n";
@@ -103,6 +117,19 @@ static const char *set_ms(uint32_t *ms, const char *text)
 	if (*text < '0' || *text > '9' || *end || errno || v < 1 || v > 3600000)
 		return "is no number of milliseconds from 1 to 3600000";
 	*ms = (uint32_t)v;
+	return NULL;
+}
+
+static const char *set_bound(uint32_t *ms, enum cc_bound which, const char *text)
+{
+	static char bad[80];
+	uint32_t min, max, v = 0;
+
+	cc_bound_range(which, &min, &max);
+	snprintf(bad, sizeof bad, "is no number of milliseconds from %u to %u", min, max);
+	if (set_ms(&v, text) || v < min || v > max)
+		return bad;
+	*ms = v;
 	return NULL;
 }
 
@@ -150,9 +177,19 @@ static const char *set_path(char **path, const char *value)
 	return *path ? NULL : "no memory";
 }
 
+static enum cc_bound find_bound(const char *key)
+{
+	enum cc_bound b = 0;
+
+	while (b < CC_BOUNDS && strcmp(key, cc_bound_names[b]) != 0)
+		b++;
+	return b;
+}
+
 static int on_ini(void *arg, const char *section, const char *key, const char *value)
 {
 	struct options *o = arg;
+	enum cc_bound bound = find_bound(key);
 	const char *bad = NULL;
 	uint32_t unused; /* the command line wins */
 
@@ -174,6 +211,8 @@ static int on_ini(void *arg, const char *section, const char *key, const char *v
 		bad = set_ms(o->agent_grace_ms ? &unused : &o->agent_grace_ms, value);
 	} else if (strcmp(key, "recovery_ms") == 0) {
 		bad = set_ms(o->recovery_ms ? &unused : &o->recovery_ms, value);
+	} else if (bound < CC_BOUNDS) {
+		bad = set_bound(o->bounds.ms[bound] ? &unused : &o->bounds.ms[bound], bound, value);
 	} else {
 		return wrong(o, "there is no setting \"%s\"", key);
 	}
@@ -211,6 +250,9 @@ static int read_file(struct options *o, const char *path)
 
 static const char *take_option(struct options *o, int opt, const char **config)
 {
+	if (opt >= OPT_BOUND && opt < OPT_BOUND + CC_BOUNDS)
+		return set_bound(
+			&o->bounds.ms[opt - OPT_BOUND], (enum cc_bound)(opt - OPT_BOUND), optarg);
 	switch (opt) {
 	case OPT_LISTEN:
 		o->listen_given = true;
@@ -239,6 +281,26 @@ static const char *take_option(struct options *o, int opt, const char **config)
 		return set_log_level(o, optarg);
 	}
 	return "";
+}
+
+/* Do those that were given, on the command line or in the file, fit? */
+static bool bounds_fit(struct options *o)
+{
+	struct cc_bounds *b = &o->bounds;
+	enum cc_bound wrong;
+
+	cc_bounds_complete(b);
+	wrong = cc_bounds_wrong(b);
+	if (wrong == CC_BOUND_STREAM)
+		cc_log(CC_LOG_ERR, "%s is %u: it must be %u at least, which is %s",
+			cc_bound_names[wrong], b->ms[wrong], b->ms[CC_BOUND_LINK],
+			cc_bound_names[CC_BOUND_LINK]);
+	else if (wrong == CC_BOUND_ROUND)
+		cc_log(CC_LOG_ERR, "%s is %u: it must be %u at least, twice %s and a second",
+			cc_bound_names[wrong], b->ms[wrong],
+			CC_ROUND_MIN_MS(b->ms[CC_BOUND_NEW_LINK]),
+			cc_bound_names[CC_BOUND_NEW_LINK]);
+	return wrong == CC_BOUNDS;
 }
 
 int options_parse(struct options *o, int argc, char **argv, int *exit_code)
@@ -270,6 +332,8 @@ int options_parse(struct options *o, int argc, char **argv, int *exit_code)
 		goto usage;
 	}
 	*exit_code = config ? read_file(o, config) : EX_OK;
+	if (*exit_code == EX_OK && !bounds_fit(o))
+		*exit_code = config ? EX_CONFIG : EX_USAGE;
 	if (*exit_code == EX_OK)
 		return 0;
 	options_clear(o);

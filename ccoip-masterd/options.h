@@ -18,6 +18,7 @@ struct options {
 	const char *state_dir; /* NULL: no journal; likewise */
 	char *state_dir_of_file;
 	uint32_t host_timeout_ms, agent_grace_ms, recovery_ms; /* 0: the default */
+	struct cc_bounds bounds;                               /* likewise */
 	int log_level;
 	bool listen_given, log_level_given; /* on the command line: the file's are passed over */
 	char complaint[256];                /* what is wrong with the file */

@@ -4,6 +4,7 @@
 noinst_LTLIBRARIES += common/libcommon-pure.la
 common_libcommon_pure_la_SOURCES = \
 	common/cc_addr.c common/cc_addr.h \
+	common/cc_bounds.c common/cc_bounds.h \
 	common/cc_detect.c common/cc_detect.h \
 	common/cc_err.c common/cc_err.h \
 	common/cc_id.c common/cc_id.h \

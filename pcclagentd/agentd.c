@@ -352,6 +352,7 @@ void agentd_config_init(struct agentd_config *c)
 		.sessions_per_user = 1024,
 		.comms_per_user = 1024,
 		.connect_timeout_ms = 10000,
+		.place_timeout_ms = 1000,
 		.master_grace_ms = 60000,
 		.stopped_timeout_ms = 10000,
 		.beat_timeout_ms = 3000,
@@ -387,6 +388,7 @@ static int make_core(struct agentd *d)
 		.agent = d->id,
 		.max_comms_per_uid = d->cfg.comms_per_user,
 		.connect_timeout_ms = d->cfg.connect_timeout_ms,
+		.place_timeout_ms = d->cfg.place_timeout_ms,
 		.master_grace_ms = d->cfg.master_grace_ms,
 		.stopped_ms = d->cfg.stopped_timeout_ms,
 	};

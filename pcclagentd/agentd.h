@@ -43,6 +43,7 @@ struct agentd_config {
 	bool mem_of_cgroup; /* one of them follows from the cgroup's limit; agentd_new sets it */
 	uint32_t sessions_per_user, comms_per_user;
 	uint32_t connect_timeout_ms; /* to reach a master */
+	uint32_t place_timeout_ms;   /* one of the places where it may be */
 	uint32_t master_grace_ms;    /* that a run outlives its master */
 	uint32_t hash_type;          /* of shared state: enum wm_hash_type */
 	uint32_t stopped_timeout_ms; /* after which a stopped process counts as lost */

@@ -297,9 +297,16 @@ static void command(struct eng_thread *t, uint64_t cmd, bool wake)
 		eng_wake(t);
 }
 
+void eng_set_bounds(struct eng *e, const struct cc_bounds *b)
+{
+	for (int i = 0; i < CC_BOUNDS; i++)
+		atomic_store_explicit(&e->bounds_ms[i], b->ms[i], memory_order_relaxed);
+}
+
 struct eng *eng_new(int event_fd)
 {
 	struct eng *e = aligned_alloc(64, (sizeof *e + 63) / 64 * 64);
+	struct cc_bounds usual = {{0}};
 	int error;
 
 	if (!e)
@@ -307,6 +314,8 @@ struct eng *eng_new(int event_fd)
 	memset(e, 0, sizeof *e);
 	e->event_fd = event_fd;
 	e->shift_ns = ENG_SHIFT_NS;
+	cc_bounds_complete(&usual);
+	eng_set_bounds(e, &usual);
 	e->backlog_end = &e->backlog;
 	e->rx.epfd = e->rx.wake_fd = e->tx.epfd = e->tx.wake_fd = -1;
 	e->sum = aligned_alloc(64, CC_PLAN_SEGMENT_MAX);

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/cc_bounds.h"
 #include "common/cc_id.h"
 #include "common/cc_plan.h"
 #include "kernels/krn.h"
@@ -48,27 +49,25 @@ int eng_add_tx_stream(struct eng *e, uint32_t link, int fd, uint32_t shift);
 int eng_add_rx_stream(struct eng *e, uint32_t link, const struct cc_id *from, int fd);
 /*
  * Looks for signs of life of the hosts at the other ends. A link is broken when nothing at all was
- * heard of its host for ENG_SILENCE_MS, and longer on a slow way (cc_tcp_way_ms); a host that only
- * takes no data is never given up. To be called every ENG_LOOK_MS; time in which nobody called is
- * not held against the others. The rest of half a second is for late looks. starts: operations can
- * be started now. Otherwise what other hosts sent ahead of a start waits for it however long it
- * takes.
+ * heard of its host for CC_BOUND_LINK, and longer on a slow way (cc_tcp_way_ms); a host that only
+ * takes no data is never given up. One stream's packets may all be lost for a while: its link ends
+ * with it after CC_BOUND_STREAM, if the other host is heard of on others. To be called every
+ * ENG_LOOK_MS; time in which nobody called is not held against the others. The rest of half a
+ * second is for late looks. starts: operations can be started now. Otherwise what other hosts sent
+ * ahead of a start waits for it however long it takes.
  */
-#define ENG_LOOK_MS    200u
-#define ENG_SILENCE_MS 2800u
-/* One stream's packets may all be lost for a while. Its link ends with it only after this time, if
- * the other host is heard of on others. */
-#define ENG_STREAM_SILENCE_MS 10000u
+#define ENG_LOOK_MS 200u
 /* Nobody should count on a link that is silent for so long: an idle one is heard once a second. */
 #define ENG_QUIET_MS 1500u
 void eng_look(struct eng *e, bool starts);
+/* Instead of the usual ones of common/cc_bounds.h, from the next look on. */
+void eng_set_bounds(struct eng *e, const struct cc_bounds *b);
 /*
  * A stream is stuck when its host is heard all the time and yet nothing of what is under way is
- * delivered, for ENG_STUCK_MS and ENG_STUCK_TRIES repetitions: large packets get lost on the way
+ * delivered, for CC_BOUND_STUCK and ENG_STUCK_TRIES repetitions: large packets get lost on the way
  * and small ones do not. A host that takes no data has announced that it has no room: nothing is
  * under way to it then.
  */
-#define ENG_STUCK_MS    3000u
 #define ENG_STUCK_TRIES 3u
 #define ENG_STUCK_TEXT  "small packets pass, large ones do not: MTU?"
 struct eng_flow {
@@ -76,7 +75,7 @@ struct eng_flow {
 	uint64_t looked_ns, heard_ns, since_ns;
 };
 /* To be called every ENG_LOOK_MS, from zeroes on. */
-bool eng_flow_is_stuck(struct eng_flow *f, int fd);
+bool eng_flow_is_stuck(struct eng_flow *f, int fd, uint32_t stuck_ms);
 /* Closes the streams of a link. Transfers that still need it must have been cancelled. */
 void eng_drop_link(struct eng *e, uint32_t link);
 

@@ -14,7 +14,7 @@
  * under way. */
 #define LATE_NS 2500000000ull
 
-bool eng_flow_is_stuck(struct eng_flow *f, int fd)
+bool eng_flow_is_stuck(struct eng_flow *f, int fd, uint32_t stuck_ms)
 {
 	uint64_t now = cc_now_ns();
 	bool on_time = now - f->looked_ns < LATE_NS;
@@ -36,7 +36,7 @@ bool eng_flow_is_stuck(struct eng_flow *f, int fd)
 	}
 	f->segs_in = info.tcpi_segs_in;
 	f->delivered = info.tcpi_delivered;
-	bound_ms = ENG_STUCK_MS + 2 * cc_tcp_info_way_ms(info.tcpi_rtt, info.tcpi_rttvar);
+	bound_ms = stuck_ms + 2 * cc_tcp_info_way_ms(info.tcpi_rtt, info.tcpi_rttvar);
 	return now - f->since_ns >= bound_ms * UINT64_C(1000000) &&
 	       info.tcpi_total_retrans - f->repeated >= ENG_STUCK_TRIES;
 }

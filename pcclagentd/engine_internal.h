@@ -122,7 +122,8 @@ struct eng_backlog {
 
 struct eng {
 	int event_fd;
-	uint64_t shift_ns; /* how long a shift works */
+	uint64_t shift_ns;                     /* how long a shift works */
+	_Atomic uint32_t bounds_ms[CC_BOUNDS]; /* L writes */
 	struct eng_thread rx, tx;
 	/* L */
 	struct eng_xfer *xfers, *free_xfers;

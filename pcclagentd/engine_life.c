@@ -27,7 +27,7 @@
 #define LATE_MS (2ull * ENG_LOOK_MS)
 /* Probes of an idle stream without an answer, one per second, until the kernel gives it up: later
  * than we do. */
-#define KEEPALIVE_PROBES 30
+#define KEEPALIVE_PROBES 127
 /*
  * Bytes that a stream may hold and not have sent yet, on a long way. No other one can take them
  * over, and one that stands still for a while, as bbr has each do for 200 ms every ten seconds, or
@@ -82,17 +82,24 @@ static bool has_spoken(struct eng_stream *s)
 	return true;
 }
 
-static bool is_silent(const struct eng_stream *s, uint32_t bound_ms)
+static uint32_t bound_ms(const struct eng_thread *t, enum cc_bound b)
 {
-	return s->silent_ms >= bound_ms + s->way_ms;
+	return atomic_load_explicit(&t->e->bounds_ms[b], memory_order_relaxed);
+}
+
+static bool is_silent(const struct eng_stream *s, uint32_t ms)
+{
+	return s->silent_ms >= ms + s->way_ms;
 }
 
 static bool is_gone(const struct eng_thread *t, const struct eng_stream *s)
 {
-	if (!is_silent(s, ENG_SILENCE_MS) || is_silent(s, ENG_STREAM_SILENCE_MS))
-		return is_silent(s, ENG_SILENCE_MS);
+	uint32_t link_ms = bound_ms(t, CC_BOUND_LINK);
+
+	if (!is_silent(s, link_ms) || is_silent(s, bound_ms(t, CC_BOUND_STREAM)))
+		return is_silent(s, link_ms);
 	for (const struct eng_stream *o = t->streams; o; o = o->next)
-		if (o->link == s->link && !is_silent(o, ENG_SILENCE_MS))
+		if (o->link == s->link && !is_silent(o, link_ms))
 			return false;
 	return true;
 }
@@ -101,7 +108,8 @@ static bool is_gone(const struct eng_thread *t, const struct eng_stream *s)
 static bool give_up(struct eng_thread *t, struct eng_stream *gone)
 {
 	static const struct linger at_once = {.l_onoff = 1};
-	bool stuck = gone->tx && eng_flow_is_stuck(&gone->flow, gone->fd);
+	bool stuck =
+		gone->tx && eng_flow_is_stuck(&gone->flow, gone->fd, bound_ms(t, CC_BOUND_STUCK));
 
 	if (!stuck && !is_gone(t, gone))
 		return false;

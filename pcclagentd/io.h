@@ -265,12 +265,13 @@ struct run {
 	struct agentd *d;
 	uint32_t id;
 	struct cc_addr addr;
-	struct cc_conn *conn;   /* NULL when down */
-	uint32_t attempt;       /* counts OPENs, DROPs and CLOSEs: what came before is old news */
-	bool taken;             /* somebody has taken the connection */
-	bool up;                /* it has been made */
-	struct cc_addr reached; /* address at which the master was reached */
-	char why[WM_TEXT_MAX];  /* more exact than what cc_conn says on closing; "" */
+	struct cc_conn *conn;    /* NULL when down */
+	uint32_t attempt;        /* counts OPENs, DROPs and CLOSEs: what came before is old news */
+	bool taken;              /* somebody has taken the connection */
+	bool up;                 /* it has been made */
+	struct cc_addr reached;  /* address at which the master was reached */
+	struct cc_bounds bounds; /* as the last master has told them */
+	char why[WM_TEXT_MAX];   /* more exact than what cc_conn says on closing; "" */
 	bool ready;
 	struct cc_id run_id;
 	struct cc_seal *seal; /* of the connection; NULL: there is none */

@@ -20,22 +20,10 @@
 #include "pcclagentd/io.h"
 #include "pcclagentd/way.h"
 
-#define CANDIDATES (WM_ADDRS_MAX + 1)
-#define AT_ONCE    32u     /* streams being opened at a time, each for two round trips of LINK_MS */
-#define STAGGER_NS MS(200) /* between two candidates; less if there are many */
-/*
- * A host that nobody can reach must be out of the rings within BOUND_MS. The master sees it when
- * the link to it has failed in ORDERS orders of the ring: each makes another host its neighbour,
- * which waits in vain, too. What is left is for the rounds themselves.
- */
-#define BOUND_MS  5000u
-#define ORDERS    2u
-#define ROUNDS_MS 1000u
-#define LINK_MS   ((BOUND_MS - ROUNDS_MS) / ORDERS)
-#define HELLO_MS  (LINK_MS / 2) /* so that another address can still have its turn */
-/* Two of stream 0, two of the others. The master gives a round up after BOUND_MS. */
-#define ROUND_TRIPS 4u
-#define SLOW_MS_MAX (BOUND_MS - LINK_MS - ROUNDS_MS / 2)
+#define CANDIDATES  (WM_ADDRS_MAX + 1)
+#define AT_ONCE     32u     /* streams being opened at a time, each for two round trips */
+#define STAGGER_NS  MS(200) /* between two candidates; less if there are many */
+#define ROUND_TRIPS 4u      /* of a new link: two of stream 0, two of the others */
 #define ERROR_SIZE  96
 /* Operands that wait to be sent: those of the operations in flight, and of some that have failed
  * meanwhile. */
@@ -101,14 +89,28 @@ struct out_link {
 
 static void advance(struct out_link *l);
 
-/* How much longer a link may take on a slow way: the round trips that it needs. */
-static uint64_t slow_ns(int fd)
+static uint32_t bound_ms(const struct out_link *l, enum cc_bound b)
+{
+	return l->run->bounds.ms[b];
+}
+
+/* Half of the link's time, so that another address can still have its turn. */
+static uint64_t hello_ns(const struct out_link *l)
+{
+	return MS(bound_ms(l, CC_BOUND_NEW_LINK)) / 2;
+}
+
+/* How much longer a link may take on a slow way: the round trips that it needs, before the master
+ * gives the round up. */
+static uint64_t slow_ns(const struct out_link *l, int fd)
 {
 	uint64_t ns = cc_tcp_round_trip_us(fd) * UINT64_C(1000);
+	uint64_t most = MS(bound_ms(l, CC_BOUND_ROUND) - bound_ms(l, CC_BOUND_NEW_LINK) -
+			   CC_ROUND_SELF_MS / 2);
 
 	if (ns < CC_SLOW_WAY_US * UINT64_C(1000))
 		return 0;
-	return ROUND_TRIPS * ns < MS(SLOW_MS_MAX) ? ROUND_TRIPS * ns : MS(SLOW_MS_MAX);
+	return ROUND_TRIPS * ns < most ? ROUND_TRIPS * ns : most;
 }
 
 /* ---- one stream being opened ---- */
@@ -243,7 +245,7 @@ static void say_hello(struct dial *d)
 	wlk_hello_put(buf, &h);
 	d->proof = way_prove_hello(&l->to.key, buf);
 	d->state = DIAL_HELLO;
-	d->hello_deadline = cc_now_ns() + MS(HELLO_MS) + slow_ns(d->fd);
+	d->hello_deadline = cc_now_ns() + hello_ns(l) + slow_ns(l, d->fd);
 	if (send(d->fd, buf, sizeof buf, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)sizeof buf) {
 		dial_fail(d, "%s", strerror(errno));
 		return;
@@ -261,9 +263,9 @@ static void on_connected(void *arg)
 	d->fd = cc_conn_detach(d->conn);
 	d->conn = NULL;
 	d->state = DIAL_WAITING;
-	if (!d->link->is_slow && slow_ns(d->fd) > 0) {
+	if (!d->link->is_slow && slow_ns(d->link, d->fd) > 0) {
 		d->link->is_slow = true;
-		d->link->deadline += slow_ns(d->fd);
+		d->link->deadline += slow_ns(d->link, d->fd);
 	}
 	advance(d->link);
 }
@@ -295,8 +297,9 @@ static const struct cc_conn_ops dial_ops = {
 static void dial_start(struct dial *d)
 {
 	d->state = DIAL_CONNECTING;
-	d->conn = cc_conn_connect(d->link->run->d->loop, &d->addr, LINK_MS,
-		cc_tcp_sizes[d->link->segments], &dial_ops, d);
+	d->conn = cc_conn_connect(d->link->run->d->loop, &d->addr,
+		bound_ms(d->link, CC_BOUND_NEW_LINK), cc_tcp_sizes[d->link->segments], &dial_ops,
+		d);
 	if (!d->conn)
 		dial_fail(d, "%s", strerror(errno));
 }
@@ -435,7 +438,7 @@ static int add_small(struct out_link *l, int fd)
 		return CC_ERR_NOMEM;
 	l->small_fd = fd;
 	cc_conn_set_limits(l->small, 0, SMALL_MAX_OUT);
-	cc_conn_allow_silence(l->small, ENG_STREAM_SILENCE_MS);
+	cc_conn_allow_silence(l->small, bound_ms(l, CC_BOUND_STREAM));
 	return 0;
 }
 
@@ -550,7 +553,7 @@ static struct dial *first_in(struct out_link *l, enum dial_state state)
 /* All have begun when half of the link's time is over. */
 static uint64_t stagger_ns(const struct out_link *l)
 {
-	uint64_t each = MS(LINK_MS / 2) / l->n_tries;
+	uint64_t each = MS(bound_ms(l, CC_BOUND_NEW_LINK)) / 2 / l->n_tries;
 
 	return each < STAGGER_NS ? each : STAGGER_NS;
 }
@@ -657,7 +660,7 @@ static void start(struct out_link *l, const struct wm_endpoint *to)
 	l->num = ++r->d->next_link;
 	l->to = *to;
 	l->n_streams = l->asked;
-	l->deadline = cc_now_ns() + MS(LINK_MS);
+	l->deadline = cc_now_ns() + MS(bound_ms(l, CC_BOUND_NEW_LINK));
 	DL_APPEND(r->out_links, l);
 	if (l->segments == CC_TCP_SIZES) {
 		link_fail_narrow(l);
@@ -819,7 +822,8 @@ static void look_at_small(struct out_link *l)
 
 	if (l->jammed)
 		snprintf(how.text, sizeof how.text, "it takes no more operands");
-	else if (l->small && eng_flow_is_stuck(&l->small_flow, l->small_fd))
+	else if (l->small &&
+		 eng_flow_is_stuck(&l->small_flow, l->small_fd, bound_ms(l, CC_BOUND_STUCK)))
 		snprintf(how.text, sizeof how.text, "%s", ENG_STUCK_TEXT);
 	else
 		return;

@@ -88,6 +88,8 @@ static const struct setting {
 		"communicators of one user [1024]"},
 	{"connect_timeout_ms", V_MS, offsetof(struct agentd_config, connect_timeout_ms), "MS",
 		"for reaching a master [10000]"},
+	{"place_timeout_ms", V_MS, offsetof(struct agentd_config, place_timeout_ms), "MS",
+		"for one of the places where a master may be [1000]"},
 	{"master_grace_ms", V_MS, offsetof(struct agentd_config, master_grace_ms), "MS",
 		"that a run outlives its master [60000]"},
 	{"stopped_timeout_ms", V_MS, offsetof(struct agentd_config, stopped_timeout_ms), "MS",

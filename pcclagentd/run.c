@@ -104,8 +104,10 @@ static int start_engine(struct run *r)
 		return CC_ERR_IO;
 	r->event_watch = cc_watch_new(r->d->loop, r->event_fd, false, on_engine, r);
 	r->eng = r->event_watch ? eng_new(r->event_fd) : NULL;
-	if (r->eng)
+	if (r->eng) {
+		eng_set_bounds(r->eng, &r->bounds);
 		return 0;
+	}
 	error = errno;
 	cc_watch_free(r->event_watch);
 	r->event_watch = NULL;
@@ -250,6 +252,14 @@ static void feed_msg(struct run *r, const struct wm_msg *m)
 		keep_key(r);
 }
 
+static void take_times(struct run *r, const struct wm_hello_ack *ack)
+{
+	cc_conn_allow_silence(r->conn, ack->timeout_ms);
+	r->bounds = ack->bounds;
+	if (r->eng)
+		eng_set_bounds(r->eng, &r->bounds);
+}
+
 /* 0, or r->why is set. */
 static int take_msg(struct run *r, const struct wm_msg *m)
 {
@@ -259,7 +269,7 @@ static int take_msg(struct run *r, const struct wm_msg *m)
 	if (m->type == WM_KNOCK_ACK)
 		return take_knock_ack(r, &m->u.knock_ack);
 	if (m->type == WM_HELLO_ACK)
-		cc_conn_allow_silence(r->conn, m->u.hello_ack.timeout_ms);
+		take_times(r, &m->u.hello_ack);
 	if (!r->up) { /* a refusal */
 		tell_up(r);
 		r = run_find(d, id);
@@ -369,6 +379,7 @@ static struct run *make(struct agentd *d, uint32_t id, const struct cc_addr *add
 	if (!r)
 		agentd_out_of_memory("runs");
 	*r = (struct run){.d = d, .id = id, .addr = *addr, .event_fd = -1, .state_fd = -1};
+	cc_bounds_complete(&r->bounds);
 	HASH_ADD(hh, d->runs, id, sizeof r->id, r);
 	return r;
 }

@@ -250,7 +250,7 @@ int small_in_add(struct in_link *l, int fd)
 	}
 	(void)cc_tcp_tune(fd);
 	/* The engine looks whether the host is there, by the other streams. */
-	cc_tcp_allow_silence(fd, ENG_STREAM_SILENCE_MS);
+	cc_tcp_allow_silence(fd, l->run->bounds.ms[CC_BOUND_STREAM]);
 	l->small = in;
 	return 0;
 }

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "common/cc_addr.h"
+#include "common/cc_bounds.h"
 #include "common/cc_id.h"
 #include "proto/wire_sync.h"
 #include "proto/wire_world.h"
@@ -119,6 +120,7 @@ struct wm_hello_ack {
 	uint32_t segment_max;  /* bytes, for cc_plan_init */
 	uint64_t term; /* >= 1; grows with every master of the run: the lower one is stale */
 	bool resume;   /* run is the one of the hello: say what you know of it, end with RESUME */
+	struct cc_bounds bounds; /* complete when decoded: a master that knows none has the usual */
 };
 
 /* The master's (or agent's) last words; the connection is closed after it. */

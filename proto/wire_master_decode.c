@@ -177,6 +177,29 @@ static int get_hello(const Ccoip__Hello *p, struct wm_hello *m, const char **why
 	return rc;
 }
 
+static int get_bounds(const Ccoip__HelloAck *p, struct cc_bounds *b, const char **why)
+{
+	static const char *const texts[CC_BOUNDS] = {
+		[CC_BOUND_LINK] = "hello_ack.link_timeout_ms: must be 2000 to 90000",
+		[CC_BOUND_STREAM] = "hello_ack.stream_timeout_ms: must be 2000 to 90000, and no "
+				    "less than link_timeout_ms",
+		[CC_BOUND_STUCK] = "hello_ack.stuck_timeout_ms: must be 1000 to 90000",
+		[CC_BOUND_NEW_LINK] = "hello_ack.new_link_timeout_ms: must be 500 to 60000",
+		[CC_BOUND_ROUND] = "hello_ack.round_timeout_ms: must be 2000 to 300000, and no "
+				   "less than twice new_link_timeout_ms and 1000",
+	};
+	enum cc_bound wrong;
+
+	b->ms[CC_BOUND_LINK] = p->link_timeout_ms;
+	b->ms[CC_BOUND_STREAM] = p->stream_timeout_ms;
+	b->ms[CC_BOUND_STUCK] = p->stuck_timeout_ms;
+	b->ms[CC_BOUND_NEW_LINK] = p->new_link_timeout_ms;
+	b->ms[CC_BOUND_ROUND] = p->round_timeout_ms;
+	cc_bounds_complete(b);
+	wrong = cc_bounds_wrong(b);
+	return wrong == CC_BOUNDS ? 0 : wire_bad(why, texts[wrong]);
+}
+
 static int get_hello_ack(const Ccoip__HelloAck *p, struct wm_hello_ack *m, const char **why)
 {
 	int rc;
@@ -203,7 +226,7 @@ static int get_hello_ack(const Ccoip__HelloAck *p, struct wm_hello_ack *m, const
 	m->segment_max = p->segment_max;
 	m->term = p->term;
 	m->resume = p->resume;
-	return 0;
+	return get_bounds(p, &m->bounds, why);
 }
 
 int wire_get_code(uint32_t code, uint32_t *ret, const char **why, const char *text)

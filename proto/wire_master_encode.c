@@ -130,6 +130,11 @@ static void put_hello_ack(struct encoder *e, const struct wm_hello_ack *m)
 	p->segment_max = m->segment_max;
 	p->term = m->term;
 	p->resume = m->resume;
+	p->link_timeout_ms = m->bounds.ms[CC_BOUND_LINK];
+	p->stream_timeout_ms = m->bounds.ms[CC_BOUND_STREAM];
+	p->stuck_timeout_ms = m->bounds.ms[CC_BOUND_STUCK];
+	p->new_link_timeout_ms = m->bounds.ms[CC_BOUND_NEW_LINK];
+	p->round_timeout_ms = m->bounds.ms[CC_BOUND_ROUND];
 }
 
 static void put_refuse(struct encoder *e, const struct wm_refuse *m)

@@ -33,7 +33,7 @@ struct ccm *ccm_new(const struct ccm_config *cfg)
 	m->cfg = *cfg;
 	m->cfg.timeout_ms = or_default(cfg->timeout_ms, 2800);
 	m->cfg.heartbeat_ms = or_default(cfg->heartbeat_ms, m->cfg.timeout_ms * 5 / 28);
-	m->cfg.round_timeout_ms = or_default(cfg->round_timeout_ms, 5000);
+	cc_bounds_complete(&m->cfg.bounds);
 	m->cfg.recovery_ms = or_default(cfg->recovery_ms, 3000);
 	m->cfg.agent_grace_ms = or_default(cfg->agent_grace_ms, 5000);
 	m->cfg.max_peers = or_default(cfg->max_peers, 65536);

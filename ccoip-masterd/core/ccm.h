@@ -184,9 +184,10 @@ struct ccm_config {
 	struct cc_id run, run_key; /* random bytes from the caller */
 	uint32_t timeout_ms;       /* default 2800: the longest silence of an agent */
 	uint32_t heartbeat_ms;     /* default 5/28 of timeout_ms */
-	uint32_t round_timeout_ms; /* default 5000; also from HELLO_ACK to RESUME */
-	uint32_t verdict_ms;       /* from the failure of a round to its verdict; default 0 */
-	uint32_t recovery_ms;      /* default 3000: for the agents of a run that is taken over */
+	struct cc_bounds bounds; /* 0: the usual ones; CC_BOUND_ROUND also from HELLO_ACK to RESUME,
+				  * and for trying orders of a ring before somebody has to go */
+	uint32_t verdict_ms;     /* from the failure of a round to its verdict; default 0 */
+	uint32_t recovery_ms;    /* default 3000: for the agents of a run that is taken over */
 	uint32_t adopt_ms; /* default 0: this long, at first, hellos of agents that know no run
 			    * wait for those that know one */
 	uint32_t agent_grace_ms; /* default 5000: for the peers of an agent that is gone */

@@ -165,6 +165,7 @@ void ccm_agent_ack(struct ccm *m, struct ccm_agent *a)
 	ack->heartbeat_ms = m->cfg.heartbeat_ms;
 	ack->timeout_ms = m->cfg.timeout_ms;
 	ack->segment_max = m->cfg.segment_max;
+	ack->bounds = m->cfg.bounds;
 	ack->term = m->term;
 	ack->resume = a->resuming;
 	m->acked |= a->resuming;
@@ -234,11 +235,12 @@ static void check_resuming(struct ccm *m)
 		return;
 	HASH_ITER (hh, m->agents, a, tmp)
 		if (a->resuming && !a->held &&
-			ccm_age(m->now, a->acked_ns) > m->cfg.round_timeout_ms * CCM_NS_PER_MS)
+			ccm_age(m->now, a->acked_ns) >
+				m->cfg.bounds.ms[CC_BOUND_ROUND] * CCM_NS_PER_MS)
 			ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
 				"the agent on %s did not end what it has to say of the run within "
 				"%u ms",
-				a->hello.name, m->cfg.round_timeout_ms);
+				a->hello.name, m->cfg.bounds.ms[CC_BOUND_ROUND]);
 }
 
 /* What the agents sent meanwhile has not been read yet. */

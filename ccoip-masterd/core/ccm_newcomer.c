@@ -25,7 +25,6 @@
 #define SHUT_MAX_MS       30000u
 #define SPOILT_MAX        5u     /* that are counted */
 #define FORGIVE_MS        60000u /* one of them */
-#define IMPATIENT_MS      2000u  /* for the report of a newcomer, when others have spoilt a round */
 
 /* ---- probes ---- */
 
@@ -166,7 +165,7 @@ void ccm_probed(struct ccm *m, const struct ccm_agent *a, const struct wm_probed
 void ccm_newcomer_tick(struct ccm *m)
 {
 	/* A probe takes more round trips than a round, and no member waits for it. */
-	const uint64_t bound = 2 * m->cfg.round_timeout_ms * CCM_NS_PER_MS;
+	const uint64_t bound = 2 * m->cfg.bounds.ms[CC_BOUND_ROUND] * CCM_NS_PER_MS;
 	struct ccm_probe *p;
 
 	m->newcomers = true;
@@ -287,8 +286,8 @@ uint32_t ccm_round_patience_ms(const struct ccm *m, const struct ccm_agent *a)
 {
 	bool short_of_it = a->n_accepted == 0 && n_spoilt(m) > 0;
 
-	return short_of_it && m->cfg.round_timeout_ms > IMPATIENT_MS ? IMPATIENT_MS
-								     : m->cfg.round_timeout_ms;
+	/* For a newcomer when others have spoilt a round: the time of its link. */
+	return m->cfg.bounds.ms[short_of_it ? CC_BOUND_NEW_LINK : CC_BOUND_ROUND];
 }
 
 void ccm_newcomer_failed(struct ccm *m, struct ccm_agent *a, bool round)

@@ -19,6 +19,8 @@ struct agt *agt_new(const struct agt_config *cfg)
 		a->cfg.max_comms_per_uid = AGT_MAX_COMMS;
 	if (a->cfg.connect_timeout_ms == 0)
 		a->cfg.connect_timeout_ms = AGT_CONNECT_MS;
+	if (a->cfg.place_timeout_ms == 0)
+		a->cfg.place_timeout_ms = AGT_PLACE_MS;
 	if (a->cfg.master_grace_ms == 0)
 		a->cfg.master_grace_ms = AGT_GRACE_MS;
 	if (a->cfg.stopped_ms == 0)

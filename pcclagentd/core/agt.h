@@ -96,8 +96,9 @@ struct agt_config {
 	struct wm_addresses addresses; /* where it is reached */
 	uint32_t max_comms_per_uid;    /* P8; default 1024 */
 	uint32_t connect_timeout_ms;   /* to reach a master, and to its answer; default 10000 */
-	uint32_t master_grace_ms;      /* that a run outlives its master; default 60000 */
-	uint32_t stopped_ms; /* after which a stopped process counts as lost; default 10000 */
+	uint32_t place_timeout_ms; /* for one of its places to take the connection; default 1000 */
+	uint32_t master_grace_ms;  /* that a run outlives its master; default 60000 */
+	uint32_t stopped_ms;       /* after which a stopped process counts as lost; default 10000 */
 };
 
 enum agt_event_type {

@@ -220,7 +220,7 @@ static uint32_t attempt_ms(const struct agt *a, const struct agt_run *r)
 	uint32_t limit = a->cfg.connect_timeout_ms;
 
 	if (is_dialled(r))
-		return least(limit, AGT_TRY_MS);
+		return least(limit, a->cfg.place_timeout_ms);
 	return agt_run_orphaned(r) ? least(limit, r->timeout_ms) : limit;
 }
 

@@ -52,7 +52,7 @@
 #define AGT_STOOD_STILL_NS 1000000000u /* between two ticks: this process did not run */
 #define AGT_REDIAL_MIN     50u         /* ms between attempts at a master that is gone */
 #define AGT_REDIAL_MAX     500u
-#define AGT_TRY_MS         1000u /* for a place to take the connection */
+#define AGT_PLACE_MS       1000u
 #define AGT_ALIASES_MAX    8u
 #define AGT_MASTERS_MAX    64u
 #define AGT_FENCES         32u

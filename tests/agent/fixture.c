@@ -22,7 +22,15 @@ struct cc_addr fx_addr(unsigned n)
 
 struct fx *fx_new(void)
 {
-	struct agt_config cfg = {.agent = fx_id(99), .name = "testhost", .max_comms_per_uid = 16};
+	return fx_new_place(0);
+}
+
+struct fx *fx_new_place(uint32_t place_timeout_ms)
+{
+	struct agt_config cfg = {.agent = fx_id(99),
+		.name = "testhost",
+		.max_comms_per_uid = 16,
+		.place_timeout_ms = place_timeout_ms};
 	struct fx *f = calloc(1, sizeof *f);
 
 	ck_assert_ptr_nonnull(f);

@@ -27,6 +27,7 @@ struct fx {
 };
 
 struct fx *fx_new(void);
+struct fx *fx_new_place(uint32_t place_timeout_ms);
 void fx_free(struct fx *f);
 void fx_step(struct fx *f, const struct agt_event *ev);
 

@@ -91,6 +91,20 @@ START_TEST(no_answer_for_a_second_is_none)
 }
 END_TEST
 
+START_TEST(the_time_of_a_place_is_the_operators)
+{
+	fx_free(f);
+	f = fx_new_place(300);
+	fx_group(f, 1, 2, comms);
+	fx_orphan(f);
+	fx_tick(f, 299);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 0);
+	fx_tick(f, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 1);
+	fx_resume(f);
+}
+END_TEST
+
 START_TEST(the_grace_ends)
 {
 	uint32_t again;
@@ -369,6 +383,7 @@ Suite *seek_suite(void)
 	tcase_add_test(t, a_master_is_sought_ever_less_often);
 	tcase_add_test(t, what_breaks_the_protocol_is_not_the_master);
 	tcase_add_test(t, no_answer_for_a_second_is_none);
+	tcase_add_test(t, the_time_of_a_place_is_the_operators);
 	tcase_add_test(t, the_grace_ends);
 	tcase_add_test(t, a_pause_of_the_agent_is_not_the_masters);
 	tcase_add_test(t, a_stale_master_is_passed_by);

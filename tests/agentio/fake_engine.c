@@ -37,6 +37,7 @@ static bool auto_done = true, have_spec;
 static struct eng_xfer_spec last_spec;
 static struct eng_member last_members[ENG_MEMBERS_MAX]; /* of last_spec */
 static uint32_t links_dropped, last_link;
+static struct cc_bounds bounds;
 
 static void push(struct eng *e, const struct eng_event *ev)
 {
@@ -159,6 +160,24 @@ void eng_skip(struct eng *e, uint64_t seq)
 {
 	(void)e;
 	(void)seq;
+}
+
+struct cc_bounds fake_bounds(void)
+{
+	struct cc_bounds b;
+
+	pthread_mutex_lock(&lock);
+	b = bounds;
+	pthread_mutex_unlock(&lock);
+	return b;
+}
+
+void eng_set_bounds(struct eng *e, const struct cc_bounds *b)
+{
+	(void)e;
+	pthread_mutex_lock(&lock);
+	bounds = *b;
+	pthread_mutex_unlock(&lock);
 }
 
 void eng_look(struct eng *e, bool starts)

@@ -23,5 +23,7 @@ bool fake_last_spec(struct eng_xfer_spec *ret);
 void fake_break_link(uint32_t link);
 /* Number of the link that was given the last stream. */
 uint32_t fake_last_link(void);
+/* Those that an engine was given last. */
+struct cc_bounds fake_bounds(void);
 
 #endif

@@ -533,6 +533,7 @@ void master_take(struct master *m, uint64_t term, struct wm_msg *hello)
 			.heartbeat_ms = 1000,
 			.timeout_ms = 60000,
 			.segment_max = m->segment_max,
+			.bounds = m->bounds,
 			.term = term}};
 
 	ck_assert_int_eq(poll(&p, 1, FX_TIMEOUT_MS), 1);

@@ -108,8 +108,9 @@ struct master {
 	struct cc_id run, key, agent;
 	struct cc_seal *seal; /* of the connection */
 	uint64_t seq, term;
-	uint64_t next;        /* goes with the ends of operations */
-	uint32_t segment_max; /* bytes; told to the agent */
+	uint64_t next;           /* goes with the ends of operations */
+	uint32_t segment_max;    /* bytes; told to the agent */
+	struct cc_bounds bounds; /* likewise; 0: the usual ones */
 };
 
 void master_listen(struct master *m);

@@ -198,6 +198,31 @@ START_TEST(answers_garbage_or_nothing)
 }
 END_TEST
 
+START_TEST(the_master_tells_the_bounds)
+{
+	const struct cc_bounds told = {.ms = {[CC_BOUND_LINK] = 6000,
+					       [CC_BOUND_STREAM] = 20000,
+					       [CC_BOUND_STUCK] = 4000,
+					       [CC_BOUND_NEW_LINK] = 4000,
+					       [CC_BOUND_ROUND] = 9000}};
+	struct cc_bounds engine;
+	struct wlk_hello h;
+	uint64_t start;
+	int fd;
+
+	m.bounds = told;
+	order_link(&far.at, 1, false);
+	start = cc_now_ns();
+	fd = accept_stream(&h);
+	EXPECT_FAILURE("no answer in time");
+	ck_assert_uint_ge(cc_now_ns() - start, 1900000000u);
+	close(fd);
+	engine = fake_bounds();
+	for (int i = 0; i < CC_BOUNDS; i++)
+		ck_assert_uint_eq(engine.ms[i], told.ms[i]);
+}
+END_TEST
+
 /* A port that drops what comes: with a full backlog no connection is answered. Two orders of the
  * ring have to fail before it is clear that nobody reaches a host, and 5 s are all there is. */
 START_TEST(dropped_connections_are_bounded)
@@ -258,6 +283,7 @@ Suite *link_suite(void)
 	tcase_add_test(t, refusal_is_told);
 	tcase_add_test(t, later_stream_fails);
 	tcase_add_test(t, answers_garbage_or_nothing);
+	tcase_add_test(t, the_master_tells_the_bounds);
 	tcase_add_test(t, dropped_connections_are_bounded);
 	tcase_add_test(t, breaks_and_is_reopened);
 	suite_add_tcase(s, t);

@@ -41,6 +41,7 @@ START_TEST(defaults)
 	ck_assert_uint_eq(o.cfg.idle_exit_ms, 0);
 	ck_assert_uint_eq(o.cfg.stopped_timeout_ms, 10000);
 	ck_assert_uint_eq(o.cfg.beat_timeout_ms, 3000);
+	ck_assert_uint_eq(o.cfg.place_timeout_ms, 1000);
 	ck_assert_int_eq(o.listen_fd, -1);
 	ck_assert_uint_eq(o.cfg.advertise.n, 0);
 	ck_assert_int_eq(PARSE(&o, "--private", "--listen-fd", "3"), 0);
@@ -62,8 +63,8 @@ START_TEST(wrong_values)
 		"--interfaces=10.0.0/8", "--interfaces=a.example", "--advertise=a.example:0",
 		"--advertise=192.0.2.999", "--advertise=a.example:x", "--advertise=0.0.0.0",
 		"--log-level=loud", "--sessions-per-user=0", "--master-grace-ms=0",
-		"--stopped-timeout-ms=x", "--beat-timeout-ms=0", "--idle-exit=-5", "--listen-fd=x",
-		"--name=", "--no-such-option", "stray"};
+		"--stopped-timeout-ms=x", "--beat-timeout-ms=0", "--place-timeout-ms=0",
+		"--idle-exit=-5", "--listen-fd=x", "--name=", "--no-such-option", "stray"};
 	struct options o;
 
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)

@@ -226,6 +226,11 @@ def test_handed_over_socket(folder):
             assert r.returncode == 64 and "no TCP socket that listens" in r.stderr
 
 
+BOUNDS = (("link_timeout_ms", 2000, 90000), ("stream_timeout_ms", 2000, 90000),
+          ("stuck_timeout_ms", 1000, 90000), ("new_link_timeout_ms", 500, 60000),
+          ("round_timeout_ms", 2000, 300000))
+
+
 def test_usage(folder):
     del folder
     for arguments in (["--nonsense"], ["x"], ["--listen", "name:1"], ["--listen-fd", "x"],
@@ -237,6 +242,18 @@ def test_usage(folder):
         r = run(MASTERD, "--host-timeout", seconds)
         said = f'--host-timeout: "{seconds}" is no number of seconds from 0.5 to 600'
         assert r.returncode == 64 and said in r.stderr, (seconds, r)
+    for key, least, most in BOUNDS:
+        for ms in (str(least - 1), str(most + 1), "-1", "2.5", "", "soon"):
+            r = run(MASTERD, f"--{key.replace('_', '-')}", ms)
+            said = f'"{ms}" is no number of milliseconds from {least} to {most}'
+            assert r.returncode == 64 and f"{key.replace('_', '-')}: {said}" in r.stderr, r
+    for options, said in (
+            ("--link-timeout-ms 8000 --stream-timeout-ms 7999",
+             "stream_timeout_ms is 7999: it must be 8000 at least"),
+            ("--new-link-timeout-ms 3000 --round-timeout-ms 6999",
+             "round_timeout_ms is 6999: it must be 7000 at least")):
+        r = run(MASTERD, *options.split())
+        assert r.returncode == 64 and said in r.stderr, r
     r = run(MASTERD, "--help")
     assert r.returncode == 0 and "--parent-fd" in r.stdout and not r.stderr
     r = run(MASTERD, "--version")
@@ -275,10 +292,18 @@ def test_config(folder):
                              ("[master]\nlog_level = loud\n", 2, "loud"),
                              ("[master]\nhost_timeout = 0\n", 2, "host_timeout: \"0\" is no number "
                               "of seconds from 0.5 to 600"),
+                             *((f"[master]\n{key} = {least - 1}\n", 2, f"{key}: \"{least - 1}\" is "
+                                f"no number of milliseconds from {least} to {most}")
+                               for key, least, most in BOUNDS),
                              ("[master]\nnonsense\n", 2, "key")):
         write(text)
         r = run(MASTERD, "--config", path)
         assert r.returncode == 78 and f"line {line}:" in r.stderr and what in r.stderr, r
+    write("[master]\nnew_link_timeout_ms = 3000\n")  # a round has longer then
+    with Master(folder, "--config", path, "--listen", "127.0.0.1:0") as m:
+        assert m.end() == 0
+    r = run(MASTERD, "--config", path, "--round-timeout-ms", "6000")
+    assert r.returncode == 78 and "round_timeout_ms is 6000: it must be 7000" in r.stderr, r
     r = run(MASTERD, "--config", path + ".missing")
     assert r.returncode == 66 and path + ".missing" in r.stderr
 

@@ -20,6 +20,7 @@ VANISHED = 2
 CUT = 5  # seconds
 BRIEF = (1.5, 3)
 LONG = (2.2, 3.5)
+TOLD = 6
 TINY = "type=f32 op=sum count=16384 verify=1"  # 64 KiB: the agents' loops do it
 
 
@@ -197,6 +198,29 @@ def brief(hosts, seconds):
         lab.check_alive()
 
 
+def told(hosts):
+    """How long a link may be silent is what the master's operator says, in one place for all agents."""
+    with lib.Lab(hosts=hosts) as lab:
+        file = lab.folder / "master.conf"
+        file.write_text(f"[master]\nlink_timeout_ms = {1000 * TOLD}\n", "utf-8")
+        lab.start_master(2, options=("--config", file))
+        for host in range(2):
+            lab.start_agent(host)
+        peers = lab.start_peers(range(2))
+        for host in range(2):
+            hosts.deafen(host, 1 - host, True)
+        for peer in peers:
+            peer.send(f"reduce {TINY} ids={ids_of(peers)}")
+        for peer in peers:
+            peer.read()
+        said = [float(s) for daemon in lab.agents.values() for s in
+                re.findall(r"nothing was heard of the other host for ([0-9.]+) s",
+                           "\n".join(daemon.log_lines()))]
+        check(said and min(said) >= TOLD,
+              f"a silent link is given up after the {TOLD} s of the master's file", said)
+        lab.check_alive()
+
+
 def cut_off(hosts, place, seconds):
     """The cable of the master's host is out for longer than the master waits for a host. Nobody loses
     his place: all hosts fell silent at once. place: of the peers, the master's host being the first."""
@@ -218,7 +242,8 @@ def cut_off(hosts, place, seconds):
 
 
 def test():
-    for n, scene in ((HOSTS, slow), (HOSTS, patient), (HOSTS, part), (HOSTS + 1, part),
+    for n, scene in ((HOSTS, slow), (HOSTS, patient), (HOSTS, told), (HOSTS, part),
+                     (HOSTS + 1, part),
                      *((HOSTS, lambda h, s=s: brief(h, s)) for s in BRIEF),
                      *((HOSTS, lambda h, s=s: cut_off(h, (1, 2), s)) for s in LONG),
                      *((HOSTS, lambda h, s=s: cut_off(h, (0, 1, 2), s)) for s in LONG),

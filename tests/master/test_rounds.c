@@ -667,6 +667,25 @@ START_TEST(agents_that_do_not_report_are_kicked)
 }
 END_TEST
 
+START_TEST(the_time_for_a_report_is_the_operators)
+{
+	struct ccm_config cfg = {.run = {{1}},
+		.run_key = {{2}},
+		.segment_max = 4096,
+		.bounds = {.ms = {[CC_BOUND_NEW_LINK] = 4000}}};
+
+	fk_free(&f);
+	fk_init(&f, &cfg);
+	run_of(2);
+	fk_manual(&f);
+	fk_leave(&p[1], WM_LEAVE_CLEAN);
+	fk_tick(&f, 8900);
+	ck_assert(h[0]->open);
+	fk_tick(&f, 300);
+	assert_contains(fk_take(h[0], WM_KICK)->u.kick.text, "within 9000 ms");
+}
+END_TEST
+
 START_TEST(a_vote_during_a_rewiring_is_answered_after_it)
 {
 	struct ccm_peer_info info;
@@ -724,6 +743,7 @@ int main(void)
 	tcase_add_test(tc, orders_are_not_tried_for_longer_than_5_s);
 	tcase_add_test(tc, a_newcomer_out_of_reach_is_out_after_one_round);
 	tcase_add_test(tc, agents_that_do_not_report_are_kicked);
+	tcase_add_test(tc, the_time_for_a_report_is_the_operators);
 	tcase_add_test(tc, a_vote_during_a_rewiring_is_answered_after_it);
 	suite_add_tcase(s, tc);
 	return tl_run(s);

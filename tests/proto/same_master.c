@@ -49,7 +49,8 @@ static bool same_hello_ack(const struct wm_hello_ack *a, const struct wm_hello_a
 	return a->version == b->version && a->features == b->features &&
 	       cc_id_eq(&a->run, &b->run) && a->heartbeat_ms == b->heartbeat_ms &&
 	       a->timeout_ms == b->timeout_ms && a->segment_max == b->segment_max &&
-	       a->term == b->term && a->resume == b->resume;
+	       a->term == b->term && a->resume == b->resume &&
+	       memcmp(&a->bounds, &b->bounds, sizeof a->bounds) == 0;
 }
 
 static bool same_digest(const struct wm_digest *a, const struct wm_digest *b)

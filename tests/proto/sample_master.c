@@ -116,6 +116,22 @@ static void addresses(struct tl_rng *r, struct wm_addresses *m)
 	m->port_benchmark = (uint16_t)tl_range(r, 0, 65535);
 }
 
+static struct cc_bounds bounds(struct tl_rng *r)
+{
+	struct cc_bounds b = {{0}};
+	uint32_t min, max;
+
+	for (enum cc_bound i = 0; i < CC_BOUNDS; i++) {
+		cc_bound_range(i, &min, &max);
+		if (i == CC_BOUND_STREAM)
+			min = b.ms[CC_BOUND_LINK];
+		else if (i == CC_BOUND_ROUND)
+			min = CC_ROUND_MIN_MS(b.ms[CC_BOUND_NEW_LINK]);
+		b.ms[i] = (uint32_t)tl_range(r, min, max);
+	}
+	return b;
+}
+
 static void hello_ack(struct tl_rng *r, struct wm_hello_ack *m)
 {
 	m->version = (uint32_t)tl_range(r, WM_VERSION_MIN, WM_VERSION_MAX);
@@ -126,6 +142,7 @@ static void hello_ack(struct tl_rng *r, struct wm_hello_ack *m)
 	m->segment_max = (uint32_t)tl_range(r, CC_PLAN_SEGMENT_MIN, CC_PLAN_SEGMENT_MAX);
 	m->term = 1 + tl_magnitude(r, 63);
 	m->resume = flip(r);
+	m->bounds = bounds(r);
 }
 
 static struct wm_digest digest(struct tl_rng *r)

@@ -2,6 +2,8 @@
  *
  * Every limit of the messages between agents and the master, on both sides.
  */
+#include <stdio.h>
+
 #include "common/cc_plan.h"
 #include "tests/proto/master_check.h"
 
@@ -150,6 +152,44 @@ START_TEST(hello_ack_limits)
 	refused(&m, "hello_ack.term");
 	h->term = 1;
 	accepted(&m);
+}
+END_TEST
+
+START_TEST(hello_ack_bounds)
+{
+	static const struct {
+		enum cc_bound bound;
+		uint32_t min, max;
+	} rows[] = {{CC_BOUND_LINK, 2000, 90000}, {CC_BOUND_STREAM, 2000, 90000},
+		{CC_BOUND_STUCK, 1000, 90000}, {CC_BOUND_NEW_LINK, 500, 60000},
+		{CC_BOUND_ROUND, 2000, 300000}};
+	uint32_t *ms = m.u.hello_ack.bounds.ms;
+	char field[64];
+
+	for (uint32_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		fresh(WM_HELLO_ACK);
+		ms[CC_BOUND_LINK] = 2000;
+		ms[CC_BOUND_STREAM] = 90000;
+		ms[CC_BOUND_NEW_LINK] = 500;
+		ms[CC_BOUND_ROUND] = 300000;
+		snprintf(field, sizeof field, "hello_ack.%s", cc_bound_names[rows[i].bound]);
+		ms[rows[i].bound] = rows[i].min;
+		accepted(&m);
+		ms[rows[i].bound] = rows[i].max;
+		accepted(&m);
+		ms[rows[i].bound] = rows[i].min - 1;
+		refused(&m, field);
+		ms[rows[i].bound] = rows[i].max + 1;
+		refused(&m, field);
+	}
+	fresh(WM_HELLO_ACK);
+	ms[CC_BOUND_LINK] = 5000;
+	ms[CC_BOUND_STREAM] = 4999;
+	refused(&m, "hello_ack.stream_timeout_ms");
+	fresh(WM_HELLO_ACK);
+	ms[CC_BOUND_NEW_LINK] = 3000;
+	ms[CC_BOUND_ROUND] = 6999;
+	refused(&m, "hello_ack.round_timeout_ms");
 }
 END_TEST
 
@@ -612,6 +652,7 @@ int main(void)
 	tcase_add_test(limits, hello_run_limits);
 	tcase_add_test(limits, version_ranges);
 	tcase_add_test(limits, hello_ack_limits);
+	tcase_add_test(limits, hello_ack_bounds);
 	tcase_add_test(limits, peer_limits);
 	tcase_add_test(limits, op_params_limits);
 	tcase_add_test(limits, unmet_limits);

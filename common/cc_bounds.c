@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#include "common/cc_bounds.h"
+
+/*
+ * An idle link is heard once a second, so less than two seconds would be no proof. The kernel's
+ * probes of a silent connection end after two minutes, of which half a minute is for the way.
+ */
+static const struct {
+	uint32_t usual, min, max;
+} limits[CC_BOUNDS] = {
+	[CC_BOUND_LINK] = {2800, 2000, 90000},
+	[CC_BOUND_STREAM] = {10000, 2000, 90000},
+	[CC_BOUND_STUCK] = {3000, 1000, 90000},
+	[CC_BOUND_NEW_LINK] = {2000, 500, 60000},
+	[CC_BOUND_ROUND] = {5000, 2000, 300000},
+};
+
+const char *const cc_bound_names[CC_BOUNDS] = {
+	[CC_BOUND_LINK] = "link_timeout_ms",
+	[CC_BOUND_STREAM] = "stream_timeout_ms",
+	[CC_BOUND_STUCK] = "stuck_timeout_ms",
+	[CC_BOUND_NEW_LINK] = "new_link_timeout_ms",
+	[CC_BOUND_ROUND] = "round_timeout_ms",
+};
+
+void cc_bound_range(enum cc_bound b, uint32_t *ret_min, uint32_t *ret_max)
+{
+	*ret_min = limits[b].min;
+	*ret_max = limits[b].max;
+}
+
+/* What the others demand of this one. */
+static uint32_t demanded(const struct cc_bounds *b, enum cc_bound which)
+{
+	if (which == CC_BOUND_STREAM)
+		return b->ms[CC_BOUND_LINK];
+	return which == CC_BOUND_ROUND ? CC_ROUND_MIN_MS(b->ms[CC_BOUND_NEW_LINK]) : 0;
+}
+
+void cc_bounds_complete(struct cc_bounds *b)
+{
+	for (enum cc_bound i = 0; i < CC_BOUNDS; i++) {
+		uint32_t least = demanded(b, i), usual = limits[i].usual;
+
+		if (b->ms[i] == 0)
+			b->ms[i] = usual > least ? usual : least;
+	}
+}
+
+enum cc_bound cc_bounds_wrong(const struct cc_bounds *b)
+{
+	enum cc_bound i = 0;
+
+	while (i < CC_BOUNDS && b->ms[i] >= limits[i].min && b->ms[i] <= limits[i].max &&
+		b->ms[i] >= demanded(b, i))
+		i++;
+	return i;
+}

@@ -53,6 +53,7 @@
 #define AGT_REDIAL_MIN     50u         /* ms between attempts at a master that is gone */
 #define AGT_REDIAL_MAX     500u
 #define AGT_PLACE_MS       1000u
+#define AGT_SHORT_MS       4000u /* that members may lack what the run takes */
 #define AGT_ALIASES_MAX    8u
 #define AGT_MASTERS_MAX    64u
 #define AGT_FENCES         32u
@@ -283,6 +284,7 @@ struct agt_run {
 	bool dialling;          /* no answer yet: to MASTER_OPEN, or to HELLO */
 	uint64_t dial_ns;       /* when that attempt began; else when the next one is due */
 	uint32_t backoff_ms;
+	uint64_t short_ns;     /* since when this host lacks what the run takes, or 0 */
 	uint64_t orphan_ns;    /* since when it has no master */
 	char why[WM_TEXT_MAX]; /* and why */
 	enum agt_run_state state;

@@ -32,6 +32,7 @@ void agt_master_up(struct agt *a, const struct agt_event *ev)
 
 	if (!r || !r->dialling)
 		return;
+	r->short_ns = 0;
 	if (r->state == AGT_RUN_CONNECTING)
 		agt_run_set_state(a, r, AGT_RUN_GREETING);
 	else if (r->state == AGT_RUN_ORPHAN)

@@ -340,7 +340,13 @@ void agt_run_master_down(struct agt *a, const struct agt_event *ev)
 	if (!r || r->state == AGT_RUN_OVER)
 		return;
 	r->taken = ev->taken;
-	if (ev->code && !agt_run_has_members(r)) {
+	if (!ev->code)
+		r->short_ns = 0;
+	else if (!r->short_ns)
+		r->short_ns = a->now;
+	/* Members may have it again in a moment. */
+	if (ev->code && (!agt_run_has_members(r) ||
+				a->now - r->short_ns >= AGT_SHORT_MS * (uint64_t)AGT_NS_PER_MS)) {
 		agt_verdict_set(&v, ev->code, "%s", why);
 		agt_log(a, AGT_LOG_ERR, "%s", why);
 		agt_run_over(a, r, &v);

@@ -136,6 +136,37 @@ START_TEST(the_grace_ends)
 }
 END_TEST
 
+/* What this host lacks is not said of the master. */
+START_TEST(a_shortage_that_lasts)
+{
+	struct agt_event down = {.type = AGT_EV_MASTER_DOWN,
+		.run = 1,
+		.code = WIRE_OUT_OF_MEMORY,
+		.text = "no threads"};
+	unsigned n;
+
+	fx_group(f, 1, 2, comms);
+	fx_orphan(f);
+	for (n = 0; n < 20; n++) {
+		fx_step(f, &down);
+		if (fx_count(f, AGT_ACT_MASTER_CLOSE) > 0)
+			break;
+		if (_i == 1) { /* in between it has them */
+			fx_tick(f, 500);
+			fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
+		}
+		fx_tick(f, 500);
+	}
+	if (_i == 1) {
+		ck_assert_uint_eq(n, 20);
+		return;
+	}
+	ck_assert_uint_eq(n, 8);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.code, WIRE_OUT_OF_MEMORY);
+	ck_assert_str_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.text, "no threads");
+}
+END_TEST
+
 START_TEST(a_pause_of_the_agent_is_not_the_masters)
 {
 	fx_group(f, 1, 2, comms);
@@ -385,6 +416,7 @@ Suite *seek_suite(void)
 	tcase_add_test(t, no_answer_for_a_second_is_none);
 	tcase_add_test(t, the_time_of_a_place_is_the_operators);
 	tcase_add_test(t, the_grace_ends);
+	tcase_add_loop_test(t, a_shortage_that_lasts, 0, 2);
 	tcase_add_test(t, a_pause_of_the_agent_is_not_the_masters);
 	tcase_add_test(t, a_stale_master_is_passed_by);
 	tcase_add_test(t, who_sends_us_away_is_asked_last);

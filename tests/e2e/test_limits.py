@@ -61,6 +61,52 @@ def agent_without_threads():
         lab.check_alive()
 
 
+class Confined(lib.Loopback):
+    """The first host's agents are in a cgroup as soon as that is there."""
+
+    def __init__(self, group):
+        super().__init__(2)
+        self.group = group
+
+    def command(self, host, args):
+        if host != 0 or not self.group.exists():
+            return args
+        return ["sh", "-c", f'echo $$ >{self.group}/cgroup.procs && exec "$@"', "sh", *args]
+
+
+def agent_that_comes_back_without_threads(lasts):
+    """It is not the master that is lost: who waits is told the limit, unless it is raised soon."""
+    if not os.access(PIDS / "cgroup.procs", os.W_OK):
+        return
+    group = PIDS / f"{lib.PREFIX}-{os.getpid()}"
+    line = "reduce type=f32 op=sum count=1000 tag=1 retry=3"
+    with lib.Lab(hosts=Confined(group)) as lab:
+        lab.start()
+        peers, old = lab.start_peers((0, 1)), lab.agents[0]
+        group.mkdir()
+        try:
+            (group / "pids.max").write_text("1", "ascii")
+            lab.drop(old)
+            peers[0].send(line)
+            agent = lab.start_agent(0, path=old.socket, admin=old.admin)
+            agent.await_log("no threads or descriptors")
+            peers[1].send(line)
+            if lasts:
+                answer = peers[0].read(2 * SOON)
+                check(names(answer, "pids.max", f"pcclagentd (pid {agent.pid})"),
+                      f"no threads for an agent that comes back: {answer['text']}", answer)
+                check(peers[1].read(2 * SOON)["code"] != SUCCESS, "and no call waits")
+            (group / "pids.max").write_text("max", "ascii")
+            if not lasts:
+                answers = [peer.read(2 * SOON) for peer in peers]
+                check(all(a["code"] == SUCCESS for a in answers), "with threads it goes on", answers)
+        finally:
+            for pid in (group / "cgroup.procs").read_text("ascii").split():
+                (PIDS / "cgroup.procs").write_text(pid, "ascii")
+            group.rmdir()
+        lab.check_alive()
+
+
 def agent_without_descriptors():
     """Its limit lies near what is open, each time one higher: whatever call fails says so."""
     reduce = "reduce type=f32 op=sum count=1000 tag=1 ids=0,1"
@@ -334,6 +380,8 @@ def starting_an_agent():
 
 def test():
     agent_without_threads()
+    for lasts in (True, False):
+        agent_that_comes_back_without_threads(lasts)
     agent_without_descriptors()
     for host in (0, 1):
         state_without_descriptors(host)

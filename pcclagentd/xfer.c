@@ -47,8 +47,8 @@ static uint32_t add_members(struct xfer *x, const struct agt_xfer *t, char *text
 			.in = region_ref(s->in),
 			.out = s->out ? region_ref(s->out) : NULL};
 		if (comm_use_engine(c, r) < 0) {
-			snprintf(text, WL_TEXT_MAX, "the agent cannot watch a doorbell");
-			return WIRE_INTERNAL_ERROR;
+			return agentd_shortage("the agent cannot watch a doorbell", "epoll_ctl",
+				text, WL_TEXT_MAX);
 		}
 	}
 	return WIRE_SUCCESS;
@@ -193,10 +193,21 @@ static void announce(const struct xfer *x, const struct agt_xfer *t, uint64_t fl
 	}
 }
 
+static uint32_t no_memory(char *text)
+{
+	return agentd_shortage(
+		"the agent has no memory for the operation", "mmap", text, WL_TEXT_MAX);
+}
+
 static uint32_t start_engine(struct xfer *x, const struct eng_xfer_spec *spec, char *text)
 {
-	if (eng_start(x->run->eng, spec) < 0) {
-		snprintf(text, WL_TEXT_MAX, "the agent's engine did not take the operation");
+	int err = eng_start(x->run->eng, spec);
+
+	if (err == CC_ERR_NOMEM)
+		return no_memory(text);
+	if (err < 0) {
+		snprintf(text, WL_TEXT_MAX, "the agent's engine did not take the operation: %s",
+			cc_err_str(err));
 		return WIRE_INTERNAL_ERROR;
 	}
 	x->started = true;
@@ -206,10 +217,8 @@ static uint32_t start_engine(struct xfer *x, const struct eng_xfer_spec *spec, c
 static uint32_t start_small(struct xfer *x, const struct eng_xfer_spec *spec, char *text)
 {
 	x->small = small_new(x, spec);
-	if (!x->small) {
-		snprintf(text, WL_TEXT_MAX, "the agent has no memory for the operation");
-		return WIRE_OUT_OF_MEMORY;
-	}
+	if (!x->small)
+		return no_memory(text);
 	small_begin(x);
 	return WIRE_SUCCESS;
 }

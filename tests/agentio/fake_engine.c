@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/agentio/fake_engine.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +34,7 @@ struct eng {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct eng *engines;
-static bool auto_done = true, have_spec;
+static bool auto_done = true, have_spec, exhausted;
 static struct eng_xfer_spec last_spec;
 static struct eng_member last_members[ENG_MEMBERS_MAX]; /* of last_spec */
 static uint32_t links_dropped, last_link;
@@ -145,6 +146,11 @@ int eng_start(struct eng *e, const struct eng_xfer_spec *spec)
 	struct eng_event ev = {.type = ENG_XFER_DONE, .seq = spec->seq};
 
 	pthread_mutex_lock(&lock);
+	if (exhausted) {
+		pthread_mutex_unlock(&lock);
+		errno = ENOMEM;
+		return CC_ERR_NOMEM;
+	}
 	e->xfers[e->n_xfers++] = spec->seq;
 	last_spec = *spec;
 	memcpy(last_members, spec->members, spec->n_members * sizeof *last_members);
@@ -252,6 +258,13 @@ struct fake_counts fake_counts(void)
 	c.links_dropped = links_dropped;
 	pthread_mutex_unlock(&lock);
 	return c;
+}
+
+void fake_set_exhausted(bool on)
+{
+	pthread_mutex_lock(&lock);
+	exhausted = on;
+	pthread_mutex_unlock(&lock);
 }
 
 void fake_set_auto_done(bool on)

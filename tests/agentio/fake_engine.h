@@ -17,6 +17,8 @@ struct fake_counts {
 struct fake_counts fake_counts(void);
 /* Transfers are done as soon as they start (the default), or only when cancelled. */
 void fake_set_auto_done(bool on);
+/* From now on no transfer starts: there is no memory. */
+void fake_set_exhausted(bool on);
 /* The transfer that was started last; false: none yet. */
 bool fake_last_spec(struct eng_xfer_spec *ret);
 /* The engine notices that the streams of this link broke. */

@@ -311,6 +311,24 @@ START_TEST(windows_are_for_whole_segments)
 }
 END_TEST
 
+/* All callers are told, by the code and by the agent that has no memory. */
+START_TEST(an_engine_without_memory)
+{
+	struct shm_sqe ea = operand(1, 0, &ma, &staged_a), eb = operand(1, 0, &mb, &staged_b);
+	struct wm_msg msg;
+
+	fake_set_exhausted(true);
+	queue_push(&qa, &ea);
+	queue_push(&qb, &eb);
+	master_start_op(&m, 1);
+	master_expect(&m, WM_OP_REPORT, &msg);
+	ck_assert(!msg.u.op_report.ok);
+	ck_assert_uint_eq(msg.u.op_report.code, WIRE_OUT_OF_MEMORY);
+	ck_assert_msg(strstr(msg.u.op_report.text, "(pid ") != NULL, "%s", msg.u.op_report.text);
+	wire_master_clear(&msg);
+}
+END_TEST
+
 /* ---- one process, several hosts ---- */
 
 START_TEST(results_stand_where_operands_were)
@@ -385,6 +403,7 @@ Suite *place_suite(void)
 	tcase_add_loop_test(t, one_must_be_kept, 0, 3);
 	tcase_add_test(t, small_ones_have_an_area);
 	tcase_add_loop_test(t, windows_are_for_one_host, 0, 3);
+	tcase_add_test(t, an_engine_without_memory);
 	suite_add_tcase(s, t);
 	tcase_set_timeout(cut, 60);
 	tcase_add_checked_fixture(cut, setup_short_segments, teardown_alone);

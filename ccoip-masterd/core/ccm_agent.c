@@ -303,12 +303,12 @@ void ccm_agent_heard(struct ccm *m, struct ccm_agent *a)
 }
 
 /* When somebody dials anew, agents may have given us up: they have missed one beat more than we
- * have, at most. */
+ * have, at most, and their clocks may be faster. */
 static bool is_silent(const struct ccm *m, struct ccm_agent *a, bool dialled)
 {
 	uint64_t beat = m->cfg.heartbeat_ms * CCM_NS_PER_MS;
 
-	return dialled ? cc_detect_silence(&a->life, m->now) + beat > m->any.min_ns
+	return dialled ? cc_detect_silence(&a->life, m->now) + 2 * beat > m->any.min_ns
 		       : cc_detect_gone(&a->life, m->now);
 }
 

@@ -118,7 +118,7 @@ enum agt_event_type {
 	AGT_EV_MASTER_UP,    /* run: somebody answers there */
 	AGT_EV_MASTER_DOWN,  /* run, text, code (0, or this host lacks what the run takes: it ends,
 			      * with members not at once); also when it could not be made: the answer
-			      * to the last  MASTER_OPEN, unless a MASTER_DROP or _CLOSE came after it
+			      * to the last MASTER_OPEN, unless a MASTER_DROP or _CLOSE came after it
 			      */
 	AGT_EV_ADDRESSES,    /* addresses: where this agent is reached from now on */
 	AGT_EV_SET_MASTER,   /* from, to: the master at from is to be found at to, too (family 0:

@@ -544,7 +544,7 @@ void probe_start(struct run *r, const struct wm_probe *m);
 /* The other agent has answered the hello on fd, which is the probe's now. bulk: it exchanges bytes.
  * The probe may be gone when this returns. */
 void probe_reached(struct probe *p, enum wlk_service service, int fd, bool bulk);
-void probe_failed(struct probe *p, const char *text);
+void probe_failed(struct probe *p, uint32_t code, const char *text);
 /* Sends what nobody reads and the end of the stream, on a socket that has room. */
 bool probe_send_bulk(int fd);
 /* Why a host is not connected to which no segments get through. */

@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/cc_limit.h"
 #include "common/cc_sys.h"
 #include "pcclagentd/io.h"
 #include "pcclagentd/way.h"
@@ -24,7 +25,7 @@
 #define AT_ONCE     32u     /* streams being opened at a time, each for two round trips */
 #define STAGGER_NS  MS(200) /* between two candidates; less if there are many */
 #define ROUND_TRIPS 4u      /* of a new link: two of stream 0, two of the others */
-#define ERROR_SIZE  96
+#define ERROR_SIZE  224
 /* Operands that wait to be sent: those of the operations in flight, and of some that have failed
  * meanwhile. */
 #define SMALL_MAX_OUT ((size_t)256 << 20)
@@ -54,6 +55,7 @@ struct dial {
 	struct cc_key proof; /* of its hello */
 	uint32_t have;
 	uint8_t ack[WLK_ACK_SIZE];
+	bool limit; /* FAILED: see wm_failure */
 	char error[ERROR_SIZE];
 };
 
@@ -138,6 +140,15 @@ __attribute__((format(printf, 2, 3))) static void dial_fail(struct dial *d, cons
 	va_end(ap);
 }
 
+/* By what errno says of this process. */
+static void dial_fail_here(struct dial *d)
+{
+	char limit[CC_LIMIT_TEXT];
+
+	d->limit = cc_limit_is(errno);
+	dial_fail(d, "%s", cc_limit_text(errno, limit, sizeof limit));
+}
+
 static void take_ack(struct dial *d)
 {
 	struct wlk_ack a;
@@ -145,9 +156,10 @@ static void take_ack(struct dial *d)
 
 	if (wlk_ack_get(d->ack, &a, &why) < 0)
 		dial_fail(d, "no agent there: %s", why);
-	else if (a.code != WLK_OK)
+	else if (a.code != WLK_OK) {
+		d->limit = a.code == WLK_REFUSED_LIMIT;
 		dial_fail(d, "refused: %s", a.text);
-	else if (a.version < WLK_VERSION_MIN || a.version > WLK_VERSION_MAX)
+	} else if (a.version < WLK_VERSION_MIN || a.version > WLK_VERSION_MAX)
 		dial_fail(d, "answered with version %u, known are %u to %u", a.version,
 			WLK_VERSION_MIN, WLK_VERSION_MAX);
 	else if (!d->link->probe && !way_ack_is_proven(&d->link->to.key, &d->proof, d->ack))
@@ -252,7 +264,7 @@ static void say_hello(struct dial *d)
 	}
 	d->watch = cc_watch_new(l->run->d->loop, d->fd, false, on_ack, d);
 	if (!d->watch)
-		dial_fail(d, "out of memory");
+		dial_fail_here(d);
 }
 
 static void on_connected(void *arg)
@@ -297,11 +309,12 @@ static const struct cc_conn_ops dial_ops = {
 static void dial_start(struct dial *d)
 {
 	d->state = DIAL_CONNECTING;
+	d->limit = false;
 	d->conn = cc_conn_connect(d->link->run->d->loop, &d->addr,
 		bound_ms(d->link, CC_BOUND_NEW_LINK), cc_tcp_sizes[d->link->segments], &dial_ops,
 		d);
 	if (!d->conn)
-		dial_fail(d, "%s", strerror(errno));
+		dial_fail_here(d);
 }
 
 /* ---- the link ---- */
@@ -375,19 +388,19 @@ static void list_errors(const struct out_link *l, char *text, size_t size)
 }
 
 /* Tells the core. The master knows the hosts' names and what to do. */
-static void link_fail_text(struct out_link *l, const char *text)
+static void link_fail_text(struct out_link *l, uint32_t code, const char *text)
 {
 	struct run *r = l->run;
 	struct agt_event ev = {.type = AGT_EV_LINK_FAILED,
 		.run = r->id,
 		.peer = l->to.agent,
-		.code = WIRE_RANK_CONNECTION_FAILED,
+		.code = code,
 		.text = text};
 	struct probe *p = l->probe;
 
 	out_link_free(l);
 	if (p)
-		probe_failed(p, text);
+		probe_failed(p, code, text);
 	else
 		agentd_feed(r->d, &ev);
 }
@@ -397,25 +410,40 @@ static void link_fail_narrow(struct out_link *l)
 	char text[WM_TEXT_MAX];
 
 	probe_narrow_text(text, sizeof text);
-	link_fail_text(l, text);
+	link_fail_text(l, WIRE_RANK_CONNECTION_FAILED, text);
+}
+
+/* The one that failed because an agent lacks what it takes, or NULL. */
+static const struct dial *find_short(const struct out_link *l, const struct dial *culprit)
+{
+	if (culprit)
+		return culprit->state == DIAL_FAILED && culprit->limit ? culprit : NULL;
+	for (uint32_t i = 0; i < l->n_tries; i++)
+		if (l->tries[i].state == DIAL_FAILED && l->tries[i].limit)
+			return &l->tries[i];
+	return NULL;
 }
 
 /* Says what each address said. */
 static void link_fail(struct out_link *l, const struct dial *culprit)
 {
+	const struct dial *lacks = find_short(l, culprit);
 	char text[WM_TEXT_MAX], addr[CC_ADDR_STR_SIZE];
 
 	if (culprit)
 		snprintf(text, sizeof text, "stream %u to %s: %s", culprit->stream,
 			cc_addr_str(&culprit->addr, addr),
 			culprit->state == DIAL_FAILED ? culprit->error : "no answer in time");
+	else if (lacks)
+		snprintf(
+			text, sizeof text, "%s: %s", cc_addr_str(&lacks->addr, addr), lacks->error);
 	else if (l->n_tries == 0)
 		snprintf(text, sizeof text, "it has no address");
 	else
 		list_errors(l, text, sizeof text);
 	/* It may be this host that is elsewhere. */
 	addresses_refresh(l->run->d);
-	link_fail_text(l, text);
+	link_fail_text(l, lacks ? WIRE_OUT_OF_MEMORY : WIRE_RANK_CONNECTION_FAILED, text);
 }
 
 static void on_small_closed(void *arg, int err, const char *text)

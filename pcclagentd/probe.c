@@ -50,14 +50,14 @@ static void probe_free(struct probe *p)
 	free(p);
 }
 
-/* text: NULL, or why that agent cannot be reached. */
-static void probe_end(struct probe *p, const char *text)
+/* WIRE_SUCCESS, or that agent cannot be reached. */
+static void end(struct probe *p, uint32_t code, const char *text)
 {
 	struct agt_event ev = {.type = AGT_EV_PROBED,
 		.run = p->run->id,
 		.peer = p->to.agent,
 		.seq = p->number,
-		.code = text ? WIRE_RANK_CONNECTION_FAILED : WIRE_SUCCESS,
+		.code = code,
 		.text = text};
 	struct agentd *d = p->run->d;
 
@@ -68,9 +68,15 @@ static void probe_end(struct probe *p, const char *text)
 		agentd_feed(d, &ev);
 }
 
-void probe_failed(struct probe *p, const char *text)
+/* text: NULL, or why not. */
+static void probe_end(struct probe *p, const char *text)
 {
-	probe_end(p, text);
+	end(p, text ? WIRE_RANK_CONNECTION_FAILED : WIRE_SUCCESS, text);
+}
+
+void probe_failed(struct probe *p, uint32_t code, const char *text)
+{
+	end(p, code, text);
 }
 
 void probe_narrow_text(char *text, size_t size)

@@ -260,6 +260,7 @@ struct wm_link_lost {
 
 struct wm_failure {
 	struct cc_id agent; /* could not be reached */
+	bool limit;         /* of one of the two agents is reached, which text names */
 	char text[WM_TEXT_MAX];
 };
 
@@ -524,6 +525,7 @@ struct wm_probe {
 struct wm_probed {
 	uint64_t number; /* of the wm_probe, >= 1 */
 	bool ok;
+	bool limit;             /* not ok: see wm_failure */
 	char text[WM_TEXT_MAX]; /* why not */
 };
 

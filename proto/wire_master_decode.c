@@ -443,6 +443,7 @@ static int get_round_report(
 		const Ccoip__Failure *f = p->failures[i];
 		struct wm_failure *to = &m->failures[i];
 
+		to->limit = f->limit;
 		rc = wire_get_id(
 			&to->agent, f->agent, why, "round_report.failures.agent: " WIRE_ID_LIMIT);
 		if (rc == 0)
@@ -699,6 +700,9 @@ static int get_probed(const Ccoip__Probed *p, struct wm_probed *m, const char **
 		return wire_bad(why, "probed.number: must be at least 1");
 	m->number = p->number;
 	m->ok = p->ok;
+	if (p->ok && p->limit)
+		return wire_bad(why, "probed.limit: must be false with ok");
+	m->limit = p->limit;
 	return wire_get_text(m->text, sizeof m->text, p->text, why, "probed.text: " TEXT_LIMIT);
 }
 

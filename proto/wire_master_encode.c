@@ -272,6 +272,7 @@ static void put_round_report(struct encoder *e, const struct wm_round_report *m)
 		p->failures[i] = &v[i];
 		ccoip__failure__init(&v[i]);
 		v[i].agent = wire_put_id(&f->agent);
+		v[i].limit = f->limit;
 		v[i].text = put_text(e, f->text, sizeof f->text);
 	}
 }
@@ -569,6 +570,7 @@ static void put_probed(struct encoder *e, const struct wm_probed *m)
 	ccoip__probed__init(p);
 	p->number = m->number;
 	p->ok = m->ok;
+	p->limit = m->limit;
 	p->text = put_text(e, m->text, sizeof m->text);
 }
 

@@ -363,8 +363,10 @@ void ccm_probes_free(struct ccm *m);
 
 /* ccm_verdict.c: the round has failures; removes peers or records pairs. */
 void ccm_round_judge(struct ccm *m);
-/* The sentence for both sides: host `from` could not reach host `to`, why (text), what to do. */
-void ccm_reach_reason(char *dst, size_t size, const char *from, const char *to, const char *text);
+/* The sentence for both sides: host `from` could not reach host `to`, why (text), what to do,
+ * unless it is for a limit that one of their agents has reached. */
+void ccm_reach_reason(
+	char *dst, size_t size, const char *from, const char *to, bool limit, const char *text);
 /* No ring of the groups marked as failed is possible: kicks the seats that are most at fault. */
 void ccm_groups_judge(struct ccm *m);
 

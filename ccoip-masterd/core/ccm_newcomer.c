@@ -129,7 +129,7 @@ static struct ccm_agent *agent_by_no(const struct ccm *m, uint64_t no)
 	return a;
 }
 
-static void probe_end(struct ccm *m, struct ccm_probe *p, bool ok, const char *text)
+static void probe_end(struct ccm *m, struct ccm_probe *p, bool ok, bool limit, const char *text)
 {
 	const struct ccm_agent *from = agent_by_no(m, p->key.from);
 	const struct ccm_agent *to = agent_by_no(m, p->key.to);
@@ -138,11 +138,12 @@ static void probe_end(struct ccm *m, struct ccm_probe *p, bool ok, const char *t
 	p->number = 0;
 	p->good = ok;
 	p->failed = !ok;
+	p->limit = limit;
 	p->known_ns = m->now;
 	if (ok)
 		return;
 	ccm_reach_reason(p->text, sizeof p->text, from ? from->hello.name : "",
-		to ? to->hello.name : "", text);
+		to ? to->hello.name : "", limit, text);
 	ccm_log(m, CCM_LOG_INFO, "a probe has failed: %s", p->text);
 }
 
@@ -157,7 +158,7 @@ void ccm_probed(struct ccm *m, const struct ccm_agent *a, const struct wm_probed
 	if (!p)
 		return;
 	ccm_copy(text, sizeof text, v->text);
-	probe_end(m, p, v->ok, text);
+	probe_end(m, p, v->ok, v->limit, text);
 	/* Of many the answers are looked at together: with the last one, or with the next tick. */
 	m->newcomers |= m->n_probing == 0 || m->n_registered <= MANY || !v->ok;
 }
@@ -171,7 +172,8 @@ void ccm_newcomer_tick(struct ccm *m)
 	m->newcomers = true;
 	for (p = m->probes; p; p = p->hh.next)
 		if (p->number && ccm_age(m->now, p->asked_ns) > bound)
-			probe_end(m, p, false, "it did not say within the time of two rounds");
+			probe_end(
+				m, p, false, false, "it did not say within the time of two rounds");
 }
 
 /* ---- hosts that failed ---- */
@@ -436,7 +438,8 @@ static void set_ready(struct ccm *m, const struct ccm_group *g)
 
 /* Failed links between s and those who are in the ring, or ready. Whoever could not be reached may
  * just have died, which is about to be heard. */
-static uint32_t failures(const struct ccm *m, const struct ccm_seat *s, const char **ret_text)
+static uint32_t failures(
+	const struct ccm *m, const struct ccm_seat *s, const struct ccm_probe **ret)
 {
 	const struct ccm_seat *t;
 	const struct ccm_probe *p;
@@ -451,39 +454,40 @@ static uint32_t failures(const struct ccm *m, const struct ccm_seat *s, const ch
 		if (!t || (t->n_accepted == 0 && !t->ready))
 			continue;
 		n++;
-		*ret_text = p->text;
+		*ret = p;
 	}
 	return n;
 }
 
-static void refuse(struct ccm *m, struct ccm_seat *s, const char *why)
+static void refuse(struct ccm *m, struct ccm_seat *s, const struct ccm_probe *why)
 {
 	struct ccm_peer *p, *next;
+	uint32_t code = why->limit ? WIRE_OUT_OF_MEMORY : WIRE_RANK_CONNECTION_FAILED;
 	char text[WM_TEXT_MAX];
 
-	ccm_print(text, sizeof text, "%s", why);
+	ccm_print(text, sizeof text, "%s", why->text);
 	ccm_newcomer_failed(m, s->agent, false);
 	ccm_probes_forget(m, s->agent->no);
 	s->probed_ns = 0;
 	DL_FOREACH_SAFE (s->peers, p, next)
-		ccm_peer_kick(m, p, WIRE_RANK_CONNECTION_FAILED, "%s", text);
+		ccm_peer_kick(m, p, code, "%s", text);
 }
 
 static void settle_slow(struct ccm *m, struct ccm_seat *s)
 {
 	enum ring_state state = try_ring(m, s->group, false, s);
-	const char *text = NULL;
+	const struct ccm_probe *why = NULL;
 	uint32_t n;
 
 	if (state == RING_PROVEN) {
 		s->ready = true;
 		return;
 	}
-	n = failures(m, s, &text);
+	n = failures(m, s, &why);
 	if (n >= FAILURES ||
 		(n > 0 && (state == RING_IMPOSSIBLE ||
 				  ccm_age(m->now, s->probed_ns) > PROBING_MS * CCM_NS_PER_MS)))
-		refuse(m, s, text);
+		refuse(m, s, why);
 }
 
 /* Begins to count the time of newcomers. Returns how many are tried together. */

@@ -460,6 +460,7 @@ static void keep_failures(struct ccm *m, struct ccm_agent *a, const struct wm_ro
 	a->failures = ccm_calloc(m, r->n_failures, sizeof *a->failures);
 	for (i = 0; a->failures && i < r->n_failures; i++) {
 		a->failures[i].agent = r->failures[i].agent;
+		a->failures[i].limit = r->failures[i].limit;
 		ccm_copy(a->failures[i].text, sizeof a->failures[i].text, r->failures[i].text);
 	}
 	a->n_failures = i;

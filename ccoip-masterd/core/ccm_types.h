@@ -155,8 +155,9 @@ struct ccm_seat {
 	bool slow;  /* likewise: other newcomers are not to wait for it */
 	uint64_t probed_ns; /* likewise: since when it is probed; 0: not yet */
 	uint32_t blame_from, blame_to;
-	bool doomed; /* only within ccm_verdict.c: its peers are to be kicked */
-	char *doom;  /* why */
+	bool doomed;   /* only within ccm_verdict.c: its peers are to be kicked */
+	bool short_of; /* likewise: for a limit that an agent has reached */
+	char *doom;    /* why */
 	struct ccm_seat *next_doomed;
 	bool reaping;
 	struct ccm_seat *next_reap;
@@ -290,6 +291,7 @@ struct ccm_probe {
 	struct ccm_pair_key key;
 	uint64_t number;   /* of the question that is not answered yet, or 0 */
 	bool good, failed; /* as far as is known */
+	bool limit;        /* failed: an agent has reached one */
 	uint64_t asked_ns, known_ns;
 	char text[WM_TEXT_MAX]; /* failed: why */
 	bool unhashed;

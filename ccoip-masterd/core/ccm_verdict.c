@@ -25,9 +25,15 @@ static size_t cause_len(const char *text)
 }
 
 /* The reason for both sides: what happened, and then what to do, which may be cut. */
-void ccm_reach_reason(char *dst, size_t size, const char *from, const char *to, const char *text)
+void ccm_reach_reason(
+	char *dst, size_t size, const char *from, const char *to, bool limit, const char *text)
 {
 	size_t len = cause_len(text);
+
+	if (limit) { /* ports have nothing to do with it */
+		ccm_print(dst, size, "no link from host %s to host %s: %s", from, to, text);
+		return;
+	}
 
 	ccm_print(dst, size,
 		"host %s could not reach host %s (%.*s%s): open its ports or set --advertise "
@@ -79,12 +85,14 @@ static struct ccm_seat *newcomer_at_fault(struct ccm_seat *s, struct ccm_seat *t
 }
 
 /* Adds s to those whose peers are to be kicked. */
-static void doom(struct ccm *m, struct ccm_seat *s, const char *reason, struct ccm_seat **doomed)
+static void doom(
+	struct ccm *m, struct ccm_seat *s, bool limit, const char *reason, struct ccm_seat **doomed)
 {
 	s->doom = ccm_calloc(m, 1, WM_TEXT_MAX);
 	if (!s->doom)
 		return;
 	s->doomed = true;
+	s->short_of = limit;
 	ccm_print(s->doom, WM_TEXT_MAX, "%s", reason);
 	s->next_doomed = *doomed;
 	*doomed = s;
@@ -92,14 +100,16 @@ static void doom(struct ccm *m, struct ccm_seat *s, const char *reason, struct c
 
 /* s could not open its link in the ring. */
 static void judge_link(
-	struct ccm *m, struct ccm_seat *s, const char *text, struct ccm_seat **doomed)
+	struct ccm *m, struct ccm_seat *s, const struct wm_failure *f, struct ccm_seat **doomed)
 {
 	struct ccm_group *g = s->group;
 	struct ccm_seat *t = g->next_ring[(s->next_pos + 1) % g->n_next];
 	struct ccm_seat *victim = newcomer_at_fault(s, t);
-	char reason[WM_TEXT_MAX];
+	char reason[WM_TEXT_MAX], text[WM_TEXT_MAX];
 
-	ccm_reach_reason(reason, sizeof reason, s->agent->hello.name, t->agent->hello.name, text);
+	ccm_copy(text, sizeof text, f->text);
+	ccm_reach_reason(
+		reason, sizeof reason, s->agent->hello.name, t->agent->hello.name, f->limit, text);
 	if (!victim) {
 		ccm_log(m, CCM_LOG_WARNING, "round %llu, group %u: %s",
 			(unsigned long long)m->last_round, g->id, reason);
@@ -107,7 +117,7 @@ static void judge_link(
 		g->failed = true;
 		m->rewire = true;
 	} else if (!victim->doomed) {
-		doom(m, victim, reason, doomed);
+		doom(m, victim, f->limit, reason, doomed);
 	}
 }
 
@@ -124,7 +134,7 @@ static void judge_agent(struct ccm *m, struct ccm_agent *a, struct ccm_seat **do
 		for (i = 0; i < a->n_failures; i++) {
 			if (!cc_id_eq(&next->hello.agent, &a->failures[i].agent))
 				continue;
-			judge_link(m, s, a->failures[i].text, doomed);
+			judge_link(m, s, &a->failures[i], doomed);
 			break;
 		}
 	}
@@ -133,6 +143,7 @@ static void judge_agent(struct ccm *m, struct ccm_agent *a, struct ccm_seat **do
 static void kick_doomed(struct ccm *m, struct ccm_seat *s)
 {
 	struct ccm_peer *p, *next;
+	uint32_t failed = s->short_of ? WIRE_OUT_OF_MEMORY : WIRE_RANK_CONNECTION_FAILED;
 
 	if (s->n_accepted == 0)
 		ccm_newcomer_failed(m, s->agent, true);
@@ -140,9 +151,8 @@ static void kick_doomed(struct ccm *m, struct ccm_seat *s)
 		ccm_newcomer_put_out(m, s->agent);
 	DL_FOREACH_SAFE (s->peers, p, next)
 		ccm_peer_kick(m, p,
-			p->phase == CCM_PEER_ACCEPTED ? WIRE_RANK_CONNECTION_LOST
-						      : WIRE_RANK_CONNECTION_FAILED,
-			"%s", s->doom);
+			p->phase == CCM_PEER_ACCEPTED ? WIRE_RANK_CONNECTION_LOST : failed, "%s",
+			s->doom);
 	s->doomed = false;
 	free(s->doom);
 	s->doom = NULL;
@@ -215,7 +225,7 @@ static void doom_worst(struct ccm *m, struct ccm_group *g, struct ccm_seat **doo
 			break;
 	ccm_print(reason, sizeof reason, "no ring of group %u is possible: %s", g->id,
 		p ? p->text : "");
-	doom(m, worst, reason, doomed);
+	doom(m, worst, false, reason, doomed);
 }
 
 void ccm_groups_judge(struct ccm *m)

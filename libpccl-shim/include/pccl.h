@@ -473,6 +473,7 @@ PCCL_EXPORT pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator);
  *
  * pcclMasterConnectionFailed  no master answers at the address, or none took over in time
  * pcclRankConnectionFailed    the peers of the run and this one could not be connected
+ * pcclOutOfMemory             a process has reached a limit of its system: the text says which
  * pcclInvalidUsage            connected already, the master refused this peer, operations of an
  *                             earlier connection have not been awaited, or another communicator
  *                             of this thread is a peer of the run, which would have to vote: use a

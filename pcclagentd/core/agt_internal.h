@@ -227,7 +227,8 @@ struct agt_link {
 	uint32_t n_streams;
 	enum agt_link_state state;
 	bool silent;            /* UP: nothing has been heard of the other host for a while */
-	char text[WM_TEXT_MAX]; /* FAILED: why */
+	bool limit;             /* FAILED: see wm_failure */
+	char text[WM_TEXT_MAX]; /* and why */
 	bool unhashed;
 	UT_hash_handle hh;
 };

@@ -262,6 +262,7 @@ void agt_probed(struct agt *a, const struct agt_event *ev)
 	m = &agt_send(a, r, WM_PROBED)->u.probed;
 	m->number = ev->seq;
 	m->ok = ev->code == WIRE_SUCCESS;
+	m->limit = ev->code == WIRE_OUT_OF_MEMORY;
 	if (!m->ok)
 		agt_copy_text(m->text, sizeof m->text, ev->text);
 }

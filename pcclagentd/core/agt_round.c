@@ -333,6 +333,7 @@ static void add_failure(struct wm_round_report *m, const struct agt_link *l)
 		return;
 	f = &m->failures[m->n_failures++];
 	f->agent = l->peer;
+	f->limit = l->limit;
 	agt_copy_text(f->text, sizeof f->text, l->text);
 }
 
@@ -693,6 +694,7 @@ void agt_link_event(struct agt *a, const struct agt_event *ev)
 		agt_link_set_state(a, l, AGT_LINK_UP);
 	} else {
 		agt_link_set_state(a, l, AGT_LINK_FAILED);
+		l->limit = ev->code == WIRE_OUT_OF_MEMORY;
 		agt_copy_text(l->text, sizeof l->text, ev->text);
 	}
 	round_report(a, r);

@@ -6,6 +6,7 @@ has it; all others go on."""
 import os
 import pathlib
 import resource
+import select
 import signal
 import socket
 import subprocess
@@ -58,6 +59,31 @@ def agent_without_threads():
         finally:
             (PIDS / "cgroup.procs").write_text(str(agent.pid), "ascii")
             group.rmdir()
+        lab.check_alive()
+
+
+def newcomer_without_descriptors(host):
+    """The newcomer is told what that host's agent lacks for a link; no word of ports."""
+    with lib.Lab(2) as lab:
+        lab.start()
+        member, agent = lab.start_peer(0), lab.agents[host]
+        lib.form_run([member])
+        count = agent.open_files()
+        for n in range(1, 30):
+            set_limit(agent.pid, resource.RLIMIT_NOFILE, count + n - 1)
+            newcomer = lab.start_peer(n, host=1)
+            newcomer.expect("create")
+            newcomer.send("connect")
+            while not select.select([newcomer.process.stdout], [], [], 0.02)[0]:
+                member.expect("update")
+            answer = newcomer.read()
+            check(names(answer, "RLIMIT_NOFILE", f"pcclagentd (pid {agent.pid})", count + n - 1),
+                  f"no descriptor for a newcomer: {answer['text']}", answer)
+            if "no link" in answer["text"] or answer["code"] == SUCCESS:
+                break
+            lab.drop_peer(newcomer)
+        check("no link" in answer["text"] and "ports" not in answer["text"], "it was for a link")
+        check(member.call("attr")["global"] == 1, "the member is as it was")
         lab.check_alive()
 
 
@@ -384,6 +410,7 @@ def test():
         agent_that_comes_back_without_threads(lasts)
     agent_without_descriptors()
     for host in (0, 1):
+        newcomer_without_descriptors(host)
         state_without_descriptors(host)
         state_without_threads(host)
     process_without_descriptors()

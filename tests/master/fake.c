@@ -661,8 +661,13 @@ void fk_report_code(struct fk_host *h, uint64_t seq, uint32_t code, const char *
 
 void fk_round_report(struct fk_host *h, const struct fk_host *to, const char *text)
 {
+	fk_round_short(h, to, false, text);
+}
+
+void fk_round_short(struct fk_host *h, const struct fk_host *to, bool limit, const char *text)
+{
 	struct wm_msg msg = {.type = WM_ROUND_REPORT};
-	struct wm_failure failure = {{{0}}, ""};
+	struct wm_failure failure = {.limit = limit};
 
 	ck_assert_uint_ne(h->round.round, 0);
 	msg.u.round_report.round = h->round.round;

@@ -130,6 +130,8 @@ void fk_report(struct fk_host *h, uint64_t seq, bool ok);
 void fk_report_code(struct fk_host *h, uint64_t seq, uint32_t code, const char *text);
 /* Reports on the last ROUND; to NULL: success. */
 void fk_round_report(struct fk_host *h, const struct fk_host *to, const char *text);
+/* The same, where text may name a limit that is reached. */
+void fk_round_short(struct fk_host *h, const struct fk_host *to, bool limit, const char *text);
 /* Answers the oldest PROBE of h, which must lead to `to`; text NULL: it can be reached. */
 void fk_probed(struct fk_host *h, const struct fk_host *to, const char *text);
 void fk_manual(struct fk *f); /* no host reports by itself from now on */

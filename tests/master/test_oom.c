@@ -137,7 +137,7 @@ static void probed(uint32_t conn, uint64_t number)
 /* A bit of everything: admission, operations, a failed link, losses, absence, a return. */
 static void scenario(void)
 {
-	struct wm_failure failure = {{{2}}, "refused"};
+	struct wm_failure failure = {.agent = {{2}}, .text = "refused"};
 	uint32_t i;
 
 	for (i = 1; i <= 4; i++)

@@ -292,7 +292,7 @@ static void lie(void)
 {
 	struct fk_host *h = some_host();
 	struct fk_peer *p = some_peer(), forged;
-	struct wm_failure failure = {{{9}}, "x"};
+	struct wm_failure failure = {.agent = {{9}}, .text = "x"};
 	struct wm_msg msg = {.type = (enum wm_type)pick(45)};
 
 	if (!h || !p)

@@ -312,6 +312,28 @@ START_TEST(a_failure_names_the_next_host)
 }
 END_TEST
 
+/* Nothing is said of ports, and the code is the true one. */
+START_TEST(a_link_that_an_agent_lacks_descriptors_for)
+{
+	static const char why[] = "10.0.0.9:1003: Too many open files: the limit of open files "
+				  "(RLIMIT_NOFILE) of pcclagentd (pid 7) on host b is 1024";
+	const struct wm_kick *k;
+
+	run_of(2);
+	h[2] = fk_host(&f, "x", "10.0.0.9");
+	(void)fk_join(h[2], 0);
+	fk_manual(&f);
+	vote_all(2);
+	fk_round_report(h[0], NULL, NULL);
+	fk_round_report(h[2], NULL, NULL);
+	fk_round_short(h[1], h[2], true, why);
+	k = &fk_take(h[2], WM_KICK)->u.kick;
+	ck_assert_uint_eq(k->code, WIRE_OUT_OF_MEMORY);
+	assert_contains(k->text, "no link from host b to host x: ");
+	assert_contains(k->text, why);
+}
+END_TEST
+
 START_TEST(an_unreachable_newcomer_is_kicked_with_the_reason)
 {
 	const struct wm_kick *k;
@@ -728,6 +750,7 @@ int main(void)
 	tcase_add_test(tc, an_unasked_report_is_a_violation);
 	tcase_add_test(tc, a_failure_names_the_next_host);
 	tcase_add_test(tc, an_unreachable_newcomer_is_kicked_with_the_reason);
+	tcase_add_test(tc, a_link_that_an_agent_lacks_descriptors_for);
 	tcase_add_test(tc, long_reasons_are_cut_between_addresses);
 	tcase_add_test(tc, a_newcomer_that_cannot_reach_the_others_is_kicked);
 	tcase_add_test(tc, of_two_newcomers_the_unreachable_one_goes);

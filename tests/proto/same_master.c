@@ -99,6 +99,7 @@ static bool same_round_report(const struct wm_round_report *a, const struct wm_r
 		return false;
 	for (uint32_t i = 0; i < a->n_failures; i++)
 		if (!cc_id_eq(&a->failures[i].agent, &b->failures[i].agent) ||
+			a->failures[i].limit != b->failures[i].limit ||
 			strcmp(a->failures[i].text, b->failures[i].text) != 0)
 			return false;
 	return true;
@@ -259,7 +260,7 @@ static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 		       same_key(&a->u.knock.share, &b->u.knock.share);
 	case WM_PROBED:
 		return a->u.probed.number == b->u.probed.number &&
-		       a->u.probed.ok == b->u.probed.ok &&
+		       a->u.probed.ok == b->u.probed.ok && a->u.probed.limit == b->u.probed.limit &&
 		       strcmp(a->u.probed.text, b->u.probed.text) == 0;
 	default:
 		return false;

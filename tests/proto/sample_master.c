@@ -218,6 +218,7 @@ static void round_report(struct tl_rng *r, struct wm_round_report *m)
 	m->failures = array(m->n_failures, sizeof *m->failures);
 	for (uint32_t i = 0; i < m->n_failures; i++) {
 		m->failures[i].agent = sample_id(r);
+		m->failures[i].limit = flip(r);
 		sample_text(r, m->failures[i].text, sizeof m->failures[i].text);
 	}
 }
@@ -449,6 +450,7 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 	case WM_PROBED:
 		m->u.probed.number = 1 + tl_magnitude(r, 63);
 		m->u.probed.ok = flip(r);
+		m->u.probed.limit = !m->u.probed.ok && flip(r);
 		sample_text(r, m->u.probed.text, sizeof m->u.probed.text);
 		break;
 	default:

@@ -246,6 +246,8 @@ START_TEST(peer_limits)
 	fresh(WM_PROBED);
 	m.u.probed.number = 0;
 	refused(&m, "probed.number");
+	m.u.probed = (struct wm_probed){.number = 1, .ok = true, .limit = true};
+	refused(&m, "probed.limit");
 	fresh(WM_PROBE);
 	m.u.probe.number = 0;
 	refused(&m, "probe.number");

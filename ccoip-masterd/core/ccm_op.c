@@ -459,6 +459,8 @@ static void answer_started(struct ccm *m, struct ccm_agent *a, const struct wm_o
 			a->hello.name);
 		ccm_loss_announce(m); /* before the end: who tries again must know of it */
 	}
+	if (g && !ccm_outcome_is_known(m, g, v->seq)) /* who knows otherwise may still come */
+		ccm_outcome_note(g, v->seq, code);
 	ccm_op_tell_end(
 		m, a, v, code, g && g->loss[0] ? g->loss : "the connection to the master broke");
 }

@@ -8,8 +8,11 @@
 
 #include "ccoip-masterd/core/ccm_internal.h"
 
-/* After a peer has come without its agent's knowledge, its question for outcomes may follow. */
+/* After a peer has come without its agent's knowledge, its question for outcomes may follow. So may
+ * the rest of what an agent knows. */
 #define ASK_NS (UINT64_C(200) * CCM_NS_PER_MS)
+/* So much longer the recovery takes at most for those who speak at its end. */
+#define SPEAK_NS (UINT64_C(1000) * CCM_NS_PER_MS)
 /* So long a run that newcomers have founded here gives way to one that members bring: about as long
  * as these wait for a master, by default. */
 #define YOUNG_NS (UINT64_C(60000) * CCM_NS_PER_MS)
@@ -478,6 +481,8 @@ static void keep_resume(struct ccm *m, struct ccm_agent *a, const struct wm_resu
 
 bool ccm_resume_msg(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg)
 {
+	if (a->resuming && msg->type != WM_HEARTBEAT)
+		m->said_ns = m->now;
 	switch (msg->type) {
 	case WM_TOPO_VOTE:
 	case WM_PENDING_VOTE:
@@ -603,6 +608,12 @@ static bool is_late(const struct ccm *m)
 	return m->recover_ns && ccm_age(m->now, m->recover_ns) > m->cfg.recovery_ms * CCM_NS_PER_MS;
 }
 
+static bool more_follows(const struct ccm *m)
+{
+	return (m->asked_ns && ccm_age(m->now, m->asked_ns) < ASK_NS) ||
+	       (m->said_ns && m->n_resuming > 0 && ccm_age(m->now, m->said_ns) < ASK_NS);
+}
+
 static bool enough(const struct ccm *m)
 {
 	struct ccm_tally y;
@@ -610,9 +621,9 @@ static bool enough(const struct ccm *m)
 	if (!m->recover_ns)
 		return false;
 	if (is_late(m))
-		return true;
-	if (m->n_resuming > 0 || m->key_unknown ||
-		(m->asked_ns && ccm_age(m->now, m->asked_ns) < ASK_NS) || too_few(m))
+		return !more_follows(m) || ccm_age(m->now, m->recover_ns) >
+						   m->cfg.recovery_ms * CCM_NS_PER_MS + SPEAK_NS;
+	if (m->n_resuming > 0 || m->key_unknown || more_follows(m) || too_few(m))
 		return false;
 	ccm_tally(m, &y);
 	return y.expected > 0 && y.back >= y.expected && !y.doubt;

@@ -438,6 +438,7 @@ struct ccm {
 	uint64_t cut_off_ns; /* when it was found out that no other host is heard, or 0 */
 	uint64_t recover_ns; /* when the first agent came, or 0 */
 	uint64_t asked_ns;   /* when a peer came by a new agent, or 0 */
+	uint64_t said_ns;    /* when an agent said last what it knows of the run, or 0 */
 	uint64_t restored_epoch, restored_version;
 	uint64_t peers_epoch, peers_wired; /* recovering: the highest that a peer was in, and the
 					    * last committed round that one knows of */

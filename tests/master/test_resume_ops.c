@@ -589,6 +589,61 @@ START_TEST(who_was_told_otherwise_goes)
 }
 END_TEST
 
+/* It comes too late to be heard with the others, and its attempt has failed for want of them. c
+ * knows better, but its connection had broken. */
+START_TEST(who_was_told_otherwise_than_a_latecomer_goes)
+{
+	tk_come_back(2);
+	fk_cut(tk.h[2], "reset");
+	tk_come_back(1);
+	tk_end(1);
+	tk_come_back(0);
+	fk_tick(&tk.f, 4100);
+	ck_assert(!fk_status(&tk.f).recovering);
+	fk_vote_seq(&tk.p[0], 1, TK_SEQ);
+	fk_report(tk.h[0], TK_SEQ, true);
+	tk_end(0);
+	ck_assert_uint_eq(fk_take(tk.h[0], WM_OP_ABORT)->u.op_abort.seq, TK_SEQ);
+	outcome(2, TK_SEQ, WIRE_SUCCESS);
+	tk_come_back(2);
+	tk_end(2);
+	assert_contains(fk_take(tk.h[2], WM_KICK)->u.kick.text, "no other knows of");
+	ck_assert_uint_eq(fk_status(&tk.f).accepted, 2);
+}
+END_TEST
+
+/* The time for it is over, but an agent is in the middle of it. It is not waited for when it says
+ * no more, nor when it says more and more. */
+START_TEST(who_speaks_when_time_is_up_is_heard_out)
+{
+	unsigned i;
+
+	tk_come_back(1);
+	tk_end(1);
+	fk_tick(&tk.f, 3000);
+	tk_come_back(0);
+	fk_tick(&tk.f, 100);
+	ck_assert(fk_status(&tk.f).recovering);
+	fk_vote_seq(&tk.p[0], 1, TK_SEQ);
+	fk_tick(&tk.f, 100);
+	ck_assert(fk_status(&tk.f).recovering);
+	if (_i == 0) {
+		fk_tick(&tk.f, 100);
+	} else if (_i == 1) {
+		outcome(0, TK_SEQ - 1, WIRE_SUCCESS);
+		tk_end(0);
+	} else {
+		for (i = 2; fk_status(&tk.f).recovering; i++) {
+			fk_vote_seq(&tk.p[0], i, 0);
+			fk_tick(&tk.f, 100);
+		}
+		ck_assert_uint_gt(i, 5);
+		ck_assert_uint_lt(i, 14);
+	}
+	ck_assert(!fk_status(&tk.f).recovering);
+}
+END_TEST
+
 /* What others do not know to have failed, or what c does not know to be a success, costs nothing.
  */
 START_TEST(who_was_told_nothing_else_stays)
@@ -745,6 +800,8 @@ int main(void)
 	tcase_add_test(tc, what_a_peer_has_told_before_its_agent_died_again_is_known);
 	tcase_add_test(tc, what_one_was_told_is_so_for_those_who_are_still_away);
 	tcase_add_loop_test(tc, who_was_told_otherwise_goes, 0, 2);
+	tcase_add_test(tc, who_was_told_otherwise_than_a_latecomer_goes);
+	tcase_add_loop_test(tc, who_speaks_when_time_is_up_is_heard_out, 0, 3);
 	tcase_add_loop_test(tc, who_was_told_nothing_else_stays, 0, 2);
 	tcase_add_test(tc, who_was_told_otherwise_when_nobody_knew_goes);
 	tcase_add_test(tc, who_comes_by_one_more_agent_is_heard_out);

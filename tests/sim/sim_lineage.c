@@ -22,6 +22,7 @@ struct sim_epoch {
 	struct cc_id run;
 	uint64_t number;
 	unsigned master;
+	bool journaled; /* masters that start later find it in their journal */
 	bool overruled; /* others went on who could not know of it, before those who knew came */
 	struct cc_id *members;
 	uint32_t n_members;
@@ -65,6 +66,7 @@ void sim_lineage_commit(struct sim *s, const struct sim_master *m, uint64_t numb
 	e = grow(NULL, 1, sizeof *e);
 	*e = (struct sim_epoch){
 		.run = m->id, .number = number, .master = m->no, .older = s->epochs};
+	e->journaled = s->journal && m->no + 1 == s->n_masters;
 	s->epochs = e;
 	ccm_each_peer(m->m, sim_clock_now(s, &m->clock), add_member, e);
 }
@@ -123,6 +125,13 @@ static bool was_told(const struct sim *s, unsigned master, const struct cc_id *p
 	return t != NULL;
 }
 
+/* A master that goes on after another one has taken its run over writes into a journal that nobody
+ * reads any more. */
+static bool in_journal(const struct sim_epoch *without, const struct sim_epoch *e)
+{
+	return without->journaled && e->master > without->master;
+}
+
 /* Somebody who has gone on in `without`, and lives, of whom the master of e knew; NULL: nobody. */
 static const struct sim_user *known_user(
 	const struct sim *s, const struct sim_epoch *without, const struct sim_epoch *e)
@@ -133,7 +142,7 @@ static const struct sim_user *known_user(
 		const struct sim_user *u = &without->users[i];
 
 		if (!u->left && s->peers[u->peer].proc->alive &&
-			(s->journal || without->master == e->master ||
+			(in_journal(without, e) || without->master == e->master ||
 				was_told(s, e->master, &u->id)))
 			return u;
 	}

@@ -50,6 +50,7 @@ static void fill_results(
 			v->text = "its process was gone when the synchronization started";
 		} else if (x->started && ste_get_member(x->run->ste, x->seq, m->index, &view)) {
 			v->failed = view.failed;
+			v->complete = view.complete;
 			v->code = view.failed ? WIRE_INVALID_USAGE : WIRE_SUCCESS;
 			v->tx_bytes = view.tx_bytes;
 			v->rx_bytes = view.rx_bytes;

@@ -156,6 +156,7 @@ struct agt_sync_result {
 	uint32_t comm;
 	bool failed;   /* it takes no part any more: its tensors are not what it said, or it cannot
 			* get what was elected */
+	bool complete; /* it has all that was elected */
 	uint32_t code; /* failed: a pcclResult_t for its callers; pcclInvalidUsage unless it is
 			* clear that it is something else */
 	const char *text;            /* failed: why */

@@ -72,7 +72,7 @@ static const char *check_sync(const struct agt_op *o)
 			return "a member failed before the start";
 		if (m->fresh && !m->out && o->state == AGT_OP_REPORTED && o->ok)
 			return "a failure that was not reported";
-		receives = receives || (!m->holder && !m->out && !m->failed);
+		receives = receives || (!m->holder && !m->complete && !m->out && !m->failed);
 	}
 	return o->doubt_ns && !receives ? "a doubt about nothing" : NULL;
 }

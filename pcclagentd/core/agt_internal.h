@@ -121,6 +121,7 @@ struct agt_op_member {
 	struct shm_submission sub;
 	/* Of a synchronization, once it has started. */
 	bool holder;
+	bool complete; /* it has received all that was elected */
 	bool failed;   /* and is to be kicked */
 	bool fresh;    /* failed: the master has not been told */
 	bool dropping; /* out: the engine was asked to let go of it */

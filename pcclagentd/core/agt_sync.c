@@ -233,6 +233,7 @@ static void take_results(struct agt *a, struct agt_op *o, const struct agt_event
 			continue;
 		m->tx_bytes = x->tx_bytes;
 		m->rx_bytes = x->rx_bytes;
+		m->complete |= x->complete;
 		if (x->failed && o->state != AGT_OP_CANCELLING)
 			member_fails(a, o, m, x->code, x->text);
 	}
@@ -242,7 +243,7 @@ static void take_results(struct agt *a, struct agt_op *o, const struct agt_event
 
 static bool receives(const struct agt_op_member *m)
 {
-	return !m->holder && !m->out && !m->failed;
+	return !m->holder && !m->complete && !m->out && !m->failed;
 }
 
 static bool anyone_receives(const struct agt_op *o)

@@ -152,6 +152,35 @@ START_TEST(who_cannot_reach_a_holder_fails)
 }
 END_TEST
 
+/* They receive only, so that one that has it all does not help the other one. */
+START_TEST(who_has_received_all_does_not_fail_with_who_has_not)
+{
+	struct agt_sync_result r[2] = {{.complete = true}, {.complete = _i == 1}};
+	struct agt_event ev = {.type = AGT_EV_SYNC_DONE,
+		.run = 1,
+		.seq = 5,
+		.code = WIRE_RANK_CONNECTION_LOST,
+		.n_results = 2,
+		.results = r,
+		.text = "all sources are lost"};
+
+	run_three();
+	r[0].comm = comms[1];
+	r[1].comm = comms[2];
+	fx_step(f, &ev);
+	if (_i == 0)
+		pass(4500);
+	ck_assert(report()->ok);
+	ck_assert_uint_eq(report()->n_failed, _i == 0);
+	if (_i == 0)
+		expect_failed(3, WIRE_INVALID_USAGE, "all sources are lost");
+	if (_i == 0)
+		sy_kick(f, 3, "it cannot be reached");
+	sy_finish(f, 5, 7);
+	fx_expect_done(f, 1, comms[1], WIRE_SUCCESS, "");
+}
+END_TEST
+
 START_TEST(nobody_doubts_for_those_who_have_failed)
 {
 	fx_group(f, 2, 2, comms);
@@ -544,6 +573,7 @@ Suite *sync_end_suite(void)
 	tcase_add_test(t, a_job_that_cannot_be_done_is_aborted);
 	tcase_add_test(t, the_master_is_given_time_to_miss_a_holder);
 	tcase_add_test(t, who_cannot_reach_a_holder_fails);
+	tcase_add_loop_test(t, who_has_received_all_does_not_fail_with_who_has_not, 0, 2);
 	tcase_add_test(t, nobody_doubts_for_those_who_have_failed);
 	tcase_add_test(t, a_doubt_ends_with_the_job);
 	tcase_add_test(t, a_doubt_ends_with_its_receivers);

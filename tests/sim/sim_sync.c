@@ -321,6 +321,7 @@ static uint32_t results(const struct sim_part *q, struct agt_sync_result *v)
 	for (i = 0; i < q->n; i++)
 		v[i] = (struct agt_sync_result){.comm = q->voices[i].comm,
 			.failed = q->voices[i].failed,
+			.complete = q->voices[i].complete,
 			.code = q->voices[i].failed ? WIRE_INVALID_USAGE : 0,
 			.text = q->voices[i].failed ? "its tensors are not what it said" : NULL};
 	return q->n;

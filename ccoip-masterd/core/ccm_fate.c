@@ -619,16 +619,20 @@ static void doubt_revision(struct ccm *m, const struct wm_op_query *q)
 
 /* The attempt was done, and some of g have not heard of that yet: so nobody was admitted since it
  * started. A peer that lacks it was in it and has counted it as failed when its agent died: the
- * last master had kicked it, or was about to. */
+ * last master had kicked it, or was about to. An agent that knows the run says itself what became
+ * of its part. */
 static void drop_failed(struct ccm *m, struct ccm_group *g, uint64_t seq)
 {
 	struct ccm_peer *p, *next;
 	struct ccm_seat *s;
 
-	DL_FOREACH2 (g->seats, s, next_g)
+	DL_FOREACH2 (g->seats, s, next_g) {
+		if (s->agent->absent || !cc_id_is_zero(&s->agent->hello.run_key))
+			continue;
 		DL_FOREACH_SAFE (s->peers, p, next)
-			if (lacks(p, seq) && !s->agent->absent)
+			if (lacks(p, seq))
 				ccm_peer_kick(m, p, WIRE_RANK_CONNECTION_LOST, "%s", CCM_WAS_LOST);
+	}
 }
 
 static bool was_done(const struct ccm *m, const struct ccm_group *g, uint64_t seq)

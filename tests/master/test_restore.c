@@ -148,6 +148,40 @@ START_TEST(all_agents_may_have_died_with_it)
 }
 END_TEST
 
+/* c came by another agent than the journal says, while the last master was there: that agent says
+ * what became of its part, and not c. */
+START_TEST(who_came_by_another_agent_before_is_no_restarted_one)
+{
+	struct wm_outcome done = {1, WIRE_SUCCESS};
+	struct wm_msg msg;
+	size_t i;
+
+	for (i = 0; i < 3; i++)
+		know[i].last_seq = 1;
+	restart();
+	know[0].n_outcomes = know[1].n_outcomes = 1;
+	know[0].outcomes = know[1].outcomes = &done;
+	come_back(0, false);
+	come_back(1, false);
+	h[2] = fk_connect(&f, "c", "10.0.0.3");
+	msg = fk_hello(h[2]);
+	msg.u.hello.run = f.run;
+	msg.u.hello.run_key = f.run_key;
+	msg.u.hello.term = 1;
+	fk_send(h[2], &msg);
+	p[2] = fk_join_again(&p[2], h[2], WM_JOIN_ACCEPTED);
+	fk_vote_seq(&p[2], 5, 1);
+	fk_report(h[2], 1, true);
+	msg = (struct wm_msg){.type = WM_RESUME, .u.resume = know[2]};
+	fk_send(h[2], &msg);
+	fk_tick(&f, 500);
+	ck_assert(!fk_status(&f).recovering);
+	ck_assert_uint_eq(fk_take(h[2], WM_OP_DONE)->u.op_done.seq, 1);
+	ck_assert_uint_eq(fk_status(&f).accepted, 3);
+	ck_assert_uint_eq(fk_count(h[2], WM_KICK), 0);
+}
+END_TEST
+
 START_TEST(the_token_is_asked_for)
 {
 	struct fk_peer thief = p[0];
@@ -581,6 +615,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, the_run_goes_on);
 	tcase_add_test(tc, all_agents_may_have_died_with_it);
+	tcase_add_test(tc, who_came_by_another_agent_before_is_no_restarted_one);
 	tcase_add_test(tc, the_token_is_asked_for);
 	tcase_add_test(tc, who_does_not_come_back_is_lost);
 	tcase_add_test(tc, who_is_not_in_the_journal_is_lost_whatever_its_agent_knows);

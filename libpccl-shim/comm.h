@@ -108,6 +108,8 @@ struct pccl_call_args {
 	pcclReduceDescriptor_t d;
 	struct pccl_attachment *att; /* that was in use */
 	uint64_t losses;             /* that the application knew of */
+	pcclResult_t refused;        /* the call is wrong for this reason; else pcclSuccess */
+	const char *why;             /* its sentence */
 };
 
 /* How an operation has ended, before the application is told. */

@@ -20,6 +20,9 @@
  * members disagree on, or one of them cannot take part in (its descriptor may be wrong), has ended
  * for all of them and is not repeated, but the others are launched all the same: who stopped there
  * would leave those waiting whose window is larger. Windows need not be equal.
+ *
+ * A table that is wrong as a whole is refused to the others tag by tag, in the same order: the
+ * member takes part in all its operations, one at a time, and each ends for all with the reason.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -88,24 +91,41 @@ static pcclResult_t check_tags(const pcclReduceOpDescriptor_t *ops, size_t count
 	return r;
 }
 
-static pcclResult_t check(
-	const pcclReduceOpDescriptor_t *ops, size_t count, const pcclComm_t *c, int max_in_flight)
+/* Is there a table of a communicator? Else the others cannot be told. */
+static pcclResult_t check_table(
+	const pcclReduceOpDescriptor_t *ops, size_t count, const pcclComm_t *c)
 {
 	pcclResult_t r = pccl_comm_check(c);
 
-	if (r != pcclSuccess)
-		return r;
-	if (!ops && count > 0)
-		return pccl_fail(pcclInvalidArgument, "descriptors must not be NULL");
+	if (r == pcclSuccess && !ops && count > 0)
+		r = pccl_fail(pcclInvalidArgument, "descriptors must not be NULL");
+	return r;
+}
+
+static pcclResult_t check_connected(const pcclComm_t *c)
+{
+	pcclResult_t r = pccl_comm_connected(c);
+
+	/* What is lost is repeated here, not by the caller. */
+	return r == pcclRankConnectionLost ? pccl_comm_connected(c) : r;
+}
+
+/* Checks it and makes what the batch needs. */
+static pcclResult_t prepare(struct batch *b, int max_in_flight)
+{
+	pcclResult_t r;
+
 	if (max_in_flight < 1)
 		return pccl_fail(pcclInvalidArgument, "max_in_flight must be at least 1, not %d",
 			max_in_flight);
-	if (count > 0)
-		r = check_tags(ops, count);
-	if (r == pcclSuccess)
-		r = pccl_comm_connected(c);
-	/* What is lost is repeated here, not by the caller. */
-	return r == pcclRankConnectionLost ? pccl_comm_connected(c) : r;
+	b->window = max_in_flight < (int)SHM_SLOTS ? (uint32_t)max_in_flight : SHM_SLOTS;
+	r = b->count > 0 ? check_tags(b->ops, b->count) : pcclSuccess;
+	if (r != pcclSuccess)
+		return r;
+	b->done = calloc(b->count + 1, sizeof *b->done);
+	if (!b->done)
+		return pccl_fail(pcclOutOfMemory, "no memory for %zu operations", b->count);
+	return pcclSuccess;
 }
 
 static void note(struct batch *b, size_t index, pcclResult_t r)
@@ -140,6 +160,9 @@ static void launch(struct batch *b, size_t index)
 		b->comm, op->sendbuf, op->recvbuf, &op->descriptor, PCCL_LAUNCH_BATCH, &f->slot);
 
 	if (r != pcclSuccess) {
+		/* Under a tag that is in flight the others meet that operation, or end likewise. */
+		b->done[index] = r == pcclInvalidArgument;
+		b->n_done += b->done[index];
 		note(b, index, r);
 		return;
 	}
@@ -192,22 +215,59 @@ static void pass(struct batch *b)
 	}
 }
 
+static bool is_repeated(const struct batch *b, size_t index)
+{
+	size_t i = 0;
+
+	while (b->ops[i].descriptor.tag != b->ops[index].descriptor.tag)
+		i++;
+	return i < index;
+}
+
+/* Takes part in the operations without carrying them out: they end with this error, whose sentence
+ * is the thread's, for all. Needs no memory. */
+static pcclResult_t refuse_all(struct batch *b, pcclResult_t error)
+{
+	pccl_keep_text(b->text);
+	for (size_t i = 0; i < b->count; i++) {
+		pcclResult_t r = pcclSuccess;
+		uint32_t slot;
+
+		if (is_repeated(b, i))
+			continue;
+		do {
+			r = pccl_reduce_refuse(
+				b->comm, &b->ops[i].descriptor, error, b->text, &slot);
+			if (r == pcclInvalidArgument) /* a tag that is in flight, see launch */
+				break;
+			if (r != pcclSuccess)
+				return pccl_fail(error, "%s", b->text);
+			r = pccl_reduce_await(b->comm, slot, NULL);
+		} while (r == pcclRankConnectionLost);
+		if (!has_ended(b, r))
+			return r;
+	}
+	return pccl_fail(error, "%s", b->text);
+}
+
 pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescriptor_t *descriptors,
 	size_t count, const pcclComm_t *communicator, pcclReduceInfo_t *reduce_info_out,
 	int max_in_flight)
 {
-	pcclResult_t r = check(descriptors, count, communicator, max_in_flight);
-	struct batch b = {.comm = pccl_comm_own(communicator),
-		.ops = descriptors,
-		.count = count,
-		.window = max_in_flight < (int)SHM_SLOTS ? (uint32_t)max_in_flight : SHM_SLOTS};
+	pcclResult_t r = check_table(descriptors, count, communicator);
+	struct batch b = {.comm = pccl_comm_own(communicator), .ops = descriptors, .count = count};
 
 	if (r != pcclSuccess)
 		return r;
+	r = prepare(&b, max_in_flight);
+	if (r != pcclSuccess)
+		return refuse_all(&b, r);
+	r = check_connected(communicator);
+	if (r != pcclSuccess) {
+		free(b.done);
+		return r;
+	}
 	b.info.local_world_size = pccl_comm_world(b.comm).group;
-	b.done = calloc(count + 1, sizeof *b.done);
-	if (!b.done)
-		return pccl_fail(pcclOutOfMemory, "no memory for %zu operations", count);
 	while (b.n_done < count && !b.over)
 		pass(&b);
 	free(b.done);

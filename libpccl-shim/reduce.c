@@ -308,10 +308,14 @@ void pccl_reduce_carry_out(struct pccl_job *j)
 }
 
 /* May it take part? Else it is refused, so that nobody waits for it. */
-static pcclResult_t admit(pcclComm_t *c, const struct pccl_op *op, const pcclReduceDescriptor_t *d)
+static pcclResult_t admit(
+	pcclComm_t *c, const struct pccl_op *op, const struct pccl_call_args *args)
 {
-	pcclResult_t r = pccl_reduce_check(op->send, op->recv, d);
+	pcclResult_t r;
 
+	if (args->refused != pcclSuccess)
+		return pccl_fail(args->refused, "%s", args->why);
+	r = pccl_reduce_check(op->send, op->recv, &args->d);
 	return r == pcclSuccess && pccl_comm_is_fatal(c, op) ? pccl_comm_fail_fatal(op) : r;
 }
 
@@ -350,7 +354,7 @@ static pcclResult_t launch_on(pcclComm_t *c, const struct pccl_call_args *args,
 	op->waited = how == PCCL_LAUNCH_WAIT;
 	e.flags = (op->waited ? SHM_SQE_WAITED : 0u) |
 		  (op->thread == c->main_thread ? SHM_SQE_MAIN : 0u);
-	r = admit(c, op, d);
+	r = admit(c, op, args);
 	if (r == pcclSuccess)
 		place(c, op, &e);
 	if (r == pcclSuccess && !op->in && how == PCCL_LAUNCH_ASYNC && op->bytes >= LATER_FROM) {
@@ -408,19 +412,35 @@ bool pccl_reduce_launch_later(pcclComm_t *c, const struct pccl_call_args *args)
 	       !again;
 }
 
-pcclResult_t pccl_reduce_launch(pcclComm_t *c, const void *send, void *recv,
-	const pcclReduceDescriptor_t *d, enum pccl_launch how, uint32_t *ret_slot)
+static pcclResult_t launch(
+	pcclComm_t *c, struct pccl_call_args *args, enum pccl_launch how, uint32_t *ret_slot)
 {
-	struct pccl_call_args args = {.send = send, .recv = recv, .d = *d};
-	pcclResult_t r, wrong;
+	pcclResult_t r;
 	bool again;
 
 	if (how != PCCL_LAUNCH_ASYNC && pccl_backlog_is_needed(c))
 		pccl_backlog_drive(c, NULL);
 	/* Each time an agent has died; the keeper bounds how often. */
 	do
-		r = try_launch(c, &args, how, ret_slot, &again);
+		r = try_launch(c, args, how, ret_slot, &again);
 	while (again);
+	return r;
+}
+
+pcclResult_t pccl_reduce_refuse(pcclComm_t *c, const pcclReduceDescriptor_t *d, pcclResult_t code,
+	const char *why, uint32_t *ret_slot)
+{
+	struct pccl_call_args args = {.d = *d, .refused = code, .why = why};
+
+	return launch(c, &args, PCCL_LAUNCH_WAIT, ret_slot);
+}
+
+pcclResult_t pccl_reduce_launch(pcclComm_t *c, const void *send, void *recv,
+	const pcclReduceDescriptor_t *d, enum pccl_launch how, uint32_t *ret_slot)
+{
+	struct pccl_call_args args = {.send = send, .recv = recv, .d = *d};
+	pcclResult_t r = launch(c, &args, how, ret_slot), wrong;
+
 	if (r == pcclSuccess)
 		return r;
 	wrong = pccl_reduce_check(send, recv, d);

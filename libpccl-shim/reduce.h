@@ -22,8 +22,12 @@ enum pccl_launch {
  * an operation that ends so for all its peers; they are returned only if it cannot be launched. */
 pcclResult_t pccl_reduce_launch(pcclComm_t *c, const void *send, void *recv,
 	const pcclReduceDescriptor_t *d, enum pccl_launch how, uint32_t *ret_slot);
-/* The same for an operation of the backlog, which has a free slot. False: its attachment is not in
- * use any more. */
+/* Submits an operation that ends with this code and sentence for all its peers, as the call that it
+ * belongs to cannot be carried out here. To be awaited at once. */
+pcclResult_t pccl_reduce_refuse(pcclComm_t *c, const pcclReduceDescriptor_t *d, pcclResult_t code,
+	const char *why, uint32_t *ret_slot);
+/* The same as pccl_reduce_launch for an operation of the backlog, which has a free slot. False: its
+ * attachment is not in use any more. */
 bool pccl_reduce_launch_later(pcclComm_t *c, const struct pccl_call_args *args);
 /* Does what was left to a job (copier.h). */
 void pccl_reduce_carry_out(struct pccl_job *j);

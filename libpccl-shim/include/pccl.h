@@ -667,9 +667,17 @@ PCCL_EXPORT pcclResult_t pcclAwaitAsyncReduce(
  * order of awaiting is returned. Then some operations may have been completed, and these have their
  * results; the buffers of all others are as before.
  *
+ * A table that is wrong as a whole (a tag twice, max_in_flight below 1, no memory for it) is an
+ * error for all: this peer takes part in each of its operations without carrying it out, so that it
+ * ends for all of them with the code and sentence that this call returns, and waits for them. The
+ * others' sentence names this process. The exception is descriptors that are NULL, which nobody
+ * else hears of. An operation whose tag another one of this peer has in flight is left out.
+ *
  * pcclTooFewPeers      this peer is alone in its group
  * pcclInvalidUsage     also: this peer was removed from the run; pcclGetLastError gives the reason
- * pcclInvalidArgument  also: two descriptors have the same tag; then nothing was started
+ * pcclInvalidArgument  also: two descriptors have the same tag, max_in_flight is below 1; then no
+ *                      operation was carried out
+ * pcclOutOfMemory      also: none for count operations; likewise
  * and otherwise those of pcclAllReduce, apart from pcclRankConnectionLost
  */
 PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescriptor_t *descriptors,

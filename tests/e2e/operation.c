@@ -550,6 +550,8 @@ void do_several(void)
 		op->desc.tag += k;
 		descriptors[k] = (pcclReduceOpDescriptor_t){op->send.data, op->recv.data, op->desc};
 	}
+	if (number("twice", "0"))
+		descriptors[n - 1].descriptor.tag = descriptors[0].descriptor.tag;
 	memset(&info, GUARD_BYTE, sizeof info);
 	begin = now();
 	r = pcclAllReduceMultipleWithRetry(

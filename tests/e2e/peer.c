@@ -19,7 +19,8 @@
  *                          after every 64; those that are lost again. Says "prepared", then begin=
  *                          and end= of all, lost= calls, longest= (ns) call, hash= of all results
  *	many n=N OP               N in flight; those that are lost again once all have been awaited
- *	several n=N window=N OP   the same by pcclAllReduceMultipleWithRetry; an answer for each
+ *	several n=N window=N OP   the same by pcclAllReduceMultipleWithRetry; an answer for each;
+ *                          with twice=1 the last one has the tag of the first one
  *	bench n=N OP              back to back on the same buffers: times in ns
  *	threads n=N OP            another thread does: first with the main thread's questions in
  *                          between, then back to back; this one asks pcclArePeersPending

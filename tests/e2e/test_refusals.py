@@ -89,6 +89,43 @@ def wrong_calls():
         lab.check_alive()
 
 
+# What one peer says of a whole table, how many descriptors it has, and what the sentence names.
+TABLES = (("window=0", 3, "max_in_flight must be at least 1, not 0"),
+          ("window=2 twice=1", 4, "tag 10 is that of descriptors[0] already"))
+
+
+def wrong_tables():
+    """A table that one peer's library refuses is refused to all, whatever their windows are."""
+    with lib.Lab(2) as lab:
+        lab.start()
+        peers = lab.start_peers((0, 0, 1))
+        for odd in peers:
+            for wrong, n, words in TABLES:
+                for peer in peers:
+                    peer.send(f"several n={n} {wrong} {LINE} tag=10" if peer is odd else
+                              f"several n=3 window={1 + peer.number} {LINE} tag=10")
+                good, answers = all_told([odd], n, INVALID_ARGUMENT, words)
+                check(good and all(a["text"].startswith(("max", "descriptors[3]")) for a in answers),
+                      f"{wrong} is wrong at peer {odd.number}: {answers[0]['text']}", answers)
+                others = [p for p in peers if p is not odd]
+                good, answers = all_told(others, 3, INVALID_ARGUMENT, words)
+                check(good and all(f"pid {odd.process.pid}" in a["text"] for a in answers),
+                      f"the others are told: {answers[0]['text']}", answers)
+        wrong = judge(lib.together(peers, f"reduce {LINE} tag=10 ids={ids_of(peers)} verify=1"))
+        status = ask("--master", lab.master, "status")[0]
+        check(not wrong and [status[k] for k in ("accepted", "losses", "kicks")] == [3, 0, 0],
+              "nobody was put out, and the next call succeeds", f"{wrong} {status}")
+        # A tag that this peer alone has in flight meets what the others launch under it.
+        peers[0].expect(f"submit slot=9 {LINE} tag=10")
+        for peer in peers:
+            peer.send(f"several n=3 window=2 {LINE} tag=10 ids={ids_of(peers)}")
+        good, answers = all_told(peers[:1], 3, INVALID_ARGUMENT, "tag 10")
+        peers[0].send("await slot=9")
+        answers = [[p.read() for _ in range(3)] for p in peers[1:]] + [[peers[0].read()]]
+        check(all(a["code"] == SUCCESS for x in answers for a in x), "a tag in flight", answers)
+        lab.check_alive()
+
+
 def unreachable(hosts):
     """A newcomer reaches the master and host 0, but not host 1."""
     with lib.Lab(hosts=hosts) as lab:
@@ -125,6 +162,7 @@ def unreachable(hosts):
 def test():
     disagreements()
     wrong_calls()
+    wrong_tables()
     hosts = lib.make_namespaces(3)
     if hosts:
         unreachable(hosts)

@@ -70,6 +70,7 @@ WORK = (
     "reduce type=f32 op=sum count=4 place=out ids=0,1 verify=1 retry=3",
     f"reduce type=f32 op=sum count={MIB} place=out ids=0,1 verify=1 retry=3",
     f"reduce type=f32 op=sum count={MIB} place=in mem=shared ids=0,1 verify=1 retry=3",
+    "several n=1 window=1 type=f32 op=sum count=4 place=out ids=0,1 verify=1",
 )
 
 

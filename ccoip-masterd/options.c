@@ -287,20 +287,19 @@ static const char *take_option(struct options *o, int opt, const char **config)
 static bool bounds_fit(struct options *o)
 {
 	struct cc_bounds *b = &o->bounds;
-	enum cc_bound wrong;
+	enum cc_bound bad;
 
 	cc_bounds_complete(b);
-	wrong = cc_bounds_wrong(b);
-	if (wrong == CC_BOUND_STREAM)
+	bad = cc_bounds_wrong(b);
+	if (bad == CC_BOUND_STREAM)
 		cc_log(CC_LOG_ERR, "%s is %u: it must be %u at least, which is %s",
-			cc_bound_names[wrong], b->ms[wrong], b->ms[CC_BOUND_LINK],
+			cc_bound_names[bad], b->ms[bad], b->ms[CC_BOUND_LINK],
 			cc_bound_names[CC_BOUND_LINK]);
-	else if (wrong == CC_BOUND_ROUND)
+	else if (bad == CC_BOUND_ROUND)
 		cc_log(CC_LOG_ERR, "%s is %u: it must be %u at least, twice %s and a second",
-			cc_bound_names[wrong], b->ms[wrong],
-			CC_ROUND_MIN_MS(b->ms[CC_BOUND_NEW_LINK]),
+			cc_bound_names[bad], b->ms[bad], CC_ROUND_MIN_MS(b->ms[CC_BOUND_NEW_LINK]),
 			cc_bound_names[CC_BOUND_NEW_LINK]);
-	return wrong == CC_BOUNDS;
+	return bad == CC_BOUNDS;
 }
 
 int options_parse(struct options *o, int argc, char **argv, int *exit_code)

@@ -88,7 +88,7 @@ static void be_killed_no_earlier(struct kept *k)
 
 	if (fd < 0)
 		return;
-	high = read(fd, text, sizeof text - 1) > 0 ? atoi(text) : 0;
+	high = read(fd, text, sizeof text - 1) > 0 ? (int)strtol(text, NULL, 10) : 0;
 	while (low < high) {
 		int middle = (low + high) / 2, n = snprintf(text, sizeof text, "%d", middle);
 

@@ -121,6 +121,7 @@ void agt_ahead_retract(struct agt *a, struct agt_op *o)
 	o->tx_bytes = o->rx_bytes = 0;
 	if (o->state == AGT_OP_REPORTED)
 		agt_op_set_state(a, o, AGT_OP_VOTING);
+	agt_op_drop_out(a, o);
 	r->check_links = true;
 }
 

@@ -257,6 +257,22 @@ static void drop_now(
 		agt_op_end(a, o, &nobody);
 }
 
+void agt_op_drop_out(struct agt *a, struct agt_op *o)
+{
+	struct agt_op_member m;
+	uint32_t i;
+
+	for (i = o->n; i-- > 0;) {
+		if (!o->members[i].out)
+			continue;
+		m = o->members[i];
+		memmove(&o->members[i], &o->members[i + 1], (o->n - i - 1) * sizeof m);
+		o->n--;
+		o->spoiled = true;
+		agt_op_complete(a, o, &m, &m.own);
+	}
+}
+
 /* There is no master to end o for a member that is not to wait for the next one. What was reported
  * as done may be known as done elsewhere: it goes on for the others, without touching the member's
  * memory. Anything else fails here and now; the next master will not hear of it. */

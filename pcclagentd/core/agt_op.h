@@ -120,6 +120,8 @@ void agt_op_complete(struct agt *a, const struct agt_op *o, struct agt_op_member
 void agt_op_cancel(struct agt *a, struct agt_op *o);
 /* m leaves o, whose transfer goes on. */
 void agt_op_member_out(struct agt_op_member *m, enum agt_exit how, const struct agt_verdict *v);
+/* Members that are out leave o, which has no transfer any more. */
+void agt_op_drop_out(struct agt *a, struct agt_op *o);
 uint32_t agt_op_members_in(const struct agt_op *o);
 struct wm_op_report *agt_op_report(struct agt *a, struct agt_run *r, uint64_t seq,
 	const struct cc_id *suspect, const char *failure);

@@ -268,7 +268,7 @@ void agt_run_detach(
 			m->u.leave.kind = kind;
 		}
 	}
-	if (c->grp->users == 1)
+	if (c->counted || c->grp->users == 1) /* a loss comes; else the group goes */
 		agt_ahead_forget(a, r, c->grp);
 	unlink_comm(c);
 	r->check_votes = true;

@@ -149,6 +149,21 @@ START_TEST(a_member_that_leaves_before_the_end_takes_it_back)
 }
 END_TEST
 
+/* The start under another number crosses with its leave. */
+START_TEST(a_member_that_leaves_after_the_report_starts_nothing)
+{
+	begun();
+	fx_xfer(f, AGT_EV_XFER_DONE, 1, 32, 0);
+	fx_session_closed(f, 1);
+	fx_op_start(f, 1, 7, TAG, 33);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_XFER_RETRACT, 0)->u.xfer.seq, 32);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_START), 0);
+	ck_assert(!fx_msg(f, WM_OP_REPORT, 0)->u.op_report.ok);
+	fx_op_abort(f, 1, 7, TAG, 33);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1);
+}
+END_TEST
+
 static void started(uint64_t seq, uint64_t epoch)
 {
 	struct wm_msg m = {.type = WM_OP_START};
@@ -232,6 +247,17 @@ START_TEST(a_loss_makes_it_void)
 }
 END_TEST
 
+START_TEST(a_local_loss_makes_it_void)
+{
+	granted();
+	fx_session_closed(f, 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_XFER_FORGET, 0)->u.xfer.seq, 32);
+	fx_submit(f, comms[1], SLOT, TAG, 8);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_START), 0);
+	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.ahead, 0);
+}
+END_TEST
+
 START_TEST(a_next_number_that_is_old_is_nonsense)
 {
 	granted();
@@ -254,10 +280,12 @@ Suite *ahead_suite(void)
 	tcase_add_loop_test(t, a_broken_link_is_told_and_waits_for_the_master, 0, 2);
 	tcase_add_loop_test(t, an_abort_ends_it, 0, 4);
 	tcase_add_test(t, a_member_that_leaves_before_the_end_takes_it_back);
+	tcase_add_test(t, a_member_that_leaves_after_the_report_starts_nothing);
 	tcase_add_loop_test(t, it_is_of_its_rings, 0, 2);
 	tcase_add_loop_test(t, the_next_master_is_told_of_what_is_whole, 0, 2);
 	tcase_add_test(t, another_master_makes_it_void);
 	tcase_add_test(t, a_loss_makes_it_void);
+	tcase_add_test(t, a_local_loss_makes_it_void);
 	tcase_add_test(t, a_next_number_that_is_old_is_nonsense);
 	suite_add_tcase(s, t);
 	return s;

@@ -25,14 +25,49 @@ void agt_master_addresses(struct agt *a, const struct wm_addresses *x)
 		agt_master_tell_addresses(a, r);
 }
 
+/* A second connection to a master that we have a run with: what wants to join goes there. If that
+ * run has no connection now, this is where its master is. */
+static void merge_into(struct agt *a, struct agt_run *from, struct agt_run *to)
+{
+	struct agt_comm *c, *next;
+
+	DL_FOREACH_SAFE2 (from->comms, c, next, next_r) {
+		agt_run_move(a, c, to);
+	}
+	agt_dial_alias(to, &from->addr);
+	agt_dial_alias(to, &from->dialled);
+	agt_run_set_state(a, from, AGT_RUN_OVER);
+	agt_emit(a, AGT_ACT_MASTER_CLOSE)->run = from->id;
+	if (to->state == AGT_RUN_ORPHAN)
+		agt_dial(a, to, &from->dialled);
+}
+
+/* The run that the peers of r want is up meanwhile. A second hello would look as if the agent had
+ * lost that connection. */
+static struct agt_run *wanted_run(const struct agt *a, const struct agt_run *r)
+{
+	struct agt_run *x;
+
+	for (x = a->runs; x; x = x->hh.next)
+		if (x != r && x->state == AGT_RUN_UP && cc_id_eq(&x->run_id, &r->want_run))
+			return x;
+	return NULL;
+}
+
 void agt_master_up(struct agt *a, const struct agt_event *ev)
 {
 	struct agt_run *r = agt_run_find(a, ev->run);
+	struct agt_run *other;
 	struct wm_hello *h;
 
 	if (!r || !r->dialling)
 		return;
 	r->short_ns = 0;
+	other = r->state == AGT_RUN_CONNECTING ? wanted_run(a, r) : NULL;
+	if (other) {
+		merge_into(a, r, other);
+		return;
+	}
 	if (r->state == AGT_RUN_CONNECTING)
 		agt_run_set_state(a, r, AGT_RUN_GREETING);
 	else if (r->state == AGT_RUN_ORPHAN)
@@ -65,23 +100,6 @@ void agt_master_settings(struct agt *a, struct agt_run *r, const struct wm_hello
 	r->segment_wanted = m->segment_max;
 	r->awaited = false;
 	cc_detect_init(&r->life, r->heartbeat_ms, r->timeout_ms, a->now);
-}
-
-/* A second connection to a master that we have a run with: what wants to join goes there. If that
- * run has no connection now, this is where its master is. */
-static void merge_into(struct agt *a, struct agt_run *from, struct agt_run *to)
-{
-	struct agt_comm *c, *next;
-
-	DL_FOREACH_SAFE2 (from->comms, c, next, next_r) {
-		agt_run_move(a, c, to);
-	}
-	agt_dial_alias(to, &from->addr);
-	agt_dial_alias(to, &from->dialled);
-	agt_run_set_state(a, from, AGT_RUN_OVER);
-	agt_emit(a, AGT_ACT_MASTER_CLOSE)->run = from->id;
-	if (to->state == AGT_RUN_ORPHAN)
-		agt_dial(a, to, &from->dialled);
 }
 
 /* Who comes to a stale master has nothing to keep; who comes back dials on. */

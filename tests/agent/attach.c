@@ -378,6 +378,32 @@ START_TEST(a_run_that_is_up_takes_it)
 }
 END_TEST
 
+START_TEST(a_second_connection_is_closed_when_its_run_is_up)
+{
+	uint32_t c;
+
+	fx_session(f, 1, 1000);
+	c = fx_create(f, 1, 7, 1);
+	fx_connect(f, 1, c, 5);
+	fx_event(f, AGT_EV_MASTER_UP, 1, NULL); /* its hello names no run */
+	fx_session(f, 2, 1000);
+	attach(2, 1, 2);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->run, 2);
+	{
+		struct wm_msg m = fx_ack(1);
+
+		m.u.hello_ack.resume = false;
+		fx_from_master(f, 1, &m);
+	}
+	fx_event(f, AGT_EV_MASTER_UP, 2, NULL);
+	ck_assert_uint_eq(fx_sent(f, WM_HELLO), 0);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_CLOSE, 0)->run, 2);
+	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 1);
+	ck_assert_uint_eq(fx_msg(f, WM_JOIN, 0)->u.join.phase, WM_JOIN_ACCEPTED);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_QUERY), 1);
+}
+END_TEST
+
 static unsigned dialled(void)
 {
 	return fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3];
@@ -498,6 +524,7 @@ Suite *attach_suite(void)
 	tcase_add_test(t, outcomes_are_remembered);
 	tcase_add_test(t, one_that_dies_again_is_told);
 	tcase_add_test(t, a_run_that_is_up_takes_it);
+	tcase_add_test(t, a_second_connection_is_closed_when_its_run_is_up);
 	tcase_add_test(t, a_master_that_has_moved_is_found);
 	tcase_add_test(t, a_moved_master_and_one_at_its_old_place);
 	tcase_add_test(t, a_word_that_is_confirmed);

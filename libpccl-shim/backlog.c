@@ -10,7 +10,7 @@
 /* Any of the operations in flight may be the next to end: the oldest one wakes the thread, the
  * others are looked at so often. */
 #define LOOK_NS     ((uint64_t)1000000)
-#define WATCH_LOOKS 50u /* and whether the agent is there */
+#define WATCH_LOOKS 50u /* and whether the agent is there, which is told that this waits */
 
 /* ---- what is there, with the communicator's lock held */
 
@@ -46,6 +46,24 @@ static uint32_t find_oldest(const pcclComm_t *c)
 			oldest = i;
 	}
 	return oldest;
+}
+
+/* How many have been launched on this attachment and are not over. 0: some are of another agent,
+ * and end without this one. */
+static uint32_t count_unfinished(const pcclComm_t *c, const struct pccl_attachment *a)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < SHM_SLOTS; i++) {
+		const struct pccl_op *op = &c->ops[i];
+
+		if (op->state == PCCL_OP_FREE || is_over(op, i))
+			continue;
+		if (op->att != a || op->verdict != PCCL_VERDICT_NONE)
+			return 0;
+		n++;
+	}
+	return n;
 }
 
 /* The first one that may be launched: those of an agent that has gone never are. */
@@ -126,7 +144,20 @@ static void set_driving(pcclComm_t *c, bool driving)
 {
 	pthread_mutex_lock(&c->lock);
 	c->backlog.driving = driving;
+	if (!driving && c->att)
+		pccl_slot_waits_for_any(c->att, 0);
 	pthread_mutex_unlock(&c->lock);
+}
+
+/* Also those that end without letting this thread go on are counted: then the agent looks again. */
+static void tell_waiting(pcclComm_t *c, struct pccl_attachment *a)
+{
+	uint32_t n;
+
+	pthread_mutex_lock(&c->lock);
+	n = count_unfinished(c, a);
+	pthread_mutex_unlock(&c->lock);
+	pccl_slot_waits_for_any(a, n);
 }
 
 /* Takes an operation that is over out of its slot. False: there is none. */
@@ -191,7 +222,7 @@ static bool step(pcclComm_t *c)
 	return more && (room ? launch(c, false) : free_slot(c));
 }
 
-/* Until something may have ended. */
+/* Until something may have ended. n: how often in a row. */
 static void wait_for_any(pcclComm_t *c, uint32_t n)
 {
 	struct pccl_op *op = NULL;
@@ -216,6 +247,8 @@ static void wait_for_any(pcclComm_t *c, uint32_t n)
 	if (!over)
 		(void)cc_futex_wait(&s->wait, SHM_WAIT_DONE, LOOK_NS);
 	atomic_store(&s->wait, SHM_WAIT_AWAKE);
+	if (n >= WATCH_LOOKS)
+		tell_waiting(c, op->att);
 	if (n % WATCH_LOOKS == 0)
 		(void)pccl_session_watch(op->att->session);
 }
@@ -236,14 +269,18 @@ static bool is_enough(pcclComm_t *c, const uint64_t *tag)
 
 void pccl_backlog_drive(pcclComm_t *c, const uint64_t *tag)
 {
+	uint32_t n = 0;
+
 	set_driving(c, true);
-	for (uint32_t n = 1; !pccl_comm_interrupted(c); n++) {
+	while (!pccl_comm_interrupted(c)) {
 		while (step(c))
-			;
+			n = 0;
 		if (is_enough(c, tag))
 			break;
-		if (!launch(c, true))
-			wait_for_any(c, n);
+		if (launch(c, true))
+			n = 0;
+		else
+			wait_for_any(c, ++n);
 	}
 	set_driving(c, false);
 }

@@ -206,6 +206,17 @@ static void clear_asleep(const struct pccl_op *op, uint32_t slot)
 		atomic_fetch_and(&pccl_attachment_sq(op->att)->asleep, ~(UINT64_C(1) << slot));
 }
 
+void pccl_slot_waits_for_any(struct pccl_attachment *a, uint32_t n)
+{
+	uint64_t v;
+
+	pthread_mutex_lock(&a->lock);
+	v = n > 0 ? (uint64_t)a->tail << 32 | n : 0;
+	pthread_mutex_unlock(&a->lock);
+	if (atomic_exchange(&pccl_attachment_sq(a)->any, v) != v && n > 0)
+		ring_bell(a->submit_bell.fd);
+}
+
 bool pccl_slot_wait(pcclComm_t *c, uint32_t slot, const struct pccl_waiter *w)
 {
 	struct pccl_op *op = &c->ops[slot];

@@ -37,6 +37,10 @@ void pccl_slot_refuse(pcclComm_t *c, struct shm_sqe *e, pcclResult_t code);
 /* The agent may be waiting for what has just been done: rings if it is. small: see shm_small. */
 void pccl_slot_progress(const struct pccl_op *op, struct shm_slot *s, bool small);
 
+/* Tells the agent that the thread waits until any of its n operations in flight there ends, so that
+ * the master can tell calls that can never meet; 0: it goes on. */
+void pccl_slot_waits_for_any(struct pccl_attachment *a, uint32_t n);
+
 struct pccl_waiter {
 	uint64_t spin_ns;        /* before it sleeps the first time */
 	bool (*look)(void *arg); /* is there something to do, or known, that was not before? */

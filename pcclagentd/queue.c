@@ -162,6 +162,17 @@ static void drain(struct comm *c)
 	}
 }
 
+/* Its caller waits until any of its operations ends. True of what has been taken only. */
+static void take_any(struct comm *c)
+{
+	struct agt_event ev = {.type = AGT_EV_ASLEEP_ANY, .comm = c->id};
+	uint64_t any = atomic_load(&sq_of(c)->any);
+
+	ev.n_ops = (uint32_t)any;
+	if (any > 0 && !c->closed && (uint32_t)(any >> 32) == c->head)
+		agentd_feed(c->d, &ev);
+}
+
 static void drain_later(void *arg)
 {
 	struct comm *c = arg;
@@ -169,6 +180,7 @@ static void drain_later(void *arg)
 	c->draining = false;
 	if (!c->closed)
 		drain(c);
+	take_any(c);
 	comm_unref(c);
 }
 
@@ -198,6 +210,7 @@ static void on_bell(void *arg)
 	}
 	drain(c);
 	take_asleep(c);
+	take_any(c);
 	comm_unref(c);
 }
 

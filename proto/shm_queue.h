@@ -51,6 +51,10 @@ struct shm_sq {
 				  * has waited for slot i for a moment; A exchanges with 0. S clears
 				  * what is left when the wait is over. Not of what was submitted
 				  * with SHM_SQE_WAITED */
+	_Atomic uint64_t any; /* S: not 0, and the submission doorbell rung, while the caller waits
+			       * until any of its operations in flight ends: how many of these have
+			       * not ended (low half), of so many entries submitted (high half). A
+			       * believes it only while both are so */
 	_Alignas(SHM_LINE) _Atomic uint32_t head; /* A: entries copied out so far */
 };
 

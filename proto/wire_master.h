@@ -386,6 +386,8 @@ struct wm_blocks {
 	struct cc_id peer;
 	uint64_t tag;
 	uint32_t kind; /* enum wm_block_kind, not NONE */
+	uint32_t any;  /* 0: for this one. Else until any of those that it has voted for ends, which
+			* are so many; tag is one of them */
 };
 
 /* The process of a peer is stopped (by a signal, a debugger), or runs again: so that the others are

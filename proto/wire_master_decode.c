@@ -647,6 +647,7 @@ static int get_waits(const Ccoip__Waits *p, struct wm_waits *m, const char **why
 static int get_blocks(const Ccoip__Blocks *p, struct wm_blocks *m, const char **why)
 {
 	m->tag = p->tag;
+	m->any = p->any;
 	m->kind = (uint32_t)p->kind;
 	if (m->kind != WM_BLOCK_HELPER && m->kind != WM_BLOCK_MAIN)
 		return wire_bad(why, "blocks.kind: must be 1 or 2");

@@ -535,6 +535,7 @@ static void put_blocks(struct encoder *e, const struct wm_blocks *m)
 	p->peer = wire_put_id(&m->peer);
 	p->tag = m->tag;
 	p->kind = (Ccoip__BlockKind)m->kind;
+	p->any = m->any;
 }
 
 static void put_unmet(struct encoder *e, const struct wm_unmet *m)

@@ -46,6 +46,8 @@ static const char *check_peer(const struct ccm *m, const struct ccm_peer *p)
 	REQUIRE(p->n_running == running, "a peer's count of running operations is wrong");
 	REQUIRE(!p->blocked || (p->phase == CCM_PEER_ACCEPTED && waits_for(p, p->blocked)),
 		"a peer waits for an operation that it has not voted for, or that has started");
+	REQUIRE(!p->blocked_any || (p->blocked && running == 0),
+		"a peer waits for any operation, and there is none, or one that has started");
 	REQUIRE(!p->topo_voted || running == 0, "a topology vote with an operation running");
 	if (ccm_in_round(m, p->round))
 		REQUIRE(m->round.accept || p->phase == CCM_PEER_ACCEPTED,

@@ -423,7 +423,9 @@ void ccm_name_voters(
 void ccm_stuck_blocks(struct ccm *m, struct ccm_op *o, struct ccm_peer *p, uint32_t kind);
 /* p's vote for o goes. */
 void ccm_stuck_unblock(struct ccm *m, struct ccm_op *o, struct ccm_peer *p);
-/* o starts, or ends; those who wait for it have been told apart. */
+/* o, which p has voted for, starts or ends: p does not wait for it any more. */
+void ccm_stuck_release(struct ccm *m, const struct ccm_op *o, struct ccm_peer *p);
+/* The same for all of them, which have been released: o is not waited for. */
 void ccm_stuck_forget(struct ccm *m, struct ccm_op *o);
 void ccm_peer_blocks(struct ccm *m, struct ccm_agent *a, const struct wm_blocks *b);
 /* The number of p's main thread, as its agent says. */

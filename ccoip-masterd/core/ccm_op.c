@@ -120,8 +120,7 @@ void ccm_op_drop(struct ccm *m, struct ccm_op *o)
 		DL_FOREACH (o->parts[i].seat->peers, p) {
 			if (!ccm_op_voted(o, p))
 				continue;
-			if (p->blocked == o)
-				p->blocked = NULL;
+			ccm_stuck_release(m, o, p);
 			p->n_ops--;
 			p->n_running -= o->seq != 0;
 			ccm_peer_refresh(m, p);
@@ -512,8 +511,7 @@ bool ccm_op_continue(struct ccm *m, struct ccm_op *o, uint64_t seq)
 		DL_FOREACH (o->parts[i].seat->peers, p) {
 			if (!ccm_op_voted(o, p))
 				continue;
-			if (p->blocked == o)
-				p->blocked = NULL;
+			ccm_stuck_release(m, o, p);
 			p->n_running++;
 			ccm_peer_refresh(m, p);
 		}

@@ -2,9 +2,10 @@
  *
  * Calls that can never meet. A vote comes to an end when everybody concerned has given it or may
  * still give it; a peer may give one if it waits for nothing, or for something that comes to an
- * end. What is left by that rule waits for itself: the peers that wait there are stuck, and only an
- * answer lets them go on. Nothing is decided while a round or a takeover is under way or an agent
- * is absent: its peers may vote otherwise when they are back.
+ * end, or for any of several operations of which one does. What is left by that rule waits for
+ * itself: the peers that wait there are stuck, and only an answer lets them go on. Nothing is
+ * decided while a round or a takeover is under way or an agent is absent: its peers may vote
+ * otherwise when they are back.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -26,6 +27,7 @@
 /* Which votes come to an end; of operations: ccm_op.meets. */
 struct ends {
 	bool topology, pending;
+	bool any;     /* some peer waits for any of its operations */
 	bool threads; /* where one thread of a peer waits another one may still act */
 };
 
@@ -45,6 +47,8 @@ static void count_op(struct ccm *m, struct ccm_group *g, bool more)
 void ccm_stuck_blocks(struct ccm *m, struct ccm_op *o, struct ccm_peer *p, uint32_t kind)
 {
 	p->helper |= kind == WM_BLOCK_HELPER;
+	if (p->blocked_any) /* it has gone on */
+		ccm_stuck_unblock(m, p->blocked, p);
 	if (kind == WM_BLOCK_NONE || o->seq || p->blocked)
 		return;
 	p->blocked = o;
@@ -56,12 +60,24 @@ void ccm_stuck_blocks(struct ccm *m, struct ccm_op *o, struct ccm_peer *p, uint3
 
 void ccm_stuck_unblock(struct ccm *m, struct ccm_op *o, struct ccm_peer *p)
 {
-	if (p->blocked != o)
+	if (p->blocked != o && !p->blocked_any)
 		return;
+	o = p->blocked;
 	p->blocked = NULL;
+	p->blocked_any = false;
 	if (--o->n_blocked == 0)
 		count_op(m, o->group, false);
 	m->stuck_news = true;
+}
+
+void ccm_stuck_release(struct ccm *m, const struct ccm_op *o, struct ccm_peer *p)
+{
+	if (p->blocked && p->blocked != o && p->blocked_any)
+		ccm_stuck_unblock(m, p->blocked, p);
+	if (p->blocked != o)
+		return;
+	p->blocked = NULL;
+	p->blocked_any = false;
 }
 
 void ccm_stuck_forget(struct ccm *m, struct ccm_op *o)
@@ -82,10 +98,16 @@ void ccm_peer_blocks(struct ccm *m, struct ccm_agent *a, const struct wm_blocks 
 		return;
 	if (m->recovering) /* the vote is not counted yet */
 		p->raw_blocks = *b;
+	/* Of those that the agent knows one has started or ended: then it goes on. No vote is
+	 * missing, as all were sent before. */
+	if (b->any > 0 && (p->n_running > 0 || p->n_ops != b->any))
+		return;
 	key.group = p->seat->group->id;
 	HASH_FIND(hh, m->ops, &key, sizeof key, o);
-	if (o && ccm_op_voted(o, p)) /* else it has ended meanwhile */
-		ccm_stuck_blocks(m, o, p, b->kind);
+	if (!o || !ccm_op_voted(o, p)) /* it has ended meanwhile */
+		return;
+	ccm_stuck_blocks(m, o, p, b->kind);
+	p->blocked_any = b->any > 0 && p->blocked;
 }
 
 static bool is_beside(const struct ccm_peer *p, const struct ccm_peer *q)
@@ -124,7 +146,7 @@ static bool wait_ends(const struct ends *e, const struct ccm_peer *p, bool main,
 	if (!p->blocked || (main && !p->blocked_main))
 		return false;
 	*waits = true;
-	return p->blocked->meets;
+	return p->blocked_any ? p->any_meets : p->blocked->meets;
 }
 
 /* May p still do something of its own accord? */
@@ -182,15 +204,26 @@ static bool op_ends(const struct ends *e, const struct ccm_op *o)
 	return true;
 }
 
+static void set_meets(struct ccm_op *o)
+{
+	const struct ccm_seat *s;
+	struct ccm_peer *p;
+
+	o->meets = true;
+	DL_FOREACH2 (o->group->seats, s, next_g)
+		DL_FOREACH (s->peers, p)
+			p->any_meets |= p->blocked_any && ccm_op_voted(o, p);
+}
+
 static bool grow_ops(const struct ends *e, struct ccm_op *list)
 {
 	struct ccm_op *o;
 	bool grown = false;
 
 	DL_FOREACH2 (list, o, next_w) {
-		if (o->meets || o->n_blocked == 0 || !op_ends(e, o))
+		if (o->meets || (o->n_blocked == 0 && !e->any) || !op_ends(e, o))
 			continue;
-		o->meets = true;
+		set_meets(o);
 		grown = true;
 	}
 	return grown;
@@ -199,10 +232,15 @@ static bool grow_ops(const struct ends *e, struct ccm_op *list)
 /* The greatest set of votes of which none can end is what is left. */
 static void find_ends(struct ccm *m, struct ends *e)
 {
+	struct ccm_peer *p;
 	struct ccm_op *o;
 	bool grown;
 
-	e->topology = e->pending = false;
+	e->topology = e->pending = e->any = false;
+	for (p = m->peers; p; p = p->hh.next) {
+		p->any_meets = false;
+		e->any |= p->blocked_any;
+	}
 	DL_FOREACH2 (m->fresh, o, next_w)
 		o->meets = false;
 	DL_FOREACH2 (m->late, o, next_w)

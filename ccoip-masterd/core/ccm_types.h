@@ -117,6 +117,8 @@ struct ccm_peer {
 	bool shares;       /* another peer of the agent has the same thread */
 	uint8_t n_alone;   /* votes of it that were answered in a row, since it did anything else */
 	struct ccm_op *blocked; /* it does nothing until that, not started, ends; or NULL */
+	bool blocked_any; /* or until another one ends that it has voted for; none has started */
+	bool any_meets;   /* find_ends: one of these comes to an end */
 	bool unhashed;
 	struct ccm_peer *next, *prev; /* in seat->peers: accepted ones first, each by joining */
 	uint64_t stopped_ns; /* since when its process is stopped, as its agent says; 0: it runs */

@@ -114,6 +114,9 @@ static void dispatch(struct agt *a, const struct agt_event *ev)
 	case AGT_EV_ASLEEP:
 		agt_stuck_asleep(a, ev);
 		break;
+	case AGT_EV_ASLEEP_ANY:
+		agt_stuck_any(a, ev);
+		break;
 	case AGT_EV_MASTER_TAKEN:
 		agt_dial_taken(a, ev);
 		break;

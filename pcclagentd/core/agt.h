@@ -112,8 +112,10 @@ enum agt_event_type {
 	AGT_EV_SUBMIT,        /* comm, slot (< SHM_SLOTS, not in use), sub, and, if that is refused,
 			       * text: why; code != 0: the entry was bad, there is no sub: complete
 			       * it with code and text */
-	AGT_EV_ASLEEP, /* comm, slot (< SHM_SLOTS): its caller has waited for a moment, and does
-			* nothing else */
+	AGT_EV_ASLEEP,     /* comm, slot (< SHM_SLOTS): its caller has waited for a moment, and does
+			    * nothing else */
+	AGT_EV_ASLEEP_ANY, /* comm, n_ops: likewise until any of its operations ends, as long as
+			    * these are so many */
 	AGT_EV_MASTER_TAKEN, /* run: TCP connection made on a slow way: an answer takes its time */
 	AGT_EV_MASTER_UP,    /* run: somebody answers there */
 	AGT_EV_MASTER_DOWN,  /* run, text, code (0, or this host lacks what the run takes: it ends,
@@ -166,6 +168,7 @@ struct agt_sync_result {
 struct agt_event {
 	enum agt_event_type type;
 	uint32_t session, comm, run, slot;
+	uint32_t n_ops; /* ASLEEP_ANY */
 	uint32_t uid, pid;
 	const char *name;
 	const struct wl_request *request;

@@ -364,6 +364,7 @@ struct agt_comm {
 	struct agt_op *slots[SHM_SLOTS];
 	uint32_t n_ops;
 	uint32_t n_waited; /* of them: its process does nothing until they end */
+	bool waits_any;    /* its process does nothing until any of them ends */
 	uint32_t thread;   /* its main thread, as the process counts them; 0: not known */
 	bool unhashed;
 	UT_hash_handle hh;

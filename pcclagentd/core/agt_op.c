@@ -88,6 +88,7 @@ int agt_op_add(struct agt *a, struct agt_op *o, struct agt_comm *c, const struct
 	m->own = *refusal;
 	c->slots[s->slot] = o;
 	c->n_ops++;
+	c->waits_any = false;
 	c->n_waited += s->waited;
 	if (s->is_sync && !s->refused)
 		agt_record_voted(a, c, &s->sync);
@@ -159,6 +160,7 @@ void agt_op_complete(
 		agt_comm_world_after(c, o->losses, done.code, &done.after);
 	c->slots[m->sub.slot] = NULL;
 	c->n_ops--;
+	c->waits_any = false; /* or its process says so again */
 	c->n_waited -= m->sub.waited;
 	agt_complete(a, c->id, m->sub.slot, &done);
 	if (o->key.is_sync && !m->sub.refused)

@@ -69,6 +69,7 @@ uint32_t agt_stuck_said(const struct agt_op_member *m);
  * of those who do, and whose votes the master has all. */
 void agt_stuck_voted(struct agt *a, const struct agt_op *o, bool said, uint32_t first);
 void agt_stuck_asleep(struct agt *a, const struct agt_event *ev);
+void agt_stuck_any(struct agt *a, const struct agt_event *ev);
 void agt_unmet(struct agt *a, struct agt_run *r, const struct wm_unmet *m);
 
 /* agt_view.c */

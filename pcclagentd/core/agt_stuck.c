@@ -10,7 +10,8 @@
 
 static bool waits(const struct agt_comm *c)
 {
-	return c->n_waited > 0 || c->wait == WL_UPDATE_TOPOLOGY || c->wait == WL_ARE_PENDING;
+	return c->n_waited > 0 || c->waits_any || c->wait == WL_UPDATE_TOPOLOGY ||
+	       c->wait == WL_ARE_PENDING;
 }
 
 /* Nobody here will join what is being collected. */
@@ -65,32 +66,66 @@ uint32_t agt_stuck_said(const struct agt_op_member *m)
 	return m->comm && !all_voted(m->comm) ? WM_BLOCK_NONE : agt_stuck_kind(&m->sub);
 }
 
-static void tell(struct agt *a, const struct agt_op *o, const struct agt_op_member *m)
+static const struct agt_op_member *member_of(const struct agt_op *o, const struct agt_comm *c)
+{
+	const struct agt_op_member *m = o->members;
+
+	while (m->comm != c)
+		m++;
+	return m;
+}
+
+static bool has_started(const struct agt_op *o)
+{
+	return o->key.is_sync || (o->state != AGT_OP_VOTING && !o->ahead);
+}
+
+static void tell(struct agt *a, const struct agt_op *o, const struct agt_op_member *m, uint32_t any)
 {
 	struct wm_blocks *x = &agt_send(a, o->run, WM_BLOCKS)->u.blocks;
 
 	x->peer = m->peer;
 	x->tag = o->key.tag;
-	x->kind = agt_stuck_kind(&m->sub);
+	x->kind = m->sub.by_main ? WM_BLOCK_MAIN : WM_BLOCK_HELPER;
+	x->any = any;
 }
 
-/* c waits for one of its operations, and all of them have been voted for by now. */
+/* One that has started ends by itself, and c's process goes on, or says again that it waits. */
+static void tell_of_any(struct agt *a, const struct agt_comm *c)
+{
+	const struct agt_op *first = NULL;
+	uint32_t i;
+
+	for (i = 0; i < SHM_SLOTS; i++) {
+		if (c->slots[i] && has_started(c->slots[i]))
+			return;
+		if (!first)
+			first = c->slots[i];
+	}
+	if (first)
+		tell(a, first, member_of(first, c), c->n_ops);
+}
+
+/* c waits for one of its operations, or any, and all of them have been voted for by now. */
 static void tell_of(struct agt *a, const struct agt_comm *c)
 {
 	const struct agt_op_member *m;
 	const struct agt_op *o;
 	uint32_t i;
 
-	if (c->n_waited == 0 || !all_voted(c))
+	if ((c->n_waited == 0 && !c->waits_any) || !all_voted(c))
 		return;
+	if (c->waits_any) {
+		tell_of_any(a, c);
+		return;
+	}
 	for (i = 0; i < SHM_SLOTS; i++) {
 		o = c->slots[i];
-		if (!o || o->key.is_sync || (o->state != AGT_OP_VOTING && !o->ahead))
+		if (!o || has_started(o))
 			continue;
-		for (m = o->members; m->comm != c; m++)
-			;
+		m = member_of(o, c);
 		if (m->sub.waited)
-			tell(a, o, m);
+			tell(a, o, m, 0);
 	}
 }
 
@@ -117,6 +152,18 @@ void agt_stuck_asleep(struct agt *a, const struct agt_event *ev)
 		return;
 	m->sub.waited = true;
 	c->n_waited++;
+	tell_of(a, c);
+	agt_stuck_look(a, c);
+}
+
+void agt_stuck_any(struct agt *a, const struct agt_event *ev)
+{
+	struct agt_comm *c = agt_comm_find(a, ev->comm);
+
+	/* Else some have ended meanwhile, and its process goes on or says it again. */
+	if (!c || c->waits_any || c->n_ops == 0 || ev->n_ops != c->n_ops)
+		return;
+	c->waits_any = true;
 	tell_of(a, c);
 	agt_stuck_look(a, c);
 }

@@ -41,6 +41,13 @@ static void asleep(unsigned i, uint64_t tag)
 	fx_step(f, &ev);
 }
 
+static void asleep_any(unsigned i, uint32_t n)
+{
+	struct agt_event ev = {.type = AGT_EV_ASLEEP_ANY, .comm = c[i], .n_ops = n};
+
+	fx_step(f, &ev);
+}
+
 static void unmet(enum wm_wait_kind kind, uint64_t tag, unsigned n, const unsigned *peers)
 {
 	struct cc_id ids[3];
@@ -113,6 +120,79 @@ START_TEST(who_has_votes_kept_back_is_not_told_of)
 }
 END_TEST
 
+static void said_any(unsigned peer, uint32_t n)
+{
+	const struct wm_blocks *b = &fx_msg(f, WM_BLOCKS, 0)->u.blocks;
+
+	ck_assert_uint_eq(fx_sent(f, WM_BLOCKS), 1);
+	ck_assert(fx_is(&b->peer, fx_id(peer)) && b->tag == 1 && b->kind == WM_BLOCK_MAIN);
+	ck_assert_uint_eq(b->any, n);
+}
+
+START_TEST(who_waits_for_any_is_told_of_once_all_are_voted_for)
+{
+	unsigned i;
+
+	submit(0, 1, false, true);
+	submit(0, 2, false, true);
+	asleep_any(0, 3); /* one of them has ended, as it did not know */
+	asleep_any(0, 1);
+	asleep_any(0, 0);
+	asleep_any(0, 2);
+	ck_assert_uint_eq(fx_sent(f, WM_BLOCKS), 0);
+	for (i = 1; i < 3; i++)
+		submit(i, 2, false, true);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+	ck_assert_uint_eq(fx_sent(f, WM_BLOCKS), 0);
+	for (i = 1; i < 3; i++)
+		submit(i, 1, false, true);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+	said_any(1, 2);
+	asleep_any(0, 2);
+	ck_assert_uint_eq(fx_sent(f, WM_BLOCKS), 0);
+}
+END_TEST
+
+/* It goes on then, and says so again when it waits. */
+START_TEST(who_waits_for_any_waits_until_the_first_ends)
+{
+	unsigned i, tag;
+
+	for (tag = 1; tag < 4; tag++)
+		for (i = 0; i < 3; i++)
+			submit(i, tag, false, true);
+	asleep_any(0, 3);
+	said_any(1, 3);
+	fx_op_start(f, 1, 7, 3, 5);
+	asleep_any(0, 3); /* it has started: it will end */
+	asleep_any(1, 3);
+	ck_assert_uint_eq(fx_sent(f, WM_BLOCKS), 0);
+	unmet(WM_WAIT_OP, 2, 3, (unsigned[]){1, 2, 3});
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 3);
+	asleep_any(0, 3);
+	fx_orphan(f);
+	fx_resume(f);
+	ck_assert_uint_eq(fx_sent(f, WM_BLOCKS), 0);
+}
+END_TEST
+
+START_TEST(the_next_master_hears_who_waits_for_any)
+{
+	unsigned i, tag;
+
+	for (tag = 1; tag < 3; tag++)
+		for (i = 0; i < 3; i++)
+			submit(i, tag, false, true);
+	asleep_any(0, 2);
+	said_any(1, 2);
+	fx_orphan(f);
+	fx_resume(f);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 2);
+	ck_assert_uint_eq(fx_sent(f, WM_BLOCKS), 2); /* after each, and true after the last */
+	ck_assert_uint_eq(fx_msg(f, WM_BLOCKS, 1)->u.blocks.any, 2);
+}
+END_TEST
+
 /* Nobody here will join what the others collect. */
 START_TEST(votes_are_kept_back_for_nobody_who_waits_for_something_else)
 {
@@ -127,7 +207,10 @@ START_TEST(votes_are_kept_back_for_nobody_who_waits_for_something_else)
 	} else {
 		submit(2, 2, false, true);
 		ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 0);
-		asleep(2, 2);
+		if (_i == 2)
+			asleep(2, 2);
+		else
+			asleep_any(2, 1);
 	}
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), _i == 1 ? 1 : 2);
 	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.n_peers, 2);
@@ -250,7 +333,10 @@ Suite *stuck_suite(void)
 	tcase_add_loop_test(tc, a_vote_says_what_is_true_of_all_its_peers, 0, 3);
 	tcase_add_test(tc, who_falls_asleep_is_told_of);
 	tcase_add_test(tc, who_has_votes_kept_back_is_not_told_of);
-	tcase_add_loop_test(tc, votes_are_kept_back_for_nobody_who_waits_for_something_else, 0, 3);
+	tcase_add_test(tc, who_waits_for_any_is_told_of_once_all_are_voted_for);
+	tcase_add_test(tc, who_waits_for_any_waits_until_the_first_ends);
+	tcase_add_test(tc, the_next_master_hears_who_waits_for_any);
+	tcase_add_loop_test(tc, votes_are_kept_back_for_nobody_who_waits_for_something_else, 0, 4);
 	tcase_add_test(tc, votes_are_kept_back_for_who_may_still_submit);
 	tcase_add_test(tc, an_update_is_answered_alone);
 	tcase_add_test(tc, a_question_is_answered_alone);

@@ -76,12 +76,14 @@ def rounds(lab, places, rng):
 
 
 def death(lab, places):
-    """One of them dies while the others have all in flight."""
+    """One of them dies while the others have all in flight, of which it has not started the last."""
     peers = lab.start_peers(places)
     ids, rest = ids_of(peers), peers[:-1]
-    for peer in peers:
+    for peer in rest:
         submit(peer, range(COUNT), ids, 20000)
-    good, answers = started(peers, range(COUNT))
+    submit(peers[-1], range(COUNT - 1), ids, 20000)
+    good, answers = started(rest, range(COUNT))
+    started(peers[-1:], range(COUNT - 1))
     peers[-1].send(*(f"await slot={k}" for k in range(COUNT // 2)))
     peers[-1].read()
     peers[-1].kill()

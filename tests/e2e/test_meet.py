@@ -297,6 +297,34 @@ def one_thread():
         lab.check_alive()
 
 
+MANY = 100  # operations in flight, more than there are slots
+
+
+def backlog():
+    """Who waits until any of his operations ends, so that others can begin, waits as well."""
+    for places in ((0, 1), (0, 0), (0, 0, 1)):
+        with lib.Lab(2) as lab:
+            lab.start()
+            p, *others = peers = lab.start_peers(places)
+            where = f"hosts {places}, with {MANY} in flight"
+            for block in ("await slot=0", f"reduce {OP} tag=1", f"reduce {OP} tag=500"):
+                for k in range(MANY):
+                    p.expect(f"submit slot={k} {OP} tag={100 + k}")
+                p.send(block)
+                got = answers([(x, "update") for x in others])
+                check(all(a["code"] == SUCCESS and a["world"] == len(peers) for a in got),
+                      f"{where}, {block}: an update leaves the topology as it is", got)
+                # What has had a slot ends with the first call, the rest with the second one.
+                p.send(*(f"await slot={k}" for k in range(block.startswith("await"), MANY)))
+                got = answers([(x, f"reduce {OP} tag=1") for x in others])
+                got += answers([(x, f"reduce {OP} tag=2") for x in others])
+                got += [p.read() for _ in range(MANY + (not block.startswith("await")))]
+                refused(got, f"{where}, {block}: a tag of others")
+                check(all(a["check"] == "ok" for a in got), f"{where}: with buffers as before", got)
+                go_on(peers, where)
+            lab.check_alive()
+
+
 def test():
     header()
     manual()
@@ -305,6 +333,7 @@ def test():
     shared_state()
     groups()
     one_thread()
+    backlog()
 
 
 lib.run(test, 240)

@@ -43,7 +43,15 @@ static void ahead_vote(const struct fk_peer *x, uint64_t tag, uint64_t seq)
 /* x, which has voted for the tag, waits for it by now. */
 static void waits(const struct fk_peer *x, uint64_t tag, enum wm_block_kind kind)
 {
-	struct wm_msg m = {.type = WM_BLOCKS, .u.blocks = {x->id, tag, kind}};
+	struct wm_msg m = {.type = WM_BLOCKS, .u.blocks = {x->id, tag, kind, 0}};
+
+	fk_send(x->host, &m);
+}
+
+/* x waits for any of n that it has voted for, of which tag is one. */
+static void waits_for_any(const struct fk_peer *x, uint64_t tag, uint32_t n)
+{
+	struct wm_msg m = {.type = WM_BLOCKS, .u.blocks = {x->id, tag, WM_BLOCK_MAIN, n}};
 
 	fk_send(x->host, &m);
 }
@@ -343,6 +351,94 @@ START_TEST(a_wait_outlives_the_start_of_another_operation)
 }
 END_TEST
 
+/* ---- until any of several ends */
+
+START_TEST(who_waits_for_any_of_what_cannot_end_is_answered)
+{
+	async_vote(&p, 1);
+	async_vote(&p, 2);
+	fk_topo(&q);
+	fk_topo(&r);
+	ck_assert_uint_eq(answers(), 0);
+	waits_for_any(&p, 1, 2);
+	unchanged(&q);
+	unchanged(&r);
+	fk_vote(&q, 3);
+	ck_assert_uint_eq(answers(), 0);
+	fk_vote(&r, 3);
+	refused(&q, 3);
+	refused(&r, 3);
+	ck_assert_uint_eq(fk_count(a, WM_UNMET), 2);
+	refused(&p, 1);
+	meet(4);
+}
+END_TEST
+
+/* r may join tag 2, and then p goes on: with tag 9, perhaps. */
+START_TEST(who_waits_for_any_goes_on_with_the_first)
+{
+	async_vote(&p, 1);
+	async_vote(&p, 2);
+	waits_for_any(&p, 1, 2);
+	async_vote(&q, 2);
+	fk_vote(&q, 9);
+	ck_assert_uint_eq(answers(), 0);
+	async_vote(&r, 2);
+	fk_vote(&r, 9);
+	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1);
+	ck_assert_uint_eq(answers(), 0);
+	fk_report(a, fk_status(&f).last_seq, true);
+	fk_report(b, fk_status(&f).last_seq, true);
+	fk_report(c, fk_status(&f).last_seq, true);
+	ck_assert_uint_eq(answers(), 0);
+	if (_i == 0) {
+		fk_vote(&p, 9);
+		ck_assert_uint_eq(fk_count(a, WM_OP_START), 2);
+		ck_assert_uint_eq(answers(), 0);
+		return;
+	}
+	waits_for_any(&p, 1, 1);
+	refused(&p, 1);
+	refused(&q, 9);
+	refused(&r, 9);
+}
+END_TEST
+
+/* The agent did not know that one had started, or had ended, or votes are still to come. */
+START_TEST(what_the_agent_says_of_any_must_be_of_all)
+{
+	async_vote(&p, 1);
+	async_vote(&p, 2);
+	fk_vote(&q, 9);
+	fk_vote(&r, 9);
+	waits_for_any(&p, 1, 3);
+	waits_for_any(&p, 1, 1);
+	waits_for_any(&p, 7, 2);
+	ck_assert_uint_eq(answers(), 0);
+	async_vote(&q, 2);
+	async_vote(&r, 2);
+	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1);
+	waits_for_any(&p, 1, 2);
+	waits_for_any(&p, 1, 1);
+	ck_assert_uint_eq(answers(), 0);
+	ck_assert_uint_eq(fk_count(a, WM_KICK), 0);
+}
+END_TEST
+
+START_TEST(another_vote_shows_that_it_waits_no_longer)
+{
+	async_vote(&p, 1);
+	async_vote(&p, 2);
+	waits_for_any(&p, 1, 2);
+	async_vote(&p, 3);
+	fk_vote(&q, 9);
+	fk_vote(&r, 9);
+	ck_assert_uint_eq(answers(), 0);
+	fk_leave(&p, WM_LEAVE_DIED);
+	fk_settle(&f);
+}
+END_TEST
+
 /* Reports on what was begun ahead, and is given up, may be on their way. */
 START_TEST(a_number_given_ahead_is_void_then)
 {
@@ -431,6 +527,23 @@ START_TEST(another_group_is_waited_for_and_goes_on)
 	unchanged(&s0);
 	fk_vote(&s0, 1);
 	ck_assert_uint_eq(fk_count(s1.host, WM_OP_START), 1);
+}
+END_TEST
+
+/* It waits for tag 1 or 2, of which r may join the second one; only for the first is it known to
+ * wait. */
+START_TEST(another_group_waits_for_who_waits_for_any)
+{
+	async_vote(&p, 1);
+	async_vote(&p, 2);
+	waits_for_any(&p, 1, 2);
+	async_vote(&q, 2);
+	fk_vote(&q, 9);
+	fk_topo(&s0);
+	ck_assert_uint_eq(fk_count(s0.host, WM_UNMET), 0);
+	fk_vote(&r, 1);
+	unchanged(&s0);
+	ck_assert_uint_eq(answers(), 0);
 }
 END_TEST
 
@@ -661,6 +774,32 @@ START_TEST(a_new_master_finds_it_too)
 }
 END_TEST
 
+START_TEST(a_new_master_hears_who_waits_for_any)
+{
+	tk_dial(0);
+	tk_dial(1);
+	tk_dial(2);
+	tk_join(0, WM_JOIN_ACCEPTED);
+	tk_join(1, WM_JOIN_ACCEPTED);
+	tk_join(2, WM_JOIN_ACCEPTED);
+	fk_vote(&tk.p[0], 1);
+	waits_for_any(&tk.p[0], 1, 2); /* the other vote has not been told again yet */
+	fk_vote(&tk.p[0], 2);
+	if (_i == 1)
+		waits_for_any(&tk.p[0], 1, 2);
+	tk.f.blocks = WM_BLOCK_MAIN;
+	fk_vote(&tk.p[1], 3);
+	fk_vote(&tk.p[2], 3);
+	tk_end(0);
+	tk_end(1);
+	tk_none_of(WM_UNMET);
+	tk_end(2);
+	ck_assert_uint_eq(fk_count(tk.h[0], WM_UNMET), 2);
+	ck_assert_uint_eq(fk_count(tk.h[1], WM_UNMET), 1);
+	ck_assert_uint_eq(fk_count(tk.h[2], WM_UNMET), 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("stuck");
@@ -684,6 +823,10 @@ int main(void)
 	tcase_add_test(tc, operations_in_flight_meet_in_any_order);
 	tcase_add_test(tc, what_the_stuck_have_in_flight_ends_with_their_calls);
 	tcase_add_test(tc, a_wait_outlives_the_start_of_another_operation);
+	tcase_add_test(tc, who_waits_for_any_of_what_cannot_end_is_answered);
+	tcase_add_loop_test(tc, who_waits_for_any_goes_on_with_the_first, 0, 2);
+	tcase_add_test(tc, what_the_agent_says_of_any_must_be_of_all);
+	tcase_add_test(tc, another_vote_shows_that_it_waits_no_longer);
 	tcase_add_test(tc, a_number_given_ahead_is_void_then);
 	tcase_add_test(tc, who_is_stopped_may_vote_when_it_runs_again);
 	tcase_add_test(tc, during_an_absence_nothing_is_decided);
@@ -698,11 +841,13 @@ int main(void)
 	suite_add_tcase(s, tc);
 	tcase_add_checked_fixture(groups, two_groups, teardown);
 	tcase_add_test(groups, another_group_is_waited_for_and_goes_on);
+	tcase_add_test(groups, another_group_waits_for_who_waits_for_any);
 	tcase_add_test(groups, another_group_that_comes_to_an_end_is_waited_for);
 	tcase_add_test(groups, operations_of_another_group_are_left_alone);
 	suite_add_tcase(s, groups);
 	tcase_add_checked_fixture(takeover, tk_setup, tk_teardown);
 	tcase_add_loop_test(takeover, a_new_master_finds_it_too, 0, 3);
+	tcase_add_loop_test(takeover, a_new_master_hears_who_waits_for_any, 0, 2);
 	suite_add_tcase(s, takeover);
 	return tl_run(s);
 }

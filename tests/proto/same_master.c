@@ -253,7 +253,8 @@ static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 		       a->u.stopped.is == b->u.stopped.is;
 	case WM_BLOCKS:
 		return cc_id_eq(&a->u.blocks.peer, &b->u.blocks.peer) &&
-		       a->u.blocks.tag == b->u.blocks.tag && a->u.blocks.kind == b->u.blocks.kind;
+		       a->u.blocks.tag == b->u.blocks.tag && a->u.blocks.kind == b->u.blocks.kind &&
+		       a->u.blocks.any == b->u.blocks.any;
 	case WM_KNOCK:
 		return a->u.knock.version_min == b->u.knock.version_min &&
 		       a->u.knock.version_max == b->u.knock.version_max &&

@@ -441,6 +441,7 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 		m->u.blocks.peer = sample_id(r);
 		m->u.blocks.tag = tl_magnitude(r, 64);
 		m->u.blocks.kind = flip(r) ? WM_BLOCK_HELPER : WM_BLOCK_MAIN;
+		m->u.blocks.any = few(r, UINT32_MAX);
 		break;
 	case WM_KNOCK:
 		m->u.knock.version_min = WM_VERSION_MIN;

@@ -225,8 +225,9 @@ static void print_seen(const struct totals *t)
 {
 	static const char *const names[SIM_SEEN] = {"links lost on one side",
 		"processes that died at once", "calls that others did not make",
-		"operations with odd parameters", "calls that failed before submission",
-		"parts that failed by themselves", "newcomers admitted"};
+		"waits for any operation", "operations with odd parameters",
+		"calls that failed before submission", "parts that failed by themselves",
+		"newcomers admitted"};
 	unsigned i;
 
 	for (i = 0; i < SIM_SEEN; i++)

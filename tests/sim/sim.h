@@ -87,6 +87,7 @@ enum sim_kind {
 	SIM_EV_REQUEST,        /* peer, session, bytes: a struct wl_request */
 	SIM_EV_SUBMIT,         /* peer, session, tag */
 	SIM_EV_ASLEEP,         /* peer, session, tag, seq: since when it is in flight */
+	SIM_EV_ASLEEP_ANY,     /* peer, session, seq: operations launched so far, code: in flight */
 	SIM_EV_STOPPED,        /* proc, code: the agent sees that it is stopped, or runs */
 	SIM_EV_PEER,           /* peer, gen: its main thread goes on */
 	SIM_EV_KEEPER,         /* proc, gen: the shim's keeper goes on */
@@ -389,15 +390,16 @@ struct sim_peer {
 	struct sim_op ops[SIM_OPS];
 	struct sim_memory memory[SIM_TAGS];
 	bool step_begun, asking, pass_failed, too_few, burst;
-	bool gives_up;    /* it has seen fewer peers, and votes on the topology next */
-	uint32_t counted; /* of its group, after the last topology vote */
+	bool gives_up;       /* it has seen fewer peers, and votes on the topology next */
+	uint32_t counted;    /* of its group, after the last topology vote */
+	uint64_t n_launches; /* of all times */
 	uint32_t window, n_launch, launched, n_await, awaited, in_flight;
 	uint8_t launch[SIM_OPS], await[SIM_OPS];
 	bool strayed;  /* it has had its chance to stray from the plan before this step */
 	bool stray;    /* the call in progress is none of the plan */
 	bool mistaken; /* the operation in flight is none of the plan */
 	bool alone;    /* its last vote was answered alone: no turn has ended */
-	bool waits;    /* for await[awaited] */
+	bool waits;    /* for await[awaited], or (sim_peer_awaits_any) for any that is in flight */
 	bool unaware;  /* the agent's death has failed operations, and the program does not know yet
 			*/
 	bool held;     /* a launch waits for the keeper */
@@ -426,6 +428,7 @@ enum sim_seen {
 	SEEN_ONE_SIDED, /* a link was lost, and one end never hears of it */
 	SEEN_TOGETHER,  /* two processes died within 2 ms */
 	SEEN_STRAYED,   /* a call that the others do not make */
+	SEEN_ANY,       /* an agent was told that its caller waits for any of its operations */
 	SEEN_ODD,       /* an operation with other parameters than the others' */
 	SEEN_REFUSED,   /* a call failed where it was made, before it was submitted */
 	SEEN_FAILED,    /* a part of an operation failed by itself */
@@ -663,6 +666,8 @@ void sim_peer_returned(struct sim *s, struct sim_peer *p, uint32_t type, uint32_
 /* An operation is done: the one that p may be waiting for. */
 void sim_peer_op_done(struct sim *s, struct sim_peer *p, uint32_t tag);
 bool sim_peer_alone(const struct sim_peer *p);
+/* It waits for any of its operations, while more are to be launched. */
+bool sim_peer_awaits_any(const struct sim_peer *p);
 bool sim_peers_ended(const struct sim *s);
 void sim_peers_describe(struct sim *s);
 
@@ -679,6 +684,8 @@ bool sim_stray_may_leave(const struct sim_peer *p);
 /* The caller has begun to wait for an operation. */
 void sim_stray_await(struct sim *s, struct sim_peer *p, uint32_t tag);
 void sim_stray_asleep(struct sim *s, const struct sim_event *ev);
+void sim_stray_await_any(struct sim *s, struct sim_peer *p);
+void sim_stray_asleep_any(struct sim *s, const struct sim_event *ev);
 /* A master says that these calls can never meet others. */
 void sim_stray_check(struct sim *s, const struct sim_master *m, const struct wm_unmet *u);
 

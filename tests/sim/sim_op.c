@@ -55,6 +55,7 @@ void sim_op_launch(struct sim *s, struct sim_peer *p, uint32_t tag)
 {
 	struct sim_op *o = &p->ops[tag];
 
+	p->n_launches++;
 	o->since = s->now;
 	o->seq = 0;
 	o->waited = p->n_launch == 1 && !sim_stray_may_leave(p);

@@ -165,6 +165,28 @@ static void step_wants(struct sim *s, struct sim_peer *p)
 	}
 }
 
+/* As many as it may have are in flight, and the next one begins when any of them ends. */
+bool sim_peer_awaits_any(const struct sim_peer *p)
+{
+	return !p->burst && p->window % 2 == 1 && p->launched < p->n_launch && !p->pass_failed &&
+	       !p->too_few && p->state == SHM_COMM_CONNECTED;
+}
+
+/* One that has ended is awaited next. */
+static void choose_any(struct sim_peer *p)
+{
+	uint32_t i;
+	uint8_t t = p->await[p->awaited];
+
+	for (i = p->awaited; i < p->launched; i++) {
+		if (p->ops[p->await[i]].state != OP_DONE)
+			continue;
+		p->await[p->awaited] = p->await[i];
+		p->await[i] = t;
+		return;
+	}
+}
+
 /* One thing to do for the operations of the step. True: there is nothing left. */
 static bool reduce(struct sim *s, struct sim_peer *p)
 {
@@ -181,6 +203,8 @@ static bool reduce(struct sim *s, struct sim_peer *p)
 			sim_peer_later(s, p, moment(s));
 		return false;
 	}
+	if (sim_peer_awaits_any(p))
+		choose_any(p);
 	while (p->awaited < p->n_launch) {
 		o = &p->ops[p->await[p->awaited]];
 		if (o->state == OP_DONE) {
@@ -191,7 +215,10 @@ static bool reduce(struct sim *s, struct sim_peer *p)
 		}
 		p->waits = o->state != OP_IDLE;
 		if (p->waits) {
-			sim_stray_await(s, p, p->await[p->awaited]);
+			if (sim_peer_awaits_any(p))
+				sim_stray_await_any(s, p);
+			else
+				sim_stray_await(s, p, p->await[p->awaited]);
 			return false;
 		}
 		p->awaited++; /* never launched */
@@ -313,7 +340,8 @@ void sim_peer_go(struct sim *s, struct sim_peer *p)
 void sim_peer_op_done(struct sim *s, struct sim_peer *p, uint32_t tag)
 {
 	s->progress = s->now;
-	if (p->phase == PEER_STEPS && p->waits && p->await[p->awaited] == tag) {
+	if (p->phase == PEER_STEPS && p->waits &&
+		(p->await[p->awaited] == tag || sim_peer_awaits_any(p))) {
 		p->waits = false;
 		sim_peer_later(s, p, moment(s));
 	} else if (p->phase == PEER_STEPS && p->held && p->ops[tag].code) {

@@ -78,6 +78,49 @@ void sim_stray_asleep(struct sim *s, const struct sim_event *ev)
 		sim_host_step(s, &s->hosts[p->proc->host], &e);
 }
 
+/* That are in flight. taken: the agent has all of them. */
+static uint32_t count_pending(const struct sim_peer *p, bool *taken)
+{
+	uint32_t i, n = 0;
+
+	*taken = true;
+	for (i = 0; i < SIM_OPS; i++) {
+		n += p->ops[i].state == OP_PENDING;
+		*taken &= p->ops[i].state != OP_PENDING || p->ops[i].taken;
+	}
+	return n;
+}
+
+/* The agent may hear of it when some have ended, or started, but not once another is launched. */
+void sim_stray_await_any(struct sim *s, struct sim_peer *p)
+{
+	bool taken;
+	uint32_t n = count_pending(p, &taken);
+
+	if (sim_stray_may_leave(p))
+		return;
+	sim_schedule(s, s->now + SLEEP,
+		(struct sim_event){.kind = SIM_EV_ASLEEP_ANY,
+			.host = p->proc->host,
+			.peer = p->no,
+			.session = p->proc->session,
+			.seq = p->n_launches,
+			.code = n});
+}
+
+void sim_stray_asleep_any(struct sim *s, const struct sim_event *ev)
+{
+	struct sim_peer *p = &s->peers[ev->peer];
+	struct agt_event e = {.type = AGT_EV_ASLEEP_ANY, .comm = p->comm, .n_ops = ev->code};
+	bool taken;
+
+	(void)count_pending(p, &taken);
+	if (!sim_op_is_up(s, p, ev->session) || !taken || p->n_launches != ev->seq)
+		return;
+	s->seen[SEEN_ANY]++;
+	sim_host_step(s, &s->hosts[p->proc->host], &e);
+}
+
 /* ---- may it be answered? ---- */
 
 struct census {
@@ -120,6 +163,12 @@ static bool waits(const struct sim_peer *p)
 {
 	uint32_t i;
 
+	if (p->waits && sim_peer_awaits_any(p)) {
+		for (i = 0; i < SIM_OPS; i++)
+			if (p->ops[i].state == OP_DONE)
+				return false;
+		return true;
+	}
 	if (p->call.type || p->waits || p->held)
 		return true;
 	for (i = 0; i < SIM_OPS; i++)

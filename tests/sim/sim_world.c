@@ -197,6 +197,9 @@ static void handle(struct sim *s, const struct sim_event *ev)
 	case SIM_EV_ASLEEP:
 		sim_stray_asleep(s, ev);
 		break;
+	case SIM_EV_ASLEEP_ANY:
+		sim_stray_asleep_any(s, ev);
+		break;
 	case SIM_EV_STOPPED:
 		stopped(s, ev);
 		break;

@@ -13,6 +13,8 @@
  * blocks there goes on with the backlog first. What an operation knows of losses is as of its call,
  * and it is never launched at another agent than the one that was there then, as if it had had a
  * slot at once.
+ *
+ * Whoever blocks here for a moment says so to the agent: nothing may ever end of what it waits for.
  */
 #ifndef PCCL_SHIM_BACKLOG_H
 #define PCCL_SHIM_BACKLOG_H

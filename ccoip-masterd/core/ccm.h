@@ -104,7 +104,8 @@
  *   changes. Peers that have voted are never named.
  * - Calls that can never meet (ccm_stuck.c): a vote comes to an end when every accepted peer
  *   concerned has given it or may still give it; a peer may if it waits for nothing, or for
- *   something that comes to an end, or is stopped. Topology and pending votes that come to no end
+ *   something (or for any of several operations of which one) that comes to an end, or is
+ *   stopped. Topology and pending votes that come to no end
  *   by that rule are answered to those who gave them (WM_UNMET), and no turn ends. Where there are
  *   none, and all peers of a group wait for what comes to no end, its operations that have not
  *   started are aborted for their voters with pcclInvalidUsage. A newcomer whose thread holds a

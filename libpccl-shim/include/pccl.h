@@ -622,7 +622,8 @@ PCCL_EXPORT pcclResult_t pcclAllReduce(const void *sendbuff, void *recvbuff,
  *
  * 60 operations of a communicator are carried out at the same time. What is started beyond them
  * waits and follows in the order of the calls, while the thread that started it starts or awaits
- * operations.
+ * operations. A call that waits for room waits for any of the 60, and ends like other calls that
+ * can never meet when none of these can end.
  *
  * Threads: the main thread, or another one while the main thread makes no call on the communicator
  * but pcclArePeersPending and pcclGetAttribute. The thread that starts operations awaits them, and

@@ -724,7 +724,10 @@ void sim_describe(struct sim *s);
 /* The master puts rings in force. */
 void sim_lineage_commit(struct sim *s, const struct sim_master *m, uint64_t number);
 /* It hears of a peer; before it takes that in. */
-void sim_lineage_join(struct sim *s, const struct sim_master *m, const struct wm_join *j);
+void sim_lineage_join(
+	struct sim *s, const struct sim_master *m, uint32_t conn, const struct wm_join *j);
+/* It has heard all that the agent knows of the run; likewise. */
+void sim_lineage_resume(struct sim *s, const struct sim_master *m, uint32_t conn);
 /* A call of p has succeeded that takes others, or the run, to succeed. */
 void sim_lineage_success(struct sim *s, const struct sim_peer *p);
 /* It goes of its own will. */

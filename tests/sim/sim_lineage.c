@@ -31,9 +31,11 @@ struct sim_epoch {
 	struct sim_epoch *older;
 };
 
-/* A master that takes over was told by a peer what that knows, before it drew its conclusions. */
+/* A peer has come to a master that takes over, before that drew its conclusions. */
 struct sim_told {
 	unsigned master;
+	uint32_t conn;
+	bool all; /* its agent has said all that it knows */
 	struct cc_id peer;
 	struct sim_told *next;
 };
@@ -71,17 +73,33 @@ void sim_lineage_commit(struct sim *s, const struct sim_master *m, uint64_t numb
 	ccm_each_peer(m->m, sim_clock_now(s, &m->clock), add_member, e);
 }
 
-void sim_lineage_join(struct sim *s, const struct sim_master *m, const struct wm_join *j)
+static bool is_recovering(const struct sim *s, const struct sim_master *m)
 {
 	struct ccm_status st;
-	struct sim_told *t;
 
 	ccm_get_status(m->m, sim_clock_now(s, &m->clock), &st);
-	if (j->phase != WM_JOIN_ACCEPTED || !st.recovering)
+	return st.recovering;
+}
+
+void sim_lineage_join(
+	struct sim *s, const struct sim_master *m, uint32_t conn, const struct wm_join *j)
+{
+	struct sim_told *t;
+
+	if (j->phase != WM_JOIN_ACCEPTED || !is_recovering(s, m))
 		return;
 	t = grow(NULL, 1, sizeof *t);
-	*t = (struct sim_told){.master = m->no, .peer = j->peer, .next = s->told};
+	*t = (struct sim_told){.master = m->no, .conn = conn, .peer = j->peer, .next = s->told};
+	t->all = sim_conn(s, conn)->said;
 	s->told = t;
+}
+
+void sim_lineage_resume(struct sim *s, const struct sim_master *m, uint32_t conn)
+{
+	struct sim_told *t;
+
+	for (t = is_recovering(s, m) ? s->told : NULL; t; t = t->next)
+		t->all |= t->conn == conn;
 }
 
 static bool is_member(const struct sim_epoch *e, const struct cc_id *peer)
@@ -120,7 +138,7 @@ static bool was_told(const struct sim *s, unsigned master, const struct cc_id *p
 {
 	const struct sim_told *t = s->told;
 
-	while (t && !(t->master == master && cc_id_eq(&t->peer, peer)))
+	while (t && !(t->all && t->master == master && cc_id_eq(&t->peer, peer)))
 		t = t->next;
 	return t != NULL;
 }

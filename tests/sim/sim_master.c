@@ -224,7 +224,9 @@ void sim_master_step(struct sim *s, unsigned no, const struct ccm_event *ev)
 	if (ev->type == CCM_EV_MSG && ev->msg->type == WM_OP_VOTE)
 		sim_elect_vote(s, &ev->msg->u.op_vote);
 	if (ev->type == CCM_EV_MSG && ev->msg->type == WM_JOIN)
-		sim_lineage_join(s, m, &ev->msg->u.join);
+		sim_lineage_join(s, m, ev->conn, &ev->msg->u.join);
+	if (ev->type == CCM_EV_MSG && ev->msg->type == WM_RESUME)
+		sim_lineage_resume(s, m, ev->conn);
 	sim_elect_before(s, m, ev);
 	if (ccm_step(m->m, ev, sim_clock_now(s, &m->clock), &s->m_acts) < 0)
 		sim_fail(s, "%s has no memory", sim_name_master(s, no));

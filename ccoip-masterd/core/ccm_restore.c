@@ -325,6 +325,9 @@ void ccm_restore_begin(struct ccm *m)
 	if (!m->recovering) {
 		m->epoch += CCM_UNHEARD;
 		m->last_seq += CCM_UNHEARD;
+		/* Agents remember answers that the journal does not have. */
+		m->topo_turn += CCM_UNHEARD;
+		m->pending_turn += CCM_UNHEARD;
 	}
 	if (writes(m))
 		write_run(m);

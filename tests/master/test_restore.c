@@ -384,16 +384,24 @@ END_TEST
 
 START_TEST(a_run_without_members_begins_anew)
 {
+	uint64_t topo, pending;
 	struct fk_host *d;
 	struct fk_peer x;
 	size_t i;
 
+	/* What is answered then is in no journal, but agents remember it. */
+	for (i = 0; i < 3; i++)
+		fk_pending(&p[i]);
+	pending = fk_take(h[0], WM_PENDING_ANSWER)->u.pending_answer.turn;
+	topo = h[0]->topo_turn;
 	for (i = 0; i < 3; i++)
 		fk_leave(&p[i], WM_LEAVE_CLEAN);
 	restart();
 	d = fk_host(&f, "d", "10.0.0.4");
 	x = fk_join(d, 0);
 	ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_ACCEPTED);
+	ck_assert_uint_gt(d->topo_turn, topo);
+	ck_assert_uint_gt(d->pending_turn, pending);
 }
 END_TEST
 

@@ -41,9 +41,9 @@
  * 0: do not wait), or one does not answer for as long, calls return pcclAgentUnavailable until
  * pcclConnect has joined the run anew. The variable is read by pcclConnect and pcclMemAlloc. The
  * thread has all signals blocked but those of faults. Without a connected communicator these two
- *wait themselves, for as long, if the process has had an agent; if it has had none, or has waited
- *for it in vain, they do not wait. Giving memory or a communicator back waits for no agent that is
- *away.
+ * wait themselves, for as long, if the process has had an agent; if it has had none, or has waited
+ * for it in vain, they do not wait. Giving memory or a communicator back does not wait for an agent
+ * that is away.
  *
  * A communicator that is a peer no more, because it was removed from the run or lost the master for
  * good, says so to the calls that are under way, or else to the next one, whichever function that
@@ -62,17 +62,17 @@
  *	pcclAgentUnavailable   the agent cannot be reached (see the code's description)
  *
  * Threads. A communicator belongs to the thread that connected it, its main thread; until then to
- *the one that created it. Any thread may connect or destroy it. One other thread at a time may
- *launch and await operations on it (pcclAllReduceAsync, pcclAwaitAsyncReduce, and pcclAllReduce and
- *pcclAllReduceMultipleWithRetry, which do both); until it has awaited them all the main thread
- *makes no call on the communicator but pcclArePeersPending and pcclGetAttribute. An operation is
- *awaited by the thread that started it. Each function below says who may call it; a call that
- *breaks these rules returns pcclInvalidUsage, changes nothing, and pcclGetLastError names the rule.
- *Different communicators of one process are independent of each other and may be used by different
- *threads, each of which connects its own. Functions that take no communicator may be called by any
- *thread. A process made by fork() must not use its parent's communicators or memory of
- *pcclMemAlloc; its calls are refused with pcclInvalidUsage until it has called pcclInit, after
- *which it can have its own.
+ * the thread that created it. Any thread may connect or destroy it. One other thread at a time may
+ * launch and await operations on it (pcclAllReduceAsync, pcclAwaitAsyncReduce, and pcclAllReduce
+ * and pcclAllReduceMultipleWithRetry, which do both); until it has awaited them all, the main
+ * thread makes no call on the communicator but pcclArePeersPending and pcclGetAttribute. An
+ * operation is awaited by the thread that started it. Each function below says which threads may
+ * call it; a call that breaks these rules returns pcclInvalidUsage, changes nothing, and
+ * pcclGetLastError names the rule. Different communicators of one process are independent of each
+ * other and may be used by different threads, each of which connects its own. Functions that take
+ * no communicator may be called by any thread. A process made by fork() must not use its parent's
+ * communicators or memory of pcclMemAlloc; its calls are refused with pcclInvalidUsage until it has
+ * called pcclInit, after which it can have its own.
  *
  * Waiting. Calls that need others wait until these make the same call: pcclUpdateTopology and
  * pcclArePeersPending for all accepted peers of the run, all-reduces and synchronizations for those

@@ -88,6 +88,7 @@ int main(int argc, char **argv)
 	struct options o;
 	int code;
 
+	cc_open_standard_fds();
 	cc_seal_prepare();
 	if (options_parse(&o, argc, argv, &code) < 0)
 		return code;

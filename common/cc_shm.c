@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/cc_err.h"
+#include "common/cc_sys.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #ifndef F_SEAL_FUTURE_WRITE
@@ -48,7 +49,7 @@ static int create(const char *name, size_t size, int seals, int *ret_fd, void **
 	if (size == 0 || size > (size_t)INT64_MAX - page)
 		return CC_ERR_INVAL;
 	whole = (size + page - 1) / page * page;
-	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	fd = cc_fd_above_standard(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
 	if (!succeeds(fd >= 0, "memfd_create"))
 		return error_of_errno();
 	/* 0600: a receiver that is another user cannot open it anew with more rights. */
@@ -146,9 +147,9 @@ int cc_shm_read_only(int fd)
 	int ro;
 
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-	ro = open(path, O_RDONLY | O_CLOEXEC);
+	ro = cc_fd_above_standard(open(path, O_RDONLY | O_CLOEXEC));
 	if (ro < 0 && (fcntl(fd, F_GET_SEALS) & NO_WRITES))
-		ro = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		ro = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	/* cppcheck-suppress resourceLeak; the caller owns it */
 	return ro < 0 ? CC_ERR_IO : ro;
 }

@@ -2,6 +2,7 @@
 #include "common/cc_sys.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -75,7 +76,8 @@ bool cc_tcp_has_bbr(int fd)
 
 int cc_tcp_socket(int family)
 {
-	int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int fd =
+		cc_fd_above_standard(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 
 	/* Before it is connected: a socket that was paced once stays so. Not everybody may have
 	 * each. */
@@ -268,6 +270,29 @@ static int unix_sockaddr(const char *path, struct sockaddr_un *sun)
 	return 0;
 }
 
+int cc_fd_above_standard(int fd)
+{
+	int moved;
+
+	if (fd < 0 || fd > STDERR_FILENO)
+		return fd;
+	moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	if (moved < 0)
+		return fd;
+	close(fd);
+	return moved;
+}
+
+void cc_open_standard_fds(void)
+{
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	while (fd >= 0 && fd <= STDERR_FILENO)
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (fd > STDERR_FILENO)
+		close(fd);
+}
+
 int cc_connect_unix(const char *path, int type)
 {
 	struct sockaddr_un sun;
@@ -275,7 +300,7 @@ int cc_connect_unix(const char *path, int type)
 
 	if (err < 0)
 		return err;
-	fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+	fd = cc_fd_above_standard(socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
 	if (fd < 0)
 		return CC_ERR_IO;
 	if (connect(fd, (struct sockaddr *)&sun, sizeof sun) < 0)

@@ -118,6 +118,7 @@ static pcclResult_t start(pcclMasterInstance_t *m)
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return fail_of_errno("make", "a pair of sockets");
+	pair[0] = cc_fd_above_standard(pair[0]);
 	if (level) {
 		argv[5] = (char *)"--log-level";
 		argv[6] = (char *)(uintptr_t)level;

@@ -91,6 +91,7 @@ static int take_fds(struct msghdr *mh, int *fds, unsigned *n_fds)
 			int fd;
 
 			memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+			fd = cc_fd_above_standard(fd);
 			if (*n_fds < WL_FDS_MAX) {
 				fds[(*n_fds)++] = fd;
 			} else {

@@ -319,6 +319,7 @@ int main(int argc, char **argv)
 	struct program p = {.ready_fd = -1};
 	int code;
 
+	cc_open_standard_fds();
 	keep_memory();
 	cc_seal_prepare();
 	if (options_parse(&p.opt, argc, argv, &code) < 0)

@@ -10,7 +10,7 @@ import time
 
 sys.dont_write_bytecode = True
 
-from programs import BUILD, LIMIT, PCCLCTL, Daemon, Master, main, run  # noqa: E402
+from programs import BUILD, LIMIT, MASTERD, PCCLCTL, Daemon, Master, main, run  # noqa: E402
 
 TRAINER = os.path.join(BUILD, "examples/first")
 NOBODY = 65534
@@ -190,6 +190,25 @@ def test_stopped_process_is_lost(folder):
         trainer.send_signal(signal.SIGSTOP)
         a.await_row("status", "status", lambda s: s["sessions"] == 0)
         trainer.send_signal(signal.SIGCONT)
+
+
+def test_closed_standard_descriptors_become_no_sockets(folder):
+    """A daemon that is started without them would log into one of its connections."""
+    for program, option, more in (
+            (Agent.program, "--agent", ["--socket", os.path.join(folder, "closed.sock"), "--p2p-port",
+                                        "0", "--shared-state-port", "0", "--benchmark-port", "0"]),
+            (MASTERD, "--master", ["--listen", "127.0.0.1:0"])):
+        admin = os.path.join(folder, "closed-admin.sock")
+        process = subprocess.Popen(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", program,
+                                    "--admin-socket", admin, *more])
+        try:
+            end = time.monotonic() + LIMIT
+            while run(PCCLCTL, option, admin, "status").returncode != 0:
+                assert time.monotonic() < end and process.poll() is None
+            assert {os.readlink(f"/proc/{process.pid}/fd/{n}") for n in range(3)} == {"/dev/null"}
+        finally:
+            process.terminate()
+            assert process.wait(LIMIT) == 0
 
 
 if __name__ == "__main__":

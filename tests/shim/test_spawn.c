@@ -93,6 +93,29 @@ START_TEST(an_agent_is_started_once_and_found_again)
 }
 END_TEST
 
+/* A program that has closed its output may write there all the same. */
+START_TEST(the_standard_descriptors_stay_free)
+{
+	void *p;
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		bool good;
+
+		for (int fd = 0; fd <= STDERR_FILENO; fd++)
+			close(fd);
+		pcclInit();
+		good = pcclMemAlloc(1, &p) == pcclSuccess;
+		for (int fd = 0; fd <= STDERR_FILENO; fd++)
+			good = good && fcntl(fd, F_GETFD) < 0;
+		_exit(good ? 0 : 1);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 static unsigned count_starts(void)
 {
 	char text[1024];
@@ -301,6 +324,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 30);
 	tcase_add_test(tc, an_agent_is_started_once_and_found_again);
+	tcase_add_test(tc, the_standard_descriptors_stay_free);
 	tcase_add_test(tc, an_agent_that_dies_is_started_again);
 	tcase_add_test(tc, processes_race);
 	tcase_add_test(tc, a_stale_socket_is_replaced);

@@ -293,49 +293,20 @@ static int add_master(
 	return 0;
 }
 
-/* The handler of the section; true also for others. An address without its quotes begins a section
- * of its own. */
-static bool take_master(struct agentd_masters *m, const char *section, const char *key,
-	const char *value, const char *where)
-{
-	if (strchr(section, ':'))
-		return complain_of_masters(where) == 0;
-	return strcmp(section, "masters") != 0 || add_master(m, key, value, where) == 0;
-}
-
-/* Other programs may share the file; but it may be a typing error. Said once of each. */
-static void warn_of_section(struct options *o, const char *section)
-{
-	char line[256];
-	unsigned n = 0;
-	FILE *f;
-
-	if (strcmp(section, "masters") == 0 || strchr(section, ':') ||
-		strcmp(section, o->other_section) == 0)
-		return;
-	snprintf(o->other_section, sizeof o->other_section, "%s", section);
-	f = fopen(o->config_file, "re");
-	while (f && fgets(line, sizeof line, f)) {
-		const char *name = line + strspn(line, " \t");
-
-		n++;
-		if (*name == '[' && strncmp(name + 1, section, strlen(section)) == 0 &&
-			name[1 + strlen(section)] == ']')
-			break;
-	}
-	if (f)
-		fclose(f);
-	cc_log(CC_LOG_WARNING, "%s:%u: section [%s] is none of this program's ([agent], [masters])",
-		o->config_file, n, section);
-}
-
 static int on_ini(void *arg, const char *section, const char *key, const char *value)
 {
 	struct options *o = arg;
 
+	if (strcmp(section, "masters") == 0)
+		return add_master(&o->cfg.masters, key, value, o->config_file) == 0;
+	/* An address in brackets without its quotes looks like a section. */
+	if (strchr(section, ':'))
+		return complain_of_masters(o->config_file) == 0;
 	if (strcmp(section, "agent") != 0) {
-		warn_of_section(o, section);
-		return take_master(&o->cfg.masters, section, key, value, o->config_file);
+		cc_log(CC_LOG_ERR, "%s: %s stands in %s%s%s; sections are [agent] and [masters]",
+			o->config_file, key, *section ? "section [" : "no section", section,
+			*section ? "]" : "");
+		return 0;
 	}
 	return options_set(o, key, value, o->config_file) == 0;
 }

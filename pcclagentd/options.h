@@ -15,7 +15,6 @@ struct options {
 	const char *config_file;           /* NULL: none was named */
 	const char *socket, *admin_socket; /* NULL: not named */
 	int listen_fd;                     /* -1: not given */
-	char other_section[64];            /* of the file, that was warned of last */
 	bool is_private;
 	bool again; /* the file is read once more: nothing but the settings here changes */
 	bool idle_exit_set;

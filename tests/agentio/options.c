@@ -120,7 +120,7 @@ START_TEST(file_environment_command_line)
 
 	unsetenv("PCCL_ADVERTISE");
 	write_file(path, "[agent]\nadvertise = 192.0.2.1\nadvertise = 192.0.2.2\np2p_port = 5000\n"
-			 "benchmark_port = 5001\n[other]\nanything = 1\n");
+			 "benchmark_port = 5001\n");
 	ck_assert_int_eq(PARSE(&o, "--p2p-port", "6000", "--config", path), 0);
 	ck_assert_uint_eq(o.cfg.port_p2p, 6000);
 	ck_assert_uint_eq(o.cfg.port_benchmark, 5001);
@@ -206,7 +206,8 @@ END_TEST
 START_TEST(bad_files)
 {
 	static const char *const bad[] = {"[agent]\nno_such_setting = 1\n",
-		"[agent]\np2p_port = many\n", "[agent]\nnonsense\n"};
+		"[agent]\np2p_port = many\n", "[agent]\nnonsense\n", "[agnet]\np2p_port = 1\n",
+		"[master]\nlisten = 192.0.2.1:1\n", "p2p_port = 1\n[agent]\n"};
 	struct agentd_masters m;
 	struct options o;
 

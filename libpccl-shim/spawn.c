@@ -62,11 +62,12 @@ static pcclResult_t fail_of_errno(const char *what, const char *path, const char
 pcclResult_t pccl_start_fail(const char *path, const char *name, const char *env, int error)
 {
 	char limit[CC_LIMIT_TEXT];
+	struct stat st;
 
-	if (access(path, X_OK) < 0)
+	if (access(path, X_OK) < 0 || (stat(path, &st) == 0 && S_ISDIR(st.st_mode)))
 		return pccl_fail(pcclAgentUnavailable,
 			"%s cannot be started: %s; install %s, or set %s to its path", path,
-			strerror(errno), name, env);
+			access(path, X_OK) < 0 ? strerror(errno) : strerror(EISDIR), name, env);
 	if (cc_limit_is(error))
 		return pccl_fail(pcclOutOfMemory, "%s cannot be started: %s", path,
 			cc_limit_text(error, limit, sizeof limit));
@@ -170,7 +171,11 @@ static pcclResult_t open_private_dir(const char *dir, int *ret_fd)
 			"a "
 			"socket in it; set TMPDIR or XDG_RUNTIME_DIR to a shorter one");
 	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
-		return refuse_directory(dir, strerror(errno));
+		return pccl_fail(pcclAgentUnavailable,
+			"the folder of this user's agent, %s, cannot be made: %s; set "
+			"XDG_RUNTIME_DIR to a folder of this user, or TMPDIR to one that it may "
+			"write in",
+			dir, strerror(errno));
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return refuse_directory(dir, errno == ELOOP || errno == ENOTDIR

@@ -106,6 +106,7 @@ bool place_has(const struct place *p, const struct cc_interface *i)
 struct found {
 	struct wm_addresses a;
 	uint32_t left_out;
+	char missing[256]; /* places in which this host has no address */
 };
 
 static void add(struct found *f, struct cc_addr addr)
@@ -126,13 +127,44 @@ static uint32_t list_interfaces(struct cc_interface *v)
 	return n < 0 ? 0 : (uint32_t)n > INTERFACES_MAX ? INTERFACES_MAX : (uint32_t)n;
 }
 
+/* Without a port where there is none. */
+static const char *say(const struct cc_addr *a, char buf[CC_ADDR_STR_SIZE])
+{
+	cc_addr_str(a, buf);
+	if (a->port == 0)
+		*strrchr(buf, ':') = '\0';
+	return buf;
+}
+
+static void add_missing(struct found *f, const struct place *p)
+{
+	size_t len = strlen(f->missing);
+	const char *comma = len ? ", " : "";
+	char addr[CC_ADDR_STR_SIZE], *to = f->missing + len;
+
+	if (p->kind == PLACE_INTERFACE)
+		(void)snprintf(to, sizeof f->missing - len, "%s%s", comma, p->name);
+	else
+		(void)snprintf(to, sizeof f->missing - len, "%s%s/%u", comma, say(&p->addr, addr),
+			p->kind == PLACE_NET         ? p->bits
+			: p->addr.family == CC_INET4 ? 32
+						     : 128);
+}
+
 /* Own addresses in the place. */
 static void add_own(
 	struct found *f, const struct place *p, const struct cc_interface *own, uint32_t n)
 {
-	for (uint32_t i = 0; i < n; i++)
-		if (place_has(p, &own[i]))
-			add(f, own[i].addr);
+	bool any = false;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (!place_has(p, &own[i]))
+			continue;
+		add(f, own[i].addr);
+		any = true;
+	}
+	if (!any)
+		add_missing(f, p);
 }
 
 static void add_host(struct found *f, const struct agentd *d, const struct place *p)
@@ -207,14 +239,18 @@ static void log_addresses(const struct found *f)
 
 	for (uint32_t i = 0; i < f->a.n_addrs && len < sizeof text - CC_ADDR_STR_SIZE; i++)
 		len += (size_t)snprintf(text + len, sizeof text - len, "%s%s", i ? ", " : "",
-			cc_addr_str(&f->a.addrs[i], addr));
+			say(&f->a.addrs[i], addr));
 	if (f->a.n_addrs == 0)
 		cc_log(f->a.advertised ? CC_LOG_WARNING : CC_LOG_INFO,
-			"this host has no address that others could be told%s",
-			f->a.advertised ? ": none is what advertise or interfaces name" : "");
+			"this host has no address that others could be told");
 	else
 		cc_log(CC_LOG_INFO, "others are told %u addresses of this host: %s%s", f->a.n_addrs,
 			text, len >= sizeof text - CC_ADDR_STR_SIZE ? ", ..." : "");
+	if (f->missing[0])
+		cc_log(CC_LOG_WARNING,
+			"this host has no address in %s, which advertise or interfaces name: "
+			"correct these if that is a mistake",
+			f->missing);
 	if (f->left_out > 0)
 		cc_log(CC_LOG_WARNING,
 			"%u more addresses of this host are told nobody, as the limit is %u: name "

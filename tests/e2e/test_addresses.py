@@ -101,7 +101,9 @@ def later_and_chosen(hosts):
 def subnet(hosts):
     with lib.Lab(hosts=hosts) as lab:
         second_network(hosts)
-        lab.start(agent_options=["--advertise", "10.85.0.0/16"])
+        lab.start(agent_options=["--advertise", "10.85.0.0/16", "--advertise", "eth7,10.86.0.0/16"])
+        for agent in lab.agents.values():
+            agent.await_log("no address in eth7, 10.86.0.0/16, which advertise or interfaces name")
         reduces("a network that is named", lab.start_peers([0, 1]))
         ends = far_ends(hosts, 0, P2P) | far_ends(hosts, 1, P2P)
         check(ends == {"10.85.0.1", "10.85.0.2"}, "data takes the network that was named", ends)

@@ -245,6 +245,9 @@ START_TEST(agents_that_do_not_start)
 	ck_assert_ptr_nonnull(strstr(pcclGetLastError(), "agent.log"));
 	setenv("PCCL_AGENTD", "/nonexistent/pcclagentd", 1);
 	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable, "/nonexistent/pcclagentd");
+	setenv("PCCL_AGENTD", fx_dir, 1);
+	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable,
+		"Is a directory; install pcclagentd, or set PCCL_AGENTD");
 	/* Says that it is ready, and is gone. */
 	setenv("PCCL_AGENTD", "/bin/true", 1);
 	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable, "closed");
@@ -286,6 +289,8 @@ START_TEST(the_temporary_folder_serves_too)
 	void *p;
 
 	setenv("XDG_RUNTIME_DIR", "/nonexistent", 1);
+	setenv("TMPDIR", "/nonexistent", 1);
+	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable, "set XDG_RUNTIME_DIR");
 	setenv("TMPDIR", fx_dir, 1);
 	fx_assert_succeeds(pcclMemAlloc(1, &p));
 	snprintf(expected, sizeof expected, "%s/pccl-%u/agent.sock", fx_dir, (unsigned)geteuid());

@@ -37,7 +37,8 @@ sim_planted = tests/sim/planted_1 tests/sim/planted_2 tests/sim/planted_3 tests/
 	tests/sim/planted_9 tests/sim/planted_10 tests/sim/planted_11 tests/sim/planted_12 \
 	tests/sim/planted_13 tests/sim/planted_14 tests/sim/planted_15 tests/sim/planted_16 \
 	tests/sim/planted_17 tests/sim/planted_18 \
-	tests/sim/planted_19 tests/sim/planted_20 tests/sim/planted_21 tests/sim/planted_22
+	tests/sim/planted_19 tests/sim/planted_20 tests/sim/planted_21 tests/sim/planted_22 \
+	tests/sim/planted_23
 sim_plants = \
 	tests/sim/plant/1_early_done.patch \
 	tests/sim/plant/2_no_cancel.patch \
@@ -60,7 +61,8 @@ sim_plants = \
 	tests/sim/plant/19_late_sees_less.patch \
 	tests/sim/plant/20_lost_link_forgotten.patch \
 	tests/sim/plant/21_sleep_untold.patch \
-	tests/sim/plant/22_answered_too_early.patch
+	tests/sim/plant/22_answered_too_early.patch \
+	tests/sim/plant/23_any_held.patch
 # $^ is the source and the patch
 plant = $(AM_V_GEN)$(MKDIR_P) $(@D) && rm -f $@.tmp && cat $(filter %.c,$^) >$@.tmp && \
 	patch -s --no-backup-if-mismatch -r - $@.tmp $(filter %.patch,$^) && mv $@.tmp $@
@@ -198,6 +200,12 @@ tests_sim_planted_22_LDADD = $(sim_ldadd)
 tests/sim/planted_22_core.c: ccoip-masterd/core/ccm_stuck.c tests/sim/plant/22_answered_too_early.patch
 	$(plant)
 
+tests_sim_planted_23_SOURCES = $(sim_sources)
+nodist_tests_sim_planted_23_SOURCES = tests/sim/planted_23_core.c
+tests_sim_planted_23_LDADD = $(sim_ldadd)
+tests/sim/planted_23_core.c: ccoip-masterd/core/ccm_stuck.c tests/sim/plant/23_any_held.patch
+	$(plant)
+
 CLEANFILES += tests/sim/planted_1_core.c tests/sim/planted_2_core.c tests/sim/planted_3_core.c \
 	tests/sim/planted_4_core.c tests/sim/planted_5_core.c tests/sim/planted_6_core.c \
 	tests/sim/planted_7_core.c tests/sim/planted_8_core.c tests/sim/planted_9_core.c \
@@ -205,7 +213,7 @@ CLEANFILES += tests/sim/planted_1_core.c tests/sim/planted_2_core.c tests/sim/pl
 	tests/sim/planted_13_core.c tests/sim/planted_14_core.c tests/sim/planted_15_core.c \
 	tests/sim/planted_16_core.c tests/sim/planted_17_core.c tests/sim/planted_18_core.c \
 	tests/sim/planted_19_core.c tests/sim/planted_20_core.c tests/sim/planted_21_core.c \
-	tests/sim/planted_22_core.c
+	tests/sim/planted_22_core.c tests/sim/planted_23_core.c
 
 TESTS += tests/sim/run tests/sim/planted.sh tests/sim/scale.sh tests/sim/usage.sh
 PLAIN_TESTS += tests/sim/run tests/sim/planted.sh tests/sim/scale.sh tests/sim/usage.sh

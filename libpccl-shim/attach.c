@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 #include "libpccl-shim/attach.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/cc_err.h"
+#include "common/cc_limit.h"
 #include "common/cc_shm.h"
 #include "libpccl-shim/session.h"
 
 static pcclResult_t map_queue(int fd, uint8_t **ret)
 {
+	char limit[CC_LIMIT_TEXT];
 	const struct shm_header *h;
 	uint32_t version;
 	void *map;
 	int err = cc_shm_map(fd, SHM_SIZE, &map);
 
+	if (err == CC_ERR_NOMEM)
+		return pccl_fail(pcclOutOfMemory, "no address space for a queue pair: %s",
+			cc_limit_call_text("mmap", errno, SHM_SIZE, limit, sizeof limit));
 	if (err < 0)
 		return pccl_fail(pcclInternalError, "the agent's queue pair cannot be mapped: %s",
 			cc_err_str(err));

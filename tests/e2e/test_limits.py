@@ -250,6 +250,24 @@ def process_without_descriptors():
         lab.check_alive()
 
 
+def process_without_address_space():
+    with lib.Lab() as lab:
+        lab.start_master()
+        lab.start_agent()
+        peer = lab.start_peer(0)
+        used = int(pathlib.Path(f"/proc/{peer.pid}/statm").read_text("ascii").split()[0])
+        limit = used * resource.getpagesize()
+        peer.expect("create")
+        set_limit(peer.pid, resource.RLIMIT_AS, limit)
+        answer = peer.call("connect")
+        check(names(answer, "RLIMIT_AS", f"(pid {peer.pid})", limit),
+              f"no address space for a process: {answer['text']}", answer)
+        set_limit(peer.pid, resource.RLIMIT_AS, limit + (1 << 30))
+        answer = peer.call("connect")
+        check(answer["code"] == SUCCESS, "with address space it connects", answer)
+        lab.check_alive()
+
+
 def master_without_descriptors():
     """It says so, waits, and takes in who waits when it can."""
     with lib.Lab() as lab:
@@ -414,6 +432,7 @@ def test():
         state_without_descriptors(host)
         state_without_threads(host)
     process_without_descriptors()
+    process_without_address_space()
     master_without_descriptors()
     daemons_that_cannot_start()
     starting_an_agent()

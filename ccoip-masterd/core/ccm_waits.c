@@ -145,6 +145,10 @@ void ccm_op_awaited(const struct ccm *m, const struct ccm_op *o, uint64_t now, b
 	const struct ccm_seat *s;
 	int pass;
 
+	if (o->n_votes == g->n_accepted && m->round.active && m->round.failed_ns) {
+		ccm_print(text, size, "the master to judge a connection round that failed");
+		return;
+	}
 	if (o->n_votes == g->n_accepted && m->round.active) {
 		ccm_print(text, size, "the connection round: ");
 		ccm_name_reporters(m, text, size);

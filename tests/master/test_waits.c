@@ -16,7 +16,10 @@ static unsigned id_of_p;
 
 static void setup(void)
 {
-	fk_init(&f, NULL);
+	struct ccm_config cfg = {
+		.run = {{1}}, .run_key = {{2}}, .segment_max = 4096, .verdict_ms = 250};
+
+	fk_init(&f, &cfg);
 	a = fk_host(&f, "a", "10.0.0.1");
 	b = fk_host(&f, "b", "10.0.0.2");
 	c = fk_host(&f, "c", "10.0.0.3");
@@ -376,6 +379,8 @@ START_TEST(what_has_all_votes_waits_for_the_round)
 	fk_vote_many((struct fk_peer[]){q, q2}, 2, 8);
 	fk_round_report(a, NULL, NULL);
 	ck_assert_str_eq(awaited(), "the connection round: b");
+	fk_round_report(b, a, "no answer");
+	ck_assert_str_eq(awaited(), "the master to judge a connection round that failed");
 }
 END_TEST
 

@@ -99,7 +99,8 @@ void sim_elect_before(struct sim *s, const struct sim_master *m, const struct cc
 	ccm_each_state(m->m, sim_clock_now(s, &m->clock), add_state, &before);
 }
 
-/* The revisions that may be expected: what nobody remembers, may be forgotten. */
+/* The revisions that may be expected: what no member remembers, may be forgotten. Members are whom
+ * this master knows: a newer one that nobody has come to yet may have others in its journal. */
 static void check_expected(struct sim *s, const struct sim_master *m, uint32_t group)
 {
 	uint64_t expected = before.g[group].expected, least = 0, most = 0;
@@ -111,7 +112,7 @@ static void check_expected(struct sim *s, const struct sim_master *m, uint32_t g
 			continue;
 		if (t->revision + 1 > most)
 			most = t->revision + 1;
-		if (t->revision + 1 > least && sim_xfer_goes_on(s, t, VOICE_SUCCESS))
+		if (t->revision + 1 > least && sim_xfer_goes_on_with(s, t, m))
 			least = t->revision + 1;
 	}
 	if (expected == 0 ? least > 0 && s->class != CLASS_ALL

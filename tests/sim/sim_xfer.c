@@ -519,11 +519,18 @@ static void search_peer(void *arg, const struct ccm_peer_info *p)
 	x->found |= cc_id_eq(&p->peer, x->peer) && p->phase == CCM_PEER_ACCEPTED;
 }
 
+static bool knows(const struct sim *s, const struct sim_master *m, const struct cc_id *peer)
+{
+	struct search x = {.peer = peer};
+
+	ccm_each_peer(m->m, sim_clock_now(s, &m->clock), search_peer, &x);
+	return x.found;
+}
+
 /* Does the last master still know the peer? unsure: what is true when there is none, or it does not
  * know yet. */
 static bool is_known(const struct sim *s, const struct cc_id *peer, bool unsure)
 {
-	struct search x = {.peer = peer};
 	const struct sim_master *m;
 	struct ccm_status st;
 	unsigned i = s->n_masters;
@@ -534,10 +541,7 @@ static bool is_known(const struct sim *s, const struct cc_id *peer, bool unsure)
 		return unsure;
 	m = &s->masters[i - 1];
 	ccm_get_status(m->m, sim_clock_now(s, &m->clock), &st);
-	if (st.recovering)
-		return unsure;
-	ccm_each_peer(m->m, sim_clock_now(s, &m->clock), search_peer, &x);
-	return x.found;
+	return st.recovering ? unsure : knows(s, m, peer);
 }
 
 bool sim_peer_is_member(const struct sim *s, const struct sim_peer *p)
@@ -556,6 +560,14 @@ static bool is_heard_out(const struct sim *s, const struct sim_peer *p)
 	return conn && s->conns[conn - 1]->said && s->conns[conn - 1]->master_open;
 }
 
+static bool has_agent(const struct sim *s, const struct sim_voice *v)
+{
+	const struct sim_peer *p = &s->peers[v->peer];
+	const struct sim_host *h = &s->hosts[p->proc->host];
+
+	return stays(s, v) && p->comm && h->alive && h->life == p->comm_life;
+}
+
 /* told: only those whom a master has heard out. */
 static bool goes_on(const struct sim *s, const struct sim_xfer *t, enum sim_heard heard, bool told)
 {
@@ -564,12 +576,25 @@ static bool goes_on(const struct sim *s, const struct sim_xfer *t, enum sim_hear
 	for (i = 0; i < t->n_parts; i++) {
 		for (j = 0; j < t->parts[i].n; j++) {
 			const struct sim_voice *v = &t->parts[i].voices[j];
-			const struct sim_peer *p = &s->peers[v->peer];
-			const struct sim_host *h = &s->hosts[p->proc->host];
 
-			if (v->heard == heard && stays(s, v) && p->comm && h->alive &&
-				h->life == p->comm_life && is_known(s, &v->id, true) &&
-				(!told || is_heard_out(s, p)))
+			if (v->heard == heard && has_agent(s, v) && is_known(s, &v->id, true) &&
+				(!told || is_heard_out(s, &s->peers[v->peer])))
+				return true;
+		}
+	}
+	return false;
+}
+
+bool sim_xfer_goes_on_with(
+	const struct sim *s, const struct sim_xfer *t, const struct sim_master *m)
+{
+	uint32_t i, j;
+
+	for (i = 0; i < t->n_parts; i++) {
+		for (j = 0; j < t->parts[i].n; j++) {
+			const struct sim_voice *v = &t->parts[i].voices[j];
+
+			if (v->heard == VOICE_SUCCESS && has_agent(s, v) && knows(s, m, &v->id))
 				return true;
 		}
 	}

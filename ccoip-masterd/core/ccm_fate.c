@@ -536,7 +536,10 @@ static void resolve(struct ccm *m, const struct entry *e, uint32_t n)
 	const struct wm_outcome *known = outcome_find(m, seq);
 	struct ccm_group *g = group_of(m, e);
 	uint32_t code = known ? known->code : WIRE_RANK_CONNECTION_LOST, i;
+	const char *text = g && g->loss[0] ? g->loss : "it was aborted by the last master";
 
+	if (code != WIRE_RANK_CONNECTION_LOST)
+		text = CCM_FAILED_UNHEARD;
 	if (!known && g && !is_overtaken(g, &e->raw->vote) && can_go_on(m, g, e, n) &&
 		go_on(m, g, e, n))
 		return;
@@ -545,8 +548,7 @@ static void resolve(struct ccm *m, const struct entry *e, uint32_t n)
 	for (i = 0; i < n; i++) {
 		if (code == WIRE_SUCCESS && e->raw->vote.is_sync && !drop_left_out(m, &e[i]))
 			continue;
-		ccm_op_tell_end(m, e[i].agent, &e[i].raw->vote, code,
-			g && g->loss[0] ? g->loss : "it was aborted by the last master");
+		ccm_op_tell_end(m, e[i].agent, &e[i].raw->vote, code, text);
 	}
 	if (g)
 		ccm_outcome_note(g, seq, code);

@@ -448,8 +448,7 @@ static void answer_started(struct ccm *m, struct ccm_agent *a, const struct wm_o
 	uint32_t code = ccm_outcome_of(m, g, v->seq);
 
 	if (code != WIRE_SUCCESS && code != WIRE_RANK_CONNECTION_LOST) {
-		ccm_op_tell_end(m, a, v, code,
-			"the operation failed on another host; the log of the master says why");
+		ccm_op_tell_end(m, a, v, code, CCM_FAILED_UNHEARD);
 		return;
 	}
 	if (g && code != WIRE_SUCCESS && v->losses == g->losses) {

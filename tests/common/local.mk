@@ -2,7 +2,7 @@
 LONG_TESTS += tests/common/test_plan
 
 EXTRA_DIST += tests/common/README.md
-noinst_HEADERS += tests/common/testlib.h tests/common/looplib.h
+noinst_HEADERS += tests/common/testlib.h tests/common/looplib.h tests/common/fakeroot.h
 
 check_PROGRAMS += tests/common/test_basics tests/common/test_addr tests/common/test_plan \
 	tests/common/test_detect
@@ -27,13 +27,13 @@ tests_common_test_detect_LDADD = common/libcommon-pure.la $(CHECK_LIBS)
 
 check_PROGRAMS += tests/common/test_memory
 TESTS += tests/common/test_memory
-tests_common_test_memory_SOURCES = tests/common/test_memory.c
+tests_common_test_memory_SOURCES = tests/common/test_memory.c tests/common/fakeroot.c
 tests_common_test_memory_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_common_test_memory_LDADD = common/libcommon-sys.la common/libcommon-pure.la $(CHECK_LIBS)
 
 check_PROGRAMS += tests/common/test_limit
 TESTS += tests/common/test_limit
-tests_common_test_limit_SOURCES = tests/common/test_limit.c
+tests_common_test_limit_SOURCES = tests/common/test_limit.c tests/common/fakeroot.c
 tests_common_test_limit_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_common_test_limit_LDADD = common/libcommon-sys.la common/libcommon-pure.la $(CHECK_LIBS)
 

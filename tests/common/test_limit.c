@@ -4,81 +4,53 @@
  * processes that have run into it.
  */
 #include <errno.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/cc_limit.h"
+#include "tests/common/fakeroot.h"
 #include "tests/common/testlib.h"
 
 #define MIB             ((uint64_t)1 << 20)
 #define NOBODY          54321u /* who has no processes */
 #define THREADS_ALLOWED 3u
 
-static char root[] = "/tmp/pccl-limit-XXXXXX";
-
-static void put(const char *path, const char *text)
-{
-	char name[PATH_MAX], *slash;
-	FILE *f;
-
-	snprintf(name, sizeof name, "%s%s", root, path);
-	for (slash = strchr(name + strlen(root) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		(void)mkdir(name, 0700);
-		*slash = '/';
-	}
-	f = fopen(name, "w");
-	ck_assert_ptr_nonnull(f);
-	fputs(text, f);
-	ck_assert_int_eq(fclose(f), 0);
-}
-
-static void teardown(void)
-{
-	char command[PATH_MAX];
-
-	snprintf(command, sizeof command, "rm -r %s", root);
-	ck_assert_int_eq(system(command), 0); /* NOLINT(cert-env33-c): of a name that is ours */
-}
-
 /* Nothing is reached. */
 static void put_system(void)
 {
-	put("/proc/self/cgroup", "4:memory:/job\n3:pids:/\n0::/job/one\n");
-	put("/proc/self/status", "Name:\ttest\nVmSize:\t 200000 kB\nVmData:\t 100000 kB\n");
-	put("/proc/self/uid_map", "         0       1000          1\n");
-	put("/proc/self/maps", "a\nb\nc\n");
-	put("/proc/loadavg", "0.10 0.20 0.30 1/1000 4242\n");
-	put("/proc/meminfo", "MemTotal: 8000000 kB\nMemAvailable: 4000000 kB\n"
-			     "SwapTotal: 0 kB\nSwapFree: 0 kB\n"
-			     "CommitLimit: 4000000 kB\nCommitted_AS: 3999000 kB\n");
-	put("/proc/sys/kernel/threads-max", "50000\n");
-	put("/proc/sys/kernel/pid_max", "32768\n");
-	put("/proc/sys/vm/max_map_count", "65530\n");
-	put("/proc/sys/vm/overcommit_memory", "0\n");
-	put("/proc/sys/fs/file-nr", "1000\t0\t100000\n");
-	put("/proc/sys/fs/epoll/max_user_watches", "777\n");
-	put("/sys/fs/cgroup/memory/job/memory.limit_in_bytes", "1073741824\n");
-	put("/sys/fs/cgroup/memory/job/memory.usage_in_bytes", "536870912\n");
-	put("/sys/fs/cgroup/pids/pids.max", "max\n");
-	put("/sys/fs/cgroup/pids/pids.current", "1000\n");
-	put("/sys/fs/cgroup/job/one/pids.max", "100\n");
-	put("/sys/fs/cgroup/job/one/pids.current", "50\n");
-	put("/sys/fs/cgroup/job/memory.max", "1073741824\n");
-	put("/sys/fs/cgroup/job/memory.current", "536870912\n");
+	fake_root_put("/proc/self/cgroup", "4:memory:/job\n3:pids:/\n0::/job/one\n");
+	fake_root_put(
+		"/proc/self/status", "Name:\ttest\nVmSize:\t 200000 kB\nVmData:\t 100000 kB\n");
+	fake_root_put("/proc/self/uid_map", "         0       1000          1\n");
+	fake_root_put("/proc/self/maps", "a\nb\nc\n");
+	fake_root_put("/proc/loadavg", "0.10 0.20 0.30 1/1000 4242\n");
+	fake_root_put("/proc/meminfo", "MemTotal: 8000000 kB\nMemAvailable: 4000000 kB\n"
+				       "SwapTotal: 0 kB\nSwapFree: 0 kB\n"
+				       "CommitLimit: 4000000 kB\nCommitted_AS: 3999000 kB\n");
+	fake_root_put("/proc/sys/kernel/threads-max", "50000\n");
+	fake_root_put("/proc/sys/kernel/pid_max", "32768\n");
+	fake_root_put("/proc/sys/vm/max_map_count", "65530\n");
+	fake_root_put("/proc/sys/vm/overcommit_memory", "0\n");
+	fake_root_put("/proc/sys/fs/file-nr", "1000\t0\t100000\n");
+	fake_root_put("/proc/sys/fs/epoll/max_user_watches", "777\n");
+	fake_root_put("/sys/fs/cgroup/memory/job/memory.limit_in_bytes", "1073741824\n");
+	fake_root_put("/sys/fs/cgroup/memory/job/memory.usage_in_bytes", "536870912\n");
+	fake_root_put("/sys/fs/cgroup/pids/pids.max", "max\n");
+	fake_root_put("/sys/fs/cgroup/pids/pids.current", "1000\n");
+	fake_root_put("/sys/fs/cgroup/job/one/pids.max", "100\n");
+	fake_root_put("/sys/fs/cgroup/job/one/pids.current", "50\n");
+	fake_root_put("/sys/fs/cgroup/job/memory.max", "1073741824\n");
+	fake_root_put("/sys/fs/cgroup/job/memory.current", "536870912\n");
 }
 
 static void setup(void)
 {
-	strcpy(root + strlen(root) - 6, "XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(root));
+	fake_root_setup();
 	put_system();
 }
 
@@ -86,7 +58,7 @@ static const char *text(int error, uint64_t asked)
 {
 	static char buf[CC_LIMIT_TEXT];
 
-	return cc_limit_text_below(root, error, asked, buf, sizeof buf);
+	return cc_limit_text_below(fake_root, error, asked, buf, sizeof buf);
 }
 
 static void expect(int error, uint64_t asked, const char *what, const char *is)
@@ -121,10 +93,8 @@ END_TEST
 
 START_TEST(nothing_can_be_seen)
 {
-	char command[PATH_MAX];
-
-	snprintf(command, sizeof command, "rm -r %s/*", root);
-	ck_assert_int_eq(system(command), 0); /* NOLINT(cert-env33-c): of a name that is ours */
+	fake_root_teardown();
+	fake_root_setup();
 	expect_none(EAGAIN, 0);
 	expect_none(ENOMEM, MIB);
 	expect_none(ENOSPC, 0);
@@ -133,22 +103,22 @@ END_TEST
 
 START_TEST(threads)
 {
-	put("/sys/fs/cgroup/job/one/pids.current", "99\n");
+	fake_root_put("/sys/fs/cgroup/job/one/pids.current", "99\n");
 	expect(EAGAIN, 0, "pids.max of cgroup /sys/fs/cgroup/job/one", "100");
 	/* The nearest to its bound counts. */
-	put("/proc/sys/kernel/threads-max", "1000\n");
+	fake_root_put("/proc/sys/kernel/threads-max", "1000\n");
 	expect(EAGAIN, 0, "threads-max", "1000");
-	put("/sys/fs/cgroup/job/one/pids.current", "20\n");
-	put("/proc/sys/kernel/threads-max", "50000\n");
-	put("/proc/sys/kernel/pid_max", "1301\n");
+	fake_root_put("/sys/fs/cgroup/job/one/pids.current", "20\n");
+	fake_root_put("/proc/sys/kernel/threads-max", "50000\n");
+	fake_root_put("/proc/sys/kernel/pid_max", "1301\n");
 	expect(EAGAIN, 0, "pid_max", "1301");
-	put("/proc/sys/kernel/pid_max", "32768\n");
-	put("/sys/fs/cgroup/pids/pids.max", "1002\n");
+	fake_root_put("/proc/sys/kernel/pid_max", "32768\n");
+	fake_root_put("/sys/fs/cgroup/pids/pids.max", "1002\n");
 	expect(EAGAIN, 0, "pids.max of cgroup /sys/fs/cgroup/pids", "1002");
-	put("/sys/fs/cgroup/pids/pids.max", "1010\n");
+	fake_root_put("/sys/fs/cgroup/pids/pids.max", "1010\n");
 	expect_none(EAGAIN, 0);
 	/* A thread's stack is memory. */
-	put("/sys/fs/cgroup/memory/job/memory.usage_in_bytes", "1073000000\n");
+	fake_root_put("/sys/fs/cgroup/memory/job/memory.usage_in_bytes", "1073000000\n");
 	expect(EAGAIN, 0, "memory.limit_in_bytes of cgroup /sys/fs/cgroup/memory/job",
 		"1073741824");
 }
@@ -156,17 +126,17 @@ END_TEST
 
 START_TEST(memory_of_cgroups)
 {
-	put("/sys/fs/cgroup/job/memory.current", "1073000000\n");
+	fake_root_put("/sys/fs/cgroup/job/memory.current", "1073000000\n");
 	expect(ENOMEM, 0, "memory.max of cgroup /sys/fs/cgroup/job", "1073741824");
 	/* What files have in memory is given up first. */
-	put("/sys/fs/cgroup/job/memory.stat",
+	fake_root_put("/sys/fs/cgroup/job/memory.stat",
 		"anon 1\nfile 600000000\ninactive_file 300000000\nactive_file 200000000\n");
 	expect_none(ENOMEM, 0);
-	put("/sys/fs/cgroup/memory/job/memory.usage_in_bytes", "1073741824\n");
-	put("/sys/fs/cgroup/memory/job/memory.stat",
+	fake_root_put("/sys/fs/cgroup/memory/job/memory.usage_in_bytes", "1073741824\n");
+	fake_root_put("/sys/fs/cgroup/memory/job/memory.stat",
 		"inactive_file 0\ntotal_inactive_file 500000000\ntotal_active_file 0\n");
 	expect_none(ENOMEM, 0);
-	put("/sys/fs/cgroup/memory/job/memory.stat", "total_inactive_file 5000\n");
+	fake_root_put("/sys/fs/cgroup/memory/job/memory.stat", "total_inactive_file 5000\n");
 	expect(ENOMEM, 0, "memory.limit_in_bytes of cgroup /sys/fs/cgroup/memory/job",
 		"1073741824");
 }
@@ -174,16 +144,18 @@ END_TEST
 
 START_TEST(memory_of_process_and_system)
 {
-	put("/proc/sys/vm/max_map_count", "3\n");
+	fake_root_put("/proc/sys/vm/max_map_count", "3\n");
 	expect(ENOMEM, 0, "max_map_count", "3");
-	put("/proc/sys/vm/max_map_count", "65530\n");
-	put("/proc/meminfo", "MemTotal: 8000000 kB\nMemAvailable: 4000 kB\nSwapFree: 40000 kB\n");
+	fake_root_put("/proc/sys/vm/max_map_count", "65530\n");
+	fake_root_put("/proc/meminfo",
+		"MemTotal: 8000000 kB\nMemAvailable: 4000 kB\nSwapFree: 40000 kB\n");
 	expect_none(ENOMEM, 0);
-	put("/proc/meminfo", "MemTotal: 8000000 kB\nMemAvailable: 4000 kB\nSwapFree: 0 kB\n"
-			     "CommitLimit: 4000000 kB\nCommitted_AS: 3999000 kB\n");
+	fake_root_put("/proc/meminfo",
+		"MemTotal: 8000000 kB\nMemAvailable: 4000 kB\nSwapFree: 0 kB\n"
+		"CommitLimit: 4000000 kB\nCommitted_AS: 3999000 kB\n");
 	expect(ENOMEM, 0, "memory of the whole system", "8192000000");
 	put_system();
-	put("/proc/sys/vm/overcommit_memory", "2\n");
+	fake_root_put("/proc/sys/vm/overcommit_memory", "2\n");
 	expect(ENOMEM, 0, "CommitLimit", "4096000000");
 	expect(ENOSPC, MIB, "CommitLimit", "4096000000"); /* of fallocate */
 	expect(ENOSPC, 0, "max_user_watches", "777");     /* of epoll_ctl */
@@ -195,7 +167,7 @@ START_TEST(open_files)
 	struct rlimit rl;
 	char max[24];
 
-	put("/proc/sys/fs/file-nr", "99998\t0\t100000\n");
+	fake_root_put("/proc/sys/fs/file-nr", "99998\t0\t100000\n");
 	expect(ENFILE, 0, "file-max", "100000");
 	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &rl), 0);
 	snprintf(max, sizeof max, "%llu", (unsigned long long)rl.rlim_cur);
@@ -281,7 +253,7 @@ int main(void)
 	Suite *s = suite_create("limit");
 	TCase *tc = tcase_create("limit");
 
-	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_checked_fixture(tc, setup, fake_root_teardown);
 	tcase_add_test(tc, what_is_not_reached_is_not_named);
 	tcase_add_test(tc, nothing_can_be_seen);
 	tcase_add_test(tc, threads);

@@ -88,7 +88,7 @@ static void on_libevent_log(int severity, const char *text)
 	errno = saved;
 }
 
-/* Where libevent itself ends the process: it finds no descriptors for signals. */
+/* libevent ends the process itself if it gets no descriptors for signals. */
 static void on_libevent_end(int code)
 {
 	(void)code;

@@ -14,7 +14,7 @@
  * and it is never launched at another agent than the one that was there then, as if it had had a
  * slot at once.
  *
- * Whoever blocks here for a moment says so to the agent: nothing may ever end of what it waits for.
+ * A thread that blocks here tells the agent, since the operations that it waits for may never end.
  */
 #ifndef PCCL_SHIM_BACKLOG_H
 #define PCCL_SHIM_BACKLOG_H

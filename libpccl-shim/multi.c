@@ -106,7 +106,7 @@ static pcclResult_t check_connected(const pcclComm_t *c)
 {
 	pcclResult_t r = pccl_comm_connected(c);
 
-	/* What is lost is repeated here, not by the caller. */
+	/* This function repeats a lost operation itself; the caller need not. */
 	return r == pcclRankConnectionLost ? pccl_comm_connected(c) : r;
 }
 

@@ -436,7 +436,7 @@ static void keep_query(struct ccm *m, struct ccm_agent *a, const struct wm_op_qu
 	t->asks = x;
 }
 
-/* What goes on may wait for data that was sent into it. */
+/* An operation that goes on may wait for data that was sent into the lost link. */
 static void keep_link(struct ccm *m, struct ccm_agent *a, const struct wm_link_lost *l)
 {
 	struct ccm_told *t = ccm_told_get(m, a);

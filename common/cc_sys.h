@@ -64,7 +64,8 @@ bool cc_tcp_has_bbr(int fd);
  * connection up CC_WAY_MAX_MS later than that. */
 void cc_tcp_allow_silence(int fd, uint32_t ms);
 /* A program may write to descriptors 0 to 2 although it has closed them, so nothing else may be
- * there. Moves fd to a higher number if it is one of these and there is room. Negative ones stay. */
+ * there. Moves fd to a higher number if it is one of these and there is room. Negative ones stay.
+ */
 int cc_fd_above_standard(int fd);
 /* Opens /dev/null in place of those of the descriptors 0 to 2 that are closed. */
 void cc_open_standard_fds(void);

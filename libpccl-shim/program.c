@@ -15,8 +15,7 @@
 
 #include "common/cc_err.h"
 
-/* A source descriptor must not be one of the numbers that it is to be moved to. */
-#define FIRST_SAFE_FD 16
+#define FIRST_FD 3 /* of those that the child is given beside the standard ones */
 
 static const char here; /* an address inside this library */
 
@@ -129,9 +128,9 @@ static int describe_child(posix_spawn_file_actions_t *fa, posix_spawnattr_t *att
 	if (!e && err_fd >= 0)
 		e = posix_spawn_file_actions_adddup2(fa, err_fd, 2);
 	for (unsigned i = 0; !e && i < n_fds; i++)
-		e = posix_spawn_file_actions_adddup2(fa, moved[i], 3 + (int)i);
+		e = posix_spawn_file_actions_adddup2(fa, moved[i], FIRST_FD + (int)i);
 	if (!e)
-		e = posix_spawn_file_actions_addclosefrom_np(fa, 3 + (int)n_fds);
+		e = posix_spawn_file_actions_addclosefrom_np(fa, FIRST_FD + (int)n_fds);
 	if (!e)
 		e = posix_spawnattr_setsigmask(attr, &none);
 	if (!e)
@@ -182,7 +181,8 @@ int pccl_program_start(const char *path, char *const argv[], int err_fd, const i
 
 		if (from < 0)
 			continue;
-		moved[i] = fcntl(from, F_DUPFD_CLOEXEC, FIRST_SAFE_FD);
+		/* Above the numbers that they are moved to: no move may close a later one's source. */
+		moved[i] = fcntl(from, F_DUPFD_CLOEXEC, FIRST_FD + (int)n_fds);
 		if (moved[i] < 0)
 			e = errno == EINVAL ? EMFILE : errno; /* where fewer may be open */
 	}

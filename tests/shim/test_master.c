@@ -255,13 +255,16 @@ static unsigned count_open(void)
 	return n;
 }
 
-/* What was inherited may lie anywhere: then fewer could be opened than the limit says. */
+/*
+ * What was inherited may lie anywhere: then fewer could be opened than the limit says. The stand-in
+ * inherits the limit, and its shell needs a number above 10.
+ */
 static void fill_gaps(void)
 {
-	int highest = 2, fd;
+	int highest = 12, fd;
 
 	for (fd = 0; fd < 1024; fd++)
-		if (fcntl(fd, F_GETFD) >= 0)
+		if (fcntl(fd, F_GETFD) >= 0 && fd > highest)
 			highest = fd;
 	do
 		fd = fcntl(0, F_DUPFD_CLOEXEC, 0);

@@ -373,6 +373,7 @@ struct sim_peer {
 	uint32_t lost_code;
 	struct cc_addr named, at; /* what its program calls the master; where that was last */
 	struct cc_id id, token, run;
+	struct cc_id kicked; /* the id under which a master put it out */
 	uint64_t losses, topo_turn, pending_turn;
 	struct agt_attrs attrs;
 	struct wire_world world; /* that its program knows: attributes */
@@ -494,6 +495,7 @@ struct sim {
 	uint64_t unmet;                     /* answers to calls that could never meet */
 	uint64_t seen[SIM_SEEN], killed_at; /* when the last process died */
 	uint64_t overruled;                 /* epochs: others went on who did not know */
+	bool returned;                      /* a peer was put out, and the next master took it */
 };
 
 /* sim_event.c */
@@ -676,7 +678,8 @@ void sim_peers_describe(struct sim *s);
 
 /* sim_stray.c */
 /* Do programs make calls that the others do not make? Those of two parts of a run do, of which one
- * was overruled: they count votes that the others have not held. */
+ * was overruled, and a peer that was put out and is in again: they count votes that the others have
+ * not held. */
 bool sim_strays(const struct sim *s);
 /* Before a step: true: the program makes a call of its own first. */
 bool sim_stray(struct sim *s, struct sim_peer *p);
@@ -726,6 +729,8 @@ void sim_describe(struct sim *s);
 /* sim_lineage.c */
 /* The master puts rings in force. */
 void sim_lineage_commit(struct sim *s, const struct sim_master *m, uint64_t number);
+/* It puts a peer out. */
+void sim_lineage_kick(struct sim *s, const struct cc_id *peer);
 /* It hears of a peer; before it takes that in. */
 void sim_lineage_join(
 	struct sim *s, const struct sim_master *m, uint32_t conn, const struct wm_join *j);

@@ -10,8 +10,8 @@
 
 #define ON_THE_WAY   2u          /* what went wrong before is felt now */
 #define NEEDS_REASON (2 * SIM_S) /* a wait that lasts so long must have a name */
-/* 5 s in all, less what it takes to notice */
-#define SETTLED (2000 * SIM_MS)
+/* A link that nobody answers is tried for 2 s (sim_link_open), and a round follows. */
+#define SETTLED (3000 * SIM_MS)
 
 struct census {
 	uint32_t n[SIM_GROUPS], local[SIM_HOSTS];

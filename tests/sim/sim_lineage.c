@@ -48,18 +48,41 @@ static void *grow(void *v, uint32_t n, size_t size)
 	return v;
 }
 
+struct admission {
+	struct sim *s;
+	struct sim_epoch *e;
+};
+
+/* The others may have held votes since the master before put this one out. If the new master could
+ * have known, check() below says so. */
+static void find_returned(struct sim *s, const struct cc_id *peer)
+{
+	unsigned i;
+
+	for (i = 0; i < s->n_peers; i++) {
+		if (!cc_id_eq(&s->peers[i].kicked, peer))
+			continue;
+		s->peers[i].kicked = (struct cc_id){0};
+		s->returned = true;
+		sim_trace(s, "p%u is a member again, and had been put out", i);
+	}
+}
+
 static void add_member(void *arg, const struct ccm_peer_info *p)
 {
-	struct sim_epoch *e = arg;
+	const struct admission *a = arg;
+	struct sim_epoch *e = a->e;
 
 	if (p->phase != CCM_PEER_ACCEPTED)
 		return;
+	find_returned(a->s, &p->peer);
 	e->members = grow(e->members, e->n_members + 1, sizeof *e->members);
 	e->members[e->n_members++] = p->peer;
 }
 
 void sim_lineage_commit(struct sim *s, const struct sim_master *m, uint64_t number)
 {
+	struct admission a = {.s = s};
 	struct sim_epoch *e;
 
 	for (e = s->epochs; e; e = e->older)
@@ -70,7 +93,8 @@ void sim_lineage_commit(struct sim *s, const struct sim_master *m, uint64_t numb
 		.run = m->id, .number = number, .master = m->no, .older = s->epochs};
 	e->journaled = s->journal && m->no + 1 == s->n_masters;
 	s->epochs = e;
-	ccm_each_peer(m->m, sim_clock_now(s, &m->clock), add_member, e);
+	a.e = e;
+	ccm_each_peer(m->m, sim_clock_now(s, &m->clock), add_member, &a);
 }
 
 static bool is_recovering(const struct sim *s, const struct sim_master *m)
@@ -79,6 +103,15 @@ static bool is_recovering(const struct sim *s, const struct sim_master *m)
 
 	ccm_get_status(m->m, sim_clock_now(s, &m->clock), &st);
 	return st.recovering;
+}
+
+void sim_lineage_kick(struct sim *s, const struct cc_id *peer)
+{
+	unsigned i;
+
+	for (i = 0; i < s->n_peers; i++)
+		if (cc_id_eq(&s->peers[i].id, peer))
+			s->peers[i].kicked = *peer;
 }
 
 void sim_lineage_join(

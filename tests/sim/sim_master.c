@@ -161,6 +161,8 @@ static void carry_out(struct sim *s, unsigned no, const struct ccm_action *x, si
 			s->silent_since = 0;
 			sim_lineage_commit(s, m, x->msg.u.commit.epoch);
 		}
+		if (x->msg.type == WM_KICK && !m->superseded)
+			sim_lineage_kick(s, &x->msg.u.kick.peer);
 		if (x->msg.type == WM_UNMET)
 			sim_stray_check(s, m, &x->msg.u.unmet);
 		if (i > 0 && (x->msg.type == WM_COMMIT || x->msg.type == WM_OP_START ||

@@ -181,7 +181,7 @@ int pccl_program_start(const char *path, char *const argv[], int err_fd, const i
 
 		if (from < 0)
 			continue;
-		/* Above the numbers that they are moved to: no move may close a later one's source. */
+		/* Above the numbers that they are moved to: no move closes another source. */
 		moved[i] = fcntl(from, F_DUPFD_CLOEXEC, FIRST_FD + (int)n_fds);
 		if (moved[i] < 0)
 			e = errno == EINVAL ? EMFILE : errno; /* where fewer may be open */

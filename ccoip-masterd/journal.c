@@ -18,6 +18,7 @@
 #define SIZE_MAX_IN ((off_t)256 << 20) /* of a file that is read */
 #define COMPACT     ((size_t)1 << 20)  /* bytes, and */
 #define COMPACT_BY  4u                 /* times the snapshot: then it is written anew */
+#define GOOD_NS     60000000000u       /* without a failure: then the log says so */
 
 struct journal {
 	int dir, fd;
@@ -28,6 +29,10 @@ struct journal {
 	uint8_t *run;    /* the last RUN record */
 	size_t run_len;
 	bool broken; /* nothing more can be appended */
+	/* On a full disk an emptied journal has room for itself, and soon fails again: the log is
+	 * told once. */
+	uint32_t failures; /* since the journal was good for GOOD_NS; the first one is told */
+	uint64_t good_ns;  /* since when it has not failed; 0: not known yet */
 };
 
 static int write_all(int fd, const uint8_t *p, size_t len)
@@ -158,14 +163,20 @@ static int load(struct journal *j, struct ccm *m)
 /* What it says is of the past from now on, and no next master must believe it. */
 static void give_up(struct journal *j, const char *what)
 {
+	bool tell = j->failures == 0;
+
+	j->good_ns = 0;
+	if (j->failures < UINT32_MAX)
+		j->failures++;
 	if (j->broken)
 		return;
 	j->broken = true;
-	cc_log(CC_LOG_ERR,
-		"%s: %s: %s; going on without it, a restarted master will learn of the run from "
-		"its agents",
-		j->path, what, strerror(errno));
-	if (ftruncate(j->fd, 0) < 0 || fdatasync(j->fd) < 0)
+	if (tell)
+		cc_log(CC_LOG_ERR,
+			"%s: %s: %s; going on without it, a restarted master will learn of the run "
+			"from its agents",
+			j->path, what, strerror(errno));
+	if ((ftruncate(j->fd, 0) < 0 || fdatasync(j->fd) < 0) && tell)
 		cc_log(CC_LOG_ERR,
 			"%s: cannot be emptied: %s; remove it before a master starts here", j->path,
 			strerror(errno));
@@ -222,9 +233,7 @@ static bool is_due(const struct journal *j, size_t len)
 
 static void write_snapshot(struct journal *j, const uint8_t *p, size_t len)
 {
-	bool was_broken = j->broken;
-
-	if (!was_broken && (!j->run || !is_due(j, len))) {
+	if (!j->broken && (!j->run || !is_due(j, len))) {
 		append(j, p, len);
 		j->snapshot = len;
 		return;
@@ -234,8 +243,6 @@ static void write_snapshot(struct journal *j, const uint8_t *p, size_t len)
 		return;
 	}
 	j->broken = false;
-	if (was_broken)
-		cc_log(CC_LOG_NOTICE, "%s: is written again", j->path);
 }
 
 void journal_write(struct journal *j, const struct wj_record *r)
@@ -256,6 +263,19 @@ void journal_write(struct journal *j, const struct wj_record *r)
 	else if (!j->broken)
 		append(j, p, len);
 	free(p);
+}
+
+void journal_tick(struct journal *j, uint64_t now_ns)
+{
+	if (!j || j->failures == 0 || j->broken)
+		return;
+	if (j->good_ns == 0)
+		j->good_ns = now_ns;
+	if (now_ns - j->good_ns < GOOD_NS)
+		return;
+	cc_log(CC_LOG_NOTICE, "%s: is written again, after it could not be %u %s", j->path,
+		j->failures, j->failures == 1 ? "time" : "times");
+	j->failures = 0;
 }
 
 /* ---- life ---- */

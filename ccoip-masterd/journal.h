@@ -16,8 +16,11 @@ struct journal;
 struct journal *journal_open(const char *dir, struct ccm *m);
 /* Returns when r is on the disk. When it cannot be written that is logged, and the file is emptied:
  * the next master is not to believe what is out of date. It is written anew with the next snapshot
- * of all members that fits. */
+ * of all members that fits. A line in the log tells of the first failure, and another one
+ * that the journal has been good for a minute. */
 void journal_write(struct journal *j, const struct wj_record *r);
+/* To be called often, with the time that it is. NULL is fine. */
+void journal_tick(struct journal *j, uint64_t now_ns);
 void journal_close(struct journal *j); /* NULL is fine */
 
 #endif

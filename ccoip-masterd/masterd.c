@@ -708,6 +708,7 @@ static void on_tick(void *arg)
 	sources_tick(&m->sources, now);
 	bound_strangers(m);
 	complaints_tick(&m->complaints, now);
+	journal_tick(m->journal, now);
 	step(m, &(struct ccm_event){.type = CCM_EV_TICK});
 }
 

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -237,6 +238,66 @@ START_TEST(a_full_disk_costs_the_journal_for_a_while)
 }
 END_TEST
 
+static size_t count_lines(int log, char *last, size_t size)
+{
+	char text[4096];
+	ssize_t n = pread(log, text, sizeof text - 1, 0);
+	size_t lines = 0;
+
+	ck_assert_int_ge(n, 0);
+	ck_assert_int_lt(n, (ssize_t)sizeof text - 1);
+	text[n] = '\0';
+	for (char *save, *line = strtok_r(text, "\n", &save); line;
+		line = strtok_r(NULL, "\n", &save), lines++)
+		(void)snprintf(last, size, "%s", line);
+	return lines;
+}
+
+/* The room that an emptied journal leaves is enough for a new one, but not for long. */
+START_TEST(a_full_disk_does_not_fill_the_log)
+{
+	uint64_t second = 1000000000, now = second, epoch = 10;
+	struct rlimit limit;
+	struct journal *j;
+	char last[256] = "";
+	int log;
+
+	fill();
+	signal(SIGXFSZ, SIG_IGN);
+	j = open_it();
+	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	limit.rlim_cur = size_of() + 100;
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	log = memfd_create("log", MFD_CLOEXEC);
+	ck_assert_int_eq(dup2(log, STDERR_FILENO), STDERR_FILENO);
+	cc_log_set_level(CC_LOG_INFO);
+	journal_tick(j, now);
+	for (; epoch < 400; epoch++) {
+		put_members(j, epoch, 3);
+		journal_tick(j, now += second / 50);
+	}
+	ck_assert_uint_eq(count_lines(log, last, sizeof last), 1);
+	ck_assert_ptr_nonnull(strstr(last, "cannot be written: File too large"));
+
+	limit.rlim_cur = limit.rlim_max;
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	put_members(j, epoch, 3);
+	journal_tick(j, now);
+	ck_assert_uint_eq(count_lines(log, last, sizeof last), 1);
+	journal_tick(j, now + 60 * second);
+	journal_tick(j, now + 120 * second);
+	ck_assert_uint_eq(count_lines(log, last, sizeof last), 2);
+	ck_assert_ptr_nonnull(strstr(last, "is written again"));
+	ck_assert_ptr_nonnull(strstr(last, " times"));
+
+	ck_assert_int_eq(unlink(path), 0);
+	put_lost(j);
+	ck_assert_uint_eq(count_lines(log, last, sizeof last), 3);
+	journal_close(j);
+	close(log);
+}
+END_TEST
+
 START_TEST(what_could_not_be_written_is_not_believed)
 {
 	struct rlimit limit;
@@ -346,6 +407,7 @@ int main(void)
 	tcase_add_test(tc, a_file_may_end_anywhere);
 	tcase_add_test(tc, no_bit_is_trusted);
 	tcase_add_test(tc, a_full_disk_costs_the_journal_for_a_while);
+	tcase_add_test(tc, a_full_disk_does_not_fill_the_log);
 	tcase_add_test(tc, what_could_not_be_written_is_not_believed);
 	tcase_add_test(tc, a_file_that_is_removed_is_written_anew);
 	tcase_add_test(tc, a_long_file_is_written_anew);

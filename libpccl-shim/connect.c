@@ -185,8 +185,9 @@ pcclResult_t pcclConnect(pcclComm_t *c)
 		r = pccl_comm_begin_any(c, "pcclConnect", pcclInvalidUsage);
 	if (r != pcclSuccess)
 		return r;
-	pccl_grace_read();
-	r = connect_comm(c);
+	r = pccl_grace_read();
+	if (r == pcclSuccess)
+		r = connect_comm(c);
 	if (r == pcclSuccess) /* as in PCCL 1.0 */
 		atomic_store(&c->main_thread, pccl_thread_id());
 	pccl_comm_end(c);

@@ -55,7 +55,7 @@ void pccl_keeper_after_fork(void)
 	patience = (struct patience){0};
 }
 
-void pccl_grace_read(void)
+pcclResult_t pccl_grace_read(void)
 {
 	const char *text = secure_getenv("PCCL_AGENT_GRACE_MS");
 	unsigned long ms = PCCL_GRACE_MS;
@@ -64,10 +64,15 @@ void pccl_grace_read(void)
 	if (text && *text) {
 		errno = 0;
 		ms = strtoul(text, &end, 10);
-		if (*end || errno || text[0] == '-' || ms > INT32_MAX)
-			ms = PCCL_GRACE_MS;
+		if (*text < '0' || *text > '9' || *end || errno || ms > INT32_MAX)
+			return pccl_fail(pcclInvalidUsage,
+				"the environment variable PCCL_AGENT_GRACE_MS is \"%.64s\", it "
+				"must "
+				"be a number of milliseconds from 0 to %d",
+				text, INT32_MAX);
 	}
 	atomic_store(&grace_ms, (uint32_t)ms);
+	return pcclSuccess;
 }
 
 uint32_t pccl_grace_ms(void)
@@ -189,9 +194,8 @@ static pcclResult_t await_change(const _Atomic bool *stop)
 pcclResult_t pccl_session_get(const _Atomic bool *stop, struct pccl_session **ret)
 {
 	struct patience p = {0};
-	pcclResult_t r = pcclSuccess;
+	pcclResult_t r = pccl_grace_read();
 
-	pccl_grace_read();
 	pthread_mutex_lock(&lock);
 	while (r == pcclSuccess && (!current || !pccl_session_check(current))) {
 		struct pccl_session *old, *s = NULL;

@@ -20,8 +20,9 @@
 #define PCCL_GRACE_MS 30000u /* unless PCCL_AGENT_GRACE_MS says otherwise */
 
 /* Looks at PCCL_AGENT_GRACE_MS. Threads of the application alone look at the environment, in calls
- * that open or need a session: another one could read it in the middle of a setenv(). */
-void pccl_grace_read(void);
+ * that open or need a session: another one could read it in the middle of a setenv(). Fails with
+ * pcclInvalidUsage where it is no number in range. */
+pcclResult_t pccl_grace_read(void);
 /* What it said last: milliseconds; 0: agents that die are not waited for. */
 uint32_t pccl_grace_ms(void);
 

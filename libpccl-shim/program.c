@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/cc_err.h"
+#include "common/cc_log.h"
 
 #define FIRST_FD 3 /* of those that the child is given beside the standard ones */
 
@@ -107,10 +109,18 @@ const char *pccl_program_log_level(void)
 	} levels[] = {{"TRACE", "debug"}, {"DEBUG", "debug"}, {"INFO", "info"}, {"WARN", "warning"},
 		{"WARNING", "warning"}, {"ERROR", "err"}, {"FATAL", "err"}, {"OFF", "err"}};
 	const char *name = secure_getenv("PCCL_LOG_LEVEL");
+	static atomic_flag told = ATOMIC_FLAG_INIT;
 
-	for (size_t i = 0; name && i < sizeof levels / sizeof levels[0]; i++)
+	if (!name || !*name)
+		return NULL;
+	for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++)
 		if (strcasecmp(name, levels[i].name) == 0)
 			return levels[i].level;
+	if (!atomic_flag_test_and_set(&told))
+		cc_log(CC_LOG_WARNING,
+			"the environment variable PCCL_LOG_LEVEL is \"%.64s\", it must be TRACE, "
+			"DEBUG, INFO, WARN, ERROR, FATAL or OFF: it is ignored",
+			name);
 	return NULL;
 }
 

@@ -18,7 +18,7 @@
 void pccl_program_find(const char *env, const char *name, char *buf, size_t size);
 
 /* What PCCL_LOG_LEVEL, which has the names of PCCL 1.0, means for the daemons' --log-level. NULL:
- * it says nothing. */
+ * it is not set. What PCCL 1.0 does not know is no error, as there, but a line of the log, once. */
 const char *pccl_program_log_level(void);
 
 #define PCCL_PROGRAM_FDS 2

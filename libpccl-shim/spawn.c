@@ -136,12 +136,18 @@ static bool name_temporary(char dir[DIR_MAX], const char *base)
 	return true; /* the last one is refused, and said why */
 }
 
-static void read_environment(struct private *ret)
+static pcclResult_t read_environment(struct private *ret)
 {
 	const char *base = secure_getenv("XDG_RUNTIME_DIR");
 	const char *autospawn = secure_getenv("PCCL_AGENT_AUTOSPAWN");
 	int n;
 
+	ret->autospawn = !autospawn || !*autospawn || strcmp(autospawn, "1") == 0;
+	if (!ret->autospawn && strcmp(autospawn, "0") != 0)
+		return pccl_fail(pcclInvalidUsage,
+			"the environment variable PCCL_AGENT_AUTOSPAWN is \"%.64s\", it must be 0 "
+			"or 1",
+			autospawn);
 	/* After su(1) the variable may still name another user's folder. */
 	if (is_own_directory(base)) {
 		n = snprintf(ret->dir, sizeof ret->dir, "%s/pccl", base);
@@ -151,8 +157,8 @@ static void read_environment(struct private *ret)
 	}
 	if (n < 0 || (size_t)n >= sizeof ret->dir)
 		ret->dir[0] = '\0';
-	ret->autospawn = !autospawn || strcmp(autospawn, "0") != 0;
 	pccl_program_find("PCCL_AGENTD", "pcclagentd", ret->program, sizeof ret->program);
+	return pcclSuccess;
 }
 
 /*
@@ -232,6 +238,17 @@ static int await_start(pid_t pid)
 	return got == pid ? status : -1;
 }
 
+static pcclResult_t fail_ended(const struct private *env, int status)
+{
+	bool killed = WIFSIGNALED(status);
+
+	return pccl_fail(pcclAgentUnavailable,
+		"%s ended with %s %d before it served: see %s/agent.log, or set PCCL_AGENTD to the "
+		"path of pcclagentd",
+		env->program, killed ? "signal" : "status",
+		killed ? WTERMSIG(status) : WEXITSTATUS(status), env->dir);
+}
+
 static pcclResult_t start_agent(
 	const struct private *env, int dir_fd, const char *path, int listener)
 {
@@ -263,11 +280,20 @@ static pcclResult_t start_agent(
 		return pccl_fail(pcclAgentUnavailable,
 			"%s was not ready within %d s; see %s/agent.log", program,
 			START_TIMEOUT_MS / 1000, dir);
-	if (status > 0)
-		return pccl_fail(pcclAgentUnavailable, "%s ended with %s %d; see %s/agent.log",
-			program, WIFSIGNALED(status) ? "signal" : "status",
-			WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), dir);
-	return pcclSuccess;
+	return status > 0 ? fail_ended(env, status) : pcclSuccess;
+}
+
+/* With no listener of ours left: the other end is closed, with nothing said, where no agent has the
+ * listener. */
+static bool is_served(int fd)
+{
+	ssize_t n;
+	char c;
+
+	do
+		n = recv(fd, &c, 1, MSG_PEEK | MSG_DONTWAIT);
+	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
+	return n != 0;
 }
 
 /* With the lock held: of several processes one starts the agent, the others find it. */
@@ -298,6 +324,12 @@ static pcclResult_t start_and_connect(
 		return pccl_fail(pcclAgentUnavailable,
 			"the agent that was started does not listen at %s; see %s/agent.log", path,
 			env->dir);
+	if (r == pcclSuccess && !is_served(*ret_fd)) {
+		close(*ret_fd);
+		*ret_fd = -1;
+		unlink(path);
+		return fail_ended(env, 0);
+	}
 	return r;
 }
 
@@ -372,7 +404,9 @@ pcclResult_t pccl_agent_connect(int *ret_fd, char *path, bool *ret_private)
 	if (r != pcclSuccess || *ret_fd >= 0)
 		return r;
 	*ret_private = true;
-	read_environment(&env);
+	r = read_environment(&env);
+	if (r != pcclSuccess)
+		return r;
 	pthread_mutex_lock(&lock);
 	remembered = env;
 	pthread_mutex_unlock(&lock);

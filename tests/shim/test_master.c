@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -198,14 +199,23 @@ START_TEST(the_log_level_is_passed_on)
 		{"LOUD", ""}};
 	ccoip_socket_address_t a;
 	pcclMasterInstance_t *m = new_master(&a);
-	char text[128] = "", wanted[128];
+	int log = memfd_create("log", MFD_CLOEXEC), saved = dup(STDERR_FILENO);
+	bool unknown = strcmp(levels[_i][0], "LOUD") == 0;
+	char text[256] = "", wanted[128];
 	FILE *f;
 
 	setenv("PCCL_LOG_LEVEL", levels[_i][0], 1);
+	ck_assert_int_ge(dup2(log, STDERR_FILENO), 0);
 	fx_assert_succeeds(pcclRunMaster(m));
 	ck_assert_int_eq(pcclInterruptMaster(m), pcclSuccess);
 	fx_assert_succeeds(pcclMasterAwaitTermination(m));
 	fx_assert_succeeds(pcclDestroyMaster(m));
+	ck_assert_int_ge(dup2(saved, STDERR_FILENO), 0);
+	close(saved);
+	ck_assert_int_lt(pread(log, text, sizeof text - 1, 0), sizeof text - 1);
+	close(log);
+	ck_assert(!!strstr(text, "PCCL_LOG_LEVEL is \"LOUD\", it must be TRACE, ") == unknown);
+	ck_assert_ptr_eq(strchr(text, '\n'), strrchr(text, '\n')); /* once */
 	f = fopen(note, "r");
 	ck_assert_ptr_nonnull(f);
 	ck_assert_ptr_nonnull(fgets(text, sizeof text, f));

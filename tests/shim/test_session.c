@@ -272,6 +272,28 @@ START_TEST(removed_from_the_run)
 }
 END_TEST
 
+START_TEST(a_grace_that_is_no_number_is_refused)
+{
+	static const char *const bad[] = {"30s", "-1", "2147483648", " 5", "99999999999999999999"};
+	pcclComm_t *c = fx_new_comm();
+	char words[160];
+	void *p;
+
+	setenv("PCCL_AGENT_GRACE_MS", bad[_i], 1);
+	snprintf(words, sizeof words,
+		"PCCL_AGENT_GRACE_MS is \"%s\", it must be a number of milliseconds from 0 to "
+		"2147483647",
+		bad[_i]);
+	fx_assert_fails(pcclConnect(c), pcclInvalidUsage, words);
+	fx_assert_fails(pcclMemAlloc(1, &p), pcclInvalidUsage, words);
+	setenv("PCCL_AGENT_GRACE_MS", "2147483647", 1);
+	fx_assert_succeeds(pcclConnect(c));
+	setenv("PCCL_AGENT_GRACE_MS", "", 1);
+	fx_assert_succeeds(pcclMemAlloc(1, &p));
+	fx_assert_succeeds(pcclDestroyCommunicator(c));
+}
+END_TEST
+
 static const enum fake_action endings[] = {FAKE_HANG_UP, FAKE_GOODBYE, FAKE_GARBAGE, FAKE_STRANGER};
 
 /* The session ends at each stage and in each way; a later pcclConnect starts over. */
@@ -726,6 +748,7 @@ int main(void)
 	tcase_add_test(tc, versions_are_named);
 	tcase_add_test(tc, refusals_come_through);
 	tcase_add_loop_test(tc, removed_from_the_run, 0, 24);
+	tcase_add_loop_test(tc, a_grace_that_is_no_number_is_refused, 0, 5);
 	tcase_add_loop_test(tc, session_ends_while_waiting, 0, 4);
 	tcase_add_test(tc, an_agent_that_restarts_is_found_again);
 	tcase_add_test(tc, descriptors_must_be_as_expected);

@@ -218,6 +218,11 @@ START_TEST(spawning_can_be_forbidden)
 	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable, "PCCL_AGENT_AUTOSPAWN=0");
 	read_file(starts, text, sizeof text);
 	ck_assert_str_eq(text, "");
+	setenv("PCCL_AGENT_AUTOSPAWN", "no", 1);
+	fx_assert_fails(pcclMemAlloc(1, &p), pcclInvalidUsage,
+		"PCCL_AGENT_AUTOSPAWN is \"no\", it must be 0 or 1");
+	read_file(starts, text, sizeof text);
+	ck_assert_str_eq(text, "");
 	setenv("PCCL_AGENT_AUTOSPAWN", "1", 1);
 	fx_assert_succeeds(pcclMemAlloc(1, &p));
 }
@@ -241,7 +246,7 @@ START_TEST(agents_that_do_not_start)
 	void *p;
 
 	setenv("PCCL_AGENTD", "/bin/false", 1);
-	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable, "status 1");
+	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable, "status 1 before it served");
 	ck_assert_ptr_nonnull(strstr(pcclGetLastError(), "agent.log"));
 	setenv("PCCL_AGENTD", "/nonexistent/pcclagentd", 1);
 	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable, "/nonexistent/pcclagentd");
@@ -250,7 +255,10 @@ START_TEST(agents_that_do_not_start)
 		"Is a directory; install pcclagentd, or set PCCL_AGENTD");
 	/* Says that it is ready, and is gone. */
 	setenv("PCCL_AGENTD", "/bin/true", 1);
-	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable, "closed");
+	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable,
+		"/bin/true ended with status 0 before it served");
+	ck_assert_ptr_nonnull(
+		strstr(pcclGetLastError(), "set PCCL_AGENTD to the path of pcclagentd"));
 	snprintf(path, sizeof path, "%s/agent.sock", private_dir);
 	set_standin();
 	fx_assert_succeeds(pcclMemAlloc(1, &p));

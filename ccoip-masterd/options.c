@@ -89,7 +89,9 @@ static const char *add_listen(struct options *o, const char *text)
 	if (o->n_listen == MASTERD_LISTEN_MAX)
 		return "more addresses to listen on than the 16 that are allowed";
 	if (cc_addr_parse(text, DEFAULT_PORT, &o->listen[o->n_listen]) < 0)
-		return "is no ADDR:PORT; ADDR must be numeric, in brackets for IPv6";
+		return "is no ADDR:PORT; ADDR must be numeric, in brackets for IPv6, and PORT from "
+		       "0 "
+		       "to 65535";
 	o->n_listen++;
 	return NULL;
 }

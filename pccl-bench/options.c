@@ -195,7 +195,7 @@ static int take_master(struct parser *p)
 		p->o->master.port == 0)
 		return wrong(p,
 			"--master: \"%.64s\" is no ADDR:PORT; ADDR must be numeric, in brackets "
-			"for IPv6",
+			"for IPv6, and PORT from 1 to 65535",
 			optarg);
 	return 0;
 }

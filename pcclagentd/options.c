@@ -212,10 +212,33 @@ static bool set_value(struct options *o, const struct setting *s, const char *va
 	return false;
 }
 
+#define TEXT_OF_(x) #x
+#define TEXT_OF(x)  TEXT_OF_(x)
+
+/* Values that set_value() takes. */
+static const char *const wanted[] = {
+	[V_TEXT] = "a name of 1 to 63 bytes",
+	[V_PORT] = "a port from 0 to 65535",
+	[V_COUNT] = "a number from 1 to 4294967295",
+	[V_SECONDS] = "a number of seconds from 0 to 4294967",
+	[V_MS] = "a number of milliseconds from 1 to 4294967295",
+	[V_BYTES] = "a number of bytes above 0, as 4096, 512M or 3G",
+	[V_ADDR] = "up to " TEXT_OF(WM_ADDRS_MAX) " of ADDR[:PORT], a host name with a dot, "
+						  "NAME[:PORT], a network as 10.2.0.0/16, or an "
+						  "interface; a port is from 1 to "
+						  "65535",
+	[V_PLACES] = "up to " TEXT_OF(WM_ADDRS_MAX) " of an interface, a network as 10.2.0.0/16, "
+						    "or an address",
+	[V_BIND] = "a numeric address",
+	[V_HASH] = "simple or crc32c",
+	[V_LEVEL] = "err, warning, notice, info or debug",
+};
+
 static int apply(struct options *o, const struct setting *s, const char *value, const char *where)
 {
 	if (!set_value(o, s, value)) {
-		cc_log(CC_LOG_ERR, "%s: \"%s\" is no value for %s", where, value, s->key);
+		cc_log(CC_LOG_ERR, "%s: %s is \"%s\", it must be %s", where, s->key, value,
+			wanted[s->kind]);
 		return CC_ERR_INVAL;
 	}
 	if (s->kind == V_SECONDS)
@@ -257,8 +280,8 @@ static bool take_address(const char *text, size_t len, struct cc_addr *ret)
 static int complain_of_masters(const char *where)
 {
 	cc_log(CC_LOG_ERR,
-		"%s: in section [masters], ADDR:PORT = ADDR:PORT is wanted, with double quotes "
-		"around an address that has brackets",
+		"%s: in section [masters], ADDR:PORT = ADDR:PORT is wanted, with ports from 1 to "
+		"65535, and double quotes around an address that has brackets",
 		where);
 	return CC_ERR_INVAL;
 }
@@ -421,8 +444,13 @@ static int take_option(struct options *o, struct given *g, int opt)
 		o->admin_socket = optarg;
 		return 0;
 	case OPT_LISTEN_FD:
-		if (!parse_number(optarg, INT32_MAX, &fd))
+		if (!parse_number(optarg, INT32_MAX, &fd)) {
+			cc_log(CC_LOG_ERR,
+				"command line: listen_fd is \"%s\", it must be the number of a "
+				"descriptor",
+				optarg);
 			return CC_ERR_INVAL;
+		}
 		o->listen_fd = (int)fd;
 		return 0;
 	case OPT_PRIVATE:

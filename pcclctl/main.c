@@ -146,7 +146,7 @@ static int take_address(char dst[WA_ADDR_MAX], const char *text)
 	struct cc_addr a;
 
 	if (strlen(text) >= WA_ADDR_MAX || cc_addr_parse(text, 0, &a) < 0 || a.port == 0)
-		return usage("no address and port (ADDR:PORT): ", text);
+		return usage("no address with a port from 1 to 65535 (ADDR:PORT): ", text);
 	memcpy(dst, text, strlen(text) + 1);
 	return -1;
 }

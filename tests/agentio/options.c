@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -69,6 +70,55 @@ START_TEST(wrong_values)
 
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
 		ck_assert_msg(PARSE(&o, wrong[i]) == EX_USAGE, "%s", wrong[i]);
+}
+END_TEST
+
+/* The setting, the value and what is allowed. */
+START_TEST(wrong_values_are_told_the_right_ones)
+{
+	static const char *const wrong[][2] = {
+		{"--p2p-port=65536", "p2p_port is \"65536\", it must be a port from 0 to 65535"},
+		{"--advertise-port-p2p=x",
+			"advertise_port_p2p is \"x\", it must be a port from 0 to "
+			"65535"},
+		{"--advertise=192.0.2.1:65536", "a port is from 1 to 65535"},
+		{"--interfaces=a.example", "interfaces is \"a.example\", it must be up to 64 of an "
+					   "interface, "},
+		{"--bind=here", "bind is \"here\", it must be a numeric address"},
+		{"--name=", "name is \"\", it must be a name of 1 to 63 bytes"},
+		{"--comms-per-user=0", "comms_per_user is \"0\", it must be a number from 1 to "
+				       "4294967295"},
+		{"--beat-timeout-ms=3s", "beat_timeout_ms is \"3s\", it must be a number of "
+					 "milliseconds from 1 to 4294967295"},
+		{"--idle-exit=4294968", "idle_exit is \"4294968\", it must be a number of seconds "
+					"from 0 to 4294967"},
+		{"--mem-total=12Q",
+			"mem_total is \"12Q\", it must be a number of bytes above 0, as "
+			"4096, 512M or 3G"},
+		{"--hash-type=md5", "hash_type is \"md5\", it must be simple or crc32c"},
+		{"--log-level=loud",
+			"log_level is \"loud\", it must be err, warning, notice, info or "
+			"debug"},
+		{"--listen-fd=x", "listen_fd is \"x\", it must be the number of a descriptor"},
+	};
+	int saved = dup(STDERR_FILENO), log = memfd_create("log", MFD_CLOEXEC);
+	struct options o;
+
+	ck_assert_int_ge(dup2(log, STDERR_FILENO), 0);
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		char text[1024] = "";
+
+		cc_log_set_level(CC_LOG_ERR);
+		ck_assert_int_eq(ftruncate(log, 0), 0);
+		ck_assert_int_eq(lseek(log, 0, SEEK_SET), 0);
+		ck_assert_int_eq(PARSE(&o, wrong[i][0]), EX_USAGE);
+		ck_assert_int_ge(pread(log, text, sizeof text - 1, 0), 0);
+		ck_assert_msg(!!strstr(text, wrong[i][1]), "%s: %s", wrong[i][0], text);
+		ck_assert_msg(!!strstr(text, "command line"), "%s: %s", wrong[i][0], text);
+	}
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	close(log);
 }
 END_TEST
 
@@ -236,6 +286,7 @@ Suite *options_suite(void)
 	tcase_add_checked_fixture(t, quiet, NULL);
 	tcase_add_test(t, defaults);
 	tcase_add_test(t, wrong_values);
+	tcase_add_test(t, wrong_values_are_told_the_right_ones);
 	tcase_add_test(t, hash_types);
 	tcase_add_test(t, sizes);
 	tcase_add_test(t, a_folder_is_no_configuration);

@@ -303,7 +303,7 @@ static const struct {
 	{"allreduce --async 65", "--async", "1 to 64"},
 	{"allreduce --timeout x", "--timeout", "1 to 86400"},
 	{"allreduce --master localhost", "--master", "numeric"},
-	{"allreduce --master 1.2.3.4:0", "--master", "ADDR:PORT"},
+	{"allreduce --master 1.2.3.4:0", "--master", "PORT from 1 to 65535"},
 	{"allreduce --world 3", "--world", "--master"},
 	{"allreduce --master 1.2.3.4 --hosts 2", "--hosts", "--master"},
 	{"allreduce --master 1.2.3.4 --first-rank 1", "--world", "3 peers"},

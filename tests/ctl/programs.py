@@ -234,10 +234,12 @@ BOUNDS = (("link_timeout_ms", 2000, 90000), ("stream_timeout_ms", 2000, 90000),
 def test_usage(folder):
     del folder
     for arguments in (["--nonsense"], ["x"], ["--listen", "name:1"], ["--listen-fd", "x"],
-                      ["--listen", "1.2.3.4:99999"], ["--log-level", "loud"], ["--listen"],
+                      ["--log-level", "loud"], ["--listen"],
                       ["--admin-socket", ""], ["--listen-fd", "5", "--parent-fd", "5"]):
         r = run(MASTERD, *arguments)
         assert r.returncode == 64 and "--help" in r.stderr, (arguments, r)
+    r = run(MASTERD, "--listen", "1.2.3.4:99999")
+    assert r.returncode == 64 and "PORT from 0 to 65535" in r.stderr, r
     for seconds in ("0.49", "600.1", "-1", "+1", "0x1", "1e1", "nan", "inf", "1s", "1.2.3", ".", ""):
         r = run(MASTERD, "--host-timeout", seconds)
         said = f'--host-timeout: "{seconds}" is no number of seconds from 0.5 to 600'

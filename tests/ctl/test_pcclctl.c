@@ -423,6 +423,9 @@ START_TEST(wrong_set_masters)
 	asked = "agent";
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
 		ck_assert_msg(ctl(wrong[i]) == EX_USAGE, "%s: %s", wrong[i], out);
+	ck_assert_int_eq(ctl("agent set-master 192.0.2.1:1 192.0.2.2:65536"), EX_USAGE);
+	ck_assert_ptr_nonnull(strstr(out, "no address with a port from 1 to 65535"));
+	ck_assert_ptr_nonnull(strstr(out, "192.0.2.2:65536"));
 	asked = "master";
 	ck_assert_int_eq(ctl("agent set-master 192.0.2.1:1 192.0.2.2:2"), EX_USAGE);
 }

@@ -99,6 +99,13 @@ static bool end_join(void *arg)
 	return true;
 }
 
+static pcclResult_t fail_before_join(void)
+{
+	return pccl_fail(pcclInterrupted,
+		"pcclInterrupt was called before this peer had joined the run: call pcclConnect to "
+		"join");
+}
+
 /* Nobody else changes the attachment of a communicator that is not connected. */
 static pcclResult_t join(pcclComm_t *c, bool *ret_died)
 {
@@ -114,7 +121,7 @@ static pcclResult_t join(pcclComm_t *c, bool *ret_died)
 
 	if (end.ended) {
 		drop(c);
-		return pccl_comm_fail_interrupted();
+		return fail_before_join();
 	}
 	if (r != pcclSuccess) {
 		*ret_died = reply.req_id == 0 && pccl_session_may_return(s);
@@ -159,7 +166,7 @@ static pcclResult_t connect_comm(pcclComm_t *c)
 		if (!c->att)
 			r = create(c, &died);
 		if (r == pcclInterrupted && pccl_comm_interrupted(c))
-			return pccl_comm_fail_interrupted();
+			return fail_before_join();
 		if (r == pcclSuccess)
 			r = join(c, &died);
 		if (r == pcclSuccess)

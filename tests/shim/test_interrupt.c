@@ -196,6 +196,9 @@ START_TEST(the_next_call_is_ended)
 		fx_assert_succeeds(pcclConnect(fx_comm));
 	interrupt(BY_SIGNAL);
 	ck_assert_int_eq(make((enum call)_i, &b), pcclInterrupted);
+	/* The peer that never was in the run has not left it. */
+	if (_i == CONNECT)
+		ck_assert_ptr_nonnull(strstr(pcclGetLastError(), "before this peer had joined"));
 	bf_assert_untouched(&b);
 	assert_joins_again();
 	bf_free(&b);
@@ -280,7 +283,9 @@ START_TEST(a_connect_without_an_agent_is_ended)
 	fx_comm = fx_new_comm();
 	fake_stop(fx_agent);
 	ck_assert_int_eq(pthread_create(&t, NULL, attack_soon, &way), 0);
-	fx_assert_fails(pcclConnect(fx_comm), pcclInterrupted, "pcclInterrupt");
+	fx_assert_fails(pcclConnect(fx_comm), pcclInterrupted,
+		"pcclInterrupt was called before this peer had joined the run: call pcclConnect "
+		"to join");
 	pthread_join(t, NULL);
 	fx_agent = fake_start(fx_socket);
 	assert_joins_again();

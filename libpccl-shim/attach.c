@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -86,11 +87,12 @@ void pccl_attachment_unref(struct pccl_attachment *a)
 	free(a);
 }
 
-void pccl_attachment_close(struct pccl_attachment *a)
+void pccl_attachment_close(struct pccl_attachment *a, const char *why)
 {
 	struct wl_request request = {.type = WL_COMM_DESTROY, .comm = a->id};
 	struct wl_reply reply;
 
+	(void)snprintf(request.text, sizeof request.text, "%s", why);
 	if (pccl_session_check(a->session))
 		pccl_session_call(a->session, &request, &reply, NULL, 0);
 }

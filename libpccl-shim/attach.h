@@ -60,9 +60,9 @@ pcclResult_t pccl_attachment_new(
 struct pccl_attachment *pccl_attachment_ref(struct pccl_attachment *a);
 void pccl_attachment_unref(struct pccl_attachment *a); /* NULL is fine */
 
-/* Tells the agent that it has no more use for the communicator; all its operations end. Whatever
- * the agent answers, or whether, does not matter. */
-void pccl_attachment_close(struct pccl_attachment *a);
+/* Tells the agent that it has no more use for the communicator; all its operations end. why: what
+ * the other peers are told, or "". Whatever the agent answers, or whether, does not matter. */
+void pccl_attachment_close(struct pccl_attachment *a, const char *why);
 
 static inline struct shm_sq *pccl_attachment_sq(const struct pccl_attachment *a)
 {

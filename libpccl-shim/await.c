@@ -295,17 +295,18 @@ static pcclResult_t fail_and_take_back(struct progress *p, pcclResult_t r)
  */
 static pcclResult_t lose_result(pcclComm_t *c, const struct progress *p, pcclResult_t r)
 {
-	char why[PCCL_TEXT_MAX], text[PCCL_TEXT_MAX];
+	static const char what[] = "cannot have the result of an operation that all others have";
+	char why[PCCL_TEXT_MAX], text[PCCL_TEXT_MAX], others[PCCL_TEXT_MAX];
 
 	if (!pccl_session_check(p->op->att->session))
 		return pccl_comm_leave(c, pcclRankConnectionLost,
 			"the agent died with the result of an operation that all others have by "
-			"now");
+			"now",
+			"");
 	pccl_keep_text(why);
-	(void)snprintf(text, sizeof text,
-		"this peer cannot have the result of an operation that all others have: %.500s",
-		why);
-	return pccl_comm_leave(c, r, text);
+	(void)snprintf(text, sizeof text, "this peer %s: %.500s", what, why);
+	(void)snprintf(others, sizeof others, "it %s: %.500s", what, why);
+	return pccl_comm_leave(c, r, text, others);
 }
 
 static pcclResult_t take_success(pcclComm_t *c, struct progress *p)

@@ -267,7 +267,7 @@ pcclResult_t pcclDestroyCommunicator(pcclComm_t *c)
 		if (c->ops[i].job.comm)
 			pccl_copier_cancel(&c->ops[i].job);
 	if (a)
-		pccl_attachment_close(a);
+		pccl_attachment_close(a, "");
 	pccl_reduce_abandon(c);
 	pccl_attachment_unref(a);
 	pccl_comm_unref(c);

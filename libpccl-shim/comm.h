@@ -267,9 +267,9 @@ bool pccl_comm_ask(pcclComm_t *c, struct wl_request *request);
 bool pccl_comm_resume(pcclComm_t *c, struct pccl_attachment *a, const struct wl_reply *reply);
 /* UP or RESUMING -> GONE. */
 void pccl_comm_give_up(pcclComm_t *c, pcclResult_t code, const char *text);
-/* By itself, and tells the agent, for this reason: operations end. Returns what the call under way
- * is to return. */
-pcclResult_t pccl_comm_leave(pcclComm_t *c, pcclResult_t code, const char *text);
+/* By itself, and tells the agent: operations end. text is for the callers of this process, why for
+ * the other peers. Returns what the call under way is to return. */
+pcclResult_t pccl_comm_leave(pcclComm_t *c, pcclResult_t code, const char *text, const char *why);
 /* Has pcclInterrupt been called? Then this call ends for it: the peer has left the run, for the
  * reason that pccl_comm_fail_gone says. Of a communicator that is not connected only the flag is
  * taken back. */

@@ -95,7 +95,7 @@ static bool end_join(void *arg)
 
 	if (!pccl_comm_interrupted(c))
 		return false;
-	pccl_attachment_close(c->att);
+	pccl_attachment_close(c->att, "");
 	return true;
 }
 
@@ -150,7 +150,7 @@ static pcclResult_t join(pcclComm_t *c, bool *ret_died)
 	pthread_mutex_unlock(&c->lock);
 	if (*ret_died)
 		return pccl_session_fail(s);
-	pccl_attachment_close(c->att);
+	pccl_attachment_close(c->att, "");
 	drop(c);
 	return r;
 }

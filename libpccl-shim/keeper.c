@@ -290,7 +290,7 @@ static void settle(struct pccl_session *s, pcclComm_t *c)
 	patience = (struct patience){0};
 	if (pccl_comm_resume(c, a, &reply))
 		return;
-	pccl_attachment_close(a);
+	pccl_attachment_close(a, "");
 	pccl_attachment_unref(a);
 }
 

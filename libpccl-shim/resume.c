@@ -288,7 +288,7 @@ void pccl_comm_give_up(pcclComm_t *c, pcclResult_t code, const char *text)
 	pthread_mutex_unlock(&c->lock);
 }
 
-static void depart(pcclComm_t *c, pcclResult_t code, const char *text)
+static void depart(pcclComm_t *c, pcclResult_t code, const char *text, const char *why)
 {
 	struct pccl_attachment *a;
 
@@ -298,15 +298,15 @@ static void depart(pcclComm_t *c, pcclResult_t code, const char *text)
 	a = c->att ? pccl_attachment_ref(c->att) : NULL;
 	pthread_mutex_unlock(&c->lock);
 	if (a)
-		pccl_attachment_close(a);
+		pccl_attachment_close(a, why);
 	pccl_attachment_unref(a);
 }
 
-pcclResult_t pccl_comm_leave(pcclComm_t *c, pcclResult_t code, const char *text)
+pcclResult_t pccl_comm_leave(pcclComm_t *c, pcclResult_t code, const char *text, const char *why)
 {
 	pcclResult_t r;
 
-	depart(c, code, text);
+	depart(c, code, text, why);
 	pthread_mutex_lock(&c->lock);
 	r = pccl_comm_fail_gone(c, true);
 	pthread_mutex_unlock(&c->lock);
@@ -327,7 +327,7 @@ bool pccl_comm_interrupted(pcclComm_t *c)
 	link = c->link;
 	pthread_mutex_unlock(&c->lock);
 	if (link == PCCL_LINK_UP || link == PCCL_LINK_RESUMING)
-		depart(c, pcclInterrupted, interrupted_text);
+		depart(c, pcclInterrupted, interrupted_text, "");
 	return true;
 }
 

@@ -135,7 +135,7 @@ static void leave(struct sync *y, const char *why)
 	y->bad = true;
 	snprintf(text, sizeof text,
 		"the agent gave a command that cannot be carried out (%s); please report it", why);
-	pccl_comm_leave(y->c, pcclInternalError, text);
+	pccl_comm_leave(y->c, pcclInternalError, text, text);
 }
 
 /* Carries out the next command. True if there was one, and it was right. */

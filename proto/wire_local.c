@@ -19,7 +19,7 @@ struct request_parts {
 	Local__Hello hello;
 	Local__CommCreate comm_create;
 	Local__Address master, at;
-	Local__Comm comm;
+	Local__CommDestroy comm_destroy;
 	Local__CommConnect comm_connect;
 	Local__CommVote comm_vote;
 	Local__CommAttach comm_attach;
@@ -60,10 +60,12 @@ static void put_comm_create(const struct wl_request *r, Local__CommCreate *p,
 	p->pool_size = r->pool_size;
 }
 
-static Local__Comm *put_comm(const struct wl_request *r, Local__Comm *p)
+static Local__CommDestroy *put_comm_destroy(
+	struct wire_arena *a, const struct wl_request *r, Local__CommDestroy *p)
 {
-	local__comm__init(p);
+	local__comm_destroy__init(p);
 	p->comm = r->comm;
+	p->text = wire_put_text(a, r->text, sizeof r->text);
 	return p;
 }
 
@@ -151,7 +153,7 @@ static int put_request(struct wire_arena *a, const struct wl_request *r, Local__
 		p->comm_connect = put_comm_connect(r, &part->comm_connect);
 		return 0;
 	case WL_COMM_DESTROY:
-		p->comm_destroy = put_comm(r, &part->comm);
+		p->comm_destroy = put_comm_destroy(a, r, &part->comm_destroy);
 		return 0;
 	case WL_UPDATE_TOPOLOGY:
 		p->update_topology = put_comm_vote(r, &part->comm_vote);
@@ -296,10 +298,11 @@ static int get_comm_create(const Local__CommCreate *p, struct wl_request *r, con
 	return rc;
 }
 
-static int get_comm(const Local__Comm *p, struct wl_request *r)
+static int get_comm_destroy(const Local__CommDestroy *p, struct wl_request *r, const char **why)
 {
 	r->comm = p->comm;
-	return 0;
+	return wire_get_text(r->text, sizeof r->text, p->text, why,
+		"comm_destroy.text: must be at most 511 bytes");
 }
 
 static int get_who(ProtobufCBinaryData peer, ProtobufCBinaryData token, struct wl_request *r,
@@ -416,7 +419,7 @@ static int get_request(const Local__Request *p, struct wl_request *r, const char
 	case WL_COMM_CONNECT:
 		return get_comm_connect(p->comm_connect, r, why);
 	case WL_COMM_DESTROY:
-		return get_comm(p->comm_destroy, r);
+		return get_comm_destroy(p->comm_destroy, r, why);
 	case WL_UPDATE_TOPOLOGY:
 		return get_comm_vote(p->update_topology, r);
 	case WL_ARE_PENDING:

@@ -67,6 +67,8 @@ struct wl_request {
 	uint32_t pool_size; /* 0 means 1 */
 	/* all that name a communicator */
 	uint32_t comm;
+	/* WL_COMM_DESTROY */
+	char text[WL_TEXT_MAX]; /* why the peer leaves the run; "": it is done with it */
 	/* WL_REGION_* */
 	uint64_t region;
 	uint64_t size; /* bytes */

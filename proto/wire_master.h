@@ -167,7 +167,8 @@ enum wm_leave_kind {
 
 struct wm_leave {
 	struct cc_id peer;
-	uint32_t kind; /* enum wm_leave_kind */
+	uint32_t kind;          /* enum wm_leave_kind */
+	char text[WM_TEXT_MAX]; /* why, for the others; "": it was done with the run */
 };
 
 /* Votes of a kind are numbered over the whole run, so that one whose answer did not arrive can be

@@ -289,11 +289,16 @@ static int get_join(const Ccoip__Join *p, struct wm_join *m, const char **why)
 
 static int get_leave(const Ccoip__Leave *p, struct wm_leave *m, const char **why)
 {
+	int rc;
+
 	if (p->kind != CCOIP__LEAVE_KIND__LEAVE_CLEAN && p->kind != CCOIP__LEAVE_KIND__LEAVE_DIED &&
 		p->kind != CCOIP__LEAVE_KIND__LEAVE_STOPPED)
 		return wire_bad(why, "leave.kind: must be 0 to 2");
 	m->kind = (uint32_t)p->kind;
-	return wire_get_id(&m->peer, p->peer, why, "leave.peer: " WIRE_ID_LIMIT);
+	rc = wire_get_id(&m->peer, p->peer, why, "leave.peer: " WIRE_ID_LIMIT);
+	return rc != 0 ? rc
+		       : wire_get_text(
+				 m->text, sizeof m->text, p->text, why, "leave.text: " TEXT_LIMIT);
 }
 
 static int get_peer(const Ccoip__Peer *p, struct wm_peer *m, const char **why, const char *limit)

@@ -179,6 +179,7 @@ static void put_leave(struct encoder *e, const struct wm_leave *m)
 	ccoip__leave__init(p);
 	p->peer = wire_put_id(&m->peer);
 	p->kind = (Ccoip__LeaveKind)m->kind;
+	p->text = put_text(e, m->text, sizeof m->text);
 }
 
 static Ccoip__Peer *put_peer(struct encoder *e, const struct wm_peer *m)

@@ -339,14 +339,14 @@ void ccm_member_leave(struct ccm *m, struct ccm_agent *a, const struct wm_leave 
 	};
 	struct ccm_peer *p = ccm_peer_of(m, a, &l->peer, "a leave");
 	bool clean = l->kind == WM_LEAVE_CLEAN;
-	const char *why = reasons[l->kind];
-	char label[3 * WM_NAME_MAX];
+	char label[3 * WM_NAME_MAX], why[WM_TEXT_MAX];
 
 	if (!p)
 		return;
+	ccm_print(why, sizeof why, "%s%s%s", reasons[l->kind], l->text[0] ? ": " : "", l->text);
 	p->leaving = clean;
 	m->leaves += clean && p->phase == CCM_PEER_ACCEPTED;
-	ccm_log(m, clean ? CCM_LOG_INFO : CCM_LOG_WARNING, "%s, group %u: %s",
+	ccm_log(m, clean && !l->text[0] ? CCM_LOG_INFO : CCM_LOG_WARNING, "%s, group %u: %s",
 		ccm_peer_label(p, label), p->seat->group->id, why);
 	ccm_peer_remove(m, p, why);
 }

@@ -247,7 +247,7 @@ struct agt_round {
 /* A peer that left while there was no master to tell. */
 struct agt_ghost {
 	struct wm_join join;
-	uint32_t kind; /* enum wm_leave_kind */
+	struct wm_leave leave;
 	struct agt_ghost *next;
 };
 
@@ -511,9 +511,9 @@ enum agt_exit {
 	AGT_EXIT_DOWN,    /* the master is gone */
 };
 /* Takes c out of its run. Its operations end with *v; the state of c is the caller's to set
- * before. */
-void agt_run_detach(
-	struct agt *a, struct agt_comm *c, enum agt_exit how, const struct agt_verdict *v);
+ * before. why: what the others are told of a leave, or NULL. */
+void agt_run_detach(struct agt *a, struct agt_comm *c, enum agt_exit how, const char *why,
+	const struct agt_verdict *v);
 /* The master put c out, or is gone, or c gives up: what waits on c ends with *v. c may be gone. */
 void agt_run_lose(
 	struct agt *a, struct agt_comm *c, enum agt_exit how, const struct agt_verdict *v);
@@ -560,7 +560,7 @@ void agt_dial_set_master(struct agt *a, const struct agt_event *ev);
 void agt_orphan(struct agt *a, struct agt_run *r, const char *why, bool open);
 /* c leaves while there is nobody to tell. */
 void agt_ghost_add(
-	struct agt *a, struct agt_run *r, const struct agt_comm *c, enum wm_leave_kind kind);
+	struct agt *a, struct agt_run *r, const struct agt_comm *c, const struct wm_leave *l);
 void agt_ghosts_free(struct agt_run *r);
 void agt_history_add(struct agt *a, struct agt_run *r, uint32_t group, uint64_t seq, uint32_t code);
 void agt_history_free(struct agt_run *r);

@@ -37,7 +37,7 @@ void agt_orphan(struct agt *a, struct agt_run *r, const char *why, bool open)
 /* ---- those who have left ---- */
 
 void agt_ghost_add(
-	struct agt *a, struct agt_run *r, const struct agt_comm *c, enum wm_leave_kind kind)
+	struct agt *a, struct agt_run *r, const struct agt_comm *c, const struct wm_leave *l)
 {
 	struct agt_ghost *g;
 	struct wm_join join;
@@ -51,7 +51,7 @@ void agt_ghost_add(
 		return;
 	}
 	g->join = join;
-	g->kind = kind;
+	g->leave = *l;
 	LL_PREPEND(r->ghosts, g);
 	r->n_ghosts++;
 }
@@ -163,7 +163,6 @@ static void tell_members(struct agt *a, struct agt_run *r)
 {
 	struct agt_ghost *g;
 	struct agt_comm *c;
-	struct wm_msg *m;
 
 	DL_FOREACH2 (r->comms, c, next_r) {
 		agt_run_fill_join(c, &agt_send(a, r, WM_JOIN)->u.join);
@@ -176,9 +175,7 @@ static void tell_members(struct agt *a, struct agt_run *r)
 	LL_FOREACH(r->ghosts, g)
 	{
 		agt_send(a, r, WM_JOIN)->u.join = g->join;
-		m = agt_send(a, r, WM_LEAVE);
-		m->u.leave.peer = g->join.peer;
-		m->u.leave.kind = g->kind;
+		agt_send(a, r, WM_LEAVE)->u.leave = g->leave;
 	}
 	agt_ghosts_free(r);
 }

@@ -248,25 +248,23 @@ void agt_run_move(struct agt *a, struct agt_comm *c, struct agt_run *to)
 	enter(a, c, to);
 }
 
-void agt_run_detach(
-	struct agt *a, struct agt_comm *c, enum agt_exit how, const struct agt_verdict *v)
+void agt_run_detach(struct agt *a, struct agt_comm *c, enum agt_exit how, const char *why,
+	const struct agt_verdict *v)
 {
 	bool leaves = how == AGT_EXIT_CLEAN || how == AGT_EXIT_DIED || how == AGT_EXIT_STOPPED;
 	struct agt_run *r = c->run;
-	struct wm_msg *m;
 
 	if (leaves && c->joined) {
-		enum wm_leave_kind kind = how == AGT_EXIT_CLEAN  ? WM_LEAVE_CLEAN
-					  : how == AGT_EXIT_DIED ? WM_LEAVE_DIED
-								 : WM_LEAVE_STOPPED;
+		struct wm_leave l = {.peer = c->peer,
+			.kind = how == AGT_EXIT_CLEAN  ? WM_LEAVE_CLEAN
+				: how == AGT_EXIT_DIED ? WM_LEAVE_DIED
+						       : WM_LEAVE_STOPPED};
 
-		if (agt_run_orphaned(r)) {
-			agt_ghost_add(a, r, c, kind);
-		} else {
-			m = agt_send(a, r, WM_LEAVE);
-			m->u.leave.peer = c->peer;
-			m->u.leave.kind = kind;
-		}
+		agt_copy_text(l.text, sizeof l.text, why);
+		if (agt_run_orphaned(r))
+			agt_ghost_add(a, r, c, &l);
+		else
+			agt_send(a, r, WM_LEAVE)->u.leave = l;
 	}
 	if (c->counted || c->grp->users == 1) /* a loss comes; else the group goes */
 		agt_ahead_forget(a, r, c->grp);
@@ -287,7 +285,7 @@ void agt_run_lose(struct agt *a, struct agt_comm *c, enum agt_exit how, const st
 	}
 	agt_comm_set_state(a, c, was_accepted ? AGT_COMM_LOST : AGT_COMM_NEW);
 	agt_comm_publish(a, c);
-	agt_run_detach(a, c, how, v);
+	agt_run_detach(a, c, how, NULL, v);
 	agt_comm_answer(a, c, v->code, v->text);
 }
 

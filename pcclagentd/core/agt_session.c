@@ -82,7 +82,7 @@ static void session_end(struct agt *a, struct agt_session *s, enum agt_exit how)
 		if (c->state != AGT_COMM_LEAVING)
 			agt_comm_set_state(a, c, AGT_COMM_LEAVING);
 		if (was_in)
-			agt_run_detach(a, c, how, NULL);
+			agt_run_detach(a, c, how, NULL, NULL);
 		else
 			agt_op_drop_comm(a, c, AGT_EXIT_DIED, NULL);
 		agt_comm_free(a, c);
@@ -425,10 +425,11 @@ static void comm_destroy(struct agt *a, struct agt_comm *c, const struct wl_requ
 	agt_comm_wait(a, c, q);
 	if (c->n_ops == 0) {
 		if (c->run)
-			agt_run_detach(a, c, AGT_EXIT_CLEAN, &v);
+			agt_run_detach(a, c, AGT_EXIT_CLEAN, q->text, &v);
 		agt_comm_finish(a, c);
 	} else if (c->run) {
-		agt_run_detach(a, c, AGT_EXIT_CLEAN, &v); /* its last operation finishes it */
+		/* Its last operation finishes it. */
+		agt_run_detach(a, c, AGT_EXIT_CLEAN, q->text, &v);
 	}
 }
 

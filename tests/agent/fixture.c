@@ -160,6 +160,14 @@ void fx_request(struct fx *f, uint32_t session, uint32_t comm, enum wl_type type
 	send_request(f, session, &q);
 }
 
+void fx_destroy(struct fx *f, uint32_t session, uint32_t comm, const char *why)
+{
+	struct wl_request q = {.type = WL_COMM_DESTROY, .comm = comm};
+
+	snprintf(q.text, sizeof q.text, "%s", why);
+	send_request(f, session, &q);
+}
+
 uint32_t fx_create(struct fx *f, uint32_t session, uint32_t group, unsigned master)
 {
 	struct wl_request q = {.type = WL_COMM_CREATE, .group = group, .pool_size = 2};

@@ -265,12 +265,17 @@ START_TEST(destroying_does_not_wait_for_a_master)
 	fx_orphan(f);
 	fx_request(f, 1, comms[0], WL_COMM_DESTROY);
 	fx_expect_reply(f, WIRE_SUCCESS, "");
-	fx_request(f, 2, comms[1], WL_COMM_DESTROY);
+	fx_destroy(f, 2, comms[1], "it is out of memory");
 	fx_expect_reply(f, WIRE_SUCCESS, "");
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 0);
 	fx_resume(f); /* nobody is left, but that is to be told */
 	ck_assert_uint_eq(fx_sent(f, WM_LEAVE), 2);
-	ck_assert_uint_eq(fx_msg(f, WM_LEAVE, 0)->u.leave.kind, WM_LEAVE_CLEAN);
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct wm_leave *l = &fx_msg(f, WM_LEAVE, i)->u.leave;
+
+		ck_assert_uint_eq(l->kind, WM_LEAVE_CLEAN);
+		ck_assert_str_eq(l->text, fx_is(&l->peer, fx_id(2)) ? "it is out of memory" : "");
+	}
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
 	ck_assert_uint_lt(place(WM_RESUME), fx_index(f, AGT_ACT_MASTER_CLOSE, 0));
 	agt_get_status(f->a, &st);

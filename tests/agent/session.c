@@ -127,6 +127,23 @@ START_TEST(one_waiting_call_at_a_time)
 }
 END_TEST
 
+/* A long reason is cut to what the master takes. */
+START_TEST(a_leave_has_its_reason)
+{
+	char why[WL_TEXT_MAX];
+	uint32_t comms[2];
+
+	fx_group(f, 2, 2, comms);
+	memset(why, 'x', sizeof why - 1);
+	why[sizeof why - 1] = '\0';
+	fx_destroy(f, 1, comms[0], why);
+	ck_assert_uint_eq(fx_sent(f, WM_LEAVE), 1);
+	ck_assert_uint_eq(strlen(fx_msg(f, WM_LEAVE, 0)->u.leave.text), WM_TEXT_MAX - 1);
+	fx_destroy(f, 2, comms[1], "");
+	ck_assert_str_eq(fx_msg(f, WM_LEAVE, 0)->u.leave.text, "");
+}
+END_TEST
+
 START_TEST(a_closed_session_leaves_nothing)
 {
 	struct agt_status s;
@@ -157,6 +174,7 @@ Suite *session_suite(void)
 	tcase_add_test(t, another_process_communicator_is_out_of_reach);
 	tcase_add_test(t, votes_need_a_connection);
 	tcase_add_test(t, one_waiting_call_at_a_time);
+	tcase_add_test(t, a_leave_has_its_reason);
 	tcase_add_test(t, a_closed_session_leaves_nothing);
 	suite_add_tcase(s, t);
 	return s;

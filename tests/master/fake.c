@@ -541,10 +541,16 @@ struct fk_peer fk_admit(struct fk_host *h, uint32_t group, const struct fk_peer 
 
 void fk_leave(const struct fk_peer *p, enum wm_leave_kind kind)
 {
+	fk_leave_because(p, kind, "");
+}
+
+void fk_leave_because(const struct fk_peer *p, enum wm_leave_kind kind, const char *why)
+{
 	struct wm_msg msg = {.type = WM_LEAVE};
 
 	msg.u.leave.peer = p->id;
 	msg.u.leave.kind = kind;
+	snprintf(msg.u.leave.text, sizeof msg.u.leave.text, "%s", why);
 	fk_send(p->host, &msg);
 }
 

@@ -100,6 +100,7 @@ void fk_restart(struct fk *f, const struct ccm_config *cfg, size_t len);
 /* Joins and makes all `others` vote so that it is accepted. */
 struct fk_peer fk_admit(struct fk_host *h, uint32_t group, const struct fk_peer *others, size_t n);
 void fk_leave(const struct fk_peer *p, enum wm_leave_kind kind);
+void fk_leave_because(const struct fk_peer *p, enum wm_leave_kind kind, const char *why);
 void fk_topo(const struct fk_peer *p);
 void fk_pending(const struct fk_peer *p);
 void fk_vote(const struct fk_peer *p, uint64_t tag);

@@ -239,6 +239,20 @@ START_TEST(a_loss_is_told_with_its_reason)
 }
 END_TEST
 
+START_TEST(a_leave_is_told_with_its_reason)
+{
+	const struct wm_group_world *own;
+
+	fk_vote(&p, 1);
+	fk_leave_because(&r, WM_LEAVE_CLEAN, "it cannot have the result");
+	own = &fk_take(a, WM_WORLD)->u.world.own[0];
+	assert_contains(own->loss, "lost train@c pid");
+	assert_contains(own->loss, ": it left the run: it cannot have the result");
+	assert_contains(fk_take(a, WM_OP_ABORT)->u.op_abort.text,
+		"it left the run: it cannot have the result");
+}
+END_TEST
+
 START_TEST(a_loss_aborts_what_had_not_started_for_those_who_voted)
 {
 	const struct wm_op_abort *x;
@@ -628,6 +642,7 @@ int main(void)
 	tcase_add_test(tc, the_first_of_two_refusals_counts);
 	tcase_add_test(tc, a_failure_with_a_code_ends_one_attempt_for_all);
 	tcase_add_test(tc, a_loss_is_told_with_its_reason);
+	tcase_add_test(tc, a_leave_is_told_with_its_reason);
 	tcase_add_loop_test(tc, a_loss_aborts_what_had_started_for_all, 0, 3);
 	tcase_add_test(tc, a_vote_overtaken_by_a_loss_is_answered_as_aborted);
 	tcase_add_test(tc, the_last_peer_is_told_of_the_loss_first);

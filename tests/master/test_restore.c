@@ -273,7 +273,7 @@ END_TEST
 
 START_TEST(a_loss_is_written_before_it_is_told)
 {
-	struct wm_msg msg = {.type = WM_LEAVE, .u.leave = {p[1].id, WM_LEAVE_DIED}};
+	struct wm_msg msg = {.type = WM_LEAVE, .u.leave = {.peer = p[1].id, .kind = WM_LEAVE_DIED}};
 	struct ccm_event ev = {.type = CCM_EV_MSG, .conn = h[1]->conn, .msg = &msg};
 	struct ccm_actions out = {0};
 	size_t i, journal = 99, sent = 99;

@@ -221,7 +221,8 @@ static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 		       a->u.join.thread == b->u.join.thread && a->u.join.phase == b->u.join.phase;
 	case WM_LEAVE:
 		return cc_id_eq(&a->u.leave.peer, &b->u.leave.peer) &&
-		       a->u.leave.kind == b->u.leave.kind;
+		       a->u.leave.kind == b->u.leave.kind &&
+		       strcmp(a->u.leave.text, b->u.leave.text) == 0;
 	case WM_TOPO_VOTE:
 	case WM_PENDING_VOTE:
 		return cc_id_eq(&a->u.peer.peer, &b->u.peer.peer) &&

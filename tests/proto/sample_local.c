@@ -55,6 +55,7 @@ void sample_request(struct tl_rng *r, enum wl_type type, struct wl_request *ret)
 		break;
 	case WL_COMM_DESTROY:
 		q.comm = (uint32_t)tl_magnitude(r, 32);
+		sample_text(r, q.text, sizeof q.text);
 		break;
 	case WL_UPDATE_TOPOLOGY:
 	case WL_ARE_PENDING:

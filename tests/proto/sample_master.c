@@ -397,6 +397,7 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 	case WM_LEAVE:
 		m->u.leave.peer = sample_id(r);
 		m->u.leave.kind = any32(r) % (WM_LEAVE_STOPPED + 1);
+		sample_text(r, m->u.leave.text, sizeof m->u.leave.text);
 		break;
 	case WM_TOPO_VOTE:
 	case WM_PENDING_VOTE:

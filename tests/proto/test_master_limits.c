@@ -221,6 +221,9 @@ START_TEST(peer_limits)
 	fresh(WM_LEAVE);
 	m.u.leave.peer = (struct cc_id){{0}};
 	refused(&m, "leave.peer");
+	fresh(WM_LEAVE);
+	memset(m.u.leave.text, 'x', sizeof m.u.leave.text - 1);
+	accepted(&m);
 	fresh(WM_ADDRESSES);
 	m.u.addresses.port_p2p = 0;
 	refused(&m, "addresses.port_p2p");

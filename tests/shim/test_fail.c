@@ -245,6 +245,7 @@ START_TEST(lies_cost_the_place_in_the_run)
 {
 	enum placement p = (enum placement)(_i / LIES);
 	enum lie lie = (enum lie)(_i % LIES);
+	struct wl_request last;
 	struct buffers b = bf_new(STAGED, BYTES, 1);
 	pcclReduceDescriptor_t d = bf_descriptor(b.bytes, 5);
 	pcclAsyncReduceOp_t h;
@@ -266,11 +267,15 @@ START_TEST(lies_cost_the_place_in_the_run)
 	bf_assert_untouched(&b);
 	fake_script(fx_agent, WL_REGION_MAP, FAKE_ANSWER, 0, NULL);
 	fx_assert_succeeds(pcclMemFree(small));
-	if (lie == CODE)
+	if (lie == CODE) {
 		check_next(p);
-	else /* all others have the result */
+	} else { /* all others have the result, and are told why this peer leaves them */
 		fx_assert_fails(pcclUpdateTopology(fx_comm), pcclUpdateTopologyFailed,
 			"cannot have the result of an operation that all others have");
+		last = fake_last(fx_agent, WL_COMM_DESTROY);
+		ck_assert_ptr_nonnull(strstr(last.text,
+			"it cannot have the result of an operation that all others have: "));
+	}
 	bf_free(&b);
 }
 END_TEST

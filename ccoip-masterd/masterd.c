@@ -388,9 +388,11 @@ static void greet_core(struct agent *a)
 	end_silence(a);
 	a->known = true;
 	cc_conn_set_limits(a->conn, MAX_FRAME, stranger_out(a->m));
-	step(a->m,
-		&(struct ccm_event){
-			.type = CCM_EV_OPEN, .conn = a->id, .addr = a->addr, .local = is_local(a)});
+	step(a->m, &(struct ccm_event){.type = CCM_EV_OPEN,
+			   .conn = a->id,
+			   .addr = a->addr,
+			   .local = is_local(a),
+			   .way_ms = cc_conn_way_ms(a->conn)});
 }
 
 /* False: it is refused. */

@@ -43,6 +43,8 @@ extern const uint16_t cc_tcp_sizes[CC_TCP_SIZES];
 #define CC_LONG_WAY_US 5000u
 /* It is slow where one takes so much: bounds of a second or two are short for some of them. */
 #define CC_SLOW_WAY_US 200000u
+/* So many of its round trips are added to them. */
+#define CC_SLOW_WAY_TRIPS 4u
 /* The options of every connected TCP socket here: no delay, and the kernel gives the connection up
  * (ETIMEDOUT) when the other host has vanished for CC_TCP_TIMEOUT_MS, whether or not there is
  * something to send; on a long way, the host's own congestion control. 0 or CC_ERR_IO (errno kept;

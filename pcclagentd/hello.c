@@ -23,6 +23,7 @@
 #define HALF_OPEN_MAX        256u
 #define HALF_OPEN_PER_SOURCE 64u
 #define HELLO_NS             MS(5000)
+#define BULK_TRIPS           8u
 #define LINGER_NS            MS(1000) /* for the other side to read why it was refused */
 #define LINGER_BYTES         WLK_BULK_SIZE
 #define IN_LINKS_MAX         2048u
@@ -368,7 +369,8 @@ static void answer_probe(struct half *h, const struct wlk_hello *hello)
 		return;
 	}
 	h->bulk = true;
-	h->deadline = cc_now_ns() + HELLO_NS;
+	h->deadline =
+		cc_now_ns() + HELLO_NS + BULK_TRIPS * cc_tcp_round_trip_us(h->fd) * UINT64_C(1000);
 }
 
 static void judge(struct half *h)

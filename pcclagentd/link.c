@@ -3,16 +3,19 @@
  * Outbound links, and the connections of probes (probe.c). Stream 0 finds an address that leads to
  * the wanted agent: the candidates are connected side by side, a little apart, but only one at a
  * time says hello, so that the other agent never sees two links. The other streams then go to the
- * address that worked.
+ * address that worked. A way may lose the packet that connects, and the kernel sends it again only
+ * after a second: where nothing comes back, more than one connection is tried.
  *
  * A link that was stuck (see eng_flow) had packets that are too large for the way: the next one to
  * that agent has smaller segments. When the smallest are too large, too, none is tried until a
  * probe gets through: the pair fails like one that cannot connect.
  */
 #include <errno.h>
+#include <linux/sockios.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -21,11 +24,13 @@
 #include "pcclagentd/io.h"
 #include "pcclagentd/way.h"
 
-#define CANDIDATES  (WM_ADDRS_MAX + 1)
-#define AT_ONCE     32u     /* streams being opened at a time, each for two round trips */
-#define STAGGER_NS  MS(200) /* between two candidates; less if there are many */
-#define ROUND_TRIPS 4u      /* of a new link: two of stream 0, two of the others */
-#define ERROR_SIZE  224
+#define CANDIDATES (WM_ADDRS_MAX + 1)
+#define AT_ONCE    32u     /* streams being opened at a time, each for two round trips */
+#define STAGGER_NS MS(200) /* between two candidates; less if there are many */
+#define SYN_MAX_MS 600000u
+#define SYNS       3u      /* connections tried at a time for one stream, */
+#define SYN_NS     MS(300) /* so far apart */
+#define ERROR_SIZE 224
 /* Operands that wait to be sent: those of the operations in flight, and of some that have failed
  * meanwhile. */
 #define SMALL_MAX_OUT ((size_t)256 << 20)
@@ -43,13 +48,21 @@ enum dial_state {
 	DIAL_FAILED,
 };
 
+/* One of the connections that are tried for a stream. */
+struct syn {
+	struct dial *dial;
+	struct cc_conn *conn;
+};
+
 struct dial {
 	struct out_link *link;
 	struct cc_addr addr;
 	uint16_t stream;
 	enum dial_state state;
-	struct cc_conn *conn; /* CONNECTING */
-	int fd;               /* WAITING, HELLO, GOOD; else -1 */
+	struct syn syns[SYNS]; /* CONNECTING */
+	uint32_t n_syns;
+	uint64_t next_syn;
+	int fd; /* WAITING, HELLO, GOOD; else -1 */
 	struct cc_watch *watch;
 	uint64_t hello_deadline;
 	struct cc_key proof; /* of its hello */
@@ -73,8 +86,8 @@ struct out_link {
 	bool up;
 	bool silent; /* the core was told */
 	struct link_health health;
-	uint64_t deadline, next_try;
-	bool is_slow; /* the deadline has been put off for it */
+	uint64_t since, deadline, next_try;
+	uint64_t trip_ns; /* the longest round trip that was measured; 0: nothing has come back */
 	uint32_t n_tries, started;
 	struct dial tries[CANDIDATES]; /* stream 0 to each candidate */
 	/* n_streams + 1 once a candidate was good: [0] is that one, the last one is for small
@@ -102,26 +115,44 @@ static uint64_t hello_ns(const struct out_link *l)
 	return MS(bound_ms(l, CC_BOUND_NEW_LINK)) / 2;
 }
 
-/* How much longer a link may take on a slow way: the round trips that it needs, before the master
- * gives the round up. */
-static uint64_t slow_ns(const struct out_link *l, int fd)
+/* How much longer each step of a link may take on a slow way. */
+static uint64_t slow_ns(const struct out_link *l)
 {
-	uint64_t ns = cc_tcp_round_trip_us(fd) * UINT64_C(1000);
-	uint64_t most = MS(bound_ms(l, CC_BOUND_ROUND) - bound_ms(l, CC_BOUND_NEW_LINK) -
-			   CC_ROUND_SELF_MS / 2);
+	return l->trip_ns < CC_SLOW_WAY_US * UINT64_C(1000) ? 0 : CC_SLOW_WAY_TRIPS * l->trip_ns;
+}
 
-	if (ns < CC_SLOW_WAY_US * UINT64_C(1000))
-		return 0;
-	return ROUND_TRIPS * ns < most ? ROUND_TRIPS * ns : most;
+/* All of the link's time, before the master gives the round up (ccm_ways_ms: the two ways to the
+ * master are half a second shorter each). */
+static uint64_t most_ns(const struct out_link *l)
+{
+	uint64_t near = MS(2 * CC_WAY_MS), far = l->trip_ns > near ? l->trip_ns - near : 0;
+
+	return MS(bound_ms(l, CC_BOUND_ROUND) - CC_ROUND_SELF_MS / 2) + CC_ROUND_TRIPS * far;
+}
+
+/* The other end has answered on fd: it is there, and the rest has the time of a new link. */
+static void goes_on(struct out_link *l, int fd)
+{
+	uint64_t trip_ns = cc_tcp_round_trip_us(fd) * UINT64_C(1000), until;
+
+	if (l->trip_ns < trip_ns)
+		l->trip_ns = trip_ns;
+	until = cc_now_ns() + MS(bound_ms(l, CC_BOUND_NEW_LINK)) + slow_ns(l);
+	if (until > l->since + most_ns(l))
+		until = l->since + most_ns(l);
+	if (l->deadline < until)
+		l->deadline = until;
 }
 
 /* ---- one stream being opened ---- */
 
 static void dial_stop(struct dial *d)
 {
-	if (d->conn)
-		cc_conn_close(d->conn);
-	d->conn = NULL;
+	for (uint32_t i = 0; i < d->n_syns; i++) {
+		if (d->syns[i].conn)
+			cc_conn_close(d->syns[i].conn);
+		d->syns[i].conn = NULL;
+	}
 	cc_watch_free(d->watch);
 	d->watch = NULL;
 	if (d->fd >= 0)
@@ -168,8 +199,10 @@ static void take_ack(struct dial *d)
 		d->state = DIAL_GOOD;
 	if (d->state == DIAL_GOOD && d->stream == 0)
 		d->link->nonce = a.nonce;
-	if (d->state == DIAL_GOOD)
+	if (d->state == DIAL_GOOD) {
 		d->link->bulk = a.features & WLK_BULK;
+		goes_on(d->link, d->fd);
+	}
 	cc_watch_free(d->watch);
 	d->watch = NULL;
 }
@@ -257,7 +290,7 @@ static void say_hello(struct dial *d)
 	wlk_hello_put(buf, &h);
 	d->proof = way_prove_hello(&l->to.key, buf);
 	d->state = DIAL_HELLO;
-	d->hello_deadline = cc_now_ns() + hello_ns(l) + slow_ns(l, d->fd);
+	d->hello_deadline = cc_now_ns() + hello_ns(l);
 	if (send(d->fd, buf, sizeof buf, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)sizeof buf) {
 		dial_fail(d, "%s", strerror(errno));
 		return;
@@ -269,16 +302,17 @@ static void say_hello(struct dial *d)
 
 static void on_connected(void *arg)
 {
-	struct dial *d = arg;
+	struct syn *s = arg;
+	struct dial *d = s->dial;
+	int fd;
 
-	cc_conn_stop_reading(d->conn);
-	d->fd = cc_conn_detach(d->conn);
-	d->conn = NULL;
+	cc_conn_stop_reading(s->conn);
+	fd = cc_conn_detach(s->conn);
+	s->conn = NULL;
+	dial_stop(d);
+	d->fd = fd;
 	d->state = DIAL_WAITING;
-	if (!d->link->is_slow && slow_ns(d->link, d->fd) > 0) {
-		d->link->is_slow = true;
-		d->link->deadline += slow_ns(d->link, d->fd);
-	}
+	goes_on(d->link, fd);
 	advance(d->link);
 }
 
@@ -292,12 +326,12 @@ static long on_data(void *arg, const uint8_t *buf, size_t len)
 
 static void on_closed(void *arg, int err, const char *text)
 {
-	struct dial *d = arg;
+	struct syn *s = arg;
 
 	(void)err;
-	d->conn = NULL;
-	dial_fail(d, "%s", text);
-	advance(d->link);
+	s->conn = NULL;
+	dial_fail(s->dial, "%s", text);
+	advance(s->dial->link);
 }
 
 static const struct cc_conn_ops dial_ops = {
@@ -306,15 +340,37 @@ static const struct cc_conn_ops dial_ops = {
 	.on_closed = on_closed,
 };
 
+/* The link's deadline is the bound. */
+static void dial_syn(struct dial *d)
+{
+	struct syn *s = &d->syns[d->n_syns];
+
+	s->dial = d;
+	s->conn = cc_conn_connect(d->link->run->d->loop, &d->addr, SYN_MAX_MS,
+		cc_tcp_sizes[d->link->segments], &dial_ops, s);
+	if (s->conn)
+		d->n_syns++;
+	else if (d->n_syns == 0)
+		dial_fail_here(d);
+	d->next_syn = cc_now_ns() + SYN_NS + 2 * d->link->trip_ns;
+}
+
 static void dial_start(struct dial *d)
 {
 	d->state = DIAL_CONNECTING;
 	d->limit = false;
-	d->conn = cc_conn_connect(d->link->run->d->loop, &d->addr,
-		bound_ms(d->link, CC_BOUND_NEW_LINK), cc_tcp_sizes[d->link->segments], &dial_ops,
-		d);
-	if (!d->conn)
-		dial_fail_here(d);
+	dial_syn(d);
+}
+
+static void dial_tick(struct dial *d, uint64_t now)
+{
+	int n = 0;
+
+	if (d->state == DIAL_CONNECTING && d->n_syns < SYNS && now >= d->next_syn)
+		dial_syn(d);
+	/* The answer takes its time from when the hello has been delivered. */
+	if (d->state == DIAL_HELLO && ioctl(d->fd, SIOCOUTQ, &n) == 0 && n > 0)
+		d->hello_deadline = now + hello_ns(d->link) + slow_ns(d->link);
 }
 
 /* ---- the link ---- */
@@ -680,6 +736,14 @@ static void was_stuck(const struct out_link *l)
 			l->to.name, cc_tcp_sizes[CC_TCP_SIZES - 1], ENG_STUCK_TEXT);
 }
 
+/* How much longer the first answer may take, if the other host is as far away as the master. */
+static uint64_t far_ns(const struct run *r)
+{
+	uint32_t us = r->conn ? cc_conn_round_trip_us(r->conn) : 0;
+
+	return us < CC_SLOW_WAY_US ? 0 : 2 * us * UINT64_C(1000);
+}
+
 /* Of a probe, or of a link. */
 static void start(struct out_link *l, const struct wm_endpoint *to)
 {
@@ -688,7 +752,8 @@ static void start(struct out_link *l, const struct wm_endpoint *to)
 	l->num = ++r->d->next_link;
 	l->to = *to;
 	l->n_streams = l->asked;
-	l->deadline = cc_now_ns() + MS(bound_ms(l, CC_BOUND_NEW_LINK));
+	l->since = cc_now_ns();
+	l->deadline = l->since + MS(bound_ms(l, CC_BOUND_NEW_LINK)) + far_ns(r);
 	DL_APPEND(r->out_links, l);
 	if (l->segments == CC_TCP_SIZES) {
 		link_fail_narrow(l);
@@ -828,8 +893,11 @@ static struct dial *overdue(struct out_link *l, uint64_t now)
 static void tick_one(struct out_link *l, uint64_t now)
 {
 	if (l->streams) {
-		struct dial *d = overdue(l, now);
+		struct dial *d;
 
+		for (uint32_t i = 0; i < l->next_stream; i++)
+			dial_tick(&l->streams[i], now);
+		d = overdue(l, now);
 		if (d)
 			link_fail(l, d);
 		return;
@@ -838,6 +906,8 @@ static void tick_one(struct out_link *l, uint64_t now)
 		link_fail(l, NULL);
 		return;
 	}
+	for (uint32_t i = 0; i < l->started; i++)
+		dial_tick(&l->tries[i], now);
 	for (uint32_t i = 0; i < l->started; i++)
 		if (l->tries[i].state == DIAL_HELLO && now >= l->tries[i].hello_deadline)
 			dial_fail(&l->tries[i], "no answer in time");

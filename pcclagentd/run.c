@@ -174,9 +174,12 @@ static void on_connected(void *arg)
 		agentd_out_of_memory("keys");
 	knock.u.knock.share = *cc_seal_share(r->seal);
 	if (send_msg(r, &knock, false) == 0) {
-		if (cc_conn_round_trip_us(r->conn) >= CC_SLOW_WAY_US)
-			agentd_feed(r->d,
-				&(struct agt_event){.type = AGT_EV_MASTER_TAKEN, .run = r->id});
+		uint32_t us = cc_conn_round_trip_us(r->conn);
+
+		if (us >= CC_SLOW_WAY_US)
+			agentd_feed(r->d, &(struct agt_event){.type = AGT_EV_MASTER_TAKEN,
+						  .run = r->id,
+						  .way_ms = CC_SLOW_WAY_TRIPS * (us / 1000)});
 		return;
 	}
 	hang_up(r);

@@ -217,7 +217,7 @@ struct ccm_event {
 	struct cc_addr addr; /* OPEN: where the connection comes from */
 	bool local;          /* OPEN: from this host; no cable can fail */
 	const struct wm_msg *msg;
-	uint32_t way_ms; /* MSG, a heartbeat: see cc_detect_way */
+	uint32_t way_ms; /* OPEN, and MSG, a heartbeat: see cc_detect_way */
 	const char *text;
 	bool refused; /* CLOSED: by the caller, who has told the agent that it is out */
 };

@@ -42,6 +42,7 @@ void ccm_agent_open(struct ccm *m, const struct ccm_event *ev)
 	a->local = ev->local;
 	a->spoke_ns = m->now;
 	cc_detect_init(&a->life, m->cfg.heartbeat_ms, m->cfg.timeout_ms, m->now);
+	cc_detect_way(&a->life, ev->way_ms);
 	HASH_ADD(hh, m->agents, conn, sizeof a->conn, a);
 	if (a->unhashed) {
 		m->oom = true;
@@ -230,17 +231,17 @@ static void check_silence(struct ccm *m)
 static void check_resuming(struct ccm *m)
 {
 	struct ccm_agent *a, *tmp;
+	uint32_t ms;
 
 	if (m->n_resuming == 0)
 		return;
+	ms = m->cfg.bounds.ms[CC_BOUND_ROUND] + ccm_ways_ms(m);
 	HASH_ITER (hh, m->agents, a, tmp)
-		if (a->resuming && !a->held &&
-			ccm_age(m->now, a->acked_ns) >
-				m->cfg.bounds.ms[CC_BOUND_ROUND] * CCM_NS_PER_MS)
+		if (a->resuming && !a->held && ccm_age(m->now, a->acked_ns) > ms * CCM_NS_PER_MS)
 			ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
 				"the agent on %s did not end what it has to say of the run within "
 				"%u ms",
-				a->hello.name, m->cfg.bounds.ms[CC_BOUND_ROUND]);
+				a->hello.name, ms);
 }
 
 /* What the agents sent meanwhile has not been read yet. */

@@ -349,6 +349,9 @@ void ccm_newcomer_put_out(struct ccm *m, struct ccm_agent *a);
 void ccm_round_spoilt(struct ccm *m);
 /* How long the round waits for a's report. */
 uint32_t ccm_round_patience_ms(const struct ccm *m, const struct ccm_agent *a);
+/* How much longer a round may take where ways are slow: the round trips of a link between the two
+ * agents that are farthest from here, and of the report. */
+uint32_t ccm_ways_ms(const struct ccm *m);
 /* Links between those who are members now that a probe has failed are worth a try where no ring
  * does without them. */
 void ccm_probes_keep(struct ccm *m);

@@ -163,13 +163,16 @@ void ccm_probed(struct ccm *m, const struct ccm_agent *a, const struct wm_probed
 	m->newcomers |= m->n_probing == 0 || m->n_registered <= MANY || !v->ok;
 }
 
+/* A probe takes more round trips than a round, and no member waits for it. */
 void ccm_newcomer_tick(struct ccm *m)
 {
-	/* A probe takes more round trips than a round, and no member waits for it. */
-	const uint64_t bound = 2 * m->cfg.bounds.ms[CC_BOUND_ROUND] * CCM_NS_PER_MS;
 	struct ccm_probe *p;
+	uint64_t bound;
 
 	m->newcomers = true;
+	if (m->n_probing == 0)
+		return;
+	bound = 2 * (m->cfg.bounds.ms[CC_BOUND_ROUND] + ccm_ways_ms(m)) * CCM_NS_PER_MS;
 	for (p = m->probes; p; p = p->hh.next)
 		if (p->number && ccm_age(m->now, p->asked_ns) > bound)
 			probe_end(

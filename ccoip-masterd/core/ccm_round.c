@@ -6,6 +6,8 @@
 
 #include "ccoip-masterd/core/ccm_internal.h"
 
+#define WAY_MAX_MS 2000u /* of one agent: members wait for so much longer */
+
 static bool is_candidate(const struct ccm *m, const struct ccm_peer *p, bool accept)
 {
 	return ((accept && ccm_seat_ready(m, p->seat)) || p->phase == CCM_PEER_ACCEPTED) &&
@@ -585,26 +587,51 @@ static void end_try(struct ccm *m, struct ccm_agent *a)
 		f->agent = next_agent(s)->hello.agent;
 		ccm_print(f->text, sizeof f->text,
 			"nothing came through their link, and a new one was not up within %u ms",
-			CCM_TRY_MS);
+			CCM_TRY_MS + ccm_ways_ms(m));
 	}
 	a->reported = a->overdue = true;
 	m->round.n_reported++;
 }
 
+uint32_t ccm_ways_ms(const struct ccm *m)
+{
+	uint64_t longest = 0, next = 0;
+	const struct ccm_agent *a;
+
+	for (a = m->agents; a; a = a->hh.next) {
+		uint64_t ns = a->life.way_ns;
+
+		if (!a->seats)
+			continue;
+		if (ns > WAY_MAX_MS * CCM_NS_PER_MS)
+			ns = WAY_MAX_MS * CCM_NS_PER_MS;
+		if (ns > longest) {
+			next = longest;
+			longest = ns;
+		} else if (ns > next) {
+			next = ns;
+		}
+	}
+	return (uint32_t)(CC_ROUND_TRIPS * (longest + next) / CCM_NS_PER_MS);
+}
+
 void ccm_round_tick(struct ccm *m)
 {
 	struct ccm_agent *a, *tmp;
+	uint32_t ways_ms;
 
 	if (!m->round.active || m->round.stale)
 		return;
-	if (m->round.tries && ccm_age(m->now, m->round.since_ns) > CCM_TRY_MS * CCM_NS_PER_MS) {
+	ways_ms = ccm_ways_ms(m);
+	if (m->round.tries &&
+		ccm_age(m->now, m->round.since_ns) > (CCM_TRY_MS + ways_ms) * CCM_NS_PER_MS) {
 		m->round.tries = false;
 		for (a = m->agents; a; a = a->hh.next)
 			if (a->round == m->last_round && !a->reported)
 				end_try(m, a);
 	}
 	HASH_ITER (hh, m->agents, a, tmp) {
-		uint32_t ms = ccm_round_patience_ms(m, a);
+		uint32_t ms = ccm_round_patience_ms(m, a) + ways_ms;
 
 		if (a->round != m->last_round || a->reported ||
 			ccm_age(m->now, m->round.since_ns) <= ms * CCM_NS_PER_MS)

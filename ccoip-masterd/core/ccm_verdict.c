@@ -164,7 +164,7 @@ static bool no_time_is_left(struct ccm *m)
 	if (!m->reorder_ns)
 		m->reorder_ns = m->round.since_ns;
 	return ccm_age(m->now, m->reorder_ns) + ccm_age(m->now, m->round.since_ns) >
-	       m->cfg.bounds.ms[CC_BOUND_ROUND] * CCM_NS_PER_MS;
+	       (m->cfg.bounds.ms[CC_BOUND_ROUND] + ccm_ways_ms(m)) * CCM_NS_PER_MS;
 }
 
 void ccm_round_judge(struct ccm *m)

@@ -116,7 +116,8 @@ enum agt_event_type {
 			    * nothing else */
 	AGT_EV_ASLEEP_ANY, /* comm, n_ops: likewise until any of its operations ends, as long as
 			    * these are so many */
-	AGT_EV_MASTER_TAKEN, /* run: TCP connection made on a slow way: an answer takes its time */
+	AGT_EV_MASTER_TAKEN, /* run, way_ms: TCP connection made on a slow way: an answer may take
+			      * so much longer */
 	AGT_EV_MASTER_UP,    /* run: somebody answers there */
 	AGT_EV_MASTER_DOWN,  /* run, text, code (0, or this host lacks what the run takes: it ends,
 			      * with members not at once); also when it could not be made: the answer
@@ -177,7 +178,7 @@ struct agt_event {
 	bool ended;        /* LINK_DOWN, inbound */
 	bool silent;       /* LINK_DOWN, LINK_SILENT */
 	bool stopped;      /* SESSION_STOPPED */
-	uint32_t way_ms;   /* MASTER_MSG, a heartbeat: see cc_detect_way */
+	uint32_t way_ms;   /* MASTER_MSG, a heartbeat: see cc_detect_way; MASTER_TAKEN */
 	struct cc_addr from, to; /* SET_MASTER */
 	bool now;                /* SET_MASTER */
 	bool taken; /* MASTER_DOWN: somebody had taken the connection, no master of ours: to try

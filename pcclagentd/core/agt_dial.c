@@ -7,6 +7,8 @@
 
 #include "pcclagentd/core/agt_internal.h"
 
+#define LONGER_MAX 2u /* how often the time of a place is doubled */
+
 struct places {
 	uint32_t n;
 	struct cc_addr v[AGT_PLACES_MAX];
@@ -73,6 +75,7 @@ void agt_dial(struct agt *a, struct agt_run *r, const struct cc_addr *addr)
 	r->dialled = *addr;
 	r->dialling = true;
 	r->dial_ns = a->now;
+	r->way_ms = 0;
 }
 
 void agt_dial_next(struct agt *a, struct agt_run *r)
@@ -117,7 +120,7 @@ static void tell_place(struct agt *a, struct agt_run *r)
 void agt_dial_reached(struct agt *a, struct agt_run *r)
 {
 	r->dialling = false;
-	r->n_dialled = r->n_refused = 0;
+	r->n_dialled = r->n_refused = r->n_silent = 0;
 	r->backoff_ms = 0;
 	if (!cc_addr_eq(&r->reached, &r->dialled))
 		r->hinted = false;
@@ -212,27 +215,42 @@ static bool is_dialled(const struct agt_run *r)
 	return r->state == AGT_RUN_CONNECTING || r->state == AGT_RUN_ORPHAN;
 }
 
-/* How long one place has to answer. A new attempt is worth more than waiting: the kernel repeats
- * its own ever more seldom, and another place may be the right one. Who takes the connection may
- * have reasons to let the hello wait; who was there a moment ago has none. */
+/* How long one place has to take the connection. A new attempt is worth more than waiting: the
+ * kernel repeats its own ever more seldom, and another place may be the right one. But nothing has
+ * been measured yet, and a round trip may take longer than that: when no place has answered, the
+ * next attempt at each takes twice as long. */
+static uint32_t place_ms(const struct agt *a, const struct agt_run *r)
+{
+	uint32_t longer = r->n_silent / places_of(a, r).n;
+
+	return a->cfg.place_timeout_ms << least(longer, LONGER_MAX);
+}
+
+/* How long one place has to answer. Who takes the connection may have reasons to let the hello
+ * wait; who was there a moment ago has none. */
 static uint32_t attempt_ms(const struct agt *a, const struct agt_run *r)
 {
 	uint32_t limit = a->cfg.connect_timeout_ms;
 
 	if (is_dialled(r))
-		return least(limit, a->cfg.place_timeout_ms);
-	return agt_run_orphaned(r) ? least(limit, r->timeout_ms) : limit;
+		limit = least(limit, place_ms(a, r));
+	else if (agt_run_orphaned(r))
+		limit = least(limit, r->timeout_ms);
+	return limit + r->way_ms;
 }
 
 /* Nobody answers, neither there: those that come give up when all of it takes too long. */
 static void check_sought(struct agt *a, struct agt_run *r)
 {
 	uint32_t limit = a->cfg.connect_timeout_ms;
-	char why[64];
+	char why[160];
 
 	if (r->state != AGT_RUN_CONNECTING || !r->dialling)
 		return;
-	(void)snprintf(why, sizeof why, "no answer within %u ms", limit);
+	(void)snprintf(why, sizeof why,
+		"%s within the %u ms of connect_timeout_ms, an option of pcclagentd",
+		r->way_ms ? "the connection was taken, but no answer came" : "no connection",
+		limit);
 	connects_fail(a, r, why, (uint64_t)limit * AGT_NS_PER_MS);
 }
 
@@ -256,6 +274,7 @@ void agt_dial_tick(struct agt *a, struct agt_run *r)
 		agt_dial_next(a, r);
 	} else if (is_dialled(r) && a->now - r->dial_ns >= (uint64_t)limit * AGT_NS_PER_MS) {
 		r->n_refused = 0;
+		r->n_silent++;
 		agt_dial_next(a, r);
 	} else if (a->now - r->dial_ns >= (uint64_t)limit * AGT_NS_PER_MS) {
 		(void)snprintf(why, sizeof why,
@@ -271,8 +290,10 @@ void agt_dial_taken(struct agt *a, const struct agt_event *ev)
 {
 	struct agt_run *r = agt_run_find(a, ev->run);
 
-	if (r && r->dialling && is_dialled(r))
-		r->dial_ns = a->now;
+	if (!r || !r->dialling || !is_dialled(r))
+		return;
+	r->dial_ns = a->now;
+	r->way_ms = ev->way_ms;
 }
 
 /* Keeps what is said for later runs, too. */

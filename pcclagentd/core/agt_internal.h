@@ -284,6 +284,8 @@ struct agt_run {
 	uint32_t n_refused;     /* of them, one after the other: not left without any answer */
 	uint64_t sought_ns;     /* since when, while connecting, nobody takes the connection */
 	bool dialling;          /* no answer yet: to MASTER_OPEN, or to HELLO */
+	uint32_t n_silent;      /* attempts since then that nobody took, nor refused */
+	uint32_t way_ms;        /* how much longer an answer may take: see MASTER_TAKEN */
 	uint64_t dial_ns;       /* when that attempt began; else when the next one is due */
 	uint32_t backoff_ms;
 	uint64_t short_ns;     /* since when this host lacks what the run takes, or 0 */

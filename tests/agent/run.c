@@ -145,7 +145,8 @@ START_TEST(a_master_that_does_not_answer_is_given_up)
 	advance(9999);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
 	advance(1);
-	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "no answer within 10000 ms");
+	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED,
+		"no connection within the 10000 ms of connect_timeout_ms");
 	fx_connect(f, 1, comm, 2);
 	fx_event(f, AGT_EV_MASTER_UP, 2, NULL);
 	advance(10000);
@@ -153,10 +154,12 @@ START_TEST(a_master_that_does_not_answer_is_given_up)
 }
 END_TEST
 
-/* A place that does not answer is left for the next one after a second, and gets another chance. */
+/* A place that does not answer is left for the next one after a second, and gets another chance,
+ * and more time each time: the way may be far. */
 START_TEST(all_places_are_tried_in_turn)
 {
 	struct agt_event moved = {.type = AGT_EV_SET_MASTER, .from = fx_addr(1), .to = fx_addr(2)};
+	static const unsigned times[] = {1000, 1000, 2000, 2000};
 	uint32_t comm;
 	unsigned i;
 
@@ -164,22 +167,50 @@ START_TEST(all_places_are_tried_in_turn)
 	fx_session(f, 1, 1000);
 	comm = fx_create(f, 1, 7, 1);
 	fx_connect(f, 1, comm, 1);
-	for (i = 0; i < 9; i++) {
+	for (i = 0; i < 4; i++) {
 		ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 1);
 		ck_assert(cc_addr_eq(&fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr,
 			i % 2 == 0 ? &moved.to : &moved.from));
 		fx_event(f, AGT_EV_TICK, 0, NULL);
-		advance(999);
+		advance(times[i] - 1);
 		ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 0);
 		advance(1);
 	}
 	/* one that refuses is no reason to give the other up */
 	fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 1);
-	advance(900);
+	advance(3900);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
 	advance(100);
-	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "no answer within 10000 ms");
+	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED,
+		"no connection within the 10000 ms of connect_timeout_ms");
+}
+END_TEST
+
+/* The master takes the connection after a round trip of 1.5 s, and answers after as long. */
+START_TEST(a_far_master_is_waited_for)
+{
+	uint32_t comm;
+
+	fx_session(f, 1, 1000);
+	comm = fx_create(f, 1, 7, 1);
+	fx_connect(f, 1, comm, 1);
+	advance(1000);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 1);
+	advance(1500);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 0);
+	fx_step(f, &(struct agt_event){.type = AGT_EV_MASTER_TAKEN, .run = 1, .way_ms = 6000});
+	advance(6500);
+	ck_assert_uint_eq(f->acts.n, 0);
+	advance(1000);
+	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED,
+		"no answer came within the 10000 ms of connect_timeout_ms");
+	fx_connect(f, 1, comm, 2);
+	advance(1000);
+	fx_step(f, &(struct agt_event){.type = AGT_EV_MASTER_TAKEN, .run = 2, .way_ms = 6000});
+	advance(1500);
+	fx_master_up(f, 2);
+	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 1);
 }
 END_TEST
 
@@ -462,6 +493,7 @@ Suite *run_suite(void)
 	tcase_add_test(t, an_unreachable_master_is_named_and_can_be_tried_again);
 	tcase_add_test(t, a_master_that_does_not_answer_is_given_up);
 	tcase_add_test(t, all_places_are_tried_in_turn);
+	tcase_add_test(t, a_far_master_is_waited_for);
 	tcase_add_test(t, a_refusal_reaches_the_caller);
 	tcase_add_test(t, a_kick_while_registered_fails_the_connect);
 	tcase_add_test(t, a_kick_ends_calls_and_later_ones);

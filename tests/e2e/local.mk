@@ -38,6 +38,7 @@ e2e_tests = \
 	tests/e2e/test_stood_still.py \
 	tests/e2e/test_frozen.py \
 	tests/e2e/test_slow_way.py \
+	tests/e2e/test_far_newcomer.py \
 	tests/e2e/test_newcomers.py \
 	tests/e2e/test_ports.py \
 	tests/e2e/test_refusals.py \
@@ -65,7 +66,7 @@ HOSTILE_TESTS += tests/e2e/test_hostile.py tests/e2e/test_trust.py tests/e2e/tes
 LONG_TESTS += tests/e2e/test_places.py tests/e2e/test_kill.py tests/e2e/test_state.py \
 	tests/e2e/test_restart.py tests/e2e/test_parity.py tests/e2e/test_links.py \
 	tests/e2e/test_async.py tests/e2e/test_fresh_start.py tests/e2e/test_long.py \
-	tests/e2e/test_stood_still.py tests/e2e/test_half_open.py
+	tests/e2e/test_stood_still.py tests/e2e/test_half_open.py tests/e2e/test_far_newcomer.py
 EXTRA_DIST += $(e2e_tests) tests/e2e/README.md tests/e2e/figures.py \
 	tests/e2e/attack.py tests/e2e/attacker.py tests/e2e/figures_attack.py \
 	tests/e2e/figures_state.py tests/e2e/halfopen.py tests/e2e/lib.py \

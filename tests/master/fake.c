@@ -351,7 +351,8 @@ void fk_cut(struct fk_host *h, const char *why)
 /* Without answering rounds. */
 static void send_only(struct fk_host *h, const struct wm_msg *msg)
 {
-	struct ccm_event ev = {.type = CCM_EV_MSG, .conn = h->conn, .msg = msg};
+	struct ccm_event ev = {
+		.type = CCM_EV_MSG, .conn = h->conn, .msg = msg, .way_ms = h->way_ms};
 
 	fk_step(h->fk, &ev);
 }

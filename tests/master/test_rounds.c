@@ -689,6 +689,26 @@ START_TEST(agents_that_do_not_report_are_kicked)
 }
 END_TEST
 
+/* Five times of the two longest ways, of which each counts for two seconds at most. */
+START_TEST(reports_of_far_agents_may_take_longer)
+{
+	run_of(3);
+	h[0]->way_ms = 100;
+	h[1]->way_ms = 700;
+	h[2]->way_ms = 9000;
+	fk_tick(&f, 100);
+	fk_manual(&f);
+	fk_leave(&p[2], WM_LEAVE_CLEAN);
+	(void)fk_join(h[2], 0);
+	fk_round_report(h[0], NULL, NULL);
+	fk_tick(&f, 5000 + 5 * (700 + 2000));
+	ck_assert(h[1]->open);
+	fk_tick(&f, 300);
+	ck_assert(!h[1]->open);
+	assert_contains(fk_take(h[1], WM_KICK)->u.kick.text, "within 18500 ms");
+}
+END_TEST
+
 START_TEST(the_time_for_a_report_is_the_operators)
 {
 	struct ccm_config cfg = {.run = {{1}},
@@ -766,6 +786,7 @@ int main(void)
 	tcase_add_test(tc, orders_are_not_tried_for_longer_than_5_s);
 	tcase_add_test(tc, a_newcomer_out_of_reach_is_out_after_one_round);
 	tcase_add_test(tc, agents_that_do_not_report_are_kicked);
+	tcase_add_test(tc, reports_of_far_agents_may_take_longer);
 	tcase_add_test(tc, the_time_for_a_report_is_the_operators);
 	tcase_add_test(tc, a_vote_during_a_rewiring_is_answered_after_it);
 	suite_add_tcase(s, tc);

@@ -21,15 +21,17 @@ pcclResult_t pccl_slot_admits(
 	const char *main_call = c->main_call == within ? NULL : c->main_call;
 	bool others = c->backlog.n > 0 && c->backlog.thread != pccl_thread_id();
 	bool tag_taken = c->backlog.n > 0 && pccl_backlog_has(c, tag);
+	uint32_t left = c->n_ops;
 
 	*ret_slot = SHM_SLOTS;
-	for (uint32_t i = 0; i < SHM_SLOTS; i++) {
+	for (uint32_t i = 0; i < SHM_SLOTS && (left > 0 || *ret_slot == SHM_SLOTS); i++) {
 		const struct pccl_op *op = &c->ops[i];
 
 		if (op->state == PCCL_OP_FREE) {
 			*ret_slot = i < *ret_slot ? i : *ret_slot;
 			continue;
 		}
+		left--;
 		tag_taken = tag_taken || op->tag == tag;
 		others = others || op->thread != pccl_thread_id();
 	}

@@ -14,10 +14,13 @@
 #include "proto/wire_master_internal.h"
 #include "proto/wire_pb.h"
 
+#define LENGTH_DELIMITED 2u  /* the type of fields that are messages */
+#define FIELD_MAX        12u /* its number, and the length */
+
 struct encoder {
 	struct wire_arena arena;
-	Ccoip__Message msg;
 	union {
+		ProtobufCMessage any;
 		Ccoip__Hello hello;
 		Ccoip__Join join;
 		Ccoip__Leave leave;
@@ -96,7 +99,7 @@ static size_t put_ids(
 
 static void put_hello(struct encoder *e, const struct wm_hello *m)
 {
-	Ccoip__Hello *p = e->msg.hello = &e->u.hello;
+	Ccoip__Hello *p = &e->u.hello;
 
 	ccoip__hello__init(p);
 	p->version_min = m->version_min;
@@ -119,7 +122,7 @@ static void put_hello(struct encoder *e, const struct wm_hello *m)
 
 static void put_hello_ack(struct encoder *e, const struct wm_hello_ack *m)
 {
-	Ccoip__HelloAck *p = e->msg.hello_ack = &e->u.hello_ack;
+	Ccoip__HelloAck *p = &e->u.hello_ack;
 
 	ccoip__hello_ack__init(p);
 	p->version = m->version;
@@ -139,7 +142,7 @@ static void put_hello_ack(struct encoder *e, const struct wm_hello_ack *m)
 
 static void put_refuse(struct encoder *e, const struct wm_refuse *m)
 {
-	Ccoip__Refuse *p = e->msg.refuse = &e->u.refuse;
+	Ccoip__Refuse *p = &e->u.refuse;
 
 	ccoip__refuse__init(p);
 	p->version_min = m->version_min;
@@ -150,7 +153,7 @@ static void put_refuse(struct encoder *e, const struct wm_refuse *m)
 
 static void put_join(struct encoder *e, const struct wm_join *m)
 {
-	Ccoip__Join *p = e->msg.join = &e->u.join;
+	Ccoip__Join *p = &e->u.join;
 
 	ccoip__join__init(p);
 	p->peer = wire_put_id(&m->peer);
@@ -174,7 +177,7 @@ static void put_join(struct encoder *e, const struct wm_join *m)
 
 static void put_leave(struct encoder *e, const struct wm_leave *m)
 {
-	Ccoip__Leave *p = e->msg.leave = &e->u.leave;
+	Ccoip__Leave *p = &e->u.leave;
 
 	ccoip__leave__init(p);
 	p->peer = wire_put_id(&m->peer);
@@ -182,17 +185,16 @@ static void put_leave(struct encoder *e, const struct wm_leave *m)
 	p->text = put_text(e, m->text, sizeof m->text);
 }
 
-static Ccoip__Peer *put_peer(struct encoder *e, const struct wm_peer *m)
+static void put_peer(struct encoder *e, const struct wm_peer *m)
 {
 	ccoip__peer__init(&e->u.peer);
 	e->u.peer.peer = wire_put_id(&m->peer);
 	e->u.peer.turn = m->turn;
-	return &e->u.peer;
 }
 
 static void put_refusal(struct encoder *e, const struct wm_op_vote *m)
 {
-	Ccoip__Refusal *p = e->msg.op_vote->refusal = &e->refusal;
+	Ccoip__Refusal *p = e->u.op_vote.refusal = &e->refusal;
 
 	ccoip__refusal__init(p);
 	p->code = m->refusal.code;
@@ -202,7 +204,7 @@ static void put_refusal(struct encoder *e, const struct wm_op_vote *m)
 
 static void put_op_vote(struct encoder *e, const struct wm_op_vote *m)
 {
-	Ccoip__OpVote *p = e->msg.op_vote = &e->u.op_vote;
+	Ccoip__OpVote *p = &e->u.op_vote;
 	Ccoip__OpParams *params = &e->params;
 
 	ccoip__op_vote__init(p);
@@ -234,7 +236,7 @@ static void put_op_vote(struct encoder *e, const struct wm_op_vote *m)
 
 static void put_op_report(struct encoder *e, const struct wm_op_report *m)
 {
-	Ccoip__OpReport *p = e->msg.op_report = &e->u.op_report;
+	Ccoip__OpReport *p = &e->u.op_report;
 
 	ccoip__op_report__init(p);
 	p->seq = m->seq;
@@ -248,7 +250,7 @@ static void put_op_report(struct encoder *e, const struct wm_op_report *m)
 
 static void put_link_lost(struct encoder *e, const struct wm_link_lost *m)
 {
-	Ccoip__LinkLost *p = e->msg.link_lost = &e->u.link_lost;
+	Ccoip__LinkLost *p = &e->u.link_lost;
 
 	ccoip__link_lost__init(p);
 	p->agent = wire_put_id(&m->agent);
@@ -258,7 +260,7 @@ static void put_link_lost(struct encoder *e, const struct wm_link_lost *m)
 
 static void put_round_report(struct encoder *e, const struct wm_round_report *m)
 {
-	Ccoip__RoundReport *p = e->msg.round_report = &e->u.round_report;
+	Ccoip__RoundReport *p = &e->u.round_report;
 	Ccoip__Failure *v = wire_arena_take(&e->arena, m->n_failures, sizeof *v);
 
 	ccoip__round_report__init(p);
@@ -314,7 +316,7 @@ static void put_ring(struct encoder *e, const struct wm_ring *m, Ccoip__Ring *p)
 
 static void put_round(struct encoder *e, const struct wm_round *m)
 {
-	Ccoip__Round *p = e->msg.round = &e->u.round;
+	Ccoip__Round *p = &e->u.round;
 	Ccoip__Ring *v = wire_arena_take(&e->arena, m->n_rings, sizeof *v);
 
 	ccoip__round__init(p);
@@ -373,7 +375,7 @@ static void put_world(struct encoder *e, const struct wm_world *m, Ccoip__World 
 
 static void put_commit(struct encoder *e, const struct wm_commit *m)
 {
-	Ccoip__Commit *p = e->msg.commit = &e->u.commit;
+	Ccoip__Commit *p = &e->u.commit;
 
 	ccoip__commit__init(p);
 	p->round = m->round;
@@ -404,7 +406,7 @@ static Ccoip__Outcomes *put_outcomes(struct encoder *e, const struct wm_outcome 
 
 static void put_resume(struct encoder *e, const struct wm_resume *m)
 {
-	Ccoip__Resume *p = e->msg.resume = &e->u.resume;
+	Ccoip__Resume *p = &e->u.resume;
 	Ccoip__RingPlace *v = wire_arena_take(&e->arena, m->n_places, sizeof *v);
 
 	ccoip__resume__init(p);
@@ -435,7 +437,7 @@ static void put_resume(struct encoder *e, const struct wm_resume *m)
 
 static void put_op_query(struct encoder *e, const struct wm_op_query *m)
 {
-	Ccoip__OpQuery *p = e->msg.op_query = &e->u.op_query;
+	Ccoip__OpQuery *p = &e->u.op_query;
 
 	ccoip__op_query__init(p);
 	p->peer = wire_put_id(&m->peer);
@@ -449,7 +451,7 @@ static void put_op_query(struct encoder *e, const struct wm_op_query *m)
 
 static void put_op_outcomes(struct encoder *e, const struct wm_op_outcomes *m)
 {
-	Ccoip__OpOutcomes *p = e->msg.op_outcomes = &e->u.op_outcomes;
+	Ccoip__OpOutcomes *p = &e->u.op_outcomes;
 
 	ccoip__op_outcomes__init(p);
 	p->peer = wire_put_id(&m->peer);
@@ -458,7 +460,7 @@ static void put_op_outcomes(struct encoder *e, const struct wm_op_outcomes *m)
 
 static void put_op_start(struct encoder *e, const struct wm_op_start *m)
 {
-	Ccoip__OpStart *p = e->msg.op_start = &e->u.op_start;
+	Ccoip__OpStart *p = &e->u.op_start;
 
 	ccoip__op_start__init(p);
 	p->group = m->group;
@@ -473,7 +475,7 @@ static void put_op_start(struct encoder *e, const struct wm_op_start *m)
 
 static void put_op_abort(struct encoder *e, const struct wm_op_abort *m)
 {
-	Ccoip__OpAbort *p = e->msg.op_abort = &e->u.op_abort;
+	Ccoip__OpAbort *p = &e->u.op_abort;
 
 	ccoip__op_abort__init(p);
 	p->group = m->group;
@@ -487,7 +489,7 @@ static void put_op_abort(struct encoder *e, const struct wm_op_abort *m)
 
 static void put_kick(struct encoder *e, const struct wm_kick *m)
 {
-	Ccoip__Kick *p = e->msg.kick = &e->u.kick;
+	Ccoip__Kick *p = &e->u.kick;
 
 	ccoip__kick__init(p);
 	p->peer = wire_put_id(&m->peer);
@@ -497,7 +499,7 @@ static void put_kick(struct encoder *e, const struct wm_kick *m)
 
 static void put_addresses(struct encoder *e, const struct wm_addresses *m)
 {
-	Ccoip__Addresses *p = e->msg.addresses = &e->u.addresses;
+	Ccoip__Addresses *p = &e->u.addresses;
 
 	ccoip__addresses__init(p);
 	p->advertised = m->advertised;
@@ -509,7 +511,7 @@ static void put_addresses(struct encoder *e, const struct wm_addresses *m)
 
 static void put_stopped(struct encoder *e, const struct wm_stopped *m)
 {
-	Ccoip__Stopped *p = e->msg.stopped = &e->u.stopped;
+	Ccoip__Stopped *p = &e->u.stopped;
 
 	ccoip__stopped__init(p);
 	p->peer = wire_put_id(&m->peer);
@@ -518,7 +520,7 @@ static void put_stopped(struct encoder *e, const struct wm_stopped *m)
 
 static void put_waits(struct encoder *e, const struct wm_waits *m)
 {
-	Ccoip__Waits *p = e->msg.waits = &e->u.waits;
+	Ccoip__Waits *p = &e->u.waits;
 
 	ccoip__waits__init(p);
 	p->kind = (Ccoip__WaitKind)m->kind;
@@ -530,7 +532,7 @@ static void put_waits(struct encoder *e, const struct wm_waits *m)
 
 static void put_blocks(struct encoder *e, const struct wm_blocks *m)
 {
-	Ccoip__Blocks *p = e->msg.blocks = &e->u.blocks;
+	Ccoip__Blocks *p = &e->u.blocks;
 
 	ccoip__blocks__init(p);
 	p->peer = wire_put_id(&m->peer);
@@ -541,7 +543,7 @@ static void put_blocks(struct encoder *e, const struct wm_blocks *m)
 
 static void put_unmet(struct encoder *e, const struct wm_unmet *m)
 {
-	Ccoip__Unmet *p = e->msg.unmet = &e->u.unmet;
+	Ccoip__Unmet *p = &e->u.unmet;
 
 	ccoip__unmet__init(p);
 	p->kind = (Ccoip__WaitKind)m->kind;
@@ -556,7 +558,7 @@ static void put_unmet(struct encoder *e, const struct wm_unmet *m)
 
 static void put_probe(struct encoder *e, const struct wm_probe *m)
 {
-	Ccoip__Probe *p = e->msg.probe = &e->u.probe;
+	Ccoip__Probe *p = &e->u.probe;
 
 	ccoip__probe__init(p);
 	p->number = m->number;
@@ -567,7 +569,7 @@ static void put_probe(struct encoder *e, const struct wm_probe *m)
 
 static void put_probed(struct encoder *e, const struct wm_probed *m)
 {
-	Ccoip__Probed *p = e->msg.probed = &e->u.probed;
+	Ccoip__Probed *p = &e->u.probed;
 
 	ccoip__probed__init(p);
 	p->number = m->number;
@@ -589,10 +591,10 @@ static int put_agent_message(struct encoder *e, const struct wm_msg *m)
 		put_leave(e, &m->u.leave);
 		return 0;
 	case WM_TOPO_VOTE:
-		e->msg.topo_vote = put_peer(e, &m->u.peer);
+		put_peer(e, &m->u.peer);
 		return 0;
 	case WM_PENDING_VOTE:
-		e->msg.pending_vote = put_peer(e, &m->u.peer);
+		put_peer(e, &m->u.peer);
 		return 0;
 	case WM_OP_VOTE:
 		put_op_vote(e, &m->u.op_vote);
@@ -609,7 +611,6 @@ static int put_agent_message(struct encoder *e, const struct wm_msg *m)
 	case WM_HEARTBEAT:
 		ccoip__heartbeat__init(&e->u.heartbeat);
 		e->u.heartbeat.awaited = m->u.heartbeat.awaited;
-		e->msg.heartbeat = &e->u.heartbeat;
 		return 0;
 	case WM_RESUME:
 		put_resume(e, &m->u.resume);
@@ -631,7 +632,6 @@ static int put_agent_message(struct encoder *e, const struct wm_msg *m)
 		e->u.knock.version_min = m->u.knock.version_min;
 		e->u.knock.version_max = m->u.knock.version_max;
 		e->u.knock.share = wire_put_key(&m->u.knock.share);
-		e->msg.knock = &e->u.knock;
 		return 0;
 	case WM_PROBED:
 		put_probed(e, &m->u.probed);
@@ -658,7 +658,6 @@ static int put_master_message(struct encoder *e, const struct wm_msg *m)
 		return 0;
 	case WM_WORLD:
 		put_world(e, &m->u.world, &e->u.world);
-		e->msg.world = &e->u.world;
 		return 0;
 	case WM_OP_START:
 		put_op_start(e, &m->u.op_start);
@@ -671,12 +670,10 @@ static int put_master_message(struct encoder *e, const struct wm_msg *m)
 		e->u.op_done.seq = m->u.op_done.seq;
 		e->u.op_done.revision = m->u.op_done.revision;
 		e->u.op_done.next = m->u.op_done.next;
-		e->msg.op_done = &e->u.op_done;
 		return 0;
 	case WM_PENDING_ANSWER:
 		ccoip__pending_answer__init(&e->u.pending_answer);
 		e->u.pending_answer.turn = m->u.pending_answer.turn;
-		e->msg.pending_answer = &e->u.pending_answer;
 		return 0;
 	case WM_KICK:
 		put_kick(e, &m->u.kick);
@@ -693,7 +690,6 @@ static int put_master_message(struct encoder *e, const struct wm_msg *m)
 	case WM_KNOCK_ACK:
 		ccoip__knock_ack__init(&e->u.knock_ack);
 		e->u.knock_ack.share = wire_put_key(&m->u.knock_ack.share);
-		e->msg.knock_ack = &e->u.knock_ack;
 		return 0;
 	case WM_PROBE:
 		put_probe(e, &m->u.probe);
@@ -705,19 +701,32 @@ static int put_master_message(struct encoder *e, const struct wm_msg *m)
 
 static int put_message(struct encoder *e, const struct wm_msg *m)
 {
-	ccoip__message__init(&e->msg);
-	/* The field number of a kind is its type number. */
-	e->msg.kind_case = (Ccoip__Message__KindCase)m->type;
 	if (m->type < WM_HELLO_ACK)
 		return put_agent_message(e, m);
 	return put_master_message(e, m);
 }
 
+static uint8_t *put_varint(uint8_t *p, size_t v)
+{
+	for (; v >= 0x80; v >>= 7)
+		*p++ = (uint8_t)(v | 0x80);
+	*p++ = (uint8_t)v;
+	return p;
+}
+
+/* What of Message precedes the one field that it has: the field number of a kind is its type
+ * number. Message itself would be asked for each field twice. */
+static size_t put_field(enum wm_type type, size_t len, uint8_t ret[FIELD_MAX])
+{
+	return (size_t)(put_varint(put_varint(ret, (size_t)type << 3 | LENGTH_DELIMITED), len) -
+			ret);
+}
+
 int wire_master_encode(const struct wm_msg *m, uint8_t **ret, size_t *ret_len)
 {
 	struct encoder e;
-	uint8_t *frame;
-	size_t len;
+	uint8_t field[FIELD_MAX], *frame;
+	size_t len, n;
 	int rc;
 
 	wire_arena_init(&e.arena, SIZE_MAX);
@@ -726,7 +735,9 @@ int wire_master_encode(const struct wm_msg *m, uint8_t **ret, size_t *ret_len)
 		rc = e.arena.err;
 	if (rc != 0)
 		goto out;
-	len = ccoip__message__get_packed_size(&e.msg);
+	len = protobuf_c_message_get_packed_size(&e.u.any);
+	n = put_field(m->type, len, field);
+	len += n;
 	if (len > WIRE_FRAME_MAX) {
 		rc = CC_ERR_LIMIT;
 		goto out;
@@ -737,7 +748,8 @@ int wire_master_encode(const struct wm_msg *m, uint8_t **ret, size_t *ret_len)
 		goto out;
 	}
 	wire_frame_put(frame, WIRE_KIND_MASTER, (uint32_t)len);
-	ccoip__message__pack(&e.msg, frame + WIRE_FRAME_HDR);
+	memcpy(frame + WIRE_FRAME_HDR, field, n);
+	protobuf_c_message_pack(&e.u.any, frame + WIRE_FRAME_HDR + n);
 	*ret = frame;
 	*ret_len = WIRE_FRAME_HDR + len;
 out:

@@ -95,20 +95,18 @@ int cc_channel_decode(struct cc_seal *seal, const uint8_t *frame, size_t len, st
 {
 	bool sealed = kind_of(frame, len) == WIRE_KIND_SEALED;
 	const uint8_t *payload = frame + WIRE_FRAME_HDR;
-	struct wm_msg m;
 	int err;
 
 	len -= WIRE_FRAME_HDR;
-	err = sealed ? decode_sealed(seal, payload, len, &m, why)
-		     : wire_master_decode(payload, len, &m, why);
+	err = sealed ? decode_sealed(seal, payload, len, ret, why)
+		     : wire_master_decode(payload, len, ret, why);
 	if (err < 0)
 		return err;
-	if (wire_master_is_secret(&m) != sealed) {
-		wire_master_clear(&m);
+	if (wire_master_is_secret(ret) != sealed) {
+		wire_master_clear(ret);
 		*why = sealed ? "message: sealed, though it has no secret"
 			      : "message: has secrets, and is not sealed";
 		return CC_ERR_PROTO;
 	}
-	*ret = m;
 	return 0;
 }

@@ -1,7 +1,49 @@
 /* SPDX-License-Identifier: MIT */
 #include "proto/wire_master.h"
 
+#include <stddef.h>
 #include <stdlib.h>
+
+size_t wire_master_size(enum wm_type t)
+{
+	static const uint16_t sizes[] = {
+		[WM_HELLO] = sizeof(struct wm_hello),
+		[WM_JOIN] = sizeof(struct wm_join),
+		[WM_LEAVE] = sizeof(struct wm_leave),
+		[WM_TOPO_VOTE] = sizeof(struct wm_peer),
+		[WM_PENDING_VOTE] = sizeof(struct wm_peer),
+		[WM_OP_VOTE] = sizeof(struct wm_op_vote),
+		[WM_OP_REPORT] = sizeof(struct wm_op_report),
+		[WM_ROUND_REPORT] = sizeof(struct wm_round_report),
+		[WM_HEARTBEAT] = sizeof(struct wm_heartbeat),
+		[WM_RESUME] = sizeof(struct wm_resume),
+		[WM_OP_QUERY] = sizeof(struct wm_op_query),
+		[WM_STOPPED] = sizeof(struct wm_stopped),
+		[WM_BLOCKS] = sizeof(struct wm_blocks),
+		[WM_LINK_LOST] = sizeof(struct wm_link_lost),
+		[WM_KNOCK] = sizeof(struct wm_knock),
+		[WM_ADDRESSES] = sizeof(struct wm_addresses),
+		[WM_PROBED] = sizeof(struct wm_probed),
+		[WM_HELLO_ACK] = sizeof(struct wm_hello_ack),
+		[WM_REFUSE] = sizeof(struct wm_refuse),
+		[WM_ROUND] = sizeof(struct wm_round),
+		[WM_COMMIT] = sizeof(struct wm_commit),
+		[WM_WORLD] = sizeof(struct wm_world),
+		[WM_OP_START] = sizeof(struct wm_op_start),
+		[WM_OP_ABORT] = sizeof(struct wm_op_abort),
+		[WM_OP_DONE] = sizeof(struct wm_op_done),
+		[WM_PENDING_ANSWER] = sizeof(struct wm_pending_answer),
+		[WM_KICK] = sizeof(struct wm_kick),
+		[WM_OP_OUTCOMES] = sizeof(struct wm_op_outcomes),
+		[WM_WAITS] = sizeof(struct wm_waits),
+		[WM_UNMET] = sizeof(struct wm_unmet),
+		[WM_KNOCK_ACK] = sizeof(struct wm_knock_ack),
+		[WM_PROBE] = sizeof(struct wm_probe),
+	};
+	size_t size = (size_t)t < sizeof sizes / sizeof *sizes ? sizes[t] : 0;
+
+	return offsetof(struct wm_msg, u) + size;
+}
 
 void wire_master_clear(struct wm_msg *m)
 {
@@ -42,7 +84,7 @@ void wire_master_clear(struct wm_msg *m)
 	default:
 		break;
 	}
-	*m = (struct wm_msg){0};
+	m->type = (enum wm_type)0;
 }
 
 const char *wire_master_type_name(enum wm_type t)

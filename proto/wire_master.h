@@ -572,10 +572,13 @@ struct wm_msg {
 /* Appends one whole frame (header and payload) for m. *ret is malloc'd and owned by the caller. */
 int wire_master_encode(const struct wm_msg *m, uint8_t **ret, size_t *ret_len);
 /* Decodes one frame's payload. On success *ret owns memory: wire_master_clear. On failure: a
- * negative enum cc_err, *ret untouched, and *why (static text) names the field and the limit. */
+ * negative enum cc_err, *ret is empty, and *why (static text) names the field and the limit. */
 int wire_master_decode(const uint8_t *payload, size_t len, struct wm_msg *ret, const char **why);
-/* Frees what m owns and makes it empty. */
+/* Frees what m owns and makes it empty: of no type. */
 void wire_master_clear(struct wm_msg *m);
+/* The bytes at its start that a message of this type uses. Others are not looked at: the largest
+ * messages are seldom sent, and the smallest ones in each operation. */
+size_t wire_master_size(enum wm_type t);
 const char *wire_master_type_name(enum wm_type t);
 /* Has it a secret in it? Such messages are sealed, and no others (daemon/cc_channel.h). */
 bool wire_master_is_secret(const struct wm_msg *m);

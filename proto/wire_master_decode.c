@@ -714,6 +714,7 @@ static int get_probed(const Ccoip__Probed *p, struct wm_probed *m, const char **
 
 static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **why)
 {
+	memset(m, 0, wire_master_size((enum wm_type)p->kind_case));
 	m->type = (enum wm_type)p->kind_case;
 	switch (m->type) {
 	case WM_HELLO:
@@ -791,10 +792,10 @@ static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **w
 int wire_master_decode(const uint8_t *payload, size_t len, struct wm_msg *ret, const char **why)
 {
 	struct wire_arena arena;
-	struct wm_msg m = {0};
 	Ccoip__Message *p;
 	int rc = 0;
 
+	ret->type = (enum wm_type)0;
 	if (len > WIRE_FRAME_MAX) {
 		*why = "message: must be at most 1 MiB";
 		return CC_ERR_LIMIT;
@@ -802,11 +803,9 @@ int wire_master_decode(const uint8_t *payload, size_t len, struct wm_msg *ret, c
 	p = wire_arena_unpack(
 		&arena, &ccoip__message__descriptor, payload, len, MEMORY_FACTOR, &rc, why);
 	if (p != NULL)
-		rc = get_message(p, &m, why);
+		rc = get_message(p, ret, why);
 	wire_arena_free(&arena);
-	if (rc == 0)
-		*ret = m;
-	else
-		wire_master_clear(&m);
+	if (rc != 0)
+		wire_master_clear(ret);
 	return rc;
 }

@@ -70,38 +70,13 @@ static struct ccm_action *emit(struct ccm *m, enum ccm_action_type type)
 	return x;
 }
 
-/* Of the messages that a master sends. */
-static size_t message_size(enum wm_type type)
-{
-	switch (type) {
-	case WM_HEARTBEAT:
-		return sizeof(struct wm_heartbeat);
-	case WM_HELLO_ACK:
-		return sizeof(struct wm_hello_ack);
-	case WM_ROUND:
-		return sizeof(struct wm_round);
-	case WM_COMMIT:
-		return sizeof(struct wm_commit);
-	case WM_WORLD:
-		return sizeof(struct wm_world);
-	case WM_OP_START:
-		return sizeof(struct wm_op_start);
-	case WM_OP_DONE:
-		return sizeof(struct wm_op_done);
-	case WM_PENDING_ANSWER:
-		return sizeof(struct wm_pending_answer);
-	default:
-		return sizeof(struct wm_msg) - offsetof(struct wm_msg, u);
-	}
-}
-
 struct wm_msg *ccm_send_all(struct ccm *m, enum wm_type type)
 {
 	struct ccm_action *x = emit(m, CCM_ACT_SEND);
 
 	x->first_conn = m->out->n_conns;
 	x->n_conns = 0;
-	memset(&x->msg, 0, offsetof(struct wm_msg, u) + message_size(type));
+	memset(&x->msg, 0, wire_master_size(type));
 	x->msg.type = type;
 	return &x->msg;
 }

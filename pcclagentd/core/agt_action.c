@@ -3,6 +3,7 @@
  * The action list and the ways to append to it.
  */
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +51,8 @@ static struct agt_action *take_scratch(struct agt *a)
 	return &a->scratch;
 }
 
-struct agt_action *agt_emit(struct agt *a, enum agt_action_type type)
+/* With as many bytes of the union, cleared. */
+static struct agt_action *emit(struct agt *a, enum agt_action_type type, size_t size)
 {
 	struct agt_actions *out = a->out;
 	struct agt_action *x;
@@ -65,9 +67,33 @@ struct agt_action *agt_emit(struct agt *a, enum agt_action_type type)
 		}
 	}
 	x = out->n < out->cap ? &out->v[out->n++] : take_scratch(a);
-	memset(x, 0, sizeof *x);
+	memset(x, 0, offsetof(struct agt_action, u) + size);
 	x->type = type;
 	return x;
+}
+
+/* What each operation emits is small, the largest actions are rare. */
+static size_t size_of(enum agt_action_type type)
+{
+	switch (type) {
+	case AGT_ACT_COMPLETE:
+		return sizeof(struct agt_done);
+	case AGT_ACT_XFER_START:
+	case AGT_ACT_XFER_CANCEL:
+	case AGT_ACT_XFER_FREE:
+	case AGT_ACT_XFER_RETRACT:
+	case AGT_ACT_XFER_EXPECT:
+	case AGT_ACT_XFER_FORGET:
+	case AGT_ACT_XFER_SKIP:
+		return sizeof(struct agt_xfer);
+	default:
+		return sizeof(struct agt_action) - offsetof(struct agt_action, u);
+	}
+}
+
+struct agt_action *agt_emit(struct agt *a, enum agt_action_type type)
+{
+	return emit(a, type, size_of(type));
 }
 
 struct wm_msg *agt_send(struct agt *a, struct agt_run *r, enum wm_type type)
@@ -80,7 +106,7 @@ struct wm_msg *agt_send(struct agt *a, struct agt_run *r, enum wm_type type)
 		memset(x, 0, sizeof *x);
 		x->type = AGT_ACT_MASTER_SEND;
 	} else {
-		x = agt_emit(a, AGT_ACT_MASTER_SEND);
+		x = emit(a, AGT_ACT_MASTER_SEND, wire_master_size(type));
 	}
 	x->run = r->id;
 	x->u.msg.type = type;

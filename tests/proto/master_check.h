@@ -52,15 +52,14 @@ static inline void accepted(const struct wm_msg *m)
 static inline void refused_as(const struct wm_msg *m, int err, const char *field)
 {
 	struct bytes b = encode(m);
-	struct wm_msg got = {.type = WM_KICK, .u.kick.code = 77};
+	struct wm_msg got = {.type = WM_KICK};
 	const char *why = NULL;
 
 	ck_assert_int_eq(wire_master_decode(b.p, b.len, &got, &why), err);
 	ck_assert_ptr_nonnull(why);
 	ck_assert_msg(strncmp(why, field, strlen(field)) == 0 && why[strlen(field)] == ':',
 		"expected %s, got \"%s\"", field, why);
-	ck_assert_uint_eq(got.type, WM_KICK);
-	ck_assert_uint_eq(got.u.kick.code, 77);
+	ck_assert_uint_eq(got.type, 0);
 	free(b.p);
 }
 

@@ -84,7 +84,7 @@ static void encode_decode(const struct wm_msg *m)
 		if (!reported(wire_master_decode(
 			    frame + WIRE_FRAME_HDR, len - WIRE_FRAME_HDR, &got, &why)))
 			break;
-		ck_assert_uint_eq(got.type, WM_HEARTBEAT);
+		ck_assert_uint_eq(got.type, 0);
 		ck_assert_str_eq(why, "message: no memory to decode it");
 	}
 	ck_assert(same_master(m, &got));

@@ -196,6 +196,7 @@ bool ccm_peer_return(
 	p = ccm_peer_find(m, &j->peer);
 	if (!p)
 		return false;
+	ccm_agent_cut_older(m, a);
 	if (ccm_seat_objection(m, a, j->group, text, sizeof text)) {
 		ccm_join_refuse(m, a, &j->peer, WIRE_INVALID_USAGE, text);
 		ccm_absent_remove(m, p, text);

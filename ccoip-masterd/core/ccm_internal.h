@@ -249,6 +249,10 @@ struct ccm_peer *ccm_peer_new(struct ccm *m, struct ccm_agent *a, const struct w
 void ccm_ring_remove(struct ccm_group *g, struct ccm_seat *s);
 /* a speaks for its peers from now on. */
 void ccm_agent_claim(struct ccm *m, struct ccm_agent *a);
+/* a is about to join. An agent joins by one connection: where a has no state of the run (or its
+ * hello would have cut the older one), the peers that joined by the older one have left, and only
+ * the news is late. */
+void ccm_agent_cut_older(struct ccm *m, const struct ccm_agent *a);
 /* Why a cannot have one more peer in the group: NULL, or the sentence in buf. */
 const char *ccm_seat_objection(
 	const struct ccm *m, const struct ccm_agent *a, uint32_t group, char *buf, size_t size);

@@ -287,14 +287,12 @@ struct ccm_peer *ccm_peer_new(struct ccm *m, struct ccm_agent *a, const struct w
 	return p;
 }
 
-/* An agent joins by one connection. Where it has no state of the run (or the hello would have said
- * so), whoever joined by an older one has left: only the news is late. */
-static void cut_older(struct ccm *m, const struct ccm_agent *a)
+void ccm_agent_cut_older(struct ccm *m, const struct ccm_agent *a)
 {
 	struct ccm_agent *old;
 
 	HASH_FIND(hh_id, m->by_id, &a->hello.agent, sizeof a->hello.agent, old);
-	if (!old || old == a)
+	if (!old || old == a || a->knows_run)
 		return;
 	ccm_close(m, old->conn, "the agent joins by another connection");
 	ccm_agent_lost(m, old, "it has left, and joins by another connection");
@@ -317,7 +315,7 @@ void ccm_member_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j
 		ccm_peer_stranger(m, a, &j->peer);
 		return;
 	}
-	cut_older(m, a);
+	ccm_agent_cut_older(m, a);
 	if (join_objection(m, a, j, text, sizeof text)) {
 		ccm_join_refuse(m, a, &j->peer, WIRE_INVALID_USAGE, text);
 		return;

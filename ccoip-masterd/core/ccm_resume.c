@@ -272,6 +272,7 @@ bool ccm_resume_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j
 		ccm_peer_stranger(m, a, &j->peer);
 		return true;
 	}
+	ccm_agent_cut_older(m, a);
 	if (ccm_seat_objection(m, a, j->group, text, sizeof text)) {
 		ccm_join_refuse(m, a, &j->peer, WIRE_INVALID_USAGE, text);
 		return true;

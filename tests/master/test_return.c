@@ -461,6 +461,36 @@ START_TEST(who_comes_by_one_of_two_connections_too_many_is_gone)
 }
 END_TEST
 
+/* Its new agent had state of the run for r alone, which has left again; only the news is late. */
+START_TEST(peers_of_a_dead_agent_come_back_by_two_connections)
+{
+	struct fk_peer x = fk_admit(c, 0, (struct fk_peer[]){p, q, r}, 3);
+	struct fk_host *d, *e;
+	struct wm_msg hello;
+
+	fk_cut(c, "the process died");
+	e = fk_redial_as(c, 1, true);
+	r = fk_join_again(&r, e, WM_JOIN_ACCEPTED);
+	fk_resumed(e);
+	d = fk_connect(&f, "c", "10.9.0.2");
+	d->id = e->id;
+	hello = fk_hello(d);
+	fk_send(d, &hello);
+	fk_forget(&f);
+	x = fk_join_again(&x, d, WM_JOIN_NEW);
+	ck_assert_uint_eq(fk_count(d, WM_KICK), 0);
+	ck_assert(!e->open);
+	ck_assert(!fk_present(&r));
+	ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_ACCEPTED);
+	ck_assert(!fk_info(&x).absent);
+	ck_assert_uint_eq(fk_take(a, WM_WORLD)->u.world.global, 3);
+	(void)fk_take(d, WM_COMMIT);
+	r = x;
+	vote_all(1);
+	ck_assert_uint_eq(fk_count(d, WM_OP_START), 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("return");
@@ -487,6 +517,7 @@ int main(void)
 	tcase_add_test(tc, losses_are_told_before_what_they_have_ended);
 	tcase_add_test(tc, only_who_resumes_votes_for_what_has_started);
 	tcase_add_test(tc, who_comes_by_one_of_two_connections_too_many_is_gone);
+	tcase_add_test(tc, peers_of_a_dead_agent_come_back_by_two_connections);
 	suite_add_tcase(s, tc);
 	return tl_run(s);
 }

@@ -141,9 +141,13 @@ uint32_t ccm_tick_ms(const struct ccm *m)
 }
 
 /* Of an agent that came too late for the recovery, or came back. */
-static void learn(struct ccm *m, const struct wm_resume *r)
+static void learn(struct ccm *m, const struct ccm_agent *a, const struct wm_resume *r)
 {
 	ccm_vote_learn(m, r->topo_turn, r->pending_turn);
+	if (cc_id_is_zero(&a->hello.run_key)) /* it knows nothing itself */
+		return;
+	ccm_at_least(&m->heard_epoch, r->epoch);
+	ccm_at_least(&m->last_seq, r->last_seq);
 }
 
 static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg)
@@ -181,7 +185,7 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 	case WM_RESUME:
 		ccm_resuming_set(m, a, false);
 		if (a->knows_run)
-			learn(m, &msg->u.resume);
+			learn(m, a, &msg->u.resume);
 		/* The commit that its peers wait for may take a while. Till then they would try
 		 * again and again what fails for the losses that they have missed. */
 		ccm_outcomes_compare(m, a, &msg->u.resume);

@@ -349,6 +349,7 @@ static void round_commit(struct ccm *m)
 	}
 	m->changed = false;
 	m->reorder_ns = 0;
+	ccm_at_least(&m->epoch, m->heard_epoch);
 	m->epoch += changed;
 	ccm_log(m, CCM_LOG_INFO, "round %llu is committed: epoch %llu, %u peers",
 		(unsigned long long)m->last_round, (unsigned long long)m->epoch, m->n_accepted);

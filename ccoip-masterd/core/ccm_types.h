@@ -443,6 +443,7 @@ struct ccm {
 	uint64_t asked_ns;   /* when a peer came by a new agent, or 0 */
 	uint64_t said_ns;    /* when an agent said last what it knows of the run, or 0 */
 	uint64_t restored_epoch, restored_version;
+	uint64_t heard_epoch;              /* the highest of agents that came later */
 	uint64_t peers_epoch, peers_wired; /* recovering: the highest that a peer was in, and the
 					    * last committed round that one knows of */
 	uint64_t peers_version;            /* likewise: of the world that one was told, */

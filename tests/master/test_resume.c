@@ -72,6 +72,34 @@ START_TEST(who_does_not_come_back_is_lost)
 }
 END_TEST
 
+/* The one agent that came fell silent before it could say anything: the master counts from where
+ * nobody knows, and the agent, when it comes again, from far above. */
+START_TEST(numbers_of_an_agent_that_comes_too_late_count)
+{
+	const struct wm_op_start *s;
+	struct fk_peer v[2];
+
+	tk_dial(0);
+	fk_tick_silent(&tk.f, 3200, tk.h[0]);
+	ck_assert(!fk_status(&tk.f).recovering);
+	ck_assert_uint_eq(fk_status(&tk.f).accepted, 0);
+	tk.h[3] = fk_host(&tk.f, "d", "10.0.0.4");
+	v[0] = fk_join(tk.h[3], 0);
+	tk.know[0].r.epoch = tk.know[0].r.last_seq = UINT64_C(1) << 50;
+	tk_come_back(0);
+	ck_assert_uint_eq(fk_take(tk.h[0], WM_KICK)->u.kick.code, WIRE_RANK_CONNECTION_LOST);
+	v[1] = fk_join(tk.h[0], 0);
+	tk_end(0);
+	fk_topo(&v[0]);
+	ck_assert_uint_gt(fk_take(tk.h[0], WM_COMMIT)->u.commit.epoch, UINT64_C(1) << 50);
+	fk_vote(&v[0], 1);
+	fk_vote(&v[1], 1);
+	s = &fk_take(tk.h[0], WM_OP_START)->u.op_start;
+	ck_assert_uint_eq(s->epoch, tk.h[0]->epoch);
+	ck_assert_uint_gt(s->seq, UINT64_C(1) << 50);
+}
+END_TEST
+
 /* The last master had lost b and c, who did not hear of it, gone on with a, and died with a's
  * agent: only a's peer knows. But who was ready for the round that it committed was in that commit;
  * not who was ready for one that was dropped. */
@@ -544,6 +572,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, tk_setup, tk_teardown);
 	tcase_add_test(tc, nobody_notices_when_only_the_master_died);
 	tcase_add_test(tc, who_does_not_come_back_is_lost);
+	tcase_add_test(tc, numbers_of_an_agent_that_comes_too_late_count);
 	tcase_add_loop_test(tc, peers_know_what_died_with_their_agent, 0, 3);
 	tcase_add_loop_test(tc, newcomers_of_an_older_round_are_still_waiting, 0, 2);
 	tcase_add_test(tc, what_peers_know_comes_by_any_connection);

@@ -412,6 +412,34 @@ int cc_interfaces(struct cc_interface *ret, unsigned max)
 	return (int)total;
 }
 
+int cc_local_addr(int fd, struct cc_addr *ret)
+{
+	struct sockaddr_storage ss;
+	socklen_t len = sizeof ss;
+
+	if (getsockname(fd, (struct sockaddr *)&ss, &len) < 0)
+		return CC_ERR_IO;
+	return cc_addr_from_sockaddr((struct sockaddr *)&ss, ret);
+}
+
+bool cc_addr_is_here(const struct cc_addr *a)
+{
+	struct cc_addr any_port = *a;
+	struct sockaddr_storage ss;
+	socklen_t len;
+	bool here;
+	int fd;
+
+	any_port.port = 0;
+	len = cc_addr_to_sockaddr(&any_port, &ss);
+	fd = socket(ss.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return true;
+	here = bind(fd, (struct sockaddr *)&ss, len) == 0 || errno != EADDRNOTAVAIL;
+	close(fd);
+	return here;
+}
+
 bool cc_is_folder(const char *path)
 {
 	struct stat st;

@@ -84,6 +84,10 @@ struct cc_interface {
  * and those on the loopback interface last. How many there are, of which `max` were written; or
  * CC_ERR_IO. */
 int cc_interfaces(struct cc_interface *ret, unsigned max);
+/* The address of this host that a connected socket has. 0 or CC_ERR_IO. */
+int cc_local_addr(int fd, struct cc_addr *ret);
+/* Has this host the address? True where that cannot be found out. */
+bool cc_addr_is_here(const struct cc_addr *a);
 /* Is there a folder in the place of a file? fopen() takes it for an empty one. */
 bool cc_is_folder(const char *path);
 /* Are the first bits of both alike? */

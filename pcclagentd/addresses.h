@@ -42,6 +42,14 @@ struct agentd;
 /* The core is told if there is something new. */
 void addresses_refresh(struct agentd *d);
 void addresses_tick(struct agentd *d, uint64_t now);
+/* This host has lost the address, and has others: what uses it should begin anew with one of these.
+ * Asked for the same one time and again it looks but once; zero `last` before. text: says so. */
+struct last_address {
+	struct cc_addr addr;
+	bool gone;
+	char text[128];
+};
+bool address_is_gone(struct last_address *last, const struct cc_addr *addr);
 /* Sorts addresses of another host: first those in networks that this host has, of interfaces that
  * were chosen before others, then all others; last those that this host has itself, which are
  * seldom meant. Otherwise the order stays. */

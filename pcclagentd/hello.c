@@ -314,6 +314,7 @@ static void welcome(
 		in_link_broken(r, l, "a stream broke while it was opened");
 		return;
 	}
+	(void)cc_local_addr(fd, &l->here);
 	if (add_stream(r, l, hello->stream, fd) < 0) {
 		in_link_broken(r, l, "the agent's engine took no more streams");
 		return;

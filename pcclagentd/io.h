@@ -247,6 +247,7 @@ struct in_link { /* streams that another agent opened to us */
 	uint32_t n_streams;
 	uint64_t have;          /* bit i: stream i is here */
 	struct small_in *small; /* the stream for small operations; NULL: not yet */
+	struct cc_addr here;    /* our end */
 	struct in_link *prev, *next;
 };
 
@@ -321,6 +322,7 @@ struct agentd {
 	uint32_t addresses_left_out;   /* more than others can be told */
 	bool addresses_known;
 	uint64_t addresses_ns; /* when they were found out */
+	uint64_t here_ns;      /* when it was looked whether those in use are still ours */
 	struct agt *core;
 	struct agt_actions acts;
 	bool stepping;
@@ -531,6 +533,9 @@ void out_link_heard(struct run *r, uint32_t num, bool silent);
 void out_link_send(struct run *r, uint32_t num, const uint8_t hdr[WLK_DATA_SIZE],
 	const uint8_t *payload, size_t len,
 	void (*done)(const void *payload, size_t len, void *arg), void *arg);
+/* Those whose address this host has lost are broken. */
+struct last_address;
+void out_links_leave(struct run *r, struct last_address *last);
 void out_link_tick(struct run *r, uint64_t now);
 void out_link_free_all(struct run *r);
 /* After a transfer went: the engine may forget links that nothing needs now. */

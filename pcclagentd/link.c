@@ -86,6 +86,7 @@ struct out_link {
 	bool up;
 	bool silent; /* the core was told */
 	struct link_health health;
+	struct cc_addr here; /* our end, when it is up */
 	uint64_t since, deadline, next_try;
 	uint64_t trip_ns; /* the longest round trip that was measured; 0: nothing has come back */
 	uint32_t n_tries, started;
@@ -541,6 +542,7 @@ static void link_finish(struct out_link *l)
 	struct agt_event ev = {.type = AGT_EV_LINK_UP, .run = r->id, .peer = l->to.agent};
 
 	l->up = true;
+	(void)cc_local_addr(l->streams[0].fd, &l->here);
 	for (uint32_t i = 0; i <= l->n_streams; i++) {
 		struct dial *d = &l->streams[i];
 		int fd = d->fd;
@@ -877,6 +879,20 @@ void out_link_send(struct run *r, uint32_t num, const uint8_t hdr[WLK_DATA_SIZE]
 		l->jammed = cc_conn_send_ref(l->small, payload, len, done, arg) < 0;
 	else
 		done(payload, len, arg);
+}
+
+void out_links_leave(struct run *r, struct last_address *last)
+{
+	struct eng_event how = {.link = 0};
+	struct out_link *l, *tmp;
+
+	DL_FOREACH_SAFE (r->out_links, l, tmp) {
+		if (!l->up || !address_is_gone(last, &l->here))
+			continue;
+		how.link = l->num;
+		snprintf(how.text, sizeof how.text, "%s", last->text);
+		(void)out_link_broken(r, &how);
+	}
 }
 
 /* The stream that time ran out for. */

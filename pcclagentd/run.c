@@ -494,9 +494,42 @@ static void look(struct run *r, uint64_t now)
 	eng_look(r->eng, r->up);
 }
 
+/* What has an address that this host has lost is not heard any more, and hears nobody. */
+static void leave_lost_address(struct run *r, struct last_address *last)
+{
+	struct in_link *l, *tmp;
+	struct cc_addr here;
+
+	out_links_leave(r, last);
+	DL_FOREACH_SAFE (r->in_links, l, tmp) {
+		if (address_is_gone(last, &l->here))
+			in_link_broken(r, l, last->text);
+	}
+	if (!r->up || cc_conn_local_addr(r->conn, &here) < 0 || !address_is_gone(last, &here))
+		return;
+	hang_up(r);
+	tell_down(r, last->text);
+}
+
+/* As often as engines look at their streams. */
+static void check_addresses(struct agentd *d, uint64_t now)
+{
+	struct last_address last = {.gone = false};
+	struct run *r, *tmp;
+
+	if (now - d->here_ns < MS(ENG_LOOK_MS))
+		return;
+	d->here_ns = now;
+	HASH_ITER (hh, d->runs, r, tmp) {
+		leave_lost_address(r, &last);
+	}
+}
+
 void run_tick(struct agentd *d, uint64_t now)
 {
 	struct run *r, *tmp;
+
+	check_addresses(d, now);
 
 	HASH_ITER (hh, d->runs, r, tmp) {
 		out_link_tick(r, now);

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Which addresses of a host others use: those of a second network, of the loopback interface, those
-that come later, the hundredth; and ports that a router forwards."""
+that come later, the hundredth, those that go; and ports that a router forwards."""
 
 import re
 import subprocess
 import sys
+import time
 
 import lib
 from lib import check, ids_of, judge, netns, together
@@ -215,9 +216,29 @@ def address_changes(hosts):
         lab.check_alive()
 
 
+def address_goes(hosts):
+    """One of two, which the agent's connections have. Silence would be noticed much later."""
+    with lib.Lab(hosts=hosts) as lab:
+        name = hosts.name(1)
+        subprocess.run(hosts.command(1, ["sysctl", "-qw", "net.ipv4.conf.all.promote_secondaries=1"]),
+                       check=True, timeout=lib.WAIT)
+        netns.ip("-n", name, "addr", "add", "10.84.0.77/24", "dev", "eth0")
+        lab.start(master_options=["--host-timeout", "25", "--link-timeout-ms", "25000",
+                                  "--stream-timeout-ms", "25000", "--stuck-timeout-ms", "25000"])
+        peers = lab.start_peers([0, 1])
+        reduces("before", peers)
+        netns.ip("-n", name, "addr", "del", hosts.address(1) + "/24", "dev", "eth0")
+        began = time.monotonic()
+        reduces("after an address that was in use has gone", peers)
+        took = time.monotonic() - began
+        check(took < 10, "without waiting for silence", took)
+        check(lib.ask("--master", lab.master, "status")[0]["accepted"] == 2, "both keep their places")
+        lab.check_alive()
+
+
 def test():
     for case in (later_and_chosen, subnet, on_loopback_interface, among_many, forwarded_ports,
-                 address_changes):
+                 address_changes, address_goes):
         hosts = lib.make_namespaces(2)
         if not hosts:
             raise lib.Skipped("needs network namespaces")

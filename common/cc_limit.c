@@ -410,6 +410,25 @@ const char *cc_limit_text(int error, char *buf, size_t size)
 	return buf;
 }
 
+const char *cc_limit_brief(int error, char *buf, size_t size)
+{
+	struct search s = {.root = "", .room = 2};
+	int saved = errno;
+
+	if (cc_limit_is(error))
+		(void)search(&s, error);
+	if (!cc_limit_is(error))
+		snprintf(buf, size, "%s", strerror(error));
+	else if (s.room <= 1 && !strchr(s.what, '/'))
+		snprintf(buf, size, "%s: %s of %s is %llu", strerror(error), s.what,
+			program_invocation_short_name, (unsigned long long)s.is);
+	else
+		snprintf(buf, size, "%s: the log of %s names the limit", strerror(error),
+			program_invocation_short_name);
+	errno = saved;
+	return buf;
+}
+
 bool cc_limit_is_refusal(int error)
 {
 	return error == EPERM || error == EACCES || error == ENOSYS;

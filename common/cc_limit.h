@@ -21,8 +21,10 @@ bool cc_limit_is(int error);
  * Keeps errno. For EAGAIN it looks at all processes of this user: not for where calls come often.
  */
 const char *cc_limit_text(int error, char *buf, size_t size);
-/* The same, for a call that was to get so many bytes of memory (0: it was for something else), with
- * the system's files below a root of a test. */
+/* The same without the process, the host and any path, for strangers. */
+const char *cc_limit_brief(int error, char *buf, size_t size);
+/* Like cc_limit_text, for a call that was to get so many bytes of memory (0: it was for something
+ * else), with the system's files below a root of a test. */
 const char *cc_limit_text_below(
 	const char *root, int error, uint64_t asked, char *buf, size_t size);
 /* Does a system that lacks a call, or a filter that forbids it, say this errno? */

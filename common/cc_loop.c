@@ -364,7 +364,7 @@ struct cc_listener {
 	uint64_t warned_ns;
 	int spare; /* -1: none */
 	void (*fn)(void *arg, int fd);
-	void (*on_shortage)(void *arg, int fd, const char *limit);
+	void (*on_shortage)(void *arg, int fd, int error, const char *limit);
 	void *arg;
 };
 
@@ -392,7 +392,7 @@ static void on_resume(evutil_socket_t fd, short what, void *arg)
 }
 
 /* Takes the connection by the descriptor that was kept for this. */
-static bool refuse(struct cc_listener *x, const char *limit)
+static bool refuse(struct cc_listener *x, int error, const char *limit)
 {
 	int fd;
 
@@ -401,7 +401,7 @@ static bool refuse(struct cc_listener *x, const char *limit)
 	close(x->spare);
 	fd = accept4(evconnlistener_get_fd(x->lev), NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0)
-		x->on_shortage(x->arg, fd, limit);
+		x->on_shortage(x->arg, fd, error, limit);
 	x->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	return fd >= 0;
 }
@@ -415,7 +415,7 @@ static void on_accept_error(struct evconnlistener *lev, void *arg)
 	bool refused;
 
 	cc_limit_text(errno, limit, sizeof limit);
-	refused = (errno == EMFILE || errno == ENFILE) && refuse(x, limit);
+	refused = (errno == EMFILE || errno == ENFILE) && refuse(x, errno, limit);
 	if (!x->warned_ns || now - x->warned_ns > SHORTAGE_NS)
 		cc_log(CC_LOG_WARNING, "cannot accept connections: %s; %s", limit,
 			refused ? "they are refused" : "they wait");
@@ -471,7 +471,7 @@ void cc_listener_free(struct cc_listener *x)
 }
 
 void cc_listener_on_shortage(
-	struct cc_listener *x, void (*fn)(void *arg, int fd, const char *limit))
+	struct cc_listener *x, void (*fn)(void *arg, int fd, int error, const char *limit))
 {
 	x->on_shortage = fn;
 	x->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);

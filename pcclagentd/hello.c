@@ -537,18 +537,25 @@ static void on_accept(void *arg, int fd)
 	p->n_halves++;
 	h->watch = cc_watch_new(port->d->loop, fd, false, on_half, h);
 	if (!h->watch) {
+		int error = errno;
+
+		agentd_complain(port->d, CC_LOG_WARNING, "cannot watch a connection: %s",
+			cc_limit_text(error, limit, sizeof limit));
 		(void)send_refusal(
-			fd, WLK_REFUSED_LIMIT, cc_limit_text(errno, limit, sizeof limit));
+			fd, WLK_REFUSED_LIMIT, cc_limit_brief(error, limit, sizeof limit));
 		half_free(h, false);
 	}
 }
 
 /* The other end need not wait to hear that no hello is answered here now. */
-static void on_shortage(void *arg, int fd, const char *limit)
+static void on_shortage(void *arg, int fd, int error, const char *limit)
 {
+	char brief[CC_LIMIT_TEXT];
+
 	(void)arg;
+	(void)limit; /* which is in the log already */
 	packet_discard_input(fd);
-	(void)send_refusal(fd, WLK_REFUSED_LIMIT, limit);
+	(void)send_refusal(fd, WLK_REFUSED_LIMIT, cc_limit_brief(error, brief, sizeof brief));
 	close(fd);
 }
 

@@ -178,7 +178,7 @@ static void let_be_asked(struct port *p)
 
 int port_open(struct port *p, struct agentd *d, enum wlk_service service, uint16_t wanted,
 	void (*on_accept)(void *arg, int fd),
-	void (*on_shortage)(void *arg, int fd, const char *limit))
+	void (*on_shortage)(void *arg, int fd, int error, const char *limit))
 {
 	int err;
 

@@ -21,7 +21,7 @@ struct port {
 	struct cc_listener *listener;
 	void (*on_accept)(void *arg, int fd); /* arg: the port */
 	/* See cc_listener_on_shortage. */
-	void (*on_shortage)(void *arg, int fd, const char *limit);
+	void (*on_shortage)(void *arg, int fd, int error, const char *limit);
 	/* Of a private agent: where another one asks for the port; -1: nobody can. */
 	int asked_fd;
 	struct cc_watch *asked;
@@ -31,7 +31,7 @@ struct port {
  * The port must stay where it is. */
 int port_open(struct port *p, struct agentd *d, enum wlk_service service, uint16_t wanted,
 	void (*on_accept)(void *arg, int fd),
-	void (*on_shortage)(void *arg, int fd, const char *limit));
+	void (*on_shortage)(void *arg, int fd, int error, const char *limit));
 /* Also of a port that was never opened. */
 void port_close(struct port *p);
 

@@ -446,11 +446,12 @@ static void on_accept(void *arg, int fd)
 		session_drop(d, s->id, WIRE_INTERNAL_ERROR, "the agent cannot watch the socket");
 }
 
-static void on_shortage(void *arg, int fd, const char *limit)
+static void on_shortage(void *arg, int fd, int error, const char *limit)
 {
 	struct wl_reply bye = {.code = WIRE_OUT_OF_MEMORY};
 
 	(void)arg;
+	(void)error;
 	snprintf(bye.text, sizeof bye.text, "the agent cannot take another process: %s", limit);
 	packet_discard_input(fd);
 	(void)packet_send(fd, &bye, NULL, 0);

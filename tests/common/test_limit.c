@@ -175,6 +175,32 @@ START_TEST(open_files)
 }
 END_TEST
 
+/* Who has not proven to be a member hears of no process, host or path. */
+START_TEST(strangers_hear_less)
+{
+	char brief[CC_LIMIT_TEXT], expected[CC_LIMIT_TEXT], host[64] = "";
+	static const int errors[] = {EMFILE, ENFILE, ENOMEM, EAGAIN};
+	struct rlimit rl;
+
+	ck_assert_int_eq(gethostname(host, sizeof host - 1), 0);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &rl), 0);
+	snprintf(expected, sizeof expected,
+		"%s: the limit of open files (RLIMIT_NOFILE) of %s is %llu", strerror(EMFILE),
+		program_invocation_short_name, (unsigned long long)rl.rlim_cur);
+	errno = EBUSY;
+	ck_assert_str_eq(cc_limit_brief(EMFILE, brief, sizeof brief), expected);
+	ck_assert_int_eq(errno, EBUSY);
+	for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+		cc_limit_brief(errors[i], brief, sizeof brief);
+		ck_assert_msg(strncmp(brief, strerror(errors[i]), strlen(strerror(errors[i]))) == 0,
+			"%s", brief);
+		ck_assert_msg(!strstr(brief, "pid") && !strchr(brief, '/') && !strstr(brief, host),
+			"%s", brief);
+	}
+	ck_assert_str_eq(cc_limit_brief(ECONNREFUSED, brief, sizeof brief), strerror(ECONNREFUSED));
+}
+END_TEST
+
 static void limit(int resource, rlim_t max)
 {
 	struct rlimit rl;
@@ -260,6 +286,7 @@ int main(void)
 	tcase_add_test(tc, memory_of_cgroups);
 	tcase_add_test(tc, memory_of_process_and_system);
 	tcase_add_test(tc, open_files);
+	tcase_add_test(tc, strangers_hear_less);
 	tcase_add_test(tc, limits_of_the_process);
 	tcase_add_test(tc, a_user_has_no_more_threads);
 	suite_add_tcase(s, tc);

@@ -31,6 +31,14 @@ def first_failure(peer):
     return answer if answer["code"] != SUCCESS else peer.call("connect", SOON)
 
 
+def names_far(answer, agent, host, *words):
+    """Or only the host, where its agent has refused a connection: strangers connect as well."""
+    text = answer["text"]
+    return names(answer, f"pcclagentd (pid {agent.pid})", *words) or (
+        answer["code"] == OUT_OF_MEMORY and all(str(w) in text for w in words)
+        and f" host-{host}: " in text and ": refused: " in text and "pid " not in text)
+
+
 def names(answer, *words):
     return (answer["code"] == OUT_OF_MEMORY and all(str(w) in answer["text"] for w in words)
             and "pid " in answer["text"] and "on host " in answer["text"])
@@ -77,7 +85,7 @@ def newcomer_without_descriptors(host):
             while not select.select([newcomer.process.stdout], [], [], 0.02)[0]:
                 member.expect("update")
             answer = newcomer.read()
-            check(names(answer, "RLIMIT_NOFILE", f"pcclagentd (pid {agent.pid})", count + n - 1),
+            check(names_far(answer, agent, host, "RLIMIT_NOFILE", count + n - 1),
                   f"no descriptor for a newcomer: {answer['text']}", answer)
             if "no link" in answer["text"] or answer["code"] == SUCCESS:
                 break
@@ -162,6 +170,28 @@ def agent_without_descriptors():
         lab.check_alive()
 
 
+def strangers_hear_no_names():
+    """Its ports have no descriptor: who connects there hears of the limit, the log of the process."""
+    with lib.Lab() as lab:
+        lab.start_master()
+        agent = lab.start_agent()
+        agent.await_log("ports: p2p")
+        ports = agent.tcp_ports()
+        check(len(ports) == 3, "it has its ports", ports)
+        set_limit(agent.pid, resource.RLIMIT_NOFILE, agent.open_files())
+        for port in ports:
+            with socket.create_connection((lab.hosts.address(0), port), SOON) as s:
+                s.settimeout(SOON)
+                said = b""
+                while data := s.recv(4096):
+                    said += data
+            check(b"RLIMIT_NOFILE" in said and b"pid" not in said and b"/" not in said
+                  and socket.gethostname().encode() not in said, f"port {port} says {said}", said)
+        agent.await_log("cannot accept connections: Too many open files")
+        agent.await_log(f"pcclagentd (pid {agent.pid})")
+        lab.check_alive()
+
+
 def synchronize(peers):
     """The first peer has what the second gets; within SOON both have succeeded, or both have failed."""
     for peer, strategy in zip(peers, ("send", "receive")):
@@ -177,10 +207,10 @@ def state_peers(lab):
     return peers
 
 
-def all_told(peers, answers, agent, *words):
+def all_told(peers, answers, host, agent, *words):
     """Both calls end with the code and the same sentence, and nobody is lost."""
-    return (all(names(a, *words, f"pcclagentd (pid {agent.pid})") and a["check"] == "ok"
-                and a["losses"] == 0 for a in answers)
+    return (all(names_far(a, agent, host, *words) and a["check"] == "ok" and a["losses"] == 0
+                for a in answers)
             and len({a["text"] for a in answers}) == 1
             and all(p.call("attr", SOON)["global"] == len(peers) for p in peers))
 
@@ -197,7 +227,7 @@ def state_without_descriptors(host):
             if all(a["code"] == SUCCESS for a in answers):
                 break
             failures += 1
-            told = all_told(peers, answers, agent, "RLIMIT_NOFILE", f"is {count + more}")
+            told = all_told(peers, answers, host, agent, "RLIMIT_NOFILE", f"is {count + more}")
             check(told, f"{more} descriptors for host {host}'s agent: {answers[0]['text']}", answers)
             if not told:
                 return
@@ -218,7 +248,7 @@ def state_without_threads(host):
             (group / "cgroup.procs").write_text(str(agent.pid), "ascii")
             (group / "pids.max").write_text("1", "ascii")
             answers = synchronize(peers)
-            check(all_told(peers, answers, agent, "pids.max", group.name),
+            check(all_told(peers, answers, host, agent, "pids.max", group.name),
                   f"no thread for host {host}'s agent: {answers[0]['text']}", answers)
             (group / "pids.max").write_text("max", "ascii")
             answers = synchronize(peers)
@@ -427,6 +457,7 @@ def test():
     for lasts in (True, False):
         agent_that_comes_back_without_threads(lasts)
     agent_without_descriptors()
+    strangers_hear_no_names()
     for host in (0, 1):
         newcomer_without_descriptors(host)
         state_without_descriptors(host)

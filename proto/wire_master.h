@@ -19,6 +19,7 @@
 
 #define WM_VERSION_MIN  2u
 #define WM_VERSION_MAX  2u
+#define WM_FEATURES     WM_ANY
 #define WM_NAME_MAX     64   /* host or program name, with NUL */
 #define WM_TEXT_MAX     384  /* reasons, with NUL */
 #define WM_ADDRS_MAX    64   /* addresses of one agent */
@@ -32,6 +33,10 @@
 #define WM_OUTCOMES_MAX 64 /* ended operations remembered per group, and asked for at once */
 /* of one wm_resume: WM_OUTCOMES_MAX of each group */
 #define WM_RESUME_OUTCOMES_MAX 65536
+
+/* Feature of a hello and its answer: it knows `any` of WM_BLOCKS. A master that does not would take
+ * the peer for one that waits for a single operation, and end calls that can meet. */
+#define WM_ANY 1u
 
 enum wm_type {
 	/* agent to master */

@@ -162,6 +162,7 @@ void ccm_agent_ack(struct ccm *m, struct ccm_agent *a)
 	char label[2 * WM_NAME_MAX];
 
 	ack->version = version < WM_VERSION_MAX ? version : WM_VERSION_MAX;
+	ack->features = a->hello.features & WM_FEATURES;
 	ack->run = m->cfg.run;
 	ack->heartbeat_ms = m->cfg.heartbeat_ms;
 	ack->timeout_ms = m->cfg.timeout_ms;

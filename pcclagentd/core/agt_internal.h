@@ -300,6 +300,7 @@ struct agt_run {
 	uint64_t term; /* of its last master */
 	bool resumed;  /* that one is not its first */
 	uint32_t heartbeat_ms, timeout_ms;
+	uint64_t features;       /* that its master has too */
 	uint32_t segment_wanted; /* by its master, and */
 	uint32_t segment_max; /* of the rings in force: hosts that start an attempt cut it alike */
 	struct agt_comm *comms;

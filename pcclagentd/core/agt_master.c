@@ -77,6 +77,7 @@ void agt_master_up(struct agt *a, const struct agt_event *ev)
 	h = &agt_send(a, r, WM_HELLO)->u.hello;
 	h->version_min = WM_VERSION_MIN;
 	h->version_max = WM_VERSION_MAX;
+	h->features = WM_FEATURES;
 	h->agent = a->cfg.agent;
 	memcpy(h->name, a->cfg.name, sizeof h->name);
 	h->advertised = a->cfg.addresses.advertised;
@@ -98,6 +99,7 @@ void agt_master_settings(struct agt *a, struct agt_run *r, const struct wm_hello
 	r->heartbeat_ms = m->heartbeat_ms < AGT_HEARTBEAT_MIN ? AGT_HEARTBEAT_MIN : m->heartbeat_ms;
 	r->timeout_ms = m->timeout_ms < AGT_TIMEOUT_MIN ? AGT_TIMEOUT_MIN : m->timeout_ms;
 	r->segment_wanted = m->segment_max;
+	r->features = m->features;
 	r->awaited = false;
 	cc_detect_init(&r->life, r->heartbeat_ms, r->timeout_ms, a->now);
 }

@@ -96,6 +96,8 @@ static void tell_of_any(struct agt *a, const struct agt_comm *c)
 	const struct agt_op *first = NULL;
 	uint32_t i;
 
+	if (!(c->run->features & WM_ANY))
+		return;
 	for (i = 0; i < SHM_SLOTS; i++) {
 		if (c->slots[i] && has_started(c->slots[i]))
 			return;

@@ -208,7 +208,9 @@ void fx_master_up(struct fx *f, uint32_t run)
 
 	fx_event(f, AGT_EV_MASTER_UP, run, NULL);
 	ck_assert_uint_eq(fx_sent(f, WM_HELLO), 1);
+	ck_assert_uint_eq(fx_msg(f, WM_HELLO, 0)->u.hello.features, WM_FEATURES);
 	m.u.hello_ack.version = WM_VERSION_MAX;
+	m.u.hello_ack.features = WM_FEATURES;
 	m.u.hello_ack.run = fx_id(200 + run);
 	m.u.hello_ack.heartbeat_ms = f->heartbeat_ms;
 	m.u.hello_ack.timeout_ms = f->timeout_ms;
@@ -413,6 +415,7 @@ struct wm_msg fx_ack(uint64_t term)
 	struct wm_msg m = {.type = WM_HELLO_ACK};
 
 	m.u.hello_ack = (struct wm_hello_ack){.version = WM_VERSION_MAX,
+		.features = WM_FEATURES,
 		.run = fx_id(201),
 		.heartbeat_ms = 1000,
 		.timeout_ms = 3000,

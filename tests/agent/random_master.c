@@ -156,6 +156,7 @@ static void master_greets(struct world *w, uint32_t run, struct run *r)
 	struct wm_hello_ack *a = &m.u.hello_ack;
 
 	a->version = WM_VERSION_MAX;
+	a->features = rnd(w, 4) ? WM_FEATURES : 0;
 	a->heartbeat_ms = 1000;
 	a->timeout_ms = 5000;
 	r->acked = true;

@@ -193,6 +193,37 @@ START_TEST(the_next_master_hears_who_waits_for_any)
 }
 END_TEST
 
+static void resume_with(uint64_t features)
+{
+	struct wm_msg ack = fx_ack(1);
+
+	ack.u.hello_ack.features = features;
+	fx_orphan(f);
+	fx_greet(f);
+	fx_from_master(f, 1, &ack);
+}
+
+/* It would take the peer for one that waits for a single operation. */
+START_TEST(a_master_without_the_feature_hears_nothing_of_any)
+{
+	unsigned i, tag;
+
+	resume_with(0);
+	for (tag = 1; tag < 3; tag++)
+		for (i = 0; i < 3; i++)
+			submit(i, tag, false, true);
+	asleep_any(0, 2);
+	ck_assert_uint_eq(fx_sent(f, WM_BLOCKS), 0);
+	asleep(1, 1);
+	ck_assert_uint_eq(fx_sent(f, WM_BLOCKS), 1); /* of one it does */
+	resume_with(WM_ANY);
+	ck_assert_uint_gt(fx_sent(f, WM_BLOCKS), 1);
+	resume_with(0);
+	for (i = 0; i < fx_sent(f, WM_BLOCKS); i++)
+		ck_assert_uint_eq(fx_msg(f, WM_BLOCKS, i)->u.blocks.any, 0);
+}
+END_TEST
+
 /* Nobody here will join what the others collect. */
 START_TEST(votes_are_kept_back_for_nobody_who_waits_for_something_else)
 {
@@ -336,6 +367,7 @@ Suite *stuck_suite(void)
 	tcase_add_test(tc, who_waits_for_any_is_told_of_once_all_are_voted_for);
 	tcase_add_test(tc, who_waits_for_any_waits_until_the_first_ends);
 	tcase_add_test(tc, the_next_master_hears_who_waits_for_any);
+	tcase_add_test(tc, a_master_without_the_feature_hears_nothing_of_any);
 	tcase_add_loop_test(tc, votes_are_kept_back_for_nobody_who_waits_for_something_else, 0, 4);
 	tcase_add_test(tc, votes_are_kept_back_for_who_may_still_submit);
 	tcase_add_test(tc, an_update_is_answered_alone);

@@ -54,9 +54,11 @@ START_TEST(the_hello_is_answered_with_the_run)
 	const struct wm_hello_ack *ack;
 
 	msg.u.hello.version_max = 9;
+	msg.u.hello.features = UINT64_MAX;
 	fk_send(h, &msg);
 	ack = &fk_take(h, WM_HELLO_ACK)->u.hello_ack;
 	ck_assert_uint_eq(ack->version, WM_VERSION_MAX);
+	ck_assert_uint_eq(ack->features, WM_FEATURES); /* those that both have */
 	ck_assert_uint_eq(ack->run.b[0], 1);
 	ck_assert_uint_eq(ack->heartbeat_ms, 500);
 	ck_assert_uint_eq(ack->timeout_ms, 2800);

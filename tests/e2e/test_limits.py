@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 import lib
-from lib import AGENT_UNAVAILABLE, OUT_OF_MEMORY, SUCCESS, check
+from lib import AGENT_UNAVAILABLE, OUT_OF_MEMORY, RANK_CONNECTION_LOST, SUCCESS, check
 
 INTERNAL_ERROR = 2
 
@@ -298,6 +298,33 @@ def process_without_address_space():
         lab.check_alive()
 
 
+def result_without_address_space():
+    """Others have the result that it cannot map: it leaves them, and they hear why."""
+    reduce = "type=f32 op=sum count=4000000 ids=0,1,2"
+    with lib.Lab(2) as lab:
+        lab.start()
+        peers = [lab.start_peer(k, host=k % 2) for k in range(3)]
+        short, others = peers[2], peers[:2]  # it shares the result with the first one
+        lib.form_run(peers)
+        short.expect(f"submit slot=0 {reduce} tag=2")
+        used = int(pathlib.Path(f"/proc/{short.pid}/statm").read_text("ascii").split()[0])
+        # Its operand is still to be copied to shared memory: for that there is room.
+        set_limit(short.pid, resource.RLIMIT_AS, used * resource.getpagesize() + 24 * (1 << 20))
+        answers = lib.together(others, f"reduce {reduce} tag=2")
+        check(all(a["code"] == SUCCESS for a in answers), "others have the result", answers)
+        for peer in others:
+            peer.send(f"reduce {reduce} tag=3")
+        answer = short.call("await slot=0", SOON)
+        check(names(answer, "RLIMIT_AS", "cannot have the result"), answer["text"], answer)
+        for peer in others:
+            answer = peer.read(SOON)
+            check(answer["code"] == RANK_CONNECTION_LOST
+                  and "host-0" in answer["text"]
+                  and "it left the run: it cannot have the result" in answer["text"]
+                  and "RLIMIT_AS" in answer["text"], f"others hear: {answer['text']}", answer)
+        lab.check_alive()
+
+
 def master_without_descriptors():
     """It says so, waits, and takes in who waits when it can."""
     with lib.Lab() as lab:
@@ -464,6 +491,7 @@ def test():
         state_without_threads(host)
     process_without_descriptors()
     process_without_address_space()
+    result_without_address_space()
     master_without_descriptors()
     daemons_that_cannot_start()
     starting_an_agent()

@@ -314,7 +314,7 @@ struct wm_ring {
 	char prev_name[WM_NAME_MAX]; /* of its host; "" when hosts == 1 */
 	uint32_t n_members;          /* local peers in this group, in rank order */
 	struct cc_id *members;
-	bool renew;       /* the link to next was lost at the other end: open another one */
+	bool renew;       /* the link to next may be lost at the other end: open another one */
 	bool prev_renews; /* so does prev with the link from there */
 };
 

@@ -59,6 +59,41 @@ static uint32_t group_pool(const struct ccm *m, const struct ccm_group *g, bool 
 	return pool > WM_POOL_MAX ? WM_POOL_MAX : pool;
 }
 
+static bool has_started(const struct ccm_group *g)
+{
+	const struct ccm_op *o;
+
+	DL_FOREACH (g->ops, o)
+		if (o->seq && !o->sync)
+			return true;
+	return false;
+}
+
+/* The ring of a run that was taken over may not be known while operations of it go on. */
+static bool leads_to(const struct ccm_seat *s, const struct ccm_agent *to)
+{
+	const struct ccm_group *g = s->group;
+
+	if (g->n_ring == 0)
+		return has_started(g);
+	return s->in_ring && g->n_ring > 1 && g->ring[(s->pos + 1) % g->n_ring]->agent == to;
+}
+
+/* Must s open another link to the next host, even if it has one? Its end there may be lost: where
+ * no ring in force has this link, it was kept from a round that has been dropped, and only a master
+ * that has died may have heard of the loss. */
+static bool renews(const struct ccm_seat *s)
+{
+	const struct ccm_group *g = s->group;
+	const struct ccm_agent *to = g->next_ring[(s->next_pos + 1) % g->n_next]->agent;
+	const struct ccm_seat *x;
+
+	DL_FOREACH2 (s->agent->seats, x, next_a)
+		if (leads_to(x, to))
+			return s->renew;
+	return true;
+}
+
 static void fill_ring(struct ccm *m, const struct ccm_seat *s, bool accept, struct wm_ring *r)
 {
 	const struct ccm_group *g = s->group;
@@ -73,8 +108,8 @@ static void fill_ring(struct ccm *m, const struct ccm_seat *s, bool accept, stru
 		prev = prev_seat->agent;
 		ccm_agent_endpoint(next, s->agent, &r->next);
 		r->prev = prev->hello.agent;
-		r->renew = s->renew;
-		r->prev_renews = prev_seat->renew;
+		r->renew = renews(s);
+		r->prev_renews = renews(prev_seat);
 		ccm_print(r->prev_name, sizeof r->prev_name, "%s", prev->hello.name);
 	}
 	r->members = ccm_calloc(m, s->n_candidates, sizeof *r->members);
@@ -500,26 +535,6 @@ void ccm_round_report(struct ccm *m, struct ccm_agent *a, const struct wm_round_
 	a->reported = true;
 	m->round.n_reported++;
 	keep_failures(m, a, r);
-}
-
-static bool has_started(const struct ccm_group *g)
-{
-	const struct ccm_op *o;
-
-	DL_FOREACH (g->ops, o)
-		if (o->seq && !o->sync)
-			return true;
-	return false;
-}
-
-/* The ring of a run that was taken over may not be known while operations of it go on. */
-static bool leads_to(const struct ccm_seat *s, const struct ccm_agent *to)
-{
-	const struct ccm_group *g = s->group;
-
-	if (g->n_ring == 0)
-		return has_started(g);
-	return s->in_ring && g->n_ring > 1 && g->ring[(s->pos + 1) % g->n_ring]->agent == to;
 }
 
 /* The link from s to the agent `to`: what was under way over it may lie in a dead socket, which

@@ -200,6 +200,33 @@ START_TEST(a_lost_link_ends_what_is_under_way_and_is_made_anew)
 }
 END_TEST
 
+/* A newcomer may keep one from a round that was dropped, of which the other end is lost: whoever
+ * was told of that may have died since. */
+START_TEST(links_that_no_ring_has_are_made_anew)
+{
+	run_of(2);
+	h[2] = fk_host(&f, "c", "10.0.0.3");
+	p[2] = fk_join(h[2], 0);
+	fk_manual(&f);
+	fk_forget(&f);
+	fk_topo(&p[0]);
+	fk_topo(&p[1]);
+	ck_assert(!fk_take(h[0], WM_ROUND)->u.round.rings[0].renew);
+	ck_assert(h[0]->round.rings[0].prev_renews);
+	ck_assert(fk_take(h[1], WM_ROUND)->u.round.rings[0].renew);
+	ck_assert(!h[1]->round.rings[0].prev_renews);
+	ck_assert(fk_take(h[2], WM_ROUND)->u.round.rings[0].renew);
+	ck_assert(h[2]->round.rings[0].prev_renews);
+	fk_round_report(h[0], NULL, NULL);
+	fk_round_report(h[1], NULL, NULL);
+	fk_round_report(h[2], NULL, NULL);
+	ck_assert_ptr_nonnull(fk_take(h[2], WM_COMMIT));
+	lose_link(h[0], h[1], false);
+	ck_assert(!fk_take(h[1], WM_ROUND)->u.round.rings[0].renew);
+	ck_assert(!fk_take(h[2], WM_ROUND)->u.round.rings[0].renew);
+}
+END_TEST
+
 START_TEST(an_accepting_round_is_restarted_without_the_lost)
 {
 	struct ccm_peer_info info;
@@ -761,6 +788,7 @@ int main(void)
 	tcase_add_test(tc, one_round_has_the_rings_of_all_groups_of_an_agent);
 	tcase_add_test(tc, the_pool_is_the_largest_that_a_member_asks_for);
 	tcase_add_test(tc, a_lost_link_ends_what_is_under_way_and_is_made_anew);
+	tcase_add_test(tc, links_that_no_ring_has_are_made_anew);
 	tcase_add_test(tc, a_loss_is_announced_before_aborts_and_the_ring_is_rewired);
 	tcase_add_test(tc, an_accepting_round_is_restarted_without_the_lost);
 	tcase_add_test(tc, a_newcomer_lost_in_its_round_leaves_the_vote_answered);

@@ -146,7 +146,7 @@ static void peer_move(
 		m->changed = true;
 		m->rewire = true;
 	}
-	if (!same && (restored || m->recovering))
+	if (m->recovering && (!same || cc_id_is_zero(&a->hello.run_key)))
 		ccm_peer_restarted(m, p);
 	ccm_log(m, CCM_LOG_NOTICE, "%s has come back to group %u", ccm_peer_label(p, label),
 		s->group->id);

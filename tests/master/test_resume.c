@@ -221,6 +221,49 @@ START_TEST(without_agents_peers_know_who_was_left_out)
 }
 END_TEST
 
+/* It has no state of the run, each time that it comes. */
+static void come_by_one_agent(size_t i, uint64_t epoch)
+{
+	struct fk_host *x = fk_connect(&tk.f, tk.h[i]->name, "10.9.0.1");
+	struct wm_msg hello;
+
+	x->id = tk.h[i]->id;
+	tk.h[i] = x;
+	hello = fk_hello(x);
+	hello.u.hello.run = tk.f.run;
+	fk_send(x, &hello);
+	tk.h[i]->peers = (struct wm_join){.epoch = epoch, .wired = epoch, .topo_turn = 2};
+	tk.h[i]->peers.version = epoch;
+	tk.h[i]->peers.global = 2;
+	tk.know[i] = (struct tk_know){.own.group = 9};
+	tk_join(i, WM_JOIN_ACCEPTED);
+	tk_end(i);
+}
+
+/* What their peers ask for, who was left out follows from; it comes behind what their agents say,
+ * also the second time. */
+START_TEST(the_left_out_are_known_when_all_were_sent_away)
+{
+	const uint64_t older = 6, newer = 7;
+
+	come_by_one_agent(0, 3);
+	come_by_one_agent(1, 2);
+	fk_query(&tk.p[0], 1, &newer, 1);
+	fk_query(&tk.p[1], 1, &older, 1);
+	fk_tick(&tk.f, 3500);
+	ck_assert(!tk.h[0]->open && !tk.h[1]->open);
+	come_by_one_agent(1, 2);
+	fk_query(&tk.p[1], 1, &older, 1);
+	come_by_one_agent(0, 3);
+	ck_assert(fk_status(&tk.f).recovering);
+	fk_query(&tk.p[0], 1, &newer, 1);
+	fk_tick(&tk.f, 4000);
+	ck_assert(!fk_status(&tk.f).recovering);
+	ck_assert(fk_present(&tk.p[0]));
+	ck_assert(!fk_present(&tk.p[1]));
+}
+END_TEST
+
 /* Those who were lost do not stand for others. */
 START_TEST(the_lost_are_not_among_those_who_are_back)
 {
@@ -578,6 +621,7 @@ int main(void)
 	tcase_add_test(tc, what_peers_know_comes_by_any_connection);
 	tcase_add_loop_test(tc, without_agents_peers_know_who_was_left_out, 0,
 		sizeof overdue / sizeof overdue[0]);
+	tcase_add_test(tc, the_left_out_are_known_when_all_were_sent_away);
 	tcase_add_test(tc, the_lost_are_not_among_those_who_are_back);
 	tcase_add_loop_test(
 		tc, a_loss_that_was_told_is_one, 0, sizeof losses_told / sizeof losses_told[0]);

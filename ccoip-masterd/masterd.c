@@ -94,7 +94,7 @@ void masterd_config_init(struct masterd_config *cfg)
 		.admin_fd = -1,
 		.parent_fd = -1,
 		.max_conns = 16384,
-		.hello_timeout_ms = 5000,
+		.hello_timeout_ms = 10000,
 		.max_out = (size_t)16 << 20,
 		.max_held = STRANGERS_HELD,
 		.log_level = CC_LOG_INFO,

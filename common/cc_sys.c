@@ -6,7 +6,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
+#include <linux/tcp.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -193,6 +193,9 @@ uint32_t cc_tcp_round_trip_us(int fd)
 	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0 ? 0 : info.tcpi_rtt;
 }
 
+#define LOSSY_MIN  4u  /* segments that were sent again, */
+#define LOSSY_PART 16u /* one of so many */
+
 uint32_t cc_tcp_info_way_ms(uint32_t rtt_us, uint32_t deviation_us)
 {
 	uint64_t ms = (rtt_us + UINT64_C(4) * deviation_us) / 1000;
@@ -202,14 +205,20 @@ uint32_t cc_tcp_info_way_ms(uint32_t rtt_us, uint32_t deviation_us)
 	return ms - CC_WAY_MS < CC_WAY_MAX_MS ? (uint32_t)(ms - CC_WAY_MS) : CC_WAY_MAX_MS;
 }
 
+uint32_t cc_tcp_lossy_ms(uint32_t sent, uint32_t repeated)
+{
+	return sent > 0 && repeated >= LOSSY_MIN && repeated >= sent / LOSSY_PART ? CC_LOSSY_MS : 0;
+}
+
 uint32_t cc_tcp_way_ms(int fd)
 {
-	struct tcp_info info;
+	struct tcp_info info = {0};
 	socklen_t len = sizeof info;
 
 	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
 		return 0;
-	return cc_tcp_info_way_ms(info.tcpi_rtt, info.tcpi_rttvar);
+	return cc_tcp_info_way_ms(info.tcpi_rtt, info.tcpi_rttvar) +
+	       cc_tcp_lossy_ms(info.tcpi_segs_out, info.tcpi_total_retrans);
 }
 
 /* On a long way what the host's administrator has chosen is better, or is meant to be. */

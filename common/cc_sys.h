@@ -55,11 +55,14 @@ int cc_tcp_tune(int fd);
 uint32_t cc_tcp_round_trip_us(int fd);
 /* By how much an answer on it may take longer than CC_WAY_MS, by what the kernel has measured: its
  * smoothed round trip and four deviations, at most CC_WAY_MAX_MS. Most of that is time in queues of
- * routers. 0 on ways that are not slow, and for other sockets. */
+ * routers. Where many segments had to be sent again, CC_LOSSY_MS more: the kernel sends one that is
+ * lost time and again ever more seldom. 0 on other ways, and for other sockets. */
 #define CC_WAY_MS     500u
 #define CC_WAY_MAX_MS 30000u
 uint32_t cc_tcp_way_ms(int fd);
 uint32_t cc_tcp_info_way_ms(uint32_t rtt_us, uint32_t deviation_us);
+#define CC_LOSSY_MS 3000u
+uint32_t cc_tcp_lossy_ms(uint32_t sent, uint32_t repeated);
 /* Whether its congestion control is bbr, of whatever version. */
 bool cc_tcp_has_bbr(int fd);
 /* After cc_tcp_tune, where the caller himself judges a silence of up to ms: the kernel gives the

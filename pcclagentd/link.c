@@ -27,9 +27,10 @@
 #define CANDIDATES (WM_ADDRS_MAX + 1)
 #define AT_ONCE    32u     /* streams being opened at a time, each for two round trips */
 #define STAGGER_NS MS(200) /* between two candidates; less if there are many */
+#define LOST_NS    MS(150) /* and two round trips without an acknowledgement: it was lost */
 #define SYN_MAX_MS 600000u
-#define SYNS       3u      /* connections tried at a time for one stream, */
-#define SYN_NS     MS(300) /* so far apart */
+#define SYNS       5u      /* connections tried at a time for one stream, */
+#define SYN_NS     MS(200) /* so far apart */
 #define ERROR_SIZE 224
 /* Operands that wait to be sent: those of the operations in flight, and of some that have failed
  * meanwhile. */
@@ -64,7 +65,7 @@ struct dial {
 	uint64_t next_syn;
 	int fd; /* WAITING, HELLO, GOOD; else -1 */
 	struct cc_watch *watch;
-	uint64_t hello_deadline;
+	uint64_t said_ns, hello_deadline;
 	struct cc_key proof; /* of its hello */
 	uint32_t have;
 	uint8_t ack[WLK_ACK_SIZE];
@@ -291,7 +292,8 @@ static void say_hello(struct dial *d)
 	wlk_hello_put(buf, &h);
 	d->proof = way_prove_hello(&l->to.key, buf);
 	d->state = DIAL_HELLO;
-	d->hello_deadline = cc_now_ns() + hello_ns(l);
+	d->said_ns = cc_now_ns();
+	d->hello_deadline = d->said_ns + hello_ns(l);
 	if (send(d->fd, buf, sizeof buf, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)sizeof buf) {
 		dial_fail(d, "%s", strerror(errno));
 		return;
@@ -369,9 +371,13 @@ static void dial_tick(struct dial *d, uint64_t now)
 
 	if (d->state == DIAL_CONNECTING && d->n_syns < SYNS && now >= d->next_syn)
 		dial_syn(d);
-	/* The answer takes its time from when the hello has been delivered. */
-	if (d->state == DIAL_HELLO && ioctl(d->fd, SIOCOUTQ, &n) == 0 && n > 0)
-		d->hello_deadline = now + hello_ns(d->link) + slow_ns(d->link);
+	if (d->state != DIAL_HELLO || ioctl(d->fd, SIOCOUTQ, &n) < 0 || n == 0)
+		return;
+	/* The other end was there, and is not heard: packets get lost, and are sent again. The
+	 * answer takes its time from when the hello has been delivered. */
+	d->hello_deadline = now + hello_ns(d->link) + slow_ns(d->link);
+	if (now - d->said_ns >= LOST_NS + 2 * d->link->trip_ns)
+		d->link->deadline = d->link->since + most_ns(d->link);
 }
 
 /* ---- the link ---- */
@@ -424,6 +430,20 @@ static void out_link_free(struct out_link *l)
 	free(l);
 }
 
+/* What has not come in time, as far as it is known. */
+static const char *dial_lacks(const struct dial *d)
+{
+	int n = 0;
+
+	if (d->state != DIAL_HELLO && d->stream != 0)
+		return "packets get lost: others connected, this one did not in time";
+	if (d->state != DIAL_HELLO)
+		return "no connection in time";
+	if (ioctl(d->fd, SIOCOUTQ, &n) == 0 && n > 0)
+		return "packets get lost: connected, but nothing arrives in time";
+	return "no answer in time, though it has connected";
+}
+
 /* As many as there is room for. */
 static void list_errors(const struct out_link *l, char *text, size_t size)
 {
@@ -434,7 +454,7 @@ static void list_errors(const struct out_link *l, char *text, size_t size)
 		const struct dial *d = &l->tries[i];
 		int n = snprintf(text + len, size - len, "%s%s: %s", i ? "; " : "",
 			cc_addr_str(&d->addr, addr),
-			d->state == DIAL_FAILED ? d->error : "no answer in time");
+			d->state == DIAL_FAILED ? d->error : dial_lacks(d));
 
 		if (n < 0 || (size_t)n >= size - len) {
 			text[len] = '\0';
@@ -490,7 +510,7 @@ static void link_fail(struct out_link *l, const struct dial *culprit)
 	if (culprit)
 		snprintf(text, sizeof text, "stream %u to %s: %s", culprit->stream,
 			cc_addr_str(&culprit->addr, addr),
-			culprit->state == DIAL_FAILED ? culprit->error : "no answer in time");
+			culprit->state == DIAL_FAILED ? culprit->error : dial_lacks(culprit));
 	else if (lacks)
 		snprintf(
 			text, sizeof text, "%s: %s", cc_addr_str(&lacks->addr, addr), lacks->error);
@@ -899,9 +919,7 @@ void out_links_leave(struct run *r, struct last_address *last)
 static struct dial *overdue(struct out_link *l, uint64_t now)
 {
 	for (uint32_t i = 0; i < l->next_stream; i++)
-		if (l->streams[i].state != DIAL_GOOD &&
-			(now >= l->deadline || (l->streams[i].state == DIAL_HELLO &&
-						       now >= l->streams[i].hello_deadline)))
+		if (l->streams[i].state != DIAL_GOOD && now >= l->deadline)
 			return &l->streams[i];
 	return NULL;
 }
@@ -925,8 +943,9 @@ static void tick_one(struct out_link *l, uint64_t now)
 	for (uint32_t i = 0; i < l->started; i++)
 		dial_tick(&l->tries[i], now);
 	for (uint32_t i = 0; i < l->started; i++)
-		if (l->tries[i].state == DIAL_HELLO && now >= l->tries[i].hello_deadline)
-			dial_fail(&l->tries[i], "no answer in time");
+		if (l->n_tries > 1 && l->tries[i].state == DIAL_HELLO &&
+			now >= l->tries[i].hello_deadline)
+			dial_fail(&l->tries[i], "%s", dial_lacks(&l->tries[i]));
 	advance(l);
 }
 

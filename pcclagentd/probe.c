@@ -3,11 +3,14 @@
  * Probes: whether a link could be opened, for newcomers to be admitted or not, and whether a way
  * that was narrow has become wide. A hello is small and passes where data does not. So once it is
  * answered, bytes of full packets go forth and back; when they stand still, another connection
- * tries smaller segments. What passes is remembered for links. Then the other agent's port for
- * shared state has to answer, too.
+ * tries smaller segments, unless the kernel has counted that some of these have passed: a way that
+ * loses packets of all sizes is no narrow one. What passes is remembered for links. Then the other
+ * agent's port for shared state has to answer, too.
  */
 #include <errno.h>
 #include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -20,6 +23,11 @@
 #define LATE_NS  MS(500)  /* a look that comes later than this: we stood still ourselves */
 #define TRIPS    4u
 
+/* Segments of a connection that have passed, by the kernel's counts. */
+struct counts {
+	uint32_t out, in;
+};
+
 struct probe {
 	struct run *run;
 	uint64_t number; /* the master's; 0: it is of our own */
@@ -27,9 +35,8 @@ struct probe {
 	uint32_t size, end; /* of the segments being tried; the first that is not tried */
 	int fd;             /* of the exchange, or -1 */
 	struct cc_watch *watch;
-	uint32_t got;  /* bytes that have come */
-	uint32_t seen; /* of those, at the last look */
-	int under_way; /* bytes that were not acknowledged then */
+	uint32_t got;              /* bytes that have come */
+	struct counts begun, seen; /* at the begin, at the last look */
 	uint64_t moved_ns, looked_ns;
 	struct probe *prev, *next;
 };
@@ -127,10 +134,43 @@ static void passed(struct probe *p)
 		probe_end(p, NULL);
 }
 
+static struct counts count(int fd)
+{
+	struct tcp_info info = {0};
+	socklen_t len = sizeof info;
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
+		return (struct counts){0};
+	return (struct counts){info.tcpi_delivered, info.tcpi_data_segs_in};
+}
+
+/* Have segments of full size passed in the direction in which it is not over? */
+static bool some_have_passed(const struct probe *p)
+{
+	struct counts now = count(p->fd);
+	int left = 0;
+
+	(void)ioctl(p->fd, SIOCOUTQ, &left);
+	return left > 0 ? now.out != p->begun.out : now.in != p->begun.in;
+}
+
+/* It has broken, for this reason. */
+static void breaks(struct probe *p, const char *text)
+{
+	if (p->got > 0 || some_have_passed(p))
+		passed(p);
+	else
+		probe_end(p, text);
+}
+
 static void stands_still(struct probe *p)
 {
 	char text[WM_TEXT_MAX];
 
+	if (some_have_passed(p)) {
+		passed(p);
+		return;
+	}
 	exchange_end(p);
 	if (++p->size < p->end) {
 		out_link_probe(p->run, p, &p->to, WLK_P2P, p->size);
@@ -153,8 +193,10 @@ static void on_bulk(void *arg)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n < 0)
-		probe_end(p, strerror(errno));
-	else if (p->got == 0 || n > 0)
+		breaks(p, strerror(errno));
+	else if (p->got == 0)
+		breaks(p, "it ended before anything had passed");
+	else if (n > 0)
 		probe_end(p, "what it sent was not what a probe gets");
 	else
 		passed(p);
@@ -163,8 +205,8 @@ static void on_bulk(void *arg)
 static void exchange(struct probe *p, int fd)
 {
 	p->fd = fd;
-	p->got = p->seen = 0;
-	p->under_way = 0;
+	p->got = 0;
+	p->begun = p->seen = count(fd);
 	p->moved_ns = p->looked_ns = cc_now_ns();
 	if (!probe_send_bulk(fd)) {
 		probe_end(p, strerror(errno));
@@ -191,14 +233,12 @@ static void look(struct probe *p, uint64_t now)
 {
 	uint64_t patience = STILL_NS + (uint64_t)TRIPS * cc_tcp_round_trip_us(p->fd) * 1000;
 	bool late = now - p->looked_ns > LATE_NS;
-	int n = 0;
+	struct counts n = count(p->fd);
 
-	(void)ioctl(p->fd, SIOCOUTQ, &n);
 	p->looked_ns = now;
-	if (late || n != p->under_way || p->got != p->seen)
+	if (late || n.out != p->seen.out || n.in != p->seen.in)
 		p->moved_ns = now;
-	p->under_way = n;
-	p->seen = p->got;
+	p->seen = n;
 	if (now - p->moved_ns >= patience)
 		stands_still(p);
 }

@@ -36,9 +36,9 @@ void ccm_reach_reason(
 	}
 
 	ccm_print(dst, size,
-		"host %s could not reach host %s (%.*s%s): open its ports or set --advertise "
-		"(PCCL_ADVERTISE) there and restart its agent (a private one ends 30 s after its "
-		"last process)",
+		"host %s could not reach host %s (%.*s%s): unless packets get lost, open its ports "
+		"or set --advertise (PCCL_ADVERTISE) there and restart its agent (a private one "
+		"ends 30 s after its last process)",
 		from, to, (int)len, text, text[len] ? "; ..." : "");
 }
 

@@ -149,6 +149,9 @@ START_TEST(tuned_sockets_notice_dead_peers)
 	ck_assert_uint_eq(cc_tcp_info_way_ms(80000, 20000), 0);
 	ck_assert_uint_eq(cc_tcp_info_way_ms(4000000, 250000), 5000 - CC_WAY_MS);
 	ck_assert_uint_eq(cc_tcp_info_way_ms(UINT32_MAX, 0), CC_WAY_MAX_MS);
+	ck_assert_uint_eq(cc_tcp_lossy_ms(10, 3), 0);
+	ck_assert_uint_eq(cc_tcp_lossy_ms(64, 4), CC_LOSSY_MS);
+	ck_assert_uint_eq(cc_tcp_lossy_ms(UINT32_MAX, 1000), 0);
 	close(fd);
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	ck_assert_int_eq(cc_tcp_tune(pair[0]), CC_ERR_IO);

@@ -35,6 +35,7 @@ static const struct wa_column status_cols[] = {
 	{"heap", WA_KIND_BYTES},
 	{"links_in", WA_KIND_COUNT},
 	{"links_out", WA_KIND_COUNT},
+	{"streams", WA_KIND_COUNT},
 	{"p2p_port", WA_KIND_COUNT},
 	{"shared_state_port", WA_KIND_COUNT},
 	{"benchmark_port", WA_KIND_COUNT},
@@ -76,11 +77,12 @@ static void fill_status(struct agentd *d, struct wa_reply *reply)
 	wa_set_number(t, 11, heap());
 	wa_set_number(t, 12, s.links_in);
 	wa_set_number(t, 13, s.links_out);
-	wa_set_number(t, 14, s.port_p2p);
-	wa_set_number(t, 15, s.port_shared_state);
-	wa_set_number(t, 16, s.port_benchmark);
-	wa_set_number(t, 17, d->addresses.n_addrs);
-	wa_set_number(t, 18, d->addresses_left_out);
+	wa_set_number(t, 14, s.streams);
+	wa_set_number(t, 15, s.port_p2p);
+	wa_set_number(t, 16, s.port_shared_state);
+	wa_set_number(t, 17, s.port_benchmark);
+	wa_set_number(t, 18, d->addresses.n_addrs);
+	wa_set_number(t, 19, d->addresses_left_out);
 }
 
 /* ---- runs ---- */

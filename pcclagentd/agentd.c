@@ -570,5 +570,6 @@ void agentd_get_stats(const struct agentd *d, struct agentd_stats *ret)
 		ret->syncs += HASH_COUNT(r->syncs);
 		ret->links_out += out_link_count(r);
 		ret->links_in += r->n_in_links;
+		ret->streams += out_link_streams(r) + in_link_streams(r);
 	}
 }

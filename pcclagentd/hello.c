@@ -82,6 +82,16 @@ void in_link_broken(struct run *r, struct in_link *l, const char *text)
 	in_link_down(r, l, (struct agt_event){.text = text});
 }
 
+uint32_t in_link_streams(const struct run *r)
+{
+	const struct in_link *l;
+	uint32_t n = 0;
+
+	DL_FOREACH (r->in_links, l)
+		n += (uint32_t)__builtin_popcountll(l->have) + (l->small != NULL);
+	return n;
+}
+
 static struct in_link *find_in_link(const struct run *r, const struct cc_id *peer)
 {
 	struct in_link *l;

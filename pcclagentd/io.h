@@ -503,6 +503,8 @@ void in_link_broken(struct run *r, struct in_link *l, const char *text);
 /* The same: how has silent, ended and text. */
 void in_link_down(struct run *r, struct in_link *l, struct agt_event how);
 void in_link_free(struct run *r, struct in_link *l);
+/* Connections, of all of them. */
+uint32_t in_link_streams(const struct run *r);
 void callers_free(struct run *r);
 
 /* ---- link.c ---- */
@@ -541,6 +543,8 @@ void out_link_free_all(struct run *r);
 /* After a transfer went: the engine may forget links that nothing needs now. */
 void dead_links_sweep(struct run *r);
 uint32_t out_link_count(const struct run *r);
+/* Connections of those that are up. */
+uint32_t out_link_streams(const struct run *r);
 
 /* ---- probe.c ---- */
 

@@ -985,6 +985,16 @@ uint32_t out_link_count(const struct run *r)
 	return (uint32_t)n;
 }
 
+uint32_t out_link_streams(const struct run *r)
+{
+	const struct out_link *l;
+	uint32_t n = 0;
+
+	DL_FOREACH (r->out_links, l)
+		n += l->up ? l->n_streams + 1 : 0;
+	return n;
+}
+
 void out_link_free_all(struct run *r)
 {
 	struct out_link *l, *tmp;

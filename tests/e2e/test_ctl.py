@@ -252,6 +252,8 @@ def test():
         status = ask("--agent", lab.agents[0], "status")[0]
         check(status["sessions"] == 2 and status["peers"] == 2 and status["ops_done"] == 2
               and status["p2p_port"] in lab.agents[0].tcp_ports(), "status of an agent", status)
+        check(status["links_in"] == status["links_out"] == 1 and status["streams"] >= 4,
+              "its links and their streams", status)
         rows = ask("--master", lab.master, "peers")
         check(sorted(r["pid"] for r in rows) == sorted(p.pid for p in peers)
               and all(r["phase"] == "PEER_ACCEPTED" for r in rows), "peers of the master", rows)

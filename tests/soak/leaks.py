@@ -28,11 +28,11 @@ GROWTH = {"threads": 0, "descriptors": 8, "sockets": 2, "memfds": 8, "memfd mapp
           "mappings": 24, "heap KiB": 1024, "shared KiB": 8192, "addresses KiB": 16384}
 GROWTH_OF_TRAINERS = {**GROWTH, "threads": 1, "memfd mappings": 48, "mappings": 60, "shared KiB": 24576,
                       "addresses KiB": 24576}
-# Agents let malloc keep 32 MiB, but say what of the heap is in use. A link that is made while the
-# machine is too busy to answer within 5 ms is taken for a long one and has two more streams: there
-# is one in each direction.
-GROWTH_OF_AGENTS = {**GROWTH, "sockets": GROWTH["sockets"] + 4,
-                    "addresses KiB": GROWTH["addresses KiB"] + 32768}
+# Agents let malloc keep 32 MiB, but say what of the heap is in use.
+GROWTH_OF_AGENTS = {**GROWTH, "addresses KiB": GROWTH["addresses KiB"] + 32768}
+# A link that is made while the machine is too busy to answer within 5 ms is taken for a long one and
+# has more streams. Of each the agent has a socket, and a buffer for a segment.
+STREAM_KIB = 257
 # Numbers of pcclctl status: they must be what they were.
 COUNTED = {"pcclagentd": ("sessions", "peers", "runs", "links_in", "links_out"),
            "ccoip-masterd": ("agents", "connections", "accepted", "registered", "absent", "groups")}
@@ -89,14 +89,18 @@ def ctl_status(daemon):
 
 
 def held(daemon, numbers):
-    """What an agent says of its heap, instead of what malloc keeps as well."""
-    return {"heap KiB": numbers["heap"] >> 10} if "agent" in daemon.name else {}
+    """What an agent says of its heap, instead of what malloc keeps as well, and without its streams."""
+    if "agent" not in daemon.name:
+        return {}
+    return {"heap KiB": (numbers["heap"] >> 10) - STREAM_KIB * numbers["streams"]}
 
 
 def counted(daemon):
+    """And the number of its streams."""
     numbers = ctl_status(daemon)
     return {**{f"{key} in pcclctl status": numbers[key]
-               for key in COUNTED[daemon.name.split()[0]]}, **held(daemon, numbers)}
+               for key in COUNTED[daemon.name.split()[0]]}, **held(daemon, numbers)
+            }, numbers.get("streams", 0)
 
 
 class Growth:
@@ -129,7 +133,10 @@ class Growth:
         numbers = {d.pid: counted(d) for d in daemons}
         for pid, name in processes.items():
             if None not in samples[pid]:
-                found = {**least(samples[pid]), **numbers.get(pid, {})}
+                told_by_it, streams = numbers.get(pid, ({}, 0))
+                found = {**least(samples[pid]), **told_by_it}
+                for key in ("sockets", "descriptors"):
+                    found[key] -= streams
                 self.points.setdefault((pid, name), []).append((done, found))
 
     def judge(self, must):

@@ -76,6 +76,32 @@ START_TEST(damaged)
 }
 END_TEST
 
+/* Each small operation has some of these: the largest messages must not make them slow. */
+START_TEST(untouched)
+{
+	static const enum wm_type types[] = {WM_OP_VOTE, WM_OP_REPORT, WM_OP_START, WM_OP_DONE};
+	struct tl_rng r = tl_rng_new(9);
+
+	for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+		struct wm_msg m, got;
+		const uint8_t *end = (const uint8_t *)(&got + 1);
+		struct bytes b;
+		const char *why = "";
+
+		sample_master(&r, types[t], &m);
+		b = encode(&m);
+		memset(&got, 0xa5, sizeof got);
+		ck_assert_int_eq(wire_master_decode(b.p, b.len, &got, &why), 0);
+		wire_master_clear(&got);
+		ck_assert_uint_lt(wire_master_size(types[t]), sizeof got / 2);
+		for (const uint8_t *p = (uint8_t *)&got + wire_master_size(types[t]); p < end; p++)
+			ck_assert_uint_eq(*p, 0xa5);
+		free(b.p);
+		wire_master_clear(&m);
+	}
+}
+END_TEST
+
 /* Bytes that our encoder would not write. */
 static int decode_raw(const void *p, size_t len, struct wm_msg *got, const char **why)
 {
@@ -286,6 +312,7 @@ int main(void)
 	tcase_add_test(tc, round_trip);
 	tcase_add_test(tc, truncations);
 	tcase_add_test(tc, damaged);
+	tcase_add_test(tc, untouched);
 	tcase_add_test(tc, unknown_kinds);
 	tcase_add_test(tc, unknown_fields);
 	tcase_add_test(tc, wrong_id_sizes);

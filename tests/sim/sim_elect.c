@@ -100,16 +100,20 @@ void sim_elect_before(struct sim *s, const struct sim_master *m, const struct cc
 }
 
 /* The revisions that may be expected: what no member remembers, may be forgotten. Members are whom
- * this master knows: a newer one that nobody has come to yet may have others in its journal. */
+ * this master knows: a newer one that nobody has come to yet may have others in its journal. What
+ * was before a lower one that has been elected since counts no more: nobody could know it then. */
 static void check_expected(struct sim *s, const struct sim_master *m, uint32_t group)
 {
-	uint64_t expected = before.g[group].expected, least = 0, most = 0;
+	uint64_t expected = before.g[group].expected, least = 0, most = 0, last = UINT64_MAX;
 	const struct sim_xfer *t;
 
 	for (t = s->xfers; t; t = t->next) {
 		if (!t->is_sync || t->group != group || !cc_id_eq(&t->run, &before.run) ||
 			!t->decided)
 			continue;
+		if (t->revision >= last)
+			break;
+		last = t->revision;
 		if (t->revision + 1 > most)
 			most = t->revision + 1;
 		if (t->revision + 1 > least && sim_xfer_goes_on_with(s, t, m))

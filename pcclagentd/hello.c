@@ -259,8 +259,8 @@ static struct in_link *join_link(
 		if (l && is_of(l, hello))
 			return l;
 		/* Or whoever opened the link has dropped it since, and its stream 0 told first. */
-		refuse_as(h, CC_LOG_INFO, WLK_REFUSED_LIMIT,
-			"this stream belongs to no link: stream 0 comes first");
+		refuse_as(h, CC_LOG_INFO, WLK_REFUSED_RUN,
+			"the link of this stream is not there, or not any more");
 		return NULL;
 	}
 	if (hello->number < r->wired || is_echo(r, hello)) {

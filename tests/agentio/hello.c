@@ -199,14 +199,14 @@ START_TEST(every_refusal)
 	h.service = WLK_BENCHMARK;
 	expect_code(s.port_benchmark, &h, WLK_REFUSED_SERVICE);
 	h = good_hello(1, 2); /* before stream 0 */
-	expect_code(s.port_p2p, &h, WLK_REFUSED_LIMIT);
+	expect_code(s.port_p2p, &h, WLK_REFUSED_RUN);
 	h = good_hello(0, 2);
 	expect_code(s.port_p2p, &h, WLK_OK);
 	h = good_hello(1, 3); /* of another number of streams */
-	expect_code(s.port_p2p, &h, WLK_REFUSED_LIMIT);
+	expect_code(s.port_p2p, &h, WLK_REFUSED_RUN);
 	h = good_hello(1, 2);
 	expect_code(s.port_p2p, &h, WLK_OK);
-	expect_code(s.port_p2p, &h, WLK_REFUSED_LIMIT); /* a second time */
+	expect_code(s.port_p2p, &h, WLK_REFUSED_RUN); /* a second time */
 }
 END_TEST
 
@@ -265,7 +265,7 @@ START_TEST(the_name_alone_is_nothing)
 	expect_code(port, &echo, WLK_REFUSED_RUN); /* somebody has seen it, and says it again */
 	h = good_hello(1, 2);
 	h.nonce.b[3] ^= 1; /* of another link of that agent */
-	expect_code(port, &h, WLK_REFUSED_LIMIT);
+	expect_code(port, &h, WLK_REFUSED_RUN);
 	ck_assert_uint_eq(fx_stats(&f).links_in, 1);
 	read_nothing(old);
 	h = good_hello(1, 2);

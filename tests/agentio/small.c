@@ -402,7 +402,7 @@ END_TEST
 
 START_TEST(each_link_has_one)
 {
-	close(open_in(WLK_STREAM_SMALL, WLK_REFUSED_LIMIT));
+	close(open_in(WLK_STREAM_SMALL, WLK_REFUSED_RUN));
 	close(open_in(0, WLK_OK)); /* anew */
 	ck_assert_uint_le(fx_stats(&f).links_in, 1);
 }

@@ -9,7 +9,8 @@
 #include "tests/sim/sim_fault.h"
 #include "tests/sim/sim_sync.h"
 
-#define LOOK SIM_S /* how often waits are looked at */
+#define LOOK   SIM_S   /* how often waits are looked at */
+#define ALL_MS 600000u /* in which all programs end, whatever goes wrong */
 
 static void setup_peers(struct sim *s)
 {
@@ -249,6 +250,9 @@ static void run(struct sim *s)
 			break;
 		if (!ended && s->now > s->progress + patience)
 			sim_fail(s, "no call has returned for %.0f s", (double)patience / 1e9);
+		if (!ended && s->now > ALL_MS * SIM_MS)
+			sim_fail(s, "calls return, but after %u s the programs have not ended",
+				ALL_MS / 1000);
 	}
 	if (!s->failure[0])
 		sim_check_quiet(s);

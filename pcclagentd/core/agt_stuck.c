@@ -108,14 +108,15 @@ static void tell_of_any(struct agt *a, const struct agt_comm *c)
 		tell(a, first, member_of(first, c), c->n_ops);
 }
 
-/* c waits for one of its operations, or any, and all of them have been voted for by now. */
+/* c waits for one of its operations, or any, and all of them have been voted for by now. Without a
+ * run nothing of it is awaited any more. */
 static void tell_of(struct agt *a, const struct agt_comm *c)
 {
 	const struct agt_op_member *m;
 	const struct agt_op *o;
 	uint32_t i;
 
-	if ((c->n_waited == 0 && !c->waits_any) || !all_voted(c))
+	if (!c->run || (c->n_waited == 0 && !c->waits_any) || !all_voted(c))
 		return;
 	if (c->waits_any) {
 		tell_of_any(a, c);

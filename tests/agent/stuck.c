@@ -193,6 +193,23 @@ START_TEST(the_next_master_hears_who_waits_for_any)
 }
 END_TEST
 
+/* What has started still writes to its memory, and its caller says once more that it sleeps. */
+START_TEST(a_peer_that_was_put_out_has_nobody_to_tell)
+{
+	struct wm_msg kick = {.type = WM_KICK, .u.kick = {.peer = fx_id(1), .code = 8}};
+	unsigned i;
+
+	for (i = 0; i < 3; i++)
+		submit(i, 1, false, true);
+	asleep_any(0, 1);
+	fx_op_start(f, 1, 7, 1, 5);
+	fx_from_master(f, 1, &kick);
+	asleep(0, 1);
+	asleep_any(0, 1);
+	ck_assert_uint_eq(fx_sent(f, WM_BLOCKS), 0);
+}
+END_TEST
+
 static void resume_with(uint64_t features)
 {
 	struct wm_msg ack = fx_ack(1);
@@ -367,6 +384,7 @@ Suite *stuck_suite(void)
 	tcase_add_test(tc, who_waits_for_any_is_told_of_once_all_are_voted_for);
 	tcase_add_test(tc, who_waits_for_any_waits_until_the_first_ends);
 	tcase_add_test(tc, the_next_master_hears_who_waits_for_any);
+	tcase_add_test(tc, a_peer_that_was_put_out_has_nobody_to_tell);
 	tcase_add_test(tc, a_master_without_the_feature_hears_nothing_of_any);
 	tcase_add_loop_test(tc, votes_are_kept_back_for_nobody_who_waits_for_something_else, 0, 4);
 	tcase_add_test(tc, votes_are_kept_back_for_who_may_still_submit);

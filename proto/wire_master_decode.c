@@ -789,21 +789,73 @@ static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **w
 	return wire_bad(why, "message.kind: not one that this version knows");
 }
 
+static bool get_varint(const uint8_t **p, const uint8_t *end, size_t *ret)
+{
+	*ret = 0;
+	for (unsigned shift = 0; *p < end && shift < 28; shift += 7) {
+		uint8_t b = *(*p)++;
+
+		*ret |= (size_t)(b & 0x7f) << shift;
+		if (b < 0x80)
+			return true;
+	}
+	return false;
+}
+
+/* The one field of Message, if there is nothing else: *p and *len become what is in it. */
+static const ProtobufCFieldDescriptor *get_field(const uint8_t **p, size_t *len)
+{
+	const uint8_t *at = *p, *end = *p + *len;
+	size_t key, n;
+
+	if (!get_varint(&at, end, &key) || key % 8 != WIRE_LENGTH_DELIMITED ||
+		!get_varint(&at, end, &n) || n != (size_t)(end - at))
+		return NULL;
+	*p = at;
+	*len = n;
+	return protobuf_c_message_descriptor_get_field(
+		&ccoip__message__descriptor, (unsigned)(key / 8));
+}
+
+/* Message itself would be looked through for all the kinds there are: only what has other fields
+ * as well is decoded as one. */
+static int unpack(struct wire_arena *arena, const uint8_t *payload, size_t len, Ccoip__Message *ret,
+	const char **why)
+{
+	const ProtobufCFieldDescriptor *field;
+	const uint8_t *p = payload;
+	size_t n = len;
+	void *m;
+	int rc = 0;
+
+	field = get_field(&p, &n);
+	if (field == NULL) {
+		m = wire_arena_unpack(
+			arena, &ccoip__message__descriptor, payload, len, MEMORY_FACTOR, &rc, why);
+		if (m != NULL)
+			*ret = *(Ccoip__Message *)m;
+		return rc;
+	}
+	/* The kinds are a union of pointers. */
+	ret->hello = wire_arena_unpack(arena, field->descriptor, p, n, MEMORY_FACTOR, &rc, why);
+	ret->kind_case = (Ccoip__Message__KindCase)field->id;
+	return rc;
+}
+
 int wire_master_decode(const uint8_t *payload, size_t len, struct wm_msg *ret, const char **why)
 {
 	struct wire_arena arena;
-	Ccoip__Message *p;
-	int rc = 0;
+	Ccoip__Message m = CCOIP__MESSAGE__INIT;
+	int rc;
 
 	ret->type = (enum wm_type)0;
 	if (len > WIRE_FRAME_MAX) {
 		*why = "message: must be at most 1 MiB";
 		return CC_ERR_LIMIT;
 	}
-	p = wire_arena_unpack(
-		&arena, &ccoip__message__descriptor, payload, len, MEMORY_FACTOR, &rc, why);
-	if (p != NULL)
-		rc = get_message(p, ret, why);
+	rc = unpack(&arena, payload, len, &m, why);
+	if (rc == 0)
+		rc = get_message(&m, ret, why);
 	wire_arena_free(&arena);
 	if (rc != 0)
 		wire_master_clear(ret);

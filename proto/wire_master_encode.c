@@ -14,8 +14,7 @@
 #include "proto/wire_master_internal.h"
 #include "proto/wire_pb.h"
 
-#define LENGTH_DELIMITED 2u  /* the type of fields that are messages */
-#define FIELD_MAX        12u /* its number, and the length */
+#define FIELD_MAX 12u /* the number of a field that is a message, and its length */
 
 struct encoder {
 	struct wire_arena arena;
@@ -718,7 +717,8 @@ static uint8_t *put_varint(uint8_t *p, size_t v)
  * number. Message itself would be asked for each field twice. */
 static size_t put_field(enum wm_type type, size_t len, uint8_t ret[FIELD_MAX])
 {
-	return (size_t)(put_varint(put_varint(ret, (size_t)type << 3 | LENGTH_DELIMITED), len) -
+	return (size_t)(put_varint(
+				put_varint(ret, (size_t)type << 3 | WIRE_LENGTH_DELIMITED), len) -
 			ret);
 }
 

@@ -11,6 +11,8 @@
 #include "proto/wire_master.h"
 #include "proto/wire_pb.h"
 
+#define WIRE_LENGTH_DELIMITED 2u /* the type of fields that are messages */
+
 #define WIRE_ID_LIMIT   "must be 16 bytes, not all zero"
 #define WIRE_TEXT_LIMIT "must be at most 383 bytes"
 

@@ -142,6 +142,47 @@ START_TEST(unknown_fields)
 }
 END_TEST
 
+/* A kind is decoded without Message, which must not be seen. */
+START_TEST(forms_of_a_kind)
+{
+	static const struct {
+		uint8_t len, bytes[14];
+		bool good;
+	} v[] = {
+		{5, {0xba, 0x02, 2, 0x08, 5}, true},
+		{8, {0xba, 0x82, 0x00, 0x82, 0x80, 0x00, 0x08, 5}, true}, /* longer numbers */
+		{8, {0xba, 0x02, 0x82, 0x80, 0x80, 0x00, 0x08, 5}, true},
+		{9, {0xba, 0x02, 0x82, 0x80, 0x80, 0x80, 0x00, 0x08, 5}, true},
+		{9, {0x82, 0x03, 0, 0xba, 0x02, 2, 0x08, 5}, false}, /* a rest */
+		{8, {0x82, 0x03, 0, 0xba, 0x02, 2, 0x08, 5}, true},  /* the last kind counts */
+		{10, {0xba, 0x02, 2, 0x08, 4, 0xba, 0x02, 2, 0x08, 5}, true},
+		{8, {0xba, 0x02, 2, 0x08, 5, 0x82, 0x03, 0}, false},
+		{5, {0xba, 0x02, 1, 0x08, 5}, false},
+		{5, {0xba, 0x02, 3, 0x08, 5}, false},
+		{4, {0xba, 0x02, 2, 0x08}, false},
+		{3, {0xba, 0x02, 0}, false}, /* well-formed: its number is missing */
+		{2, {0xba, 0x02}, false},
+		{1, {0xba}, false},
+		{4, {0xb8, 0x02, 0x08, 5}, false}, /* other types of a field */
+		{4, {0xbb, 0x02, 0x08, 5}, false},
+		{5, {0xbd, 0x02, 2, 0x08, 5}, false},
+		{4, {0x02, 2, 0x08, 5}, false},
+	};
+
+	for (size_t i = 0; i < sizeof v / sizeof v[0]; i++) {
+		struct wm_msg got;
+		const char *why = NULL;
+		int rc = decode_raw(v[i].bytes, v[i].len, &got, &why);
+
+		ck_assert_msg(rc == (v[i].good ? 0 : CC_ERR_PROTO), "%zu: %d: %s", i, rc, why);
+		if (!v[i].good)
+			continue;
+		ck_assert_uint_eq(got.type, WM_OP_DONE);
+		ck_assert_uint_eq(got.u.op_done.seq, 5);
+	}
+}
+END_TEST
+
 START_TEST(wrong_id_sizes)
 {
 	for (uint8_t n = 0; n <= 40; n++) {
@@ -315,6 +356,7 @@ int main(void)
 	tcase_add_test(tc, untouched);
 	tcase_add_test(tc, unknown_kinds);
 	tcase_add_test(tc, unknown_fields);
+	tcase_add_test(tc, forms_of_a_kind);
 	tcase_add_test(tc, wrong_id_sizes);
 	tcase_add_test(tc, texts);
 	tcase_add_test(tc, names);

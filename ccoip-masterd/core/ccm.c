@@ -148,6 +148,7 @@ static void learn(struct ccm *m, const struct ccm_agent *a, const struct wm_resu
 		return;
 	ccm_at_least(&m->heard_epoch, r->epoch);
 	ccm_at_least(&m->last_seq, r->last_seq);
+	ccm_revisions_add(m, a, &r->world);
 }
 
 static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg)

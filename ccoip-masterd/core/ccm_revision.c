@@ -152,6 +152,20 @@ void ccm_revisions_learn(struct ccm *m, const struct wm_world *w)
 	}
 }
 
+void ccm_revisions_add(struct ccm *m, const struct ccm_agent *a, const struct wm_world *w)
+{
+	const struct ccm_seat *s;
+	uint32_t i;
+
+	for (i = 0; i < w->n; i++) {
+		s = ccm_seat_of(m, a, w->own[i].group);
+		if (!s || s->group->last || (s->group->sync && s->group->sync->seq))
+			continue;
+		ccm_revision_raise(m, w->own[i].group, w->own[i].revision);
+		m->resave |= s->group->last != NULL;
+	}
+}
+
 struct wj_revision *ccm_revision_list(struct ccm *m, uint32_t *n)
 {
 	struct wj_revision *v = ccm_calloc(m, HASH_COUNT(m->revisions), sizeof *v);

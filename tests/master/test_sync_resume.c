@@ -713,6 +713,26 @@ START_TEST(a_master_that_stood_still_knows_the_revisions)
 }
 END_TEST
 
+/* a names its peer, and is not heard out before the master has to draw its conclusions:
+ * what the group expects, a says later. */
+START_TEST(a_revision_that_is_told_late_counts)
+{
+	tk.know[0].own.revision = 12;
+	tk_come_back(0);
+	tk_come_back(1);
+	tk_come_back(2);
+	tk_end(1);
+	tk_end(2);
+	fk_tick(&tk.f, 3200);
+	ck_assert(!fk_status(&tk.f).recovering);
+	ck_assert_uint_eq(fk_status(&tk.f).accepted, 3);
+	tk_come_back(0);
+	tk_end(0);
+	ck_assert_uint_eq(fk_revision(tk.h[0], 0), 12);
+	tried_again(12);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("synchronizations of a run that is taken over");
@@ -748,6 +768,7 @@ int main(void)
 	tcase_add_loop_test(tc, the_newest_word_on_a_revision_counts, 0, 3);
 	tcase_add_test(tc, where_nobody_knows_a_revision_any_will_do);
 	tcase_add_test(tc, a_master_that_stood_still_knows_the_revisions);
+	tcase_add_test(tc, a_revision_that_is_told_late_counts);
 	suite_add_tcase(s, tc);
 	return tl_run(s);
 }

@@ -617,9 +617,10 @@ struct sim_part *sim_xfer_live(struct sim *s, unsigned host, uint32_t life, uint
 	uint64_t seq, struct sim_xfer **ret);
 /* Is there somebody who has heard this, and goes on with an agent? */
 bool sim_xfer_goes_on(const struct sim *s, const struct sim_xfer *t, enum sim_heard heard);
-/* Is there one of them who has heard of success, and is a member at this master? */
+/* Is there one of them who has heard of success, and is a member at this master? same_agent: by the
+ * agent that has heard it, too. */
 bool sim_xfer_goes_on_with(
-	const struct sim *s, const struct sim_xfer *t, const struct sim_master *m);
+	const struct sim *s, const struct sim_xfer *t, const struct sim_master *m, bool same_agent);
 /* Does a master know the peer for certain? */
 bool sim_peer_is_member(const struct sim *s, const struct sim_peer *p);
 

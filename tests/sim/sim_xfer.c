@@ -527,21 +527,26 @@ static bool knows(const struct sim *s, const struct sim_master *m, const struct 
 	return x.found;
 }
 
-/* Does the last master still know the peer? unsure: what is true when there is none, or it does not
- * know yet. */
+/* Does a master still know the peer? A newer one may have another run, or a copy of the journal
+ * that nobody has come for. unsure: what is true when there is none, or one does not know yet. */
 static bool is_known(const struct sim *s, const struct cc_id *peer, bool unsure)
 {
-	const struct sim_master *m;
+	bool sure = false, open = false;
 	struct ccm_status st;
-	unsigned i = s->n_masters;
+	unsigned i;
 
-	while (i > 0 && (!s->masters[i - 1].alive || s->masters[i - 1].superseded))
-		i--;
-	if (i == 0)
-		return unsure;
-	m = &s->masters[i - 1];
-	ccm_get_status(m->m, sim_clock_now(s, &m->clock), &st);
-	return st.recovering ? unsure : knows(s, m, peer);
+	for (i = 0; i < s->n_masters; i++) {
+		const struct sim_master *m = &s->masters[i];
+
+		if (!m->alive || m->superseded)
+			continue;
+		ccm_get_status(m->m, sim_clock_now(s, &m->clock), &st);
+		if (!st.recovering && knows(s, m, peer))
+			return true;
+		sure |= !st.recovering;
+		open |= st.recovering;
+	}
+	return open || !sure ? unsure : false;
 }
 
 bool sim_peer_is_member(const struct sim *s, const struct sim_peer *p)
@@ -586,13 +591,17 @@ static bool goes_on(const struct sim *s, const struct sim_xfer *t, enum sim_hear
 }
 
 bool sim_xfer_goes_on_with(
-	const struct sim *s, const struct sim_xfer *t, const struct sim_master *m)
+	const struct sim *s, const struct sim_xfer *t, const struct sim_master *m, bool same_agent)
 {
 	uint32_t i, j;
 
 	for (i = 0; i < t->n_parts; i++) {
-		for (j = 0; j < t->parts[i].n; j++) {
-			const struct sim_voice *v = &t->parts[i].voices[j];
+		const struct sim_part *q = &t->parts[i];
+
+		if (same_agent && s->hosts[q->host].life != q->life)
+			continue;
+		for (j = 0; j < q->n; j++) {
+			const struct sim_voice *v = &q->voices[j];
 
 			if (v->heard == VOICE_SUCCESS && has_agent(s, v) && knows(s, m, &v->id))
 				return true;

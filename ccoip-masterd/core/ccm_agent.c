@@ -144,7 +144,7 @@ void ccm_agent_send_away(struct ccm *m, struct ccm_agent *a, const char *text)
 	ccm_agent_absent(m, a, text);
 }
 
-void ccm_agent_cut_half_open(struct ccm *m, struct ccm_agent *a)
+void ccm_agent_cut_half_open(struct ccm *m, const struct ccm_agent *a)
 {
 	struct ccm_agent *old;
 

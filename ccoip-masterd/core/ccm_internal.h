@@ -104,7 +104,7 @@ void ccm_agent_ack(struct ccm *m, struct ccm_agent *a);
 /* It may come back. */
 void ccm_agent_send_away(struct ccm *m, struct ccm_agent *a, const char *text);
 /* Another connection of the same agent is dead. */
-void ccm_agent_cut_half_open(struct ccm *m, struct ccm_agent *a);
+void ccm_agent_cut_half_open(struct ccm *m, const struct ccm_agent *a);
 /* How `to` reaches a: its p2p port, and its port for shared state. */
 void ccm_agent_endpoint(
 	const struct ccm_agent *a, const struct ccm_agent *to, struct wm_endpoint *ret);
@@ -249,9 +249,9 @@ struct ccm_peer *ccm_peer_new(struct ccm *m, struct ccm_agent *a, const struct w
 void ccm_ring_remove(struct ccm_group *g, struct ccm_seat *s);
 /* a speaks for its peers from now on. */
 void ccm_agent_claim(struct ccm *m, struct ccm_agent *a);
-/* a is about to join. An agent joins by one connection: where a has no state of the run (or its
- * hello would have cut the older one), the peers that joined by the older one have left, and only
- * the news is late. */
+/* a is about to join. An agent joins by one connection: where it has state of the run, its hello has
+ * cut the older one. Else the peers that joined by the older one have left, and only the news is
+ * late; or, if it names the run, they may come by this one. */
 void ccm_agent_cut_older(struct ccm *m, const struct ccm_agent *a);
 /* Why a cannot have one more peer in the group: NULL, or the sentence in buf. */
 const char *ccm_seat_objection(

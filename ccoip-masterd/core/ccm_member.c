@@ -292,8 +292,12 @@ void ccm_agent_cut_older(struct ccm *m, const struct ccm_agent *a)
 	struct ccm_agent *old;
 
 	HASH_FIND(hh_id, m->by_id, &a->hello.agent, sizeof a->hello.agent, old);
-	if (!old || old == a || a->knows_run)
+	if (!old || old == a || !cc_id_is_zero(&a->hello.run_key))
 		return;
+	if (a->knows_run) {
+		ccm_agent_cut_half_open(m, a);
+		return;
+	}
 	ccm_close(m, old->conn, "the agent joins by another connection");
 	ccm_agent_lost(m, old, "it has left, and joins by another connection");
 }

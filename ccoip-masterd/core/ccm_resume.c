@@ -215,7 +215,7 @@ void ccm_resume_hello(struct ccm *m, struct ccm_agent *a)
 	}
 	if (m->recovering && !m->recover_ns && !(m->cut_off_ns && a->local))
 		m->recover_ns = m->now;
-	if (a->resuming)
+	if (a->resuming && !cc_id_is_zero(&h->run_key))
 		ccm_agent_cut_half_open(m, a);
 	/* Agents with state will not take another key for the run than theirs. */
 	a->held = m->recovering ? m->key_unknown : m->adopting;

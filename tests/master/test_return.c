@@ -491,6 +491,31 @@ START_TEST(peers_of_a_dead_agent_come_back_by_two_connections)
 }
 END_TEST
 
+/* A new agent was called by two peers, and looked for the run of each: when the first answer came,
+ * both are of one run, and the other hello is on its way already. */
+START_TEST(a_second_look_for_the_run_cuts_nothing)
+{
+	struct fk_host *d, *e;
+	struct wm_msg hello;
+
+	fk_cut(c, "the process died");
+	d = fk_host(&f, "c", "10.0.0.9");
+	r = fk_join_again(&r, d, WM_JOIN_ACCEPTED);
+	fk_forget(&f);
+	e = fk_connect(&f, "c", "10.9.0.2");
+	e->id = d->id;
+	hello = fk_hello(e);
+	hello.u.hello.run = f.run;
+	fk_send(e, &hello);
+	ck_assert(d->open);
+	ck_assert(!fk_info(&r).absent);
+	fk_cut(e, "closed");
+	ck_assert(fk_present(&r) && !fk_info(&r).absent);
+	vote_all(1);
+	ck_assert_uint_eq(fk_count(d, WM_OP_START), 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("return");
@@ -518,6 +543,7 @@ int main(void)
 	tcase_add_test(tc, only_who_resumes_votes_for_what_has_started);
 	tcase_add_test(tc, who_comes_by_one_of_two_connections_too_many_is_gone);
 	tcase_add_test(tc, peers_of_a_dead_agent_come_back_by_two_connections);
+	tcase_add_test(tc, a_second_look_for_the_run_cuts_nothing);
 	suite_add_tcase(s, tc);
 	return tl_run(s);
 }

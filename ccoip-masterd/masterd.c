@@ -7,7 +7,6 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include <uthash.h>
 #include <utlist.h>
 
 #include "ccoip-masterd/complaints.h"

@@ -8,9 +8,11 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <uthash.h>
 
 #include "common/cc_addr.h"
+#include "common/cc_hash.h"
+
+#include <uthash.h>
 
 /* So many at once, and each second from then on. A handshake costs half a millisecond. */
 #define SOURCE_KNOCKS         500u

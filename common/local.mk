@@ -7,8 +7,10 @@ common_libcommon_pure_la_SOURCES = \
 	common/cc_bounds.c common/cc_bounds.h \
 	common/cc_detect.c common/cc_detect.h \
 	common/cc_err.c common/cc_err.h \
+	common/cc_hash.h \
 	common/cc_id.c common/cc_id.h \
-	common/cc_plan.c common/cc_plan.h
+	common/cc_plan.c common/cc_plan.h \
+	common/cc_zalloc.h
 
 # System calls, but no event loop: what the shim may have besides.
 noinst_LTLIBRARIES += common/libcommon-sys.la

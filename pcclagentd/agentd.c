@@ -219,10 +219,11 @@ static void later_free(struct later *l)
 
 static void put_off(struct agentd *d, const struct agt_event *ev)
 {
-	struct later *l = calloc(1, sizeof *l);
+	struct later *l = malloc(sizeof *l);
 
 	if (!l)
 		agentd_out_of_memory("events");
+	l->results = NULL;
 	l->ev = *ev;
 	l->attempt = attempt_of(d, ev);
 	if (ev->text) {

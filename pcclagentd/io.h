@@ -27,6 +27,7 @@
 #include <stdlib.h>
 
 #include "common/cc_err.h"
+#include "common/cc_hash.h"
 #include "common/cc_id.h"
 #include "common/cc_log.h"
 #include "common/cc_loop.h"

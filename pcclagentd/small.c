@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 
+#include "common/cc_zalloc.h"
 #include "pcclagentd/io.h"
 
 #define PIECE ((uint64_t)64 << 10) /* bytes that are reduced at once: they are in the cache yet */
@@ -90,7 +91,7 @@ static void early_free(struct run *r, struct early *e)
 
 void small_expect(struct run *r, uint64_t seq, uint32_t hosts, const struct cc_id *prev)
 {
-	struct early *e = hosts > 1 ? calloc(1, sizeof *e) : NULL;
+	struct early *e = hosts > 1 ? cc_zalloc(1, sizeof *e) : NULL;
 
 	if (hosts > 1 && !e)
 		agentd_out_of_memory("operations");
@@ -130,7 +131,7 @@ static bool early_room(struct run *r, struct early *e, const struct wlk_data *d)
 {
 	if (e->parts)
 		return e->bytes == d->len && is_of(e, d->tag, d->group, d->epoch);
-	e->got = calloc(e->hosts, sizeof *e->got);
+	e->got = cc_zalloc(e->hosts, sizeof *e->got);
 	e->parts = parts_new(r->d, (uint64_t)e->hosts * d->len);
 	e->bytes = d->len;
 	e->d = *d;
@@ -210,7 +211,7 @@ struct small *small_new(const struct xfer *x, const struct eng_xfer_spec *spec)
 	if (hosts == 1)
 		return s;
 	if (!take_early(x->run, s)) {
-		s->got = calloc(hosts, sizeof *s->got);
+		s->got = cc_zalloc(hosts, sizeof *s->got);
 		s->parts = parts_new(x->run->d, hosts * bytes);
 	}
 	s->srcs = malloc(hosts * sizeof *s->srcs);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "common/cc_err.h"
+#include "common/cc_zalloc.h"
 #include "proto/wire_master_internal.h"
 #include "proto/wire_pb.h"
 
@@ -12,7 +13,7 @@ _Static_assert(WM_RESUME_OUTCOMES_MAX == WM_OUTCOMES_MAX * WM_RINGS_MAX, "as the
 
 void *wire_new_array(size_t n, size_t size, int *err, const char **why)
 {
-	void *v = calloc(n > 0 ? n : 1, size);
+	void *v = cc_zalloc(n > 0 ? n : 1, size);
 
 	if (v == NULL) {
 		*err = CC_ERR_NOMEM;

@@ -8,17 +8,6 @@
 #include "ccoip-masterd/core/ccm_record.h"
 #include "ccoip-masterd/core/ccm_sync.h"
 
-/* FNV-1a, folded: uthash looks at the low bits. */
-unsigned ccm_hash(const void *key, size_t len)
-{
-	const uint8_t *p = key;
-	uint64_t h = UINT64_C(0xcbf29ce484222325);
-
-	for (; len > 0; len--)
-		h = (h ^ *p++) * UINT64_C(0x100000001b3);
-	return (unsigned)(h ^ (h >> 32));
-}
-
 static uint32_t or_default(uint32_t v, uint32_t def)
 {
 	return v ? v : def;

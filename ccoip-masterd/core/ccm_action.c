@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ccoip-masterd/core/ccm_internal.h"
+#include "common/cc_zalloc.h"
 
 static void action_clear(struct ccm_action *x)
 {
@@ -168,7 +169,7 @@ void ccm_copy(char *dst, size_t size, const char *src)
 
 void *ccm_calloc(struct ccm *m, size_t n, size_t size)
 {
-	void *p = calloc(n ? n : 1, size);
+	void *p = cc_zalloc(n ? n : 1, size);
 
 	if (!p)
 		m->oom = true;

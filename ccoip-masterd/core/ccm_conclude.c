@@ -13,7 +13,7 @@
  * leave different ones. */
 static uint64_t unheard(const struct ccm *m)
 {
-	return CCM_UNHEARD * (1 + (ccm_hash(&m->born_run, sizeof m->born_run) & 0xffff));
+	return CCM_UNHEARD * (1 + (cc_hash(&m->born_run, sizeof m->born_run) & 0xffff));
 }
 
 void ccm_at_least(uint64_t *v, uint64_t to)

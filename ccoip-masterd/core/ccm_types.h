@@ -10,9 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HASH_NONFATAL_OOM             1
-#define HASH_FUNCTION(key, len, hash) ((hash) = ccm_hash(key, len))
-#define uthash_nonfatal_oom(obj)      ((obj)->unhashed = true)
+#include "common/cc_hash.h"
+
+#define HASH_NONFATAL_OOM        1
+#define uthash_nonfatal_oom(obj) ((obj)->unhashed = true)
 #include <uthash.h>
 #include <utlist.h>
 
@@ -43,9 +44,6 @@
 #define CCM_CONNS         16384u              /* found without hashing, if numbered in a row */
 #define CCM_AHEAD_MAX     16u   /* tags of a group with a number for their next attempt */
 #define CCM_LOST_MAX      4096u /* peers remembered that were lost */
-
-/* ccm.c */
-unsigned ccm_hash(const void *key, size_t len);
 
 struct ccm_agent;
 struct ccm_seat;

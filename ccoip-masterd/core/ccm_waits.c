@@ -249,7 +249,7 @@ static void look(struct ccm *m, struct ccm_op *o, bool first)
 	unsigned what;
 
 	ccm_op_awaited(m, o, m->now, false, text, sizeof text);
-	what = ccm_hash(text, strlen(text));
+	what = cc_hash(text, strlen(text));
 	if (first || what != o->told)
 		tell_op(m, o, text);
 	o->told = what;
@@ -352,7 +352,7 @@ static void look_at_vote(struct ccm *m, struct ccm_late *w, bool topology, uint6
 	w->looked_ns = m->now;
 	ccm_print(text, sizeof text, "%u of %u peers: ", m->n_accepted - votes, m->n_accepted);
 	ccm_name_voters(m, topology, m->now, false, text, sizeof text);
-	what = ccm_hash(text, strlen(text));
+	what = cc_hash(text, strlen(text));
 	if (first || what != w->told)
 		tell_voters(m, topology, since, text);
 	w->told = what;

@@ -29,6 +29,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/cc_hash.h"
+
 #define HASH_NONFATAL_OOM        1
 #define uthash_nonfatal_oom(obj) ((obj)->unhashed = true)
 #include <uthash.h>

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/cc_zalloc.h"
 #include "pcclagentd/core/agt_internal.h"
 #include "pcclagentd/core/agt_record.h"
 
@@ -42,7 +43,7 @@ const char *agt_op_name(const struct agt_op *o, char *buf, size_t size)
 struct agt_op *agt_op_new(
 	struct agt *a, struct agt_run *r, const struct agt_group *g, const struct agt_op_key *key)
 {
-	struct agt_op *o = calloc(1, sizeof *o);
+	struct agt_op *o = cc_zalloc(1, sizeof *o);
 
 	if (!o) {
 		agt_no_memory(a);
@@ -69,7 +70,7 @@ int agt_op_add(struct agt *a, struct agt_op *o, struct agt_comm *c, const struct
 	struct agt_op_member *m;
 
 	if (o->n == o->cap) {
-		uint32_t cap = o->cap ? o->cap * 2 : 4;
+		uint32_t cap = o->cap ? o->cap * 2 : c->grp->accepted;
 
 		m = reallocarray(o->members, cap, sizeof *m);
 		if (!m) {
@@ -452,7 +453,7 @@ void agt_op_xfer_start(struct agt *a, struct agt_op *o, const struct agt_group *
 		o->members[i].rank = o->members[i].comm->rank;
 	qsort(o->members, o->n, sizeof *o->members, by_rank);
 	/* NOLINTNEXTLINE(clang-analyzer-optin.portability.UnixAPI): an operation has members */
-	t->members = calloc(o->n, sizeof *t->members);
+	t->members = cc_zalloc(o->n, sizeof *t->members);
 	if (!t->members) {
 		agt_no_memory(a);
 		return;

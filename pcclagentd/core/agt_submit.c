@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/cc_zalloc.h"
 #include "pcclagentd/core/agt_internal.h"
 
 struct wm_op_params agt_sub_params(const struct shm_submission *s)
@@ -159,7 +160,7 @@ static void send_vote(struct agt *a, struct agt_op *o, uint32_t first)
 	uint32_t i;
 
 	fill_vote(o, first, m);
-	m->peers = calloc(o->n - first, sizeof *m->peers);
+	m->peers = cc_zalloc(o->n - first, sizeof *m->peers);
 	if (!m->peers) {
 		agt_no_memory(a);
 		return;

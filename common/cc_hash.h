@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The hash of all tables that messages and operations are looked up in; include it before uthash.h,
+ * whose own takes a byte at a time.
+ */
+#ifndef CC_HASH_H
+#define CC_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define HASH_FUNCTION(key, len, hash) ((hash) = cc_hash(key, len))
+
+/* Each bit of the key changes low bits of the hash, which uthash looks at. */
+static inline unsigned cc_hash(const void *key, size_t len)
+{
+	const uint8_t *p = key;
+	uint64_t h = 0;
+
+	while (len > 0) {
+		size_t n = len < sizeof h ? len : sizeof h;
+		uint64_t word = 0;
+
+		memcpy(&word, p, n);
+		h ^= word;
+		h = (h ^ h >> 32) * UINT64_C(0x9e3779b97f4a7c15);
+		h ^= h >> 32;
+		p += n;
+		len -= n;
+	}
+	return (unsigned)h;
+}
+
+#endif

@@ -122,8 +122,8 @@ struct comm {
 	uint32_t bell_run;         /* run whose engine watches data_bell; 0: none */
 	uint32_t state_run;        /* likewise, for shared state */
 	struct findings *findings; /* of its last synchronization here; referenced, NULL */
+	uint64_t busy;             /* slots, as bits: submitted, not completed */
 	struct comm_slot {
-		bool busy;                 /* submitted, not completed */
 		uint32_t gen;              /* counts submissions */
 		struct region *in, *out;   /* referenced while busy */
 		struct manifest *manifest; /* of a synchronization; likewise */

@@ -58,15 +58,6 @@ static struct region *own_region(struct agentd *d, const struct comm *c, uint64_
 	return r && r->session == c->session ? r : NULL;
 }
 
-static uint64_t busy_slots(const struct comm *c)
-{
-	uint64_t busy = 0;
-
-	for (uint32_t i = 0; i < SHM_SLOTS; i++)
-		busy |= (uint64_t)c->slot[i].busy << i;
-	return busy;
-}
-
 /* The shim may be writing to it still. */
 static void copy_reason(const struct comm *c, uint32_t slot, char text[SHM_TEXT])
 {
@@ -79,9 +70,8 @@ static bool submit(struct agentd *d, struct comm *c, const struct shm_sqe *e)
 {
 	struct region *in = own_region(d, c, e->in_region);
 	struct region *out = own_region(d, c, e->out_region);
-	struct shm_submit_limits lim = {.busy = busy_slots(c),
-		.in_size = in ? in->size : 0,
-		.out_size = out ? out->size : 0};
+	struct shm_submit_limits lim = {
+		.busy = c->busy, .in_size = in ? in->size : 0, .out_size = out ? out->size : 0};
 	struct agt_event ev = {.type = AGT_EV_SUBMIT, .comm = c->id, .slot = e->slot};
 	struct shm_submission sub;
 	struct comm_slot *s;
@@ -98,7 +88,7 @@ static bool submit(struct agentd *d, struct comm *c, const struct shm_sqe *e)
 			in->id);
 	}
 	s = &c->slot[e->slot];
-	s->busy = true;
+	c->busy |= UINT64_C(1) << e->slot;
 	s->gen++;
 	atomic_store_explicit(&comm_slot(c, e->slot)->mode, SHM_RESULT_NONE, memory_order_relaxed);
 	if (err < 0) {
@@ -330,8 +320,10 @@ void comm_open(struct agentd *d, uint32_t session, uint32_t id, const struct wl_
 	close(fds[0]);
 }
 
-static void release_slot(struct agentd *d, struct comm_slot *s)
+static void release_slot(struct agentd *d, struct comm *c, uint32_t slot)
 {
+	struct comm_slot *s = &c->slot[slot];
+
 	region_unref(d, s->in);
 	region_unref(d, s->out);
 	if (s->manifest) {
@@ -341,7 +333,7 @@ static void release_slot(struct agentd *d, struct comm_slot *s)
 	s->manifest = NULL;
 	s->in = NULL;
 	s->out = NULL;
-	s->busy = false;
+	c->busy &= ~(UINT64_C(1) << slot);
 }
 
 static void close_comm(struct agentd *d, struct comm *c)
@@ -355,7 +347,7 @@ static void close_comm(struct agentd *d, struct comm *c)
 	close(c->sq_bell);
 	close(c->data_bell);
 	for (uint32_t i = 0; i < SHM_SLOTS; i++)
-		release_slot(d, &c->slot[i]);
+		release_slot(d, c, i);
 	findings_unref(c->findings);
 	c->findings = NULL;
 	comm_unref(c);
@@ -490,7 +482,7 @@ void comm_complete(struct agentd *d, uint32_t id, uint32_t slot, const struct ag
 
 	if (!c || slot >= SHM_SLOTS)
 		return;
-	release_slot(d, &c->slot[slot]);
+	release_slot(d, c, slot);
 	s = comm_slot(c, slot);
 	s->local_world = done->world;
 	s->losses = done->losses;
@@ -511,6 +503,7 @@ bool comm_holds(const struct holder *h)
 
 	if (h->comm->closed || s->gen != h->gen)
 		return false;
-	return s->busy || atomic_load_explicit(&comm_slot(h->comm, h->slot)->state,
-				  memory_order_acquire) == SHM_SLOT_DONE;
+	return (h->comm->busy >> h->slot & 1) ||
+	       atomic_load_explicit(&comm_slot(h->comm, h->slot)->state, memory_order_acquire) ==
+		       SHM_SLOT_DONE;
 }

@@ -10,7 +10,8 @@
 #include "common/cc_zalloc.h"
 #include "pcclagentd/io.h"
 
-#define PIECE ((uint64_t)64 << 10) /* bytes that are reduced at once: they are in the cache yet */
+#define CACHE_LINE 64u
+#define PIECE      ((uint64_t)64 << 10) /* reduced at once: they are in the cache yet */
 
 /* The operands of the hosts, in the order of the ring; this one's own is where its only member has
  * it, if it has only one. A queue of bytes to be sent keeps them, too. */
@@ -18,7 +19,7 @@ struct parts {
 	struct agentd *d;
 	struct region *own; /* NULL, or lent: the only member's operand lies in it */
 	uint32_t refs;
-	_Alignas(64) uint8_t bytes[];
+	uint8_t *bytes; /* behind this, on a line of the cache of their own */
 };
 
 /* What has come of an operation that may begin ahead here, too: of as many bytes as the first
@@ -60,11 +61,12 @@ static void parts_unref(const void *bytes, size_t len, void *arg)
 
 static struct parts *parts_new(struct agentd *d, uint64_t bytes)
 {
-	size_t size = (sizeof(struct parts) + bytes + 63) / 64 * 64;
-	struct parts *p = aligned_alloc(64, size);
+	struct parts *p = malloc(sizeof *p + CACHE_LINE - 1 + bytes);
 
 	if (!p)
 		return NULL;
+	p->bytes = (uint8_t *)(p + 1);
+	p->bytes += -(uintptr_t)p->bytes % CACHE_LINE;
 	p->d = d;
 	p->own = NULL;
 	p->refs = 1;

@@ -266,11 +266,12 @@ static void tell_failed(
 void xfer_start(struct run *r, const struct agt_xfer *t)
 {
 	struct xfer *x = malloc(sizeof *x + t->n_members * sizeof *x->members);
-	char text[WL_TEXT_MAX] = "";
+	char text[WL_TEXT_MAX];
 	uint32_t code;
 
 	if (!x)
 		agentd_out_of_memory("transfers");
+	text[0] = '\0';
 	*x = (struct xfer){.seq = t->seq,
 		.tag = t->tag,
 		.group = t->group,

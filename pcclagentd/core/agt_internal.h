@@ -257,6 +257,7 @@ struct agt_ghost {
 struct agt_history {
 	uint32_t group;
 	uint32_t n;
+	uint64_t highest; /* of all that there were */
 	struct wm_outcome v[WM_OUTCOMES_MAX];
 	bool unhashed;
 	UT_hash_handle hh;

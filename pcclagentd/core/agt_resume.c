@@ -103,7 +103,7 @@ static bool knows(const struct agt_history *h, uint64_t seq)
 {
 	uint32_t i;
 
-	for (i = 0; i < h->n; i++)
+	for (i = 0; seq <= h->highest && i < h->n; i++)
 		if (h->v[i].seq == seq)
 			return true;
 	return false;
@@ -119,6 +119,8 @@ void agt_history_add(struct agt *a, struct agt_run *r, uint32_t group, uint64_t 
 	if (h->n == WM_OUTCOMES_MAX)
 		memmove(&h->v[0], &h->v[1], --h->n * sizeof h->v[0]);
 	h->v[h->n++] = (struct wm_outcome){.seq = seq, .code = code};
+	if (seq > h->highest)
+		h->highest = seq;
 }
 
 void agt_history_free(struct agt_run *r)

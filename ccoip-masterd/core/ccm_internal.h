@@ -249,9 +249,9 @@ struct ccm_peer *ccm_peer_new(struct ccm *m, struct ccm_agent *a, const struct w
 void ccm_ring_remove(struct ccm_group *g, struct ccm_seat *s);
 /* a speaks for its peers from now on. */
 void ccm_agent_claim(struct ccm *m, struct ccm_agent *a);
-/* a is about to join. An agent joins by one connection: where it has state of the run, its hello has
- * cut the older one. Else the peers that joined by the older one have left, and only the news is
- * late; or, if it names the run, they may come by this one. */
+/* a is about to join. An agent joins by one connection: where it has state of the run, its hello
+ * has cut the older one. Else the peers that joined by the older one have left, and only the news
+ * is late; or, if it names the run, they may come by this one. */
 void ccm_agent_cut_older(struct ccm *m, const struct ccm_agent *a);
 /* Why a cannot have one more peer in the group: NULL, or the sentence in buf. */
 const char *ccm_seat_objection(

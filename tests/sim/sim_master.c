@@ -74,7 +74,7 @@ void sim_master_start(struct sim *s, unsigned place)
 	cfg.run = sim_new_id(s, 0x50);
 	cfg.run_key = sim_new_id(s, 0x51);
 	cfg.first_number = (UINT64_C(1) << 50) + s->now / SIM_MS * 4096;
-	*m = (struct sim_master){.alive = true, .no = s->n_masters, .place = place};
+	*m = (struct sim_master){.alive = true, .no = s->n_masters, .place = place, .started = s->now};
 	m->born = cfg.run;
 	m->clock = sim_new_clock(s);
 	m->m = ccm_new(&cfg);
@@ -119,6 +119,7 @@ static void supersede(struct sim *s, struct sim_master *m)
 
 		if (i == m->no || !cc_id_eq(&x->id, &m->id))
 			continue;
+		m->behind |= !m->greets && i < m->no && x->worked > m->started && !m->knows;
 		x->superseded |= x->alive && x->term <= m->term;
 		m->superseded |= x->term > m->term;
 	}
@@ -129,6 +130,7 @@ static void works(struct sim *s, struct sim_master *m)
 {
 	unsigned i;
 
+	m->worked = s->now;
 	for (i = 0; i < s->n_masters; i++) {
 		const struct sim_master *x = &s->masters[i];
 
@@ -154,8 +156,8 @@ static void carry_out(struct sim *s, unsigned no, const struct ccm_action *x, si
 		for (i = 0; i<x->n_conns && * left> 0; i++, --*left)
 			sim_send_to_agent(s, no, s->m_acts.conns[x->first_conn + i], &x->msg);
 		if (x->msg.type == WM_HELLO_ACK && i > 0) {
-			m->greets = true;
 			supersede(s, m);
+			m->greets = true;
 		}
 		if (x->msg.type == WM_COMMIT) {
 			s->silent_since = 0;
@@ -227,6 +229,9 @@ void sim_master_step(struct sim *s, unsigned no, const struct ccm_event *ev)
 		sim_elect_vote(s, &ev->msg->u.op_vote);
 	if (ev->type == CCM_EV_MSG && ev->msg->type == WM_JOIN)
 		sim_lineage_join(s, m, ev->conn, &ev->msg->u.join);
+	if (ev->type == CCM_EV_MSG && ev->msg->type == WM_HELLO)
+		m->knows |= !cc_id_is_zero(&ev->msg->u.hello.run_key);
+	m->behind &= !m->knows;
 	if (ev->type == CCM_EV_MSG && ev->msg->type == WM_RESUME)
 		sim_lineage_resume(s, m, ev->conn);
 	sim_elect_before(s, m, ev);

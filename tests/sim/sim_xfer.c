@@ -21,10 +21,12 @@ static uint64_t master_of(struct sim *s, const struct sim_host *h, uint32_t run)
 }
 
 /* One name per attempt: what a master does that has been superseded is another matter, unless it
- * had begun before. */
+ * had begun before, and so is what one does that counts from what an old journal says. */
 static uint64_t line_of(const struct sim *s, uint64_t master)
 {
-	return master && s->masters[master - 1].superseded ? master : 0;
+	const struct sim_master *m = master ? &s->masters[master - 1] : NULL;
+
+	return m && (m->superseded || m->behind) ? master : 0;
 }
 
 static struct sim_xfer *xfer_find(

@@ -159,7 +159,8 @@ void ccm_revisions_add(struct ccm *m, const struct ccm_agent *a, const struct wm
 
 	for (i = 0; i < w->n; i++) {
 		s = ccm_seat_of(m, a, w->own[i].group);
-		if (!s || s->group->last || (s->group->sync && s->group->sync->seq))
+		if (!s || s->n_accepted == 0 || s->group->last ||
+			(s->group->sync && s->group->sync->seq))
 			continue;
 		ccm_revision_raise(m, w->own[i].group, w->own[i].revision);
 		m->resave |= s->group->last != NULL;

@@ -98,8 +98,8 @@ void ccm_revisions_settle(struct ccm *m);
 /* Learns from what an agent was told of them last. The newest word counts, and a journal is newer
  * than what was told before it was written. */
 void ccm_revisions_learn(struct ccm *m, const struct wm_world *w);
-/* Of an agent that says after the recovery what it was told: where we know nothing, its word
- * counts. A synchronization that runs has been elected without it. */
+/* Of an agent that says after the recovery what it was told: where we know nothing, and it has a
+ * member, its word counts. A synchronization that runs has been elected without it. */
 void ccm_revisions_add(struct ccm *m, const struct ccm_agent *a, const struct wm_world *w);
 /* It is not known what the group expects. */
 void ccm_revision_forget(struct ccm *m, struct ccm_group *g);

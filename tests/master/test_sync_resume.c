@@ -733,6 +733,26 @@ START_TEST(a_revision_that_is_told_late_counts)
 }
 END_TEST
 
+/* Its member of that run was put out: the others have left, and the next run begins at 0. */
+START_TEST(a_revision_of_a_run_that_is_over_does_not)
+{
+	expects(12);
+	tk_come_back(1);
+	tk_end(1);
+	tk_come_back(2);
+	tk_end(2);
+	fk_tick(&tk.f, 3200);
+	ck_assert_uint_eq(fk_status(&tk.f).accepted, 2);
+	fk_leave(&tk.p[1], WM_LEAVE_CLEAN);
+	fk_leave(&tk.p[2], WM_LEAVE_CLEAN);
+	tk_dial(0);
+	tk.p[0] = fk_join(tk.h[0], 0);
+	tk_end(0);
+	fk_sync(&tk.p[0], fk_offer(0, 1));
+	ck_assert_uint_eq(fk_take(tk.h[0], WM_OP_START)->u.op_start.sync.revision, 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("synchronizations of a run that is taken over");
@@ -769,6 +789,7 @@ int main(void)
 	tcase_add_test(tc, where_nobody_knows_a_revision_any_will_do);
 	tcase_add_test(tc, a_master_that_stood_still_knows_the_revisions);
 	tcase_add_test(tc, a_revision_that_is_told_late_counts);
+	tcase_add_test(tc, a_revision_of_a_run_that_is_over_does_not);
 	suite_add_tcase(s, tc);
 	return tl_run(s);
 }

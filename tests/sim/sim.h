@@ -165,13 +165,13 @@ struct sim_host {
 struct sim_master {
 	bool alive;
 	unsigned no, place;
-	uint64_t term;     /* of its last HELLO_ACK */
-	struct cc_id id;   /* of its run */
-	struct cc_id born; /* of the one that it would found */
-	bool superseded;   /* a newer one has taken the run over */
-	bool greets;       /* agents have come to it */
-	bool knows;        /* one that has state of the run among them */
-	bool behind;       /* an older one has gone on meanwhile, and it does not know */
+	uint64_t term;            /* of its last HELLO_ACK */
+	struct cc_id id;          /* of its run */
+	struct cc_id born;        /* of the one that it would found */
+	bool superseded;          /* a newer one has taken the run over */
+	bool greets;              /* agents have come to it */
+	bool knows;               /* one that has state of the run among them */
+	bool behind;              /* an older one has gone on meanwhile, and it does not know */
 	uint64_t started, worked; /* when; worked: last */
 	struct ccm *m;
 	struct sim_clock clock;

@@ -74,7 +74,8 @@ void sim_master_start(struct sim *s, unsigned place)
 	cfg.run = sim_new_id(s, 0x50);
 	cfg.run_key = sim_new_id(s, 0x51);
 	cfg.first_number = (UINT64_C(1) << 50) + s->now / SIM_MS * 4096;
-	*m = (struct sim_master){.alive = true, .no = s->n_masters, .place = place, .started = s->now};
+	*m = (struct sim_master){
+		.alive = true, .no = s->n_masters, .place = place, .started = s->now};
 	m->born = cfg.run;
 	m->clock = sim_new_clock(s);
 	m->m = ccm_new(&cfg);

@@ -373,9 +373,20 @@ static pcclResult_t try_it(pcclComm_t *c, const pcclSharedState_t *shared_state,
 	return await(c, &e, ret_revision, ret_info);
 }
 
+static pcclResult_t check_arguments(const pcclSharedState_t *shared_state, uint32_t strategy)
+{
+	if (!shared_state)
+		return pccl_fail(pcclInvalidArgument, "shared_state must not be NULL");
+	if (strategy > PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY)
+		return pccl_fail(
+			pcclInvalidArgument, "strategy: there is no strategy %d", (int)strategy);
+	return pcclSuccess;
+}
+
 static pcclResult_t synchronize(pcclComm_t *c, pcclSharedState_t *shared_state, uint32_t strategy,
 	pcclSharedStateSyncInfo_t *info)
 {
+	pcclSharedState_t none = {0};
 	pcclSharedStateSyncInfo_t moved;
 	uint64_t revision = 0;
 	bool again = false;
@@ -383,11 +394,16 @@ static pcclResult_t synchronize(pcclComm_t *c, pcclSharedState_t *shared_state, 
 
 	if (!c->state)
 		c->state = calloc(1, sizeof *c->state);
-	ready = c->state ? pccl_state_read(c->state, shared_state)
-			 : pccl_fail(pcclOutOfMemory, "no memory for a table of tensors");
-	if (ready != pcclSuccess && ready != pcclOutOfMemory)
-		return ready;
-	if (c->state && shared_state->revision != c->state->torn_revision)
+	ready = check_arguments(shared_state, strategy);
+	if (ready != pcclSuccess) {
+		shared_state = &none; /* the others are told, and nothing is read of it */
+		strategy = PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR;
+	} else {
+		ready = c->state
+				? pccl_state_read(c->state, shared_state)
+				: pccl_fail(pcclOutOfMemory, "no memory for a table of tensors");
+	}
+	if (ready == pcclSuccess && shared_state->revision != c->state->torn_revision)
 		c->state->torn = false;
 	/* Each time an agent has died; the keeper bounds how often. */
 	do
@@ -412,12 +428,6 @@ pcclResult_t pcclSynchronizeSharedState(const pcclComm_t *communicator,
 
 	if (r != pcclSuccess)
 		return r;
-	if (!shared_state)
-		return pccl_fail(pcclInvalidArgument, "shared_state must not be NULL");
-	if (strategy < PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR ||
-		strategy > PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY)
-		return pccl_fail(
-			pcclInvalidArgument, "strategy: there is no strategy %d", (int)strategy);
 	r = pccl_comm_begin(c, call_name, pcclPendingAsyncOps);
 	if (r != pcclSuccess)
 		return r;

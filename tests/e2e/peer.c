@@ -34,7 +34,7 @@
  *                          at= is where the last one lies
  *	spoil name=T at=N n=N     changes bytes of one tensor, or of all
  *	digest                    hash= of all contents that must be equal, or with name=T of one
- *	sync strategy=popular|receive|send
+ *	sync strategy=popular|receive|send|NUMBER
  *                          synchronizes: tx= rx= revision= check= hash= (unless hash=0)
  *                          longest= (ns); if wanted revision=N, retry=N (while peers are lost)
  *	memcpy bytes=N n=N        times of plain copies in ns

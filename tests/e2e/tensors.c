@@ -177,6 +177,8 @@ static pcclSharedStateSyncStrategy_t parse_strategy(const char *text)
 	for (int i = 0; i < 3; i++)
 		if (strcmp(text, names[i]) == 0)
 			return (pcclSharedStateSyncStrategy_t)i;
+	if (text[0] >= '0' && text[0] <= '9') /* also one that there is not */
+		return (pcclSharedStateSyncStrategy_t)atoi(text);
 	die("no such strategy", text);
 }
 

@@ -290,7 +290,7 @@ def hash_types(lab, places):
 
 
 def calls_refused(lab, places):
-    """What the library refuses leaves the others waiting, and may be made good."""
+    """What the library refuses for its arguments ends for all, and may be made good."""
     op = "type=f32 op=sum count=1000 tag=3"
     with Fresh(lab, places) as peers:
         for peer in peers:
@@ -304,15 +304,18 @@ def calls_refused(lab, places):
         if lib.judge(must_reduce):
             raise Failed(lib.judge(must_reduce))
         good(together(peers, "sync"), "and then it can be done", 0)
-        for peer in peers[1:]:
-            peer.send("sync revision=1")
-        peers[0].expect("tensors name=odd type=u8 count=1")
-        answer = peers[0].call("sync revision=1")
-        check(answer["code"] == lib.INVALID_ARGUMENT and "odd" in answer["text"],
-              "a name that is there twice", answer)
-        give_state(peers[0])
-        good([peers[0].call("sync revision=1"), *(p.read() for p in peers[1:])],
-             "which costs nobody anything", 1)
+        for wrong, call, what in (("tensors name=odd type=u8 count=1", "sync revision=1", "odd"),
+                                  (None, "sync revision=1 strategy=7", "no strategy 7")):
+            if wrong:
+                peers[0].expect(wrong)
+            for peer in peers[1:]:
+                peer.send("sync revision=1")
+            answers = [peers[0].call(call), *(p.read() for p in peers[1:])]
+            check(all(a["code"] == lib.INVALID_ARGUMENT and what in a["text"] for a in answers),
+                  f"{what}: all are told", answers)
+            check("host-0" in answers[-1]["text"], f"{what}: and of which host", answers)
+            give_state(peers[0])
+        good(together(peers, "sync revision=1"), "and nobody has lost anything", 1)
 
 
 # --------------------------------------------------------------------------- many, apart

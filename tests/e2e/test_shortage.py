@@ -239,6 +239,31 @@ def file_size_limit():
         goes_on(lab, peers, "a limit of file sizes")
 
 
+class LimitedMaster(lib.Loopback):
+    """The master may not write more to a file than the beginning of a journal; its log is a pipe."""
+
+    def command(self, host, args):
+        if "ccoip-masterd" not in args[0]:
+            return args
+        return ["bash", "-c", 'exec prlimit --fsize=64 "$@" 2> >(exec cat >&2)', "bash", *args]
+
+
+def file_size_limit_of_master():
+    """A journal that cannot grow costs the journal and one line of the log."""
+    with lib.Lab(hosts=LimitedMaster(2)) as lab:
+        lab.start(master_options=["--state-dir", lab.folder / "journal"])
+        peers = lab.start_peers((0, 1))
+        lab.master.await_log("cannot be written: File too large")
+        goes_on(lab, peers, "a journal that cannot be written")
+        for peer in peers:
+            peer.expect("destroy")
+            lab.drop_peer(peer)
+        peers = lab.start_peers((0, 1, 1), first=2)
+        goes_on(lab, peers, "a journal that cannot be written, with other members")
+        said = [line for line in lab.master.log_lines() if "journal" in line and ": err: " in line]
+        check(len(said) == 1, f"the master says once: {said[:1]}", said)
+
+
 class Limited(lib.Loopback):
     """The first host's agent, and the master, may not write files of more than a mebibyte."""
 
@@ -253,6 +278,7 @@ def test():
     without_proc()
     in_a_cgroup()
     file_size_limit()
+    file_size_limit_of_master()
     per_user = (["--mem-per-user", "24M"], ("mem_per_user", "24.0 MiB"))
     in_all = (["--mem-total", "24M"], ("mem_total", "24.0 MiB"))
     result_of_one((0, 1), 0, "place=in mem=shared", *per_user)

@@ -30,6 +30,36 @@ START_TEST(a_caller_of_1_0_knows_all_codes)
 }
 END_TEST
 
+/* Codes that come from the agent, likewise. */
+START_TEST(each_code_has_one_of_1_0)
+{
+	static const struct {
+		pcclResult_t ours, theirs;
+	} codes[] = {
+		{pcclAgentUnavailable, pcclMasterConnectionFailed},
+		{pcclVersionMismatch, pcclMasterConnectionFailed},
+		{pcclPermissionDenied, pcclMasterConnectionFailed},
+		{pcclTimeout, pcclMasterConnectionFailed},
+		{pcclOutOfMemory, pcclInternalError},
+	};
+
+	fx_agent = fake_start(fx_socket);
+	fx_assert_succeeds(pcclInit());
+	fx_comm = fx_new_comm();
+	for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+		fake_script(fx_agent, WL_COMM_CONNECT, FAKE_REFUSE, codes[i].ours, "not today");
+		fx_assert_fails(pcclConnect(fx_comm), codes[i].theirs, "not today");
+	}
+	fx_assert_succeeds(pcclInitExtended());
+	for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+		fake_script(fx_agent, WL_COMM_CONNECT, FAKE_REFUSE, codes[i].ours, "not today");
+		fx_assert_fails(pcclConnect(fx_comm), codes[i].ours, "not today");
+	}
+	fx_assert_succeeds(pcclDestroyCommunicator(fx_comm));
+	fake_stop(fx_agent);
+}
+END_TEST
+
 START_TEST(an_interrupt_is_an_error_that_nobody_repeats)
 {
 	fx_agent = fake_start(fx_socket);
@@ -51,6 +81,7 @@ int main(void)
 	tcase_add_unchecked_fixture(tc, fx_make_base, fx_remove_base);
 	tcase_add_checked_fixture(tc, setup, fx_remove_dir);
 	tcase_add_test(tc, a_caller_of_1_0_knows_all_codes);
+	tcase_add_test(tc, each_code_has_one_of_1_0);
 	tcase_add_test(tc, an_interrupt_is_an_error_that_nobody_repeats);
 	suite_add_tcase(s, tc);
 	return tl_run(s);

@@ -10,8 +10,9 @@
 
 #define ON_THE_WAY   2u          /* what went wrong before is felt now */
 #define NEEDS_REASON (2 * SIM_S) /* a wait that lasts so long must have a name */
-/* A link that nobody answers is tried for 2 s (sim_link_open), and a round follows. */
-#define SETTLED (3000 * SIM_MS)
+/* A link that nobody answers is tried for 2 s (sim_link_open), by a round that may have to follow
+ * another one, and one more round follows. */
+#define SETTLED (4000 * SIM_MS)
 
 struct census {
 	uint32_t n[SIM_GROUPS], local[SIM_HOSTS];

@@ -4,6 +4,7 @@ check_PROGRAMS += tests/agentio/agentio
 TESTS += tests/agentio/agentio
 THREADED_TESTS += tests/agentio/agentio
 LONG_TESTS += tests/agentio/agentio
+HOSTILE_TESTS += tests/agentio/test_hello.sh
 tests_agentio_agentio_SOURCES = \
 	tests/agentio/agentio.c tests/agentio/suites.h \
 	tests/agentio/attach.c \
@@ -30,4 +31,4 @@ tests_agentio_agentio_SOURCES = \
 tests_agentio_agentio_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_agentio_agentio_LDADD = pcclagentd/libpcclagentd.la $(CHECK_LIBS)
 
-EXTRA_DIST += tests/agentio/README.md
+EXTRA_DIST += tests/agentio/README.md tests/agentio/test_hello.sh

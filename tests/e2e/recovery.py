@@ -15,6 +15,7 @@ import json
 import pathlib
 import random
 import re
+import select
 import signal
 import subprocess
 import time
@@ -25,6 +26,7 @@ from lib import SUCCESS, Failed, check, ids_of, judge
 SIZE = "type=f32 op=sum count=4194304 place=in"  # 16 MiB
 SMALL = "type=f32 op=sum count=1000 place=in"
 MS = 1e6
+WINDOW_NS = 3e9  # of steps with and without a newcomer
 TRIES = 4  # of an event, on average, until it comes as it is meant
 
 
@@ -36,7 +38,7 @@ class Row:
     """One kind of event: figures by name, each a list of ns, and how often what was seen."""
 
     def __init__(self, events):
-        self.events, self.figures, self.seen = events, {}, {}
+        self.events, self.figures, self.shares, self.seen = events, {}, {}, {}
         self.measured = 0
 
     def each(self):
@@ -59,6 +61,9 @@ class Row:
     def add(self, figure, ns):
         self.figures.setdefault(figure, []).append(ns)
 
+    def share(self, figure, value):
+        self.shares.setdefault(figure, []).append(value)
+
     def count(self, what, n=1):
         self.seen[what] = self.seen.get(what, 0) + n
 
@@ -66,7 +71,10 @@ class Row:
         def of(values):
             v = sorted(values)
             return {"n": len(v), "median": v[len(v) // 2] / MS, "max": v[-1] / MS}
-        return {"figures": {k: of(v) for k, v in self.figures.items()}, "seen": self.seen}
+        shares = {k: {"n": len(v), "median": sorted(v)[len(v) // 2], "min": min(v)}
+                  for k, v in self.shares.items()}
+        return {"figures": {k: of(v) for k, v in self.figures.items()}, "shares": shares,
+                "seen": self.seen}
 
 
 def told(text):
@@ -383,33 +391,63 @@ WALLS = {  # what of the newcomer's host 2 and host 1 stands between them
 }
 
 
+class Unreachable:
+    """A peer that repeats pcclConnect 0.2 s after each failure."""
+
+    def __init__(self, peer):
+        self.peer, self.waits, self.next = peer, False, 0
+        peer.expect("create streams=2")
+
+    def look(self, row, how, again):
+        """Takes an answer, and connects again if it may."""
+        if self.waits and select.select([self.peer.process.stdout], [], [], 0)[0]:
+            answer = self.peer.read()
+            if answer["code"] == SUCCESS:
+                raise Failed(f"{how}: the newcomer is in")
+            row.count(f"{how}: newcomer: code {answer['code']}")
+            self.waits, self.next = False, now() + 0.2e9
+        if again and not self.waits and now() > self.next:
+            self.peer.send("connect")
+            self.waits = True
+
+
 def firewalled(row, hosts):
-    """Hosts 1 and 2 reach the master and host 0, but not each other."""
+    """Hosts 1 and 2 reach the master and host 0, but not each other. Two members vote when somebody
+    waits, and reduce, again and again: for a window with a newcomer on host 2, and for one without."""
     with lib.Lab(3, hosts) as lab:
         lab.start()
         peers = form(lab, (0, 1))
+
+        def step():
+            if lib.together(peers, "pending")[0]["pending"]:
+                row.count(f"{how}: votes")
+                lib.together(peers, f"until world={len(peers)}")
+            good(lib.together(peers, f"reduce {SMALL} tag=1 ids={ids_of(peers)} verify=1"))
+
+        def window(there):
+            began, n = now(), 0
+            while now() - began < WINDOW_NS:
+                fresh.look(row, how, there)
+                step()
+                n += 1
+            took = (now() - began) / n
+            while fresh.waits:  # its last answer belongs to no window
+                step()
+                fresh.look(row, how, False)
+            return took
+
         for k in range(row.events):
             how, wall = list(WALLS.items())[k % 3]
             way = ((1, 2), (2, 1))[k // 3 % 2]
             wall(hosts, True, way)
-            fresh = lab.start_peer(10 + k, 2)
-            fresh.send("create streams=2", "connect")
-            fresh.read()
-            while not all(a["pending"] for a in lib.together(peers, "pending")):
-                pass
-            voted = now()
-            answers = lib.together(peers, "update")
-            joined = fresh.read()
-            row.add(f"{how}: from the vote to everybody's return",
-                    max(joined["end"], *(a["end"] for a in answers)) - voted)
-            row.count(f"{how}: newcomer: code {joined['code']}, the others: world {answers[0]['world']}, "
-                      f"{'/'.join(str(a['code']) for a in answers)}")
+            fresh = Unreachable(lab.start_peer(10 + k, 2))
+            times = {there: window(there) for there in ((False, True), (True, False))[k % 2]}
+            row.add(f"{how}: a step without the newcomer", times[False])
+            row.add(f"{how}: a step with it", times[True])
+            row.share(f"{how}: steps per second with the newcomer, of those without",
+                      times[False] / times[True])
             wall(hosts, False, way)
-            fresh.send("destroy")
-            fresh.read()
-            lab.drop_peer(fresh)
-            lib.together(peers, f"until world={len(peers)}")
-            good(lib.together(peers, f"reduce {SMALL} tag=1 retry=2 ids={ids_of(peers)} verify=1"))
+            lab.drop_peer(fresh.peer)
         lab.check_alive()
 
 
@@ -516,6 +554,8 @@ def show(name, summary):
     print(f"# {name}")
     for figure, f in summary["figures"].items():
         print(f"#   {figure}: median {f['median']:.1f} ms, max {f['max']:.1f} ms ({f['n']})")
+    for figure, f in summary["shares"].items():
+        print(f"#   {figure}: median {f['median']:.3f}, min {f['min']:.3f} ({f['n']})")
     for what, n in sorted(summary["seen"].items(), key=lambda x: -x[1])[:12]:
         print(f"#   {n} x {what}")
 

@@ -100,10 +100,11 @@ void fake_end(struct fake_op *op, uint32_t code, const char *text)
 	s->local_world = 2;
 	s->tx_bytes = op->bytes;
 	s->rx_bytes = 2 * op->bytes;
+	/* Before a lock is taken, as in fake_sync_end. */
+	snprintf(s->text, sizeof s->text, "%s", text ? text : "");
 	s->losses = fake_losses_now(op->f);
 	s->world = fake_world_now(op->f);
 	s->code = code;
-	snprintf(s->text, sizeof s->text, "%s", text ? text : "");
 	atomic_store(&s->state, SHM_SLOT_DONE);
 	if (atomic_exchange(&s->wait, SHM_WAIT_AWAKE) != SHM_WAIT_AWAKE)
 		cc_futex_wake(&s->wait, 1);

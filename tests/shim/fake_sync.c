@@ -177,13 +177,15 @@ void fake_sync_end(struct fake_op *op, uint32_t code, const char *text, uint64_t
 {
 	struct shm_slot *s = op->slot;
 
+	/* Before the lock is taken below: the agent's thread reads it when the library has made a
+	 * refusal of the slot, which ThreadSanitizer sees by another mapping. */
+	snprintf(s->text, sizeof s->text, "%s", text ? text : "");
 	s->tx_bytes = tx_bytes;
 	s->rx_bytes = rx_bytes;
 	s->revision = revision;
 	s->losses = fake_losses_now(op->f);
 	s->world = fake_world_now(op->f);
 	s->code = code;
-	snprintf(s->text, sizeof s->text, "%s", text ? text : "");
 	atomic_store(&s->state, SHM_SLOT_DONE);
 	if (atomic_exchange(&s->wait, SHM_WAIT_AWAKE) != SHM_WAIT_AWAKE)
 		cc_futex_wake(&s->wait, 1);

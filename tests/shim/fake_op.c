@@ -3,6 +3,7 @@
  * What the fake agent does with an operation; called by the test's threads.
  */
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include <unistd.h>
 
 #include "common/cc_futex.h"
-#include "tests/shim/fake_agent.h"
+#include "tests/shim/fake_state.h"
 
 void fake_begin(struct fake_op *op, enum shm_result_mode mode, uint32_t hosts, uint32_t segment_max)
 {
@@ -95,16 +96,19 @@ void fake_segment(struct fake_op *op, uint32_t seg)
 
 void fake_end(struct fake_op *op, uint32_t code, const char *text)
 {
+	uint64_t losses = fake_losses_now(op->f);
+	struct wire_world world = fake_world_now(op->f);
 	struct shm_slot *s = op->slot;
 
+	pthread_mutex_lock(&op->f->lock); /* as in fake_sync_end */
 	s->local_world = 2;
 	s->tx_bytes = op->bytes;
 	s->rx_bytes = 2 * op->bytes;
-	/* Before a lock is taken, as in fake_sync_end. */
-	snprintf(s->text, sizeof s->text, "%s", text ? text : "");
-	s->losses = fake_losses_now(op->f);
-	s->world = fake_world_now(op->f);
+	s->losses = losses;
+	s->world = world;
 	s->code = code;
+	snprintf(s->text, sizeof s->text, "%s", text ? text : "");
+	pthread_mutex_unlock(&op->f->lock);
 	atomic_store(&s->state, SHM_SLOT_DONE);
 	if (atomic_exchange(&s->wait, SHM_WAIT_AWAKE) != SHM_WAIT_AWAKE)
 		cc_futex_wake(&s->wait, 1);

@@ -3,6 +3,7 @@
  * What the fake agent does with a synchronization of shared state; called by the test's threads.
  */
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,17 +176,21 @@ void fake_complete(struct fake_op *op, uint64_t revision)
 void fake_sync_end(struct fake_op *op, uint32_t code, const char *text, uint64_t revision,
 	uint64_t tx_bytes, uint64_t rx_bytes)
 {
+	uint64_t losses = fake_losses_now(op->f);
+	struct wire_world world = fake_world_now(op->f);
 	struct shm_slot *s = op->slot;
 
-	/* Before the lock is taken below: the agent's thread reads it when the library has made a
-	 * refusal of the slot, which ThreadSanitizer sees by another mapping. */
-	snprintf(s->text, sizeof s->text, "%s", text ? text : "");
+	/* For ThreadSanitizer: those who have the slot one after the other meet in the library,
+	 * which has another mapping of it. */
+	pthread_mutex_lock(&op->f->lock);
 	s->tx_bytes = tx_bytes;
 	s->rx_bytes = rx_bytes;
 	s->revision = revision;
-	s->losses = fake_losses_now(op->f);
-	s->world = fake_world_now(op->f);
+	s->losses = losses;
+	s->world = world;
 	s->code = code;
+	snprintf(s->text, sizeof s->text, "%s", text ? text : "");
+	pthread_mutex_unlock(&op->f->lock);
 	atomic_store(&s->state, SHM_SLOT_DONE);
 	if (atomic_exchange(&s->wait, SHM_WAIT_AWAKE) != SHM_WAIT_AWAKE)
 		cc_futex_wake(&s->wait, 1);

@@ -26,7 +26,7 @@ struct cc_bounds {
 /* Time for two links one after the other, and for the round itself: the master sees in two orders
  * of the ring that a host cannot be reached. */
 #define CC_ROUND_SELF_MS 1000u
-/* Where ways are slow so many round trips come on top: four of a new link, one of the round. */
+/* Added for slow ways, in round trips: four of a new link, one of the round. */
 #define CC_ROUND_TRIPS          5u
 #define CC_ROUND_MIN_MS(new_ms) (2 * (new_ms) + CC_ROUND_SELF_MS)
 

@@ -274,7 +274,7 @@ pcclResult_t pccl_comm_leave(pcclComm_t *c, pcclResult_t code, const char *text,
  * reason that pccl_comm_fail_gone says. Of a communicator that is not connected only the flag is
  * taken back. */
 bool pccl_comm_interrupted(pcclComm_t *c);
-/* What such a call of a connected peer returns that has not been answered otherwise. */
+/* The code of a call of a connected peer that was interrupted and has no other answer. */
 pcclResult_t pccl_comm_fail_interrupted(void);
 /* Waits for a verdict on the operation, whose agent is gone; DONE, FAILED, or GONE. */
 enum pccl_verdict pccl_op_verdict(pcclComm_t *c, uint32_t slot);

@@ -430,7 +430,7 @@ static void out_link_free(struct out_link *l)
 	free(l);
 }
 
-/* What has not come in time, as far as it is known. */
+/* The step that was not done in time, as far as it is known. */
 static const char *dial_lacks(const struct dial *d)
 {
 	int n = 0;

@@ -494,7 +494,7 @@ static void look(struct run *r, uint64_t now)
 	eng_look(r->eng, r->up);
 }
 
-/* What has an address that this host has lost is not heard any more, and hears nobody. */
+/* A connection with an address that this host has lost is dead in both directions. */
 static void leave_lost_address(struct run *r, struct last_address *last)
 {
 	struct in_link *l, *tmp;

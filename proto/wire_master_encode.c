@@ -713,8 +713,8 @@ static uint8_t *put_varint(uint8_t *p, size_t v)
 	return p;
 }
 
-/* What of Message precedes the one field that it has: the field number of a kind is its type
- * number. Message itself would be asked for each field twice. */
+/* The head of the one field of Message: the field number of a kind is its type number. protobuf-c
+ * would look at each field of Message twice. */
 static size_t put_field(enum wm_type type, size_t len, uint8_t ret[FIELD_MAX])
 {
 	return (size_t)(put_varint(

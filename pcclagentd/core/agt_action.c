@@ -72,7 +72,7 @@ static struct agt_action *emit(struct agt *a, enum agt_action_type type, size_t 
 	return x;
 }
 
-/* What each operation emits is small, the largest actions are rare. */
+/* Actions of an operation are small, and the largest ones are rare. */
 static size_t size_of(enum agt_action_type type)
 {
 	switch (type) {

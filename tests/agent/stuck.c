@@ -193,7 +193,8 @@ START_TEST(the_next_master_hears_who_waits_for_any)
 }
 END_TEST
 
-/* What has started still writes to its memory, and its caller says once more that it sleeps. */
+/* An operation that has started still writes to its memory, and its caller says again that it
+ * sleeps. */
 START_TEST(a_peer_that_was_put_out_has_nobody_to_tell)
 {
 	struct wm_msg kick = {.type = WM_KICK, .u.kick = {.peer = fx_id(1), .code = 8}};

@@ -259,6 +259,7 @@ struct sim_xfer {
 	uint64_t value[SIM_SEGS];
 	uint64_t seq, line;
 	uint64_t first; /* the master of the host that was first to start it */
+	uint64_t since; /* when that was */
 	struct cc_id run;
 	bool broken; /* data does not flow any more */
 	bool mixed;  /* begun ahead by hosts that mean different operations: it must not succeed */
@@ -495,7 +496,8 @@ struct sim {
 	struct sim_answer answers[SIM_ANSWERS];
 	struct sim_epoch *epochs; /* the newest first */
 	struct sim_told *told;
-	uint64_t unmet;                     /* answers to calls that could never meet */
+	uint64_t taken_over; /* when a member came last to a master that takes its run over */
+	uint64_t unmet;      /* answers to calls that could never meet */
 	uint64_t seen[SIM_SEEN], killed_at; /* when the last process died */
 	uint64_t overruled;                 /* epochs: others went on who did not know */
 	bool returned;                      /* a peer was put out, and the next master took it */

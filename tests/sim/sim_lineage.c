@@ -121,6 +121,7 @@ void sim_lineage_join(
 
 	if (j->phase != WM_JOIN_ACCEPTED || !is_recovering(s, m))
 		return;
+	s->taken_over = s->now;
 	t = grow(NULL, 1, sizeof *t);
 	*t = (struct sim_told){.master = m->no, .conn = conn, .peer = j->peer, .next = s->told};
 	t->all = sim_conn(s, conn)->said;

@@ -229,6 +229,7 @@ static struct sim_xfer *xfer_new(
 	t->seq = seq;
 	t->line = line_of(s, master);
 	t->first = master;
+	t->since = s->now;
 	t->run = *run;
 	t->next = s->xfers;
 	s->xfers = t;
@@ -665,6 +666,31 @@ void sim_xfers_back(struct sim *s)
 			check_unanimous(s, t);
 }
 
+static bool has_member(const struct sim *s, const struct sim_part *q)
+{
+	uint32_t i;
+
+	for (i = 0; i < q->n; i++)
+		if (stays(s, &q->voices[i]))
+			return true;
+	return false;
+}
+
+/* Has every host the whole result? A master that takes the run over asks those who are left: a host
+ * whose members have all gone need not have it. */
+static bool is_whole(const struct sim *s, const struct sim_xfer *t)
+{
+	uint32_t i;
+
+	if (t->n_parts != t->parts[0].x.hosts)
+		return false;
+	for (i = 0; i < t->n_parts; i++)
+		if (!t->parts[i].final &&
+			(s->taken_over <= t->since || has_member(s, &t->parts[i])))
+			return false;
+	return true;
+}
+
 void sim_xfer_heard(struct sim *s, struct sim_peer *p, struct sim_op *o, bool connected)
 {
 	struct sim_xfer *t = o->xfer;
@@ -678,8 +704,7 @@ void sim_xfer_heard(struct sim *s, struct sim_peer *p, struct sim_op *o, bool co
 			sim_fail(s, "seq %" PRIu64 ": success of different operations", t->seq);
 		if (t->is_sync)
 			sim_sync_heard(s, p, o);
-		else if (t->n_parts != t->parts[0].x.hosts || t->n_final != t->n_parts ||
-			 o->world != t->contributions)
+		else if (!is_whole(s, t) || o->world != t->contributions)
 			sim_fail(s,
 				"seq %" PRIu64 ": p%u is told success with %u of %u hosts final, a "
 				"world of %u with %u contributions",

@@ -171,6 +171,15 @@ static void cut_old(struct ccm *m, struct ccm_agent *old, const struct ccm_agent
 	ccm_loss_announce(m); /* no operation may name the seat any more that p is to leave */
 }
 
+/* Agents of a host follow each other: p is with the one that came last, and a has died since it
+ * said this. */
+static bool is_outlived(const struct ccm_agent *a, const struct ccm_peer *p)
+{
+	const struct ccm_agent *last = p->seat->agent;
+
+	return !last->absent && last->no > a->no && !cc_id_eq(&last->hello.agent, &a->hello.agent);
+}
+
 void ccm_absent_remove(struct ccm *m, struct ccm_peer *p, const char *why)
 {
 	struct ccm_agent *a = p->seat->agent;
@@ -189,6 +198,10 @@ bool ccm_peer_return(
 		p->seat->group->id != j->group) {
 		ccm_join_refuse(m, a, &j->peer, WIRE_INVALID_USAGE,
 			"the peer id is in use by another agent's peer");
+		return true;
+	}
+	if (is_outlived(a, p)) {
+		cut_old(m, a, p->seat->agent);
 		return true;
 	}
 	if (!p->seat->agent->absent)

@@ -182,6 +182,33 @@ START_TEST(another_agent_that_takes_over_ends_the_old_ones_connection)
 }
 END_TEST
 
+/* The last words of an agent that has died are read after its peers have come by the next one. */
+START_TEST(who_has_taken_over_is_not_ended_by_an_older_connection)
+{
+	struct fk_peer x = fk_admit(c, 0, (struct fk_peer[]){p, q, r}, 3), late = x, again;
+	struct fk_host *d;
+
+	late.id = fk_id(&f);
+	late.token = fk_id(&f);
+	d = fk_host(&f, "c", "10.0.0.3");
+	fk_forget(&f);
+	again = fk_join_again(&late, d, WM_JOIN_NEW);
+	(void)fk_join_again(&late, c, WM_JOIN_NEW);
+	ck_assert(d->open);
+	ck_assert_uint_eq(fk_count(d, WM_REFUSE), 0);
+	ck_assert(fk_present(&again));
+	ck_assert(!c->open);
+	ck_assert(fk_info(&r).absent);
+	ck_assert(fk_info(&x).absent);
+	r = fk_join_again(&r, d, WM_JOIN_ACCEPTED);
+	x = fk_join_again(&x, d, WM_JOIN_ACCEPTED);
+	ck_assert_uint_eq(fk_count(d, WM_KICK), 0);
+	ck_assert_int_eq(fk_info(&r).phase, CCM_PEER_ACCEPTED);
+	ck_assert(!fk_info(&x).absent);
+	ck_assert_uint_eq(fk_status(&f).losses, 0);
+}
+END_TEST
+
 START_TEST(a_connect_that_is_repeated_is_the_same_peer)
 {
 	struct fk_host *d = fk_host(&f, "c", "10.0.0.9");
@@ -530,6 +557,7 @@ int main(void)
 	tcase_add_test(tc, no_round_begins_before_all_of_an_agents_peers_are_back);
 	tcase_add_test(tc, no_round_waits_for_an_agent_that_falls_silent_while_it_resumes);
 	tcase_add_test(tc, another_agent_that_takes_over_ends_the_old_ones_connection);
+	tcase_add_test(tc, who_has_taken_over_is_not_ended_by_an_older_connection);
 	tcase_add_test(tc, a_connect_that_is_repeated_is_the_same_peer);
 	tcase_add_test(tc, peers_that_come_during_a_round_come_with_the_next);
 	tcase_add_test(tc, who_comes_during_a_round_is_not_told_of_its_end);

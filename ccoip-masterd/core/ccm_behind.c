@@ -151,6 +151,40 @@ static void drop_agent(struct ccm *m, struct ccm_agent *a)
 				ccm_peer_kick(m, p, WIRE_RANK_CONNECTION_LOST, "%s", CCM_WAS_LOST);
 }
 
+/* ---- losses that were told before ---- */
+
+void ccm_lost_again_begin(struct ccm *m)
+{
+	m->lost_again = true;
+}
+
+/* Is g what its members were told with its losses? */
+static bool is_as_told(const struct ccm_group *g)
+{
+	return g->known_version > 0 && g->known_version >= g->told_version &&
+	       g->n_accepted == g->known_world;
+}
+
+void ccm_lost_again_end(struct ccm *m)
+{
+	char text[WM_TEXT_MAX];
+	struct ccm_group *g;
+	uint32_t n;
+
+	m->lost_again = false;
+	for (g = m->groups; g; g = g->hh.next) {
+		n = g->n_lost_again;
+		g->n_lost_again = 0;
+		if (n > 0 && is_as_told(g)) {
+			g->n_lost_ever -= n;
+			continue;
+		}
+		ccm_print(text, sizeof text, "%s", g->loss);
+		while (n-- > 0)
+			ccm_group_lost(m, g, text);
+	}
+}
+
 void ccm_behind_drop(struct ccm *m, const struct ccm_tally *y)
 {
 	static const char *const why = CCM_WAS_LOST;
@@ -158,6 +192,7 @@ void ccm_behind_drop(struct ccm *m, const struct ccm_tally *y)
 	struct ccm_group *g;
 	struct ccm_agent *a;
 
+	ccm_lost_again_begin(m);
 	for (a = m->agents; a; a = a->hh.next)
 		if (ccm_told_behind(m, a->told, y))
 			drop_agent(m, a);
@@ -172,4 +207,5 @@ void ccm_behind_drop(struct ccm *m, const struct ccm_tally *y)
 		else
 			ccm_peer_kick(m, p, WIRE_RANK_CONNECTION_LOST, "%s", why);
 	}
+	ccm_lost_again_end(m);
 }

@@ -179,6 +179,10 @@ uint32_t ccm_peers_behind(
 	const struct ccm *m, const struct ccm_agent *a, const struct ccm_tally *y);
 /* Those who were lost are told so. */
 void ccm_behind_drop(struct ccm *m, const struct ccm_tally *y);
+/* Between these two only such peers go as the master before has lost. Where others were told of
+ * that, it is not counted again: what they have begun since goes on. */
+void ccm_lost_again_begin(struct ccm *m);
+void ccm_lost_again_end(struct ccm *m);
 
 /* ccm_restore.c */
 /* All members; to be called before anything is sent that depends on them. */

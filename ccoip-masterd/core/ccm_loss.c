@@ -121,8 +121,7 @@ static void settle_lost(struct ccm *m, struct ccm_group *g)
 	if (g->n_lost == 0) {
 		if (g->n_accepted < 2)
 			ccm_group_abort(m, g, WIRE_TOO_FEW_PEERS, CCM_ALONE, false);
-		if (g->sync && g->sync->seq == 0)
-			ccm_sync_settle(m, g, "");
+		ccm_sync_settle(m, g, "");
 		ccm_group_recount(m, g);
 		return;
 	}

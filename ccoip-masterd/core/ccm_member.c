@@ -406,11 +406,34 @@ void ccm_ring_remove(struct ccm_group *g, struct ccm_seat *s)
 	}
 }
 
+/* What it is to its group that p, which is not accepted any more, is gone. */
+static void count_loss(struct ccm *m, const struct ccm_peer *p, const char *why)
+{
+	struct ccm_group *g = p->seat->group;
+	char label[3 * WM_NAME_MAX], text[WM_TEXT_MAX];
+
+	/* Nothing has started since it went absent, or since another loss: often this one, seen by
+	 * a neighbour whose link broke. That was told if it had to be. */
+	if (p->n_ops == 0 && ((g->told && (!g->lost || g->n_lost == 0)) ||
+				     (p->seat->agent->absent && g->n_accepted > 1))) {
+		ccm_group_changed(m, g);
+		return;
+	}
+	ccm_print(
+		text, sizeof text, "lost %s of group %u: %s", ccm_peer_label(p, label), g->id, why);
+	if (!m->lost_again) {
+		ccm_group_lost(m, g, text);
+		return;
+	}
+	if (g->n_lost_again++ == 0 && !g->interrupted && (!g->lost || g->n_lost == 0))
+		ccm_print(g->loss, sizeof g->loss, "%s", text);
+	ccm_group_changed(m, g);
+}
+
 static void accepted_lost(struct ccm *m, struct ccm_peer *p, const char *why)
 {
 	struct ccm_seat *s = p->seat;
 	struct ccm_group *g = s->group;
-	char label[3 * WM_NAME_MAX], text[WM_TEXT_MAX];
 
 	s->n_accepted--;
 	s->agent->n_accepted--;
@@ -427,16 +450,7 @@ static void accepted_lost(struct ccm *m, struct ccm_peer *p, const char *why)
 		ccm_pairs_doubt(m, s->agent->no);
 	else
 		ccm_pairs_forget(m, s->agent->no);
-	/* Nothing has started since it went absent, or since another loss: often this one, seen by
-	 * a neighbour whose link broke. That was told if it had to be. */
-	if (p->n_ops == 0 && ((g->told && (!g->lost || g->n_lost == 0)) ||
-				     (s->agent->absent && g->n_accepted > 1)))
-		ccm_group_changed(m, g);
-	else {
-		ccm_print(text, sizeof text, "lost %s of group %u: %s", ccm_peer_label(p, label),
-			g->id, why);
-		ccm_group_lost(m, g, text);
-	}
+	count_loss(m, p, why);
 	ccm_sync_lost(m, p, why);
 	if (m->recovering && s->agent->told)
 		ccm_revisions_learn(m, &s->agent->told->r.world);

@@ -210,7 +210,9 @@ void ccm_sync_again(struct ccm *m, struct ccm_op *o, const struct wm_op_vote *to
 	b.v[b.n] = candidate(&elected);
 	ccm_elect_again(expected, b.v, b.n, b.s, &b.e);
 	ccm_record_election(m, o->group->id, b.peers, b.v, b.n, b.s, &b.e);
+	ccm_lost_again_begin(m); /* who has heard of the start knows of the kicks, too */
 	go_on(m, o, &b);
+	ccm_lost_again_end(m);
 	ballot_free(&b);
 }
 

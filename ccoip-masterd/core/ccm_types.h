@@ -215,6 +215,7 @@ struct ccm_group {
 	uint64_t known_version;
 	uint32_t known_world;  /* accepted peers, as an agent was told with known_version */
 	bool too_many;         /* have come for that: ccm_behind.c */
+	uint32_t n_lost_again; /* were lost while m->lost_again; loss says who was first */
 	uint64_t told_version; /* the highest that its peers were told of, and */
 	uint32_t told_world;   /* its accepted peers as of then; of these, */
 	uint32_t n_told;       /* so many have said so, some may have left since */
@@ -430,6 +431,7 @@ struct ccm {
 	bool renewed;        /* by ccm_renew: the term is still the same */
 	bool key_unknown;    /* recovering: no agent has told the run's key */
 	bool acked;          /* an agent of the run was told our term */
+	bool lost_again;     /* those who go now were lost by the master before, it seems */
 	bool committed_here; /* a round was, by this master */
 	bool adopting;       /* hellos without a run wait */
 	uint64_t born_ns;    /* of the first step */

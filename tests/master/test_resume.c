@@ -492,6 +492,47 @@ START_TEST(who_was_lost_before_is_not_let_in_again)
 }
 END_TEST
 
+/* Of an operation that began after the first loss. */
+static void voted_since(size_t i)
+{
+	struct wm_msg msg = {.type = WM_OP_VOTE};
+
+	msg.u.op_vote = (struct wm_op_vote){.tag = 7,
+		.params = fk_params,
+		.n_peers = 1,
+		.peers = &tk.p[i].id,
+		.losses = 1,
+		.seq = TK_SEQ};
+	fk_send(tk.h[i], &msg);
+}
+
+/* a and b were told of it, and have begun an operation since; or they were told of another loss. */
+START_TEST(who_was_lost_before_is_not_counted_again)
+{
+	bool known = _i == 0;
+	size_t i;
+
+	for (i = 0; i < 2; i++) {
+		tk.know[i].r.epoch = tk.know[i].r.round = tk.know[i].r.wired = 3;
+		tk.know[i].r.world.version = 4;
+		tk.know[i].r.world.global = tk.know[i].own.world = known ? 2 : 3;
+		tk.know[i].own.losses = 1;
+		tk.know[i].place.hosts = 2;
+	}
+	tk_all_come_back();
+	for (i = 0; i < 2; i++)
+		voted_since(i);
+	tk_all_end();
+	fk_tick(&tk.f, 4000);
+	assert_contains(fk_take(tk.h[2], WM_KICK)->u.kick.text, "declared lost");
+	ck_assert_int_eq(tk.h[0]->losses[0].losses == 1, known);
+	ck_assert_uint_eq(fk_count(tk.h[0], WM_OP_ABORT), !known);
+	fk_report(tk.h[0], TK_SEQ, true);
+	fk_report(tk.h[1], TK_SEQ, true);
+	ck_assert_uint_eq(fk_count(tk.h[1], WM_OP_DONE), known);
+}
+END_TEST
+
 /* Its agent died, too, before it heard of that. */
 START_TEST(who_has_missed_votes_was_lost_before)
 {
@@ -631,6 +672,7 @@ int main(void)
 	tcase_add_test(tc, newcomers_wait_for_the_end_of_it);
 	tcase_add_test(tc, losses_never_fall);
 	tcase_add_test(tc, who_was_lost_before_is_not_let_in_again);
+	tcase_add_loop_test(tc, who_was_lost_before_is_not_counted_again, 0, 2);
 	tcase_add_loop_test(tc, who_has_missed_votes_was_lost_before, 0, 4);
 	tcase_add_test(tc, who_left_meanwhile_is_not_waited_for);
 	tcase_add_test(tc, a_connection_may_break_again);

@@ -305,6 +305,33 @@ START_TEST(who_has_not_heard_of_the_kick_is_kicked)
 }
 END_TEST
 
+/* a was told of the loss with the start, b of neither: one loss for both. */
+START_TEST(a_kick_that_some_have_heard_of_is_counted_once)
+{
+	struct wm_sync_vote v = fk_offer(7, 1);
+
+	expects(7);
+	tk.know[0].r.world.version = 4;
+	tk.know[0].r.world.global = tk.know[0].own.world = 2;
+	tk.know[0].own.losses = 1;
+	tk_all_come_back();
+	told(0, fk_offer(7, 1));
+	fk_sync(&tk.p[1], fk_offer(7, 2));
+	v.keys.hi = 9;
+	fk_sync(&tk.p[2], v);
+	tk_all_end();
+	fk_tick(&tk.f, 4000);
+	assert_contains(fk_take(tk.h[2], WM_KICK)->u.kick.text, "other keys");
+	ck_assert_uint_eq(fk_count(tk.h[1], WM_OP_START), 1);
+	ck_assert_uint_eq(fk_count(tk.h[2], WM_OP_START), 0);
+	ck_assert_uint_eq(tk.h[0]->losses[0].losses, 1);
+	ck_assert_uint_eq(tk.h[1]->losses[0].losses, 1);
+	fk_report(tk.h[0], TK_SEQ, true);
+	fk_report(tk.h[1], TK_SEQ, true);
+	ck_assert_uint_eq(fk_take(tk.h[1], WM_OP_DONE)->u.op_done.revision, 7);
+}
+END_TEST
+
 START_TEST(votes_of_one_agent_for_one_attempt_are_one_part)
 {
 	struct fk_peer x;
@@ -768,6 +795,7 @@ int main(void)
 	tcase_add_loop_test(tc, a_mixture_is_one_for_the_next_master, 0, 2);
 	tcase_add_loop_test(tc, what_was_expected_at_the_start_counts, 0, 2);
 	tcase_add_loop_test(tc, who_has_not_heard_of_the_kick_is_kicked, 0, 4);
+	tcase_add_test(tc, a_kick_that_some_have_heard_of_is_counted_once);
 	tcase_add_test(tc, votes_of_one_agent_for_one_attempt_are_one_part);
 	tcase_add_test(tc, what_all_have_reported_is_done);
 	tcase_add_loop_test(tc, a_failure_that_was_reported_is_a_kick, 0, 3);

@@ -315,7 +315,8 @@ static bool was_in_use(const struct sim *s, const struct sim_peer *p, const stru
 }
 
 /* Members of the first run are told that the master has another one: not if it has founded that, or
- * has theirs. */
+ * has theirs. One whose run a newer master has taken over has none to give: that one cannot know
+ * how the run began. */
 static void check_forsaken(struct sim *s, const struct sim_peer *p, const char *text)
 {
 	unsigned i;
@@ -324,7 +325,7 @@ static void check_forsaken(struct sim *s, const struct sim_peer *p, const char *
 		!(strstr(text, "does not know its run") || strstr(text, "has another run now")))
 		return;
 	for (i = 1; i < s->n_masters; i++)
-		if (s->masters[i].alive &&
+		if (s->masters[i].alive && !s->masters[i].superseded &&
 			(cc_id_eq(&s->masters[i].id, &p->run) ||
 				(cc_id_eq(&s->masters[i].id, &s->masters[i].born) &&
 					!was_in_use(s, p, &s->masters[i]))))

@@ -339,8 +339,12 @@ static bool is_cut_off(struct ccm *m, bool dialled)
 void ccm_agent_reach(struct ccm *m, bool dialled)
 {
 	/* Recovering, for members that are not back yet it waits so long and no longer. */
-	if (m->recovering || !is_cut_off(m, dialled))
+	if ((m->recovering && dialled) || !is_cut_off(m, dialled))
 		return;
+	if (m->recovering) {
+		ccm_resume_cut_off(m);
+		return;
+	}
 	ccm_log(m, CCM_LOG_WARNING,
 		"nothing was heard of any other host for %.1f s: this one is cut off, it seems; "
 		"the "

@@ -157,6 +157,8 @@ void ccm_resume_end(struct ccm *m);
 /* While recovering. True: the message, the join of an unknown peer, is dealt with. */
 bool ccm_resume_msg(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg);
 bool ccm_resume_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j);
+/* While recovering: no other host is heard. Those that had come may come back. */
+void ccm_resume_cut_off(struct ccm *m);
 /* At the beginning of each step. */
 void ccm_resume_step(struct ccm *m);
 /* False: still recovering, nothing else is to be settled. */

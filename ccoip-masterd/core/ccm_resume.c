@@ -655,6 +655,28 @@ static bool send_away(struct ccm *m)
 	return true;
 }
 
+/* For a minute: one host whose connection breaks again and again must not keep newcomers away. */
+void ccm_resume_cut_off(struct ccm *m)
+{
+	struct ccm_agent *a, *tmp;
+
+	if (m->cut_off_ns && ccm_age(m->now, m->cut_off_ns) > CUT_OFF_NS)
+		return;
+	if (!m->cut_off_ns)
+		m->cut_off_ns = m->now;
+	ccm_log(m, CCM_LOG_WARNING,
+		"nothing was heard of any other host for %.1f s while the run was being taken "
+		"over: this one is cut off, it seems; the agents may come anew",
+		(double)ccm_age(m->now, m->heard_ns) / 1e9);
+	HASH_ITER (hh, m->agents, a, tmp) {
+		if (!a->greeted || a->local)
+			continue;
+		ccm_close(m, a->conn, "the master was cut off: whoever is there comes anew");
+		ccm_agent_absent(m, a, "the master was cut off");
+	}
+	m->recover_ns = 0; /* from when one of them comes again */
+}
+
 void ccm_resume_step(struct ccm *m)
 {
 	if (!m->born_ns) {

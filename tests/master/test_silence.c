@@ -521,6 +521,33 @@ START_TEST(nobody_goes_when_all_fall_silent)
 }
 END_TEST
 
+/* It had stood still, c has not come back since, and now nobody is heard. */
+START_TEST(nobody_goes_when_all_fall_silent_again)
+{
+	size_t i;
+
+	run_of(3);
+	stand_still();
+	for (i = 0; i < 2; i++)
+		come_back(i, 0);
+	mute(0, 2);
+	fk_tick(&f, 4000);
+	for (i = 0; i < 2; i++) {
+		ck_assert(!h[i]->open);
+		ck_assert_uint_eq(fk_count(h[i], WM_KICK), 0);
+	}
+	ck_assert_uint_eq(fk_status(&f).accepted, 3);
+	fk_tick(&f, 20000);
+	for (i = 0; i < 2; i++)
+		come_back(i, 0);
+	fk_tick(&f, 4000);
+	ck_assert(!fk_status(&f).recovering);
+	ck_assert_uint_eq(fk_status(&f).accepted, 2);
+	ck_assert_uint_eq(fk_count(h[0], WM_KICK), 0);
+	ck_assert_uint_eq(fk_count(h[1], WM_KICK), 0);
+}
+END_TEST
+
 /* Who is on the master's host needs no cable. */
 START_TEST(its_own_members_are_no_sign)
 {
@@ -752,6 +779,7 @@ int main(void)
 	tcase_add_test(tc, its_journal_can_be_restored);
 	tcase_add_loop_test(tc, a_moment_is_forgiven, 0, 2);
 	tcase_add_test(tc, nobody_goes_when_all_fall_silent);
+	tcase_add_test(tc, nobody_goes_when_all_fall_silent_again);
 	tcase_add_test(tc, its_own_members_are_no_sign);
 	tcase_add_test(tc, a_host_that_is_heard_is_a_sign);
 	tcase_add_loop_test(tc, the_only_other_host_goes_if_members_are_here, 0, 2);

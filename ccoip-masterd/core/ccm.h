@@ -121,7 +121,8 @@
  * peers that are known of have come back, or after recovery_ms. If only half of them have by then,
  * or less, the others may have another master: who came is sent away once, to look for it, and
  * recovery_ms begins again when one of them is back. What follows: the highest epoch, round, turn
- * and count of losses are in force; a round that one agent knows to be committed is; an attempt
+ * and count of losses are in force; a round that one agent knows to be committed is, but newcomers
+ * that were lost since, as others know, are newcomers still; an attempt
  * whose end one agent knows has ended so for all; one for which all its peers have voted goes on,
  * and a synchronization also if those who have not came by new agents and ask for it; one whose
  * result all hosts have (also those of peers that came by a new agent and ask for it) is done;

@@ -140,6 +140,30 @@ static bool may_be_too_many(const struct ccm *m, const struct ccm_peer *p)
 	       p->told_version > 0 && p->told_version < g->known_version;
 }
 
+/* As is_no_member, of one that was ready for a round: those who know of its commit, or of a world
+ * after that, are all of the group. */
+static bool left_after(const struct ccm *m, const struct ccm_peer *p, uint64_t round)
+{
+	const struct ccm_group *g = p->seat->group;
+	struct ccm_lost *gone;
+
+	HASH_FIND(hh, m->gone, &p->id, sizeof p->id, gone);
+	return gone || (!m->restored && g->told_version > 0 && g->told_wired >= round &&
+			       g->n_told == g->told_world);
+}
+
+bool ccm_prepared_lost(const struct ccm *m, const struct ccm_agent *a)
+{
+	const struct ccm_seat *s;
+	const struct ccm_peer *p;
+
+	DL_FOREACH2 (a->seats, s, next_a)
+		DL_FOREACH (s->peers, p)
+			if (p->prepared && left_after(m, p, a->told->r.prepared))
+				return true;
+	return false;
+}
+
 static void drop_agent(struct ccm *m, struct ccm_agent *a)
 {
 	struct ccm_peer *p, *next;

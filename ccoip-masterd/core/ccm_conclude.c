@@ -137,7 +137,8 @@ static void settle_members(struct ccm *m)
 	ccm_fate_drop(m);
 	for (a = m->agents; a; a = a->hh.next) {
 		if (a->told && a->told->complete && a->told->r.prepared &&
-			a->told->r.prepared == m->wired && a->told->r.wired < m->wired)
+			a->told->r.prepared == m->wired && a->told->r.wired < m->wired &&
+			!ccm_prepared_lost(m, a))
 			promote(m, a);
 	}
 	DL_FOREACH_SAFE2 (m->absent, a, next, next_ab)

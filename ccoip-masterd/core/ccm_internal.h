@@ -179,6 +179,9 @@ bool ccm_told_behind(const struct ccm *m, const struct ccm_told *t, const struct
 /* So many of a's accepted peers were lost, as they and others say themselves. */
 uint32_t ccm_peers_behind(
 	const struct ccm *m, const struct ccm_agent *a, const struct ccm_tally *y);
+/* The round that newcomers of a were ready for was committed, and they have been lost since: they
+ * are newcomers still. */
+bool ccm_prepared_lost(const struct ccm *m, const struct ccm_agent *a);
 /* Those who were lost are told so. */
 void ccm_behind_drop(struct ccm *m, const struct ccm_tally *y);
 /* Between these two only such peers go as the master before has lost. Where others were told of

@@ -244,7 +244,10 @@ static void keep_world(struct ccm *m, struct ccm_peer *p, const struct wm_join *
 		g->told_version = j->version;
 		g->told_world = j->world;
 		g->n_told = 0;
+		g->told_wired = 0;
 	}
+	if (j->version == g->told_version)
+		ccm_at_least(&g->told_wired, j->wired);
 	if (j->version > m->peers_version) {
 		m->peers_version = j->version;
 		m->peers_world = j->global;

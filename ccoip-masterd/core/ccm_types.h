@@ -218,7 +218,8 @@ struct ccm_group {
 	uint32_t n_lost_again; /* were lost while m->lost_again; loss says who was first */
 	uint64_t told_version; /* the highest that its peers were told of, and */
 	uint32_t told_world;   /* its accepted peers as of then; of these, */
-	uint32_t n_told;       /* so many have said so, some may have left since */
+	uint32_t n_told;       /* so many have said so, some may have left since, */
+	uint64_t told_wired;   /* and the last round that they know to be committed */
 	struct ccm_group *next_lost;
 	bool unhashed;
 	UT_hash_handle hh;

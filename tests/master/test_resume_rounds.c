@@ -110,6 +110,51 @@ START_TEST(a_round_that_somebody_knows_to_be_committed_is_committed)
 }
 END_TEST
 
+/* c was ready for the round that admits it, and was cut off before it heard of the commit. What a
+ * was told last by its agent, which has died with the master: the world after c was lost, the one
+ * with c in it, or one before that round, of whose commit b's agent knows. */
+static const struct {
+	uint64_t version, wired;
+	uint32_t world;
+	bool b_knows, member; /* c is */
+} cut_off[] = {
+	{4, 3, 1, false, false},
+	{3, 3, 2, false, true},
+	{2, 2, 1, true, true},
+};
+
+START_TEST(a_newcomer_that_was_lost_before_it_heard_of_its_commit_is_none_of_the_run)
+{
+	tk.h[0] = fk_redial_as(tk.h[0], 0, true);
+	tk.h[0]->peers = (struct wm_join){.epoch = cut_off[_i].wired,
+		.wired = cut_off[_i].wired,
+		.prepared = 3,
+		.topo_turn = 2,
+		.version = cut_off[_i].version,
+		.global = cut_off[_i].world,
+		.world = cut_off[_i].world};
+	tk_join(0, WM_JOIN_ACCEPTED);
+	tk.know[0] = (struct tk_know){.own.group = 9};
+	tk_end(0);
+	if (cut_off[_i].b_knows) {
+		tk_come_back(1);
+		tk.know[1].r.epoch = tk.know[1].r.round = tk.know[1].r.wired = 3;
+		tk.know[1].r.world.version = 3;
+		tk_end(1);
+	}
+	tk_dial(2);
+	tk_join(2, WM_JOIN_PREPARED);
+	tk.know[2] = (struct tk_know){.r = {.prepared = 3, .prepared_peers = 3}};
+	tk_end(2);
+	fk_tick(&tk.f, 4000);
+	ck_assert(!fk_status(&tk.f).recovering);
+	ck_assert(fk_present(&tk.p[0]));
+	ck_assert_int_eq(fk_info(&tk.p[2]).phase,
+		cut_off[_i].member ? CCM_PEER_ACCEPTED : CCM_PEER_REGISTERED);
+	ck_assert_uint_eq(fk_count(tk.h[2], WM_KICK), 0);
+}
+END_TEST
+
 START_TEST(a_round_that_nobody_knows_to_be_committed_is_not)
 {
 	size_t i;
@@ -414,6 +459,8 @@ int main(void)
 	tcase_add_test(tc, turns_that_are_told_late_count);
 	tcase_add_test(tc, a_peer_that_comes_by_a_new_agent_knows_its_turns);
 	tcase_add_test(tc, a_round_that_somebody_knows_to_be_committed_is_committed);
+	tcase_add_loop_test(tc,
+		a_newcomer_that_was_lost_before_it_heard_of_its_commit_is_none_of_the_run, 0, 3);
 	tcase_add_test(tc, a_round_that_nobody_knows_to_be_committed_is_not);
 	tcase_add_test(tc, newcomers_may_know_of_the_commit);
 	tcase_add_test(tc, who_may_know_of_the_commit_is_not_waited_for_for_ever);

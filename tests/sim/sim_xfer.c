@@ -300,7 +300,8 @@ static void start_voices(struct sim *s, struct sim_host *h, struct sim_xfer *t, 
 }
 
 /* Agents that a superseded master had started it for may have come to the other one since, which
- * goes on with it. */
+ * goes on with it. Two masters of a run count alike: what has started on all its hosts, or in
+ * another ring, only has the same number. */
 static struct sim_xfer *gone_over(struct sim *s, const struct cc_id *run, const struct agt_xfer *x)
 {
 	const struct agt_xfer *y;
@@ -308,8 +309,9 @@ static struct sim_xfer *gone_over(struct sim *s, const struct cc_id *run, const 
 
 	for (t = s->two_masters ? s->xfers : NULL; t; t = t->next) {
 		y = &t->parts[0].x;
-		if (t->n_parts > 0 && !t->is_sync && t->seq == x->seq && cc_id_eq(&t->run, run) &&
-			y->epoch == x->epoch && y->group == x->group && y->tag == x->tag)
+		if (t->n_parts > 0 && t->n_parts < y->hosts && !t->is_sync && t->seq == x->seq &&
+			cc_id_eq(&t->run, run) && y->epoch == x->epoch && y->group == x->group &&
+			y->tag == x->tag && y->hosts == x->hosts && y->world == x->world)
 			return t;
 	}
 	return NULL;

@@ -468,8 +468,7 @@ struct sim {
 	bool blocked[SIM_HOSTS][SIM_HOSTS]; /* links that cannot be opened now */
 	bool counts; /* programs vote on the topology when they see fewer peers after a failure */
 	bool deaf[SIM_HOSTS][SIM_HOSTS]; /* nothing of the one comes to the other, nor back */
-	uint64_t silent_since;  /* a master was told of a silent link, and owes rings; 0: none */
-	uint32_t silent_groups; /* to these, by bits */
+	uint64_t silent_since; /* a master was told of a silent link, and owes rings; 0: none */
 	bool parted[SIM_HOSTS][SIM_PLACES]; /* hosts that do not reach a master's address now */
 	struct sim_xfer *xfers;
 	uint32_t n_tags, last_req, last_session, last_id;

@@ -10,15 +10,25 @@
 
 #define ON_THE_WAY   2u          /* what went wrong before is felt now */
 #define NEEDS_REASON (2 * SIM_S) /* a wait that lasts so long must have a name */
-/* A link that nobody answers is tried for 2 s (sim_link_open), by a round that may have to follow
- * another one, and one more round follows. */
-#define SETTLED (4000 * SIM_MS)
+/* A link that nobody answers is tried for 2 s (sim_link_open), and a round follows. */
+#define SETTLED (3000 * SIM_MS)
+
+struct ring { /* in force: hosts in their order */
+	unsigned hosts[SIM_HOSTS];
+	uint32_t n;
+};
 
 struct census {
 	uint32_t n[SIM_GROUPS], local[SIM_HOSTS];
-	bool on[SIM_GROUPS][SIM_HOSTS];
+	struct ring rings[SIM_GROUPS];
 	struct sim *s;
 };
+
+static void add_to_ring(struct ring *r, unsigned host)
+{
+	if (r->n < SIM_HOSTS && (r->n == 0 || r->hosts[r->n - 1] != host))
+		r->hosts[r->n++] = host;
+}
 
 static void count_peer(void *arg, const struct ccm_peer_info *p)
 {
@@ -30,39 +40,30 @@ static void count_peer(void *arg, const struct ccm_peer_info *p)
 	c->n[p->group]++;
 	if (h && !p->absent)
 		c->local[h->no]++;
-	if (h)
-		c->on[p->group][h->no] = true;
+	if (h && p->rank >= 0)
+		add_to_ring(&c->rings[p->group], h->no);
 }
 
-static bool has_pair(const struct census *c, uint32_t group)
+static bool has_pair(const struct sim *s, const struct ring *r)
 {
-	uint32_t i, k;
+	uint32_t i;
 
-	for (i = 0; i < SIM_HOSTS; i++)
-		for (k = 0; k < SIM_HOSTS; k++)
-			if (c->on[group][i] && c->on[group][k] && c->s->deaf[i][k])
-				return true;
+	for (i = 0; i < r->n; i++)
+		if (s->deaf[r->hosts[i]][r->hosts[(i + 1) % r->n]])
+			return true;
 	return false;
 }
 
-/* A group that has lost all its members meanwhile needs no ring: what comes next, to admit others,
- * has its own time. */
+/* The master owes other rings as long as those in force have such a pair: what it hears late of
+ * rings before them asks for nothing. */
 static void count_silent(struct sim *s, const struct census *c)
 {
 	uint32_t g;
 
-	if (!s->silent_since) {
-		s->silent_groups = 0;
-		return;
-	}
-	for (g = 0; g < SIM_GROUPS; g++) {
-		if (has_pair(c, g))
-			s->silent_groups |= 1u << g;
-		else if (c->n[g] == 0)
-			s->silent_groups &= ~(1u << g);
-	}
-	if (!s->silent_groups)
-		s->silent_since = 0;
+	for (g = 0; g < SIM_GROUPS; g++)
+		if (has_pair(s, &c->rings[g]))
+			return;
+	s->silent_since = 0;
 }
 
 /* What the master told each agent last must be what it knows. */

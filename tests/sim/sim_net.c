@@ -160,8 +160,6 @@ void sim_send_to_master(struct sim *s, struct sim_host *h, uint32_t run, const s
 		sim_check_obeys(s, h, c);
 	sim_trace(s, "h%u run %u -> %s: %s", h->no, run, sim_name_master(s, c->master),
 		sim_text_msg(s, m));
-	if (m->type == WM_OP_REPORT && m->u.op_report.silent && s->silent_since == 0)
-		s->silent_since = s->now;
 	ev = event(c, SIM_EV_TO_MASTER);
 	encode(s, m, &ev);
 	sim_schedule(s, in_order(s, &c->to_master), ev);
@@ -233,6 +231,8 @@ void sim_to_master(struct sim *s, const struct sim_event *ev)
 	sim_trace(s, "%s <- h%u: %s", sim_name_master(s, c->master), c->host, sim_text_msg(s, &m));
 	if (m.type == WM_HELLO)
 		c->in_use = sim_check_in_use(s, &s->masters[c->master]);
+	if (m.type == WM_OP_REPORT && m.u.op_report.silent && s->silent_since == 0)
+		s->silent_since = s->now;
 	sim_master_step(s, c->master, &e);
 	if (m.type == WM_RESUME) {
 		c->said = true;

@@ -182,9 +182,13 @@ static bool is_named(const struct cc_id *peer)
 	return false;
 }
 
-/* Kicks without an election: of those that have failed, or by an election before. */
+/* Kicks without an election: of those that have failed, or by an election before. Who has left
+ * loses nothing: its agent, which tells the next master of it, may have come with newcomers by
+ * another connection first, and is refused on the old one. */
 static void excuse(struct sim *s, const struct sim_master *m, const struct sim_peer *p)
 {
+	if (p->phase == PEER_ENDED || p->phase == PEER_START)
+		return;
 	if (s->class != CLASS_ALL && !has_failed(s, &p->id) && !sim_elect_is_out(s, &p->id))
 		sim_fail(s, "%s puts p%u out for nothing", sim_name_master(s, m->no), p->no);
 	else

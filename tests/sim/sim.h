@@ -165,14 +165,17 @@ struct sim_host {
 struct sim_master {
 	bool alive;
 	unsigned no, place;
-	uint64_t term;            /* of its last HELLO_ACK */
-	struct cc_id id;          /* of its run */
-	struct cc_id born;        /* of the one that it would found */
-	bool superseded;          /* a newer one has taken the run over */
-	bool greets;              /* agents have come to it */
-	bool knows;               /* one that has state of the run among them */
-	bool behind;              /* an older one has gone on meanwhile, and it does not know */
-	uint64_t started, worked; /* when; worked: last */
+	uint64_t term;     /* of its last HELLO_ACK */
+	struct cc_id id;   /* of its run */
+	struct cc_id born; /* of the one that it would found */
+	bool superseded;   /* a newer one has taken the run over */
+	bool greets;       /* agents have come to it */
+	bool knows;        /* one that has state of the run among them */
+	bool behind;       /* an older one has gone on meanwhile, and it does not know */
+	bool unread;       /* what it wrote since a newer one has a copy of the journal */
+	bool begun;        /* it has done its first step */
+	uint64_t restored[SIM_GROUPS]; /* revisions that its journal expected when it started */
+	uint64_t started, worked;      /* when; worked: last */
 	struct ccm *m;
 	struct sim_clock clock;
 	uint64_t frozen_until;
@@ -500,6 +503,7 @@ struct sim {
 	uint64_t seen[SIM_SEEN], killed_at; /* when the last process died */
 	uint64_t overruled;                 /* epochs: others went on who did not know */
 	bool returned;                      /* a peer was put out, and the next master took it */
+	bool outdated; /* a master expected what its journal says, which others had overtaken */
 };
 
 /* sim_event.c */

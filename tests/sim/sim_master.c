@@ -60,6 +60,13 @@ static void restore(struct sim *s, struct ccm *m)
 	}
 }
 
+static void note_expected(void *arg, const struct ccm_state_info *i)
+{
+	struct sim_master *m = arg;
+
+	m->restored[i->group] = i->expected;
+}
+
 void sim_master_start(struct sim *s, unsigned place)
 {
 	struct ccm_config cfg = {.segment_max = 65536,
@@ -176,7 +183,8 @@ static void carry_out(struct sim *s, unsigned no, const struct ccm_action *x, si
 		sim_master_closes(s, no, x);
 		break;
 	case CCM_ACT_JOURNAL:
-		if (no + 1 == s->n_masters) /* a newer one has a copy of its own */
+		m->unread |= no + 1 < s->n_masters; /* the newer one has a copy of its own */
+		if (!m->unread)
 			journal_add(s, &x->record);
 		break;
 	case CCM_ACT_LOG:
@@ -238,6 +246,9 @@ void sim_master_step(struct sim *s, unsigned no, const struct ccm_event *ev)
 	sim_elect_before(s, m, ev);
 	if (ccm_step(m->m, ev, sim_clock_now(s, &m->clock), &s->m_acts) < 0)
 		sim_fail(s, "%s has no memory", sim_name_master(s, no));
+	if (!m->begun) /* only now it has what its journal says */
+		ccm_each_state(m->m, sim_clock_now(s, &m->clock), note_expected, m);
+	m->begun = true;
 	wrong = ccm_check(m->m);
 	if (wrong)
 		sim_fail(s, "the invariant of %s is broken: %s", sim_name_master(s, no), wrong);

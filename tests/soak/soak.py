@@ -211,8 +211,10 @@ class Soak:
 
     @staticmethod
     def lacks_memory(trainer, answer):
+        """Only one host is short of memory. Those that came back to the master after such a call had
+        failed hear the code, and no name."""
         if answer["code"] != lib.OUT_OF_MEMORY or f"host-{POOR}" in answer["text"] or \
-                trainer.host == POOR:
+                "failed on another host" in answer["text"] or trainer.host == POOR:
             return None
         return f"trainer {trainer.number} on host {trainer.host} lacks memory: {answer['text']}"
 

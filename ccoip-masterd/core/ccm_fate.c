@@ -554,7 +554,9 @@ static void resolve(struct ccm *m, const struct entry *e, uint32_t n)
 		ccm_outcome_note(g, seq, code);
 }
 
-/* Calls fn for each attempt that agents say has started, in the order of their starts. */
+/* Calls fn for each attempt that agents say has started, in the order of their starts. An agent
+ * whose peers in it have no place in the run any more says nothing of those who have: they may have
+ * gone on without it, and been told something else. */
 static void each_started(
 	struct ccm *m, void (*fn)(struct ccm *m, const struct entry *e, uint32_t n))
 {
@@ -571,7 +573,8 @@ static void each_started(
 	n = 0;
 	for (a = m->agents; a; a = a->hh.next)
 		for (x = a->told ? a->told->started : NULL; x; x = x->hh.next)
-			e[n++] = (struct entry){a, x};
+			if (voters_in(m, a, x) > 0)
+				e[n++] = (struct entry){a, x};
 	qsort(e, n, sizeof *e, by_attempt);
 	for (i = 0; i < n && !m->oom; i = k) {
 		for (k = i; k < n && e[k].raw->vote.seq == e[i].raw->vote.seq; k++)

@@ -238,6 +238,36 @@ START_TEST(who_is_not_in_the_journal_is_lost_whatever_its_agent_knows)
 }
 END_TEST
 
+/* d's agent stays for the sake of a newcomer. The others go on with the same call, under a number
+ * of their own. */
+START_TEST(who_is_not_in_the_journal_takes_no_part_in_operations)
+{
+	struct fk_host *d = fk_host(&f, "d", "10.0.0.4");
+	struct wm_msg msg = {.type = WM_RESUME};
+	struct fk_peer stranger = p[0];
+	size_t i;
+
+	restart();
+	d = fk_redial_as(d, 1, false);
+	stranger.id.b[0] ^= 1;
+	stranger = fk_join_again(&stranger, d, WM_JOIN_ACCEPTED);
+	fk_join(d, 0);
+	fk_vote_seq(&stranger, 77, 5);
+	fk_report(d, 5, true);
+	fk_send(d, &msg);
+	for (i = 0; i < 3; i++) {
+		h[i] = fk_redial_as(h[i], 1, false);
+		p[i] = fk_join_again(&p[i], h[i], WM_JOIN_ACCEPTED);
+		fk_vote_seq(&p[i], 77, 0);
+		msg.u.resume = know[i];
+		fk_send(h[i], &msg);
+	}
+	ck_assert(!fk_status(&f).recovering);
+	ck_assert_uint_gt(fk_take(h[0], WM_OP_START)->u.op_start.seq, 5);
+	ck_assert_uint_eq(fk_status(&f).agents, 4);
+}
+END_TEST
+
 START_TEST(peers_keep_their_names)
 {
 	struct ccm_peer_info before = fk_info(&p[2]), after;
@@ -627,6 +657,7 @@ int main(void)
 	tcase_add_test(tc, the_token_is_asked_for);
 	tcase_add_test(tc, who_does_not_come_back_is_lost);
 	tcase_add_test(tc, who_is_not_in_the_journal_is_lost_whatever_its_agent_knows);
+	tcase_add_test(tc, who_is_not_in_the_journal_takes_no_part_in_operations);
 	tcase_add_test(tc, peers_keep_their_names);
 	tcase_add_test(tc, losses_are_kept);
 	tcase_add_test(tc, a_loss_is_written_before_it_is_told);

@@ -107,6 +107,7 @@ void ccm_free(struct ccm *m)
 		x_next = x->hh.next;
 		free(x);
 	}
+	ccm_breaks_free(m);
 	ccm_probes_free(m);
 	l = m->gone;
 	HASH_CLEAR(hh, m->gone);

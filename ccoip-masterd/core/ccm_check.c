@@ -282,11 +282,20 @@ static const char *check_agents(const struct ccm *m)
 	return NULL;
 }
 
+static bool are_members(const struct ccm *m, const struct ccm_pair_key *key)
+{
+	const struct ccm_agent *a;
+	uint32_t known = 0;
+
+	for (a = m->agents; a; a = a->hh.next)
+		known += a->n_accepted > 0 && (a->no == key->from || a->no == key->to);
+	return known == 2;
+}
+
 static const char *check_run(const struct ccm *m)
 {
 	const struct ccm_pair *x;
-	const struct ccm_agent *a;
-	uint32_t known;
+	const struct ccm_break *b;
 	bool waits = m->recovering || m->round.active || ccm_round_waits(m);
 
 	REQUIRE(!m->reap && !m->dead && !m->lost, "something was left unsettled");
@@ -301,12 +310,10 @@ static const char *check_run(const struct ccm *m)
 		"a complete topology vote has no consequence");
 	REQUIRE(m->n_pending == 0 || m->n_pending < m->n_accepted,
 		"a complete pending vote has no answer");
-	for (x = m->pairs; x; x = x->hh.next) {
-		known = 0;
-		for (a = m->agents; a; a = a->hh.next)
-			known += a->n_accepted > 0 && (a->no == x->key.from || a->no == x->key.to);
-		REQUIRE(known == 2, "a failed pair of agents that are not both members");
-	}
+	for (x = m->pairs; x; x = x->hh.next)
+		REQUIRE(are_members(m, &x->key), "a failed pair of agents that are not both members");
+	for (b = m->breaks; b; b = b->hh.next)
+		REQUIRE(are_members(m, &b->key), "breaks between agents that are not both members");
 	return NULL;
 }
 

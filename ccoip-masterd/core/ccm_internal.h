@@ -19,6 +19,7 @@
  *   ccm_newcomer.c  which newcomers a round could admit: probes, hosts that failed
  *   ccm_round.c     connection rounds up to the commit
  *   ccm_verdict.c   rounds that failed: who goes, which pairs are avoided
+ *   ccm_breaks.c    pairs whose links break in each operation
  *   ccm_ring.c      ring orders that avoid failed pairs
  *   ccm_op.c        operations
  *   ccm_ahead.c     ... that agents begin before the votes are counted
@@ -385,6 +386,18 @@ void ccm_reach_reason(
 	char *dst, size_t size, const char *from, const char *to, bool limit, const char *text);
 /* No ring of the groups marked as failed is possible: kicks the seats that are most at fault. */
 void ccm_groups_judge(struct ccm *m);
+
+/* ccm_breaks.c */
+/* The link broke amid operations of g. */
+void ccm_break_count(struct ccm *m, const struct ccm_group *g, const struct ccm_agent *from,
+	const struct ccm_agent *to, const char *text);
+/* All links of the round are up again, so both ends are there. True: some break in each operation,
+ * and their pairs count as failed from now on. */
+bool ccm_breaks_judge(struct ccm *m);
+/* o is done: the links of its ring have carried it. */
+void ccm_breaks_over(struct ccm *m, const struct ccm_op *o);
+void ccm_breaks_forget(struct ccm *m, uint64_t agent_no);
+void ccm_breaks_free(struct ccm *m);
 
 /* ccm_ring.c */
 struct ccm_seat **ccm_seats_new(struct ccm *m, uint32_t n); /* NULL sets m->oom */

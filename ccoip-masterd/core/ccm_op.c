@@ -605,6 +605,7 @@ void ccm_op_done(struct ccm *m, struct ccm_op *o)
 	x->next = o->sync ? 0 : ccm_ahead_grant(m, o);
 	send_to_voters(m, o);
 	m->ops_done++;
+	ccm_breaks_over(m, o);
 	ccm_outcome_note(o->group, o->seq, WIRE_SUCCESS);
 	ccm_sync_answer(m, o);
 	ccm_op_drop(m, o);

@@ -101,6 +101,7 @@ void ccm_pairs_forget(struct ccm *m, uint64_t agent_no)
 {
 	struct ccm_pair *p, *tmp;
 
+	ccm_breaks_forget(m, agent_no);
 	HASH_ITER (hh, m->pairs, p, tmp) {
 		if (p->key.from == agent_no || p->key.to == agent_no)
 			pair_free(m, p);
@@ -111,6 +112,7 @@ void ccm_pairs_doubt(struct ccm *m, uint64_t agent_no)
 {
 	struct ccm_pair *p, *tmp;
 
+	ccm_breaks_forget(m, agent_no);
 	HASH_ITER (hh, m->pairs, p, tmp) {
 		if (p->key.from == agent_no || p->key.to == agent_no)
 			p->silent = true;

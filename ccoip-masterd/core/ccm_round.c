@@ -450,7 +450,10 @@ bool ccm_round_settle(struct ccm *m)
 		if (m->round.n_reported < m->round.n_agents)
 			return false;
 		if (!round_failed(m)) {
-			round_commit(m);
+			if (ccm_breaks_judge(m))
+				round_drop(m);
+			else
+				round_commit(m);
 			return true;
 		}
 		if (m->round.failed_ns == 0)
@@ -559,6 +562,7 @@ static void edge_lost(
 	if (!has_started(g))
 		return;
 	ccm_copy(text, sizeof text, l->text);
+	ccm_break_count(m, g, s->agent, to, text);
 	ccm_group_interrupt(m, g, "the link from host %s to host %s broke: %s",
 		s->agent->hello.name, to->hello.name, text);
 }

@@ -34,6 +34,7 @@
 #define CCM_CONTRADICTS     "the peer was told of a success that no other knows of: connect anew"
 #define CCM_WAS_LOST        "the peer was declared lost by the master before: connect anew"
 #define CCM_FAILED_UNHEARD  "the operation failed on another host; the log of the master says why"
+#define CCM_BREAKS_MAX      3u     /* of a pair's links, each amid an operation, in a row */
 #define CCM_RING_STEPS      100000u
 #define CCM_ANSWERED_OTHERWISE                                                                     \
 	"the peer was told otherwise than the others whether peers are pending: connect anew"
@@ -289,6 +290,18 @@ struct ccm_pair {
 	UT_hash_handle hh;
 };
 
+/* Links between two members that broke amid operations, one after the other. */
+struct ccm_break {
+	struct ccm_pair_key key; /* the lower number first */
+	uint32_t n;
+	uint64_t round; /* the last one that was committed when it was counted: both ends tell */
+	uint64_t from;  /* of the last one */
+	uint64_t bytes; /* an operation of so many shows that the pair works */
+	char text[WM_TEXT_MAX];
+	bool unhashed;
+	UT_hash_handle hh;
+};
+
 /* Whether `from` can open a link to `to`, which are not both members. */
 struct ccm_probe {
 	struct ccm_pair_key key;
@@ -411,6 +424,7 @@ struct ccm {
 	bool stopped_news; /* of some group */
 	uint64_t woke_ns;  /* when this process was suspended last, until then */
 	struct ccm_pair *pairs;
+	struct ccm_break *breaks;
 	struct ccm_probe *probes;
 	uint64_t last_probe;
 	uint32_t n_probing;          /* probes that are not answered */

@@ -10,6 +10,7 @@ libccm_la_SOURCES = \
 	ccoip-masterd/core/ccm_action.c \
 	ccoip-masterd/core/ccm_agent.c \
 	ccoip-masterd/core/ccm_behind.c \
+	ccoip-masterd/core/ccm_breaks.c \
 	ccoip-masterd/core/ccm_check.c \
 	ccoip-masterd/core/ccm_conclude.c \
 	ccoip-masterd/core/ccm_elect.c ccoip-masterd/core/ccm_elect.h \

@@ -4,7 +4,7 @@ master_tests = tests/master/test_ahead tests/master/test_members tests/master/te
 	tests/master/test_endpoints tests/master/test_absent tests/master/test_return \
 	tests/master/test_waits \
 	tests/master/test_resume tests/master/test_resume_ops tests/master/test_resume_rounds \
-	tests/master/test_restore tests/master/test_silence tests/master/test_random tests/master/test_evil \
+	tests/master/test_restore tests/master/test_silence tests/master/test_breaks tests/master/test_random tests/master/test_evil \
 	tests/master/test_scale tests/master/test_oom tests/master/test_elect \
 	tests/master/test_record tests/master/test_runs tests/master/test_over \
 	tests/master/test_sync tests/master/test_sync_loss tests/master/test_sync_away \
@@ -86,6 +86,10 @@ tests_master_test_resume_rounds_LDADD = $(master_ldadd)
 tests_master_test_restore_SOURCES = tests/master/test_restore.c
 tests_master_test_restore_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_master_test_restore_LDADD = $(master_ldadd)
+
+tests_master_test_breaks_SOURCES = tests/master/test_breaks.c
+tests_master_test_breaks_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_master_test_breaks_LDADD = $(master_ldadd)
 
 tests_master_test_silence_SOURCES = tests/master/test_silence.c
 tests_master_test_silence_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)

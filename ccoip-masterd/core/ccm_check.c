@@ -311,7 +311,8 @@ static const char *check_run(const struct ccm *m)
 	REQUIRE(m->n_pending == 0 || m->n_pending < m->n_accepted,
 		"a complete pending vote has no answer");
 	for (x = m->pairs; x; x = x->hh.next)
-		REQUIRE(are_members(m, &x->key), "a failed pair of agents that are not both members");
+		REQUIRE(are_members(m, &x->key),
+			"a failed pair of agents that are not both members");
 	for (b = m->breaks; b; b = b->hh.next)
 		REQUIRE(are_members(m, &b->key), "breaks between agents that are not both members");
 	return NULL;

@@ -123,8 +123,9 @@ START_TEST(the_ring_avoids_a_link_that_breaks_three_times_in_a_row)
 	ck_assert_str_eq(ring(3), "abc");
 	break_links(3, 1, 1, 2);
 	ck_assert_str_eq(ring(3), "acb");
-	assert_contains(f.log, "the link from host b to host c broke amid each of 3 operations in a "
-			       "row: reset by a router");
+	assert_contains(f.log,
+		"the link from host b to host c broke amid each of 3 operations in a "
+		"row: reset by a router");
 	/* Everybody had one error, as for any loss. */
 	for (i = 0; i < 3; i++)
 		ck_assert_uint_eq(fk_count(h[i], WM_OP_ABORT), 1);

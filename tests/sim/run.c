@@ -225,10 +225,10 @@ static int parse(int argc, char **argv, struct options *o)
 static void print_seen(const struct totals *t)
 {
 	static const char *const names[SIM_SEEN] = {"links lost on one side",
-		"processes that died at once", "calls that others did not make",
-		"waits for any operation", "operations with odd parameters",
-		"calls that failed before submission", "parts that failed by themselves",
-		"newcomers admitted"};
+		"pairs whose links break in each operation", "processes that died at once",
+		"calls that others did not make", "waits for any operation",
+		"operations with odd parameters", "calls that failed before submission",
+		"parts that failed by themselves", "newcomers admitted"};
 	unsigned i;
 
 	for (i = 0; i < SIM_SEEN; i++)

@@ -434,6 +434,7 @@ struct sim_record {
 /* Events that a run is to have had: run.c counts them, and the seeds that have them. */
 enum sim_seen {
 	SEEN_ONE_SIDED, /* a link was lost, and one end never hears of it */
+	SEEN_ROUTED,    /* a pair whose links break in each operation is avoided */
 	SEEN_TOGETHER,  /* two processes died within 2 ms */
 	SEEN_STRAYED,   /* a call that the others do not make */
 	SEEN_ANY,       /* an agent was told that its caller waits for any of its operations */
@@ -470,6 +471,8 @@ struct sim {
 	struct sim_link links[SIM_LINKS];
 	bool blocked[SIM_HOSTS][SIM_HOSTS]; /* links that cannot be opened now */
 	bool counts; /* programs vote on the topology when they see fewer peers after a failure */
+	bool routed[SIM_HOSTS][SIM_HOSTS]; /* a link breaks as soon as it carries an operation */
+	uint64_t routed_until;
 	bool deaf[SIM_HOSTS][SIM_HOSTS]; /* nothing of the one comes to the other, nor back */
 	uint64_t silent_since; /* a master was told of a silent link, and owes rings; 0: none */
 	bool parted[SIM_HOSTS][SIM_PLACES]; /* hosts that do not reach a master's address now */

@@ -307,6 +307,13 @@ void sim_fault(struct sim *s, const struct sim_event *ev)
 		sim_cause(s);
 		break_one(s, ev->host, ev->gen % 3);
 		break;
+	case FAULT_ROUTED:
+		if (!s->links[ev->link].used || s->links[ev->link].gen != ev->gen)
+			break;
+		sim_cause(s);
+		sim_cause(s);
+		sim_link_break(s, &s->links[ev->link]);
+		break;
 	case FAULT_BLOCK:
 	case FAULT_UNBLOCK:
 		sim_cause(s);

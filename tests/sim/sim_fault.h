@@ -40,6 +40,7 @@ enum sim_fault {
 	FAULT_REST_LATE, /* a program on that host begins */
 	FAULT_WITNESS, /* the master dies when it has told only some hosts of a success; then these
 			* are hard to hear */
+	FAULT_ROUTED,  /* the link `link` of generation gen carries something, and is reset */
 	FAULT_DOOMED,  /* the agent dies, or is cut off, soon after it has come to the master */
 };
 

@@ -107,6 +107,18 @@ static void plan_rest(struct sim *s, uint64_t at)
 	sim_schedule(s, at, ev);
 }
 
+/* A router between two hosts resets what carries something, in one direction or in both. */
+static void plan_router(struct sim *s)
+{
+	uint64_t h = sim_hash(s, 1, 0, FAULT_ROUTED);
+	unsigned one = (unsigned)(h % s->n_hosts), step = (unsigned)(h / 8 % (s->n_hosts - 1));
+	unsigned other = (one + 1 + step) % s->n_hosts;
+
+	s->routed[one][other] = true;
+	s->routed[other][one] = h / 64 % 2;
+	s->routed_until = s->now + 20 * SIM_S;
+}
+
 /* The master is to die when it has told only some hosts of a success. */
 static void plan_witness(struct sim *s, uint64_t at)
 {
@@ -252,6 +264,8 @@ void sim_faults_plan(struct sim *s)
 		break;
 	case CLASS_ALL:
 		s->xfer_failures = sim_chance(s, 30);
+		if (s->n_hosts > 1 && sim_hash(s, 0, 0, FAULT_ROUTED) % 100 < 10)
+			plan_router(s);
 		if (sim_chance(s, 15)) {
 			plan_voter(s, s->now + sim_ms(sim_rnd(s, 300)));
 			n /= 3;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/sim/sim_fault.h"
 #include "tests/sim/sim_sync.h"
 
 #define LATE_MAX (30u * SIM_MS)
@@ -317,6 +318,17 @@ static struct sim_xfer *gone_over(struct sim *s, const struct cc_id *run, const 
 	return NULL;
 }
 
+/* It carries something from now on. */
+static void route(struct sim *s, const struct sim_link *l)
+{
+	struct sim_event ev = {.kind = SIM_EV_FAULT, .code = FAULT_ROUTED, .gen = l->gen};
+
+	if (!s->routed[l->src][l->dst] || s->now > s->routed_until)
+		return;
+	ev.link = (unsigned)(l - s->links);
+	sim_schedule(s, s->now + sim_delay(s), ev);
+}
+
 void sim_xfer_start(struct sim *s, struct sim_host *h, const struct agt_action *a)
 {
 	const struct agt_xfer *x = &a->u.xfer;
@@ -348,6 +360,8 @@ void sim_xfer_start(struct sim *s, struct sim_host *h, const struct agt_action *
 
 		if (!l || !l->up || l->mute) /* it broke and the agent does not know yet */
 			t->broken = true;
+		else
+			route(s, l);
 	}
 	if (t->n_parts == x->hosts && !t->broken)
 		all_started(s, t);

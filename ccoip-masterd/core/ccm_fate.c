@@ -545,6 +545,8 @@ static void resolve(struct ccm *m, const struct entry *e, uint32_t n)
 		return;
 	if (!known && g && (is_overtaken(g, &e->raw->vote) || all_have(m, g, seq, e, n)))
 		code = WIRE_SUCCESS;
+	if (code == WIRE_RANK_CONNECTION_LOST)
+		ccm_loss_announce(m); /* before the end: who tries again must know of it */
 	for (i = 0; i < n; i++) {
 		if (code == WIRE_SUCCESS && e->raw->vote.is_sync && !drop_left_out(m, &e[i]))
 			continue;

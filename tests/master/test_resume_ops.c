@@ -203,6 +203,35 @@ START_TEST(what_was_sent_into_a_link_that_broke_does_not_go_on)
 }
 END_TEST
 
+static void watch_ends(void *arg, struct fk_host *h, const struct wm_msg *msg)
+{
+	(void)arg;
+	if (msg->type == WM_OP_ABORT)
+		ck_assert_uint_gt(fk_losses(h, 0), msg->u.op_abort.losses);
+}
+
+/* The first of two has failed, and with it the other one: who hears of that tries again, and must
+ * know by then how often the group has lost something. */
+START_TEST(a_failure_that_was_not_told_is_a_loss_before_it_ends_anything)
+{
+	size_t i;
+
+	tk_all_come_back();
+	for (i = 0; i < 3; i++) {
+		fk_vote_seq(&tk.p[i], 1, TK_SEQ - 1);
+		if (i == 0)
+			fk_report(tk.h[i], TK_SEQ - 1, false);
+		fk_vote_seq(&tk.p[i], 2, TK_SEQ);
+	}
+	tk.f.watch = watch_ends;
+	tk_all_end();
+	for (i = 0; i < 3; i++)
+		ck_assert_uint_eq(fk_count(tk.h[i], WM_OP_ABORT), 2);
+	tk.f.watch = NULL;
+	tk_works();
+}
+END_TEST
+
 START_TEST(an_attempt_that_somebody_has_not_voted_for_is_aborted)
 {
 	const struct wm_op_abort *x;
@@ -788,6 +817,7 @@ int main(void)
 		tc, votes_that_disagree_fail_with_their_code_though_all_have_a_result, 0, 2);
 	tcase_add_test(tc, what_all_have_is_not_done_where_votes_disagree);
 	tcase_add_loop_test(tc, what_was_sent_into_a_link_that_broke_does_not_go_on, 0, 3);
+	tcase_add_test(tc, a_failure_that_was_not_told_is_a_loss_before_it_ends_anything);
 	tcase_add_test(tc, an_attempt_that_somebody_has_not_voted_for_is_aborted);
 	tcase_add_test(tc, a_vote_of_an_attempt_that_failed_unheard_does_not_meet_the_next);
 	tcase_add_test(tc, votes_for_what_has_not_started_stand);

@@ -90,7 +90,7 @@ static bool renews(const struct ccm_seat *s)
 
 	DL_FOREACH2 (s->agent->seats, x, next_a)
 		if (leads_to(x, to))
-			return s->renew;
+			return s->renew_to == to->no;
 	return true;
 }
 
@@ -337,7 +337,7 @@ static bool adopt_ring(struct ccm_group *g)
 	for (i = 0; i < g->n_ring; i++) {
 		g->ring[i]->pos = i;
 		g->ring[i]->in_ring = true;
-		g->ring[i]->renew = false;
+		g->ring[i]->renew_to = 0;
 	}
 	return !same;
 }
@@ -549,14 +549,16 @@ static void edge_lost(
 	char text[WM_TEXT_MAX];
 
 	if (m->round.active && s->n_candidates > 0 && g->n_next > 1 && next_agent(s) == to) {
-		s->renew |= l->inbound;
+		if (l->inbound)
+			s->renew_to = to->no;
 		/* who has not reported opens it anew by himself if he knows that it is gone */
 		m->round.stale |= l->inbound || s->agent->reported;
 	}
 	if (!leads_to(s, to))
 		return;
 	if (!m->round.active) {
-		s->renew |= l->inbound;
+		if (l->inbound)
+			s->renew_to = to->no;
 		m->rewire = true;
 	}
 	if (!has_started(g))

@@ -151,10 +151,11 @@ struct ccm_seat {
 	struct ccm_seat *next_g, *prev_g; /* in group->seats */
 	bool in_ring;                     /* in group->ring, at pos */
 	uint32_t pos;
-	uint32_t next_pos; /* in group->next_ring, when n_candidates > 0 */
-	bool renew; /* the next host has lost the link from here: another one is to be opened */
-	bool ready; /* a newcomer: the links that a ring would have are proven */
-	bool slow;  /* likewise: other newcomers are not to wait for it */
+	uint32_t next_pos;  /* in group->next_ring, when n_candidates > 0 */
+	uint64_t renew_to;  /* this agent has lost the link from here: another one is to be opened;
+			     * or 0 */
+	bool ready;         /* a newcomer: the links that a ring would have are proven */
+	bool slow;          /* likewise: other newcomers are not to wait for it */
 	uint64_t probed_ns; /* likewise: since when it is probed; 0: not yet */
 	uint32_t blame_from, blame_to;
 	bool doomed;   /* only within ccm_verdict.c: its peers are to be kicked */

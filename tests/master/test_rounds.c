@@ -200,6 +200,33 @@ START_TEST(a_lost_link_ends_what_is_under_way_and_is_made_anew)
 }
 END_TEST
 
+/* Group 1's ring leads from b to d, and after d's death to c. Group 0 has a link there that works.
+ */
+START_TEST(a_link_to_another_host_is_no_reason_to_make_this_one_anew)
+{
+	struct fk_peer more[3];
+	size_t i;
+
+	run_of(4);
+	fk_leave(&p[3], WM_LEAVE_CLEAN);
+	more[0] = fk_admit(h[1], 1, p, 3);
+	memcpy(&p[3], &more[0], sizeof p[3]);
+	more[1] = fk_admit(h[3], 1, p, 4);
+	p[4] = more[1];
+	more[2] = fk_admit(h[2], 1, p, 5);
+	ck_assert(fk_present(&more[2]));
+	fk_manual(&f);
+	fk_forget(&f);
+	lose_link(h[3], h[1], true);
+	ck_assert(h[1]->round.rings[0].renew || h[1]->round.rings[1].renew);
+	fk_close(h[3], "killed");
+	for (i = 0; i < 2; i++) {
+		ck_assert(cc_id_eq(&h[1]->round.rings[i].next.agent, &h[2]->id));
+		ck_assert(!h[1]->round.rings[i].renew);
+	}
+}
+END_TEST
+
 /* A newcomer may keep one from a round that was dropped, of which the other end is lost: whoever
  * was told of that may have died since. */
 START_TEST(links_that_no_ring_has_are_made_anew)
@@ -791,6 +818,7 @@ int main(void)
 	tcase_add_test(tc, one_round_has_the_rings_of_all_groups_of_an_agent);
 	tcase_add_test(tc, the_pool_is_the_largest_that_a_member_asks_for);
 	tcase_add_test(tc, a_lost_link_ends_what_is_under_way_and_is_made_anew);
+	tcase_add_test(tc, a_link_to_another_host_is_no_reason_to_make_this_one_anew);
 	tcase_add_test(tc, links_that_no_ring_has_are_made_anew);
 	tcase_add_test(tc, a_loss_is_announced_before_aborts_and_the_ring_is_rewired);
 	tcase_add_test(tc, an_accepting_round_is_restarted_without_the_lost);

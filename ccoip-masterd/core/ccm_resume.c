@@ -591,7 +591,7 @@ void ccm_tally(const struct ccm *m, struct ccm_tally *y)
 		if (!m->restored && ccm_told_behind(m, t, y))
 			continue;
 		y->back += a->n_accepted - ccm_peers_behind(m, a, y);
-		if (t && t->complete && t->r.prepared == y->wired)
+		if (t && t->complete && t->r.prepared == y->wired && !ccm_prepared_lost(m, a))
 			y->back += t->n_prepared + t->n_left_prepared;
 	}
 	y->doubt = in_doubt(m, y->committed);

@@ -215,6 +215,37 @@ START_TEST(who_does_not_come_back_is_lost)
 }
 END_TEST
 
+/* d was cut off before it heard that it was admitted, and the journal says that it was lost. */
+START_TEST(who_was_lost_before_it_heard_of_its_commit_is_a_newcomer)
+{
+	struct wm_msg msg = {.type = WM_RESUME, .u.resume = {.prepared = 3, .prepared_peers = 4}};
+	struct fk_host *d = fk_host(&f, "d", "10.0.0.4");
+	struct fk_peer x = fk_join(d, 0);
+	size_t i;
+
+	for (i = 0; i < 3; i++)
+		fk_topo(&p[i]);
+	ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_ACCEPTED);
+	for (i = 0; i < 3; i++)
+		h[i]->auto_report = false;
+	fk_tick_silent(&f, 4000, d);
+	ck_assert(!fk_present(&x));
+	restart();
+	d = fk_redial_as(d, 1, false);
+	x = fk_join_again(&x, d, WM_JOIN_PREPARED);
+	fk_send(d, &msg);
+	for (i = 0; i < 3; i++) {
+		know[i].epoch = know[i].round = know[i].wired = 3;
+		know[i].topo_turn = 3;
+		come_back(i, false);
+	}
+	ck_assert(!fk_status(&f).recovering);
+	ck_assert_uint_eq(fk_status(&f).accepted, 3);
+	ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_REGISTERED);
+	ck_assert_uint_eq(fk_count(d, WM_COMMIT), 0);
+}
+END_TEST
+
 /* Its next agent had come to the last master, which gave the peer up before it was in a ring again:
  * that agent has the run's key, but no state. */
 START_TEST(who_is_not_in_the_journal_is_lost_whatever_its_agent_knows)
@@ -656,6 +687,7 @@ int main(void)
 	tcase_add_test(tc, who_came_by_another_agent_before_is_no_restarted_one);
 	tcase_add_test(tc, the_token_is_asked_for);
 	tcase_add_test(tc, who_does_not_come_back_is_lost);
+	tcase_add_test(tc, who_was_lost_before_it_heard_of_its_commit_is_a_newcomer);
 	tcase_add_test(tc, who_is_not_in_the_journal_is_lost_whatever_its_agent_knows);
 	tcase_add_test(tc, who_is_not_in_the_journal_takes_no_part_in_operations);
 	tcase_add_test(tc, peers_keep_their_names);

@@ -113,9 +113,11 @@ void sim_master_kill(struct sim *s, unsigned no)
 			sim_conn_master_died(s, s->conns[i]);
 }
 
-/* A newer master has taken the run over: what the older ones do has no part in it any more. */
+/* A newer master has taken the run over: what the older ones do has no part in it any more. The one
+ * with the highest term is the newest, and while it recovers a master may take a higher one. */
 static void supersede(struct sim *s, struct sim_master *m)
 {
+	bool newer = false, as_new = false;
 	unsigned i;
 
 	/* Without a journal, who comes first to a new master says which run it is. */
@@ -129,8 +131,10 @@ static void supersede(struct sim *s, struct sim_master *m)
 			continue;
 		m->behind |= !m->greets && i < m->no && x->worked > m->started && !m->knows;
 		x->superseded |= x->alive && x->term <= m->term;
-		m->superseded |= x->term > m->term;
+		newer |= x->term > m->term;
+		as_new |= x->term == m->term;
 	}
+	m->superseded = newer || (as_new && m->superseded);
 }
 
 /* It starts or ends an operation, or puts rings in force. */

@@ -170,6 +170,19 @@ static const char *text_resume(const struct wm_resume *r)
 		r->n_places, r->n_outcomes, text_world(&r->world));
 }
 
+static const char *text_join(const struct sim *s, const struct wm_join *j)
+{
+	if (j->phase == WM_JOIN_NEW)
+		return text("%s g%u new", sim_name_peer(s, &j->peer), j->group);
+	if (j->phase == WM_JOIN_PREPARED)
+		return text("%s g%u prepared", sim_name_peer(s, &j->peer), j->group);
+	return text("%s g%u accepted, turns %" PRIu64 ", %" PRIu64 " epoch %" PRIu64
+		    " wired %" PRIu64 " prepared %" PRIu64 " version %" PRIu64
+		    ": %u peers, %u, losses %" PRIu64,
+		sim_name_peer(s, &j->peer), j->group, j->topo_turn, j->pending_turn, j->epoch,
+		j->wired, j->prepared, j->version, j->global, j->world, j->losses);
+}
+
 static const char *agent_body(const struct sim *s, const struct wm_msg *m)
 {
 	switch (m->type) {
@@ -178,10 +191,7 @@ static const char *agent_body(const struct sim *s, const struct wm_msg *m)
 			sim_name_agent(s, &m->u.hello.agent), m->u.hello.run.b[0],
 			m->u.hello.run.b[1], m->u.hello.term);
 	case WM_JOIN:
-		return text("%s g%u %s", sim_name_peer(s, &m->u.join.peer), m->u.join.group,
-			m->u.join.phase == WM_JOIN_NEW        ? "new"
-			: m->u.join.phase == WM_JOIN_PREPARED ? "prepared"
-							      : "accepted");
+		return text_join(s, &m->u.join);
 	case WM_LEAVE:
 		return text("%s%s", sim_name_peer(s, &m->u.leave.peer),
 			m->u.leave.kind == WM_LEAVE_DIED      ? " died"

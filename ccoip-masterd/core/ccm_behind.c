@@ -68,14 +68,17 @@ static bool was_left_out(const struct ccm_peer *p)
 	return false;
 }
 
-/* All members of the group as it was told last are known, and p is not among them: the loss has
- * been told to others, who may have drawn their conclusions, but no commit has followed. */
-static bool is_no_member(const struct ccm_peer *p)
+/* All members of the run, or of its group, as they were told last are known, and p is not among
+ * them: the loss has been told to others, who may have drawn their conclusions. Whether a commit
+ * has followed does not matter. */
+static bool is_no_member(const struct ccm *m, const struct ccm_peer *p)
 {
 	const struct ccm_group *g = p->seat->group;
 
-	return p->told_version > 0 && p->told_version < g->told_version &&
-	       g->n_told == g->told_world;
+	if (p->told_version == 0)
+		return false;
+	return (p->told_version < g->told_version && g->n_told == g->told_world) ||
+	       (p->told_version < m->peers_version && m->n_told == m->peers_world);
 }
 
 /* There is a commit that p knows nothing of, nor was it ready for the round. A member whose agent
@@ -92,7 +95,7 @@ static bool is_behind(const struct ccm *m, const struct ccm_peer *p, const struc
 static bool was_lost(const struct ccm *m, const struct ccm_peer *p, const struct ccm_tally *y)
 {
 	return !m->restored && p->phase == CCM_PEER_ACCEPTED &&
-	       (is_behind(m, p, y) || is_no_member(p));
+	       (is_behind(m, p, y) || is_no_member(m, p));
 }
 
 uint32_t ccm_peers_behind(const struct ccm *m, const struct ccm_agent *a, const struct ccm_tally *y)

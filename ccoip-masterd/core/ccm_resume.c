@@ -251,7 +251,9 @@ static void keep_world(struct ccm *m, struct ccm_peer *p, const struct wm_join *
 	if (j->version > m->peers_version) {
 		m->peers_version = j->version;
 		m->peers_world = j->global;
+		m->n_told = 0;
 	}
+	m->n_told += j->version > 0 && j->version == m->peers_version;
 	if (j->version >= m->newest_version) {
 		m->newest_version = j->version;
 		m->newest_world = j->global;

@@ -464,6 +464,7 @@ struct ccm {
 					    * last committed round that one knows of */
 	uint64_t peers_version;            /* likewise: of the world that one was told, */
 	uint32_t peers_world;              /* its accepted peers, */
+	uint32_t n_told;                   /* and how many of them have said so, */
 	uint64_t peers_prepared; /* and the last round that one without agent was ready for */
 	uint64_t newest_version; /* of the worlds that agents have told, and */
 	uint32_t newest_world;   /* its accepted peers; 0: unknown */

@@ -338,6 +338,32 @@ START_TEST(a_loss_that_was_told_is_one)
 }
 END_TEST
 
+/* c is alone in its group, where nobody else can say so. All agents died. */
+START_TEST(a_loss_that_was_told_to_other_groups_is_one)
+{
+	const struct wm_join told = {
+		.epoch = 3, .wired = 3, .topo_turn = 2, .version = 4, .global = 2, .world = 2};
+	const struct wm_join before = {
+		.epoch = 2, .wired = 2, .topo_turn = 2, .version = 2, .global = 3, .world = 1};
+	bool known = _i == 0; /* or b has not heard of it */
+	size_t i;
+
+	tk.p[2].group = 1;
+	for (i = 3; i-- > 0;) {
+		tk.h[i] = fk_redial_as(tk.h[i], 0, true);
+		tk.h[i]->peers = i == 0 || (i == 1 && known) ? told : before;
+		if (i == 1)
+			tk.h[i]->peers.world = 2;
+		tk_join(i, WM_JOIN_ACCEPTED);
+	}
+	fk_tick(&tk.f, 4000);
+	ck_assert(!fk_status(&tk.f).recovering);
+	ck_assert(fk_present(&tk.p[0]) && fk_present(&tk.p[1]));
+	ck_assert_int_eq(fk_present(&tk.p[2]), !known);
+	ck_assert_uint_eq(fk_count(tk.h[2], WM_KICK), known);
+}
+END_TEST
+
 /* Peers know how many to wait for, when all agents died. */
 START_TEST(without_agents_peers_know_how_many_there_are)
 {
@@ -666,6 +692,7 @@ int main(void)
 	tcase_add_test(tc, the_lost_are_not_among_those_who_are_back);
 	tcase_add_loop_test(
 		tc, a_loss_that_was_told_is_one, 0, sizeof losses_told / sizeof losses_told[0]);
+	tcase_add_loop_test(tc, a_loss_that_was_told_to_other_groups_is_one, 0, 2);
 	tcase_add_loop_test(tc, without_agents_peers_know_how_many_there_are, 0, 2);
 	tcase_add_test(tc, the_few_look_for_another_master_first);
 	tcase_add_test(tc, the_few_and_the_others_find_each_other);

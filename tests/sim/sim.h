@@ -328,6 +328,7 @@ struct sim_op {
 	struct sim_xfer *xfer;
 	struct sim_voice *voice;
 	uint32_t code, world;
+	uint64_t knew; /* losses, when it was submitted */
 	uint64_t losses;
 	uint64_t revision; /* a synchronization that has succeeded */
 	struct wire_world begin, after;

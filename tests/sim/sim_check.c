@@ -213,12 +213,13 @@ void sim_check_answer(struct sim *s, const struct sim_peer *p, bool pending)
 }
 
 /* A loss ends the same calls of all survivors, early and late ones: they see the same world then.
- */
+ * But a call that was made after it has ended for another reason, which nobody has counted: a host
+ * without a master fails its calls alone. */
 static void check_lost(struct sim *s, const struct sim_peer *p, const struct sim_op *o)
 {
 	struct sim_saw *saw = &s->lost[p->group][o->losses % 64];
 
-	if (!o->losses || !o->after.version)
+	if (o->losses <= o->knew || !o->after.version)
 		return;
 	if (!cc_id_eq(&saw->run, &p->run) || saw->turn != o->losses)
 		*saw = (struct sim_saw){.run = p->run, .turn = o->losses};

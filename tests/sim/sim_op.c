@@ -42,6 +42,7 @@ static void submit(struct sim *s, struct sim_peer *p, uint32_t tag)
 	if (at <= p->last_submit)
 		at = p->last_submit + 1;
 	p->last_submit = at;
+	o->knew = p->losses;
 	sim_schedule(s, at,
 		(struct sim_event){.kind = SIM_EV_SUBMIT,
 			.host = p->proc->host,

@@ -22,10 +22,13 @@
 #define BYTES_NEAR ((uint64_t)16 << 20)
 /* The kernel gives these out once only, before the numbers of processes begin again. */
 #define PIDS_RESERVED 300u
+/* How many of them connections to one address have in use, nothing tells. */
+#define PORTS "net.ipv4.ip_local_port_range"
 
 /* A search for the limit that is at its bound: of several, the one nearest to it. */
 struct search {
 	const char *root; /* before every path that is opened */
+	const char *call; /* that has failed, or NULL */
 	uint64_t asked;   /* bytes of memory that the call was to get, though not to touch */
 	double room;      /* of the one found, 0 .. 1: nothing .. so little that it counts */
 	uint64_t is;
@@ -35,7 +38,17 @@ struct search {
 bool cc_limit_is(int error)
 {
 	return error == EAGAIN || error == EMFILE || error == ENFILE || error == ENOMEM ||
-	       error == ENOSPC || error == EFBIG;
+	       error == ENOSPC || error == EFBIG || error == ENOBUFS || error == ETOOMANYREFS;
+}
+
+static bool is_call(const char *call, const char *name)
+{
+	return call && strcmp(call, name) == 0;
+}
+
+bool cc_limit_is_of(const char *call, int error)
+{
+	return cc_limit_is(error) || (error == EADDRNOTAVAIL && is_call(call, "connect"));
 }
 
 /* ---- files of the system; read with buffers of our own, as there may be no memory ---- */
@@ -344,6 +357,8 @@ static const char *search(struct search *s, int error)
 
 	switch (error) {
 	case EAGAIN:
+		if (is_call(s->call, "connect"))
+			return PORTS;
 		look_at_threads(s);
 		if (s->room > 1) /* pthread_create says so when there is no memory for a stack */
 			look_at_memory(s);
@@ -361,8 +376,17 @@ static const char *search(struct search *s, int error)
 		if (s->room > 1) /* socket says so when there is no memory for an inode */
 			look_at_memory(s);
 		return "fs.file-max, memory";
+	case EADDRNOTAVAIL:
+		return PORTS;
+	case ENOBUFS:
+		look_at_memory(s);
+		return "memory, net.ipv4.tcp_mem";
+	case ETOOMANYREFS:
+		if (rlimit_of(RLIMIT_NOFILE, &max))
+			take(s, "the limit of descriptors under way (RLIMIT_NOFILE)", max);
+		return "RLIMIT_NOFILE";
 	case ENOSPC:
-		if (s->asked == 0 &&
+		if ((s->call ? is_call(s->call, "epoll_ctl") : s->asked == 0) &&
 			read_number(s, "/proc/sys/fs/epoll", "max_user_watches", &max)) {
 			take(s, "/proc/sys/fs/epoll/max_user_watches", max);
 			return "";
@@ -382,10 +406,11 @@ static const char *host_name(char host[HOST_SIZE])
 	return host;
 }
 
-const char *cc_limit_text_below(const char *root, int error, uint64_t asked, char *buf, size_t size)
+const char *cc_limit_text_below(
+	const char *root, const char *call, int error, uint64_t asked, char *buf, size_t size)
 {
-	struct search s = {.root = root, .asked = asked, .room = 2};
-	const char *looked_at = cc_limit_is(error) ? search(&s, error) : NULL;
+	struct search s = {.root = root, .call = call, .asked = asked, .room = 2};
+	const char *looked_at = cc_limit_is_of(call, error) ? search(&s, error) : NULL;
 	char host[HOST_SIZE];
 
 	if (!looked_at)
@@ -401,13 +426,18 @@ const char *cc_limit_text_below(const char *root, int error, uint64_t asked, cha
 	return buf;
 }
 
-const char *cc_limit_text(int error, char *buf, size_t size)
+const char *cc_limit_text_of(const char *call, int error, char *buf, size_t size)
 {
 	int saved = errno;
 
-	cc_limit_text_below("", error, 0, buf, size);
+	cc_limit_text_below("", call, error, 0, buf, size);
 	errno = saved;
 	return buf;
+}
+
+const char *cc_limit_text(int error, char *buf, size_t size)
+{
+	return cc_limit_text_of(NULL, error, buf, size);
 }
 
 const char *cc_limit_brief(int error, char *buf, size_t size)
@@ -447,7 +477,7 @@ const char *cc_limit_call_text(const char *call, int error, uint64_t asked, char
 			host_name(host));
 	else
 		snprintf(buf, size, "%s: %s", call,
-			cc_limit_text_below("", error, asked, limit, sizeof limit));
+			cc_limit_text_below("", call, error, asked, limit, sizeof limit));
 	errno = saved;
 	return buf;
 }

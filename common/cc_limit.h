@@ -11,8 +11,11 @@
 
 #define CC_LIMIT_TEXT 256
 
-/* Is this errno one of EAGAIN (of a thread or process), EMFILE, ENFILE, ENOMEM, ENOSPC, EFBIG? */
+/* Is this errno one of EAGAIN (of a thread or process), EMFILE, ENFILE, ENOMEM, ENOSPC, EFBIG,
+ * ENOBUFS, ETOOMANYREFS? */
 bool cc_limit_is(int error);
+/* Likewise, or another one that says so of this call: EADDRNOTAVAIL of "connect". */
+bool cc_limit_is_of(const char *call, int error);
 /*
  * Writes the error, which limit is reached, how high it is, and the process and host that have it,
  * and returns buf: "Too many open files: the limit of open files (RLIMIT_NOFILE) of pcclagentd
@@ -21,12 +24,14 @@ bool cc_limit_is(int error);
  * Keeps errno. For EAGAIN it looks at all processes of this user: not for where calls come often.
  */
 const char *cc_limit_text(int error, char *buf, size_t size);
+/* The same of a call of this name, which it does not write. */
+const char *cc_limit_text_of(const char *call, int error, char *buf, size_t size);
 /* The same without the process, the host and any path, for strangers. */
 const char *cc_limit_brief(int error, char *buf, size_t size);
-/* Like cc_limit_text, for a call that was to get so many bytes of memory (0: it was for something
- * else), with the system's files below a root of a test. */
+/* Like cc_limit_text, for a call of this name (NULL: any) that was to get so many bytes of memory
+ * (0: it was for something else), with the system's files below a root of a test. */
 const char *cc_limit_text_below(
-	const char *root, int error, uint64_t asked, char *buf, size_t size);
+	const char *root, const char *call, int error, uint64_t asked, char *buf, size_t size);
 /* Does a system that lacks a call, or a filter that forbids it, say this errno? */
 bool cc_limit_is_refusal(int error);
 /*

@@ -58,7 +58,7 @@ static const char *text(int error, uint64_t asked)
 {
 	static char buf[CC_LIMIT_TEXT];
 
-	return cc_limit_text_below(fake_root, error, asked, buf, sizeof buf);
+	return cc_limit_text_below(fake_root, NULL, error, asked, buf, sizeof buf);
 }
 
 static void expect(int error, uint64_t asked, const char *what, const char *is)
@@ -159,6 +159,36 @@ START_TEST(memory_of_process_and_system)
 	expect(ENOMEM, 0, "CommitLimit", "4096000000");
 	expect(ENOSPC, MIB, "CommitLimit", "4096000000"); /* of fallocate */
 	expect(ENOSPC, 0, "max_user_watches", "777");     /* of epoll_ctl */
+}
+END_TEST
+
+static const char *of(const char *call, int error)
+{
+	static char buf[CC_LIMIT_TEXT];
+
+	return cc_limit_text_below(fake_root, call, error, 0, buf, sizeof buf);
+}
+
+/* One error means another thing of another call. */
+START_TEST(the_call_tells)
+{
+	ck_assert_ptr_nonnull(strstr(of("epoll_ctl", ENOSPC), "max_user_watches"));
+	ck_assert_ptr_null(strstr(of("ftruncate", ENOSPC), "max_user_watches"));
+	ck_assert_ptr_nonnull(strstr(of("ftruncate", ENOSPC), "no limit that is reached"));
+	ck_assert(cc_limit_is_of("connect", EADDRNOTAVAIL) && !cc_limit_is(EADDRNOTAVAIL) &&
+		  !cc_limit_is_of("bind", EADDRNOTAVAIL));
+	ck_assert_ptr_nonnull(strstr(of("connect", EADDRNOTAVAIL), "ip_local_port_range"));
+	ck_assert_ptr_nonnull(strstr(of("connect", EAGAIN), "ip_local_port_range"));
+	ck_assert_str_eq(of("bind", EADDRNOTAVAIL), strerror(EADDRNOTAVAIL));
+}
+END_TEST
+
+START_TEST(messages)
+{
+	expect_none(ENOBUFS, 0);
+	fake_root_put("/sys/fs/cgroup/job/memory.current", "1073000000\n");
+	expect(ENOBUFS, 0, "memory.max of cgroup /sys/fs/cgroup/job", "1073741824");
+	ck_assert_ptr_nonnull(strstr(text(ETOOMANYREFS, 0), "RLIMIT_NOFILE"));
 }
 END_TEST
 
@@ -285,6 +315,8 @@ int main(void)
 	tcase_add_test(tc, threads);
 	tcase_add_test(tc, memory_of_cgroups);
 	tcase_add_test(tc, memory_of_process_and_system);
+	tcase_add_test(tc, the_call_tells);
+	tcase_add_test(tc, messages);
 	tcase_add_test(tc, open_files);
 	tcase_add_test(tc, strangers_hear_less);
 	tcase_add_test(tc, limits_of_the_process);

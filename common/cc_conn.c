@@ -18,6 +18,7 @@
 #include <utlist.h>
 
 #include "common/cc_err.h"
+#include "common/cc_limit.h"
 #include "common/cc_loop_internal.h"
 #include "common/cc_sys.h"
 
@@ -317,6 +318,18 @@ static void on_eof(struct cc_conn *c)
 		drop(c);
 }
 
+static void fail_by_errno(struct cc_conn *c, int error)
+{
+	const char *call = c->connecting ? "connect" : NULL;
+	char limit[CC_LIMIT_TEXT];
+
+	if (error == 0)
+		fail(c, CC_ERR_IO, "connection failed");
+	else
+		fail(c, cc_limit_is_of(call, error) ? CC_ERR_NOMEM : CC_ERR_IO,
+			cc_limit_text_of(call, error, limit, sizeof limit));
+}
+
 static void on_event(struct bufferevent *bev, short what, void *arg)
 {
 	struct cc_conn *c = arg;
@@ -333,7 +346,7 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 	else if (what & BEV_EVENT_TIMEOUT)
 		fail(c, CC_ERR_TIMEOUT, c->connecting ? "connecting timed out" : "timed out");
 	else
-		fail(c, CC_ERR_IO, e ? strerror(e) : "connection failed");
+		fail_by_errno(c, e);
 	c->in_callback--;
 	release_if_dead(c);
 }

@@ -37,9 +37,9 @@ uint32_t agentd_shortage(const char *what, const char *call, char *text, size_t 
 	if (cc_limit_is_refusal(errno))
 		cc_limit_call_text(call, errno, 0, limit, sizeof limit);
 	else
-		cc_limit_text(errno, limit, sizeof limit);
+		cc_limit_text_of(call, errno, limit, sizeof limit);
 	snprintf(text, size, "%s: %s", what, limit);
-	return cc_limit_is(errno) ? WIRE_OUT_OF_MEMORY : WIRE_INTERNAL_ERROR;
+	return cc_limit_is_of(call, errno) ? WIRE_OUT_OF_MEMORY : WIRE_INTERNAL_ERROR;
 }
 
 void agentd_copy_text(char *dst, size_t size, const char *src)

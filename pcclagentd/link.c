@@ -173,7 +173,7 @@ __attribute__((format(printf, 2, 3))) static void dial_fail(struct dial *d, cons
 	va_end(ap);
 }
 
-/* By what errno says of this process. */
+/* By what errno says, of this process perhaps. */
 static void dial_fail_here(struct dial *d)
 {
 	char limit[CC_LIMIT_TEXT];
@@ -217,7 +217,7 @@ static void on_ack(void *arg)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n < 0)
-		dial_fail(d, "%s", strerror(errno));
+		dial_fail_here(d);
 	else if (n == 0)
 		dial_fail(d, "closed without an answer");
 	else if ((d->have += (uint32_t)n) == sizeof d->ack)
@@ -295,7 +295,7 @@ static void say_hello(struct dial *d)
 	d->said_ns = cc_now_ns();
 	d->hello_deadline = d->said_ns + hello_ns(l);
 	if (send(d->fd, buf, sizeof buf, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)sizeof buf) {
-		dial_fail(d, "%s", strerror(errno));
+		dial_fail_here(d);
 		return;
 	}
 	d->watch = cc_watch_new(l->run->d->loop, d->fd, false, on_ack, d);
@@ -331,8 +331,8 @@ static void on_closed(void *arg, int err, const char *text)
 {
 	struct syn *s = arg;
 
-	(void)err;
 	s->conn = NULL;
+	s->dial->limit = err == CC_ERR_NOMEM;
 	dial_fail(s->dial, "%s", text);
 	advance(s->dial->link);
 }

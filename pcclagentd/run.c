@@ -10,6 +10,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "common/cc_limit.h"
 #include "pcclagentd/io.h"
 #include "daemon/cc_channel.h"
 #include "pcclagentd/way.h"
@@ -41,16 +42,41 @@ static void tell_down(struct run *r, const char *text)
 	agentd_feed(r->d, &ev);
 }
 
+static void tell_code(struct run *r, uint32_t code, const char *text)
+{
+	struct agt_event ev = {
+		.type = AGT_EV_MASTER_DOWN, .run = r->id, .code = code, .text = text};
+
+	agentd_feed(r->d, &ev);
+}
+
 /* This process lacks what the run takes; errno says what. call: which may have been refused. */
 static void tell_short(struct run *r, const char *what, const char *call)
 {
 	char text[WM_TEXT_MAX];
-	struct agt_event ev = {.type = AGT_EV_MASTER_DOWN,
-		.run = r->id,
-		.code = agentd_shortage(what, call, text, sizeof text),
-		.text = text};
 
-	agentd_feed(r->d, &ev);
+	tell_code(r, agentd_shortage(what, call, text, sizeof text), text);
+}
+
+/* The same of its connection with the master. limit: that text. */
+static void tell_no_connection(struct run *r, const char *limit)
+{
+	char addr[CC_ADDR_STR_SIZE], text[WM_TEXT_MAX];
+
+	snprintf(text, sizeof text, "the agent cannot talk with the master at %s: %s",
+		cc_addr_str(&r->addr, addr), limit);
+	tell_code(r, WIRE_OUT_OF_MEMORY, text);
+}
+
+static void tell_unsent(struct run *r, int err)
+{
+	char limit[CC_LIMIT_TEXT];
+
+	if (err == CC_ERR_NOMEM)
+		tell_no_connection(r, cc_limit_text(ENOMEM, limit, sizeof limit));
+	else
+		tell_down(r, err == CC_ERR_LIMIT ? "the master does not read what it is sent"
+						 : "sending to the master failed");
 }
 
 /* ---- the engine ---- */
@@ -163,6 +189,7 @@ static void on_connected(void *arg)
 	struct wm_msg knock = {.type = WM_KNOCK,
 		.u.knock = {.version_min = WM_VERSION_MIN, .version_max = WM_VERSION_MAX}};
 	struct run *r = arg;
+	int err;
 
 	r->taken = true;
 	if (!has_engine(r))
@@ -173,7 +200,8 @@ static void on_connected(void *arg)
 	if (!r->seal)
 		agentd_out_of_memory("keys");
 	knock.u.knock.share = *cc_seal_share(r->seal);
-	if (send_msg(r, &knock, false) == 0) {
+	err = send_msg(r, &knock, false);
+	if (err == 0) {
 		uint32_t us = cc_conn_round_trip_us(r->conn);
 
 		if (us >= CC_SLOW_WAY_US)
@@ -183,7 +211,7 @@ static void on_connected(void *arg)
 		return;
 	}
 	hang_up(r);
-	tell_down(r, "sending to the master failed");
+	tell_unsent(r, err);
 }
 
 /* Somebody answers. The core may begin. */
@@ -305,6 +333,10 @@ static long take_frame(struct run *r, const uint8_t *buf, size_t len)
 		return n;
 	}
 	err = cc_channel_decode(r->seal, buf, WIRE_FRAME_HDR + (size_t)n, &msg, &why);
+	if (err == CC_ERR_NOMEM) {
+		cc_limit_text(ENOMEM, r->why, sizeof r->why);
+		return err;
+	}
 	if (err < 0) {
 		snprintf(r->why, sizeof r->why, "malformed message: %s", why);
 		return err;
@@ -333,7 +365,10 @@ static void on_closed(void *arg, int err, const char *text)
 	r->why[0] = '\0';
 	if (err == CC_ERR_PROTO || err == CC_ERR_LIMIT || err == CC_ERR_VERSION)
 		agentd_complain(r->d, CC_LOG_WARNING, "%s: %s", label(r, who), why);
-	tell_down(r, why);
+	if (err == CC_ERR_NOMEM)
+		tell_no_connection(r, why);
+	else
+		tell_down(r, why);
 }
 
 static const struct cc_conn_ops master_ops = {
@@ -444,8 +479,7 @@ void run_send(struct agentd *d, uint32_t id, const struct wm_msg *m)
 	if (err == 0)
 		return;
 	hang_up(r);
-	tell_down(r, err == CC_ERR_LIMIT ? "the master does not read what it is sent"
-					 : "sending to the master failed");
+	tell_unsent(r, err);
 }
 
 void run_close(struct agentd *d, uint32_t id)

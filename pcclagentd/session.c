@@ -91,14 +91,25 @@ void session_drop(struct agentd *d, uint32_t session, uint32_t code, const char 
 	session_close(d, s);
 }
 
+/* A call for it has failed: errno says why. */
+static void drop_short(struct agentd *d, uint32_t session, const char *what, const char *call)
+{
+	char text[WL_TEXT_MAX];
+	uint32_t code = agentd_shortage(what, call, text, sizeof text);
+
+	session_drop(d, session, code, "%s", text);
+}
+
 static void drop_unsent(struct agentd *d, uint32_t session, int err)
 {
 	if (err == CC_ERR_LIMIT)
 		session_drop(d, session, WIRE_INVALID_USAGE,
 			"it does not read its replies: %u of them wait", OUTBOX_MAX);
+	else if (err == CC_ERR_IO || err == CC_ERR_NOMEM)
+		drop_short(d, session, "the agent cannot send a reply", "sendmsg");
 	else if (err < 0 && err != CC_ERR_EOF)
 		session_drop(d, session, WIRE_INTERNAL_ERROR, "sending a reply failed: %s",
-			err == CC_ERR_IO ? strerror(errno) : cc_err_str(err));
+			cc_err_str(err));
 }
 
 static void on_readable(void *arg);
@@ -336,7 +347,10 @@ static bool receive(struct agentd *d, uint32_t id)
 	if (err == CC_ERR_AGAIN)
 		return false;
 	if (err < 0) {
-		session_close(d, s);
+		if (err == CC_ERR_IO && cc_limit_is(errno))
+			drop_short(d, id, "the agent cannot read a request", "recvmsg");
+		else
+			session_close(d, s);
 		return false;
 	}
 	why = check_packet(&p, &q);
@@ -443,7 +457,7 @@ static void on_accept(void *arg, int fd)
 	if (s->process.pidfd >= 0)
 		s->pid_watch = cc_watch_new(d->loop, s->process.pidfd, false, on_pid_gone, s);
 	if (!s->watch)
-		session_drop(d, s->id, WIRE_INTERNAL_ERROR, "the agent cannot watch the socket");
+		drop_short(d, s->id, "the agent cannot watch the socket", "epoll_ctl");
 }
 
 static void on_shortage(void *arg, int fd, int error, const char *limit)

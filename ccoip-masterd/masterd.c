@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "ccoip-masterd/masterd.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -313,6 +314,18 @@ static void step_closed(struct masterd *m, uint32_t id, const char *text)
 	step(m, &(struct ccm_event){.type = CCM_EV_CLOSED, .conn = id, .text = text});
 }
 
+/* The agent is not refused: it may connect again. */
+static void disconnect(struct agent *a, const char *why)
+{
+	struct masterd *m = a->m;
+	uint32_t id = a->id;
+	bool known = a->known;
+
+	hang_up(a);
+	if (known)
+		step_closed(m, id, why);
+}
+
 /* ---- refusing ---- */
 
 __attribute__((format(printf, 3, 4))) static void refuse(
@@ -493,6 +506,13 @@ static bool take_message(struct agent *a, const uint8_t *frame, size_t len)
 	struct wm_msg msg;
 	int err = cc_channel_decode(a->seal, frame, len, &msg, &why);
 
+	/* No fault of the agent's: it connects again, and says it once more. */
+	if (err == CC_ERR_NOMEM) {
+		errno = ENOMEM;
+		cc_limit_log("no memory for what an agent says");
+		disconnect(a, "the master has no memory for what it says");
+		return false;
+	}
 	if (err < 0) {
 		refuse(a,
 			err == CC_ERR_VERSION ? WIRE_VERSION_MISMATCH

@@ -44,8 +44,8 @@ pcclResult_t pccl_attachment_new(
 	struct pccl_session *s, uint32_t id, const int fds[3], struct pccl_attachment **ret)
 {
 	struct pccl_attachment *a = calloc(1, sizeof *a);
-	pcclResult_t r = a ? map_queue(fds[0], &a->queue)
-			   : pccl_fail(pcclOutOfMemory, "no memory for an attachment");
+	pcclResult_t r =
+		a ? map_queue(fds[0], &a->queue) : pccl_fail_memory("no memory for an attachment");
 
 	close(fds[0]);
 	if (!a || r != pcclSuccess) {

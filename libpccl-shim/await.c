@@ -298,11 +298,15 @@ static pcclResult_t lose_result(pcclComm_t *c, const struct progress *p, pcclRes
 	static const char what[] = "cannot have the result of an operation that all others have";
 	char why[PCCL_TEXT_MAX], text[PCCL_TEXT_MAX], others[PCCL_TEXT_MAX];
 
-	if (!pccl_session_check(p->op->att->session))
+	bool ended = !pccl_session_check(p->op->att->session);
+
+	if (ended && pccl_session_may_return(p->op->att->session))
 		return pccl_comm_leave(c, pcclRankConnectionLost,
 			"the agent died with the result of an operation that all others have by "
 			"now",
 			"");
+	if (ended)
+		r = pccl_session_fail(p->op->att->session);
 	pccl_keep_text(why);
 	(void)snprintf(text, sizeof text, "this peer %s: %.500s", what, why);
 	(void)snprintf(others, sizeof others, "it %s: %.500s", what, why);

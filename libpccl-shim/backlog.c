@@ -314,7 +314,7 @@ pcclResult_t pccl_backlog_add(pcclComm_t *c, const struct pccl_call_args *args)
 	pcclResult_t r;
 
 	if (!x)
-		return pccl_fail(pcclOutOfMemory, "no memory for more operations in flight");
+		return pccl_fail_memory("no memory for more operations in flight");
 	*x = (struct pccl_backlog_op){.tag = args->d.tag, .args = *args};
 	pthread_mutex_lock(&c->lock);
 	r = pccl_slot_admits(c, x->tag, NULL, &slot);

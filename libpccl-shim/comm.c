@@ -216,7 +216,7 @@ pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params, pcclCo
 			params->p2p_connection_pool_size, WM_POOL_MAX);
 	c = calloc(1, sizeof *c);
 	if (!c)
-		return pccl_fail(pcclOutOfMemory, "no memory for a communicator");
+		return pccl_fail_memory("no memory for a communicator");
 	c->magic = PCCL_COMM_MAGIC;
 	c->generation = pccl_generation();
 	c->master = master;

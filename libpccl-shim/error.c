@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "libpccl-shim/error.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "common/cc_limit.h"
 
 static _Thread_local char last_error[PCCL_TEXT_MAX];
 
@@ -15,6 +18,18 @@ pcclResult_t pccl_fail(pcclResult_t code, const char *fmt, ...)
 	vsnprintf(last_error, sizeof last_error, fmt, ap);
 	va_end(ap);
 	return code;
+}
+
+pcclResult_t pccl_fail_memory(const char *fmt, ...)
+{
+	char what[128], limit[CC_LIMIT_TEXT];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof what, fmt, ap);
+	va_end(ap);
+	return pccl_fail(
+		pcclOutOfMemory, "%s: %s", what, cc_limit_text(ENOMEM, limit, sizeof limit));
 }
 
 void pccl_keep_text(char to[PCCL_TEXT_MAX])

@@ -17,6 +17,8 @@
 /* Sets the sentence and returns code. */
 __attribute__((format(printf, 2, 3))) pcclResult_t pccl_fail(
 	pcclResult_t code, const char *fmt, ...);
+/* Sets the sentence and, behind it, what this process has run into; returns pcclOutOfMemory. */
+__attribute__((format(printf, 1, 2))) pcclResult_t pccl_fail_memory(const char *fmt, ...);
 /* Copies the sentence, to set it again after calls that may fail as well. */
 void pccl_keep_text(char to[PCCL_TEXT_MAX]);
 /* Forgets the sentence and returns pcclSuccess. */

@@ -98,7 +98,7 @@ pcclResult_t pcclCreateMaster(
 	m = calloc(1, sizeof *m);
 	if (!m) {
 		close(fd);
-		return pccl_fail(pcclOutOfMemory, "no memory for a master");
+		return pccl_fail_memory("no memory for a master");
 	}
 	m->magic = MASTER_MAGIC;
 	m->generation = pccl_generation();

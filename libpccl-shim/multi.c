@@ -77,7 +77,7 @@ static pcclResult_t check_tags(const pcclReduceOpDescriptor_t *ops, size_t count
 	pcclResult_t r = pcclSuccess;
 
 	if (!names)
-		return pccl_fail(pcclOutOfMemory, "no memory for %zu tags", count);
+		return pccl_fail_memory("no memory for %zu tags", count);
 	for (size_t i = 0; i < count; i++)
 		names[i] = (struct named){ops[i].descriptor.tag, i};
 	qsort(names, count, sizeof *names, by_tag);
@@ -124,7 +124,7 @@ static pcclResult_t prepare(struct batch *b, int max_in_flight)
 		return r;
 	b->done = calloc(b->count + 1, sizeof *b->done);
 	if (!b->done)
-		return pccl_fail(pcclOutOfMemory, "no memory for %zu operations", b->count);
+		return pccl_fail_memory("no memory for %zu operations", b->count);
 	return pcclSuccess;
 }
 

@@ -292,13 +292,13 @@ pcclResult_t pcclMemAlloc(size_t size, void **ptr_out)
 			"size must be at least 1 and at most %zu, not %zu", SIZE_LIMIT, size);
 	r = calloc(1, sizeof *r);
 	if (!r)
-		return pccl_fail(pcclOutOfMemory, "no memory for a region's record");
+		return pccl_fail_memory("no memory for a region's record");
 	res = allocate(size, r, &fd);
 	if (res != pcclSuccess)
 		goto err_free;
 	pccl_fork_add(&r->fd, fd);
 	if (!insert(r)) {
-		res = pccl_fail(pcclOutOfMemory, "no memory for the table of regions");
+		res = pccl_fail_memory("no memory for the table of regions");
 		goto err_map;
 	}
 	*ptr_out = r->map.base;

@@ -22,6 +22,7 @@
 
 #define HELLO_TIMEOUT_MS 10000u
 #define MS_NS            ((uint64_t)1000000)
+#define SHORT_TRIES      10u /* a second in all */
 
 struct pccl_session {
 	_Atomic uint32_t refs;
@@ -129,7 +130,21 @@ static void say_lost(struct wl_reply *reply, int *fds, unsigned *n_fds)
 		cc_limit_text(EMFILE, limit, sizeof limit));
 }
 
-/* One packet. CC_ERR_EOF, CC_ERR_AGAIN (with MSG_DONTWAIT), CC_ERR_PROTO with *why, CC_ERR_IO. */
+/* Where the kernel lacks something (errno), it may have it again in a moment: sleeps, and tells
+ * whether to call again. */
+static bool may_pass(unsigned *tries)
+{
+	struct timespec pause = {.tv_nsec = 1000000L << *tries};
+
+	if (errno == EAGAIN || !cc_limit_is(errno) || *tries == SHORT_TRIES)
+		return false;
+	++*tries;
+	nanosleep(&pause, NULL);
+	return true;
+}
+
+/* One packet. CC_ERR_EOF, CC_ERR_AGAIN (with MSG_DONTWAIT), CC_ERR_PROTO with *why, CC_ERR_NOMEM
+ * with errno, CC_ERR_IO. */
 static int receive(struct pccl_session *s, int flags, struct wl_reply *reply, int *fds,
 	unsigned *n_fds, const char **why)
 {
@@ -140,6 +155,7 @@ static int receive(struct pccl_session *s, int flags, struct wl_reply *reply, in
 	uint8_t packet[WL_PACKET_MAX];
 	struct iovec iov = {.iov_base = packet, .iov_len = sizeof packet};
 	struct msghdr mh = {.msg_iov = &iov, .msg_iovlen = 1};
+	unsigned tries = 0;
 	ssize_t n;
 	bool lost;
 	int err;
@@ -149,9 +165,11 @@ static int receive(struct pccl_session *s, int flags, struct wl_reply *reply, in
 		mh.msg_controllen = sizeof control.buf;
 		n = recvmsg(s->sock.fd, &mh, flags | MSG_CMSG_CLOEXEC);
 		/* Said once, before what the agent had sent until it died with requests unread. */
-	} while (n < 0 && (errno == EINTR || errno == ECONNRESET));
+	} while (n < 0 && (errno == EINTR || errno == ECONNRESET || may_pass(&tries)));
 	if (n < 0)
-		return errno == EAGAIN ? CC_ERR_AGAIN : CC_ERR_IO;
+		return errno == EAGAIN      ? CC_ERR_AGAIN
+		       : cc_limit_is(errno) ? CC_ERR_NOMEM
+					    : CC_ERR_IO;
 	*why = "too large, or with too many descriptors";
 	lost = (mh.msg_flags & MSG_CTRUNC) && cannot_open(s->sock.fd);
 	if (lost)
@@ -235,6 +253,16 @@ static void remove_waiter(struct pccl_session *s, struct pccl_call *w)
 	*p = w->next;
 }
 
+/* With the lock held. The agent is there, but this process cannot talk with it: errno says why. */
+static void set_short(struct pccl_session *s, const char *call)
+{
+	char limit[CC_LIMIT_TEXT], text[WL_TEXT_MAX];
+
+	snprintf(text, sizeof text, "this process cannot talk with its agent: %s",
+		cc_limit_call_text(call, errno, 0, limit, sizeof limit));
+	set_dead(s, pcclOutOfMemory, false, text);
+}
+
 /* With the lock held: what `receive` returned goes to whom it is for. */
 static void deliver(struct pccl_session *s, int err, const struct wl_reply *reply, int *fds,
 	unsigned n_fds, const char *why)
@@ -244,6 +272,10 @@ static void deliver(struct pccl_session *s, int err, const struct wl_reply *repl
 
 	if (err == CC_ERR_AGAIN)
 		return;
+	if (err == CC_ERR_NOMEM) {
+		set_short(s, "recvmsg");
+		return;
+	}
 	if (err < 0) {
 		bool malformed =
 			err == CC_ERR_PROTO || err == CC_ERR_VERSION || err == CC_ERR_INVAL;
@@ -411,7 +443,7 @@ static void pass_lead(struct pccl_session *s)
 }
 
 /* Without the lock: packets are sent whole, and the send may block until the agent reads, for the
- * grace time at most. */
+ * grace time at most. CC_ERR_TIMEOUT, CC_ERR_NOMEM with errno, CC_ERR_EOF. */
 static int send_request(struct pccl_session *s, const struct wl_request *request, int fd)
 {
 	union {
@@ -422,6 +454,7 @@ static int send_request(struct pccl_session *s, const struct wl_request *request
 	int len = wire_local_put_request(request, packet);
 	struct iovec iov = {.iov_base = packet, .iov_len = (size_t)len};
 	struct msghdr mh = {.msg_iov = &iov, .msg_iovlen = 1};
+	unsigned tries = 0;
 	ssize_t n;
 
 	if (len < 0)
@@ -439,13 +472,14 @@ static int send_request(struct pccl_session *s, const struct wl_request *request
 	}
 	do
 		n = sendmsg(s->sock.fd, &mh, MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
+	while (n < 0 && (errno == EINTR || may_pass(&tries)));
 	if (n >= 0)
 		return 0;
 	if (errno == EAGAIN)
 		return CC_ERR_TIMEOUT;
-	/* Also where the system refuses this message alone (ENOBUFS): the agent closes the session
-	 * then, and whoever waits for an answer is told. */
+	if (cc_limit_is(errno))
+		return CC_ERR_NOMEM;
+	/* The agent closes the session, too, and whoever waits for an answer is told. */
 	shutdown(s->sock.fd, SHUT_WR);
 	return CC_ERR_EOF;
 }
@@ -476,6 +510,9 @@ static pcclResult_t begin(struct pccl_session *s, struct pccl_call *call,
 		set_dead(s, pcclAgentUnavailable, false,
 			"the agent has taken no request for as long as it may be away, as if it "
 			"were stopped");
+		err = 0;
+	} else if (err == CC_ERR_NOMEM) {
+		set_short(s, "sendmsg");
 		err = 0;
 	} else {
 		remove_waiter(s, call);
@@ -743,7 +780,7 @@ static pcclResult_t try_session(const struct pccl_session *before, uint32_t grac
 
 	*again = false;
 	if (!s)
-		return pccl_fail(pcclOutOfMemory, "no memory for a session");
+		return pccl_fail_memory("no memory for a session");
 	if (before) {
 		memcpy(s->path, before->path, sizeof s->path);
 		s->private = before->private;

@@ -183,6 +183,8 @@ static pcclResult_t open_private_dir(const char *dir, int *ret_fd)
 			"write in",
 			dir, strerror(errno));
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 && cc_limit_is(errno))
+		return fail_of_errno("open the folder of this user's agent,", dir, "");
 	if (fd < 0)
 		return refuse_directory(dir, errno == ELOOP || errno == ENOTDIR
 						     ? "it is a symbolic link or a file; remove it"

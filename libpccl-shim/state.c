@@ -400,7 +400,7 @@ static pcclResult_t synchronize(pcclComm_t *c, pcclSharedState_t *shared_state, 
 		strategy = PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR;
 	} else {
 		ready = c->state ? pccl_state_read(c->state, shared_state)
-				 : pccl_fail(pcclOutOfMemory, "no memory for a table of tensors");
+				 : pccl_fail_memory("no memory for a table of tensors");
 	}
 	if (ready == pcclSuccess && shared_state->revision != c->state->torn_revision)
 		c->state->torn = false;

@@ -171,7 +171,7 @@ static pcclResult_t reserve(struct pccl_state *st, size_t n)
 	if (work)
 		st->work = work;
 	if (!tensors || !work)
-		return pccl_fail(pcclOutOfMemory, "no memory for a table of %zu tensors", n);
+		return pccl_fail_memory("no memory for a table of %zu tensors", n);
 	st->cap = n;
 	return pcclSuccess;
 }

@@ -166,8 +166,7 @@ pcclResult_t pccl_state_offer(
 		return r;
 	scratch = malloc(cap + 1);
 	if (!scratch)
-		return pccl_fail(
-			pcclOutOfMemory, "no memory for the digests of %zu tensors", st->n);
+		return pccl_fail_memory("no memory for the digests of %zu tensors", st->n);
 	memset(a->state.base, 0, SHM_STATE_TABLES);
 	memcpy(a->state.base, &h, sizeof h);
 	hash_tensors(st, &h, a->state.base);

@@ -25,6 +25,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "examples")
 import netns  # pylint: disable=wrong-import-position
 
 SUCCESS = 0
+INTERNAL_ERROR = 2
 INVALID_ARGUMENT = 3
 INVALID_USAGE = 4
 TOO_FEW_PEERS = 5

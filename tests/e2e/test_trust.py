@@ -1,18 +1,26 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Who knows the addresses and is no member: neither results nor places are lost to him, whatever he
-says and in whose name."""
+says and in whose name. Who listens as well knows the run and the ids of its agents: links are opened in
+the clear."""
 
+import collections
 import os
+import select
 import socket
 import struct
 import threading
+import time
 
 import lib
 import wire
 from lib import check
 
 STALE, IMPOSTORS, LINKS, JOINS, RUNS = 20, 20, 200, 2000, 50
+TRUE_NAMES = 20  # of each attack under a true id
+UNKNOWN, ELSEWHERE = 2, 3  # codes of answers to hellos of links
+SO_RCVBUFFORCE = 33
+OF_SMALL = 65535  # the stream for small operations
 
 
 class Work:
@@ -46,6 +54,31 @@ class Work:
     def end(self):
         self.stop.set()
         self.thread.join(lib.WAIT)
+
+
+class Listener:
+    """Takes down the hellos of links that pass on this host."""
+
+    Hello = collections.namedtuple("Hello", "raw stream run sender to number")
+
+    def __init__(self):
+        self.sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800))
+        self.sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
+        self.sock.bind(("lo", 0))
+
+    def hellos(self):
+        """Those so far, before there is work."""
+        heard, until = {}, time.monotonic() + 3
+        while time.monotonic() < until and select.select([self.sock], [], [], 0.1)[0]:
+            packet = self.sock.recv(65536)
+            tcp = packet[(packet[0] & 15) * 4:]
+            raw = tcp[(tcp[12] >> 4) * 4:] if len(tcp) > 12 else b""
+            if packet[9] == socket.IPPROTO_TCP and len(raw) == 128 and raw[:4] == b"PCLK":
+                stream, = struct.unpack_from("<H", raw, 10)
+                number, = struct.unpack_from("<Q", raw, 88)
+                if number:  # no probe
+                    heard[raw] = self.Hello(raw, stream, raw[24:40], raw[56:72], raw[72:88], number)
+        return list(heard.values())
 
 
 def run_of(master):
@@ -92,6 +125,89 @@ def be_somebody_else(master):
             claims += wire.data(14, victim.share)
         answers.append(refused(master, claims))
     return answers
+
+
+def say_twice(master, true_id, ack):
+    """A hello under the id of an agent that is there, and another one that claims a higher term, on one
+    connection. Returns what the master said to it."""
+    claims = wire.data(4, true_id) + wire.data(11, ack[3]) + wire.data(12, os.urandom(16))
+    agent = wire.Agent(master.address, claims=claims)
+    try:
+        agent.say(wire.HELLO, agent.hello() + claims + wire.number(13, ack[8] + 1))
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+    try:
+        agent.expect(wire.HELLO_ACK)
+        return None
+    except (ConnectionRefusedError, ConnectionResetError) as error:
+        return str(error)
+    finally:
+        agent.close()
+
+
+def be_a_known_agent(master, true_ids, ack):
+    return [say_twice(master, true_ids[k % len(true_ids)], ack) for k in range(TRUE_NAMES)]
+
+
+def answer_to(port, hello):
+    """The code; None if the connection ends without an answer."""
+    with socket.create_connection(("127.0.0.1", port), 10) as sock:
+        sock.sendall(hello)
+        answer = b""
+        try:
+            while len(answer) < 256:
+                more = sock.recv(256 - len(answer))
+                if not more:
+                    return None
+                answer += more
+        except ConnectionResetError:
+            return None
+        return struct.unpack_from("<H", answer, 10)[0]
+
+
+def be_the_predecessor(lab, heard):
+    """On the link that it has: its own hellos once more, and others in its name. Returns the codes by
+    what was said."""
+    codes = collections.defaultdict(set)
+    ports = [port for agent in lab.agents.values() for port in agent.tcp_ports()]
+    for hello in heard:
+        words = {"streams": 2, "run": hello.run, "sender": hello.sender}
+        said = {"an echo": hello.raw}
+        for k in range(TRUE_NAMES // 4):
+            for name, more in (("for now", 0), ("for the next round", 1)):
+                said[f"a hello {name}, {k}"] = wire.link_hello(
+                    stream=(0, 1, OF_SMALL)[k % 3], to=hello.to, round_no=hello.number + more, **words)
+        said["a hello for somebody else"] = wire.link_hello(to=os.urandom(16), round_no=hello.number,
+                                                            **words)
+        for name, raw in said.items():
+            for port in ports:
+                codes[name.split(",")[0]].add(answer_to(port, raw))
+    return codes
+
+
+def under_true_ids(lab, work, heard, ack):
+    """Members have no error, and their daemons the connections that they had."""
+    ids = sorted({h.sender for h in heard} | {h.to for h in heard})
+    short = {p["agent"] for p in lib.ask("--master", lab.master, "peers")}
+    check({i[:4].hex() for i in ids} == short and all(h.run == ack[3] for h in heard),
+          f"{len(heard)} hellos of links were heard, of the {len(ids)} agents of the run", (ids, short))
+    kept = ("rounds", "losses", "epoch", "agents", "accepted")
+    before = lib.ask("--master", lab.master, "status")[0]
+    lines = [len(d.log_lines()) for d in lab.daemons]
+    answers = work.during("a second hello under a true id, with a higher term", be_a_known_agent,
+                          lab.master, ids, ack)
+    check(all(a and "does not prove that it is agent" in a for a in answers),
+          "no true id without proof", answers)
+    codes = work.during("hellos of links in the predecessor's name", be_the_predecessor, lab, heard)
+    check(0 not in set().union(*codes.values()) and UNKNOWN in codes["an echo"]
+          and UNKNOWN in codes["a hello for now"], "they open no link", dict(codes))
+    check(UNKNOWN not in codes["a hello for somebody else"] and ELSEWHERE in codes[
+        "a hello for somebody else"], "while others are told that they mean another agent", dict(codes))
+    after = lib.ask("--master", lab.master, "status")[0]
+    check(all(before[k] == after[k] for k in kept), "no round, no loss", (before, after))
+    said = [line for d, n in zip(lab.daemons, lines) for line in d.log_lines()[n:]]
+    check(not any("lost the master" in x or "broke" in x or "goes on after" in x for x in said),
+          "no true connection is cut", [x for x in said if "lost" in x or "broke" in x])
 
 
 def open_links(lab, ack):
@@ -145,8 +261,11 @@ def join_unread(master, ack):
 
 def test():
     with lib.Lab(2) as lab:
+        listener = Listener() if os.geteuid() == 0 else None
         lab.start()
-        work = Work(lab.start_peers((0, 1), streams=2))
+        peers = lab.start_peers((0, 1), streams=2)
+        heard = listener.hellos() if listener else []
+        work = Work(peers)
         try:
             work.during("nothing", lambda: None)
             ack = run_of(lab.master)
@@ -157,6 +276,8 @@ def test():
             answers = work.during("hellos in other names", be_somebody_else, lab.master)
             check(all(a and "does not prove that it is agent" in a for a in answers),
                   "no id without proof", answers)
+            if listener:
+                under_true_ids(lab, work, heard, ack)
             codes = work.during("hellos of links", open_links, lab, ack)
             check(0 not in codes, "no link that the master has not ordered", codes)
             kinds = work.during("a newcomer that nobody votes for", join_and_wait, lab.master)

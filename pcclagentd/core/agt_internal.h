@@ -294,6 +294,7 @@ struct agt_run {
 	uint64_t short_ns;     /* since when this host lacks what the run takes, or 0 */
 	uint64_t orphan_ns;    /* since when it has no master */
 	char why[WM_TEXT_MAX]; /* and why */
+	bool sent_away; /* it lives, and has sent us to look for another one: we may come back */
 	enum agt_run_state state;
 	uint64_t since_ns, spoke_ns;
 	struct cc_detect life; /* the master's; from its greeting on */

@@ -189,6 +189,7 @@ static void got_refuse(struct agt *a, struct agt_run *r, const struct wm_refuse 
 		if (r->state == AGT_RUN_UP) {
 			agt_dial_away(a, r);
 			agt_orphan(a, r, m->text, true);
+			r->sent_away = true;
 		} else {
 			agt_dial_failed(a, r, m->text, true);
 		}

@@ -21,6 +21,7 @@ void agt_orphan(struct agt *a, struct agt_run *r, const char *why, bool open)
 		cc_addr_str(&r->dialled, addr), why, (double)a->cfg.master_grace_ms / 1e3);
 	agt_run_set_state(a, r, AGT_RUN_ORPHAN);
 	r->orphan_ns = a->now;
+	r->sent_away = false;
 	agt_waits_forget(r);
 	/* What was not reported as good here is in force nowhere. */
 	if (rd->active && (!rd->reported || !rd->ok)) {
@@ -312,6 +313,11 @@ void agt_resume_ack(struct agt *a, struct agt_run *r, const struct wm_hello_ack 
 	char addr[CC_ADDR_STR_SIZE];
 
 	(void)cc_addr_str(&r->dialled, addr);
+	if (!same && r->sent_away) {
+		agt_log(a, AGT_LOG_NOTICE, "the master at %s has another run", addr);
+		agt_dial_failed(a, r, "it has another run", true);
+		return;
+	}
 	if (!same || !m->resume) {
 		refused(a, r, same);
 		return;

@@ -234,6 +234,32 @@ START_TEST(who_sends_us_away_is_asked_last)
 }
 END_TEST
 
+/* The one that it looks for is not there, but a master of another run. */
+START_TEST(who_sends_us_away_may_have_us_back)
+{
+	struct wm_msg away = {.type = WM_REFUSE}, other = fx_ack(9), back = fx_ack(2);
+
+	fx_group(f, 1, 2, comms);
+	set_master(1, 2, 0, false);
+	fx_orphan(f);
+	fx_resume(f);
+	away.u.refuse.version_min = away.u.refuse.version_max = WM_VERSION_MAX;
+	away.u.refuse.code = WIRE_MASTER_CONNECTION_FAILED;
+	strcpy(away.u.refuse.text, "there may be another one");
+	fx_from_master(f, 1, &away);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], 1);
+	fx_greet(f);
+	other.u.hello_ack.run = fx_id(999);
+	fx_from_master(f, 1, &other);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 0);
+	fx_tick(f, 50);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], 2);
+	fx_greet(f);
+	fx_from_master(f, 1, &back);
+	ck_assert_uint_eq(fx_sent(f, WM_RESUME), 1);
+}
+END_TEST
+
 START_TEST(a_master_that_does_not_take_us_ends_the_run)
 {
 	static const struct {
@@ -421,6 +447,7 @@ Suite *seek_suite(void)
 	tcase_add_test(t, a_pause_of_the_agent_is_not_the_masters);
 	tcase_add_test(t, a_stale_master_is_passed_by);
 	tcase_add_test(t, who_sends_us_away_is_asked_last);
+	tcase_add_test(t, who_sends_us_away_may_have_us_back);
 	tcase_add_loop_test(t, a_master_that_does_not_take_us_ends_the_run, 0, 3);
 	tcase_add_test(t, a_newcomer_shows_the_way);
 	tcase_add_test(t, masters_move);

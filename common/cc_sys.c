@@ -449,6 +449,25 @@ bool cc_addr_is_here(const struct cc_addr *a)
 	return here;
 }
 
+static bool has_address(void)
+{
+	struct cc_interface x = {.loopback = true};
+	struct ifaddrs *all;
+	bool found = false;
+
+	if (getifaddrs(&all) < 0)
+		return false;
+	for (const struct ifaddrs *i = all; i && !found; i = i->ifa_next)
+		found = take_interface(i, &x) && !x.loopback;
+	freeifaddrs(all);
+	return found;
+}
+
+bool cc_addr_has_left(const struct cc_addr *a)
+{
+	return a->family != 0 && !cc_addr_is_here(a) && has_address();
+}
+
 bool cc_is_folder(const char *path)
 {
 	struct stat st;

@@ -91,6 +91,8 @@ int cc_interfaces(struct cc_interface *ret, unsigned max);
 int cc_local_addr(int fd, struct cc_addr *ret);
 /* Has this host the address? True where that cannot be found out. */
 bool cc_addr_is_here(const struct cc_addr *a);
+/* It has it no longer, and has others, loopback apart. Without a family: false. */
+bool cc_addr_has_left(const struct cc_addr *a);
 /* Is there a folder in the place of a file? fopen() takes it for an empty one. */
 bool cc_is_folder(const char *path);
 /* Are the first bits of both alike? */

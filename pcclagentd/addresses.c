@@ -282,17 +282,6 @@ void addresses_tick(struct agentd *d, uint64_t now)
 		addresses_refresh(d);
 }
 
-static bool has_any(void)
-{
-	static struct cc_interface own[INTERFACES_MAX];
-	uint32_t n = list_interfaces(own);
-
-	for (uint32_t i = 0; i < n; i++)
-		if (!own[i].loopback)
-			return true;
-	return false;
-}
-
 bool address_is_gone(struct last_address *last, const struct cc_addr *addr)
 {
 	struct cc_addr a = *addr;
@@ -302,7 +291,7 @@ bool address_is_gone(struct last_address *last, const struct cc_addr *addr)
 	if (a.family == 0 || cc_addr_eq(&a, &last->addr))
 		return a.family != 0 && last->gone;
 	last->addr = a;
-	last->gone = !cc_addr_is_here(&a) && has_any();
+	last->gone = cc_addr_has_left(&a);
 	if (last->gone)
 		(void)snprintf(last->text, sizeof last->text,
 			"this host has its address %s no longer, and begins anew with another one",

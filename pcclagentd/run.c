@@ -287,6 +287,8 @@ static void take_times(struct run *r, const struct wm_hello_ack *ack)
 {
 	cc_conn_allow_silence(r->conn, ack->timeout_ms);
 	r->bounds = ack->bounds;
+	if (r->ste)
+		ste_set_bounds(r->ste, &r->bounds);
 	if (r->eng)
 		eng_set_bounds(r->eng, &r->bounds);
 }

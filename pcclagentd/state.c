@@ -288,15 +288,24 @@ static void stop_thread(struct ste *e)
 	e->running = false;
 }
 
+void ste_set_bounds(struct ste *e, const struct cc_bounds *b)
+{
+	for (int i = 0; i < CC_BOUNDS; i++)
+		atomic_store_explicit(&e->bounds_ms[i], b->ms[i], memory_order_relaxed);
+}
+
 struct ste *ste_new(const struct ste_config *cfg, int event_fd)
 {
 	struct ste *e = aligned_alloc(64, (sizeof *e + 63) / 64 * 64);
+	struct cc_bounds usual = {{0}};
 	int error;
 
 	if (!e)
 		return NULL;
 	memset(e, 0, sizeof *e);
 	e->cfg = *cfg;
+	cc_bounds_complete(&usual);
+	ste_set_bounds(e, &usual);
 	if (e->cfg.streams < 1 || e->cfg.streams > STE_STREAMS_MAX)
 		e->cfg.streams = STE_STREAMS;
 	if (e->cfg.hashes < 1 || e->cfg.hashes > WST_HASHES_MAX)
@@ -377,7 +386,7 @@ int ste_add_stream(struct ste *e, int fd, uint64_t features, uint64_t seq)
 	if (err < 0)
 		goto err;
 	err = CC_ERR_NOMEM;
-	c = ste_conn_new(fd, features, seq);
+	c = ste_conn_new(e, fd, features, seq);
 	if (!c)
 		goto err;
 	atomic_fetch_add_explicit(&e->n_conns, 1, memory_order_relaxed);

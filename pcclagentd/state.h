@@ -27,6 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/cc_bounds.h"
 #include "common/cc_addr.h"
 #include "common/cc_id.h"
 #include "kernels/hsh.h"
@@ -42,10 +43,15 @@ struct ste;
 #define STE_STREAMS     4   /* default of ste_config.streams */
 #define STE_NAME_MAX    64
 #define STE_TEXT_MAX    384
-#define STE_IDLE_MS     10000  /* default of ste_config.idle_ms */
-#define STE_CREW_MAX    7      /* threads that copy */
-#define STE_MAPPED      65536u /* bytes */
-#define STE_NO_CREW     UINT32_MAX
+/* Bounds of streams, of which the master's (cc_bounds.h) are told; see pccl(7). An answer may take
+ * longer than a link is silent, for its source may read it from a process. */
+#define STE_ANSWERS  2u    /* times CC_BOUND_STREAM: between the ends of two answers that are due */
+#define STE_STALLS   3u    /* likewise: who takes nothing of an answer */
+#define STE_UNASKED  6u    /* likewise: who asks nothing */
+#define STE_IDLE_MS  10000 /* default of ste_config.idle_ms */
+#define STE_CREW_MAX 7     /* threads that copy */
+#define STE_MAPPED   65536u /* bytes */
+#define STE_NO_CREW  UINT32_MAX
 
 struct ste_config {
 	struct cc_id run, self; /* for the hello */
@@ -65,6 +71,9 @@ void ste_free(struct ste *e);
  * who removes it before closing it): by it come the acknowledgements of commands. 0 or CC_ERR_*. */
 int ste_bell_add(struct ste *e, int fd);
 void ste_bell_remove(struct ste *e, int fd);
+
+/* As the master has told; until then the usual ones. */
+void ste_set_bounds(struct ste *e, const struct cc_bounds *b);
 
 /* Is there room for another stream? */
 bool ste_has_room(const struct ste *e);

@@ -14,28 +14,31 @@
 #include "pcclagentd/engine.h"
 #include "pcclagentd/state_internal.h"
 
-#define OTHERS_MAX    4u          /* receivers' agents asked at a time */
-#define STRIKES_MAX   3u          /* losses of streams without anything right in between */
-#define WRONG_MAX     3u          /* answers that did not fit their hashes, see wrong_of_member */
-#define ROUNDS_MAX    2u          /* of trying all addresses */
-#define NEXT_ADDR_NS  STE_MS(250) /* then the next address is tried beside */
-#define RETRY_NS      STE_MS(100)
-#define OPEN_NS       STE_MS(5000) /* connecting and hello, each */
-#define SILENCE_NS    STE_MS(3000)
-#define ANSWER_NS     STE_MS(20000) /* between the ends of two answers that are due */
-#define LATE_NS       STE_MS(1000)  /* a round later than this: we stood still ourselves */
-#define NOT_YET_NS    STE_MS(10000) /* a holder's agent that does not start */
-#define STANDSTILL_NS STE_MS(10000) /* receivers alone that have nothing */
-#define QUIET_MIN_NS  STE_MS(2)
-#define QUIET_MAX_NS  STE_MS(50)
-#define TICK_NS       STE_MS(10)
-#define PACE_MIN_NS   STE_MS(20) /* between two looks at the rate: the time of an answer */
-#define PACE_MAX_NS   STE_MS(250)
+#define OTHERS_MAX   4u          /* receivers' agents asked at a time */
+#define STRIKES_MAX  3u          /* losses of streams without anything right in between */
+#define WRONG_MAX    3u          /* answers that did not fit their hashes, see wrong_of_member */
+#define ROUNDS_MAX   2u          /* of trying all addresses */
+#define NEXT_ADDR_NS STE_MS(250) /* then the next address is tried beside */
+#define RETRY_NS     STE_MS(100)
+#define LATE_NS      STE_MS(1000) /* a round later than this: we stood still ourselves */
+#define SEGS_NS      STE_MS(500)  /* without anything, until TCP is asked */
+#define HERE_NS      STE_MS(200)  /* between two looks at our own addresses */
+#define QUIET_MIN_NS STE_MS(2)
+#define QUIET_MAX_NS STE_MS(50)
+#define TICK_NS      STE_MS(10)
+#define PACE_MIN_NS  STE_MS(20) /* between two looks at the rate: the time of an answer */
+#define PACE_MAX_NS  STE_MS(250)
 
 /* In the sentence that nobody is left. */
 #define REASONS_MAX  3u
 #define REASONS_REST 24u /* bytes: how many more there are */
 #define REASON_NAME  24  /* bytes of a host's name */
+
+/* A holder's agent that does not start, and receivers alone that have nothing. */
+static uint64_t standstill_ns(const struct ste *e)
+{
+	return STE_MS(ste_bound_ms(e, CC_BOUND_STREAM));
+}
 
 static uint32_t live(const struct ste_job *j, bool holds)
 {
@@ -177,6 +180,7 @@ void ste_stream_up(struct ste_stream *up)
 	uint64_t took = up->j->e->now_ns - up->answered_ns;
 
 	up->state = STE_UP;
+	(void)cc_local_addr(up->f.fd, &up->here);
 	up->window = src->waiting;
 	if (took < src->base_ns)
 		src->base_ns = took > 0 ? took : 1;
@@ -214,7 +218,7 @@ void ste_stream_not_yet(struct ste_stream *s)
 		quiet = QUIET_MIN_NS << src->not_yet;
 	s->quiet_ns = now + (quiet < QUIET_MAX_NS ? quiet : QUIET_MAX_NS);
 	s->window = 1;
-	if (src->s.holds && now - src->not_yet_ns > NOT_YET_NS)
+	if (src->s.holds && now - src->not_yet_ns > standstill_ns(s->j->e))
 		ste_stream_lost(s, STE_FAULT_GONE, "it has not begun");
 }
 
@@ -436,20 +440,63 @@ static void ask(struct ste_stream *s)
 
 /* ---- time ---- */
 
-/* NULL, or why the stream is given up. */
-static const char *overdue(const struct ste_stream *s, uint64_t now)
+/* Has this passed since then, and as much more as the way takes there and back? */
+static bool has_passed(const struct ste_stream *s, uint64_t since_ns, uint64_t ms)
 {
-	if (s->state == STE_CONNECTING)
-		return now > s->opened_ns + OPEN_NS ? "no connection in time" : NULL;
-	if (s->state == STE_GREETING)
-		return now > s->heard_ns + OPEN_NS ? "no answer to the hello in time" : NULL;
+	uint64_t passed = s->j->e->now_ns - since_ns;
+
+	return s->j->e->now_ns > since_ns && passed > STE_MS(ms) &&
+	       passed > STE_MS(ms + 2 * cc_tcp_way_ms(s->f.fd));
+}
+
+/* What comes behind a packet that got lost cannot be had yet, but somebody sends it. */
+static bool is_silent(struct ste_stream *s, uint32_t ms)
+{
+	uint64_t now = s->j->e->now_ns, since = s->heard_ns;
+
+	if (now > since + SEGS_NS && ste_narrow_hears(s))
+		s->segs_ns = now;
+	return has_passed(s, s->segs_ns > since ? s->segs_ns : since, ms);
+}
+
+/* False, or why the stream is given up. */
+static bool is_overdue(struct ste_stream *s, char why[STE_TEXT_MAX])
+{
+	const struct ste *e = s->j->e;
+	uint32_t open_ms = ste_bound_ms(e, CC_BOUND_ROUND);
+	uint32_t silence_ms = ste_bound_ms(e, CC_BOUND_STUCK);
+	uint32_t answer_ms = STE_ANSWERS * ste_bound_ms(e, CC_BOUND_STREAM);
+
+	if (s->state == STE_CONNECTING) {
+		snprintf(why, STE_TEXT_MAX, "no connection within %u ms", open_ms);
+		return has_passed(s, s->opened_ns, open_ms);
+	}
+	if (s->state == STE_GREETING) {
+		snprintf(why, STE_TEXT_MAX, "no answer to the hello within %u ms", open_ms);
+		return has_passed(s, s->heard_ns, open_ms);
+	}
 	if (s->parked || (s->n_asks == 0 && !s->busy))
-		return NULL;
-	if (now > s->heard_ns + SILENCE_NS)
-		return "it sent nothing for 3 s";
-	if (now > s->answered_ns + ANSWER_NS)
-		return "it took more than 20 s for an answer";
-	return NULL;
+		return false;
+	if (is_silent(s, silence_ms)) {
+		snprintf(why, STE_TEXT_MAX, "it sent nothing for %u ms", silence_ms);
+		return true;
+	}
+	snprintf(why, STE_TEXT_MAX, "it took more than %u ms for an answer", answer_ms);
+	return has_passed(s, s->answered_ns, answer_ms);
+}
+
+/* A stream from an address that this host has lost is dead; another one is opened at once. */
+static void leave_lost_addresses(struct ste_job *j)
+{
+	struct ste_stream *s, *next;
+
+	for (s = j->streams; s; s = next) {
+		next = s->next;
+		if (s->state != STE_UP || !cc_addr_has_left(&s->here))
+			continue;
+		ste_stream_lost(s, STE_FAULT_LOST, "this host has the stream's address no longer");
+		next = j->streams;
+	}
 }
 
 static void look_at_streams(struct ste_job *j)
@@ -459,13 +506,12 @@ static void look_at_streams(struct ste_job *j)
 	struct ste_stream *s, *next;
 
 	for (s = j->streams; s; s = next) {
-		const char *why;
+		char why[STE_TEXT_MAX];
 
 		next = s->next;
 		if (late)
 			s->opened_ns = s->heard_ns = s->answered_ns = now;
-		why = overdue(s, now);
-		if (why) {
+		if (is_overdue(s, why)) {
 			ste_stream_lost(s, STE_FAULT_LOST, why);
 			next = j->streams;
 		}
@@ -550,10 +596,14 @@ void ste_fetch_step(struct ste_job *j)
 	struct ste_stream *s, *next;
 
 	look_at_streams(j);
+	if (j->e->now_ns - j->here_ns > HERE_NS) {
+		j->here_ns = j->e->now_ns;
+		leave_lost_addresses(j);
+	}
 	open_streams(j);
 	pace(j);
 	if (live(j, true) == 0 &&
-		(live(j, false) == 0 || j->e->now_ns > j->moved_ns + STANDSTILL_NS)) {
+		(live(j, false) == 0 || j->e->now_ns > j->moved_ns + standstill_ns(j->e))) {
 		nobody_left(j);
 		return;
 	}

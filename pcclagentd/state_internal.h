@@ -175,6 +175,9 @@ struct ste_stream {
 	uint64_t ahead, window; /* payload bytes asked for, and how many may be */
 	uint64_t rate;          /* of late; 0: nothing has come */
 	uint64_t opened_ns;
+	struct cc_addr here; /* our end, when it is up */
+	uint32_t segs_in; /* with data, as TCP counts them: also those behind one that got lost */
+	uint64_t segs_ns; /* when it has counted one last, as far as was looked at */
 	uint64_t heard_ns, answered_ns; /* or since when there has been something to wait for */
 	uint64_t quiet_ns;              /* asks nothing before */
 	struct ste_ask cur;             /* busy or parked: what is answered */
@@ -232,6 +235,7 @@ struct ste_job {
 	struct ste_stream *streams;
 	uint32_t n_streams;
 	uint64_t base_ns;             /* of the farthest source that something comes from */
+	uint64_t here_ns;             /* last look at our own addresses */
 	uint64_t paced_ns, paced_rx;  /* last look at the rate, and net_rx then */
 	bool started, fetching, over; /* over: DONE or FAILED has been told */
 	uint64_t moved_ns;            /* last progress */
@@ -340,6 +344,7 @@ struct ste {
 	struct ste_narrow narrow[STE_NARROW_MAX];
 	uint8_t *drain; /* WST_LEN_MAX bytes: where payload goes that nobody wants */
 	_Atomic uint32_t n_conns;
+	_Atomic uint32_t bounds_ms[CC_BOUNDS];
 	/* L */
 	pthread_t thread;
 	bool running;
@@ -354,6 +359,11 @@ enum ste_note { STE_NOTE_DONE = 0, STE_NOTE_FAILED, STE_NOTE_CANCELLED, STE_NOTE
 void ste_notify(struct ste_job *j, enum ste_note note);
 int ste_watch(
 	struct ste *e, struct ste_fd *f, uint32_t events); /* also to change what is watched */
+
+static inline uint32_t ste_bound_ms(const struct ste *e, enum cc_bound b)
+{
+	return atomic_load_explicit(&e->bounds_ms[b], memory_order_relaxed);
+}
 
 /* The thread looks round again. By any thread, after what it is to see. */
 void ste_wake(struct ste *e);
@@ -507,6 +517,8 @@ uint32_t ste_pace_leaves(const struct ste_rest *r);
 /* state_narrow.c, before the stream is connected: segments as small as this source needs. */
 void ste_narrow_begin(struct ste_stream *s);
 /* Nothing has come for a while, although the other host is heard: large packets may get lost. */
+/* Has data come in on it since this was asked last, in whatever order? */
+bool ste_narrow_hears(struct ste_stream *s);
 bool ste_narrow_suspect(const struct ste_stream *s);
 /* Of a suspect: has the next streams have smaller segments, where there are any. */
 void ste_narrow_shrink(struct ste_stream *s);
@@ -518,7 +530,7 @@ void ste_stream_flush(struct ste_stream *s);
 void ste_stream_resume(struct ste_stream *s); /* parked: is there room now? */
 
 /* state_serve.c */
-struct ste_conn *ste_conn_new(int fd, uint64_t features, uint64_t seq);
+struct ste_conn *ste_conn_new(const struct ste *e, int fd, uint64_t features, uint64_t seq);
 void ste_conn_add(struct ste *e, struct ste_conn *c);
 void ste_conn_ready(struct ste *e, struct ste_conn *c, uint32_t events);
 void ste_conn_step(struct ste *e, struct ste_conn *c); /* goes on if it can */

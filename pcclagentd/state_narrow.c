@@ -62,10 +62,23 @@ static bool host_is_heard(int fd)
 	       info.tcpi_last_ack_recv < ALIVE_MS;
 }
 
+bool ste_narrow_hears(struct ste_stream *s)
+{
+	struct tcp_info info = {0};
+	socklen_t len = sizeof info;
+
+	if (getsockopt(s->f.fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0 ||
+		info.tcpi_data_segs_in == s->segs_in)
+		return false;
+	s->segs_in = info.tcpi_data_segs_in;
+	return true;
+}
+
 bool ste_narrow_suspect(const struct ste_stream *s)
 {
 	return s->state == STE_UP && !s->parked && (s->busy || s->n_asks > 0) &&
-	       s->j->e->now_ns - s->heard_ns > WAITED_NS && host_is_heard(s->f.fd);
+	       s->j->e->now_ns - s->heard_ns > WAITED_NS &&
+	       s->j->e->now_ns - s->segs_ns > WAITED_NS && host_is_heard(s->f.fd);
 }
 
 void ste_narrow_shrink(struct ste_stream *s)

@@ -19,13 +19,16 @@
 /* Bytes sent on one stream before others have their turn, and with one call. */
 #define BUDGET   ((size_t)2 << 20)
 #define SEND_MAX ((size_t)512 << 10)
-/* An agent that takes nothing of an answer, or asks nothing, for so long is not waited for. */
-#define STALL_MS  30000u
-#define SILENT_NS STE_MS(60000)
 
-struct ste_conn *ste_conn_new(int fd, uint64_t features, uint64_t seq)
+/* An agent that takes nothing of an answer for so long is not waited for. */
+static unsigned stall_ms(const struct ste *e, int fd)
 {
-	static const unsigned stall = STALL_MS;
+	return STE_STALLS * ste_bound_ms(e, CC_BOUND_STREAM) + 2 * cc_tcp_way_ms(fd);
+}
+
+struct ste_conn *ste_conn_new(const struct ste *e, int fd, uint64_t features, uint64_t seq)
+{
+	unsigned stall = stall_ms(e, fd);
 	struct ste_conn *c = calloc(1, sizeof *c);
 
 	if (!c)
@@ -404,13 +407,23 @@ void ste_conn_ready(struct ste *e, struct ste_conn *c, uint32_t events)
 		ste_conn_step(e, c);
 }
 
+static bool is_overdue(const struct ste *e, const struct ste_conn *c)
+{
+	uint32_t stream_ms = ste_bound_ms(e, CC_BOUND_STREAM);
+	uint64_t passed = e->now_ns - c->moved_ns;
+
+	if (!c->answering)
+		return passed > STE_MS(STE_UNASKED * stream_ms);
+	return passed > STE_MS(STE_STALLS * stream_ms) && passed > STE_MS(stall_ms(e, c->f.fd));
+}
+
 void ste_conns_tick(struct ste *e)
 {
 	struct ste_conn *c, *next;
 
 	for (c = e->conns; c; c = next) {
 		next = c->next;
-		if (e->now_ns > c->moved_ns + (c->answering ? STE_MS(STALL_MS) : SILENT_NS))
+		if (is_overdue(e, c))
 			ste_conn_close(e, c);
 	}
 }

@@ -182,8 +182,10 @@ int sync_engine(struct run *r)
 		return CC_ERR_IO;
 	r->state_watch = cc_watch_new(r->d->loop, r->state_fd, false, on_event, r);
 	r->ste = r->state_watch ? ste_new(&cfg, r->state_fd) : NULL;
-	if (r->ste)
+	if (r->ste) {
+		ste_set_bounds(r->ste, &r->bounds);
 		return 0;
+	}
 	cc_watch_free(r->state_watch);
 	r->state_watch = NULL;
 	close(r->state_fd);

@@ -60,9 +60,9 @@
  *   since the round began, it is repeated with these.
  * - Silence between members: an agent whose link within an operation fell silent says so, and names
  *   the other end. From then on rings avoid links between the two, in either direction, until one
- *   works or the members change. Where no ring can avoid them, one new link has 1.2 s to come up;
- *   then they count as a failed pair, and one of them goes. What its peers had voted for since they
- *   were told of the silence is taken back: the others see no second error.
+ *   works or the members change. Where no ring can avoid them, one new link has three fifths of
+ * CC_BOUND_NEW_LINK; then they count as a failed pair, and one of them goes. What its peers had
+ * voted for since they were told of the silence is taken back: the others see no second error.
  * - Lost link: whoever finds the link to or from a neighbour in a ring broken says so
  *   (WM_LINK_LOST), for the other end may never hear of it. Operations of the group that have
  *   started are aborted, as after a failure that is reported, and a round has the link made anew,

@@ -586,6 +586,35 @@ void ccm_link_lost(struct ccm *m, struct ccm_agent *a, const struct wm_link_lost
 		edge_lost(m, s, to, l);
 }
 
+uint32_t ccm_ways_ms(const struct ccm *m)
+{
+	uint64_t longest = 0, next = 0;
+	const struct ccm_agent *a;
+
+	for (a = m->agents; a; a = a->hh.next) {
+		uint64_t ns = a->life.way_ns;
+
+		if (!a->seats)
+			continue;
+		if (ns > WAY_MAX_MS * CCM_NS_PER_MS)
+			ns = WAY_MAX_MS * CCM_NS_PER_MS;
+		if (ns > longest) {
+			next = longest;
+			longest = ns;
+		} else if (ns > next) {
+			next = ns;
+		}
+	}
+	return (uint32_t)(CC_ROUND_TRIPS * (longest + next) / CCM_NS_PER_MS);
+}
+
+/* For a new link between two that hear nothing of each other: less than for any other, since all
+ * wait for one that may well be in vain. */
+static uint32_t try_ms(const struct ccm *m)
+{
+	return m->cfg.bounds.ms[CC_BOUND_NEW_LINK] / 5 * 3 + ccm_ways_ms(m);
+}
+
 /* What a had the time to open has failed. */
 static void end_try(struct ccm *m, struct ccm_agent *a)
 {
@@ -609,32 +638,10 @@ static void end_try(struct ccm *m, struct ccm_agent *a)
 		f->agent = next_agent(s)->hello.agent;
 		ccm_print(f->text, sizeof f->text,
 			"nothing came through their link, and a new one was not up within %u ms",
-			CCM_TRY_MS + ccm_ways_ms(m));
+			try_ms(m));
 	}
 	a->reported = a->overdue = true;
 	m->round.n_reported++;
-}
-
-uint32_t ccm_ways_ms(const struct ccm *m)
-{
-	uint64_t longest = 0, next = 0;
-	const struct ccm_agent *a;
-
-	for (a = m->agents; a; a = a->hh.next) {
-		uint64_t ns = a->life.way_ns;
-
-		if (!a->seats)
-			continue;
-		if (ns > WAY_MAX_MS * CCM_NS_PER_MS)
-			ns = WAY_MAX_MS * CCM_NS_PER_MS;
-		if (ns > longest) {
-			next = longest;
-			longest = ns;
-		} else if (ns > next) {
-			next = ns;
-		}
-	}
-	return (uint32_t)(CC_ROUND_TRIPS * (longest + next) / CCM_NS_PER_MS);
 }
 
 void ccm_round_tick(struct ccm *m)
@@ -645,8 +652,7 @@ void ccm_round_tick(struct ccm *m)
 	if (!m->round.active || m->round.stale)
 		return;
 	ways_ms = ccm_ways_ms(m);
-	if (m->round.tries &&
-		ccm_age(m->now, m->round.since_ns) > (CCM_TRY_MS + ways_ms) * CCM_NS_PER_MS) {
+	if (m->round.tries && ccm_age(m->now, m->round.since_ns) > try_ms(m) * CCM_NS_PER_MS) {
 		m->round.tries = false;
 		for (a = m->agents; a; a = a->hh.next)
 			if (a->round == m->last_round && !a->reported)

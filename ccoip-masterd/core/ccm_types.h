@@ -29,7 +29,6 @@
 #define CCM_NS_PER_MS       UINT64_C(1000000)
 #define CCM_AGENT_PEERS_MAX 16384u /* of one connection: its ROUND fits into a frame */
 #define CCM_PEER_OPS_MAX    256u   /* votes outstanding of one peer */
-#define CCM_TRY_MS          1200u  /* for a new link between two that hear nothing of each other */
 #define CCM_ALONE           "the group has no other peer now"
 #define CCM_CONTRADICTS     "the peer was told of a success that no other knows of: connect anew"
 #define CCM_WAS_LOST        "the peer was declared lost by the master before: connect anew"

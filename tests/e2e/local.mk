@@ -38,6 +38,7 @@ e2e_tests = \
 	tests/e2e/test_stood_still.py \
 	tests/e2e/test_frozen.py \
 	tests/e2e/test_slow_way.py \
+	tests/e2e/test_far_state.py \
 	tests/e2e/test_far_newcomer.py \
 	tests/e2e/test_newcomers.py \
 	tests/e2e/test_ports.py \

@@ -5,7 +5,7 @@ without, in alternation. Prints a table for bench/RESULTS.md.
 
 A row for each attack of attacker.py, which runs in a network namespace of its own, as one process that goes
 on without pause. Two hosts with a peer each; fp32 sum, in place, memory from pcclMemAlloc. Each repetition
-measures a small and a large operation without, with, and again without the attacker; a figure is the ratio of
+measures a small and a large operation, and steps with a vote (their mean), without, with, and again without the attacker; a figure is the ratio of
 the median with to the mean of the two without. Beside it: how often the attack was made, and what it costs
 the master and an agent while there is no operation, as a share of one processor. The attacker takes a processor of
 the same machine: the row "nothing" is of a program that does as much, and sends nothing to anybody.
@@ -22,6 +22,7 @@ from lib import Failed
 from measure import main, median, note
 
 SMALL_SECONDS, BIG_SECONDS = 0.6, 0.6  # of operations, each time
+VOTE_SECONDS = 3  # of steps with a vote
 BIG = 4 << 20
 IDLE_SECONDS = 0.5
 
@@ -38,8 +39,20 @@ def measure(peers, size, seconds):
     return median(done)
 
 
-def both(peers):
-    return [measure(peers, 4, SMALL_SECONDS), measure(peers, BIG, BIG_SECONDS)]
+def measure_votes(peers):
+    """Mean time of a step in ns: a vote, and a small operation. A round that is spoilt is rare and long."""
+    steps, began = 0, time.monotonic_ns()
+    while time.monotonic_ns() - began < VOTE_SECONDS * 1e9:
+        for line in ("update", "reduce type=f32 op=sum count=1 tag=1 place=in mem=shared"):
+            answers = lib.together(peers, line)
+            if any(a["code"] != lib.SUCCESS for a in answers):
+                raise Failed(f"{line}: {answers}")
+        steps += 1
+    return (time.monotonic_ns() - began) / steps
+
+
+def each_kind(peers):
+    return [measure(peers, 4, SMALL_SECONDS), measure(peers, BIG, BIG_SECONDS), measure_votes(peers)]
 
 
 def shares(lab):
@@ -58,22 +71,22 @@ def row(name, repeat):
         for host in (0, 1):
             lab.start_agent(host)
         peers = lab.start_peers((0, 1))
-        both(peers)
-        ratios, rates, used = ([], []), [], []
-        before = both(peers)
+        each_kind(peers)
+        ratios, rates, used = ([], [], []), [], []
+        before = each_kind(peers)
         for _ in range(repeat):
             with Attack(lab, name, 2) as attack:
                 used.append(shares(lab))
-                during = both(peers)
+                during = each_kind(peers)
             rates.append(attack.rate)
-            after = both(peers)
-            for k in (0, 1):
+            after = each_kind(peers)
+            for k in range(len(ratios)):
                 ratios[k].append(2 * during[k] / (before[k] + after[k]))
             before = after
         lab.check_alive()
         beside = (f"{median(rates):.0f} a second; master {median(u[0] for u in used):.1f} %, agent "
                   f"{median(u[1] for u in used):.1f} %")
-        for k, what in enumerate(("4 bytes", f"{BIG >> 20} MiB")):
+        for k, what in enumerate(("4 bytes", f"{BIG >> 20} MiB", "a step with a vote")):
             note(name, what, ratios[k], 2, "", beside)
 
 

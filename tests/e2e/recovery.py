@@ -27,6 +27,7 @@ SIZE = "type=f32 op=sum count=4194304 place=in"  # 16 MiB
 SMALL = "type=f32 op=sum count=1000 place=in"
 MS = 1e6
 WINDOW_NS = 3e9  # of steps with and without a newcomer
+LONG_WINDOW_NS, PAIRS = 20e9, 8  # likewise, and how many of them for each wall
 TRIES = 4  # of an event, on average, until it comes as it is meant
 
 
@@ -411,7 +412,7 @@ class Unreachable:
             self.waits = True
 
 
-def firewalled(row, hosts):
+def firewalled(row, hosts, window_ns=WINDOW_NS, pairs=0):
     """Hosts 1 and 2 reach the master and host 0, but not each other. Two members vote when somebody
     waits, and reduce, again and again: for a window with a newcomer on host 2, and for one without."""
     with lib.Lab(3, hosts) as lab:
@@ -426,7 +427,7 @@ def firewalled(row, hosts):
 
         def window(there):
             began, n = now(), 0
-            while now() - began < WINDOW_NS:
+            while now() - began < window_ns:
                 fresh.look(row, how, there)
                 step()
                 n += 1
@@ -436,7 +437,7 @@ def firewalled(row, hosts):
                 fresh.look(row, how, False)
             return took
 
-        for k in range(row.events):
+        for k in range(pairs or row.events):
             how, wall = list(WALLS.items())[k % 3]
             way = ((1, 2), (2, 1))[k // 3 % 2]
             wall(hosts, True, way)
@@ -449,6 +450,11 @@ def firewalled(row, hosts):
             wall(hosts, False, way)
             lab.drop_peer(fresh.peer)
         lab.check_alive()
+
+
+def unreachable(row, hosts):
+    """The same for long enough that a few per cent can be told apart; whatever --events says."""
+    firewalled(row, hosts, LONG_WINDOW_NS, PAIRS * len(WALLS))
 
 
 def cut(hosts, pair, off):
@@ -544,6 +550,7 @@ ROWS = {
     "master-host-cut": master_host_cut,
     "newcomer": newcomer,
     "firewalled": firewalled,
+    "unreachable": unreachable,
     "pair-cut": pair_cut,
     "pair-cut-4": pair_cut,
     "disagreement": disagreement,

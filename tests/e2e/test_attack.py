@@ -3,6 +3,7 @@
 """Somebody in a network namespace of his own who reaches the ports and is no member (attacker.py): no
 result is wrong, nobody loses a place, what the daemons keep and log is bounded."""
 
+import contextlib
 import threading
 import time
 
@@ -15,6 +16,11 @@ TIMES = {"connections": 2000, "silence": 700, "garbage": 500, "knocks": 600, "no
          "much_to_say": 40, "long_messages": 20,
          "links": 500, "probes": 500, "newcomers": 2}
 KEPT = {"ccoip-masterd": 110 << 10, "pcclagentd": 32 << 10}  # KiB more than before, at most
+# Of newcomers that spoil rounds, several at a time, beside members who vote in each step. After the second
+# of such rounds no newcomer is let in for 4 s, then 8, 16, 30 (SHUT_MIN_MS).
+SPOILERS, VOTING = 3, 20  # attackers, seconds
+SPOILT = 5  # rounds in that time, at most
+LONG = 0.5  # s, of a call: no other takes so long
 LOGGED, LOGGED_PER_S = 100 << 10, 8 << 10  # bytes of all logs, at most
 
 
@@ -62,6 +68,32 @@ def attack(lab, work, name):
     lab.check_alive()
 
 
+def vote_each_step(lab, peers):
+    """Only rounds that are spoilt keep members waiting, and those are few."""
+    def spoilt():
+        return sum("did not report on connection round" in x for x in lab.master.log_lines())
+
+    before, steps, slow, longest = spoilt(), 0, 0, 0
+    with contextlib.ExitStack() as stack:
+        for _ in range(SPOILERS):
+            stack.enter_context(Attack(lab, "newcomers", 2))
+        end = time.monotonic() + VOTING
+        while time.monotonic() < end:
+            for line in ("update", "reduce type=f32 op=sum count=1009 ids=0,1 tag=1 verify=1"):
+                answers = lib.together(peers, line)
+                if any(a["code"] != lib.SUCCESS for a in answers):
+                    raise Failed(f"{line}: {answers}")
+                took = max(a["end"] - a["begin"] for a in answers) / 1e9
+                slow += took > LONG
+                longest = max(longest, took)
+            steps += 1
+    rounds = spoilt() - before
+    check(0 < rounds <= SPOILT, f"a vote in each of {steps} steps beside {SPOILERS} attackers: {rounds} "
+          f"rounds are spoilt, {SPOILT} at most", rounds)
+    check(slow <= rounds, f"{slow} calls took longer than {LONG} s, the longest {longest:.1f} s: no more "
+          "than rounds were spoilt", (slow, rounds))
+
+
 def test():
     hosts = lib.make_namespaces(3)
     if not hosts:
@@ -87,6 +119,7 @@ def test():
         finally:
             work.end()
         check(not work.wrong, f"{work.count} steps in all", work.wrong)
+        vote_each_step(lab, peers)
         after = lib.ask("--master", lab.master, "status")[0]
         check(all(after[k] == status[k] for k in ("accepted", "losses", "epoch")),
               "no member has lost its place", (status, after))

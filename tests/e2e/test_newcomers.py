@@ -3,6 +3,8 @@
 """Newcomers that cannot be reached, and come again and again: members are not made to wait for them.
 Once they can be reached they come in."""
 
+import pathlib
+import re
 import select
 import time
 
@@ -13,6 +15,10 @@ from lib import RANK_CONNECTION_FAILED, SUCCESS, Failed, ask, check, ids_of, jud
 STATE = 48149
 P2P = 48150
 ATTEMPTS = 4
+INSISTS = 12  # seconds for which a newcomer repeats pcclConnect, 0.2 s after each answer
+# An attempt looks for another place in the ring for 5 s (PROBING_MS), and failures are remembered: so many
+# connections of members it takes at most. One that began anew every 0.2 s would take four each time.
+CONNECTIONS = 16 * (1 + INSISTS // 5)
 NARROW = 1300  # bytes of a packet
 TOO_NARROW = 560  # less than the smallest that is tried
 LINE = "type=f32 op=sum count=1000 seed=3"
@@ -121,6 +127,39 @@ def members_do_not_wait(hosts, name, close, open_again, reason, n_fresh=1):
         lab.check_alive()
 
 
+def connections_begun(agents):
+    """By their hosts."""
+    begun = 0
+    for agent in agents:
+        head, row = re.findall(r"^Tcp: (.*)", pathlib.Path(f"/proc/{agent.pid}/net/snmp").read_text(
+            "ascii"), re.M)
+        begun += int(dict(zip(head.split(), row.split()))["ActiveOpens"])
+    return begun
+
+
+def members_are_left_alone(hosts):
+    """What a newcomer that insists costs members is bounded: no vote, no round, and fewer and fewer
+    probes."""
+    with lib.Lab(hosts=hosts) as lab:
+        lab.start()
+        peers = lab.start_peers((0, 1))
+        hosts.p2p(2, "prohibit", True)
+        fresh, agents = Newcomer(lab, 2, 2), [lab.agents[0], lab.agents[1]]
+        before, end = connections_begun(agents), time.monotonic() + INSISTS
+        votes = []
+
+        def done():
+            votes.append(lib.together(peers, "pending")[0]["pending"])
+            return time.monotonic() > end
+        rounds = steps(lab, peers, [fresh], done)
+        begun = connections_begun(agents) - before
+        check(rounds == 0 and not any(votes), f"{len(fresh.answers)} attempts in {INSISTS} s, beside "
+              f"{len(votes)} steps: no member votes, or goes through a round", (rounds, sum(votes)))
+        check(0 < begun <= CONNECTIONS, f"members have begun {begun} connections for probes, "
+              f"{CONNECTIONS} at most", begun)
+        lab.check_alive()
+
+
 def another_place(hosts):
     """A newcomer that cannot reach the member which would be next to it comes in elsewhere."""
     with lib.Lab(hosts=hosts) as lab:
@@ -197,6 +236,7 @@ def narrow(hosts):
 def test():
     firewalled("blackhole", "a firewall that drops", 1)
     firewalled("prohibit", "a firewall that rejects", 2)
+    with_hosts(members_are_left_alone)
     with_hosts(one_way, "one way", P2P)
     with_hosts(one_way, "one way, shared state", STATE)
     with_hosts(too_narrow)
@@ -204,4 +244,4 @@ def test():
     with_hosts(another_place)
 
 
-lib.run(test, 300)
+lib.run(test, 330)

@@ -49,6 +49,7 @@ SETTLE = 6.0  # seconds until agents have closed what they kept for the next ope
 CALM_BOUND = 25  # seconds until the veterans alone reduce, when all others have gone
 LEAVE_BOUND = 10  # seconds until a trainer that was told to leave has done so
 LOOK = 4.0  # seconds between two looks at all processes
+GIVING_BACK = 10  # seconds that a trainer has for it; a shim looks for an agent for 5
 YOUNG = 70  # seconds after its start in which a master may give up the run that newcomers have founded there
 
 
@@ -185,8 +186,7 @@ class Soak:
         elif answer["what"] == "slow" and trainer.host != SHUT:
             self.blame(self.calls.take(trainer, answer))
         elif answer["what"] == "bye":
-            self.blame(leaks.left_by(trainer))
-            trainer.process.stdin.close()
+            self.part_with(trainer, now() + GIVING_BACK * S)
         elif answer["what"] == "error":
             self.errors[f"{answer['code']} {answer['in']}"] += 1
             if "wait for each other" in answer["text"]:
@@ -197,6 +197,16 @@ class Soak:
             self.blame(self.lacks_memory(trainer, answer))
         elif answer["what"] == "WRONG":
             self.wrong.append(f"trainer {trainer.number} on host {trainer.host}: {line}")
+
+    def part_with(self, trainer, until):
+        """Lets it end once it holds nothing more. While its agent is away, the library's thread that
+        looks for the next one holds what it had from the last."""
+        left = leaks.left_by(trainer)
+        if left and now() < until:
+            self.after(0.2, lambda: self.part_with(trainer, until))
+            return
+        self.blame(left)
+        trainer.process.stdin.close()
 
     def lost_its_run(self, trainer, answer):
         """A newcomer may have found a master that knows nothing yet before the members did: the run
@@ -585,12 +595,17 @@ def report(s):
 
 
 def make_hosts():
-    """None where hosts can only be agents of this one."""
-    if not halfopen.missing():
-        hosts = lib.make_namespaces(HOSTS + 2, kind=halfopen.Hosts)
-        if hosts:
-            return hosts
-    return lib.make_namespaces(HOSTS)
+    """None where hosts can only be agents of this one. What cannot happen then is said."""
+    lacks = halfopen.missing()
+    hosts = None if lacks else lib.make_namespaces(HOSTS + 2, kind=halfopen.Hosts)
+    if hosts:
+        return hosts
+    print("# left out: half-open connections, trainers nobody reaches, trainers short of memory: "
+          + (lacks or "no network namespaces"))
+    hosts = lib.make_namespaces(HOSTS)
+    if not hosts:
+        print("# left out: cuts of links: no network namespaces")
+    return hosts
 
 
 def main():

@@ -176,6 +176,7 @@ struct sim_master {
 	bool begun;        /* it has done its first step */
 	uint64_t restored[SIM_GROUPS]; /* revisions that its journal expected when it started */
 	uint64_t started, worked;      /* when; worked: last */
+	uint64_t heard_version;        /* of the world, from agents of the run that it takes over */
 	struct ccm *m;
 	struct sim_clock clock;
 	uint64_t frozen_until;
@@ -382,6 +383,9 @@ struct sim_peer {
 	struct cc_addr named, at; /* what its program calls the master; where that was last */
 	struct cc_id id, token, run;
 	struct cc_id kicked; /* the id under which a master put it out */
+	unsigned kicked_by;
+	uint64_t kicked_version; /* of the world without it; 0: nobody was told */
+	bool kicked_counts;      /* others were told of rings or of a success since */
 	uint64_t losses, topo_turn, pending_turn;
 	struct agt_attrs attrs;
 	struct wire_world world; /* that its program knows: attributes */
@@ -507,6 +511,7 @@ struct sim {
 	uint64_t seen[SIM_SEEN], killed_at; /* when the last process died */
 	uint64_t overruled;                 /* epochs: others went on who did not know */
 	bool returned;                      /* a peer was put out, and the next master took it */
+	bool forgotten;                     /* likewise, and others had gone on meanwhile */
 	bool outdated; /* a master expected what its journal says, which others had overtaken */
 };
 
@@ -740,15 +745,22 @@ void sim_check_quiet(struct sim *s);
 void sim_describe(struct sim *s);
 
 /* sim_lineage.c */
+/* May members of one attempt hear different things, and calls have two results? Two masters of the
+ * run were at work, or what one has decided was lost: it died at once with all agents that had
+ * heard of it, and the next one goes on from an earlier state. */
+bool sim_is_split(const struct sim *s);
 /* The master puts rings in force. */
 void sim_lineage_commit(struct sim *s, const struct sim_master *m, uint64_t number);
 /* It puts a peer out. */
-void sim_lineage_kick(struct sim *s, const struct cc_id *peer);
+void sim_lineage_kick(struct sim *s, const struct sim_master *m, const struct cc_id *peer);
+/* It tells an agent something. */
+void sim_lineage_said(struct sim *s, const struct sim_master *m, const struct wm_msg *msg);
 /* It hears of a peer; before it takes that in. */
 void sim_lineage_join(
 	struct sim *s, const struct sim_master *m, uint32_t conn, const struct wm_join *j);
 /* It has heard all that the agent knows of the run; likewise. */
-void sim_lineage_resume(struct sim *s, const struct sim_master *m, uint32_t conn);
+void sim_lineage_resume(
+	struct sim *s, struct sim_master *m, uint32_t conn, const struct wm_resume *r);
 /* A call of p has succeeded that takes others, or the run, to succeed. */
 void sim_lineage_success(struct sim *s, const struct sim_peer *p);
 /* It goes of its own will. */

@@ -40,6 +40,11 @@ struct sim_told {
 	struct sim_told *next;
 };
 
+bool sim_is_split(const struct sim *s)
+{
+	return s->two_masters || s->forgotten;
+}
+
 static void *grow(void *v, uint32_t n, size_t size)
 {
 	v = reallocarray(v, n, size);
@@ -50,20 +55,27 @@ static void *grow(void *v, uint32_t n, size_t size)
 
 struct admission {
 	struct sim *s;
+	const struct sim_master *m;
 	struct sim_epoch *e;
 };
 
-/* The others may have held votes since the master before put this one out. If the new master could
- * have known, check() below says so. */
-static void find_returned(struct sim *s, const struct cc_id *peer)
+/* The others may have gone on since the master before put this one out: it died at once with all
+ * agents that had heard of that, or they come too late. */
+static void find_returned(struct sim *s, const struct sim_master *m, const struct cc_id *peer)
 {
 	unsigned i;
 
 	for (i = 0; i < s->n_peers; i++) {
-		if (!cc_id_eq(&s->peers[i].kicked, peer))
+		struct sim_peer *p = &s->peers[i];
+
+		if (!cc_id_eq(&p->kicked, peer))
 			continue;
-		s->peers[i].kicked = (struct cc_id){0};
+		if (p->kicked_version && m->heard_version >= p->kicked_version && !s->two_masters)
+			sim_fail(s, "%s takes p%u in, which was put out, and an agent has said so",
+				sim_name_master(s, m->no), i);
+		p->kicked = (struct cc_id){0};
 		s->returned = true;
+		s->forgotten |= p->kicked_counts;
 		sim_trace(s, "p%u is a member again, and had been put out", i);
 	}
 }
@@ -75,14 +87,14 @@ static void add_member(void *arg, const struct ccm_peer_info *p)
 
 	if (p->phase != CCM_PEER_ACCEPTED)
 		return;
-	find_returned(a->s, &p->peer);
+	find_returned(a->s, a->m, &p->peer);
 	e->members = grow(e->members, e->n_members + 1, sizeof *e->members);
 	e->members[e->n_members++] = p->peer;
 }
 
 void sim_lineage_commit(struct sim *s, const struct sim_master *m, uint64_t number)
 {
-	struct admission a = {.s = s};
+	struct admission a = {.s = s, .m = m};
 	struct sim_epoch *e;
 
 	for (e = s->epochs; e; e = e->older)
@@ -105,13 +117,58 @@ static bool is_recovering(const struct sim *s, const struct sim_master *m)
 	return st.recovering;
 }
 
-void sim_lineage_kick(struct sim *s, const struct cc_id *peer)
+static bool is_member(const struct sim_epoch *e, const struct cc_id *peer)
+{
+	uint32_t i;
+
+	for (i = 0; i < e->n_members; i++)
+		if (cc_id_eq(&e->members[i], peer))
+			return true;
+	return false;
+}
+
+static bool was_member(const struct sim *s, const struct sim_master *m, const struct cc_id *peer)
+{
+	const struct sim_epoch *e;
+
+	for (e = s->epochs; e; e = e->older)
+		if (cc_id_eq(&e->run, &m->id) && is_member(e, peer))
+			return true;
+	return false;
+}
+
+void sim_lineage_kick(struct sim *s, const struct sim_master *m, const struct cc_id *peer)
 {
 	unsigned i;
 
-	for (i = 0; i < s->n_peers; i++)
-		if (cc_id_eq(&s->peers[i].id, peer))
-			s->peers[i].kicked = *peer;
+	for (i = 0; i < s->n_peers; i++) {
+		struct sim_peer *p = &s->peers[i];
+
+		if (!cc_id_eq(&p->id, peer))
+			continue;
+		if (!was_member(s, m, peer))
+			continue;
+		p->kicked = *peer;
+		p->kicked_by = m->no;
+		p->kicked_version = 0;
+		p->kicked_counts = false;
+	}
+}
+
+/* What m says after it has put somebody out: at first, how the world is. */
+void sim_lineage_said(struct sim *s, const struct sim_master *m, const struct wm_msg *msg)
+{
+	unsigned i;
+
+	for (i = 0; i < s->n_peers; i++) {
+		struct sim_peer *p = &s->peers[i];
+
+		if (cc_id_is_zero(&p->kicked) || p->kicked_by != m->no)
+			continue;
+		if (msg->type == WM_WORLD && !p->kicked_version)
+			p->kicked_version = msg->u.world.version;
+		p->kicked_counts |= msg->type == WM_OP_DONE || msg->type == WM_COMMIT;
+	}
 }
 
 void sim_lineage_join(
@@ -128,22 +185,15 @@ void sim_lineage_join(
 	s->told = t;
 }
 
-void sim_lineage_resume(struct sim *s, const struct sim_master *m, uint32_t conn)
+void sim_lineage_resume(
+	struct sim *s, struct sim_master *m, uint32_t conn, const struct wm_resume *r)
 {
 	struct sim_told *t;
 
+	if (is_recovering(s, m) && r->world.version > m->heard_version)
+		m->heard_version = r->world.version;
 	for (t = is_recovering(s, m) ? s->told : NULL; t; t = t->next)
 		t->all |= t->conn == conn;
-}
-
-static bool is_member(const struct sim_epoch *e, const struct cc_id *peer)
-{
-	uint32_t i;
-
-	for (i = 0; i < e->n_members; i++)
-		if (cc_id_eq(&e->members[i], peer))
-			return true;
-	return false;
 }
 
 static struct sim_user *user_of(const struct sim_epoch *e, const struct cc_id *peer)

@@ -176,7 +176,8 @@ static void carry_out(struct sim *s, unsigned no, const struct ccm_action *x, si
 			sim_lineage_commit(s, m, x->msg.u.commit.epoch);
 		}
 		if (x->msg.type == WM_KICK && !m->superseded)
-			sim_lineage_kick(s, &x->msg.u.kick.peer);
+			sim_lineage_kick(s, m, &x->msg.u.kick.peer);
+		sim_lineage_said(s, m, &x->msg);
 		if (x->msg.type == WM_UNMET)
 			sim_stray_check(s, m, &x->msg.u.unmet);
 		if (i > 0 && (x->msg.type == WM_COMMIT || x->msg.type == WM_OP_START ||
@@ -246,7 +247,7 @@ void sim_master_step(struct sim *s, unsigned no, const struct ccm_event *ev)
 		m->knows |= !cc_id_is_zero(&ev->msg->u.hello.run_key);
 	m->behind &= !m->knows;
 	if (ev->type == CCM_EV_MSG && ev->msg->type == WM_RESUME)
-		sim_lineage_resume(s, m, ev->conn);
+		sim_lineage_resume(s, m, ev->conn, &ev->msg->u.resume);
 	sim_elect_before(s, m, ev);
 	if (ccm_step(m->m, ev, sim_clock_now(s, &m->clock), &s->m_acts) < 0)
 		sim_fail(s, "%s has no memory", sim_name_master(s, no));

@@ -565,7 +565,7 @@ static struct sim_xfer *gone_over(struct sim *s, const struct cc_id *run, const 
 {
 	struct sim_xfer *t;
 
-	for (t = s->two_masters ? s->xfers : NULL; t; t = t->next)
+	for (t = sim_is_split(s) ? s->xfers : NULL; t; t = t->next)
 		if (t->is_sync && t->seq == y->seq && cc_id_eq(&t->run, run) &&
 			t->group == y->group && same_digest(&t->content, &y->content))
 			return t;
@@ -681,7 +681,7 @@ void sim_sync_heard(struct sim *s, struct sim_peer *p, struct sim_op *o)
 	const struct sim_voice *v;
 	unsigned i;
 
-	if (s->two_masters || !sim_peer_is_member(s, p))
+	if (sim_is_split(s) || !sim_peer_is_member(s, p))
 		return;
 	for (i = 0; i < s->n_peers; i++) {
 		const struct sim_peer *x = &s->peers[i];

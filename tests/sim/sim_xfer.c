@@ -308,7 +308,7 @@ static struct sim_xfer *gone_over(struct sim *s, const struct cc_id *run, const 
 	const struct agt_xfer *y;
 	struct sim_xfer *t;
 
-	for (t = s->two_masters ? s->xfers : NULL; t; t = t->next) {
+	for (t = sim_is_split(s) ? s->xfers : NULL; t; t = t->next) {
 		y = &t->parts[0].x;
 		if (t->n_parts > 0 && t->n_parts < y->hosts && !t->is_sync && t->seq == x->seq &&
 			cc_id_eq(&t->run, run) && y->epoch == x->epoch && y->group == x->group &&
@@ -657,7 +657,7 @@ static void check_single(struct sim *s, const struct sim_xfer *t, const struct s
 	for (x = s->xfers; x; x = x->next)
 		if (x != t && x->successes && key_eq(&x->parts[0].voices[0].key, &v->key) &&
 			takes_part(x, &v->id) && sim_xfer_goes_on(s, x, VOICE_SUCCESS) &&
-			!s->two_masters)
+			!sim_is_split(s))
 			sim_fail(s,
 				"two results for one operation: seq %" PRIu64 " and %" PRIu64
 				" (group %u turn %" PRIu64 " step %u tag %u)",
@@ -669,7 +669,7 @@ static void check_single(struct sim *s, const struct sim_xfer *t, const struct s
 static void check_unanimous(struct sim *s, const struct sim_xfer *t)
 {
 	if (goes_on(s, t, VOICE_SUCCESS, true) && goes_on(s, t, VOICE_FAILURE, true) &&
-		!s->two_masters)
+		!sim_is_split(s))
 		sim_fail(s, "seq %" PRIu64 ": success for some, failure for others", t->seq);
 }
 

@@ -70,12 +70,9 @@ static void find_returned(struct sim *s, const struct sim_master *m, const struc
 
 		if (!cc_id_eq(&p->kicked, peer))
 			continue;
-		if (p->kicked_version && m->heard_version >= p->kicked_version && !s->two_masters)
-			sim_fail(s, "%s takes p%u in, which was put out, and an agent has said so",
-				sim_name_master(s, m->no), i);
 		p->kicked = (struct cc_id){0};
 		s->returned = true;
-		s->forgotten |= p->kicked_counts;
+		s->forgotten |= p->kicked_counts && m->heard_version < p->kicked_version;
 		sim_trace(s, "p%u is a member again, and had been put out", i);
 	}
 }

@@ -130,8 +130,7 @@ static void say_lost(struct wl_reply *reply, int *fds, unsigned *n_fds)
 		cc_limit_text(EMFILE, limit, sizeof limit));
 }
 
-/* Where the kernel lacks something (errno), it may have it again in a moment: sleeps, and tells
- * whether to call again. */
+/* True: call again. The kernel lacked something (errno) that it may have again after the sleep. */
 static bool may_pass(unsigned *tries)
 {
 	struct timespec pause = {.tv_nsec = 1000000L << *tries};

@@ -449,7 +449,7 @@ static bool has_passed(const struct ste_stream *s, uint64_t since_ns, uint64_t m
 	       passed > STE_MS(ms + 2 * cc_tcp_way_ms(s->f.fd));
 }
 
-/* What comes behind a packet that got lost cannot be had yet, but somebody sends it. */
+/* Bytes behind a packet that got lost cannot be read yet, but show that the source sends. */
 static bool is_silent(struct ste_stream *s, uint32_t ms)
 {
 	uint64_t now = s->j->e->now_ns, since = s->heard_ns;

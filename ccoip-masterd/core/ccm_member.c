@@ -406,7 +406,7 @@ void ccm_ring_remove(struct ccm_group *g, struct ccm_seat *s)
 	}
 }
 
-/* What it is to its group that p, which is not accepted any more, is gone. */
+/* Counts the loss of p, which is not accepted any more, for its group. */
 static void count_loss(struct ccm *m, const struct ccm_peer *p, const char *why)
 {
 	struct ccm_group *g = p->seat->group;

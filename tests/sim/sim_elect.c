@@ -99,8 +99,8 @@ void sim_elect_before(struct sim *s, const struct sim_master *m, const struct cc
 	ccm_each_state(m->m, sim_clock_now(s, &m->clock), add_state, &before);
 }
 
-/* What m's journal expected, if an older master has gone on with the run since, of which m's copy
- * does not tell, and m has elected nothing yet; else 0. */
+/* The revision that m's journal expected, if an older master has gone on with the run since, of
+ * which m's copy does not tell, and m has elected nothing yet; else 0. */
 static uint64_t from_old_journal(const struct sim *s, const struct sim_master *m, uint32_t group)
 {
 	const struct sim_xfer *t;

@@ -152,7 +152,7 @@ void sim_lineage_kick(struct sim *s, const struct sim_master *m, const struct cc
 	}
 }
 
-/* What m says after it has put somebody out: at first, how the world is. */
+/* Notes how m goes on after it has put somebody out; it tells the world first. */
 void sim_lineage_said(struct sim *s, const struct sim_master *m, const struct wm_msg *msg)
 {
 	unsigned i;

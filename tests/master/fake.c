@@ -540,6 +540,17 @@ struct fk_peer fk_admit(struct fk_host *h, uint32_t group, const struct fk_peer 
 	return p;
 }
 
+void fk_run_of(struct fk *f, struct fk_host **h, struct fk_peer *p, size_t n)
+{
+	char name[2] = "a", addr[] = "10.0.0.1";
+	size_t i;
+
+	for (i = 0; i < n; i++, name[0]++, addr[7]++) {
+		h[i] = fk_host(f, name, addr);
+		p[i] = fk_admit(h[i], 0, p, i);
+	}
+}
+
 void fk_leave(const struct fk_peer *p, enum wm_leave_kind kind)
 {
 	fk_leave_because(p, kind, "");

@@ -100,6 +100,8 @@ void fk_new_master(struct fk *f, const struct ccm_config *cfg);
 void fk_restart(struct fk *f, const struct ccm_config *cfg, size_t len);
 /* Joins and makes all `others` vote so that it is accepted. */
 struct fk_peer fk_admit(struct fk_host *h, uint32_t group, const struct fk_peer *others, size_t n);
+/* n hosts "a", "b", ... at 10.0.0.1 and up, with one accepted peer each, in group 0. */
+void fk_run_of(struct fk *f, struct fk_host **h, struct fk_peer *p, size_t n);
 void fk_leave(const struct fk_peer *p, enum wm_leave_kind kind);
 void fk_leave_because(const struct fk_peer *p, enum wm_leave_kind kind, const char *why);
 void fk_topo(const struct fk_peer *p);

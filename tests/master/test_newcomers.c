@@ -24,13 +24,9 @@ static void teardown(void)
 /* n hosts with one accepted peer each, in group 0; from now on probes are answered by the tests. */
 static void run_of(size_t n)
 {
-	char name[2] = "a", addr[] = "10.0.0.1";
 	size_t i;
 
-	for (i = 0; i < n; i++, name[0]++, addr[7]++) {
-		h[i] = fk_host(&f, name, addr);
-		p[i] = fk_admit(h[i], 0, p, i);
-	}
+	fk_run_of(&f, h, p, n);
 	for (i = 0; i < n; i++)
 		h[i]->auto_probed = false;
 	fk_forget(&f);

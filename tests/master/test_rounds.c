@@ -26,13 +26,7 @@ static void teardown(void)
 /* n hosts "a", "b", ... with one accepted peer each, in group 0; inboxes empty. */
 static void run_of(size_t n)
 {
-	char name[2] = "a", addr[] = "10.0.0.1";
-	size_t i;
-
-	for (i = 0; i < n; i++, name[0]++, addr[7]++) {
-		h[i] = fk_host(&f, name, addr);
-		p[i] = fk_admit(h[i], 0, p, i);
-	}
+	fk_run_of(&f, h, p, n);
 	fk_forget(&f);
 }
 

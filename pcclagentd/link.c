@@ -739,7 +739,8 @@ static struct out_link *find(const struct run *r, const struct cc_id *peer)
 	return NULL;
 }
 
-static void was_stuck(const struct out_link *l)
+/* Whether the next one has smaller segments. */
+static bool was_stuck(const struct out_link *l)
 {
 	uint32_t known = narrow_size(l->run->narrow, &l->to.agent), next = l->segments + 1;
 
@@ -756,6 +757,7 @@ static void was_stuck(const struct out_link *l)
 		cc_log(CC_LOG_WARNING,
 			"the link to host %s delivers nothing, not even segments of %u bytes: %s",
 			l->to.name, cc_tcp_sizes[CC_TCP_SIZES - 1], ENG_STUCK_TEXT);
+	return next < CC_TCP_SIZES;
 }
 
 /* How much longer the first answer may take, if the other host is as far away as the master. */
@@ -879,8 +881,7 @@ bool out_link_broken(struct run *r, const struct eng_event *how)
 	if (!l)
 		return false;
 	ev.peer = l->to.agent;
-	if (how->stuck)
-		was_stuck(l);
+	ev.smaller = how->stuck && was_stuck(l);
 	out_link_free(l);
 	agentd_feed(r->d, &ev);
 	return true;

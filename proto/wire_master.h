@@ -262,6 +262,7 @@ struct wm_link_lost {
 	struct cc_id agent;
 	bool inbound; /* the link from there, else the one to there */
 	char text[WM_TEXT_MAX];
+	bool smaller; /* nothing got through, and the next one has smaller segments */
 };
 
 struct wm_failure {

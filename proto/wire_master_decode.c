@@ -428,6 +428,9 @@ static int get_link_lost(const Ccoip__LinkLost *p, struct wm_link_lost *m, const
 	if (rc == 0)
 		rc = wire_get_text(
 			m->text, sizeof m->text, p->text, why, "link_lost.text: " TEXT_LIMIT);
+	if (rc == 0 && p->smaller && p->inbound)
+		return wire_bad(why, "link_lost.smaller: must be false with inbound");
+	m->smaller = p->smaller;
 	return rc;
 }
 

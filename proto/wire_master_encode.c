@@ -255,6 +255,7 @@ static void put_link_lost(struct encoder *e, const struct wm_link_lost *m)
 	p->agent = wire_put_id(&m->agent);
 	p->inbound = m->inbound;
 	p->text = put_text(e, m->text, sizeof m->text);
+	p->smaller = m->smaller;
 }
 
 static void put_round_report(struct encoder *e, const struct wm_round_report *m)

@@ -29,6 +29,7 @@ static struct ccm_break *break_get(struct ccm *m, uint64_t one, uint64_t other)
 		return NULL;
 	b->key.from = one < other ? one : other;
 	b->key.to = one < other ? other : one;
+	b->round = UINT64_MAX;
 	HASH_ADD(hh, m->breaks, key, sizeof b->key, b);
 	if (b->unhashed) {
 		m->oom = true;
@@ -73,13 +74,29 @@ void ccm_break_count(struct ccm *m, const struct ccm_group *g, const struct ccm_
 
 	if (from->n_accepted > 0 && to->n_accepted > 0)
 		b = break_get(m, from->no, to->no);
-	if (!b || (b->n > 0 && b->round == m->committed)) /* the other end has told it */
+	if (!b || b->round == m->committed) /* the other end has told it */
 		return;
 	b->n++;
+	b->counts = true;
 	b->round = m->committed;
 	b->from = from->no;
 	b->bytes = largest_started(g);
 	ccm_print(b->text, sizeof b->text, "%s", text);
+}
+
+/* The other end may have told it already, or tell it yet. */
+void ccm_break_is_mended(struct ccm *m, const struct ccm_agent *from, const struct ccm_agent *to)
+{
+	struct ccm_break *b = NULL;
+
+	if (from->n_accepted > 0 && to->n_accepted > 0)
+		b = break_get(m, from->no, to->no);
+	if (!b)
+		return;
+	if (b->counts && b->round == m->committed)
+		b->n--;
+	b->counts = false;
+	b->round = m->committed;
 }
 
 static bool judge_edge(struct ccm *m, const struct ccm_agent *from, const struct ccm_agent *to)

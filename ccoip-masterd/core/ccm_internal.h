@@ -391,6 +391,8 @@ void ccm_groups_judge(struct ccm *m);
 /* The link broke amid operations of g. */
 void ccm_break_count(struct ccm *m, const struct ccm_group *g, const struct ccm_agent *from,
 	const struct ccm_agent *to, const char *text);
+/* The next link between them has smaller segments: that the last one broke says nothing of it. */
+void ccm_break_is_mended(struct ccm *m, const struct ccm_agent *from, const struct ccm_agent *to);
 /* All links of the round are up again, so both ends are there. True: some break in each operation,
  * and their pairs count as failed from now on. */
 bool ccm_breaks_judge(struct ccm *m);

@@ -561,6 +561,8 @@ static void edge_lost(
 			s->renew_to = to->no;
 		m->rewire = true;
 	}
+	if (l->smaller)
+		ccm_break_is_mended(m, s->agent, to);
 	if (!has_started(g))
 		return;
 	ccm_copy(text, sizeof text, l->text);

@@ -294,7 +294,8 @@ struct ccm_pair {
 struct ccm_break {
 	struct ccm_pair_key key; /* the lower number first */
 	uint32_t n;
-	uint64_t round; /* the last one that was committed when it was counted: both ends tell */
+	uint64_t round; /* the last one that was committed when one was told: both ends tell */
+	bool counts;    /* that one */
 	uint64_t from;  /* of the last one */
 	uint64_t bytes; /* an operation of so many shows that the pair works */
 	char text[WM_TEXT_MAX];

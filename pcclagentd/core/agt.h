@@ -133,7 +133,8 @@ enum agt_event_type {
 	AGT_EV_LINK_FAILED, /* run, peer, text: could not be opened */
 	AGT_EV_LINK_DOWN,   /* run, peer, text: an established link broke: the one to peer, or, with
 			     * inbound, the one from it; silent: nothing was heard of its host;
-			     * ended: it has closed it itself, so it knows */
+			     * ended: it has closed it itself, so it knows; smaller: nothing got
+			     * through, and the next one has smaller segments */
 	AGT_EV_LINK_SILENT, /* run, peer, silent: nothing has been heard for a while on the
 			     * established link to peer, or something again */
 	AGT_EV_PROBED,      /* run, seq: the number of the probe; code == 0: that agent can be
@@ -177,6 +178,7 @@ struct agt_event {
 	bool inbound;      /* LINK_UP, LINK_DOWN */
 	bool ended;        /* LINK_DOWN, inbound */
 	bool silent;       /* LINK_DOWN, LINK_SILENT */
+	bool smaller;      /* LINK_DOWN, outbound */
 	bool stopped;      /* SESSION_STOPPED */
 	uint32_t way_ms;   /* MASTER_MSG, a heartbeat: see cc_detect_way; MASTER_TAKEN */
 	struct cc_addr from, to; /* SET_MASTER */

@@ -174,7 +174,7 @@ static bool is_of_ring(const struct agt_run *r, const struct cc_id *peer, bool i
 	return false;
 }
 
-static void tell_lost(
+static struct wm_link_lost *tell_lost(
 	struct agt *a, struct agt_run *r, const struct cc_id *peer, bool inbound, const char *text)
 {
 	struct wm_link_lost *m = &agt_send(a, r, WM_LINK_LOST)->u.link_lost;
@@ -182,6 +182,7 @@ static void tell_lost(
 	m->agent = *peer;
 	m->inbound = inbound;
 	agt_copy_text(m->text, sizeof m->text, text);
+	return m;
 }
 
 /* Those who are no neighbours close their links, or have closed them. But one of them may have
@@ -661,7 +662,8 @@ static void link_down(
 	if (ev->silent)
 		agt_op_link_down(a, r, ev);
 	if (told)
-		tell_lost(a, r, &ev->peer, ev->inbound, ev->text ? ev->text : "closed");
+		tell_lost(a, r, &ev->peer, ev->inbound, ev->text ? ev->text : "closed")->smaller =
+			ev->smaller;
 	if (!ev->silent)
 		agt_op_link_down(a, r, ev);
 }

@@ -289,6 +289,18 @@ START_TEST(a_link_that_breaks_is_opened_again_by_a_round)
 }
 END_TEST
 
+START_TEST(the_master_hears_that_the_next_link_has_smaller_segments)
+{
+	struct agt_event ev = {
+		.type = AGT_EV_LINK_DOWN, .run = 1, .text = "nothing passes", .smaller = true};
+
+	fx_group(f, 1, 2, comms);
+	ev.peer = fx_id(100);
+	fx_step(f, &ev);
+	ck_assert(fx_msg(f, WM_LINK_LOST, 0)->u.link_lost.smaller);
+}
+END_TEST
+
 /* Its agent may think that it is up: the master has it made anew, and nothing starts before. */
 START_TEST(a_lost_link_from_a_neighbour_is_told_until_there_is_another_one)
 {
@@ -515,6 +527,7 @@ Suite *round_suite(void)
 	tcase_add_test(t, the_world_goes_with_the_end_of_a_call);
 	tcase_add_test(t, a_commit_must_not_forget_an_accepted_peer);
 	tcase_add_test(t, a_link_that_breaks_is_opened_again_by_a_round);
+	tcase_add_test(t, the_master_hears_that_the_next_link_has_smaller_segments);
 	tcase_add_test(t, a_lost_link_from_a_neighbour_is_told_until_there_is_another_one);
 	tcase_add_loop_test(
 		t, a_link_that_is_lost_before_its_round_comes_is_told_with_the_round, 0, 2);

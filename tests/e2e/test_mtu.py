@@ -11,6 +11,7 @@ import lib
 from lib import check, ids_of, judge
 
 NARROW = 1300  # bytes of a packet
+NARROWER = 600  # the smallest that is tried passes
 TOO_NARROW = 560  # less than the smallest that is tried
 SMALL = "type=f32 op=sum count=64"
 BIG = f"type=f32 op=sum count={1 << 20}"  # 4 MiB
@@ -77,6 +78,21 @@ def passes(n_hosts):
         check(said(lab), f"the log says: {TEXT}")
         answers = lib.together(peers, f"reduce {BIG} ids={ids_of(peers)}")
         check(not judge(answers), "the next one needs no second attempt", answers)
+        lab.check_alive()
+
+
+def becomes_narrow(n_hosts):
+    """Each link breaks twice before its segments are small enough, one after the other perhaps."""
+    hosts = make(n_hosts)
+    with lib.Lab(hosts=hosts) as lab:
+        hosts.narrow(n_hosts - 1, 1500)
+        lab.start()
+        peers = lab.start_peers(range(n_hosts))
+        hosts.cable(NARROWER)
+        answers = lib.together(peers, f"reduce {BIG} retry=9 ids={ids_of(peers)}", 60)
+        check(not judge(answers) and {a.get("world") for a in answers} == {n_hosts},
+              f"{n_hosts} hosts, packets above {NARROWER} bytes get lost from now on: all go on",
+              answers)
         lab.check_alive()
 
 
@@ -199,6 +215,8 @@ def test():
     heals()
     passes(2)
     passes(3)
+    becomes_narrow(2)
+    becomes_narrow(3)
     is_too_narrow()
     way_to_master()
     shared_state()

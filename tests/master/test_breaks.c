@@ -88,18 +88,33 @@ static void say_lost(size_t at, size_t other, bool inbound)
 	fk_send(h[at], &m);
 }
 
-/* Amid an operation, the link from h[from] to h[to] breaks: both ends say so. */
-static void break_link(size_t n, uint64_t count, size_t from, size_t to)
+/* Nothing large got through, and the next one has smaller segments. */
+static void say_narrow(size_t at, size_t other)
+{
+	struct wm_msg m = {.type = WM_LINK_LOST};
+
+	m.u.link_lost.agent = h[other]->id;
+	m.u.link_lost.smaller = true;
+	fk_send(h[at], &m);
+}
+
+static void report_all(void)
 {
 	size_t i;
 
+	for (i = 0; i < f.n_hosts; i++)
+		f.hosts[i]->auto_report = true;
+	fk_settle(&f);
+}
+
+/* Amid an operation, the link from h[from] to h[to] breaks: both ends say so. */
+static void break_link(size_t n, uint64_t count, size_t from, size_t to)
+{
 	(void)start_op(n, count);
 	fk_manual(&f);
 	say_lost(from, to, false);
 	say_lost(to, from, true);
-	for (i = 0; i < f.n_hosts; i++)
-		f.hosts[i]->auto_report = true;
-	fk_settle(&f);
+	report_all();
 }
 
 static void break_links(size_t n, int times, size_t from, size_t to)
@@ -207,6 +222,33 @@ START_TEST(what_breaks_between_operations_does_not_count)
 }
 END_TEST
 
+/* Its sizes are the agent's: the pair must not be given up before the smallest was tried. */
+START_TEST(what_the_next_link_mends_does_not_count)
+{
+	size_t i;
+
+	run_of(2);
+	for (i = 0; i < 6; i++) {
+		size_t from = i % 2, to = 1 - from;
+		bool first = i < 3;
+
+		(void)start_op(2, 1000);
+		fk_manual(&f);
+		if (first)
+			say_narrow(from, to);
+		say_lost(to, from, true);
+		if (!first)
+			say_narrow(from, to);
+		report_all();
+		ck_assert_uint_eq(fk_status(&f).kicks, 0);
+	}
+	break_links(2, 2, 0, 1);
+	ck_assert_uint_eq(fk_status(&f).kicks, 0);
+	break_links(2, 1, 0, 1);
+	ck_assert_uint_eq(fk_status(&f).kicks, 1);
+}
+END_TEST
+
 /* Links of an agent that dies break before its connection to the master does. */
 START_TEST(who_dies_has_taken_his_links_along)
 {
@@ -251,6 +293,7 @@ int main(void)
 	tcase_add_test(tc, a_success_in_between_proves_the_pair);
 	tcase_add_test(tc, the_success_of_a_smaller_one_proves_nothing);
 	tcase_add_test(tc, what_breaks_between_operations_does_not_count);
+	tcase_add_test(tc, what_the_next_link_mends_does_not_count);
 	tcase_add_test(tc, who_dies_has_taken_his_links_along);
 	tcase_add_test(tc, a_newcomer_of_one_of_them_begins_anew);
 	suite_add_tcase(s, tc);

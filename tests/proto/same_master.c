@@ -234,6 +234,7 @@ static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 	case WM_LINK_LOST:
 		return cc_id_eq(&a->u.link_lost.agent, &b->u.link_lost.agent) &&
 		       a->u.link_lost.inbound == b->u.link_lost.inbound &&
+		       a->u.link_lost.smaller == b->u.link_lost.smaller &&
 		       strcmp(a->u.link_lost.text, b->u.link_lost.text) == 0;
 	case WM_ROUND_REPORT:
 		return same_round_report(&a->u.round_report, &b->u.round_report);

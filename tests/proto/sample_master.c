@@ -413,6 +413,7 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 	case WM_LINK_LOST:
 		m->u.link_lost.agent = sample_id(r);
 		m->u.link_lost.inbound = flip(r);
+		m->u.link_lost.smaller = !m->u.link_lost.inbound && flip(r);
 		sample_text(r, m->u.link_lost.text, sizeof m->u.link_lost.text);
 		break;
 	case WM_ROUND_REPORT:

@@ -425,6 +425,10 @@ START_TEST(report_limits)
 	fresh(WM_LINK_LOST);
 	m.u.link_lost.agent = (struct cc_id){{0}};
 	refused(&m, "link_lost.agent");
+	fresh(WM_LINK_LOST);
+	m.u.link_lost.inbound = true;
+	m.u.link_lost.smaller = true;
+	refused(&m, "link_lost.smaller");
 	fresh(WM_OP_REPORT);
 	m.u.op_report.seq = 0;
 	refused(&m, "op_report.seq");

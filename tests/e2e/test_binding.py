@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Trainers over a binding that was written for PCCL 1.0 (binding.py) go on when others are killed,
+come, are destroyed by the collector's thread, or end."""
+
+import pathlib
+import random
+import select
+import subprocess
+import sys
+import time
+
+import lib
+from lib import check
+
+BINDING = pathlib.Path(__file__).with_name("binding.py")
+DEATHS = 8
+
+
+class Trainers:
+    def __init__(self, lab):
+        self.lab, self.all, self.started = lab, [], 0
+        # the name that programs made for PCCL 1.0 look for
+        self.library = lab.folder / "libpccl.so"
+        self.library.symlink_to(lib.BUILD / "libpccl-shim/.libs/libpccl-shim.so.1")
+        self.weights = {}  # by revision
+
+    def start(self):
+        host = self.started % 2
+        self.started += 1
+        process, log = self.lab.spawn(
+            f"binding-{self.started}", host,
+            [sys.executable, BINDING, self.library, self.lab.master.address, self.started],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env={"PCCL_AGENT_SOCKET": str(self.lab.agents[host].socket)})
+        peer = lib.Peer(process, self.started, host, log)
+        self.lab.peers.append(peer)
+        self.all.append(peer)
+        return peer
+
+    def next_step(self, peer):
+        while True:
+            answer = peer.read()
+            if answer["what"] == "step":
+                break
+        revision, weights = answer["revision"], answer["weights"]
+        if answer["world"] > 1 and self.weights.setdefault(revision, weights) != weights:
+            raise lib.Failed(f"the weights of revision {revision} differ")
+        return answer
+
+    def go_on(self, steps=3):
+        """Until all have made so many steps together from now on."""
+        for peer in self.all:
+            while peer.rest or select.select([peer.process.stdout], [], [], 0)[0]:
+                self.next_step(peer)
+        for peer in self.all:
+            done = 0
+            while done < steps:
+                done = done + 1 if self.next_step(peer)["world"] == len(self.all) else 0
+
+    def kill(self, peer):
+        peer.kill()
+        self.all.remove(peer)
+        self.lab.drop_peer(peer)
+
+
+def deaths(lab, trainers, rng):
+    for _ in range(DEATHS):
+        time.sleep(rng.uniform(0, 0.05))  # so that it dies in this call or that
+        trainers.kill(rng.choice(trainers.all))
+        trainers.go_on()
+        trainers.start()
+        trainers.go_on()
+    check(True, f"two trainers go on each time after the third was killed, {DEATHS} times")
+    last, *others = trainers.all
+    for peer in others:
+        trainers.kill(peer)
+    lib.until(lambda: lib.ask("--master", lab.master, "status")[0]["accepted"] == 1,
+              "the master does not hear of two deaths")
+    for _ in others:
+        trainers.start()
+    trainers.go_on()
+    check(trainers.all[0] is last, "one that was left alone goes on when others come")
+
+
+def destroyed(peer, thread):
+    while True:
+        answer = peer.read()
+        if answer["what"] == "destroyed":
+            return check(answer["code"] == lib.SUCCESS and answer["thread"] == thread,
+                         f"a communicator is destroyed by the {thread} thread", answer)
+
+
+def collected(trainers):
+    peer = trainers.all.pop()
+    peer.send("collect")
+    destroyed(peer, "other")
+    trainers.go_on()
+    check(peer.process.poll() is None, "the others go on at once, though its process is there")
+    peer.send("connect")
+    trainers.all.append(peer)
+    trainers.go_on()
+    check(True, "and with it, when its main thread has connected again")
+
+
+def ended(trainers):
+    peer = trainers.all.pop()
+    peer.send("end")
+    destroyed(peer, "main")
+    check(peer.process.wait(lib.WAIT) == 0, "the interpreter ends", peer.process.returncode)
+    trainers.go_on()
+    check(True, "the others go on when it has ended")
+
+
+def test():
+    with lib.Lab(2) as lab:
+        lab.start()
+        trainers = Trainers(lab)
+        for _ in range(3):
+            trainers.start()
+        trainers.go_on()
+        deaths(lab, trainers, random.Random(1))
+        collected(trainers)
+        ended(trainers)
+        lab.check_alive()
+
+
+lib.run(test, 120)

@@ -40,7 +40,7 @@ class Attacker:
         self.count, self.held = 0, []
         self.anybody = itertools.cycle([master, *ports])
         self.any_agent = itertools.cycle(ports)
-        self.run_id = None
+        self.run_id = self.places = None
         self.block = wire.master_message(wire.HEARTBEAT) * 4000
 
     def ended(self):
@@ -59,7 +59,10 @@ class Attacker:
 
     def agent(self, **words):
         self.count += 1
-        return wire.Agent(f"{self.master[0]}:{self.master[1]}", **words)
+        return wire.Agent(self.master_address(), **words)
+
+    def master_address(self):
+        return f"{self.master[0]}:{self.master[1]}"
 
     def hold(self, sock, most):
         self.held.append(sock)
@@ -128,7 +131,7 @@ class Attacker:
         """An agent that sends messages without a pause, 4,000 at a time, each of which is good."""
         self.count += 1
         if not self.held:
-            self.held.append(wire.Agent(f"{self.master[0]}:{self.master[1]}").sock)
+            self.held.append(wire.Agent(self.master_address()).sock)
             self.held[0].settimeout(0.5)
         try:
             self.held[0].send(self.block)
@@ -144,14 +147,19 @@ class Attacker:
         agent.close()
 
     def links(self):
-        """Hellos of links of this run that no master has sent."""
+        """Hellos of links of this run and for its shared state, which no master has sent. All that they
+        say is true: only the proof is missing."""
         self.find_run()
-        self.throw(next(self.any_agent), wire.link_hello(
-            run=self.run_id, service=1 + self.count % 2, round_no=self.count), wait=True)
+        if self.places is None:
+            self.places = itertools.cycle(wire.places_of(self.master_address(), self.ports))
+        place = next(self.places)
+        self.throw(place.address, wire.link_hello(
+            run=self.run_id, service=place.service, sender=place.neighbour, to=place.agent,
+            round_no=(1 << 40) + self.count), wait=True)
 
     def probes(self):
         """Probes that no master has sent."""
-        self.throw(next(self.any_agent), wire.link_hello(stream=0xfffe), wait=True)
+        self.throw(next(self.any_agent), wire.link_hello(stream=wire.STREAM_PROBE), wait=True)
 
     def newcomers(self):
         """Newcomers that can be reached, and do not report on the round that is to admit them. Each has

@@ -287,8 +287,8 @@ class Daemon:
     def open_files(self):
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
-    def tcp_ports(self):
-        """The ports that it listens on."""
+    def sockets(self, state):
+        """Lines of /proc about its TCP sockets in this state, as words."""
         inodes = set()
         for fd in os.listdir(f"/proc/{self.pid}/fd"):
             try:
@@ -298,13 +298,19 @@ class Daemon:
             found = re.fullmatch(r"socket:\[(\d+)\]", target)
             if found:
                 inodes.add(found[1])
-        ports = set()
         for file in ("tcp", "tcp6"):
             for line in pathlib.Path(f"/proc/{self.pid}/net/{file}").read_text("ascii").splitlines():
                 words = line.split()
-                if words[3] == "0A" and words[9] in inodes:
-                    ports.add(int(words[1].rsplit(":", 1)[1], 16))
-        return sorted(ports)
+                if words[3] == state and words[9] in inodes:
+                    yield words
+
+    def tcp_ports(self):
+        """The ports that it listens on."""
+        return sorted({int(words[1].rsplit(":", 1)[1], 16) for words in self.sockets("0A")})
+
+    def connections(self):
+        """Its established ones: both ends, and what no other socket has."""
+        return {(words[1], words[2], words[9]) for words in self.sockets("01")}
 
     def ended(self):
         """After SIGTERM: the exit status, of SIGKILL if the first one was not heeded."""

@@ -4,6 +4,8 @@
 PROTOCOL.md and the headers of proto/ define all of this.
 """
 
+import collections
+import itertools
 import mmap
 import os
 import socket
@@ -12,6 +14,11 @@ import struct
 from seal import Identity, Seal
 
 FRAME_MASTER, FRAME_ADMIN, FRAME_SEALED = 1, 2, 3
+
+# wire_link.h
+P2P, SHARED_STATE = 1, 2
+STREAM_PROBE = 0xfffe
+HELLO_SIZE, ACK_SIZE, TEXT_AT, TEXT_MAX = 128, 256, 32, 176
 
 # ccoip.proto, Message
 HELLO, JOIN, LEAVE, TOPO_VOTE, PENDING_VOTE, OP_VOTE, OP_REPORT, ROUND_REPORT = range(1, 9)
@@ -164,10 +171,59 @@ def admin_request(verb=1, versions=(1, 1)):
 
 def link_hello(versions=(2, 2), service=1, stream=0, streams=1, run=None, sender=None, to=None,
                round_no=1):
-    """Proves nothing; of a run that nobody knows, unless it is given."""
+    """Proves nothing, but is no echo; of a run that nobody knows, unless it is given."""
     return struct.pack("<4sHHHHHxxQ16s16s16s16sQ32s", b"PCLK", *versions, service, stream, streams,
-                       0, run or os.urandom(16), struct.pack("<Q", 1 << 40) + os.urandom(8),
+                       0, run or os.urandom(16), struct.pack("<Q", next(NUMBERS)) + os.urandom(8),
                        sender or os.urandom(16), to or os.urandom(16), round_no, os.urandom(32))
+
+
+NUMBERS = itertools.count(1 << 62)  # higher than those of true hellos
+
+
+def link_answer(address, hello):
+    """Code and text; None if the connection ends without an answer. address: (host, port)."""
+    with socket.create_connection(address, 10) as sock:
+        sock.sendall(hello)
+        answer = b""
+        try:
+            while len(answer) < ACK_SIZE:
+                more = sock.recv(ACK_SIZE - len(answer))
+                if not more:
+                    return None
+                answer += more
+        except ConnectionResetError:
+            return None
+    code, = struct.unpack_from("<H", answer, 10)
+    return code, answer[TEXT_AT:TEXT_AT + TEXT_MAX].split(b"\0")[0].decode()
+
+
+def ids_of_run(address):
+    """Of two neighbours among its agents, as a newcomer hears them that never comes in: it is to probe
+    one, and the other probes it."""
+    with socket.create_server(("0.0.0.0", 0)) as port:
+        port.settimeout(10)
+        agent = Agent(address, claims=number(8, port.getsockname()[1]))
+        agent.join()
+        ids = {parse(parse(agent.expect(PROBE))[2])[1]}
+        with port.accept()[0] as sock:
+            hello = sock.recv(HELLO_SIZE, socket.MSG_WAITALL)
+        ids.add(hello[56:72])
+        agent.close()
+    return ids
+
+
+# A port, what it is for, the id of its agent and that of a neighbour, who would open links to it.
+Place = collections.namedtuple("Place", "address service agent neighbour")
+
+
+def places_of(master, addresses):
+    """Those of the ports for links and shared state: an agent tells anybody whether he has the right one."""
+    ids = ids_of_run(master)
+    return [Place(address, service, agent, neighbour)
+            for address in addresses for service in (P2P, SHARED_STATE)
+            for agent, neighbour in itertools.permutations(ids, 2)
+            if (link_answer(address, link_hello(service=service, stream=STREAM_PROBE, to=agent))
+                or (None,))[0] == 0]
 
 
 # ----------------------------------------------------------------- processes and agents

@@ -112,7 +112,9 @@ struct ste_source {
 	struct cc_key key;       /* see way.h */
 	char name[STE_NAME_MAX]; /* of its host */
 	bool holds;              /* it has holders; else receivers alone, which may have some */
-	uint32_t n_addrs;        /* in the order to try, with the shared-state port */
+	uint32_t segments; /* at most as large as links there have: of cc_tcp_sizes, CC_TCP_SIZES:
+			    * none of them passed */
+	uint32_t n_addrs;  /* in the order to try, with the shared-state port */
 	struct cc_addr addrs[STE_ADDRS_MAX];
 };
 

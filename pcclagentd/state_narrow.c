@@ -45,9 +45,12 @@ static struct ste_narrow *get(struct ste_stream *s)
 
 void ste_narrow_begin(struct ste_stream *s)
 {
+	uint32_t known = get(s)->times;
 	int size;
 
-	s->narrow = get(s)->times;
+	s->narrow = (uint8_t)(known > s->src->s.segments ? known : s->src->s.segments);
+	if (s->narrow >= CC_TCP_SIZES)
+		s->narrow = CC_TCP_SIZES - 1;
 	size = cc_tcp_sizes[s->narrow];
 	if (size > 0)
 		setsockopt(s->f.fd, IPPROTO_TCP, TCP_MAXSEG, &size, sizeof size);
@@ -85,9 +88,9 @@ void ste_narrow_shrink(struct ste_stream *s)
 {
 	struct ste_narrow *n = get(s);
 
-	if (s->narrow < n->times || n->times + 1 == CC_TCP_SIZES)
+	if (s->narrow < n->times || s->narrow + 1 == CC_TCP_SIZES)
 		return;
-	n->times++;
+	n->times = s->narrow + 1;
 	n->since_ns = s->j->e->now_ns;
 	cc_log(CC_LOG_WARNING,
 		"no shared state comes from host %s: %s The next streams have segments of %u bytes "

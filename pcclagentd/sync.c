@@ -226,7 +226,10 @@ static void add_source(struct sync *x, const struct agt_sync_source *t, struct s
 	struct sync_source *s = &x->sources[x->n_sources++];
 	struct cc_addr addrs[WM_ADDRS_MAX];
 
-	*ret = (struct ste_source){.agent = e->agent, .key = e->key, .holds = t->holds};
+	*ret = (struct ste_source){.agent = e->agent,
+		.key = e->key,
+		.holds = t->holds,
+		.segments = narrow_size(x->run->narrow, &e->agent)};
 	s->holds = t->holds;
 	agentd_copy_text(s->host, sizeof s->host, e->name[0] ? e->name : "an unnamed host");
 	agentd_copy_text(ret->name, sizeof ret->name, s->host);

@@ -10,10 +10,11 @@ import shutil
 import subprocess
 
 import lib
-from lib import INVALID_USAGE, SUCCESS, check, ids_of, judge
+from lib import INVALID_USAGE, RANK_CONNECTION_LOST, SUCCESS, check, ids_of, judge
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 OP = "type=f32 op=sum count=1000"
+SOON = 5  # seconds; nobody is waited for
 TOGETHER = 20  # steps in company before a trainer is believed to have met the others
 
 # What the documents leave to the reader.
@@ -325,6 +326,64 @@ def backlog():
             lab.check_alive()
 
 
+NOTHING = "type=f32 op=sum count=0"
+
+
+def nothing(peer, what, line=f"reduce {NOTHING} tag=5", n=1):
+    """It gives count 0 and has its answers at once: of that call no other peer hears."""
+    peer.send(line)
+    got = [peer.read(SOON) for _ in range(n)]
+    check(all(a["code"] == SUCCESS and a["check"] == "ok" for a in got), f"{what}: it is done at once", got)
+
+
+def counts_of_nothing():
+    """A call with count 0 is no part of what others do under its tag: they wait for a call that is, and
+    no longer than for any other peer."""
+    with lib.Lab(2) as lab:
+        lab.start()
+        peers = lab.start_peers((0, 0, 1))
+        got = lib.together(peers, f"reduce {NOTHING} tag=5", SOON)
+        check(all(a["code"] == SUCCESS and a["check"] == "ok" for a in got), "all give count 0", got)
+        for odd in (peers[2], peers[1]):
+            others = [p for p in peers if p is not odd]
+            where = f"peer {odd.number} gives count 0"
+            for p in others:
+                p.send(f"reduce {OP} tag=5 ids={ids_of(peers)} verify=1")
+            nothing(odd, where)
+            got = odd.call("update")
+            check(got["code"] == SUCCESS and got["world"] == 3, f"{where}, and updates: all is as it was", got)
+            odd.send(f"reduce {OP} tag=6")
+            got = [p.read() for p in peers]
+            refused(got, f"{where}, and goes on with another tag", "tag 5", "tag 6")
+            check(all(a["check"] == "ok" for a in got), f"{where}: with buffers as before", got)
+
+            for p in others:
+                p.send(f"reduce {OP} tag=5 ids={ids_of(peers)} verify=1")
+            odd.expect(f"submit slot=0 {NOTHING} tag=5")
+            nothing(odd, f"{where}, without waiting", "await slot=0")
+            odd.send(f"reduce {OP} tag=5 ids={ids_of(peers)} verify=1")
+            wrong = judge([p.read() for p in peers])
+            check(not wrong, f"{where}: its next call with this tag meets the others'", wrong)
+
+            for p in others:
+                p.send(f"several n=3 window=2 {OP} tag=5")
+            nothing(odd, f"{where} three times", f"several n=3 window=2 {NOTHING} tag=5", 3)
+            odd.send(f"reduce {OP} tag=9")
+            refused([odd.read(), *(p.read() for p in others for _ in range(3))],
+                    f"{where} three times, and goes on with another tag", "tag 9")
+            go_on(peers, where)
+
+        for p in peers[1:]:
+            p.send(f"reduce {OP} tag=5")
+        nothing(peers[0], "peer 0 gives count 0 and leaves")
+        peers[0].expect("destroy")
+        got = [p.read() for p in peers[1:]]
+        check(all(a["code"] == RANK_CONNECTION_LOST and a["check"] == "ok" for a in got),
+              "peer 0 gives count 0 and leaves: the others hear that it has left", got)
+        go_on(peers[1:], "peer 0 gives count 0 and leaves")
+        lab.check_alive()
+
+
 def test():
     header()
     manual()
@@ -334,6 +393,7 @@ def test():
     groups()
     one_thread()
     backlog()
+    counts_of_nothing()
 
 
 lib.run(test, 240)

@@ -510,6 +510,32 @@ START_TEST(ports_move_up)
 }
 END_TEST
 
+static void on_advertised_ports(struct agentd_config *c)
+{
+	c->advertise_port_shared_state = 50149;
+	c->advertise_port_p2p = 50150;
+	c->advertise_port_benchmark = 50151;
+}
+
+/* The ports of a router, to the master and so to other hosts, whatever the agent's own ones are. */
+START_TEST(ports_are_advertised)
+{
+	struct wm_msg hello;
+
+	fx_start(&f, on_advertised_ports);
+	master_listen(&m);
+	master_join_two(&m, &f, &a, &qa, &b, &qb);
+	master_hang_up(&m);
+	master_take(&m, m.term + 1, &hello);
+	ck_assert_uint_eq(hello.u.hello.port_shared_state, 50149);
+	ck_assert_uint_eq(hello.u.hello.port_p2p, 50150);
+	ck_assert_uint_eq(hello.u.hello.port_benchmark, 50151);
+	ck_assert_uint_ne(fx_stats(&f).port_benchmark, 50151);
+	wire_master_clear(&hello);
+	teardown();
+}
+END_TEST
+
 Suite *hello_suite(void)
 {
 	Suite *s = suite_create("hello");
@@ -533,6 +559,7 @@ Suite *hello_suite(void)
 	tcase_add_test(t, silence_ends);
 	suite_add_tcase(s, t);
 	tcase_add_test(ports, ports_move_up);
+	tcase_add_test(ports, ports_are_advertised);
 	suite_add_tcase(s, ports);
 	return s;
 }

@@ -170,10 +170,11 @@ START_TEST(file_environment_command_line)
 
 	unsetenv("PCCL_ADVERTISE");
 	write_file(path, "[agent]\nadvertise = 192.0.2.1\nadvertise = 192.0.2.2\np2p_port = 5000\n"
-			 "benchmark_port = 5001\n");
+			 "benchmark_port = 5001\nadvertise_port_benchmark = 5002\n");
 	ck_assert_int_eq(PARSE(&o, "--p2p-port", "6000", "--config", path), 0);
 	ck_assert_uint_eq(o.cfg.port_p2p, 6000);
 	ck_assert_uint_eq(o.cfg.port_benchmark, 5001);
+	ck_assert_uint_eq(o.cfg.advertise_port_benchmark, 5002);
 	ck_assert_uint_eq(o.cfg.advertise.n, 2);
 	setenv("PCCL_ADVERTISE", "192.0.2.3, 2001:db8::1", 1);
 	ck_assert_int_eq(PARSE(&o, "--config", path), 0);

@@ -4,8 +4,8 @@
 repeats a call for, pcclOptimizeTopology, counts of zero, calls without other peers."""
 
 import lib
-from lib import (INVALID_USAGE, SUCCESS, TOO_FEW_PEERS, UPDATE_TOPOLOGY_FAILED, check, ids_of,
-                 together)
+from lib import (INVALID_USAGE, SUCCESS, TOO_FEW_PEERS, TOPOLOGY_OPTIMIZATION_FAILED,
+                 UPDATE_TOPOLOGY_FAILED, check, ids_of, together)
 
 TENSOR = "tensors name=w type=f32 count=1000 seed=1 like=0"
 REDUCE = "reduce type=f32 op=sum count=1000 place=in tag=1 seed={} ids={} verify=1"
@@ -80,10 +80,12 @@ def kicked(lab):
     give_state(peers, 9)
     answers = together(peers, "sync")
     check([a["code"] for a in answers] == [INVALID_USAGE] * 2, "a wrong revision: kicked", answers)
-    for peer in peers:
-        answer = peer.call("update")
-        check(answer["code"] == UPDATE_TOPOLOGY_FAILED,
-              "then pcclUpdateTopology is pcclUpdateTopologyFailed", answer)
+    for peer, call, code, text in zip(
+            peers, ("update", "optimize"), (UPDATE_TOPOLOGY_FAILED, TOPOLOGY_OPTIMIZATION_FAILED),
+            ("pcclUpdateTopology is pcclUpdateTopologyFailed",
+             "pcclOptimizeTopology is pcclTopologyOptimizationFailed")):
+        answer = peer.call(call)
+        check(answer["code"] == code, f"then {text}", answer)
         answer = peer.call("update")
         check(answer["code"] == INVALID_USAGE,
               "and pcclInvalidUsage when a loop repeats it, so that the loop ends", answer)

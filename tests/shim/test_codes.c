@@ -41,6 +41,7 @@ START_TEST(each_code_has_one_of_1_0)
 		{pcclPermissionDenied, pcclMasterConnectionFailed},
 		{pcclTimeout, pcclMasterConnectionFailed},
 		{pcclOutOfMemory, pcclInternalError},
+		{pcclInterrupted, pcclInternalError},
 	};
 
 	fx_agent = fake_start(fx_socket);

@@ -36,9 +36,11 @@ START_TEST(every_code_has_a_text)
 {
 	for (int i = 0; i <= 12; i++)
 		ck_assert_str_ne(pcclGetErrorString((pcclResult_t)i), "unknown result code");
-	for (int i = 64; i <= 68; i++)
+	for (int i = pcclAgentUnavailable; i <= pcclInterrupted; i++)
 		ck_assert_str_ne(pcclGetErrorString((pcclResult_t)i), "unknown result code");
 	ck_assert_str_eq(pcclGetErrorString((pcclResult_t)13), "unknown result code");
+	ck_assert_str_eq(
+		pcclGetErrorString((pcclResult_t)(pcclInterrupted + 1)), "unknown result code");
 	ck_assert_str_eq(pcclGetErrorString((pcclResult_t)-1), "unknown result code");
 }
 END_TEST
@@ -218,6 +220,8 @@ static pcclResult_t some_call(pcclComm_t *c, int which)
 		return pcclAllReduce(&buf, &buf, &d, c, NULL);
 	case 4:
 		return pcclAllReduceAsync(&buf, &buf, &d, c, &h);
+	case 6:
+		return pcclOptimizeTopology(c);
 	default:
 		return pcclAllReduceMultipleWithRetry(&several, 1, c, NULL, 1);
 	}
@@ -235,11 +239,12 @@ static unsigned times_in(const char *text, const char *word)
 /* The first vote on the topology has a code of its own for it, as in PCCL 1.0. */
 static pcclResult_t code_of(int which, uint32_t code, bool *voted)
 {
-	bool first = which == 1 && !*voted;
+	bool vote = which == 1 || which == 6, first = vote && !*voted;
 
-	*voted = *voted || which == 1;
-	return first && code != pcclMasterConnectionFailed ? pcclUpdateTopologyFailed
-							   : (pcclResult_t)code;
+	*voted = *voted || vote;
+	if (!first || code == pcclMasterConnectionFailed)
+		return (pcclResult_t)code;
+	return which == 1 ? pcclUpdateTopologyFailed : pcclTopologyOptimizationFailed;
 }
 
 /* Whoever calls first is told the reason; whoever repeats the call must not go on for ever. */
@@ -259,11 +264,11 @@ START_TEST(removed_from_the_run)
 		fake_lose(fx_agent, code, texts[_i / 2 % 2]);
 		if (first == 0) /* it asks only what is known already */
 			fx_assert_succeeds(some_call(c, 0));
-		/* The last one repeats what is lost itself. */
+		/* The one with retry repeats what is lost itself. */
 		fx_assert_fails(some_call(c, first ? first : 1),
-			code_of(first ? first : 1, first < 5 ? code : later, &voted), "kicked");
+			code_of(first ? first : 1, first != 5 ? code : later, &voted), "kicked");
 		ck_assert_uint_eq(times_in(pcclGetLastError(), "pcclConnect"), 1);
-		for (int i = 0; i < 6; i++) {
+		for (int i = 0; i < 7; i++) {
 			fx_assert_fails(some_call(c, i), code_of(i, later, &voted), "kicked");
 			ck_assert_uint_eq(times_in(pcclGetLastError(), "pcclConnect"), 1);
 		}
@@ -747,7 +752,7 @@ int main(void)
 	tcase_add_test(tc, connect_use_destroy);
 	tcase_add_test(tc, versions_are_named);
 	tcase_add_test(tc, refusals_come_through);
-	tcase_add_loop_test(tc, removed_from_the_run, 0, 24);
+	tcase_add_loop_test(tc, removed_from_the_run, 0, 28);
 	tcase_add_loop_test(tc, a_grace_that_is_no_number_is_refused, 0, 5);
 	tcase_add_loop_test(tc, session_ends_while_waiting, 0, 4);
 	tcase_add_test(tc, an_agent_that_restarts_is_found_again);

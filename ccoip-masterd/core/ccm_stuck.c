@@ -21,14 +21,13 @@
 #define NAMED_MAX      3u /* calls that the sentence names */
 
 /* Who asks for pending peers, while another thread launches operations, may do so all the time.
- * When nobody does for so long the threads are taken to wait for each other. */
+ * When a peer has done nothing for so long its threads are taken to wait for each other. */
 #define THREADS_NS (UINT64_C(2000) * CCM_NS_PER_MS)
 
 /* Which votes come to an end; of operations: ccm_op.meets. */
 struct ends {
 	bool topology, pending;
-	bool any;     /* some peer waits for any of its operations */
-	bool threads; /* where one thread of a peer waits another one may still act */
+	bool any; /* some peer waits for any of its operations */
 };
 
 /* ---- who waits, as the votes come and go ---- */
@@ -46,6 +45,7 @@ static void count_op(struct ccm *m, struct ccm_group *g, bool more)
 
 void ccm_stuck_blocks(struct ccm *m, struct ccm_op *o, struct ccm_peer *p, uint32_t kind)
 {
+	p->acted_ns = m->now;
 	p->helper |= kind == WM_BLOCK_HELPER;
 	if (p->blocked_any) /* it has gone on */
 		ccm_stuck_unblock(m, p->blocked, p);
@@ -63,6 +63,7 @@ void ccm_stuck_unblock(struct ccm *m, struct ccm_op *o, struct ccm_peer *p)
 	if (p->blocked != o && !p->blocked_any)
 		return;
 	o = p->blocked;
+	p->acted_ns = m->now;
 	p->blocked = NULL;
 	p->blocked_any = false;
 	if (--o->n_blocked == 0)
@@ -72,6 +73,7 @@ void ccm_stuck_unblock(struct ccm *m, struct ccm_op *o, struct ccm_peer *p)
 
 void ccm_stuck_release(struct ccm *m, const struct ccm_op *o, struct ccm_peer *p)
 {
+	p->acted_ns = m->now;
 	if (p->blocked && p->blocked != o && p->blocked_any)
 		ccm_stuck_unblock(m, p->blocked, p);
 	if (p->blocked != o)
@@ -149,6 +151,13 @@ static bool wait_ends(const struct ends *e, const struct ccm_peer *p, bool main,
 	return p->blocked_any ? p->any_meets : p->blocked->meets;
 }
 
+/* One thread of p waits: may another one still act? A host that has been silent since p did
+ * something may have sent a vote that is lost. */
+static bool thread_may_act(const struct ccm_peer *p)
+{
+	return p->n_running > 0 || ccm_age(p->seat->agent->spoke_ns, p->acted_ns) < THREADS_NS;
+}
+
 /* May p still do something of its own accord? */
 static bool moves(const struct ends *e, const struct ccm_peer *p)
 {
@@ -158,7 +167,7 @@ static bool moves(const struct ends *e, const struct ccm_peer *p)
 
 	if (p->stopped_ns || p->seat->agent->absent || wait_ends(e, p, false, &waits))
 		return true;
-	if (e->threads && p->helper && p->pending_voted && !p->blocked)
+	if (p->helper && p->pending_voted && !p->blocked && thread_may_act(p))
 		return true;
 	if (!p->shares)
 		return !waits;
@@ -170,9 +179,9 @@ static bool moves(const struct ends *e, const struct ccm_peer *p)
 }
 
 /* May p's main thread ask for pending peers, while another one waits for an operation? */
-static bool may_ask(const struct ends *e, const struct ccm_peer *p)
+static bool may_ask(const struct ccm_peer *p)
 {
-	return e->threads && p->blocked && !p->blocked_main && !p->topo_voted && !p->shares;
+	return p->blocked && !p->blocked_main && !p->topo_voted && !p->shares && thread_may_act(p);
 }
 
 static bool vote_ends(const struct ccm *m, const struct ends *e, bool topology)
@@ -182,7 +191,7 @@ static bool vote_ends(const struct ccm *m, const struct ends *e, bool topology)
 	for (p = m->peers; p; p = p->hh.next) {
 		if (p->phase != CCM_PEER_ACCEPTED)
 			continue;
-		if (topology ? p->topo_voted : p->pending_voted || may_ask(e, p))
+		if (topology ? p->topo_voted : p->pending_voted || may_ask(p))
 			continue;
 		if (!moves(e, p))
 			return false;
@@ -314,6 +323,7 @@ static bool is_hopeless(const struct ccm *m)
 
 static void answer_peer(struct ccm *m, struct ccm_peer *p, bool topology)
 {
+	p->acted_ns = m->now;
 	if (p->n_alone < ALONE_HOPELESS)
 		p->n_alone++;
 	if (topology)
@@ -495,9 +505,9 @@ static bool end_operations(struct ccm *m, const struct ends *e)
 	return blocked > 0;
 }
 
-static bool decide(struct ccm *m, bool threads)
+static bool decide(struct ccm *m)
 {
-	struct ends e = {.threads = threads};
+	struct ends e;
 	bool topology, pending;
 
 	find_ends(m, &e);
@@ -514,25 +524,10 @@ static bool decide(struct ccm *m, bool threads)
 	return end_operations(m, &e);
 }
 
-/* Nobody else asks. A host that has been silent since may have sent a vote that is lost. */
-static bool threads_are_stuck(const struct ccm *m)
-{
-	const struct ccm_agent *a;
-
-	if (!m->ticking || m->n_pending == 0)
-		return false;
-	for (a = m->agents; a; a = a->hh.next)
-		if (a->n_accepted > 0 && ccm_age(a->spoke_ns, m->pending_since) < THREADS_NS)
-			return false;
-	return true;
-}
-
 bool ccm_stuck_settle(struct ccm *m)
 {
 	if (!m->stuck_news || !may_decide(m))
 		return false;
 	m->stuck_news = false;
-	if (!is_worth_it(m))
-		return false;
-	return decide(m, true) || (threads_are_stuck(m) && decide(m, false));
+	return is_worth_it(m) && decide(m);
 }

@@ -115,6 +115,7 @@ struct ccm_peer {
 	bool helper;       /* another thread of its process than the main one waits at times */
 	bool shares;       /* another peer of the agent has the same thread */
 	uint8_t n_alone;   /* votes of it that were answered in a row, since it did anything else */
+	uint64_t acted_ns; /* when it voted last, or what it waited for ended */
 	struct ccm_op *blocked; /* it does nothing until that, not started, ends; or NULL */
 	bool blocked_any; /* or until another one ends that it has voted for; none has started */
 	bool any_meets;   /* find_ends: one of these comes to an end */

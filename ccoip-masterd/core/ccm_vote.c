@@ -38,6 +38,7 @@ static void pending_clear(struct ccm *m)
 	for (p = m->peers; p; p = p->hh.next)
 		if (p->pending_voted) {
 			p->pending_voted = false;
+			p->acted_ns = m->now;
 			p->n_alone = 0;
 		}
 	m->n_pending = 0;
@@ -136,6 +137,7 @@ void ccm_vote_pending(struct ccm *m, struct ccm_agent *a, const struct wm_peer *
 		if (v->turn > m->pending_turn)
 			pending_raise(m, v->turn);
 		p->pending_voted = true;
+		p->acted_ns = m->now;
 		m->stuck_news = true;
 		if (m->n_pending++ == 0)
 			m->pending_since = m->now;

@@ -706,6 +706,31 @@ START_TEST(a_question_waits_for_threads_that_may_ask)
 }
 END_TEST
 
+/* An operation of p has taken its time, and its threads act one after the other. */
+START_TEST(a_thread_that_has_acted_just_now_is_waited_for)
+{
+	f.blocks = WM_BLOCK_HELPER;
+	fk_pending(&r);
+	fk_vote(&p, 1);
+	fk_vote(&q, 1);
+	fk_vote(&r, 1);
+	fk_tick(&f, 3000);
+	ck_assert_uint_eq(answers(), 0);
+	fk_report(a, fk_status(&f).last_seq, true);
+	fk_report(b, fk_status(&f).last_seq, true);
+	fk_report(c, fk_status(&f).last_seq, true);
+	if (_i == 0)
+		fk_pending(&p);
+	else
+		fk_vote(&p, 2);
+	fk_vote(&q, 2);
+	fk_tick(&f, 1500);
+	ck_assert_uint_eq(answers(), 0);
+	fk_tick(&f, 1000);
+	ck_assert_uint_gt(answers(), 0);
+}
+END_TEST
+
 /* p's vote may be lost with its connection. */
 START_TEST(a_silent_host_may_have_asked)
 {
@@ -836,6 +861,7 @@ int main(void)
 	tcase_add_test(tc, a_loop_of_updates_does_not_spin);
 	tcase_add_test(tc, who_does_nothing_but_vote_is_waited_for_no_longer);
 	tcase_add_loop_test(tc, a_question_waits_for_threads_that_may_ask, 0, 2);
+	tcase_add_loop_test(tc, a_thread_that_has_acted_just_now_is_waited_for, 0, 2);
 	tcase_add_test(tc, a_silent_host_may_have_asked);
 	tcase_add_test(tc, a_loss_ends_it_first);
 	suite_add_tcase(s, tc);

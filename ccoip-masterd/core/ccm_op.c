@@ -533,10 +533,10 @@ static const char *vote_label(const struct wm_op_vote *v, char buf[64])
 	return buf;
 }
 
-/* Those that it speaks for were turned away a moment ago, and it has not heard of that. */
+/* The members that it speaks for were turned away a moment ago, and it has not heard of that. */
 static bool speaks_for_nobody(const struct ccm_agent *a)
 {
-	return a->resuming && a->n_peers == 0;
+	return a->resuming && a->n_accepted == 0;
 }
 
 void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)

@@ -460,6 +460,23 @@ START_TEST(only_who_resumes_votes_for_what_has_started)
 }
 END_TEST
 
+/* Another master has gone on with r, and this one does not know it; s is with r's agent, too. */
+START_TEST(who_speaks_for_strangers_and_newcomers_is_kept)
+{
+	struct fk_peer x = {.id = fk_id(&f), .token = fk_id(&f), .group = 0}, s;
+
+	x.host = c = fk_redial(c);
+	x = fk_join_again(&x, c, WM_JOIN_ACCEPTED);
+	ck_assert_uint_eq(fk_count(c, WM_KICK), 1);
+	s = fk_join(c, 0);
+	fk_vote_seq(&x, 1, 99);
+	fk_report(c, 99, true);
+	fk_resumed(c);
+	ck_assert_msg(c->open, "%s", c->closed);
+	ck_assert(fk_present(&s));
+}
+END_TEST
+
 /* Its agent has a new run with the master: what had state of it has only those who have left. */
 START_TEST(who_comes_by_one_of_two_connections_too_many_is_gone)
 {
@@ -569,6 +586,7 @@ int main(void)
 	tcase_add_test(tc, what_is_said_for_peers_that_were_turned_away_is_passed_over);
 	tcase_add_test(tc, losses_are_told_before_what_they_have_ended);
 	tcase_add_test(tc, only_who_resumes_votes_for_what_has_started);
+	tcase_add_test(tc, who_speaks_for_strangers_and_newcomers_is_kept);
 	tcase_add_test(tc, who_comes_by_one_of_two_connections_too_many_is_gone);
 	tcase_add_test(tc, peers_of_a_dead_agent_come_back_by_two_connections);
 	tcase_add_test(tc, a_second_look_for_the_run_cuts_nothing);

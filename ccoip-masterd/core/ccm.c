@@ -133,7 +133,8 @@ uint32_t ccm_tick_ms(const struct ccm *m)
 /* Of an agent that came too late for the recovery, or came back. */
 static void learn(struct ccm *m, const struct ccm_agent *a, const struct wm_resume *r)
 {
-	ccm_vote_learn(m, r->topo_turn, r->pending_turn);
+	if (a->n_accepted > 0) /* answers to others were none to our members */
+		ccm_vote_learn(m, r->topo_turn, r->pending_turn);
 	if (cc_id_is_zero(&a->hello.run_key)) /* it knows nothing itself */
 		return;
 	ccm_at_least(&m->heard_epoch, r->epoch);

@@ -32,6 +32,29 @@ START_TEST(turns_that_are_told_late_count)
 }
 END_TEST
 
+/* The last master had put the three out, and gone on with those whom nobody knows here. */
+START_TEST(turns_of_strangers_are_not_those_of_members)
+{
+	struct wm_msg msg = {.type = WM_RESUME, .u.resume = {.topo_turn = 4, .pending_turn = 6}};
+	struct fk_peer x = {.id = fk_id(&tk.f), .token = fk_id(&tk.f), .group = 0};
+	struct fk_host *d;
+
+	tk_all_come_back();
+	tk_all_end();
+	fk_settle(&tk.f);
+	fk_forget(&tk.f);
+	d = fk_redial_as(tk.h[0], 0, true);
+	d->peers = (struct wm_join){.topo_turn = 4, .pending_turn = 6};
+	(void)fk_join_again(&x, d, WM_JOIN_ACCEPTED);
+	ck_assert_uint_eq(fk_count(d, WM_KICK), 1);
+	fk_send(d, &msg);
+	fk_topo(&tk.p[0]);
+	fk_pending(&tk.p[1]);
+	tk_none_of(WM_COMMIT);
+	tk_none_of(WM_PENDING_ANSWER);
+}
+END_TEST
+
 /* Its new agent has nothing else to say; the master's journal is older. */
 START_TEST(a_peer_that_comes_by_a_new_agent_knows_its_turns)
 {
@@ -457,6 +480,7 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, tk_setup, tk_teardown);
 	tcase_add_test(tc, turns_that_are_told_late_count);
+	tcase_add_test(tc, turns_of_strangers_are_not_those_of_members);
 	tcase_add_test(tc, a_peer_that_comes_by_a_new_agent_knows_its_turns);
 	tcase_add_test(tc, a_round_that_somebody_knows_to_be_committed_is_committed);
 	tcase_add_loop_test(tc,

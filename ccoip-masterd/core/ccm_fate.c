@@ -193,11 +193,42 @@ static uint32_t voters_in(const struct ccm *m, const struct ccm_agent *a, const 
 	return n;
 }
 
+/* As a was told last. */
+static uint64_t losses_told(const struct ccm_agent *a, uint32_t group)
+{
+	const struct wm_world *w = &a->told->r.world;
+	uint32_t i;
+
+	for (i = 0; i < w->n; i++)
+		if (w->own[i].group == group)
+			return w->own[i].losses;
+	return UINT64_MAX;
+}
+
+/* The group had no more losses when the attempt started: whom the start was told had been told of
+ * those before. */
+static uint64_t losses_at_start(const struct ccm_group *g, uint64_t seq)
+{
+	uint64_t least = UINT64_MAX, n;
+	const struct ccm_seat *s;
+	struct ccm_raw *x;
+
+	DL_FOREACH2 (g->seats, s, next_g) {
+		if (!s->agent->told)
+			continue;
+		HASH_FIND(hh, s->agent->told->started, &seq, sizeof seq, x);
+		n = x ? losses_told(s->agent, g->id) : UINT64_MAX;
+		least = n < least ? n : least;
+	}
+	return least;
+}
+
 /* Calls fn for what the agents of v's group say of the attempt v without knowing that it started.
  */
 static void each_unstarted(struct ccm *m, struct ccm_group *g, const struct wm_op_vote *v,
 	void (*fn)(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, void *arg), void *arg)
 {
+	uint64_t losses = losses_at_start(g, v->seq);
 	struct ccm_seat *s;
 	struct ccm_raw *x;
 
@@ -205,7 +236,8 @@ static void each_unstarted(struct ccm *m, struct ccm_group *g, const struct wm_o
 		if (!s->agent->told)
 			continue;
 		DL_FOREACH (s->agent->told->ops, x)
-			if (x->vote.seq == 0 && !x->used && same_attempt(v, &x->vote))
+			if (x->vote.seq == 0 && !x->used && same_attempt(v, &x->vote) &&
+				x->vote.losses <= losses)
 				fn(m, s->agent, x, arg);
 	}
 }

@@ -178,6 +178,32 @@ START_TEST(who_has_not_heard_of_the_start_is_told)
 }
 END_TEST
 
+/* b and c were told that it was aborted, for a was away, and vote for the next one. */
+START_TEST(votes_after_a_loss_are_not_for_what_ran_before_it)
+{
+	size_t i;
+
+	expects(7);
+	for (i = 0; i < 3; i++)
+		tk.know[i].own.losses = i == 0 ? 4 : 5;
+	tk_all_come_back();
+	fk_know_losses(tk.h[1], 0, 5);
+	fk_know_losses(tk.h[2], 0, 5);
+	told(0, fk_offer(7, 1));
+	fk_report(tk.h[0], TK_SEQ, true);
+	fk_sync(&tk.p[1], fk_offer(7, 1));
+	fk_sync(&tk.p[2], fk_offer(7, 1));
+	tk_all_end();
+	tk_none_of(WM_OP_START);
+	ck_assert_uint_eq(fk_take(tk.h[0], WM_OP_ABORT)->u.op_abort.seq, TK_SEQ);
+	tk_none_of(WM_OP_ABORT);
+	fk_settle(&tk.f);
+	fk_sync(&tk.p[0], fk_offer(7, 1));
+	for (i = 0; i < 3; i++)
+		ck_assert_uint_gt(fk_take(tk.h[i], WM_OP_START)->u.op_start.seq, TK_SEQ);
+}
+END_TEST
+
 /* The last master died between two starts: the only one that has it begins now. */
 START_TEST(a_holder_may_hear_of_the_start_last)
 {
@@ -791,6 +817,7 @@ int main(void)
 	tcase_add_test(tc, what_runs_is_held_by_those_who_had_what_was_elected);
 	tcase_add_test(tc, losses_that_it_has_outlived_do_not_end_it);
 	tcase_add_loop_test(tc, who_has_not_heard_of_the_start_is_told, 0, 2);
+	tcase_add_test(tc, votes_after_a_loss_are_not_for_what_ran_before_it);
 	tcase_add_loop_test(tc, a_holder_may_hear_of_the_start_last, 0, 3);
 	tcase_add_loop_test(tc, a_mixture_is_one_for_the_next_master, 0, 2);
 	tcase_add_loop_test(tc, what_was_expected_at_the_start_counts, 0, 2);

@@ -674,6 +674,41 @@ static void drop_failed(struct ccm *m, struct ccm_group *g, uint64_t seq)
 	}
 }
 
+static bool has_heard(const struct ccm_told *t, uint64_t seq)
+{
+	struct ccm_raw *x;
+	uint32_t i;
+
+	HASH_FIND(hh, t->started, &seq, sizeof seq, x);
+	for (i = 0; !x && i < t->r.n_outcomes; i++)
+		if (t->r.outcomes[i].seq == seq)
+			return true;
+	return x != NULL;
+}
+
+/* Likewise, of agents that know the run: who has not heard of the start has not had its part. Those
+ * of epochs that e's agents do not know may have been admitted since, where these were put out. */
+static void drop_unheard(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
+{
+	uint64_t seq = e->raw->vote.seq, epoch = 0;
+	struct ccm_peer *p, *next;
+	const struct ccm_told *t;
+	struct ccm_seat *s;
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		ccm_at_least(&epoch, e[i].agent->told->r.epoch);
+	DL_FOREACH2 (g->seats, s, next_g) {
+		t = s->agent->told;
+		if (!t || !t->complete || cc_id_is_zero(&s->agent->hello.run_key) ||
+			t->r.epoch > epoch || has_heard(t, seq))
+			continue;
+		DL_FOREACH_SAFE (s->peers, p, next)
+			if (p->phase == CCM_PEER_ACCEPTED && !asks_for(p, seq))
+				ccm_peer_kick(m, p, WIRE_RANK_CONNECTION_LOST, "%s", CCM_WAS_LOST);
+	}
+}
+
 static bool was_done(const struct ccm *m, const struct ccm_group *g, uint64_t seq)
 {
 	const struct wm_outcome *x = known_outcome(m, g, seq);
@@ -689,8 +724,11 @@ static void drop_started(struct ccm *m, const struct entry *e, uint32_t n)
 
 	for (i = 0; i < n; i++)
 		voters += voters_in(m, e[i].agent, e[i].raw);
-	if (g && voters > 0 && (is_overtaken(g, v) || was_done(m, g, v->seq)))
-		drop_failed(m, g, v->seq);
+	if (!g || voters == 0 || !(is_overtaken(g, v) || was_done(m, g, v->seq)))
+		return;
+	drop_failed(m, g, v->seq);
+	if (v->is_sync)
+		drop_unheard(m, g, e, n);
 }
 
 static void drop_asked(struct ccm *m, const struct wm_op_query *q)

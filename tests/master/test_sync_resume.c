@@ -523,6 +523,38 @@ START_TEST(whom_the_end_has_left_out_is_kicked)
 }
 END_TEST
 
+/* c was put out, in silence, and has not even heard of the start. Is b there to make one too many?
+ */
+START_TEST(whom_the_end_has_left_out_is_kicked_though_it_has_not_heard_of_the_start)
+{
+	size_t i;
+
+	expects(7);
+	for (i = 0; i < 2; i++) {
+		tk.know[i].own = (struct wm_group_world){.world = 2, .losses = 2, .revision = 8};
+		tk.know[i].r.world.global = tk.know[i].r.world.largest = 2;
+		tk.know[i].r.world.version = 3;
+	}
+	tk.know[2].r.last_seq = TK_SEQ - 1;
+	tk_come_back(0);
+	if (_i)
+		tk_come_back(1);
+	tk_come_back(2);
+	for (i = 0; i < 1 + (size_t)_i; i++) {
+		told(i, fk_offer(7, 1));
+		fk_report(tk.h[i], TK_SEQ, true);
+		tk_end(i);
+	}
+	fk_sync(&tk.p[2], fk_offer(7, 1));
+	tk_end(2);
+	ck_assert(!fk_status(&tk.f).recovering);
+	ck_assert_uint_eq(fk_take(tk.h[2], WM_KICK)->u.kick.code, WIRE_RANK_CONNECTION_LOST);
+	ck_assert(!fk_present(&tk.p[2]));
+	for (i = 0; i < 1 + (size_t)_i; i++)
+		ck_assert_uint_eq(fk_take(tk.h[i], WM_OP_DONE)->u.op_done.revision, 7);
+}
+END_TEST
+
 /* The new world was told, the end was not: not even by the one who did not come back. */
 START_TEST(what_the_group_has_gone_beyond_is_done)
 {
@@ -830,6 +862,8 @@ int main(void)
 	tcase_add_loop_test(tc, what_one_knows_to_be_done_is_done_for_all, 0, 2);
 	tcase_add_loop_test(tc, whom_the_end_has_left_out_is_kicked_though_its_agent_died, 0, 2);
 	tcase_add_loop_test(tc, whom_the_end_has_left_out_is_kicked, 0, 3);
+	tcase_add_loop_test(
+		tc, whom_the_end_has_left_out_is_kicked_though_it_has_not_heard_of_the_start, 0, 2);
 	tcase_add_test(tc, what_the_group_has_gone_beyond_is_done);
 	tcase_add_test(tc, what_one_knows_to_have_failed_has_failed_for_all);
 	tcase_add_test(tc, it_fails_for_all_when_not_all_are_back);

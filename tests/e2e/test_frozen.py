@@ -5,11 +5,10 @@ in a PID namespace of its own, or sees no process of other users. It is counted 
 is seen to be stopped, and goes on if it runs again in time."""
 
 import contextlib
-import os
-import pathlib
 import signal
 import subprocess
 
+import cgroup
 import lib
 from lib import Failed, check, ids_of, judge
 
@@ -50,39 +49,27 @@ def stopped(peer):
         lib.wake(peer)
 
 
-class Freezer:
-    """A cgroup that can be frozen, of whichever version is there."""
+class Freezer(cgroup.Cgroup):
+    """A cgroup that can be frozen."""
 
     def __init__(self):
-        for root, self.file, self.frozen, self.thawed, self.events, self.done in (
-                ("freezer", "freezer.state", "FROZEN", "THAWED", "freezer.state", "FROZEN"),
-                ("unified", "cgroup.freeze", "1", "0", "cgroup.events", "frozen 1"),
-                (".", "cgroup.freeze", "1", "0", "cgroup.events", "frozen 1")):
-            self.home = pathlib.Path("/sys/fs/cgroup") / root
-            self.folder = self.home / f"{lib.PREFIX}-{os.getpid()}"
-            try:
-                self.folder.mkdir()
-            except OSError:
-                continue
-            if (self.folder / self.file).exists():
-                return
-            self.folder.rmdir()
-        raise OSError("no cgroup that can be frozen is ours to make")
+        super().__init__((("freezer", "freezer.state"),
+                          *((place, "cgroup.freeze") for place in cgroup.UNIFIED)))
+        self.frozen, self.thawed, self.events, self.done = (
+            ("FROZEN", "THAWED", "freezer.state", "FROZEN") if self.place == 0 else
+            ("1", "0", "cgroup.events", "frozen 1"))
 
     @contextlib.contextmanager
     def freeze(self, peer):
-        (self.folder / "cgroup.procs").write_text(str(peer.pid), "ascii")
-        (self.folder / self.file).write_text(self.frozen, "ascii")
+        self.take(peer.pid)
+        self.set(self.frozen)
         lib.until(lambda: self.done in (self.folder / self.events).read_text("ascii"),
                   "the cgroup does not freeze")
         try:
             yield
         finally:
-            (self.folder / self.file).write_text(self.thawed, "ascii")
-            (self.home / "cgroup.procs").write_text(str(peer.pid), "ascii")
-
-    def close(self):
-        self.folder.rmdir()
+            self.set(self.thawed)
+            self.let_go(peer.pid)
 
 
 # --------------------------------------------------------------------------------- scenes

@@ -12,12 +12,12 @@ import socket
 import subprocess
 import sys
 
+import cgroup
 import lib
 from lib import AGENT_UNAVAILABLE, OUT_OF_MEMORY, RANK_CONNECTION_LOST, SUCCESS, check
 
 INTERNAL_ERROR = 2
 
-PIDS = pathlib.Path("/sys/fs/cgroup/pids")
 SOON = 5  # seconds; nothing here waits for anybody
 
 
@@ -44,29 +44,24 @@ def names(answer, *words):
             and "pid " in answer["text"] and "on host " in answer["text"])
 
 
+def cgroup_for_processes():
+    """RLIMIT_NPROC does not bind root."""
+    return cgroup.limited("pids", "pids.max", "pids.max")
+
+
 def agent_without_threads():
-    """Of the cgroup's; RLIMIT_NPROC does not bind root."""
-    if not os.access(PIDS / "cgroup.procs", os.W_OK):
-        print("# no cgroup for processes: not tried")
-        return
-    group = PIDS / f"{lib.PREFIX}-{os.getpid()}"
-    with lib.Lab() as lab:
+    with cgroup_for_processes() as group, lib.Lab() as lab:
         lab.start_master()
         agent = lab.start_agent()
-        group.mkdir()
-        try:
-            (group / "cgroup.procs").write_text(str(agent.pid), "ascii")
-            (group / "pids.max").write_text("1", "ascii")
-            answer = first_failure(lab.start_peer(0))
-            check(names(answer, "pids.max", group.name, f"pcclagentd (pid {agent.pid})"),
-                  f"no threads for the agent: {answer['text']}", answer)
-            (group / "pids.max").write_text("max", "ascii")
-            peers = [lab.start_peer(k) for k in (1, 2)]
-            lib.form_run(peers)
-            check(True, "with threads it serves the next ones")
-        finally:
-            (PIDS / "cgroup.procs").write_text(str(agent.pid), "ascii")
-            group.rmdir()
+        group.take(agent.pid)
+        group.set(1)
+        answer = first_failure(lab.start_peer(0))
+        check(names(answer, "pids.max", group.folder.name, f"pcclagentd (pid {agent.pid})"),
+              f"no threads for the agent: {answer['text']}", answer)
+        group.set("max")
+        peers = [lab.start_peer(k) for k in (1, 2)]
+        lib.form_run(peers)
+        check(True, "with threads it serves the next ones")
         lab.check_alive()
 
 
@@ -96,48 +91,36 @@ def newcomer_without_descriptors(host):
 
 
 class Confined(lib.Loopback):
-    """The first host's agents are in a cgroup as soon as that is there."""
+    """What is started on the first host from now on is in the cgroup, if there is one."""
 
-    def __init__(self, group):
-        super().__init__(2)
-        self.group = group
+    group = None
 
     def command(self, host, args):
-        if host != 0 or not self.group.exists():
-            return args
-        return ["sh", "-c", f'echo $$ >{self.group}/cgroup.procs && exec "$@"', "sh", *args]
+        return self.group.inside(args) if host == 0 and self.group else args
 
 
 def agent_that_comes_back_without_threads(lasts):
     """It is not the master that is lost: who waits is told the limit, unless it is raised soon."""
-    if not os.access(PIDS / "cgroup.procs", os.W_OK):
-        return
-    group = PIDS / f"{lib.PREFIX}-{os.getpid()}"
     line = "reduce type=f32 op=sum count=1000 tag=1 retry=3"
-    with lib.Lab(hosts=Confined(group)) as lab:
+    with cgroup_for_processes() as group, lib.Lab(hosts=Confined(2)) as lab:
         lab.start()
         peers, old = lab.start_peers((0, 1)), lab.agents[0]
-        group.mkdir()
-        try:
-            (group / "pids.max").write_text("1", "ascii")
-            lab.drop(old)
-            peers[0].send(line)
-            agent = lab.start_agent(0, path=old.socket, admin=old.admin)
-            agent.await_log("no threads or descriptors")
-            peers[1].send(line)
-            if lasts:
-                answer = peers[0].read(2 * SOON)
-                check(names(answer, "pids.max", f"pcclagentd (pid {agent.pid})"),
-                      f"no threads for an agent that comes back: {answer['text']}", answer)
-                check(peers[1].read(2 * SOON)["code"] != SUCCESS, "and no call waits")
-            (group / "pids.max").write_text("max", "ascii")
-            if not lasts:
-                answers = [peer.read(2 * SOON) for peer in peers]
-                check(all(a["code"] == SUCCESS for a in answers), "with threads it goes on", answers)
-        finally:
-            for pid in (group / "cgroup.procs").read_text("ascii").split():
-                (PIDS / "cgroup.procs").write_text(pid, "ascii")
-            group.rmdir()
+        group.set(1)
+        lab.hosts.group = group
+        lab.drop(old)
+        peers[0].send(line)
+        agent = lab.start_agent(0, path=old.socket, admin=old.admin)
+        agent.await_log("no threads or descriptors")
+        peers[1].send(line)
+        if lasts:
+            answer = peers[0].read(2 * SOON)
+            check(names(answer, "pids.max", f"pcclagentd (pid {agent.pid})"),
+                  f"no threads for an agent that comes back: {answer['text']}", answer)
+            check(peers[1].read(2 * SOON)["code"] != SUCCESS, "and no call waits")
+        group.set("max")
+        if not lasts:
+            answers = [peer.read(2 * SOON) for peer in peers]
+            check(all(a["code"] == SUCCESS for a in answers), "with threads it goes on", answers)
         lab.check_alive()
 
 
@@ -237,27 +220,32 @@ def state_without_descriptors(host):
 
 
 def state_without_threads(host):
-    if not os.access(PIDS / "cgroup.procs", os.W_OK):
-        return
-    group = PIDS / f"{lib.PREFIX}-{os.getpid()}"
-    with lib.Lab(2) as lab:
+    with cgroup_for_processes() as group, lib.Lab(2) as lab:
         lab.start()
         peers, agent = state_peers(lab), lab.agents[host]
-        group.mkdir()
-        try:
-            (group / "cgroup.procs").write_text(str(agent.pid), "ascii")
-            (group / "pids.max").write_text("1", "ascii")
-            answers = synchronize(peers)
-            check(all_told(peers, answers, host, agent, "pids.max", group.name),
-                  f"no thread for host {host}'s agent: {answers[0]['text']}", answers)
-            (group / "pids.max").write_text("max", "ascii")
-            answers = synchronize(peers)
-            check(all(a["code"] == SUCCESS and a["check"] == "ok" for a in answers),
-                  "with threads the state is there", answers)
-        finally:
-            (PIDS / "cgroup.procs").write_text(str(agent.pid), "ascii")
-            group.rmdir()
+        group.take(agent.pid)
+        group.set(1)
+        answers = synchronize(peers)
+        check(all_told(peers, answers, host, agent, "pids.max", group.folder.name),
+              f"no thread for host {host}'s agent: {answers[0]['text']}", answers)
+        group.set("max")
+        answers = synchronize(peers)
+        check(all(a["code"] == SUCCESS and a["check"] == "ok" for a in answers),
+              "with threads the state is there", answers)
         lab.check_alive()
+
+
+def without_threads():
+    try:
+        cgroup_for_processes().close()
+    except OSError as error:
+        print(f"# no limit of threads: {error}")
+        return
+    agent_without_threads()
+    for lasts in (True, False):
+        agent_that_comes_back_without_threads(lasts)
+    for host in (0, 1):
+        state_without_threads(host)
 
 
 def process_without_descriptors():
@@ -384,21 +372,18 @@ def daemons_that_cannot_start():
 
 def no_process_can_be_made(lab):
     """An agent that is installed, and cannot be started: no word of installing it."""
-    if not os.access(PIDS / "cgroup.procs", os.W_OK):
-        return
-    group = PIDS / f"{lib.PREFIX}-{os.getpid()}"
-    group.mkdir()
-    peer = lab.start_peer(0, env={"PCCL_AGENTD": str(lib.AGENTD)})
     try:
-        (group / "cgroup.procs").write_text(str(peer.pid), "ascii")
-        (group / "pids.max").write_text("1", "ascii")
+        group = cgroup_for_processes()
+    except OSError:
+        return
+    peer = lab.start_peer(0, env={"PCCL_AGENTD": str(lib.AGENTD)})
+    with group:
+        group.take(peer.pid)
+        group.set(1)
         answer = first_failure(peer)
         check(names(answer, "pids.max", f"(pid {peer.pid})") and "install" not in answer["text"],
               f"no process can be made: {answer['text']}", answer)
-    finally:
-        peer.kill()
-        peer.process.wait()
-        group.rmdir()
+        lab.drop_peer(peer)
 
 
 def cannot_be_executed(lab):
@@ -479,15 +464,12 @@ def starting_an_agent():
 
 
 def test():
-    agent_without_threads()
-    for lasts in (True, False):
-        agent_that_comes_back_without_threads(lasts)
+    without_threads()
     agent_without_descriptors()
     strangers_hear_no_names()
     for host in (0, 1):
         newcomer_without_descriptors(host)
         state_without_descriptors(host)
-        state_without_threads(host)
     process_without_descriptors()
     process_without_address_space()
     result_without_address_space()

@@ -4,9 +4,9 @@
 a sentence that names who it was and which limit, and nobody's buffers change."""
 
 import os
-import pathlib
 import select
 
+import cgroup
 import lib
 from lib import SUCCESS, check, ids_of, judge
 
@@ -132,45 +132,15 @@ def without_proc():
         lab.check_alive()
 
 
-class Cgroup:
-    """A memory cgroup with a limit, of version 1 or 2, or None where none can be made."""
-
-    def __init__(self, limit):
-        self.folder = None
-        for base, file in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
-                           ("/sys/fs/cgroup", "memory.max")):
-            folder = pathlib.Path(base) / f"{lib.PREFIX}-{os.getpid()}"
-            try:
-                folder.mkdir()
-                (folder / file).write_text(str(limit), "ascii")
-            except OSError:
-                if folder.is_dir():
-                    folder.rmdir()
-                continue
-            self.folder = folder
-            return
-
-    def close(self):
-        if self.folder:
-            lib.until(lambda: not (self.folder / "cgroup.procs").read_text("ascii"),
-                      "the cgroup is not empty")
-            self.folder.rmdir()
-
-
 class Narrow(lib.Loopback):
     """The first host's agents are in a cgroup."""
 
-    def __init__(self, n_hosts, cgroup):
+    def __init__(self, n_hosts, group):
         super().__init__(n_hosts)
-        self.cgroup = cgroup
+        self.group = group
 
     def command(self, host, args):
-        if host != 0 or "pcclagentd" not in args[0]:
-            return args
-        return ["sh", "-c", f'echo $$ > {self.cgroup.folder}/cgroup.procs && exec "$@"', "sh", *args]
-
-    def close(self):
-        self.cgroup.close()
+        return self.group.inside(args) if host == 0 and "pcclagentd" in args[0] else args
 
 
 def dies_twice(lab, peers, line, start_agent, n=1):
@@ -197,12 +167,13 @@ def dies_twice(lab, peers, line, start_agent, n=1):
 def in_a_cgroup():
     """What the agent's cgroup has bounds what may be shared; where the operator says otherwise the
     kernel kills the agent, and the operation ends for all when that has happened twice."""
-    cgroup = Cgroup(64 << 20)
-    if not cgroup.folder:
-        print("# no test in a cgroup: none can be made")
+    try:
+        group = cgroup.limited("memory", "memory.limit_in_bytes", "memory.max", 64 << 20)
+    except OSError as error:
+        print(f"# no limit of memory: {error}")
         return
     line = "type=f32 op=sum count=31457280 place=in mem=shared"  # 120 MiB
-    with lib.Lab(hosts=Narrow(2, cgroup)) as lab:
+    with group, lib.Lab(hosts=Narrow(2, group)) as lab:
         lab.start()
         peers = lab.start_peers((0, 1))
         good, answers = all_told(peers, f"{MIB_48} place=out tag=1", OUT_OF_MEMORY, "host-0",

@@ -2,7 +2,7 @@
 # For ./dev soak.
 
 check_PROGRAMS += tests/soak/trainer
-tests_soak_trainer_SOURCES = tests/soak/trainer.c
+tests_soak_trainer_SOURCES = tests/soak/trainer.c tests/soak/trainer.h tests/soak/state.c
 tests_soak_trainer_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/libpccl-shim/include
 # What is started is what is killed.
 tests_soak_trainer_LDFLAGS = $(AM_LDFLAGS) -no-install

@@ -25,34 +25,48 @@ class Result:
 
 
 class Operations:
+    """And synchronizations, which are told apart by the step that they are part of."""
+
     def __init__(self, events):
         self.events = events
-        self.seen = collections.OrderedDict()  # (step, tag) -> {mask: [Result]}
-        self.completed = self.retried = 0
+        self.seen = collections.OrderedDict()  # name -> {result: [Result]}
+        self.completed = self.retried = self.synchronizations = 0
         self.last = {}  # slot -> (instant, mask) of its last operation
+        self.last_sync = {}  # slot -> instant of its last synchronization
         self.split = {}  # those of seen that have several results
         self.wrong = []
 
     def take(self, trainer, words):
-        key = (words["step"], words["tag"])
-        mask, began, end = int(words["mask"], 16), int(words["began"]), int(words["end"])
+        self.last[trainer.slot] = (int(words["end"]), int(words["mask"], 16))
+        self.completed += self.note(trainer, f"step {words['step']} tag {words['tag']}",
+                                    words["mask"], words)
+
+    def take_sync(self, trainer, words):
+        """All must have the same contents at the same revision."""
+        self.last_sync[trainer.slot] = int(words["end"])
+        self.synchronizations += self.note(trainer, f"the synchronization of step {words['step']}",
+                                           f"{words['state']} at revision {words['revision']}", words)
+
+    def note(self, trainer, key, value, words):
+        """Is it the first to say something of this one?"""
+        began, end = int(words["began"]), int(words["end"])
         results = self.seen.get(key)
-        if results is None:
+        first = results is None
+        if first:
             results = self.seen[key] = {}
-            self.completed += 1
             if len(self.seen) > KEPT:
                 self.seen.popitem(last=False)
-        results.setdefault(mask, []).append(Result(trainer, end))
+        results.setdefault(value, []).append(Result(trainer, end))
         trainer.last_began = max(trainer.last_began, began)
-        self.last[trainer.slot] = (end, mask)
         self.retried += int(words["lost"])
         if len(results) > 1 and key not in self.split:
             self.split[key] = results
-            first = min(r.end for of in results.values() for r in of)
-            if not self.events.any("master", first - BEFORE, first + AFTER):
+            earliest = min(r.end for of in results.values() for r in of)
+            if not self.events.any("master", earliest - BEFORE, earliest + AFTER):
                 self.blame(key, results)
         for split in self.split:
             self.compare(split, self.split[split])
+        return first
 
     def compare(self, key, results):
         """When the master dies while it tells of a success, and those who were told of it cannot be
@@ -62,7 +76,7 @@ class Operations:
             self.blame(key, results)
 
     def blame(self, key, results):
-        self.wrong.append(f"step {key[0]} tag {key[1]} has several results: " + ", ".join(
-            f"{mask:x} for trainers {[r.trainer.number for r in of]}, of whom "
+        self.wrong.append(f"{key} has several results: " + ", ".join(
+            f"{value} for trainers {[r.trainer.number for r in of]}, of whom "
             f"{[r.trainer.number for r in of if r.went_on]} went on"
-            for mask, of in results.items()))
+            for value, of in results.items()))

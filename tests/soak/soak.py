@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Trainers on three hosts reduce without a pause while trainers, agents, links and the master die
 and come back, connections become half open, and processes stand still. Trainers of a fourth host,
-which nobody reaches, repeat pcclConnect, and those of a fifth are short of memory. Every result is judged by who it says has contributed; no
-call may last longer than what happened meanwhile explains (bounds.py); no process may hold more and
-more, and in the end nothing may be left over (leaks.py).
+which nobody reaches, repeat pcclConnect, and those of a fifth are short of memory. Every result is
+judged by who it says has contributed, and the shared state, which they synchronize every few steps, by
+what it must have become; no call may last longer than what happened meanwhile explains (bounds.py); no
+process may hold more and more, and in the end nothing may be left over (leaks.py).
 
 usage: soak.py [--minutes M] [--seed S] [--json FILE]
 
@@ -50,6 +51,7 @@ CALM_BOUND = 25  # seconds until the veterans alone reduce, when all others have
 LEAVE_BOUND = 10  # seconds until a trainer that was told to leave has done so
 LOOK = 4.0  # seconds between two looks at all processes
 GIVING_BACK = 10  # seconds that a trainer has for it; a shim looks for an agent for 5
+AHEAD = 15  # seconds after a master's death in which a state may be one that nobody else knows of
 YOUNG = 70  # seconds after its start in which a master may give up the run that newcomers have founded there
 
 
@@ -176,6 +178,10 @@ class Soak:
             self.operations.take(trainer, words)
             if words["tag"] == "1":
                 self.recovery.operation(int(words["began"]), int(words["end"]))
+        elif answer["what"] == "sync":
+            words = dict(w.split("=", 1) for w in line.split()[1:])
+            self.operations.take_sync(trainer, words)
+            self.counts["states given to newcomers"] += int(words["got"])
         elif answer["what"] == "connect":
             trainer.connected = answer["code"] == lib.SUCCESS
             if trainer.connected:
@@ -195,6 +201,7 @@ class Soak:
                     file.writelines(f"{trainer.number} {x}\n" for x in list(trainer.said)[-12:])
             self.blame(self.lost_its_run(trainer, answer))
             self.blame(self.lacks_memory(trainer, answer))
+            self.blame(self.may_not_synchronize(trainer, answer))
         elif answer["what"] == "WRONG":
             self.wrong.append(f"trainer {trainer.number} on host {trainer.host}: {line}")
 
@@ -227,6 +234,18 @@ class Soak:
                 "failed on another host" in answer["text"] or trainer.host == POOR:
             return None
         return f"trainer {trainer.number} on host {trainer.host} lacks memory: {answer['text']}"
+
+    def may_not_synchronize(self, trainer, answer):
+        """A success that only one host was told of before the master died is no success for the others,
+        who offer that revision again."""
+        if answer["code"] != lib.INVALID_USAGE or answer["in"] != "pcclSynchronizeSharedState" or \
+                "wait for each other" in answer["text"]:
+            return None
+        if "REVISION_INCREMENT_VIOLATION" in answer["text"]:
+            self.counts["states that were ahead or lost"] += 1
+            if self.events.any("master", now() - AHEAD * S, now()):
+                return None
+        return f"trainer {trainer.number} on host {trainer.host} may not synchronize: {answer['text']}"
 
     def blame(self, sentence):
         if sentence:
@@ -516,7 +535,9 @@ class Soak:
     def veterans_alone(self, since):
         mask = sum(1 << 5 * slot for slot in self.trainers)
         return all(t.veteran and self.operations.last.get(slot, (0, 0)) > (since, 0)
-                   and self.operations.last[slot][1] == mask for slot, t in self.trainers.items())
+                   and self.operations.last[slot][1] == mask
+                   and self.operations.last_sync.get(slot, 0) > since
+                   for slot, t in self.trainers.items())
 
     def describe(self):
         return "; ".join(f"trainer {t.number} on host {t.host}, slot {t.slot}, "
@@ -572,7 +593,9 @@ def summary(soak, seconds):
     took = {kind: sorted(v) for kind, v in sorted(soak.recovery.took.items())}
     return {
         "seconds": round(seconds, 1), "seed": soak.seed,
-        "operations": soak.operations.completed, "retried": soak.operations.retried,
+        "operations": soak.operations.completed,
+        "synchronizations": soak.operations.synchronizations,
+        "retried": soak.operations.retried,
         "repeated_without_who_knew": len(soak.operations.split),
         "events": dict(sorted(soak.counts.items())), "errors": dict(sorted(soak.errors.items())),
         "longest_calls_s": soak.calls.longest, "held": soak.growth.summary(),
@@ -583,8 +606,8 @@ def summary(soak, seconds):
 
 
 def report(s):
-    print(f"# {s['operations']} operations completed in {s['seconds']:.0f} s, {s['retried']} calls "
-          f"repeated, {s['repeated_without_who_knew']} operations without those who knew of their "
+    print(f"# {s['operations']} operations and {s['synchronizations']} synchronizations completed in "
+          f"{s['seconds']:.0f} s, {s['retried']} calls repeated, {s['repeated_without_who_knew']} operations without those who knew of their "
           "success; " + ", ".join(f"{k}: {v}" for k, v in s["events"].items()))
     print("# errors that trainers saw: " + ", ".join(f"{k}: {v}" for k, v in s["errors"].items()))
     print(f"# {'recovery after':30} {'events':>7} {'median':>10} {'99 %':>10} {'max':>10}")
@@ -631,6 +654,10 @@ def main():
             if not soak.wrong and not soak.operations.wrong:
                 check(soak.operations.completed > 0, f"{soak.operations.completed} operations, "
                       "each with one result for all who were in it and went on")
+                check(soak.operations.synchronizations > 0,
+                      f"{soak.operations.synchronizations} synchronizations, each with one state")
+                given = soak.counts["states given to newcomers"]
+                check(given > 0, f"{given} newcomers have got the state")
                 soak.judge()
             found = summary(soak, seconds)
             report(found)

@@ -36,6 +36,12 @@ class Judge(unittest.TestCase):
             "step": str(step), "tag": "1", "mask": f"{mask:x}", "lost": "0",
             "began": str(self.begin + began * S), "end": str(self.begin + end * S)})
 
+    def says_sync(self, trainer, revision, state):
+        """At the end of step 5."""
+        self.operations.take_sync(trainer, {
+            "step": "5", "revision": str(revision), "state": state, "lost": "0",
+            "began": str(self.begin), "end": str(self.begin + S)})
+
     def differ(self, master_dies=True):
         if master_dies:
             self.events.begins("master")
@@ -47,6 +53,22 @@ class Judge(unittest.TestCase):
             self.says(trainer, 5, 0x7, 0, 1)
         self.assertEqual(self.operations.wrong, [])
         self.assertEqual(self.operations.completed, 1)
+
+    def test_one_state_is_right(self):
+        self.says_sync(self.one, 7, "ab")
+        self.says_sync(self.other, 7, "ab")
+        self.assertEqual(self.operations.wrong, [])
+        self.assertEqual(self.operations.synchronizations, 1)
+
+    def test_two_states_are_wrong(self):
+        self.says_sync(self.one, 7, "ab")
+        self.says_sync(self.other, 7, "cd")
+        self.assertIn("the synchronization of step 5", self.operations.wrong[0])
+
+    def test_two_revisions_are_wrong(self):
+        self.says_sync(self.one, 7, "ab")
+        self.says_sync(self.other, 8, "ab")
+        self.assertIn("ab at revision 8", self.operations.wrong[0])
 
     def test_two_results_are_wrong(self):
         self.differ(master_dies=False)

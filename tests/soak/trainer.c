@@ -20,6 +20,7 @@
  *
  *	connect begin=NS end=NS code=N text=...
  *	op step=N tag=N mask=HEX began=NS end=NS lost=N
+ *	sync step=N revision=N state=HEX began=NS end=NS lost=N got=0|1		state.c
  *	error code=N in=CALL text=...
  *	slow began=NS text=CALL		a call that lasts for SLOW_S by now
  *	slow began=NS end=NS text=CALL	it has returned
@@ -42,7 +43,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "pccl.h"
+#include "tests/soak/trainer.h"
 
 #define SLOTS     12u
 #define SLOT_BITS 5u
@@ -50,6 +51,7 @@
 #define COUNT_MAX (1u << 17)
 #define SPAN      (COUNT_MAX * sizeof(uint64_t))
 #define EXCHANGE  32u /* steps */
+#define SYNC      4u  /* steps */
 #define SLOW_S    1u
 #define AWAY_S    20u /* how long an agent may be away when a trainer starts */
 #define S_NS      UINT64_C(1000000000)
@@ -60,18 +62,19 @@ struct buffer {
 	bool in_place;
 };
 
-static pcclComm_t *comm;
+pcclComm_t *comm;
+uint64_t step;
 static pcclCommCreateParams_t params;
 static unsigned slot;
 static bool shut;
-static uint64_t serial, seed, step;
+static uint64_t serial, seed, *biases;
 static struct buffer buffers[BUFFERS];
 static const char *current_call;
 static uint64_t call_began;
 static char slow_line[128]; /* ready for the signal handler */
 static size_t slow_len;
 
-static uint64_t now(void)
+uint64_t now(void)
 {
 	struct timespec t;
 
@@ -79,7 +82,7 @@ static uint64_t now(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static uint64_t mix(uint64_t x)
+uint64_t mix(uint64_t x)
 {
 	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
 	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
@@ -111,7 +114,7 @@ static void on_alarm(int signo)
 	(void)!write(STDOUT_FILENO, slow_line, slow_len);
 }
 
-static void enter(const char *call)
+void enter(const char *call)
 {
 	current_call = call;
 	call_began = now();
@@ -120,7 +123,7 @@ static void enter(const char *call)
 	alarm(SLOW_S);
 }
 
-static pcclResult_t leave(pcclResult_t r)
+pcclResult_t leave(pcclResult_t r)
 {
 	uint64_t end = now();
 
@@ -133,7 +136,7 @@ static pcclResult_t leave(pcclResult_t r)
 	return r;
 }
 
-__attribute__((format(printf, 1, 2))) _Noreturn static void wrong(const char *fmt, ...)
+void wrong(const char *fmt, ...)
 {
 	va_list ap;
 
@@ -235,13 +238,13 @@ static pcclReduceDescriptor_t describe(uint64_t count, pcclRedOp_t op, uint64_t 
 
 /* ---- memory */
 
-static pcclResult_t shared_memory(uint64_t **ret)
+static pcclResult_t shared_memory(size_t bytes, uint64_t **ret)
 {
 	void *p = NULL;
 	pcclResult_t r;
 
 	enter("pcclMemAlloc");
-	r = leave(pcclMemAlloc(SPAN, &p));
+	r = leave(pcclMemAlloc(bytes, &p));
 	*ret = p;
 	return r;
 }
@@ -253,7 +256,7 @@ static pcclResult_t await_memory(pcclResult_t passing, uint64_t **ret)
 	uint64_t limit = now() + AWAY_S * S_NS;
 	pcclResult_t r;
 
-	while ((r = shared_memory(ret)) == passing && now() < limit)
+	while ((r = shared_memory(SPAN, ret)) == passing && now() < limit)
 		nanosleep(&pause, NULL);
 	return r;
 }
@@ -473,6 +476,8 @@ static void train(void)
 		r = agree_on_step();
 		if (r == pcclSuccess)
 			r = probe();
+		if (r == pcclSuccess && step % SYNC == 0)
+			r = state_synchronize();
 		if (r == pcclSuccess) {
 			if (step % EXCHANGE == 0)
 				exchange_memory();
@@ -487,14 +492,14 @@ static void train(void)
 
 /* ---- */
 
-static uint64_t *memory(bool shared)
+static uint64_t *memory(bool shared, size_t bytes)
 {
 	uint64_t *p = NULL;
 
 	if (!shared)
-		p = malloc(SPAN);
+		p = malloc(bytes);
 	else
-		(void)shared_memory(&p);
+		(void)shared_memory(bytes, &p);
 	if (!p)
 		exit(4);
 	return p;
@@ -508,9 +513,11 @@ static void make_buffers(void)
 		bool shared = k % 2;
 
 		b->in_place = k % 3 == 1;
-		b->send = memory(shared);
-		b->recv = b->in_place ? b->send : memory(shared);
+		b->send = memory(shared, SPAN);
+		b->recv = b->in_place ? b->send : memory(shared, SPAN);
 	}
+	biases = memory(true, STATE_BIASES * sizeof *biases);
+	state_make(serial, biases);
 }
 
 static uint64_t number(int argc, char **argv, const char *key)
@@ -548,6 +555,7 @@ static void another_communicator(void)
 {
 	pcclResult_t r;
 
+	state_communicator_ends();
 	enter("pcclDestroyCommunicator");
 	(void)leave(pcclDestroyCommunicator(comm));
 	enter("pcclCreateCommunicator");
@@ -577,6 +585,7 @@ static void give_back(void)
 		if (!buffers[k].in_place)
 			(void)pcclMemFree(buffers[k].recv);
 	}
+	(void)pcclMemFree(biases);
 }
 
 int main(int argc, char **argv)
@@ -609,6 +618,7 @@ int main(int argc, char **argv)
 			leave_at_once();
 		} else if (r == pcclSuccess) {
 			step = first_step();
+			state_joined();
 			train();
 		} else {
 			nanosleep(&pause, NULL);

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The trainer's shared state. All of its contents follow from one number, the seed, which is its
+ * first element: whoever has got it, in whole or in part, can be judged by it alone. After each
+ * success the seed and the contents become others, for all alike. So a member that goes on always
+ * offers what is right: it must get nothing, and a call that fails must leave it alone. Newcomers
+ * have a seed of their own and an old revision, and must get the state.
+ */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/soak/trainer.h"
+
+#define WEIGHTS 100003u /* 13 leaves, the last of which is not full */
+#define OWN     5000u
+
+enum { BIASES_AT, WEIGHTS_AT, OWN_AT, NOTHING_AT, TENSORS };
+
+static uint64_t weights[WEIGHTS], own[OWN], *biases;
+static pcclTensorInfo_t tensors[TENSORS];
+static pcclSharedState_t state = {.count = TENSORS, .infos = tensors};
+static uint64_t me, seed;
+static bool newcomer = true; /* nothing has succeeded at this place in the run */
+static bool torn;            /* something has been written that is no whole state */
+
+static uint64_t weight(uint64_t i)
+{
+	return mix(seed ^ i << 20);
+}
+
+static uint64_t bias(uint64_t i)
+{
+	return i ? mix(seed + i) : seed;
+}
+
+static void fill(void)
+{
+	for (uint64_t i = 0; i < STATE_BIASES; i++)
+		biases[i] = bias(i);
+	for (uint64_t i = 0; i < WEIGHTS; i++)
+		weights[i] = weight(i);
+}
+
+/* Contents that nobody else has, at a revision that counts only where there is no other. */
+static void begin_anew(void)
+{
+	state.revision = 0;
+	seed = mix(me);
+	torn = false;
+	fill();
+}
+
+void state_make(uint64_t serial, uint64_t *memory)
+{
+	biases = memory;
+	me = serial;
+	for (uint64_t i = 0; i < OWN; i++)
+		own[i] = mix(me ^ i);
+	tensors[BIASES_AT] = (pcclTensorInfo_t){
+		.name = "biases", .data = biases, .count = STATE_BIASES, .datatype = pcclUint64};
+	tensors[WEIGHTS_AT] = (pcclTensorInfo_t){
+		.name = "weights", .data = weights, .count = WEIGHTS, .datatype = pcclUint64};
+	tensors[OWN_AT] = (pcclTensorInfo_t){.name = "own",
+		.data = own,
+		.count = OWN,
+		.datatype = pcclUint64,
+		.allow_content_inequality = true};
+	tensors[NOTHING_AT] = (pcclTensorInfo_t){.name = "nothing", .datatype = pcclUint64};
+	begin_anew();
+}
+
+void state_joined(void)
+{
+	newcomer = true;
+}
+
+void state_communicator_ends(void)
+{
+	if (torn)
+		begin_anew();
+}
+
+/* The first element that does not follow from the seed, as a text; or NULL. */
+static const char *strange(void)
+{
+	static char text[64];
+
+	for (uint64_t i = 0; i < STATE_BIASES; i++)
+		if (biases[i] != bias(i)) {
+			snprintf(text, sizeof text, "element %" PRIu64 " of biases", i);
+			return text;
+		}
+	for (uint64_t i = 0; i < WEIGHTS; i++)
+		if (weights[i] != weight(i)) {
+			snprintf(text, sizeof text, "element %" PRIu64 " of weights", i);
+			return text;
+		}
+	return NULL;
+}
+
+static void check_own(void)
+{
+	for (uint64_t i = 0; i < OWN; i++)
+		if (own[i] != mix(me ^ i))
+			wrong("element %" PRIu64 " of what is each peer's own was changed", i);
+}
+
+static void check_failed(uint64_t offered)
+{
+	const char *where = strange();
+
+	if (state.revision != offered)
+		wrong("a call that failed changed revision %" PRIu64 " to %" PRIu64, offered,
+			state.revision);
+	if (where && !newcomer)
+		wrong("%s was changed by a call that failed, though a member had revision %" PRIu64,
+			where, offered);
+	torn |= where != NULL;
+}
+
+/* The last success was told here alone, and who knew of it died before the others heard it. */
+static bool is_ahead(void)
+{
+	return strstr(pcclGetLastError(), "REVISION_INCREMENT_VIOLATION: it offers") != NULL;
+}
+
+static void check_success(uint64_t offered)
+{
+	uint64_t had = seed;
+	const char *where;
+
+	seed = biases[0];
+	where = strange();
+	if (where)
+		wrong("%s is not of the state that element 0 is of", where);
+	if (!newcomer && (state.revision != offered || seed != had))
+		wrong("a member that went on with revision %" PRIu64 " (%016" PRIx64
+		      ") was given %" PRIu64 " (%016" PRIx64 ")",
+			offered, had, state.revision, seed);
+	torn = false;
+}
+
+static void advance(void)
+{
+	newcomer = false;
+	state.revision++;
+	seed = mix(seed + state.revision);
+	fill();
+}
+
+pcclResult_t state_synchronize(void)
+{
+	uint64_t began, offered = state.revision, had = seed;
+	unsigned lost = 0;
+	pcclResult_t r;
+
+	for (;; lost++) {
+		began = now();
+		enter("pcclSynchronizeSharedState");
+		r = leave(pcclSynchronizeSharedState(
+			comm, &state, PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR, NULL));
+		check_own();
+		if (r == pcclSuccess)
+			break;
+		check_failed(offered);
+		if (r == pcclInvalidUsage && is_ahead())
+			begin_anew();
+		if (r != pcclRankConnectionLost)
+			return r;
+	}
+	check_success(offered);
+	printf("sync step=%" PRIu64 " revision=%" PRIu64 " state=%016" PRIx64 " began=%" PRIu64
+	       " end=%" PRIu64 " lost=%u got=%d\n",
+		step, state.revision, seed, began, now(), lost, newcomer && seed != had);
+	advance();
+	return r;
+}

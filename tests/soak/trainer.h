@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the two halves of the trainer have of each other.
+ */
+#ifndef SOAK_TRAINER_H
+#define SOAK_TRAINER_H
+
+#include <stdint.h>
+
+#include "pccl.h"
+
+extern pcclComm_t *comm;
+extern uint64_t step;
+
+uint64_t now(void);
+uint64_t mix(uint64_t x);
+/* Around each call of the library. */
+void enter(const char *call);
+pcclResult_t leave(pcclResult_t r);
+__attribute__((format(printf, 1, 2))) _Noreturn void wrong(const char *fmt, ...);
+
+/* ---- state.c: the shared state */
+
+/* serial: of this trainer. biases: room for STATE_BIASES elements, the caller's. */
+#define STATE_BIASES 1000u
+void state_make(uint64_t serial, uint64_t *biases);
+/* A place in a run has been found: others may have gone on, or know better. */
+void state_joined(void);
+/* The communicator goes, and with it the memory of what has been written in part. */
+void state_communicator_ends(void);
+/* Synchronizes, again as long as peers are lost, and judges the outcome. */
+pcclResult_t state_synchronize(void);
+
+#endif

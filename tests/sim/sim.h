@@ -171,7 +171,7 @@ struct sim_master {
 	bool superseded;   /* a newer one has taken the run over */
 	bool greets;       /* agents have come to it */
 	bool knows;        /* one that has state of the run among them */
-	bool behind;       /* an older one has gone on meanwhile, and it does not know */
+	bool behind;       /* an older one has gone on, and it does not know */
 	bool unread;       /* what it wrote since a newer one has a copy of the journal */
 	bool begun;        /* it has done its first step */
 	uint64_t restored[SIM_GROUPS]; /* revisions that its journal expected when it started */

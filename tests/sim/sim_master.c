@@ -129,7 +129,9 @@ static void supersede(struct sim *s, struct sim_master *m)
 
 		if (i == m->no || !cc_id_eq(&x->id, &m->id))
 			continue;
-		m->behind |= !m->greets && i < m->no && x->worked > m->started && !m->knows;
+		/* Meanwhile, or before, with a journal that m has no copy of. */
+		m->behind |= !m->greets && i < m->no && !m->knows &&
+			     (x->worked > m->started || (x->unread && !x->superseded));
 		x->superseded |= x->alive && x->term <= m->term;
 		newer |= x->term > m->term;
 		as_new |= x->term == m->term;

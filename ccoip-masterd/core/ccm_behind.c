@@ -124,10 +124,10 @@ static bool has_state(const struct ccm_peer *p)
 	return !p->restarted && (!t || !t->complete || t->r.epoch > 0);
 }
 
-/* The run has had votes that p, whose agent has no state, was not in: every member is in each. */
+/* The run has had votes that p was not in: every member is in each. */
 static bool has_missed_votes(const struct ccm *m, const struct ccm_peer *p)
 {
-	return !m->restored && p->phase == CCM_PEER_ACCEPTED && !has_state(p) &&
+	return !m->restored && p->phase == CCM_PEER_ACCEPTED &&
 	       (is_overtaken(p->told_topo, m->topo_turn) ||
 		       is_overtaken(wire_pending_votes(p->told_pending),
 			       wire_pending_votes(m->pending_turn)));

@@ -163,12 +163,12 @@ void agt_sessions_tick(struct agt *a)
 
 uint64_t agt_comm_epoch(const struct agt_comm *c)
 {
-	return c->run->epoch > c->epoch ? c->run->epoch : c->epoch;
+	return c->counted && c->run->epoch > c->epoch ? c->run->epoch : c->epoch;
 }
 
 uint64_t agt_comm_wired(const struct agt_comm *c)
 {
-	return c->run->wired > c->wired ? c->run->wired : c->wired;
+	return c->counted && c->run->wired > c->wired ? c->run->wired : c->wired;
 }
 
 void agt_comm_attrs(const struct agt_comm *c, struct agt_attrs *ret)

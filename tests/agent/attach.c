@@ -309,6 +309,28 @@ static void next_master(void)
 	fx_from_master(f, 1, &m);
 }
 
+/* It may have been lost since. */
+START_TEST(who_comes_to_a_run_that_is_up_was_in_no_later_ring)
+{
+	const struct wm_join *j;
+
+	fx_session(f, 1, 1000);
+	fx_session(f, 2, 1000);
+	attach(1, 1, 0);
+	master_answers(1, true);
+	ring_of(20, &one);
+	attach(2, 2, 0);
+	j = &fx_msg(f, WM_JOIN, 0)->u.join;
+	ck_assert_uint_eq(j->epoch, 17);
+	ck_assert_uint_eq(j->wired, 16);
+	next_master();
+	j = &fx_msg(f, WM_JOIN, 0)->u.join;
+	ck_assert(fx_is(&j->peer, fx_id(1)));
+	ck_assert_uint_eq(j->epoch, 20);
+	ck_assert_uint_eq(j->wired, 20);
+}
+END_TEST
+
 START_TEST(a_master_that_dies_meanwhile_is_asked_again)
 {
 	fx_session(f, 1, 1000);
@@ -517,6 +539,7 @@ Suite *attach_suite(void)
 	tcase_add_test(t, outcomes_may_come_last);
 	tcase_add_test(t, who_is_a_member_again_waits_for_what_still_goes_on);
 	tcase_add_test(t, peers_come_back_one_by_one);
+	tcase_add_test(t, who_comes_to_a_run_that_is_up_was_in_no_later_ring);
 	tcase_add_test(t, who_is_too_late_is_told);
 	tcase_add_test(t, another_run_is_not_what_it_wants);
 	tcase_add_test(t, it_waits_for_its_master);

@@ -614,7 +614,7 @@ uint32_t ccm_ways_ms(const struct ccm *m)
  * wait for one that may well be in vain. */
 static uint32_t try_ms(const struct ccm *m)
 {
-	return m->cfg.bounds.ms[CC_BOUND_NEW_LINK] / 5 * 3 + ccm_ways_ms(m);
+	return CCM_TRY_MS(m->cfg.bounds.ms[CC_BOUND_NEW_LINK]) + ccm_ways_ms(m);
 }
 
 /* What a had the time to open has failed. */

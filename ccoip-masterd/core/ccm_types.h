@@ -34,7 +34,9 @@
 #define CCM_WAS_LOST        "the peer was declared lost by the master before: connect anew"
 #define CCM_FAILED_UNHEARD  "the operation failed on another host; the log of the master says why"
 #define CCM_BREAKS_MAX      3u /* of a pair's links, each amid an operation, in a row */
-#define CCM_RING_STEPS      100000u
+/* Of the time for any other new link. */
+#define CCM_TRY_MS(new_ms) ((new_ms) / 5 * 3)
+#define CCM_RING_STEPS     100000u
 #define CCM_ANSWERED_OTHERWISE                                                                     \
 	"the peer was told otherwise than the others whether peers are pending: connect anew"
 #define CCM_UNHEARD       (UINT64_C(1) << 20) /* numbers left out that others may have used */

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The numbers of pccl(7) as the code has them, for test_numbers.py: "limit ROW = N",
+ * "bound ROW = MS", and "words TEXT", which the page has to contain.
+ */
+#include <stdio.h>
+
+#include "ccoip-masterd/core/ccm_internal.h"
+#include "common/cc_bounds.h"
+#include "common/cc_sys.h"
+#include "libpccl-shim/backlog.h"
+#include "libpccl-shim/keeper.h"
+#include "pcclagentd/agentd.h"
+#include "pcclagentd/engine.h"
+#include "pcclagentd/state.h"
+#include "proto/shm_queue.h"
+#include "proto/wire_pb.h"
+#include "proto/wire_sync.h"
+
+static void limit(const char *row, uint64_t n)
+{
+	printf("limit %s = %ju\n", row, (uintmax_t)n);
+}
+
+static void bound(const char *row, uint64_t ms)
+{
+	printf("bound %s = %ju\n", row, (uintmax_t)ms);
+}
+
+static void limits(const struct agentd_config *agent, const struct ccm_config *master)
+{
+	limit("Bytes of an all-reduce", WIRE_COUNT_MAX);
+	limit("Bytes of a shared state", WIRE_STATE_MAX);
+	limit("Tensors of a shared state", WIRE_TENSORS_MAX);
+	limit("Bytes of a tensor's name", WIRE_TENSOR_NAME_MAX);
+	limit("Operations of one communicator at the same time", SHM_SLOTS - PCCL_SLOTS_KEPT);
+	limit("Streams of one link", WM_POOL_MAX);
+	limit("Addresses of one agent", WM_ADDRS_MAX);
+	limit("Processes of one user on one host", agent->sessions_per_user);
+	limit("Communicators of one user on one host", agent->comms_per_user);
+	limit("Peers of one group on one host", WM_PEERS_MAX);
+	limit("Groups with peers on one host", WM_RINGS_MAX);
+	limit("Peers of one run on one host", CCM_AGENT_PEERS_MAX);
+	limit("Peers of one run", master->max_peers);
+}
+
+static void bounds(const struct agentd_config *agent, const struct ccm_config *master)
+{
+	const uint32_t *ms = master->bounds.ms;
+
+	bound("Silent agent or master", master->timeout_ms);
+	bound("Link to a silent host", ms[CC_BOUND_LINK]);
+	bound("One silent stream of many", ms[CC_BOUND_STREAM]);
+	bound("Nothing is delivered", ms[CC_BOUND_STUCK]);
+	bound("New link", ms[CC_BOUND_NEW_LINK]);
+	bound("Round of new links", ms[CC_BOUND_ROUND]);
+	bound("New link after silence", CCM_TRY_MS(ms[CC_BOUND_NEW_LINK]));
+	bound("New stream of shared state", ms[CC_BOUND_ROUND]);
+	bound("Silent source of shared state", ms[CC_BOUND_STUCK]);
+	bound("Answer of such a source", STE_ANSWERS * ms[CC_BOUND_STREAM]);
+	bound("Source that does not begin", ms[CC_BOUND_STREAM]);
+	bound("Receiver that takes nothing", STE_STALLS * ms[CC_BOUND_STREAM]);
+	bound("Receiver that asks nothing", STE_UNASKED * ms[CC_BOUND_STREAM]);
+	bound("One address of a master", agent->place_timeout_ms);
+	bound("All addresses of a master", agent->connect_timeout_ms);
+	bound("Run without its master", agent->master_grace_ms);
+	bound("Peers without their agent", master->agent_grace_ms);
+	bound("Agents after a takeover", master->recovery_ms);
+	bound("Process that does not answer", agent->beat_timeout_ms);
+	bound("Stopped process", agent->stopped_timeout_ms);
+}
+
+static void words(const struct agentd_config *agent)
+{
+	printf("words PCCL_AGENT_GRACE_MS , %u seconds.\n", PCCL_GRACE_MS / 1000);
+	printf("words above half a second is added to the time, up to %u seconds.\n",
+		CC_WAY_MAX_MS / 1000);
+	_Static_assert(CC_WAY_MS == 500, "as the page says");
+	_Static_assert(CC_TCP_SIZES == 3, "as the page says");
+	_Static_assert(ENG_STUCK_TRIES == 3, "as the page says");
+	printf("words the kernel has repeated its packets three times.\n");
+	_Static_assert(CCM_BREAKS_MAX == 3, "as the page says");
+	printf("words A link that breaks amid three operations in a row\n");
+	printf("words TCP segments of %u,%03u bytes at most, and the one after that of %u.\n",
+		cc_tcp_sizes[1] / 1000, cc_tcp_sizes[1] % 1000, cc_tcp_sizes[2]);
+	printf("words three TCP ports, %u to %u by default.\n", agent->port_shared_state,
+		agent->port_benchmark);
+	printf("words the next free one of the %u above it.\n", AGENTD_PORT_BUMP);
+}
+
+int main(void)
+{
+	struct ccm *master = ccm_new(&(struct ccm_config){0});
+	struct agentd_config agent;
+
+	if (!master)
+		return 1;
+	agentd_config_init(&agent);
+	limits(&agent, &master->cfg);
+	bounds(&agent, &master->cfg);
+	words(&agent);
+	ccm_free(master);
+	return 0;
+}

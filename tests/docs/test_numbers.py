@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The limits and bounds that pccl(7) lists are those of the code (numbers.c), row by row, and the
+defaults that the daemons name in --help."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "tests/e2e"))
+import lib  # pylint: disable=wrong-import-position
+from lib import check  # pylint: disable=wrong-import-position
+
+PAGE = (TOP / "man/man7/pccl.7").read_text("utf-8")
+MACROS = r"\b(Er|Fl|Ev|No|Pc|Po|Sy|Va|Xr)\s"
+
+
+def table(section):
+    """Rows of the first table of a section: what, and the other cells."""
+    text = re.search(rf"^\.Sh {section}\n(.*?)^\.El", PAGE, re.M | re.S)[1]
+    rows = [line[4:].split(" Ta ") for line in text.splitlines() if line.startswith(".It ")]
+    return {re.sub(r" Po .*", "", row[0]): row[1:] for row in rows[1:]}
+
+
+def words():
+    """The text of the page without its macros."""
+    lines = (re.sub(r"^\.\w+ ?", "", line) for line in PAGE.splitlines())
+    return re.sub(r"\s+", " ", re.sub(MACROS, "", " ".join(lines)))
+
+
+def number(text):
+    """1,024 or 2^48."""
+    base, _, power = text.replace(",", "").partition("^")
+    return int(base) ** int(power or 1)
+
+
+def milliseconds(text):
+    return round(float(text.removesuffix(" s")) * 1000)
+
+
+def defaults():
+    """Of all options of the daemons that have a number for one."""
+    said = "".join(subprocess.run([daemon, "--help"], capture_output=True, text=True, check=True,
+                                  timeout=lib.WAIT).stdout for daemon in (lib.MASTERD, lib.AGENTD))
+    parts = re.split(r"^ +--(?=[a-z])", said, flags=re.M)
+    return {part.split()[0]: float(found[1]) for part in parts
+            if (found := re.search(r"\[([\d.]+)\]", part))}
+
+
+def test():
+    code = {"limit": {}, "bound": {}, "words": []}
+    program = lib.BUILD / "tests/docs/numbers"
+    for line in subprocess.run([program], capture_output=True, text=True, check=True,
+                               timeout=lib.WAIT).stdout.splitlines():
+        kind, _, rest = line.partition(" ")
+        if kind == "words":
+            code[kind].append(rest)
+        else:
+            row, _, value = rest.rpartition(" = ")
+            code[kind][row] = int(value)
+    limits = {row: number(cells[0]) for row, cells in table("LIMITS").items()}
+    bounds = table("LIVENESS")
+    for kind, page in (("limit", limits),
+                       ("bound", {row: milliseconds(cells[0]) for row, cells in bounds.items()})):
+        check(page.keys() == code[kind].keys(), f"a row for each {kind}",
+              page.keys() ^ code[kind].keys())
+        for row in page.keys() & code[kind].keys():
+            check(page[row] == code[kind][row], f"{kind}: {row}", (page[row], code[kind][row]))
+    usual = defaults()
+    for option in sorted({cells[1] for cells in bounds.values()}):
+        own = {milliseconds(cells[0]) for cells in bounds.values() if cells[1] == option}
+        scale = 1 if option.endswith("-ms") else 1000
+        check(usual.get(option, 0) * scale in own, f"--{option} has the default that a row names",
+              (usual.get(option), own))
+    text = words()
+    for sentence in code["words"]:
+        check(sentence in text, f"pccl(7): {sentence}")
+
+
+lib.run(test, 30)

@@ -9,9 +9,7 @@
 
 #include "ccoip-masterd/core/ccm_sync.h"
 
-/* So many numbers are left out: others may have used them. Masters that take over at the same time
- * leave different ones. */
-static uint64_t unheard(const struct ccm *m)
+uint64_t ccm_unheard(const struct ccm *m)
 {
 	return CCM_UNHEARD * (1 + (cc_hash(&m->born_run, sizeof m->born_run) & 0xffff));
 }
@@ -304,13 +302,13 @@ void ccm_conclude(struct ccm *m)
 	take_all(m);
 	/* The last master may have told numbers that nobody here has heard. */
 	ccm_at_least(&m->world_version, m->term << CCM_VERSION_SHIFT);
-	m->last_seq += unheard(m);
-	m->last_round += unheard(m);
+	m->last_seq += ccm_unheard(m);
+	m->last_round += ccm_unheard(m);
 	settle_members(m);
 	ccm_at_least(&m->epoch, m->peers_epoch);
 	if (m->n_accepted == 0) {
-		m->topo_turn += unheard(m);
-		m->pending_turn += unheard(m);
+		m->topo_turn += ccm_unheard(m);
+		m->pending_turn += ccm_unheard(m);
 	}
 	ccm_fate_judge(m);
 	rebuild_rings(m);
@@ -323,7 +321,7 @@ void ccm_conclude(struct ccm *m)
 	ccm_loss_announce(m);
 	ccm_fate_resolve(m);
 	lost_links(m);
-	m->epoch += unheard(m);
+	m->epoch += ccm_unheard(m);
 	HASH_ITER (hh, m->agents, a, tmp)
 		later_votes(m, a);
 	peer_votes(m);

@@ -216,6 +216,9 @@ void ccm_run_end_go_on(struct ccm *m);
 
 /* ccm_conclude.c */
 void ccm_conclude(struct ccm *m);
+/* So many numbers are left out: others may have used them. Masters that take over at the same time
+ * leave different ones. */
+uint64_t ccm_unheard(const struct ccm *m);
 /* Unless it is a number that no honest one says. */
 void ccm_at_least(uint64_t *v, uint64_t to);
 

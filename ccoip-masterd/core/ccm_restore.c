@@ -323,11 +323,14 @@ void ccm_restore_begin(struct ccm *m)
 	m->joins = m->n_unsaved = 0;
 	m->recovering = m->n_accepted > 0;
 	if (!m->recovering) {
-		m->epoch += CCM_UNHEARD;
-		m->last_seq += CCM_UNHEARD;
-		/* Agents remember answers that the journal does not have. */
-		m->topo_turn += CCM_UNHEARD;
-		m->pending_turn += CCM_UNHEARD;
+		/* Agents remember more than the journal has, and another master may read it, too.
+		 */
+		m->epoch += ccm_unheard(m);
+		m->last_seq += ccm_unheard(m);
+		m->last_round += ccm_unheard(m);
+		m->topo_turn += ccm_unheard(m);
+		m->pending_turn += ccm_unheard(m);
+		ccm_at_least(&m->world_version, m->term << CCM_VERSION_SHIFT);
 	}
 	if (writes(m))
 		write_run(m);

@@ -466,6 +466,33 @@ START_TEST(a_run_without_members_begins_anew)
 }
 END_TEST
 
+/* Two masters have read the same journal, and were at work one after the other. */
+START_TEST(a_run_that_begins_anew_twice_has_other_numbers)
+{
+	struct ccm_config another = next;
+	size_t i, len;
+	struct ccm_status one, other;
+	struct fk_peer x;
+
+	for (i = 0; i < 3; i++)
+		fk_leave(&p[i], WM_LEAVE_CLEAN);
+	len = f.journal_len;
+	restart();
+	x = fk_join(fk_host(&f, "d", "10.0.0.4"), 0);
+	fk_sync(&x, fk_offer(0, 1));
+	one = fk_status(&f);
+	another.run.b[0] = 7;
+	fk_restart(&f, &another, len);
+	x = fk_join(fk_host(&f, "e", "10.0.0.5"), 0);
+	fk_sync(&x, fk_offer(0, 2));
+	other = fk_status(&f);
+	ck_assert(cc_id_eq(&one.run, &other.run));
+	ck_assert_uint_ne(one.last_seq, other.last_seq);
+	ck_assert_uint_ne(one.epoch, other.epoch);
+	ck_assert_uint_ne(one.round, other.round);
+}
+END_TEST
+
 /* Its end was damaged, and nothing but the name of the run is left. */
 START_TEST(a_journal_without_members_is_none)
 {
@@ -698,6 +725,7 @@ int main(void)
 	tcase_add_test(tc, agents_know_better_than_an_old_journal);
 	tcase_add_test(tc, a_stale_master_forgets_the_run);
 	tcase_add_test(tc, a_run_without_members_begins_anew);
+	tcase_add_test(tc, a_run_that_begins_anew_twice_has_other_numbers);
 	tcase_add_test(tc, a_journal_without_members_is_none);
 	tcase_add_test(tc, no_journal_no_records);
 	tcase_add_test(tc, revisions_are_in_the_journal);

@@ -319,8 +319,8 @@ static bool was_in_use(const struct sim *s, const struct sim_peer *p, const stru
 }
 
 /* Members of the first run are told that the master has another one: not if it has founded that, or
- * has theirs. One whose run a newer master has taken over has none to give: that one cannot know
- * how the run began. */
+ * has theirs, and does not stand still. One whose run a newer master has taken over has none to
+ * give: that one cannot know how the run began. */
 static void check_forsaken(struct sim *s, const struct sim_peer *p, const char *text)
 {
 	unsigned i;
@@ -330,7 +330,8 @@ static void check_forsaken(struct sim *s, const struct sim_peer *p, const char *
 		return;
 	for (i = 1; i < s->n_masters; i++)
 		if (s->masters[i].alive && !s->masters[i].superseded &&
-			(cc_id_eq(&s->masters[i].id, &p->run) ||
+			((cc_id_eq(&s->masters[i].id, &p->run) &&
+				 s->masters[i].frozen_until <= s->now) ||
 				(cc_id_eq(&s->masters[i].id, &s->masters[i].born) &&
 					!was_in_use(s, p, &s->masters[i]))))
 			sim_fail(s, "p%u: its run goes on, or could, and it loses it: %s", p->no,

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Ports of masters that the kernel gives to outgoing connections: an agent that looks for its master there
-is not connected with itself, and masters and agents get their ports once these are free. A master that is started after
-pcclConnect was called is found."""
+is not connected with itself, whether it has members or not, and masters and agents get their ports once
+these are free. A master that is started after pcclConnect was called is found."""
 
+import contextlib
 import re
+import select
+import signal
 import subprocess
 import sys
 
@@ -22,6 +25,18 @@ sys.stdin.readline()
 s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 """
 
+WATCH = """
+import socket
+s = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800))
+s.bind(("lo", 0))
+print("ready", flush=True)
+while True:
+    ip = s.recv(65536)
+    tcp = ip[(ip[0] & 15) * 4:]
+    if ip[9] == 6 and ip[12:16] == ip[16:20] and tcp[:2] == tcp[2:4] and tcp[13] & 0x12 == 0x12:
+        print("to itself", flush=True)
+"""
+
 
 def started_late():
     """The master is started while pcclConnect waits for it."""
@@ -36,21 +51,74 @@ def started_late():
         check(answer["code"] == SUCCESS, "pcclConnect waits for a master that is being started", answer)
 
 
+def give_ports(hosts, first, last):
+    """These are those that outgoing connections of host 0 get."""
+    subprocess.run(hosts.command(0, ["sysctl", "-qw", f"net.ipv4.ip_local_port_range={first} {last}"]),
+                   check=True)
+
+
+@contextlib.contextmanager
+def watch(hosts):
+    """Says each connection of host 0 that leads to itself."""
+    watcher = subprocess.Popen(hosts.command(0, [sys.executable, "-c", WATCH]), stdout=subprocess.PIPE,
+                               bufsize=0)
+    try:
+        watcher.stdout.readline()
+        yield lambda: select.select([watcher.stdout], [], [], lib.WAIT)[0] and watcher.stdout.readline()
+    finally:
+        watcher.kill()
+        watcher.communicate()
+
+
 def led_to_itself(hosts):
     """Every outgoing connection of host 0 gets the port of the master that is not there yet."""
-    with lib.Lab(hosts=hosts) as lab:
-        subprocess.run(hosts.command(0, ["sysctl", "-qw",
-                                         f"net.ipv4.ip_local_port_range={PORT} {PORT}"]), check=True)
+    with lib.Lab(hosts=hosts) as lab, watch(hosts) as to_itself:
+        give_ports(hosts, PORT, PORT)
         lab.start_agent(0)
         peer = lab.start_peer(0, master=f"{hosts.address(0)}:{PORT}")
         peer.send("create", "connect")
         peer.read()
+        check(to_itself(), "a connection to a port of its own host leads to itself")
         lab.start_master(port=PORT)
-        subprocess.run(hosts.command(0, ["sysctl", "-qw",
-                                         "net.ipv4.ip_local_port_range=40000 50000"]), check=True)
+        give_ports(hosts, 40000, 50000)
         answer = peer.read()
         check(answer["code"] == SUCCESS, "an agent that looks for a master on its own host is not "
               "connected with itself", answer)
+        lab.check_alive()
+
+
+def die_and_leave_nothing(lab):
+    """The master has not read all when it dies, so its connections are reset. With those that end in
+    order its port is nobody else's for a minute."""
+    lab.master.process.send_signal(signal.SIGSTOP)
+    lib.until(lambda: all(int(words[4].split(":")[1], 16) for words in lab.master.sockets("01")),
+              "nothing is sent to the master")
+    lab.drop(lab.master)
+
+
+def member_is_led_to_itself(hosts):
+    """The same, of an agent with a member whose master dies: the connection that leads to itself is an
+    attempt that has failed, and the next master gets its port."""
+    line = "reduce type=f32 op=sum count=1000 ids=0,1 verify=1"
+    with lib.Lab(hosts=hosts) as lab, watch(hosts) as to_itself:
+        lab.start_master(port=PORT)
+        for host in (0, 1):
+            lab.start_agent(host)
+        peers = lab.start_peers((0, 1))
+        give_ports(hosts, PORT, PORT)
+        die_and_leave_nothing(lab)
+        check(all(to_itself() for _ in range(3)), "so do those of an agent whose master has died")
+        for peer in peers:
+            peer.send(f"{line} tag=1")
+        lab.start_master(port=PORT)
+        give_ports(hosts, 40000, 50000)
+        wrong = lib.judge([peer.read() for peer in peers])
+        check(not wrong, "a member whose agent was led to itself goes on with the next master", wrong)
+        status = lib.ask("--master", lab.master, "status")[0]
+        check([status[k] for k in ("accepted", "losses", "kicks")] == [2, 0, 0],
+              "nobody has lost its place", status)
+        wrong = lib.judge(lib.together(peers, f"{line} tag=2"))
+        check(not wrong, "and all go on", wrong)
         lab.check_alive()
 
 
@@ -103,7 +171,7 @@ def port_is_held(hosts):
 
 def test():
     started_late()
-    for case in (led_to_itself, port_is_held, port_of_agent_is_held):
+    for case in (led_to_itself, member_is_led_to_itself, port_is_held, port_of_agent_is_held):
         hosts = lib.make_namespaces(2)
         if hosts:
             case(hosts)

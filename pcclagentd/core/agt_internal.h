@@ -143,6 +143,13 @@ struct agt_elected {
 	struct wm_digest keys, content;
 };
 
+#define AGT_LOSSES_MAX 16u /* of a group: calls that are later see that of the first one */
+/* What the master told of a group with the loss that raised its losses to so many. */
+struct agt_loss {
+	uint64_t losses;
+	struct wire_world world;
+};
+
 /* One attempt. Of each key a run has at most one that collects and at most one that is voting,
  * running or reported; others may still be cancelling. */
 struct agt_op {
@@ -182,8 +189,7 @@ struct agt_op {
 	uint32_t world;
 	struct cc_id next, prev;
 	uint64_t tx_bytes, rx_bytes;
-	struct wire_world at_end; /* CANCELLING: when that was decided, and */
-	uint64_t losses_at_end;   /* of its group then */
+	struct agt_loss at_end; /* CANCELLING: when that was decided */
 	uint32_t n, cap;
 	struct agt_op_member *members;
 	bool unhashed;
@@ -201,11 +207,12 @@ struct agt_grant {
 /* A peer group of a run with local peers. */
 struct agt_group {
 	uint32_t group;
-	uint32_t users;            /* comms joining, registered, accepted */
-	uint32_t accepted;         /* of them */
-	uint32_t world;            /* accepted peers everywhere */
-	uint64_t losses;           /* as the master counts them: goes with each vote */
-	struct wire_world at_loss; /* as told with these: what the calls that they end see */
+	uint32_t users;                       /* comms joining, registered, accepted */
+	uint32_t accepted;                    /* of them */
+	uint32_t world;                       /* accepted peers everywhere */
+	uint64_t losses;                      /* as the master counts them: goes with each vote */
+	struct agt_loss lost[AGT_LOSSES_MAX]; /* the last ones, oldest first */
+	uint32_t n_lost;
 	uint64_t revision;         /* of shared state, that is expected next; 0: any */
 	char loss[WM_TEXT_MAX];    /* the last one, or "" */
 	char stopped[WM_TEXT_MAX]; /* peers whose processes are, as the master says, or "" */
@@ -603,8 +610,9 @@ bool agt_round_prepared(const struct agt_run *r, const struct cc_id *peer);
 void agt_world_told(struct agt *a, struct agt_run *r, const struct wm_world *w);
 /* As the master told last, for the peers of g. */
 struct wire_world agt_world_of(const struct agt_run *r, const struct agt_group *g);
-/* As a call sees it that was made with `losses` and ends with `code` now. */
-struct wire_world agt_world_after(
+/* What a call knows that was made with `losses` and ends with `code` now: of the first loss since,
+ * which ends it for all members. */
+struct agt_loss agt_world_after(
 	const struct agt_run *r, const struct agt_group *g, uint64_t losses, uint32_t code);
 void agt_link_event(struct agt *a, const struct agt_event *ev);
 bool agt_link_is_up(struct agt_run *r, const struct cc_id *peer);

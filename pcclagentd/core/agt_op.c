@@ -122,7 +122,9 @@ static uint64_t losses_told(
 		return 0;
 	if (!v || v->code != WIRE_RANK_CONNECTION_LOST)
 		return o->losses;
-	return o->state == AGT_OP_CANCELLING ? o->losses_at_end : c->grp->losses;
+	if (o->state == AGT_OP_CANCELLING)
+		return o->at_end.losses;
+	return agt_world_after(c->run, c->grp, o->losses, v->code).losses;
 }
 
 /* v: NULL is success. What tensors were read or written is told in any case. */
@@ -156,7 +158,7 @@ void agt_op_complete(
 	fill_done(o, m, v, &done);
 	done.losses = losses_told(o, c, v);
 	if (o->state == AGT_OP_CANCELLING && c->run == o->run)
-		done.after = o->at_end;
+		done.after = o->at_end.world;
 	else if (c->run == o->run)
 		agt_comm_world_after(c, o->losses, done.code, &done.after);
 	c->slots[m->sub.slot] = NULL;
@@ -211,11 +213,9 @@ void agt_op_cancel(struct agt *a, struct agt_op *o)
 {
 	const struct agt_group *g = agt_group_find(o->run, o->key.group);
 
-	if (g) {
+	if (g)
 		o->at_end = agt_world_after(
 			o->run, g, o->losses, o->won ? WIRE_SUCCESS : o->verdict.code);
-		o->losses_at_end = g->losses;
-	}
 	emit_seq(a, o, AGT_ACT_XFER_CANCEL, AGT_ACT_SYNC_CANCEL);
 	HASH_DELETE(hh_key, o->run->active, o);
 	agt_op_set_state(a, o, AGT_OP_CANCELLING);

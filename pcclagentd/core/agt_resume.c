@@ -214,6 +214,11 @@ static int fill_outcomes(const struct agt_run *r, struct wm_resume *m)
 	return 0;
 }
 
+static struct wire_world last_loss(const struct agt_group *g)
+{
+	return g->n_lost ? g->lost[g->n_lost - 1].world : (struct wire_world){.version = 0};
+}
+
 static int fill_groups(const struct agt_run *r, struct wm_resume *m)
 {
 	uint32_t n = HASH_COUNT(r->groups);
@@ -232,7 +237,7 @@ static int fill_groups(const struct agt_run *r, struct wm_resume *m)
 		m->world.own[m->world.n++] = (struct wm_group_world){.group = g->group,
 			.world = g->world,
 			.losses = g->losses,
-			.at_loss = g->at_loss,
+			.at_loss = last_loss(g),
 			.revision = g->revision};
 		if (g->has_ring)
 			m->places[m->n_places++] =

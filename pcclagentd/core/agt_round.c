@@ -521,8 +521,22 @@ struct wire_world agt_world_of(const struct agt_run *r, const struct agt_group *
 		.largest = r->world.largest};
 }
 
+/* at_loss: what the others were told with it, or of version 0. */
+static void loss_add(struct agt_group *g, uint64_t losses, const struct wire_world *at_loss)
+{
+	if (losses < g->losses) /* another master counts anew */
+		g->n_lost = 0;
+	if (losses != g->losses || g->n_lost == 0) {
+		if (g->n_lost == AGT_LOSSES_MAX)
+			memmove(g->lost, g->lost + 1, --g->n_lost * sizeof *g->lost);
+		g->n_lost++;
+	}
+	g->lost[g->n_lost - 1] = (struct agt_loss){losses, *at_loss};
+}
+
 static void world_set(struct agt *a, struct agt_run *r, const struct wm_world *w)
 {
+	struct wire_world at_loss;
 	struct agt_group *g;
 	uint32_t i;
 
@@ -538,10 +552,11 @@ static void world_set(struct agt *a, struct agt_run *r, const struct wm_world *w
 		g->world = w->own[i].world;
 		if (g->losses != w->own[i].losses) /* others may have begun before it */
 			agt_ahead_forget(a, r, g);
+		at_loss = agt_world_of(r, g);
 		if (w->own[i].at_loss.version)
-			g->at_loss = w->own[i].at_loss;
+			loss_add(g, w->own[i].losses, &w->own[i].at_loss);
 		else if (g->losses != w->own[i].losses)
-			g->at_loss = agt_world_of(r, g);
+			loss_add(g, w->own[i].losses, &at_loss);
 		g->losses = w->own[i].losses;
 		g->revision = w->own[i].revision;
 		memcpy(g->loss, w->own[i].loss, sizeof g->loss);
@@ -600,11 +615,15 @@ void agt_round_commit(struct agt *a, struct agt_run *r, const struct wm_commit *
 		committed(a, c, m);
 }
 
-struct wire_world agt_world_after(
+struct agt_loss agt_world_after(
 	const struct agt_run *r, const struct agt_group *g, uint64_t losses, uint32_t code)
 {
-	return code == WIRE_RANK_CONNECTION_LOST && losses < g->losses ? g->at_loss
-								       : agt_world_of(r, g);
+	uint32_t i;
+
+	for (i = 0; code == WIRE_RANK_CONNECTION_LOST && i < g->n_lost; i++)
+		if (losses < g->lost[i].losses)
+			return g->lost[i];
+	return (struct agt_loss){g->losses, agt_world_of(r, g)};
 }
 
 /* What attempts end with that are aborted next, the peers know already if this agent dies then. */

@@ -207,7 +207,7 @@ void agt_comm_world_after(
 	const struct agt_comm *c, uint64_t losses, uint32_t code, struct wire_world *ret)
 {
 	if (c->state == AGT_COMM_ACCEPTED)
-		*ret = agt_world_after(c->run, c->grp, losses, code);
+		*ret = agt_world_after(c->run, c->grp, losses, code).world;
 	else
 		*ret = (struct wire_world){.version = 0};
 }

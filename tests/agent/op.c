@@ -250,6 +250,27 @@ START_TEST(the_world_is_that_of_the_end_for_all)
 }
 END_TEST
 
+/* A vote was long under way: what it is answered with comes after the next loss. */
+START_TEST(a_late_end_tells_of_the_world_of_its_loss)
+{
+	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 4, .n = 1, .members = {1}};
+
+	fx_group(f, 1, 2, comms);
+	fx_world(f, 1, &ring, 1);
+	fx_submit(f, comms[0], 5, 5, 8);
+	fx_op_start(f, 1, 7, 5, 1);
+	for (ring.losses = 1; ring.losses <= 2; ring.losses++) {
+		ring.world = 4 - (uint32_t)ring.losses;
+		fx_world(f, 1, &ring, 1);
+	}
+	fx_op_abort(f, 1, 7, 5, 1);
+	fx_xfer(f, AGT_EV_XFER_CANCELLED, 1, 1, 0);
+	ck_assert_uint_eq(told(0)->version, f->version - 1);
+	ck_assert_uint_eq(told(0)->group, 3);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 0)->u.done.losses, 1);
+}
+END_TEST
+
 /* Somebody else of the group goes after the loss, before the call is made that the loss ends: it
  * sees what those see who have called in time. */
 START_TEST(a_late_call_sees_the_world_of_its_loss)
@@ -623,6 +644,7 @@ Suite *op_suite(void)
 	tcase_add_test(t, other_parameters_vote_by_themselves);
 	tcase_add_test(t, success_for_all_members_at_once);
 	tcase_add_test(t, the_world_is_that_of_the_end_for_all);
+	tcase_add_test(t, a_late_end_tells_of_the_world_of_its_loss);
 	tcase_add_test(t, a_late_call_sees_the_world_of_its_loss);
 	tcase_add_test(t, a_loss_ends_what_is_being_collected);
 	tcase_add_test(t, a_loss_ends_what_is_called_before_it_is_known);

@@ -170,6 +170,33 @@ def test_masters_are_read_again(folder):
         assert a.end() == 0
 
 
+def test_a_file_with_a_typing_error_is_not_read_again(folder):
+    """Whatever section it is in, and though the masters in the file are others."""
+    path = os.path.join(folder, "typing.conf")
+
+    def write(text):
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+
+    with Master(folder, "--listen", "127.0.0.1:0") as m:
+        write(f"[masters]\n127.0.0.1:1 = {m.addresses[0]}\n")
+        with Agent(folder, "--config", path) as a:
+            for text, line, key in (("[agent]\np2p_prot = 5\n", 2, "p2p_prot"),
+                                    ("[agent]\n\np2p_port = here\n", 3, "p2p_port"),
+                                    ("[agnet]\np2p_port = 5\n", 2, "agnet")):
+                write(f"{text}[masters]\n127.0.0.1:1 = 127.0.0.1:2\n")
+                a.process.send_signal(signal.SIGHUP)
+                a.await_line(f"{path}: .*{key}")
+                a.await_line(f"{path}: line {line} is wrong")
+                a.await_line("stay as they were")
+                r = run(Agent.program, "--config", path)
+                assert r.returncode == 78 and key in r.stderr, r
+            with Trainer(a, "127.0.0.1:1"):
+                row = a.await_row("status", "runs", lambda r: r["state"] == "up")
+                assert row["at"] == m.addresses[0], row
+            assert a.end() == 0
+
+
 def test_stopped_process_is_named(folder):
     with Master(folder, "--listen", "127.0.0.1:0") as m, Agent(folder) as a, \
             Trainer(a, m.addresses[0]) as trainer:

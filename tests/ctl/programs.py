@@ -308,6 +308,8 @@ def test_config(folder):
     assert r.returncode == 78 and "round_timeout_ms is 6000: it must be 7000" in r.stderr, r
     r = run(MASTERD, "--config", path + ".missing")
     assert r.returncode == 66 and path + ".missing" in r.stderr
+    r = run(MASTERD, "--config", folder)
+    assert r.returncode == 66 and f"cannot read {folder}: it is a folder" in r.stderr, r
 
 
 def test_notifies_systemd(folder):

@@ -149,6 +149,20 @@ def wrong_configuration(lab, host):
     check("there is no setting" in host.journal(AGENT), "the journal names it")
 
 
+def wrong_configuration_of_master(lab, host):
+    conf = lab.build["sysconfdir"] + "/pccl/ccoip-masterd.conf"
+    host.run("sh", "-c", f"cp {conf} /run/right && printf '[master]\nlog_levle = info\n' >>{conf}")
+    host.run("systemctl", "restart", MASTER, check=False)
+    wait_until(lambda: host.show(MASTER, "ActiveState") == "failed", "the end of the master")
+    check(service(host, MASTER, "ExecMainStatus", "NRestarts") == ["78", "0"],
+          "a typing error in the master's configuration stops it, and it is not started again",
+          service(host, MASTER, "ExecMainStatus", "NRestarts"))
+    check("log_levle" in host.journal(MASTER), "the journal names the setting")
+    host.run("cp", "/run/right", conf)
+    host.run("systemctl", "restart", MASTER)
+    check_sums([lab.peer(host), lab.peer(host)], "and peers are served once it is corrected")
+
+
 def admin_access(lab, host):
     group = host.run("getent", "group", "pccl").stdout.split(":")[2]
     for unit, option in ((AGENT, "--agent"), (MASTER, "--master")):
@@ -246,6 +260,7 @@ def scenarios(lab, one, two):
     watchdog_bites(lab, two, one, address)
     killed(lab, one)
     wrong_configuration(lab, one)
+    wrong_configuration_of_master(lab, one)
     stopped(lab, one)
     journals((one, two))
 

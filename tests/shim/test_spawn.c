@@ -209,6 +209,26 @@ START_TEST(a_long_log_is_begun_anew)
 }
 END_TEST
 
+/* By the names of PCCL 1.0; test_master.c has the others. */
+START_TEST(the_log_level_is_passed_on)
+{
+	static const char *const levels[][2] = {{"DEBUG", " --log-level debug"},
+		{"WARN", " --log-level warning"}, {"FATAL", " --log-level err"}, {"", ""}};
+	char text[512], expected[256];
+	void *p;
+
+	setenv("PCCL_LOG_LEVEL", levels[_i][0], 1);
+	fx_assert_succeeds(pcclMemAlloc(1, &p));
+	fx_assert_succeeds(pcclMemFree(p));
+	unsetenv("PCCL_LOG_LEVEL");
+	snprintf(expected, sizeof expected,
+		"--private --listen-fd 3 --socket %s/agent.sock%s fds 0 1 2 3\n", private_dir,
+		levels[_i][1]);
+	read_file(starts, text, sizeof text);
+	ck_assert_str_eq(text, expected);
+}
+END_TEST
+
 START_TEST(spawning_can_be_forbidden)
 {
 	char text[1024];
@@ -342,6 +362,7 @@ int main(void)
 	tcase_add_test(tc, processes_race);
 	tcase_add_test(tc, a_stale_socket_is_replaced);
 	tcase_add_test(tc, a_long_log_is_begun_anew);
+	tcase_add_loop_test(tc, the_log_level_is_passed_on, 0, 4);
 	tcase_add_test(tc, spawning_can_be_forbidden);
 	tcase_add_test(tc, a_named_socket_starts_nothing);
 	tcase_add_test(tc, agents_that_do_not_start);

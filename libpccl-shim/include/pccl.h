@@ -724,7 +724,7 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescri
  *
  * pcclInvalidArgument     also: a name is NULL, empty, longer than 1,024 bytes or there twice, a
  *                         type or count is out of range; the sentence names the tensor. Nothing was
- *                         changed, and the others wait still
+ *                         changed, and the call ends so for all peers of the group
  * pcclInvalidUsage        the peer was removed from the run: its revision is ahead of the group's
  *                         (REVISION_INCREMENT_VIOLATION); its tensors differ in name, type, count
  *                         or flag from the elected ones, or its hash type does; peers enforce what

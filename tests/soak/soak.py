@@ -607,8 +607,9 @@ def summary(soak, seconds):
 
 def report(s):
     print(f"# {s['operations']} operations and {s['synchronizations']} synchronizations completed in "
-          f"{s['seconds']:.0f} s, {s['retried']} calls repeated, {s['repeated_without_who_knew']} operations without those who knew of their "
-          "success; " + ", ".join(f"{k}: {v}" for k, v in s["events"].items()))
+          f"{s['seconds']:.0f} s, {s['retried']} calls repeated, "
+          f"{s['repeated_without_who_knew']} operations without those who knew of their success; "
+          + ", ".join(f"{k}: {v}" for k, v in s["events"].items()))
     print("# errors that trainers saw: " + ", ".join(f"{k}: {v}" for k, v in s["errors"].items()))
     print(f"# {'recovery after':30} {'events':>7} {'median':>10} {'99 %':>10} {'max':>10}")
     for kind, r in s["recovery_ms"].items():

@@ -13,12 +13,11 @@
 
 #include "tests/soak/trainer.h"
 
-#define WEIGHTS 100003u /* 13 leaves, the last of which is not full */
-#define OWN     5000u
+#define OWN 5000u
 
 enum { BIASES_AT, WEIGHTS_AT, OWN_AT, NOTHING_AT, TENSORS };
 
-static uint64_t weights[WEIGHTS], own[OWN], *biases;
+static uint64_t own[OWN], *biases, *weights;
 static pcclTensorInfo_t tensors[TENSORS];
 static pcclSharedState_t state = {.count = TENSORS, .infos = tensors};
 static uint64_t me, seed;
@@ -39,7 +38,7 @@ static void fill(void)
 {
 	for (uint64_t i = 0; i < STATE_BIASES; i++)
 		biases[i] = bias(i);
-	for (uint64_t i = 0; i < WEIGHTS; i++)
+	for (uint64_t i = 0; i < STATE_WEIGHTS; i++)
 		weights[i] = weight(i);
 }
 
@@ -52,16 +51,17 @@ static void begin_anew(void)
 	fill();
 }
 
-void state_make(uint64_t serial, uint64_t *memory)
+void state_make(uint64_t serial, uint64_t *room_of_biases, uint64_t *room_of_weights)
 {
-	biases = memory;
+	biases = room_of_biases;
+	weights = room_of_weights;
 	me = serial;
 	for (uint64_t i = 0; i < OWN; i++)
 		own[i] = mix(me ^ i);
 	tensors[BIASES_AT] = (pcclTensorInfo_t){
 		.name = "biases", .data = biases, .count = STATE_BIASES, .datatype = pcclUint64};
 	tensors[WEIGHTS_AT] = (pcclTensorInfo_t){
-		.name = "weights", .data = weights, .count = WEIGHTS, .datatype = pcclUint64};
+		.name = "weights", .data = weights, .count = STATE_WEIGHTS, .datatype = pcclUint64};
 	tensors[OWN_AT] = (pcclTensorInfo_t){.name = "own",
 		.data = own,
 		.count = OWN,
@@ -92,7 +92,7 @@ static const char *strange(void)
 			snprintf(text, sizeof text, "element %" PRIu64 " of biases", i);
 			return text;
 		}
-	for (uint64_t i = 0; i < WEIGHTS; i++)
+	for (uint64_t i = 0; i < STATE_WEIGHTS; i++)
 		if (weights[i] != weight(i)) {
 			snprintf(text, sizeof text, "element %" PRIu64 " of weights", i);
 			return text;

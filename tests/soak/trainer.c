@@ -67,7 +67,7 @@ uint64_t step;
 static pcclCommCreateParams_t params;
 static unsigned slot;
 static bool shut;
-static uint64_t serial, seed, *biases;
+static uint64_t serial, seed, *biases, *weights;
 static struct buffer buffers[BUFFERS];
 static const char *current_call;
 static uint64_t call_began;
@@ -505,6 +505,13 @@ static uint64_t *memory(bool shared, size_t bytes)
 	return p;
 }
 
+/* The agent reaches what is shared, and the rest through a window of the library: both are tried.
+ */
+static bool has_shared_weights(void)
+{
+	return serial % 2;
+}
+
 static void make_buffers(void)
 {
 	await_agent();
@@ -517,7 +524,8 @@ static void make_buffers(void)
 		b->recv = b->in_place ? b->send : memory(shared, SPAN);
 	}
 	biases = memory(true, STATE_BIASES * sizeof *biases);
-	state_make(serial, biases);
+	weights = memory(has_shared_weights(), STATE_WEIGHTS * sizeof *weights);
+	state_make(serial, biases, weights);
 }
 
 static uint64_t number(int argc, char **argv, const char *key)
@@ -586,6 +594,10 @@ static void give_back(void)
 			(void)pcclMemFree(buffers[k].recv);
 	}
 	(void)pcclMemFree(biases);
+	if (has_shared_weights())
+		(void)pcclMemFree(weights);
+	else
+		free(weights);
 }
 
 int main(int argc, char **argv)

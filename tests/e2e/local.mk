@@ -52,6 +52,7 @@ e2e_tests = \
 	tests/e2e/test_fresh_start.py \
 	tests/e2e/test_links.py \
 	tests/e2e/test_mtu.py \
+	tests/e2e/test_stalled.py \
 	tests/e2e/test_breaks.py \
 	tests/e2e/test_resets.py \
 	tests/e2e/test_half_open.py \

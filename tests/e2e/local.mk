@@ -21,6 +21,7 @@ tests_e2e_crowd_LDADD = libpccl-shim/libpccl-shim.la
 e2e_tests = \
 	tests/e2e/test_parity.py \
 	tests/e2e/test_addresses.py \
+	tests/e2e/test_ipv6.py \
 	tests/e2e/test_async.py \
 	tests/e2e/test_backlog.py \
 	tests/e2e/test_crowd.py \

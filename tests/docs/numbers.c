@@ -22,9 +22,9 @@ static void limit(const char *row, uint64_t n)
 	printf("limit %s = %ju\n", row, (uintmax_t)n);
 }
 
-static void bound(const char *row, uint64_t ms)
+static void bound(const char *row, uint32_t ms)
 {
-	printf("bound %s = %ju\n", row, (uintmax_t)ms);
+	printf("bound %s = %u\n", row, ms);
 }
 
 static void limits(const struct agentd_config *agent, const struct ccm_config *master)

@@ -2,6 +2,7 @@
 #include "pcclagentd/addresses.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "pcclagentd/io.h"
@@ -13,19 +14,28 @@
 
 /* ---- what the operator names ---- */
 
+static bool parse_number(const char *text, unsigned max, unsigned *ret)
+{
+	char *end;
+	unsigned long v = strtoul(text, &end, 10);
+
+	if (*text < '0' || *text > '9' || *end || v > max)
+		return false;
+	*ret = (unsigned)v;
+	return true;
+}
+
 static bool parse_net(const char *text, const char *slash, struct place *ret)
 {
 	char addr[CC_ADDR_STR_SIZE];
 	unsigned bits;
-	char rest;
 
 	if ((size_t)(slash - text) >= sizeof addr)
 		return false;
 	memcpy(addr, text, (size_t)(slash - text));
 	addr[slash - text] = '\0';
-	if (slash[1] < '0' || slash[1] > '9' || sscanf(slash + 1, "%3u%c", &bits, &rest) != 1 ||
-		cc_addr_parse(addr, 0, &ret->addr) < 0 || ret->addr.port != 0 ||
-		bits > (ret->addr.family == CC_INET4 ? 32u : 128u))
+	if (cc_addr_parse(addr, 0, &ret->addr) < 0 || ret->addr.port != 0 ||
+		!parse_number(slash + 1, ret->addr.family == CC_INET4 ? 32u : 128u, &bits))
 		return false;
 	ret->kind = PLACE_NET;
 	ret->bits = (uint8_t)bits;
@@ -46,12 +56,11 @@ static bool parse_host(const char *text, struct place *ret)
 {
 	size_t len = strspn(text, LETTERS "0123456789-.");
 	unsigned port = 0;
-	char rest;
 
 	if (len == 0 || len >= sizeof ret->name)
 		return false;
 	if (text[len] != '\0' &&
-		(sscanf(text + len, ":%5u%c", &port, &rest) != 1 || port == 0 || port > UINT16_MAX))
+		(text[len] != ':' || !parse_number(text + len + 1, UINT16_MAX, &port) || port == 0))
 		return false;
 	ret->kind = PLACE_NAME;
 	ret->addr.port = (uint16_t)port;

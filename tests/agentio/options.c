@@ -62,10 +62,11 @@ START_TEST(wrong_values)
 		"--p2p-port=", "--mem-total=0", "--mem-total=12Q", "--mem-total=K",
 		"--mem-total=99999999999T", "--advertise=no:interface", "--advertise=10.0.0.0/33",
 		"--interfaces=10.0.0/8", "--interfaces=a.example", "--advertise=a.example:0",
-		"--advertise=192.0.2.999", "--advertise=a.example:x", "--advertise=0.0.0.0",
-		"--log-level=loud", "--sessions-per-user=0", "--master-grace-ms=0",
-		"--stopped-timeout-ms=x", "--beat-timeout-ms=0", "--place-timeout-ms=0",
-		"--idle-exit=-5", "--listen-fd=x", "--name=", "--no-such-option", "stray"};
+		"--advertise=192.0.2.999", "--advertise=a.example:x", "--advertise=a.example:+7",
+		"--advertise=0.0.0.0", "--log-level=loud", "--sessions-per-user=0",
+		"--master-grace-ms=0", "--stopped-timeout-ms=x", "--beat-timeout-ms=0",
+		"--place-timeout-ms=0", "--idle-exit=-5", "--listen-fd=x",
+		"--name=", "--no-such-option", "stray"};
 	struct options o;
 
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)

@@ -37,7 +37,7 @@ int main(int argc, char **argv)
 	pcclReduceInfo_t info;
 	pcclComm_t *comm;
 
-	/* Nobody answers at an address that is out of range. NOLINTNEXTLINE(cert-err34-c) */
+	/* Nobody answers at an address that is out of range. */
 	if (sscanf(master ? master : "127.0.0.1:48148", "%hhu.%hhu.%hhu.%hhu:%hu", &ip[0], &ip[1],
 		    &ip[2], &ip[3], &params.master_address.port) != 5) {
 		fprintf(stderr, "usage: first [ADDR:PORT]\n");

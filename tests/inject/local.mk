@@ -11,4 +11,4 @@ tests_inject_inject_la_LDFLAGS = -module -avoid-version -rpath $(libdir)
 TESTS += tests/inject/test_inject.py
 PLAIN_TESTS += tests/inject/test_inject.py
 LONG_TESTS += tests/inject/test_inject.py
-EXTRA_DIST += tests/inject/README.md tests/inject/test_inject.py tests/inject/truth.py
+EXTRA_DIST += tests/inject/.clang-tidy tests/inject/README.md tests/inject/test_inject.py tests/inject/truth.py

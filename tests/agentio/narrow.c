@@ -55,7 +55,7 @@ static uint64_t due_after(uint64_t now_ms)
 
 	while (!narrow_due(list, at * MS)) {
 		at += 1000;
-		ck_assert_uint_le(at - now_ms, 2 * NARROW_WAIT_MAX_MS);
+		ck_assert_uint_le(at - now_ms, UINT64_C(2) * NARROW_WAIT_MAX_MS);
 	}
 	ck_assert_ptr_null(narrow_due(list, at * MS)); /* only once */
 	return at;
@@ -82,10 +82,10 @@ START_TEST(a_way_that_is_wide_again_is_forgotten_with_care)
 	learn(1, 1, 0);
 	learn(1, 0, due_after(0));
 	ck_assert_uint_eq(size_of(1), 0);
-	ck_assert_ptr_null(narrow_due(list, 10 * NARROW_WAIT_MAX_MS * MS));
+	ck_assert_ptr_null(narrow_due(list, UINT64_C(10) * NARROW_WAIT_MAX_MS * MS));
 	/* It was not: the next attempt is later than the first one was. */
 	learn(1, 1, 100000);
-	ck_assert_uint_eq(due_after(100000) - 100000, 2 * NARROW_WAIT_MIN_MS);
+	ck_assert_uint_eq(due_after(100000) - 100000, UINT64_C(2) * NARROW_WAIT_MIN_MS);
 }
 END_TEST
 

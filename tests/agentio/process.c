@@ -203,7 +203,7 @@ START_TEST(the_time_of_an_agent_that_stood_still_counts_once)
 	struct process p = unseen();
 
 	ck_assert(!pass(&p, 1));
-	now += 1000 * EVERY;
+	now += UINT64_C(1000) * EVERY;
 	ck_assert(!pass(&p, BEAT_ASKS - 3));
 }
 END_TEST

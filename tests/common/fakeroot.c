@@ -13,7 +13,7 @@ char fake_root[] = "/tmp/pccl-root-XXXXXX";
 
 void fake_root_setup(void)
 {
-	strcpy(fake_root + strlen(fake_root) - 6, "XXXXXX");
+	memset(fake_root + strlen(fake_root) - 6, 'X', 6);
 	ck_assert_ptr_nonnull(mkdtemp(fake_root));
 }
 

@@ -44,14 +44,14 @@ static bool good(unsigned peer, const char *call, pcclResult_t r)
 	return false;
 }
 
-static bool same(unsigned peer, const char *what, uint64_t is, uint64_t should_be)
+static bool same(unsigned peer, const char *what, uint32_t is, uint32_t should_be)
 {
 	if (is == should_be)
 		return true;
 	pthread_mutex_lock(&lock);
 	if (!complaint[0])
-		snprintf(complaint, sizeof complaint, "peer %u: %s: %llu, not %llu", peer, what,
-			(unsigned long long)is, (unsigned long long)should_be);
+		snprintf(complaint, sizeof complaint, "peer %u: %s: %u, not %u", peer, what, is,
+			should_be);
 	pthread_mutex_unlock(&lock);
 	return false;
 }
@@ -69,7 +69,7 @@ static bool gather(unsigned peer, pcclComm_t *c)
 	while (world_of(c) < (int)crowd.world)
 		if (!good(peer, "pcclUpdateTopology", pcclUpdateTopology(c)))
 			return false;
-	return same(peer, "world", (uint64_t)world_of(c), crowd.world);
+	return same(peer, "world", (uint32_t)world_of(c), crowd.world);
 }
 
 static bool reduce(unsigned peer, pcclComm_t *c, uint64_t tag, size_t count)
@@ -127,7 +127,7 @@ static void *run(void *arg)
 	fine = fine && reduce(peer, c, 4, crowd.world > 256 ? 3000 : 300000);
 	/* Nobody goes before all are done, or the others would have lost a peer. */
 	if (fine)
-		fine = reduce(peer, c, 5, 1);
+		(void)reduce(peer, c, 5, 1);
 	if (c)
 		(void)pcclDestroyCommunicator(c);
 	return NULL;
@@ -168,8 +168,10 @@ int main(int argc, char **argv)
 	crowd.world = number(argc, argv, "world", "1");
 	crowd.state = number(argc, argv, "state", "0") != 0;
 	crowd.has_state = number(argc, argv, "first", "0") != 0;
+	if (pcclInit() != pcclSuccess)
+		return 2;
 	threads = calloc(crowd.n, sizeof *threads);
-	if (!threads || pcclInit() != pcclSuccess)
+	if (!threads)
 		return 2;
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK);
@@ -179,6 +181,7 @@ int main(int argc, char **argv)
 			return 2;
 	for (unsigned i = 0; i < crowd.n; i++)
 		pthread_join(threads[i], NULL);
+	free(threads);
 	puts(complaint[0] ? complaint : "ok");
 	return complaint[0] != 0;
 }

@@ -83,10 +83,12 @@ static struct pccl_backlog_op **find_lowest(pcclComm_t *c)
 {
 	struct pccl_backlog_op **lowest = find_launchable(c);
 
-	for (struct pccl_backlog_op **at = lowest; at && *at; at = &(*at)->next)
+	if (!lowest)
+		return NULL;
+	for (struct pccl_backlog_op **at = &(*lowest)->next; *at; at = &(*at)->next)
 		if (!(*at)->over && (*at)->args.att == c->att && (*at)->tag < (*lowest)->tag)
 			lowest = at;
-	for (uint32_t i = 0; lowest && i < SHM_SLOTS; i++)
+	for (uint32_t i = 0; i < SHM_SLOTS; i++)
 		if (c->ops[i].state != PCCL_OP_FREE && c->ops[i].tag < (*lowest)->tag &&
 			!is_over(&c->ops[i], i))
 			return NULL;

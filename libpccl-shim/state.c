@@ -398,12 +398,13 @@ static pcclResult_t synchronize(pcclComm_t *c, pcclSharedState_t *shared_state, 
 	if (ready != pcclSuccess) {
 		shared_state = &none; /* the others are told, and nothing is read of it */
 		strategy = PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR;
+	} else if (!c->state) {
+		ready = pccl_fail_memory("no memory for a table of tensors");
 	} else {
-		ready = c->state ? pccl_state_read(c->state, shared_state)
-				 : pccl_fail_memory("no memory for a table of tensors");
+		ready = pccl_state_read(c->state, shared_state);
+		if (ready == pcclSuccess && shared_state->revision != c->state->torn_revision)
+			c->state->torn = false;
 	}
-	if (ready == pcclSuccess && shared_state->revision != c->state->torn_revision)
-		c->state->torn = false;
 	/* Each time an agent has died; the keeper bounds how often. */
 	do
 		r = try_it(c, shared_state, strategy, ready, &again, &revision, &moved);

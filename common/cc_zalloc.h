@@ -13,6 +13,7 @@
 /* Built with -fno-builtin-malloc, or the compiler would make a calloc of it. */
 static inline void *cc_zalloc(size_t n, size_t size)
 {
+	/* NOLINTNEXTLINE(clang-analyzer-optin.portability.UnixAPI): as calloc, of nothing too */
 	void *p = size > 0 && n > SIZE_MAX / size ? NULL : malloc(n * size);
 
 	return p ? memset(p, 0, n * size) : NULL;

@@ -171,6 +171,7 @@ static pcclResult_t open_private_dir(const char *dir, int *ret_fd)
 	struct stat st;
 	int fd;
 
+	/* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Branch): pccl_fail never succeeds */
 	if (!dir[0])
 		return pccl_fail(pcclAgentUnavailable,
 			"the folder of this user's agent cannot be used: its name is too long for "

@@ -501,8 +501,8 @@ void ports_tick(struct agentd *d, uint64_t now);
 void ports_stop(struct agentd *d);
 void ports_close(struct agentd *d);
 void in_link_broken(struct run *r, struct in_link *l, const char *text);
-/* The same: how has silent, ended and text. */
-void in_link_down(struct run *r, struct in_link *l, struct agt_event how);
+/* The same: ev has silent, ended and text. */
+void in_link_down(struct run *r, struct in_link *l, struct agt_event ev);
 void in_link_free(struct run *r, struct in_link *l);
 /* Connections, of all of them. */
 uint32_t in_link_streams(const struct run *r);

@@ -765,7 +765,7 @@ static uint64_t far_ns(const struct run *r)
 {
 	uint32_t us = r->conn ? cc_conn_round_trip_us(r->conn) : 0;
 
-	return us < CC_SLOW_WAY_US ? 0 : 2 * us * UINT64_C(1000);
+	return us < CC_SLOW_WAY_US ? 0 : UINT64_C(2000) * us;
 }
 
 /* Of a probe, or of a link. */

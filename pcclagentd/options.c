@@ -227,14 +227,15 @@ static const char *const wanted[] = {
 						  "NAME[:PORT], a network as 10.2.0.0/16, or an "
 						  "interface; a port is from 1 to "
 						  "65535",
-	[V_PLACES] = "up to " TEXT_OF(WM_ADDRS_MAX) " of an interface, a network as 10.2.0.0/16, "
-						    "or an address",
+	[V_PLACES] = ("up to " TEXT_OF(WM_ADDRS_MAX) " of an interface, a network as 10.2.0.0/16, "
+						     "or an address"),
 	[V_BIND] = "a numeric address",
 	[V_HASH] = "simple or crc32c",
 	[V_LEVEL] = "err, warning, notice, info or debug",
 };
 
-static int apply(struct options *o, const struct setting *s, const char *value, const char *where)
+__attribute__((nonnull)) static int apply(
+	struct options *o, const struct setting *s, const char *value, const char *where)
 {
 	if (!set_value(o, s, value)) {
 		cc_log(CC_LOG_ERR, "%s: %s is \"%s\", it must be %s", where, s->key, value,
@@ -492,6 +493,7 @@ static int apply_all(struct options *o, const struct given *g)
 			0)
 		return EX_CONFIG;
 	for (size_t i = 0; i < g->n; i++)
+		/* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): they have arguments */
 		if (apply(o, g->setting[i], g->value[i], "command line") < 0)
 			return EX_USAGE;
 	o->cfg.gives_ports = o->is_private;

@@ -446,7 +446,7 @@ static bool has_passed(const struct ste_stream *s, uint64_t since_ns, uint64_t m
 	uint64_t passed = s->j->e->now_ns - since_ns;
 
 	return s->j->e->now_ns > since_ns && passed > STE_MS(ms) &&
-	       passed > STE_MS(ms + 2 * cc_tcp_way_ms(s->f.fd));
+	       passed > STE_MS(ms + UINT64_C(2) * cc_tcp_way_ms(s->f.fd));
 }
 
 /* Bytes behind a packet that got lost cannot be read yet, but show that the source sends. */

@@ -46,7 +46,8 @@ static inline uint32_t ste_set_next(const struct ste_set *s, uint32_t i)
 }
 
 #define STE_SET_EACH(i, s)                                                                         \
-	for (uint32_t i = ste_set_next((s), 0); i != STE_SET_END; i = ste_set_next((s), i + 1))
+	for (uint32_t i = ste_set_next((s), 0); (i) != STE_SET_END;                                \
+		(i) = ste_set_next((s), (i) + 1))
 
 static inline bool ste_set_is_empty(const struct ste_set *s)
 {

@@ -591,8 +591,6 @@ static int put_agent_message(struct encoder *e, const struct wm_msg *m)
 		put_leave(e, &m->u.leave);
 		return 0;
 	case WM_TOPO_VOTE:
-		put_peer(e, &m->u.peer);
-		return 0;
 	case WM_PENDING_VOTE:
 		put_peer(e, &m->u.peer);
 		return 0;

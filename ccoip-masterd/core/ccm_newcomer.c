@@ -172,7 +172,7 @@ void ccm_newcomer_tick(struct ccm *m)
 	m->newcomers = true;
 	if (m->n_probing == 0)
 		return;
-	bound = 2 * (m->cfg.bounds.ms[CC_BOUND_ROUND] + ccm_ways_ms(m)) * CCM_NS_PER_MS;
+	bound = UINT64_C(2) * (m->cfg.bounds.ms[CC_BOUND_ROUND] + ccm_ways_ms(m)) * CCM_NS_PER_MS;
 	for (p = m->probes; p; p = p->hh.next)
 		if (p->number && ccm_age(m->now, p->asked_ns) > bound)
 			probe_end(
@@ -570,6 +570,7 @@ void ccm_newcomers_settle(struct ccm *m)
 	m->newcomers = false;
 	if (m->n_registered == 0)
 		while (m->probes)
+			/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it loses track of the list */
 			probe_free(m, m->probes);
 	if (m->n_registered == 0 || m->n_accepted == m->n_absent)
 		return;

@@ -31,6 +31,7 @@ static void drop(struct ccm *m, struct ccm_revision *r)
 
 	if (g)
 		g->last = NULL;
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it loses track of the list */
 	HASH_DELETE(hh, m->revisions, r);
 	free(r);
 }

@@ -452,7 +452,6 @@ void agt_op_xfer_start(struct agt *a, struct agt_op *o, const struct agt_group *
 	for (i = 0; i < o->n; i++)
 		o->members[i].rank = o->members[i].comm->rank;
 	qsort(o->members, o->n, sizeof *o->members, by_rank);
-	/* NOLINTNEXTLINE(clang-analyzer-optin.portability.UnixAPI): an operation has members */
 	t->members = cc_zalloc(o->n, sizeof *t->members);
 	if (!t->members) {
 		agt_no_memory(a);

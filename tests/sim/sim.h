@@ -627,6 +627,8 @@ struct sim_part *sim_xfer_part(struct sim_xfer *x, unsigned host, uint32_t life)
 void sim_xfers_free(struct sim *s);
 /* The attempt that h's master means; made if it is not there. */
 struct sim_xfer *sim_xfer_get(struct sim *s, const struct sim_host *h, uint32_t run, uint64_t seq);
+/* Does h's master go on, perhaps, with what another one has given the same number? */
+bool sim_xfer_apart(struct sim *s, const struct sim_host *h, uint32_t run);
 /* Adds h's part; NULL: it has one, and all is lost. */
 struct sim_part *sim_xfer_join(
 	struct sim *s, struct sim_xfer *t, const struct sim_host *h, uint32_t run);

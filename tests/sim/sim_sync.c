@@ -565,7 +565,7 @@ static struct sim_xfer *gone_over(struct sim *s, const struct cc_id *run, const 
 {
 	struct sim_xfer *t;
 
-	for (t = sim_is_split(s) ? s->xfers : NULL; t; t = t->next)
+	for (t = s->xfers; t; t = t->next)
 		if (t->is_sync && t->seq == y->seq && cc_id_eq(&t->run, run) &&
 			t->group == y->group && same_digest(&t->content, &y->content))
 			return t;
@@ -579,7 +579,7 @@ void sim_sync_start(struct sim *s, struct sim_host *h, const struct agt_action *
 	struct sim_part *q;
 	uint32_t i;
 
-	if (t->n_parts == 0)
+	if (t->n_parts == 0 && sim_xfer_apart(s, h, a->run))
 		other = gone_over(s, &t->run, y);
 	if (other)
 		t = other;

@@ -30,6 +30,12 @@ static uint64_t line_of(const struct sim *s, uint64_t master)
 	return m && (m->superseded || m->behind) ? master : 0;
 }
 
+/* Masters of one run do not know of each other. */
+bool sim_xfer_apart(struct sim *s, const struct sim_host *h, uint32_t run)
+{
+	return sim_is_split(s) || line_of(s, master_of(s, h, run)) > 0;
+}
+
 static struct sim_xfer *xfer_find(
 	struct sim *s, const struct cc_id *run, uint64_t master, uint64_t seq)
 {
@@ -308,7 +314,7 @@ static struct sim_xfer *gone_over(struct sim *s, const struct cc_id *run, const 
 	const struct agt_xfer *y;
 	struct sim_xfer *t;
 
-	for (t = sim_is_split(s) ? s->xfers : NULL; t; t = t->next) {
+	for (t = s->xfers; t; t = t->next) {
 		y = &t->parts[0].x;
 		if (t->n_parts > 0 && t->n_parts < y->hosts && !t->is_sync && t->seq == x->seq &&
 			cc_id_eq(&t->run, run) && y->epoch == x->epoch && y->group == x->group &&
@@ -335,7 +341,7 @@ void sim_xfer_start(struct sim *s, struct sim_host *h, const struct agt_action *
 	struct sim_xfer *t = sim_xfer_get(s, h, a->run, x->seq), *other = NULL;
 	struct sim_part *p;
 
-	if (t->n_parts == 0)
+	if (t->n_parts == 0 && sim_xfer_apart(s, h, a->run))
 		other = gone_over(s, &t->run, x);
 	if (other)
 		t = other;

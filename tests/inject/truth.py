@@ -54,7 +54,8 @@ class Row:
         if self.kind in ("trainer", "spawner") and self.error in NO_AGENT.get(self.call, ()):
             return code == lib.AGENT_UNAVAILABLE and (
                 self.says_it(text) or any(words in text for words in (
-                    "no agent listens at", "too many others", "something else is in its place")))
+                    "no agent listens at", "was started does not listen at", "too many others",
+                    "something else is in its place")))
         if self.call == "connect" and self.error == "ECONNREFUSED":
             return code in (lib.RANK_CONNECTION_FAILED, lib.MASTER_CONNECTION_FAILED) and \
                 self.says_it(text)

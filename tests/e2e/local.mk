@@ -73,8 +73,8 @@ LONG_TESTS += tests/e2e/test_places.py tests/e2e/test_kill.py tests/e2e/test_sta
 	tests/e2e/test_async.py tests/e2e/test_fresh_start.py tests/e2e/test_long.py \
 	tests/e2e/test_stood_still.py tests/e2e/test_half_open.py tests/e2e/test_far_newcomer.py
 EXTRA_DIST += $(e2e_tests) tests/e2e/README.md tests/e2e/figures.py \
-	tests/e2e/attack.py tests/e2e/attacker.py tests/e2e/binding.py tests/e2e/figures_attack.py \
-	tests/e2e/figures_state.py tests/e2e/halfopen.py tests/e2e/lib.py \
+	tests/e2e/attack.py tests/e2e/attacker.py tests/e2e/binding.py tests/e2e/cgroup.py \
+	tests/e2e/figures_attack.py tests/e2e/figures_state.py tests/e2e/halfopen.py tests/e2e/lib.py \
 	tests/e2e/longway.py tests/e2e/measure.py tests/e2e/private.py tests/e2e/recovery.py tests/e2e/seal.py \
 	tests/e2e/wire.py
 

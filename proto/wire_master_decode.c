@@ -125,7 +125,8 @@ static int get_knock(const Ccoip__Knock *p, struct wm_knock *m, const char **why
 	m->version_max = p->version_max;
 	if (!versions_overlap(p->version_min, p->version_max))
 		return 0;
-	return wire_get_key(&m->share, p->share, why, "knock.share: must be 32 bytes");
+	return wire_get_key(
+		&m->share, p->share, why, "knock.share: must be 32 bytes, not all zero");
 }
 
 static int get_hello(const Ccoip__Hello *p, struct wm_hello *m, const char **why)
@@ -170,10 +171,10 @@ static int get_hello(const Ccoip__Hello *p, struct wm_hello *m, const char **why
 	rc = get_hello_run(p, m, why);
 	if (rc == 0)
 		rc = wire_get_key_or_none(&m->identity, p->identity, why,
-			"hello.identity: must be empty, or 32 bytes");
+			"hello.identity: must be empty, or 32 bytes, not all zero");
 	if (rc == 0)
-		rc = wire_get_key_or_none(
-			&m->proof, p->proof, why, "hello.proof: must be empty, or 32 bytes");
+		rc = wire_get_key_or_none(&m->proof, p->proof, why,
+			"hello.proof: must be empty, or 32 bytes, not all zero");
 	return rc;
 }
 
@@ -783,7 +784,7 @@ static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **w
 		return get_knock(p->knock, &m->u.knock, why);
 	case WM_KNOCK_ACK:
 		return wire_get_key(&m->u.knock_ack.share, p->knock_ack->share, why,
-			"knock_ack.share: must be 32 bytes");
+			"knock_ack.share: must be 32 bytes, not all zero");
 	case WM_PROBED:
 		return get_probed(p->probed, &m->u.probed, why);
 	case WM_PROBE:

@@ -37,7 +37,7 @@ struct wire_endpoint_texts {
 		.addrs = field ".addrs: must be 4 or 16 bytes, with a port of 1 to 65535",         \
 		.no_addrs = field ".addrs: must be at least 1 unless at_master",                   \
 		.port = field ".port: must be 1 to 65535",                                         \
-		.key = field ".key: must be empty, or 32 bytes",                                   \
+		.key = field ".key: must be empty, or 32 bytes, not all zero",                     \
 	}
 int wire_get_endpoint(const Ccoip__Endpoint *p, struct wm_endpoint *m,
 	const struct wire_endpoint_texts *texts, const char **why);

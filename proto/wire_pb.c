@@ -32,10 +32,12 @@ int wire_get_id_or_none(
 
 int wire_get_key(struct cc_key *ret, ProtobufCBinaryData b, const char **why, const char *text)
 {
+	static const struct cc_key none;
+
 	if (b.len != sizeof ret->b)
 		return wire_bad(why, text);
 	memcpy(ret->b, b.data, sizeof ret->b);
-	return 0;
+	return memcmp(ret->b, none.b, sizeof none.b) == 0 ? wire_bad(why, text) : 0;
 }
 
 int wire_get_key_or_none(

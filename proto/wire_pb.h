@@ -27,7 +27,7 @@ int wire_get_id(struct cc_id *ret, ProtobufCBinaryData b, const char **why, cons
 /* Like wire_get_id, or empty for the zero id. */
 int wire_get_id_or_none(
 	struct cc_id *ret, ProtobufCBinaryData b, const char **why, const char *text);
-/* 32 bytes. */
+/* 32 bytes, not all zero. */
 int wire_get_key(struct cc_key *ret, ProtobufCBinaryData b, const char **why, const char *text);
 /* Likewise, or empty for the key of zeros. */
 int wire_get_key_or_none(

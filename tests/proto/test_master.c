@@ -128,6 +128,22 @@ START_TEST(unknown_kinds)
 }
 END_TEST
 
+/* The encoder takes it for no key. */
+START_TEST(a_key_of_zeros_is_none)
+{
+	uint8_t msg[37] = {0x82, 0x03, 34, 0x0a, 32}; /* knock_ack with a share */
+	struct wm_msg got;
+	const char *why = NULL;
+
+	ck_assert_int_eq(decode_raw(msg, sizeof msg, &got, &why), CC_ERR_PROTO);
+	ck_assert_str_eq(why, "knock_ack.share: must be 32 bytes, not all zero");
+	msg[36] = 1;
+	ck_assert_int_eq(decode_raw(msg, sizeof msg, &got, &why), 0);
+	ck_assert_uint_eq(got.u.knock_ack.share.b[31], 1);
+	wire_master_clear(&got);
+}
+END_TEST
+
 START_TEST(unknown_fields)
 {
 	/* op_done with seq 5 and fields 9 and 10, in a message with field 99 */
@@ -355,6 +371,7 @@ int main(void)
 	tcase_add_test(tc, damaged);
 	tcase_add_test(tc, untouched);
 	tcase_add_test(tc, unknown_kinds);
+	tcase_add_test(tc, a_key_of_zeros_is_none);
 	tcase_add_test(tc, unknown_fields);
 	tcase_add_test(tc, forms_of_a_kind);
 	tcase_add_test(tc, wrong_id_sizes);

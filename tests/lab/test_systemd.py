@@ -135,7 +135,8 @@ def wrong_configuration(lab, host):
     """A typing error, while a peer waits at the socket. Three starts within four seconds would be too
     many."""
     conf = lab.build["sysconfdir"] + "/pccl/pccl-agent.conf"
-    host.override(AGENT, "[Unit]", "StartLimitIntervalSec=4", "StartLimitBurst=2")
+    sanitized = ["[Service]", *lab.strict] if lab.build.sanitized else []
+    host.override(AGENT, "[Unit]", "StartLimitIntervalSec=4", "StartLimitBurst=2", *sanitized)
     host.run("sh", "-c", f"cp {conf} /run/right && printf '[agent]\\np2p_prot = 5\\n' >>{conf}")
     host.run("systemctl", "stop", AGENT)
     peer = lab.peer(host)

@@ -20,6 +20,7 @@ allowed+='|malloc|calloc|realloc|reallocarray|aligned_alloc|free|qsort|bsearch'
 allowed+='|inet_(pton|ntop)|errno_location|assert_fail|abort|stack_chk_fail|ctype_b_loc'
 allowed+='|(floor|ceil|trunc|round|fabs|fmin|fmax|sqrt|exp|log|log2|pow)f?'
 allowed+='|cpu_model' # what the compiler's library knows of the CPU: chooses code, not results
+allowed+='|(asan|ubsan)_[a-z_0-9]+' # of sanitized builds
 allowed+='|protobuf_c_[a-z_0-9]+|_GLOBAL_OFFSET_TABLE_'
 
 find_library()
@@ -58,7 +59,7 @@ done
 awk -v allowed="^(__)?(isoc99_)?($allowed)$" '
 	$3 ~ /^[UwW]$/ && $4 == "*UND*" { needs[$2] = needs[$2] " " $5; next }
 	$3 ~ /^[TRDBVWGSCuidb]$/ && !($5 in home) { home[$5] = $2 }
-	$3 ~ /^[bBdDCsSgG]$/ && $4 !~ /^\.data\.rel\.ro/ && $5 !~ /^\.|^DW\.ref/ {
+	$3 ~ /^[bBdDCsSgG]$/ && $4 !~ /^\.data\.rel\.ro/ && $5 !~ /^\.|^DW\.ref|^__odr_asan\./ {
 		state[$2] = state[$2] " " $5
 	}
 	{ role[$2] = $1 }

@@ -144,7 +144,7 @@ struct agt_elected {
 };
 
 #define AGT_LOSSES_MAX 16u /* of a group: calls that are later see that of the first one */
-/* What the master told of a group with the loss that raised its losses to so many. */
+/* The world as the master told it with the loss that raised a group's losses to so many. */
 struct agt_loss {
 	uint64_t losses;
 	struct wire_world world;
@@ -610,8 +610,8 @@ bool agt_round_prepared(const struct agt_run *r, const struct cc_id *peer);
 void agt_world_told(struct agt *a, struct agt_run *r, const struct wm_world *w);
 /* As the master told last, for the peers of g. */
 struct wire_world agt_world_of(const struct agt_run *r, const struct agt_group *g);
-/* What a call knows that was made with `losses` and ends with `code` now: of the first loss since,
- * which ends it for all members. */
+/* The losses and the world that a call is told of which was made with `losses` and ends with `code`
+ * now: those of the first loss since, which ends it for all members. */
 struct agt_loss agt_world_after(
 	const struct agt_run *r, const struct agt_group *g, uint64_t losses, uint32_t code);
 void agt_link_event(struct agt *a, const struct agt_event *ev);

@@ -5,6 +5,7 @@ of that release alone, and calls no function of ours.
 
 usage: binding.py LIBRARY MASTER NUMBER
 
+As such programs do it sleeps between its questions: PCCL 1.0 has no call that waits for a peer.
 Each step prints a line. Lines of standard input: "collect" has the collector's thread destroy the
 communicator, "connect" makes another one, "end" ends the interpreter, which destroys it then."""
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the two halves of the trainer have of each other.
+ * The trainer's two halves: its steps, and its shared state.
  */
 #ifndef SOAK_TRAINER_H
 #define SOAK_TRAINER_H

@@ -50,17 +50,6 @@ static void on_end_signal(void *arg, int signo)
 	masterd_end(arg, "the master was told to end");
 }
 
-/* Blocked until there is somebody to take them, so that the end is a clean one from the start. */
-static void mask_signals(int how)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigprocmask(how, &set, NULL);
-}
-
 static int run(const struct masterd_config *cfg)
 {
 	void (*fn)(void *arg, int signo) = cfg->parent_fd < 0 ? on_signal : on_end_signal;
@@ -71,7 +60,7 @@ static int run(const struct masterd_config *cfg)
 		return EX_OSERR;
 	if (masterd_on_signal(m, SIGTERM, fn, m) == 0 && masterd_on_signal(m, SIGINT, fn, m) == 0 &&
 		start_notifying(m) == 0) {
-		mask_signals(SIG_UNBLOCK);
+		cc_service_mask_signals(SIG_UNBLOCK);
 		notify(m, CC_SERVICE_READY);
 		code = masterd_run(m) < 0 ? EX_SOFTWARE : EX_OK;
 	} else {
@@ -95,7 +84,7 @@ int main(int argc, char **argv)
 	cc_log_set_level(o.log_level);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a limit of file sizes is an error like any other: EFBIG */
-	mask_signals(SIG_BLOCK);
+	cc_service_mask_signals(SIG_BLOCK);
 	cc_service_raise_limits();
 	masterd_config_init(&cfg);
 	cfg.log_level = (uint32_t)o.log_level;

@@ -51,6 +51,17 @@ void cc_service_notify(enum cc_service_state state, const char *status)
 }
 #endif
 
+void cc_service_mask_signals(int how)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(how, &set, NULL);
+}
+
 void cc_service_raise_limits(void)
 {
 	struct rlimit rl;

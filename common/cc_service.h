@@ -6,6 +6,7 @@
 #ifndef CC_SERVICE_H
 #define CC_SERVICE_H
 
+#include <signal.h>
 #include <stdint.h>
 
 enum cc_service_state { CC_SERVICE_READY, CC_SERVICE_ALIVE, CC_SERVICE_STOPPING };
@@ -15,6 +16,10 @@ enum cc_service_state { CC_SERVICE_READY, CC_SERVICE_ALIVE, CC_SERVICE_STOPPING 
 uint32_t cc_service_interval_ms(void);
 /* status: a line for operators, NULL: as before. */
 void cc_service_notify(enum cc_service_state state, const char *status);
+
+/* SIG_BLOCK before a daemon makes anything, SIG_UNBLOCK once it takes SIGTERM, SIGINT and SIGHUP: so
+ * that one that comes while it starts waits, and the end is a clean one. */
+void cc_service_mask_signals(int how);
 
 /* As many open files as this process may have; a failure is logged. */
 void cc_service_raise_limits(void);

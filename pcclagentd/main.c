@@ -286,6 +286,7 @@ static int run(struct program *p)
 {
 	int err;
 
+	cc_service_mask_signals(SIG_BLOCK);
 	cc_service_raise_limits();
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a limit of file sizes is an error like any other: EFBIG */
@@ -300,6 +301,7 @@ static int run(struct program *p)
 		cc_limit_log("the agent cannot start");
 		return EX_OSERR;
 	}
+	cc_service_mask_signals(SIG_UNBLOCK);
 	notify(p, CC_SERVICE_READY);
 	tell_starter(p, EX_OK);
 	err = agentd_run(p->agent);

@@ -33,6 +33,7 @@ e2e_tests = \
 	tests/e2e/test_deaths.py \
 	tests/e2e/test_restart.py \
 	tests/e2e/test_unconnected.py \
+	tests/e2e/test_starting.py \
 	tests/e2e/test_state.py \
 	tests/e2e/test_masters.py \
 	tests/e2e/test_compat.py \

@@ -17,8 +17,8 @@ uint32_t cc_service_interval_ms(void);
 /* status: a line for operators, NULL: as before. */
 void cc_service_notify(enum cc_service_state state, const char *status);
 
-/* SIG_BLOCK before a daemon makes anything, SIG_UNBLOCK once it takes SIGTERM, SIGINT and SIGHUP: so
- * that one that comes while it starts waits, and the end is a clean one. */
+/* SIG_BLOCK before a daemon makes anything, SIG_UNBLOCK once it takes SIGTERM, SIGINT and SIGHUP:
+ * so that one that comes while it starts waits, and the end is a clean one. */
 void cc_service_mask_signals(int how);
 
 /* As many open files as this process may have; a failure is logged. */

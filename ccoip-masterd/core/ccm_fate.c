@@ -39,7 +39,7 @@ void ccm_outcomes_keep(struct ccm *m, const struct ccm_told *t)
 	const struct ccm_ask *q;
 	struct wm_outcome *v;
 
-	ccm_revisions_learn(m, &t->r.world);
+	ccm_revisions_learn(m, t);
 	if (n == m->n_ended)
 		return;
 	v = realloc(m->ended, n * sizeof *v);

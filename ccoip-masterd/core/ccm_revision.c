@@ -134,12 +134,13 @@ void ccm_revisions_settle(struct ccm *m)
 	}
 }
 
-void ccm_revisions_learn(struct ccm *m, const struct wm_world *w)
+void ccm_revisions_learn(struct ccm *m, const struct ccm_told *t)
 {
+	const struct wm_world *w = &t->r.world;
 	const struct ccm_revision *r;
 	uint32_t i;
 
-	if (m->restored && w->version <= m->restored_version)
+	if (ccm_told_lags(m, t) || (m->restored && w->version <= m->restored_version))
 		return;
 	for (i = 0; i < w->n; i++) {
 		const struct wm_group_world *x = &w->own[i];

@@ -838,6 +838,32 @@ START_TEST(a_revision_of_a_run_that_is_over_does_not)
 }
 END_TEST
 
+/* a was left out of the rounds that b's peer was in since; b's agent is a new one, which knows
+ * nothing. The next run of the group may have begun at 0 meanwhile. */
+START_TEST(a_revision_of_who_was_left_out_does_not_count)
+{
+	tk.know[0].own.revision = 20;
+	tk_come_back(0);
+	tk.h[1] = fk_redial_as(tk.h[1], 0, true);
+	tk.h[1]->peers = (struct wm_join){.epoch = 4,
+		.wired = 4,
+		.topo_turn = 4,
+		.pending_turn = 2,
+		.version = 5,
+		.global = 1,
+		.world = 1};
+	tk_join(1, WM_JOIN_ACCEPTED);
+	tk.know[1] = (struct tk_know){.r = {0}};
+	tk_end(0);
+	tk_end(1);
+	fk_tick(&tk.f, 3200);
+	ck_assert_uint_eq(fk_status(&tk.f).accepted, 1);
+	ck_assert_uint_eq(fk_count(tk.h[0], WM_KICK), 1);
+	fk_sync(&tk.p[1], fk_offer(13, 1));
+	ck_assert_uint_eq(fk_take(tk.h[1], WM_OP_START)->u.op_start.sync.revision, 13);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("synchronizations of a run that is taken over");
@@ -879,6 +905,7 @@ int main(void)
 	tcase_add_test(tc, a_master_that_stood_still_knows_the_revisions);
 	tcase_add_test(tc, a_revision_that_is_told_late_counts);
 	tcase_add_test(tc, a_revision_of_a_run_that_is_over_does_not);
+	tcase_add_test(tc, a_revision_of_who_was_left_out_does_not_count);
 	suite_add_tcase(s, tc);
 	return tl_run(s);
 }

@@ -5,12 +5,18 @@ without, in alternation. Prints a table for bench/RESULTS.md.
 
 A row for each attack of attacker.py, which runs in a network namespace of its own, as one process that goes
 on without pause. Two hosts with a peer each; fp32 sum, in place, memory from pcclMemAlloc. Each repetition
-measures a small and a large operation, and steps with a vote (their mean), without, with, and again without the attacker; a figure is the ratio of
-the median with to the mean of the two without. Beside it: how often the attack was made, and what it costs
-the master and an agent while there is no operation, as a share of one processor. The attacker takes a processor of
-the same machine: the row "nothing" is of a program that does as much, and sends nothing to anybody.
+measures a small and a large operation, and steps with a vote (their mean), without, with, and again without the
+attacker; a figure is the ratio of the median with to the mean of the two without. Beside it: how often the
+attack was made, and what it costs the master and an agent while there is no operation, as a share of one
+processor.
+
+A real attacker has a machine of its own. Here half of the processors are for the members and their agents, the
+other half for the master and the attacker, which has what the master
+leaves (a real-time process does not wait for others). The row "nothing" is of a
+program that does as much, and sends nothing to anybody: what it costs is the error of the others.
 """
 
+import os
 import sys
 import time
 
@@ -25,6 +31,8 @@ SMALL_SECONDS, BIG_SECONDS = 0.6, 0.6  # of operations, each time
 VOTE_SECONDS = 3  # of steps with a vote
 BIG = 4 << 20
 IDLE_SECONDS = 0.5
+PROCESSORS = sorted(os.sched_getaffinity(0))
+MEMBERS, OTHERS = PROCESSORS[:len(PROCESSORS) // 2], PROCESSORS[len(PROCESSORS) // 2:]
 
 
 def measure(peers, size, seconds):
@@ -67,7 +75,9 @@ def shares(lab):
 def row(name, repeat):
     hosts = lib.make_namespaces(3)
     with lib.Lab(hosts=hosts) as lab:
-        lab.start_master()
+        os.sched_setaffinity(0, OTHERS)
+        os.sched_setscheduler(lab.start_master().pid, os.SCHED_FIFO, os.sched_param(1))
+        os.sched_setaffinity(0, MEMBERS)
         for host in (0, 1):
             lab.start_agent(host)
         peers = lab.start_peers((0, 1))
@@ -76,6 +86,7 @@ def row(name, repeat):
         before = each_kind(peers)
         for _ in range(repeat):
             with Attack(lab, name, 2) as attack:
+                os.sched_setaffinity(attack.process.pid, OTHERS)
                 used.append(shares(lab))
                 during = each_kind(peers)
             rates.append(attack.rate)
@@ -90,7 +101,15 @@ def row(name, repeat):
             note(name, what, ratios[k], 2, "", beside)
 
 
-ROWS = {name: lambda _size, repeat, name=name: row(name, repeat) for name in ATTACKS}
+def chosen(name):
+    def measured(_size, repeat):
+        if not MEMBERS:
+            raise Failed("two processors are needed")
+        row(name, repeat)
+    return measured
+
+
+ROWS = {name: chosen(name) for name in ATTACKS}
 
 
 if __name__ == "__main__":

@@ -177,8 +177,11 @@ pcclResult_t pcclInterruptMaster(pcclMasterInstance_t *m)
 {
 	int saved = errno;
 
-	if (!m || m->magic != MASTER_MAGIC || m->generation != pccl_generation() ||
-		atomic_load(&m->state) == MASTER_ENDED)
+	if (!m || m->magic != MASTER_MAGIC)
+		return pcclInvalidArgument;
+	if (m->generation != pccl_generation())
+		return pcclInvalidUsage;
+	if (atomic_load(&m->state) == MASTER_ENDED)
 		return pcclInvalidArgument;
 	atomic_store(&m->interrupted, true);
 	if (atomic_load(&m->state) == MASTER_RUNNING)

@@ -751,6 +751,8 @@ PCCL_EXPORT pcclResult_t pcclSynchronizeSharedState(const pcclComm_t *communicat
  * A master of one's own, for tests and small runs; ccoip-masterd is the same as a program. It runs
  * as a child process on a socket that this process opened. The order of calls is create, run,
  * interrupt, await termination, destroy. Any thread; pcclInit is not needed.
+ * A handle belongs to the process that made it: in one that was forked from it, all these calls
+ * return pcclInvalidUsage.
  */
 
 /*
@@ -760,7 +762,8 @@ PCCL_EXPORT pcclResult_t pcclSynchronizeSharedState(const pcclComm_t *communicat
  * listen_address: the local address and port; 0.0.0.0 or :: for all of the host.
  * p_master_handle_out: receives the handle, to be freed with pcclDestroyMaster.
  *
- * pcclInvalidUsage  the address is in use, or not one of this host
+ * pcclInvalidUsage  the address is in use, or not one of this host, or this user may not open its
+ *                   port
  * pcclOutOfMemory   this process may open no more files, or the like: the text names the limit
  */
 PCCL_EXPORT pcclResult_t pcclCreateMaster(

@@ -190,6 +190,31 @@ START_TEST(a_master_does_not_outlive_its_process)
 }
 END_TEST
 
+START_TEST(a_master_belongs_to_one_process)
+{
+	pcclResult_t got[4];
+	pcclMasterInstance_t *m;
+	int back[2];
+	size_t i;
+
+	ck_assert_int_eq(pipe(back), 0);
+	fx_assert_succeeds(pcclCreateMaster(free_address(), &m));
+	if (fork() == 0) {
+		got[0] = pcclRunMaster(m);
+		got[1] = pcclInterruptMaster(m);
+		got[2] = pcclMasterAwaitTermination(m);
+		got[3] = pcclDestroyMaster(m);
+		_exit(write(back[1], got, sizeof got) != sizeof got);
+	}
+	ck_assert_int_eq(read(back[0], got, sizeof got), sizeof got);
+	for (i = 0; i < 4; i++)
+		ck_assert_int_eq(got[i], pcclInvalidUsage);
+	fx_assert_succeeds(pcclDestroyMaster(m));
+	close(back[0]);
+	close(back[1]);
+}
+END_TEST
+
 /* By the names of PCCL 1.0. */
 START_TEST(the_log_level_is_passed_on)
 {
@@ -400,6 +425,7 @@ int main(void)
 	tcase_add_test(tc, a_port_that_an_outgoing_connection_has);
 	tcase_add_test(tc, programs_that_fail);
 	tcase_add_test(tc, a_master_does_not_outlive_its_process);
+	tcase_add_test(tc, a_master_belongs_to_one_process);
 	suite_add_tcase(s, tc);
 	return tl_run(s);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The first program: two or more of these, started anywhere, add up four numbers.
- * usage: first [ADDR:PORT]   (of the master; default $PCCL_MASTER, then 127.0.0.1:48148)
+ * usage: first [IPV4:PORT]   (of the master; default $PCCL_MASTER, then 127.0.0.1:48148)
  */
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -17,6 +18,22 @@ static void must(pcclResult_t result, const char *what)
 	}
 }
 
+static ccoip_socket_address_t address(const char *text)
+{
+	ccoip_socket_address_t a = {.inet.protocol = inetIPv4};
+	char ip[16], port[6];
+	int end = 0;
+
+	if (sscanf(text, "%15[0-9.]:%5[0-9]%n", ip, port, &end) != 2 || text[end] != '\0' ||
+		inet_pton(AF_INET, ip, a.inet.ipv4.data) != 1 || atoi(port) < 1 ||
+		atoi(port) > 65535) {
+		fprintf(stderr, "\"%s\" is not IPV4:PORT\nusage: first [IPV4:PORT]\n", text);
+		exit(2);
+	}
+	a.port = (uint16_t)atoi(port);
+	return a;
+}
+
 static int peers(const pcclComm_t *comm)
 {
 	int n;
@@ -28,8 +45,8 @@ static int peers(const pcclComm_t *comm)
 int main(int argc, char **argv)
 {
 	const char *master = argc > 1 ? argv[1] : getenv("PCCL_MASTER");
-	pcclCommCreateParams_t params = {0};
-	uint8_t *ip = params.master_address.inet.ipv4.data;
+	pcclCommCreateParams_t params = {
+		.master_address = address(master ? master : "127.0.0.1:48148")};
 	pcclReduceDescriptor_t sum = {
 		.count = 4, .op = pcclSum, .src_descriptor.datatype = pcclFloat};
 	float values[4] = {1, 2, 3, 4};
@@ -37,12 +54,6 @@ int main(int argc, char **argv)
 	pcclReduceInfo_t info;
 	pcclComm_t *comm;
 
-	/* Nobody answers at an address that is out of range. */
-	if (sscanf(master ? master : "127.0.0.1:48148", "%hhu.%hhu.%hhu.%hhu:%hu", &ip[0], &ip[1],
-		    &ip[2], &ip[3], &params.master_address.port) != 5) {
-		fprintf(stderr, "usage: first [ADDR:PORT]\n");
-		return 2;
-	}
 	must(pcclInit(), "init");
 	must(pcclCreateCommunicator(&params, &comm), "create");
 	must(pcclConnect(comm), "connect");

@@ -24,6 +24,10 @@ RUNDIR = pathlib.Path("/run/pccl")
 ADDRESSES = ("192.168.0.7/32", "192.0.2.1/32", "192.0.2.2/32", "192.0.2.17/32", "2001:db8::1/128",
              "2001:db8::2/128")
 MASTER = "192.168.0.7:48148"  # where the example of pcclCreateCommunicator(3) looks for it
+# Not addresses of a master, though a careless reader of numbers finds one in each of them.
+WRONG = ("", "192.168.0.7", "192.168.0.7:", "192.168.0:48148", "448.424.256.263:48148",
+         "192.168.0.7:113684", "192.168.0.7:0", "192.168.0.7:-17388", "192.168.0.7:48148x",
+         "192.168.0.7:48148:1", "192.168.0.7 :48148", "localhost:48148", "[::1]:48148")
 # Command lines that tests/install runs.
 ELSEWHERE = ("cc program.c $(pkg-config --cflags --libs libpccl-shim)",)
 # Command lines that would take a gigabyte and a minute.
@@ -177,6 +181,17 @@ def first_program(lab, program, number):
           f"program {number} of README.md adds up, after one was killed", said or log)
 
 
+def wrong_addresses(program, number):
+    """A program that is given something else than an address says so, and connects to nothing."""
+    for text in WRONG:
+        try:
+            done = subprocess.run([program, text], capture_output=True, text=True, check=False, timeout=2)
+            said = (done.returncode, done.stderr)
+        except subprocess.TimeoutExpired:
+            said = (None, "it is still running after 2 seconds")
+        check(said[0] == 2 and "usage: " in said[1], f"program {number} of README.md refuses \"{text}\"", said)
+
+
 def daemon(line):
     return line.split()[0] in ("ccoip-masterd", "pcclagentd")
 
@@ -265,13 +280,14 @@ def test():
                 if program:
                     trained(lab, page.name, program)
         source = (TOP / "examples/first.c").read_text("utf-8").splitlines()
-        source = source[source.index("#include <stdio.h>"):]
+        source = source[next(k for k, line in enumerate(source) if line.startswith("#include")):]
         check(readme_programs() == ["\n".join(source) + "\n"], "README.md shows examples/first.c")
         for number, text in enumerate(readme_programs(), start=1):
             source = lab.folder / f"readme-{number}.c"
             source.write_text(text, "utf-8")
             if compiled(lab.folder, source, source.with_suffix("")):
                 first_program(lab, source.with_suffix(""), number)
+                wrong_addresses(source.with_suffix(""), number)
         # A run with members is not reset.
         for last in (False, True):
             for page, line in lines:

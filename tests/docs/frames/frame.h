@@ -7,6 +7,7 @@
 #ifndef FRAME_H
 #define FRAME_H
 
+#include <arpa/inet.h>
 #include <err.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,11 +32,14 @@ static inline void must(pcclResult_t result)
 static inline pcclCommCreateParams_t params_of(const char *master)
 {
 	pcclCommCreateParams_t params = {0};
-	uint8_t *ip = params.master_address.inet.ipv4.data;
+	char ip[16], port[6];
+	int end = 0;
 
-	if (sscanf(master, "%hhu.%hhu.%hhu.%hhu:%hu", &ip[0], &ip[1], &ip[2], &ip[3],
-		    &params.master_address.port) != 5)
+	if (sscanf(master, "%15[0-9.]:%5[0-9]%n", ip, port, &end) != 2 || master[end] != '\0' ||
+		inet_pton(AF_INET, ip, params.master_address.inet.ipv4.data) != 1 ||
+		atoi(port) > UINT16_MAX)
 		errx(2, "not an address: %s", master);
+	params.master_address.port = (uint16_t)atoi(port);
 	return params;
 }
 

@@ -113,10 +113,11 @@ static pcclResult_t join(pcclComm_t *c, bool *ret_died)
 		.comm = c->att->id,
 		.peer = c->peer,
 		.token = c->token,
-		.thread = (uint32_t)c->main_thread};
+		.thread = (uint32_t)pccl_thread_id()};
 	struct pccl_session *s = c->att->session;
 	struct pccl_ender end = {.end = end_join, .arg = c};
 	struct wl_reply reply;
+	uint64_t before;
 	pcclResult_t r = pccl_session_call_or(s, &request, &reply, &end);
 
 	if (end.ended) {
@@ -141,12 +142,15 @@ static pcclResult_t join(pcclComm_t *c, bool *ret_died)
 	c->world = reply.world;
 	c->n_succeeded = 0;
 	c->link = PCCL_LINK_UP;
+	/* As in PCCL 1.0; from here on the keeper may tell another agent. */
+	before = atomic_exchange(&c->main_thread, pccl_thread_id());
 	pthread_mutex_unlock(&c->lock);
 	r = pccl_keeper_add(c, s, ret_died);
 	if (r == pcclSuccess && !*ret_died)
 		return r;
 	pthread_mutex_lock(&c->lock);
 	c->link = PCCL_LINK_NONE;
+	atomic_store(&c->main_thread, before);
 	pthread_mutex_unlock(&c->lock);
 	if (*ret_died)
 		return pccl_session_fail(s);
@@ -195,8 +199,6 @@ pcclResult_t pcclConnect(pcclComm_t *c)
 	r = pccl_grace_read();
 	if (r == pcclSuccess)
 		r = connect_comm(c);
-	if (r == pcclSuccess) /* as in PCCL 1.0 */
-		atomic_store(&c->main_thread, pccl_thread_id());
 	pccl_comm_end(c);
 	return r == pcclSuccess ? pccl_ok() : r;
 }

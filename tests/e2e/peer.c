@@ -7,6 +7,8 @@
  *
  *	create [streams=N] [master=A:P], connect, update, pending, destroy
  *                          from then on SIGUSR2 is pcclInterrupt
+ *	second [made=thread] [connected=thread]
+ *                          connects another communicator to the run, and destroys it
  *	until world=N ms=N        pcclUpdateTopology until the run has so many peers
  *	attr                      the four attributes
  *	alloc bytes=N             pcclMemAlloc of memory that is written to and kept; one at a time
@@ -53,7 +55,10 @@
 #include <inttypes.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <stddef.h>
@@ -135,10 +140,15 @@ static ccoip_socket_address_t parse_address(const char *text)
 }
 
 /* The end of an answer to a call. */
-void say_outcome(pcclResult_t r, uint64_t begin, uint64_t end)
+static void say_result(pcclResult_t r, const char *text, uint64_t begin, uint64_t end)
 {
 	printf(" code=%d begin=%" PRIu64 " end=%" PRIu64 " text=%s\n", (int)r, begin, end,
-		r == pcclSuccess ? "" : pcclGetLastError());
+		r == pcclSuccess ? "" : text);
+}
+
+void say_outcome(pcclResult_t r, uint64_t begin, uint64_t end)
+{
+	say_result(r, pcclGetLastError(), begin, end);
 }
 
 /* ---- membership */
@@ -200,18 +210,59 @@ static void do_optimize(void)
 	say_outcome(r, begin, now());
 }
 
-/* Another communicator of this thread, in the same run. */
+static pcclComm_t *second;
+static pcclResult_t second_result;
+static char second_text[512];
+static _Atomic bool second_over;
+
+static void *make_second(void *arg)
+{
+	if (pcclCreateCommunicator(&params, &second) != pcclSuccess)
+		die("second", pcclGetLastError());
+	return arg;
+}
+
+static void *connect_second(void *arg)
+{
+	second_result = pcclConnect(second);
+	(void)snprintf(second_text, sizeof second_text, "%s", pcclGetLastError());
+	atomic_store(&second_over, true);
+	return arg;
+}
+
+static void in_thread(void *(*run)(void *), pthread_t *ret)
+{
+	if (pthread_create(ret, NULL, run, NULL) != 0)
+		die("second", "pthread_create");
+}
+
+/* made=thread: by a thread that has ended by then. connected=thread: by a thread of its own, while
+ * this one votes. */
 static void do_second(void)
 {
+	int world = attribute(PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE);
 	uint64_t begin = now();
-	pcclComm_t *second;
-	pcclResult_t r = pcclCreateCommunicator(&params, &second);
+	pthread_t t;
 
-	if (r != pcclSuccess)
-		die("second", pcclGetLastError());
-	r = pcclConnect(second);
+	atomic_store(&second_over, false);
+	if (strcmp(word("made", ""), "thread") == 0) {
+		in_thread(make_second, &t);
+		pthread_join(t, NULL);
+	} else {
+		make_second(NULL);
+	}
+	if (strcmp(word("connected", ""), "thread") == 0) {
+		in_thread(connect_second, &t);
+		while (!atomic_load(&second_over) &&
+			attribute(PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE) == world &&
+			pcclUpdateTopology(peer.comm) == pcclSuccess)
+			usleep(2000);
+		pthread_join(t, NULL);
+	} else {
+		connect_second(NULL);
+	}
 	printf("second");
-	say_outcome(r, begin, now());
+	say_result(second_result, second_text, begin, now());
 	(void)pcclDestroyCommunicator(second);
 }
 

@@ -287,14 +287,24 @@ def groups():
 
 
 def one_thread():
-    """Two communicators of one thread, in one run: the second one cannot be let in."""
+    """Two communicators that one thread connects, in one run: the second one cannot be let in. One
+    that another thread connects can, whichever thread made it."""
     with lib.Lab(2) as lab:
         lab.start()
         peers = lab.start_peers((0, 1))
-        got = peers[0].call("second")
-        check(got["code"] == INVALID_USAGE and "thread" in got["text"],
-              "a second communicator of one thread is refused", got)
-        go_on(peers, "one thread")
+        for made, what in (("main", ""), ("thread", ", made by a thread that has ended,")):
+            got = peers[0].call(f"second made={made}")
+            check(got["code"] == INVALID_USAGE and "thread" in got["text"],
+                  f"a second communicator of one thread{what} is refused", got)
+            go_on(peers, "one thread")
+            peers[1].send(f"until world={len(peers) + 1}")
+            got = peers[0].call(f"second made={made} connected=thread")
+            check(got["code"] == SUCCESS, f"one of another thread{what} joins", got)
+            if got["code"] != SUCCESS:
+                return
+            check(peers[1].read()["code"] == SUCCESS, "the others let it in")
+            lib.together(peers, f"until world={len(peers)}")
+            go_on(peers, "two threads")
         lab.check_alive()
 
 

@@ -13,7 +13,7 @@ shim_tests = tests/shim/test_session tests/shim/test_reduce tests/shim/test_fail
 	tests/shim/test_spawn tests/shim/test_master tests/shim/test_multi \
 	tests/shim/test_resume_ops tests/shim/test_resume_comms tests/shim/test_resume_storm \
 	tests/shim/test_state_offer tests/shim/test_state_sync tests/shim/test_state_seen \
-	tests/shim/test_world tests/shim/test_interrupt \
+	tests/shim/test_world tests/shim/test_interrupt tests/shim/test_connect \
 	tests/shim/test_codes tests/shim/test_copy tests/shim/test_place tests/shim/test_operand \
 	tests/shim/test_later tests/shim/test_backlog
 shim_tests_libs = libpccl-shim/libpccl-shim.la tests/shim/libfake.la $(CHECK_LIBS)
@@ -25,7 +25,8 @@ THREADED_TESTS += tests/shim/test_session tests/shim/test_reduce tests/shim/test
 	tests/shim/test_multi tests/shim/test_resume_ops tests/shim/test_resume_comms \
 	tests/shim/test_resume_storm tests/shim/test_state_offer tests/shim/test_state_sync \
 	tests/shim/test_state_seen tests/shim/test_world tests/shim/test_place \
-	tests/shim/test_interrupt tests/shim/test_later tests/shim/test_backlog
+	tests/shim/test_interrupt tests/shim/test_later tests/shim/test_backlog \
+	tests/shim/test_connect
 
 tests_shim_test_backlog_SOURCES = tests/shim/test_backlog.c
 tests_shim_test_backlog_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
@@ -70,6 +71,10 @@ tests_shim_test_codes_LDADD = $(shim_tests_libs)
 tests_shim_test_world_SOURCES = tests/shim/test_world.c
 tests_shim_test_world_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_shim_test_world_LDADD = $(shim_tests_libs)
+
+tests_shim_test_connect_SOURCES = tests/shim/test_connect.c
+tests_shim_test_connect_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_shim_test_connect_LDADD = $(shim_tests_libs)
 
 tests_shim_test_interrupt_SOURCES = tests/shim/test_interrupt.c
 tests_shim_test_interrupt_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)

@@ -33,7 +33,7 @@ static void limits(const struct agentd_config *agent, const struct ccm_config *m
 	limit("Bytes of a shared state", WIRE_STATE_MAX);
 	limit("Tensors of a shared state", WIRE_TENSORS_MAX);
 	limit("Bytes of a tensor's name", WIRE_TENSOR_NAME_MAX);
-	limit("Operations of one communicator at the same time", SHM_SLOTS - PCCL_SLOTS_KEPT);
+	limit("Operations of one communicator at once", SHM_SLOTS - PCCL_SLOTS_KEPT);
 	limit("Streams of one link", WM_POOL_MAX);
 	limit("Addresses of one agent", WM_ADDRS_MAX);
 	limit("Processes of one user on one host", agent->sessions_per_user);
@@ -50,31 +50,30 @@ static void bounds(const struct agentd_config *agent, const struct ccm_config *m
 
 	bound("Silent agent or master", master->timeout_ms);
 	bound("Link to a silent host", ms[CC_BOUND_LINK]);
-	bound("One silent stream of many", ms[CC_BOUND_STREAM]);
+	bound("One silent stream", ms[CC_BOUND_STREAM]);
 	bound("Nothing is delivered", ms[CC_BOUND_STUCK]);
 	bound("New link", ms[CC_BOUND_NEW_LINK]);
 	bound("Round of new links", ms[CC_BOUND_ROUND]);
 	bound("New link after silence", CCM_TRY_MS(ms[CC_BOUND_NEW_LINK]));
-	bound("New stream of shared state", ms[CC_BOUND_ROUND]);
-	bound("Silent source of shared state", ms[CC_BOUND_STUCK]);
-	bound("Answer of such a source", STE_ANSWERS * ms[CC_BOUND_STREAM]);
-	bound("Source that does not begin", ms[CC_BOUND_STREAM]);
-	bound("Receiver that takes nothing", STE_STALLS * ms[CC_BOUND_STREAM]);
-	bound("Receiver that asks nothing", STE_UNASKED * ms[CC_BOUND_STREAM]);
-	bound("One address of a master", agent->place_timeout_ms);
-	bound("All addresses of a master", agent->connect_timeout_ms);
+	bound("New stream of state", ms[CC_BOUND_ROUND]);
+	bound("Silent source of state", ms[CC_BOUND_STUCK]);
+	bound("Answer of a source", STE_ANSWERS * ms[CC_BOUND_STREAM]);
+	bound("Source does not begin", ms[CC_BOUND_STREAM]);
+	bound("Receiver takes nothing", STE_STALLS * ms[CC_BOUND_STREAM]);
+	bound("Receiver asks nothing", STE_UNASKED * ms[CC_BOUND_STREAM]);
+	bound("One address of master", agent->place_timeout_ms);
+	bound("All addresses of master", agent->connect_timeout_ms);
 	bound("Run without its master", agent->master_grace_ms);
-	bound("Peers without their agent", master->agent_grace_ms);
-	bound("Agents after a takeover", master->recovery_ms);
-	bound("Process that does not answer", agent->beat_timeout_ms);
+	bound("Peers without agent", master->agent_grace_ms);
+	bound("Agents after takeover", master->recovery_ms);
+	bound("Process does not answer", agent->beat_timeout_ms);
 	bound("Stopped process", agent->stopped_timeout_ms);
 }
 
 static void words(const struct agentd_config *agent)
 {
 	printf("words PCCL_AGENT_GRACE_MS , %u seconds.\n", PCCL_GRACE_MS / 1000);
-	printf("words above half a second is added to the time, up to %u seconds.\n",
-		CC_WAY_MAX_MS / 1000);
+	printf("words above half a second is the delay, up to %u seconds.\n", CC_WAY_MAX_MS / 1000);
 	_Static_assert(CC_WAY_MS == 500, "as the page says");
 	_Static_assert(CC_TCP_SIZES == 3, "as the page says");
 	_Static_assert(ENG_STUCK_TRIES == 3, "as the page says");

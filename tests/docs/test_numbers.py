@@ -3,6 +3,7 @@
 """The limits and bounds that pccl(7) lists are those of the code (numbers.c), row by row, and the
 defaults that the daemons name in --help."""
 
+import fractions
 import pathlib
 import re
 import subprocess
@@ -17,11 +18,14 @@ PAGE = (TOP / "man/man7/pccl.7").read_text("utf-8")
 MACROS = r"\b(Er|Fl|Ev|No|Pc|Po|Sy|Va|Xr)\s"
 
 
-def table(section):
-    """Rows of the first table of a section: what, and the other cells."""
-    text = re.search(rf"^\.Sh {section}\n(.*?)^\.El", PAGE, re.M | re.S)[1]
-    rows = [line[4:].split(" Ta ") for line in text.splitlines() if line.startswith(".It ")]
-    return {re.sub(r" Po .*", "", row[0]): row[1:] for row in rows[1:]}
+def tables(section):
+    """Rows of each table of a section: what, and the other cells."""
+    text = re.search(rf"^\.Sh {section}\n(.*?)^\.Sh ", PAGE, re.M | re.S)[1]
+    found = []
+    for table in re.findall(r"^\.Bl -column.*?^\.El", text, re.M | re.S):
+        rows = [line[4:].split(" Ta ") for line in table.splitlines() if line.startswith(".It ")]
+        found.append({row[0]: row[1:] for row in rows[1:]})
+    return found
 
 
 def words():
@@ -40,10 +44,15 @@ def milliseconds(text):
     return round(float(text.removesuffix(" s")) * 1000)
 
 
-def defaults():
-    """Of all options of the daemons that have a number for one."""
-    said = "".join(subprocess.run([daemon, "--help"], capture_output=True, text=True, check=True,
-                                  timeout=lib.WAIT).stdout for daemon in (lib.MASTERD, lib.AGENTD))
+def factor(text):
+    """Option and factor in a cell: "3/5 OPTION", "2x OPTION" or "OPTION"."""
+    name = text.rpartition(" ")[2]
+    return name, fractions.Fraction(text.removesuffix(name).strip().rstrip("x") or "1")
+
+
+def defaults(daemon):
+    """Options of a daemon that have a number as default."""
+    said = subprocess.run([daemon, "--help"], capture_output=True, text=True, check=True, timeout=lib.WAIT).stdout
     parts = re.split(r"^ +--(?=[a-z])", said, flags=re.M)
     return {part.split()[0]: float(found[1]) for part in parts
             if (found := re.search(r"\[([\d.]+)\]", part))}
@@ -60,20 +69,23 @@ def test():
         else:
             row, _, value = rest.rpartition(" = ")
             code[kind][row] = int(value)
-    limits = {row: number(cells[0]) for row, cells in table("LIMITS").items()}
-    bounds = table("LIVENESS")
+    limits = {row: number(cells[0]) for row, cells in tables("LIMITS")[0].items()}
+    owned = tables("LIVENESS")
+    bounds = {row: cells for table in owned for row, cells in table.items()}
     for kind, page in (("limit", limits),
                        ("bound", {row: milliseconds(cells[0]) for row, cells in bounds.items()})):
         check(page.keys() == code[kind].keys(), f"a row for each {kind}",
               page.keys() ^ code[kind].keys())
         for row in page.keys() & code[kind].keys():
             check(page[row] == code[kind][row], f"{kind}: {row}", (page[row], code[kind][row]))
-    usual = defaults()
-    for option in sorted({cells[1] for cells in bounds.values()}):
-        own = {milliseconds(cells[0]) for cells in bounds.values() if cells[1] == option}
-        scale = 1 if option.endswith("-ms") else 1000
-        check(usual.get(option, 0) * scale in own, f"--{option} has the default that a row names",
-              (usual.get(option), own))
+    check(len(owned) == 2, "a table for each daemon", len(owned))
+    for daemon, table in zip((lib.MASTERD, lib.AGENTD), owned):
+        usual = defaults(daemon)
+        for row, cells in table.items():
+            option, times = factor(cells[1])
+            scale = times * (1 if option.endswith("-ms") else 1000)
+            check(round(usual.get(option, 0) * scale) == milliseconds(cells[0]),
+                  f"{row}: --{option} of {daemon.name}", (usual.get(option), cells))
     text = words()
     for sentence in code["words"]:
         check(sentence in text, f"pccl(7): {sentence}")

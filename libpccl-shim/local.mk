@@ -22,6 +22,7 @@ libpccl_shim_libpccl_shim_la_SOURCES = \
 	libpccl-shim/keeper.c libpccl-shim/keeper.h \
 	libpccl-shim/lib.c libpccl-shim/lib.h \
 	libpccl-shim/master.c \
+	libpccl-shim/mixture.c libpccl-shim/mixture.h \
 	libpccl-shim/multi.c \
 	libpccl-shim/offer.c libpccl-shim/offer.h \
 	libpccl-shim/program.c libpccl-shim/program.h \

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "libpccl-shim/comm.h"
+#include "libpccl-shim/mixture.h"
 #include "libpccl-shim/session.h"
 #include "libpccl-shim/slot.h"
 #include "proto/shm_state.h"
@@ -193,6 +194,16 @@ static bool is_spoiled(const struct sync *y)
 	       (y->bad && has_registered(y->st));
 }
 
+/* Tensors that are as they were offered are no mixture: what was announced was not written. */
+static void keep_mixture(const struct sync *y)
+{
+	uint64_t now[2];
+
+	if (pccl_state_digest(y->st, y->op->att, now) &&
+		memcmp(now, y->st->content, sizeof now) != 0)
+		pccl_mixture_keep(now);
+}
+
 /* Remembers what it has left in the tensors. Sets the sentence again if it has to say more. */
 static pcclResult_t fail(const struct sync *y, pcclResult_t r)
 {
@@ -203,6 +214,8 @@ static pcclResult_t fail(const struct sync *y, pcclResult_t r)
 	y->st->torn = atomic_load(&end_of(y)->complete) != 1;
 	y->st->torn_revision = y->revision;
 	pccl_keep_text(text);
+	if (y->st->torn)
+		keep_mixture(y);
 	return pccl_fail(r,
 		"%s; tensors of this peer may have been written in part, and are right after a "
 		"synchronization that succeeds",
@@ -412,6 +425,7 @@ static pcclResult_t synchronize(pcclComm_t *c, pcclSharedState_t *shared_state, 
 	if (r != pcclSuccess)
 		return r;
 	c->state->torn = false;
+	pccl_mixture_forget(c->state->content);
 	c->state->synced = true;
 	shared_state->revision = revision;
 	if (info)

@@ -33,9 +33,11 @@ struct pccl_state {
 	uint64_t bytes, names_len, n_leaves; /* of all */
 	uint64_t window_off;                 /* of the last manifest */
 	hsh_leaf_fn *leaf;                   /* by which it was hashed */
+	uint64_t content[2];                 /* digest of what was offered */
 	/* A synchronization has failed and left a mixture in the tensors. Until one succeeds, or
-	 * the application says by another revision that it has other contents. It does not by
-	 * sending only: it may do so because the peer that did has died in the middle. */
+	 * the application says by another revision that it has other contents, and has
+	 * (mixture.h). It does not by sending only: it may do so because the peer that did has died
+	 * in the middle. */
 	bool torn;
 	uint64_t torn_revision; /* that was offered then */
 	bool synced;            /* a synchronization has succeeded */
@@ -49,6 +51,9 @@ pcclResult_t pccl_state_read(struct pccl_state *st, const pcclSharedState_t *sha
  * all but revision and strategy. Takes a use of the registered memory that tensors lie in. */
 pcclResult_t pccl_state_offer(
 	struct pccl_state *st, struct pccl_attachment *a, struct shm_sqe_sync *ret);
+/* After it, with the same a: the digest of what the tensors hold now. The manifest is worth nothing
+ * then. False: no memory. */
+bool pccl_state_digest(struct pccl_state *st, struct pccl_attachment *a, uint64_t ret[2]);
 /* Ends the uses of registered memory. */
 void pccl_state_put(struct pccl_state *st);
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libpccl-shim/mixture.h"
 #include "libpccl-shim/session.h"
 #include "libpccl-shim/state.h"
 #include "proto/shm_state.h"
@@ -179,6 +180,31 @@ pcclResult_t pccl_state_offer(
 	ret->region = a->state.region;
 	ret->bytes = st->bytes;
 	ret->n_tensors = (uint32_t)st->n;
-	ret->torn = st->torn;
+	memcpy(st->content, ret->content, sizeof st->content);
+	ret->torn = st->torn || pccl_mixture_known(st->content);
 	return pcclSuccess;
+}
+
+bool pccl_state_digest(struct pccl_state *st, struct pccl_attachment *a, uint64_t ret[2])
+{
+	struct shm_state_header h;
+	uint8_t *hashes = malloc(8 * st->n + 1);
+	uint64_t size;
+	size_t n = 0;
+
+	/* Not by the header in the manifest: the agent may have changed that. */
+	if (!hashes || shm_state_plan(st->n, st->names_len, st->n_leaves, &h, &size) < 0) {
+		free(hashes);
+		return false;
+	}
+	hash_tensors(st, &h, a->state.base);
+	for (size_t i = 0; i < st->n; i++) {
+		if (st->tensors[i].may_differ)
+			continue;
+		wire_put64(hashes + 8 * n, st->work[n].hash);
+		n++;
+	}
+	hsh_digest(hashes, 8 * n, ret);
+	free(hashes);
+	return true;
 }

@@ -712,10 +712,14 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescri
  * On success revision is what the group has agreed on, and every tensor that is compared was
  * verified. If the call fails, revision is as before; tensors of a peer that did not say send-only
  * may have been overwritten in part, in which case pcclGetLastError says so. The call may then be
- * made again with the same arguments: what was received already is not sent again. Until a call
- * succeeds on this communicator, also if it connects anew meanwhile, such a mixture is not elected:
- * the peer is treated as outdated, whatever its strategy. An application that has replaced all
- * tensors itself says so by another revision, or by a new communicator, which knows of no mixture.
+ * made again with the same arguments: what was received already is not sent again.
+ *
+ * What was written in part is a mixture of two states, and is not elected: the peer is treated as
+ * outdated, whatever its strategy. Neither another revision nor a new connection, a new
+ * communicator, other memory or a run that begins anew makes a state of it, as long as the contents
+ * are those that the failed call has left: this process remembers their hash. A mixture ends with a
+ * call that succeeds. An application that has replaced all tensors itself, by a checkpoint's, says
+ * so by another revision (higher or lower) or by a new communicator: then the mark goes.
  *
  * Tensors are hashed by all CPUs that the calling thread may use, in threads that exist during the
  * call only. Environment: PCCL_HASH_TYPE may be simple or crc32c, which needs the library ISA-L; it

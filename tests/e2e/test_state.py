@@ -503,16 +503,22 @@ def one_source_changes(lab):
 
 
 def other_state(lab):
-    """Who has a mixture may connect as often as it likes, and say what it likes, or load another
-    revision."""
+    """A peer that has a mixture may connect as often as it likes, and say what it likes. To load
+    another revision helps."""
     with Middle(lab, (0, 1), 1) as m:
         lab.drop_peer(m.holders[0])
         peer = m.peers[1]
         m.answers(m.holders)
-        for words in ("", f"strategy={SEND}"):
+        for words, reset in (("", False), (f"strategy={SEND}", False), ("revision=9", False),
+                             ("revision=0", True)):
+            if reset:
+                lib.ctl("--master", m.fresh.master, "reset", "--yes")
+                peer.expect("destroy")
+                peer.expect("create")
+                peer.expect("connect")
             answer = peer.call(f"sync {words}")
-            check(kicked(answer, "a mixture of contents"), f"a mixture is one still, {words}",
-                  answer)
+            check(kicked(answer, "a mixture of contents"),
+                  f"a mixture is one still, {words}{', after a reset' * reset}", answer)
             peer.expect("connect")
         give_state(peer, 9)
         good([peer.call("sync")], "another revision is another state", 9)

@@ -28,6 +28,16 @@ struct st_state {
 
 static const char *const st_names[TENSORS] = {"bias", "empty", "mine", "wide", "wider"};
 
+/* Contents of its tensors. */
+static inline void st_fill(struct st_state *s, uint64_t seed)
+{
+	struct tl_rng rng = tl_rng_new(seed);
+
+	for (unsigned i = 0; i < TENSORS; i++)
+		for (uint64_t k = 0; k < s->bytes[i]; k++)
+			s->data[i][k] = (uint8_t)tl_u64(&rng);
+}
+
 /* To be used where it lies. */
 static inline void st_init(struct st_state *s, uint64_t seed)
 {
@@ -35,19 +45,17 @@ static inline void st_init(struct st_state *s, uint64_t seed)
 	static const pcclDataType_t types[TENSORS] = {
 		pcclDouble, pcclFloat, pcclInt16, pcclFloat, pcclUint8};
 	static const uint64_t sizes[TENSORS] = {8, 4, 2, 4, 1};
-	struct tl_rng rng = tl_rng_new(seed);
 
 	for (unsigned i = 0; i < TENSORS; i++) {
 		s->bytes[i] = counts[i] * sizes[i];
 		s->data[i] = s->bytes[i] ? malloc(s->bytes[i]) : NULL;
-		for (uint64_t k = 0; k < s->bytes[i]; k++)
-			s->data[i][k] = (uint8_t)tl_u64(&rng);
 		s->infos[st_order[i]] = (pcclTensorInfo_t){.name = st_names[i],
 			.data = s->data[i],
 			.count = counts[i],
 			.datatype = types[i],
 			.allow_content_inequality = i == MINE};
 	}
+	st_fill(s, seed);
 	s->shared = (pcclSharedState_t){.revision = 7, .count = TENSORS, .infos = s->infos};
 }
 

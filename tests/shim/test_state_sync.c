@@ -430,6 +430,7 @@ END_TEST
 
 /* One synchronization: what the agent hears, and does. */
 struct part {
+	const char *name;
 	uint32_t torn;  /* what it must hear */
 	uint32_t flags; /* likewise, unless 0 */
 	uint32_t written, touched;
@@ -441,7 +442,8 @@ static void play(struct fake_op *op, void *arg)
 {
 	const struct part *p = arg;
 
-	ck_assert_uint_eq(op->sqe.sync.torn, p->torn);
+	ck_assert_msg(op->sqe.sync.torn == p->torn, "%s: torn is %u",
+		p->name ? p->name : "once more", op->sqe.sync.torn);
 	if (p->flags)
 		ck_assert_uint_eq(op->sqe.flags, p->flags);
 	fake_sync_begin(op);
@@ -533,29 +535,93 @@ START_TEST(what_was_only_read_is_no_mixture)
 }
 END_TEST
 
-/* By another revision, and by a new communicator; not by connecting again, nor by sending only. */
-START_TEST(the_application_says_that_it_has_others)
+/* What a program does after a synchronization that left a mixture at revision 7. */
+static const struct after {
+	const char *name;
+	uint64_t revision;
+	bool loads, copies, connects, creates, sends;
+	uint32_t torn;
+} afters[] = {
+	{.name = "it calls again", .revision = 7, .torn = 1},
+	{.name = "it only sends", .revision = 7, .sends = true, .torn = 1},
+	{.name = "it connects again", .revision = 7, .connects = true, .torn = 1},
+	{.name = "its run was reset", .revision = 0, .connects = true, .torn = 1},
+	{.name = "it raises the revision", .revision = 8, .torn = 1},
+	{.name = "it has a new communicator", .revision = 7, .creates = true, .torn = 1},
+	{.name = "likewise, in a new run", .revision = 0, .creates = true, .torn = 1},
+	{.name = "it gives other memory", .revision = 8, .copies = true, .torn = 1},
+	{.name = "it loads the same revision", .revision = 7, .loads = true, .torn = 1},
+	{.name = "it loads an older revision", .revision = 6, .loads = true},
+	{.name = "it loads a newer revision", .revision = 8, .loads = true},
+	{.name = "it loads after a reset", .revision = 0, .loads = true, .connects = true},
+	{.name = "it loads for a new communicator", .revision = 7, .loads = true, .creates = true},
+};
+
+static void connect_again(const struct st_state *s, bool creates)
 {
+	pcclSharedState_t shared = s->shared;
+
+	fake_lose(fx_agent, pcclRankConnectionLost, "kicked");
+	fx_assert_fails(pcclSynchronizeSharedState(fx_comm, &shared, ST_POPULAR, NULL),
+		pcclRankConnectionLost, "kicked");
+	if (creates) {
+		fx_assert_succeeds(pcclDestroyCommunicator(fx_comm));
+		fx_comm = fx_new_comm();
+	}
+	fx_assert_succeeds(pcclConnect(fx_comm));
+}
+
+static void take_other_memory(struct st_state *s)
+{
+	for (unsigned i = 0; i < TENSORS; i++) {
+		uint8_t *copy = malloc(s->bytes[i] + 1);
+
+		ck_assert_ptr_nonnull(copy);
+		if (s->data[i])
+			memcpy(copy, s->data[i], s->bytes[i]);
+		free(s->data[i]);
+		s->data[i] = copy;
+		s->infos[st_order[i]].data = copy;
+	}
+}
+
+/* The contents tell whether a program has replaced them, not the revision or the communicator
+ * alone. */
+START_TEST(a_mixture_is_one_until_it_is_replaced)
+{
+	const struct after *a = &afters[_i];
+	struct part next = {.name = a->name, .torn = a->torn};
 	struct st_state s;
 
 	st_init(&s, 1);
 	sync_part(&s, ST_POPULAR,
 		(struct part){.torn = 0, .written = 10, .code = pcclRankConnectionLost});
-	if (_i == 0) {
-		s.shared.revision = 8;
-	} else if (_i == 1) {
-		sync_part(&s, ST_SEND, (struct part){.torn = 1, .code = pcclRankConnectionLost});
-	} else {
-		fake_lose(fx_agent, pcclRankConnectionLost, "kicked");
-		fx_assert_fails(pcclSynchronizeSharedState(fx_comm, &s.shared, ST_POPULAR, NULL),
-			pcclRankConnectionLost, "kicked");
-		if (_i == 2) {
-			fx_assert_succeeds(pcclDestroyCommunicator(fx_comm));
-			fx_comm = fx_new_comm();
-		}
-		fx_assert_succeeds(pcclConnect(fx_comm));
-	}
-	sync_part(&s, ST_POPULAR, (struct part){.torn = (uint32_t)_i % 2});
+	if (a->connects || a->creates)
+		connect_again(&s, a->creates);
+	if (a->copies)
+		take_other_memory(&s);
+	if (a->loads)
+		st_fill(&s, 2);
+	s.shared.revision = a->revision;
+	next.code = pcclRankConnectionLost;
+	sync_part(&s, a->sends ? ST_SEND : ST_POPULAR, next);
+	next.code = pcclSuccess;
+	sync_part(&s, ST_POPULAR, next);
+	sync_part(&s, ST_POPULAR, (struct part){.torn = 0});
+	st_free(&s);
+}
+END_TEST
+
+/* The agent had said that it would write, and did not. */
+START_TEST(what_was_not_written_may_be_loaded_again)
+{
+	struct st_state s;
+
+	st_init(&s, 1);
+	sync_part(&s, ST_POPULAR, (struct part){.touched = 1, .code = pcclRankConnectionLost});
+	sync_part(&s, ST_POPULAR, (struct part){.torn = 1, .code = pcclRankConnectionLost});
+	s.shared.revision = 0;
+	sync_part(&s, ST_POPULAR, (struct part){.torn = 0});
 	st_free(&s);
 }
 END_TEST
@@ -661,7 +727,9 @@ int main(void)
 	tcase_add_test(tc, a_mixture_is_told_until_one_succeeds);
 	tcase_add_test(tc, a_success_is_told_from_then_on);
 	tcase_add_test(tc, what_was_only_read_is_no_mixture);
-	tcase_add_loop_test(tc, the_application_says_that_it_has_others, 0, 4);
+	tcase_add_loop_test(tc, a_mixture_is_one_until_it_is_replaced, 0,
+		(int)(sizeof afters / sizeof afters[0]));
+	tcase_add_test(tc, what_was_not_written_may_be_loaded_again);
 	tcase_add_loop_test(tc, an_agent_that_dies_before_the_call, 0, 2);
 	tcase_add_test(tc, successes_are_told_to_the_next_agent);
 	suite_add_tcase(s, tc);

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Contents that failed synchronizations of this process have left in its tensors. A mixture of two
+ * states stays one, whatever revision a program offers it at, by whichever communicator and from
+ * whichever memory: so its digest is what is kept. Any thread, and also after a fork.
+ */
+#ifndef PCCL_SHIM_MIXTURE_H
+#define PCCL_SHIM_MIXTURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The oldest of more are forgotten. */
+#define PCCL_MIXTURES_MAX 256u
+
+void pccl_mixture_keep(const uint64_t content[2]);
+bool pccl_mixture_known(const uint64_t content[2]);
+/* They are right after all: they have been elected, as those of another peer. */
+void pccl_mixture_forget(const uint64_t content[2]);
+
+#endif

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "common/cc_log.h"
@@ -490,4 +491,18 @@ void cc_limit_log(const char *what)
 		cc_log(CC_LOG_ERR, "%s: %s", what, cc_limit_text(errno, limit, sizeof limit));
 	else
 		cc_log(CC_LOG_ERR, "%s", what);
+}
+
+int cc_limit_status(void)
+{
+	return cc_limit_is(errno) ? EX_OSERR : EX_UNAVAILABLE;
+}
+
+void cc_limit_end(const char *what)
+{
+	char limit[CC_LIMIT_TEXT];
+
+	cc_log(CC_LOG_ERR, "out of memory: %s: %s", what,
+		cc_limit_text(ENOMEM, limit, sizeof limit));
+	_exit(EX_OSERR);
 }

@@ -40,7 +40,12 @@ bool cc_limit_is_refusal(int error);
  * asked: bytes of memory that it was to get, or 0.
  */
 const char *cc_limit_call_text(const char *call, int error, uint64_t asked, char *buf, size_t size);
-/* Logs `what` as an error, and after it the limit that errno tells of, if it does. */
+/* Logs `what` as an error, and after it the limit that errno tells of, if it does. Keeps errno. */
 void cc_limit_log(const char *what);
+/* The exit status of a daemon that cannot start: EX_OSERR where errno tells of a limit, or else
+ * EX_UNAVAILABLE. */
+int cc_limit_status(void);
+/* Logs that there is no memory for `what`, and the limit, and ends the process with EX_OSERR. */
+_Noreturn void cc_limit_end(const char *what);
 
 #endif

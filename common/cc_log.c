@@ -67,9 +67,9 @@ static int put_prefix(char *buf, size_t size, int level)
 void cc_log(int level, const char *fmt, ...)
 {
 	char line[1024];
+	int saved = errno, n;
 	size_t len;
 	va_list ap;
-	int n;
 
 	if (level > atomic_load_explicit(&max_level, memory_order_relaxed))
 		return;
@@ -77,13 +77,11 @@ void cc_log(int level, const char *fmt, ...)
 	va_start(ap, fmt);
 	n = vsnprintf(line + len, sizeof line - len - 1, fmt, ap);
 	va_end(ap);
-	if (n < 0)
-		return;
-	len += (size_t)n;
+	len += n > 0 ? (size_t)n : 0;
 	if (len > sizeof line - 2)
 		len = sizeof line - 2;
 	line[len++] = '\n';
 	/* A log that cannot be written is nobody's error. */
-	if (write(STDERR_FILENO, line, len) < 0)
-		return;
+	(void)!write(STDERR_FILENO, line, len);
+	errno = saved;
 }

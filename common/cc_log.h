@@ -19,6 +19,7 @@ enum cc_log_level {
 void cc_log_set_level(int level);
 /* "err", "warning", "notice", "info", "debug" -> level, or -1. */
 int cc_log_parse_level(const char *name);
+/* Keeps errno. */
 __attribute__((format(printf, 2, 3))) void cc_log(int level, const char *fmt, ...);
 
 #endif

@@ -44,6 +44,7 @@ struct cc_loop {
 	struct event *signals[MAX_SIGNALS];
 	struct signal_arg *signal_args[MAX_SIGNALS];
 	unsigned n_signals;
+	int spare; /* a descriptor kept for refusing connections; -1: none */
 };
 
 struct signal_arg {
@@ -105,6 +106,7 @@ struct cc_loop *cc_loop_new(void)
 	event_set_fatal_callback(on_libevent_end);
 	if (!l || !cfg)
 		goto err;
+	l->spare = -1;
 	event_config_require_features(cfg, EV_FEATURE_ET);
 	event_config_set_flag(cfg, EVENT_BASE_FLAG_NOLOCK);
 	l->base = event_base_new_with_config(cfg);
@@ -175,6 +177,8 @@ void cc_loop_free(struct cc_loop *l)
 	/* Streams that were closed while libevent had news of them are held by that. */
 	event_base_loop(l->base, EVLOOP_NONBLOCK);
 	event_base_free(l->base);
+	if (l->spare >= 0)
+		close(l->spare);
 	free(l);
 }
 
@@ -362,21 +366,53 @@ struct cc_listener {
 	struct evconnlistener *lev;
 	struct event *resume;
 	uint64_t warned_ns;
-	int spare; /* -1: none */
 	void (*fn)(void *arg, int fd);
 	void (*on_shortage)(void *arg, int fd, int error, const char *limit);
 	void *arg;
 };
 
+static bool has_spare(struct cc_loop *l)
+{
+	if (l->spare < 0)
+		l->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return l->spare >= 0;
+}
+
+/* At most every ten seconds. */
+static void warn(struct cc_listener *x, const char *limit, bool refused)
+{
+	uint64_t now = cc_now_ns();
+
+	if (x->warned_ns && now - x->warned_ns <= SHORTAGE_NS)
+		return;
+	x->warned_ns = now;
+	cc_log(CC_LOG_WARNING, "cannot accept connections: %s; %s", limit,
+		refused ? "they are refused" : "they wait");
+}
+
+/* The spare descriptor went to somebody else: this connection has the last one. */
+static void refuse_accepted(struct cc_listener *x, int fd, int error)
+{
+	char limit[CC_LIMIT_TEXT];
+
+	cc_limit_text(error, limit, sizeof limit);
+	x->on_shortage(x->arg, fd, error, limit);
+	(void)has_spare(x->loop);
+	warn(x, limit, true);
+}
+
 static void on_accept(
 	struct evconnlistener *lev, evutil_socket_t fd, struct sockaddr *sa, int len, void *arg)
 {
-	const struct cc_listener *x = arg;
+	struct cc_listener *x = arg;
 
 	(void)lev;
 	(void)sa;
 	(void)len;
-	x->fn(x->arg, (int)fd);
+	if (!x->on_shortage || has_spare(x->loop))
+		x->fn(x->arg, (int)fd);
+	else
+		refuse_accepted(x, (int)fd, errno);
 }
 
 static const struct timeval shortage_pause = {1, 0};
@@ -396,13 +432,14 @@ static bool refuse(struct cc_listener *x, int error, const char *limit)
 {
 	int fd;
 
-	if (!x->on_shortage || x->spare < 0)
+	if (!x->on_shortage || !has_spare(x->loop))
 		return false;
-	close(x->spare);
+	close(x->loop->spare);
+	x->loop->spare = -1;
 	fd = accept4(evconnlistener_get_fd(x->lev), NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0)
 		x->on_shortage(x->arg, fd, error, limit);
-	x->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	(void)has_spare(x->loop);
 	return fd >= 0;
 }
 
@@ -410,18 +447,13 @@ static bool refuse(struct cc_listener *x, int error, const char *limit)
 static void on_accept_error(struct evconnlistener *lev, void *arg)
 {
 	struct cc_listener *x = arg;
-	uint64_t now = cc_now_ns();
+	int error = errno;
 	char limit[CC_LIMIT_TEXT];
 	bool refused;
 
-	cc_limit_text(errno, limit, sizeof limit);
-	refused = (errno == EMFILE || errno == ENFILE) && refuse(x, errno, limit);
-	if (!x->warned_ns || now - x->warned_ns > SHORTAGE_NS)
-		cc_log(CC_LOG_WARNING, "cannot accept connections: %s; %s", limit,
-			refused ? "they are refused" : "they wait");
-	else
-		now = x->warned_ns;
-	x->warned_ns = now;
+	cc_limit_text(error, limit, sizeof limit);
+	refused = (error == EMFILE || error == ENFILE) && refuse(x, error, limit);
+	warn(x, limit, refused);
 	if (refused)
 		return;
 	evconnlistener_disable(lev);
@@ -435,7 +467,7 @@ struct cc_listener *cc_listener_new(
 
 	if (!x)
 		goto err;
-	*x = (struct cc_listener){.loop = l, .fn = fn, .arg = arg, .spare = -1};
+	*x = (struct cc_listener){.loop = l, .fn = fn, .arg = arg};
 	x->resume = evtimer_new(l->base, on_resume, x);
 	if (!x->resume || evutil_make_socket_nonblocking(fd) < 0)
 		goto err;
@@ -465,14 +497,12 @@ void cc_listener_free(struct cc_listener *x)
 		return;
 	evconnlistener_free(x->lev);
 	event_free(x->resume);
-	if (x->spare >= 0)
-		close(x->spare);
 	free(x);
 }
 
-void cc_listener_on_shortage(
+int cc_listener_on_shortage(
 	struct cc_listener *x, void (*fn)(void *arg, int fd, int error, const char *limit))
 {
 	x->on_shortage = fn;
-	x->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return has_spare(x->loop) ? 0 : CC_ERR_IO;
 }

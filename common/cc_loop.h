@@ -58,8 +58,9 @@ int cc_loop_defer(struct cc_loop *l, void (*fn)(void *arg), void *arg);
 struct cc_listener *cc_listener_new(
 	struct cc_loop *l, int fd, void (*fn)(void *arg, int fd), void *arg);
 /* Instead, whoever cannot be taken in is told so: fn owns fd, the last descriptor that there is,
- * and closes it before it returns. error: the errno, limit: its cc_limit_text. */
-void cc_listener_on_shortage(
+ * and closes it before it returns. error: the errno, limit: its cc_limit_text. The loop keeps one
+ * descriptor for this, for all listeners; CC_ERR_IO: there is none, errno says why. */
+int cc_listener_on_shortage(
 	struct cc_listener *x, void (*fn)(void *arg, int fd, int error, const char *limit));
 void cc_listener_free(struct cc_listener *x);
 

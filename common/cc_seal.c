@@ -7,11 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sysexits.h>
 #include <unistd.h>
 
 #include "common/cc_err.h"
-#include "common/cc_log.h"
+#include "common/cc_limit.h"
 
 #define NONCE 12u
 
@@ -39,8 +38,7 @@ static void *whole(void *p)
 {
 	if (p)
 		return p;
-	cc_log(CC_LOG_ERR, "out of memory: libcrypto");
-	_exit(EX_OSERR);
+	cc_limit_end("libcrypto");
 }
 
 static void *new_memory(size_t n, const char *file, int line)

@@ -292,6 +292,22 @@ int cc_fd_above_standard(int fd)
 	return moved;
 }
 
+void cc_discard_input(int sock)
+{
+	char byte;
+
+	shutdown(sock, SHUT_RD);
+	while (recv(sock, &byte, 1, MSG_DONTWAIT | MSG_TRUNC) > 0)
+		;
+}
+
+void cc_turn_away(int sock, const void *buf, size_t len)
+{
+	cc_discard_input(sock);
+	(void)!send(sock, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	close(sock);
+}
+
 void cc_open_standard_fds(void)
 {
 	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);

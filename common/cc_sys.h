@@ -72,6 +72,11 @@ void cc_tcp_allow_silence(int fd, uint32_t ms);
  * there. Moves fd to a higher number if it is one of these and there is room. Negative ones stay.
  */
 int cc_fd_above_standard(int fd);
+/* Throws away what has arrived on a socket. Bytes that nobody read would turn our close into an
+ * error that hides the goodbye. */
+void cc_discard_input(int sock);
+/* The goodbye to who has connected and is not taken in: says it as far as it fits, and closes. */
+void cc_turn_away(int sock, const void *buf, size_t len);
 /* Opens /dev/null in place of those of the descriptors 0 to 2 that are closed. */
 void cc_open_standard_fds(void);
 /* Connects (blocking) to an AF_UNIX socket. Descriptor or a negative enum cc_err (errno kept). */

@@ -3,10 +3,15 @@
  * The event loop: every step of it is bounded by what it waits for, or by the watchdog that ends a
  * test that hangs.
  */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -165,6 +170,109 @@ START_TEST(signals_arrive_in_the_loop)
 }
 END_TEST
 
+/* ---- listeners without descriptors ---- */
+
+static unsigned n_taken, n_refused;
+static int hole = -1; /* a descriptor that can be given back */
+
+static int open_null(void)
+{
+	return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+/* All descriptors but one, which is `hole`. */
+static void use_up_descriptors(void)
+{
+	struct rlimit rl = {.rlim_max = 64};
+
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &rl), 0);
+	rl.rlim_cur = 64;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &rl), 0);
+	for (int fd = open_null(); fd >= 0; fd = open_null())
+		hole = fd;
+	ck_assert_int_eq(errno, EMFILE);
+	ck_assert_int_ge(hole, 0);
+}
+
+static void take_in(void *arg, int fd)
+{
+	(void)arg;
+	close(fd);
+	n_taken++;
+	cc_loop_stop(loop);
+}
+
+static void turn_away(void *arg, int fd, int error, const char *limit)
+{
+	(void)arg;
+	ck_assert_int_eq(error, EMFILE);
+	ck_assert_ptr_nonnull(strstr(limit, "RLIMIT_NOFILE"));
+	close(fd);
+	n_refused++;
+	cc_loop_stop(loop);
+}
+
+/* Somebody else has the descriptor before it can be kept again. */
+static void lose_spare(void *arg, int fd, int error, const char *limit)
+{
+	turn_away(arg, fd, error, limit);
+	hole = open_null();
+	ck_assert_int_ge(hole, 0);
+}
+
+static int listen_here(struct sockaddr_in *ret)
+{
+	socklen_t len = sizeof *ret;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	*ret = (struct sockaddr_in){
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)ret, len), 0);
+	ck_assert_int_eq(listen(fd, 8), 0);
+	ck_assert_int_eq(getsockname(fd, (struct sockaddr *)ret, &len), 0);
+	return fd;
+}
+
+START_TEST(a_listener_that_cannot_refuse_is_an_error)
+{
+	struct sockaddr_in addr;
+	struct cc_listener *x = cc_listener_new(loop, listen_here(&addr), take_in, NULL);
+
+	ck_assert_ptr_nonnull(x);
+	use_up_descriptors();
+	ck_assert_int_lt(cc_listener_on_shortage(x, turn_away), 0);
+	ck_assert_int_eq(errno, EMFILE);
+	close(hole);
+	ck_assert_int_eq(cc_listener_on_shortage(x, turn_away), 0);
+	cc_listener_free(x);
+}
+END_TEST
+
+/* Without the spare one, the descriptor of who comes is what can be spared. */
+START_TEST(who_comes_is_refused_although_the_spare_is_lost)
+{
+	int clients[4];
+	struct sockaddr_in addr;
+	struct cc_listener *x = cc_listener_new(loop, listen_here(&addr), take_in, NULL);
+
+	ck_assert_ptr_nonnull(x);
+	ck_assert_int_eq(cc_listener_on_shortage(x, lose_spare), 0);
+	for (int i = 0; i < 4; i++)
+		clients[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	use_up_descriptors();
+	for (unsigned i = 0; i < 4; i++) {
+		ck_assert_int_eq(connect(clients[i], (struct sockaddr *)&addr, sizeof addr), 0);
+		ck_assert_int_eq(cc_loop_run(loop), 0);
+		ck_assert_uint_eq(n_refused, i < 3 ? i + 1 : 3);
+		ck_assert_uint_eq(n_taken, i < 3 ? 0 : 1);
+		close(i < 2 ? hole : clients[0]);
+		if (i == 1)
+			ck_assert_int_eq(cc_listener_on_shortage(x, turn_away), 0);
+	}
+	cc_listener_free(x);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("loop");
@@ -179,6 +287,8 @@ int main(void)
 	tcase_add_test(base, watch_may_free_itself);
 	tcase_add_test(base, what_cannot_be_watched_is_an_error);
 	tcase_add_test(base, signals_arrive_in_the_loop);
+	tcase_add_test(base, a_listener_that_cannot_refuse_is_an_error);
+	tcase_add_test(base, who_comes_is_refused_although_the_spare_is_lost);
 	suite_add_tcase(s, base);
 	return tl_run(s);
 }

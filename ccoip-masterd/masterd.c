@@ -360,6 +360,28 @@ __attribute__((format(printf, 3, 4))) static void refuse(
 				.refused = true});
 }
 
+/* Whoever connects hears of the limit alone; the log has it with process and host. */
+static void on_shortage(void *arg, int fd, int error, const char *limit)
+{
+	struct wm_msg msg = {.type = WM_REFUSE};
+	struct wm_refuse *r = &msg.u.refuse;
+	uint8_t *frame;
+	size_t len;
+
+	(void)arg;
+	(void)limit;
+	r->version_min = WM_VERSION_MIN;
+	r->version_max = WM_VERSION_MAX;
+	r->code = WIRE_OUT_OF_MEMORY;
+	cc_limit_brief(error, r->text, sizeof r->text);
+	if (wire_master_encode(&msg, &frame, &len) < 0) {
+		close(fd);
+		return;
+	}
+	cc_turn_away(fd, frame, len);
+	free(frame);
+}
+
 static void refuse_frame(struct agent *a, int err, const uint8_t *buf, size_t len)
 {
 	switch (err) {
@@ -752,7 +774,7 @@ static int start_listening(struct masterd *m)
 	for (uint32_t i = 0; i < m->cfg.n_listen; i++) {
 		m->listeners[i] = cc_listener_new(m->loop, m->cfg.listen_fds[i], on_accept, m);
 		m->cfg.listen_fds[i] = -1;
-		if (!m->listeners[i])
+		if (!m->listeners[i] || cc_listener_on_shortage(m->listeners[i], on_shortage) < 0)
 			return CC_ERR_IO;
 	}
 	if (m->cfg.admin_fd >= 0) {

@@ -121,7 +121,7 @@ static int listen_on(const struct cc_addr *a, struct masterd_config *cfg)
 		return add(cfg, fd);
 	cc_log(CC_LOG_ERR, "cannot listen on %s: %s", cc_addr_str(a, text),
 		cc_limit_text(errno, limit, sizeof limit));
-	return EX_UNAVAILABLE;
+	return cc_limit_status();
 }
 
 /* Hosts without IPv6 get the same for IPv4 alone. */
@@ -272,7 +272,7 @@ static int open_admin(const struct options *o, struct masterd_config *cfg, struc
 	if (!o->admin_socket)
 		open_default_admin(o, cfg, f);
 	else if (try_admin(o->admin_socket, 0660, CC_LOG_ERR, cfg, f) < 0)
-		return EX_UNAVAILABLE;
+		return cc_limit_status();
 	return 0;
 }
 

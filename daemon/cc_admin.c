@@ -11,6 +11,7 @@
 
 #include "common/cc_err.h"
 #include "common/cc_log.h"
+#include "common/cc_sys.h"
 #include "proto/wire_frame.h"
 #include "proto/wire_names.h"
 
@@ -174,6 +175,24 @@ static void on_accept(void *arg, int fd)
 	a->n_clients++;
 }
 
+static void on_shortage(void *arg, int fd, int error, const char *limit)
+{
+	struct wa_reply r;
+	uint8_t *frame;
+	size_t len;
+
+	(void)error;
+	start_reply(arg, &r);
+	r.version = WA_VERSION_MAX;
+	snprintf(r.error, sizeof r.error, "%s", limit);
+	if (wire_admin_encode_reply(&r, &frame, &len) < 0) {
+		close(fd);
+		return;
+	}
+	cc_turn_away(fd, frame, len);
+	free(frame);
+}
+
 struct cc_admin *cc_admin_new(struct cc_loop *l, int fd, const char *daemon,
 	void (*fn)(void *arg, const struct wa_request *q, struct wa_reply *reply), void *arg)
 {
@@ -185,7 +204,8 @@ struct cc_admin *cc_admin_new(struct cc_loop *l, int fd, const char *daemon,
 	}
 	*a = (struct cc_admin){.loop = l, .daemon = daemon, .fn = fn, .arg = arg};
 	a->listener = cc_listener_new(l, fd, on_accept, a);
-	if (!a->listener) {
+	if (!a->listener || cc_listener_on_shortage(a->listener, on_shortage) < 0) {
+		cc_listener_free(a->listener);
 		free(a);
 		return NULL;
 	}

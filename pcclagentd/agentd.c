@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/sysinfo.h>
-#include <sysexits.h>
 #include <unistd.h>
 
 #include "common/cc_limit.h"
@@ -26,8 +25,7 @@
 
 void agentd_out_of_memory(const char *what)
 {
-	cc_log(CC_LOG_ERR, "out of memory: %s", what);
-	_exit(EX_OSERR);
+	cc_limit_end(what);
 }
 
 uint32_t agentd_shortage(const char *what, const char *call, char *text, size_t size)
@@ -439,6 +437,7 @@ struct agentd *agentd_new(const struct agentd_config *cfg)
 {
 	struct agentd *d = calloc(1, sizeof *d);
 	char why[WL_TEXT_MAX];
+	int error;
 
 	if (!d)
 		agentd_out_of_memory("the agent");
@@ -467,8 +466,10 @@ struct agentd *agentd_new(const struct agentd_config *cfg)
 	agentd_set_masters(d, &cfg->masters);
 	return d;
 err:
+	error = errno;
 	cc_limit_log("the agent cannot start");
 	agentd_free(d);
+	errno = error;
 	return NULL;
 }
 

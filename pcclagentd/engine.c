@@ -11,10 +11,10 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sysexits.h>
 #include <unistd.h>
 
 #include "common/cc_err.h"
+#include "common/cc_limit.h"
 #include "common/cc_log.h"
 #include "pcclagentd/engine_internal.h"
 
@@ -25,8 +25,7 @@
 /* An event that is lost would be a transfer, or a link, that nobody ends. */
 static _Noreturn void out_of_memory(void)
 {
-	cc_log(CC_LOG_ERR, "out of memory: events of the engine");
-	_exit(EX_OSERR);
+	cc_limit_end("events of the engine");
 }
 
 static void ring(int fd)

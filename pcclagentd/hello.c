@@ -565,7 +565,7 @@ static void on_shortage(void *arg, int fd, int error, const char *limit)
 
 	(void)arg;
 	(void)limit; /* which is in the log already */
-	packet_discard_input(fd);
+	cc_discard_input(fd);
 	(void)send_refusal(fd, WLK_REFUSED_LIMIT, cc_limit_brief(error, brief, sizeof brief));
 	close(fd);
 }

@@ -290,11 +290,12 @@ static int run(struct program *p)
 	cc_service_raise_limits();
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a limit of file sizes is an error like any other: EFBIG */
+	errno = 0;
 	if (open_sockets(p) < 0)
-		return EX_UNAVAILABLE;
+		return cc_limit_status();
 	p->agent = agentd_new(&p->opt.cfg);
 	if (!p->agent)
-		return EX_UNAVAILABLE;
+		return cc_limit_status();
 	if (agentd_on_signal(p->agent, SIGTERM, on_signal, p) < 0 ||
 		agentd_on_signal(p->agent, SIGINT, on_signal, p) < 0 ||
 		agentd_on_signal(p->agent, SIGHUP, on_hangup, p) < 0 || start_notifying(p) < 0) {

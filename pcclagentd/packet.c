@@ -96,15 +96,6 @@ int packet_receive(int sock, struct packet *ret)
 	return 0;
 }
 
-void packet_discard_input(int sock)
-{
-	char byte;
-
-	shutdown(sock, SHUT_RD);
-	while (recv(sock, &byte, 1, MSG_DONTWAIT | MSG_TRUNC) > 0)
-		;
-}
-
 static void *close_one(void *arg)
 {
 	close((int)(intptr_t)arg);

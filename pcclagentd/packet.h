@@ -26,10 +26,6 @@ struct packet {
 /* 0; CC_ERR_AGAIN: there is none; CC_ERR_EOF: there will be none; CC_ERR_IO. */
 int packet_receive(int sock, struct packet *ret);
 
-/* Throws away what has arrived. Bytes that nobody read would turn our close into an error that
- * hides the goodbye. */
-void packet_discard_input(int sock);
-
 /*
  * Closes a descriptor from outside whatever it is: closing a file of a file system that answers
  * when it likes may take for ever, so it is left to a thread of its own. Only few of those are

@@ -129,7 +129,10 @@ static int start(struct port *p, uint16_t wanted)
 	listener = cc_listener_new(p->d->loop, fd, p->on_accept, p);
 	if (!listener)
 		return CC_ERR_NOMEM;
-	cc_listener_on_shortage(listener, p->on_shortage);
+	if (cc_listener_on_shortage(listener, p->on_shortage) < 0) {
+		cc_listener_free(listener);
+		return CC_ERR_IO;
+	}
 	cc_listener_free(p->listener);
 	p->listener = listener;
 	p->number = number;

@@ -166,8 +166,7 @@ static bool has_engine(struct run *r)
 		return true;
 	}
 	hang_up(r);
-	tell_short(r, "the agent has no threads or descriptors for another run",
-		"pthread_create (clone3)");
+	tell_short(r, "the agent cannot serve another run", "pthread_create (clone3)");
 	return false;
 }
 
@@ -439,7 +438,7 @@ void run_open(struct agentd *d, uint32_t id, const struct cc_addr *addr)
 	r->conn = cc_conn_connect(
 		d->loop, addr, d->cfg.connect_timeout_ms, CC_TCP_NARROW, &master_ops, r);
 	if (!r->conn) {
-		tell_short(r, "the agent has no descriptors for another run", "socket");
+		tell_short(r, "the agent cannot serve another run", "socket");
 		return;
 	}
 	cc_conn_set_limits(r->conn, MAX_IN, (size_t)16 << 20);

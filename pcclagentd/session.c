@@ -86,7 +86,7 @@ void session_drop(struct agentd *d, uint32_t session, uint32_t code, const char 
 	vsnprintf(bye.text, sizeof bye.text, fmt, ap);
 	va_end(ap);
 	agentd_complain(d, CC_LOG_WARNING, "%s closed: %s", label(s, who), bye.text);
-	packet_discard_input(s->fd);
+	cc_discard_input(s->fd);
 	(void)packet_send(s->fd, &bye, NULL, 0); /* who does not read it needs no goodbye */
 	session_close(d, s);
 }
@@ -200,7 +200,7 @@ static bool handle_hello(struct agentd *d, struct session *s, const struct wl_re
 			"the library speaks versions %" PRIu32 " to %" PRIu32 " of the agent's "
 			"protocol, this agent %u to %u; install matching releases",
 			q->version_min, q->version_max, WL_VERSION_MIN, WL_VERSION_MAX);
-		packet_discard_input(s->fd);
+		cc_discard_input(s->fd);
 		(void)packet_send(s->fd, &r, NULL, 0);
 		session_drop(d, id, WIRE_VERSION_MISMATCH, "%s", r.text);
 		return false;
@@ -418,7 +418,7 @@ static void refuse(struct agentd *d, int fd)
 	snprintf(bye.text, sizeof bye.text,
 		"too many processes are connected to the agent; the limit per user is %" PRIu32,
 		d->cfg.sessions_per_user);
-	packet_discard_input(fd);
+	cc_discard_input(fd);
 	(void)packet_send(s.fd, &bye, NULL, 0);
 	close(fd);
 }
@@ -467,7 +467,7 @@ static void on_shortage(void *arg, int fd, int error, const char *limit)
 	(void)arg;
 	(void)error;
 	snprintf(bye.text, sizeof bye.text, "the agent cannot take another process: %s", limit);
-	packet_discard_input(fd);
+	cc_discard_input(fd);
 	(void)packet_send(fd, &bye, NULL, 0);
 	close(fd);
 }
@@ -478,8 +478,7 @@ int session_listen(struct agentd *d)
 	d->cfg.session_fd = -1;
 	if (!d->session_listener)
 		return CC_ERR_NOMEM;
-	cc_listener_on_shortage(d->session_listener, on_shortage);
-	return 0;
+	return cc_listener_on_shortage(d->session_listener, on_shortage);
 }
 
 /* What /proc shows is known at once; its beat tells where that does not show it. */
@@ -569,7 +568,7 @@ void session_goodbye_all(struct agentd *d, const char *why)
 		struct wl_reply bye = {.code = WIRE_AGENT_UNAVAILABLE};
 
 		agentd_copy_text(bye.text, sizeof bye.text, why);
-		packet_discard_input(s->fd);
+		cc_discard_input(s->fd);
 		(void)packet_send(s->fd, &bye, NULL, 0);
 		session_close(d, s);
 	}

@@ -120,6 +120,7 @@ static void tell_place(struct agt *a, struct agt_run *r)
 void agt_dial_reached(struct agt *a, struct agt_run *r)
 {
 	r->dialling = false;
+	r->short_ns = 0;
 	r->n_dialled = r->n_refused = r->n_silent = 0;
 	r->backoff_ms = 0;
 	if (!cc_addr_eq(&r->reached, &r->dialled))
@@ -149,25 +150,38 @@ static bool sought_for(
 /* Peers that come back wait for their master. Those that come are told, once they have waited for
  * so long while nobody was there. If nobody takes the connection, somebody may before the time is
  * up: a master that is being started. */
-static void connects_fail(struct agt *a, struct agt_run *r, const char *why, uint64_t waited_ns)
+static void connects_fail(
+	struct agt *a, struct agt_run *r, const struct agt_verdict *v, uint64_t waited_ns)
 {
-	char addr[CC_ADDR_STR_SIZE];
 	struct agt_comm *c, *next;
-	struct agt_verdict v;
 
-	agt_verdict_set(&v, WIRE_MASTER_CONNECTION_FAILED,
-		"cannot reach the master at %s (%s): is ccoip-masterd running there?",
-		cc_addr_str(&r->dialled, addr), why);
 	DL_FOREACH_SAFE2 (r->comms, c, next, next_r)
 		if (!c->attach && sought_for(a, r, c, waited_ns))
-			agt_run_lose(a, c, AGT_EXIT_DOWN, &v);
+			agt_run_lose(a, c, AGT_EXIT_DOWN, v);
 	if (r->n_comms == 0) {
-		agt_log(a, AGT_LOG_WARNING, "%s", v.text);
-		agt_run_over(a, r, &v);
+		agt_log(a, AGT_LOG_WARNING, "%s", v->text);
+		agt_run_over(a, r, v);
 	}
 }
 
+static void set_unreached(const struct agt_run *r, const char *why, struct agt_verdict *ret)
+{
+	char addr[CC_ADDR_STR_SIZE];
+
+	agt_verdict_set(ret, WIRE_MASTER_CONNECTION_FAILED,
+		"cannot reach the master at %s (%s): is ccoip-masterd running there?",
+		cc_addr_str(&r->dialled, addr), why);
+}
+
 void agt_dial_failed(struct agt *a, struct agt_run *r, const char *why, bool open)
+{
+	struct agt_verdict v;
+
+	set_unreached(r, why, &v);
+	agt_dial_refused(a, r, &v, open);
+}
+
+void agt_dial_refused(struct agt *a, struct agt_run *r, const struct agt_verdict *v, bool open)
 {
 	bool taken = r->taken || r->state == AGT_RUN_GREETING;
 	struct places p = places_of(a, r);
@@ -186,7 +200,7 @@ void agt_dial_failed(struct agt *a, struct agt_run *r, const char *why, bool ope
 		agt_dial_next(a, r);
 		return;
 	}
-	connects_fail(a, r, why, taken ? 0 : (uint64_t)a->cfg.connect_timeout_ms * AGT_NS_PER_MS);
+	connects_fail(a, r, v, taken ? 0 : (uint64_t)a->cfg.connect_timeout_ms * AGT_NS_PER_MS);
 	if (r->state != AGT_RUN_OVER)
 		dial_later(a, r, open);
 }
@@ -243,6 +257,7 @@ static uint32_t attempt_ms(const struct agt *a, const struct agt_run *r)
 static void check_sought(struct agt *a, struct agt_run *r)
 {
 	uint32_t limit = a->cfg.connect_timeout_ms;
+	struct agt_verdict v;
 	char why[160];
 
 	if (r->state != AGT_RUN_CONNECTING || !r->dialling)
@@ -251,7 +266,8 @@ static void check_sought(struct agt *a, struct agt_run *r)
 		"%s within the %u ms of connect_timeout_ms, an option of pcclagentd",
 		r->way_ms ? "the connection was taken, but no answer came" : "no connection",
 		limit);
-	connects_fail(a, r, why, (uint64_t)limit * AGT_NS_PER_MS);
+	set_unreached(r, why, &v);
+	connects_fail(a, r, &v, (uint64_t)limit * AGT_NS_PER_MS);
 }
 
 void agt_dial_tick(struct agt *a, struct agt_run *r)

@@ -55,7 +55,7 @@
 #define AGT_REDIAL_MIN     50u         /* ms between attempts at a master that is gone */
 #define AGT_REDIAL_MAX     500u
 #define AGT_PLACE_MS       1000u
-#define AGT_SHORT_MS       4000u /* that members may lack what the run takes */
+#define AGT_SHORT_MS       4000u /* that the run of members may lack what it takes */
 #define AGT_ALIASES_MAX    8u
 #define AGT_MASTERS_MAX    64u
 #define AGT_FENCES         32u
@@ -298,7 +298,7 @@ struct agt_run {
 	uint32_t way_ms;        /* how much longer an answer may take: see MASTER_TAKEN */
 	uint64_t dial_ns;       /* when that attempt began; else when the next one is due */
 	uint32_t backoff_ms;
-	uint64_t short_ns;     /* since when this host lacks what the run takes, or 0 */
+	uint64_t short_ns;     /* since when agent or master lack what it takes, or 0 */
 	uint64_t orphan_ns;    /* since when it has no master */
 	char why[WM_TEXT_MAX]; /* and why */
 	bool sent_away; /* it lives, and has sent us to look for another one: we may come back */
@@ -535,6 +535,9 @@ void agt_run_master_down(struct agt *a, const struct agt_event *ev);
 void agt_run_tick(struct agt *a, struct agt_run *r);
 /* The master did what it must not do. r is over when this returns. */
 /* Peers that have a place to lose: they were accepted, or come back. */
+/* Agent or master lack what the run takes; members may have it again in a moment. open: the
+ * connection still stands. */
+void agt_run_short(struct agt *a, struct agt_run *r, const struct agt_verdict *v, bool open);
 bool agt_run_has_members(const struct agt_run *r);
 void agt_run_violation(struct agt *a, struct agt_run *r, const char *what);
 /* What is left to do at the end of a step; may free r. */
@@ -558,6 +561,8 @@ void agt_dial(struct agt *a, struct agt_run *r, const struct cc_addr *addr);
 void agt_dial_next(struct agt *a, struct agt_run *r);
 /* The attempt failed. open: its connection still stands. */
 void agt_dial_failed(struct agt *a, struct agt_run *r, const char *why, bool open);
+/* Likewise, with what those are told that come. */
+void agt_dial_refused(struct agt *a, struct agt_run *r, const struct agt_verdict *v, bool open);
 /* A master has answered where it was dialled. */
 void agt_dial_reached(struct agt *a, struct agt_run *r);
 /* The master where it was reached last sends it away: the others come first. */

@@ -62,7 +62,6 @@ void agt_master_up(struct agt *a, const struct agt_event *ev)
 
 	if (!r || !r->dialling)
 		return;
-	r->short_ns = 0;
 	other = r->state == AGT_RUN_CONNECTING ? wanted_run(a, r) : NULL;
 	if (other) {
 		merge_into(a, r, other);
@@ -205,6 +204,10 @@ static void got_refuse(struct agt *a, struct agt_run *r, const struct wm_refuse 
 	else
 		agt_verdict_set(
 			&v, m->code, "the master at %s refused this host: %s", addr, m->text);
+	if (v.code == WIRE_OUT_OF_MEMORY) {
+		agt_run_short(a, r, &v, true);
+		return;
+	}
 	agt_log(a, AGT_LOG_WARNING, "%s", v.text);
 	agt_run_over(a, r, &v);
 }

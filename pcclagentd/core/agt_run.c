@@ -329,6 +329,28 @@ bool agt_run_has_members(const struct agt_run *r)
 	return false;
 }
 
+void agt_run_short(struct agt *a, struct agt_run *r, const struct agt_verdict *v, bool open)
+{
+	bool first = !r->short_ns;
+
+	if (first)
+		r->short_ns = a->now;
+	if (!agt_run_has_members(r) ||
+		a->now - r->short_ns >= AGT_SHORT_MS * (uint64_t)AGT_NS_PER_MS) {
+		agt_log(a, AGT_LOG_ERR, "%s", v->text);
+		agt_run_over(a, r, v);
+		return;
+	}
+	if (first)
+		agt_log(a, AGT_LOG_WARNING, "%s: tried again for %.1f s", v->text,
+			(double)AGT_SHORT_MS / 1e3);
+	if (r->state == AGT_RUN_UP) {
+		agt_orphan(a, r, v->text, open);
+	} else if (r->dialling) {
+		agt_dial_refused(a, r, v, open);
+	}
+}
+
 void agt_run_master_down(struct agt *a, const struct agt_event *ev)
 {
 	struct agt_run *r = agt_run_find(a, ev->run);
@@ -338,17 +360,13 @@ void agt_run_master_down(struct agt *a, const struct agt_event *ev)
 	if (!r || r->state == AGT_RUN_OVER)
 		return;
 	r->taken = ev->taken;
-	if (!ev->code)
-		r->short_ns = 0;
-	else if (!r->short_ns)
-		r->short_ns = a->now;
-	/* Members may have it again in a moment. */
-	if (ev->code && (!agt_run_has_members(r) ||
-				a->now - r->short_ns >= AGT_SHORT_MS * (uint64_t)AGT_NS_PER_MS)) {
+	if (ev->code) {
 		agt_verdict_set(&v, ev->code, "%s", why);
-		agt_log(a, AGT_LOG_ERR, "%s", why);
-		agt_run_over(a, r, &v);
-	} else if (r->state == AGT_RUN_UP)
+		agt_run_short(a, r, &v, false);
+		return;
+	}
+	r->short_ns = 0;
+	if (r->state == AGT_RUN_UP)
 		agt_orphan(a, r, why, false);
 	else if (r->dialling)
 		agt_dial_failed(a, r, why, false);

@@ -238,6 +238,26 @@ START_TEST(a_refusal_reaches_the_caller)
 }
 END_TEST
 
+/* A newcomer hears of it at once; members wait for a moment, and are told no other reason. */
+START_TEST(a_master_without_descriptors)
+{
+	static const char limit[] = "the limit of open files (RLIMIT_NOFILE) of ccoip-masterd is 9";
+	struct wm_msg m = {.type = WM_REFUSE};
+	uint32_t comm;
+
+	m.u.refuse.version_min = m.u.refuse.version_max = WM_VERSION_MAX;
+	m.u.refuse.code = WIRE_OUT_OF_MEMORY;
+	strcpy(m.u.refuse.text, limit);
+	fx_session(f, 1, 1000);
+	comm = fx_create(f, 1, 7, 1);
+	fx_connect(f, 1, comm, 1);
+	fx_event(f, AGT_EV_MASTER_UP, 1, NULL);
+	fx_from_master(f, 1, &m);
+	fx_expect_reply(f, WIRE_OUT_OF_MEMORY, limit);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
+}
+END_TEST
+
 START_TEST(a_kick_while_registered_fails_the_connect)
 {
 	uint32_t comm;
@@ -495,6 +515,7 @@ Suite *run_suite(void)
 	tcase_add_test(t, all_places_are_tried_in_turn);
 	tcase_add_test(t, a_far_master_is_waited_for);
 	tcase_add_test(t, a_refusal_reaches_the_caller);
+	tcase_add_test(t, a_master_without_descriptors);
 	tcase_add_test(t, a_kick_while_registered_fails_the_connect);
 	tcase_add_test(t, a_kick_ends_calls_and_later_ones);
 	tcase_add_loop_test(

@@ -168,6 +168,32 @@ START_TEST(a_shortage_that_lasts)
 }
 END_TEST
 
+/* Members wait for it as for what their own agent lacks. */
+START_TEST(a_shortage_of_the_master_that_lasts)
+{
+	struct wm_msg m = {.type = WM_REFUSE};
+	unsigned n;
+
+	m.u.refuse.version_min = m.u.refuse.version_max = WM_VERSION_MAX;
+	m.u.refuse.code = WIRE_OUT_OF_MEMORY;
+	strcpy(m.u.refuse.text, "no descriptors");
+	fx_group(f, 1, 2, comms);
+	fx_orphan(f);
+	for (n = 0; n < 20; n++) {
+		fx_greet(f);
+		fx_from_master(f, 1, &m);
+		if (fx_count(f, AGT_ACT_MASTER_CLOSE) > 0)
+			break;
+		fx_tick(f, 1000);
+	}
+	ck_assert_uint_ge(n, 3);
+	ck_assert_uint_le(n, 5);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.code, WIRE_OUT_OF_MEMORY);
+	ck_assert_ptr_nonnull(
+		strstr(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.text, "refused this host: no desc"));
+}
+END_TEST
+
 START_TEST(a_pause_of_the_agent_is_not_the_masters)
 {
 	fx_group(f, 1, 2, comms);
@@ -444,6 +470,7 @@ Suite *seek_suite(void)
 	tcase_add_test(t, the_time_of_a_place_is_the_operators);
 	tcase_add_test(t, the_grace_ends);
 	tcase_add_loop_test(t, a_shortage_that_lasts, 0, 2);
+	tcase_add_test(t, a_shortage_of_the_master_that_lasts);
 	tcase_add_test(t, a_pause_of_the_agent_is_not_the_masters);
 	tcase_add_test(t, a_stale_master_is_passed_by);
 	tcase_add_test(t, who_sends_us_away_is_asked_last);

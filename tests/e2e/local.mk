@@ -62,6 +62,7 @@ e2e_tests = \
 	tests/e2e/test_autospawn.py \
 	tests/e2e/test_inherited.py \
 	tests/e2e/test_limits.py \
+	tests/e2e/test_low_limits.py \
 	tests/e2e/test_loopback_mix.py \
 	tests/e2e/test_ctl.py \
 	tests/e2e/test_ctl_keys.py \

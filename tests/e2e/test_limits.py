@@ -110,7 +110,7 @@ def agent_that_comes_back_without_threads(lasts):
         lab.drop(old)
         peers[0].send(line)
         agent = lab.start_agent(0, path=old.socket, admin=old.admin)
-        agent.await_log("no threads or descriptors")
+        agent.await_log("cannot serve another run")
         peers[1].send(line)
         if lasts:
             answer = peers[0].read(2 * SOON)
@@ -313,21 +313,30 @@ def result_without_address_space():
 
 
 def master_without_descriptors():
-    """It says so, waits, and takes in who waits when it can."""
+    """Newcomers are told at once, an agent that comes back is taken in when it can be."""
     with lib.Lab() as lab:
-        master = lab.start_master()
+        master, old = lab.start_master(), lab.start_agent()
+        peers = [lab.start_peer(k) for k in (0, 1)]
+        lib.form_run(peers)
+        lab.drop(old)
+        lib.until(lambda: not master.connections(), "the master keeps a connection")
+        count = master.open_files()
+        set_limit(master.pid, resource.RLIMIT_NOFILE, count)
         lab.start_agent()
-        set_limit(master.pid, resource.RLIMIT_NOFILE, master.open_files())
-        peer = lab.start_peer(0)
-        peer.send("create", "connect")
-        peer.read()
+        answer = first_failure(lab.start_peer(2))
+        check(answer["code"] == OUT_OF_MEMORY and f"master at {master.address}" in answer["text"]
+              and f"(RLIMIT_NOFILE) of ccoip-masterd is {count}" in answer["text"],
+              f"no descriptor for a newcomer: {answer['text']}", answer)
         master.await_log("RLIMIT_NOFILE) of ccoip-masterd (pid %d)" % master.pid)
+        lab.agents[0] = lab.start_agent(path=old.socket, admin=old.admin)
+        lab.agents[0].await_log("refused this host")
         used = sum(map(int, pathlib.Path(f"/proc/{master.pid}/stat").read_text("ascii")
                        .rsplit(")", 1)[1].split()[11:13])) / os.sysconf("SC_CLK_TCK")
         check(used < 1, "it does not spin", f"{used} s of processor time")
         set_limit(master.pid, resource.RLIMIT_NOFILE, 1000)
-        answer = peer.read()
-        check(answer["code"] == SUCCESS, "who waited is taken in", answer)
+        answers = lib.together(peers, "reduce type=f32 op=sum count=1000 tag=1 ids=0,1 retry=3")
+        wrong = lib.judge(answers)
+        check(not wrong, "who comes back is taken in", wrong)
         lab.check_alive()
 
 

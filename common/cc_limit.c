@@ -460,6 +460,38 @@ const char *cc_limit_brief(int error, char *buf, size_t size)
 	return buf;
 }
 
+const char *cc_limit_inherited(char *buf, size_t size)
+{
+	/* More than a daemon needs to start. */
+	static const struct {
+		int resource;
+		const char *what;
+		uint64_t enough;
+	} limits[] = {{RLIMIT_AS, "address space (RLIMIT_AS)", 64 << 20},
+		{RLIMIT_DATA, "data (RLIMIT_DATA)", 32 << 20},
+		{RLIMIT_STACK, "stacks (RLIMIT_STACK)", 1 << 20},
+		{RLIMIT_NOFILE, "open files (RLIMIT_NOFILE)", 32},
+		{RLIMIT_FSIZE, "file sizes (RLIMIT_FSIZE)", 64 << 10},
+		{RLIMIT_CPU, "processor time (RLIMIT_CPU)", 10}};
+	char host[HOST_SIZE];
+	size_t len = 0;
+	uint64_t is;
+
+	for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+		int n;
+
+		if (!rlimit_of(limits[i].resource, &is) || is >= limits[i].enough)
+			continue;
+		n = snprintf(buf + len, size - len,
+			"%sthe limit of %s of %s (pid %d) on host %s is %llu", len ? ", " : "",
+			limits[i].what, program_invocation_short_name, (int)getpid(),
+			host_name(host), (unsigned long long)is);
+		if (n > 0)
+			len += (size_t)n < size - len ? (size_t)n : size - len - 1;
+	}
+	return len > 0 ? buf : NULL;
+}
+
 bool cc_limit_is_refusal(int error)
 {
 	return error == EPERM || error == EACCES || error == ENOSYS;

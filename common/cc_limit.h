@@ -32,6 +32,10 @@ const char *cc_limit_brief(int error, char *buf, size_t size);
  * (0: it was for something else), with the system's files below a root of a test. */
 const char *cc_limit_text_below(
 	const char *root, const char *call, int error, uint64_t asked, char *buf, size_t size);
+/* Those limits of this process that are so low that a program which inherits them may end before it
+ * can say why: "the limit of stacks (RLIMIT_STACK) of train (pid 7) on host a is 65536". NULL: none
+ * is. */
+const char *cc_limit_inherited(char *buf, size_t size);
 /* Does a system that lacks a call, or a filter that forbids it, say this errno? */
 bool cc_limit_is_refusal(int error);
 /*

@@ -148,7 +148,7 @@ static pcclResult_t reconnect(const struct pccl_session *old, struct patience *p
 			p->pause_ms = left_ms;
 	}
 	pccl_keep_text(text);
-	return pccl_fail(pcclAgentUnavailable,
+	return pccl_fail(r == pcclOutOfMemory ? r : pcclAgentUnavailable,
 		"the agent went away and did not come back within %u ms: %s", pccl_grace_ms(),
 		text);
 }

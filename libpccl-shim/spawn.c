@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "common/cc_err.h"
@@ -28,6 +29,9 @@
 #define LOCK_POLL_MS     20
 #define NAMES_MAX        10 /* of a folder for temporary files */
 #define LOG_MAX          ((off_t)1 << 20)
+#define WORDS_MAX        (CC_LIMIT_TEXT + 64) /* of an agent that cannot start */
+
+#define SHELL_NOT_STARTED 126 /* from here on no program has chosen the exit status */
 
 #define DIR_MAX (PCCL_SOCKET_PATH_MAX - sizeof "/agent.sock" + 1)
 
@@ -241,20 +245,60 @@ static int await_start(pid_t pid)
 	return got == pid ? status : -1;
 }
 
-static pcclResult_t fail_ended(const struct private *env, int status)
+/* Copies the last line of the log, without time and process. from: where the agent has begun. */
+static void read_last_words(int log_fd, off_t from, char *buf, size_t size)
 {
-	bool killed = WIFSIGNALED(status);
+	char text[2048], *line, *said;
+	struct stat st;
+	ssize_t n = 0;
 
-	return pccl_fail(pcclAgentUnavailable,
-		"%s ended with %s %d before it served: see %s/agent.log, or set PCCL_AGENTD to the "
-		"path of pcclagentd",
-		env->program, killed ? "signal" : "status",
-		killed ? WTERMSIG(status) : WEXITSTATUS(status), env->dir);
+	if (fstat(log_fd, &st) == 0 && st.st_size > from) {
+		if (st.st_size - from >= (off_t)sizeof text)
+			from = st.st_size - (off_t)sizeof text + 1;
+		n = pread(log_fd, text, sizeof text - 1, from);
+	}
+	while (n > 0 && text[n - 1] == '\n')
+		n--;
+	text[n > 0 ? n : 0] = '\0';
+	line = strrchr(text, '\n');
+	line = line ? line + 1 : text;
+	said = strstr(line, "]: err: ");
+	snprintf(buf, size, "%.*s", (int)size - 1, said ? said + strlen("]: err: ") : line);
+}
+
+/* A loader, a signal, or a daemon whose first process knows no better: it could not say why. */
+static bool ended_mute(int status)
+{
+	return WIFSIGNALED(status) || WEXITSTATUS(status) == EX_SOFTWARE ||
+	       WEXITSTATUS(status) >= SHELL_NOT_STARTED;
+}
+
+static pcclResult_t fail_ended(const struct private *env, int status, const char *words)
+{
+	bool killed = WIFSIGNALED(status), lacks = !killed && WEXITSTATUS(status) == EX_OSERR;
+	const char *of = killed ? "signal" : "status", *open = words[0] ? " (" : "";
+	int number = killed ? WTERMSIG(status) : WEXITSTATUS(status);
+	char limits[CC_LIMIT_TEXT];
+
+	if (lacks && words[0])
+		return pccl_fail(pcclOutOfMemory, "the private agent has ended: %s", words);
+	if ((lacks || ended_mute(status)) && cc_limit_inherited(limits, sizeof limits))
+		return pccl_fail(pcclOutOfMemory,
+			"the private agent ended with %s %d before it served%s%s%s; what it "
+			"inherits is "
+			"low: %s",
+			of, number, open, words, words[0] ? ")" : "", limits);
+	return pccl_fail(lacks ? pcclOutOfMemory : pcclAgentUnavailable,
+		"%s ended with %s %d before it served%s%s%s: see %s/agent.log, or set PCCL_AGENTD "
+		"to the path of pcclagentd",
+		env->program, of, number, open, words, words[0] ? ")" : "", env->dir);
 }
 
 static pcclResult_t start_agent(
 	const struct private *env, int dir_fd, const char *path, int listener)
 {
+	char words[WORDS_MAX] = "";
+	struct stat log = {0};
 	const char *program = env->program, *dir = env->dir;
 	char socket_arg[PCCL_SOCKET_PATH_MAX];
 	char *argv[] = {(char *)"pcclagentd", (char *)"--private", (char *)"--listen-fd",
@@ -269,21 +313,24 @@ static pcclResult_t start_agent(
 	}
 	snprintf(socket_arg, sizeof socket_arg, "%s", path);
 	log_fd = openat(
-		dir_fd, "agent.log", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+		dir_fd, "agent.log", O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (log_fd < 0)
 		return fail_of_errno("write", dir, "/agent.log");
 	bound_log(log_fd);
+	(void)fstat(log_fd, &log);
 	err = pccl_program_start(program, argv, log_fd, &listener, 1, &pid);
 	error = errno;
+	status = err < 0 ? -1 : await_start(pid);
+	if (status > 0)
+		read_last_words(log_fd, log.st_size, words, sizeof words);
 	close(log_fd);
 	if (err < 0)
 		return pccl_start_fail(program, "pcclagentd", "PCCL_AGENTD", error);
-	status = await_start(pid);
 	if (status == -2)
 		return pccl_fail(pcclAgentUnavailable,
 			"%s was not ready within %d s; see %s/agent.log", program,
 			START_TIMEOUT_MS / 1000, dir);
-	return status > 0 ? fail_ended(env, status) : pcclSuccess;
+	return status > 0 ? fail_ended(env, status, words) : pcclSuccess;
 }
 
 /* With no listener of ours left: the other end is closed, with nothing said, where no agent has the
@@ -331,7 +378,7 @@ static pcclResult_t start_and_connect(
 		close(*ret_fd);
 		*ret_fd = -1;
 		unlink(path);
-		return fail_ended(env, 0);
+		return fail_ended(env, 0, "");
 	}
 	return r;
 }

@@ -9,8 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <sysexits.h>
 #include <unistd.h>
 #ifdef HAVE_SYSTEMD
@@ -28,6 +30,7 @@
 
 #define KEPT_MAX  (32 << 20) /* bytes that are free, of the heap */
 #define PATH_SIZE 128
+#define SIGNALLED 128 /* and the signal's number: an exit status */
 
 /* A socket file of ours, to be removed at the end if it still is. */
 struct socket_file {
@@ -188,6 +191,26 @@ static int open_sockets(struct program *p)
 
 /* ---- detaching ---- */
 
+/* Of the daemon that has died without a word, as shells tell it. The process between has 0. */
+static int status_of_daemon(void)
+{
+	int code = EX_SOFTWARE, status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, 0)) > 0 || errno == EINTR) {
+		if (pid <= 0)
+			continue;
+		if (WIFSIGNALED(status)) {
+			code = SIGNALLED + WTERMSIG(status);
+			cc_log(CC_LOG_ERR, "the agent was ended by signal %d (%s)",
+				WTERMSIG(status), strsignal(WTERMSIG(status)));
+		} else if (WEXITSTATUS(status) != EX_OK) {
+			code = WEXITSTATUS(status);
+		}
+	}
+	return code;
+}
+
 /* The first process waits until the daemon says that it is ready, or dies. */
 static _Noreturn void await_daemon(int fd)
 {
@@ -197,7 +220,7 @@ static _Noreturn void await_daemon(int fd)
 	do
 		n = read(fd, &code, 1);
 	while (n < 0 && errno == EINTR);
-	_exit(code);
+	_exit(n == 1 ? code : status_of_daemon());
 }
 
 static int detach(struct program *p)
@@ -205,6 +228,8 @@ static int detach(struct program *p)
 	int fds[2];
 	pid_t pid;
 
+	/* So that the daemon, whose parent ends, is this one's to wait for. */
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1ul, 0ul, 0ul, 0ul);
 	if (pipe2(fds, O_CLOEXEC) < 0 || (pid = fork()) < 0)
 		return CC_ERR_IO;
 	if (pid > 0) {
@@ -320,6 +345,7 @@ static void keep_memory(void)
 int main(int argc, char **argv)
 {
 	struct program p = {.ready_fd = -1};
+	char limit[CC_LIMIT_TEXT];
 	int code;
 
 	cc_open_standard_fds();
@@ -330,8 +356,9 @@ int main(int argc, char **argv)
 	if (p.opt.is_private)
 		inherited_shed(); /* first: a low limit of processes would forbid to detach */
 	if (p.opt.is_private && detach(&p) < 0) {
-		cc_log(CC_LOG_ERR, "cannot detach: %s", strerror(errno));
-		return EX_OSERR;
+		cc_log(CC_LOG_ERR, "the agent cannot detach: %s",
+			cc_limit_text(errno, limit, sizeof limit));
+		return cc_limit_status();
 	}
 	code = run(&p);
 	for (int i = 0; i < 2; i++)

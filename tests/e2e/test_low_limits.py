@@ -3,11 +3,14 @@
 """Agents and masters whose limits are so low that they hardly start: they say so and end, or they
 say so to each process that comes. None looks stopped, or away."""
 
+import os
 import pathlib
 import re
+import signal
 
 import lib
 from lib import OUT_OF_MEMORY, SUCCESS, check
+from private import SYSTEM_SOCKET
 
 SOON = 5  # seconds; nothing here waits for anybody
 OS_ERROR = 71
@@ -79,7 +82,10 @@ def until_it_serves(program, start, ask):
 
 
 def join(lab):
-    peer = lab.start_peer(0)
+    return join_as(lab.start_peer(0))
+
+
+def join_as(peer):
     answer = peer.call("create", SOON)
     return answer if answer["code"] != SUCCESS else peer.call("connect", SOON)
 
@@ -100,10 +106,52 @@ def masters():
     until_it_serves(lib.MASTERD, lambda lab: start_daemon(lab, lab.start_master), ask)
 
 
+def private_agent(limit):
+    """What a program is told whose limits its own agent inherits."""
+    with lib.Lab(hosts=Short(1)) as lab:
+        lab.start_master()
+        lab.hosts.name, lab.hosts.limit = lib.PEER.name, limit
+        try:
+            peer = lab.start_peer(0, env={"PCCL_AGENTD": str(lib.AGENTD)}, ready=False)
+            try:
+                peer.read()
+            except lib.Failed:  # the program itself does not start
+                return None
+            return join_as(peer)
+        finally:
+            for pid in lib.processes(lib.AGENTD, str(lab.folder)):
+                os.kill(pid, signal.SIGKILL)
+
+
+def private_agents(option, name, values):
+    """From values that are too low up to one with which it starts: at least one was too low."""
+    told = 0
+    for value in values:
+        answer = private_agent(f"--{option}={value}:{value}")
+        if not answer:
+            continue
+        if answer["code"] == SUCCESS:
+            break
+        told += 1
+        check(answer["code"] == OUT_OF_MEMORY and f"({name})" in answer["text"]
+              and re.search(rf" of (pcclagentd|peer) \(pid \d+\) on host .* is {value}\b", answer["text"]),
+              f"a private agent with {option} {value}: {answer['text']}", answer)
+    check(answer and answer["code"] == SUCCESS and told, f"with {option} {value} it serves", (answer, told))
+
+
 def test():
     lib.forget_leaks()
     agents()
     masters()
+    if os.path.exists(SYSTEM_SOCKET):
+        print("# this system has an agent: private ones are not tried")
+        return
+    private_agents("nofile", "RLIMIT_NOFILE", range(4, 40))
+    if lib.sanitized():  # they take what they like
+        return
+    private_agents("as", "RLIMIT_AS", (8000000, 9000000, 10000000, 12000000, 13000000, 14000000, 400000000))
+    private_agents("data", "RLIMIT_DATA", (100000, 262144, 500000, 800000, 400000000))
+    private_agents("stack", "RLIMIT_STACK", (32768, 65536, 131072, 8388608))
 
 
 lib.run(test, 120)

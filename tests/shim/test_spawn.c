@@ -5,6 +5,7 @@
  */
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -285,6 +286,92 @@ START_TEST(agents_that_do_not_start)
 }
 END_TEST
 
+static void set_script(const char *body)
+{
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof path, "%s/script", fx_dir);
+	file = fopen(path, "w");
+	ck_assert_ptr_nonnull(file);
+	fprintf(file, "#!/bin/sh\n%s\n", body);
+	ck_assert_int_eq(fchmod(fileno(file), 0700), 0);
+	ck_assert_int_eq(fclose(file), 0);
+	setenv("PCCL_AGENTD", path, 1);
+}
+
+static void set_limit(int resource, rlim_t most)
+{
+	const struct rlimit rl = {most, most};
+
+	ck_assert_int_eq(setrlimit((__rlimit_resource_t)resource, &rl), 0);
+}
+
+/* What it lacks it has said in its log, behind what others may have left there. */
+START_TEST(agents_that_run_into_a_limit)
+{
+	const char *text;
+	void *p;
+
+	set_script("echo 'err: of another agent' >&2; exit 1");
+	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable,
+		"status 1 before it served (err: of another agent)");
+	set_script("echo '2026-01-01 12:00:00.000 pcclagentd[7]: info: ports' >&2; "
+		   "echo '2026-01-01 12:00:00.000 pcclagentd[7]: err: Too many: LIMIT of "
+		   "pcclagentd (pid 7) on host a is 9' >&2; exit 71");
+	fx_assert_fails(pcclMemAlloc(1, &p), pcclOutOfMemory,
+		"the private agent has ended: Too many: LIMIT of pcclagentd (pid 7) on host a is "
+		"9");
+	set_script("exit 71");
+	fx_assert_fails(pcclMemAlloc(1, &p), pcclOutOfMemory, "status 71");
+	text = pcclGetLastError();
+	ck_assert_ptr_nonnull(strstr(text, "agent.log"));
+	ck_assert_ptr_null(strstr(text, "another agent"));
+}
+END_TEST
+
+/* The program of the one that died is there no more; its calls say why none takes its place. */
+START_TEST(agents_that_come_back_run_into_a_limit)
+{
+	pcclResult_t r;
+	pcclComm_t *c;
+
+	setenv("PCCL_AGENT_GRACE_MS", "200", 1);
+	fx_assert_succeeds(pcclInit());
+	setenv("XDG_STANDIN", getenv("PCCL_AGENTD"), 1);
+	set_script("test -e \"$XDG_STANDIN_STARTS\" && exit 71; exec \"$XDG_STANDIN\" \"$@\"");
+	c = fx_new_comm();
+	fx_assert_succeeds(pcclConnect(c));
+	ck_assert_int_eq(write(leash_fd, "x", 1), 1);
+	do
+		r = pcclUpdateTopology(c);
+	while (r == pcclSuccess);
+	fx_assert_fails(r, pcclOutOfMemory, "status 71");
+	fx_assert_succeeds(pcclDestroyCommunicator(c));
+}
+END_TEST
+
+/* It has had no time to say anything: its limits are those of this process. */
+START_TEST(agents_that_die_of_limits)
+{
+	static const char *const ends[] = {"echo 'libc.so.6: cannot map' >&2; exit 127",
+		"kill -SEGV $$", "exit 139", "exit 70"};
+	char expected[96];
+	void *p;
+
+	set_script(ends[_i]);
+	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable, "before it served");
+	set_limit(RLIMIT_STACK, 512 << 10);
+	fx_assert_fails(pcclMemAlloc(1, &p), pcclOutOfMemory, "before it served");
+	snprintf(expected, sizeof expected, "(RLIMIT_STACK) of test_spawn (pid %d) on host ",
+		(int)getpid());
+	ck_assert_msg(strstr(pcclGetLastError(), expected), "%s", pcclGetLastError());
+	ck_assert_msg(_i > 0 || strstr(pcclGetLastError(), "cannot map"), "%s", pcclGetLastError());
+	set_script("exit 69"); /* it has found another reason */
+	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable, "status 69");
+}
+END_TEST
+
 START_TEST(folders_that_others_could_use_are_refused)
 {
 	char elsewhere[128];
@@ -366,6 +453,9 @@ int main(void)
 	tcase_add_test(tc, spawning_can_be_forbidden);
 	tcase_add_test(tc, a_named_socket_starts_nothing);
 	tcase_add_test(tc, agents_that_do_not_start);
+	tcase_add_test(tc, agents_that_run_into_a_limit);
+	tcase_add_test(tc, agents_that_come_back_run_into_a_limit);
+	tcase_add_loop_test(tc, agents_that_die_of_limits, 0, 4);
 	tcase_add_test(tc, folders_that_others_could_use_are_refused);
 	tcase_add_test(tc, the_temporary_folder_serves_too);
 	tcase_add_test(tc, another_users_folder_is_in_the_way);

@@ -90,11 +90,20 @@ void pccl_attachment_unref(struct pccl_attachment *a)
 void pccl_attachment_close(struct pccl_attachment *a, const char *why)
 {
 	struct wl_request request = {.type = WL_COMM_DESTROY, .comm = a->id};
-	struct wl_reply reply;
+	uint32_t post;
 
 	(void)snprintf(request.text, sizeof request.text, "%s", why);
-	if (pccl_session_check(a->session))
-		pccl_session_call(a->session, &request, &reply, NULL, 0);
+	post = pccl_session_post(a->session, &request);
+	if (post > 0)
+		atomic_store(&a->closing, post);
+}
+
+void pccl_attachment_await_closed(struct pccl_attachment *a)
+{
+	uint32_t post = atomic_load(&a->closing);
+
+	if (post > 0)
+		pccl_session_await(a->session, post);
 }
 
 /* Text that the agent writes while it may be read: the version tells whether it was whole. */

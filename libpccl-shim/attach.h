@@ -45,8 +45,9 @@ struct pccl_attachment {
 	uint32_t id;    /* of the communicator in the session */
 	uint8_t *queue; /* SHM_SIZE bytes */
 	struct pccl_fork_fd submit_bell, data_bell;
-	struct pccl_map state; /* the manifest of shared state, the main thread's (state.h); base
-				* NULL: none */
+	_Atomic uint32_t closing; /* pccl_session_await */
+	struct pccl_map state;    /* the manifest of shared state, the main thread's (state.h); base
+				   * NULL: none */
 
 	pthread_mutex_t lock;
 	uint32_t tail; /* entries submitted */
@@ -61,8 +62,11 @@ struct pccl_attachment *pccl_attachment_ref(struct pccl_attachment *a);
 void pccl_attachment_unref(struct pccl_attachment *a); /* NULL is fine */
 
 /* Tells the agent that it has no more use for the communicator; all its operations end. why: what
- * the other peers are told, or "". Whatever the agent answers, or whether, does not matter. */
+ * the other peers are told, or "". An agent that stands still does it when it goes on. */
 void pccl_attachment_close(struct pccl_attachment *a, const char *why);
+/* Of one that was closed: until the agent has done so, and touches no memory for it any more, or
+ * its session has ended. */
+void pccl_attachment_await_closed(struct pccl_attachment *a);
 
 static inline struct shm_sq *pccl_attachment_sq(const struct pccl_attachment *a)
 {

@@ -372,6 +372,7 @@ static void take_end(pcclComm_t *c, uint32_t slot, struct pccl_outcome *end)
 {
 	struct pccl_op *op = &c->ops[slot];
 	struct progress p = {.op = op, .slot = pccl_attachment_slot(op->att, slot)};
+	struct pccl_ender outer = pccl_comm_enter(c);
 	bool done;
 
 	while (op->job.comm && !pccl_copier_await(&op->job) && !pccl_comm_interrupted(c))
@@ -380,9 +381,12 @@ static void take_end(pcclComm_t *c, uint32_t slot, struct pccl_outcome *end)
 	done = wait_for_end(c, slot, &p);
 	if (op->job.comm)
 		pccl_copier_stop(&op->job);
+	if (!done && (op->in || op->out))
+		pccl_op_await_closed(c, op);
 	end->result = done ? end_by_slot(c, &p, end) : end_by_verdict(c, slot, &p, end);
 	if (end->result != pcclSuccess)
-		end->result = fail_and_take_back(&p, end->result);
+		end->result = pccl_comm_spent(c, fail_and_take_back(&p, end->result));
+	(void)pccl_session_endable(outer);
 	/* From here on the agent may use the area for something else. */
 	pccl_result_put(op->att, p.result);
 	atomic_store_explicit(&p.slot->state, SHM_SLOT_FREE, memory_order_release);
@@ -462,6 +466,8 @@ void pccl_reduce_abandon(pcclComm_t *c)
 			pccl_copier_stop(&op->job);
 		/* Others have not been copied out. A result that is in place by now may stay. */
 		p.slot = pccl_attachment_slot(op->att, i);
+		if ((op->in || op->out) && atomic_load(&p.slot->state) != SHM_SLOT_DONE)
+			pccl_attachment_await_closed(op->att);
 		if (op->out) {
 			learn(&p, true);
 			if (atomic_load(&p.slot->state) != SHM_SLOT_DONE ||

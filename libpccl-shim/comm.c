@@ -172,18 +172,19 @@ pcclResult_t pccl_comm_connected(const pcclComm_t *communicator)
 pcclResult_t pccl_comm_use(
 	pcclComm_t *c, bool waiting, struct pccl_attachment **ret, struct pccl_attrs *ret_attrs)
 {
+	bool ended = false;
 	pcclResult_t r;
 
 	pthread_mutex_lock(&c->lock);
 	while (pccl_comm_is_resuming(c)) {
 		pccl_wait_change(&c->changed, &c->lock);
 		pthread_mutex_unlock(&c->lock);
-		(void)pccl_comm_interrupted(c); /* then it is gone */
+		ended = pccl_comm_interrupted(c) || ended; /* then it is gone */
 		pthread_mutex_lock(&c->lock);
 	}
 	r = take_attachment(c, waiting, ret, ret_attrs);
 	pthread_mutex_unlock(&c->lock);
-	return r;
+	return r != pcclSuccess && ended ? pccl_comm_fail_interrupted(c) : r;
 }
 
 /* In a signal handler, perhaps: no lock, no sentence. */
@@ -321,20 +322,9 @@ pcclResult_t pcclGetAttribute(const pcclComm_t *c, pcclAttribute_t attribute, in
 	return pccl_ok();
 }
 
-/* Closing the communicator makes the agent answer what is under way. */
 static bool end_vote(void *arg)
 {
 	return pccl_comm_interrupted(arg);
-}
-
-static pcclResult_t fail_vote(pcclComm_t *c)
-{
-	pcclResult_t r;
-
-	pthread_mutex_lock(&c->lock);
-	r = pccl_comm_fail_gone(c, true);
-	pthread_mutex_unlock(&c->lock);
-	return r;
 }
 
 /* A vote is given again to the next agent if this one dies, under the same number. */
@@ -352,12 +342,12 @@ static pcclResult_t vote(pcclComm_t *c, enum wl_type type, struct wl_reply *repl
 	for (bool waiting = false; !answered; waiting = true) {
 		r = pccl_comm_use(c, waiting, &a, &attrs);
 		if (r != pcclSuccess || !a)
-			return r;
+			return waiting ? pccl_comm_spent(c, r) : r;
 		request.comm = a->id;
 		r = pccl_session_call_or(a->session, &request, reply, &end);
 		if (end.ended) {
 			pccl_attachment_unref(a);
-			return fail_vote(c);
+			return pccl_comm_fail_interrupted(c);
 		}
 		answered = r == pcclSuccess || reply->req_id != 0 || pccl_session_check(a->session);
 		if (r != pcclSuccess && answered)
@@ -366,7 +356,7 @@ static pcclResult_t vote(pcclComm_t *c, enum wl_type type, struct wl_reply *repl
 			pccl_comm_told_world(c, &reply->world);
 		pccl_attachment_unref(a);
 	}
-	return r;
+	return r == pcclSuccess ? r : pccl_comm_spent(c, r);
 }
 
 /* Of a peer that was put out, the first topology call says it by a code of its own, as in PCCL 1.0.

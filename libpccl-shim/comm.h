@@ -36,7 +36,9 @@
  *
  * pcclInterrupt may be called in a signal handler, where no lock can be taken: it sets a flag, and
  * every wait for others looks at it each PCCL_LOOK_MS. The thread that takes the flag back makes
- * the peer leave the run (UP or RESUMING -> GONE), which ends whatever waits.
+ * the peer leave the run (UP or RESUMING -> GONE), which ends whatever waits. An agent that stands
+ * still takes the peer out when it goes on, before anything that it is asked later: until then it
+ * is waited for only where it may still read or write the caller's memory itself.
  *
  * Locks are taken in this order: the keeper's, a communicator's, an attachment's, a session's; each
  * is held for moments only. What c->lock guards is said below; `changed` is broadcast when link or
@@ -147,10 +149,11 @@ struct pcclComm_t {
 	_Atomic uint64_t losses;      /* of the group, that the application has been told of */
 	/* votes of the run that this peer has seen the end of */
 	_Atomic uint64_t topo_turn, pending_turn;
-	_Atomic uint64_t wait_ns; /* how long operations were awaited lately */
-	_Atomic uint32_t n_waits; /* for operations */
-	_Atomic bool disposable;  /* pcclOutputDisposable */
-	_Atomic bool interrupted; /* by pcclInterrupt, and no call has ended for it yet */
+	_Atomic uint64_t wait_ns;   /* how long operations were awaited lately */
+	_Atomic uint32_t n_waits;   /* for operations */
+	_Atomic bool disposable;    /* pcclOutputDisposable */
+	_Atomic bool interrupted;   /* by pcclInterrupt, and no call has ended for it yet */
+	_Atomic uint32_t departing; /* threads that are about to tell the agent so */
 
 	pthread_mutex_t lock; /* of what follows */
 	pthread_cond_t changed;
@@ -275,7 +278,16 @@ pcclResult_t pccl_comm_leave(pcclComm_t *c, pcclResult_t code, const char *text,
  * taken back. */
 bool pccl_comm_interrupted(pcclComm_t *c);
 /* The code of a call of a connected peer that was interrupted and has no other answer. */
-pcclResult_t pccl_comm_fail_interrupted(void);
+pcclResult_t pccl_comm_fail_interrupted(pcclComm_t *c);
+/* The call had to wait and has failed with r. If it was interrupted at the same time, it has ended
+ * for that: the interrupt must not end the next call. */
+pcclResult_t pccl_comm_spent(pcclComm_t *c, pcclResult_t r);
+/* From now on pcclInterrupt ends what this thread asks the agent; to be undone by
+ * pccl_session_endable with the answer. */
+struct pccl_ender pccl_comm_enter(pcclComm_t *c);
+/* The operation has ended because this peer is gone: until the agent touches the caller's memory no
+ * more. */
+void pccl_op_await_closed(pcclComm_t *c, const struct pccl_op *op);
 /* Waits for a verdict on the operation, whose agent is gone; DONE, FAILED, or GONE. */
 enum pccl_verdict pccl_op_verdict(pcclComm_t *c, uint32_t slot);
 /* The application is told that this attempt has succeeded. */

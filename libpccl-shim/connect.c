@@ -9,6 +9,13 @@
 
 #define PAUSE_MS 50
 
+static pcclResult_t fail_before_join(void)
+{
+	return pccl_fail(pcclInterrupted,
+		"pcclInterrupt ended pcclConnect: this peer is not in the run; call pcclConnect to "
+		"try again");
+}
+
 /* Waits until the keeper has done its work; leaves the link NONE, with an attachment if there is
  * one that can be used. */
 static pcclResult_t begin(pcclComm_t *c)
@@ -21,7 +28,7 @@ static pcclResult_t begin(pcclComm_t *c)
 		pccl_wait_change(&c->changed, &c->lock);
 		pthread_mutex_unlock(&c->lock);
 		if (pccl_comm_interrupted(c))
-			return pccl_comm_fail_interrupted();
+			return fail_before_join();
 		pthread_mutex_lock(&c->lock);
 	}
 	if (c->link == PCCL_LINK_UP)
@@ -60,13 +67,15 @@ static pcclResult_t create(pcclComm_t *c, bool *ret_died)
 
 	r = pccl_session_get(&c->interrupted, &s);
 	if (r != pcclSuccess)
-		return r;
+		return r == pcclInterrupted ? fail_before_join() : r;
 	request.at = pccl_keeper_place(&c->master);
 	if (!request.at.family)
 		request.at = c->at; /* nobody else writes it now */
 	r = pccl_session_call(s, &request, &reply, fds, 3);
 	if (r == pcclSuccess)
 		r = pccl_attachment_new(s, reply.comm, fds, &a);
+	else if (r == pcclInterrupted && reply.req_id == 0)
+		r = fail_before_join();
 	else
 		*ret_died = reply.req_id == 0 && pccl_session_may_return(s);
 	pccl_session_unref(s);
@@ -97,13 +106,6 @@ static bool end_join(void *arg)
 		return false;
 	pccl_attachment_close(c->att, "");
 	return true;
-}
-
-static pcclResult_t fail_before_join(void)
-{
-	return pccl_fail(pcclInterrupted,
-		"pcclInterrupt was called before this peer had joined the run: call pcclConnect to "
-		"join");
 }
 
 /* Nobody else changes the attachment of a communicator that is not connected. */
@@ -169,12 +171,13 @@ static pcclResult_t connect_comm(pcclComm_t *c)
 
 		if (!c->att)
 			r = create(c, &died);
-		if (r == pcclInterrupted && pccl_comm_interrupted(c))
-			return fail_before_join();
 		if (r == pcclSuccess)
 			r = join(c, &died);
 		if (r == pcclSuccess)
 			return r;
+		/* Whatever it failed for: the interrupt is not the next call's. */
+		if (pccl_comm_interrupted(c))
+			return fail_before_join();
 		now = cc_now_ns();
 		died_ns = died_ns == 0 ? now : died_ns;
 		/* What an agent says is final. One that died is waited for when the next one is
@@ -191,14 +194,17 @@ static pcclResult_t connect_comm(pcclComm_t *c)
 pcclResult_t pcclConnect(pcclComm_t *c)
 {
 	pcclResult_t r = pccl_comm_check(c);
+	struct pccl_ender outer;
 
 	if (r == pcclSuccess)
 		r = pccl_comm_begin_any(c, "pcclConnect", pcclInvalidUsage);
 	if (r != pcclSuccess)
 		return r;
 	r = pccl_grace_read();
+	outer = pccl_comm_enter(c);
 	if (r == pcclSuccess)
 		r = connect_comm(c);
+	(void)pccl_session_endable(outer);
 	pccl_comm_end(c);
 	return r == pcclSuccess ? pccl_ok() : r;
 }

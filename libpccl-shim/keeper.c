@@ -138,7 +138,8 @@ static pcclResult_t reconnect(const struct pccl_session *old, struct patience *p
 			      : 2 * p->pause_ms < LAST_PAUSE_MS ? 2 * p->pause_ms
 								: LAST_PAUSE_MS;
 		p->spent_ns = before + cc_now_ns() - begin;
-		if (r == pcclSuccess || r == pcclVersionMismatch || r == pcclPermissionDenied)
+		if (r == pcclSuccess || r == pcclVersionMismatch || r == pcclPermissionDenied ||
+			r == pcclInterrupted)
 			return r;
 		if (p->spent_ns >= grace_ns)
 			break;
@@ -163,7 +164,12 @@ static pcclResult_t open_session(struct pccl_session *old, struct patience *p,
 
 	if (r != pcclSuccess)
 		return r;
-	pccl_region_adopt(*ret);
+	r = pccl_region_adopt(*ret);
+	if (r != pcclSuccess) {
+		pccl_session_unref(*ret);
+		*ret = NULL;
+		return r;
+	}
 	if (pccl_session_check(*ret) || (pccl_session_may_return(*ret) && pccl_grace_ms() > 0))
 		return r;
 	r = pccl_session_fail(*ret);
@@ -367,7 +373,7 @@ static void resume(void)
 	}
 	pccl_session_unref(old);
 	if (s) {
-		pccl_region_adopt(s);
+		(void)pccl_region_adopt(s);
 		pthread_mutex_lock(&lock);
 		current = pccl_session_ref(s);
 		resuming = false;

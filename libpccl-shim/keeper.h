@@ -29,7 +29,7 @@ uint32_t pccl_grace_ms(void);
 /* The present session, or a new one: connects, starts an agent if need be, says hello. Waits for
  * the keeper while it is about to bring one back. Where there is nothing to keep, it waits itself
  * for an agent that has gone, as long as the keeper would; after that there was none, as at first.
- * stop: what ends such a wait, with pcclInterrupted; NULL: nothing does. */
+ * stop: what ends such a wait, with pcclInterrupted, as does the thread's ender; NULL: nothing. */
 pcclResult_t pccl_session_get(const _Atomic bool *stop, struct pccl_session **ret);
 
 /* Puts a communicator under the keeper, as it becomes UP. *ret_late: its session has ended in the

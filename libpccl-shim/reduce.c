@@ -285,13 +285,25 @@ static void submit(
 	}
 }
 
+static bool end_job(void *arg)
+{
+	struct pccl_job *j = arg;
+
+	return atomic_load(&j->stop) || pccl_comm_interrupted(j->comm);
+}
+
 void pccl_reduce_carry_out(struct pccl_job *j)
 {
 	struct shm_sqe *e = &j->entry;
 	struct pccl_op *op = &j->comm->ops[e->slot];
+	struct pccl_ender outer =
+		pccl_session_endable((struct pccl_ender){.end = end_job, .arg = j});
 	struct pccl_attrs attrs;
 	pcclResult_t r = stage(op, e, 0);
 
+	(void)pccl_session_endable(outer);
+	if (r == pcclInterrupted) /* then there is a verdict, or nobody waits for one */
+		return;
 	if (r != pcclSuccess) {
 		/* If the agent has gone nobody reads it; then there is a verdict. */
 		pccl_slot_refuse(j->comm, e, r);
@@ -305,6 +317,16 @@ void pccl_reduce_carry_out(struct pccl_job *j)
 	pccl_slot_push(j->comm, e, 0);
 	pccl_copier_submitted(j);
 	copy_in(j->comm, e);
+}
+
+/* The same, unless this peer is interrupted meanwhile: then the operation is nobody's. */
+static pcclResult_t stage_or(pcclComm_t *c, struct pccl_op *op, struct shm_sqe *e, uint32_t window)
+{
+	struct pccl_ender outer = pccl_comm_enter(c);
+	pcclResult_t r = stage(op, e, window);
+
+	(void)pccl_session_endable(outer);
+	return r;
 }
 
 /* May it take part? Else it is refused, so that nobody waits for it. */
@@ -363,7 +385,11 @@ static pcclResult_t launch_on(pcclComm_t *c, const struct pccl_call_args *args,
 		return pcclSuccess;
 	}
 	if (r == pcclSuccess && !op->in)
-		r = stage(op, &e, choose_window(op, attrs, state == PCCL_OP_AWAITED));
+		r = stage_or(c, op, &e, choose_window(op, attrs, state == PCCL_OP_AWAITED));
+	if (r == pcclInterrupted) {
+		pccl_slot_release(c, e.slot);
+		return pccl_comm_fail_interrupted(c);
+	}
 	if (r != pcclSuccess && !pccl_session_check(op->att->session)) {
 		*again = true;
 		pccl_slot_release(c, e.slot);

@@ -81,7 +81,7 @@ pcclResult_t pccl_map_alloc(struct pccl_session *s, uint64_t size, enum wl_regio
 		/* The sentence about the mapping is the one to keep. */
 		pccl_keep_text(text);
 		give_back.region = m.region;
-		pccl_session_call(s, &give_back, &reply, NULL, 0);
+		(void)pccl_session_post(s, &give_back);
 		return pccl_fail(r, "%s", text);
 	}
 	if (use != WL_REGION_REGISTERED)
@@ -132,10 +132,8 @@ void pccl_map_drop(struct pccl_map *m)
 void pccl_map_free(struct pccl_session *s, struct pccl_map *m)
 {
 	struct wl_request request = {.type = WL_REGION_FREE, .region = m->region};
-	struct wl_reply reply;
 
-	if (pccl_session_check(s))
-		pccl_session_call(s, &request, &reply, NULL, 0);
+	(void)pccl_session_post(s, &request);
 	pccl_map_drop(m);
 }
 
@@ -201,9 +199,10 @@ static struct pccl_registered *next_unknown(const struct pccl_session *s, const 
 	return r;
 }
 
-void pccl_region_adopt(struct pccl_session *s)
+pcclResult_t pccl_region_adopt(struct pccl_session *s)
 {
 	const uint8_t *after = NULL;
+	pcclResult_t res = pcclSuccess;
 	struct pccl_registered *r;
 
 	pthread_mutex_lock(&adopting);
@@ -217,11 +216,11 @@ void pccl_region_adopt(struct pccl_session *s)
 		if (fstat(r->fd.fd, &st) < 0)
 			continue;
 		request.size = (uint64_t)st.st_size;
-		if (pccl_session_adopt(s, &request, r->fd.fd, &reply) != pcclSuccess) {
-			if (reply.req_id == 0)
-				break;
+		res = pccl_session_adopt(s, &request, r->fd.fd, &reply);
+		if (res != pcclSuccess && reply.req_id == 0)
+			break;
+		if (res != pcclSuccess)
 			continue;
-		}
 		pthread_mutex_lock(&lock);
 		old = r->session;
 		r->session = pccl_session_ref(s);
@@ -230,6 +229,7 @@ void pccl_region_adopt(struct pccl_session *s)
 		pccl_session_unref(old);
 	}
 	pthread_mutex_unlock(&adopting);
+	return res == pcclInterrupted ? res : pcclSuccess;
 }
 
 static bool insert(struct pccl_registered *r)

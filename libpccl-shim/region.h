@@ -42,8 +42,8 @@ void pccl_map_drop(struct pccl_map *m);
 struct pccl_registered;
 
 /* Presents all of it to a new session, which knows none. What is refused is ordinary memory there:
- * operations copy it. */
-void pccl_region_adopt(struct pccl_session *s);
+ * operations copy it. Fails only with pcclInterrupted, by the thread's ender. */
+pcclResult_t pccl_region_adopt(struct pccl_session *s);
 
 /*
  * The registered region of this session that [p, p + len) lies in, or NULL. It is in use until

@@ -3,6 +3,7 @@
  * What becomes of a communicator and its operations when the agent dies; the rules are in comm.h.
  * Called by the keeper, but for what an operation's thread asks at the end.
  */
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,9 +17,13 @@
 /* Most sentences say it themselves. */
 static const char *advice(const char *text)
 {
-	return strstr(text, "pcclConnect") || strstr(text, "connect anew")
-		       ? ""
-		       : "; call pcclConnect to join again";
+	static const char *const given[] = {
+		"pcclConnect", "connect anew", "connect again", "pcclctl reset"};
+
+	for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+		if (strstr(text, given[i]))
+			return "";
+	return "; call pcclConnect to join again";
 }
 
 pcclResult_t pccl_comm_fail_lost(pcclComm_t *c, uint32_t code, const char *text, bool waiting)
@@ -292,6 +297,7 @@ static void depart(pcclComm_t *c, pcclResult_t code, const char *text, const cha
 {
 	struct pccl_attachment *a;
 
+	atomic_fetch_add(&c->departing, 1);
 	pccl_keeper_remove(c);
 	pccl_comm_give_up(c, code, text);
 	pthread_mutex_lock(&c->lock);
@@ -299,7 +305,15 @@ static void depart(pcclComm_t *c, pcclResult_t code, const char *text, const cha
 	pthread_mutex_unlock(&c->lock);
 	if (a)
 		pccl_attachment_close(a, why);
+	atomic_fetch_sub(&c->departing, 1);
 	pccl_attachment_unref(a);
+}
+
+void pccl_op_await_closed(pcclComm_t *c, const struct pccl_op *op)
+{
+	while (atomic_load(&c->departing) > 0)
+		poll(NULL, 0, 1);
+	pccl_attachment_await_closed(op->att);
 }
 
 pcclResult_t pccl_comm_leave(pcclComm_t *c, pcclResult_t code, const char *text, const char *why)
@@ -331,9 +345,47 @@ bool pccl_comm_interrupted(pcclComm_t *c)
 	return true;
 }
 
-pcclResult_t pccl_comm_fail_interrupted(void)
+/* With the lock held. */
+static bool is_out(const pcclComm_t *c)
 {
-	return pccl_fail(pcclInterrupted, "%s", interrupted_text);
+	return c->link == PCCL_LINK_GONE && c->gone_code == pcclInterrupted;
+}
+
+pcclResult_t pccl_comm_fail_interrupted(pcclComm_t *c)
+{
+	pcclResult_t r;
+
+	pthread_mutex_lock(&c->lock);
+	r = is_out(c) ? pccl_comm_fail_gone(c, true)
+		      : pccl_fail(pcclInterrupted, "%s", interrupted_text);
+	pthread_mutex_unlock(&c->lock);
+	return r;
+}
+
+pcclResult_t pccl_comm_spent(pcclComm_t *c, pcclResult_t r)
+{
+	if (!pccl_comm_interrupted(c) || r == pcclInterrupted)
+		return r;
+	return pccl_comm_fail_interrupted(c);
+}
+
+/* Of a peer that is out nothing is worth asking any more. */
+static bool end_of_thread(void *arg)
+{
+	pcclComm_t *c = arg;
+	bool out;
+
+	if (pccl_comm_interrupted(c))
+		return true;
+	pthread_mutex_lock(&c->lock);
+	out = is_out(c);
+	pthread_mutex_unlock(&c->lock);
+	return out;
+}
+
+struct pccl_ender pccl_comm_enter(pcclComm_t *c)
+{
+	return pccl_session_endable((struct pccl_ender){.end = end_of_thread, .arg = c});
 }
 
 enum pccl_verdict pccl_op_verdict(pcclComm_t *c, uint32_t slot)

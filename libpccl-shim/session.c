@@ -23,6 +23,7 @@
 #define HELLO_TIMEOUT_MS 10000u
 #define MS_NS            ((uint64_t)1000000)
 #define SHORT_TRIES      10u /* a second in all */
+#define POST_NS          (300 * MS_NS)
 
 struct pccl_session {
 	_Atomic uint32_t refs;
@@ -42,8 +43,19 @@ struct pccl_session {
 	uint64_t heard_ns;      /* when the agent last said something */
 	struct pccl_call probe; /* asks it to */
 	bool probing;
+	bool sulks; /* it has left a post unanswered, and said nothing since */
 	struct pccl_offers offers;
 };
+
+static _Thread_local struct pccl_ender of_thread;
+
+struct pccl_ender pccl_session_endable(struct pccl_ender ender)
+{
+	struct pccl_ender before = of_thread;
+
+	of_thread = ender;
+	return before;
+}
 
 struct pccl_session *pccl_session_ref(struct pccl_session *s)
 {
@@ -53,8 +65,15 @@ struct pccl_session *pccl_session_ref(struct pccl_session *s)
 
 void pccl_session_unref(struct pccl_session *s)
 {
+	struct pccl_call *w;
+
 	if (!s || atomic_fetch_sub(&s->refs, 1) > 1)
 		return;
+	while ((w = s->waiters) != NULL) { /* all others are over */
+		s->waiters = w->next;
+		if (w->orphan)
+			free(w);
+	}
 	pccl_offers_free(&s->offers);
 	pccl_fork_close(&s->sock);
 	pthread_mutex_destroy(&s->lock);
@@ -262,6 +281,40 @@ static void set_short(struct pccl_session *s, const char *call)
 	set_dead(s, pcclOutOfMemory, false, text);
 }
 
+/* With the lock held: sends what needs no answer, if there is room. */
+static void send_orphan(struct pccl_session *s, struct wl_request *request)
+{
+	struct pccl_call *w = calloc(1, sizeof *w);
+	uint8_t packet[WL_PACKET_MAX];
+	int len;
+
+	if (!w)
+		return;
+	*w = (struct pccl_call){
+		.orphan = true, .prompt = true, .type = request->type, .since_ns = cc_now_ns()};
+	add_waiter(s, w);
+	request->req_id = w->req_id;
+	len = wire_local_put_request(request, packet);
+	if (len > 0 && send(s->sock.fd, packet, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT) == len)
+		return;
+	remove_waiter(s, w);
+	free(w);
+}
+
+/* With the lock held: nobody wants what this answer gives. */
+static void give_back(struct pccl_session *s, enum wl_type type, const struct wl_reply *reply)
+{
+	struct wl_request request = {.type = WL_REGION_FREE, .region = reply->region};
+
+	if (reply->code != pcclSuccess || s->dead)
+		return;
+	if (type == WL_COMM_CREATE)
+		request = (struct wl_request){.type = WL_COMM_DESTROY, .comm = reply->comm};
+	else if (type != WL_REGION_ALLOC && type != WL_REGION_ADOPT)
+		return;
+	send_orphan(s, &request);
+}
+
 /* With the lock held: what `receive` returned goes to whom it is for. */
 static void deliver(struct pccl_session *s, int err, const struct wl_reply *reply, int *fds,
 	unsigned n_fds, const char *why)
@@ -287,6 +340,7 @@ static void deliver(struct pccl_session *s, int err, const struct wl_reply *repl
 		return;
 	}
 	s->heard_ns = cc_now_ns();
+	s->sulks = false;
 	if (wire_local_is_offer(reply)) {
 		if (!keep_offer(s, reply, fds, n_fds))
 			set_dead(s, pcclAgentUnavailable, false,
@@ -315,6 +369,13 @@ static void deliver(struct pccl_session *s, int err, const struct wl_reply *repl
 		close_fds(fds, n_fds);
 		remove_waiter(s, w);
 		s->probing = false;
+		return;
+	}
+	if (w->orphan) {
+		close_fds(fds, n_fds);
+		remove_waiter(s, w);
+		give_back(s, w->type, reply);
+		free(w);
 		return;
 	}
 	w->reply = *reply;
@@ -494,8 +555,10 @@ static pcclResult_t begin(struct pccl_session *s, struct pccl_call *call,
 {
 	int err;
 
-	*call = (struct pccl_call){
-		.prompt = is_prompt(request->type), .cond = cond, .since_ns = cc_now_ns()};
+	*call = (struct pccl_call){.prompt = is_prompt(request->type),
+		.type = request->type,
+		.cond = cond,
+		.since_ns = cc_now_ns()};
 	pthread_mutex_lock(&s->lock);
 	add_waiter(s, call);
 	request->req_id = call->req_id;
@@ -584,10 +647,14 @@ pcclResult_t pccl_session_end(struct pccl_session *s, struct pccl_call *call,
 /* Until it is done, the session has ended, or somebody has ended it. */
 static void wait_or(struct pccl_session *s, struct pccl_call *call, struct pccl_ender *ender)
 {
+	/* What is answered at once has not had to wait. */
+	bool asked = ender != &of_thread;
+
 	pthread_mutex_lock(&s->lock);
 	while (!call->done && !s->dead && !ender->ended) {
 		pthread_mutex_unlock(&s->lock);
-		ender->ended = ender->end(ender->arg);
+		ender->ended = asked && ender->end(ender->arg);
+		asked = true;
 		pthread_mutex_lock(&s->lock);
 		if (call->done || s->dead || ender->ended)
 			break;
@@ -600,24 +667,107 @@ static void wait_or(struct pccl_session *s, struct pccl_call *call, struct pccl_
 	pthread_mutex_unlock(&s->lock);
 }
 
+/* Nobody waits for the call any more; takes its memory. */
+static void abandon(struct pccl_session *s, struct pccl_call *call)
+{
+	pthread_mutex_lock(&s->lock);
+	call->orphan = true;
+	call->cond = NULL;
+	if (call->done || s->dead) {
+		remove_waiter(s, call);
+		close_fds(call->fds, call->n_fds);
+		if (call->done)
+			give_back(s, call->type, &call->reply);
+		free(call);
+	}
+	pass_lead(s);
+	pthread_mutex_unlock(&s->lock);
+}
+
 static pcclResult_t call_with_fd(struct pccl_session *s, struct wl_request *request, int fd,
 	struct wl_reply *reply, int *fds, unsigned want_fds, struct pccl_ender *ender)
 {
-	struct pccl_call call, *calls = &call;
+	struct pccl_call *call = calloc(1, sizeof *call);
 	pthread_cond_t cond;
 	pcclResult_t r;
 
 	reply->req_id = 0;
+	if (!call)
+		return pccl_fail_memory("no memory for a request");
+	if (!ender && of_thread.end)
+		ender = &of_thread;
 	pthread_cond_init(&cond, NULL);
-	r = begin(s, &call, request, fd, &cond);
-	if (r == pcclSuccess) {
-		if (ender)
-			wait_or(s, &call, ender);
-		pccl_session_wait(s, &calls, 1, &cond);
-		r = pccl_session_end(s, &call, reply, fds, want_fds);
+	r = begin(s, call, request, fd, &cond);
+	if (r == pcclSuccess && ender)
+		wait_or(s, call, ender);
+	if (r == pcclSuccess && ender && ender->ended) {
+		abandon(s, call);
+		call = NULL;
+		r = pccl_fail(pcclInterrupted, "pcclInterrupt was called");
+	} else if (r == pcclSuccess) {
+		pccl_session_wait(s, &call, 1, &cond);
+		r = pccl_session_end(s, call, reply, fds, want_fds);
 	}
 	pthread_cond_destroy(&cond);
+	free(call);
 	return r;
+}
+
+struct post {
+	struct pccl_session *s;
+	uint64_t until_ns;
+};
+
+static bool is_late(void *arg)
+{
+	const struct post *p = arg;
+	bool late;
+
+	pthread_mutex_lock(&p->s->lock);
+	late = p->s->sulks || cc_now_ns() >= p->until_ns;
+	p->s->sulks = late;
+	pthread_mutex_unlock(&p->s->lock);
+	return late;
+}
+
+uint32_t pccl_session_post(struct pccl_session *s, struct wl_request *request)
+{
+	struct post p = {.s = s, .until_ns = cc_now_ns() + POST_NS};
+	struct pccl_ender late = {.end = is_late, .arg = &p};
+	char text[PCCL_TEXT_MAX];
+	struct wl_reply reply;
+
+	if (!pccl_session_check(s))
+		return 0;
+	pccl_keep_text(text);
+	(void)call_with_fd(s, request, -1, &reply, NULL, 0, &late);
+	(void)pccl_fail(pcclSuccess, "%s", text);
+	return late.ended ? request->req_id : 0;
+}
+
+/* With the lock held. */
+static bool is_unanswered(const struct pccl_session *s, uint32_t req_id)
+{
+	const struct pccl_call *w = s->waiters;
+
+	while (w && w->req_id != req_id)
+		w = w->next;
+	return w != NULL;
+}
+
+void pccl_session_await(struct pccl_session *s, uint32_t post)
+{
+	pthread_cond_t cond = PTHREAD_COND_INITIALIZER; /* of nobody: it looks each time */
+
+	pthread_mutex_lock(&s->lock);
+	while (!s->dead && is_unanswered(s, post)) {
+		if (s->reading)
+			pccl_wait_change(&cond, &s->lock);
+		else
+			lead(s, PCCL_LOOK_MS);
+	}
+	pass_lead(s);
+	pthread_mutex_unlock(&s->lock);
 }
 
 pcclResult_t pccl_session_call(struct pccl_session *s, struct wl_request *request,
@@ -722,9 +872,17 @@ static pcclResult_t call_hello(
 {
 	pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 	struct pccl_call call, *calls = &call;
+	struct pccl_ender *ender = of_thread.end ? &of_thread : NULL;
 	pcclResult_t r = begin(s, &call, request, -1, &cond);
 	bool beats;
 
+	if (r == pcclSuccess && ender)
+		wait_or(s, &call, ender);
+	if (r == pcclSuccess && ender && ender->ended) {
+		pthread_mutex_lock(&s->lock);
+		set_dead(s, pcclInterrupted, false, "pcclInterrupt was called");
+		pthread_mutex_unlock(&s->lock);
+	}
 	if (r == pcclSuccess) {
 		pccl_session_wait(s, &calls, 1, &cond);
 		beats = call.done && (call.reply.features & WL_BEAT);

@@ -21,9 +21,9 @@ struct pccl_session;
 struct pccl_map;
 
 /*
- * Connects and says hello. before NULL: wherever an agent is found, or started; otherwise where
- * that session's was. grace_ms: how long the agent may leave a request unanswered that needs nobody
- * else; then it is taken to be stopped, and the session ends.
+ * Connects and says hello; the thread's ender ends that, too. before NULL: wherever an agent is
+ * found, or started; otherwise where that session's was. grace_ms: how long the agent may leave a
+ * request unanswered that needs nobody else; then it is taken to be stopped, and the session ends.
  */
 pcclResult_t pccl_session_open(
 	const struct pccl_session *before, uint32_t grace_ms, struct pccl_session **ret);
@@ -42,16 +42,27 @@ uint32_t pccl_session_hash_type(const struct pccl_session *s);
  */
 pcclResult_t pccl_session_call(struct pccl_session *s, struct wl_request *request,
 	struct wl_reply *reply, int *fds, unsigned want_fds);
-/* Asked each PCCL_LOOK_MS, without a lock: has somebody ended the call? Then it has told the agent,
- * which answers at once. */
+/* Asked each PCCL_LOOK_MS, without a lock: has somebody ended the call? Then nobody waits for the
+ * answer: when it comes, what it gives is given back. */
 struct pccl_ender {
 	bool (*end)(void *arg);
 	void *arg;
-	bool ended; /* it was; the answer is worth nothing */
+	bool ended; /* it was: pcclInterrupted, with reply->req_id 0 */
 };
-/* The same for what may be ended, without descriptors. */
+/* What ends the calls of this thread that have no ender of their own, from now on; end NULL:
+ * nothing does. Returns what did until now. */
+struct pccl_ender pccl_session_endable(struct pccl_ender ender);
+/* The same as pccl_session_call for what may be ended, without descriptors. */
 pcclResult_t pccl_session_call_or(struct pccl_session *s, struct wl_request *request,
 	struct wl_reply *reply, struct pccl_ender *ender);
+/*
+ * For requests that give something back: they hold in any case, since the agent takes requests one
+ * after the other, so an agent that stands still is not waited for long, nor for each of them.
+ * Returns 0, or a number for pccl_session_await if the answer has not come by then.
+ */
+uint32_t pccl_session_post(struct pccl_session *s, struct wl_request *request);
+/* Waits for that answer, or the end of the session. */
+void pccl_session_await(struct pccl_session *s, uint32_t post);
 /* The same for WL_REGION_ADOPT, which takes a descriptor along; it stays the caller's. */
 pcclResult_t pccl_session_adopt(
 	struct pccl_session *s, struct wl_request *request, int fd, struct wl_reply *reply);
@@ -60,7 +71,9 @@ pcclResult_t pccl_session_adopt(
 struct pccl_call {
 	uint32_t req_id;
 	bool done;
+	bool orphan; /* nobody waits for it any more, and it is the session's to free */
 	bool prompt; /* the agent answers it without waiting for anybody */
+	enum wl_type type;
 	uint64_t since_ns;
 	pthread_cond_t *cond;
 	struct wl_reply reply;

@@ -292,6 +292,8 @@ static pcclResult_t await(pcclComm_t *c, const struct shm_sqe *e, uint64_t *ret_
 	bool done = pccl_slot_wait(c, e->slot, &w);
 	pcclResult_t r;
 
+	if ((!done || y.bad) && has_registered(y.st))
+		pccl_op_await_closed(c, op);
 	if (done && !y.bad)
 		r = end_by_slot(&y, ret_revision, ret_info);
 	else
@@ -301,7 +303,7 @@ static pcclResult_t await(pcclComm_t *c, const struct shm_sqe *e, uint64_t *ret_
 	pccl_state_put(c->state);
 	atomic_store_explicit(&y.slot->state, SHM_SLOT_FREE, memory_order_release);
 	pccl_slot_release(c, e->slot);
-	return r;
+	return r == pcclSuccess ? r : pccl_comm_spent(c, r);
 }
 
 static bool look_for_nothing(void *arg)
@@ -336,7 +338,7 @@ static pcclResult_t refuse(pcclComm_t *c, struct shm_sqe *e, pcclResult_t why)
 	return r == pcclSuccess ? pccl_fail(pcclInternalError,
 					  "the agent synchronized without this peer; please "
 					  "report it")
-				: r;
+				: pccl_comm_spent(c, r);
 }
 
 /* ---- the call */
@@ -439,13 +441,16 @@ pcclResult_t pcclSynchronizeSharedState(const pcclComm_t *communicator,
 {
 	pcclComm_t *c = pccl_comm_own(communicator);
 	pcclResult_t r = pccl_comm_check(c);
+	struct pccl_ender outer;
 
 	if (r != pcclSuccess)
 		return r;
 	r = pccl_comm_begin(c, call_name, pcclPendingAsyncOps);
 	if (r != pcclSuccess)
 		return r;
+	outer = pccl_comm_enter(c);
 	r = synchronize(c, shared_state, (uint32_t)strategy, sync_info_out);
+	(void)pccl_session_endable(outer);
 	pccl_comm_end(c);
 	return r;
 }

@@ -484,12 +484,15 @@ PCCL_EXPORT pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator);
 PCCL_EXPORT pcclResult_t pcclConnect(pcclComm_t *communicator);
 
 /*
- * Ends the call that is blocked on the communicator, within a tenth of a second: it returns
- * pcclInterrupted, its buffers are as before, and this peer has left the run as with
- * pcclDestroyCommunicator. Operations in flight end with it and are still to be awaited; then
+ * Ends the call that is blocked on the communicator, within a tenth of a second, or half a second
+ * if the agent stands still: it returns pcclInterrupted, its buffers are as before, and this peer
+ * has left the run as with pcclDestroyCommunicator. An operation that is under way with memory of
+ * pcclMemAlloc waits for an agent that stands still, which may use that memory, as long as any
+ * call: PCCL_AGENT_GRACE_MS. Operations in flight end with it and are still to be awaited; then
  * pcclConnect joins again. A call whose result came first returns that. If no call is blocked, the
- * next one that has to wait is ended. Returns at once. May be called from a signal handler and
- * from any thread, and leaves the text of pcclGetLastError alone.
+ * next one that has to wait is ended. A call that fails while it is interrupted has ended for the
+ * interrupt. Returns at once. May be called from a signal handler and from any thread, and leaves
+ * the text of pcclGetLastError alone.
  *
  * pcclInvalidArgument  the pointer is NULL, or not a communicator
  * pcclInvalidUsage     the communicator belongs to the process that this one was forked from

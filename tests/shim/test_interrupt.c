@@ -5,7 +5,9 @@
  */
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 
+#include "common/cc_sys.h"
 #include "tests/shim/resume.h"
 
 enum call { CONNECT, TOPOLOGY, OPTIMIZE, PENDING, REDUCE, AWAIT, SEVERAL, SYNC, CALLS };
@@ -198,7 +200,7 @@ START_TEST(the_next_call_is_ended)
 	ck_assert_int_eq(make((enum call)_i, &b), pcclInterrupted);
 	/* The peer that never was in the run has not left it. */
 	if (_i == CONNECT)
-		ck_assert_ptr_nonnull(strstr(pcclGetLastError(), "before this peer had joined"));
+		ck_assert_ptr_nonnull(strstr(pcclGetLastError(), "is not in the run"));
 	bf_assert_untouched(&b);
 	assert_joins_again();
 	bf_free(&b);
@@ -284,10 +286,213 @@ START_TEST(a_connect_without_an_agent_is_ended)
 	fake_stop(fx_agent);
 	ck_assert_int_eq(pthread_create(&t, NULL, attack_soon, &way), 0);
 	fx_assert_fails(pcclConnect(fx_comm), pcclInterrupted,
-		"pcclInterrupt was called before this peer had joined the run: call pcclConnect "
-		"to join");
+		"pcclInterrupt ended pcclConnect: this peer is not in the run; call pcclConnect to "
+		"try again");
 	pthread_join(t, NULL);
 	fx_agent = fake_start(fx_socket);
+	assert_joins_again();
+}
+END_TEST
+
+/* ---- an agent that stands still */
+
+#define SOON_NS ((uint64_t)900000000)
+
+static _Atomic uint64_t interrupted_ns; /* 0: not yet */
+
+static void stall_and_interrupt(enum way way)
+{
+	fake_stall(fx_agent, true);
+	atomic_store(&interrupted_ns, cc_now_ns());
+	interrupt(way);
+}
+
+static void *attack_still(void *arg)
+{
+	const struct attack *a = arg;
+
+	if (a->call == CONNECT)
+		fake_await_seen(fx_agent, WL_COMM_CONNECT, 1);
+	else if (a->call == TOPOLOGY || a->call == OPTIMIZE)
+		fake_await_seen(fx_agent, WL_UPDATE_TOPOLOGY, 1);
+	else if (a->call == PENDING)
+		fake_await_seen(fx_agent, WL_ARE_PENDING, 1);
+	else if (a->call == SYNC)
+		(void)fake_take(fx_agent);
+	else
+		play_half(a->placement);
+	stall_and_interrupt(a->way);
+	return NULL;
+}
+
+/* The agent has seen the call, which ends at once, and takes the peer out when it goes on. */
+START_TEST(no_call_waits_for_an_agent_that_stands_still)
+{
+	struct attack a = {(enum call)(_i % CALLS), (enum way)(_i / CALLS), STAGED_IN_PLACE};
+	struct buffers b = bf_new(a.placement, BYTES, 1);
+	pthread_t t;
+
+	if (a.call != CONNECT)
+		fx_assert_succeeds(pcclConnect(fx_comm));
+	hold_all(FAKE_HOLD);
+	ck_assert_int_eq(pthread_create(&t, NULL, attack_still, &a), 0);
+	ck_assert_int_eq(make(a.call, &b), pcclInterrupted);
+	ck_assert_uint_lt(cc_now_ns() - atomic_load(&interrupted_ns), SOON_NS);
+	if (a.call != AWAIT)
+		ck_assert_ptr_nonnull(strstr(pcclGetLastError(), "pcclConnect"));
+	pthread_join(t, NULL);
+	bf_assert_untouched(&b);
+	ck_assert_uint_eq(fake_seen(fx_agent, WL_COMM_DESTROY), 0);
+	hold_all(FAKE_ANSWER);
+	fake_stall(fx_agent, false);
+	fake_await_seen(fx_agent, WL_COMM_DESTROY, 1);
+	if (a.call != CONNECT)
+		assert_out();
+	assert_joins_again();
+	ck_assert_uint_eq(fake_accepted(fx_agent), 1);
+	bf_free(&b);
+}
+END_TEST
+
+static void *interrupt_soon(void *arg)
+{
+	usleep(100000);
+	atomic_store(&interrupted_ns, cc_now_ns());
+	interrupt(*(enum way *)arg);
+	return NULL;
+}
+
+/* It asks for memory, or to be known, of an agent that stands still already. What it gives when it
+ * goes on is given back. */
+START_TEST(no_call_that_begins_meanwhile_waits)
+{
+	enum call call =
+		(enum call[]){CONNECT, TOPOLOGY, PENDING, REDUCE, SEVERAL, SYNC}[_i / WAYS];
+	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
+	pcclComm_t *other = fx_comm;
+	enum way way = (enum way)(_i % WAYS);
+	pthread_t t;
+
+	fx_assert_succeeds(pcclConnect(other));
+	if (call == CONNECT)
+		fx_comm = fx_new_comm();
+	fake_stall(fx_agent, true);
+	ck_assert_int_eq(pthread_create(&t, NULL, interrupt_soon, &way), 0);
+	ck_assert_int_eq(make(call, &b), pcclInterrupted);
+	ck_assert_uint_lt(cc_now_ns() - atomic_load(&interrupted_ns), SOON_NS);
+	ck_assert_ptr_nonnull(strstr(pcclGetLastError(), "pcclConnect"));
+	pthread_join(t, NULL);
+	bf_assert_untouched(&b);
+	fake_stall(fx_agent, false);
+	assert_joins_again();
+	fake_await_seen(fx_agent, WL_COMM_DESTROY, 1);
+	if (call == REDUCE || call == SEVERAL || call == SYNC)
+		fake_await_seen(fx_agent, WL_REGION_FREE, 1);
+	ck_assert_uint_eq(fake_accepted(fx_agent), 1);
+	if (other != fx_comm)
+		fx_assert_succeeds(pcclDestroyCommunicator(other));
+	bf_free(&b);
+}
+END_TEST
+
+/* It has not said hello, and the process has memory for it if _i / WAYS. */
+START_TEST(no_connect_waits_for_a_greeting)
+{
+	enum way way = (enum way)(_i % WAYS);
+	void *memory = NULL;
+	pthread_t t;
+
+	if (_i / WAYS) {
+		fx_assert_succeeds(pcclMemAlloc(1000, &memory));
+		fake_stop(fx_agent);
+		fx_agent = fake_start(fx_socket);
+	}
+	fake_stall(fx_agent, true);
+	ck_assert_int_eq(pthread_create(&t, NULL, interrupt_soon, &way), 0);
+	fx_assert_fails(pcclConnect(fx_comm), pcclInterrupted, "is not in the run");
+	ck_assert_uint_lt(cc_now_ns() - atomic_load(&interrupted_ns), SOON_NS);
+	pthread_join(t, NULL);
+	fake_stall(fx_agent, false);
+	assert_joins_again();
+	fx_assert_succeeds(pcclMemFree(memory));
+}
+END_TEST
+
+START_TEST(to_leave_takes_no_agent_that_is_awake)
+{
+	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
+	uint64_t begin;
+	void *memory;
+
+	fx_assert_succeeds(pcclConnect(fx_comm));
+	rs_serve_next(&b, 1, 0);
+	fx_assert_succeeds(pcclMemAlloc(1000, &memory));
+	fake_stall(fx_agent, true);
+	begin = cc_now_ns();
+	fx_assert_succeeds(pcclDestroyCommunicator(fx_comm));
+	fx_assert_succeeds(pcclMemFree(memory));
+	ck_assert_uint_lt(cc_now_ns() - begin, SOON_NS);
+	fake_stall(fx_agent, false);
+	fake_await_seen(fx_agent, WL_REGION_FREE, 2);
+	ck_assert_uint_eq(fake_seen(fx_agent, WL_COMM_DESTROY), 1);
+	fx_comm = fx_new_comm();
+	assert_joins_again();
+	bf_free(&b);
+}
+END_TEST
+
+static _Atomic bool returned;
+
+static void *attack_and_wake(void *arg)
+{
+	attack_still(arg);
+	usleep(700000);
+	ck_assert(!atomic_load(&returned));
+	fake_stall(fx_agent, false);
+	return NULL;
+}
+
+/* The agent reads and writes the memory itself, as soon as it goes on. */
+START_TEST(registered_memory_is_the_agents_until_it_says_so)
+{
+	enum placement p = (enum placement)(SEND_REGISTERED + _i);
+	struct attack a = {REDUCE, BY_THREAD, p};
+	struct buffers b;
+	pthread_t t;
+
+	fx_assert_succeeds(pcclConnect(fx_comm));
+	b = bf_new(p, BYTES, 1);
+	ck_assert_int_eq(pthread_create(&t, NULL, attack_and_wake, &a), 0);
+	ck_assert_int_eq(make(REDUCE, &b), pcclInterrupted);
+	atomic_store(&returned, true);
+	pthread_join(t, NULL);
+	bf_assert_untouched(&b);
+	ck_assert_uint_eq(fake_seen(fx_agent, WL_COMM_DESTROY), 1);
+	assert_joins_again();
+	bf_free(&b);
+}
+END_TEST
+
+static void *attack_with_goodbye(void *arg)
+{
+	(void)arg;
+	fake_await_seen(fx_agent, WL_UPDATE_TOPOLOGY, 1);
+	interrupt(BY_THREAD);
+	fake_goodbye(fx_agent, pcclVersionMismatch, "go away");
+	return NULL;
+}
+
+/* It fails for another reason in the same moment: no later call is ended. */
+START_TEST(an_interrupt_is_of_the_call_that_it_came_in)
+{
+	pthread_t t;
+
+	fx_assert_succeeds(pcclConnect(fx_comm));
+	hold_all(FAKE_HOLD);
+	ck_assert_int_eq(pthread_create(&t, NULL, attack_with_goodbye, NULL), 0);
+	ck_assert_int_eq(pcclUpdateTopology(fx_comm), pcclInterrupted);
+	pthread_join(t, NULL);
+	hold_all(FAKE_ANSWER);
 	assert_joins_again();
 }
 END_TEST
@@ -314,6 +519,13 @@ int main(void)
 	tcase_add_test(t, a_result_that_came_first_counts);
 	tcase_add_loop_test(t, a_call_that_waits_for_an_agent_is_ended, 0, 4 * WAYS);
 	tcase_add_loop_test(t, a_connect_without_an_agent_is_ended, 0, WAYS);
+	tcase_add_loop_test(t, no_call_waits_for_an_agent_that_stands_still, 0, CALLS * WAYS);
+	tcase_add_loop_test(t, no_call_that_begins_meanwhile_waits, 0, 6 * WAYS);
+	tcase_add_loop_test(t, no_connect_waits_for_a_greeting, 0, 2 * WAYS);
+	tcase_add_test(t, to_leave_takes_no_agent_that_is_awake);
+	tcase_add_loop_test(t, registered_memory_is_the_agents_until_it_says_so, 0,
+		PLACEMENTS - SEND_REGISTERED);
+	tcase_add_test(t, an_interrupt_is_of_the_call_that_it_came_in);
 	tcase_add_test(t, no_communicator);
 	suite_add_tcase(s, t);
 	return tl_run(s);

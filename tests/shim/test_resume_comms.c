@@ -578,6 +578,23 @@ START_TEST(giving_back_needs_no_agent)
 }
 END_TEST
 
+/* The reason may say already what is to be done. */
+START_TEST(advice_comes_once)
+{
+	static const char *const reasons[] = {
+		"an operator has reset the run at its master: connect again",
+		"the peer was declared lost by the master before: connect anew",
+		"start from a checkpoint, or reset the run (pcclctl reset)"};
+
+	fake_lose(fx_agent, pcclRankConnectionLost, reasons[_i]);
+	ck_assert_int_ne(pcclUpdateTopology(fx_comm), pcclSuccess);
+	ck_assert_str_eq(pcclGetLastError(), reasons[_i]);
+	fx_assert_fails(
+		pcclArePeersPending(fx_comm, &(bool){false}), pcclInvalidUsage, reasons[_i]);
+	ck_assert_ptr_null(strstr(pcclGetLastError(), "to join again"));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("resume_comms");
@@ -599,6 +616,7 @@ int main(void)
 	tcase_add_loop_test(tc, nobody_comes_back, 0, 2);
 	tcase_add_loop_test(tc, a_stopped_agent_does_not_hold_calls, 0, 4);
 	tcase_add_test(tc, a_long_vote_is_no_silence);
+	tcase_add_loop_test(tc, advice_comes_once, 0, 3);
 	suite_add_tcase(s, tc);
 	tcase_add_checked_fixture(bare, fx_setup_agent, fx_teardown_agent);
 	tcase_set_timeout(bare, 60);

@@ -348,9 +348,10 @@ static void say_would_receive(const struct ccm_election *e, const struct ccm_can
 static void say_lost(const struct ccm_election *e, char *dst, size_t size)
 {
 	(void)snprintf(dst, size,
-		"REVISION_INCREMENT_VIOLATION: no peer that can be elected offers revision %" PRIu64
-		", but %" PRIu64 " at most. Await a peer that has it, load revision %" PRIu64
-		" from a checkpoint, or reset the run (pcclctl reset)",
+		"REVISION_INCREMENT_VIOLATION: the group expects revision %" PRIu64
+		", candidates offer at most %" PRIu64
+		". If this is a new job, reset the run (pcclctl reset); if not, load %" PRIu64
+		" from a checkpoint or await a peer with it",
 		e->expected, e->highest, e->expected);
 }
 

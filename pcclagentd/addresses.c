@@ -253,8 +253,8 @@ static void log_addresses(const struct found *f)
 		cc_log(f->a.advertised ? CC_LOG_WARNING : CC_LOG_INFO,
 			"this host has no address that others could be told");
 	else
-		cc_log(CC_LOG_INFO, "others are told %u addresses of this host: %s%s", f->a.n_addrs,
-			text, len >= sizeof text - CC_ADDR_STR_SIZE ? ", ..." : "");
+		cc_log(CC_LOG_INFO, "addresses told to others: %s%s", text,
+			len >= sizeof text - CC_ADDR_STR_SIZE ? ", ..." : "");
 	if (f->missing[0])
 		cc_log(CC_LOG_WARNING,
 			"this host has no address in %s, which advertise or interfaces name: "

@@ -18,12 +18,13 @@ NO_AGENT = {"connect": {"EAGAIN", "ECONNREFUSED", "EADDRNOTAVAIL"}, "flock": {"E
 # Own shortage of a port, though the error is not one of those above.
 NO_PORT = "EADDRNOTAVAIL"
 STREAM = {"sendmsg", "recvmsg", "writev", "readv", "send", "recv"}
-NAMED = re.compile(r"\(pid \d+\) on host \S|\bhost host-\d|of pcclagentd is \d|the log of pcclagentd names")
+NAMED = re.compile(r"\(pid \d+\) on host \S|\bhost host-\d"
+                   r"|of (pcclagentd|ccoip-masterd) is \d|the log of (pcclagentd|ccoip-masterd) names")
 LEFT = ("no longer part of the run", "call pcclConnect", "connect anew")
 DAEMONS = {"agent": "agent", "private": "agent", "master": "master"}
 # What is said of a daemon that has ended or hung up, and with which code.
 GONE = {
-    "agent": ((lib.AGENT_UNAVAILABLE, ("no agent listens at", "before it served: see ",
+    "agent": ((lib.AGENT_UNAVAILABLE, ("no agent listens at", "before it served",
                                        "the agent closed the connection", "has gone and")),),
     "master": ((lib.MASTER_CONNECTION_FAILED, ("cannot reach the master at ", "lost the master at ",
                                                "cannot be answered: out of memory")),),
@@ -70,6 +71,8 @@ class Row:
         if not daemon or not (daemon in self.ended or self.kind == "private"
                               or self.call in STREAM | {"epoll_ctl", "alloc", "accept4"}):
             return False
+        if self.is_short() and "before it served" in text:
+            return False  # it has said what it lacks
         if code == lib.RANK_CONNECTION_LOST or (
                 code == lib.RANK_CONNECTION_FAILED and self.call in STREAM and daemon == "agent"):
             return True

@@ -42,6 +42,10 @@ static bool parse_net(const char *text, const char *slash, struct place *ret)
 	return true;
 }
 
+#define HOST_WORD_MAX 63u
+
+static const char bad_port[] = "a port is from 1 to 65535";
+
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 /* Its last word begins with a letter: eth0.100 is an interface, and 192.0.2.999 nothing at all. */
@@ -52,24 +56,37 @@ static bool is_host_name(const char *text)
 	return dot && dot[1] != '\0' && strchr(LETTERS, dot[1]);
 }
 
-static bool parse_host(const char *text, struct place *ret)
+static bool is_word(const char *text, size_t len)
+{
+	return len >= 1 && len <= HOST_WORD_MAX && text[0] != '-' && text[len - 1] != '-';
+}
+
+static const char *parse_host(const char *text, struct place *ret)
 {
 	size_t len = strspn(text, LETTERS "0123456789-.");
 	unsigned port = 0;
 
 	if (len == 0 || len >= sizeof ret->name)
-		return false;
+		return "";
 	if (text[len] != '\0' &&
 		(text[len] != ':' || !parse_number(text + len + 1, UINT16_MAX, &port) || port == 0))
-		return false;
+		return text[len] == ':' ? bad_port : "";
 	ret->kind = PLACE_NAME;
 	ret->addr.port = (uint16_t)port;
 	memcpy(ret->name, text, len);
 	ret->name[len] = '\0';
-	return true;
+	for (const char *word = ret->name;; word += strcspn(word, ".") + 1) {
+		size_t n = strcspn(word, ".");
+
+		if (!is_word(word, n))
+			return "between the dots of a host name are 1 to 63 letters, digits and "
+			       "hyphens, which neither begin nor end with a hyphen";
+		if (word[n] == '\0')
+			return NULL;
+	}
 }
 
-static bool parse_name(const char *text, struct place *ret)
+static const char *parse_name(const char *text, struct place *ret)
 {
 	size_t len = strlen(text);
 
@@ -77,22 +94,46 @@ static bool parse_name(const char *text, struct place *ret)
 		return parse_host(text, ret);
 	if (len >= INTERFACE_SIZE || !*text || !strchr(LETTERS, *text) ||
 		text[strcspn(text, "/: \t")] != '\0')
-		return false;
+		return "";
 	ret->kind = PLACE_INTERFACE;
 	memcpy(ret->name, text, len + 1);
-	return true;
+	return NULL;
 }
 
-bool place_parse(const char *text, struct place *ret)
+/* Could other hosts have a connection to it? */
+static const char *check_addr(const struct cc_addr *a)
+{
+	bool four = a->family == CC_INET4;
+
+	if (cc_addr_is_any(a) || (four && a->ip[0] == 0))
+		return "no other host reaches that address";
+	if (four ? a->ip[0] >> 4 == 14 : a->ip[0] == 0xff)
+		return "it is a multicast address, which is no host's";
+	if (four && a->ip[0] >> 4 == 15)
+		return "it is a broadcast or reserved address, which is no host's";
+	return NULL;
+}
+
+static const char *parse(const char *text, struct place *ret)
 {
 	const char *slash = strchr(text, '/');
+	struct cc_addr other;
 
 	*ret = (struct place){.kind = PLACE_ADDR};
 	if (slash)
-		return parse_net(text, slash, ret);
-	if (cc_addr_parse(text, 0, &ret->addr) == 0)
-		return !cc_addr_is_any(&ret->addr);
-	return parse_name(text, ret);
+		return parse_net(text, slash, ret) ? NULL : "";
+	if (cc_addr_parse(text, 0, &ret->addr) < 0)
+		return parse_name(text, ret);
+	/* Without a port it has the one that it is given here. */
+	if (cc_addr_parse(text, 1, &other) == 0 && other.port == 0)
+		return bad_port;
+	return check_addr(&ret->addr);
+}
+
+bool place_parse(const char *text, struct place *ret, const char **ret_why)
+{
+	*ret_why = parse(text, ret);
+	return !*ret_why;
 }
 
 bool place_has(const struct place *p, const struct cc_interface *i)

@@ -32,8 +32,8 @@ struct places {
 };
 
 /* "192.0.2.1", "[2001:db8::1]:7", "10.2.0.0/16", "eth1", "a.example:7".
- * False: it is none of these. */
-bool place_parse(const char *text, struct place *ret);
+ * False: it is none of these, or one that no agent can have; *ret_why is the rule, or "". */
+bool place_parse(const char *text, struct place *ret, const char **ret_why);
 /* Is the address one that the place names? The port does not count. */
 bool place_has(const struct place *p, const struct cc_interface *i);
 

@@ -31,6 +31,7 @@ enum {
 enum value_kind {
 	V_TEXT,
 	V_PORT,
+	V_TOLD_PORT,
 	V_COUNT,
 	V_SECONDS,
 	V_MS,
@@ -61,12 +62,12 @@ static const struct setting {
 		"which of this host's addresses data takes: an interface, a\n"
 		"network, or an address; several likewise\n"
 		"[PCCL_INTERFACES, else all]"},
-	{"advertise_port_p2p", V_PORT, offsetof(struct agentd_config, advertise_port_p2p), "PORT",
-		"that others are told, where a router forwards it\n[p2p_port]"},
-	{"advertise_port_shared_state", V_PORT,
+	{"advertise_port_p2p", V_TOLD_PORT, offsetof(struct agentd_config, advertise_port_p2p),
+		"PORT", "that others are told, where a router forwards it\n[p2p_port]"},
+	{"advertise_port_shared_state", V_TOLD_PORT,
 		offsetof(struct agentd_config, advertise_port_shared_state), "PORT",
 		"likewise [shared_state_port]"},
-	{"advertise_port_benchmark", V_PORT,
+	{"advertise_port_benchmark", V_TOLD_PORT,
 		offsetof(struct agentd_config, advertise_port_benchmark), "PORT",
 		"likewise [benchmark_port]"},
 	{"bind", V_BIND, 0, "ADDR", "local address of the TCP ports [::]"},
@@ -144,8 +145,15 @@ static bool parse_bytes(const char *text, uint64_t *ret)
 	return true;
 }
 
+/* A value that set_value() does not take: which part of it, and why, if it knows better than
+ * wanted[]. */
+struct bad {
+	char value[CC_ADDR_STR_SIZE];
+	const char *why; /* "": no better */
+};
+
 /* Several, separated by commas or spaces. own: of this host, which a name need not be. */
-static bool add_places(struct places *p, const char *text, bool own)
+static bool add_places(struct places *p, const char *text, bool own, struct bad *ret)
 {
 	char copy[WM_ADDRS_MAX * CC_ADDR_STR_SIZE], *save, *word;
 
@@ -155,15 +163,21 @@ static bool add_places(struct places *p, const char *text, bool own)
 	for (word = strtok_r(copy, ", \t", &save); word; word = strtok_r(NULL, ", \t", &save)) {
 		struct place *to = &p->v[p->n];
 
-		if (p->n == WM_ADDRS_MAX || !place_parse(word, to) ||
-			(own && to->kind == PLACE_NAME))
+		if (p->n == WM_ADDRS_MAX)
+			return false;
+		if (!place_parse(word, to, &ret->why)) {
+			snprintf(ret->value, sizeof ret->value, "%s", word);
+			return false;
+		}
+		if (own && to->kind == PLACE_NAME)
 			return false;
 		p->n++;
 	}
 	return true;
 }
 
-static bool set_value(struct options *o, const struct setting *s, const char *value)
+static bool set_value(
+	struct options *o, const struct setting *s, const char *value, struct bad *ret)
 {
 	struct agentd_config *c = &o->cfg;
 	void *at = (char *)c + s->off;
@@ -177,7 +191,8 @@ static bool set_value(struct options *o, const struct setting *s, const char *va
 		memcpy(at, value, strlen(value) + 1);
 		return true;
 	case V_PORT:
-		if (!parse_number(value, UINT16_MAX, &v))
+	case V_TOLD_PORT:
+		if (!parse_number(value, UINT16_MAX, &v) || (v == 0 && s->kind == V_TOLD_PORT))
 			return false;
 		*(uint16_t *)at = (uint16_t)v;
 		return true;
@@ -195,9 +210,9 @@ static bool set_value(struct options *o, const struct setting *s, const char *va
 	case V_BYTES:
 		return parse_bytes(value, at);
 	case V_ADDR:
-		return add_places(at, value, false);
+		return add_places(at, value, false, ret);
 	case V_PLACES:
-		return add_places(at, value, true);
+		return add_places(at, value, true, ret);
 	case V_BIND:
 		return cc_addr_parse(value, 0, &c->bind) == 0;
 	case V_HASH:
@@ -219,6 +234,7 @@ static bool set_value(struct options *o, const struct setting *s, const char *va
 static const char *const wanted[] = {
 	[V_TEXT] = "a name of 1 to 63 bytes",
 	[V_PORT] = "a port from 0 to 65535",
+	[V_TOLD_PORT] = "a port from 1 to 65535",
 	[V_COUNT] = "a number from 1 to 4294967295",
 	[V_SECONDS] = "a number of seconds from 0 to 4294967",
 	[V_MS] = "a number of milliseconds from 1 to 4294967295",
@@ -237,9 +253,15 @@ static const char *const wanted[] = {
 __attribute__((nonnull)) static int apply(
 	struct options *o, const struct setting *s, const char *value, const char *where)
 {
-	if (!set_value(o, s, value)) {
-		cc_log(CC_LOG_ERR, "%s: %s is \"%s\", it must be %s", where, s->key, value,
-			wanted[s->kind]);
+	struct bad bad = {.why = ""};
+
+	if (!set_value(o, s, value, &bad)) {
+		if (bad.why && *bad.why)
+			cc_log(CC_LOG_ERR, "%s: %s is \"%s\": %s", where, s->key, bad.value,
+				bad.why);
+		else
+			cc_log(CC_LOG_ERR, "%s: %s is \"%s\", it must be %s", where, s->key, value,
+				wanted[s->kind]);
 		return CC_ERR_INVAL;
 	}
 	if (s->kind == V_SECONDS)

@@ -56,6 +56,8 @@ START_TEST(defaults)
 }
 END_TEST
 
+#define LONG_WORD "a234567890123456789012345678901234567890123456789012345678901234" /* 64 */
+
 START_TEST(wrong_values)
 {
 	static const char *const wrong[] = {"--p2p-port=65536", "--p2p-port=-1", "--p2p-port=x",
@@ -63,10 +65,16 @@ START_TEST(wrong_values)
 		"--mem-total=99999999999T", "--advertise=no:interface", "--advertise=10.0.0.0/33",
 		"--interfaces=10.0.0/8", "--interfaces=a.example", "--advertise=a.example:0",
 		"--advertise=192.0.2.999", "--advertise=a.example:x", "--advertise=a.example:+7",
-		"--advertise=0.0.0.0", "--log-level=loud", "--sessions-per-user=0",
-		"--master-grace-ms=0", "--stopped-timeout-ms=x", "--beat-timeout-ms=0",
-		"--place-timeout-ms=0", "--idle-exit=-5", "--listen-fd=x",
-		"--name=", "--no-such-option", "stray"};
+		"--advertise=0.0.0.0", "--advertise=0.0.0.0:7",
+		"--advertise=::", "--advertise=0.1.2.3", "--advertise=10.99.0.2:0",
+		"--advertise=[2001:db8::1]:0", "--advertise=224.0.0.1", "--advertise=239.1.2.3:7",
+		"--advertise=[ff02::1]", "--advertise=255.255.255.255", "--interfaces=224.0.0.1",
+		"--advertise=a..b", "--advertise=.a.b", "--advertise=-a.b", "--advertise=a-.b",
+		"--advertise=a.b-", "--advertise=" LONG_WORD ".b", "--advertise-port-p2p=0",
+		"--advertise-port-shared-state=0", "--advertise-port-benchmark=0",
+		"--log-level=loud", "--sessions-per-user=0", "--master-grace-ms=0",
+		"--stopped-timeout-ms=x", "--beat-timeout-ms=0", "--place-timeout-ms=0",
+		"--idle-exit=-5", "--listen-fd=x", "--name=", "--no-such-option", "stray"};
 	struct options o;
 
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
@@ -80,8 +88,19 @@ START_TEST(wrong_values_are_told_the_right_ones)
 	static const char *const wrong[][2] = {
 		{"--p2p-port=65536", "p2p_port is \"65536\", it must be a port from 0 to 65535"},
 		{"--advertise-port-p2p=x",
-			"advertise_port_p2p is \"x\", it must be a port from 0 to "
+			"advertise_port_p2p is \"x\", it must be a port from 1 to "
 			"65535"},
+		{"--advertise-port-benchmark=0",
+			"advertise_port_benchmark is \"0\", it must be a port from 1 to 65535"},
+		{"--advertise=192.0.2.1,10.99.0.2:0",
+			"advertise is \"10.99.0.2:0\": a port is from 1 to 65535"},
+		{"--advertise=224.0.0.1", "advertise is \"224.0.0.1\": it is a multicast address, "
+					  "which is no host's"},
+		{"--advertise=0.0.0.0:7",
+			"advertise is \"0.0.0.0:7\": no other host reaches that address"},
+		{"--advertise=a..b", "advertise is \"a..b\": between the dots of a host name are 1 "
+				     "to 63 letters, digits and hyphens, which neither begin nor "
+				     "end with a hyphen"},
 		{"--advertise=192.0.2.1:65536", "a port is from 1 to 65535"},
 		{"--interfaces=a.example", "interfaces is \"a.example\", it must be up to 64 of an "
 					   "interface, "},
@@ -191,6 +210,7 @@ START_TEST(file_environment_command_line)
 	ck_assert_int_eq(o.cfg.interfaces.v[1].kind, PLACE_NET);
 	ck_assert_uint_eq(o.cfg.interfaces.v[1].bits, 16);
 	ck_assert_uint_eq(o.cfg.advertise_port_p2p, 7);
+	ck_assert_int_eq(PARSE(&o, "--advertise=a.b.example,a--1.b"), 0);
 	ck_assert_int_eq(PARSE(&o, "--advertise=a-1.example:7,eth0.100"), 0);
 	ck_assert_int_eq(o.cfg.advertise.v[0].kind, PLACE_NAME);
 	ck_assert_str_eq(o.cfg.advertise.v[0].name, "a-1.example");

@@ -3,8 +3,6 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <ini.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +10,7 @@
 
 #include "common/cc_err.h"
 #include "common/cc_log.h"
-#include "common/cc_sys.h"
+#include "daemon/cc_conf.h"
 
 #define DEFAULT_PORT 48148
 
@@ -159,19 +157,6 @@ static const char *set_log_level(struct options *o, const char *text)
 
 /* ---- the file ---- */
 
-__attribute__((format(printf, 2, 3))) static int wrong(struct options *o, const char *fmt, ...)
-{
-	va_list ap;
-
-	/* The first is the one whose line is known. */
-	if (o->complaint[0])
-		return 0;
-	va_start(ap, fmt);
-	vsnprintf(o->complaint, sizeof o->complaint, fmt, ap);
-	va_end(ap);
-	return 0;
-}
-
 static const char *set_path(char **path, const char *value)
 {
 	free(*path);
@@ -188,15 +173,19 @@ static enum cc_bound find_bound(const char *key)
 	return b;
 }
 
-static int on_ini(void *arg, const char *section, const char *key, const char *value)
+static bool on_setting(
+	void *arg, const char *where, const char *section, const char *key, const char *value)
 {
 	struct options *o = arg;
 	enum cc_bound bound = find_bound(key);
 	const char *bad = NULL;
 	uint32_t unused; /* the command line wins */
 
-	if (strcmp(section, "master") != 0)
-		return wrong(o, "there is no section \"%s\"", section);
+	if (strcmp(section, "master") != 0) {
+		cc_log(CC_LOG_ERR, "%s: %s stands in %s%s%s; the section is [master]", where, key,
+			*section ? "section [" : "no section", section, *section ? "]" : "");
+		return false;
+	}
 	if (strcmp(key, "listen") == 0) {
 		if (!o->listen_given)
 			bad = add_listen(o, value);
@@ -216,31 +205,20 @@ static int on_ini(void *arg, const char *section, const char *key, const char *v
 	} else if (bound < CC_BOUNDS) {
 		bad = set_bound(o->bounds.ms[bound] ? &unused : &o->bounds.ms[bound], bound, value);
 	} else {
-		return wrong(o, "there is no setting \"%s\"", key);
+		cc_log(CC_LOG_ERR, "%s: there is no setting \"%s\"", where, key);
+		return false;
 	}
-	return bad ? wrong(o, "%s: \"%s\" %s", key, value, bad) : 1;
+	if (bad)
+		cc_log(CC_LOG_ERR, "%s: %s: \"%s\" %s", where, key, value, bad);
+	return !bad;
 }
 
 static int read_file(struct options *o, const char *path)
 {
-	int line;
+	int code = cc_conf_read(path, on_setting, o);
 
-	errno = 0;
-	if (cc_is_folder(path)) {
-		cc_log(CC_LOG_ERR, "cannot read %s: it is a folder", path);
-		return EX_NOINPUT;
-	}
-	line = ini_parse(path, on_ini, o);
-	if (line < 0) {
-		cc_log(CC_LOG_ERR, "cannot read %s: %s", path,
-			errno ? strerror(errno) : "out of memory");
-		return EX_NOINPUT;
-	}
-	if (line > 0) {
-		cc_log(CC_LOG_ERR, "%s, line %d: %s", path, line,
-			o->complaint[0] ? o->complaint : "neither [section] nor key = value");
-		return EX_CONFIG;
-	}
+	if (code != EX_OK)
+		return code;
 	if (!o->admin_socket)
 		o->admin_socket = o->admin_socket_of_file;
 	if (!o->state_dir)

@@ -21,7 +21,6 @@ struct options {
 	struct cc_bounds bounds;                               /* likewise */
 	int log_level;
 	bool listen_given, log_level_given; /* on the command line: the file's are passed over */
-	char complaint[256];                /* what is wrong with the file */
 };
 
 /* 0; or a negative enum cc_err, and *exit_code says with what to end (EX_OK after --help). */

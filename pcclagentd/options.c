@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <ini.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +12,7 @@
 
 #include "common/cc_err.h"
 #include "common/cc_log.h"
-#include "common/cc_sys.h"
+#include "daemon/cc_conf.h"
 
 #define PRIVATE_IDLE_EXIT_S 30u
 
@@ -339,43 +338,23 @@ static int add_master(
 	return 0;
 }
 
-static int on_ini(void *arg, const char *section, const char *key, const char *value)
+static bool on_setting(
+	void *arg, const char *where, const char *section, const char *key, const char *value)
 {
 	struct options *o = arg;
 
 	if (strcmp(section, "masters") == 0)
-		return add_master(&o->cfg.masters, key, value, o->config_file) == 0;
+		return add_master(&o->cfg.masters, key, value, where) == 0;
 	/* An address in brackets without its quotes looks like a section. */
 	if (strchr(section, ':'))
-		return complain_of_masters(o->config_file) == 0;
+		return complain_of_masters(where) == 0;
 	if (strcmp(section, "agent") != 0) {
 		cc_log(CC_LOG_ERR, "%s: %s stands in %s%s%s; sections are [agent] and [masters]",
-			o->config_file, key, *section ? "section [" : "no section", section,
+			where, key, *section ? "section [" : "no section", section,
 			*section ? "]" : "");
-		return 0;
+		return false;
 	}
-	return options_set(o, key, value, o->config_file) == 0;
-}
-
-/* 0 or an exit code. */
-static int parse_file(const char *file, ini_handler fn, void *arg)
-{
-	int line;
-
-	if (cc_is_folder(file)) {
-		cc_log(CC_LOG_ERR, "cannot read %s: it is a folder", file);
-		return EX_NOINPUT;
-	}
-	line = ini_parse(file, fn, arg);
-	if (line == 0)
-		return 0;
-	if (line < 0) {
-		cc_log(CC_LOG_ERR, "cannot read %s: %s", file,
-			errno ? strerror(errno) : "out of memory");
-		return EX_NOINPUT;
-	}
-	cc_log(CC_LOG_ERR, "%s: line %d is wrong", file, line);
-	return EX_CONFIG;
+	return options_set(o, key, value, where) == 0;
 }
 
 int options_read_masters(const char *file, struct agentd_masters *ret)
@@ -383,7 +362,7 @@ int options_read_masters(const char *file, struct agentd_masters *ret)
 	struct options o = {.config_file = file, .again = true};
 
 	/* A mistake in the rest would otherwise be found by the next start. */
-	if (parse_file(file, on_ini, &o))
+	if (cc_conf_read(file, on_setting, &o))
 		return CC_ERR_INVAL;
 	*ret = o.cfg.masters;
 	return 0;
@@ -505,7 +484,7 @@ static int apply_places(struct options *o, const struct given *g, enum value_kin
 static int apply_all(struct options *o, const struct given *g)
 {
 	if (o->config_file) {
-		int code = parse_file(o->config_file, on_ini, o);
+		int code = cc_conf_read(o->config_file, on_setting, o);
 
 		if (code)
 			return code;

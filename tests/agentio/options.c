@@ -295,6 +295,85 @@ START_TEST(bad_files)
 }
 END_TEST
 
+/* Errors that a file gives, and the settings are applied otherwise. */
+static const struct mistakes {
+	const char *file;
+	int code;
+	const char *errors[3]; /* behind the file's name */
+	unsigned port;
+} mistakes[] = {
+	{"[agent]\np2p_port = 5 ; five\n", 0, {NULL}, 5},
+	{"[agent]\np2p_port = 5 # five\n", 0, {NULL}, 5},
+	{"[agent] # ours\n# p2p_port = 6\n  # 7\np2p_port = 5\t# = 8\n", 0, {NULL}, 5},
+	{"[agent]\np2p_port = 5#five\n", EX_CONFIG,
+		{", line 2: p2p_port is \"5#five\", it must be"}, 0},
+	{"[agent]\np2p_port = x\nname = a\nmaster_grace_ms = 0\nmtu = 1\n", EX_CONFIG,
+		{", line 2: p2p_port is \"x\", it must be", ", line 4: master_grace_ms is \"0\"",
+			", line 5: there is no setting \"mtu\""},
+		0},
+	{"\n\n[agent\np2p_port = 5\n", EX_CONFIG,
+		{", line 3: \"]\" is missing behind the section's name",
+			", line 4: p2p_port stands in no section"},
+		0},
+	{"[agent]\np2p_port\nbind = here\n", EX_CONFIG,
+		{", line 2: it is neither [section] nor key = value", ", line 3: bind is \"here\""},
+		0},
+	{"[agent]\n\n[masters]\n192.0.2.1:1\n", EX_CONFIG, {", line 4: in section [masters], "}, 0},
+	{"\xEF\xBB\xBF[agent]\np2p_port = 5", 0, {NULL}, 5},
+};
+
+static void check_mistakes(const struct mistakes *m, const char *path, const char *log)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < 3 && m->errors[i]; i++) {
+		char wanted[256];
+
+		snprintf(wanted, sizeof wanted, "%s%s", path, m->errors[i]);
+		ck_assert_msg(!!strstr(log, wanted), "%s: %s", wanted, log);
+		n++;
+	}
+	for (const char *at = log; (at = strchr(at, '\n')); at++)
+		n--;
+	ck_assert_msg(n == 0, "%s", log);
+}
+
+START_TEST(each_mistake_is_told_with_its_line)
+{
+	const struct mistakes *m = &mistakes[_i];
+	char path[] = "/tmp/agentio-conf-XXXXXX", text[2048] = "";
+	int saved = dup(STDERR_FILENO), log = memfd_create("log", MFD_CLOEXEC);
+	struct options o;
+
+	write_file(path, m->file);
+	cc_log_set_level(CC_LOG_ERR);
+	ck_assert_int_ge(dup2(log, STDERR_FILENO), 0);
+	ck_assert_int_eq(PARSE(&o, "--config", path), m->code);
+	dup2(saved, STDERR_FILENO);
+	ck_assert_int_ge(pread(log, text, sizeof text - 1, 0), 0);
+	close(saved);
+	close(log);
+	unlink(path);
+	check_mistakes(m, path, text);
+	if (m->code == 0)
+		ck_assert_uint_eq(o.cfg.port_p2p, m->port);
+}
+END_TEST
+
+START_TEST(a_long_line_is_not_cut)
+{
+	char path[] = "/tmp/agentio-conf-XXXXXX", text[512];
+	struct options o;
+
+	snprintf(text, sizeof text, "[agent]\nadvertise = %0*d\np2p_port = 5\n", 300, 1);
+	write_file(path, text);
+	ck_assert_int_eq(PARSE(&o, "--config", path), EX_CONFIG);
+	ck_assert_uint_eq(o.cfg.port_p2p, 5);
+	ck_assert_uint_eq(o.cfg.advertise.n, 0);
+	unlink(path);
+}
+END_TEST
+
 static void quiet(void)
 {
 	cc_log_set_level(0);
@@ -316,6 +395,9 @@ Suite *options_suite(void)
 	tcase_add_test(t, masters);
 	tcase_add_test(t, bad_masters);
 	tcase_add_test(t, bad_files);
+	tcase_add_loop_test(t, each_mistake_is_told_with_its_line, 0,
+		(int)(sizeof mistakes / sizeof mistakes[0]));
+	tcase_add_test(t, a_long_line_is_not_cut);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+#include "daemon/cc_conf.h"
+
+#include <errno.h>
+#include <ini.h>
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "common/cc_log.h"
+#include "common/cc_sys.h"
+
+#define WHERE_SIZE 512u
+#define BLANKS     " \t\r\n\v\f"
+
+struct conf {
+	FILE *file;
+	const char *path;
+	cc_conf_setting_fn *fn;
+	void *arg;
+	unsigned line;
+	bool has_key; /* so an indented line goes on with its value */
+	bool wrong;
+};
+
+static const char *say_where(const struct conf *c, char where[WHERE_SIZE])
+{
+	snprintf(where, WHERE_SIZE, "%s, line %u", c->path, c->line);
+	return where;
+}
+
+/* The library knows comments behind a value that begin with ';' alone. */
+static void cut_comment(char *text)
+{
+	for (char *c = text; *c; c++) {
+		if (*c != '#' || c == text || !strchr(BLANKS, c[-1]))
+			continue;
+		strcpy(c, "\n");
+		return;
+	}
+}
+
+/* NULL, or what is wrong with the line. */
+static const char *judge(struct conf *c, const char *text)
+{
+	static const char bom[] = "\xEF\xBB\xBF";
+	bool indented;
+
+	if (c->line == 1 && strncmp(text, bom, strlen(bom)) == 0)
+		text += strlen(bom);
+	indented = strchr(BLANKS, *text) != NULL;
+	text += strspn(text, BLANKS);
+	if (*text == '\0' || *text == ';' || *text == '#' || (indented && c->has_key))
+		return NULL;
+	c->has_key = *text != '[';
+	if (*text == '[')
+		return strchr(text, ']') ? NULL : "\"]\" is missing behind the section's name";
+	return strpbrk(text, "=:") ? NULL : "it is neither [section] nor key = value";
+}
+
+static void drop_rest(FILE *file)
+{
+	int c;
+
+	do
+		c = getc(file);
+	while (c != '\n' && c != EOF);
+}
+
+/* As fgets. A line that is wrong is an empty one to the library, which would stop to tell lines
+ * apart. */
+static char *read_line(char *text, int size, void *stream)
+{
+	struct conf *c = stream;
+	char where[WHERE_SIZE];
+	const char *why;
+
+	if (!fgets(text, size, c->file))
+		return NULL;
+	c->line++;
+	if (!strchr(text, '\n') && !feof(c->file)) {
+		drop_rest(c->file);
+		cc_log(CC_LOG_ERR, "%s: it has more than %d bytes, which is the limit",
+			say_where(c, where), size - 2);
+		c->wrong = true;
+		return strcpy(text, "\n");
+	}
+	cut_comment(text);
+	why = judge(c, text);
+	if (why) {
+		cc_log(CC_LOG_ERR, "%s: %s", say_where(c, where), why);
+		c->wrong = true;
+		strcpy(text, "\n");
+	}
+	return text;
+}
+
+static int take(void *arg, const char *section, const char *key, const char *value)
+{
+	struct conf *c = arg;
+	char where[WHERE_SIZE];
+
+	if (!c->fn(c->arg, say_where(c, where), section, key, value))
+		c->wrong = true;
+	return 1;
+}
+
+static int fail(const char *path, const char *why)
+{
+	cc_log(CC_LOG_ERR, "cannot read %s: %s", path, why);
+	return EX_NOINPUT;
+}
+
+int cc_conf_read(const char *path, cc_conf_setting_fn *fn, void *arg)
+{
+	struct conf c = {.path = path, .fn = fn, .arg = arg};
+	int r, error;
+
+	if (cc_is_folder(path))
+		return fail(path, "it is a folder");
+	c.file = fopen(path, "re");
+	if (!c.file)
+		return fail(path, strerror(errno));
+	errno = 0;
+	r = ini_parse_stream(read_line, &c, take, &c);
+	error = ferror(c.file) ? errno : 0;
+	fclose(c.file);
+	if (error || r < 0)
+		return fail(path, strerror(error ? error : ENOMEM));
+	if (r > 0 && !c.wrong) {
+		cc_log(CC_LOG_ERR, "%s, line %d: it is neither [section] nor key = value", path, r);
+		return EX_CONFIG;
+	}
+	return c.wrong ? EX_CONFIG : EX_OK;
+}

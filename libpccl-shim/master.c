@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "common/cc_err.h"
@@ -206,6 +207,11 @@ pcclResult_t pcclMasterAwaitTermination(pcclMasterInstance_t *m)
 		got = waitpid(m->pid, &status, 0);
 	while (got < 0 && errno == EINTR);
 	atomic_store(&m->state, MASTER_ENDED);
+	if (got == m->pid && WIFEXITED(status) && WEXITSTATUS(status) == EX_OSERR)
+		return pccl_fail(pcclOutOfMemory,
+			"the master ended with status %d: it has reached a limit of its system, "
+			"which it has named on standard error",
+			EX_OSERR);
 	/* Not ours to know when somebody else has waited for it (a SIGCHLD handler). */
 	if (got == m->pid && status != 0)
 		return pccl_fail(pcclInternalError, "the master ended with %s %d",

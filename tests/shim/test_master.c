@@ -148,6 +148,13 @@ START_TEST(programs_that_fail)
 	fx_assert_succeeds(pcclRunMaster(m));
 	fx_assert_fails(pcclMasterAwaitTermination(m), pcclInternalError, "status 3");
 	fx_assert_succeeds(pcclDestroyMaster(m));
+	fx_assert_succeeds(pcclInit()); /* or the code would be one of PCCL 1.0 */
+	setenv("XDG_STANDIN_STATUS", "71", 1);
+	m = new_master(&a);
+	fx_assert_succeeds(pcclRunMaster(m));
+	fx_assert_fails(pcclMasterAwaitTermination(m), pcclOutOfMemory,
+		"reached a limit of its system, which it has named on standard error");
+	fx_assert_succeeds(pcclDestroyMaster(m));
 }
 END_TEST
 

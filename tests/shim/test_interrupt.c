@@ -96,19 +96,27 @@ static pcclResult_t await_two(struct buffers *b)
 	return r;
 }
 
-static pcclResult_t synchronize(void)
+enum { TENSOR = 4096 };
+
+static pcclResult_t synchronize_at(uint8_t *tensor)
 {
-	uint8_t tensor[4096] = {0};
 	pcclTensorInfo_t info = {
-		.name = "t", .data = tensor, .count = sizeof tensor, .datatype = pcclUint8};
+		.name = "t", .data = tensor, .count = TENSOR, .datatype = pcclUint8};
 	pcclSharedState_t state = {.revision = 1, .count = 1, .infos = &info};
 	pcclResult_t r = pcclSynchronizeSharedState(
 		fx_comm, &state, PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR, NULL);
 
 	ck_assert_uint_eq(state.revision, 1);
-	for (size_t i = 0; i < sizeof tensor; i++)
+	for (size_t i = 0; i < TENSOR; i++)
 		ck_assert_uint_eq(tensor[i], 0);
 	return r;
+}
+
+static pcclResult_t synchronize(void)
+{
+	uint8_t tensor[TENSOR] = {0};
+
+	return synchronize_at(tensor);
 }
 
 static pcclResult_t make(enum call call, struct buffers *b)
@@ -473,6 +481,53 @@ START_TEST(registered_memory_is_the_agents_until_it_says_so)
 }
 END_TEST
 
+START_TEST(so_are_registered_tensors)
+{
+	struct attack a = {SYNC, BY_SIGNAL, STAGED};
+	void *memory;
+	pthread_t t;
+
+	fx_assert_succeeds(pcclConnect(fx_comm));
+	fx_assert_succeeds(pcclMemAlloc(TENSOR, &memory));
+	ck_assert_int_eq(pthread_create(&t, NULL, attack_and_wake, &a), 0);
+	ck_assert_int_eq(synchronize_at(memory), pcclInterrupted);
+	atomic_store(&returned, true);
+	pthread_join(t, NULL);
+	ck_assert_uint_eq(fake_seen(fx_agent, WL_COMM_DESTROY), 1);
+	assert_joins_again();
+	fx_assert_succeeds(pcclMemFree(memory));
+}
+END_TEST
+
+static void *wake_later(void *arg)
+{
+	(void)arg;
+	usleep(700000);
+	ck_assert(!atomic_load(&returned));
+	fake_stall(fx_agent, false);
+	return NULL;
+}
+
+START_TEST(and_what_is_destroyed_with_it)
+{
+	struct buffers b;
+	pthread_t t;
+
+	fx_assert_succeeds(pcclConnect(fx_comm));
+	b = bf_new(RECV_REGISTERED, BYTES, 1);
+	bf_launch(&b, 1);
+	(void)fake_take(fx_agent);
+	fake_stall(fx_agent, true);
+	ck_assert_int_eq(pthread_create(&t, NULL, wake_later, NULL), 0);
+	fx_assert_succeeds(pcclDestroyCommunicator(fx_comm));
+	atomic_store(&returned, true);
+	pthread_join(t, NULL);
+	bf_assert_untouched(&b);
+	fx_comm = fx_new_comm();
+	bf_free(&b);
+}
+END_TEST
+
 static void *attack_with_goodbye(void *arg)
 {
 	(void)arg;
@@ -525,6 +580,8 @@ int main(void)
 	tcase_add_test(t, to_leave_takes_no_agent_that_is_awake);
 	tcase_add_loop_test(t, registered_memory_is_the_agents_until_it_says_so, 0,
 		PLACEMENTS - SEND_REGISTERED);
+	tcase_add_test(t, so_are_registered_tensors);
+	tcase_add_test(t, and_what_is_destroyed_with_it);
 	tcase_add_test(t, an_interrupt_is_of_the_call_that_it_came_in);
 	tcase_add_test(t, no_communicator);
 	suite_add_tcase(s, t);

@@ -7,8 +7,10 @@
  * another number, and this attempt is retracted as if it had never been.
  *
  * An attempt ahead is of the rings and the losses that it was granted in; when these have changed
- * the master does not count it. It alone decides, for it may have told others of success: here an
- * attempt that was reported is retracted only when it is known that the master has not.
+ * the master does not count it. Until the master has heard that a peer of this host has left, what
+ * it grants is for those who were there before. It alone decides, for it may have told others of
+ * success: here an attempt that was reported is retracted only when it is known that the master has
+ * not.
  */
 #include "pcclagentd/core/agt_internal.h"
 
@@ -64,7 +66,7 @@ void agt_ahead_grant(struct agt *a, struct agt_run *r, const struct agt_op_key *
 
 	if (seq > r->last_seq)
 		r->last_seq = seq;
-	if (!g || !g->has_ring || !shm_is_small(bytes, g->ring.hosts))
+	if (!g || g->left || !g->has_ring || !shm_is_small(bytes, g->ring.hosts))
 		return;
 	if (!x)
 		x = &g->ahead[g->n_ahead++ % AGT_AHEAD_MAX];

@@ -204,6 +204,8 @@ struct agt_grant {
 	uint64_t tag, seq; /* seq 0: none */
 };
 
+#define AGT_NEXT_ROUND UINT64_MAX
+
 /* A peer group of a run with local peers. */
 struct agt_group {
 	uint32_t group;
@@ -220,6 +222,9 @@ struct agt_group {
 	struct wm_ring ring; /* in force; owns its members */
 	uint32_t n_ahead;
 	struct agt_grant ahead[AGT_AHEAD_MAX]; /* by n_ahead % AGT_AHEAD_MAX */
+	/* An accepted peer here has left: by the commit of this round the master has heard of it.
+	 * AGT_NEXT_ROUND: of the one that is reported next; 0: none has. */
+	uint64_t left;
 	bool unhashed;
 	UT_hash_handle hh;
 };

@@ -363,6 +363,7 @@ static void round_report(struct agt *a, struct agt_run *r)
 {
 	struct agt_round *rd = &r->round;
 	struct wm_round_report *m;
+	struct agt_group *g;
 	uint32_t i, failed = 0;
 
 	if (!rd->active || rd->reported)
@@ -381,6 +382,9 @@ static void round_report(struct agt *a, struct agt_run *r)
 	publish_prepared(a, r);
 	m = &agt_send(a, r, WM_ROUND_REPORT)->u.round_report;
 	m->round = rd->number;
+	for (g = r->groups; g; g = g->hh.next)
+		if (g->left == AGT_NEXT_ROUND)
+			g->left = rd->number;
 	if (failed == 0)
 		return;
 	m->failures =
@@ -581,6 +585,7 @@ static void committed(struct agt *a, struct agt_comm *c, const struct wm_commit 
 
 void agt_round_commit(struct agt *a, struct agt_run *r, const struct wm_commit *m)
 {
+	struct agt_group *g;
 	struct agt_comm *c;
 
 	if (m->epoch < r->epoch) {
@@ -602,6 +607,9 @@ void agt_round_commit(struct agt *a, struct agt_run *r, const struct wm_commit *
 		r->wired = m->round;
 	}
 	agt_ahead_forget_all(a, r);
+	for (g = r->groups; g; g = g->hh.next)
+		if (m->round >= g->left)
+			g->left = 0;
 	r->epoch = m->epoch;
 	r->committed = m->round;
 	if (m->topo_turn > r->topo_turn || m->accept)

@@ -268,6 +268,8 @@ void agt_run_detach(struct agt *a, struct agt_comm *c, enum agt_exit how, const 
 	}
 	if (c->counted || c->grp->users == 1) /* a loss comes; else the group goes */
 		agt_ahead_forget(a, r, c->grp);
+	if (c->counted)
+		c->grp->left = AGT_NEXT_ROUND;
 	unlink_comm(c);
 	r->check_votes = true;
 	r->check_links = true;

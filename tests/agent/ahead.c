@@ -258,6 +258,33 @@ START_TEST(a_local_loss_makes_it_void)
 }
 END_TEST
 
+/* The master grants more before it hears of the one that has left, until a round tells that it has
+ * heard. */
+START_TEST(nothing_is_granted_to_fewer_members)
+{
+	struct fx_ring ring = {
+		.group = 7, .hosts = 3, .world = 3, .losses = 1, .n = 1, .members = {2}};
+
+	fx_group(f, 2, 3, comms);
+	fx_submit_all(f, comms, 2, TAG);
+	fx_op_start(f, 1, 7, TAG, 31);
+	fx_xfer(f, AGT_EV_XFER_DONE, 1, 31, 0);
+	fx_session_closed(f, 1);
+	done(31, 32);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_EXPECT), 0);
+	fx_submit(f, comms[1], SLOT, TAG, 8);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_START), 0);
+	fx_world(f, 1, &ring, 1);
+	fx_accept(f, 1, 2, &ring, 1);
+	f->losses = 1;
+	fx_submit(f, comms[1], SLOT + 1, TAG + 1, 8);
+	fx_op_start(f, 1, 7, TAG + 1, 33);
+	fx_xfer(f, AGT_EV_XFER_DONE, 1, 33, 0);
+	done(33, 34);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_XFER_EXPECT, 0)->u.xfer.seq, 34);
+}
+END_TEST
+
 START_TEST(a_next_number_that_is_old_is_nonsense)
 {
 	granted();
@@ -286,6 +313,7 @@ Suite *ahead_suite(void)
 	tcase_add_test(t, another_master_makes_it_void);
 	tcase_add_test(t, a_loss_makes_it_void);
 	tcase_add_test(t, a_local_loss_makes_it_void);
+	tcase_add_test(t, nothing_is_granted_to_fewer_members);
 	tcase_add_test(t, a_next_number_that_is_old_is_nonsense);
 	suite_add_tcase(s, t);
 	return s;

@@ -538,12 +538,12 @@ void agt_run_lose(
 	struct agt *a, struct agt_comm *c, enum agt_exit how, const struct agt_verdict *v);
 void agt_run_master_down(struct agt *a, const struct agt_event *ev);
 void agt_run_tick(struct agt *a, struct agt_run *r);
-/* The master did what it must not do. r is over when this returns. */
-/* Peers that have a place to lose: they were accepted, or come back. */
 /* Agent or master lack what the run takes; members may have it again in a moment. open: the
  * connection still stands. */
 void agt_run_short(struct agt *a, struct agt_run *r, const struct agt_verdict *v, bool open);
+/* Peers that have a place to lose: they were accepted, or come back. */
 bool agt_run_has_members(const struct agt_run *r);
+/* The master did what it must not do. r is over when this returns. */
 void agt_run_violation(struct agt *a, struct agt_run *r, const char *what);
 /* What is left to do at the end of a step; may free r. */
 void agt_run_settle(struct agt *a, struct agt_run *r);

@@ -186,8 +186,7 @@ def test_a_file_with_a_typing_error_is_not_read_again(folder):
                                     ("[agnet]\np2p_port = 5\n", 2, "agnet")):
                 write(f"{text}[masters]\n127.0.0.1:1 = 127.0.0.1:2\n")
                 a.process.send_signal(signal.SIGHUP)
-                a.await_line(f"{path}: .*{key}")
-                a.await_line(f"{path}: line {line} is wrong")
+                a.await_line(f"{path}, line {line}: .*{key}")
                 a.await_line("stay as they were")
                 r = run(Agent.program, "--config", path)
                 assert r.returncode == 78 and key in r.stderr, r

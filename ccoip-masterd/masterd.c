@@ -360,7 +360,7 @@ __attribute__((format(printf, 3, 4))) static void refuse(
 				.refused = true});
 }
 
-/* Whoever connects hears of the limit alone; the log has it with process and host. */
+/* The other end hears of the limit alone; the log has it with process and host. */
 static void on_shortage(void *arg, int fd, int error, const char *limit)
 {
 	struct wm_msg msg = {.type = WM_REFUSE};

@@ -647,7 +647,7 @@ pcclResult_t pccl_session_end(struct pccl_session *s, struct pccl_call *call,
 /* Until it is done, the session has ended, or somebody has ended it. */
 static void wait_or(struct pccl_session *s, struct pccl_call *call, struct pccl_ender *ender)
 {
-	/* What is answered at once has not had to wait. */
+	/* A call that is answered at once has not had to wait. */
 	bool asked = ender != &of_thread;
 
 	pthread_mutex_lock(&s->lock);

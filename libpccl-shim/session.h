@@ -49,8 +49,8 @@ struct pccl_ender {
 	void *arg;
 	bool ended; /* it was: pcclInterrupted, with reply->req_id 0 */
 };
-/* What ends the calls of this thread that have no ender of their own, from now on; end NULL:
- * nothing does. Returns what did until now. */
+/* Sets the ender of the calls of this thread that have none of their own, from now on; end NULL:
+ * nothing ends them. Returns the one until now. */
 struct pccl_ender pccl_session_endable(struct pccl_ender ender);
 /* The same as pccl_session_call for what may be ended, without descriptors. */
 pcclResult_t pccl_session_call_or(struct pccl_session *s, struct wl_request *request,

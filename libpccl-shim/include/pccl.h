@@ -717,7 +717,7 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescri
  * may have been overwritten in part, in which case pcclGetLastError says so. The call may then be
  * made again with the same arguments: what was received already is not sent again.
  *
- * What was written in part is a mixture of two states, and is not elected: the peer is treated as
+ * Tensors written in part are a mixture of two states, and not elected: the peer is treated as
  * outdated, whatever its strategy. Neither another revision nor a new connection, a new
  * communicator, other memory or a run that begins anew makes a state of it, as long as the contents
  * are those that the failed call has left: this process remembers their hash. A mixture ends with a

@@ -111,7 +111,7 @@ def standing_still(lab, peers):
         idle = sleeps_in(victim)
         victim.send(line.format(OP.format(20000 + 10 * number, ids_of(peers))))
         lib.until(lambda: sleeps_in(victim) not in (None, idle), f"{line} does not block")
-        time.sleep(0.2)
+        time.sleep(0.2)  # the agent has passed the call on by then; sooner it is ended as well
         agent.send_signal(signal.SIGSTOP)
         begin = time.monotonic()
         os.kill(victim.pid, signal.SIGUSR2)

@@ -111,7 +111,7 @@ START_TEST(another_agent_is_told_it_too)
 }
 END_TEST
 
-/* Who connects it later is told of; until then it stays whose it was. */
+/* The agent is told of the thread that connects it later; until then it stays whose it was. */
 START_TEST(a_failed_connect_leaves_it_whose_it_was)
 {
 	struct guest g;

@@ -307,7 +307,7 @@ static void set_limit(int resource, rlim_t most)
 	ck_assert_int_eq(setrlimit((__rlimit_resource_t)resource, &rl), 0);
 }
 
-/* What it lacks it has said in its log, behind what others may have left there. */
+/* Its log says what it lacks, behind what others may have left there. */
 START_TEST(agents_that_run_into_a_limit)
 {
 	const char *text;

@@ -334,10 +334,10 @@ static void answer_peer(struct ccm *m, struct ccm_peer *p, bool topology)
 }
 
 /* No turn ends: what was answered is void, as if it had not been asked for. */
-static bool answer_vote(struct ccm *m, bool topology)
+static bool answer_vote(struct ccm *m, bool topology, bool newcomers)
 {
-	struct wm_unmet what = {.kind = topology ? WM_WAIT_TOPOLOGY : WM_WAIT_PENDING,
-		.pending = !topology && ccm_newcomers_ready(m) > 0};
+	struct wm_unmet what = {
+		.kind = topology ? WM_WAIT_TOPOLOGY : WM_WAIT_PENDING, .pending = newcomers};
 	struct ccm_agent *a;
 	struct ccm_group *g;
 	struct ccm_seat *s;
@@ -505,6 +505,24 @@ static bool end_operations(struct ccm *m, const struct ends *e)
 	return blocked > 0;
 }
 
+static bool is_stuck_op(const struct ccm_op *list)
+{
+	const struct ccm_op *o;
+
+	DL_FOREACH2 (list, o, next_w)
+		if (o->n_blocked > 0 && !o->meets)
+			return true;
+	return false;
+}
+
+/* Can those who ask for pending peers come to those who vote for the topology, and let some in?
+ * While an operation waits for them no newcomer comes in: a loop that updates as long as peers are
+ * pending would never get to the operation. */
+static bool may_admit(const struct ccm *m)
+{
+	return ccm_newcomers_ready(m) > 0 && !is_stuck_op(m->fresh) && !is_stuck_op(m->late);
+}
+
 static bool decide(struct ccm *m)
 {
 	struct ends e;
@@ -516,9 +534,11 @@ static bool decide(struct ccm *m)
 	topology = m->n_topo > 0 && !e.topology;
 	pending = m->n_pending > 0 && !e.pending;
 	if ((topology || pending) && !is_hopeless(m)) {
+		if (topology && pending && may_admit(m))
+			return answer_vote(m, false, true);
 		/* These go on, and may meet the others. */
-		topology = topology && answer_vote(m, true);
-		pending = pending && answer_vote(m, false);
+		topology = topology && answer_vote(m, true, false);
+		pending = pending && answer_vote(m, false, false);
 		return topology || pending;
 	}
 	return end_operations(m, &e);

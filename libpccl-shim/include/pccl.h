@@ -78,11 +78,11 @@
  * pcclArePeersPending for all accepted peers of the run, all-reduces and synchronizations for those
  * of the group. When peers wait in different calls, so that none of these can ever be complete, the
  * master answers: pcclUpdateTopology returns pcclSuccess with the topology as it is,
- * pcclArePeersPending returns its answer, and the caller goes on to meet the others. So a newcomer
- * may begin with pcclUpdateTopology while the others reduce. When all peers of a group wait in
- * all-reduces and synchronizations that can never meet, all of these calls return pcclInvalidUsage,
- * and pcclGetLastError names who waits where. Buffers are as before. Operations that are in flight
- * and not awaited do not count as waiting.
+ * pcclArePeersPending says that nobody is pending, and the caller goes on to meet the others. So a
+ * newcomer may begin with pcclUpdateTopology while the others reduce. When all peers of a group
+ * wait in all-reduces and synchronizations that can never meet, all of these calls return
+ * pcclInvalidUsage, and pcclGetLastError names who waits where. Buffers are as before. Operations
+ * that are in flight and not awaited do not count as waiting.
  *
  * Values, names and layouts are those of the PCCL 1.0 binary interface, extended but never changed.
  */
@@ -542,9 +542,10 @@ PCCL_EXPORT pcclResult_t pcclUpdateTopology(pcclComm_t *communicator);
 
 /*
  * Asks whether newcomers are waiting, in which case pcclUpdateTopology should be called soon; all
- * peers get the same answer. Blocks until all accepted peers have called it; while another one
- * waits in a call that needs this one, it is answered alone. A peer that begins to
- * wait just after the answer is seen by the next call, and one that cannot be reached is never
+ * peers get the same answer. Blocks until all accepted peers have called it. While another one
+ * waits in an operation that needs this one, the answer is false: nobody can be let in before that
+ * operation. While the others wait in pcclUpdateTopology, it says what is true. A peer that begins
+ * to wait just after the answer is seen by the next call, and one that cannot be reached is never
  * pending: agents find that out beforehand, beside everything else. Main thread; also while
  * operations of this or of another thread are in flight.
  *

@@ -257,6 +257,34 @@ def shared_state():
         lab.check_alive()
 
 
+def loop_while_pending():
+    """A loop that updates as long as peers are pending comes to an end, whatever others wait in."""
+    with lib.Lab(2) as lab:
+        lab.start()
+        p, q = lab.start_peers((0, 1))
+        lib.together((p, q), "state revision=0")
+        lib.together((p, q), "tensors n=2 count=1000 seed=1")
+        r = lab.start_peer(7, 1)
+        r.send("create", "connect")
+        lib.until(lambda: all(a["pending"] for a in lib.together((p, q), "pending")),
+                  "the newcomer is not pending")
+        for what in ("sync", f"reduce {OP} tag=1 ids={ids_of((p, q))} verify=1"):
+            p.send(what)
+            got = q.call("pending")
+            check(got["code"] == SUCCESS and got["pending"] == 0,
+                  f"nobody can come in while another peer waits in {what.split()[0]}", got)
+            q.send(what)
+            wrong = judge([p.read(), q.read()])
+            check(not wrong, "the one that asked meets it", wrong)
+        p.send("update")
+        got = q.call("pending")
+        check(got["code"] == SUCCESS and got["pending"] == 1,
+              "the newcomer is pending while another peer updates", got)
+        got = [q.call("update"), p.read()]
+        check(all(a["code"] == SUCCESS and a["world"] == 3 for a in got), "and comes in", got)
+        lab.check_alive()
+
+
 def voting(lab):
     rows = lib.ask("--master", lab.master, "peers")
     return sum(row["state"] == "VOTE_ACCEPT_NEW_PEERS" for row in rows)
@@ -400,6 +428,7 @@ def test():
     mixed()
     batches()
     shared_state()
+    loop_while_pending()
     groups()
     one_thread()
     backlog()

@@ -176,20 +176,26 @@ START_TEST(a_newcomer_waits_on)
 }
 END_TEST
 
-START_TEST(a_pending_vote_is_answered_with_what_is_true)
+/* A newcomer could come in only when p votes as well: a loop that updates while peers are pending
+ * ends, and meets p. */
+START_TEST(who_asks_while_others_wait_in_operations_hears_of_no_newcomer)
 {
 	struct wm_unmet u;
 
-	fk_vote(&p, 1);
+	(void)fk_join(fk_host(&f, "d", "10.0.0.4"), 0);
+	if (_i)
+		fk_sync(&p, fk_offer(1, 1));
+	else
+		fk_vote(&p, 1);
 	fk_pending(&q);
 	u = unmet(&q, WM_WAIT_PENDING);
 	ck_assert(!u.pending && u.code == 0);
-	if (_i)
-		(void)fk_join(fk_host(&f, "d", "10.0.0.4"), 0);
+	fk_topo(&r);
+	unchanged(&r);
 	fk_pending(&r);
-	u = unmet(&r, WM_WAIT_PENDING);
-	ck_assert_int_eq(u.pending, _i);
+	ck_assert(!unmet(&r, WM_WAIT_PENDING).pending);
 	ck_assert_uint_eq(fk_count(c, WM_PENDING_ANSWER), 0);
+	ck_assert_uint_eq(answers(), 0);
 }
 END_TEST
 
@@ -199,8 +205,24 @@ START_TEST(a_pending_and_a_topology_vote_are_answered_both)
 	ck_assert_uint_eq(answers(), 0);
 	fk_topo(&q);
 	unchanged(&q);
-	(void)unmet(&p, WM_WAIT_PENDING);
+	ck_assert(!unmet(&p, WM_WAIT_PENDING).pending);
 	meet(1);
+}
+END_TEST
+
+/* Were the others answered as well, they would ask while these update, without end. */
+START_TEST(who_asks_comes_to_those_that_update)
+{
+	struct fk_peer s = fk_join(fk_host(&f, "d", "10.0.0.4"), 0);
+
+	fk_pending(&p);
+	fk_topo(&q);
+	fk_topo(&r);
+	ck_assert(unmet(&p, WM_WAIT_PENDING).pending);
+	ck_assert_uint_eq(answers(), 0);
+	fk_topo(&p);
+	fk_settle(&f);
+	ck_assert_int_eq(fk_info(&s).phase, CCM_PEER_ACCEPTED);
 }
 END_TEST
 
@@ -561,6 +583,19 @@ START_TEST(another_group_that_comes_to_an_end_is_waited_for)
 }
 END_TEST
 
+/* s0's operation ends: s0 can vote then. */
+START_TEST(an_operation_that_ends_keeps_no_newcomer_out)
+{
+	(void)fk_join(fk_host(&f, "f", "10.0.0.6"), 0);
+	fk_vote(&s0, 1);
+	fk_topo(&q);
+	fk_topo(&r);
+	fk_pending(&p);
+	ck_assert(unmet(&p, WM_WAIT_PENDING).pending);
+	ck_assert_uint_eq(answers(), 0);
+}
+END_TEST
+
 /* Two groups: the one's calls are its own fault, the other's are not its concern. */
 START_TEST(operations_of_another_group_are_left_alone)
 {
@@ -836,8 +871,10 @@ int main(void)
 	tcase_add_test(tc, the_order_of_the_calls_does_not_matter);
 	tcase_add_test(tc, an_answer_alone_ends_no_turn);
 	tcase_add_test(tc, a_newcomer_waits_on);
-	tcase_add_loop_test(tc, a_pending_vote_is_answered_with_what_is_true, 0, 2);
+	tcase_add_loop_test(
+		tc, who_asks_while_others_wait_in_operations_hears_of_no_newcomer, 0, 2);
 	tcase_add_test(tc, a_pending_and_a_topology_vote_are_answered_both);
+	tcase_add_test(tc, who_asks_comes_to_those_that_update);
 	tcase_add_test(tc, a_synchronization_meets_an_update);
 	tcase_add_loop_test(tc, two_tags_are_refused_to_all, 0, 2);
 	tcase_add_test(tc, a_synchronization_and_a_reduce_are_refused_to_all);
@@ -870,6 +907,7 @@ int main(void)
 	tcase_add_test(groups, another_group_waits_for_who_waits_for_any);
 	tcase_add_test(groups, another_group_that_comes_to_an_end_is_waited_for);
 	tcase_add_test(groups, operations_of_another_group_are_left_alone);
+	tcase_add_test(groups, an_operation_that_ends_keeps_no_newcomer_out);
 	suite_add_tcase(s, groups);
 	tcase_add_checked_fixture(takeover, tk_setup, tk_teardown);
 	tcase_add_loop_test(takeover, a_new_master_finds_it_too, 0, 3);

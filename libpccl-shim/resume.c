@@ -161,7 +161,7 @@ static uint64_t successful(const pcclComm_t *c, uint32_t slot)
 /*
  * With the lock held. First the attempts that are in doubt. Then those that have succeeded as far
  * as is known here, the latest first: if the master dies with our agent, perhaps nobody else has
- * heard of their end, and the others are told of success only if everybody asks.
+ * heard of their end, and the others are told of success only if somebody says so.
  */
 static void list_attempts(pcclComm_t *c, struct wl_request *q)
 {

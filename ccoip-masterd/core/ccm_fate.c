@@ -307,19 +307,6 @@ static bool lacks(const struct ccm_peer *p, uint64_t seq)
 	return p->phase == CCM_PEER_ACCEPTED && p->restarted && !asks_for(p, seq);
 }
 
-/* Did all peers of g that came by new agents have the whole result? */
-static bool restarted_have(const struct ccm_group *g, uint64_t seq)
-{
-	const struct ccm_seat *s;
-	const struct ccm_peer *p;
-
-	DL_FOREACH2 (g->seats, s, next_g)
-		DL_FOREACH (s->peers, p)
-			if (lacks(p, seq))
-				return false;
-	return true;
-}
-
 /* Its part is done, and none of its peers is to be kicked for it. */
 static bool has_reported(const struct ccm *m, const struct entry *e)
 {
@@ -341,21 +328,23 @@ static bool same_params(const struct wm_op_vote *v, const struct wm_op_vote *w)
 	       p->quant_algo == q->quant_algo && p->quant_dtype == q->quant_dtype;
 }
 
-/* Every peer that is left of the group either says that its host has the whole result, or came by a
- * new agent and has it. Who is not here may lack it. */
-static bool all_have(const struct ccm *m, const struct ccm_group *g, uint64_t seq,
-	const struct entry *e, uint32_t n)
+/* Every peer that is left of the group has the whole result, as its host says; of a synchronization
+ * also one that came by a new agent and says so itself. What such a one had begun with in an
+ * all-reduce nobody knows any more. Who is not here may lack it. */
+static bool all_have(
+	const struct ccm *m, const struct ccm_group *g, const struct entry *e, uint32_t n)
 {
-	uint32_t i, voters = count_asking(g, seq);
+	const struct wm_op_vote *v = &e->raw->vote;
+	uint32_t i, voters = v->is_sync ? count_asking(g, v->seq) : 0;
 
 	if (ccm_group_has_lost(g) || is_unknown(m, g))
 		return false;
 	for (i = 0; i < n; i++) {
-		if (!has_reported(m, &e[i]) || !same_params(&e->raw->vote, &e[i].raw->vote))
+		if (!has_reported(m, &e[i]) || !same_params(v, &e[i].raw->vote))
 			return false;
 		voters += voters_in(m, e[i].agent, e[i].raw);
 	}
-	return voters == g->n_accepted && restarted_have(g, seq);
+	return voters == g->n_accepted;
 }
 
 static bool same_elected(const struct wm_op_vote *v, const struct wm_op_vote *w)
@@ -460,7 +449,7 @@ static void judge(struct ccm *m, const struct entry *e, uint32_t n)
 
 	if (!g || is_overtaken(g, v) || (!known && can_go_on(m, g, e, n)))
 		return;
-	done = known ? known->code == WIRE_SUCCESS : all_have(m, g, v->seq, e, n);
+	done = known ? known->code == WIRE_SUCCESS : all_have(m, g, e, n);
 	if (done && v->is_sync) /* before the world is told */
 		ccm_revision_raise(m, g->id, v->elected.revision + 1);
 	if (!done && known && known->code == WIRE_RANK_CONNECTION_LOST && v->losses == g->losses)
@@ -575,7 +564,7 @@ static void resolve(struct ccm *m, const struct entry *e, uint32_t n)
 	if (!known && g && !is_overtaken(g, &e->raw->vote) && can_go_on(m, g, e, n) &&
 		go_on(m, g, e, n))
 		return;
-	if (!known && g && (is_overtaken(g, &e->raw->vote) || all_have(m, g, seq, e, n)))
+	if (!known && g && (is_overtaken(g, &e->raw->vote) || all_have(m, g, e, n)))
 		code = WIRE_SUCCESS;
 	if (code == WIRE_RANK_CONNECTION_LOST)
 		ccm_loss_announce(m); /* before the end: who tries again must know of it */
@@ -629,18 +618,6 @@ static bool is_all_new(const struct ccm_group *g)
 			if (p->phase == CCM_PEER_ACCEPTED && !p->restarted)
 				return false;
 	return true;
-}
-
-/* No agent is left that has seen the attempt: only those who ask for it know of it. */
-static void resolve_asked(struct ccm *m, const struct wm_op_query *q)
-{
-	const struct ccm_peer *p = ccm_peer_find(m, &q->peer);
-	struct ccm_group *g = p ? p->seat->group : NULL;
-	uint32_t i;
-
-	for (i = 0; g && i < q->n; i++)
-		if (!known_outcome(m, g, q->seqs[i]) && all_have(m, g, q->seqs[i], NULL, 0))
-			ccm_outcome_note(g, q->seqs[i], WIRE_SUCCESS);
 }
 
 /* An attempt that is in doubt may have been a synchronization, which the master before has counted
@@ -767,5 +744,4 @@ void ccm_fate_judge(struct ccm *m)
 void ccm_fate_resolve(struct ccm *m)
 {
 	each_started(m, resolve);
-	each_asked(m, resolve_asked);
 }

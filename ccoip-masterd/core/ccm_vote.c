@@ -148,6 +148,9 @@ void ccm_pending_settle(struct ccm *m)
 {
 	if (m->n_pending == 0 || m->n_pending < m->n_accepted)
 		return;
+	/* All hear of the same world first: an agent that comes back may not know of a loss. */
+	if (m->rewire || m->round.active || ccm_round_waits(m))
+		return;
 	m->pending_turn = wire_pending_next(m->pending_turn, ccm_newcomers_ready(m) > 0);
 	pending_clear(m);
 }

@@ -150,6 +150,28 @@ START_TEST(no_round_begins_before_all_of_an_agents_peers_are_back)
 }
 END_TEST
 
+/* c's agent was away when q was lost: its peer would go on with a world that has q in it, and the
+ * other one without. */
+START_TEST(no_question_is_answered_before_all_know_the_same_world)
+{
+	fk_cut(c, "reset");
+	fk_leave(&q, WM_LEAVE_DIED);
+	c = _i ? fk_host(&f, "c", "10.0.0.9") : fk_redial(c);
+	a->auto_report = false;
+	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
+	fk_forget(&f);
+	fk_pending(&p);
+	fk_pending(&r);
+	ck_assert_uint_eq(fk_count(a, WM_PENDING_ANSWER) + fk_count(c, WM_PENDING_ANSWER), 0);
+	if (!_i)
+		fk_resumed(c);
+	fk_round_report(a, NULL, "");
+	ck_assert_uint_eq(fk_count(a, WM_PENDING_ANSWER), 1);
+	ck_assert_uint_eq(fk_take(c, WM_COMMIT)->u.commit.world.global, 2);
+	ck_assert_uint_eq(fk_count(c, WM_PENDING_ANSWER), 1);
+}
+END_TEST
+
 START_TEST(no_round_waits_for_an_agent_that_falls_silent_while_it_resumes)
 {
 	fk_cut(c, "reset");
@@ -572,6 +594,7 @@ int main(void)
 	tcase_add_test(tc, strangers_are_told_to_connect_anew);
 	tcase_add_test(tc, an_agent_that_comes_back_ends_its_half_open_connection);
 	tcase_add_test(tc, no_round_begins_before_all_of_an_agents_peers_are_back);
+	tcase_add_loop_test(tc, no_question_is_answered_before_all_know_the_same_world, 0, 2);
 	tcase_add_test(tc, no_round_waits_for_an_agent_that_falls_silent_while_it_resumes);
 	tcase_add_test(tc, another_agent_that_takes_over_ends_the_old_ones_connection);
 	tcase_add_test(tc, who_has_taken_over_is_not_ended_by_an_older_connection);

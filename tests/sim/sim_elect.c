@@ -306,6 +306,17 @@ static bool is_result(const struct group *g, const struct said *x)
 	       c->lo == g->v[g->e.elected].content.lo;
 }
 
+/* Equal contents may be offered with other keys: then the order tells who is elected, too. */
+static bool are_roles(const struct group *g, const struct said *x)
+{
+	uint32_t i;
+
+	for (i = 0; i < g->n; i++)
+		if (role(&g->s[i]) != x->roles[g->peers[i]->no])
+			return false;
+	return true;
+}
+
 /* An election was held: by the rules? */
 static void check(struct sim *s, const struct sim_master *m, uint32_t group, const struct said *x)
 {
@@ -314,7 +325,7 @@ static void check(struct sim *s, const struct sim_master *m, uint32_t group, con
 
 	check_expected(s, m, group);
 	elect(g);
-	if (!is_result(g, x)) {
+	if (!is_result(g, x) || !are_roles(g, x)) {
 		put_in_order(s, m, group);
 		elect(g);
 	}

@@ -60,6 +60,7 @@
  *	pcclInternalError      neither the caller nor the network is at fault; please report it
  *	pcclOutOfMemory        memory is exhausted, or the agent's limit for this user is reached
  *	pcclAgentUnavailable   the agent cannot be reached (see the code's description)
+ *	pcclInterrupted        pcclInterrupt has ended the call while it waited
  *
  * Threads. A communicator belongs to the thread that connected it, its main thread; until then to
  * the thread that created it. Any thread may connect or destroy it. One other thread at a time may
@@ -431,7 +432,10 @@ PCCL_EXPORT const char *pcclGetLastError(void);
  * ptr_out: receives the address, aligned to a page; the memory is zero-filled. It is the caller's
  * until pcclMemFree. It counts against the agent's limit for this user.
  *
- * Any thread. Errors: those of every function (at the top of this file).
+ * Any thread.
+ *
+ * pcclInvalidUsage  PCCL_AGENT_GRACE_MS is no number of milliseconds
+ * pcclVersionMismatch, pcclPermissionDenied, pcclTimeout
  */
 PCCL_EXPORT pcclResult_t pcclMemAlloc(size_t size, void **ptr_out);
 
@@ -507,7 +511,8 @@ PCCL_EXPORT pcclResult_t pcclInterrupt(pcclComm_t *communicator);
  * and may be disposed of, results are written there at once and nothing is kept. Peers of a group
  * may choose differently. Any thread.
  *
- * pcclInvalidArgument  there is no such policy
+ * pcclInvalidArgument  also: there is no such policy
+ * pcclInvalidUsage     the communicator belongs to the process that this one was forked from
  */
 PCCL_EXPORT pcclResult_t pcclSetOutputPolicy(pcclComm_t *communicator, pcclOutputPolicy_t policy);
 

@@ -5,9 +5,10 @@ tests_docs_numbers_SOURCES = tests/docs/numbers.c
 tests_docs_numbers_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/libpccl-shim/include
 tests_docs_numbers_LDADD = pcclagentd/libpcclagentd.la libccm.la proto/libwire.la
 
-TESTS += tests/docs/test_examples.py tests/docs/test_numbers.py
-PLAIN_TESTS += tests/docs/test_examples.py tests/docs/test_numbers.py
+TESTS += tests/docs/test_examples.py tests/docs/test_numbers.py tests/docs/test_codes.py
+PLAIN_TESTS += tests/docs/test_examples.py tests/docs/test_numbers.py tests/docs/test_codes.py
 EXTRA_DIST += tests/docs/README.md tests/docs/test_examples.py tests/docs/test_numbers.py \
+	tests/docs/test_codes.py \
 	tests/docs/frames/README.md \
 	tests/docs/frames/frame.h \
 	tests/docs/frames/pccl.h.c \

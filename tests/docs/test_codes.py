@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The codes that a page of section 3 lists are those that pccl.h lists for its functions, and
+pcclGetLastError(3) has all codes with their numbers."""
+
+import pathlib
+import re
+import sys
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "tests/e2e"))
+import lib  # pylint: disable=wrong-import-position
+from lib import check  # pylint: disable=wrong-import-position
+
+HEADER = (TOP / "libpccl-shim/include/pccl.h").read_text("utf-8")
+ENUM = re.search(r"typedef enum pcclResult_t \{(.*?)\} pcclResult_t;", HEADER, re.S)[1]
+CODES = {name: int(value) for name, value in re.findall(r"^\t(pccl\w+) = (\d+)", ENUM, re.M)}
+
+
+def listed(comment):
+    """Codes with which lines of a comment begin, alone or with an explanation; not those of prose."""
+    rows = re.findall(r"^ \*\s(pccl\w+(?:, pccl\w+)*)(?:  |:|$)", comment, re.M)
+    return {name for row in rows for name in row.split(", ")} & CODES.keys()
+
+
+def functions():
+    """What pccl.h lists for each function that returns a code."""
+    found = re.findall(r"/\*((?:(?!\*/).)*?)\*/\s*PCCL_EXPORT pcclResult_t (\w+)\(", HEADER, re.S)
+    return {name: listed(comment) for comment, name in found}
+
+
+def source(name):
+    """The page of a function, which may be that of another one."""
+    text = (TOP / f"man/man3/{name}.3").read_text("utf-8")
+    link = re.search(r"^\.so man3/(\w+)\.3$", text, re.M)
+    return source(link[1]) if link else (name, text)
+
+
+def of_page(text):
+    section = re.search(r"^\.Sh RETURN VALUES\n(.*?)^\.Sh ", text, re.M | re.S)[1]
+    rows = re.findall(r"^\.It Er (.*)", section, re.M)
+    return set(re.findall(r"pccl\w+", " ".join(rows) if rows else section)) & CODES.keys()
+
+
+def test():
+    # Those of every function, which are not repeated, and of every page.
+    general = listed(HEADER.partition("*/")[0]) | {"pcclSuccess"}
+    check(len(general) > 5, "pccl.h begins with the codes of every function", general)
+    pages, texts = {}, {}
+    for function, codes in functions().items():
+        page, texts[page] = source(function)
+        pages.setdefault(page, set()).update(codes)
+    for page, codes in pages.items():
+        there = of_page(texts[page])
+        check(there - general == codes - general, f"{page}(3): codes of pccl.h",
+              f"only the page: {there - codes - general}, only pccl.h: {codes - there}")
+        check(codes <= there, f"{page}(3): codes that pccl.h explains", codes - there)
+    numbers = re.findall(r"^\.It Er (pccl\w+) Pq (\d+)", source("pcclGetLastError")[1], re.M)
+    check({name: int(value) for name, value in numbers} == CODES, "pcclGetLastError(3): all codes", numbers)
+
+
+lib.run(test, 30)

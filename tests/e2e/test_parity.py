@@ -27,6 +27,8 @@ FACTORS = {
     "special": (0, 1),
 }
 CANDIDATES = 40
+BYTES = {"8": 1, "16": 2, "32": 4, "64": 8}
+HEADER, SEGMENT_MIN = 64, 8192
 GROUP_FACTORS = ("world", "hosts", "streams")
 
 
@@ -85,6 +87,23 @@ class Crew:
         return chosen
 
 
+def miscounted(answers, case):
+    """What is wrong with the bytes that the peers are told, or None: of two hosts each sends and
+    receives the operand and the headers of its segments, and nothing else counts."""
+    sent, received = ([a[way] for a in answers] for way in ("tx", "rx"))
+    size = case["count"] * BYTES[case["type"].lstrip("uibf")]
+    if case["hosts"] == 1:
+        good = not any(sent + received)
+    elif case["hosts"] == 2:
+        headers = {n - size for n in sent + received}
+        good = (len(set(sent[::2])) == len(set(sent[1::2])) == 1 and sent[0] == received[1]
+                and sent[1] == received[0]
+                and all(n % HEADER == 0 and 0 < n <= HEADER * (2 + size // SEGMENT_MIN) for n in headers))
+    else:
+        good = all(sent + received)
+    return None if good else f"{size} bytes, but sent {sent}, received {received}"
+
+
 def one(peers, case, tag, verifier, seconds=None):
     """One all-reduce; what is wrong with it, or None. One peer computes the result as well."""
     place, mem = case["buffers"].split()
@@ -94,10 +113,7 @@ def one(peers, case, tag, verifier, seconds=None):
         peer.send(f"{line} verify={int(k == verifier)}")
     answers = [peer.read(seconds) for peer in peers]
     wrong = judge(answers)
-    on_network = sum(a.get("tx", 0) for a in answers)
-    if not wrong and (on_network > 0) != (case["hosts"] > 1):
-        wrong = f"{on_network} bytes on the network"
-    return wrong
+    return wrong or miscounted(answers, case)
 
 
 def test():

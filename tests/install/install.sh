@@ -89,6 +89,26 @@ reserves_ports()
 		grep -x 48148-48151 /proc/sys/net/ipv4/ip_local_reserved_ports' sh "$file"
 }
 
+# The library alone, as an archive too, in a folder of its own.
+static_library()
+{
+	local source=$PWD
+
+	mkdir "$work/static" && cd "$work/static" &&
+		"$source/configure" -q CFLAGS=-O0 --enable-static --disable-systemd --prefix="$work/archive" &&
+		make -s -j"$(nproc)" libpccl-shim/libpccl-shim.la &&
+		make -s install-libLTLIBRARIES install-includeHEADERS install-pkgconfigDATA install-libpccl-link
+}
+
+# static_program PROGRAM PACKAGE: first.c without any shared library
+static_program()
+{
+	# shellcheck disable=SC2046 # flags are words
+	"${CC:-cc}" -static -o "$work/$1" examples/first.c $(PKG_CONFIG_LIBDIR=$work/archive/lib/pkgconfig \
+		"${PKG_CONFIG:-pkg-config}" --static --cflags --libs "$2") || return 1
+	! readelf -d "$work/$1" | grep NEEDED
+}
+
 flags()
 {
 	PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_LIBDIR=$root$prefix/lib/pkgconfig \
@@ -151,6 +171,10 @@ print(s.getsockname()[1])')
 readme_program >"$work/readme.c"
 check "the README's program compiles with libpccl-shim.pc" compile "$work/readme.c" libpccl-shim
 check 'first.c compiles with pccl.pc' compile examples/first.c pccl
+# A shell of its own: it changes the folder.
+check 'the library builds with --enable-static' eval '(static_library)'
+check 'first.c links statically with libpccl-shim.pc' static_program static-one libpccl-shim
+check 'first.c links statically with pccl.pc' static_program static-two pccl
 "$root$prefix/sbin/ccoip-masterd" --listen "127.0.0.1:$port" --admin-socket "$work/master.admin" \
 	2>"$work/master.log" &
 master=$!
@@ -168,6 +192,13 @@ timeout 60 "$work/first" "127.0.0.1:$port" >"$work/two" 2>&1 &
 two=$!
 check "the README's program" adds_up "$one" "$work/one" 'sum over 2 peers: 2 4 6 8'
 check 'first.c' adds_up "$two" "$work/two" 'sum over 2 peers: 2 4 6 8'
+
+for program in static-one static-two; do
+	timeout 60 "$work/$program" "127.0.0.1:$port" >"$work/$program.log" 2>&1 &
+	started+=($!)
+done
+check 'first.c, linked statically with libpccl-shim.pc' adds_up "${started[2]}" "$work/static-one.log" 'sum over 2 peers: 2 4 6 8'
+check 'first.c, linked statically with pccl.pc' adds_up "${started[3]}" "$work/static-two.log" 'sum over 2 peers: 2 4 6 8'
 
 check 'pcclctl asks the agent' \
 	"$root$prefix/bin/pcclctl" --agent "$work/agent-admin.sock" status

@@ -204,12 +204,16 @@ START_TEST(file_environment_command_line)
 	ck_assert_int_eq(PARSE(&o, "--advertise=192.0.2.4", "--config", path), 0);
 	ck_assert_uint_eq(o.cfg.advertise.n, 1);
 	ck_assert_uint_eq(o.cfg.advertise.v[0].addr.ip[3], 4);
-	ck_assert_int_eq(PARSE(&o, "--interfaces=eth1,10.2.0.0/16", "--advertise-port-p2p=7"), 0);
+	ck_assert_int_eq(PARSE(&o, "--interfaces=eth1,10.2.0.0/16", "--advertise-port-p2p=7",
+				 "--advertise-port-shared-state=8", "--advertise-port-benchmark=9"),
+		0);
 	ck_assert_uint_eq(o.cfg.interfaces.n, 2);
 	ck_assert_int_eq(o.cfg.interfaces.v[0].kind, PLACE_INTERFACE);
 	ck_assert_int_eq(o.cfg.interfaces.v[1].kind, PLACE_NET);
 	ck_assert_uint_eq(o.cfg.interfaces.v[1].bits, 16);
 	ck_assert_uint_eq(o.cfg.advertise_port_p2p, 7);
+	ck_assert_uint_eq(o.cfg.advertise_port_shared_state, 8);
+	ck_assert_uint_eq(o.cfg.advertise_port_benchmark, 9);
 	ck_assert_int_eq(PARSE(&o, "--advertise=a.b.example,a--1.b"), 0);
 	ck_assert_int_eq(PARSE(&o, "--advertise=a-1.example:7,eth0.100"), 0);
 	ck_assert_int_eq(o.cfg.advertise.v[0].kind, PLACE_NAME);

@@ -66,6 +66,18 @@ class Trainer:
         self.process.communicate()
 
 
+def test_ports_are_shown(folder):
+    """Those that it listens on, in its log and its status, whatever others are told."""
+    told = [f"--advertise-port-{what}={50149 + k}" for k, what in
+            enumerate(("shared-state", "p2p", "benchmark"))]
+    with Agent(folder, *told) as a:
+        row, = a.rows("status", "status")
+        listens = [row[name] for name in ("p2p_port", "shared_state_port", "benchmark_port")]
+        assert len(set(listens)) == 3 and not set(listens) & {50149, 50150, 50151}, row
+        line = "ports: p2p {}, shared state {}, benchmark {}".format(*listens)
+        assert any(line in said for said in a.lines), a.lines
+
+
 def test_set_master_shows_the_runs_concerned(folder):
     with Master(folder, "--listen", "127.0.0.1:0") as m, Agent(folder) as a:
         old, = m.addresses

@@ -8,7 +8,9 @@
 
 #include "tests/sim/sim_sync.h"
 
-#define ON_THE_WAY   2u          /* what went wrong before is felt now */
+/* What went wrong before is felt now: a kick, a loss that a dead master had not told, a process
+ * that has been stopped for too long by now. */
+#define ON_THE_WAY   3u
 #define NEEDS_REASON (2 * SIM_S) /* a wait that lasts so long must have a name */
 /* A link that nobody answers is tried for 2 s (sim_link_open), and a round follows. */
 #define SETTLED (3000 * SIM_MS)

@@ -269,7 +269,6 @@ struct run {
 	struct cc_addr addr;
 	struct cc_conn *conn;    /* NULL when down */
 	uint32_t attempt;        /* counts OPENs, DROPs and CLOSEs: what came before is old news */
-	bool taken;              /* somebody has taken the connection */
 	bool up;                 /* it has been made */
 	struct cc_addr reached;  /* address at which the master was reached */
 	struct cc_bounds bounds; /* as the last master has told them */

@@ -34,12 +34,17 @@ static const char *label(const struct run *r, char buf[80])
 	return buf;
 }
 
-static void tell_down(struct run *r, const char *text)
+static void tell_end(struct run *r, const char *text, bool foreign)
 {
 	struct agt_event ev = {
-		.type = AGT_EV_MASTER_DOWN, .run = r->id, .taken = r->taken, .text = text};
+		.type = AGT_EV_MASTER_DOWN, .run = r->id, .foreign = foreign, .text = text};
 
 	agentd_feed(r->d, &ev);
+}
+
+static void tell_down(struct run *r, const char *text)
+{
+	tell_end(r, text, false);
 }
 
 static void tell_code(struct run *r, uint32_t code, const char *text)
@@ -183,6 +188,16 @@ static int send_msg(struct run *r, const struct wm_msg *m, bool may_wait)
 	return err;
 }
 
+static void tell_taken(struct run *r)
+{
+	uint32_t us = cc_conn_round_trip_us(r->conn);
+
+	agentd_feed(
+		r->d, &(struct agt_event){.type = AGT_EV_MASTER_TAKEN,
+			      .run = r->id,
+			      .way_ms = us < CC_SLOW_WAY_US ? 0 : CC_SLOW_WAY_TRIPS * (us / 1000)});
+}
+
 static void on_connected(void *arg)
 {
 	struct wm_msg knock = {.type = WM_KNOCK,
@@ -190,7 +205,6 @@ static void on_connected(void *arg)
 	struct run *r = arg;
 	int err;
 
-	r->taken = true;
 	if (!has_engine(r))
 		return;
 	if (cc_conn_peer_addr(r->conn, &r->reached) < 0)
@@ -201,12 +215,7 @@ static void on_connected(void *arg)
 	knock.u.knock.share = *cc_seal_share(r->seal);
 	err = send_msg(r, &knock, false);
 	if (err == 0) {
-		uint32_t us = cc_conn_round_trip_us(r->conn);
-
-		if (us >= CC_SLOW_WAY_US)
-			agentd_feed(r->d, &(struct agt_event){.type = AGT_EV_MASTER_TAKEN,
-						  .run = r->id,
-						  .way_ms = CC_SLOW_WAY_TRIPS * (us / 1000)});
+		tell_taken(r);
 		return;
 	}
 	hang_up(r);
@@ -356,6 +365,7 @@ static long on_data(void *arg, const uint8_t *buf, size_t len)
 static void on_closed(void *arg, int err, const char *text)
 {
 	struct run *r = arg;
+	bool wrong = err == CC_ERR_PROTO || err == CC_ERR_LIMIT || err == CC_ERR_VERSION;
 	char who[80], why[WM_TEXT_MAX];
 
 	agentd_copy_text(why, sizeof why, r->why[0] ? r->why : text);
@@ -364,12 +374,12 @@ static void on_closed(void *arg, int err, const char *text)
 	r->seal = NULL;
 	r->up = false;
 	r->why[0] = '\0';
-	if (err == CC_ERR_PROTO || err == CC_ERR_LIMIT || err == CC_ERR_VERSION)
+	if (wrong)
 		agentd_complain(r->d, CC_LOG_WARNING, "%s: %s", label(r, who), why);
 	if (err == CC_ERR_NOMEM)
 		tell_no_connection(r, why);
 	else
-		tell_down(r, why);
+		tell_end(r, why, wrong);
 }
 
 static const struct cc_conn_ops master_ops = {
@@ -432,7 +442,6 @@ void run_open(struct agentd *d, uint32_t id, const struct cc_addr *addr)
 	r->closed = false;
 	hang_up(r);
 	r->addr = *addr;
-	r->taken = false;
 	/* The core asks for another attempt before that. Segments are small in both directions: a
 	 * way that loses large packets would silence this agent, and cost it its peers. */
 	r->conn = cc_conn_connect(

@@ -116,7 +116,7 @@ enum agt_event_type {
 			    * nothing else */
 	AGT_EV_ASLEEP_ANY, /* comm, n_ops: likewise until any of its operations ends, as long as
 			    * these are so many */
-	AGT_EV_MASTER_TAKEN, /* run, way_ms: TCP connection made on a slow way: an answer may take
+	AGT_EV_MASTER_TAKEN, /* run, way_ms: TCP connection made; on a slow way an answer may take
 			      * so much longer */
 	AGT_EV_MASTER_UP,    /* run: somebody answers there */
 	AGT_EV_MASTER_DOWN,  /* run, text, code (0, or this host lacks what the run takes: it ends,
@@ -183,8 +183,8 @@ struct agt_event {
 	uint32_t way_ms;   /* MASTER_MSG, a heartbeat: see cc_detect_way; MASTER_TAKEN */
 	struct cc_addr from, to; /* SET_MASTER */
 	bool now;                /* SET_MASTER */
-	bool taken; /* MASTER_DOWN: somebody had taken the connection, no master of ours: to try
-		     * again would not help */
+	bool foreign;            /* MASTER_DOWN: what answers speaks another protocol: to try again
+				  * would not help */
 	const struct shm_submission *sub;
 	const struct wm_msg *msg;
 	const struct wm_addresses *addresses;

@@ -76,6 +76,7 @@ void agt_dial(struct agt *a, struct agt_run *r, const struct cc_addr *addr)
 	r->dialling = true;
 	r->dial_ns = a->now;
 	r->way_ms = 0;
+	r->taken = r->foreign = false;
 }
 
 void agt_dial_next(struct agt *a, struct agt_run *r)
@@ -148,8 +149,9 @@ static bool sought_for(
 }
 
 /* Peers that come back wait for their master. Those that come are told, once they have waited for
- * so long while nobody was there. If nobody takes the connection, somebody may before the time is
- * up: a master that is being started. */
+ * so long while nobody was there. If nobody takes the connection, or it ends before there is an
+ * answer, a master may be there before the time is up: it is being started, maybe behind a port
+ * forward that takes connections already. */
 static void connects_fail(
 	struct agt *a, struct agt_run *r, const struct agt_verdict *v, uint64_t waited_ns)
 {
@@ -183,7 +185,7 @@ void agt_dial_failed(struct agt *a, struct agt_run *r, const char *why, bool ope
 
 void agt_dial_refused(struct agt *a, struct agt_run *r, const struct agt_verdict *v, bool open)
 {
-	bool taken = r->taken || r->state == AGT_RUN_GREETING;
+	bool answered = r->foreign || (r->state == AGT_RUN_GREETING && open);
 	struct places p = places_of(a, r);
 
 	if (agt_run_orphaned(r)) {
@@ -194,13 +196,14 @@ void agt_dial_refused(struct agt *a, struct agt_run *r, const struct agt_verdict
 	}
 	if (r->state == AGT_RUN_GREETING) {
 		agt_run_set_state(a, r, AGT_RUN_CONNECTING);
-		r->sought_ns = a->now;
+		if (open)
+			r->sought_ns = a->now;
 	}
 	if (++r->n_refused < p.n) {
 		agt_dial_next(a, r);
 		return;
 	}
-	connects_fail(a, r, v, taken ? 0 : (uint64_t)a->cfg.connect_timeout_ms * AGT_NS_PER_MS);
+	connects_fail(a, r, v, answered ? 0 : (uint64_t)a->cfg.connect_timeout_ms * AGT_NS_PER_MS);
 	if (r->state != AGT_RUN_OVER)
 		dial_later(a, r, open);
 }
@@ -264,8 +267,7 @@ static void check_sought(struct agt *a, struct agt_run *r)
 		return;
 	(void)snprintf(why, sizeof why,
 		"%s within the %u ms of connect_timeout_ms, an option of pcclagentd",
-		r->way_ms ? "the connection was taken, but no answer came" : "no connection",
-		limit);
+		r->taken ? "the connection was taken, but no answer came" : "no connection", limit);
 	set_unreached(r, why, &v);
 	connects_fail(a, r, &v, (uint64_t)limit * AGT_NS_PER_MS);
 }
@@ -309,6 +311,7 @@ void agt_dial_taken(struct agt *a, const struct agt_event *ev)
 	if (!r || !r->dialling || !is_dialled(r))
 		return;
 	r->dial_ns = a->now;
+	r->taken = true;
 	r->way_ms = ev->way_ms;
 }
 

@@ -295,7 +295,8 @@ struct agt_run {
 	uint32_t addresses;     /* the master knows agt.addresses as of this number */
 	struct cc_addr dialled; /* where it is sought now, or was last */
 	uint32_t n_dialled;     /* places tried since it was reached last */
-	bool taken;             /* by who is no master: the last connection */
+	bool taken;             /* the connection of this attempt */
+	bool foreign;           /* what has answered there speaks another protocol */
 	uint32_t n_refused;     /* of them, one after the other: not left without any answer */
 	uint64_t sought_ns;     /* since when, while connecting, nobody takes the connection */
 	bool dialling;          /* no answer yet: to MASTER_OPEN, or to HELLO */

@@ -361,7 +361,7 @@ void agt_run_master_down(struct agt *a, const struct agt_event *ev)
 
 	if (!r || r->state == AGT_RUN_OVER)
 		return;
-	r->taken = ev->taken;
+	r->foreign = ev->foreign;
 	if (ev->code) {
 		agt_verdict_set(&v, ev->code, "%s", why);
 		agt_run_short(a, r, &v, false);

@@ -214,6 +214,72 @@ START_TEST(a_far_master_is_waited_for)
 }
 END_TEST
 
+/* A port forward, or a load balancer, takes connections before the master is there. */
+static void be_hung_up(uint32_t run, bool greets)
+{
+	fx_step(f, &(struct agt_event){.type = AGT_EV_MASTER_TAKEN, .run = run});
+	if (greets)
+		fx_event(f, AGT_EV_MASTER_UP, run, NULL);
+	fx_event(f, AGT_EV_MASTER_DOWN, run, "Connection reset by peer");
+}
+
+START_TEST(a_connection_that_ends_without_an_answer_is_a_failed_attempt)
+{
+	uint32_t comm, i;
+
+	fx_session(f, 1, 1000);
+	comm = fx_create(f, 1, 7, 1);
+	fx_connect(f, 1, comm, 1);
+	for (i = 0; i < 20; i++) {
+		be_hung_up(1, _i == 1);
+		ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
+		ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 0);
+		fx_tick(f, 500);
+		ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 1);
+	}
+	be_hung_up(1, _i == 1);
+	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, ":48148 (Connection reset by peer)");
+	fx_connect(f, 1, comm, 2);
+	be_hung_up(2, _i == 1);
+	fx_tick(f, 500);
+	fx_master_up(f, 2);
+	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 1);
+}
+END_TEST
+
+/* Nothing but another configuration helps. */
+START_TEST(what_speaks_another_protocol_is_told_at_once)
+{
+	uint32_t comm;
+
+	fx_session(f, 1, 1000);
+	comm = fx_create(f, 1, 7, 1);
+	fx_connect(f, 1, comm, 1);
+	fx_step(f, &(struct agt_event){.type = AGT_EV_MASTER_TAKEN, .run = 1});
+	fx_step(f, &(struct agt_event){.type = AGT_EV_MASTER_DOWN,
+			   .run = 1,
+			   .foreign = true,
+			   .text = "malformed message"});
+	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, ":48148 (malformed message)");
+}
+END_TEST
+
+START_TEST(a_connection_that_was_taken_is_not_denied)
+{
+	uint32_t comm, i;
+
+	fx_session(f, 1, 1000);
+	comm = fx_create(f, 1, 7, 1);
+	fx_connect(f, 1, comm, 1);
+	for (i = 0; i < 100; i++) {
+		if (fx_count(f, AGT_ACT_MASTER_OPEN) == 1)
+			fx_step(f, &(struct agt_event){.type = AGT_EV_MASTER_TAKEN, .run = 1});
+		fx_tick(f, 100);
+	}
+	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "taken, but no answer came within");
+}
+END_TEST
+
 START_TEST(a_refusal_reaches_the_caller)
 {
 	struct wm_msg m = {.type = WM_REFUSE};
@@ -514,6 +580,9 @@ Suite *run_suite(void)
 	tcase_add_test(t, a_master_that_does_not_answer_is_given_up);
 	tcase_add_test(t, all_places_are_tried_in_turn);
 	tcase_add_test(t, a_far_master_is_waited_for);
+	tcase_add_loop_test(t, a_connection_that_ends_without_an_answer_is_a_failed_attempt, 0, 2);
+	tcase_add_test(t, what_speaks_another_protocol_is_told_at_once);
+	tcase_add_test(t, a_connection_that_was_taken_is_not_denied);
 	tcase_add_test(t, a_refusal_reaches_the_caller);
 	tcase_add_test(t, a_master_without_descriptors);
 	tcase_add_test(t, a_kick_while_registered_fails_the_connect);

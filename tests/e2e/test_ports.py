@@ -2,14 +2,18 @@
 # SPDX-License-Identifier: MIT
 """Ports of masters that the kernel gives to outgoing connections: an agent that looks for its master there
 is not connected with itself, whether it has members or not, and masters and agents get their ports once
-these are free. A master that is started after pcclConnect was called is found."""
+these are free. A master that is started after pcclConnect was called is found, also where something takes
+connections before it is there."""
 
 import contextlib
+import itertools
 import re
 import select
 import signal
+import socket
 import subprocess
 import sys
+import time
 
 import lib
 from lib import SUCCESS, check
@@ -49,6 +53,38 @@ def started_late():
         lab.start_master(port=port)
         answer = peer.read()
         check(answer["code"] == SUCCESS, "pcclConnect waits for a master that is being started", answer)
+
+
+def hang_up(listener, seconds):
+    """Takes connections and ends them, some by a reset."""
+    end = time.monotonic() + seconds
+    for n in itertools.count():
+        listener.settimeout(max(end - time.monotonic(), 0.001))
+        try:
+            there = listener.accept()[0]
+        except TimeoutError:
+            return n
+        with there:
+            if n % 2:
+                there.settimeout(lib.WAIT)
+                there.recv(65536)
+    return 0
+
+
+def taken_before():
+    """As docker-proxy, ssh -L and load balancers do."""
+    with lib.Lab(1) as lab:
+        lab.start_agent(0)
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port = listener.getsockname()[1]
+            peer = lab.start_peer(0, master=f"127.0.0.1:{port}")
+            peer.send("create", "connect")
+            peer.read()
+            n = hang_up(listener, 3)
+        check(2 < n < 20, "a connection that ends before there is an answer is one more failed attempt", n)
+        lab.start_master(port=port)
+        answer = peer.read()
+        check(answer["code"] == SUCCESS, "and a master that is started then is found", answer)
 
 
 def give_ports(hosts, first, last):
@@ -171,6 +207,7 @@ def port_is_held(hosts):
 
 def test():
     started_late()
+    taken_before()
     for case in (led_to_itself, member_is_led_to_itself, port_is_held, port_of_agent_is_held):
         hosts = lib.make_namespaces(2)
         if hosts:

@@ -63,6 +63,17 @@ static pcclResult_t fail_of_errno(const char *what, const char *path, const char
 		cc_limit_text(errno, limit, sizeof limit));
 }
 
+/* The process that becomes the program opens it. */
+static bool has_null(void)
+{
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
+}
+
 pcclResult_t pccl_start_fail(const char *path, const char *name, const char *env, int error)
 {
 	char limit[CC_LIMIT_TEXT];
@@ -75,6 +86,13 @@ pcclResult_t pccl_start_fail(const char *path, const char *name, const char *env
 	if (cc_limit_is(error))
 		return pccl_fail(pcclOutOfMemory, "%s cannot be started: %s", path,
 			cc_limit_text(error, limit, sizeof limit));
+	if (!has_null())
+		return pccl_fail(pcclAgentUnavailable,
+			"%s cannot be started: cannot open /dev/null: %s", path, strerror(errno));
+	if (error == ENOENT)
+		return pccl_fail(pcclAgentUnavailable,
+			"%s cannot be started: the interpreter or loader that it names is missing",
+			path);
 	/* It is there, so what failed is making a process, or executing it. */
 	return pccl_fail(pcclAgentUnavailable,
 		"%s cannot be started: posix_spawn (clone and execve): %s%s", path, strerror(error),

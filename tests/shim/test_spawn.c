@@ -5,6 +5,7 @@
  */
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -286,7 +287,7 @@ START_TEST(agents_that_do_not_start)
 }
 END_TEST
 
-static void set_script(const char *body)
+static void set_script_of(const char *interpreter, const char *body)
 {
 	char path[128];
 	FILE *file;
@@ -294,11 +295,35 @@ static void set_script(const char *body)
 	snprintf(path, sizeof path, "%s/script", fx_dir);
 	file = fopen(path, "w");
 	ck_assert_ptr_nonnull(file);
-	fprintf(file, "#!/bin/sh\n%s\n", body);
+	fprintf(file, "#!%s\n%s\n", interpreter, body);
 	ck_assert_int_eq(fchmod(fileno(file), 0700), 0);
 	ck_assert_int_eq(fclose(file), 0);
 	setenv("PCCL_AGENTD", path, 1);
 }
+
+static void set_script(const char *body)
+{
+	set_script_of("/bin/sh", body);
+}
+
+/* As in a container that was given no devices. Only in a mount namespace of this test. */
+START_TEST(what_is_missing_beside_the_program_is_named)
+{
+	void *p;
+
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return;
+	set_script_of("/nonexistent/interpreter", "exit 0");
+	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable,
+		"script cannot be started: the interpreter or loader that it names");
+	set_standin();
+	ck_assert_int_eq(mount("none", "/dev", "tmpfs", 0, NULL), 0);
+	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable,
+		"standin_agentd cannot be started: cannot open /dev/null: No such file");
+	ck_assert_int_eq(umount("/dev"), 0);
+	fx_assert_succeeds(pcclMemAlloc(1, &p));
+}
+END_TEST
 
 static void set_limit(int resource, rlim_t most)
 {
@@ -453,6 +478,7 @@ int main(void)
 	tcase_add_test(tc, spawning_can_be_forbidden);
 	tcase_add_test(tc, a_named_socket_starts_nothing);
 	tcase_add_test(tc, agents_that_do_not_start);
+	tcase_add_test(tc, what_is_missing_beside_the_program_is_named);
 	tcase_add_test(tc, agents_that_run_into_a_limit);
 	tcase_add_test(tc, agents_that_come_back_run_into_a_limit);
 	tcase_add_loop_test(tc, agents_that_die_of_limits, 0, 4);

@@ -47,16 +47,22 @@ static void seat_absent(struct ccm *m, struct ccm_seat *s, const char *why)
 
 void ccm_agent_absent(struct ccm *m, struct ccm_agent *a, const char *text)
 {
-	char label[2 * WM_NAME_MAX], clean[WM_TEXT_MAX];
+	char label[2 * WM_NAME_MAX], clean[WM_TEXT_MAX], again[64] = "";
 	struct ccm_seat *s;
 
 	if (a->n_accepted == 0) {
 		ccm_agent_lost(m, a, text);
 		return;
 	}
+	if (ccm_flaps_count(m, a)) {
+		ccm_flaps_end(m, a);
+		return;
+	}
 	ccm_copy(clean, sizeof clean, text ? text : "connection closed");
-	ccm_log(m, CCM_LOG_WARNING, "agent %s is gone (%s): its %u peers have %u ms to come back",
-		ccm_agent_label(a, label, sizeof label), clean, a->n_accepted,
+	if (a->flaps.n > 1)
+		ccm_print(again, sizeof again, ", as %u times before in a row", a->flaps.n - 1);
+	ccm_log(m, CCM_LOG_WARNING, "agent %s is gone (%s)%s: its %u peers have %u ms to come back",
+		ccm_agent_label(a, label, sizeof label), clean, again, a->n_accepted,
 		m->cfg.agent_grace_ms);
 	DL_FOREACH2 (a->seats, s, next_a)
 		seat_absent(m, s, clean);
@@ -130,6 +136,7 @@ static void peer_move(
 	if (old->agent->n_peers == 0)
 		ccm_agent_bury(m, old->agent);
 	ccm_seat_add(s, p);
+	ccm_flaps_move(a, old->agent);
 	ccm_stuck_thread(m, p, j->thread);
 	s->n_accepted++;
 	a->n_accepted++;
@@ -165,6 +172,7 @@ static void cut_old(struct ccm *m, struct ccm_agent *old, const struct ccm_agent
 		r->code = WIRE_RANK_CONNECTION_LOST;
 		ccm_print(r->text, sizeof r->text, "the agent on %s has taken over its peers",
 			a->hello.name);
+		ccm_flaps_over(old); /* nothing has broken */
 	}
 	ccm_close(m, old->conn, "its peers come by another connection");
 	ccm_agent_absent(m, old, "its peers come by another connection");

@@ -20,6 +20,7 @@
  *   ccm_round.c     connection rounds up to the commit
  *   ccm_verdict.c   rounds that failed: who goes, which pairs are avoided
  *   ccm_breaks.c    pairs whose links break in each operation
+ *   ccm_flaps.c     agents whose connections break one after the other
  *   ccm_ring.c      ring orders that avoid failed pairs
  *   ccm_op.c        operations
  *   ccm_ahead.c     ... that agents begin before the votes are counted
@@ -403,6 +404,17 @@ bool ccm_breaks_judge(struct ccm *m);
 void ccm_breaks_over(struct ccm *m, const struct ccm_op *o);
 void ccm_breaks_forget(struct ccm *m, uint64_t agent_no);
 void ccm_breaks_free(struct ccm *m);
+
+/* ccm_flaps.c */
+/* A call of its peers has come to an end there: it hears the master. */
+void ccm_flaps_over(struct ccm_agent *a);
+/* A peer's vote: with a higher turn than before it has heard how the last one ended. */
+void ccm_flaps_vote(struct ccm_agent *a, bool topology, uint64_t turn);
+/* A peer comes back by a. */
+void ccm_flaps_move(struct ccm_agent *a, const struct ccm_agent *from);
+/* The connection of a is gone. True: it is not to be waited for any more. */
+bool ccm_flaps_count(struct ccm *m, struct ccm_agent *a);
+void ccm_flaps_end(struct ccm *m, struct ccm_agent *a); /* then it is lost */
 
 /* ccm_ring.c */
 struct ccm_seat **ccm_seats_new(struct ccm *m, uint32_t n); /* NULL sets m->oom */

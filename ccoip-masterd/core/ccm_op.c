@@ -719,6 +719,7 @@ void ccm_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_op_report
 		return;
 	}
 	if (r->ok) {
+		ccm_flaps_over(a);
 		ccm_op_reported(m, o, part);
 		return;
 	}

@@ -34,6 +34,8 @@
 #define CCM_WAS_LOST        "the peer was declared lost by the master before: connect anew"
 #define CCM_FAILED_UNHEARD  "the operation failed on another host; the log of the master says why"
 #define CCM_BREAKS_MAX      3u /* of a pair's links, each amid an operation, in a row */
+#define CCM_FLAPS_MAX       8u /* of an agent's connections, in a row */
+#define CCM_FLAP_TIMES      2u /* the time for silence: what lasts longer is none of these */
 /* Of the time for any other new link. */
 #define CCM_TRY_MS(new_ms) ((new_ms) / 5 * 3)
 #define CCM_RING_STEPS     100000u
@@ -51,6 +53,13 @@ struct ccm_agent;
 struct ccm_seat;
 struct ccm_group;
 struct ccm_op;
+
+/* Connections of an agent that broke soon, in a row. No call of its peers has ended since. */
+struct ccm_flaps {
+	uint32_t n;
+	uint64_t first_ns;
+	uint64_t topo_turn, pending_turn; /* the highest that votes of its peers have named */
+};
 
 /* Agents, peers and seats: what every vote touches comes first, in as few lines of the cache as can
  * be. With many peers nothing else costs as much. */
@@ -90,6 +99,7 @@ struct ccm_agent {
 	uint64_t admitted_ns;          /* as a newcomer of a run that had members; 0: not so */
 	struct cc_addr from;
 	struct wm_hello hello;
+	struct ccm_flaps flaps; /* goes where its peers go */
 	UT_hash_handle hh_id;
 	struct ccm_agent *next_dead;
 	struct ccm_agent *prev_ab, *next_ab; /* in ccm->absent */

@@ -86,6 +86,7 @@ void ccm_vote_topology(struct ccm *m, struct ccm_agent *a, const struct wm_peer 
 	} else {
 		if (v->turn > m->topo_turn)
 			topo_raise(m, v->turn);
+		ccm_flaps_vote(a, true, v->turn);
 		p->topo_voted = true;
 		p->seat->group->n_topo++;
 		if (m->n_topo++ == 0)
@@ -136,6 +137,7 @@ void ccm_vote_pending(struct ccm *m, struct ccm_agent *a, const struct wm_peer *
 	} else {
 		if (v->turn > m->pending_turn)
 			pending_raise(m, v->turn);
+		ccm_flaps_vote(a, false, v->turn);
 		p->pending_voted = true;
 		p->acted_ns = m->now;
 		m->stuck_news = true;

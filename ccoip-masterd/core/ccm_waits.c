@@ -52,7 +52,7 @@ static void add_rest(struct list *x, uint32_t peers)
 		ccm_append(x->text, x->size, "%s%u more", x->n ? " and " : "", peers - x->peers);
 }
 
-/* Why its peers cannot vote at all; "" when they can. */
+/* Why its peers cannot vote at all, or may hear nothing; "" when they can. */
 static const char *agent_trouble(
 	const struct ccm *m, const struct ccm_agent *a, const struct list *x, char buf[64])
 {
@@ -67,6 +67,8 @@ static const char *agent_trouble(
 		ccm_print(buf, 64, "agent is gone");
 	else if (cc_detect_silence(&a->life, x->now) > m->cfg.timeout_ms * CCM_NS_PER_MS / 2)
 		ccm_print(buf, 64, "agent is silent");
+	else if (a->flaps.n > 1)
+		ccm_print(buf, 64, "agent has lost the master %u times in a row", a->flaps.n);
 	return buf;
 }
 

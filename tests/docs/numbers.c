@@ -80,6 +80,9 @@ static void words(const struct agentd_config *agent)
 	printf("words the kernel has repeated its packets three times.\n");
 	_Static_assert(CCM_BREAKS_MAX == 3, "as the page says");
 	printf("words A link that breaks amid three operations in a row\n");
+	printf("words lost after %u connections in a row\n", CCM_FLAPS_MAX);
+	_Static_assert(CCM_FLAP_TIMES == 2, "as the page says");
+	printf("words longer than twice host-timeout\n");
 	printf("words TCP segments of %u,%03u bytes at most, and the one after that of %u.\n",
 		cc_tcp_sizes[1] / 1000, cc_tcp_sizes[1] % 1000, cc_tcp_sizes[2]);
 	printf("words three TCP ports, %u to %u by default.\n", agent->port_shared_state,

@@ -56,6 +56,7 @@ e2e_tests = \
 	tests/e2e/test_mtu.py \
 	tests/e2e/test_stalled.py \
 	tests/e2e/test_breaks.py \
+	tests/e2e/test_flaps.py \
 	tests/e2e/test_resets.py \
 	tests/e2e/test_half_open.py \
 	tests/e2e/test_long.py \

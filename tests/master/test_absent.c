@@ -246,6 +246,148 @@ START_TEST(a_suspended_master_starts_the_grace_again)
 }
 END_TEST
 
+/* What the master says to c is lost after the first bytes: c hangs up, and comes back at once. */
+static void flap(uint32_t after_ms)
+{
+	fk_tick(&f, after_ms);
+	fk_cut(c, "silent");
+	if (!fk_present(&r))
+		return;
+	c = fk_redial(c);
+	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
+	fk_resumed(c);
+}
+
+START_TEST(who_hears_nothing_and_comes_back_is_not_waited_for_without_end)
+{
+	const struct wm_op_abort *x;
+	uint64_t since = f.now;
+	uint32_t n;
+
+	for (n = 0; fk_present(&r); n++) {
+		ck_assert_uint_lt(n, 20);
+		vote_all(n + 1);
+		fk_forget(&f);
+		flap(2800);
+	}
+	ck_assert_uint_eq(n, 8);
+	ck_assert_uint_lt(f.now - since, UINT64_C(30000000000));
+	x = &fk_take(a, WM_OP_ABORT)->u.op_abort;
+	assert_contains(x->text,
+		"of group 0: its agent is gone: its connection to the master broke 8 "
+		"times within 19.6 s, and no call of its peers came to an end meanwhile");
+	ck_assert(fk_present(&p) && fk_present(&q));
+	ck_assert_uint_eq(fk_status(&f).absent, 0);
+	fk_vote(&p, 100);
+	fk_vote(&q, 100);
+	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1);
+}
+END_TEST
+
+/* Also by a new agent of its host each time. */
+START_TEST(another_agent_changes_nothing)
+{
+	uint32_t n;
+
+	for (n = 0; fk_present(&r); n++) {
+		ck_assert_uint_lt(n, 20);
+		fk_tick(&f, 1000);
+		fk_cut(c, "died");
+		if (!fk_present(&r))
+			break;
+		c = fk_redial_as(c, 0, true);
+		r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
+		fk_resumed(c);
+	}
+	ck_assert_uint_eq(n, 7);
+}
+END_TEST
+
+START_TEST(an_operation_in_between_shows_that_it_hears)
+{
+	uint64_t seq;
+	uint32_t n;
+
+	for (n = 1; n < 30; n++) {
+		fk_forget(&f);
+		vote_all(n);
+		seq = fk_take(c, WM_OP_START)->u.op_start.seq;
+		fk_report(a, seq, true);
+		fk_report(b, seq, true);
+		fk_report(c, seq, true);
+		flap(2800);
+	}
+	ck_assert(fk_present(&r));
+}
+END_TEST
+
+START_TEST(a_vote_in_between_shows_it_if_it_is_a_new_one)
+{
+	uint32_t n;
+
+	for (n = 0; n < 30; n++) {
+		fk_topo(&p);
+		fk_topo(&q);
+		fk_topo(&r);
+		flap(2800);
+	}
+	for (n = 0; n < 30; n++) {
+		fk_pending(&p);
+		fk_pending(&q);
+		fk_pending(&r);
+		flap(2800);
+	}
+	ck_assert(fk_present(&r));
+	for (n = 0; fk_present(&r); n++) { /* the same one */
+		ck_assert_uint_lt(n, 20);
+		fk_pending(&r);
+		flap(2800);
+	}
+	ck_assert_uint_eq(n, 8);
+}
+END_TEST
+
+/* It has heard the heartbeats, or would have hung up. */
+START_TEST(a_connection_that_lasts_shows_that_it_hears)
+{
+	uint32_t n;
+
+	for (n = 0; n < 30; n++)
+		flap(6000);
+	ck_assert(fk_present(&r));
+}
+END_TEST
+
+START_TEST(breaks_in_quick_succession_have_the_grace)
+{
+	uint32_t n;
+
+	for (n = 0; n < 40; n++)
+		flap(100);
+	ck_assert(fk_present(&r));
+	for (; n < 60 && fk_present(&r); n++)
+		flap(100);
+	ck_assert(!fk_present(&r));
+}
+END_TEST
+
+START_TEST(those_who_wait_are_told_of_the_breaks)
+{
+	const struct wm_waits *w;
+
+	flap(2800);
+	flap(2800);
+	flap(2800);
+	fk_vote(&p, 1);
+	fk_vote(&q, 1);
+	fk_forget(&f);
+	fk_tick(&f, 2500);
+	w = &fk_take(a, WM_WAITS)->u.waits;
+	assert_contains(w->text, "1 of 3 peers: train@c pid 109 (its agent has lost the master 3 "
+				 "times in a row)");
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("absent");
@@ -266,6 +408,13 @@ int main(void)
 	tcase_add_test(tc, who_has_no_state_is_not_waited_for);
 	tcase_add_test(tc, it_is_said_who_is_waited_for);
 	tcase_add_test(tc, a_suspended_master_starts_the_grace_again);
+	tcase_add_test(tc, who_hears_nothing_and_comes_back_is_not_waited_for_without_end);
+	tcase_add_test(tc, another_agent_changes_nothing);
+	tcase_add_test(tc, an_operation_in_between_shows_that_it_hears);
+	tcase_add_test(tc, a_vote_in_between_shows_it_if_it_is_a_new_one);
+	tcase_add_test(tc, a_connection_that_lasts_shows_that_it_hears);
+	tcase_add_test(tc, breaks_in_quick_succession_have_the_grace);
+	tcase_add_test(tc, those_who_wait_are_told_of_the_breaks);
 	suite_add_tcase(s, tc);
 	return tl_run(s);
 }

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Agents whose connection breaks again and again, and that come back each time before they have
+ * heard what their peers wait for: a way that carries the first bytes of a connection, say. Each
+ * time the others' operations end with an error, and no grace runs out.
+ */
+#include "ccoip-masterd/core/ccm_internal.h"
+
+void ccm_flaps_over(struct ccm_agent *a)
+{
+	a->flaps.n = 0;
+}
+
+void ccm_flaps_vote(struct ccm_agent *a, bool topology, uint64_t turn)
+{
+	uint64_t *last = topology ? &a->flaps.topo_turn : &a->flaps.pending_turn;
+
+	if (turn <= *last)
+		return;
+	*last = turn;
+	ccm_flaps_over(a);
+}
+
+void ccm_flaps_move(struct ccm_agent *a, const struct ccm_agent *from)
+{
+	const struct ccm_flaps *x = &from->flaps;
+
+	if (x->n > a->flaps.n) {
+		a->flaps.n = x->n;
+		a->flaps.first_ns = x->first_ns;
+	}
+	ccm_at_least(&a->flaps.topo_turn, x->topo_turn);
+	ccm_at_least(&a->flaps.pending_turn, x->pending_turn);
+}
+
+/* An agent that hears no heartbeats hangs up before. */
+static bool has_lasted(const struct ccm *m, const struct ccm_agent *a)
+{
+	uint64_t ns = m->cfg.timeout_ms * CCM_NS_PER_MS + a->life.way_ns;
+
+	return ccm_age(m->now, a->acked_ns) > CCM_FLAP_TIMES * ns;
+}
+
+bool ccm_flaps_count(struct ccm *m, struct ccm_agent *a)
+{
+	struct ccm_flaps *x = &a->flaps;
+
+	if (m->recovering)
+		return false;
+	if (has_lasted(m, a))
+		x->n = 0;
+	if (x->n++ == 0)
+		x->first_ns = m->now;
+	return x->n >= CCM_FLAPS_MAX &&
+	       ccm_age(m->now, x->first_ns) >= m->cfg.agent_grace_ms * CCM_NS_PER_MS;
+}
+
+void ccm_flaps_end(struct ccm *m, struct ccm_agent *a)
+{
+	char text[WM_TEXT_MAX];
+
+	ccm_print(text, sizeof text,
+		"its connection to the master broke %u times within %.1f s, and no call of its "
+		"peers came to an end meanwhile",
+		a->flaps.n, (double)ccm_age(m->now, a->flaps.first_ns) / 1e9);
+	ccm_newcomer_failed(m, a, true); /* as which it may come back */
+	ccm_agent_lost(m, a, text);
+}

@@ -115,12 +115,13 @@ static int listen_on(const struct cc_addr *a, struct masterd_config *cfg)
 {
 	char text[CC_ADDR_STR_SIZE], limit[CC_LIMIT_TEXT];
 	struct cc_addr bound = *a;
-	int fd = cc_listen_tcp_patiently(&bound, CC_BIND_MS);
+	int fd = cc_listen_tcp_patiently(&bound, CC_BIND_MS, CC_BIND_MS);
 
 	if (fd >= 0)
 		return add(cfg, fd);
 	cc_log(CC_LOG_ERR, "cannot listen on %s: %s", cc_addr_str(a, text),
-		cc_limit_text(errno, limit, sizeof limit));
+		errno == EADDRNOTAVAIL ? "this host has no such address"
+				       : cc_limit_text(errno, limit, sizeof limit));
 	return cc_limit_status();
 }
 
@@ -128,7 +129,7 @@ static int listen_on(const struct cc_addr *a, struct masterd_config *cfg)
 static int listen_on_default(struct masterd_config *cfg)
 {
 	struct cc_addr any = {.family = CC_INET6, .port = DEFAULT_PORT};
-	int fd = cc_listen_tcp_patiently(&any, CC_BIND_MS);
+	int fd = cc_listen_tcp_patiently(&any, CC_BIND_MS, 0);
 
 	if (fd >= 0)
 		return add(cfg, fd);

@@ -161,23 +161,44 @@ static bool is_served(const struct cc_addr *addr)
 	return served;
 }
 
-int cc_listen_tcp_patiently(struct cc_addr *addr, uint32_t ms)
+/* By how try_listen_tcp has failed. */
+static bool is_absent(int fd, const struct cc_addr *addr)
+{
+	return fd == CC_ERR_IO && errno == EADDRNOTAVAIL && !cc_addr_is_any(addr);
+}
+
+static void log_patience(bool absent, const struct cc_addr *addr, uint32_t ms)
+{
+	char text[CC_ADDR_STR_SIZE];
+
+	(void)cc_addr_str(addr, text);
+	if (absent)
+		cc_log(CC_LOG_WARNING,
+			"cannot listen on %s yet: this host has no such address; trying again for "
+			"%u ms",
+			text, ms);
+	else
+		cc_log(CC_LOG_WARNING,
+			"%s is in use by an outgoing connection of this host: trying again for "
+			"%u ms. net.ipv4.ip_local_reserved_ports keeps ports from that",
+			text, ms);
+}
+
+int cc_listen_tcp_patiently(struct cc_addr *addr, uint32_t in_use_ms, uint32_t absent_ms)
 {
 	const struct timespec pause = {.tv_nsec = RETRY_MS * 1000000L};
-	char text[CC_ADDR_STR_SIZE];
-	uint32_t waited;
+	uint32_t waited, ms;
+	bool absent;
 	int fd;
 
 	for (waited = 0;; waited += RETRY_MS) {
 		fd = try_listen_tcp(addr);
-		if (fd != CC_ERR_EXIST || waited >= ms || is_served(addr))
+		absent = is_absent(fd, addr);
+		ms = absent ? absent_ms : fd == CC_ERR_EXIST ? in_use_ms : 0;
+		if (waited >= ms || (!absent && is_served(addr)))
 			break;
 		if (waited == 0)
-			cc_log(CC_LOG_WARNING,
-				"%s is in use by an outgoing connection of this host: trying again "
-				"for "
-				"%u ms. net.ipv4.ip_local_reserved_ports keeps ports from that",
-				cc_addr_str(addr, text), ms);
+			log_patience(absent, addr, ms);
 		nanosleep(&pause, NULL);
 	}
 	if (fd == CC_ERR_EXIST)

@@ -25,10 +25,11 @@ int cc_tcp_socket(int family);
  * dual-stack. When the port is taken the next higher is tried, at most `bump` times (0: this port
  * only; port 0: any). *addr gets the port. Returns the descriptor or a negative enum cc_err. */
 int cc_listen_tcp(struct cc_addr *addr, unsigned bump);
-#define CC_BIND_MS 10000u /* for which a master waits for its port */
-/* The same, without bump. If the port is in use and nobody listens there, an outgoing connection of
- * this host has been given it: tries again for so long, and says so in the log. */
-int cc_listen_tcp_patiently(struct cc_addr *addr, uint32_t ms);
+#define CC_BIND_MS 10000u /* how long daemons wait for an address, and masters for a port */
+/* The same, without bump. Tries again, and says so in the log: for in_use_ms if the port is in use
+ * and nobody listens there, so that an outgoing connection of this host has been given it; for
+ * absent_ms if this host has no such address (EADDRNOTAVAIL), which its network may bring yet. */
+int cc_listen_tcp_patiently(struct cc_addr *addr, uint32_t in_use_ms, uint32_t absent_ms);
 /* A listening AF_UNIX socket of this type (SOCK_STREAM, SOCK_SEQPACKET). A stale socket file, on
  * which nobody listens, is replaced; a live one is CC_ERR_EXIST. mode as for chmod. */
 int cc_listen_unix(const char *path, int type, unsigned mode);

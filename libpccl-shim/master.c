@@ -71,7 +71,7 @@ static int listen_on(struct cc_addr *addr)
 
 	if (level)
 		cc_log_set_level(cc_log_parse_level(level));
-	return cc_listen_tcp_patiently(addr, CC_BIND_MS);
+	return cc_listen_tcp_patiently(addr, CC_BIND_MS, 0);
 }
 
 pcclResult_t pcclCreateMaster(

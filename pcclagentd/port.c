@@ -73,10 +73,11 @@ static int listen_on(const struct agentd *d, struct cc_addr *addr)
 {
 	int fd = cc_listen_tcp(addr, 0);
 
-	if (fd != CC_ERR_EXIST || d->cfg.gives_ports)
+	if (fd >= 0 || d->cfg.gives_ports)
 		return fd;
-	return ask_for(addr->port) ? listen_when_given(addr)
-				   : cc_listen_tcp_patiently(addr, BIND_MS);
+	return fd == CC_ERR_EXIST && ask_for(addr->port)
+		       ? listen_when_given(addr)
+		       : cc_listen_tcp_patiently(addr, BIND_MS, CC_BIND_MS);
 }
 
 /* *addr: what is wanted, then what was had. */
@@ -109,7 +110,10 @@ static int listen_anywhere(const struct agentd *d, enum wlk_service service, uin
 		addr = (struct cc_addr){.family = CC_INET4, .port = *port};
 		fd = listen_from(d, service, &addr);
 	}
-	if (fd < 0)
+	if (fd == CC_ERR_IO && errno == EADDRNOTAVAIL)
+		cc_log(CC_LOG_ERR, "cannot listen on %s: this host has no such address",
+			cc_addr_str(&addr, str));
+	else if (fd < 0)
 		cc_log(CC_LOG_ERR, "cannot listen on %s or up to %u ports above: %s",
 			cc_addr_str(&addr, str), AGENTD_PORT_BUMP,
 			fd == CC_ERR_IO ? strerror(errno) : cc_err_str(fd));

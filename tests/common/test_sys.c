@@ -4,15 +4,20 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/cc_err.h"
@@ -94,6 +99,58 @@ START_TEST(taken_port_is_an_error_or_bumped)
 	ck_assert_uint_le(next.port, a.port + 100u);
 	close(fd);
 	close(fd2);
+}
+END_TEST
+
+/* In a network of this test's own. */
+static void add_address(const char *label, const struct cc_addr *a)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq lo = {.ifr_flags = 0};
+	struct sockaddr_storage ss;
+
+	snprintf(lo.ifr_name, sizeof lo.ifr_name, "%s", label);
+	cc_addr_to_sockaddr(a, &ss);
+	memcpy(&lo.ifr_addr, &ss, sizeof lo.ifr_addr);
+	ck_assert_int_eq(ioctl(fd, SIOCSIFADDR, &lo), 0);
+	close(fd);
+}
+
+static void *add_address_later(void *arg)
+{
+	const struct timespec wait = {.tv_nsec = 250 * 1000000L};
+
+	nanosleep(&wait, NULL);
+	add_address("lo:1", arg);
+	return NULL;
+}
+
+START_TEST(an_address_that_comes_later_is_waited_for)
+{
+	struct cc_addr a = {.family = CC_INET4, .ip = {192, 0, 2, 1}}, later = a;
+	struct cc_addr every = {.family = CC_INET6};
+	uint64_t begin;
+	pthread_t t;
+	int fd;
+
+	if (unshare(CLONE_NEWNET) < 0)
+		return;
+	add_address("lo", &any_port);
+	ck_assert_int_eq(cc_listen_tcp_patiently(&a, 10000, 0), CC_ERR_IO);
+	ck_assert_int_eq(errno, EADDRNOTAVAIL);
+	begin = cc_now_ns();
+	ck_assert_int_eq(cc_listen_tcp_patiently(&a, 0, 200), CC_ERR_IO);
+	ck_assert_int_eq(errno, EADDRNOTAVAIL);
+	ck_assert_uint_ge(cc_now_ns() - begin, 200 * UINT64_C(1000000));
+	ck_assert_int_eq(pthread_create(&t, NULL, add_address_later, &later), 0);
+	fd = cc_listen_tcp_patiently(&a, 0, 10000);
+	ck_assert_int_ge(fd, 0);
+	close(fd);
+	fd = cc_listen_tcp_patiently(&every, 0, 0);
+	ck_assert(fd >= 0 || errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL);
+	if (fd >= 0)
+		close(fd);
+	ck_assert_int_eq(pthread_join(t, NULL), 0);
 }
 END_TEST
 
@@ -338,6 +395,7 @@ int main(void)
 	tcase_add_test(tcp, networks);
 	tcase_add_test(tcp, port_zero_becomes_a_port);
 	tcase_add_test(tcp, taken_port_is_an_error_or_bumped);
+	tcase_add_test(tcp, an_address_that_comes_later_is_waited_for);
 	tcase_add_test(tcp, ipv6_any_takes_ipv4);
 	tcase_add_loop_test(tcp, tuned_sockets_notice_dead_peers, 0, 2);
 	suite_add_tcase(s, tcp);

@@ -16,6 +16,7 @@ import sys
 import time
 
 import lib
+import netns
 from lib import SUCCESS, check
 
 PORT = 33000
@@ -205,10 +206,30 @@ def port_is_held(hosts):
         lab.check_alive()
 
 
+def address_comes_later(hosts):
+    """The daemons of a host are started before its network is up."""
+    address = hosts.address(0)
+    with lib.Lab(hosts=hosts) as lab:
+        netns.ip("-n", hosts.name(0), "address", "del", f"{address}/24", "dev", "eth0")
+        for name, program, words in (
+                ("m", lib.MASTERD, ["--listen", f"{address}:{PORT}"]),
+                ("a", lib.AGENTD, ["--bind", address, "--socket", lab.folder / "a.sock"])):
+            process, log = lab.spawn(name, 0, [program, *words, "--admin-socket", lab.folder / f"{name}.admin"])
+            daemon = lib.Daemon(process, program.name, 0, log)
+            lab.daemons.append(daemon)
+            daemon.await_log("this host has no such address; trying again")
+        netns.ip("-n", hosts.name(0), "address", "add", f"{address}/24", "dev", "eth0")
+        for daemon, n in zip(lab.daemons, (1, 3)):
+            lib.until(lambda d=daemon, n=n: len(d.tcp_ports()) == n, "a daemon does not listen")
+        check(True, "daemons wait for an address that their host gets later")
+        lab.check_alive()
+
+
 def test():
     started_late()
     taken_before()
-    for case in (led_to_itself, member_is_led_to_itself, port_is_held, port_of_agent_is_held):
+    for case in (led_to_itself, member_is_led_to_itself, port_is_held, port_of_agent_is_held,
+                 address_comes_later):
         hosts = lib.make_namespaces(2)
         if hosts:
             case(hosts)

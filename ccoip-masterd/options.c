@@ -90,6 +90,9 @@ static const char *add_listen(struct options *o, const char *text)
 		return "is no ADDR:PORT; ADDR must be numeric, in brackets for IPv6, and PORT from "
 		       "0 "
 		       "to 65535";
+	if (cc_addr_is_link_local(&o->listen[o->n_listen]))
+		return "is a link-local address (fe80::/10), which cannot be used: it leads "
+		       "nowhere without the name of an interface";
 	o->n_listen++;
 	return NULL;
 }

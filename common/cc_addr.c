@@ -138,6 +138,27 @@ bool cc_addr_is_any(const struct cc_addr *a)
 	return a->family != 0 && memcmp(a->ip, zero, sizeof zero) == 0;
 }
 
+bool cc_addr_is_link_local(const struct cc_addr *a)
+{
+	return a->family == CC_INET6 && a->ip[0] == 0xfe && a->ip[1] >> 6 == 2;
+}
+
+const char *cc_addr_flaw(const struct cc_addr *a)
+{
+	bool four = a->family == CC_INET4;
+
+	if (cc_addr_is_any(a) || (four && a->ip[0] == 0))
+		return "no other host reaches that address";
+	if (four ? a->ip[0] >> 4 == 14 : a->ip[0] == 0xff)
+		return "it is a multicast address, which is no host's";
+	if (four && a->ip[0] >> 4 == 15)
+		return "it is a broadcast or reserved address, which is no host's";
+	if (cc_addr_is_link_local(a))
+		return "link-local addresses (fe80::/10) cannot be used: they lead nowhere "
+		       "without the name of an interface";
+	return NULL;
+}
+
 int cc_addr_from_sockaddr(const struct sockaddr *sa, struct cc_addr *ret)
 {
 	struct cc_addr a = {0};

@@ -32,6 +32,11 @@ bool cc_addr_eq(const struct cc_addr *a, const struct cc_addr *b);
 bool cc_addr_is_loopback(const struct cc_addr *a);
 /* 0.0.0.0 or ::. */
 bool cc_addr_is_any(const struct cc_addr *a);
+/* fe80::/10. It takes an interface beside it, which is no part of an address here. */
+bool cc_addr_is_link_local(const struct cc_addr *a);
+/* Why there is no connection to a, for a sentence behind the address; NULL if there may be one, if
+ * only within this host. */
+const char *cc_addr_flaw(const struct cc_addr *a);
 /* IPv4-mapped IPv6 addresses become IPv4. 0 or CC_ERR_INVAL for another address family. */
 int cc_addr_from_sockaddr(const struct sockaddr *sa, struct cc_addr *ret);
 /* Returns the length to give to bind() or connect(). */

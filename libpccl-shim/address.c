@@ -6,6 +6,7 @@
 pcclResult_t pccl_address_read(const ccoip_socket_address_t *from, struct cc_addr *ret)
 {
 	struct cc_addr a = {.port = from->port};
+	char text[CC_ADDR_STR_SIZE];
 
 	switch (from->inet.protocol) {
 	case inetIPv4:
@@ -23,6 +24,9 @@ pcclResult_t pccl_address_read(const ccoip_socket_address_t *from, struct cc_add
 	}
 	if (a.port == 0)
 		return pccl_fail(pcclInvalidArgument, "the port of the address is 0");
+	if (cc_addr_is_link_local(&a))
+		return pccl_fail(
+			pcclInvalidArgument, "%s: %s", cc_addr_str(&a, text), cc_addr_flaw(&a));
 	*ret = a;
 	return pcclSuccess;
 }

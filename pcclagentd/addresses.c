@@ -42,6 +42,11 @@ static bool parse_net(const char *text, const char *slash, struct place *ret)
 	return true;
 }
 
+static const char *check_net(const struct cc_addr *a)
+{
+	return cc_addr_is_link_local(a) ? cc_addr_flaw(a) : NULL;
+}
+
 #define HOST_WORD_MAX 63u
 
 static const char bad_port[] = "a port is from 1 to 65535";
@@ -100,20 +105,6 @@ static const char *parse_name(const char *text, struct place *ret)
 	return NULL;
 }
 
-/* Could other hosts have a connection to it? */
-static const char *check_addr(const struct cc_addr *a)
-{
-	bool four = a->family == CC_INET4;
-
-	if (cc_addr_is_any(a) || (four && a->ip[0] == 0))
-		return "no other host reaches that address";
-	if (four ? a->ip[0] >> 4 == 14 : a->ip[0] == 0xff)
-		return "it is a multicast address, which is no host's";
-	if (four && a->ip[0] >> 4 == 15)
-		return "it is a broadcast or reserved address, which is no host's";
-	return NULL;
-}
-
 static const char *parse(const char *text, struct place *ret)
 {
 	const char *slash = strchr(text, '/');
@@ -121,13 +112,13 @@ static const char *parse(const char *text, struct place *ret)
 
 	*ret = (struct place){.kind = PLACE_ADDR};
 	if (slash)
-		return parse_net(text, slash, ret) ? NULL : "";
+		return parse_net(text, slash, ret) ? check_net(&ret->addr) : "";
 	if (cc_addr_parse(text, 0, &ret->addr) < 0)
 		return parse_name(text, ret);
 	/* Without a port it has the one that it is given here. */
 	if (cc_addr_parse(text, 1, &other) == 0 && other.port == 0)
 		return bad_port;
-	return check_addr(&ret->addr);
+	return cc_addr_flaw(&ret->addr);
 }
 
 bool place_parse(const char *text, struct place *ret, const char **ret_why)

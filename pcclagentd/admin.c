@@ -271,6 +271,8 @@ static const char *set_master(struct agentd *d, const struct wa_request *q, stru
 		return "the address where the master was must be ADDR:PORT, numeric";
 	if (q->to[0] && (cc_addr_parse(q->to, 0, &ev->to) < 0 || ev->to.port == 0))
 		return "the address where the master is must be ADDR:PORT, numeric";
+	if (q->to[0] && cc_addr_flaw(&ev->to))
+		return cc_addr_flaw(&ev->to);
 	if (q->run && !run_find(d, q->run))
 		return "this agent has no such run (pcclctl status shows the runs)";
 	agentd_feed(d, ev);

@@ -89,7 +89,8 @@ static void take(struct entry *e)
 	e->error = 0;
 	e->n = 0;
 	for (struct addrinfo *a = e->lookup.ar_result; a && e->n < ADDRS_MAX; a = a->ai_next)
-		if (cc_addr_from_sockaddr(a->ai_addr, &e->v[e->n]) == 0)
+		if (cc_addr_from_sockaddr(a->ai_addr, &e->v[e->n]) == 0 &&
+			!cc_addr_is_link_local(&e->v[e->n]))
 			e->v[e->n++].port = e->place.addr.port;
 	freeaddrinfo(e->lookup.ar_result);
 	e->lookup.ar_result = NULL;

@@ -175,6 +175,17 @@ static bool add_places(struct places *p, const char *text, bool own, struct bad 
 	return true;
 }
 
+static bool set_bind(struct cc_addr *bind, const char *value, struct bad *ret)
+{
+	if (cc_addr_parse(value, 0, bind) < 0)
+		return false;
+	if (!cc_addr_is_link_local(bind))
+		return true;
+	snprintf(ret->value, sizeof ret->value, "%s", value);
+	ret->why = cc_addr_flaw(bind);
+	return false;
+}
+
 static bool set_value(
 	struct options *o, const struct setting *s, const char *value, struct bad *ret)
 {
@@ -213,7 +224,7 @@ static bool set_value(
 	case V_PLACES:
 		return add_places(at, value, true, ret);
 	case V_BIND:
-		return cc_addr_parse(value, 0, &c->bind) == 0;
+		return set_bind(&c->bind, value, ret);
 	case V_HASH:
 		c->hash_type = strcmp(value, "crc32c") == 0 ? WM_HASH_CRC32C : WM_HASH_SIMPLE;
 		return c->hash_type == WM_HASH_CRC32C || strcmp(value, "simple") == 0;
@@ -318,12 +329,20 @@ static int add_master(
 	char line[2 * CC_ADDR_STR_SIZE + 16];
 	int n = snprintf(line, sizeof line, "%s:%s", key, value);
 	const char *sign = strchr(line, '=');
+	char addr[CC_ADDR_STR_SIZE];
 	struct agentd_master a;
+	const char *why;
 
 	if (n < 0 || (size_t)n >= sizeof line || !sign ||
 		!take_address(line, (size_t)(sign - line), &a.from) ||
 		!take_address(sign + 1, strlen(sign + 1), &a.to))
 		return complain_of_masters(where);
+	why = cc_addr_flaw(&a.to);
+	if (why) {
+		cc_log(CC_LOG_ERR, "%s: in section [masters], %s: %s", where,
+			cc_addr_str(&a.to, addr), why);
+		return CC_ERR_INVAL;
+	}
 	for (uint32_t i = 0; i < m->n; i++) {
 		if (!cc_addr_eq(&m->v[i].from, &a.from))
 			continue;

@@ -305,11 +305,18 @@ static uint32_t comms_of_user(const struct agt *a, uint32_t uid)
 static uint32_t check_create(const struct agt *a, const struct agt_session *s,
 	const struct wl_request *q, char *text, size_t size)
 {
+	char addr[CC_ADDR_STR_SIZE];
+
 	if ((q->master.family != CC_INET4 && q->master.family != CC_INET6) || q->master.port == 0 ||
 		cc_addr_is_any(&q->master)) {
 		(void)snprintf(text, size,
 			"master_address: not the address and port of a master; give "
 			"those on which ccoip-masterd listens");
+		return WIRE_INVALID_ARGUMENT;
+	}
+	if (cc_addr_flaw(&q->master)) {
+		(void)snprintf(text, size, "master_address: %s: %s", cc_addr_str(&q->master, addr),
+			cc_addr_flaw(&q->master));
 		return WIRE_INVALID_ARGUMENT;
 	}
 	if (q->pool_size > WM_POOL_MAX) {

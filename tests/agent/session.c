@@ -55,6 +55,13 @@ START_TEST(create_refuses_bad_parameters)
 	master.family = 9;
 	create(&master, 1);
 	fx_expect_reply(f, WIRE_INVALID_ARGUMENT, "master_address");
+	master = (struct cc_addr){.family = CC_INET6, .port = 7, .ip = {0xfe, 0xbf, [15] = 1}};
+	create(&master, 1);
+	fx_expect_reply(f, WIRE_INVALID_ARGUMENT,
+		"master_address: [febf::1]:7: link-local addresses (fe80::/10) cannot be used");
+	master = (struct cc_addr){.family = CC_INET4, .port = 7, .ip = {224, 0, 0, 1}};
+	create(&master, 1);
+	fx_expect_reply(f, WIRE_INVALID_ARGUMENT, "224.0.0.1:7: it is a multicast address");
 }
 END_TEST
 

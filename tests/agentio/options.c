@@ -82,6 +82,8 @@ START_TEST(wrong_values)
 }
 END_TEST
 
+#define LINK_LOCAL "link-local addresses (fe80::/10) cannot be used"
+
 /* The setting, the value and what is allowed. */
 START_TEST(wrong_values_are_told_the_right_ones)
 {
@@ -96,6 +98,9 @@ START_TEST(wrong_values_are_told_the_right_ones)
 			"advertise is \"10.99.0.2:0\": a port is from 1 to 65535"},
 		{"--advertise=224.0.0.1", "advertise is \"224.0.0.1\": it is a multicast address, "
 					  "which is no host's"},
+		{"--advertise=[fe80::1]", "advertise is \"[fe80::1]\": " LINK_LOCAL},
+		{"--interfaces=lo,fe80::/10", "interfaces is \"fe80::/10\": " LINK_LOCAL},
+		{"--bind=fe80::1", "bind is \"fe80::1\": " LINK_LOCAL},
 		{"--advertise=0.0.0.0:7",
 			"advertise is \"0.0.0.0:7\": no other host reaches that address"},
 		{"--advertise=a..b", "advertise is \"a..b\": between the dots of a host name are 1 "
@@ -258,8 +263,8 @@ END_TEST
 START_TEST(bad_masters)
 {
 	static const char *const bad[] = {"192.0.2.1 = 192.0.2.2", "192.0.2.1:1 = 192.0.2.2",
-		"192.0.2.1:1", "192.0.2.1:1 = ", "= 192.0.2.1:1", "192.0.2.1:1 = nonsense:1",
-		"192.0.2.1:1 = 192.0.2.2:1 192.0.2.3:1",
+		"192.0.2.1:1", "192.0.2.1:1 = \"[fe80::1]:1\"", "192.0.2.1:1 = ", "= 192.0.2.1:1",
+		"192.0.2.1:1 = nonsense:1", "192.0.2.1:1 = 192.0.2.2:1 192.0.2.3:1",
 		"[2001:db8::1]:1 = 192.0.2.2:1\n192.0.2.1:1 = 192.0.2.2:1",
 		"\"192.0.2.1:1 = 192.0.2.2:1", "192.0.2.1:99999 = 192.0.2.2:1",
 		"192.0.2.1:1 = 192.0.2.2:1\n192.0.2.1:1 = 192.0.2.3:1"};
@@ -323,6 +328,8 @@ static const struct mistakes {
 		{", line 2: it is neither [section] nor key = value", ", line 3: bind is \"here\""},
 		0},
 	{"[agent]\n\n[masters]\n192.0.2.1:1\n", EX_CONFIG, {", line 4: in section [masters], "}, 0},
+	{"[masters]\n192.0.2.1:1 = \"[fe80::1]:1\"\n", EX_CONFIG,
+		{", line 2: in section [masters], [fe80::1]:1: " LINK_LOCAL}, 0},
 	{"\xEF\xBB\xBF[agent]\np2p_port = 5", 0, {NULL}, 5},
 };
 

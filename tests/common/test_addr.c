@@ -83,6 +83,30 @@ START_TEST(parse_bad)
 }
 END_TEST
 
+START_TEST(flaws)
+{
+	static const struct {
+		const char *addr, *flaw;
+	} cases[] = {{"10.0.0.1", NULL}, {"127.0.0.1", NULL}, {"::1", NULL}, {"fc00::1", NULL},
+		{"2001:db8::1", NULL}, {"169.254.0.1", NULL}, {"fec0::1", NULL},
+		{"ff02::1", "multicast"}, {"fe80::1", "link-local"}, {"febf::1", "link-local"},
+		{"0.1.2.3", "no other host"}, {"::", "no other host"}, {"239.1.2.3", "multicast"},
+		{"255.255.255.255", "broadcast"}};
+
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		const char *flaw;
+		struct cc_addr a;
+
+		ck_assert_int_eq(cc_addr_parse(cases[i].addr, 1, &a), 0);
+		flaw = cc_addr_flaw(&a);
+		if (cases[i].flaw)
+			ck_assert_msg(flaw && strstr(flaw, cases[i].flaw), "%s", cases[i].addr);
+		else
+			ck_assert_msg(!flaw, "%s: %s", cases[i].addr, flaw);
+	}
+}
+END_TEST
+
 START_TEST(equality)
 {
 	struct cc_addr a, b;
@@ -162,6 +186,7 @@ int main(void)
 	tcase_add_loop_test(tc, parse_good, 0, n_good);
 	tcase_add_loop_test(tc, parse_bad, 0, (int)(sizeof bad / sizeof bad[0]));
 	tcase_add_test(tc, equality);
+	tcase_add_test(tc, flaws);
 	tcase_add_test(tc, no_address);
 	tcase_add_loop_test(tc, sockaddr_round_trip, 0, n_good);
 	tcase_add_test(tc, sockaddr_mapped);

@@ -93,6 +93,8 @@ def test_set_master_shows_the_runs_concerned(folder):
             row, = a.rows(f"agent set-master --run {row['run']} none", "runs")
             r = a.ctl("agent", "set-master", "--run", "4711", "none")
             assert r.returncode == 69 and "no such run" in r.stderr
+            r = a.ctl("agent", "set-master", old, "[fe80::1]:7")
+            assert r.returncode == 69 and "link-local addresses (fe80::/10) cannot" in r.stderr, r
         assert a.end() == 0
 
 

@@ -240,6 +240,8 @@ def test_usage(folder):
         assert r.returncode == 64 and "--help" in r.stderr, (arguments, r)
     r = run(MASTERD, "--listen", "1.2.3.4:99999")
     assert r.returncode == 64 and "PORT from 0 to 65535" in r.stderr, r
+    r = run(MASTERD, "--listen", "[fe80::1]:1")
+    assert r.returncode == 64 and "a link-local address (fe80::/10)" in r.stderr, r
     for seconds in ("0.49", "600.1", "-1", "+1", "0x1", "1e1", "nan", "inf", "1s", "1.2.3", ".", ""):
         r = run(MASTERD, "--host-timeout", seconds)
         said = f'--host-timeout: "{seconds}" is no number of seconds from 0.5 to 600'

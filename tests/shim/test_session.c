@@ -62,6 +62,11 @@ START_TEST(creation_checks_its_arguments)
 	params = fx_params();
 	params.master_address.inet.protocol = (ccoip_inet_protocol_t)7;
 	fx_assert_fails(pcclCreateCommunicator(&params, &c), pcclInvalidArgument, "protocol");
+	params.master_address.inet = (ccoip_inet_address_t){
+		.protocol = inetIPv6, .ipv6 = {.data = {0xfe, 0x80, [15] = 1}}};
+	fx_assert_fails(pcclCreateCommunicator(&params, &c), pcclInvalidArgument, "[fe80::1]:");
+	fx_assert_fails(pcclCreateCommunicator(&params, &c), pcclInvalidArgument,
+		"link-local addresses (fe80::/10) cannot be used");
 	fx_assert_fails(pcclConnect(NULL), pcclInvalidArgument, "NULL");
 	fx_assert_fails(pcclDestroyCommunicator((pcclComm_t *)&params), pcclInvalidArgument,
 		"not a communicator");

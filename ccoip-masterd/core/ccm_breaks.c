@@ -111,9 +111,7 @@ static bool judge_edge(struct ccm *m, const struct ccm_agent *from, const struct
 		from->hello.name, to->hello.name, b->n, b->text);
 	ccm_log(m, CCM_LOG_WARNING, "%s; they count as not connected", text);
 	ccm_pair_add(m, from->no, to->no, text);
-	/* The other way round is avoided where it can be, and else it has one more chance. */
-	ccm_pair_doubtful(m, to->no, from->no, text);
-	b->n = CCM_BREAKS_MAX - 1;
+	b->n = CCM_BREAKS_MAX - 1; /* the other direction has one more chance */
 	return true;
 }
 

@@ -388,8 +388,9 @@ void ccm_round_judge(struct ccm *m);
  * unless it is for a limit that one of their agents has reached. */
 void ccm_reach_reason(
 	char *dst, size_t size, const char *from, const char *to, bool limit, const char *text);
-/* No ring of the groups marked as failed is possible: kicks the seats that are most at fault. */
-void ccm_groups_judge(struct ccm *m);
+/* No ring of the groups marked as failed is possible, or late: was found in time. Kicks the seats
+ * that are most at fault. */
+void ccm_groups_judge(struct ccm *m, bool late);
 
 /* ccm_breaks.c */
 /* The link broke amid operations of g. */
@@ -418,6 +419,7 @@ void ccm_flaps_end(struct ccm *m, struct ccm_agent *a); /* then it is lost */
 
 /* ccm_ring.c */
 struct ccm_seat **ccm_seats_new(struct ccm *m, uint32_t n); /* NULL sets m->oom */
+/* Their link failed. The other direction is avoided as well, where a ring can. */
 void ccm_pair_add(struct ccm *m, uint64_t from, uint64_t to, const char *text);
 /* Nothing came through a link between them. */
 void ccm_pair_silent(struct ccm *m, uint64_t one, uint64_t other, const char *text);
@@ -433,8 +435,8 @@ void ccm_pairs_forget(struct ccm *m, uint64_t agent_no);
  * them. */
 void ccm_pairs_doubt(struct ccm *m, uint64_t agent_no);
 /* Puts the seats of v into ret so that no link of the ring is a failed pair, as near to the given
- * order as the search finds. If there is none, silent pairs are given a try. False: nor is there
- * one with them. */
+ * order as the search finds. If there is none, untried pairs are taken, and then silent ones as
+ * well. False: nor is there one with them. */
 bool ccm_ring_order(struct ccm *m, struct ccm_seat **v, uint32_t n, struct ccm_seat **ret);
 
 /* ccm_waits.c */

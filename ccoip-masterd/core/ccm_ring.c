@@ -16,13 +16,15 @@ static struct ccm_pair *pair_find(const struct ccm *m, uint64_t from, uint64_t t
 }
 
 /* NULL: there is one already, or memory is exhausted. */
-static struct ccm_pair *pair_new(struct ccm *m, uint64_t from, uint64_t to, const char *text)
+static struct ccm_pair *pair_new(
+	struct ccm *m, uint64_t from, uint64_t to, enum ccm_pair_state state, const char *text)
 {
 	struct ccm_pair *p = pair_find(m, from, to) ? NULL : ccm_calloc(m, 1, sizeof *p);
 
 	if (!p)
 		return NULL;
 	p->key = (struct ccm_pair_key){from, to};
+	p->state = state;
 	HASH_ADD(hh, m->pairs, key, sizeof p->key, p);
 	if (p->unhashed) {
 		m->oom = true;
@@ -46,33 +48,27 @@ void ccm_pair_add(struct ccm *m, uint64_t from, uint64_t to, const char *text)
 
 	ccm_probes_void(m, from, to);
 	if (!p)
-		(void)pair_new(m, from, to, text);
-	else if (!p->silent) /* or it says more already */
+		(void)pair_new(m, from, to, CCM_PAIR_FAILED, text);
+	else if (p->state != CCM_PAIR_SILENT) /* or it says more already */
 		ccm_print(p->text, sizeof p->text, "%s", text);
-	/* A path that is gone is so in both directions: one attempt has told. */
 	if (p)
-		p->silent = false;
-	if (back)
-		back->silent = false;
+		p->state = CCM_PAIR_FAILED;
+	if (!back)
+		(void)pair_new(m, to, from, CCM_PAIR_UNTRIED, text);
+	else if (back->state == CCM_PAIR_SILENT)
+		back->state = CCM_PAIR_FAILED; /* a path that is gone is so in both directions */
 }
 
 void ccm_pair_silent(struct ccm *m, uint64_t one, uint64_t other, const char *text)
 {
-	struct ccm_pair *p = pair_new(m, one, other, text), *back = pair_new(m, other, one, text);
-
 	ccm_probes_void(m, one, other);
-	if (p)
-		p->silent = true;
-	if (back)
-		back->silent = true;
+	(void)pair_new(m, one, other, CCM_PAIR_SILENT, text);
+	(void)pair_new(m, other, one, CCM_PAIR_SILENT, text);
 }
 
 void ccm_pair_doubtful(struct ccm *m, uint64_t from, uint64_t to, const char *text)
 {
-	struct ccm_pair *p = pair_new(m, from, to, text);
-
-	if (p)
-		p->silent = true;
+	(void)pair_new(m, from, to, CCM_PAIR_SILENT, text);
 }
 
 bool ccm_pair_is_known(const struct ccm *m, uint64_t one, uint64_t other)
@@ -84,7 +80,7 @@ bool ccm_pair_is_silent(const struct ccm *m, uint64_t from, uint64_t to)
 {
 	const struct ccm_pair *p = pair_find(m, from, to);
 
-	return p && p->silent;
+	return p && p->state == CCM_PAIR_SILENT;
 }
 
 void ccm_pair_works(struct ccm *m, uint64_t from, uint64_t to)
@@ -93,7 +89,7 @@ void ccm_pair_works(struct ccm *m, uint64_t from, uint64_t to)
 
 	if (p)
 		pair_free(m, p);
-	if (back && back->silent)
+	if (back && back->state != CCM_PAIR_FAILED)
 		pair_free(m, back);
 }
 
@@ -114,8 +110,9 @@ void ccm_pairs_doubt(struct ccm *m, uint64_t agent_no)
 
 	ccm_breaks_forget(m, agent_no);
 	HASH_ITER (hh, m->pairs, p, tmp) {
-		if (p->key.from == agent_no || p->key.to == agent_no)
-			p->silent = true;
+		if (p->state == CCM_PAIR_FAILED &&
+			(p->key.from == agent_no || p->key.to == agent_no))
+			p->state = CCM_PAIR_SILENT;
 	}
 }
 
@@ -126,7 +123,9 @@ void ccm_pairs_doubt(struct ccm *m, uint64_t agent_no)
  */
 struct search {
 	struct ccm *m;
-	bool tries; /* silent pairs are as good as others */
+	enum ccm_pair_state
+		takes; /* pairs up to this state are as good as others, but failed ones */
+	unsigned met;  /* states of pairs that it went around, as bits */
 	struct ccm_seat **v;
 	uint32_t n;
 	uint32_t *next; /* free list; index n is its head and its end */
@@ -135,12 +134,15 @@ struct search {
 	uint32_t *at;   /* where to look on, by position */
 };
 
-static bool failed_pair(
-	const struct search *s, const struct ccm_seat *from, const struct ccm_seat *to)
+static bool failed_pair(struct search *s, const struct ccm_seat *from, const struct ccm_seat *to)
 {
 	const struct ccm_pair *p = pair_find(s->m, from->agent->no, to->agent->no);
 
-	return (p && !(s->tries && p->silent)) || ccm_probe_failed(s->m, from, to);
+	if (p && (p->state == CCM_PAIR_FAILED || p->state > s->takes)) {
+		s->met |= 1u << p->state;
+		return true;
+	}
+	return ccm_probe_failed(s->m, from, to);
 }
 
 static bool search_run(struct search *s)
@@ -212,6 +214,8 @@ bool ccm_ring_order(struct ccm *m, struct ccm_seat **v, uint32_t n, struct ccm_s
 	}
 	if (order(&s, ret))
 		return true;
-	s.tries = true;
-	return order(&s, ret);
+	for (s.takes = CCM_PAIR_UNTRIED; s.takes <= CCM_PAIR_SILENT; s.takes++)
+		if (s.met & 1u << s.takes && order(&s, ret))
+			return true;
+	return false;
 }

@@ -233,7 +233,7 @@ static bool round_begin(struct ccm *m, bool accept)
 	if (m->oom)
 		return false;
 	if (failed) {
-		ccm_groups_judge(m);
+		ccm_groups_judge(m, false);
 		return true;
 	}
 	round_start(m, accept);

@@ -39,6 +39,8 @@
 /* Of the time for any other new link. */
 #define CCM_TRY_MS(new_ms) ((new_ms) / 5 * 3)
 #define CCM_RING_STEPS     100000u
+/* While members do not reach each other, rings are tried for so long. */
+#define CCM_SEARCH_MS(round_ms) (2 * (round_ms))
 #define CCM_ANSWERED_OTHERWISE                                                                     \
 	"the peer was told otherwise than the others whether peers are pending: connect anew"
 #define CCM_UNHEARD       (UINT64_C(1) << 20) /* numbers left out that others may have used */
@@ -293,11 +295,17 @@ struct ccm_pair_key {
 	uint64_t from, to; /* agent numbers */
 };
 
-/* `from` could not open its link to `to`. Both were members when it happened. */
+enum ccm_pair_state {
+	CCM_PAIR_FAILED,  /* `from` could not open its link to `to` */
+	CCM_PAIR_UNTRIED, /* `to` could not open its link to `from`; this one may do */
+	CCM_PAIR_SILENT,  /* nothing came through a link between them, and no new one has been
+			   * tried since; or ccm_pairs_doubt */
+};
+
+/* A link to be avoided. Both were members when it got known. */
 struct ccm_pair {
 	struct ccm_pair_key key;
-	bool silent; /* nothing came through a link between them, and no new one has been tried
-		      * since; or ccm_pairs_doubt */
+	enum ccm_pair_state state;
 	char text[WM_TEXT_MAX];
 	bool unhashed;
 	UT_hash_handle hh;

@@ -158,13 +158,18 @@ static void kick_doomed(struct ccm *m, struct ccm_seat *s)
 	s->doom = NULL;
 }
 
+static uint32_t search_ms(const struct ccm *m)
+{
+	return CCM_SEARCH_MS(m->cfg.bounds.ms[CC_BOUND_ROUND] + ccm_ways_ms(m));
+}
+
 /* Old members could not reach each other. Would another round that takes as long end too late? */
 static bool no_time_is_left(struct ccm *m)
 {
 	if (!m->reorder_ns)
 		m->reorder_ns = m->round.since_ns;
 	return ccm_age(m->now, m->reorder_ns) + ccm_age(m->now, m->round.since_ns) >
-	       (m->cfg.bounds.ms[CC_BOUND_ROUND] + ccm_ways_ms(m)) * CCM_NS_PER_MS;
+	       search_ms(m) * CCM_NS_PER_MS;
 }
 
 void ccm_round_judge(struct ccm *m)
@@ -185,7 +190,7 @@ void ccm_round_judge(struct ccm *m)
 	late = failed && no_time_is_left(m);
 	for (g = m->groups; g; g = g->hh.next)
 		g->failed = g->failed && late;
-	ccm_groups_judge(m);
+	ccm_groups_judge(m, late);
 }
 
 static bool is_worse(const struct ccm_seat *s, const struct ccm_seat *than)
@@ -198,10 +203,10 @@ static bool is_worse(const struct ccm_seat *s, const struct ccm_seat *than)
 	return x > y || (x == y && s->blame_to >= than->blame_to);
 }
 
-static void doom_worst(struct ccm *m, struct ccm_group *g, struct ccm_seat **doomed)
+/* The one with the most failed pairs in g, or NULL. */
+static struct ccm_seat *worst_of(struct ccm *m, struct ccm_group *g)
 {
 	struct ccm_seat *s, *t, *worst = NULL;
-	char reason[WM_TEXT_MAX];
 	struct ccm_pair *p;
 
 	DL_FOREACH2 (g->seats, s, next_g)
@@ -209,7 +214,7 @@ static void doom_worst(struct ccm *m, struct ccm_group *g, struct ccm_seat **doo
 	for (p = m->pairs; p; p = p->hh.next) {
 		s = ccm_seat_find(m, p->key.from, g->id);
 		t = ccm_seat_find(m, p->key.to, g->id);
-		if (!s || !t || p->silent) /* that one is in nobody's way */
+		if (!s || !t || p->state != CCM_PAIR_FAILED) /* that one is in nobody's way */
 			continue;
 		s->blame_from++;
 		t->blame_to++;
@@ -217,18 +222,32 @@ static void doom_worst(struct ccm *m, struct ccm_group *g, struct ccm_seat **doo
 	DL_FOREACH2 (g->seats, s, next_g)
 		if (is_worse(s, worst))
 			worst = s;
+	return worst;
+}
+
+static void doom_worst(struct ccm *m, struct ccm_group *g, bool late, struct ccm_seat **doomed)
+{
+	struct ccm_seat *worst = worst_of(m, g);
+	char reason[WM_TEXT_MAX], which[32];
+	const struct ccm_pair *p;
+
 	if (!worst)
 		return;
 	for (p = m->pairs; p; p = p->hh.next)
-		if (!p->silent &&
+		if (p->state == CCM_PAIR_FAILED &&
 			(p->key.from == worst->key.agent_no || p->key.to == worst->key.agent_no))
 			break;
-	ccm_print(reason, sizeof reason, "no ring of group %u is possible: %s", g->id,
+	if (late)
+		ccm_print(which, sizeof which, "was found in %.1f s",
+			(double)ccm_age(m->now, m->reorder_ns) / 1e9);
+	else
+		ccm_print(which, sizeof which, "is possible");
+	ccm_print(reason, sizeof reason, "no ring of group %u %s: %s", g->id, which,
 		p ? p->text : "");
 	doom(m, worst, false, reason, doomed);
 }
 
-void ccm_groups_judge(struct ccm *m)
+void ccm_groups_judge(struct ccm *m, bool late)
 {
 	struct ccm_seat *doomed = NULL;
 	struct ccm_group *g;
@@ -236,7 +255,7 @@ void ccm_groups_judge(struct ccm *m)
 	/* With the first kick what is known against that host counts for less in other groups. */
 	for (g = m->groups; g; g = g->hh.next) {
 		if (g->failed)
-			doom_worst(m, g, &doomed);
+			doom_worst(m, g, late, &doomed);
 		g->failed = false;
 	}
 	for (; doomed; doomed = doomed->next_doomed) {

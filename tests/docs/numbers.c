@@ -54,6 +54,7 @@ static void bounds(const struct agentd_config *agent, const struct ccm_config *m
 	bound("Nothing is delivered", ms[CC_BOUND_STUCK]);
 	bound("New link", ms[CC_BOUND_NEW_LINK]);
 	bound("Round of new links", ms[CC_BOUND_ROUND]);
+	bound("Search for a ring", CCM_SEARCH_MS(ms[CC_BOUND_ROUND]));
 	bound("New link after silence", CCM_TRY_MS(ms[CC_BOUND_NEW_LINK]));
 	bound("New stream of state", ms[CC_BOUND_ROUND]);
 	bound("Silent source of state", ms[CC_BOUND_STUCK]);

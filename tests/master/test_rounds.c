@@ -528,6 +528,51 @@ START_TEST(between_members_another_order_is_tried)
 }
 END_TEST
 
+START_TEST(a_failed_pair_is_avoided_in_both_directions)
+{
+	run_of(5);
+	fk_manual(&f);
+	fk_leave(&p[4], WM_LEAVE_CLEAN);
+	ck_assert_str_eq(ring(4), "abcd");
+	report_all(2);
+	fk_round_report(h[3], NULL, NULL);
+	fk_round_report(h[2], h[3], "refused");
+	ck_assert_str_eq(ring(4), "acbd"); /* and not abdc */
+}
+END_TEST
+
+/* A firewall may close the ports of one of them only. */
+START_TEST(the_other_direction_is_tried_where_no_ring_avoids_it)
+{
+	run_of(4);
+	fail_ab();
+	ck_assert_str_eq(ring(3), "acb");
+	fk_round_report(h[0], NULL, NULL);
+	fk_round_report(h[2], NULL, NULL);
+	fk_tick(&f, 1900); /* it has the time of any link */
+	fk_round_report(h[1], NULL, NULL);
+	ck_assert(!fk_status(&f).round_active);
+	ck_assert_uint_eq(fk_status(&f).kicks, 0);
+}
+END_TEST
+
+/* A peer of a leaves: the link that failed is worth another try, but less than one never tried. */
+START_TEST(the_other_direction_comes_before_one_that_failed)
+{
+	struct fk_peer more;
+
+	run_of(4);
+	more = fk_admit(h[0], 0, p, 4);
+	fail_ab();
+	ck_assert_str_eq(ring(3), "acb");
+	fk_leave(&more, WM_LEAVE_CLEAN);
+	ck_assert_str_eq(ring(3), "acb");
+	report_all(3);
+	ck_assert(!fk_status(&f).round_active);
+	ck_assert_uint_eq(fk_status(&f).kicks, 0);
+}
+END_TEST
+
 START_TEST(failed_pairs_are_remembered_until_membership_changes)
 {
 	struct fk_peer x;
@@ -677,27 +722,53 @@ static size_t exclude_c(uint32_t ms)
 START_TEST(orders_are_tried_as_long_as_it_is_quick)
 {
 	ck_assert_uint_eq(exclude_c(0), 5); /* then there is no other order */
+	assert_contains(
+		fk_take(h[2], WM_KICK)->u.kick.text, "no ring of group 0 is possible: host ");
 }
 END_TEST
 
-START_TEST(orders_are_not_tried_for_longer_than_5_s)
+START_TEST(orders_are_not_tried_for_longer_than_10_s)
 {
 	size_t i;
 
-	/* A third round would end after 6 s. */
-	ck_assert_uint_eq(exclude_c(2000), 2);
+	/* A fifth round would end after 11.5 s. */
+	ck_assert_uint_eq(exclude_c(2300), 4);
+	assert_contains(fk_take(h[2], WM_KICK)->u.kick.text,
+		"no ring of group 0 was found in 9.2 s: host ");
 	/* The time begins anew with the commit. */
 	for (i = 0; i < 6; i++)
 		if (i != 2)
 			fk_round_report(h[i], NULL, NULL);
 	fk_tick(&f, 3000);
 	fk_leave(&p[5], WM_LEAVE_CLEAN);
-	fk_tick(&f, 2000);
+	fk_tick(&f, 2300);
 	fk_round_report(h[1], NULL, NULL);
 	fk_round_report(h[3], NULL, NULL);
 	fk_round_report(h[4], NULL, NULL);
 	fk_round_report(h[0], h[1], "refused");
 	ck_assert_uint_eq(fk_status(&f).kicks, 1);
+}
+END_TEST
+
+/* a reaches neither b nor c, and the ring adbce exists. */
+START_TEST(two_failed_pairs_leave_time_for_a_third_order)
+{
+	size_t i, to;
+
+	run_of(6);
+	fk_manual(&f);
+	fk_leave(&p[5], WM_LEAVE_CLEAN);
+	for (to = 1; to <= 2; to++) {
+		ck_assert(cc_id_eq(&h[0]->round.rings[0].next.agent, &h[to]->id));
+		fk_tick(&f, 2300);
+		for (i = 1; i < 5; i++)
+			fk_round_report(h[i], NULL, NULL);
+		fk_round_report(h[0], h[to], "no connection in time");
+	}
+	ck_assert_str_eq(ring(5), "adbce");
+	report_all(5);
+	ck_assert(!fk_status(&f).round_active);
+	ck_assert_uint_eq(fk_status(&f).kicks, 0);
 }
 END_TEST
 
@@ -829,6 +900,9 @@ int main(void)
 	tcase_add_test(tc, of_two_newcomers_the_unreachable_one_goes);
 	tcase_add_test(tc, newcomers_go_on_when_the_only_member_is_lost);
 	tcase_add_test(tc, between_members_another_order_is_tried);
+	tcase_add_test(tc, a_failed_pair_is_avoided_in_both_directions);
+	tcase_add_test(tc, the_other_direction_is_tried_where_no_ring_avoids_it);
+	tcase_add_test(tc, the_other_direction_comes_before_one_that_failed);
 	tcase_add_test(tc, failed_pairs_are_remembered_until_membership_changes);
 	tcase_add_test(tc, a_host_that_has_moved_meanwhile_is_tried_again);
 	tcase_add_test(tc, the_link_that_closes_the_ring_counts);
@@ -836,7 +910,8 @@ int main(void)
 	tcase_add_test(tc, without_newcomers_a_loss_still_needs_a_round);
 	tcase_add_test(tc, without_a_ring_the_worst_is_kicked);
 	tcase_add_test(tc, orders_are_tried_as_long_as_it_is_quick);
-	tcase_add_test(tc, orders_are_not_tried_for_longer_than_5_s);
+	tcase_add_test(tc, orders_are_not_tried_for_longer_than_10_s);
+	tcase_add_test(tc, two_failed_pairs_leave_time_for_a_third_order);
 	tcase_add_test(tc, a_newcomer_out_of_reach_is_out_after_one_round);
 	tcase_add_test(tc, agents_that_do_not_report_are_kicked);
 	tcase_add_test(tc, reports_of_far_agents_may_take_longer);

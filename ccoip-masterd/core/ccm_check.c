@@ -12,7 +12,7 @@
 	} while (0)
 
 struct counts {
-	uint32_t peers, accepted, topo, pending, blocked_ops, crossed;
+	uint32_t peers, accepted, asleep, topo, pending, blocked_ops, crossed;
 };
 
 /* It may be gone: it is only looked for. */
@@ -76,6 +76,7 @@ static const char *check_seat(const struct ccm *m, const struct ccm_seat *s, str
 			"a registered peer comes before an accepted one");
 		c.peers++;
 		c.accepted += p->phase == CCM_PEER_ACCEPTED;
+		c.asleep += p->phase == CCM_PEER_REGISTERED && p->stopped_ns;
 		c.topo += p->topo_voted;
 		c.pending += p->pending_voted;
 		candidates += ccm_in_round(m, p->round);
@@ -86,6 +87,7 @@ static const char *check_seat(const struct ccm *m, const struct ccm_seat *s, str
 	REQUIRE(c.peers > 0, "a seat without peers");
 	REQUIRE(s->n_peers == c.peers, "a seat's count of peers is wrong");
 	REQUIRE(s->n_accepted == c.accepted, "a seat's count of accepted peers is wrong");
+	REQUIRE(s->n_asleep == c.asleep, "a seat's count of stopped newcomers is wrong");
 	if (m->round.active)
 		REQUIRE(candidates == 0 || candidates == s->n_candidates,
 			"a seat's count of candidates is wrong");
@@ -100,6 +102,7 @@ static const char *check_seat(const struct ccm *m, const struct ccm_seat *s, str
 		"a seat of an agent that does not hold its id");
 	ret->peers += c.peers;
 	ret->accepted += c.accepted;
+	ret->asleep += c.asleep;
 	ret->topo += c.topo;
 	ret->pending += c.pending;
 	return NULL;
@@ -213,6 +216,7 @@ static const char *check_group(const struct ccm *m, const struct ccm_group *g, s
 	REQUIRE(g->peer_slots.n - g->peer_slots.n_free == c.accepted, "peer slots were lost");
 	REQUIRE(g->seat_slots.n - g->seat_slots.n_free == seats, "seat slots were lost");
 	all->peers += c.peers;
+	all->asleep += c.asleep;
 	all->accepted += c.accepted;
 	all->topo += c.topo;
 	all->pending += c.pending;
@@ -304,7 +308,7 @@ static const char *check_run(const struct ccm *m)
 		"something goes on while recovering");
 	REQUIRE(!m->stale || (!m->peers && !m->recovering), "a stale master has peers");
 	REQUIRE(waits || !m->rewire || m->n_accepted == m->n_absent, "no round rewires the ring");
-	REQUIRE(waits || m->n_accepted > 0 || m->n_registered == 0,
+	REQUIRE(waits || m->n_accepted > 0 || ccm_newcomers_ready(m) == 0,
 		"the first peers are not admitted");
 	REQUIRE(waits || m->n_topo == 0 || m->n_topo < m->n_accepted,
 		"a complete topology vote has no consequence");
@@ -333,6 +337,7 @@ const char *ccm_check(const struct ccm *m)
 	REQUIRE(c.peers == HASH_COUNT(m->peers), "peers are not with their groups");
 	REQUIRE(c.accepted == m->n_accepted, "the count of accepted peers is wrong");
 	REQUIRE(c.peers - c.accepted == m->n_registered, "the count of registered peers is wrong");
+	REQUIRE(c.asleep == m->n_asleep, "the count of stopped newcomers is wrong");
 	REQUIRE(c.topo == m->n_topo, "the count of topology votes is wrong");
 	REQUIRE(c.pending == m->n_pending, "the count of pending votes is wrong");
 	REQUIRE(c.blocked_ops == m->n_blocked_ops && c.crossed == m->n_crossed,

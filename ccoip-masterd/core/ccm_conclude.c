@@ -117,7 +117,6 @@ static void promote(struct ccm *m, struct ccm_agent *a)
 				continue;
 			p->prepared = false;
 			ccm_peer_accept(m, p);
-			ccm_seat_reorder(s, p);
 		}
 	}
 	a->promoted = true;

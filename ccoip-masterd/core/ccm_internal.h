@@ -256,8 +256,6 @@ struct ccm_seat *ccm_seat_get(struct ccm *m, struct ccm_agent *a, uint32_t group
 void ccm_seat_vacate(struct ccm *m, struct ccm_seat *s);
 /* Puts p, which is unlinked, at its place on s. */
 void ccm_seat_add(struct ccm_seat *s, struct ccm_peer *p);
-/* The same when p is on s and its phase has changed. */
-void ccm_seat_reorder(struct ccm_seat *s, struct ccm_peer *p);
 /* Registered; NULL without memory. */
 struct ccm_peer *ccm_peer_new(struct ccm *m, struct ccm_agent *a, const struct wm_join *j);
 void ccm_ring_remove(struct ccm_group *g, struct ccm_seat *s);
@@ -346,9 +344,11 @@ static inline bool ccm_in_round(const struct ccm *m, uint64_t round)
 }
 
 /* ccm_newcomer.c */
-/* Can a round admit s's registered peers, as far as is known? */
+/* Can a round admit s's registered peers, those that run, as far as is known? */
 bool ccm_seat_ready(const struct ccm *m, const struct ccm_seat *s);
-uint32_t ccm_newcomers_ready(const struct ccm *m); /* registered peers that a round can admit */
+/* Registered peers that a round can admit: of s, and of all */
+uint32_t ccm_seat_newcomers(const struct ccm *m, const struct ccm_seat *s);
+uint32_t ccm_newcomers_ready(const struct ccm *m);
 void ccm_newcomers_settle(struct ccm *m);
 /* What is being found out of newcomers of whom none is ready. */
 void ccm_newcomers_name(const struct ccm *m, uint64_t now, char *text, size_t size);
@@ -454,6 +454,10 @@ void ccm_agent_addresses(struct ccm_agent *a, const struct wm_addresses *x);
 void ccm_peer_stopped(struct ccm *m, struct ccm_agent *a, const struct wm_stopped *v);
 /* p's process runs again, or is no concern of the group any more. */
 void ccm_peer_goes_on(struct ccm *m, struct ccm_peer *p);
+/* p, which is registered and stopped, counts as such from now on, or no more. */
+void ccm_asleep_count(struct ccm *m, struct ccm_peer *p, bool is);
+/* Names those. */
+void ccm_name_asleep(const struct ccm *m, uint64_t now, char *text, size_t size);
 /* p is accepted. */
 void ccm_stopped_tell(struct ccm *m, const struct ccm_peer *p);
 /* Names the peers of g whose processes are stopped. False: none. */

@@ -251,8 +251,11 @@ void ccm_seat_add(struct ccm_seat *s, struct ccm_peer *p)
 	s->agent->n_peers++;
 }
 
-void ccm_seat_reorder(struct ccm_seat *s, struct ccm_peer *p)
+/* p is accepted now, and others before it may not be. */
+static void reorder(struct ccm_seat *s, struct ccm_peer *p)
 {
+	if (p == s->peers || p->prev->phase == CCM_PEER_ACCEPTED)
+		return;
 	DL_DELETE(s->peers, p);
 	s->n_peers--;
 	s->agent->n_peers--;
@@ -525,7 +528,10 @@ void ccm_peer_accept(struct ccm *m, struct ccm_peer *p)
 	p->slot = ccm_slot_get(m, &g->peer_slots);
 	if (m->oom)
 		return;
+	if (p->stopped_ns)
+		ccm_asleep_count(m, p, false);
 	p->phase = CCM_PEER_ACCEPTED;
+	reorder(s, p);
 	m->stuck_news = true;
 	s->n_accepted++;
 	s->agent->n_accepted++;

@@ -375,9 +375,15 @@ void ccm_probes_keep(struct ccm *m)
 
 enum ring_state { RING_PROVEN = 0, RING_UNPROVEN, RING_IMPOSSIBLE };
 
+/* Who is stopped would be waited for by all in the next vote. */
+static uint32_t awake(const struct ccm_seat *s)
+{
+	return s->n_peers - s->n_accepted - s->n_asleep;
+}
+
 static bool is_new(const struct ccm_seat *s)
 {
-	return s->n_accepted == 0 && s->n_peers > 0;
+	return s->n_accepted == 0 && awake(s) > 0;
 }
 
 static bool is_shunned(const struct ccm *m, const struct ccm_seat *s)
@@ -584,16 +590,20 @@ bool ccm_seat_ready(const struct ccm *m, const struct ccm_seat *s)
 	return m->n_accepted == 0 || s->n_accepted > 0 || s->ready;
 }
 
+uint32_t ccm_seat_newcomers(const struct ccm *m, const struct ccm_seat *s)
+{
+	return ccm_seat_ready(m, s) ? awake(s) : 0;
+}
+
 uint32_t ccm_newcomers_ready(const struct ccm *m)
 {
 	const struct ccm_seat *s;
 	uint32_t n = 0;
 
-	if (m->n_registered == 0 || m->n_accepted == 0)
-		return m->n_registered;
+	if (m->n_registered == m->n_asleep || m->n_accepted == 0)
+		return m->n_registered - m->n_asleep;
 	for (s = m->seats; s; s = s->hh.next)
-		if (ccm_seat_ready(m, s))
-			n += s->n_peers - s->n_accepted;
+		n += ccm_seat_newcomers(m, s);
 	return n;
 }
 
@@ -602,7 +612,13 @@ void ccm_newcomers_name(const struct ccm *m, uint64_t now, char *text, size_t si
 	const struct ccm_probe *p = m->probes;
 	const struct ccm_seat *s;
 
-	ccm_print(text, size, "finding out whether %u newcomers can be reached", m->n_registered);
+	if (m->n_asleep > 0) {
+		ccm_print(text, size, "waiting for newcomers to run again: ");
+		ccm_name_asleep(m, now, text, size);
+	}
+	if (m->n_registered > m->n_asleep)
+		ccm_append(text, size, "%sfinding out whether %u newcomers can be reached",
+			m->n_asleep > 0 ? "; " : "", m->n_registered - m->n_asleep);
 	if (now < m->spoilt.until_ns)
 		ccm_append(text, size,
 			"; newcomers have spoilt connection rounds, the next one is let in in %.1f "

@@ -305,7 +305,6 @@ bool ccm_resume_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j
 	if (stateless)
 		ccm_at_least(&m->peers_prepared, j->prepared);
 	ccm_peer_accept(m, p);
-	ccm_seat_reorder(p->seat, p);
 	if (stateless)
 		ccm_peer_restarted(m, p);
 	return true;

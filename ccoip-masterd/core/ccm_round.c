@@ -10,8 +10,9 @@
 
 static bool is_candidate(const struct ccm *m, const struct ccm_peer *p, bool accept)
 {
-	return ((accept && ccm_seat_ready(m, p->seat)) || p->phase == CCM_PEER_ACCEPTED) &&
-	       !p->seat->agent->absent;
+	bool comes = accept && ccm_seat_ready(m, p->seat) && !p->stopped_ns;
+
+	return (comes || p->phase == CCM_PEER_ACCEPTED) && !p->seat->agent->absent;
 }
 
 /* Puts g's candidate seats into g->next_ring. False: they fit no ring. */
@@ -30,7 +31,7 @@ static bool plan_ring(struct ccm *m, struct ccm_group *g, bool accept)
 		return true;
 	}
 	DL_FOREACH2 (g->seats, s, next_g) {
-		s->n_candidates = accept && ccm_seat_ready(m, s) ? s->n_peers : s->n_accepted;
+		s->n_candidates = s->n_accepted + (accept ? ccm_seat_newcomers(m, s) : 0);
 		if (s->agent->absent)
 			s->n_candidates = 0;
 		if (s->n_candidates > 0)

@@ -159,6 +159,7 @@ struct ccm_seat {
 	struct ccm_group *group;
 	struct ccm_peer *peers;
 	uint32_t n_peers, n_accepted;
+	uint32_t n_asleep;                /* registered peers whose processes are stopped */
 	uint32_t n_candidates;            /* of the round in progress */
 	uint32_t slot;                    /* its part in the operations of the group */
 	struct ccm_seat *next_a, *prev_a; /* in agent->seats */
@@ -505,7 +506,8 @@ struct ccm {
 	uint32_t n_ended;
 	uint64_t last_agent, last_round, last_seq, last_loss, epoch, world_version;
 	uint32_t n_registered, n_accepted, n_topo, n_pending;
-	uint32_t n_absent;                                    /* of n_accepted: on absent agents */
+	uint32_t n_asleep; /* of n_registered: their processes are stopped */
+	uint32_t n_absent; /* of n_accepted: on absent agents */
 	uint64_t topo_since, pending_since, registered_since; /* when the count left 0 */
 	struct ccm_round round;
 	bool rewire;         /* links or rings are to be checked by a round */

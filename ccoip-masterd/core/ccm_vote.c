@@ -99,7 +99,7 @@ void ccm_vote_topology(struct ccm *m, struct ccm_agent *a, const struct wm_peer 
 bool ccm_topology_agreed(const struct ccm *m)
 {
 	if (m->n_accepted == 0)
-		return m->n_registered > 0;
+		return ccm_newcomers_ready(m) > 0;
 	return m->n_topo == m->n_accepted;
 }
 

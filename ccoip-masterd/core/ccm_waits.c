@@ -429,8 +429,33 @@ static void tell_all_stopped(struct ccm *m)
 			tell_stopped(m, g);
 }
 
+void ccm_name_asleep(const struct ccm *m, uint64_t now, char *text, size_t size)
+{
+	struct list x = {.text = text, .size = size, .now = now, .exact = true};
+	const struct ccm_peer *p;
+
+	for (p = m->peers; p && !is_full(&x); p = p->hh.next)
+		if (p->phase == CCM_PEER_REGISTERED && p->stopped_ns)
+			add_stopped(&x, p);
+	add_rest(&x, m->n_asleep);
+}
+
+void ccm_asleep_count(struct ccm *m, struct ccm_peer *p, bool is)
+{
+	if (is) {
+		p->seat->n_asleep++;
+		m->n_asleep++;
+	} else {
+		p->seat->n_asleep--;
+		m->n_asleep--;
+	}
+	m->newcomers = true;
+}
+
 static void set_stopped(struct ccm *m, struct ccm_peer *p, uint64_t since)
 {
+	if (p->phase == CCM_PEER_REGISTERED)
+		ccm_asleep_count(m, p, since != 0);
 	p->stopped_ns = since;
 	p->seat->group->stopped_news = m->stopped_news = true;
 	m->stuck_news = true;

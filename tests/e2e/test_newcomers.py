@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Newcomers that cannot be reached, and come again and again: members are not made to wait for them.
-Once they can be reached they come in."""
+"""Newcomers that cannot be reached, and come again and again, or whose processes are stopped: members
+are not made to wait for them. Once they can be reached, or run, they come in."""
 
 import pathlib
 import re
 import select
+import signal
 import time
 
 import lib
@@ -233,7 +234,29 @@ def narrow(hosts):
           "members see no error", answers)
 
 
+def stopped():
+    with lib.Lab(2) as lab:
+        lab.start()
+        member, fresh = lab.start_peer(0, 0), lab.start_peer(1, 1)
+        lib.form_run([member])
+
+        def pending():
+            return member.call("pending")["pending"]
+
+        fresh.expect("create")
+        fresh.send("connect")
+        lib.until(pending, "the newcomer is not pending")
+        fresh.process.send_signal(signal.SIGSTOP)
+        lib.until(lambda: not pending(), "a newcomer that is stopped is pending still")
+        check(member.expect("update")["world"] == 1, "a newcomer that is stopped is not let in")
+        lib.wake(fresh)
+        check(member.expect("until world=2")["code"] == SUCCESS == fresh.read()["code"],
+              "it comes in when it runs")
+        lab.check_alive()
+
+
 def test():
+    stopped()
     firewalled("blackhole", "a firewall that drops", 1)
     firewalled("prohibit", "a firewall that rejects", 2)
     with_hosts(members_are_left_alone)

@@ -478,6 +478,101 @@ START_TEST(newcomers_that_spoil_rounds_are_let_in_ever_more_seldom)
 }
 END_TEST
 
+static void stopped(const struct fk_peer *x, bool is)
+{
+	struct wm_msg m = {.type = WM_STOPPED, .u.stopped = {x->id, is}};
+
+	fk_send(x->host, &m);
+}
+
+START_TEST(a_stopped_newcomer_is_not_let_in_before_it_runs)
+{
+	struct fk_host *x;
+	struct fk_peer q;
+
+	run_of(2);
+	x = newcomer("c", "10.0.0.9");
+	x->auto_probed = h[0]->auto_probed = h[1]->auto_probed = true;
+	q = fk_join(x, 0);
+	ck_assert(pending(2));
+	stopped(&q, true);
+	ck_assert(!pending(2));
+	assert_contains(fk_status(&f).waiting, "train@c pid 106 (is stopped, for 0.0 s)");
+	vote_all(2);
+	ck_assert_int_eq(fk_info(&q).phase, CCM_PEER_REGISTERED);
+	ck_assert_uint_eq(fk_take(h[0], WM_COMMIT)->u.commit.world.global, 2);
+	stopped(&q, false);
+	ck_assert(pending(2));
+	vote_all(2);
+	ck_assert_int_eq(fk_info(&q).phase, CCM_PEER_ACCEPTED);
+}
+END_TEST
+
+/* No round has a link that nobody has tried: from b to d none was needed while c was between. */
+START_TEST(others_are_let_in_without_it_over_links_that_are_proven)
+{
+	struct fk_host *x, *y;
+	struct fk_peer q, r;
+
+	run_of(2);
+	x = newcomer("c", "10.0.0.8");
+	q = fk_join(x, 0);
+	y = newcomer("d", "10.0.0.9");
+	r = fk_join(y, 0);
+	h[0]->auto_probed = x->auto_probed = y->auto_probed = true;
+	fk_probed(h[1], x, NULL);
+	fk_tick(&f, 100);
+	ck_assert(pending(2));
+	stopped(&q, true);
+	ck_assert(!pending(2));
+	fk_probed(h[1], y, NULL);
+	ck_assert(pending(2));
+	vote_all(2);
+	ck_assert_int_eq(fk_info(&q).phase, CCM_PEER_REGISTERED);
+	ck_assert_int_eq(fk_info(&r).phase, CCM_PEER_ACCEPTED);
+}
+END_TEST
+
+/* Its host is in the ring as it is. */
+START_TEST(a_stopped_newcomer_on_the_host_of_a_member_is_not_let_in_either)
+{
+	struct fk_peer q, r;
+
+	run_of(2);
+	q = fk_join(h[1], 0);
+	stopped(&q, true);
+	ck_assert(!pending(2));
+	r = fk_join(h[1], 0);
+	ck_assert(pending(2));
+	vote_all(2);
+	ck_assert_int_eq(fk_info(&q).phase, CCM_PEER_REGISTERED);
+	ck_assert_int_eq(fk_info(&r).phase, CCM_PEER_ACCEPTED);
+	ck_assert_uint_eq(fk_take(h[0], WM_COMMIT)->u.commit.world.global, 3);
+	fk_leave(&q, WM_LEAVE_STOPPED);
+	ck_assert(!fk_present(&q));
+}
+END_TEST
+
+/* The last member leaves: only who is stopped is left, and nobody waits for it. */
+START_TEST(a_run_of_stopped_newcomers_waits_for_them)
+{
+	struct fk_peer q;
+
+	run_of(1);
+	h[0]->auto_probed = true;
+	q = fk_join(fk_host(&f, "b", "10.0.0.2"), 0);
+	stopped(&q, true);
+	fk_leave(&p[0], WM_LEAVE_CLEAN);
+	ck_assert_int_eq(fk_info(&q).phase, CCM_PEER_REGISTERED);
+	ck_assert(!fk_status(&f).round_active);
+	assert_contains(fk_status(&f).waiting, "train@b pid 104 (is stopped, for 0.0 s)");
+	fk_tick(&f, 3000);
+	ck_assert_int_eq(fk_info(&q).phase, CCM_PEER_REGISTERED);
+	stopped(&q, false);
+	ck_assert_int_eq(fk_info(&q).phase, CCM_PEER_ACCEPTED);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("newcomers");
@@ -496,6 +591,10 @@ int main(void)
 	tcase_add_test(tc, a_link_that_fails_is_probed_again);
 	tcase_add_loop_test(
 		tc, newcomers_that_spoil_rounds_are_let_in_ever_more_seldom, 0, 2 * N_SPOILERS);
+	tcase_add_test(tc, a_stopped_newcomer_is_not_let_in_before_it_runs);
+	tcase_add_test(tc, others_are_let_in_without_it_over_links_that_are_proven);
+	tcase_add_test(tc, a_stopped_newcomer_on_the_host_of_a_member_is_not_let_in_either);
+	tcase_add_test(tc, a_run_of_stopped_newcomers_waits_for_them);
 	suite_add_tcase(s, tc);
 	return tl_run(s);
 }

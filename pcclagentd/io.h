@@ -213,6 +213,7 @@ struct xfer {
 	bool over;                /* done or being cancelled: nothing is expected to move */
 	uint64_t moved, moved_ns; /* progress.c: as seen last, when it changed last */
 	uint64_t told_ns;         /* progress.c: when its standstill was logged; 0: it was not */
+	uint64_t said_ns;         /* progress.c: when the master was told of it last */
 	uint64_t bytes;           /* of the operand */
 	uint32_t tx_link;
 	bool ahead;          /* it may be retracted, and others may mean another one */

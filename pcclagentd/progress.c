@@ -15,11 +15,18 @@
 #define PROBE_NS  MS(500)   /* of standing still: links are looked at, too */
 #define STALL_NS  MS(1000)  /* is worth a line in the log */
 #define REPEAT_NS MS(10000) /* and another one */
+#define SAY_NS    MS(1000)  /* between words to the master on a standstill */
 #define SILENT_NS MS(2000)  /* idle streams ask the other host's system once a second */
 
+static bool has_begun(const struct xfer *x)
+{
+	return (x->started || x->small) && !x->finished && !x->over;
+}
+
+/* What began ahead may wait for peers that have not called yet. */
 static bool is_moving(const struct xfer *x)
 {
-	return (x->started || x->small) && !x->finished && !x->over && !x->ahead;
+	return has_begun(x) && !x->ahead;
 }
 
 static bool get_progress(const struct xfer *x, struct eng_progress *ret)
@@ -225,6 +232,25 @@ void progress_moved(struct xfer *x, uint64_t now)
 	x->told_ns = 0;
 }
 
+/* Nobody here is waited for: the neighbours may say more. */
+static bool is_for_master(const struct xfer *x, const struct eng_progress *p, uint64_t now)
+{
+	return x->hosts > 1 && p->copying == ENG_NO_MEMBER && now - x->said_ns >= SAY_NS &&
+	       stalled_ns(x, now) >= MS(x->run->bounds.ms[CC_BOUND_STREAM]);
+}
+
+static void tell_master(const struct xfer *x, const struct eng_progress *p, uint64_t now)
+{
+	struct agt_event ev = {.type = AGT_EV_XFER_STALLED,
+		.run = x->run->id,
+		.seq = x->seq,
+		.tx_bytes = p->tx_bytes,
+		.rx_bytes = p->rx_bytes,
+		.still_ms = (uint32_t)(stalled_ns(x, now) / MS(1))};
+
+	agentd_feed(x->run->d, &ev);
+}
+
 static void look_at(struct xfer *x, uint64_t now)
 {
 	struct eng_progress p;
@@ -236,6 +262,12 @@ static void look_at(struct xfer *x, uint64_t now)
 		progress_moved(x, now);
 		return;
 	}
+	if (is_for_master(x, &p, now)) {
+		x->said_ns = now;
+		tell_master(x, &p, now);
+	}
+	if (x->ahead)
+		return;
 	if (stalled_ns(x, now) >= PROBE_NS)
 		probe_neighbours(x, now);
 	if (stalled_ns(x, now) < STALL_NS || (x->told_ns && now - x->told_ns < REPEAT_NS))
@@ -377,7 +409,7 @@ void progress_tick(struct agentd *d, uint64_t now)
 	d->progress_ns = now;
 	HASH_ITER (hh, d->runs, r, next_run) {
 		HASH_ITER (hh, r->xfers, x, next) {
-			if (!is_moving(x))
+			if (!has_begun(x))
 				continue;
 			if (stood_still) /* this agent: that is not the others' fault */
 				x->moved_ns = now;

@@ -20,6 +20,7 @@ size_t wire_master_size(enum wm_type t)
 		[WM_OP_QUERY] = sizeof(struct wm_op_query),
 		[WM_STOPPED] = sizeof(struct wm_stopped),
 		[WM_BLOCKS] = sizeof(struct wm_blocks),
+		[WM_STALLED] = sizeof(struct wm_stalled),
 		[WM_LINK_LOST] = sizeof(struct wm_link_lost),
 		[WM_KNOCK] = sizeof(struct wm_knock),
 		[WM_ADDRESSES] = sizeof(struct wm_addresses),
@@ -118,6 +119,8 @@ const char *wire_master_type_name(enum wm_type t)
 		return "stopped";
 	case WM_BLOCKS:
 		return "blocks";
+	case WM_STALLED:
+		return "stalled";
 	case WM_LINK_LOST:
 		return "link_lost";
 	case WM_PROBED:

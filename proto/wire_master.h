@@ -19,7 +19,7 @@
 
 #define WM_VERSION_MIN  2u
 #define WM_VERSION_MAX  2u
-#define WM_FEATURES     WM_ANY
+#define WM_FEATURES     (WM_ANY | WM_STALLS)
 #define WM_NAME_MAX     64   /* host or program name, with NUL */
 #define WM_TEXT_MAX     384  /* reasons, with NUL */
 #define WM_ADDRS_MAX    64   /* addresses of one agent */
@@ -37,6 +37,8 @@
 /* Feature of a hello and its answer: it knows `any` of WM_BLOCKS. A master that does not would take
  * the peer for one that waits for a single operation, and end calls that can meet. */
 #define WM_ANY 1u
+/* It knows WM_STALLED. */
+#define WM_STALLS 2u
 
 enum wm_type {
 	/* agent to master */
@@ -53,6 +55,7 @@ enum wm_type {
 	WM_OP_QUERY = 11,
 	WM_STOPPED = 12,
 	WM_BLOCKS = 13,
+	WM_STALLED = 14,
 	WM_LINK_LOST = 15,
 	WM_KNOCK = 17,
 	WM_ADDRESSES = 19,
@@ -388,6 +391,15 @@ struct wm_heartbeat {
 	bool awaited; /* of the master: somebody in the run waits for the votes of others */
 };
 
+/* An all-reduce has stood still here for so long, and no process of this host is what it waits for.
+ */
+struct wm_stalled {
+	uint64_t seq;      /* >= 1 */
+	uint64_t sent;     /* bytes of it that were given to the link to the next host */
+	uint64_t received; /* bytes of it that came from the host before */
+	uint32_t ms;
+};
+
 /* A peer waits for an all-reduce of its group that it has voted for without saying so. */
 struct wm_blocks {
 	struct cc_id peer;
@@ -567,6 +579,7 @@ struct wm_msg {
 		struct wm_addresses addresses;
 		struct wm_waits waits;
 		struct wm_blocks blocks;
+		struct wm_stalled stalled;
 		struct wm_unmet unmet;
 		struct wm_knock knock;
 		struct wm_knock_ack knock_ack;

@@ -663,6 +663,13 @@ static int get_blocks(const Ccoip__Blocks *p, struct wm_blocks *m, const char **
 	return wire_get_id(&m->peer, p->peer, why, "blocks.peer: " WIRE_ID_LIMIT);
 }
 
+static int get_stalled(const Ccoip__Stalled *p, struct wm_stalled *m, const char **why)
+{
+	*m = (struct wm_stalled){
+		.seq = p->seq, .sent = p->sent, .received = p->received, .ms = p->ms};
+	return m->seq < 1 ? wire_bad(why, "stalled.seq: must be at least 1") : 0;
+}
+
 static int get_unmet(const Ccoip__Unmet *p, struct wm_unmet *m, const char **why)
 {
 	bool is_op;
@@ -778,6 +785,8 @@ static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **w
 		return get_waits(p->waits, &m->u.waits, why);
 	case WM_BLOCKS:
 		return get_blocks(p->blocks, &m->u.blocks, why);
+	case WM_STALLED:
+		return get_stalled(p->stalled, &m->u.stalled, why);
 	case WM_UNMET:
 		return get_unmet(p->unmet, &m->u.unmet, why);
 	case WM_KNOCK:

@@ -46,6 +46,7 @@ struct encoder {
 		Ccoip__Addresses addresses;
 		Ccoip__Waits waits;
 		Ccoip__Blocks blocks;
+		Ccoip__Stalled stalled;
 		Ccoip__Unmet unmet;
 		Ccoip__Knock knock;
 		Ccoip__KnockAck knock_ack;
@@ -541,6 +542,17 @@ static void put_blocks(struct encoder *e, const struct wm_blocks *m)
 	p->any = m->any;
 }
 
+static void put_stalled(struct encoder *e, const struct wm_stalled *m)
+{
+	Ccoip__Stalled *p = &e->u.stalled;
+
+	ccoip__stalled__init(p);
+	p->seq = m->seq;
+	p->sent = m->sent;
+	p->received = m->received;
+	p->ms = m->ms;
+}
+
 static void put_unmet(struct encoder *e, const struct wm_unmet *m)
 {
 	Ccoip__Unmet *p = &e->u.unmet;
@@ -624,6 +636,9 @@ static int put_agent_message(struct encoder *e, const struct wm_msg *m)
 		return 0;
 	case WM_BLOCKS:
 		put_blocks(e, &m->u.blocks);
+		return 0;
+	case WM_STALLED:
+		put_stalled(e, &m->u.stalled);
 		return 0;
 	case WM_KNOCK:
 		ccoip__knock__init(&e->u.knock);

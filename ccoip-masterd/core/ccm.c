@@ -166,6 +166,9 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 	case WM_OP_REPORT:
 		ccm_op_report(m, a, &msg->u.op_report);
 		break;
+	case WM_STALLED:
+		ccm_stalled(m, a, &msg->u.stalled);
+		break;
 	case WM_LINK_LOST:
 		ccm_link_lost(m, a, &msg->u.link_lost);
 		break;

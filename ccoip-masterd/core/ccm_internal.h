@@ -29,6 +29,7 @@
  *   ccm_revision.c  which revision each group expects
  *   ccm_over.c      runs that end by somebody's word
  *   ccm_waits.c     who is awaited by what has not started, and who is told of it
+ *   ccm_stall.c     links that take data and do not deliver it
  *   ccm_stuck.c     calls that can never meet, and what they are answered
  *   ccm_view.c      looking inside
  *   ccm_record.c    what became of elections of shared state, for people
@@ -469,6 +470,9 @@ void ccm_op_awaited(const struct ccm *m, const struct ccm_op *o, uint64_t now, b
 /* Appends the names of those whose topology (else pending) votes are missing. */
 void ccm_name_voters(
 	const struct ccm *m, bool topology, uint64_t now, bool exact, char *text, size_t size);
+
+/* ccm_stall.c */
+void ccm_stalled(struct ccm *m, struct ccm_agent *a, const struct wm_stalled *x);
 
 /* ccm_stuck.c */
 /* p, which has voted for o, does nothing else until o ends. kind: enum wm_block_kind. */

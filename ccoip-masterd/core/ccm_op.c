@@ -675,6 +675,7 @@ void ccm_op_failed(
 void ccm_op_reported(struct ccm *m, struct ccm_op *o, struct ccm_part *part)
 {
 	part->reported = true;
+	part->reported_ns = m->now;
 	o->changed_ns = m->now;
 	o->n_reported++;
 	if (o->seq)

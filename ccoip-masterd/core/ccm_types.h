@@ -252,7 +252,9 @@ struct ccm_part {              /* one seat's share of an operation */
 	struct ccm_seat *seat; /* NULL: has not voted */
 	uint32_t n_votes;
 	bool reported;
-	bool told; /* of a synchronization: OP_START has gone out */
+	uint64_t reported_ns;
+	uint64_t sent; /* bytes that it had sent long before it said so: ccm_stall.c */
+	bool told;     /* of a synchronization: OP_START has gone out */
 };
 
 struct ccm_op {

@@ -29,6 +29,7 @@ libccm_la_SOURCES = \
 	ccoip-masterd/core/ccm_ring.c \
 	ccoip-masterd/core/ccm_round.c \
 	ccoip-masterd/core/ccm_state.c \
+	ccoip-masterd/core/ccm_stall.c \
 	ccoip-masterd/core/ccm_stuck.c \
 	ccoip-masterd/core/ccm_sync.c ccoip-masterd/core/ccm_sync.h \
 	ccoip-masterd/core/ccm_verdict.c \

@@ -150,6 +150,9 @@ static void dispatch(struct agt *a, const struct agt_event *ev)
 	case AGT_EV_XFER_CANCELLED:
 		agt_op_xfer_cancelled(a, ev);
 		break;
+	case AGT_EV_XFER_STALLED:
+		agt_op_xfer_stalled(a, ev);
+		break;
 	case AGT_EV_SYNC_DONE:
 		agt_sync_done(a, ev);
 		break;

@@ -142,6 +142,8 @@ enum agt_event_type {
 	AGT_EV_XFER_DONE,   /* run, seq, code == 0: all here is final and sent; else failed, text;
 			     * for all with this code, or, with pcclRankConnectionLost, as a loss */
 	AGT_EV_XFER_CANCELLED, /* run, seq: no thread uses it any more */
+	AGT_EV_XFER_STALLED,   /* run, seq, tx_bytes, rx_bytes, still_ms: it stands still, and waits
+				* for   no process of this host; to be said again while that is so */
 	AGT_EV_SYNC_DONE, /* run, seq, results: code == 0: every receiver here that has not failed
 			   * has everything; it may come again, when another member has failed
 			   * since. Else the job failed, text: pcclRankConnectionLost: nobody is
@@ -189,7 +191,8 @@ struct agt_event {
 	const struct wm_msg *msg;
 	const struct wm_addresses *addresses;
 	uint64_t seq;
-	uint64_t tx_bytes, rx_bytes; /* XFER_DONE */
+	uint64_t tx_bytes, rx_bytes; /* XFER_DONE, XFER_STALLED */
+	uint32_t still_ms;           /* XFER_STALLED */
 	uint32_t n_results;
 	const struct agt_sync_result
 		*results; /* SYNC_DONE, SYNC_CANCELLED: of all members of the job, in any order;

@@ -644,6 +644,19 @@ void agt_op_xfer_cancelled(struct agt *a, const struct agt_event *ev)
 		agt_op_end(a, o, &o->verdict);
 }
 
+/* The master compares it with what the neighbours say. */
+void agt_op_xfer_stalled(struct agt *a, const struct agt_event *ev)
+{
+	struct agt_run *r = agt_run_find(a, ev->run);
+	struct agt_op *o = r ? agt_op_by_seq(r, ev->seq) : NULL;
+
+	if (!o || o->key.is_sync || r->state != AGT_RUN_UP || !(r->features & WM_STALLS) ||
+		(o->state != AGT_OP_RUNNING && !(o->ahead && o->state == AGT_OP_VOTING)))
+		return;
+	agt_send(a, r, WM_STALLED)->u.stalled = (struct wm_stalled){
+		.seq = ev->seq, .sent = ev->tx_bytes, .received = ev->rx_bytes, .ms = ev->still_ms};
+}
+
 void agt_op_link_down(struct agt *a, struct agt_run *r, const struct agt_event *ev)
 {
 	char why[WM_TEXT_MAX], peer[CC_ID_SHORT_SIZE];

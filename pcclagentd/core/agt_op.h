@@ -142,6 +142,7 @@ void agt_op_abort(struct agt *a, struct agt_run *r, const struct wm_op_abort *m)
 void agt_op_done(struct agt *a, struct agt_run *r, const struct wm_op_done *m);
 void agt_op_xfer_done(struct agt *a, const struct agt_event *ev);
 void agt_op_xfer_cancelled(struct agt *a, const struct agt_event *ev);
+void agt_op_xfer_stalled(struct agt *a, const struct agt_event *ev);
 /* The link to (or from) an agent broke. */
 void agt_op_link_down(struct agt *a, struct agt_run *r, const struct agt_event *ev);
 /* Tells the next master all that it must know of o. */

@@ -17,6 +17,36 @@ static void teardown(void)
 	fx_free(f);
 }
 
+static void stalled(uint64_t seq)
+{
+	struct agt_event ev = {.type = AGT_EV_XFER_STALLED,
+		.run = 1,
+		.seq = seq,
+		.tx_bytes = 100,
+		.rx_bytes = 60,
+		.still_ms = 10000};
+
+	fx_step(f, &ev);
+}
+
+START_TEST(the_master_hears_of_a_standstill)
+{
+	const struct wm_stalled *x;
+
+	fx_group(f, 1, 2, comms);
+	fx_submit(f, comms[0], 0, 5, 8);
+	stalled(31);
+	ck_assert_uint_eq(fx_sent(f, WM_STALLED), 0);
+	fx_op_start(f, 1, 7, 5, 31);
+	stalled(31);
+	x = &fx_msg(f, WM_STALLED, 0)->u.stalled;
+	ck_assert(x->seq == 31 && x->sent == 100 && x->received == 60 && x->ms == 10000);
+	fx_xfer(f, AGT_EV_XFER_DONE, 1, 31, 0);
+	stalled(31);
+	ck_assert_uint_eq(fx_sent(f, WM_STALLED), 0);
+}
+END_TEST
+
 START_TEST(local_votes_are_merged)
 {
 	const struct wm_op_vote *v;
@@ -640,6 +670,7 @@ Suite *op_suite(void)
 	TCase *t = tcase_create("op");
 
 	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, the_master_hears_of_a_standstill);
 	tcase_add_test(t, local_votes_are_merged);
 	tcase_add_test(t, other_parameters_vote_by_themselves);
 	tcase_add_test(t, success_for_all_members_at_once);

@@ -51,6 +51,7 @@ static void bounds(const struct agentd_config *agent, const struct ccm_config *m
 	bound("Silent agent or master", master->timeout_ms);
 	bound("Link to a silent host", ms[CC_BOUND_LINK]);
 	bound("One silent stream", ms[CC_BOUND_STREAM]);
+	bound("Sent and not arrived", ms[CC_BOUND_STREAM]);
 	bound("Nothing is delivered", ms[CC_BOUND_STUCK]);
 	bound("New link", ms[CC_BOUND_NEW_LINK]);
 	bound("Round of new links", ms[CC_BOUND_ROUND]);

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Which addresses of a host others use: those of a second network, of the loopback interface, those
-that come later, the hundredth, those that go; and ports that a router forwards."""
+that come later, the hundredth, those that go; and ports that a router forwards, also one that stands still."""
 
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ from lib import check, ids_of, judge, netns, together
 
 REDUCE = "reduce type=f32 op=sum count=100003 tag=1 retry=20"
 P2P, STATE = 48150, 48149
+STREAM_MS = 3000
 
 
 def on(hosts, host, *args):
@@ -73,8 +75,8 @@ def far_ends(hosts, host, port):
     return set(re.findall(rf"(\S+):{port}\b", lines))
 
 
-def reduces(what, peers):
-    wrong = judge(together(peers, f"{REDUCE} ids={ids_of(peers)}"))
+def reduces(what, peers, line=REDUCE):
+    wrong = judge(together(peers, f"{line} ids={ids_of(peers)}"))
     check(not wrong, f"{what}: the hosts reduce", wrong)
 
 
@@ -202,6 +204,39 @@ def forwarded_ports(hosts):
             router.wait()
 
 
+def forwarder_stands_still(hosts):
+    """Its kernel acknowledges what it does not pass on, and answers for both hosts."""
+    with lib.Lab(hosts=hosts) as lab:
+        router = forward(lab, hosts, 1, (f"50150:{P2P}", f"50149:{STATE}"))
+        lab.start_master(options=["--stream-timeout-ms", STREAM_MS])
+        lab.start_agent(0)
+        lab.start_agent(1, options=["--advertise-port-p2p", "50150",
+                                    "--advertise-port-shared-state", "50149"])
+        peers = lab.start_peers([0, 1])
+        for size, count in (("small", 1000), ("large", 3000000)):
+            line = f"reduce type=f32 op=sum count={count} tag={count} retry=5"
+            for _ in range(3):  # so that operations begin ahead
+                reduces(f"over a forwarder, {size}", peers, line)
+            router.send_signal(signal.SIGSTOP)
+            began = time.monotonic()
+            for peer in peers:
+                peer.send(f"{line} ids={ids_of(peers)}")
+            lab.master.await_log(f"tag {count} seq")
+            took = time.monotonic() - began
+            router.send_signal(signal.SIGCONT)
+            answers = [peer.read() for peer in peers]
+            check(not judge(answers) and {a["world"] for a in answers} == {2},
+                  f"it stands still, {size}: the operation goes on over another link, with all",
+                  answers)
+            check(STREAM_MS / 1000 < took < 4 * STREAM_MS / 1000,
+                  "stream_timeout_ms decides when", took)
+        check(any("has not arrived for" in words for words in lab.master.log_lines()),
+              "the master says what it was")
+        lab.check_alive()
+        router.kill()
+        router.wait()
+
+
 def address_changes(hosts):
     with lib.Lab(hosts=hosts) as lab:
         lab.start()
@@ -238,7 +273,7 @@ def address_goes(hosts):
 
 def test():
     for case in (later_and_chosen, subnet, on_loopback_interface, among_many, forwarded_ports,
-                 address_changes, address_goes):
+                 forwarder_stands_still, address_changes, address_goes):
         hosts = lib.make_namespaces(2)
         if not hosts:
             raise lib.Skipped("needs network namespaces")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 
-master_tests = tests/master/test_ahead tests/master/test_members tests/master/test_newcomers tests/master/test_stuck tests/master/test_ops tests/master/test_rounds \
+master_tests = tests/master/test_ahead tests/master/test_members tests/master/test_newcomers tests/master/test_stall tests/master/test_stuck tests/master/test_ops tests/master/test_rounds \
 	tests/master/test_endpoints tests/master/test_absent tests/master/test_return \
 	tests/master/test_waits \
 	tests/master/test_resume tests/master/test_resume_ops tests/master/test_resume_rounds \
@@ -26,6 +26,10 @@ master_ldadd = tests/master/libfake.la $(master_core) $(CHECK_LIBS)
 tests_master_test_ahead_SOURCES = tests/master/test_ahead.c
 tests_master_test_ahead_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_master_test_ahead_LDADD = $(master_ldadd)
+
+tests_master_test_stall_SOURCES = tests/master/test_stall.c
+tests_master_test_stall_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_master_test_stall_LDADD = $(master_ldadd)
 
 tests_master_test_stuck_SOURCES = tests/master/test_stuck.c
 tests_master_test_stuck_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)

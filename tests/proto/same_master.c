@@ -257,6 +257,11 @@ static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 		return cc_id_eq(&a->u.blocks.peer, &b->u.blocks.peer) &&
 		       a->u.blocks.tag == b->u.blocks.tag && a->u.blocks.kind == b->u.blocks.kind &&
 		       a->u.blocks.any == b->u.blocks.any;
+	case WM_STALLED:
+		return a->u.stalled.seq == b->u.stalled.seq &&
+		       a->u.stalled.sent == b->u.stalled.sent &&
+		       a->u.stalled.received == b->u.stalled.received &&
+		       a->u.stalled.ms == b->u.stalled.ms;
 	case WM_KNOCK:
 		return a->u.knock.version_min == b->u.knock.version_min &&
 		       a->u.knock.version_max == b->u.knock.version_max &&

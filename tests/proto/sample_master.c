@@ -18,6 +18,7 @@ const enum wm_type sample_master_types[] = {
 	WM_OP_QUERY,
 	WM_STOPPED,
 	WM_BLOCKS,
+	WM_STALLED,
 	WM_LINK_LOST,
 	WM_KNOCK,
 	WM_ADDRESSES,
@@ -444,6 +445,12 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 		m->u.blocks.tag = tl_magnitude(r, 64);
 		m->u.blocks.kind = flip(r) ? WM_BLOCK_HELPER : WM_BLOCK_MAIN;
 		m->u.blocks.any = few(r, UINT32_MAX);
+		break;
+	case WM_STALLED:
+		m->u.stalled = (struct wm_stalled){.seq = 1 + tl_magnitude(r, 63),
+			.sent = tl_magnitude(r, 64),
+			.received = tl_magnitude(r, 64),
+			.ms = few(r, UINT32_MAX)};
 		break;
 	case WM_KNOCK:
 		m->u.knock.version_min = WM_VERSION_MIN;

@@ -246,6 +246,9 @@ START_TEST(peer_limits)
 	refused(&m, "blocks.kind");
 	m.u.blocks.kind = WM_BLOCK_MAIN + 1;
 	refused(&m, "blocks.kind");
+	fresh(WM_STALLED);
+	m.u.stalled.seq = 0;
+	refused(&m, "stalled.seq");
 	fresh(WM_PROBED);
 	m.u.probed.number = 0;
 	refused(&m, "probed.number");

@@ -219,6 +219,8 @@ static const char *agent_body(const struct sim *s, const struct wm_msg *m)
 		return m->u.heartbeat.awaited ? "awaited" : "";
 	case WM_STOPPED:
 		return text("%s %d", sim_name_peer(s, &m->u.stopped.peer), m->u.stopped.is);
+	case WM_STALLED:
+		return text("seq %" PRIu64 " for %u ms", m->u.stalled.seq, m->u.stalled.ms);
 	case WM_BLOCKS:
 		return text(
 			"%s tag %" PRIu64, sim_name_peer(s, &m->u.blocks.peer), m->u.blocks.tag);

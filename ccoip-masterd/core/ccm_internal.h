@@ -385,10 +385,10 @@ void ccm_probes_free(struct ccm *m);
 
 /* ccm_verdict.c: the round has failures; removes peers or records pairs. */
 void ccm_round_judge(struct ccm *m);
-/* The sentence for both sides: host `from` could not reach host `to`, why (text), what to do,
- * unless it is for a limit that one of their agents has reached. */
-void ccm_reach_reason(
-	char *dst, size_t size, const char *from, const char *to, bool limit, const char *text);
+/* The sentence for both sides: the host of `from` could not reach that of `to`, why (text), what to
+ * do, unless it is for a limit that one of their agents has reached. NULL: an agent is gone. */
+void ccm_reach_reason(char *dst, size_t size, const struct ccm_agent *from,
+	const struct ccm_agent *to, bool limit, const char *text);
 /* No ring of the groups marked as failed is possible, or late: was found in time. Kicks the seats
  * that are most at fault. */
 void ccm_groups_judge(struct ccm *m, bool late);

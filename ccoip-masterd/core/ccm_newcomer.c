@@ -142,8 +142,7 @@ static void probe_end(struct ccm *m, struct ccm_probe *p, bool ok, bool limit, c
 	p->known_ns = m->now;
 	if (ok)
 		return;
-	ccm_reach_reason(p->text, sizeof p->text, from ? from->hello.name : "",
-		to ? to->hello.name : "", limit, text);
+	ccm_reach_reason(p->text, sizeof p->text, from, to, limit, text);
 	ccm_log(m, CCM_LOG_INFO, "a probe has failed: %s", p->text);
 }
 

@@ -24,22 +24,67 @@ static size_t cause_len(const char *text)
 	return CAUSE_MAX;
 }
 
-/* The reason for both sides: what happened, and then what to do, which may be cut. */
-void ccm_reach_reason(
-	char *dst, size_t size, const char *from, const char *to, bool limit, const char *text)
+/* The family of all the addresses by which `to` has a connection to a; 0: there are several, or
+ * none. */
+static uint8_t only_family(const struct ccm_agent *a, const struct ccm_agent *to)
 {
+	struct wm_endpoint e;
+	uint8_t family = 0;
+	uint32_t i;
+
+	ccm_agent_endpoint(a, to, &e);
+	for (i = 0; i < e.n_addrs; i++) {
+		if (family && e.addrs[i].family != family)
+			return 0;
+		family = e.addrs[i].family;
+	}
+	return family;
+}
+
+/* What an agent advertises does not say where it has connections to. */
+static bool share_no_family(const struct ccm_agent *from, const struct ccm_agent *to)
+{
+	uint8_t mine, theirs;
+
+	if (from->hello.advertised)
+		return false;
+	mine = only_family(from, to);
+	theirs = only_family(to, from);
+	return mine && theirs && mine != theirs;
+}
+
+static const char *family_name(bool four)
+{
+	return four ? "IPv4" : "IPv6";
+}
+
+/* The reason for both sides: what happened, and then what to do, which may be cut. */
+void ccm_reach_reason(char *dst, size_t size, const struct ccm_agent *from,
+	const struct ccm_agent *to, bool limit, const char *text)
+{
+	const char *name = from ? from->hello.name : "", *other = to ? to->hello.name : "";
 	size_t len = cause_len(text);
+	const char *more = text[len] ? "; ..." : "";
 
 	if (limit) { /* ports have nothing to do with it */
-		ccm_print(dst, size, "no link from host %s to host %s: %s", from, to, text);
+		ccm_print(dst, size, "no link from host %s to host %s: %s", name, other, text);
 		return;
 	}
+	if (from && to && share_no_family(from, to)) {
+		bool four = only_family(from, to) == CC_INET4;
 
+		ccm_print(dst, size,
+			"host %s could not reach host %s (%.*s%s): host %s has only %s addresses, "
+			"and host %s only %s ones: give the hosts of a run addresses of one family",
+			name, other, (int)len, text, more, name, family_name(four), other,
+			family_name(!four));
+		return;
+	}
 	ccm_print(dst, size,
 		"host %s could not reach host %s (%.*s%s): unless packets get lost, open its ports "
 		"or set --advertise (PCCL_ADVERTISE) there and restart its agent (a private one "
 		"ends 30 s after its last process)",
-		from, to, (int)len, text, text[len] ? "; ..." : "");
+		name, other, (int)len, text, more);
 }
 
 static struct ccm_agent *agent_by_id(const struct ccm *m, const struct cc_id *id)
@@ -108,8 +153,7 @@ static void judge_link(
 	char reason[WM_TEXT_MAX], text[WM_TEXT_MAX];
 
 	ccm_copy(text, sizeof text, f->text);
-	ccm_reach_reason(
-		reason, sizeof reason, s->agent->hello.name, t->agent->hello.name, f->limit, text);
+	ccm_reach_reason(reason, sizeof reason, s->agent, t->agent, f->limit, text);
 	if (!victim) {
 		ccm_log(m, CCM_LOG_WARNING, "round %llu, group %u: %s",
 			(unsigned long long)m->last_round, g->id, reason);

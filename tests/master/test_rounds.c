@@ -419,6 +419,41 @@ START_TEST(an_unreachable_newcomer_is_kicked_with_the_reason)
 }
 END_TEST
 
+/* Ports have nothing to do with it. What an agent advertises does not say what it can connect to.
+ */
+START_TEST(hosts_without_a_common_family_are_told_so)
+{
+	static const char *const expected[] = {
+		"host a could not reach host six ([fd00::9]:1002: Network is unreachable): host a "
+		"has only IPv4 addresses, and host six only IPv6 ones: give the hosts of a run "
+		"addresses of one family",
+		"host six could not reach host a (10.0.0.1:1001: Network is unreachable): host six "
+		"has only IPv6 addresses, and host a only IPv4 ones: ",
+		"host six could not reach host a (10.0.0.1:1001: Network is unreachable): unless "
+		"packets get lost"};
+	struct wm_msg hello;
+
+	run_of(1);
+	h[1] = fk_connect(&f, "six", "fd00::9");
+	hello = fk_hello(h[1]);
+	if (_i == 2) {
+		hello.u.hello.advertised = true;
+		ck_assert_int_eq(cc_addr_parse("fd00::9", 0, &hello.u.hello.addrs[0]), 0);
+		hello.u.hello.n_addrs = 1;
+	}
+	fk_send(h[1], &hello);
+	(void)fk_take(h[1], WM_HELLO_ACK);
+	(void)fk_join(h[1], 0);
+	fk_manual(&f);
+	vote_all(1);
+	fk_round_report(h[_i == 0], NULL, NULL);
+	fk_round_report(h[_i > 0], h[_i == 0],
+		_i == 0 ? "[fd00::9]:1002: Network is unreachable"
+			: "10.0.0.1:1001: Network is unreachable");
+	assert_contains(fk_take(h[1], WM_KICK)->u.kick.text, expected[_i]);
+}
+END_TEST
+
 /* The cause comes before the advice, and both are there where callers get SHM_TEXT bytes. */
 START_TEST(long_reasons_are_cut_between_addresses)
 {
@@ -895,6 +930,7 @@ int main(void)
 	tcase_add_test(tc, a_failure_names_the_next_host);
 	tcase_add_test(tc, an_unreachable_newcomer_is_kicked_with_the_reason);
 	tcase_add_test(tc, a_link_that_an_agent_lacks_descriptors_for);
+	tcase_add_loop_test(tc, hosts_without_a_common_family_are_told_so, 0, 3);
 	tcase_add_test(tc, long_reasons_are_cut_between_addresses);
 	tcase_add_test(tc, a_newcomer_that_cannot_reach_the_others_is_kicked);
 	tcase_add_test(tc, of_two_newcomers_the_unreachable_one_goes);

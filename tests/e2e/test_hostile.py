@@ -21,6 +21,7 @@ FLOOD = 300
 SLACK = 20  # log lines that are not about an offence
 MASTER_PORT = "the master's port"
 AT_LEAST = 3  # operations of the peers that work during each attack
+CONNECT_S = 10  # connect_timeout_ms: a connection that ends without an answer is no last word
 
 
 class Pair:
@@ -469,6 +470,7 @@ def not_a_master(target, siege):
     sessions = []
     for port in [*ports, mute.getsockname()[1], rude.getsockname()[1]]:
         session = wire.Session(target.path)
+        session.sock.settimeout(CONNECT_S + lib.WAIT)
         comm = wire.Communicator(session, f"127.0.0.1:{port}")
         session.send_raw(wire.local_request(wire.CONNECT, comm.connect_body(), 5))
         sessions.append((port, session))

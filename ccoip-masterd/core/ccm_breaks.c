@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Pairs of hosts whose links break in one operation after the other, and can be opened anew each
- * time: a router that resets what carries more than some bytes, say. Another link is no remedy.
+ * time: a router that resets what carries more than some bytes, say. Another link is no remedy. A
+ * newcomer that brings such links with it has them with all its neighbours: they count together.
  */
 #include <stdlib.h>
 
@@ -29,7 +30,6 @@ static struct ccm_break *break_get(struct ccm *m, uint64_t one, uint64_t other)
 		return NULL;
 	b->key.from = one < other ? one : other;
 	b->key.to = one < other ? other : one;
-	b->round = UINT64_MAX;
 	HASH_ADD(hh, m->breaks, key, sizeof b->key, b);
 	if (b->unhashed) {
 		m->oom = true;
@@ -67,25 +67,60 @@ static uint64_t largest_started(const struct ccm_group *g)
 	return most;
 }
 
-void ccm_break_count(struct ccm *m, const struct ccm_group *g, const struct ccm_agent *from,
-	const struct ccm_agent *to, const char *text)
+static bool streak_add(const struct ccm *m, struct ccm_streak *k, uint64_t bytes)
 {
+	if (k->round == m->committed + 1) /* the other end has told it */
+		return false;
+	*k = (struct ccm_streak){
+		.n = k->n + 1, .round = m->committed + 1, .counts = true, .bytes = bytes};
+	return true;
+}
+
+static void streak_undo(const struct ccm *m, struct ccm_streak *k)
+{
+	if (k->counts && k->round == m->committed + 1)
+		k->n--;
+	k->counts = false;
+	k->round = m->committed + 1;
+}
+
+/* Of two ends the one that has come last: it brings the trouble along, rather. */
+static bool is_newcomer(
+	const struct ccm *m, const struct ccm_agent *a, const struct ccm_agent *other)
+{
+	return ccm_newcomer_on_trial(m, a) && a->admitted_ns > other->admitted_ns;
+}
+
+static void count_newcomer(
+	struct ccm *m, struct ccm_agent *a, const struct ccm_agent *other, uint64_t bytes)
+{
+	if (!is_newcomer(m, a, other))
+		return;
+	if (streak_add(m, &a->breaks, bytes) && a->breaks.n == 1) {
+		a->breaks_with = other->no;
+		a->breaks_with_others = false;
+	}
+	a->breaks_with_others |= a->breaks_with != other->no;
+}
+
+void ccm_break_count(struct ccm *m, const struct ccm_group *g, struct ccm_agent *from,
+	struct ccm_agent *to, const char *text)
+{
+	uint64_t bytes = largest_started(g);
 	struct ccm_break *b = NULL;
 
 	if (from->n_accepted > 0 && to->n_accepted > 0)
 		b = break_get(m, from->no, to->no);
-	if (!b || b->round == m->committed) /* the other end has told it */
+	if (!b || !streak_add(m, &b->streak, bytes))
 		return;
-	b->n++;
-	b->counts = true;
-	b->round = m->committed;
+	count_newcomer(m, from, to, bytes);
+	count_newcomer(m, to, from, bytes);
 	b->from = from->no;
-	b->bytes = largest_started(g);
 	ccm_print(b->text, sizeof b->text, "%s", text);
 }
 
 /* The other end may have told it already, or tell it yet. */
-void ccm_break_is_mended(struct ccm *m, const struct ccm_agent *from, const struct ccm_agent *to)
+void ccm_break_is_mended(struct ccm *m, struct ccm_agent *from, struct ccm_agent *to)
 {
 	struct ccm_break *b = NULL;
 
@@ -93,10 +128,11 @@ void ccm_break_is_mended(struct ccm *m, const struct ccm_agent *from, const stru
 		b = break_get(m, from->no, to->no);
 	if (!b)
 		return;
-	if (b->counts && b->round == m->committed)
-		b->n--;
-	b->counts = false;
-	b->round = m->committed;
+	streak_undo(m, &b->streak);
+	if (is_newcomer(m, from, to))
+		streak_undo(m, &from->breaks);
+	if (is_newcomer(m, to, from))
+		streak_undo(m, &to->breaks);
 }
 
 static bool judge_edge(struct ccm *m, const struct ccm_agent *from, const struct ccm_agent *to)
@@ -104,24 +140,58 @@ static bool judge_edge(struct ccm *m, const struct ccm_agent *from, const struct
 	struct ccm_break *b = break_find(m, from->no, to->no);
 	char text[WM_TEXT_MAX];
 
-	if (!b || b->n < CCM_BREAKS_MAX || b->from != from->no)
+	if (!b || b->streak.n < CCM_BREAKS_MAX || b->from != from->no)
 		return false;
 	ccm_print(text, sizeof text,
 		"the link from host %s to host %s broke amid each of %u operations in a row: %s",
-		from->hello.name, to->hello.name, b->n, b->text);
+		from->hello.name, to->hello.name, b->streak.n, b->text);
 	ccm_log(m, CCM_LOG_WARNING, "%s; they count as not connected", text);
 	ccm_pair_add(m, from->no, to->no, text);
-	b->n = CCM_BREAKS_MAX - 1; /* the other direction has one more chance */
+	b->streak.n = CCM_BREAKS_MAX - 1; /* the other direction has one more chance */
+	return true;
+}
+
+/* Of the last break of a's links that is known, or "". */
+static const char *newcomer_text(const struct ccm *m, const struct ccm_agent *a)
+{
+	const struct ccm_break *b, *last = NULL;
+
+	for (b = m->breaks; b; b = b->hh.next)
+		if ((b->key.from == a->no || b->key.to == a->no) &&
+			(!last || b->streak.round > last->streak.round))
+			last = b;
+	return last ? last->text : "";
+}
+
+static bool judge_newcomer(struct ccm *m, struct ccm_agent *a)
+{
+	char text[WM_TEXT_MAX];
+
+	if (a->breaks.n < CCM_BREAKS_MAX || !a->breaks_with_others || !ccm_newcomer_on_trial(m, a))
+		return false;
+	ccm_print(text, sizeof text,
+		"links of host %s with several hosts broke amid each of %u operations in a row: %s",
+		a->hello.name, a->breaks.n, newcomer_text(m, a));
+	ccm_agent_put_out(m, a, text);
 	return true;
 }
 
 bool ccm_breaks_judge(struct ccm *m)
 {
 	const struct ccm_group *g;
+	struct ccm_agent *a, *tmp;
 	bool judged = false;
 	uint32_t i;
 
-	for (g = m->breaks ? m->groups : NULL; g; g = g->hh.next)
+	if (!m->breaks)
+		return false;
+	HASH_ITER (hh, m->agents, a, tmp)
+		if (a->round == m->last_round && judge_newcomer(m, a)) {
+			m->rewire = true;
+			return true; /* what is left is another ring's */
+		}
+
+	for (g = m->groups; g; g = g->hh.next)
 		for (i = 0; g->n_next > 1 && i < g->n_next; i++)
 			judged |= judge_edge(m, g->next_ring[i]->agent,
 				g->next_ring[(i + 1) % g->n_next]->agent);
@@ -135,11 +205,25 @@ void ccm_breaks_over(struct ccm *m, const struct ccm_op *o)
 	struct ccm_break *b;
 	uint32_t i;
 
-	for (i = 0; m->breaks && !o->sync && g->n_ring > 1 && i < g->n_ring; i++) {
+	if (!m->breaks || o->sync)
+		return;
+	for (i = 0; g->n_ring > 1 && i < g->n_ring; i++) {
 		b = break_find(m, g->ring[i]->agent->no, g->ring[(i + 1) % g->n_ring]->agent->no);
-		if (b && op_bytes(o) >= b->bytes)
+		if (b && op_bytes(o) >= b->streak.bytes)
 			break_free(m, b);
+		if (op_bytes(o) >= g->ring[i]->agent->breaks.bytes)
+			g->ring[i]->agent->breaks = (struct ccm_streak){0};
 	}
+}
+
+/* What broke may have been due to the one that has changed. */
+static void streak_forget(struct ccm *m, uint64_t agent_no)
+{
+	struct ccm_agent *a;
+
+	for (a = m->agents; a; a = a->hh.next)
+		if (a->no == agent_no)
+			a->breaks = (struct ccm_streak){0};
 }
 
 void ccm_breaks_forget(struct ccm *m, uint64_t agent_no)
@@ -147,8 +231,11 @@ void ccm_breaks_forget(struct ccm *m, uint64_t agent_no)
 	struct ccm_break *b, *tmp;
 
 	HASH_ITER (hh, m->breaks, b, tmp) {
-		if (b->key.from == agent_no || b->key.to == agent_no)
-			break_free(m, b);
+		if (b->key.from != agent_no && b->key.to != agent_no)
+			continue;
+		streak_forget(m, b->key.from);
+		streak_forget(m, b->key.to);
+		break_free(m, b);
 	}
 }
 

@@ -361,6 +361,8 @@ void ccm_newcomer_moves(struct ccm *m, struct ccm_agent *a);
 /* The newcomers of a could not be admitted. round: members have waited for that. */
 void ccm_newcomer_failed(struct ccm *m, struct ccm_agent *a, bool round);
 void ccm_newcomer_accepted(struct ccm *m, const struct ccm_seat *s);
+/* Has it been a member for less than a minute? */
+bool ccm_newcomer_on_trial(const struct ccm *m, const struct ccm_agent *a);
 /* Peers of a were members, and are put out because of its connections: soon after they came in that
  * is a failure like another round's. */
 void ccm_newcomer_put_out(struct ccm *m, struct ccm_agent *a);
@@ -392,15 +394,18 @@ void ccm_reach_reason(char *dst, size_t size, const struct ccm_agent *from,
 /* No ring of the groups marked as failed is possible, or late: was found in time. Kicks the seats
  * that are most at fault. */
 void ccm_groups_judge(struct ccm *m, bool late);
+/* The members on a are kicked. */
+void ccm_agent_put_out(struct ccm *m, struct ccm_agent *a, const char *reason);
 
 /* ccm_breaks.c */
 /* The link broke amid operations of g. */
-void ccm_break_count(struct ccm *m, const struct ccm_group *g, const struct ccm_agent *from,
-	const struct ccm_agent *to, const char *text);
+void ccm_break_count(struct ccm *m, const struct ccm_group *g, struct ccm_agent *from,
+	struct ccm_agent *to, const char *text);
 /* The next link between them has smaller segments: that the last one broke says nothing of it. */
-void ccm_break_is_mended(struct ccm *m, const struct ccm_agent *from, const struct ccm_agent *to);
+void ccm_break_is_mended(struct ccm *m, struct ccm_agent *from, struct ccm_agent *to);
 /* All links of the round are up again, so both ends are there. True: some break in each operation,
- * and their pairs count as failed from now on. */
+ * and their pairs count as failed from now on, or a newcomer to whom this happens with several
+ * hosts has been put out. */
 bool ccm_breaks_judge(struct ccm *m);
 /* o is done: the links of its ring have carried it. */
 void ccm_breaks_over(struct ccm *m, const struct ccm_op *o);

@@ -343,6 +343,11 @@ void ccm_newcomer_accepted(struct ccm *m, const struct ccm_seat *seat)
 		s->admitted_ns = m->now;
 }
 
+bool ccm_newcomer_on_trial(const struct ccm *m, const struct ccm_agent *a)
+{
+	return is_on_trial(m, a->admitted_ns);
+}
+
 void ccm_newcomer_put_out(struct ccm *m, struct ccm_agent *a)
 {
 	if (!is_on_trial(m, a->admitted_ns))

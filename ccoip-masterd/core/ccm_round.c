@@ -544,7 +544,7 @@ void ccm_round_report(struct ccm *m, struct ccm_agent *a, const struct wm_round_
 /* The link from s to the agent `to`: what was under way over it may lie in a dead socket, which
  * only one of them knows, and so may what is sent there next. */
 static void edge_lost(
-	struct ccm *m, struct ccm_seat *s, const struct ccm_agent *to, const struct wm_link_lost *l)
+	struct ccm *m, struct ccm_seat *s, struct ccm_agent *to, const struct wm_link_lost *l)
 {
 	struct ccm_group *g = s->group;
 	char text[WM_TEXT_MAX];
@@ -574,8 +574,7 @@ static void edge_lost(
 
 void ccm_link_lost(struct ccm *m, struct ccm_agent *a, const struct wm_link_lost *l)
 {
-	const struct ccm_agent *to = a;
-	struct ccm_agent *from = NULL;
+	struct ccm_agent *from = NULL, *to = a;
 	struct ccm_seat *s;
 
 	HASH_FIND(hh_id, m->by_id, &l->agent, sizeof l->agent, from);

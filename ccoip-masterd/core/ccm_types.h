@@ -63,6 +63,14 @@ struct ccm_flaps {
 	uint64_t topo_turn, pending_turn; /* the highest that votes of its peers have named */
 };
 
+/* Operations in a row amid which a link broke. */
+struct ccm_streak {
+	uint32_t n;
+	uint64_t round; /* the last one committed when one was told, plus 1: both ends tell */
+	bool counts;    /* that one */
+	uint64_t bytes; /* an operation of so many shows that the links work */
+};
+
 /* Agents, peers and seats: what every vote touches comes first, in as few lines of the cache as can
  * be. With many peers nothing else costs as much. */
 struct ccm_agent {
@@ -99,6 +107,9 @@ struct ccm_agent {
 	bool shunned;                  /* its host has failed as a newcomer: */
 	uint64_t shunned_ns;           /* it is not tried before */
 	uint64_t admitted_ns;          /* as a newcomer of a run that had members; 0: not so */
+	struct ccm_streak breaks;      /* since then, of its links to earlier members */
+	uint64_t breaks_with;          /* the first of these, and others as well */
+	bool breaks_with_others;
 	struct cc_addr from;
 	struct wm_hello hello;
 	struct ccm_flaps flaps; /* goes where its peers go */
@@ -317,11 +328,8 @@ struct ccm_pair {
 /* Links between two members that broke amid operations, one after the other. */
 struct ccm_break {
 	struct ccm_pair_key key; /* the lower number first */
-	uint32_t n;
-	uint64_t round; /* the last one that was committed when one was told: both ends tell */
-	bool counts;    /* that one */
-	uint64_t from;  /* of the last one */
-	uint64_t bytes; /* an operation of so many shows that the pair works */
+	struct ccm_streak streak;
+	uint64_t from; /* of the last one */
 	char text[WM_TEXT_MAX];
 	bool unhashed;
 	UT_hash_handle hh;

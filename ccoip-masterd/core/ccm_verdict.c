@@ -291,6 +291,26 @@ static void doom_worst(struct ccm *m, struct ccm_group *g, bool late, struct ccm
 	doom(m, worst, false, reason, doomed);
 }
 
+static void kick_members(struct ccm *m, struct ccm_seat *doomed)
+{
+	for (; doomed; doomed = doomed->next_doomed) {
+		/* One failure costs everybody one error. */
+		if (doomed->group->told && !doomed->group->lost)
+			ccm_op_withdraw(m, doomed);
+		kick_doomed(m, doomed);
+	}
+}
+
+void ccm_agent_put_out(struct ccm *m, struct ccm_agent *a, const char *reason)
+{
+	struct ccm_seat *doomed = NULL, *s;
+
+	DL_FOREACH2 (a->seats, s, next_a)
+		if (s->n_accepted > 0)
+			doom(m, s, false, reason, &doomed);
+	kick_members(m, doomed);
+}
+
 void ccm_groups_judge(struct ccm *m, bool late)
 {
 	struct ccm_seat *doomed = NULL;
@@ -302,10 +322,5 @@ void ccm_groups_judge(struct ccm *m, bool late)
 			doom_worst(m, g, late, &doomed);
 		g->failed = false;
 	}
-	for (; doomed; doomed = doomed->next_doomed) {
-		/* One failure costs everybody one error. */
-		if (doomed->group->told && !doomed->group->lost)
-			ccm_op_withdraw(m, doomed);
-		kick_doomed(m, doomed);
-	}
+	kick_members(m, doomed);
 }

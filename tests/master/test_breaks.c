@@ -280,6 +280,122 @@ START_TEST(a_newcomer_of_one_of_them_begins_anew)
 }
 END_TEST
 
+/* ---- a newcomer whose links break, whoever its neighbours are ---- */
+
+/* a, b and c have been members a little longer than d. */
+static void admit_d(void)
+{
+	run_of(3);
+	fk_tick(&f, 100);
+	h[3] = fk_host(&f, "d", "10.0.0.4");
+	p[3] = fk_admit(h[3], 0, p, 3);
+	ck_assert_str_eq(ring(4), "abcd");
+}
+
+START_TEST(the_links_of_a_newcomer_count_together)
+{
+	size_t i;
+
+	admit_d();
+	break_links(4, 1, 3, 0);
+	break_links(4, 1, 2, 3);
+	ck_assert_uint_eq(fk_status(&f).kicks, 0);
+	break_links(4, 1, 3, 0);
+	ck_assert_uint_eq(fk_status(&f).kicks, 1);
+	ck_assert(!fk_present(&p[3]));
+	assert_contains(fk_take(h[3], WM_KICK)->u.kick.text,
+		"links of host d with several hosts broke amid each of 3 operations in a row: "
+		"reset by a router");
+	for (i = 0; i < 3; i++)
+		ck_assert_uint_eq(fk_count(h[i], WM_OP_ABORT), 1);
+	ck_assert_str_eq(ring(3), "abc");
+	/* It is remembered as a host that failed. */
+	p[3] = fk_join(h[3], 0);
+	for (i = 0; i < 3; i++)
+		fk_topo(&p[i]);
+	ck_assert_int_ne(fk_info(&p[3]).phase, CCM_PEER_ACCEPTED);
+}
+END_TEST
+
+/* It may be the way between these two. */
+START_TEST(a_newcomer_with_trouble_with_one_host_stays)
+{
+	admit_d();
+	break_links(4, 3, 3, 0);
+	ck_assert_str_eq(ring(4), "abdc");
+	ck_assert_uint_eq(fk_status(&f).kicks, 0);
+	succeed(4, 1000);
+	break_links(4, 2, 1, 3);
+	ck_assert_uint_eq(fk_status(&f).kicks, 0);
+}
+END_TEST
+
+START_TEST(trouble_with_another_one_is_one_too_many)
+{
+	admit_d();
+	break_links(4, 3, 3, 0);
+	break_links(4, 1, 1, 3);
+	ck_assert_uint_eq(fk_status(&f).kicks, 1);
+	ck_assert(!fk_present(&p[3]));
+}
+END_TEST
+
+START_TEST(both_links_of_a_newcomer_amid_one_operation_are_one_break)
+{
+	int i;
+
+	admit_d();
+	for (i = 0; i < 2; i++) {
+		(void)start_op(4, 1000);
+		fk_manual(&f);
+		say_lost(3, 0, false);
+		say_lost(2, 3, false);
+		report_all();
+	}
+	ck_assert_uint_eq(fk_status(&f).kicks, 0);
+	succeed(4, 1000);
+	break_links(4, 1, 3, 0);
+	break_links(4, 1, 2, 3);
+	ck_assert_uint_eq(fk_status(&f).kicks, 0);
+}
+END_TEST
+
+/* Its neighbours died, one after the other, and their links with it broke first. */
+START_TEST(a_newcomer_is_not_blamed_for_those_who_die)
+{
+	size_t i;
+
+	admit_d();
+	break_links(4, 1, 3, 0);
+	break_links(4, 1, 2, 3);
+	fk_leave(&p[0], WM_LEAVE_DIED);
+	fk_settle(&f);
+	fk_forget(&f);
+	for (i = 1; i < 4; i++)
+		fk_vote(&p[i], 1);
+	fk_manual(&f);
+	ck_assert_uint_eq(fk_count(h[3], WM_OP_START), 1);
+	say_lost(2, 3, false);
+	report_all();
+	ck_assert_uint_eq(fk_status(&f).kicks, 0);
+}
+END_TEST
+
+START_TEST(old_members_are_judged_by_their_pairs)
+{
+	size_t i;
+
+	admit_d();
+	for (i = 0; i < 61; i++)
+		fk_tick(&f, 1000);
+	break_links(4, 1, 3, 0);
+	break_links(4, 1, 2, 3);
+	break_links(4, 1, 3, 0);
+	ck_assert_uint_eq(fk_status(&f).kicks, 0);
+	ck_assert_str_eq(ring(4), "abcd");
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("master/breaks");
@@ -296,6 +412,12 @@ int main(void)
 	tcase_add_test(tc, what_the_next_link_mends_does_not_count);
 	tcase_add_test(tc, who_dies_has_taken_his_links_along);
 	tcase_add_test(tc, a_newcomer_of_one_of_them_begins_anew);
+	tcase_add_test(tc, the_links_of_a_newcomer_count_together);
+	tcase_add_test(tc, a_newcomer_with_trouble_with_one_host_stays);
+	tcase_add_test(tc, trouble_with_another_one_is_one_too_many);
+	tcase_add_test(tc, both_links_of_a_newcomer_amid_one_operation_are_one_break);
+	tcase_add_test(tc, a_newcomer_is_not_blamed_for_those_who_die);
+	tcase_add_test(tc, old_members_are_judged_by_their_pairs);
 	suite_add_tcase(s, tc);
 	return tl_run(s);
 }

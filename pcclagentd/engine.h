@@ -64,12 +64,12 @@ void eng_look(struct eng *e, bool starts);
 void eng_set_bounds(struct eng *e, const struct cc_bounds *b);
 /*
  * A stream is stuck when its host is heard all the time and yet nothing of what is under way is
- * delivered, for CC_BOUND_STUCK and ENG_STUCK_TRIES repetitions: large packets get lost on the way
- * and small ones do not. A host that takes no data has announced that it has no room: nothing is
+ * delivered, for CC_BOUND_STUCK and ENG_STUCK_TRIES repetitions: mostly as large packets get lost
+ * on the way. A host that takes no data has announced that it has no room: nothing is
  * under way to it then.
  */
 #define ENG_STUCK_TRIES 3u
-#define ENG_STUCK_TEXT  "small packets pass, large ones do not: MTU?"
+#define ENG_STUCK_TEXT  "large packets get lost, or all in this direction: MTU?"
 struct eng_flow {
 	uint32_t segs_in, delivered, repeated;
 	uint64_t looked_ns, heard_ns, since_ns;

@@ -323,6 +323,9 @@ bool ccm_world_fits(const struct ccm_agent *a, const struct wm_world *w);
 /* ccm_round.c */
 /* A link of a ring broke, for one of its ends at least. */
 void ccm_link_lost(struct ccm *m, struct ccm_agent *a, const struct wm_link_lost *l);
+/* a's part of an operation has failed by its link with the other one, which may be no neighbour. */
+void ccm_link_failed(struct ccm *m, const struct ccm_group *g, struct ccm_agent *a,
+	struct ccm_agent *other, const char *text);
 void ccm_round_report(struct ccm *m, struct ccm_agent *a, const struct wm_round_report *r);
 void ccm_round_tick(struct ccm *m);
 /* A WM_COMMIT to a that keeps its rings and accepts. */

@@ -655,11 +655,11 @@ static void hear_silence(struct ccm *m, const struct ccm_agent *a, const struct 
 void ccm_op_failed(
 	struct ccm *m, struct ccm_agent *a, struct ccm_op *o, const struct wm_op_report *r)
 {
-	const struct ccm_agent *suspect = suspect_of(m, r);
+	struct ccm_agent *suspect = suspect_of(m, r);
 	char text[WM_TEXT_MAX], said[WM_TEXT_MAX];
 
+	ccm_copy(said, sizeof said, r->text);
 	if (r->code) {
-		ccm_copy(said, sizeof said, r->text);
 		ccm_print(text, sizeof text, "host %s: %s", a->hello.name, said);
 		ccm_op_abort(m, o, r->code, text);
 		return;
@@ -667,6 +667,8 @@ void ccm_op_failed(
 	failure_text(a, suspect, r, text);
 	if (is_silence(a, suspect, r))
 		ccm_pair_silent(m, a->no, suspect->no, text);
+	else if (suspect && suspect != a && !o->sync)
+		ccm_link_failed(m, o->group, a, suspect, said);
 	/* If only o failed, who awaits several operations would wait for those who try o again. */
 	ccm_group_interrupt(m, o->group, "%s", text);
 	m->rewire |= !o->sync || r->silent; /* the links of the rings had no part in it */

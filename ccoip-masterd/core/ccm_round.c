@@ -588,6 +588,17 @@ void ccm_link_lost(struct ccm *m, struct ccm_agent *a, const struct wm_link_lost
 		edge_lost(m, s, to, l);
 }
 
+void ccm_link_failed(struct ccm *m, const struct ccm_group *g, struct ccm_agent *a,
+	struct ccm_agent *other, const char *text)
+{
+	const struct ccm_seat *to = ccm_seat_of(m, a, g->id), *from = ccm_seat_of(m, other, g->id);
+
+	if (from && leads_to(from, a))
+		ccm_break_count(m, g, other, a, text);
+	else if (to && leads_to(to, other))
+		ccm_break_count(m, g, a, other, text);
+}
+
 uint32_t ccm_ways_ms(const struct ccm *m)
 {
 	uint64_t longest = 0, next = 0;

@@ -144,6 +144,27 @@ START_TEST(the_ring_avoids_a_link_that_breaks_three_times_in_a_row)
 }
 END_TEST
 
+/* The end that has not opened the link sees it closed, and says no more than that its part of the
+ * operation has failed; what the other end says comes when nothing runs any more. */
+START_TEST(a_failed_part_tells_of_a_break_too)
+{
+	struct wm_msg m = {.type = WM_OP_REPORT};
+	int i;
+
+	run_of(3);
+	for (i = 0; i < 3; i++) {
+		m.u.op_report = (struct wm_op_report){.seq = start_op(3, 1000),
+			.suspect = h[1]->id,
+			.text = "closed by the other agent"};
+		fk_manual(&f);
+		fk_send(h[2], &m);
+		say_lost(1, 2, false);
+		report_all();
+	}
+	ck_assert_str_eq(ring(3), "acb");
+}
+END_TEST
+
 START_TEST(both_directions_are_avoided_where_that_is_possible)
 {
 	run_of(4);
@@ -403,6 +424,7 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, the_ring_avoids_a_link_that_breaks_three_times_in_a_row);
+	tcase_add_test(tc, a_failed_part_tells_of_a_break_too);
 	tcase_add_test(tc, both_directions_are_avoided_where_that_is_possible);
 	tcase_add_test(tc, the_other_direction_has_one_more_chance);
 	tcase_add_test(tc, of_two_hosts_one_goes_and_hears_why);

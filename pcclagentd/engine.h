@@ -69,7 +69,7 @@ void eng_set_bounds(struct eng *e, const struct cc_bounds *b);
  * under way to it then.
  */
 #define ENG_STUCK_TRIES 3u
-#define ENG_STUCK_TEXT  "large packets get lost, or all in this direction: MTU?"
+#define ENG_STUCK_TEXT  "large packets, or all, get lost: MTU?"
 struct eng_flow {
 	uint32_t segs_in, delivered, repeated;
 	uint64_t looked_ns, heard_ns, since_ns;

@@ -279,9 +279,9 @@ void agt_dial_tick(struct agt *a, struct agt_run *r)
 
 	/* This process stood still: that is not the master's fault. */
 	if (a->tick_ns && a->now - a->tick_ns > AGT_STOOD_STILL_NS)
-		r->orphan_ns += a->now - a->tick_ns;
-	if (agt_run_orphaned(r) && a->now > r->orphan_ns &&
-		a->now - r->orphan_ns >= (uint64_t)a->cfg.master_grace_ms * AGT_NS_PER_MS) {
+		r->grace_ns += a->now - a->tick_ns;
+	if (agt_run_orphaned(r) && a->now > r->grace_ns &&
+		a->now - r->grace_ns >= (uint64_t)a->cfg.master_grace_ms * AGT_NS_PER_MS) {
 		grace_over(a, r);
 		return;
 	}

@@ -306,6 +306,7 @@ struct agt_run {
 	uint32_t backoff_ms;
 	uint64_t short_ns;     /* since when agent or master lack what it takes, or 0 */
 	uint64_t orphan_ns;    /* since when it has no master */
+	uint64_t grace_ns;     /* and none that lasted: its time runs from here */
 	char why[WM_TEXT_MAX]; /* and why */
 	bool sent_away; /* it lives, and has sent us to look for another one: we may come back */
 	enum agt_run_state state;

@@ -11,6 +11,13 @@
 
 #define OUTCOMES_MAX 32768u /* of one resumption: a frame holds no more */
 
+/* A master that is lost again in a moment, as its answer is all that gets through, is none. */
+static bool has_lasted(const struct agt *a, const struct agt_run *r)
+{
+	return r->grace_ns == 0 ||
+	       a->now - r->since_ns >= UINT64_C(2) * r->timeout_ms * AGT_NS_PER_MS;
+}
+
 void agt_orphan(struct agt *a, struct agt_run *r, const char *why, bool open)
 {
 	struct agt_round *rd = &r->round;
@@ -19,6 +26,8 @@ void agt_orphan(struct agt *a, struct agt_run *r, const char *why, bool open)
 	agt_copy_text(r->why, sizeof r->why, why);
 	agt_log(a, AGT_LOG_WARNING, "lost the master at %s (%s): its run is kept for %.1f s",
 		cc_addr_str(&r->dialled, addr), why, (double)a->cfg.master_grace_ms / 1e3);
+	if (has_lasted(a, r))
+		r->grace_ns = a->now;
 	agt_run_set_state(a, r, AGT_RUN_ORPHAN);
 	r->orphan_ns = a->now;
 	r->sent_away = false;

@@ -137,6 +137,30 @@ START_TEST(the_grace_ends)
 }
 END_TEST
 
+/* Only its answer gets through, each time anew; or it lasts. */
+START_TEST(a_master_that_is_lost_again_in_a_moment_is_none)
+{
+	struct wm_msg ack = fx_ack(2), beat = {.type = WM_HEARTBEAT};
+	unsigned i, k;
+
+	fx_group(f, 1, 2, comms);
+	fx_request(f, 1, comms[0], WL_ARE_PENDING);
+	for (i = 0; i < 30; i++) {
+		fx_orphan(f);
+		fx_greet(f);
+		fx_from_master(f, 1, &ack);
+		for (k = 0; k < (_i ? 6 : 2); k++) {
+			fx_from_master(f, 1, &beat);
+			fx_tick(f, 1000);
+			ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
+		}
+	}
+	fx_orphan(f);
+	fx_tick(f, 500);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), _i ? 0 : 1);
+}
+END_TEST
+
 /* What this host lacks is not said of the master. */
 START_TEST(a_shortage_that_lasts)
 {
@@ -469,6 +493,7 @@ Suite *seek_suite(void)
 	tcase_add_test(t, no_answer_for_a_second_is_none);
 	tcase_add_test(t, the_time_of_a_place_is_the_operators);
 	tcase_add_test(t, the_grace_ends);
+	tcase_add_loop_test(t, a_master_that_is_lost_again_in_a_moment_is_none, 0, 2);
 	tcase_add_loop_test(t, a_shortage_that_lasts, 0, 2);
 	tcase_add_test(t, a_shortage_of_the_master_that_lasts);
 	tcase_add_test(t, a_pause_of_the_agent_is_not_the_masters);

@@ -306,7 +306,8 @@ struct agt_run {
 	uint32_t backoff_ms;
 	uint64_t short_ns;     /* since when agent or master lack what it takes, or 0 */
 	uint64_t orphan_ns;    /* since when it has no master */
-	uint64_t grace_ns;     /* and none that lasted: its time runs from here */
+	uint64_t grace_ns;     /* from when its time runs */
+	uint32_t n_moments;    /* masters in a row that were there for a moment only */
 	char why[WM_TEXT_MAX]; /* and why */
 	bool sent_away; /* it lives, and has sent us to look for another one: we may come back */
 	enum agt_run_state state;

@@ -10,12 +10,17 @@
 #include "pcclagentd/core/agt_internal.h"
 
 #define OUTCOMES_MAX 32768u /* of one resumption: a frame holds no more */
+#define MOMENTS_MAX  8u     /* masters in a row that are there for a moment */
 
-/* A master that is lost again in a moment, as its answer is all that gets through, is none. */
-static bool has_lasted(const struct agt *a, const struct agt_run *r)
+/* A master that is lost again in a moment, and again and again, as its answer is all that gets
+ * through, is none. */
+static void run_grace(const struct agt *a, struct agt_run *r)
 {
-	return r->grace_ns == 0 ||
-	       a->now - r->since_ns >= UINT64_C(2) * r->timeout_ms * AGT_NS_PER_MS;
+	bool moment = a->now - r->since_ns < UINT64_C(2) * r->timeout_ms * AGT_NS_PER_MS;
+
+	r->n_moments = moment ? r->n_moments + 1 : 0;
+	if (r->n_moments <= MOMENTS_MAX)
+		r->grace_ns = a->now;
 }
 
 void agt_orphan(struct agt *a, struct agt_run *r, const char *why, bool open)
@@ -26,8 +31,7 @@ void agt_orphan(struct agt *a, struct agt_run *r, const char *why, bool open)
 	agt_copy_text(r->why, sizeof r->why, why);
 	agt_log(a, AGT_LOG_WARNING, "lost the master at %s (%s): its run is kept for %.1f s",
 		cc_addr_str(&r->dialled, addr), why, (double)a->cfg.master_grace_ms / 1e3);
-	if (has_lasted(a, r))
-		r->grace_ns = a->now;
+	run_grace(a, r);
 	agt_run_set_state(a, r, AGT_RUN_ORPHAN);
 	r->orphan_ns = a->now;
 	r->sent_away = false;

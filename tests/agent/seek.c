@@ -145,7 +145,7 @@ START_TEST(a_master_that_is_lost_again_in_a_moment_is_none)
 
 	fx_group(f, 1, 2, comms);
 	fx_request(f, 1, comms[0], WL_ARE_PENDING);
-	for (i = 0; i < 30; i++) {
+	for (i = 0; i < 37; i++) {
 		fx_orphan(f);
 		fx_greet(f);
 		fx_from_master(f, 1, &ack);

@@ -23,7 +23,7 @@ static bool has_begun(const struct xfer *x)
 	return (x->started || x->small) && !x->finished && !x->over;
 }
 
-/* What began ahead may wait for peers that have not called yet. */
+/* An operation that began ahead may wait for peers that have not called yet. */
 static bool is_moving(const struct xfer *x)
 {
 	return has_begun(x) && !x->ahead;

@@ -216,7 +216,7 @@ void ccm_breaks_over(struct ccm *m, const struct ccm_op *o)
 	}
 }
 
-/* What broke may have been due to the one that has changed. */
+/* The breaks may have been due to the one that has changed. */
 static void streak_forget(struct ccm *m, uint64_t agent_no)
 {
 	struct ccm_agent *a;

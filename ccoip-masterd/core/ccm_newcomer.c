@@ -379,7 +379,7 @@ void ccm_probes_keep(struct ccm *m)
 
 enum ring_state { RING_PROVEN = 0, RING_UNPROVEN, RING_IMPOSSIBLE };
 
-/* Who is stopped would be waited for by all in the next vote. */
+/* All would wait for a stopped peer in the next vote. */
 static uint32_t awake(const struct ccm_seat *s)
 {
 	return s->n_peers - s->n_accepted - s->n_asleep;

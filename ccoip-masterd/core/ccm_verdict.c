@@ -41,7 +41,7 @@ static uint8_t only_family(const struct ccm_agent *a, const struct ccm_agent *to
 	return family;
 }
 
-/* What an agent advertises does not say where it has connections to. */
+/* The addresses that an agent advertises do not say where it has connections to. */
 static bool share_no_family(const struct ccm_agent *from, const struct ccm_agent *to)
 {
 	uint8_t mine, theirs;

@@ -246,7 +246,7 @@ START_TEST(a_suspended_master_starts_the_grace_again)
 }
 END_TEST
 
-/* What the master says to c is lost after the first bytes: c hangs up, and comes back at once. */
+/* Only the first bytes from the master reach c: it hangs up, and comes back at once. */
 static void flap(uint32_t after_ms)
 {
 	fk_tick(&f, after_ms);

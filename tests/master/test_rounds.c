@@ -419,7 +419,7 @@ START_TEST(an_unreachable_newcomer_is_kicked_with_the_reason)
 }
 END_TEST
 
-/* Ports have nothing to do with it. What an agent advertises does not say what it can connect to.
+/* Ports have nothing to do with it. Advertised addresses do not say what an agent can connect to.
  */
 START_TEST(hosts_without_a_common_family_are_told_so)
 {

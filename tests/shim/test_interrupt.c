@@ -364,7 +364,7 @@ END_TEST
 
 static void *interrupt_soon(void *arg)
 {
-	usleep(100000);
+	usleep(100000); /* the call waits by then; sooner it is ended as well */
 	atomic_store(&interrupted_ns, cc_now_ns());
 	interrupt(*(enum way *)arg);
 	return NULL;
@@ -454,7 +454,7 @@ static _Atomic bool returned;
 static void *attack_and_wake(void *arg)
 {
 	attack_still(arg);
-	usleep(700000);
+	usleep(700000); /* so long the agent stands still, and the call must not return */
 	ck_assert(!atomic_load(&returned));
 	fake_stall(fx_agent, false);
 	return NULL;
@@ -502,7 +502,7 @@ END_TEST
 static void *wake_later(void *arg)
 {
 	(void)arg;
-	usleep(700000);
+	usleep(700000); /* so long the agent stands still, and the call must not return */
 	ck_assert(!atomic_load(&returned));
 	fake_stall(fx_agent, false);
 	return NULL;

@@ -535,7 +535,7 @@ START_TEST(what_was_only_read_is_no_mixture)
 }
 END_TEST
 
-/* What a program does after a synchronization that left a mixture at revision 7. */
+/* Calls of a program after a synchronization that left a mixture at revision 7. */
 static const struct after {
 	const char *name;
 	uint64_t revision;

@@ -520,7 +520,9 @@ static inline bool agt_run_orphaned(const struct agt_run *r)
 }
 bool agt_run_has_addr(const struct agt_run *r, const struct cc_addr *addr);
 void agt_run_send_join(struct agt *a, struct agt_comm *c);
-/* Two runs are one: c, in state JOINING, goes over. May fail, and then c may be gone. */
+/* A new run of the master of c. want: the run that is expected there, or NULL. NULL: no memory. */
+struct agt_run *agt_run_open(struct agt *a, const struct agt_comm *c, const struct cc_id *want);
+/* c, of which nobody has accepted the peer yet, goes over. May fail, and then c may be gone. */
 void agt_run_move(struct agt *a, struct agt_comm *c, struct agt_run *to);
 void agt_run_fill_join(const struct agt_comm *c, struct wm_join *ret);
 /* Everything that the run is good for ends with *v. */

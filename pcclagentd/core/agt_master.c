@@ -25,8 +25,8 @@ void agt_master_addresses(struct agt *a, const struct wm_addresses *x)
 		agt_master_tell_addresses(a, r);
 }
 
-/* A second connection to a master that we have a run with: what wants to join goes there. If that
- * run has no connection now, this is where its master is. */
+/* A connection to the master of another run: what wants to join goes there. If that run has no
+ * connection now, this is where its master is. */
 static void merge_into(struct agt *a, struct agt_run *from, struct agt_run *to)
 {
 	struct agt_comm *c, *next;
@@ -130,6 +130,38 @@ static void run_ready(struct agt *a, struct agt_run *r, const struct wm_hello_ac
 	x->id = m->run;
 }
 
+static struct agt_run *living_run(const struct agt *a, const struct agt_run *r, struct cc_id id)
+{
+	struct agt_run *x;
+
+	for (x = a->runs; x; x = x->hh.next)
+		if (x != r && agt_run_lives(x) && cc_id_eq(&x->run_id, &id))
+			return x;
+	return NULL;
+}
+
+/* Nobody was accepted, nor is by a round that others may know the end of. */
+static bool brings_newcomers(const struct agt_run *r)
+{
+	const struct agt_comm *c;
+
+	DL_FOREACH2 (r->comms, c, next_r)
+		if (agt_round_prepared(r, &c->peer))
+			return false;
+	return !agt_run_has_members(r) && !r->ghosts;
+}
+
+/* What r was to its master is of no use here: its peers come as they did to that one. */
+static void join_anew(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m)
+{
+	struct agt_run *to = living_run(a, r, m->run);
+
+	if (!to)
+		to = agt_run_open(a, r->comms, NULL);
+	if (to)
+		merge_into(a, r, to);
+}
+
 static void got_hello_ack(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m)
 {
 	char addr[CC_ADDR_STR_SIZE];
@@ -141,7 +173,10 @@ static void got_hello_ack(struct agt *a, struct agt_run *r, const struct wm_hell
 		return;
 	}
 	if (r->state == AGT_RUN_RESUMING) {
-		agt_resume_ack(a, r, m);
+		if (brings_newcomers(r) && !(m->resume && cc_id_eq(&m->run, &r->run_id)))
+			join_anew(a, r, m);
+		else
+			agt_resume_ack(a, r, m);
 		return;
 	}
 	if (m->term < agt_term_of(a, &m->run)) {
@@ -149,11 +184,10 @@ static void got_hello_ack(struct agt *a, struct agt_run *r, const struct wm_hell
 		return;
 	}
 	agt_attach_check_run(a, r, &m->run);
-	for (other = a->runs; other; other = other->hh.next) {
-		if (other != r && agt_run_lives(other) && cc_id_eq(&other->run_id, &m->run)) {
-			merge_into(a, r, other);
-			return;
-		}
+	other = living_run(a, r, m->run);
+	if (other) {
+		merge_into(a, r, other);
+		return;
 	}
 	agt_master_settings(a, r, m);
 	agt_dial_reached(a, r);

@@ -47,8 +47,7 @@ static struct agt_run *run_by_addr(struct agt *a, const struct agt_comm *c)
 	return NULL;
 }
 
-/* Of c's master. want: the run that is expected there, or NULL. */
-static struct agt_run *run_open(struct agt *a, const struct agt_comm *c, const struct cc_id *want)
+struct agt_run *agt_run_open(struct agt *a, const struct agt_comm *c, const struct cc_id *want)
 {
 	struct agt_run *r = calloc(1, sizeof *r);
 
@@ -179,7 +178,7 @@ void agt_run_join(struct agt *a, struct agt_comm *c)
 	struct agt_run *r = run_by_addr(a, c);
 
 	if (!r)
-		r = run_open(a, c, NULL);
+		r = agt_run_open(a, c, NULL);
 	if (r)
 		enter(a, c, r);
 	else
@@ -207,7 +206,7 @@ void agt_run_attach(struct agt *a, struct agt_comm *c)
 		if (r && r->state == AGT_RUN_CONNECTING && cc_id_is_zero(&r->want_run))
 			r->want_run = *want;
 		else
-			r = run_open(a, c, want);
+			r = agt_run_open(a, c, want);
 	}
 	if (r)
 		enter(a, c, r);
@@ -245,6 +244,8 @@ static void unlink_comm(struct agt_comm *c)
 void agt_run_move(struct agt *a, struct agt_comm *c, struct agt_run *to)
 {
 	unlink_comm(c);
+	if (c->state == AGT_COMM_REGISTERED)
+		agt_comm_set_state(a, c, AGT_COMM_JOINING);
 	enter(a, c, to);
 }
 

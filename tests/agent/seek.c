@@ -338,6 +338,78 @@ START_TEST(a_master_that_does_not_take_us_ends_the_run)
 }
 END_TEST
 
+static void let_one_in_and_put_it_out(void)
+{
+	struct fx_ring ring = {.group = 7, .hosts = 1, .world = 1, .n = 1, .members = {9}};
+	struct wm_msg m = {.type = WM_KICK, .u.kick = {.peer = fx_id(9)}};
+
+	fx_session(f, 2, 1000);
+	fx_connect(f, 2, fx_create(f, 2, 7, 1), 9);
+	fx_round(f, 1, 1, true, &ring, 1);
+	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 1);
+	fx_from_master(f, 1, &m);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 1);
+}
+
+/* Another run, of which the agent has no peers or some, or the same one, which has begun anew; or
+ * the one peer that a round would have let in was put out. */
+START_TEST(a_run_that_has_accepted_nobody_joins_what_there_is)
+{
+	struct wm_msg m = fx_ack(2);
+	uint32_t c;
+
+	if (_i == 1) {
+		fx_group(f, 1, 2, comms);
+		c = fx_create(f, 1, 7, 2);
+	} else {
+		fx_session(f, 1, 1000);
+		c = fx_create(f, 1, 7, 1);
+	}
+	fx_connect(f, 1, c, 8);
+	fx_master_up(f, 1 + (_i == 1));
+	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 1);
+	if (_i == 3)
+		let_one_in_and_put_it_out();
+	fx_event(f, AGT_EV_MASTER_DOWN, 1 + (_i == 1), "Connection reset by peer");
+	fx_event(f, AGT_EV_MASTER_UP, 1 + (_i == 1), NULL);
+	m.u.hello_ack.resume = false;
+	if (_i == 0 || _i == 3)
+		m.u.hello_ack.run = fx_id(999);
+	fx_from_master(f, 1 + (_i == 1), &m);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
+	if (_i != 1) {
+		ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->run, 2);
+		fx_master_up(f, 2);
+	}
+	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 1);
+	ck_assert(fx_is(&fx_msg(f, WM_JOIN, 0)->u.join.peer, fx_id(8)));
+	ck_assert_int_eq(fx_msg(f, WM_JOIN, 0)->u.join.phase, WM_JOIN_NEW);
+}
+END_TEST
+
+/* The round may have let it in, elsewhere. */
+START_TEST(a_peer_that_a_round_may_have_let_in_joins_no_other_run)
+{
+	struct fx_ring ring = {.group = 7, .hosts = 1, .world = 1, .n = 1, .members = {8}};
+	struct wm_msg m = fx_ack(2);
+	uint32_t c;
+
+	fx_session(f, 1, 1000);
+	c = fx_create(f, 1, 7, 1);
+	fx_connect(f, 1, c, 8);
+	fx_master_up(f, 1);
+	fx_round(f, 1, 1, true, &ring, 1);
+	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 1);
+	fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection reset by peer");
+	fx_event(f, AGT_EV_MASTER_UP, 1, NULL);
+	m.u.hello_ack.run = fx_id(999);
+	m.u.hello_ack.resume = false;
+	fx_from_master(f, 1, &m);
+	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "does not know its run");
+}
+END_TEST
+
 /* A second connection finds out where the master of an orphan is now. */
 START_TEST(a_newcomer_shows_the_way)
 {
@@ -501,6 +573,8 @@ Suite *seek_suite(void)
 	tcase_add_test(t, who_sends_us_away_is_asked_last);
 	tcase_add_test(t, who_sends_us_away_may_have_us_back);
 	tcase_add_loop_test(t, a_master_that_does_not_take_us_ends_the_run, 0, 3);
+	tcase_add_loop_test(t, a_run_that_has_accepted_nobody_joins_what_there_is, 0, 4);
+	tcase_add_test(t, a_peer_that_a_round_may_have_let_in_joins_no_other_run);
 	tcase_add_test(t, a_newcomer_shows_the_way);
 	tcase_add_test(t, masters_move);
 	tcase_add_test(t, masters_move_back);

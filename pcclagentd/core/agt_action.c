@@ -100,7 +100,8 @@ struct wm_msg *agt_send(struct agt *a, struct agt_run *r, enum wm_type type)
 {
 	struct agt_action *x;
 
-	if (agt_run_orphaned(r) && type != WM_HELLO) {
+	/* A run without a master tells the next one its state, or is over. */
+	if (r->state != AGT_RUN_UP && type != WM_HELLO) {
 		x = &a->unsent;
 		agt_action_clear(x);
 		memset(x, 0, sizeof *x);

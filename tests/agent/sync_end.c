@@ -418,6 +418,24 @@ START_TEST(the_end_of_the_run_ends_it)
 }
 END_TEST
 
+/* The receivers go before the holder, which has all: the part would be done now. */
+START_TEST(no_master_hears_of_a_run_that_is_over)
+{
+	unsigned i;
+
+	fx_group(f, 3, 2, comms);
+	sy_offer_all(f, comms, 3, 7, 1);
+	sy_start(f, 5, 7, "1R2R3H");
+	sy_failed(f, 5, 0, NULL, WIRE_RANK_CONNECTION_LOST);
+	fx_orphan(f);
+	for (i = 0; i < 120; i++)
+		fx_tick(f, 500);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_SYNC_CANCEL), 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_SEND), 0);
+}
+END_TEST
+
 /* ---- what people see ---- */
 
 static void copy_op(void *arg, const struct agt_op_info *o)
@@ -588,6 +606,7 @@ Suite *sync_end_suite(void)
 	tcase_add_test(t, votes_are_told_again);
 	tcase_add_test(t, outcomes_are_told);
 	tcase_add_test(t, the_end_of_the_run_ends_it);
+	tcase_add_test(t, no_master_hears_of_a_run_that_is_over);
 	tcase_add_test(t, it_is_seen_as_what_it_is);
 	tcase_add_test(t, the_last_one_is_remembered);
 	tcase_add_test(t, its_waits_are_told);

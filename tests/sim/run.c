@@ -272,7 +272,8 @@ int main(int argc, char **argv)
 	print_seen(&t);
 	printf("%lu of %lu seeds excused from unanimity: two masters of one run were at work; "
 	       "%lu from one lineage: a master could not know who had gone on; %lu from the last "
-	       "revision: a master read a journal that an older one had gone on without; "
+	       "revision: a master read a journal that an older one had gone on without, or a "
+	       "younger one went on beside it; "
 	       "%lu from both: whom a master had put out, and no agent that came could know of it, "
 	       "is a member again\n",
 		(unsigned long)t.two_masters, (unsigned long)t.seeds, (unsigned long)t.overruled,

@@ -512,7 +512,8 @@ struct sim {
 	uint64_t overruled;                 /* epochs: others went on who did not know */
 	bool returned;                      /* a peer was put out, and the next master took it */
 	bool forgotten;                     /* likewise, and others had gone on meanwhile */
-	bool outdated; /* a master expected what its journal says, which others had overtaken */
+	bool outdated; /* a master expected what others had overtaken: by its journal, or by
+			* members who were not with those others */
 };
 
 /* sim_event.c */

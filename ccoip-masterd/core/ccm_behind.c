@@ -68,6 +68,22 @@ static bool was_left_out(const struct ccm_peer *p)
 	return false;
 }
 
+/* Has an attempt of its group begun after a loss that p has not heard of? All members have voted
+ * for it, and p cannot have. */
+static bool began_without(const struct ccm_peer *p)
+{
+	uint64_t last = last_named(p);
+	const struct ccm_raw *x;
+	const struct ccm_seat *s;
+
+	DL_FOREACH2 (p->seat->group->seats, s, next_g)
+		DL_FOREACH (s->agent->told ? s->agent->told->ops : NULL, x)
+			if (x->vote.seq > last && x->vote.group == p->seat->group->id &&
+				x->vote.losses > p->told_losses)
+				return true;
+	return false;
+}
+
 /* All members of the run, or of its group, as they were told last are known, and p is not among
  * them: the loss has been told to others, who may have drawn their conclusions. Whether a commit
  * has followed does not matter. */
@@ -89,7 +105,8 @@ static bool is_behind(const struct ccm *m, const struct ccm_peer *p, const struc
 
 	if (p->told_epoch == 0 || p->told_epoch >= epoch || p->told_prepared >= y->wired)
 		return false;
-	return p->told_topo < y->topo_turn || p->told_pending < y->pending_turn || was_left_out(p);
+	return p->told_topo < y->topo_turn || p->told_pending < y->pending_turn ||
+	       was_left_out(p) || began_without(p);
 }
 
 static bool was_lost(const struct ccm *m, const struct ccm_peer *p, const struct ccm_tally *y)

@@ -764,8 +764,9 @@ void sim_lineage_join(
 /* It has heard all that the agent knows of the run; likewise. */
 void sim_lineage_resume(
 	struct sim *s, struct sim_master *m, uint32_t conn, const struct wm_resume *r);
-/* A call of p has succeeded that takes others, or the run, to succeed. */
-void sim_lineage_success(struct sim *s, const struct sim_peer *p);
+/* A call of p has succeeded that takes others, or the run, to succeed; vote: all members of the
+ * run, not those of its group alone. */
+void sim_lineage_success(struct sim *s, const struct sim_peer *p, bool vote);
 /* It goes of its own will. */
 void sim_lineage_left(struct sim *s, const struct sim_peer *p);
 void sim_lineage_free(struct sim *s);

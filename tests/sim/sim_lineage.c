@@ -15,6 +15,7 @@ struct sim_user {
 	unsigned peer;
 	struct cc_id id;
 	bool left;
+	bool voted; /* in a vote, too: every member of the run is in that */
 };
 
 /* Rings that a master has put in force, with all who were members then. */
@@ -231,9 +232,18 @@ static bool in_journal(const struct sim_epoch *without, const struct sim_epoch *
 	return without->journaled && e->master > without->master;
 }
 
-/* Somebody who has gone on in `without`, and lives, of whom the master of e knew; NULL: nobody. */
-static const struct sim_user *known_user(
-	const struct sim *s, const struct sim_epoch *without, const struct sim_epoch *e)
+/* The master has heard what says that p was not in it: of a vote, or of an operation of p's group.
+ * That another group goes on says nothing. */
+static bool could_know(
+	const struct sim *s, unsigned master, const struct sim_user *u, const struct sim_peer *p)
+{
+	return (u->voted || s->peers[u->peer].group == p->group) && was_told(s, master, &u->id);
+}
+
+/* Somebody who has gone on in `without`, and lives, of whom the master of e knew that it has done
+ * so without p; NULL: nobody. */
+static const struct sim_user *known_user(const struct sim *s, const struct sim_epoch *without,
+	const struct sim_epoch *e, const struct sim_peer *p)
 {
 	uint32_t i;
 
@@ -242,7 +252,7 @@ static const struct sim_user *known_user(
 
 		if (!u->left && s->peers[u->peer].proc->alive &&
 			(in_journal(without, e) || without->master == e->master ||
-				was_told(s, e->master, &u->id)))
+				could_know(s, e->master, u, p)))
 			return u;
 	}
 	return NULL;
@@ -287,7 +297,7 @@ static void check(struct sim *s, const struct sim_peer *p, const struct sim_epoc
 			is_member(x, &p->id))
 			continue;
 		before = used_before(x, p);
-		u = before ? known_user(s, x, e) : NULL;
+		u = before ? known_user(s, x, e, p) : NULL;
 		if (u) {
 			sim_fail(s,
 				"p%u goes on in epoch %" PRIu64 " of %s as a member since epoch "
@@ -308,9 +318,10 @@ static void check(struct sim *s, const struct sim_peer *p, const struct sim_epoc
 	}
 }
 
-void sim_lineage_success(struct sim *s, const struct sim_peer *p)
+void sim_lineage_success(struct sim *s, const struct sim_peer *p, bool vote)
 {
 	struct sim_epoch *e = epoch_of(s, p);
+	struct sim_user *u;
 
 	if (p->state != SHM_COMM_CONNECTED)
 		return; /* the end of what began while it was in */
@@ -321,10 +332,13 @@ void sim_lineage_success(struct sim *s, const struct sim_peer *p)
 	}
 	if (!s->two_masters)
 		check(s, p, e);
-	if (user_of(e, &p->id))
-		return;
-	e->users = grow(e->users, e->n_users + 1, sizeof *e->users);
-	e->users[e->n_users++] = (struct sim_user){.peer = p->no, .id = p->id};
+	u = user_of(e, &p->id);
+	if (!u) {
+		e->users = grow(e->users, e->n_users + 1, sizeof *e->users);
+		u = &e->users[e->n_users++];
+		*u = (struct sim_user){.peer = p->no, .id = p->id};
+	}
+	u->voted |= vote;
 }
 
 void sim_lineage_left(struct sim *s, const struct sim_peer *p)

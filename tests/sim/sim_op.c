@@ -157,7 +157,7 @@ static void done(struct sim *s, struct sim_peer *p, struct sim_op *o, uint32_t c
 	o->errors += code == WIRE_RANK_CONNECTION_LOST && p->state == SHM_COMM_CONNECTED;
 	if (code == WIRE_SUCCESS) {
 		p->succeeded[p->n_succeeded++ % WL_SEQS_MAX] = o->seq;
-		sim_lineage_success(s, p);
+		sim_lineage_success(s, p, false);
 	}
 	sim_trace(s, "p%u: tag %u seq %" PRIu64 " ends: %s, losses %" PRIu64 " %s", p->no, tag,
 		o->seq, sim_text_code(code), losses, text);

@@ -268,7 +268,7 @@ static void take_world(struct sim *s, struct sim_peer *p, const struct wl_reply 
 		return;
 	}
 	sim_check_vote(s, p, p->call.type, &r->world);
-	sim_lineage_success(s, p);
+	sim_lineage_success(s, p, true);
 }
 
 static void take_turns(struct sim *s, struct sim_peer *p, const struct wl_reply *r)

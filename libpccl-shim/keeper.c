@@ -15,6 +15,8 @@
 #define LAST_PAUSE_MS  500u
 #define MS_NS          ((uint64_t)1000000)
 
+#define IDLE_LOOK_MS 1000 /* a descriptor that the program closes is noticed within that time */
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below */
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct pccl_session *current; /* a reference */
@@ -406,7 +408,7 @@ static void *keep(void *arg)
 		s = pccl_session_ref(current);
 		pthread_mutex_unlock(&lock);
 		p.fd = pccl_session_fd(s);
-		poll(&p, 1, -1);
+		poll(&p, 1, IDLE_LOOK_MS);
 		alive = pccl_session_check(s);
 		pccl_session_unref(s);
 		if (!alive)

@@ -71,7 +71,7 @@ void pccl_fork_add(struct pccl_fork_fd *f, int fd)
 	pthread_mutex_unlock(&lock);
 }
 
-void pccl_fork_close(struct pccl_fork_fd *f)
+void pccl_fork_forget(struct pccl_fork_fd *f)
 {
 	if (f->fd < 0)
 		return;
@@ -83,8 +83,17 @@ void pccl_fork_close(struct pccl_fork_fd *f)
 	if (f->next)
 		f->next->prev = f->prev;
 	pthread_mutex_unlock(&lock);
-	close(f->fd);
 	f->fd = -1;
+}
+
+void pccl_fork_close(struct pccl_fork_fd *f)
+{
+	int fd = f->fd;
+
+	if (fd < 0)
+		return;
+	pccl_fork_forget(f);
+	close(fd);
 }
 
 uint64_t pccl_thread_id(void)

@@ -43,7 +43,9 @@ struct pccl_fork_fd {
 
 /* Registers fd (-1: does nothing but set f->fd). Any thread. */
 void pccl_fork_add(struct pccl_fork_fd *f, int fd);
-/* Takes it off the list and closes it; nothing if f->fd is -1. Any thread. */
+/* Takes it off the list; nothing if f->fd is -1. Any thread. */
+void pccl_fork_forget(struct pccl_fork_fd *f);
+/* The same, and closes it. */
 void pccl_fork_close(struct pccl_fork_fd *f);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/cc_err.h"
@@ -28,6 +29,7 @@
 struct pccl_session {
 	_Atomic uint32_t refs;
 	struct pccl_fork_fd sock;
+	ino_t inode; /* of the socket: another one has its number when the program closed it */
 	char path[PCCL_SOCKET_PATH_MAX];
 	bool private;       /* agent of this user */
 	uint32_t hash_type; /* see pccl_session_hash_type */
@@ -35,6 +37,7 @@ struct pccl_session {
 	pthread_mutex_t lock; /* of all below */
 	bool reading;         /* some thread is the leader */
 	bool dead, may_return, in_order;
+	bool foreign;  /* dead: sock.fd is the program's, or nobody's */
 	uint32_t code; /* when dead: pcclResult_t and sentence */
 	char text[WL_TEXT_MAX];
 	uint32_t last_req;
@@ -75,7 +78,10 @@ void pccl_session_unref(struct pccl_session *s)
 			free(w);
 	}
 	pccl_offers_free(&s->offers);
-	pccl_fork_close(&s->sock);
+	if (s->foreign)
+		pccl_fork_forget(&s->sock);
+	else
+		pccl_fork_close(&s->sock);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
@@ -245,9 +251,11 @@ static void set_dead(struct pccl_session *s, uint32_t code, bool may_return, con
 	s->may_return = may_return;
 	s->code = code;
 	snprintf(s->text, sizeof s->text, "%s", text);
-	read_offers(s);
-	/* Also lets a leader out that sleeps in poll(). */
-	shutdown(s->sock.fd, SHUT_RDWR);
+	if (!s->foreign) {
+		read_offers(s);
+		/* Also lets a leader out that sleeps in poll(). */
+		shutdown(s->sock.fd, SHUT_RDWR);
+	}
 	for (struct pccl_call *w = s->waiters; w; w = w->next)
 		if (w->cond)
 			pthread_cond_signal(w->cond);
@@ -788,11 +796,36 @@ pcclResult_t pccl_session_adopt(
 	return call_with_fd(s, request, fd, reply, NULL, 0, NULL);
 }
 
+/* 0: it is no socket. */
+static ino_t inode_of(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) ? st.st_ino : 0;
+}
+
+/* With the lock held. The kernel tells no poll() that its descriptor was closed meanwhile, nor the
+ * agent while there is such a poll(): the threads of the library look. */
+static void check_socket(struct pccl_session *s)
+{
+	char text[WL_TEXT_MAX];
+
+	if (s->dead || inode_of(s->sock.fd) == s->inode)
+		return;
+	s->foreign = true;
+	snprintf(text, sizeof text,
+		"this program has closed descriptor %d, the library's connection with the agent, "
+		"as closefrom() and close_range() do: call them before pcclConnect",
+		s->sock.fd);
+	set_dead(s, pcclAgentUnavailable, false, text);
+}
+
 static bool check(struct pccl_session *s, bool watch)
 {
 	bool alive;
 
 	pthread_mutex_lock(&s->lock);
+	check_socket(s);
 	/* A leader sees everything by itself, and could miss that its answer has been read.
 	 * Otherwise there can be a goodbye, or the end. */
 	while (!s->dead && !s->reading && read_one(s))
@@ -952,6 +985,7 @@ static pcclResult_t try_session(const struct pccl_session *before, uint32_t grac
 	atomic_init(&s->refs, 1);
 	pthread_mutex_init(&s->lock, NULL);
 	pccl_fork_add(&s->sock, fd);
+	s->inode = inode_of(fd);
 	s->heard_ns = cc_now_ns();
 	r = hello(s, grace_ms);
 	if (r != pcclSuccess) {

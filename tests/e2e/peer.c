@@ -12,6 +12,7 @@
  *	until world=N ms=N        pcclUpdateTopology until the run has so many peers
  *	attr                      the four attributes
  *	alloc bytes=N             pcclMemAlloc of memory that is written to and kept; one at a time
+ *	closefrom                 closes all descriptors above 2, the library's too
  *	free                      gives it back: check=ok, or what is wrong with its contents
  *	submit slot=N OP          starts an operation
  *	await slot=N              ends it; judges result and buffers: check=ok or what is wrong
@@ -399,6 +400,12 @@ static void do_master_await(void)
 	say_outcome(r, begin, now());
 }
 
+static void do_closefrom(void)
+{
+	closefrom(3);
+	printf("closefrom\n");
+}
+
 static void do_master_destroy(void)
 {
 	uint64_t begin = now();
@@ -414,6 +421,7 @@ static const struct command {
 	const char *name;
 	void (*fn)(void);
 } commands[] = {
+	{"closefrom", do_closefrom},
 	{"create", do_create},
 	{"connect", do_connect},
 	{"second", do_second},

@@ -9,7 +9,8 @@ import signal
 import time
 
 import lib
-from lib import INVALID_USAGE, RANK_CONNECTION_LOST, SUCCESS, TOO_FEW_PEERS, check, ids_of, judge
+from lib import (AGENT_UNAVAILABLE, INVALID_USAGE, RANK_CONNECTION_LOST, SUCCESS, TOO_FEW_PEERS,
+                 check, ids_of, judge)
 
 KILLS = 100
 BATCHES, BATCH = 12, 8  # calls, and operations in each
@@ -232,6 +233,26 @@ def stopped_group():
         lab.check_alive()
 
 
+def descriptors_closed():
+    """A program that closes all descriptors closes the library's, too, and goes on."""
+    with lib.Lab(2) as lab:
+        lab.start()
+        peers = lab.start_peers((0, 0, 1))
+        peers[0].call("closefrom")
+        mine, *others = lib.together(peers, f"reduce {OPERATIONS[2]} tag=1", 10)
+        check(all(a["code"] == RANK_CONNECTION_LOST and a["check"] == "ok" for a in others),
+              "descriptors of the library that its program has closed end the call of all",
+              others)
+        check(mine["code"] == AGENT_UNAVAILABLE and "has closed descriptor" in mine["text"],
+              "and the program is told why", mine)
+        wrong = judge(lib.together(peers[1:], f"reduce {OPERATIONS[2]} ids={ids_of(peers[1:])}"))
+        check(not wrong, "the others go on", wrong)
+        peers[0].send("connect")
+        lib.together(peers[1:], "until world=3")
+        check(peers[0].read()["code"] == SUCCESS, "and it can connect again")
+        lab.check_alive()
+
+
 def vanished_host():
     """Nothing closes its connections: silence alone tells. When it is back, its peer can be, too."""
     with lib.Lab(2) as lab:
@@ -292,6 +313,7 @@ def test():
     late_caller()
     other_group()
     stopped_group()
+    descriptors_closed()
     vanished_host()
     patience()
 

@@ -448,6 +448,12 @@ void ccm_pairs_doubt(struct ccm *m, uint64_t agent_no);
  * well. False: nor is there one with them. */
 bool ccm_ring_order(struct ccm *m, struct ccm_seat **v, uint32_t n, struct ccm_seat **ret);
 
+/* ccm_tour.c */
+/* Puts 0 to n - 1 (n: at least 3) into ret so that no link of that ring, from i to k, is barred[i *
+ * n
+ * + k]; 0 comes first. False: none was found, or memory is exhausted. */
+bool ccm_tour_find(struct ccm *m, const uint8_t *barred, uint32_t n, uint32_t *ret);
+
 /* ccm_waits.c */
 /* o waits for votes from now on. */
 void ccm_waits_add(struct ccm *m, struct ccm_op *o);

@@ -145,7 +145,8 @@ static bool failed_pair(struct search *s, const struct ccm_seat *from, const str
 	return ccm_probe_failed(s->m, from, to);
 }
 
-static bool search_run(struct search *s)
+/* *tired: that may not be all. */
+static bool search_run(struct search *s, bool *tired)
 {
 	uint32_t budget, c, p, d = 1;
 
@@ -172,7 +173,24 @@ static bool search_run(struct search *s)
 		s->next[s->pre[d]] = s->sel[d];
 		s->at[d] = s->sel[d];
 	}
+	*tired = true;
 	return false;
+}
+
+/* Farther from the order that there was, but where a host has few others that it can be next to,
+ * the depth-first search comes to that too late. */
+static bool search_tour(struct search *s)
+{
+	uint8_t *barred = ccm_calloc(s->m, s->n, s->n);
+	uint32_t i, k;
+	bool found;
+
+	for (i = 0; barred && i < s->n; i++)
+		for (k = 0; k < s->n; k++)
+			barred[(size_t)i * s->n + k] = i == k || failed_pair(s, s->v[i], s->v[k]);
+	found = barred && ccm_tour_find(s->m, barred, s->n, s->sel);
+	free(barred);
+	return found;
 }
 
 struct ccm_seat **ccm_seats_new(struct ccm *m, uint32_t n)
@@ -183,7 +201,7 @@ struct ccm_seat **ccm_seats_new(struct ccm *m, uint32_t n)
 static bool order(struct search *s, struct ccm_seat **ret)
 {
 	uint32_t *block, i, n = s->n;
-	bool found;
+	bool found, tired = false;
 
 	block = ccm_calloc(s->m, (size_t)4 * (n + 1), sizeof *block);
 	if (!block)
@@ -195,7 +213,7 @@ static bool order(struct search *s, struct ccm_seat **ret)
 	for (i = 1; i < n; i++)
 		s->next[i] = i + 1; /* the last one's is n, the end */
 	s->next[n] = 1;
-	found = search_run(s);
+	found = search_run(s, &tired) || (tired && search_tour(s));
 	for (i = 0; found && i < n; i++)
 		ret[i] = s->v[s->sel[i]];
 	free(block);

@@ -28,6 +28,7 @@ libccm_la_SOURCES = \
 	ccoip-masterd/core/ccm_over.c \
 	ccoip-masterd/core/ccm_ring.c \
 	ccoip-masterd/core/ccm_round.c \
+	ccoip-masterd/core/ccm_tour.c \
 	ccoip-masterd/core/ccm_state.c \
 	ccoip-masterd/core/ccm_stall.c \
 	ccoip-masterd/core/ccm_stuck.c \

@@ -110,6 +110,47 @@ START_TEST(a_large_ring_avoids_failed_links)
 }
 END_TEST
 
+static bool reach(uint32_t i, uint32_t k)
+{
+	uint32_t last = n_hosts - 1;
+
+	return (i != last && k != last) || i + k == last + 1 || i + k == last + 2;
+}
+
+static void report_on_link(uint32_t i)
+{
+	uint32_t k = 0;
+
+	while (!cc_id_eq(&h[i]->round.rings[0].next.agent, &h[k]->id))
+		k++;
+	if (reach(i, k))
+		fk_round_report(h[i], NULL, NULL);
+	else
+		fk_round_report(h[i], h[k], "refused");
+}
+
+/* The last one and h1 or h2 alone reach each other: between these it has its place. */
+START_TEST(a_host_that_two_hosts_reach_keeps_its_place)
+{
+	static const uint32_t sizes[] = {4, 8, 16, 100};
+	uint32_t i, rounds;
+
+	run_of(sizes[_i]);
+	for (i = 0; i < n_hosts; i++)
+		h[i]->auto_report = false;
+	fk_leave(&p[0][3], WM_LEAVE_DIED);
+	for (rounds = 0; fk_status(&f).round_active; rounds++) {
+		ck_assert_uint_lt(rounds, n_hosts);
+		for (i = 0; i < n_hosts; i++)
+			report_on_link(i);
+		ck_assert_uint_eq(fk_status(&f).kicks, 0);
+	}
+	ck_assert_uint_eq(fk_status(&f).accepted, (uint64_t)n_hosts * PER_HOST - 1);
+	(void)sent();
+	fk_free(&f);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("scale");
@@ -118,6 +159,7 @@ int main(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, messages_per_agent_are_few, 0, 2);
 	tcase_add_test(tc, a_large_ring_avoids_failed_links);
+	tcase_add_loop_test(tc, a_host_that_two_hosts_reach_keeps_its_place, 0, 4);
 	suite_add_tcase(s, tc);
 	return tl_run(s);
 }

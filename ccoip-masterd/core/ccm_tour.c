@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A ring (a Hamiltonian cycle) where many links are barred, by two rules that are well known for
+ * this problem: go to the place with the fewest ways first (Warnsdorff, 1823), and turn back as
+ * soon as some place that is still to come has no way in or out left, instead of when it is met.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ccoip-masterd/core/ccm_internal.h"
+
+#define WORK_MAX 20000000u /* looks at links; about as many as 50 ms allow */
+
+struct ways {
+	int in, out, any; /* any: places that it may come from or go to */
+};
+
+struct tour {
+	const uint8_t *barred;
+	uint32_t n, work;
+	uint32_t *sel;     /* chosen, by position */
+	struct ways *ways; /* of the free places: from these and the end, to these and the start */
+	bool *taken;
+	int closing; /* free places that lead to the start */
+};
+
+static int open_way(const struct tour *t, uint32_t from, uint32_t to)
+{
+	return !t->barred[(size_t)from * t->n + to];
+}
+
+/* The end goes on from u to w (sign 1), or back (sign -1): what that is to the ways of the others.
+ */
+static void move_end(struct tour *t, uint32_t u, uint32_t w, int sign)
+{
+	bool u_starts = u == t->sel[0];
+	uint32_t v;
+
+	for (v = 0; v < t->n; v++) {
+		int from_u = open_way(t, u, v), to_u = u_starts && open_way(t, v, u);
+		int from_w = open_way(t, w, v), to_w = open_way(t, v, w);
+
+		if (t->taken[v])
+			continue;
+		t->ways[v].in -= sign * from_u;
+		t->ways[v].out -= sign * to_w;
+		t->ways[v].any -= sign * ((from_u | to_u) - to_u + (from_w | to_w) - from_w);
+	}
+	t->closing -= sign * open_way(t, w, t->sel[0]);
+	t->work += t->n;
+}
+
+/* With d places chosen. */
+static bool is_hopeless(struct tour *t, uint32_t d)
+{
+	const struct ways *x;
+	uint32_t v;
+
+	t->work += t->n;
+	if (d == t->n)
+		return !open_way(t, t->sel[d - 1], t->sel[0]);
+	if (t->closing == 0)
+		return true;
+	for (v = 0; v < t->n; v++) {
+		x = &t->ways[v];
+		if (!t->taken[v] && (x->in == 0 || x->out == 0 || x->any < 2))
+			return true;
+	}
+	return false;
+}
+
+static bool comes_before(const struct tour *t, uint32_t v, uint32_t than)
+{
+	if (than == t->n)
+		return true;
+	return t->ways[v].any < t->ways[than].any ||
+	       (t->ways[v].any == t->ways[than].any && v < than);
+}
+
+/* The free place after `last` (n: the first one) in the order in which they are tried; n: none. */
+static uint32_t next_place(struct tour *t, uint32_t from, uint32_t last)
+{
+	uint32_t v, best = t->n;
+
+	for (v = 0; v < t->n; v++) {
+		if (t->taken[v] || v == last || !open_way(t, from, v))
+			continue;
+		if (last != t->n && comes_before(t, v, last))
+			continue;
+		if (comes_before(t, v, best))
+			best = v;
+	}
+	t->work += t->n;
+	return best;
+}
+
+static void count_ways(struct tour *t)
+{
+	uint32_t u, v;
+
+	for (u = 0; u < t->n; u++) {
+		for (v = 0; v < t->n; v++) {
+			if (u == v)
+				continue;
+			t->ways[u].in += open_way(t, v, u);
+			t->ways[u].out += open_way(t, u, v);
+			t->ways[u].any += open_way(t, u, v) | open_way(t, v, u);
+		}
+	}
+}
+
+static bool run(struct tour *t)
+{
+	uint32_t d = 1, last = t->n, w;
+
+	while (t->work < WORK_MAX) {
+		w = d < t->n ? next_place(t, t->sel[d - 1], last) : t->n;
+		if (w != t->n) {
+			t->taken[w] = true;
+			move_end(t, t->sel[d - 1], w, 1);
+			t->sel[d++] = w;
+			last = t->n;
+			if (!is_hopeless(t, d)) {
+				if (d == t->n)
+					return true;
+				continue;
+			}
+		}
+		if (--d == 0)
+			return false;
+		last = t->sel[d];
+		move_end(t, t->sel[d - 1], last, -1);
+		t->taken[last] = false;
+	}
+	return false;
+}
+
+bool ccm_tour_find(struct ccm *m, const uint8_t *barred, uint32_t n, uint32_t *ret)
+{
+	struct tour t = {.barred = barred, .n = n};
+	uint32_t i, first = 0;
+	bool found;
+
+	t.sel = ccm_calloc(m, n, sizeof *t.sel);
+	t.ways = ccm_calloc(m, n, sizeof *t.ways);
+	t.taken = ccm_calloc(m, n, sizeof *t.taken);
+	found = t.sel && t.ways && t.taken;
+	if (found) {
+		count_ways(&t);
+		for (i = 0; i < n; i++)
+			if (comes_before(&t, i, first))
+				first = i;
+		t.sel[0] = first;
+		t.taken[first] = true;
+		t.closing = t.ways[first].in;
+		found = !is_hopeless(&t, 1) && run(&t);
+	}
+	for (i = 0; found && t.sel[i] != 0; i++)
+		;
+	for (first = 0; found && first < n; first++)
+		ret[first] = t.sel[(i + first) % n];
+	free(t.sel);
+	free(t.ways);
+	free(t.taken);
+	return found;
+}

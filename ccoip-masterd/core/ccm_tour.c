@@ -74,7 +74,7 @@ static bool comes_before(const struct tour *t, uint32_t v, uint32_t than)
 	if (than == t->n)
 		return true;
 	return t->ways[v].any < t->ways[than].any ||
-	       (t->ways[v].any == t->ways[than].any && v < than);
+	       (v < than && t->ways[v].any == t->ways[than].any);
 }
 
 /* The free place after `last` (n: the first one) in the order in which they are tried; n: none. */

@@ -344,6 +344,9 @@ struct wm_group_world {
 	/* The world as it was first told with these losses: all calls that they end see it,
 	 * however late they are. version 0: this one, if the losses are new; else as told before */
 	struct wire_world at_loss;
+	/* In wm_resume: the round whose rings the last attempt that the agent has begun went by;
+	 * 0: none has. */
+	uint64_t begun;
 };
 
 /* Numbers behind pcclGetAttribute, exact at the moment of sending. */

@@ -367,6 +367,7 @@ static void put_world(struct encoder *e, const struct wm_world *m, Ccoip__World 
 		v[i].losses = m->own[i].losses;
 		v[i].loss = put_text(e, m->own[i].loss, sizeof m->own[i].loss);
 		v[i].revision = m->own[i].revision;
+		v[i].begun = m->own[i].begun;
 		if (m->own[i].at_loss.version == 0)
 			continue;
 		v[i].at_loss = &at_loss[i];

@@ -64,6 +64,7 @@ int wire_get_world(const Ccoip__World *p, struct wm_world *m, const char **why, 
 		if (rc < 0)
 			return rc;
 		m->own[i].revision = p->own[i]->revision;
+		m->own[i].begun = p->own[i]->begun;
 		rc = get_view(p->own[i]->at_loss, &m->own[i].at_loss, why);
 		if (rc < 0)
 			return rc;

@@ -68,19 +68,22 @@ static bool was_left_out(const struct ccm_peer *p)
 	return false;
 }
 
-/* Has an attempt of its group begun after a loss that p has not heard of? All members have voted
- * for it, and p cannot have. */
+/* Has an attempt of its group gone by rings of a round that p was never ready for? Members whose
+ * agent is gone are in no ring, but without their votes nothing begins. */
 static bool began_without(const struct ccm_peer *p)
 {
-	uint64_t last = last_named(p);
-	const struct ccm_raw *x;
+	const struct ccm_group *g = p->seat->group;
+	const struct ccm_told *t;
 	const struct ccm_seat *s;
+	uint32_t i;
 
-	DL_FOREACH2 (p->seat->group->seats, s, next_g)
-		DL_FOREACH (s->agent->told ? s->agent->told->ops : NULL, x)
-			if (x->vote.seq > last && x->vote.group == p->seat->group->id &&
-				x->vote.losses > p->told_losses)
+	DL_FOREACH2 (g->seats, s, next_g) {
+		t = s->agent->told;
+		for (i = 0; t && i < t->r.world.n; i++)
+			if (t->r.world.own[i].group == g->id &&
+				t->r.world.own[i].begun > p->told_prepared)
 				return true;
+	}
 	return false;
 }
 

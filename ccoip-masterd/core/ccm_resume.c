@@ -240,7 +240,6 @@ static void keep_world(struct ccm *m, struct ccm_peer *p, const struct wm_join *
 	ccm_at_least(&m->last_loss, j->losses);
 	ccm_at_least(&g->losses, j->losses);
 	p->told_version = j->version;
-	p->told_losses = j->losses;
 	if (j->version > g->told_version) {
 		g->told_version = j->version;
 		g->told_world = j->world;

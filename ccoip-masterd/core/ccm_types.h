@@ -155,7 +155,6 @@ struct ccm_peer {
 	uint64_t told_epoch;              /* likewise: the last one that it was in */
 	uint64_t told_prepared;           /* likewise: the last round that it was ready for */
 	uint64_t told_version;            /* likewise: of the world that it was told last */
-	uint64_t told_losses;             /* likewise: of its group */
 	bool raw_topo, raw_pending;       /* votes that are not counted yet */
 	uint64_t raw_topo_turn, raw_pending_turn;
 	struct wm_blocks raw_blocks; /* kind NONE: nothing was said */

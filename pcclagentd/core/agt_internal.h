@@ -216,6 +216,7 @@ struct agt_group {
 	struct agt_loss lost[AGT_LOSSES_MAX]; /* the last ones, oldest first */
 	uint32_t n_lost;
 	uint64_t revision;         /* of shared state, that is expected next; 0: any */
+	uint64_t begun;            /* the round whose rings the last attempt went by; 0: none */
 	char loss[WM_TEXT_MAX];    /* the last one, or "" */
 	char stopped[WM_TEXT_MAX]; /* peers whose processes are, as the master says, or "" */
 	bool has_ring;

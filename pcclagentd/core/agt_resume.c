@@ -251,7 +251,8 @@ static int fill_groups(const struct agt_run *r, struct wm_resume *m)
 			.world = g->world,
 			.losses = g->losses,
 			.at_loss = last_loss(g),
-			.revision = g->revision};
+			.revision = g->revision,
+			.begun = g->begun};
 		if (g->has_ring)
 			m->places[m->n_places++] =
 				(struct wm_ring_place){g->group, g->ring.hosts, g->ring.pos};

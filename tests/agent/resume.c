@@ -88,6 +88,7 @@ START_TEST(a_run_is_told_as_it_is)
 	ck_assert(r->topo_turn == 1);
 	ck_assert(r->world.global == 3 && r->world.n == 1);
 	ck_assert(r->world.own[0].group == 7 && r->world.own[0].world == 3);
+	ck_assert_uint_eq(r->world.own[0].begun, 1);
 	ck_assert(r->n_places == 1 && r->places[0].hosts == 2 && r->places[0].pos == 0);
 	ck_assert_uint_eq(r->n_outcomes, 2);
 	ck_assert(r->outcomes[0].seq == 1 && r->outcomes[0].code == WIRE_SUCCESS);

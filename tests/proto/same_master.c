@@ -165,6 +165,7 @@ static bool same_world(const struct wm_world *a, const struct wm_world *b)
 		if (a->own[i].group != b->own[i].group || a->own[i].world != b->own[i].world ||
 			a->own[i].losses != b->own[i].losses ||
 			a->own[i].revision != b->own[i].revision ||
+			a->own[i].begun != b->own[i].begun ||
 			memcmp(&a->own[i].at_loss, &b->own[i].at_loss, sizeof a->own[i].at_loss) !=
 				0 ||
 			strcmp(a->own[i].loss, b->own[i].loss) != 0)

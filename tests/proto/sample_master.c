@@ -327,6 +327,7 @@ static void world(struct tl_rng *r, struct wm_world *m)
 		if (m->n < 64) /* else a resumption might not fit into its frame */
 			sample_text(r, m->own[i].loss, sizeof m->own[i].loss);
 		m->own[i].revision = tl_magnitude(r, 64);
+		m->own[i].begun = tl_magnitude(r, 64);
 		if (i % 2)
 			m->own[i].at_loss = (struct wire_world){.version = 1 + tl_magnitude(r, 63),
 				.global = any32(r),

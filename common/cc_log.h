@@ -2,7 +2,8 @@
  *
  * Log lines of the daemons, to standard error: with a syslog priority prefix where that leads to
  * the journal, with time, program, process and the level's name otherwise. Thread-safe: one write
- * per line.
+ * per line. No call waits for a reader: lines for which there is no room are dropped, and the next
+ * one that is written comes after a line that says how many.
  */
 #ifndef CC_LOG_H
 #define CC_LOG_H

@@ -68,3 +68,10 @@ tests_common_test_service_SOURCES = tests/common/test_service.c
 tests_common_test_service_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_common_test_service_LDADD = common/libcommon-service.la common/libcommon-sys.la \
 	common/libcommon-pure.la $(CHECK_LIBS)
+
+check_PROGRAMS += tests/common/test_log
+TESTS += tests/common/test_log
+THREADED_TESTS += tests/common/test_log
+tests_common_test_log_SOURCES = tests/common/test_log.c
+tests_common_test_log_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_common_test_log_LDADD = common/libcommon-sys.la common/libcommon-pure.la $(CHECK_LIBS)

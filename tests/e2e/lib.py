@@ -432,14 +432,14 @@ class Lab:
             if lines:
                 print(f"--- the end of {log.name}", *lines[-12:], sep="\n")
 
-    def spawn(self, name, host, args, stdin=subprocess.DEVNULL, stdout=None, env=None):
+    def spawn(self, name, host, args, stdin=subprocess.DEVNULL, stdout=None, stderr=None, env=None):
         self.count += 1
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("PCCL_")}
         log = self.folder / f"{self.count:03}-{name}.log"
         with open(log, "wb") as out:
             process = subprocess.Popen(
                 self.hosts.command(host, [str(a) for a in args]), stdin=stdin,
-                stdout=stdout or out, stderr=out, preexec_fn=_die_with_parent,
+                stdout=stdout or out, stderr=stderr or out, preexec_fn=_die_with_parent,
                 env={**inherited, "XDG_RUNTIME_DIR": str(self.folder), **(env or {})})
         return process, log
 
@@ -518,13 +518,13 @@ class Lab:
         if status != 0:
             raise Failed(f"{daemon.name} ended with status {status}")
 
-    def start_peer(self, number, host=0, group=0, master=None, env=None, ready=True):
+    def start_peer(self, number, host=0, group=0, master=None, env=None, ready=True, stderr=None):
         environment = {}
         if host in self.agents:
             environment["PCCL_AGENT_SOCKET"] = str(self.agents[host].socket)
         process, log = self.spawn(f"peer-{number}", host, [
             PEER, f"id={number}", f"master={master or self.master.address}", f"group={group}"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr,
             env={**environment, **(env or {})})
         peer = Peer(process, number, host, log)
         self.peers.append(peer)

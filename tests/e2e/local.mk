@@ -61,6 +61,7 @@ e2e_tests = \
 	tests/e2e/test_half_open.py \
 	tests/e2e/test_long.py \
 	tests/e2e/test_autospawn.py \
+	tests/e2e/test_unread.py \
 	tests/e2e/test_inherited.py \
 	tests/e2e/test_limits.py \
 	tests/e2e/test_low_limits.py \

@@ -8,9 +8,11 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "common/cc_err.h"
+#include "common/cc_limit.h"
 #include "common/cc_log.h"
 
 #define FILE_NAME   "run.journal"
@@ -296,11 +298,23 @@ static int open_files(struct journal *j, const char *dir)
 	return j->fd < 0 ? CC_ERR_IO : 0;
 }
 
-static const char *explain(int err)
+static const char *explain_errno(char limit[CC_LIMIT_TEXT])
+{
+	switch (errno) {
+	case ENOENT:
+		return "the folder that it is to be made in does not exist";
+	case ENOTDIR:
+		return "it is no folder, or is below a file";
+	default:
+		return cc_limit_text(errno, limit, CC_LIMIT_TEXT);
+	}
+}
+
+static const char *explain(int err, char limit[CC_LIMIT_TEXT])
 {
 	switch (err) {
 	case CC_ERR_IO:
-		return strerror(errno);
+		return explain_errno(limit);
 	case CC_ERR_EXIST:
 		return "another master uses it: give each its own --state-dir";
 	case CC_ERR_VERSION:
@@ -312,25 +326,41 @@ static const char *explain(int err)
 	}
 }
 
-struct journal *journal_open(const char *dir, struct ccm *m)
+/* EX_CONFIG: it is so the next time, too. */
+static int status_of(int err)
+{
+	switch (err) {
+	case CC_ERR_EXIST:
+		return EX_UNAVAILABLE;
+	case CC_ERR_NOMEM:
+		return EX_OSERR;
+	case CC_ERR_IO:
+		return cc_limit_is(errno) || errno == EIO ? EX_OSERR : EX_CONFIG;
+	default:
+		return EX_CONFIG;
+	}
+}
+
+struct journal *journal_open(const char *dir, struct ccm *m, int *exit_code)
 {
 	struct journal *j = calloc(1, sizeof *j);
-	int err;
+	int err = CC_ERR_NOMEM;
+	char limit[CC_LIMIT_TEXT];
 
-	if (!j)
-		return NULL;
-	j->dir = j->lock = j->fd = -1;
-	if (asprintf(&j->path, "%s/" FILE_NAME, dir) < 0) {
-		j->path = NULL;
-		goto err_close;
+	if (j) {
+		j->dir = j->lock = j->fd = -1;
+		if (asprintf(&j->path, "%s/" FILE_NAME, dir) < 0)
+			j->path = NULL;
+		else
+			err = open_files(j, dir);
 	}
-	err = open_files(j, dir);
 	if (err == 0)
 		err = load(j, m);
 	if (err == 0)
 		return j;
-	cc_log(CC_LOG_ERR, "cannot use %s: %s", j->path, explain(err));
-err_close:
+	*exit_code = status_of(err);
+	cc_log(CC_LOG_ERR, "cannot use %s: %s", j && j->dir >= 0 ? j->path : dir,
+		explain(err, limit));
 	journal_close(j);
 	return NULL;
 }

@@ -53,11 +53,11 @@ static void on_end_signal(void *arg, int signo)
 static int run(const struct masterd_config *cfg)
 {
 	void (*fn)(void *arg, int signo) = cfg->parent_fd < 0 ? on_signal : on_end_signal;
-	struct masterd *m = masterd_new(cfg);
 	int code = EX_OSERR;
+	struct masterd *m = masterd_new(cfg, &code);
 
 	if (!m)
-		return EX_OSERR;
+		return code;
 	if (masterd_on_signal(m, SIGTERM, fn, m) == 0 && masterd_on_signal(m, SIGINT, fn, m) == 0 &&
 		start_notifying(m) == 0) {
 		cc_service_mask_signals(SIG_UNBLOCK);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 #include <time.h>
 #include <unistd.h>
 #include <utlist.h>
@@ -805,7 +806,6 @@ static uint64_t first_number(void)
 	return ((uint64_t)ts.tv_sec << 20) + ((uint64_t)ts.tv_nsec << 20) / 1000000000u;
 }
 
-/* False: after a line in the log. */
 static bool start_core(struct masterd *m)
 {
 	struct ccm_config cfg = {
@@ -825,10 +825,17 @@ static bool start_core(struct masterd *m)
 	cc_random_id(&cfg.run);
 	cc_random_id(&cfg.run_key);
 	m->core = ccm_new(&cfg);
-	if (m->core && cfg.journal)
-		m->journal = journal_open(m->cfg.state_dir, m->core);
+	return m->core != NULL;
+}
+
+/* False: after a line in the log. */
+static bool start_journal(struct masterd *m, int *exit_code)
+{
+	if (!m->cfg.state_dir)
+		return true;
+	m->journal = journal_open(m->cfg.state_dir, m->core, exit_code);
 	m->cfg.state_dir = NULL;
-	return m->core && (m->journal || !cfg.journal);
+	return m->journal != NULL;
 }
 
 static void close_fds(const struct masterd_config *cfg)
@@ -849,25 +856,31 @@ static uint32_t tick_ms(const struct masterd *m)
 	return most < TICK_MS ? most : TICK_MS;
 }
 
-struct masterd *masterd_new(const struct masterd_config *cfg)
+struct masterd *masterd_new(const struct masterd_config *cfg, int *exit_code)
 {
 	struct masterd *m = calloc(1, sizeof *m);
 
 	if (!m) {
 		close_fds(cfg);
-		goto err;
+		goto err_limit;
 	}
 	m->cfg = *cfg;
 	m->loop = cc_loop_new();
-	if (!m->loop || !start_core(m) || start_listening(m) < 0)
+	if (!m->loop || !start_core(m))
+		goto err_limit;
+	if (!start_journal(m, exit_code))
 		goto err;
+	if (start_listening(m) < 0)
+		goto err_limit;
 	complaints_init(&m->complaints);
 	m->tick = cc_timer_new(m->loop, tick_ms(m), on_tick, m);
 	if (!m->tick)
-		goto err;
+		goto err_limit;
 	return m;
-err:
+err_limit:
+	*exit_code = EX_OSERR;
 	cc_limit_log("the master cannot start");
+err:
 	masterd_free(m);
 	return NULL;
 }

@@ -33,8 +33,9 @@ void masterd_config_init(struct masterd_config *cfg);
 
 struct masterd;
 
-/* Owns the descriptors of cfg from now on, also when it fails: NULL, after a line in the log. */
-struct masterd *masterd_new(const struct masterd_config *cfg);
+/* Owns the descriptors of cfg from now on, also when it fails: NULL, after a line in the log, and
+ * *exit_code is one of sysexits.h. */
+struct masterd *masterd_new(const struct masterd_config *cfg, int *exit_code);
 /* Runs until masterd_stop, masterd_end or the end of the parent. 0 or CC_ERR_*. */
 int masterd_run(struct masterd *m);
 /* The run can be taken over by another master. */

@@ -272,6 +272,39 @@ def test_taken_port(folder):
         assert r.returncode == 69 and address in r.stderr and "in use" in r.stderr
 
 
+def refused_state_dir(state_dir):
+    r = run(MASTERD, "--listen", "127.0.0.1:0", "--state-dir", state_dir)
+    assert "limit" not in r.stderr and "cannot start" not in r.stderr, r
+    return r
+
+
+def test_state_dir(folder):
+    """What is wrong with it is so the next time, too, unless another master uses it."""
+    used = os.path.join(folder, "used")
+    with Master(folder, "--listen", "127.0.0.1:0", "--state-dir", used):
+        r = refused_state_dir(used)
+        assert r.returncode == 69, r
+        assert f"cannot use {used}/run.journal: another master uses it" in r.stderr, r
+    absent = os.path.join(folder, "absent/too/deep")
+    r = refused_state_dir(absent)
+    assert r.returncode == 78, r
+    assert f"cannot use {absent}: the folder that it is to be made in does not exist" in r.stderr, r
+    file = os.path.join(folder, "file")
+    with open(file, "w", encoding="utf-8") as f:
+        f.write("x")
+    for path in (file, os.path.join(file, "below")):
+        r = refused_state_dir(path)
+        assert r.returncode == 78 and f"cannot use {path}: it is no folder, or is below a file" in r.stderr, r
+    other = os.path.join(folder, "other")
+    os.mkdir(other)
+    with open(os.path.join(other, "run.journal"), "w", encoding="utf-8") as f:
+        f.write("This is not a journal at all.\n")
+    r = refused_state_dir(other)
+    assert r.returncode == 78 and f"cannot use {other}/run.journal: this is no journal" in r.stderr, r
+    with Master(folder, "--listen", "127.0.0.1:0", "--state-dir", used) as m:
+        assert m.end() == 0
+
+
 def test_config(folder):
     path = os.path.join(folder, "m.conf")
     admin = os.path.join(folder, "a.sock")

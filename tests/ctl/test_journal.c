@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "ccoip-masterd/journal.h"
@@ -49,11 +50,12 @@ static void teardown(void)
 static struct journal *open_it(void)
 {
 	struct ccm_config cfg = {.run = {{8}}, .run_key = {{9}}, .journal = true};
+	int code;
 
 	ccm_free(m);
 	m = ccm_new(&cfg);
 	ck_assert_ptr_nonnull(m);
-	return journal_open(dir, m);
+	return journal_open(dir, m, &code);
 }
 
 static void put_run(struct journal *j, uint64_t term)
@@ -395,6 +397,39 @@ START_TEST(the_folder_is_made)
 }
 END_TEST
 
+/* Root may write anywhere. */
+START_TEST(a_folder_of_another_user)
+{
+	int code = 0;
+
+	ck_assert_int_eq(chmod(dir, 0500), 0);
+	if (geteuid() == 0)
+		ck_assert_int_eq(seteuid(65534), 0);
+	m = ccm_new(&(struct ccm_config){.run = {{8}}, .run_key = {{9}}, .journal = true});
+	ck_assert_ptr_null(journal_open(dir, m, &code));
+	ck_assert_int_eq(code, EX_CONFIG);
+	if (getuid() == 0)
+		ck_assert_int_eq(seteuid(0), 0);
+	ck_assert_int_eq(chmod(dir, 0700), 0);
+}
+END_TEST
+
+START_TEST(no_descriptor_is_a_limit)
+{
+	struct rlimit old, low;
+	int code = 0;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+	low = old;
+	low.rlim_cur = 3;
+	m = ccm_new(&(struct ccm_config){.run = {{8}}, .run_key = {{9}}, .journal = true});
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
+	ck_assert_ptr_null(journal_open(dir, m, &code));
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+	ck_assert_int_eq(code, EX_OSERR);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("journal");
@@ -413,6 +448,8 @@ int main(void)
 	tcase_add_test(tc, a_long_file_is_written_anew);
 	tcase_add_test(tc, one_master_per_folder);
 	tcase_add_test(tc, the_folder_is_made);
+	tcase_add_test(tc, a_folder_of_another_user);
+	tcase_add_test(tc, no_descriptor_is_a_limit);
 	suite_add_tcase(s, tc);
 	return tl_run(s);
 }

@@ -34,12 +34,12 @@ static pid_t child;
 static _Noreturn void be_master(int parent_fd)
 {
 	struct masterd *m;
-	int err = 1;
+	int err = 1, code;
 
 	dup2(fileno(log_file), STDERR_FILENO);
 	signal(SIGPIPE, SIG_IGN);
 	cfg.parent_fd = parent_fd;
-	m = masterd_new(&cfg);
+	m = masterd_new(&cfg, &code);
 	if (m) {
 		err = masterd_run(m);
 		masterd_free(m);

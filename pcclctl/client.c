@@ -40,44 +40,6 @@ __attribute__((format(printf, 3, 4))) static int fail(
 	return code;
 }
 
-/* ---- targets ---- */
-
-int ctl_target_set(struct ctl_target *t, const char *what, const char *path)
-{
-	if (strlen(path) >= CTL_PATH_SIZE || !*path)
-		return CC_ERR_INVAL;
-	*t = (struct ctl_target){.what = what, .n = 1};
-	memcpy(t->paths[0], path, strlen(path) + 1);
-	return 0;
-}
-
-/* Adds the socket in dir if only this user could have put it there. */
-static void add_own(struct ctl_target *t, const char *dir)
-{
-	struct stat st;
-	int n;
-
-	if (lstat(dir, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
-		return;
-	n = snprintf(t->paths[t->n], CTL_PATH_SIZE, "%s/agent-admin.sock", dir);
-	if (n > 0 && n < CTL_PATH_SIZE)
-		t->n++;
-}
-
-void ctl_target_default(struct ctl_target *t)
-{
-	const char *run = secure_getenv("XDG_RUNTIME_DIR"), *tmp = secure_getenv("TMPDIR");
-	char dir[CTL_PATH_SIZE];
-
-	*t = (struct ctl_target){.what = "agent", .n = 1};
-	snprintf(t->paths[0], CTL_PATH_SIZE, "%s", PCCL_RUNDIR "/agent-admin.sock");
-	if (run && run[0] == '/' && snprintf(dir, sizeof dir, "%s/pccl", run) < CTL_PATH_SIZE)
-		add_own(t, dir);
-	if (snprintf(dir, sizeof dir, "%s/pccl-%u", tmp && tmp[0] == '/' ? tmp : "/tmp",
-		    (unsigned)geteuid()) < CTL_PATH_SIZE)
-		add_own(t, dir);
-}
-
 /* ---- bytes ---- */
 
 static int ms_left(const struct call *c)

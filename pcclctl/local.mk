@@ -4,7 +4,8 @@
 noinst_LTLIBRARIES += pcclctl/libpcclctl.la
 pcclctl_libpcclctl_la_SOURCES = \
 	pcclctl/client.c pcclctl/client.h \
-	pcclctl/print.c pcclctl/print.h
+	pcclctl/print.c pcclctl/print.h \
+	pcclctl/target.c pcclctl/target.h
 pcclctl_libpcclctl_la_LIBADD = proto/libwire.la common/libcommon-sys.la common/libcommon-pure.la \
 	$(JSON_C_LIBS) $(PROTOBUF_C_LIBS)
 

@@ -32,7 +32,7 @@ static const char help[] =
 	"Usage: pcclctl [--json] [--agent PATH | --master PATH] status | peers | ops | state\n"
 	"       pcclctl [--json] [--agent PATH] agent set-master [--now] OLD NEW\n"
 	"       pcclctl [--json] [--agent PATH] agent set-master [--now] --run N NEW\n"
-	"       pcclctl [--json] --master PATH reset [--yes]\n"
+	"       pcclctl [--json] [--master PATH] reset [--yes]\n"
 	"Looks at the agent of this host, or at the agent or master of an admin socket.\n"
 	"\n"
 	"  status             how an agent is: processes, runs, memory, ports; or a master: its\n"
@@ -47,7 +47,7 @@ static const char help[] =
 	"  reset              the run of this master is over: its peers are put out, the "
 	"revisions\n"
 	"                     of shared state forgotten, also in the journal; the next one begins\n"
-	"                     at revision 0\n"
+	"                     at revision 0. Without --master: the one master of this host\n"
 	"\n"
 	"      --now          leave a master that answers, and go to NEW\n"
 	"      --run N        only of this run, by its number in the status\n"
@@ -187,9 +187,26 @@ static int parse_words(struct command *c, char **words, int n)
 		return usage("--now and --run are for set-master", "");
 	if (c->request.force && c->request.verb != WA_RESET)
 		return usage("--yes is for reset", "");
-	if (c->request.verb == WA_RESET && (!c->targeted || strcmp(c->target.what, "master") != 0))
-		return usage("reset is for a master: name its admin socket with --master", "");
+	if (c->request.verb == WA_RESET && c->targeted && strcmp(c->target.what, "master") != 0)
+		return usage("reset is for a master, not for an agent", "");
 	return -1;
+}
+
+/* -1: go on; else with what to end. */
+static int find_target(struct command *c)
+{
+	char why[CTL_WHY_SIZE];
+	int code;
+
+	if (c->request.verb != WA_RESET) {
+		ctl_target_agent(&c->target);
+		return -1;
+	}
+	code = ctl_target_master(&c->target, why, sizeof why);
+	if (code == 0)
+		return -1;
+	fprintf(stderr, "pcclctl: %s\n", why);
+	return code;
 }
 
 /* -1: go on; else with what to end. */
@@ -203,9 +220,7 @@ static int parse(struct command *c, int argc, char **argv)
 			return code;
 	}
 	code = parse_words(c, argv + optind, argc - optind);
-	if (code < 0 && !c->targeted)
-		ctl_target_default(&c->target);
-	return code;
+	return code < 0 && !c->targeted ? find_target(c) : code;
 }
 
 static bool wants_colour(void)

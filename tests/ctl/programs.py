@@ -272,6 +272,65 @@ def test_taken_port(folder):
         assert r.returncode == 69 and address in r.stderr and "in use" in r.stderr
 
 
+def user_of(folder):
+    """No system's folder, whoever runs the test: a program's master has its socket in that of its user."""
+    return {"XDG_RUNTIME_DIR": folder, "TMPDIR": folder}
+
+
+def test_same_port_twice(folder):
+    """Two addresses with one port have one default place for the admin socket."""
+    leash, end = socket.socketpair()
+    more = {"env": user_of(folder), "pass_fds": [end.fileno()]}
+    words = ("--parent-fd", str(end.fileno()), "--listen")
+    with Master(folder, *words, "127.0.0.1:0", **more) as m:
+        path = m.await_line(r"pcclctl finds this master at (\S+)")
+        port = m.addresses[0].rsplit(":", 1)[1]
+        with Master(folder, *words, f"127.0.0.2:{port}", **more) as other:
+            assert other.await_line(r"warning: no admin socket (\S+): .*; set --admin-socket$") == path
+            assert other.end() == 0
+        assert ctl(path, "status").returncode == 0
+    leash.close()
+    end.close()
+
+
+def reset_here(folder, *arguments):
+    return run(PCCLCTL, *arguments, "reset", env={**os.environ, **user_of(folder)})
+
+
+def test_reset_finds_the_master(folder):
+    """As its page says: on the host of the master it needs no name of a socket."""
+    if os.path.exists("/run/pccl/master-admin.sock"):
+        return  # that of the system is not to be reset
+    own = os.path.join(folder, "pccl")
+    r = reset_here(folder)
+    assert r.returncode == 69 and "no master listens at" in r.stderr and own in r.stderr, r
+    assert "--master PATH" in r.stderr and "master-admin.sock" in r.stderr, r
+    leash, end = socket.socketpair()
+    words = ("--listen", "127.0.0.1:0", "--parent-fd", str(end.fileno()))
+    more = {"env": user_of(folder), "pass_fds": [end.fileno()]}
+    with Master(folder, *words, **more) as first:
+        first_path = first.await_line(r"pcclctl finds this master at (\S+)")
+        assert os.path.dirname(first_path) == own
+        r = reset_here(folder, "--json")
+        assert r.returncode == 0 and json.loads(r.stdout)["reset"][0]["kicked"] == 0, r
+        first.await_line("reset by an operator")
+        r = run(PCCLCTL, "--agent", first_path, "reset")
+        assert r.returncode == 64 and "reset is for a master" in r.stderr, r
+        with Master(folder, *words, **more) as second:
+            second_path = second.await_line(r"pcclctl finds this master at (\S+)")
+            r = reset_here(folder)
+            assert r.returncode == 64 and "name one with --master" in r.stderr, r
+            assert first_path in r.stderr and second_path in r.stderr, r
+            assert ctl(second_path, "reset").returncode == 0
+            second.process.kill()
+            second.wait()
+        assert os.path.exists(second_path)
+        r = reset_here(folder)  # a killed master's socket counts for nothing
+        assert r.returncode == 0, r
+    leash.close()
+    end.close()
+
+
 def refused_state_dir(state_dir):
     r = run(MASTERD, "--listen", "127.0.0.1:0", "--state-dir", state_dir)
     assert "limit" not in r.stderr and "cannot start" not in r.stderr, r

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+#include "pcclctl/target.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "common/cc_err.h"
+#include "common/cc_sys.h"
+
+#define FOLDERS      2
+#define MASTERS      PCCL_RUNDIR "/master-admin.sock"
+#define NAME_BEGINS  "master-"
+#define NAME_ENDS    "-admin.sock"
+#define NAME_PATTERN NAME_BEGINS "PORT" NAME_ENDS
+
+int ctl_target_set(struct ctl_target *t, const char *what, const char *path)
+{
+	if (strlen(path) >= CTL_PATH_SIZE || !*path)
+		return CC_ERR_INVAL;
+	*t = (struct ctl_target){.what = what, .n = 1};
+	memcpy(t->paths[0], path, strlen(path) + 1);
+	return 0;
+}
+
+/* Where daemons of this user have their sockets. Returns how many folders there may be. */
+static unsigned user_folders(char dirs[FOLDERS][CTL_PATH_SIZE])
+{
+	const char *run = secure_getenv("XDG_RUNTIME_DIR"), *tmp = secure_getenv("TMPDIR");
+	unsigned n = 0;
+
+	if (run && run[0] == '/' &&
+		snprintf(dirs[n], CTL_PATH_SIZE, "%s/pccl", run) < CTL_PATH_SIZE)
+		n++;
+	if (snprintf(dirs[n], CTL_PATH_SIZE, "%s/pccl-%u", tmp && tmp[0] == '/' ? tmp : "/tmp",
+		    (unsigned)geteuid()) < CTL_PATH_SIZE)
+		n++;
+	return n;
+}
+
+/* Could only this user have put a socket there? */
+static bool is_own(const char *dir)
+{
+	struct stat st;
+
+	return lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
+}
+
+void ctl_target_agent(struct ctl_target *t)
+{
+	char dirs[FOLDERS][CTL_PATH_SIZE];
+	unsigned n_dirs = user_folders(dirs);
+
+	(void)ctl_target_set(t, "agent", PCCL_RUNDIR "/agent-admin.sock");
+	for (unsigned i = 0; i < n_dirs; i++) {
+		int n = snprintf(t->paths[t->n], CTL_PATH_SIZE, "%s/agent-admin.sock", dirs[i]);
+
+		if (is_own(dirs[i]) && n > 0 && n < CTL_PATH_SIZE)
+			t->n++;
+	}
+}
+
+/* ---- the master ---- */
+
+struct found {
+	unsigned n;
+	char path[CTL_PATH_SIZE];
+	char all[512]; /* names, as many as there is room for */
+};
+
+/* A socket that this user may not ask counts, too: the master is told from none. */
+static bool is_live(const char *path)
+{
+	int fd = cc_connect_unix(path, SOCK_STREAM | SOCK_NONBLOCK);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0 || errno == EAGAIN || errno == EACCES || errno == EPERM;
+}
+
+static void look_at(struct found *f, const char *path)
+{
+	size_t len = strlen(f->all);
+
+	if (strlen(path) >= CTL_PATH_SIZE || !is_live(path))
+		return;
+	memcpy(f->path, path, strlen(path) + 1);
+	(void)snprintf(f->all + len, sizeof f->all - len, "%s%s", f->n++ > 0 ? ", " : "", path);
+}
+
+static int is_master(const struct dirent *e)
+{
+	size_t len = strlen(e->d_name), end = sizeof NAME_ENDS - 1;
+
+	return strncmp(e->d_name, NAME_BEGINS, sizeof NAME_BEGINS - 1) == 0 && len > end &&
+	       strcmp(e->d_name + len - end, NAME_ENDS) == 0;
+}
+
+static void look_in(struct found *f, const char *dir)
+{
+	struct dirent **names;
+	int n = is_own(dir) ? scandir(dir, &names, is_master, alphasort) : -1;
+
+	if (n < 0)
+		return;
+	for (int i = 0; i < n; i++) {
+		char path[CTL_PATH_SIZE];
+
+		if (snprintf(path, sizeof path, "%s/%s", dir, names[i]->d_name) < CTL_PATH_SIZE)
+			look_at(f, path);
+		free(names[i]);
+	}
+	free((void *)names);
+}
+
+int ctl_target_master(struct ctl_target *t, char *why, size_t size)
+{
+	char dirs[FOLDERS][CTL_PATH_SIZE], tried[512] = MASTERS;
+	unsigned n_dirs = user_folders(dirs);
+	struct found f = {0};
+
+	look_at(&f, MASTERS);
+	for (unsigned i = 0; i < n_dirs; i++) {
+		size_t len = strlen(tried);
+
+		look_in(&f, dirs[i]);
+		(void)snprintf(tried + len, sizeof tried - len, ", %s/" NAME_PATTERN, dirs[i]);
+	}
+	if (f.n == 1)
+		return ctl_target_set(t, "master", f.path);
+	if (f.n == 0) {
+		(void)snprintf(why, size,
+			"no master listens at %s: run this on the master's host as its user or "
+			"root, or name its admin socket with --master PATH",
+			tried);
+		return EX_UNAVAILABLE;
+	}
+	(void)snprintf(
+		why, size, "%u masters run here: name one with --master PATH: %s", f.n, f.all);
+	return EX_USAGE;
+}

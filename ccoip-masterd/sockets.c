@@ -185,7 +185,7 @@ static void remember(struct socket_file *f, const char *path)
 
 static const char *why_no_socket(int err, char limit[CC_LIMIT_TEXT])
 {
-	return err == CC_ERR_EXIST ? "something else is in its place"
+	return err == CC_ERR_EXIST ? "another master, or something else, is there"
 				   : cc_limit_text(errno, limit, CC_LIMIT_TEXT);
 }
 
@@ -196,7 +196,8 @@ static int try_admin(const char *path, unsigned mode, int level, struct masterd_
 	char limit[CC_LIMIT_TEXT];
 
 	if (fd < 0) {
-		cc_log(level, "no admin socket %s: %s", path, why_no_socket(fd, limit));
+		cc_log(level, "no admin socket %s: %s%s", path, why_no_socket(fd, limit),
+			level == CC_LOG_WARNING ? "; set --admin-socket" : "");
 		return fd;
 	}
 	cfg->admin_fd = fd;
@@ -261,7 +262,7 @@ static void open_default_admin(
 	}
 	n = snprintf(path, sizeof path, "%s/master-%u-admin.sock", folder, first_port(cfg));
 	if (n > 0 && (size_t)n < sizeof path)
-		(void)try_admin(path, 0600, CC_LOG_INFO, cfg, f);
+		(void)try_admin(path, 0600, CC_LOG_WARNING, cfg, f);
 	else
 		cc_log(CC_LOG_WARNING, "no admin socket: the name of %s is too long", folder);
 }

@@ -379,6 +379,9 @@ uint32_t ccm_ways_ms(const struct ccm *m);
 /* Links between those who are members now that a probe has failed are worth a try where no ring
  * does without them. */
 void ccm_probes_keep(struct ccm *m);
+/* s, a member, could not open its link to t, another one: what else the one that more have not
+ * reached, or either, does not reach is found out while the next order of the ring is tried. */
+void ccm_probe_around(struct ccm *m, const struct ccm_seat *s, const struct ccm_seat *t);
 /* As far as is known; never between two members. */
 bool ccm_probe_failed(const struct ccm *m, const struct ccm_seat *from, const struct ccm_seat *to);
 /* The pair has failed since: what probes have proven of it counts no more. */
@@ -436,6 +439,7 @@ void ccm_pair_silent(struct ccm *m, uint64_t one, uint64_t other, const char *te
 void ccm_pair_doubtful(struct ccm *m, uint64_t from, uint64_t to, const char *text);
 /* Has either of them had trouble with the other one, by what is known? */
 bool ccm_pair_is_known(const struct ccm *m, uint64_t one, uint64_t other);
+bool ccm_pair_has_failed(const struct ccm *m, uint64_t from, uint64_t to);
 bool ccm_pair_is_silent(const struct ccm *m, uint64_t from, uint64_t to);
 /* The link is up. */
 void ccm_pair_works(struct ccm *m, uint64_t from, uint64_t to);

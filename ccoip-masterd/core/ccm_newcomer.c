@@ -13,6 +13,7 @@
 #define MANY              64u
 #define SLOW_MAX          32u   /* newcomers of a group that are probed one by one at a time */
 #define PROBING_MS        5000u /* for other places in the ring, after the first failure */
+#define AROUND_MAX        4096u /* probes at a time for that which members do not reach */
 #define FAILURES          3u    /* of links to members: that is enough */
 #define KNOWN_MS          15000u /* a probe tells so long; then it is repeated, and believed meanwhile */
 #define SHUN_MIN_MS       500u /* after a failed probe, which costs nobody anything */
@@ -103,7 +104,8 @@ static struct ccm_probe *probe_get(struct ccm *m, uint64_t from, uint64_t to)
 	return NULL;
 }
 
-/* Finds out whether s could have its link to t, unless that is known or being found out. */
+/* Finds out whether s could have its link to t, unless that is known or being found out; and, if t
+ * is new, whether it could have its shared state. */
 static void probe_ask(struct ccm *m, const struct ccm_seat *s, const struct ccm_seat *t)
 {
 	struct ccm_probe *p = probe_get(m, s->agent->no, t->agent->no);
@@ -117,7 +119,44 @@ static void probe_ask(struct ccm *m, const struct ccm_seat *s, const struct ccm_
 	p->asked_ns = m->now;
 	m->n_probing++;
 	ccm_agent_endpoint(t->agent, s->agent, &x->to);
-	ccm_agent_endpoint_state(t->agent, s->agent, &x->state);
+	p->members = s->n_accepted > 0 && t->n_accepted > 0;
+	if (!p->members)
+		ccm_agent_endpoint_state(t->agent, s->agent, &x->state);
+}
+
+/* What was proven before the search for a ring began may be so no longer. */
+static void probe_anew(struct ccm *m, const struct ccm_seat *s, const struct ccm_seat *t)
+{
+	struct ccm_probe *p = probe_find(m, s->agent->no, t->agent->no);
+
+	if (ccm_pair_has_failed(m, s->agent->no, t->agent->no) || m->n_probing >= AROUND_MAX)
+		return;
+	if (p && (!m->reorder_ns || p->known_ns < m->reorder_ns))
+		p->good = false;
+	probe_ask(m, s, t);
+}
+
+static void probe_with(struct ccm *m, const struct ccm_seat *s, const struct ccm_seat *but)
+{
+	const struct ccm_seat *t;
+
+	DL_FOREACH2 (s->group->seats, t, next_g) {
+		if (t == s || t == but || t->n_accepted == 0 || t->agent->absent)
+			continue;
+		probe_anew(m, s, t);
+		probe_anew(m, t, s);
+	}
+}
+
+void ccm_probe_around(struct ccm *m, const struct ccm_seat *s, const struct ccm_seat *t)
+{
+	uint32_t x = s->agent->blame_from + s->agent->blame_to;
+	uint32_t y = t->agent->blame_from + t->agent->blame_to;
+
+	if (x >= y)
+		probe_with(m, s, t);
+	if (y >= x)
+		probe_with(m, t, s);
 }
 
 static struct ccm_agent *agent_by_no(const struct ccm *m, uint64_t no)
@@ -144,6 +183,11 @@ static void probe_end(struct ccm *m, struct ccm_probe *p, bool ok, bool limit, c
 		return;
 	ccm_reach_reason(p->text, sizeof p->text, from, to, limit, text);
 	ccm_log(m, CCM_LOG_INFO, "a probe has failed: %s", p->text);
+	if (!p->members)
+		return;
+	if (!limit)
+		ccm_pair_add(m, p->key.from, p->key.to, p->text);
+	probe_free(m, p);
 }
 
 void ccm_probed(struct ccm *m, const struct ccm_agent *a, const struct wm_probed *v)
@@ -165,14 +209,14 @@ void ccm_probed(struct ccm *m, const struct ccm_agent *a, const struct wm_probed
 /* A probe takes more round trips than a round, and no member waits for it. */
 void ccm_newcomer_tick(struct ccm *m)
 {
-	struct ccm_probe *p;
+	struct ccm_probe *p, *tmp;
 	uint64_t bound;
 
 	m->newcomers = true;
 	if (m->n_probing == 0)
 		return;
 	bound = UINT64_C(2) * (m->cfg.bounds.ms[CC_BOUND_ROUND] + ccm_ways_ms(m)) * CCM_NS_PER_MS;
-	for (p = m->probes; p; p = p->hh.next)
+	HASH_ITER (hh, m->probes, p, tmp)
 		if (p->number && ccm_age(m->now, p->asked_ns) > bound)
 			probe_end(
 				m, p, false, false, "it did not say within the time of two rounds");
@@ -571,6 +615,17 @@ static void settle_group(struct ccm *m, struct ccm_group *g)
 	}
 }
 
+/* There are no newcomers: what members are asked for is of use yet. */
+static void probes_end(struct ccm *m)
+{
+	struct ccm_probe *p, *tmp;
+
+	HASH_ITER (hh, m->probes, p, tmp)
+		if (!p->number)
+			/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it loses track of the list */
+			probe_free(m, p);
+}
+
 void ccm_newcomers_settle(struct ccm *m)
 {
 	struct ccm_group *g;
@@ -579,9 +634,7 @@ void ccm_newcomers_settle(struct ccm *m)
 		return;
 	m->newcomers = false;
 	if (m->n_registered == 0)
-		while (m->probes)
-			/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it loses track of the list */
-			probe_free(m, m->probes);
+		probes_end(m);
 	if (m->n_registered == 0 || m->n_accepted == m->n_absent)
 		return;
 	for (g = m->groups; g && !m->oom; g = g->hh.next)

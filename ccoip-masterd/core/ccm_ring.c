@@ -76,6 +76,13 @@ bool ccm_pair_is_known(const struct ccm *m, uint64_t one, uint64_t other)
 	return pair_find(m, one, other) || pair_find(m, other, one);
 }
 
+bool ccm_pair_has_failed(const struct ccm *m, uint64_t from, uint64_t to)
+{
+	const struct ccm_pair *p = pair_find(m, from, to);
+
+	return p && p->state == CCM_PAIR_FAILED;
+}
+
 bool ccm_pair_is_silent(const struct ccm *m, uint64_t from, uint64_t to)
 {
 	const struct ccm_pair *p = pair_find(m, from, to);

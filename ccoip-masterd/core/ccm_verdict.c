@@ -158,6 +158,7 @@ static void judge_link(
 		ccm_log(m, CCM_LOG_WARNING, "round %llu, group %u: %s",
 			(unsigned long long)m->last_round, g->id, reason);
 		ccm_pair_add(m, s->agent->no, t->agent->no, reason);
+		ccm_probe_around(m, s, t);
 		g->failed = true;
 		m->rewire = true;
 	} else if (!victim->doomed) {

@@ -19,11 +19,11 @@ struct fk_host {
 	char name[WM_NAME_MAX];
 	struct cc_id id;
 	bool open;
-	bool mute;           /* sends no heartbeats */
-	uint32_t way_ms;     /* see ccm_event */
-	bool auto_report;    /* answers each ROUND with success (default) */
-	bool auto_probed;    /* likewise each PROBE, which is not in the inbox then (default) */
-	uint64_t probes[64]; /* numbers of those that it has not answered */
+	bool mute;             /* sends no heartbeats */
+	uint32_t way_ms;       /* see ccm_event */
+	bool auto_report;      /* answers each ROUND with success (default) */
+	bool auto_probed;      /* likewise each PROBE, which is not in the inbox then (default) */
+	uint64_t probes[1024]; /* numbers of those that it has not answered */
 	uint32_t n_probes;
 	struct wm_msg *inbox;
 	size_t n, cap;

@@ -785,6 +785,61 @@ START_TEST(orders_are_not_tried_for_longer_than_10_s)
 }
 END_TEST
 
+/* Does nothing keep h[i] and h[k] apart? Nobody reaches c but, if two, a and e. */
+static bool reach(size_t i, size_t k, bool two)
+{
+	size_t x = i == 2 ? k : i;
+
+	return (i != 2 && k != 2) || (two && (x == 0 || x == 4));
+}
+
+static const char *probed(size_t i, size_t k, bool two)
+{
+	return reach(i, k, two) ? NULL : "no connection in time";
+}
+
+/* The six hosts answer their probes and report on their links, after so long. */
+static void answer_all(uint32_t ms, bool two)
+{
+	size_t i, k;
+
+	fk_tick(&f, ms);
+	for (i = 0; i < 6; i++) {
+		if (i != 2 && fk_count(h[i], WM_PROBE))
+			fk_probed(h[i], h[2], probed(i, 2, two));
+		if (i != 1 && i != 2 && fk_count(h[2], WM_PROBE)) /* b failed in the round */
+			fk_probed(h[2], h[i], probed(2, i, two));
+	}
+	for (i = 0; i < 6; i++) {
+		for (k = 0; !cc_id_eq(&h[k]->id, &h[i]->round.rings[0].next.agent); k++)
+			;
+		fk_round_report(h[i], reach(i, k, two) ? NULL : h[k], "no connection in time");
+	}
+}
+
+/* While the second order is tried, all find out whether they reach c. */
+START_TEST(what_a_member_does_not_reach_is_known_after_two_rounds)
+{
+	size_t i;
+
+	run_of(7);
+	fk_manual(&f);
+	for (i = 0; i < 6; i++)
+		h[i]->auto_probed = false;
+	fk_leave(&p[6], WM_LEAVE_CLEAN);
+	answer_all(2300, _i == 0);
+	ck_assert_uint_eq(fk_status(&f).kicks, 0);
+	answer_all(2300, _i == 0);
+	ck_assert_int_eq(fk_present(&p[2]), _i == 0);
+	if (_i == 0) {
+		ck_assert_str_eq(ring(6) + 4, "ec");
+		report_all(6);
+		ck_assert(!fk_status(&f).round_active);
+	}
+	ck_assert_uint_eq(fk_status(&f).kicks, (uint64_t)_i);
+}
+END_TEST
+
 /* a reaches neither b nor c, and the ring adbce exists. */
 START_TEST(two_failed_pairs_leave_time_for_a_third_order)
 {
@@ -947,6 +1002,7 @@ int main(void)
 	tcase_add_test(tc, without_a_ring_the_worst_is_kicked);
 	tcase_add_test(tc, orders_are_tried_as_long_as_it_is_quick);
 	tcase_add_test(tc, orders_are_not_tried_for_longer_than_10_s);
+	tcase_add_loop_test(tc, what_a_member_does_not_reach_is_known_after_two_rounds, 0, 2);
 	tcase_add_test(tc, two_failed_pairs_leave_time_for_a_third_order);
 	tcase_add_test(tc, a_newcomer_out_of_reach_is_out_after_one_round);
 	tcase_add_test(tc, agents_that_do_not_report_are_kicked);

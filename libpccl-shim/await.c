@@ -360,8 +360,7 @@ static pcclResult_t end_by_verdict(
 		pthread_mutex_unlock(&c->lock);
 		return r;
 	default:
-		if (p->mode != SHM_RESULT_NONE)
-			pccl_comm_note_death(c, p->op);
+		pccl_comm_note_death(c, slot);
 		return pccl_fail(pcclRankConnectionLost,
 			"the agent of this host died during the operation: call again");
 	}

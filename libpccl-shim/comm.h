@@ -292,11 +292,13 @@ void pccl_op_await_closed(pcclComm_t *c, const struct pccl_op *op);
 enum pccl_verdict pccl_op_verdict(pcclComm_t *c, uint32_t slot);
 /* The application is told that this attempt has succeeded. */
 void pccl_comm_told_success(pcclComm_t *c, uint64_t seq);
-/* The agent of op's attachment is gone while op ran. It counts unless the agent ended in order. */
-void pccl_comm_note_death(pcclComm_t *c, const struct pccl_op *op);
+/* The agent is gone before the operation ended. It counts if the agent was at work on it, unless it
+ * ended in order. */
+void pccl_comm_note_death(pcclComm_t *c, uint32_t slot);
 /* op has ended in another way: deaths before do not count. */
 void pccl_comm_note_survived(pcclComm_t *c, const struct pccl_op *op);
-/* Have agents died of it, as it seems, twice in a row? Then it is forgotten. */
+/* Have agents died of it, as it seems, twice in a row? Then it may be tried once more, and the next
+ * death is enough. */
 bool pccl_comm_is_fatal(pcclComm_t *c, const struct pccl_op *op);
 /* Sets the sentence of such an operation. */
 pcclResult_t pccl_comm_fail_fatal(const struct pccl_op *op);

@@ -426,11 +426,24 @@ static struct pccl_fatal *find_fatal(pcclComm_t *c, const struct pccl_op *op)
 	return NULL;
 }
 
-void pccl_comm_note_death(pcclComm_t *c, const struct pccl_op *op)
+/* Was the agent at work on it, when it died, rather than waiting for others? */
+static bool was_at_work(const struct pccl_op *op, const struct shm_slot *s)
 {
+	const struct shm_state_end *end;
+
+	if (!op->manifest)
+		return atomic_load(&s->mode) != SHM_RESULT_NONE;
+	end = (const void *)(op->manifest + SHM_STATE_END_OFF);
+	return atomic_load(&end->at_work) != 0;
+}
+
+void pccl_comm_note_death(pcclComm_t *c, uint32_t slot)
+{
+	const struct pccl_op *op = &c->ops[slot];
 	struct pccl_fatal *x;
 
-	if (pccl_session_ended_in_order(op->att->session))
+	if (pccl_session_ended_in_order(op->att->session) ||
+		!was_at_work(op, pccl_attachment_slot(op->att, slot)))
 		return;
 	pthread_mutex_lock(&c->lock);
 	x = find_fatal(c, op);
@@ -466,7 +479,7 @@ bool pccl_comm_is_fatal(pcclComm_t *c, const struct pccl_op *op)
 	x = find_fatal(c, op);
 	is = x && x->deaths >= FATAL_DEATHS;
 	if (is)
-		x->deaths = 0;
+		x->deaths = FATAL_DEATHS - 1;
 	pthread_mutex_unlock(&c->lock);
 	return is;
 }

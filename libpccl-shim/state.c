@@ -266,8 +266,7 @@ static pcclResult_t end_by_verdict(const struct sync *y, uint32_t slot, uint64_t
 		return fail(y, r);
 	default:
 		pccl_comm_told_of_death(y->c, y->op->att);
-		if (y->map && is_spoiled(y))
-			pccl_comm_note_death(y->c, y->op);
+		pccl_comm_note_death(y->c, slot);
 		return fail(
 			y, pccl_fail(pcclRankConnectionLost,
 				   "the agent of this host died during the synchronization: call "

@@ -348,6 +348,7 @@ struct agentd {
 	struct result *results;
 	struct account *accounts;
 	uint64_t next_region, mem_used;
+	uint64_t own_used; /* of mem_used: account_charge */
 	uint32_t n_regions;
 	struct checks *checks;
 	hsh_leaf_fn *crc32c; /* NULL: not asked for yet, or not to be had */
@@ -433,7 +434,8 @@ uint32_t region_alloc(struct agentd *d, struct session *s, uint64_t size, enum w
 uint32_t region_adopt(struct agentd *d, struct session *s, int *fd, uint64_t size,
 	struct region **ret, char *text);
 uint32_t region_free(struct agentd *d, struct session *s, uint64_t id, char *text);
-/* Memory of the agent's own that a user causes. */
+/* Memory of the agent's own that a user causes. Unlike shared memory, which may be accounted to the
+ * cgroups of others, it is never more than the agent's cgroup can bear, whatever mem_total says. */
 uint32_t account_charge(struct agentd *d, uint32_t uid, uint64_t bytes, char *text);
 void account_discharge(struct agentd *d, uint32_t uid, uint64_t bytes);
 struct region *region_find(const struct agentd *d, uint64_t id);
@@ -654,6 +656,8 @@ void checks_free(struct agentd *d);
 struct manifest *manifest_use(struct manifest *m); /* one more user, and reference */
 void manifest_leave(struct manifest *m);           /* not used any more, still referenced */
 void manifest_unref(struct manifest *m);
+/* Tells the process whether this one is at work on it or waits for others, should it die. */
+void manifest_at_work(const struct manifest *m, bool at_work);
 /* NULL and a sentence in text[WL_TEXT_MAX]. */
 hsh_leaf_fn *manifest_leaf_fn(struct agentd *d, uint32_t hash_type, char *text);
 

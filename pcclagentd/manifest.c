@@ -184,6 +184,13 @@ static void check_digests(struct check *k)
 	free(hashes);
 }
 
+void manifest_at_work(const struct manifest *m, bool at_work)
+{
+	struct shm_state_end *end = (void *)(m->region->map + SHM_STATE_END_OFF);
+
+	atomic_store(&end->at_work, at_work);
+}
+
 static void check(struct check *k)
 {
 	struct shm_state_limits lim = {.size = k->m->region->size,
@@ -191,12 +198,15 @@ static void check(struct check *k)
 		.region_size = region_size,
 		.tensor = take_key,
 		.arg = k};
-	int err = shm_state_get(k->m->region->map, &lim, &k->m->state, k->why);
+	int err;
 
+	manifest_at_work(k->m, true);
+	err = shm_state_get(k->m->region->map, &lim, &k->m->state, k->why);
 	if (err == 0)
 		check_digests(k);
 	else
 		k->code = err == CC_ERR_NOMEM ? WIRE_OUT_OF_MEMORY : WIRE_INVALID_ARGUMENT;
+	manifest_at_work(k->m, false);
 }
 
 static void *thread_main(void *arg)

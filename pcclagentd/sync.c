@@ -311,6 +311,7 @@ static int run_job(struct sync *x, const struct agt_sync *t, hsh_leaf_fn *leaf)
 			continue;
 		fill_member(&x->members[i], &t->members[i], &members[spec.n_members]);
 		announce(members[spec.n_members].slot, t);
+		manifest_at_work(x->members[i].manifest, true);
 		x->members[i].index = spec.n_members++;
 	}
 	for (uint32_t i = 0; i < t->n_sources && spec.n_sources < STE_SOURCES_MAX; i++)

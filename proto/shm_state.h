@@ -67,6 +67,9 @@ struct shm_state_end {
 	_Atomic uint32_t touched;  /* A: 1 before it writes into the first tensor by itself: from
 				    * then on their contents are a mixture, until they are complete
 				    */
+	_Atomic uint32_t at_work;  /* A: 1 while it reads the manifest, and from the beginning of
+				    * the job on: if it dies, perhaps of that. 0 while it waits for
+				    * the others' votes */
 };
 
 enum shm_state_flags {

@@ -206,6 +206,13 @@ struct shm_slot *offer_slot(const struct offer *o)
 	return queue_slot(o->q, o->slot);
 }
 
+bool offer_at_work(const struct offer *o)
+{
+	struct shm_state_end *e = (void *)(o->state.map + SHM_STATE_END_OFF);
+
+	return atomic_load(&e->at_work) == 1;
+}
+
 bool offer_complete(const struct offer *o)
 {
 	struct shm_state_end *e = (void *)(o->state.map + SHM_STATE_END_OFF);

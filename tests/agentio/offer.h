@@ -51,6 +51,7 @@ bool offer_wait(struct offer *o, uint32_t timeout_ms);
 uint32_t offer_await(struct offer *o);
 struct shm_slot *offer_slot(const struct offer *o);
 bool offer_complete(const struct offer *o); /* says the manifest */
+bool offer_at_work(const struct offer *o);  /* likewise, of the agent */
 /* Are all bytes of both tensors these? */
 void offer_check(const struct offer *o, uint8_t fill);
 void offer_free(struct offer *o); /* what it has here */

@@ -118,6 +118,7 @@ START_TEST(same_host)
 	serve_until_report(0, &msg);
 	wire_master_clear(&msg);
 	ck_assert(offer_complete(&oa) && offer_complete(&ob));
+	ck_assert(offer_at_work(&oa) && offer_at_work(&ob));
 	ck_assert(!done(&oa) && !done(&ob)); /* it is not over for the others */
 	ck_assert_uint_eq(offer_slot(&ob)->seq, m.seq);
 	ck_assert_uint_eq(offer_slot(&ob)->world.group, 2);

@@ -134,7 +134,9 @@ struct shm_state fake_manifest(const struct fake_op *op);
 /* Name and leaves of tensor i. */
 const char *fake_tensor_name(const struct fake_op *op, const struct shm_state_tensor *t);
 uint8_t *fake_window(const struct fake_op *op, uint32_t slot);
-/* Announces the attempt, before the first command. */
+/* Whether it reads the manifest or moves something, and does not wait for others. */
+void fake_work(struct fake_op *op, bool at_work);
+/* Announces the attempt, before the first command. It is at work from here on. */
 void fake_sync_begin(struct fake_op *op);
 /* Gives a command, without waiting for it. */
 void fake_give(struct fake_op *op, const struct shm_state_command *command);

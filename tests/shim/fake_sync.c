@@ -107,8 +107,16 @@ static void wake(struct shm_slot *s, uint32_t asleep)
 		cc_futex_wake(&s->wait, 1);
 }
 
+void fake_work(struct fake_op *op, bool at_work)
+{
+	struct shm_state_end *end = (void *)(op->manifest + SHM_STATE_END_OFF);
+
+	atomic_store(&end->at_work, at_work);
+}
+
 void fake_sync_begin(struct fake_op *op)
 {
+	fake_work(op, true);
 	op->slot->seq = op->seq;
 	op->slot->world = fake_world_now(op->f);
 }

@@ -311,12 +311,16 @@ END_TEST
 
 /* ---- the agent dies */
 
-enum stage { UNSEEN, STARTED, WRITTEN, COMPLETE, KNOWN, ENDED, STAGES, TOUCHED };
+enum stage { UNSEEN, STARTED, WRITTEN, COMPLETE, KNOWN, ENDED, STAGES, TOUCHED, READING, VOTED };
 
 static void die_at(struct fake_op *op, void *arg)
 {
 	enum stage stage = *(enum stage *)arg;
 
+	if (stage == READING || stage == VOTED) {
+		fake_work(op, stage == READING);
+		stage = UNSEEN;
+	}
 	if (stage >= STARTED)
 		fake_sync_begin(op);
 	if (stage == TOUCHED) {
@@ -371,21 +375,66 @@ START_TEST(an_agent_that_dies)
 }
 END_TEST
 
-/* The third call does not try again. */
+static void die_again(struct st_state *s, pcclSharedStateSyncStrategy_t how, enum stage stage)
+{
+	fx_assert_fails(st_sync(&s->shared, how, NULL, die_at, &stage), pcclRankConnectionLost,
+		"call again");
+}
+
+/* Says the sentence of an operation that has killed its agent twice to all. */
+static void not_again(struct st_state *s, pcclSharedStateSyncStrategy_t how)
+{
+	fx_assert_fails(pcclSynchronizeSharedState(fx_comm, &s->shared, how, NULL),
+		pcclInternalError, "died twice");
+}
+
+/* The third call does not try again, wherever in its work the agent has died. */
 START_TEST(an_agent_that_dies_twice)
 {
-	enum stage stage = TOUCHED;
+	static const struct {
+		enum stage stage;
+		pcclSharedStateSyncStrategy_t how;
+	} v[] = {{READING, ST_POPULAR}, {READING, ST_SEND}, {STARTED, ST_POPULAR},
+		{STARTED, ST_RECEIVE}, {TOUCHED, ST_POPULAR}};
 	struct st_state s;
 
 	st_init(&s, 1);
-	for (int i = 0; i < 2; i++) {
-		stage = TOUCHED;
-		fx_assert_fails(st_sync(&s.shared, ST_POPULAR, NULL, die_at, &stage),
-			pcclRankConnectionLost, "call again");
-	}
-	fx_assert_fails(pcclSynchronizeSharedState(fx_comm, &s.shared, ST_POPULAR, NULL),
-		pcclInternalError, "died twice");
+	for (int i = 0; i < 2; i++)
+		die_again(&s, v[_i].how, v[_i].stage);
+	not_again(&s, v[_i].how);
+	fx_assert_succeeds(st_sync(&s.shared, v[_i].how, NULL, st_equal, NULL));
+	st_free(&s);
+}
+END_TEST
+
+/* An agent that has the vote only and waits for the others does not die of it. */
+START_TEST(an_agent_that_dies_waiting)
+{
+	struct st_state s;
+
+	st_init(&s, 1);
+	for (int i = 0; i < 3; i++)
+		die_again(&s, ST_POPULAR, _i ? VOTED : UNSEEN);
 	fx_assert_succeeds(st_sync(&s.shared, ST_POPULAR, NULL, st_equal, NULL));
+	st_free(&s);
+}
+END_TEST
+
+/* A program that tries on, connected anew or not, kills one agent a time and not two. */
+START_TEST(an_agent_that_dies_on)
+{
+	struct st_state s;
+
+	st_init(&s, 1);
+	die_again(&s, ST_POPULAR, READING);
+	for (int i = 0; i < 3; i++) {
+		die_again(&s, ST_POPULAR, READING);
+		not_again(&s, ST_POPULAR);
+	}
+	fx_assert_succeeds(st_sync(&s.shared, ST_POPULAR, NULL, st_equal, NULL));
+	for (int i = 0; i < 2; i++)
+		die_again(&s, ST_POPULAR, READING);
+	not_again(&s, ST_POPULAR);
 	st_free(&s);
 }
 END_TEST
@@ -523,6 +572,7 @@ START_TEST(what_was_only_read_is_no_mixture)
 	st_init(&s, 1);
 	fx_assert_succeeds(pcclMemAlloc(24, &s.infos[st_order[BIAS]].data));
 	sync_part(&s, ST_POPULAR, (struct part){.torn = 0, .dies = true});
+	sync_part(&s, ST_POPULAR, (struct part){.torn = 0});
 	sync_part(&s, ST_SEND, (struct part){.torn = 0, .touched = 1, .dies = true});
 	sync_part(&s, ST_POPULAR, (struct part){.torn = 0, .complete = true, .code = lost});
 	sync_part(&s, ST_POPULAR, all);
@@ -721,7 +771,9 @@ int main(void)
 	tcase_add_test(tc, a_loss_is_known_when_it_is_repeated);
 	tcase_add_test(tc, kicked);
 	tcase_add_loop_test(tc, an_agent_that_dies, 0, 2 * STAGES);
-	tcase_add_test(tc, an_agent_that_dies_twice);
+	tcase_add_loop_test(tc, an_agent_that_dies_twice, 0, 5);
+	tcase_add_loop_test(tc, an_agent_that_dies_waiting, 0, 2);
+	tcase_add_test(tc, an_agent_that_dies_on);
 	tcase_add_loop_test(tc, registered_memory_may_have_been_written, 0, 2);
 	tcase_add_test(tc, an_agent_that_was_left_may_have_written);
 	tcase_add_test(tc, a_mixture_is_told_until_one_succeeds);

@@ -375,6 +375,8 @@ static void default_limits(struct agentd_config *c)
 			"or mem_per_user does not say otherwise",
 			where, cgroup >> 20);
 	}
+	if (c->mem_own == 0)
+		c->mem_own = cgroup / 2;
 	if (c->mem_total == 0)
 		c->mem_total = half;
 	if (c->mem_per_user == 0)

@@ -40,6 +40,8 @@ struct agentd_config {
 	uint16_t advertise_port_shared_state, advertise_port_p2p, advertise_port_benchmark;
 	uint64_t mem_total, mem_per_user; /* bytes of shared memory; 0: half of the RAM, or
 					   * of what the cgroup has */
+	uint64_t mem_own;   /* bytes of its own memory that users may cause, tables of shared state
+			     * above all; 0: half of what the cgroup has */
 	bool mem_of_cgroup; /* one of them follows from the cgroup's limit; agentd_new sets it */
 	uint32_t sessions_per_user, comms_per_user;
 	uint32_t connect_timeout_ms; /* to reach a master */

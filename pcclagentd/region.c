@@ -143,17 +143,37 @@ static void discharge(struct agentd *d, uint32_t uid, uint64_t bytes, uint32_t r
 	account_put(d, a);
 }
 
+static bool fits_in_own(const struct agentd *d, uint64_t more, char *text)
+{
+	char limit[32], used[32], asked[32];
+
+	if (more <= d->cfg.mem_own && d->own_used <= d->cfg.mem_own - more)
+		return true;
+	snprintf(text, WL_TEXT_MAX,
+		"the agent's tables of shared state may take %s, half of its cgroup's memory, and "
+		"have %s: %s more are not possible",
+		mib(d->cfg.mem_own, limit), mib(d->own_used, used), mib(more, asked));
+	return false;
+}
+
 uint32_t account_charge(struct agentd *d, uint32_t uid, uint64_t bytes, char *text)
 {
-	struct account *a = account_get(d, uid);
-	uint32_t code = charge(d, a, bytes, text);
+	struct account *a;
+	uint32_t code;
 
+	if (!fits_in_own(d, bytes, text))
+		return WIRE_OUT_OF_MEMORY;
+	a = account_get(d, uid);
+	code = charge(d, a, bytes, text);
+	if (code == WIRE_SUCCESS)
+		d->own_used += bytes;
 	account_put(d, a);
 	return code;
 }
 
 void account_discharge(struct agentd *d, uint32_t uid, uint64_t bytes)
 {
+	d->own_used -= bytes;
 	discharge(d, uid, bytes, 0);
 }
 

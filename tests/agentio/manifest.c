@@ -26,6 +26,11 @@ static void small_memory(struct agentd_config *cfg)
 	cfg->mem_total = cfg->mem_per_user = (uint64_t)11 << 20;
 }
 
+static void small_own(struct agentd_config *cfg)
+{
+	cfg->mem_own = (uint64_t)1 << 20;
+}
+
 static void begin(void (*tweak)(struct agentd_config *c))
 {
 	fx_start(&f, tweak);
@@ -43,6 +48,11 @@ static void setup(void)
 static void setup_small(void)
 {
 	begin(small_memory);
+}
+
+static void setup_own(void)
+{
+	begin(small_own);
 }
 
 static void teardown(void)
@@ -106,6 +116,7 @@ static void expect_vote(void)
 	ck_assert_uint_eq(msg.u.op_vote.sync.keys.hi, o.sqe.sync.keys[0]);
 	ck_assert_uint_eq(msg.u.op_vote.sync.content.lo, o.sqe.sync.content[1]);
 	wire_master_clear(&msg);
+	ck_assert(!offer_at_work(&o) && !offer_at_work(&other));
 	offer_free(&other);
 }
 
@@ -300,9 +311,11 @@ START_TEST(gone_meanwhile)
 }
 END_TEST
 
-/* The agent's own tables are the user's, too, and given back. */
+/* The agent's own tables are the user's, too, and given back. No more of them than its cgroup can
+ * bear are begun, whatever may be shared. */
 START_TEST(memory_of_the_tables)
 {
+	const char *limit = _i ? "half of its cgroup's memory" : "mem_per_user";
 	uint64_t before;
 
 	write_big(false);
@@ -310,8 +323,8 @@ START_TEST(memory_of_the_tables)
 	queue_push(&qa, &big);
 	end_refused(WIRE_OUT_OF_MEMORY);
 	ck_assert_uint_eq(queue_await(&qa, 1), WIRE_OUT_OF_MEMORY);
-	ck_assert_msg(strstr(queue_slot(&qa, 1)->text, "mem_per_user") != NULL, "%s",
-		queue_slot(&qa, 1)->text);
+	ck_assert_msg(
+		strstr(queue_slot(&qa, 1)->text, limit) != NULL, "%s", queue_slot(&qa, 1)->text);
 	ck_assert_uint_eq(fx_stats(&f).mem_used, before);
 }
 END_TEST
@@ -335,7 +348,8 @@ END_TEST
 Suite *manifest_suite(void)
 {
 	Suite *s = suite_create("manifest");
-	TCase *t = tcase_create("manifest"), *small = tcase_create("small memory");
+	TCase *t = tcase_create("manifest"), *small = tcase_create("small memory"),
+	      *own = tcase_create("small cgroup");
 
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, setup, teardown);
@@ -350,7 +364,11 @@ Suite *manifest_suite(void)
 	suite_add_tcase(s, t);
 	tcase_set_timeout(small, 60);
 	tcase_add_checked_fixture(small, setup_small, teardown);
-	tcase_add_test(small, memory_of_the_tables);
+	tcase_add_loop_test(small, memory_of_the_tables, 0, 1);
 	suite_add_tcase(s, small);
+	tcase_set_timeout(own, 60);
+	tcase_add_checked_fixture(own, setup_own, teardown);
+	tcase_add_loop_test(own, memory_of_the_tables, 1, 2);
+	suite_add_tcase(s, own);
 	return s;
 }

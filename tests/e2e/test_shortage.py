@@ -202,6 +202,60 @@ def in_a_cgroup():
         check(not wrong, "and the run goes on", wrong)
 
 
+class Unseen(Narrow):
+    """Likewise, and these agents see no cgroups: nothing tells them what the kernel will do."""
+
+    def command(self, host, args):
+        inside = super().command(host, args)
+        if inside is args:
+            return args
+        hide = f'umount -l {cgroup.ROOT}/* {cgroup.ROOT}; exec "$@"'
+        return self.group.inside(["unshare", "--mount", "sh", "-c", hide, "sh", *args])
+
+
+def offer_many(peers, n):
+    for peer in peers:
+        peer.expect("state revision=1")
+        peer.expect(f"tensors n={n} name=w type=f32 count=1 seed=1 like=0", seconds=60)
+
+
+def tables_in_a_cgroup():
+    """Tables of shared state that the agent's cgroup cannot bear are not begun, whatever may be
+    shared; if the agent does not see its cgroup, it dies of them twice and no more."""
+    options = ["--mem-total", "1G", "--mem-per-user", "1G"]
+    line = "sync strategy=popular retry=50"
+    try:
+        group = cgroup.limited("memory", "memory.limit_in_bytes", "memory.max", 40 << 20)
+    except OSError as error:
+        print(f"# no limit of memory: {error}")
+        return
+    with group:
+        with lib.Lab(hosts=Narrow(2, group)) as lab:
+            lab.start(agent_options=options)
+            peers = lab.start_peers((0, 1))
+            offer_many(peers, 500000)
+            for peer in peers:
+                peer.send(line)
+            answers = [peer.read() for peer in peers]
+            check(all(a["code"] == OUT_OF_MEMORY and "host-0" in a["text"]
+                      and "20.0 MiB, half of its cgroup" in a["text"] for a in answers),
+                  f"tables that a cgroup cannot bear: {answers[1]['text']}", answers)
+            goes_on(lab, peers, "tables that a cgroup cannot bear")
+            offer_many(peers, 80000)
+            answers = lib.together(peers, line)
+            check(all(a["code"] == SUCCESS for a in answers), "smaller ones fit", answers)
+            lab.check_alive()
+        with lib.Lab(hosts=Unseen(2, group)) as lab:
+            lab.start(agent_options=options)
+            path = lab.agents[0].socket
+            peers = lab.start_peers((0, 1))
+            offer_many(peers, 500000)
+            dies_twice(lab, peers, line, lambda: lab.start_agent(0, path=path, options=options))
+            offer_many(peers, 1000)
+            answers = lib.together(peers, line)
+            check(all(a["code"] == SUCCESS for a in answers), "and the run goes on", answers)
+
+
 def file_size_limit():
     """RLIMIT_FSIZE of the agent is named, and kills nobody."""
     with lib.Lab(hosts=Limited(2)) as lab:
@@ -251,6 +305,7 @@ def test():
     operand_of_one()
     without_proc()
     in_a_cgroup()
+    tables_in_a_cgroup()
     file_size_limit()
     file_size_limit_of_master()
     per_user = (["--mem-per-user", "24M"], ("mem_per_user", "24.0 MiB"))

@@ -38,6 +38,7 @@ size_t wire_master_size(enum wm_type t)
 		[WM_OP_OUTCOMES] = sizeof(struct wm_op_outcomes),
 		[WM_WAITS] = sizeof(struct wm_waits),
 		[WM_UNMET] = sizeof(struct wm_unmet),
+		[WM_LEFT] = sizeof(struct wm_left),
 		[WM_KNOCK_ACK] = sizeof(struct wm_knock_ack),
 		[WM_PROBE] = sizeof(struct wm_probe),
 	};
@@ -151,6 +152,8 @@ const char *wire_master_type_name(enum wm_type t)
 		return "waits";
 	case WM_UNMET:
 		return "unmet";
+	case WM_LEFT:
+		return "left";
 	case WM_KNOCK:
 		return "knock";
 	case WM_KNOCK_ACK:

@@ -19,7 +19,7 @@
 
 #define WM_VERSION_MIN  2u
 #define WM_VERSION_MAX  2u
-#define WM_FEATURES     (WM_ANY | WM_STALLS)
+#define WM_FEATURES     (WM_ANY | WM_STALLS | WM_LEAVES)
 #define WM_NAME_MAX     64   /* host or program name, with NUL */
 #define WM_TEXT_MAX     384  /* reasons, with NUL */
 #define WM_ADDRS_MAX    64   /* addresses of one agent */
@@ -39,6 +39,8 @@
 #define WM_ANY 1u
 /* It knows WM_STALLED. */
 #define WM_STALLS 2u
+/* WM_LEFT answers WM_LEAVE. */
+#define WM_LEAVES 4u
 
 enum wm_type {
 	/* agent to master */
@@ -74,6 +76,7 @@ enum wm_type {
 	WM_OP_OUTCOMES = 42,
 	WM_WAITS = 43,
 	WM_UNMET = 44,
+	WM_LEFT = 45,
 	WM_KNOCK_ACK = 48,
 	WM_PROBE = 47,
 };
@@ -107,6 +110,7 @@ struct wm_hello {
 	uint64_t term;  /* the highest that it has seen of this run's masters: at most WM_TERM_MAX;
 			 * 0 without run_key */
 	bool newcomers; /* its peers have no place in the run yet, and lose none: without run_key */
+	bool left;      /* a master has been told that all its members have left: with run */
 	/* agent is made from it, and the agent proves it, to the master's I/O: cc_seal_prove. */
 	struct cc_key identity, proof;
 };
@@ -165,6 +169,7 @@ struct wm_join {
 	/* Its main thread: peers of one agent with the same number, not 0, have one between them.
 	 */
 	uint64_t thread;
+	bool left; /* its wm_leave follows, and a master has been told of it before */
 };
 
 enum wm_leave_kind {
@@ -539,6 +544,11 @@ struct wm_unmet {
 	char text[WM_TEXT_MAX];
 };
 
+/* The peer of a wm_leave is gone, and no other master need be told. */
+struct wm_left {
+	struct cc_id peer;
+};
+
 /* To an agent: can you reach that one? Nothing else waits for it. */
 struct wm_probe {
 	uint64_t number; /* >= 1 */
@@ -584,6 +594,7 @@ struct wm_msg {
 		struct wm_blocks blocks;
 		struct wm_stalled stalled;
 		struct wm_unmet unmet;
+		struct wm_left left;
 		struct wm_knock knock;
 		struct wm_knock_ack knock_ack;
 		struct wm_probe probe;

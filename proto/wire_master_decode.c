@@ -111,6 +111,7 @@ static int get_hello_run(const Ccoip__Hello *p, struct wm_hello *m, const char *
 		return wire_bad(why, "hello.term: must be at most 2^40");
 	m->term = p->term;
 	m->newcomers = p->newcomers;
+	m->left = p->left;
 	return 0;
 }
 
@@ -285,6 +286,7 @@ static int get_join(const Ccoip__Join *p, struct wm_join *m, const char **why)
 	m->world = p->world;
 	m->losses = p->losses;
 	m->thread = p->thread;
+	m->left = p->left;
 	return 0;
 }
 
@@ -796,6 +798,9 @@ static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **w
 			"knock_ack.share: must be 32 bytes, not all zero");
 	case WM_PROBED:
 		return get_probed(p->probed, &m->u.probed, why);
+	case WM_LEFT:
+		return wire_get_id(
+			&m->u.left.peer, p->left->peer, why, "left.peer: " WIRE_ID_LIMIT);
 	case WM_PROBE:
 		return get_probe(p->probe, &m->u.probe, why);
 	}

@@ -50,6 +50,7 @@ struct encoder {
 		Ccoip__Unmet unmet;
 		Ccoip__Knock knock;
 		Ccoip__KnockAck knock_ack;
+		Ccoip__Left left;
 		Ccoip__Probe probe;
 		Ccoip__Probed probed;
 	} u;
@@ -116,6 +117,7 @@ static void put_hello(struct encoder *e, const struct wm_hello *m)
 	p->run_key = wire_put_id(&m->run_key);
 	p->term = m->term;
 	p->newcomers = m->newcomers;
+	p->left = m->left;
 	p->identity = wire_put_key(&m->identity);
 	p->proof = wire_put_key(&m->proof);
 }
@@ -173,6 +175,7 @@ static void put_join(struct encoder *e, const struct wm_join *m)
 	p->world = m->world;
 	p->losses = m->losses;
 	p->thread = m->thread;
+	p->left = m->left;
 }
 
 static void put_leave(struct encoder *e, const struct wm_leave *m)
@@ -520,6 +523,12 @@ static void put_stopped(struct encoder *e, const struct wm_stopped *m)
 	p->is = m->is;
 }
 
+static void put_left(struct encoder *e, const struct wm_left *m)
+{
+	ccoip__left__init(&e->u.left);
+	e->u.left.peer = wire_put_id(&m->peer);
+}
+
 static void put_waits(struct encoder *e, const struct wm_waits *m)
 {
 	Ccoip__Waits *p = &e->u.waits;
@@ -704,6 +713,9 @@ static int put_master_message(struct encoder *e, const struct wm_msg *m)
 	case WM_KNOCK_ACK:
 		ccoip__knock_ack__init(&e->u.knock_ack);
 		e->u.knock_ack.share = wire_put_key(&m->u.knock_ack.share);
+		return 0;
+	case WM_LEFT:
+		put_left(e, &m->u.left);
 		return 0;
 	case WM_PROBE:
 		put_probe(e, &m->u.probe);

@@ -121,6 +121,7 @@ void ccm_free(struct ccm *m)
 	ccm_scratch_clear(m);
 	wire_journal_clear(&m->saved);
 	free(m->unsaved);
+	free(m->taken);
 	free(m->ended);
 	free(m);
 }
@@ -246,6 +247,7 @@ void ccm_settle(struct ccm *m)
 		ccm_pending_settle(m);
 		ccm_op_settle(m); /* an election may put peers out */
 	} while ((m->lost || ccm_stuck_settle(m)) && !m->oom);
+	ccm_leaves_answer(m);
 }
 
 int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct ccm_actions *out)

@@ -284,6 +284,10 @@ __attribute__((format(printf, 3, 4))) void ccm_group_interrupt(
 void ccm_peer_withdraw(struct ccm *m, struct ccm_peer *p);
 void ccm_member_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j);
 void ccm_member_leave(struct ccm *m, struct ccm_agent *a, const struct wm_leave *l);
+/* The leaves that have come are in force and in the journal: their agents need tell no other
+ * master.
+ */
+void ccm_leaves_answer(struct ccm *m);
 __attribute__((format(printf, 4, 5))) void ccm_peer_kick(
 	struct ccm *m, struct ccm_peer *p, uint32_t code, const char *fmt, ...);
 /* A violation: kicks with "protocol violation: ...". */

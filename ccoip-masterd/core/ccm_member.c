@@ -316,6 +316,8 @@ void ccm_member_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j
 	}
 	if (p && ccm_peer_return(m, a, p, j))
 		return;
+	if (!p && j->left) /* it was taken out when its leave came first */
+		return;
 	if (m->recovering && ccm_resume_join(m, a, j))
 		return;
 	if (j->phase == WM_JOIN_ACCEPTED) {
@@ -335,6 +337,37 @@ void ccm_member_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j
 			j->group);
 }
 
+static void leave_note(struct ccm *m, const struct ccm_agent *a, const struct cc_id *peer)
+{
+	struct ccm_leave *v;
+	uint32_t cap;
+
+	if (m->n_taken == m->cap_taken) {
+		cap = m->cap_taken ? 2 * m->cap_taken : 8;
+		v = realloc(m->taken, cap * sizeof *v);
+		if (!v) {
+			m->oom = true;
+			return;
+		}
+		m->taken = v;
+		m->cap_taken = cap;
+	}
+	m->taken[m->n_taken++] = (struct ccm_leave){a->conn, *peer};
+}
+
+void ccm_leaves_answer(struct ccm *m)
+{
+	struct ccm_agent *a;
+	uint32_t i;
+
+	for (i = 0; i < m->n_taken && !m->oom; i++) {
+		a = ccm_agent_find(m, m->taken[i].conn);
+		if (a)
+			ccm_send(m, a, WM_LEFT)->u.left.peer = m->taken[i].peer;
+	}
+	m->n_taken = 0;
+}
+
 void ccm_member_leave(struct ccm *m, struct ccm_agent *a, const struct wm_leave *l)
 {
 	static const char *const reasons[] = {
@@ -346,6 +379,8 @@ void ccm_member_leave(struct ccm *m, struct ccm_agent *a, const struct wm_leave 
 	bool clean = l->kind == WM_LEAVE_CLEAN;
 	char label[3 * WM_NAME_MAX], why[WM_TEXT_MAX];
 
+	if (!a->dead && a->hello.features & WM_LEAVES)
+		leave_note(m, a, &l->peer);
 	if (!p)
 		return;
 	ccm_print(why, sizeof why, "%s%s%s", reasons[l->kind], l->text[0] ? ": " : "", l->text);

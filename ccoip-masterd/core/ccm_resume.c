@@ -199,7 +199,7 @@ void ccm_resume_hello(struct ccm *m, struct ccm_agent *a)
 		return;
 	}
 	if (!cc_id_is_zero(&h->run)) {
-		if (!cc_id_eq(&h->run, &m->cfg.run) && !h->newcomers && !is_fresh(m) &&
+		if (!cc_id_eq(&h->run, &m->cfg.run) && !h->newcomers && !h->left && !is_fresh(m) &&
 			is_young(m)) {
 			ccm_journal_void(m); /* the next master must not go on with it */
 			dismiss_newcomers(m, a);
@@ -208,7 +208,7 @@ void ccm_resume_hello(struct ccm *m, struct ccm_agent *a)
 				return;
 			h = &a->hello;
 		}
-		if (!cc_id_eq(&h->run, &m->cfg.run) && is_fresh(m))
+		if (!cc_id_eq(&h->run, &m->cfg.run) && !h->left && is_fresh(m))
 			adopt(m, a);
 		if (cc_id_eq(&h->run, &m->cfg.run) && !compare(m, a))
 			return;

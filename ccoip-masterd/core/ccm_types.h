@@ -439,6 +439,12 @@ struct ccm_late {
 	unsigned told;
 };
 
+/* A leave whose agent waits for WM_LEFT. */
+struct ccm_leave {
+	uint32_t conn;
+	struct cc_id peer;
+};
+
 struct ccm {
 	struct ccm_config cfg;
 	struct ccm_agent *agents;             /* by connection */
@@ -512,6 +518,8 @@ struct ccm {
 	struct cc_id written_run;
 	struct cc_id *unsaved; /* accepted peers that were lost since it was written */
 	uint32_t n_unsaved, cap_unsaved;
+	struct ccm_leave *taken; /* leaves that are not answered yet */
+	uint32_t n_taken, cap_taken;
 	bool resave;              /* revisions are to be settled, and written with all members */
 	struct wm_outcome *ended; /* what the last master told, as far as it is known; by seq */
 	uint32_t n_ended;

@@ -40,7 +40,7 @@ static const char *check_comm(const struct agt_comm *c)
 		return "a vote waits on a communicator that is not accepted";
 	if (c->wait == WL_UPDATE_TOPOLOGY && c->n_ops)
 		return "a topology vote waits with operations in flight";
-	if (c->state == AGT_COMM_LEAVING && c->n_ops == 0)
+	if (c->state == AGT_COMM_LEAVING && c->n_ops == 0 && !c->untold)
 		return "a leaving communicator has nothing to wait for";
 	for (i = 0; i < SHM_SLOTS; i++) {
 		n += c->slots[i] != NULL;
@@ -157,6 +157,26 @@ static const char *check_history(const struct agt_run *r)
 	return NULL;
 }
 
+static const char *check_leaves(const struct agt *a, const struct agt_run *r)
+{
+	const struct agt_comm *c;
+	const struct agt_ghost *g;
+
+	LL_FOREACH(r->ghosts, g)
+	{
+		if (!agt_run_lives(r))
+			return "leaves are kept that nobody is told of";
+		if (r->state == AGT_RUN_UP && (!g->join.left || !(r->features & WM_LEAVES)))
+			return "a leave was not told, or is kept for a master that does not answer";
+		if (!g->comm)
+			continue;
+		HASH_FIND(hh, a->comms, &g->comm, sizeof g->comm, c);
+		if (c && (r->state != AGT_RUN_UP || !c->untold || c->state != AGT_COMM_LEAVING))
+			return "a communicator waits for a master that is gone";
+	}
+	return NULL;
+}
+
 static const char *check_run(const struct agt *a, const struct agt_run *r)
 {
 	const struct agt_group *g;
@@ -183,8 +203,8 @@ static const char *check_run(const struct agt *a, const struct agt_run *r)
 	if ((r->state == AGT_RUN_OVER) != (comms == 0 && !r->ghosts) ||
 		(r->state == AGT_RUN_OVER && !r->ops))
 		return "a run lives without need, or is over too early";
-	if (r->ghosts && !agt_run_orphaned(r))
-		return "those who have left are not told, or of nobody";
+	if (check_leaves(a, r))
+		return check_leaves(a, r);
 	if (r->state == AGT_RUN_UP && r->dialling)
 		return "the master of a run that is up is sought";
 	if ((r->state == AGT_RUN_GREETING || r->state == AGT_RUN_RESUMING) && !r->dialling)

@@ -9,6 +9,7 @@
  *   agt_run.c      runs: joining, leaving, the end
  *   agt_master.c   what masters say
  *   agt_dial.c     where masters are sought, and how often
+ *   agt_leave.c    peers that have left, until a master knows
  *   agt_resume.c   what outlives a master, and what its successor is told
  *   agt_attach.c   peers that outlived their agent
  *   agt_round.c    links, rounds, rings, world sizes
@@ -61,6 +62,7 @@
 #define AGT_FENCES         32u
 #define AGT_PLACES_MAX     (2 * (AGT_ALIASES_MAX + 3)) /* where one master is sought */
 #define AGT_GHOSTS_MAX     4096u
+#define AGT_LEAVE_MS       2000u /* of waiting for the master to know of a leave */
 #define AGT_DOUBT_MS       1000u /* beyond the master's own time to miss an agent */
 #define AGT_PART_MS        1000u /* of waiting for local votes: those that are here go out */
 
@@ -259,10 +261,12 @@ struct agt_round {
 	struct wm_ring *rings; /* own their members */
 };
 
-/* A peer that left while there was no master to tell. */
+/* A peer that has left, and no master has said that it knows. */
 struct agt_ghost {
-	struct wm_join join;
+	struct wm_join join; /* left: a master has been told of it, maybe one that is gone */
 	struct wm_leave leave;
+	uint32_t comm; /* whose process waits until the master knows, or 0 */
+	uint64_t since_ns;
 	struct agt_ghost *next;
 };
 
@@ -371,6 +375,7 @@ struct agt_comm {
 	bool opened;         /* it has a queue pair */
 	bool joined;         /* the master knows the peer, or the last one did */
 	bool counted;        /* in grp->accepted */
+	bool untold;         /* LEAVING: the master has not said that it knows */
 	struct agt_group *grp;
 	uint32_t wait; /* enum wl_type of the request that waits, 0: none */
 	uint32_t wait_req;
@@ -588,10 +593,6 @@ void agt_dial_set_master(struct agt *a, const struct agt_event *ev);
 /* agt_resume.c */
 /* The master of a run that is up is gone. open: its connection still stands. */
 void agt_orphan(struct agt *a, struct agt_run *r, const char *why, bool open);
-/* c leaves while there is nobody to tell. */
-void agt_ghost_add(
-	struct agt *a, struct agt_run *r, const struct agt_comm *c, const struct wm_leave *l);
-void agt_ghosts_free(struct agt_run *r);
 void agt_history_add(struct agt *a, struct agt_run *r, uint32_t group, uint64_t seq, uint32_t code);
 void agt_history_free(struct agt_run *r);
 /* The highest term of that run so far; 0: not known. */
@@ -600,6 +601,20 @@ void agt_term_set(struct agt *a, struct agt_run *r, uint64_t term);
 void agt_resume_ack(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m);
 /* The last word of a resumption. */
 void agt_resume_end(struct agt *a, struct agt_run *r);
+
+/* agt_leave.c */
+/* c leaves, by whatever it is. If it waits for the master to know, c->untold is set. */
+void agt_leave(struct agt *a, struct agt_run *r, struct agt_comm *c, const struct wm_leave *l);
+/* The master knows. */
+void agt_left(struct agt *a, struct agt_run *r, const struct wm_left *m);
+/* A new master of r is told. */
+void agt_leaves_tell(struct agt *a, struct agt_run *r);
+/* Nobody waits any more: the master is gone. */
+void agt_leaves_answer(struct agt *a, struct agt_run *r);
+void agt_leaves_tick(struct agt *a, struct agt_run *r);
+/* Has a master been told of every one of them? */
+bool agt_leaves_told(const struct agt_run *r);
+void agt_ghosts_free(struct agt_run *r);
 
 /* agt_attach.c */
 void agt_attach_request(struct agt *a, struct agt_session *s, const struct wl_request *q);

@@ -54,6 +54,18 @@ static struct agt_run *wanted_run(const struct agt *a, const struct agt_run *r)
 	return NULL;
 }
 
+/* Nobody was accepted, nor is by a round that others may know the end of; and who has left, a
+ * master has been told of. */
+static bool brings_no_members(const struct agt_run *r)
+{
+	const struct agt_comm *c;
+
+	DL_FOREACH2 (r->comms, c, next_r)
+		if (agt_round_prepared(r, &c->peer))
+			return false;
+	return !agt_run_has_members(r) && agt_leaves_told(r);
+}
+
 void agt_master_up(struct agt *a, const struct agt_event *ev)
 {
 	struct agt_run *r = agt_run_find(a, ev->run);
@@ -91,6 +103,7 @@ void agt_master_up(struct agt *a, const struct agt_event *ev)
 	h->term = cc_id_is_zero(&r->run_key) ? 0 : r->term;
 	h->newcomers =
 		!cc_id_is_zero(&h->run) && cc_id_is_zero(&h->run_key) && !agt_run_has_members(r);
+	h->left = r->ghosts && brings_no_members(r);
 }
 
 void agt_master_settings(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m)
@@ -140,22 +153,14 @@ static struct agt_run *living_run(const struct agt *a, const struct agt_run *r, 
 	return NULL;
 }
 
-/* Nobody was accepted, nor is by a round that others may know the end of. */
-static bool brings_newcomers(const struct agt_run *r)
-{
-	const struct agt_comm *c;
-
-	DL_FOREACH2 (r->comms, c, next_r)
-		if (agt_round_prepared(r, &c->peer))
-			return false;
-	return !agt_run_has_members(r) && !r->ghosts;
-}
-
 /* What r was to its master is of no use here: its peers come as they did to that one. */
 static void join_anew(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m)
 {
 	struct agt_run *to = living_run(a, r, m->run);
 
+	agt_ghosts_free(r);
+	if (!r->comms)
+		return;
 	if (!to)
 		to = agt_run_open(a, r->comms, NULL);
 	if (to)
@@ -173,7 +178,7 @@ static void got_hello_ack(struct agt *a, struct agt_run *r, const struct wm_hell
 		return;
 	}
 	if (r->state == AGT_RUN_RESUMING) {
-		if (brings_newcomers(r) && !(m->resume && cc_id_eq(&m->run, &r->run_id)))
+		if (brings_no_members(r) && !(m->resume && cc_id_eq(&m->run, &r->run_id)))
 			join_anew(a, r, m);
 		else
 			agt_resume_ack(a, r, m);
@@ -357,6 +362,9 @@ static void got_msg(struct agt *a, struct agt_run *r, const struct wm_msg *m)
 		break;
 	case WM_PENDING_ANSWER:
 		got_pending_answer(a, r, &m->u.pending_answer);
+		break;
+	case WM_LEFT:
+		agt_left(a, r, &m->u.left);
 		break;
 	case WM_KICK:
 		got_kick(a, r, &m->u.kick);

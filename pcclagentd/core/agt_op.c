@@ -168,7 +168,7 @@ void agt_op_complete(
 	agt_complete(a, c->id, m->sub.slot, &done);
 	if (o->key.is_sync && !m->sub.refused)
 		agt_record_ended(a, c, &done);
-	if (c->state == AGT_COMM_LEAVING && c->n_ops == 0)
+	if (c->state == AGT_COMM_LEAVING && c->n_ops == 0 && !c->untold)
 		agt_comm_finish(a, c);
 }
 

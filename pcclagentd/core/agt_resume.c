@@ -36,6 +36,7 @@ void agt_orphan(struct agt *a, struct agt_run *r, const char *why, bool open)
 	r->orphan_ns = a->now;
 	r->sent_away = false;
 	agt_waits_forget(r);
+	agt_leaves_answer(a, r);
 	/* What was not reported as good here is in force nowhere. */
 	if (rd->active && (!rd->reported || !rd->ok)) {
 		r->unprepared = rd->number;
@@ -44,40 +45,8 @@ void agt_orphan(struct agt *a, struct agt_run *r, const char *why, bool open)
 	r->check_links = true;
 	if (open)
 		agt_emit(a, AGT_ACT_MASTER_DROP)->run = r->id;
-	if (r->n_comms)
+	if (r->n_comms || r->ghosts)
 		agt_dial_next(a, r);
-}
-
-/* ---- those who have left ---- */
-
-void agt_ghost_add(
-	struct agt *a, struct agt_run *r, const struct agt_comm *c, const struct wm_leave *l)
-{
-	struct agt_ghost *g;
-	struct wm_join join;
-
-	agt_run_fill_join(c, &join);
-	if (join.phase == WM_JOIN_NEW || r->n_ghosts == AGT_GHOSTS_MAX)
-		return;
-	g = calloc(1, sizeof *g);
-	if (!g) {
-		agt_no_memory(a);
-		return;
-	}
-	g->join = join;
-	g->leave = *l;
-	LL_PREPEND(r->ghosts, g);
-	r->n_ghosts++;
-}
-
-void agt_ghosts_free(struct agt_run *r)
-{
-	struct agt_ghost *g, *next;
-
-	LL_FOREACH_SAFE(r->ghosts, g, next)
-	free(g);
-	r->ghosts = NULL;
-	r->n_ghosts = 0;
 }
 
 /* ---- how attempts have ended ---- */
@@ -177,7 +146,6 @@ void agt_term_set(struct agt *a, struct agt_run *r, uint64_t term)
 
 static void tell_members(struct agt *a, struct agt_run *r)
 {
-	struct agt_ghost *g;
 	struct agt_comm *c;
 
 	DL_FOREACH2 (r->comms, c, next_r) {
@@ -188,12 +156,7 @@ static void tell_members(struct agt *a, struct agt_run *r)
 		if (c->session->stopped_ns)
 			agt_tell_stopped(a, c);
 	}
-	LL_FOREACH(r->ghosts, g)
-	{
-		agt_send(a, r, WM_JOIN)->u.join = g->join;
-		agt_send(a, r, WM_LEAVE)->u.leave = g->leave;
-	}
-	agt_ghosts_free(r);
+	agt_leaves_tell(a, r);
 }
 
 static void tell_waiting(struct agt *a, struct agt_run *r, uint32_t wait, enum wm_type type)

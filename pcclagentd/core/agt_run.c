@@ -262,10 +262,7 @@ void agt_run_detach(struct agt *a, struct agt_comm *c, enum agt_exit how, const 
 						       : WM_LEAVE_STOPPED};
 
 		agt_copy_text(l.text, sizeof l.text, why);
-		if (agt_run_orphaned(r))
-			agt_ghost_add(a, r, c, &l);
-		else
-			agt_send(a, r, WM_LEAVE)->u.leave = l;
+		agt_leave(a, r, c, &l);
 	}
 	if (c->counted || c->grp->users == 1) /* a loss comes; else the group goes */
 		agt_ahead_forget(a, r, c->grp);
@@ -300,6 +297,7 @@ void agt_run_over(struct agt *a, struct agt_run *r, const struct agt_verdict *v)
 	DL_FOREACH_SAFE2 (r->comms, c, next, next_r)
 		agt_run_lose(a, c, AGT_EXIT_DOWN, v);
 	agt_round_clear(&r->round);
+	agt_leaves_answer(a, r);
 	agt_ghosts_free(r);
 	agt_emit(a, AGT_ACT_MASTER_CLOSE)->run = r->id;
 }
@@ -407,6 +405,7 @@ void agt_run_tick(struct agt *a, struct agt_run *r)
 		agt_orphan(a, r, why, true);
 		return;
 	}
+	agt_leaves_tick(a, r);
 	agt_master_tell_addresses(a, r);
 	if (beat_is_due(a, r))
 		agt_send(a, r, WM_HEARTBEAT);

@@ -420,6 +420,7 @@ static void comm_destroy(struct agt *a, struct agt_comm *c, const struct wl_requ
 {
 	struct agt_verdict v;
 	uint32_t waiting = c->wait, req_id = c->wait_req;
+	bool idle;
 
 	agt_verdict_set(&v, WIRE_INVALID_USAGE,
 		"the communicator was destroyed while this call was in progress: await all "
@@ -430,14 +431,12 @@ static void comm_destroy(struct agt *a, struct agt_comm *c, const struct wl_requ
 		agt_reply(a, c, req_id, v.code, v.text);
 	agt_comm_set_state(a, c, AGT_COMM_LEAVING);
 	agt_comm_wait(a, c, q);
-	if (c->n_ops == 0) {
-		if (c->run)
-			agt_run_detach(a, c, AGT_EXIT_CLEAN, q->text, &v);
-		agt_comm_finish(a, c);
-	} else if (c->run) {
-		/* Its last operation finishes it. */
+	idle = c->n_ops == 0;
+	if (c->run)
 		agt_run_detach(a, c, AGT_EXIT_CLEAN, q->text, &v);
-	}
+	/* Else its last operation finishes it, and c may be gone; or the master does. */
+	if (idle && !c->untold)
+		agt_comm_finish(a, c);
 }
 
 /* Only accepted peers have a say. True if c may vote, else the request is answered. */

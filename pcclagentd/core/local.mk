@@ -10,6 +10,7 @@ libagt_la_SOURCES = \
 	pcclagentd/core/agt_check.c \
 	pcclagentd/core/agt_dial.c \
 	pcclagentd/core/agt_internal.h \
+	pcclagentd/core/agt_leave.c \
 	pcclagentd/core/agt_master.c \
 	pcclagentd/core/agt_op.c pcclagentd/core/agt_op.h \
 	pcclagentd/core/agt_record.c pcclagentd/core/agt_record.h \

@@ -112,6 +112,8 @@ START_TEST(nobody_left_cancels_at_once)
 	fx_session_closed(f, 1);
 	fx_session_closed(f, 2);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_CANCEL), 1);
+	fx_left(f, 1, 1);
+	fx_left(f, 1, 2);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
 	fx_xfer(f, AGT_EV_XFER_CANCELLED, 1, 1, 0);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
@@ -217,6 +219,8 @@ START_TEST(destroy_waits_for_its_operations)
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
 	fx_submit(f, comms[0], 10, 7, 8);
 	fx_expect_done(f, 0, comms[0], WIRE_INVALID_USAGE, "");
+	fx_left(f, 1, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
 	fx_op_abort(f, 1, 7, 5, 1);
 	fx_xfer(f, AGT_EV_XFER_CANCELLED, 1, 1, 0);
 	fx_expect_done(f, 0, comms[0], WIRE_INVALID_USAGE, "was destroyed");
@@ -242,6 +246,8 @@ START_TEST(destroy_of_the_last_one_cancels_by_itself)
 	f->req_id--;
 	fx_xfer(f, AGT_EV_XFER_CANCELLED, 1, 1, 0);
 	fx_expect_done(f, 0, comms[0], WIRE_INVALID_USAGE, "was destroyed");
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
+	fx_left(f, 1, 1);
 	fx_expect_reply(f, WIRE_SUCCESS, "");
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMM_CLOSE), 1);
 }

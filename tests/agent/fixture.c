@@ -219,6 +219,13 @@ void fx_master_up(struct fx *f, uint32_t run)
 	fx_from_master(f, run, &m);
 }
 
+void fx_left(struct fx *f, uint32_t run, unsigned peer)
+{
+	struct wm_msg m = {.type = WM_LEFT, .u.left.peer = fx_id(peer)};
+
+	fx_from_master(f, run, &m);
+}
+
 void fx_round(struct fx *f, uint32_t run, uint64_t round, bool accept, const struct fx_ring *v,
 	unsigned n)
 {

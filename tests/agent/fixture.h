@@ -65,6 +65,9 @@ void fx_from_master(struct fx *f, uint32_t run, const struct wm_msg *m);
 /* MASTER_UP and HELLO_ACK; heartbeat 1 s, timeout 3 s, run id fx_id(200 + run). */
 void fx_master_up(struct fx *f, uint32_t run);
 
+/* The master knows that the peer has left. */
+void fx_left(struct fx *f, uint32_t run, unsigned peer);
+
 /* One group's ring: `hosts` hosts, this one at position 0; next is agent fx_id(100), prev
  * fx_id(101), or fx_id(100) too with two hosts. */
 struct fx_ring {
@@ -114,6 +117,7 @@ Suite *run_suite(void);
 Suite *round_suite(void);
 Suite *op_suite(void);
 Suite *end_suite(void);
+Suite *leave_suite(void);
 Suite *resume_suite(void);
 Suite *seek_suite(void);
 Suite *sync_suite(void);

@@ -8,6 +8,7 @@ tests_agent_test_agent_SOURCES = \
 	tests/agent/attach.c \
 	tests/agent/end.c \
 	tests/agent/fixture.c tests/agent/fixture.h \
+	tests/agent/leave.c \
 	tests/agent/main.c \
 	tests/agent/op.c \
 	tests/agent/quiet.c \

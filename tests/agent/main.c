@@ -14,6 +14,7 @@ int main(void)
 	srunner_add_suite(r, op_suite());
 	srunner_add_suite(r, ahead_suite());
 	srunner_add_suite(r, end_suite());
+	srunner_add_suite(r, leave_suite());
 	srunner_add_suite(r, resume_suite());
 	srunner_add_suite(r, seek_suite());
 	srunner_add_suite(r, wait_suite());

@@ -207,7 +207,7 @@ void rw_master(struct world *w)
 		master_greets(w, run, r);
 		return;
 	}
-	switch (rnd(w, 17)) {
+	switch (rnd(w, 18)) {
 	case 0:
 	case 1:
 		master_round(w, run, r);
@@ -246,6 +246,10 @@ void rw_master(struct world *w)
 		m = (struct wm_msg){.type = WM_PROBE,
 			.u.probe = {
 				.number = 1 + rnd(w, 9), .to.agent = fx_id(100 + rnd(w, LINKS))}};
+		master_says(w, run, &m);
+		break;
+	case 16:
+		m = (struct wm_msg){.type = WM_LEFT, .u.left.peer = w->peers[rnd(w, PEERS)].id};
 		master_says(w, run, &m);
 		break;
 	default:

@@ -544,6 +544,7 @@ START_TEST(a_stale_master_gets_nobody_else)
 	fx_orphan(f);
 	fx_resume(f); /* term 2 */
 	fx_request(f, 1, comms[0], WL_COMM_DESTROY);
+	fx_left(f, 1, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
 	c = fx_create(f, 1, 7, 1);
 	fx_connect(f, 1, c, 5);

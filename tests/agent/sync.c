@@ -381,6 +381,7 @@ START_TEST(a_communicator_is_destroyed_in_the_middle)
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
 	sy_dropped(f, 5, comms[1]);
 	fx_expect_done(f, 0, comms[1], WIRE_INVALID_USAGE, "destroyed");
+	fx_left(f, 1, 2);
 	fx_expect_reply(f, WIRE_SUCCESS, "");
 	sy_done(f, 5);
 	sy_finish(f, 5, 7);

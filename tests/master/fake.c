@@ -310,6 +310,8 @@ struct wm_msg fk_hello(const struct fk_host *h)
 
 	msg.u.hello.version_min = WM_VERSION_MIN;
 	msg.u.hello.version_max = WM_VERSION_MAX;
+	msg.u.hello.features = h->fk->features;
+	msg.u.hello.left = h->fk->left;
 	msg.u.hello.agent = h->id;
 	msg.u.hello.port_p2p = (uint16_t)(1000 + h->conn);
 	msg.u.hello.port_shared_state = (uint16_t)(3000 + h->conn);

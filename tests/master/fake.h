@@ -55,11 +55,13 @@ struct fk {
 	uint32_t n_hosts;
 	struct fk_host *hosts[FK_HOSTS_MAX];
 	struct cc_id run, run_key;
-	bool local;       /* hosts that connect are on the master's */
-	bool quiet;       /* no ccm_check after each step: the test does it */
-	uint32_t blocks;  /* enum wm_block_kind: of the votes for operations, from now on */
-	bool drop;        /* inboxes are not filled */
-	uint8_t *journal; /* what a master with cfg.journal has written */
+	uint64_t features; /* of the hellos from now on */
+	bool left;         /* likewise */
+	bool local;        /* hosts that connect are on the master's */
+	bool quiet;        /* no ccm_check after each step: the test does it */
+	uint32_t blocks;   /* enum wm_block_kind: of the votes for operations, from now on */
+	bool drop;         /* inboxes are not filled */
+	uint8_t *journal;  /* what a master with cfg.journal has written */
 	size_t journal_len;
 	char log[WM_TEXT_MAX]; /* the last line of level warning or worse */
 	/* Called for each message before it reaches an inbox; NULL: nothing. */

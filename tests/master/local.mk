@@ -6,7 +6,7 @@ master_tests = tests/master/test_ahead tests/master/test_members tests/master/te
 	tests/master/test_resume tests/master/test_resume_ops tests/master/test_resume_rounds \
 	tests/master/test_restore tests/master/test_silence tests/master/test_breaks tests/master/test_random tests/master/test_evil \
 	tests/master/test_scale tests/master/test_oom tests/master/test_elect \
-	tests/master/test_record tests/master/test_runs tests/master/test_over \
+	tests/master/test_record tests/master/test_runs tests/master/test_over tests/master/test_leaves \
 	tests/master/test_sync tests/master/test_sync_loss tests/master/test_sync_away \
 	tests/master/test_sync_resume tests/master/test_elect_again
 check_PROGRAMS += $(master_tests)
@@ -34,6 +34,10 @@ tests_master_test_stall_LDADD = $(master_ldadd)
 tests_master_test_stuck_SOURCES = tests/master/test_stuck.c
 tests_master_test_stuck_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_master_test_stuck_LDADD = $(master_ldadd)
+
+tests_master_test_leaves_SOURCES = tests/master/test_leaves.c
+tests_master_test_leaves_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_master_test_leaves_LDADD = $(master_ldadd)
 
 tests_master_test_members_SOURCES = tests/master/test_members.c
 tests_master_test_members_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)

@@ -32,8 +32,8 @@ static bool same_hello(const struct wm_hello *a, const struct wm_hello *b)
 	       a->port_p2p == b->port_p2p && a->port_shared_state == b->port_shared_state &&
 	       a->port_benchmark == b->port_benchmark && cc_id_eq(&a->run, &b->run) &&
 	       cc_id_eq(&a->run_key, &b->run_key) && a->term == b->term &&
-	       a->newcomers == b->newcomers && same_key(&a->identity, &b->identity) &&
-	       same_key(&a->proof, &b->proof);
+	       a->newcomers == b->newcomers && a->left == b->left &&
+	       same_key(&a->identity, &b->identity) && same_key(&a->proof, &b->proof);
 }
 
 static bool same_addresses(const struct wm_addresses *a, const struct wm_addresses *b)
@@ -219,7 +219,8 @@ static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 		       a->u.join.version == b->u.join.version &&
 		       a->u.join.global == b->u.join.global && a->u.join.world == b->u.join.world &&
 		       a->u.join.losses == b->u.join.losses &&
-		       a->u.join.thread == b->u.join.thread && a->u.join.phase == b->u.join.phase;
+		       a->u.join.thread == b->u.join.thread && a->u.join.phase == b->u.join.phase &&
+		       a->u.join.left == b->u.join.left;
 	case WM_LEAVE:
 		return cc_id_eq(&a->u.leave.peer, &b->u.leave.peer) &&
 		       a->u.leave.kind == b->u.leave.kind &&
@@ -343,6 +344,8 @@ static bool same_master_message(const struct wm_msg *a, const struct wm_msg *b)
 		       strcmp(a->u.waits.text, b->u.waits.text) == 0;
 	case WM_UNMET:
 		return same_unmet(&a->u.unmet, &b->u.unmet);
+	case WM_LEFT:
+		return cc_id_eq(&a->u.left.peer, &b->u.left.peer);
 	case WM_PROBE:
 		return a->u.probe.number == b->u.probe.number &&
 		       same_endpoint(&a->u.probe.to, &b->u.probe.to) &&

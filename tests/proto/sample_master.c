@@ -36,6 +36,7 @@ const enum wm_type sample_master_types[] = {
 	WM_OP_OUTCOMES,
 	WM_WAITS,
 	WM_UNMET,
+	WM_LEFT,
 	WM_KNOCK_ACK,
 	WM_PROBE,
 };
@@ -395,6 +396,7 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 		m->u.join.world = any32(r);
 		m->u.join.losses = tl_magnitude(r, 64);
 		m->u.join.thread = tl_magnitude(r, 64);
+		m->u.join.left = flip(r);
 		break;
 	case WM_LEAVE:
 		m->u.leave.peer = sample_id(r);
@@ -555,6 +557,9 @@ static void master_message(struct tl_rng *r, struct wm_msg *m)
 		break;
 	case WM_KNOCK_ACK:
 		m->u.knock_ack.share = sample_key(r);
+		break;
+	case WM_LEFT:
+		m->u.left.peer = sample_id(r);
 		break;
 	case WM_PROBE:
 		m->u.probe.number = 1 + tl_magnitude(r, 63);

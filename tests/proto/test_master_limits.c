@@ -249,6 +249,9 @@ START_TEST(peer_limits)
 	fresh(WM_STALLED);
 	m.u.stalled.seq = 0;
 	refused(&m, "stalled.seq");
+	fresh(WM_LEFT);
+	m.u.left.peer = (struct cc_id){{0}};
+	refused(&m, "left.peer");
 	fresh(WM_PROBED);
 	m.u.probed.number = 0;
 	refused(&m, "probed.number");

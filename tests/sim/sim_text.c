@@ -271,6 +271,8 @@ static const char *master_body(const struct sim *s, const struct wm_msg *m)
 	case WM_WAITS:
 		return text("kind %u g%u tag %" PRIu64 " for %u ms: %.300s", m->u.waits.kind,
 			m->u.waits.group, m->u.waits.tag, m->u.waits.waited_ms, m->u.waits.text);
+	case WM_LEFT:
+		return text("%s", sim_name_peer(s, &m->u.left.peer));
 	case WM_UNMET:
 		return text("kind %u g%u tag %" PRIu64 " of %u peers, %s: %.300s", m->u.unmet.kind,
 			m->u.unmet.group, m->u.unmet.tag, m->u.unmet.n_peers,

@@ -12,6 +12,8 @@
 #include "common/cc_shm.h"
 #include "libpccl-shim/session.h"
 
+#define LEAVE_MS 2000u /* the agent itself waits no longer for its master */
+
 static pcclResult_t map_queue(int fd, uint8_t **ret)
 {
 	char limit[CC_LIMIT_TEXT];
@@ -103,7 +105,15 @@ void pccl_attachment_await_closed(struct pccl_attachment *a)
 	uint32_t post = atomic_load(&a->closing);
 
 	if (post > 0)
-		pccl_session_await(a->session, post);
+		pccl_session_await(a->session, post, 0);
+}
+
+void pccl_attachment_await_left(struct pccl_attachment *a)
+{
+	uint32_t post = atomic_load(&a->closing);
+
+	if (post > 0)
+		pccl_session_await(a->session, post, LEAVE_MS);
 }
 
 /* Text that the agent writes while it may be read: the version tells whether it was whole. */

@@ -67,6 +67,8 @@ void pccl_attachment_close(struct pccl_attachment *a, const char *why);
 /* Of one that was closed: until the agent has done so, and touches no memory for it any more, or
  * its session has ended. */
 void pccl_attachment_await_closed(struct pccl_attachment *a);
+/* Likewise, until the master has taken the leave; not for long. */
+void pccl_attachment_await_left(struct pccl_attachment *a);
 
 static inline struct shm_sq *pccl_attachment_sq(const struct pccl_attachment *a)
 {

@@ -270,6 +270,8 @@ pcclResult_t pcclDestroyCommunicator(pcclComm_t *c)
 	if (a)
 		pccl_attachment_close(a, "");
 	pccl_reduce_abandon(c);
+	if (a)
+		pccl_attachment_await_left(a);
 	pccl_attachment_unref(a);
 	pccl_comm_unref(c);
 	return pccl_ok();

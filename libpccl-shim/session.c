@@ -763,12 +763,22 @@ static bool is_unanswered(const struct pccl_session *s, uint32_t req_id)
 	return w != NULL;
 }
 
-void pccl_session_await(struct pccl_session *s, uint32_t post)
+/* With the lock held. An agent that is awake has said so since the probe. */
+static bool is_over(const struct pccl_session *s, uint32_t ms)
+{
+	bool awake = s->heard_ns > s->probe.since_ns;
+
+	return ms > 0 && cc_now_ns() - s->probe.since_ns >= (awake ? ms * MS_NS : POST_NS);
+}
+
+void pccl_session_await(struct pccl_session *s, uint32_t post, uint32_t ms)
 {
 	pthread_cond_t cond = PTHREAD_COND_INITIALIZER; /* of nobody: it looks each time */
 
 	pthread_mutex_lock(&s->lock);
-	while (!s->dead && is_unanswered(s, post)) {
+	if (ms > 0 && !s->dead && !s->probing)
+		send_probe(s);
+	while (!s->dead && is_unanswered(s, post) && !is_over(s, ms)) {
 		if (s->reading)
 			pccl_wait_change(&cond, &s->lock);
 		else

@@ -61,8 +61,9 @@ pcclResult_t pccl_session_call_or(struct pccl_session *s, struct wl_request *req
  * Returns 0, or a number for pccl_session_await if the answer has not come by then.
  */
 uint32_t pccl_session_post(struct pccl_session *s, struct wl_request *request);
-/* Waits for that answer, or the end of the session. */
-void pccl_session_await(struct pccl_session *s, uint32_t post);
+/* Waits for that answer, or the end of the session; with ms > 0 not for longer, and hardly for an
+ * agent that stands still. */
+void pccl_session_await(struct pccl_session *s, uint32_t post, uint32_t ms);
 /* The same for WL_REGION_ADOPT, which takes a descriptor along; it stays the caller's. */
 pcclResult_t pccl_session_adopt(
 	struct pccl_session *s, struct wl_request *request, int fd, struct wl_reply *reply);

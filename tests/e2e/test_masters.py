@@ -60,6 +60,40 @@ def second_job(lab):
         leave(lab, peers)
 
 
+def last_words(lab):
+    """Members that have left are not missed, whoever dies with what he was told."""
+    options = ["--state-dir", lab.folder / "journal"]
+    peers, codes, text = job(lab, 3, 30)
+    check(codes == [0, 0], "a job whose agents die at its end begins", text)
+    lab.master.process.send_signal(signal.SIGSTOP)
+    for peer in peers:
+        peer.send("destroy")
+    time.sleep(0.5)
+    lab.master.process.send_signal(signal.SIGCONT)
+    took = [(a["end"] - a["begin"]) / 1e9 for a in [peer.read() for peer in peers]]
+    check(min(took) > 0.4, "pcclDestroyCommunicator returns when the master has taken the leave", took)
+    for host in range(2):
+        lab.drop(lab.agents[host])
+        lab.start_agent(host)
+    for peer in peers:
+        lab.drop_peer(peer)
+    peers, codes, text = job(lab, 0, 32)
+    check(codes == [0, 0], "the agents were killed then: the next job begins at revision 0", text)
+    lab.master.process.send_signal(signal.SIGSTOP)
+    for peer in peers:
+        peer.send("destroy")
+    time.sleep(0.2)
+    port = lab.master.port
+    lab.drop(lab.master)
+    for peer in peers:
+        check(peer.read()["code"] == 0, "a destroy waits for no master that is gone")
+        lab.drop_peer(peer)
+    lab.start_master(port=port, options=options)
+    peers, codes, text = job(lab, 0, 34)
+    check(codes == [0, 0], "the master was killed before it had read the leaves: the next one is told", text)
+    leave(lab, peers)
+
+
 def killed_job(lab):
     """A dead member's run is kept, until an operator says otherwise."""
     peers, codes, text = job(lab, 7, 10)
@@ -167,6 +201,7 @@ def test():
     with lib.Lab(2) as lab:
         lab.start(master_options=["--state-dir", lab.folder / "journal"])
         second_job(lab)
+        last_words(lab)
         peers = killed_job(lab)
         reset_with_members(lab, peers)
         interrupted(lab)

@@ -136,13 +136,13 @@ class InjectLab(lib.Lab):
                                + f'exec "{lib.AGENTD}" "$@" --idle-exit {SECONDS}\n', "ascii")
             program.chmod(0o755)
 
-    def spawn(self, name, host, args, stdin=subprocess.DEVNULL, stdout=None, env=None):
+    def spawn(self, name, host, args, env=None, **streams):
         env = dict(env or {})
         if name == self.marked:
             env.update(self.control.env)
         if self.spawning:
             env["PCCL_AGENTD"] = str(self.folder / "agentd")
-        return super().spawn(name, host, args, stdin, stdout, env)
+        return super().spawn(name, host, args, env=env, **streams)
 
     def private_agents(self):
         return lib.processes(lib.AGENTD, str(self.folder)) if self.spawning else []

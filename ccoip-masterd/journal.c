@@ -302,9 +302,9 @@ static const char *explain_errno(char limit[CC_LIMIT_TEXT])
 {
 	switch (errno) {
 	case ENOENT:
-		return "the folder that it is to be made in does not exist";
+		return "its parent folder does not exist: create it";
 	case ENOTDIR:
-		return "it is no folder, or is below a file";
+		return "it is not a folder, or a part of its path is a file";
 	default:
 		return cc_limit_text(errno, limit, CC_LIMIT_TEXT);
 	}
@@ -326,7 +326,7 @@ static const char *explain(int err, char limit[CC_LIMIT_TEXT])
 	}
 }
 
-/* EX_CONFIG: it is so the next time, too. */
+/* EX_CONFIG: a restart does not help. */
 static int status_of(int err)
 {
 	switch (err) {

@@ -185,7 +185,7 @@ static void remember(struct socket_file *f, const char *path)
 
 static const char *why_no_socket(int err, char limit[CC_LIMIT_TEXT])
 {
-	return err == CC_ERR_EXIST ? "another master, or something else, is there"
+	return err == CC_ERR_EXIST ? "another process listens on it, or it is not a socket"
 				   : cc_limit_text(errno, limit, CC_LIMIT_TEXT);
 }
 

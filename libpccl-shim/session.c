@@ -29,7 +29,7 @@
 struct pccl_session {
 	_Atomic uint32_t refs;
 	struct pccl_fork_fd sock;
-	ino_t inode; /* of the socket: another one has its number when the program closed it */
+	ino_t inode; /* of the socket: tells whether sock.fd is still ours */
 	char path[PCCL_SOCKET_PATH_MAX];
 	bool private;       /* agent of this user */
 	uint32_t hash_type; /* see pccl_session_hash_type */
@@ -814,8 +814,8 @@ static ino_t inode_of(int fd)
 	return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) ? st.st_ino : 0;
 }
 
-/* With the lock held. The kernel tells no poll() that its descriptor was closed meanwhile, nor the
- * agent while there is such a poll(): the threads of the library look. */
+/* With the lock held. If the program closes a descriptor that a poll() waits on, neither that
+ * poll() nor the agent notices. So the library's threads look. */
 static void check_socket(struct pccl_session *s)
 {
 	char text[WL_TEXT_MAX];
@@ -824,8 +824,9 @@ static void check_socket(struct pccl_session *s)
 		return;
 	s->foreign = true;
 	snprintf(text, sizeof text,
-		"this program has closed descriptor %d, the library's connection with the agent, "
-		"as closefrom() and close_range() do: call them before pcclConnect",
+		"this program has closed descriptor %d, the library's connection with the agent "
+		"(closefrom() and close_range() do that): call pcclConnect again, and close "
+		"descriptors before the first pcclConnect or pcclMemAlloc",
 		s->sock.fd);
 	set_dead(s, pcclAgentUnavailable, false, text);
 }

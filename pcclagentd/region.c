@@ -151,7 +151,8 @@ static bool fits_in_own(const struct agentd *d, uint64_t more, char *text)
 		return true;
 	snprintf(text, WL_TEXT_MAX,
 		"the agent's tables of shared state may take %s, half of its cgroup's memory, and "
-		"have %s: %s more are not possible",
+		"take %s now: %s more do not fit; use fewer tensors, or raise the cgroup's limit "
+		"and restart the agent",
 		mib(d->cfg.mem_own, limit), mib(d->own_used, used), mib(more, asked));
 	return false;
 }

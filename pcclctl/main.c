@@ -188,7 +188,10 @@ static int parse_words(struct command *c, char **words, int n)
 	if (c->request.force && c->request.verb != WA_RESET)
 		return usage("--yes is for reset", "");
 	if (c->request.verb == WA_RESET && c->targeted && strcmp(c->target.what, "master") != 0)
-		return usage("reset is for a master, not for an agent", "");
+		return usage(
+			"reset is for a master: leave --agent out, or name a master's admin socket "
+			"with --master PATH",
+			"");
 	return -1;
 }
 

@@ -137,12 +137,13 @@ int ctl_target_master(struct ctl_target *t, char *why, size_t size)
 		return ctl_target_set(t, "master", f.path);
 	if (f.n == 0) {
 		(void)snprintf(why, size,
-			"no master listens at %s: run this on the master's host as its user or "
-			"root, or name its admin socket with --master PATH",
+			"no master listens at %s: run this on the master's host as the user who "
+			"started it, or name its admin socket with --master PATH",
 			tried);
 		return EX_UNAVAILABLE;
 	}
-	(void)snprintf(
-		why, size, "%u masters run here: name one with --master PATH: %s", f.n, f.all);
+	(void)snprintf(why, size,
+		"%u masters have sockets on this host (%s): name one with --master PATH", f.n,
+		f.all);
 	return EX_USAGE;
 }

@@ -110,7 +110,7 @@ struct wm_hello {
 	uint64_t term;  /* the highest that it has seen of this run's masters: at most WM_TERM_MAX;
 			 * 0 without run_key */
 	bool newcomers; /* its peers have no place in the run yet, and lose none: without run_key */
-	bool left;      /* a master has been told that all its members have left: with run */
+	bool left;      /* with run: all its members have left, and each Leave was sent */
 	/* agent is made from it, and the agent proves it, to the master's I/O: cc_seal_prove. */
 	struct cc_key identity, proof;
 };
@@ -349,8 +349,8 @@ struct wm_group_world {
 	/* The world as it was first told with these losses: all calls that they end see it,
 	 * however late they are. version 0: this one, if the losses are new; else as told before */
 	struct wire_world at_loss;
-	/* In wm_resume: the round whose rings the last attempt that the agent has begun went by;
-	 * 0: none has. */
+	/* In wm_resume: round of the rings that the last attempt started on; 0: none has started.
+	 */
 	uint64_t begun;
 };
 

@@ -68,8 +68,8 @@ static bool was_left_out(const struct ccm_peer *p)
 	return false;
 }
 
-/* Has an attempt of its group gone by rings of a round that p was never ready for? Members whose
- * agent is gone are in no ring, but without their votes nothing begins. */
+/* Has an attempt of p's group started on the rings of a round that p was not prepared for? A member
+ * whose agent is gone is in no ring, but without its vote nothing starts. */
 static bool began_without(const struct ccm_peer *p)
 {
 	const struct ccm_group *g = p->seat->group;

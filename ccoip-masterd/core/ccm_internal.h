@@ -284,9 +284,7 @@ __attribute__((format(printf, 3, 4))) void ccm_group_interrupt(
 void ccm_peer_withdraw(struct ccm *m, struct ccm_peer *p);
 void ccm_member_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j);
 void ccm_member_leave(struct ccm *m, struct ccm_agent *a, const struct wm_leave *l);
-/* The leaves that have come are in force and in the journal: their agents need tell no other
- * master.
- */
+/* Sends WM_LEFT for the leaves that have come, once they are in force and in the journal. */
 void ccm_leaves_answer(struct ccm *m);
 __attribute__((format(printf, 4, 5))) void ccm_peer_kick(
 	struct ccm *m, struct ccm_peer *p, uint32_t code, const char *fmt, ...);
@@ -383,8 +381,8 @@ uint32_t ccm_ways_ms(const struct ccm *m);
 /* Links between those who are members now that a probe has failed are worth a try where no ring
  * does without them. */
 void ccm_probes_keep(struct ccm *m);
-/* s, a member, could not open its link to t, another one: what else the one that more have not
- * reached, or either, does not reach is found out while the next order of the ring is tried. */
+/* Members s and t could not open their link: probes the other links of the one with more failures
+ * (of both, if equal) while the next ring is tried. */
 void ccm_probe_around(struct ccm *m, const struct ccm_seat *s, const struct ccm_seat *t);
 /* As far as is known; never between two members. */
 bool ccm_probe_failed(const struct ccm *m, const struct ccm_seat *from, const struct ccm_seat *to);
@@ -457,9 +455,8 @@ void ccm_pairs_doubt(struct ccm *m, uint64_t agent_no);
 bool ccm_ring_order(struct ccm *m, struct ccm_seat **v, uint32_t n, struct ccm_seat **ret);
 
 /* ccm_tour.c */
-/* Puts 0 to n - 1 (n: at least 3) into ret so that no link of that ring, from i to k, is barred[i *
- * n
- * + k]; 0 comes first. False: none was found, or memory is exhausted. */
+/* Orders 0 .. n - 1 (n at least 3) in ret as a ring, 0 first, without a link for which
+ * barred[from * n + to] is set. False: none was found, or memory is exhausted. */
 bool ccm_tour_find(struct ccm *m, const uint8_t *barred, uint32_t n, uint32_t *ret);
 
 /* ccm_waits.c */

@@ -13,7 +13,7 @@
 #define MANY              64u
 #define SLOW_MAX          32u   /* newcomers of a group that are probed one by one at a time */
 #define PROBING_MS        5000u /* for other places in the ring, after the first failure */
-#define AROUND_MAX        4096u /* probes at a time for that which members do not reach */
+#define AROUND_MAX        4096u /* probes at a time around members that do not reach each other */
 #define FAILURES          3u    /* of links to members: that is enough */
 #define KNOWN_MS          15000u /* a probe tells so long; then it is repeated, and believed meanwhile */
 #define SHUN_MIN_MS       500u /* after a failed probe, which costs nobody anything */
@@ -104,8 +104,8 @@ static struct ccm_probe *probe_get(struct ccm *m, uint64_t from, uint64_t to)
 	return NULL;
 }
 
-/* Finds out whether s could have its link to t, unless that is known or being found out; and, if t
- * is new, whether it could have its shared state. */
+/* Probes the link from s to t, unless its state is known or being probed; and t's port for shared
+ * state, unless both are members. */
 static void probe_ask(struct ccm *m, const struct ccm_seat *s, const struct ccm_seat *t)
 {
 	struct ccm_probe *p = probe_get(m, s->agent->no, t->agent->no);
@@ -615,7 +615,7 @@ static void settle_group(struct ccm *m, struct ccm_group *g)
 	}
 }
 
-/* There are no newcomers: what members are asked for is of use yet. */
+/* No newcomers are left: frees the answered probes. Those under way may be between members. */
 static void probes_end(struct ccm *m)
 {
 	struct ccm_probe *p, *tmp;

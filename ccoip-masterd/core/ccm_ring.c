@@ -152,7 +152,7 @@ static bool failed_pair(struct search *s, const struct ccm_seat *from, const str
 	return ccm_probe_failed(s->m, from, to);
 }
 
-/* *tired: that may not be all. */
+/* *tired: the search gave up at its step limit, so a ring may still exist. */
 static bool search_run(struct search *s, bool *tired)
 {
 	uint32_t budget, c, p, d = 1;
@@ -184,8 +184,8 @@ static bool search_run(struct search *s, bool *tired)
 	return false;
 }
 
-/* Farther from the order that there was, but where a host has few others that it can be next to,
- * the depth-first search comes to that too late. */
+/* Changes the old order more, but finds rings around hosts with few possible neighbours, which the
+ * depth-first search reaches too late. */
 static bool search_tour(struct search *s)
 {
 	uint8_t *barred = ccm_calloc(s->m, s->n, s->n);

@@ -29,8 +29,7 @@ static int open_way(const struct tour *t, uint32_t from, uint32_t to)
 	return !t->barred[(size_t)from * t->n + to];
 }
 
-/* The end goes on from u to w (sign 1), or back (sign -1): what that is to the ways of the others.
- */
+/* The end of the path moves from u to w (sign 1), or back (-1): updates the ways of the free. */
 static void move_end(struct tour *t, uint32_t u, uint32_t w, int sign)
 {
 	bool u_starts = u == t->sel[0];
@@ -50,7 +49,7 @@ static void move_end(struct tour *t, uint32_t u, uint32_t w, int sign)
 	t->work += t->n;
 }
 
-/* With d places chosen. */
+/* Can no ring follow from the d places chosen? */
 static bool is_hopeless(struct tour *t, uint32_t d)
 {
 	const struct ways *x;

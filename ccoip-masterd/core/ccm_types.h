@@ -341,7 +341,7 @@ struct ccm_probe {
 	uint64_t number;   /* of the question that is not answered yet, or 0 */
 	bool good, failed; /* as far as is known */
 	bool limit;        /* failed: an agent has reached one */
-	bool members;      /* both were when it was asked: it is about their link alone */
+	bool members; /* both were when it was asked: it is of their link, not of shared state */
 	uint64_t asked_ns, known_ns;
 	char text[WM_TEXT_MAX]; /* failed: why */
 	bool unhashed;

@@ -167,7 +167,8 @@ static const char *check_leaves(const struct agt *a, const struct agt_run *r)
 		if (!agt_run_lives(r))
 			return "leaves are kept that nobody is told of";
 		if (r->state == AGT_RUN_UP && (!g->join.left || !(r->features & WM_LEAVES)))
-			return "a leave was not told, or is kept for a master that does not answer";
+			return "a leave was not told, or is kept for a master without the feature "
+			       "leaves";
 		if (!g->comm)
 			continue;
 		HASH_FIND(hh, a->comms, &g->comm, sizeof g->comm, c);

@@ -217,9 +217,9 @@ struct agt_group {
 	uint64_t losses;                      /* as the master counts them: goes with each vote */
 	struct agt_loss lost[AGT_LOSSES_MAX]; /* the last ones, oldest first */
 	uint32_t n_lost;
-	uint64_t revision;         /* of shared state, that is expected next; 0: any */
-	uint64_t begun;            /* the round whose rings the last attempt went by; 0: none */
-	char loss[WM_TEXT_MAX];    /* the last one, or "" */
+	uint64_t revision;      /* of shared state, that is expected next; 0: any */
+	uint64_t begun;         /* round of the rings that the last attempt started on; 0: none */
+	char loss[WM_TEXT_MAX]; /* the last one, or "" */
 	char stopped[WM_TEXT_MAX]; /* peers whose processes are, as the master says, or "" */
 	bool has_ring;
 	struct wm_ring ring; /* in force; owns its members */
@@ -261,7 +261,7 @@ struct agt_round {
 	struct wm_ring *rings; /* own their members */
 };
 
-/* A peer that has left, and no master has said that it knows. */
+/* A peer that has left; no master has confirmed the leave yet. */
 struct agt_ghost {
 	struct wm_join join; /* left: a master has been told of it, maybe one that is gone */
 	struct wm_leave leave;
@@ -375,7 +375,7 @@ struct agt_comm {
 	bool opened;         /* it has a queue pair */
 	bool joined;         /* the master knows the peer, or the last one did */
 	bool counted;        /* in grp->accepted */
-	bool untold;         /* LEAVING: the master has not said that it knows */
+	bool untold;         /* LEAVING: its destroy waits for the master's WM_LEFT */
 	struct agt_group *grp;
 	uint32_t wait; /* enum wl_type of the request that waits, 0: none */
 	uint32_t wait_req;
@@ -528,7 +528,7 @@ bool agt_run_has_addr(const struct agt_run *r, const struct cc_addr *addr);
 void agt_run_send_join(struct agt *a, struct agt_comm *c);
 /* A new run of the master of c. want: the run that is expected there, or NULL. NULL: no memory. */
 struct agt_run *agt_run_open(struct agt *a, const struct agt_comm *c, const struct cc_id *want);
-/* c, of which nobody has accepted the peer yet, goes over. May fail, and then c may be gone. */
+/* Moves c, whose peer nobody has accepted yet, to another run. May fail, and then c may be gone. */
 void agt_run_move(struct agt *a, struct agt_comm *c, struct agt_run *to);
 void agt_run_fill_join(const struct agt_comm *c, struct wm_join *ret);
 /* Everything that the run is good for ends with *v. */
@@ -603,13 +603,13 @@ void agt_resume_ack(struct agt *a, struct agt_run *r, const struct wm_hello_ack 
 void agt_resume_end(struct agt *a, struct agt_run *r);
 
 /* agt_leave.c */
-/* c leaves, by whatever it is. If it waits for the master to know, c->untold is set. */
+/* c leaves, as l says. Sets c->untold if its destroy waits for WM_LEFT. */
 void agt_leave(struct agt *a, struct agt_run *r, struct agt_comm *c, const struct wm_leave *l);
-/* The master knows. */
+/* Handles WM_LEFT. */
 void agt_left(struct agt *a, struct agt_run *r, const struct wm_left *m);
-/* A new master of r is told. */
+/* Tells a new master of r all leaves that none has confirmed. */
 void agt_leaves_tell(struct agt *a, struct agt_run *r);
-/* Nobody waits any more: the master is gone. */
+/* The master is gone: answers the destroys that wait for it. */
 void agt_leaves_answer(struct agt *a, struct agt_run *r);
 void agt_leaves_tick(struct agt *a, struct agt_run *r);
 /* Has a master been told of every one of them? */

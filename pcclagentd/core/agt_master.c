@@ -54,8 +54,8 @@ static struct agt_run *wanted_run(const struct agt *a, const struct agt_run *r)
 	return NULL;
 }
 
-/* Nobody was accepted, nor is by a round that others may know the end of; and who has left, a
- * master has been told of. */
+/* No peer of r was accepted, no prepared round can have accepted one, and a master was told of
+ * every leave. */
 static bool brings_no_members(const struct agt_run *r)
 {
 	const struct agt_comm *c;
@@ -153,7 +153,7 @@ static struct agt_run *living_run(const struct agt *a, const struct agt_run *r, 
 	return NULL;
 }
 
-/* What r was to its master is of no use here: its peers come as they did to that one. */
+/* The master has another run, and r brings no members: its peers join that run as newcomers. */
 static void join_anew(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m)
 {
 	struct agt_run *to = living_run(a, r, m->run);

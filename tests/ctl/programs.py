@@ -347,13 +347,13 @@ def test_state_dir(folder):
     absent = os.path.join(folder, "absent/too/deep")
     r = refused_state_dir(absent)
     assert r.returncode == 78, r
-    assert f"cannot use {absent}: the folder that it is to be made in does not exist" in r.stderr, r
+    assert f"cannot use {absent}: its parent folder does not exist: create it" in r.stderr, r
     file = os.path.join(folder, "file")
     with open(file, "w", encoding="utf-8") as f:
         f.write("x")
     for path in (file, os.path.join(file, "below")):
         r = refused_state_dir(path)
-        assert r.returncode == 78 and f"cannot use {path}: it is no folder, or is below a file" in r.stderr, r
+        assert r.returncode == 78 and f"cannot use {path}: it is not a folder, or a part of its path is a file" in r.stderr, r
     other = os.path.join(folder, "other")
     os.mkdir(other)
     with open(os.path.join(other, "run.journal"), "w", encoding="utf-8") as f:

@@ -241,7 +241,7 @@ def descriptors_closed():
         peers[0].call("closefrom")
         mine, *others = lib.together(peers, f"reduce {OPERATIONS[2]} tag=1", 10)
         check(all(a["code"] == RANK_CONNECTION_LOST and a["check"] == "ok" for a in others),
-              "descriptors of the library that its program has closed end the call of all",
+              "if a program closes the descriptors of the library, the call ends for all",
               others)
         check(mine["code"] == AGENT_UNAVAILABLE and "has closed descriptor" in mine["text"],
               "and the program is told why", mine)

@@ -61,7 +61,7 @@ def second_job(lab):
 
 
 def last_words(lab):
-    """Members that have left are not missed, whoever dies with what he was told."""
+    """Members that have left are not missed, whether their agents or the master die right after."""
     options = ["--state-dir", lab.folder / "journal"]
     peers, codes, text = job(lab, 3, 30)
     check(codes == [0, 0], "a job whose agents die at its end begins", text)

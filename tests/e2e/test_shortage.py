@@ -221,7 +221,7 @@ def offer_many(peers, n):
 
 def tables_in_a_cgroup():
     """Tables of shared state that the agent's cgroup cannot bear are not begun, whatever may be
-    shared; if the agent does not see its cgroup, it dies of them twice and no more."""
+    shared; if the agent does not see its cgroup, it dies of them twice, and then the call fails."""
     options = ["--mem-total", "1G", "--mem-per-user", "1G"]
     line = "sync strategy=popular retry=50"
     try:

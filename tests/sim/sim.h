@@ -512,8 +512,8 @@ struct sim {
 	uint64_t overruled;                 /* epochs: others went on who did not know */
 	bool returned;                      /* a peer was put out, and the next master took it */
 	bool forgotten;                     /* likewise, and others had gone on meanwhile */
-	bool outdated; /* a master expected what others had overtaken: by its journal, or by
-			* members who were not with those others */
+	bool outdated; /* a master expected a revision that others had passed: from its journal, or
+			* from members apart from those others */
 };
 
 /* sim_event.c */

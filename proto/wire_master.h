@@ -109,7 +109,7 @@ struct wm_hello {
 	struct cc_id run, run_key;
 	uint64_t term;  /* the highest that it has seen of this run's masters: at most WM_TERM_MAX;
 			 * 0 without run_key */
-	bool newcomers; /* its peers have no place in the run yet, and lose none: without run_key */
+	bool newcomers; /* with run: its peers have no place in it yet, and lose none */
 	bool left;      /* with run: all its members have left, and each Leave was sent */
 	/* agent is made from it, and the agent proves it, to the master's I/O: cc_seal_prove. */
 	struct cc_key identity, proof;

@@ -526,10 +526,10 @@ static inline bool agt_run_orphaned(const struct agt_run *r)
 }
 bool agt_run_has_addr(const struct agt_run *r, const struct cc_addr *addr);
 void agt_run_send_join(struct agt *a, struct agt_comm *c);
-/* A new run of the master of c. want: the run that is expected there, or NULL. NULL: no memory. */
-struct agt_run *agt_run_open(struct agt *a, const struct agt_comm *c, const struct cc_id *want);
 /* Moves c, whose peer nobody has accepted yet, to another run. May fail, and then c may be gone. */
 void agt_run_move(struct agt *a, struct agt_comm *c, struct agt_run *to);
+/* The same, to the run of its master's address. */
+void agt_run_rejoin(struct agt *a, struct agt_comm *c);
 void agt_run_fill_join(const struct agt_comm *c, struct wm_join *ret);
 /* Everything that the run is good for ends with *v. */
 void agt_run_over(struct agt *a, struct agt_run *r, const struct agt_verdict *v);

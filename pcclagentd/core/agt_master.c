@@ -54,16 +54,15 @@ static struct agt_run *wanted_run(const struct agt *a, const struct agt_run *r)
 	return NULL;
 }
 
-/* No peer of r was accepted, no prepared round can have accepted one, and a master was told of
- * every leave. */
-static bool brings_no_members(const struct agt_run *r)
+/* No peer of r was accepted, and no prepared round can have accepted one. */
+static bool has_no_members(const struct agt_run *r)
 {
 	const struct agt_comm *c;
 
 	DL_FOREACH2 (r->comms, c, next_r)
 		if (agt_round_prepared(r, &c->peer))
 			return false;
-	return !agt_run_has_members(r) && agt_leaves_told(r);
+	return !agt_run_has_members(r);
 }
 
 void agt_master_up(struct agt *a, const struct agt_event *ev)
@@ -101,9 +100,8 @@ void agt_master_up(struct agt *a, const struct agt_event *ev)
 	h->run = agt_run_orphaned(r) ? r->run_id : r->want_run;
 	h->run_key = r->run_key;
 	h->term = cc_id_is_zero(&r->run_key) ? 0 : r->term;
-	h->newcomers =
-		!cc_id_is_zero(&h->run) && cc_id_is_zero(&h->run_key) && !agt_run_has_members(r);
-	h->left = r->ghosts && brings_no_members(r);
+	h->newcomers = !cc_id_is_zero(&h->run) && has_no_members(r) && agt_leaves_told(r);
+	h->left = h->newcomers && r->ghosts;
 }
 
 void agt_master_settings(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m)
@@ -153,18 +151,33 @@ static struct agt_run *living_run(const struct agt *a, const struct agt_run *r, 
 	return NULL;
 }
 
-/* The master has another run, and r brings no members: its peers join that run as newcomers. */
+/* The master has another run, and r has no members: its peers join that run as newcomers, each by
+ * the name of its master. */
 static void join_anew(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m)
 {
 	struct agt_run *to = living_run(a, r, m->run);
+	struct agt_comm *c, *next;
 
 	agt_ghosts_free(r);
 	if (!r->comms)
 		return;
-	if (!to)
-		to = agt_run_open(a, r->comms, NULL);
-	if (to)
+	if (to) {
 		merge_into(a, r, to);
+		return;
+	}
+	agt_run_set_state(a, r, AGT_RUN_OVER);
+	agt_emit(a, AGT_ACT_MASTER_CLOSE)->run = r->id;
+	DL_FOREACH_SAFE2 (r->comms, c, next, next_r) {
+		agt_run_rejoin(a, c);
+	}
+}
+
+/* No other master is to be told of a leave, nor would this one take r's members back. */
+static bool is_given_up(const struct agt_run *r, const struct wm_hello_ack *m)
+{
+	bool resumes = m->resume && cc_id_eq(&m->run, &r->run_id);
+
+	return !resumes && has_no_members(r) && (!r->sent_away || agt_leaves_told(r));
 }
 
 static void got_hello_ack(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m)
@@ -178,7 +191,7 @@ static void got_hello_ack(struct agt *a, struct agt_run *r, const struct wm_hell
 		return;
 	}
 	if (r->state == AGT_RUN_RESUMING) {
-		if (brings_no_members(r) && !(m->resume && cc_id_eq(&m->run, &r->run_id)))
+		if (is_given_up(r, m))
 			join_anew(a, r, m);
 		else
 			agt_resume_ack(a, r, m);

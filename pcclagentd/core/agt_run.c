@@ -40,6 +40,9 @@ static struct agt_run *run_by_addr(struct agt *a, const struct agt_comm *c)
 			continue;
 		if (r->hinted && r->hint_uid != c->session->uid)
 			continue;
+		/* it has its own time to find its master, to tell of a leave */
+		if (agt_run_orphaned(r) && !agt_run_has_members(r))
+			continue;
 		/* c knows better where it is than those who still look under its name */
 		if (!c->at.family || r->reached.family)
 			return r;
@@ -47,7 +50,8 @@ static struct agt_run *run_by_addr(struct agt *a, const struct agt_comm *c)
 	return NULL;
 }
 
-struct agt_run *agt_run_open(struct agt *a, const struct agt_comm *c, const struct cc_id *want)
+/* Of c's master. want: the run that is expected there, or NULL. */
+static struct agt_run *run_open(struct agt *a, const struct agt_comm *c, const struct cc_id *want)
 {
 	struct agt_run *r = calloc(1, sizeof *r);
 
@@ -178,7 +182,7 @@ void agt_run_join(struct agt *a, struct agt_comm *c)
 	struct agt_run *r = run_by_addr(a, c);
 
 	if (!r)
-		r = agt_run_open(a, c, NULL);
+		r = run_open(a, c, NULL);
 	if (r)
 		enter(a, c, r);
 	else
@@ -206,7 +210,7 @@ void agt_run_attach(struct agt *a, struct agt_comm *c)
 		if (r && r->state == AGT_RUN_CONNECTING && cc_id_is_zero(&r->want_run))
 			r->want_run = *want;
 		else
-			r = agt_run_open(a, c, want);
+			r = run_open(a, c, want);
 	}
 	if (r)
 		enter(a, c, r);
@@ -241,12 +245,23 @@ static void unlink_comm(struct agt_comm *c)
 	c->counted = false;
 }
 
-void agt_run_move(struct agt *a, struct agt_comm *c, struct agt_run *to)
+static void leave_run(struct agt *a, struct agt_comm *c)
 {
 	unlink_comm(c);
 	if (c->state == AGT_COMM_REGISTERED)
 		agt_comm_set_state(a, c, AGT_COMM_JOINING);
+}
+
+void agt_run_move(struct agt *a, struct agt_comm *c, struct agt_run *to)
+{
+	leave_run(a, c);
 	enter(a, c, to);
+}
+
+void agt_run_rejoin(struct agt *a, struct agt_comm *c)
+{
+	leave_run(a, c);
+	agt_run_join(a, c);
 }
 
 void agt_run_detach(struct agt *a, struct agt_comm *c, enum agt_exit how, const char *why,

@@ -179,7 +179,7 @@ START_TEST(members_make_the_run_worth_it)
 }
 END_TEST
 
-/* _i == 1: a newcomer has come meanwhile, who wants that run as well as any. */
+/* _i == 1: a newcomer has come meanwhile: it looks for its master by itself. */
 START_TEST(a_master_of_another_run_need_not_be_told)
 {
 	struct wm_msg m = fx_ack(1);
@@ -189,6 +189,7 @@ START_TEST(a_master_of_another_run_need_not_be_told)
 	if (_i) {
 		c = fx_create(f, 1, 7, 1);
 		fx_connect(f, 1, c, 5);
+		ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->run, 2);
 	}
 	fx_greet(f);
 	ck_assert(fx_msg(f, WM_HELLO, 0)->u.hello.left);
@@ -197,8 +198,53 @@ START_TEST(a_master_of_another_run_need_not_be_told)
 	fx_from_master(f, 1, &m);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
-	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), (uint32_t)_i);
 	ck_assert_uint_eq(runs(), (uint32_t)_i);
+}
+END_TEST
+
+/* It has the time of a connect, not that of a run that has lost its master. */
+START_TEST(a_newcomer_does_not_wait_with_a_leave)
+{
+	uint32_t c, waited;
+
+	leave_unheard();
+	c = fx_create(f, 1, 7, 1);
+	fx_connect(f, 1, c, 5);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->run, 2);
+	for (waited = 500; waited < 10000; waited += 500) {
+		fx_tick(f, 500);
+		ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
+	}
+	fx_tick(f, 500);
+	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "no connection within");
+	ck_assert_uint_eq(runs(), 1);
+}
+END_TEST
+
+/* Both are of one run, and then their masters have others. */
+START_TEST(each_joins_the_run_of_its_masters_name)
+{
+	struct wm_msg m = fx_ack(1);
+	uint32_t c[2], i;
+
+	fx_session(f, 1, 1000);
+	for (i = 0; i < 2; i++) {
+		c[i] = fx_create(f, 1, 7, 1 + i);
+		fx_connect(f, 1, c[i], 5 + i);
+		fx_event(f, AGT_EV_MASTER_UP, 1 + i, NULL);
+		m.u.hello_ack.resume = false;
+		fx_from_master(f, 1 + i, &m);
+		ck_assert_uint_eq(fx_sent(f, WM_JOIN), 1);
+	}
+	ck_assert_uint_eq(runs(), 1);
+	fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection reset by peer");
+	fx_event(f, AGT_EV_MASTER_UP, 1, NULL);
+	m.u.hello_ack.run = fx_id(77);
+	fx_from_master(f, 1, &m);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 2);
+	for (i = 0; i < 2; i++)
+		ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, i)->addr.ip[3], 1 + i);
 }
 END_TEST
 
@@ -217,6 +263,8 @@ Suite *leave_suite(void)
 	tcase_add_test(t, what_was_told_to_nobody_is_worth_taking_over);
 	tcase_add_test(t, members_make_the_run_worth_it);
 	tcase_add_loop_test(t, a_master_of_another_run_need_not_be_told, 0, 2);
+	tcase_add_test(t, a_newcomer_does_not_wait_with_a_leave);
+	tcase_add_test(t, each_joins_the_run_of_its_masters_name);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -3,6 +3,7 @@
 """Which addresses of a host others use: those of a second network, of the loopback interface, those
 that come later, the hundredth, those that go; and ports that a router forwards, also one that stands still."""
 
+import os
 import re
 import signal
 import subprocess
@@ -218,6 +219,7 @@ def forwarder_stands_still(hosts):
             for _ in range(3):  # so that operations begin ahead
                 reduces(f"over a forwarder, {size}", peers, line)
             router.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, router.pid, os.WSTOPPED | os.WNOWAIT)
             began = time.monotonic()
             for peer in peers:
                 peer.send(f"{line} ids={ids_of(peers)}")

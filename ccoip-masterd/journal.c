@@ -115,6 +115,8 @@ static uint8_t *read_file(int fd, size_t size)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0) {
+			if (n == 0)
+				errno = EIO;
 			free(buf);
 			return NULL;
 		}
@@ -326,6 +328,13 @@ static const char *explain(int err, char limit[CC_LIMIT_TEXT])
 	}
 }
 
+/* Is it the path that is wrong, or its permissions? (A disk that fails is made read-only, too.) */
+static bool is_mistake(int error)
+{
+	return error == ENOENT || error == ENOTDIR || error == EISDIR || error == ELOOP ||
+	       error == ENAMETOOLONG || error == EACCES || error == EPERM;
+}
+
 /* EX_CONFIG: a restart does not help. */
 static int status_of(int err)
 {
@@ -335,7 +344,7 @@ static int status_of(int err)
 	case CC_ERR_NOMEM:
 		return EX_OSERR;
 	case CC_ERR_IO:
-		return cc_limit_is(errno) || errno == EIO ? EX_OSERR : EX_CONFIG;
+		return is_mistake(errno) ? EX_CONFIG : EX_OSERR;
 	default:
 		return EX_CONFIG;
 	}

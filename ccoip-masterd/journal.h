@@ -11,9 +11,9 @@
 struct journal;
 
 /* Opens or makes it, takes its lock and gives what it holds to m; a damaged tail is cut off. NULL
- * after a line in the log, and *exit_code is EX_UNAVAILABLE (another master uses it), EX_OSERR (a
- * limit of the system is reached) or EX_CONFIG (the folder cannot be used, or the file is no
- * journal or of a later version). */
+ * after a line in the log, and *exit_code is EX_UNAVAILABLE (another master uses it), EX_CONFIG
+ * (the path or its permissions are wrong, or the file is no journal or of a later version) or
+ * EX_OSERR (anything else: a restart may help). */
 struct journal *journal_open(const char *dir, struct ccm *m, int *exit_code);
 /* Returns when r is on the disk. When it cannot be written that is logged, and the file is emptied:
  * the next master is not to believe what is out of date. It is written anew with the next snapshot

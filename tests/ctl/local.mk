@@ -10,6 +10,7 @@ check_PROGRAMS += tests/ctl/test_journal
 TESTS += tests/ctl/test_journal
 tests_ctl_test_journal_SOURCES = tests/ctl/test_journal.c
 tests_ctl_test_journal_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_ctl_test_journal_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=flock -Wl,--wrap=pread
 tests_ctl_test_journal_LDADD = ccoip-masterd/libccoip-masterd.la $(CHECK_LIBS)
 
 # Runs pcclctl/pcclctl of the build folder.

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's journal: the file.
+ * The master's journal: the file. Linked with --wrap for calls that fail.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -21,6 +23,27 @@
 static char dir[64], path[128];
 static struct ccm *m;
 static struct wj_member members[MANY];
+
+static int lock_errno; /* of flock, or 0: as it is */
+static bool reads_none;
+
+int __real_flock(int fd, int how);
+ssize_t __real_pread(int fd, void *buf, size_t n, off_t at);
+int __wrap_flock(int fd, int how);
+ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t at);
+
+int __wrap_flock(int fd, int how)
+{
+	if (!lock_errno)
+		return __real_flock(fd, how);
+	errno = lock_errno;
+	return -1;
+}
+
+ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t at)
+{
+	return reads_none ? 0 : __real_pread(fd, buf, n, at);
+}
 
 static void setup(void)
 {
@@ -430,6 +453,44 @@ START_TEST(no_descriptor_is_a_limit)
 }
 END_TEST
 
+/* A service is not started again after EX_CONFIG: that is for what only a person can mend. */
+START_TEST(a_restart_may_help_unless_the_path_is_wrong)
+{
+	static const struct {
+		int error, code;
+	} cases[] = {{EDQUOT, EX_OSERR}, {ENOLCK, EX_OSERR}, {ESTALE, EX_OSERR}, {EIO, EX_OSERR},
+		{ENOSPC, EX_OSERR}, {ETIMEDOUT, EX_OSERR}, {EWOULDBLOCK, EX_UNAVAILABLE},
+		{EACCES, EX_CONFIG}, {ENOTDIR, EX_CONFIG}, {ELOOP, EX_CONFIG}};
+	size_t i;
+	int code;
+
+	for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		code = 0;
+		lock_errno = cases[i].error;
+		ccm_free(m);
+		m = ccm_new(&(struct ccm_config){.run = {{8}}, .run_key = {{9}}, .journal = true});
+		ck_assert_ptr_null(journal_open(dir, m, &code));
+		ck_assert_int_eq(code, cases[i].code);
+	}
+	lock_errno = 0;
+}
+END_TEST
+
+START_TEST(a_file_that_ends_while_it_is_read_is_a_failure_of_the_disk)
+{
+	struct journal *j = open_it();
+	int code = 0;
+
+	put_run(j, 1);
+	journal_close(j);
+	reads_none = true;
+	errno = EACCES;
+	ck_assert_ptr_null(journal_open(dir, m, &code));
+	ck_assert_int_eq(code, EX_OSERR);
+	reads_none = false;
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("journal");
@@ -450,6 +511,8 @@ int main(void)
 	tcase_add_test(tc, the_folder_is_made);
 	tcase_add_test(tc, a_folder_of_another_user);
 	tcase_add_test(tc, no_descriptor_is_a_limit);
+	tcase_add_test(tc, a_restart_may_help_unless_the_path_is_wrong);
+	tcase_add_test(tc, a_file_that_ends_while_it_is_read_is_a_failure_of_the_disk);
 	suite_add_tcase(s, tc);
 	return tl_run(s);
 }

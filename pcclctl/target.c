@@ -69,41 +69,72 @@ void ctl_target_agent(struct ctl_target *t)
 
 /* ---- the master ---- */
 
+#define SEEN_MAX 64u /* sockets that are told from others; more are all counted */
+
 struct found {
 	unsigned n;
 	char path[CTL_PATH_SIZE];
 	char all[512]; /* names, as many as there is room for */
 };
 
-/* A socket that this user may not ask counts, too: the master is told from none. */
-static bool is_live(const char *path)
-{
-	int fd = cc_connect_unix(path, SOCK_STREAM | SOCK_NONBLOCK);
+struct search {
+	struct found live;   /* a master listens */
+	struct found closed; /* one may listen, but this user may not ask */
+	unsigned n_seen;
+	struct {
+		dev_t dev;
+		ino_t ino;
+	} seen[SEEN_MAX];
+};
 
-	if (fd >= 0)
-		close(fd);
-	return fd >= 0 || errno == EAGAIN || errno == EACCES || errno == EPERM;
+static bool is_new(struct search *s, const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return errno == EACCES;
+	for (unsigned i = 0; i < s->n_seen; i++)
+		if (s->seen[i].dev == st.st_dev && s->seen[i].ino == st.st_ino)
+			return false;
+	if (s->n_seen < SEEN_MAX) {
+		s->seen[s->n_seen].dev = st.st_dev;
+		s->seen[s->n_seen++].ino = st.st_ino;
+	}
+	return true;
 }
 
-static void look_at(struct found *f, const char *path)
+static void count(struct found *f, const char *path)
 {
 	size_t len = strlen(f->all);
 
-	if (strlen(path) >= CTL_PATH_SIZE || !is_live(path))
-		return;
 	memcpy(f->path, path, strlen(path) + 1);
 	(void)snprintf(f->all + len, sizeof f->all - len, "%s%s", f->n++ > 0 ? ", " : "", path);
 }
 
+static void look_at(struct search *s, const char *path)
+{
+	int fd;
+
+	if (strlen(path) >= CTL_PATH_SIZE || !is_new(s, path))
+		return;
+	fd = cc_connect_unix(path, SOCK_STREAM | SOCK_NONBLOCK);
+	if (fd >= 0)
+		close(fd);
+	if (fd >= 0 || errno == EAGAIN)
+		count(&s->live, path);
+	else if (errno == EACCES || errno == EPERM)
+		count(&s->closed, path);
+}
+
 static int is_master(const struct dirent *e)
 {
-	size_t len = strlen(e->d_name), end = sizeof NAME_ENDS - 1;
+	size_t len = strlen(e->d_name), begin = sizeof NAME_BEGINS - 1, end = sizeof NAME_ENDS - 1;
 
-	return strncmp(e->d_name, NAME_BEGINS, sizeof NAME_BEGINS - 1) == 0 && len > end &&
+	return len > begin + end && strncmp(e->d_name, NAME_BEGINS, begin) == 0 &&
 	       strcmp(e->d_name + len - end, NAME_ENDS) == 0;
 }
 
-static void look_in(struct found *f, const char *dir)
+static void look_in(struct search *s, const char *dir)
 {
 	struct dirent **names;
 	int n = is_own(dir) ? scandir(dir, &names, is_master, alphasort) : -1;
@@ -114,7 +145,7 @@ static void look_in(struct found *f, const char *dir)
 		char path[CTL_PATH_SIZE];
 
 		if (snprintf(path, sizeof path, "%s/%s", dir, names[i]->d_name) < CTL_PATH_SIZE)
-			look_at(f, path);
+			look_at(s, path);
 		free(names[i]);
 	}
 	free((void *)names);
@@ -124,18 +155,20 @@ int ctl_target_master(struct ctl_target *t, char *why, size_t size)
 {
 	char dirs[FOLDERS][CTL_PATH_SIZE], tried[512] = MASTERS;
 	unsigned n_dirs = user_folders(dirs);
-	struct found f = {0};
+	struct search s = {0};
+	const struct found *f;
 
-	look_at(&f, MASTERS);
+	look_at(&s, MASTERS);
 	for (unsigned i = 0; i < n_dirs; i++) {
 		size_t len = strlen(tried);
 
-		look_in(&f, dirs[i]);
+		look_in(&s, dirs[i]);
 		(void)snprintf(tried + len, sizeof tried - len, ", %s/" NAME_PATTERN, dirs[i]);
 	}
-	if (f.n == 1)
-		return ctl_target_set(t, "master", f.path);
-	if (f.n == 0) {
+	f = s.live.n > 0 ? &s.live : &s.closed;
+	if (f->n == 1)
+		return ctl_target_set(t, "master", f->path);
+	if (f->n == 0) {
 		(void)snprintf(why, size,
 			"no master listens at %s: run this on the master's host as the user who "
 			"started it, or name its admin socket with --master PATH",
@@ -143,7 +176,7 @@ int ctl_target_master(struct ctl_target *t, char *why, size_t size)
 		return EX_UNAVAILABLE;
 	}
 	(void)snprintf(why, size,
-		"%u masters have sockets on this host (%s): name one with --master PATH", f.n,
-		f.all);
+		"%u masters have sockets on this host (%s): name one with --master PATH", f->n,
+		f->all);
 	return EX_USAGE;
 }

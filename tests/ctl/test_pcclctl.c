@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <sysexits.h>
 #include <unistd.h>
@@ -15,6 +17,7 @@
 #include "common/cc_err.h"
 #include "common/cc_sys.h"
 #include "pcclctl/print.h"
+#include "pcclctl/target.h"
 #include "proto/wire_frame.h"
 #include "tests/common/testlib.h"
 
@@ -634,6 +637,97 @@ START_TEST(numbers_have_units)
 }
 END_TEST
 
+/* ---- which master is asked ---- */
+
+static struct ctl_target target;
+static char why[1024];
+
+/* A master's socket in the folder of this user's daemons. */
+static int listen_at(const char *name, unsigned mode)
+{
+	struct sockaddr_un sun = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	(void)snprintf(sun.sun_path, sizeof sun.sun_path, "%s/pccl/%s", dir, name);
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&sun, sizeof sun), 0);
+	ck_assert_int_eq(listen(fd, 5), 0);
+	ck_assert_int_eq(chmod(sun.sun_path, mode), 0);
+	return fd;
+}
+
+static void put_folder(void)
+{
+	char text[128];
+
+	if (geteuid() == 0) { /* root may ask every socket */
+		ck_assert_int_eq(chmod(dir, 0777), 0);
+		ck_assert_int_eq(seteuid(65534), 0);
+	}
+	(void)snprintf(text, sizeof text, "%s/pccl", dir);
+	ck_assert_int_eq(mkdir(text, 0700), 0);
+	ck_assert_int_eq(setenv("XDG_RUNTIME_DIR", dir, 1), 0);
+	ck_assert_int_eq(setenv("TMPDIR", dir, 1), 0);
+}
+
+static void remove_folder(void)
+{
+	char text[128];
+
+	(void)snprintf(text, sizeof text, "rm -r %s/pccl", dir);
+	ck_assert_int_eq(system(text), 0);
+	if (getuid() == 0)
+		ck_assert_int_eq(seteuid(0), 0);
+}
+
+static bool is_found(const char *name)
+{
+	char text[128];
+
+	(void)snprintf(text, sizeof text, "%s/pccl/%s", dir, name);
+	return ctl_target_master(&target, why, sizeof why) == 0 && target.n == 1 &&
+	       strcmp(target.paths[0], text) == 0;
+}
+
+START_TEST(a_master_is_counted_once)
+{
+	char one[128], other[128];
+	int fd, fd2;
+
+	put_folder();
+	fd = listen_at("master-admin.sock", 0600); /* has no port */
+	ck_assert_int_eq(ctl_target_master(&target, why, sizeof why), EX_UNAVAILABLE);
+	fd2 = listen_at("master-1-admin.sock", 0600);
+	ck_assert(is_found("master-1-admin.sock"));
+	(void)snprintf(one, sizeof one, "%s/pccl/master-1-admin.sock", dir);
+	(void)snprintf(other, sizeof other, "%s/pccl/master-2-admin.sock", dir);
+	ck_assert_int_eq(link(one, other), 0);
+	ck_assert(is_found("master-1-admin.sock"));
+	close(fd);
+	close(fd2);
+	remove_folder();
+}
+END_TEST
+
+/* Nobody may listen at a socket that this user may not ask. */
+START_TEST(a_master_that_answers_is_preferred)
+{
+	int fd, fd2;
+
+	put_folder();
+	fd = listen_at("master-1-admin.sock", 0);
+	ck_assert(is_found("master-1-admin.sock"));
+	fd2 = listen_at("master-2-admin.sock", 0600);
+	ck_assert(is_found("master-2-admin.sock"));
+	close(fd2);
+	fd2 = listen_at("master-3-admin.sock", 0);
+	ck_assert_int_eq(ctl_target_master(&target, why, sizeof why), EX_USAGE);
+	ck_assert_ptr_nonnull(strstr(why, "2 masters have sockets on this host ("));
+	close(fd);
+	close(fd2);
+	remove_folder();
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {tables_for_people, tables_for_programs,
@@ -642,7 +736,8 @@ int main(void)
 		server_refuses_other_versions, server_survives_garbage,
 		closed_connection_is_an_error, other_versions_are_named,
 		other_servers_are_recognized, absent_daemon_is_said, usage_errors,
-		full_disk_is_an_error, numbers_have_units};
+		full_disk_is_an_error, numbers_have_units, a_master_is_counted_once,
+		a_master_that_answers_is_preferred};
 	Suite *s = suite_create("pcclctl");
 	TCase *c = tcase_create("pcclctl");
 

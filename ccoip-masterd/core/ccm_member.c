@@ -355,6 +355,34 @@ static void leave_note(struct ccm *m, const struct ccm_agent *a, const struct cc
 	m->taken[m->n_taken++] = (struct ccm_leave){a->conn, *peer};
 }
 
+static struct ccm_leave *leave_find(const struct ccm *m, const struct cc_id *peer)
+{
+	uint32_t i;
+
+	for (i = 0; i < m->n_taken; i++)
+		if (cc_id_eq(&m->taken[i].peer, peer))
+			return &m->taken[i];
+	return NULL;
+}
+
+/* Only an accepted peer's is written to the journal, and can be answered only then: of others it is
+ * enough that this master knows. */
+static void leave_take(
+	struct ccm *m, struct ccm_agent *a, const struct ccm_peer *p, const struct cc_id *peer)
+{
+	struct ccm_leave *noted = leave_find(m, peer);
+
+	if (noted) {
+		if (!ccm_agent_find(m, noted->conn)) /* it has come by another connection */
+			noted->conn = a->conn;
+		return;
+	}
+	if (p && p->phase == CCM_PEER_ACCEPTED)
+		leave_note(m, a, peer);
+	else
+		ccm_send(m, a, WM_LEFT)->u.left.peer = *peer;
+}
+
 void ccm_leaves_answer(struct ccm *m)
 {
 	struct ccm_agent *a;
@@ -380,7 +408,7 @@ void ccm_member_leave(struct ccm *m, struct ccm_agent *a, const struct wm_leave 
 	char label[3 * WM_NAME_MAX], why[WM_TEXT_MAX];
 
 	if (!a->dead && a->hello.features & WM_LEAVES)
-		leave_note(m, a, &l->peer);
+		leave_take(m, a, p, &l->peer);
 	if (!p)
 		return;
 	ccm_print(why, sizeof why, "%s%s%s", reasons[l->kind], l->text[0] ? ": " : "", l->text);

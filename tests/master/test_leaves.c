@@ -143,6 +143,46 @@ START_TEST(a_broken_connection_may_have_lost_it)
 }
 END_TEST
 
+/* There is nothing to be written for it, so an agent that sends many takes no memory. */
+START_TEST(the_leave_of_an_unknown_peer_is_answered_at_once)
+{
+	struct fk_peer x;
+
+	fk_restart(&f, &next, f.journal_len);
+	fk_tick(&f, 100);
+	h[0] = fk_redial_as(h[0], 1, false);
+	x = p[0];
+	x.host = h[0];
+	x.id = fk_id(&f);
+	fk_leave(&x, WM_LEAVE_CLEAN);
+	ck_assert(fk_status(&f).recovering);
+	ck_assert(cc_id_eq(&fk_take(h[0], WM_LEFT)->u.left.peer, &x.id));
+	x = fk_join_again(&x, h[0], WM_JOIN_NEW);
+	fk_leave(&x, WM_LEAVE_DIED);
+	ck_assert(fk_status(&f).recovering);
+	ck_assert(cc_id_eq(&fk_take(h[0], WM_LEFT)->u.left.peer, &x.id));
+}
+END_TEST
+
+/* The connection broke before the answer: the peer is unknown by now, but not in the journal. */
+START_TEST(a_leave_said_twice_waits_for_the_journal)
+{
+	fk_restart(&f, &next, f.journal_len);
+	fk_tick(&f, 100);
+	leave_again(0);
+	fk_cut(h[0], "reset");
+	h[0] = fk_redial_as(h[0], 1, false);
+	p[0].host = h[0];
+	fk_leave(&p[0], WM_LEAVE_CLEAN);
+	fk_resumed(h[0]);
+	ck_assert(fk_status(&f).recovering);
+	ck_assert_uint_eq(fk_count(h[0], WM_LEFT), 0);
+	leave_again(1);
+	taken(0);
+	taken(1);
+}
+END_TEST
+
 /* Whether the last master has told the others already nobody knows. */
 START_TEST(without_a_journal_it_counts_for_nothing)
 {
@@ -190,6 +230,8 @@ int main(void)
 	tcase_add_test(tc, the_journal_has_it_before_it_is_answered);
 	tcase_add_loop_test(tc, what_the_last_master_did_not_read_the_next_one_does, 0, 2);
 	tcase_add_test(tc, a_broken_connection_may_have_lost_it);
+	tcase_add_test(tc, the_leave_of_an_unknown_peer_is_answered_at_once);
+	tcase_add_test(tc, a_leave_said_twice_waits_for_the_journal);
 	tcase_add_test(tc, without_a_journal_it_counts_for_nothing);
 	tcase_add_test(tc, a_run_of_leaves_is_not_taken_over);
 	suite_add_tcase(s, tc);

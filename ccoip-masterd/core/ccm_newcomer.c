@@ -104,6 +104,14 @@ static struct ccm_probe *probe_get(struct ccm *m, uint64_t from, uint64_t to)
 	return NULL;
 }
 
+/* Is what it says of use between s and t? Two members are not asked about the port for shared
+ * state, which a newcomer needs. */
+static bool probe_tells(
+	const struct ccm_probe *p, const struct ccm_seat *s, const struct ccm_seat *t)
+{
+	return p->good && (!p->members || (s->n_accepted > 0 && t->n_accepted > 0));
+}
+
 /* Probes the link from s to t, unless its state is known or being probed; and t's port for shared
  * state, unless both are members. */
 static void probe_ask(struct ccm *m, const struct ccm_seat *s, const struct ccm_seat *t)
@@ -112,13 +120,14 @@ static void probe_ask(struct ccm *m, const struct ccm_seat *s, const struct ccm_
 	struct wm_probe *x;
 
 	if (!p || p->number || p->failed ||
-		(p->good && ccm_age(m->now, p->known_ns) < KNOWN_MS * CCM_NS_PER_MS))
+		(probe_tells(p, s, t) && ccm_age(m->now, p->known_ns) < KNOWN_MS * CCM_NS_PER_MS))
 		return;
 	x = &ccm_send(m, s->agent, WM_PROBE)->u.probe;
 	p->number = x->number = m->cfg.first_number + ++m->last_probe;
 	p->asked_ns = m->now;
 	m->n_probing++;
 	ccm_agent_endpoint(t->agent, s->agent, &x->to);
+	p->good = probe_tells(p, s, t); /* until the answer comes */
 	p->members = s->n_accepted > 0 && t->n_accepted > 0;
 	if (!p->members)
 		ccm_agent_endpoint_state(t->agent, s->agent, &x->state);
@@ -168,11 +177,21 @@ static struct ccm_agent *agent_by_no(const struct ccm *m, uint64_t no)
 	return a;
 }
 
+static bool is_member(const struct ccm_agent *a)
+{
+	return a && a->n_accepted > 0;
+}
+
 static void probe_end(struct ccm *m, struct ccm_probe *p, bool ok, bool limit, const char *text)
 {
 	const struct ccm_agent *from = agent_by_no(m, p->key.from);
 	const struct ccm_agent *to = agent_by_no(m, p->key.to);
 
+	if (p->members && !(is_member(from) && is_member(to))) {
+		probe_free(m, p); /* of a link that is no more: whoever needs it asks anew */
+		m->newcomers = true;
+		return;
+	}
 	m->n_probing--;
 	p->number = 0;
 	p->good = ok;
@@ -400,19 +419,13 @@ void ccm_newcomer_put_out(struct ccm *m, struct ccm_agent *a)
 	ccm_newcomer_failed(m, a, true);
 }
 
-static bool is_member(const struct ccm *m, uint64_t no)
-{
-	const struct ccm_agent *a = agent_by_no(m, no);
-
-	return a && a->n_accepted > 0;
-}
-
 void ccm_probes_keep(struct ccm *m)
 {
 	struct ccm_probe *p, *tmp;
 
 	HASH_ITER (hh, m->probes, p, tmp) {
-		if (!p->failed || !is_member(m, p->key.from) || !is_member(m, p->key.to))
+		if (!p->failed || !is_member(agent_by_no(m, p->key.from)) ||
+			!is_member(agent_by_no(m, p->key.to)))
 			continue;
 		ccm_pair_doubtful(m, p->key.from, p->key.to, p->text);
 		probe_free(m, p);
@@ -451,7 +464,7 @@ static bool is_proven(const struct ccm *m, const struct ccm_seat *s, const struc
 	if (s->n_accepted > 0 && t->n_accepted > 0)
 		return true;
 	p = probe_find(m, s->agent->no, t->agent->no);
-	return p && p->good;
+	return p && probe_tells(p, s, t);
 }
 
 /* Of g's members, the newcomers that are ready, and those that are fresh, or one. Asks for what is

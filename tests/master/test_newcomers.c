@@ -573,6 +573,81 @@ START_TEST(a_run_of_stopped_newcomers_waits_for_them)
 }
 END_TEST
 
+/* ---- members that have become newcomers ---- */
+
+static void report_all(void)
+{
+	size_t i;
+
+	for (i = 0; i < 4; i++)
+		if (h[i]->open && h[i]->round.round)
+			fk_round_report(h[i], NULL, NULL);
+}
+
+/* The link from a to b has failed, so members were asked whether they reach each other. Then b has
+ * left, and c is the only member; a newcomer is on a. early: a has answered as a member. */
+static struct fk_peer newcomer_of_a_probed_member(bool early)
+{
+	struct fk_host *x = NULL;
+	struct fk_peer q;
+
+	run_of(4);
+	fk_manual(&f);
+	fk_leave(&p[3], WM_LEAVE_DIED);
+	fk_round_report(h[0], h[1], "refused");
+	fk_round_report(h[1], NULL, NULL);
+	fk_round_report(h[2], NULL, NULL);
+	ck_assert_uint_eq(h[0]->n_probes, 1);
+	if (early) {
+		x = newcomer("x", "10.0.0.9"); /* what is known is kept while one is there */
+		(void)fk_join(x, 0);
+		fk_probed(h[0], h[2], NULL);
+	}
+	report_all();
+	fk_leave(&p[1], WM_LEAVE_CLEAN);
+	report_all();
+	fk_leave(&p[0], WM_LEAVE_CLEAN);
+	report_all();
+	ck_assert(!fk_status(&f).round_active);
+	h[1]->auto_probed = h[2]->auto_probed = true;
+	q = fk_join(h[0], 0);
+	if (x)
+		fk_close(x, "gone");
+	return q;
+}
+
+START_TEST(a_newcomer_is_refused_though_it_was_a_member_when_it_was_probed)
+{
+	struct fk_peer q = newcomer_of_a_probed_member(false);
+	uint32_t ms;
+
+	for (ms = 0; fk_present(&q); ms += 100) {
+		ck_assert_uint_lt(ms, 10000);
+		if (h[0]->n_probes > 0)
+			fk_probed(h[0], h[2], "refused");
+		fk_tick(&f, 100);
+	}
+	assert_contains(fk_take(h[0], WM_KICK)->u.kick.text, "could not reach host c");
+}
+END_TEST
+
+/* Members do not try each other's ports for shared state. */
+START_TEST(a_link_between_members_proves_nothing_of_a_newcomer)
+{
+	struct fk_peer q = newcomer_of_a_probed_member(_i);
+
+	if (!_i)
+		fk_probed(h[0], h[2], NULL);
+	fk_settle(&f);
+	fk_pending(&p[2]);
+	ck_assert(!wire_pending_answer(fk_take(h[2], WM_PENDING_ANSWER)->u.pending_answer.turn));
+	fk_probed(h[0], h[2], NULL);
+	fk_pending(&p[2]);
+	ck_assert(wire_pending_answer(fk_take(h[2], WM_PENDING_ANSWER)->u.pending_answer.turn));
+	ck_assert_int_eq(fk_info(&q).phase, CCM_PEER_REGISTERED);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("newcomers");
@@ -595,6 +670,8 @@ int main(void)
 	tcase_add_test(tc, others_are_let_in_without_it_over_links_that_are_proven);
 	tcase_add_test(tc, a_stopped_newcomer_on_the_host_of_a_member_is_not_let_in_either);
 	tcase_add_test(tc, a_run_of_stopped_newcomers_waits_for_them);
+	tcase_add_test(tc, a_newcomer_is_refused_though_it_was_a_member_when_it_was_probed);
+	tcase_add_loop_test(tc, a_link_between_members_proves_nothing_of_a_newcomer, 0, 2);
 	suite_add_tcase(s, tc);
 	return tl_run(s);
 }

@@ -451,13 +451,16 @@ void ccm_pairs_forget(struct ccm *m, uint64_t agent_no);
 void ccm_pairs_doubt(struct ccm *m, uint64_t agent_no);
 /* Puts the seats of v into ret so that no link of the ring is a failed pair, as near to the given
  * order as the search finds. If there is none, untried pairs are taken, and then silent ones as
- * well. False: nor is there one with them. */
+ * well. False: nor is there one with them, or m->ring_work is used up. */
 bool ccm_ring_order(struct ccm *m, struct ccm_seat **v, uint32_t n, struct ccm_seat **ret);
 
 /* ccm_tour.c */
 /* Orders 0 .. n - 1 (n at least 3) in ret as a ring, 0 first, without a link for which
- * barred[from * n + to] is set. False: none was found, or memory is exhausted. */
-bool ccm_tour_find(struct ccm *m, const uint8_t *barred, uint32_t n, uint32_t *ret);
+ * barred[from * n + to] is set. *work: so many looks at links it may take, and what is left of
+ * them. False: none was found, or memory is exhausted. */
+bool ccm_tour_find(const uint8_t *barred, uint32_t n, uint32_t *work, uint32_t *ret);
+/* Could a search among n get anywhere with so much work? */
+bool ccm_tour_is_worth(uint32_t n, uint32_t work);
 
 /* ccm_waits.c */
 /* o waits for votes from now on. */

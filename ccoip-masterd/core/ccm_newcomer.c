@@ -475,6 +475,7 @@ static enum ring_state try_ring(
 	struct ccm_seat **v = ccm_seats_new(m, 2 * g->n_seats), **ring, *s;
 	enum ring_state state = RING_PROVEN;
 	uint32_t i, n = 0;
+	bool found;
 
 	if (!v)
 		return RING_UNPROVEN;
@@ -483,9 +484,10 @@ static enum ring_state try_ring(
 		if ((s->n_accepted > 0 && !s->agent->absent) ||
 			(is_new(s) && (s->ready || s == one || (fresh && is_fresh(m, s)))))
 			v[n++] = s;
-	if (!ccm_ring_order(m, v, n, ring))
-		state = RING_IMPOSSIBLE;
-	for (i = 0; state != RING_IMPOSSIBLE && n > 1 && i < n; i++) {
+	found = ccm_ring_order(m, v, n, ring);
+	if (!found) /* or has not been searched for to the end */
+		state = m->ring_work > 0 ? RING_IMPOSSIBLE : RING_UNPROVEN;
+	for (i = 0; found && n > 1 && i < n; i++) {
 		const struct ccm_seat *t = ring[(i + 1) % n];
 
 		if (!is_proven(m, ring[i], t))
@@ -606,7 +608,7 @@ bool ccm_newcomers_doubt(struct ccm_group *g)
 /* May another newcomer be tried? */
 static bool has_room(const struct ccm *m)
 {
-	return !m->oom && (!is_wary(m) || ccm_newcomers_ready(m) == 0);
+	return !m->oom && m->ring_work > 0 && (!is_wary(m) || ccm_newcomers_ready(m) == 0);
 }
 
 static void settle_group(struct ccm *m, struct ccm_group *g)
@@ -646,6 +648,7 @@ void ccm_newcomers_settle(struct ccm *m)
 	if (!m->newcomers || m->round.active || m->oom)
 		return;
 	m->newcomers = false;
+	m->ring_work = CCM_TOUR_WORK; /* for all of them together */
 	if (m->n_registered == 0)
 		probes_end(m);
 	if (m->n_registered == 0 || m->n_accepted == m->n_absent)

@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "common/cc_zalloc.h"
 #include "ccoip-masterd/core/ccm_internal.h"
 
 static struct ccm_pair *pair_find(const struct ccm *m, uint64_t from, uint64_t to)
@@ -123,6 +124,8 @@ void ccm_pairs_doubt(struct ccm *m, uint64_t agent_no)
 	}
 }
 
+#define STEP_LOOKS 10u /* as long as one step of the depth-first search takes */
+
 /*
  * Depth-first: position d takes the first seat in order that is free and not a failed pair with the
  * one before it. Free seats are a linked list of indices, so an order without obstacles costs n
@@ -150,6 +153,11 @@ static bool failed_pair(struct search *s, const struct ccm_seat *from, const str
 		return true;
 	}
 	return ccm_probe_failed(s->m, from, to);
+}
+
+static void work(struct ccm *m, uint32_t looks)
+{
+	m->ring_work -= looks < m->ring_work ? looks : m->ring_work;
 }
 
 /* *tired: the search gave up at its step limit, so a ring may still exist. */
@@ -180,22 +188,61 @@ static bool search_run(struct search *s, bool *tired)
 		s->next[s->pre[d]] = s->sel[d];
 		s->at[d] = s->sel[d];
 	}
+	work(s->m, CCM_RING_STEPS * STEP_LOOKS);
 	*tired = true;
 	return false;
+}
+
+/* The agent's seat if it is among those to be ordered. */
+static const struct ccm_seat *seat_of(const struct search *s, uint64_t agent_no)
+{
+	const struct ccm_seat *x = ccm_seat_find(s->m, agent_no, s->v[0]->group->id);
+
+	return x && x->at < s->n && s->v[x->at] == x ? x : NULL;
+}
+
+static void bar(struct search *s, uint8_t *barred, const struct ccm_pair_key *key)
+{
+	const struct ccm_seat *from = seat_of(s, key->from), *to = seat_of(s, key->to);
+
+	if (from && to && failed_pair(s, from, to))
+		barred[(size_t)from->at * s->n + to->at] = 1;
+}
+
+/* Few of all n * n pairs are known. */
+static void bar_all(struct search *s, uint8_t *barred)
+{
+	const struct ccm_pair *p;
+	const struct ccm_probe *x;
+	uint32_t i;
+
+	for (i = 0; i < s->n; i++) {
+		s->v[i]->at = i;
+		barred[(size_t)i * s->n + i] = 1;
+	}
+	for (p = s->m->pairs; p; p = p->hh.next)
+		bar(s, barred, &p->key);
+	for (x = s->m->probes; x; x = x->hh.next)
+		if (x->failed)
+			bar(s, barred, &x->key);
 }
 
 /* Changes the old order more, but finds rings around hosts with few possible neighbours, which the
  * depth-first search reaches too late. */
 static bool search_tour(struct search *s)
 {
-	uint8_t *barred = ccm_calloc(s->m, s->n, s->n);
-	uint32_t i, k;
-	bool found;
+	struct ccm *m = s->m;
+	uint32_t most = m->ring_work < CCM_TOUR_WORK ? m->ring_work : CCM_TOUR_WORK, left = most;
+	bool worth = ccm_tour_is_worth(s->n, most), found;
+	uint8_t *barred = worth ? cc_zalloc(s->n, s->n) : NULL;
 
-	for (i = 0; barred && i < s->n; i++)
-		for (k = 0; k < s->n; k++)
-			barred[(size_t)i * s->n + k] = i == k || failed_pair(s, s->v[i], s->v[k]);
-	found = barred && ccm_tour_find(s->m, barred, s->n, s->sel);
+	if (!barred) {
+		work(m, worth ? 0 : most);
+		return false;
+	}
+	bar_all(s, barred);
+	found = ccm_tour_find(barred, s->n, &left, s->sel);
+	work(m, most - left);
 	free(barred);
 	return found;
 }

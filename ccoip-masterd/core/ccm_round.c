@@ -37,6 +37,7 @@ static bool plan_ring(struct ccm *m, struct ccm_group *g, bool accept)
 		if (s->n_candidates > 0)
 			v[n++] = s;
 	}
+	m->ring_work = 3 * CCM_TOUR_WORK; /* one for each choice of pairs that are taken */
 	ok = ccm_ring_order(m, v, n, g->next_ring);
 	free(v);
 	if (!ok)

@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/cc_zalloc.h"
 #include "ccoip-masterd/core/ccm_internal.h"
 
-#define WORK_MAX 20000000u /* looks at links; about as many as 50 ms allow */
+#define STRAIGHT 4u /* times n * n looks are what a search takes that never turns back */
 
 struct ways {
 	int in, out, any; /* any: places that it may come from or go to */
@@ -17,8 +18,9 @@ struct ways {
 
 struct tour {
 	const uint8_t *barred;
-	uint32_t n, work;
-	uint32_t *sel;     /* chosen, by position */
+	uint32_t n;
+	uint64_t work, work_max; /* looks at links */
+	uint32_t *sel;           /* chosen, by position */
 	struct ways *ways; /* of the free places: from these and the end, to these and the start */
 	bool *taken;
 	int closing; /* free places that lead to the start */
@@ -106,13 +108,14 @@ static void count_ways(struct tour *t)
 			t->ways[u].any += open_way(t, u, v) | open_way(t, v, u);
 		}
 	}
+	t->work += (uint64_t)t->n * t->n;
 }
 
 static bool run(struct tour *t)
 {
 	uint32_t d = 1, last = t->n, w;
 
-	while (t->work < WORK_MAX) {
+	while (t->work < t->work_max) {
 		w = d < t->n ? next_place(t, t->sel[d - 1], last) : t->n;
 		if (w != t->n) {
 			t->taken[w] = true;
@@ -134,32 +137,42 @@ static bool run(struct tour *t)
 	return false;
 }
 
-bool ccm_tour_find(struct ccm *m, const uint8_t *barred, uint32_t n, uint32_t *ret)
+static bool find(struct tour *t)
 {
-	struct tour t = {.barred = barred, .n = n};
 	uint32_t i, first = 0;
+
+	count_ways(t);
+	for (i = 0; i < t->n; i++)
+		if (comes_before(t, i, first))
+			first = i;
+	t->sel[0] = first;
+	t->taken[first] = true;
+	t->closing = t->ways[first].in;
+	return !is_hopeless(t, 1) && run(t);
+}
+
+bool ccm_tour_find(const uint8_t *barred, uint32_t n, uint32_t *work, uint32_t *ret)
+{
+	struct tour t = {.barred = barred, .n = n, .work_max = *work};
+	uint32_t i, k;
 	bool found;
 
-	t.sel = ccm_calloc(m, n, sizeof *t.sel);
-	t.ways = ccm_calloc(m, n, sizeof *t.ways);
-	t.taken = ccm_calloc(m, n, sizeof *t.taken);
-	found = t.sel && t.ways && t.taken;
-	if (found) {
-		count_ways(&t);
-		for (i = 0; i < n; i++)
-			if (comes_before(&t, i, first))
-				first = i;
-		t.sel[0] = first;
-		t.taken[first] = true;
-		t.closing = t.ways[first].in;
-		found = !is_hopeless(&t, 1) && run(&t);
-	}
+	t.sel = cc_zalloc(n, sizeof *t.sel);
+	t.ways = cc_zalloc(n, sizeof *t.ways);
+	t.taken = cc_zalloc(n, sizeof *t.taken);
+	found = t.sel && t.ways && t.taken && find(&t);
 	for (i = 0; found && t.sel[i] != 0; i++)
 		;
-	for (first = 0; found && first < n; first++)
-		ret[first] = t.sel[(i + first) % n];
+	for (k = 0; found && k < n; k++)
+		ret[k] = t.sel[(i + k) % n];
+	*work -= t.work < *work ? (uint32_t)t.work : *work;
 	free(t.sel);
 	free(t.ways);
 	free(t.taken);
 	return found;
+}
+
+bool ccm_tour_is_worth(uint32_t n, uint32_t work)
+{
+	return STRAIGHT * (uint64_t)n * n <= work;
 }

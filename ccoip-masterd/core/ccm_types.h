@@ -39,6 +39,7 @@
 /* Of the time for any other new link. */
 #define CCM_TRY_MS(new_ms) ((new_ms) / 5 * 3)
 #define CCM_RING_STEPS     100000u
+#define CCM_TOUR_WORK      20000000u /* looks at links: about 50 ms, in which nobody is answered */
 /* While members do not reach each other, rings are tried for so long. */
 #define CCM_SEARCH_MS(round_ms) (2 * (round_ms))
 #define CCM_ANSWERED_OTHERWISE                                                                     \
@@ -178,6 +179,7 @@ struct ccm_seat {
 	bool in_ring;                     /* in group->ring, at pos */
 	uint32_t pos;
 	uint32_t next_pos;  /* in group->next_ring, when n_candidates > 0 */
+	uint32_t at;        /* only within ccm_ring.c: in the order that is given */
 	uint64_t renew_to;  /* this agent has lost the link from here: another one is to be opened;
 			     * or 0 */
 	bool ready;         /* a newcomer: the links that a ring would have are proven */
@@ -518,7 +520,7 @@ struct ccm {
 	struct cc_id written_run;
 	struct cc_id *unsaved; /* accepted peers that were lost since it was written */
 	uint32_t n_unsaved, cap_unsaved;
-	struct ccm_leave *taken; /* leaves that are not answered yet */
+	struct ccm_leave *taken; /* leaves of accepted peers that are not answered yet */
 	uint32_t n_taken, cap_taken;
 	bool resave;              /* revisions are to be settled, and written with all members */
 	struct wm_outcome *ended; /* what the last master told, as far as it is known; by seq */
@@ -531,6 +533,7 @@ struct ccm {
 	struct ccm_round round;
 	bool rewire;         /* links or rings are to be checked by a round */
 	bool changed;        /* accepted members are gone since the last commit */
+	uint32_t ring_work;  /* looks at links that searches for rings may take yet */
 	uint64_t reorder_ns; /* since when orders of rings fail; 0: they do not */
 	struct ccm_group *lost;
 	struct ccm_seat *reap;

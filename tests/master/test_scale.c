@@ -132,7 +132,7 @@ static void report_on_link(uint32_t i)
 /* The last one and h1 or h2 alone reach each other: between these it has its place. */
 START_TEST(a_host_that_two_hosts_reach_keeps_its_place)
 {
-	static const uint32_t sizes[] = {4, 8, 16, 100};
+	static const uint32_t sizes[] = {4, 8, 16, 100, 400};
 	uint32_t i, rounds;
 
 	run_of(sizes[_i]);
@@ -159,7 +159,7 @@ int main(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, messages_per_agent_are_few, 0, 2);
 	tcase_add_test(tc, a_large_ring_avoids_failed_links);
-	tcase_add_loop_test(tc, a_host_that_two_hosts_reach_keeps_its_place, 0, 4);
+	tcase_add_loop_test(tc, a_host_that_two_hosts_reach_keeps_its_place, 0, 5);
 	suite_add_tcase(s, tc);
 	return tl_run(s);
 }

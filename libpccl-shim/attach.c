@@ -89,15 +89,30 @@ void pccl_attachment_unref(struct pccl_attachment *a)
 	free(a);
 }
 
-void pccl_attachment_close(struct pccl_attachment *a, const char *why)
+static void destroy(struct pccl_attachment *a, struct wl_request *request)
 {
-	struct wl_request request = {.type = WL_COMM_DESTROY, .comm = a->id};
 	uint32_t post;
 
-	(void)snprintf(request.text, sizeof request.text, "%s", why);
-	post = pccl_session_post(a->session, &request);
+	request->type = WL_COMM_DESTROY;
+	request->comm = a->id;
+	post = pccl_session_post(a->session, request);
 	if (post > 0)
 		atomic_store(&a->closing, post);
+}
+
+void pccl_attachment_close(struct pccl_attachment *a, const char *why)
+{
+	struct wl_request request = {0};
+
+	(void)snprintf(request.text, sizeof request.text, "%s", why);
+	destroy(a, &request);
+}
+
+void pccl_attachment_leave(struct pccl_attachment *a)
+{
+	struct wl_request request = {.until_left = true};
+
+	destroy(a, &request);
 }
 
 void pccl_attachment_await_closed(struct pccl_attachment *a)

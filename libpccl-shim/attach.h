@@ -64,10 +64,12 @@ void pccl_attachment_unref(struct pccl_attachment *a); /* NULL is fine */
 /* Tells the agent that it has no more use for the communicator; all its operations end. why: what
  * the other peers are told, or "". An agent that stands still does it when it goes on. */
 void pccl_attachment_close(struct pccl_attachment *a, const char *why);
+/* Likewise, in peace: the agent is to wait until the master has taken the leave. */
+void pccl_attachment_leave(struct pccl_attachment *a);
 /* Of one that was closed: until the agent has done so, and touches no memory for it any more, or
  * its session has ended. */
 void pccl_attachment_await_closed(struct pccl_attachment *a);
-/* Likewise, until the master has taken the leave; not for long. */
+/* Of one that has left: until the master has taken it; not for long. */
 void pccl_attachment_await_left(struct pccl_attachment *a);
 
 static inline struct shm_sq *pccl_attachment_sq(const struct pccl_attachment *a)

@@ -268,7 +268,7 @@ pcclResult_t pcclDestroyCommunicator(pcclComm_t *c)
 		if (c->ops[i].job.comm)
 			pccl_copier_cancel(&c->ops[i].job);
 	if (a)
-		pccl_attachment_close(a, "");
+		pccl_attachment_leave(a);
 	pccl_reduce_abandon(c);
 	if (a)
 		pccl_attachment_await_left(a);

@@ -66,6 +66,7 @@ static Local__CommDestroy *put_comm_destroy(
 	local__comm_destroy__init(p);
 	p->comm = r->comm;
 	p->text = wire_put_text(a, r->text, sizeof r->text);
+	p->until_left = r->until_left;
 	return p;
 }
 
@@ -301,6 +302,7 @@ static int get_comm_create(const Local__CommCreate *p, struct wl_request *r, con
 static int get_comm_destroy(const Local__CommDestroy *p, struct wl_request *r, const char **why)
 {
 	r->comm = p->comm;
+	r->until_left = p->until_left;
 	return wire_get_text(r->text, sizeof r->text, p->text, why,
 		"comm_destroy.text: must be at most 511 bytes");
 }

@@ -69,6 +69,7 @@ struct wl_request {
 	uint32_t comm;
 	/* WL_COMM_DESTROY */
 	char text[WL_TEXT_MAX]; /* why the peer leaves the run; "": it is done with it */
+	bool until_left;        /* the answer is to wait for the master, not for long */
 	/* WL_REGION_* */
 	uint64_t region;
 	uint64_t size; /* bytes */

@@ -375,7 +375,8 @@ struct agt_comm {
 	bool opened;         /* it has a queue pair */
 	bool joined;         /* the master knows the peer, or the last one did */
 	bool counted;        /* in grp->accepted */
-	bool untold;         /* LEAVING: its destroy waits for the master's WM_LEFT */
+	bool until_left;     /* LEAVING: its destroy asks to wait for the master's WM_LEFT, and */
+	bool untold;         /* does wait */
 	struct agt_group *grp;
 	uint32_t wait; /* enum wl_type of the request that waits, 0: none */
 	uint32_t wait_req;

@@ -51,7 +51,7 @@ void agt_leave(struct agt *a, struct agt_run *r, struct agt_comm *c, const struc
 		g->leave = *l;
 		g->join.left = up;
 	}
-	if (g && up && l->kind == WM_LEAVE_CLEAN) {
+	if (g && up && c->until_left) {
 		g->comm = c->id;
 		c->untold = true;
 	}

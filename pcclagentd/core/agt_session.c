@@ -431,6 +431,7 @@ static void comm_destroy(struct agt *a, struct agt_comm *c, const struct wl_requ
 		agt_reply(a, c, req_id, v.code, v.text);
 	agt_comm_set_state(a, c, AGT_COMM_LEAVING);
 	agt_comm_wait(a, c, q);
+	c->until_left = q->until_left;
 	idle = c->n_ops == 0;
 	if (c->run)
 		agt_run_detach(a, c, AGT_EXIT_CLEAN, q->text, &v);

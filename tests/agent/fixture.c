@@ -155,7 +155,11 @@ static void send_request(struct fx *f, uint32_t session, struct wl_request *q)
 
 void fx_request(struct fx *f, uint32_t session, uint32_t comm, enum wl_type type)
 {
-	struct wl_request q = {.type = type, .comm = comm, .peer = fx_id(50), .token = fx_id(51)};
+	struct wl_request q = {.type = type,
+		.comm = comm,
+		.peer = fx_id(50),
+		.token = fx_id(51),
+		.until_left = true};
 
 	send_request(f, session, &q);
 }

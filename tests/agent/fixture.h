@@ -54,6 +54,7 @@ struct cc_addr fx_addr(unsigned n); /* 10.0.0.n:48148 */
 void fx_session(struct fx *f, uint32_t session, uint32_t uid); /* pid: 1000 + session */
 void fx_session_closed(struct fx *f, uint32_t session);
 void fx_request(struct fx *f, uint32_t session, uint32_t comm, enum wl_type type);
+/* As the library leaves by itself; fx_request does as pcclDestroyCommunicator. */
 void fx_destroy(struct fx *f, uint32_t session, uint32_t comm, const char *why);
 /* pcclCreateCommunicator of a master at fx_addr(master). Returns the communicator. */
 uint32_t fx_create(struct fx *f, uint32_t session, uint32_t group, unsigned master);

@@ -54,6 +54,28 @@ START_TEST(a_destroy_is_answered_when_the_master_has_taken_it)
 }
 END_TEST
 
+/* As after pcclInterrupt. The next master is told all the same. */
+START_TEST(a_leave_that_cannot_wait_is_answered_at_once)
+{
+	struct wm_msg m = fx_ack(2);
+
+	fx_group(f, 1, 2, comms);
+	fx_destroy(f, 1, comms[0], "");
+	ck_assert_uint_eq(fx_sent(f, WM_LEAVE), 1);
+	fx_expect_reply(f, WIRE_SUCCESS, "");
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMM_CLOSE), 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 0);
+	fx_orphan(f);
+	fx_greet(f);
+	fx_from_master(f, 1, &m);
+	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 1);
+	ck_assert_uint_eq(fx_sent(f, WM_LEAVE), 1);
+	fx_left(f, 1, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
+}
+END_TEST
+
 START_TEST(a_master_that_does_not_answer_holds_up_nobody)
 {
 	struct wm_msg beat = {.type = WM_HEARTBEAT};
@@ -255,6 +277,7 @@ Suite *leave_suite(void)
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, a_destroy_is_answered_when_the_master_has_taken_it);
+	tcase_add_test(t, a_leave_that_cannot_wait_is_answered_at_once);
 	tcase_add_test(t, a_master_that_does_not_answer_holds_up_nobody);
 	tcase_add_test(t, an_older_master_is_not_waited_for);
 	tcase_add_test(t, a_newcomer_that_gives_up_waits_for_nobody);

@@ -60,6 +60,7 @@ static void do_request(struct world *w)
 	q.master = fx_addr(rnd(w, 6) == 0);
 	q.master.port = rnd(w, 16) ? 48148 : 0;
 	q.group = rnd(w, 2);
+	q.until_left = q.group == 0;
 	q.pool_size = rnd(w, 40) ? rnd(w, 4) : 100;
 	q.comm = c && rnd(w, 10) ? c->id : rnd(w, 70);
 	ev.session = c && rnd(w, 10) ? c->session : 1 + rnd(w, SESSIONS);

@@ -96,36 +96,38 @@ def blocked(peers, number, line):
     check(not wrong, f"{what}: and has what the others have", wrong)
 
 
-def standing_still(lab, peers):
-    """The agent of host 0 stands still while its peer is blocked: the call ends all the same, and
-    the others go on when the agent does."""
+def standing_still(peers, daemon, who, lines, tag):
+    """The agent of host 0 stands still while its peer is blocked, or the master: the call ends all the
+    same, and the others go on when the daemon does. Returns how long it took."""
     victim, *others = peers
-    agent = lab.agents[0].process
-    for number, line in enumerate(("update", "pending", "reduce place=in {}", "sync", "connect")):
-        what = f"with an agent that stands still, {line.split()[0]}"
+    times = []
+    for number, line in enumerate(lines):
+        what = f"with {who} that stands still, {line.split()[0]}"
         if line == "connect":
             victim.expect("destroy")
             together(others, f"until world={len(others)}")
             victim.expect("create")
         lib.until(lambda: sleeps_in(victim), "the peer does not wait for commands")
         idle = sleeps_in(victim)
-        victim.send(line.format(OP.format(20000 + 10 * number, ids_of(peers))))
+        victim.send(line.format(OP.format(tag + 10 * number, ids_of(peers))))
         lib.until(lambda: sleeps_in(victim) not in (None, idle), f"{line} does not block")
         time.sleep(0.2)  # the agent has passed the call on by then; sooner it is ended as well
-        agent.send_signal(signal.SIGSTOP)
+        daemon.send_signal(signal.SIGSTOP)
         begin = time.monotonic()
         os.kill(victim.pid, signal.SIGUSR2)
         answer = victim.read()
         took = time.monotonic() - begin
-        agent.send_signal(signal.SIGCONT)
+        times.append(took)
+        daemon.send_signal(signal.SIGCONT)
         check(answer["code"] == INTERRUPTED and took < 1 and answer.get("check", "ok") == "ok"
               and "pcclConnect" in answer["text"], f"{what}: is ended in {took:.2f} s", answer)
         answers = together(others, f"until world={len(others)}")
         check([a["world"] for a in answers] == [len(others)] * 2, f"{what}: it leaves", answers)
         answers = join_again(peers, victim)
         check([a["code"] for a in answers] == [SUCCESS] * 2, f"{what}: it joins again", answers)
-        wrong = judge(reduce_all(peers, 20005 + 10 * number))
+        wrong = judge(reduce_all(peers, tag + 5 + 10 * number))
         check(not wrong, f"{what}: and has what the others have", wrong)
+    return times
 
 
 def connecting(lab, peers):
@@ -202,7 +204,11 @@ def test():
             peer.expect("tensors name=w type=f32 count=1000 seed=1 like=0")
         for number, line in enumerate(CALLS):
             blocked(peers, number, line)
-        standing_still(lab, peers)
+        standing_still(peers, lab.agents[0].process, "an agent",
+                       ("update", "pending", "reduce place=in {}", "sync", "connect"), 20000)
+        times = standing_still(peers, lab.master.process, "a master",
+                               ("update", "reduce place=in mem=shared {}"), 21000)
+        check(min(times) < 0.2, "an interrupt does not wait for the master to take the leave", times)
         connecting(lab, peers)
         under_way(peers, random.Random(4))
         for peer in list(peers):

@@ -56,6 +56,7 @@ void sample_request(struct tl_rng *r, enum wl_type type, struct wl_request *ret)
 	case WL_COMM_DESTROY:
 		q.comm = (uint32_t)tl_magnitude(r, 32);
 		sample_text(r, q.text, sizeof q.text);
+		q.until_left = tl_range(r, 0, 1) == 1;
 		break;
 	case WL_UPDATE_TOPOLOGY:
 	case WL_ARE_PENDING:
@@ -96,7 +97,8 @@ bool same_request(const struct wl_request *a, const struct wl_request *b)
 	       a->epoch == b->epoch && a->wired == b->wired && a->prepared == b->prepared &&
 	       a->version == b->version && a->global == b->global && a->world == b->world &&
 	       a->n_seqs == b->n_seqs && a->n_succeeded == b->n_succeeded &&
-	       memcmp(a->seqs, b->seqs, sizeof a->seqs) == 0;
+	       memcmp(a->seqs, b->seqs, sizeof a->seqs) == 0 && strcmp(a->text, b->text) == 0 &&
+	       a->until_left == b->until_left;
 }
 
 static struct wire_world sample_world(struct tl_rng *r)

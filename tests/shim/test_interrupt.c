@@ -178,6 +178,7 @@ static void end_call(struct attack a)
 	pthread_join(t, NULL);
 	bf_assert_untouched(&b);
 	ck_assert_uint_eq(fake_seen(fx_agent, WL_COMM_DESTROY), 1);
+	ck_assert(!fake_last(fx_agent, WL_COMM_DESTROY).until_left); /* the master may be away */
 	hold_all(FAKE_ANSWER);
 	if (a.call != CONNECT)
 		assert_out();

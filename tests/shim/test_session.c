@@ -159,6 +159,7 @@ START_TEST(connect_use_destroy)
 	ck_assert_uint_eq(fake_accepted(fx_agent), 1);
 	ck_assert_uint_eq(fake_seen(fx_agent, WL_HELLO), 1);
 	ck_assert_uint_eq(fake_seen(fx_agent, WL_COMM_DESTROY), 1);
+	ck_assert(fake_last(fx_agent, WL_COMM_DESTROY).until_left);
 	/* The agent's own three of the queue pair are still open. */
 	ck_assert_uint_eq(open_descriptors(), before + 3);
 }

@@ -94,6 +94,7 @@ static void send_call(struct sim *s, struct sim_peer *p)
 	}
 	q.topo_turn = p->topo_turn;
 	q.pending_turn = p->pending_turn;
+	q.until_left = p->no % 4 > 0;
 	send(s, p, &q);
 }
 

@@ -14,14 +14,14 @@ static void *answer_asks(void *arg)
 {
 	struct pccl_fork_fd *sock = arg;
 	char ask;
-	ssize_t n;
+	ssize_t n = 1;
 
-	do {
+	while ((n > 0 || (n < 0 && errno == EINTR)) && pccl_fork_holds(sock)) {
 		n = recv(sock->fd, &ask, sizeof ask, 0);
 		/* Where there is no room, the agent has answers that it has not read. */
-		if (n > 0)
+		if (n > 0 && pccl_fork_holds(sock))
 			(void)send(sock->fd, &ask, sizeof ask, MSG_DONTWAIT | MSG_NOSIGNAL);
-	} while (n > 0 || (n < 0 && errno == EINTR));
+	}
 	pccl_fork_close(sock);
 	free(sock);
 	return NULL;

@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -40,7 +40,8 @@ static void after_fork_in_child(void)
 	struct pccl_fork_fd *f;
 
 	for (f = fork_fds; f; f = f->next)
-		close(f->fd);
+		if (pccl_fork_holds(f))
+			close(f->fd);
 	fork_fds = NULL;
 	pthread_mutex_unlock(&lock);
 	atomic_fetch_add(&generation, 1);
@@ -59,9 +60,15 @@ static void register_handlers(void)
 
 void pccl_fork_add(struct pccl_fork_fd *f, int fd)
 {
+	struct stat st = {0};
+
 	f->fd = fd;
 	if (fd < 0)
 		return;
+	(void)fstat(fd, &st);
+	f->dev = st.st_dev;
+	f->ino = st.st_ino;
+	f->type = st.st_mode & S_IFMT;
 	pthread_mutex_lock(&lock);
 	f->prev = NULL;
 	f->next = fork_fds;
@@ -71,29 +78,52 @@ void pccl_fork_add(struct pccl_fork_fd *f, int fd)
 	pthread_mutex_unlock(&lock);
 }
 
-void pccl_fork_forget(struct pccl_fork_fd *f)
+bool pccl_fork_holds(const struct pccl_fork_fd *f)
 {
-	if (f->fd < 0)
-		return;
-	pthread_mutex_lock(&lock);
+	struct stat st;
+
+	return fstat(f->fd, &st) == 0 && st.st_dev == f->dev && st.st_ino == f->ino &&
+	       (st.st_mode & S_IFMT) == f->type;
+}
+
+/* With the lock held. */
+static void take_off(struct pccl_fork_fd *f)
+{
 	if (f->prev)
 		f->prev->next = f->next;
 	else
 		fork_fds = f->next;
 	if (f->next)
 		f->next->prev = f->prev;
-	pthread_mutex_unlock(&lock);
 	f->fd = -1;
+}
+
+void pccl_fork_forget_lost(void)
+{
+	struct pccl_fork_fd *f, *next;
+
+	pthread_mutex_lock(&lock);
+	for (f = fork_fds; f; f = next) {
+		next = f->next;
+		/* All that have no type, as eventfds, share an inode. */
+		if (f->type == 0 || !pccl_fork_holds(f))
+			take_off(f);
+	}
+	pthread_mutex_unlock(&lock);
 }
 
 void pccl_fork_close(struct pccl_fork_fd *f)
 {
-	int fd = f->fd;
+	int fd = -1;
 
-	if (fd < 0)
-		return;
-	pccl_fork_forget(f);
-	close(fd);
+	pthread_mutex_lock(&lock);
+	if (f->fd >= 0) {
+		fd = pccl_fork_holds(f) ? f->fd : -1;
+		take_off(f);
+	}
+	pthread_mutex_unlock(&lock);
+	if (fd >= 0)
+		close(fd);
 }
 
 uint64_t pccl_thread_id(void)

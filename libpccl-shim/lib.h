@@ -11,7 +11,10 @@
 #define PCCL_SHIM_LIB_H
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "libpccl-shim/error.h"
 
@@ -35,17 +38,28 @@ int pccl_thread_start(void *(*run)(void *));
 /* Waits for the condition, PCCL_LOOK_MS at most. */
 void pccl_wait_change(pthread_cond_t *cond, pthread_mutex_t *mutex);
 
-/* A descriptor that forked children must not keep open. Part of the owner's object. */
+/* A descriptor that forked children must not keep open. Part of the owner's object.
+ *
+ * The program may close it (closefrom) and be given its number for a file of its own. So whatever
+ * is written to it, read from it or shut down is checked before, where that is not too dear, and
+ * what was lost is never closed. */
 struct pccl_fork_fd {
-	int fd;
+	_Atomic int fd; /* -1: none, or lost */
+	dev_t dev;
+	ino_t ino;
+	mode_t type;
 	struct pccl_fork_fd *next, *prev;
 };
 
 /* Registers fd (-1: does nothing but set f->fd). Any thread. */
 void pccl_fork_add(struct pccl_fork_fd *f, int fd);
-/* Takes it off the list; nothing if f->fd is -1. Any thread. */
-void pccl_fork_forget(struct pccl_fork_fd *f);
-/* The same, and closes it. */
+/* Is it still what was registered? Also in a signal handler. Of an eventfd it tells only that it is
+ * something like that. */
+bool pccl_fork_holds(const struct pccl_fork_fd *f);
+/* After one was found lost: forgets all others that are, and all eventfds. These stay open, rather
+ * than that a file of the program is closed. */
+void pccl_fork_forget_lost(void);
+/* Takes it off the list and closes it, unless it is lost. Any thread. */
 void pccl_fork_close(struct pccl_fork_fd *f);
 
 #endif

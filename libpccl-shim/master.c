@@ -146,6 +146,8 @@ static pcclResult_t start(pcclMasterInstance_t *m)
 /* A byte: the run is over. Without it, this process may come again with another master. */
 static void end(const pcclMasterInstance_t *m)
 {
+	if (!pccl_fork_holds(&m->leash))
+		return;
 	(void)!send(m->leash.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	shutdown(m->leash.fd, SHUT_WR);
 }

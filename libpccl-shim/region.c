@@ -213,7 +213,7 @@ pcclResult_t pccl_region_adopt(struct pccl_session *s)
 		struct stat st;
 
 		after = r->map.base;
-		if (fstat(r->fd.fd, &st) < 0)
+		if (!pccl_fork_holds(&r->fd) || fstat(r->fd.fd, &st) < 0)
 			continue;
 		request.size = (uint64_t)st.st_size;
 		res = pccl_session_adopt(s, &request, r->fd.fd, &reply);

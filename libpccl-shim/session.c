@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/cc_err.h"
@@ -29,7 +28,6 @@
 struct pccl_session {
 	_Atomic uint32_t refs;
 	struct pccl_fork_fd sock;
-	ino_t inode; /* of the socket: tells whether sock.fd is still ours */
 	char path[PCCL_SOCKET_PATH_MAX];
 	bool private;       /* agent of this user */
 	uint32_t hash_type; /* see pccl_session_hash_type */
@@ -37,7 +35,6 @@ struct pccl_session {
 	pthread_mutex_t lock; /* of all below */
 	bool reading;         /* some thread is the leader */
 	bool dead, may_return, in_order;
-	bool foreign;  /* dead: sock.fd is the program's, or nobody's */
 	uint32_t code; /* when dead: pcclResult_t and sentence */
 	char text[WL_TEXT_MAX];
 	uint32_t last_req;
@@ -78,10 +75,7 @@ void pccl_session_unref(struct pccl_session *s)
 			free(w);
 	}
 	pccl_offers_free(&s->offers);
-	if (s->foreign)
-		pccl_fork_forget(&s->sock);
-	else
-		pccl_fork_close(&s->sock);
+	pccl_fork_close(&s->sock);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
@@ -251,14 +245,32 @@ static void set_dead(struct pccl_session *s, uint32_t code, bool may_return, con
 	s->may_return = may_return;
 	s->code = code;
 	snprintf(s->text, sizeof s->text, "%s", text);
-	if (!s->foreign) {
+	if (pccl_fork_holds(&s->sock)) {
 		read_offers(s);
 		/* Also lets a leader out that sleeps in poll(). */
 		shutdown(s->sock.fd, SHUT_RDWR);
+	} else {
+		pccl_fork_forget_lost();
 	}
 	for (struct pccl_call *w = s->waiters; w; w = w->next)
 		if (w->cond)
 			pthread_cond_signal(w->cond);
+}
+
+/* With the lock held. If the program closes a descriptor that a poll() waits on, neither that
+ * poll() nor the agent notices. So the library's threads look. */
+static void check_socket(struct pccl_session *s)
+{
+	char text[WL_TEXT_MAX];
+
+	if (s->dead || pccl_fork_holds(&s->sock))
+		return;
+	snprintf(text, sizeof text,
+		"this program has closed descriptor %d, the library's connection with the agent "
+		"(closefrom() and close_range() do that): call pcclConnect again, and close "
+		"descriptors before the first pcclConnect or pcclMemAlloc",
+		s->sock.fd);
+	set_dead(s, pcclAgentUnavailable, false, text);
 }
 
 static void add_waiter(struct pccl_session *s, struct pccl_call *w)
@@ -314,6 +326,7 @@ static void give_back(struct pccl_session *s, enum wl_type type, const struct wl
 {
 	struct wl_request request = {.type = WL_REGION_FREE, .region = reply->region};
 
+	check_socket(s);
 	if (reply->code != pcclSuccess || s->dead)
 		return;
 	if (type == WL_COMM_CREATE)
@@ -493,6 +506,7 @@ static void lead(struct pccl_session *s, int longest_ms)
 	poll(&p, 1, nap);
 	pthread_mutex_lock(&s->lock);
 	s->reading = false;
+	check_socket(s);
 	if (!s->dead && !read_one(s))
 		mind_silence(s);
 }
@@ -548,7 +562,8 @@ static int send_request(struct pccl_session *s, const struct wl_request *request
 	if (cc_limit_is(errno))
 		return CC_ERR_NOMEM;
 	/* The agent closes the session, too, and whoever waits for an answer is told. */
-	shutdown(s->sock.fd, SHUT_WR);
+	if (pccl_fork_holds(&s->sock))
+		shutdown(s->sock.fd, SHUT_WR);
 	return CC_ERR_EOF;
 }
 
@@ -561,6 +576,7 @@ static bool is_prompt(enum wl_type type)
 static pcclResult_t begin(struct pccl_session *s, struct pccl_call *call,
 	struct wl_request *request, int fd, pthread_cond_t *cond)
 {
+	bool dead;
 	int err;
 
 	*call = (struct pccl_call){.prompt = is_prompt(request->type),
@@ -568,9 +584,13 @@ static pcclResult_t begin(struct pccl_session *s, struct pccl_call *call,
 		.cond = cond,
 		.since_ns = cc_now_ns()};
 	pthread_mutex_lock(&s->lock);
+	check_socket(s);
+	dead = s->dead;
 	add_waiter(s, call);
 	request->req_id = call->req_id;
 	pthread_mutex_unlock(&s->lock);
+	if (dead) /* the wait says why */
+		return pcclSuccess;
 	err = send_request(s, request, fd);
 	/* After a failed send there may still be a goodbye to read: go on until the end of file. */
 	if (err == 0 || err == CC_ERR_EOF)
@@ -776,6 +796,7 @@ void pccl_session_await(struct pccl_session *s, uint32_t post, uint32_t ms)
 	pthread_cond_t cond = PTHREAD_COND_INITIALIZER; /* of nobody: it looks each time */
 
 	pthread_mutex_lock(&s->lock);
+	check_socket(s);
 	if (ms > 0 && !s->dead && !s->probing)
 		send_probe(s);
 	while (!s->dead && is_unanswered(s, post) && !is_over(s, ms)) {
@@ -804,31 +825,6 @@ pcclResult_t pccl_session_adopt(
 	struct pccl_session *s, struct wl_request *request, int fd, struct wl_reply *reply)
 {
 	return call_with_fd(s, request, fd, reply, NULL, 0, NULL);
-}
-
-/* 0: it is no socket. */
-static ino_t inode_of(int fd)
-{
-	struct stat st;
-
-	return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) ? st.st_ino : 0;
-}
-
-/* With the lock held. If the program closes a descriptor that a poll() waits on, neither that
- * poll() nor the agent notices. So the library's threads look. */
-static void check_socket(struct pccl_session *s)
-{
-	char text[WL_TEXT_MAX];
-
-	if (s->dead || inode_of(s->sock.fd) == s->inode)
-		return;
-	s->foreign = true;
-	snprintf(text, sizeof text,
-		"this program has closed descriptor %d, the library's connection with the agent "
-		"(closefrom() and close_range() do that): call pcclConnect again, and close "
-		"descriptors before the first pcclConnect or pcclMemAlloc",
-		s->sock.fd);
-	set_dead(s, pcclAgentUnavailable, false, text);
 }
 
 static bool check(struct pccl_session *s, bool watch)
@@ -996,7 +992,6 @@ static pcclResult_t try_session(const struct pccl_session *before, uint32_t grac
 	atomic_init(&s->refs, 1);
 	pthread_mutex_init(&s->lock, NULL);
 	pccl_fork_add(&s->sock, fd);
-	s->inode = inode_of(fd);
 	s->heard_ns = cc_now_ns();
 	r = hello(s, grace_ms);
 	if (r != pcclSuccess) {

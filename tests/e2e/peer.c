@@ -12,7 +12,10 @@
  *	until world=N ms=N        pcclUpdateTopology until the run has so many peers
  *	attr                      the four attributes
  *	alloc bytes=N             pcclMemAlloc of memory that is written to and kept; one at a time
- *	closefrom                 closes all descriptors above 2, the library's too
+ *	closefrom                 closes all descriptors above 2, the library's too; with mine=1
+ *                          their numbers go to pairs of sockets, and a forked child looks at
+ *                          these: child= (how many have been touched)
+ *	mine                      touched= likewise, in this process
  *	free                      gives it back: check=ok, or what is wrong with its contents
  *	submit slot=N OP          starts an operation
  *	await slot=N              ends it; judges result and buffers: check=ok or what is wrong
@@ -53,9 +56,11 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -65,7 +70,9 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "tests/e2e/peer.h"
@@ -400,10 +407,56 @@ static void do_master_await(void)
 	say_outcome(r, begin, now());
 }
 
+#define PAIRS 64 /* more descriptors than the library has */
+
+static int pairs[PAIRS][2];
+
+static void make_pairs(void)
+{
+	for (unsigned i = 0; i < PAIRS; i++) {
+		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pairs[i]) < 0 ||
+			send(pairs[i][0], "mine", 4, 0) != 4 ||
+			send(pairs[i][1], "mine", 4, 0) != 4)
+			die("socketpair", strerror(errno));
+	}
+}
+
+/* How many ends are not as make_pairs left them. */
+static unsigned touched(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < 2 * PAIRS; i++) {
+		struct pollfd p = {.fd = pairs[i / 2][i % 2], .events = POLLIN | POLLRDHUP};
+		char text[64];
+
+		n += poll(&p, 1, 0) != 1 || p.revents != POLLIN ||
+		     recv(p.fd, text, sizeof text, MSG_PEEK | MSG_DONTWAIT) != 4 ||
+		     memcmp(text, "mine", 4) != 0;
+	}
+	return n;
+}
+
 static void do_closefrom(void)
 {
+	int status = 0;
+	pid_t child;
+
 	closefrom(3);
-	printf("closefrom\n");
+	if (number("mine", "0")) {
+		make_pairs();
+		child = fork();
+		if (child == 0)
+			_exit((int)touched());
+		if (child < 0 || waitpid(child, &status, 0) != child)
+			die("fork", strerror(errno));
+	}
+	printf("closefrom child=%d\n", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+}
+
+static void do_mine(void)
+{
+	printf("mine touched=%u\n", touched());
 }
 
 static void do_master_destroy(void)
@@ -422,6 +475,7 @@ static const struct command {
 	void (*fn)(void);
 } commands[] = {
 	{"closefrom", do_closefrom},
+	{"mine", do_mine},
 	{"create", do_create},
 	{"connect", do_connect},
 	{"second", do_second},

@@ -250,7 +250,34 @@ def descriptors_closed():
         peers[0].send("connect")
         lib.together(peers[1:], "until world=3")
         check(peers[0].read()["code"] == SUCCESS, "and it can connect again")
+        for pause in (0, 1):  # the second is long enough for all threads of the library to look
+            reused_descriptors(peers, pause)
         lab.check_alive()
+
+
+def reused_descriptors(peers, pause):
+    """The program has been given the numbers for descriptors of its own, which nobody touches."""
+    victim, *others = peers
+    victim.expect("alloc bytes=100000")
+    for peer in others:  # so that the agent asks the victim's process whether it runs
+        peer.send("update")
+    time.sleep(0.3)
+    answer = victim.call("closefrom mine=1")
+    check(answer["child"] == 0, f"a forked child leaves the program's descriptors alone, {pause}", answer)
+    time.sleep(pause)
+    answer = victim.call("update")
+    check(answer["code"] == AGENT_UNAVAILABLE and "has closed descriptor" in answer["text"],
+          f"a request to the agent is not sent on a descriptor of the program, {pause}", answer)
+    for peer in others:
+        peer.read()
+    victim.send("connect")
+    lib.together(others, "until world=3")
+    check(victim.read()["code"] == SUCCESS, "the program connects again")
+    check(victim.call("free")["check"] == "ok", "and gives memory back")
+    wrong = judge(lib.together(peers, f"reduce {OPERATIONS[2]} ids={ids_of(peers)}"))
+    check(not wrong, "and all go on", wrong)
+    answer = victim.call("mine")
+    check(answer["touched"] == 0, f"what the program has in place of them is untouched, {pause}", answer)
 
 
 def vanished_host():

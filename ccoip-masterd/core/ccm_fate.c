@@ -268,11 +268,16 @@ static void collect_started(struct ccm *m, const struct entry *e, struct ccm_op 
 
 static void start_late(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, void *arg)
 {
-	const struct ccm_op *o = *(struct ccm_op **)arg;
+	struct ccm_op *o = *(struct ccm_op **)arg;
+	const struct ccm_seat *s = ccm_seat_of(m, a, x->vote.group);
 
 	x->used = true;
-	if (!o->sync) /* there are kicks to come first */
-		ccm_op_tell_start(m, o, a);
+	/* Its peers may have been put out, or have disagreed. Of a synchronization there are kicks
+	 * to come first. */
+	if (o->sync || voters_in(m, a, x) == 0 || s->slot >= o->n_parts || o->parts[s->slot].told)
+		return;
+	o->parts[s->slot].told = true;
+	ccm_op_tell_start(m, o, a);
 }
 
 /* It came by a new agent, to this master or the last one, and has the whole result. */

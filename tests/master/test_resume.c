@@ -263,6 +263,44 @@ START_TEST(what_has_begun_without_a_peer_has_left_it_out)
 }
 END_TEST
 
+/* What c has voted for goes on, but c was put out, which its agent is told: it starts nothing. */
+START_TEST(who_was_left_out_is_told_of_no_start)
+{
+	struct wm_msg vote = {.type = WM_OP_VOTE};
+	size_t i;
+
+	for (i = 0; i < 3; i++) {
+		tk_dial(i);
+		tk.h[i]->peers =
+			(struct wm_join){.epoch = 3, .wired = 3, .prepared = 3, .topo_turn = 2};
+		tk.h[i]->peers.version = tk.know[i].r.world.version = 4;
+		tk.h[i]->peers.global = tk.h[i]->peers.world = 2;
+		tk.know[i].r.world.global = tk.know[i].own.world = 2;
+		tk.know[i].r.epoch = tk.know[i].r.round = tk.know[i].r.wired = 3;
+		tk.know[i].own.begun = 3;
+		if (i == 2) {
+			tk.h[i]->peers.epoch = tk.h[i]->peers.wired = tk.h[i]->peers.prepared = 2;
+			tk.h[i]->peers.version = tk.know[i].r.world.version = 2;
+			tk.know[i].r.epoch = tk.know[i].r.round = tk.know[i].r.wired = 2;
+			tk.know[i].own.begun = 2;
+		}
+		tk_join(i, WM_JOIN_ACCEPTED);
+		vote.u.op_vote = (struct wm_op_vote){.tag = 1,
+			.params = fk_params,
+			.n_peers = 1,
+			.peers = &tk.p[i].id,
+			.seq = i == 2 ? 0 : TK_SEQ + 1};
+		fk_send(tk.h[i], &vote);
+	}
+	tk_all_end();
+	fk_tick(&tk.f, 4000);
+	ck_assert(!fk_status(&tk.f).recovering);
+	ck_assert_uint_eq(fk_count(tk.h[2], WM_KICK), 1);
+	ck_assert_uint_eq(fk_count(tk.h[0], WM_OP_ABORT), 0);
+	ck_assert_uint_eq(fk_count(tk.h[2], WM_OP_START), 0);
+}
+END_TEST
+
 /* It has no state of the run, each time that it comes. */
 static void come_by_one_agent(size_t i, uint64_t epoch)
 {
@@ -733,6 +771,7 @@ int main(void)
 	tcase_add_test(tc, what_peers_know_comes_by_any_connection);
 	tcase_add_loop_test(tc, without_agents_peers_know_who_was_left_out, 0,
 		sizeof overdue / sizeof overdue[0]);
+	tcase_add_test(tc, who_was_left_out_is_told_of_no_start);
 	tcase_add_loop_test(tc, what_has_begun_without_a_peer_has_left_it_out, 0,
 		sizeof begun / sizeof begun[0]);
 	tcase_add_test(tc, the_left_out_are_known_when_all_were_sent_away);

@@ -10,7 +10,7 @@
 #define CTL_PATHS_MAX 3
 #define CTL_PATH_SIZE 108 /* of a socket's name */
 
-/* Where to ask, in this order, until one answers. */
+/* The sockets to ask, in this order, until one answers. */
 struct ctl_target {
 	const char *what; /* "agent" or "master" */
 	unsigned n;

@@ -133,7 +133,7 @@ static void probe_ask(struct ccm *m, const struct ccm_seat *s, const struct ccm_
 		ccm_agent_endpoint_state(t->agent, s->agent, &x->state);
 }
 
-/* What was proven before the search for a ring began may be so no longer. */
+/* A link that was proven before the search for a ring began may have broken since. */
 static void probe_anew(struct ccm *m, const struct ccm_seat *s, const struct ccm_seat *t)
 {
 	struct ccm_probe *p = probe_find(m, s->agent->no, t->agent->no);

@@ -261,7 +261,7 @@ def reused_descriptors(peers, pause):
     victim.expect("alloc bytes=100000")
     for peer in others:  # so that the agent asks the victim's process whether it runs
         peer.send("update")
-    time.sleep(0.3)
+    time.sleep(0.3)  # the library's answer to the agent shows nowhere
     answer = victim.call("closefrom mine=1")
     check(answer["child"] == 0, f"a forked child leaves the program's descriptors alone, {pause}", answer)
     time.sleep(pause)

@@ -68,10 +68,11 @@ def last_words(lab):
     lab.master.process.send_signal(signal.SIGSTOP)
     for peer in peers:
         peer.send("destroy")
-    time.sleep(0.5)
+    time.sleep(0.5)  # so long the master stands still, and no call may return
+    woken = time.monotonic_ns()
     lab.master.process.send_signal(signal.SIGCONT)
-    took = [(a["end"] - a["begin"]) / 1e9 for a in [peer.read() for peer in peers]]
-    check(min(took) > 0.4, "pcclDestroyCommunicator returns when the master has taken the leave", took)
+    late = [(peer.read()["end"] - woken) / 1e9 for peer in peers]
+    check(min(late) > 0, "pcclDestroyCommunicator returns when the master has taken the leave", late)
     for host in range(2):
         lab.drop(lab.agents[host])
         lab.start_agent(host)
@@ -82,7 +83,7 @@ def last_words(lab):
     lab.master.process.send_signal(signal.SIGSTOP)
     for peer in peers:
         peer.send("destroy")
-    time.sleep(0.2)
+    time.sleep(0.2)  # the leaves lie in the socket of a master that reads nothing, and says nothing
     port = lab.master.port
     lab.drop(lab.master)
     for peer in peers:

@@ -263,7 +263,7 @@ START_TEST(what_has_begun_without_a_peer_has_left_it_out)
 }
 END_TEST
 
-/* What c has voted for goes on, but c was put out, which its agent is told: it starts nothing. */
+/* The operation goes on without c, which was put out: its agent is told so, and starts nothing. */
 START_TEST(who_was_left_out_is_told_of_no_start)
 {
 	struct wm_msg vote = {.type = WM_OP_VOTE};

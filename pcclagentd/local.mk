@@ -2,59 +2,102 @@
 
 include pcclagentd/core/local.mk
 
+# What every part is given, and the handshake of streams between agents.
+noinst_LTLIBRARIES += pcclagentd/libbase.la
+pcclagentd_libbase_la_SOURCES = \
+	pcclagentd/base/base.h \
+	pcclagentd/base/config.c \
+	pcclagentd/base/config.h \
+	pcclagentd/base/events.c \
+	pcclagentd/base/events.h \
+	pcclagentd/base/flow.c \
+	pcclagentd/base/flow.h \
+	pcclagentd/base/handshake.c \
+	pcclagentd/base/handshake.h \
+	pcclagentd/base/place.c \
+	pcclagentd/base/place.h \
+	pcclagentd/base/report.c \
+	pcclagentd/base/report.h \
+	pcclagentd/base/stats.h
+pcclagentd_libbase_la_LIBADD = proto/libwire.la common/libcommon.la
+
 # The transfer of shared state, which knows neither loop nor core.
 noinst_LTLIBRARIES += pcclagentd/libstate.la
 pcclagentd_libstate_la_SOURCES = \
-	pcclagentd/state.c pcclagentd/state.h pcclagentd/state_internal.h pcclagentd/state_set.h \
-	pcclagentd/state_copy.c \
-	pcclagentd/state_crew.c \
-	pcclagentd/state_fetch.c \
-	pcclagentd/state_job.c \
-	pcclagentd/state_member.c \
-	pcclagentd/state_narrow.c \
-	pcclagentd/state_pace.c \
-	pcclagentd/state_serve.c \
-	pcclagentd/state_stream.c \
-	pcclagentd/state_window.c \
-	pcclagentd/way.c pcclagentd/way.h
-pcclagentd_libstate_la_LIBADD = libhsh.la proto/libwire.la common/libcommon.la
+	pcclagentd/state/copy.c \
+	pcclagentd/state/crew.c \
+	pcclagentd/state/fetch.c \
+	pcclagentd/state/job.c \
+	pcclagentd/state/member.c \
+	pcclagentd/state/narrow.c \
+	pcclagentd/state/pace.c \
+	pcclagentd/state/serve.c \
+	pcclagentd/state/set.h \
+	pcclagentd/state/state.c \
+	pcclagentd/state/state.h \
+	pcclagentd/state/ste_internal.h \
+	pcclagentd/state/stream.c \
+	pcclagentd/state/window.c
+pcclagentd_libstate_la_LIBADD = pcclagentd/libbase.la libhsh.la proto/libwire.la common/libcommon.la
 
 # All but main.c, so that tests can be the daemon.
 noinst_LTLIBRARIES += pcclagentd/libpcclagentd.la
 pcclagentd_libpcclagentd_la_SOURCES = \
-	pcclagentd/addresses.c pcclagentd/addresses.h \
-	pcclagentd/admin.c \
-	pcclagentd/admin_state.c \
-	pcclagentd/agentd.c pcclagentd/agentd.h \
-	pcclagentd/beat.c pcclagentd/beat.h \
-	pcclagentd/engine.c pcclagentd/engine.h pcclagentd/engine_internal.h \
-	pcclagentd/engine_flow.c pcclagentd/engine_life.c \
-	pcclagentd/engine_rx.c \
-	pcclagentd/engine_tx.c \
-	pcclagentd/engine_xfer.c \
-	pcclagentd/findings.c pcclagentd/findings.h \
-	pcclagentd/hello.c \
-	pcclagentd/io.h \
-	pcclagentd/link.c \
-	pcclagentd/manifest.c \
-	pcclagentd/narrow.c pcclagentd/narrow.h \
+	pcclagentd/agentd.c pcclagentd/agentd.h pcclagentd/agentd_internal.h \
 	pcclagentd/options.c pcclagentd/options.h \
-	pcclagentd/names.c pcclagentd/names.h \
-	pcclagentd/outbox.c pcclagentd/outbox.h \
-	pcclagentd/packet.c pcclagentd/packet.h \
-	pcclagentd/port.c pcclagentd/port.h \
-	pcclagentd/probe.c \
-	pcclagentd/process.c pcclagentd/process.h \
-	pcclagentd/progress.c \
-	pcclagentd/queue.c \
-	pcclagentd/region.c \
-	pcclagentd/result.c \
-	pcclagentd/run.c \
-	pcclagentd/session.c \
-	pcclagentd/small.c \
-	pcclagentd/small_in.c \
-	pcclagentd/sync.c \
-	pcclagentd/xfer.c
+	pcclagentd/admin/adm.h \
+	pcclagentd/admin/adm_internal.h \
+	pcclagentd/admin/admin.c \
+	pcclagentd/admin/state.c \
+	pcclagentd/engine/eng_internal.h \
+	pcclagentd/engine/engine.c \
+	pcclagentd/engine/engine.h \
+	pcclagentd/engine/life.c \
+	pcclagentd/engine/rx.c \
+	pcclagentd/engine/tx.c \
+	pcclagentd/engine/xfer.c \
+	pcclagentd/local/account.c \
+	pcclagentd/local/beat.c \
+	pcclagentd/local/beat.h \
+	pcclagentd/local/loc_internal.h \
+	pcclagentd/local/local.c \
+	pcclagentd/local/local.h \
+	pcclagentd/local/manifest.c \
+	pcclagentd/local/outbox.c \
+	pcclagentd/local/outbox.h \
+	pcclagentd/local/packet.c \
+	pcclagentd/local/packet.h \
+	pcclagentd/local/process.c \
+	pcclagentd/local/process.h \
+	pcclagentd/local/queue.c \
+	pcclagentd/local/region.c \
+	pcclagentd/local/result.c \
+	pcclagentd/local/session.c \
+	pcclagentd/net/addresses.c \
+	pcclagentd/net/guest.c \
+	pcclagentd/net/in_link.c \
+	pcclagentd/net/link.c \
+	pcclagentd/net/names.c \
+	pcclagentd/net/names.h \
+	pcclagentd/net/narrow.c \
+	pcclagentd/net/narrow.h \
+	pcclagentd/net/net.c \
+	pcclagentd/net/net.h \
+	pcclagentd/net/net_internal.h \
+	pcclagentd/net/port.c \
+	pcclagentd/net/port.h \
+	pcclagentd/net/probe.c \
+	pcclagentd/ops/eager.c \
+	pcclagentd/ops/eager_in.c \
+	pcclagentd/ops/findings.c \
+	pcclagentd/ops/findings.h \
+	pcclagentd/ops/ops.c \
+	pcclagentd/ops/ops.h \
+	pcclagentd/ops/ops_internal.h \
+	pcclagentd/ops/progress.c \
+	pcclagentd/ops/run.c \
+	pcclagentd/ops/sync.c \
+	pcclagentd/ops/xfer.c
 pcclagentd_libpcclagentd_la_LIBADD = libagt.la libkrn.la libhsh_run.la pcclagentd/libstate.la \
 	daemon/libdaemon.la proto/libwire.la common/libcommon.la $(INIH_LIBS) $(PROTOBUF_C_LIBS)
 

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "pcclagentd/engine.h"
+#include "pcclagentd/engine/engine.h"
 
 struct fake_counts {
 	uint32_t engines, bells, rx_streams, tx_streams, links_dropped, xfers;

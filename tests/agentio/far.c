@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 
 #include "common/cc_sys.h"
-#include "pcclagentd/way.h"
+#include "pcclagentd/base/handshake.h"
 
 void far_listen(struct far *x, uint32_t n_streams)
 {
@@ -80,7 +80,7 @@ void far_answer(int fd, enum wlk_code code, const char *text)
 
 	snprintf(ack.text, sizeof ack.text, "%s", text);
 	wlk_ack_put(buf, &ack);
-	way_prove_ack(&(struct cc_key){{0}}, &hello_proof, buf); /* the orders have no keys */
+	hs_prove_answer(&(struct cc_key){{0}}, &hello_proof, buf); /* the orders have no keys */
 	tcp_send(fd, buf, sizeof buf);
 }
 

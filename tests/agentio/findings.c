@@ -8,7 +8,8 @@
 #include <sys/eventfd.h>
 
 #include "common/cc_sys.h"
-#include "pcclagentd/io.h"
+#include "pcclagentd/admin/adm_internal.h"
+#include "pcclagentd/agentd_internal.h"
 #include "proto/wire_admin.h"
 #include "proto/wire_codes.h"
 #include "tests/agentio/offer.h"
@@ -65,7 +66,7 @@ static void take_cell(struct row *r, const char *name, const struct wa_cell *c)
 
 	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
 		if (strcmp(name, texts[i].name) == 0 && c->text)
-			agentd_copy_text(texts[i].text, texts[i].size, c->text);
+			rep_copy_text(texts[i].text, texts[i].size, c->text);
 	if (strcmp(name, "more") == 0)
 		r->more = c->number;
 	if (strcmp(name, "blocks") == 0)
@@ -79,10 +80,11 @@ static void take_cell(struct row *r, const char *name, const struct wa_cell *c)
 static void look(struct agentd *d, void *arg)
 {
 	struct answer *ret = arg;
+	struct adm adm = {.base = &d->base, .o = d->ops};
 	struct wa_reply r = {0};
 
 	*ret = (struct answer){0};
-	admin_state(d, cc_now_ns(), &r);
+	adm_state(&adm, cc_now_ns(), &r);
 	for (uint32_t i = 0; i < r.n_tables; i++) {
 		const struct wa_table *t = &r.tables[i];
 

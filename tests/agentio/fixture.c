@@ -23,7 +23,7 @@
 #include "common/cc_sys.h"
 #include "daemon/cc_channel.h"
 #include "kernels/krn.h"
-#include "pcclagentd/way.h"
+#include "pcclagentd/base/handshake.h"
 #include "proto/wire_codes.h"
 #include "proto/wire_frame.h"
 
@@ -520,7 +520,7 @@ struct cc_key master_prove(const struct master *m, uint8_t buf[WLK_HELLO_SIZE])
 
 	ck_assert_int_eq(wlk_hello_get(buf, &h, &why), 0);
 	cc_key_of_way(cc_seal_agent_key(m->seal), h.service, h.number, &h.from, &m->agent, &way);
-	(void)way_prove_hello(&way, buf);
+	(void)hs_prove_hello(&way, buf);
 	return way;
 }
 

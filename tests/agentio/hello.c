@@ -6,8 +6,8 @@
 
 #include "common/cc_err.h"
 #include "common/cc_sys.h"
-#include "pcclagentd/state.h"
-#include "pcclagentd/way.h"
+#include "pcclagentd/state/state.h"
+#include "pcclagentd/base/handshake.h"
 #include "proto/wire_codes.h"
 #include "proto/wire_state.h"
 #include "tests/agentio/fake_engine.h"
@@ -59,6 +59,16 @@ static struct wlk_hello good_hello(uint16_t stream, uint16_t n_streams)
 		.n_streams = n_streams};
 }
 
+/* Has the agent that the hello was meant for answered? */
+static bool is_proven(const struct cc_key *way, const struct cc_key *proof, const uint8_t *answer)
+{
+	uint8_t right[WLK_ACK_SIZE];
+
+	memcpy(right, answer, sizeof right);
+	hs_prove_answer(way, proof, right);
+	return memcmp(right, answer, sizeof right) == 0;
+}
+
 /* Sends the hello and reads the answer; the socket is returned. */
 static int greet(uint16_t port, const struct wlk_hello *h, struct wlk_ack *ret)
 {
@@ -76,8 +86,7 @@ static int greet(uint16_t port, const struct wlk_hello *h, struct wlk_ack *ret)
 	ck_assert_msg(wlk_ack_get(answer, ret, &why) == 0, "%s", why);
 	wlk_hello_get(buf, &proven, &why);
 	if (h->stream != WLK_STREAM_PROBE)
-		ck_assert_int_eq(
-			ret->code == WLK_OK, way_ack_is_proven(&way, &proven.proof, answer));
+		ck_assert_int_eq(ret->code == WLK_OK, is_proven(&way, &proven.proof, answer));
 	if (ret->code == WLK_OK && h->stream == 0)
 		nonce = ret->nonce;
 	return fd;

@@ -3,7 +3,7 @@
  * What an agent remembers of jobs of shared state, for people: whose tensors differed and why, by
  * which keys, and only if the memory for it is the user's to have.
  */
-#include "pcclagentd/findings.h"
+#include "pcclagentd/agentd_internal.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -86,23 +86,23 @@ struct look {
 
 static void look_inside(struct agentd *d, void *arg)
 {
-	const struct comm *c = comm_find(d, qb.comm);
-	const struct found_member *x = findings_of(c->findings, qb.comm);
+	const struct findings *found = op_findings_of(d->ops, qb.comm);
+	const struct found_member *x = found ? op_findings_member(found, qb.comm) : NULL;
 	struct look *l = arg;
 
-	*l = (struct look){.any = c->findings != NULL};
+	*l = (struct look){.any = found != NULL};
 	if (!l->any)
 		return;
 	ck_assert_ptr_nonnull(x);
 	l->cause = x->cause;
 	l->n_tensors = x->n_tensors;
-	l->has_keys = c->findings->keys != NULL;
+	l->has_keys = found->keys != NULL;
 	if (!l->has_keys)
 		return;
-	l->keys = c->findings->keys->digest;
-	l->n_keys = c->findings->keys->n;
+	l->keys = found->keys->digest;
+	l->n_keys = found->keys->n;
 	for (uint32_t i = 0; i < l->n_keys && i < 2; i++)
-		snprintf(l->key[i], sizeof l->key[i], "%s", c->findings->keys->v[i].name);
+		snprintf(l->key[i], sizeof l->key[i], "%s", found->keys->v[i].name);
 }
 
 static struct look look(void)
@@ -157,12 +157,18 @@ END_TEST
 
 static void leave_room(struct agentd *d, void *arg)
 {
-	d->cfg.mem_total = d->mem_used + *(const uint64_t *)arg;
+	struct loc_stats s;
+
+	loc_get_stats(d->loc, &s);
+	d->base.cfg.mem_total = s.mem_used + *(const uint64_t *)arg;
 }
 
 static void get_used(struct agentd *d, void *arg)
 {
-	*(uint64_t *)arg = d->mem_used;
+	struct loc_stats s;
+
+	loc_get_stats(d->loc, &s);
+	*(uint64_t *)arg = s.mem_used;
 }
 
 /* Nothing of a job is remembered for which there is no memory: neither for the keys nor for the

@@ -3,7 +3,7 @@
  * Ways that lose large packets: what is remembered, and for how long.
  */
 #include "common/cc_sys.h"
-#include "pcclagentd/narrow.h"
+#include "pcclagentd/net/narrow.h"
 #include "tests/agentio/suites.h"
 
 #define MS 1000000ull
@@ -19,19 +19,19 @@ static void learn(uint8_t number, uint32_t size, uint64_t now_ms)
 {
 	struct wm_endpoint to = host(number);
 
-	ck_assert_int_eq(narrow_learn(&list, &to, size, now_ms * MS), 0);
+	ck_assert_int_eq(net_narrow_learn(&list, &to, size, now_ms * MS), 0);
 }
 
 static uint32_t size_of(uint8_t number)
 {
 	struct wm_endpoint to = host(number);
 
-	return narrow_size(list, &to.agent);
+	return net_narrow_size(list, &to.agent);
 }
 
 static void teardown(void)
 {
-	narrow_free(&list);
+	net_narrow_free(&list);
 	ck_assert_ptr_null(list);
 }
 
@@ -53,11 +53,11 @@ static uint64_t due_after(uint64_t now_ms)
 {
 	uint64_t at = now_ms;
 
-	while (!narrow_due(list, at * MS)) {
+	while (!net_narrow_due(list, at * MS)) {
 		at += 1000;
 		ck_assert_uint_le(at - now_ms, UINT64_C(2) * NARROW_WAIT_MAX_MS);
 	}
-	ck_assert_ptr_null(narrow_due(list, at * MS)); /* only once */
+	ck_assert_ptr_null(net_narrow_due(list, at * MS)); /* only once */
 	return at;
 }
 
@@ -70,7 +70,7 @@ START_TEST(larger_segments_are_tried_ever_more_seldom)
 	for (int i = 0; i < 10; i++) {
 		next = due_after(now);
 		ck_assert_uint_eq(next - now, wait);
-		narrow_remains(list, &to.agent);
+		net_narrow_remains(list, &to.agent);
 		now = next;
 		wait = 2 * wait < NARROW_WAIT_MAX_MS ? 2 * wait : NARROW_WAIT_MAX_MS;
 	}
@@ -82,7 +82,7 @@ START_TEST(a_way_that_is_wide_again_is_forgotten_with_care)
 	learn(1, 1, 0);
 	learn(1, 0, due_after(0));
 	ck_assert_uint_eq(size_of(1), 0);
-	ck_assert_ptr_null(narrow_due(list, UINT64_C(10) * NARROW_WAIT_MAX_MS * MS));
+	ck_assert_ptr_null(net_narrow_due(list, UINT64_C(10) * NARROW_WAIT_MAX_MS * MS));
 	/* It was not: the next attempt is later than the first one was. */
 	learn(1, 1, 100000);
 	ck_assert_uint_eq(due_after(100000) - 100000, UINT64_C(2) * NARROW_WAIT_MIN_MS);

@@ -14,7 +14,7 @@
 #include "common/cc_shm.h"
 #include "common/cc_sys.h"
 #include "kernels/hsh.h"
-#include "pcclagentd/way.h"
+#include "pcclagentd/base/handshake.h"
 #include "proto/wire_codes.h"
 #include "proto/wire_link.h"
 
@@ -357,7 +357,7 @@ void stream_welcome(int fd)
 	uint8_t buf[WLK_ACK_SIZE];
 
 	wlk_ack_put(buf, &ack);
-	way_prove_ack(&(struct cc_key){{0}}, &hello_proof, buf); /* the start had no keys */
+	hs_prove_answer(&(struct cc_key){{0}}, &hello_proof, buf); /* the start had no keys */
 	tcp_send(fd, buf, sizeof buf);
 }
 

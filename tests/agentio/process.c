@@ -10,9 +10,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "pcclagentd/beat.h"
-#include "pcclagentd/io.h"
-#include "pcclagentd/process.h"
+#include "pcclagentd/local/beat.h"
+#include "pcclagentd/agentd_internal.h"
+#include "pcclagentd/local/loc_internal.h"
+#include "pcclagentd/local/process.h"
 #include "tests/agentio/fixture.h"
 #include "tests/agentio/suites.h"
 
@@ -53,19 +54,19 @@ START_TEST(stopped_and_continued)
 	int status;
 
 	/* The socket was made here: its peer is this process. The number is looked up. */
-	process_open(&p, -1, (uint32_t)child);
+	loc_process_open(&p, -1, (uint32_t)child);
 	ck_assert_int_ge(p.pidfd, 0);
 	ck_assert_int_ge(p.stat_fd, 0);
-	ck_assert(!process_is_stopped(&p));
+	ck_assert(!loc_process_is_stopped(&p));
 	for (int i = 0; i < 3; i++) {
 		ck_assert_int_eq(kill(child, SIGSTOP), 0);
 		ck_assert_int_eq(waitpid(child, &status, WUNTRACED), child);
-		ck_assert(process_is_stopped(&p));
+		ck_assert(loc_process_is_stopped(&p));
 		ck_assert_int_eq(kill(child, SIGCONT), 0);
 		ck_assert_int_eq(waitpid(child, &status, WCONTINUED), child);
-		ck_assert(!process_is_stopped(&p));
+		ck_assert(!loc_process_is_stopped(&p));
 	}
-	process_close(&p);
+	loc_process_close(&p);
 }
 END_TEST
 
@@ -73,18 +74,18 @@ START_TEST(its_end_is_no_stop)
 {
 	struct process p, late;
 
-	process_open(&p, -1, (uint32_t)child);
+	loc_process_open(&p, -1, (uint32_t)child);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
-	ck_assert(!process_is_stopped(&p));
-	process_close(&p);
+	ck_assert(!loc_process_is_stopped(&p));
+	loc_process_close(&p);
 	/* The number may be somebody else's now. */
-	process_open(&late, -1, (uint32_t)child);
-	ck_assert(!process_is_stopped(&late));
-	process_close(&late);
-	process_open(&late, -1, 0);
+	loc_process_open(&late, -1, (uint32_t)child);
+	ck_assert(!loc_process_is_stopped(&late));
+	loc_process_close(&late);
+	loc_process_open(&late, -1, 0);
 	ck_assert_int_eq(late.stat_fd, -1);
-	process_close(&late);
+	loc_process_close(&late);
 }
 END_TEST
 
@@ -96,7 +97,7 @@ static uint64_t now;
 
 static bool look(struct process *p, bool due)
 {
-	return beat_is_silent(&asks, p, EVERY, due, now);
+	return loc_beat_is_silent(&asks, p, EVERY, due, now);
 }
 
 /* So many intervals pass. */
@@ -138,13 +139,13 @@ static void answer(void)
 
 static void beat_setup(void)
 {
-	ck_assert_int_eq(beat_open(&asks, &other), 0);
+	ck_assert_int_eq(loc_beat_open(&asks, &other), 0);
 	now = EVERY;
 }
 
 static void beat_teardown(void)
 {
-	beat_close(&asks);
+	loc_beat_close(&asks);
 	close(other);
 }
 
@@ -153,7 +154,7 @@ static struct process unseen(void)
 {
 	struct process p;
 
-	process_open(&p, -1, 0);
+	loc_process_open(&p, -1, 0);
 	return p;
 }
 
@@ -193,7 +194,7 @@ START_TEST(silent_until_it_answers)
 		ck_assert(!look(&p, true));
 	}
 	ck_assert_uint_ge(until_silent(&p), BEAT_ASKS);
-	beat_forget(&asks);
+	loc_beat_forget(&asks);
 	ck_assert(!look(&p, true));
 }
 END_TEST
@@ -217,12 +218,12 @@ START_TEST(who_runs_is_not_silent)
 	if (busy == 0)
 		for (;;)
 			;
-	process_open(&p, -1, (uint32_t)busy);
+	loc_process_open(&p, -1, (uint32_t)busy);
 	ck_assert(!pass(&p, 10 * BEAT_ASKS));
 	ck_assert_int_eq(kill(busy, SIGSTOP), 0);
 	ck_assert_int_eq(waitpid(busy, &status, WUNTRACED), busy);
 	ck_assert_uint_ge(until_silent(&p), BEAT_ASKS);
-	process_close(&p);
+	loc_process_close(&p);
 	ck_assert_int_eq(kill(busy, SIGKILL), 0);
 	ck_assert_int_eq(waitpid(busy, &status, 0), busy);
 }
@@ -230,12 +231,12 @@ END_TEST
 
 START_TEST(on_a_machine_that_is_busy_it_takes_longer)
 {
-	ck_assert_uint_eq(beat_parts("0.20 0.18 0.12 1/80 11206\n", 2), BEAT_PARTS);
-	ck_assert_uint_eq(beat_parts("9.20 9.18 9.12 2/80 11206\n", 2), BEAT_PARTS);
-	ck_assert_uint_eq(beat_parts("0.20 0.18 0.12 8/80 11206\n", 2), BEAT_PARTS / 4);
-	ck_assert_uint_eq(beat_parts("0.20 0.18 0.12 100000/200000 11206\n", 1), 1);
-	ck_assert_uint_eq(beat_parts("", 2), BEAT_PARTS);
-	ck_assert_uint_eq(beat_parts("0.20 0.18 0.12 8/80 11206\n", -1), BEAT_PARTS);
+	ck_assert_uint_eq(loc_beat_parts("0.20 0.18 0.12 1/80 11206\n", 2), BEAT_PARTS);
+	ck_assert_uint_eq(loc_beat_parts("9.20 9.18 9.12 2/80 11206\n", 2), BEAT_PARTS);
+	ck_assert_uint_eq(loc_beat_parts("0.20 0.18 0.12 8/80 11206\n", 2), BEAT_PARTS / 4);
+	ck_assert_uint_eq(loc_beat_parts("0.20 0.18 0.12 100000/200000 11206\n", 1), 1);
+	ck_assert_uint_eq(loc_beat_parts("", 2), BEAT_PARTS);
+	ck_assert_uint_eq(loc_beat_parts("0.20 0.18 0.12 8/80 11206\n", -1), BEAT_PARTS);
 }
 END_TEST
 
@@ -300,7 +301,7 @@ static uint32_t count_stopped(const struct agentd *d)
 	const struct session *s;
 	uint32_t n = 0;
 
-	for (s = d->sessions; s; s = s->hh.next)
+	for (s = d->loc->sessions; s; s = s->hh.next)
 		n += s->stopped;
 	return n;
 }
@@ -311,19 +312,19 @@ static void stop_and_look(struct agentd *d, void *arg)
 	uint32_t *seen = arg;
 	int status;
 
-	d->looked = 0;
-	d->stepping = true;
+	d->loc->looked = 0;
+	ev_hold(&d->base);
 	ck_assert_int_eq(kill(child, SIGSTOP), 0);
 	ck_assert_int_eq(waitpid(child, &status, WUNTRACED), child);
 	for (int i = 0; i < 3; i++) {
-		session_tick(d, cc_now_ns());
+		loc_session_tick(d->loc, cc_now_ns());
 		seen[i] = count_stopped(d);
 	}
 	ck_assert_int_eq(kill(child, SIGCONT), 0);
 	ck_assert_int_eq(waitpid(child, &status, WCONTINUED), child);
-	session_tick(d, cc_now_ns());
+	loc_session_tick(d->loc, cc_now_ns());
 	seen[3] = count_stopped(d);
-	d->stepping = false;
+	ev_release(&d->base);
 }
 
 START_TEST(so_many_in_each_tick_but_all_that_were_stopped)
@@ -349,7 +350,7 @@ static void see(struct agentd *d, void *arg)
 
 	if (s->look)
 		agentd_look(d);
-	s->quiet = d->quiet;
+	s->quiet = d->base.quiet;
 	s->tick_ms = d->tick_ms;
 	s->stopped = count_stopped(d);
 }
@@ -391,9 +392,9 @@ END_TEST
 static void beat(struct agentd *d, bool awaited)
 {
 	struct wm_msg m = {.type = WM_HEARTBEAT, .u.heartbeat.awaited = awaited};
-	struct agt_event ev = {.type = AGT_EV_MASTER_MSG, .run = d->runs->id, .msg = &m};
+	struct agt_event ev = {.type = AGT_EV_MASTER_MSG, .run = 1, .msg = &m};
 
-	agentd_feed(d, &ev);
+	ev_post(&d->base, &ev);
 }
 
 /* What has been stopped since the last look is found with the next one: that is now. */
@@ -402,19 +403,19 @@ static void stop_and_await(struct agentd *d, void *arg)
 	struct seen *s = arg;
 	int status;
 
-	s->quiet = d->quiet;
+	s->quiet = d->base.quiet;
 	if (!s->quiet)
 		return;
 	ck_assert_int_eq(kill(child, SIGSTOP), 0);
 	ck_assert_int_eq(waitpid(child, &status, WUNTRACED), child);
 	beat(d, false);
-	ck_assert(d->quiet);
+	ck_assert(d->base.quiet);
 	ck_assert_uint_eq(d->tick_ms, AGT_QUIET_TICK_MS);
 	beat(d, true);
-	ck_assert(!d->quiet);
+	ck_assert(!d->base.quiet);
 	s->tick_ms = d->tick_ms;
-	d->looked = 0;
-	session_tick(d, cc_now_ns());
+	d->loc->looked = 0;
+	loc_session_tick(d->loc, cc_now_ns());
 	s->stopped = count_stopped(d);
 }
 
@@ -437,13 +438,13 @@ START_TEST(at_once_when_somebody_is_awaited)
 	do
 		fx_call(&f, stop_and_await, &s);
 	while (!s.quiet);
-	ck_assert_uint_lt(s.tick_ms, TICK_MS);
+	ck_assert_uint_lt(s.tick_ms, BASE_TICK_MS);
 	ck_assert_uint_eq(s.stopped, A_TICK);
 	while (s.stopped < MANY)
 		fx_call(&f, see, &s);
 	do
 		fx_call(&f, see, &s);
-	while (s.tick_ms != TICK_MS); /* that one was for once */
+	while (s.tick_ms != BASE_TICK_MS); /* that one was for once */
 	ck_assert(!s.quiet);
 	/* it does not end by itself */
 	ck_assert_int_eq(kill(child, SIGCONT), 0);

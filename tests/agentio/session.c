@@ -12,7 +12,7 @@
 
 #include "common/cc_log.h"
 #include "common/cc_sys.h"
-#include "pcclagentd/io.h"
+#include "pcclagentd/base/report.h"
 #include "proto/wire_codes.h"
 #include "tests/agentio/fixture.h"
 #include "tests/agentio/suites.h"
@@ -413,11 +413,11 @@ START_TEST(killed_with_a_child_left)
 END_TEST
 
 /* One that is left out, or comes through. */
-static void complain(struct agentd *d, int level, bool left_out)
+static void complain(struct report *r, int level, bool left_out)
 {
-	d->complain_refill_ns = cc_now_ns();
-	d->complain_tokens = left_out ? 0 : 1;
-	agentd_complain(d, level, "line of level %d", level);
+	r->refill_ns = cc_now_ns();
+	r->tokens = left_out ? 0 : 1;
+	rep_complain(r, level, "line of level %d", level);
 }
 
 /* Time, program and process, of each line. */
@@ -441,20 +441,20 @@ static void cut_prefixes(char *text)
 
 START_TEST(what_is_left_out_is_as_grave_as_it_was)
 {
-	struct agentd d = {.complain_tokens = 0};
+	struct report r = {.tokens = 0};
 	int log = memfd_create("log", 0), own = dup(STDERR_FILENO);
 	char text[1024] = "";
 
 	ck_assert_int_ge(dup2(log, STDERR_FILENO), 0);
 	cc_log_set_level(CC_LOG_NOTICE);
-	complain(&d, CC_LOG_INFO, true);
-	complain(&d, CC_LOG_NOTICE, false);
-	complain(&d, CC_LOG_NOTICE, true);
-	complain(&d, CC_LOG_WARNING, true);
-	complain(&d, CC_LOG_INFO, true);
-	complain(&d, CC_LOG_NOTICE, false);
-	complain(&d, CC_LOG_NOTICE, true);
-	complain(&d, CC_LOG_NOTICE, false);
+	complain(&r, CC_LOG_INFO, true);
+	complain(&r, CC_LOG_NOTICE, false);
+	complain(&r, CC_LOG_NOTICE, true);
+	complain(&r, CC_LOG_WARNING, true);
+	complain(&r, CC_LOG_INFO, true);
+	complain(&r, CC_LOG_NOTICE, false);
+	complain(&r, CC_LOG_NOTICE, true);
+	complain(&r, CC_LOG_NOTICE, false);
 	ck_assert_int_ge(dup2(own, STDERR_FILENO), 0);
 	cc_log_set_level(CC_LOG_ERR);
 	ck_assert_int_gt(pread(log, text, sizeof text - 1, 0), 0);

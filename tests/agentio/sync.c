@@ -13,7 +13,7 @@
 
 #include "common/cc_sys.h"
 #include "kernels/hsh_run.h"
-#include "pcclagentd/io.h"
+#include "pcclagentd/agentd_internal.h"
 #include "proto/wire_codes.h"
 #include "proto/wire_state.h"
 #include "tests/agentio/offer.h"
@@ -534,8 +534,8 @@ END_TEST
 /* ---- looking inside */
 
 struct look {
-	struct sync_view view;
-	struct sync_source_view src;
+	struct op_sync_view view;
+	struct op_source_view src;
 	bool found, has_src;
 };
 
@@ -543,8 +543,10 @@ static void look(struct agentd *d, void *arg)
 {
 	struct look *l = arg;
 
-	l->found = d->runs && sync_get_view(d->runs, m.seq, cc_now_ns(), &l->view);
-	l->has_src = l->found && sync_get_source(d->runs, m.seq, 0, &l->src);
+	const struct run *r = op_run(d->ops, 1);
+
+	l->found = r && op_sync_get_view(r, m.seq, cc_now_ns(), &l->view);
+	l->has_src = l->found && op_sync_get_source(r, m.seq, 0, &l->src);
 }
 
 static void until_waits(struct look *l, const char *part)
@@ -642,7 +644,7 @@ START_TEST(source_is_named)
 	ck_assert_str_eq(l.src.host, "elsewhere");
 	ck_assert(l.src.holds && !l.src.up && !l.src.lost);
 	ck_assert_uint_eq(l.view.sources, 1);
-	ck_assert_uint_eq(l.view.left_ns, SYNC_LEFT_UNKNOWN);
+	ck_assert_uint_eq(l.view.left_ns, OP_LEFT_UNKNOWN);
 	close(listener);
 	sync_abort(&m);
 	ck_assert_uint_eq(offer_await(&oa), WIRE_RANK_CONNECTION_LOST);

@@ -3,7 +3,8 @@
 check_PROGRAMS += tests/docs/numbers
 tests_docs_numbers_SOURCES = tests/docs/numbers.c
 tests_docs_numbers_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/libpccl-shim/include
-tests_docs_numbers_LDADD = pcclagentd/libpcclagentd.la libccm.la proto/libwire.la
+tests_docs_numbers_LDADD = pcclagentd/libpcclagentd.la libccm.la proto/libwire.la \
+	common/libcommon.la $(PROTOBUF_C_LIBS)
 
 TESTS += tests/docs/test_examples.py tests/docs/test_numbers.py tests/docs/test_codes.py
 PLAIN_TESTS += tests/docs/test_examples.py tests/docs/test_numbers.py tests/docs/test_codes.py

@@ -11,8 +11,8 @@
 #include "libpccl-shim/backlog.h"
 #include "libpccl-shim/keeper.h"
 #include "pcclagentd/agentd.h"
-#include "pcclagentd/engine.h"
-#include "pcclagentd/state.h"
+#include "pcclagentd/engine/engine.h"
+#include "pcclagentd/state/state.h"
 #include "proto/shm_queue.h"
 #include "proto/wire_pb.h"
 #include "proto/wire_sync.h"
@@ -78,7 +78,7 @@ static void words(const struct agentd_config *agent)
 	printf("words that is above half a second, up to %u seconds.\n", CC_WAY_MAX_MS / 1000);
 	_Static_assert(CC_WAY_MS == 500, "as the page says");
 	_Static_assert(CC_TCP_SIZES == 3, "as the page says");
-	_Static_assert(ENG_STUCK_TRIES == 3, "as the page says");
+	_Static_assert(FLOW_STUCK_TRIES == 3, "as the page says");
 	printf("words the kernel has repeated its packets three times.\n");
 	_Static_assert(CCM_BREAKS_MAX == 3, "as the page says");
 	printf("words A link that breaks amid three operations in a row\n");

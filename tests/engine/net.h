@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "pcclagentd/engine.h"
+#include "pcclagentd/engine/engine.h"
 
 /* ThreadSanitizer takes ten times as long, and sees a race without meeting it: what is repeated to
  * meet another moment is repeated less there. */

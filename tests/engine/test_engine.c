@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "common/cc_err.h"
-#include "pcclagentd/engine_internal.h"
+#include "pcclagentd/engine/eng_internal.h"
 #include "proto/wire_link.h"
 #include "tests/engine/net.h"
 

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "common/cc_sys.h"
-#include "pcclagentd/engine_internal.h"
+#include "pcclagentd/engine/eng_internal.h"
 #include "proto/wire_link.h"
 #include "tests/engine/net.h"
 
@@ -165,7 +165,7 @@ static void watch(struct watch *w, uint32_t until_ms, uint32_t n_broken)
 		uint64_t now = cc_now_ns(), since = now - w->looked_ns;
 		struct eng_event ev;
 
-		if (since >= ENG_LOOK_MS * UINT64_C(1000000)) {
+		if (since >= FLOW_LOOK_MS * UINT64_C(1000000)) {
 			w->late_ns += since > UINT64_C(300000000) ? since - UINT64_C(300000000) : 0;
 			w->looked_ns = now;
 			eng_look(w->h->e, true);
@@ -174,7 +174,7 @@ static void watch(struct watch *w, uint32_t until_ms, uint32_t n_broken)
 			continue;
 		ck_assert_uint_lt(ev.link, LINKS);
 		if (ev.type == ENG_LINK_HEARD) {
-			w->quiet[ev.link] = ev.heard_ms >= ENG_QUIET_MS;
+			w->quiet[ev.link] = ev.heard_ms >= FLOW_QUIET_MS;
 			continue;
 		}
 		ck_assert_int_eq(ev.type, ENG_LINK_BROKEN);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Sanitizers add calls of their own.
 if !SANITIZED
-TESTS += tests/pure/check-pure.sh
-PLAIN_TESTS += tests/pure/check-pure.sh
+TESTS += tests/pure/check-pure.sh tests/pure/check-folders.sh
+PLAIN_TESTS += tests/pure/check-pure.sh tests/pure/check-folders.sh
 endif
-EXTRA_DIST += tests/pure/README.md tests/pure/check-pure.sh
+EXTRA_DIST += tests/pure/README.md tests/pure/check-pure.sh tests/pure/check-folders.sh

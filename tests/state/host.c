@@ -16,7 +16,7 @@
 #include "common/cc_shm.h"
 #include "common/cc_sys.h"
 #include "proto/wire_dtype.h"
-#include "pcclagentd/way.h"
+#include "pcclagentd/base/handshake.h"
 #include "proto/wire_link.h"
 
 #define U8 0 /* pcclUint8 */
@@ -481,7 +481,7 @@ static void welcome(struct host *h)
 	ck_assert_int_eq(hello.service, WLK_SHARED_STATE);
 	ck_assert(cc_id_eq(&hello.to, &h->id));
 	wlk_ack_put(buf, &a);
-	way_prove_ack(&(struct cc_key){{0}}, &hello.proof, buf); /* its sources have no keys */
+	hs_prove_answer(&(struct cc_key){{0}}, &hello.proof, buf); /* its sources have no keys */
 	/* Who has got all meanwhile has hung up. */
 	(void)!send(fd, buf, sizeof buf, MSG_NOSIGNAL);
 	h->n_welcomed++;

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "pcclagentd/state.h"
+#include "pcclagentd/state/state.h"
 
 #define HOSTS_MAX   5u
 #define MEMBERS_MAX 4u

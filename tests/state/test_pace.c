@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pcclagentd/state_internal.h"
+#include "pcclagentd/state/ste_internal.h"
 
 #define MS       ((uint64_t)1000000)
 #define SECOND   (1000 * MS)

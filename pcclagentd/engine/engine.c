@@ -1,0 +1,648 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The loop's side of the engine, and what both threads need to sleep, wake and report.
+ */
+#include "pcclagentd/engine/engine.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "common/cc_err.h"
+#include "common/cc_limit.h"
+#include "common/cc_log.h"
+#include "pcclagentd/engine/eng_internal.h"
+
+/* epoll user data: an address is a stream. */
+#define DATA_WAKE ((uint64_t)0)
+#define DATA_BELL ((uint64_t)1)
+
+/* An event that is lost would be a transfer, or a link, that nobody ends. */
+static _Noreturn void out_of_memory(void)
+{
+	cc_limit_end("events of the engine");
+}
+
+static void ring(int fd)
+{
+	uint64_t one = 1;
+
+	/* Cannot fail but for a full counter, which wakes the reader as well. */
+	if (write(fd, &one, sizeof one) < 0)
+		return;
+}
+
+void eng_wake(struct eng_thread *t)
+{
+	/* Orders the caller's ring push before the look at `sleeping`; the thread does the reverse.
+	 */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load(&t->sleeping) && atomic_exchange(&t->sleeping, false))
+		ring(t->wake_fd);
+}
+
+void eng_notify(struct eng_thread *t, uint64_t note, bool wake_loop)
+{
+	/* The loop empties this ring whenever it runs. */
+	while (!cc_spsc_push(&t->events, note)) {
+		ring(t->e->event_fd);
+		sched_yield();
+	}
+	if (wake_loop)
+		ring(t->e->event_fd);
+}
+
+void eng_close_link(struct eng_thread *t, uint32_t link)
+{
+	struct eng_stream **p = &t->streams;
+
+	while (*p) {
+		struct eng_stream *s = *p;
+
+		if (s->link != link) {
+			p = &s->next;
+			continue;
+		}
+		*p = s->next;
+		if (s->parked)
+			t->e->n_parked--;
+		if (s->held)
+			t->e->n_held--;
+		close(s->fd);
+		s->fd = -1;
+		s->next = t->closed;
+		t->closed = s;
+	}
+}
+
+/* Closed streams live until nothing that epoll has reported can point to them. */
+static void free_closed(struct eng_thread *t)
+{
+	while (t->closed) {
+		struct eng_stream *s = t->closed;
+
+		t->closed = s->next;
+		free(s->spill);
+		free(s->partial);
+		free(s);
+	}
+}
+
+static void break_link(struct eng_thread *t, struct eng_broken how, const char *why)
+{
+	struct eng_broken *b = aligned_alloc(16, sizeof *b);
+
+	eng_close_link(t, how.link);
+	if (!b)
+		out_of_memory();
+	*b = how;
+	snprintf(b->text, sizeof b->text, "%s", why);
+	eng_notify(t, eng_pack_ptr(b, ENG_NOTE_BROKEN), true);
+}
+
+void eng_break_link(struct eng_thread *t, uint32_t link, const char *why)
+{
+	break_link(t, (struct eng_broken){.link = link}, why);
+}
+
+void eng_end_link(struct eng_thread *t, uint32_t link)
+{
+	break_link(
+		t, (struct eng_broken){.link = link, .ended = true}, "closed by the other agent");
+}
+
+void eng_give_up_link(struct eng_thread *t, uint32_t link, uint32_t silent_ms)
+{
+	char why[64];
+
+	snprintf(why, sizeof why, "nothing was heard of the other host for %.1f s",
+		(double)silent_ms / 1000);
+	break_link(t, (struct eng_broken){.link = link, .silent = true}, why);
+}
+
+void eng_give_up_stuck_link(struct eng_thread *t, uint32_t link)
+{
+	break_link(t, (struct eng_broken){.link = link, .stuck = true}, FLOW_STUCK_TEXT);
+}
+
+int eng_thread_wait(struct eng_thread *t, int timeout_ms)
+{
+	struct epoll_event ev[ENG_EPOLL_MAX];
+	int n = epoll_wait(t->epfd, ev, ENG_EPOLL_MAX, timeout_ms);
+
+	atomic_store(&t->sleeping, false);
+	for (int i = 0; i < n; i++) {
+		uint64_t count;
+
+		if (ev[i].data.u64 == DATA_WAKE) {
+			if (read(t->wake_fd, &count, sizeof count) < 0)
+				continue;
+		} else if (ev[i].data.u64 != DATA_BELL) {
+			struct eng_stream *s = ev[i].data.ptr;
+
+			if (s->fd >= 0)
+				t->role->on_ready(t, s, ev[i].events);
+		}
+	}
+	free_closed(t);
+	return n;
+}
+
+static int watch(const struct eng_thread *t, int fd, uint32_t events, uint64_t data)
+{
+	struct epoll_event ev = {.events = events, .data.u64 = data};
+
+	return epoll_ctl(t->epfd, EPOLL_CTL_ADD, fd, &ev) < 0 ? CC_ERR_IO : 0;
+}
+
+static void take_stream(struct eng_thread *t, struct eng_stream *s)
+{
+	s->next = t->streams;
+	t->streams = s;
+	if (watch(t, s->fd, t->role->stream_events, (uint64_t)(uintptr_t)s) < 0)
+		eng_break_link(t, s->link, strerror(errno));
+}
+
+void eng_tell_heard(struct eng_thread *t, uint32_t link)
+{
+	uint32_t least = ENG_HEARD_MS_MAX;
+	bool any = false, blocked = false;
+
+	for (const struct eng_stream *s = t->streams; s; s = s->next) {
+		uint32_t ms = s->silent_ms > s->way_ms ? s->silent_ms - s->way_ms : 0;
+
+		if (s->link != link)
+			continue;
+		least = ms < least ? ms : least;
+		blocked = blocked || (s->tx && s->busy && !s->writable);
+		any = true;
+	}
+	if (any)
+		eng_notify(t, eng_pack_num(eng_heard(link, least, blocked), ENG_NOTE_HEARD), true);
+}
+
+bool eng_run_commands(struct eng_thread *t)
+{
+	bool any = false;
+	uint64_t c;
+
+	while (cc_spsc_pop(&t->commands, &c)) {
+		any = true;
+		switch ((enum eng_command)eng_tag(c)) {
+		case ENG_CMD_START:
+			t->role->start(t, eng_ptr(c));
+			break;
+		case ENG_CMD_FORGET:
+			t->role->forget(t, eng_ptr(c));
+			break;
+		case ENG_CMD_STREAM:
+			take_stream(t, eng_ptr(c));
+			break;
+		case ENG_CMD_DROP:
+			eng_close_link(t, (uint32_t)(c >> ENG_TAG_BITS));
+			break;
+		case ENG_CMD_SKIP: /* only to the RX thread */
+			if (c >> ENG_TAG_BITS > t->e->last_seq)
+				t->e->last_seq = c >> ENG_TAG_BITS;
+			break;
+		case ENG_CMD_PROBE:
+			eng_tell_heard(t, (uint32_t)(c >> ENG_TAG_BITS));
+			break;
+		case ENG_CMD_LOOK:
+			eng_look_at_streams(t, c >> ENG_TAG_BITS);
+			break;
+		case ENG_CMD_QUIT:
+			t->quit = true;
+			break;
+		}
+	}
+	return any;
+}
+
+static void thread_destroy(struct eng_thread *t)
+{
+	while (t->streams)
+		eng_close_link(t, t->streams->link);
+	free_closed(t);
+	cc_spsc_destroy(&t->commands);
+	cc_spsc_destroy(&t->events);
+	if (t->epfd >= 0)
+		close(t->epfd);
+	if (t->wake_fd >= 0)
+		close(t->wake_fd);
+}
+
+static int thread_init(struct eng *e, struct eng_thread *t, const struct eng_role *role)
+{
+	t->e = e;
+	t->role = role;
+	t->epfd = epoll_create1(EPOLL_CLOEXEC);
+	t->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (t->epfd < 0 || t->wake_fd < 0 || watch(t, t->wake_fd, EPOLLIN, DATA_WAKE) < 0)
+		return CC_ERR_IO;
+	if (!cc_spsc_init(&t->commands, ENG_RING) || !cc_spsc_init(&t->events, ENG_RING))
+		return CC_ERR_NOMEM;
+	return 0;
+}
+
+/* A thread that waits for room among its events takes no commands: make room. */
+static void put_events_aside(struct eng *e, struct eng_thread *t)
+{
+	struct eng_backlog *b;
+	uint64_t note;
+
+	while (cc_spsc_pop(&t->events, &note)) {
+		b = malloc(sizeof *b);
+		if (!b)
+			out_of_memory();
+		*b = (struct eng_backlog){.note = note};
+		*e->backlog_end = b;
+		e->backlog_end = &b->next;
+	}
+}
+
+static bool take_backlog(struct eng *e, uint64_t *ret)
+{
+	struct eng_backlog *b = e->backlog;
+
+	if (!b)
+		return false;
+	*ret = b->note;
+	e->backlog = b->next;
+	if (!e->backlog)
+		e->backlog_end = &e->backlog;
+	free(b);
+	return true;
+}
+
+static void command(struct eng_thread *t, uint64_t cmd, bool wake)
+{
+	bool waited = false;
+
+	while (!cc_spsc_push(&t->commands, cmd)) {
+		put_events_aside(t->e, t);
+		waited = true;
+		eng_wake(t);
+		sched_yield();
+	}
+	if (waited)
+		ring(t->e->event_fd);
+	if (wake)
+		eng_wake(t);
+}
+
+void eng_set_bounds(struct eng *e, const struct cc_bounds *b)
+{
+	for (int i = 0; i < CC_BOUNDS; i++)
+		atomic_store_explicit(&e->bounds_ms[i], b->ms[i], memory_order_relaxed);
+}
+
+struct eng *eng_new(int event_fd)
+{
+	struct eng *e = aligned_alloc(64, (sizeof *e + 63) / 64 * 64);
+	struct cc_bounds usual = {{0}};
+	int error;
+
+	if (!e)
+		return NULL;
+	memset(e, 0, sizeof *e);
+	e->event_fd = event_fd;
+	e->shift_ns = ENG_SHIFT_NS;
+	cc_bounds_complete(&usual);
+	eng_set_bounds(e, &usual);
+	e->backlog_end = &e->backlog;
+	e->rx.epfd = e->rx.wake_fd = e->tx.epfd = e->tx.wake_fd = -1;
+	e->sum = aligned_alloc(64, CC_PLAN_SEGMENT_MAX);
+	if (!e->sum)
+		goto err;
+	if (thread_init(e, &e->rx, &eng_rx_role) < 0 || thread_init(e, &e->tx, &eng_tx_role) < 0)
+		goto err;
+	errno = pthread_create(&e->rx.thread, NULL, eng_rx_role.main, &e->rx);
+	if (errno)
+		goto err;
+	error = pthread_create(&e->tx.thread, NULL, eng_tx_role.main, &e->tx);
+	if (error) {
+		command(&e->rx, eng_pack_num(0, ENG_CMD_QUIT), true);
+		pthread_join(e->rx.thread, NULL);
+		errno = error;
+		goto err;
+	}
+	pthread_setname_np(e->rx.thread, eng_rx_role.name);
+	pthread_setname_np(e->tx.thread, eng_tx_role.name);
+	return e;
+err:
+	error = errno;
+	thread_destroy(&e->rx);
+	thread_destroy(&e->tx);
+	free(e->sum);
+	free(e);
+	errno = error;
+	return NULL;
+}
+
+static void free_list(struct eng_xfer *x)
+{
+	while (x) {
+		struct eng_xfer *next = x->next;
+
+		eng_xfer_free(x);
+		x = next;
+	}
+}
+
+static void drop_backlog(struct eng *e)
+{
+	uint64_t v;
+
+	while (take_backlog(e, &v))
+		if (eng_tag(v) == ENG_NOTE_BROKEN)
+			free(eng_ptr(v));
+}
+
+void eng_free(struct eng *e)
+{
+	if (!e)
+		return;
+	command(&e->rx, eng_pack_num(0, ENG_CMD_QUIT), true);
+	command(&e->tx, eng_pack_num(0, ENG_CMD_QUIT), true);
+	pthread_join(e->rx.thread, NULL);
+	pthread_join(e->tx.thread, NULL);
+	put_events_aside(e, &e->rx);
+	put_events_aside(e, &e->tx);
+	drop_backlog(e);
+	free_list(e->xfers);
+	free_list(e->free_xfers);
+	thread_destroy(&e->rx);
+	thread_destroy(&e->tx);
+	free(e->sum);
+	free(e);
+}
+
+int eng_bell_add(struct eng *e, int fd)
+{
+	if (watch(&e->rx, fd, EPOLLIN | EPOLLET, DATA_BELL) < 0)
+		return CC_ERR_IO;
+	if (watch(&e->tx, fd, EPOLLIN | EPOLLET, DATA_BELL) < 0) {
+		epoll_ctl(e->rx.epfd, EPOLL_CTL_DEL, fd, NULL);
+		return CC_ERR_IO;
+	}
+	return 0;
+}
+
+void eng_bell_remove(struct eng *e, int fd)
+{
+	epoll_ctl(e->rx.epfd, EPOLL_CTL_DEL, fd, NULL);
+	epoll_ctl(e->tx.epfd, EPOLL_CTL_DEL, fd, NULL);
+}
+
+static int add_stream(struct eng_thread *t, uint32_t link, const struct cc_id *from, int fd,
+	bool tx, uint32_t shift)
+{
+	struct eng_stream *s = aligned_alloc(16, (sizeof *s + 15) / 16 * 16);
+
+	if (!s) {
+		close(fd);
+		return CC_ERR_NOMEM;
+	}
+	memset(s, 0, sizeof *s);
+	s->partial = aligned_alloc(64, CC_PLAN_SEGMENT_MAX);
+	if (!s->partial) {
+		free(s);
+		close(fd);
+		return CC_ERR_NOMEM;
+	}
+	s->fd = fd;
+	s->link = link;
+	if (from)
+		s->from = *from;
+	s->tx = tx;
+	s->writable = tx;
+	s->shift = shift;
+	eng_tune(fd);
+	command(t, eng_pack_ptr(s, ENG_CMD_STREAM), true);
+	return 0;
+}
+
+int eng_add_tx_stream(struct eng *e, uint32_t link, int fd, uint32_t shift)
+{
+	return add_stream(&e->tx, link, NULL, fd, true, shift);
+}
+
+int eng_add_rx_stream(struct eng *e, uint32_t link, const struct cc_id *from, int fd)
+{
+	return add_stream(&e->rx, link, from, fd, false, ENG_NO_SHIFT);
+}
+
+void eng_drop_link(struct eng *e, uint32_t link)
+{
+	command(&e->rx, eng_pack_num(link, ENG_CMD_DROP), true);
+	command(&e->tx, eng_pack_num(link, ENG_CMD_DROP), true);
+}
+
+void eng_skip(struct eng *e, uint64_t seq)
+{
+	command(&e->rx, eng_pack_num(seq, ENG_CMD_SKIP), true);
+}
+
+void eng_probe(struct eng *e, uint32_t link)
+{
+	command(&e->rx, eng_pack_num(link, ENG_CMD_PROBE), true);
+	command(&e->tx, eng_pack_num(link, ENG_CMD_PROBE), true);
+}
+
+void eng_look(struct eng *e, bool starts)
+{
+	command(&e->rx, eng_pack_num(starts, ENG_CMD_LOOK), true);
+	command(&e->tx, eng_pack_num(starts, ENG_CMD_LOOK), true);
+}
+
+static struct eng_xfer *find(const struct eng *e, uint64_t seq)
+{
+	for (struct eng_xfer *x = e->xfers; x; x = x->next)
+		if (x->spec.seq == seq && !x->released)
+			return x;
+	return NULL;
+}
+
+/* Prefers a free object whose arrays are large enough. */
+static struct eng_xfer *take_free(struct eng *e, uint32_t segs)
+{
+	struct eng_xfer **p, **best = NULL, *x;
+
+	for (p = &e->free_xfers; *p; p = &(*p)->next)
+		if (!best || ((*p)->cap_segs >= segs && (*best)->cap_segs < segs))
+			best = p;
+	if (!best)
+		return eng_xfer_new();
+	x = *best;
+	*best = x->next;
+	return x;
+}
+
+int eng_start(struct eng *e, const struct eng_xfer_spec *spec)
+{
+	struct eng_xfer *x;
+	int err;
+
+	if (find(e, spec->seq))
+		return CC_ERR_EXIST;
+	if (spec->segment_max > CC_PLAN_SEGMENT_MAX)
+		return CC_ERR_LIMIT;
+	x = take_free(e, spec->plan.n_segs);
+	if (!x)
+		return CC_ERR_NOMEM;
+	err = eng_xfer_setup(x, spec);
+	if (err < 0) {
+		eng_xfer_free(x);
+		return err;
+	}
+	x->next = e->xfers;
+	e->xfers = x;
+	command(&e->rx, eng_pack_ptr(x, ENG_CMD_START), true);
+	command(&e->tx, eng_pack_ptr(x, ENG_CMD_START), true);
+	return 0;
+}
+
+static void forget(struct eng *e, struct eng_xfer *x, bool wake)
+{
+	x->acks_awaited = 2;
+	command(&e->rx, eng_pack_ptr(x, ENG_CMD_FORGET), wake);
+	command(&e->tx, eng_pack_ptr(x, ENG_CMD_FORGET), wake);
+}
+
+void eng_cancel(struct eng *e, uint64_t seq)
+{
+	struct eng_xfer *x = find(e, seq);
+
+	if (!x || x->cancelled)
+		return;
+	x->cancelled = true;
+	forget(e, x, true);
+}
+
+static void recycle(struct eng *e, struct eng_xfer *x)
+{
+	struct eng_xfer **p = &e->xfers;
+
+	while (*p != x)
+		p = &(*p)->next;
+	*p = x->next;
+	x->next = e->free_xfers;
+	e->free_xfers = x;
+}
+
+void eng_release(struct eng *e, uint64_t seq)
+{
+	struct eng_xfer *x = find(e, seq);
+
+	if (!x)
+		return;
+	x->released = true;
+	if (!x->cancelled)
+		/* Done: the threads touch nothing of it any more, no hurry and nobody to wake. */
+		forget(e, x, false);
+	else if (x->acks_awaited == 0)
+		recycle(e, x);
+}
+
+static bool xfer_event(struct eng *e, struct eng_xfer *x, unsigned note, struct eng_event *ret)
+{
+	if (note == ENG_NOTE_DONE) {
+		if (x->cancelled || x->released)
+			return false;
+		x->done = true;
+		ret->type = ENG_XFER_DONE;
+	} else {
+		if (--x->acks_awaited > 0)
+			return false;
+		if (x->released) {
+			recycle(e, x);
+			return false;
+		}
+		ret->type = ENG_XFER_CANCELLED;
+	}
+	ret->seq = x->spec.seq;
+	ret->tx_bytes = atomic_load_explicit(&x->tx_bytes, memory_order_relaxed);
+	ret->rx_bytes = atomic_load_explicit(&x->rx_bytes, memory_order_relaxed);
+	return true;
+}
+
+static void link_heard(uint64_t heard, struct eng_event *ret)
+{
+	ret->type = ENG_LINK_HEARD;
+	ret->heard_ms = heard & ENG_HEARD_MS_MAX;
+	ret->blocked = heard >> ENG_HEARD_MS_BITS & 1;
+	ret->link = (uint32_t)(heard >> (ENG_HEARD_MS_BITS + 1));
+}
+
+static bool next_note(struct eng *e, uint64_t *ret)
+{
+	return take_backlog(e, ret) || cc_spsc_pop(&e->rx.events, ret) ||
+	       cc_spsc_pop(&e->tx.events, ret);
+}
+
+bool eng_next_event(struct eng *e, struct eng_event *ret)
+{
+	uint64_t v;
+
+	while (next_note(e, &v)) {
+		memset(ret, 0, sizeof *ret);
+		if (eng_tag(v) == ENG_NOTE_BROKEN) {
+			struct eng_broken *b = eng_ptr(v);
+
+			ret->type = ENG_LINK_BROKEN;
+			ret->link = b->link;
+			ret->silent = b->silent;
+			ret->ended = b->ended;
+			ret->stuck = b->stuck;
+			memcpy(ret->text, b->text, sizeof b->text);
+			free(b);
+			return true;
+		}
+		if (eng_tag(v) == ENG_NOTE_HEARD) {
+			link_heard(v >> ENG_TAG_BITS, ret);
+			return true;
+		}
+		if (xfer_event(e, eng_ptr(v), eng_tag(v), ret))
+			return true;
+	}
+	return false;
+}
+
+/* What processes publish of their copying: any number, and only as good as they are. */
+static void add_input(const struct eng_xfer *x, struct eng_progress *ret)
+{
+	uint64_t least = x->bytes;
+
+	ret->copying = ENG_NO_MEMBER;
+	for (uint32_t i = 0; i < x->spec.n_members; i++) {
+		const struct eng_member *m = &x->spec.members[i];
+		uint64_t done = m->staged ? shm_slot_copied(m->slot) : x->bytes;
+
+		ret->moved += done;
+		if (done < least) {
+			least = done;
+			ret->copying = i;
+		}
+	}
+}
+
+bool eng_get_progress(struct eng *e, uint64_t seq, struct eng_progress *ret)
+{
+	struct eng_xfer *x = find(e, seq);
+
+	if (!x)
+		return false;
+	ret->segs = x->spec.plan.n_segs;
+	ret->segs_done = atomic_load_explicit(&x->segs_final, memory_order_relaxed);
+	ret->tx_bytes = atomic_load_explicit(&x->tx_bytes, memory_order_relaxed);
+	ret->rx_bytes = atomic_load_explicit(&x->rx_bytes, memory_order_relaxed);
+	ret->moved = ret->tx_bytes + ret->rx_bytes + ret->segs_done;
+	add_input(x, ret);
+	return true;
+}

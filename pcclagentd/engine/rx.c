@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The RX thread: takes segments from the streams, adds local data to partial sums, passes them to
+ * the TX thread. A partial sum is received into its stream's own buffer and leaves it for the place
+ * where the result will stand later, so there is no buffer to run out of. It waits there for
+ * nothing but local input, while some comes: when none does, a trainer has been stopped, and what
+ * comes behind on the stream may be another one's. Then the sum is put aside.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "common/cc_err.h"
+#include "common/cc_sys.h"
+#include "pcclagentd/engine/eng_internal.h"
+
+/* Bytes taken from one stream before the next has its turn. */
+#define RX_BUDGET ((size_t)1 << 20)
+/* A header whose transfer is not known here yet: its start is on the way from the master. */
+#define PARK_MAX_NS 30000000000ull
+/* How long a stream is held while nothing is copied. 256 KiB take a hundredth of it. */
+#define HOLD_MAX_MS 10
+/* How long streams are held for a transfer in all, whatever its processes say of their copying. */
+#define HOLD_ALL_NS 3000000000ull
+
+static struct eng_xfer **bucket_of(struct eng *e, uint64_t seq)
+{
+	return &e->buckets[seq % ENG_BUCKETS];
+}
+
+static struct eng_xfer *find(struct eng *e, uint64_t seq)
+{
+	struct eng_xfer *x = *bucket_of(e, seq);
+
+	while (x && x->spec.seq != seq)
+		x = x->rx_next;
+	return x;
+}
+
+static void pass_on(struct eng *e, struct eng_xfer *x, uint32_t seg, enum wlk_phase phase)
+{
+	/* Sized for every segment in both phases: never full. */
+	cc_spsc_push(&x->forward, eng_forward(seg, phase));
+	eng_wake(&e->tx);
+}
+
+/* Saves what the caller's output holds before it is overwritten. */
+static void save_undo(const struct eng_xfer *x, uint32_t seg, struct cc_span span)
+{
+	memcpy(x->spec.area + span.off, x->spec.direct + span.off, span.len);
+	atomic_store_explicit(&x->spec.flags[seg], 1, memory_order_release);
+}
+
+/* Final, and to be sent or not. */
+static void finish(struct eng_thread *t, struct eng_xfer *x, uint32_t seg, bool forward)
+{
+	if (forward)
+		pass_on(t->e, x, seg, WLK_GATHER);
+	/* Readers may overwrite what lies in their own memory. */
+	if (!forward || !eng_xfer_in_place(x))
+		eng_xfer_publish(t, x, seg);
+}
+
+/* The partial sum and the local operands make the final value. */
+static void finish_sum(
+	struct eng_thread *t, struct eng_xfer *x, uint32_t seg, struct cc_span span, uint8_t *sum)
+{
+	const struct eng_xfer_spec *spec = &x->spec;
+	uint8_t *out = spec->direct ? sum : spec->area + span.off;
+
+	eng_xfer_combine(x, seg, out, sum);
+	if (spec->op == KRN_AVG)
+		krn_divide(spec->dtype, out, span.len / spec->plan.esize, spec->world);
+	if (spec->direct) {
+		save_undo(x, seg, span);
+		memcpy(spec->direct + span.off, out, span.len);
+	}
+	x->seg_state[seg] |= ENG_SEG_FINAL;
+	finish(t, x, seg, true);
+}
+
+/* Its local input is there. The partial sum is overwritten. */
+static void reduce(
+	struct eng_thread *t, struct eng_xfer *x, uint32_t seg, struct cc_span span, uint8_t *sum)
+{
+	const struct cc_plan *p = &x->spec.plan;
+
+	if (cc_plan_is_owner(p, seg / p->segs_per_chunk, x->spec.pos)) {
+		finish_sum(t, x, seg, span, sum);
+	} else {
+		eng_xfer_combine(x, seg, x->spec.area + span.off, sum);
+		pass_on(t->e, x, seg, WLK_REDUCE);
+	}
+}
+
+/* False: local input is not there yet. */
+static bool reduce_received(struct eng_thread *t, struct eng_stream *s)
+{
+	struct cc_span span = cc_plan_segment(&s->xfer->spec.plan, s->seg);
+
+	if (!eng_xfer_ready(s->xfer, span))
+		return false;
+	reduce(t, s->xfer, s->seg, span, s->partial);
+	s->xfer = NULL;
+	return true;
+}
+
+/* ---- sums that wait for longer ---- */
+
+/* Nobody needs the area until then, if it is not the operand that is waited for. */
+static uint8_t *aside(struct eng_xfer *x)
+{
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+	void *p;
+
+	if (!eng_xfer_in_place(x))
+		return x->spec.area;
+	if (!x->aside) {
+		/* cppcheck-suppress invalidFunctionArg ; it is no file that is mapped */
+		p = mmap(NULL, x->bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+		x->aside = p == MAP_FAILED ? NULL : p;
+	}
+	return x->aside;
+}
+
+/* False: no memory. */
+static bool put_aside(struct eng_thread *t, struct eng_stream *s)
+{
+	struct eng_xfer *x = s->xfer;
+	struct cc_span span = cc_plan_segment(&x->spec.plan, s->seg);
+	uint8_t *to = aside(x);
+
+	if (!to)
+		return false;
+	memcpy(to + span.off, s->partial, span.len);
+	x->seg_state[s->seg] |= ENG_SEG_ASIDE;
+	x->aside_input = eng_xfer_input(x);
+	if (x->n_aside++ == 0) {
+		t->e->n_aside++;
+		x->tried_input = UINT64_MAX;
+	}
+	s->xfer = NULL;
+	return true;
+}
+
+/* Others wait already, and nothing has been copied since the last of them came; or for too long. */
+static bool is_stopped(const struct eng_xfer *x)
+{
+	return x->n_aside > 0 &&
+	       (eng_xfer_input(x) <= x->aside_input || cc_now_ns() >= x->hold_end_ns);
+}
+
+static void retry_aside(struct eng_thread *t, struct eng_xfer *x)
+{
+	uint64_t input = eng_xfer_input(x);
+
+	if (input == x->tried_input)
+		return; /* the bell has been asked for */
+	x->tried_input = input;
+	for (uint32_t seg = 0; seg < x->spec.plan.n_segs && x->n_aside > 0; seg++) {
+		struct cc_span span = cc_plan_segment(&x->spec.plan, seg);
+
+		if (!(x->seg_state[seg] & ENG_SEG_ASIDE) || !eng_xfer_ready(x, span))
+			continue;
+		memcpy(t->e->sum, aside(x) + span.off, span.len);
+		x->seg_state[seg] &= (uint8_t)~ENG_SEG_ASIDE;
+		t->e->n_aside -= --x->n_aside == 0;
+		reduce(t, x, seg, span, t->e->sum);
+	}
+}
+
+static void forget_aside(struct eng_thread *t, struct eng_xfer *x)
+{
+	t->e->n_aside -= x->n_aside > 0;
+	x->n_aside = 0;
+	if (x->aside)
+		munmap(x->aside, x->bytes);
+	x->aside = NULL;
+}
+
+/* ---- streams ---- */
+
+static void watch_input(const struct eng_thread *t, struct eng_stream *s, bool on)
+{
+	struct epoll_event ev = {.events = on ? EPOLLIN : 0, .data.ptr = s};
+
+	epoll_ctl(t->epfd, EPOLL_CTL_MOD, s->fd, &ev);
+}
+
+static void set_held(struct eng_thread *t, struct eng_stream *s, bool held)
+{
+	if (s->held == held)
+		return;
+	watch_input(t, s, !held);
+	s->held = held;
+	s->held_ns = held ? cc_now_ns() : 0;
+	s->held_input = held ? eng_xfer_input(s->xfer) : 0;
+	if (held && s->xfer->hold_end_ns == 0)
+		s->xfer->hold_end_ns = s->held_ns + HOLD_ALL_NS;
+	t->e->n_held += held ? 1u : -1u;
+}
+
+static void segment_arrived(struct eng_thread *t, struct eng_stream *s)
+{
+	struct eng_xfer *x = s->xfer;
+	uint32_t chunk = s->seg / x->spec.plan.segs_per_chunk;
+
+	if (s->phase == WLK_GATHER) {
+		finish(t, x, s->seg, cc_plan_forwards_result(&x->spec.plan, chunk, x->spec.pos));
+		s->xfer = NULL;
+	} else if (!reduce_received(t, s) && !(is_stopped(x) && put_aside(t, s))) {
+		set_held(t, s, true);
+	}
+}
+
+/* Has it been held for as long as it may? */
+static bool is_enough(struct eng_stream *s, uint64_t now)
+{
+	uint64_t input = eng_xfer_input(s->xfer);
+
+	if (input > s->held_input) {
+		s->held_input = input;
+		s->held_ns = now;
+	}
+	return now - s->held_ns >= HOLD_MAX_MS * UINT64_C(1000000) || now >= s->xfer->hold_end_ns;
+}
+
+/* What waits for local input. */
+static void retry(struct eng_thread *t)
+{
+	uint64_t now = cc_now_ns();
+
+	for (unsigned b = 0; b < ENG_BUCKETS && t->e->n_aside > 0; b++)
+		for (struct eng_xfer *x = t->e->buckets[b]; x; x = x->rx_next)
+			if (x->n_aside > 0)
+				retry_aside(t, x);
+	for (struct eng_stream *s = t->streams; s; s = s->next) {
+		if (!s->held)
+			continue;
+		if (reduce_received(t, s) || (is_enough(s, now) && put_aside(t, s)))
+			set_held(t, s, false);
+	}
+}
+
+/* NULL, or why this segment cannot be what the plan says comes here. */
+static const char *check_segment(
+	const struct eng_xfer *x, const struct eng_stream *s, const struct wlk_data *d)
+{
+	const struct cc_plan *p = &x->spec.plan;
+	struct cc_span span;
+	uint32_t chunk;
+
+	if (!cc_id_eq(&s->from, &x->spec.prev))
+		return "segment of a group in whose ring its sender is not the one before";
+	if (d->tag != x->spec.tag || d->group != x->spec.group || d->epoch != x->spec.epoch)
+		return "segment of another operation under this sequence number";
+	if (d->seg >= p->n_segs)
+		return "segment number past the end of the operation";
+	span = cc_plan_segment(p, d->seg);
+	if (d->offset != span.off || d->len != span.len)
+		return "segment offset or length is not what the plan says";
+	chunk = d->seg / p->segs_per_chunk;
+	if (d->phase == WLK_REDUCE) {
+		if (p->hosts < 2 || cc_plan_reduce_hop(p, chunk, x->spec.pos) < 0)
+			return "partial sum of a chunk that starts here";
+		if (x->seg_state[d->seg])
+			return "partial sum received twice";
+	} else {
+		if (cc_plan_is_owner(p, chunk, x->spec.pos))
+			return "result of a chunk that is computed here";
+		if (x->seg_state[d->seg] & ENG_SEG_FINAL)
+			return "result received twice";
+		if (!atomic_load_explicit(&x->leaving[d->seg], memory_order_acquire))
+			return "result of a sum that has not left here";
+	}
+	return NULL;
+}
+
+static void set_parked(struct eng_thread *t, struct eng_stream *s, bool parked)
+{
+	if (s->parked == parked)
+		return;
+	watch_input(t, s, !parked);
+	s->parked = parked;
+	s->parked_ns = parked ? cc_now_ns() : 0;
+	t->e->n_parked += parked ? 1u : -1u;
+}
+
+/* A whole header is there. NULL or why the stream must end. */
+static const char *begin_segment(struct eng_thread *t, struct eng_stream *s)
+{
+	struct wlk_data d;
+	struct eng_xfer *x;
+	const char *why;
+
+	if (wlk_data_get(s->hdr, &d, &why) < 0)
+		return why;
+	if (d.phase == WLK_SMALL)
+		return "operand of a small operation among segments";
+	x = find(t->e, d.seq);
+	if (!x && d.seq > t->e->last_seq) {
+		set_parked(t, s, true);
+		return NULL;
+	}
+	set_parked(t, s, false);
+	s->busy = true;
+	s->left = d.len;
+	s->seg = d.seg;
+	s->phase = d.phase;
+	s->xfer = x;
+	if (!x)
+		return NULL; /* stale: read and dropped */
+	why = check_segment(x, s, &d);
+	if (why) {
+		s->xfer = NULL;
+		return why;
+	}
+	if (d.phase == WLK_REDUCE) {
+		x->seg_state[d.seg] |= ENG_SEG_REDUCED;
+		s->data = s->partial;
+	} else {
+		x->seg_state[d.seg] |= ENG_SEG_FINAL;
+		s->data = x->spec.area + d.offset;
+		if (x->spec.direct) {
+			save_undo(x, d.seg, (struct cc_span){d.offset, d.len});
+			s->data = x->spec.direct + d.offset;
+		}
+	}
+	atomic_fetch_add_explicit(&x->rx_bytes, WLK_DATA_SIZE, memory_order_relaxed);
+	return NULL;
+}
+
+/* > 0: bytes; 0: nothing there now; < 0: the stream is over, *why says how; NULL: the other agent
+ * has closed it. */
+static ssize_t receive(struct eng_stream *s, void *buf, size_t len, const char **why)
+{
+	ssize_t n = recv(s->fd, buf, len, MSG_DONTWAIT);
+
+	if (n > 0)
+		return n;
+	if (n == 0) {
+		*why = NULL;
+		return -1;
+	}
+	if (errno == EAGAIN || errno == EINTR)
+		return 0;
+	*why = strerror(errno);
+	return -1;
+}
+
+static ssize_t receive_payload(struct eng_thread *t, struct eng_stream *s, const char **why)
+{
+	size_t len = s->left;
+	ssize_t n;
+
+	if (!s->xfer) {
+		if (len > CC_PLAN_SEGMENT_MAX)
+			len = CC_PLAN_SEGMENT_MAX;
+		n = receive(s, s->partial, len, why);
+	} else {
+		n = receive(s, s->data, len, why);
+	}
+	if (n <= 0)
+		return n;
+	s->left -= (uint32_t)n;
+	if (s->xfer) {
+		s->data += n;
+		atomic_fetch_add_explicit(&s->xfer->rx_bytes, (uint64_t)n, memory_order_relaxed);
+	}
+	if (s->left == 0) {
+		s->busy = false;
+		s->hdr_done = 0;
+		if (s->xfer)
+			segment_arrived(t, s);
+	}
+	return n;
+}
+
+static ssize_t receive_header(struct eng_thread *t, struct eng_stream *s, const char **why)
+{
+	ssize_t n = receive(s, s->hdr + s->hdr_done, WLK_DATA_SIZE - s->hdr_done, why);
+
+	if (n <= 0)
+		return n;
+	s->hdr_done += (uint32_t)n;
+	if (s->hdr_done == WLK_DATA_SIZE) {
+		*why = begin_segment(t, s);
+		if (*why)
+			return -1;
+	}
+	return n;
+}
+
+static void on_readable(struct eng_thread *t, struct eng_stream *s, uint32_t events)
+{
+	const char *why = NULL;
+	size_t budget = RX_BUDGET;
+
+	if (s->parked || s->held) {
+		/* Only hang-ups are reported meanwhile. */
+		if (events & EPOLLERR)
+			eng_break_link(t, s->link, "the connection was reset");
+		else if (events & EPOLLHUP)
+			eng_end_link(t, s->link);
+		return;
+	}
+	while (budget > 0 && !s->parked && !s->held) {
+		ssize_t n = s->busy ? receive_payload(t, s, &why) : receive_header(t, s, &why);
+
+		if (n < 0 && why)
+			eng_break_link(t, s->link, why);
+		else if (n < 0)
+			eng_end_link(t, s->link);
+		if (n < 0)
+			return;
+		if (n == 0)
+			return;
+		budget = (size_t)n < budget ? budget - (size_t)n : 0;
+	}
+}
+
+static void start(struct eng_thread *t, struct eng_xfer *x)
+{
+	struct eng *e = t->e;
+	struct eng_xfer **b = bucket_of(e, x->spec.seq);
+
+	e->rx_local += x->spec.plan.hosts == 1;
+	x->rx_next = *b;
+	*b = x;
+	if (x->spec.seq > e->last_seq)
+		e->last_seq = x->spec.seq;
+}
+
+static void forget(struct eng_thread *t, struct eng_xfer *x)
+{
+	struct eng_xfer **p = bucket_of(t->e, x->spec.seq);
+
+	while (*p != x)
+		p = &(*p)->rx_next;
+	*p = x->rx_next;
+	t->e->rx_local -= x->spec.plan.hosts == 1;
+	for (struct eng_stream *s = t->streams; s; s = s->next) {
+		if (s->xfer != x)
+			continue;
+		s->xfer = NULL; /* the rest is read and dropped */
+		set_held(t, s, false);
+	}
+	forget_aside(t, x);
+	eng_notify(t, eng_pack_ptr(x, ENG_NOTE_ACK), x->cancelled);
+}
+
+/* Headers that came before their transfer was started here, and the ones that never will be. */
+static void unpark(struct eng_thread *t)
+{
+	uint64_t now = cc_now_ns();
+	struct eng_stream *s, *next;
+
+	for (s = t->streams; s; s = next) {
+		const char *why = NULL;
+
+		next = s->next;
+		if (!s->parked)
+			continue;
+		if (now - s->parked_ns > PARK_MAX_NS)
+			why = "segment of an operation that never started here";
+		else
+			why = begin_segment(t, s);
+		if (why) {
+			eng_break_link(t, s->link, why);
+			next = t->streams; /* the list has changed: look at all of it again */
+		}
+	}
+}
+
+static bool reduce_local(struct eng_thread *t)
+{
+	bool any = false;
+
+	for (unsigned b = 0; b < ENG_BUCKETS && t->e->rx_local > 0; b++)
+		for (struct eng_xfer *x = t->e->buckets[b]; x; x = x->rx_next)
+			if (x->spec.plan.hosts == 1)
+				any |= eng_xfer_reduce_local(t, x);
+	return any;
+}
+
+/* How long there is nothing to do but what is woken for, in milliseconds. */
+static int patience(const struct eng_thread *t)
+{
+	if (t->e->n_held > 0)
+		return HOLD_MAX_MS;
+	return t->e->n_parked > 0 ? 1000 : -1;
+}
+
+static void *rx_main(void *thread)
+{
+	struct eng_thread *t = thread;
+
+	while (!t->quit) {
+		bool busy = eng_run_commands(t);
+
+		if (t->e->n_parked > 0)
+			unpark(t);
+		if (t->e->n_held + t->e->n_aside > 0)
+			retry(t);
+		busy |= reduce_local(t);
+		if (busy) {
+			eng_thread_wait(t, 0);
+			continue;
+		}
+		atomic_store(&t->sleeping, true);
+		atomic_thread_fence(memory_order_seq_cst);
+		if (cc_spsc_empty(&t->commands))
+			eng_thread_wait(t, patience(t));
+		else
+			atomic_store(&t->sleeping, false);
+	}
+	return NULL;
+}
+
+const struct eng_role eng_rx_role = {
+	.name = "pccl-rx",
+	.main = rx_main,
+	.stream_events = EPOLLIN,
+	.on_ready = on_readable,
+	.start = start,
+	.forget = forget,
+};

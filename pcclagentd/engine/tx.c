@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The TX thread: streams that can take bytes pull the next segment of their link. Transfers share
+ * the streams in turn; within one, segments that start here go before those that came from the
+ * ring. Thus there are always some of the latter in reserve, and those that others wait for are
+ * under way early. The other way round, a host that is ahead of the others, or far from them, runs
+ * out of its own and then waits for each one that comes.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "common/cc_err.h"
+#include "common/cc_sys.h"
+#include "pcclagentd/engine/eng_internal.h"
+
+/*
+ * A partial sum is overwritten by the final value, which can only come back after the whole ring
+ * has seen the last byte that sendmsg took. That order runs through other hosts, where TSan cannot
+ * see it.
+ */
+#if defined(__SANITIZE_THREAD__)
+#define TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define TSAN 1
+#endif
+#endif
+#ifdef TSAN
+void AnnotateIgnoreReadsBegin(const char *file, int line);
+void AnnotateIgnoreReadsEnd(const char *file, int line);
+#define TSAN_IGNORE_READS_BEGIN() AnnotateIgnoreReadsBegin(__FILE__, __LINE__)
+#define TSAN_IGNORE_READS_END()   AnnotateIgnoreReadsEnd(__FILE__, __LINE__)
+#else
+#define TSAN_IGNORE_READS_BEGIN() ((void)0)
+#define TSAN_IGNORE_READS_END()   ((void)0)
+#endif
+
+struct job {
+	struct eng_xfer *x;
+	uint32_t seg;
+	enum wlk_phase phase;
+	const uint8_t *data;
+	struct cc_span span;
+};
+
+/* The next segment of the chunk that starts here, if its local input is there. `sum` stays in the
+ * cache: what it holds is sent at once, and never needed again. */
+static bool take_origin(struct eng_xfer *x, uint8_t *sum, struct job *ret)
+{
+	const struct cc_plan *p = &x->spec.plan;
+	uint32_t base = cc_plan_first_chunk(p, x->spec.pos) * p->segs_per_chunk;
+
+	while (x->origin_next < p->segs_per_chunk) {
+		uint32_t seg = base + x->origin_next;
+		struct cc_span span = cc_plan_segment(p, seg);
+
+		if (span.len == 0) {
+			x->origin_next++;
+			continue;
+		}
+		if (!eng_xfer_ready(x, span))
+			return false;
+		x->origin_next++;
+		*ret = (struct job){x, seg, WLK_REDUCE, x->spec.members[0].in + span.off, span};
+		if (x->spec.n_members > 1) {
+			eng_xfer_combine(x, seg, sum, NULL);
+			ret->data = sum;
+		}
+		return true;
+	}
+	return false;
+}
+
+static bool take_forward(struct eng_xfer *x, struct job *ret)
+{
+	uint64_t v;
+
+	if (!cc_spsc_pop(&x->forward, &v))
+		return false;
+	*ret = (struct job){.x = x, .seg = (uint32_t)(v >> 8), .phase = (enum wlk_phase)(v & 0xff)};
+	ret->span = cc_plan_segment(&x->spec.plan, ret->seg);
+	ret->data = (ret->phase == WLK_GATHER && x->spec.direct ? x->spec.direct : x->spec.area) +
+		    ret->span.off;
+	return true;
+}
+
+/* The next segment for this stream, in turn between transfers. */
+static bool next_job(struct eng *e, const struct eng_stream *s, struct job *ret)
+{
+	struct eng_xfer *last = e->active;
+	struct eng_xfer *x = last;
+
+	if (!last)
+		return false;
+	do {
+		x = x->tx_next;
+		if (x->spec.plan.hosts > 1 && x->spec.tx_link == s->link &&
+			(take_origin(x, s->partial, ret) || take_forward(x, ret))) {
+			e->active = x;
+			return true;
+		}
+	} while (x != last);
+	return false;
+}
+
+static void load(struct eng_stream *s, const struct job *j)
+{
+	const struct eng_xfer_spec *spec = &j->x->spec;
+	struct wlk_data d = {.phase = (uint8_t)j->phase,
+		.group = spec->group,
+		.epoch = spec->epoch,
+		.seq = spec->seq,
+		.tag = spec->tag,
+		.seg = j->seg,
+		.len = (uint32_t)j->span.len,
+		.offset = j->span.off};
+
+	wlk_data_put(s->hdr, &d);
+	s->hdr_done = 0;
+	/* Only read from: sendmsg takes pointers to non-const. */
+	s->data = (uint8_t *)(uintptr_t)j->data;
+	s->left = d.len;
+	s->xfer = j->x;
+	s->seg = j->seg;
+	s->phase = (uint8_t)j->phase;
+	s->busy = true;
+	/* The RX thread overwrites a sum only after this, see check_segment. */
+	if (j->phase == WLK_REDUCE)
+		atomic_store_explicit(&j->x->leaving[j->seg], 1, memory_order_release);
+}
+
+static void sent_all(struct eng_thread *t, struct eng_stream *s)
+{
+	s->busy = false;
+	free(s->spill);
+	s->spill = NULL;
+	if (s->xfer && s->phase == WLK_GATHER && eng_xfer_in_place(s->xfer))
+		eng_xfer_publish(t, s->xfer, s->seg);
+	if (s->xfer)
+		eng_xfer_work_done(t, s->xfer);
+	s->xfer = NULL;
+}
+
+/* Sends what it can of the stream's segment. */
+static void push(struct eng_thread *t, struct eng_stream *s)
+{
+	struct iovec iov[2] = {
+		{s->hdr + s->hdr_done, WLK_DATA_SIZE - s->hdr_done},
+		{s->data, s->left},
+	};
+	struct msghdr m = {.msg_iov = iov, .msg_iovlen = 2};
+	size_t hdr;
+	ssize_t n;
+
+	TSAN_IGNORE_READS_BEGIN();
+	n = sendmsg(s->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+	TSAN_IGNORE_READS_END();
+
+	if (n < 0) {
+		if (errno == EINTR)
+			return;
+		if (errno == EAGAIN)
+			s->writable = false;
+		else
+			eng_break_link(t, s->link, strerror(errno));
+		return;
+	}
+	if (s->xfer)
+		atomic_fetch_add_explicit(&s->xfer->tx_bytes, (uint64_t)n, memory_order_relaxed);
+	hdr = (size_t)n < iov[0].iov_len ? (size_t)n : iov[0].iov_len;
+	s->hdr_done += (uint32_t)hdr;
+	s->data += (size_t)n - hdr;
+	s->left -= (uint32_t)((size_t)n - hdr);
+	if (s->left == 0 && s->hdr_done == WLK_DATA_SIZE)
+		sent_all(t, s);
+}
+
+static bool at_work(const struct eng *e, const struct eng_stream *s)
+{
+	return s->shift == ENG_NO_SHIFT || s->shift == e->shift;
+}
+
+/* One send per stream that can take bytes. */
+static bool pump(struct eng_thread *t)
+{
+	struct eng_stream *s, *next;
+	bool any = false;
+	struct job j;
+
+	for (s = t->streams; s; s = next) {
+		next = s->next;
+		if (!s->writable)
+			continue;
+		if (!s->busy) {
+			if (!at_work(t->e, s) || !next_job(t->e, s, &j))
+				continue;
+			load(s, &j);
+		}
+		any = true;
+		push(t, s);
+		if (s->fd < 0)
+			return true; /* its link is gone, perhaps `next` with it */
+	}
+	return any;
+}
+
+static void on_ready(struct eng_thread *t, struct eng_stream *s, uint32_t events)
+{
+	/* Nothing is ever sent to us on this stream: readable means over. */
+	if (events & (EPOLLERR | EPOLLHUP | EPOLLRDHUP))
+		eng_break_link(t, s->link, "closed by the other agent");
+	else if (events & EPOLLOUT)
+		s->writable = true;
+}
+
+/* Between operations, so that those that begin to work find the way without a queue. */
+static void change_shift(struct eng *e)
+{
+	uint64_t now = cc_now_ns();
+
+	if (now - e->shift_since_ns < e->shift_ns)
+		return;
+	e->shift_since_ns = now;
+	e->shift = (e->shift + 1) % ENG_SHIFTS;
+}
+
+static void start(struct eng_thread *t, struct eng_xfer *x)
+{
+	struct eng *e = t->e;
+
+	if (!e->active) {
+		change_shift(e);
+		x->tx_next = x;
+		e->active = x;
+	} else {
+		x->tx_next = e->active->tx_next;
+		e->active->tx_next = x;
+		e->active = x;
+	}
+	e->tx_local += x->spec.plan.hosts == 1;
+}
+
+static void unlink_active(struct eng *e, struct eng_xfer *x)
+{
+	struct eng_xfer *prev = x;
+
+	while (prev->tx_next != x)
+		prev = prev->tx_next;
+	prev->tx_next = x->tx_next;
+	if (e->active == x)
+		e->active = prev == x ? NULL : prev;
+	e->tx_local -= x->spec.plan.hosts == 1;
+}
+
+/* The rest of a segment must still go out, or the stream would lose its framing. */
+static void spill(struct eng_thread *t, struct eng_stream *s)
+{
+	uint8_t *copy = malloc(s->left ? s->left : 1);
+
+	if (!copy) {
+		eng_break_link(t, s->link, "out of memory");
+		return;
+	}
+	memcpy(copy, s->data, s->left);
+	s->spill = copy;
+	s->data = copy;
+	s->xfer = NULL;
+}
+
+static void forget(struct eng_thread *t, struct eng_xfer *x)
+{
+	struct eng_stream *s = t->streams;
+	bool cancelled = x->cancelled;
+
+	unlink_active(t->e, x);
+	while (s) {
+		if (s->xfer == x)
+			spill(t, s);
+		s = s->fd < 0 ? t->streams : s->next;
+	}
+	eng_notify(t, eng_pack_ptr(x, ENG_NOTE_ACK), cancelled);
+}
+
+static bool reduce_local(struct eng_thread *t)
+{
+	struct eng_xfer *x = t->e->active;
+	bool any = false;
+
+	if (!x || t->e->tx_local == 0)
+		return false;
+	do {
+		x = x->tx_next;
+		if (x->spec.plan.hosts == 1)
+			any |= eng_xfer_reduce_local(t, x);
+	} while (x != t->e->active);
+	return any;
+}
+
+/* Is there a forward for a stream that can take it? One for a link whose streams are all full, or
+ * gone, is no reason to stay awake. */
+static bool can_forward(const struct eng_thread *t)
+{
+	const struct eng *e = t->e;
+	struct eng_xfer *x = e->active;
+
+	if (!x)
+		return false;
+	do {
+		x = x->tx_next;
+		if (cc_spsc_empty(&x->forward))
+			continue;
+		for (const struct eng_stream *s = t->streams; s; s = s->next)
+			if (s->writable && at_work(e, s) && s->link == x->spec.tx_link)
+				return true;
+	} while (x != e->active);
+	return false;
+}
+
+static void *tx_main(void *thread)
+{
+	struct eng_thread *t = thread;
+
+	while (!t->quit) {
+		bool busy = eng_run_commands(t);
+
+		busy |= pump(t);
+		busy |= reduce_local(t);
+		if (busy) {
+			/* Streams that were full may be writable again, or closed. */
+			eng_thread_wait(t, 0);
+			continue;
+		}
+		atomic_store(&t->sleeping, true);
+		atomic_thread_fence(memory_order_seq_cst);
+		if (cc_spsc_empty(&t->commands) && !can_forward(t))
+			eng_thread_wait(t, -1);
+		else
+			atomic_store(&t->sleeping, false);
+	}
+	return NULL;
+}
+
+const struct eng_role eng_tx_role = {
+	.name = "pccl-tx",
+	.main = tx_main,
+	.stream_events = EPOLLOUT | EPOLLRDHUP | EPOLLET,
+	.on_ready = on_ready,
+	.start = start,
+	.forget = forget,
+};

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What both threads do with a transfer.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "common/cc_err.h"
+#include "common/cc_futex.h"
+#include "pcclagentd/engine/eng_internal.h"
+
+struct eng_xfer *eng_xfer_new(void)
+{
+	/* Ring heads live on cache lines of their own. */
+	struct eng_xfer *x = aligned_alloc(64, (sizeof *x + 63) / 64 * 64);
+
+	if (x)
+		memset(x, 0, sizeof *x);
+	return x;
+}
+
+void eng_xfer_free(struct eng_xfer *x)
+{
+	if (!x)
+		return;
+	cc_spsc_destroy(&x->forward);
+	free((void *)x->leaving);
+	free(x->seg_state);
+	free(x->members);
+	if (x->aside)
+		munmap(x->aside, x->bytes);
+	free(x);
+}
+
+static int grow(struct eng_xfer *x, uint32_t segs)
+{
+	uint32_t cap = 64;
+
+	while (cap < segs)
+		cap *= 2;
+	cc_spsc_destroy(&x->forward);
+	free((void *)x->leaving);
+	free(x->seg_state);
+	x->cap_segs = 0;
+	x->leaving = malloc(cap);
+	x->seg_state = malloc(cap);
+	/* Every segment is forwarded at most once per phase. */
+	if (!cc_spsc_init(&x->forward, 2 * cap) || !x->leaving || !x->seg_state)
+		return CC_ERR_NOMEM;
+	x->cap_segs = cap;
+	return 0;
+}
+
+static int copy_members(struct eng_xfer *x, const struct eng_xfer_spec *spec)
+{
+	if (spec->n_members > x->cap_members) {
+		free(x->members);
+		x->cap_members = 0;
+		x->members = calloc(spec->n_members, sizeof *x->members);
+		if (!x->members)
+			return CC_ERR_NOMEM;
+		x->cap_members = spec->n_members;
+	}
+	memcpy(x->members, spec->members, spec->n_members * sizeof *x->members);
+	x->spec.members = x->members;
+	return 0;
+}
+
+/* Segments that become final here, and segments to be sent: all that are not empty, once each; plus
+ * those of the chunks that are passed on in both phases. */
+static uint32_t count_work(const struct eng_xfer_spec *s)
+{
+	uint32_t work = 0;
+
+	for (uint32_t chunk = 0; chunk < s->plan.hosts; chunk++) {
+		uint64_t elements = cc_plan_chunk(&s->plan, chunk).len / s->plan.esize;
+		uint32_t filled = s->plan.segs_per_chunk, times = 1;
+
+		/* The elements are spread evenly. */
+		if (elements < filled)
+			filled = (uint32_t)elements;
+		if (s->plan.hosts > 1) {
+			times += !cc_plan_is_owner(&s->plan, chunk, s->pos);
+			times += cc_plan_forwards_result(&s->plan, chunk, s->pos);
+		}
+		work += filled * times;
+	}
+	return work;
+}
+
+int eng_xfer_setup(struct eng_xfer *x, const struct eng_xfer_spec *spec)
+{
+	uint32_t segs = spec->plan.n_segs;
+
+	if (segs > ENG_SEGS_MAX || spec->n_members == 0 || spec->n_members > ENG_MEMBERS_MAX)
+		return CC_ERR_LIMIT;
+	if (segs > x->cap_segs && grow(x, segs) < 0)
+		return CC_ERR_NOMEM;
+	memset((void *)x->leaving, 0, segs);
+	memset(x->seg_state, 0, segs);
+	/* The previous transfer may have been cancelled with entries left. */
+	for (uint64_t v; cc_spsc_pop(&x->forward, &v);)
+		;
+	x->spec = *spec;
+	if (copy_members(x, spec) < 0)
+		return CC_ERR_NOMEM;
+	x->bytes = spec->plan.count * spec->plan.esize;
+	atomic_init(&x->work_left, count_work(spec));
+	atomic_init(&x->segs_final, 0);
+	atomic_init(&x->next_local, 0);
+	atomic_init(&x->tx_bytes, 0);
+	atomic_init(&x->rx_bytes, 0);
+	x->rx_next = NULL;
+	x->hold_end_ns = 0;
+	x->origin_next = 0;
+	x->tx_next = NULL;
+	x->acks_awaited = 0;
+	x->cancelled = false;
+	x->done = false;
+	x->released = false;
+	return 0;
+}
+
+/* Does what has been copied of [from, to), in ascending order, reach into [a, b) far enough? */
+static bool covers(uint64_t from, uint64_t to, uint64_t done, struct cc_span span)
+{
+	uint64_t end = span.off + span.len < to ? span.off + span.len : to;
+
+	return span.off >= to || end <= from || done >= end - from;
+}
+
+/* in_done comes from a process that may write anything there: a wrong value spoils nothing but that
+ * process's own contribution, and holds up others for three seconds at most (engine_rx.c). */
+static bool has_input(const struct eng_xfer *x, const struct eng_member *m, struct cc_span span)
+{
+	uint64_t first = atomic_load(&m->slot->in_done[0]);
+	uint64_t second = atomic_load(&m->slot->in_done[1]);
+	uint64_t tail = x->bytes - m->in_second;
+
+	return covers(m->in_start, m->in_second, first, span) &&
+	       covers(m->in_second, x->bytes, second, span) &&
+	       covers(0, m->in_start, second > tail ? second - tail : 0, span);
+}
+
+/* It may sleep until it can copy more, or take what is final. */
+static void wake(const struct eng_member *m)
+{
+	uint32_t asleep = SHM_WAIT_SEGMENTS;
+
+	if (atomic_load(&m->slot->wait) == asleep &&
+		atomic_compare_exchange_strong(&m->slot->wait, &asleep, SHM_WAIT_AWAKE))
+		cc_futex_wake(&m->slot->wait, 1);
+}
+
+bool eng_xfer_ready(struct eng_xfer *x, struct cc_span span)
+{
+	for (uint32_t i = 0; i < x->spec.n_members; i++) {
+		const struct eng_member *m = &x->spec.members[i];
+
+		if (!m->staged || has_input(x, m, span))
+			continue;
+		/* Ask for the bell, then look again: the shim writes in_done before it looks. */
+		atomic_store(&m->slot->in_want, 1);
+		if (has_input(x, m, span))
+			continue;
+		if (m->window > 0)
+			wake(m);
+		return false;
+	}
+	return true;
+}
+
+uint64_t eng_xfer_input(const struct eng_xfer *x)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < x->spec.n_members; i++) {
+		const struct eng_member *m = &x->spec.members[i];
+		uint64_t done = m->staged ? shm_slot_copied(m->slot) : 0;
+
+		sum += done < x->bytes ? done : x->bytes;
+	}
+	return sum;
+}
+
+void eng_xfer_combine(const struct eng_xfer *x, uint32_t seg, uint8_t *dst, const uint8_t *with)
+{
+	const struct eng_xfer_spec *s = &x->spec;
+	struct cc_span span = cc_plan_segment(&s->plan, seg);
+	const void *srcs[ENG_MEMBERS_MAX + 1];
+	unsigned n = 0;
+
+	if (with)
+		srcs[n++] = with;
+	for (uint32_t i = 0; i < s->n_members; i++) {
+		const struct eng_member *m = &s->members[i];
+
+		srcs[n++] = m->in + (m->window > 0 ? shm_window_off(m->window, seg) : span.off);
+	}
+	krn_reduce(s->dtype, s->op, dst, srcs, n, span.len / s->plan.esize);
+}
+
+static void copy_out(const struct eng_xfer *x, uint32_t seg)
+{
+	struct cc_span span = cc_plan_segment(&x->spec.plan, seg);
+
+	for (uint32_t i = 0; i < x->spec.n_members; i++)
+		if (x->spec.members[i].out)
+			memcpy(x->spec.members[i].out + span.off, x->spec.area + span.off,
+				span.len);
+}
+
+/* Who copies through a window is not woken for each place in it. */
+static bool is_awaited(const struct eng_xfer *x, const struct eng_member *m, uint32_t n_final)
+{
+	return m->window < 4 || n_final % (m->window / 4) == 0 || n_final == x->spec.plan.n_segs;
+}
+
+void eng_xfer_publish(struct eng_thread *t, struct eng_xfer *x, uint32_t seg)
+{
+	uint32_t n;
+
+	copy_out(x, seg);
+	/* Sequentially consistent, like the waiter's side of shm_slot.wait. With direct output the
+	 * flag has been set before, when the old contents were saved. */
+	if (!x->spec.direct)
+		atomic_store(&x->spec.flags[seg], 1);
+	n = atomic_fetch_add(&x->segs_final, 1) + 1;
+	for (uint32_t i = 0; i < x->spec.n_members && !x->spec.direct; i++)
+		if (is_awaited(x, &x->spec.members[i], n))
+			wake(&x->spec.members[i]);
+	eng_xfer_work_done(t, x);
+}
+
+void eng_xfer_work_done(struct eng_thread *t, struct eng_xfer *x)
+{
+	if (atomic_fetch_sub(&x->work_left, 1) == 1)
+		eng_notify(t, eng_pack_ptr(x, ENG_NOTE_DONE), true);
+}
+
+bool eng_xfer_reduce_local(struct eng_thread *t, struct eng_xfer *x)
+{
+	const struct eng_xfer_spec *s = &x->spec;
+	uint32_t seg = atomic_load(&x->next_local);
+	struct cc_span span;
+
+	do {
+		if (seg >= s->plan.n_segs)
+			return false;
+		span = cc_plan_segment(&s->plan, seg);
+		if (span.len > 0 && !eng_xfer_ready(x, span))
+			return false;
+	} while (!atomic_compare_exchange_strong(&x->next_local, &seg, seg + 1));
+	if (span.len == 0)
+		return true;
+	eng_xfer_combine(x, seg, s->area + span.off, NULL);
+	if (s->op == KRN_AVG)
+		krn_divide(s->dtype, s->area + span.off, span.len / s->plan.esize, s->world);
+	eng_xfer_publish(t, x, seg);
+	return true;
+}

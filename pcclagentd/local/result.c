@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Result regions. A transfer gets one for its partial sums and results (or the undo copies); the
+ * shims of its members map it and copy out of it, also after the operation has completed. So a
+ * region is reused only when every slot that it was for has been taken back by its shim, and only
+ * for transfers that all processes which have it mapped are part of. A shim whose session ended
+ * meanwhile may still be reading: such a region is left to it and never used again.
+ *
+ * Sizes are rounded up to powers of two, which costs addresses, not memory: pages are there once
+ * touched, and what is charged is the largest part ever used.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cc_shm.h"
+#include "pcclagentd/local/loc_internal.h"
+
+#define SIZE_CLASS_MIN ((uint64_t)64 << 10)
+#define IDLE_NS        BASE_MS(5000)
+
+static uint64_t size_class(uint64_t need)
+{
+	uint64_t c = SIZE_CLASS_MIN;
+
+	while (c < need)
+		c *= 2;
+	return c;
+}
+
+static void release_holders(struct loc_result *res)
+{
+	for (uint32_t i = 0; i < res->n_holders; i++)
+		loc_comm_unref(res->holders[i].comm);
+	res->n_holders = 0;
+}
+
+static void destroy(struct loc *loc, struct loc_result *res)
+{
+	DL_DELETE(loc->results, res);
+	release_holders(res);
+	loc_region_drop_result(loc, res->region, !res->abandoned);
+	free(res->holders);
+	free(res->mappers);
+	free(res);
+}
+
+/* HELD -> IDLE when all shims are done with it. */
+static void settle(struct loc_result *res, uint64_t now)
+{
+	if (res->state != RESULT_HELD)
+		return;
+	for (uint32_t i = 0; i < res->n_holders; i++) {
+		if (loc_comm_holds(&res->holders[i]))
+			return;
+		if (res->holders[i].comm->closed)
+			res->abandoned = true;
+	}
+	release_holders(res);
+	res->state = RESULT_IDLE;
+	res->idle_since_ns = now;
+}
+
+static bool is_member(const struct loc_member *members, uint32_t n, uint32_t comm)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (members[i].h.comm->id == comm)
+			return true;
+	return false;
+}
+
+/* What a region is wanted for. */
+struct want {
+	const struct loc_group *group;
+	uint64_t bytes;
+	const struct loc_member *members;
+	uint32_t n;
+};
+
+static bool fits(const struct loc_result *res, const struct want *w)
+{
+	if (res->state != RESULT_IDLE || res->abandoned || res->group.run != w->group->run ||
+		res->group.group != w->group->group || res->size_class != size_class(w->bytes) ||
+		res->region->uid != w->members[0].h.comm->uid)
+		return false;
+	for (uint32_t i = 0; i < res->n_mappers; i++)
+		if (!is_member(w->members, w->n, res->mappers[i]))
+			return false;
+	return true;
+}
+
+/* The one used last is the one whose pages are in the caches. */
+static struct loc_result *find_idle(struct loc *loc, const struct want *w)
+{
+	struct loc_result *res, *best = NULL;
+	uint64_t now = cc_now_ns();
+
+	DL_FOREACH (loc->results, res) {
+		settle(res, now);
+		if (fits(res, w) && (!best || res->idle_since_ns >= best->idle_since_ns))
+			best = res;
+	}
+	return best;
+}
+
+/* True when something was given back. */
+static bool drop_idle(struct loc *loc)
+{
+	struct loc_result *res, *tmp;
+	bool any = false;
+
+	DL_FOREACH_SAFE (loc->results, res, tmp) {
+		if (res->state != RESULT_IDLE)
+			continue;
+		destroy(loc, res);
+		any = true;
+	}
+	return any;
+}
+
+static uint32_t make(struct loc *loc, const struct want *w, struct loc_result **ret, char *text)
+{
+	struct loc_result *res = calloc(1, sizeof *res);
+	uint32_t uid = w->members[0].h.comm->uid;
+	uint32_t code;
+
+	if (!res)
+		rep_out_of_memory("result regions");
+	res->loc = loc;
+	res->group = *w->group;
+	res->size_class = size_class(w->bytes);
+	code = loc_region_new_result(loc, uid, res->size_class, w->bytes, &res->region, text);
+	if (code != WIRE_SUCCESS && drop_idle(loc))
+		code = loc_region_new_result(
+			loc, uid, res->size_class, w->bytes, &res->region, text);
+	if (code != WIRE_SUCCESS) {
+		free(res);
+		return code;
+	}
+	DL_APPEND(loc->results, res);
+	*ret = res;
+	return WIRE_SUCCESS;
+}
+
+/* Whoever has it mapped is a member of what it is used for next: as much room will do. */
+static void make_room(struct loc_result *res, uint32_t members)
+{
+	if (members <= res->cap_members)
+		return;
+	res->holders = realloc(res->holders, members * sizeof *res->holders);
+	res->mappers = realloc(res->mappers, members * sizeof *res->mappers);
+	if (!res->holders || !res->mappers)
+		rep_out_of_memory("result regions");
+	res->cap_members = members;
+}
+
+uint32_t loc_result_take(struct loc *loc, const struct loc_group *group, uint64_t need,
+	const struct loc_member *members, uint32_t n, struct loc_result **ret, char *text)
+{
+	struct want w = {group, need, members, n};
+	struct loc_result *res = find_idle(loc, &w);
+	uint32_t code = WIRE_SUCCESS;
+
+	if (!res || loc_region_charge(loc, res->region, need, text) != WIRE_SUCCESS)
+		code = make(loc, &w, &res, text);
+	if (code != WIRE_SUCCESS)
+		return code;
+	make_room(res, n);
+	res->state = RESULT_BUSY;
+	res->n_holders = n;
+	for (uint32_t i = 0; i < n; i++) {
+		res->holders[i] = members[i].h;
+		res->holders[i].comm->refs++;
+	}
+	*ret = res;
+	return WIRE_SUCCESS;
+}
+
+void loc_result_give_back(struct loc_result *res)
+{
+	res->state = RESULT_HELD;
+	settle(res, cc_now_ns());
+}
+
+struct loc_result *loc_result_find(
+	struct loc *loc, uint32_t session, uint32_t comm, uint64_t region)
+{
+	struct loc_result *res;
+
+	DL_FOREACH (loc->results, res) {
+		if (res->region->id != region)
+			continue;
+		for (uint32_t i = 0; i < res->n_holders; i++)
+			if (res->holders[i].comm->session == session &&
+				res->holders[i].comm->id == comm)
+				return res;
+	}
+	return NULL;
+}
+
+static bool is_mapped(const struct loc_result *res, uint32_t comm)
+{
+	for (uint32_t i = 0; i < res->n_mappers; i++)
+		if (res->mappers[i] == comm)
+			return true;
+	return false;
+}
+
+bool loc_result_is_mapped(const struct loc_result *res, const struct loc_comm *c)
+{
+	return is_mapped(res, c->id);
+}
+
+bool loc_result_add_mapper(struct loc_result *res, uint32_t comm)
+{
+	if (is_mapped(res, comm))
+		return true;
+	if (res->n_mappers == res->cap_members)
+		return false;
+	res->mappers[res->n_mappers++] = comm;
+	return true;
+}
+
+void loc_result_offer(
+	struct loc *loc, struct loc_result *res, const struct loc_member *members, uint32_t n)
+{
+	struct wl_reply r = {.region = res->region->id, .size = res->region->size};
+	int fd = -1;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct loc_comm *c = members[i].h.comm;
+
+		if (is_mapped(res, c->id))
+			continue;
+		if (fd < 0)
+			fd = cc_shm_read_only(res->region->fd);
+		r.comm = c->id;
+		/* Whoever does not get it asks for it. */
+		if (fd >= 0 && loc_session_offer(loc, c->session, &r, fd) == 0)
+			loc_result_add_mapper(res, c->id);
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+void loc_result_comm_closed(struct loc *loc, const struct loc_comm *c)
+{
+	struct loc_result *res;
+
+	DL_FOREACH (loc->results, res) {
+		if (is_mapped(res, c->id))
+			res->abandoned = true;
+	}
+}
+
+void loc_result_tick(struct loc *loc, uint64_t now)
+{
+	struct loc_result *res, *tmp;
+
+	DL_FOREACH_SAFE (loc->results, res, tmp) {
+		settle(res, now);
+		if (res->state == RESULT_IDLE &&
+			(res->abandoned || now - res->idle_since_ns > IDLE_NS))
+			destroy(loc, res);
+	}
+}
+
+/* At the end of the process: shims that still read keep what they have mapped. */
+void loc_result_free_all(struct loc *loc)
+{
+	struct loc_result *res, *tmp;
+
+	DL_FOREACH_SAFE (loc->results, res, tmp) {
+		res->abandoned = true;
+		destroy(loc, res);
+	}
+}
+
+uint8_t *loc_result_map(const struct loc_result *res)
+{
+	return res->region->map;
+}
+
+uint64_t loc_result_region(const struct loc_result *res)
+{
+	return res->region->id;
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Probes: whether a link could be opened, for newcomers to be admitted or not, and whether a way
+ * that was narrow has become wide. A hello is small and passes where data does not. So once it is
+ * answered, bytes of full packets go forth and back; when they stand still, another connection
+ * tries smaller segments, unless the kernel has counted that some of these have passed: a way that
+ * loses packets of all sizes is no narrow one. What passes is remembered for links. Then the other
+ * agent's port for shared state has to answer, too.
+ */
+#include <errno.h>
+#include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "pcclagentd/net/net_internal.h"
+
+#define STILL_NS BASE_MS(1000) /* and a few round trips without a byte: they get lost */
+#define LATE_NS  BASE_MS(500)  /* a look that comes later than this: we stood still ourselves */
+#define TRIPS    4u
+
+/* Segments of a connection that have passed, by the kernel's counts. */
+struct counts {
+	uint32_t out, in;
+};
+
+struct probe {
+	struct net_run *run;
+	uint64_t number; /* the master's; 0: it is of our own */
+	struct wm_endpoint to, state;
+	uint32_t size, end; /* of the segments being tried; the first that is not tried */
+	int fd;             /* of the exchange, or -1 */
+	struct cc_watch *watch;
+	uint32_t got;              /* bytes that have come */
+	struct counts begun, seen; /* at the begin, at the last look */
+	uint64_t moved_ns, looked_ns;
+	struct probe *prev, *next;
+};
+
+static void exchange_end(struct probe *p)
+{
+	cc_watch_free(p->watch);
+	p->watch = NULL;
+	if (p->fd >= 0)
+		close(p->fd);
+	p->fd = -1;
+}
+
+static void probe_free(struct probe *p)
+{
+	exchange_end(p);
+	DL_DELETE(p->run->probes, p);
+	free(p);
+}
+
+/* WIRE_SUCCESS, or that agent cannot be reached. */
+static void end(struct probe *p, uint32_t code, const char *text)
+{
+	struct agt_event ev = {.type = AGT_EV_PROBED,
+		.run = p->run->id,
+		.peer = p->to.agent,
+		.seq = p->number,
+		.code = code,
+		.text = text};
+	struct base *b = p->run->net->base;
+
+	if (!p->number && text)
+		net_narrow_remains(p->run->narrow, &p->to.agent);
+	probe_free(p);
+	if (ev.seq)
+		ev_post(b, &ev);
+}
+
+/* text: NULL, or why not. */
+static void probe_end(struct probe *p, const char *text)
+{
+	end(p, text ? WIRE_RANK_CONNECTION_FAILED : WIRE_SUCCESS, text);
+}
+
+void net_probe_failed(struct probe *p, uint32_t code, const char *text)
+{
+	end(p, code, text);
+}
+
+void net_probe_narrow_text(char *text, size_t size)
+{
+	snprintf(text, size, "nothing got through, not even segments of %u bytes; %s",
+		cc_tcp_sizes[CC_TCP_SIZES - 1], FLOW_STUCK_TEXT);
+}
+
+static void learn(const struct probe *p, uint32_t size)
+{
+	if (net_narrow_learn(&p->run->narrow, &p->to, size, cc_now_ns()) < 0)
+		rep_out_of_memory("links");
+}
+
+/* ---- the exchange ---- */
+
+bool net_probe_send_bulk(int fd)
+{
+	static const uint8_t zeros[WLK_BULK_SIZE];
+	int room = 2 * WLK_BULK_SIZE;
+
+	/* Fewer bytes do where the kernel grants less room. */
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
+	return send(fd, zeros, sizeof zeros, MSG_DONTWAIT | MSG_NOSIGNAL) > 0 &&
+	       shutdown(fd, SHUT_WR) == 0;
+}
+
+static void tell(const struct probe *p, uint32_t known)
+{
+	if (p->size > known)
+		cc_log(CC_LOG_WARNING,
+			"on the way to host %s %s The next link has segments of %u bytes at most",
+			p->to.name, FLOW_STUCK_TEXT, cc_tcp_sizes[p->size]);
+	else if (p->size < known)
+		cc_log(CC_LOG_NOTICE,
+			"on the way to host %s larger packets pass again: the next link has them",
+			p->to.name);
+}
+
+static void passed(struct probe *p)
+{
+	exchange_end(p);
+	tell(p, net_narrow_size(p->run->narrow, &p->to.agent));
+	learn(p, p->size);
+	if (p->state.port)
+		net_link_probe(p->run, p, &p->state, WLK_SHARED_STATE, p->size);
+	else
+		probe_end(p, NULL);
+}
+
+static struct counts count(int fd)
+{
+	struct tcp_info info = {0};
+	socklen_t len = sizeof info;
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
+		return (struct counts){0};
+	return (struct counts){info.tcpi_delivered, info.tcpi_data_segs_in};
+}
+
+/* Have segments of full size passed in the direction in which it is not over? */
+static bool some_have_passed(const struct probe *p)
+{
+	struct counts now = count(p->fd);
+	int left = 0;
+
+	(void)ioctl(p->fd, SIOCOUTQ, &left);
+	return left > 0 ? now.out != p->begun.out : now.in != p->begun.in;
+}
+
+/* It has broken, for this reason. */
+static void breaks(struct probe *p, const char *text)
+{
+	if (p->got > 0 || some_have_passed(p))
+		passed(p);
+	else
+		probe_end(p, text);
+}
+
+static void stands_still(struct probe *p)
+{
+	char text[WM_TEXT_MAX];
+
+	if (some_have_passed(p)) {
+		passed(p);
+		return;
+	}
+	exchange_end(p);
+	if (++p->size < p->end) {
+		net_link_probe(p->run, p, &p->to, WLK_P2P, p->size);
+		return;
+	}
+	if (p->end == CC_TCP_SIZES)
+		learn(p, CC_TCP_SIZES);
+	net_probe_narrow_text(text, sizeof text);
+	probe_end(p, text);
+}
+
+static void on_bulk(void *arg)
+{
+	uint8_t junk[4096];
+	struct probe *p = arg;
+	ssize_t n;
+
+	while ((n = recv(p->fd, junk, sizeof junk, MSG_DONTWAIT)) > 0 && p->got < WLK_BULK_SIZE)
+		p->got += (uint32_t)n;
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n < 0)
+		breaks(p, strerror(errno));
+	else if (p->got == 0)
+		breaks(p, "it ended before anything had passed");
+	else if (n > 0)
+		probe_end(p, "what it sent was not what a probe gets");
+	else
+		passed(p);
+}
+
+static void exchange(struct probe *p, int fd)
+{
+	p->fd = fd;
+	p->got = 0;
+	p->begun = p->seen = count(fd);
+	p->moved_ns = p->looked_ns = cc_now_ns();
+	if (!net_probe_send_bulk(fd)) {
+		probe_end(p, strerror(errno));
+		return;
+	}
+	p->watch = cc_watch_new(p->run->net->base->loop, fd, false, on_bulk, p);
+	if (!p->watch)
+		rep_out_of_memory("links");
+}
+
+void net_probe_reached(struct probe *p, enum wlk_service service, int fd, bool bulk)
+{
+	if (service == WLK_P2P && bulk) {
+		exchange(p, fd);
+		return;
+	}
+	close(fd);
+	probe_end(p, NULL);
+}
+
+/* ---- time ---- */
+
+static void look(struct probe *p, uint64_t now)
+{
+	uint64_t patience = STILL_NS + (uint64_t)TRIPS * cc_tcp_round_trip_us(p->fd) * 1000;
+	bool late = now - p->looked_ns > LATE_NS;
+	struct counts n = count(p->fd);
+
+	p->looked_ns = now;
+	if (late || n.out != p->seen.out || n.in != p->seen.in)
+		p->moved_ns = now;
+	p->seen = n;
+	if (now - p->moved_ns >= patience)
+		stands_still(p);
+}
+
+static void begin(struct net_run *r, const struct wm_probe *m, uint32_t size, uint32_t end)
+{
+	struct probe *p = calloc(1, sizeof *p);
+
+	if (!p)
+		rep_out_of_memory("links");
+	*p = (struct probe){.run = r,
+		.number = m->number,
+		.to = m->to,
+		.state = m->state,
+		.size = size,
+		.end = end,
+		.fd = -1};
+	DL_APPEND(r->probes, p);
+	net_link_probe(r, p, &p->to, WLK_P2P, size);
+}
+
+void net_probe(struct net_run *r, const struct wm_probe *m)
+{
+	uint32_t size = net_narrow_size(r->narrow, &m->to.agent);
+
+	begin(r, m, size < CC_TCP_SIZES ? size : 0, CC_TCP_SIZES);
+}
+
+void net_probes_tick(struct net_run *r, uint64_t now)
+{
+	const struct narrow *n = net_narrow_due(r->narrow, now);
+	struct probe *p, *next;
+
+	DL_FOREACH_SAFE (r->probes, p, next) {
+		if (p->fd >= 0)
+			look(p, now);
+	}
+	if (n)
+		begin(r, &(struct wm_probe){.to = n->to}, 0, n->size);
+}
+
+void net_probes_free(struct net_run *r)
+{
+	struct probe *p, *next;
+
+	DL_FOREACH_SAFE (r->probes, p, next) {
+		probe_free(p);
+	}
+	net_narrow_free(&r->narrow);
+}

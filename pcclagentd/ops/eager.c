@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Small operations take a way of their own: the loop's thread does them, so that none of the
+ * engine's has to be woken. Each host sends its peers' combined operand round the ring, on a stream
+ * that every link has for this; a host that has all of them reduces them in the order of the ring,
+ * which is the same everywhere. That is half the hops of reducing on the way, and more bytes.
+ */
+#include <stdlib.h>
+
+#include "common/cc_zalloc.h"
+#include "pcclagentd/ops/ops_internal.h"
+
+#define CACHE_LINE 64u
+#define PIECE      ((uint64_t)64 << 10) /* reduced at once: they are in the cache yet */
+
+/* The operands of the hosts, in the order of the ring; this one's own is where its only member has
+ * it, if it has only one. A queue of bytes to be sent keeps them, too. */
+struct parts {
+	struct loc *loc;
+	struct loc_region *own; /* NULL, or lent: the only member's operand lies in it */
+	uint32_t refs;
+	uint8_t *bytes; /* behind this, on a line of the cache of their own */
+};
+
+/* What has come of an operation that may begin ahead here, too: of as many bytes as the first
+ * operand that came, or 0. */
+struct early {
+	uint64_t seq;
+	uint32_t hosts;
+	struct cc_id prev; /* the agent that operands come from */
+	struct wlk_data d; /* of the first operand: all others are of the same operation */
+	uint64_t bytes;
+	struct parts *parts;
+	uint64_t *got; /* bytes of each */
+	UT_hash_handle hh;
+};
+
+struct small {
+	struct eng_xfer_spec spec; /* its members are the ones below */
+	uint64_t bytes;            /* of an operand */
+	struct parts *parts;       /* NULL on one host */
+	uint64_t *got;             /* bytes of each */
+	const void **srcs;         /* for the kernels: room for as many */
+	uint32_t n_have;           /* that are all there */
+	uint64_t reduced;          /* bytes */
+	uint64_t tx_bytes, rx_bytes;
+	struct eng_member members[];
+};
+
+static void parts_unref(const void *bytes, size_t len, void *arg)
+{
+	struct parts *p = arg;
+
+	(void)bytes;
+	(void)len;
+	if (!p || --p->refs > 0)
+		return;
+	loc_region_return(p->loc, p->own);
+	free(p);
+}
+
+static struct parts *parts_new(struct loc *loc, uint64_t bytes)
+{
+	struct parts *p = malloc(sizeof *p + CACHE_LINE - 1 + bytes);
+
+	if (!p)
+		return NULL;
+	p->bytes = (uint8_t *)(p + 1);
+	p->bytes += -(uintptr_t)p->bytes % CACHE_LINE;
+	p->loc = loc;
+	p->own = NULL;
+	p->refs = 1;
+	return p;
+}
+
+/* ---- what comes early ---- */
+
+static struct early *early_find(const struct run *r, uint64_t seq)
+{
+	struct early *e;
+
+	HASH_FIND(hh, r->early, &seq, sizeof seq, e);
+	return e;
+}
+
+static void early_free(struct run *r, struct early *e)
+{
+	HASH_DEL(r->early, e);
+	parts_unref(NULL, 0, e->parts);
+	free(e->got);
+	free(e);
+}
+
+void op_small_expect(struct run *r, uint64_t seq, uint32_t hosts, const struct cc_id *prev)
+{
+	struct early *e = hosts > 1 ? cc_zalloc(1, sizeof *e) : NULL;
+
+	if (hosts > 1 && !e)
+		rep_out_of_memory("operations");
+	if (e) {
+		e->seq = seq;
+		e->hosts = hosts;
+		e->prev = *prev;
+		HASH_ADD(hh, r->early, seq, sizeof e->seq, e);
+	}
+	op_small_started(r, seq);
+}
+
+void op_small_forget(struct run *r, uint64_t seq)
+{
+	struct early *e = early_find(r, seq);
+
+	if (e)
+		early_free(r, e);
+}
+
+void op_small_forget_all(struct run *r)
+{
+	struct early *e, *tmp;
+
+	HASH_ITER (hh, r->early, e, tmp) {
+		early_free(r, e);
+	}
+}
+
+static bool is_of(const struct early *e, uint64_t tag, uint32_t group, uint64_t epoch)
+{
+	return e->d.tag == tag && e->d.group == group && e->d.epoch == epoch;
+}
+
+/* What is dropped does not come again: without memory the agent ends, which its peers survive. */
+static bool early_room(struct run *r, struct early *e, const struct wlk_data *d)
+{
+	if (e->parts)
+		return e->bytes == d->len && is_of(e, d->tag, d->group, d->epoch);
+	e->got = cc_zalloc(e->hosts, sizeof *e->got);
+	e->parts = parts_new(r->o->loc, (uint64_t)e->hosts * d->len);
+	e->bytes = d->len;
+	e->d = *d;
+	if (!e->got || !e->parts)
+		rep_out_of_memory("operations");
+	return true;
+}
+
+static const char *origin_objection(const struct cc_id *prev, const struct cc_id *from)
+{
+	return cc_id_eq(prev, from)
+		       ? NULL
+		       : "an operand of a group in whose ring it is not the one before";
+}
+
+const char *op_small_early_objection(
+	struct run *r, const struct wlk_data *d, const struct cc_id *from)
+{
+	const struct early *e = early_find(r, d->seq);
+
+	if (!e)
+		return NULL;
+	if (e->got && d->seg < e->hosts && e->got[d->seg] == e->bytes)
+		return "an operand that is here already";
+	return origin_objection(&e->prev, from);
+}
+
+uint8_t *op_small_early_place(struct run *r, const struct wlk_data *d)
+{
+	struct early *e = early_find(r, d->seq);
+
+	if (!e || d->seg >= e->hosts || !shm_is_small(d->len, e->hosts) || d->len == 0 ||
+		!early_room(r, e, d))
+		return NULL;
+	return e->parts->bytes + d->seg * e->bytes;
+}
+
+void op_small_early_got(struct run *r, const struct wlk_data *d, uint32_t bytes)
+{
+	struct early *e = early_find(r, d->seq);
+
+	if (bytes > e->got[d->seg])
+		e->got[d->seg] = bytes;
+}
+
+/* Operands of that operation that are there already; false: none. */
+static bool take_early(struct run *r, struct small *s)
+{
+	struct early *e = early_find(r, s->spec.seq);
+	bool any;
+
+	if (!e)
+		return false;
+	any = e->parts && e->bytes == s->bytes && e->hosts == s->spec.plan.hosts &&
+	      is_of(e, s->spec.tag, s->spec.group, s->spec.epoch);
+	if (any) {
+		s->parts = e->parts;
+		s->got = e->got;
+		e->parts = NULL;
+		e->got = NULL;
+	}
+	early_free(r, e);
+	return any;
+}
+
+struct small *op_small_new(const struct xfer *x, const struct eng_xfer_spec *spec)
+{
+	struct loc_region *own = x->n_members == 1 ? x->members[0].in : NULL;
+	uint64_t bytes = spec->plan.count * spec->plan.esize;
+	uint32_t hosts = spec->plan.hosts;
+	struct small *s = malloc(sizeof *s + spec->n_members * sizeof *s->members);
+
+	if (!s)
+		return NULL;
+	*s = (struct small){.spec = *spec, .bytes = bytes};
+	memcpy(s->members, spec->members, spec->n_members * sizeof *s->members);
+	s->spec.members = s->members;
+	if (hosts == 1)
+		return s;
+	if (!take_early(x->run, s)) {
+		s->got = cc_zalloc(hosts, sizeof *s->got);
+		s->parts = parts_new(x->run->o->loc, hosts * bytes);
+	}
+	s->srcs = malloc(hosts * sizeof *s->srcs);
+	if (s->got && s->srcs && s->parts) {
+		s->parts->own = loc_region_lend(own);
+		s->got[spec->pos] = 0;
+		return s;
+	}
+	op_small_free(s);
+	return NULL;
+}
+
+void op_small_free(struct small *s)
+{
+	if (!s)
+		return;
+	parts_unref(NULL, 0, s->parts);
+	free(s->srcs);
+	free(s->got);
+	free(s);
+}
+
+static uint8_t *part(const struct small *s, uint32_t pos)
+{
+	return s->parts->bytes + pos * s->bytes;
+}
+
+/* Of any host, to be read. */
+static const uint8_t *operand(const struct small *s, uint32_t pos)
+{
+	return s->parts->own && pos == s->spec.pos ? s->spec.members[0].in : part(s, pos);
+}
+
+static bool is_there(const struct small *s, uint32_t member)
+{
+	const struct eng_member *m = &s->spec.members[member];
+
+	return !m->staged || shm_slot_copied(m->slot) >= s->bytes;
+}
+
+/* The first member whose operand is not all there; n_members: all are. */
+static uint32_t copying(const struct small *s)
+{
+	uint32_t i = 0;
+
+	while (i < s->spec.n_members && is_there(s, i))
+		i++;
+	return i;
+}
+
+/* Are all operands there? If not, the doorbell of whose is not will ring. */
+static bool all_there(const struct xfer *x)
+{
+	const struct small *s = x->small;
+
+	for (uint32_t i = 0; i < s->spec.n_members; i++) {
+		if (is_there(s, i))
+			continue;
+		loc_comm_await_operand(x->members[i].h.comm);
+		atomic_store(&s->spec.members[i].slot->in_want, 1);
+		if (!is_there(s, i))
+			return false;
+	}
+	return true;
+}
+
+static void combine(const struct small *s, uint8_t *dst)
+{
+	const void *srcs[ENG_MEMBERS_MAX];
+
+	for (uint32_t i = 0; i < s->spec.n_members; i++)
+		srcs[i] = s->spec.members[i].in;
+	krn_reduce(s->spec.dtype, s->spec.op, dst, srcs, s->spec.n_members, s->spec.plan.count);
+}
+
+/* As far as the operands of all hosts are there. */
+static void reduce(struct small *s)
+{
+	uint32_t hosts = s->spec.plan.hosts;
+	uint64_t to = s->bytes, from = s->reduced;
+
+	for (uint32_t i = 0; i < hosts; i++)
+		to = s->got[i] < to ? s->got[i] : to;
+	if (to < s->bytes)
+		to -= to % PIECE;
+	if (to <= from)
+		return;
+	for (uint32_t i = 0; i < hosts; i++)
+		s->srcs[i] = operand(s, i) + from;
+	krn_reduce(s->spec.dtype, s->spec.op, s->spec.area + from, s->srcs, hosts,
+		(to - from) / s->spec.plan.esize);
+	s->reduced = to;
+}
+
+static void finish(struct xfer *x)
+{
+	struct small *s = x->small;
+	struct agt_event ev = {.type = AGT_EV_XFER_DONE,
+		.run = x->run->id,
+		.seq = x->seq,
+		.tx_bytes = s->tx_bytes,
+		.rx_bytes = s->rx_bytes};
+
+	if (s->spec.op == KRN_AVG)
+		krn_divide(s->spec.dtype, s->spec.area, s->spec.plan.count, s->spec.world);
+	/* Nobody is woken for it: the end follows in a moment, and wakes all. */
+	for (uint32_t i = 0; i < s->spec.plan.n_segs; i++)
+		atomic_store_explicit(&s->spec.flags[i], 1, memory_order_release);
+	x->over = true;
+	op_progress_moved(x, cc_now_ns());
+	cc_loop_expect(x->run->o->base->loop);
+	ev_post(x->run->o->base, &ev);
+}
+
+/* The operand of the host at this position goes on to our next one, unless it comes from there. */
+static void pass_on(struct xfer *x, uint32_t pos)
+{
+	struct small *s = x->small;
+	struct wlk_data d = {.phase = WLK_SMALL,
+		.group = s->spec.group,
+		.epoch = s->spec.epoch,
+		.seq = s->spec.seq,
+		.tag = s->spec.tag,
+		.seg = pos,
+		.len = (uint32_t)s->bytes};
+	uint32_t next_pos = s->spec.pos + 1 < s->spec.plan.hosts ? s->spec.pos + 1 : 0;
+	uint8_t hdr[WLK_DATA_SIZE];
+
+	if (next_pos == pos)
+		return;
+	wlk_data_put(hdr, &d);
+	s->parts->refs++;
+	net_link_send(
+		x->run->net, x->tx_link, hdr, operand(s, pos), s->bytes, parts_unref, s->parts);
+	s->tx_bytes += sizeof hdr + s->bytes;
+}
+
+void op_small_got(const struct xfer *x, uint32_t pos, uint32_t bytes)
+{
+	struct small *s = x->small;
+
+	if (bytes > s->got[pos])
+		s->got[pos] = bytes;
+	reduce(s);
+}
+
+static void have(struct xfer *x, uint32_t pos)
+{
+	struct small *s = x->small;
+
+	s->n_have++;
+	pass_on(x, pos);
+	op_small_got(x, pos, (uint32_t)s->bytes);
+}
+
+void op_small_begin(struct xfer *x)
+{
+	struct small *s = x->small;
+
+	for (uint32_t i = 0; s->parts && i < s->spec.plan.hosts; i++) {
+		if (s->got[i] < s->bytes)
+			continue;
+		s->n_have++;
+		s->rx_bytes += WLK_DATA_SIZE + s->bytes;
+		pass_on(x, i);
+	}
+	op_small_go_on(x);
+}
+
+void op_small_go_on(struct xfer *x)
+{
+	struct small *s = x->small;
+	uint32_t pos = s->spec.pos;
+
+	if (x->over || !all_there(x))
+		return;
+	if (!s->parts) {
+		combine(s, s->spec.area);
+		finish(x);
+		return;
+	}
+	if (s->got[pos] == 0) {
+		if (!s->parts->own)
+			combine(s, part(s, pos));
+		cc_loop_expect(x->run->o->base->loop);
+		have(x, pos);
+	}
+	if (s->n_have == s->spec.plan.hosts)
+		finish(x);
+}
+
+void op_small_fed(struct ops *o)
+{
+	struct run *r, *next_run;
+	struct xfer *x, *tmp;
+
+	HASH_ITER (hh, o->runs, r, next_run) {
+		HASH_ITER (hh, r->xfers, x, tmp) {
+			if (x->small)
+				op_small_go_on(x);
+		}
+	}
+}
+
+void op_small_progress(const struct small *s, struct eng_progress *ret)
+{
+	uint32_t slow = copying(s);
+
+	*ret = (struct eng_progress){.segs_done = s->n_have,
+		.segs = s->spec.plan.hosts,
+		.tx_bytes = s->tx_bytes,
+		.rx_bytes = s->rx_bytes,
+		.moved = s->n_have,
+		.copying = slow < s->spec.n_members ? slow : ENG_NO_MEMBER};
+}
+
+/* ---- what comes in ---- */
+
+const char *op_small_objection(
+	const struct xfer *x, const struct wlk_data *d, const struct cc_id *from, bool *ret_grave)
+{
+	const struct small *s = x->small;
+	const char *what = origin_objection(&x->prev, from);
+
+	*ret_grave = !x->ahead || what;
+	if (what)
+		return what;
+	if (!s)
+		return "an operand of an operation that is not small";
+	if (d->tag != s->spec.tag || d->group != s->spec.group || d->epoch != s->spec.epoch)
+		return "an operand of another operation under this sequence number";
+	if (!s->parts || d->seg >= s->spec.plan.hosts || d->len != s->bytes)
+		return "an operand that is not what the ring says";
+	if (s->got[d->seg] < s->bytes && d->seg != s->spec.pos)
+		return NULL;
+	*ret_grave = true;
+	return "an operand that is here already";
+}
+
+uint8_t *op_small_place(const struct xfer *x, uint32_t pos)
+{
+	return part(x->small, pos);
+}
+
+void op_small_arrived(struct xfer *x, const struct wlk_data *d)
+{
+	x->small->rx_bytes += WLK_DATA_SIZE + d->len;
+	have(x, d->seg);
+	op_small_go_on(x);
+}
+
+void op_small_started(struct run *r, uint64_t seq)
+{
+	if (seq > r->last_seq)
+		r->last_seq = seq;
+	op_small_ins_look(r);
+}

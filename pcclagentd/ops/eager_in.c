@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What comes in on a link's stream for small operations: operands, each of which is read to the
+ * place in its operation where it is wanted. Nothing is read of one whose operation has not started
+ * here, unless it may begin ahead.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "pcclagentd/ops/ops_internal.h"
+
+#define READ_AHEAD 4096u               /* so that many of a few bytes cost one system call */
+#define READ_MAX   ((size_t)128 << 10) /* at once: it is added up while it is in the cache */
+#define TURN       ((size_t)4 << 20)   /* bytes in one go: others want the loop, too */
+
+struct small_in {
+	struct net_in_link *link;
+	struct run *run;
+	struct cc_id peer;
+	int fd;
+	struct cc_watch *watch;
+	uint8_t ahead[READ_AHEAD];
+	size_t begin, end; /* of what has been read ahead */
+	bool under_way;    /* the operand of d, of which `got` bytes are here */
+	struct wlk_data d;
+	uint32_t got;
+	bool wanted;                  /* when it began */
+	size_t left;                  /* of this turn */
+	bool busy, closed;            /* freed when nothing of it is on the stack */
+	struct small_in *prev, *next; /* of the run's */
+};
+
+enum step {
+	STEP_ON,   /* and on */
+	STEP_WAIT, /* for bytes, or the start of an operation */
+	STEP_TURN, /* it has had its turn */
+	STEP_END,  /* why is set */
+};
+
+static void refuse(const struct small_in *in, const char *what, const char **why)
+{
+	char peer[CC_ID_SHORT_SIZE];
+
+	rep_complain(&in->run->o->base->report, CC_LOG_WARNING, "agent %s sent %s",
+		cc_id_short(&in->peer, peer), what);
+	*why = cc_err_str(CC_ERR_PROTO);
+}
+
+static struct xfer *find(const struct small_in *in)
+{
+	struct xfer *x;
+
+	HASH_FIND(hh, in->run->xfers, &in->d.seq, sizeof in->d.seq, x);
+	return x && !x->over ? x : NULL;
+}
+
+/* Reads up to len bytes to `to`, and what there is beyond them ahead. *ret: those at `to`. */
+static enum step receive(
+	struct small_in *in, uint8_t *to, size_t len, size_t *ret, const char **why)
+{
+	struct iovec v[2] = {{to, len}, {in->ahead + in->end, sizeof in->ahead - in->end}};
+	struct msghdr msg = {.msg_iov = v, .msg_iovlen = 2};
+	ssize_t n;
+
+	if (in->left == 0)
+		return STEP_TURN;
+	do
+		n = recvmsg(in->fd, &msg, MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	if (n < 0 && errno == EAGAIN)
+		return STEP_WAIT;
+	if (n <= 0) {
+		*why = n < 0 ? strerror(errno) : NULL;
+		return STEP_END;
+	}
+	in->left -= (size_t)n < in->left ? (size_t)n : in->left;
+	*ret = (size_t)n < len ? (size_t)n : len;
+	in->end += (size_t)n - *ret;
+	return STEP_ON;
+}
+
+static enum step take_header(struct small_in *in, const char **why)
+{
+	const char *what;
+	size_t none;
+	enum step s;
+
+	if (in->begin > 0) {
+		memmove(in->ahead, in->ahead + in->begin, in->end - in->begin);
+		in->end -= in->begin;
+		in->begin = 0;
+	}
+	while (in->end < WLK_DATA_SIZE) {
+		s = receive(in, NULL, 0, &none, why);
+		if (s != STEP_ON)
+			return s;
+	}
+	if (wlk_data_get(in->ahead, &in->d, &what) < 0) {
+		refuse(in, what, why);
+		return STEP_END;
+	}
+	if (in->d.phase != WLK_SMALL || !shm_is_small(in->d.len, 2) || in->d.offset != 0) {
+		refuse(in, "a segment of a large operation as a small one", why);
+		return STEP_END;
+	}
+	in->begin = WLK_DATA_SIZE;
+	in->under_way = true;
+	in->got = 0;
+	return STEP_ON;
+}
+
+/* The next bytes of the operand under way. place: NULL if it is not wanted any more. */
+static enum step take_payload(struct small_in *in, uint8_t *place, const char **why)
+{
+	size_t wanted = in->d.len - in->got, n = in->end - in->begin;
+	enum step s;
+
+	if (n > wanted)
+		n = wanted;
+	if (n > 0) {
+		if (place)
+			memcpy(place + in->got, in->ahead + in->begin, n);
+		in->begin += n;
+	} else {
+		in->begin = in->end = 0;
+		wanted = wanted < READ_MAX ? wanted : READ_MAX;
+		s = receive(in, place ? place + in->got : NULL, place ? wanted : 0, &n, why);
+		if (s != STEP_ON)
+			return s;
+	}
+	in->got += (uint32_t)n;
+	return STEP_ON;
+}
+
+/* Where the bytes to come belong: in x, or with what is early, or nowhere. */
+static uint8_t *place(const struct small_in *in, const struct xfer *x)
+{
+	return x ? op_small_place(x, in->d.seg) : op_small_early_place(in->run, &in->d);
+}
+
+/* Who begins ahead may mean another operation: their votes will tell. */
+static const char *objection(const struct small_in *in, struct xfer **x)
+{
+	const struct cc_id *from = &in->peer;
+	const char *what = NULL;
+	bool grave = false;
+
+	if (*x)
+		what = op_small_objection(*x, &in->d, from, &grave);
+	else if (in->got == 0)
+		what = op_small_early_objection(in->run, &in->d, from);
+	if (!what || grave || !*x)
+		return what;
+	*x = NULL;
+	return NULL;
+}
+
+static enum step take_operand(struct small_in *in, const char **why)
+{
+	struct xfer *x = find(in);
+	const char *what = objection(in, &x);
+	uint8_t *to = place(in, x);
+	enum step s;
+
+	if (!x && in->got == 0 && in->d.seq > in->run->last_seq)
+		return STEP_WAIT;
+	if (what) {
+		refuse(in, what, why);
+		return STEP_END;
+	}
+	if (in->got == 0)
+		in->wanted = to != NULL;
+	if (!in->wanted) { /* not from its beginning, so not at all */
+		x = NULL;
+		to = NULL;
+	}
+	while (in->got < in->d.len) {
+		s = take_payload(in, to, why);
+		if (s != STEP_ON)
+			return s;
+		if (x)
+			op_small_got(x, in->d.seg, in->got);
+		else if (to)
+			op_small_early_got(in->run, &in->d, in->got);
+	}
+	in->under_way = false;
+	if (x)
+		op_small_arrived(x, &in->d);
+	return STEP_ON;
+}
+
+static void destroy(struct small_in *in)
+{
+	cc_watch_free(in->watch);
+	close(in->fd);
+	free(in);
+}
+
+static bool watch(struct small_in *in);
+
+static void go_on(void *arg)
+{
+	struct small_in *in = arg;
+	const char *why = "";
+	enum step s = STEP_ON;
+
+	if (in->busy)
+		return;
+	in->busy = true;
+	in->left = TURN;
+	while (s == STEP_ON && !in->closed)
+		s = in->under_way ? take_operand(in, &why) : take_header(in, &why);
+	in->busy = false;
+	if (s == STEP_TURN && !in->closed && !watch(in)) {
+		why = cc_err_str(CC_ERR_NOMEM);
+		s = STEP_END;
+	}
+	if (in->closed)
+		destroy(in);
+	else if (s == STEP_END)
+		net_in_link_down(in->link, !why, why ? why : "closed by the other agent");
+}
+
+/* By edges: of an operation that has not started here nothing is read. Anew, what is there already
+ * is an edge, too. */
+static bool watch(struct small_in *in)
+{
+	cc_watch_free(in->watch);
+	in->watch = cc_watch_new(in->run->o->base->loop, in->fd, true, go_on, in);
+	return in->watch != NULL;
+}
+
+void *op_small_in_open(void *run, struct net_in_link *l, const struct cc_id *peer, int fd)
+{
+	struct small_in *in = calloc(1, sizeof *in);
+	struct run *r = run;
+
+	if (!in) {
+		close(fd);
+		return NULL;
+	}
+	in->link = l;
+	in->run = r;
+	in->peer = *peer;
+	in->fd = fd;
+	if (!watch(in)) {
+		destroy(in);
+		return NULL;
+	}
+	(void)cc_tcp_tune(fd);
+	/* The engine looks whether the host is there, by the other streams. */
+	cc_tcp_allow_silence(fd, r->bounds.ms[CC_BOUND_STREAM]);
+	DL_APPEND(r->small_ins, in);
+	return in;
+}
+
+void op_small_in_close(void *stream)
+{
+	struct small_in *in = stream;
+
+	DL_DELETE(in->run->small_ins, in);
+	in->closed = true;
+	if (!in->busy)
+		destroy(in);
+}
+
+void op_small_ins_look(struct run *r)
+{
+	struct small_in *in, *tmp;
+
+	DL_FOREACH_SAFE (r->small_ins, in, tmp) {
+		go_on(in);
+	}
+}

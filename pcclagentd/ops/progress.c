@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Whether transfers move, and who is at fault when one does not. The engine's threads only count;
+ * here their counts are compared from time to time, and links are asked about only when a transfer
+ * stands still.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pcclagentd/ops/ops_internal.h"
+
+#define LOOK_NS   BASE_MS(250)   /* between looks */
+#define PROBE_NS  BASE_MS(500)   /* of standing still: links are looked at, too */
+#define STALL_NS  BASE_MS(1000)  /* is worth a line in the log */
+#define REPEAT_NS BASE_MS(10000) /* and another one */
+#define SAY_NS    BASE_MS(1000)  /* between words to the master on a standstill */
+#define SILENT_NS BASE_MS(2000)  /* idle streams ask the other host's system once a second */
+
+static bool has_begun(const struct xfer *x)
+{
+	return (x->started || x->small) && !x->finished && !x->over;
+}
+
+/* An operation that began ahead may wait for peers that have not called yet. */
+static bool is_moving(const struct xfer *x)
+{
+	return has_begun(x) && !x->ahead;
+}
+
+static bool get_progress(const struct xfer *x, struct eng_progress *ret)
+{
+	if (!x->small)
+		return eng_get_progress(x->run->eng, x->seq, ret);
+	op_small_progress(x->small, ret);
+	return true;
+}
+
+static uint64_t stalled_ns(const struct xfer *x, uint64_t now)
+{
+	return now > x->moved_ns ? now - x->moved_ns : 0;
+}
+
+static double seconds(uint64_t ns)
+{
+	return (double)ns / 1e9;
+}
+
+__attribute__((format(printf, 3, 4))) static void append(
+	char *text, size_t size, const char *fmt, ...)
+{
+	size_t len = strlen(text);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text + len, size - len, fmt, ap);
+	va_end(ap);
+}
+
+/* ---- what it waits for ---- */
+
+/* c: NULL or one of its communicators; doing: what it is to do. */
+static void append_process(
+	const struct loc_comm *c, const char *doing, uint64_t stalled, char *text, size_t size)
+{
+	struct loc_process p = {.pid = 0};
+
+	if (c && loc_process_of(c, &p))
+		append(text, size, "waits for local pid %" PRIu32 " (%s) to copy its %s", p.pid,
+			p.name, doing);
+	else
+		append(text, size, "waits for a process that is gone");
+	append(text, size, " for %.1f s%s", seconds(stalled), p.stopped ? "; it is stopped" : "");
+}
+
+/* name: of its host, should the net not know it. */
+static struct net_neighbour look_up(const struct run *r, const struct cc_id *peer, const char *name)
+{
+	struct net_neighbour n = net_neighbour(r->net, peer);
+
+	if (!n.host[0])
+		n.host = name[0] ? name : "an unnamed host";
+	return n;
+}
+
+static void append_neighbour(const struct xfer *x, uint64_t now, char *text, size_t size)
+{
+	struct net_neighbour next = look_up(x->run, &x->next, "");
+	struct net_neighbour prev = look_up(x->run, &x->prev, x->prev_name);
+	const struct net_neighbour *n = next.blocked ? &next : &prev;
+	uint64_t silent = now > n->heard_ns ? now - n->heard_ns : 0;
+	const char *stopped = agt_stopped_in(x->run->o->base->core, x->run->id, x->group);
+
+	if (stopped[0])
+		append(text, size, "%.340s; ", stopped);
+	append(text, size, next.blocked ? "waits for %s to take data" : "waits for data from %s",
+		n->host);
+	append(text, size, " for %.1f s", seconds(stalled_ns(x, now)));
+	if (n->heard_ns == 0)
+		return;
+	append(text, size,
+		silent > SILENT_NS ? "; %s has been silent for %.1f s"
+				   : "; %s was heard of %.1f s ago",
+		n->host, seconds(silent));
+}
+
+static void describe(
+	const struct xfer *x, const struct eng_progress *p, uint64_t now, char *text, size_t size)
+{
+	text[0] = '\0';
+	if (p->copying != ENG_NO_MEMBER)
+		append_process(p->copying < x->n_members ? x->members[p->copying].h.comm : NULL,
+			"operand in", stalled_ns(x, now), text, size);
+	else if (x->hosts > 1)
+		append_neighbour(x, now, text, size);
+	else
+		append(text, size, "waits for the agent's threads for %.1f s",
+			seconds(stalled_ns(x, now)));
+}
+
+bool op_get_progress(const struct run *r, uint64_t seq, uint64_t now, struct op_progress *ret)
+{
+	struct xfer *x;
+
+	HASH_FIND(hh, r->xfers, &seq, sizeof seq, x);
+	if (!x || !is_moving(x) || !get_progress(x, &ret->eng))
+		return false;
+	ret->stalled_ns = ret->eng.moved == x->moved ? stalled_ns(x, now) : 0;
+	ret->waits[0] = '\0';
+	if (ret->stalled_ns >= PROBE_NS)
+		describe(x, &ret->eng, now, ret->waits, sizeof ret->waits);
+	return true;
+}
+
+/* ---- looking ---- */
+
+static void probe_neighbours(const struct xfer *x, uint64_t now)
+{
+	if (x->hosts < 2)
+		return;
+	net_neighbour_probe(x->run->net, &x->next, now);
+	net_neighbour_probe(x->run->net, &x->prev, now);
+}
+
+static void tell(const struct xfer *x, const struct eng_progress *p, uint64_t now)
+{
+	char master[CC_ADDR_STR_SIZE], waits[WM_TEXT_MAX];
+
+	describe(x, p, now, waits, sizeof waits);
+	rep_complain(&x->run->o->base->report, CC_LOG_WARNING,
+		"tag %" PRIu64 " of group %" PRIu32 " of master %s stands still, %" PRIu32
+		" of %" PRIu32 " segments are done: %s",
+		x->tag, x->group, cc_addr_str(&x->run->addr, master), p->segs_done, p->segs, waits);
+}
+
+void op_progress_moved(struct xfer *x, uint64_t now)
+{
+	char master[CC_ADDR_STR_SIZE];
+
+	if (x->told_ns)
+		rep_complain(&x->run->o->base->report, CC_LOG_NOTICE,
+			"tag %" PRIu64 " of group %" PRIu32 " of master %s goes on after %.1f s",
+			x->tag, x->group, cc_addr_str(&x->run->addr, master),
+			seconds(stalled_ns(x, now)));
+	x->moved_ns = now;
+	x->told_ns = 0;
+}
+
+/* Nobody here is waited for: the neighbours may say more. */
+static bool is_for_master(const struct xfer *x, const struct eng_progress *p, uint64_t now)
+{
+	return x->hosts > 1 && p->copying == ENG_NO_MEMBER && now - x->said_ns >= SAY_NS &&
+	       stalled_ns(x, now) >= BASE_MS(x->run->bounds.ms[CC_BOUND_STREAM]);
+}
+
+static void tell_master(const struct xfer *x, const struct eng_progress *p, uint64_t now)
+{
+	struct agt_event ev = {.type = AGT_EV_XFER_STALLED,
+		.run = x->run->id,
+		.seq = x->seq,
+		.tx_bytes = p->tx_bytes,
+		.rx_bytes = p->rx_bytes,
+		.still_ms = (uint32_t)(stalled_ns(x, now) / BASE_MS(1))};
+
+	ev_post(x->run->o->base, &ev);
+}
+
+static void look_at(struct xfer *x, uint64_t now)
+{
+	struct eng_progress p;
+
+	if (!get_progress(x, &p))
+		return;
+	if (p.moved != x->moved) {
+		x->moved = p.moved;
+		op_progress_moved(x, now);
+		return;
+	}
+	if (is_for_master(x, &p, now)) {
+		x->said_ns = now;
+		tell_master(x, &p, now);
+	}
+	if (x->ahead)
+		return;
+	if (stalled_ns(x, now) >= PROBE_NS)
+		probe_neighbours(x, now);
+	if (stalled_ns(x, now) < STALL_NS || (x->told_ns && now - x->told_ns < REPEAT_NS))
+		return;
+	tell(x, &p, now);
+	x->told_ns = now;
+}
+
+/* ---- shared state ---- */
+
+static bool sync_is_moving(const struct sync *x)
+{
+	return x->started && !x->finished && !x->over;
+}
+
+static uint64_t sync_stalled_ns(const struct sync *x, uint64_t now)
+{
+	return now > x->moved_ns ? now - x->moved_ns : 0;
+}
+
+/* Agents that have what was elected, or, when there are none, those that may have some of it; or
+ * those that were given up. The number of them. */
+static uint32_t append_sources(const struct sync *x, bool holds, bool lost, char *text, size_t size)
+{
+	struct op_source_view s;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; op_sync_get_source(x->run, x->seq, i, &s); i++) {
+		if (s.lost != lost || (!lost && s.holds != holds))
+			continue;
+		append(text, size, "%s%s",
+			n++    ? ", "
+			: lost ? "; given up: "
+			       : "waits for ",
+			s.host);
+		if (lost)
+			append(text, size, " (%.100s)", s.text);
+		else if (!s.up)
+			append(text, size, " (not connected)");
+		else if (s.not_begun)
+			append(text, size, " (has not begun)");
+	}
+	return n;
+}
+
+static void describe_sync(
+	const struct sync *x, const struct ste_progress *p, uint64_t now, char *text, size_t size)
+{
+	const char *stopped = agt_stopped_in(x->run->o->base->core, x->run->id, x->group);
+	const struct loc_comm *c = NULL;
+
+	text[0] = '\0';
+	for (uint32_t i = 0; p->waits_for != STE_NO_MEMBER && i < x->n_members; i++)
+		if (x->members[i].index == p->waits_for)
+			c = x->members[i].comm;
+	if (c) {
+		append_process(c, "tensors", sync_stalled_ns(x, now), text, size);
+		return;
+	}
+	if (stopped[0])
+		append(text, size, "%.200s; ", stopped);
+	if (append_sources(x, true, false, text, size) == 0 &&
+		append_sources(x, false, false, text, size) == 0)
+		append(text, size, "waits for the agent's thread");
+	append(text, size, " for %.1f s", seconds(sync_stalled_ns(x, now)));
+	(void)append_sources(x, true, true, text, size);
+}
+
+uint64_t op_progress_sync(
+	const struct sync *x, const struct ste_progress *p, uint64_t now, char *waits)
+{
+	uint64_t stalled = sync_stalled_ns(x, now);
+
+	waits[0] = '\0';
+	if (!sync_is_moving(x) || p->moved != x->moved)
+		return 0;
+	if (stalled >= PROBE_NS)
+		describe_sync(x, p, now, waits, WM_TEXT_MAX);
+	return stalled;
+}
+
+void op_progress_sync_moved(struct sync *x, uint64_t now)
+{
+	char master[CC_ADDR_STR_SIZE];
+
+	if (x->told_ns)
+		rep_complain(&x->run->o->base->report, CC_LOG_NOTICE,
+			"the synchronization of group %" PRIu32
+			" of master %s goes on after %.1f s",
+			x->group, cc_addr_str(&x->run->addr, master),
+			seconds(sync_stalled_ns(x, now)));
+	x->moved_ns = now;
+	x->told_ns = 0;
+}
+
+static void look_at_sync(struct sync *x, uint64_t now)
+{
+	char master[CC_ADDR_STR_SIZE], waits[WM_TEXT_MAX];
+	struct ste_progress p;
+
+	if (!ste_get_progress(x->run->ste, x->seq, &p))
+		return;
+	if (p.moved != x->moved) {
+		x->moved = p.moved;
+		op_progress_sync_moved(x, now);
+		return;
+	}
+	if (sync_stalled_ns(x, now) < STALL_NS || (x->told_ns && now - x->told_ns < REPEAT_NS))
+		return;
+	describe_sync(x, &p, now, waits, sizeof waits);
+	rep_complain(&x->run->o->base->report, CC_LOG_WARNING,
+		"the synchronization of group %" PRIu32 " of master %s stands still, %" PRIu64
+		" of %" PRIu64 " bytes are there: %s",
+		x->group, cc_addr_str(&x->run->addr, master), p.done, p.bytes, waits);
+	x->told_ns = now;
+}
+
+static void look_at_syncs(struct run *r, bool stood_still, uint64_t now)
+{
+	struct sync *x, *next;
+
+	HASH_ITER (hh, r->syncs, x, next) {
+		if (!sync_is_moving(x))
+			continue;
+		if (stood_still)
+			x->moved_ns = now;
+		look_at_sync(x, now);
+	}
+}
+
+void op_progress_tick(struct ops *o, uint64_t now)
+{
+	bool stood_still = now - o->progress_ns > STALL_NS;
+	struct run *r, *next_run;
+	struct xfer *x, *next;
+
+	if (now - o->progress_ns < LOOK_NS)
+		return;
+	o->progress_ns = now;
+	HASH_ITER (hh, o->runs, r, next_run) {
+		HASH_ITER (hh, r->xfers, x, next) {
+			if (!has_begun(x))
+				continue;
+			if (stood_still) /* this agent: that is not the others' fault */
+				x->moved_ns = now;
+			look_at(x, now);
+		}
+		look_at_syncs(r, stood_still, now);
+	}
+}

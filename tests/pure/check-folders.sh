@@ -32,7 +32,7 @@ includes()
 }
 
 {
-	echo "$folders" | sed 's/^/folder /'
+	while read -r line; do echo "folder $line"; done <<<"$folders"
 	symbols | sed 's/^/symbol /'
 	includes | sed 's/^/include /'
 } | awk '

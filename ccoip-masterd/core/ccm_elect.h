@@ -4,43 +4,8 @@
  * function of what the peers of one group offer, without memory of its own; groups do not see each
  * other. Callable from any thread.
  *
- * Vocabulary. A *candidate* is what one peer offers. Two offers are *the same* when hash type, keys
- * digest and content digest are equal; the revision is no part of it. A candidate *stands* when its
- * contents can be elected. The *right* revision is the one that the group gets to with this
- * election: the expected one, or, as long as nothing has been synchronized (expected is 0), the
- * highest that is offered by a peer that is neither receive-only nor torn. Less is *outdated*. A
- * peer is *torn* when it says that a synchronization that failed has left a mixture in its tensors.
- *
- * Rules, in the order in which they are applied. Who is kicked by one is not there for those that
- * follow, so that nobody who is kicked has a say in what happens to the others:
- * 1. One increment: a revision beyond the expected one is kicked (REVISION_INCREMENT_VIOLATION),
- *    whatever the strategy; while expected is 0 any will do. So is UINT64_MAX at any time: nothing
- *    can follow it, and 0 would mean that nothing has been synchronized. This comes before the
- *    strategies, because it depends on no other peer: a peer that is ahead does not get those
- *    kicked that chose another strategy.
- * 2. Enforce-popular by one, outdated or not: those that declare otherwise are kicked. What is left
- *    is either enforce-popular throughout, or send-only and receive-only peers.
- * 3. Receive-only and torn peers never stand, nor does their revision count. If all that are left
- *    are receive-only, or all others torn, nobody stands, and the whole group is kicked. A mixture
- *    is nobody's state: it is not spread because there is nothing better, but has to be replaced.
- * 4. Outdated peers do not stand, and their votes do not count. If all that would stand are
- *    outdated, the state of the last synchronization is lost: nobody stands, the whole group is
- *    kicked, until a peer offers the expected revision or the master is started anew without
- *    its journal. While expected is 0 this cannot happen.
- * 5. Send-only peers that stand must offer the same; theirs is elected. If they do not, all
- *    send-only peers are kicked (also outdated ones: they would be in the place of those that know
- *    better), and with them the group, for nobody is left who stands.
- * 6. Enforce-popular peers that stand: what most of them offer is elected. At a tie, that which is
- *    offered by the first peer in ring order.
- * 7. Another hash type, or other keys (names, data types, counts, flags), than the elected ones: it
- *    cannot be compared, or served, and is kicked; receive-only peers too.
- * 8. Other contents: a send-only peer (an outdated or torn one, by rule 5) would have to
- *    receive and is kicked. All others receive.
- * 9. The elected contents: a holder, torn or not; at another revision an outdated holder,
- *    whose revision is written back like a receiver's. Receive-only peers are receivers that
- *    miss nothing: nobody may be sent bytes from them.
- *
- * What follows: one peer at least is a holder, unless the whole group is kicked.
+ * The rules have numbers, in docs/protocol/shared-state.md, which tells also what it means that a
+ * candidate stands, is outdated, or is torn.
  */
 #ifndef CCM_ELECT_H
 #define CCM_ELECT_H

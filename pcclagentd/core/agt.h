@@ -1,86 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * The agent's logic: sessions, communicators, runs, connection rounds, operations. Pure and
- * deterministic like the master's core: events in, actions out, the time passed in. One thread.
+ * The agent's logic: sessions, communicators, runs, connection rounds, operations. The rules are in
+ * docs/protocol/, the words in docs/glossary.md.
  *
- * A *session* is one process's connection. A *comm* is a communicator of a session. A *run* is one
- * master that comms of this host take part in (shared by all sessions that name the same address);
- * it lives while a comm uses it. An *op* is one (group, tag) of a run on this host: it collects the
- * submissions of all local accepted peers of the group, votes, runs as one transfer (*xfer*, named
- * by the master's seq) and completes all of them alike.
- *
- * Rules kept here:
- * - Local votes of a group and tag are merged: WM_OP_VOTE goes out when every local member of the
- *   group has submitted, or for those who have when a second has passed; the others vote when they
- *   submit. Members that submitted with other parameters vote by themselves, so that the master
- *   names the disagreement.
- * - Who waits for a local process for two seconds, or for another host as the master says
- *   (WM_WAITS), is logged once, and so is when it goes on. The master is told of processes that are
- *   stopped.
- * - A submission is refused at once (AGT_ACT_COMPLETE) when the comm is not connected
- *   (pcclInvalidUsage), its group's world is below 2 (pcclTooFewPeers), the tag is in flight on
- *   this comm, or the caller found the entry bad (pcclInvalidArgument, the sentence names the
- *   field and the limit; proto/shm_submit.h).
- * - A loss in the group ends what is in flight with pcclRankConnectionLost, also what is still
- *   being collected on this host, and what the application starts before it knows of the loss: the
- *   same calls fail for all members. What it knows of it says with each submission (shm_sqe.losses)
- *   and learns from completions and replies.
- * - WM_OP_START starts the transfer; AGT_EV_XFER_DONE is reported to the master; WM_OP_DONE
- *   completes with success. Any other end cancels the transfer first (AGT_ACT_XFER_CANCEL, then
- *   AGT_EV_XFER_CANCELLED) and completes after that: no thread touches the memory any more.
- * - A synchronization of shared state (shm_submission.is_sync) is an operation like any other, but
- *   for what follows. It has no tag; a group has one in flight, and one that is still being
- *   cancelled does not hold up the next. A group of one peer may have it. Who has operations in
- *   flight is refused (pcclPendingAsyncOps), and so is what is submitted while it is in flight
- *   (pcclInvalidUsage). Members that offer the same with the same strategy vote together, others by
- *   themselves.
- * - WM_OP_START says what is elected and what each member has to do: the transfer is a *job*
- *   (AGT_ACT_SYNC_START). Whom the election puts out is kicked before that. The losses that the
- *   group has had by then, these kicks among them, are told with the end; later ones fail the next
- *   call. No loss aborts a job but by the master's word.
- * - A job is reported when it is done (AGT_EV_SYNC_DONE), with the members that failed, who wait
- * for their kick. What this agent cannot do at all is aborted for all. When nobody is left who has
- *   what was elected, the master has the time that it takes it to miss an agent: they may be lost.
- *   Else it is we who cannot reach them, and our receivers are reported as failed.
- * - A member that is kicked or gone leaves its job (AGT_ACT_SYNC_DROP), which goes on for the
- *   others, also without a master.
- * - Any end, also success, cancels the job first (AGT_ACT_SYNC_CANCEL), then completes: no thread
- *   reads a tensor that the application has back. WM_OP_DONE decides; what comes between it and the
- *   completion does not undo it.
- * - The revision that a group expects next is kept as the master told it last, and is told to the
- *   next one.
- * - A session that closes takes its comms with it: WM_LEAVE with WM_LEAVE_DIED; a transfer that its
- *   memory is part of goes on until the master aborts it.
- * - When the master kicks a peer: its calls and operations end with the kick's code and text; the
- *   comm can be connected again.
- * - When the master is gone, the run is an *orphan*: comms, rings, links and transfers stay, calls
- *   are taken and wait, and its master is dialled again where it was, under its other names and
- *   where it is said to have moved (AGT_EV_SET_MASTER); at once, then after 50 ms and ever later up
- *   to 500 ms. A place that has not taken the connection after a second is left for the next one at
- *   once, also before the run is up: then whoever connects waits for connect_timeout_ms in all, if
- *   nobody refuses. Nothing is queued: the next master is told the state that there is when it
- *   comes (see wm_resume), with those who have left meanwhile. A master of a lower term is stale
- *   and passed by; one that does not know the run ends it, as does master_grace_ms without any:
- *   everything ends with pcclMasterConnectionFailed.
- * - WL_COMM_ATTACH is a connect of a peer that has been accepted, under its id and token. It names
- *   its run, so that this agent, which need not know of it, can ask for it. It is answered, and the
- *   comm opened, when a WM_COMMIT has the peer in a ring and WM_OP_OUTCOMES has told the fate of
- *   the attempts it asks for. It waits for a master that is gone, too, for master_grace_ms.
- * - An agent publishes where it has found a master. Who comes from an agent that died says so, and
- *   this one, which may not have been told that the master has moved, seeks it there first and then
- *   under its name. Until it knows better by itself, that is the word of a process, and a run that
- *   was found so is joined by processes of the same user only, or by those who name the run.
- * - Topology and pending votes are numbered over the run. A comm knows how many of each it has seen
- *   the end of, and takes no answer for more than one.
- * - A process that has been stopped for stopped_ms is treated as if it had died (WM_LEAVE with
- *   WM_LEAVE_STOPPED), and is told so when it wakes (AGT_ACT_SESSION_END).
- * - An agent that ends (AGT_EV_END) costs its peers no more than one that is killed: nobody leaves,
- *   the masters see their connections end, and the peers come back by the next agent, or are lost
- *   when the grace time is over.
- * - Who was stopped itself, this agent, forgives masters and processes the time.
- * - Rounds: links to the `next` of each ring are opened if missing; the report goes out when all
- *   are up or failed; WM_COMMIT puts the rings in force; links that no ring in force, no round and
- *   no transfer uses are closed.
+ * Contract. Pure and deterministic like the master's core. One thread. The caller
+ * - answers each action that asks for an answer with the event that is named beside it, once;
+ * - passes AGT_EV_TICK at least every 100 ms, or every AGT_QUIET_TICK_MS while agt_is_quiet();
+ * - lets no thread touch the memory of a transfer after AGT_EV_XFER_CANCELLED, or of a member after
+ *   AGT_EV_SYNC_DROPPED;
+ * - carries out actions in their order, and ends the process after CC_ERR_NOMEM.
+ * AGT_EV_END is the last event.
  */
 #ifndef AGT_H
 #define AGT_H
@@ -152,7 +81,7 @@ enum agt_event_type {
 	AGT_EV_SYNC_DROPPED,   /* run, seq, comm, results: of that member; no thread uses its
 				* memory any more */
 	AGT_EV_SYNC_CANCELLED, /* run, seq, results: no thread uses anybody's */
-	AGT_EV_TICK,           /* at least every 100 ms */
+	AGT_EV_TICK,           /* see above */
 	AGT_EV_END,            /* the agent ends: the last event, what comes after it is nothing. No
 				* transfer uses memory any more when the caller tells its processes */
 };

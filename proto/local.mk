@@ -27,7 +27,7 @@ proto_libwire_la_SOURCES = \
 	proto/wire_journal.c proto/wire_journal.h \
 	proto/wire_link.c proto/wire_link.h \
 	proto/wire_local.c proto/wire_local.h \
-	proto/wire_master.c proto/wire_master.h \
+	proto/wire_master.c proto/wire_master.h proto/wire_member.h proto/wire_op.h \
 	proto/wire_master_decode.c \
 	proto/wire_master_encode.c \
 	proto/wire_master_internal.h \

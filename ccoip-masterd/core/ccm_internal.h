@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the files of the master core offer each other. Nobody outside ccoip-masterd/core includes
- * this. The structures are in ccm_types.h.
+ * this. The structures are in ccm_types.h and ccm_run.h.
  *
  *   ccm.c           construction, events in, what is settled at the end of each step
  *   ccm_action.c    actions out, text
@@ -46,7 +46,9 @@
 #ifndef CCM_INTERNAL_H
 #define CCM_INTERNAL_H
 
-#include "ccoip-masterd/core/ccm_types.h"
+#include "ccoip-masterd/core/ccm_rounds.h"
+#include "ccoip-masterd/core/ccm_run.h"
+#include "ccoip-masterd/core/ccm_takeover.h"
 
 /* ccm.c */
 void ccm_settle(struct ccm *m);
@@ -114,27 +116,6 @@ void ccm_agent_endpoint(
 void ccm_agent_endpoint_state(
 	const struct ccm_agent *a, const struct ccm_agent *to, struct wm_endpoint *ret);
 
-/* ccm_absent.c */
-/* The connection is gone; accepted peers may come back. */
-void ccm_agent_absent(struct ccm *m, struct ccm_agent *a, const char *text);
-void ccm_absent_tick(struct ccm *m);
-/* Of an absent agent, which goes with its last one. */
-void ccm_absent_remove(struct ccm *m, struct ccm_peer *p, const char *why);
-/* A peer that is known comes by another connection. True: it was moved or turned away. */
-bool ccm_peer_return(
-	struct ccm *m, struct ccm_agent *a, struct ccm_peer *p, const struct wm_join *j);
-/* A peer that says that it was accepted is not known. */
-void ccm_peer_stranger(struct ccm *m, struct ccm_agent *a, const struct cc_id *peer);
-void ccm_lost_note(struct ccm *m, const struct cc_id *peer);
-void ccm_outcome_note(struct ccm_group *g, uint64_t seq, uint32_t code);
-/* The code of an attempt that has ended; what nobody remembers has failed. */
-uint32_t ccm_outcome_of(const struct ccm *m, const struct ccm_group *g, uint64_t seq);
-bool ccm_outcome_is_known(const struct ccm *m, const struct ccm_group *g, uint64_t seq);
-/* Attempts of a master before this one, of which only their peers may know. */
-void ccm_seqs_learn(struct ccm *m, const struct wm_op_query *q);
-void ccm_op_query(struct ccm *m, struct ccm_agent *a, const struct wm_op_query *q);
-void ccm_op_outcomes(struct ccm *m, const struct ccm_peer *p, const struct wm_op_query *q);
-
 /* ccm_ahead.c */
 /* The number for the next operation with the tag of o, which is done. */
 uint64_t ccm_ahead_grant(struct ccm *m, const struct ccm_op *o);
@@ -149,98 +130,6 @@ void ccm_ahead_forget(struct ccm *m, struct ccm_op *o);
 uint64_t ccm_ahead_take(struct ccm *m, struct ccm_op *o);
 /* Not started, with votes that say so; or NULL. */
 struct ccm_op *ccm_ahead_find(struct ccm *m, uint64_t seq);
-
-/* ccm_resume.c */
-/* After a good hello: whether a is of our run, who of us is stale, the answer. */
-void ccm_resume_hello(struct ccm *m, struct ccm_agent *a);
-/* p leaves its agent, which has said this. */
-void ccm_told_left(struct ccm_told *t, const struct ccm_peer *p);
-/* Still recovering: no longer, whoever has not come. */
-void ccm_resume_end(struct ccm *m);
-/* While recovering. True: the message, the join of an unknown peer, is dealt with. */
-bool ccm_resume_msg(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg);
-bool ccm_resume_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j);
-/* While recovering: no other host is heard. Those that had come may come back. */
-void ccm_resume_cut_off(struct ccm *m);
-/* At the beginning of each step. */
-void ccm_resume_step(struct ccm *m);
-/* False: still recovering, nothing else is to be settled. */
-bool ccm_resume_settle(struct ccm *m);
-void ccm_resuming_set(struct ccm *m, struct ccm_agent *a, bool resuming);
-/* Its agent is another one than before. */
-void ccm_peer_restarted(struct ccm *m, struct ccm_peer *p);
-struct ccm_told *ccm_told_get(struct ccm *m, struct ccm_agent *a); /* NULL without memory */
-void ccm_told_free(struct ccm_agent *a);
-void ccm_tally(const struct ccm *m, struct ccm_tally *y);
-
-/* ccm_behind.c */
-/* A peer was in a commit that its agent, who has died, cannot tell of any more, and this agent
- * knows neither that one nor the round that led to it. */
-bool ccm_told_lags(const struct ccm *m, const struct ccm_told *t);
-/* The run has gone on without this agent: its peers were lost. */
-bool ccm_told_behind(const struct ccm *m, const struct ccm_told *t, const struct ccm_tally *y);
-/* So many of a's accepted peers were lost, as they and others say themselves. */
-uint32_t ccm_peers_behind(
-	const struct ccm *m, const struct ccm_agent *a, const struct ccm_tally *y);
-/* The round that newcomers of a were ready for was committed, and they have been lost since: they
- * are newcomers still. */
-bool ccm_prepared_lost(const struct ccm *m, const struct ccm_agent *a);
-/* Those who were lost are told so. */
-void ccm_behind_drop(struct ccm *m, const struct ccm_tally *y);
-/* Between these two only such peers go as the master before has lost. Where others were told of
- * that, it is not counted again: what they have begun since goes on. */
-void ccm_lost_again_begin(struct ccm *m);
-void ccm_lost_again_end(struct ccm *m);
-
-/* ccm_restore.c */
-/* All members; to be called before anything is sent that depends on them. */
-void ccm_journal_members(struct ccm *m);
-/* The losses since; likewise. */
-void ccm_journal_lost(struct ccm *m);
-void ccm_journal_note(struct ccm *m, const struct cc_id *peer); /* an accepted peer is lost */
-void ccm_journal_void(struct ccm *m);                           /* it is nobody's run any more */
-void ccm_restore_begin(struct ccm *m);                          /* in the first step */
-void ccm_restore_outdated(struct ccm *m);
-/* Begins again with what is known of the members, as if restored from a journal, in the same term:
- * no connection, no votes, no operations. gone: a connection that is closed already, or 0. why: for
- * the others. */
-void ccm_renew(struct ccm *m, uint32_t gone, const char *why);
-/* Likewise with nothing but the connections: nobody has joined by those that there are. Returns a's
- * place in it, or NULL without memory; a is gone. */
-struct ccm_agent *ccm_begin_again(struct ccm *m, const struct ccm_agent *a);
-
-/* ccm_over.c */
-/* All peers are kicked, revisions forgotten. */
-void ccm_run_reset(struct ccm *m, const char *why);
-/* All agents are turned away. Those that are absent learn of it when they come back. */
-void ccm_run_end(struct ccm *m, const char *why);
-void ccm_run_end_go_on(struct ccm *m);
-
-/* ccm_conclude.c */
-void ccm_conclude(struct ccm *m);
-/* So many numbers are left out: others may have used them. Masters that take over at the same time
- * leave different ones. */
-uint64_t ccm_unheard(const struct ccm *m);
-/* Unless it is a number that no honest one says. */
-void ccm_at_least(uint64_t *v, uint64_t to);
-
-/* ccm_fate.c */
-/* Adds what agents have told of outcomes, and of revisions, to what is known; and one that has gone
- * meanwhile. */
-void ccm_outcomes_take(struct ccm *m);
-void ccm_outcomes_keep(struct ccm *m, const struct ccm_told *t);
-/* Who comes when it is over, and was told of a success that the others were told is none, goes: by
- * his agent, or by a new one. */
-void ccm_outcomes_compare(struct ccm *m, struct ccm_agent *a, const struct wm_resume *r);
-bool ccm_query_contradicts(const struct ccm_peer *p, const struct wm_op_query *q);
-/* Kicks who has counted an attempt as failed that was done. */
-void ccm_fate_drop(struct ccm *m);
-/* Which groups have a failure to be told of, before the world is. */
-void ccm_fate_judge(struct ccm *m);
-/* Goes on with what can, and tells the ends of all others. */
-void ccm_fate_resolve(struct ccm *m);
-/* Members of g are not here: lost, or with another master. */
-bool ccm_group_has_lost(const struct ccm_group *g);
 
 /* ccm_member.c */
 struct ccm_peer *ccm_peer_find(const struct ccm *m, const struct cc_id *id);
@@ -321,146 +210,6 @@ void ccm_world_totals(const struct ccm *m, struct wm_world *ret);
 void ccm_world_own(struct ccm *m, const struct ccm_agent *a, struct wm_world *w);
 /* Is that what w says already? */
 bool ccm_world_fits(const struct ccm_agent *a, const struct wm_world *w);
-
-/* ccm_round.c */
-/* A link of a ring broke, for one of its ends at least. */
-void ccm_link_lost(struct ccm *m, struct ccm_agent *a, const struct wm_link_lost *l);
-/* a's part of an operation has failed by its link with the other one, which may be no neighbour. */
-void ccm_link_failed(struct ccm *m, const struct ccm_group *g, struct ccm_agent *a,
-	struct ccm_agent *other, const char *text);
-void ccm_round_report(struct ccm *m, struct ccm_agent *a, const struct wm_round_report *r);
-void ccm_round_tick(struct ccm *m);
-/* A WM_COMMIT to a that keeps its rings and accepts. */
-struct wm_commit *ccm_commit_new(
-	struct ccm *m, const struct ccm_agent *a, const struct wm_world *totals);
-/* To all that it is called for, one after the other: c is what it has returned, NULL at first.
- * Nothing else may be sent in between. */
-struct wm_commit *ccm_commit_to(struct ccm *m, const struct ccm_agent *a,
-	const struct wm_world *totals, bool accept, struct wm_commit *c);
-/* The topology vote is answered: everybody may vote anew. */
-void ccm_votes_clear(struct ccm *m);
-/* True: look again. */
-/* No round begins while an agent with state is still saying who its peers are: it expects to find
- * all that are accepted in the rings. NULL, or one that is waited for. */
-const struct ccm_agent *ccm_round_waits(const struct ccm *m);
-bool ccm_round_settle(struct ccm *m);
-static inline bool ccm_in_round(const struct ccm *m, uint64_t round)
-{
-	return m->round.active && round == m->last_round;
-}
-
-/* ccm_newcomer.c */
-/* Can a round admit s's registered peers, those that run, as far as is known? */
-bool ccm_seat_ready(const struct ccm *m, const struct ccm_seat *s);
-/* Registered peers that a round can admit: of s, and of all */
-uint32_t ccm_seat_newcomers(const struct ccm *m, const struct ccm_seat *s);
-uint32_t ccm_newcomers_ready(const struct ccm *m);
-void ccm_newcomers_settle(struct ccm *m);
-/* What is being found out of newcomers of whom none is ready. */
-void ccm_newcomers_name(const struct ccm *m, uint64_t now, char *text, size_t size);
-void ccm_newcomer_tick(struct ccm *m);
-void ccm_probed(struct ccm *m, const struct ccm_agent *a, const struct wm_probed *v);
-void ccm_newcomer_joins(struct ccm *m, struct ccm_agent *a);
-/* It is reached elsewhere from now on. */
-void ccm_newcomer_moves(struct ccm *m, struct ccm_agent *a);
-/* The newcomers of a could not be admitted. round: members have waited for that. */
-void ccm_newcomer_failed(struct ccm *m, struct ccm_agent *a, bool round);
-void ccm_newcomer_accepted(struct ccm *m, const struct ccm_seat *s);
-/* Has it been a member for less than a minute? */
-bool ccm_newcomer_on_trial(const struct ccm *m, const struct ccm_agent *a);
-/* Peers of a were members, and are put out because of its connections: soon after they came in that
- * is a failure like another round's. */
-void ccm_newcomer_put_out(struct ccm *m, struct ccm_agent *a);
-/* A newcomer that takes part in the round is the reason why it has to be begun again. */
-void ccm_round_spoilt(struct ccm *m);
-/* How long the round waits for a's report. */
-uint32_t ccm_round_patience_ms(const struct ccm *m, const struct ccm_agent *a);
-/* How much longer a round may take where ways are slow: the round trips of a link between the two
- * agents that are farthest from here, and of the report. */
-uint32_t ccm_ways_ms(const struct ccm *m);
-/* Links between those who are members now that a probe has failed are worth a try where no ring
- * does without them. */
-void ccm_probes_keep(struct ccm *m);
-/* Members s and t could not open their link: probes the other links of the one with more failures
- * (of both, if equal) while the next ring is tried. */
-void ccm_probe_around(struct ccm *m, const struct ccm_seat *s, const struct ccm_seat *t);
-/* As far as is known; never between two members. */
-bool ccm_probe_failed(const struct ccm *m, const struct ccm_seat *from, const struct ccm_seat *to);
-/* The pair has failed since: what probes have proven of it counts no more. */
-void ccm_probes_void(struct ccm *m, uint64_t one, uint64_t other);
-/* None of g's newcomers is ready. Was one? */
-bool ccm_newcomers_doubt(struct ccm_group *g);
-void ccm_probes_forget(struct ccm *m, uint64_t agent_no);
-void ccm_probes_free(struct ccm *m);
-
-/* ccm_verdict.c: the round has failures; removes peers or records pairs. */
-void ccm_round_judge(struct ccm *m);
-/* The sentence for both sides: the host of `from` could not reach that of `to`, why (text), what to
- * do, unless it is for a limit that one of their agents has reached. NULL: an agent is gone. */
-void ccm_reach_reason(char *dst, size_t size, const struct ccm_agent *from,
-	const struct ccm_agent *to, bool limit, const char *text);
-/* No ring of the groups marked as failed is possible, or late: was found in time. Kicks the seats
- * that are most at fault. */
-void ccm_groups_judge(struct ccm *m, bool late);
-/* The members on a are kicked. */
-void ccm_agent_put_out(struct ccm *m, struct ccm_agent *a, const char *reason);
-
-/* ccm_breaks.c */
-/* The link broke amid operations of g. */
-void ccm_break_count(struct ccm *m, const struct ccm_group *g, struct ccm_agent *from,
-	struct ccm_agent *to, const char *text);
-/* The next link between them has smaller segments: that the last one broke says nothing of it. */
-void ccm_break_is_mended(struct ccm *m, struct ccm_agent *from, struct ccm_agent *to);
-/* All links of the round are up again, so both ends are there. True: some break in each operation,
- * and their pairs count as failed from now on, or a newcomer to whom this happens with several
- * hosts has been put out. */
-bool ccm_breaks_judge(struct ccm *m);
-/* o is done: the links of its ring have carried it. */
-void ccm_breaks_over(struct ccm *m, const struct ccm_op *o);
-void ccm_breaks_forget(struct ccm *m, uint64_t agent_no);
-void ccm_breaks_free(struct ccm *m);
-
-/* ccm_flaps.c */
-/* A call of its peers has come to an end there: it hears the master. */
-void ccm_flaps_over(struct ccm_agent *a);
-/* A peer's vote: with a higher turn than before it has heard how the last one ended. */
-void ccm_flaps_vote(struct ccm_agent *a, bool topology, uint64_t turn);
-/* A peer comes back by a. */
-void ccm_flaps_move(struct ccm_agent *a, const struct ccm_agent *from);
-/* The connection of a is gone. True: it is not to be waited for any more. */
-bool ccm_flaps_count(struct ccm *m, struct ccm_agent *a);
-void ccm_flaps_end(struct ccm *m, struct ccm_agent *a); /* then it is lost */
-
-/* ccm_ring.c */
-struct ccm_seat **ccm_seats_new(struct ccm *m, uint32_t n); /* NULL sets m->oom */
-/* Their link failed. The other direction is avoided as well, where a ring can. */
-void ccm_pair_add(struct ccm *m, uint64_t from, uint64_t to, const char *text);
-/* Nothing came through a link between them. */
-void ccm_pair_silent(struct ccm *m, uint64_t one, uint64_t other, const char *text);
-/* In this direction, a probe says. */
-void ccm_pair_doubtful(struct ccm *m, uint64_t from, uint64_t to, const char *text);
-/* Has either of them had trouble with the other one, by what is known? */
-bool ccm_pair_is_known(const struct ccm *m, uint64_t one, uint64_t other);
-bool ccm_pair_has_failed(const struct ccm *m, uint64_t from, uint64_t to);
-bool ccm_pair_is_silent(const struct ccm *m, uint64_t from, uint64_t to);
-/* The link is up. */
-void ccm_pair_works(struct ccm *m, uint64_t from, uint64_t to);
-void ccm_pairs_forget(struct ccm *m, uint64_t agent_no);
-/* Something has changed for the agent: its failed pairs are worth a try where no ring does without
- * them. */
-void ccm_pairs_doubt(struct ccm *m, uint64_t agent_no);
-/* Puts the seats of v into ret so that no link of the ring is a failed pair, as near to the given
- * order as the search finds. If there is none, untried pairs are taken, and then silent ones as
- * well. False: nor is there one with them, or m->ring_work is used up. */
-bool ccm_ring_order(struct ccm *m, struct ccm_seat **v, uint32_t n, struct ccm_seat **ret);
-
-/* ccm_tour.c */
-/* Orders 0 .. n - 1 (n at least 3) in ret as a ring, 0 first, without a link for which
- * barred[from * n + to] is set. *work: so many looks at links it may take, and what is left of
- * them. False: none was found, or memory is exhausted. */
-bool ccm_tour_find(const uint8_t *barred, uint32_t n, uint32_t *work, uint32_t *ret);
-/* Could a search among n get anywhere with so much work? */
-bool ccm_tour_is_worth(uint32_t n, uint32_t work);
 
 /* ccm_waits.c */
 /* o waits for votes from now on. */

@@ -16,7 +16,8 @@ libccm_la_SOURCES = \
 	ccoip-masterd/core/ccm_elect.c ccoip-masterd/core/ccm_elect.h \
 	ccoip-masterd/core/ccm_fate.c \
 	ccoip-masterd/core/ccm_flaps.c \
-	ccoip-masterd/core/ccm_internal.h \
+	ccoip-masterd/core/ccm_internal.h ccoip-masterd/core/ccm_rounds.h ccoip-masterd/core/ccm_run.h \
+	ccoip-masterd/core/ccm_takeover.h \
 	ccoip-masterd/core/ccm_loss.c \
 	ccoip-masterd/core/ccm_member.c \
 	ccoip-masterd/core/ccm_newcomer.c \

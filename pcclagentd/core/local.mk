@@ -9,7 +9,7 @@ libagt_la_SOURCES = \
 	pcclagentd/core/agt_attach.c \
 	pcclagentd/core/agt_check.c \
 	pcclagentd/core/agt_dial.c \
-	pcclagentd/core/agt_internal.h \
+	pcclagentd/core/agt_internal.h pcclagentd/core/agt_run.h pcclagentd/core/agt_types.h \
 	pcclagentd/core/agt_leave.c \
 	pcclagentd/core/agt_master.c \
 	pcclagentd/core/agt_op.c pcclagentd/core/agt_op.h \

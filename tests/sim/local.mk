@@ -2,7 +2,7 @@
 
 sim_sources = \
 	tests/sim/run.c \
-	tests/sim/sim.h \
+	tests/sim/sim.h tests/sim/sim_event.h tests/sim/sim_types.h \
 	tests/sim/sim_check.c \
 	tests/sim/sim_elect.c \
 	tests/sim/sim_event.c \

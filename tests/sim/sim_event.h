@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Limits of a simulated world, and what can happen in it.
+ */
+#ifndef SIM_EVENT_H
+#define SIM_EVENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ccoip-masterd/core/ccm.h"
+#include "pcclagentd/core/agt.h"
+#include "proto/wire_codes.h"
+
+#define SIM_HOSTS   8u
+#define SIM_PROCS   16u
+#define SIM_PEERS   24u
+#define SIM_GROUPS  3u
+#define SIM_RUNS    256u /* runs of one agent over its life */
+#define SIM_TAGS    8u
+#define SIM_SYNC    SIM_TAGS /* the synchronization's place among a peer's operations */
+#define SIM_OPS     (SIM_TAGS + 1)
+#define SIM_STEPS   6u
+#define SIM_ANSWERS 64u
+#define SIM_SEGS    3u                  /* of each operation */
+#define SIM_LARGE   (UINT64_C(1) << 30) /* bytes: an operation that is not small */
+#define SIM_LINKS   512u
+#define SIM_MASTERS 32u
+#define SIM_PLACES  3u /* addresses at which a master may be */
+#define SIM_US      UINT64_C(1000)
+#define SIM_MS      UINT64_C(1000000)
+#define SIM_S       UINT64_C(1000000000)
+
+struct sim;
+struct sim_xfer;
+
+enum sim_kind {
+	SIM_EV_TO_MASTER,       /* conn, bytes */
+	SIM_EV_TO_AGENT,        /* conn, bytes, world */
+	SIM_EV_DIALLED,         /* conn: the agent's connection is made or refused */
+	SIM_EV_MASTER_OPEN,     /* conn: the master accepts it */
+	SIM_EV_MASTER_SEES_END, /* conn */
+	SIM_EV_AGENT_SEES_END,  /* conn */
+	SIM_EV_MASTER_TICK,     /* master */
+	SIM_EV_AGENT_TICK,      /* host, life, gen */
+	SIM_EV_LINK_RESULT,     /* link, gen */
+	SIM_EV_PROBE_RESULT,    /* host, life, run, seq, agent */
+	SIM_EV_LINK_SEEN_DOWN,  /* host, life, run, agent, inbound; code: nothing was heard; gen */
+	SIM_EV_LINK_QUIET,     /* host, life, run, agent, gen: nothing has been heard for a while */
+	SIM_EV_XFER_SEGMENT,   /* host, life, run, seq, tag: the segment is final here */
+	SIM_EV_XFER_FINAL,     /* host, life, run, seq: all segments are final here */
+	SIM_EV_XFER_DONE,      /* host, life, run, seq, code */
+	SIM_EV_XFER_CANCELLED, /* host, life, run, seq */
+	SIM_EV_SYNC_STEP,      /* host, life, run, seq: a leaf comes, or not */
+	SIM_EV_SYNC_DROPPED,   /* host, life, run, seq, conn: communicator */
+	SIM_EV_SYNC_CANCELLED, /* host, life, run, seq */
+	SIM_EV_REQUEST,        /* peer, session, bytes: a struct wl_request */
+	SIM_EV_SUBMIT,         /* peer, session, tag */
+	SIM_EV_ASLEEP,         /* peer, session, tag, seq: since when it is in flight */
+	SIM_EV_ASLEEP_ANY,     /* peer, session, seq: operations launched so far, code: in flight */
+	SIM_EV_STOPPED,        /* proc, code: the agent sees that it is stopped, or runs */
+	SIM_EV_PEER,           /* peer, gen: its main thread goes on */
+	SIM_EV_KEEPER,         /* proc, gen: the shim's keeper goes on */
+	SIM_EV_FAULT,          /* code: enum sim_fault, host, proc, master, ... */
+	SIM_EV_KINDS,
+};
+
+/* What an agent was told last about the world. */
+struct sim_world {
+	bool known;
+	uint32_t global, groups, largest;
+	uint64_t version;
+	uint32_t group[SIM_GROUPS];
+};
+
+struct sim_event {
+	uint64_t at, no;
+	uint64_t due; /* when it was to happen; later than `at` where somebody stood still */
+	enum sim_kind kind;
+	unsigned host, peer, proc, link, master, place;
+	uint32_t conn, run, gen, code, life, session;
+	uint64_t seq, tag;
+	struct cc_id agent;
+	bool inbound;
+	uint8_t *bytes; /* owned */
+	size_t len;
+	struct sim_world world; /* as it stands once this message has been taken in */
+};
+
+struct sim_clock {
+	uint64_t zero; /* what it shows at SIM_S */
+	uint32_t rate; /* per 1000 of the world's time */
+};
+
+#endif

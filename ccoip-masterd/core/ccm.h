@@ -98,7 +98,8 @@
  *   To a next master agents tell what was elected: that is not asked again. A peer that has not
  *   heard gets its start or its kick by it. An attempt with less than the expected revision was
  *   done. If nobody of a group came by an agent that has lived on, and attempts are in doubt, it is
- *   not known what the group expects: any revision will do.
+ *   not known what the group expects: any revision will do. What an agent without members was told
+ *   last counts no more.
  * - Waits: whom an operation, a topology vote or a pending vote has waited for longer than two
  *   seconds is logged once and told to the agents that have voted (WM_WAITS), again when that
  *   changes. Peers that have voted are never named.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The first program: two or more of these, started anywhere, add up four numbers.
+ * The first program: two or more of these, started on any hosts, add up four numbers.
  * usage: first [IPV4:PORT]   (of the master; default $PCCL_MASTER, then 127.0.0.1:48148)
  */
 #include <arpa/inet.h>

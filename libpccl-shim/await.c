@@ -25,6 +25,7 @@
 
 /* What a waiter knows about its operation. */
 struct progress {
+	pcclComm_t *comm; /* NULL: it is given up */
 	struct pccl_op *op;
 	struct shm_slot *slot;
 	uint32_t mode;      /* enum shm_result_mode; NONE: not known yet */
@@ -37,6 +38,7 @@ struct progress {
 	bool overlap;                 /* segments go to recv as they become final */
 	uint32_t n_copied;
 	uint32_t n_fed; /* segments that have gone into the window, if the operand has one */
+	bool left;      /* this peer has left the run: the rest would never go there */
 };
 
 static void bad_area(struct progress *p, const char *what)
@@ -225,12 +227,29 @@ static uint32_t wanted(const void *arg)
 									     : SHM_WAIT_DONE;
 }
 
+/* Without the result's flags the rest of the operand cannot follow through its window, and the
+ * others would wait for it for ever. While there is no agent nobody waits. */
+static void leave_unfed(struct progress *p)
+{
+	static const char what[] = "cannot take part in an operation";
+	char text[PCCL_TEXT_MAX], others[PCCL_TEXT_MAX];
+
+	if (p->left || p->op->window == 0 || p->error == pcclSuccess ||
+		!pccl_session_check(p->op->att->session))
+		return;
+	p->left = true;
+	(void)snprintf(text, sizeof text, "this peer %s: %.500s", what, p->text);
+	(void)snprintf(others, sizeof others, "it %s: %.500s", what, p->text);
+	(void)pccl_comm_leave(p->comm, p->error, text, others);
+}
+
 static bool look(void *arg)
 {
 	struct progress *p = arg;
 	uint32_t mode = p->mode;
 
 	learn(p, false);
+	leave_unfed(p);
 	return feed_window(p) || (p->overlap && copy_segments(p, false)) || p->mode != mode;
 }
 
@@ -370,14 +389,15 @@ static pcclResult_t end_by_verdict(
 static void take_end(pcclComm_t *c, uint32_t slot, struct pccl_outcome *end)
 {
 	struct pccl_op *op = &c->ops[slot];
-	struct progress p = {.op = op, .slot = pccl_attachment_slot(op->att, slot)};
+	struct progress p = {.comm = c, .op = op, .slot = pccl_attachment_slot(op->att, slot)};
 	struct pccl_ender outer = pccl_comm_enter(c);
 	bool done;
 
 	while (op->job.comm && !pccl_copier_await(&op->job) && !pccl_comm_interrupted(c))
 		;
 	p.n_fed = op->window;
-	done = wait_for_end(c, slot, &p);
+	/* What the agent says of a peer that has left is not the reason. */
+	done = wait_for_end(c, slot, &p) && !p.left;
 	if (op->job.comm)
 		pccl_copier_stop(&op->job);
 	if (!done && (op->in || op->out))

@@ -487,7 +487,7 @@ bool pccl_comm_is_fatal(pcclComm_t *c, const struct pccl_op *op)
 pcclResult_t pccl_comm_fail_fatal(const struct pccl_op *op)
 {
 	return pccl_fail(pcclInternalError,
-		"the agent of this host has died twice while it carried out this operation "
+		"this peer's agent has died twice while it carried out this operation "
 		"(%llu bytes): its log, or that of the kernel, says why; it may have too "
 		"little memory",
 		(unsigned long long)op->bytes);

@@ -77,7 +77,7 @@ void ccm_agent_absent(struct ccm *m, struct ccm_agent *a, const char *text)
 	a->claimed = false;
 	ccm_resuming_set(m, a, false);
 	if (a->told)
-		ccm_outcomes_keep(m, a->told);
+		ccm_outcomes_keep(m, a);
 	ccm_told_free(a);
 	m->newest_world = 0; /* it may have been the one that told */
 	a->round = 0;

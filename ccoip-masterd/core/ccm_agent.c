@@ -73,7 +73,7 @@ void ccm_agent_bury(struct ccm *m, struct ccm_agent *a)
 	if (a->claimed)
 		HASH_DELETE(hh_id, m->by_id, a);
 	if (m->recovering && a->told)
-		ccm_outcomes_keep(m, a->told);
+		ccm_outcomes_keep(m, a);
 	ccm_pairs_forget(m, a->no);
 	ccm_probes_forget(m, a->no);
 	ccm_resuming_set(m, a, false);

@@ -350,8 +350,8 @@ static void say_lost(const struct ccm_election *e, char *dst, size_t size)
 	(void)snprintf(dst, size,
 		"REVISION_INCREMENT_VIOLATION: the group expects revision %" PRIu64
 		", candidates offer at most %" PRIu64
-		". If this is a new job, reset the run (pcclctl reset); if not, load %" PRIu64
-		" from a checkpoint or await a peer with it",
+		". If this is a new job, reset the run (pcclctl reset); if not, offer a "
+		"checkpoint as %" PRIu64 " or await a peer with it",
 		e->expected, e->highest, e->expected);
 }
 

@@ -33,13 +33,14 @@ static uint32_t count_told(const struct ccm_told *t)
 
 /* Run-wide, for agents do not say of which group. What a peer was told of, its last master had
  * told: one who knows is enough. */
-void ccm_outcomes_keep(struct ccm *m, const struct ccm_told *t)
+void ccm_outcomes_keep(struct ccm *m, const struct ccm_agent *a)
 {
+	const struct ccm_told *t = a->told;
 	uint32_t n = m->n_ended + count_told(t), i;
 	const struct ccm_ask *q;
 	struct wm_outcome *v;
 
-	ccm_revisions_learn(m, t);
+	ccm_revisions_learn(m, a);
 	if (n == m->n_ended)
 		return;
 	v = realloc(m->ended, n * sizeof *v);
@@ -63,7 +64,7 @@ void ccm_outcomes_take(struct ccm *m)
 
 	for (a = m->agents; a; a = a->hh.next)
 		if (a->told)
-			ccm_outcomes_keep(m, a->told);
+			ccm_outcomes_keep(m, a);
 	if (m->n_ended > 0)
 		qsort(m->ended, m->n_ended, sizeof *m->ended, by_seq);
 }

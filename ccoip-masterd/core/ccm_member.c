@@ -519,7 +519,7 @@ static void accepted_lost(struct ccm *m, struct ccm_peer *p, const char *why)
 	count_loss(m, p, why);
 	ccm_sync_lost(m, p, why);
 	if (m->recovering && s->agent->told)
-		ccm_revisions_learn(m, s->agent->told);
+		ccm_revisions_learn(m, s->agent);
 	ccm_revision_left(m, g, p->leaving);
 	ccm_lost_note(m, &p->id);
 	m->losses++;

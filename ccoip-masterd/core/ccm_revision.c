@@ -134,13 +134,15 @@ void ccm_revisions_settle(struct ccm *m)
 	}
 }
 
-void ccm_revisions_learn(struct ccm *m, const struct ccm_told *t)
+void ccm_revisions_learn(struct ccm *m, const struct ccm_agent *a)
 {
+	const struct ccm_told *t = a->told;
 	const struct wm_world *w = &t->r.world;
 	const struct ccm_revision *r;
 	uint32_t i;
 
-	if (ccm_told_lags(m, t) || (m->restored && w->version <= m->restored_version))
+	if (a->hello.newcomers || ccm_told_lags(m, t) ||
+		(m->restored && w->version <= m->restored_version))
 		return;
 	for (i = 0; i < w->n; i++) {
 		const struct wm_group_world *x = &w->own[i];

@@ -426,6 +426,28 @@ static void name_op(const struct ccm_op *o, bool first, char *text, size_t size)
 		ccm_append(text, size, " (%s%s)", ccm_peer_label(p, label), more);
 }
 
+/* Peers that have done nothing else for a hundred answers. */
+static void name_askers(const struct ccm *m, bool topology, char *text, size_t size)
+{
+	char label[3 * WM_NAME_MAX], more[32] = "";
+	const struct ccm_peer *p, *first = NULL;
+	uint32_t n = 0;
+
+	for (p = m->peers; p; p = p->hh.next) {
+		if (!(topology ? p->topo_voted : p->pending_voted))
+			continue;
+		first = first ? first : p;
+		n++;
+	}
+	if (!first)
+		return;
+	if (n > 1)
+		ccm_print(more, sizeof more, " and %u more", n - 1);
+	ccm_append(text, size, ", %s, %u times (%s%s)",
+		topology ? "pcclUpdateTopology" : "pcclArePeersPending", ALONE_HOPELESS,
+		ccm_peer_label(first, label), more);
+}
+
 static void end_op(struct ccm *m, struct ccm_op *o, const char *text)
 {
 	struct wm_unmet what = {.kind = o->sync ? WM_WAIT_SYNC : WM_WAIT_OP,
@@ -497,8 +519,13 @@ static bool end_operations(struct ccm *m, const struct ends *e)
 	}
 	if (blocked > named)
 		ccm_append(text, sizeof text, " and %u more", blocked - named);
-	if (blocked > 0)
+	if (blocked > 0) {
+		if (!e->topology)
+			name_askers(m, true, text, sizeof text);
+		if (!e->pending)
+			name_askers(m, false, text, sizeof text);
 		ccm_log(m, CCM_LOG_WARNING, "%s", text);
+	}
 	for (i = 0; i < n && blocked > 0; i++)
 		end_op(m, v[i], text);
 	free(v);

@@ -96,9 +96,9 @@ void ccm_revision_left(struct ccm *m, struct ccm_group *g, bool left);
 /* Forgets those of groups whose run is over. */
 void ccm_revisions_settle(struct ccm *m);
 /* Learns from what an agent was told of them last. The newest word counts, and a journal is newer
- * than what was told before it was written. An agent that was left out of later rounds knows
- * nothing: the next run of a group may have begun anew since. */
-void ccm_revisions_learn(struct ccm *m, const struct ccm_told *t);
+ * than what was told before it was written. An agent that was left out of later rounds, or has no
+ * members any more, knows nothing: the next run of a group may have begun anew since. */
+void ccm_revisions_learn(struct ccm *m, const struct ccm_agent *a);
 /* Of an agent that says after the recovery what it was told: where we know nothing, and it has a
  * member, its word counts. A synchronization that runs has been elected without it. */
 void ccm_revisions_add(struct ccm *m, const struct ccm_agent *a, const struct wm_world *w);

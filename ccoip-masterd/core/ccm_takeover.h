@@ -107,7 +107,7 @@ void ccm_at_least(uint64_t *v, uint64_t to);
 /* Adds what agents have told of outcomes, and of revisions, to what is known; and one that has gone
  * meanwhile. */
 void ccm_outcomes_take(struct ccm *m);
-void ccm_outcomes_keep(struct ccm *m, const struct ccm_told *t);
+void ccm_outcomes_keep(struct ccm *m, const struct ccm_agent *a);
 /* Who comes when it is over, and was told of a success that the others were told is none, goes: by
  * his agent, or by a new one. */
 void ccm_outcomes_compare(struct ccm *m, struct ccm_agent *a, const struct wm_resume *r);

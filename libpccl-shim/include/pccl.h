@@ -800,7 +800,7 @@ PCCL_EXPORT pcclResult_t pcclRunMaster(pcclMasterInstance_t *master_instance);
  * Returns at once; pcclMasterAwaitTermination waits for the end. May be called from a signal
  * handler, also before and during pcclRunMaster, and leaves the text of pcclGetLastError alone.
  *
- * pcclInvalidArgument  no master, or one whose end was awaited
+ * pcclInvalidArgument  no master, or one that has ended
  */
 PCCL_EXPORT pcclResult_t pcclInterruptMaster(pcclMasterInstance_t *master_instance);
 

@@ -118,7 +118,7 @@ static void check_submission(
 			"another tag",
 			ev->sub->tag);
 	else if (!ev->sub->is_sync && ev->sub->losses < c->grp->losses)
-		group_lost(v, c->grp, "await all operations in flight, then call again");
+		group_lost(v, c->grp, "await all operations in flight, if any, then call again");
 	else if (!ev->sub->is_sync && c->grp->world < 2)
 		too_few(v, c->group, c->grp->world);
 }

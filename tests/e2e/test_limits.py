@@ -312,6 +312,33 @@ def result_without_address_space():
         lab.check_alive()
 
 
+def window_without_address_space():
+    """A large operand is copied while its result is made: without that the process cannot go on, and
+    leaves the others, which do not wait for it."""
+    count = 10_000_000
+    reduce = f"type=f32 op=sum count={count} tag=1 ids=0,1,2"
+    with lib.Lab() as lab:
+        lab.start()
+        peers = [lab.start_peer(k) for k in range(3)]
+        short, others = peers[2], peers[:2]
+        lib.form_run(peers)
+        used = int(pathlib.Path(f"/proc/{short.pid}/statm").read_text("ascii").split()[0])
+        room = 2 * 4 * count + (24 << 20)  # its buffers, and less than the result takes
+        set_limit(short.pid, resource.RLIMIT_AS, used * resource.getpagesize() + room)
+        for peer in peers:
+            peer.send(f"reduce {reduce}")
+        answer = short.read(SOON)
+        check(names(answer, "RLIMIT_AS", "cannot take part"), answer["text"], answer)
+        for peer in others:
+            answer = peer.read(SOON)
+            check(answer["code"] == RANK_CONNECTION_LOST
+                  and "it left the run: it cannot take part" in answer["text"]
+                  and "RLIMIT_AS" in answer["text"], f"others hear: {answer['text']}", answer)
+        answers = lib.together(others, f"reduce type=f32 op=sum count={count} tag=1 ids=0,1")
+        check(all(a["code"] == SUCCESS for a in answers), "they go on without it", answers)
+        lab.check_alive()
+
+
 def master_without_descriptors():
     """Newcomers are told at once, an agent that comes back is taken in when it can be."""
     with lib.Lab() as lab:
@@ -484,6 +511,7 @@ def test():
     if not lib.sanitized():  # a sanitizer ends a process that has none
         process_without_address_space()
         result_without_address_space()
+        window_without_address_space()
     master_without_descriptors()
     daemons_that_cannot_start()
     starting_an_agent()

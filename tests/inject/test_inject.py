@@ -36,7 +36,7 @@ FAULTS_MAX = 20  # no more rows then
 FIRED_MIN = 400 if ALL and not ONLY else 1
 BOUND = 10 * lib.SLOWER  # s, for each call
 DOCUMENTED = {*range(0, 13), *range(64, 69)}
-MIB = 262144  # floats
+MIB = 262144  # floats of 1 MiB
 
 # As enum call in inject.c counts them, with the errors that each may have. "+": all that follow fail, too.
 CALLS = (
@@ -59,7 +59,7 @@ CALLS = (
 )
 NUMBERS = {name: number for number, (name, *_) in enumerate(CALLS, start=1)}
 # Calls of which more rows are worth while.
-MANY = {"alloc": 60, "sendmsg": 10, "recvmsg": 10, "writev": 10, "send": 10, "recv": 10, "readv": 10}
+MANY = {"alloc": 60, "mmap": 14, "sendmsg": 10, "recvmsg": 10, "writev": 10, "send": 10, "recv": 10, "readv": 10}
 USUAL = 5
 # An agent without a word for anybody is as good as dead.
 OF_TRAINERS = {("sendmsg", "ENOBUFS+"), ("recvmsg", "ENOMEM+")}
@@ -76,6 +76,8 @@ WORK = (
     f"reduce type=f32 op=sum count={MIB} place=in mem=shared ids=0,1 verify=1 retry=3",
     "several n=1 window=1 type=f32 op=sum count=4 place=out ids=0,1 verify=1",
 )
+# On one host, so large that the operand is copied while the result is made.
+LARGE = f"reduce type=f32 op=sum count={17 * MIB} place=out ids=0,1 verify=1 retry=3"
 
 
 class Fault(Exception):
@@ -422,7 +424,7 @@ def give_state(peers):
 
 def work(peers):
     """What is lost is repeated. Until something else fails: then it ends here."""
-    for line in WORK:
+    for line in WORK + ((LARGE,) if len({p.host for p in peers}) == 1 else ()):
         if not succeeded(all_do(peers, line)):
             return False
     for peer, strategy in zip(peers, ("send", "receive")):

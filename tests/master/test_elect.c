@@ -292,8 +292,8 @@ static const struct {
 		"that could take part; at least one must send"},
 	{5, "R5Ka S2Ka S3Ka", 0,
 		"REVISION_INCREMENT_VIOLATION: the group expects revision 5, candidates offer "
-		"at most 3. If this is a new job, reset the run (pcclctl reset); if not, load 5 "
-		"from a checkpoint or await a peer with it"},
+		"at most 3. If this is a new job, reset the run (pcclctl reset); if not, offer a "
+		"checkpoint as 5 or await a peer with it"},
 	{5, "S5Kz S5Ky S5Kx", 0,
 		"send-only peers must have identical shared state, but this one has contents with "
 		"digest 00000000000000000000000000000058, another one with "

@@ -72,13 +72,14 @@ static void unchanged(const struct fk_peer *x)
 	ck_assert_uint_eq(unmet(x, WM_WAIT_TOPOLOGY).code, 0);
 }
 
-static void refused(const struct fk_peer *x, uint64_t tag)
+static struct wm_unmet refused(const struct fk_peer *x, uint64_t tag)
 {
 	struct wm_unmet u = unmet(x, WM_WAIT_OP);
 
 	ck_assert_uint_eq(u.group, x->group);
 	ck_assert_uint_eq(u.tag, tag);
 	ck_assert_uint_eq(u.code, WIRE_INVALID_USAGE);
+	return u;
 }
 
 static size_t answers(void)
@@ -252,8 +253,8 @@ START_TEST(two_tags_are_refused_to_all)
 	assert_contains(u.text, "all-reduce of tag 2 in group 0 (train@b pid ");
 	assert_contains(u.text, " and 1 more)");
 	ck_assert_uint_lt(strlen(u.text), 256);
-	refused(&q, 2);
-	refused(&r, 1 + (uint64_t)_i);
+	(void)refused(&q, 2);
+	(void)refused(&r, 1 + (uint64_t)_i);
 	ck_assert_uint_eq(answers(), 0);
 	meet(3);
 }
@@ -266,8 +267,8 @@ START_TEST(a_synchronization_and_a_reduce_are_refused_to_all)
 	fk_vote(&p, 1);
 	fk_vote(&r, 1);
 	fk_sync(&q, fk_offer(1, 1));
-	refused(&p, 1);
-	refused(&r, 1);
+	(void)refused(&p, 1);
+	(void)refused(&r, 1);
 	u = unmet(&q, WM_WAIT_SYNC);
 	ck_assert_uint_eq(u.code, WIRE_INVALID_USAGE);
 	assert_contains(u.text, "synchronization of group 0");
@@ -285,8 +286,8 @@ START_TEST(three_peers_in_three_calls)
 	fk_vote(&r, 2);
 	ck_assert_uint_eq(answers(), 0);
 	fk_sync(&q, fk_offer(1, 1));
-	refused(&p, 1);
-	refused(&r, 2);
+	(void)refused(&p, 1);
+	(void)refused(&r, 2);
 	ck_assert_uint_eq(unmet(&q, WM_WAIT_SYNC).code, WIRE_INVALID_USAGE);
 	meet(1);
 }
@@ -313,9 +314,9 @@ START_TEST(who_begins_to_wait_says_so)
 	fk_vote(&r, 2);
 	ck_assert_uint_eq(answers(), 0);
 	waits(&p, 1, WM_BLOCK_MAIN);
-	refused(&p, 1);
-	refused(&q, 2);
-	refused(&r, 2);
+	(void)refused(&p, 1);
+	(void)refused(&q, 2);
+	(void)refused(&r, 2);
 }
 END_TEST
 
@@ -353,7 +354,7 @@ START_TEST(what_the_stuck_have_in_flight_ends_with_their_calls)
 	fk_vote(&q, 2);
 	fk_vote(&r, 2);
 	ck_assert_uint_eq(fk_count(a, WM_UNMET), 2);
-	refused(&q, 2);
+	(void)refused(&q, 2);
 }
 END_TEST
 
@@ -367,9 +368,9 @@ START_TEST(a_wait_outlives_the_start_of_another_operation)
 	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1);
 	ck_assert_uint_eq(answers(), 0);
 	fk_vote(&r, 3);
-	refused(&p, 2);
-	refused(&q, 3);
-	refused(&r, 3);
+	(void)refused(&p, 2);
+	(void)refused(&q, 3);
+	(void)refused(&r, 3);
 }
 END_TEST
 
@@ -388,10 +389,10 @@ START_TEST(who_waits_for_any_of_what_cannot_end_is_answered)
 	fk_vote(&q, 3);
 	ck_assert_uint_eq(answers(), 0);
 	fk_vote(&r, 3);
-	refused(&q, 3);
-	refused(&r, 3);
+	(void)refused(&q, 3);
+	(void)refused(&r, 3);
 	ck_assert_uint_eq(fk_count(a, WM_UNMET), 2);
-	refused(&p, 1);
+	(void)refused(&p, 1);
 	meet(4);
 }
 END_TEST
@@ -420,9 +421,9 @@ START_TEST(who_waits_for_any_goes_on_with_the_first)
 		return;
 	}
 	waits_for_any(&p, 1, 1);
-	refused(&p, 1);
-	refused(&q, 9);
-	refused(&r, 9);
+	(void)refused(&p, 1);
+	(void)refused(&q, 9);
+	(void)refused(&r, 9);
 }
 END_TEST
 
@@ -471,7 +472,7 @@ START_TEST(a_number_given_ahead_is_void_then)
 	ahead_vote(&p, 1, seq);
 	fk_vote(&q, 2);
 	fk_vote(&r, 2);
-	refused(&p, 1);
+	(void)refused(&p, 1);
 	ahead_vote(&q, 1, seq);
 	fk_report(a, seq, true);
 	ck_assert_uint_eq(fk_count(a, WM_REFUSE) + fk_count(a, WM_KICK), 0);
@@ -490,8 +491,8 @@ START_TEST(who_is_stopped_may_vote_when_it_runs_again)
 	ck_assert_uint_eq(answers(), 0);
 	m.u.stopped.is = false;
 	fk_send(a, &m);
-	refused(&p, 1);
-	refused(&q, 2);
+	(void)refused(&p, 1);
+	(void)refused(&q, 2);
 }
 END_TEST
 
@@ -505,8 +506,8 @@ START_TEST(during_an_absence_nothing_is_decided)
 	ck_assert_uint_eq(answers(), 0);
 	fk_tick(&f, 5500); /* the grace is over, and its end fails nothing again */
 	fk_settle(&f);
-	refused(&p, 1);
-	refused(&q, 2);
+	(void)refused(&p, 1);
+	(void)refused(&q, 2);
 }
 END_TEST
 
@@ -603,9 +604,9 @@ START_TEST(operations_of_another_group_are_left_alone)
 	fk_vote(&p, 1);
 	fk_vote(&q, 2);
 	fk_vote(&r, 1);
-	refused(&p, 1);
-	refused(&q, 2);
-	refused(&r, 1);
+	(void)refused(&p, 1);
+	(void)refused(&q, 2);
+	(void)refused(&r, 1);
 	ck_assert_uint_eq(fk_count(s0.host, WM_UNMET), 0);
 	fk_vote(&s1, 1);
 	ck_assert_uint_eq(fk_count(s0.host, WM_OP_START), 1);
@@ -701,6 +702,7 @@ END_TEST
 /* They vote until somebody comes, whom the one that waits for them would have to let in. */
 START_TEST(who_does_nothing_but_vote_is_waited_for_no_longer)
 {
+	struct wm_unmet u;
 	uint32_t i;
 
 	fk_vote(&p, 1);
@@ -714,7 +716,10 @@ START_TEST(who_does_nothing_but_vote_is_waited_for_no_longer)
 	fk_topo(&r);
 	fk_topo(&q);
 	fk_tick(&f, 300);
-	refused(&p, 1);
+	u = refused(&p, 1);
+	assert_contains(u.text, "all-reduce of tag 1 in group 0 (train@a pid ");
+	assert_contains(u.text, "), pcclUpdateTopology, 100 times (train@");
+	assert_contains(u.text, " and 1 more)");
 }
 END_TEST
 

@@ -864,6 +864,32 @@ START_TEST(a_revision_of_who_was_left_out_does_not_count)
 }
 END_TEST
 
+/* a's members have left, and a newcomer waits there. The others may have left since, too, and the
+ * next run of the group begun at 0: a's agent was told no more. */
+START_TEST(a_revision_of_who_has_no_members_does_not_count)
+{
+	struct wm_msg msg;
+	size_t i;
+
+	tk.know[0].own.revision = 20;
+	for (i = 0; i < 2; i++) { /* it is sent away once */
+		tk.h[0] = fk_connect(&tk.f, "a", "10.0.0.1");
+		msg = fk_hello(tk.h[0]);
+		msg.u.hello.run = tk.f.run;
+		msg.u.hello.run_key = tk.f.run_key;
+		msg.u.hello.term = 1;
+		msg.u.hello.newcomers = true;
+		fk_send(tk.h[0], &msg);
+		tk_join(0, WM_JOIN_NEW);
+		tk_end(0);
+		fk_tick(&tk.f, 3200);
+	}
+	ck_assert_uint_eq(fk_status(&tk.f).accepted, 1);
+	fk_sync(&tk.p[0], fk_offer(13, 1));
+	ck_assert_uint_eq(fk_take(tk.h[0], WM_OP_START)->u.op_start.sync.revision, 13);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("synchronizations of a run that is taken over");
@@ -906,6 +932,7 @@ int main(void)
 	tcase_add_test(tc, a_revision_that_is_told_late_counts);
 	tcase_add_test(tc, a_revision_of_a_run_that_is_over_does_not);
 	tcase_add_test(tc, a_revision_of_who_was_left_out_does_not_count);
+	tcase_add_test(tc, a_revision_of_who_has_no_members_does_not_count);
 	suite_add_tcase(s, tc);
 	return tl_run(s);
 }

@@ -320,9 +320,34 @@ static bool was_in_use(const struct sim *s, const struct sim_peer *p, const stru
 	return false;
 }
 
-/* Members of the first run are told that the master has another one: not if it has founded that, or
- * has theirs, and does not stand still. One whose run a newer master has taken over has none to
- * give: that one cannot know how the run began. */
+/* p's agent was at m last while that stood still: the agent cannot know that it has woken up since,
+ * and gets there again only by way of its other places. */
+static bool was_there_in_vain(
+	const struct sim *s, const struct sim_peer *p, const struct sim_master *m)
+{
+	const struct sim_host *h = &s->hosts[p->proc->host];
+	uint32_t i;
+
+	for (i = s->n_conns; i-- > 0;)
+		if (s->conns[i]->made && s->conns[i]->master == m->no &&
+			s->conns[i]->host == h->no && s->conns[i]->life == h->life)
+			return s->conns[i]->vain;
+	return false;
+}
+
+/* Could m have kept p's run? It has founded another one, or has that run and does not stand still.
+ * One whose run a newer master has taken over has none to give: that one cannot know how the run
+ * began. */
+static bool could_keep(const struct sim *s, const struct sim_peer *p, const struct sim_master *m)
+{
+	if (!m->alive || m->superseded)
+		return false;
+	if (cc_id_eq(&m->id, &p->run))
+		return m->frozen_until <= s->now && !was_there_in_vain(s, p, m);
+	return cc_id_eq(&m->id, &m->born) && !was_in_use(s, p, m);
+}
+
+/* Members of the first run are told that the master has another one. */
 static void check_forsaken(struct sim *s, const struct sim_peer *p, const char *text)
 {
 	unsigned i;
@@ -331,11 +356,7 @@ static void check_forsaken(struct sim *s, const struct sim_peer *p, const char *
 		!(strstr(text, "does not know its run") || strstr(text, "has another run now")))
 		return;
 	for (i = 1; i < s->n_masters; i++)
-		if (s->masters[i].alive && !s->masters[i].superseded &&
-			((cc_id_eq(&s->masters[i].id, &p->run) &&
-				 s->masters[i].frozen_until <= s->now) ||
-				(cc_id_eq(&s->masters[i].id, &s->masters[i].born) &&
-					!was_in_use(s, p, &s->masters[i]))))
+		if (could_keep(s, p, &s->masters[i]))
 			sim_fail(s, "p%u: its run goes on, or could, and it loses it: %s", p->no,
 				text);
 }

@@ -275,6 +275,7 @@ void sim_agent_closes(struct sim *s, struct sim_host *h, uint32_t run)
 	if (!c || !c->agent_open)
 		return;
 	c->agent_open = false;
+	c->vain = c->made && s->masters[c->master].frozen_until > s->now;
 	if (c->made && !c->cut)
 		sim_schedule(s, in_order(s, &c->to_master), event(c, SIM_EV_MASTER_SEES_END));
 }

@@ -17,6 +17,7 @@ struct sim_conn {
 	bool agent_open, master_open; /* that end has its descriptor */
 	bool cut;                     /* nothing passes any more, in neither direction */
 	bool in_use; /* so was the master's run when the agent said its hello: sim_check.c */
+	bool vain;   /* the agent gave it up while the master stood still */
 	uint64_t agent_until; /* what is due later does not arrive: the other end died */
 	uint64_t master_until;
 	uint64_t to_master, to_agent; /* latest delivery: order is kept */

@@ -52,6 +52,7 @@ LEAVE_BOUND = 10  # seconds until a trainer that was told to leave has done so
 LOOK = 4.0  # seconds between two looks at all processes
 GIVING_BACK = 10  # seconds that a trainer has for it; a shim looks for an agent for 5
 AHEAD = 15  # seconds after a master's death in which a state may be one that nobody else knows of
+CUT = 15  # seconds after the begin of a long cut in which its host may hear that it was declared lost
 YOUNG = 70  # seconds after its start in which a master may give up the run that newcomers have founded there
 
 
@@ -237,9 +238,12 @@ class Soak:
 
     def may_not_synchronize(self, trainer, answer):
         """A success that only one host was told of before the master died is no success for the others,
-        who offer that revision again."""
+        who offer that revision again. A host that was cut off for long is declared lost, which its
+        trainers hear in whatever call they make next."""
         if answer["code"] != lib.INVALID_USAGE or answer["in"] != "pcclSynchronizeSharedState" or \
                 "wait for each other" in answer["text"]:
+            return None
+        if "was declared lost" in answer["text"] and self.events.any("long cut", now() - CUT * S, now()):
             return None
         if "REVISION_INCREMENT_VIOLATION" in answer["text"]:
             self.counts["states that were ahead or lost"] += 1

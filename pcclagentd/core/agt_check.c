@@ -6,11 +6,15 @@
 
 #include "pcclagentd/core/agt_internal.h"
 
-static const char *check_comm(const struct agt_comm *c)
+static bool is_in_run(const struct agt_comm *c)
 {
-	bool in_run = c->state == AGT_COMM_JOINING || c->state == AGT_COMM_REGISTERED ||
-		      c->state == AGT_COMM_ACCEPTED;
-	uint32_t i, n = 0;
+	return c->state == AGT_COMM_JOINING || c->state == AGT_COMM_REGISTERED ||
+	       c->state == AGT_COMM_ACCEPTED;
+}
+
+static const char *check_comm_run(const struct agt_comm *c)
+{
+	bool in_run = is_in_run(c);
 
 	if (in_run != (c->run != NULL) || in_run != (c->grp != NULL))
 		return "a communicator's state and its run do not agree";
@@ -23,16 +27,28 @@ static const char *check_comm(const struct agt_comm *c)
 		return "a communicator joins a run that is up";
 	if (in_run && c->state != AGT_COMM_JOINING && !agt_run_lives(c->run))
 		return "a communicator is in a run that never had a master";
-	if ((c->wait == WL_COMM_ATTACH) != (c->attach != NULL) ||
-		(c->attach != NULL) != !c->opened || (c->attach && !in_run))
+	return NULL;
+}
+
+static const char *check_comm_attach(const struct agt_comm *c)
+{
+	bool attaches = c->attach != NULL;
+
+	if ((c->wait == WL_COMM_ATTACH) != attaches || attaches != !c->opened ||
+		(attaches && !is_in_run(c)))
 		return "an attach waits for nothing, or the other way round";
-	if ((c->wait == WL_COMM_CONNECT || (c->attach && !c->counted)) !=
+	if ((c->wait == WL_COMM_CONNECT || (attaches && !c->counted)) !=
 		(c->state == AGT_COMM_JOINING || c->state == AGT_COMM_REGISTERED))
 		return "a connect waits without joining, or the other way round";
-	if (c->attach && c->counted && c->attach->known)
+	if (attaches && c->counted && c->attach->known)
 		return "an attach is due to be answered";
-	if (c->attach && c->n_ops)
+	if (attaches && c->n_ops)
 		return "a communicator that nobody has yet has operations";
+	return NULL;
+}
+
+static const char *check_comm_waits(const struct agt_comm *c)
+{
 	if ((c->wait == WL_COMM_DESTROY) != (c->state == AGT_COMM_LEAVING))
 		return "a destroy waits without leaving, or the other way round";
 	if ((c->wait == WL_UPDATE_TOPOLOGY || c->wait == WL_ARE_PENDING) &&
@@ -42,6 +58,13 @@ static const char *check_comm(const struct agt_comm *c)
 		return "a topology vote waits with operations in flight";
 	if (c->state == AGT_COMM_LEAVING && c->n_ops == 0 && !c->untold)
 		return "a leaving communicator has nothing to wait for";
+	return NULL;
+}
+
+static const char *check_comm_slots(const struct agt_comm *c)
+{
+	uint32_t i, n = 0;
+
 	for (i = 0; i < SHM_SLOTS; i++) {
 		n += c->slots[i] != NULL;
 		if (c->slots[i] && !agt_op_has(c->slots[i], c))
@@ -50,67 +73,110 @@ static const char *check_comm(const struct agt_comm *c)
 	return n == c->n_ops ? NULL : "slots in use and operations do not add up";
 }
 
+static const char *check_comm(const struct agt_comm *c)
+{
+	const char *wrong = check_comm_run(c);
+
+	if (!wrong)
+		wrong = check_comm_attach(c);
+	if (!wrong)
+		wrong = check_comm_waits(c);
+	return wrong ? wrong : check_comm_slots(c);
+}
+
+static const char *check_sync_member(const struct agt_op *o, const struct agt_op_member *m)
+{
+	if (!m->sub.is_sync || (m->comm && m->comm->n_ops != 1))
+		return "a synchronization and something else of one communicator";
+	if (m->failed && o->state <= AGT_OP_VOTING)
+		return "a member failed before the start";
+	if (m->fresh && !m->out && o->state == AGT_OP_REPORTED && o->ok)
+		return "a failure that was not reported";
+	return NULL;
+}
+
+static bool receives(const struct agt_op_member *m)
+{
+	return !m->holder && !m->complete && !m->out && !m->failed;
+}
+
 static const char *check_sync(const struct agt_op *o)
 {
-	bool started = o->state > AGT_OP_VOTING, receives = false;
-	uint32_t i;
+	const char *wrong;
+	uint32_t i, n = 0;
 
 	if (o->key.tag || o->tx_bytes || o->rx_bytes)
 		return "a synchronization is mixed up with an all-reduce";
-	if (o->xfer != started)
+	if (o->xfer != (o->state > AGT_OP_VOTING))
 		return "a synchronization has no job, or one too early";
 	if (o->won && o->state != AGT_OP_CANCELLING)
 		return "a synchronization goes on after its success";
 	if (o->doubt_ns && (o->state != AGT_OP_RUNNING || !o->run->doubt_ns))
 		return "a doubt that nobody resolves";
 	for (i = 0; i < o->n; i++) {
-		const struct agt_op_member *m = &o->members[i];
-
-		if (!m->sub.is_sync || (m->comm && m->comm->n_ops != 1))
-			return "a synchronization and something else of one communicator";
-		if (m->failed && !started)
-			return "a member failed before the start";
-		if (m->fresh && !m->out && o->state == AGT_OP_REPORTED && o->ok)
-			return "a failure that was not reported";
-		receives = receives || (!m->holder && !m->complete && !m->out && !m->failed);
+		wrong = check_sync_member(o, &o->members[i]);
+		if (wrong)
+			return wrong;
+		n += receives(&o->members[i]);
 	}
-	return o->doubt_ns && !receives ? "a doubt about nothing" : NULL;
+	return o->doubt_ns && n == 0 ? "a doubt about nothing" : NULL;
 }
 
-static const char *check_op(const struct agt *a, const struct agt_op *o)
+static const char *check_op_member(const struct agt_op *o, const struct agt_op_member *m)
 {
-	const struct agt_group *g;
+	if (!m->out && !o->won && (!m->comm || !m->comm->counted || m->comm->run != o->run))
+		return "a member of an operation is not in the run";
+	if (m->comm && m->comm->slots[m->sub.slot] != o)
+		return "a member's slot does not lead back";
+	return NULL;
+}
+
+static const char *check_op_members(const struct agt_op *o)
+{
 	uint32_t i, in = 0;
+	const char *wrong;
 
 	if (o->n == 0)
 		return "an operation without members";
 	for (i = 0; i < o->n; i++) {
-		const struct agt_op_member *m = &o->members[i];
-
-		in += !m->out;
-		if (!m->out && !o->won && (!m->comm || !m->comm->counted || m->comm->run != o->run))
-			return "a member of an operation is not in the run";
-		if (m->comm && m->comm->slots[m->sub.slot] != o)
-			return "a member's slot does not lead back";
+		in += !o->members[i].out;
+		wrong = check_op_member(o, &o->members[i]);
+		if (wrong)
+			return wrong;
 	}
-	if (o->ahead && (!o->xfer || o->key.is_sync ||
-				(o->state != AGT_OP_VOTING && o->state != AGT_OP_REPORTED)))
-		return "an operation is ahead of nothing";
-	if (o->xfer != (o->state == AGT_OP_RUNNING || o->state == AGT_OP_CANCELLING || o->ahead) &&
-		o->state != AGT_OP_REPORTED)
-		return "an operation's state and its transfer do not agree";
 	if (in != o->n && !o->xfer)
 		return "an operation without a transfer keeps members that are out";
 	if (in == 0 && o->state != AGT_OP_CANCELLING)
 		return "an operation goes on for nobody";
+	return NULL;
+}
+
+/* Only an all-reduce whose votes are not counted, or that was reported before, is ahead. */
+static bool may_be_ahead(const struct agt_op *o)
+{
+	return o->xfer && !o->key.is_sync &&
+	       (o->state == AGT_OP_VOTING || o->state == AGT_OP_REPORTED);
+}
+
+static const char *check_op_state(const struct agt_op *o)
+{
+	bool transfers = o->state == AGT_OP_RUNNING || o->state == AGT_OP_CANCELLING || o->ahead;
+
+	if (o->ahead && !may_be_ahead(o))
+		return "an operation is ahead of nothing";
+	if (o->xfer != transfers && o->state != AGT_OP_REPORTED)
+		return "an operation's state and its transfer do not agree";
 	if (o->run->state == AGT_RUN_OVER && o->state != AGT_OP_CANCELLING)
 		return "an operation goes on in a run that is over";
 	if ((o->seq != 0) != (o->state > AGT_OP_VOTING || o->ahead))
 		return "an operation's sequence number and its state do not agree";
-	if (o->key.is_sync && check_sync(o))
-		return check_sync(o);
-	if (o->state != AGT_OP_COLLECTING || a->err)
-		return NULL;
+	return NULL;
+}
+
+static const char *check_collecting(const struct agt_op *o)
+{
+	const struct agt_group *g;
+
 	HASH_FIND(hh, o->run->groups, &o->key.group, sizeof o->key.group, g);
 	if (!g || o->n > g->accepted)
 		return "an operation has more members than its group";
@@ -123,12 +189,34 @@ static const char *check_op(const struct agt *a, const struct agt_op *o)
 	return NULL;
 }
 
+static const char *check_op(const struct agt *a, const struct agt_op *o)
+{
+	const char *wrong = check_op_members(o);
+
+	if (!wrong)
+		wrong = check_op_state(o);
+	if (!wrong && o->key.is_sync)
+		wrong = check_sync(o);
+	if (!wrong && o->state == AGT_OP_COLLECTING && !a->err)
+		wrong = check_collecting(o);
+	return wrong;
+}
+
+static bool round_in_doubt(const struct agt_run *r)
+{
+	const struct agt_round *rd = &r->round;
+	uint32_t i;
+
+	for (i = 0; i < rd->n_rings; i++)
+		if (rd->rings[i].hosts > 1 && agt_link_in_doubt(r, &rd->rings[i].next.agent))
+			return true;
+	return false;
+}
+
 static const char *check_round(const struct agt_run *r)
 {
 	const struct agt_round *rd = &r->round;
 	const struct agt_link *l;
-	bool doubt = false;
-	uint32_t i;
 
 	if (!agt_run_lives(r) && (rd->active || HASH_COUNT(r->links)) && r->state != AGT_RUN_OVER)
 		return "rounds or links before the master is up";
@@ -137,12 +225,9 @@ static const char *check_round(const struct agt_run *r)
 	for (l = r->links; l && agt_run_lives(r); l = l->hh.next)
 		if (!agt_link_is_used(r, &l->peer))
 			return "a link is kept that nothing uses";
-	if (!rd->active || rd->reported)
-		return NULL;
-	for (i = 0; i < rd->n_rings; i++)
-		doubt = doubt ||
-			(rd->rings[i].hosts > 1 && agt_link_in_doubt(r, &rd->rings[i].next.agent));
-	return doubt ? NULL : "a round is due to be reported";
+	if (rd->active && !rd->reported && !round_in_doubt(r))
+		return "a round is due to be reported";
+	return NULL;
 }
 
 static const char *check_history(const struct agt_run *r)
@@ -178,13 +263,11 @@ static const char *check_leaves(const struct agt *a, const struct agt_run *r)
 	return NULL;
 }
 
-static const char *check_run(const struct agt *a, const struct agt_run *r)
+static const char *check_run_comms(const struct agt_run *r)
 {
 	const struct agt_group *g;
 	const struct agt_comm *c;
-	const struct agt_op *o;
-	const char *wrong;
-	uint32_t users = 0, accepted = 0, comms = 0, in_groups = 0, counted = 0;
+	uint32_t users = 0, accepted = 0, comms = 0, counted = 0;
 
 	DL_FOREACH2 (r->comms, c, next_r) {
 		comms++;
@@ -195,24 +278,32 @@ static const char *check_run(const struct agt *a, const struct agt_run *r)
 	for (g = r->groups; g; g = g->hh.next) {
 		users += g->users;
 		accepted += g->accepted;
-		in_groups += g->users == 0;
+		if (g->users == 0)
+			return "a group without users";
 	}
-	if (in_groups)
-		return "a group without users";
 	if (comms != r->n_comms || comms != users || counted != accepted)
 		return "the communicators of a run do not add up";
-	if ((r->state == AGT_RUN_OVER) != (comms == 0 && !r->ghosts) ||
-		(r->state == AGT_RUN_OVER && !r->ops))
+	return NULL;
+}
+
+static const char *check_run_state(const struct agt_run *r)
+{
+	bool idle = r->n_comms == 0 && !r->ghosts;
+
+	if ((r->state == AGT_RUN_OVER) != idle || (r->state == AGT_RUN_OVER && !r->ops))
 		return "a run lives without need, or is over too early";
-	if (check_leaves(a, r))
-		return check_leaves(a, r);
 	if (r->state == AGT_RUN_UP && r->dialling)
 		return "the master of a run that is up is sought";
 	if ((r->state == AGT_RUN_GREETING || r->state == AGT_RUN_RESUMING) && !r->dialling)
 		return "a greeting that nobody answers for";
-	wrong = check_history(r);
-	if (wrong)
-		return wrong;
+	return NULL;
+}
+
+static const char *check_run_ops(const struct agt *a, const struct agt_run *r)
+{
+	const struct agt_op *o;
+	const char *wrong;
+
 	DL_FOREACH2 (r->ops, o, next_op) {
 		if (o->run != r)
 			return "an operation is on the list of another run";
@@ -220,7 +311,22 @@ static const char *check_run(const struct agt *a, const struct agt_run *r)
 		if (wrong)
 			return wrong;
 	}
-	return check_round(r);
+	return NULL;
+}
+
+static const char *check_run(const struct agt *a, const struct agt_run *r)
+{
+	const char *wrong = check_run_comms(r);
+
+	if (!wrong)
+		wrong = check_run_state(r);
+	if (!wrong)
+		wrong = check_leaves(a, r);
+	if (!wrong)
+		wrong = check_history(r);
+	if (!wrong)
+		wrong = check_run_ops(a, r);
+	return wrong ? wrong : check_round(r);
 }
 
 /* By these ticks are told that there is nothing to do. */

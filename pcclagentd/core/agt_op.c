@@ -465,6 +465,15 @@ void agt_op_xfer_start(struct agt *a, struct agt_op *o, const struct agt_group *
 	o->xfer = true;
 }
 
+/* Only a master that resumes a run may count on from a lower number, for an operation that has not
+ * started here. */
+static bool seq_is_old(const struct agt_run *r, uint64_t seq, const struct agt_op *o)
+{
+	bool resumed = r->resumed && o && o->state == AGT_OP_VOTING;
+
+	return seq <= r->last_seq && !resumed;
+}
+
 /* False: there is nothing to start, or the master broke the protocol. *ret: the operation. */
 static bool take_seq(
 	struct agt *a, struct agt_run *r, const struct wm_op_start *m, struct agt_op **ret)
@@ -482,7 +491,7 @@ static bool take_seq(
 			agt_ahead_started(a, again);
 		return false; /* a master that resumes the run makes sure */
 	}
-	if (again || (m->seq <= r->last_seq && !(r->resumed && o && o->state == AGT_OP_VOTING))) {
+	if (again || seq_is_old(r, m->seq, o)) {
 		agt_run_violation(a, r, "OP_START with a sequence number that is not new");
 		return false;
 	}

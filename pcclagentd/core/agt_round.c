@@ -358,6 +358,34 @@ static void publish_prepared(struct agt *a, struct agt_run *r)
 	}
 }
 
+/* The link to the next host of this ring, if it could not be opened; or NULL. */
+static const struct agt_link *failed_link(const struct agt_run *r, const struct wm_ring *ring)
+{
+	const struct agt_link *l = link_find(r, &ring->next.agent);
+
+	return ring->hosts > 1 && l && l->state == AGT_LINK_FAILED ? l : NULL;
+}
+
+static void report_failures(
+	struct agt *a, const struct agt_run *r, uint32_t failed, struct wm_round_report *m)
+{
+	const struct agt_round *rd = &r->round;
+	const struct agt_link *l;
+	uint32_t i;
+
+	m->failures =
+		calloc(failed < WM_FAILURES_MAX ? failed : WM_FAILURES_MAX, sizeof *m->failures);
+	if (!m->failures) {
+		agt_no_memory(a);
+		return;
+	}
+	for (i = 0; i < rd->n_rings; i++) {
+		l = failed_link(r, &rd->rings[i]);
+		if (l)
+			add_failure(m, l);
+	}
+}
+
 /* The report goes out once no link of the round is opening any more, or silent. */
 static void round_report(struct agt *a, struct agt_run *r)
 {
@@ -369,13 +397,11 @@ static void round_report(struct agt *a, struct agt_run *r)
 	if (!rd->active || rd->reported)
 		return;
 	for (i = 0; i < rd->n_rings; i++) {
-		const struct agt_link *l = link_find(r, &rd->rings[i].next.agent);
-
 		if (rd->rings[i].hosts == 1)
 			continue;
 		if (agt_link_in_doubt(r, &rd->rings[i].next.agent))
 			return;
-		failed += l && l->state == AGT_LINK_FAILED;
+		failed += failed_link(r, &rd->rings[i]) != NULL;
 	}
 	rd->reported = true;
 	rd->ok = failed == 0;
@@ -385,20 +411,8 @@ static void round_report(struct agt *a, struct agt_run *r)
 	for (g = r->groups; g; g = g->hh.next)
 		if (g->left == AGT_NEXT_ROUND)
 			g->left = rd->number;
-	if (failed == 0)
-		return;
-	m->failures =
-		calloc(failed < WM_FAILURES_MAX ? failed : WM_FAILURES_MAX, sizeof *m->failures);
-	if (!m->failures) {
-		agt_no_memory(a);
-		return;
-	}
-	for (i = 0; i < rd->n_rings; i++) {
-		const struct agt_link *l = link_find(r, &rd->rings[i].next.agent);
-
-		if (rd->rings[i].hosts > 1 && l && l->state == AGT_LINK_FAILED)
-			add_failure(m, l);
-	}
+	if (failed > 0)
+		report_failures(a, r, failed, m);
 }
 
 void agt_round_begin(struct agt *a, struct agt_run *r, const struct wm_round *m)

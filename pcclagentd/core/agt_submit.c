@@ -79,25 +79,27 @@ static void group_lost(struct agt_verdict *v, const struct agt_group *g, const c
 			"group %u has lost a peer or the connection to one; %s", g->group, advice);
 }
 
+/* v->code stays 0 when c can start an operation. */
+static void check_caller(const struct agt_comm *c, struct agt_verdict *v)
+{
+	if (c->state == AGT_COMM_LOST)
+		*v = c->lost;
+	else if (c->state != AGT_COMM_ACCEPTED)
+		agt_verdict_set(v, WIRE_INVALID_USAGE,
+			"the communicator is not connected: call pcclConnect first");
+	else if (c->wait == WL_UPDATE_TOPOLOGY)
+		agt_verdict_set(v, WIRE_INVALID_USAGE,
+			"pcclUpdateTopology is in progress on this communicator: start operations "
+			"after it");
+}
+
 /* v->code stays 0 when the submission is in order. */
 static void check_submission(
 	const struct agt_comm *c, const struct agt_event *ev, struct agt_verdict *v)
 {
-	if (c->state == AGT_COMM_LOST) {
-		*v = c->lost;
+	check_caller(c, v);
+	if (v->code)
 		return;
-	}
-	if (c->state != AGT_COMM_ACCEPTED) {
-		agt_verdict_set(v, WIRE_INVALID_USAGE,
-			"the communicator is not connected: call pcclConnect first");
-		return;
-	}
-	if (c->wait == WL_UPDATE_TOPOLOGY) {
-		agt_verdict_set(v, WIRE_INVALID_USAGE,
-			"pcclUpdateTopology is in progress on this communicator: start operations "
-			"after it");
-		return;
-	}
 	if (!ev->sub) {
 		agt_verdict_set(v, ev->code, "%s", ev->text ? ev->text : "bad submission");
 		return;
@@ -241,6 +243,33 @@ void agt_op_try_vote(struct agt *a, struct agt_op *o)
 	send_votes(a, o);
 }
 
+static void refuse_submission(struct agt *a, const struct agt_comm *c, const struct agt_event *ev,
+	const struct agt_verdict *v)
+{
+	struct agt_done done = {.code = v->code};
+
+	a->refused++;
+	if (c->grp && ev->sub)
+		done.losses =
+			v->code == WIRE_RANK_CONNECTION_LOST ? c->grp->losses : ev->sub->losses;
+	memcpy(done.text, v->text, sizeof done.text);
+	/* A late call fails once, with the last loss. */
+	agt_comm_world_after(c, c->grp ? c->grp->losses - 1 : 0, v->code, &done.after);
+	agt_complete(a, c->id, ev->slot, &done);
+}
+
+static void join_vote(struct agt *a, struct agt_op *o, struct agt_comm *c,
+	const struct shm_submission *s, const struct agt_verdict *refusal)
+{
+	if (o->ahead) /* of the rings before it was let in: nobody counts it any more */
+		agt_ahead_retract(a, o);
+	if (agt_op_add(a, o, c, s, refusal) < 0)
+		return;
+	send_vote(a, o, o->n - 1);
+	if (o->n >= c->grp->accepted)
+		agt_waits_remove(a, o);
+}
+
 /* A peer that is late, or has come back, while the others here have voted already: nothing starts
  * without its vote. It shares the fate of an attempt whose voter has left, too: the loss of that
  * one ends it, or the votes are counted anew. */
@@ -255,7 +284,6 @@ void agt_submit(struct agt *a, const struct agt_event *ev)
 	struct agt_comm *c = agt_comm_find(a, ev->comm);
 	const struct shm_submission *s = ev->sub;
 	struct agt_verdict v = {.code = WIRE_SUCCESS}, refusal = {.code = WIRE_SUCCESS};
-	struct agt_done done = {.code = WIRE_SUCCESS};
 	struct agt_op_key key;
 	struct agt_op *o;
 
@@ -265,15 +293,7 @@ void agt_submit(struct agt *a, const struct agt_event *ev)
 		agt_verdict_set(&refusal, s->refused, "%s", ev->text ? ev->text : "");
 	check_submission(c, ev, &v);
 	if (v.code) {
-		a->refused++;
-		done.code = v.code;
-		if (c->grp && s)
-			done.losses =
-				v.code == WIRE_RANK_CONNECTION_LOST ? c->grp->losses : s->losses;
-		memcpy(done.text, v.text, sizeof done.text);
-		/* A late call fails once, with the last loss. */
-		agt_comm_world_after(c, c->grp ? c->grp->losses - 1 : 0, v.code, &done.after);
-		agt_complete(a, c->id, ev->slot, &done);
+		refuse_submission(a, c, ev, &v);
 		return;
 	}
 	/* An entry without a submission has a code.
@@ -281,13 +301,7 @@ void agt_submit(struct agt *a, const struct agt_event *ev)
 	key = agt_op_key(c->group, s->tag, s->is_sync);
 	o = agt_op_find(c->run->active, &key);
 	if (o && joins_vote(o, c)) {
-		if (o->ahead) /* of the rings before it was let in: nobody counts it any more */
-			agt_ahead_retract(a, o);
-		if (agt_op_add(a, o, c, s, &refusal) < 0)
-			return;
-		send_vote(a, o, o->n - 1);
-		if (o->n >= c->grp->accepted)
-			agt_waits_remove(a, o);
+		join_vote(a, o, c, s, &refusal);
 		return;
 	}
 	o = agt_op_find(c->run->collecting, &key);

@@ -191,24 +191,17 @@ static int get_refused(const struct shm_sqe *e, struct shm_submission *ret, char
 	return 0;
 }
 
-int shm_submission_get(const struct shm_sqe *e, const struct shm_submit_limits *lim,
-	struct shm_submission *ret, char why[SHM_TEXT])
+static int check_reduce(
+	const struct shm_sqe *e, const struct shm_submit_limits *lim, uint64_t *bytes, char *why)
 {
-	uint64_t bytes = 0;
-	int err = check_slot(e->slot, lim->busy, why);
+	int err = check_size(e, bytes, why);
 
-	if (err == 0 && (e->flags & SHM_SQE_REFUSED))
-		return get_refused(e, ret, why);
-	if (err == 0 && (e->flags & SHM_SQE_SYNC))
-		return get_sync(e, lim, ret, why);
-	if (err == 0)
-		err = check_size(e, &bytes, why);
 	if (err == 0 && (e->flags & ~FLAGS))
 		err = refuse(why, "flags: unknown bits %#" PRIx32, e->flags & ~FLAGS);
 	if (err == 0)
 		err = check_window(e, why);
 	if (err == 0)
-		err = check_places(e, lim, bytes, why);
+		err = check_places(e, lim, *bytes, why);
 	if (err == 0)
 		err = check_operation(e, why);
 	if (err == 0 && e->count == 0)
@@ -217,6 +210,15 @@ int shm_submission_get(const struct shm_sqe *e, const struct shm_submit_limits *
 		err = check_boundary(e, "in_start", e->in_start, why);
 	if (err == 0)
 		err = check_boundary(e, "in_second", e->in_second, why);
+	return err;
+}
+
+static int get_reduce(const struct shm_sqe *e, const struct shm_submit_limits *lim,
+	struct shm_submission *ret, char *why)
+{
+	uint64_t bytes = 0;
+	int err = check_reduce(e, lim, &bytes, why);
+
 	if (err < 0)
 		return err;
 	*ret = (struct shm_submission){.slot = e->slot,
@@ -237,4 +239,18 @@ int shm_submission_get(const struct shm_sqe *e, const struct shm_submit_limits *
 		.by_main = e->flags & SHM_SQE_MAIN,
 		.waited = e->flags & SHM_SQE_WAITED};
 	return 0;
+}
+
+int shm_submission_get(const struct shm_sqe *e, const struct shm_submit_limits *lim,
+	struct shm_submission *ret, char why[SHM_TEXT])
+{
+	int err = check_slot(e->slot, lim->busy, why);
+
+	if (err < 0)
+		return err;
+	if (e->flags & SHM_SQE_REFUSED)
+		return get_refused(e, ret, why);
+	if (e->flags & SHM_SQE_SYNC)
+		return get_sync(e, lim, ret, why);
+	return get_reduce(e, lim, ret, why);
 }

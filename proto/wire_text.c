@@ -16,25 +16,38 @@ static uint32_t code_point(const uint8_t *s, size_t n, uint32_t lead)
 	return lead;
 }
 
+/* Sequences of several bytes, by the bits of the first one. Below min are control characters, and
+ * what a shorter sequence is for. */
+static const struct form {
+	uint8_t mask, lead, len;
+	uint32_t min, max;
+} forms[] = {
+	{0xe0, 0xc0, 2, 0xa0, 0x7ff},
+	{0xf0, 0xe0, 3, 0x800, 0xffff},
+	{0xf8, 0xf0, 4, 0x10000, 0x10ffff},
+};
+
+static bool is_surrogate(uint32_t c)
+{
+	return c >= 0xd800 && c <= 0xdfff;
+}
+
 /* Length of the clean character at s, 0 if there is none. left: bytes that may be looked at. */
 static size_t clean_len(const char *text, size_t left)
 {
 	const uint8_t *s = (const uint8_t *)text;
+	const struct form *f;
 	uint32_t c;
 
 	if (s[0] < 0x80)
 		return s[0] >= 0x20 && s[0] != 0x7f;
-	if (s[0] >= 0xc2 && s[0] <= 0xdf && left >= 2) {
-		c = code_point(s, 2, s[0] & 0x1fu);
-		return c >= 0xa0 ? 2 : 0;
-	}
-	if ((s[0] & 0xf0) == 0xe0 && left >= 3) {
-		c = code_point(s, 3, s[0] & 0x0fu);
-		return c >= 0x800 && (c < 0xd800 || c > 0xdfff) ? 3 : 0;
-	}
-	if ((s[0] & 0xf8) == 0xf0 && left >= 4) {
-		c = code_point(s, 4, s[0] & 0x07u);
-		return c >= 0x10000 && c <= 0x10ffff ? 4 : 0;
+	for (f = forms; f < forms + sizeof forms / sizeof *forms; f++) {
+		if ((s[0] & f->mask) != f->lead)
+			continue;
+		if (left < f->len)
+			return 0;
+		c = code_point(s, f->len, s[0] & (uint8_t)~f->mask);
+		return c >= f->min && c <= f->max && !is_surrogate(c) ? f->len : 0;
 	}
 	return 0;
 }

@@ -84,9 +84,12 @@ pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/net/net.c \
 	pcclagentd/net/net.h \
 	pcclagentd/net/net_internal.h \
+	pcclagentd/net/opening.c \
+	pcclagentd/net/out_link.h \
 	pcclagentd/net/port.c \
 	pcclagentd/net/port.h \
 	pcclagentd/net/probe.c \
+	pcclagentd/net/try.c \
 	pcclagentd/ops/eager.c \
 	pcclagentd/ops/eager_in.c \
 	pcclagentd/ops/findings.c \

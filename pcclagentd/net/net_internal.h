@@ -5,7 +5,8 @@
  *   net.c        the ports, services, and runs
  *   port.c       one port
  *   guest.c      connections until they have said a good hello
- *   in_link.c    inbound links, link.c outbound ones
+ *   in_link.c    inbound links
+ *   link.c       outbound ones; opening.c, try.c until they are established
  *   probe.c      whether a link could be opened
  *   narrow.c     which segments pass to which agents
  *   addresses.c  where this host is reached, names.c host names for that

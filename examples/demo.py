@@ -309,18 +309,15 @@ class Demo:
 
     # ------------------------------------------------------------------ the end
 
-    def judge(self, victim, newcomer):
-        """Prints what was reached; true if all of it was."""
-        survivors = [t for t in self.trainers if t is not victim]
-        for trainer in survivors:
-            if trainer.result is None:
-                raise Failed(f"trainer {trainer.number} ended without a result")
+    @staticmethod
+    def verdicts(survivors, victim, newcomer):
+        """What was to be reached: pairs of whether it was, and a sentence."""
         accuracy = min(float(t.result["accuracy"]) for t in survivors)
         hashes = {t.result["hash"] for t in survivors}
         retries = [t.retries for t in survivors if t is not newcomer]
         step, _, received, rate = newcomer.syncs[0]
         sent = [(t.number, t.syncs[0][1]) for t in survivors if t is not newcomer and t.syncs]
-        verdicts = [
+        return [
             (accuracy >= WANTED_ACCURACY,
              f"test accuracy {100 * accuracy:.2f} % (wanted: {100 * WANTED_ACCURACY:.0f} %)"),
             (len(hashes) == 1, "weights bit-identical on survivors and newcomer"),
@@ -331,6 +328,14 @@ class Demo:
              f"trainer {newcomer.number} joined in step {step} and was given {received} bytes, "
              f"{rate:.0f} MB/s, by " + ", ".join(f"trainer {k} ({n})" for k, n in sent)),
         ]
+
+    def judge(self, victim, newcomer):
+        """Prints what was reached; true if all of it was."""
+        survivors = [t for t in self.trainers if t is not victim]
+        for trainer in survivors:
+            if trainer.result is None:
+                raise Failed(f"trainer {trainer.number} ended without a result")
+        verdicts = self.verdicts(survivors, victim, newcomer)
         print()
         for trainer in survivors:
             print(f"  trainer {trainer.number}: weights have hash {trainer.result['hash']}")

@@ -256,14 +256,43 @@ class Hosts(lib.Loopback):
         return MASTER.partition(":")[0]
 
 
+def configurations(lab):
+    """The examples of the manual pages of configuration files."""
+    for page in pages():
+        if page.name.endswith(".conf.5"):
+            for block in page.blocks:
+                configuration(lab, page.name, block)
+
+
+def library(lab):
+    """The examples of the header, and of the manual pages of the library."""
+    examples = [("pccl.h", [header_example()])]
+    examples += [(page.name, page.blocks) for page in pages()
+                 if page.blocks and page.name.endswith(".3")]
+    for name, blocks in examples:
+        program = framed(lab, name, blocks)
+        if program:
+            trained(lab, name, program)
+
+
+def readme(lab):
+    """The programs that README.md shows."""
+    source = (TOP / "examples/first.c").read_text("utf-8").splitlines()
+    source = source[next(k for k, line in enumerate(source) if line.startswith("#include")):]
+    check(readme_programs() == ["\n".join(source) + "\n"], "README.md shows examples/first.c")
+    for number, text in enumerate(readme_programs(), start=1):
+        source = lab.folder / f"readme-{number}.c"
+        source.write_text(text, "utf-8")
+        if compiled(lab.folder, source, source.with_suffix("")):
+            first_program(lab, source.with_suffix(""), number)
+            wrong_addresses(source.with_suffix(""), number)
+
+
 def test():
     with lib.Lab(1, hosts=Hosts(1)) as lab:
         lab.spawned = []
         RUNDIR.mkdir(parents=True)
-        for page in pages():
-            if page.name.endswith(".conf.5"):
-                for block in page.blocks:
-                    configuration(lab, page.name, block)
+        configurations(lab)
         lines = [(page.name, line) for page in pages() for line in page.lines
                  if line not in ELSEWHERE]
         for page, line in lines:
@@ -271,23 +300,8 @@ def test():
                 command_line(lab, page, line)
         lab.start_master(listen="0.0.0.0", port=48148, admin=RUNDIR / "master-admin.sock")
         lab.start_agent(path=RUNDIR / "agent.sock", admin=RUNDIR / "agent-admin.sock")
-        program = framed(lab, "pccl.h", [header_example()])
-        if program:
-            trained(lab, "pccl.h", program)
-        for page in pages():
-            if page.blocks and page.name.endswith(".3"):
-                program = framed(lab, page.name, page.blocks)
-                if program:
-                    trained(lab, page.name, program)
-        source = (TOP / "examples/first.c").read_text("utf-8").splitlines()
-        source = source[next(k for k, line in enumerate(source) if line.startswith("#include")):]
-        check(readme_programs() == ["\n".join(source) + "\n"], "README.md shows examples/first.c")
-        for number, text in enumerate(readme_programs(), start=1):
-            source = lab.folder / f"readme-{number}.c"
-            source.write_text(text, "utf-8")
-            if compiled(lab.folder, source, source.with_suffix("")):
-                first_program(lab, source.with_suffix(""), number)
-                wrong_addresses(source.with_suffix(""), number)
+        library(lab)
+        readme(lab)
         # A run with members is not reset.
         for last in (False, True):
             for page, line in lines:

@@ -35,42 +35,60 @@ def until_logged(daemon, pattern):
     return False
 
 
+def names_only(rows, who):
+    """Whether there is one operation, which waits for who."""
+    return len(rows) == 1 and who in rows[0]["awaited"]
+
+
+def agents_name(lab, others, idle, who):
+    """An agent names the peer that is stopped: its own, or one of another host."""
+    rows = until_ops("--agent", lab.agents[others[0].host], lambda r: names_only(r, who))
+    if idle.host == others[0].host:
+        check(names_only(rows, who) and rows[0]["tag"] == 77
+              and rows[0]["submitted"] < rows[0]["members"],
+              "an agent names its own peer that is awaited", rows)
+    else:
+        check(names_only(rows, who) and f"; peer@host-{idle.host} {who} (is stopped)"
+              in rows[0]["awaited"] and rows[0]["age"] < 2 * 10**9,
+              "the other agent names it before the master waits for long", rows)
+
+
+def master_names(lab, others, idle, who):
+    """The master names the peer that is stopped, and nobody else."""
+    where = f"{'the same' if idle.host == others[0].host else 'another'} host"
+    rows = until_ops("--master", lab.master, lambda r: names_only(r, who)
+                     and r[0]["votes"] == len(others) and "stopped" in r[0]["awaited"])
+    check(names_only(rows, who) and not any(f"pid {p.pid}" in rows[0]["awaited"] for p in others)
+          and "(is stopped" in rows[0]["awaited"] and rows[0]["tag"] == 77 and rows[0]["elements"] == 1000
+          and rows[0]["bytes"] == 4000 and 0 < rows[0]["age"] < SINCE,
+          f"the master names the peer that is awaited, on {where}", rows)
+
+
+def logs_name(lab, others, idle, who):
+    """The logs name it, too: of the master, and of the agents that wait."""
+    line = f"tag 77 .*has waited for .* 1 of 3 peers: peer@host-{idle.host} {who} \\(is stopped"
+    check(until_logged(lab.master, line), "and so does its log", lab.master.log_lines()[-3:])
+    hosts = {p.host for p in others}
+    if idle.host == others[0].host:
+        line = f"tag 77 .*has waited for .* local {who} \\(peer\\), which has been stopped for "
+        hosts = {idle.host}
+    for host in hosts:
+        check(until_logged(lab.agents[host], line), f"and the log of the agent of host {host}",
+              lab.agents[host].log_lines()[-3:])
+        rows = until_ops("--agent", lab.agents[host], lambda r: names_only(r, who))
+        check(names_only(rows, who), "which shows it, too", rows)
+
+
 def stalled(lab, peers, idle):
     """One peer is stopped, the others wait for it in an operation."""
     idle.process.send_signal(signal.SIGSTOP)
     others = [p for p in peers if p is not idle]
     for peer in others:
         peer.send(f"reduce {OPERATION}")
-    where = f"{'the same' if idle.host == others[0].host else 'another'} host"
     who = f"pid {idle.pid}"
-
-    def named(rows):
-        return len(rows) == 1 and who in rows[0]["awaited"]
-
-    if idle.host != others[0].host:
-        rows = until_ops("--agent", lab.agents[others[0].host], named)
-        check(named(rows) and f"; peer@host-{idle.host} {who} (is stopped)"
-              in rows[0]["awaited"] and rows[0]["age"] < 2 * 10**9,
-              "the other agent names it before the master waits for long", rows)
-    if idle.host == others[0].host:
-        rows = until_ops("--agent", lab.agents[idle.host], named)
-        check(named(rows) and rows[0]["tag"] == 77 and rows[0]["submitted"] < rows[0]["members"],
-              "an agent names its own peer that is awaited", rows)
-    rows = until_ops("--master", lab.master, lambda r: named(r) and r[0]["votes"] == len(others)
-                     and "stopped" in r[0]["awaited"])
-    check(named(rows) and not any(f"pid {p.pid}" in rows[0]["awaited"] for p in others)
-          and "(is stopped" in rows[0]["awaited"] and rows[0]["tag"] == 77 and rows[0]["elements"] == 1000
-          and rows[0]["bytes"] == 4000 and 0 < rows[0]["age"] < SINCE,
-          f"the master names the peer that is awaited, on {where}", rows)
-    late = f"tag 77 .*has waited for .* 1 of 3 peers: peer@host-{idle.host} {who} \\(is stopped"
-    check(until_logged(lab.master, late), "and so does its log", lab.master.log_lines()[-3:])
-    if idle.host == others[0].host:
-        late = f"tag 77 .*has waited for .* local {who} \\(peer\\), which has been stopped for "
-    for host in {p.host for p in others} if idle.host != others[0].host else {idle.host}:
-        check(until_logged(lab.agents[host], late), f"and the log of the agent of host {host}",
-              lab.agents[host].log_lines()[-3:])
-        rows = until_ops("--agent", lab.agents[host], named)
-        check(named(rows), "which shows it, too", rows)
+    agents_name(lab, others, idle, who)
+    master_names(lab, others, idle, who)
+    logs_name(lab, others, idle, who)
     text = ctl("--master", lab.master.admin, "ops").stdout
     check(who in text and "77" in text, "and so does the table for people", text)
     idle.process.send_signal(signal.SIGCONT)

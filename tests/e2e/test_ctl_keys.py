@@ -174,6 +174,23 @@ def failed(lab, peers):
           "which keys differed is said, and why they still do", rows)
 
 
+def counts_keys(keys, n, error):
+    """The last row of the keys counts those that have no room."""
+    named, rest = keys[:-1], keys[-1]
+    check(0 < len(named) <= KEYS_MAX and rest["key"] == "" and rest["more"] == n - len(named)
+          and all(len(k["key"]) == 255 and k["key"].endswith("x...") for k in named)
+          and all(k["more"] == 0 and len(k["hash"]) == 16 for k in named),
+          "what has no room is counted", (len(named), rest, error))
+    return rest["more"]
+
+
+def counts_differences(rows, n):
+    """The last row of what differed does so, too."""
+    check(len(rows) == DIFFS_MAX + 1 and rows[-1]["key"] == "" and rows[-1]["more"] == n - DIFFS_MAX
+          and rows[-1]["blocks"] == n - DIFFS_MAX and rows[-1]["bytes"] == 10 * (n - DIFFS_MAX)
+          and {r["cause"] for r in rows} == {"newcomer"}, "of what differed likewise", rows[-1:])
+
+
 def many(lab, n=1200):
     """More keys than are shown, with long names."""
     first, other = lab.master, lab.start_master()
@@ -185,18 +202,10 @@ def many(lab, n=1200):
     sync(with_many)
     done = ctl("--json", "--agent", lab.agents[0].admin, "state")
     answer = state_of(lab, 0)
-    keys = [k for k in answer["keys"] if k["group"] == 7]
-    named, rest = keys[:-1], keys[-1]
-    check(0 < len(named) <= KEYS_MAX and rest["key"] == "" and rest["more"] == n - len(named)
-          and all(len(k["key"]) == 255 and k["key"].endswith("x...") for k in named)
-          and all(k["more"] == 0 and len(k["hash"]) == 16 for k in named),
-          "what has no room is counted", (len(named), rest, done.stderr))
-    rows = [r for r in answer["differed"] if r["group"] == 7]
-    check(len(rows) == DIFFS_MAX + 1 and rows[-1]["key"] == "" and rows[-1]["more"] == n - DIFFS_MAX
-          and rows[-1]["blocks"] == n - DIFFS_MAX and rows[-1]["bytes"] == 10 * (n - DIFFS_MAX)
-          and {r["cause"] for r in rows} == {"newcomer"}, "of what differed likewise", rows[-1:])
+    more = counts_keys([k for k in answer["keys"] if k["group"] == 7], n, done.stderr)
+    counts_differences([r for r in answer["differed"] if r["group"] == 7], n)
     text = ctl("--agent", lab.agents[0].admin, "state").stdout
-    check(f"{n - DIFFS_MAX}" in text and f"{rest['more']}" in text, "people see it, too")
+    check(f"{n - DIFFS_MAX}" in text and f"{more}" in text, "people see it, too")
     for peer in with_many:
         lab.drop_peer(peer)
 

@@ -44,6 +44,38 @@ def nothing_yet(lab):
           and not agent["receivers"], "an agent knows of none, either", agent)
 
 
+def master_tells_group(group):
+    check([group[k] for k in ("revision", "expected", "last", "tensors", "bytes", "hash_type",
+                              "holders", "receivers", "kicked")]
+          == [7, 8, "done", 2, BYTES, "simplehash", 2, 1, 0] and group["sequence"] > 0
+          and len(group["keys"]) == len(group["content"]) == 32,
+          "the master says what the group has", group)
+
+
+def master_tells_election(rows, peers, content):
+    """rows: of the third peer, which differs, first."""
+    check(sorted(r["pid"] for r in rows) == sorted(p.pid for p in peers)
+          and [r["role"] for r in rows] == ["receiver", "holder", "holder"]
+          and {r["strategy"] for r in rows} == {"enforce-popular"}
+          and [r["revision"] for r in rows] == [3, 7, 7] and not any(r["torn"] for r in rows)
+          and len({r["keys"] for r in rows}) == 1 and rows[1]["content"] == content
+          and rows[0]["content"] != content, "and who had it", rows)
+    check(rows[0]["deviation"] == f"revision 3, elected is 7; contents {rows[0]['content']}, elected "
+          f"are {content}" and not rows[1]["deviation"] and rows[0]["host"] == "host-1",
+          "and in what one deviated", rows[0])
+
+
+def agents_tell(lab, differing, content):
+    """content: what the peer that differs had before."""
+    row, = tables("--agent", lab.agents[1], "state")["peers"]
+    check([row[k] for k in ("pid", "role", "state", "offered", "revision", "rx", "tx", "content")]
+          == [differing.pid, "receiver", "done", 3, 7, BYTES, 0, content]
+          and row["since"] is not None, "its agent knows that, too", row)
+    local = tables("--agent", lab.agents[0], "state")
+    check(sum(r["tx"] for r in local["peers"]) == BYTES
+          and [g["expected"] for g in local["groups"]] == [8], "and so do the others'", local)
+
+
 def one_differs(lab, peers):
     """The third peer has other contents at an older revision."""
     for peer, like, revision in zip(peers, (0, 0, 1), (7, 7, 3)):
@@ -52,49 +84,20 @@ def one_differs(lab, peers):
     check(all(a["code"] == 0 and a["revision"] == 7 for a in answers), "all are equal then", answers)
     master = state_of(lab)
     group, = master["groups"]
-    check([group[k] for k in ("revision", "expected", "last", "tensors", "bytes", "hash_type",
-                              "holders", "receivers", "kicked")]
-          == [7, 8, "done", 2, BYTES, "simplehash", 2, 1, 0] and group["sequence"] > 0
-          and len(group["keys"]) == len(group["content"]) == 32,
-          "the master says what the group has", group)
+    master_tells_group(group)
     rows = sorted(master["election"], key=lambda r: r["pid"] != peers[2].pid)
-    check(sorted(r["pid"] for r in rows) == sorted(p.pid for p in peers)
-          and [r["role"] for r in rows] == ["receiver", "holder", "holder"]
-          and {r["strategy"] for r in rows} == {"enforce-popular"}
-          and [r["revision"] for r in rows] == [3, 7, 7] and not any(r["torn"] for r in rows)
-          and len({r["keys"] for r in rows}) == 1 and rows[1]["content"] == group["content"]
-          and rows[0]["content"] != group["content"], "and who had it", rows)
-    check(rows[0]["deviation"] == f"revision 3, elected is 7; contents {rows[0]['content']}, elected "
-          f"are {group['content']}" and not rows[1]["deviation"] and rows[0]["host"] == "host-1",
-          "and in what one deviated", rows[0])
-    row, = tables("--agent", lab.agents[1], "state")["peers"]
-    check([row[k] for k in ("pid", "role", "state", "offered", "revision", "rx", "tx", "content")]
-          == [peers[2].pid, "receiver", "done", 3, 7, BYTES, 0, rows[0]["content"]]
-          and row["since"] is not None, "its agent knows that, too", row)
-    local = tables("--agent", lab.agents[0], "state")
-    check(sum(r["tx"] for r in local["peers"]) == BYTES
-          and [g["expected"] for g in local["groups"]] == [8], "and so do the others'", local)
+    master_tells_election(rows, peers, group["content"])
+    agents_tell(lab, peers[2], rows[0]["content"])
 
 
-def under_way(lab, peers):
-    """The only holder stops before it can send: what is under way stands still, for all to see."""
-    receiver, holder = peers[0], peers[2]
-    for peer in peers[:2]:
-        peer.expect("spoil name=w n=100000000")
-    holder.send("sync strategy=send revision=8 hash=0")
-    rows = until("--master", lab.master, "ops", lambda a: a["ops"] and a["ops"][0]["votes"] == 1)["ops"]
-    check(len(rows) == 1 and rows[0]["kind"] == "sync" and rows[0]["tag"] == 0
-          and rows[0]["bytes"] == BYTES, "the master lists it as an operation", rows)
-    holder.process.send_signal(signal.SIGSTOP)
-    for peer in peers[:2]:
-        peer.send("sync strategy=receive hash=0")
+def copies(answer):
+    """The threads of the copy go on while the tables are filled: each is waited for."""
+    return (any(t["bytes"] == 2 * BYTES and t["sources"] for t in answer["transfers"])
+            and [r["bytes"] for r in answer["receivers"]] == [BYTES, BYTES])
 
-    def copies(answer):
-        """The threads of the copy go on while the tables are filled: each is waited for."""
-        return (any(t["bytes"] == 2 * BYTES and t["sources"] for t in answer["transfers"])
-                and [r["bytes"] for r in answer["receivers"]] == [BYTES, BYTES])
 
-    answer = until("--agent", lab.agents[0], "state", copies)
+def agent_tells_transfer(answer, receivers):
+    """The agent of the receivers says what is on its way to them."""
     here = answer["transfers"]
     check(copies(answer) and len(here) == 1 and here[0]["done"] < 2 * BYTES and here[0]["revision"] == 8
           and [here[0][k] for k in ("holders", "receivers", "failed")] == [0, 2, 0],
@@ -102,12 +105,16 @@ def under_way(lab, peers):
     sources = answer["sources"]
     check(len(sources) == 1 and sources[0]["host"] == "host-1" and sources[0]["holds"]
           and sources[0]["sequence"] == here[0]["sequence"], "and from where it comes", sources)
-    check(sorted(r["pid"] for r in answer["receivers"]) == sorted(p.pid for p in peers[:2])
+    check(sorted(r["pid"] for r in answer["receivers"]) == sorted(p.pid for p in receivers)
           and all(r["bytes"] == BYTES and r["done"] < BYTES and not r["complete"]
                   for r in answer["receivers"]), "and how far each receiver is", answer["receivers"])
     check({r["state"] for r in answer["peers"]} == {"running"}
           and {r["strategy"] for r in answer["peers"]} == {"receive-only"},
           "whose synchronizations go on", answer["peers"])
+
+
+def transfer_is_listed(lab, receiver):
+    """The master knows of it; so do the list of operations, and the tables for people."""
     group, = state_of(lab)["groups"]
     check(group["last"] == "running" and group["revision"] == 7 and group["expected"] == 8,
           "as the master says", group)
@@ -117,6 +124,22 @@ def under_way(lab, peers):
     text = ctl("--agent", lab.agents[0].admin, "state").stdout
     check("transfers" in text and "host-1" in text and str(receiver.pid) in text,
           "there is a table for people", text)
+
+
+def under_way(lab, peers):
+    """The only holder stops before it can send: what is under way stands still, for all to see."""
+    receivers, holder = peers[:2], peers[2]
+    for peer in receivers:
+        peer.expect("spoil name=w n=100000000")
+    holder.send("sync strategy=send revision=8 hash=0")
+    rows = until("--master", lab.master, "ops", lambda a: a["ops"] and a["ops"][0]["votes"] == 1)["ops"]
+    check(len(rows) == 1 and rows[0]["kind"] == "sync" and rows[0]["tag"] == 0
+          and rows[0]["bytes"] == BYTES, "the master lists it as an operation", rows)
+    holder.process.send_signal(signal.SIGSTOP)
+    for peer in receivers:
+        peer.send("sync strategy=receive hash=0")
+    agent_tells_transfer(until("--agent", lab.agents[0], "state", copies), receivers)
+    transfer_is_listed(lab, receivers[0])
     holder.process.send_signal(signal.SIGCONT)
     answers = [p.read() for p in peers]
     check(all(a["code"] == 0 and a["revision"] == 8 for a in answers), "it goes on", answers)

@@ -200,27 +200,36 @@ static bool same_resume(const struct wm_resume *a, const struct wm_resume *b)
 	return same_outcomes(a->outcomes, a->n_outcomes, b->outcomes, b->n_outcomes);
 }
 
+static bool same_join(const struct wm_join *a, const struct wm_join *b)
+{
+	return cc_id_eq(&a->peer, &b->peer) && a->group == b->group &&
+	       a->pool_size == b->pool_size && a->pid == b->pid && strcmp(a->name, b->name) == 0 &&
+	       cc_id_eq(&a->token, &b->token) && a->topo_turn == b->topo_turn &&
+	       a->pending_turn == b->pending_turn && a->epoch == b->epoch && a->wired == b->wired &&
+	       a->prepared == b->prepared && a->version == b->version && a->global == b->global &&
+	       a->world == b->world && a->losses == b->losses && a->thread == b->thread &&
+	       a->phase == b->phase && a->left == b->left;
+}
+
+static bool same_link_lost(const struct wm_link_lost *a, const struct wm_link_lost *b)
+{
+	return cc_id_eq(&a->agent, &b->agent) && a->inbound == b->inbound &&
+	       a->smaller == b->smaller && strcmp(a->text, b->text) == 0;
+}
+
+static bool same_op_query(const struct wm_op_query *a, const struct wm_op_query *b)
+{
+	return cc_id_eq(&a->peer, &b->peer) && a->n == b->n && a->n_succeeded == b->n_succeeded &&
+	       memcmp(a->seqs, b->seqs, a->n * sizeof a->seqs[0]) == 0;
+}
+
 static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 {
 	switch (a->type) {
 	case WM_HELLO:
 		return same_hello(&a->u.hello, &b->u.hello);
 	case WM_JOIN:
-		return cc_id_eq(&a->u.join.peer, &b->u.join.peer) &&
-		       a->u.join.group == b->u.join.group &&
-		       a->u.join.pool_size == b->u.join.pool_size &&
-		       a->u.join.pid == b->u.join.pid &&
-		       strcmp(a->u.join.name, b->u.join.name) == 0 &&
-		       cc_id_eq(&a->u.join.token, &b->u.join.token) &&
-		       a->u.join.topo_turn == b->u.join.topo_turn &&
-		       a->u.join.pending_turn == b->u.join.pending_turn &&
-		       a->u.join.epoch == b->u.join.epoch && a->u.join.wired == b->u.join.wired &&
-		       a->u.join.prepared == b->u.join.prepared &&
-		       a->u.join.version == b->u.join.version &&
-		       a->u.join.global == b->u.join.global && a->u.join.world == b->u.join.world &&
-		       a->u.join.losses == b->u.join.losses &&
-		       a->u.join.thread == b->u.join.thread && a->u.join.phase == b->u.join.phase &&
-		       a->u.join.left == b->u.join.left;
+		return same_join(&a->u.join, &b->u.join);
 	case WM_LEAVE:
 		return cc_id_eq(&a->u.leave.peer, &b->u.leave.peer) &&
 		       a->u.leave.kind == b->u.leave.kind &&
@@ -234,10 +243,7 @@ static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 	case WM_OP_REPORT:
 		return same_op_report(&a->u.op_report, &b->u.op_report);
 	case WM_LINK_LOST:
-		return cc_id_eq(&a->u.link_lost.agent, &b->u.link_lost.agent) &&
-		       a->u.link_lost.inbound == b->u.link_lost.inbound &&
-		       a->u.link_lost.smaller == b->u.link_lost.smaller &&
-		       strcmp(a->u.link_lost.text, b->u.link_lost.text) == 0;
+		return same_link_lost(&a->u.link_lost, &b->u.link_lost);
 	case WM_ROUND_REPORT:
 		return same_round_report(&a->u.round_report, &b->u.round_report);
 	case WM_HEARTBEAT:
@@ -245,11 +251,7 @@ static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 	case WM_RESUME:
 		return same_resume(&a->u.resume, &b->u.resume);
 	case WM_OP_QUERY:
-		return cc_id_eq(&a->u.op_query.peer, &b->u.op_query.peer) &&
-		       a->u.op_query.n == b->u.op_query.n &&
-		       a->u.op_query.n_succeeded == b->u.op_query.n_succeeded &&
-		       memcmp(a->u.op_query.seqs, b->u.op_query.seqs,
-			       a->u.op_query.n * sizeof a->u.op_query.seqs[0]) == 0;
+		return same_op_query(&a->u.op_query, &b->u.op_query);
 	case WM_ADDRESSES:
 		return same_addresses(&a->u.addresses, &b->u.addresses);
 	case WM_STOPPED:
@@ -285,6 +287,26 @@ static bool same_unmet(const struct wm_unmet *a, const struct wm_unmet *b)
 	       same_ids(a->peers, a->n_peers, b->peers, b->n_peers);
 }
 
+static bool same_commit(const struct wm_commit *a, const struct wm_commit *b)
+{
+	return a->round == b->round && a->epoch == b->epoch && a->accept == b->accept &&
+	       same_world(&a->world, &b->world) && a->topo_turn == b->topo_turn &&
+	       a->pending_turn == b->pending_turn;
+}
+
+static bool same_op_start(const struct wm_op_start *a, const struct wm_op_start *b)
+{
+	return a->group == b->group && a->tag == b->tag && a->seq == b->seq &&
+	       a->epoch == b->epoch && a->is_sync == b->is_sync &&
+	       same_sync_start(&a->sync, &b->sync);
+}
+
+static bool same_op_abort(const struct wm_op_abort *a, const struct wm_op_abort *b)
+{
+	return a->group == b->group && a->tag == b->tag && a->seq == b->seq && a->code == b->code &&
+	       a->losses == b->losses && a->is_sync == b->is_sync && strcmp(a->text, b->text) == 0;
+}
+
 static bool same_master_message(const struct wm_msg *a, const struct wm_msg *b)
 {
 	switch (a->type) {
@@ -298,29 +320,13 @@ static bool same_master_message(const struct wm_msg *a, const struct wm_msg *b)
 	case WM_ROUND:
 		return same_round(&a->u.round, &b->u.round);
 	case WM_COMMIT:
-		return a->u.commit.round == b->u.commit.round &&
-		       a->u.commit.epoch == b->u.commit.epoch &&
-		       a->u.commit.accept == b->u.commit.accept &&
-		       same_world(&a->u.commit.world, &b->u.commit.world) &&
-		       a->u.commit.topo_turn == b->u.commit.topo_turn &&
-		       a->u.commit.pending_turn == b->u.commit.pending_turn;
+		return same_commit(&a->u.commit, &b->u.commit);
 	case WM_WORLD:
 		return same_world(&a->u.world, &b->u.world);
 	case WM_OP_START:
-		return a->u.op_start.group == b->u.op_start.group &&
-		       a->u.op_start.tag == b->u.op_start.tag &&
-		       a->u.op_start.seq == b->u.op_start.seq &&
-		       a->u.op_start.epoch == b->u.op_start.epoch &&
-		       a->u.op_start.is_sync == b->u.op_start.is_sync &&
-		       same_sync_start(&a->u.op_start.sync, &b->u.op_start.sync);
+		return same_op_start(&a->u.op_start, &b->u.op_start);
 	case WM_OP_ABORT:
-		return a->u.op_abort.group == b->u.op_abort.group &&
-		       a->u.op_abort.tag == b->u.op_abort.tag &&
-		       a->u.op_abort.seq == b->u.op_abort.seq &&
-		       a->u.op_abort.code == b->u.op_abort.code &&
-		       a->u.op_abort.losses == b->u.op_abort.losses &&
-		       a->u.op_abort.is_sync == b->u.op_abort.is_sync &&
-		       strcmp(a->u.op_abort.text, b->u.op_abort.text) == 0;
+		return same_op_abort(&a->u.op_abort, &b->u.op_abort);
 	case WM_OP_DONE:
 		return a->u.op_done.seq == b->u.op_done.seq &&
 		       a->u.op_done.revision == b->u.op_done.revision &&

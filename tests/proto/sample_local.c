@@ -84,6 +84,18 @@ void sample_request(struct tl_rng *r, enum wl_type type, struct wl_request *ret)
 	*ret = q;
 }
 
+/* What a peer says of itself, and of what it was told. */
+static bool same_peer(const struct wl_request *a, const struct wl_request *b)
+{
+	return cc_id_eq(&a->peer, &b->peer) && cc_id_eq(&a->token, &b->token) &&
+	       a->thread == b->thread && cc_id_eq(&a->run, &b->run) && a->losses == b->losses &&
+	       a->topo_turn == b->topo_turn && a->pending_turn == b->pending_turn &&
+	       a->epoch == b->epoch && a->wired == b->wired && a->prepared == b->prepared &&
+	       a->version == b->version && a->global == b->global && a->world == b->world &&
+	       a->n_seqs == b->n_seqs && a->n_succeeded == b->n_succeeded &&
+	       memcmp(a->seqs, b->seqs, sizeof a->seqs) == 0;
+}
+
 bool same_request(const struct wl_request *a, const struct wl_request *b)
 {
 	return a->type == b->type && a->req_id == b->req_id && a->version_min == b->version_min &&
@@ -91,13 +103,7 @@ bool same_request(const struct wl_request *a, const struct wl_request *b)
 	       strcmp(a->name, b->name) == 0 && cc_addr_eq(&a->master, &b->master) &&
 	       cc_addr_eq(&a->at, &b->at) && a->group == b->group && a->pool_size == b->pool_size &&
 	       a->comm == b->comm && a->region == b->region && a->size == b->size &&
-	       a->use == b->use && cc_id_eq(&a->peer, &b->peer) && cc_id_eq(&a->token, &b->token) &&
-	       a->thread == b->thread && cc_id_eq(&a->run, &b->run) && a->losses == b->losses &&
-	       a->topo_turn == b->topo_turn && a->pending_turn == b->pending_turn &&
-	       a->epoch == b->epoch && a->wired == b->wired && a->prepared == b->prepared &&
-	       a->version == b->version && a->global == b->global && a->world == b->world &&
-	       a->n_seqs == b->n_seqs && a->n_succeeded == b->n_succeeded &&
-	       memcmp(a->seqs, b->seqs, sizeof a->seqs) == 0 && strcmp(a->text, b->text) == 0 &&
+	       a->use == b->use && same_peer(a, b) && strcmp(a->text, b->text) == 0 &&
 	       a->until_left == b->until_left;
 }
 

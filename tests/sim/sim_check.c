@@ -384,6 +384,36 @@ void sim_check_code(struct sim *s, const struct sim_peer *p, const struct sim_op
 	sim_fail(s, "p%u: tag %u returns %s: %s", p->no, tag, sim_text_code(o->code), o->text);
 }
 
+/* The master could not be found, and need not be. */
+static bool connect_may_fail(const struct sim *s, const struct sim_peer *p)
+{
+	/* a host that has no part in the run yet */
+	if (p->call.master_away || s->class == CLASS_ALL)
+		return true;
+	/* its agent has not been told where the master is, and it is one that comes anew */
+	return s->class == CLASS_AGENT && s->kicked;
+}
+
+static bool is_failed_connection(uint32_t code)
+{
+	return code == WIRE_MASTER_CONNECTION_FAILED || code == WIRE_RANK_CONNECTION_FAILED ||
+	       code == WIRE_RANK_CONNECTION_LOST || code == WIRE_AGENT_UNAVAILABLE;
+}
+
+static bool call_may_fail(struct sim *s, const struct sim_peer *p, uint32_t type, uint32_t code)
+{
+	/* the last one: its agent died before it could say so */
+	if ((code == WIRE_INVALID_USAGE || code == WIRE_RANK_CONNECTION_LOST) &&
+		sim_elect_is_out(s, &p->id))
+		return true;
+	if (type == WL_COMM_CONNECT && code == WIRE_MASTER_CONNECTION_FAILED &&
+		connect_may_fail(s, p))
+		return true;
+	if (s->class >= CLASS_PAIR && p->state != SHM_COMM_CONNECTED && is_failed_connection(code))
+		return true;
+	return s->class == CLASS_ALL && type == WL_COMM_ATTACH;
+}
+
 void sim_check_call(
 	struct sim *s, const struct sim_peer *p, uint32_t type, uint32_t code, const char *text)
 {
@@ -394,33 +424,16 @@ void sim_check_call(
 				sim_text_call(type), p->attrs.state);
 		return;
 	}
-	if (code != WIRE_SUCCESS && text[0] == '\0')
+	if (text[0] == '\0')
 		sim_fail(s, "p%u: %s returns %s and does not say why", p->no, sim_text_call(type),
 			sim_text_code(code));
 	if (type != WL_COMM_CONNECT)
 		check_forsaken(s, p, text);
 	if (p->phase == PEER_DESTROYING && type != WL_COMM_DESTROY)
 		return;
-	/* the last one: its agent died before it could say so */
-	if ((code == WIRE_INVALID_USAGE || code == WIRE_RANK_CONNECTION_LOST) &&
-		sim_elect_is_out(s, &p->id))
-		return;
-	/* a host that has no part in the run yet */
-	if (type == WL_COMM_CONNECT && code == WIRE_MASTER_CONNECTION_FAILED &&
-		(p->call.master_away || s->class == CLASS_ALL))
-		return;
-	/* its agent has not been told where the master is, and it is one that comes anew */
-	if (s->class == CLASS_AGENT && s->kicked && type == WL_COMM_CONNECT &&
-		code == WIRE_MASTER_CONNECTION_FAILED)
-		return;
-	if (s->class >= CLASS_PAIR && p->state != SHM_COMM_CONNECTED &&
-		(code == WIRE_MASTER_CONNECTION_FAILED || code == WIRE_RANK_CONNECTION_FAILED ||
-			code == WIRE_RANK_CONNECTION_LOST || code == WIRE_AGENT_UNAVAILABLE))
-		return;
-	if (s->class == CLASS_ALL && type == WL_COMM_ATTACH)
-		return;
-	sim_fail(
-		s, "p%u: %s returns %s: %s", p->no, sim_text_call(type), sim_text_code(code), text);
+	if (!call_may_fail(s, p, type, code))
+		sim_fail(s, "p%u: %s returns %s: %s", p->no, sim_text_call(type),
+			sim_text_code(code), text);
 }
 
 void sim_check_log(struct sim *s, const char *text)

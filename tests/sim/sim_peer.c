@@ -187,42 +187,65 @@ static void choose_any(struct sim_peer *p)
 	}
 }
 
-/* One thing to do for the operations of the step. True: there is nothing left. */
-static bool reduce(struct sim *s, struct sim_peer *p)
+static bool may_launch(const struct sim_peer *p)
 {
-	bool connected = p->state == SHM_COMM_CONNECTED;
-	struct sim_op *o;
-	uint32_t i;
+	if (p->launched >= p->n_launch || p->too_few || p->state != SHM_COMM_CONNECTED)
+		return false;
+	return p->burst || (!p->pass_failed && p->launched - p->awaited < p->window);
+}
 
-	if (p->held)
-		return false;
-	if (p->launched < p->n_launch && connected && !p->too_few &&
-		(p->burst || (!p->pass_failed && p->launched - p->awaited < p->window))) {
-		sim_op_launch(s, p, p->launch[p->launched++]);
-		if (!p->held)
-			sim_peer_later(s, p, moment(s));
-		return false;
-	}
+/* Consumes the operation that is awaited next, or waits for it. False: none is left. */
+static bool await_next(struct sim *s, struct sim_peer *p)
+{
+	struct sim_op *o;
+
 	if (sim_peer_awaits_any(p))
 		choose_any(p);
-	while (p->awaited < p->n_launch) {
+	for (; p->awaited < p->n_launch; p->awaited++) {
 		o = &p->ops[p->await[p->awaited]];
 		if (o->state == OP_DONE) {
 			consume(s, p, o);
 			p->awaited++;
 			sim_peer_later(s, p, moment(s));
-			return false;
+			return true;
 		}
 		p->waits = o->state != OP_IDLE;
-		if (p->waits) {
-			if (sim_peer_awaits_any(p))
-				sim_stray_await_any(s, p);
-			else
-				sim_stray_await(s, p, p->await[p->awaited]);
-			return false;
-		}
-		p->awaited++; /* never launched */
+		if (!p->waits) /* never launched */
+			continue;
+		if (sim_peer_awaits_any(p))
+			sim_stray_await_any(s, p);
+		else
+			sim_stray_await(s, p, p->await[p->awaited]);
+		return true;
 	}
+	return false;
+}
+
+static bool wants_another_pass(const struct sim_peer *p)
+{
+	uint32_t i;
+
+	for (i = 0; i < SIM_OPS; i++)
+		if (p->ops[i].wanted)
+			return true;
+	return false;
+}
+
+/* One thing to do for the operations of the step. True: there is nothing left. */
+static bool reduce(struct sim *s, struct sim_peer *p)
+{
+	bool connected = p->state == SHM_COMM_CONNECTED;
+
+	if (p->held)
+		return false;
+	if (may_launch(p)) {
+		sim_op_launch(s, p, p->launch[p->launched++]);
+		if (!p->held)
+			sim_peer_later(s, p, moment(s));
+		return false;
+	}
+	if (await_next(s, p))
+		return false;
 	p->n_launch = p->launched = p->awaited = 0;
 	if (s->counts && p->pass_failed && p->world.group < p->counted) {
 		p->gives_up = true;
@@ -232,14 +255,11 @@ static bool reduce(struct sim *s, struct sim_peer *p)
 		return true;
 	if (p->mistaken && !is_wanting(p))
 		step_wants(s, p);
-	for (i = 0; i < SIM_OPS; i++) {
-		if (p->ops[i].wanted) {
-			s->retries += p->pass_failed;
-			pass_begin(s, p);
-			return reduce(s, p);
-		}
-	}
-	return true;
+	if (!wants_another_pass(p))
+		return true;
+	s->retries += p->pass_failed;
+	pass_begin(s, p);
+	return reduce(s, p);
 }
 
 static void step_begin(struct sim *s, struct sim_peer *p)

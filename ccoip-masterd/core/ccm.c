@@ -250,34 +250,24 @@ void ccm_settle(struct ccm *m)
 	ccm_leaves_answer(m);
 }
 
-int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct ccm_actions *out)
+static void closed(struct ccm *m, struct ccm_agent *a, const struct ccm_event *ev)
 {
-	struct ccm_agent *a;
+	if (a && ev->refused)
+		ccm_agent_lost(m, a, ev->text);
+	else if (a)
+		ccm_agent_absent(m, a, ev->text);
+	m->look = true;
+}
 
-	if (m->oom)
-		return CC_ERR_NOMEM;
-	m->out = out;
-	m->ticking = ev->type == CCM_EV_TICK;
-	m->stuck_news |= m->ticking;
-	if (now_ns > m->now)
-		m->now = now_ns;
-	ccm_agent_pause(m, ev->type == CCM_EV_CLOSED ? ev->conn : 0);
-	if (ev->type == CCM_EV_TICK || (ev->type == CCM_EV_OPEN && !ev->local))
-		ccm_agent_reach(m, ev->type == CCM_EV_OPEN);
-	a = ev->conn ? ccm_agent_find(m, ev->conn) : NULL;
-	/* It may answer hellos: not those of a connection whose end this is. */
-	if (ev->type != CCM_EV_CLOSED)
-		ccm_resume_step(m);
+/* a: the agent of the event's connection, or NULL. */
+static void handle(struct ccm *m, struct ccm_agent *a, const struct ccm_event *ev)
+{
 	switch (ev->type) {
 	case CCM_EV_OPEN:
 		ccm_agent_open(m, ev);
 		break;
 	case CCM_EV_CLOSED:
-		if (a && ev->refused)
-			ccm_agent_lost(m, a, ev->text);
-		else if (a)
-			ccm_agent_absent(m, a, ev->text);
-		m->look = true;
+		closed(m, a, ev);
 		break;
 	case CCM_EV_MSG:
 		if (a && ev->msg->type == WM_HEARTBEAT)
@@ -299,6 +289,27 @@ int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct 
 		ccm_newcomer_tick(m);
 		break;
 	}
+}
+
+int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct ccm_actions *out)
+{
+	struct ccm_agent *a;
+
+	if (m->oom)
+		return CC_ERR_NOMEM;
+	m->out = out;
+	m->ticking = ev->type == CCM_EV_TICK;
+	m->stuck_news |= m->ticking;
+	if (now_ns > m->now)
+		m->now = now_ns;
+	ccm_agent_pause(m, ev->type == CCM_EV_CLOSED ? ev->conn : 0);
+	if (ev->type == CCM_EV_TICK || (ev->type == CCM_EV_OPEN && !ev->local))
+		ccm_agent_reach(m, ev->type == CCM_EV_OPEN);
+	a = ev->conn ? ccm_agent_find(m, ev->conn) : NULL;
+	/* It may answer hellos: not those of a connection whose end this is. */
+	if (ev->type != CCM_EV_CLOSED)
+		ccm_resume_step(m);
+	handle(m, a, ev);
 	ccm_run_end_go_on(m);
 	ccm_settle(m);
 	if (ev->type == CCM_EV_TICK)

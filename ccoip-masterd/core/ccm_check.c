@@ -26,16 +26,12 @@ static bool waits_for(const struct ccm_peer *p, const struct ccm_op *what)
 	return false;
 }
 
-static const char *check_peer(const struct ccm *m, const struct ccm_peer *p)
+/* Its votes, and the operations that it waits for. */
+static const char *check_peer_votes(const struct ccm_peer *p)
 {
 	const struct ccm_op *o;
 	uint32_t voted = 0, running = 0;
 
-	REQUIRE(ccm_peer_find(m, &p->id) == p, "a peer is not found by its id");
-	REQUIRE(p->state == ccm_peer_state(m, p), "a peer's state does not follow from its flags");
-	REQUIRE(p->phase == CCM_PEER_ACCEPTED ||
-			(!p->topo_voted && !p->pending_voted && p->n_ops == 0),
-		"a registered peer has voted");
 	DL_FOREACH (p->seat->group->ops, o) {
 		if (!ccm_op_voted(o, p))
 			continue;
@@ -49,55 +45,92 @@ static const char *check_peer(const struct ccm *m, const struct ccm_peer *p)
 	REQUIRE(!p->blocked_any || (p->blocked && running == 0),
 		"a peer waits for any operation, and there is none, or one that has started");
 	REQUIRE(!p->topo_voted || running == 0, "a topology vote with an operation running");
-	if (ccm_in_round(m, p->round))
-		REQUIRE(m->round.accept || p->phase == CCM_PEER_ACCEPTED,
-			"a registered peer is in a rewiring round");
-	else if (m->round.active)
-		REQUIRE(p->phase == CCM_PEER_REGISTERED || p->seat->agent->absent || m->rewire,
-			"an accepted peer is not in the round");
-	if (p->seat->agent->absent)
-		REQUIRE(p->phase == CCM_PEER_ACCEPTED && p->n_ops == 0 && !p->topo_voted &&
-				!p->pending_voted && !ccm_in_round(m, p->round),
-			"an absent peer takes part");
 	return NULL;
 }
 
-static const char *check_seat(const struct ccm *m, const struct ccm_seat *s, struct counts *ret)
+static bool takes_part(const struct ccm *m, const struct ccm_peer *p)
+{
+	return p->n_ops > 0 || p->topo_voted || p->pending_voted || ccm_in_round(m, p->round);
+}
+
+static const char *check_peer(const struct ccm *m, const struct ccm_peer *p)
+{
+	bool accepted = p->phase == CCM_PEER_ACCEPTED, absent = p->seat->agent->absent;
+	const char *bad;
+
+	REQUIRE(ccm_peer_find(m, &p->id) == p, "a peer is not found by its id");
+	REQUIRE(p->state == ccm_peer_state(m, p), "a peer's state does not follow from its flags");
+	REQUIRE(accepted || (!p->topo_voted && !p->pending_voted && p->n_ops == 0),
+		"a registered peer has voted");
+	bad = check_peer_votes(p);
+	if (bad)
+		return bad;
+	if (ccm_in_round(m, p->round))
+		REQUIRE(m->round.accept || accepted, "a registered peer is in a rewiring round");
+	else if (m->round.active)
+		REQUIRE(!accepted || absent || m->rewire, "an accepted peer is not in the round");
+	if (absent)
+		REQUIRE(accepted && !takes_part(m, p), "an absent peer takes part");
+	return NULL;
+}
+
+static const char *check_seat_peers(
+	const struct ccm *m, const struct ccm_seat *s, struct counts *ret)
 {
 	const struct ccm_peer *p;
 	uint32_t candidates = 0;
 	const char *bad;
-	struct counts c = {0};
 
-	REQUIRE(ccm_seat_find(m, s->agent->no, s->group->id) == s, "a seat is not found");
 	DL_FOREACH (s->peers, p) {
 		REQUIRE(p->seat == s, "a peer is on another seat");
-		REQUIRE(p->phase == CCM_PEER_REGISTERED || c.accepted == c.peers,
+		REQUIRE(p->phase == CCM_PEER_REGISTERED || ret->accepted == ret->peers,
 			"a registered peer comes before an accepted one");
-		c.peers++;
-		c.accepted += p->phase == CCM_PEER_ACCEPTED;
-		c.asleep += p->phase == CCM_PEER_REGISTERED && p->stopped_ns;
-		c.topo += p->topo_voted;
-		c.pending += p->pending_voted;
+		ret->peers++;
+		ret->accepted += p->phase == CCM_PEER_ACCEPTED;
+		ret->asleep += p->phase == CCM_PEER_REGISTERED && p->stopped_ns;
+		ret->topo += p->topo_voted;
+		ret->pending += p->pending_voted;
 		candidates += ccm_in_round(m, p->round);
 		bad = check_peer(m, p);
 		if (bad)
 			return bad;
 	}
+	if (m->round.active)
+		REQUIRE(candidates == 0 || candidates == s->n_candidates,
+			"a seat's count of candidates is wrong");
+	return NULL;
+}
+
+/* The ring may lack a seat with accepted peers that come back, or until it is rewired. */
+static bool may_be_outside(const struct ccm *m, const struct ccm_seat *s)
+{
+	return s->agent->absent || m->rewire || m->round.active || m->recovering;
+}
+
+static const char *check_seat_ring(const struct ccm *m, const struct ccm_seat *s)
+{
+	REQUIRE(!s->in_ring || (s->pos < s->group->n_ring && s->group->ring[s->pos] == s),
+		"a seat is not at its place in the ring");
+	REQUIRE(!s->in_ring || (s->n_accepted > 0 && !s->agent->absent),
+		"a seat is in the ring without present peers");
+	REQUIRE(s->in_ring || s->n_accepted == 0 || may_be_outside(m, s),
+		"a seat with accepted peers is not in the ring");
+	return NULL;
+}
+
+static const char *check_seat(const struct ccm *m, const struct ccm_seat *s, struct counts *ret)
+{
+	struct counts c = {0};
+	const char *bad;
+
+	REQUIRE(ccm_seat_find(m, s->agent->no, s->group->id) == s, "a seat is not found");
+	bad = check_seat_peers(m, s, &c);
+	if (bad)
+		return bad;
 	REQUIRE(c.peers > 0, "a seat without peers");
 	REQUIRE(s->n_peers == c.peers, "a seat's count of peers is wrong");
 	REQUIRE(s->n_accepted == c.accepted, "a seat's count of accepted peers is wrong");
 	REQUIRE(s->n_asleep == c.asleep, "a seat's count of stopped newcomers is wrong");
-	if (m->round.active)
-		REQUIRE(candidates == 0 || candidates == s->n_candidates,
-			"a seat's count of candidates is wrong");
-	REQUIRE(!s->in_ring || (s->pos < s->group->n_ring && s->group->ring[s->pos] == s),
-		"a seat is not at its place in the ring");
-	REQUIRE(!s->in_ring || (c.accepted > 0 && !s->agent->absent),
-		"a seat is in the ring without present peers");
-	REQUIRE(s->in_ring || c.accepted == 0 || s->agent->absent || m->rewire || m->round.active ||
-			m->recovering,
-		"a seat with accepted peers is not in the ring");
 	REQUIRE(s->agent->claimed || s->agent->absent,
 		"a seat of an agent that does not hold its id");
 	ret->peers += c.peers;
@@ -105,7 +138,7 @@ static const char *check_seat(const struct ccm *m, const struct ccm_seat *s, str
 	ret->asleep += c.asleep;
 	ret->topo += c.topo;
 	ret->pending += c.pending;
-	return NULL;
+	return check_seat_ring(m, s);
 }
 
 static const char *check_sync(const struct ccm_op *o)
@@ -132,52 +165,97 @@ static const char *check_sync(const struct ccm_op *o)
 	return NULL;
 }
 
-static const char *check_op(const struct ccm *m, const struct ccm_op *o)
+static const char *check_part(const struct ccm_op *o, uint32_t i, uint32_t *blocked)
 {
-	uint32_t i, votes = 0, voters = 0, reported = 0, bits = 0, blocked = 0, n, away;
-	const struct ccm_group *g = o->group;
+	const struct ccm_part *part = &o->parts[i];
 	const struct ccm_peer *p;
+	uint32_t n = 0;
+
+	REQUIRE(part->seat->group == o->group, "an operation has a seat of another group");
+	REQUIRE(part->seat->slot == i, "an operation's seat is in a wrong place");
+	DL_FOREACH (part->seat->peers, p) {
+		n += ccm_op_voted(o, p);
+		*blocked += p->blocked == o;
+	}
+	REQUIRE(n == part->n_votes && n > 0, "a seat's count of votes is wrong");
+	return NULL;
+}
+
+static uint32_t bits_set(const uint64_t *words, uint32_t n)
+{
+	uint32_t i, bits = 0;
 	uint64_t word;
+
+	for (i = 0; i < n; i++)
+		for (word = words[i]; word; word &= word - 1)
+			bits++;
+	return bits;
+}
+
+static const char *check_op_counts(const struct ccm_op *o)
+{
+	uint32_t i, votes = 0, voters = 0, reported = 0, blocked = 0;
+	const char *bad;
 
 	for (i = 0; i < o->n_parts; i++) {
 		if (!o->parts[i].seat)
 			continue;
-		REQUIRE(o->parts[i].seat->group == g, "an operation has a seat of another group");
-		REQUIRE(o->parts[i].seat->slot == i, "an operation's seat is in a wrong place");
-		n = 0;
-		DL_FOREACH (o->parts[i].seat->peers, p)
-			n += ccm_op_voted(o, p), blocked += p->blocked == o;
-		REQUIRE(n == o->parts[i].n_votes && n > 0, "a seat's count of votes is wrong");
-		votes += n;
+		bad = check_part(o, i, &blocked);
+		if (bad)
+			return bad;
+		votes += o->parts[i].n_votes;
 		voters++;
 		reported += o->parts[i].reported;
 	}
-	for (i = 0; i < o->n_words; i++)
-		for (word = o->voted[i]; word; word &= word - 1)
-			bits++;
-	REQUIRE(votes == o->n_votes && bits == votes, "an operation's count of votes is wrong");
+	REQUIRE(votes == o->n_votes && bits_set(o->voted, o->n_words) == votes,
+		"an operation's count of votes is wrong");
 	REQUIRE(blocked == o->n_blocked, "an operation's count of those who wait for it is wrong");
 	REQUIRE(voters == o->n_voters, "an operation's count of voters is wrong");
 	REQUIRE(reported == o->n_reported, "an operation's count of reports is wrong");
+	return NULL;
+}
+
+static const char *check_started(const struct ccm *m, const struct ccm_op *o)
+{
+	uint32_t away = ccm_sync_count_away(o);
+
+	REQUIRE(o->group->n_absent <= away, "an operation runs without absent peers");
+	REQUIRE(o->seq <= m->last_seq, "an operation from the future");
+	REQUIRE(o->n_votes + away == o->group->n_accepted && !o->doom,
+		"an operation runs without everybody's vote");
+	REQUIRE(o->n_reported < o->n_voters, "an operation that all reported is not done");
+	return NULL;
+}
+
+static const char *check_ready(const struct ccm *m, const struct ccm_op *o)
+{
+	REQUIRE(m->round.active || o->group->n_topo > 0 || ccm_round_waits(m) ||
+			ccm_sync_excludes(o),
+		"a ready operation was not started");
+	REQUIRE(o->n_votes == o->group->n_accepted, "an operation is ready without all votes");
+	return NULL;
+}
+
+static const char *check_op(const struct ccm *m, const struct ccm_op *o)
+{
+	const struct ccm_group *g = o->group;
+	const char *bad = check_op_counts(o);
+
+	if (bad)
+		return bad;
 	REQUIRE(g->n_accepted > 1 || o->sync, "an operation in a group of one");
 	REQUIRE(o->losses == g->losses, "an operation outlived a loss");
 	REQUIRE((o->seq != 0) == (o->state != CCM_VOTE_INITIATE_COLLECTIVE_COMMS),
 		"an operation's state and its number disagree");
-	away = ccm_sync_count_away(o);
-	REQUIRE(o->seq == 0 || g->n_absent <= away, "an operation runs without absent peers");
-	REQUIRE(o->seq <= m->last_seq, "an operation from the future");
-	REQUIRE(o->seq == 0 || (votes + away == g->n_accepted && !o->doom),
-		"an operation runs without everybody's vote");
-	REQUIRE(o->state != CCM_VOTE_COMPLETE_COLLECTIVE_COMMS || reported > 0 || o->sync,
+	REQUIRE(o->state != CCM_VOTE_COMPLETE_COLLECTIVE_COMMS || o->n_reported > 0 || o->sync,
 		"an operation is complete without a report");
-	REQUIRE(o->seq == 0 || reported < voters, "an operation that all reported is not done");
-	REQUIRE(o->seq != 0 || votes < g->n_accepted || o->ready,
+	REQUIRE(o->seq != 0 || o->n_votes < g->n_accepted || o->ready,
 		"an operation with all votes waits for nothing");
-	REQUIRE(!o->ready || m->round.active || g->n_topo > 0 || ccm_round_waits(m) ||
-			ccm_sync_excludes(o),
-		"a ready operation was not started");
-	REQUIRE(!o->ready || votes == g->n_accepted, "an operation is ready without all votes");
-	return o->sync ? check_sync(o) : NULL;
+	if (o->seq)
+		bad = check_started(m, o);
+	if (!bad && o->ready)
+		bad = check_ready(m, o);
+	return !bad && o->sync ? check_sync(o) : bad;
 }
 
 static const char *check_group(const struct ccm *m, const struct ccm_group *g, struct counts *all)
@@ -296,30 +374,44 @@ static bool are_members(const struct ccm *m, const struct ccm_pair_key *key)
 	return known == 2;
 }
 
-static const char *check_run(const struct ccm *m)
+static const char *check_pairs(const struct ccm *m)
 {
 	const struct ccm_pair *x;
 	const struct ccm_break *b;
-	bool waits = m->recovering || m->round.active || ccm_round_waits(m);
 
-	REQUIRE(!m->reap && !m->dead && !m->lost, "something was left unsettled");
-	REQUIRE(!m->round.active || !m->round.stale, "a stale round goes on");
-	REQUIRE(!m->recovering || !(m->round.active || m->ops || m->n_topo || m->n_pending),
-		"something goes on while recovering");
-	REQUIRE(!m->stale || (!m->peers && !m->recovering), "a stale master has peers");
-	REQUIRE(waits || !m->rewire || m->n_accepted == m->n_absent, "no round rewires the ring");
-	REQUIRE(waits || m->n_accepted > 0 || ccm_newcomers_ready(m) == 0,
-		"the first peers are not admitted");
-	REQUIRE(waits || m->n_topo == 0 || m->n_topo < m->n_accepted,
-		"a complete topology vote has no consequence");
-	REQUIRE(waits || m->rewire || m->n_pending == 0 || m->n_pending < m->n_accepted,
-		"a complete pending vote has no answer");
 	for (x = m->pairs; x; x = x->hh.next)
 		REQUIRE(are_members(m, &x->key),
 			"a failed pair of agents that are not both members");
 	for (b = m->breaks; b; b = b->hh.next)
 		REQUIRE(are_members(m, &b->key), "breaks between agents that are not both members");
 	return NULL;
+}
+
+/* Nothing holds the conclusions back that are due. */
+static const char *check_due(const struct ccm *m)
+{
+	REQUIRE(!m->rewire || m->n_accepted == m->n_absent, "no round rewires the ring");
+	REQUIRE(m->n_accepted > 0 || ccm_newcomers_ready(m) == 0,
+		"the first peers are not admitted");
+	REQUIRE(m->n_topo == 0 || m->n_topo < m->n_accepted,
+		"a complete topology vote has no consequence");
+	REQUIRE(m->rewire || m->n_pending == 0 || m->n_pending < m->n_accepted,
+		"a complete pending vote has no answer");
+	return NULL;
+}
+
+static const char *check_run(const struct ccm *m)
+{
+	const char *bad = NULL;
+
+	REQUIRE(!m->reap && !m->dead && !m->lost, "something was left unsettled");
+	REQUIRE(!m->round.active || !m->round.stale, "a stale round goes on");
+	REQUIRE(!m->recovering || !(m->round.active || m->ops || m->n_topo || m->n_pending),
+		"something goes on while recovering");
+	REQUIRE(!m->stale || (!m->peers && !m->recovering), "a stale master has peers");
+	if (!m->recovering && !m->round.active && !ccm_round_waits(m))
+		bad = check_due(m);
+	return bad ? bad : check_pairs(m);
 }
 
 const char *ccm_check(const struct ccm *m)

@@ -445,12 +445,27 @@ static bool is_overtaken(const struct ccm_group *g, const struct wm_op_vote *v)
 	return v->is_sync && ccm_revision_of(g) > v->elected.revision;
 }
 
+/* Why the group is interrupted by an attempt that was not done; NULL: its members know. known: how
+ * it ended, or NULL. */
+static const char *why_interrupted(
+	const struct ccm_group *g, const struct wm_op_vote *v, const struct wm_outcome *known)
+{
+	bool unheard = v->losses == g->losses;
+
+	if (!known && (v->is_sync || unheard))
+		return "the master died, and not all who had voted for an operation came back";
+	if (known && known->code == WIRE_RANK_CONNECTION_LOST && unheard)
+		return "an operation was aborted, and nobody is left who heard of the loss";
+	return NULL;
+}
+
 /* What cannot go on fails with all that its group does, like any attempt that fails. */
 static void judge(struct ccm *m, const struct entry *e, uint32_t n)
 {
 	const struct wm_op_vote *v = &e->raw->vote;
 	const struct wm_outcome *known = outcome_find(m, v->seq);
 	struct ccm_group *g = group_of(m, e);
+	const char *why;
 	bool done;
 
 	if (!g || is_overtaken(g, v) || (!known && can_go_on(m, g, e, n)))
@@ -458,12 +473,9 @@ static void judge(struct ccm *m, const struct entry *e, uint32_t n)
 	done = known ? known->code == WIRE_SUCCESS : all_have(m, g, e, n);
 	if (done && v->is_sync) /* before the world is told */
 		ccm_revision_raise(m, g->id, v->elected.revision + 1);
-	if (!done && known && known->code == WIRE_RANK_CONNECTION_LOST && v->losses == g->losses)
-		ccm_group_interrupt(
-			m, g, "an operation was aborted, and nobody is left who heard of the loss");
-	if (!done && !known && (v->is_sync || v->losses == g->losses))
-		ccm_group_interrupt(m, g,
-			"the master died, and not all who had voted for an operation came back");
+	why = done ? NULL : why_interrupted(g, v, known);
+	if (why)
+		ccm_group_interrupt(m, g, "%s", why);
 }
 
 /* o goes on without those who ask for it. */
@@ -556,29 +568,47 @@ static bool drop_left_out(struct ccm *m, const struct entry *e)
 	return false;
 }
 
+/* False: nothing is told yet. It cannot, or not with these votes. */
+static bool try_go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
+{
+	return g && !is_overtaken(g, &e->raw->vote) && can_go_on(m, g, e, n) && go_on(m, g, e, n);
+}
+
+static bool has_succeeded(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
+{
+	return g && (is_overtaken(g, &e->raw->vote) || all_have(m, g, e, n));
+}
+
+static void tell_ends(
+	struct ccm *m, const struct entry *e, uint32_t n, uint32_t code, const char *text)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		if (code == WIRE_SUCCESS && e->raw->vote.is_sync && !drop_left_out(m, &e[i]))
+			continue;
+		ccm_op_tell_end(m, e[i].agent, &e[i].raw->vote, code, text);
+	}
+}
+
 /* n agents say that the attempt has started. */
 static void resolve(struct ccm *m, const struct entry *e, uint32_t n)
 {
 	uint64_t seq = e->raw->vote.seq;
 	const struct wm_outcome *known = outcome_find(m, seq);
 	struct ccm_group *g = group_of(m, e);
-	uint32_t code = known ? known->code : WIRE_RANK_CONNECTION_LOST, i;
+	uint32_t code = known ? known->code : WIRE_RANK_CONNECTION_LOST;
 	const char *text = g && g->loss[0] ? g->loss : "it was aborted by the last master";
 
 	if (code != WIRE_RANK_CONNECTION_LOST)
 		text = CCM_FAILED_UNHEARD;
-	if (!known && g && !is_overtaken(g, &e->raw->vote) && can_go_on(m, g, e, n) &&
-		go_on(m, g, e, n))
+	if (!known && try_go_on(m, g, e, n))
 		return;
-	if (!known && g && (is_overtaken(g, &e->raw->vote) || all_have(m, g, e, n)))
+	if (!known && has_succeeded(m, g, e, n))
 		code = WIRE_SUCCESS;
 	if (code == WIRE_RANK_CONNECTION_LOST)
 		ccm_loss_announce(m); /* before the end: who tries again must know of it */
-	for (i = 0; i < n; i++) {
-		if (code == WIRE_SUCCESS && e->raw->vote.is_sync && !drop_left_out(m, &e[i]))
-			continue;
-		ccm_op_tell_end(m, e[i].agent, &e[i].raw->vote, code, text);
-	}
+	tell_ends(m, e, n, code, text);
 	if (g)
 		ccm_outcome_note(g, seq, code);
 }

@@ -467,34 +467,50 @@ static bool is_proven(const struct ccm *m, const struct ccm_seat *s, const struc
 	return p && probe_tells(p, s, t);
 }
 
+/* Does s belong to the ring that is tried? */
+static bool is_tried(
+	const struct ccm *m, const struct ccm_seat *s, bool fresh, const struct ccm_seat *one)
+{
+	if (s->n_accepted > 0)
+		return !s->agent->absent;
+	return is_new(s) && (s->ready || s == one || (fresh && is_fresh(m, s)));
+}
+
+/* Asks for what is not known of newcomers. */
+static bool ring_is_proven(struct ccm *m, struct ccm_seat *const *ring, uint32_t n)
+{
+	bool proven = true;
+	uint32_t i;
+
+	for (i = 0; n > 1 && i < n; i++) {
+		const struct ccm_seat *s = ring[i], *t = ring[(i + 1) % n];
+
+		proven &= is_proven(m, s, t);
+		if (s->n_accepted == 0 || t->n_accepted == 0)
+			probe_ask(m, s, t);
+	}
+	return proven;
+}
+
 /* Of g's members, the newcomers that are ready, and those that are fresh, or one. Asks for what is
  * not known. */
 static enum ring_state try_ring(
 	struct ccm *m, const struct ccm_group *g, bool fresh, const struct ccm_seat *one)
 {
 	struct ccm_seat **v = ccm_seats_new(m, 2 * g->n_seats), **ring, *s;
-	enum ring_state state = RING_PROVEN;
-	uint32_t i, n = 0;
-	bool found;
+	enum ring_state state;
+	uint32_t n = 0;
 
 	if (!v)
 		return RING_UNPROVEN;
 	ring = v + g->n_seats;
 	DL_FOREACH2 (g->seats, s, next_g)
-		if ((s->n_accepted > 0 && !s->agent->absent) ||
-			(is_new(s) && (s->ready || s == one || (fresh && is_fresh(m, s)))))
+		if (is_tried(m, s, fresh, one))
 			v[n++] = s;
-	found = ccm_ring_order(m, v, n, ring);
-	if (!found) /* or has not been searched for to the end */
+	if (ccm_ring_order(m, v, n, ring))
+		state = ring_is_proven(m, ring, n) ? RING_PROVEN : RING_UNPROVEN;
+	else /* or has not been searched for to the end */
 		state = m->ring_work > 0 ? RING_IMPOSSIBLE : RING_UNPROVEN;
-	for (i = 0; found && n > 1 && i < n; i++) {
-		const struct ccm_seat *t = ring[(i + 1) % n];
-
-		if (!is_proven(m, ring[i], t))
-			state = RING_UNPROVEN;
-		if (ring[i]->n_accepted == 0 || t->n_accepted == 0)
-			probe_ask(m, ring[i], t);
-	}
 	free(v);
 	return state;
 }

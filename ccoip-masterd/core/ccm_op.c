@@ -539,6 +539,26 @@ static bool speaks_for_nobody(const struct ccm_agent *a)
 	return a->resuming && a->n_accepted == 0;
 }
 
+/* It comes back: what follows its vote tells of losses that it must not miss. */
+static void bring_up_to_date(struct ccm *m, struct ccm_agent *a)
+{
+	if (!a->resuming || a->up_to_date || a->n_accepted == 0)
+		return;
+	a->up_to_date = true;
+	ccm_world_tell(m, a);
+}
+
+/* The votes of agents that come back may be for attempts that have started. */
+static void vote_started(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
+{
+	if (v->seq > m->last_seq || !a->resuming)
+		ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
+			"protocol violation: a vote for an attempt that %s",
+			v->seq > m->last_seq ? "never started" : "has started");
+	else if (!ccm_sync_rejoin(m, a, v))
+		answer_started(m, a, v);
+}
+
 void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 {
 	struct ccm_op_key key = {v->group, v->is_sync, v->tag};
@@ -550,23 +570,14 @@ void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 
 	if (speaks_for_nobody(a))
 		return;
-	/* It comes back: what follows tells of losses that it must not miss. */
-	if (a->resuming && !a->up_to_date && a->n_accepted > 0) {
-		a->up_to_date = true;
-		ccm_world_tell(m, a);
-	}
+	bring_up_to_date(m, a);
 	if (v->losses > m->last_loss) {
 		ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
 			"protocol violation: a vote that knows of losses to come");
 		return;
 	}
 	if (v->seq) {
-		if (v->seq > m->last_seq || !a->resuming)
-			ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
-				"protocol violation: a vote for an attempt that %s",
-				v->seq > m->last_seq ? "never started" : "has started");
-		else if (!ccm_sync_rejoin(m, a, v))
-			answer_started(m, a, v);
+		vote_started(m, a, v);
 		return;
 	}
 	HASH_FIND(hh, m->ops, &key, sizeof key, o);
@@ -684,10 +695,33 @@ void ccm_op_reported(struct ccm *m, struct ccm_op *o, struct ccm_part *part)
 		all_reported(m, o);
 }
 
+/* The operation that r is about. NULL: it has ended, or had begun ahead of its start and fails. */
+static struct ccm_op *reported_op(struct ccm *m, const struct wm_op_report *r)
+{
+	struct ccm_op *o;
+
+	HASH_FIND(hh_seq, m->started, &r->seq, sizeof r->seq, o);
+	if (o)
+		return o;
+	o = ccm_ahead_find(m, r->seq);
+	if (!o || r->ok)
+		return o;
+	ccm_ahead_forget(m, o);
+	return NULL;
+}
+
+/* The part that a has in o, or NULL. */
+static struct ccm_part *part_of(
+	const struct ccm *m, const struct ccm_agent *a, const struct ccm_op *o)
+{
+	const struct ccm_seat *s = ccm_seat_of(m, a, o->group->id);
+
+	return s && s->slot < o->n_parts && o->parts[s->slot].seat ? &o->parts[s->slot] : NULL;
+}
+
 void ccm_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_op_report *r)
 {
 	struct ccm_part *part;
-	struct ccm_seat *s;
 	struct ccm_op *o;
 
 	if (speaks_for_nobody(a))
@@ -699,17 +733,12 @@ void ccm_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_op_report
 			r->seq);
 		return;
 	}
-	HASH_FIND(hh_seq, m->started, &r->seq, sizeof r->seq, o);
-	if (!o)
-		o = ccm_ahead_find(m, r->seq);
-	if (o && !o->seq && !r->ok)
-		ccm_ahead_forget(m, o);
-	if (!o || (!o->seq && !r->ok)) {
+	o = reported_op(m, r);
+	if (!o) {
 		hear_silence(m, a, r);
 		return;
 	}
-	s = ccm_seat_of(m, a, o->group->id);
-	part = s && s->slot < o->n_parts && o->parts[s->slot].seat ? &o->parts[s->slot] : NULL;
+	part = part_of(m, a, o);
 	if (o->sync && (!part || r->n_failed > 0)) {
 		if (part) /* else its last peer was kicked a moment ago */
 			ccm_sync_report(m, a, o, r);

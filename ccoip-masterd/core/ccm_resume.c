@@ -190,32 +190,44 @@ static bool compare(struct ccm *m, struct ccm_agent *a)
 	return true;
 }
 
+/* An agent with members of another run comes, and ours gives way to it. */
+static bool gives_way(const struct ccm *m, const struct wm_hello *h)
+{
+	return !cc_id_eq(&h->run, &m->cfg.run) && !h->newcomers && !h->left && !is_fresh(m) &&
+	       is_young(m);
+}
+
+/* a names a run. Returns its place, which may be another one; NULL: it has none, or has made us
+ * stale. */
+static struct ccm_agent *place_in_run(struct ccm *m, struct ccm_agent *a)
+{
+	if (gives_way(m, &a->hello)) {
+		ccm_journal_void(m); /* the next master must not go on with it */
+		dismiss_newcomers(m, a);
+		a = ccm_begin_again(m, a);
+		if (!a)
+			return NULL;
+	}
+	if (!cc_id_eq(&a->hello.run, &m->cfg.run) && !a->hello.left && is_fresh(m))
+		adopt(m, a);
+	if (cc_id_eq(&a->hello.run, &m->cfg.run) && !compare(m, a))
+		return NULL;
+	return a;
+}
+
 void ccm_resume_hello(struct ccm *m, struct ccm_agent *a)
 {
-	const struct wm_hello *h = &a->hello;
-
 	if (m->stale) {
 		refuse_stale(m, a);
 		return;
 	}
-	if (!cc_id_is_zero(&h->run)) {
-		if (!cc_id_eq(&h->run, &m->cfg.run) && !h->newcomers && !h->left && !is_fresh(m) &&
-			is_young(m)) {
-			ccm_journal_void(m); /* the next master must not go on with it */
-			dismiss_newcomers(m, a);
-			a = ccm_begin_again(m, a);
-			if (!a)
-				return;
-			h = &a->hello;
-		}
-		if (!cc_id_eq(&h->run, &m->cfg.run) && !h->left && is_fresh(m))
-			adopt(m, a);
-		if (cc_id_eq(&h->run, &m->cfg.run) && !compare(m, a))
-			return;
-	}
+	if (!cc_id_is_zero(&a->hello.run))
+		a = place_in_run(m, a);
+	if (!a)
+		return;
 	if (m->recovering && !m->recover_ns && !(m->cut_off_ns && a->local))
 		m->recover_ns = m->now;
-	if (a->resuming && !cc_id_is_zero(&h->run_key))
+	if (a->resuming && !cc_id_is_zero(&a->hello.run_key))
 		ccm_agent_cut_half_open(m, a);
 	/* Agents with state will not take another key for the run than theirs. */
 	a->held = m->recovering ? m->key_unknown : m->adopting;
@@ -551,10 +563,44 @@ static bool in_doubt(const struct ccm *m, uint64_t committed)
 	return others > 0 || (!unprepared && here < peers);
 }
 
+static void raise_to(uint64_t *v, uint64_t to)
+{
+	if (to > *v)
+		*v = to;
+}
+
+/* Of the resumption of one agent, which is complete. */
+static void tally_told(const struct ccm *m, const struct ccm_told *t, struct ccm_tally *y)
+{
+	raise_to(&y->epoch, t->r.epoch);
+	raise_to(&y->committed, t->r.round);
+	raise_to(&y->wired, t->r.wired);
+	raise_to(&y->topo_turn, t->r.topo_turn);
+	raise_to(&y->pending_turn, t->r.pending_turn);
+	if (t->r.world.version > y->version && !ccm_told_lags(m, t)) {
+		y->version = t->r.world.version;
+		y->expected = t->r.world.global;
+	}
+}
+
+/* How many of a's peers are members of the run that the tally has found. */
+static uint32_t count_back(
+	const struct ccm *m, const struct ccm_agent *a, const struct ccm_tally *y)
+{
+	const struct ccm_told *t = a->told;
+	uint32_t n;
+
+	if (!m->restored && ccm_told_behind(m, t, y))
+		return 0;
+	n = a->n_accepted - ccm_peers_behind(m, a, y);
+	if (t && t->complete && t->r.prepared == y->wired && !ccm_prepared_lost(m, a))
+		n += t->n_prepared + t->n_left_prepared;
+	return n;
+}
+
 void ccm_tally(const struct ccm *m, struct ccm_tally *y)
 {
 	const struct ccm_agent *a;
-	const struct ccm_told *t;
 
 	*y = (struct ccm_tally){.epoch = m->epoch,
 		.committed = m->committed,
@@ -567,34 +613,12 @@ void ccm_tally(const struct ccm *m, struct ccm_tally *y)
 	}
 	ccm_at_least(&y->committed, m->peers_wired);
 	ccm_at_least(&y->wired, m->peers_wired);
-	for (a = m->agents; a; a = a->hh.next) {
-		t = a->told;
-		if (!t || !t->complete)
-			continue;
-		if (t->r.epoch > y->epoch)
-			y->epoch = t->r.epoch;
-		if (t->r.round > y->committed)
-			y->committed = t->r.round;
-		if (t->r.wired > y->wired)
-			y->wired = t->r.wired;
-		if (t->r.topo_turn > y->topo_turn)
-			y->topo_turn = t->r.topo_turn;
-		if (t->r.pending_turn > y->pending_turn)
-			y->pending_turn = t->r.pending_turn;
-		if (t->r.world.version > y->version && !ccm_told_lags(m, t)) {
-			y->version = t->r.world.version;
-			y->expected = t->r.world.global;
-		}
-	}
+	for (a = m->agents; a; a = a->hh.next)
+		if (a->told && a->told->complete)
+			tally_told(m, a->told, y);
 	y->back = m->n_left;
-	for (a = m->agents; a; a = a->hh.next) {
-		t = a->told;
-		if (!m->restored && ccm_told_behind(m, t, y))
-			continue;
-		y->back += a->n_accepted - ccm_peers_behind(m, a, y);
-		if (t && t->complete && t->r.prepared == y->wired && !ccm_prepared_lost(m, a))
-			y->back += t->n_prepared + t->n_left_prepared;
-	}
+	for (a = m->agents; a; a = a->hh.next)
+		y->back += count_back(m, a, y);
 	y->doubt = in_doubt(m, y->committed);
 	if (m->restored && y->version <= m->restored_version) {
 		y->expected = m->n_accepted + m->n_left;
@@ -681,17 +705,27 @@ void ccm_resume_cut_off(struct ccm *m)
 	m->recover_ns = 0; /* from when one of them comes again */
 }
 
+static void first_step(struct ccm *m)
+{
+	m->born_ns = m->now;
+	if (!m->started_ns)
+		m->started_ns = m->now;
+	ccm_restore_begin(m);
+	m->adopting = m->cfg.adopt_ms > 0 && !m->restored;
+}
+
+/* We were cut off while recovering; agents are here again. */
+static bool hears_again(const struct ccm *m)
+{
+	return m->recovering && m->cut_off_ns && m->agents &&
+	       (m->n_accepted > m->n_absent || ccm_age(m->now, m->cut_off_ns) > CUT_OFF_NS);
+}
+
 void ccm_resume_step(struct ccm *m)
 {
-	if (!m->born_ns) {
-		m->born_ns = m->now;
-		if (!m->started_ns)
-			m->started_ns = m->now;
-		ccm_restore_begin(m);
-		m->adopting = m->cfg.adopt_ms > 0 && !m->restored;
-	}
-	if (m->recovering && !m->recover_ns && m->cut_off_ns && m->agents &&
-		(m->n_accepted > m->n_absent || ccm_age(m->now, m->cut_off_ns) > CUT_OFF_NS))
+	if (!m->born_ns)
+		first_step(m);
+	if (!m->recover_ns && hears_again(m))
 		m->recover_ns = m->now;
 	if (m->adopting && ccm_age(m->now, m->born_ns) >= m->cfg.adopt_ms * CCM_NS_PER_MS) {
 		m->adopting = false;

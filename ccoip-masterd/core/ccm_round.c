@@ -440,6 +440,28 @@ const struct ccm_agent *ccm_round_waits(const struct ccm *m)
 	return NULL;
 }
 
+/* Ends the round if all have reported. True: it is over. */
+static bool round_end(struct ccm *m)
+{
+	if (m->round.n_reported < m->round.n_agents)
+		return false;
+	if (!round_failed(m)) {
+		if (ccm_breaks_judge(m))
+			round_drop(m);
+		else
+			round_commit(m);
+		return true;
+	}
+	if (m->round.failed_ns == 0)
+		m->round.failed_ns = m->now;
+	if (ccm_age(m->now, m->round.failed_ns) < m->cfg.verdict_ms * CCM_NS_PER_MS)
+		return false;
+	if (!failed_by_move(m))
+		ccm_round_judge(m);
+	round_drop(m);
+	return true;
+}
+
 bool ccm_round_settle(struct ccm *m)
 {
 	bool accept;
@@ -448,25 +470,8 @@ bool ccm_round_settle(struct ccm *m)
 		return false;
 	if (m->round.active && m->round.stale)
 		round_drop(m);
-	if (m->round.active) {
-		if (m->round.n_reported < m->round.n_agents)
-			return false;
-		if (!round_failed(m)) {
-			if (ccm_breaks_judge(m))
-				round_drop(m);
-			else
-				round_commit(m);
-			return true;
-		}
-		if (m->round.failed_ns == 0)
-			m->round.failed_ns = m->now;
-		if (ccm_age(m->now, m->round.failed_ns) < m->cfg.verdict_ms * CCM_NS_PER_MS)
-			return false;
-		if (!failed_by_move(m))
-			ccm_round_judge(m);
-		round_drop(m);
-		return true;
-	}
+	if (m->round.active)
+		return round_end(m);
 	accept = ccm_topology_agreed(m);
 	if (m->n_accepted == 0)
 		m->rewire = false;

@@ -73,33 +73,30 @@ static void write_recovering(const struct ccm *m, uint64_t now, struct names *x)
 	name_absent(m, now, x);
 }
 
-static void write_waiting(const struct ccm *m, uint64_t now, char *text, size_t size)
+static void write_round(const struct ccm *m, uint64_t now, char *text, size_t size)
 {
-	struct names x = {text, size, 0};
-
-	if (m->recovering) {
-		write_recovering(m, now, &x);
-	} else if (m->round.active && m->round.failed_ns) {
+	if (m->round.failed_ns) {
 		ccm_print(text, size, "about to judge the failure of connection round %llu",
 			(unsigned long long)m->last_round);
-	} else if (m->round.active) {
-		ccm_print(text, size,
-			"waiting for %u of %u agents to report on connection round %llu for %.1f "
-			"s: ",
-			m->round.n_agents - m->round.n_reported, m->round.n_agents,
-			(unsigned long long)m->last_round, seconds(now, m->round.since_ns));
-		ccm_name_reporters(m, text, size);
-	} else if (ccm_round_waits(m) && (m->rewire || ccm_topology_agreed(m))) {
-		ccm_print(text, size, "waiting for the agent on %s to say what it knows of the run",
-			ccm_round_waits(m)->hello.name);
-	} else if (m->absent) {
-		ccm_print(text, size, "waiting for %u of %u peers to come back: ", m->n_absent,
-			m->n_accepted);
-		name_absent(m, now, &x);
-	} else if (m->n_topo == 0 && m->n_pending == 0 && m->n_registered > 0 &&
-		   ccm_newcomers_ready(m) == 0) {
-		ccm_newcomers_name(m, now, text, size);
-	} else if (m->n_topo > 0 || (m->n_registered > 0 && m->n_pending == 0)) {
+		return;
+	}
+	ccm_print(text, size,
+		"waiting for %u of %u agents to report on connection round %llu for %.1f s: ",
+		m->round.n_agents - m->round.n_reported, m->round.n_agents,
+		(unsigned long long)m->last_round, seconds(now, m->round.since_ns));
+	ccm_name_reporters(m, text, size);
+}
+
+/* Newcomers are all that there is to wait for, and no round could admit one. */
+static bool waits_for_newcomers(const struct ccm *m)
+{
+	return m->n_topo == 0 && m->n_pending == 0 && m->n_registered > 0 &&
+	       ccm_newcomers_ready(m) == 0;
+}
+
+static void write_votes(const struct ccm *m, uint64_t now, char *text, size_t size)
+{
+	if (m->n_topo > 0 || (m->n_registered > 0 && m->n_pending == 0)) {
 		ccm_print(text, size,
 			"waiting for %u of %u peers to vote on the topology for %.1f s: ",
 			m->n_accepted - m->n_topo, m->n_accepted,
@@ -111,6 +108,28 @@ static void write_waiting(const struct ccm *m, uint64_t now, char *text, size_t 
 			m->n_accepted - m->n_pending, m->n_accepted,
 			seconds(now, m->pending_since));
 		ccm_name_voters(m, false, now, true, text, size);
+	}
+}
+
+static void write_waiting(const struct ccm *m, uint64_t now, char *text, size_t size)
+{
+	struct names x = {text, size, 0};
+
+	if (m->recovering) {
+		write_recovering(m, now, &x);
+	} else if (m->round.active) {
+		write_round(m, now, text, size);
+	} else if (ccm_round_waits(m) && (m->rewire || ccm_topology_agreed(m))) {
+		ccm_print(text, size, "waiting for the agent on %s to say what it knows of the run",
+			ccm_round_waits(m)->hello.name);
+	} else if (m->absent) {
+		ccm_print(text, size, "waiting for %u of %u peers to come back: ", m->n_absent,
+			m->n_accepted);
+		name_absent(m, now, &x);
+	} else if (waits_for_newcomers(m)) {
+		ccm_newcomers_name(m, now, text, size);
+	} else {
+		write_votes(m, now, text, size);
 	}
 }
 

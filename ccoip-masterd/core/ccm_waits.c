@@ -139,6 +139,29 @@ static void add_seat(
 			s->n_accepted);
 }
 
+/* What o, which has all its votes, waits for. */
+static void name_obstacle(const struct ccm *m, const struct ccm_op *o, uint64_t now, bool exact,
+	char *text, size_t size)
+{
+	const struct ccm_agent *a = ccm_round_waits(m);
+
+	if (m->round.active && m->round.failed_ns) {
+		ccm_print(text, size, "the master to judge a connection round that failed");
+	} else if (m->round.active) {
+		ccm_print(text, size, "the connection round: ");
+		ccm_name_reporters(m, text, size);
+	} else if (o->group->n_topo > 0) {
+		ccm_print(text, size, "the topology vote: ");
+		ccm_name_voters(m, true, now, exact, text, size);
+	} else if (ccm_sync_excludes(o)) {
+		ccm_print(text, size, "%s of the same group",
+			o->sync ? "an operation" : "the synchronization of shared state");
+	} else {
+		ccm_print(text, size, "the agent on %s to say what it knows of the run",
+			a ? a->hello.name : "a host");
+	}
+}
+
 void ccm_op_awaited(const struct ccm *m, const struct ccm_op *o, uint64_t now, bool exact,
 	char *text, size_t size)
 {
@@ -147,28 +170,8 @@ void ccm_op_awaited(const struct ccm *m, const struct ccm_op *o, uint64_t now, b
 	const struct ccm_seat *s;
 	int pass;
 
-	if (o->n_votes == g->n_accepted && m->round.active && m->round.failed_ns) {
-		ccm_print(text, size, "the master to judge a connection round that failed");
-		return;
-	}
-	if (o->n_votes == g->n_accepted && m->round.active) {
-		ccm_print(text, size, "the connection round: ");
-		ccm_name_reporters(m, text, size);
-		return;
-	}
-	if (o->n_votes == g->n_accepted && g->n_topo > 0) {
-		ccm_print(text, size, "the topology vote: ");
-		ccm_name_voters(m, true, now, exact, text, size);
-		return;
-	}
-	if (o->n_votes == g->n_accepted && ccm_sync_excludes(o)) {
-		ccm_print(text, size, "%s of the same group",
-			o->sync ? "an operation" : "the synchronization of shared state");
-		return;
-	}
 	if (o->n_votes == g->n_accepted) {
-		ccm_print(text, size, "the agent on %s to say what it knows of the run",
-			ccm_round_waits(m) ? ccm_round_waits(m)->hello.name : "a host");
+		name_obstacle(m, o, now, exact, text, size);
 		return;
 	}
 	ccm_print(text, size, "%u of %u peers: ", g->n_accepted - o->n_votes, g->n_accepted);

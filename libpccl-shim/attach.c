@@ -10,6 +10,7 @@
 #include "common/cc_err.h"
 #include "common/cc_limit.h"
 #include "common/cc_shm.h"
+#include "libpccl-shim/region.h"
 #include "libpccl-shim/session.h"
 
 #define LEAVE_MS 2000u /* the agent itself waits no longer for its master */
@@ -78,7 +79,7 @@ void pccl_attachment_unref(struct pccl_attachment *a)
 		return;
 	pccl_staging_free_all(a);
 	if (a->state.base)
-		pccl_map_free(a->session, &a->state);
+		pccl_region_free(a->session, &a->state);
 	pccl_result_free_all(a);
 	pccl_session_drop_results(a->session, a->id);
 	pccl_fork_close(&a->submit_bell);
@@ -195,13 +196,4 @@ void pccl_attachment_attrs(const struct pccl_attachment *at, struct pccl_attrs *
 	}
 	ret->at.family = 0;
 	ret->known.version = 0; /* it may not be that of the size */
-}
-
-void pccl_slot_world(const struct shm_slot *s, struct wire_world *ret)
-{
-	ret->version = pccl_read64(&s->world.version);
-	ret->global = pccl_read32(&s->world.global);
-	ret->group = pccl_read32(&s->world.group);
-	ret->groups = pccl_read32(&s->world.groups);
-	ret->largest = pccl_read32(&s->world.largest);
 }

@@ -20,8 +20,9 @@
 #include <stdint.h>
 
 #include "common/cc_addr.h"
-#include "libpccl-shim/lib.h"
-#include "libpccl-shim/region.h"
+#include "libpccl-shim/fork.h"
+#include "libpccl-shim/map.h"
+#include "libpccl-shim/thread.h"
 #include "proto/shm_queue.h"
 
 struct pccl_session;
@@ -86,9 +87,6 @@ static inline struct shm_slot *pccl_attachment_slot(const struct pccl_attachment
 {
 	return (struct shm_slot *)(void *)(a->queue + SHM_SLOT_OFF) + i;
 }
-
-/* What an operation that is done says of the world. */
-void pccl_slot_world(const struct shm_slot *s, struct wire_world *ret);
 
 /* Plain words that the agent wrote: read once, whatever it does to them meanwhile. */
 static inline uint32_t pccl_read32(const uint32_t *p)

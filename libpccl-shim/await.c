@@ -14,7 +14,6 @@
 
 #include "common/cc_plan.h"
 #include "common/cc_sys.h"
-#include "libpccl-shim/backlog.h"
 #include "libpccl-shim/copy.h"
 #include "libpccl-shim/session.h"
 #include "libpccl-shim/slot.h"
@@ -45,7 +44,7 @@ static void bad_area(struct progress *p, const char *what)
 {
 	p->error = pccl_fail(pcclInternalError,
 		"the agent described the result wrongly (%s); please report it", what);
-	pccl_keep_text(p->text);
+	pccl_fail_text(p->text);
 }
 
 /* Only where old contents can be kept: they change places with a result that is ours alone, or are
@@ -79,7 +78,7 @@ static pcclResult_t find_result(struct progress *p, uint64_t region)
 
 	if (r != pcclSuccess) {
 		p->result = NULL;
-		pccl_keep_text(p->text);
+		pccl_fail_text(p->text);
 	}
 	return r;
 }
@@ -154,7 +153,7 @@ static bool copy_segments(struct progress *p, bool all)
 			continue;
 		span = cc_plan_segment(&p->plan, i);
 		if (p->mode == SHM_RESULT_STAGED && !all)
-			pccl_swap(op->recv + span.off, p->area + span.off, span.len);
+			pccl_copy_swap(op->recv + span.off, p->area + span.off, span.len);
 		else
 			pccl_copy_out(op->recv + span.off, p->area + span.off, span.len, op->bytes);
 		op->copied[i] = 1;
@@ -303,7 +302,7 @@ static pcclResult_t fail_and_take_back(struct progress *p, pcclResult_t r)
 	take_back(p);
 	if (p->error == pcclSuccess || p->mode != SHM_RESULT_UNDO)
 		return r;
-	pccl_keep_text(text);
+	pccl_fail_text(text);
 	return pccl_fail(r, "recvbuff could not be restored: %s", text);
 }
 
@@ -326,7 +325,7 @@ static pcclResult_t lose_result(pcclComm_t *c, const struct progress *p, pcclRes
 			"");
 	if (ended)
 		r = pccl_session_fail(p->op->att->session);
-	pccl_keep_text(why);
+	pccl_fail_text(why);
 	(void)snprintf(text, sizeof text, "this peer %s: %.500s", what, why);
 	(void)snprintf(others, sizeof others, "it %s: %.500s", what, why);
 	return pccl_comm_leave(c, r, text, others);
@@ -363,7 +362,7 @@ static pcclResult_t end_by_verdict(
 {
 	pcclResult_t r;
 
-	end->verdict = pccl_op_verdict(c, slot);
+	end->verdict = pccl_comm_verdict(c, slot);
 	learn(p, true); /* it may have begun, and died, while we slept */
 	switch (end->verdict) {
 	case PCCL_VERDICT_NONE: /* it did say, in the last moment */
@@ -401,7 +400,7 @@ static void take_end(pcclComm_t *c, uint32_t slot, struct pccl_outcome *end)
 	if (op->job.comm)
 		pccl_copier_stop(&op->job);
 	if (!done && (op->in || op->out))
-		pccl_op_await_closed(c, op);
+		pccl_comm_await_closed(c, op);
 	end->result = done ? end_by_slot(c, &p, end) : end_by_verdict(c, slot, &p, end);
 	if (end->result != pcclSuccess)
 		end->result = pccl_comm_spent(c, fail_and_take_back(&p, end->result));
@@ -424,7 +423,7 @@ void pccl_reduce_take_end(pcclComm_t *c, uint32_t slot, struct pccl_outcome *ret
 		ret->info.local_world_size = pccl_comm_world(c).group;
 	}
 	if (ret->result != pcclSuccess)
-		pccl_keep_text(ret->text);
+		pccl_fail_text(ret->text);
 	pccl_slot_release(c, slot);
 }
 
@@ -496,5 +495,4 @@ void pccl_reduce_abandon(pcclComm_t *c)
 		}
 		pccl_slot_release(c, i);
 	}
-	pccl_backlog_free(c);
 }

@@ -95,24 +95,10 @@ static struct pccl_backlog_op **find_lowest(pcclComm_t *c)
 	return lowest;
 }
 
-static struct pccl_backlog_op **find_tag(pcclComm_t *c, uint64_t tag)
-{
-	struct pccl_backlog_op **at = &c->backlog.first;
-
-	while (*at && (*at)->tag != tag)
-		at = &(*at)->next;
-	return at;
-}
-
-bool pccl_backlog_has(const pcclComm_t *c, uint64_t tag)
-{
-	return *find_tag(pccl_comm_own(c), tag) != NULL;
-}
-
 /* Has nobody to go on with the backlog for it? */
 static bool is_settled(pcclComm_t *c, uint64_t tag)
 {
-	const struct pccl_backlog_op *x = *find_tag(c, tag);
+	const struct pccl_backlog_op *x = *pccl_comm_find_waiting(c, tag);
 
 	if (x)
 		return x->over;
@@ -235,7 +221,7 @@ static void wait_for_any(pcclComm_t *c, uint32_t n)
 	pthread_mutex_lock(&c->lock);
 	slot = find_oldest(c);
 	if (slot == SHM_SLOTS)
-		pccl_wait_change(&c->changed, &c->lock);
+		pccl_thread_wait(&c->changed, &c->lock);
 	else
 		op = &c->ops[slot];
 	pthread_mutex_unlock(&c->lock);
@@ -356,7 +342,7 @@ static struct pccl_backlog_op *find_own(pcclComm_t *c, uint64_t tag, bool *ret_o
 	struct pccl_backlog_op *x;
 
 	pthread_mutex_lock(&c->lock);
-	x = *find_tag(c, tag);
+	x = *pccl_comm_find_waiting(c, tag);
 	*ret_own = c->backlog.thread == pccl_thread_id();
 	pthread_mutex_unlock(&c->lock);
 	return x;
@@ -388,7 +374,7 @@ bool pccl_backlog_await(pcclComm_t *c, uint64_t tag, pcclReduceInfo_t *info, pcc
 	if (!own)
 		return true;
 	pthread_mutex_lock(&c->lock);
-	take_out(c, find_tag(c, tag));
+	take_out(c, pccl_comm_find_waiting(c, tag));
 	pthread_mutex_unlock(&c->lock);
 	pccl_attachment_unref(x->over ? x->end.att : x->args.att);
 	free(x);

@@ -34,8 +34,6 @@ void pccl_backlog_drive(pcclComm_t *c, const uint64_t *tag);
 void pccl_backlog_pump(pcclComm_t *c);
 /* The end of an operation of this tag that has no slot. False: there is none. */
 bool pccl_backlog_await(pcclComm_t *c, uint64_t tag, pcclReduceInfo_t *info, pcclResult_t *ret);
-/* With the communicator's lock held: is one with this tag there? */
-bool pccl_backlog_has(const pcclComm_t *c, uint64_t tag);
 /* Forgets all. */
 void pccl_backlog_free(pcclComm_t *c);
 

@@ -8,7 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "libpccl-shim/lib.h"
+#include "libpccl-shim/fork.h"
+#include "libpccl-shim/thread.h"
 
 static void *answer_asks(void *arg)
 {

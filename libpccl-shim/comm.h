@@ -145,6 +145,9 @@ struct pcclComm_t {
 	_Atomic uint32_t refs;
 	struct cc_addr master; /* as the application names it */
 	uint32_t group, pool_size;
+	/* Called without a lock when the peer leaves the run by itself: what brings its link back
+	 * forgets it. */
+	void (*on_leave)(struct pcclComm_t *c);
 	_Atomic uint64_t main_thread; /* that connected it last, or made it (pccl_thread_id) */
 	_Atomic uint64_t losses;      /* of the group, that the application has been told of */
 	/* votes of the run that this peer has seen the end of */
@@ -231,26 +234,23 @@ static inline pcclComm_t *pccl_comm_own(const pcclComm_t *c)
 	return (pcclComm_t *)(uintptr_t)c;
 }
 
-/* Is it connected, as the last agent said? Does not wait. */
-pcclResult_t pccl_comm_connected(const pcclComm_t *c);
-/* Is it a peer of the run still, as far as is known? The application is told nothing. */
-bool pccl_comm_stays(pcclComm_t *c);
+/* With the lock held: the pointer in the backlog to the operation with this tag, or to its end. */
+struct pccl_backlog_op **pccl_comm_find_waiting(pcclComm_t *c, uint64_t tag);
+void pccl_comm_ref(pcclComm_t *c);
+void pccl_comm_unref(pcclComm_t *c);
+
+/* ---- the link (link.c); any thread */
+
 /* With the lock held: the keeper is at work, or has not noticed yet that it should be. */
 bool pccl_comm_is_resuming(const pcclComm_t *c);
 /* A reference to the attachment, as soon as there is one whose agent is there, and its state.
  * waiting: as with pccl_comm_fail_lost. */
 pcclResult_t pccl_comm_use(
 	pcclComm_t *c, bool waiting, struct pccl_attachment **ret, struct pccl_attrs *ret_attrs);
-
-/* With the lock held: where its master is, as far as is known here; for another agent to try. Keeps
- * what the attachment says besides for that one. */
-struct cc_addr pccl_comm_place(pcclComm_t *c);
-
-void pccl_comm_ref(pcclComm_t *c);
-void pccl_comm_unref(pcclComm_t *c);
-
-/* ---- what becomes of a communicator whose agent dies (resume.c) */
-
+/* Is it connected, as the last agent said? Does not wait. */
+pcclResult_t pccl_comm_connected(const pcclComm_t *c);
+/* Is it a peer of the run still, as far as is known? The application is told nothing. */
+bool pccl_comm_stays(pcclComm_t *c);
 /*
  * With the lock held: this is no peer any more, for this reason. The first call is told the reason
  * itself, as is each one that is under way (waiting); later ones that calling again is of no use.
@@ -260,19 +260,14 @@ pcclResult_t pccl_comm_fail_lost(pcclComm_t *c, uint32_t code, const char *text,
 pcclResult_t pccl_comm_fail_gone(pcclComm_t *c, bool waiting);
 /* The agent has ended a call with this code, which may have been that reason. */
 void pccl_comm_told_code(pcclComm_t *c, const struct pccl_attachment *a, uint32_t code);
-/* UP or RESUMING -> RESUMING, with a verdict on every operation. */
-void pccl_comm_detach(pcclComm_t *c);
-/* Fills the request that attaches it to another agent. False: it is not to be attached, being
- * destroyed, or gone, which it is now also if the run had no use for this peer before. */
-bool pccl_comm_ask(pcclComm_t *c, struct wl_request *request);
-/* RESUMING -> UP on this attachment, whose reference it takes; the agent said this. False: the
- * communicator is not wanted any more, and the reference is the caller's still. */
-bool pccl_comm_resume(pcclComm_t *c, struct pccl_attachment *a, const struct wl_reply *reply);
 /* UP or RESUMING -> GONE. */
 void pccl_comm_give_up(pcclComm_t *c, pcclResult_t code, const char *text);
 /* By itself, and tells the agent: operations end. text is for the callers of this process, why for
  * the other peers. Returns what the call under way is to return. */
 pcclResult_t pccl_comm_leave(pcclComm_t *c, pcclResult_t code, const char *text, const char *why);
+/* The operation has ended because this peer is gone: until the agent touches the caller's memory no
+ * more. */
+void pccl_comm_await_closed(pcclComm_t *c, const struct pccl_op *op);
 /* Has pcclInterrupt been called? Then this call ends for it: the peer has left the run, for the
  * reason that pccl_comm_fail_gone says. Of a communicator that is not connected only the flag is
  * taken back. */
@@ -285,13 +280,26 @@ pcclResult_t pccl_comm_spent(pcclComm_t *c, pcclResult_t r);
 /* From now on pcclInterrupt ends what this thread asks the agent; to be undone by
  * pccl_session_endable with the answer. */
 struct pccl_ender pccl_comm_enter(pcclComm_t *c);
-/* The operation has ended because this peer is gone: until the agent touches the caller's memory no
- * more. */
-void pccl_op_await_closed(pcclComm_t *c, const struct pccl_op *op);
+
+/* ---- the death of an agent: the keeper, and the threads that wait for operations (resume.c) */
+
+/* With the lock held: where its master is, as far as is known here; for another agent to try. Keeps
+ * what the attachment says besides for that one. */
+struct cc_addr pccl_comm_place(pcclComm_t *c);
+/* UP or RESUMING -> RESUMING, with a verdict on every operation. */
+void pccl_comm_detach(pcclComm_t *c);
+/* Fills the request that attaches it to another agent. False: it is not to be attached, being
+ * destroyed, or gone, which it is now also if the run had no use for this peer before. */
+bool pccl_comm_ask(pcclComm_t *c, struct wl_request *request);
+/* RESUMING -> UP on this attachment, whose reference it takes; the agent said this. False: the
+ * communicator is not wanted any more, and the reference is the caller's still. */
+bool pccl_comm_resume(pcclComm_t *c, struct pccl_attachment *a, const struct wl_reply *reply);
 /* Waits for a verdict on the operation, whose agent is gone; DONE, FAILED, or GONE. */
-enum pccl_verdict pccl_op_verdict(pcclComm_t *c, uint32_t slot);
+enum pccl_verdict pccl_comm_verdict(pcclComm_t *c, uint32_t slot);
 /* The application is told that this attempt has succeeded. */
 void pccl_comm_told_success(pcclComm_t *c, uint64_t seq);
+/* The application is told that an operation failed because its agent died. */
+void pccl_comm_told_of_death(pcclComm_t *c, const struct pccl_attachment *of);
 /* The agent is gone before the operation ended. It counts if the agent was at work on it, unless it
  * ended in order. */
 void pccl_comm_note_death(pcclComm_t *c, uint32_t slot);
@@ -302,11 +310,5 @@ void pccl_comm_note_survived(pcclComm_t *c, const struct pccl_op *op);
 bool pccl_comm_is_fatal(pcclComm_t *c, const struct pccl_op *op);
 /* Sets the sentence of such an operation. */
 pcclResult_t pccl_comm_fail_fatal(const struct pccl_op *op);
-/* The application is told that an operation failed because its agent died. */
-void pccl_comm_told_of_death(pcclComm_t *c, const struct pccl_attachment *of);
-
-/* Gives all operations in flight up: what they wrote into the caller's buffers is taken back. After
- * the agent has closed the communicator, or is gone. (await.c) */
-void pccl_reduce_abandon(pcclComm_t *c);
 
 #endif

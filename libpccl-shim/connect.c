@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * pcclConnect: the same peer, however many agents it takes.
+ * From pcclCreateCommunicator to pcclDestroyCommunicator. pcclConnect: the same peer, however many
+ * agents it takes.
  */
 #include <poll.h>
+#include <stdlib.h>
 
 #include "common/cc_sys.h"
+#include "libpccl-shim/address.h"
+#include "libpccl-shim/backlog.h"
 #include "libpccl-shim/keeper.h"
+#include "libpccl-shim/lib.h"
+#include "proto/wire_master.h"
 
 #define PAUSE_MS 50
 
@@ -25,7 +31,7 @@ static pcclResult_t begin(pcclComm_t *c)
 
 	pthread_mutex_lock(&c->lock);
 	while (pccl_comm_is_resuming(c)) {
-		pccl_wait_change(&c->changed, &c->lock);
+		pccl_thread_wait(&c->changed, &c->lock);
 		pthread_mutex_unlock(&c->lock);
 		if (pccl_comm_interrupted(c))
 			return fail_before_join();
@@ -65,7 +71,7 @@ static pcclResult_t create(pcclComm_t *c, bool *ret_died)
 	pcclResult_t r;
 	int fds[3];
 
-	r = pccl_session_get(&c->interrupted, &s);
+	r = pccl_keeper_session(&c->interrupted, &s);
 	if (r != pcclSuccess)
 		return r == pcclInterrupted ? fail_before_join() : r;
 	request.at = pccl_keeper_place(&c->master);
@@ -182,7 +188,7 @@ static pcclResult_t connect_comm(pcclComm_t *c)
 		died_ns = died_ns == 0 ? now : died_ns;
 		/* What an agent says is final. One that died is waited for when the next one is
 		 * asked; if that dies as well, no longer than one that does not come. */
-		if (!died || now - died_ns >= (uint64_t)pccl_grace_ms() * 1000000u)
+		if (!died || now - died_ns >= (uint64_t)pccl_keeper_grace_ms() * 1000000u)
 			return r;
 		drop(c);
 		poll(NULL, 0, PAUSE_MS);
@@ -200,11 +206,103 @@ pcclResult_t pcclConnect(pcclComm_t *c)
 		r = pccl_comm_begin_any(c, "pcclConnect", pcclInvalidUsage);
 	if (r != pcclSuccess)
 		return r;
-	r = pccl_grace_read();
+	r = pccl_keeper_grace_read();
 	outer = pccl_comm_enter(c);
 	if (r == pcclSuccess)
 		r = connect_comm(c);
 	(void)pccl_session_endable(outer);
 	pccl_comm_end(c);
 	return r == pcclSuccess ? pccl_ok() : r;
+}
+
+/* In a signal handler, perhaps: no lock, no sentence. */
+pcclResult_t pcclInterrupt(pcclComm_t *c)
+{
+	if (!c || c->magic != PCCL_COMM_MAGIC)
+		return pcclInvalidArgument;
+	if (c->generation != pccl_fork_generation())
+		return pcclInvalidUsage;
+	atomic_store(&c->interrupted, true);
+	return pcclSuccess;
+}
+
+pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params, pcclComm_t **comm_out)
+{
+	pcclResult_t r = pccl_lib_check();
+	struct cc_addr master;
+	pcclComm_t *c;
+
+	if (r != pcclSuccess)
+		return r;
+	if (!params || !comm_out)
+		return pccl_fail(pcclInvalidArgument, "params and comm_out must not be NULL");
+	r = pccl_address_read(&params->master_address, &master);
+	if (r != pcclSuccess)
+		return r;
+	if (params->p2p_connection_pool_size > WM_POOL_MAX)
+		return pccl_fail(pcclInvalidArgument,
+			"p2p_connection_pool_size is %u, the limit is %u",
+			params->p2p_connection_pool_size, WM_POOL_MAX);
+	c = calloc(1, sizeof *c);
+	if (!c)
+		return pccl_fail_memory("no memory for a communicator");
+	c->magic = PCCL_COMM_MAGIC;
+	c->generation = pccl_fork_generation();
+	c->master = master;
+	c->group = params->peer_group;
+	c->pool_size = params->p2p_connection_pool_size;
+	c->on_leave = pccl_keeper_remove;
+	atomic_init(&c->main_thread, pccl_thread_id());
+	atomic_init(&c->refs, 1);
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_cond_init(&c->changed, NULL);
+	*comm_out = c;
+	return pccl_ok();
+}
+
+/* Somebody is inside the library with it. */
+static bool in_use(pcclComm_t *c)
+{
+	bool used;
+
+	pthread_mutex_lock(&c->lock);
+	used = c->main_call || c->asks || c->backlog.driving;
+	for (unsigned i = 0; i < SHM_SLOTS; i++)
+		used = used || c->ops[i].state == PCCL_OP_LAUNCHING ||
+		       c->ops[i].state == PCCL_OP_AWAITED;
+	pthread_mutex_unlock(&c->lock);
+	return used;
+}
+
+pcclResult_t pcclDestroyCommunicator(pcclComm_t *c)
+{
+	pcclResult_t r = pccl_comm_check(c);
+	struct pccl_attachment *a;
+
+	if (r != pcclSuccess)
+		return r;
+	if (in_use(c))
+		return pccl_fail(pcclInvalidUsage,
+			"another thread is in a call on the communicator: it must have returned "
+			"before pcclDestroyCommunicator");
+	c->magic = 0;
+	pccl_keeper_remove(c);
+	pthread_mutex_lock(&c->lock);
+	c->closing = true;
+	a = c->att;
+	c->att = NULL;
+	c->link = PCCL_LINK_NONE;
+	pthread_mutex_unlock(&c->lock);
+	for (unsigned i = 0; i < SHM_SLOTS; i++)
+		if (c->ops[i].job.comm)
+			pccl_copier_cancel(&c->ops[i].job);
+	if (a)
+		pccl_attachment_leave(a);
+	pccl_reduce_abandon(c);
+	pccl_backlog_free(c);
+	if (a)
+		pccl_attachment_await_left(a);
+	pccl_attachment_unref(a);
+	pccl_comm_unref(c);
+	return pccl_ok();
 }

@@ -3,8 +3,7 @@
 
 #include <pthread.h>
 
-#include "libpccl-shim/lib.h"
-#include "libpccl-shim/reduce.h"
+#include "libpccl-shim/thread.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below, and of jobs */
 static pthread_cond_t added = PTHREAD_COND_INITIALIZER;
@@ -40,7 +39,7 @@ static void carry_out(struct pccl_job *j)
 {
 	j->state = PCCL_JOB_BEGUN;
 	pthread_mutex_unlock(&lock);
-	pccl_reduce_carry_out(j);
+	j->run(j);
 	pthread_mutex_lock(&lock);
 	j->state = PCCL_JOB_NONE;
 	pthread_cond_broadcast(&changed);
@@ -58,9 +57,11 @@ static void *work(void *arg)
 	return NULL;
 }
 
-void pccl_copier_add(struct pccl_job *j, struct pcclComm_t *c, const struct shm_sqe *e)
+void pccl_copier_add(struct pccl_job *j, struct pcclComm_t *c, const struct shm_sqe *e,
+	void (*run)(struct pccl_job *j))
 {
 	j->next = NULL;
+	j->run = run;
 	j->comm = c;
 	j->entry = *e;
 	atomic_store_explicit(&j->stop, false, memory_order_relaxed);
@@ -95,7 +96,7 @@ bool pccl_copier_await(struct pccl_job *j)
 		carry_out(take(at));
 	}
 	if (j->state == PCCL_JOB_BEGUN)
-		pccl_wait_change(&changed, &lock);
+		pccl_thread_wait(&changed, &lock);
 	ready = j->state == PCCL_JOB_NONE || j->state == PCCL_JOB_SUBMITTED;
 	pthread_mutex_unlock(&lock);
 	return ready;

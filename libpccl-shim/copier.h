@@ -33,10 +33,12 @@ struct pccl_job {
 	_Atomic bool stop; /* it has become pointless */
 	struct pcclComm_t *comm;
 	struct shm_sqe entry;
+	void (*run)(struct pccl_job *j); /* carries it out, without the copier's lock */
 };
 
-/* Queues a job of this communicator that submits this entry. */
-void pccl_copier_add(struct pccl_job *j, struct pcclComm_t *c, const struct shm_sqe *e);
+/* Queues a job of this communicator that submits this entry, which run does. */
+void pccl_copier_add(struct pccl_job *j, struct pcclComm_t *c, const struct shm_sqe *e,
+	void (*run)(struct pccl_job *j));
 /* What carries it out says so when it has submitted the entry. */
 void pccl_copier_submitted(struct pccl_job *j);
 /* Returns when the job is submitted or over, or (false) after PCCL_LOOK_MS: call again. If it is

@@ -76,7 +76,7 @@ void pccl_copy_out(void *dst, const void *src, size_t n, size_t whole)
 		memcpy(dst, src, n);
 }
 
-void pccl_swap(uint8_t *a, uint8_t *b, size_t n)
+void pccl_copy_swap(uint8_t *a, uint8_t *b, size_t n)
 {
 	uint8_t kept[4096];
 

@@ -13,6 +13,6 @@
  */
 void pccl_copy_out(void *dst, const void *src, size_t n, size_t whole);
 /* Exchanges n bytes of two places that lie apart. */
-void pccl_swap(uint8_t *a, uint8_t *b, size_t n);
+void pccl_copy_swap(uint8_t *a, uint8_t *b, size_t n);
 
 #endif

@@ -32,7 +32,7 @@ pcclResult_t pccl_fail_memory(const char *fmt, ...)
 		pcclOutOfMemory, "%s: %s", what, cc_limit_text(ENOMEM, limit, sizeof limit));
 }
 
-void pccl_keep_text(char to[PCCL_TEXT_MAX])
+void pccl_fail_text(char to[PCCL_TEXT_MAX])
 {
 	memcpy(to, last_error, sizeof last_error);
 }
@@ -90,7 +90,7 @@ static const char *describe(uint32_t code)
 	}
 }
 
-pcclResult_t pccl_result_of(uint32_t code)
+pcclResult_t pccl_fail_code(uint32_t code)
 {
 	return describe(code) ? (pcclResult_t)code : pcclInternalError;
 }

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "libpccl-shim/entry.h"
+#include "libpccl-shim/inner.h"
 
 #include "libpccl-shim/include/pccl.h"
 
@@ -20,10 +20,10 @@ __attribute__((format(printf, 2, 3))) pcclResult_t pccl_fail(
 /* Sets the sentence and, behind it, what this process has run into; returns pcclOutOfMemory. */
 __attribute__((format(printf, 1, 2))) pcclResult_t pccl_fail_memory(const char *fmt, ...);
 /* Copies the sentence, to set it again after calls that may fail as well. */
-void pccl_keep_text(char to[PCCL_TEXT_MAX]);
+void pccl_fail_text(char to[PCCL_TEXT_MAX]);
 /* Forgets the sentence and returns pcclSuccess. */
 pcclResult_t pccl_ok(void);
 /* A code that came over a wire: numbers that are no code become pcclInternalError. */
-pcclResult_t pccl_result_of(uint32_t code);
+pcclResult_t pccl_fail_code(uint32_t code);
 
 #endif

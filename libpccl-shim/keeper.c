@@ -10,6 +10,8 @@
 
 #include "common/cc_limit.h"
 #include "common/cc_sys.h"
+#include "libpccl-shim/registered.h"
+#include "libpccl-shim/session.h"
 
 #define FIRST_PAUSE_MS 20u
 #define LAST_PAUSE_MS  500u
@@ -57,7 +59,7 @@ void pccl_keeper_after_fork(void)
 	patience = (struct patience){0};
 }
 
-pcclResult_t pccl_grace_read(void)
+pcclResult_t pccl_keeper_grace_read(void)
 {
 	const char *text = secure_getenv("PCCL_AGENT_GRACE_MS");
 	unsigned long ms = PCCL_GRACE_MS;
@@ -77,7 +79,7 @@ pcclResult_t pccl_grace_read(void)
 	return pcclSuccess;
 }
 
-uint32_t pccl_grace_ms(void)
+uint32_t pccl_keeper_grace_ms(void)
 {
 	return atomic_load(&grace_ms);
 }
@@ -85,7 +87,7 @@ uint32_t pccl_grace_ms(void)
 /* How long an agent may be silent: an agent that is there is waited for in any case. */
 static uint32_t silence_ms(void)
 {
-	uint32_t ms = pccl_grace_ms();
+	uint32_t ms = pccl_keeper_grace_ms();
 
 	return ms > 0 ? ms : PCCL_GRACE_MS;
 }
@@ -121,7 +123,8 @@ static void nap_or(uint32_t ms, const _Atomic bool *stop)
 static pcclResult_t reconnect(const struct pccl_session *old, struct patience *p,
 	const _Atomic bool *stop, struct pccl_session **ret)
 {
-	uint64_t grace_ns = pccl_grace_ms() * MS_NS, begin = cc_now_ns(), before = p->spent_ns;
+	uint64_t grace_ns = pccl_keeper_grace_ms() * MS_NS, begin = cc_now_ns(),
+		 before = p->spent_ns;
 	char text[PCCL_TEXT_MAX];
 	uint32_t left_ms;
 	pcclResult_t r;
@@ -129,7 +132,7 @@ static pcclResult_t reconnect(const struct pccl_session *old, struct patience *p
 	if (before >= grace_ns)
 		return pccl_fail(pcclAgentUnavailable,
 			"agents come and die one after the other, for %u ms by now",
-			pccl_grace_ms());
+			pccl_keeper_grace_ms());
 	for (;;) {
 		/* One that dies again and again costs time even if it is there at once. */
 		nap_or(p->pause_ms, stop);
@@ -150,29 +153,30 @@ static pcclResult_t reconnect(const struct pccl_session *old, struct patience *p
 		if (p->pause_ms > left_ms)
 			p->pause_ms = left_ms;
 	}
-	pccl_keep_text(text);
+	pccl_fail_text(text);
 	return pccl_fail(r == pcclOutOfMemory ? r : pcclAgentUnavailable,
-		"the agent went away and did not come back within %u ms: %s", pccl_grace_ms(),
-		text);
+		"the agent went away and did not come back within %u ms: %s",
+		pccl_keeper_grace_ms(), text);
 }
 
 /* old: of an agent that has gone, or NULL: there was none. */
 static pcclResult_t open_session(struct pccl_session *old, struct patience *p,
 	const _Atomic bool *stop, struct pccl_session **ret)
 {
-	pcclResult_t r = old && pccl_session_may_return(old) && pccl_grace_ms() > 0
+	pcclResult_t r = old && pccl_session_may_return(old) && pccl_keeper_grace_ms() > 0
 				 ? reconnect(old, p, stop, ret)
 				 : pccl_session_open(NULL, silence_ms(), ret);
 
 	if (r != pcclSuccess)
 		return r;
-	r = pccl_region_adopt(*ret);
+	r = pccl_registered_adopt(*ret);
 	if (r != pcclSuccess) {
 		pccl_session_unref(*ret);
 		*ret = NULL;
 		return r;
 	}
-	if (pccl_session_check(*ret) || (pccl_session_may_return(*ret) && pccl_grace_ms() > 0))
+	if (pccl_session_check(*ret) ||
+		(pccl_session_may_return(*ret) && pccl_keeper_grace_ms() > 0))
 		return r;
 	r = pccl_session_fail(*ret);
 	pccl_session_unref(*ret);
@@ -185,7 +189,7 @@ static void tell_failure(pcclResult_t r)
 {
 	failure.n++;
 	failure.code = r;
-	pccl_keep_text(failure.text);
+	pccl_fail_text(failure.text);
 }
 
 /* With the lock held, until something has changed. */
@@ -195,14 +199,14 @@ static pcclResult_t await_change(const _Atomic bool *stop)
 
 	if (is_stopped(stop))
 		return fail_stopped();
-	pccl_wait_change(&changed, &lock);
+	pccl_thread_wait(&changed, &lock);
 	return failure.n == before ? pcclSuccess : pccl_fail(failure.code, "%s", failure.text);
 }
 
-pcclResult_t pccl_session_get(const _Atomic bool *stop, struct pccl_session **ret)
+pcclResult_t pccl_keeper_session(const _Atomic bool *stop, struct pccl_session **ret)
 {
 	struct patience p = {0};
-	pcclResult_t r = pccl_grace_read();
+	pcclResult_t r = pccl_keeper_grace_read();
 
 	pthread_mutex_lock(&lock);
 	while (r == pcclSuccess && (!current || !pccl_session_check(current))) {
@@ -267,7 +271,7 @@ static void give_up(pcclComm_t *c, pcclResult_t code)
 {
 	char text[PCCL_TEXT_MAX];
 
-	pccl_keep_text(text);
+	pccl_fail_text(text);
 	pccl_keeper_remove(c);
 	pccl_comm_give_up(c, code, text);
 }
@@ -368,14 +372,14 @@ static void resume(void)
 	pthread_mutex_unlock(&lock);
 	jobs = take_jobs();
 	r = pccl_session_fail(old);
-	if (pccl_session_may_return(old) && pccl_grace_ms() > 0) {
+	if (pccl_session_may_return(old) && pccl_keeper_grace_ms() > 0) {
 		for (pcclComm_t *c = jobs; c; c = c->next_job)
 			pccl_comm_detach(c);
 		r = reconnect(old, &patience, NULL, &s);
 	}
 	pccl_session_unref(old);
 	if (s) {
-		(void)pccl_region_adopt(s);
+		(void)pccl_registered_adopt(s);
 		pthread_mutex_lock(&lock);
 		current = pccl_session_ref(s);
 		resuming = false;

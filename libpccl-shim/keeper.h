@@ -4,7 +4,7 @@
  *
  * The keeper starts with the first communicator that is connected and sleeps until the session's
  * socket ends. As long as there are connected communicators it then connects again, presents the
- * memory of pcclMemAlloc (region.h) and attaches every communicator as the peer that it was
+ * memory of pcclMemAlloc (registered.h) and attaches every communicator as the peer that it was
  * (comm.h). Calls made meanwhile wait for it. It waits for an agent for PCCL_AGENT_GRACE_MS
  * milliseconds, counted without the time in which one was at work, and over several deaths in a row
  * until a communicator has been attached; then it gives the communicators up. An agent
@@ -22,15 +22,15 @@
 /* Looks at PCCL_AGENT_GRACE_MS. Threads of the application alone look at the environment, in calls
  * that open or need a session: another one could read it in the middle of a setenv(). Fails with
  * pcclInvalidUsage where it is no number in range. */
-pcclResult_t pccl_grace_read(void);
+pcclResult_t pccl_keeper_grace_read(void);
 /* What it said last: milliseconds; 0: agents that die are not waited for. */
-uint32_t pccl_grace_ms(void);
+uint32_t pccl_keeper_grace_ms(void);
 
 /* The present session, or a new one: connects, starts an agent if need be, says hello. Waits for
  * the keeper while it is about to bring one back. Where there is nothing to keep, it waits itself
  * for an agent that has gone, as long as the keeper would; after that there was none, as at first.
  * stop: what ends such a wait, with pcclInterrupted, as does the thread's ender; NULL: nothing. */
-pcclResult_t pccl_session_get(const _Atomic bool *stop, struct pccl_session **ret);
+pcclResult_t pccl_keeper_session(const _Atomic bool *stop, struct pccl_session **ret);
 
 /* Puts a communicator under the keeper, as it becomes UP. *ret_late: its session has ended in the
  * meantime; nothing was done. */

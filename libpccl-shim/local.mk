@@ -17,24 +17,35 @@ libpccl_shim_libpccl_shim_la_SOURCES = \
 	libpccl-shim/connect.c \
 	libpccl-shim/copier.c libpccl-shim/copier.h \
 	libpccl-shim/copy.c libpccl-shim/copy.h \
-	libpccl-shim/entry.c libpccl-shim/entry.h \
-	libpccl-shim/error.c libpccl-shim/error.h \
+	libpccl-shim/entry.c \
+	libpccl-shim/error.c libpccl-shim/error.h libpccl-shim/inner.h \
+	libpccl-shim/fork.c libpccl-shim/fork.h \
+	libpccl-shim/init.c \
 	libpccl-shim/keeper.c libpccl-shim/keeper.h \
 	libpccl-shim/lib.c libpccl-shim/lib.h \
+	libpccl-shim/link.c \
+	libpccl-shim/map.c libpccl-shim/map.h \
 	libpccl-shim/master.c \
+	libpccl-shim/memory.c \
 	libpccl-shim/mixture.c libpccl-shim/mixture.h \
 	libpccl-shim/multi.c \
 	libpccl-shim/offer.c libpccl-shim/offer.h \
 	libpccl-shim/program.c libpccl-shim/program.h \
 	libpccl-shim/reduce.c libpccl-shim/reduce.h \
 	libpccl-shim/region.c libpccl-shim/region.h \
+	libpccl-shim/registered.c libpccl-shim/registered.h \
 	libpccl-shim/resume.c \
 	libpccl-shim/session.c libpccl-shim/session.h \
-	libpccl-shim/spawn.c libpccl-shim/spawn.h \
 	libpccl-shim/slot.c libpccl-shim/slot.h \
+	libpccl-shim/spawn.c libpccl-shim/spawn.h \
 	libpccl-shim/staging.c \
-	libpccl-shim/state.c libpccl-shim/state.h \
-	libpccl-shim/state_args.c libpccl-shim/state_offer.c
+	libpccl-shim/state.h \
+	libpccl-shim/state_args.c \
+	libpccl-shim/state_offer.c \
+	libpccl-shim/submit.c \
+	libpccl-shim/sync.c \
+	libpccl-shim/thread.c libpccl-shim/thread.h \
+	libpccl-shim/vote.c
 libpccl_shim_libpccl_shim_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/libpccl-shim/include
 libpccl_shim_libpccl_shim_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
 libpccl_shim_libpccl_shim_la_LDFLAGS = $(SHIM_LINK_FLAGS)

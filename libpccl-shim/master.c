@@ -23,7 +23,7 @@
 #include "common/cc_log.h"
 #include "common/cc_sys.h"
 #include "libpccl-shim/address.h"
-#include "libpccl-shim/lib.h"
+#include "libpccl-shim/fork.h"
 #include "libpccl-shim/program.h"
 #include "libpccl-shim/spawn.h"
 
@@ -45,7 +45,7 @@ static pcclResult_t check(const pcclMasterInstance_t *m)
 	if (!m || m->magic != MASTER_MAGIC)
 		return pccl_fail(pcclInvalidArgument,
 			"the pointer is NULL, not a master, or one that was destroyed");
-	if (m->generation != pccl_generation())
+	if (m->generation != pccl_fork_generation())
 		return pccl_fail(pcclInvalidUsage,
 			"the master belongs to the process that this one was forked from");
 	return pcclSuccess;
@@ -77,7 +77,7 @@ static int listen_on(struct cc_addr *addr)
 pcclResult_t pcclCreateMaster(
 	ccoip_socket_address_t listen_address, pcclMasterInstance_t **p_master_handle_out)
 {
-	pcclResult_t r = pccl_prepare();
+	pcclResult_t r = pccl_fork_prepare();
 	char text[CC_ADDR_STR_SIZE];
 	pcclMasterInstance_t *m;
 	struct cc_addr addr;
@@ -102,7 +102,7 @@ pcclResult_t pcclCreateMaster(
 		return pccl_fail_memory("no memory for a master");
 	}
 	m->magic = MASTER_MAGIC;
-	m->generation = pccl_generation();
+	m->generation = pccl_fork_generation();
 	m->leash.fd = -1;
 	pccl_fork_add(&m->listener, fd);
 	*p_master_handle_out = m;
@@ -133,7 +133,7 @@ static pcclResult_t start(pcclMasterInstance_t *m)
 
 		close(pair[0]);
 		close(pair[1]);
-		r = pccl_start_fail(program, "ccoip-masterd", "PCCL_MASTERD", saved);
+		r = pccl_spawn_fail(program, "ccoip-masterd", "PCCL_MASTERD", saved);
 		return r == pcclAgentUnavailable ? pcclInternalError : r;
 	}
 	close(pair[1]);
@@ -182,7 +182,7 @@ pcclResult_t pcclInterruptMaster(pcclMasterInstance_t *m)
 
 	if (!m || m->magic != MASTER_MAGIC)
 		return pcclInvalidArgument;
-	if (m->generation != pccl_generation())
+	if (m->generation != pccl_fork_generation())
 		return pcclInvalidUsage;
 	if (atomic_load(&m->state) == MASTER_ENDED)
 		return pcclInvalidArgument;

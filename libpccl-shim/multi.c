@@ -67,7 +67,7 @@ static pcclResult_t fail_at(size_t index, pcclResult_t r)
 {
 	char text[PCCL_TEXT_MAX];
 
-	pccl_keep_text(text);
+	pccl_fail_text(text);
 	return pccl_fail(r, "descriptors[%zu]: %s", index, text);
 }
 
@@ -138,7 +138,7 @@ static void note(struct batch *b, size_t index, pcclResult_t r)
 	b->over |= !b->done[index];
 	if (b->error == pcclSuccess) {
 		b->error = fail_at(index, r);
-		pccl_keep_text(b->text);
+		pccl_fail_text(b->text);
 	}
 }
 
@@ -230,7 +230,7 @@ static bool is_repeated(const struct batch *b, size_t index)
  * is the thread's, for all. Needs no memory. */
 static pcclResult_t refuse_all(struct batch *b, pcclResult_t error)
 {
-	pccl_keep_text(b->text);
+	pccl_fail_text(b->text);
 	for (size_t i = 0; i < b->count; i++) {
 		pcclResult_t r = pcclSuccess;
 		uint32_t slot;

@@ -16,7 +16,7 @@ bool pccl_offers_add(struct pccl_offers *o, const struct wl_reply *offer, int fd
 	if (o->n == PCCL_OFFERS_MAX)
 		return false;
 	x = calloc(1, sizeof *x);
-	if (!x || pccl_map_fd(fd, offer->region, offer->size, &x->map) != pcclSuccess) {
+	if (!x || pccl_map_fd(fd, offer->region, offer->size, false, &x->map) != pcclSuccess) {
 		free(x);
 		return true;
 	}

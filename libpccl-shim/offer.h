@@ -6,7 +6,8 @@
 #ifndef PCCL_SHIM_OFFER_H
 #define PCCL_SHIM_OFFER_H
 
-#include "libpccl-shim/region.h"
+#include "libpccl-shim/map.h"
+#include "proto/wire_local.h"
 
 #define PCCL_OFFERS_MAX 65536u /* more than there can be operations in flight */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * An all-reduce in two halves: reduce.c submits it and copies the operand in, await.c waits for it,
- * copies the result out or takes everything back.
+ * An all-reduce in two halves: submit.c submits it and copies the operand in, await.c waits for it,
+ * copies the result out or takes everything back. reduce.c is what the application calls.
  */
 #ifndef PCCL_SHIM_REDUCE_H
 #define PCCL_SHIM_REDUCE_H
@@ -29,8 +29,10 @@ pcclResult_t pccl_reduce_refuse(pcclComm_t *c, const pcclReduceDescriptor_t *d, 
 /* The same as pccl_reduce_launch for an operation of the backlog, which has a free slot. False: its
  * attachment is not in use any more. */
 bool pccl_reduce_launch_later(pcclComm_t *c, const struct pccl_call_args *args);
-/* Does what was left to a job (copier.h). */
-void pccl_reduce_carry_out(struct pccl_job *j);
+/* Launches the operation on args->att, whose reference it takes. *again: the agent has gone before
+ * it knew of the operation. */
+pcclResult_t pccl_reduce_launch_on(pcclComm_t *c, const struct pccl_call_args *args,
+	const struct pccl_attrs *attrs, enum pccl_launch how, uint32_t *ret_slot, bool *again);
 /* How an operand is cut that goes through a window. False: it cannot be. */
 bool pccl_reduce_window_plan(const struct pccl_op *op, struct cc_plan *ret);
 /* Copies a segment to its place in the window. Returns where it ends: bytes of the operand. */
@@ -45,5 +47,8 @@ pcclResult_t pccl_reduce_tell(
  * buffers hold the result, or what they held before. info may be NULL. Sets a sentence on failure.
  */
 pcclResult_t pccl_reduce_await(pcclComm_t *c, uint32_t slot, pcclReduceInfo_t *info);
+/* Gives all operations in flight up: what they wrote into the caller's buffers is taken back. After
+ * the agent has closed the communicator, or is gone. */
+void pccl_reduce_abandon(pcclComm_t *c);
 
 #endif

@@ -3,60 +3,12 @@
  * What becomes of a communicator and its operations when the agent dies; the rules are in comm.h.
  * Called by the keeper, but for what an operation's thread asks at the end.
  */
-#include <poll.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "common/cc_plan.h"
-#include "libpccl-shim/keeper.h"
+#include "libpccl-shim/comm.h"
 #include "proto/shm_state.h"
 
 #define FATAL_MAX    (sizeof((struct pcclComm_t *)0)->fatal / sizeof(struct pccl_fatal))
 #define FATAL_DEATHS 2u
-
-/* Most sentences say it themselves. */
-static const char *advice(const char *text)
-{
-	static const char *const given[] = {
-		"pcclConnect", "connect anew", "connect again", "pcclctl reset"};
-
-	for (size_t i = 0; i < sizeof given / sizeof *given; i++)
-		if (strstr(text, given[i]))
-			return "";
-	return "; call pcclConnect to join again";
-}
-
-pcclResult_t pccl_comm_fail_lost(pcclComm_t *c, uint32_t code, const char *text, bool waiting)
-{
-	bool again = c->told_gone && !waiting;
-
-	c->told_gone = true;
-	if (code == pcclSuccess)
-		code = pcclRankConnectionLost; /* an agent that makes no sense */
-	/* Nobody repeats a call for these; the others are told in a way that ends the repeating. */
-	if (again && code != pcclMasterConnectionFailed && code != pcclAgentUnavailable)
-		return pccl_fail(pcclInvalidUsage, "this peer is no longer part of the run: %s%s",
-			text, advice(text));
-	return pccl_fail(pccl_result_of(code), "%s%s", text, advice(text));
-}
-
-pcclResult_t pccl_comm_fail_gone(pcclComm_t *c, bool waiting)
-{
-	return pccl_comm_fail_lost(c, c->gone_code, c->gone_text, waiting);
-}
-
-void pccl_comm_told_code(pcclComm_t *c, const struct pccl_attachment *a, uint32_t code)
-{
-	struct pccl_attrs attrs;
-
-	pccl_attachment_attrs(a, &attrs);
-	if (attrs.state != SHM_COMM_LOST || attrs.code != code)
-		return;
-	pthread_mutex_lock(&c->lock);
-	if (c->att == a)
-		c->told_gone = true;
-	pthread_mutex_unlock(&c->lock);
-}
 
 /* Is every segment's flag set? False also for numbers that make no sense. */
 static bool all_final(const struct pccl_op *op, const struct shm_slot *s, const struct pccl_map *m)
@@ -218,7 +170,7 @@ bool pccl_comm_ask(pcclComm_t *c, struct wl_request *request)
 	pthread_mutex_unlock(&c->lock);
 	if (attrs.state == SHM_COMM_LOST) {
 		pccl_comm_give_up(c,
-			attrs.code ? pccl_result_of(attrs.code) : pcclRankConnectionLost,
+			attrs.code ? pccl_fail_code(attrs.code) : pcclRankConnectionLost,
 			attrs.text);
 		return false;
 	}
@@ -271,124 +223,7 @@ bool pccl_comm_resume(pcclComm_t *c, struct pccl_attachment *a, const struct wl_
 	return true;
 }
 
-void pccl_comm_give_up(pcclComm_t *c, pcclResult_t code, const char *text)
-{
-	pthread_mutex_lock(&c->lock);
-	if (c->link == PCCL_LINK_UP || c->link == PCCL_LINK_RESUMING) {
-		c->link = PCCL_LINK_GONE;
-		c->gone_code = code;
-		snprintf(c->gone_text, sizeof c->gone_text, "%s", text);
-	}
-	for (uint32_t i = 0; i < SHM_SLOTS; i++) {
-		struct pccl_op *op = &c->ops[i];
-
-		/* What has failed has not been told yet, or it would be free. */
-		if (op->state != PCCL_OP_FREE && op->verdict != PCCL_VERDICT_DONE &&
-			!(op->verdict == PCCL_VERDICT_NONE &&
-				atomic_load(&pccl_attachment_slot(op->att, i)->state) ==
-					SHM_SLOT_DONE))
-			op->verdict = PCCL_VERDICT_GONE;
-	}
-	pthread_cond_broadcast(&c->changed);
-	pthread_mutex_unlock(&c->lock);
-}
-
-static void depart(pcclComm_t *c, pcclResult_t code, const char *text, const char *why)
-{
-	struct pccl_attachment *a;
-
-	atomic_fetch_add(&c->departing, 1);
-	pccl_keeper_remove(c);
-	pccl_comm_give_up(c, code, text);
-	pthread_mutex_lock(&c->lock);
-	a = c->att ? pccl_attachment_ref(c->att) : NULL;
-	pthread_mutex_unlock(&c->lock);
-	if (a)
-		pccl_attachment_close(a, why);
-	atomic_fetch_sub(&c->departing, 1);
-	pccl_attachment_unref(a);
-}
-
-void pccl_op_await_closed(pcclComm_t *c, const struct pccl_op *op)
-{
-	while (atomic_load(&c->departing) > 0)
-		poll(NULL, 0, 1);
-	pccl_attachment_await_closed(op->att);
-}
-
-pcclResult_t pccl_comm_leave(pcclComm_t *c, pcclResult_t code, const char *text, const char *why)
-{
-	pcclResult_t r;
-
-	depart(c, code, text, why);
-	pthread_mutex_lock(&c->lock);
-	r = pccl_comm_fail_gone(c, true);
-	pthread_mutex_unlock(&c->lock);
-	return r;
-}
-
-static const char interrupted_text[] =
-	"pcclInterrupt was called and this peer has left the run: call pcclConnect to join again";
-
-bool pccl_comm_interrupted(pcclComm_t *c)
-{
-	enum pccl_link link;
-
-	if (!atomic_load_explicit(&c->interrupted, memory_order_relaxed) ||
-		!atomic_exchange(&c->interrupted, false))
-		return false;
-	pthread_mutex_lock(&c->lock);
-	link = c->link;
-	pthread_mutex_unlock(&c->lock);
-	if (link == PCCL_LINK_UP || link == PCCL_LINK_RESUMING)
-		depart(c, pcclInterrupted, interrupted_text, "");
-	return true;
-}
-
-/* With the lock held. */
-static bool is_out(const pcclComm_t *c)
-{
-	return c->link == PCCL_LINK_GONE && c->gone_code == pcclInterrupted;
-}
-
-pcclResult_t pccl_comm_fail_interrupted(pcclComm_t *c)
-{
-	pcclResult_t r;
-
-	pthread_mutex_lock(&c->lock);
-	r = is_out(c) ? pccl_comm_fail_gone(c, true)
-		      : pccl_fail(pcclInterrupted, "%s", interrupted_text);
-	pthread_mutex_unlock(&c->lock);
-	return r;
-}
-
-pcclResult_t pccl_comm_spent(pcclComm_t *c, pcclResult_t r)
-{
-	if (!pccl_comm_interrupted(c) || r == pcclInterrupted)
-		return r;
-	return pccl_comm_fail_interrupted(c);
-}
-
-/* Of a peer that is out nothing is worth asking any more. */
-static bool end_of_thread(void *arg)
-{
-	pcclComm_t *c = arg;
-	bool out;
-
-	if (pccl_comm_interrupted(c))
-		return true;
-	pthread_mutex_lock(&c->lock);
-	out = is_out(c);
-	pthread_mutex_unlock(&c->lock);
-	return out;
-}
-
-struct pccl_ender pccl_comm_enter(pcclComm_t *c)
-{
-	return pccl_session_endable((struct pccl_ender){.end = end_of_thread, .arg = c});
-}
-
-enum pccl_verdict pccl_op_verdict(pcclComm_t *c, uint32_t slot)
+enum pccl_verdict pccl_comm_verdict(pcclComm_t *c, uint32_t slot)
 {
 	const struct pccl_op *op = &c->ops[slot];
 	enum pccl_verdict v;
@@ -398,7 +233,7 @@ enum pccl_verdict pccl_op_verdict(pcclComm_t *c, uint32_t slot)
 		if (op->verdict == PCCL_VERDICT_NONE &&
 			atomic_load(&pccl_attachment_slot(op->att, slot)->state) == SHM_SLOT_DONE)
 			break;
-		pccl_wait_change(&c->changed, &c->lock);
+		pccl_thread_wait(&c->changed, &c->lock);
 		pthread_mutex_unlock(&c->lock);
 		(void)pccl_comm_interrupted(c); /* which is a verdict */
 		pthread_mutex_lock(&c->lock);

@@ -16,9 +16,10 @@
 #include "common/cc_limit.h"
 #include "common/cc_sys.h"
 #include "libpccl-shim/beat.h"
-#include "libpccl-shim/lib.h"
+#include "libpccl-shim/fork.h"
 #include "libpccl-shim/offer.h"
 #include "libpccl-shim/spawn.h"
+#include "libpccl-shim/thread.h"
 
 #define HELLO_TIMEOUT_MS 10000u
 #define MS_NS            ((uint64_t)1000000)
@@ -658,7 +659,7 @@ pcclResult_t pccl_session_end(struct pccl_session *s, struct pccl_call *call,
 	*reply = call->reply;
 	if (reply->code != pcclSuccess) {
 		close_fds(call->fds, call->n_fds);
-		return pccl_fail(pccl_result_of(reply->code), "%s",
+		return pccl_fail(pccl_fail_code(reply->code), "%s",
 			reply->text[0] ? reply->text : "the agent refused and gave no reason");
 	}
 	if (call->n_fds != want_fds) {
@@ -687,7 +688,7 @@ static void wait_or(struct pccl_session *s, struct pccl_call *call, struct pccl_
 		if (call->done || s->dead || ender->ended)
 			break;
 		if (s->reading)
-			pccl_wait_change(call->cond, &s->lock);
+			pccl_thread_wait(call->cond, &s->lock);
 		else
 			lead(s, PCCL_LOOK_MS);
 	}
@@ -767,7 +768,7 @@ uint32_t pccl_session_post(struct pccl_session *s, struct wl_request *request)
 
 	if (!pccl_session_check(s))
 		return 0;
-	pccl_keep_text(text);
+	pccl_fail_text(text);
 	(void)call_with_fd(s, request, -1, &reply, NULL, 0, &late);
 	(void)pccl_fail(pcclSuccess, "%s", text);
 	return late.ended ? request->req_id : 0;
@@ -801,7 +802,7 @@ void pccl_session_await(struct pccl_session *s, uint32_t post, uint32_t ms)
 		send_probe(s);
 	while (!s->dead && is_unanswered(s, post) && !is_over(s, ms)) {
 		if (s->reading)
-			pccl_wait_change(&cond, &s->lock);
+			pccl_thread_wait(&cond, &s->lock);
 		else
 			lead(s, PCCL_LOOK_MS);
 	}
@@ -902,7 +903,7 @@ pcclResult_t pccl_session_fail(struct pccl_session *s)
 	code = s->code;
 	memcpy(text, s->text, sizeof text);
 	pthread_mutex_unlock(&s->lock);
-	return pccl_fail(pccl_result_of(code), "the session with the agent at %s has ended: %s",
+	return pccl_fail(pccl_fail_code(code), "the session with the agent at %s has ended: %s",
 		s->path, text);
 }
 
@@ -981,9 +982,9 @@ static pcclResult_t try_session(const struct pccl_session *before, uint32_t grac
 	if (before) {
 		memcpy(s->path, before->path, sizeof s->path);
 		s->private = before->private;
-		r = pccl_agent_reconnect(&fd, s->path, s->private);
+		r = pccl_spawn_reconnect(&fd, s->path, s->private);
 	} else {
-		r = pccl_agent_connect(&fd, s->path, &s->private);
+		r = pccl_spawn_connect(&fd, s->path, &s->private);
 	}
 	if (r != pcclSuccess) {
 		free(s);

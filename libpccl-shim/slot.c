@@ -9,7 +9,7 @@
 #include "common/cc_err.h"
 #include "common/cc_futex.h"
 #include "common/cc_sys.h"
-#include "libpccl-shim/backlog.h"
+#include "libpccl-shim/registered.h"
 #include "libpccl-shim/session.h"
 
 /* how late an agent's death may be noticed */
@@ -20,7 +20,7 @@ pcclResult_t pccl_slot_admits(
 {
 	const char *main_call = c->main_call == within ? NULL : c->main_call;
 	bool others = c->backlog.n > 0 && c->backlog.thread != pccl_thread_id();
-	bool tag_taken = c->backlog.n > 0 && pccl_backlog_has(c, tag);
+	bool tag_taken = c->backlog.n > 0 && *pccl_comm_find_waiting(pccl_comm_own(c), tag);
 	uint32_t left = c->n_ops;
 
 	*ret_slot = SHM_SLOTS;
@@ -164,7 +164,7 @@ void pccl_slot_refuse(pcclComm_t *c, struct shm_sqe *e, pcclResult_t code)
 		.tag = e->tag,
 		.losses = e->losses,
 		.refused = (uint32_t)code};
-	pccl_keep_text(text);
+	pccl_fail_text(text);
 	(void)snprintf(s->text, sizeof s->text, "%.255s", text);
 }
 
@@ -269,9 +269,18 @@ static bool is_interrupted(pcclComm_t *c, pcclResult_t *ret)
 	return is;
 }
 
+void pccl_slot_world(const struct shm_slot *s, struct wire_world *ret)
+{
+	ret->version = pccl_read64(&s->world.version);
+	ret->global = pccl_read32(&s->world.global);
+	ret->group = pccl_read32(&s->world.group);
+	ret->groups = pccl_read32(&s->world.groups);
+	ret->largest = pccl_read32(&s->world.largest);
+}
+
 pcclResult_t pccl_slot_fail(pcclComm_t *c, const struct shm_slot *s, uint32_t code)
 {
-	pcclResult_t r = pccl_result_of(code);
+	pcclResult_t r = pccl_fail_code(code);
 	char text[SHM_TEXT];
 
 	if (is_interrupted(c, &r))

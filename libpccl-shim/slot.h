@@ -59,6 +59,8 @@ bool pccl_slot_wait(pcclComm_t *c, uint32_t slot, const struct pccl_waiter *w);
 
 /* The code and text of a completion that is no success. */
 pcclResult_t pccl_slot_fail(pcclComm_t *c, const struct shm_slot *s, uint32_t code);
+/* What a completion, or else the start, says of the world. */
+void pccl_slot_world(const struct shm_slot *s, struct wire_world *ret);
 /* The application gets to know the world as of the end, or else the start. */
 void pccl_slot_told_world(pcclComm_t *c, const struct shm_slot *s);
 

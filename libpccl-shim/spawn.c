@@ -74,7 +74,7 @@ static bool has_null(void)
 	return true;
 }
 
-pcclResult_t pccl_start_fail(const char *path, const char *name, const char *env, int error)
+pcclResult_t pccl_spawn_fail(const char *path, const char *name, const char *env, int error)
 {
 	char limit[CC_LIMIT_TEXT];
 	struct stat st;
@@ -343,7 +343,7 @@ static pcclResult_t start_agent(
 		read_last_words(log_fd, log.st_size, words, sizeof words);
 	close(log_fd);
 	if (err < 0)
-		return pccl_start_fail(program, "pcclagentd", "PCCL_AGENTD", error);
+		return pccl_spawn_fail(program, "pcclagentd", "PCCL_AGENTD", error);
 	if (status == -2)
 		return pccl_fail(pcclAgentUnavailable,
 			"%s was not ready within %d s; see %s/agent.log", program,
@@ -445,7 +445,7 @@ out:
 	return r;
 }
 
-pcclResult_t pccl_agent_connect(int *ret_fd, char *path, bool *ret_private)
+pcclResult_t pccl_spawn_connect(int *ret_fd, char *path, bool *ret_private)
 {
 	const char *named = secure_getenv("PCCL_AGENT_SOCKET");
 	struct private env;
@@ -481,7 +481,7 @@ pcclResult_t pccl_agent_connect(int *ret_fd, char *path, bool *ret_private)
 	return connect_private(&env, ret_fd, path);
 }
 
-pcclResult_t pccl_agent_reconnect(int *ret_fd, char *path, bool private)
+pcclResult_t pccl_spawn_reconnect(int *ret_fd, char *path, bool private)
 {
 	struct private env;
 	pcclResult_t r;
@@ -498,7 +498,7 @@ pcclResult_t pccl_agent_reconnect(int *ret_fd, char *path, bool private)
 	return r;
 }
 
-void pccl_agent_after_fork(void)
+void pccl_spawn_after_fork(void)
 {
 	pthread_mutex_init(&lock, NULL);
 }

@@ -20,20 +20,20 @@
  * a blocking, close-on-exec socket, path (PCCL_SOCKET_PATH_MAX bytes) says where it leads, and
  * *ret_private whether to a private agent. Reads the environment.
  */
-pcclResult_t pccl_agent_connect(int *ret_fd, char *path, bool *ret_private);
+pcclResult_t pccl_spawn_connect(int *ret_fd, char *path, bool *ret_private);
 
 /*
- * Connects again to where an agent was, as pccl_agent_connect said. The system's, or one that was
+ * Connects again to where an agent was, as pccl_spawn_connect said. The system's, or one that was
  * named, is brought back by whoever looks after it, and nothing takes its place; a private one is
  * started, if need be, with what the environment said when it was last read.
  */
-pcclResult_t pccl_agent_reconnect(int *ret_fd, char *path, bool private);
+pcclResult_t pccl_spawn_reconnect(int *ret_fd, char *path, bool private);
 
 /* In a forked child. */
-void pccl_agent_after_fork(void);
+void pccl_spawn_after_fork(void);
 
 /* Says why starting `name` at path failed with this errno, which only sometimes is that it is not
  * installed. env: the variable that names another path. */
-pcclResult_t pccl_start_fail(const char *path, const char *name, const char *env, int error);
+pcclResult_t pccl_spawn_fail(const char *path, const char *name, const char *env, int error);
 
 #endif

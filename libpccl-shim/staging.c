@@ -7,6 +7,7 @@
 
 #include "common/cc_sys.h"
 #include "libpccl-shim/attach.h"
+#include "libpccl-shim/region.h"
 #include "libpccl-shim/session.h"
 
 #define STAGING_MIN ((uint64_t)64 * 1024)
@@ -65,7 +66,7 @@ void pccl_staging_trim(struct pccl_attachment *a)
 		}
 		pthread_mutex_unlock(&a->lock);
 		if (m.base)
-			pccl_map_free(a->session, &m);
+			pccl_region_free(a->session, &m);
 	}
 }
 
@@ -91,11 +92,11 @@ pcclResult_t pccl_staging_get(struct pccl_attachment *a, uint64_t size, struct p
 		return pcclSuccess;
 
 	if (old.base)
-		pccl_map_free(a->session, &old);
-	r = pccl_map_alloc(a->session, size_class(size), WL_REGION_STAGING, &m, NULL);
+		pccl_region_free(a->session, &old);
+	r = pccl_region_alloc(a->session, size_class(size), WL_REGION_STAGING, &m, NULL);
 	if (r == pcclOutOfMemory) {
 		pccl_staging_trim(a);
-		r = pccl_map_alloc(a->session, size_class(size), WL_REGION_STAGING, &m, NULL);
+		r = pccl_region_alloc(a->session, size_class(size), WL_REGION_STAGING, &m, NULL);
 	}
 	pthread_mutex_lock(&a->lock);
 	s->map = m;
@@ -117,7 +118,7 @@ void pccl_staging_free_all(struct pccl_attachment *a)
 {
 	for (unsigned i = 0; i < SHM_SLOTS; i++)
 		if (a->staging[i].map.base)
-			pccl_map_free(a->session, &a->staging[i].map);
+			pccl_region_free(a->session, &a->staging[i].map);
 }
 
 /* With the lock held: a use of the mapping of this region, if there is one. */
@@ -207,7 +208,7 @@ pcclResult_t pccl_result_get(struct pccl_attachment *a, uint64_t region, struct 
 	*ret = r;
 	if (r)
 		return pcclSuccess;
-	res = pccl_map_named(a->session, a->id, region, &m);
+	res = pccl_region_named(a->session, a->id, region, &m);
 	pthread_mutex_lock(&a->lock);
 	/* Another thread may have been faster, or have read what the agent sent before, perhaps
 	 * before it died. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A synchronization of shared state: state_args.c looks at what the application gives,
- * state_offer.c hashes it and writes the manifest (proto/shm_state.h), state.c does the rest.
+ * state_offer.c hashes it and writes the manifest (proto/shm_state.h), sync.c does the rest.
  *
  * All of it is the main thread's, within the one call that bears no operations, so nothing here is
  * locked. The manifest's region is the attachment's, kept from call to call, like the tables here.

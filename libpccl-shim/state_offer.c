@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "libpccl-shim/mixture.h"
+#include "libpccl-shim/region.h"
+#include "libpccl-shim/registered.h"
 #include "libpccl-shim/session.h"
 #include "libpccl-shim/state.h"
 #include "proto/shm_state.h"
@@ -61,11 +63,11 @@ static pcclResult_t get_region(struct pccl_attachment *a, uint64_t size)
 	if (a->state.base && a->state.size >= size && a->state.size <= 2 * size)
 		return pcclSuccess;
 	if (a->state.base)
-		pccl_map_free(a->session, &a->state);
-	r = pccl_map_alloc(a->session, size, WL_REGION_STATE, &a->state, NULL);
+		pccl_region_free(a->session, &a->state);
+	r = pccl_region_alloc(a->session, size, WL_REGION_STATE, &a->state, NULL);
 	if (r == pcclOutOfMemory) {
 		pccl_staging_trim(a);
-		r = pccl_map_alloc(a->session, size, WL_REGION_STATE, &a->state, NULL);
+		r = pccl_region_alloc(a->session, size, WL_REGION_STATE, &a->state, NULL);
 	}
 	return r;
 }

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT
 # Sanitizers add calls of their own.
 if !SANITIZED
-TESTS += tests/pure/check-pure.sh tests/pure/check-folders.sh
-PLAIN_TESTS += tests/pure/check-pure.sh tests/pure/check-folders.sh
+TESTS += tests/pure/check-pure.sh tests/pure/check-folders.sh \
+	tests/pure/check-shim.sh
+PLAIN_TESTS += tests/pure/check-pure.sh tests/pure/check-folders.sh \
+	tests/pure/check-shim.sh
 endif
-EXTRA_DIST += tests/pure/README.md tests/pure/check-pure.sh tests/pure/check-folders.sh
+EXTRA_DIST += tests/pure/README.md tests/pure/check-pure.sh tests/pure/check-folders.sh \
+	tests/pure/check-shim.sh

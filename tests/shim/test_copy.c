@@ -49,7 +49,7 @@ static void exchange(size_t n, size_t a, size_t b)
 {
 	memcpy(left, left_was, sizeof left);
 	memcpy(right, right_was, sizeof right);
-	pccl_swap(left + a, right + b, n);
+	pccl_copy_swap(left + a, right + b, n);
 	ck_assert_msg(memcmp(left, left_was, a) == 0 && memcmp(left + a, right_was + b, n) == 0 &&
 			      memcmp(left + a + n, left_was + a + n, sizeof left - a - n) == 0 &&
 			      memcmp(right, right_was, b) == 0 &&

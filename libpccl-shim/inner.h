@@ -3,8 +3,8 @@
  * The public functions have other names inside the library: entry.c has the public ones, and
  * translates the codes that callers of PCCL 1.0 do not know. Included before pccl.h.
  */
-#ifndef PCCL_SHIM_ENTRY_H
-#define PCCL_SHIM_ENTRY_H
+#ifndef PCCL_SHIM_INNER_H
+#define PCCL_SHIM_INNER_H
 
 #define PCCL_1_0_CODES /* pcclInit is itself */
 

@@ -15,6 +15,7 @@
 
 #include "libpccl-shim/comm.h"
 #include "libpccl-shim/mixture.h"
+#include "libpccl-shim/region.h"
 #include "libpccl-shim/session.h"
 #include "libpccl-shim/slot.h"
 #include "proto/shm_state.h"
@@ -70,7 +71,7 @@ static const struct pccl_map *see(struct sync *y, uint64_t region)
 			return m;
 	m = &y->seen[y->n_seen % SEEN_MAX];
 	pccl_map_drop(m);
-	if (pccl_map_named(y->op->att->session, y->op->att->id, region, m) != pcclSuccess)
+	if (pccl_region_named(y->op->att->session, y->op->att->id, region, m) != pcclSuccess)
 		return NULL;
 	y->n_seen++;
 	return m;
@@ -213,7 +214,7 @@ static pcclResult_t fail(const struct sync *y, pcclResult_t r)
 		return r;
 	y->st->torn = atomic_load(&end_of(y)->complete) != 1;
 	y->st->torn_revision = y->revision;
-	pccl_keep_text(text);
+	pccl_fail_text(text);
 	if (y->st->torn)
 		keep_mixture(y);
 	return pccl_fail(r,
@@ -248,7 +249,7 @@ static pcclResult_t end_by_verdict(const struct sync *y, uint32_t slot, uint64_t
 {
 	pcclResult_t r;
 
-	switch (y->bad ? PCCL_VERDICT_GONE : pccl_op_verdict(y->c, slot)) {
+	switch (y->bad ? PCCL_VERDICT_GONE : pccl_comm_verdict(y->c, slot)) {
 	case PCCL_VERDICT_NONE: /* it did say, in the last moment */
 		return end_by_slot(y, ret_revision, ret_info);
 	case PCCL_VERDICT_DONE:
@@ -292,7 +293,7 @@ static pcclResult_t await(pcclComm_t *c, const struct shm_sqe *e, uint64_t *ret_
 	pcclResult_t r;
 
 	if ((!done || y.bad) && has_registered(y.st))
-		pccl_op_await_closed(c, op);
+		pccl_comm_await_closed(c, op);
 	if (done && !y.bad)
 		r = end_by_slot(&y, ret_revision, ret_info);
 	else

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The first half of an all-reduce: arguments, submission, copying the operand in.
+ */
+#include "libpccl-shim/reduce.h"
+
+#include <string.h>
+
+#include "common/cc_plan.h"
+#include "libpccl-shim/registered.h"
+#include "libpccl-shim/session.h"
+#include "libpccl-shim/slot.h"
+
+#define OPERAND_MAX ((uint64_t)1 << 48) /* bytes, as in cc_plan_init */
+#define PIECE       ((uint64_t)256 * 1024)
+#define WINDOW      16u /* segments: 4 MiB */
+#define WINDOW_FROM ((uint64_t)16 << 20)
+/* From here on another thread copies for pcclAllReduceAsync. To wake it costs less than the copy
+ * does, but it also takes a CPU from daemons: with two CPUs operations of 1 MiB were a third
+ * slower. */
+#define LATER_FROM ((uint64_t)4 << 20)
+
+static uint32_t element_size(pcclDataType_t t)
+{
+	switch (t) {
+	case pcclUint8:
+	case pcclInt8:
+		return 1;
+	case pcclInt16:
+	case pcclUint16:
+	case pcclFloat16:
+	case pcclBFloat16:
+		return 2;
+	case pcclUint32:
+	case pcclInt32:
+	case pcclFloat:
+		return 4;
+	case pcclUint64:
+	case pcclInt64:
+	case pcclDouble:
+		return 8;
+	}
+	return 0;
+}
+
+static pcclResult_t check_quantization(const pcclQuantizationOptions_t *q)
+{
+	if (q->algorithm == pcclQuantNone) /* then nobody looks at the type */
+		return pcclSuccess;
+	if (q->algorithm != pcclQuantMinMax && q->algorithm != pcclQuantZeroPointScale)
+		return pccl_fail(pcclInvalidArgument,
+			"quantization_options.algorithm: there is no algorithm %d",
+			(int)q->algorithm);
+	if (element_size(q->quantized_datatype) == 0)
+		return pccl_fail(pcclInvalidArgument,
+			"quantization_options.quantized_datatype: there is no type %d",
+			(int)q->quantized_datatype);
+	return pccl_fail(pcclInternalError,
+		"quantization_options.algorithm is %d: quantization is not in this release, use "
+		"pcclQuantNone",
+		(int)q->algorithm);
+}
+
+static pcclResult_t check_descriptor(const pcclReduceDescriptor_t *d)
+{
+	uint32_t esize = element_size(d->src_descriptor.datatype);
+
+	if (esize == 0)
+		return pccl_fail(pcclInvalidArgument,
+			"src_descriptor.datatype: there is no type %d",
+			(int)d->src_descriptor.datatype);
+	if (d->src_descriptor.distribution_hint < pcclDistributionNone ||
+		d->src_descriptor.distribution_hint > pcclDistributionUniform)
+		return pccl_fail(pcclInvalidArgument,
+			"src_descriptor.distribution_hint: there is no hint %d",
+			(int)d->src_descriptor.distribution_hint);
+	if (d->op < pcclSum || d->op > pcclMin)
+		return pccl_fail(pcclInvalidArgument, "op: there is no operation %d", (int)d->op);
+	if (d->count > OPERAND_MAX / esize)
+		return pccl_fail(pcclInvalidArgument,
+			"count is %zu, the limit for elements of %u bytes is %llu", d->count, esize,
+			(unsigned long long)(OPERAND_MAX / esize));
+	return check_quantization(&d->quantization_options);
+}
+
+static pcclResult_t check_buffers(const void *send, const void *recv, uint64_t bytes)
+{
+	uintptr_t s = (uintptr_t)send, r = (uintptr_t)recv;
+
+	if (bytes > UINTPTR_MAX - s || bytes > UINTPTR_MAX - r)
+		return pccl_fail(pcclInvalidArgument,
+			"count: %llu bytes at these addresses go beyond the address space",
+			(unsigned long long)bytes);
+	if (s != r && s < r + bytes && r < s + bytes)
+		return pccl_fail(pcclInvalidArgument,
+			"sendbuff and recvbuff overlap: they must be equal or apart");
+	return pcclSuccess;
+}
+
+/* A call that returns with the result can go on copying while it waits, on one host. */
+static uint32_t choose_window(const struct pccl_op *op, const struct pccl_attrs *attrs, bool waits)
+{
+	return waits && attrs->hosts == 1 && op->bytes >= WINDOW_FROM ? WINDOW : 0;
+}
+
+/* Where the operand lies, and the result may go. Elements in registered memory are used by the
+ * agent in place, which needs them aligned; others are copied. */
+static void place(const pcclComm_t *c, struct pccl_op *op, struct shm_sqe *e)
+{
+	if ((uintptr_t)op->recv % op->esize == 0)
+		op->out = pccl_registered_get(
+			op->att->session, op->recv, op->bytes, &e->out_region, &e->out_off);
+	if (op->out)
+		e->flags |= SHM_SQE_OUT_REGISTERED;
+	if (op->out && op->recv != op->send && atomic_load(&c->disposable))
+		e->flags |= SHM_SQE_OUT_DISPOSABLE;
+	if ((uintptr_t)op->send % op->esize == 0)
+		op->in = pccl_registered_get(
+			op->att->session, op->send, op->bytes, &e->in_region, &e->in_off);
+	if (op->in)
+		e->flags |= SHM_SQE_IN_REGISTERED;
+}
+
+/* Where it is copied to. */
+static pcclResult_t stage(struct pccl_op *op, struct shm_sqe *e, uint32_t window)
+{
+	uint64_t size = window > 0 ? shm_window_size(window) : op->bytes;
+	pcclResult_t r = pccl_staging_get(op->att, size, &op->staging);
+
+	if (r != pcclSuccess) {
+		op->staging = NULL;
+		return r;
+	}
+	e->in_region = op->staging->map.region;
+	e->in_off = 0;
+	e->window = window;
+	if (window > 0) /* the call waits: nobody else looks at it */
+		op->window = window;
+	return pcclSuccess;
+}
+
+/* What the agent needs first if the ring stays as it is: the chunk that starts here, to send it,
+ * and what follows, to add it to what comes in meanwhile. A hint only. */
+static void choose_order(
+	const struct pccl_op *op, const struct pccl_attrs *attrs, struct shm_sqe *e)
+{
+	struct cc_plan plan;
+	struct cc_span first;
+
+	if (attrs->hosts < 2 ||
+		cc_plan_init(&plan, op->count, op->esize, attrs->hosts, CC_PLAN_SEGMENT_MAX) < 0)
+		return;
+	first = cc_plan_chunk(&plan, cc_plan_first_chunk(&plan, attrs->pos % attrs->hosts));
+	e->in_start = first.off;
+	e->in_second = first.off + first.len;
+}
+
+/* The next piece of [from, to) of the operand. */
+static uint64_t copy_piece(const struct pccl_op *op, uint64_t from, uint64_t to)
+{
+	uint64_t n = to - from < PIECE ? to - from : PIECE;
+
+	memcpy(op->staging->map.base + from, op->send + from, n);
+	return n;
+}
+
+/* Has it ended, or is about to be given up? */
+static bool is_pointless(const struct pccl_op *op, const struct shm_slot *s)
+{
+	return atomic_load_explicit(&op->job.stop, memory_order_relaxed) ||
+	       atomic_load_explicit(&s->state, memory_order_relaxed) == SHM_SLOT_DONE;
+}
+
+static void copy_in(const pcclComm_t *c, const struct shm_sqe *e)
+{
+	const struct pccl_op *op = &c->ops[e->slot];
+	struct shm_slot *s = pccl_attachment_slot(op->att, e->slot);
+	uint64_t first = e->in_second - e->in_start, tail = op->bytes - e->in_second;
+	uint64_t done[2] = {0, 0};
+
+	while (done[0] + done[1] < op->bytes && !is_pointless(op, s)) {
+		/* In turn, until one of them has all. */
+		bool second =
+			done[0] == first || (done[1] < done[0] && done[1] < op->bytes - first);
+
+		if (!second)
+			done[0] += copy_piece(op, e->in_start + done[0], e->in_second);
+		else if (done[1] < tail)
+			done[1] += copy_piece(op, e->in_second + done[1], op->bytes);
+		else
+			done[1] += copy_piece(op, done[1] - tail, e->in_start);
+		atomic_store(&s->in_done[second], done[second]);
+		pccl_slot_progress(op, s, false);
+	}
+}
+
+/* The vote is under way while it is copied. */
+static void submit_small(pcclComm_t *c, const struct shm_sqe *e, enum pccl_op_state state)
+{
+	const struct pccl_op *op = &c->ops[e->slot];
+	struct shm_slot *s = pccl_attachment_slot(op->att, e->slot);
+
+	pccl_slot_submit(c, e, 0, state);
+	memcpy(op->staging->map.base, op->send, op->bytes);
+	atomic_store(&s->in_done[1], op->bytes);
+	pccl_slot_progress(op, s, true);
+}
+
+bool pccl_reduce_window_plan(const struct pccl_op *op, struct cc_plan *ret)
+{
+	return cc_plan_init(ret, op->count, op->esize, 1, CC_PLAN_SEGMENT_MAX) == 0;
+}
+
+uint64_t pccl_reduce_feed(const struct pccl_op *op, const struct cc_plan *plan, uint32_t seg)
+{
+	struct cc_span span = cc_plan_segment(plan, seg);
+
+	memcpy(op->staging->map.base + shm_window_off(op->window, seg), op->send + span.off,
+		span.len);
+	return span.off + span.len;
+}
+
+static void submit_window(pcclComm_t *c, const struct shm_sqe *e, enum pccl_op_state state)
+{
+	const struct pccl_op *op = &c->ops[e->slot];
+	struct cc_plan plan;
+	uint64_t done = 0;
+
+	if (pccl_reduce_window_plan(op, &plan))
+		for (uint32_t seg = 0; seg < op->window; seg++)
+			done = pccl_reduce_feed(op, &plan, seg);
+	pccl_slot_submit(c, e, done, state);
+}
+
+pcclResult_t pccl_reduce_check(const void *send, const void *recv, const pcclReduceDescriptor_t *d)
+{
+	pcclResult_t r;
+
+	if (d->count > 0 && (!send || !recv))
+		return pccl_fail(pcclInvalidArgument, "%s must not be NULL",
+			!send ? "sendbuff" : "recvbuff");
+	r = check_descriptor(d);
+	if (r != pcclSuccess)
+		return r;
+	return check_buffers(send, recv, d->count * element_size(d->src_descriptor.datatype));
+}
+
+/* Nothing is to be combined: it is done, and no other peer hears of it. */
+static void begin_empty(pcclComm_t *c, uint32_t slot, enum pccl_op_state state)
+{
+	struct pccl_op *op = &c->ops[slot];
+	struct shm_slot *s = pccl_attachment_slot(op->att, slot);
+
+	pthread_mutex_lock(&c->lock);
+	op->state = state;
+	op->verdict = PCCL_VERDICT_DONE;
+	pthread_mutex_unlock(&c->lock);
+	atomic_store(&s->state, SHM_SLOT_FREE);
+}
+
+/* One way to submit an operation for each way in which its operand gets there. */
+static void submit(
+	pcclComm_t *c, struct shm_sqe *e, const struct pccl_attrs *attrs, enum pccl_op_state state)
+{
+	struct pccl_op *op = &c->ops[e->slot];
+
+	if (op->window > 0) {
+		submit_window(c, e, state);
+	} else if (op->staging && op->bytes <= shm_small(attrs->hosts)) {
+		submit_small(c, e, state);
+	} else if (op->staging) {
+		choose_order(op, attrs, e);
+		pccl_slot_submit(c, e, 0, state);
+		copy_in(c, e);
+	} else {
+		pccl_slot_submit(c, e, 0, state);
+	}
+}
+
+static bool end_job(void *arg)
+{
+	struct pccl_job *j = arg;
+
+	return atomic_load(&j->stop) || pccl_comm_interrupted(j->comm);
+}
+
+static void carry_out(struct pccl_job *j)
+{
+	struct shm_sqe *e = &j->entry;
+	struct pccl_op *op = &j->comm->ops[e->slot];
+	struct pccl_ender outer =
+		pccl_session_endable((struct pccl_ender){.end = end_job, .arg = j});
+	struct pccl_attrs attrs;
+	pcclResult_t r = stage(op, e, 0);
+
+	(void)pccl_session_endable(outer);
+	if (r == pcclInterrupted) /* then there is a verdict, or nobody waits for one */
+		return;
+	if (r != pcclSuccess) {
+		/* If the agent has gone nobody reads it; then there is a verdict. */
+		pccl_slot_refuse(j->comm, e, r);
+		pccl_slot_push(j->comm, e, 0);
+		return;
+	}
+	if (atomic_load(&j->stop))
+		return;
+	pccl_attachment_attrs(op->att, &attrs);
+	choose_order(op, &attrs, e);
+	pccl_slot_push(j->comm, e, 0);
+	pccl_copier_submitted(j);
+	copy_in(j->comm, e);
+}
+
+/* The same, unless this peer is interrupted meanwhile: then the operation is nobody's. */
+static pcclResult_t stage_or(pcclComm_t *c, struct pccl_op *op, struct shm_sqe *e, uint32_t window)
+{
+	struct pccl_ender outer = pccl_comm_enter(c);
+	pcclResult_t r = stage(op, e, window);
+
+	(void)pccl_session_endable(outer);
+	return r;
+}
+
+/* May it take part? Else it is refused, so that nobody waits for it. */
+static pcclResult_t admit(
+	pcclComm_t *c, const struct pccl_op *op, const struct pccl_call_args *args)
+{
+	pcclResult_t r;
+
+	if (args->refused != pcclSuccess)
+		return pccl_fail(args->refused, "%s", args->why);
+	r = pccl_reduce_check(op->send, op->recv, &args->d);
+	return r == pcclSuccess && pccl_comm_is_fatal(c, op) ? pccl_comm_fail_fatal(op) : r;
+}
+
+pcclResult_t pccl_reduce_launch_on(pcclComm_t *c, const struct pccl_call_args *args,
+	const struct pccl_attrs *attrs, enum pccl_launch how, uint32_t *ret_slot, bool *again)
+{
+	const pcclReduceDescriptor_t *d = &args->d;
+	struct shm_sqe e = {.tag = d->tag,
+		.count = d->count,
+		.dtype = d->src_descriptor.datatype,
+		.op = d->op,
+		.src_hint = d->src_descriptor.distribution_hint,
+		.losses = args->losses};
+	enum pccl_op_state state = how == PCCL_LAUNCH_ASYNC ? PCCL_OP_IN_FLIGHT : PCCL_OP_AWAITED;
+	struct pccl_op *op;
+	pcclResult_t r = pccl_slot_take(c, args->att, d->tag, NULL, &e.slot, again);
+
+	if (r != pcclSuccess || *again) {
+		pccl_attachment_unref(args->att);
+		return r;
+	}
+	*ret_slot = e.slot;
+	op = &c->ops[e.slot];
+	op->send = args->send;
+	op->recv = args->recv;
+	op->count = d->count;
+	op->esize = element_size(d->src_descriptor.datatype);
+	op->bytes = op->count * op->esize;
+	if (op->count == 0) {
+		begin_empty(c, e.slot, state);
+		return pcclSuccess;
+	}
+	op->waited = how == PCCL_LAUNCH_WAIT;
+	e.flags = (op->waited ? SHM_SQE_WAITED : 0u) |
+		  (op->thread == c->main_thread ? SHM_SQE_MAIN : 0u);
+	r = admit(c, op, args);
+	if (r == pcclSuccess)
+		place(c, op, &e);
+	if (r == pcclSuccess && !op->in && how == PCCL_LAUNCH_ASYNC && op->bytes >= LATER_FROM) {
+		pccl_slot_prepare(c, e.slot, state);
+		pccl_copier_add(&op->job, c, &e, carry_out);
+		return pcclSuccess;
+	}
+	if (r == pcclSuccess && !op->in)
+		r = stage_or(c, op, &e, choose_window(op, attrs, state == PCCL_OP_AWAITED));
+	if (r == pcclInterrupted) {
+		pccl_slot_release(c, e.slot);
+		return pccl_comm_fail_interrupted(c);
+	}
+	if (r != pcclSuccess && !pccl_session_check(op->att->session)) {
+		*again = true;
+		pccl_slot_release(c, e.slot);
+		return r;
+	}
+	if (r != pcclSuccess)
+		pccl_slot_refuse(c, &e, r);
+	submit(c, &e, attrs, state);
+	return pcclSuccess;
+}
+
+bool pccl_reduce_launch_later(pcclComm_t *c, const struct pccl_call_args *args)
+{
+	struct pccl_attrs attrs;
+	uint32_t slot;
+	bool again;
+
+	pccl_attachment_attrs(args->att, &attrs);
+	pccl_attachment_ref(args->att);
+	return pccl_reduce_launch_on(c, args, &attrs, PCCL_LAUNCH_ASYNC, &slot, &again) ==
+		       pcclSuccess &&
+	       !again;
+}

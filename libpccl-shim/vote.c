@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a connected communicator is asked for besides operations: votes and attributes.
+ */
+#include "libpccl-shim/comm.h"
+
+/* Is it a peer as far as the application knows? That changes when a call of it ends, not between.
+ */
+static pcclResult_t check_peer(pcclComm_t *c)
+{
+	bool out;
+
+	pthread_mutex_lock(&c->lock);
+	out = c->link == PCCL_LINK_NONE || c->told_gone;
+	pthread_mutex_unlock(&c->lock);
+	return out ? pccl_comm_connected(c) : pcclSuccess;
+}
+
+pcclResult_t pcclGetAttribute(const pcclComm_t *c, pcclAttribute_t attribute, int *p_attribute_out)
+{
+	pcclResult_t r = pccl_comm_check(c);
+	struct wire_world world;
+	uint32_t value;
+
+	if (r != pcclSuccess)
+		return r;
+	if (!p_attribute_out)
+		return pccl_fail(pcclInvalidArgument, "p_attribute_out must not be NULL");
+	if (attribute < PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE ||
+		attribute > PCCL_ATTRIBUTE_LARGEST_PEER_GROUP_WORLD_SIZE)
+		return pccl_fail(pcclInvalidArgument, "there is no attribute %d", (int)attribute);
+	r = check_peer(pccl_comm_own(c));
+	if (r != pcclSuccess)
+		return r;
+	world = pccl_comm_world(pccl_comm_own(c));
+	switch (attribute) {
+	case PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE:
+		value = world.global;
+		break;
+	case PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE:
+		value = world.group;
+		break;
+	case PCCL_ATTRIBUTE_NUM_DISTINCT_PEER_GROUPS:
+		value = world.groups;
+		break;
+	default:
+		value = world.largest;
+		break;
+	}
+	*p_attribute_out = value > INT32_MAX ? INT32_MAX : (int)value;
+	return pccl_ok();
+}
+
+static bool end_vote(void *arg)
+{
+	return pccl_comm_interrupted(arg);
+}
+
+/* A vote is given again to the next agent if this one dies, under the same number. */
+static pcclResult_t vote(pcclComm_t *c, enum wl_type type, struct wl_reply *reply)
+{
+	struct wl_request request = {.type = type,
+		.topo_turn = atomic_load(&c->topo_turn),
+		.pending_turn = atomic_load(&c->pending_turn)};
+	struct pccl_attachment *a = NULL;
+	struct pccl_attrs attrs;
+	bool answered = false;
+	struct pccl_ender end = {.end = end_vote, .arg = c};
+	pcclResult_t r = pcclSuccess;
+
+	for (bool waiting = false; !answered; waiting = true) {
+		r = pccl_comm_use(c, waiting, &a, &attrs);
+		if (r != pcclSuccess || !a)
+			return waiting ? pccl_comm_spent(c, r) : r;
+		request.comm = a->id;
+		r = pccl_session_call_or(a->session, &request, reply, &end);
+		if (end.ended) {
+			pccl_attachment_unref(a);
+			return pccl_comm_fail_interrupted(c);
+		}
+		answered = r == pcclSuccess || reply->req_id != 0 || pccl_session_check(a->session);
+		if (r != pcclSuccess && answered)
+			pccl_comm_told_code(c, a, (uint32_t)r);
+		if (reply->req_id != 0)
+			pccl_comm_told_world(c, &reply->world);
+		pccl_attachment_unref(a);
+	}
+	return r == pcclSuccess ? r : pccl_comm_spent(c, r);
+}
+
+/* Of a peer that was put out, the first topology call says it by a code of its own, as in PCCL 1.0.
+ * Later ones do not: programs repeat that code. */
+static pcclResult_t removed_code(pcclComm_t *c, pcclResult_t r, pcclResult_t code)
+{
+	char text[PCCL_TEXT_MAX];
+	bool first;
+
+	if (r != pcclInvalidUsage && r != pcclRankConnectionLost)
+		return r;
+	pthread_mutex_lock(&c->lock);
+	first = c->link != PCCL_LINK_NONE && c->told_gone && !c->told_removed;
+	c->told_removed = c->told_removed || first;
+	pthread_mutex_unlock(&c->lock);
+	if (!first)
+		return r;
+	pccl_fail_text(text);
+	return pccl_fail(code, "%s", text);
+}
+
+static pcclResult_t topology_vote(pcclComm_t *c, pcclResult_t code)
+{
+	struct wl_reply reply = {0};
+	pcclResult_t r = vote(c, WL_UPDATE_TOPOLOGY, &reply);
+
+	if (r != pcclSuccess)
+		return removed_code(c, r, code);
+	pccl_comm_told(c, reply.losses);
+	atomic_store(&c->topo_turn, reply.topo_turn);
+	return pcclSuccess;
+}
+
+pcclResult_t pcclUpdateTopology(pcclComm_t *c)
+{
+	pcclResult_t r = pccl_comm_check(c);
+
+	if (r == pcclSuccess)
+		r = pccl_comm_begin(c, "pcclUpdateTopology", pcclPendingAsyncOps);
+	if (r != pcclSuccess)
+		return r;
+	r = topology_vote(c, pcclUpdateTopologyFailed);
+	pccl_comm_end(c);
+	return r == pcclSuccess ? pccl_ok() : r;
+}
+
+/* Nothing is measured in this release. It is the same vote as pcclUpdateTopology, so that peers
+ * that call the one and the other meet. */
+static pcclResult_t optimize(pcclComm_t *c)
+{
+	pcclResult_t r = check_peer(c);
+
+	if (r != pcclSuccess)
+		return removed_code(c, r, pcclTopologyOptimizationFailed);
+	if (pccl_comm_world(c).global < 2)
+		return pccl_fail(
+			pcclInvalidUsage, "the run has one peer: there is no topology to optimize");
+	return topology_vote(c, pcclTopologyOptimizationFailed);
+}
+
+pcclResult_t pcclOptimizeTopology(const pcclComm_t *communicator)
+{
+	pcclComm_t *c = pccl_comm_own(communicator);
+	pcclResult_t r = pccl_comm_check(c);
+
+	if (r == pcclSuccess)
+		r = pccl_comm_begin(c, "pcclOptimizeTopology", pcclPendingAsyncOps);
+	if (r != pcclSuccess)
+		return r;
+	r = optimize(c);
+	pccl_comm_end(c);
+	return r == pcclSuccess ? pccl_ok() : r;
+}
+
+static void set_asks(pcclComm_t *c, bool on)
+{
+	pthread_mutex_lock(&c->lock);
+	c->asks = on;
+	pthread_mutex_unlock(&c->lock);
+}
+
+pcclResult_t pcclArePeersPending(const pcclComm_t *c, bool *peers_pending_out)
+{
+	pcclResult_t r = pccl_comm_check(c);
+	struct wl_reply reply = {0};
+
+	if (r == pcclSuccess)
+		r = pccl_comm_check_main(c, "pcclArePeersPending");
+	if (r != pcclSuccess)
+		return r;
+	if (!peers_pending_out)
+		return pccl_fail(pcclInvalidArgument, "peers_pending_out must not be NULL");
+	set_asks(pccl_comm_own(c), true);
+	r = vote(pccl_comm_own(c), WL_ARE_PENDING, &reply);
+	set_asks(pccl_comm_own(c), false);
+	if (r != pcclSuccess)
+		return r;
+	atomic_store(&pccl_comm_own(c)->pending_turn, reply.pending_turn);
+	*peers_pending_out = reply.flag;
+	return pccl_ok();
+}
+
+pcclResult_t pcclAreNewPeersPending(const pcclComm_t *c, bool *new_peers_pending_out)
+{
+	return pcclArePeersPending(c, new_peers_pending_out);
+}

@@ -90,6 +90,7 @@ pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/net/port.h \
 	pcclagentd/net/probe.c \
 	pcclagentd/net/try.c \
+	pcclagentd/ops/benchmark.c \
 	pcclagentd/ops/eager.c \
 	pcclagentd/ops/eager_in.c \
 	pcclagentd/ops/findings.c \

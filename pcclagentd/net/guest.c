@@ -121,9 +121,6 @@ static void judge(struct net_guest *g)
 			"this agent takes part in no such run, or its master has not sent you");
 	else if (g->port->service != g->hello.service)
 		net_guest_refuse(g, WLK_REFUSED_SERVICE, "this port offers another service");
-	else if (!service)
-		net_guest_refuse(g, WLK_REFUSED_SERVICE,
-			"this release of the agent does not offer this service yet");
 	else
 		service->accept(g->run->arg, g);
 }

@@ -40,8 +40,7 @@ void net_get_stats(const struct net *n, struct net_stats *ret);
 
 /*
  * What is offered on a port. accept: the guest is of a run whose net_run_new had this arg, and is
- * to be refused or welcomed, by one of the next two functions. A port without a service refuses
- * all.
+ * to be refused or welcomed, by one of the functions below.
  */
 struct net_service {
 	enum wlk_service id;

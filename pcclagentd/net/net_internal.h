@@ -35,7 +35,7 @@ struct names;
 struct net {
 	struct base *base;
 	struct port ports[NET_PORTS];
-	const struct net_service *services[NET_SERVICES]; /* by id; NULL: not offered */
+	const struct net_service *services[NET_SERVICES]; /* by id */
 	struct net_guest *guests;
 	uint32_t n_guests;
 	struct names *names; /* NULL: none are advertised */

@@ -67,6 +67,7 @@ struct ops *op_new(struct base *b, struct loc *loc, struct net *net)
 	*o = (struct ops){.base = b, .loc = loc, .net = net};
 	loc_set_ops(loc, &local_ops, o);
 	net_serve(net, &shared_state);
+	net_serve(net, &op_benchmark);
 	return o;
 }
 

@@ -21,7 +21,7 @@ struct base;
 struct ops;
 struct run;
 
-/* Takes over what loc asks and tells, and serves shared state on its port. */
+/* Takes over what loc asks and tells, and serves shared state and benchmarks on their ports. */
 struct ops *op_new(struct base *b, struct loc *loc, struct net *net);
 void op_free(struct ops *o); /* NULL is fine */
 void op_tick(struct ops *o, uint64_t now);

@@ -8,6 +8,7 @@
  *               eager_in.c their operands from other hosts
  *   sync.c      synchronizations; findings.c what came of them
  *   progress.c  whether they move, and who is at fault
+ *   benchmark.c a service that refuses
  */
 #ifndef OPS_INTERNAL_H
 #define OPS_INTERNAL_H
@@ -212,6 +213,10 @@ struct sync *op_sync_find(const struct run *r, uint64_t seq); /* NULL: there is 
 struct loc_region *op_sync_shown(struct ops *o, const struct loc_comm *c, uint64_t region);
 /* Ends the engine for shared state and forgets its jobs. No thread uses their memory then. */
 void op_syncs_halt(struct run *r);
+
+/* ---- benchmark.c ---- */
+
+extern const struct net_service op_benchmark;
 
 /* ---- findings.c ---- */
 

@@ -7,6 +7,7 @@
 #include "common/cc_err.h"
 #include "common/cc_sys.h"
 #include "pcclagentd/state/state.h"
+#include "pcclagentd/agentd_internal.h"
 #include "pcclagentd/base/handshake.h"
 #include "proto/wire_codes.h"
 #include "proto/wire_state.h"
@@ -107,6 +108,54 @@ static void expect_code(uint16_t port, const struct wlk_hello *h, enum wlk_code 
 	}
 	close(fd);
 }
+
+/* ---- another service */
+
+static void greet_guest(void *run, struct net_guest *g)
+{
+	struct cc_id own;
+	int fd;
+
+	(void)run;
+	cc_random_id(&own);
+	fd = net_guest_welcome(g, 0, &own);
+	ck_assert_int_ge(fd, 0);
+	tcp_send(fd, "hello", 5);
+	close(fd);
+}
+
+static void serve(struct agentd *d, void *arg)
+{
+	static const struct net_service greeter = {.id = WLK_BENCHMARK, .accept = greet_guest};
+
+	(void)arg;
+	net_serve(d->net, &greeter);
+}
+
+/* A service needs a port's number and one function: the handshake is not its own. */
+START_TEST(a_service_gets_connections_that_are_proven)
+{
+	struct wlk_hello h = good_hello(0, 1);
+	uint16_t port = fx_stats(&f).port_benchmark;
+	struct wlk_ack ack;
+	char text[6] = "";
+	int fd;
+
+	h.service = WLK_BENCHMARK;
+	expect_code(port, &h, WLK_REFUSED_SERVICE);
+	fx_call(&f, serve, NULL);
+	fd = greet(port, &h, &ack);
+	ck_assert_uint_eq(ack.code, WLK_OK);
+	ck_assert_uint_eq(tcp_receive(fd, text, sizeof text), 5);
+	ck_assert_str_eq(text, "hello");
+	close(fd);
+	forged = true;
+	expect_code(port, &h, WLK_REFUSED_RUN);
+	forged = false;
+}
+END_TEST
+
+/* ---- */
 
 static bool links_in_are(const struct agentd_stats *s, uint64_t n)
 {
@@ -553,6 +602,7 @@ Suite *hello_suite(void)
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, good);
+	tcase_add_test(t, a_service_gets_connections_that_are_proven);
 	tcase_add_test(t, probed);
 	tcase_add_test(t, a_probe_exchanges_bytes);
 	tcase_add_test(t, opened_anew);

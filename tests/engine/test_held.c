@@ -370,6 +370,7 @@ START_TEST(a_link_that_ends)
 	static const struct linger at_once = {.l_onoff = 1};
 	static const uint8_t fill[] = {1, 2, 3};
 	struct eng_event ev;
+	uint32_t seg;
 
 	scene_up(AREA);
 	hold(0, 0, fill[0]);
@@ -387,7 +388,11 @@ START_TEST(a_link_that_ends)
 	tcp_pair(s.in[0]);
 	ck_assert_int_eq(eng_add_rx_stream(s.h->e, 9, NULL, s.in[0][1]), 0);
 	copied(cc_plan_chunk(&s.plan, 1).len);
-	ck_assert_uint_eq(expect(WLK_GATHER, fill), s.own + 2);
+	seg = expect(WLK_GATHER, fill);
+	/* On a loaded machine its sum was spilled before its link ended, and is not lost. */
+	if (seg == s.own)
+		seg = expect(WLK_GATHER, fill);
+	ck_assert_uint_eq(seg, s.own + 2);
 	finish(0, 3);
 	scene_down();
 }

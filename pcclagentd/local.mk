@@ -18,7 +18,9 @@ pcclagentd_libbase_la_SOURCES = \
 	pcclagentd/base/place.h \
 	pcclagentd/base/report.c \
 	pcclagentd/base/report.h \
-	pcclagentd/base/stats.h
+	pcclagentd/base/stats.h \
+	pcclagentd/base/worker.c \
+	pcclagentd/base/worker.h
 pcclagentd_libbase_la_LIBADD = proto/libwire.la common/libcommon.la
 
 # The transfer of shared state, which knows neither loop nor core.

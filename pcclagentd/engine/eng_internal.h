@@ -8,16 +8,15 @@
 #ifndef ENGINE_INTERNAL_H
 #define ENGINE_INTERNAL_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "common/cc_spsc.h"
+#include "pcclagentd/base/worker.h"
 #include "pcclagentd/engine/engine.h"
 #include "proto/wire_link.h"
 
 #define ENG_SEGS_MAX  (1u << 22)
 #define ENG_BUCKETS   256u
-#define ENG_RING      4096u
 #define ENG_EPOLL_MAX 64
 
 /* What a segment has been through at this host; R. */
@@ -104,30 +103,19 @@ extern const struct eng_role eng_rx_role, eng_tx_role;
 struct eng_thread {
 	struct eng *e;
 	const struct eng_role *role;
-	pthread_t thread;
-	int epfd, wake_fd;
-	struct cc_spsc commands; /* L pushes */
-	struct cc_spsc events;   /* L pops */
-	_Atomic bool sleeping; /* set by the thread before it sleeps; whoever clears it wakes it */
+	struct worker worker;
 	struct eng_stream *streams; /* own */
 	struct eng_stream *closed;  /* to be freed after the present batch of epoll events */
 	uint64_t looked_ns;         /* at the streams */
 	bool quit;
 };
 
-struct eng_backlog {
-	uint64_t note;
-	struct eng_backlog *next;
-};
-
 struct eng {
-	int event_fd;
 	uint64_t shift_ns;                     /* how long a shift works */
 	_Atomic uint32_t bounds_ms[CC_BOUNDS]; /* L writes */
 	struct eng_thread rx, tx;
 	/* L */
 	struct eng_xfer *xfers, *free_xfers;
-	struct eng_backlog *backlog, **backlog_end; /* events taken while a command had to wait */
 	/* R */
 	struct eng_xfer *buckets[ENG_BUCKETS];
 	uint64_t last_seq; /* greatest started */
@@ -142,7 +130,7 @@ struct eng {
 	uint64_t shift_since_ns;
 };
 
-/* Commands and events are pointers or numbers with a type in the low bits. */
+/* Commands and events: the types of wrk_pack_ptr and wrk_pack_num. */
 enum eng_command {
 	ENG_CMD_START = 0,  /* xfer */
 	ENG_CMD_FORGET = 1, /* xfer; answered by ENG_ACK */
@@ -159,24 +147,6 @@ enum eng_note {
 	ENG_NOTE_BROKEN = 2, /* struct eng_broken */
 	ENG_NOTE_HEARD = 3,  /* eng_heard value */
 };
-#define ENG_TAG_BITS 4u
-
-static inline uint64_t eng_pack_ptr(const void *p, unsigned tag)
-{
-	return (uint64_t)(uintptr_t)p | tag;
-}
-static inline uint64_t eng_pack_num(uint64_t n, unsigned tag)
-{
-	return n << ENG_TAG_BITS | tag;
-}
-static inline unsigned eng_tag(uint64_t v)
-{
-	return (unsigned)(v & ((1u << ENG_TAG_BITS) - 1));
-}
-static inline void *eng_ptr(uint64_t v)
-{
-	return (void *)(uintptr_t)(v & ~(uint64_t)((1u << ENG_TAG_BITS) - 1));
-}
 
 /* A segment to be sent on: number and phase in one ring entry. */
 static inline uint64_t eng_forward(uint32_t seg, enum wlk_phase phase)
@@ -184,7 +154,7 @@ static inline uint64_t eng_forward(uint32_t seg, enum wlk_phase phase)
 	return (uint64_t)seg << 8 | phase;
 }
 
-/* Link, milliseconds and a flag in the 60 bits of a note. */
+/* Link, milliseconds and a flag in a number of 60 bits. */
 #define ENG_HEARD_MS_BITS 27u
 #define ENG_HEARD_MS_MAX  ((1u << ENG_HEARD_MS_BITS) - 1)
 static inline uint64_t eng_heard(uint32_t link, uint32_t ms, bool blocked)
@@ -194,14 +164,12 @@ static inline uint64_t eng_heard(uint32_t link, uint32_t ms, bool blocked)
 
 /* Payload of ENG_NOTE_BROKEN; freed by the loop. */
 struct eng_broken {
-	_Alignas(16) uint32_t link;
+	uint32_t link;
 	bool silent, ended, stuck;
 	char text[106];
 };
 
 /* engine.c */
-void eng_wake(struct eng_thread *t); /* any thread: t will look at its rings */
-void eng_notify(struct eng_thread *t, uint64_t note, bool wake_loop);
 void eng_break_link(struct eng_thread *t, uint32_t link, const char *why);
 /* The same: the other agent has closed it. */
 void eng_end_link(struct eng_thread *t, uint32_t link);

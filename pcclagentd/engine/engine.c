@@ -5,12 +5,10 @@
 #include "pcclagentd/engine/engine.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "common/cc_err.h"
@@ -18,44 +16,10 @@
 #include "common/cc_log.h"
 #include "pcclagentd/engine/eng_internal.h"
 
-/* epoll user data: an address is a stream. */
-#define DATA_WAKE ((uint64_t)0)
+#define ENG_RING 4096u
+
+/* epoll's user data: an address is a stream. */
 #define DATA_BELL ((uint64_t)1)
-
-/* An event that is lost would be a transfer, or a link, that nobody ends. */
-static _Noreturn void out_of_memory(void)
-{
-	cc_limit_end("events of the engine");
-}
-
-static void ring(int fd)
-{
-	uint64_t one = 1;
-
-	/* Cannot fail but for a full counter, which wakes the reader as well. */
-	if (write(fd, &one, sizeof one) < 0)
-		return;
-}
-
-void eng_wake(struct eng_thread *t)
-{
-	/* Orders the caller's ring push before the look at `sleeping`; the thread does the reverse.
-	 */
-	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load(&t->sleeping) && atomic_exchange(&t->sleeping, false))
-		ring(t->wake_fd);
-}
-
-void eng_notify(struct eng_thread *t, uint64_t note, bool wake_loop)
-{
-	/* The loop empties this ring whenever it runs. */
-	while (!cc_spsc_push(&t->events, note)) {
-		ring(t->e->event_fd);
-		sched_yield();
-	}
-	if (wake_loop)
-		ring(t->e->event_fd);
-}
 
 void eng_close_link(struct eng_thread *t, uint32_t link)
 {
@@ -95,14 +59,15 @@ static void free_closed(struct eng_thread *t)
 
 static void break_link(struct eng_thread *t, struct eng_broken how, const char *why)
 {
-	struct eng_broken *b = aligned_alloc(16, sizeof *b);
+	struct eng_broken *b = malloc(sizeof *b);
 
 	eng_close_link(t, how.link);
 	if (!b)
-		out_of_memory();
+		cc_limit_end(
+			"events of the engine"); /* a lost one would be a link that nobody ends */
 	*b = how;
 	snprintf(b->text, sizeof b->text, "%s", why);
-	eng_notify(t, eng_pack_ptr(b, ENG_NOTE_BROKEN), true);
+	wrk_notify(&t->worker, wrk_pack_ptr(b, ENG_NOTE_BROKEN), true);
 }
 
 void eng_break_link(struct eng_thread *t, uint32_t link, const char *why)
@@ -133,38 +98,25 @@ void eng_give_up_stuck_link(struct eng_thread *t, uint32_t link)
 int eng_thread_wait(struct eng_thread *t, int timeout_ms)
 {
 	struct epoll_event ev[ENG_EPOLL_MAX];
-	int n = epoll_wait(t->epfd, ev, ENG_EPOLL_MAX, timeout_ms);
+	int n = wrk_wait(&t->worker, ev, ENG_EPOLL_MAX, timeout_ms);
 
-	atomic_store(&t->sleeping, false);
 	for (int i = 0; i < n; i++) {
-		uint64_t count;
+		struct eng_stream *s = ev[i].data.ptr;
 
-		if (ev[i].data.u64 == DATA_WAKE) {
-			if (read(t->wake_fd, &count, sizeof count) < 0)
-				continue;
-		} else if (ev[i].data.u64 != DATA_BELL) {
-			struct eng_stream *s = ev[i].data.ptr;
-
-			if (s->fd >= 0)
-				t->role->on_ready(t, s, ev[i].events);
-		}
+		if (wrk_is_wake(&t->worker, &ev[i]) || ev[i].data.u64 == DATA_BELL)
+			continue;
+		if (s->fd >= 0)
+			t->role->on_ready(t, s, ev[i].events);
 	}
 	free_closed(t);
 	return n;
-}
-
-static int watch(const struct eng_thread *t, int fd, uint32_t events, uint64_t data)
-{
-	struct epoll_event ev = {.events = events, .data.u64 = data};
-
-	return epoll_ctl(t->epfd, EPOLL_CTL_ADD, fd, &ev) < 0 ? CC_ERR_IO : 0;
 }
 
 static void take_stream(struct eng_thread *t, struct eng_stream *s)
 {
 	s->next = t->streams;
 	t->streams = s;
-	if (watch(t, s->fd, t->role->stream_events, (uint64_t)(uintptr_t)s) < 0)
+	if (wrk_watch(&t->worker, s->fd, t->role->stream_events, (uint64_t)(uintptr_t)s) < 0)
 		eng_break_link(t, s->link, strerror(errno));
 }
 
@@ -183,7 +135,8 @@ void eng_tell_heard(struct eng_thread *t, uint32_t link)
 		any = true;
 	}
 	if (any)
-		eng_notify(t, eng_pack_num(eng_heard(link, least, blocked), ENG_NOTE_HEARD), true);
+		wrk_notify(&t->worker,
+			wrk_pack_num(eng_heard(link, least, blocked), ENG_NOTE_HEARD), true);
 }
 
 bool eng_run_commands(struct eng_thread *t)
@@ -191,30 +144,30 @@ bool eng_run_commands(struct eng_thread *t)
 	bool any = false;
 	uint64_t c;
 
-	while (cc_spsc_pop(&t->commands, &c)) {
+	while (cc_spsc_pop(&t->worker.commands, &c)) {
 		any = true;
-		switch ((enum eng_command)eng_tag(c)) {
+		switch ((enum eng_command)wrk_type(c)) {
 		case ENG_CMD_START:
-			t->role->start(t, eng_ptr(c));
+			t->role->start(t, wrk_ptr(c));
 			break;
 		case ENG_CMD_FORGET:
-			t->role->forget(t, eng_ptr(c));
+			t->role->forget(t, wrk_ptr(c));
 			break;
 		case ENG_CMD_STREAM:
-			take_stream(t, eng_ptr(c));
+			take_stream(t, wrk_ptr(c));
 			break;
 		case ENG_CMD_DROP:
-			eng_close_link(t, (uint32_t)(c >> ENG_TAG_BITS));
+			eng_close_link(t, (uint32_t)wrk_num(c));
 			break;
 		case ENG_CMD_SKIP: /* only to the RX thread */
-			if (c >> ENG_TAG_BITS > t->e->last_seq)
-				t->e->last_seq = c >> ENG_TAG_BITS;
+			if (wrk_num(c) > t->e->last_seq)
+				t->e->last_seq = wrk_num(c);
 			break;
 		case ENG_CMD_PROBE:
-			eng_tell_heard(t, (uint32_t)(c >> ENG_TAG_BITS));
+			eng_tell_heard(t, (uint32_t)wrk_num(c));
 			break;
 		case ENG_CMD_LOOK:
-			eng_look_at_streams(t, c >> ENG_TAG_BITS);
+			eng_look_at_streams(t, wrk_num(c));
 			break;
 		case ENG_CMD_QUIT:
 			t->quit = true;
@@ -224,82 +177,46 @@ bool eng_run_commands(struct eng_thread *t)
 	return any;
 }
 
-static void thread_destroy(struct eng_thread *t)
-{
-	while (t->streams)
-		eng_close_link(t, t->streams->link);
-	free_closed(t);
-	cc_spsc_destroy(&t->commands);
-	cc_spsc_destroy(&t->events);
-	if (t->epfd >= 0)
-		close(t->epfd);
-	if (t->wake_fd >= 0)
-		close(t->wake_fd);
-}
-
-static int thread_init(struct eng *e, struct eng_thread *t, const struct eng_role *role)
+static int thread_init(
+	struct eng *e, struct eng_thread *t, const struct eng_role *role, int event_fd)
 {
 	t->e = e;
 	t->role = role;
-	t->epfd = epoll_create1(EPOLL_CLOEXEC);
-	t->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (t->epfd < 0 || t->wake_fd < 0 || watch(t, t->wake_fd, EPOLLIN, DATA_WAKE) < 0)
-		return CC_ERR_IO;
-	if (!cc_spsc_init(&t->commands, ENG_RING) || !cc_spsc_init(&t->events, ENG_RING))
-		return CC_ERR_NOMEM;
-	return 0;
+	return wrk_init(&t->worker, ENG_RING, event_fd);
 }
 
-/* A thread that waits for room among its events takes no commands: make room. */
-static void put_events_aside(struct eng *e, struct eng_thread *t)
+static int thread_start(struct eng_thread *t)
 {
-	struct eng_backlog *b;
-	uint64_t note;
-
-	while (cc_spsc_pop(&t->events, &note)) {
-		b = malloc(sizeof *b);
-		if (!b)
-			out_of_memory();
-		*b = (struct eng_backlog){.note = note};
-		*e->backlog_end = b;
-		e->backlog_end = &b->next;
-	}
+	return wrk_start(&t->worker, t->role->name, t->role->main, t);
 }
 
-static bool take_backlog(struct eng *e, uint64_t *ret)
+static void thread_end(struct eng_thread *t)
 {
-	struct eng_backlog *b = e->backlog;
-
-	if (!b)
-		return false;
-	*ret = b->note;
-	e->backlog = b->next;
-	if (!e->backlog)
-		e->backlog_end = &e->backlog;
-	free(b);
-	return true;
+	wrk_end(&t->worker, wrk_pack_num(0, ENG_CMD_QUIT));
+	while (t->streams)
+		eng_close_link(t, t->streams->link);
+	free_closed(t);
 }
 
-static void command(struct eng_thread *t, uint64_t cmd, bool wake)
+/* wake: false when there is no hurry. */
+static void command_both(struct eng *e, uint64_t cmd, bool wake)
 {
-	bool waited = false;
-
-	while (!cc_spsc_push(&t->commands, cmd)) {
-		put_events_aside(t->e, t);
-		waited = true;
-		eng_wake(t);
-		sched_yield();
-	}
-	if (waited)
-		ring(t->e->event_fd);
-	if (wake)
-		eng_wake(t);
+	wrk_command(&e->rx.worker, cmd, wake);
+	wrk_command(&e->tx.worker, cmd, wake);
 }
 
 void eng_set_bounds(struct eng *e, const struct cc_bounds *b)
 {
 	for (int i = 0; i < CC_BOUNDS; i++)
 		atomic_store_explicit(&e->bounds_ms[i], b->ms[i], memory_order_relaxed);
+}
+
+static void destroy(struct eng *e)
+{
+	wrk_destroy(&e->rx.worker);
+	wrk_destroy(&e->tx.worker);
+	free(e->sum);
+	free(e);
 }
 
 struct eng *eng_new(int event_fd)
@@ -311,36 +228,17 @@ struct eng *eng_new(int event_fd)
 	if (!e)
 		return NULL;
 	memset(e, 0, sizeof *e);
-	e->event_fd = event_fd;
 	e->shift_ns = ENG_SHIFT_NS;
 	cc_bounds_complete(&usual);
 	eng_set_bounds(e, &usual);
-	e->backlog_end = &e->backlog;
-	e->rx.epfd = e->rx.wake_fd = e->tx.epfd = e->tx.wake_fd = -1;
 	e->sum = aligned_alloc(64, CC_PLAN_SEGMENT_MAX);
-	if (!e->sum)
-		goto err;
-	if (thread_init(e, &e->rx, &eng_rx_role) < 0 || thread_init(e, &e->tx, &eng_tx_role) < 0)
-		goto err;
-	errno = pthread_create(&e->rx.thread, NULL, eng_rx_role.main, &e->rx);
-	if (errno)
-		goto err;
-	error = pthread_create(&e->tx.thread, NULL, eng_tx_role.main, &e->tx);
-	if (error) {
-		command(&e->rx, eng_pack_num(0, ENG_CMD_QUIT), true);
-		pthread_join(e->rx.thread, NULL);
-		errno = error;
-		goto err;
-	}
-	pthread_setname_np(e->rx.thread, eng_rx_role.name);
-	pthread_setname_np(e->tx.thread, eng_tx_role.name);
-	return e;
-err:
+	if (e->sum && thread_init(e, &e->rx, &eng_rx_role, event_fd) == 0 &&
+		thread_init(e, &e->tx, &eng_tx_role, event_fd) == 0 && thread_start(&e->rx) == 0 &&
+		thread_start(&e->tx) == 0)
+		return e;
 	error = errno;
-	thread_destroy(&e->rx);
-	thread_destroy(&e->tx);
-	free(e->sum);
-	free(e);
+	thread_end(&e->rx);
+	destroy(e);
 	errno = error;
 	return NULL;
 }
@@ -355,40 +253,33 @@ static void free_list(struct eng_xfer *x)
 	}
 }
 
-static void drop_backlog(struct eng *e)
+static bool next_note(struct eng *e, uint64_t *ret)
 {
-	uint64_t v;
-
-	while (take_backlog(e, &v))
-		if (eng_tag(v) == ENG_NOTE_BROKEN)
-			free(eng_ptr(v));
+	return wrk_next_event(&e->rx.worker, ret) || wrk_next_event(&e->tx.worker, ret);
 }
 
 void eng_free(struct eng *e)
 {
+	uint64_t v;
+
 	if (!e)
 		return;
-	command(&e->rx, eng_pack_num(0, ENG_CMD_QUIT), true);
-	command(&e->tx, eng_pack_num(0, ENG_CMD_QUIT), true);
-	pthread_join(e->rx.thread, NULL);
-	pthread_join(e->tx.thread, NULL);
-	put_events_aside(e, &e->rx);
-	put_events_aside(e, &e->tx);
-	drop_backlog(e);
+	thread_end(&e->rx);
+	thread_end(&e->tx);
+	while (next_note(e, &v))
+		if (wrk_type(v) == ENG_NOTE_BROKEN)
+			free(wrk_ptr(v));
 	free_list(e->xfers);
 	free_list(e->free_xfers);
-	thread_destroy(&e->rx);
-	thread_destroy(&e->tx);
-	free(e->sum);
-	free(e);
+	destroy(e);
 }
 
 int eng_bell_add(struct eng *e, int fd)
 {
-	if (watch(&e->rx, fd, EPOLLIN | EPOLLET, DATA_BELL) < 0)
+	if (wrk_watch(&e->rx.worker, fd, EPOLLIN | EPOLLET, DATA_BELL) < 0)
 		return CC_ERR_IO;
-	if (watch(&e->tx, fd, EPOLLIN | EPOLLET, DATA_BELL) < 0) {
-		epoll_ctl(e->rx.epfd, EPOLL_CTL_DEL, fd, NULL);
+	if (wrk_watch(&e->tx.worker, fd, EPOLLIN | EPOLLET, DATA_BELL) < 0) {
+		wrk_unwatch(&e->rx.worker, fd);
 		return CC_ERR_IO;
 	}
 	return 0;
@@ -396,14 +287,14 @@ int eng_bell_add(struct eng *e, int fd)
 
 void eng_bell_remove(struct eng *e, int fd)
 {
-	epoll_ctl(e->rx.epfd, EPOLL_CTL_DEL, fd, NULL);
-	epoll_ctl(e->tx.epfd, EPOLL_CTL_DEL, fd, NULL);
+	wrk_unwatch(&e->rx.worker, fd);
+	wrk_unwatch(&e->tx.worker, fd);
 }
 
 static int add_stream(struct eng_thread *t, uint32_t link, const struct cc_id *from, int fd,
 	bool tx, uint32_t shift)
 {
-	struct eng_stream *s = aligned_alloc(16, (sizeof *s + 15) / 16 * 16);
+	struct eng_stream *s = malloc(sizeof *s);
 
 	if (!s) {
 		close(fd);
@@ -424,7 +315,7 @@ static int add_stream(struct eng_thread *t, uint32_t link, const struct cc_id *f
 	s->writable = tx;
 	s->shift = shift;
 	eng_tune(fd);
-	command(t, eng_pack_ptr(s, ENG_CMD_STREAM), true);
+	wrk_command(&t->worker, wrk_pack_ptr(s, ENG_CMD_STREAM), true);
 	return 0;
 }
 
@@ -440,25 +331,22 @@ int eng_add_rx_stream(struct eng *e, uint32_t link, const struct cc_id *from, in
 
 void eng_drop_link(struct eng *e, uint32_t link)
 {
-	command(&e->rx, eng_pack_num(link, ENG_CMD_DROP), true);
-	command(&e->tx, eng_pack_num(link, ENG_CMD_DROP), true);
+	command_both(e, wrk_pack_num(link, ENG_CMD_DROP), true);
 }
 
 void eng_skip(struct eng *e, uint64_t seq)
 {
-	command(&e->rx, eng_pack_num(seq, ENG_CMD_SKIP), true);
+	wrk_command(&e->rx.worker, wrk_pack_num(seq, ENG_CMD_SKIP), true);
 }
 
 void eng_probe(struct eng *e, uint32_t link)
 {
-	command(&e->rx, eng_pack_num(link, ENG_CMD_PROBE), true);
-	command(&e->tx, eng_pack_num(link, ENG_CMD_PROBE), true);
+	command_both(e, wrk_pack_num(link, ENG_CMD_PROBE), true);
 }
 
 void eng_look(struct eng *e, bool starts)
 {
-	command(&e->rx, eng_pack_num(starts, ENG_CMD_LOOK), true);
-	command(&e->tx, eng_pack_num(starts, ENG_CMD_LOOK), true);
+	command_both(e, wrk_pack_num(starts, ENG_CMD_LOOK), true);
 }
 
 static struct eng_xfer *find(const struct eng *e, uint64_t seq)
@@ -503,16 +391,14 @@ int eng_start(struct eng *e, const struct eng_xfer_spec *spec)
 	}
 	x->next = e->xfers;
 	e->xfers = x;
-	command(&e->rx, eng_pack_ptr(x, ENG_CMD_START), true);
-	command(&e->tx, eng_pack_ptr(x, ENG_CMD_START), true);
+	command_both(e, wrk_pack_ptr(x, ENG_CMD_START), true);
 	return 0;
 }
 
 static void forget(struct eng *e, struct eng_xfer *x, bool wake)
 {
 	x->acks_awaited = 2;
-	command(&e->rx, eng_pack_ptr(x, ENG_CMD_FORGET), wake);
-	command(&e->tx, eng_pack_ptr(x, ENG_CMD_FORGET), wake);
+	command_both(e, wrk_pack_ptr(x, ENG_CMD_FORGET), wake);
 }
 
 void eng_cancel(struct eng *e, uint64_t seq)
@@ -580,20 +466,14 @@ static void link_heard(uint64_t heard, struct eng_event *ret)
 	ret->link = (uint32_t)(heard >> (ENG_HEARD_MS_BITS + 1));
 }
 
-static bool next_note(struct eng *e, uint64_t *ret)
-{
-	return take_backlog(e, ret) || cc_spsc_pop(&e->rx.events, ret) ||
-	       cc_spsc_pop(&e->tx.events, ret);
-}
-
 bool eng_next_event(struct eng *e, struct eng_event *ret)
 {
 	uint64_t v;
 
 	while (next_note(e, &v)) {
 		memset(ret, 0, sizeof *ret);
-		if (eng_tag(v) == ENG_NOTE_BROKEN) {
-			struct eng_broken *b = eng_ptr(v);
+		if (wrk_type(v) == ENG_NOTE_BROKEN) {
+			struct eng_broken *b = wrk_ptr(v);
 
 			ret->type = ENG_LINK_BROKEN;
 			ret->link = b->link;
@@ -604,11 +484,11 @@ bool eng_next_event(struct eng *e, struct eng_event *ret)
 			free(b);
 			return true;
 		}
-		if (eng_tag(v) == ENG_NOTE_HEARD) {
-			link_heard(v >> ENG_TAG_BITS, ret);
+		if (wrk_type(v) == ENG_NOTE_HEARD) {
+			link_heard(wrk_num(v), ret);
 			return true;
 		}
-		if (xfer_event(e, eng_ptr(v), eng_tag(v), ret))
+		if (xfer_event(e, wrk_ptr(v), wrk_type(v), ret))
 			return true;
 	}
 	return false;

@@ -44,7 +44,7 @@ static void pass_on(struct eng *e, struct eng_xfer *x, uint32_t seg, enum wlk_ph
 {
 	/* Sized for every segment in both phases: never full. */
 	cc_spsc_push(&x->forward, eng_forward(seg, phase));
-	eng_wake(&e->tx);
+	wrk_wake(&e->tx.worker);
 }
 
 /* Saves what the caller's output holds before it is overwritten. */
@@ -187,7 +187,7 @@ static void watch_input(const struct eng_thread *t, struct eng_stream *s, bool o
 {
 	struct epoll_event ev = {.events = on ? EPOLLIN : 0, .data.ptr = s};
 
-	epoll_ctl(t->epfd, EPOLL_CTL_MOD, s->fd, &ev);
+	epoll_ctl(t->worker.epfd, EPOLL_CTL_MOD, s->fd, &ev);
 }
 
 static void set_held(struct eng_thread *t, struct eng_stream *s, bool held)
@@ -449,7 +449,7 @@ static void forget(struct eng_thread *t, struct eng_xfer *x)
 		set_held(t, s, false);
 	}
 	forget_aside(t, x);
-	eng_notify(t, eng_pack_ptr(x, ENG_NOTE_ACK), x->cancelled);
+	wrk_notify(&t->worker, wrk_pack_ptr(x, ENG_NOTE_ACK), x->cancelled);
 }
 
 /* Headers that came before their transfer was started here, and the ones that never will be. */
@@ -510,12 +510,10 @@ static void *rx_main(void *thread)
 			eng_thread_wait(t, 0);
 			continue;
 		}
-		atomic_store(&t->sleeping, true);
-		atomic_thread_fence(memory_order_seq_cst);
-		if (cc_spsc_empty(&t->commands))
+		if (wrk_may_sleep(&t->worker))
 			eng_thread_wait(t, patience(t));
 		else
-			atomic_store(&t->sleeping, false);
+			wrk_stay_awake(&t->worker);
 	}
 	return NULL;
 }

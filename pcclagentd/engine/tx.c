@@ -282,7 +282,7 @@ static void forget(struct eng_thread *t, struct eng_xfer *x)
 			spill(t, s);
 		s = s->fd < 0 ? t->streams : s->next;
 	}
-	eng_notify(t, eng_pack_ptr(x, ENG_NOTE_ACK), cancelled);
+	wrk_notify(&t->worker, wrk_pack_ptr(x, ENG_NOTE_ACK), cancelled);
 }
 
 static bool reduce_local(struct eng_thread *t)
@@ -334,12 +334,10 @@ static void *tx_main(void *thread)
 			eng_thread_wait(t, 0);
 			continue;
 		}
-		atomic_store(&t->sleeping, true);
-		atomic_thread_fence(memory_order_seq_cst);
-		if (cc_spsc_empty(&t->commands) && !can_forward(t))
+		if (wrk_may_sleep(&t->worker) && !can_forward(t))
 			eng_thread_wait(t, -1);
 		else
-			atomic_store(&t->sleeping, false);
+			wrk_stay_awake(&t->worker);
 	}
 	return NULL;
 }

@@ -236,7 +236,7 @@ void eng_xfer_publish(struct eng_thread *t, struct eng_xfer *x, uint32_t seg)
 void eng_xfer_work_done(struct eng_thread *t, struct eng_xfer *x)
 {
 	if (atomic_fetch_sub(&x->work_left, 1) == 1)
-		eng_notify(t, eng_pack_ptr(x, ENG_NOTE_DONE), true);
+		wrk_notify(&t->worker, wrk_pack_ptr(x, ENG_NOTE_DONE), true);
 }
 
 bool eng_xfer_reduce_local(struct eng_thread *t, struct eng_xfer *x)

@@ -101,7 +101,7 @@ static void *crew_main(void *arg)
 		}
 		carry_out(c, t);
 		pthread_mutex_unlock(&c->lock);
-		ste_wake(e); /* it looks at n_done after it has said that it sleeps */
+		wrk_wake(&e->worker); /* it looks at n_done after it has said that it sleeps */
 		pthread_mutex_lock(&c->lock);
 	}
 	pthread_mutex_unlock(&c->lock);

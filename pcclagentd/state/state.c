@@ -5,12 +5,10 @@
 #include "pcclagentd/state/state.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "common/cc_err.h"
@@ -22,31 +20,6 @@
 #define TICK_NS   STE_MS(1000)
 
 enum command { CMD_START = 0, CMD_CANCEL, CMD_DROP, CMD_CONN, CMD_QUIT };
-#define TAG_BITS 3u
-
-static uint64_t pack(const void *p, unsigned tag)
-{
-	return (uint64_t)(uintptr_t)p | tag;
-}
-
-static unsigned tag_of(uint64_t v)
-{
-	return (unsigned)(v & ((1u << TAG_BITS) - 1));
-}
-
-static void *pointer(uint64_t v)
-{
-	return (void *)(uintptr_t)(v & ~(uint64_t)((1u << TAG_BITS) - 1));
-}
-
-static void ring(int fd)
-{
-	uint64_t one = 1;
-
-	/* Cannot fail but for a full counter, which wakes the reader as well. */
-	if (write(fd, &one, sizeof one) < 0)
-		return;
-}
 
 /* ---- the thread ---- */
 
@@ -57,8 +30,7 @@ void ste_notify(struct ste_job *j, enum ste_note note)
 	/* Three for each job at most: never full. */
 	if (note == STE_NOTE_MEMBERS && atomic_exchange(&j->members_told, true))
 		return;
-	cc_spsc_push(&e->events, pack(j, note));
-	ring(e->event_fd);
+	wrk_notify(&e->worker, wrk_pack_ptr(j, note), true);
 }
 
 int ste_watch(struct ste *e, struct ste_fd *f, uint32_t events)
@@ -69,8 +41,9 @@ int ste_watch(struct ste *e, struct ste_fd *f, uint32_t events)
 	if (f->events == (events | EPOLLERR))
 		return 0;
 	f->events = events | EPOLLERR; /* never 0 again: that is reported anyway */
-	return epoll_ctl(e->epfd, added ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, f->fd, &ev) < 0 ? CC_ERR_IO
-											 : 0;
+	return epoll_ctl(e->worker.epfd, added ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, f->fd, &ev) < 0
+		       ? CC_ERR_IO
+		       : 0;
 }
 
 static void forget_job(struct ste *e, struct ste_job *j)
@@ -93,10 +66,10 @@ static void run_commands(struct ste *e)
 	struct ste_peer *p;
 	uint64_t v;
 
-	while (cc_spsc_pop(&e->commands, &v)) {
-		struct ste_job *j = pointer(v);
+	while (cc_spsc_pop(&e->worker.commands, &v)) {
+		struct ste_job *j = wrk_ptr(v);
 
-		switch ((enum command)tag_of(v)) {
+		switch ((enum command)wrk_type(v)) {
 		case CMD_START:
 			j->next = e->jobs;
 			e->jobs = j;
@@ -109,11 +82,11 @@ static void run_commands(struct ste *e)
 			ste_notify(j, STE_NOTE_CANCELLED);
 			break;
 		case CMD_DROP:
-			p = pointer(v);
+			p = wrk_ptr(v);
 			ste_peer_drop(p->j, p);
 			break;
 		case CMD_CONN:
-			ste_conn_add(e, pointer(v));
+			ste_conn_add(e, wrk_ptr(v));
 			break;
 		case CMD_QUIT:
 			e->quit = true;
@@ -141,15 +114,9 @@ static void free_closed(struct ste *e)
 
 static void handle(struct ste *e, struct ste_fd *f, uint32_t events)
 {
-	uint64_t count;
-
 	if (f->fd < 0)
 		return;
 	switch ((enum ste_fd_kind)f->kind) {
-	case STE_FD_WAKE:
-		if (read(e->wake_fd, &count, sizeof count) < 0)
-			return;
-		break;
 	case STE_FD_BELL:
 		break;
 	case STE_FD_STREAM:
@@ -198,16 +165,14 @@ static int timeout(struct ste *e)
 /* Nothing came meanwhile that would not wake us. */
 static bool may_sleep(struct ste *e)
 {
-	bool found = false;
+	bool found = !wrk_may_sleep(&e->worker);
 
-	atomic_store(&e->sleeping, true);
-	atomic_thread_fence(memory_order_seq_cst);
 	for (struct ste_job *j = e->jobs; j; j = j->next)
 		for (uint32_t i = 0; i < j->n_peers; i++)
 			found |= ste_window_sleep(&j->peers[i]);
-	if (!found && cc_spsc_empty(&e->commands) && atomic_load(&e->crew.n_done) == 0)
+	if (!found && atomic_load(&e->crew.n_done) == 0)
 		return true;
-	atomic_store(&e->sleeping, false);
+	wrk_stay_awake(&e->worker);
 	return false;
 }
 
@@ -231,11 +196,11 @@ static void *thread_main(void *arg)
 		ste_crew_tick(e);
 		ste_conns_tick(e);
 		e->looked_ns = e->now_ns;
-		n = epoll_wait(e->epfd, ev, EPOLL_MAX, !busy && may_sleep(e) ? timeout(e) : 0);
-		atomic_store(&e->sleeping, false);
+		n = wrk_wait(&e->worker, ev, EPOLL_MAX, !busy && may_sleep(e) ? timeout(e) : 0);
 		e->now_ns = cc_now_ns();
 		for (int i = 0; i < n; i++)
-			handle(e, ev[i].data.ptr, ev[i].events);
+			if (!wrk_is_wake(&e->worker, &ev[i]))
+				handle(e, ev[i].data.ptr, ev[i].events);
 		free_closed(e);
 	}
 	while (e->jobs)
@@ -249,43 +214,24 @@ static void *thread_main(void *arg)
 
 /* ---- the loop's side ---- */
 
-void ste_wake(struct ste *e)
-{
-	/* Orders what came before the look at `sleeping`; the thread does the reverse. */
-	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load(&e->sleeping) && atomic_exchange(&e->sleeping, false))
-		ring(e->wake_fd);
-}
-
 static void command(struct ste *e, const void *p, enum command c)
 {
-	while (!cc_spsc_push(&e->commands, pack(p, c)))
-		sched_yield(); /* the thread waits for nobody */
-	ste_wake(e);
+	wrk_command(&e->worker, wrk_pack_ptr(p, c), true);
 }
 
 static int start_thread(struct ste *e)
 {
 	e->busy_ns = cc_now_ns();
-	if (e->running)
+	if (e->worker.running)
 		return 0;
 	e->quit = false;
 	e->next_conn = 0;
-	errno = pthread_create(&e->thread, NULL, thread_main, e);
-	if (errno != 0)
-		return CC_ERR_IO;
-	pthread_setname_np(e->thread, "pccl-state");
-	e->running = true;
-	return 0;
+	return wrk_start(&e->worker, "pccl-state", thread_main, e);
 }
 
 static void stop_thread(struct ste *e)
 {
-	if (!e->running)
-		return;
-	command(e, NULL, CMD_QUIT);
-	pthread_join(e->thread, NULL);
-	e->running = false;
+	wrk_end(&e->worker, wrk_pack_ptr(NULL, CMD_QUIT));
 }
 
 void ste_set_bounds(struct ste *e, const struct cc_bounds *b)
@@ -312,15 +258,10 @@ struct ste *ste_new(const struct ste_config *cfg, int event_fd)
 		e->cfg.hashes = WST_HASHES_MAX;
 	if (e->cfg.idle_ms == 0)
 		e->cfg.idle_ms = STE_IDLE_MS;
-	e->event_fd = event_fd;
-	e->epfd = epoll_create1(EPOLL_CLOEXEC);
-	e->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	e->wake = (struct ste_fd){.kind = STE_FD_WAKE, .fd = e->wake_fd};
 	e->bell = (struct ste_fd){.kind = STE_FD_BELL};
 	e->drain = malloc((size_t)WST_BLOCK_MAX * WIRE_LEAF);
-	if (!ste_crew_init(&e->crew, e->cfg.crew) || !cc_spsc_init(&e->commands, RING) ||
-		!cc_spsc_init(&e->events, RING) || !e->drain || e->epfd < 0 || e->wake_fd < 0 ||
-		ste_watch(e, &e->wake, EPOLLIN) < 0) {
+	if (!ste_crew_init(&e->crew, e->cfg.crew) || !e->drain ||
+		wrk_init(&e->worker, RING, event_fd) < 0) {
 		error = errno;
 		ste_free(e);
 		errno = error;
@@ -348,26 +289,19 @@ void ste_free(struct ste *e)
 		ste_job_free(j);
 	}
 	ste_crew_destroy(&e->crew);
-	cc_spsc_destroy(&e->commands);
-	cc_spsc_destroy(&e->events);
+	wrk_destroy(&e->worker);
 	free(e->drain);
-	if (e->epfd >= 0)
-		close(e->epfd);
-	if (e->wake_fd >= 0)
-		close(e->wake_fd);
 	free(e);
 }
 
 int ste_bell_add(struct ste *e, int fd)
 {
-	struct epoll_event ev = {.events = EPOLLIN | EPOLLET, .data.ptr = &e->bell};
-
-	return epoll_ctl(e->epfd, EPOLL_CTL_ADD, fd, &ev) < 0 ? CC_ERR_IO : 0;
+	return wrk_watch(&e->worker, fd, EPOLLIN | EPOLLET, (uint64_t)(uintptr_t)&e->bell);
 }
 
 void ste_bell_remove(struct ste *e, int fd)
 {
-	epoll_ctl(e->epfd, EPOLL_CTL_DEL, fd, NULL);
+	wrk_unwatch(&e->worker, fd);
 }
 
 bool ste_has_room(const struct ste *e)
@@ -409,7 +343,7 @@ void ste_tick(struct ste *e)
 
 bool ste_is_running(const struct ste *e)
 {
-	return e->running;
+	return e->worker.running;
 }
 
 uint64_t ste_copied(const struct ste *e)
@@ -485,9 +419,9 @@ bool ste_next_event(struct ste *e, struct ste_event *ret)
 	uint64_t v;
 
 	bury(e);
-	while (cc_spsc_pop(&e->events, &v)) {
-		struct ste_job *j = pointer(v);
-		enum ste_note note = (enum ste_note)tag_of(v);
+	while (wrk_next_event(&e->worker, &v)) {
+		struct ste_job *j = wrk_ptr(v);
+		enum ste_note note = (enum ste_note)wrk_type(v);
 
 		if (j->cancelling && note != STE_NOTE_CANCELLED)
 			continue;

@@ -22,7 +22,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "common/cc_spsc.h"
+#include "pcclagentd/base/worker.h"
 #include "pcclagentd/state/state.h"
 #include "pcclagentd/state/set.h"
 #include "proto/wire_link.h"
@@ -139,7 +139,7 @@ struct ste_src {
 };
 
 /* What epoll reports. */
-enum ste_fd_kind { STE_FD_WAKE = 0, STE_FD_BELL, STE_FD_STREAM, STE_FD_CONN };
+enum ste_fd_kind { STE_FD_BELL = 0, STE_FD_STREAM, STE_FD_CONN };
 struct ste_fd {
 	uint8_t kind;
 	int fd;
@@ -328,10 +328,8 @@ struct ste_narrow {
 
 struct ste {
 	struct ste_config cfg;
-	int event_fd, epfd, wake_fd;
-	struct ste_fd wake, bell;
-	struct cc_spsc commands, events;
-	_Atomic bool sleeping;
+	struct worker worker;
+	struct ste_fd bell;
 	bool quit;
 	struct ste_job *jobs;
 	struct ste_conn *conns;
@@ -346,8 +344,6 @@ struct ste {
 	_Atomic uint32_t n_conns;
 	_Atomic uint32_t bounds_ms[CC_BOUNDS];
 	/* L */
-	pthread_t thread;
-	bool running;
 	uint32_t n_jobs;
 	uint64_t busy_ns; /* when there was last something to do */
 	struct ste_job *l_jobs, *dead;
@@ -364,9 +360,6 @@ static inline uint32_t ste_bound_ms(const struct ste *e, enum cc_bound b)
 {
 	return atomic_load_explicit(&e->bounds_ms[b], memory_order_relaxed);
 }
-
-/* The thread looks round again. By any thread, after what it is to see. */
-void ste_wake(struct ste *e);
 
 /* state_job.c */
 int ste_job_new(struct ste *e, const struct ste_spec *spec, struct ste_job **ret);

@@ -74,12 +74,12 @@ int main(int argc, char **argv)
 {
 	struct masterd_config cfg;
 	struct socket_file admin = {0};
-	struct options o;
+	struct masterd_options o;
 	int code;
 
 	cc_open_standard_fds();
 	cc_seal_prepare();
-	if (options_parse(&o, argc, argv, &code) < 0)
+	if (masterd_options_parse(&o, argc, argv, &code) < 0)
 		return code;
 	cc_log_set_level(o.log_level);
 	signal(SIGPIPE, SIG_IGN);
@@ -100,6 +100,6 @@ int main(int argc, char **argv)
 	if (code == 0)
 		code = run(&cfg);
 	sockets_remove(&admin);
-	options_clear(&o);
+	masterd_options_clear(&o);
 	return code;
 }

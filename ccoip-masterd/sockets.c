@@ -65,7 +65,7 @@ static int add(struct masterd_config *cfg, int fd)
 
 /* ---- handed over ---- */
 
-static int take_listen_fd(const struct options *o, struct masterd_config *cfg)
+static int take_listen_fd(const struct masterd_options *o, struct masterd_config *cfg)
 {
 	if (o->listen_fd < 0)
 		return 0;
@@ -139,7 +139,7 @@ static int listen_on_default(struct masterd_config *cfg)
 }
 
 /* [::]:PORT takes IPv4 as well: with 0.0.0.0:PORT beside it one of them would be in use. */
-static bool is_part_of_another(const struct options *o, const struct cc_addr *a)
+static bool is_part_of_another(const struct masterd_options *o, const struct cc_addr *a)
 {
 	char text[CC_ADDR_STR_SIZE], other[CC_ADDR_STR_SIZE];
 
@@ -157,7 +157,7 @@ static bool is_part_of_another(const struct options *o, const struct cc_addr *a)
 	return false;
 }
 
-static int open_tcp(const struct options *o, struct masterd_config *cfg)
+static int open_tcp(const struct masterd_options *o, struct masterd_config *cfg)
 {
 	for (unsigned i = 0; i < o->n_listen; i++) {
 		int code = 0;
@@ -246,7 +246,7 @@ static bool is_ours_alone(const char *folder)
 /* A master without one can still do its work. The place of the system's master is not for one that
  * belongs to a program. */
 static void open_default_admin(
-	const struct options *o, struct masterd_config *cfg, struct socket_file *f)
+	const struct masterd_options *o, struct masterd_config *cfg, struct socket_file *f)
 {
 	char folder[sizeof f->path], path[sizeof f->path];
 	int n;
@@ -267,7 +267,8 @@ static void open_default_admin(
 		cc_log(CC_LOG_WARNING, "no admin socket: the name of %s is too long", folder);
 }
 
-static int open_admin(const struct options *o, struct masterd_config *cfg, struct socket_file *f)
+static int open_admin(
+	const struct masterd_options *o, struct masterd_config *cfg, struct socket_file *f)
 {
 	if (cfg->admin_fd >= 0)
 		return 0;
@@ -280,7 +281,8 @@ static int open_admin(const struct options *o, struct masterd_config *cfg, struc
 
 /* ---- */
 
-int sockets_open(const struct options *o, struct masterd_config *cfg, struct socket_file *admin)
+int sockets_open(
+	const struct masterd_options *o, struct masterd_config *cfg, struct socket_file *admin)
 {
 	int code = take_systemd_sockets(cfg);
 

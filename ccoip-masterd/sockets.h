@@ -18,7 +18,8 @@ struct socket_file {
 
 /* Fills the descriptors of *cfg (also on failure, what there is of them) and logs where the master
  * listens. 0, or an exit status after a line in the log. */
-int sockets_open(const struct options *o, struct masterd_config *cfg, struct socket_file *admin);
+int sockets_open(
+	const struct masterd_options *o, struct masterd_config *cfg, struct socket_file *admin);
 void sockets_remove(const struct socket_file *f);
 
 #endif

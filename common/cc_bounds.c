@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "common/cc_bounds.h"
 
-/*
- * An idle link is heard once a second, so less than two seconds would be no proof. The kernel's
- * probes of a silent connection end after two minutes, of which half a minute is for the way.
- */
 static const struct {
-	uint32_t usual, min, max;
+	uint32_t min, max, usual;
 } limits[CC_BOUNDS] = {
-	[CC_BOUND_LINK] = {2800, 2000, 90000},
-	[CC_BOUND_STREAM] = {10000, 2000, 90000},
-	[CC_BOUND_STUCK] = {3000, 1000, 90000},
-	[CC_BOUND_NEW_LINK] = {2000, 500, 60000},
-	[CC_BOUND_ROUND] = {5000, 2000, 300000},
+	[CC_BOUND_LINK] = {CC_BOUND_LINK_MS},
+	[CC_BOUND_STREAM] = {CC_BOUND_STREAM_MS},
+	[CC_BOUND_STUCK] = {CC_BOUND_STUCK_MS},
+	[CC_BOUND_NEW_LINK] = {CC_BOUND_NEW_LINK_MS},
+	[CC_BOUND_ROUND] = {CC_BOUND_ROUND_MS},
 };
 
 const char *const cc_bound_names[CC_BOUNDS] = {

@@ -19,6 +19,15 @@ enum cc_bound {
 	CC_BOUNDS
 };
 
+/* Least, most and default of each, in milliseconds. An idle link is heard once a second, so less
+ * than two seconds would be no proof. The kernel's probes of a silent connection end after two
+ * minutes, of which half a minute is for the way. */
+#define CC_BOUND_LINK_MS     2000, 90000, 2800
+#define CC_BOUND_STREAM_MS   2000, 90000, 10000
+#define CC_BOUND_STUCK_MS    1000, 90000, 3000
+#define CC_BOUND_NEW_LINK_MS 500, 60000, 2000
+#define CC_BOUND_ROUND_MS    2000, 300000, 5000
+
 struct cc_bounds {
 	uint32_t ms[CC_BOUNDS];
 };

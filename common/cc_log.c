@@ -22,12 +22,13 @@ static _Atomic int max_level = CC_LOG_INFO;
 static _Atomic unsigned dropped; /* lines, since the last one that was written */
 static _Atomic bool cut;         /* the last of them has its beginning written */
 
-static const char *const level_names[] = {
-	[CC_LOG_ERR] = "err",
-	[CC_LOG_WARNING] = "warning",
-	[CC_LOG_NOTICE] = "notice",
-	[CC_LOG_INFO] = "info",
-	[CC_LOG_DEBUG] = "debug",
+const char *const cc_log_levels[] = {
+	[CC_LOG_ERR - CC_LOG_ERR] = "err",
+	[CC_LOG_WARNING - CC_LOG_ERR] = "warning",
+	[CC_LOG_NOTICE - CC_LOG_ERR] = "notice",
+	[CC_LOG_INFO - CC_LOG_ERR] = "info",
+	[CC_LOG_DEBUG - CC_LOG_ERR] = "debug",
+	NULL,
 };
 
 void cc_log_set_level(int level)
@@ -38,7 +39,7 @@ void cc_log_set_level(int level)
 int cc_log_parse_level(const char *name)
 {
 	for (int i = CC_LOG_ERR; i <= CC_LOG_DEBUG; i++)
-		if (strcmp(name, level_names[i]) == 0)
+		if (strcmp(name, cc_log_levels[i - CC_LOG_ERR]) == 0)
 			return i;
 	return -1;
 }
@@ -68,7 +69,7 @@ static int put_prefix(char *buf, size_t size, int level)
 	if (localtime_r(&now.tv_sec, &tm))
 		strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", &tm);
 	return snprintf(buf, size, "%s.%03ld %s[%d]: %s: ", date, now.tv_nsec / 1000000,
-		program_invocation_short_name, (int)getpid(), level_names[level]);
+		program_invocation_short_name, (int)getpid(), cc_log_levels[level - CC_LOG_ERR]);
 }
 
 /* -1: standard error is no terminal, or not to be opened. */

@@ -16,9 +16,12 @@ enum cc_log_level {
 	CC_LOG_DEBUG = 7,
 };
 
+/* "err", "warning", "notice", "info", "debug", from CC_LOG_ERR on; then NULL. */
+extern const char *const cc_log_levels[];
+
 /* Lines above the level are dropped. Default CC_LOG_INFO. */
 void cc_log_set_level(int level);
-/* "err", "warning", "notice", "info", "debug" -> level, or -1. */
+/* One of cc_log_levels -> level, or -1. */
 int cc_log_parse_level(const char *name);
 /* Keeps errno. */
 __attribute__((format(printf, 2, 3))) void cc_log(int level, const char *fmt, ...);

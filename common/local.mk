@@ -31,6 +31,10 @@ common_libcommon_la_SOURCES = \
 	common/cc_seal.c common/cc_seal.h
 common_libcommon_la_LIBADD = common/libcommon-pure.la common/libcommon-sys.la $(LIBEVENT_LIBS) $(CRYPTO_LIBS)
 
+# Options of programs; the shim has none.
+noinst_LTLIBRARIES += common/libcommon-options.la
+common_libcommon_options_la_SOURCES = common/cc_options.c common/cc_options.h
+
 # What only the daemons' main.c needs, and with it libsystemd.
 noinst_LTLIBRARIES += common/libcommon-service.la
 common_libcommon_service_la_SOURCES = common/cc_service.c common/cc_service.h

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "common/cc_err.h"
 #include "common/cc_log.h"
 #include "common/cc_sys.h"
 
@@ -132,4 +133,49 @@ int cc_conf_read(const char *path, cc_conf_setting_fn *fn, void *arg)
 		return EX_CONFIG;
 	}
 	return c.wrong ? EX_CONFIG : EX_OK;
+}
+
+/* ---- options ---- */
+
+void cc_conf_say(void *unused, int level, const char *sentence)
+{
+	(void)unused;
+	cc_log(level, "%s", sentence);
+}
+
+bool cc_conf_key(struct cc_options_run *r, const char *where, const char *section, const char *key,
+	const char *value, const char *sections)
+{
+	if (strcmp(section, r->options->section) == 0)
+		return cc_options_key(r, key, value, where) == 0;
+	cc_log(CC_LOG_ERR, "%s: %s stands in %s%s%s; %s", where, key,
+		*section ? "section [" : "no section", section, *section ? "]" : "", sections);
+	return false;
+}
+
+int cc_conf_options(struct cc_options_run *r, int argc, char **argv, char *const *config,
+	cc_conf_setting_fn *fn, int *exit_code)
+{
+	enum cc_options_todo todo;
+	int first;
+
+	r->say = cc_conf_say;
+	*exit_code = EX_OK;
+	if (cc_options_command_line(r, argc, argv, &todo, &first) < 0) {
+		fprintf(stderr, "Try '%s --help'.\n", r->options->program);
+		*exit_code = EX_USAGE;
+		return CC_ERR_INVAL;
+	}
+	if (todo != CC_OPTIONS_GO_ON) {
+		*exit_code = cc_options_print(r->options, todo, stdout);
+		return CC_ERR_EOF;
+	}
+	cc_options_file(r);
+	if (*config)
+		*exit_code = cc_conf_read(*config, fn, r);
+	if (*exit_code == EX_OK && cc_options_environment(r) < 0)
+		*exit_code = EX_CONFIG;
+	if (*exit_code == EX_OK && cc_options_command_line(r, argc, argv, &todo, &first) < 0)
+		*exit_code = EX_OSERR; /* it was right before */
+	return *exit_code == EX_OK ? 0 : CC_ERR_INVAL;
 }

@@ -11,61 +11,49 @@
 /* Factors of a product are 1 and 2; this many of the latter at most. */
 #define TWOS_MAX 6u
 
-static const struct {
-	const char *name;
-	uint8_t size;
-} types[] = {
-	[pcclUint8] = {"uint8", 1},
-	[pcclInt8] = {"int8", 1},
-	[pcclInt16] = {"int16", 2},
-	[pcclUint16] = {"uint16", 2},
-	[pcclUint32] = {"uint32", 4},
-	[pcclInt32] = {"int32", 4},
-	[pcclUint64] = {"uint64", 8},
-	[pcclInt64] = {"int64", 8},
-	[pcclFloat16] = {"half", 2},
-	[pcclBFloat16] = {"bfloat16", 2},
-	[pcclFloat] = {"float", 4},
-	[pcclDouble] = {"double", 8},
+const char *const bch_type_names[] = {
+	[pcclUint8] = "uint8",
+	[pcclInt8] = "int8",
+	[pcclInt16] = "int16",
+	[pcclUint16] = "uint16",
+	[pcclUint32] = "uint32",
+	[pcclInt32] = "int32",
+	[pcclUint64] = "uint64",
+	[pcclInt64] = "int64",
+	[pcclFloat16] = "half",
+	[pcclBFloat16] = "bfloat16",
+	[pcclFloat] = "float",
+	[pcclDouble] = "double",
+	NULL,
 };
 
-static const char *const ops[] = {
+static const uint8_t type_sizes[] = {
+	[pcclUint8] = 1,
+	[pcclInt8] = 1,
+	[pcclInt16] = 2,
+	[pcclUint16] = 2,
+	[pcclUint32] = 4,
+	[pcclInt32] = 4,
+	[pcclUint64] = 8,
+	[pcclInt64] = 8,
+	[pcclFloat16] = 2,
+	[pcclBFloat16] = 2,
+	[pcclFloat] = 4,
+	[pcclDouble] = 8,
+};
+
+const char *const bch_op_names[] = {
 	[pcclSum] = "sum",
 	[pcclAvg] = "avg",
 	[pcclProd] = "prod",
 	[pcclMax] = "max",
 	[pcclMin] = "min",
+	NULL,
 };
-
-int bch_type_parse(const char *name)
-{
-	for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-		if (strcmp(types[i].name, name) == 0)
-			return (int)i;
-	return -1;
-}
-
-int bch_op_parse(const char *name)
-{
-	for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
-		if (strcmp(ops[i], name) == 0)
-			return (int)i;
-	return -1;
-}
-
-const char *bch_type_name(pcclDataType_t type)
-{
-	return types[type].name;
-}
-
-const char *bch_op_name(pcclRedOp_t op)
-{
-	return ops[op];
-}
 
 size_t bch_type_size(pcclDataType_t type)
 {
-	return types[type].size;
+	return type_sizes[type];
 }
 
 static uint64_t mix(uint64_t x)
@@ -166,7 +154,7 @@ static void store(void *at, pcclDataType_t type, uint32_t i, uint32_t number)
 	} else if (type == pcclDouble) {
 		from = &twice;
 	}
-	memcpy((uint8_t *)at + (size_t)i * types[type].size, from, types[type].size);
+	memcpy((uint8_t *)at + (size_t)i * type_sizes[type], from, type_sizes[type]);
 }
 
 void bch_pattern_operand(

@@ -23,11 +23,8 @@ struct bch_kind {
 	pcclRedOp_t op;
 };
 
-/* The names of the command line; -1 for others. */
-int bch_type_parse(const char *name);
-int bch_op_parse(const char *name);
-const char *bch_type_name(pcclDataType_t type);
-const char *bch_op_name(pcclRedOp_t op);
+/* By pcclDataType_t and pcclRedOp_t, as on the command line; then NULL. */
+extern const char *const bch_type_names[], *const bch_op_names[];
 size_t bch_type_size(pcclDataType_t type);
 
 /* The pattern of what peer `rank` of n_peers contributes to operation number `round`. Naturally

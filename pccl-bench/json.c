@@ -59,8 +59,8 @@ static bool add_options(struct json_object *root, const struct bch_result *r)
 static bool fill_row(struct json_object *j, const struct bch_options *o, const struct bch_row *row)
 {
 	return add_number(j, "size", row->bytes) && add_number(j, "count", row->count) &&
-	       add_text(j, "type", bch_type_name(o->kind.type)) &&
-	       add_text(j, "redop", bch_op_name(o->kind.op)) &&
+	       add_text(j, "type", bch_type_names[o->kind.type]) &&
+	       add_text(j, "redop", bch_op_names[o->kind.op]) &&
 	       add_known(j, "time_median_ns", row->timed, row->times.median) &&
 	       add_known(j, "time_min_ns", row->timed, row->times.min) &&
 	       add_known(j, "time_p99_ns", row->timed, row->times.p99) &&

@@ -11,7 +11,7 @@ pccl_bench_libpccl_bench_la_SOURCES = \
 	pccl-bench/stats.c pccl-bench/stats.h \
 	pccl-bench/table.c
 pccl_bench_libpccl_bench_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/libpccl-shim/include
-pccl_bench_libpccl_bench_la_LIBADD = common/libcommon-sys.la common/libcommon-pure.la $(JSON_C_LIBS)
+pccl_bench_libpccl_bench_la_LIBADD = common/libcommon-options.la common/libcommon-sys.la common/libcommon-pure.la $(JSON_C_LIBS)
 
 bin_PROGRAMS += pccl-bench/pccl-bench
 pccl_bench_pccl_bench_SOURCES = \

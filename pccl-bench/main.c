@@ -17,12 +17,13 @@ int main(int argc, char **argv)
 		fprintf(stderr, "pccl-bench: %s\nTry 'pccl-bench --help'.\n", complaint);
 		return EX_USAGE;
 	}
-	if (o.todo == BCH_HELP)
-		fputs(bch_help, stdout);
-	else if (o.todo == BCH_VERSION)
-		puts("pccl-bench " PACKAGE_VERSION);
+	if (*complaint)
+		fprintf(stderr, "pccl-bench: %s\n", complaint);
+	if (o.todo != CC_OPTIONS_GO_ON)
+		(void)cc_options_print(&bch_options_table, o.todo, stdout);
 	else
 		code = bch_bench(&o);
+	bch_options_clear(&o);
 	if (code != EX_IOERR && (fflush(stdout) != 0 || ferror(stdout))) {
 		perror("pccl-bench: standard output");
 		return EX_IOERR;

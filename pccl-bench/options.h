@@ -11,16 +11,15 @@
 #include <pccl.h>
 
 #include "common/cc_addr.h"
+#include "common/cc_options.h"
 #include "pccl-bench/data.h"
 
 #define BCH_HOSTS_MAX   64u
 #define BCH_STREAMS_MAX 64u
 #define BCH_ASYNC_MAX   64u /* operations in flight on one communicator */
 
-enum bch_todo { BCH_RUN, BCH_HELP, BCH_VERSION };
-
 struct bch_options {
-	enum bch_todo todo;
+	enum cc_options_todo todo;
 	uint64_t begin, end, factor; /* bytes */
 	uint32_t iterations, warm_ups;
 	struct bch_kind kind;
@@ -30,16 +29,17 @@ struct bch_options {
 	uint32_t timeout_s;
 	bool registered, in_place, disposable, check, json;
 	struct cc_addr master; /* family 0: one is started */
-	const char *library;   /* NULL: the one that this program is linked with */
+	char *library;         /* NULL: the one that this program is linked with */
 };
 
-#define BCH_COMPLAINT_SIZE 200
+#define BCH_COMPLAINT_SIZE CC_OPTIONS_SENTENCE
 
-extern const char bch_help[];
+extern const struct cc_options bch_options_table;
 
-/* 0; or CC_ERR_INVAL and a sentence that names the option and what it may be. Not reentrant
- * (getopt). Texts in *ret are those of argv. */
+/* 0; or CC_ERR_INVAL and a sentence that names the option and what it may be. Also with 0 the
+ * complaint may be a warning; "": none. Not reentrant (getopt). */
 int bch_options_parse(
 	struct bch_options *ret, int argc, char **argv, char complaint[BCH_COMPLAINT_SIZE]);
+void bch_options_clear(struct bch_options *o);
 
 #endif

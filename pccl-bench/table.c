@@ -63,7 +63,7 @@ static void put_mib(FILE *f, uint64_t bytes)
 void bch_print_row(FILE *f, const struct bch_options *o, const struct bch_row *row)
 {
 	fprintf(f, "  %10" PRIu64 " %12" PRIu64 " %8s %5s", row->bytes, row->count,
-		bch_type_name(o->kind.type), bch_op_name(o->kind.op));
+		bch_type_names[o->kind.type], bch_op_names[o->kind.op]);
 	put_times(f, row);
 	fprintf(f, " %6" PRIu64 " %8.3g", row->wrong + row->failed, row->cpu_s_per_gb);
 	put_mib(f, row->agent_rss);

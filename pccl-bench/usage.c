@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "pccl-bench/size.h"
+#include "common/cc_options.h"
 
 uint64_t bch_usage_cpu_ns(pid_t pid)
 {
@@ -32,7 +32,7 @@ uint64_t bch_usage_memory(pid_t pid)
 			continue;
 		number = line + 4 + strspn(line + 4, " \t");
 		number[strcspn(number, " ")] = '\0';
-		if (bch_number_parse(number, 0, UINT64_MAX / 1024, &kib) < 0)
+		if (!cc_opt_number(number, 0, UINT64_MAX / 1024, &kib))
 			break;
 	}
 	fclose(f);

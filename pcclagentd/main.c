@@ -40,7 +40,7 @@ struct socket_file {
 };
 
 struct program {
-	struct options opt;
+	struct agentd_options opt;
 	struct agentd *agent;
 	struct socket_file files[2];
 	int ready_fd; /* --private: the first process waits at the other end; else -1 */
@@ -299,7 +299,7 @@ static void on_hangup(void *arg, int signo)
 		cc_log(CC_LOG_WARNING, "there is no configuration file to read again");
 		return;
 	}
-	if (options_read_masters(p->opt.config_file, &m) < 0) {
+	if (agentd_options_read_masters(p->opt.config_file, &m) < 0) {
 		cc_log(CC_LOG_ERR, "the masters stay as they were, and the next start would fail");
 		return;
 	}
@@ -351,14 +351,17 @@ int main(int argc, char **argv)
 	cc_open_standard_fds();
 	keep_memory();
 	cc_seal_prepare();
-	if (options_parse(&p.opt, argc, argv, &code) < 0)
+	if (agentd_options_parse(&p.opt, argc, argv, &code) < 0)
 		return code;
+	cc_log_set_level(p.opt.log_level);
 	if (p.opt.is_private)
 		inherited_shed(); /* first: a low limit of processes would forbid to detach */
 	if (p.opt.is_private && detach(&p) < 0) {
 		cc_log(CC_LOG_ERR, "the agent cannot detach: %s",
 			cc_limit_text(errno, limit, sizeof limit));
-		return cc_limit_status();
+		code = cc_limit_status();
+		agentd_options_clear(&p.opt);
+		return code;
 	}
 	code = run(&p);
 	for (int i = 0; i < 2; i++)
@@ -366,5 +369,6 @@ int main(int argc, char **argv)
 	if (p.agent)
 		agentd_free(p.agent);
 	tell_starter(&p, (char)code);
+	agentd_options_clear(&p.opt);
 	return code;
 }

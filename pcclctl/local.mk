@@ -4,9 +4,10 @@
 noinst_LTLIBRARIES += pcclctl/libpcclctl.la
 pcclctl_libpcclctl_la_SOURCES = \
 	pcclctl/client.c pcclctl/client.h \
+	pcclctl/options.c pcclctl/options.h \
 	pcclctl/print.c pcclctl/print.h \
 	pcclctl/target.c pcclctl/target.h
-pcclctl_libpcclctl_la_LIBADD = proto/libwire.la common/libcommon-sys.la common/libcommon-pure.la \
+pcclctl_libpcclctl_la_LIBADD = proto/libwire.la common/libcommon-options.la common/libcommon-sys.la common/libcommon-pure.la \
 	$(JSON_C_LIBS) $(PROTOBUF_C_LIBS)
 
 bin_PROGRAMS += pcclctl/pcclctl

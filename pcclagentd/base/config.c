@@ -7,26 +7,6 @@
 #include "common/cc_log.h"
 #include "common/cc_memory.h"
 
-void agentd_config_init(struct agentd_config *c)
-{
-	*c = (struct agentd_config){
-		.session_fd = -1,
-		.admin_fd = -1,
-		.bind = {.family = CC_INET6},
-		.port_shared_state = 48149,
-		.port_p2p = 48150,
-		.port_benchmark = 48151,
-		.sessions_per_user = 1024,
-		.comms_per_user = 1024,
-		.connect_timeout_ms = 10000,
-		.place_timeout_ms = 1000,
-		.master_grace_ms = 60000,
-		.stopped_timeout_ms = 10000,
-		.beat_timeout_ms = 3000,
-		.hash_type = WM_HASH_SIMPLE,
-	};
-}
-
 void agentd_config_limits(struct agentd_config *c)
 {
 	char where[CC_MEMORY_WHERE];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The agent's configuration, as options and files have said.
+ * The agent's configuration, as options and files have said. Its defaults are in options.c.
  */
 #ifndef CONFIG_H
 #define CONFIG_H
@@ -52,8 +52,6 @@ struct agentd_config {
 	uint32_t idle_exit_ms; /* end when no session was there for this long; 0: never */
 };
 
-/* Everything but the sockets and the name gets its default. */
-void agentd_config_init(struct agentd_config *c);
 /* Limits on memory that were not set follow from that of this host, or of the cgroup. */
 void agentd_config_limits(struct agentd_config *c);
 

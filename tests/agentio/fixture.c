@@ -24,6 +24,7 @@
 #include "daemon/cc_channel.h"
 #include "kernels/krn.h"
 #include "pcclagentd/base/handshake.h"
+#include "pcclagentd/options.h"
 #include "proto/wire_codes.h"
 #include "proto/wire_frame.h"
 

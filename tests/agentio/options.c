@@ -13,7 +13,7 @@
 #include "common/cc_log.h"
 #include "tests/agentio/suites.h"
 
-static int parse(struct options *o, const char *const *args)
+static int parse(struct agentd_options *o, const char *const *args)
 {
 	char *argv[16] = {(char *)(uintptr_t) "pcclagentd"};
 	int argc = 1, code = -1, err;
@@ -23,8 +23,9 @@ static int parse(struct options *o, const char *const *args)
 	argv[argc] = NULL;
 	optind = 0;
 	opterr = 0;
-	err = options_parse(o, argc, argv, &code);
+	err = agentd_options_parse(o, argc, argv, &code);
 	ck_assert_int_eq(err < 0, code != 0 || err == CC_ERR_EOF);
+	agentd_options_clear(o);
 	return code;
 }
 
@@ -32,7 +33,7 @@ static int parse(struct options *o, const char *const *args)
 
 START_TEST(defaults)
 {
-	struct options o;
+	struct agentd_options o;
 
 	unsetenv("PCCL_ADVERTISE");
 	ck_assert_int_eq(PARSE(&o, NULL), 0);
@@ -75,7 +76,7 @@ START_TEST(wrong_values)
 		"--log-level=loud", "--sessions-per-user=0", "--master-grace-ms=0",
 		"--stopped-timeout-ms=x", "--beat-timeout-ms=0", "--place-timeout-ms=0",
 		"--idle-exit=-5", "--listen-fd=x", "--name=", "--no-such-option", "stray"};
-	struct options o;
+	struct agentd_options o;
 
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
 		ck_assert_msg(PARSE(&o, wrong[i]) == EX_USAGE, "%s", wrong[i]);
@@ -88,46 +89,50 @@ END_TEST
 START_TEST(wrong_values_are_told_the_right_ones)
 {
 	static const char *const wrong[][2] = {
-		{"--p2p-port=65536", "p2p_port is \"65536\", it must be a port from 0 to 65535"},
+		{"--p2p-port=65536", "--p2p-port is \"65536\", it must be a port from 0 to 65535"},
 		{"--advertise-port-p2p=x",
-			"advertise_port_p2p is \"x\", it must be a port from 1 to "
+			"--advertise-port-p2p is \"x\", it must be a port from 1 to "
 			"65535"},
 		{"--advertise-port-benchmark=0",
-			"advertise_port_benchmark is \"0\", it must be a port from 1 to 65535"},
+			"--advertise-port-benchmark is \"0\", it must be a port from 1 to 65535"},
 		{"--advertise=192.0.2.1,10.99.0.2:0",
-			"advertise is \"10.99.0.2:0\": a port is from 1 to 65535"},
-		{"--advertise=224.0.0.1", "advertise is \"224.0.0.1\": it is a multicast address, "
-					  "which is no host's"},
-		{"--advertise=[fe80::1]", "advertise is \"[fe80::1]\": " LINK_LOCAL},
-		{"--interfaces=lo,fe80::/10", "interfaces is \"fe80::/10\": " LINK_LOCAL},
-		{"--bind=fe80::1", "bind is \"fe80::1\": " LINK_LOCAL},
+			"--advertise is \"10.99.0.2:0\": a port is from 1 to 65535"},
+		{"--advertise=224.0.0.1",
+			"--advertise is \"224.0.0.1\": it is a multicast address, "
+			"which is no host's"},
+		{"--advertise=[fe80::1]", "--advertise is \"[fe80::1]\": " LINK_LOCAL},
+		{"--interfaces=lo,fe80::/10", "--interfaces is \"fe80::/10\": " LINK_LOCAL},
+		{"--bind=fe80::1", "--bind is \"fe80::1\": " LINK_LOCAL},
 		{"--advertise=0.0.0.0:7",
-			"advertise is \"0.0.0.0:7\": no other host reaches that address"},
-		{"--advertise=a..b", "advertise is \"a..b\": between the dots of a host name are 1 "
-				     "to 63 letters, digits and hyphens, which neither begin nor "
-				     "end with a hyphen"},
+			"--advertise is \"0.0.0.0:7\": no other host reaches that address"},
+		{"--advertise=a..b",
+			"--advertise is \"a..b\": between the dots of a host name are 1 "
+			"to 63 letters, digits and hyphens, which neither begin nor "
+			"end with a hyphen"},
 		{"--advertise=192.0.2.1:65536", "a port is from 1 to 65535"},
-		{"--interfaces=a.example", "interfaces is \"a.example\", it must be up to 64 of an "
-					   "interface, "},
-		{"--bind=here", "bind is \"here\", it must be a numeric address"},
-		{"--name=", "name is \"\", it must be a name of 1 to 63 bytes"},
-		{"--comms-per-user=0", "comms_per_user is \"0\", it must be a number from 1 to "
+		{"--interfaces=a.example",
+			"--interfaces is \"a.example\", it must be up to 64 of an "
+			"interface, "},
+		{"--bind=here", "--bind is \"here\", it must be a numeric address"},
+		{"--name=", "--name is \"\", it must be a name of 1 to 63 bytes"},
+		{"--comms-per-user=0", "--comms-per-user is \"0\", it must be a number from 1 to "
 				       "4294967295"},
-		{"--beat-timeout-ms=3s", "beat_timeout_ms is \"3s\", it must be a number of "
+		{"--beat-timeout-ms=3s", "--beat-timeout-ms is \"3s\", it must be a number of "
 					 "milliseconds from 1 to 4294967295"},
-		{"--idle-exit=4294968", "idle_exit is \"4294968\", it must be a number of seconds "
-					"from 0 to 4294967"},
+		{"--idle-exit=4294968",
+			"--idle-exit is \"4294968\", it must be a number of seconds "
+			"from 0 to 4294967"},
 		{"--mem-total=12Q",
-			"mem_total is \"12Q\", it must be a number of bytes above 0, as "
+			"--mem-total is \"12Q\", it must be a number of bytes above 0, as "
 			"4096, 512M or 3G"},
-		{"--hash-type=md5", "hash_type is \"md5\", it must be simple or crc32c"},
+		{"--hash-type=md5", "--hash-type is \"md5\", it must be simple or crc32c"},
 		{"--log-level=loud",
-			"log_level is \"loud\", it must be err, warning, notice, info or "
+			"--log-level is \"loud\", it must be err, warning, notice, info or "
 			"debug"},
-		{"--listen-fd=x", "listen_fd is \"x\", it must be the number of a descriptor"},
+		{"--listen-fd=x", "--listen-fd is \"x\", it must be the number of a descriptor"},
 	};
 	int saved = dup(STDERR_FILENO), log = memfd_create("log", MFD_CLOEXEC);
-	struct options o;
+	struct agentd_options o;
 
 	ck_assert_int_ge(dup2(log, STDERR_FILENO), 0);
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -139,7 +144,6 @@ START_TEST(wrong_values_are_told_the_right_ones)
 		ck_assert_int_eq(PARSE(&o, wrong[i][0]), EX_USAGE);
 		ck_assert_int_ge(pread(log, text, sizeof text - 1, 0), 0);
 		ck_assert_msg(!!strstr(text, wrong[i][1]), "%s: %s", wrong[i][0], text);
-		ck_assert_msg(!!strstr(text, "command line"), "%s: %s", wrong[i][0], text);
 	}
 	dup2(saved, STDERR_FILENO);
 	close(saved);
@@ -149,7 +153,7 @@ END_TEST
 
 START_TEST(hash_types)
 {
-	struct options o;
+	struct agentd_options o;
 
 	ck_assert_int_eq(PARSE(&o, "--name=x"), 0);
 	ck_assert_uint_eq(o.cfg.hash_type, WM_HASH_SIMPLE);
@@ -163,7 +167,7 @@ END_TEST
 
 START_TEST(sizes)
 {
-	struct options o;
+	struct agentd_options o;
 
 	ck_assert_int_eq(PARSE(&o, "--mem-total", "3G", "--mem-per-user=4096"), 0);
 	ck_assert_uint_eq(o.cfg.mem_total, (uint64_t)3 << 30);
@@ -182,7 +186,7 @@ static void write_file(char *path, const char *text)
 
 START_TEST(a_folder_is_no_configuration)
 {
-	struct options o;
+	struct agentd_options o;
 
 	ck_assert_int_eq(PARSE(&o, "--config", "/tmp"), EX_NOINPUT);
 }
@@ -191,7 +195,7 @@ END_TEST
 START_TEST(file_environment_command_line)
 {
 	char path[] = "/tmp/agentio-conf-XXXXXX";
-	struct options o;
+	struct agentd_options o;
 
 	unsetenv("PCCL_ADVERTISE");
 	write_file(path, "[agent]\nadvertise = 192.0.2.1\nadvertise = 192.0.2.2\np2p_port = 5000\n"
@@ -234,7 +238,7 @@ START_TEST(masters)
 {
 	char path[] = "/tmp/agentio-conf-XXXXXX";
 	struct agentd_masters m;
-	struct options o;
+	struct agentd_options o;
 	char str[CC_ADDR_STR_SIZE];
 
 	write_file(path, "[agent]\nmaster_grace_ms = 1234\nstopped_timeout_ms = 99\n[masters]\n"
@@ -251,11 +255,11 @@ START_TEST(masters)
 	ck_assert_str_eq(cc_addr_str(&o.cfg.masters.v[1].to, str), "192.0.2.4:2");
 	ck_assert_str_eq(cc_addr_str(&o.cfg.masters.v[2].from, str), "[2001:db8::1]:48148");
 	ck_assert_str_eq(cc_addr_str(&o.cfg.masters.v[2].to, str), "[2001:db8::2]:48149");
-	ck_assert_int_eq(options_read_masters(path, &m), 0);
+	ck_assert_int_eq(agentd_options_read_masters(path, &m), 0);
 	ck_assert_uint_eq(m.n, 3);
 	unlink(path);
 	m.n = 77;
-	ck_assert_int_lt(options_read_masters(path, &m), 0);
+	ck_assert_int_lt(agentd_options_read_masters(path, &m), 0);
 	ck_assert_uint_eq(m.n, 77);
 }
 END_TEST
@@ -268,7 +272,7 @@ START_TEST(bad_masters)
 		"[2001:db8::1]:1 = 192.0.2.2:1\n192.0.2.1:1 = 192.0.2.2:1",
 		"\"192.0.2.1:1 = 192.0.2.2:1", "192.0.2.1:99999 = 192.0.2.2:1",
 		"192.0.2.1:1 = 192.0.2.2:1\n192.0.2.1:1 = 192.0.2.3:1"};
-	struct options o;
+	struct agentd_options o;
 
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		char path[] = "/tmp/agentio-conf-XXXXXX", text[256];
@@ -277,7 +281,7 @@ START_TEST(bad_masters)
 		snprintf(text, sizeof text, "[masters]\n%s\n", bad[i]);
 		write_file(path, text);
 		ck_assert_msg(PARSE(&o, "--config", path) == EX_CONFIG, "%s", bad[i]);
-		ck_assert_int_lt(options_read_masters(path, &m), 0);
+		ck_assert_int_lt(agentd_options_read_masters(path, &m), 0);
 		ck_assert_uint_eq(m.n, 5);
 		unlink(path);
 	}
@@ -290,14 +294,14 @@ START_TEST(bad_files)
 		"[agent]\np2p_port = many\n", "[agent]\nnonsense\n", "[agnet]\np2p_port = 1\n",
 		"[master]\nlisten = 192.0.2.1:1\n", "p2p_port = 1\n[agent]\n"};
 	struct agentd_masters m;
-	struct options o;
+	struct agentd_options o;
 
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		char path[] = "/tmp/agentio-conf-XXXXXX";
 
 		write_file(path, bad[i]);
 		ck_assert_int_eq(PARSE(&o, "--config", path), EX_CONFIG);
-		ck_assert_int_lt(options_read_masters(path, &m), 0);
+		ck_assert_int_lt(agentd_options_read_masters(path, &m), 0);
 		unlink(path);
 	}
 	ck_assert_int_eq(PARSE(&o, "--config", "/nonexistent/file"), EX_NOINPUT);
@@ -354,7 +358,7 @@ START_TEST(each_mistake_is_told_with_its_line)
 	const struct mistakes *m = &mistakes[_i];
 	char path[] = "/tmp/agentio-conf-XXXXXX", text[2048] = "";
 	int saved = dup(STDERR_FILENO), log = memfd_create("log", MFD_CLOEXEC);
-	struct options o;
+	struct agentd_options o;
 
 	write_file(path, m->file);
 	cc_log_set_level(CC_LOG_ERR);
@@ -374,7 +378,7 @@ END_TEST
 START_TEST(a_long_line_is_not_cut)
 {
 	char path[] = "/tmp/agentio-conf-XXXXXX", text[512];
-	struct options o;
+	struct agentd_options o;
 
 	snprintf(text, sizeof text, "[agent]\nadvertise = %0*d\np2p_port = 5\n", 300, 1);
 	write_file(path, text);

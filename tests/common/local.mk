@@ -75,3 +75,9 @@ THREADED_TESTS += tests/common/test_log
 tests_common_test_log_SOURCES = tests/common/test_log.c
 tests_common_test_log_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_common_test_log_LDADD = common/libcommon-sys.la common/libcommon-pure.la $(CHECK_LIBS)
+
+check_PROGRAMS += tests/common/test_options
+TESTS += tests/common/test_options
+tests_common_test_options_SOURCES = tests/common/test_options.c
+tests_common_test_options_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_common_test_options_LDADD = common/libcommon-options.la $(CHECK_LIBS)

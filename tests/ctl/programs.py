@@ -244,13 +244,13 @@ def test_usage(folder):
     assert r.returncode == 64 and "a link-local address (fe80::/10)" in r.stderr, r
     for seconds in ("0.49", "600.1", "-1", "+1", "0x1", "1e1", "nan", "inf", "1s", "1.2.3", ".", ""):
         r = run(MASTERD, "--host-timeout", seconds)
-        said = f'--host-timeout: "{seconds}" is no number of seconds from 0.5 to 600'
+        said = f'--host-timeout is "{seconds}", it must be a number of seconds from 0.5 to 600'
         assert r.returncode == 64 and said in r.stderr, (seconds, r)
     for key, least, most in BOUNDS:
         for ms in (str(least - 1), str(most + 1), "-1", "2.5", "", "soon"):
             r = run(MASTERD, f"--{key.replace('_', '-')}", ms)
-            said = f'"{ms}" is no number of milliseconds from {least} to {most}'
-            assert r.returncode == 64 and f"{key.replace('_', '-')}: {said}" in r.stderr, r
+            said = f'is "{ms}", it must be a number of milliseconds from {least} to {most}'
+            assert r.returncode == 64 and f"--{key.replace('_', '-')} {said}" in r.stderr, r
     for options, said in (
             ("--link-timeout-ms 8000 --stream-timeout-ms 7999",
              "stream_timeout_ms is 7999: it must be 8000 at least"),
@@ -386,10 +386,10 @@ def test_config(folder):
                              ("[master]\n\nport = 1\n", 3, "port"),
                              ("[other]\nlisten = 1.2.3.4:5\n", 2, "other"),
                              ("[master]\nlog_level = loud\n", 2, "loud"),
-                             ("[master]\nhost_timeout = 0\n", 2, "host_timeout: \"0\" is no number "
-                              "of seconds from 0.5 to 600"),
-                             *((f"[master]\n{key} = {least - 1}\n", 2, f"{key}: \"{least - 1}\" is "
-                                f"no number of milliseconds from {least} to {most}")
+                             ("[master]\nhost_timeout = 0\n", 2, "host_timeout is \"0\", it must be "
+                              "a number of seconds from 0.5 to 600"),
+                             *((f"[master]\n{key} = {least - 1}\n", 2, f"{key} is \"{least - 1}\", it "
+                                f"must be a number of milliseconds from {least} to {most}")
                                for key, least, most in BOUNDS),
                              ("[master]\nnonsense\n", 2, "key")):
         write(text)

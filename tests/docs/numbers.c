@@ -12,6 +12,7 @@
 #include "libpccl-shim/keeper.h"
 #include "pcclagentd/agentd.h"
 #include "pcclagentd/engine/engine.h"
+#include "pcclagentd/options.h"
 #include "pcclagentd/state/state.h"
 #include "proto/shm_queue.h"
 #include "proto/wire_pb.h"

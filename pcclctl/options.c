@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+#include "pcclctl/options.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "common/cc_addr.h"
+#include "common/cc_err.h"
+#include "pcclctl/client.h"
+
+/* ---- the table ---- */
+
+static bool set_target(
+	void *base, const struct cc_opt *opt, const char *path, struct cc_opt_refusal *ret)
+{
+	struct ctl_options *c = base;
+
+	if (c->targeted)
+		ret->why = "only one of --agent and --master can be asked";
+	else if (ctl_target_set(&c->target, opt->name, path) < 0)
+		return false;
+	c->targeted = true;
+	return !ret->why;
+}
+
+#define AT(field) CC_OPT_AT(struct ctl_options, field)
+#define TARGET    CC_OPT_SET, .set = set_target, .wanted = "the name of a socket"
+
+static const struct cc_opt opts[] = {
+	{"now", NULL, "leave a master that answers, and go to NEW", CC_OPT_FLAG, AT(request.now)},
+	{"run", "N", "only of this run, by its number in the status", CC_OPT_COUNT, AT(request.run),
+		{1, UINT32_MAX}, .unset = true, .usual = ""},
+	{"yes", NULL, "reset, also while the run has peers", CC_OPT_FLAG, AT(request.force)},
+	{"agent", "PATH", "ask the agent whose admin socket this is", TARGET},
+	{"master", "PATH", "ask the master whose admin socket this is", TARGET},
+	{"json", NULL, "print one JSON object, with plain numbers", CC_OPT_FLAG, AT(json)},
+};
+
+const struct cc_options ctl_options = {
+	.program = "pcclctl",
+	.about = "Usage: pcclctl [--json] [--agent PATH | --master PATH] status | peers | ops | "
+		 "state\n"
+		 "       pcclctl [--json] [--agent PATH] agent set-master [--now] OLD NEW\n"
+		 "       pcclctl [--json] [--agent PATH] agent set-master [--now] --run N NEW\n"
+		 "       pcclctl [--json] [--master PATH] reset [--yes]\n"
+		 "Looks at the agent of this host, or at the agent or master of an admin socket.\n"
+		 "\n"
+		 "  status             how an agent is: processes, runs, memory, ports; or a "
+		 "master: its\n"
+		 "                     run, who is in it, and what has happened since it was "
+		 "started\n"
+		 "  peers              the peers, and what each waits for\n"
+		 "  ops                the operations in flight, and who is awaited\n"
+		 "  state              the shared state: each group's revision and contents, who "
+		 "differed\n"
+		 "                     and how; of an agent also the keys with their hashes, those "
+		 "in\n"
+		 "                     which its peers differed, and the transfers that are under "
+		 "way\n"
+		 "  agent set-master   the master that processes call OLD (ADDR:PORT) is at NEW if "
+		 "it is\n"
+		 "                     not at OLD; NEW none: it is nowhere else\n"
+		 "  reset              the run of this master is over: its peers are put out, the "
+		 "revisions\n"
+		 "                     of shared state forgotten, also in the journal; the next "
+		 "one begins\n"
+		 "                     at revision 0. Without --master: the one master of this "
+		 "host\n",
+	.words = true,
+	.opt = opts,
+	.n = sizeof opts / sizeof opts[0],
+};
+
+/* ---- commands ---- */
+
+static int usage(const char *text, const char *detail)
+{
+	if (text)
+		fprintf(stderr, "pcclctl: %s%s\n", text, detail);
+	fputs("Try 'pcclctl --help'.\n", stderr);
+	return EX_USAGE;
+}
+
+static int find_verb(const char *name, enum wa_verb *ret)
+{
+	static const struct {
+		const char *name;
+		enum wa_verb verb;
+	} verbs[] = {{"status", WA_STATUS}, {"peers", WA_PEERS}, {"ops", WA_OPS},
+		{"state", WA_STATE}, {"reset", WA_RESET}};
+
+	for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+		if (strcmp(verbs[i].name, name) == 0) {
+			*ret = verbs[i].verb;
+			return 0;
+		}
+	}
+	return CC_ERR_NOENT;
+}
+
+static int take_address(char dst[WA_ADDR_MAX], const char *text)
+{
+	struct cc_addr a;
+
+	if (strlen(text) >= WA_ADDR_MAX || cc_addr_parse(text, 0, &a) < 0 || a.port == 0)
+		return usage("no address with a port from 1 to 65535 (ADDR:PORT): ", text);
+	memcpy(dst, text, strlen(text) + 1);
+	return -1;
+}
+
+/* What stands behind "agent". */
+static int parse_agent(struct ctl_options *c, char **words, int n)
+{
+	int want = c->request.run ? 2 : 3, code = -1;
+
+	if (n == 0 || strcmp(words[0], "set-master") != 0)
+		return usage("of the agent there is one command: set-master", "");
+	if (c->targeted && strcmp(c->target.what, "agent") != 0)
+		return usage("set-master is for an agent, not for a master", "");
+	if (n != want)
+		return usage("set-master takes ",
+			c->request.run ? "the new address" : "the old address and the new one");
+	c->request.verb = WA_SET_MASTER;
+	if (!c->request.run)
+		code = take_address(c->request.from, words[1]);
+	if (code < 0 && strcmp(words[n - 1], "none") != 0)
+		code = take_address(c->request.to, words[n - 1]);
+	return code;
+}
+
+static int parse_words(struct ctl_options *c, char **words, int n)
+{
+	if (n == 0)
+		return usage("a command is missing: status, peers, ops, state, reset or agent "
+			     "set-master",
+			"");
+	if (strcmp(words[0], "agent") == 0)
+		return parse_agent(c, words + 1, n - 1);
+	if (find_verb(words[0], &c->request.verb) < 0)
+		return usage("there is no command ", words[0]);
+	if (n > 1)
+		return usage("one command at a time, not also ", words[1]);
+	if ((c->request.now || c->request.run))
+		return usage("--now and --run are for set-master", "");
+	if (c->request.force && c->request.verb != WA_RESET)
+		return usage("--yes is for reset", "");
+	if (c->request.verb == WA_RESET && c->targeted && strcmp(c->target.what, "master") != 0)
+		return usage(
+			"reset is for a master: leave --agent out, or name a master's admin socket "
+			"with --master PATH",
+			"");
+	return -1;
+}
+
+/* -1: go on; else with what to end. */
+static int find_target(struct ctl_options *c)
+{
+	char why[CTL_WHY_SIZE];
+	int code;
+
+	if (c->request.verb != WA_RESET) {
+		ctl_target_agent(&c->target);
+		return -1;
+	}
+	code = ctl_target_master(&c->target, why, sizeof why);
+	if (code == 0)
+		return -1;
+	fprintf(stderr, "pcclctl: %s\n", why);
+	return code;
+}
+
+static void say(void *unused, int level, const char *sentence)
+{
+	(void)unused;
+	(void)level;
+	fprintf(stderr, "pcclctl: %s\n", sentence);
+}
+
+int ctl_options_parse(struct ctl_options *c, int argc, char **argv)
+{
+	struct cc_options_run r = {.options = &ctl_options, .base = c, .say = say};
+	enum cc_options_todo todo;
+	int code, first;
+
+	*c = (struct ctl_options){.json = false};
+	if (cc_options_command_line(&r, argc, argv, &todo, &first) < 0)
+		return usage(NULL, NULL);
+	if (todo != CC_OPTIONS_GO_ON)
+		return cc_options_print(&ctl_options, todo, stdout);
+	code = parse_words(c, argv + first, argc - first);
+	return code < 0 && !c->targeted ? find_target(c) : code;
+}

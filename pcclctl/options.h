@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The command line of pcclctl.
+ */
+#ifndef CTL_OPTIONS_H
+#define CTL_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "common/cc_options.h"
+#include "pcclctl/target.h"
+#include "proto/wire_admin.h"
+
+struct ctl_options {
+	struct ctl_target target;
+	struct wa_request request;
+	bool json, targeted;
+};
+
+extern const struct cc_options ctl_options;
+
+/* -1: go on. Else what to end with, and all is said. */
+int ctl_options_parse(struct ctl_options *ret, int argc, char **argv);
+
+#endif

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: MIT
 
+# What the test programs of all folders have in common.
+check_LTLIBRARIES += tests/librunner.la
+tests_librunner_la_SOURCES = tests/runner.c tests/runner.h
+tests_librunner_la_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+
 include tests/common/local.mk
 include tests/proto/local.mk
 include tests/kernels/local.mk

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The master's core: when a run is over, and the next one begins at revision 0.
+ */
+#include "tests/common/testlib.h"
+#include "tests/master/fake.h"
+#include "tests/master/suites.h"
+
+static const struct ccm_config first = {
+	.run = {{1}}, .run_key = {{2}}, .segment_max = 4096, .journal = true};
+static const struct ccm_config next = {
+	.run = {{8}}, .run_key = {{9}}, .segment_max = 4096, .journal = true};
+
+static struct fk f;
+static struct fk_host *h[3]; /* a and b with peers of group 0, c of group 1 */
+static struct fk_peer p[3];
+
+/* p[0] and p[1] agree on this revision, alone with each other. */
+static void synchronize(uint64_t revision)
+{
+	uint64_t seq;
+
+	fk_sync(&p[0], fk_offer(revision, 1));
+	fk_sync(&p[1], fk_offer(revision, 1));
+	seq = fk_status(&f).last_seq;
+	fk_report(h[0], seq, true);
+	fk_report(h[1], seq, true);
+	ck_assert_uint_eq(fk_revision(h[0], 0), revision + 1);
+}
+
+static void setup(void)
+{
+	size_t i;
+
+	fk_init(&f, &first);
+	h[0] = fk_host(&f, "a", "10.0.0.1");
+	h[1] = fk_host(&f, "b", "10.0.0.2");
+	h[2] = fk_host(&f, "c", "10.0.0.3");
+	for (i = 0; i < 3; i++)
+		p[i] = fk_join(h[i], i == 2);
+	fk_topo(&p[0]);
+	synchronize(13);
+	fk_forget(&f);
+}
+
+static void teardown(void)
+{
+	fk_free(&f);
+}
+
+/* What the next member of the group may offer; 0: anything. */
+static uint64_t expected(uint32_t group)
+{
+	struct fk_host *x = fk_host(&f, "x", "10.0.0.9");
+	struct fk_peer y = fk_join(x, group);
+	size_t i;
+
+	if (!fk_count(x, WM_COMMIT)) /* others live */
+		for (i = 0; i < 3; i++)
+			if (fk_present(&p[i]))
+				fk_topo(&p[i]);
+	fk_settle(&f);
+	ck_assert_int_eq(fk_info(&y).phase, CCM_PEER_ACCEPTED);
+	return fk_revision(x, group);
+}
+
+static void leave_all(void)
+{
+	fk_leave(&p[0], WM_LEAVE_CLEAN);
+	fk_leave(&p[1], WM_LEAVE_CLEAN);
+	fk_leave(&p[2], WM_LEAVE_CLEAN);
+}
+
+static void come_back(size_t i)
+{
+	h[i] = fk_redial_as(h[i], 1, false);
+	p[i] = fk_join_again(&p[i], h[i], WM_JOIN_ACCEPTED);
+}
+
+START_TEST(a_run_is_over_when_all_have_left)
+{
+	leave_all();
+	ck_assert_uint_eq(expected(0), 0);
+}
+END_TEST
+
+START_TEST(it_is_over_for_the_journal_too)
+{
+	leave_all();
+	fk_restart(&f, &next, f.journal_len);
+	fk_tick(&f, 100);
+	ck_assert_uint_eq(expected(0), 0);
+}
+END_TEST
+
+/* c's agent had peers of the group, and was not told of the end: nobody of it was left there. */
+START_TEST(an_agent_does_not_know_better_than_the_journal)
+{
+	struct wm_group_world own = {.group = 0, .world = 2, .revision = 14};
+	struct wm_msg msg = {.type = WM_RESUME};
+
+	fk_leave(&p[0], WM_LEAVE_CLEAN);
+	fk_leave(&p[1], WM_LEAVE_CLEAN);
+	fk_restart(&f, &next, f.journal_len);
+	fk_tick(&f, 100);
+	come_back(2);
+	msg.u.resume.world = (struct wm_world){.global = 3, .version = 1, .n = 1, .own = &own};
+	fk_send(h[2], &msg);
+	ck_assert_uint_eq(expected(0), 0);
+}
+END_TEST
+
+/* The others live on. */
+START_TEST(a_group_is_over_by_itself)
+{
+	fk_leave(&p[0], WM_LEAVE_CLEAN);
+	fk_leave(&p[1], WM_LEAVE_CLEAN);
+	ck_assert_uint_eq(expected(0), 0);
+}
+END_TEST
+
+static const enum wm_leave_kind hard[] = {WM_LEAVE_DIED, WM_LEAVE_STOPPED};
+
+START_TEST(a_lost_member_keeps_the_run)
+{
+	fk_leave(&p[0], WM_LEAVE_CLEAN);
+	fk_leave(&p[1], hard[_i]);
+	fk_leave(&p[2], WM_LEAVE_CLEAN);
+	ck_assert_uint_eq(expected(0), 14);
+}
+END_TEST
+
+/* They may have given up because of it. */
+START_TEST(so_does_one_that_was_lost_before_the_others_left)
+{
+	fk_leave(&p[1], WM_LEAVE_DIED);
+	fk_leave(&p[0], WM_LEAVE_CLEAN);
+	fk_restart(&f, &next, f.journal_len);
+	fk_tick(&f, 100);
+	come_back(2);
+	fk_resumed(h[2]);
+	ck_assert_uint_eq(expected(0), 14);
+}
+END_TEST
+
+START_TEST(but_not_when_they_have_gone_on)
+{
+	fk_leave(&p[1], WM_LEAVE_DIED);
+	p[1] = fk_admit(h[1], 0, (struct fk_peer[]){p[0], p[2]}, 2);
+	synchronize(14);
+	leave_all();
+	ck_assert_uint_eq(expected(0), 0);
+}
+END_TEST
+
+START_TEST(a_vanished_host_keeps_the_run)
+{
+	fk_leave(&p[0], WM_LEAVE_CLEAN);
+	fk_close(h[1], "vanished");
+	ck_assert_uint_eq(expected(0), 14);
+}
+END_TEST
+
+/* The master dies, and its members end before the next one has taken over. */
+START_TEST(they_may_leave_while_a_master_takes_over)
+{
+	size_t i;
+
+	fk_restart(&f, &next, f.journal_len);
+	fk_tick(&f, 100);
+	for (i = 0; i < 3; i++)
+		come_back(i);
+	leave_all();
+	for (i = 0; i < 3; i++)
+		fk_resumed(h[i]);
+	fk_tick(&f, 4000);
+	ck_assert(!fk_status(&f).recovering);
+	ck_assert_uint_eq(expected(0), 0);
+}
+END_TEST
+
+static void event(enum ccm_event_type type, const char *text)
+{
+	struct ccm_event ev = {.type = type, .text = text};
+
+	fk_step(&f, &ev);
+}
+
+START_TEST(a_reset_puts_all_out)
+{
+	const struct wm_kick *k;
+	size_t i;
+
+	event(CCM_EV_RESET, "reset");
+	for (i = 0; i < 3; i++) {
+		ck_assert(!fk_present(&p[i]));
+		ck_assert(h[i]->open);
+		k = &fk_take(h[i], WM_KICK)->u.kick;
+		ck_assert_uint_eq(k->code, WIRE_MASTER_CONNECTION_FAILED);
+		ck_assert_str_eq(k->text, "reset");
+	}
+	fk_restart(&f, &next, f.journal_len);
+	fk_tick(&f, 100);
+	ck_assert(!fk_status(&f).recovering);
+	ck_assert_uint_eq(expected(0), 0);
+}
+END_TEST
+
+START_TEST(a_reset_does_not_wait_for_those_who_are_away)
+{
+	fk_restart(&f, &next, f.journal_len);
+	fk_tick(&f, 100);
+	come_back(0);
+	fk_resumed(h[0]);
+	event(CCM_EV_RESET, "reset");
+	ck_assert(!fk_status(&f).recovering);
+	ck_assert(!fk_present(&p[0]));
+	ck_assert_uint_eq(fk_status(&f).accepted, 0);
+	ck_assert_uint_eq(expected(0), 0);
+	come_back(1);
+	ck_assert_uint_eq(fk_count(h[1], WM_KICK), 1);
+}
+END_TEST
+
+START_TEST(a_reset_does_not_wait_for_an_agent_that_is_gone)
+{
+	fk_cut(h[1], "cut");
+	event(CCM_EV_RESET, "reset");
+	ck_assert_uint_eq(fk_status(&f).accepted, 0);
+	ck_assert_uint_eq(expected(0), 0);
+}
+END_TEST
+
+START_TEST(the_end_is_told_to_all)
+{
+	struct fk_host *d = fk_host(&f, "d", "10.0.0.4");
+	struct fk_peer newcomer = fk_join(d, 0);
+	size_t i;
+
+	event(CCM_EV_END, "told to end");
+	ck_assert(!fk_present(&newcomer));
+	for (i = 0; i < 3; i++) {
+		ck_assert_str_eq(fk_take(h[i], WM_KICK)->u.kick.text, "told to end");
+		ck_assert(!h[i]->open);
+	}
+	ck_assert_uint_eq(fk_take(d, WM_KICK)->u.kick.code, WIRE_MASTER_CONNECTION_FAILED);
+	ck_assert(!d->open);
+}
+END_TEST
+
+/* The run is not kept for its peers by their agent, which would look for another master. */
+START_TEST(an_agent_that_was_away_learns_of_the_end_when_it_comes)
+{
+	fk_cut(h[1], "cut");
+	event(CCM_EV_END, "told to end");
+	ck_assert_uint_eq(fk_status(&f).absent, 1);
+	come_back(1);
+	ck_assert_uint_eq(fk_count(h[1], WM_KICK), 0);
+	fk_resumed(h[1]);
+	ck_assert_str_eq(fk_take(h[1], WM_KICK)->u.kick.text, "told to end");
+	ck_assert(!h[1]->open);
+	ck_assert_uint_eq(fk_status(&f).absent, 0);
+}
+END_TEST
+
+START_TEST(nobody_joins_after_the_end)
+{
+	struct fk_host *x;
+
+	fk_cut(h[1], "cut");
+	event(CCM_EV_END, "told to end");
+	x = fk_host(&f, "x", "10.0.0.9");
+	ck_assert_str_eq(fk_take(x, WM_REFUSE)->u.refuse.text, "told to end");
+	ck_assert(!x->open);
+}
+END_TEST
+
+Suite *over_suite(void)
+{
+	Suite *s = suite_create("over");
+	TCase *tc = tcase_create("over");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, a_run_is_over_when_all_have_left);
+	tcase_add_test(tc, it_is_over_for_the_journal_too);
+	tcase_add_test(tc, an_agent_does_not_know_better_than_the_journal);
+	tcase_add_test(tc, a_group_is_over_by_itself);
+	tcase_add_loop_test(tc, a_lost_member_keeps_the_run, 0, 2);
+	tcase_add_test(tc, so_does_one_that_was_lost_before_the_others_left);
+	tcase_add_test(tc, but_not_when_they_have_gone_on);
+	tcase_add_test(tc, a_vanished_host_keeps_the_run);
+	tcase_add_test(tc, they_may_leave_while_a_master_takes_over);
+	tcase_add_test(tc, a_reset_puts_all_out);
+	tcase_add_test(tc, a_reset_does_not_wait_for_those_who_are_away);
+	tcase_add_test(tc, a_reset_does_not_wait_for_an_agent_that_is_gone);
+	tcase_add_test(tc, the_end_is_told_to_all);
+	tcase_add_test(tc, an_agent_that_was_away_learns_of_the_end_when_it_comes);
+	tcase_add_test(tc, nobody_joins_after_the_end);
+	suite_add_tcase(s, tc);
+	return s;
+}

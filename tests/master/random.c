@@ -1,0 +1,647 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The master's core under random agents: most of them keep to the protocol, some lie, all may
+ * vanish at any moment. ccm_check after every step; what the messages promise to each other is
+ * checked here; after each sequence the run must still work.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/common/testlib.h"
+#include "tests/master/fake.h"
+#include "tests/master/suites.h"
+
+#define SEQUENCES 100
+#define EVENTS    300
+#define PEERS_MAX 400
+#define SEQ_MAX   1000
+#define HOSTS_MAX 64
+#define GROUPS    3
+
+enum fate { UNTOLD = 0, STARTED, DONE, ABORTED };
+
+struct chaos {
+	struct fk f;
+	struct tl_rng rng;
+	struct fk_peer peers[PEERS_MAX];
+	size_t n_peers;
+	uint8_t fate[SEQ_MAX][HOSTS_MAX]; /* enum fate, of an operation on a host */
+	bool reported[SEQ_MAX][HOSTS_MAX];
+	bool done[SEQ_MAX], aborted[SEQ_MAX]; /* for anybody */
+	struct attempt {                      /* of a synchronization */
+		bool is_sync;
+		uint32_t group;
+		uint64_t revision;
+		struct wm_digest content;
+		struct cc_id peer[HOSTS_MAX]; /* one of each host that was told of the start */
+	} syncs[SEQ_MAX];
+	uint64_t expected[GROUPS]; /* revisions */
+	uint64_t n_syncs;
+	uint64_t last_seq;
+	unsigned lies; /* per thousand events */
+};
+
+static struct chaos k;
+
+static uint64_t pick(uint64_t n)
+{
+	return tl_range(&k.rng, 0, n - 1);
+}
+
+/* All hear of the same election, and of a revision that is one more than the last. */
+static void watch_sync(const struct fk_host *h, const struct wm_op_start *x)
+{
+	struct attempt *y = &k.syncs[x->seq];
+
+	ck_assert_uint_lt(x->group, GROUPS);
+	ck_assert(k.expected[x->group] == 0 || x->sync.revision == k.expected[x->group]);
+	if (y->is_sync) {
+		ck_assert_uint_eq(y->group, x->group);
+		ck_assert_uint_eq(y->revision, x->sync.revision);
+		ck_assert_uint_eq(y->content.lo, x->sync.content.lo);
+	}
+	y->is_sync = true;
+	y->group = x->group;
+	y->revision = x->sync.revision;
+	y->content = x->sync.content;
+	ck_assert_uint_gt(x->sync.n_peers, 0);
+	y->peer[h->conn] = x->sync.peers[0].peer;
+}
+
+static void watch_sync_done(const struct wm_op_done *x)
+{
+	const struct attempt *y = &k.syncs[x->seq];
+
+	ck_assert_uint_eq(x->revision, y->is_sync ? y->revision : 0);
+	if (!y->is_sync || k.done[x->seq])
+		return;
+	k.n_syncs++;
+	k.expected[y->group] = y->revision + 1;
+}
+
+/* Unanimity: nobody is told that an operation is done that another one is told has failed. */
+static void watch(void *arg, struct fk_host *h, const struct wm_msg *msg)
+{
+	uint64_t seq;
+
+	(void)arg;
+	switch (msg->type) {
+	case WM_OP_START:
+		seq = msg->u.op_start.seq;
+		ck_assert_uint_ge(seq, k.last_seq);
+		ck_assert_uint_lt(seq, SEQ_MAX);
+		ck_assert_int_eq(k.fate[seq][h->conn], UNTOLD);
+		ck_assert_uint_eq(msg->u.op_start.epoch, h->epoch);
+		k.last_seq = seq;
+		k.fate[seq][h->conn] = STARTED;
+		if (msg->u.op_start.is_sync)
+			watch_sync(h, &msg->u.op_start);
+		break;
+	case WM_OP_DONE:
+		seq = msg->u.op_done.seq;
+		ck_assert_int_eq(k.fate[seq][h->conn], STARTED);
+		ck_assert(!k.aborted[seq]);
+		watch_sync_done(&msg->u.op_done);
+		k.done[seq] = true;
+		k.fate[seq][h->conn] = DONE;
+		break;
+	case WM_OP_ABORT:
+		seq = msg->u.op_abort.seq;
+		if (seq == 0)
+			break;
+		ck_assert_int_eq(k.fate[seq][h->conn], STARTED);
+		ck_assert(!k.done[seq]);
+		k.aborted[seq] = true;
+		k.fate[seq][h->conn] = ABORTED;
+		break;
+	default:
+		break;
+	}
+}
+
+/* An open host, or NULL. */
+static struct fk_host *some_host(void)
+{
+	struct fk_host *h;
+	int tries;
+
+	for (tries = 0; k.f.n_hosts > 0 && tries < 50; tries++) {
+		h = k.f.hosts[pick(k.f.n_hosts)];
+		if (h->open)
+			return h;
+	}
+	return NULL;
+}
+
+/* A peer that is there, or NULL. */
+static struct fk_peer *some_peer(void)
+{
+	struct fk_peer *p;
+	int tries;
+
+	for (tries = 0; k.n_peers > 0 && tries < 50; tries++) {
+		p = &k.peers[k.n_peers - 1 - pick(k.n_peers > 40 ? 40 : k.n_peers)];
+		if (p->host->open && fk_present(p))
+			return p;
+	}
+	return NULL;
+}
+
+static void new_host(void)
+{
+	static const char *const addrs[] = {"10.1.2.3", "127.0.0.1", "::1", "fd00::5"};
+	char name[16];
+
+	if (k.f.n_hosts + 1 >= HOSTS_MAX)
+		return;
+	(void)snprintf(name, sizeof name, "h%u", k.f.n_hosts);
+	fk_host(&k.f, name, addrs[pick(4)])->auto_report = pick(3) > 0;
+}
+
+static void new_peer(void)
+{
+	struct fk_host *h = some_host();
+
+	if (h && k.n_peers < PEERS_MAX)
+		k.peers[k.n_peers++] = fk_join(h, (uint32_t)pick(GROUPS));
+}
+
+/* True if p, accepted, is in this state. */
+static bool is_in(const struct fk_peer *p, enum ccm_connection_state s)
+{
+	struct ccm_peer_info info = fk_info(p);
+
+	return info.phase == CCM_PEER_ACCEPTED && info.state == s && info.ops == 0;
+}
+
+static void vote_everywhere(uint32_t group, uint64_t tag)
+{
+	struct wm_op_params x = fk_params;
+	size_t i;
+
+	for (i = 0; i < k.n_peers; i++) {
+		struct fk_peer *p = &k.peers[i];
+
+		if (p->group != group || !p->host->open || !fk_present(p) ||
+			fk_info(p).phase != CCM_PEER_ACCEPTED)
+			continue;
+		if (pick(200) == 0)
+			x.count++;
+		fk_vote_params(p, tag, x);
+	}
+}
+
+/* Mostly what the group expects, and what most others have. */
+static struct wm_sync_vote some_offer(struct fk_peer *p, uint64_t content)
+{
+	uint64_t revision = fk_revision(p->host, p->group);
+	struct wm_sync_vote v = fk_offer(revision ? revision : 5, pick(4) ? content : pick(3));
+
+	v.torn = pick(8) == 0;
+	if (pick(6) == 0)
+		v.revision = pick(v.revision);
+	if (pick(60) == 0)
+		v.revision++;
+	if (pick(80) == 0)
+		v.keys.lo++;
+	if (pick(80) == 0)
+		v.strategy = (uint32_t)pick(3);
+	return v;
+}
+
+static void sync_everywhere(uint32_t group)
+{
+	uint64_t content = pick(3);
+	size_t i;
+
+	for (i = 0; i < k.n_peers; i++) {
+		struct fk_peer *p = &k.peers[i];
+
+		if (p->group == group && p->host->open && fk_present(p) &&
+			fk_info(p).phase == CCM_PEER_ACCEPTED && fk_info(p).ops == 0)
+			fk_sync(p, some_offer(p, content));
+	}
+}
+
+/* One of h's peers has failed. */
+static void report_failed(struct fk_host *h, uint64_t seq, bool ok)
+{
+	size_t i;
+
+	for (i = 0; i < k.n_peers; i++) {
+		struct fk_peer *p = &k.peers[i];
+
+		if (p->host != h || p->group != k.syncs[seq].group || !fk_present(p) || pick(2))
+			continue;
+		fk_report_failed(p, seq, ok);
+		return;
+	}
+}
+
+/* Some of the hosts report on what they run. */
+static void report_some(void)
+{
+	uint64_t seq, share = 1 + pick(4);
+	struct fk_host *h;
+	uint32_t i;
+
+	for (i = 0; i < k.f.n_hosts; i++) {
+		h = k.f.hosts[i];
+		for (seq = k.last_seq; seq > 0 && seq + 20 > k.last_seq; seq--) {
+			if (!h->open || k.fate[seq][h->conn] != STARTED)
+				continue;
+			if (k.syncs[seq].is_sync && pick(20) == 0)
+				report_failed(h, seq, k.reported[seq][h->conn]);
+			if (!h->open || k.fate[seq][h->conn] != STARTED ||
+				k.reported[seq][h->conn] || pick(share) > 0)
+				continue;
+			k.reported[seq][h->conn] = true;
+			fk_report(h, seq, pick(60) > 0);
+		}
+	}
+}
+
+static void report_round(struct fk_host *h)
+{
+	struct fk_host *next = NULL;
+	uint32_t i, ring;
+
+	if (!h->open || h->round.round == 0 || pick(3) == 0)
+		return;
+	ring = (uint32_t)pick(h->round.n_rings);
+	for (i = 0; h->round.rings[ring].hosts > 1 && i < k.f.n_hosts; i++)
+		if (cc_id_eq(&k.f.hosts[i]->id, &h->round.rings[ring].next.agent))
+			next = k.f.hosts[i];
+	fk_round_report(h, pick(15) == 0 ? next : NULL, "timeout");
+}
+
+/* Those that could vote now do so, but for one in `abstain`. */
+static void topology_everywhere(unsigned abstain)
+{
+	static bool votes[PEERS_MAX];
+	size_t i;
+
+	for (i = 0; i < k.n_peers; i++)
+		votes[i] = k.peers[i].host->open && fk_present(&k.peers[i]) &&
+			   is_in(&k.peers[i], CCM_IDLE) && pick(abstain) > 0;
+	for (i = 0; i < k.n_peers; i++)
+		if (votes[i] && k.peers[i].host->open)
+			fk_topo(&k.peers[i]);
+}
+
+static void lie(void)
+{
+	struct fk_host *h = some_host();
+	struct fk_peer *p = some_peer(), forged;
+	struct wm_failure failure = {.agent = {{9}}, .text = "x"};
+	struct wm_msg msg = {.type = (enum wm_type)pick(45)};
+
+	if (!h || !p)
+		return;
+	switch (pick(8)) {
+	case 0:
+		fk_report(h, pick(k.last_seq + 3), pick(2));
+		break;
+	case 1:
+		msg.type = WM_ROUND_REPORT;
+		msg.u.round_report.round = fk_status(&k.f).round + pick(3) - 1;
+		msg.u.round_report.n_failures = (uint32_t)pick(2);
+		msg.u.round_report.failures = &failure;
+		fk_send(h, &msg);
+		break;
+	case 2:
+		forged = *p;
+		forged.host = h;
+		fk_vote(&forged, pick(4));
+		break;
+	case 3:
+		fk_topo(p);
+		break;
+	case 4:
+		fk_pending(p);
+		break;
+	case 5:
+		forged = *p;
+		forged.group++;
+		fk_vote(&forged, pick(4));
+		break;
+	case 6:
+		msg.type = WM_JOIN;
+		msg.u.join.peer = p->id;
+		fk_send(h, &msg);
+		break;
+	default: /* an empty message of any type but a good join */
+		if (msg.type != WM_JOIN)
+			fk_send(h, &msg);
+		break;
+	}
+}
+
+/* Drops the peers that are gone. */
+static void tidy(void)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < k.n_peers; i++)
+		if (k.peers[i].host->open && fk_present(&k.peers[i]))
+			k.peers[n++] = k.peers[i];
+	k.n_peers = n;
+}
+
+/* A connection breaks; the agent, or another one, comes back with some of the peers or never. */
+static void break_off(void)
+{
+	struct fk_host *h = some_host(), *x;
+	size_t i;
+
+	if (!h || k.f.n_hosts + 2 >= HOSTS_MAX)
+		return;
+	if (pick(3) > 0)
+		fk_cut(h, "cut");
+	if (pick(4) == 0)
+		return;
+	x = pick(2) ? fk_redial(h) : fk_host(&k.f, "new", "10.1.2.4");
+	for (i = 0; i < k.n_peers; i++)
+		if (k.peers[i].host == h && x->open && pick(8) > 0)
+			k.peers[i] = fk_join_again(&k.peers[i], x, (enum wm_join_phase)pick(3));
+	if (x->open && pick(10) > 0)
+		fk_resumed(x);
+}
+
+static void forget_over(void *arg, const struct ccm_state_info *x)
+{
+	(void)arg;
+	if (x->peers == 0 && x->expected == 0)
+		k.expected[x->group] = 0;
+}
+
+/* The run of the group may be over by this. */
+static void leave(struct fk_peer *p, enum wm_leave_kind kind)
+{
+	fk_leave(p, kind);
+	if (kind == WM_LEAVE_CLEAN)
+		ccm_each_state(k.f.m, k.f.now, forget_over, NULL);
+}
+
+static void event(void)
+{
+	struct fk_peer *p;
+	struct fk_host *h;
+	uint64_t what;
+	uint32_t i;
+
+	if (pick(10) == 0)
+		tidy();
+	if (pick(1000) < k.lies) {
+		lie();
+		return;
+	}
+	what = pick(100);
+	if (what < 5) {
+		new_host();
+	} else if (what < 15) {
+		new_peer();
+	} else if (what < 18) {
+		p = some_peer();
+		if (p)
+			leave(p, pick(2) ? WM_LEAVE_CLEAN : WM_LEAVE_DIED);
+	} else if (what < 19) {
+		h = some_host();
+		if (h)
+			fk_close(h, "cut");
+	} else if (what < 22) {
+		break_off();
+	} else if (what < 27) {
+		fk_tick_silent(&k.f, (uint32_t)pick(800), pick(4) ? NULL : some_host());
+	} else if (what < 35) {
+		topology_everywhere(100);
+	} else if (what < 45) {
+		sync_everywhere((uint32_t)pick(GROUPS));
+	} else if (what < 55) {
+		vote_everywhere((uint32_t)pick(GROUPS), pick(6));
+	} else if (what < 80) {
+		report_some();
+	} else {
+		for (i = 0; i < k.f.n_hosts; i++)
+			report_round(k.f.hosts[i]);
+	}
+}
+
+/* The part of a host in a synchronization ends with its last peer. */
+static bool is_over(struct fk_host *h, uint64_t seq)
+{
+	struct fk_peer p = {.host = h, .id = k.syncs[seq].peer[h->conn]};
+
+	return !h->open || k.fate[seq][h->conn] != STARTED ||
+	       (k.syncs[seq].is_sync && !fk_present(&p));
+}
+
+static void report_started(void)
+{
+	uint64_t seq;
+	uint32_t i;
+
+	for (seq = 1; seq <= k.last_seq; seq++)
+		for (i = 0; i < k.f.n_hosts; i++)
+			if (!is_over(k.f.hosts[i], seq))
+				fk_report(k.f.hosts[i], seq, true);
+}
+
+static bool is_member(const struct fk_peer *p, uint32_t group)
+{
+	return p->group == group && p->host->open && fk_present(p) &&
+	       fk_info(p).phase == CCM_PEER_ACCEPTED;
+}
+
+/* Some wait in one: the others call as well, or, where one of them is in the vote that is about the
+ * topology, nobody would ever get anywhere. */
+static void finish_sync(uint32_t group)
+{
+	bool waits = false, votes = false;
+	struct fk_peer *p;
+	size_t n;
+
+	for (n = 0; n < k.n_peers; n++) {
+		p = &k.peers[n];
+		if (!is_member(p, group))
+			continue;
+		waits |= fk_info(p).ops > 0;
+		votes |= fk_info(p).state == CCM_VOTE_ACCEPT_NEW_PEERS;
+	}
+	for (n = 0; n < k.n_peers && waits; n++) {
+		p = &k.peers[n];
+		if (!is_member(p, group) || (fk_info(p).ops > 0) != votes)
+			continue;
+		if (votes)
+			fk_leave(p, WM_LEAVE_DIED);
+		else
+			fk_sync(p, fk_offer(k.expected[group], 1));
+	}
+	report_started();
+}
+
+/* Everybody keeps to the protocol from now on: the run must come to rest. */
+static void come_to_rest(void)
+{
+	struct ccm_status s;
+	uint32_t i;
+	size_t n;
+
+	for (i = 0; i < k.f.n_hosts; i++)
+		k.f.hosts[i]->auto_report = true;
+	fk_settle(&k.f);
+	fk_tick(&k.f, 5200); /* who is absent is lost */
+	tidy();
+	report_started();
+	for (i = 0; i < GROUPS; i++) /* a loss ends the operations of a group */
+		for (n = 0; n < k.n_peers; n++) {
+			struct fk_peer *p = &k.peers[n];
+
+			if (p->group != i || !p->host->open || !fk_present(p) ||
+				fk_info(p).phase != CCM_PEER_ACCEPTED)
+				continue;
+			fk_leave(p, WM_LEAVE_DIED);
+			break;
+		}
+	report_started(); /* but not a synchronization */
+	for (i = 0; i < GROUPS; i++)
+		finish_sync(i);
+	/* The first may end the vote that was under way. */
+	topology_everywhere(UINT32_MAX);
+	if (fk_status(&k.f).registered > 0)
+		topology_everywhere(UINT32_MAX);
+	if (fk_status(&k.f).registered > 0) /* some have spoilt rounds: then all wait so long, */
+		fk_tick(&k.f, 30100);
+	for (n = 0; fk_status(&k.f).registered > 0 && n < k.n_peers; n++) /* and come one by one */
+		topology_everywhere(UINT32_MAX);
+	s = fk_status(&k.f);
+	ck_assert_uint_eq(s.registered, 0);
+	ck_assert(!s.round_active);
+	ck_assert_ptr_null(strstr(s.waiting, "topology"));
+}
+
+static void check_fates(void)
+{
+	uint64_t seq;
+	uint32_t i;
+
+	for (seq = 1; seq <= k.last_seq; seq++)
+		for (i = 0; i < k.f.n_hosts; i++)
+			ck_assert(is_over(k.f.hosts[i], seq));
+}
+
+/* A synchronization of each group succeeds. */
+static void check_syncs(const uint32_t *world)
+{
+	uint64_t before = k.n_syncs, expected = 0, revision;
+	struct fk_peer *p;
+	uint32_t i;
+	size_t n;
+
+	for (i = 0; i < GROUPS; i++) {
+		expected += world[i] > 0;
+		for (n = 0; n < k.n_peers; n++) {
+			p = &k.peers[n];
+			if (p->group != i || !p->host->open || !fk_present(p))
+				continue;
+			revision = fk_revision(p->host, i);
+			ck_assert_uint_eq(revision, k.expected[i]);
+			fk_sync(p, fk_offer(revision, 1));
+		}
+	}
+	report_started();
+	ck_assert_uint_eq(k.n_syncs, before + expected);
+}
+
+/* One operation of each group that has two peers succeeds. */
+static void check_alive(void)
+{
+	uint64_t before, expected = 0;
+	uint32_t world[GROUPS] = {0}, i;
+	struct ccm_peer_info info;
+	size_t n;
+
+	for (n = 0; n < k.n_peers; n++)
+		if (k.peers[n].host->open && fk_present(&k.peers[n])) {
+			info = fk_info(&k.peers[n]);
+			ck_assert_int_eq(info.phase, CCM_PEER_ACCEPTED);
+			world[k.peers[n].group]++;
+			ck_assert_int_eq(info.state, CCM_IDLE);
+		}
+	before = fk_status(&k.f).ops_done;
+	for (i = 0; i < GROUPS; i++) {
+		if (world[i] < 2)
+			continue;
+		expected++;
+		for (n = 0; n < k.n_peers; n++)
+			if (k.peers[n].group == i && k.peers[n].host->open &&
+				fk_present(&k.peers[n]))
+				fk_vote(&k.peers[n], 99);
+	}
+	report_started();
+	ck_assert_uint_eq(fk_status(&k.f).ops_done, before + expected);
+	check_syncs(world);
+}
+
+static void sequence(uint64_t salt)
+{
+	struct ccm_config cfg = {.max_peers = 60};
+	uint32_t i;
+	int n;
+
+	memset(&k, 0, sizeof k);
+	k.rng = tl_rng_new(salt);
+	k.lies = salt % 3 == 0 ? 0 : 20;
+	cfg.log_level = salt % 2 ? CCM_LOG_DEBUG : CCM_LOG_ERR;
+	fk_init(&k.f, &cfg);
+	k.f.watch = watch;
+	for (n = 0; n < 5; n++)
+		new_host();
+	for (n = 0; n < EVENTS; n++) {
+		event();
+		fk_forget(&k.f);
+	}
+	come_to_rest();
+	check_fates();
+	check_alive();
+	for (i = 0; i < k.f.n_hosts; i++)
+		if (k.f.hosts[i]->open)
+			fk_close(k.f.hosts[i], "the end");
+	ck_assert_uint_eq(fk_status(&k.f).agents, 0);
+	ck_assert_uint_eq(fk_status(&k.f).groups, 0);
+	fk_free(&k.f);
+}
+
+START_TEST(random_agents_break_nothing)
+{
+	sequence((uint64_t)_i);
+}
+END_TEST
+
+/* The run is dropped in the middle of everything. */
+START_TEST(whatever_is_left_is_freed)
+{
+	int n;
+
+	memset(&k, 0, sizeof k);
+	k.rng = tl_rng_new((uint64_t)_i + 10000);
+	fk_init(&k.f, NULL);
+	for (n = 0; n < 100 + 10 * _i; n++) {
+		event();
+		fk_forget(&k.f);
+	}
+	fk_free(&k.f);
+}
+END_TEST
+
+Suite *random_suite(void)
+{
+	Suite *s = suite_create("random");
+	TCase *tc = tcase_create("random");
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_loop_test(tc, random_agents_break_nothing, 0, SEQUENCES);
+	tcase_add_loop_test(tc, whatever_is_left_is_freed, 0, 10);
+	suite_add_tcase(s, tc);
+	return s;
+}

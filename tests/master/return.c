@@ -1,0 +1,619 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The master's core: agents and peers that come back after they were gone.
+ */
+#include <string.h>
+
+#include "tests/common/testlib.h"
+#include "tests/master/suites.h"
+#include "tests/master/trio.h"
+
+START_TEST(who_presents_the_token_is_the_peer)
+{
+	struct fk_host *d = fk_host(&f, "c", "10.0.0.9");
+	const struct wm_round *w;
+	uint64_t epoch;
+
+	fk_cut(b, "the process died");
+	ck_assert_int_eq(fk_info(&q).rank, -1);
+	ck_assert(fk_info(&q).absent);
+	fk_forget(&f);
+	epoch = a->epoch;
+	q = fk_join_again(&q, d, WM_JOIN_ACCEPTED);
+	ck_assert_int_eq(fk_info(&q).phase, CCM_PEER_ACCEPTED);
+	ck_assert(!fk_info(&q).absent);
+	/* The place in the ring is kept. */
+	ck_assert_int_eq(fk_info(&q).rank, 1);
+	w = &fk_take(d, WM_ROUND)->u.round;
+	ck_assert(!w->accept);
+	ck_assert(cc_id_eq(&w->rings[0].members[0], &q.id));
+	ck_assert(cc_id_eq(&fk_take(a, WM_ROUND)->u.round.rings[0].next.agent, &d->id));
+	ck_assert_uint_gt(fk_take(d, WM_COMMIT)->u.commit.epoch, epoch);
+	ck_assert_uint_eq(d->epoch, a->epoch);
+	ck_assert_uint_eq(fk_status(&f).absent, 0);
+	ck_assert_uint_eq(fk_status(&f).losses, 0);
+	vote_all(1);
+	ck_assert_uint_eq(fk_count(d, WM_OP_START), 1);
+	/* The old agent's end is nobody's any more. */
+	fk_tick(&f, 6000);
+	ck_assert_uint_eq(fk_status(&f).accepted, 3);
+}
+END_TEST
+
+START_TEST(a_wrong_token_changes_nothing)
+{
+	struct fk_host *d = fk_host(&f, "d", "10.0.0.9");
+	struct fk_peer thief = r;
+	const struct wm_kick *k;
+
+	thief.token.b[3] ^= 1;
+	(void)fk_join_again(&thief, d, WM_JOIN_ACCEPTED);
+	k = &fk_take(d, WM_KICK)->u.kick;
+	ck_assert_uint_eq(k->code, WIRE_INVALID_USAGE);
+	ck_assert(cc_id_eq(&k->peer, &r.id));
+	ck_assert(c->open);
+	fk_cut(c, "reset");
+	(void)fk_join_again(&thief, d, WM_JOIN_ACCEPTED);
+	ck_assert_uint_eq(fk_take(d, WM_KICK)->u.kick.code, WIRE_INVALID_USAGE);
+	thief.token = (struct cc_id){{0}};
+	(void)fk_join_again(&thief, d, WM_JOIN_NEW);
+	ck_assert_uint_eq(fk_take(d, WM_KICK)->u.kick.code, WIRE_INVALID_USAGE);
+	thief = r;
+	thief.group = 3;
+	(void)fk_join_again(&thief, d, WM_JOIN_ACCEPTED);
+	ck_assert_uint_eq(fk_take(d, WM_KICK)->u.kick.code, WIRE_INVALID_USAGE);
+	ck_assert_uint_eq(fk_status(&f).absent, 1);
+	ck_assert(d->open);
+}
+END_TEST
+
+START_TEST(no_token_is_nobodys)
+{
+	struct fk_host *d = fk_host(&f, "d", "10.0.0.9");
+	struct fk_peer x = {.host = c, .id = fk_id(&f)};
+
+	(void)fk_join_again(&x, c, WM_JOIN_NEW);
+	fk_forget(&f);
+	(void)fk_join_again(&x, d, WM_JOIN_NEW);
+	ck_assert_uint_eq(fk_take(d, WM_KICK)->u.kick.code, WIRE_INVALID_USAGE);
+	ck_assert(fk_present(&x));
+}
+END_TEST
+
+START_TEST(strangers_are_told_to_connect_anew)
+{
+	struct fk_host *d = fk_host(&f, "d", "10.0.0.9");
+	struct fk_peer x = {.host = d, .id = fk_id(&f), .token = {{1}}};
+	const struct wm_kick *k;
+
+	fk_cut(c, "reset");
+	fk_tick(&f, 5100);
+	fk_tick(&f, 2000);
+	(void)fk_join_again(&r, d, WM_JOIN_ACCEPTED);
+	k = &fk_take(d, WM_KICK)->u.kick;
+	ck_assert_uint_eq(k->code, WIRE_RANK_CONNECTION_LOST);
+	assert_contains(k->text, "was declared lost 2.0 s ago: connect anew");
+	(void)fk_join_again(&x, d, WM_JOIN_ACCEPTED);
+	k = &fk_take(d, WM_KICK)->u.kick;
+	ck_assert_uint_eq(k->code, WIRE_RANK_CONNECTION_LOST);
+	assert_contains(k->text, "connect anew");
+	ck_assert(!fk_present(&x));
+	ck_assert(d->open);
+}
+END_TEST
+
+START_TEST(an_agent_that_comes_back_ends_its_half_open_connection)
+{
+	struct fk_host *old = c;
+	struct fk_peer x = fk_join(c, 0), y;
+
+	fk_forget(&f);
+	c = fk_redial(old);
+	ck_assert(!old->open);
+	ck_assert_uint_eq(fk_count(old, WM_REFUSE), 0);
+	ck_assert(fk_take(c, WM_HELLO_ACK)->u.hello_ack.resume);
+	ck_assert_uint_eq(fk_status(&f).absent, 1);
+	ck_assert(!fk_present(&x)); /* registered only */
+	y = fk_join(c, 0);          /* a new one comes first */
+	ck_assert_uint_eq(fk_count(c, WM_KICK), 0);
+	x = fk_join_again(&x, c, WM_JOIN_NEW);
+	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
+	fk_resumed(c);
+	ck_assert_int_eq(fk_info(&r).rank, 2);
+	fk_topo(&p);
+	fk_topo(&q);
+	fk_topo(&r);
+	ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_ACCEPTED);
+	ck_assert_int_eq(fk_info(&y).phase, CCM_PEER_ACCEPTED);
+}
+END_TEST
+
+START_TEST(no_round_begins_before_all_of_an_agents_peers_are_back)
+{
+	struct fk_peer second = fk_join(c, 0);
+
+	fk_topo(&p);
+	fk_topo(&q);
+	fk_topo(&r);
+	fk_cut(c, "reset");
+	fk_forget(&f);
+	c = fk_redial(c);
+	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
+	/* It takes itself for accepted, as its neighbour on this host does. */
+	ck_assert_uint_eq(fk_count(a, WM_ROUND), 0);
+	ck_assert(!fk_status(&f).round_active);
+	assert_contains(fk_status(&f).waiting, "waiting for the agent on c to say what it knows");
+	second = fk_join_again(&second, c, WM_JOIN_ACCEPTED);
+	fk_resumed(c);
+	ck_assert_uint_eq(fk_take(c, WM_ROUND)->u.round.rings[0].n_members, 2);
+	ck_assert_uint_eq(fk_count(c, WM_COMMIT), 1);
+	ck_assert(fk_present(&second));
+}
+END_TEST
+
+/* c's agent was away when q was lost: its peer would go on with a world that has q in it, and the
+ * other one without. */
+START_TEST(no_question_is_answered_before_all_know_the_same_world)
+{
+	fk_cut(c, "reset");
+	fk_leave(&q, WM_LEAVE_DIED);
+	c = _i ? fk_host(&f, "c", "10.0.0.9") : fk_redial(c);
+	a->auto_report = false;
+	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
+	fk_forget(&f);
+	fk_pending(&p);
+	fk_pending(&r);
+	ck_assert_uint_eq(fk_count(a, WM_PENDING_ANSWER) + fk_count(c, WM_PENDING_ANSWER), 0);
+	if (!_i)
+		fk_resumed(c);
+	fk_round_report(a, NULL, "");
+	ck_assert_uint_eq(fk_count(a, WM_PENDING_ANSWER), 1);
+	ck_assert_uint_eq(fk_take(c, WM_COMMIT)->u.commit.world.global, 2);
+	ck_assert_uint_eq(fk_count(c, WM_PENDING_ANSWER), 1);
+}
+END_TEST
+
+START_TEST(no_round_waits_for_an_agent_that_falls_silent_while_it_resumes)
+{
+	fk_cut(c, "reset");
+	c = fk_redial(c);
+	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
+	fk_tick_silent(&f, 3200, c);
+	ck_assert(!c->open);
+	ck_assert(!fk_present(&r));
+	ck_assert_uint_eq(fk_take(a, WM_ROUND)->u.round.rings[0].hosts, 2);
+	ck_assert(!fk_status(&f).round_active);
+}
+END_TEST
+
+START_TEST(another_agent_that_takes_over_ends_the_old_ones_connection)
+{
+	struct fk_host *d = fk_host(&f, "d", "10.0.0.9");
+	struct fk_peer second = fk_join(c, 0);
+
+	fk_topo(&p);
+	fk_topo(&q);
+	fk_topo(&r);
+	fk_vote(&r, 1);
+	fk_forget(&f);
+	r = fk_join_again(&r, d, WM_JOIN_ACCEPTED);
+	assert_contains(fk_take(c, WM_REFUSE)->u.refuse.text, "the agent on d has taken over");
+	ck_assert(!c->open);
+	ck_assert(fk_info(&second).absent);
+	ck_assert_uint_eq(fk_take(a, WM_WORLD)->u.world.own[0].losses, 1);
+	ck_assert_uint_eq(fk_status(&f).accepted, 4);
+}
+END_TEST
+
+/* The last words of an agent that has died are read after its peers have come by the next one. */
+START_TEST(who_has_taken_over_is_not_ended_by_an_older_connection)
+{
+	struct fk_peer x = fk_admit(c, 0, (struct fk_peer[]){p, q, r}, 3), late = x, again;
+	struct fk_host *d;
+
+	late.id = fk_id(&f);
+	late.token = fk_id(&f);
+	d = fk_host(&f, "c", "10.0.0.3");
+	fk_forget(&f);
+	again = fk_join_again(&late, d, WM_JOIN_NEW);
+	(void)fk_join_again(&late, c, WM_JOIN_NEW);
+	ck_assert(d->open);
+	ck_assert_uint_eq(fk_count(d, WM_REFUSE), 0);
+	ck_assert(fk_present(&again));
+	ck_assert(!c->open);
+	ck_assert(fk_info(&r).absent);
+	ck_assert(fk_info(&x).absent);
+	r = fk_join_again(&r, d, WM_JOIN_ACCEPTED);
+	x = fk_join_again(&x, d, WM_JOIN_ACCEPTED);
+	ck_assert_uint_eq(fk_count(d, WM_KICK), 0);
+	ck_assert_int_eq(fk_info(&r).phase, CCM_PEER_ACCEPTED);
+	ck_assert(!fk_info(&x).absent);
+	ck_assert_uint_eq(fk_status(&f).losses, 0);
+}
+END_TEST
+
+START_TEST(a_connect_that_is_repeated_is_the_same_peer)
+{
+	struct fk_host *d = fk_host(&f, "c", "10.0.0.9");
+	const struct wm_msg *w;
+
+	/* It was accepted, but its agent died before it could tell. */
+	fk_cut(c, "died");
+	fk_forget(&f);
+	r = fk_join_again(&r, d, WM_JOIN_NEW);
+	ck_assert_int_eq(fk_info(&r).phase, CCM_PEER_ACCEPTED);
+	/* Its agent takes only rounds that accept for the answer to a join. */
+	w = fk_take(d, WM_ROUND);
+	ck_assert(w->u.round.accept);
+	w = fk_take(d, WM_COMMIT);
+	ck_assert(w->u.commit.accept);
+	ck_assert(!fk_take(a, WM_COMMIT)->u.commit.accept);
+	ck_assert_uint_eq(fk_status(&f).accepted, 3);
+	ck_assert_uint_eq(fk_status(&f).registered, 0);
+	fk_leave(&p, WM_LEAVE_CLEAN);
+	ck_assert(!fk_take(d, WM_ROUND)->u.round.accept);
+}
+END_TEST
+
+START_TEST(peers_that_come_during_a_round_come_with_the_next)
+{
+	struct fk_peer second = fk_join(c, 0);
+	struct fk_host *d;
+	uint64_t round;
+
+	fk_topo(&p);
+	fk_topo(&q);
+	fk_topo(&r);
+	d = fk_host(&f, "c", "10.0.0.9");
+	fk_manual(&f);
+	fk_cut(c, "died");
+	fk_forget(&f);
+	r = fk_join_again(&r, d, WM_JOIN_ACCEPTED);
+	round = fk_status(&f).round;
+	ck_assert_uint_eq(d->round.rings[0].n_members, 1);
+	second = fk_join_again(&second, d, WM_JOIN_ACCEPTED);
+	ck_assert_uint_eq(fk_status(&f).round, round);
+	vote_all(1);
+	fk_vote(&second, 1);
+	fk_round_report(a, NULL, NULL);
+	fk_round_report(b, NULL, NULL);
+	fk_round_report(d, NULL, NULL);
+	ck_assert_uint_eq(fk_status(&f).round, round + 1);
+	ck_assert_uint_eq(d->round.rings[0].n_members, 2);
+	ck_assert_uint_eq(fk_status(&f).ops_started, 0);
+	fk_round_report(a, NULL, NULL);
+	fk_round_report(b, NULL, NULL);
+	fk_round_report(d, NULL, NULL);
+	ck_assert_uint_eq(fk_status(&f).ops_started, 1);
+	ck_assert_int_eq(fk_info(&second).rank, 3);
+}
+END_TEST
+
+START_TEST(who_comes_during_a_round_is_not_told_of_its_end)
+{
+	struct fk_host *x, *y;
+
+	fk_manual(&f);
+	fk_cut(b, "died");
+	fk_cut(c, "died");
+	x = fk_redial(b);
+	x->auto_report = false;
+	q = fk_join_again(&q, x, WM_JOIN_ACCEPTED);
+	fk_resumed(x);
+	y = fk_redial(c);
+	r = fk_join_again(&r, y, WM_JOIN_ACCEPTED);
+	fk_resumed(y);
+	fk_round_report(a, NULL, NULL);
+	fk_round_report(x, NULL, NULL);
+	ck_assert_uint_eq(fk_count(x, WM_COMMIT), 1);
+	ck_assert_uint_eq(fk_count(y, WM_COMMIT), 0);
+	ck_assert_uint_eq(fk_count(y, WM_ROUND), 1);
+}
+END_TEST
+
+START_TEST(all_may_be_absent)
+{
+	fk_cut(a, "died");
+	fk_cut(b, "died");
+	fk_cut(c, "died");
+	ck_assert_uint_eq(fk_status(&f).absent, 3);
+	a = fk_redial(a);
+	p = fk_join_again(&p, a, WM_JOIN_ACCEPTED);
+	fk_resumed(a);
+	c = fk_redial(c);
+	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
+	fk_resumed(c);
+	b = fk_redial(b);
+	q = fk_join_again(&q, b, WM_JOIN_ACCEPTED);
+	fk_resumed(b);
+	ck_assert_uint_eq(fk_status(&f).absent, 0);
+	ck_assert_int_eq(fk_info(&r).rank, 2);
+	a->losses[0].losses = b->losses[0].losses = c->losses[0].losses = 3;
+	vote_all(1);
+	ck_assert_uint_eq(fk_status(&f).ops_started, 1);
+}
+END_TEST
+
+START_TEST(the_end_of_attempts_is_remembered)
+{
+	static const uint64_t seqs[] = {2, 1, 77, 3};
+	struct fk_host *d = fk_host(&f, "c", "10.0.0.9");
+	const struct wm_op_outcomes *o;
+	uint64_t seq;
+
+	for (seq = 1; seq <= 3; seq++) {
+		vote_all(seq);
+		fk_report(a, seq, true);
+		fk_report(b, seq, true);
+		if (seq != 3)
+			fk_report(c, seq, seq == 1);
+	}
+	fk_cut(c, "died");
+	r = fk_join_again(&r, d, WM_JOIN_ACCEPTED);
+	fk_query(&r, 4, seqs, 0);
+	o = &fk_take(d, WM_OP_OUTCOMES)->u.op_outcomes;
+	ck_assert(cc_id_eq(&o->peer, &r.id));
+	ck_assert_uint_eq(o->n, 4);
+	ck_assert_uint_eq(o->v[0].seq, 2);
+	ck_assert_uint_eq(o->v[0].code, WIRE_RANK_CONNECTION_LOST);
+	ck_assert_uint_eq(o->v[1].seq, 1);
+	ck_assert_uint_eq(o->v[1].code, WIRE_SUCCESS);
+	ck_assert_uint_eq(o->v[2].seq, 77);
+	ck_assert_uint_eq(o->v[2].code, WIRE_RANK_CONNECTION_LOST);
+	ck_assert_uint_eq(o->v[3].code, WIRE_RANK_CONNECTION_LOST);
+}
+END_TEST
+
+START_TEST(as_many_are_remembered_as_can_be_in_doubt)
+{
+	struct fk_host *d = fk_host(&f, "c", "10.0.0.9");
+	const struct wm_op_outcomes *o;
+	uint64_t seq, tag, seqs[WM_OUTCOMES_MAX];
+
+	for (tag = 1; tag <= WM_OUTCOMES_MAX + 1; tag++) {
+		vote_all(tag);
+		seq = fk_status(&f).last_seq;
+		fk_report(a, seq, true);
+		fk_report(b, seq, true);
+		fk_report(c, seq, true);
+		seqs[tag % WM_OUTCOMES_MAX] = seq;
+	}
+	fk_cut(c, "died");
+	r = fk_join_again(&r, d, WM_JOIN_ACCEPTED);
+	fk_query(&r, WM_OUTCOMES_MAX, seqs, 0);
+	o = &fk_take(d, WM_OP_OUTCOMES)->u.op_outcomes;
+	for (seq = 0; seq < WM_OUTCOMES_MAX; seq++)
+		ck_assert_uint_eq(o->v[seq].code, WIRE_SUCCESS);
+}
+END_TEST
+
+START_TEST(a_connection_that_broke_does_not_hide_the_end)
+{
+	vote_all(1);
+	vote_all(2);
+	fk_report(a, 1, true);
+	fk_report(b, 1, true);
+	fk_report(c, 1, true);
+	fk_cut(c, "reset");
+	c = fk_redial(c);
+	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
+	fk_vote_seq(&r, 1, 1);
+	fk_vote_seq(&r, 2, 2);
+	fk_report(c, 2, true);
+	ck_assert_uint_eq(fk_take(c, WM_OP_DONE)->u.op_done.seq, 1);
+	ck_assert_uint_eq(fk_take(c, WM_OP_ABORT)->u.op_abort.seq, 2);
+	ck_assert(c->open);
+	/* What has not started is answered like any vote that a loss has overtaken. */
+	c->losses[0].losses = 0;
+	fk_vote(&r, 3);
+	ck_assert_uint_eq(fk_take(c, WM_OP_ABORT)->u.op_abort.tag, 3);
+}
+END_TEST
+
+START_TEST(who_does_not_end_what_he_says_is_not_waited_for_for_ever)
+{
+	fk_cut(c, "reset");
+	c = fk_redial(c);
+	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
+	fk_tick(&f, 4900);
+	ck_assert(c->open);
+	ck_assert(!fk_status(&f).round_active);
+	fk_tick(&f, 300);
+	assert_contains(c->closed, "did not end what it has to say");
+	ck_assert(!fk_present(&r));
+	fk_forget(&f);
+	fk_vote(&p, 1);
+	fk_vote(&q, 1);
+	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1);
+}
+END_TEST
+
+/* Its agent has said more for it, of another master's time, before it heard of that. */
+START_TEST(what_is_said_for_peers_that_were_turned_away_is_passed_over)
+{
+	struct fk_peer old;
+
+	fk_leave(&r, WM_LEAVE_DIED);
+	c = fk_redial(c);
+	old = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
+	ck_assert_uint_eq(fk_count(c, WM_KICK), 1);
+	c->losses[0].losses = 1000;
+	fk_vote(&old, 1);
+	fk_report(c, 1000, true);
+	ck_assert(c->open);
+	fk_resumed(c);
+	r = fk_join(c, 0);
+	fk_topo(&p);
+	fk_topo(&q);
+	ck_assert(fk_present(&r));
+	c->losses[0].losses = 1000;
+	fk_vote(&r, 1);
+	assert_contains(c->closed, "losses to come");
+}
+END_TEST
+
+/* Or the application would try again with the count of before, and fail again. */
+START_TEST(losses_are_told_before_what_they_have_ended)
+{
+	vote_all(1);
+	c = fk_redial(c);
+	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
+	c->losses[0].losses = 0;
+	fk_vote_seq(&r, 1, 1);
+	ck_assert_uint_eq(fk_count(c, WM_OP_ABORT), 1);
+	ck_assert_uint_eq(c->losses[0].losses, 1);
+	fk_vote_seq(&r, 2, 1);
+	fk_resumed(c);
+	ck_assert_uint_eq(fk_count(c, WM_WORLD), 2);
+}
+END_TEST
+
+START_TEST(only_who_resumes_votes_for_what_has_started)
+{
+	vote_all(1);
+	c = fk_redial(c);
+	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
+	fk_resumed(c);
+	fk_vote_seq(&r, 1, 1);
+	assert_contains(c->closed, "a vote for an attempt that has started");
+	b = fk_redial(b);
+	q = fk_join_again(&q, b, WM_JOIN_ACCEPTED);
+	fk_vote_seq(&q, 1, 99);
+	assert_contains(b->closed, "a vote for an attempt that never started");
+}
+END_TEST
+
+/* Another master has gone on with r, and this one does not know it; s is with r's agent, too. */
+START_TEST(who_speaks_for_strangers_and_newcomers_is_kept)
+{
+	struct fk_peer x = {.id = fk_id(&f), .token = fk_id(&f), .group = 0}, s;
+
+	x.host = c = fk_redial(c);
+	x = fk_join_again(&x, c, WM_JOIN_ACCEPTED);
+	ck_assert_uint_eq(fk_count(c, WM_KICK), 1);
+	s = fk_join(c, 0);
+	fk_vote_seq(&x, 1, 99);
+	fk_report(c, 99, true);
+	fk_resumed(c);
+	ck_assert_msg(c->open, "%s", c->closed);
+	ck_assert(fk_present(&s));
+}
+END_TEST
+
+/* Its agent has a new run with the master: what had state of it has only those who have left. */
+START_TEST(who_comes_by_one_of_two_connections_too_many_is_gone)
+{
+	struct fk_host *d, *e;
+	struct wm_msg hello;
+	struct fk_peer x;
+
+	fk_cut(c, "reset");
+	e = fk_redial(c);
+	d = fk_connect(&f, "c", "10.9.0.2");
+	d->id = c->id;
+	hello = fk_hello(d);
+	fk_send(d, &hello);
+	x = fk_join(d, 0);
+	fk_forget(&f);
+	r = fk_join_again(&r, e, WM_JOIN_ACCEPTED);
+	assert_contains(fk_take(e, WM_KICK)->u.kick.text, "by another connection already");
+	ck_assert(!fk_present(&r));
+	ck_assert_uint_eq(fk_status(&f).absent, 0);
+	ck_assert_uint_eq(fk_take(a, WM_WORLD)->u.world.global, 2);
+	fk_leave(&r, WM_LEAVE_DIED);
+	fk_resumed(e);
+	fk_topo(&p);
+	fk_topo(&q);
+	ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_ACCEPTED);
+}
+END_TEST
+
+/* Its new agent had state of the run for r alone, which has left again; only the news is late. */
+START_TEST(peers_of_a_dead_agent_come_back_by_two_connections)
+{
+	struct fk_peer x = fk_admit(c, 0, (struct fk_peer[]){p, q, r}, 3);
+	struct fk_host *d, *e;
+	struct wm_msg hello;
+
+	fk_cut(c, "the process died");
+	e = fk_redial_as(c, 1, true);
+	r = fk_join_again(&r, e, WM_JOIN_ACCEPTED);
+	fk_resumed(e);
+	d = fk_connect(&f, "c", "10.9.0.2");
+	d->id = e->id;
+	hello = fk_hello(d);
+	fk_send(d, &hello);
+	fk_forget(&f);
+	x = fk_join_again(&x, d, WM_JOIN_NEW);
+	ck_assert_uint_eq(fk_count(d, WM_KICK), 0);
+	ck_assert(!e->open);
+	ck_assert(!fk_present(&r));
+	ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_ACCEPTED);
+	ck_assert(!fk_info(&x).absent);
+	ck_assert_uint_eq(fk_take(a, WM_WORLD)->u.world.global, 3);
+	(void)fk_take(d, WM_COMMIT);
+	r = x;
+	vote_all(1);
+	ck_assert_uint_eq(fk_count(d, WM_OP_START), 1);
+}
+END_TEST
+
+/* A new agent was called by two peers, and looked for the run of each: when the first answer came,
+ * both are of one run, and the other hello is on its way already. */
+START_TEST(a_second_look_for_the_run_cuts_nothing)
+{
+	struct fk_host *d, *e;
+	struct wm_msg hello;
+
+	fk_cut(c, "the process died");
+	d = fk_host(&f, "c", "10.0.0.9");
+	r = fk_join_again(&r, d, WM_JOIN_ACCEPTED);
+	fk_forget(&f);
+	e = fk_connect(&f, "c", "10.9.0.2");
+	e->id = d->id;
+	hello = fk_hello(e);
+	hello.u.hello.run = f.run;
+	fk_send(e, &hello);
+	ck_assert(d->open);
+	ck_assert(!fk_info(&r).absent);
+	fk_cut(e, "closed");
+	ck_assert(fk_present(&r) && !fk_info(&r).absent);
+	vote_all(1);
+	ck_assert_uint_eq(fk_count(d, WM_OP_START), 1);
+}
+END_TEST
+
+Suite *return_suite(void)
+{
+	Suite *s = suite_create("return");
+	TCase *tc = tcase_create("return");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, who_presents_the_token_is_the_peer);
+	tcase_add_test(tc, a_wrong_token_changes_nothing);
+	tcase_add_test(tc, no_token_is_nobodys);
+	tcase_add_test(tc, strangers_are_told_to_connect_anew);
+	tcase_add_test(tc, an_agent_that_comes_back_ends_its_half_open_connection);
+	tcase_add_test(tc, no_round_begins_before_all_of_an_agents_peers_are_back);
+	tcase_add_loop_test(tc, no_question_is_answered_before_all_know_the_same_world, 0, 2);
+	tcase_add_test(tc, no_round_waits_for_an_agent_that_falls_silent_while_it_resumes);
+	tcase_add_test(tc, another_agent_that_takes_over_ends_the_old_ones_connection);
+	tcase_add_test(tc, who_has_taken_over_is_not_ended_by_an_older_connection);
+	tcase_add_test(tc, a_connect_that_is_repeated_is_the_same_peer);
+	tcase_add_test(tc, peers_that_come_during_a_round_come_with_the_next);
+	tcase_add_test(tc, who_comes_during_a_round_is_not_told_of_its_end);
+	tcase_add_test(tc, all_may_be_absent);
+	tcase_add_test(tc, the_end_of_attempts_is_remembered);
+	tcase_add_test(tc, as_many_are_remembered_as_can_be_in_doubt);
+	tcase_add_test(tc, a_connection_that_broke_does_not_hide_the_end);
+	tcase_add_test(tc, who_does_not_end_what_he_says_is_not_waited_for_for_ever);
+	tcase_add_test(tc, what_is_said_for_peers_that_were_turned_away_is_passed_over);
+	tcase_add_test(tc, losses_are_told_before_what_they_have_ended);
+	tcase_add_test(tc, only_who_resumes_votes_for_what_has_started);
+	tcase_add_test(tc, who_speaks_for_strangers_and_newcomers_is_kept);
+	tcase_add_test(tc, who_comes_by_one_of_two_connections_too_many_is_gone);
+	tcase_add_test(tc, peers_of_a_dead_agent_come_back_by_two_connections);
+	tcase_add_test(tc, a_second_look_for_the_run_cuts_nothing);
+	suite_add_tcase(s, tc);
+	return s;
+}

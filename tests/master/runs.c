@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The master's core: which run is whose, when a master finds several. Strangers, runs that
+ * newcomers have founded before the members came, and masters that another one has replaced.
+ */
+#include "tests/common/testlib.h"
+#include "tests/master/suites.h"
+#include "tests/master/takeover.h"
+
+START_TEST(another_run_is_not_ours)
+{
+	struct fk_host *x = fk_connect(&tk.f, "x", "10.0.0.7");
+	struct wm_msg msg = fk_hello(x);
+
+	tk_dial(0);
+	msg.u.hello.run = (struct cc_id){{66}};
+	msg.u.hello.run_key = (struct cc_id){{67}};
+	msg.u.hello.term = 99;
+	fk_send(x, &msg);
+	ck_assert(!fk_take(x, WM_HELLO_ACK)->u.hello_ack.resume);
+	ck_assert_uint_eq(fk_status(&tk.f).term, 2);
+	ck_assert_uint_eq(fk_status(&tk.f).stale, 0);
+}
+END_TEST
+
+/* d, and whoever comes, are in a run that this master has founded; e waits there. */
+static struct fk_host *found_another(struct fk_host **e)
+{
+	struct fk_host *d = fk_host(&tk.f, "d", "10.0.0.4");
+	struct fk_peer p = fk_join(d, 0);
+
+	ck_assert_uint_eq(fk_status(&tk.f).accepted, 1);
+	fk_vote(&p, 7);
+	*e = fk_host(&tk.f, "e", "10.0.0.5");
+	(void)fk_join(*e, 1);
+	fk_forget(&tk.f);
+	return d;
+}
+
+START_TEST(a_run_that_newcomers_have_founded_gives_way)
+{
+	struct fk_host *d, *e, *late = fk_connect(&tk.f, "b", "10.0.0.2");
+
+	late->mute = true;
+	d = found_another(&e);
+	fk_tick(&tk.f, 2000);
+	tk_dial(0);
+	ck_assert(fk_take(tk.h[0], WM_HELLO_ACK)->u.hello_ack.resume);
+	ck_assert(!d->open);
+	ck_assert_uint_eq(fk_take(d, WM_KICK)->u.kick.code, WIRE_MASTER_CONNECTION_FAILED);
+	ck_assert(strstr(fk_take(d, WM_REFUSE)->u.refuse.text, "connect again"));
+	ck_assert(!e->open);
+	ck_assert(late->open);
+	tk_join(0, WM_JOIN_ACCEPTED);
+	tk_come_back(1);
+	tk_come_back(2);
+	tk_all_end();
+	ck_assert_uint_eq(fk_status(&tk.f).accepted, 3);
+	ck_assert_uint_eq(fk_status(&tk.f).losses, 0);
+	tk_works();
+	/* Who was sent away comes in like any newcomer. */
+	d = fk_host(&tk.f, "d", "10.0.0.4");
+	(void)fk_admit(d, 0, tk.p, 3);
+	ck_assert_uint_eq(fk_status(&tk.f).accepted, 4);
+}
+END_TEST
+
+/* x waited for a master that never let it in. */
+START_TEST(it_gives_way_to_no_newcomer)
+{
+	struct fk_host *d, *e, *x = fk_connect(&tk.f, "x", "10.0.0.7");
+	struct wm_msg msg = fk_hello(x);
+
+	d = found_another(&e);
+	msg.u.hello.run = (struct cc_id){{66}};
+	msg.u.hello.newcomers = true;
+	fk_send(x, &msg);
+	ck_assert(!fk_take(x, WM_HELLO_ACK)->u.hello_ack.resume);
+	ck_assert(d->open);
+	ck_assert(e->open);
+	ck_assert_uint_eq(fk_status(&tk.f).accepted, 1);
+}
+END_TEST
+
+/* But before anybody has a place, members of that run may come. */
+START_TEST(a_fresh_master_takes_the_run_of_newcomers)
+{
+	struct fk_host *x = fk_connect(&tk.f, "x", "10.0.0.7");
+	struct wm_msg msg = fk_hello(x);
+
+	msg.u.hello.run = (struct cc_id){{66}};
+	msg.u.hello.newcomers = true;
+	fk_send(x, &msg);
+	ck_assert(fk_status(&tk.f).recovering);
+}
+END_TEST
+
+START_TEST(it_gives_way_to_one_whose_agent_died)
+{
+	struct fk_host *d, *e;
+
+	d = found_another(&e);
+	tk.h[0] = fk_redial_as(tk.h[0], 0, true);
+	ck_assert(!d->open);
+	tk_dial(1); /* says the key */
+	ck_assert(fk_take(tk.h[0], WM_HELLO_ACK)->u.hello_ack.resume);
+	ck_assert(fk_take(tk.h[1], WM_HELLO_ACK)->u.hello_ack.resume);
+}
+END_TEST
+
+START_TEST(it_gives_way_for_a_minute)
+{
+	struct fk_host *d, *e;
+
+	d = found_another(&e);
+	fk_tick(&tk.f, 59900);
+	tk_dial(0);
+	ck_assert(!d->open);
+	fk_new_master(&tk.f, NULL);
+	d = found_another(&e);
+	fk_tick(&tk.f, 60000);
+	tk_dial(0);
+	ck_assert(!fk_take(tk.h[0], WM_HELLO_ACK)->u.hello_ack.resume);
+	ck_assert(d->open);
+	ck_assert_uint_eq(fk_status(&tk.f).accepted, 1);
+	ck_assert(!fk_status(&tk.f).recovering);
+}
+END_TEST
+
+START_TEST(a_run_that_was_taken_over_does_not_give_way)
+{
+	struct fk_host *x = fk_connect(&tk.f, "x", "10.0.0.7");
+	struct wm_msg msg = fk_hello(x);
+
+	tk_all_come_back();
+	tk_all_end();
+	fk_forget(&tk.f);
+	msg.u.hello.run = (struct cc_id){{66}};
+	msg.u.hello.run_key = (struct cc_id){{67}};
+	msg.u.hello.term = 99;
+	fk_send(x, &msg);
+	ck_assert(!fk_take(x, WM_HELLO_ACK)->u.hello_ack.resume);
+	tk_no_error();
+	tk_works();
+}
+END_TEST
+
+START_TEST(a_journal_is_of_the_run_that_it_gave_way_to)
+{
+	struct ccm_config cfg = {.run = {{9, 9}}, .run_key = {{9, 8}}, .journal = true};
+	struct fk_host *d, *e;
+
+	fk_new_master(&tk.f, &cfg);
+	d = found_another(&e);
+	tk_dial(0);
+	ck_assert(!d->open);
+	/* It dies before all are back. */
+	cfg.run = (struct cc_id){{8}};
+	fk_restart(&tk.f, &cfg, tk.f.journal_len);
+	tk_all_come_back();
+	ck_assert(fk_take(tk.h[0], WM_HELLO_ACK)->u.hello_ack.resume);
+	tk_all_end();
+	cfg.run = (struct cc_id){{7}};
+	fk_restart(&tk.f, &cfg, tk.f.journal_len);
+	tk_dial(0);
+	ck_assert_uint_eq(fk_status(&tk.f).accepted, 3);
+	tk_join(0, WM_JOIN_ACCEPTED);
+	tk_come_back(1);
+	tk_come_back(2);
+	tk_all_end();
+	tk_works();
+}
+END_TEST
+
+START_TEST(newcomers_of_an_invented_run_connect_again)
+{
+	struct fk_host *d;
+
+	d = fk_host(&tk.f, "d", "10.0.0.4");
+	d->auto_report = false;
+	(void)fk_join(d, 0);
+	tk_dial(0);
+	ck_assert(!d->open);
+	ck_assert_uint_eq(fk_take(d, WM_REFUSE)->u.refuse.code, WIRE_MASTER_CONNECTION_FAILED);
+	ck_assert(fk_take(tk.h[0], WM_HELLO_ACK)->u.hello_ack.resume);
+	tk_join(0, WM_JOIN_ACCEPTED);
+	tk_come_back(1);
+	tk_come_back(2);
+	tk_all_end();
+	tk_works();
+}
+END_TEST
+
+START_TEST(a_fresh_master_prefers_the_run_that_there_is)
+{
+	struct ccm_config cfg = {.run = {{9}}, .run_key = {{9}}, .adopt_ms = 600};
+	struct fk_host *d;
+	struct wm_msg msg;
+
+	fk_new_master(&tk.f, &cfg);
+	d = fk_connect(&tk.f, "d", "10.0.0.4");
+	msg = fk_hello(d);
+	fk_send(d, &msg);
+	ck_assert_uint_eq(d->n, 0);
+	tk_dial(0);
+	ck_assert(cc_id_eq(&fk_take(d, WM_HELLO_ACK)->u.hello_ack.run, &tk.f.run));
+	ck_assert(!d->closed[0]);
+	/* Nor does it wait for one for long. */
+	fk_new_master(&tk.f, &cfg);
+	d = fk_connect(&tk.f, "d", "10.0.0.4");
+	fk_send(d, &msg);
+	fk_tick(&tk.f, 500);
+	ck_assert_uint_eq(d->n, 0);
+	fk_tick(&tk.f, 100);
+	ck_assert_uint_eq(fk_count(d, WM_HELLO_ACK), 1);
+	d = fk_host(&tk.f, "e", "10.0.0.5");
+	ck_assert(d->open);
+}
+END_TEST
+
+START_TEST(the_term_is_higher_than_any_that_was_seen)
+{
+	tk.h[0] = fk_redial_as(tk.h[0], 4, false);
+	ck_assert_uint_eq(fk_take(tk.h[0], WM_HELLO_ACK)->u.hello_ack.term, 5);
+	tk.h[1] = fk_redial_as(tk.h[1], 7, false);
+	ck_assert_uint_eq(fk_take(tk.h[1], WM_HELLO_ACK)->u.hello_ack.term, 8);
+	tk.h[2] = fk_redial_as(tk.h[2], 8, false);
+	ck_assert_uint_eq(fk_take(tk.h[2], WM_HELLO_ACK)->u.hello_ack.term, 9);
+}
+END_TEST
+
+START_TEST(a_stale_master_refuses_everybody)
+{
+	struct fk_host *x = fk_connect(&tk.f, "x", "10.0.0.7");
+	struct wm_msg msg = fk_hello(x);
+
+	tk_all_come_back();
+	tk_all_end();
+	fk_forget(&tk.f);
+	msg.u.hello.run = tk.f.run;
+	msg.u.hello.run_key = (struct cc_id){{1, 2, 3}}; /* not the run's */
+	msg.u.hello.term = 3;
+	fk_send(x, &msg);
+	ck_assert(!fk_take(x, WM_HELLO_ACK)->u.hello_ack.resume);
+	ck_assert_uint_eq(fk_status(&tk.f).stale, 0);
+	x = fk_connect(&tk.f, "x", "10.0.0.7");
+	msg.u.hello.run_key = tk.f.run_key;
+	fk_send(x, &msg);
+	assert_contains(fk_take(x, WM_REFUSE)->u.refuse.text,
+		"a newer master (term 3) has taken this run over");
+	ck_assert_uint_eq(
+		fk_take(tk.h[0], WM_REFUSE)->u.refuse.code, WIRE_MASTER_CONNECTION_FAILED);
+	ck_assert(!tk.h[1]->open);
+	ck_assert_uint_eq(fk_status(&tk.f).accepted, 0);
+	x = fk_connect(&tk.f, "y", "10.0.0.6");
+	msg = fk_hello(x);
+	fk_send(x, &msg);
+	ck_assert_uint_eq(fk_count(x, WM_REFUSE), 1);
+	ck_assert_uint_eq(fk_status(&tk.f).stale, 3);
+}
+END_TEST
+
+Suite *runs_suite(void)
+{
+	Suite *s = suite_create("runs");
+	TCase *tc = tcase_create("runs");
+
+	tcase_add_checked_fixture(tc, tk_setup, tk_teardown);
+	tcase_add_test(tc, another_run_is_not_ours);
+	tcase_add_test(tc, a_run_that_newcomers_have_founded_gives_way);
+	tcase_add_test(tc, it_gives_way_to_no_newcomer);
+	tcase_add_test(tc, a_fresh_master_takes_the_run_of_newcomers);
+	tcase_add_test(tc, it_gives_way_to_one_whose_agent_died);
+	tcase_add_test(tc, it_gives_way_for_a_minute);
+	tcase_add_test(tc, a_run_that_was_taken_over_does_not_give_way);
+	tcase_add_test(tc, a_journal_is_of_the_run_that_it_gave_way_to);
+	tcase_add_test(tc, newcomers_of_an_invented_run_connect_again);
+	tcase_add_test(tc, a_fresh_master_prefers_the_run_that_there_is);
+	tcase_add_test(tc, the_term_is_higher_than_any_that_was_seen);
+	tcase_add_test(tc, a_stale_master_refuses_everybody);
+	suite_add_tcase(s, tc);
+	return s;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef MASTER_SUITES_H
+#define MASTER_SUITES_H
+
+#include "tests/runner.h"
+
+#define SUITES(X)                                                                                  \
+	X(absent)                                                                                  \
+	X(ahead)                                                                                   \
+	X(breaks)                                                                                  \
+	X(elect)                                                                                   \
+	X(elect_again)                                                                             \
+	X(endpoints)                                                                               \
+	X(evil)                                                                                    \
+	X(leaves)                                                                                  \
+	X(members)                                                                                 \
+	X(newcomers)                                                                               \
+	X(oom)                                                                                     \
+	X(ops)                                                                                     \
+	X(over)                                                                                    \
+	X(random)                                                                                  \
+	X(record)                                                                                  \
+	X(restore)                                                                                 \
+	X(resume)                                                                                  \
+	X(resume_ops)                                                                              \
+	X(resume_rounds)                                                                           \
+	X(return )                                                                                 \
+	X(rounds)                                                                                  \
+	X(runs)                                                                                    \
+	X(scale)                                                                                   \
+	X(silence)                                                                                 \
+	X(stall)                                                                                   \
+	X(stuck)                                                                                   \
+	X(sync)                                                                                    \
+	X(sync_away)                                                                               \
+	X(sync_loss)                                                                               \
+	X(sync_resume)                                                                             \
+	X(waits)
+
+SUITES(RUNNER_DECLARE)
+
+#endif

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT */
+#include "proto/wire_journal.h"
+
+#include <string.h>
+
+#include "common/cc_err.h"
+#include "tests/common/testlib.h"
+#include "tests/proto/suites.h"
+
+static struct wj_member members[2] = {{.peer = {{1}},
+					      .token = {{2}},
+					      .agent = {{3}},
+					      .group = 4,
+					      .host = "node-1",
+					      .name = "train",
+					      .pid = UINT32_MAX},
+	{.peer = {{5}}, .agent = {{6}}, .group = UINT32_MAX}};
+static const struct wj_record sample = {.type = WJ_MEMBERS,
+	.epoch = 1,
+	.round = 2,
+	.last_seq = 3,
+	.topo_turn = 4,
+	.pending_turn = 5,
+	.version = UINT64_MAX,
+	.losses = 7,
+	.n = 2,
+	.members = members};
+
+/* Bit by bit, as the polynomial says. */
+static uint32_t crc(const uint8_t *p, size_t len)
+{
+	uint32_t c = UINT32_MAX;
+
+	for (; len > 0; len--, p++) {
+		c ^= *p;
+		for (int i = 0; i < 8; i++)
+			c = c & 1 ? c >> 1 ^ 0xedb88320 : c >> 1;
+	}
+	return ~c;
+}
+
+static uint32_t get32(const uint8_t *p)
+{
+	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+static uint8_t *encode(const struct wj_record *r, size_t *len)
+{
+	uint8_t *p = NULL;
+
+	ck_assert_int_eq(wire_journal_encode(r, &p, len), 0);
+	return p;
+}
+
+static struct wj_record round_trip(const struct wj_record *r)
+{
+	struct wj_record ret;
+	const char *why = "";
+	size_t len, used;
+	uint8_t *p = encode(r, &len);
+
+	ck_assert_msg(wire_journal_decode(p, len, &ret, &used, &why) == 0, "%s", why);
+	ck_assert_uint_eq(used, len);
+	free(p);
+	return ret;
+}
+
+START_TEST(header)
+{
+	uint8_t h[WJ_HEADER];
+
+	wire_journal_header(h);
+	ck_assert_mem_eq(h, "PCCLJRNL\1\0\0\0\0\0\0\0", sizeof h);
+	for (size_t len = 0; len < sizeof h; len++)
+		ck_assert_int_eq(wire_journal_check(h, len), CC_ERR_AGAIN);
+	ck_assert_int_eq(wire_journal_check(h, sizeof h), 0);
+	h[8] = 2;
+	ck_assert_int_eq(wire_journal_check(h, sizeof h), CC_ERR_VERSION);
+	h[3] = 'x';
+	ck_assert_int_eq(wire_journal_check(h, sizeof h), CC_ERR_PROTO);
+}
+END_TEST
+
+START_TEST(records_come_back)
+{
+	struct wj_record run = {.type = WJ_RUN, .run = {{1}}, .run_key = {{2}}, .term = 9}, r;
+	struct wj_record lost = {
+		.type = WJ_LOST, .version = 3, .losses = 4, .n = 2, .members = members};
+
+	r = round_trip(&run);
+	ck_assert_int_eq(r.type, WJ_RUN);
+	ck_assert_mem_eq(&r.run, &run.run, sizeof r.run);
+	ck_assert_mem_eq(&r.run_key, &run.run_key, sizeof r.run);
+	ck_assert_uint_eq(r.term, 9);
+	wire_journal_clear(&r);
+	run = (struct wj_record){.type = WJ_RUN};
+	r = round_trip(&run);
+	ck_assert(cc_id_is_zero(&r.run));
+	r = round_trip(&sample);
+	ck_assert_uint_eq(r.epoch, 1);
+	ck_assert_uint_eq(r.round, 2);
+	ck_assert_uint_eq(r.last_seq, 3);
+	ck_assert_uint_eq(r.topo_turn, 4);
+	ck_assert_uint_eq(r.pending_turn, 5);
+	ck_assert_uint_eq(r.version, UINT64_MAX);
+	ck_assert_uint_eq(r.losses, 7);
+	ck_assert_uint_eq(r.n, 2);
+	ck_assert_mem_eq(r.members, members, sizeof members);
+	wire_journal_clear(&r);
+	r = round_trip(&lost);
+	ck_assert_int_eq(r.type, WJ_LOST);
+	ck_assert_uint_eq(r.version, 3);
+	ck_assert_uint_eq(r.losses, 4);
+	ck_assert_uint_eq(r.n, 2);
+	ck_assert_mem_eq(&r.members[1].peer, &members[1].peer, sizeof r.run);
+	ck_assert_uint_eq(r.members[1].group, 0);
+	wire_journal_clear(&r);
+}
+END_TEST
+
+static void refused(const struct wj_record *r, const char *reason)
+{
+	struct wj_record got;
+	const char *why = "";
+	size_t len, used;
+	uint8_t *p = encode(r, &len);
+
+	ck_assert_int_eq(wire_journal_decode(p, len, &got, &used, &why), CC_ERR_PROTO);
+	ck_assert_msg(strstr(why, reason) != NULL, "'%s' instead of '%s'", why, reason);
+	free(p);
+}
+
+/* A group has its revision when nobody is in it, too. */
+START_TEST(revisions)
+{
+	struct wj_revision v[3] = {{UINT32_MAX, 1, false}, {0, UINT64_MAX, false}, {7, 2, true}};
+	struct wj_record r = {.type = WJ_MEMBERS, .n_revisions = 3, .revisions = v}, got;
+
+	got = round_trip(&r);
+	ck_assert_uint_eq(got.n, 0);
+	ck_assert_uint_eq(got.n_revisions, 3);
+	ck_assert_uint_eq(got.revisions[0].group, 0);
+	ck_assert_uint_eq(got.revisions[0].revision, UINT64_MAX);
+	ck_assert_uint_eq(got.revisions[1].group, 7);
+	ck_assert_uint_eq(got.revisions[1].revision, 2);
+	ck_assert(got.revisions[1].lost && !got.revisions[0].lost);
+	ck_assert_uint_eq(got.revisions[2].group, UINT32_MAX);
+	wire_journal_clear(&got);
+	ck_assert_ptr_null(got.revisions);
+	v[2].group = 0;
+	refused(&r, "members.revisions: must not name a group twice");
+	v[2] = (struct wj_revision){.group = 8};
+	refused(&r, "members.revisions.revision: must be at least 1");
+}
+END_TEST
+
+START_TEST(many_revisions)
+{
+	struct wj_record r = {.type = WJ_MEMBERS, .n_revisions = WJ_GROUPS_MAX + 1}, got;
+	uint32_t i;
+
+	r.revisions = calloc(r.n_revisions, sizeof *r.revisions);
+	for (i = 0; i < r.n_revisions; i++)
+		r.revisions[i] = (struct wj_revision){.group = i, .revision = 1};
+	refused(&r, "members.revisions: must be at most 65536");
+	r.n_revisions--;
+	got = round_trip(&r);
+	ck_assert_uint_eq(got.n_revisions, WJ_GROUPS_MAX);
+	wire_journal_clear(&got);
+	free(r.revisions);
+}
+END_TEST
+
+/* A record of members as it was before there were revisions: {epoch 1, version 2, one member}. */
+START_TEST(without_revisions)
+{
+	static const uint8_t old[] = {0x12, 50, 0x08, 1, 0x18, 2, 0x42, 44, /**/
+		0x0a, 16, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,   /* peer */
+		0x1a, 16, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,   /* agent */
+		0x20, 9, 0x2a, 4, 'n', 'o', 'd', 'e'};
+	struct wj_record r;
+	const char *why = "";
+
+	ck_assert_msg(wire_journal_get(old, sizeof old, &r, &why) == 0, "%s", why);
+	ck_assert_int_eq(r.type, WJ_MEMBERS);
+	ck_assert_uint_eq(r.version, 2);
+	ck_assert_uint_eq(r.n, 1);
+	ck_assert_uint_eq(r.members[0].group, 9);
+	ck_assert_str_eq(r.members[0].host, "node");
+	ck_assert_uint_eq(r.n_revisions, 0);
+	ck_assert_ptr_null(r.revisions);
+	wire_journal_clear(&r);
+}
+END_TEST
+
+START_TEST(length_and_checksum)
+{
+	size_t len;
+	uint8_t *p = encode(&sample, &len);
+
+	ck_assert_uint_eq(get32(p), len - WJ_RECORD_HDR);
+	ck_assert_uint_eq(get32(p + 4), crc(p + WJ_RECORD_HDR, len - WJ_RECORD_HDR));
+	free(p);
+}
+END_TEST
+
+/* Masters wrote members without a name and a pid once. */
+START_TEST(an_earlier_journal)
+{
+	static const uint8_t id[] = {0x0a, 16, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+	static const uint8_t rest[] = {0x20, 9, 0x2a, 3, 'o', 'l', 'd'};
+	uint8_t payload[2 + 2 + 2 * sizeof id + sizeof rest], *p = payload;
+	struct wj_record r;
+	const char *why = "";
+
+	*p++ = 0x12; /* record.members */
+	*p++ = sizeof payload - 2;
+	*p++ = 0x42; /* members.members */
+	*p++ = sizeof payload - 4;
+	memcpy(p, id, sizeof id); /* peer */
+	memcpy(p + sizeof id, id, sizeof id);
+	p[sizeof id] = 0x1a; /* agent */
+	memcpy(p + 2 * sizeof id, rest, sizeof rest);
+	ck_assert_msg(wire_journal_get(payload, sizeof payload, &r, &why) == 0, "%s", why);
+	ck_assert_uint_eq(r.n, 1);
+	ck_assert_uint_eq(r.members[0].group, 9);
+	ck_assert_str_eq(r.members[0].host, "old");
+	ck_assert_str_eq(r.members[0].name, "");
+	ck_assert_uint_eq(r.members[0].pid, 0);
+	wire_journal_clear(&r);
+}
+END_TEST
+
+START_TEST(damage_is_seen)
+{
+	struct wj_record r;
+	const char *why;
+	size_t len, used, i;
+	uint8_t *p = encode(&sample, &len);
+	int bit, err;
+
+	for (i = 0; i < len; i++)
+		ck_assert_int_eq(wire_journal_decode(p, i, &r, &used, &why), CC_ERR_AGAIN);
+	for (i = 0; i < len; i++)
+		for (bit = 0; bit < 8; bit++) {
+			p[i] ^= (uint8_t)(1 << bit);
+			err = wire_journal_decode(p, len, &r, &used, &why);
+			ck_assert_int_lt(err, 0);
+			p[i] ^= (uint8_t)(1 << bit);
+		}
+	free(p);
+}
+END_TEST
+
+START_TEST(limits)
+{
+	struct wj_record r = {.type = WJ_RUN, .run = {{1}}, .run_key = {{1}}};
+	struct wj_member m = members[0];
+	size_t i;
+
+	refused(&r, "run.term");
+	r.term = 1;
+	r.run_key = (struct cc_id){{0}};
+	refused(&r, "run.run_key");
+	r.run = r.run_key;
+	r.run_key.b[0] = 1;
+	refused(&r, "run.run:");
+	r = (struct wj_record){.type = WJ_MEMBERS, .n = 1, .members = &m};
+	m.peer = (struct cc_id){{0}};
+	refused(&r, "member.peer");
+	r.type = WJ_LOST;
+	refused(&r, "lost.peers");
+	r.type = WJ_MEMBERS;
+	m = members[0];
+	m.agent = (struct cc_id){{0}};
+	refused(&r, "member.agent");
+	r.n = WJ_MEMBERS_MAX + 1;
+	r.members = calloc(r.n, sizeof *r.members);
+	for (i = 0; i < r.n; i++)
+		r.members[i] = members[0];
+	refused(&r, "members: must be at most 65536");
+	r.n--;
+	{
+		struct wj_record got = round_trip(&r);
+
+		ck_assert_uint_eq(got.n, WJ_MEMBERS_MAX);
+		wire_journal_clear(&got);
+	}
+	free(r.members);
+}
+END_TEST
+
+START_TEST(no_kind)
+{
+	struct wj_record got;
+	const char *why = "";
+
+	ck_assert_int_lt(wire_journal_get((const uint8_t *)"", 0, &got, &why), 0);
+	ck_assert_str_eq(why, "record: of no known kind");
+}
+END_TEST
+
+Suite *journal_suite(void)
+{
+	Suite *s = suite_create("journal");
+	TCase *tc = tcase_create("journal");
+
+	tcase_add_test(tc, header);
+	tcase_add_test(tc, records_come_back);
+	tcase_add_test(tc, revisions);
+	tcase_add_test(tc, many_revisions);
+	tcase_add_test(tc, without_revisions);
+	tcase_add_test(tc, length_and_checksum);
+	tcase_add_test(tc, an_earlier_journal);
+	tcase_add_test(tc, damage_is_seen);
+	tcase_add_test(tc, limits);
+	tcase_add_test(tc, no_kind);
+	suite_add_tcase(s, tc);
+	return s;
+}

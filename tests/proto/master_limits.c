@@ -1,0 +1,687 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every limit of the messages between agents and the master, on both sides.
+ */
+#include <stdio.h>
+
+#include "common/cc_plan.h"
+#include "tests/proto/master_check.h"
+#include "tests/proto/suites.h"
+
+static struct tl_rng limits_rng;
+static struct wm_msg m;
+
+static void fresh(enum wm_type type)
+{
+	wire_master_clear(&m);
+	sample_master(&limits_rng, type, &m);
+}
+
+static void limits_setup(void)
+{
+	limits_rng = tl_rng_new(4);
+}
+
+static void limits_teardown(void)
+{
+	wire_master_clear(&m);
+}
+
+START_TEST(hello_limits)
+{
+	struct wm_hello *h = &m.u.hello;
+
+	fresh(WM_HELLO);
+	h->agent = (struct cc_id){{0}};
+	refused(&m, "hello.agent");
+	fresh(WM_HELLO);
+	h->port_p2p = 0;
+	refused(&m, "hello.port_p2p");
+	fresh(WM_HELLO);
+	h->n_addrs = 1;
+	h->addrs[0] = (struct cc_addr){0};
+	refused(&m, "hello.addrs");
+	h->addrs[0] = (struct cc_addr){.family = CC_INET6, .port = 1};
+	refused(&m, "hello.addrs");
+	h->addrs[0].ip[0] = 1;
+	accepted(&m);
+}
+END_TEST
+
+/* Whoever names a term or a key names the run. */
+START_TEST(hello_run_limits)
+{
+	struct wm_hello *h = &m.u.hello;
+
+	fresh(WM_HELLO);
+	h->run = sample_id(&limits_rng);
+	h->run_key = sample_id(&limits_rng);
+	h->term = WM_TERM_MAX;
+	accepted(&m);
+	h->term++;
+	refused(&m, "hello.term");
+	h->term = 1;
+	h->run_key = (struct cc_id){{0}};
+	refused(&m, "hello.term");
+	h->term = 0;
+	accepted(&m);
+	h->term = 1;
+	h->run = (struct cc_id){{0}};
+	refused(&m, "hello.term");
+	h->term = 0;
+	accepted(&m);
+	h->run_key = sample_id(&limits_rng);
+	refused(&m, "hello.run_key");
+}
+END_TEST
+
+START_TEST(version_ranges)
+{
+	struct wm_msg got;
+	const char *why;
+	struct bytes b;
+
+	fresh(WM_HELLO);
+	m.u.hello.version_min = 0;
+	refused(&m, "hello.version_min");
+	m.u.hello.version_min = 3;
+	m.u.hello.version_max = 2;
+	refused(&m, "hello.version_min");
+	m.u.hello.version_max = 65536;
+	refused(&m, "hello.version_min");
+
+	/* Of a hello that we cannot understand, the versions are known all the same. */
+	m.u.hello.version_min = WM_VERSION_MAX + 1;
+	m.u.hello.version_max = WM_VERSION_MAX + 2;
+	m.u.hello.agent = (struct cc_id){{0}};
+	m.u.hello.port_p2p = 0;
+	b = encode(&m);
+	ck_assert_int_eq(wire_master_decode(b.p, b.len, &got, &why), 0);
+	ck_assert_uint_eq(got.u.hello.version_min, WM_VERSION_MAX + 1);
+	ck_assert_uint_eq(got.u.hello.version_max, WM_VERSION_MAX + 2);
+	ck_assert_uint_eq(got.u.hello.n_addrs, 0);
+	wire_master_clear(&got);
+	free(b.p);
+
+	fresh(WM_HELLO_ACK);
+	m.u.hello_ack.version = WM_VERSION_MAX + 1;
+	refused_as(&m, CC_ERR_VERSION, "hello_ack.version");
+	m.u.hello_ack.version = 0;
+	refused_as(&m, CC_ERR_VERSION, "hello_ack.version");
+
+	fresh(WM_REFUSE);
+	m.u.refuse.version_min = m.u.refuse.version_max + 1;
+	refused(&m, "refuse.version_min");
+	fresh(WM_REFUSE);
+	m.u.refuse.version_min = 7;
+	m.u.refuse.version_max = 9;
+	accepted(&m);
+}
+END_TEST
+
+START_TEST(hello_ack_limits)
+{
+	struct wm_hello_ack *h = &m.u.hello_ack;
+
+	fresh(WM_HELLO_ACK);
+	h->run = (struct cc_id){{0}};
+	refused(&m, "hello_ack.run");
+	fresh(WM_HELLO_ACK);
+	h->heartbeat_ms = 0;
+	refused(&m, "hello_ack.heartbeat_ms");
+	h->heartbeat_ms = h->timeout_ms = 3600000;
+	accepted(&m);
+	h->timeout_ms = 3600001;
+	refused(&m, "hello_ack.timeout_ms");
+	h->heartbeat_ms = 3600001;
+	refused(&m, "hello_ack.heartbeat_ms");
+	h->heartbeat_ms = h->timeout_ms = 1;
+	accepted(&m);
+	h->heartbeat_ms = 2;
+	refused(&m, "hello_ack.timeout_ms");
+	fresh(WM_HELLO_ACK);
+	h->segment_max = CC_PLAN_SEGMENT_MIN - 1;
+	refused(&m, "hello_ack.segment_max");
+	h->segment_max = CC_PLAN_SEGMENT_MIN;
+	accepted(&m);
+	h->segment_max = CC_PLAN_SEGMENT_MAX;
+	accepted(&m);
+	h->segment_max = CC_PLAN_SEGMENT_MAX + 1;
+	refused(&m, "hello_ack.segment_max");
+	fresh(WM_HELLO_ACK);
+	h->term = 0;
+	refused(&m, "hello_ack.term");
+	h->term = 1;
+	accepted(&m);
+}
+END_TEST
+
+START_TEST(hello_ack_bounds)
+{
+	static const struct {
+		enum cc_bound bound;
+		uint32_t min, max;
+	} rows[] = {{CC_BOUND_LINK, 2000, 90000}, {CC_BOUND_STREAM, 2000, 90000},
+		{CC_BOUND_STUCK, 1000, 90000}, {CC_BOUND_NEW_LINK, 500, 60000},
+		{CC_BOUND_ROUND, 2000, 300000}};
+	uint32_t *ms = m.u.hello_ack.bounds.ms;
+	char field[64];
+
+	for (uint32_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		fresh(WM_HELLO_ACK);
+		ms[CC_BOUND_LINK] = 2000;
+		ms[CC_BOUND_STREAM] = 90000;
+		ms[CC_BOUND_NEW_LINK] = 500;
+		ms[CC_BOUND_ROUND] = 300000;
+		snprintf(field, sizeof field, "hello_ack.%s", cc_bound_names[rows[i].bound]);
+		ms[rows[i].bound] = rows[i].min;
+		accepted(&m);
+		ms[rows[i].bound] = rows[i].max;
+		accepted(&m);
+		ms[rows[i].bound] = rows[i].min - 1;
+		refused(&m, field);
+		ms[rows[i].bound] = rows[i].max + 1;
+		refused(&m, field);
+	}
+	fresh(WM_HELLO_ACK);
+	ms[CC_BOUND_LINK] = 5000;
+	ms[CC_BOUND_STREAM] = 4999;
+	refused(&m, "hello_ack.stream_timeout_ms");
+	fresh(WM_HELLO_ACK);
+	ms[CC_BOUND_NEW_LINK] = 3000;
+	ms[CC_BOUND_ROUND] = 6999;
+	refused(&m, "hello_ack.round_timeout_ms");
+}
+END_TEST
+
+START_TEST(peer_limits)
+{
+	fresh(WM_JOIN);
+	m.u.join.peer = (struct cc_id){{0}};
+	refused(&m, "join.peer");
+	fresh(WM_JOIN);
+	m.u.join.pool_size = 0;
+	refused(&m, "join.pool_size");
+	m.u.join.pool_size = 64;
+	accepted(&m);
+	m.u.join.pool_size = 65;
+	refused(&m, "join.pool_size");
+	fresh(WM_JOIN);
+	m.u.join.token = (struct cc_id){{0}};
+	refused(&m, "join.token");
+	fresh(WM_JOIN);
+	m.u.join.phase = WM_JOIN_ACCEPTED + 1;
+	refused(&m, "join.phase");
+	m.u.join.phase = UINT32_MAX;
+	refused(&m, "join.phase");
+	fresh(WM_LEAVE);
+	m.u.leave.kind = 3;
+	refused(&m, "leave.kind");
+	m.u.leave.kind = UINT32_MAX;
+	refused(&m, "leave.kind");
+	fresh(WM_LEAVE);
+	m.u.leave.peer = (struct cc_id){{0}};
+	refused(&m, "leave.peer");
+	fresh(WM_LEAVE);
+	memset(m.u.leave.text, 'x', sizeof m.u.leave.text - 1);
+	accepted(&m);
+	fresh(WM_ADDRESSES);
+	m.u.addresses.port_p2p = 0;
+	refused(&m, "addresses.port_p2p");
+	fresh(WM_ADDRESSES);
+	m.u.addresses.n_addrs = 1;
+	m.u.addresses.addrs[0] = (struct cc_addr){.family = CC_INET4};
+	refused(&m, "addresses.addrs");
+	m.u.addresses.n_addrs = WM_ADDRS_MAX;
+	for (size_t i = 0; i < WM_ADDRS_MAX; i++)
+		m.u.addresses.addrs[i] = sample_addr(&limits_rng, 0);
+	accepted(&m);
+	fresh(WM_STOPPED);
+	m.u.stopped.peer = (struct cc_id){{0}};
+	refused(&m, "stopped.peer");
+	fresh(WM_BLOCKS);
+	m.u.blocks.peer = (struct cc_id){{0}};
+	refused(&m, "blocks.peer");
+	fresh(WM_BLOCKS);
+	m.u.blocks.kind = WM_BLOCK_NONE;
+	refused(&m, "blocks.kind");
+	m.u.blocks.kind = WM_BLOCK_MAIN + 1;
+	refused(&m, "blocks.kind");
+	fresh(WM_STALLED);
+	m.u.stalled.seq = 0;
+	refused(&m, "stalled.seq");
+	fresh(WM_LEFT);
+	m.u.left.peer = (struct cc_id){{0}};
+	refused(&m, "left.peer");
+	fresh(WM_PROBED);
+	m.u.probed.number = 0;
+	refused(&m, "probed.number");
+	m.u.probed = (struct wm_probed){.number = 1, .ok = true, .limit = true};
+	refused(&m, "probed.limit");
+	fresh(WM_PROBE);
+	m.u.probe.number = 0;
+	refused(&m, "probe.number");
+	m.u.probe.number = 1;
+	m.u.probe.to.port = 0;
+	refused(&m, "probe.to.port");
+	m.u.probe.to.port = 1;
+	m.u.probe.state = m.u.probe.to;
+	m.u.probe.state.n_addrs = 0;
+	m.u.probe.state.at_master = false;
+	refused(&m, "probe.state.addrs");
+	fresh(WM_WAITS);
+	m.u.waits.kind = WM_WAIT_SYNC;
+	accepted(&m);
+	m.u.waits.kind = WM_WAIT_SYNC + 1;
+	refused(&m, "waits.kind");
+	m.u.waits.kind = UINT32_MAX;
+	refused(&m, "waits.kind");
+	fresh(WM_TOPO_VOTE);
+	m.u.peer.peer = (struct cc_id){{0}};
+	refused(&m, "topo_vote.peer");
+	m.type = WM_PENDING_VOTE;
+	refused(&m, "pending_vote.peer");
+	fresh(WM_KICK);
+	m.u.kick.peer = (struct cc_id){{0}};
+	refused(&m, "kick.peer");
+	fresh(WM_KICK);
+	m.u.kick.code = 0;
+	refused(&m, "kick.code");
+	m.u.kick.code = 255;
+	accepted(&m);
+	m.u.kick.code = 256;
+	refused(&m, "kick.code");
+}
+END_TEST
+
+/* Of an all-reduce. */
+static void fresh_vote(void)
+{
+	do
+		fresh(WM_OP_VOTE);
+	while (m.u.op_vote.is_sync || m.u.op_vote.refusal.code);
+}
+
+START_TEST(unmet_limits)
+{
+	struct wm_unmet *u = &m.u.unmet;
+
+	fresh(WM_UNMET);
+	u->kind = WM_WAIT_STOPPED;
+	refused(&m, "unmet.kind");
+	u->kind = WM_WAIT_SYNC + 1;
+	refused(&m, "unmet.kind");
+	u->kind = WM_WAIT_SYNC;
+	u->code = 0;
+	refused(&m, "unmet.code");
+	u->code = 256;
+	refused(&m, "unmet.code");
+	u->code = 255;
+	accepted(&m);
+	u->kind = WM_WAIT_TOPOLOGY;
+	refused(&m, "unmet.code");
+	u->code = 0;
+	accepted(&m);
+	u->peers[0] = (struct cc_id){{0}};
+	refused(&m, "unmet.peers");
+	fresh(WM_UNMET);
+	u->n_peers = 0;
+	refused(&m, "unmet.peers");
+}
+END_TEST
+
+START_TEST(op_params_limits)
+{
+	struct wm_op_params *p = &m.u.op_vote.params;
+
+	fresh_vote();
+	p->count = 0;
+	refused(&m, "op_vote.params.count");
+	p->count = (uint64_t)1 << 48;
+	accepted(&m);
+	p->count++;
+	refused(&m, "op_vote.params.count");
+	fresh_vote();
+	p->dtype = 11;
+	p->op = 4;
+	p->quant_algo = 2;
+	p->quant_dtype = 11;
+	accepted(&m);
+	p->dtype = 12;
+	refused(&m, "op_vote.params.dtype");
+	p->dtype = 0;
+	p->op = 5;
+	refused(&m, "op_vote.params.op");
+	p->op = 0;
+	p->quant_algo = 3;
+	refused(&m, "op_vote.params.quant_algo");
+	p->quant_algo = 64;
+	refused(&m, "op_vote.params.quant_algo");
+	p->quant_algo = 0;
+	p->quant_dtype = 12;
+	refused(&m, "op_vote.params.quant_dtype");
+	fresh_vote();
+	m.u.op_vote.blocks = WM_BLOCK_MAIN;
+	accepted(&m);
+	m.u.op_vote.blocks = WM_BLOCK_MAIN + 1;
+	refused(&m, "op_vote.blocks");
+}
+END_TEST
+
+/* n ids, all different. */
+static struct cc_id *many_ids(uint32_t n)
+{
+	struct cc_id *v = calloc(n, sizeof *v);
+
+	ck_assert_ptr_nonnull(v);
+	for (uint32_t i = 0; i < n; i++)
+		v[i] = sample_id(&limits_rng);
+	return v;
+}
+
+START_TEST(op_vote_peers)
+{
+	struct wm_op_vote *v = &m.u.op_vote;
+
+	fresh(WM_OP_VOTE);
+	v->n_peers = 0;
+	refused(&m, "op_vote.peers");
+	free(v->peers);
+	v->peers = many_ids(WM_PEERS_MAX + 1);
+	v->n_peers = WM_PEERS_MAX + 1;
+	refused(&m, "op_vote.peers");
+	v->n_peers = WM_PEERS_MAX;
+	accepted(&m);
+	v->peers[0] = v->peers[WM_PEERS_MAX - 1];
+	refused(&m, "op_vote.peers");
+	v->n_peers = 2;
+	accepted(&m);
+	v->peers[1] = (struct cc_id){{0}};
+	refused(&m, "op_vote.peers");
+}
+END_TEST
+
+START_TEST(op_vote_refusal)
+{
+	struct wm_op_vote *v = &m.u.op_vote;
+
+	fresh(WM_OP_VOTE);
+	*v = (struct wm_op_vote){
+		.tag = 5, .n_peers = 1, .peers = v->peers, .refusal = {.code = 255}};
+	accepted(&m);
+	v->refusal.code = 256;
+	refused(&m, "op_vote.refusal.code");
+	v->refusal.code = 1;
+	v->seq = 1;
+	refused(&m, "op_vote.refusal");
+	v->seq = 0;
+	v->ahead = 1;
+	refused(&m, "op_vote.refusal");
+	v->ahead = 0;
+	v->is_sync = true;
+	refused(&m, "op_vote.tag");
+	v->tag = 0;
+	accepted(&m);
+}
+END_TEST
+
+START_TEST(report_limits)
+{
+	struct wm_round_report *p = &m.u.round_report;
+
+	fresh(WM_LINK_LOST);
+	m.u.link_lost.agent = (struct cc_id){{0}};
+	refused(&m, "link_lost.agent");
+	fresh(WM_LINK_LOST);
+	m.u.link_lost.inbound = true;
+	m.u.link_lost.smaller = true;
+	refused(&m, "link_lost.smaller");
+	fresh(WM_OP_REPORT);
+	m.u.op_report.seq = 0;
+	refused(&m, "op_report.seq");
+	fresh(WM_OP_REPORT);
+	m.u.op_report.ok = true;
+	m.u.op_report.code = 1;
+	refused(&m, "op_report.code");
+	m.u.op_report.ok = false;
+	accepted(&m);
+	m.u.op_report.code = 256;
+	refused(&m, "op_report.code");
+	fresh(WM_ROUND_REPORT);
+	free(p->failures);
+	p->failures = calloc(WM_FAILURES_MAX + 1, sizeof *p->failures);
+	ck_assert_ptr_nonnull(p->failures);
+	for (size_t i = 0; i <= WM_FAILURES_MAX; i++)
+		p->failures[i].agent = sample_id(&limits_rng);
+	p->n_failures = WM_FAILURES_MAX + 1;
+	refused(&m, "round_report.failures");
+	p->n_failures = WM_FAILURES_MAX;
+	accepted(&m);
+	p->failures[WM_FAILURES_MAX - 1].agent = (struct cc_id){{0}};
+	refused(&m, "round_report.failures.agent");
+}
+END_TEST
+
+/* A round with one ring of three hosts. */
+static struct wm_ring *fresh_ring(void)
+{
+	struct wm_ring *ring;
+
+	wire_master_clear(&m);
+	m.type = WM_ROUND;
+	m.u.round.n_rings = 1;
+	ring = m.u.round.rings = calloc(1, sizeof *ring);
+	ck_assert_ptr_nonnull(ring);
+	*ring = (struct wm_ring){
+		.hosts = 3,
+		.pos = 2,
+		.pool_size = 1,
+		.next = {.agent = sample_id(&limits_rng), .port = 1, .n_addrs = 1},
+		.prev = sample_id(&limits_rng),
+		.n_members = 1,
+		.members = many_ids(1),
+	};
+	ring->next.addrs[0] = sample_addr(&limits_rng, 1);
+	return ring;
+}
+
+START_TEST(ring_limits)
+{
+	struct wm_ring *ring = fresh_ring();
+
+	accepted(&m);
+	ring->hosts = 0;
+	refused(&m, "round.rings.hosts");
+	ring->hosts = 65536;
+	accepted(&m);
+	ring->hosts = 65537;
+	refused(&m, "round.rings.hosts");
+	ring = fresh_ring();
+	ring->pos = 3;
+	refused(&m, "round.rings.pos");
+	ring = fresh_ring();
+	ring->pool_size = 0;
+	refused(&m, "round.rings.pool_size");
+	ring->pool_size = 65;
+	refused(&m, "round.rings.pool_size");
+	ring = fresh_ring();
+	ring->prev = (struct cc_id){{0}};
+	refused(&m, "round.rings.prev");
+	ring = fresh_ring();
+	ring->n_members = 0;
+	refused(&m, "round.rings.members");
+	ring->n_members = 1;
+	ring->members[0] = (struct cc_id){{0}};
+	refused(&m, "round.rings.members");
+	/* A ring of one host has no neighbours. */
+	ring = fresh_ring();
+	ring->hosts = 1;
+	ring->pos = 0;
+	ring->next = (struct wm_endpoint){0};
+	ring->prev = (struct cc_id){{0}};
+	accepted(&m);
+}
+END_TEST
+
+START_TEST(endpoint_limits)
+{
+	struct wm_endpoint *e = &fresh_ring()->next;
+
+	e->agent = (struct cc_id){{0}};
+	refused(&m, "round.rings.next.agent");
+	e = &fresh_ring()->next;
+	e->port = 0;
+	refused(&m, "round.rings.next.port");
+	e = &fresh_ring()->next;
+	e->addrs[0].port = 0;
+	refused(&m, "round.rings.next.addrs");
+	e = &fresh_ring()->next;
+	e->n_addrs = 0;
+	refused(&m, "round.rings.next.addrs");
+	e->at_master = true;
+	accepted(&m);
+	e->n_addrs = WM_ADDRS_MAX;
+	for (size_t i = 0; i < WM_ADDRS_MAX; i++)
+		e->addrs[i] = sample_addr(&limits_rng, 1);
+	accepted(&m);
+}
+END_TEST
+
+START_TEST(round_limits)
+{
+	struct wm_round *p = &m.u.round;
+
+	wire_master_clear(&m);
+	m.type = WM_ROUND;
+	p->rings = calloc(WM_RINGS_MAX + 1, sizeof *p->rings);
+	ck_assert_ptr_nonnull(p->rings);
+	for (uint32_t i = 0; i <= WM_RINGS_MAX; i++)
+		p->rings[i] = (struct wm_ring){.group = i,
+			.hosts = 1,
+			.pool_size = 1,
+			.n_members = 1,
+			.members = many_ids(1)};
+	p->n_rings = WM_RINGS_MAX + 1;
+	refused(&m, "round.rings");
+	p->n_rings = WM_RINGS_MAX;
+	accepted(&m);
+	p->rings[WM_RINGS_MAX - 1].group = 0;
+	refused(&m, "round.rings");
+	p->n_rings = WM_RINGS_MAX + 1; /* so that all is freed */
+}
+END_TEST
+
+START_TEST(world_limits)
+{
+	struct wm_world *w = &m.u.world;
+
+	wire_master_clear(&m);
+	m.type = WM_WORLD;
+	w->own = calloc(WM_RINGS_MAX + 1, sizeof *w->own);
+	ck_assert_ptr_nonnull(w->own);
+	for (uint32_t i = 0; i <= WM_RINGS_MAX; i++)
+		w->own[i].group = i;
+	w->n = WM_RINGS_MAX + 1;
+	refused(&m, "world.own");
+	/* Two bytes each: the smallest elements of all must still fit into the memory bound. */
+	w->n = WM_RINGS_MAX;
+	accepted(&m);
+	w->own[1].group = 0;
+	refused(&m, "world.own");
+	w->n = 1;
+	memset(w->own[0].loss, 'x', sizeof w->own[0].loss);
+	w->own[0].loss[WM_TEXT_MAX - 1] = '\0';
+	accepted(&m);
+}
+END_TEST
+
+START_TEST(op_limits)
+{
+	fresh(WM_OP_START);
+	m.u.op_start.seq = 0;
+	refused(&m, "op_start.seq");
+	fresh(WM_OP_DONE);
+	m.u.op_done.seq = 0;
+	refused(&m, "op_done.seq");
+	fresh(WM_OP_ABORT);
+	m.u.op_abort.seq = 0;
+	accepted(&m);
+	m.u.op_abort.code = 0;
+	refused(&m, "op_abort.code");
+	m.u.op_abort.code = 256;
+	refused(&m, "op_abort.code");
+}
+END_TEST
+
+/* What we send is clean even when what we were given is not. */
+START_TEST(encoder_cleans)
+{
+	struct wm_msg got;
+	const char *why = "";
+	struct bytes b;
+
+	fresh(WM_HELLO);
+	memset(m.u.hello.name, '\xc3', sizeof m.u.hello.name - 1);
+	m.u.hello.name[WM_NAME_MAX - 1] = '\0';
+	b = encode(&m);
+	ck_assert_msg(wire_master_decode(b.p, b.len, &got, &why) == 0, "%s", why);
+	ck_assert_uint_eq(strspn(got.u.hello.name, "?"), WM_NAME_MAX - 1);
+	free(b.p);
+}
+END_TEST
+
+START_TEST(encoder_limits)
+{
+	uint8_t *frame = NULL;
+	size_t len = 7;
+
+	wire_master_clear(&m);
+	m.type = (enum wm_type)31;
+	ck_assert_int_eq(wire_master_encode(&m, &frame, &len), CC_ERR_INVAL);
+	/* 64 rings of 1024 members are more than a frame holds. */
+	m.type = WM_ROUND;
+	m.u.round.n_rings = 64;
+	m.u.round.rings = calloc(64, sizeof *m.u.round.rings);
+	ck_assert_ptr_nonnull(m.u.round.rings);
+	for (uint32_t i = 0; i < 64; i++)
+		m.u.round.rings[i] = (struct wm_ring){.group = i,
+			.hosts = 1,
+			.pool_size = 1,
+			.n_members = WM_PEERS_MAX,
+			.members = many_ids(WM_PEERS_MAX)};
+	ck_assert_int_eq(wire_master_encode(&m, &frame, &len), CC_ERR_LIMIT);
+	ck_assert_ptr_null(frame);
+	ck_assert_uint_eq(len, 7);
+	m.u.round.n_rings = 50;
+	accepted(&m);
+	m.u.round.n_rings = 64;
+}
+END_TEST
+
+Suite *master_limits_suite(void)
+{
+	Suite *s = suite_create("master_limits");
+	TCase *limits = tcase_create("limits");
+
+	tcase_add_checked_fixture(limits, limits_setup, limits_teardown);
+	tcase_add_test(limits, hello_limits);
+	tcase_add_test(limits, hello_run_limits);
+	tcase_add_test(limits, version_ranges);
+	tcase_add_test(limits, hello_ack_limits);
+	tcase_add_test(limits, hello_ack_bounds);
+	tcase_add_test(limits, peer_limits);
+	tcase_add_test(limits, op_params_limits);
+	tcase_add_test(limits, unmet_limits);
+	tcase_add_test(limits, op_vote_peers);
+	tcase_add_test(limits, op_vote_refusal);
+	tcase_add_test(limits, report_limits);
+	tcase_add_test(limits, ring_limits);
+	tcase_add_test(limits, endpoint_limits);
+	tcase_add_test(limits, round_limits);
+	tcase_add_test(limits, world_limits);
+	tcase_add_test(limits, op_limits);
+	tcase_add_test(limits, encoder_cleans);
+	tcase_add_test(limits, encoder_limits);
+	suite_add_tcase(s, limits);
+	return s;
+}

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "common/cc_err.h"
+#include "tests/common/suites.h"
 #include "tests/common/testlib.h"
 
 #define DEFAULT_PORT 48148
@@ -177,7 +178,7 @@ START_TEST(sockaddr_other_family)
 }
 END_TEST
 
-int main(void)
+Suite *addr_suite(void)
 {
 	Suite *s = suite_create("addr");
 	TCase *tc = tcase_create("addr");
@@ -192,5 +193,5 @@ int main(void)
 	tcase_add_test(tc, sockaddr_mapped);
 	tcase_add_test(tc, sockaddr_other_family);
 	suite_add_tcase(s, tc);
-	return tl_run(s);
+	return s;
 }

@@ -5,6 +5,7 @@
  */
 #include "common/cc_detect.h"
 
+#include "tests/common/suites.h"
 #include "tests/common/testlib.h"
 
 #define MS   UINT64_C(1000000)
@@ -282,7 +283,7 @@ START_TEST(few_false_alarms)
 }
 END_TEST
 
-int main(void)
+Suite *detect_suite(void)
 {
 	Suite *s = suite_create("detect");
 	TCase *tc = tcase_create("detect");
@@ -299,5 +300,5 @@ int main(void)
 	tcase_add_test(tc, clocks_may_jump);
 	tcase_add_test(tc, few_false_alarms);
 	suite_add_tcase(s, tc);
-	return tl_run(s);
+	return s;
 }

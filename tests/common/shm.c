@@ -13,6 +13,7 @@
 #include "common/cc_err.h"
 #include "common/cc_futex.h"
 #include "common/cc_shm.h"
+#include "tests/common/suites.h"
 #include "tests/common/testlib.h"
 
 START_TEST(both_mappings_show_the_same_memory)
@@ -160,7 +161,7 @@ START_TEST(wakes_across_mappings)
 }
 END_TEST
 
-int main(void)
+Suite *shm_suite(void)
 {
 	Suite *suite = suite_create("shm");
 	TCase *tc = tcase_create("shm");
@@ -173,5 +174,5 @@ int main(void)
 	tcase_add_test(tc, wait_returns_at_once_or_in_time);
 	tcase_add_test(tc, wakes_across_mappings);
 	suite_add_tcase(suite, tc);
-	return tl_run(suite);
+	return suite;
 }

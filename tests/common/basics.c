@@ -6,6 +6,7 @@
 
 #include "common/cc_err.h"
 #include "common/cc_id.h"
+#include "tests/common/suites.h"
 #include "tests/common/testlib.h"
 
 START_TEST(err_strings_differ)
@@ -41,7 +42,7 @@ START_TEST(id_comparison)
 }
 END_TEST
 
-int main(void)
+Suite *basics_suite(void)
 {
 	Suite *s = suite_create("basics");
 	TCase *tc = tcase_create("basics");
@@ -50,5 +51,5 @@ int main(void)
 	tcase_add_test(tc, id_text);
 	tcase_add_test(tc, id_comparison);
 	suite_add_tcase(s, tc);
-	return tl_run(s);
+	return s;
 }

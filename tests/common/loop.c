@@ -17,6 +17,7 @@
 
 #include "common/cc_sys.h"
 #include "tests/common/looplib.h"
+#include "tests/common/suites.h"
 
 START_TEST(stop_before_run_counts)
 {
@@ -273,7 +274,7 @@ START_TEST(who_comes_is_refused_although_the_spare_is_lost)
 }
 END_TEST
 
-int main(void)
+Suite *loop_suite(void)
 {
 	Suite *s = suite_create("loop");
 	TCase *base = tcase_create("loop");
@@ -290,5 +291,5 @@ int main(void)
 	tcase_add_test(base, a_listener_that_cannot_refuse_is_an_error);
 	tcase_add_test(base, who_comes_is_refused_although_the_spare_is_lost);
 	suite_add_tcase(s, base);
-	return tl_run(s);
+	return s;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/cc_err.h"
+#include "tests/common/suites.h"
 #include "tests/common/testlib.h"
 
 #define BYTES_MAX ((uint64_t)1 << 48)
@@ -223,7 +224,7 @@ START_TEST(input_order)
 }
 END_TEST
 
-int main(void)
+Suite *plan_suite(void)
 {
 	Suite *s = suite_create("plan");
 	TCase *tc = tcase_create("plan");
@@ -235,5 +236,5 @@ int main(void)
 	tcase_add_test(tc, ring);
 	tcase_add_test(tc, input_order);
 	suite_add_tcase(s, tc);
-	return tl_run(s);
+	return s;
 }

@@ -12,6 +12,7 @@
 #include "common/cc_err.h"
 #include "common/cc_sys.h"
 #include "tests/common/looplib.h"
+#include "tests/common/suites.h"
 
 struct end {
 	struct cc_conn *c;
@@ -587,7 +588,7 @@ START_TEST(connecting_is_bounded)
 }
 END_TEST
 
-int main(void)
+Suite *conn_suite(void)
 {
 	Suite *s = suite_create("conn");
 	TCase *streams = tcase_create("streams");
@@ -613,5 +614,5 @@ int main(void)
 	tcase_add_test(streams, refused_connection_is_told_later);
 	tcase_add_test(streams, connecting_is_bounded);
 	suite_add_tcase(s, streams);
-	return tl_run(s);
+	return s;
 }

@@ -5,6 +5,7 @@
 
 #include "common/cc_memory.h"
 #include "tests/common/fakeroot.h"
+#include "tests/common/suites.h"
 #include "tests/common/testlib.h"
 
 static char where[CC_MEMORY_WHERE];
@@ -58,7 +59,7 @@ START_TEST(containers)
 }
 END_TEST
 
-int main(void)
+Suite *memory_suite(void)
 {
 	Suite *s = suite_create("memory");
 	TCase *tc = tcase_create("memory");
@@ -69,5 +70,5 @@ int main(void)
 	tcase_add_test(tc, version_1_has_its_own_place);
 	tcase_add_loop_test(tc, containers, 0, 2);
 	suite_add_tcase(s, tc);
-	return tl_run(s);
+	return s;
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/cc_log.h"
+#include "tests/common/suites.h"
 #include "tests/common/testlib.h"
 
 #define LINES   5000u /* more than any of these takes */
@@ -187,7 +188,7 @@ START_TEST(nobody_is_there)
 }
 END_TEST
 
-int main(void)
+Suite *log_suite(void)
 {
 	Suite *s = suite_create("log");
 	TCase *t = tcase_create("unread");
@@ -198,5 +199,5 @@ int main(void)
 	tcase_add_test(t, files_take_all);
 	tcase_add_test(t, nobody_is_there);
 	suite_add_tcase(s, t);
-	return tl_run(s);
+	return s;
 }

@@ -14,6 +14,7 @@
 
 #include "common/cc_limit.h"
 #include "tests/common/fakeroot.h"
+#include "tests/common/suites.h"
 #include "tests/common/testlib.h"
 
 #define MIB             ((uint64_t)1 << 20)
@@ -304,7 +305,7 @@ START_TEST(a_user_has_no_more_threads)
 }
 END_TEST
 
-int main(void)
+Suite *limit_suite(void)
 {
 	Suite *s = suite_create("limit");
 	TCase *tc = tcase_create("limit");
@@ -322,5 +323,5 @@ int main(void)
 	tcase_add_test(tc, limits_of_the_process);
 	tcase_add_test(tc, a_user_has_no_more_threads);
 	suite_add_tcase(s, tc);
-	return tl_run(s);
+	return s;
 }

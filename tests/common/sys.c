@@ -23,6 +23,7 @@
 #include "common/cc_err.h"
 #include "common/cc_log.h"
 #include "common/cc_sys.h"
+#include "tests/common/suites.h"
 #include "tests/common/testlib.h"
 
 static char dir[64], path[96];
@@ -387,7 +388,7 @@ START_TEST(ids_differ_and_time_goes_on)
 }
 END_TEST
 
-int main(void)
+Suite *sys_suite(void)
 {
 	Suite *s = suite_create("sys");
 	TCase *tcp = tcase_create("tcp"), *un = tcase_create("unix"), *rest = tcase_create("rest");
@@ -412,5 +413,5 @@ int main(void)
 	tcase_add_test(rest, log_lines_of_the_journal_have_a_priority);
 	tcase_add_test(rest, ids_differ_and_time_goes_on);
 	suite_add_tcase(s, rest);
-	return tl_run(s);
+	return s;
 }

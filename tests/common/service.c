@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/cc_service.h"
+#include "tests/common/suites.h"
 #include "tests/common/testlib.h"
 
 static int manager = -1;
@@ -108,7 +109,7 @@ START_TEST(open_files_up_to_the_hard_limit)
 }
 END_TEST
 
-int main(void)
+Suite *service_suite(void)
 {
 	Suite *s = suite_create("service");
 	TCase *tc = tcase_create("service");
@@ -123,5 +124,5 @@ int main(void)
 	tcase_add_test(tc, without_a_manager_nothing_is_due);
 	tcase_add_test(tc, open_files_up_to_the_hard_limit);
 	suite_add_tcase(s, tc);
-	return tl_run(s);
+	return s;
 }

@@ -10,6 +10,7 @@
 #include "common/cc_err.h"
 #include "common/cc_log.h"
 #include "common/cc_options.h"
+#include "tests/common/suites.h"
 #include "tests/common/testlib.h"
 
 struct fields {
@@ -328,7 +329,7 @@ START_TEST(help_shows_the_table)
 }
 END_TEST
 
-int main(void)
+Suite *options_suite(void)
 {
 	Suite *s = suite_create("options");
 	TCase *t = tcase_create("options");
@@ -343,5 +344,5 @@ int main(void)
 	tcase_add_test(t, an_old_name_works_with_one_warning);
 	tcase_add_test(t, help_shows_the_table);
 	suite_add_tcase(s, t);
-	return tl_run(s);
+	return s;
 }

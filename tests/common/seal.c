@@ -6,6 +6,7 @@
 
 #include "common/cc_err.h"
 #include "common/cc_seal.h"
+#include "tests/common/suites.h"
 #include "tests/common/testlib.h"
 
 static struct cc_seal *agent, *master;
@@ -111,7 +112,7 @@ START_TEST(each_way_has_its_key)
 }
 END_TEST
 
-int main(void)
+Suite *seal_suite(void)
 {
 	Suite *s = suite_create("seal");
 	TCase *tc = tcase_create("seal");
@@ -123,5 +124,5 @@ int main(void)
 	tcase_add_test(tc, no_share);
 	tcase_add_test(tc, each_way_has_its_key);
 	suite_add_tcase(s, tc);
-	return tl_run(s);
+	return s;
 }

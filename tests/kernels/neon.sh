@@ -18,19 +18,19 @@ krn="tests/kernels/krn_ref.c kernels/krn.c kernels/krn_scalar.c kernels/krn_neon
 hsh="kernels/hsh.c kernels/hsh_keys.c kernels/hsh_scalar.c kernels/hsh_neon.c"
 passed=0
 failed=0
-run() { # test, case of libcheck, sources
-	test=$1 case=$2
+run() { # suite, case of libcheck, sources
+	suite=$1 case=$2
 	shift 2
 	$compiler -std=gnu11 -O2 -static -Wall -Wextra -Werror -ffp-contract=off -I. -Itests/kernels/neon \
-		-o "$dir/$test" "tests/kernels/$test.c" "$@" -lm &&
-		env ${case:+CK_RUN_CASE=$case} $emulator "$dir/$test" >"$dir/log" 2>&1 &&
+		"-DSUITE=${suite}_suite" -o "$dir/$suite" tests/kernels/neon/main.c "tests/kernels/$suite.c" "$@" -lm &&
+		env ${case:+CK_RUN_CASE=$case} $emulator "$dir/$suite" >"$dir/log" 2>&1 &&
 		grep -q ' neon' "$dir/log" && passed=$((passed + 1)) && return
 	failed=$((failed + 1))
 	cat "$dir/log"
 }
 # shellcheck disable=SC2086 # words
-run test_krn '' $krn
+run krn '' $krn
 # shellcheck disable=SC2086 # words
-run test_hsh value $krn $hsh
+run hsh value $krn $hsh
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

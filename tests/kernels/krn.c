@@ -12,6 +12,7 @@
 #include "kernels/krn.h"
 #include "kernels/krn_half.h"
 #include "tests/kernels/krn_ref.h"
+#include "tests/kernels/suites.h"
 
 #define MAX_SOURCES 9
 #define GUARD       ((size_t)64)
@@ -179,7 +180,7 @@ START_TEST(variants)
 	ck_assert_int_eq(krn_isa_current(), current);
 	FOR_EACH_ISA(isa)
 	{
-		printf("test_krn: testing %s\n", krn_isa_name(isa));
+		printf("krn: testing %s\n", krn_isa_name(isa));
 		ck_assert(isa <= current);
 	}
 	ck_assert(!krn_isa_supported(KRN_ISA_COUNT));
@@ -494,7 +495,7 @@ START_TEST(conversions)
 }
 END_TEST
 
-static Suite *make_suite(void)
+Suite *krn_suite(void)
 {
 	Suite *suite = suite_create("krn");
 	TCase *interface = tcase_create("interface");
@@ -526,15 +527,4 @@ static Suite *make_suite(void)
 	tcase_add_test(half, conversions);
 	suite_add_tcase(suite, half);
 	return suite;
-}
-
-int main(void)
-{
-	SRunner *runner = srunner_create(make_suite());
-	int failed;
-
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -6,6 +6,7 @@
 
 #include "kernels/hsh_run.h"
 #include "tests/kernels/krn_ref.h"
+#include "tests/kernels/suites.h"
 
 #define MAX_TENSORS 3000
 #define POOL        ((size_t)8 << 20)
@@ -156,7 +157,7 @@ START_TEST(crc32c_is_missing)
 }
 END_TEST
 
-static Suite *make_suite(void)
+Suite *hsh_run_suite(void)
 {
 	Suite *suite = suite_create("hsh_run");
 	TCase *threads = tcase_create("threads");
@@ -171,15 +172,4 @@ static Suite *make_suite(void)
 	tcase_add_test(crc32c, crc32c_of_tensors);
 	suite_add_tcase(suite, crc32c);
 	return suite;
-}
-
-int main(void)
-{
-	SRunner *runner = srunner_create(make_suite());
-	int failed;
-
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -14,6 +14,7 @@
 #include "kernels/hsh.h"
 #include "tests/kernels/hsh_vectors.h"
 #include "tests/kernels/krn_ref.h"
+#include "tests/kernels/suites.h"
 
 #define MAX_BYTES ((size_t)262144)
 #define STRIPE    ((size_t)128)
@@ -60,7 +61,7 @@ static unsigned char *pattern(size_t bytes)
 START_TEST(variants)
 {
 	FOR_EACH_ISA(isa)
-	printf("test_hsh: testing %s\n", hsh_isa_name(isa));
+	printf("hsh: testing %s\n", hsh_isa_name(isa));
 	ck_assert(hsh_isa_supported(HSH_ISA_SCALAR));
 	ck_assert(!hsh_isa_supported(HSH_ISA_COUNT));
 	ck_assert(hsh_isa_supported(hsh_isa_current()));
@@ -475,7 +476,7 @@ START_TEST(no_collisions)
 }
 END_TEST
 
-static Suite *make_suite(void)
+Suite *hsh_suite(void)
 {
 	Suite *suite = suite_create("hsh");
 	TCase *value = tcase_create("value");
@@ -503,15 +504,4 @@ static Suite *make_suite(void)
 	tcase_add_loop_test(quality, no_collisions, 0, 6);
 	suite_add_tcase(suite, quality);
 	return suite;
-}
-
-int main(void)
-{
-	SRunner *runner = srunner_create(make_suite());
-	int failed;
-
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

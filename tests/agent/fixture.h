@@ -12,6 +12,7 @@
 
 #include "pcclagentd/core/agt.h"
 #include "proto/wire_codes.h"
+#include "tests/agent/suites.h"
 
 #define MS UINT64_C(1000000)
 
@@ -111,22 +112,5 @@ void fx_orphan(struct fx *f);
 struct wm_msg fx_ack(uint64_t term); /* HELLO_ACK of a master that takes run 1 over */
 void fx_greet(struct fx *f);         /* MASTER_UP, answered by HELLO with the run's id and key */
 void fx_resume(struct fx *f);        /* a master of term 2 takes run 1 over from one of term 1 */
-
-Suite *ahead_suite(void);
-Suite *session_suite(void);
-Suite *run_suite(void);
-Suite *round_suite(void);
-Suite *op_suite(void);
-Suite *end_suite(void);
-Suite *leave_suite(void);
-Suite *resume_suite(void);
-Suite *seek_suite(void);
-Suite *sync_suite(void);
-Suite *sync_end_suite(void);
-Suite *wait_suite(void);
-Suite *stuck_suite(void);
-Suite *quiet_suite(void);
-Suite *attach_suite(void);
-Suite *random_suite(void);
 
 #endif

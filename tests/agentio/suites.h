@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SUITES_H
-#define SUITES_H
+#ifndef AGENTIO_SUITES_H
+#define AGENTIO_SUITES_H
 
-#include <check.h>
+#include "tests/runner.h"
 
-Suite *region_suite(void);
-Suite *session_suite(void);
-Suite *queue_suite(void);
-Suite *hello_suite(void);
-Suite *link_suite(void);
-Suite *options_suite(void);
-Suite *attach_suite(void);
-Suite *process_suite(void);
-Suite *redial_suite(void);
-Suite *stop_suite(void);
-Suite *manifest_suite(void);
-Suite *sync_suite(void);
-Suite *small_suite(void);
-Suite *findings_suite(void);
-Suite *kept_suite(void);
-Suite *place_suite(void);
-Suite *narrow_suite(void);
+#define SUITES(X)                                                                                  \
+	X(attach)                                                                                  \
+	X(findings)                                                                                \
+	X(hello)                                                                                   \
+	X(kept)                                                                                    \
+	X(link)                                                                                    \
+	X(manifest)                                                                                \
+	X(narrow)                                                                                  \
+	X(options)                                                                                 \
+	X(place)                                                                                   \
+	X(process)                                                                                 \
+	X(queue)                                                                                   \
+	X(redial)                                                                                  \
+	X(region)                                                                                  \
+	X(session)                                                                                 \
+	X(small)                                                                                   \
+	X(stop)                                                                                    \
+	X(sync)
+
+SUITES(RUNNER_DECLARE)
 
 #endif

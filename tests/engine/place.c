@@ -14,6 +14,7 @@
 #include "common/cc_futex.h"
 #include "proto/wire_link.h"
 #include "tests/engine/net.h"
+#include "tests/engine/suites.h"
 
 START_TEST(results_replace_operands)
 {
@@ -412,12 +413,10 @@ START_TEST(windows_cancelled_in_the_middle)
 }
 END_TEST
 
-int main(void)
+Suite *place_suite(void)
 {
 	Suite *s = suite_create("place");
 	TCase *tc = tcase_create("place");
-	SRunner *r;
-	int failed;
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, results_replace_operands, 0, 6);
@@ -427,9 +426,5 @@ int main(void)
 	tcase_add_loop_test(tc, cancelled_in_the_middle, 0, 3);
 	tcase_add_loop_test(tc, windows_cancelled_in_the_middle, 0, WINDOWS);
 	suite_add_tcase(s, tc);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return s;
 }

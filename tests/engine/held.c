@@ -14,6 +14,7 @@
 #include "common/cc_sys.h"
 #include "proto/wire_link.h"
 #include "tests/engine/net.h"
+#include "tests/engine/suites.h"
 
 #define STREAMS 2u
 #define COUNT   UINT64_C(100000)
@@ -398,12 +399,10 @@ START_TEST(a_link_that_ends)
 }
 END_TEST
 
-int main(void)
+Suite *held_suite(void)
 {
 	Suite *suite = suite_create("held");
 	TCase *tc = tcase_create("held");
-	SRunner *r;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, the_bell_lets_go, 0, PLACES);
@@ -414,9 +413,5 @@ int main(void)
 	tcase_add_loop_test(tc, each_segment_may_wait, 0, PLACES);
 	tcase_add_loop_test(tc, a_link_that_ends, 0, ENDS);
 	suite_add_tcase(suite, tc);
-	r = srunner_create(suite);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return suite;
 }

@@ -13,6 +13,7 @@
 #include "pcclagentd/engine/eng_internal.h"
 #include "proto/wire_link.h"
 #include "tests/engine/net.h"
+#include "tests/engine/suites.h"
 
 START_TEST(all_shapes)
 {
@@ -673,12 +674,10 @@ START_TEST(many_in_flight)
 }
 END_TEST
 
-int main(void)
+Suite *engine_suite(void)
 {
 	Suite *s = suite_create("engine");
 	TCase *tc = tcase_create("transfers");
-	SRunner *r;
-	int failed;
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, all_shapes, 0, 12);
@@ -697,9 +696,5 @@ int main(void)
 	tcase_add_test(tc, thousands_cancelled_at_once);
 	tcase_add_test(tc, many_in_flight);
 	suite_add_tcase(s, tc);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return s;
 }

@@ -21,6 +21,7 @@
 #include "pcclagentd/engine/eng_internal.h"
 #include "proto/wire_link.h"
 #include "tests/engine/net.h"
+#include "tests/engine/suites.h"
 
 #define SLOW_MS  20000u
 #define BOUND_MS 3500u
@@ -334,12 +335,11 @@ START_TEST(a_silent_host_is_waited_for_as_the_master_says)
 }
 END_TEST
 
-int main(void)
+Suite *life_suite(void)
 {
 	Suite *s = suite_create("life");
 	TCase *tc = tcase_create("streams");
-	SRunner *r;
-	int failed, home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, streams_speak_for_each_other);
@@ -351,9 +351,5 @@ int main(void)
 	}
 	setns(home, CLONE_NEWNET);
 	suite_add_tcase(s, tc);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return s;
 }

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ENGINE_SUITES_H
+#define ENGINE_SUITES_H
+
+#include "tests/runner.h"
+
+#define SUITES(X)                                                                                  \
+	X(engine)                                                                                  \
+	X(held)                                                                                    \
+	X(life)                                                                                    \
+	X(place)
+
+SUITES(RUNNER_DECLARE)
+
+#endif

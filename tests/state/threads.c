@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/common/testlib.h"
 #include "tests/state/host.h"
+#include "tests/state/suites.h"
 
 /* Threads of this process that copy. */
 static unsigned crew_threads(void)
@@ -125,9 +125,9 @@ START_TEST(thread_ends_when_idle)
 }
 END_TEST
 
-static Suite *suite(void)
+Suite *threads_suite(void)
 {
-	Suite *s = suite_create("state_threads");
+	Suite *s = suite_create("threads");
 	TCase *tc = tcase_create("threads");
 
 	tcase_set_timeout(tc, 120);
@@ -136,9 +136,4 @@ static Suite *suite(void)
 	tcase_add_test(tc, thread_ends_when_idle);
 	suite_add_tcase(s, tc);
 	return s;
-}
-
-int main(void)
-{
-	return tl_run(suite());
 }

@@ -9,6 +9,7 @@
 
 #include "proto/wire_state.h"
 #include "tests/state/host.h"
+#include "tests/state/suites.h"
 
 /* Something has moved, and it cannot come to its end. */
 static void until_under_way(struct net *n)
@@ -348,12 +349,10 @@ START_TEST(receive_only_is_no_source)
 }
 END_TEST
 
-int main(void)
+Suite *drop_suite(void)
 {
 	Suite *s = suite_create("drop");
 	TCase *t = tcase_create("drop");
-	SRunner *r = srunner_create(s);
-	int failed;
 
 	tcase_set_timeout(t, 120);
 	tcase_add_loop_test(t, receiver, 0, 4);
@@ -367,8 +366,5 @@ int main(void)
 	tcase_add_test(t, late);
 	tcase_add_test(t, receive_only_is_no_source);
 	suite_add_tcase(s, t);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return s;
 }

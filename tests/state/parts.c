@@ -6,8 +6,8 @@
 #include <sys/socket.h>
 
 #include "proto/wire_state.h"
-#include "tests/common/testlib.h"
 #include "tests/state/host.h"
+#include "tests/state/suites.h"
 
 #define LEAF ((uint64_t)WIRE_LEAF)
 
@@ -217,9 +217,9 @@ START_TEST(hashes_are_asked_of_holders)
 }
 END_TEST
 
-int main(void)
+Suite *parts_suite(void)
 {
-	Suite *s = suite_create("state_parts");
+	Suite *s = suite_create("parts");
 	TCase *tc = tcase_create("parts");
 
 	tcase_set_timeout(tc, 120);
@@ -228,5 +228,5 @@ int main(void)
 	tcase_add_loop_test(tc, hashes_only_in_part, 0, 2);
 	tcase_add_test(tc, hashes_are_asked_of_holders);
 	suite_add_tcase(s, tc);
-	return tl_run(s);
+	return s;
 }

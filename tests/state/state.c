@@ -8,8 +8,8 @@
 
 #include "common/cc_err.h"
 #include "common/cc_sys.h"
-#include "tests/common/testlib.h"
 #include "tests/state/host.h"
+#include "tests/state/suites.h"
 
 #define LEAF ((uint64_t)WIRE_LEAF)
 static const uint64_t odd_sizes[] = {0, 1, 65535, 65536, 65537, 0, 3 * LEAF, 1000003, 7, 20 * LEAF,
@@ -656,7 +656,7 @@ START_TEST(refused_starts)
 }
 END_TEST
 
-static Suite *suite(void)
+Suite *state_suite(void)
 {
 	Suite *s = suite_create("state");
 	TCase *tc = tcase_create("transfer");
@@ -685,9 +685,4 @@ static Suite *suite(void)
 	tcase_add_test(tc, refused_starts);
 	suite_add_tcase(s, tc);
 	return s;
-}
-
-int main(void)
-{
-	return tl_run(suite());
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "pcclagentd/state/ste_internal.h"
+#include "tests/state/suites.h"
 
 #define MS       ((uint64_t)1000000)
 #define SECOND   (1000 * MS)
@@ -439,12 +440,10 @@ START_TEST(least)
 }
 END_TEST
 
-int main(void)
+Suite *pace_suite(void)
 {
 	Suite *s = suite_create("pace");
 	TCase *t = tcase_create("pace");
-	SRunner *r = srunner_create(s);
-	int failed;
 
 	tcase_set_timeout(t, 120);
 	tcase_add_test(t, alike);
@@ -459,8 +458,5 @@ int main(void)
 	tcase_add_test(t, alone);
 	tcase_add_test(t, least);
 	suite_add_tcase(s, t);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return s;
 }

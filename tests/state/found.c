@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "proto/wire_state.h"
-#include "tests/common/testlib.h"
 #include "tests/state/host.h"
+#include "tests/state/suites.h"
 
 #define BYTES ((uint64_t)50000) /* of each of two tensors: a command, a leaf */
 
@@ -132,9 +132,9 @@ START_TEST(what_is_written_before_the_end_is_there)
 }
 END_TEST
 
-static Suite *suite(void)
+Suite *found_suite(void)
 {
-	Suite *st = suite_create("state_found");
+	Suite *st = suite_create("found");
 	TCase *tc = tcase_create("found");
 
 	tcase_set_timeout(tc, 60);
@@ -144,9 +144,4 @@ static Suite *suite(void)
 	tcase_add_test(tc, what_is_written_before_the_end_is_there);
 	suite_add_tcase(st, tc);
 	return st;
-}
-
-int main(void)
-{
-	return tl_run(suite());
 }

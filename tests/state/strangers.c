@@ -9,8 +9,8 @@
 
 #include "proto/wire_link.h"
 #include "proto/wire_state.h"
-#include "tests/common/testlib.h"
 #include "tests/state/host.h"
+#include "tests/state/suites.h"
 
 #define PART 10000u /* bytes */
 
@@ -364,9 +364,9 @@ START_TEST(any_request)
 }
 END_TEST
 
-static Suite *suite(void)
+Suite *strangers_suite(void)
 {
-	Suite *s = suite_create("state_strangers");
+	Suite *s = suite_create("strangers");
 	TCase *tc = tcase_create("strangers");
 
 	tcase_set_timeout(tc, 120);
@@ -379,9 +379,4 @@ static Suite *suite(void)
 	tcase_add_loop_test(tc, any_request, 0, 2);
 	suite_add_tcase(s, tc);
 	return s;
-}
-
-int main(void)
-{
-	return tl_run(suite());
 }

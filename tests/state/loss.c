@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "proto/wire_state.h"
-#include "tests/common/testlib.h"
 #include "tests/state/host.h"
+#include "tests/state/suites.h"
 
 static void expect_failure(struct net *n, uint32_t suspect, const char *part)
 {
@@ -612,9 +612,9 @@ START_TEST(cancel_in_the_middle)
 }
 END_TEST
 
-static Suite *suite(void)
+Suite *loss_suite(void)
 {
-	Suite *s = suite_create("state_loss");
+	Suite *s = suite_create("loss");
 	TCase *tc = tcase_create("loss");
 
 	tcase_set_timeout(tc, 120);
@@ -641,9 +641,4 @@ static Suite *suite(void)
 	tcase_add_loop_test(tc, cancel_in_the_middle, 0, 16);
 	suite_add_tcase(s, tc);
 	return s;
-}
-
-int main(void)
-{
-	return tl_run(suite());
 }

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 
 #include "tests/shim/fixture.h"
+#include "tests/shim/suites.h"
 
 static char note[96];
 
@@ -415,7 +416,7 @@ START_TEST(a_port_that_an_outgoing_connection_has)
 }
 END_TEST
 
-int main(void)
+Suite *master_suite(void)
 {
 	Suite *s = suite_create("master");
 	TCase *tc = tcase_create("master");
@@ -434,5 +435,5 @@ int main(void)
 	tcase_add_test(tc, a_master_does_not_outlive_its_process);
 	tcase_add_test(tc, a_master_belongs_to_one_process);
 	suite_add_tcase(s, tc);
-	return tl_run(s);
+	return s;
 }

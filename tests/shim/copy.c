@@ -8,6 +8,7 @@
 
 #include "libpccl-shim/copy.h"
 #include "tests/common/testlib.h"
+#include "tests/shim/suites.h"
 
 #define MOST   ((size_t)3 * 16384 + 500)
 #define AROUND ((size_t)256)
@@ -74,7 +75,7 @@ START_TEST(both_places_and_nothing_else)
 }
 END_TEST
 
-int main(void)
+Suite *copy_suite(void)
 {
 	Suite *s = suite_create("copy");
 	TCase *t = tcase_create("copy");
@@ -83,5 +84,5 @@ int main(void)
 	tcase_add_test(t, what_is_asked_for_and_nothing_else);
 	tcase_add_test(t, both_places_and_nothing_else);
 	suite_add_tcase(s, t);
-	return tl_run(s);
+	return s;
 }

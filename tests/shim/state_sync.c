@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include "tests/shim/state.h"
+#include "tests/shim/suites.h"
 
 /* ---- commands */
 
@@ -753,7 +754,7 @@ START_TEST(successes_are_told_to_the_next_agent)
 }
 END_TEST
 
-int main(void)
+Suite *state_sync_suite(void)
 {
 	Suite *s = suite_create("state_sync");
 	TCase *tc = tcase_create("sync"), *impatient = tcase_create("impatient");
@@ -790,5 +791,5 @@ int main(void)
 	tcase_set_timeout(impatient, 30);
 	tcase_add_loop_test(impatient, no_agent_comes_back, 0, 2);
 	suite_add_tcase(s, impatient);
-	return tl_run(s);
+	return s;
 }

@@ -9,6 +9,7 @@
 
 #include "common/cc_sys.h"
 #include "tests/shim/resume.h"
+#include "tests/shim/suites.h"
 
 enum call { CONNECT, TOPOLOGY, OPTIMIZE, PENDING, REDUCE, AWAIT, SEVERAL, SYNC, CALLS };
 enum way { BY_THREAD, BY_SIGNAL, WAYS };
@@ -562,9 +563,9 @@ START_TEST(no_communicator)
 }
 END_TEST
 
-int main(void)
+Suite *interrupt_suite(void)
 {
-	Suite *s = suite_create("interrupts");
+	Suite *s = suite_create("interrupt");
 	TCase *t = tcase_create("calls");
 
 	tcase_add_unchecked_fixture(t, fx_make_base, fx_remove_base);
@@ -586,5 +587,5 @@ int main(void)
 	tcase_add_test(t, an_interrupt_is_of_the_call_that_it_came_in);
 	tcase_add_test(t, no_communicator);
 	suite_add_tcase(s, t);
-	return tl_run(s);
+	return s;
 }

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "tests/shim/buffers.h"
+#include "tests/shim/suites.h"
 
 enum { OPS = 7, BYTES = 3000, ALL = OPS * BYTES, TWICE = 2 * ALL };
 
@@ -364,7 +365,7 @@ START_TEST(windows_are_cut_to_what_there_is)
 }
 END_TEST
 
-int main(void)
+Suite *multi_suite(void)
 {
 	Suite *s = suite_create("multi");
 	TCase *tc = tcase_create("multi");
@@ -379,5 +380,5 @@ int main(void)
 	tcase_add_test(tc, arguments_are_checked_first);
 	tcase_add_test(tc, windows_are_cut_to_what_there_is);
 	suite_add_tcase(s, tc);
-	return tl_run(s);
+	return s;
 }

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "tests/shim/buffers.h"
+#include "tests/shim/suites.h"
 
 /* ---- without an agent ---- */
 
@@ -742,7 +743,7 @@ START_TEST(a_thread_answers_asks)
 }
 END_TEST
 
-int main(void)
+Suite *session_suite(void)
 {
 	Suite *s = suite_create("session");
 	TCase *none = tcase_create("no agent"), *tc = tcase_create("agent");
@@ -774,5 +775,5 @@ int main(void)
 	tcase_add_test(tc, a_thread_answers_asks);
 	tcase_add_test(tc, a_forked_child_starts_afresh);
 	suite_add_tcase(s, tc);
-	return tl_run(s);
+	return s;
 }

@@ -7,6 +7,7 @@
 
 #include "kernels/hsh.h"
 #include "tests/shim/state.h"
+#include "tests/shim/suites.h"
 
 #define LEAF WIRE_LEAF
 #define SPAN (2 * LEAF + 2000)
@@ -115,7 +116,7 @@ START_TEST(memory_of_many_other_peers)
 }
 END_TEST
 
-int main(void)
+Suite *state_seen_suite(void)
 {
 	Suite *s = suite_create("state_seen");
 	TCase *tc = tcase_create("seen");
@@ -126,5 +127,5 @@ int main(void)
 	tcase_add_test(tc, memory_of_other_peers);
 	tcase_add_test(tc, memory_of_many_other_peers);
 	suite_add_tcase(s, tc);
-	return tl_run(s);
+	return s;
 }

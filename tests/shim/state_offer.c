@@ -6,6 +6,7 @@
 #include "kernels/hsh_run.h"
 #include "tests/shim/buffers.h"
 #include "tests/shim/state.h"
+#include "tests/shim/suites.h"
 
 /* ---- refused */
 
@@ -605,7 +606,7 @@ START_TEST(staging_memory_makes_room)
 }
 END_TEST
 
-int main(void)
+Suite *state_offer_suite(void)
 {
 	Suite *s = suite_create("state_offer");
 	TCase *tc = tcase_create("offer");
@@ -639,5 +640,5 @@ int main(void)
 	tcase_add_checked_fixture(tc, fx_setup_agent, fx_teardown_agent);
 	tcase_add_loop_test(tc, the_hash_is_chosen_by_the_agent, 0, 2);
 	suite_add_tcase(s, tc);
-	return tl_run(s);
+	return s;
 }

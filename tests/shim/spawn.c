@@ -3,6 +3,7 @@
  * Private agents: where they are looked for, how they are started, and by how many at once. The
  * agent is tests/shim/standin_agentd.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -11,6 +12,7 @@
 #include <sys/wait.h>
 
 #include "tests/shim/fixture.h"
+#include "tests/shim/suites.h"
 
 static char starts[96], leash[96], private_dir[96];
 static int leash_fd;
@@ -211,7 +213,7 @@ START_TEST(a_long_log_is_begun_anew)
 }
 END_TEST
 
-/* By the names of PCCL 1.0; test_master.c has the others. */
+/* By the names of PCCL 1.0; master.c has the others. */
 START_TEST(the_log_level_is_passed_on)
 {
 	static const char *const levels[][2] = {{"DEBUG", " --log-level debug"},
@@ -388,8 +390,8 @@ START_TEST(agents_that_die_of_limits)
 	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable, "before it served");
 	set_limit(RLIMIT_STACK, 512 << 10);
 	fx_assert_fails(pcclMemAlloc(1, &p), pcclOutOfMemory, "before it served");
-	snprintf(expected, sizeof expected, "(RLIMIT_STACK) of test_spawn (pid %d) on host ",
-		(int)getpid());
+	snprintf(expected, sizeof expected, "(RLIMIT_STACK) of %s (pid %d) on host ",
+		program_invocation_short_name, (int)getpid());
 	ck_assert_msg(strstr(pcclGetLastError(), expected), "%s", pcclGetLastError());
 	ck_assert_msg(_i > 0 || strstr(pcclGetLastError(), "cannot map"), "%s", pcclGetLastError());
 	set_script("exit 69"); /* it has found another reason */
@@ -457,14 +459,16 @@ START_TEST(another_users_folder_is_in_the_way)
 }
 END_TEST
 
-int main(void)
+Suite *spawn_suite(void)
 {
-	Suite *s = suite_create("spawn");
-	TCase *tc = tcase_create("spawn");
+	Suite *s;
+	TCase *tc;
 
 	/* Where there is a system's agent, none is ever started. */
 	if (access(PCCL_RUNDIR "/agent.sock", F_OK) == 0)
-		return 77;
+		return NULL;
+	s = suite_create("spawn");
+	tc = tcase_create("spawn");
 	tcase_add_unchecked_fixture(tc, fx_make_base, fx_remove_base);
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 30);
@@ -486,5 +490,5 @@ int main(void)
 	tcase_add_test(tc, the_temporary_folder_serves_too);
 	tcase_add_test(tc, another_users_folder_is_in_the_way);
 	suite_add_tcase(s, tc);
-	return tl_run(s);
+	return s;
 }

@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include "tests/shim/buffers.h"
+#include "tests/shim/suites.h"
 
 enum { BYTES = 100000, SEGMENT = CC_PLAN_SEGMENT_MIN };
 
@@ -356,7 +357,7 @@ START_TEST(registered_memory_that_is_refused)
 }
 END_TEST
 
-int main(void)
+Suite *fail_suite(void)
 {
 	Suite *s = suite_create("fail");
 	TCase *tc = tcase_create("fail");
@@ -375,5 +376,5 @@ int main(void)
 	tcase_add_test(tc, operations_of_a_dead_agent_must_be_awaited);
 	tcase_add_test(tc, registered_memory_that_is_refused);
 	suite_add_tcase(s, tc);
-	return tl_run(s);
+	return s;
 }

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "tests/shim/buffers.h"
+#include "tests/shim/suites.h"
 
 /* ---- the order of copying ---- */
 
@@ -374,7 +375,7 @@ START_TEST(another_ring_than_for_a_window)
 }
 END_TEST
 
-int main(void)
+Suite *operand_suite(void)
 {
 	Suite *s = suite_create("operand");
 	TCase *tc = tcase_create("operand");
@@ -391,5 +392,5 @@ int main(void)
 	tcase_add_test(tc, windows_are_for_large_calls_on_one_host);
 	tcase_add_loop_test(tc, another_ring_than_for_a_window, 0, 2 * RINGS);
 	suite_add_tcase(s, tc);
-	return tl_run(s);
+	return s;
 }

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "tests/shim/buffers.h"
+#include "tests/shim/suites.h"
 
 #define BYTES ((size_t)4 << 20)
 
@@ -379,7 +380,7 @@ START_TEST(forks_in_the_middle)
 }
 END_TEST
 
-int main(void)
+Suite *later_suite(void)
 {
 	Suite *s = suite_create("later");
 	TCase *tc = tcase_create("later");
@@ -397,5 +398,5 @@ int main(void)
 	tcase_add_loop_test(tc, destroying_waits_for_the_copy, 0, 2);
 	tcase_add_test(tc, forks_in_the_middle);
 	suite_add_tcase(s, tc);
-	return tl_run(s);
+	return s;
 }

@@ -8,6 +8,7 @@
 #include <sched.h>
 
 #include "tests/shim/resume.h"
+#include "tests/shim/suites.h"
 
 /* Who was told that the operation is lost knows of the loss, whenever that was. */
 START_TEST(a_loss_is_known_once)
@@ -386,7 +387,7 @@ START_TEST(destroyed_while_detached)
 }
 END_TEST
 
-int main(void)
+Suite *resume_ops_suite(void)
 {
 	Suite *s = suite_create("resume_ops");
 	TCase *tc = tcase_create("resume_ops");
@@ -405,5 +406,5 @@ int main(void)
 	tcase_add_loop_test(tc, successes_are_told_unawaited, 0, 2);
 	tcase_add_loop_test(tc, destroyed_while_detached, 0, 2);
 	suite_add_tcase(s, tc);
-	return tl_run(s);
+	return s;
 }

@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "tests/shim/resume.h"
+#include "tests/shim/suites.h"
 
 static void assert_world(uint32_t global, uint32_t group, uint32_t groups, uint32_t largest)
 {
@@ -180,9 +181,9 @@ START_TEST(a_new_membership_begins_anew)
 }
 END_TEST
 
-int main(void)
+Suite *world_suite(void)
 {
-	Suite *s = suite_create("attributes");
+	Suite *s = suite_create("world");
 	TCase *t = tcase_create("calls");
 
 	tcase_add_checked_fixture(t, fx_setup_comm, fx_teardown_comm);
@@ -193,5 +194,5 @@ int main(void)
 	tcase_add_test(t, a_result_without_an_end);
 	tcase_add_test(t, a_new_membership_begins_anew);
 	suite_add_tcase(s, t);
-	return tl_run(s);
+	return s;
 }

@@ -4,6 +4,7 @@
  */
 #define PCCL_1_0_CODES
 #include "tests/shim/fixture.h"
+#include "tests/shim/suites.h"
 
 static void setup(void)
 {
@@ -74,7 +75,7 @@ START_TEST(an_interrupt_is_an_error_that_nobody_repeats)
 }
 END_TEST
 
-int main(void)
+Suite *codes_suite(void)
 {
 	Suite *s = suite_create("codes");
 	TCase *tc = tcase_create("codes");
@@ -85,5 +86,5 @@ int main(void)
 	tcase_add_test(tc, each_code_has_one_of_1_0);
 	tcase_add_test(tc, an_interrupt_is_an_error_that_nobody_repeats);
 	suite_add_tcase(s, tc);
-	return tl_run(s);
+	return s;
 }

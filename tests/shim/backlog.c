@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "tests/shim/buffers.h"
+#include "tests/shim/suites.h"
 
 enum { ALL = 200, KEPT = 4, AT_ONCE = SHM_SLOTS - KEPT };
 
@@ -308,7 +309,7 @@ START_TEST(they_are_of_one_thread)
 }
 END_TEST
 
-int main(void)
+Suite *backlog_suite(void)
 {
 	Suite *s = suite_create("backlog");
 	TCase *tc = tcase_create("backlog");
@@ -325,5 +326,5 @@ int main(void)
 	tcase_add_test(tc, destroying_gives_them_up);
 	tcase_add_test(tc, they_are_of_one_thread);
 	suite_add_tcase(s, tc);
-	return tl_run(s);
+	return s;
 }

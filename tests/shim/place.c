@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "tests/shim/buffers.h"
+#include "tests/shim/suites.h"
 
 enum { BYTES = 100000, SEGMENT = CC_PLAN_SEGMENT_MIN };
 
@@ -438,7 +439,7 @@ START_TEST(lies_cost_the_operation_alone)
 }
 END_TEST
 
-int main(void)
+Suite *place_suite(void)
 {
 	Suite *s = suite_create("place");
 	TCase *tc = tcase_create("place");
@@ -462,5 +463,5 @@ int main(void)
 	tcase_add_loop_test(tc, outputs_need_no_area, 0, APART_N);
 	tcase_add_loop_test(tc, lies_cost_the_operation_alone, 0, LIES);
 	suite_add_tcase(s, tc);
-	return tl_run(s);
+	return s;
 }

@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include "tests/shim/buffers.h"
+#include "tests/shim/suites.h"
 
 /* Nothing to combine: done at once, as in PCCL 1.0, and awaited like any other. */
 START_TEST(a_count_of_zero_is_done)
@@ -678,7 +679,7 @@ START_TEST(a_thread_is_not_one_that_has_ended)
 }
 END_TEST
 
-int main(void)
+Suite *reduce_suite(void)
 {
 	Suite *s = suite_create("reduce");
 	TCase *tc = tcase_create("reduce"), *threads = tcase_create("threads");
@@ -711,5 +712,5 @@ int main(void)
 	tcase_add_test(threads, another_thread_may_block);
 	tcase_add_test(threads, a_thread_is_not_one_that_has_ended);
 	suite_add_tcase(s, threads);
-	return tl_run(s);
+	return s;
 }

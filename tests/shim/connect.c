@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "tests/shim/fixture.h"
+#include "tests/shim/suites.h"
 
 /* A communicator that is connected by a thread of its own. */
 struct guest {
@@ -128,9 +129,9 @@ START_TEST(a_failed_connect_leaves_it_whose_it_was)
 }
 END_TEST
 
-int main(void)
+Suite *connect_suite(void)
 {
-	Suite *s = suite_create("connecting threads");
+	Suite *s = suite_create("connect");
 	TCase *t = tcase_create("threads");
 
 	tcase_add_unchecked_fixture(t, fx_make_base, fx_remove_base);
@@ -140,5 +141,5 @@ int main(void)
 	tcase_add_test(t, another_agent_is_told_it_too);
 	tcase_add_test(t, a_failed_connect_leaves_it_whose_it_was);
 	suite_add_tcase(s, t);
-	return tl_run(s);
+	return s;
 }

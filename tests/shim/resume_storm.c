@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "tests/shim/resume.h"
+#include "tests/shim/suites.h"
 
 enum { THREADS = 4, ROUNDS = 40, DEATHS = 25 };
 
@@ -89,7 +90,7 @@ START_TEST(threads_survive_many_deaths)
 }
 END_TEST
 
-int main(void)
+Suite *resume_storm_suite(void)
 {
 	Suite *s = suite_create("resume_storm");
 	TCase *tc = tcase_create("resume_storm");
@@ -98,5 +99,5 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, threads_survive_many_deaths);
 	suite_add_tcase(s, tc);
-	return tl_run(s);
+	return s;
 }

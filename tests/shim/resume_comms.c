@@ -8,6 +8,7 @@
 
 #include "common/cc_sys.h"
 #include "tests/shim/resume.h"
+#include "tests/shim/suites.h"
 
 /* The environment is read by calls that may need an agent. */
 static void set_grace(const char *ms)
@@ -595,7 +596,7 @@ START_TEST(advice_comes_once)
 }
 END_TEST
 
-int main(void)
+Suite *resume_comms_suite(void)
 {
 	Suite *s = suite_create("resume_comms");
 	TCase *tc = tcase_create("resume_comms"), *bare = tcase_create("not connected");
@@ -627,5 +628,5 @@ int main(void)
 	tcase_add_test(bare, all_who_wait_hear_what_they_waited_for);
 	tcase_add_loop_test(bare, giving_back_needs_no_agent, 0, 4);
 	suite_add_tcase(s, bare);
-	return tl_run(s);
+	return s;
 }

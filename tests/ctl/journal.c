@@ -17,6 +17,7 @@
 #include "ccoip-masterd/journal.h"
 #include "common/cc_log.h"
 #include "tests/common/testlib.h"
+#include "tests/ctl/suites.h"
 
 #define MANY 4000
 
@@ -49,6 +50,7 @@ static void setup(void)
 {
 	size_t i;
 
+	cc_log_set_level(CC_LOG_ERR - 1);
 	(void)snprintf(dir, sizeof dir, "/tmp/pccl-journal-XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(dir));
 	(void)snprintf(path, sizeof path, "%s/run.journal", dir);
@@ -491,12 +493,11 @@ START_TEST(a_file_that_ends_while_it_is_read_is_a_failure_of_the_disk)
 }
 END_TEST
 
-int main(void)
+Suite *journal_suite(void)
 {
 	Suite *s = suite_create("journal");
 	TCase *tc = tcase_create("journal");
 
-	cc_log_set_level(CC_LOG_ERR - 1);
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, what_was_written_is_restored);
@@ -514,5 +515,5 @@ int main(void)
 	tcase_add_test(tc, a_restart_may_help_unless_the_path_is_wrong);
 	tcase_add_test(tc, a_file_that_ends_while_it_is_read_is_a_failure_of_the_disk);
 	suite_add_tcase(s, tc);
-	return tl_run(s);
+	return s;
 }

@@ -20,6 +20,7 @@
 #include "pcclctl/target.h"
 #include "proto/wire_frame.h"
 #include "tests/common/testlib.h"
+#include "tests/ctl/suites.h"
 
 static char dir[64], path[96];
 static pid_t child;
@@ -728,7 +729,7 @@ START_TEST(a_master_that_answers_is_preferred)
 }
 END_TEST
 
-int main(void)
+Suite *pcclctl_suite(void)
 {
 	const TTest *const tests[] = {tables_for_people, tables_for_programs,
 		shared_state_for_people, shared_state_for_programs, too_long_an_answer_is_said,
@@ -746,5 +747,5 @@ int main(void)
 	for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
 		tcase_add_test(c, tests[i]);
 	suite_add_tcase(s, c);
-	return tl_run(s);
+	return s;
 }

@@ -24,6 +24,7 @@
 #include "proto/wire_codes.h"
 #include "proto/wire_frame.h"
 #include "tests/common/testlib.h"
+#include "tests/ctl/suites.h"
 
 static struct masterd_config cfg;
 static struct cc_addr addr;
@@ -849,7 +850,7 @@ static void usual(void)
 	start();
 }
 
-int main(void)
+Suite *masterd_suite(void)
 {
 	Suite *s = suite_create("masterd");
 
@@ -869,5 +870,5 @@ int main(void)
 		(const TTest *const[]){input_of_strangers_is_bounded, NULL});
 	add_case(s, "impatient", impatient, (const TTest *const[]){patience_is_told, NULL});
 	add_case(s, "no room", no_room, (const TTest *const[]){output_is_bounded, NULL});
-	return tl_run(s);
+	return s;
 }

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 
-check_PROGRAMS += tests/bench/test_bench
-TESTS += tests/bench/test_bench
-tests_bench_test_bench_SOURCES = tests/bench/test_bench.c
-tests_bench_test_bench_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/libpccl-shim/include $(CHECK_CFLAGS)
-tests_bench_test_bench_LDADD = pccl-bench/libpccl-bench.la libkrn.la $(CHECK_LIBS)
+bench_suites = tests/bench/bench.c
+check_PROGRAMS += tests/bench/bench
+TESTS += $(bench_suites)
+$(bench_suites:.c=.log): tests/bench/bench$(EXEEXT)
+tests_bench_bench_SOURCES = $(bench_suites) tests/bench/main.c tests/bench/suites.h
+tests_bench_bench_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/libpccl-shim/include $(CHECK_CFLAGS)
+tests_bench_bench_LDADD = tests/librunner.la pccl-bench/libpccl-bench.la libkrn.la $(CHECK_LIBS)
 
 # Loaded by path; never installed, though libtool makes a shared object only with -rpath.
 check_LTLIBRARIES += tests/bench/fake_pccl.la

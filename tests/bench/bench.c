@@ -12,6 +12,7 @@
 #include "pccl-bench/result.h"
 #include "pccl-bench/size.h"
 #include "pccl-bench/stats.h"
+#include "tests/bench/suites.h"
 #include "tests/common/testlib.h"
 
 /* ---- sizes ---- */
@@ -435,7 +436,7 @@ START_TEST(json_has_it_all)
 }
 END_TEST
 
-int main(void)
+Suite *bench_suite(void)
 {
 	Suite *s = suite_create("bench");
 	TCase *t = tcase_create("all");
@@ -458,5 +459,5 @@ int main(void)
 	tcase_add_test(t, disposable_outputs_are_told);
 	tcase_add_test(t, json_has_it_all);
 	suite_add_tcase(s, t);
-	return tl_run(s);
+	return s;
 }

@@ -40,20 +40,6 @@ static struct scene s;
 
 /* ---- what the engine sends ---- */
 
-static void read_all(uint8_t *buf, size_t len)
-{
-	while (len > 0) {
-		struct pollfd p = {.fd = s.out[1], .events = POLLIN};
-		ssize_t n;
-
-		ck_assert_msg(poll(&p, 1, WAIT_MS) == 1, "nothing more is sent");
-		n = recv(s.out[1], buf, len, 0);
-		ck_assert_int_gt(n, 0);
-		buf += n;
-		len -= (size_t)n;
-	}
-}
-
 /* The next one that is sent: its number; every byte of what was sent here for it was `fill[]`. */
 static uint32_t expect(enum wlk_phase phase, const uint8_t *fill)
 {
@@ -61,12 +47,12 @@ static uint32_t expect(enum wlk_phase phase, const uint8_t *fill)
 	struct wlk_data d;
 	const char *why;
 
-	read_all(hdr, sizeof hdr);
+	receive_all(s.out[1], hdr, sizeof hdr);
 	ck_assert_int_eq(wlk_data_get(hdr, &d, &why), 0);
 	ck_assert_int_eq(d.phase, phase);
 	ck_assert_uint_eq(d.seq, s.o.seq);
 	ck_assert_uint_le(d.len, sizeof data);
-	read_all(data, d.len);
+	receive_all(s.out[1], data, d.len);
 	for (uint32_t k = 0; k < d.len / 4; k++) {
 		uint32_t got, want;
 

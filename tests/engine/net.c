@@ -441,3 +441,17 @@ bool all_bytes(const uint8_t *p, uint8_t value, uint64_t n)
 {
 	return n == 0 || (p[0] == value && memcmp(p, p + 1, n - 1) == 0);
 }
+
+void receive_all(int fd, uint8_t *buf, size_t len)
+{
+	while (len > 0) {
+		struct pollfd p = {.fd = fd, .events = POLLIN};
+		ssize_t n;
+
+		ck_assert_msg(poll(&p, 1, WAIT_MS) == 1, "nothing more is sent");
+		n = recv(fd, buf, len, 0);
+		ck_assert_int_gt(n, 0);
+		buf += n;
+		len -= (size_t)n;
+	}
+}

@@ -92,6 +92,8 @@ void cancel_alone(struct net *n, uint64_t seq);
 size_t make_segment(
 	uint8_t *buf, const struct cc_plan *plan, uint64_t seq, uint32_t seg, uint8_t fill);
 void send_segment(int fd, const struct cc_plan *plan, uint64_t seq, uint32_t seg, uint8_t fill);
+/* What a stream of an engine sends, so much of it, within WAIT_MS each. */
+void receive_all(int fd, uint8_t *buf, size_t len);
 bool all_bytes(const uint8_t *p, uint8_t value, uint64_t n);
 
 #endif

@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/cc_err.h"
@@ -69,20 +68,6 @@ END_TEST
 
 /* ---- flags and what is still to be sent ---- */
 
-static void read_all(int fd, uint8_t *buf, size_t len)
-{
-	while (len > 0) {
-		struct pollfd p = {.fd = fd, .events = POLLIN};
-		ssize_t n;
-
-		ck_assert_msg(poll(&p, 1, WAIT_MS) == 1, "nothing more is sent");
-		n = recv(fd, buf, len, 0);
-		ck_assert_int_gt(n, 0);
-		buf += n;
-		len -= (size_t)n;
-	}
-}
-
 static void await_standstill(struct host *h, uint64_t seq)
 {
 	struct eng_progress p, q;
@@ -142,13 +127,13 @@ START_TEST(flags_wait_for_the_next_host)
 		struct cc_span span;
 		const char *why;
 
-		read_all(out[1], hdr, sizeof hdr);
+		receive_all(out[1], hdr, sizeof hdr);
 		ck_assert_int_eq(wlk_data_get(hdr, &d, &why), 0);
 		ck_assert_uint_lt(d.seg, plan.n_segs);
 		ck_assert_int_eq(d.phase, d.seg < own ? WLK_REDUCE : WLK_GATHER);
 		span = cc_plan_segment(&plan, d.seg);
 		ck_assert_uint_eq(d.len, span.len);
-		read_all(out[1], data, d.len);
+		receive_all(out[1], data, d.len);
 		ck_assert_msg(memcmp(data, want + span.off, span.len) == 0,
 			"segment %u was sent after the reader had it", d.seg);
 	}

@@ -20,13 +20,6 @@
 #define STRIPE    ((size_t)128)
 #define BLOCK     ((size_t)2048)
 
-/* ck_assert tells the parent process of each success: too slow for what is asked so often. */
-#define REQUIRE(condition)                                                                         \
-	do {                                                                                       \
-		if (!(condition))                                                                  \
-			ck_abort_msg("%s", #condition);                                            \
-	} while (0)
-
 #define FOR_EACH_ISA(isa)                                                                          \
 	for (enum hsh_isa isa = HSH_ISA_SCALAR; (isa) < HSH_ISA_COUNT; (isa)++)                    \
 		if (hsh_isa_supported(isa))

@@ -18,13 +18,6 @@
 #define GUARD       ((size_t)64)
 #define GUARD_BYTE  0xa5
 
-/* ck_assert tells the parent process of each success: too slow for what is asked so often. */
-#define REQUIRE(condition)                                                                         \
-	do {                                                                                       \
-		if (!(condition))                                                                  \
-			ck_abort_msg("%s", #condition);                                            \
-	} while (0)
-
 #define FOR_EACH_ISA(isa)                                                                          \
 	for (enum krn_isa isa = KRN_ISA_SCALAR; (isa) < KRN_ISA_COUNT; (isa)++)                    \
 		if (krn_isa_supported(isa))

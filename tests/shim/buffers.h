@@ -116,6 +116,38 @@ static inline pcclAsyncReduceOp_t bf_launch(struct buffers *b, uint64_t tag)
 	return handle;
 }
 
+/* One that succeeds, from its launch to its end, as the agent had it. */
+static inline struct fake_op bf_run(struct buffers *b, uint64_t tag, enum shm_result_mode mode)
+{
+	pcclAsyncReduceOp_t h = bf_launch(b, tag);
+	struct fake_op op = fake_take(fx_agent);
+
+	fake_serve(&op, mode);
+	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
+	bf_assert_result(b);
+	return op;
+}
+
+static inline void *bf_serve(void *arg)
+{
+	struct fake_op op = fake_take(fx_agent);
+
+	fake_serve(&op, *(const enum shm_result_mode *)arg);
+	return NULL;
+}
+
+/* A call that blocks and succeeds: the agent works meanwhile. */
+static inline void bf_run_blocking(struct buffers *b, enum shm_result_mode mode)
+{
+	pcclReduceDescriptor_t d = bf_descriptor(b->bytes, 5);
+	pthread_t t;
+
+	ck_assert_int_eq(pthread_create(&t, NULL, bf_serve, &mode), 0);
+	fx_assert_succeeds(pcclAllReduce(b->send, b->recv, &d, fx_comm, NULL));
+	bf_assert_result(b);
+	pthread_join(t, NULL);
+}
+
 /* A call that blocks, in a thread. */
 struct bf_call {
 	struct buffers *b;

@@ -187,14 +187,6 @@ START_TEST(windows_take_what_has_room)
 }
 END_TEST
 
-static void *serve(void *arg)
-{
-	struct fake_op op = fake_take(fx_agent);
-
-	fake_serve(&op, *(const enum shm_result_mode *)arg);
-	return NULL;
-}
-
 START_TEST(windows_meet_a_working_agent)
 {
 	static const struct {
@@ -207,13 +199,8 @@ START_TEST(windows_meet_a_working_agent)
 
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
 		struct buffers b = bf_new(places[_i].p, sizes[i], i);
-		pcclReduceDescriptor_t d = bf_descriptor(sizes[i], 5);
-		pthread_t t;
 
-		ck_assert_int_eq(pthread_create(&t, NULL, serve, &mode), 0);
-		fx_assert_succeeds(pcclAllReduce(b.send, b.recv, &d, fx_comm, NULL));
-		bf_assert_result(&b);
-		pthread_join(t, NULL);
+		bf_run_blocking(&b, mode);
 		bf_free(&b);
 	}
 }

@@ -36,12 +36,8 @@ static void check_next(enum placement p)
 
 	for (unsigned i = 0; i < 2; i++) {
 		struct buffers b = bf_new(p, 50000, i);
-		pcclAsyncReduceOp_t h = bf_launch(&b, i);
-		struct fake_op op = fake_take(fx_agent);
 
-		fake_serve(&op, p == BOTH_REGISTERED ? SHM_RESULT_UNDO : modes[i]);
-		fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
-		bf_assert_result(&b);
+		bf_run(&b, i, p == BOTH_REGISTERED ? SHM_RESULT_UNDO : modes[i]);
 		bf_free(&b);
 	}
 }
@@ -53,24 +49,12 @@ START_TEST(results_that_are_all_there)
 {
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
 		struct buffers b = bf_new(places[_i].p, sizes[i], i);
-		pcclAsyncReduceOp_t h = bf_launch(&b, i);
-		struct fake_op op = fake_take(fx_agent);
 
-		fake_serve(&op, places[_i].mode);
-		fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
-		bf_assert_result(&b);
+		bf_run(&b, i, places[_i].mode);
 		bf_free(&b);
 	}
 }
 END_TEST
-
-static void *serve(void *arg)
-{
-	struct fake_op op = fake_take(fx_agent);
-
-	fake_serve(&op, *(const enum shm_result_mode *)arg);
-	return NULL;
-}
 
 START_TEST(calls_that_meet_a_working_agent)
 {
@@ -79,13 +63,8 @@ START_TEST(calls_that_meet_a_working_agent)
 	for (size_t i = 0; i < 21; i++) {
 		size_t bytes = sizes[i % (sizeof sizes / sizeof *sizes)];
 		struct buffers b = bf_new(places[_i].p, bytes, i);
-		pcclReduceDescriptor_t d = bf_descriptor(bytes, 5);
-		pthread_t t;
 
-		ck_assert_int_eq(pthread_create(&t, NULL, serve, &mode), 0);
-		fx_assert_succeeds(pcclAllReduce(b.send, b.recv, &d, fx_comm, NULL));
-		bf_assert_result(&b);
-		pthread_join(t, NULL);
+		bf_run_blocking(&b, mode);
 		bf_free(&b);
 	}
 }
@@ -288,12 +267,8 @@ END_TEST
 static uint32_t flags_of(enum placement p)
 {
 	struct buffers b = bf_new(p, BYTES, 1);
-	pcclAsyncReduceOp_t h = bf_launch(&b, 1);
-	struct fake_op op = fake_take(fx_agent);
+	struct fake_op op = bf_run(&b, 1, bf_mode(p));
 
-	fake_serve(&op, bf_mode(p));
-	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
-	bf_assert_result(&b);
 	bf_free(&b);
 	return op.sqe.flags;
 }

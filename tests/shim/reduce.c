@@ -159,23 +159,11 @@ END_TEST
 START_TEST(results_arrive_in_an_area_though_registered)
 {
 	struct buffers b = bf_new((enum placement)_i, 100000, 1);
-	pcclAsyncReduceOp_t h = bf_launch(&b, 1);
-	struct fake_op op = fake_take(fx_agent);
 
-	fake_serve(&op, SHM_RESULT_AREA);
-	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
-	bf_assert_result(&b);
+	bf_run(&b, 1, SHM_RESULT_AREA);
 	bf_free(&b);
 }
 END_TEST
-
-static void *serve(void *arg)
-{
-	struct fake_op op = fake_take(fx_agent);
-
-	fake_serve(&op, *(enum shm_result_mode *)arg);
-	return NULL;
-}
 
 /* While the call blocks: the agent is ahead, behind, and asleep in turn. */
 START_TEST(blocking_calls_meet_a_working_agent)
@@ -186,13 +174,8 @@ START_TEST(blocking_calls_meet_a_working_agent)
 	for (size_t i = 0; i < 40; i++) {
 		size_t bytes = sizes[i % (sizeof sizes / sizeof *sizes)];
 		struct buffers b = bf_new(p, bytes, i);
-		pcclReduceDescriptor_t d = bf_descriptor(bytes, 5);
-		pthread_t t;
 
-		ck_assert_int_eq(pthread_create(&t, NULL, serve, &mode), 0);
-		fx_assert_succeeds(pcclAllReduce(b.send, b.recv, &d, fx_comm, NULL));
-		bf_assert_result(&b);
-		pthread_join(t, NULL);
+		bf_run_blocking(&b, mode);
 		bf_free(&b);
 	}
 }
@@ -369,18 +352,12 @@ START_TEST(staging_that_is_refused_costs_the_call_alone)
 {
 	struct buffers b = bf_new(STAGED, 100000, 1);
 	pcclReduceDescriptor_t d = bf_descriptor(b.bytes, 1);
-	pcclAsyncReduceOp_t h;
-	struct fake_op op;
 
 	fake_script(fx_agent, WL_REGION_ALLOC, FAKE_REFUSE, pcclOutOfMemory, "the limit is 1 GiB");
 	fx_assert_fails(pcclAllReduce(b.send, b.recv, &d, fx_comm, NULL), pcclOutOfMemory, "1 GiB");
 	fake_script(fx_agent, WL_REGION_ALLOC, FAKE_ANSWER, 0, NULL);
 	fx_assert_succeeds(pcclUpdateTopology(fx_comm));
-	h = bf_launch(&b, 1);
-	op = fake_take(fx_agent);
-	fake_serve(&op, SHM_RESULT_AREA);
-	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
-	bf_assert_result(&b);
+	bf_run(&b, 1, SHM_RESULT_AREA);
 	bf_free(&b);
 }
 END_TEST

@@ -12,32 +12,21 @@
 #include "proto/wire_codes.h"
 #include "proto/wire_state.h"
 #include "tests/agentio/fake_engine.h"
-#include "tests/agentio/fixture.h"
+#include "tests/agentio/pair.h"
 #include "tests/agentio/suites.h"
 
-static struct fx f;
-static struct master m;
-static struct client a, b;
-static struct queue qa, qb;
 static struct cc_id other;
 
 static void setup(void)
 {
-	fx_start(&f, NULL);
-	master_listen(&m);
-	master_join_two(&m, &f, &a, &qa, &b, &qb);
+	pair_begin(NULL);
 	cc_random_id(&other);
 }
 
 static void teardown(void)
 {
 	fx_check_alive(&f);
-	client_close(&a);
-	client_close(&b);
-	fx_stop(&f);
-	queue_close(&qa);
-	queue_close(&qb);
-	master_close(&m);
+	pair_end();
 }
 
 static struct cc_id nonce; /* of the answer to the last stream 0 */
@@ -580,9 +569,7 @@ START_TEST(ports_are_advertised)
 {
 	struct wm_msg hello;
 
-	fx_start(&f, on_advertised_ports);
-	master_listen(&m);
-	master_join_two(&m, &f, &a, &qa, &b, &qb);
+	pair_begin(on_advertised_ports);
 	master_hang_up(&m);
 	master_take(&m, m.term + 1, &hello);
 	ck_assert_uint_eq(hello.u.hello.port_shared_state, 50149);

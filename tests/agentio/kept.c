@@ -10,28 +10,23 @@
 
 #include "proto/wire_codes.h"
 #include "tests/agentio/offer.h"
+#include "tests/agentio/pair.h"
 #include "tests/agentio/suites.h"
 
 #define BYTES ((uint64_t)100000)
 
-static struct fx f;
-static struct master m;
-static struct client a, b;
-static struct queue qa, qb;
 static struct offer oa, ob; /* a has what is elected, b has not */
 
 static void setup(void)
 {
-	fx_start(&f, NULL);
-	master_listen(&m);
-	master_join_two(&m, &f, &a, &qa, &b, &qb);
+	pair_begin(NULL);
 	offer_init(&oa, &a, &qa, BYTES, 7, true);
 	offer_init(&ob, &b, &qb, BYTES, 9, true);
 }
 
 static void teardown(void)
 {
-	master_part_two(&m, &f, &a, &qa, &b, &qb);
+	pair_end();
 	offer_free(&oa);
 	offer_free(&ob);
 }

@@ -29,7 +29,8 @@ tests_agentio_agentio_SOURCES = $(agentio_suites) \
 	tests/agentio/far.c tests/agentio/far.h \
 	tests/agentio/fixture.c tests/agentio/fixture.h \
 	tests/agentio/main.c tests/agentio/suites.h \
-	tests/agentio/offer.c tests/agentio/offer.h
+	tests/agentio/offer.c tests/agentio/offer.h \
+	tests/agentio/pair.c tests/agentio/pair.h
 tests_agentio_agentio_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_agentio_agentio_LDADD = tests/librunner.la pcclagentd/libpcclagentd.la $(CHECK_LIBS)
 

@@ -11,14 +11,11 @@
 #include "kernels/hsh.h"
 #include "proto/wire_codes.h"
 #include "tests/agentio/offer.h"
+#include "tests/agentio/pair.h"
 #include "tests/agentio/suites.h"
 
 #define BYTES ((uint64_t)200000)
 
-static struct fx f;
-static struct master m;
-static struct client a, b;
-static struct queue qa, qb;
 static struct offer o;
 
 static void small_memory(struct agentd_config *cfg)
@@ -33,9 +30,7 @@ static void small_own(struct agentd_config *cfg)
 
 static void begin(void (*tweak)(struct agentd_config *c))
 {
-	fx_start(&f, tweak);
-	master_listen(&m);
-	master_join_two(&m, &f, &a, &qa, &b, &qb);
+	pair_begin(tweak);
 	offer_init(&o, &a, &qa, BYTES, 7, true);
 	offer_write(&o, 3);
 }
@@ -58,7 +53,7 @@ static void setup_own(void)
 static void teardown(void)
 {
 	fx_check_alive(&f);
-	master_part_two(&m, &f, &a, &qa, &b, &qb);
+	pair_end();
 	offer_free(&o);
 }
 

@@ -9,18 +9,14 @@
 
 #include "proto/wire_codes.h"
 #include "tests/agentio/fake_engine.h"
-#include "tests/agentio/far.h"
+#include "tests/agentio/pair.h"
 #include "tests/agentio/suites.h"
 
 #define COUNT  ((uint64_t)400000) /* more than small operations have: for the engine */
 #define BYTES  (COUNT * 4)
 #define WINDOW 3u
 
-static struct fx f;
-static struct master m;
-static struct client a, b;
-static struct queue qa, qb;
-static struct mem ma, mb;             /* registered: room for an operand, and one for a result */
+/* `ma` and `mb` have room for an operand and for a result. */
 static struct mem staged_a, staged_b; /* room for an operand, 64 bytes from the beginning */
 static struct far far;
 static int out[2];
@@ -55,43 +51,19 @@ static void setup_short_segments(void)
 static void teardown_alone(void)
 {
 	fx_check_alive(&f);
-	master_part_two(&m, &f, &a, &qa, &b, &qb);
+	pair_end();
 }
 
 static void setup_ring(void)
 {
-	struct wm_group_world own = {.group = 1, .world = 3};
-	struct wm_msg commit = {.type = WM_COMMIT,
-		.u.commit = {.round = 1,
-			.accept = true,
-			.epoch = 1,
-			.world = {.global = 3, .groups = 1, .largest = 3, .n = 1, .own = &own}}};
-	struct wl_reply r;
-
-	fx_start(&f, NULL);
-	master_listen(&m);
-	m.segment_max = CC_PLAN_SEGMENT_MAX;
-	far_listen(&far, 1);
-	far_order(&far, &f, &m, &a, &qa, &far.at, 1, false);
-	far_accept_link(&far, &m, out);
-	far_expect_success(&m);
-	master_send(&m, &commit);
-	ck_assert(client_receive(&a, &r, NULL, 0));
-	ck_assert_uint_eq(r.code, WIRE_SUCCESS);
+	pair_begin_ring(&far, CC_PLAN_SEGMENT_MAX, out);
 	alloc(&a, &ma, &staged_a);
 	fake_set_auto_done(false);
 }
 
 static void teardown_ring(void)
 {
-	fx_check_alive(&f);
-	client_close(&a);
-	fx_stop(&f);
-	queue_close(&qa);
-	master_close(&m);
-	close(far.listener);
-	for (int i = 0; i < 2; i++)
-		close(out[i]);
+	pair_end_ring(&far, out);
 }
 
 /* ---- operands ---- */

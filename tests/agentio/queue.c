@@ -9,16 +9,11 @@
 #include "kernels/krn.h"
 #include "proto/wire_codes.h"
 #include "tests/agentio/fake_engine.h"
-#include "tests/agentio/fixture.h"
+#include "tests/agentio/pair.h"
 #include "tests/agentio/suites.h"
 
 #define COUNT ((uint64_t)400000) /* more than small operations have: for the engine */
 
-static struct fx f;
-static struct master m;
-static struct client a, b;
-static struct queue qa, qb;
-static struct mem ma, mb;
 static uint64_t next_tag = 1;
 
 static void short_grace(struct agentd_config *cfg)
@@ -32,29 +27,20 @@ static void small_memory(struct agentd_config *cfg)
 	cfg->mem_total = cfg->mem_per_user = 13200000;
 }
 
-static void begin(void (*tweak)(struct agentd_config *))
-{
-	fx_start(&f, tweak);
-	master_listen(&m);
-	master_join_two(&m, &f, &a, &qa, &b, &qb);
-	ck_assert_uint_eq(client_alloc(&a, COUNT * 4, &ma), WIRE_SUCCESS);
-	ck_assert_uint_eq(client_alloc(&b, COUNT * 4, &mb), WIRE_SUCCESS);
-}
-
 static void setup(void)
 {
-	begin(short_grace);
+	pair_begin_with(short_grace, COUNT * 4);
 }
 
 static void setup_small(void)
 {
-	begin(small_memory);
+	pair_begin_with(small_memory, COUNT * 4);
 }
 
 static void teardown(void)
 {
 	fx_check_alive(&f);
-	master_part_two(&m, &f, &a, &qa, &b, &qb);
+	pair_end();
 }
 
 static void one_op(uint32_t slot)

@@ -9,50 +9,30 @@
 #include "common/cc_sys.h"
 #include "proto/wire_codes.h"
 #include "tests/agentio/fake_engine.h"
-#include "tests/agentio/fixture.h"
+#include "tests/agentio/pair.h"
 #include "tests/agentio/suites.h"
 
 #define COUNT ((uint64_t)1000)
-
-static struct fx f;
-static struct master m;
-static struct client a, b;
-static struct queue qa, qb;
-static struct mem ma, mb;
 
 static void short_grace(struct agentd_config *cfg)
 {
 	cfg->master_grace_ms = 400;
 }
 
-static void begin(void (*tweak)(struct agentd_config *))
-{
-	fx_start(&f, tweak);
-	master_listen(&m);
-	master_join_two(&m, &f, &a, &qa, &b, &qb);
-	ck_assert_uint_eq(client_alloc(&a, COUNT * 4, &ma), WIRE_SUCCESS);
-	ck_assert_uint_eq(client_alloc(&b, COUNT * 4, &mb), WIRE_SUCCESS);
-}
-
 static void setup(void)
 {
-	begin(NULL);
+	pair_begin_with(NULL, COUNT * 4);
 }
 
 static void setup_short(void)
 {
-	begin(short_grace);
+	pair_begin_with(short_grace, COUNT * 4);
 }
 
 static void teardown(void)
 {
 	fx_check_alive(&f);
-	client_close(&a);
-	client_close(&b);
-	fx_stop(&f);
-	queue_close(&qa);
-	queue_close(&qb);
-	master_close(&m);
+	pair_end();
 }
 
 static void submit(uint32_t slot, uint64_t tag)

@@ -9,18 +9,13 @@
 
 #include "proto/wire_codes.h"
 #include "tests/agentio/fake_engine.h"
-#include "tests/agentio/far.h"
+#include "tests/agentio/pair.h"
 #include "tests/agentio/suites.h"
 
 #define COUNT 5u
 #define MANY  30000u /* more than the agent reads ahead, or a socket takes at once */
 #define BYTES ((size_t)count * 4)
 
-static struct fx f;
-static struct master m;
-static struct client a;
-static struct queue qa;
-static struct mem ma;
 static struct far far;
 static int out[2]; /* of its link to us: the stream for the engine, the one for small operations */
 static int in[2];  /* of our link to it */
@@ -69,24 +64,8 @@ static int open_in(uint16_t stream, enum wlk_code code)
 
 static void setup(void)
 {
-	struct wm_group_world own = {.group = 1, .world = 3};
-	struct wm_msg commit = {.type = WM_COMMIT,
-		.u.commit = {.round = 1,
-			.accept = true,
-			.epoch = 1,
-			.world = {.global = 3, .groups = 1, .largest = 3, .n = 1, .own = &own}}};
-	struct wl_reply r;
-
 	count = COUNT;
-	fx_start(&f, NULL);
-	master_listen(&m);
-	far_listen(&far, 1);
-	far_order(&far, &f, &m, &a, &qa, &far.at, 1, false);
-	far_accept_link(&far, &m, out);
-	far_expect_success(&m);
-	master_send(&m, &commit);
-	ck_assert(client_receive(&a, &r, NULL, 0));
-	ck_assert_uint_eq(r.code, WIRE_SUCCESS);
+	pair_begin_ring(&far, 65536, out);
 	ck_assert_uint_eq(client_alloc(&a, (uint64_t)MANY * 4, &ma), WIRE_SUCCESS);
 	in[0] = open_in(0, WLK_OK);
 	in[1] = open_in(WLK_STREAM_SMALL, WLK_OK);
@@ -94,16 +73,9 @@ static void setup(void)
 
 static void teardown(void)
 {
-	fx_check_alive(&f);
-	client_close(&a);
-	fx_stop(&f);
-	queue_close(&qa);
-	master_close(&m);
-	close(far.listener);
-	for (int i = 0; i < 2; i++) {
+	pair_end_ring(&far, out);
+	for (int i = 0; i < 2; i++)
 		close(in[i]);
-		close(out[i]);
-	}
 }
 
 /* The operand of the host at this position: pos + 1, pos + 2 ... */

@@ -8,32 +8,19 @@
 #include "proto/wire_codes.h"
 #include "proto/wire_frame.h"
 #include "tests/agentio/fake_engine.h"
-#include "tests/agentio/fixture.h"
+#include "tests/agentio/pair.h"
 #include "tests/agentio/suites.h"
 
 #define COUNT ((uint64_t)400000) /* more than small operations have: for the engine */
 
-static struct fx f;
-static struct master m;
-static struct client a, b;
-static struct queue qa, qb;
-static struct mem ma, mb;
-
 static void setup(void)
 {
-	fx_start(&f, NULL);
-	master_listen(&m);
-	master_join_two(&m, &f, &a, &qa, &b, &qb);
-	ck_assert_uint_eq(client_alloc(&a, COUNT * 4, &ma), WIRE_SUCCESS);
-	ck_assert_uint_eq(client_alloc(&b, COUNT * 4, &mb), WIRE_SUCCESS);
+	pair_begin_with(NULL, COUNT * 4);
 }
 
 static void teardown(void)
 {
-	fx_stop(&f);
-	queue_close(&qa);
-	queue_close(&qb);
-	master_close(&m);
+	pair_end();
 }
 
 static void stop(struct agentd *d, void *arg)

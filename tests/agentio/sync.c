@@ -17,14 +17,11 @@
 #include "proto/wire_codes.h"
 #include "proto/wire_state.h"
 #include "tests/agentio/offer.h"
+#include "tests/agentio/pair.h"
 #include "tests/agentio/suites.h"
 
 #define BYTES ((uint64_t)3 << 20)
 
-static struct fx f;
-static struct master m;
-static struct client a, b;
-static struct queue qa, qb;
 static struct offer oa, ob; /* a has what is elected, b has not */
 
 static void short_grace(struct agentd_config *cfg)
@@ -34,14 +31,12 @@ static void short_grace(struct agentd_config *cfg)
 
 static void setup(void)
 {
-	fx_start(&f, short_grace);
-	master_listen(&m);
-	master_join_two(&m, &f, &a, &qa, &b, &qb);
+	pair_begin(short_grace);
 }
 
 static void teardown(void)
 {
-	master_part_two(&m, &f, &a, &qa, &b, &qb);
+	pair_end();
 	offer_free(&oa);
 	offer_free(&ob);
 }

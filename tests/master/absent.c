@@ -84,9 +84,7 @@ START_TEST(an_accepting_round_is_dropped_until_they_are_back)
 
 	fk_manual(&f);
 	x = fk_join(a, 0);
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
+	topo_all();
 	ck_assert(fk_status(&f).round_accepts);
 	fk_cut(c, "reset");
 	ck_assert(!fk_status(&f).round_active);
@@ -173,9 +171,7 @@ START_TEST(other_groups_go_on)
 {
 	struct fk_peer x = fk_join(a, 1), y = fk_join(b, 1);
 
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
+	topo_all();
 	fk_vote(&x, 1);
 	fk_vote(&y, 1);
 	fk_forget(&f);
@@ -327,9 +323,7 @@ START_TEST(a_vote_in_between_shows_it_if_it_is_a_new_one)
 	uint32_t n;
 
 	for (n = 0; n < 30; n++) {
-		fk_topo(&p);
-		fk_topo(&q);
-		fk_topo(&r);
+		topo_all();
 		flap(2800);
 	}
 	for (n = 0; n < 30; n++) {

@@ -137,9 +137,7 @@ START_TEST(what_has_changed_makes_it_void)
 		vote_ahead(&p, TAG, n);
 		vote_ahead(&q, TAG, n);
 	} else { /* a round, even one that finds nothing to do */
-		fk_topo(&p);
-		fk_topo(&q);
-		fk_topo(&r);
+		topo_all();
 		all_ahead(TAG, n);
 	}
 	ck_assert_uint_gt(fk_take(a, WM_OP_START)->u.op_start.seq, n);

@@ -40,6 +40,7 @@ tests_master_master_SOURCES = $(master_suites) \
 	tests/master/fake.c tests/master/fake.h \
 	tests/master/fake_sync.c \
 	tests/master/main.c tests/master/suites.h \
+	tests/master/many.h \
 	tests/master/takeover.c tests/master/takeover.h \
 	tests/master/trio.h \
 	tests/master/trio_sync.h

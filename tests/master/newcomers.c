@@ -5,22 +5,8 @@
 #include <stdio.h>
 
 #include "tests/common/testlib.h"
-#include "tests/master/fake.h"
+#include "tests/master/many.h"
 #include "tests/master/suites.h"
-
-static struct fk f;
-static struct fk_host *h[8];
-static struct fk_peer p[8];
-
-static void setup(void)
-{
-	fk_init(&f, NULL);
-}
-
-static void teardown(void)
-{
-	fk_free(&f);
-}
 
 /* n hosts with one accepted peer each, in group 0; from now on probes are answered by the tests. */
 static void run_of(size_t n)
@@ -43,14 +29,6 @@ static struct fk_host *newcomer(const char *name, const char *addr)
 	msg.u.hello.port_p2p = 1500;
 	fk_send(x, &msg);
 	return x;
-}
-
-static void vote_all(size_t n)
-{
-	size_t i;
-
-	for (i = 0; i < n; i++)
-		fk_topo(&p[i]);
 }
 
 static bool pending(size_t n)

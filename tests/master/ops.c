@@ -45,9 +45,7 @@ START_TEST(votes_of_one_host_come_together)
 {
 	struct fk_peer two[2] = {p, fk_join(a, 0)};
 
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
+	topo_all();
 	fk_forget(&f);
 	fk_vote(&q, 1);
 	fk_vote(&r, 1);
@@ -83,9 +81,7 @@ START_TEST(groups_do_not_wait_for_each_other)
 {
 	struct fk_peer x = fk_join(a, 1), y = fk_join(b, 1);
 
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
+	topo_all();
 	fk_forget(&f);
 	fk_vote(&p, 5);
 	fk_vote(&x, 5);
@@ -347,9 +343,7 @@ START_TEST(several_lost_at_once_are_one_loss)
 {
 	struct fk_peer x = fk_join(c, 0);
 
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
+	topo_all();
 	fk_vote(&p, 1);
 	fk_forget(&f);
 	fk_close(c, "reset by peer");
@@ -368,9 +362,7 @@ START_TEST(what_was_told_of_a_host_is_not_told_again_for_each_of_its_peers)
 {
 	struct fk_peer x = fk_join(c, 0);
 
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
+	topo_all();
 	fk_vote(&p, 1);
 	fk_vote(&q, 1);
 	fk_vote(&r, 1);
@@ -446,9 +438,7 @@ START_TEST(all_votes_may_be_there_before_the_vote_ends)
 {
 	struct fk_peer x = fk_join(b, 1);
 
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
+	topo_all();
 	fk_topo(&p);
 	vote_all(1);
 	ck_assert_uint_eq(fk_count(a, WM_OP_START), 0);
@@ -565,9 +555,7 @@ START_TEST(nothing_starts_in_the_step_of_a_loss)
 	struct fk_peer two[2] = {fk_join(a, 0), p};
 	uint64_t tag;
 
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
+	topo_all();
 	for (tag = 0; tag < 256; tag++)
 		fk_vote(&p, tag);
 	fk_vote(&q, 999);

@@ -120,9 +120,7 @@ START_TEST(an_agent_that_comes_back_ends_its_half_open_connection)
 	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
 	fk_resumed(c);
 	ck_assert_int_eq(fk_info(&r).rank, 2);
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
+	topo_all();
 	ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_ACCEPTED);
 	ck_assert_int_eq(fk_info(&y).phase, CCM_PEER_ACCEPTED);
 }
@@ -132,9 +130,7 @@ START_TEST(no_round_begins_before_all_of_an_agents_peers_are_back)
 {
 	struct fk_peer second = fk_join(c, 0);
 
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
+	topo_all();
 	fk_cut(c, "reset");
 	fk_forget(&f);
 	c = fk_redial(c);
@@ -191,9 +187,7 @@ START_TEST(another_agent_that_takes_over_ends_the_old_ones_connection)
 	struct fk_host *d = fk_host(&f, "d", "10.0.0.9");
 	struct fk_peer second = fk_join(c, 0);
 
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
+	topo_all();
 	fk_vote(&r, 1);
 	fk_forget(&f);
 	r = fk_join_again(&r, d, WM_JOIN_ACCEPTED);
@@ -261,9 +255,7 @@ START_TEST(peers_that_come_during_a_round_come_with_the_next)
 	struct fk_host *d;
 	uint64_t round;
 
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
+	topo_all();
 	d = fk_host(&f, "c", "10.0.0.9");
 	fk_manual(&f);
 	fk_cut(c, "died");

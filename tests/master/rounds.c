@@ -7,22 +7,8 @@
 
 #include "proto/shm_queue.h"
 #include "tests/common/testlib.h"
-#include "tests/master/fake.h"
+#include "tests/master/many.h"
 #include "tests/master/suites.h"
-
-static struct fk f;
-static struct fk_host *h[8];
-static struct fk_peer p[8];
-
-static void setup(void)
-{
-	fk_init(&f, NULL);
-}
-
-static void teardown(void)
-{
-	fk_free(&f);
-}
 
 /* n hosts "a", "b", ... with one accepted peer each, in group 0; inboxes empty. */
 static void run_of(size_t n)
@@ -54,14 +40,6 @@ static const char *ring(size_t hosts)
 	ck_assert_ptr_eq(at, h[0]);
 	text[i] = '\0';
 	return text;
-}
-
-static void vote_all(size_t n)
-{
-	size_t i;
-
-	for (i = 0; i < n; i++)
-		fk_topo(&p[i]);
 }
 
 /* The first n hosts report success. */

@@ -543,8 +543,8 @@ START_TEST(nobody_goes_when_all_fall_silent_again)
 }
 END_TEST
 
-/* Who is on the master's host needs no cable. */
-START_TEST(its_own_members_are_no_sign)
+/* Three members, of which the first is on the master's host. */
+static void run_beside_the_master(void)
 {
 	f.local = true;
 	h[0] = fk_host(&f, "a", "10.0.0.1");
@@ -554,6 +554,12 @@ START_TEST(its_own_members_are_no_sign)
 	p[1] = fk_admit(h[1], 0, p, 1);
 	h[2] = fk_host(&f, "c", "10.0.0.3");
 	p[2] = fk_admit(h[2], 0, p, 2);
+}
+
+/* Who is on the master's host needs no cable. */
+START_TEST(its_own_members_are_no_sign)
+{
+	run_beside_the_master();
 	mute(1, 3);
 	fk_tick(&f, 3000);
 	ck_assert(fk_status(&f).recovering);
@@ -680,14 +686,7 @@ END_TEST
 /* Its peers are awaited, and who else is silent may be so for the same reason. */
 START_TEST(who_is_absent_is_another_host)
 {
-	f.local = true;
-	h[0] = fk_host(&f, "a", "10.0.0.1");
-	p[0] = fk_admit(h[0], 0, p, 0);
-	f.local = false;
-	h[1] = fk_host(&f, "b", "10.0.0.2");
-	p[1] = fk_admit(h[1], 0, p, 1);
-	h[2] = fk_host(&f, "c", "10.0.0.3");
-	p[2] = fk_admit(h[2], 0, p, 2);
+	run_beside_the_master();
 	fk_cut(h[1], "killed");
 	mute(2, 3);
 	fk_tick(&f, 3000);

@@ -145,9 +145,7 @@ START_TEST(an_answer_alone_ends_no_turn)
 	fk_report(a, fk_status(&f).last_seq, true);
 	fk_report(b, fk_status(&f).last_seq, true);
 	fk_report(c, fk_status(&f).last_seq, true);
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
+	topo_all();
 	ck_assert_uint_eq(fk_count(a, WM_COMMIT), 1);
 	ck_assert_uint_eq(fk_count(c, WM_COMMIT), 1);
 	ck_assert_uint_eq(c->topo_turn, turn + 1);
@@ -170,9 +168,7 @@ START_TEST(a_newcomer_waits_on)
 	fk_report(a, fk_status(&f).last_seq, true);
 	fk_report(b, fk_status(&f).last_seq, true);
 	fk_report(c, fk_status(&f).last_seq, true);
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
+	topo_all();
 	fk_settle(&f);
 	ck_assert_int_eq(fk_info(&s).phase, CCM_PEER_ACCEPTED);
 }
@@ -516,9 +512,7 @@ START_TEST(during_a_round_nothing_is_decided)
 {
 	fk_manual(&f);
 	(void)fk_join(fk_host(&f, "d", "10.0.0.4"), 0);
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
+	topo_all();
 	fk_vote(&p, 1);
 	fk_vote(&q, 2);
 	fk_tick(&f, 1000);
@@ -539,9 +533,7 @@ static void two_groups(void)
 
 START_TEST(another_group_is_waited_for_and_goes_on)
 {
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
+	topo_all();
 	fk_topo(&s0);
 	ck_assert_uint_eq(answers(), 0);
 	fk_vote(&s1, 1); /* of group 1, and waits for s0 */
@@ -573,9 +565,7 @@ END_TEST
 
 START_TEST(another_group_that_comes_to_an_end_is_waited_for)
 {
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
+	topo_all();
 	fk_vote(&s1, 1); /* s0 has not voted, and may */
 	fk_tick(&f, 3000);
 	ck_assert_uint_eq(answers(), 0);
@@ -632,9 +622,7 @@ START_TEST(a_newcomer_whose_thread_would_have_to_vote_is_refused)
 	struct fk_peer s = join_thread(d, 0, 7), t;
 	const struct wm_kick *k;
 
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
+	topo_all();
 	fk_settle(&f);
 	ck_assert_int_eq(fk_info(&s).phase, CCM_PEER_ACCEPTED);
 	fk_forget(&f);
@@ -660,9 +648,7 @@ START_TEST(a_vote_that_the_same_thread_would_have_to_give_is_answered)
 	d->peers.thread = 7;
 	t = fk_join(fk_host(&f, "e", "10.0.0.5"), 1); /* of another agent: another thread */
 	d->peers.thread = 0;
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
+	topo_all();
 	fk_settle(&f);
 	fk_forget(&f);
 	fk_topo(&s);

@@ -80,9 +80,7 @@ START_TEST(peers_of_one_host_may_offer_different_things)
 	struct fk_peer x = fk_join(a, 0), y = fk_join(a, 0), two[2];
 	const struct wm_sync_start *s;
 
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
+	topo_all();
 	fk_forget(&f);
 	two[0] = p;
 	two[1] = y;
@@ -318,9 +316,7 @@ START_TEST(of_several_peers_of_a_host_only_the_one_is_kicked)
 	struct fk_peer x = fk_join(a, 0);
 	const struct wm_sync_start *s;
 
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
+	topo_all();
 	fk_sync(&x, fk_offer(0, 1));
 	done_equal(0);
 	fk_forget(&f);
@@ -343,9 +339,7 @@ START_TEST(when_nobody_stands_all_are_kicked)
 	struct fk_peer x = fk_join(a, 1);
 	uint64_t seq;
 
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
+	topo_all();
 	done_equal(4);
 	seq = seq_now();
 	sync_equal(3, 1);
@@ -416,9 +410,7 @@ START_TEST(groups_do_not_see_each_others_revisions)
 {
 	struct fk_peer x = fk_join(a, 1), y = fk_join(b, 1);
 
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
+	topo_all();
 	fk_sync(&p, fk_offer(4, 1));
 	fk_sync(&x, fk_offer(9, 2));
 	fk_sync(&y, fk_offer(9, 2));
@@ -463,9 +455,7 @@ START_TEST(newcomers_are_told_the_revision)
 
 	done_equal(4);
 	x = fk_join(fk_host(&f, "d", "10.0.0.4"), 0);
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
+	topo_all();
 	ck_assert_uint_eq(fk_revision(x.host, 0), 5);
 }
 END_TEST
@@ -490,9 +480,7 @@ static void many_hosts(struct fk_host **h, struct fk_peer *x, size_t n, size_t h
 		}
 		x[i] = fk_join(h[i], 5);
 	}
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
+	topo_all();
 	for (i = 0; i < n; i++)
 		fk_sync(&x[i], fk_offer(i < holders ? 9 : 3, i < holders ? 1 : 50 + i));
 	for (k = 0; k < n; k++)
@@ -563,9 +551,7 @@ START_TEST(sources_have_their_own_port)
 	ck_assert_int_eq(cc_addr_parse("192.0.2.1:7777", 0, &hello.u.hello.addrs[0]), 0);
 	fk_send(d, &hello);
 	y = fk_join(d, 0);
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
+	topo_all();
 	fk_sync(&y, fk_offer(9, 4));
 	(void)two_and_one();
 	x = &start_of(c)->sources[0];
@@ -587,9 +573,7 @@ START_TEST(an_agent_without_a_port_is_no_source)
 	hello.u.hello.port_shared_state = 0;
 	fk_send(d, &hello);
 	y = fk_join(d, 0);
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
+	topo_all();
 	fk_sync(&y, fk_offer(7, 1));
 	(void)two_and_one();
 	x = start_of(c);

@@ -28,15 +28,21 @@ START_TEST(a_peer_that_has_failed_is_kicked_and_the_others_go_on)
 }
 END_TEST
 
+/* Another peer of this host, which all have let in. */
+static struct fk_peer joined(struct fk_host *host)
+{
+	struct fk_peer x = fk_join(host, 0);
+
+	topo_all();
+	return x;
+}
+
 /* Its host may have others. `ok` says whether these are done. */
 START_TEST(a_report_of_failures_is_the_hosts_report_if_it_says_ok)
 {
-	struct fk_peer x = fk_join(a, 0);
+	struct fk_peer x = joined(a);
 	uint64_t seq;
 
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
 	fk_sync(&x, fk_offer(7, 5));
 	seq = two_and_one();
 	fk_report(b, seq, true);
@@ -53,12 +59,9 @@ END_TEST
 
 START_TEST(peers_may_fail_after_their_host_has_reported)
 {
-	struct fk_peer x = fk_join(a, 0);
+	struct fk_peer x = joined(a);
 	uint64_t seq;
 
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
 	fk_sync(&x, fk_offer(7, 5));
 	seq = two_and_one();
 	fk_report(a, seq, true);
@@ -101,9 +104,7 @@ START_TEST(failures_of_peers_that_have_no_part_are_passed_over)
 	struct fk_peer x = fk_join(a, 1), gone = {.host = a, .id = fk_id(&f)}, pending;
 	uint64_t seq;
 
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
+	topo_all();
 	seq = two_and_one();
 	pending = fk_join(a, 0);
 	fk_report_failed(&x, seq, false);
@@ -273,12 +274,9 @@ END_TEST
 /* The host has another peer in it: it is awaited still. */
 START_TEST(the_part_of_a_host_goes_with_its_last_peer)
 {
-	struct fk_peer x = fk_join(c, 0);
+	struct fk_peer x = joined(c);
 	uint64_t seq;
 
-	fk_topo(&p);
-	fk_topo(&q);
-	fk_topo(&r);
 	fk_sync(&x, fk_offer(7, 1));
 	seq = two_and_one();
 	fk_report(a, seq, true);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * For the tests of one program: a run of three peers, each on a host of its own.
+ * For one suite each: a run of three peers, each on a host of its own.
  */
 #ifndef TESTS_MASTER_TRIO_H
 #define TESTS_MASTER_TRIO_H
@@ -27,6 +27,14 @@ static void setup(void)
 static void teardown(void)
 {
 	fk_free(&f);
+}
+
+/* All vote on the topology: who has joined is accepted. */
+static inline void topo_all(void)
+{
+	fk_topo(&p);
+	fk_topo(&q);
+	fk_topo(&r);
 }
 
 static inline void vote_all(uint64_t tag)

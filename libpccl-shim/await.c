@@ -14,7 +14,6 @@
 
 #include "common/cc_plan.h"
 #include "common/cc_sys.h"
-#include "libpccl-shim/copy.h"
 #include "libpccl-shim/session.h"
 #include "libpccl-shim/slot.h"
 #include "proto/shm_result.h"
@@ -56,7 +55,7 @@ static bool may_overlap(struct progress *p)
 
 	if (n > OVERLAP_SEGS_MAX || op->window > 0 ||
 		(p->mode != SHM_RESULT_STAGED &&
-			(p->mode != SHM_RESULT_AREA || !op->staging || op->send != op->recv)))
+			(p->mode != SHM_RESULT_AREA || !op->staging || op->send.at != op->recv.at)))
 		return false;
 	if (op->cap_copied < n) {
 		uint8_t *grown = realloc(op->copied, n);
@@ -153,9 +152,10 @@ static bool copy_segments(struct progress *p, bool all)
 			continue;
 		span = cc_plan_segment(&p->plan, i);
 		if (p->mode == SHM_RESULT_STAGED && !all)
-			pccl_copy_swap(op->recv + span.off, p->area + span.off, span.len);
+			pccl_buf_swap(&op->recv, span.off, p->area + span.off, span.len);
 		else
-			pccl_copy_out(op->recv + span.off, p->area + span.off, span.len, op->bytes);
+			pccl_buf_copy_out(
+				&op->recv, span.off, p->area + span.off, span.len, op->bytes);
 		op->copied[i] = 1;
 		p->n_copied++;
 		any = true;
@@ -193,9 +193,10 @@ static void take_back(struct progress *p)
 		struct cc_span span = cc_plan_segment(&p->plan, i);
 
 		if (p->mode == SHM_RESULT_UNDO && atomic_load(&p->flags[i]))
-			memcpy(op->recv + span.off, p->area + span.off, span.len);
+			pccl_buf_copy_out(&op->recv, span.off, p->area + span.off, span.len, 0);
 		else if (p->mode != SHM_RESULT_UNDO && op->copied[i])
-			memcpy(op->recv + span.off, op->staging->map.base + span.off, span.len);
+			pccl_buf_copy_out(
+				&op->recv, span.off, op->staging->map.base + span.off, span.len, 0);
 	}
 }
 
@@ -212,7 +213,7 @@ static pcclResult_t take_result(struct progress *p)
 	if (p->n_copied > 0)
 		copy_segments(p, true);
 	else
-		pccl_copy_out(op->recv, p->area, op->bytes, op->bytes);
+		pccl_buf_copy_out(&op->recv, 0, p->area, op->bytes, op->bytes);
 	return pcclSuccess;
 }
 

@@ -55,6 +55,7 @@
 #include "common/cc_addr.h"
 #include "common/cc_id.h"
 #include "libpccl-shim/attach.h"
+#include "libpccl-shim/buf.h"
 #include "libpccl-shim/copier.h"
 #include "libpccl-shim/session.h"
 
@@ -87,8 +88,7 @@ struct pccl_op {
 	struct pccl_attachment *att; /* a reference */
 	enum pccl_verdict verdict;
 	uint64_t seq; /* of the attempt, once there was doubt */
-	const uint8_t *send;
-	uint8_t *recv;
+	struct pccl_buf send, recv;
 	uint64_t count, bytes;
 	bool waited; /* the agent knows that its caller waits for it and does nothing else */
 	uint32_t esize;

@@ -2,6 +2,7 @@
  *
  * pcclInit, which puts the parts of the library together, and what can be asked without it.
  */
+#include "libpccl-shim/buf.h"
 #include "libpccl-shim/copier.h"
 #include "libpccl-shim/fork.h"
 #include "libpccl-shim/keeper.h"
@@ -29,7 +30,7 @@ pcclResult_t pcclGetBuildInfo(pcclBuildInfo_t *info)
 {
 	if (!info)
 		return pccl_fail(pcclInvalidArgument, "info must not be NULL");
-	info->has_cuda_support = false;
+	info->has_cuda_support = pccl_buf_of_device(pcclDeviceCuda) != NULL;
 	return pccl_ok();
 }
 

@@ -13,6 +13,7 @@ libpccl_shim_libpccl_shim_la_SOURCES = \
 	libpccl-shim/await.c \
 	libpccl-shim/backlog.c libpccl-shim/backlog.h \
 	libpccl-shim/beat.c libpccl-shim/beat.h \
+	libpccl-shim/buf.c libpccl-shim/buf.h \
 	libpccl-shim/comm.c libpccl-shim/comm.h \
 	libpccl-shim/connect.c \
 	libpccl-shim/copier.c libpccl-shim/copier.h \

@@ -11,12 +11,13 @@
 
 #include "kernels/hsh_run.h"
 #include "libpccl-shim/attach.h"
+#include "libpccl-shim/buf.h"
 #include "proto/shm_queue.h"
 
 /* One tensor of the application, checked. */
 struct pccl_tensor {
-	const char *name; /* the application's */
-	uint8_t *data;    /* likewise; may be NULL if it is empty */
+	const char *name;     /* the application's */
+	struct pccl_buf data; /* likewise; at may be NULL if it is empty */
 	uint64_t count, bytes;
 	uint32_t index; /* in infos */
 	uint16_t name_len, dtype;

@@ -61,15 +61,15 @@ static pcclResult_t check_kind(size_t i, const pcclTensorInfo_t *info)
 	if ((uint32_t)info->datatype > WIRE_DTYPE_MAX)
 		return refuse(pcclInvalidArgument, i, info->name, "datatype: there is no type %d",
 			(int)info->datatype);
+	if (pccl_buf_of_device(info->device_type))
+		return pcclSuccess;
 	if (info->device_type == pcclDeviceCuda)
 		return refuse(pcclInternalError, i, info->name,
 			"device_type is %d: CUDA devices are not in this release, use memory of "
 			"the CPU",
 			(int)info->device_type);
-	if (info->device_type != pcclDeviceCpu)
-		return refuse(pcclInvalidArgument, i, info->name,
-			"device_type: there is no type %d", (int)info->device_type);
-	return pcclSuccess;
+	return refuse(pcclInvalidArgument, i, info->name, "device_type: there is no type %d",
+		(int)info->device_type);
 }
 
 /* before: bytes of the tensors before this one. */
@@ -114,7 +114,7 @@ static pcclResult_t read_tensor(
 	if (r != pcclSuccess)
 		return r;
 	*ret = (struct pccl_tensor){.name = info->name,
-		.data = info->data,
+		.data = {.kind = pccl_buf_of_device(info->device_type), .at = info->data},
 		.count = info->count,
 		.bytes = bytes,
 		.index = (uint32_t)i,

@@ -72,22 +72,36 @@ static pcclResult_t get_region(struct pccl_attachment *a, uint64_t size)
 	return r;
 }
 
+static void hash_work(struct pccl_state *st, const struct pccl_buf_kind *kind, size_t first,
+	size_t end, uint64_t bytes)
+{
+	pccl_buf_hash(kind, st->leaf, st->work + first, end - first, count_threads(bytes));
+}
+
 static void hash_tensors(struct pccl_state *st, const struct shm_state_header *h, uint8_t *base)
 {
 	uint64_t *leaves = (uint64_t *)(void *)(base + h->leaves_off), bytes = 0;
-	size_t n = 0;
+	const struct pccl_buf_kind *kind = NULL; /* of the last n - first */
+	size_t n = 0, first = 0;
 
 	for (size_t i = 0; i < st->n; i++) {
 		const struct pccl_tensor *t = &st->tensors[i];
 
 		if (!t->may_differ) {
+			if (n > first && t->data.kind != kind) {
+				hash_work(st, kind, first, n, bytes);
+				first = n;
+				bytes = 0;
+			}
+			kind = t->data.kind;
 			st->work[n++] = (struct hsh_tensor_work){
-				.data = t->data, .bytes = t->bytes, .leaves = leaves};
+				.data = t->data.at, .bytes = t->bytes, .leaves = leaves};
 			bytes += t->bytes;
 		}
 		leaves += wire_leaf_count(t->bytes);
 	}
-	hsh_tensors(st->leaf, st->work, n, count_threads(bytes));
+	if (n > first)
+		hash_work(st, kind, first, n, bytes);
 }
 
 static void get_registered(struct pccl_state *st, const struct pccl_session *s)
@@ -97,7 +111,7 @@ static void get_registered(struct pccl_state *st, const struct pccl_session *s)
 
 		if (t->bytes > 0)
 			t->reg = pccl_registered_get(
-				s, t->data, t->bytes, &t->region, &t->region_off);
+				s, t->data.at, t->bytes, &t->region, &t->region_off);
 	}
 }
 

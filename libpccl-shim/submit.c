@@ -107,16 +107,16 @@ static uint32_t choose_window(const struct pccl_op *op, const struct pccl_attrs 
  * agent in place, which needs them aligned; others are copied. */
 static void place(const pcclComm_t *c, struct pccl_op *op, struct shm_sqe *e)
 {
-	if ((uintptr_t)op->recv % op->esize == 0)
+	if ((uintptr_t)op->recv.at % op->esize == 0)
 		op->out = pccl_registered_get(
-			op->att->session, op->recv, op->bytes, &e->out_region, &e->out_off);
+			op->att->session, op->recv.at, op->bytes, &e->out_region, &e->out_off);
 	if (op->out)
 		e->flags |= SHM_SQE_OUT_REGISTERED;
-	if (op->out && op->recv != op->send && atomic_load(&c->disposable))
+	if (op->out && op->recv.at != op->send.at && atomic_load(&c->disposable))
 		e->flags |= SHM_SQE_OUT_DISPOSABLE;
-	if ((uintptr_t)op->send % op->esize == 0)
+	if ((uintptr_t)op->send.at % op->esize == 0)
 		op->in = pccl_registered_get(
-			op->att->session, op->send, op->bytes, &e->in_region, &e->in_off);
+			op->att->session, op->send.at, op->bytes, &e->in_region, &e->in_off);
 	if (op->in)
 		e->flags |= SHM_SQE_IN_REGISTERED;
 }
@@ -160,7 +160,7 @@ static uint64_t copy_piece(const struct pccl_op *op, uint64_t from, uint64_t to)
 {
 	uint64_t n = to - from < PIECE ? to - from : PIECE;
 
-	memcpy(op->staging->map.base + from, op->send + from, n);
+	pccl_buf_copy_in(&op->send, from, op->staging->map.base + from, n);
 	return n;
 }
 
@@ -201,7 +201,7 @@ static void submit_small(pcclComm_t *c, const struct shm_sqe *e, enum pccl_op_st
 	struct shm_slot *s = pccl_attachment_slot(op->att, e->slot);
 
 	pccl_slot_submit(c, e, 0, state);
-	memcpy(op->staging->map.base, op->send, op->bytes);
+	pccl_buf_copy_in(&op->send, 0, op->staging->map.base, op->bytes);
 	atomic_store(&s->in_done[1], op->bytes);
 	pccl_slot_progress(op, s, true);
 }
@@ -215,8 +215,8 @@ uint64_t pccl_reduce_feed(const struct pccl_op *op, const struct cc_plan *plan, 
 {
 	struct cc_span span = cc_plan_segment(plan, seg);
 
-	memcpy(op->staging->map.base + shm_window_off(op->window, seg), op->send + span.off,
-		span.len);
+	pccl_buf_copy_in(&op->send, span.off,
+		op->staging->map.base + shm_window_off(op->window, seg), span.len);
 	return span.off + span.len;
 }
 
@@ -329,7 +329,7 @@ static pcclResult_t admit(
 
 	if (args->refused != pcclSuccess)
 		return pccl_fail(args->refused, "%s", args->why);
-	r = pccl_reduce_check(op->send, op->recv, &args->d);
+	r = pccl_reduce_check(args->send, args->recv, &args->d);
 	return r == pcclSuccess && pccl_comm_is_fatal(c, op) ? pccl_comm_fail_fatal(op) : r;
 }
 
@@ -353,8 +353,8 @@ pcclResult_t pccl_reduce_launch_on(pcclComm_t *c, const struct pccl_call_args *a
 	}
 	*ret_slot = e.slot;
 	op = &c->ops[e.slot];
-	op->send = args->send;
-	op->recv = args->recv;
+	op->send = pccl_buf_of(args->send);
+	op->recv = pccl_buf_of(args->recv);
 	op->count = d->count;
 	op->esize = element_size(d->src_descriptor.datatype);
 	op->bytes = op->count * op->esize;

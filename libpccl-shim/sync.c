@@ -90,13 +90,16 @@ static const uint8_t *find_bytes(struct sync *y, const struct shm_state_command 
 	return m->base + c->from_off;
 }
 
-static bool is_right(const struct sync *y, const struct shm_state_command *c, const uint8_t *data)
+static bool is_right(const struct sync *y, const struct shm_state_command *c)
 {
+	const struct pccl_buf *data = &y->st->tensors[c->tensor].data;
+
 	for (uint32_t i = 0; (uint64_t)i * WIRE_LEAF < c->len; i++) {
 		uint32_t at = i * WIRE_LEAF,
 			 len = c->len - at < WIRE_LEAF ? c->len - at : WIRE_LEAF;
 
-		if (y->st->leaf(data + at, len, c->off / WIRE_LEAF + i) != c->leaves[i])
+		if (pccl_buf_leaf(data, c->off + at, len, y->st->leaf, c->off / WIRE_LEAF + i) !=
+			c->leaves[i])
 			return false;
 	}
 	return true;
@@ -105,19 +108,20 @@ static bool is_right(const struct sync *y, const struct shm_state_command *c, co
 /* Returns what is to be acknowledged. */
 static uint32_t carry_out(struct sync *y, const struct shm_state_command *c)
 {
-	uint8_t *data = y->st->tensors[c->tensor].data + c->off;
+	const struct pccl_buf *data = &y->st->tensors[c->tensor].data;
 	const uint8_t *bytes;
 
 	if (c->op == SHM_STATE_READ) {
-		memcpy(y->window + (size_t)c->slot * SHM_STATE_SLOT, data, c->len);
+		pccl_buf_copy_in(
+			data, c->off, y->window + (size_t)c->slot * SHM_STATE_SLOT, c->len);
 		return c->slot;
 	}
 	bytes = find_bytes(y, c);
 	if (!bytes)
 		return c->slot | SHM_STATE_UNSEEN;
-	memcpy(data, bytes, c->len);
+	pccl_buf_copy_out(data, c->off, bytes, c->len, 0);
 	y->written += c->len;
-	return c->slot | (c->from == 0 || is_right(y, c, data) ? 0 : SHM_STATE_WRONG);
+	return c->slot | (c->from == 0 || is_right(y, c) ? 0 : SHM_STATE_WRONG);
 }
 
 static void acknowledge(struct sync *y, uint32_t what)

@@ -18,7 +18,7 @@ error    error,inner                         fail|ok|public
 base     fork,thread,lib,address             fork|thread|lib|address
 daemons  program,spawn                       program|spawn
 session  map,offer,beat,session,region       map|offers|beat|session|region
-memory   copy,registered                     copy|registered
+memory   copy,buf,registered                 copy|buf|registered
 attach   staging,attach                      staging|result|attachment
 state    state,mixture,state_args,state_offer  mixture|state
 copier   copier                              copier

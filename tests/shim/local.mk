@@ -63,3 +63,18 @@ tests_shim_standin_agentd_SOURCES = tests/shim/standin_agentd.c
 tests_shim_standin_agentd_LDADD = tests/shim/libfake.la
 
 EXTRA_DIST += tests/shim/README.md tests/shim/standin_masterd.sh
+
+# The library with a second kind of user memory.
+noinst_HEADERS += tests/shim/dummy.h
+check_LTLIBRARIES += tests/shim/libkinds.la
+tests_shim_libkinds_la_SOURCES = $(libpccl_shim_libpccl_shim_la_SOURCES) tests/shim/dummy.c
+tests_shim_libkinds_la_CPPFLAGS = $(libpccl_shim_libpccl_shim_la_CPPFLAGS) \
+	'-DPCCL_BUF_KINDS(KIND)=KIND(dummy)'
+tests_shim_libkinds_la_LIBADD = $(libpccl_shim_libpccl_shim_la_LIBADD)
+check_PROGRAMS += tests/shim/kinds
+TESTS += tests/shim/kinds
+THREADED_TESTS += tests/shim/kinds
+tests_shim_kinds_SOURCES = tests/shim/kinds.c
+tests_shim_kinds_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS) '-DPCCL_BUF_KINDS(KIND)=KIND(dummy)'
+tests_shim_kinds_LDADD = tests/shim/libkinds.la tests/shim/libfake.la $(PROTOBUF_C_LIBS) \
+	$(CHECK_LIBS)

@@ -9,9 +9,9 @@
 enum { MAX_DIMENSIONS = 3, MAX_ITEMS = 1 << 24, MAX_BYTES = 1 << 30 };
 
 /*
- * An IDX header: two zero bytes, the element type (8: unsigned bytes), the number of dimensions,
- * and each dimension as four bytes, the highest first. Returns the bytes that follow, 0 if it is
- * not such a header; *count receives the first dimension.
+ * Reads an IDX header: two zero bytes, the element type (8: unsigned bytes), the number of
+ * dimensions, and each dimension as four bytes, the highest byte first. Returns the number of bytes
+ * that follow, or 0 if this is not an IDX header; *count receives the first dimension.
  */
 static size_t read_header(gzFile file, int dimensions, size_t *count)
 {
@@ -35,7 +35,7 @@ static size_t read_header(gzFile file, int dimensions, size_t *count)
 	return total;
 }
 
-/* The contents of an IDX file, to be freed, or NULL after a message. */
+/* Returns the contents of an IDX file, to be freed, or NULL after an error message. */
 static uint8_t *read_idx(const char *path, int dimensions, size_t *count, size_t *bytes)
 {
 	gzFile file = gzopen(path, "rb");

@@ -16,12 +16,12 @@ struct dataset {
 };
 
 /*
- * Reads FOLDER/NAME-images-idx3-ubyte.gz and FOLDER/NAME-labels-idx1-ubyte.gz. 0, or -1 after a
- * message on standard error. To be freed with dataset_close.
+ * Reads FOLDER/NAME-images-idx3-ubyte.gz and FOLDER/NAME-labels-idx1-ubyte.gz. Returns 0, or -1
+ * after an error message on standard error. To be freed with dataset_close.
  */
 int dataset_open(struct dataset *set, const char *folder, const char *name);
 void dataset_close(struct dataset *set);
-/* Writes one image as floats around 0, about as wide as a standard deviation. */
+/* Writes one image as floats with mean 0 and standard deviation 1, approximately. */
 void dataset_image(const struct dataset *set, size_t index, float *dst);
 
 #endif

@@ -34,7 +34,7 @@ PREFIX = "pccldemo"  # of the names of network namespaces: PREFIX-PID-HOST
 
 
 class Failed(Exception):
-    """The demonstration did not work; the text says why."""
+    """The demonstration failed; the text gives the reason."""
 
 
 class Stopped(Exception):
@@ -48,7 +48,7 @@ def die_with_parent():
 
 
 class Loopback:
-    """Both hosts are this one; each daemon takes free ports."""
+    """Both hosts are this machine; each daemon takes free ports."""
 
     title = "two agents on loopback"
     agent_options = ["--p2p-port", "0", "--shared-state-port", "0", "--benchmark-port", "0"]
@@ -96,8 +96,8 @@ class Trainer:
         self.pending = b""
         self.step, self.loss, self.world, self.rate, self.retries = 0, 0.0, 0, 0.0, 0
         self.result = None  # the fields of the last line
-        self.welcomed = False  # a newcomer: what it got was told of
-        self.syncs = []  # (step, bytes sent, bytes received, MB/s) of those that moved something
+        self.welcomed = False  # a newcomer: its state was reported
+        self.syncs = []  # (step, bytes sent, bytes received, MB/s) of those that transferred something
         self.state = "starting"
 
     def take(self, data):
@@ -123,7 +123,7 @@ class Trainer:
 
 
 class Display:
-    """A table that is redrawn in place on a terminal, and a line now and then elsewhere."""
+    """A table that is redrawn in place on a terminal; elsewhere a line from time to time."""
 
     HEAD = "  trainer  host      pid    step      loss  world      MB/s  retries  state"
 
@@ -189,7 +189,7 @@ class Demo:
                 env={**os.environ, **environment, "XDG_RUNTIME_DIR": str(self.folder)})
 
     def await_text(self, name, process, path, found):
-        """Waits until a file of /proc says that a daemon listens: no connection disturbs it."""
+        """Waits until a file of /proc shows that a daemon listens, without a connection to it."""
         while process.poll() is None:
             for file in path:
                 try:
@@ -222,7 +222,7 @@ class Demo:
 
     def start_trainers(self):
         program = self.build / PROGRAM
-        # tells whether it can run at all, and makes libtool's wrapper relink only once
+        # shows whether it can run at all, and makes libtool's wrapper relink only once
         check = subprocess.run([program, "--help"], capture_output=True, timeout=60, check=False)
         if check.returncode != 0:
             raise Failed(f"{program} does not run: {check.stderr.decode().strip()}")
@@ -265,7 +265,7 @@ class Demo:
                              f"{trainer.process.returncode}")
 
     def welcome(self, newcomer):
-        """Says what the newcomer got, once it has; fails if the run ends without it."""
+        """Reports the state that the newcomer got; fails if the run ends without it."""
         if newcomer.syncs and not newcomer.welcomed:
             step, _, received, rate = newcomer.syncs[0]
             newcomer.welcomed = True
@@ -311,7 +311,7 @@ class Demo:
 
     @staticmethod
     def verdicts(survivors, victim, newcomer):
-        """What was to be reached: pairs of whether it was, and a sentence."""
+        """The goals: pairs of whether the goal was reached, and a sentence."""
         accuracy = min(float(t.result["accuracy"]) for t in survivors)
         hashes = {t.result["hash"] for t in survivors}
         retries = [t.retries for t in survivors if t is not newcomer]
@@ -330,7 +330,7 @@ class Demo:
         ]
 
     def judge(self, victim, newcomer):
-        """Prints what was reached; true if all of it was."""
+        """Prints the goals; true if all of them were reached."""
         survivors = [t for t in self.trainers if t is not victim]
         for trainer in survivors:
             if trainer.result is None:
@@ -350,7 +350,7 @@ class Demo:
                 print(f"--- the end of {log.name}", *lines[-15:], sep="\n")
 
     def close(self):
-        """Ends and removes all that was started. Must not be interrupted."""
+        """Ends and removes everything that was started. Must not be interrupted."""
         for trainer in self.trainers:
             trainer.process.kill()
             trainer.process.wait()

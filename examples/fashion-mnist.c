@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Data-parallel training that survives the loss of trainers and takes newcomers in.
+ * Data-parallel training that survives the loss of trainers and admits newcomers.
  *
- * Every trainer computes the gradient of a minibatch of its own, all of them average their
+ * Every trainer computes the gradient of its own minibatch, all of them average their
  * gradients with one pcclAllReduce, and each applies the average to its own copy of the weights.
- * Everybody starts from the same weights and adds the same bits, so the copies stay identical: the
+ * All trainers start from the same weights and add the same bits, so the copies stay identical: the
  * hash in the last line is the same for all.
  *
- * What a training program has to do about failure is in three places, all_reduce, share_state and
- * train: calls that lost a peer are repeated; the state is synchronized now and then, by which
- * newcomers get it; and a trainer that is left alone waits for company.
+ * Three functions handle failures: all_reduce, share_state and train. They repeat calls that lost
+ * a peer; they synchronize the state from time to time, so that newcomers get it; and a trainer
+ * that is left alone waits for other trainers.
  */
 #include "dataset.h"
 #include "mlp.h"
@@ -34,10 +34,10 @@ enum {
 
 static const float MOMENTUM = 0.9f;
 
-/* What a run knows, and every trainer of it. */
+/* The state of a run, equal on all its trainers. */
 struct state {
 	float *weights;  /* mlp_size(net), in memory shared with the agent */
-	float *velocity; /* as many, likewise */
+	float *velocity; /* the same size, likewise */
 	uint64_t step;   /* steps done */
 	pcclTensorInfo_t tensors[TENSORS];
 	pcclSharedState_t shared; /* these, at the revision that comes next */
@@ -92,8 +92,8 @@ static double now(void)
 }
 
 /*
- * Reduces in place, with whoever is there. When a peer is lost the buffer is as it was before the
- * call, so the same call is made again, with the others. False: nobody else is left.
+ * Reduces in place, with all present trainers. If a peer is lost, the buffer is as before the call,
+ * so the same call is made again, with the others. Returns false if no other trainer is left.
  */
 static bool all_reduce(struct trainer *t, float *buffer, size_t count, pcclRedOp_t op, uint64_t tag)
 {
@@ -116,7 +116,7 @@ static bool all_reduce(struct trainer *t, float *buffer, size_t count, pcclRedOp
 	return true;
 }
 
-/* Tells of a synchronization that moved something. */
+/* Reports a synchronization that transferred something. */
 static void report_sync(struct trainer *t, const pcclSharedStateSyncInfo_t *info, double seconds)
 {
 	const uint64_t most = info->tx_bytes > info->rx_bytes ? info->tx_bytes : info->rx_bytes;
@@ -130,9 +130,9 @@ static void report_sync(struct trainer *t, const pcclSharedStateSyncInfo_t *info
 }
 
 /*
- * Makes the state the same everywhere. Everybody calls this after newcomers were let in, and
- * newcomers call it first of all: their revision is behind, so they get what the others have, which
- * usually is all that is ever moved.
+ * Makes the state the same on all trainers. All trainers call this after newcomers were admitted,
+ * and newcomers call it first: their revision is lower, so they get the contents of the others.
+ * Usually no other contents are ever transferred.
  */
 static void share_state(struct trainer *t)
 {
@@ -158,7 +158,7 @@ static unsigned company(const struct trainer *t)
 	return (unsigned)n;
 }
 
-/* Lets everybody in who is waiting. All trainers of the run call it together. */
+/* Admits all waiting newcomers. All trainers of the run call it together. */
 static void update_topology(struct trainer *t)
 {
 	must(pcclUpdateTopology(t->comm), "updating the topology");
@@ -185,7 +185,7 @@ static void admit_newcomers(struct trainer *t)
 	share_state(t);
 }
 
-/* Draws this trainer's minibatch of a step: a function of seed, trainer and step alone. */
+/* Draws this trainer's minibatch of a step: it depends only on seed, trainer and step. */
 static void draw_minibatch(struct trainer *t, uint64_t step)
 {
 	const uint64_t stream = mlp_random(mlp_random(t->opt.seed, t->opt.id), step);
@@ -198,7 +198,7 @@ static void draw_minibatch(struct trainer *t, uint64_t step)
 	}
 }
 
-/* Stochastic gradient descent with momentum, from nothing but what all trainers have in common. */
+/* Stochastic gradient descent with momentum, only from values that all trainers have in common. */
 static void apply_gradient(struct trainer *t)
 {
 	struct state *s = &t->state;
@@ -260,7 +260,7 @@ static double test_accuracy(struct trainer *t)
 	return accuracy;
 }
 
-/* FNV-1a, 64 bits: equal weights have equal hashes, one different bit gives another. */
+/* FNV-1a, 64 bits: equal weights have equal hashes, one different bit gives another hash. */
 static uint64_t hash_weights(const struct trainer *t)
 {
 	const unsigned char *bytes = (const unsigned char *)t->state.weights;
@@ -325,7 +325,7 @@ static void release(struct trainer *t)
 		fclose(t->report);
 }
 
-/* The BLAS library's own threads would only get into the way of the other trainers' work. */
+/* The BLAS library's own threads would only slow down the other trainers. */
 extern void openblas_set_num_threads(int n) __attribute__((weak));
 
 int main(int argc, char **argv)

@@ -18,7 +18,7 @@ struct mlp {
 	float *out;        /* scratch: batch x outputs */
 };
 
-/* 0, or -1 when memory is exhausted. */
+/* Returns 0, or -1 if memory is exhausted. */
 int mlp_open(struct mlp *net, int inputs, int hidden, int outputs, int batch);
 void mlp_close(struct mlp *net);
 
@@ -32,10 +32,11 @@ void mlp_init(const struct mlp *net, uint64_t seed, float *params);
  */
 float mlp_gradient(struct mlp *net, const float *params, const float *x, const uint8_t *labels,
 	int n, float *gradient);
-/* How many of n samples are classified as their labels say. */
+/* Returns how many of n samples are classified correctly. */
 int mlp_correct(struct mlp *net, const float *params, const float *x, const uint8_t *labels, int n);
 
-/* A random number from a position in the sequence of a seed: no state, the same everywhere. */
+/* A random number from a position in the sequence of a seed: without state, the same on every
+ * machine. */
 uint64_t mlp_random(uint64_t seed, uint64_t position);
 
 #endif

@@ -69,7 +69,7 @@ class Namespaces:
            "peer", "name", "eth0", "netns", self.name(host))
 
     def _remove_left_over(self):
-        """Namespaces of earlier runs that could not clean up, because they were killed."""
+        """Removes namespaces of earlier runs that were killed before they could clean up."""
         folder = pathlib.Path("/run/netns")
         for path in folder.glob(f"{self.prefix}-*") if folder.is_dir() else ():
             owner = re.fullmatch(self.prefix + r"-(\d+)-\w+", path.name)

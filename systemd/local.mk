@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 default_config = systemd/pccl-agent.conf systemd/ccoip-masterd.conf
 
-# A file that somebody has edited is neither overwritten nor removed.
+# A file that was edited is neither overwritten nor removed.
 INSTALL_DATA_HOOKS += install-config
 UNINSTALL_HOOKS += uninstall-config
 install-config:

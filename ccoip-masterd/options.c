@@ -74,8 +74,10 @@ static const struct cc_opt opts[] = {
 		BOUND(NEW_LINK), .unset = true, .key = true},
 	{"round-timeout-ms", "MS", "an agent is lost that has not opened its links by then",
 		CC_OPT_MS, BOUND(ROUND), .unset = true, .key = true},
-	{"log-level", "LEVEL", "err, warning, notice, info or debug", CC_OPT_WORD, AT(log_level),
-		{CC_LOG_ERR, CC_LOG_DEBUG, CC_LOG_INFO}, .key = true, .words = cc_log_levels},
+	{"log-level", "LEVEL",
+		"least level of lines in the log: err, warning, notice, info or debug", CC_OPT_WORD,
+		AT(log_level), {CC_LOG_ERR, CC_LOG_DEBUG, CC_LOG_INFO}, .key = true,
+		.words = cc_log_levels},
 };
 
 const struct cc_options masterd_options = {

@@ -489,6 +489,14 @@ static int left_text(const struct cc_opt *o, char buf[96])
 		o->arg ? " " : "", o->arg ? o->arg : "");
 }
 
+/* A default in brackets is one word if it fits into a line. */
+static int word_length(const char *text, int width)
+{
+	size_t all = strlen(text);
+
+	return (int)(*text == '[' && all <= (size_t)width ? all : strcspn(text, " "));
+}
+
 /* Breaks text into lines. left: what stands before the first one. */
 static void print_item(FILE *f, const char *left, const char *text, int column)
 {
@@ -500,7 +508,7 @@ static void print_item(FILE *f, const char *left, const char *text, int column)
 	}
 	at += fprintf(f, "%*s", column - at, "");
 	for (bool first = true; *text; first = false) {
-		int len = (int)strcspn(text, " ");
+		int len = word_length(text, LINE_MAX - 1 - column);
 
 		if (!first && at + 1 + len > LINE_MAX - 1)
 			at = fprintf(f, "\n%*s", column, "") - 1;

@@ -58,7 +58,8 @@ static const struct cc_opt opts[] = {
 	{"size", "BYTES", "of everything that was there before and that is there afterwards, too",
 		CC_OPT_BYTES, AT(size), {4096, 1 << 30, 65536}, .letter = 's', .key = true},
 	{"in-fd", "N", "a descriptor", CC_OPT_FD, AT(fd)},
-	{"name", "NAME", "of it", CC_OPT_NAME, AT(name), .usual = "host name"},
+	{"name", "NAME", "of it, as others call it", CC_OPT_NAME, AT(name),
+		.usual = "the name of the host, which may be long"},
 	{"a-file-with-a-very-long-name", "FILE", "to read", CC_OPT_PATH, AT(file)},
 	{"host", "HOST", "a host", CC_OPT_SET, AT(hosts), .set = set_hosts, .key = true,
 		.list = true, .env = "TEST_OPTIONS_HOST", .wanted = "up to 4 hosts",
@@ -303,7 +304,8 @@ START_TEST(help_shows_the_table)
 		"  -q, --quiet          say nothing\n"
 		"      --colour COLOUR  of the light [green]\n"
 		"      --in-fd N        a descriptor\n"
-		"      --name NAME      of it [host name]\n"
+		"      --name NAME      of it, as others call it\n"
+		"                       [the name of the host, which may be long]\n"
 		"      --a-file-with-a-very-long-name FILE\n"
 		"                       to read\n"
 		"      --help, --version\n"

@@ -151,6 +151,17 @@ def complete(program, folder, *words):
                               capture_output=True, check=True, timeout=lib.WAIT).stdout.split())
 
 
+def check_environment():
+    """Each variable that a page explains is one that the code reads."""
+    sources = "".join(path.read_text("utf-8") for folder in
+                      ("ccoip-masterd", "pcclagentd", "libpccl-shim", "pccl-bench")
+                      for path in (TOP / folder).rglob("*.c"))
+    for path in sorted((TOP / "man").rglob("*.[178]*")):
+        explained = re.findall(r"^\.It Ev (.*)", section(path.read_text("utf-8"), "ENVIRONMENT"), re.M)
+        for name in re.findall(r"\bPCCL_\w+", " ".join(explained)):
+            check(f'"{name}"' in sources, f"{path.name}: {name} is read", name)
+
+
 def check_completion(program, options, folder):
     names = {f"--{option['name']}" for option in options} | {f"--{name}" for name in BUILT_IN}
     offered = {word for word in complete(program, folder, "") if word.startswith("-")}
@@ -177,6 +188,7 @@ def test():
     tables = {table["program"]: table for table in json.loads(said)}
     check(tables.keys() == PAGES.keys(), "each program has a table and a page",
           tables.keys() ^ PAGES.keys())
+    check_environment()
     with tempfile.TemporaryDirectory() as folder:
         pathlib.Path(folder, "a-file").touch()
         for program, table in tables.items():

@@ -269,10 +269,10 @@ static void reset(struct masterd *m, bool force, struct wa_reply *r)
 	}
 	if (!force && (s.recovering || s.accepted + s.registered > 0)) {
 		(void)snprintf(r->error, sizeof r->error,
-			"the run has %u peers%s, whose calls would fail: say --yes if that is "
-			"meant",
+			"the run has %u peers%s, and their calls would fail: add --yes to reset it "
+			"nevertheless",
 			s.accepted + s.registered,
-			s.recovering ? ", or more that are to come back" : "");
+			s.recovering ? ", or more that may come back" : "");
 		return;
 	}
 	masterd_reset(m);
@@ -308,8 +308,8 @@ static void fill(void *arg, const struct wa_request *q, struct wa_reply *r)
 		reset(m, q->force, r);
 		break;
 	case WA_SET_MASTER:
-		(void)snprintf(
-			r->error, sizeof r->error, "%s", "a master has no masters: ask an agent");
+		(void)snprintf(r->error, sizeof r->error, "%s",
+			"a master keeps no addresses of masters: ask an agent");
 		break;
 	}
 }

@@ -99,7 +99,7 @@ static int replay(struct journal *j, struct ccm *m, const uint8_t *buf, size_t l
 	if (err == CC_ERR_NOMEM)
 		return err;
 	if (j->size < len)
-		cc_log(CC_LOG_WARNING, "%s: %zu bytes at its end are left out: %s", j->path,
+		cc_log(CC_LOG_WARNING, "%s: %zu bytes at its end are ignored: %s", j->path,
 			len - j->size, why);
 	return 0;
 }
@@ -177,8 +177,8 @@ static void give_up(struct journal *j, const char *what)
 	j->broken = true;
 	if (tell)
 		cc_log(CC_LOG_ERR,
-			"%s: %s: %s; going on without it, a restarted master will learn of the run "
-			"from its agents",
+			"%s: %s: %s; the master goes on without the journal, and a restarted "
+			"master will take the run over from its agents",
 			j->path, what, strerror(errno));
 	if ((ftruncate(j->fd, 0) < 0 || fdatasync(j->fd) < 0) && tell)
 		cc_log(CC_LOG_ERR,
@@ -243,7 +243,7 @@ static void write_snapshot(struct journal *j, const uint8_t *p, size_t len)
 		return;
 	}
 	if (!j->run || compact(j, p, len) < 0) {
-		give_up(j, "cannot be written anew");
+		give_up(j, "cannot be rewritten");
 		return;
 	}
 	j->broken = false;
@@ -277,7 +277,7 @@ void journal_tick(struct journal *j, uint64_t now_ns)
 		j->good_ns = now_ns;
 	if (now_ns - j->good_ns < GOOD_NS)
 		return;
-	cc_log(CC_LOG_NOTICE, "%s: is written again, after it could not be %u %s", j->path,
+	cc_log(CC_LOG_NOTICE, "%s: is written again, after it could not be written %u %s", j->path,
 		j->failures, j->failures == 1 ? "time" : "times");
 	j->failures = 0;
 }

@@ -204,7 +204,7 @@ static void send_frame(struct agent *a, int err, const uint8_t *frame, size_t le
 	if (err == 0)
 		err = cc_conn_send(a->conn, frame, len);
 	if (err == CC_ERR_LIMIT)
-		lose(a, "it does not read what it is sent");
+		lose(a, "it does not read its messages");
 	else if (err < 0)
 		lose(a, cc_err_str(err));
 }
@@ -533,8 +533,8 @@ static bool take_message(struct agent *a, const uint8_t *frame, size_t len)
 	/* No fault of the agent's: it connects again, and says it once more. */
 	if (err == CC_ERR_NOMEM) {
 		errno = ENOMEM;
-		cc_limit_log("no memory for what an agent says");
-		disconnect(a, "the master has no memory for what it says");
+		cc_limit_log("no memory for a message of an agent");
+		disconnect(a, "the master has no memory for its message");
 		return false;
 	}
 	if (err < 0) {
@@ -650,11 +650,12 @@ static void make_room(struct masterd *m, struct agent *a)
 			"too many connections from this address have said no hello");
 	else if (m->n_strangers > max - max / 8 || HASH_COUNT(m->agents) > max)
 		refuse(m->silent, WIRE_MASTER_CONNECTION_FAILED,
-			"the master has %u connections, its limit; those without a hello make room",
+			"the master has %u connections, its limit: connections without a hello are "
+			"closed",
 			max);
 	else if (s->n_strangers > max - max / 4)
 		refuse(s->silent, WIRE_MASTER_CONNECTION_FAILED,
-			"%u connections from this address are of agents without members, the limit",
+			"agents without members have %u connections from this address, the limit",
 			max - max / 4);
 }
 
@@ -725,7 +726,7 @@ static void bound_strangers(struct masterd *m)
 		if (a->member || cc_conn_held(a->conn) <= fair)
 			continue;
 		held -= cc_conn_held(a->conn);
-		lose(a, "too much is kept for agents without members");
+		lose(a, "data of agents without members uses too much memory");
 	}
 }
 

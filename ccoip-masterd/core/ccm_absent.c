@@ -170,12 +170,12 @@ static void cut_old(struct ccm *m, struct ccm_agent *old, const struct ccm_agent
 		r->version_min = WM_VERSION_MIN;
 		r->version_max = WM_VERSION_MAX;
 		r->code = WIRE_RANK_CONNECTION_LOST;
-		ccm_print(r->text, sizeof r->text, "the agent on %s has taken over its peers",
-			a->hello.name);
+		ccm_print(r->text, sizeof r->text,
+			"another agent on %s has taken over the peers of this one", a->hello.name);
 		ccm_flaps_over(old); /* nothing has broken */
 	}
-	ccm_close(m, old->conn, "its peers come by another connection");
-	ccm_agent_absent(m, old, "its peers come by another connection");
+	ccm_close(m, old->conn, "its peers have come back on another connection");
+	ccm_agent_absent(m, old, "its peers have come back on another connection");
 	ccm_loss_announce(m); /* no operation may name the seat any more that p is to leave */
 }
 
@@ -258,12 +258,13 @@ void ccm_peer_stranger(struct ccm *m, struct ccm_agent *a, const struct cc_id *p
 	(void)cc_id_short(peer, brief);
 	HASH_FIND(hh, m->gone, peer, sizeof *peer, x);
 	if (x && x->ns)
-		ccm_print(text, sizeof text, "peer %s was declared lost %.1f s ago: connect anew",
-			brief, (double)ccm_age(m->now, x->ns) / 1e9);
+		ccm_print(text, sizeof text,
+			"peer %s was declared lost %.1f s ago: call pcclConnect again", brief,
+			(double)ccm_age(m->now, x->ns) / 1e9);
 	else
 		ccm_print(text, sizeof text,
-			"peer %s is not known to this run, or was declared lost long ago: connect "
-			"anew",
+			"peer %s is unknown to this run, or was declared lost long ago: call "
+			"pcclConnect again",
 			brief);
 	ccm_join_refuse(m, a, peer, WIRE_RANK_CONNECTION_LOST, text);
 }
@@ -300,7 +301,7 @@ void ccm_op_outcomes(struct ccm *m, const struct ccm_peer *p, const struct wm_op
 
 void ccm_op_query(struct ccm *m, struct ccm_agent *a, const struct wm_op_query *q)
 {
-	struct ccm_peer *p = ccm_peer_of(m, a, &q->peer, "a question for outcomes");
+	struct ccm_peer *p = ccm_peer_of(m, a, &q->peer, "a query for outcomes");
 
 	if (!p)
 		return;

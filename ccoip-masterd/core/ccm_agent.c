@@ -129,7 +129,7 @@ void ccm_agent_kick(struct ccm *m, struct ccm_agent *a, uint32_t code, const cha
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	ccm_log(m, CCM_LOG_WARNING, "agent %s is turned away: %s",
+	ccm_log(m, CCM_LOG_WARNING, "agent %s is refused: %s",
 		ccm_agent_label(a, label, sizeof label), text);
 	DL_FOREACH2 (a->seats, s, next_a)
 		DL_FOREACH_SAFE (s->peers, p, next)
@@ -151,8 +151,8 @@ void ccm_agent_cut_half_open(struct ccm *m, const struct ccm_agent *a)
 	HASH_FIND(hh_id, m->by_id, &a->hello.agent, sizeof a->hello.agent, old);
 	if (!old || old == a)
 		return;
-	ccm_close(m, old->conn, "the agent has come back by another connection");
-	ccm_agent_absent(m, old, "it has come back by another connection");
+	ccm_close(m, old->conn, "the agent has come back on another connection");
+	ccm_agent_absent(m, old, "it has come back on another connection");
 }
 
 void ccm_agent_ack(struct ccm *m, struct ccm_agent *a)
@@ -240,7 +240,7 @@ static void check_resuming(struct ccm *m)
 	HASH_ITER (hh, m->agents, a, tmp)
 		if (a->resuming && !a->held && ccm_age(m->now, a->acked_ns) > ms * CCM_NS_PER_MS)
 			ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
-				"the agent on %s did not end what it has to say of the run within "
+				"the agent on %s did not complete its snapshot of the run within "
 				"%u ms",
 				a->hello.name, ms);
 }
@@ -250,7 +250,8 @@ static void forgive_pause(struct ccm *m, uint64_t ns)
 {
 	struct ccm_agent *a;
 
-	ccm_log(m, CCM_LOG_WARNING, "the master was suspended for %.1f s: all bounds start again",
+	ccm_log(m, CCM_LOG_WARNING,
+		"the master was suspended for %.1f s: all bounds start again from now",
 		(double)ns / 1e9);
 	for (a = m->agents; a; a = a->hh.next) {
 		cc_detect_pause(&a->life, m->now);
@@ -275,9 +276,9 @@ void ccm_agent_pause(struct ccm *m, uint32_t gone)
 	/* Agents may have given us up, and have gone to another master or wait for the next one. */
 	if (unheard + beat > m->any.min_ns && m->n_accepted > 0 && !m->recovering) {
 		ccm_log(m, CCM_LOG_WARNING,
-			"the master was suspended for %.1f s: it takes its run over anew",
+			"the master was suspended for %.1f s: it takes its run over again",
 			(double)ns / 1e9);
-		ccm_renew(m, gone, "the master stood still: whoever is there comes anew");
+		ccm_renew(m, gone, "the master was suspended: every agent must connect again");
 	} else {
 		forgive_pause(m, ns);
 	}
@@ -346,11 +347,10 @@ void ccm_agent_reach(struct ccm *m, bool dialled)
 		return;
 	}
 	ccm_log(m, CCM_LOG_WARNING,
-		"nothing was heard of any other host for %.1f s: this one is cut off, it seems; "
-		"the "
-		"master takes its run over anew",
+		"the master has heard no remote host for %.1f s and assumes that its own network "
+		"is down: it takes its run over again",
 		(double)ccm_age(m->now, m->heard_ns) / 1e9);
-	ccm_renew(m, 0, "the master was cut off: whoever is there comes anew");
+	ccm_renew(m, 0, "the master's network was down: every agent must connect again");
 	m->cut_off_ns = m->now;
 }
 

@@ -143,9 +143,9 @@ static bool judge_edge(struct ccm *m, const struct ccm_agent *from, const struct
 	if (!b || b->streak.n < CCM_BREAKS_MAX || b->from != from->no)
 		return false;
 	ccm_print(text, sizeof text,
-		"the link from host %s to host %s broke amid each of %u operations in a row: %s",
+		"the link from host %s to host %s broke during each of the last %u operations: %s",
 		from->hello.name, to->hello.name, b->streak.n, b->text);
-	ccm_log(m, CCM_LOG_WARNING, "%s; they count as not connected", text);
+	ccm_log(m, CCM_LOG_WARNING, "%s; rings avoid this pair of hosts from now on", text);
 	ccm_pair_add(m, from->no, to->no, text);
 	b->streak.n = CCM_BREAKS_MAX - 1; /* the other direction has one more chance */
 	return true;
@@ -170,7 +170,8 @@ static bool judge_newcomer(struct ccm *m, struct ccm_agent *a)
 	if (a->breaks.n < CCM_BREAKS_MAX || !a->breaks_with_others || !ccm_newcomer_on_trial(m, a))
 		return false;
 	ccm_print(text, sizeof text,
-		"links of host %s with several hosts broke amid each of %u operations in a row: %s",
+		"links of host %s with several hosts broke during each of the last %u operations: "
+		"%s",
 		a->hello.name, a->breaks.n, newcomer_text(m, a));
 	ccm_agent_put_out(m, a, text);
 	return true;

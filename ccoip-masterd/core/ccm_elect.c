@@ -288,8 +288,8 @@ static void say_hash_type(
 	const struct ccm_candidate *x, const struct ccm_candidate *y, char *dst, size_t size)
 {
 	(void)snprintf(dst, size,
-		"its shared state is hashed with hash type %" PRIu32 " (%s), the group's with "
-		"%" PRIu32 " (%s)",
+		"its shared state is hashed with hash type %" PRIu32
+		" (%s), the group's with %" PRIu32 " (%s): set hash_type alike on all hosts",
 		x->hash_type, hash_name(x->hash_type), y->hash_type, hash_name(y->hash_type));
 }
 
@@ -349,9 +349,9 @@ static void say_lost(const struct ccm_election *e, char *dst, size_t size)
 {
 	(void)snprintf(dst, size,
 		"REVISION_INCREMENT_VIOLATION: the group expects revision %" PRIu64
-		", candidates offer at most %" PRIu64
-		". If this is a new job, reset the run (pcclctl reset); if not, offer a "
-		"checkpoint as %" PRIu64 " or await a peer with it",
+		", candidates have at most %" PRIu64
+		". If this is a new job, reset the run (pcclctl reset); if not, load a checkpoint "
+		"of %" PRIu64 " or await a peer with it",
 		e->expected, e->highest, e->expected);
 }
 
@@ -362,19 +362,18 @@ static void say_torn(
 
 	if (!only_torn(x)) {
 		(void)snprintf(dst, size,
-			"nobody stands for election: it declares receive-only, and "
-			"synchronizations "
-			"that failed have left mixtures of contents in the tensors of those that "
-			"do not");
+			"no peer can be elected: it declares receive-only, and failed "
+			"synchronizations have left the tensors of all other peers torn; load a "
+			"checkpoint there");
 		return;
 	}
 	if (e->expected != 0)
 		(void)snprintf(
 			revision, sizeof revision, "revision %" PRIu64 " from ", e->expected);
 	(void)snprintf(dst, size,
-		"nobody stands for election: a synchronization that failed has left a mixture of "
-		"contents in this peer's tensors. They must be replaced: load %sa checkpoint and "
-		"connect anew, with a new communicator",
+		"no peer can be elected: a failed synchronization has left this peer's tensors "
+		"torn (written in part). Load %sa checkpoint, then connect again with a new "
+		"communicator",
 		revision);
 }
 
@@ -390,28 +389,26 @@ void ccm_elect_sentence(const struct ccm_election *e, const struct ccm_candidate
 		break;
 	case CCM_WHY_AHEAD:
 		(void)snprintf(dst, size,
-			"REVISION_INCREMENT_VIOLATION: it offers revision %" PRIu64
+			"REVISION_INCREMENT_VIOLATION: it has revision %" PRIu64
 			" of the shared state, the group expects %" PRIu64
-			". If this is another job than the one before, reset the run (pcclctl "
-			"reset)",
+			". If this is a new job, reset the run (pcclctl reset)",
 			x->revision, e->expected);
 		break;
 	case CCM_WHY_LAST_REVISION:
 		(void)snprintf(dst, size,
-			"REVISION_INCREMENT_VIOLATION: it offers revision %" PRIu64
-			" of the shared state, which none can follow; the highest is %" PRIu64,
+			"REVISION_INCREMENT_VIOLATION: it has revision %" PRIu64
+			" of the shared state; the highest that is allowed is %" PRIu64,
 			x->revision, UINT64_MAX - 1);
 		break;
 	case CCM_WHY_STRATEGY:
 		(void)snprintf(dst, size,
-			"it declares %s, but a peer of its group declares enforce-popular: if one "
-			"does, all must",
+			"it declares %s, but a peer of its group declares enforce-popular: all "
+			"peers of a group must declare it, or none",
 			strategy_name(x->strategy));
 		break;
 	case CCM_WHY_ALL_RECEIVE:
 		(void)snprintf(dst, size,
-			"nobody stands for election: it declares receive-only, like all peers of "
-			"its "
+			"no peer can be elected: it declares receive-only, like all peers of its "
 			"group that could take part; at least one must send");
 		break;
 	case CCM_WHY_TORN:
@@ -426,8 +423,8 @@ void ccm_elect_sentence(const struct ccm_election *e, const struct ccm_candidate
 		break;
 	case CCM_WHY_NO_SENDER:
 		(void)snprintf(dst, size,
-			"nobody stands for election: it declares receive-only, and the send-only "
-			"peers of its group were kicked, for their shared state is not identical");
+			"no peer can be elected: it declares receive-only, and the send-only peers "
+			"of its group were kicked because their shared state is not identical");
 		break;
 	case CCM_WHY_HASH_TYPE:
 		say_hash_type(x, &v[e->elected], dst, size);

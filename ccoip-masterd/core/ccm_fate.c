@@ -453,9 +453,10 @@ static const char *why_interrupted(
 	bool unheard = v->losses == g->losses;
 
 	if (!known && (v->is_sync || unheard))
-		return "the master died, and not all who had voted for an operation came back";
+		return "the master died, and not all peers that had voted for an operation came "
+		       "back";
 	if (known && known->code == WIRE_RANK_CONNECTION_LOST && unheard)
-		return "an operation was aborted, and nobody is left who heard of the loss";
+		return "an operation was aborted because of a loss that no remaining agent knows";
 	return NULL;
 }
 
@@ -598,7 +599,7 @@ static void resolve(struct ccm *m, const struct entry *e, uint32_t n)
 	const struct wm_outcome *known = outcome_find(m, seq);
 	struct ccm_group *g = group_of(m, e);
 	uint32_t code = known ? known->code : WIRE_RANK_CONNECTION_LOST;
-	const char *text = g && g->loss[0] ? g->loss : "it was aborted by the last master";
+	const char *text = g && g->loss[0] ? g->loss : "the previous master aborted the operation";
 
 	if (code != WIRE_RANK_CONNECTION_LOST)
 		text = CCM_FAILED_UNHEARD;

@@ -61,7 +61,7 @@ void ccm_flaps_end(struct ccm *m, struct ccm_agent *a)
 
 	ccm_print(text, sizeof text,
 		"its connection to the master broke %u times within %.1f s, and no call of its "
-		"peers came to an end meanwhile",
+		"peers ended in that time",
 		a->flaps.n, (double)ccm_age(m->now, a->flaps.first_ns) / 1e9);
 	ccm_newcomer_failed(m, a, true); /* as which it may come back */
 	ccm_agent_lost(m, a, text);

@@ -25,7 +25,7 @@ struct ccm_peer *ccm_peer_of(
 	char brief[CC_ID_SHORT_SIZE];
 
 	if (!p) {
-		ccm_log(m, CCM_LOG_DEBUG, "%s of unknown peer %s passed over", what,
+		ccm_log(m, CCM_LOG_DEBUG, "%s of unknown peer %s is ignored", what,
 			cc_id_short(id, brief));
 		return NULL;
 	}
@@ -188,17 +188,21 @@ const char *ccm_seat_objection(
 	HASH_FIND(hh_id, m->by_id, &a->hello.agent, sizeof a->hello.agent, other);
 	if (other && other != a)
 		ccm_print(buf, size,
-			"the agent on %s takes part by another connection already: "
-			"name the master by one address on this host, or try again in %u ms",
+			"the agent on %s has another connection to this master: use one address of "
+			"the master on this host, or try again in %u ms",
 			a->hello.name, m->cfg.timeout_ms);
 	else if (a->n_peers >= CCM_AGENT_PEERS_MAX)
-		ccm_print(buf, size, "the agent on %s has %u peers in the run, the limit",
+		ccm_print(buf, size,
+			"the agent on %s has %u peers in the run, the limit: use another host",
 			a->hello.name, CCM_AGENT_PEERS_MAX);
 	else if (s && s->n_peers >= WM_PEERS_MAX)
-		ccm_print(buf, size, "the agent on %s has %u peers in group %u, the limit",
+		ccm_print(buf, size,
+			"the agent on %s has %u peers in group %u, the limit: use another group or "
+			"host",
 			a->hello.name, WM_PEERS_MAX, group);
 	else if (!s && a->n_seats >= WM_RINGS_MAX)
-		ccm_print(buf, size, "the agent on %s has peers in %u groups, the limit",
+		ccm_print(buf, size,
+			"the agent on %s has peers in %u groups, the limit: use one of them",
 			a->hello.name, WM_RINGS_MAX);
 	else
 		return NULL;
@@ -301,8 +305,8 @@ void ccm_agent_cut_older(struct ccm *m, const struct ccm_agent *a)
 		ccm_agent_cut_half_open(m, a);
 		return;
 	}
-	ccm_close(m, old->conn, "the agent joins by another connection");
-	ccm_agent_lost(m, old, "it has left, and joins by another connection");
+	ccm_close(m, old->conn, "the agent has joined on another connection");
+	ccm_agent_lost(m, old, "it has left and has joined on another connection");
 }
 
 void ccm_member_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j)

@@ -237,8 +237,8 @@ void ccm_newcomer_tick(struct ccm *m)
 	bound = UINT64_C(2) * (m->cfg.bounds.ms[CC_BOUND_ROUND] + ccm_ways_ms(m)) * CCM_NS_PER_MS;
 	HASH_ITER (hh, m->probes, p, tmp)
 		if (p->number && ccm_age(m->now, p->asked_ns) > bound)
-			probe_end(
-				m, p, false, false, "it did not say within the time of two rounds");
+			probe_end(m, p, false, false,
+				"it did not answer within the time of two rounds");
 }
 
 /* ---- hosts that failed ---- */
@@ -344,8 +344,8 @@ void ccm_round_spoilt(struct ccm *m)
 	for (g = m->groups; g; g = g->hh.next)
 		(void)ccm_newcomers_doubt(g);
 	ccm_log(m, CCM_LOG_WARNING,
-		"newcomers have spoilt connection rounds again: no other newcomer is let in for "
-		"%.1f s, and then one at a time",
+		"connection rounds have failed again because of newcomers: no other newcomer is "
+		"admitted for %.1f s, and then one at a time",
 		ms / 1e3);
 }
 
@@ -706,12 +706,12 @@ void ccm_newcomers_name(const struct ccm *m, uint64_t now, char *text, size_t si
 		ccm_name_asleep(m, now, text, size);
 	}
 	if (m->n_registered > m->n_asleep)
-		ccm_append(text, size, "%sfinding out whether %u newcomers can be reached",
+		ccm_append(text, size, "%sprobing whether %u newcomers can be reached",
 			m->n_asleep > 0 ? "; " : "", m->n_registered - m->n_asleep);
 	if (now < m->spoilt.until_ns)
 		ccm_append(text, size,
-			"; newcomers have spoilt connection rounds, the next one is let in in %.1f "
-			"s",
+			"; rounds have failed because of newcomers, the next newcomer is admitted "
+			"in %.1f s",
 			(double)(m->spoilt.until_ns - now) / 1e9);
 	for (s = m->seats; s; s = s->hh.next)
 		if (is_new(s) && s->agent->shunned && now < s->agent->shunned_ns)

@@ -299,7 +299,7 @@ static void set_conflict(struct ccm_op *o, const char *field, const char *first,
 	o->doom = WIRE_INVALID_ARGUMENT;
 	ccm_print(o->text, sizeof o->text,
 		"the peers of group %u disagree on tag %" PRIu64
-		": %s is %s for those who called first, %s for %s",
+		": %s is %s for the peers that called first, %s for %s",
 		o->group->id, o->key.tag, field, first, other, ccm_peer_label(who, label));
 }
 
@@ -411,7 +411,7 @@ static bool vote_counts(
 	/* Who voted before he knew of the loss is told of it, even when nobody else is left. */
 	if (!v->is_sync && v->losses != g->losses)
 		ccm_op_refuse(m, a, v, WIRE_RANK_CONNECTION_LOST,
-			g->loss[0] ? g->loss : "the group has lost a member since it was called");
+			g->loss[0] ? g->loss : "the group has lost a member since the call");
 	else if (g->n_accepted < 2 && !v->is_sync)
 		ccm_op_refuse(m, a, v, WIRE_TOO_FEW_PEERS, CCM_ALONE);
 	else
@@ -453,7 +453,7 @@ static void answer_started(struct ccm *m, struct ccm_agent *a, const struct wm_o
 	}
 	if (g && code != WIRE_SUCCESS && v->losses == g->losses) {
 		ccm_group_interrupt(m, g,
-			"the connection of host %s to the master broke amid an operation",
+			"the connection of host %s to the master broke during an operation",
 			a->hello.name);
 		ccm_loss_announce(m); /* before the end: who tries again must know of it */
 	}
@@ -573,7 +573,8 @@ void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 	bring_up_to_date(m, a);
 	if (v->losses > m->last_loss) {
 		ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
-			"protocol violation: a vote that knows of losses to come");
+			"protocol violation: a vote with a generation that the group has not "
+			"reached");
 		return;
 	}
 	if (v->seq) {

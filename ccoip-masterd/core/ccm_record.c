@@ -297,7 +297,7 @@ static void describe(const struct ccm_record *r, const struct entry *x, char *te
 	else if (other)
 		ccm_append(text, size, "; the contents are equal");
 	if (have->torn)
-		ccm_append(text, size, "%sit said that they are a mixture",
+		ccm_append(text, size, "%sit reported torn tensors",
 			text[0] ? "; " : "the contents are equal; ");
 }
 

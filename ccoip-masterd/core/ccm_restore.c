@@ -291,8 +291,8 @@ void ccm_restore_begin(struct ccm *m)
 		return;
 	if (s->type != WJ_RUN) {
 		ccm_log(m, CCM_LOG_WARNING,
-			"the journal does not say who takes part in its run: "
-			"the run is taken over from its agents");
+			"the journal does not name the members of its run: the master takes the "
+			"run over from its agents");
 		wire_journal_clear(s);
 		m->has_saved = false;
 		return;
@@ -347,7 +347,7 @@ void ccm_restore_outdated(struct ccm *m)
 	struct ccm_group *g;
 
 	ccm_log(m, CCM_LOG_WARNING,
-		"the journal is older than what the agents know: it is left aside");
+		"the journal is older than the agents' snapshots: the master ignores it");
 	m->restored = false;
 	DL_FOREACH_SAFE2 (m->absent, a, next, next_ab)
 		if (a->restored)

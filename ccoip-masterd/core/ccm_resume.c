@@ -98,8 +98,8 @@ static void dismiss_newcomers(struct ccm *m, const struct ccm_agent *but)
 	HASH_ITER (hh, m->agents, x, tmp)
 		if (x != but && x->greeted && !(x->held && cc_id_is_zero(&x->hello.run)))
 			ccm_agent_kick(m, x, WIRE_MASTER_CONNECTION_FAILED,
-				"this master goes on with a run that it did not know of yet: "
-				"connect again");
+				"this master takes over a run that it did not know before: connect "
+				"again");
 }
 
 /* An agent knows a run whose master is gone: we are its next one. */
@@ -138,7 +138,7 @@ static void become_stale(struct ccm *m, uint64_t term)
 
 	ccm_log(m, CCM_LOG_ERR,
 		"this master is stale: its term is %llu, but a newer master (term %llu) has taken "
-		"the run over; it refuses everybody from now on",
+		"the run over; it refuses every agent from now on: end it",
 		(unsigned long long)m->term, (unsigned long long)term);
 	ccm_journal_void(m); /* or we would think better of it when we start again */
 	m->stale = term;
@@ -674,9 +674,10 @@ static bool send_away(struct ccm *m)
 	ccm_outcomes_take(m);
 	m->recover_ns = 0; /* from when one of them comes again */
 	ccm_print(text, sizeof text,
-		"%u of the run's %u peers have come to this master: there may be another one",
+		"only %u of the run's %u peers have come to this master: there may be another "
+		"master",
 		y.back, y.expected);
-	ccm_log(m, CCM_LOG_WARNING, "%s; the agents are sent to look for it", text);
+	ccm_log(m, CCM_LOG_WARNING, "%s; the agents must look for it", text);
 	HASH_ITER (hh, m->agents, a, tmp)
 		if (a->greeted)
 			ccm_agent_send_away(m, a, text);
@@ -693,14 +694,15 @@ void ccm_resume_cut_off(struct ccm *m)
 	if (!m->cut_off_ns)
 		m->cut_off_ns = m->now;
 	ccm_log(m, CCM_LOG_WARNING,
-		"nothing was heard of any other host for %.1f s while the run was being taken "
-		"over: this one is cut off, it seems; the agents may come anew",
+		"the master has heard no remote host for %.1f s during the takeover and assumes "
+		"that its own network is down: remote agents must connect again",
 		(double)ccm_age(m->now, m->heard_ns) / 1e9);
 	HASH_ITER (hh, m->agents, a, tmp) {
 		if (!a->greeted || a->local)
 			continue;
-		ccm_close(m, a->conn, "the master was cut off: whoever is there comes anew");
-		ccm_agent_absent(m, a, "the master was cut off");
+		ccm_close(m, a->conn,
+			"the master's network was down: every agent must connect again");
+		ccm_agent_absent(m, a, "the master's network was down");
 	}
 	m->recover_ns = 0; /* from when one of them comes again */
 }

@@ -125,7 +125,7 @@ void ccm_revisions_settle(struct ccm *m)
 		} else if (r->over && !r->lost && (!g || g->n_accepted == 0)) {
 			ccm_log(m, CCM_LOG_NOTICE,
 				"the run of group %u is over: all its members have left; its next "
-				"one begins at revision 0",
+				"run begins at revision 0",
 				r->group);
 			drop(m, r);
 		} else {

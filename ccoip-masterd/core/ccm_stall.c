@@ -35,8 +35,8 @@ static void say_lost(struct ccm *m, struct ccm_agent *a, const struct ccm_agent 
 	struct wm_link_lost l = {.agent = prev->hello.agent, .inbound = true};
 
 	ccm_print(l.text, sizeof l.text,
-		"what was sent has not arrived for %.1f s, though it was acknowledged: a forwarder "
-		"between them stands still?",
+		"sent data was acknowledged but has not arrived for %.1f s: check proxies and "
+		"forwarders between the hosts",
 		(double)ms / 1000);
 	ccm_link_lost(m, a, &l);
 }

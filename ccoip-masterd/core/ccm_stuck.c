@@ -92,7 +92,7 @@ void ccm_stuck_forget(struct ccm *m, struct ccm_op *o)
 
 void ccm_peer_blocks(struct ccm *m, struct ccm_agent *a, const struct wm_blocks *b)
 {
-	struct ccm_peer *p = ccm_peer_of(m, a, &b->peer, "that it waits");
+	struct ccm_peer *p = ccm_peer_of(m, a, &b->peer, "a report of a waiting call");
 	struct ccm_op_key key = {.tag = b->tag};
 	struct ccm_op *o;
 
@@ -384,9 +384,9 @@ static bool refuse_newcomer(struct ccm *m, const struct ends *e)
 				if (is_beside(p, q) && q->phase == CCM_PEER_ACCEPTED &&
 					!q->topo_voted && !moves(e, q)) {
 					ccm_peer_kick(m, p, WIRE_INVALID_USAGE,
-						"the thread that calls pcclConnect would have to "
-						"vote for it as %s, another communicator of this "
-						"run: use one thread for each",
+						"pcclConnect waits for a vote of %s, a "
+						"communicator of the same thread: use one thread "
+						"for each communicator of a run",
 						ccm_peer_label(q, label));
 					return true;
 				}

@@ -184,7 +184,7 @@ void ccm_sync_start(struct ccm *m, struct ccm_op *o)
 	ccm_elect(ccm_revision_of(o->group), b.v, b.n, b.scratch, b.s, &b.e);
 	ccm_record_election(m, group, b.peers, b.v, b.n, b.s, &b.e);
 	if (b.e.nobody) {
-		ccm_log(m, CCM_LOG_WARNING, "group %u, shared state: nobody stands for election",
+		ccm_log(m, CCM_LOG_WARNING, "group %u, shared state: no peer can be elected",
 			group);
 		ccm_op_drop(m, o);
 		m->ops_aborted++;
@@ -421,8 +421,8 @@ void ccm_sync_settle(struct ccm *m, struct ccm_group *g, const char *loss)
 	if (o->n_reported == o->n_voters && g->n_accepted > 0) {
 		ccm_op_done(m, o);
 	} else if (!ccm_sync_is_held(o)) {
-		ccm_print(text, sizeof text,
-			"nobody is left who has the shared state that was elected: %s", loss);
+		ccm_print(text, sizeof text, "no remaining peer has the elected shared state: %s",
+			loss);
 		ccm_op_abort(m, o, WIRE_RANK_CONNECTION_LOST, text);
 	} else {
 		tell_starts(m, o); /* before the first losses, the kicks, none was */
@@ -440,7 +440,7 @@ void ccm_sync_report(
 	uint32_t i;
 
 	for (i = 0; i < r->n_failed; i++) {
-		p = ccm_peer_of(m, a, &r->failed[i].peer, "a failure");
+		p = ccm_peer_of(m, a, &r->failed[i].peer, "a failure report");
 		if (a->dead)
 			return;
 		if (!p || p->seat != s || !ccm_op_voted(o, p))

@@ -30,12 +30,13 @@
 #define CCM_AGENT_PEERS_MAX 16384u /* of one connection: its ROUND fits into a frame */
 #define CCM_PEER_OPS_MAX    256u   /* votes outstanding of one peer */
 #define CCM_ALONE           "the group has no other peer now"
-#define CCM_CONTRADICTS     "the peer was told of a success that no other knows of: connect anew"
-#define CCM_WAS_LOST        "the peer was declared lost by the master before: connect anew"
-#define CCM_FAILED_UNHEARD  "the operation failed on another host; the log of the master says why"
-#define CCM_BREAKS_MAX      3u /* of a pair's links, each amid an operation, in a row */
-#define CCM_FLAPS_MAX       8u /* of an agent's connections, in a row */
-#define CCM_FLAP_TIMES      2u /* the time for silence: what lasts longer is none of these */
+#define CCM_CONTRADICTS                                                                            \
+	"the peer was told of a success that no other peer knows: call pcclConnect again"
+#define CCM_WAS_LOST       "this peer was declared lost by the master: call pcclConnect again"
+#define CCM_FAILED_UNHEARD "the operation failed on another host; see the log of the master"
+#define CCM_BREAKS_MAX     3u /* of a pair's links, each amid an operation, in a row */
+#define CCM_FLAPS_MAX      8u /* of an agent's connections, in a row */
+#define CCM_FLAP_TIMES     2u /* the time for silence: what lasts longer is none of these */
 /* Of the time for any other new link. */
 #define CCM_TRY_MS(new_ms) ((new_ms) / 5 * 3)
 #define CCM_RING_STEPS     100000u
@@ -43,7 +44,8 @@
 /* While members do not reach each other, rings are tried for so long. */
 #define CCM_SEARCH_MS(round_ms) (2 * (round_ms))
 #define CCM_ANSWERED_OTHERWISE                                                                     \
-	"the peer was told otherwise than the others whether peers are pending: connect anew"
+	"this peer and the others got different answers about pending peers: call pcclConnect "    \
+	"again"
 #define CCM_UNHEARD       (UINT64_C(1) << 20) /* numbers left out that others may have used */
 #define CCM_TERM_SHIFT    12u                 /* terms are counted slower than attempts, */
 #define CCM_VERSION_SHIFT 22u                 /* and versions of the world faster than terms */

@@ -81,7 +81,7 @@ void ccm_reach_reason(char *dst, size_t size, const struct ccm_agent *from,
 		return;
 	}
 	ccm_print(dst, size,
-		"host %s could not reach host %s (%.*s%s): unless packets get lost, open its ports "
+		"host %s could not reach host %s (%.*s%s): if no packets are lost, open its ports "
 		"or set --advertise (PCCL_ADVERTISE) there and restart its agent (a private one "
 		"ends 30 s after its last process)",
 		name, other, (int)len, text, more);

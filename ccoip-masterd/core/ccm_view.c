@@ -45,7 +45,7 @@ static void name_absent(const struct ccm *m, uint64_t now, struct names *x)
 	struct ccm_agent *a;
 
 	DL_FOREACH2 (m->absent, a, next_ab) {
-		ccm_print(text, sizeof text, "agent %s absent for %.1f s", a->hello.name,
+		ccm_print(text, sizeof text, "agent %s disconnected for %.1f s", a->hello.name,
 			seconds(now, a->absent_ns));
 		names_add(x, text);
 		if (x->n > NAMES_MAX)
@@ -63,8 +63,8 @@ static void write_recovering(const struct ccm *m, uint64_t now, struct names *x)
 			y.expected - y.back, y.expected);
 	else if (y.doubt)
 		ccm_print(x->text, x->size,
-			"recovering: waiting for the agents that would know whether the last "
-			"connection round was committed");
+			"recovering: waiting for an agent that knows whether the last connection "
+			"round was committed");
 	else
 		ccm_print(x->text, x->size, "recovering: waiting for the agents of the run");
 	if (!m->absent)
@@ -76,7 +76,7 @@ static void write_recovering(const struct ccm *m, uint64_t now, struct names *x)
 static void write_round(const struct ccm *m, uint64_t now, char *text, size_t size)
 {
 	if (m->round.failed_ns) {
-		ccm_print(text, size, "about to judge the failure of connection round %llu",
+		ccm_print(text, size, "deciding on connection round %llu, which has failed",
 			(unsigned long long)m->last_round);
 		return;
 	}
@@ -120,7 +120,7 @@ static void write_waiting(const struct ccm *m, uint64_t now, char *text, size_t 
 	} else if (m->round.active) {
 		write_round(m, now, text, size);
 	} else if (ccm_round_waits(m) && (m->rewire || ccm_topology_agreed(m))) {
-		ccm_print(text, size, "waiting for the agent on %s to say what it knows of the run",
+		ccm_print(text, size, "waiting for the snapshot of the agent on %s",
 			ccm_round_waits(m)->hello.name);
 	} else if (m->absent) {
 		ccm_print(text, size, "waiting for %u of %u peers to come back: ", m->n_absent,

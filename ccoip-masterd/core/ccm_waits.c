@@ -61,7 +61,7 @@ static const char *agent_trouble(
 
 	buf[0] = '\0';
 	if (a->absent && x->exact)
-		ccm_print(buf, 64, "agent is gone, %.1f s of grace left",
+		ccm_print(buf, 64, "agent is gone, %.1f s of its lease left",
 			(double)(age < grace ? grace - age : 0) / 1e9);
 	else if (a->absent)
 		ccm_print(buf, 64, "agent is gone");
@@ -146,7 +146,7 @@ static void name_obstacle(const struct ccm *m, const struct ccm_op *o, uint64_t 
 	const struct ccm_agent *a = ccm_round_waits(m);
 
 	if (m->round.active && m->round.failed_ns) {
-		ccm_print(text, size, "the master to judge a connection round that failed");
+		ccm_print(text, size, "the master to decide on a connection round that failed");
 	} else if (m->round.active) {
 		ccm_print(text, size, "the connection round: ");
 		ccm_name_reporters(m, text, size);
@@ -157,7 +157,7 @@ static void name_obstacle(const struct ccm *m, const struct ccm_op *o, uint64_t 
 		ccm_print(text, size, "%s of the same group",
 			o->sync ? "an operation" : "the synchronization of shared state");
 	} else {
-		ccm_print(text, size, "the agent on %s to say what it knows of the run",
+		ccm_print(text, size, "the snapshot of the agent on %s",
 			a ? a->hello.name : "a host");
 	}
 }
@@ -375,7 +375,7 @@ static void look_at_votes(struct ccm *m, struct ccm_late *w, bool topology)
 	bool waits = vote_waits(m, topology);
 
 	if (w->since_ns && (!waits || w->since_ns != since)) {
-		ccm_log(m, CCM_LOG_NOTICE, "the %s is waited for no more, after %.1f s",
+		ccm_log(m, CCM_LOG_NOTICE, "the wait for the %s is over after %.1f s",
 			topology ? "topology vote" : "vote on pending peers",
 			(double)ccm_age(m->now, w->since_ns) / 1e9);
 		*w = (struct ccm_late){0};

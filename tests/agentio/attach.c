@@ -158,11 +158,11 @@ START_TEST(is_declared_lost)
 
 	attach();
 	msg.u.kick.peer = peer;
-	strcpy(msg.u.kick.text, "declared lost 3 s ago; connect anew");
+	strcpy(msg.u.kick.text, "declared lost 3 s ago; connect again");
 	master_send(&m, &msg);
 	ck_assert(client_receive(&c, &r, NULL, 0));
 	ck_assert_uint_eq(r.code, WIRE_RANK_CONNECTION_LOST);
-	ck_assert_ptr_nonnull(strstr(r.text, "connect anew"));
+	ck_assert_ptr_nonnull(strstr(r.text, "connect again"));
 	ck_assert_uint_eq(fx_stats(&f).comms, 0);
 }
 END_TEST

@@ -131,7 +131,7 @@ def gone(lab, waiting, idle):
     old = lab.agents[idle.host]
     lab.drop(old)
     rows = until_ops("--master", lab.master, lambda r: len(r) == 1
-                     and "s of grace left" in r[0]["awaited"])
+                     and "s of its lease left" in r[0]["awaited"])
     check(len(rows) == 1 and f"pid {idle.pid} (its agent is gone, " in rows[0]["awaited"],
           "the master says that an agent is gone", rows)
     rows = until_ops("--agent", lab.agents[waiting.host], lambda r: len(r) == 1

@@ -451,7 +451,7 @@ def last_source_dies(lab):
             check([a["revision"] for a in answers] == [0, 0], "revisions are as before", answers)
             left = m.receivers
             answers = together(left, "sync")
-            check(all(kicked(a, "a mixture of contents", "with a new communicator")
+            check(all(kicked(a, "tensors torn", "with a new communicator")
                       for a in answers), "what they have now is nobody's state", answers)
             for peer in left:
                 peer.expect("destroy")
@@ -517,7 +517,7 @@ def other_state(lab):
                 peer.expect("create")
                 peer.expect("connect")
             answer = peer.call(f"sync {words}")
-            check(kicked(answer, "a mixture of contents"),
+            check(kicked(answer, "tensors torn"),
                   f"a mixture is one still, {words}{', after a reset' * reset}", answer)
             peer.expect("connect")
         give_state(peer, 9)

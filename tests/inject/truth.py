@@ -20,7 +20,7 @@ NO_PORT = "EADDRNOTAVAIL"
 STREAM = {"sendmsg", "recvmsg", "writev", "readv", "send", "recv"}
 NAMED = re.compile(r"\(pid \d+\) on host \S|\bhost host-\d"
                    r"|of (pcclagentd|ccoip-masterd) is \d|the log of (pcclagentd|ccoip-masterd) names")
-LEFT = ("no longer part of the run", "call pcclConnect", "connect anew")
+LEFT = ("no longer part of the run", "call pcclConnect", "connect again")
 DAEMONS = {"agent": "agent", "private": "agent", "master": "master"}
 # What is said of a daemon that has ended or hung up, and with which code.
 GONE = {
@@ -91,7 +91,7 @@ class Row:
         if code == lib.SUCCESS or self.is_own(code, text) or self.is_of_daemon(code, text):
             return None
         if left and (code in (lib.TOO_FEW_PEERS, lib.RANK_CONNECTION_LOST) or (
-                code == lib.INVALID_USAGE and "nobody stands for election" in text)):
+                code == lib.INVALID_USAGE and "no peer can be elected" in text)):
             return None
         # Who was told of the loss already hears why it is not in the run.
         if code in (lib.INVALID_USAGE, lib.UPDATE_TOPOLOGY_FAILED) and LEFT[0] in text and (

@@ -225,7 +225,7 @@ START_TEST(it_is_said_who_is_waited_for)
 	fk_cut(c, "reset");
 	fk_tick(&f, 1200);
 	assert_contains(fk_status(&f).waiting,
-		"waiting for 1 of 3 peers to come back: agent c absent for 1.2 s");
+		"waiting for 1 of 3 peers to come back: agent c disconnected for 1.2 s");
 	ck_assert_uint_eq(fk_info(&r).absent_ns, 1200000000);
 }
 END_TEST
@@ -272,7 +272,7 @@ START_TEST(who_hears_nothing_and_comes_back_is_not_waited_for_without_end)
 	x = &fk_take(a, WM_OP_ABORT)->u.op_abort;
 	assert_contains(x->text,
 		"of group 0: its agent is gone: its connection to the master broke 8 "
-		"times within 19.6 s, and no call of its peers came to an end meanwhile");
+		"times within 19.6 s, and no call of its peers ended in that time");
 	ck_assert(fk_present(&p) && fk_present(&q));
 	ck_assert_uint_eq(fk_status(&f).absent, 0);
 	fk_vote(&p, 100);

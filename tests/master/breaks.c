@@ -133,9 +133,8 @@ START_TEST(the_ring_avoids_a_link_that_breaks_three_times_in_a_row)
 	ck_assert_str_eq(ring(3), "abc");
 	break_links(3, 1, 1, 2);
 	ck_assert_str_eq(ring(3), "acb");
-	assert_contains(f.log,
-		"the link from host b to host c broke amid each of 3 operations in a "
-		"row: reset by a router");
+	assert_contains(f.log, "the link from host b to host c broke during each of the last 3 "
+			       "operations: reset by a router");
 	/* Everybody had one error, as for any loss. */
 	for (i = 0; i < 3; i++)
 		ck_assert_uint_eq(fk_count(h[i], WM_OP_ABORT), 1);
@@ -197,7 +196,8 @@ START_TEST(of_two_hosts_one_goes_and_hears_why)
 	ck_assert_uint_eq(fk_status(&f).kicks, 1);
 	k = &fk_take(h[0], WM_KICK)->u.kick;
 	ck_assert_uint_eq(k->code, WIRE_RANK_CONNECTION_LOST);
-	assert_contains(k->text, "the link from host b to host a broke amid each of 3 operations");
+	assert_contains(k->text,
+		"the link from host b to host a broke during each of the last 3 operations");
 	assert_contains(k->text, "reset by a router");
 	ck_assert(fk_present(&p[1]));
 	ck_assert_uint_eq(fk_count(h[1], WM_OP_ABORT), 1);
@@ -326,7 +326,7 @@ START_TEST(the_links_of_a_newcomer_count_together)
 	ck_assert_uint_eq(fk_status(&f).kicks, 1);
 	ck_assert(!fk_present(&p[3]));
 	assert_contains(fk_take(h[3], WM_KICK)->u.kick.text,
-		"links of host d with several hosts broke amid each of 3 operations in a row: "
+		"links of host d with several hosts broke during each of the last 3 operations: "
 		"reset by a router");
 	for (i = 0; i < 3; i++)
 		ck_assert_uint_eq(fk_count(h[i], WM_OP_ABORT), 1);

@@ -273,28 +273,24 @@ static const struct {
 } sentences[] = {
 	{5, "E5Ka E4Ka", 1, ""},
 	{5, "E5Ka E7Ka", 1,
-		"REVISION_INCREMENT_VIOLATION: it offers revision 7 of the shared state, the group "
-		"expects 5. If this is another job than the one before, reset the run (pcclctl "
-		"reset)"},
+		"REVISION_INCREMENT_VIOLATION: it has revision 7 of the shared state, the group "
+		"expects 5. If this is a new job, reset the run (pcclctl reset)"},
 	{0, "EmaxKa", 0,
-		"REVISION_INCREMENT_VIOLATION: it offers revision 18446744073709551615 of the "
-		"shared "
-		"state, which none can follow; the highest is 18446744073709551614"},
+		"REVISION_INCREMENT_VIOLATION: it has revision 18446744073709551615 of the shared "
+		"state; the highest that is allowed is 18446744073709551614"},
 	{5, "E5Ka R5Ka", 1,
-		"it declares receive-only, but a peer of its group declares enforce-popular: if "
-		"one "
-		"does, all must"},
+		"it declares receive-only, but a peer of its group declares enforce-popular: all "
+		"peers of a group must declare it, or none"},
 	{5, "E5Ka S5Ka", 1,
-		"it declares send-only, but a peer of its group declares enforce-popular: if one "
-		"does, "
-		"all must"},
+		"it declares send-only, but a peer of its group declares enforce-popular: all "
+		"peers of a group must declare it, or none"},
 	{5, "R5Ka R5Ka", 1,
-		"nobody stands for election: it declares receive-only, like all peers of its group "
+		"no peer can be elected: it declares receive-only, like all peers of its group "
 		"that could take part; at least one must send"},
 	{5, "R5Ka S2Ka S3Ka", 0,
-		"REVISION_INCREMENT_VIOLATION: the group expects revision 5, candidates offer "
-		"at most 3. If this is a new job, reset the run (pcclctl reset); if not, offer a "
-		"checkpoint as 5 or await a peer with it"},
+		"REVISION_INCREMENT_VIOLATION: the group expects revision 5, candidates have at "
+		"most 3. If this is a new job, reset the run (pcclctl reset); if not, load a "
+		"checkpoint of 5 or await a peer with it"},
 	{5, "S5Kz S5Ky S5Kx", 0,
 		"send-only peers must have identical shared state, but this one has contents with "
 		"digest 00000000000000000000000000000058, another one with "
@@ -312,23 +308,22 @@ static const struct {
 		"type "
 		"2 (crc32c), another one with 1 (simplehash)"},
 	{5, "S5Kz R5Kz S5Ky", 1,
-		"nobody stands for election: it declares receive-only, and the send-only peers of "
-		"its "
-		"group were kicked, for their shared state is not identical"},
+		"no peer can be elected: it declares receive-only, and the send-only peers of its "
+		"group were kicked because their shared state is not identical"},
 	{5, "E5Ka~ E5Kb~", 1,
-		"nobody stands for election: a synchronization that failed has left a mixture of "
-		"contents in this peer's tensors. They must be replaced: load revision 5 from a "
-		"checkpoint and connect anew, with a new communicator"},
+		"no peer can be elected: a failed synchronization has left this peer's tensors "
+		"torn (written in part). Load revision 5 from a checkpoint, then connect again "
+		"with a new communicator"},
 	{0, "E5Ka~", 0,
-		"nobody stands for election: a synchronization that failed has left a mixture of "
-		"contents in this peer's tensors. They must be replaced: load a checkpoint and "
-		"connect anew, with a new communicator"},
+		"no peer can be elected: a failed synchronization has left this peer's tensors "
+		"torn (written in part). Load a checkpoint, then connect again with a new "
+		"communicator"},
 	{5, "R5Ka S5Kb~", 0,
-		"nobody stands for election: it declares receive-only, and synchronizations that "
-		"failed have left mixtures of contents in the tensors of those that do not"},
+		"no peer can be elected: it declares receive-only, and failed synchronizations "
+		"have left the tensors of all other peers torn; load a checkpoint there"},
 	{5, "E5Ka E5Ka#", 1,
 		"its shared state is hashed with hash type 2 (crc32c), the group's with 1 "
-		"(simplehash)"},
+		"(simplehash): set hash_type alike on all hosts"},
 	{5, "E5Ka E5La", 1,
 		"its shared state has other keys than the group's: 13 tensors of 4096 bytes in "
 		"all, "

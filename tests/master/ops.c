@@ -127,15 +127,15 @@ START_TEST(unequal_parameters_abort_for_all_with_both_values)
 	switch (_i) {
 	case 0:
 		x.count = 101;
-		disagree(x, "count is 100 for those who called first, 101 for");
+		disagree(x, "count is 100 for the peers that called first, 101 for");
 		break;
 	case 1:
 		x.dtype = 11;
-		disagree(x, "data type is float for those who called first, double for");
+		disagree(x, "data type is float for the peers that called first, double for");
 		break;
 	case 2:
 		x.op = 2;
-		disagree(x, "operator is sum for those who called first, prod for");
+		disagree(x, "operator is sum for the peers that called first, prod for");
 		break;
 	case 3:
 		x.quant_algo = 1;
@@ -316,7 +316,7 @@ START_TEST(a_vote_overtaken_by_a_loss_is_answered_as_aborted)
 	late.u.op_vote.losses = 99;
 	fk_send(b, &late);
 	ck_assert(!b->open);
-	assert_contains(b->closed, "losses to come");
+	assert_contains(b->closed, "a generation that the group has not reached");
 }
 END_TEST
 

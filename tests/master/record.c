@@ -156,10 +156,9 @@ START_TEST(who_has_a_mixture)
 	ck_assert(!states[0].elected.torn);
 	ck_assert_uint_eq(states[0].holders, 2);
 	ck_assert(stand_of(&p)->offer.torn && !stand_of(&q)->offer.torn);
-	ck_assert_str_eq(
-		stand_of(&p)->text, "the contents are equal; it said that they are a mixture");
+	ck_assert_str_eq(stand_of(&p)->text, "the contents are equal; it reported torn tensors");
 	ck_assert_str_eq(stand_of(&q)->text, "");
-	assert_contains(stand_of(&r)->text, "; it said that they are a mixture");
+	assert_contains(stand_of(&r)->text, "; it reported torn tensors");
 	assert_contains(stand_of(&r)->text, "contents 0");
 }
 END_TEST
@@ -243,7 +242,7 @@ START_TEST(nobody_is_elected)
 	ck_assert_uint_eq(states[0].seq, 0);
 	ck_assert_uint_eq(states[0].out, 3);
 	ck_assert_uint_eq(n_stands, 3);
-	assert_contains(stand_of(&q)->text, "nobody stands for election");
+	assert_contains(stand_of(&q)->text, "no peer can be elected");
 	ck_assert_uint_eq(stand_of(&q)->offer.strategy, WM_STRATEGY_RECEIVE_ONLY);
 }
 END_TEST

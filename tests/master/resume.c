@@ -699,7 +699,7 @@ START_TEST(a_connection_may_break_again)
 	tk_come_back(2);
 	tk_end(2);
 	ck_assert(fk_status(&tk.f).recovering);
-	assert_contains(fk_status(&tk.f).waiting, "agent b absent for 0.0 s");
+	assert_contains(fk_status(&tk.f).waiting, "agent b disconnected for 0.0 s");
 	tk_come_back(1);
 	ck_assert(fk_status(&tk.f).recovering);
 	tk_end(1);

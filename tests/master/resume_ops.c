@@ -622,7 +622,7 @@ START_TEST(who_was_told_otherwise_goes)
 		restart_c();
 		query_succeeded(2, TK_SEQ);
 	}
-	assert_contains(fk_take(tk.h[2], WM_KICK)->u.kick.text, "no other knows of");
+	assert_contains(fk_take(tk.h[2], WM_KICK)->u.kick.text, "no other peer knows");
 	ck_assert_uint_eq(fk_status(&tk.f).accepted, 2);
 }
 END_TEST
@@ -645,7 +645,7 @@ START_TEST(who_was_told_otherwise_than_a_latecomer_goes)
 	outcome(2, TK_SEQ, WIRE_SUCCESS);
 	tk_come_back(2);
 	tk_end(2);
-	assert_contains(fk_take(tk.h[2], WM_KICK)->u.kick.text, "no other knows of");
+	assert_contains(fk_take(tk.h[2], WM_KICK)->u.kick.text, "no other peer knows");
 	ck_assert_uint_eq(fk_status(&tk.f).accepted, 2);
 }
 END_TEST
@@ -729,7 +729,7 @@ START_TEST(who_was_told_otherwise_when_nobody_knew_goes)
 		WIRE_RANK_CONNECTION_LOST);
 	restart_c();
 	query_succeeded(2, TK_SEQ);
-	assert_contains(fk_take(tk.h[2], WM_KICK)->u.kick.text, "no other knows of");
+	assert_contains(fk_take(tk.h[2], WM_KICK)->u.kick.text, "no other peer knows");
 }
 END_TEST
 

@@ -92,11 +92,11 @@ START_TEST(strangers_are_told_to_connect_anew)
 	(void)fk_join_again(&r, d, WM_JOIN_ACCEPTED);
 	k = &fk_take(d, WM_KICK)->u.kick;
 	ck_assert_uint_eq(k->code, WIRE_RANK_CONNECTION_LOST);
-	assert_contains(k->text, "was declared lost 2.0 s ago: connect anew");
+	assert_contains(k->text, "was declared lost 2.0 s ago: call pcclConnect again");
 	(void)fk_join_again(&x, d, WM_JOIN_ACCEPTED);
 	k = &fk_take(d, WM_KICK)->u.kick;
 	ck_assert_uint_eq(k->code, WIRE_RANK_CONNECTION_LOST);
-	assert_contains(k->text, "connect anew");
+	assert_contains(k->text, "call pcclConnect again");
 	ck_assert(!fk_present(&x));
 	ck_assert(d->open);
 }
@@ -138,7 +138,7 @@ START_TEST(no_round_begins_before_all_of_an_agents_peers_are_back)
 	/* It takes itself for accepted, as its neighbour on this host does. */
 	ck_assert_uint_eq(fk_count(a, WM_ROUND), 0);
 	ck_assert(!fk_status(&f).round_active);
-	assert_contains(fk_status(&f).waiting, "waiting for the agent on c to say what it knows");
+	assert_contains(fk_status(&f).waiting, "waiting for the snapshot of the agent on c");
 	second = fk_join_again(&second, c, WM_JOIN_ACCEPTED);
 	fk_resumed(c);
 	ck_assert_uint_eq(fk_take(c, WM_ROUND)->u.round.rings[0].n_members, 2);
@@ -191,7 +191,7 @@ START_TEST(another_agent_that_takes_over_ends_the_old_ones_connection)
 	fk_vote(&r, 1);
 	fk_forget(&f);
 	r = fk_join_again(&r, d, WM_JOIN_ACCEPTED);
-	assert_contains(fk_take(c, WM_REFUSE)->u.refuse.text, "the agent on d has taken over");
+	assert_contains(fk_take(c, WM_REFUSE)->u.refuse.text, "another agent on d has taken over");
 	ck_assert(!c->open);
 	ck_assert(fk_info(&second).absent);
 	ck_assert_uint_eq(fk_take(a, WM_WORLD)->u.world.own[0].losses, 1);
@@ -411,7 +411,7 @@ START_TEST(who_does_not_end_what_he_says_is_not_waited_for_for_ever)
 	ck_assert(c->open);
 	ck_assert(!fk_status(&f).round_active);
 	fk_tick(&f, 300);
-	assert_contains(c->closed, "did not end what it has to say");
+	assert_contains(c->closed, "did not complete its snapshot");
 	ck_assert(!fk_present(&r));
 	fk_forget(&f);
 	fk_vote(&p, 1);
@@ -440,7 +440,7 @@ START_TEST(what_is_said_for_peers_that_were_turned_away_is_passed_over)
 	ck_assert(fk_present(&r));
 	c->losses[0].losses = 1000;
 	fk_vote(&r, 1);
-	assert_contains(c->closed, "losses to come");
+	assert_contains(c->closed, "a generation that the group has not reached");
 }
 END_TEST
 
@@ -508,7 +508,7 @@ START_TEST(who_comes_by_one_of_two_connections_too_many_is_gone)
 	x = fk_join(d, 0);
 	fk_forget(&f);
 	r = fk_join_again(&r, e, WM_JOIN_ACCEPTED);
-	assert_contains(fk_take(e, WM_KICK)->u.kick.text, "by another connection already");
+	assert_contains(fk_take(e, WM_KICK)->u.kick.text, "has another connection");
 	ck_assert(!fk_present(&r));
 	ck_assert_uint_eq(fk_status(&f).absent, 0);
 	ck_assert_uint_eq(fk_take(a, WM_WORLD)->u.world.global, 2);

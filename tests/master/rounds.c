@@ -377,9 +377,8 @@ START_TEST(an_unreachable_newcomer_is_kicked_with_the_reason)
 	k = &fk_take(h[2], WM_KICK)->u.kick;
 	ck_assert_uint_eq(k->code, WIRE_RANK_CONNECTION_FAILED);
 	assert_contains(k->text,
-		"host b could not reach host nat-host (10.0.0.9:1003: connection timed out): "
-		"unless packets get lost, open its ports or set --advertise (PCCL_ADVERTISE) "
-		"there");
+		"host b could not reach host nat-host (10.0.0.9:1003: connection timed out): if no "
+		"packets are lost, open its ports or set --advertise (PCCL_ADVERTISE) there");
 	assert_contains(k->text, "a private one ends 30 s after its last process");
 	/* Callers get it whole, with names of some length. */
 	ck_assert_uint_lt(strlen(k->text) + 25, SHM_TEXT);
@@ -408,8 +407,8 @@ START_TEST(hosts_without_a_common_family_are_told_so)
 		"addresses of one family",
 		"host six could not reach host a (10.0.0.1:1001: Network is unreachable): host six "
 		"has only IPv6 addresses, and host a only IPv4 ones: ",
-		"host six could not reach host a (10.0.0.1:1001: Network is unreachable): unless "
-		"packets get lost"};
+		"host six could not reach host a (10.0.0.1:1001: Network is unreachable): if no "
+		"packets are lost"};
 	struct wm_msg hello;
 
 	run_of(1);
@@ -450,11 +449,10 @@ START_TEST(long_reasons_are_cut_between_addresses)
 		"192.0.2.111:48150: no answer in time; 198.51.100.7:48150: Connection refused");
 	memcpy(text, fk_take(h[2], WM_KICK)->u.kick.text, sizeof text - 1);
 	text[sizeof text - 1] = 0;
-	assert_contains(text,
-		"host b could not reach host a-host-with-a-long-name "
-		"([2001:db8:1234:5678:9abc:def0:1234:5678]:48150: no answer in time; ...): "
-		"unless packets get lost, open its ports or set --advertise (PCCL_ADVERTISE) there "
-		"and restart its agent");
+	assert_contains(text, "host b could not reach host a-host-with-a-long-name "
+			      "([2001:db8:1234:5678:9abc:def0:1234:5678]:48150: no answer in time; "
+			      "...): if no packets are lost, open its ports or set --advertise "
+			      "(PCCL_ADVERTISE) there and restart its agent");
 }
 END_TEST
 
@@ -471,9 +469,8 @@ START_TEST(a_newcomer_that_cannot_reach_the_others_is_kicked)
 	report_all(2);
 	fk_round_report(h[2], h[0], "refused");
 	assert_contains(fk_take(h[2], WM_KICK)->u.kick.text,
-		"host new could not reach host a (refused): unless packets get lost, open its "
-		"ports or set --advertise "
-		"(PCCL_ADVERTISE) there");
+		"host new could not reach host a (refused): if no packets are lost, open its ports "
+		"or set --advertise (PCCL_ADVERTISE) there");
 	ck_assert(!fk_present(&x));
 	ck_assert(fk_present(&y));
 	ck_assert_uint_eq(h[0]->round.rings[0].hosts, 2);

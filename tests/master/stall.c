@@ -39,7 +39,7 @@ static void is_broken(const struct fk_host *from, const struct fk_host *to)
 
 	ck_assert_uint_eq(aborts(), 3);
 	snprintf(text, sizeof text,
-		"the link from host %s to host %s broke: what was sent has not "
+		"the link from host %s to host %s broke: sent data was acknowledged but has not "
 		"arrived for 10.0 s",
 		from->name, to->name);
 	assert_contains(fk_take(a, WM_OP_ABORT)->u.op_abort.text, text);

@@ -190,10 +190,10 @@ START_TEST(where_all_have_mixtures_all_are_kicked)
 	fk_sync(&p, torn(5, 2));
 	fk_sync(&q, _i ? fk_offer(4, 1) : torn(5, 2));
 	fk_sync(&r, torn(5, 1));
-	assert_contains(fk_take(a, WM_KICK)->u.kick.text, "load revision 5 from a checkpoint and "
-							  "connect anew, with a new communicator");
+	assert_contains(fk_take(a, WM_KICK)->u.kick.text,
+		"Load revision 5 from a checkpoint, then connect again with a new communicator");
 	assert_contains(fk_take(b, WM_KICK)->u.kick.text,
-		_i ? "REVISION_INCREMENT_VIOLATION" : "a mixture of contents");
+		_i ? "REVISION_INCREMENT_VIOLATION" : "tensors torn");
 	ck_assert_uint_eq(fk_count(c, WM_KICK), 1);
 	ck_assert_uint_eq(fk_count(c, WM_OP_START), 0);
 	ck_assert(!fk_present(&p) && !fk_present(&q) && !fk_present(&r));
@@ -273,7 +273,7 @@ START_TEST(whose_offer_cannot_be_honoured_is_kicked_and_the_others_go_on)
 	k = &fk_take(b, WM_KICK)->u.kick;
 	ck_assert(cc_id_eq(&k->peer, &q.id));
 	ck_assert_uint_eq(k->code, WIRE_INVALID_USAGE);
-	assert_contains(k->text, _i == 0   ? "REVISION_INCREMENT_VIOLATION: it offers revision 6"
+	assert_contains(k->text, _i == 0   ? "REVISION_INCREMENT_VIOLATION: it has revision 6"
 				 : _i == 1 ? "other keys than the group's"
 				 : _i == 2
 					 ? "it declares send-only"
@@ -345,7 +345,7 @@ START_TEST(when_nobody_stands_all_are_kicked)
 	sync_equal(3, 1);
 	ck_assert(!fk_present(&p) && !fk_present(&q) && !fk_present(&r));
 	assert_contains(fk_take(b, WM_KICK)->u.kick.text,
-		"candidates offer at most 3. If this is a new job");
+		"candidates have at most 3. If this is a new job");
 	ck_assert_uint_eq(fk_count(a, WM_OP_START) + fk_count(a, WM_OP_ABORT), 0);
 	ck_assert_uint_eq(seq_now(), seq);
 	ck_assert_uint_eq(fk_status(&f).kicks, 3);

@@ -302,7 +302,7 @@ START_TEST(without_anybody_who_has_what_was_elected_it_is_aborted)
 	ck_assert_uint_eq(x->code, WIRE_RANK_CONNECTION_LOST);
 	ck_assert_uint_eq(x->seq, seq_now());
 	ck_assert(x->is_sync);
-	assert_contains(x->text, "nobody is left who has");
+	assert_contains(x->text, "no remaining peer has");
 	assert_contains(x->text, "train@a pid");
 	ck_assert_uint_eq(fk_count(c, WM_OP_ABORT), 1);
 }

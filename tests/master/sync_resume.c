@@ -304,7 +304,7 @@ END_TEST
 START_TEST(who_has_not_heard_of_the_kick_is_kicked)
 {
 	struct wm_sync_vote v = fk_offer(7, 1);
-	const char *text = "it offers revision 8";
+	const char *text = "it has revision 8";
 
 	expects(7);
 	if (_i == 3)
@@ -319,7 +319,7 @@ START_TEST(who_has_not_heard_of_the_kick_is_kicked)
 		text = "other keys";
 	} else {
 		v.strategy = WM_STRATEGY_SEND_ONLY;
-		text = "if one does, all must";
+		text = "all peers of a group must declare it, or none";
 	}
 	fk_sync(&tk.p[2], v);
 	tk_all_end();

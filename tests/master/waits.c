@@ -207,11 +207,11 @@ START_TEST(the_absent_have_their_grace)
 	fk_vote(&r, 7);
 	fk_tick(&f, 2000);
 	ck_assert_str_eq(told(a), "2 of 4 peers: 2 peers on b (their agent is gone)");
-	assert_contains(f.log, "2 peers on b (their agent is gone, 3.0 s of grace left)");
-	assert_contains(awaited(), "3.0 s of grace left");
+	assert_contains(f.log, "2 peers on b (their agent is gone, 3.0 s of its lease left)");
+	assert_contains(awaited(), "3.0 s of its lease left");
 	fk_tick(&f, 2000);
 	ck_assert_uint_eq(fk_count(a, WM_WAITS), 0);
-	assert_contains(awaited(), "1.0 s of grace left");
+	assert_contains(awaited(), "1.0 s of its lease left");
 	fk_tick(&f, 1500);
 	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1); /* nothing of theirs had been lost */
 }
@@ -381,7 +381,7 @@ START_TEST(what_has_all_votes_waits_for_the_round)
 	fk_round_report(a, NULL, NULL);
 	ck_assert_str_eq(awaited(), "the connection round: b");
 	fk_round_report(b, a, "no answer");
-	ck_assert_str_eq(awaited(), "the master to judge a connection round that failed");
+	ck_assert_str_eq(awaited(), "the master to decide on a connection round that failed");
 }
 END_TEST
 

@@ -584,7 +584,7 @@ START_TEST(advice_comes_once)
 {
 	static const char *const reasons[] = {
 		"an operator has reset the run at its master: connect again",
-		"the peer was declared lost by the master before: connect anew",
+		"this peer was declared lost by the master: call pcclConnect again",
 		"start from a checkpoint, or reset the run (pcclctl reset)"};
 
 	fake_lose(fx_agent, pcclRankConnectionLost, reasons[_i]);

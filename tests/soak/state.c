@@ -123,7 +123,7 @@ static void check_failed(uint64_t offered)
 /* The last success was told here alone, and who knew of it died before the others heard it. */
 static bool is_ahead(void)
 {
-	return strstr(pcclGetLastError(), "REVISION_INCREMENT_VIOLATION: it offers") != NULL;
+	return strstr(pcclGetLastError(), "REVISION_INCREMENT_VIOLATION: it has") != NULL;
 }
 
 static void check_success(uint64_t offered)

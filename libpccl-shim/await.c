@@ -314,15 +314,16 @@ static pcclResult_t fail_and_take_back(struct progress *p, pcclResult_t r)
  */
 static pcclResult_t lose_result(pcclComm_t *c, const struct progress *p, pcclResult_t r)
 {
-	static const char what[] = "cannot have the result of an operation that all others have";
+	static const char what[] =
+		"cannot take the result of an operation that has succeeded on all other peers";
 	char why[PCCL_TEXT_MAX], text[PCCL_TEXT_MAX], others[PCCL_TEXT_MAX];
 
 	bool ended = !pccl_session_check(p->op->att->session);
 
 	if (ended && pccl_session_may_return(p->op->att->session))
 		return pccl_comm_leave(c, pcclRankConnectionLost,
-			"the agent died with the result of an operation that all others have by "
-			"now",
+			"the agent of this host died with the result of an operation that has "
+			"succeeded on all other peers",
 			"");
 	if (ended)
 		r = pccl_session_fail(p->op->att->session);

@@ -131,7 +131,7 @@ static pcclResult_t reconnect(const struct pccl_session *old, struct patience *p
 
 	if (before >= grace_ns)
 		return pccl_fail(pcclAgentUnavailable,
-			"agents come and die one after the other, for %u ms by now",
+			"the agent on this host keeps restarting (unstable for %u ms); see its log",
 			pccl_keeper_grace_ms());
 	for (;;) {
 		/* One that dies again and again costs time even if it is there at once. */

@@ -13,7 +13,7 @@
 static const char *advice(const char *text)
 {
 	static const char *const given[] = {
-		"pcclConnect", "connect anew", "connect again", "pcclctl reset"};
+		"pcclConnect", "connect again", "pcclctl reset"};
 
 	for (size_t i = 0; i < sizeof given / sizeof *given; i++)
 		if (strstr(text, given[i]))

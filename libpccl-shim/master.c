@@ -160,7 +160,7 @@ pcclResult_t pcclRunMaster(pcclMasterInstance_t *m)
 	if (r != pcclSuccess)
 		return r;
 	if (!atomic_compare_exchange_strong(&m->state, &expected, MASTER_STARTING))
-		return pccl_fail(pcclInvalidArgument, "the master is running, or has been");
+		return pccl_fail(pcclInvalidArgument, "the master is running or has already ended");
 	if (atomic_load(&m->interrupted)) {
 		pccl_fork_close(&m->listener);
 		atomic_store(&m->state, MASTER_ENDED);
@@ -211,8 +211,8 @@ pcclResult_t pcclMasterAwaitTermination(pcclMasterInstance_t *m)
 	atomic_store(&m->state, MASTER_ENDED);
 	if (got == m->pid && WIFEXITED(status) && WEXITSTATUS(status) == EX_OSERR)
 		return pccl_fail(pcclOutOfMemory,
-			"the master ended with status %d: it has reached a limit of its system, "
-			"which it has named on standard error",
+			"the master ended with status %d: it has reached a limit of its system; "
+			"see its message on standard error",
 			EX_OSERR);
 	/* Not ours to know when somebody else has waited for it (a SIGCHLD handler). */
 	if (got == m->pid && status != 0)

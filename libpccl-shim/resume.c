@@ -322,9 +322,8 @@ bool pccl_comm_is_fatal(pcclComm_t *c, const struct pccl_op *op)
 pcclResult_t pccl_comm_fail_fatal(const struct pccl_op *op)
 {
 	return pccl_fail(pcclInternalError,
-		"this peer's agent has died twice while it carried out this operation "
-		"(%llu bytes): its log, or that of the kernel, says why; it may have too "
-		"little memory",
+		"this peer's agent has died twice during this operation (%llu bytes): see its log "
+		"and the kernel's; it may have too little memory",
 		(unsigned long long)op->bytes);
 }
 

@@ -146,7 +146,7 @@ static void say_lost(struct wl_reply *reply, int *fds, unsigned *n_fds)
 	*n_fds = 0;
 	reply->code = pcclOutOfMemory;
 	snprintf(reply->text, sizeof reply->text,
-		"this process has no descriptors for what the agent gave: %s",
+		"this process has no free descriptors for the agent's reply: %s",
 		cc_limit_text(EMFILE, limit, sizeof limit));
 }
 
@@ -366,7 +366,8 @@ static void deliver(struct pccl_session *s, int err, const struct wl_reply *repl
 	if (wire_local_is_offer(reply)) {
 		if (!keep_offer(s, reply, fds, n_fds))
 			set_dead(s, pcclAgentUnavailable, false,
-				"the agent handed over memory wrongly, or too much of it");
+				"the agent handed over memory that was not expected, or too much "
+				"of it");
 		return;
 	}
 	if (reply->req_id == 0) {
@@ -599,8 +600,8 @@ static pcclResult_t begin(struct pccl_session *s, struct pccl_call *call,
 	pthread_mutex_lock(&s->lock);
 	if (err == CC_ERR_TIMEOUT) {
 		set_dead(s, pcclAgentUnavailable, false,
-			"the agent has taken no request for as long as it may be away, as if it "
-			"were stopped");
+			"the agent has taken no request for the time of its lease, as if it were "
+			"stopped; see its log");
 		err = 0;
 	} else if (err == CC_ERR_NOMEM) {
 		set_short(s, "sendmsg");

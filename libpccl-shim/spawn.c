@@ -112,7 +112,7 @@ static pcclResult_t try_connect(const char *path, int *ret_fd)
 		return pcclSuccess;
 	if (errno == EACCES || errno == EPERM)
 		return pccl_fail(pcclPermissionDenied,
-			"this user may not use the agent at %s: have it admitted to the socket's "
+			"this user may not use the agent at %s: add the user to the socket's "
 			"group, or set PCCL_AGENT_SOCKET to the socket of another agent",
 			path);
 	/* With EAGAIN it is the agent that takes no connections now. */
@@ -302,9 +302,8 @@ static pcclResult_t fail_ended(const struct private *env, int status, const char
 		return pccl_fail(pcclOutOfMemory, "the private agent has ended: %s", words);
 	if ((lacks || ended_mute(status)) && cc_limit_inherited(limits, sizeof limits))
 		return pccl_fail(pcclOutOfMemory,
-			"the private agent ended with %s %d before it served%s%s%s; what it "
-			"inherits is "
-			"low: %s",
+			"the private agent ended with %s %d before it served%s%s%s; the limits "
+			"that it inherits are low: %s",
 			of, number, open, words, words[0] ? ")" : "", limits);
 	return pccl_fail(lacks ? pcclOutOfMemory : pcclAgentUnavailable,
 		"%s ended with %s %d before it served%s%s%s: see %s/agent.log, or set PCCL_AGENTD "

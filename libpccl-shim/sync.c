@@ -222,8 +222,8 @@ static pcclResult_t fail(const struct sync *y, pcclResult_t r)
 	if (y->st->torn)
 		keep_mixture(y);
 	return pccl_fail(r,
-		"%s; tensors of this peer may have been written in part, and are right after a "
-		"synchronization that succeeds",
+		"%s; tensors of this peer may have been written in part, and the next "
+		"synchronization that succeeds repairs them",
 		text);
 }
 

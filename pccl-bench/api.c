@@ -63,7 +63,7 @@ int bch_api_load(struct bch_api *ret, const char *path, char why[BCH_WHY_SIZE])
 	for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
 		symbol = dlsym(lib, wanted[i].name);
 		if (!symbol) {
-			snprintf(why, BCH_WHY_SIZE, "%s has no %s", path, wanted[i].name);
+			snprintf(why, BCH_WHY_SIZE, "%s has no function %s", path, wanted[i].name);
 			dlclose(lib);
 			return CC_ERR_NOENT;
 		}

@@ -107,7 +107,7 @@ static void become_child(
 		_exit(EX_OSERR);
 	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || dup2(fd, STDIN_FILENO) < 0 || bch_hosts_enter(&c->hosts, host) < 0) {
-		perror("cannot begin");
+		perror("cannot start a process");
 		_exit(EX_OSERR);
 	}
 	bch_hosts_confine(&c->hosts, host);

@@ -302,12 +302,12 @@ def result_without_address_space():
         for peer in others:
             peer.send(f"reduce {reduce} tag=3")
         answer = short.call("await slot=0", SOON)
-        check(names(answer, "RLIMIT_AS", "cannot have the result"), answer["text"], answer)
+        check(names(answer, "RLIMIT_AS", "cannot take the result"), answer["text"], answer)
         for peer in others:
             answer = peer.read(SOON)
             check(answer["code"] == RANK_CONNECTION_LOST
                   and "host-0" in answer["text"]
-                  and "it left the run: it cannot have the result" in answer["text"]
+                  and "it left the run: it cannot take the result" in answer["text"]
                   and "RLIMIT_AS" in answer["text"], f"others hear: {answer['text']}", answer)
         lab.check_alive()
 

@@ -241,12 +241,12 @@ START_TEST(a_leave_is_told_with_its_reason)
 	const struct wm_group_world *own;
 
 	fk_vote(&p, 1);
-	fk_leave_because(&r, WM_LEAVE_CLEAN, "it cannot have the result");
+	fk_leave_because(&r, WM_LEAVE_CLEAN, "it cannot take the result");
 	own = &fk_take(a, WM_WORLD)->u.world.own[0];
 	assert_contains(own->loss, "lost train@c pid");
-	assert_contains(own->loss, ": it left the run: it cannot have the result");
+	assert_contains(own->loss, ": it left the run: it cannot take the result");
 	assert_contains(fk_take(a, WM_OP_ABORT)->u.op_abort.text,
-		"it left the run: it cannot have the result");
+		"it left the run: it cannot take the result");
 }
 END_TEST
 

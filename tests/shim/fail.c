@@ -268,10 +268,11 @@ START_TEST(lies_cost_the_place_in_the_run)
 		check_next(p);
 	} else { /* all others have the result, and are told why this peer leaves them */
 		fx_assert_fails(pcclUpdateTopology(fx_comm), pcclUpdateTopologyFailed,
-			"cannot have the result of an operation that all others have");
+			"cannot take the result of an operation that has succeeded on all other "
+			"peers");
 		last = fake_last(fx_agent, WL_COMM_DESTROY);
-		ck_assert_ptr_nonnull(strstr(last.text,
-			"it cannot have the result of an operation that all others have: "));
+		ck_assert_ptr_nonnull(strstr(last.text, "it cannot take the result of an operation "
+							"that has succeeded on all other peers: "));
 	}
 	bf_free(&b);
 }

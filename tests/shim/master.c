@@ -154,7 +154,7 @@ START_TEST(programs_that_fail)
 	m = new_master(&a);
 	fx_assert_succeeds(pcclRunMaster(m));
 	fx_assert_fails(pcclMasterAwaitTermination(m), pcclOutOfMemory,
-		"reached a limit of its system, which it has named on standard error");
+		"reached a limit of its system; see its message on standard error");
 	fx_assert_succeeds(pcclDestroyMaster(m));
 }
 END_TEST

@@ -357,7 +357,7 @@ START_TEST(another_ring_than_for_a_window)
 	bf_end_call(&call, pcclInternalError, "the agent described the result wrongly");
 	bf_assert_untouched(&b);
 	fx_assert_fails(pcclUpdateTopology(fx_comm), pcclUpdateTopologyFailed,
-		"cannot have the result of an operation that all others have");
+		"cannot take the result of an operation that has succeeded on all other peers");
 	bf_free(&b);
 }
 END_TEST

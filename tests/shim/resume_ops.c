@@ -240,7 +240,7 @@ START_TEST(results_that_are_lost)
 		fake_end(&op, 0, NULL);
 	fake_hang_up(fx_agent);
 	fake_await_seen(fx_agent, WL_COMM_ATTACH, 1);
-	fx_assert_fails(pcclAwaitAsyncReduce(&h, NULL), pcclRankConnectionLost, "all others have");
+	fx_assert_fails(pcclAwaitAsyncReduce(&h, NULL), pcclRankConnectionLost, "all other peers");
 	bf_assert_untouched(&b);
 	ck_assert_int_eq(pcclAwaitAsyncReduce(&second, NULL), pcclRankConnectionLost);
 	fx_assert_fails(pcclUpdateTopology(fx_comm), pcclUpdateTopologyFailed, "no longer part");

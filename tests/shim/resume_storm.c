@@ -57,7 +57,7 @@ static void *persistent_peer(void *arg)
 			bf_assert_untouched(&b);
 			/* Agents die here whatever they carry out: it insists. */
 			ck_assert_msg((r == pcclRankConnectionLost &&
-					      !strstr(pcclGetLastError(), "all others")) ||
+					      !strstr(pcclGetLastError(), "all other peers")) ||
 					      (r == pcclInternalError &&
 						      strstr(pcclGetLastError(), "died twice")),
 				"%d: %s", (int)r, pcclGetLastError());
